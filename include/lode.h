@@ -1,0 +1,427 @@
+/* lode.h - the public API of liblode, and its manual.
+ *
+ * A store is a folder. The truth in it is one SQLite file that holds every record (id, document,
+ * metadata, vector); everything else is derived from it, checksummed, and made again when it is lost.
+ *
+ * Conventions
+ *   - What can fail returns lode_status. Results come back through the last pointers before the
+ *     error and are zeroed on failure. `err` may be NULL; its text says what to do next.
+ *   - Strings are lode_str: bytes and a length, UTF-8, not NUL-terminated unless said otherwise.
+ *     data == NULL means absent, which differs from empty.
+ *   - Options and requests are structs; zero them (`= {0}`) and set what you need: zero is the default.
+ *   - A lode_store and its lode_collections may be used by many threads at once. A lode_txn, a
+ *     lode_result and a lode_error belong to one thread at a time.
+ *   - A store may be open in many processes at once. Readers see every commit that was acknowledged
+ *     before they began, whoever made it. A handle used after fork() opens the store anew.
+ *   - The library never prints, exits, maps a file or installs a signal handler.
+ *
+ * Distances are those that Chroma's users know: l2 is squared, cosine is 1 - cos (1 for a zero vector),
+ * ip is 1 - dot. Smaller is nearer; ties are broken by id.
+ */
+#ifndef LODE_H
+#define LODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LODE_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define LODE_API __attribute__((visibility("default")))
+#define LODE_MUST __attribute__((warn_unused_result))
+#else
+#define LODE_API
+#define LODE_MUST
+#endif
+
+/* ---- Statuses ------------------------------------------------------------------------------- */
+
+/* X(name, what it means) */
+#define LODE_STATUSES(X)                                                                         \
+  X(OK, "done")                                                                                  \
+  X(NOT_FOUND, "no such store, collection or record")                                            \
+  X(EXISTS, "exists already")                                                                    \
+  X(INVALID, "wrong argument or filter")                                                         \
+  X(REFUSED, "a record was refused; nothing of the batch was written")                           \
+  X(MISMATCH, "dimension or embedding model differs from the collection's")                      \
+  X(LIMIT, "a documented limit was exceeded")                                                    \
+  X(CORRUPT, "damaged data on disk")                                                             \
+  X(VERSION, "the store was written by a newer lode")                                            \
+  X(BUSY, "another process holds the lock")                                                      \
+  X(READONLY, "the store is open for reading only")                                              \
+  X(GONE, "the store was removed or replaced while open")                                        \
+  X(IO, "the operating system reported an error")                                                \
+  X(FULL, "no space left on the device")                                                         \
+  X(NOMEM, "out of memory")                                                                      \
+  X(CANCELLED, "cancelled by the caller")                                                        \
+  X(UNSUPPORTED, "not supported by this store")                                                  \
+  X(INTERNAL, "a broken invariant: please report it")
+
+typedef enum lode_status {
+#define LODE_STATUS_ENUM(name, text) LODE_##name,
+  LODE_STATUSES(LODE_STATUS_ENUM)
+#undef LODE_STATUS_ENUM
+} lode_status;
+
+#define LODE_NO_RECORD SIZE_MAX
+
+typedef struct lode_error {
+  lode_status status;
+  size_t record;   /* position in the batch of the record at fault, else LODE_NO_RECORD */
+  char text[600];  /* one sentence or two, NUL-terminated, no trailing newline */
+} lode_error;
+
+LODE_API const char *lode_status_name(lode_status status); /* "NOT_FOUND" */
+LODE_API const char *lode_status_text(lode_status status); /* "no such store, ..." */
+LODE_API const char *lode_version(void);
+
+typedef struct lode_str {
+  const char *data;
+  size_t len;
+} lode_str;
+
+/* Long operations report their progress, and stop with LODE_CANCELLED when the callback says false.
+ * total is 0 when it is not known. */
+typedef struct lode_progress {
+  bool (*step)(void *ctx, const char *phase, uint64_t done, uint64_t total);
+  void *ctx;
+} lode_progress;
+
+/* ---- Limits --------------------------------------------------------------------------------- */
+
+#define LODE_MAX_ID_BYTES 4096
+#define LODE_MAX_NAME_BYTES 512
+#define LODE_MAX_DIMENSION 65535
+#define LODE_MAX_METADATA_BYTES (1u << 20)    /* one record's metadata, as JSON */
+#define LODE_MAX_DOCUMENT_BYTES (256u << 20)  /* the cap that max_document_bytes may not exceed */
+#define LODE_MAX_FILTER_CLAUSES 1000000
+#define LODE_MAX_FILTER_DEPTH 1000            /* deeper nesting is refused */
+#define LODE_MAX_FILTER_BYTES (256u << 20)
+
+/* ---- Store ---------------------------------------------------------------------------------- */
+
+typedef struct lode_store lode_store;
+
+typedef struct lode_open_options {
+  bool create;                 /* make the store (folder mode 0700) if there is none */
+  bool read_only;              /* never write anything, not even a recovery */
+  bool no_background;          /* no maintenance thread: lode_optimize() does that work */
+  uint32_t busy_ms;            /* how long to wait for a lock; 0 = 10,000; 1 is the least */
+  uint32_t page_bytes;         /* of a new store: 512 to 65,536, a power of two; 0 = 16,384 */
+  uint64_t memory_bytes;       /* budget for caches and transactions; 0 = 256 MiB; the least is 16 MiB */
+  uint64_t max_document_bytes; /* 0 = 64 MiB */
+  void (*log)(void *ctx, const char *line); /* notices: damage found, network file system, ...; may be NULL */
+  void *log_ctx;
+} lode_open_options;
+
+LODE_MUST LODE_API lode_status lode_open(const char *folder, const lode_open_options *options,
+                                         lode_store **store, lode_error *err);
+/* Waits for the maintenance thread's current step (milliseconds). NULL is allowed. Close collections first. */
+LODE_API void lode_close(lode_store *store);
+
+/* ---- Collections ---------------------------------------------------------------------------- */
+
+typedef enum lode_metric { LODE_L2, LODE_COSINE, LODE_IP } lode_metric;
+
+LODE_API const char *lode_metric_name(lode_metric metric);                  /* "l2", "cosine", "ip" */
+LODE_API bool lode_metric_parse(lode_str text, lode_metric *metric);
+
+typedef struct lode_collection lode_collection;
+
+typedef struct lode_collection_options {
+  bool create;              /* make it if it does not exist */
+  bool must_create;         /* with create: LODE_EXISTS if it does */
+  lode_metric metric;       /* of a new collection */
+  lode_str metadata;        /* of a new collection: any JSON object, kept as it is */
+  lode_str embedder;        /* name of the model that makes the vectors; stamped on the first open that names one */
+  uint32_t embedder_dim;    /* its dimension; 0 = unknown */
+  const lode_str *counters; /* of a new collection: metadata keys whose values are counted (see lode_counters) */
+  size_t n_counters;
+} lode_collection_options;
+
+/* Opening with another embedder than the stamped one succeeds: reading and text search go on. Vector
+ * writes and vector queries through that handle answer LODE_MISMATCH and say what to do. */
+LODE_MUST LODE_API lode_status lode_collection_open(lode_store *store, lode_str name,
+                                                    const lode_collection_options *options,
+                                                    lode_collection **collection, lode_error *err);
+LODE_API void lode_collection_close(lode_collection *collection);
+LODE_MUST LODE_API lode_status lode_collection_rename(lode_store *store, lode_str name, lode_str new_name,
+                                                      lode_error *err);
+/* Replaces the user metadata (a JSON object). */
+LODE_MUST LODE_API lode_status lode_collection_set_metadata(lode_store *store, lode_str name,
+                                                            lode_str metadata, lode_error *err);
+/* Gone at once for every reader; its bytes are erased by maintenance, and surely by lode_compact(). */
+LODE_MUST LODE_API lode_status lode_collection_drop(lode_store *store, lode_str name, lode_error *err);
+
+typedef struct lode_collection_info {
+  uint64_t uid;        /* never used again, also after a drop */
+  lode_str name;
+  lode_metric metric;
+  uint32_t dimension;  /* 0 until the first vector */
+  lode_str metadata;   /* JSON object or absent */
+  lode_str embedder;   /* absent if none was ever named */
+  uint32_t embedder_dim;
+  uint64_t records;    /* all records */
+  uint64_t pending;    /* those without a vector */
+} lode_collection_info;
+
+typedef struct lode_collection_list lode_collection_list;
+LODE_MUST LODE_API lode_status lode_collections(lode_store *store, lode_collection_list **list, lode_error *err);
+LODE_API size_t lode_collection_list_count(const lode_collection_list *list);
+LODE_API const lode_collection_info *lode_collection_list_at(const lode_collection_list *list, size_t i);
+LODE_API void lode_collection_list_free(lode_collection_list *list);
+
+/* ---- Records -------------------------------------------------------------------------------- */
+
+typedef struct lode_record {
+  lode_str id;         /* 1 to LODE_MAX_ID_BYTES bytes of UTF-8 */
+  lode_str document;   /* absent, or UTF-8 */
+  lode_str metadata;   /* absent, or a JSON object whose values are strings, 64-bit integers, doubles,
+                          booleans, or arrays of one of those kinds */
+  const float *vector; /* NULL: the record is pending until an update brings one */
+  uint32_t dimension;
+} lode_record;
+
+/* ---- Writes --------------------------------------------------------------------------------- */
+
+/* Several operations as one: all of them or none. Holds the store's write lock from begin to commit or
+ * rollback, so keep it short. Every write below takes a txn, or NULL to be a transaction of its own. */
+typedef struct lode_txn lode_txn;
+LODE_MUST LODE_API lode_status lode_begin(lode_store *store, lode_txn **txn, lode_error *err);
+/* When it returns LODE_OK, the writes survive kill -9 and power loss. The txn is freed either way. */
+LODE_MUST LODE_API lode_status lode_commit(lode_txn *txn, lode_error *err);
+LODE_API void lode_rollback(lode_txn *txn);
+
+typedef struct lode_write_result {
+  size_t written;  /* records added or changed */
+  size_t skipped;  /* add: ids that existed and were kept; update: ids that do not exist */
+} lode_write_result;
+
+typedef enum lode_on_existing { LODE_FAIL_EXISTING, LODE_KEEP_EXISTING } lode_on_existing;
+
+/* The same id twice in one batch is refused in each of these. `result` may be NULL.
+ * A failed write inside a txn leaves the txn as it was before that write. */
+LODE_MUST LODE_API lode_status lode_add(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                        size_t n, lode_on_existing on_existing, lode_write_result *result,
+                                        lode_error *err);
+/* Adds, or replaces what is given of an existing record (document, vector) and merges its metadata. */
+LODE_MUST LODE_API lode_status lode_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                           size_t n, lode_write_result *result, lode_error *err);
+/* Changes existing records: what is absent stays; metadata merges key by key, null removes a key. Ids that do
+ * not exist are skipped and counted; `missing`, if given, is an array of n bools that says which. */
+LODE_MUST LODE_API lode_status lode_update(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                           size_t n, bool *missing, lode_write_result *result, lode_error *err);
+
+/* What to act on. ids and filters together mean: those of the ids that match. Filters are JSON texts (see
+ * "Filters" below). */
+typedef struct lode_selection {
+  const lode_str *ids; /* NULL: not restricted by id */
+  size_t n_ids;
+  lode_str where;          /* on metadata */
+  lode_str where_document; /* on documents */
+} lode_selection;
+
+/* Refused (LODE_INVALID) when the selection is empty, i.e. would mean everything: say where = {} for that. */
+LODE_MUST LODE_API lode_status lode_delete(lode_collection *collection, lode_txn *txn,
+                                           const lode_selection *selection, size_t *deleted, lode_error *err);
+
+/* ---- Reads ---------------------------------------------------------------------------------- */
+
+enum {
+  LODE_DOCUMENT = 1,
+  LODE_METADATA = 2,
+  LODE_VECTOR = 4,
+  LODE_ALL = 7,
+};
+
+typedef struct lode_row {
+  lode_str id;
+  lode_str document;    /* absent unless included and present */
+  lode_str metadata;    /* JSON object; absent unless included and present */
+  const float *vector;  /* NULL unless included and present */
+  uint32_t dimension;
+  uint64_t cursor;      /* commit-ordered position of the record's last change */
+  size_t query;         /* queries: which of them, from 0 */
+  size_t rank;          /* queries: from 0 */
+  double distance;      /* queries with a vector: exact; NaN where the record has no vector */
+  double score;         /* text: BM25, larger is better; hybrid: fused score */
+} lode_row;
+
+/* Rows, in order. Owns everything that its rows point to. */
+typedef struct lode_result lode_result;
+LODE_API size_t lode_result_count(const lode_result *result);
+LODE_API const lode_row *lode_result_at(const lode_result *result, size_t i);
+/* After lode_get(): what to pass as `after` for the next page; 0 when there is none. */
+LODE_API uint64_t lode_result_next(const lode_result *result);
+LODE_API void lode_result_free(lode_result *result);
+
+typedef struct lode_get_request {
+  lode_selection select;
+  bool pending_only;   /* only records without a vector */
+  size_t limit;        /* 0 = no limit */
+  size_t offset;       /* skips rows; prefer `after`, which pages in linear time */
+  uint64_t after;      /* a lode_result_next() of an earlier page, 0 = from the start */
+  unsigned include;    /* LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR; 0 = ids only */
+} lode_get_request;
+
+/* By ids: in the order asked, absent ones left out. Otherwise in the order of insertion. */
+LODE_MUST LODE_API lode_status lode_get(lode_collection *collection, const lode_get_request *request,
+                                        lode_result **result, lode_error *err);
+
+/* O(1), from the truth. */
+LODE_MUST LODE_API lode_status lode_count(lode_collection *collection, uint64_t *count, lode_error *err);
+
+/* How many records have each value of a metadata key, largest count first, then by value. Array values count
+ * once for each of their distinct elements. */
+typedef struct lode_facet {
+  lode_str value; /* JSON scalar */
+  uint64_t count;
+} lode_facet;
+typedef struct lode_facet_list lode_facet_list;
+LODE_MUST LODE_API lode_status lode_facets(lode_collection *collection, lode_str key, lode_str where,
+                                           size_t limit, lode_facet_list **list, lode_error *err);
+/* The same for a key that was declared as a counter: kept by each write, read without touching records. */
+LODE_MUST LODE_API lode_status lode_counters(lode_collection *collection, lode_str key, lode_facet_list **list,
+                                             lode_error *err);
+LODE_API size_t lode_facet_list_count(const lode_facet_list *list);
+LODE_API const lode_facet *lode_facet_list_at(const lode_facet_list *list, size_t i);
+LODE_API void lode_facet_list_free(lode_facet_list *list);
+
+/* ---- Query ---------------------------------------------------------------------------------- */
+
+typedef enum lode_mode { LODE_BY_VECTOR, LODE_BY_TEXT, LODE_HYBRID } lode_mode;
+
+typedef struct lode_query_request {
+  lode_mode mode;
+  const float *vectors;   /* n queries x dimension, row after row; not for LODE_BY_TEXT */
+  uint32_t dimension;
+  const lode_str *texts;  /* n texts; not for LODE_BY_VECTOR */
+  size_t n;               /* how many queries */
+  size_t k;               /* results for each; all that exist if fewer do */
+  lode_selection select;  /* only these records take part */
+  unsigned include;       /* parts of the rows, as for lode_get_request */
+  double vector_weight;   /* hybrid: weights of the two rankings; both 0 = 1 and 1 */
+  double text_weight;
+} lode_query_request;
+
+/* Rows of query 0 by rank, then of query 1, ... */
+LODE_MUST LODE_API lode_status lode_query(lode_collection *collection, const lode_query_request *request,
+                                          lode_result **result, lode_error *err);
+
+/* Filters
+ *
+ * On metadata: {"key": value} or {"key": {"$op": operand}}, several keys or operators in one object meaning
+ * all of them; {"$and": [..]}, {"$or": [..]}, {"$not": filter}; {} is true.
+ *   $eq $ne $gt $gte $lt $lte   with a string, number or boolean
+ *   $in $nin                    with an array of those
+ *   $contains $not_contains     with a scalar: the value is an array that has it
+ * $ne, $nin and $not_contains match records without the key. Integers and doubles compare by value; values
+ * of different kinds are never equal and never ordered.
+ * On documents: {"$contains": text}, $not_contains, {"$regex": pattern}, $not_regex (PCRE2), $and, $or, $not.
+ * Text is compared as bytes, case included. A record without a document matches the $not_ forms only.
+ * The key "#document" in a metadata filter takes a document filter.
+ */
+
+/* ---- Statistics ----------------------------------------------------------------------------- */
+
+/* O(1) in the number of records. Bytes are of files, as they are on disk. */
+typedef struct lode_stats {
+  uint64_t collections;
+  uint64_t records;
+  uint64_t pending;          /* records without a vector */
+  uint64_t cursor;           /* position of the newest commit */
+  uint64_t bytes;            /* all files of the store */
+  uint64_t free_bytes;       /* inside them, to be given back by maintenance or lode_compact() */
+  uint64_t unerased;         /* deleted records and vectors whose bytes wait for maintenance */
+  uint64_t untexted;         /* records that the text index does not hold yet (they are scanned) */
+  uint64_t unindexed;        /* records that the metadata index does not hold yet (they are scanned) */
+  uint64_t damaged_pages;    /* seen by this handle since it was opened */
+  uint64_t quarantined;      /* files set aside in the folder */
+  uint32_t page_bytes;
+  uint32_t format;
+  uint32_t files;
+} lode_stats;
+LODE_MUST LODE_API lode_status lode_store_stats(lode_store *store, lode_stats *stats, lode_error *err);
+/* The same for one collection; fields about files are 0. */
+LODE_MUST LODE_API lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats,
+                                                     lode_error *err);
+
+/* ---- Maintenance ---------------------------------------------------------------------------- */
+
+/* Does the pending maintenance now: text and metadata index, erasure of deleted data, giving pages back. */
+LODE_MUST LODE_API lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err);
+/* lode_optimize(), and then the file is rewritten as small as it can be; deleted bytes are gone for good. */
+LODE_MUST LODE_API lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err);
+
+typedef struct lode_damage {
+  const char *what;    /* "page", "record", "vector", "document", "index", "counter", "file", ... */
+  lode_str collection; /* absent where unknown */
+  lode_str id;         /* of the record, absent where unknown */
+  const char *detail;  /* a sentence */
+} lode_damage;
+typedef void lode_damage_fn(void *ctx, const lode_damage *damage);
+
+/* Checks everything, calls `found` for each damage, and returns LODE_CORRUPT if there was any. */
+LODE_MUST LODE_API lode_status lode_verify(lode_store *store, lode_damage_fn *found, void *ctx,
+                                           lode_progress progress, lode_error *err);
+
+typedef struct lode_salvage_report {
+  uint64_t pages;          /* of the damaged file */
+  uint64_t damaged_pages;
+  uint64_t records;        /* brought over, proven by their checksums */
+  uint64_t without_document; /* of those: lost their document */
+  uint64_t without_vector;   /* of those: lost their vector (now pending) */
+  uint64_t lost;           /* known to have existed, and not brought over */
+} lode_salvage_report;
+/* Reads what can be read of a damaged store (its folder, or its file) with a page reader of its own, never
+ * writing to it, into a new store at `to`; `lost` is called for each loss. */
+LODE_MUST LODE_API lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
+                                            lode_progress progress, lode_salvage_report *report,
+                                            lode_error *err);
+
+/* One file that holds the whole truth at one moment; other processes may go on writing. `file` must not exist. */
+LODE_MUST LODE_API lode_status lode_backup(lode_store *store, const char *file, lode_progress progress,
+                                           lode_error *err);
+/* Checks the backup, then makes a store of it at `folder`, which must not hold one. */
+LODE_MUST LODE_API lode_status lode_restore(const char *file, const char *folder, lode_progress progress,
+                                            lode_error *err);
+
+/* Streams: return bytes moved, 0 at the end of a read, or -1 for an error. */
+typedef int64_t lode_read_fn(void *ctx, void *buffer, size_t size);
+typedef int64_t lode_write_fn(void *ctx, const void *data, size_t size);
+
+/* One JSON object a line: {"id","document","metadata","embedding"}, in the order of insertion. */
+LODE_MUST LODE_API lode_status lode_export(lode_collection *collection, const lode_selection *selection,
+                                           unsigned include, lode_write_fn *write, void *ctx,
+                                           lode_progress progress, uint64_t *written, lode_error *err);
+
+typedef enum lode_import_mode { LODE_IMPORT_ADD, LODE_IMPORT_UPSERT, LODE_IMPORT_UPDATE } lode_import_mode;
+typedef enum lode_format { LODE_JSONL, LODE_NPY, LODE_FVECS } lode_format;
+typedef struct lode_import_request {
+  lode_import_mode mode;
+  lode_on_existing on_existing;  /* for LODE_IMPORT_ADD */
+  lode_format format;
+  size_t batch;                  /* records in one commit; 0 = 1,000 */
+  uint64_t first_id;             /* .npy and .fvecs: ids are decimal numbers from here */
+  lode_read_fn *read;
+  void *ctx;
+} lode_import_request;
+typedef struct lode_import_report {
+  uint64_t lines;    /* or vectors, read */
+  uint64_t written;
+  uint64_t skipped;
+} lode_import_report;
+/* Committed batch by batch: on failure err->record is the line (from 0), and earlier batches stay. */
+LODE_MUST LODE_API lode_status lode_import(lode_collection *collection, const lode_import_request *request,
+                                           lode_progress progress, lode_import_report *report,
+                                           lode_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

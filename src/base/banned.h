@@ -1,0 +1,11 @@
+/* banned.h - functions that nobody here may use: they overflow, or depend on the locale, or exit. */
+#ifndef LODE_BANNED_H
+#define LODE_BANNED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atof alloca
+
+#endif

@@ -1,0 +1,115 @@
+/* base.h - what every file needs: errors, memory, arenas, checked sizes, growing buffers.
+ *
+ * Memory has one door. Every allocation of the library goes through lode__alloc and its kin, so that a test
+ * can let call N fail (lode__alloc_hook). An arena belongs to one request: it has a limit, and everything in
+ * it is freed at once.
+ */
+#ifndef LODE_BASE_H
+#define LODE_BASE_H
+
+#include "lode.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "banned.h"
+
+/* ---- Errors: `return lode__fail(err, LODE_INVALID, "the id is empty")` ---- */
+
+__attribute__((format(printf, 3, 4))) lode_status lode__fail(lode_error *err, lode_status status,
+                                                             const char *format, ...);
+/* The same, naming a record of the batch. */
+__attribute__((format(printf, 4, 5))) lode_status lode__fail_at(lode_error *err, lode_status status,
+                                                                size_t record, const char *format, ...);
+lode_status lode__fail_nomem(lode_error *err);
+/* From errno: ENOSPC and EDQUOT are LODE_FULL, ENOMEM is LODE_NOMEM, the rest LODE_IO. "what: strerror". */
+lode_status lode__fail_errno(lode_error *err, int errnum, const char *what);
+/* Sets err to LODE_OK, no record, empty text. NULL is allowed. */
+void lode__error_clear(lode_error *err);
+/* For "%.*s" of user bytes in messages: shows at most 60 bytes, control bytes and quotes escaped.
+ * Writes to buf (at least 256 bytes) and returns it. */
+const char *lode__quote(lode_str s, char *buf, size_t size);
+
+#define LODE__TRY(expr)                          \
+  do {                                           \
+    lode_status lode__try_ = (expr);             \
+    if (lode__try_ != LODE_OK) return lode__try_; \
+  } while (0)
+/* For functions with a single exit: sets `st` and goes to done. */
+#define LODE__GOTO(expr)          \
+  do {                            \
+    st = (expr);                  \
+    if (st != LODE_OK) goto done; \
+  } while (0)
+
+/* ---- Memory ---- */
+
+void *lode__alloc(size_t size);               /* NULL when out of memory; size 0 gives a valid pointer */
+void *lode__alloc_zero(size_t count, size_t size); /* checked product */
+void *lode__realloc(void *p, size_t size);
+void lode__free(void *p);
+void *lode__alloc_aligned(size_t align, size_t size); /* freed with lode__free */
+/* Tests: when not NULL, asked before each allocation; false makes it fail. */
+extern bool (*lode__alloc_hook)(void);
+
+/* ---- Arena ---- */
+
+typedef struct lode__arena_block lode__arena_block;
+typedef struct lode__arena {
+  lode__arena_block *head;
+  size_t used;   /* bytes obtained from the allocator */
+  size_t limit;  /* 0: none */
+} lode__arena;
+
+void lode__arena_init(lode__arena *arena, size_t limit_bytes);
+/* 16-byte aligned; NULL when out of memory or past the limit. */
+void *lode__arena_alloc(lode__arena *arena, size_t size);
+void *lode__arena_copy(lode__arena *arena, const void *data, size_t size); /* adds a NUL behind the copy */
+void lode__arena_reset(lode__arena *arena);   /* keeps one block for re-use */
+void lode__arena_release(lode__arena *arena);
+
+/* ---- Checked sizes: true on overflow ---- */
+
+static inline bool lode__mul_over(size_t a, size_t b, size_t *out) { return __builtin_mul_overflow(a, b, out); }
+static inline bool lode__add_over(size_t a, size_t b, size_t *out) { return __builtin_add_overflow(a, b, out); }
+
+/* ---- Growing byte buffer; sticky: after a failed growth `failed` stays true and appends do nothing ---- */
+
+typedef struct lode__buf {
+  char *data;
+  size_t len, cap;
+  bool failed;
+} lode__buf;
+
+void lode__buf_release(lode__buf *buf);
+void lode__buf_add(lode__buf *buf, const void *data, size_t len);
+void lode__buf_adds(lode__buf *buf, const char *text);
+void lode__buf_addc(lode__buf *buf, char c);
+__attribute__((format(printf, 2, 3))) void lode__buf_addf(lode__buf *buf, const char *format, ...);
+/* Makes room for `more` bytes and returns where they go, or NULL; len is not changed. */
+char *lode__buf_room(lode__buf *buf, size_t more);
+
+/* ---- Growing array: lode__grow(&items, &cap, need, sizeof *items): false when out of memory ---- */
+
+bool lode__grow(void *items, size_t *cap, size_t need, size_t item_size);
+
+/* ---- Strings ---- */
+
+static inline lode_str lode__str(const char *s) { return (lode_str){s, s ? strlen(s) : 0}; }
+#define LODE__LIT(s) ((lode_str){"" s, sizeof(s) - 1})
+static inline bool lode__str_eq(lode_str a, lode_str b) {
+  return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+/* Order by bytes, then by length. */
+int lode__str_cmp(lode_str a, lode_str b);
+bool lode__utf8_valid(const char *data, size_t len);
+
+/* ---- Hash (not stable between versions, seeded per process against hostile keys) ---- */
+
+uint64_t lode__hash(const void *data, size_t len);
+
+/* ---- Random numbers for back-off and salts (not secret); tests use their own seeded ones ---- */
+
+uint64_t lode__random(void);
+
+#endif

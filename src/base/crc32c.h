@@ -1,0 +1,14 @@
+/* crc32c.h - CRC-32C (Castagnoli), with the CPU's instruction where there is one. */
+#ifndef LODE_CRC32C_H
+#define LODE_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Extends `crc` (0 to begin) by the bytes; the value is the usual one ("123456789" gives 0xE3069283). */
+uint32_t lode__crc32c(uint32_t crc, const void *data, size_t len);
+/* Helpers that feed integers in little-endian order. */
+uint32_t lode__crc32c_u32(uint32_t crc, uint32_t v);
+uint32_t lode__crc32c_u64(uint32_t crc, uint64_t v);
+
+#endif

@@ -1,0 +1,54 @@
+/* os.h - one door to the operating system.
+ *
+ * Everything that touches a file or a clock goes through the table lode__os, so that tests can let call N fail,
+ * be short or be interrupted, can lose what was not synced, and can count. The functions have the contracts of
+ * their POSIX namesakes (-1 and errno). Files are never mapped: the table has no such entry.
+ *
+ * Locks are open-file-description locks (F_OFD_SETLK): unlike POSIX record locks they are not lost when some
+ * other descriptor of the same file is closed. Descriptors are CLOEXEC.
+ */
+#ifndef LODE_OS_H
+#define LODE_OS_H
+
+#include "base.h"
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+typedef struct lode__os_table {
+  int (*open)(const char *path, int flags, unsigned mode);
+  int (*close)(int fd);
+  ssize_t (*pread)(int fd, void *buf, size_t n, off_t off);
+  ssize_t (*pwrite)(int fd, const void *buf, size_t n, off_t off);
+  int (*ftruncate)(int fd, off_t size);
+  int (*fsync)(int fd);      /* file or folder */
+  int (*fdatasync)(int fd);
+  int (*fstat)(int fd, struct stat *st);
+  int (*stat)(const char *path, struct stat *st);
+  int (*unlink)(const char *path);
+  int (*rename)(const char *from, const char *to);
+  int (*mkdir)(const char *path, unsigned mode);
+  int (*rmdir)(const char *path);
+  /* type is F_RDLCK, F_WRLCK or F_UNLCK; never waits: EAGAIN when another holds it */
+  int (*lock)(int fd, short type, off_t start, off_t len);
+  /* 1 when another description holds a lock that conflicts with `type` on the range, 0 when none, -1 */
+  int (*lock_held)(int fd, short type, off_t start, off_t len);
+  uint64_t (*now_ns)(void);  /* monotonic */
+  void (*sleep_us)(uint64_t us);
+} lode__os_table;
+
+extern const lode__os_table lode__os_real;
+/* The one in use. Only tests assign it, before any store is open. */
+extern const lode__os_table *lode__os;
+
+/* Whole transfers, over EINTR and short counts. */
+lode_status lode__os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err);
+lode_status lode__os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err);
+/* Folder of a path, fsynced: makes creations, renames and removals in it durable. */
+lode_status lode__os_sync_folder_of(const char *path, lode_error *err);
+/* Wall clock, milliseconds since 1970 (UTC). */
+uint64_t lode__os_wall_ms(void);
+/* True when the file system at path is a network one (NFS, SMB, ...): locks there are not to be trusted. */
+bool lode__os_is_network(const char *path, char *name, size_t name_size);
+
+#endif

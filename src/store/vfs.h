@@ -1,0 +1,44 @@
+/* vfs.h - SQLite's door to the operating system: the VFS "lode".
+ *
+ * It stands on lode__os (base/os.h) alone, which is how tests inject every fault. It has no shared memory and no
+ * mapping (iVersion 1), so WAL and mmap cannot be switched on by mistake.
+ *
+ * Page checksums. Each page of a main database file ends in LODE__PAGE_RESERVED reserved bytes, of which the first
+ * four hold, little-endian, the CRC-32C of the page number (u32) and of the page up to there; the other four are zero.
+ * They are set on every write of a page and verified on every read of one. A mismatch, and a page that the file
+ * holds only in part, is SQLITE_IOERR_DATA, counted in the file's state.
+ *
+ * Journals. A rollback journal is trusted only as far as it proves itself: its header gets a CRC-32C of its 28 bytes
+ * at offset 28 (SQLite leaves the rest of the sector unused); in a journal whose header says that it holds N
+ * synced pages, each page image must carry its page checksum and SQLite's own, and none may be missing. Otherwise the
+ * rollback fails with SQLITE_IOERR_DATA instead of quietly stopping half-way.
+ */
+#ifndef LODE_VFS_H
+#define LODE_VFS_H
+
+#include "base/os.h"
+
+#define LODE__VFS_NAME "lode"
+#define LODE__PAGE_RESERVED 8
+
+/* Registers the VFS; safe to call many times, from many threads. */
+lode_status lode__vfs_register(lode_error *err);
+
+/* sqlite3_file_control(db, "main", LODE__FCNTL_STATE, &state) with a lode__vfs_state*: copies the file's state. */
+#define LODE__FCNTL_STATE 0x10de0001
+typedef struct lode__vfs_state {
+  uint64_t damaged_reads;    /* page checksum mismatches so far */
+  uint32_t damaged_page;     /* the newest of them */
+  bool damaged_journal;      /* a journal failed its checks */
+  int last_errno;            /* of the newest failed system call, 0 if none */
+  int fd;                    /* of the database file; for fstat only */
+} lode__vfs_state;
+
+/* CRC of a page as stored in its reserved bytes; `page` has page_bytes bytes. For salvage, verify and tests. */
+uint32_t lode__page_crc(uint32_t page_number, const unsigned char *page, size_t page_bytes);
+
+/* Grows by one in every forked child. A connection opened under another generation must not be used: its
+ * descriptors are closed in the child (fork handlers do that), and every call on it fails with SQLITE_IOERR. */
+unsigned lode__vfs_generation(void);
+
+#endif
