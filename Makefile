@@ -1,6 +1,6 @@
 # Lode. `make quickstart` to try it, `make test` for all tests, `make help` for the rest.
 
-VERSION  := $(shell sed -n 's/^\#define LODE_VERSION "\(.*\)"/\1/p' include/lode.h)
+VERSION  := $(shell sed -n 's/^\#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include/lode.h)
 PREFIX   ?= /usr/local
 BUILD    ?= build
 CC       ?= cc

@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-#define LODE_VERSION "0.1.0"
+#define LODE_VERSION_TEXT "0.1.0"
 
 #if defined(__GNUC__)
 #define LODE_API __attribute__((visibility("default")))

@@ -59,7 +59,7 @@ uint64_t test_rand(void);
 uint64_t test_below(uint64_t n);               /* 0 <= x < n */
 bool test_full(void);                          /* LODE_TEST_FULL=1 */
 
-/* A fresh empty folder, removed when the test's process group ends. */
+/* A fresh empty folder under $TMPDIR, another one at each call, removed when the test has ended. */
 const char *test_folder(void);
 /* Removes a folder and what is in it. */
 void test_remove_tree(const char *path);

@@ -26,8 +26,8 @@ lode_status lode__fail_nomem(lode_error *err);
 lode_status lode__fail_errno(lode_error *err, int errnum, const char *what);
 /* Sets err to LODE_OK, no record, empty text. NULL is allowed. */
 void lode__error_clear(lode_error *err);
-/* For "%.*s" of user bytes in messages: shows at most 60 bytes, control bytes and quotes escaped.
- * Writes to buf (at least 256 bytes) and returns it. */
+/* User bytes for "%s" in messages: in double quotes (an absent string: null), at most 60 bytes of it, then "...";
+ * control bytes, quotes and bytes that are not UTF-8 escaped. Writes to buf (at least 256 bytes) and returns it. */
 const char *lode__quote(lode_str s, char *buf, size_t size);
 
 #define LODE__TRY(expr)                          \
@@ -42,6 +42,26 @@ const char *lode__quote(lode_str s, char *buf, size_t size);
     if (st != LODE_OK) goto done; \
   } while (0)
 
+/* ---- Invariants of our own code; never for what a file, a user or the system may bring about ----
+ *
+ * LODE__INVARIANT(cond) is a bool that must be looked at. A broken invariant aborts a LODE_CHECKED build (all test
+ * builds), naming the place; in a release it is false, and the caller gives up its work and poisons its handle:
+ *   if (!LODE__INVARIANT(i < n)) return lode__fail_internal(err, "segment: row past the end");
+ * cond is evaluated once in every build. LODE__ENSURE is the short form where returning is all there is to do.
+ */
+
+bool lode__invariant_broken(const char *cond, const char *file, int line);
+LODE_MUST static inline bool lode__invariant(bool holds, const char *cond, const char *file, int line) {
+  return __builtin_expect(holds, 1) || lode__invariant_broken(cond, file, line);
+}
+#define LODE__INVARIANT(cond) lode__invariant((cond), #cond, __FILE__, __LINE__)
+/* LODE_INTERNAL: "what: a bug in lode (please report it)". */
+lode_status lode__fail_internal(lode_error *err, const char *what);
+#define LODE__ENSURE(cond, err)                                           \
+  do {                                                                    \
+    if (!LODE__INVARIANT(cond)) return lode__fail_internal((err), #cond); \
+  } while (0)
+
 /* ---- Memory ---- */
 
 void *lode__alloc(size_t size);               /* NULL when out of memory; size 0 gives a valid pointer */
@@ -49,8 +69,9 @@ void *lode__alloc_zero(size_t count, size_t size); /* checked product */
 void *lode__realloc(void *p, size_t size);
 void lode__free(void *p);
 void *lode__alloc_aligned(size_t align, size_t size); /* freed with lode__free */
-/* Tests: when not NULL, asked before each allocation; false makes it fail. */
-extern bool (*lode__alloc_hook)(void);
+/* Tests: when not NULL, asked before each allocation; false makes it fail. Threads that already run see a new hook
+ * soon, not at once. */
+extern bool (*_Atomic lode__alloc_hook)(void);
 
 /* ---- Arena ---- */
 
@@ -73,7 +94,9 @@ void lode__arena_release(lode__arena *arena);
 static inline bool lode__mul_over(size_t a, size_t b, size_t *out) { return __builtin_mul_overflow(a, b, out); }
 static inline bool lode__add_over(size_t a, size_t b, size_t *out) { return __builtin_add_overflow(a, b, out); }
 
-/* ---- Growing byte buffer; sticky: after a failed growth `failed` stays true and appends do nothing ---- */
+/* ---- Growing byte buffer; sticky: after a failed growth `failed` stays true and appends do nothing ----
+ *
+ * Zeroed is empty. Setting len = 0 keeps the memory. lode__buf_release frees it and forgets the failure. */
 
 typedef struct lode__buf {
   char *data;
@@ -103,6 +126,8 @@ static inline bool lode__str_eq(lode_str a, lode_str b) {
 /* Order by bytes, then by length. */
 int lode__str_cmp(lode_str a, lode_str b);
 bool lode__utf8_valid(const char *data, size_t len);
+/* Bytes (1 to 4) of the character at p, of which `left` >= 1 bytes are there; 0 when it is not one of UTF-8. */
+size_t lode__utf8_width(const char *p, size_t left);
 
 /* ---- Hash (not stable between versions, seeded per process against hostile keys) ---- */
 

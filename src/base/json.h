@@ -4,8 +4,8 @@
  * children; `next` is the index of the node behind its subtree, so siblings are a walk and skipping is free.
  * An object's children alternate: key (a string node), value. Integers that fit int64 stay exact integers;
  * other numbers are doubles; numbers out of double's range are refused. Strings are decoded (escapes resolved,
- * valid UTF-8, lone surrogates refused) and live in the arena or in the source text, which must outlive the
- * document. Duplicate keys: the parser keeps both; lode__json_get answers the last.
+ * valid UTF-8, lone surrogates refused) and live in the document or in the source text, which must outlive
+ * it. Duplicate keys: the parser keeps both; lode__json_get answers the last.
  */
 #ifndef LODE_JSON_H
 #define LODE_JSON_H
@@ -44,21 +44,23 @@ typedef struct lode__json_limits {
 } lode__json_limits;
 
 /* Parses one value that fills `text` but for white space. `json` must be zeroed before its first use and may be
- * used again: nodes and strings of the last parse are then gone. Error texts name the byte offset. */
+ * used again: nodes and strings of the last parse are then gone. Errors are LODE_INVALID, LODE_LIMIT or LODE_NOMEM, name
+ * the byte offset, and leave no nodes. "-0" is the integer 0. */
 lode_status lode__json_parse(lode__json *json, lode_str text, const lode__json_limits *limits, lode_error *err);
 void lode__json_release(lode__json *json);
 
 /* Index of the value of `key` in the object at `object`, or 0 (never a value's index) when it has none. */
 uint32_t lode__json_get(const lode__json *json, uint32_t object, lode_str key);
 
-/* A number array to floats without making nodes; for vectors. Refuses NaN, infinities and overflow to them.
- * *dim = how many; at most max. */
+/* A number array to floats without making nodes; for vectors. Each is the float nearest to the decimal number (ties to
+ * even), rounded once. Refuses NaN, infinities and overflow to them (LODE_INVALID), and more than max (LODE_LIMIT).
+ * *dim = how many. */
 lode_status lode__json_floats(lode_str text, float *out, size_t max, size_t *dim, lode_error *err);
 
-/* Writers; they never fail but through the buffer. */
+/* Writers; they never fail but through the buffer, and do not depend on the locale. */
 void lode__json_put_string(lode__buf *buf, lode_str s);   /* with quotes; invalid UTF-8 becomes U+FFFD */
 void lode__json_put_double(lode__buf *buf, double d);     /* shortest that reads back the same, always with . or e; NaN and infinities as null */
-void lode__json_put_float(lode__buf *buf, float f);       /* shortest for float */
+void lode__json_put_float(lode__buf *buf, float f);       /* the same, shortest for float */
 void lode__json_put_int(lode__buf *buf, int64_t i);
 void lode__json_put_node(lode__buf *buf, const lode__json *json, uint32_t node); /* compact, whole subtree */
 

@@ -18,6 +18,10 @@ typedef struct lode__value {
 
 /* Total order: bool < number < string; int64 and double compared exactly, strings by bytes. */
 int lode__value_cmp(const lode__value *a, const lode__value *b);
+/* Of one kind (both booleans, both numbers, both strings): only then they may be equal or ordered for a filter. */
+bool lode__value_comparable(const lode__value *a, const lode__value *b);
+/* Sorts and removes equal values (the first of them stays); *n is how many are left. */
+lode_status lode__values_sort(lode__value *values, size_t *n, lode_error *err);
 /* As a JSON scalar. */
 void lode__value_put(lode__buf *buf, const lode__value *value);
 /* The value of a scalar node; false for other nodes. */
@@ -32,7 +36,8 @@ typedef lode_status lode__value_fn(void *ctx, lode_str key, const lode__value *v
 lode_status lode__meta_values(const lode__json *parsed, lode__value_fn *fn, void *ctx, lode_error *err);
 
 /* Appends old (NULL: none) merged with change as compact JSON: keys of change replace, null removes. Keys of old keep
- * their places, new ones follow. *empty says that no key is left (then nothing is appended). */
+ * their places, new ones follow. *empty says that no key is left (then nothing is appended). LODE_REFUSED when the
+ * result is longer than LODE_MAX_METADATA_BYTES. */
 lode_status lode__meta_merge(const lode__json *old, const lode__json *change, lode__buf *out, bool *empty,
                              lode_error *err);
 

@@ -46,6 +46,11 @@ lode_status lode__os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t
 lode_status lode__os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err);
 /* Folder of a path, fsynced: makes creations, renames and removals in it durable. */
 lode_status lode__os_sync_folder_of(const char *path, lode_error *err);
+/* The names in a folder, without . and .. ; NULL at the end. */
+typedef struct lode__os_folder lode__os_folder;
+lode__os_folder *lode__os_folder_open(const char *path); /* NULL and errno */
+const char *lode__os_folder_next(lode__os_folder *folder);
+void lode__os_folder_close(lode__os_folder *folder);
 /* Wall clock, milliseconds since 1970 (UTC). */
 uint64_t lode__os_wall_ms(void);
 /* True when the file system at path is a network one (NFS, SMB, ...): locks there are not to be trusted. */

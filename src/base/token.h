@@ -1,19 +1,33 @@
 /* token.h - words of text and code, for the text index and for everything that must split names the same way.
  *
- * A name (letters, digits, _ and the joiners . / \ - : between them) gives the whole, case-folded, and its parts:
- * split at joiners, at _, at lower-to-upper and letter-digit borders ("HTTPServer2" is http, server, 2). Whole
- * and parts have the same place: parts follow at successive positions, the whole sits at the first part's.
- * Folding is Unicode's (NFKC case folding, marks removed). Any bytes are allowed: invalid UTF-8 separates words.
- * CJK characters are words of one character each. Tokens longer than 128 bytes are cut at a character.
+ * A name is a run of letters, digits and _, joined by single . / \ - : or by :: where a letter, digit or _ stands on
+ * both sides ("src/store/vfs.c" is one name; the dot that ends a sentence, "->" and "a..b" join nothing). It is
+ * given on three levels:
+ *   the whole         std::vector.push_back
+ *   its components    std  vector  push_back        split at joiners
+ *   its parts         std  vector  push  back       split at _, where upper case follows lower, before the last upper
+ *                                                   case of a run that lower case follows, between letter and digit
+ *                                                   ("HTTPServer2" is http, server, 2)
+ * Parts stand at successive positions, so that a phrase of parts is found however its words were joined. A component
+ * stands at its first part's position, the whole at the name's first part's, in the order whole, component, part;
+ * what would be the same text twice at one position is given once. Wholes and components of more than
+ * LODE__TOKEN_BYTES are left out; a longer part is cut at a character. A name without a letter or digit gives nothing.
+ *
+ * Folding is by character: Unicode's compatibility decomposition and case folding, without accents, points (combining
+ * class 10 and up: a voicing or vowel mark makes another letter, and stays) and enclosing marks. Thus text in NFC, NFD, NFKC or NFKD gives
+ * the same words. Scripts without spaces (CJK, kana, Thai, Lao, Burmese, Khmer) give words of one character with its
+ * marks. Any bytes are allowed: invalid UTF-8 separates words. No memory is allocated; the time is linear.
  */
 #ifndef LODE_TOKEN_H
 #define LODE_TOKEN_H
 
 #include "base.h"
 
+#define LODE__TOKEN_BYTES 128 /* no token is longer */
+
 typedef struct lode__token {
   const char *text;   /* folded; valid only during the call */
-  size_t len;
+  size_t len;         /* never 0 */
   size_t start, end;  /* bytes of the source */
   bool same_place;    /* shares the position of the token before it */
 } lode__token;

@@ -1,10 +1,15 @@
 /* kernel.h - distances between float vectors, the same to the last bit on every CPU.
  *
- * Sums are kept in 16 lanes: lane j adds up the elements i with i mod 16 == j, in order of i, each step one multiply
- * and one add (no fused ones); lanes are then added as a fixed tree: 16 to 8 (j + j+8), 8 to 4, 4 to 2, 2 to 1. Every
- * implementation (AVX-512, AVX2, NEON, portable) does just that, so they agree bit for bit. The choice is made at
- * run time; LODE_SIMD=portable|avx2|avx512|neon forces one (an unavailable one is ignored).
- * Pure: no files, no clock, no allocation.
+ * Sums are kept in 16 lanes that start at +0: lane j adds up the elements i with i mod 16 == j, in order of i, each
+ * step one multiply and one add (no fused ones); lanes are then added as a fixed tree: 16 to 8 (j + j+8), 8 to 4,
+ * 4 to 2, 2 to 1. Every implementation (AVX-512, AVX2, NEON, portable) does just that, so they agree bit for bit. A
+ * tail may be padded with zeros: a lane is never -0, so adding +0 to it changes nothing. The choice is made at the
+ * first use; LODE_SIMD=portable|avx2|avx512|neon forces one (an unavailable one is ignored).
+ *
+ * Vectors are finite floats, aligned to 4 bytes, in the default rounding mode. Where squares or products leave
+ * float's range (elements beyond about 1e18), l2 is +infinity, ip is infinite or NaN, cosine is 1 or NaN; each
+ * NaN is the same quiet one. A vector whose squared length is 0, be it by underflow, counts as zero for cosine.
+ * Pure: no files, no clock, no allocation. All functions may be called by many threads at once.
  */
 #ifndef LODE_KERNEL_H
 #define LODE_KERNEL_H
@@ -14,17 +19,37 @@
 float lode__dot(const float *a, const float *b, size_t dim);
 float lode__l2sq(const float *a, const float *b, size_t dim);
 const char *lode__kernel_name(void);
-/* Tests: switch to an implementation by name; false if this CPU lacks it. NULL: the best. */
+/* Tests: switch to an implementation by name; false if this CPU lacks it. NULL: choose anew, as at the first use. */
 bool lode__kernel_use(const char *name);
 
-/* A vector ready for scanning: distances of `n` rows (row i at rows + i * stride floats) to the query, written to out.
- * norms: squared lengths of the rows (lode__dot(row, row)); only read for cosine. Distances as in lode.h. */
+/* Distances of `n` rows (row i at rows + i * stride floats) to the query, written to out; as in lode.h.
+ *   l2: lode__l2sq      ip: 1 - dot, in float
+ *   cosine: 1 - dot / sqrt(query_norm2 * norm2), in double, the quotient kept within -1 and 1, rounded to float once;
+ *           exactly 0 between equal vectors
+ * query_norm2, norms: squared lengths (lode__dot of a vector with itself), only read for cosine; norms may be NULL:
+ * then they are computed, at about twice the cost. */
 void lode__distances(lode_metric metric, const float *query, float query_norm2, const float *rows, size_t stride,
                      const float *norms, size_t n, size_t dim, float *out);
 /* One distance; for re-ranking and tails. */
 float lode__distance(lode_metric metric, const float *query, float query_norm2, const float *row, size_t dim);
 
-/* ---- The k nearest so far: a bounded max-heap on (distance, key) ---- */
+typedef struct lode__rows {
+  const float *data;   /* row i at data + i * stride */
+  const float *norms;  /* as above */
+  size_t n, dim, stride;
+} lode__rows;
+/* Many queries over the same rows, which come from memory once for all of them: the distance of query q (at
+ * queries->data + q * queries->stride) and row i goes to out[q * out_stride + i]. Both must have the same dim. */
+void lode__distances_many(lode_metric metric, const lode__rows *queries, const lode__rows *rows, float *out,
+                          size_t out_stride);
+
+/* ---- The k nearest so far: a bounded max-heap on (distance, key, aux) ----
+ *
+ *   lode__near room[10];
+ *   lode__topk top = {.heap = room, .k = 10};
+ *   for (...) if (lode__topk_wants(&top, distance)) lode__topk_push(&top, distance, key, aux);
+ *   lode__topk_sort(&top);   now room[0 .. top.n) are the nearest
+ */
 
 typedef struct lode__near { float distance; int64_t key; int64_t aux; } lode__near;
 typedef struct lode__topk {
@@ -32,10 +57,16 @@ typedef struct lode__topk {
   size_t k, n;
 } lode__topk;
 
-/* Keeps the k smallest by distance, then key. NaN distances are kept behind all others. */
+/* Keeps the k smallest by distance, then key, then aux, in whatever order they come; +0 and -0 are the same distance.
+ * NaN distances are kept behind all others. */
 void lode__topk_push(lode__topk *top, float distance, int64_t key, int64_t aux);
-/* The distance that a candidate must not exceed to have a chance; +infinity while fewer than k are held. */
+/* The distance that a candidate must not exceed to have a chance; +infinity while fewer than k are held, or while the
+ * farthest held is a NaN; -infinity when k is 0. */
 float lode__topk_bound(const lode__topk *top);
+/* False when a push of that distance would surely change nothing. */
+static inline bool lode__topk_wants(const lode__topk *top, float distance) {
+  return top->n < top->k || (top->k != 0 && !(distance > top->heap[0].distance));
+}
 void lode__topk_sort(lode__topk *top); /* nearest first; ends the heap */
 
 #endif

@@ -57,6 +57,8 @@ void lode__tx_savepoint_end(lode__tx *tx, bool keep);
 
 typedef struct lode__coll {
   int64_t cid;          /* 1 .. 2^22 */
+  uint64_t uid;         /* random: tells a collection from a later one with the same cid in a replaced store */
+  uint32_t counted;     /* how many of its metadata keys are declared as counters */
   lode_metric metric;
   uint32_t dim;
   uint32_t embedder_dim;
@@ -66,6 +68,7 @@ typedef struct lode__coll {
   int64_t text_cursor;  /* rid up to which the text index holds every record */
   int64_t term_cursor;  /* the same of the metadata index */
   uint64_t untexted, unindexed; /* records past them */
+  int64_t horizon;      /* newest erased grave */
   lode_str name, metadata, embedder; /* in the arena given */
 } lode__coll;
 
@@ -88,6 +91,7 @@ typedef struct lode__rec {
   int64_t vid;        /* 0: pending */
   uint64_t seq;       /* cursor of the last change */
   bool has_document;
+  uint32_t doc_crc;   /* of the document, if there is one */
   lode_str id, metadata; /* metadata.data NULL: none */
 } lode__rec;
 
@@ -100,6 +104,11 @@ lode_status lode__rec_document(lode__tx *tx, int64_t rid, lode_str *document, lo
 /* Vector with that key: verified; copies dim floats. */
 lode_status lode__rec_vector(lode__tx *tx, int64_t vid, float *out, uint32_t dim, lode_error *err);
 
+/* Its length alone. */
+lode_status lode__rec_document_bytes(lode__tx *tx, int64_t rid, uint64_t *bytes, lode_error *err);
+/* Is a record that an index proposed, or that was read before, still alive? */
+lode_status lode__rec_alive(lode__tx *tx, int64_t rid, bool *alive, lode_error *err);
+
 /* Scans of living records with rid > after, in order. One scan of each kind per tx. */
 lode_status lode__rec_scan(lode__tx *tx, int64_t cid, int64_t after_rid, lode_error *err);
 lode_status lode__rec_scan_pending(lode__tx *tx, int64_t cid, int64_t after_rid, lode_error *err);
@@ -111,7 +120,7 @@ lode_status lode__vec_next(lode__tx *tx, int64_t *vid, int64_t *rid, const void 
                            lode_error *err);
 
 /* Graves of a collection with gid > after, in order: what died since a cache was made. vid != 0 only: that vector was
- * replaced; rid != 0: the record died, and its vector (vid, 0 if none) with it. Erasing graves raises the collection's
+ * replaced; rid != 0: the record died, and its vector with it (vid is then 0). Erasing graves raises the collection's
  * horizon: a cache older than that (made at a cursor < horizon) must be made anew. */
 typedef lode_status lode__grave_fn(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err);
 lode_status lode__grave_each(lode__tx *tx, int64_t cid, int64_t after_gid, lode__grave_fn *fn, void *ctx,
@@ -132,8 +141,10 @@ lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change 
 /* `old` is the record as read in this tx; its strings may be the store's own. */
 lode_status lode__rec_update(lode__tx *tx, lode__coll *coll, const lode__rec *old, const lode__change *change,
                              lode_error *err);
-/* The records with these keys (any order, distinct, alive, of this collection; sorts the array). */
-lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, int64_t *rids, size_t n, lode_error *err);
+/* The records with these keys (distinct, alive, of this collection). ids: their ids in the same order, or NULL (they are
+ * then read). Fastest when given in the order of ids. */
+lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const int64_t *rids, const lode_str *ids, size_t n,
+                             lode_error *err);
 /* Writes back the collection's changed counts and dimension. Call once before commit for each coll that was changed. */
 lode_status lode__coll_save(lode__tx *tx, const lode__coll *coll, lode_error *err);
 

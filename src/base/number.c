@@ -1,0 +1,362 @@
+/* number.c - decimal text to binary numbers and back.
+ *
+ * Reading: up to 19 digits w and a power 10^e with |e| <= 27 are exact in integers: w * 5^e has at most 127 bits, and
+ * w / 5^-e is a 64-bit quotient with a remainder that says whether it is exact. One rounding to 53 or 24 bits follows,
+ * so the result is the nearest number (a float is never rounded twice). Other numbers go to strtod as plain digits with
+ * an exponent, which reads the same in every locale.
+ *
+ * Writing: the value times a power of ten, rounded to an integer of N digits in the same arithmetic, for the smallest
+ * N that the reader turns back into the value; 17 digits are always enough for a double, 9 for a float. Values
+ * too large or small for that go through printf's digits.
+ */
+#include "number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef unsigned __int128 u128;
+
+enum {
+  POW5_MAX = 27,       /* 5^27 < 2^63 */
+  EXACT_DIGITS = 19,   /* 10^19 < 2^64 */
+  SIGNIFICANT = 800,   /* more than any halfway point between two doubles has (768) */
+};
+#define EXPONENT_CAP INT64_C(1000000000000000) /* far past any text's length, far from overflow */
+
+static const uint64_t pow5[POW5_MAX + 1] = {
+  1u, 5u, 25u, 125u, 625u, 3125u, 15625u, 78125u, 390625u, 1953125u, 9765625u, 48828125u, 244140625u, 1220703125u,
+  6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
+  476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
+  1490116119384765625u, 7450580596923828125u,
+};
+
+static const uint64_t pow10_table[20] = {
+  1u, 10u, 100u, 1000u, 10000u, 100000u, 1000000u, 10000000u, 100000000u, 1000000000u, 10000000000u, 100000000000u,
+  1000000000000u, 10000000000000u, 100000000000000u, 1000000000000000u, 10000000000000000u, 100000000000000000u,
+  1000000000000000000u, 10000000000000000000u,
+};
+
+/* ---- Text to digits ---- */
+
+static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
+
+/* Adds the digits at p to *w, modulo 2^64. */
+static inline const char *take_digits(const char *p, const char *end, uint64_t *w) {
+  uint64_t v = *w;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  while (end - p >= 8) {
+    uint64_t x;
+    memcpy(&x, p, 8);
+    uint64_t high = (x & 0xF0F0F0F0F0F0F0F0u) | (((x + 0x0606060606060606u) & 0xF0F0F0F0F0F0F0F0u) >> 4);
+    if (high != 0x3333333333333333u) break;
+    x -= 0x3030303030303030u; /* then pairs, fours, all eight */
+    x = x * 10 + (x >> 8);
+    x = ((x & 0x000000FF000000FFu) * 0x000F424000000064u + ((x >> 16) & 0x000000FF000000FFu) * 0x0000271000000001u) >> 32;
+    v = v * 100000000u + (uint32_t)x;
+    p += 8;
+  }
+#endif
+  for (; p < end && is_digit(*p); p++) v = v * 10 + (uint64_t)(*p - '0');
+  *w = v;
+  return p;
+}
+
+/* The exponent behind the 'e'; NULL when it has no digit. */
+static const char *take_exponent(const char *p, const char *end, int64_t *exponent) {
+  bool negative = false;
+  int64_t e = 0;
+  if (p < end && (*p == '+' || *p == '-')) negative = *p++ == '-';
+  if (p == end || !is_digit(*p)) return NULL;
+  for (; p < end && is_digit(*p); p++) {
+    if (e < EXPONENT_CAP) e = e * 10 + (*p - '0');
+  }
+  *exponent = negative ? -e : e;
+  return p;
+}
+
+/* Digits from the first that is not 0. */
+static size_t significant(const char *p, const char *end) {
+  while (p < end && (*p == '0' || *p == '.')) p++;
+  size_t n = (size_t)(end - p);
+  return memchr(p, '.', n) ? n - 1 : n;
+}
+
+const char *lode__number_scan(const char *p, const char *end, lode__number *number) {
+  const char *begin = p;
+  bool negative = p < end && *p == '-';
+  if (negative) p++;
+  const char *whole = p;
+  uint64_t w = 0;
+  p = take_digits(p, end, &w);
+  if (p == whole || (*whole == '0' && p - whole > 1)) return NULL;
+  int64_t exponent = 0, places = 0;
+  bool integer = true;
+  size_t digits = (size_t)(p - whole);
+  if (p < end && *p == '.') {
+    const char *fraction = ++p;
+    p = take_digits(p, end, &w);
+    if (p == fraction) return NULL;
+    places = p - fraction;
+    digits += (size_t)places;
+    integer = false;
+  }
+  bool exact = digits <= EXACT_DIGITS || significant(whole, p) <= EXACT_DIGITS;
+  if (p < end && (*p == 'e' || *p == 'E')) {
+    p = take_exponent(p + 1, end, &exponent);
+    if (!p) return NULL;
+    integer = false;
+  }
+  *number = (lode__number){begin, p, w, exponent - places, negative, integer, exact};
+  return p;
+}
+
+bool lode__number_to_int(const lode__number *number, int64_t *value) {
+  uint64_t most = (uint64_t)INT64_MAX + number->negative;
+  if (!number->integer || !number->exact || number->digits > most) return false;
+  *value = number->negative ? (int64_t)(0 - number->digits) : (int64_t)number->digits;
+  return true;
+}
+
+/* ---- Digits to binary ---- */
+
+static inline unsigned leading_zeros(u128 x) {
+  uint64_t high = (uint64_t)(x >> 64);
+  return (unsigned)(high ? __builtin_clzll(high) : 64 + __builtin_clzll((uint64_t)x));
+}
+
+/* w * 10^e10, w > 0, |e10| <= POW5_MAX, as the nearest m * 2^*e2 with m of exactly `bits` bits. */
+static inline uint64_t scale_to_binary(uint64_t w, int e10, unsigned bits, int *e2) {
+  unsigned zeros = (unsigned)__builtin_clzll(w);
+  uint64_t top; /* the leading 64 bits of the value */
+  bool rest;    /* whether anything follows them */
+  int e;
+  w <<= zeros;
+  if (e10 >= 0) {
+    u128 product = (u128)w * pow5[e10];
+    unsigned shift = leading_zeros(product);
+    product <<= shift;
+    top = (uint64_t)(product >> 64);
+    rest = (uint64_t)product != 0;
+    e = e10 - (int)zeros - (int)shift + 64;
+  } else {
+    unsigned divisor_zeros = (unsigned)__builtin_clzll(pow5[-e10]);
+    uint64_t divisor = pow5[-e10] << divisor_zeros;
+    u128 dividend = (u128)w << 63;
+    top = (uint64_t)(dividend / divisor); /* in (2^62, 2^64) */
+    rest = (u128)top * divisor != dividend;
+    e = e10 - (int)zeros + (int)divisor_zeros - 63;
+    if (!(top >> 63)) top <<= 1, e--; /* the bit that comes in is below all that matter: `rest` speaks for it */
+  }
+  unsigned drop = 64 - bits;
+  uint64_t half = (uint64_t)1 << (drop - 1), low = top & (2 * half - 1), m = top >> drop;
+  if (low > half || (low == half && (rest || (m & 1)))) m++;
+  e += (int)drop;
+  if (m >> bits) m >>= 1, e++;
+  *e2 = e;
+  return m;
+}
+
+static inline bool scalable(uint64_t w, int64_t e10) { return w != 0 && e10 >= -POW5_MAX && e10 <= POW5_MAX; }
+
+/* 10^-27 to 10^46 are normal doubles, so the exponent always fits. */
+static inline double make_double(uint64_t w, int e10, bool negative) {
+  int e2;
+  uint64_t m = scale_to_binary(w, e10, 53, &e2);
+  uint64_t image = (uint64_t)negative << 63 | (uint64_t)(e2 + 52 + 1023) << 52 | (m & ((UINT64_C(1) << 52) - 1));
+  double d;
+  memcpy(&d, &image, sizeof d);
+  return d;
+}
+
+static inline float make_float(uint64_t w, int e10, bool negative) {
+  int e2;
+  uint64_t m = scale_to_binary(w, e10, 24, &e2);
+  uint32_t exponent = (uint32_t)(e2 + 23 + 127);
+  uint32_t image = exponent < 255 ? exponent << 23 | ((uint32_t)m & 0x7FFFFF) : 0x7F800000;
+  image |= (uint32_t)negative << 31;
+  float f;
+  memcpy(&f, &image, sizeof f);
+  return f;
+}
+
+/* All digits that can matter as "-DIGITSe-EXP" for strtod; returns false when the value is 0. */
+static bool plain_text(const lode__number *number, char out[SIGNIFICANT + 32]) {
+  size_t n = 0;
+  int64_t dropped = 0, exponent = number->exp10;
+  bool tail = false;
+  const char *p = number->begin + number->negative;
+  if (number->negative) *out++ = '-';
+  for (; p < number->end && *p != 'e' && *p != 'E'; p++) {
+    if (*p == '.' || (n == 0 && *p == '0')) continue;
+    if (n < SIGNIFICANT) {
+      out[n++] = *p;
+    } else {
+      dropped++;
+      tail = tail || *p != '0';
+    }
+  }
+  if (n == 0) return false;
+  exponent += dropped;
+  if (tail) out[n++] = '1', exponent--; /* somewhat more than the digits kept: as good as all of them */
+  if (exponent > 10000) exponent = 10000;
+  if (exponent < -10000) exponent = -10000;
+  snprintf(out + n, 16, "e%d", (int)exponent);
+  return true;
+}
+
+bool lode__number_to_double(const lode__number *number, double *value) {
+  if (number->exact && scalable(number->digits, number->exp10)) {
+    *value = make_double(number->digits, (int)number->exp10, number->negative);
+    return true;
+  }
+  char text[SIGNIFICANT + 32];
+  *value = number->negative ? -0.0 : 0.0;
+  if (plain_text(number, text)) *value = strtod(text, NULL);
+  return isfinite(*value);
+}
+
+bool lode__number_to_float(const lode__number *number, float *value) {
+  if (number->exact && scalable(number->digits, number->exp10)) {
+    *value = make_float(number->digits, (int)number->exp10, number->negative);
+    return isfinite(*value);
+  }
+  char text[SIGNIFICANT + 32];
+  *value = number->negative ? -0.0f : 0.0f;
+  if (plain_text(number, text)) *value = strtof(text, NULL);
+  return isfinite(*value);
+}
+
+/* ---- Binary to digits ---- */
+
+typedef struct decimal {
+  uint64_t digits; /* value = digits * 10^exp10 */
+  int exp10;
+} decimal;
+
+/* m * 2^e2 * 10^k to the nearest integer, ties to even. False when it would not fit in 128 bits. */
+static bool scale_to_integer(uint64_t m, int e2, int k, uint64_t *integer) {
+  u128 quotient, rest, half;
+  int shift = e2 + k;
+  if (k > POW5_MAX || k < -POW5_MAX) return false;
+  if (k >= 0) {
+    u128 product = (u128)m * pow5[k]; /* at most 53 + 63 bits */
+    if (shift >= 0) {
+      if (shift > 127 || leading_zeros(product) < (unsigned)shift) return false;
+      *integer = (uint64_t)(product << shift);
+      return product << shift >> 64 == 0;
+    }
+    if (shift < -126) return false;
+    quotient = product >> -shift;
+    rest = product & (((u128)1 << -shift) - 1);
+    half = (u128)1 << (-shift - 1);
+    if (rest > half || (rest == half && (quotient & 1))) quotient++;
+  } else {
+    uint64_t divisor = pow5[-k];
+    if (shift < 0 || shift > 127 || leading_zeros(m) <= (unsigned)shift) return false;
+    u128 dividend = (u128)m << shift;
+    quotient = dividend / divisor;
+    rest = dividend % divisor;
+    if (rest > divisor / 2) quotient++; /* an odd divisor has no ties */
+  }
+  *integer = (uint64_t)quotient;
+  return quotient >> 64 == 0;
+}
+
+static bool reads_back(decimal d, double value, bool single) {
+  if (d.exp10 < -POW5_MAX || d.exp10 > POW5_MAX) return false;
+  return single ? make_float(d.digits, d.exp10, false) == (float)value : make_double(d.digits, d.exp10, false) == value;
+}
+
+/* The fewest digits from `most` down to `least` that read back. False when the value is out of this method's range. */
+static bool shortest_by_integers(double value, bool single, decimal *best) {
+  int e2, most = single ? 9 : 17, least = single ? 6 : 15;
+  uint64_t m = (uint64_t)ldexp(frexp(value, &e2), 53);
+  e2 -= 53;
+  int place = (int)floor((e2 + 52) * 0.30102999566398120); /* of the first digit, or one less */
+  bool found = false;
+  for (int n = most; n >= least; n--) {
+    decimal d;
+    d.exp10 = place - n + 1;
+    if (!scale_to_integer(m, e2, -d.exp10, &d.digits)) return false;
+    if (n == most && d.digits >= pow10_table[n]) {
+      place++, n++;
+      continue;
+    }
+    if (d.digits == 0 || !reads_back(d, value, single)) break;
+    *best = d;
+    found = true;
+  }
+  return found;
+}
+
+/* The same by printf: slow, for every value. */
+static void shortest_by_printf(double value, bool single, decimal *best) {
+  int most = single ? 9 : 17;
+  for (int n = single ? 6 : 15; n <= most; n++) {
+    char text[64];
+    lode__number number = {.exact = true};
+    double back_double = 0;
+    float back_float = 0;
+    snprintf(text, sizeof text, "%.*e", n - 1, value);
+    best->digits = 0;
+    const char *p = text;
+    for (; *p != 'e'; p++) { /* past the locale's decimal point, whatever it is */
+      if (is_digit(*p)) best->digits = best->digits * 10 + (uint64_t)(*p - '0');
+    }
+    best->exp10 = (int)strtol(p + 1, NULL, 10) - (n - 1);
+    int len = snprintf(text, sizeof text, "%llue%d", (unsigned long long)best->digits, best->exp10);
+    if (!lode__number_scan(text, text + len, &number)) continue;
+    if (single ? lode__number_to_float(&number, &back_float) && back_float == (float)value
+               : lode__number_to_double(&number, &back_double) && back_double == value) {
+      return;
+    }
+  }
+}
+
+/* Plain from 0.00001 to 10^16, as d.ddde-7 outside. */
+static size_t format(decimal d, bool negative, char *out) {
+  char digits[24];
+  char *begin = out;
+  while (d.digits % 10 == 0 && d.digits) d.digits /= 10, d.exp10++;
+  int n = 0;
+  for (uint64_t w = d.digits; w; w /= 10) digits[23 - n++] = (char)('0' + w % 10);
+  const char *from = digits + 24 - n;
+  int place = d.exp10 + n - 1; /* power of ten of the first digit */
+  if (negative) *out++ = '-';
+  if (place < -5 || place >= 16) {
+    *out++ = *from++;
+    if (n > 1) {
+      *out++ = '.';
+      for (int i = 1; i < n; i++) *out++ = *from++;
+    }
+    return (size_t)(out - begin) + (size_t)snprintf(out, 8, "e%d", place);
+  }
+  if (place < 0) {
+    *out++ = '0', *out++ = '.';
+    for (int i = -1; i > place; i--) *out++ = '0';
+    for (int i = 0; i < n; i++) *out++ = *from++;
+    return (size_t)(out - begin);
+  }
+  for (int i = 0; i <= place; i++) *out++ = i < n ? *from++ : '0';
+  *out++ = '.';
+  if (n <= place + 1) *out++ = '0';
+  for (int i = place + 1; i < n; i++) *out++ = *from++;
+  return (size_t)(out - begin);
+}
+
+static size_t put(double value, bool single, char *out) {
+  bool negative = signbit(value);
+  double size = fabs(value);
+  decimal d = {0};
+  if (size == 0) {
+    memcpy(out, "-0.0", 4);
+    if (!negative) memcpy(out, "0.0", 3);
+    return negative ? 4 : 3;
+  }
+  if (!shortest_by_integers(size, single, &d)) shortest_by_printf(size, single, &d);
+  return format(d, negative, out);
+}
+
+size_t lode__number_put_double(double value, char out[LODE__NUMBER_BYTES]) { return put(value, false, out); }
+size_t lode__number_put_float(float value, char out[LODE__NUMBER_BYTES]) { return put((double)value, true, out); }

@@ -1,0 +1,252 @@
+/* os.c - the real table behind os.h, and what is built on the table in use.
+ *
+ * Every descriptor is CLOEXEC. Calls that a signal may interrupt are tried again here and, because a test's table
+ * may interrupt too, in the helpers. Locks are open-file-description locks: two descriptors from two opens conflict
+ * even within one process, and closing one never drops the other's.
+ */
+#include "os.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- The table ---- */
+
+static int real_open(const char *path, int flags, unsigned mode) {
+  int fd;
+  do {
+    fd = open(path, flags | O_CLOEXEC, (mode_t)mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+static int real_close(int fd) {
+  /* Linux frees the descriptor also when it says EINTR: to try again could close somebody else's. */
+  int rc = close(fd);
+  return rc < 0 && errno == EINTR ? 0 : rc;
+}
+
+static ssize_t real_pread(int fd, void *buf, size_t n, off_t off) { return pread(fd, buf, n, off); }
+static ssize_t real_pwrite(int fd, const void *buf, size_t n, off_t off) { return pwrite(fd, buf, n, off); }
+
+static int real_ftruncate(int fd, off_t size) {
+  int rc;
+  do {
+    rc = ftruncate(fd, size);
+  } while (rc < 0 && errno == EINTR);
+  return rc;
+}
+
+static int real_fsync(int fd) {
+  int rc;
+  do {
+    rc = fsync(fd);
+  } while (rc < 0 && errno == EINTR);
+  return rc;
+}
+
+static int real_fdatasync(int fd) {
+  int rc;
+  do {
+    rc = fdatasync(fd);
+  } while (rc < 0 && errno == EINTR);
+  return rc;
+}
+
+static int real_fstat(int fd, struct stat *st) { return fstat(fd, st); }
+static int real_stat(const char *path, struct stat *st) { return stat(path, st); }
+static int real_unlink(const char *path) { return unlink(path); }
+static int real_rename(const char *from, const char *to) { return rename(from, to); }
+static int real_mkdir(const char *path, unsigned mode) { return mkdir(path, (mode_t)mode); }
+static int real_rmdir(const char *path) { return rmdir(path); }
+
+static int real_lock(int fd, short type, off_t start, off_t len) {
+  struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};
+  int rc;
+  do {
+    rc = fcntl(fd, F_OFD_SETLK, &range);
+  } while (rc < 0 && errno == EINTR);
+  if (rc < 0 && errno == EACCES) errno = EAGAIN; /* POSIX allows either */
+  return rc;
+}
+
+static int real_lock_held(int fd, short type, off_t start, off_t len) {
+  struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};
+  int rc;
+  do {
+    rc = fcntl(fd, F_OFD_GETLK, &range);
+  } while (rc < 0 && errno == EINTR);
+  return rc < 0 ? -1 : range.l_type != F_UNLCK;
+}
+
+static uint64_t clock_ns(clockid_t clock) {
+  struct timespec now = {0};
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t real_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+
+static void real_sleep_us(uint64_t us) {
+  struct timespec left = {.tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000};
+  while (nanosleep(&left, &left) < 0 && errno == EINTR) continue;
+}
+
+const lode__os_table lode__os_real = {
+  .open = real_open,
+  .close = real_close,
+  .pread = real_pread,
+  .pwrite = real_pwrite,
+  .ftruncate = real_ftruncate,
+  .fsync = real_fsync,
+  .fdatasync = real_fdatasync,
+  .fstat = real_fstat,
+  .stat = real_stat,
+  .unlink = real_unlink,
+  .rename = real_rename,
+  .mkdir = real_mkdir,
+  .rmdir = real_rmdir,
+  .lock = real_lock,
+  .lock_held = real_lock_held,
+  .now_ns = real_now_ns,
+  .sleep_us = real_sleep_us,
+};
+
+const lode__os_table *lode__os = &lode__os_real;
+
+/* ---- Whole transfers ---- */
+
+/* Linux moves at most 0x7ffff000 bytes in one call; asking for less keeps counts within ssize_t everywhere. */
+enum { TRANSFER_MAX = 1 << 30 };
+
+static bool past_the_end(uint64_t off, size_t n) {
+  return off > (uint64_t)INT64_MAX || n > (uint64_t)INT64_MAX - off;
+}
+
+lode_status lode__os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err) {
+  size_t done = 0;
+  *got = 0;
+  if (past_the_end(off, n)) return lode__fail_errno(err, EOVERFLOW, "reading a file");
+  while (done < n) {
+    size_t ask = n - done < TRANSFER_MAX ? n - done : TRANSFER_MAX;
+    ssize_t rc = lode__os->pread(fd, (char *)buf + done, ask, (off_t)(off + done));
+    if (rc < 0 && errno == EINTR) continue;
+    if (rc < 0) return lode__fail_errno(err, errno, "reading a file");
+    if (rc == 0) break;
+    done += (size_t)rc;
+  }
+  *got = done;
+  return LODE_OK;
+}
+
+lode_status lode__os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err) {
+  size_t done = 0;
+  if (past_the_end(off, n)) return lode__fail_errno(err, EOVERFLOW, "writing a file");
+  while (done < n) {
+    size_t ask = n - done < TRANSFER_MAX ? n - done : TRANSFER_MAX;
+    ssize_t rc = lode__os->pwrite(fd, (const char *)buf + done, ask, (off_t)(off + done));
+    if (rc < 0 && errno == EINTR) continue;
+    if (rc < 0) return lode__fail_errno(err, errno, "writing a file");
+    if (rc == 0) return lode__fail_errno(err, EIO, "writing a file"); /* no progress and no reason given */
+    done += (size_t)rc;
+  }
+  return LODE_OK;
+}
+
+/* ---- Folders ---- */
+
+static lode_status folder_of(const char *path, char **folder, lode_error *err) {
+  size_t len = strlen(path);
+  while (len > 1 && path[len - 1] == '/') len--;
+  while (len > 0 && path[len - 1] != '/') len--;
+  while (len > 1 && path[len - 1] == '/') len--;
+  const char *from = len ? path : ".";
+  if (len == 0) len = 1;
+  *folder = lode__alloc(len + 1);
+  if (!*folder) return lode__fail_nomem(err);
+  memcpy(*folder, from, len);
+  (*folder)[len] = '\0';
+  return LODE_OK;
+}
+
+lode_status lode__os_sync_folder_of(const char *path, lode_error *err) {
+  lode_status st = LODE_OK;
+  char *folder = NULL;
+  int fd = -1, rc;
+  LODE__GOTO(folder_of(path, &folder, err));
+  do {
+    fd = lode__os->open(folder, O_RDONLY | O_DIRECTORY, 0);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) LODE__GOTO(lode__fail_errno(err, errno, folder));
+  do {
+    rc = lode__os->fsync(fd);
+  } while (rc < 0 && errno == EINTR);
+  /* Some file systems cannot sync a folder and say EINVAL: they have nothing better to offer. */
+  if (rc < 0 && errno != EINVAL) LODE__GOTO(lode__fail_errno(err, errno, folder));
+done:
+  if (fd >= 0) lode__os->close(fd);
+  lode__free(folder);
+  return st;
+}
+
+uint64_t lode__os_wall_ms(void) { return clock_ns(CLOCK_REALTIME) / 1000000u; }
+
+/* ---- Network file systems ---- */
+
+static const struct {
+  uint32_t magic;
+  const char *name;
+} network_systems[] = {
+  {0x6969, "NFS"},         {0xFF534D42, "CIFS"},     {0xFE534D42, "SMB2"},   {0x517B, "SMB"},
+  {0x01021997, "9P"},      {0x5346414F, "AFS"},      {0x6B414653, "AFS"},    {0x00C36400, "Ceph"},
+  {0x0BD00BD0, "Lustre"},  {0x47504653, "GPFS"},     {0x73757245, "Coda"},   {0x564C, "NCP"},
+  {0x7461636F, "OCFS2"},   {0x01161970, "GFS2"},     {0x19830326, "BeeGFS"}, {0xAAD7AAEA, "PanFS"},
+  {0xBEEFDEAD, "SNFS"},    {0x20030528, "OrangeFS"}, {0x786F4256, "vboxsf"}, {0xBACBACBC, "vmhgfs"},
+};
+
+bool lode__os_is_network(const char *path, char *name, size_t name_size) {
+  struct statfs fs;
+  int rc;
+  if (name_size) name[0] = '\0';
+  do {
+    rc = statfs(path, &fs);
+  } while (rc < 0 && errno == EINTR);
+  if (rc < 0) return false;
+  for (size_t i = 0; i < sizeof network_systems / sizeof network_systems[0]; i++) {
+    if ((uint32_t)fs.f_type != network_systems[i].magic) continue;
+    if (name_size) snprintf(name, name_size, "%s", network_systems[i].name);
+    return true;
+  }
+  return false;
+}
+
+struct lode__os_folder {
+  DIR *dir;
+};
+
+lode__os_folder *lode__os_folder_open(const char *path) {
+  lode__os_folder *folder = lode__alloc(sizeof *folder);
+  if (!folder) return NULL;
+  folder->dir = opendir(path);
+  if (folder->dir) return folder;
+  lode__free(folder);
+  return NULL;
+}
+
+const char *lode__os_folder_next(lode__os_folder *folder) {
+  struct dirent *e;
+  do {
+    e = readdir(folder->dir);
+  } while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+  return e ? e->d_name : NULL;
+}
+
+void lode__os_folder_close(lode__os_folder *folder) {
+  if (!folder) return;
+  closedir(folder->dir);
+  lode__free(folder);
+}

@@ -1,0 +1,403 @@
+/* token.c - words of text and code: see token.h.
+ *
+ * A unit (a whole name, one component, one part) is read into a buffer of folded bytes, with the borders of its
+ * components and parts noted on the way: every token is a slice of that buffer. A name that does not fit is read again
+ * component by component, a component that does not fit part by part, so that each byte is read three times at most
+ * and nothing is allocated. ASCII goes through a table; only other characters ask utf8proc.
+ *
+ * Invariant: parts[i] lies within components[parts[i].owner], and both within folded[0 .. used).
+ */
+#include "token.h"
+
+#include <utf8proc.h>
+
+typedef enum char_class {
+  OTHER,
+  JOINER,
+  ALONE, /* a word by itself */
+  MARK,  /* goes with the character before it */
+  UNDER,
+  DIGIT,
+  LOWER, /* and letters without case */
+  UPPER,
+} char_class;
+
+#define O OTHER
+#define J JOINER
+#define D DIGIT
+#define L LOWER
+#define U UPPER
+static const uint8_t ascii_class[128] = {
+    O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
+    O, O, O, O, O, O, O, O, O, O, O, O, O, J, J, J, D, D, D, D, D, D, D, D, D, D, J, O, O, O, O, O,
+    O, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, O, J, O, O, UNDER,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
+};
+#undef O
+#undef J
+#undef D
+#undef L
+#undef U
+
+typedef enum unit_level { WHOLE, COMPONENT, PART } unit_level;
+
+enum {
+  FOLD_CODEPOINTS = 32,                  /* the longest decomposition of one character has 18 */
+  FOLD_BYTES = FOLD_CODEPOINTS * 4,
+  MAX_PIECES = LODE__TOKEN_BYTES + 1,    /* each takes a byte of the buffer, or a joiner does */
+};
+
+typedef struct character {
+  char_class class;
+  uint32_t width;
+  int32_t codepoint; /* only of characters that are not ASCII */
+} character;
+
+typedef struct piece {
+  size_t start, end;   /* bytes of the source */
+  uint32_t from, to;   /* bytes of the buffer */
+  uint32_t owner;      /* parts: their component */
+} piece;
+
+typedef struct tokenizer {
+  const unsigned char *text;
+  size_t len;
+  lode__token_fn *fn;
+  void *ctx;
+  /* the unit that was read last */
+  size_t start, end;
+  uint32_t used, n_components, n_parts;
+  bool part_open;
+  char_class before_last, last; /* of the open part's letters and digits; OTHER: none */
+  size_t last_pos;              /* where `last` begins */
+  uint32_t last_at;
+  char folded[LODE__TOKEN_BYTES + FOLD_BYTES];
+  piece components[MAX_PIECES + 1], parts[MAX_PIECES + 1];
+} tokenizer;
+
+/* ---- Characters ---- */
+
+/* Letters of scripts whose words have no spaces between them. */
+static bool is_unspaced(int32_t c) {
+  static const struct { int32_t first, last; } ranges[] = {
+      {0x0E00, 0x0EFF}, {0x1000, 0x109F},   {0x1780, 0x17FF},   {0x2E80, 0x2FDF},   {0x3005, 0x3007},
+      {0x3021, 0x312F}, {0x31A0, 0x31BF},   {0x31F0, 0x31FF},   {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},
+      {0xF900, 0xFAFF}, {0xFF66, 0xFF9D},   {0x1AFF0, 0x1B16F}, {0x20000, 0x3FFFD},
+  };
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+    if (c < ranges[i].first) return false;
+    if (c <= ranges[i].last) return true;
+  }
+  return false;
+}
+
+static char_class class_of(int32_t c) {
+  if (c == 0xFF9E || c == 0xFF9F) return MARK; /* half-width kana voicing: a letter by name only */
+  switch (utf8proc_category(c)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LT: return UPPER;
+    case UTF8PROC_CATEGORY_LL: return LOWER;
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO: return is_unspaced(c) ? ALONE : LOWER;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NO: return DIGIT;
+    case UTF8PROC_CATEGORY_NL: return is_unspaced(c) ? ALONE : DIGIT;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME: return MARK;
+    case UTF8PROC_CATEGORY_CF: /* soft hyphen, (non-)joiners: inside a word, and without meaning to it */
+      return c == 0xAD || c == 0x200C || c == 0x200D || c == 0x2060 ? MARK : OTHER;
+    default: return OTHER;
+  }
+}
+
+static character decode(const tokenizer *t, size_t pos) {
+  character c = {.class = OTHER, .width = 1};
+  utf8proc_int32_t codepoint;
+  size_t left = t->len - pos;
+  utf8proc_ssize_t width = utf8proc_iterate(t->text + pos, left < 4 ? (utf8proc_ssize_t)left : 4, &codepoint);
+  if (width <= 0) return c;
+  c.width = (uint32_t)width;
+  c.codepoint = codepoint;
+  c.class = class_of(codepoint);
+  return c;
+}
+
+static inline character peek(const tokenizer *t, size_t pos) {
+  unsigned char byte = t->text[pos];
+  if (byte < 0x80) return (character){.class = (char_class)ascii_class[byte], .width = 1};
+  return decode(t, pos);
+}
+
+/* Whether a character of a decomposition is part of the folded word: accents, points and enclosing marks are not. */
+static bool stays(int32_t codepoint) {
+  if (codepoint < 0x80) return ascii_class[codepoint] >= UNDER;
+  if (utf8proc_get_property(codepoint)->combining_class >= 10) return false;
+  return class_of(codepoint) != OTHER && utf8proc_category(codepoint) != UTF8PROC_CATEGORY_ME;
+}
+
+/* Writes the folded bytes of a character that is not ASCII (at most FOLD_BYTES) and returns how many. */
+static uint32_t fold(int32_t codepoint, char *out) {
+  utf8proc_int32_t points[FOLD_CODEPOINTS];
+  int last_boundclass = 0;
+  utf8proc_ssize_t n =
+      utf8proc_decompose_char(codepoint, points, FOLD_CODEPOINTS,
+                              UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE, &last_boundclass);
+  if (n < 0 || n > FOLD_CODEPOINTS) return 0;
+  uint32_t used = 0;
+  for (utf8proc_ssize_t i = 0; i < n; i++) {
+    if (stays(points[i])) used += (uint32_t)utf8proc_encode_char(points[i], (utf8proc_uint8_t *)out + used);
+  }
+  return used;
+}
+
+/* Adds a character to the buffer. False: it does not fit. */
+static inline bool add(tokenizer *t, size_t pos, character c) {
+  if (c.width == 1) {
+    unsigned char byte = t->text[pos];
+    t->folded[t->used] = (char)(c.class == UPPER ? byte | 0x20 : byte);
+    t->used++;
+    return t->used <= LODE__TOKEN_BYTES;
+  }
+  t->used += fold(c.codepoint, t->folded + t->used);
+  return t->used <= LODE__TOKEN_BYTES;
+}
+
+/* Adds what follows of small ASCII letters, as far as it fits: most text is that, and it makes no borders. */
+static inline size_t add_lower(tokenizer *t, size_t pos) {
+  size_t room = LODE__TOKEN_BYTES - t->used;
+  size_t end = t->len - pos < room ? t->len : pos + room;
+  for (; pos < end; pos++) {
+    unsigned char byte = t->text[pos];
+    if ((unsigned char)(byte - 'a') >= 26) break;
+    t->folded[t->used++] = (char)byte;
+  }
+  return pos;
+}
+
+/* ---- Reading a unit ---- */
+
+/* How many bytes at pos join what is before it to what is behind it, or 0. */
+static size_t joiner_width(const tokenizer *t, size_t pos) {
+  size_t width = 1;
+  if (t->text[pos] == ':' && pos + 1 < t->len && t->text[pos + 1] == ':') width = 2;
+  return pos + width < t->len && peek(t, pos + width).class >= UNDER ? width : 0;
+}
+
+static void open_component(tokenizer *t, size_t pos) {
+  t->components[t->n_components] = (piece){.start = pos, .from = t->used};
+}
+
+static void close_component(tokenizer *t, size_t pos) {
+  t->components[t->n_components].end = pos;
+  t->components[t->n_components].to = t->used;
+  t->n_components++;
+}
+
+static void open_part(tokenizer *t, size_t pos, uint32_t at) {
+  t->parts[t->n_parts] = (piece){.start = pos, .from = at, .owner = t->n_components};
+  t->part_open = true;
+}
+
+/* Ends the open part, if any; one that folded to nothing is forgotten. */
+static void close_part(tokenizer *t, size_t pos, uint32_t at) {
+  if (!t->part_open) return;
+  t->part_open = false;
+  piece *part = &t->parts[t->n_parts];
+  part->end = pos;
+  part->to = at;
+  if (part->to > part->from) t->n_parts++;
+}
+
+/* Steps over the joiner at pos into the next component. Returns its width, 0 when it joins nothing. */
+static size_t cross_joiner(tokenizer *t, size_t pos) {
+  size_t width = joiner_width(t, pos);
+  if (!width) return 0;
+  close_part(t, pos, t->used);
+  close_component(t, pos);
+  memcpy(t->folded + t->used, t->text + pos, width);
+  t->used += (uint32_t)width;
+  open_component(t, pos + width);
+  return width;
+}
+
+/* The border of a part that the letter or digit at pos makes known; false: none. It is at pos, or one character back
+ * ("HTTPServer" shows it at its first e). */
+static inline bool find_border(const tokenizer *t, char_class now, size_t pos, size_t *border, uint32_t *at) {
+  if (!t->part_open || t->last == OTHER) return false;
+  *border = pos;
+  *at = t->used;
+  if ((now == DIGIT) != (t->last == DIGIT) || (now == UPPER && t->last == LOWER)) return true;
+  *border = t->last_pos;
+  *at = t->last_at;
+  return now == LOWER && t->last == UPPER && t->before_last == UPPER;
+}
+
+/* Notes that a letter, digit or mark follows at pos. False: a new part begins, and the unit is only one. */
+static inline bool extend_part(tokenizer *t, char_class now, size_t *pos, unit_level level) {
+  size_t border;
+  uint32_t at;
+  if (now != MARK && find_border(t, now, *pos, &border, &at)) {
+    if (level == PART) {
+      *pos = border;
+      t->used = at;
+      return false;
+    }
+    close_part(t, border, at);
+    open_part(t, border, at);
+    if (border == *pos) t->last = OTHER;
+  }
+  if (!t->part_open) {
+    open_part(t, *pos, t->used);
+    t->last = OTHER;
+  }
+  if (now != MARK) {
+    t->before_last = t->last;
+    t->last = now;
+    t->last_pos = *pos;
+    t->last_at = t->used;
+  }
+  return true;
+}
+
+/* Reads the unit of that level at pos, where a name's character is. False: it does not fit in the buffer. A part always
+ * does: it is cut. */
+static bool read_unit(tokenizer *t, size_t pos, unit_level level) {
+  bool cut = false;
+  t->start = pos;
+  t->used = t->n_components = t->n_parts = 0;
+  t->part_open = false;
+  open_component(t, pos);
+  while (pos < t->len) {
+    character c = peek(t, pos);
+    if (c.class < MARK) {
+      size_t width = c.class == JOINER && level == WHOLE ? cross_joiner(t, pos) : 0;
+      if (!width) break;
+      if (t->used > LODE__TOKEN_BYTES) return false;
+      pos += width;
+      continue;
+    }
+    if (c.class == UNDER) {
+      if (level == PART) break;
+      close_part(t, pos, t->used);
+    } else if (!extend_part(t, c.class, &pos, level)) {
+      break;
+    }
+    uint32_t used = t->used;
+    if (!cut && !add(t, pos, c)) {
+      if (level != PART) return false;
+      t->used = used;
+      cut = true;
+    }
+    pos += c.width;
+    if (c.class == LOWER && !cut) pos = add_lower(t, pos);
+  }
+  close_part(t, pos, t->used);
+  close_component(t, pos);
+  t->end = pos;
+  return true;
+}
+
+/* ---- Giving tokens ---- */
+
+static int give(const tokenizer *t, const piece *p, bool same_place) {
+  lode__token token = {
+      .text = t->folded + p->from, .len = p->to - p->from, .start = p->start, .end = p->end, .same_place = same_place};
+  return t->fn(t->ctx, &token);
+}
+
+static bool same_text(const piece *a, const piece *b) { return a->from == b->from && a->to == b->to; }
+
+/* Gives the tokens of the unit that was read: at each position the longest first. */
+static int give_unit(const tokenizer *t) {
+  const piece whole = {.start = t->start, .end = t->end, .from = 0, .to = t->used};
+  int stop = 0;
+  for (uint32_t i = 0; i < t->n_parts && !stop; i++) {
+    const piece *part = &t->parts[i], *component = &t->components[part->owner];
+    bool first = i == 0 || t->parts[i - 1].owner != part->owner, given = false;
+    if (i == 0 && !same_text(&whole, component)) {
+      stop = give(t, &whole, false);
+      given = true;
+    }
+    if (!stop && first && !same_text(component, part)) {
+      stop = give(t, component, given);
+      given = true;
+    }
+    if (!stop) stop = give(t, part, given);
+  }
+  return stop;
+}
+
+/* A component that is too long to be a token: its parts, up to *pos. */
+static int give_parts(tokenizer *t, size_t *pos) {
+  int stop = 0;
+  while (*pos < t->len && !stop) {
+    character c = peek(t, *pos);
+    if (c.class < MARK) break;
+    if (c.class == UNDER) {
+      (*pos)++;
+      continue;
+    }
+    (void)read_unit(t, *pos, PART);
+    *pos = t->end;
+    stop = give_unit(t);
+  }
+  return stop;
+}
+
+/* The name at *pos; moves *pos behind it. */
+static int give_name(tokenizer *t, size_t *pos) {
+  if (read_unit(t, *pos, WHOLE)) {
+    *pos = t->end;
+    return give_unit(t);
+  }
+  for (;;) {
+    int stop;
+    if (read_unit(t, *pos, COMPONENT)) {
+      *pos = t->end;
+      stop = give_unit(t);
+    } else {
+      stop = give_parts(t, pos);
+    }
+    if (stop || *pos >= t->len || peek(t, *pos).class != JOINER) return stop;
+    size_t width = joiner_width(t, *pos);
+    if (!width) return 0;
+    *pos += width;
+  }
+}
+
+/* A character that is a word, and its marks. */
+static int give_alone(tokenizer *t, size_t *pos) {
+  piece word = {.start = *pos};
+  t->used = 0;
+  do {
+    character c = peek(t, *pos);
+    uint32_t used = t->used;
+    if (!add(t, *pos, c)) t->used = used;
+    *pos += c.width;
+  } while (*pos < t->len && t->text[*pos] >= 0x80 && decode(t, *pos).class == MARK);
+  word.end = *pos;
+  word.to = t->used;
+  return word.to ? give(t, &word, false) : 0;
+}
+
+int lode__tokenize(const char *text, size_t len, lode__token_fn *fn, void *ctx) {
+  tokenizer t;
+  t.text = (const unsigned char *)text;
+  t.len = len;
+  t.fn = fn;
+  t.ctx = ctx;
+  for (size_t pos = 0; pos < len;) {
+    character c = peek(&t, pos);
+    int stop = 0;
+    if (c.class >= MARK) {
+      stop = give_name(&t, &pos);
+    } else if (c.class == ALONE) {
+      stop = give_alone(&t, &pos);
+    } else {
+      pos += c.width;
+    }
+    if (stop) return stop;
+  }
+  return 0;
+}

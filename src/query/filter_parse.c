@@ -1,0 +1,407 @@
+/* filter_parse.c - the filter language: JSON text to a tree, and every error that a user can make in it.
+ *
+ * The nodes of the JSON text are walked with a stack of frames, one for each object or list that is open. Negation
+ * is carried down: under an odd number of $not, "and" and "or" change places and tests are negated, so that the tree
+ * has no negation but in its tests. A node with one child is that child; an "and" in an "and" is its children; what
+ * is true in an "and" or false in an "or" is left out. So the tree is as small as what was meant.
+ */
+#include "filter_int.h"
+
+enum {
+  MAX_REGEXES = 256, /* each may be 64 KiB of code */
+  JSON_NODES = 16 << 20,
+};
+
+typedef struct frame {
+  uint32_t at, end;   /* nodes of the JSON text: the next to read, and where to stop */
+  bool object;        /* else a list of filters */
+  bool document;      /* operators are those on documents */
+  bool negate;
+  bool level;         /* counts as a level of nesting */
+  uint8_t kind;       /* AND or OR, negation regarded */
+  lode__node_list children;
+} frame;
+
+typedef struct reader {
+  lode__filter *filter;
+  lode__filter_tree *tree;
+  lode__json json;
+  frame *frames;
+  size_t n_frames, frames_cap, depth;
+  lode_error *err;
+} reader;
+
+/* ---- Operators ---- */
+
+typedef enum operand_kind { SCALAR, ORDERED, LIST } operand_kind;
+
+typedef struct operator_row {
+  lode_str name;
+  uint8_t kind;
+  bool negated;
+  operand_kind operand;
+} operator_row;
+
+#define NAME(s) {"" s, sizeof(s) - 1}
+static const operator_row metadata_operators[] = {
+    {NAME("$eq"), LODE__TEST_IN, false, SCALAR},        {NAME("$ne"), LODE__TEST_IN, true, SCALAR},
+    {NAME("$gt"), LODE__TEST_GT, false, ORDERED},       {NAME("$gte"), LODE__TEST_GTE, false, ORDERED},
+    {NAME("$lt"), LODE__TEST_LT, false, ORDERED},       {NAME("$lte"), LODE__TEST_LTE, false, ORDERED},
+    {NAME("$in"), LODE__TEST_IN, false, LIST},          {NAME("$nin"), LODE__TEST_IN, true, LIST},
+    {NAME("$contains"), LODE__TEST_HAS, false, SCALAR}, {NAME("$not_contains"), LODE__TEST_HAS, true, SCALAR},
+};
+static const operator_row document_operators[] = {
+    {NAME("$contains"), LODE__TEST_TEXT, false, SCALAR},
+    {NAME("$not_contains"), LODE__TEST_TEXT, true, SCALAR},
+    {NAME("$regex"), LODE__TEST_REGEX, false, SCALAR},
+    {NAME("$not_regex"), LODE__TEST_REGEX, true, SCALAR},
+};
+#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
+
+static const operator_row *find_operator(const operator_row *table, size_t n, lode_str name) {
+  for (size_t i = 0; i < n; i++) {
+    if (lode__str_eq(table[i].name, name)) return &table[i];
+  }
+  return NULL;
+}
+
+/* ---- Building the tree ---- */
+
+static lode_status add_node(reader *r, lode__node node, uint32_t *index) {
+  lode__filter_tree *tree = r->tree;
+  size_t n = tree->n_nodes ? tree->n_nodes : 1; /* 0 is none */
+  if (!lode__grow(&tree->nodes, &tree->nodes_cap, n + 1, sizeof *tree->nodes)) return lode__fail_nomem(r->err);
+  if (n == 1) tree->nodes[0] = (lode__node){0};
+  tree->nodes[n] = node;
+  tree->n_nodes = n + 1;
+  *index = (uint32_t)n;
+  return LODE_OK;
+}
+
+/* Moves all of `from` to the end of `to`. */
+static void splice(lode__filter_tree *tree, lode__node_list *to, lode__node_list from) {
+  if (!from.count) return;
+  tree->nodes[from.first].prev = to->last;
+  if (!to->count) to->first = from.first;
+  to->last = from.last;
+  to->count += from.count;
+}
+
+static void append(lode__filter_tree *tree, lode__node_list *to, uint32_t node) {
+  splice(tree, to, (lode__node_list){node, node, 1});
+}
+
+/* A test of the top frame. */
+static lode_status add_test(reader *r, lode__test test) {
+  frame *f = &r->frames[r->n_frames - 1];
+  lode__filter_tree *tree = r->tree;
+  uint32_t node;
+  if (f->negate) test.negated = !test.negated;
+  if (!lode__grow(&tree->tests, &tree->tests_cap, tree->n_tests + 1, sizeof *tree->tests)) return lode__fail_nomem(r->err);
+  LODE__TRY(add_node(r, (lode__node){.kind = LODE__NODE_TEST, .test = (uint32_t)tree->n_tests}, &node));
+  tree->tests[tree->n_tests++] = test;
+  append(tree, &f->children, node);
+  return LODE_OK;
+}
+
+static lode_status count_clauses(reader *r, size_t n) {
+  r->tree->clauses += n;
+  if (r->tree->clauses <= LODE_MAX_FILTER_CLAUSES) return LODE_OK;
+  return lode__fail(r->err, LODE_LIMIT, "the filter has more than %d clauses and list values: ask in several parts",
+                    LODE_MAX_FILTER_CLAUSES);
+}
+
+static lode_status push(reader *r, frame f) {
+  if (f.level && ++r->depth > LODE_MAX_FILTER_DEPTH) {
+    return lode__fail(r->err, LODE_LIMIT, "the filter nests $and, $or and $not more than %d deep", LODE_MAX_FILTER_DEPTH);
+  }
+  if (!lode__grow(&r->frames, &r->frames_cap, r->n_frames + 1, sizeof *r->frames)) return lode__fail_nomem(r->err);
+  r->frames[r->n_frames++] = f;
+  return LODE_OK;
+}
+
+static lode_status push_object(reader *r, uint32_t object, bool document, bool negate, bool level) {
+  return push(r, (frame){.at = object + 1,
+                         .end = r->json.nodes[object].next,
+                         .object = true,
+                         .document = document,
+                         .negate = negate,
+                         .level = level,
+                         .kind = negate ? LODE__NODE_OR : LODE__NODE_AND});
+}
+
+/* A constant: "and" of nothing is true, "or" of nothing is false. */
+static lode_status add_constant(reader *r, bool value, uint32_t *node) {
+  lode__filter_tree *tree = r->tree;
+  if (!lode__grow(&tree->tests, &tree->tests_cap, tree->n_tests + 1, sizeof *tree->tests)) return lode__fail_nomem(r->err);
+  LODE__TRY(add_node(r, (lode__node){.kind = LODE__NODE_TEST, .test = (uint32_t)tree->n_tests}, node));
+  tree->tests[tree->n_tests++] = (lode__test){.kind = LODE__TEST_TRUE, .negated = !value};
+  return LODE_OK;
+}
+
+/* Whether the node changes nothing among the children of a node of that kind. */
+static bool is_neutral(const lode__filter_tree *tree, uint32_t node, uint8_t kind) {
+  if (tree->nodes[node].kind != LODE__NODE_TEST) return false;
+  const lode__test *test = &tree->tests[tree->nodes[node].test];
+  return test->kind == LODE__TEST_TRUE && test->negated == (kind == LODE__NODE_OR);
+}
+
+/* Ends the top frame: what it holds becomes a child of the one below, or of the root. */
+static lode_status pop(reader *r) {
+  lode__filter_tree *tree = r->tree;
+  frame f = r->frames[--r->n_frames];
+  frame *below = r->n_frames ? &r->frames[r->n_frames - 1] : NULL;
+  lode__node_list *to = below ? &below->children : &tree->root;
+  uint8_t kind = below ? below->kind : LODE__NODE_AND;
+  uint32_t node;
+  if (f.level) r->depth--;
+  if (f.kind == kind && f.children.count != 1) { /* also when it is empty: neutral */
+    splice(tree, to, f.children);
+    return LODE_OK;
+  }
+  if (f.children.count == 0) {
+    LODE__TRY(add_constant(r, f.kind == LODE__NODE_AND, &node));
+  } else if (f.children.count == 1) {
+    node = f.children.last;
+  } else {
+    LODE__TRY(add_node(r, (lode__node){.kind = f.kind, .children = f.children}, &node));
+  }
+  if (is_neutral(tree, node, kind)) return LODE_OK;
+  if (tree->nodes[node].kind == kind) {
+    splice(tree, to, tree->nodes[node].children);
+    tree->nodes[node].children = (lode__node_list){0};
+  } else {
+    append(tree, to, node);
+  }
+  return LODE_OK;
+}
+
+/* ---- Tests on metadata ---- */
+
+static const char *type_name(lode__json_type type) {
+  switch (type) {
+    case LODE__JSON_NULL: return "null";
+    case LODE__JSON_FALSE:
+    case LODE__JSON_TRUE: return "a boolean";
+    case LODE__JSON_INT:
+    case LODE__JSON_DOUBLE: return "a number";
+    case LODE__JSON_STRING: return "a string";
+    case LODE__JSON_ARRAY: return "an array";
+    case LODE__JSON_OBJECT: break;
+  }
+  return "an object";
+}
+
+static lode_status fail_operand(reader *r, lode_str key, lode_str op, uint32_t node, const char *wants) {
+  char shown_key[256], shown_op[256];
+  return lode__fail(r->err, LODE_INVALID, "the filter on the key %s gives %s %s; it takes %s",
+                    lode__quote(key, shown_key, sizeof shown_key), lode__quote(op, shown_op, sizeof shown_op),
+                    type_name(r->json.nodes[node].type), wants);
+}
+
+/* Copies the scalar at the node to the filter's memory. */
+static lode_status keep_value(reader *r, uint32_t node, lode__value *value, bool *scalar) {
+  *scalar = lode__value_of(&r->json, node, value);
+  if (*scalar && value->type == LODE__VALUE_STRING) {
+    value->s.data = lode__arena_copy(&r->filter->arena, value->s.data, value->s.len);
+    if (!value->s.data) return lode__fail_nomem(r->err);
+  }
+  return LODE_OK;
+}
+
+static lode_status read_list_operand(reader *r, lode_str key, const operator_row *op, uint32_t node, lode__test *test) {
+  const lode__json_node *list = &r->json.nodes[node];
+  if (list->type != LODE__JSON_ARRAY) return fail_operand(r, key, op->name, node, "an array of scalars");
+  if (list->u.count == 0) {
+    char shown[256];
+    return lode__fail(r->err, LODE_INVALID, "the filter on the key %s has %.*s with an empty list; name at least one value",
+                      lode__quote(key, shown, sizeof shown), (int)op->name.len, op->name.data);
+  }
+  LODE__TRY(count_clauses(r, list->u.count));
+  lode__value *items = lode__arena_alloc(&r->filter->arena, list->u.count * sizeof *items);
+  if (!items) return lode__fail_nomem(r->err);
+  size_t n = 0;
+  for (uint32_t e = node + 1; e < list->next; e = r->json.nodes[e].next) {
+    bool scalar;
+    LODE__TRY(keep_value(r, e, &items[n++], &scalar));
+    if (!scalar) return fail_operand(r, key, op->name, e, "an array of strings, numbers or booleans");
+  }
+  test->u.values.items = items;
+  test->u.values.count = n;
+  return LODE_OK;
+}
+
+static lode_status read_scalar_operand(reader *r, lode_str key, const operator_row *op, uint32_t node, lode__test *test) {
+  bool scalar;
+  LODE__TRY(count_clauses(r, 1));
+  lode__value *item = lode__arena_alloc(&r->filter->arena, sizeof *item);
+  if (!item) return lode__fail_nomem(r->err);
+  LODE__TRY(keep_value(r, node, item, &scalar));
+  if (!scalar) return fail_operand(r, key, op->name, node, "a string, number or boolean");
+  if (op->operand == ORDERED && item->type == LODE__VALUE_BOOL) {
+    return fail_operand(r, key, op->name, node, "a string or number");
+  }
+  test->u.values.items = item;
+  test->u.values.count = 1;
+  return LODE_OK;
+}
+
+static lode_status add_metadata_test(reader *r, lode_str key, const operator_row *op, uint32_t operand) {
+  lode__test test = {.kind = op->kind, .negated = op->negated};
+  LODE__TRY((op->operand == LIST ? read_list_operand : read_scalar_operand)(r, key, op, operand, &test));
+  LODE__TRY(lode__filter_add_key(r->filter, key, &test.key, r->err));
+  return add_test(r, test);
+}
+
+/* {"key": value} and {"key": {"$op": operand, ...}} */
+static lode_status read_condition(reader *r, lode_str key, uint32_t node) {
+  const lode__json_node *nodes = r->json.nodes;
+  char shown_key[256], shown_op[256];
+  if (nodes[node].type != LODE__JSON_OBJECT) return add_metadata_test(r, key, &metadata_operators[0], node);
+  if (nodes[node].u.count == 0) {
+    return lode__fail(r->err, LODE_INVALID, "the filter on the key %s is empty; give a value or an operator, e.g. {\"$eq\": 1}",
+                      lode__quote(key, shown_key, sizeof shown_key));
+  }
+  for (uint32_t k = node + 1; k < nodes[node].next; k = nodes[k + 1].next) {
+    const operator_row *op = find_operator(metadata_operators, ROWS(metadata_operators), nodes[k].u.s);
+    if (!op) {
+      return lode__fail(r->err, LODE_INVALID,
+                        "the filter on the key %s has the unknown operator %s; known are $eq $ne $gt $gte $lt $lte $in $nin "
+                        "$contains $not_contains",
+                        lode__quote(key, shown_key, sizeof shown_key), lode__quote(nodes[k].u.s, shown_op, sizeof shown_op));
+    }
+    LODE__TRY(add_metadata_test(r, key, op, k + 1));
+  }
+  return LODE_OK;
+}
+
+/* ---- Tests on documents ---- */
+
+static lode_status keep_regex(reader *r, lode_str pattern, const lode__regex **regex) {
+  lode__filter *f = r->filter;
+  if (f->n_regexes == MAX_REGEXES) {
+    return lode__fail(r->err, LODE_LIMIT, "the filter has more than %d regular expressions: write some as one, a|b", MAX_REGEXES);
+  }
+  if (!lode__grow(&f->regexes, &f->regexes_cap, f->n_regexes + 1, sizeof *f->regexes)) return lode__fail_nomem(r->err);
+  LODE__TRY(lode__regex_new(pattern, &f->regexes[f->n_regexes], r->err));
+  *regex = f->regexes[f->n_regexes++];
+  return LODE_OK;
+}
+
+static lode_status read_document_pair(reader *r, lode_str key, uint32_t node) {
+  const operator_row *op = find_operator(document_operators, ROWS(document_operators), key);
+  char shown[256];
+  if (!op) {
+    return lode__fail(r->err, LODE_INVALID,
+                      "the document filter has the unknown operator %s; known are $contains $not_contains $regex $not_regex "
+                      "$and $or $not",
+                      lode__quote(key, shown, sizeof shown));
+  }
+  if (r->json.nodes[node].type != LODE__JSON_STRING) {
+    return lode__fail(r->err, LODE_INVALID, "the document filter gives %.*s %s; it takes a string", (int)key.len, key.data,
+                      type_name(r->json.nodes[node].type));
+  }
+  LODE__TRY(count_clauses(r, 1));
+  lode_str text = r->json.nodes[node].u.s;
+  lode__test test = {.kind = op->kind, .negated = op->negated};
+  if (op->kind == LODE__TEST_REGEX) {
+    LODE__TRY(keep_regex(r, text, &test.u.regex));
+  } else {
+    test.u.text = (lode_str){lode__arena_copy(&r->filter->arena, text.data, text.len), text.len};
+    if (!test.u.text.data) return lode__fail_nomem(r->err);
+  }
+  return add_test(r, test);
+}
+
+/* ---- Logic ---- */
+
+/* {"$and": [..]} and {"$or": [..]} */
+static lode_status read_list(reader *r, const frame *f, lode_str op, uint32_t node) {
+  const lode__json_node *list = &r->json.nodes[node];
+  if (list->type != LODE__JSON_ARRAY || list->u.count == 0) {
+    return lode__fail(r->err, LODE_INVALID, "the filter gives %.*s %s; it takes a list of at least one filter", (int)op.len,
+                      op.data, list->type == LODE__JSON_ARRAY ? "an empty list" : type_name(list->type));
+  }
+  bool is_and = lode__str_eq(op, LODE__LIT("$and"));
+  return push(r, (frame){.at = node + 1,
+                         .end = list->next,
+                         .document = f->document,
+                         .negate = f->negate,
+                         .level = true,
+                         .kind = is_and != f->negate ? LODE__NODE_AND : LODE__NODE_OR});
+}
+
+static lode_status read_not(reader *r, const frame *f, uint32_t node) {
+  if (r->json.nodes[node].type != LODE__JSON_OBJECT) {
+    return lode__fail(r->err, LODE_INVALID, "the filter gives $not %s; it takes one filter, an object",
+                      type_name(r->json.nodes[node].type));
+  }
+  return push_object(r, node, f->document, !f->negate, true);
+}
+
+static lode_status read_pair(reader *r, frame f, lode_str key, uint32_t node) {
+  char shown[256];
+  if (lode__str_eq(key, LODE__LIT("$and")) || lode__str_eq(key, LODE__LIT("$or"))) return read_list(r, &f, key, node);
+  if (lode__str_eq(key, LODE__LIT("$not"))) return read_not(r, &f, node);
+  if (f.document) return read_document_pair(r, key, node);
+  if (lode__str_eq(key, LODE__LIT("#document"))) {
+    if (r->json.nodes[node].type == LODE__JSON_OBJECT) return push_object(r, node, true, f.negate, false);
+    return lode__fail(r->err, LODE_INVALID, "the filter gives #document %s; it takes a document filter, e.g. {\"$contains\": \"text\"}",
+                      type_name(r->json.nodes[node].type));
+  }
+  if (key.len && key.data[0] == '$') {
+    return lode__fail(r->err, LODE_INVALID,
+                      "the filter has %s where a key, $and, $or or $not is expected; operators stand below a key: {\"key\": "
+                      "{\"$eq\": 1}}",
+                      lode__quote(key, shown, sizeof shown));
+  }
+  return read_condition(r, key, node);
+}
+
+/* Reads the next child of the top frame. */
+static lode_status step(reader *r) {
+  frame *f = &r->frames[r->n_frames - 1];
+  const lode__json_node *nodes = r->json.nodes;
+  uint32_t at = f->at;
+  if (f->object) {
+    f->at = nodes[at + 1].next;
+    return read_pair(r, *f, nodes[at].u.s, at + 1);
+  }
+  f->at = nodes[at].next;
+  if (nodes[at].type != LODE__JSON_OBJECT) {
+    return lode__fail(r->err, LODE_INVALID, "the filter has %s in the list of $and or $or; each of them is a filter, an object",
+                      type_name(nodes[at].type));
+  }
+  return push_object(r, at, f->document, f->negate, false);
+}
+
+static lode_status read_text(reader *r, lode_str text, bool document) {
+  const char *name = document ? "document filter" : "filter";
+  const lode__json_limits limits = {.max_nodes = JSON_NODES, .max_depth = 2 * (size_t)LODE_MAX_FILTER_DEPTH + 8};
+  lode_error why;
+  if (text.len > LODE_MAX_FILTER_BYTES) {
+    return lode__fail(r->err, LODE_LIMIT, "the %s is %zu bytes long, the limit is %u: ask in several parts", name, text.len,
+                      LODE_MAX_FILTER_BYTES);
+  }
+  lode_status st = lode__json_parse(&r->json, text, &limits, &why);
+  if (st == LODE_NOMEM) return lode__fail_nomem(r->err);
+  if (st != LODE_OK) return lode__fail(r->err, st, "the %s is not usable: %s", name, why.text);
+  if (r->json.nodes[0].type != LODE__JSON_OBJECT) {
+    return lode__fail(r->err, LODE_INVALID, "the %s is %s; it must be an object", name, type_name(r->json.nodes[0].type));
+  }
+  LODE__TRY(push_object(r, 0, document, false, false));
+  while (r->n_frames) {
+    const frame *f = &r->frames[r->n_frames - 1];
+    LODE__TRY(f->at < f->end ? step(r) : pop(r));
+  }
+  return LODE_OK;
+}
+
+lode_status lode__filter_read(lode__filter *filter, lode__filter_tree *tree, lode_str text, bool document,
+                              lode_error *err) {
+  reader r = {.filter = filter, .tree = tree, .err = err};
+  lode_status st = read_text(&r, text, document);
+  lode__json_release(&r.json);
+  lode__free(r.frames);
+  return st;
+}

@@ -1,0 +1,209 @@
+/* compact.c - making the truth file as small as it can be, while others go on using it.
+ *
+ * Pages that random deletions left half empty are packed again by taking a run of rows out and putting it back in order,
+ * which fills pages to about 95 %; a run is a short transaction, and a crash between two costs nothing. The text
+ * index is merged into one segment, which drops its deleted words. Freed pages are zeroed (secure_delete) and handed
+ * back to the file system.
+ */
+#include "db.h"
+
+#define RUN_BYTES (1u << 20)
+#define MAX_COLUMNS 8
+
+typedef struct packed_table {
+  const char *name, *columns, *key, *after; /* `after` has the placeholders of the key */
+  int n_columns, n_key;                     /* the key's columns come first */
+} packed_table;
+
+static const packed_table tables[] = {
+    {"name", "cid,id,rid", "cid,id", "(?1,?2)", 3, 2},
+    {"record", "rid,id,seq,vid,doc,meta,crc", "rid", "?1", 7, 1},
+    {"document", "rid,text,crc", "rid", "?1", 3, 1},
+    {"vector", "vid,rid,data,crc", "vid", "?1", 4, 1},
+    {"term", "kid,value,rid", "kid,value,rid", "(?1,?2,?3)", 3, 3},
+};
+
+/* Rows taken out of their table. */
+typedef struct run {
+  sqlite3_value **values; /* n_columns a row */
+  size_t rows, cap, bytes;
+  sqlite3_value *last[3]; /* key of the last row of the run before */
+} run;
+
+static void free_rows(run *r, int n_columns) {
+  for (size_t i = 0; i < r->rows * (size_t)n_columns; i++) sqlite3_value_free(r->values[i]);
+  r->rows = r->bytes = 0;
+}
+
+static void free_run(run *r, int n_columns) {
+  free_rows(r, n_columns);
+  lode__free(r->values);
+  for (int i = 0; i < 3; i++) sqlite3_value_free(r->last[i]);
+  *r = (run){0};
+}
+
+static lode_status prepare(lode__tx *tx, sqlite3_stmt **s, lode_error *err, const char *format, ...) {
+  char sql[400];
+  va_list ap;
+  va_start(ap, format);
+  vsnprintf(sql, sizeof sql, format, ap);
+  va_end(ap);
+  int rc = sqlite3_prepare_v2(tx->conn->sql, sql, -1, s, NULL);
+  return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(tx->conn, rc, err);
+}
+
+static lode_status take_rows(lode__tx *tx, const packed_table *t, run *r, lode_error *err) {
+  sqlite3_stmt *s = NULL;
+  lode_status st;
+  bool row;
+  if (r->last[0])
+    LODE__GOTO(prepare(tx, &s, err, "SELECT %s FROM %s WHERE (%s)>%s ORDER BY %s", t->columns, t->name, t->key, t->after, t->key));
+  else
+    LODE__GOTO(prepare(tx, &s, err, "SELECT %s FROM %s ORDER BY %s", t->columns, t->name, t->key));
+  for (int i = 0; i < t->n_key && r->last[0]; i++) sqlite3_bind_value(s, i + 1, r->last[i]);
+  while (r->bytes < RUN_BYTES) {
+    LODE__GOTO(lode__step(tx, s, &row, err));
+    if (!row) break;
+    size_t n = (size_t)t->n_columns, at = r->rows * n;
+    if (!lode__grow(&r->values, &r->cap, at + n, sizeof *r->values)) {
+      st = lode__fail_nomem(err);
+      goto done;
+    }
+    memset(r->values + at, 0, n * sizeof *r->values);
+    r->rows++;
+    for (size_t i = 0; i < n; i++) {
+      r->values[at + i] = sqlite3_value_dup(sqlite3_column_value(s, (int)i));
+      if (!r->values[at + i]) {
+        st = lode__fail_nomem(err);
+        goto done;
+      }
+      r->bytes += 16 + (size_t)sqlite3_column_bytes(s, (int)i);
+    }
+  }
+done:
+  sqlite3_finalize(s);
+  return st;
+}
+
+static lode_status put_rows(lode__tx *tx, const packed_table *t, run *r, lode_error *err) {
+  static const char marks[] = "?,?,?,?,?,?,?,?";
+  sqlite3_stmt *out = NULL, *in = NULL;
+  lode_status st;
+  LODE__GOTO(prepare(tx, &in, err, "INSERT INTO %s(%s) VALUES(%.*s)", t->name, t->columns, 2 * t->n_columns - 1, marks));
+  LODE__GOTO(prepare(tx, &out, err, "DELETE FROM %s WHERE (%s)=%s", t->name, t->key, t->after));
+  for (size_t i = 0; i < r->rows; i++) {
+    sqlite3_value **row = r->values + i * (size_t)t->n_columns;
+    for (int c = 0; c < t->n_key; c++) sqlite3_bind_value(out, c + 1, row[c]);
+    LODE__GOTO(lode__run(tx, out, err));
+  }
+  for (size_t i = 0; i < r->rows; i++) {
+    sqlite3_value **row = r->values + i * (size_t)t->n_columns;
+    for (int c = 0; c < t->n_columns; c++) sqlite3_bind_value(in, c + 1, row[c]);
+    LODE__GOTO(lode__run(tx, in, err));
+  }
+done:
+  sqlite3_finalize(in);
+  sqlite3_finalize(out);
+  return st;
+}
+
+static lode_status remember_last(const packed_table *t, run *r, lode_error *err) {
+  sqlite3_value **row = r->values + (r->rows - 1) * (size_t)t->n_columns;
+  for (int i = 0; i < t->n_key; i++) {
+    sqlite3_value *copy = sqlite3_value_dup(row[i]);
+    if (!copy) return lode__fail_nomem(err);
+    sqlite3_value_free(r->last[i]);
+    r->last[i] = copy;
+  }
+  return LODE_OK;
+}
+
+/* One run: *more says that the table goes on. */
+static lode_status pack_run(lode__db *db, const packed_table *t, run *r, bool *more, lode_error *err) {
+  lode__tx *tx;
+  lode_status st;
+  *more = false;
+  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
+  LODE__GOTO(take_rows(tx, t, r, err));
+  *more = r->rows > 0;
+  if (*more) LODE__GOTO(put_rows(tx, t, r, err));
+  if (*more) LODE__GOTO(remember_last(t, r, err));
+done:
+  free_rows(r, t->n_columns);
+  if (st == LODE_OK) return lode__tx_commit(tx, err);
+  lode__tx_rollback(tx);
+  return st;
+}
+
+/* A transaction around one statement; *changes as SQLite counts them. */
+static lode_status run_alone(lode__db *db, const char *sql, int *changes, lode_error *err) {
+  lode__tx *tx;
+  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
+  int before = sqlite3_total_changes(tx->conn->sql);
+  lode_status st = lode__exec(tx->conn, sql, err);
+  *changes = sqlite3_total_changes(tx->conn->sql) - before;
+  if (st == LODE_OK) return lode__tx_commit(tx, err);
+  lode__tx_rollback(tx);
+  return st;
+}
+
+static lode_status report(lode_progress p, const char *phase, uint64_t done, uint64_t total, lode_error *err) {
+  if (!p.step || p.step(p.ctx, phase, done, total)) return LODE_OK;
+  return lode__fail(err, LODE_CANCELLED, "cancelled; what was done so far is kept");
+}
+
+/* The first merge takes in all segments, the others go on with it; fewer than two changes mean that it is done. */
+static lode_status merge_text(lode__db *db, lode_progress progress, lode_error *err) {
+  int changes;
+  LODE__TRY(run_alone(db, "INSERT INTO text(text,rank) VALUES('merge',-256)", &changes, err));
+  for (uint64_t i = 0; changes >= 2; i++) {
+    LODE__TRY(report(progress, "text index", i, 0, err));
+    LODE__TRY(run_alone(db, "INSERT INTO text(text,rank) VALUES('merge',256)", &changes, err));
+  }
+  return LODE_OK;
+}
+
+static lode_status free_pages(lode__db *db, int64_t *pages, lode_error *err) {
+  lode_stats stats;
+  LODE__TRY(lode__db_stats(db, &stats, err));
+  *pages = (int64_t)(stats.free_bytes / (stats.page_bytes ? stats.page_bytes : 1));
+  return LODE_OK;
+}
+
+static lode_status vacuum_all(lode__db *db, lode_progress progress, lode_error *err) {
+  int64_t total, left, before;
+  int changes;
+  LODE__TRY(free_pages(db, &total, err));
+  for (left = total; left > 0;) {
+    LODE__TRY(report(progress, "giving pages back", (uint64_t)(total - left), (uint64_t)total, err));
+    LODE__TRY(run_alone(db, "PRAGMA incremental_vacuum(512)", &changes, err));
+    before = left;
+    LODE__TRY(free_pages(db, &left, err));
+    if (left >= before) break; /* others free and take pages too */
+  }
+  return LODE_OK;
+}
+
+lode_status lode__db_compact(lode__db *db, lode_progress progress, lode_error *err) {
+  bool more = true;
+  uint64_t left;
+  LODE__TRY(lode__work_left(db, &left, err));
+  while (more) {
+    LODE__TRY(report(progress, "erasing and indexing", 0, left, err));
+    LODE__TRY(lode__work_step(db, &more, err));
+  }
+  LODE__TRY(merge_text(db, progress, err));
+  for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+    run r = {0};
+    lode_status st = LODE_OK;
+    more = true;
+    for (uint64_t i = 0; more && st == LODE_OK; i++) {
+      st = report(progress, "packing", i, 0, err);
+      if (st == LODE_OK) st = pack_run(db, &tables[t], &r, &more, err);
+    }
+    free_run(&r, tables[t].n_columns);
+    LODE__TRY(st);
+    LODE__TRY(vacuum_all(db, progress, err));
+  }
+  return vacuum_all(db, progress, err);
+}

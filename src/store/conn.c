@@ -1,0 +1,165 @@
+/* conn.c - one connection to the truth file: how it is opened, how it waits, what its errors mean.
+ *
+ * Waiting. SQLite's own busy handler sleeps ever longer, and under a saturating writer its readers starve. Ours polls
+ * every 100 us and holds up a sign meanwhile (the WAIT byte of lode.lock); who has committed looks for the sign and
+ * steps aside (db.c).
+ */
+#include "db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+static int on_busy(void *ctx, int tries) {
+  lode__conn *conn = ctx;
+  lode__db *db = conn->db;
+  uint64_t now = lode__os->now_ns();
+  if (conn->wait_until_ns == 0) conn->wait_until_ns = now + (uint64_t)db->opt.busy_ms * 1000000u;
+  if (now >= conn->wait_until_ns) return 0;
+  if (!conn->waiting) {
+    conn->waiting = true;
+    pthread_mutex_lock(&db->mutex);
+    if (db->waiting++ == 0 && db->lock_fd >= 0) (void)lode__os->lock(db->lock_fd, F_RDLCK, LODE__LOCK_WAIT, 1);
+    pthread_mutex_unlock(&db->mutex);
+  }
+  lode__os->sleep_us(tries < 200 ? 100 : tries < 1000 ? 250 : 1000);
+  return 1;
+}
+
+static lode_status sql_corrupt(lode__conn *conn, lode_error *err) {
+  lode__vfs_state vs = {0};
+  const char *advice = "run `lode db verify`, then `lode db salvage` to bring over what is whole";
+  if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
+  if (vs.damaged_reads > conn->damage_seen) {
+    pthread_mutex_lock(&conn->db->mutex);
+    conn->db->damaged_pages += vs.damaged_reads - conn->damage_seen;
+    pthread_mutex_unlock(&conn->db->mutex);
+    conn->damage_seen = vs.damaged_reads;
+    return lode__fail(err, LODE_CORRUPT, "page %u of %s is damaged; %s", vs.damaged_page, conn->db->path, advice);
+  }
+  if (vs.damaged_journal)
+    return lode__fail(err, LODE_CORRUPT,
+                      "%s-journal is damaged, so an interrupted transaction cannot be undone; keep a copy of the folder, then %s",
+                      conn->db->path, advice);
+  return lode__fail(err, LODE_CORRUPT, "%s is damaged (%s); %s", conn->db->path,
+                    conn->sql ? sqlite3_errmsg(conn->sql) : "no database", advice);
+}
+
+static lode_status sql_busy(lode__conn *conn, lode_error *err) {
+  char who[65] = "";
+  size_t got = 0;
+  lode__db *db = conn->db;
+  if (db->lock_fd < 0 || lode__os_read_full(db->lock_fd, who, 64, 64, &got, NULL) != LODE_OK) got = 0;
+  who[got] = 0;
+  for (char *p = who; *p; p++)
+    if (*p < 32 || *p == 127) {
+      *p = 0;
+      break;
+    }
+  return lode__fail(err, LODE_BUSY, "%s was locked for %u ms; last writer: %s. Try again, or wait longer (busy_ms, --busy-ms)",
+                    db->path, db->opt.busy_ms, who[0] ? who : "unknown");
+}
+
+static lode_status sql_io(lode__conn *conn, int rc, lode_error *err) {
+  lode__vfs_state vs = {0};
+  if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
+  if (rc == SQLITE_IOERR_DATA || rc == SQLITE_IOERR_CORRUPTFS) return sql_corrupt(conn, err);
+  if (rc == SQLITE_IOERR_NOMEM) return lode__fail_nomem(err);
+  if (vs.last_errno) return lode__fail_errno(err, vs.last_errno, conn->db->path);
+  return lode__fail(err, LODE_IO, "%s: %s", conn->db->path, conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc));
+}
+
+lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
+  const char *path = conn->db->path;
+  int extended = conn->sql ? sqlite3_extended_errcode(conn->sql) : rc;
+  if ((extended & 0xff) == (rc & 0xff)) rc = extended;
+  switch (rc & 0xff) {
+    case SQLITE_NOMEM: return lode__fail_nomem(err);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return sql_busy(conn, err);
+    case SQLITE_IOERR: return sql_io(conn, rc, err);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return sql_corrupt(conn, err);
+    case SQLITE_FULL: return lode__fail(err, LODE_FULL, "no space left for %s; nothing of this write was kept", path);
+    case SQLITE_INTERRUPT: return lode__fail(err, LODE_CANCELLED, "cancelled");
+    case SQLITE_TOOBIG: return lode__fail(err, LODE_LIMIT, "a value is larger than SQLite's limit of 1,000,000,000 bytes");
+    case SQLITE_READONLY:
+      if (rc == SQLITE_READONLY_DBMOVED)
+        return lode__fail(err, LODE_GONE, "%s was removed or replaced while open; open the store again", path);
+      return lode__fail(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
+    case SQLITE_CANTOPEN: {
+      struct stat sb;
+      if (lode__os->stat(path, &sb) != 0 && errno == ENOENT)
+        return lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", path);
+      return sql_io(conn, rc, err);
+    }
+    default:
+      return lode__fail(err, LODE_INTERNAL, "SQLite says %d (%s) for %s", rc,
+                        conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc), path);
+  }
+}
+
+lode_status lode__exec(lode__conn *conn, const char *sql, lode_error *err) {
+  int rc = sqlite3_exec(conn->sql, sql, NULL, NULL, NULL);
+  return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(conn, rc, err);
+}
+
+/* Caches: a quarter of the budget for the writer, little for readers; dirty pages may take half of the budget before they
+ * are spilled, because spilling locks readers out until the commit. */
+static lode_status configure(lode__conn *conn, lode_error *err) {
+  char sql[400];
+  uint64_t budget = conn->db->opt.memory_bytes, page = conn->db->opt.page_bytes;
+  if (page < 512) page = 512;
+  snprintf(sql, sizeof sql,
+           "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA secure_delete=ON;"
+           "PRAGMA cell_size_check=ON; PRAGMA cache_size=-%llu; PRAGMA cache_spill=%llu;",
+           (unsigned long long)(budget / 16 / 1024), (unsigned long long)(budget / 2 / page));
+  return lode__exec(conn, sql, err);
+}
+
+lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__conn **out, lode_error *err) {
+  lode_status st = LODE_OK;
+  struct stat sb;
+  lode__vfs_state vs = {0};
+  *out = NULL;
+  lode__conn *conn = lode__alloc_zero(1, sizeof *conn);
+  if (!conn) return lode__fail_nomem(err);
+  conn->db = db;
+  conn->generation = lode__vfs_generation();
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  /* A private copy is rolled back, so it is opened for writing even by a read-only handle. */
+  flags |= db->opt.read_only && !db->copy_folder ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  if (create) flags |= SQLITE_OPEN_CREATE;
+  int rc = sqlite3_open_v2(path, &conn->sql, flags, LODE__VFS_NAME);
+  if (rc != SQLITE_OK) {
+    st = lode__sql_fail(conn, rc, err);
+    goto done;
+  }
+  (void)sqlite3_busy_handler(conn->sql, on_busy, conn);
+  (void)sqlite3_db_config(conn->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  (void)sqlite3_db_config(conn->sql, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+  LODE__GOTO(lode__text_register(conn->sql, err));
+  rc = sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
+  if (rc != SQLITE_OK || lode__os->fstat(vs.fd, &sb) != 0) {
+    st = lode__fail_errno(err, rc == SQLITE_OK ? errno : EIO, path);
+    goto done;
+  }
+  conn->dev = sb.st_dev;
+  conn->ino = sb.st_ino;
+  LODE__GOTO(configure(conn, err));
+done:
+  if (st == LODE_OK)
+    *out = conn;
+  else
+    lode__conn_close(conn);
+  return st;
+}
+
+void lode__conn_close(lode__conn *conn) {
+  if (!conn) return;
+  /* In a forked child the connection belongs to the parent: closing it here could roll back the parent's work. */
+  if (conn->generation == lode__vfs_generation()) {
+    for (int i = 0; i < LODE__STMT_COUNT; i++) sqlite3_finalize(conn->stmt[i]);
+    (void)sqlite3_close_v2(conn->sql);
+  }
+  lode__free(conn);
+}

@@ -1,0 +1,691 @@
+/* db.c - an open store: its folder, its pool of connections, its transactions.
+ *
+ * Threads: lode__db.mutex guards the pool and the counters. A connection is used by one transaction at a time. Writers of
+ * one process queue on writer_free, writers of several processes on SQLite's lock. Nobody waits with the mutex held.
+ *
+ * A transaction begins by looking whether the truth file is still the one that the connection has open: a removed store
+ * answers LODE_GONE, a replaced one is opened anew. A forked child leaves its parent's connections alone and opens its own.
+ */
+#include "db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char store_mark[] = "lode store\n";
+#define MAX_IDLE 4
+
+/* ---- Opening ---- */
+
+static void fill_defaults(lode_open_options *o) {
+  if (!o->busy_ms) o->busy_ms = 10000;
+  if (!o->page_bytes) o->page_bytes = 16384;
+  if (!o->memory_bytes) o->memory_bytes = UINT64_C(256) << 20;
+  if (o->memory_bytes < UINT64_C(16) << 20) o->memory_bytes = UINT64_C(16) << 20;
+  if (!o->max_document_bytes) o->max_document_bytes = UINT64_C(64) << 20;
+  if (o->max_document_bytes > LODE_MAX_DOCUMENT_BYTES) o->max_document_bytes = LODE_MAX_DOCUMENT_BYTES;
+}
+
+static char *join(const char *folder, const char *name) {
+  lode__buf b = {0};
+  lode__buf_adds(&b, folder);
+  lode__buf_addc(&b, '/');
+  lode__buf_adds(&b, name);
+  lode__buf_addc(&b, 0);
+  if (b.failed) lode__buf_release(&b);
+  return b.failed ? NULL : b.data;
+}
+
+static lode_status make_folder(const char *folder, lode_error *err) {
+  char *path = lode__alloc(strlen(folder) + 1);
+  if (!path) return lode__fail_nomem(err);
+  memcpy(path, folder, strlen(folder) + 1);
+  lode_status st = LODE_OK;
+  for (char *p = path + 1;; p++) {
+    if (*p != '/' && *p != 0) continue;
+    char was = *p;
+    *p = 0;
+    struct stat sb;
+    if (lode__os->mkdir(path, was ? 0777 : 0700) != 0 && errno != EEXIST &&
+        !(was && lode__os->stat(path, &sb) == 0)) {
+      st = lode__fail_errno(err, errno, path);
+      break;
+    }
+    *p = was;
+    if (!was) break;
+  }
+  lode__free(path);
+  return st;
+}
+
+static int open_lock_file(lode__db *db) {
+  int fd = -1;
+  if (!db->opt.read_only) fd = lode__os->open(db->lock_path, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
+  if (fd < 0) fd = lode__os->open(db->lock_path, O_RDONLY, 0);
+  return fd;
+}
+
+static bool is_marked(lode__db *db) {
+  char mark[sizeof store_mark] = "";
+  size_t got = 0;
+  return db->lock_fd >= 0 &&
+         lode__os_read_full(db->lock_fd, mark, sizeof store_mark - 1, 0, &got, NULL) == LODE_OK &&
+         memcmp(mark, store_mark, sizeof store_mark - 1) == 0;
+}
+
+static lode_status wait_for_create_lock(lode__db *db, lode_error *err) {
+  uint64_t until = lode__os->now_ns() + (uint64_t)db->opt.busy_ms * 1000000u;
+  while (lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_CREATE, 1) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return lode__fail_errno(err, errno, db->lock_path);
+    if (lode__os->now_ns() >= until)
+      return lode__fail(err, LODE_BUSY, "another process is making the store %s", db->folder);
+    lode__os->sleep_us(500);
+  }
+  return LODE_OK;
+}
+
+static lode_status create_if_missing(lode__db *db, lode_error *err) {
+  struct stat sb;
+  lode_status st = LODE_OK;
+  LODE__TRY(wait_for_create_lock(db, err));
+  if (lode__os->stat(db->path, &sb) != 0) {
+    if (errno != ENOENT)
+      st = lode__fail_errno(err, errno, db->path);
+    else if (is_marked(db))
+      st = lode__fail(err, LODE_CORRUPT,
+                      "%s is missing, but there was a store here: restore a backup, or remove %s to begin anew", db->path,
+                      db->lock_path);
+    else
+      st = lode__db_create(db, err);
+  }
+  (void)lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_CREATE, 1);
+  return st;
+}
+
+/* The folder, the lock file and, if asked, a new truth file. */
+static lode_status prepare_folder(lode__db *db, lode_error *err) {
+  struct stat sb;
+  char fs[32];
+  if (db->opt.create && !db->opt.read_only) LODE__TRY(make_folder(db->folder, err));
+  if (lode__os->stat(db->folder, &sb) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return lode__fail_errno(err, errno, db->folder);
+    return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
+  }
+  if (!S_ISDIR(sb.st_mode)) return lode__fail(err, LODE_INVALID, "%s is not a folder", db->folder);
+  db->lock_fd = open_lock_file(db);
+  db->lock_generation = lode__vfs_generation();
+  if (lode__os_is_network(db->folder, fs, sizeof fs))
+    lode__db_log(db, "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
+                 db->folder, fs);
+  if (lode__os->stat(db->path, &sb) == 0) return LODE_OK;
+  if (errno != ENOENT) return lode__fail_errno(err, errno, db->path);
+  if (db->opt.create && !db->opt.read_only) {
+    if (db->lock_fd < 0) return lode__fail_errno(err, errno, db->lock_path);
+    return create_if_missing(db, err);
+  }
+  if (is_marked(db))
+    return lode__fail(err, LODE_CORRUPT, "%s is missing, but there was a store here: restore a backup", db->path);
+  return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
+}
+
+static lode_status init_sync(lode__db *db, lode_error *err) {
+  pthread_condattr_t attr;
+  if (pthread_mutex_init(&db->mutex, NULL) != 0) return lode__fail_nomem(err);
+  if (pthread_condattr_init(&attr) != 0) {
+    pthread_mutex_destroy(&db->mutex);
+    return lode__fail_nomem(err);
+  }
+  (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  int rc = pthread_cond_init(&db->writer_free, &attr);
+  pthread_condattr_destroy(&attr);
+  if (rc == 0) return LODE_OK;
+  pthread_mutex_destroy(&db->mutex);
+  return lode__fail_nomem(err);
+}
+
+lode_status lode__db_open(const char *folder, const lode_open_options *options, lode__db **out, lode_error *err) {
+  lode_status st;
+  lode__tx *tx = NULL;
+  *out = NULL;
+  if (!folder || !*folder) return lode__fail(err, LODE_INVALID, "the store's folder is empty");
+  LODE__TRY(lode__vfs_register(err));
+  lode__db *db = lode__alloc_zero(1, sizeof *db);
+  if (!db) return lode__fail_nomem(err);
+  st = init_sync(db, err);
+  if (st != LODE_OK) {
+    lode__free(db);
+    return st;
+  }
+  db->lock_fd = -1;
+  if (options) db->opt = *options;
+  fill_defaults(&db->opt);
+  uint32_t pb = db->opt.page_bytes;
+  if (pb < 512 || pb > 65536 || (pb & (pb - 1)) != 0) {
+    st = lode__fail(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
+    goto done;
+  }
+  size_t len = strlen(folder);
+  while (len > 1 && folder[len - 1] == '/') len--;
+  db->folder = lode__alloc(len + 1);
+  if (db->folder) {
+    memcpy(db->folder, folder, len);
+    db->folder[len] = 0;
+    db->path = join(db->folder, LODE__TRUTH_FILE);
+    db->lock_path = join(db->folder, LODE__LOCK_FILE);
+  }
+  if (!db->path || !db->lock_path) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(prepare_folder(db, err));
+  LODE__GOTO(lode__tx_begin(db, LODE__READ, &tx, err));
+  st = lode__db_check_format(tx->conn, err);
+  lode__tx_rollback(tx);
+  if (st == LODE_OK && !db->opt.read_only && !is_marked(db) && db->lock_fd >= 0)
+    (void)lode__os_write_full(db->lock_fd, store_mark, sizeof store_mark - 1, 0, NULL);
+done:
+  if (st == LODE_OK)
+    *out = db;
+  else
+    lode__db_close(db);
+  return st;
+}
+
+static void drop_copy(lode__db *db);
+
+void lode__db_close(lode__db *db) {
+  if (!db) return;
+  while (db->idle) {
+    lode__conn *c = db->idle;
+    db->idle = c->next;
+    lode__conn_close(c);
+  }
+  if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
+  drop_copy(db);
+  pthread_cond_destroy(&db->writer_free);
+  pthread_mutex_destroy(&db->mutex);
+  lode__free(db->folder);
+  lode__free(db->path);
+  lode__free(db->lock_path);
+  lode__free(db);
+}
+
+const lode_open_options *lode__db_options(const lode__db *db) { return &db->opt; }
+const char *lode__db_folder(const lode__db *db) { return db->folder; }
+
+void lode__db_log(lode__db *db, const char *format, ...) {
+  char line[1024];
+  va_list ap;
+  if (!db->opt.log) return;
+  va_start(ap, format);
+  vsnprintf(line, sizeof line, format, ap);
+  va_end(ap);
+  db->opt.log(db->opt.log_ctx, line);
+}
+
+/* ---- The private copy: a read-only handle that meets an interrupted transaction ---- */
+
+static void drop_copy(lode__db *db) {
+  if (!db->copy_folder) return;
+  static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal"};
+  for (size_t i = 0; i < 2; i++) {
+    char *p = join(db->copy_folder, names[i]);
+    if (p) (void)lode__os->unlink(p);
+    lode__free(p);
+  }
+  (void)lode__os->rmdir(db->copy_folder);
+  lode__free(db->copy_folder);
+  db->copy_folder = NULL;
+}
+
+static lode_status copy_file(const char *from, const char *to, lode_error *err) {
+  lode_status st = LODE_OK;
+  size_t size = 1 << 20, got = 0;
+  char *buf = lode__alloc(size);
+  int in = lode__os->open(from, O_RDONLY, 0), out = -1;
+  if (!buf) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  if (in >= 0) out = lode__os->open(to, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (in < 0 || out < 0) {
+    st = lode__fail_errno(err, errno, in < 0 ? from : to);
+    goto done;
+  }
+  for (uint64_t off = 0;; off += got) {
+    LODE__GOTO(lode__os_read_full(in, buf, size, off, &got, err));
+    if (got == 0) break;
+    LODE__GOTO(lode__os_write_full(out, buf, got, off, err));
+  }
+done:
+  if (in >= 0) (void)lode__os->close(in);
+  if (out >= 0) (void)lode__os->close(out);
+  lode__free(buf);
+  return st;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b) {
+  return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+         a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Copies truth and journal; again if somebody changed them meanwhile. The copy is rolled back when it is opened. */
+static lode_status make_copy(lode__db *db, lode_error *err) {
+  lode_status st = LODE_OK;
+  char *from[2] = {join(db->folder, LODE__TRUTH_FILE), join(db->folder, LODE__TRUTH_FILE "-journal")};
+  const char *tmp = getenv("TMPDIR");
+  char *folder = join(tmp && *tmp ? tmp : "/tmp", "lode-copy-XXXXXX");
+  if (!from[0] || !from[1] || !folder) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  for (int tries = 0;; tries++) {
+    struct stat before[2], after[2];
+    if (!mkdtemp(folder)) {
+      st = lode__fail_errno(err, errno, folder);
+      goto done;
+    }
+    db->copy_folder = folder;
+    for (int i = 0; i < 2 && st == LODE_OK; i++) {
+      char *to = join(folder, i ? LODE__TRUTH_FILE "-journal" : LODE__TRUTH_FILE);
+      if (!to)
+        st = lode__fail_nomem(err);
+      else if (lode__os->stat(from[i], &before[i]) != 0)
+        st = lode__fail_errno(err, errno, from[i]);
+      else
+        st = copy_file(from[i], to, err);
+      lode__free(to);
+    }
+    folder = NULL;
+    if (st != LODE_OK) break;
+    if (lode__os->stat(from[0], &after[0]) == 0 && lode__os->stat(from[1], &after[1]) == 0 &&
+        same_file(&before[0], &after[0]) && same_file(&before[1], &after[1]))
+      break;
+    drop_copy(db);
+    if (tries == 5) {
+      st = lode__fail(err, LODE_BUSY, "%s is being repaired by another process; try again", db->path);
+      break;
+    }
+    folder = join(tmp && *tmp ? tmp : "/tmp", "lode-copy-XXXXXX");
+    if (!folder) {
+      st = lode__fail_nomem(err);
+      break;
+    }
+  }
+  if (st != LODE_OK) drop_copy(db);
+  else lode__db_log(db, "%s holds an interrupted transaction: reading from a private copy in which it is undone", db->path);
+done:
+  lode__free(from[0]);
+  lode__free(from[1]);
+  lode__free(folder);
+  return st;
+}
+
+/* ---- The pool ---- */
+
+static void forget_connections(lode__db *db) {
+  while (db->idle) {
+    lode__conn *c = db->idle;
+    db->idle = c->next;
+    lode__conn_close(c);
+  }
+  db->n_idle = 0;
+}
+
+/* With the mutex held. In a forked child everything of the parent's is left behind. */
+static void after_fork(lode__db *db) {
+  if (db->lock_generation == lode__vfs_generation()) return;
+  forget_connections(db);
+  db->writer_active = false;
+  db->waiting = 0;
+  if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
+  db->lock_fd = open_lock_file(db);
+  db->lock_generation = lode__vfs_generation();
+}
+
+static lode_status take_conn(lode__db *db, lode__conn **out, lode_error *err) {
+  struct stat sb;
+  lode_status st = LODE_OK;
+  *out = NULL;
+  pthread_mutex_lock(&db->mutex);
+  after_fork(db);
+  if (lode__os->stat(db->path, &sb) != 0) {
+    int e = errno;
+    forget_connections(db);
+    pthread_mutex_unlock(&db->mutex);
+    if (e == ENOENT || e == ENOTDIR)
+      return lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", db->path);
+    return lode__fail_errno(err, e, db->path);
+  }
+  if (db->copy_folder) {
+    struct stat js;
+    char *journal = join(db->folder, LODE__TRUTH_FILE "-journal");
+    if (journal && (lode__os->stat(journal, &js) != 0 || js.st_size == 0)) {
+      forget_connections(db);
+      drop_copy(db); /* somebody has repaired the original */
+    }
+    lode__free(journal);
+  }
+  while (db->idle && !*out) {
+    lode__conn *c = db->idle;
+    db->idle = c->next;
+    db->n_idle--;
+    if (db->copy_folder || (c->dev == sb.st_dev && c->ino == sb.st_ino))
+      *out = c;
+    else
+      lode__conn_close(c);
+  }
+  if (!*out) {
+    char *copy = db->copy_folder ? join(db->copy_folder, LODE__TRUTH_FILE) : NULL;
+    st = db->copy_folder && !copy ? lode__fail_nomem(err) : lode__conn_open(db, copy ? copy : db->path, false, out, err);
+    lode__free(copy);
+  }
+  pthread_mutex_unlock(&db->mutex);
+  return st;
+}
+
+static void give_conn(lode__conn *conn, bool healthy) {
+  lode__db *db = conn->db;
+  pthread_mutex_lock(&db->mutex);
+  if (healthy && db->n_idle < MAX_IDLE && conn->generation == lode__vfs_generation()) {
+    conn->next = db->idle;
+    db->idle = conn;
+    db->n_idle++;
+    conn = NULL;
+  }
+  pthread_mutex_unlock(&db->mutex);
+  lode__conn_close(conn);
+}
+
+static void stop_waiting(lode__conn *conn) {
+  lode__db *db = conn->db;
+  conn->wait_until_ns = 0;
+  if (!conn->waiting) return;
+  conn->waiting = false;
+  pthread_mutex_lock(&db->mutex);
+  if (--db->waiting == 0 && db->lock_fd >= 0) (void)lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_WAIT, 1);
+  pthread_mutex_unlock(&db->mutex);
+}
+
+bool lode__db_others_wait(lode__db *db) {
+  pthread_mutex_lock(&db->mutex);
+  bool yes = db->waiting > 0;
+  int fd = db->lock_fd;
+  pthread_mutex_unlock(&db->mutex);
+  return yes || (fd >= 0 && lode__os->lock_held(fd, F_WRLCK, LODE__LOCK_WAIT, 1) == 1);
+}
+
+/* ---- Statements ---- */
+
+static const char *const statement_sql[LODE__STMT_COUNT] = {
+#define STATEMENT_TEXT(name, sql) sql,
+    LODE__STATEMENTS(STATEMENT_TEXT)
+#undef STATEMENT_TEXT
+};
+
+lode_status lode__stmt(lode__tx *tx, int which, sqlite3_stmt **stmt, lode_error *err) {
+  *stmt = NULL;
+  lode__conn *conn = tx->conn;
+  if (!conn->stmt[which]) {
+    int rc = sqlite3_prepare_v3(conn->sql, statement_sql[which], -1, SQLITE_PREPARE_PERSISTENT, &conn->stmt[which], NULL);
+    if (rc != SQLITE_OK) return lode__sql_fail(conn, rc, err);
+  }
+  sqlite3_reset(conn->stmt[which]);
+  *stmt = conn->stmt[which];
+  return LODE_OK;
+}
+
+lode_status lode__step(lode__tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err) {
+  int rc = sqlite3_step(stmt);
+  *row = rc == SQLITE_ROW;
+  if (rc == SQLITE_ROW || rc == SQLITE_DONE) return LODE_OK;
+  tx->failed = true;
+  lode_status st = lode__sql_fail(tx->conn, rc, err);
+  sqlite3_reset(stmt);
+  return st;
+}
+
+lode_status lode__run(lode__tx *tx, sqlite3_stmt *stmt, lode_error *err) {
+  bool row;
+  lode_status st;
+  do {
+    st = lode__step(tx, stmt, &row, err);
+  } while (st == LODE_OK && row);
+  sqlite3_reset(stmt);
+  return st;
+}
+
+lode_status lode__state_get(lode__tx *tx, int key, int64_t *value, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_STATE_GET, &s, err));
+  sqlite3_bind_int(s, 1, key);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  *value = row ? sqlite3_column_int64(s, 0) : 0;
+  bool sane = row && sqlite3_column_type(s, 0) == SQLITE_INTEGER;
+  sqlite3_reset(s);
+  return sane ? LODE_OK : lode__fail(err, LODE_CORRUPT, "row %d of table state is missing in %s", key, tx->db->path);
+}
+
+lode_status lode__state_put(lode__tx *tx, int key, int64_t value, lode_error *err) {
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_STATE_PUT, &s, err));
+  sqlite3_bind_int(s, 1, key);
+  sqlite3_bind_int64(s, 2, value);
+  return lode__run(tx, s, err);
+}
+
+/* ---- Transactions ---- */
+
+static lode_status wait_for_writer_turn(lode__db *db, lode_error *err) {
+  struct timespec until;
+  lode_status st = LODE_OK;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += db->opt.busy_ms / 1000;
+  until.tv_nsec += (long)(db->opt.busy_ms % 1000) * 1000000;
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_sec++;
+    until.tv_nsec -= 1000000000;
+  }
+  pthread_mutex_lock(&db->mutex);
+  after_fork(db);
+  while (db->writer_active && st == LODE_OK)
+    if (pthread_cond_timedwait(&db->writer_free, &db->mutex, &until) == ETIMEDOUT && db->writer_active)
+      st = lode__fail(err, LODE_BUSY,
+                      "this process has had a write transaction open for more than %u ms: commit it or roll it back",
+                      db->opt.busy_ms);
+  if (st == LODE_OK) db->writer_active = true;
+  pthread_mutex_unlock(&db->mutex);
+  return st;
+}
+
+static void end_writer_turn(lode__db *db) {
+  pthread_mutex_lock(&db->mutex);
+  db->writer_active = false;
+  pthread_cond_signal(&db->writer_free);
+  pthread_mutex_unlock(&db->mutex);
+}
+
+/* For the message of whoever waits in vain. Not part of any promise, so never synced. */
+static void sign_lock_file(lode__db *db) {
+  char now[64] = "", was[64];
+  char comm[20] = "";
+  size_t got = 0;
+  if (db->lock_fd < 0) return;
+  int fd = lode__os->open("/proc/self/comm", O_RDONLY, 0);
+  if (fd >= 0) {
+    if (lode__os_read_full(fd, comm, sizeof comm - 1, 0, &got, NULL) != LODE_OK) got = 0;
+    (void)lode__os->close(fd);
+  }
+  comm[got] = 0;
+  comm[strcspn(comm, "\n")] = 0;
+  snprintf(now, sizeof now, "process %ld (%s)\n", (long)getpid(), comm);
+  if (lode__os_read_full(db->lock_fd, was, sizeof was, 64, &got, NULL) == LODE_OK && got == sizeof was &&
+      memcmp(was, now, sizeof now) == 0)
+    return;
+  (void)lode__os_write_full(db->lock_fd, now, sizeof now, 64, NULL);
+}
+
+static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
+  sqlite3_stmt *s;
+  int64_t cursor;
+  LODE__TRY(lode__stmt(tx, tx->kind == LODE__WRITE ? LODE__STMT_BEGIN_WRITE : LODE__STMT_BEGIN_READ, &s, err));
+  LODE__TRY(lode__run(tx, s, err));
+  LODE__TRY(lode__state_get(tx, LODE__STATE_CURSOR, &cursor, err));
+  if (cursor < 0 || cursor > LODE__KEY_MAX)
+    return lode__fail(err, LODE_CORRUPT, "the cursor in %s is out of range", tx->db->path);
+  tx->cursor = tx->cursor_saved = (uint64_t)cursor;
+  return LODE_OK;
+}
+
+lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lode_error *err) {
+  lode_status st;
+  bool turn = false;
+  *out = NULL;
+  if (kind == LODE__WRITE && db->opt.read_only)
+    return lode__fail(err, LODE_READONLY, "%s is open for reading only", db->folder);
+  lode__tx *tx = lode__alloc_zero(1, sizeof *tx);
+  if (!tx) return lode__fail_nomem(err);
+  tx->db = db;
+  tx->kind = kind;
+  if (kind == LODE__WRITE) {
+    LODE__GOTO(wait_for_writer_turn(db, err));
+    turn = true;
+  }
+  LODE__GOTO(take_conn(db, &tx->conn, err));
+  tx->began_ns = lode__os->now_ns();
+  st = begin_on_conn(tx, err);
+  if (st != LODE_OK && db->opt.read_only && !db->copy_folder &&
+      sqlite3_extended_errcode(tx->conn->sql) == SQLITE_READONLY_ROLLBACK) {
+    lode__error_clear(err);
+    stop_waiting(tx->conn);
+    give_conn(tx->conn, false);
+    tx->conn = NULL;
+    tx->failed = false;
+    pthread_mutex_lock(&db->mutex);
+    forget_connections(db);
+    st = db->copy_folder ? LODE_OK : make_copy(db, err);
+    pthread_mutex_unlock(&db->mutex);
+    if (st == LODE_OK) st = take_conn(db, &tx->conn, err);
+    if (st == LODE_OK) st = begin_on_conn(tx, err);
+  }
+  if (tx->conn) stop_waiting(tx->conn);
+  if (st == LODE_OK && kind == LODE__WRITE) sign_lock_file(db);
+done:
+  if (st == LODE_OK) {
+    *out = tx;
+    return st;
+  }
+  if (tx->conn) give_conn(tx->conn, false);
+  if (turn) end_writer_turn(db);
+  lode__free(tx);
+  return st;
+}
+
+/* Readers and other writers that wait get in before the next commit of ours: at most 2 ms for them. */
+static void step_aside(lode__db *db) {
+  for (int i = 0; i < 20 && lode__db_others_wait(db); i++) lode__os->sleep_us(100);
+}
+
+static void free_tx(lode__tx *tx, bool healthy) {
+  lode__db *db = tx->db;
+  bool writer = tx->kind == LODE__WRITE;
+  give_conn(tx->conn, healthy);
+  if (writer) {
+    step_aside(db);
+    end_writer_turn(db);
+  }
+  lode__free(tx->keys);
+  lode__free(tx->dead);
+  lode__arena_release(&tx->keys_arena);
+  lode__json_release(&tx->json);
+  lode__free(tx);
+}
+
+static void reset_all(lode__conn *conn) {
+  for (int i = 0; i < LODE__STMT_COUNT; i++)
+    if (conn->stmt[i]) sqlite3_reset(conn->stmt[i]);
+}
+
+lode_status lode__tx_commit(lode__tx *tx, lode_error *err) {
+  sqlite3_stmt *s;
+  lode_status st = LODE_OK;
+  if (tx->kind == LODE__READ) {
+    lode__tx_rollback(tx);
+    return LODE_OK;
+  }
+  if (tx->failed) {
+    lode__tx_rollback(tx);
+    return lode__fail(err, LODE_INTERNAL, "the transaction had failed before and was rolled back");
+  }
+  if (tx->conn->generation != lode__vfs_generation()) {
+    lode__tx_rollback(tx);
+    return lode__fail(err, LODE_GONE, "the transaction belongs to the process that forked this one");
+  }
+  reset_all(tx->conn);
+  if (tx->cursor != tx->cursor_saved) LODE__GOTO(lode__state_put(tx, LODE__STATE_CURSOR, (int64_t)tx->cursor, err));
+  LODE__GOTO(lode__stmt(tx, LODE__STMT_COMMIT, &s, err));
+  LODE__GOTO(lode__run(tx, s, err));
+  stop_waiting(tx->conn);
+done:
+  if (st != LODE_OK) {
+    tx->failed = true;
+    lode__tx_rollback(tx);
+  } else {
+    free_tx(tx, true);
+  }
+  return st;
+}
+
+void lode__tx_rollback(lode__tx *tx) {
+  sqlite3_stmt *s;
+  if (!tx) return;
+  bool healthy = !tx->failed;
+  if (tx->conn->generation == lode__vfs_generation()) {
+    reset_all(tx->conn);
+    if (!sqlite3_get_autocommit(tx->conn->sql))
+      healthy &= lode__stmt(tx, LODE__STMT_ROLLBACK, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
+    stop_waiting(tx->conn);
+  } else {
+    healthy = false;
+  }
+  free_tx(tx, healthy);
+}
+
+bool lode__tx_is_old(const lode__tx *tx) {
+  return tx->kind == LODE__READ && lode__os->now_ns() - tx->began_ns > UINT64_C(50000000);
+}
+
+lode__db *lode__tx_db(lode__tx *tx) { return tx->db; }
+uint64_t lode__tx_cursor(lode__tx *tx) { return tx->cursor; }
+
+lode_status lode__tx_next(lode__tx *tx, uint64_t *seq, lode_error *err) {
+  if (tx->cursor >= (uint64_t)LODE__KEY_MAX)
+    return lode__fail(err, LODE_LIMIT, "the store has used up its 2^40 change numbers: export it and import it into a new one");
+  *seq = ++tx->cursor;
+  return LODE_OK;
+}
+
+lode_status lode__tx_savepoint(lode__tx *tx, lode_error *err) {
+  sqlite3_stmt *s;
+  if (tx->failed) return lode__fail(err, LODE_INTERNAL, "the transaction has failed before: roll it back");
+  LODE__TRY(lode__stmt(tx, LODE__STMT_SAVEPOINT, &s, err));
+  LODE__TRY(lode__run(tx, s, err));
+  tx->in_savepoint = true;
+  return LODE_OK;
+}
+
+void lode__tx_savepoint_end(lode__tx *tx, bool keep) {
+  sqlite3_stmt *s;
+  if (!tx->in_savepoint) return;
+  tx->in_savepoint = false;
+  /* An error may have ended the whole transaction (disk full, damage): then nothing is left to go on with. */
+  bool ok = !sqlite3_get_autocommit(tx->conn->sql);
+  if (ok && !keep) {
+    tx->keys_cid = 0;
+    ok = lode__stmt(tx, LODE__STMT_SAVEPOINT_UNDO, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
+  }
+  if (ok) ok = lode__stmt(tx, LODE__STMT_SAVEPOINT_END, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
+  tx->failed = !ok;
+}

@@ -1,0 +1,237 @@
+/* db.h - inside src/store: connections, statements, transactions. Not for other folders.
+ *
+ * Locks in lode.lock (all open-file-description locks, one descriptor per lode__db):
+ *   byte CREATE   exclusive: somebody makes the store
+ *   byte WAIT     shared: somebody waits for a lock of the truth file. Who has just committed steps aside while it is held.
+ * The first bytes of the file hold the mark of a complete store and, behind it, who wrote last (for messages only).
+ */
+#ifndef LODE_DB_H
+#define LODE_DB_H
+
+#include "store.h"
+#include "vfs.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+#define LODE__LOCK_CREATE (1 << 20)
+#define LODE__LOCK_WAIT ((1 << 20) + 1)
+#define LODE__APPLICATION_ID 0x6c6f6465 /* "lode" */
+
+/* X(name, SQL). Keys of a collection are the range (?1, ?2] or so: see FORMAT.md. */
+#define LODE__STATEMENTS(X)                                                                                        \
+  X(STATE_GET, "SELECT v FROM state WHERE k=?1")                                                                   \
+  X(STATE_PUT, "INSERT INTO state(k,v) VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v")                   \
+  X(COLL_BY_NAME, "SELECT * FROM collection WHERE name=?1")                                                        \
+  X(COLL_BY_CID, "SELECT * FROM collection WHERE cid=?1 AND name IS NOT NULL")                                     \
+  X(COLL_EACH, "SELECT * FROM collection WHERE name IS NOT NULL ORDER BY name")                                    \
+  X(COLL_INSERT, "INSERT INTO collection(cid,uid,name,metric,dim,metadata,embedder,embedder_dim,counted,created,"  \
+                 "records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed,"     \
+                 "horizon,crc) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,0,0,0,0,0,?11,?11,0,0,0,?12)")                 \
+  X(COLL_IDENTITY, "UPDATE collection SET name=?2,metric=?3,dim=?4,metadata=?5,embedder=?6,embedder_dim=?7,crc=?8" \
+                   " WHERE cid=?1")                                                                                \
+  X(COLL_COUNTS, "UPDATE collection SET records=?2,pending=?3,documents=?4,document_bytes=?5,graves=?6,"           \
+                 "text_cursor=?7,term_cursor=?8,untexted=?9,unindexed=?10,horizon=?11 WHERE cid=?1")               \
+  X(COLL_DROP, "UPDATE collection SET name=NULL WHERE cid=?1")                                                     \
+  X(COLL_ERASE, "DELETE FROM collection WHERE cid=?1")                                                             \
+  X(COLL_NEXT_WORK, "SELECT cid FROM collection WHERE cid>?1 AND (name IS NULL OR graves>0 OR untexted>0 OR "      \
+                    "unindexed>0) ORDER BY cid LIMIT 1")                                                           \
+  X(COLL_DROPPED, "SELECT text_cursor,term_cursor FROM collection WHERE cid=?1 AND name IS NULL")                                        \
+  X(COLL_SUMS, "SELECT count(*),sum(records),sum(pending),sum(graves),sum(untexted),sum(unindexed) FROM collection " \
+               "WHERE name IS NOT NULL")                                                                           \
+  X(NAME_GET, "SELECT rid FROM name WHERE cid=?1 AND id=?2")                                                       \
+  X(NAME_PUT, "INSERT INTO name(cid,id,rid) VALUES(?1,?2,?3)")                                                     \
+  X(NAME_DELETE, "DELETE FROM name WHERE cid=?1 AND id=?2")                                                        \
+  X(NAME_ERASE, "DELETE FROM name WHERE cid=?1 AND id IN (SELECT id FROM name WHERE cid=?1 LIMIT 100)")             \
+  X(RECORD_GET, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid=?1")                                     \
+  X(RECORD_PUT, "INSERT INTO record(rid,id,seq,vid,doc,meta,crc) VALUES(?1,?2,?3,?4,?5,?6,?7)")                    \
+  X(RECORD_SET, "UPDATE record SET seq=?3,vid=?4,doc=?5,meta=?6,crc=?7 WHERE rid=?1 AND id=?2")                    \
+  X(RECORD_DELETE, "DELETE FROM record WHERE rid=?1")                                                              \
+  X(RECORD_SCAN, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid>?1 AND rid<=?2 ORDER BY rid")           \
+  X(RECORD_PENDING, "SELECT r.rid,r.id,r.seq,r.vid,r.doc,r.meta,r.crc FROM record AS r INDEXED BY pending WHERE "  \
+                    "vid=0 AND rid>?1 AND rid<=?2 ORDER BY rid")                                                   \
+  X(RECORD_IS_PENDING, "SELECT 1 FROM record INDEXED BY pending WHERE vid=0 AND rid=?1")                           \
+  X(DOCUMENT_GET, "SELECT text,crc FROM document WHERE rid=?1")                                                        \
+  X(DOCUMENT_PUT, "INSERT INTO document(rid,text,crc) VALUES(?1,?2,?3)")                                                  \
+  X(DOCUMENT_SET, "UPDATE document SET text=?2,crc=?3 WHERE rid=?1")                                                      \
+  X(DOCUMENT_DELETE, "DELETE FROM document WHERE rid=?1")                                                          \
+  X(VECTOR_GET, "SELECT vid,rid,data,crc FROM vector WHERE vid=?1")                                                \
+  X(VECTOR_PUT, "INSERT INTO vector(vid,rid,data,crc) VALUES(?1,?2,?3,?4)")                                        \
+  X(VECTOR_DELETE, "DELETE FROM vector WHERE vid=?1")                                                              \
+  X(VECTOR_SCAN, "SELECT vid,rid,data,crc FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                      \
+  X(GRAVE_PUT, "INSERT INTO grave(gid,rid,vid,crc) VALUES(?1,?2,?3,?4)")                                           \
+  X(GRAVE_SCAN, "SELECT gid,rid,vid FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                             \
+  X(GRAVE_DELETE, "DELETE FROM grave WHERE gid=?1")                                                                \
+  X(KEY_GET, "SELECT kid,counted FROM metakey WHERE cid=?1 AND name=?2")                                           \
+  X(KEY_PUT, "INSERT INTO metakey(kid,cid,name,counted) VALUES(?1,?2,?3,?4)")                                      \
+  X(KEY_COUNTED, "SELECT kid,name FROM metakey WHERE cid=?1 AND counted=1")                                        \
+  X(KEY_ERASE, "DELETE FROM metakey WHERE cid=?1")                                                                 \
+  X(TERM_PUT, "INSERT OR IGNORE INTO term(kid,value,rid) VALUES(?1,?2,?3)")                                        \
+  X(TERM_DELETE, "DELETE FROM term WHERE kid=?1 AND value=?2 AND rid=?3")                                          \
+  X(TERM_EQ, "SELECT value,rid FROM term WHERE kid=?1 AND value=?2")                                               \
+  X(TERM_RANGE, "SELECT value,rid FROM term WHERE kid=?1 AND value>=?2 AND value<=?3 ORDER BY value,rid")          \
+  X(COUNTER_ADD, "INSERT INTO counter(kid,value,n) VALUES(?1,?2,?3) ON CONFLICT(kid,value) DO UPDATE SET "         \
+                 "n=n+excluded.n")                                                                                 \
+  X(COUNTER_TRIM, "DELETE FROM counter WHERE kid=?1 AND value=?2 AND n<=0")                                        \
+  X(COUNTER_EACH, "SELECT value,n FROM counter WHERE kid=?1 ORDER BY n DESC,value")                                \
+  X(COUNTER_ERASE, "DELETE FROM counter WHERE kid IN (SELECT kid FROM metakey WHERE cid=?1)")                      \
+  X(TEXT_PUT, "INSERT INTO text(rowid,body) VALUES(?1,?2)")                                                        \
+  X(TEXT_DELETE, "INSERT INTO text(text,rowid,body) VALUES('delete',?1,?2)")                                       \
+  X(TEXT_FIND, "SELECT rowid,lode_counts(text) FROM text WHERE text MATCH ?1 AND rowid>?2 AND rowid<=?3")          \
+  X(BEGIN_READ, "BEGIN")                                                                                           \
+  X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                                \
+  X(COMMIT, "COMMIT")                                                                                              \
+  X(ROLLBACK, "ROLLBACK")                                                                                          \
+  X(SAVEPOINT, "SAVEPOINT s")                                                                                      \
+  X(SAVEPOINT_UNDO, "ROLLBACK TO s")                                                                               \
+  X(SAVEPOINT_END, "RELEASE s")
+
+enum {
+#define LODE__STMT_ENUM(name, sql) LODE__STMT_##name,
+  LODE__STATEMENTS(LODE__STMT_ENUM)
+#undef LODE__STMT_ENUM
+  LODE__STMT_COUNT
+};
+
+/* Rows of table state. */
+enum { LODE__STATE_UID = 1, LODE__STATE_CREATED, LODE__STATE_CURSOR, LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID };
+
+typedef struct lode__conn lode__conn;
+struct lode__conn {
+  lode__db *db;
+  lode__conn *next;
+  sqlite3 *sql;
+  sqlite3_stmt *stmt[LODE__STMT_COUNT];
+  dev_t dev;
+  ino_t ino;
+  unsigned generation;
+  uint64_t damage_seen;    /* of the VFS state, already added to the db's count */
+  uint64_t wait_until_ns;  /* busy handler: give up then; 0 when not waiting */
+  bool waiting;
+};
+
+struct lode__db {
+  char *folder, *path, *lock_path;
+  lode_open_options opt;
+  pthread_mutex_t mutex;     /* guards everything below; never held over I/O but the opening of connections */
+  pthread_cond_t writer_free;
+  bool writer_active;        /* a write transaction of this process is open */
+  lode__conn *idle;
+  size_t n_idle;
+  int lock_fd;               /* -1: none (read-only medium) */
+  unsigned lock_generation;
+  unsigned waiting;          /* connections of this handle that wait now */
+  uint64_t damaged_pages;
+  char *copy_folder;         /* read-only open over a hot journal: private rolled-back copy, else NULL */
+};
+
+/* What lode__tx keeps of one collection's metadata keys. */
+typedef struct lode__key {
+  lode_str name;
+  int64_t kid;
+  bool counted;
+} lode__key;
+
+struct lode__tx {
+  lode__db *db;
+  lode__conn *conn;
+  lode__tx_kind kind;
+  uint64_t began_ns;
+  uint64_t cursor;       /* as read at the start; writers: the last one handed out */
+  uint64_t cursor_saved; /* as it stands in the database */
+  sqlite3_stmt *rec_scan, *vec_scan; /* the running scans */
+  int64_t keys_cid;      /* whose keys are cached; 0: none */
+  lode__key *keys;
+  size_t n_keys, cap_keys;
+  lode__arena keys_arena;
+  lode__json json;       /* scratch for metadata */
+  int64_t *dead;         /* keys in graves of dead_cid, sorted; loaded when first needed */
+  size_t n_dead, cap_dead;
+  int64_t dead_cid;
+  bool failed;           /* a write failed half-way: only rollback is allowed */
+  bool in_savepoint;
+};
+
+/* Maps an SQLite result to a status and says what to do. */
+lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err);
+/* A reset statement with no bindings left over, prepared on first use. */
+lode_status lode__stmt(lode__tx *tx, int which, sqlite3_stmt **stmt, lode_error *err);
+/* Steps to the first row: *row says whether there is one. The statement is not reset. */
+lode_status lode__step(lode__tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err);
+/* Steps to the end and resets. */
+lode_status lode__run(lode__tx *tx, sqlite3_stmt *stmt, lode_error *err);
+lode_status lode__exec(lode__conn *conn, const char *sql, lode_error *err);
+lode_status lode__state_get(lode__tx *tx, int key, int64_t *value, lode_error *err);
+lode_status lode__state_put(lode__tx *tx, int key, int64_t value, lode_error *err);
+
+/* The next commit-ordered number of a write. */
+lode_status lode__tx_next(lode__tx *tx, uint64_t *seq, lode_error *err);
+/* Is anybody else waiting for a lock? Long work steps aside then. */
+bool lode__db_others_wait(lode__db *db);
+
+static inline int64_t lode__key_of(int64_t cid, uint64_t seq) { return (int64_t)((uint64_t)cid << LODE__KEY_BITS | seq); }
+static inline int64_t lode__key_first(int64_t cid) { return (int64_t)((uint64_t)cid << LODE__KEY_BITS); }
+static inline int64_t lode__key_last(int64_t cid) { return lode__key_of(cid, LODE__KEY_MAX); }
+static inline int64_t lode__key_cid(int64_t key) { return key >> LODE__KEY_BITS; }
+
+/* Binding of byte strings: absent is NULL. */
+static inline int lode__bind_blob(sqlite3_stmt *s, int i, lode_str v) {
+  return v.data ? sqlite3_bind_blob64(s, i, v.data, v.len, SQLITE_STATIC) : sqlite3_bind_null(s, i);
+}
+static inline int lode__bind_text(sqlite3_stmt *s, int i, lode_str v) {
+  return v.data ? sqlite3_bind_text64(s, i, v.data, v.len, SQLITE_STATIC, SQLITE_UTF8) : sqlite3_bind_null(s, i);
+}
+/* NULL columns are absent; empty ones have a valid pointer. */
+static inline lode_str lode__column(sqlite3_stmt *s, int i) {
+  if (sqlite3_column_type(s, i) == SQLITE_NULL) return (lode_str){NULL, 0};
+  const void *p = sqlite3_column_blob(s, i);
+  return (lode_str){p ? p : "", (size_t)sqlite3_column_bytes(s, i)};
+}
+
+/* schema.c */
+extern const char lode__schema[];
+lode_status lode__db_create(lode__db *db, lode_error *err);
+lode_status lode__db_check_format(lode__conn *conn, lode_error *err);
+
+/* conn.c */
+lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__conn **conn, lode_error *err);
+void lode__conn_close(lode__conn *conn);
+
+/* checksums.c: what proves a row, also when it is found alone on a page */
+uint32_t lode__crc_document(int64_t rid, lode_str text);
+uint32_t lode__crc_vector(int64_t vid, int64_t rid, const void *data, size_t bytes);
+uint32_t lode__crc_record(const lode__rec *rec, bool has_doc, uint32_t doc_crc);
+uint32_t lode__crc_grave(int64_t gid, int64_t rid, int64_t vid);
+uint32_t lode__crc_collection(const lode__coll *coll);
+
+/* write.c */
+lode_status lode__text_row_add(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);
+lode_status lode__text_row_remove(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);
+
+/* terms.c: called by the writers for records below the indexes' cursors */
+lode_status lode__terms_add(lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
+lode_status lode__terms_remove(lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
+lode_status lode__counters_change(lode__tx *tx, int64_t cid, lode_str metadata, int delta, lode_error *err);
+lode_status lode__key_id(lode__tx *tx, int64_t cid, lode_str name, bool create, bool counted, int64_t *kid, lode_error *err);
+
+/* The same for many records, written in the order of the index. */
+typedef struct lode__term_item {
+  int64_t kid, rid;
+  lode__value value;
+} lode__term_item;
+typedef struct lode__term_batch {
+  lode__tx *tx;
+  int64_t cid, rid;
+  lode__term_item *items;
+  size_t n, cap;
+  lode__arena arena;
+} lode__term_batch;
+lode_status lode__term_batch_add(lode__term_batch *b, lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata,
+                                 lode_error *err);
+lode_status lode__term_batch_write(lode__term_batch *b, lode_error *err);
+void lode__term_batch_release(lode__term_batch *b);
+
+/* text.c: FTS5's tokenizer and the counting function, for a new connection */
+lode_status lode__text_register(sqlite3 *sql, lode_error *err);
+
+#endif

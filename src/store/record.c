@@ -1,0 +1,227 @@
+/* record.c - reading records, documents and vectors. Whatever is handed out has been proven by its checksum. */
+#include "db.h"
+
+/* Columns of the SELECTs on record. */
+enum { R_RID, R_ID, R_SEQ, R_VID, R_DOC, R_META, R_CRC };
+
+static lode_status damaged(lode__tx *tx, const char *what, int64_t key, lode_error *err) {
+  return lode__fail(err, LODE_CORRUPT, "%s %lld in %s fails its checksum; run `lode db verify`, then `lode db salvage`", what,
+                    (long long)key, tx->db->path);
+}
+
+static lode_status load(lode__tx *tx, sqlite3_stmt *s, lode__rec *rec, lode_error *err) {
+  rec->rid = sqlite3_column_int64(s, R_RID);
+  rec->seq = (uint64_t)sqlite3_column_int64(s, R_SEQ);
+  rec->vid = sqlite3_column_int64(s, R_VID);
+  rec->has_document = sqlite3_column_type(s, R_DOC) != SQLITE_NULL;
+  rec->id = lode__column(s, R_ID);
+  rec->metadata = lode__column(s, R_META);
+  rec->doc_crc = (uint32_t)sqlite3_column_int64(s, R_DOC);
+  uint32_t crc = (uint32_t)sqlite3_column_int64(s, R_CRC);
+  if (crc == lode__crc_record(rec, rec->has_document, rec->doc_crc)) return LODE_OK;
+  lode_status st = damaged(tx, "record", rec->rid, err);
+  *rec = (lode__rec){0};
+  return st;
+}
+
+/* ---- The dead ---- */
+
+static int compare_keys(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static lode_status remember_dead(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
+  lode__tx *tx = ctx;
+  (void)gid;
+  if (!lode__grow(&tx->dead, &tx->cap_dead, tx->n_dead + 1, sizeof *tx->dead)) return lode__fail_nomem(err);
+  tx->dead[tx->n_dead++] = rid ? rid : vid;
+  return LODE_OK;
+}
+
+/* Once per transaction and collection; usually there are none. */
+static lode_status load_dead(lode__tx *tx, int64_t cid, lode_error *err) {
+  if (tx->dead_cid == cid) return LODE_OK;
+  tx->dead_cid = 0;
+  tx->n_dead = 0;
+  LODE__TRY(lode__grave_each(tx, cid, 0, remember_dead, tx, err));
+  if (tx->n_dead) qsort(tx->dead, tx->n_dead, sizeof *tx->dead, compare_keys);
+  tx->dead_cid = cid;
+  return LODE_OK;
+}
+
+/* Of a record or of a vector: their keys come from one counter and never meet. */
+static bool is_dead(const lode__tx *tx, int64_t key) {
+  return tx->n_dead && bsearch(&key, tx->dead, tx->n_dead, sizeof key, compare_keys);
+}
+
+lode_status lode__rec_alive(lode__tx *tx, int64_t rid, bool *alive, lode_error *err) {
+  *alive = false;
+  LODE__TRY(load_dead(tx, lode__key_cid(rid), err));
+  *alive = !is_dead(tx, rid);
+  return LODE_OK;
+}
+
+/* ---- Single records ---- */
+
+lode_status lode__rec_find(lode__tx *tx, int64_t cid, lode_str id, int64_t *rid, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  *rid = 0;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_GET, &s, err));
+  sqlite3_bind_int64(s, 1, cid);
+  lode__bind_blob(s, 2, id);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  if (row) *rid = sqlite3_column_int64(s, 0);
+  sqlite3_reset(s);
+  if (row && lode__key_cid(*rid) != cid) {
+    *rid = 0;
+    return lode__fail(err, LODE_CORRUPT, "the name table of %s points outside of its collection", tx->db->path);
+  }
+  return LODE_OK;
+}
+
+lode_status lode__rec_read(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err) {
+  sqlite3_stmt *s;
+  *rec = (lode__rec){0};
+  *found = false;
+  LODE__TRY(load_dead(tx, lode__key_cid(rid), err));
+  if (is_dead(tx, rid)) return LODE_OK;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_GET, &s, err));
+  sqlite3_bind_int64(s, 1, rid);
+  LODE__TRY(lode__step(tx, s, found, err));
+  if (!*found) {
+    sqlite3_reset(s);
+    return LODE_OK;
+  }
+  lode_status st = load(tx, s, rec, err);
+  *found = st == LODE_OK;
+  return st;
+}
+
+lode_status lode__rec_document(lode__tx *tx, int64_t rid, lode_str *document, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  *document = (lode_str){NULL, 0};
+  LODE__TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_GET, &s, err));
+  sqlite3_bind_int64(s, 1, rid);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  if (!row) return damaged(tx, "the document of record", rid, err);
+  *document = lode__column(s, 0);
+  if ((uint32_t)sqlite3_column_int64(s, 1) == lode__crc_document(rid, *document)) return LODE_OK;
+  *document = (lode_str){NULL, 0};
+  return damaged(tx, "the document of record", rid, err);
+}
+
+lode_status lode__rec_document_bytes(lode__tx *tx, int64_t rid, uint64_t *bytes, lode_error *err) {
+  lode_str text;
+  *bytes = 0;
+  LODE__TRY(lode__rec_document(tx, rid, &text, err));
+  *bytes = text.len;
+  return LODE_OK;
+}
+
+lode_status lode__rec_vector(lode__tx *tx, int64_t vid, float *out, uint32_t dim, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_VECTOR_GET, &s, err));
+  sqlite3_bind_int64(s, 1, vid);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  if (!row) return damaged(tx, "vector", vid, err);
+  lode_str data = lode__column(s, 2);
+  int64_t rid = sqlite3_column_int64(s, 1);
+  uint32_t crc = (uint32_t)sqlite3_column_int64(s, 3);
+  if (data.len != (size_t)dim * sizeof(float) || crc != lode__crc_vector(vid, rid, data.data, data.len)) {
+    sqlite3_reset(s);
+    return damaged(tx, "vector", vid, err);
+  }
+  memcpy(out, data.data, data.len);
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+/* ---- Scans ---- */
+
+static lode_status begin_scan(lode__tx *tx, int which, int64_t cid, int64_t after, sqlite3_stmt **scan, lode_error *err) {
+  *scan = NULL;
+  LODE__TRY(load_dead(tx, cid, err));
+  LODE__TRY(lode__stmt(tx, which, scan, err));
+  int64_t first = lode__key_first(cid);
+  sqlite3_bind_int64(*scan, 1, after > first ? after : first);
+  sqlite3_bind_int64(*scan, 2, lode__key_last(cid));
+  return LODE_OK;
+}
+
+lode_status lode__rec_scan(lode__tx *tx, int64_t cid, int64_t after_rid, lode_error *err) {
+  return begin_scan(tx, LODE__STMT_RECORD_SCAN, cid, after_rid, &tx->rec_scan, err);
+}
+
+lode_status lode__rec_scan_pending(lode__tx *tx, int64_t cid, int64_t after_rid, lode_error *err) {
+  return begin_scan(tx, LODE__STMT_RECORD_PENDING, cid, after_rid, &tx->rec_scan, err);
+}
+
+lode_status lode__rec_next(lode__tx *tx, lode__rec *rec, bool *more, lode_error *err) {
+  *rec = (lode__rec){0};
+  do {
+    LODE__TRY(lode__step(tx, tx->rec_scan, more, err));
+    if (!*more) {
+      sqlite3_reset(tx->rec_scan);
+      return LODE_OK;
+    }
+  } while (is_dead(tx, sqlite3_column_int64(tx->rec_scan, R_RID)));
+  lode_status st = load(tx, tx->rec_scan, rec, err);
+  *more = st == LODE_OK;
+  return st;
+}
+
+lode_status lode__vec_scan(lode__tx *tx, int64_t cid, int64_t after_vid, lode_error *err) {
+  return begin_scan(tx, LODE__STMT_VECTOR_SCAN, cid, after_vid, &tx->vec_scan, err);
+}
+
+lode_status lode__vec_next(lode__tx *tx, int64_t *vid, int64_t *rid, const void **data, uint32_t *dim, bool *more,
+                           lode_error *err) {
+  do {
+    LODE__TRY(lode__step(tx, tx->vec_scan, more, err));
+    if (!*more) {
+      sqlite3_reset(tx->vec_scan);
+      return LODE_OK;
+    }
+    *rid = sqlite3_column_int64(tx->vec_scan, 1);
+    *vid = sqlite3_column_int64(tx->vec_scan, 0);
+  } while (is_dead(tx, *rid) || is_dead(tx, *vid));
+  lode_str bytes = lode__column(tx->vec_scan, 2);
+  *data = bytes.data;
+  *dim = (uint32_t)(bytes.len / sizeof(float));
+  uint32_t crc = (uint32_t)sqlite3_column_int64(tx->vec_scan, 3);
+  if (bytes.len > LODE_MAX_DIMENSION * sizeof(float) || crc != lode__crc_vector(*vid, *rid, bytes.data, bytes.len)) {
+    *more = false;
+    return damaged(tx, "vector", *vid, err);
+  }
+  return LODE_OK;
+}
+
+lode_status lode__grave_each(lode__tx *tx, int64_t cid, int64_t after_gid, lode__grave_fn *fn, void *ctx, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  lode_status st = LODE_OK;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
+  int64_t first = lode__key_first(cid);
+  sqlite3_bind_int64(s, 1, after_gid > first ? after_gid : first);
+  sqlite3_bind_int64(s, 2, lode__key_last(cid));
+  for (;;) {
+    LODE__TRY(lode__step(tx, s, &row, err));
+    if (!row) break;
+    st = fn(ctx, sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1), sqlite3_column_int64(s, 2), err);
+    if (st != LODE_OK) break;
+  }
+  sqlite3_reset(s);
+  return st;
+}
+
+lode_status lode__grave_horizon(lode__tx *tx, int64_t cid, int64_t *gid, lode_error *err) {
+  lode__coll c;
+  *gid = 0;
+  LODE__TRY(lode__coll_load(tx, cid, NULL, &c, err));
+  *gid = c.horizon;
+  return LODE_OK;
+}

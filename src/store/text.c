@@ -1,0 +1,132 @@
+/* text.c - full-text search: FTS5 with our tokenizer, and a function that counts words instead of ranking.
+ *
+ * The index is contentless: it stores words and places, no text and no lengths. lode_counts(text) gives, for the row at
+ * hand, how often each word of the query occurs, as an array of u16. Ranking is done above, with statistics of the
+ * collection alone.
+ */
+#include "db.h"
+
+#include "base/token.h"
+
+/* ---- Tokenizer ---- */
+
+typedef struct token_sink {
+  void *ctx;
+  int (*put)(void *ctx, int flags, const char *token, int len, int start, int end);
+} token_sink;
+
+static int pass_token(void *ctx, const lode__token *t) {
+  token_sink *sink = ctx;
+  return sink->put(sink->ctx, t->same_place ? FTS5_TOKEN_COLOCATED : 0, t->text, (int)t->len, (int)t->start, (int)t->end);
+}
+
+static int tokenizer_create(void *ctx, const char **args, int n_args, Fts5Tokenizer **out) {
+  static char instance; /* it has no state: any address will do */
+  (void)ctx;
+  (void)args;
+  (void)n_args;
+  *out = (Fts5Tokenizer *)&instance;
+  return SQLITE_OK;
+}
+
+static void tokenizer_delete(Fts5Tokenizer *t) { (void)t; }
+
+/* The words of a query were made by lode__tokenize already: each is one token as it stands. */
+static int tokenizer_run(Fts5Tokenizer *t, void *ctx, int flags, const char *text, int len,
+                         int (*put)(void *, int, const char *, int, int, int)) {
+  (void)t;
+  if (len <= 0 || !text) return SQLITE_OK;
+  if (flags & FTS5_TOKENIZE_QUERY) return put(ctx, 0, text, len, 0, len);
+  token_sink sink = {ctx, put};
+  return lode__tokenize(text, (size_t)len, pass_token, &sink);
+}
+
+/* ---- lode_counts ---- */
+
+static void count_words(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *ctx, int n, sqlite3_value **values) {
+  uint16_t counts[LODE__TEXT_WORDS] = {0};
+  (void)n;
+  (void)values;
+  int words = api->xPhraseCount(fts);
+  if (words > LODE__TEXT_WORDS) words = LODE__TEXT_WORDS;
+  for (int w = 0; w < words; w++) {
+    Fts5PhraseIter it;
+    int column, offset;
+    int rc = api->xPhraseFirst(fts, w, &it, &column, &offset);
+    if (rc != SQLITE_OK) {
+      sqlite3_result_error_code(ctx, rc);
+      return;
+    }
+    for (; column >= 0 && counts[w] < UINT16_MAX; api->xPhraseNext(fts, &it, &column, &offset)) counts[w]++;
+  }
+  sqlite3_result_blob(ctx, counts, words * (int)sizeof *counts, SQLITE_TRANSIENT);
+}
+
+/* ---- Registration ---- */
+
+lode_status lode__text_register(sqlite3 *sql, lode_error *err) {
+  fts5_api *api = NULL;
+  sqlite3_stmt *s = NULL;
+  static const fts5_tokenizer tokenizer = {tokenizer_create, tokenizer_delete, tokenizer_run};
+  int rc = sqlite3_prepare_v2(sql, "SELECT fts5(?1)", -1, &s, NULL);
+  if (rc == SQLITE_OK) {
+    sqlite3_bind_pointer(s, 1, &api, "fts5_api_ptr", NULL);
+    (void)sqlite3_step(s);
+  }
+  sqlite3_finalize(s);
+  if (rc == SQLITE_NOMEM) return lode__fail_nomem(err);
+  if (!api) return lode__fail(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
+  fts5_tokenizer copy = tokenizer;
+  rc = api->xCreateTokenizer(api, "lode", NULL, &copy, NULL);
+  if (rc == SQLITE_OK) rc = api->xCreateFunction(api, "lode_counts", NULL, count_words, NULL);
+  return rc == SQLITE_OK ? LODE_OK : lode__fail_nomem(err);
+}
+
+/* ---- Asking ---- */
+
+/* "word" OR "word" ...; FTS5 takes any bytes between quotes, quotes doubled. */
+static void build_match(lode__buf *b, const lode_str *words, size_t n) {
+  for (size_t w = 0; w < n; w++) {
+    lode__buf_adds(b, w ? " OR \"" : "\"");
+    for (size_t i = 0; i < words[w].len; i++) {
+      if (words[w].data[i] == '"') lode__buf_addc(b, '"');
+      lode__buf_addc(b, words[w].data[i]);
+    }
+    lode__buf_addc(b, '"');
+  }
+}
+
+lode_status lode__text_each(lode__tx *tx, int64_t cid, const lode_str *words, size_t n_words, lode__text_fn *fn, void *ctx,
+                            lode_error *err) {
+  sqlite3_stmt *s = NULL;
+  bool row;
+  lode_status st = LODE_OK;
+  lode__buf match = {0};
+  uint16_t counts[LODE__TEXT_WORDS];
+  if (n_words == 0) return LODE_OK;
+  if (n_words > LODE__TEXT_WORDS) return lode__fail(err, LODE_LIMIT, "more than %d words", LODE__TEXT_WORDS);
+  build_match(&match, words, n_words);
+  if (match.failed) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(lode__stmt(tx, LODE__STMT_TEXT_FIND, &s, err));
+  lode__bind_text(s, 1, (lode_str){match.data, match.len});
+  sqlite3_bind_int64(s, 2, lode__key_first(cid));
+  sqlite3_bind_int64(s, 3, lode__key_last(cid));
+  for (;;) {
+    LODE__GOTO(lode__step(tx, s, &row, err));
+    if (!row) break;
+    lode_str blob = lode__column(s, 1);
+    memset(counts, 0, sizeof counts);
+    memcpy(counts, blob.data, blob.len < sizeof counts ? blob.len : sizeof counts);
+    LODE__GOTO(fn(ctx, sqlite3_column_int64(s, 0), counts, err));
+  }
+done:
+  if (s) {
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+  }
+  lode__buf_release(&match);
+  return st;
+}

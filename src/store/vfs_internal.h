@@ -1,0 +1,101 @@
+/* vfs_internal.h - what vfs.c, vfs_page.c and vfs_journal.c share. Nobody else includes it.
+ *
+ * Functions here return SQLite result codes, as the methods they serve do.
+ */
+#ifndef LODE_VFS_INTERNAL_H
+#define LODE_VFS_INTERNAL_H
+
+#include "vfs.h"
+
+#include <sqlite3.h>
+
+#define LODE__PAGE_MIN 512u
+#define LODE__PAGE_MAX 65536u
+#define LODE__SECTOR 512u /* what a power cut leaves whole; also the place of a journal header */
+
+typedef enum lode__vfs_kind { LODE__VFS_DB, LODE__VFS_JOURNAL, LODE__VFS_TEMP } lode__vfs_kind;
+
+/* What has passed through a journal's handle; see vfs_journal.c. */
+typedef struct lode__journal {
+  uint32_t page_bytes;       /* 0: no header seen */
+  uint64_t header_off;       /* of the newest header written */
+  unsigned char header[28];
+  uint32_t first_crc;        /* stored CRC of the first header */
+  uint32_t segments;         /* headers that hold a record count */
+  bool count_due;            /* the first header is to learn of another one after the next sync */
+  bool in_record;            /* a page number was the last thing read or written ... */
+  uint64_t record_off;       /* ... here, */
+  uint32_t record_page;      /* this one */
+} lode__journal;
+
+typedef struct lode__vfs_file lode__vfs_file;
+struct lode__vfs_file {
+  sqlite3_file base;             /* first: SQLite's view of it */
+  lode__vfs_file *prev, *next;   /* list of open files, for fork */
+  bool listed;
+  lode__vfs_kind kind;
+  int fd;                        /* -1: closed, or orphaned by fork */
+  const char *path;              /* SQLite's, good until close; NULL for temporary files */
+  bool temporary_name;           /* to be removed when closed */
+  uint64_t size;                 /* the file is at least this long, or somebody cut it; 0 when not known */
+  dev_t dev;
+  ino_t ino;
+
+  /* databases */
+  int lock;                      /* SQLITE_LOCK_* */
+  uint32_t page_bytes;           /* from the newest proven page 1; 0: not known */
+  bool wrote;                    /* written to since the lock was SHARED */
+  bool sync_failed;              /* and never succeeds again */
+  bool journal_named;            /* the folder entry of the journal below is durable */
+  dev_t journal_dev;
+  ino_t journal_ino;
+  unsigned char *page;           /* LODE__PAGE_MAX bytes, allocated when needed */
+  lode__vfs_state state;
+
+  /* journals */
+  lode__vfs_file *db;            /* whose journal; NULL when not known */
+  bool name_due;                 /* the folder is to be synced with the first sync */
+  lode__journal journal;
+};
+
+static inline uint32_t lode__be32(const unsigned char *p) {
+  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+static inline uint32_t lode__le32(const unsigned char *p) {
+  return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+static inline void lode__put_le32(unsigned char *p, uint32_t v) {
+  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
+}
+
+/* ---- vfs.c: plain transfers over EINTR and short counts, and bookkeeping ---- */
+
+/* *got < n only at the end of the file. */
+int lode__vfs_pread(lode__vfs_file *f, void *buf, size_t n, uint64_t off, size_t *got);
+int lode__vfs_pwrite(lode__vfs_file *f, const void *buf, size_t n, uint64_t off);
+int lode__vfs_fdatasync(lode__vfs_file *f);
+int lode__vfs_fsize(lode__vfs_file *f, uint64_t *size);
+/* Opens f->path: fd, dev and ino. Not a regular file, or a link: SQLITE_CANTOPEN. */
+int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode);
+/* Remembers errno for LODE__FCNTL_STATE and returns `rc`. */
+int lode__vfs_errno(lode__vfs_file *f, int rc);
+
+/* ---- vfs_page.c ---- */
+
+bool lode__page_size_valid(uint64_t n);
+void lode__page_seal(uint32_t page_number, unsigned char *page, size_t page_bytes);
+bool lode__page_sound(uint32_t page_number, const unsigned char *page, size_t page_bytes);
+int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
+int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
+
+/* ---- vfs_journal.c ---- */
+
+/* Proves a journal that is about to be rolled back, or fails with SQLITE_IOERR_DATA. */
+int lode__journal_check(lode__vfs_file *f);
+/* A database file that is empty: fails with SQLITE_IOERR_DATA when its journal knows that it was not. */
+int lode__journal_check_empty(lode__vfs_file *db);
+int lode__journal_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
+int lode__journal_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
+int lode__journal_sync(lode__vfs_file *f);
+
+#endif

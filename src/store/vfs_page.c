@@ -1,0 +1,194 @@
+/* vfs_page.c - pages of a database file: their checksums on the way in and out.
+ *
+ * Every page of a database file carries a valid checksum, or is damaged, or is a leaf of the free list (see below).
+ *   1. What is verified depends on the place and length of the read alone, never on what a header says. SQLite reads
+ *      whole pages; page 1 is first proven by the page size in its own header, so a damaged header cannot choose a
+ *      size that suits it. Of the two shorter reads that SQLite does, one (16 bytes at 24, "has the file changed?")
+ *      proves all of page 1; the other (100 bytes at 0, without a lock) is a hint for the page size which SQLite
+ *      compares with the proven page 1 afterwards.
+ *   2. A page is sealed in the buffer that SQLite gives us to write. That buffer is the pager's own image of the
+ *      page (or scratch space), so a page in the cache carries what the file carries.
+ *   3. A page in the journal is such an image from before its first change. It would be sealed already, but for pages
+ *      that were free and never written: their image is zeros. The journal's writer seals those (vfs_journal.c).
+ *   4. Pages that a transaction skips (freed before they were ever written) would be holes: they are written as
+ *      sealed zeros when the file grows past them.
+ *   5. A free-list leaf has no content, so SQLite neither journals it when it is used again nor minds what a crash
+ *      leaves there. A bad checksum is looked up in the file's free list before it is called damage; a free page
+ *      reads as zeros. That holds while the file is as the last commit left it, i.e. until this handle writes.
+ */
+#include "vfs_internal.h"
+
+#include "base/crc32c.h"
+
+static const char magic[16] = "SQLite format 3";
+
+uint32_t lode__page_crc(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
+  return lode__crc32c(lode__crc32c_u32(0, page_number), page, page_bytes - LODE__PAGE_RESERVED);
+}
+
+bool lode__page_size_valid(uint64_t n) { return n >= LODE__PAGE_MIN && n <= LODE__PAGE_MAX && (n & (n - 1)) == 0; }
+
+void lode__page_seal(uint32_t page_number, unsigned char *page, size_t page_bytes) {
+  unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
+  lode__put_le32(tail, lode__page_crc(page_number, page, page_bytes));
+  lode__put_le32(tail + 4, 0);
+}
+
+bool lode__page_sound(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
+  const unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
+  return lode__le32(tail) == lode__page_crc(page_number, page, page_bytes) && lode__le32(tail + 4) == 0;
+}
+
+/* Page size that a page 1 declares; 65536 is written as 1. 0 when it is none. */
+static uint32_t declared_size(const unsigned char *page1) {
+  uint32_t n = (uint32_t)page1[16] << 8 | (uint32_t)page1[17] << 16;
+  return lode__page_size_valid(n) ? n : 0;
+}
+
+static int damaged(lode__vfs_file *f, uint32_t page_number, const char *why) {
+  f->state.damaged_reads++;
+  f->state.damaged_page = page_number;
+  sqlite3_log(SQLITE_IOERR_DATA, "page %u of %s is damaged: %s", page_number, f->path, why);
+  return SQLITE_IOERR_DATA;
+}
+
+/* ---- Reading ---- */
+
+/* Proves page 1 and leaves it in f->page. SQLITE_IOERR_SHORT_READ: the file is empty. */
+static int load_first(lode__vfs_file *f) {
+  size_t got = 0, more = 0, n = f->page_bytes ? f->page_bytes : LODE__PAGE_MIN;
+  if (!f->page && !(f->page = lode__alloc(LODE__PAGE_MAX))) return SQLITE_IOERR_NOMEM;
+  int rc = lode__vfs_pread(f, f->page, n, 0, &got);
+  if (rc != SQLITE_OK) return rc;
+  if (got == 0) return f->size ? damaged(f, 1, "the file was emptied") : SQLITE_IOERR_SHORT_READ;
+  if (got < LODE__PAGE_MIN) return damaged(f, 1, "the file is cut short");
+  if (memcmp(f->page, magic, sizeof magic) != 0) {
+    damaged(f, 1, "this is not a database");
+    return SQLITE_NOTADB;
+  }
+  uint32_t size = declared_size(f->page);
+  if (!size) return damaged(f, 1, "its page size is impossible");
+  if (got < size) {
+    rc = lode__vfs_pread(f, f->page + got, size - got, got, &more);
+    if (rc != SQLITE_OK) return rc;
+    if (got + more < size) return damaged(f, 1, "the file is cut short");
+  }
+  if (f->page[20] != LODE__PAGE_RESERVED) return damaged(f, 1, "it has no room for a checksum");
+  if (!lode__page_sound(1, f->page, size)) return damaged(f, 1, "its checksum is wrong");
+  f->page_bytes = size;
+  return SQLITE_OK;
+}
+
+static int read_first(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
+  memset(buf, 0, n);
+  int rc = load_first(f);
+  if (rc != SQLITE_OK) return rc;
+  if (off + n <= f->page_bytes) {
+    memcpy(buf, f->page + off, n);
+    return SQLITE_OK;
+  }
+  /* The pager does not know the page size yet: it will look at the header only, and ask again. */
+  memcpy(buf, f->page, f->page_bytes);
+  return SQLITE_OK;
+}
+
+/* Is the page a leaf of the free list, as the last commit left it? Trunk pages: next trunk, count, leaves. */
+static int find_free(lode__vfs_file *f, uint32_t page_number, size_t n, bool *is_free) {
+  unsigned char *trunk = NULL;
+  uint64_t size = 0;
+  size_t got = 0;
+  *is_free = false;
+  if (f->wrote) return SQLITE_OK;
+  int rc = load_first(f);
+  if (rc != SQLITE_OK || f->page_bytes != n) return rc;
+  rc = lode__vfs_fsize(f, &size);
+  if (rc != SQLITE_OK) return rc;
+  if (!(trunk = lode__alloc(n))) return SQLITE_IOERR_NOMEM;
+  uint32_t at = lode__be32(f->page + 32);
+  /* the number of pages bounds the walk, should the list be a ring */
+  for (uint64_t left = size / n; at > 1 && left > 0 && !*is_free; left--) {
+    rc = lode__vfs_pread(f, trunk, n, (uint64_t)(at - 1) * n, &got);
+    if (rc != SQLITE_OK || got < n || !lode__page_sound(at, trunk, n)) break;
+    uint32_t leaves = lode__be32(trunk + 4);
+    if (leaves > (n - LODE__PAGE_RESERVED) / 4 - 2) break;
+    for (uint32_t i = 0; i < leaves && !*is_free; i++) *is_free = lode__be32(trunk + 8 + 4 * (size_t)i) == page_number;
+    at = lode__be32(trunk);
+  }
+  lode__free(trunk);
+  return rc;
+}
+
+static int read_other(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
+  uint32_t page_number = (uint32_t)(off / n + 1);
+  size_t got = 0;
+  bool is_free = false;
+  int rc = lode__vfs_pread(f, buf, n, off, &got);
+  if (rc != SQLITE_OK) return rc;
+  if (got == n && lode__page_sound(page_number, buf, n)) return SQLITE_OK;
+  memset(buf + got, 0, n - got);
+  /* Past the end lies what this transaction allocated and has not written yet. */
+  if (got == 0 && off >= f->size) return SQLITE_IOERR_SHORT_READ;
+  if (got < n) return damaged(f, page_number, "the file is cut short");
+  rc = find_free(f, page_number, n, &is_free);
+  if (rc == SQLITE_OK && !is_free) rc = damaged(f, page_number, "its checksum is wrong");
+  memset(buf, 0, n);
+  return rc;
+}
+
+int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
+  size_t got = 0;
+  if (off == 0 && n == 100) { /* the hint: no lock is held, so the bytes prove nothing, nor does their damage */
+    int rc = lode__vfs_pread(f, buf, n, off, &got);
+    if (rc != SQLITE_OK) return rc;
+    memset((char *)buf + got, 0, n - got);
+    return got < n ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
+  }
+  if (off / LODE__PAGE_MAX > UINT32_MAX) return SQLITE_IOERR_READ;
+  bool whole = lode__page_size_valid(n) && off % n == 0;
+  if (whole && off > 0) return read_other(f, buf, n, off);
+  if (whole || off + n <= LODE__PAGE_MIN) return read_first(f, buf, n, off);
+  return SQLITE_IOERR_READ; /* nothing that could be proven */
+}
+
+/* ---- Writing ---- */
+
+/* Sealed zeros for the pages between the end of the file and `off`. */
+static int fill_gap(lode__vfs_file *f, size_t n, uint64_t off) {
+  uint64_t size = 0;
+  if (off <= f->size) return SQLITE_OK;
+  int rc = lode__vfs_fsize(f, &size);
+  if (rc != SQLITE_OK) return rc;
+  if (size < f->size) return damaged(f, (uint32_t)(size / n + 1), "the file was cut short while in use");
+  f->size = size;
+  if (off <= size) return SQLITE_OK;
+  unsigned char *blank = lode__alloc_zero(1, n);
+  if (!blank) return SQLITE_IOERR_NOMEM;
+  for (uint64_t at = (size + n - 1) / n * n; at < off && rc == SQLITE_OK; at += n) {
+    lode__page_seal((uint32_t)(at / n + 1), blank, n);
+    rc = lode__vfs_pwrite(f, blank, n, at);
+  }
+  lode__free(blank);
+  return rc;
+}
+
+int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
+  unsigned char *page = buf;
+  if (!lode__page_size_valid(n) || off % n != 0 || off / n >= UINT32_MAX || (f->page_bytes && f->page_bytes != n)) {
+    sqlite3_log(SQLITE_IOERR_WRITE, "%s: refused to write other than a whole page", f->path);
+    return SQLITE_IOERR_WRITE;
+  }
+  if (off == 0 && (declared_size(page) != n || page[20] != LODE__PAGE_RESERVED)) {
+    sqlite3_log(SQLITE_IOERR_WRITE, "%s: page 1 has no room for a checksum (SQLITE_FCNTL_RESERVE_BYTES must be %d)",
+                f->path, LODE__PAGE_RESERVED);
+    return SQLITE_IOERR_WRITE;
+  }
+  int rc = fill_gap(f, n, off);
+  if (rc != SQLITE_OK) return rc;
+  lode__page_seal((uint32_t)(off / n + 1), page, n);
+  f->wrote = true;
+  rc = lode__vfs_pwrite(f, page, n, off);
+  if (rc != SQLITE_OK) return rc;
+  if (off + n > f->size) f->size = off + n;
+  if (off == 0) f->page_bytes = (uint32_t)n;
+  return SQLITE_OK;
+}

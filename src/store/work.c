@@ -1,0 +1,356 @@
+/* work.c - background work: erasing what was deleted, and bringing the indexes up to date.
+ *
+ * Work is done in steps. A step is one write transaction of some 40 ms, shorter when somebody waits for the lock, so that
+ * neither readers nor other writers are held up; kill -9 between or within steps costs at most one step. The order
+ * within a collection matters: graves are emptied first, so that an index never takes in a dead record
+ * (invariant 5 of write.c).
+ */
+#include "db.h"
+
+#define STEP_NS UINT64_C(40000000)
+#define STEP_TEXT_BYTES (8u << 20)
+#define VACUUM_PAGES 512
+
+typedef struct step {
+  lode__tx *tx;
+  lode__coll coll;   /* strings are not kept: only counts and cursors are used and saved */
+  uint64_t until_ns;
+  unsigned ticks;
+} step;
+
+/* Cheap enough to ask for each row. */
+static bool is_over(step *w) {
+  if (++w->ticks % 16 != 0) return false;
+  return lode__os->now_ns() > w->until_ns || lode__db_others_wait(w->tx->db);
+}
+
+static lode_status run_keyed(lode__tx *tx, int which, int64_t key, lode_error *err) {
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(tx, which, &s, err));
+  sqlite3_bind_int64(s, 1, key);
+  return lode__run(tx, s, err);
+}
+
+/* ---- Erasing ---- */
+
+/* All that belongs to a record, indexes first. Reads the row without asking whether it is alive: it is not. */
+static lode_status erase_record(step *w, int64_t rid, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  lode_str text;
+  lode__tx *tx = w->tx;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_GET, &s, err));
+  sqlite3_bind_int64(s, 1, rid);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  if (!row) return LODE_OK;
+  int64_t vid = sqlite3_column_int64(s, 3);
+  bool has_document = sqlite3_column_type(s, 4) != SQLITE_NULL;
+  lode_str metadata = lode__column(s, 5);
+  if (metadata.data && rid <= w->coll.term_cursor)
+    LODE__TRY(lode__terms_remove(tx, w->coll.cid, rid, metadata, err));
+  sqlite3_reset(s);
+  if (has_document) {
+    LODE__TRY(lode__rec_document(tx, rid, &text, err));
+    w->coll.documents--;
+    w->coll.document_bytes -= text.len;
+    if (rid <= w->coll.text_cursor) LODE__TRY(lode__text_row_remove(tx, rid, text, err));
+    LODE__TRY(run_keyed(tx, LODE__STMT_DOCUMENT_DELETE, rid, err));
+  }
+  if (vid) LODE__TRY(run_keyed(tx, LODE__STMT_VECTOR_DELETE, vid, err));
+  LODE__TRY(run_keyed(tx, LODE__STMT_RECORD_DELETE, rid, err));
+  if (rid > w->coll.text_cursor) w->coll.untexted--;
+  if (rid > w->coll.term_cursor) w->coll.unindexed--;
+  return LODE_OK;
+}
+
+static lode_status erase_graves(step *w, lode_error *err) {
+  lode__tx *tx = w->tx;
+  sqlite3_stmt *s;
+  bool row;
+  int64_t gid = lode__key_first(w->coll.cid);
+  do {
+    LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
+    sqlite3_bind_int64(s, 1, gid);
+    sqlite3_bind_int64(s, 2, lode__key_last(w->coll.cid));
+    LODE__TRY(lode__step(tx, s, &row, err));
+    if (!row) {
+      w->coll.graves = 0;
+      break;
+    }
+    gid = sqlite3_column_int64(s, 0);
+    int64_t rid = sqlite3_column_int64(s, 1), vid = sqlite3_column_int64(s, 2);
+    sqlite3_reset(s);
+    if (rid) LODE__TRY(erase_record(w, rid, err));
+    if (vid) LODE__TRY(run_keyed(tx, LODE__STMT_VECTOR_DELETE, vid, err));
+    LODE__TRY(run_keyed(tx, LODE__STMT_GRAVE_DELETE, gid, err));
+    w->coll.horizon = gid;
+    w->coll.graves--;
+  } while (!is_over(w));
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+/* First key of a table within the dropped collection; 0 when none is left. */
+static lode_status first_key(lode__tx *tx, int which, int64_t cid, int64_t *key, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  LODE__TRY(lode__stmt(tx, which, &s, err));
+  sqlite3_bind_int64(s, 1, lode__key_first(cid));
+  sqlite3_bind_int64(s, 2, lode__key_last(cid));
+  LODE__TRY(lode__step(tx, s, &row, err));
+  *key = row ? sqlite3_column_int64(s, 0) : 0;
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+static lode_status erase_dropped(step *w, lode_error *err) {
+  static const struct { int scan, erase; } tables[] = {
+      {LODE__STMT_RECORD_SCAN, 0},
+      {LODE__STMT_VECTOR_SCAN, LODE__STMT_VECTOR_DELETE},
+      {LODE__STMT_GRAVE_SCAN, LODE__STMT_GRAVE_DELETE},
+  };
+  int64_t cid = w->coll.cid, key;
+  for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+    for (;;) {
+      LODE__TRY(first_key(w->tx, tables[t].scan, cid, &key, err));
+      if (!key) break;
+      LODE__TRY(tables[t].erase ? run_keyed(w->tx, tables[t].erase, key, err) : erase_record(w, key, err));
+      if (is_over(w)) return LODE_OK;
+    }
+  for (;;) {
+    LODE__TRY(run_keyed(w->tx, LODE__STMT_NAME_ERASE, cid, err));
+    if (sqlite3_changes(w->tx->conn->sql) == 0) break;
+    if (is_over(w)) return LODE_OK;
+  }
+  LODE__TRY(run_keyed(w->tx, LODE__STMT_COUNTER_ERASE, cid, err));
+  LODE__TRY(run_keyed(w->tx, LODE__STMT_KEY_ERASE, cid, err));
+  return run_keyed(w->tx, LODE__STMT_COLL_ERASE, cid, err);
+}
+
+/* ---- Catching up ---- */
+
+static lode_status catch_up_text(step *w, lode_error *err) {
+  lode__tx *tx = w->tx;
+  lode__rec rec;
+  bool more;
+  lode_str text;
+  size_t bytes = 0;
+  LODE__TRY(lode__rec_scan(tx, w->coll.cid, w->coll.text_cursor, err));
+  for (;;) {
+    LODE__TRY(lode__rec_next(tx, &rec, &more, err));
+    if (!more) {
+      w->coll.untexted = 0;
+      break;
+    }
+    if (rec.has_document) {
+      LODE__TRY(lode__rec_document(tx, rec.rid, &text, err));
+      LODE__TRY(lode__text_row_add(tx, rec.rid, text, err));
+      bytes += text.len;
+    }
+    w->coll.text_cursor = rec.rid;
+    w->coll.untexted--;
+    if (is_over(w) || bytes > STEP_TEXT_BYTES) break;
+  }
+  return LODE_OK;
+}
+
+static lode_status catch_up_terms(step *w, lode_error *err) {
+  lode__tx *tx = w->tx;
+  lode__rec rec;
+  bool more;
+  lode_status st;
+  lode__term_batch batch = {0};
+  LODE__GOTO(lode__rec_scan(tx, w->coll.cid, w->coll.term_cursor, err));
+  /* Half of the time for gathering, the rest for writing. */
+  uint64_t until = w->until_ns;
+  w->until_ns = until - STEP_NS / 2;
+  for (;;) {
+    LODE__GOTO(lode__rec_next(tx, &rec, &more, err));
+    if (!more) {
+      w->coll.unindexed = 0;
+      break;
+    }
+    if (rec.metadata.data) LODE__GOTO(lode__term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, err));
+    w->coll.term_cursor = rec.rid;
+    w->coll.unindexed--;
+    if (is_over(w)) break;
+  }
+  st = lode__term_batch_write(&batch, err);
+done:
+  lode__term_batch_release(&batch);
+  return st;
+}
+
+/* ---- Giving pages back ---- */
+
+static lode_status pragma_number(lode__tx *tx, const char *sql, int64_t *value, lode_error *err) {
+  sqlite3_stmt *s = NULL;
+  *value = 0;
+  int rc = sqlite3_prepare_v2(tx->conn->sql, sql, -1, &s, NULL);
+  if (rc == SQLITE_OK) rc = sqlite3_step(s);
+  if (rc == SQLITE_ROW) *value = sqlite3_column_int64(s, 0);
+  sqlite3_finalize(s);
+  return rc == SQLITE_ROW ? LODE_OK : lode__sql_fail(tx->conn, rc, err);
+}
+
+/* A sixteenth of the file may stay free: new data will fill it. */
+static lode_status vacuum_due(lode__tx *tx, bool *due, lode_error *err) {
+  int64_t pages, free_pages;
+  LODE__TRY(pragma_number(tx, "PRAGMA page_count", &pages, err));
+  LODE__TRY(pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
+  *due = free_pages > 64 && free_pages > pages / 16;
+  return LODE_OK;
+}
+
+static lode_status vacuum_some(lode__tx *tx, lode_error *err) {
+  char sql[64];
+  snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", VACUUM_PAGES);
+  return lode__exec(tx->conn, sql, err);
+}
+
+/* ---- Steps ---- */
+
+static lode_status next_collection(lode__tx *tx, int64_t after, int64_t *cid, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_NEXT_WORK, &s, err));
+  sqlite3_bind_int64(s, 1, after);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  *cid = row ? sqlite3_column_int64(s, 0) : 0;
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+static lode_status load_dropped(step *w, int64_t cid, bool *dropped, lode_error *err) {
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(w->tx, LODE__STMT_COLL_DROPPED, &s, err));
+  sqlite3_bind_int64(s, 1, cid);
+  LODE__TRY(lode__step(w->tx, s, dropped, err));
+  if (*dropped)
+    w->coll = (lode__coll){.cid = cid,
+                           .text_cursor = sqlite3_column_int64(s, 0),
+                           .term_cursor = sqlite3_column_int64(s, 1)};
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+static lode_status step_collection(step *w, int64_t cid, lode_error *err) {
+  bool dropped;
+  lode_status st;
+  lode__arena arena;
+  LODE__TRY(load_dropped(w, cid, &dropped, err));
+  if (dropped) return erase_dropped(w, err);
+  lode__arena_init(&arena, 0);
+  LODE__GOTO(lode__coll_load(w->tx, cid, &arena, &w->coll, err));
+  if (w->coll.graves)
+    st = erase_graves(w, err);
+  else if (w->coll.unindexed)
+    st = catch_up_terms(w, err);
+  else if (w->coll.untexted)
+    st = catch_up_text(w, err);
+  if (st == LODE_OK) st = lode__coll_save(w->tx, &w->coll, err);
+done:
+  lode__arena_release(&arena);
+  return st;
+}
+
+lode_status lode__work_step(lode__db *db, bool *more, lode_error *err) {
+  lode_status st;
+  step w = {0};
+  int64_t cid;
+  bool due = false;
+  *more = false;
+  LODE__TRY(lode__tx_begin(db, LODE__READ, &w.tx, err));
+  st = next_collection(w.tx, 0, &cid, err);
+  if (st == LODE_OK && !cid) st = vacuum_due(w.tx, &due, err);
+  lode__tx_rollback(w.tx);
+  if (st != LODE_OK || (!cid && !due)) return st;
+  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
+  w.until_ns = lode__os->now_ns() + STEP_NS;
+  LODE__GOTO(next_collection(w.tx, 0, &cid, err));
+  LODE__GOTO(cid ? step_collection(&w, cid, err) : vacuum_some(w.tx, err));
+done:
+  if (st != LODE_OK) {
+    lode__tx_rollback(w.tx);
+    return st;
+  }
+  *more = true;
+  return lode__tx_commit(w.tx, err);
+}
+
+static lode_status sums(lode__tx *tx, int64_t out[6], lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_SUMS, &s, err));
+  LODE__TRY(lode__step(tx, s, &row, err));
+  for (int i = 0; i < 6; i++) out[i] = row ? sqlite3_column_int64(s, i) : 0;
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err) {
+  lode__tx *tx;
+  int64_t n[6], cid;
+  bool due = false;
+  *left = 0;
+  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  lode_status st = sums(tx, n, err);
+  if (st == LODE_OK) *left = (uint64_t)(n[3] + n[4] + n[5]);
+  if (st == LODE_OK && *left == 0) st = next_collection(tx, 0, &cid, err);
+  if (st == LODE_OK && *left == 0) *left = cid != 0;
+  if (st == LODE_OK && *left == 0) st = vacuum_due(tx, &due, err);
+  if (due) *left = 1;
+  lode__tx_rollback(tx);
+  return st;
+}
+
+/* ---- Statistics ---- */
+
+static void count_files(lode__db *db, lode_stats *stats) {
+  lode__os_folder *folder = lode__os_folder_open(db->folder);
+  const char *name;
+  if (!folder) return;
+  while ((name = lode__os_folder_next(folder)) != NULL) {
+    struct stat sb;
+    lode__buf path = {0};
+    lode__buf_addf(&path, "%s/%s", db->folder, name);
+    lode__buf_addc(&path, 0);
+    if (!path.failed && lode__os->stat(path.data, &sb) == 0 && S_ISREG(sb.st_mode)) {
+      stats->files++;
+      stats->bytes += (uint64_t)sb.st_size;
+      if (strstr(name, ".quarantine-")) stats->quarantined++;
+    }
+    lode__buf_release(&path);
+  }
+  lode__os_folder_close(folder);
+}
+
+lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err) {
+  lode__tx *tx;
+  lode_status st;
+  int64_t n[6], free_pages, page_bytes;
+  *stats = (lode_stats){0};
+  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  LODE__GOTO(sums(tx, n, err));
+  LODE__GOTO(pragma_number(tx, "PRAGMA page_size", &page_bytes, err));
+  LODE__GOTO(pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
+  *stats = (lode_stats){
+      .collections = (uint64_t)n[0],
+      .records = (uint64_t)n[1],
+      .pending = (uint64_t)n[2],
+      .unerased = (uint64_t)n[3],
+      .untexted = (uint64_t)n[4],
+      .unindexed = (uint64_t)n[5],
+      .cursor = tx->cursor,
+      .free_bytes = (uint64_t)free_pages * (uint64_t)page_bytes,
+      .page_bytes = (uint32_t)page_bytes,
+      .format = LODE__FORMAT,
+  };
+  count_files(db, stats);
+  pthread_mutex_lock(&db->mutex);
+  stats->damaged_pages = db->damaged_pages;
+  pthread_mutex_unlock(&db->mutex);
+done:
+  lode__tx_rollback(tx);
+  return st;
+}

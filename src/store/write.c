@@ -1,0 +1,224 @@
+/* write.c - inserting, changing and deleting records, inside a write transaction.
+ *
+ * Invariants, which verify.c checks
+ *   1. every name points to a living record with that id, and every living record has its name;
+ *   2. record.vid is 0 or the key of a vector whose rid is the record's;
+ *   3. record.doc is the CRC of the document with that rid, or NULL and there is none;
+ *   4. collection.records, pending, documents, document_bytes, graves, untexted and unindexed are what a recount gives;
+ *   5. the text index holds the documents, and the metadata index the values, of all records (graves included) up to
+ *      the cursors, and nothing past them.
+ * Deleting is O(1) a record and touches no document and no vector: the name goes, a grave is dug. work.c erases.
+ */
+#include "db.h"
+
+static lode_status put_vector(lode__tx *tx, lode__coll *coll, int64_t rid, const float *v, uint32_t dim, int64_t *vid,
+                              lode_error *err) {
+  sqlite3_stmt *s;
+  uint64_t seq;
+  size_t bytes = (size_t)dim * sizeof *v;
+  LODE__TRY(lode__tx_next(tx, &seq, err));
+  *vid = lode__key_of(coll->cid, seq);
+  LODE__TRY(lode__stmt(tx, LODE__STMT_VECTOR_PUT, &s, err));
+  sqlite3_bind_int64(s, 1, *vid);
+  sqlite3_bind_int64(s, 2, rid);
+  sqlite3_bind_blob64(s, 3, v, bytes, SQLITE_STATIC);
+  sqlite3_bind_int64(s, 4, lode__crc_vector(*vid, rid, v, bytes));
+  LODE__TRY(lode__run(tx, s, err));
+  if (coll->dim == 0) coll->dim = dim;
+  return LODE_OK;
+}
+
+static lode_status dig_grave(lode__tx *tx, lode__coll *coll, int64_t rid, int64_t vid, lode_error *err) {
+  sqlite3_stmt *s;
+  uint64_t seq;
+  LODE__TRY(lode__tx_next(tx, &seq, err));
+  int64_t gid = lode__key_of(coll->cid, seq);
+  LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_PUT, &s, err));
+  sqlite3_bind_int64(s, 1, gid);
+  sqlite3_bind_int64(s, 2, rid);
+  sqlite3_bind_int64(s, 3, vid);
+  sqlite3_bind_int64(s, 4, lode__crc_grave(gid, rid, vid));
+  coll->graves++;
+  tx->dead_cid = 0;
+  return lode__run(tx, s, err);
+}
+
+static lode_status put_document(lode__tx *tx, int which, int64_t rid, lode_str text, uint32_t crc, lode_error *err) {
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(tx, which, &s, err));
+  sqlite3_bind_int64(s, 1, rid);
+  lode__bind_text(s, 2, text);
+  sqlite3_bind_int64(s, 3, crc);
+  return lode__run(tx, s, err);
+}
+
+/* Columns seq .. crc, which INSERT and UPDATE have in the same places. */
+static void bind_record(sqlite3_stmt *s, const lode__rec *rec) {
+  sqlite3_bind_int64(s, 1, rec->rid);
+  lode__bind_blob(s, 2, rec->id);
+  sqlite3_bind_int64(s, 3, (int64_t)rec->seq);
+  sqlite3_bind_int64(s, 4, rec->vid);
+  if (rec->has_document)
+    sqlite3_bind_int64(s, 5, rec->doc_crc);
+  else
+    sqlite3_bind_null(s, 5);
+  lode__bind_text(s, 6, rec->metadata);
+  sqlite3_bind_int64(s, 7, lode__crc_record(rec, rec->has_document, rec->doc_crc));
+}
+
+lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change *change, lode_error *err) {
+  sqlite3_stmt *s;
+  lode__rec rec = {.id = change->id, .metadata = change->metadata, .has_document = change->document.data != NULL};
+  LODE__TRY(lode__tx_next(tx, &rec.seq, err));
+  rec.rid = lode__key_of(coll->cid, rec.seq);
+  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_PUT, &s, err));
+  sqlite3_bind_int64(s, 1, coll->cid);
+  lode__bind_blob(s, 2, rec.id);
+  sqlite3_bind_int64(s, 3, rec.rid);
+  LODE__TRY(lode__run(tx, s, err));
+  if (rec.has_document) {
+    rec.doc_crc = lode__crc_document(rec.rid, change->document);
+    LODE__TRY(put_document(tx, LODE__STMT_DOCUMENT_PUT, rec.rid, change->document, rec.doc_crc, err));
+    coll->documents++;
+    coll->document_bytes += change->document.len;
+  }
+  if (change->vector)
+    LODE__TRY(put_vector(tx, coll, rec.rid, change->vector, change->dim, &rec.vid, err));
+  else
+    coll->pending++;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_PUT, &s, err));
+  bind_record(s, &rec);
+  LODE__TRY(lode__run(tx, s, err));
+  coll->records++;
+  coll->untexted++;
+  coll->unindexed++;
+  if (coll->counted && rec.metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, rec.metadata, +1, err));
+  return LODE_OK;
+}
+
+static lode_status text_row(lode__tx *tx, int which, int64_t rid, lode_str text, lode_error *err) {
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(tx, which, &s, err));
+  sqlite3_bind_int64(s, 1, rid);
+  lode__bind_text(s, 2, text);
+  return lode__run(tx, s, err);
+}
+
+lode_status lode__text_row_add(lode__tx *tx, int64_t rid, lode_str text, lode_error *err) {
+  return text_row(tx, LODE__STMT_TEXT_PUT, rid, text, err);
+}
+
+lode_status lode__text_row_remove(lode__tx *tx, int64_t rid, lode_str text, lode_error *err) {
+  return text_row(tx, LODE__STMT_TEXT_DELETE, rid, text, err);
+}
+
+/* The text index must be told the old text to forget it. */
+static lode_status change_document(lode__tx *tx, lode__coll *coll, lode__rec *rec, lode_str text, lode_error *err) {
+  bool indexed = rec->rid <= coll->text_cursor, had = rec->has_document;
+  if (had) {
+    lode_str old;
+    LODE__TRY(lode__rec_document(tx, rec->rid, &old, err));
+    coll->documents--;
+    coll->document_bytes -= old.len;
+    if (indexed) LODE__TRY(lode__text_row_remove(tx, rec->rid, old, err));
+  }
+  rec->has_document = text.data != NULL;
+  rec->doc_crc = text.data ? lode__crc_document(rec->rid, text) : 0;
+  if (!text.data) {
+    sqlite3_stmt *s;
+    if (!had) return LODE_OK;
+    LODE__TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_DELETE, &s, err));
+    sqlite3_bind_int64(s, 1, rec->rid);
+    return lode__run(tx, s, err);
+  }
+  coll->documents++;
+  coll->document_bytes += text.len;
+  LODE__TRY(put_document(tx, had ? LODE__STMT_DOCUMENT_SET : LODE__STMT_DOCUMENT_PUT, rec->rid, text, rec->doc_crc, err));
+  return indexed ? lode__text_row_add(tx, rec->rid, text, err) : LODE_OK;
+}
+
+static lode_status change_metadata(lode__tx *tx, lode__coll *coll, lode__rec *rec, lode_str metadata, lode_error *err) {
+  if (rec->rid <= coll->term_cursor) {
+    if (rec->metadata.data) LODE__TRY(lode__terms_remove(tx, coll->cid, rec->rid, rec->metadata, err));
+    if (metadata.data) LODE__TRY(lode__terms_add(tx, coll->cid, rec->rid, metadata, err));
+  }
+  if (coll->counted) {
+    if (rec->metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, rec->metadata, -1, err));
+    if (metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, metadata, +1, err));
+  }
+  rec->metadata = metadata;
+  return LODE_OK;
+}
+
+lode_status lode__rec_update(lode__tx *tx, lode__coll *coll, const lode__rec *old, const lode__change *change,
+                             lode_error *err) {
+  sqlite3_stmt *s;
+  lode_status st;
+  lode__rec rec = *old;
+  lode__arena arena;
+  lode__arena_init(&arena, 0);
+  /* The old strings belong to a statement that is about to be used again. */
+  rec.id.data = lode__arena_copy(&arena, old->id.data, old->id.len);
+  if (old->metadata.data) rec.metadata.data = lode__arena_copy(&arena, old->metadata.data, old->metadata.len);
+  if (!rec.id.data || (old->metadata.data && !rec.metadata.data)) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(lode__tx_next(tx, &rec.seq, err));
+  if (change->set_document) LODE__GOTO(change_document(tx, coll, &rec, change->document, err));
+  if (change->set_metadata) LODE__GOTO(change_metadata(tx, coll, &rec, change->metadata, err));
+  if (change->vector) {
+    if (rec.vid)
+      LODE__GOTO(dig_grave(tx, coll, 0, rec.vid, err));
+    else
+      coll->pending--;
+    LODE__GOTO(put_vector(tx, coll, rec.rid, change->vector, change->dim, &rec.vid, err));
+  }
+  LODE__GOTO(lode__stmt(tx, LODE__STMT_RECORD_SET, &s, err));
+  bind_record(s, &rec);
+  LODE__GOTO(lode__run(tx, s, err));
+done:
+  lode__arena_release(&arena);
+  return st;
+}
+
+static lode_status was_pending(lode__tx *tx, int64_t rid, bool *pending, lode_error *err) {
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_IS_PENDING, &s, err));
+  sqlite3_bind_int64(s, 1, rid);
+  LODE__TRY(lode__step(tx, s, pending, err));
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+static lode_status delete_one(lode__tx *tx, lode__coll *coll, int64_t rid, lode_str id, lode_error *err) {
+  sqlite3_stmt *s;
+  lode__rec rec;
+  bool found;
+  if (!id.data || coll->counted) {
+    LODE__TRY(lode__rec_read(tx, rid, &rec, &found, err));
+    if (!found) return lode__fail(err, LODE_CORRUPT, "record %lld of %s has a name but no row", (long long)rid, tx->db->path);
+    id = rec.id;
+    if (coll->counted && rec.metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, rec.metadata, -1, err));
+  }
+  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_DELETE, &s, err));
+  sqlite3_bind_int64(s, 1, coll->cid);
+  lode__bind_blob(s, 2, id);
+  LODE__TRY(lode__run(tx, s, err));
+  if (coll->pending) {
+    bool pending;
+    LODE__TRY(was_pending(tx, rid, &pending, err));
+    coll->pending -= pending;
+  }
+  coll->records--;
+  return LODE_OK;
+}
+
+lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const int64_t *rids, const lode_str *ids, size_t n,
+                             lode_error *err) {
+  for (size_t i = 0; i < n; i++)
+    LODE__TRY(delete_one(tx, coll, rids[i], ids ? ids[i] : (lode_str){NULL, 0}, err));
+  /* Afterwards, because a grave makes the list of the dead be read again. */
+  for (size_t i = 0; i < n; i++) LODE__TRY(dig_grave(tx, coll, rids[i], 0, err));
+  return LODE_OK;
+}
