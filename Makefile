@@ -53,16 +53,127 @@ $(OUT)/liblode.so.$(VERSION): $(LIB_OBJ)
 $(OUT)/lode: $(FACE_OBJ) $(OUT)/liblode.a
 	$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
+# jansson is the oracle of one test, which skips itself where that is not installed
+$(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null)
+
 # Tests link the objects, not the library, to reach inside
 $(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(OUT)/liblode.a
 	$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(TEST_LIBS)
 
+# ---- Fuzzing: libFuzzer programs, and the same targets as plain tests over their seeds and seeded mutations
+
+FUZZ_SRC := $(sort $(wildcard fuzz/fuzz_*.c))
+REPLAYS  := $(patsubst fuzz/fuzz_%.c,$(OUT)/fuzz/replay_%,$(FUZZ_SRC))
+FUZZERS  := $(patsubst fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
+FUZZ_SECONDS ?= 60
+
+$(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(OUT)/liblode.a
+	$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+
+$(BUILD)/fuzz/%: fuzz/%.c $(LIB_SRC)
+	@mkdir -p $(@D)
+	clang -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -g -O1 -ffp-contract=off -fsanitize=fuzzer,address,undefined \
+	  -fno-sanitize-recover=all $(WARN) $(PKG_CFLAGS) -o $@ $^ $(LIBS)
+
+.PHONY: fuzz
+fuzz: deps-test $(FUZZERS)
+	@for f in $(FUZZERS); do \
+	  name=$$(basename $$f | sed s/^fuzz_//); mkdir -p $(BUILD)/fuzz/corpus/$$name; \
+	  echo "== $$name, $(FUZZ_SECONDS) s"; \
+	  $$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=0 \
+	    $(BUILD)/fuzz/corpus/$$name fuzz/seeds/$$name || exit 1; done
+
 .PHONY: tests
-tests: $(TESTS)
+tests: $(TESTS) $(REPLAYS)
 .SECONDARY:
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+# ---- Tests
 
-.PHONY: clean
+DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev
+DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps
+.PHONY: deps deps-test
+deps:
+	@tools/deps.sh $(DEPS_BUILD)
+deps-test:
+	@tools/deps.sh $(DEPS_TEST)
+
+# What runs under which build: everything under ASan + UBSan, the threads under TSan, the program as it is shipped
+TSAN_TESTS := api query threads
+ASAN_RUNS   = $(foreach t,$(patsubst test/test_%.c,%,$(TEST_SRC)),asan/$(t)=$(BUILD)/asan/test/test_$(t))
+ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)="$(BUILD)/asan/fuzz/replay_$(f) fuzz/seeds/$(f)")
+TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),$(if $(wildcard test/test_$(t).c),tsan/$(t)=$(BUILD)/tsan/test/test_$(t)))
+SHELL_RUNS  = cli="test/cli.sh $(BUILD)/release/lode" install="test/install.sh" includes=tools/check-includes.sh \
+              symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
+
+.PHONY: test test-full asan tsan
+test: deps-test
+	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
+	@test/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
+
+# Every byte and every call instead of a sample of them
+test-full:
+	@LODE_TEST_FULL=1 $(MAKE) --no-print-directory test
+
+.PHONY: tests-tsan
+tests-tsan: $(foreach t,$(TSAN_TESTS),$(if $(wildcard test/test_$(t).c),$(OUT)/test/test_$(t)))
+
+asan: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@test/run.sh $(ASAN_RUNS)
+
+tsan: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
+	@test/run.sh $(TSAN_RUNS)
+
+# ---- Quick start, benchmarks
+
+.PHONY: quickstart bench
+quickstart: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@tools/quickstart.sh $(OUT)/lode
+
+bench: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/run.sh
+
+# ---- Installing
+
+.PHONY: install uninstall
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
+	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 755 $(OUT)/lode $(DESTDIR)$(PREFIX)/bin/lode
+	install -m 644 include/lode.h $(DESTDIR)$(PREFIX)/include/lode.h
+	install -m 644 $(OUT)/liblode.a $(DESTDIR)$(PREFIX)/lib/liblode.a
+	install -m 755 $(OUT)/liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.$(VERSION)
+	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.0
+	ln -sf liblode.so.0 $(DESTDIR)$(PREFIX)/lib/liblode.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/lode.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc
+	install -m 644 man/lode.1 $(DESTDIR)$(PREFIX)/share/man/man1/lode.1
+	$(OUT)/lode help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode
+	$(OUT)/lode help --completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode
+	$(OUT)/lode help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/lode $(DESTDIR)$(PREFIX)/include/lode.h $(DESTDIR)$(PREFIX)/lib/liblode.* \
+	  $(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc $(DESTDIR)$(PREFIX)/share/man/man1/lode.1 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode \
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish
+
+.PHONY: help clean
+help:
+	@echo "make quickstart   install what is missing, build, make a store of real text, search it"
+	@echo "make test         all tests (sampled by a printed seed); make test-full: every byte, every call"
+	@echo "make              the library and the program, in build/release"
+	@echo "make install      PREFIX=/usr/local DESTDIR="
+	@echo "make asan | tsan  the tests of one sanitizer"
+	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
+	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"
+
 clean:
 	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -99,8 +99,8 @@ typedef struct lode_progress {
 #define LODE_MAX_DIMENSION 65535
 #define LODE_MAX_METADATA_BYTES (1u << 20)    /* one record's metadata, as JSON */
 #define LODE_MAX_DOCUMENT_BYTES (256u << 20)  /* the cap that max_document_bytes may not exceed */
-#define LODE_MAX_FILTER_CLAUSES 1000000
-#define LODE_MAX_FILTER_DEPTH 1000            /* deeper nesting is refused */
+#define LODE_MAX_FILTER_CLAUSES 1000000       /* values in lists of $in and $nin count as clauses */
+#define LODE_MAX_FILTER_DEPTH 200000          /* of $and, $or and $not; deeper nesting is refused */
 #define LODE_MAX_FILTER_BYTES (256u << 20)
 
 /* ---- Store ---------------------------------------------------------------------------------- */
@@ -317,13 +317,15 @@ LODE_MUST LODE_API lode_status lode_query(lode_collection *collection, const lod
  *
  * On metadata: {"key": value} or {"key": {"$op": operand}}, several keys or operators in one object meaning
  * all of them; {"$and": [..]}, {"$or": [..]}, {"$not": filter}; {} is true.
- *   $eq $ne $gt $gte $lt $lte   with a string, number or boolean
- *   $in $nin                    with an array of those
+ *   $eq $ne                     with a string, number or boolean
+ *   $gt $gte $lt $lte           with a string or number
+ *   $in $nin                    with an array of strings, numbers and booleans, not empty
  *   $contains $not_contains     with a scalar: the value is an array that has it
  * $ne, $nin and $not_contains match records without the key. Integers and doubles compare by value; values
- * of different kinds are never equal and never ordered.
- * On documents: {"$contains": text}, $not_contains, {"$regex": pattern}, $not_regex (PCRE2), $and, $or, $not.
- * Text is compared as bytes, case included. A record without a document matches the $not_ forms only.
+ * of different kinds are never equal and never ordered; an array is never equal to a scalar.
+ * On documents: {"$contains": text}, $not_contains, {"$regex": pattern}, $not_regex, $and, $or, $not. Text is
+ * compared as bytes, case included. A record without a document matches the $not_ forms only. Patterns are PCRE2's, found
+ * anywhere in the document; at most 256 of 64 KiB in a filter. One that would backtrack without end is LODE_LIMIT.
  * The key "#document" in a metadata filter takes a document filter.
  */
 

@@ -2,9 +2,10 @@
  *
  * Each test is a child process that leads a process group of its own. When it ends, by itself or by its timeout, the
  * whole group is killed and what it left behind is reaped (the runner is their reaper), so that no test can disturb
- * the next. A child's exit status is its verdict: 0, EXIT_FAILED, or EXIT_SKIPPED; anything else, a signal or a
- * sanitizer's own status, is a failure too. Folders live under one folder per run, that the runner removes, also when
- * it is interrupted. The seed is drawn by the runner, which can thus name it also when the child was killed.
+ * the next. A child's exit status is its verdict: 0, EXIT_CHECK (a check failed and said so), or EXIT_SKIPPED;
+ * anything else, a signal or a sanitizer's own status, is a failure too. Folders live under one folder per run, which
+ * the runner removes, also when it is interrupted. The seed is drawn by the runner, which can thus name it also when
+ * the child was killed.
  */
 #include "test.h"
 
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_FAILED = 1, EXIT_SKIPPED = 77, SLOW_FACTOR = 4 };
+enum { EXIT_SKIPPED = 77, EXIT_CHECK = 99, SLOW_FACTOR = 4 };
 
 typedef struct shared_state {
   atomic_bool seed_used; /* written by the child, read by the runner */
@@ -64,7 +65,7 @@ void test_failed(const char *file, int line, const char *format, ...) {
   va_end(args);
   fflush(NULL);
   if (nofork) abort();
-  _exit(EXIT_FAILED);
+  _exit(EXIT_CHECK);
 }
 
 void test_skip(const char *why) {
@@ -263,7 +264,8 @@ static bool wait_child(const sigset_t *waited, unsigned timeout_s, int *status) 
     if (p == child) return true;
     uint64_t now = now_ms();
     if (now >= deadline) break;
-    struct timespec left = {.tv_sec = (time_t)((deadline - now) / 1000), .tv_nsec = (long)((deadline - now) % 1000) * 1000000};
+    uint64_t ms = deadline - now;
+    struct timespec left = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
     int signo = sigtimedwait(waited, NULL, &left);
     if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP) interrupted(signo);
   }
@@ -286,7 +288,7 @@ static void report(const test_case *t, int status, bool in_time, unsigned timeou
     fprintf(stderr, "FAILED %s: not done after %u s\n", t->name, timeout_s);
   } else if (WIFSIGNALED(status)) {
     fprintf(stderr, "FAILED %s: signal %d (%s)\n", t->name, WTERMSIG(status), strsignal(WTERMSIG(status)));
-  } else {
+  } else if (WEXITSTATUS(status) != EXIT_CHECK) {
     fprintf(stderr, "FAILED %s: exit status %d\n", t->name, WEXITSTATUS(status));
   }
   print_seed();
@@ -294,13 +296,15 @@ static void report(const test_case *t, int status, bool in_time, unsigned timeou
 }
 
 /* Instrumented code is several times slower. */
-static unsigned timeout_of(const test_case *t) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return t->timeout_s * SLOW_FACTOR;
+#if defined(__has_feature)
+#define INSTRUMENTED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define INSTRUMENTED 1
 #else
-  return t->timeout_s;
+#define INSTRUMENTED 0
 #endif
-}
+
+static unsigned timeout_of(const test_case *t) { return t->timeout_s * (INSTRUMENTED ? SLOW_FACTOR : 1); }
 
 static void run_forked(const test_case *t) {
   sigset_t waited, before;
@@ -316,12 +320,12 @@ static void run_forked(const test_case *t) {
   child = fork();
   if (child < 0) {
     perror("fork");
-    exit(EXIT_FAILED);
+    exit(EXIT_FAILURE);
   }
   if (child == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != runner) _exit(EXIT_FAILED);
+    if (getppid() != runner) _exit(EXIT_FAILURE);
     sigprocmask(SIG_SETMASK, &before, NULL);
     t->run();
     exit(0); /* not _exit: the leak checker has its say */
@@ -359,12 +363,12 @@ static void prepare(void) {
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) {
     perror("mmap");
-    exit(EXIT_FAILED);
+    exit(EXIT_FAILURE);
   }
   snprintf(run_folder, sizeof run_folder, "%s/lode-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
   if (!mkdtemp(run_folder)) {
     perror(run_folder);
-    exit(EXIT_FAILED);
+    exit(EXIT_FAILURE);
   }
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
@@ -384,5 +388,5 @@ int main(int argc, char **argv) {
   printf("%u passed, %u failed", total.passed, total.failed);
   if (total.skipped) printf(", %u skipped", total.skipped);
   printf("\n");
-  return total.failed ? EXIT_FAILED : 0;
+  return total.failed ? EXIT_FAILURE : 0;
 }

@@ -40,12 +40,13 @@ static void cut_at_character(char *text, size_t len) {
 
 __attribute__((format(printf, 4, 0))) static lode_status fail(lode_error *err, lode_status status, size_t record,
                                                               const char *format, va_list args) {
+  char text[sizeof err->text] = ""; /* apart, because the old text may be one of the arguments */
   if (!err) return status;
+  int n = vsnprintf(text, sizeof text, format, args);
+  if (n >= (int)sizeof text) cut_at_character(text, sizeof text - 1);
   err->status = status;
   err->record = record;
-  int n = vsnprintf(err->text, sizeof err->text, format, args);
-  if (n < 0) err->text[0] = '\0';
-  if (n >= (int)sizeof err->text) cut_at_character(err->text, sizeof err->text - 1);
+  memcpy(err->text, text, sizeof text);
   return status;
 }
 

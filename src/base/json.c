@@ -82,13 +82,18 @@ static lode_status take_run(parser *ps) {
   return LODE_OK;
 }
 
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* Four hexadecimal digits at p, or -1. */
 static int32_t hex4(const char *p, const char *end) {
   int32_t v = 0;
   if (end - p < 4) return -1;
   for (int i = 0; i < 4; i++) {
-    char c = p[i];
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    int digit = hex_digit(p[i]);
     if (digit < 0) return -1;
     v = v << 4 | digit;
   }

@@ -44,8 +44,8 @@ typedef struct lode__json_limits {
 } lode__json_limits;
 
 /* Parses one value that fills `text` but for white space. `json` must be zeroed before its first use and may be
- * used again: nodes and strings of the last parse are then gone. Errors are LODE_INVALID, LODE_LIMIT or LODE_NOMEM, name
- * the byte offset, and leave no nodes. "-0" is the integer 0. */
+ * used again: nodes and strings of the last parse are then gone. Errors are LODE_INVALID, LODE_LIMIT or LODE_NOMEM,
+ * name the byte offset, and leave no nodes. "-0" is the integer 0. */
 lode_status lode__json_parse(lode__json *json, lode_str text, const lode__json_limits *limits, lode_error *err);
 void lode__json_release(lode__json *json);
 
@@ -59,8 +59,9 @@ lode_status lode__json_floats(lode_str text, float *out, size_t max, size_t *dim
 
 /* Writers; they never fail but through the buffer, and do not depend on the locale. */
 void lode__json_put_string(lode__buf *buf, lode_str s);   /* with quotes; invalid UTF-8 becomes U+FFFD */
-void lode__json_put_double(lode__buf *buf, double d);     /* shortest that reads back the same, always with . or e; NaN and infinities as null */
-void lode__json_put_float(lode__buf *buf, float f);       /* the same, shortest for float */
+/* Shortest that reads back the same, always with . or e; NaN and infinities as null. */
+void lode__json_put_double(lode__buf *buf, double d);
+void lode__json_put_float(lode__buf *buf, float f);
 void lode__json_put_int(lode__buf *buf, int64_t i);
 void lode__json_put_node(lode__buf *buf, const lode__json *json, uint32_t node); /* compact, whole subtree */
 

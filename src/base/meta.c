@@ -323,7 +323,7 @@ lode_status lode__meta_merge(const lode__json *old, const lode__json *change, lo
   if (!*empty) lode__buf_addc(out, '}');
   if (out->failed) st = lode__fail_nomem(err);
   if (st == LODE_OK && out->len - start > LODE_MAX_METADATA_BYTES) {
-    st = lode__fail(err, LODE_REFUSED, "the merged metadata is %zu bytes long, the limit is %u: remove keys (with null) first",
+    st = lode__fail(err, LODE_REFUSED, "the merged metadata is %zu bytes long, the limit is %u: remove keys with null",
                     out->len - start, LODE_MAX_METADATA_BYTES);
     out->len = start;
   }

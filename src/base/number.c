@@ -6,11 +6,12 @@
  * an exponent, which reads the same in every locale.
  *
  * Writing: the value times a power of ten, rounded to an integer of N digits in the same arithmetic, for the smallest
- * N that the reader turns back into the value; 17 digits are always enough for a double, 9 for a float. Values
- * too large or small for that go through printf's digits.
+ * N whose integer is nearer to the value than half way to its neighbours, and so reads back; 17 digits are always
+ * enough for a double, 9 for a float. Values too large or small for that go through printf's digits.
  */
 #include "number.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,8 @@ static inline const char *take_digits(const char *p, const char *end, uint64_t *
     if (high != 0x3333333333333333u) break;
     x -= 0x3030303030303030u; /* then pairs, fours, all eight */
     x = x * 10 + (x >> 8);
-    x = ((x & 0x000000FF000000FFu) * 0x000F424000000064u + ((x >> 16) & 0x000000FF000000FFu) * 0x0000271000000001u) >> 32;
+    const uint64_t mask = 0x000000FF000000FFu;
+    x = ((x & mask) * 0x000F424000000064u + ((x >> 16) & mask) * 0x0000271000000001u) >> 32;
     v = v * 100000000u + (uint32_t)x;
     p += 8;
   }
@@ -234,66 +236,82 @@ typedef struct decimal {
   int exp10;
 } decimal;
 
-/* m * 2^e2 * 10^k to the nearest integer, ties to even. False when it would not fit in 128 bits. */
-static bool scale_to_integer(uint64_t m, int e2, int k, uint64_t *integer) {
-  u128 quotient, rest, half;
-  int shift = e2 + k;
+/* A value taken apart: m * 2^e2 with m of 53 bits; neighbours of its type are `ulp` units of m away. */
+typedef struct binary {
+  uint64_t m;
+  int e2;
+  uint64_t ulp;
+} binary;
+
+/* d was rounded from the value and differs from it by `distance`, in units of which the value's ulp has `ulp`.
+ * Whether it rounds back: less than half way to the neighbour, or half way and even. Below a power of two the
+ * neighbour is nearer. */
+static inline bool rounds_back(u128 distance, u128 ulp, bool below, const binary *value) {
+  bool near = below && value->m == UINT64_C(1) << 52, even = (value->m & value->ulp) == 0;
+  distance <<= near ? 2 : 1;
+  return distance < ulp || (distance == ulp && even);
+}
+
+/* Rounds the value to an integer times 10^-k. False when that is out of range; *back: whether it reads back. */
+static inline bool scale_to_integer(const binary *value, int k, uint64_t *integer, bool *back) {
+  int shift = value->e2 + k;
+  u128 quotient;
   if (k > POW5_MAX || k < -POW5_MAX) return false;
   if (k >= 0) {
-    u128 product = (u128)m * pow5[k]; /* at most 53 + 63 bits */
-    if (shift >= 0) {
-      if (shift > 127 || leading_zeros(product) < (unsigned)shift) return false;
-      *integer = (uint64_t)(product << shift);
-      return product << shift >> 64 == 0;
-    }
-    if (shift < -126) return false;
-    quotient = product >> -shift;
-    rest = product & (((u128)1 << -shift) - 1);
-    half = (u128)1 << (-shift - 1);
-    if (rest > half || (rest == half && (quotient & 1))) quotient++;
+    u128 product = (u128)value->m * pow5[k]; /* at most 53 + 63 bits, so the shifts below stay within 128 */
+    if (shift > 0 || shift < -124) return false;
+    u128 unit = (u128)1 << -shift, rest = product & (unit - 1);
+    bool up = rest > unit / 2;
+    quotient = (product >> -shift) + up;
+    *back = rounds_back(up ? unit - rest : rest, (u128)pow5[k] * value->ulp, !up, value);
   } else {
-    uint64_t divisor = pow5[-k];
-    if (shift < 0 || shift > 127 || leading_zeros(m) <= (unsigned)shift) return false;
-    u128 dividend = (u128)m << shift;
+    if (shift < -60 || shift > 74) return false;
+    u128 dividend = value->m, divisor = pow5[-k], ulp = value->ulp;
+    if (shift >= 0) dividend <<= shift, ulp <<= shift;
+    else divisor <<= -shift;
     quotient = dividend / divisor;
-    rest = dividend % divisor;
-    if (rest > divisor / 2) quotient++; /* an odd divisor has no ties */
+    u128 rest = dividend - quotient * divisor;
+    bool up = rest > divisor / 2;
+    quotient += up;
+    *back = rounds_back(up ? divisor - rest : rest, ulp, !up, value);
   }
   *integer = (uint64_t)quotient;
   return quotient >> 64 == 0;
 }
 
-static bool reads_back(decimal d, double value, bool single) {
-  if (d.exp10 < -POW5_MAX || d.exp10 > POW5_MAX) return false;
-  return single ? make_float(d.digits, d.exp10, false) == (float)value : make_double(d.digits, d.exp10, false) == value;
-}
-
-/* The fewest digits from `most` down to `least` that read back. False when the value is out of this method's range. */
-static bool shortest_by_integers(double value, bool single, decimal *best) {
-  int e2, most = single ? 9 : 17, least = single ? 6 : 15;
-  uint64_t m = (uint64_t)ldexp(frexp(value, &e2), 53);
-  e2 -= 53;
-  int place = (int)floor((e2 + 52) * 0.30102999566398120); /* of the first digit, or one less */
-  bool found = false;
-  for (int n = most; n >= least; n--) {
-    decimal d;
-    d.exp10 = place - n + 1;
-    if (!scale_to_integer(m, e2, -d.exp10, &d.digits)) return false;
-    if (n == most && d.digits >= pow10_table[n]) {
-      place++, n++;
-      continue;
-    }
-    if (d.digits == 0 || !reads_back(d, value, single)) break;
-    *best = d;
-    found = true;
+/* The fewest digits that read back. False when the value is out of this method's range. */
+static bool shortest_by_integers(double size, bool single, decimal *best) {
+  if (size < 1e-19 || size > 1e40) return false; /* all floats and doubles between are normal */
+  int n = single ? 9 : 17, least = single ? 6 : 15;
+  const uint64_t hidden = UINT64_C(1) << 52;
+  uint64_t image;
+  memcpy(&image, &size, sizeof image);
+  binary value = {(image & (hidden - 1)) | hidden, (int)(image >> 52) - 1075, single ? 1u << 29 : 1};
+  /* floor(log10(2^power)), with 78913 / 2^18 for log10(2): the first digit's place, or one less */
+  int power = value.e2 + 52;
+  int place = (power * 78913 - (power < 0 ? (1 << 18) - 1 : 0)) / (1 << 18);
+  decimal d;
+  bool back;
+  if (!scale_to_integer(&value, n - 1 - place, &d.digits, &back)) return false;
+  if (d.digits >= pow10_table[n]) {
+    place++;
+    if (!scale_to_integer(&value, n - 1 - place, &d.digits, &back)) return false;
   }
-  return found;
+  if (!back) return false;
+  for (;;) {
+    best->digits = d.digits;
+    best->exp10 = place - n + 1;
+    if (--n < least) return true;
+    if (!scale_to_integer(&value, n - 1 - place, &d.digits, &back)) return false;
+    if (!back) return true;
+  }
 }
 
-/* The same by printf: slow, for every value. */
+/* The same by printf: slow, for every value. Subnormal ones have fewer digits the smaller they are. */
 static void shortest_by_printf(double value, bool single, decimal *best) {
-  int most = single ? 9 : 17;
-  for (int n = single ? 6 : 15; n <= most; n++) {
+  int most = single ? 9 : 17, least = single ? 6 : 15;
+  if (value < (single ? (double)FLT_MIN : DBL_MIN)) least = 1;
+  for (int n = least; n <= most; n++) {
     char text[64];
     lode__number number = {.exact = true};
     double back_double = 0;
@@ -330,7 +348,13 @@ static size_t format(decimal d, bool negative, char *out) {
       *out++ = '.';
       for (int i = 1; i < n; i++) *out++ = *from++;
     }
-    return (size_t)(out - begin) + (size_t)snprintf(out, 8, "e%d", place);
+    *out++ = 'e';
+    if (place < 0) *out++ = '-';
+    int size = abs(place);
+    if (size >= 100) *out++ = (char)('0' + size / 100);
+    if (size >= 10) *out++ = (char)('0' + size / 10 % 10);
+    *out++ = (char)('0' + size % 10);
+    return (size_t)(out - begin);
   }
   if (place < 0) {
     *out++ = '0', *out++ = '.';

@@ -1,8 +1,8 @@
 /* filter.h - filters on metadata and documents: parsed once, judged record by record.
  *
  * The judge is this module and nothing else. Indexes only propose candidates (through probes), so that an index
- * can make a query fast and never wrong. No recursion: filters compile to a postfix program. The language is
- * described in lode.h under "Filters".
+ * can make a query fast and never wrong. No recursion: filters compile to a flat program of tests with jumps. The
+ * language is described in lode.h under "Filters".
  */
 #ifndef LODE_FILTER_H
 #define LODE_FILTER_H
@@ -19,20 +19,22 @@ bool lode__filter_is_true(const lode__filter *filter);        /* matches every r
 bool lode__filter_needs_metadata(const lode__filter *filter);
 bool lode__filter_needs_document(const lode__filter *filter);
 
-/* Scratch for judging, one per thread. */
+/* Scratch for judging, one per thread. The filter must outlive it. */
 typedef struct lode__judge lode__judge;
 lode_status lode__judge_new(const lode__filter *filter, lode__judge **judge, lode_error *err);
 void lode__judge_free(lode__judge *judge);
 /* metadata: JSON object or absent. document: absent (data NULL) when the record has none or it is not needed.
- * LODE_LIMIT when a regular expression runs into its match limit. */
+ * LODE_LIMIT when a regular expression takes too much work; LODE_CORRUPT for metadata that is no JSON object and (where a
+ * regular expression looks at it) a document that is not UTF-8. */
 lode_status lode__judge_match(lode__judge *judge, lode_str metadata, lode_str document, bool *match,
                               lode_error *err);
 
 /* ---- Probes: what an index on (key, value) may be asked ---- */
 
 /* A condition that every matching record fulfils: its metadata has `key` with a value (or an array element) that
- * equals one of `values` (n_values > 0, sorted, distinct), or lies in the range (n_values == 0; bounds of one
- * type; a missing bound is open). */
+ * equals one of `values` (n_values > 0, sorted, distinct), or lies in the range (n_values == 0; one bound at least; two
+ * are both numbers, of either type, or both strings; where one is missing, the range ends with the values of that kind;
+ * a range may be empty). Equal and ordered as by lode__value_cmp. */
 typedef struct lode__probe {
   lode_str key;
   const lode__value *values;
@@ -41,6 +43,7 @@ typedef struct lode__probe {
   lode__value low, high;
 } lode__probe;
 
+#define LODE__MAX_PROBES 64
 /* The probes of a filter, all of which hold for every match ($or of equalities on one key is one probe). May be
  * none. They belong to the filter. */
 size_t lode__filter_probes(const lode__filter *filter, const lode__probe **probes);

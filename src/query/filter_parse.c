@@ -79,7 +79,7 @@ static lode_status add_node(reader *r, lode__node node, uint32_t *index) {
 }
 
 /* Moves all of `from` to the end of `to`. */
-static void splice(lode__filter_tree *tree, lode__node_list *to, lode__node_list from) {
+static void move_all(lode__filter_tree *tree, lode__node_list *to, lode__node_list from) {
   if (!from.count) return;
   tree->nodes[from.first].prev = to->last;
   if (!to->count) to->first = from.first;
@@ -88,19 +88,24 @@ static void splice(lode__filter_tree *tree, lode__node_list *to, lode__node_list
 }
 
 static void append(lode__filter_tree *tree, lode__node_list *to, uint32_t node) {
-  splice(tree, to, (lode__node_list){node, node, 1});
+  move_all(tree, to, (lode__node_list){node, node, 1});
+}
+
+static lode_status add_test_node(reader *r, lode__test test, uint32_t *node) {
+  lode__filter_tree *tree = r->tree;
+  if (!lode__grow(&tree->tests, &tree->tests_cap, tree->n_tests + 1, sizeof *tree->tests)) return lode__fail_nomem(r->err);
+  LODE__TRY(add_node(r, (lode__node){.kind = LODE__NODE_TEST, .test = (uint32_t)tree->n_tests}, node));
+  tree->tests[tree->n_tests++] = test;
+  return LODE_OK;
 }
 
 /* A test of the top frame. */
 static lode_status add_test(reader *r, lode__test test) {
   frame *f = &r->frames[r->n_frames - 1];
-  lode__filter_tree *tree = r->tree;
   uint32_t node;
   if (f->negate) test.negated = !test.negated;
-  if (!lode__grow(&tree->tests, &tree->tests_cap, tree->n_tests + 1, sizeof *tree->tests)) return lode__fail_nomem(r->err);
-  LODE__TRY(add_node(r, (lode__node){.kind = LODE__NODE_TEST, .test = (uint32_t)tree->n_tests}, &node));
-  tree->tests[tree->n_tests++] = test;
-  append(tree, &f->children, node);
+  LODE__TRY(add_test_node(r, test, &node));
+  append(r->tree, &f->children, node);
   return LODE_OK;
 }
 
@@ -130,15 +135,6 @@ static lode_status push_object(reader *r, uint32_t object, bool document, bool n
                          .kind = negate ? LODE__NODE_OR : LODE__NODE_AND});
 }
 
-/* A constant: "and" of nothing is true, "or" of nothing is false. */
-static lode_status add_constant(reader *r, bool value, uint32_t *node) {
-  lode__filter_tree *tree = r->tree;
-  if (!lode__grow(&tree->tests, &tree->tests_cap, tree->n_tests + 1, sizeof *tree->tests)) return lode__fail_nomem(r->err);
-  LODE__TRY(add_node(r, (lode__node){.kind = LODE__NODE_TEST, .test = (uint32_t)tree->n_tests}, node));
-  tree->tests[tree->n_tests++] = (lode__test){.kind = LODE__TEST_TRUE, .negated = !value};
-  return LODE_OK;
-}
-
 /* Whether the node changes nothing among the children of a node of that kind. */
 static bool is_neutral(const lode__filter_tree *tree, uint32_t node, uint8_t kind) {
   if (tree->nodes[node].kind != LODE__NODE_TEST) return false;
@@ -153,22 +149,20 @@ static lode_status pop(reader *r) {
   frame *below = r->n_frames ? &r->frames[r->n_frames - 1] : NULL;
   lode__node_list *to = below ? &below->children : &tree->root;
   uint8_t kind = below ? below->kind : LODE__NODE_AND;
-  uint32_t node;
+  uint32_t node = f.children.last;
   if (f.level) r->depth--;
-  if (f.kind == kind && f.children.count != 1) { /* also when it is empty: neutral */
-    splice(tree, to, f.children);
+  if (f.kind == kind) {
+    move_all(tree, to, f.children);
     return LODE_OK;
   }
-  if (f.children.count == 0) {
-    LODE__TRY(add_constant(r, f.kind == LODE__NODE_AND, &node));
-  } else if (f.children.count == 1) {
-    node = f.children.last;
-  } else {
+  if (f.children.count == 0) { /* "and" of nothing is true, "or" of nothing is false */
+    LODE__TRY(add_test_node(r, (lode__test){.kind = LODE__TEST_TRUE, .negated = f.kind == LODE__NODE_OR}, &node));
+  } else if (f.children.count > 1) {
     LODE__TRY(add_node(r, (lode__node){.kind = f.kind, .children = f.children}, &node));
   }
   if (is_neutral(tree, node, kind)) return LODE_OK;
   if (tree->nodes[node].kind == kind) {
-    splice(tree, to, tree->nodes[node].children);
+    move_all(tree, to, tree->nodes[node].children);
     tree->nodes[node].children = (lode__node_list){0};
   } else {
     append(tree, to, node);
@@ -259,7 +253,7 @@ static lode_status read_condition(reader *r, lode_str key, uint32_t node) {
   char shown_key[256], shown_op[256];
   if (nodes[node].type != LODE__JSON_OBJECT) return add_metadata_test(r, key, &metadata_operators[0], node);
   if (nodes[node].u.count == 0) {
-    return lode__fail(r->err, LODE_INVALID, "the filter on the key %s is empty; give a value or an operator, e.g. {\"$eq\": 1}",
+    return lode__fail(r->err, LODE_INVALID, "the filter on the key %s is empty; give a value or an operator: {\"$eq\": 1}",
                       lode__quote(key, shown_key, sizeof shown_key));
   }
   for (uint32_t k = node + 1; k < nodes[node].next; k = nodes[k + 1].next) {
@@ -280,7 +274,8 @@ static lode_status read_condition(reader *r, lode_str key, uint32_t node) {
 static lode_status keep_regex(reader *r, lode_str pattern, const lode__regex **regex) {
   lode__filter *f = r->filter;
   if (f->n_regexes == MAX_REGEXES) {
-    return lode__fail(r->err, LODE_LIMIT, "the filter has more than %d regular expressions: write some as one, a|b", MAX_REGEXES);
+    return lode__fail(r->err, LODE_LIMIT, "the filter has more than %d regular expressions: write several as one, a|b",
+                      MAX_REGEXES);
   }
   if (!lode__grow(&f->regexes, &f->regexes_cap, f->n_regexes + 1, sizeof *f->regexes)) return lode__fail_nomem(r->err);
   LODE__TRY(lode__regex_new(pattern, &f->regexes[f->n_regexes], r->err));
@@ -346,7 +341,8 @@ static lode_status read_pair(reader *r, frame f, lode_str key, uint32_t node) {
   if (f.document) return read_document_pair(r, key, node);
   if (lode__str_eq(key, LODE__LIT("#document"))) {
     if (r->json.nodes[node].type == LODE__JSON_OBJECT) return push_object(r, node, true, f.negate, false);
-    return lode__fail(r->err, LODE_INVALID, "the filter gives #document %s; it takes a document filter, e.g. {\"$contains\": \"text\"}",
+    return lode__fail(r->err, LODE_INVALID,
+                      "the filter gives #document %s; it takes a document filter as in {\"$contains\": \"text\"}",
                       type_name(r->json.nodes[node].type));
   }
   if (key.len && key.data[0] == '$') {
@@ -369,7 +365,7 @@ static lode_status step(reader *r) {
   }
   f->at = nodes[at].next;
   if (nodes[at].type != LODE__JSON_OBJECT) {
-    return lode__fail(r->err, LODE_INVALID, "the filter has %s in the list of $and or $or; each of them is a filter, an object",
+    return lode__fail(r->err, LODE_INVALID, "the filter has %s in the list of $and or $or; it takes filters (objects)",
                       type_name(nodes[at].type));
   }
   return push_object(r, at, f->document, f->negate, false);

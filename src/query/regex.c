@@ -23,7 +23,8 @@
 #define CALL_STEPS ((size_t)1 << 26)
 #define HEAP_KIB (64u << 10)
 #define PARENS_NEST 250
-#define FREE_NS 2000000000u
+#define RUNNER_NS 2000000000u
+#define SEARCH_NS 10000u
 #define BYTE_NS 200u
 
 struct lode__regex {
@@ -37,7 +38,7 @@ struct lode__regex_runner {
   pcre2_general_context *general;
   pcre2_match_context *context;
   pcre2_match_data *match;
-  uint64_t spent_ns, bytes;
+  uint64_t spent_ns, allowed_ns;
 };
 
 /* ---- Compiling ---- */
@@ -159,6 +160,7 @@ lode_status lode__regex_runner_new(lode__regex_runner **runner, lode_error *err)
     return lode__fail_nomem(err);
   }
   pcre2_set_heap_limit(r->context, HEAP_KIB);
+  r->allowed_ns = RUNNER_NS;
   *runner = r;
   return LODE_OK;
 }
@@ -197,10 +199,9 @@ static lode_status fail_search(const lode__regex *regex, int rc, lode_error *err
 static lode_status fail_time(const lode__regex *regex, const lode__regex_runner *runner, lode_error *err) {
   char shown[256];
   return lode__fail(err, LODE_LIMIT,
-                    "the regular expression %s took %.1f seconds for %llu bytes; write it without repeats inside repeats, "
-                    "or narrow the search by other filters",
-                    lode__quote(regex->pattern, shown, sizeof shown), (double)runner->spent_ns / 1e9,
-                    (unsigned long long)runner->bytes);
+                    "the regular expression %s took %.1f seconds, far more than such an amount of text should; write it "
+                    "without repeats inside repeats, or narrow the search by other filters",
+                    lode__quote(regex->pattern, shown, sizeof shown), (double)runner->spent_ns / 1e9);
 }
 
 static bool in_character(lode_str text, size_t at) {
@@ -213,14 +214,14 @@ lode_status lode__regex_search(lode__regex_runner *runner, const lode__regex *re
   uint32_t options = 0;
   *found = false;
   if (!text.data) return LODE_OK;
-  runner->bytes += text.len;
+  runner->allowed_ns += SEARCH_NS + text.len * BYTE_NS;
   for (;;) {
     int rc = search_window(runner, regex, text, from, window, options);
     if (rc >= 0) {
       *found = true;
       return LODE_OK;
     }
-    if (runner->spent_ns > FREE_NS + runner->bytes * BYTE_NS) return fail_time(regex, runner, err);
+    if (runner->spent_ns > runner->allowed_ns) return fail_time(regex, runner, err);
     if (rc == PCRE2_ERROR_NOMATCH) {
       if (regex->anchored || text.len - from < window) return LODE_OK;
       from += window;

@@ -2,7 +2,7 @@
  *
  * Waiting. SQLite's own busy handler sleeps ever longer, and under a saturating writer its readers starve. Ours polls
  * every 100 us and holds up a sign meanwhile (the WAIT byte of lode.lock); who has committed looks for the sign and
- * steps aside (db.c).
+ * steps aside (tx.c).
  */
 #include "db.h"
 

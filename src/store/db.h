@@ -188,6 +188,14 @@ static inline lode_str lode__column(sqlite3_stmt *s, int i) {
   return (lode_str){p ? p : "", (size_t)sqlite3_column_bytes(s, i)};
 }
 
+/* open.c */
+char *lode__path_join(const char *folder, const char *name); /* freed by the caller; NULL when out of memory */
+int lode__db_open_lock_file(lode__db *db);
+
+/* copy.c; with the db's mutex held */
+lode_status lode__copy_make(lode__db *db, lode_error *err);
+void lode__copy_drop(lode__db *db);
+
 /* schema.c */
 extern const char lode__schema[];
 lode_status lode__db_create(lode__db *db, lode_error *err);

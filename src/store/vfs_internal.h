@@ -7,6 +7,7 @@
 
 #include "vfs.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 
 #define LODE__PAGE_MIN 512u
@@ -36,7 +37,6 @@ struct lode__vfs_file {
   lode__vfs_kind kind;
   int fd;                        /* -1: closed, or orphaned by fork */
   const char *path;              /* SQLite's, good until close; NULL for temporary files */
-  bool temporary_name;           /* to be removed when closed */
   uint64_t size;                 /* the file is at least this long, or somebody cut it; 0 when not known */
   dev_t dev;
   ino_t ino;
@@ -68,17 +68,39 @@ static inline void lode__put_le32(unsigned char *p, uint32_t v) {
   for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
 }
 
-/* ---- vfs.c: plain transfers over EINTR and short counts, and bookkeeping ---- */
+/* Repeats a call that a signal interrupted. */
+#define LODE__RETRY(result, call)                \
+  do {                                           \
+    (result) = (call);                           \
+  } while ((result) < 0 && errno == EINTR)
+
+/* ---- vfs.c ---- */
+
+/* Opens f->path (fd, dev, ino) and lists it. Not a regular file, or a link: SQLITE_CANTOPEN. */
+int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode);
+
+/* ---- vfs_file.c: plain transfers over EINTR and short counts, and bookkeeping ---- */
+
+extern const sqlite3_io_methods lode__vfs_methods;
 
 /* *got < n only at the end of the file. */
 int lode__vfs_pread(lode__vfs_file *f, void *buf, size_t n, uint64_t off, size_t *got);
 int lode__vfs_pwrite(lode__vfs_file *f, const void *buf, size_t n, uint64_t off);
 int lode__vfs_fdatasync(lode__vfs_file *f);
 int lode__vfs_fsize(lode__vfs_file *f, uint64_t *size);
-/* Opens f->path: fd, dev and ino. Not a regular file, or a link: SQLITE_CANTOPEN. */
-int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode);
+/* Is the file no longer the one that its path leads to? */
+int lode__vfs_moved(lode__vfs_file *f, bool *moved);
+/* *exists = false when there is no such file; other failures are SQLITE_IOERR_ACCESS. */
+int lode__vfs_stat(const char *path, struct stat *st, bool *exists);
 /* Remembers errno for LODE__FCNTL_STATE and returns `rc`. */
 int lode__vfs_errno(lode__vfs_file *f, int rc);
+
+/* The list of open files: whoever holds its lock keeps fork waiting. Closing takes a file off the list. */
+void lode__vfs_list_lock(void);
+void lode__vfs_list_unlock(void);
+void lode__vfs_list_add(lode__vfs_file *f);
+void lode__vfs_close(lode__vfs_file *f);
+void lode__vfs_fork_child(void);
 
 /* ---- vfs_page.c ---- */
 

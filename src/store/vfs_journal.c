@@ -19,6 +19,8 @@
  */
 #include "vfs_internal.h"
 
+#include <fcntl.h>
+
 #include "base/crc32c.h"
 
 static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
@@ -166,14 +168,16 @@ int lode__journal_check_empty(lode__vfs_file *db) {
   uint32_t count = 0;
   bool found = false;
   struct stat st;
+  bool exists = false;
   /* SQLite would remove such a journal, and with it all that is left of the database */
-  if (!path || lode__os->stat(path, &st) != 0 || st.st_size == 0) return SQLITE_OK;
-  int rc = lode__vfs_open(&f, 0, 0);
+  int rc = lode__vfs_stat(path, &st, &exists);
+  if (rc != SQLITE_OK || !exists || st.st_size == 0) return rc;
+  rc = lode__vfs_open(&f, O_RDONLY, 0);
   if (rc != SQLITE_OK) return rc;
   rc = lode__vfs_fsize(&f, &size);
   if (rc == SQLITE_OK) rc = read_first(&f, size, &h, &count, &found);
   if (rc == SQLITE_OK && found && h.first_pages > 0) rc = damaged(&f, "the database was emptied", 0);
-  lode__os->close(f.fd);
+  lode__vfs_close(&f);
   return rc;
 }
 

@@ -1,4 +1,4 @@
-/* db.c - an open store: its folder, its pool of connections, its transactions.
+/* tx.c - the pool of connections, statements and transactions.
  *
  * Threads: lode__db.mutex guards the pool and the counters. A connection is used by one transaction at a time. Writers of
  * one process queue on writer_free, writers of several processes on SQLite's lock. Nobody waits with the mutex held.
@@ -13,314 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char store_mark[] = "lode store\n";
 #define MAX_IDLE 4
-
-/* ---- Opening ---- */
-
-static void fill_defaults(lode_open_options *o) {
-  if (!o->busy_ms) o->busy_ms = 10000;
-  if (!o->page_bytes) o->page_bytes = 16384;
-  if (!o->memory_bytes) o->memory_bytes = UINT64_C(256) << 20;
-  if (o->memory_bytes < UINT64_C(16) << 20) o->memory_bytes = UINT64_C(16) << 20;
-  if (!o->max_document_bytes) o->max_document_bytes = UINT64_C(64) << 20;
-  if (o->max_document_bytes > LODE_MAX_DOCUMENT_BYTES) o->max_document_bytes = LODE_MAX_DOCUMENT_BYTES;
-}
-
-static char *join(const char *folder, const char *name) {
-  lode__buf b = {0};
-  lode__buf_adds(&b, folder);
-  lode__buf_addc(&b, '/');
-  lode__buf_adds(&b, name);
-  lode__buf_addc(&b, 0);
-  if (b.failed) lode__buf_release(&b);
-  return b.failed ? NULL : b.data;
-}
-
-static lode_status make_folder(const char *folder, lode_error *err) {
-  char *path = lode__alloc(strlen(folder) + 1);
-  if (!path) return lode__fail_nomem(err);
-  memcpy(path, folder, strlen(folder) + 1);
-  lode_status st = LODE_OK;
-  for (char *p = path + 1;; p++) {
-    if (*p != '/' && *p != 0) continue;
-    char was = *p;
-    *p = 0;
-    struct stat sb;
-    if (lode__os->mkdir(path, was ? 0777 : 0700) != 0 && errno != EEXIST &&
-        !(was && lode__os->stat(path, &sb) == 0)) {
-      st = lode__fail_errno(err, errno, path);
-      break;
-    }
-    *p = was;
-    if (!was) break;
-  }
-  lode__free(path);
-  return st;
-}
-
-static int open_lock_file(lode__db *db) {
-  int fd = -1;
-  if (!db->opt.read_only) fd = lode__os->open(db->lock_path, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
-  if (fd < 0) fd = lode__os->open(db->lock_path, O_RDONLY, 0);
-  return fd;
-}
-
-static bool is_marked(lode__db *db) {
-  char mark[sizeof store_mark] = "";
-  size_t got = 0;
-  return db->lock_fd >= 0 &&
-         lode__os_read_full(db->lock_fd, mark, sizeof store_mark - 1, 0, &got, NULL) == LODE_OK &&
-         memcmp(mark, store_mark, sizeof store_mark - 1) == 0;
-}
-
-static lode_status wait_for_create_lock(lode__db *db, lode_error *err) {
-  uint64_t until = lode__os->now_ns() + (uint64_t)db->opt.busy_ms * 1000000u;
-  while (lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_CREATE, 1) != 0) {
-    if (errno != EAGAIN && errno != EACCES) return lode__fail_errno(err, errno, db->lock_path);
-    if (lode__os->now_ns() >= until)
-      return lode__fail(err, LODE_BUSY, "another process is making the store %s", db->folder);
-    lode__os->sleep_us(500);
-  }
-  return LODE_OK;
-}
-
-static lode_status create_if_missing(lode__db *db, lode_error *err) {
-  struct stat sb;
-  lode_status st = LODE_OK;
-  LODE__TRY(wait_for_create_lock(db, err));
-  if (lode__os->stat(db->path, &sb) != 0) {
-    if (errno != ENOENT)
-      st = lode__fail_errno(err, errno, db->path);
-    else if (is_marked(db))
-      st = lode__fail(err, LODE_CORRUPT,
-                      "%s is missing, but there was a store here: restore a backup, or remove %s to begin anew", db->path,
-                      db->lock_path);
-    else
-      st = lode__db_create(db, err);
-  }
-  (void)lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_CREATE, 1);
-  return st;
-}
-
-/* The folder, the lock file and, if asked, a new truth file. */
-static lode_status prepare_folder(lode__db *db, lode_error *err) {
-  struct stat sb;
-  char fs[32];
-  if (db->opt.create && !db->opt.read_only) LODE__TRY(make_folder(db->folder, err));
-  if (lode__os->stat(db->folder, &sb) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR) return lode__fail_errno(err, errno, db->folder);
-    return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
-  }
-  if (!S_ISDIR(sb.st_mode)) return lode__fail(err, LODE_INVALID, "%s is not a folder", db->folder);
-  db->lock_fd = open_lock_file(db);
-  db->lock_generation = lode__vfs_generation();
-  if (lode__os_is_network(db->folder, fs, sizeof fs))
-    lode__db_log(db, "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
-                 db->folder, fs);
-  if (lode__os->stat(db->path, &sb) == 0) return LODE_OK;
-  if (errno != ENOENT) return lode__fail_errno(err, errno, db->path);
-  if (db->opt.create && !db->opt.read_only) {
-    if (db->lock_fd < 0) return lode__fail_errno(err, errno, db->lock_path);
-    return create_if_missing(db, err);
-  }
-  if (is_marked(db))
-    return lode__fail(err, LODE_CORRUPT, "%s is missing, but there was a store here: restore a backup", db->path);
-  return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
-}
-
-static lode_status init_sync(lode__db *db, lode_error *err) {
-  pthread_condattr_t attr;
-  if (pthread_mutex_init(&db->mutex, NULL) != 0) return lode__fail_nomem(err);
-  if (pthread_condattr_init(&attr) != 0) {
-    pthread_mutex_destroy(&db->mutex);
-    return lode__fail_nomem(err);
-  }
-  (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  int rc = pthread_cond_init(&db->writer_free, &attr);
-  pthread_condattr_destroy(&attr);
-  if (rc == 0) return LODE_OK;
-  pthread_mutex_destroy(&db->mutex);
-  return lode__fail_nomem(err);
-}
-
-lode_status lode__db_open(const char *folder, const lode_open_options *options, lode__db **out, lode_error *err) {
-  lode_status st;
-  lode__tx *tx = NULL;
-  *out = NULL;
-  if (!folder || !*folder) return lode__fail(err, LODE_INVALID, "the store's folder is empty");
-  LODE__TRY(lode__vfs_register(err));
-  lode__db *db = lode__alloc_zero(1, sizeof *db);
-  if (!db) return lode__fail_nomem(err);
-  st = init_sync(db, err);
-  if (st != LODE_OK) {
-    lode__free(db);
-    return st;
-  }
-  db->lock_fd = -1;
-  if (options) db->opt = *options;
-  fill_defaults(&db->opt);
-  uint32_t pb = db->opt.page_bytes;
-  if (pb < 512 || pb > 65536 || (pb & (pb - 1)) != 0) {
-    st = lode__fail(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
-    goto done;
-  }
-  size_t len = strlen(folder);
-  while (len > 1 && folder[len - 1] == '/') len--;
-  db->folder = lode__alloc(len + 1);
-  if (db->folder) {
-    memcpy(db->folder, folder, len);
-    db->folder[len] = 0;
-    db->path = join(db->folder, LODE__TRUTH_FILE);
-    db->lock_path = join(db->folder, LODE__LOCK_FILE);
-  }
-  if (!db->path || !db->lock_path) {
-    st = lode__fail_nomem(err);
-    goto done;
-  }
-  LODE__GOTO(prepare_folder(db, err));
-  LODE__GOTO(lode__tx_begin(db, LODE__READ, &tx, err));
-  st = lode__db_check_format(tx->conn, err);
-  lode__tx_rollback(tx);
-  if (st == LODE_OK && !db->opt.read_only && !is_marked(db) && db->lock_fd >= 0)
-    (void)lode__os_write_full(db->lock_fd, store_mark, sizeof store_mark - 1, 0, NULL);
-done:
-  if (st == LODE_OK)
-    *out = db;
-  else
-    lode__db_close(db);
-  return st;
-}
-
-static void drop_copy(lode__db *db);
-
-void lode__db_close(lode__db *db) {
-  if (!db) return;
-  while (db->idle) {
-    lode__conn *c = db->idle;
-    db->idle = c->next;
-    lode__conn_close(c);
-  }
-  if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
-  drop_copy(db);
-  pthread_cond_destroy(&db->writer_free);
-  pthread_mutex_destroy(&db->mutex);
-  lode__free(db->folder);
-  lode__free(db->path);
-  lode__free(db->lock_path);
-  lode__free(db);
-}
-
-const lode_open_options *lode__db_options(const lode__db *db) { return &db->opt; }
-const char *lode__db_folder(const lode__db *db) { return db->folder; }
-
-void lode__db_log(lode__db *db, const char *format, ...) {
-  char line[1024];
-  va_list ap;
-  if (!db->opt.log) return;
-  va_start(ap, format);
-  vsnprintf(line, sizeof line, format, ap);
-  va_end(ap);
-  db->opt.log(db->opt.log_ctx, line);
-}
-
-/* ---- The private copy: a read-only handle that meets an interrupted transaction ---- */
-
-static void drop_copy(lode__db *db) {
-  if (!db->copy_folder) return;
-  static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal"};
-  for (size_t i = 0; i < 2; i++) {
-    char *p = join(db->copy_folder, names[i]);
-    if (p) (void)lode__os->unlink(p);
-    lode__free(p);
-  }
-  (void)lode__os->rmdir(db->copy_folder);
-  lode__free(db->copy_folder);
-  db->copy_folder = NULL;
-}
-
-static lode_status copy_file(const char *from, const char *to, lode_error *err) {
-  lode_status st = LODE_OK;
-  size_t size = 1 << 20, got = 0;
-  char *buf = lode__alloc(size);
-  int in = lode__os->open(from, O_RDONLY, 0), out = -1;
-  if (!buf) {
-    st = lode__fail_nomem(err);
-    goto done;
-  }
-  if (in >= 0) out = lode__os->open(to, O_RDWR | O_CREAT | O_EXCL, 0600);
-  if (in < 0 || out < 0) {
-    st = lode__fail_errno(err, errno, in < 0 ? from : to);
-    goto done;
-  }
-  for (uint64_t off = 0;; off += got) {
-    LODE__GOTO(lode__os_read_full(in, buf, size, off, &got, err));
-    if (got == 0) break;
-    LODE__GOTO(lode__os_write_full(out, buf, got, off, err));
-  }
-done:
-  if (in >= 0) (void)lode__os->close(in);
-  if (out >= 0) (void)lode__os->close(out);
-  lode__free(buf);
-  return st;
-}
-
-static bool same_file(const struct stat *a, const struct stat *b) {
-  return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-         a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-/* Copies truth and journal; again if somebody changed them meanwhile. The copy is rolled back when it is opened. */
-static lode_status make_copy(lode__db *db, lode_error *err) {
-  lode_status st = LODE_OK;
-  char *from[2] = {join(db->folder, LODE__TRUTH_FILE), join(db->folder, LODE__TRUTH_FILE "-journal")};
-  const char *tmp = getenv("TMPDIR");
-  char *folder = join(tmp && *tmp ? tmp : "/tmp", "lode-copy-XXXXXX");
-  if (!from[0] || !from[1] || !folder) {
-    st = lode__fail_nomem(err);
-    goto done;
-  }
-  for (int tries = 0;; tries++) {
-    struct stat before[2], after[2];
-    if (!mkdtemp(folder)) {
-      st = lode__fail_errno(err, errno, folder);
-      goto done;
-    }
-    db->copy_folder = folder;
-    for (int i = 0; i < 2 && st == LODE_OK; i++) {
-      char *to = join(folder, i ? LODE__TRUTH_FILE "-journal" : LODE__TRUTH_FILE);
-      if (!to)
-        st = lode__fail_nomem(err);
-      else if (lode__os->stat(from[i], &before[i]) != 0)
-        st = lode__fail_errno(err, errno, from[i]);
-      else
-        st = copy_file(from[i], to, err);
-      lode__free(to);
-    }
-    folder = NULL;
-    if (st != LODE_OK) break;
-    if (lode__os->stat(from[0], &after[0]) == 0 && lode__os->stat(from[1], &after[1]) == 0 &&
-        same_file(&before[0], &after[0]) && same_file(&before[1], &after[1]))
-      break;
-    drop_copy(db);
-    if (tries == 5) {
-      st = lode__fail(err, LODE_BUSY, "%s is being repaired by another process; try again", db->path);
-      break;
-    }
-    folder = join(tmp && *tmp ? tmp : "/tmp", "lode-copy-XXXXXX");
-    if (!folder) {
-      st = lode__fail_nomem(err);
-      break;
-    }
-  }
-  if (st != LODE_OK) drop_copy(db);
-  else lode__db_log(db, "%s holds an interrupted transaction: reading from a private copy in which it is undone", db->path);
-done:
-  lode__free(from[0]);
-  lode__free(from[1]);
-  lode__free(folder);
-  return st;
-}
 
 /* ---- The pool ---- */
 
@@ -340,7 +33,7 @@ static void after_fork(lode__db *db) {
   db->writer_active = false;
   db->waiting = 0;
   if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
-  db->lock_fd = open_lock_file(db);
+  db->lock_fd = lode__db_open_lock_file(db);
   db->lock_generation = lode__vfs_generation();
 }
 
@@ -360,10 +53,10 @@ static lode_status take_conn(lode__db *db, lode__conn **out, lode_error *err) {
   }
   if (db->copy_folder) {
     struct stat js;
-    char *journal = join(db->folder, LODE__TRUTH_FILE "-journal");
+    char *journal = lode__path_join(db->folder, LODE__TRUTH_FILE "-journal");
     if (journal && (lode__os->stat(journal, &js) != 0 || js.st_size == 0)) {
       forget_connections(db);
-      drop_copy(db); /* somebody has repaired the original */
+      lode__copy_drop(db); /* somebody has repaired the original */
     }
     lode__free(journal);
   }
@@ -377,7 +70,7 @@ static lode_status take_conn(lode__db *db, lode__conn **out, lode_error *err) {
       lode__conn_close(c);
   }
   if (!*out) {
-    char *copy = db->copy_folder ? join(db->copy_folder, LODE__TRUTH_FILE) : NULL;
+    char *copy = db->copy_folder ? lode__path_join(db->copy_folder, LODE__TRUTH_FILE) : NULL;
     st = db->copy_folder && !copy ? lode__fail_nomem(err) : lode__conn_open(db, copy ? copy : db->path, false, out, err);
     lode__free(copy);
   }
@@ -565,7 +258,7 @@ lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lod
     tx->failed = false;
     pthread_mutex_lock(&db->mutex);
     forget_connections(db);
-    st = db->copy_folder ? LODE_OK : make_copy(db, err);
+    st = db->copy_folder ? LODE_OK : lode__copy_make(db, err);
     pthread_mutex_unlock(&db->mutex);
     if (st == LODE_OK) st = take_conn(db, &tx->conn, err);
     if (st == LODE_OK) st = begin_on_conn(tx, err);

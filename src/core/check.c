@@ -1,0 +1,221 @@
+/* check.c - every check of what the user brings, before anything is written.
+ *
+ * What is wrong with a record is LODE_REFUSED and names its position in the batch; a vector that does not fit the
+ * collection is LODE_MISMATCH; what is wrong with a request is LODE_INVALID. Each text says what to do.
+ */
+#include "core.h"
+
+#include <math.h>
+
+/* ---- Names and requests ---- */
+
+lode_status lode__check_name(lode_str name, const char *what, lode_error *err) {
+  char quoted[256];
+  if (!name.data || name.len == 0) return lode__fail(err, LODE_INVALID, "%s is empty: give it 1 to %d bytes", what, LODE_MAX_NAME_BYTES);
+  if (name.len > LODE_MAX_NAME_BYTES)
+    return lode__fail(err, LODE_INVALID, "%s has %zu bytes: the most is %d", what, name.len, LODE_MAX_NAME_BYTES);
+  if (!lode__utf8_valid(name.data, name.len))
+    return lode__fail(err, LODE_INVALID, "%s %s is not UTF-8", what, lode__quote(name, quoted, sizeof quoted));
+  for (size_t i = 0; i < name.len; i++) {
+    unsigned char c = (unsigned char)name.data[i];
+    bool control = c < 0x20 || c == 0x7F || (c == 0xC2 && (unsigned char)name.data[i + 1] < 0xA0); /* C0, DEL, C1 */
+    if (control)
+      return lode__fail(err, LODE_INVALID, "%s %s has a control character: remove it", what,
+                        lode__quote(name, quoted, sizeof quoted));
+  }
+  return LODE_OK;
+}
+
+lode_status lode__check_object(lode_str text, const char *what, lode_error *err) {
+  lode__json json = {0};
+  lode_error inner;
+  lode_status st = LODE_OK;
+  if (!text.data) return LODE_OK;
+  if (text.len > LODE_MAX_METADATA_BYTES)
+    return lode__fail(err, LODE_LIMIT, "%s has %zu bytes: the most is %u", what, text.len, LODE_MAX_METADATA_BYTES);
+  lode__error_clear(&inner);
+  st = lode__json_parse(&json, text, NULL, &inner);
+  if (st == LODE_NOMEM)
+    st = lode__fail_nomem(err);
+  else if (st != LODE_OK)
+    st = lode__fail(err, LODE_INVALID, "%s is not JSON: %s", what, inner.text);
+  else if (json.nodes[0].type != LODE__JSON_OBJECT)
+    st = lode__fail(err, LODE_INVALID, "%s must be a JSON object, such as {\"key\": \"value\"}", what);
+  lode__json_release(&json);
+  return st;
+}
+
+lode_status lode__check_selection(const lode_selection *s, lode_error *err) {
+  if (!s->ids && s->n_ids) return lode__fail(err, LODE_INVALID, "n_ids is %zu, but there are no ids", s->n_ids);
+  return LODE_OK;
+}
+
+lode_status lode__check_include(unsigned include, lode_error *err) {
+  if (include & ~(unsigned)LODE_ALL)
+    return lode__fail(err, LODE_INVALID, "include has unknown bits (0x%x): use LODE_DOCUMENT, LODE_METADATA and LODE_VECTOR",
+                      include & ~(unsigned)LODE_ALL);
+  return LODE_OK;
+}
+
+size_t lode__first_not_finite(const float *v, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!isfinite(v[i])) return i;
+  return n;
+}
+
+/* ---- Embedding models ---- */
+
+lode_status lode__check_embedder(const lode_collection *handle, const lode__coll *coll, lode_error *err) {
+  char mine[256], theirs[256];
+  if (!handle->embedder.data) return LODE_OK;
+  if (coll->embedder.data && !lode__str_eq(handle->embedder, coll->embedder))
+    return lode__fail(err, LODE_MISMATCH,
+                      "the vectors of this collection were made by %s, and this handle uses %s: use that model, or put the "
+                      "documents into a new collection and embed them again (text search works as it is)",
+                      lode__quote(coll->embedder, theirs, sizeof theirs), lode__quote(handle->embedder, mine, sizeof mine));
+  uint32_t dim = coll->dim ? coll->dim : coll->embedder_dim;
+  if (handle->embedder_dim && dim && handle->embedder_dim != dim)
+    return lode__fail(err, LODE_MISMATCH,
+                      "the vectors of this collection have %u dimensions, and %s makes %u: use the model that they were made "
+                      "with, or a new collection",
+                      dim, lode__quote(handle->embedder, mine, sizeof mine), handle->embedder_dim);
+  return LODE_OK;
+}
+
+/* ---- Records ---- */
+
+static lode_status check_texts(const lode_store *store, const lode_record *r, size_t i, lode_error *err) {
+  char quoted[256];
+  uint64_t cap = store->options->max_document_bytes;
+  if (!r->id.data || r->id.len == 0)
+    return lode__fail_at(err, LODE_REFUSED, i, "record %zu has no id: give it 1 to %d bytes", i, LODE_MAX_ID_BYTES);
+  if (r->id.len > LODE_MAX_ID_BYTES)
+    return lode__fail_at(err, LODE_REFUSED, i, "the id of record %zu has %zu bytes: the most is %d", i, r->id.len,
+                         LODE_MAX_ID_BYTES);
+  if (!lode__utf8_valid(r->id.data, r->id.len))
+    return lode__fail_at(err, LODE_REFUSED, i, "the id %s of record %zu is not UTF-8",
+                         lode__quote(r->id, quoted, sizeof quoted), i);
+  if (!r->document.data) return LODE_OK;
+  if (r->document.len > cap)
+    return lode__fail_at(err, LODE_REFUSED, i,
+                         "the document of %s has %zu bytes: the most is %llu (max_document_bytes when opening the store)",
+                         lode__quote(r->id, quoted, sizeof quoted), r->document.len, (unsigned long long)cap);
+  if (!lode__utf8_valid(r->document.data, r->document.len))
+    return lode__fail_at(err, LODE_REFUSED, i, "the document of %s is not UTF-8: convert it first",
+                         lode__quote(r->id, quoted, sizeof quoted));
+  return LODE_OK;
+}
+
+static lode_status check_vector(const lode_record *r, size_t i, lode_error *err) {
+  char quoted[256];
+  if (!r->vector) return LODE_OK;
+  if (r->dimension < 1 || r->dimension > LODE_MAX_DIMENSION)
+    return lode__fail_at(err, LODE_REFUSED, i, "the vector of %s has %u dimensions: 1 to %d are possible",
+                         lode__quote(r->id, quoted, sizeof quoted), r->dimension, LODE_MAX_DIMENSION);
+  size_t bad = lode__first_not_finite(r->vector, r->dimension);
+  if (bad < r->dimension)
+    return lode__fail_at(err, LODE_REFUSED, i, "element %zu of the vector of %s is %s: vectors must be finite", bad,
+                         lode__quote(r->id, quoted, sizeof quoted), isnan(r->vector[bad]) ? "not a number" : "infinite");
+  return LODE_OK;
+}
+
+/* Prefixes the text of an error by the record that it is about. */
+static lode_status name_record(lode_error *err, lode_status st, lode_str id, size_t i) {
+  char quoted[256];
+  if (!err || st == LODE_NOMEM) return st;
+  lode_error inner = *err;
+  return lode__fail_at(err, st, i, "record %s: %s", lode__quote(id, quoted, sizeof quoted), inner.text);
+}
+
+static lode_status check_metadata(lode__batch *b, lode__json *json, lode__buf *buf, size_t i, bool allow_null, lode_error *err) {
+  const lode_record *r = &b->records[i];
+  if (!r->metadata.data) return LODE_OK;
+  lode_status st = lode__meta_check(json, r->metadata, allow_null, err);
+  if (st != LODE_OK) return name_record(err, st, r->id, i);
+  if (json->nodes[0].u.count == 0) return LODE_OK;
+  for (uint32_t at = 1; at < json->nodes[0].next; at = json->nodes[at + 1].next)
+    if (json->nodes[at + 1].type == LODE__JSON_NULL) b->has_null[i] = true;
+  buf->len = 0;
+  lode__json_put_node(buf, json, 0);
+  char *copy = buf->failed ? NULL : lode__arena_copy(&b->arena, buf->data, buf->len);
+  if (!copy) return lode__fail_nomem(err);
+  b->metadata[i] = (lode_str){copy, buf->len};
+  return LODE_OK;
+}
+
+static int compare_ids(const void *a, const void *b, void *ctx) {
+  const lode_record *records = ctx;
+  size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  int c = lode__str_cmp(records[x].id, records[y].id);
+  return c ? c : (x > y) - (x < y);
+}
+
+static lode_status check_distinct(lode__batch *b, lode_error *err) {
+  char quoted[256];
+  for (size_t i = 0; i < b->n; i++) b->order[i] = i;
+  if (b->n) qsort_r(b->order, b->n, sizeof *b->order, compare_ids, (void *)(uintptr_t)b->records);
+  for (size_t i = 1; i < b->n; i++) {
+    size_t x = b->order[i - 1], y = b->order[i];
+    if (lode__str_eq(b->records[x].id, b->records[y].id))
+      return lode__fail_at(err, LODE_REFUSED, y, "the id %s comes twice in the batch, as record %zu and record %zu",
+                           lode__quote(b->records[y].id, quoted, sizeof quoted), x, y);
+  }
+  return LODE_OK;
+}
+
+lode_status lode__batch_init(lode__batch *b, const lode_store *store, const lode_record *records, size_t n,
+                             bool allow_null, lode_error *err) {
+  lode__json json = {0};
+  lode__buf buf = {0};
+  lode_status st = LODE_OK;
+  *b = (lode__batch){.records = records, .n = n};
+  lode__arena_init(&b->arena, 0);
+  if (n && !records) return lode__fail(err, LODE_INVALID, "n is %zu, but there are no records", n);
+  b->order = lode__alloc_zero(n, sizeof *b->order);
+  b->metadata = lode__alloc_zero(n, sizeof *b->metadata);
+  b->has_null = lode__alloc_zero(n, sizeof *b->has_null);
+  if (!b->order || !b->metadata || !b->has_null) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  for (size_t i = 0; i < n; i++) {
+    LODE__GOTO(check_texts(store, &records[i], i, err));
+    LODE__GOTO(check_vector(&records[i], i, err));
+    LODE__GOTO(check_metadata(b, &json, &buf, i, allow_null, err));
+  }
+  st = check_distinct(b, err);
+done:
+  lode__json_release(&json);
+  lode__buf_release(&buf);
+  if (st != LODE_OK) lode__batch_release(b);
+  return st;
+}
+
+void lode__batch_release(lode__batch *b) {
+  lode__free(b->order);
+  lode__free(b->metadata);
+  lode__free(b->has_null);
+  lode__arena_release(&b->arena);
+  *b = (lode__batch){0};
+}
+
+lode_status lode__batch_check_vectors(const lode__batch *b, const lode_collection *handle, const lode__coll *coll,
+                                      uint32_t *dim, lode_error *err) {
+  char quoted[256];
+  bool asked = false;
+  *dim = coll->dim;
+  for (size_t i = 0; i < b->n; i++) {
+    const lode_record *r = &b->records[i];
+    if (!r->vector) continue;
+    if (!asked) LODE__TRY(lode__check_embedder(handle, coll, err));
+    asked = true;
+    if (*dim == 0) *dim = coll->embedder_dim ? coll->embedder_dim : r->dimension;
+    if (r->dimension != *dim)
+      return lode__fail_at(err, LODE_MISMATCH, i,
+                           "the vector of %s has %u dimensions, and the collection's have %u: use the model that those were "
+                           "made with, or a new collection",
+                           lode__quote(r->id, quoted, sizeof quoted), r->dimension, *dim);
+  }
+  if (!asked) *dim = coll->dim;
+  return LODE_OK;
+}

@@ -1,0 +1,255 @@
+/* collection.c - collections: open, list, rename, describe, drop.
+ *
+ * A handle holds the collection's number and its random uid, not its name: after a drop it answers LODE_NOT_FOUND, even
+ * when a new collection has taken the name. It also holds the embedding model that its user named, against which
+ * each vector write and vector query is checked (check.c).
+ */
+#include "core.h"
+
+static const char *const metric_names[] = {"l2", "cosine", "ip"};
+
+const char *lode_metric_name(lode_metric metric) {
+  return (size_t)metric < sizeof metric_names / sizeof *metric_names ? metric_names[metric] : "unknown";
+}
+
+bool lode_metric_parse(lode_str text, lode_metric *metric) {
+  for (size_t i = 0; i < sizeof metric_names / sizeof *metric_names; i++)
+    if (text.data && lode__str_eq(text, lode__str(metric_names[i]))) {
+      *metric = (lode_metric)i;
+      return true;
+    }
+  return false;
+}
+
+/* ---- Open ---- */
+
+enum { MOST_COUNTERS = 64 };
+
+static lode_status check_options(const lode_collection_options *o, lode_error *err) {
+  if ((size_t)o->metric >= sizeof metric_names / sizeof *metric_names)
+    return lode__fail(err, LODE_INVALID, "there is no metric %d: use LODE_L2, LODE_COSINE or LODE_IP", (int)o->metric);
+  LODE__TRY(lode__check_object(o->metadata, "the collection's metadata", err));
+  if (o->embedder.data) LODE__TRY(lode__check_name(o->embedder, "the name of the embedder", err));
+  if (o->embedder_dim > LODE_MAX_DIMENSION)
+    return lode__fail(err, LODE_INVALID, "embedder_dim is %u: the most is %d", o->embedder_dim, LODE_MAX_DIMENSION);
+  if (o->embedder_dim && !o->embedder.data)
+    return lode__fail(err, LODE_INVALID, "embedder_dim is given without the name of the embedder");
+  if (o->n_counters > MOST_COUNTERS || (o->n_counters && !o->counters))
+    return lode__fail(err, LODE_INVALID, "a collection may have up to %d counters", MOST_COUNTERS);
+  for (size_t i = 0; i < o->n_counters; i++) {
+    LODE__TRY(lode__check_name(o->counters[i], "the key of a counter", err));
+    for (size_t j = 0; j < i; j++)
+      if (lode__str_eq(o->counters[i], o->counters[j]))
+        return lode__fail(err, LODE_INVALID, "counters %zu and %zu are the same key", j, i);
+  }
+  return LODE_OK;
+}
+
+/* A model is stamped on a collection that has none, unless its vectors are plainly another's. */
+static bool wants_stamp(const lode_collection_options *o, const lode__coll *c) {
+  return o->embedder.data && !c->embedder.data && !(o->embedder_dim && c->dim && o->embedder_dim != c->dim);
+}
+
+typedef struct opening {
+  lode_store *store;
+  lode_str name;
+  const lode_collection_options *options;
+  lode__arena arena;
+  lode__coll coll;
+} opening;
+
+/* *done is false when something must be written first. */
+static lode_status open_reading(opening *o, bool *done, lode_error *err) {
+  lode__tx *tx;
+  *done = false;
+  LODE__TRY(lode__tx_begin(o->store->db, LODE__READ, &tx, err));
+  lode_status st = lode__coll_find(tx, o->name, &o->arena, &o->coll, err);
+  lode__tx_rollback(tx);
+  if (st == LODE_NOT_FOUND && o->options->create) return LODE_OK;
+  if (st != LODE_OK) return st;
+  if (o->options->create && o->options->must_create) {
+    char quoted[256];
+    return lode__fail(err, LODE_EXISTS, "the collection %s exists already", lode__quote(o->name, quoted, sizeof quoted));
+  }
+  *done = o->store->options->read_only || !wants_stamp(o->options, &o->coll);
+  return LODE_OK;
+}
+
+static lode_status open_writing(opening *o, lode_error *err) {
+  const lode_collection_options *want = o->options;
+  lode__tx *tx;
+  char quoted[256];
+  LODE__TRY(lode__store_begin_write(o->store, &tx, err));
+  lode_status st = lode__coll_find(tx, o->name, &o->arena, &o->coll, err);
+  if (st == LODE_NOT_FOUND && want->create) {
+    lode__coll c = {.name = o->name, .metric = want->metric, .metadata = want->metadata, .embedder = want->embedder,
+                    .embedder_dim = want->embedder_dim};
+    st = lode__coll_create(tx, &c, want->counters, want->n_counters, &o->arena, &o->coll, err);
+  } else if (st == LODE_OK && want->create && want->must_create) {
+    st = lode__fail(err, LODE_EXISTS, "the collection %s exists already", lode__quote(o->name, quoted, sizeof quoted));
+  } else if (st == LODE_OK && wants_stamp(want, &o->coll)) {
+    st = lode__coll_set_embedder(tx, o->coll.cid, want->embedder, want->embedder_dim, err);
+  }
+  if (st == LODE_OK) return lode__store_commit(o->store, tx, err);
+  lode__tx_rollback(tx);
+  return st;
+}
+
+lode_status lode_collection_open(lode_store *store, lode_str name, const lode_collection_options *options,
+                                 lode_collection **out, lode_error *err) {
+  static const lode_collection_options none;
+  opening o = {.store = store, .name = name, .options = options ? options : &none};
+  lode_collection *c = NULL;
+  lode_status st;
+  bool done = false;
+  lode__error_clear(err);
+  *out = NULL;
+  lode__store_enter(store);
+  lode__arena_init(&o.arena, 0);
+  LODE__GOTO(lode__check_name(name, "the name of the collection", err));
+  LODE__GOTO(check_options(o.options, err));
+  LODE__GOTO(open_reading(&o, &done, err));
+  if (!done) LODE__GOTO(open_writing(&o, err));
+  lode__error_clear(err);
+  size_t embedder_len = o.options->embedder.data ? o.options->embedder.len : 0;
+  c = lode__alloc_zero(1, sizeof *c + embedder_len);
+  if (!c) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  *c = (lode_collection){.store = store, .cid = o.coll.cid, .uid = o.coll.uid, .embedder_dim = o.options->embedder_dim};
+  if (embedder_len) {
+    memcpy(c + 1, o.options->embedder.data, embedder_len);
+    c->embedder = (lode_str){(const char *)(c + 1), embedder_len};
+  }
+  *out = c;
+done:
+  lode__arena_release(&o.arena);
+  return st;
+}
+
+void lode_collection_close(lode_collection *collection) { lode__free(collection); }
+
+/* ---- Changes ---- */
+
+typedef enum change_kind { RENAME, DESCRIBE, DROP } change_kind;
+
+static lode_status rename_in(lode__tx *tx, const lode__coll *coll, lode_str name, lode_error *err) {
+  lode__coll other;
+  char quoted[256];
+  if (lode__str_eq(coll->name, name)) return LODE_OK;
+  lode_status st = lode__coll_find(tx, name, NULL, &other, err);
+  if (st == LODE_OK)
+    return lode__fail(err, LODE_EXISTS, "there is a collection %s already: choose another name or drop it first",
+                      lode__quote(name, quoted, sizeof quoted));
+  if (st != LODE_NOT_FOUND) return st;
+  lode__error_clear(err);
+  return lode__coll_rename(tx, coll->cid, name, err);
+}
+
+static lode_status change(lode_store *store, change_kind kind, lode_str name, lode_str text, lode_error *err) {
+  lode__arena arena;
+  lode__tx *tx = NULL;
+  lode__coll coll = {0};
+  lode_status st;
+  lode__arena_init(&arena, 0);
+  LODE__GOTO(lode__check_name(name, "the name of the collection", err));
+  LODE__GOTO(lode__store_begin_write(store, &tx, err));
+  LODE__GOTO(lode__coll_find(tx, name, &arena, &coll, err));
+  switch (kind) {
+    case RENAME: LODE__GOTO(rename_in(tx, &coll, text, err)); break;
+    case DESCRIBE: LODE__GOTO(lode__coll_set_metadata(tx, coll.cid, text, err)); break;
+    case DROP: LODE__GOTO(lode__coll_drop(tx, coll.cid, err)); break;
+  }
+  lode__tx *ending = tx;
+  tx = NULL;
+  LODE__GOTO(lode__store_commit(store, ending, err));
+  if (kind == DROP) lode__vectors_forget(store, coll.cid);
+done:
+  lode__tx_rollback(tx);
+  lode__arena_release(&arena);
+  return st;
+}
+
+lode_status lode_collection_rename(lode_store *store, lode_str name, lode_str new_name, lode_error *err) {
+  lode__error_clear(err);
+  LODE__TRY(lode__check_name(new_name, "the new name of the collection", err));
+  return change(store, RENAME, name, new_name, err);
+}
+
+lode_status lode_collection_set_metadata(lode_store *store, lode_str name, lode_str metadata, lode_error *err) {
+  lode__error_clear(err);
+  LODE__TRY(lode__check_object(metadata, "the collection's metadata", err));
+  return change(store, DESCRIBE, name, metadata, err);
+}
+
+lode_status lode_collection_drop(lode_store *store, lode_str name, lode_error *err) {
+  lode__error_clear(err);
+  return change(store, DROP, name, (lode_str){NULL, 0}, err);
+}
+
+/* ---- List ---- */
+
+struct lode_collection_list {
+  lode_collection_info *infos;
+  size_t n, cap;
+  lode__arena arena;
+};
+
+static bool keep(lode__arena *arena, lode_str *s) {
+  if (!s->data) return true;
+  s->data = lode__arena_copy(arena, s->data, s->len);
+  return s->data != NULL;
+}
+
+static lode_status add_info(void *ctx, const lode__coll *c, lode_error *err) {
+  lode_collection_list *list = ctx;
+  if (!lode__grow(&list->infos, &list->cap, list->n + 1, sizeof *list->infos)) return lode__fail_nomem(err);
+  lode_collection_info *info = &list->infos[list->n];
+  *info = (lode_collection_info){
+      .uid = c->uid,
+      .name = c->name,
+      .metric = c->metric,
+      .dimension = c->dim,
+      .metadata = c->metadata,
+      .embedder = c->embedder,
+      .embedder_dim = c->embedder_dim,
+      .records = c->records,
+      .pending = c->pending,
+  };
+  if (!keep(&list->arena, &info->name) || !keep(&list->arena, &info->metadata) || !keep(&list->arena, &info->embedder))
+    return lode__fail_nomem(err);
+  list->n++;
+  return LODE_OK;
+}
+
+lode_status lode_collections(lode_store *store, lode_collection_list **out, lode_error *err) {
+  lode__tx *tx = NULL;
+  lode_status st;
+  lode__error_clear(err);
+  *out = NULL;
+  lode__store_enter(store);
+  lode_collection_list *list = lode__alloc_zero(1, sizeof *list);
+  if (!list) return lode__fail_nomem(err);
+  lode__arena_init(&list->arena, 0);
+  LODE__GOTO(lode__tx_begin(store->db, LODE__READ, &tx, err));
+  LODE__GOTO(lode__coll_each(tx, add_info, list, err));
+  *out = list;
+done:
+  lode__tx_rollback(tx);
+  if (st != LODE_OK) lode_collection_list_free(list);
+  return st;
+}
+
+size_t lode_collection_list_count(const lode_collection_list *list) { return list ? list->n : 0; }
+
+const lode_collection_info *lode_collection_list_at(const lode_collection_list *list, size_t i) {
+  return list && i < list->n ? &list->infos[i] : NULL;
+}
+
+void lode_collection_list_free(lode_collection_list *list) {
+  if (!list) return;
+  lode__free(list->infos);
+  lode__arena_release(&list->arena);
+  lode__free(list);
+}

@@ -1,0 +1,305 @@
+/* core.h - inside src/core: the handles of lode.h and what its files share.
+ *
+ * Who does what
+ *   store.c       open, close, what follows a fork, statistics        background.c  the maintenance thread
+ *   collection.c  collections                                         check.c       every check of user input
+ *   write.c       add, upsert, update, delete, transactions           read.c        get, count
+ *   select.c      a selection becomes living records                  facet.c       facets and counters
+ *   vectors.c     vectors kept in memory                              nearest.c     the k nearest, from wherever
+ *   text.c        BM25                                                query.c       the three kinds of query
+ *   result.c      rows handed out                                     export.c, import.c, format.c  streams
+ *   maintain.c    optimize, compact, verify, salvage, backup, restore     reader.c  short read transactions
+ *
+ * Locks, in the order in which they are taken: a cache entry's `update`, then the store's `lock`, which is never held
+ * over I/O. Whoever waits for `update` has no transaction open: a reader that waits would hold up a commit, and the
+ * holder of `update` may itself be waiting for that commit to end.
+ */
+#ifndef LODE_CORE_H
+#define LODE_CORE_H
+
+#include "base/base.h"
+#include "index/kernel.h"
+#include "query/filter.h"
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- Store ---- */
+
+#define LODE__CACHE_BUCKETS 64
+typedef struct lode__cached lode__cached; /* one collection's vectors: vectors.c */
+
+typedef struct lode__background {
+  pthread_t thread;
+  pthread_cond_t wake;
+  bool running;  /* a thread was started and not joined */
+  bool stop;
+  bool kicked;   /* something was written since the thread last looked */
+} lode__background;
+
+struct lode_store {
+  lode__db *db;
+  const lode_open_options *options;  /* with the defaults filled in */
+  _Atomic unsigned generation;       /* of the process that lock, caches and thread belong to */
+  pthread_mutex_t lock;              /* guards all below but the atomics */
+  lode__cached *cached[LODE__CACHE_BUCKETS];
+  uint64_t cache_tick;
+  _Atomic size_t cache_bytes;
+  atomic_uint writers;               /* calls of this handle that wait to write */
+  lode__background background;
+};
+
+struct lode_collection {
+  lode_store *store;
+  int64_t cid;
+  uint64_t uid;
+  lode_str embedder;      /* what this handle was opened with; absent: none */
+  uint32_t embedder_dim;
+};
+
+/* Every public call comes through here: a forked child makes locks anew and leaves the parent's thread behind. */
+void lode__store_enter(lode_store *store);
+/* The write transaction of a call; the background makes room for it. */
+lode_status lode__store_begin_write(lode_store *store, lode__tx **tx, lode_error *err);
+/* Commits, and tells the background that there may be work. */
+lode_status lode__store_commit(lode_store *store, lode__tx *tx, lode_error *err);
+
+void lode__background_start(lode_store *store);
+void lode__background_stop(lode_store *store);
+void lode__background_kick(lode_store *store);
+
+/* ---- Checks of user input ---- */
+
+lode_status lode__check_name(lode_str name, const char *what, lode_error *err);
+lode_status lode__check_object(lode_str json, const char *what, lode_error *err); /* any JSON object; absent is fine */
+lode_status lode__check_selection(const lode_selection *selection, lode_error *err);
+lode_status lode__check_include(unsigned include, lode_error *err);
+/* Does a handle's embedding model fit the collection? LODE_MISMATCH says what to do. */
+lode_status lode__check_embedder(const lode_collection *handle, const lode__coll *coll, lode_error *err);
+/* First element that is not finite, or n. */
+size_t lode__first_not_finite(const float *v, size_t n);
+
+/* A batch of records, checked before anything is written. */
+typedef struct lode__batch {
+  const lode_record *records;
+  size_t n;
+  size_t *order;       /* positions, by id */
+  lode_str *metadata;  /* of each: compact JSON; absent also for {} */
+  bool *has_null;      /* of each: its metadata removes keys */
+  lode__arena arena;
+} lode__batch;
+lode_status lode__batch_init(lode__batch *batch, const lode_store *store, const lode_record *records, size_t n,
+                             bool allow_null, lode_error *err);
+void lode__batch_release(lode__batch *batch);
+/* The vectors of the batch against the collection, in the transaction; fixes *dim when they are the first. */
+lode_status lode__batch_check_vectors(const lode__batch *batch, const lode_collection *handle, const lode__coll *coll,
+                                      uint32_t *dim, lode_error *err);
+
+/* ---- Reading in short transactions ---- */
+
+/* A read transaction on one collection that can be renewed. A borrowed one (a write's) or a patient one never is. */
+typedef struct lode__reader {
+  lode_collection *handle;
+  lode__tx *tx;         /* NULL between transactions */
+  lode__coll coll;      /* as this transaction sees it */
+  lode__arena arena;    /* its strings */
+  bool borrowed, patient;
+  uint64_t count;       /* transactions so far */
+} lode__reader;
+
+/* The collection of a handle in a transaction: LODE_NOT_FOUND when it was dropped. */
+lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, lode__arena *arena, lode__coll *coll, lode_error *err);
+void lode__reader_init(lode__reader *reader, lode_collection *handle);
+void lode__reader_borrow(lode__reader *reader, lode_collection *handle, lode__tx *tx, const lode__coll *coll);
+lode_status lode__reader_begin(lode__reader *reader, lode_error *err); /* does nothing when a transaction is open */
+void lode__reader_pause(lode__reader *reader);                         /* ends it; borrowed ones stay */
+bool lode__reader_is_old(const lode__reader *reader);
+lode_status lode__reader_renew_if_old(lode__reader *reader, lode_error *err);
+void lode__reader_release(lode__reader *reader);
+
+/* A record's document: absent when it has none. Valid until the next call. */
+lode_status lode__reader_document(lode__reader *reader, const lode__rec *rec, lode_str *document, lode_error *err);
+
+/* ---- Selections ---- */
+
+typedef struct lode__select {
+  lode__reader *reader;
+  lode_selection what;
+  lode__filter *filter;
+  lode__judge *judge;
+  bool judges;        /* the filter does not match everything */
+  bool pending_only;
+  bool as_asked;      /* ids: keep their order and repetitions */
+  bool planned;
+  int phase;
+  int64_t *list;      /* rids found by id or proposed by an index; 0: no such id */
+  size_t n, cap, at;
+  int64_t last;       /* scans: everything up to here has been looked at */
+  uint64_t scan_tx;   /* which transaction of the reader the scan stands in; 0: none */
+} lode__select;
+
+/* The selection's memory must outlive the select. */
+lode_status lode__select_init(lode__select *select, lode__reader *reader, const lode_selection *what, lode_error *err);
+void lode__select_release(lode__select *select);
+/* Starts behind this rid (or, with as_asked, this many ids). */
+void lode__select_after(lode__select *select, int64_t after);
+/* The next living record that matches, in the order of rids. Its strings live until the next call. */
+lode_status lode__select_next(lode__select *select, lode__rec *rec, bool *more, lode_error *err);
+/* Decides how to find the records: *cheap is false when that takes a scan of all. */
+lode_status lode__select_plan(lode__select *select, bool *cheap, lode_error *err);
+/* Does a record as read in the reader's transaction match the filters? (Not whether its id was asked for.) */
+lode_status lode__select_judge(lode__select *select, const lode__rec *rec, bool *match, lode_error *err);
+
+typedef struct lode__rids {
+  int64_t *v;
+  size_t n, cap;
+} lode__rids;
+/* All of them, sorted, distinct. */
+lode_status lode__select_all(lode__select *select, lode__rids *rids, lode_error *err);
+bool lode__rids_add(lode__rids *rids, int64_t rid);
+void lode__rids_sort(lode__rids *rids); /* and removes repetitions */
+/* Is it among them? *hint makes queries in rising order fast. */
+bool lode__rids_have(const lode__rids *rids, int64_t rid, size_t *hint);
+
+/* ---- Results ---- */
+
+struct lode_result {
+  lode_row *rows;
+  size_t n, cap;
+  uint64_t next;
+  size_t limit_bytes;
+  lode__arena arena;
+};
+lode_status lode__result_new(const lode_store *store, lode_result **result, lode_error *err);
+/* Appends a copy of the record's parts. */
+lode_status lode__result_add(lode_result *result, lode__reader *reader, const lode__rec *rec, unsigned include,
+                             lode_row **row, lode_error *err);
+
+/* ---- Vectors in memory ---- */
+
+typedef struct lode__chunk lode__chunk;
+struct lode__chunk {
+  atomic_uint refs;
+  lode_store *store;
+  size_t bytes;
+  uint32_t cap;
+  float *rows, *norms;
+  int64_t *vid, *rid;
+};
+typedef struct lode__part {
+  lode__chunk *chunk;
+  uint32_t n;
+} lode__part;
+typedef struct lode__keys { /* sorted; shared by snapshots */
+  atomic_uint refs;
+  size_t n;
+  int64_t v[];
+} lode__keys;
+
+/* All vectors of a collection at one moment: those in the parts whose record and whose own key are not among the dead.
+ * Never changes. Rows are in the order of vid. */
+typedef struct lode__vectors {
+  atomic_uint refs;
+  uint32_t dim, stride;
+  lode__part *parts;
+  size_t n_parts, cap_parts;
+  size_t rows;
+  lode__keys *dead_rids, *dead_vids;
+  int64_t last_vid, last_gid;
+  uint64_t cursor;  /* the moment; 0 while it is being made */
+} lode__vectors;
+
+/* The vectors as the reader's transaction sees them; that transaction may be a new one when this returns. *vectors is
+ * NULL when they do not fit in the budget. */
+lode_status lode__vectors_get(lode__reader *reader, lode__vectors **vectors, lode_error *err);
+void lode__vectors_release(lode__vectors *vectors);
+bool lode__vectors_alive(const lode__vectors *vectors, int64_t rid, int64_t vid);
+bool lode__vectors_loaded(const lode_collection *handle); /* a guess, for planning */
+void lode__vectors_forget(lode_store *store, int64_t cid);
+void lode__vectors_forget_all(lode_store *store);
+/* In a forked child. sane: no other thread of the parent was changing the list of caches. */
+void lode__vectors_after_fork(lode_store *store, bool sane);
+
+/* ---- Nearest ---- */
+
+/* The best `want` candidates of one query, and all further ones at the distance of the last. */
+typedef struct lode__best {
+  lode__topk top;
+  size_t cap;
+  lode__near *ties;
+  size_t n_ties, cap_ties;
+  bool full;         /* candidates were left out: those not held are farther than all held */
+} lode__best;
+
+typedef struct lode__nearest {
+  lode__reader *reader;
+  lode_metric metric;
+  uint32_t dim;
+  const float *queries;    /* n x dim */
+  size_t n;
+  float *norms;            /* squared length of each query */
+  lode__best *best;        /* of each query; key is rid, aux is vid */
+  const lode__rids *only;  /* NULL: all records */
+  bool by_record;          /* out: found record by record; one that has another vector now was missed: search again */
+} lode__nearest;
+lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const float *queries, size_t n, size_t want,
+                               const lode__rids *only, lode_error *err);
+/* Fills `best`. When it returns, the reader's transaction is the moment that the answer must agree with: every living
+ * vector of that moment has been looked at; candidates may have died since they were, so look at each again.
+ * *again: the search was overtaken and must be done anew. */
+lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err);
+void lode__nearest_release(lode__nearest *near);
+
+/* ---- Query ---- */
+
+typedef struct lode__hit {
+  int64_t rid, vid;
+  lode_str id;
+  double distance, score;
+} lode__hit;
+typedef struct lode__hits {
+  lode__hit *v;
+  size_t n, cap;
+} lode__hits;
+/* larger_first: by score, else by distance, smaller first; ties by id. */
+void lode__hits_sort(lode__hits *hits, bool larger_first);
+
+typedef struct lode__text_query {
+  lode_str text;
+  size_t want;
+  lode__select *select;    /* judges; NULL: everything matches */
+  const lode__rids *only;  /* NULL: all records */
+  lode__arena *arena;      /* for ids */
+} lode__text_query;
+/* The best `want` by BM25, in order. */
+lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, lode_error *err);
+
+/* ---- Streams (format.c) ---- */
+
+typedef struct lode__input {
+  lode_read_fn *read;
+  void *ctx;
+  char *data;
+  size_t cap, at, end;
+  bool eof;
+} lode__input;
+lode_status lode__input_init(lode__input *in, lode_read_fn *read, void *ctx, lode_error *err);
+void lode__input_release(lode__input *in);
+/* The next line without its end; *more is false at the end. Longer ones than max are LODE_LIMIT. */
+lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *more, lode_error *err);
+/* Reads n bytes; fewer only at the end of the stream. */
+lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got, lode_error *err);
+
+typedef struct lode__matrix {
+  lode_format format;
+  uint64_t rows;       /* .npy: as the header says */
+  uint32_t dim;        /* .npy: of all rows */
+  unsigned width;      /* bytes of an element */
+  uint64_t at;         /* rows read */
+} lode__matrix;
+lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format format, lode_error *err);
+/* The next row into `row` (grown as needed); *more is false at the end. */
+lode_status lode__matrix_next(lode__matrix *m, lode__input *in, lode__buf *row, uint32_t *dim, bool *more, lode_error *err);
+
+#endif

@@ -1,0 +1,105 @@
+/* export.c - records as lines of JSON.
+ *
+ * Lines are gathered in memory while a read transaction is open, and handed to the caller's function when it is not: a
+ * slow consumer must not hold up commits.
+ */
+#include "core.h"
+
+enum { FLUSH_BYTES = 1 << 20 };
+
+typedef struct export {
+  lode__reader reader;
+  lode__select select;
+  unsigned include;
+  lode__buf lines;
+  float *vector;
+  lode_write_fn *write;
+  void *ctx;
+  lode_progress progress;
+  uint64_t total, written;
+} export;
+
+static lode_status put_vector(export *e, const lode__rec *rec, lode_error *err) {
+  uint32_t dim = e->reader.coll.dim;
+  if (!e->vector) e->vector = lode__alloc((size_t)LODE_MAX_DIMENSION * sizeof *e->vector);
+  if (!e->vector) return lode__fail_nomem(err);
+  LODE__TRY(lode__rec_vector(e->reader.tx, rec->vid, e->vector, dim, err));
+  lode__buf_adds(&e->lines, ",\"embedding\":[");
+  for (uint32_t i = 0; i < dim; i++) {
+    if (i) lode__buf_addc(&e->lines, ',');
+    lode__json_put_float(&e->lines, e->vector[i]);
+  }
+  lode__buf_addc(&e->lines, ']');
+  return LODE_OK;
+}
+
+static lode_status put_line(export *e, const lode__rec *rec, lode_error *err) {
+  lode_str document;
+  lode__buf_adds(&e->lines, "{\"id\":");
+  lode__json_put_string(&e->lines, rec->id);
+  if ((e->include & LODE_DOCUMENT) && rec->has_document) {
+    LODE__TRY(lode__reader_document(&e->reader, rec, &document, err));
+    lode__buf_adds(&e->lines, ",\"document\":");
+    lode__json_put_string(&e->lines, document);
+  }
+  if ((e->include & LODE_METADATA) && rec->metadata.data) {
+    lode__buf_adds(&e->lines, ",\"metadata\":");
+    lode__buf_add(&e->lines, rec->metadata.data, rec->metadata.len);
+  }
+  if ((e->include & LODE_VECTOR) && rec->vid) LODE__TRY(put_vector(e, rec, err));
+  lode__buf_adds(&e->lines, "}\n");
+  e->written++;
+  return e->lines.failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* Without a transaction. */
+static lode_status flush(export *e, lode_error *err) {
+  size_t at = 0;
+  while (at < e->lines.len) {
+    int64_t n = e->write(e->ctx, e->lines.data + at, e->lines.len - at);
+    if (n <= 0 || (uint64_t)n > e->lines.len - at) return lode__fail(err, LODE_IO, "writing the export failed: is the disk full or the pipe closed?");
+    at += (size_t)n;
+  }
+  e->lines.len = 0;
+  if (e->progress.step && !e->progress.step(e->progress.ctx, "export", e->written, e->total > e->written ? e->total : e->written))
+    return lode__fail(err, LODE_CANCELLED, "cancelled after %llu records", (unsigned long long)e->written);
+  return LODE_OK;
+}
+
+static lode_status export_all(export *e, lode_error *err) {
+  for (;;) {
+    lode__rec rec;
+    bool more;
+    LODE__TRY(lode__select_next(&e->select, &rec, &more, err));
+    if (!more) break;
+    LODE__TRY(put_line(e, &rec, err));
+    if (e->lines.len < FLUSH_BYTES && !lode__reader_is_old(&e->reader)) continue;
+    lode__reader_pause(&e->reader);
+    LODE__TRY(flush(e, err));
+  }
+  lode__reader_pause(&e->reader);
+  return flush(e, err);
+}
+
+lode_status lode_export(lode_collection *collection, const lode_selection *selection, unsigned include, lode_write_fn *write,
+                        void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
+  static const lode_selection everything;
+  const lode_selection *what = selection ? selection : &everything;
+  export e = {.include = include, .write = write, .ctx = ctx, .progress = progress};
+  lode_status st;
+  lode__error_clear(err);
+  if (written) *written = 0;
+  lode__reader_init(&e.reader, collection);
+  LODE__GOTO(lode__check_include(include, err));
+  LODE__GOTO(lode__select_init(&e.select, &e.reader, what, err));
+  LODE__GOTO(lode__reader_begin(&e.reader, err));
+  if (!what->ids && !e.select.judges) e.total = e.reader.coll.records;
+  LODE__GOTO(export_all(&e, err));
+  if (written) *written = e.written;
+done:
+  lode__select_release(&e.select);
+  lode__reader_release(&e.reader);
+  lode__buf_release(&e.lines);
+  lode__free(e.vector);
+  return st;
+}

@@ -1,0 +1,338 @@
+/* facet.c - how many records have each value of a metadata key.
+ *
+ * Without a filter the metadata index is asked: it holds (value, record) for all records up to its cursor; the records
+ * behind it are read. With a filter the selected records are read. Either way a record counts once for each distinct
+ * value, and numbers that are equal are one value (1 and 1.0), written as an integer where they are one.
+ *
+ * The index is walked in short transactions, one kind of value after the other (they have different places in it),
+ * resuming at a value: a record that moves from one value to another meanwhile may count for both or none.
+ */
+#include "core.h"
+
+#include <float.h>
+
+typedef struct count {
+  lode__value value;
+  uint64_t hash;
+  uint64_t n;
+} count;
+
+struct lode_facet_list {
+  lode_facet *facets;
+  size_t n;
+  lode__arena arena;
+};
+
+/* ---- Table of counts ---- */
+
+typedef struct table {
+  count *counts;         /* in the order of their first appearance */
+  size_t n, cap;
+  size_t *slots;         /* open addressing: position + 1, or 0 */
+  size_t n_slots;        /* a power of two */
+  size_t last;           /* the value counted last: an index brings equal ones in a row */
+  size_t limit_bytes;
+  lode__arena arena;
+} table;
+
+static lode__value normal(lode__value v) {
+  if (v.type == LODE__VALUE_DOUBLE && v.d >= -9.2e18 && v.d <= 9.2e18 && v.d == (double)(int64_t)v.d)
+    return (lode__value){.type = LODE__VALUE_INT, .i = (int64_t)v.d};
+  return v;
+}
+
+static uint64_t hash_of(const lode__value *v) {
+  switch (v->type) {
+    case LODE__VALUE_STRING: return lode__hash(v->s.data, v->s.len);
+    case LODE__VALUE_DOUBLE: return lode__hash(&v->d, sizeof v->d);
+    default: return lode__hash(&v->i, sizeof v->i) + (v->type == LODE__VALUE_BOOL);
+  }
+}
+
+static bool same(const lode__value *a, const lode__value *b) { return a->type == b->type && lode__value_cmp(a, b) == 0; }
+
+static lode_status rehash(table *t, lode_error *err) {
+  size_t n = t->n_slots ? t->n_slots * 2 : 256;
+  size_t *slots = lode__alloc_zero(n, sizeof *slots);
+  if (!slots) return lode__fail_nomem(err);
+  for (size_t i = 0; i < t->n; i++) {
+    size_t at = t->counts[i].hash & (n - 1);
+    while (slots[at]) at = (at + 1) & (n - 1);
+    slots[at] = i + 1;
+  }
+  lode__free(t->slots);
+  t->slots = slots;
+  t->n_slots = n;
+  return LODE_OK;
+}
+
+static lode_status add_value(table *t, lode__value v, uint64_t hash, size_t slot, lode_error *err) {
+  size_t bytes = t->arena.used + t->n * sizeof *t->counts + t->n_slots * sizeof *t->slots;
+  if (bytes > t->limit_bytes)
+    return lode__fail(err, LODE_LIMIT, "the key has more different values than fit in the store's memory budget: narrow them "
+                                       "by a filter, or open the store with more memory_bytes");
+  if (v.type == LODE__VALUE_STRING) {
+    v.s.data = lode__arena_copy(&t->arena, v.s.data, v.s.len);
+    if (!v.s.data) return lode__fail_nomem(err);
+  }
+  if (!lode__grow(&t->counts, &t->cap, t->n + 1, sizeof *t->counts)) return lode__fail_nomem(err);
+  t->counts[t->n] = (count){.value = v, .hash = hash, .n = 1};
+  t->last = t->n++;
+  t->slots[slot] = t->n;
+  return LODE_OK;
+}
+
+static lode_status count_value(table *t, const lode__value *value, lode_error *err) {
+  lode__value v = normal(*value);
+  if (t->n && same(&t->counts[t->last].value, &v)) {
+    t->counts[t->last].n++;
+    return LODE_OK;
+  }
+  if (t->n * 4 >= t->n_slots * 3) LODE__TRY(rehash(t, err));
+  uint64_t hash = hash_of(&v);
+  size_t at = hash & (t->n_slots - 1);
+  for (; t->slots[at]; at = (at + 1) & (t->n_slots - 1)) {
+    count *c = &t->counts[t->slots[at] - 1];
+    if (c->hash != hash || !same(&c->value, &v)) continue;
+    c->n++;
+    t->last = t->slots[at] - 1;
+    return LODE_OK;
+  }
+  return add_value(t, v, hash, at, err);
+}
+
+static void table_release(table *t) {
+  lode__free(t->counts);
+  lode__free(t->slots);
+  lode__arena_release(&t->arena);
+}
+
+/* ---- The list that is handed out ---- */
+
+static int by_count(const void *a, const void *b) {
+  const count *x = a, *y = b;
+  if (x->n != y->n) return x->n > y->n ? -1 : 1;
+  return lode__value_cmp(&x->value, &y->value);
+}
+
+static lode_status make_list(table *t, size_t limit, lode_facet_list **out, lode_error *err) {
+  lode__buf buf = {0};
+  lode_status st = LODE_OK;
+  lode_facet_list *list = lode__alloc_zero(1, sizeof *list);
+  size_t n = limit && limit < t->n ? limit : t->n;
+  if (!list) return lode__fail_nomem(err);
+  lode__arena_init(&list->arena, 0);
+  if (t->n) qsort(t->counts, t->n, sizeof *t->counts, by_count);
+  list->facets = lode__alloc_zero(n, sizeof *list->facets);
+  if (!list->facets) st = lode__fail_nomem(err);
+  for (size_t i = 0; i < n && st == LODE_OK; i++) {
+    buf.len = 0;
+    lode__value_put(&buf, &t->counts[i].value);
+    char *text = buf.failed ? NULL : lode__arena_copy(&list->arena, buf.data, buf.len);
+    if (!text) st = lode__fail_nomem(err);
+    list->facets[list->n++] = (lode_facet){{text, buf.len}, t->counts[i].n};
+  }
+  lode__buf_release(&buf);
+  if (st == LODE_OK)
+    *out = list;
+  else
+    lode_facet_list_free(list);
+  return st;
+}
+
+size_t lode_facet_list_count(const lode_facet_list *list) { return list ? list->n : 0; }
+
+const lode_facet *lode_facet_list_at(const lode_facet_list *list, size_t i) {
+  return list && i < list->n ? &list->facets[i] : NULL;
+}
+
+void lode_facet_list_free(lode_facet_list *list) {
+  if (!list) return;
+  lode__free(list->facets);
+  lode__arena_release(&list->arena);
+  lode__free(list);
+}
+
+/* ---- Counting ---- */
+
+typedef struct counting {
+  lode__reader *reader;
+  lode_str key;
+  table table;
+  lode__json json;
+  /* walking the index */
+  int64_t cursor;       /* records behind it are read */
+  lode__value at;       /* where to go on; strings in `text` */
+  lode__buf text;
+  bool paused;
+  lode__rids long_rids; /* records with strings too long for the index */
+} counting;
+
+static lode_status count_if_key(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+  counting *c = ctx;
+  return lode__str_eq(key, c->key) ? count_value(&c->table, value, err) : LODE_OK;
+}
+
+static lode_status parse(counting *c, lode_str metadata, lode_error *err) {
+  lode_status st = lode__json_parse(&c->json, metadata, NULL, NULL);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st == LODE_OK && c->json.nodes[0].type == LODE__JSON_OBJECT) return LODE_OK;
+  return lode__fail(err, LODE_CORRUPT, "stored metadata is not a JSON object: run `lode db verify`");
+}
+
+/* All records that the select brings. */
+static lode_status count_selected(counting *c, lode__select *select, lode_error *err) {
+  for (;;) {
+    lode__rec rec;
+    bool more;
+    LODE__TRY(lode__select_next(select, &rec, &more, err));
+    if (!more) return LODE_OK;
+    if (!rec.metadata.data) continue;
+    LODE__TRY(parse(c, rec.metadata, err));
+    LODE__TRY(lode__meta_values(&c->json, count_if_key, c, err));
+  }
+}
+
+/* ---- By the index ---- */
+
+static bool set_place(counting *c, const lode__value *value) {
+  c->at = *value;
+  if (value->type != LODE__VALUE_STRING) return true;
+  c->text.len = 0;
+  lode__buf_add(&c->text, value->s.data, value->s.len);
+  c->at.s = (lode_str){c->text.len ? c->text.data : "", c->text.len};
+  return !c->text.failed;
+}
+
+/* Strings of some length are cut in the index: `prefix` is what it has of them. */
+typedef struct long_values {
+  counting *c;
+  lode_str prefix;
+} long_values;
+
+static lode_status count_long(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+  long_values *l = ctx;
+  bool is_it = lode__str_eq(key, l->c->key) && value->type == LODE__VALUE_STRING && value->s.len >= l->prefix.len &&
+               memcmp(value->s.data, l->prefix.data, l->prefix.len) == 0;
+  return is_it ? count_value(&l->c->table, value, err) : LODE_OK;
+}
+
+/* Reads the records that the index has under the present, cut value. */
+static lode_status count_long_values(counting *c, lode_error *err) {
+  long_values l = {c, c->at.s};
+  for (size_t i = 0; i < c->long_rids.n; i++) {
+    lode__rec rec;
+    bool found;
+    LODE__TRY(lode__rec_read(c->reader->tx, c->long_rids.v[i], &rec, &found, err));
+    if (!found || !rec.metadata.data) continue;
+    LODE__TRY(parse(c, rec.metadata, err));
+    LODE__TRY(lode__meta_values(&c->json, count_long, &l, err));
+  }
+  c->long_rids.n = 0;
+  return LODE_OK;
+}
+
+static lode_status count_term(void *ctx, const lode__value *value, bool exact, int64_t rid, lode_error *err) {
+  counting *c = ctx;
+  bool alive;
+  if (lode__value_cmp(value, &c->at) != 0) {
+    LODE__TRY(count_long_values(c, err));
+    if (!set_place(c, value)) return lode__fail_nomem(err);
+    c->paused = lode__reader_is_old(c->reader);
+    if (c->paused) return LODE_CANCELLED;
+  }
+  if (rid > c->cursor) return LODE_OK;
+  if (!exact) return lode__rids_add(&c->long_rids, rid) ? LODE_OK : lode__fail_nomem(err);
+  LODE__TRY(lode__rec_alive(c->reader->tx, rid, &alive, err));
+  return alive ? count_value(&c->table, value, err) : LODE_OK;
+}
+
+static lode_status count_kind(counting *c, lode__value first, lode_error *err) {
+  lode_status st;
+  c->at = first;
+  do {
+    bool cut;
+    lode__value low = c->at;
+    lode__term_range range = {.key = c->key, .low = &low};
+    c->paused = false;
+    LODE__TRY(lode__reader_renew_if_old(c->reader, err));
+    st = lode__term_each(c->reader->tx, c->reader->coll.cid, &range, 0, &cut, count_term, c, err);
+  } while (c->paused && st == LODE_CANCELLED);
+  return st == LODE_OK ? count_long_values(c, err) : st;
+}
+
+static lode_status count_indexed(counting *c, lode_error *err) {
+  LODE__TRY(lode__reader_begin(c->reader, err));
+  c->cursor = c->reader->coll.term_cursor;
+  LODE__TRY(count_kind(c, (lode__value){.type = LODE__VALUE_DOUBLE, .d = -DBL_MAX}, err));
+  LODE__TRY(count_kind(c, (lode__value){.type = LODE__VALUE_STRING, .s = {"", 0}}, err));
+  return count_kind(c, (lode__value){.type = LODE__VALUE_BOOL}, err);
+}
+
+/* ---- The public functions ---- */
+
+static void counting_init(counting *c, lode__reader *reader, lode_str key) {
+  uint64_t limit = reader->handle->store->options->memory_bytes;
+  *c = (counting){.reader = reader, .key = key};
+  c->table.limit_bytes = limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
+  lode__arena_init(&c->table.arena, 0);
+}
+
+static void counting_release(counting *c) {
+  table_release(&c->table);
+  lode__json_release(&c->json);
+  lode__buf_release(&c->text);
+  lode__free(c->long_rids.v);
+}
+
+lode_status lode_facets(lode_collection *collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
+                        lode_error *err) {
+  lode_selection what = {.where = where};
+  lode__reader reader;
+  lode__select select = {0};
+  counting c;
+  lode_status st;
+  lode__error_clear(err);
+  *list = NULL;
+  if (!key.data) return lode__fail(err, LODE_INVALID, "name the metadata key whose values are to be counted");
+  lode__reader_init(&reader, collection);
+  counting_init(&c, &reader, key);
+  LODE__GOTO(lode__select_init(&select, &reader, &what, err));
+  if (!select.judges) {
+    LODE__GOTO(count_indexed(&c, err));
+    lode__select_after(&select, c.cursor);
+  }
+  LODE__GOTO(count_selected(&c, &select, err));
+  st = make_list(&c.table, limit, list, err);
+done:
+  counting_release(&c);
+  lode__select_release(&select);
+  lode__reader_release(&reader);
+  return st;
+}
+
+static lode_status take_counter(void *ctx, const lode__value *value, uint64_t n, lode_error *err) {
+  counting *c = ctx;
+  if (n == 0) return LODE_OK;
+  LODE__TRY(count_value(&c->table, value, err));
+  c->table.counts[c->table.last].n += n - 1;
+  return LODE_OK;
+}
+
+lode_status lode_counters(lode_collection *collection, lode_str key, lode_facet_list **list, lode_error *err) {
+  lode__reader reader;
+  counting c;
+  lode_status st;
+  lode__error_clear(err);
+  *list = NULL;
+  if (!key.data) return lode__fail(err, LODE_INVALID, "name the metadata key that was declared as a counter");
+  lode__reader_init(&reader, collection);
+  counting_init(&c, &reader, key);
+  LODE__GOTO(lode__reader_begin(&reader, err));
+  LODE__GOTO(lode__counter_each(reader.tx, reader.coll.cid, key, take_counter, &c, err));
+  st = make_list(&c.table, 0, list, err);
+done:
+  counting_release(&c);
+  lode__reader_release(&reader);
+  return st;
+}

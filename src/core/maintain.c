@@ -1,0 +1,71 @@
+/* maintain.c - maintenance on demand. The store does the work (store.h); here are waiting, progress and handles. */
+#include "core.h"
+
+static bool goes_on(lode_progress p, const char *phase, uint64_t done, uint64_t total) {
+  return !p.step || p.step(p.ctx, phase, done, total);
+}
+
+/* Writers come first: we try again until they have kept us out for as long as the store is to wait for a lock. */
+static lode_status step_or_wait(lode_store *store, bool *more, lode_error *err) {
+  uint64_t until = lode__os->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
+  for (uint64_t us = 500;; us = us < 20000 ? us * 2 : us) {
+    lode_status st = lode__work_step(store->db, more, err);
+    if (st != LODE_BUSY || lode__os->now_ns() >= until) return st;
+    lode__os->sleep_us(us);
+  }
+}
+
+lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err) {
+  uint64_t total = 0, left = 0;
+  bool more = true;
+  lode__error_clear(err);
+  lode__store_enter(store);
+  if (store->options->read_only)
+    return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
+  LODE__TRY(lode__work_left(store->db, &total, err));
+  for (left = total; more;) {
+    if (!goes_on(progress, "optimize", total - left, total))
+      return lode__fail(err, LODE_CANCELLED, "cancelled: what is done stays done, the rest will be done later");
+    LODE__TRY(step_or_wait(store, &more, err));
+    if (progress.step) LODE__TRY(lode__work_left(store->db, &left, err));
+    if (left > total) total = left;
+  }
+  lode__error_clear(err);
+  (void)goes_on(progress, "optimize", total, total);
+  return LODE_OK;
+}
+
+lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err) {
+  LODE__TRY(lode_optimize(store, progress, err));
+  return lode__db_compact(store->db, progress, err);
+}
+
+lode_status lode_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
+  lode__error_clear(err);
+  lode__store_enter(store);
+  return lode__db_verify(store->db, found, ctx, progress, err);
+}
+
+lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,
+                         lode_salvage_report *report, lode_error *err) {
+  lode_salvage_report unused;
+  lode__error_clear(err);
+  if (!report) report = &unused;
+  *report = (lode_salvage_report){0};
+  if (!from || !*from || !to || !*to) return lode__fail(err, LODE_INVALID, "name the damaged store and a folder for the new one");
+  return lode__db_salvage(from, to, lost, ctx, progress, report, err);
+}
+
+lode_status lode_backup(lode_store *store, const char *file, lode_progress progress, lode_error *err) {
+  lode__error_clear(err);
+  lode__store_enter(store);
+  if (!file || !*file) return lode__fail(err, LODE_INVALID, "name the file for the backup");
+  return lode__db_backup(store->db, file, progress, err);
+}
+
+lode_status lode_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
+  lode__error_clear(err);
+  if (!file || !*file || !folder || !*folder)
+    return lode__fail(err, LODE_INVALID, "name the backup and the folder for the new store");
+  return lode__db_restore(file, folder, progress, err);
+}

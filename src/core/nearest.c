@@ -1,0 +1,308 @@
+/* nearest.c - the nearest vectors to some queries, exactly.
+ *
+ * Where the vectors come from:
+ *   record by record   a selection of few records: each vector is read by its key
+ *   memory             a snapshot of vectors.c, scanned
+ *   stream             the collection does not fit in memory: read from the store in short transactions
+ * A long scan of memory is done without a transaction; the vectors that have come since are then scanned in a new one.
+ * A stream goes from small keys to large: what is written meanwhile has larger keys and is met at its end. So in each
+ * case all living vectors of the last transaction have been looked at, and some that died on the way; the caller looks
+ * at the candidates again in that transaction, and asks for some more than it needs where some may have died.
+ *
+ * The k best are kept together with all others at the k-th distance: which of those belong to the answer is decided by
+ * their ids, which are not known here. Distances that overflowed to NaN count as infinite.
+ */
+#include "core.h"
+
+#include <math.h>
+
+enum { BLOCK_ROWS = 256, BLOCK_QUERIES = 8, LOOK_EVERY = 16 };
+#define SCAN_IN_TX_BYTES ((uint64_t)128 << 20) /* some 20 ms */
+
+/* ---- The best ---- */
+
+static bool add_tie(lode__best *b, lode__near item) {
+  if (!lode__grow(&b->ties, &b->cap_ties, b->n_ties + 1, sizeof *b->ties)) return false;
+  b->ties[b->n_ties++] = item;
+  return true;
+}
+
+static bool push(lode__best *b, float distance, int64_t rid, int64_t vid) {
+  lode__topk *top = &b->top;
+  if (top->n < top->k) {
+    if (!lode__grow(&top->heap, &b->cap, top->n + 1, sizeof *top->heap)) return false;
+    lode__topk_push(top, distance, rid, vid);
+    return true;
+  }
+  lode__near farthest = top->heap[0];
+  if (distance == farthest.distance) return add_tie(b, (lode__near){distance, rid, vid});
+  lode__topk_push(top, distance, rid, vid);
+  if (top->heap[0].distance == farthest.distance) return add_tie(b, farthest);
+  b->n_ties = 0;
+  b->full = true;
+  return true;
+}
+
+/* ---- Blocks of rows ---- */
+
+typedef struct block {
+  const float *data, *norms;
+  size_t stride, n;
+  const int64_t *rid, *vid;
+  const lode__vectors *snapshot; /* knows who is dead; NULL: nobody but `dead` */
+  const lode__rids *dead;
+} block;
+
+static bool is_alive(const block *b, size_t i) {
+  size_t hint = 0;
+  if (b->snapshot) return lode__vectors_alive(b->snapshot, b->rid[i], b->vid[i]);
+  return !b->dead || b->dead->n == 0 || !lode__rids_have(b->dead, b->vid[i], &hint);
+}
+
+/* Distances of some queries to the rows that take part. */
+static void measure(const lode__nearest *near, const block *b, size_t q, size_t nq, const bool *takes_part, bool few,
+                    float *out) {
+  lode__rows queries = {near->queries + q * near->dim, near->norms + q, nq, near->dim, near->dim};
+  lode__rows rows = {b->data, b->norms, b->n, near->dim, b->stride};
+  if (!few) {
+    lode__distances_many(near->metric, &queries, &rows, out, BLOCK_ROWS);
+    return;
+  }
+  for (size_t i = 0; i < b->n; i++) {
+    if (!takes_part[i]) continue;
+    lode__rows one = {b->data + i * b->stride, b->norms + i, 1, near->dim, b->stride};
+    lode__distances_many(near->metric, &queries, &one, out + i, BLOCK_ROWS);
+  }
+}
+
+static bool keep_best(lode__best *best, const block *b, const bool *takes_part, const float *distances) {
+  for (size_t i = 0; i < b->n; i++) {
+    if (!takes_part[i]) continue;
+    float d = isnan(distances[i]) ? INFINITY : distances[i];
+    if (!lode__topk_wants(&best->top, d)) {
+      best->full = best->full || is_alive(b, i);
+      continue;
+    }
+    if (is_alive(b, i) && !push(best, d, b->rid[i], b->vid[i])) return false;
+  }
+  return true;
+}
+
+static lode_status look_at(lode__nearest *near, const block *b, size_t *hint, lode_error *err) {
+  float distances[BLOCK_QUERIES * BLOCK_ROWS];
+  bool takes_part[BLOCK_ROWS];
+  size_t n = 0;
+  for (size_t i = 0; i < b->n; i++) {
+    takes_part[i] = !near->only || lode__rids_have(near->only, b->rid[i], hint);
+    n += takes_part[i];
+  }
+  if (n == 0) return LODE_OK;
+  for (size_t q = 0; q < near->n; q += BLOCK_QUERIES) {
+    size_t nq = near->n - q < BLOCK_QUERIES ? near->n - q : BLOCK_QUERIES;
+    measure(near, b, q, nq, takes_part, n * 4 < b->n, distances);
+    for (size_t i = 0; i < nq; i++)
+      if (!keep_best(&near->best[q + i], b, takes_part, distances + i * BLOCK_ROWS)) return lode__fail_nomem(err);
+  }
+  return LODE_OK;
+}
+
+/* ---- From memory ---- */
+
+static uint32_t first_after(const lode__part *p, int64_t vid) {
+  uint32_t low = 0, high = p->n;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (p->chunk->vid[middle] <= vid)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* All rows with keys larger than after_vid. */
+static lode_status scan_memory(lode__nearest *near, const lode__vectors *v, int64_t after_vid, lode_error *err) {
+  size_t hint = 0;
+  for (size_t p = 0; p < v->n_parts; p++) {
+    const lode__part *part = &v->parts[p];
+    const lode__chunk *c = part->chunk;
+    for (uint32_t i = first_after(part, after_vid); i < part->n; i += BLOCK_ROWS) {
+      block b = {
+          .data = c->rows + (size_t)i * v->stride,
+          .norms = c->norms + i,
+          .stride = v->stride,
+          .n = part->n - i < BLOCK_ROWS ? part->n - i : BLOCK_ROWS,
+          .rid = c->rid + i,
+          .vid = c->vid + i,
+          .snapshot = v,
+      };
+      LODE__TRY(look_at(near, &b, &hint, err));
+    }
+  }
+  return LODE_OK;
+}
+
+static lode_status run_memory(lode__nearest *near, lode__vectors *v, bool *again, lode_error *err) {
+  lode__reader *reader = near->reader;
+  lode__vectors *later = NULL;
+  lode_status st;
+  if (v->dim != near->dim) {
+    *again = true;
+    return LODE_OK;
+  }
+  bool in_tx = reader->patient || (uint64_t)v->rows * v->stride * sizeof(float) * near->n <= SCAN_IN_TX_BYTES;
+  if (!in_tx) lode__reader_pause(reader);
+  LODE__GOTO(scan_memory(near, v, 0, err));
+  if (in_tx) goto done;
+  LODE__GOTO(lode__reader_begin(reader, err));
+  LODE__GOTO(lode__vectors_get(reader, &later, err));
+  *again = !later || later->dim != near->dim;
+  if (!*again) LODE__GOTO(scan_memory(near, later, v->last_vid, err));
+done:
+  lode__vectors_release(later);
+  return st;
+}
+
+/* ---- From the store ---- */
+
+static lode_status note_replaced(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
+  (void)gid;
+  if (rid || !vid) return LODE_OK;
+  return lode__rids_add(ctx, vid) ? LODE_OK : lode__fail_nomem(err);
+}
+
+typedef struct stream {
+  lode__nearest *near;
+  float *rows, *norms;
+  int64_t rid[BLOCK_ROWS], vid[BLOCK_ROWS];
+  size_t n;
+  lode__rids dead;   /* replaced vectors */
+  int64_t last_vid;
+  size_t hint;
+} stream;
+
+static lode_status flush(stream *s, lode_error *err) {
+  size_t dim = s->near->dim;
+  for (size_t i = 0; i < s->n; i++) s->norms[i] = lode__dot(s->rows + i * dim, s->rows + i * dim, dim);
+  block b = {.data = s->rows, .norms = s->norms, .stride = dim, .n = s->n, .rid = s->rid, .vid = s->vid, .dead = &s->dead};
+  s->n = 0;
+  return look_at(s->near, &b, &s->hint, err);
+}
+
+/* One transaction's worth; *ended says that the last vector was reached. */
+static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
+  lode__reader *reader = s->near->reader;
+  bool more = true;
+  *ended = false;
+  s->dead.n = 0;
+  LODE__TRY(lode__grave_each(reader->tx, reader->coll.cid, 0, note_replaced, &s->dead, err));
+  lode__rids_sort(&s->dead);
+  LODE__TRY(lode__vec_scan(reader->tx, reader->coll.cid, s->last_vid, err));
+  while (more) {
+    const void *data;
+    uint32_t dim;
+    LODE__TRY(lode__vec_next(reader->tx, &s->vid[s->n], &s->rid[s->n], &data, &dim, &more, err));
+    if (more && dim != s->near->dim)
+      return lode__fail(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
+                        dim, s->near->dim);
+    if (more) {
+      memcpy(s->rows + s->n * dim, data, (size_t)dim * sizeof(float));
+      s->last_vid = s->vid[s->n++];
+    }
+    if (s->n < BLOCK_ROWS && more) continue;
+    LODE__TRY(flush(s, err));
+    if (more && lode__reader_is_old(reader)) return LODE_OK;
+  }
+  *ended = true;
+  return LODE_OK;
+}
+
+static lode_status run_stream(lode__nearest *near, lode_error *err) {
+  stream *s = lode__alloc_zero(1, sizeof *s);
+  lode_status st = LODE_OK;
+  bool ended = false;
+  if (!s) return lode__fail_nomem(err);
+  s->near = near;
+  s->rows = lode__alloc_aligned(64, (size_t)BLOCK_ROWS * near->dim * sizeof(float));
+  s->norms = lode__alloc_aligned(64, BLOCK_ROWS * sizeof(float));
+  if (!s->rows || !s->norms) st = lode__fail_nomem(err);
+  while (st == LODE_OK && !ended) {
+    st = lode__reader_renew_if_old(near->reader, err);
+    if (st == LODE_OK) st = stream_some(s, &ended, err);
+  }
+  lode__free(s->rows);
+  lode__free(s->norms);
+  lode__free(s->dead.v);
+  lode__free(s);
+  return st;
+}
+
+static lode_status run_by_record(lode__nearest *near, lode_error *err) {
+  lode_status st = LODE_OK;
+  size_t hint = 0;
+  float *row = lode__alloc_aligned(64, (size_t)near->dim * sizeof(float));
+  if (!row) return lode__fail_nomem(err);
+  near->by_record = true;
+  for (size_t i = 0; i < near->only->n; i++) {
+    lode__rec rec;
+    bool found;
+    if (i % LOOK_EVERY == 0) LODE__GOTO(lode__reader_renew_if_old(near->reader, err));
+    LODE__GOTO(lode__rec_read(near->reader->tx, near->only->v[i], &rec, &found, err));
+    if (!found || !rec.vid) continue;
+    LODE__GOTO(lode__rec_vector(near->reader->tx, rec.vid, row, near->dim, err));
+    float norm = lode__dot(row, row, near->dim);
+    block b = {.data = row, .norms = &norm, .stride = near->dim, .n = 1, .rid = &rec.rid, .vid = &rec.vid};
+    LODE__GOTO(look_at(near, &b, &hint, err));
+  }
+done:
+  lode__free(row);
+  return st;
+}
+
+/* ---- The search ---- */
+
+lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const float *queries, size_t n, size_t want,
+                               const lode__rids *only, lode_error *err) {
+  *near = (lode__nearest){.reader = reader, .metric = reader->coll.metric, .dim = reader->coll.dim, .queries = queries,
+                          .n = n, .only = only};
+  near->norms = lode__alloc_zero(n, sizeof *near->norms);
+  near->best = lode__alloc_zero(n, sizeof *near->best);
+  if (!near->norms || !near->best) {
+    lode__nearest_release(near);
+    return lode__fail_nomem(err);
+  }
+  for (size_t q = 0; q < n; q++) {
+    near->norms[q] = lode__dot(queries + q * near->dim, queries + q * near->dim, near->dim);
+    near->best[q].top.k = want;
+  }
+  return LODE_OK;
+}
+
+/* Reading a vector by its key costs some ten times what scanning past it does, in memory some hundred times. */
+static bool few_enough(const lode__nearest *near) {
+  uint64_t all = near->reader->coll.records;
+  if (!near->only) return false;
+  uint64_t factor = lode__vectors_loaded(near->reader->handle) ? 32 : 4;
+  return near->only->n < all / factor || near->only->n <= 8;
+}
+
+lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err) {
+  lode__vectors *v = NULL;
+  *again = false;
+  if (near->reader->coll.dim == 0 || (near->only && near->only->n == 0)) return LODE_OK;
+  if (few_enough(near)) return run_by_record(near, err);
+  LODE__TRY(lode__vectors_get(near->reader, &v, err));
+  lode_status st = v ? run_memory(near, v, again, err) : run_stream(near, err);
+  lode__vectors_release(v);
+  return st;
+}
+
+void lode__nearest_release(lode__nearest *near) {
+  for (size_t q = 0; near->best && q < near->n; q++) {
+    lode__free(near->best[q].top.heap);
+    lode__free(near->best[q].ties);
+  }
+  lode__free(near->best);
+  lode__free(near->norms);
+  *near = (lode__nearest){0};
+}

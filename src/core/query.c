@@ -1,0 +1,359 @@
+/* query.c - the three kinds of query.
+ *
+ * A request of many queries is answered in groups, each of which sees one moment: its last transaction. For one group:
+ *   1. the selection, if there is one, becomes a list of records; a filter that no index helps with is first tried the
+ *      other way round, by judging the nearest records until enough match
+ *   2. nearest.c and text.c bring candidates
+ *   3. in the last transaction every candidate is read: it must live, still have the vector that was measured, and
+ *      match the filter; then it is ordered, ties by id, and becomes a row
+ * When too few are left although there were more candidates, or the store changed on the way in a manner that matters,
+ * the group is done again, asking for more; the last attempt keeps one transaction open, which nothing can overtake.
+ */
+#include "core.h"
+
+#include "query/fuse.h"
+
+#include <math.h>
+
+enum { GROUP_QUERIES = 64, GROUP_ROWS = 8192, ATTEMPTS = 4, LEAST_FUSED = 64 };
+
+typedef struct run {
+  lode_collection *handle;
+  const lode_query_request *request;
+  double vector_weight, text_weight;
+  lode__reader reader;
+  lode__select select;
+  bool selects;            /* there is a selection */
+  bool listed;             /* `only` holds it */
+  bool reversed;           /* the filter is left to step 3 for now */
+  lode__rids only;
+  lode_result *result;
+  lode__arena arena;       /* ids of one attempt */
+  size_t first, n;         /* the group */
+  unsigned attempt;
+  lode__hits near, text;   /* of one query */
+} run;
+
+/* ---- Checks ---- */
+
+static lode_status check_vectors(const lode_query_request *r, lode_error *err) {
+  size_t total;
+  if (!r->vectors) return lode__fail(err, LODE_INVALID, "a query by vector needs vectors");
+  if (r->dimension < 1 || r->dimension > LODE_MAX_DIMENSION)
+    return lode__fail(err, LODE_INVALID, "the query has %u dimensions: 1 to %d are possible", r->dimension, LODE_MAX_DIMENSION);
+  if (lode__mul_over(r->n, r->dimension, &total)) return lode__fail(err, LODE_INVALID, "n is too large: %zu", r->n);
+  size_t bad = lode__first_not_finite(r->vectors, total);
+  if (bad < total)
+    return lode__fail_at(err, LODE_INVALID, bad / r->dimension, "element %zu of query %zu is not a finite number",
+                         bad % r->dimension, bad / r->dimension);
+  return LODE_OK;
+}
+
+static lode_status check_request(const lode_query_request *r, lode_error *err) {
+  LODE__TRY(lode__check_include(r->include, err));
+  LODE__TRY(lode__check_selection(&r->select, err));
+  if (r->mode != LODE_BY_VECTOR && r->mode != LODE_BY_TEXT && r->mode != LODE_HYBRID)
+    return lode__fail(err, LODE_INVALID, "there is no mode %d: use LODE_BY_VECTOR, LODE_BY_TEXT or LODE_HYBRID", (int)r->mode);
+  if (r->n && r->mode != LODE_BY_TEXT) LODE__TRY(check_vectors(r, err));
+  if (r->n && r->mode != LODE_BY_VECTOR && !r->texts) return lode__fail(err, LODE_INVALID, "a query by text needs texts");
+  if (!isfinite(r->vector_weight) || !isfinite(r->text_weight) || r->vector_weight < 0 || r->text_weight < 0)
+    return lode__fail(err, LODE_INVALID, "weights must be finite and not negative");
+  return LODE_OK;
+}
+
+static lode_status check_against(const run *q, lode_error *err) {
+  const lode_query_request *r = q->request;
+  const lode__coll *coll = &q->reader.coll;
+  if (r->mode == LODE_BY_TEXT) return LODE_OK;
+  LODE__TRY(lode__check_embedder(q->handle, coll, err));
+  uint32_t dim = coll->dim ? coll->dim : coll->embedder_dim;
+  if (dim && dim != r->dimension)
+    return lode__fail(err, LODE_MISMATCH,
+                      "the query has %u dimensions, and the vectors of the collection have %u: embed it with the model that "
+                      "those were made with",
+                      r->dimension, dim);
+  return LODE_OK;
+}
+
+/* ---- Hits ---- */
+
+static int by_distance(const void *a, const void *b) {
+  const lode__hit *x = a, *y = b;
+  if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
+  return lode__str_cmp(x->id, y->id);
+}
+
+static int by_score(const void *a, const void *b) {
+  const lode__hit *x = a, *y = b;
+  if (x->score != y->score) return x->score > y->score ? -1 : 1;
+  return lode__str_cmp(x->id, y->id);
+}
+
+void lode__hits_sort(lode__hits *hits, bool larger_first) {
+  if (hits->n) qsort(hits->v, hits->n, sizeof *hits->v, larger_first ? by_score : by_distance);
+}
+
+/* Reads a candidate in the present transaction: *found if it lives, has this vector and matches. */
+static lode_status read_hit(run *q, int64_t rid, int64_t vid, bool *found, bool *changed, lode__hit *hit, lode_error *err) {
+  lode__rec rec;
+  *changed = false;
+  LODE__TRY(lode__rec_read(q->reader.tx, rid, &rec, found, err));
+  if (*found && rec.vid != vid) {
+    *changed = true;
+    *found = false;
+  }
+  if (*found && q->selects) LODE__TRY(lode__select_judge(&q->select, &rec, found, err));
+  if (!*found) return LODE_OK;
+  char *id = lode__arena_copy(&q->arena, rec.id.data, rec.id.len);
+  if (!id) return lode__fail_nomem(err);
+  *hit = (lode__hit){.rid = rid, .vid = vid, .id = {id, rec.id.len}};
+  return LODE_OK;
+}
+
+/* The candidates of one query that stand the test, best first. *again when that may not be all that were wanted. */
+static lode_status settle(run *q, const lode__nearest *near, const lode__best *best, size_t want, lode__hits *hits, bool *again,
+                          lode_error *err) {
+  hits->n = 0;
+  for (size_t i = 0; i < best->top.n + best->n_ties; i++) {
+    const lode__near *c = i < best->top.n ? &best->top.heap[i] : &best->ties[i - best->top.n];
+    lode__hit hit;
+    bool found, changed;
+    LODE__TRY(read_hit(q, c->key, c->aux, &found, &changed, &hit, err));
+    if (changed && near->by_record) *again = true;
+    if (!found) continue;
+    hit.distance = c->distance;
+    if (!lode__grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v)) return lode__fail_nomem(err);
+    hits->v[hits->n++] = hit;
+  }
+  if (hits->n < want && best->full) *again = true;
+  lode__hits_sort(hits, false);
+  if (hits->n > want) hits->n = want;
+  return LODE_OK;
+}
+
+/* ---- Rows ---- */
+
+static lode_status add_row(run *q, size_t query, size_t rank, const lode__hit *hit, bool *again, lode_error *err) {
+  lode__rec rec;
+  lode_row *row;
+  bool found;
+  LODE__TRY(lode__rec_read(q->reader.tx, hit->rid, &rec, &found, err));
+  if (!found || rec.vid != hit->vid) {
+    *again = true; /* a later transaction than the one that it was found in */
+    return LODE_OK;
+  }
+  LODE__TRY(lode__result_add(q->result, &q->reader, &rec, q->request->include, &row, err));
+  row->query = query;
+  row->rank = rank;
+  row->distance = hit->distance;
+  row->score = hit->score;
+  return LODE_OK;
+}
+
+static lode_status add_rows(run *q, size_t query, const lode__hits *hits, bool *again, lode_error *err) {
+  for (size_t i = 0; i < hits->n && !*again; i++) LODE__TRY(add_row(q, query, i, &hits->v[i], again, err));
+  return LODE_OK;
+}
+
+/* ---- Text and hybrid ---- */
+
+static lode_status search_text(run *q, size_t query, size_t want, lode_error *err) {
+  lode__text_query t = {
+      .text = q->request->texts[query],
+      .want = want,
+      .select = q->selects ? &q->select : NULL,
+      .only = q->listed ? &q->only : NULL,
+      .arena = &q->arena,
+  };
+  return lode__text_search(&q->reader, &t, &q->text, err);
+}
+
+/* Distances of the hits that came by text alone. */
+static lode_status measure(run *q, size_t query, lode__hits *hits, lode_error *err) {
+  const lode__coll *coll = &q->reader.coll;
+  const float *v = coll->dim ? q->request->vectors + query * coll->dim : NULL;
+  lode_status st = LODE_OK;
+  float *row = lode__alloc((size_t)coll->dim * sizeof *row);
+  if (!row) return lode__fail_nomem(err);
+  float norm = v ? lode__dot(v, v, coll->dim) : 0;
+  for (size_t i = 0; i < hits->n && v; i++) {
+    if (!isnan(hits->v[i].distance) || !hits->v[i].vid) continue;
+    LODE__GOTO(lode__rec_vector(q->reader.tx, hits->v[i].vid, row, coll->dim, err));
+    float d = lode__distance(coll->metric, v, norm, row, coll->dim);
+    hits->v[i].distance = isnan(d) ? INFINITY : d;
+  }
+done:
+  lode__free(row);
+  return st;
+}
+
+static int by_rid(const void *a, const void *b) {
+  const lode__hit *x = a, *y = b;
+  return (x->rid > y->rid) - (x->rid < y->rid);
+}
+
+/* Joins both lists into `joined`, ordered by fused score. */
+static lode_status fuse(run *q, lode__hits *joined, lode_error *err) {
+  size_t na = q->near.n, nb = q->text.n, n = 0;
+  lode_status st = LODE_OK;
+  uint64_t *keys = lode__alloc_zero(na + nb, sizeof *keys);
+  lode__ranked *ranked = lode__alloc_zero(na + nb, sizeof *ranked);
+  if (!keys || !ranked || !lode__grow(&joined->v, &joined->cap, na + nb, sizeof *joined->v)) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  for (size_t i = 0; i < na; i++) keys[i] = (uint64_t)q->near.v[i].rid;
+  for (size_t i = 0; i < nb; i++) keys[na + i] = (uint64_t)q->text.v[i].rid;
+  LODE__GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, nb, q->text_weight, ranked, &n, err));
+  if (q->near.n) qsort(q->near.v, q->near.n, sizeof *q->near.v, by_rid);
+  if (q->text.n) qsort(q->text.v, q->text.n, sizeof *q->text.v, by_rid);
+  joined->n = 0;
+  for (size_t i = 0; i < n; i++) {
+    lode__hit key = {.rid = (int64_t)ranked[i].key};
+    const lode__hit *hit = na ? bsearch(&key, q->near.v, na, sizeof key, by_rid) : NULL;
+    if (!hit && nb) hit = bsearch(&key, q->text.v, nb, sizeof key, by_rid);
+    if (!hit) continue;
+    joined->v[joined->n] = *hit;
+    joined->v[joined->n++].score = ranked[i].score;
+  }
+  lode__hits_sort(joined, true);
+done:
+  lode__free(keys);
+  lode__free(ranked);
+  return st;
+}
+
+static size_t fused_want(const run *q) {
+  size_t want;
+  if (lode__mul_over(q->request->k, 4, &want)) want = SIZE_MAX;
+  return want > LEAST_FUSED ? want : LEAST_FUSED;
+}
+
+static lode_status answer_hybrid(run *q, const lode__nearest *near, size_t query, size_t at, bool *again, lode_error *err) {
+  lode__hits joined = {0};
+  lode_status st = LODE_OK;
+  q->near.n = 0;
+  if (near) LODE__GOTO(settle(q, near, &near->best[at], fused_want(q), &q->near, again, err));
+  if (*again) goto done;
+  LODE__GOTO(search_text(q, query, fused_want(q), err));
+  LODE__GOTO(fuse(q, &joined, err));
+  if (joined.n > q->request->k) joined.n = q->request->k;
+  LODE__GOTO(measure(q, query, &joined, err));
+  LODE__GOTO(add_rows(q, query, &joined, again, err));
+done:
+  lode__free(joined.v);
+  return st;
+}
+
+/* ---- A group ---- */
+
+static size_t plus(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
+
+/* How many candidates to ask for: more than wanted where some may be refused in the end. */
+static size_t candidates_wanted(const run *q) {
+  size_t want = q->request->mode == LODE_HYBRID ? fused_want(q) : q->request->k, more = 16;
+  if (q->reversed) more = plus(want > SIZE_MAX / 8 ? SIZE_MAX : want * 8, 256);
+  for (unsigned i = 0; i < q->attempt; i++) more = more > SIZE_MAX / 8 ? SIZE_MAX : more * 8;
+  return plus(want, more);
+}
+
+static lode_status answer_group(run *q, bool *again, lode_error *err) {
+  const lode_query_request *r = q->request;
+  lode__nearest near = {0};
+  lode_status st = LODE_OK;
+  bool by_vector = r->mode != LODE_BY_TEXT && q->reader.coll.dim != 0;
+  if (by_vector) {
+    LODE__GOTO(lode__nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n, candidates_wanted(q),
+                                  q->listed ? &q->only : NULL, err));
+    LODE__GOTO(lode__nearest_run(&near, again, err));
+  }
+  for (size_t i = 0; i < q->n && !*again; i++) {
+    size_t query = q->first + i;
+    if (r->mode == LODE_HYBRID) {
+      LODE__GOTO(answer_hybrid(q, by_vector ? &near : NULL, query, i, again, err));
+    } else if (r->mode == LODE_BY_TEXT) {
+      LODE__GOTO(search_text(q, query, r->k, err));
+      LODE__GOTO(add_rows(q, query, &q->text, again, err));
+    } else if (by_vector) {
+      LODE__GOTO(settle(q, &near, &near.best[i], r->k, &q->near, again, err));
+      LODE__GOTO(add_rows(q, query, &q->near, again, err));
+    }
+  }
+done:
+  lode__nearest_release(&near);
+  return st;
+}
+
+/* Decides how the selection takes part; lists it when that is due. */
+static lode_status prepare_selection(run *q, lode_error *err) {
+  bool cheap;
+  if (!q->selects || q->listed) return LODE_OK;
+  LODE__TRY(lode__select_plan(&q->select, &cheap, err));
+  q->reversed = !cheap && q->attempt == 0;
+  if (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT)) return LODE_OK;
+  LODE__TRY(lode__select_all(&q->select, &q->only, err));
+  q->listed = true;
+  return LODE_OK;
+}
+
+static lode_status run_group(run *q, lode_error *err) {
+  size_t rows = q->result->n;
+  for (q->attempt = 0; q->attempt < ATTEMPTS; q->attempt++) {
+    bool again = false;
+    q->result->n = rows;
+    q->reversed = false;
+    lode__arena_reset(&q->arena);
+    lode__reader_pause(&q->reader);
+    LODE__TRY(prepare_selection(q, err));
+    q->reader.patient = q->attempt + 1 == ATTEMPTS;
+    LODE__TRY(lode__reader_begin(&q->reader, err));
+    LODE__TRY(check_against(q, err));
+    LODE__TRY(answer_group(q, &again, err));
+    q->reader.patient = false;
+    if (!again) return LODE_OK;
+  }
+  return lode__fail(err, LODE_BUSY, "the collection changed faster than the query could be answered: try again");
+}
+
+static lode_status run_all(run *q, lode_error *err) {
+  const lode_query_request *r = q->request;
+  size_t group = r->k ? GROUP_ROWS / r->k : GROUP_QUERIES;
+  if (group > GROUP_QUERIES) group = GROUP_QUERIES;
+  if (group < 1) group = 1;
+  LODE__TRY(lode__reader_begin(&q->reader, err));
+  LODE__TRY(check_against(q, err));
+  if (r->k == 0) return LODE_OK;
+  for (q->first = 0; q->first < r->n; q->first += q->n) {
+    q->n = r->n - q->first < group ? r->n - q->first : group;
+    LODE__TRY(run_group(q, err));
+  }
+  return LODE_OK;
+}
+
+lode_status lode_query(lode_collection *collection, const lode_query_request *request, lode_result **out, lode_error *err) {
+  run q = {.handle = collection, .request = request};
+  lode_status st;
+  lode__error_clear(err);
+  *out = NULL;
+  lode__reader_init(&q.reader, collection);
+  lode__arena_init(&q.arena, 0);
+  LODE__GOTO(check_request(request, err));
+  bool weighted = request->vector_weight > 0 || request->text_weight > 0;
+  q.vector_weight = weighted ? request->vector_weight : 1;
+  q.text_weight = weighted ? request->text_weight : 1;
+  q.selects = request->select.ids || request->select.where.data || request->select.where_document.data;
+  LODE__GOTO(lode__select_init(&q.select, &q.reader, &request->select, err));
+  LODE__GOTO(lode__result_new(collection->store, &q.result, err));
+  LODE__GOTO(run_all(&q, err));
+  *out = q.result;
+  q.result = NULL;
+done:
+  lode__select_release(&q.select);
+  lode__reader_release(&q.reader);
+  lode__arena_release(&q.arena);
+  lode_result_free(q.result);
+  lode__free(q.only.v);
+  lode__free(q.near.v);
+  lode__free(q.text.v);
+  return st;
+}

@@ -1,0 +1,138 @@
+/* store.c - opening and closing a store, what follows a fork, statistics.
+ *
+ * A forked child inherits memory, but neither threads nor the right to use locks that a thread of the parent may have
+ * held. Every public call passes lode__store_enter, which notices by the generation (store/vfs.h) that it runs in a
+ * new child, makes the locks anew, drops what was cached and goes on without a background thread. fork_lock makes the
+ * first of several threads do that; it is held over every fork, so it is never found locked in a child.
+ */
+#include "core.h"
+
+#include "store/vfs.h"
+
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void) { pthread_mutex_lock(&fork_lock); }
+static void behind_fork(void) { pthread_mutex_unlock(&fork_lock); }
+static void watch_forks(void) { (void)pthread_atfork(before_fork, behind_fork, behind_fork); }
+
+static void become_child(lode_store *store) {
+  bool sane = pthread_mutex_trylock(&store->lock) == 0;
+  (void)pthread_mutex_init(&store->lock, NULL);
+  store->background = (lode__background){0};
+  atomic_store(&store->writers, 0);
+  lode__vectors_after_fork(store, sane);
+}
+
+void lode__store_enter(lode_store *store) {
+  unsigned now = lode__vfs_generation();
+  if (atomic_load_explicit(&store->generation, memory_order_acquire) == now) return;
+  pthread_mutex_lock(&fork_lock);
+  if (atomic_load(&store->generation) != now) {
+    become_child(store);
+    atomic_store_explicit(&store->generation, now, memory_order_release);
+  }
+  pthread_mutex_unlock(&fork_lock);
+}
+
+lode_status lode__store_begin_write(lode_store *store, lode__tx **tx, lode_error *err) {
+  *tx = NULL;
+  lode__store_enter(store);
+  if (store->options->read_only)
+    return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only to write",
+                      lode__db_folder(store->db));
+  atomic_fetch_add(&store->writers, 1);
+  lode_status st = lode__tx_begin(store->db, LODE__WRITE, tx, err);
+  atomic_fetch_sub(&store->writers, 1);
+  return st;
+}
+
+lode_status lode__store_commit(lode_store *store, lode__tx *tx, lode_error *err) {
+  LODE__TRY(lode__tx_commit(tx, err));
+  lode__background_kick(store);
+  return LODE_OK;
+}
+
+/* ---- Open and close ---- */
+
+static lode_status check_options(const char *folder, const lode_open_options *o, lode_error *err) {
+  if (!folder || !*folder) return lode__fail(err, LODE_INVALID, "name the folder of the store");
+  if (o->create && o->read_only)
+    return lode__fail(err, LODE_INVALID, "a store cannot be created and opened for reading only: choose one");
+  if (o->page_bytes && (o->page_bytes < 512 || o->page_bytes > 65536 || (o->page_bytes & (o->page_bytes - 1))))
+    return lode__fail(err, LODE_INVALID, "page_bytes is %u: it must be a power of two from 512 to 65,536", o->page_bytes);
+  if (o->memory_bytes && o->memory_bytes < (16u << 20))
+    return lode__fail(err, LODE_INVALID, "memory_bytes is %llu: the least is 16 MiB",
+                      (unsigned long long)o->memory_bytes);
+  if (o->max_document_bytes > LODE_MAX_DOCUMENT_BYTES)
+    return lode__fail(err, LODE_INVALID, "max_document_bytes is %llu: the most is %u",
+                      (unsigned long long)o->max_document_bytes, LODE_MAX_DOCUMENT_BYTES);
+  return LODE_OK;
+}
+
+lode_status lode_open(const char *folder, const lode_open_options *options, lode_store **out, lode_error *err) {
+  static const lode_open_options defaults;
+  const lode_open_options *o = options ? options : &defaults;
+  lode_status st;
+  lode__error_clear(err);
+  *out = NULL;
+  LODE__TRY(check_options(folder, o, err));
+  (void)pthread_once(&fork_once, watch_forks);
+  lode_store *store = lode__alloc_zero(1, sizeof *store);
+  if (!store) return lode__fail_nomem(err);
+  (void)pthread_mutex_init(&store->lock, NULL);
+  LODE__GOTO(lode__db_open(folder, o, &store->db, err));
+  atomic_store(&store->generation, lode__vfs_generation());
+  store->options = lode__db_options(store->db);
+  if (!o->read_only && !o->no_background) lode__background_start(store);
+  *out = store;
+done:
+  if (st != LODE_OK) {
+    (void)pthread_mutex_destroy(&store->lock);
+    lode__free(store);
+  }
+  return st;
+}
+
+void lode_close(lode_store *store) {
+  if (!store) return;
+  lode__store_enter(store);
+  lode__background_stop(store);
+  lode__vectors_forget_all(store);
+  lode__db_close(store->db);
+  (void)pthread_mutex_destroy(&store->lock);
+  lode__free(store);
+}
+
+/* ---- Statistics ---- */
+
+lode_status lode_store_stats(lode_store *store, lode_stats *stats, lode_error *err) {
+  lode__error_clear(err);
+  *stats = (lode_stats){0};
+  lode__store_enter(store);
+  lode_status st = lode__db_stats(store->db, stats, err);
+  if (st != LODE_OK) *stats = (lode_stats){0};
+  return st;
+}
+
+lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
+  lode__reader reader;
+  lode__error_clear(err);
+  *stats = (lode_stats){0};
+  lode__reader_init(&reader, collection);
+  lode_status st = lode__reader_begin(&reader, err);
+  if (st == LODE_OK) {
+    const lode__coll *c = &reader.coll;
+    *stats = (lode_stats){
+        .collections = 1,
+        .records = c->records,
+        .pending = c->pending,
+        .cursor = lode__tx_cursor(reader.tx),
+        .unerased = c->graves,
+        .untexted = c->untexted,
+        .unindexed = c->unindexed,
+    };
+  }
+  lode__reader_release(&reader);
+  return st;
+}

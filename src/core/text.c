@@ -1,0 +1,264 @@
+/* text.c - search by words, ranked by BM25.
+ *
+ * score = sum over words of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average)), k1 = 1.2, b = 0.75,
+ * idf = ln(1 + (N - df + 0.5) / (df + 0.5)). Lengths are in bytes of the document, which needs no counts of words to be
+ * kept. tf comes from the text index for records up to its cursor, and from the documents themselves behind it: the same
+ * tokenizer on both sides, so that the score does not tell where a record was found. df counts living records only.
+ *
+ * Candidates are looked at in the order of the score that they would have with an empty document, which none exceeds;
+ * once `want` have been found whose scores are out of reach for the rest, the rest is not read.
+ */
+#include "core.h"
+
+#include "base/token.h"
+
+#include <math.h>
+
+enum { LOOK_EVERY = 16 };
+#define K1 1.2
+#define B 0.75
+
+typedef struct tally { /* how often a candidate holds a word */
+  uint16_t count;
+  uint8_t word;
+} tally;
+
+typedef struct candidate {
+  int64_t rid;
+  uint64_t bytes;   /* of its document; UINT64_MAX: not known yet */
+  size_t first;     /* its tallies */
+  uint32_t n;
+  double bound;     /* no less than its score */
+} candidate;
+
+typedef struct search {
+  lode__reader *reader;
+  const lode__text_query *query;
+  lode__arena arena;
+  lode_str words[LODE__TEXT_WORDS];
+  size_t n_words;
+  uint64_t df[LODE__TEXT_WORDS];
+  double idf[LODE__TEXT_WORDS];
+  double average;
+  candidate *all;
+  size_t n, cap;
+  tally *tallies;
+  size_t n_tallies, cap_tallies;
+  int64_t cursor;   /* the index's: later records are scanned */
+  size_t hint;
+  double *kept;     /* the best scores so far, the least first: a heap of at most `want` */
+  size_t n_kept, cap_kept;
+} search;
+
+/* ---- Words ---- */
+
+static size_t find_word(const search *s, const char *text, size_t len) {
+  for (size_t w = 0; w < s->n_words; w++)
+    if (s->words[w].len == len && memcmp(s->words[w].data, text, len) == 0) return w;
+  return SIZE_MAX;
+}
+
+static int add_word(void *ctx, const lode__token *t) {
+  search *s = ctx;
+  if (find_word(s, t->text, t->len) != SIZE_MAX) return 0;
+  char *copy = lode__arena_copy(&s->arena, t->text, t->len);
+  if (!copy) return -1;
+  s->words[s->n_words++] = (lode_str){copy, t->len};
+  return s->n_words == LODE__TEXT_WORDS; /* the first of them will do */
+}
+
+typedef struct counting {
+  const search *s;
+  uint32_t counts[LODE__TEXT_WORDS];
+} counting;
+
+static int count_word(void *ctx, const lode__token *t) {
+  counting *c = ctx;
+  size_t w = find_word(c->s, t->text, t->len);
+  if (w != SIZE_MAX && c->counts[w] < UINT16_MAX) c->counts[w]++;
+  return 0;
+}
+
+/* ---- Candidates ---- */
+
+static lode_status add_candidate(search *s, int64_t rid, uint64_t bytes, const uint16_t *counts, lode_error *err) {
+  uint64_t limit = s->reader->handle->store->options->memory_bytes;
+  if (s->n * sizeof *s->all + s->n_tallies * sizeof *s->tallies > limit)
+    return lode__fail(err, LODE_LIMIT, "too many records hold these words for the store's memory budget: use rarer words, or "
+                                       "open the store with more memory_bytes");
+  if (!lode__grow(&s->all, &s->cap, s->n + 1, sizeof *s->all) ||
+      !lode__grow(&s->tallies, &s->cap_tallies, s->n_tallies + s->n_words, sizeof *s->tallies))
+    return lode__fail_nomem(err);
+  candidate c = {.rid = rid, .bytes = bytes, .first = s->n_tallies};
+  for (size_t w = 0; w < s->n_words; w++) {
+    if (!counts[w]) continue;
+    s->tallies[s->n_tallies++] = (tally){counts[w], (uint8_t)w};
+    s->df[w]++;
+    c.n++;
+  }
+  /* Counted in df all the same: scores do not depend on what is selected. */
+  if (c.n && (!s->query->only || lode__rids_have(s->query->only, rid, &s->hint)))
+    s->all[s->n++] = c;
+  else
+    s->n_tallies = c.first;
+  return LODE_OK;
+}
+
+static lode_status from_index(void *ctx, int64_t rid, const uint16_t *counts, lode_error *err) {
+  search *s = ctx;
+  bool alive;
+  if (rid > s->cursor) return LODE_OK;
+  LODE__TRY(lode__rec_alive(s->reader->tx, rid, &alive, err));
+  return alive ? add_candidate(s, rid, UINT64_MAX, counts, err) : LODE_OK;
+}
+
+/* Records that the index does not hold yet. */
+static lode_status scan_tail(search *s, lode_error *err) {
+  lode__reader *r = s->reader;
+  int64_t last = s->cursor;
+  uint64_t scan_tx = 0;
+  for (size_t i = 0;; i++) {
+    lode__rec rec;
+    bool more;
+    lode_str document;
+    counting c = {.s = s};
+    uint16_t counts[LODE__TEXT_WORDS] = {0};
+    if (i % LOOK_EVERY == 0) LODE__TRY(lode__reader_renew_if_old(r, err));
+    if (scan_tx != r->count) LODE__TRY(lode__rec_scan(r->tx, r->coll.cid, last, err));
+    scan_tx = r->count;
+    LODE__TRY(lode__rec_next(r->tx, &rec, &more, err));
+    if (!more) return LODE_OK;
+    last = rec.rid;
+    if (!rec.has_document) continue;
+    LODE__TRY(lode__reader_document(r, &rec, &document, err));
+    (void)lode__tokenize(document.data, document.len, count_word, &c);
+    bool any = false;
+    for (size_t w = 0; w < s->n_words; w++) {
+      counts[w] = (uint16_t)c.counts[w];
+      any = any || counts[w];
+    }
+    if (any) LODE__TRY(add_candidate(s, rec.rid, document.len, counts, err));
+  }
+}
+
+/* ---- Scores ---- */
+
+static double score_of(const search *s, const candidate *c, double length) {
+  double norm = K1 * (1 - B + B * (s->average > 0 ? length / s->average : 0)), sum = 0;
+  for (size_t i = 0; i < c->n; i++) {
+    tally t = s->tallies[c->first + i];
+    sum += s->idf[t.word] * t.count * (K1 + 1) / (t.count + norm);
+  }
+  return sum;
+}
+
+static void weigh(search *s) {
+  double documents = (double)s->reader->coll.documents;
+  s->average = documents > 0 ? (double)s->reader->coll.document_bytes / documents : 0;
+  for (size_t w = 0; w < s->n_words; w++) {
+    double df = (double)s->df[w], n = documents > df ? documents : df;
+    s->idf[w] = log(1 + (n - df + 0.5) / (df + 0.5));
+  }
+  for (size_t i = 0; i < s->n; i++) s->all[i].bound = score_of(s, &s->all[i], 0);
+}
+
+/* all[0 .. n) is a heap, the largest bound on top. */
+static void sink_candidate(candidate *all, size_t at, size_t n) {
+  candidate c = all[at];
+  for (size_t child; (child = 2 * at + 1) < n; at = child) {
+    if (child + 1 < n && all[child + 1].bound > all[child].bound) child++;
+    if (all[child].bound <= c.bound) break;
+    all[at] = all[child];
+  }
+  all[at] = c;
+}
+
+static candidate pop_candidate(search *s) {
+  candidate c = s->all[0];
+  s->all[0] = s->all[--s->n];
+  if (s->n) sink_candidate(s->all, 0, s->n);
+  return c;
+}
+
+static bool is_full(const search *s) { return s->n_kept >= s->query->want; }
+
+/* Remembers a score among the best `want`. */
+static bool keep_score(search *s, double score) {
+  double *h = s->kept;
+  size_t at;
+  if (!is_full(s)) {
+    if (!lode__grow(&s->kept, &s->cap_kept, s->n_kept + 1, sizeof *s->kept)) return false;
+    h = s->kept;
+    for (at = s->n_kept++; at > 0 && h[(at - 1) / 2] > score; at = (at - 1) / 2) h[at] = h[(at - 1) / 2];
+    h[at] = score;
+    return true;
+  }
+  if (score <= h[0]) return true;
+  at = 0;
+  for (size_t child; (child = 2 * at + 1) < s->n_kept; at = child) {
+    if (child + 1 < s->n_kept && h[child + 1] < h[child]) child++;
+    if (h[child] >= score) break;
+    h[at] = h[child];
+  }
+  h[at] = score;
+  return true;
+}
+
+/* ---- The search ---- */
+
+/* Reads the candidate, if it still lives and matches, into hits. */
+static lode_status consider(search *s, candidate *c, lode__hits *hits, lode_error *err) {
+  lode__rec rec;
+  bool found, match = true;
+  LODE__TRY(lode__rec_alive(s->reader->tx, c->rid, &found, err));
+  if (!found) return LODE_OK;
+  if (c->bytes == UINT64_MAX) LODE__TRY(lode__rec_document_bytes(s->reader->tx, c->rid, &c->bytes, err));
+  double score = score_of(s, c, (double)c->bytes);
+  if (is_full(s) && score < s->kept[0]) return LODE_OK;
+  LODE__TRY(lode__rec_read(s->reader->tx, c->rid, &rec, &found, err));
+  if (!found || !rec.has_document) return LODE_OK;
+  if (s->query->select) LODE__TRY(lode__select_judge(s->query->select, &rec, &match, err));
+  if (!match) return LODE_OK;
+  char *id = lode__arena_copy(s->query->arena, rec.id.data, rec.id.len);
+  if (!id || !keep_score(s, score) || !lode__grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v))
+    return lode__fail_nomem(err);
+  hits->v[hits->n++] = (lode__hit){.rid = rec.rid, .vid = rec.vid, .id = {id, rec.id.len}, .distance = NAN, .score = score};
+  return LODE_OK;
+}
+
+static lode_status gather(search *s, lode_error *err) {
+  s->cursor = s->reader->coll.text_cursor;
+  LODE__TRY(scan_tail(s, err));
+  s->hint = 0;
+  return lode__text_each(s->reader->tx, s->reader->coll.cid, s->words, s->n_words, from_index, s, err);
+}
+
+lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, lode_error *err) {
+  search s = {.reader = reader, .query = query};
+  lode_status st = LODE_OK;
+  hits->n = 0;
+  if (query->want == 0) return LODE_OK;
+  lode__arena_init(&s.arena, 0);
+  if (lode__tokenize(query->text.data ? query->text.data : "", query->text.len, add_word, &s) < 0) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  if (s.n_words == 0) goto done;
+  LODE__GOTO(lode__reader_renew_if_old(reader, err));
+  LODE__GOTO(gather(&s, err));
+  weigh(&s);
+  for (size_t i = s.n / 2; i-- > 0;) sink_candidate(s.all, i, s.n);
+  for (size_t i = 1; s.n && !(is_full(&s) && s.all[0].bound < s.kept[0]); i++) {
+    candidate c = pop_candidate(&s);
+    LODE__GOTO(consider(&s, &c, hits, err));
+    if (i % LOOK_EVERY == 0) LODE__GOTO(lode__reader_renew_if_old(reader, err));
+  }
+  lode__hits_sort(hits, true);
+  if (hits->n > query->want) hits->n = query->want;
+done:
+  lode__arena_release(&s.arena);
+  lode__free(s.all);
+  lode__free(s.tallies);
+  lode__free(s.kept);
+  return st;
+}

@@ -1,0 +1,303 @@
+/* write.c - add, upsert, update, delete, and transactions of several.
+ *
+ * Everything that can be checked without the store is checked before the write lock is taken (check.c). A call without
+ * a txn is a transaction of its own; in a txn it is a savepoint, so that a failed call leaves the txn as it was. Counts
+ * of a collection live in a lode__coll during the transaction and are written back before the commit: a txn keeps one
+ * for each collection it has touched.
+ *
+ * Ids are looked up in sorted order, which reads each page of the name table once; records are then written in the order
+ * of the batch, which is the order of insertion that lode_get() promises.
+ */
+#include "core.h"
+
+/* ---- Transactions ---- */
+
+typedef struct touched {
+  struct touched *next;
+  lode__coll coll;
+  lode__arena arena;
+} touched;
+
+struct lode_txn {
+  lode_store *store;
+  lode__tx *tx;
+  touched *touched;
+};
+
+static void free_txn(lode_txn *txn) {
+  for (touched *t = txn->touched, *next; t; t = next) {
+    next = t->next;
+    lode__arena_release(&t->arena);
+    lode__free(t);
+  }
+  lode__free(txn);
+}
+
+lode_status lode_begin(lode_store *store, lode_txn **out, lode_error *err) {
+  lode__error_clear(err);
+  *out = NULL;
+  lode_txn *txn = lode__alloc_zero(1, sizeof *txn);
+  if (!txn) return lode__fail_nomem(err);
+  txn->store = store;
+  lode_status st = lode__store_begin_write(store, &txn->tx, err);
+  if (st == LODE_OK)
+    *out = txn;
+  else
+    lode__free(txn);
+  return st;
+}
+
+lode_status lode_commit(lode_txn *txn, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__error_clear(err);
+  for (touched *t = txn->touched; t && st == LODE_OK; t = t->next) st = lode__coll_save(txn->tx, &t->coll, err);
+  if (st == LODE_OK)
+    st = lode__store_commit(txn->store, txn->tx, err);
+  else
+    lode__tx_rollback(txn->tx);
+  free_txn(txn);
+  return st;
+}
+
+void lode_rollback(lode_txn *txn) {
+  if (!txn) return;
+  lode__tx_rollback(txn->tx);
+  free_txn(txn);
+}
+
+/* ---- One call ---- */
+
+typedef struct writer {
+  lode_collection *handle;
+  lode_txn *txn;      /* NULL: own transaction */
+  lode__tx *tx;
+  lode__coll *coll;   /* its counts change with each write */
+  lode__coll own, before;
+  lode__arena arena;
+} writer;
+
+static lode_status touch(lode_txn *txn, lode_collection *handle, lode__coll **coll, lode_error *err) {
+  for (touched *t = txn->touched; t; t = t->next)
+    if (t->coll.cid == handle->cid) {
+      *coll = &t->coll;
+      return LODE_OK;
+    }
+  touched *t = lode__alloc_zero(1, sizeof *t);
+  if (!t) return lode__fail_nomem(err);
+  lode__arena_init(&t->arena, 0);
+  lode_status st = lode__coll_of(handle, txn->tx, &t->arena, &t->coll, err);
+  if (st != LODE_OK) {
+    lode__arena_release(&t->arena);
+    lode__free(t);
+    return st;
+  }
+  t->next = txn->touched;
+  txn->touched = t;
+  *coll = &t->coll;
+  return LODE_OK;
+}
+
+static lode_status writer_begin(writer *w, lode_collection *handle, lode_txn *txn, lode_error *err) {
+  *w = (writer){.handle = handle, .txn = txn};
+  lode__arena_init(&w->arena, 0);
+  if (txn && txn->store != handle->store)
+    return lode__fail(err, LODE_INVALID, "the transaction belongs to another store than the collection");
+  if (txn) {
+    LODE__TRY(touch(txn, handle, &w->coll, err));
+    LODE__TRY(lode__tx_savepoint(txn->tx, err));
+    w->tx = txn->tx;
+    w->before = *w->coll;
+    return LODE_OK;
+  }
+  LODE__TRY(lode__store_begin_write(handle->store, &w->tx, err));
+  w->coll = &w->own;
+  lode_status st = lode__coll_of(handle, w->tx, &w->arena, &w->own, err);
+  if (st != LODE_OK) {
+    lode__tx_rollback(w->tx);
+    w->tx = NULL;
+  }
+  return st;
+}
+
+/* Keeps what was written if st is OK, else undoes it. */
+static lode_status writer_end(writer *w, lode_status st, lode_error *err) {
+  if (w->tx && w->txn) {
+    lode__tx_savepoint_end(w->tx, st == LODE_OK);
+    if (st != LODE_OK) *w->coll = w->before;
+  } else if (w->tx) {
+    if (st == LODE_OK) st = lode__coll_save(w->tx, w->coll, err);
+    if (st == LODE_OK)
+      st = lode__store_commit(w->handle->store, w->tx, err);
+    else
+      lode__tx_rollback(w->tx);
+  }
+  lode__arena_release(&w->arena);
+  return st;
+}
+
+/* ---- Batches ---- */
+
+typedef enum write_kind { ADD_FAIL, ADD_KEEP, UPSERT, UPDATE } write_kind;
+
+typedef struct batch_write {
+  write_kind kind;
+  writer w;
+  lode__batch batch;
+  int64_t *rids;        /* of each record: 0 when its id does not exist */
+  bool *missing;
+  lode_write_result result;
+  lode__json old, change;
+  lode__buf buf;
+} batch_write;
+
+static lode_status look_up(batch_write *b, lode_error *err) {
+  for (size_t i = 0; i < b->batch.n; i++) {
+    size_t at = b->batch.order[i];
+    LODE__TRY(lode__rec_find(b->w.tx, b->w.coll->cid, b->batch.records[at].id, &b->rids[at], err));
+  }
+  if (b->kind != ADD_FAIL) return LODE_OK;
+  for (size_t i = 0; i < b->batch.n; i++) {
+    char quoted[256];
+    if (b->rids[i])
+      return lode__fail_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert or update, or add with LODE_KEEP_EXISTING",
+                           lode__quote(b->batch.records[i].id, quoted, sizeof quoted));
+  }
+  return LODE_OK;
+}
+
+static lode_status parse_stored(lode__json *json, lode_str text, lode_error *err) {
+  if (lode__json_parse(json, text, NULL, NULL) == LODE_OK && json->nodes[0].type == LODE__JSON_OBJECT) return LODE_OK;
+  return lode__fail(err, LODE_CORRUPT, "stored metadata is not a JSON object: run `lode db verify`");
+}
+
+/* Metadata of the batch's record over what is there already (absent: nothing); the text lives in b->buf. */
+static lode_status merge(batch_write *b, lode_str old, size_t i, lode_str *merged, lode_error *err) {
+  bool empty;
+  *merged = (lode_str){NULL, 0};
+  if (old.data) LODE__TRY(parse_stored(&b->old, old, err));
+  LODE__TRY(lode__json_parse(&b->change, b->batch.metadata[i], NULL, err));
+  b->buf.len = 0;
+  lode_status st = lode__meta_merge(old.data ? &b->old : NULL, &b->change, &b->buf, &empty, err);
+  if (st == LODE_OK && b->buf.failed) return lode__fail_nomem(err);
+  if (st != LODE_OK && err) err->record = i;
+  if (st == LODE_OK && !empty) *merged = (lode_str){b->buf.data, b->buf.len};
+  return st;
+}
+
+static lode_status insert(batch_write *b, size_t i, lode_error *err) {
+  const lode_record *r = &b->batch.records[i];
+  lode__change c = {.id = r->id, .set_document = true, .set_metadata = true, .document = r->document,
+                    .metadata = b->batch.metadata[i], .vector = r->vector, .dim = r->dimension};
+  if (b->batch.has_null[i]) LODE__TRY(merge(b, (lode_str){NULL, 0}, i, &c.metadata, err));
+  return lode__rec_insert(b->w.tx, b->w.coll, &c, err);
+}
+
+static lode_status change(batch_write *b, size_t i, lode_error *err) {
+  const lode_record *r = &b->batch.records[i];
+  lode__change c = {.id = r->id, .set_document = r->document.data != NULL, .document = r->document,
+                    .set_metadata = b->batch.metadata[i].data != NULL, .vector = r->vector, .dim = r->dimension};
+  lode__rec rec;
+  bool found;
+  if (!c.set_document && !c.set_metadata && !c.vector) return LODE_OK;
+  LODE__TRY(lode__rec_read(b->w.tx, b->rids[i], &rec, &found, err));
+  if (!found)
+    return lode__fail(err, LODE_CORRUPT, "the name table points to a record that is not there: run `lode db verify`");
+  if (c.set_metadata) LODE__TRY(merge(b, rec.metadata, i, &c.metadata, err));
+  return lode__rec_update(b->w.tx, b->w.coll, &rec, &c, err);
+}
+
+static lode_status write_all(batch_write *b, lode_error *err) {
+  uint32_t dim;
+  LODE__TRY(lode__batch_check_vectors(&b->batch, b->w.handle, b->w.coll, &dim, err));
+  LODE__TRY(look_up(b, err));
+  for (size_t i = 0; i < b->batch.n; i++) {
+    bool exists = b->rids[i] != 0;
+    bool skip = exists ? b->kind == ADD_KEEP : b->kind == UPDATE;
+    if (b->missing) b->missing[i] = !exists;
+    if (skip) {
+      b->result.skipped++;
+      continue;
+    }
+    if (b->batch.records[i].vector) b->w.coll->dim = dim;
+    LODE__TRY(exists ? change(b, i, err) : insert(b, i, err));
+    b->result.written++;
+  }
+  return LODE_OK;
+}
+
+static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn *txn, const lode_record *records,
+                               size_t n, lode_write_result *result, lode_error *err) {
+  lode_status st;
+  lode__error_clear(err);
+  if (result) *result = (lode_write_result){0};
+  LODE__TRY(lode__batch_init(&b->batch, handle->store, records, n, b->kind == UPSERT || b->kind == UPDATE, err));
+  if (b->missing) memset(b->missing, 0, n * sizeof *b->missing);
+  b->rids = lode__alloc_zero(n, sizeof *b->rids);
+  st = b->rids ? LODE_OK : lode__fail_nomem(err);
+  if (st == LODE_OK && n > 0) {
+    st = writer_begin(&b->w, handle, txn, err);
+    if (st == LODE_OK) st = write_all(b, err);
+    st = writer_end(&b->w, st, err);
+  }
+  if (st == LODE_OK && result) *result = b->result;
+  if (st != LODE_OK && b->missing) memset(b->missing, 0, n * sizeof *b->missing);
+  lode__free(b->rids);
+  lode__batch_release(&b->batch);
+  lode__json_release(&b->old);
+  lode__json_release(&b->change);
+  lode__buf_release(&b->buf);
+  return st;
+}
+
+lode_status lode_add(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                     lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
+  batch_write b = {.kind = on_existing == LODE_KEEP_EXISTING ? ADD_KEEP : ADD_FAIL};
+  return write_batch(&b, collection, txn, records, n, result, err);
+}
+
+lode_status lode_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                        lode_write_result *result, lode_error *err) {
+  batch_write b = {.kind = UPSERT};
+  return write_batch(&b, collection, txn, records, n, result, err);
+}
+
+lode_status lode_update(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                        bool *missing, lode_write_result *result, lode_error *err) {
+  batch_write b = {.kind = UPDATE, .missing = missing};
+  return write_batch(&b, collection, txn, records, n, result, err);
+}
+
+/* ---- Delete ---- */
+
+static lode_status delete_selected(writer *w, const lode_selection *selection, size_t *deleted, lode_error *err) {
+  lode__reader reader;
+  lode__select select = {0};
+  lode__rids rids = {0};
+  lode_status st;
+  lode__reader_borrow(&reader, w->handle, w->tx, w->coll);
+  LODE__GOTO(lode__select_init(&select, &reader, selection, err));
+  LODE__GOTO(lode__select_all(&select, &rids, err));
+  if (rids.n) LODE__GOTO(lode__rec_delete(w->tx, w->coll, rids.v, NULL, rids.n, err));
+  *deleted = rids.n;
+done:
+  lode__select_release(&select);
+  lode__reader_release(&reader);
+  lode__free(rids.v);
+  return st;
+}
+
+lode_status lode_delete(lode_collection *collection, lode_txn *txn, const lode_selection *selection, size_t *deleted,
+                        lode_error *err) {
+  writer w;
+  size_t n = 0;
+  lode__error_clear(err);
+  if (deleted) *deleted = 0;
+  LODE__TRY(lode__check_selection(selection, err));
+  if (!selection->ids && !selection->where.data && !selection->where_document.data)
+    return lode__fail(err, LODE_INVALID, "the selection is empty and would delete everything: say where = {} if you mean it");
+  lode_status st = writer_begin(&w, collection, txn, err);
+  if (st == LODE_OK) st = delete_selected(&w, selection, &n, err);
+  st = writer_end(&w, st, err);
+  if (st == LODE_OK && deleted) *deleted = n;
+  return st;
+}

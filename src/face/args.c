@@ -1,0 +1,285 @@
+/* args.c - typed arguments of an operation, checked against its parameters; from JSON here, from text in args_text.c.
+ *
+ * Strings of a JSON request are not copied: they point into args->json or into the request's text, which outlive
+ * the call. What is made anew lives in args->arena; lists and vectors are freed by lode__args_release.
+ */
+#include "op.h"
+#include "suggest.h"
+
+#include <float.h>
+#include <math.h>
+
+void lode__args_init(lode__args *args, const lode__op *op) {
+  memset(args, 0, sizeof *args);
+  args->op = op;
+  lode__arena_init(&args->arena, 0);
+}
+
+void lode__args_release(lode__args *args) {
+  for (size_t i = 0; i < LODE__OP_MAX_PARAMS; i++) {
+    lode__arg *arg = &args->values[i];
+    lode__free(arg->list);
+    lode__free(arg->vectors);
+    if (arg->stream) lode__stream_close(arg->stream);
+    lode__free(arg->stream);
+  }
+  lode__json_release(&args->json);
+  lode__arena_release(&args->arena);
+  memset(args, 0, sizeof *args);
+}
+
+const lode__arg *lode__arg_of(const lode__args *args, const char *name) {
+  static const lode__arg none;
+  const lode__param *param = lode__param_find(args->op->params, lode__str(name));
+  return param ? &args->values[param - args->op->params] : &none;
+}
+
+const char *lode__param_label(const lode__args *args, const lode__param *param, char *buf, size_t size) {
+  if (!args->flags) snprintf(buf, size, "\"%s\"", param->name);
+  else if (param->flags & LODE__PARAM_POSITIONAL) snprintf(buf, size, "%s", param->value);
+  else if (param->letter && param->name[1] == '\0') snprintf(buf, size, "-%c", param->letter);
+  else {
+    size_t n = (size_t)snprintf(buf, size, "--%s", param->name);
+    for (size_t i = 0; i < n && i < size; i++)
+      if (buf[i] == '_') buf[i] = '-';
+  }
+  return buf;
+}
+
+/* ---- Numbers ---- */
+
+bool lode__parse_uint(lode_str text, uint64_t *value) {
+  uint64_t v = 0;
+  if (text.len == 0) return false;
+  for (size_t i = 0; i < text.len; i++) {
+    if (text.data[i] < '0' || text.data[i] > '9') return false;
+    if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(text.data[i] - '0'), &v))
+      return false;
+  }
+  *value = v;
+  return true;
+}
+
+bool lode__parse_size(lode_str text, uint64_t *value) {
+  static const char units[] = "KMGT";
+  unsigned shift = 0;
+  size_t len = text.len;
+  if (len && (text.data[len - 1] == 'B' || text.data[len - 1] == 'b')) len--;
+  bool binary = len && len < text.len && text.data[len - 1] == 'i';
+  if (binary) len--;
+  if (len) {
+    char c = text.data[len - 1];
+    const char *unit = strchr(units, c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    if (unit && c) {
+      shift = 10u * (unsigned)(unit - units + 1);
+      len--;
+    }
+  }
+  if (binary && !shift) return false;
+  uint64_t v;
+  if (!lode__parse_uint((lode_str){text.data, len}, &v) || (v << shift) >> shift != v) return false;
+  *value = v << shift;
+  return true;
+}
+
+/* ---- JSON ---- */
+
+static lode_status wrong_type(const lode__args *args, const lode__param *param, const char *wanted, lode_error *err) {
+  char label[80];
+  return lode__fail(err, LODE_INVALID, "%s must be %s", lode__param_label(args, param, label, sizeof label), wanted);
+}
+
+static lode_status set_list(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  const lode__json *json = &args->json;
+  lode__arg *arg = &args->values[param - args->op->params];
+  if (json->nodes[node].type != LODE__JSON_ARRAY) return wrong_type(args, param, "an array of strings", err);
+  size_t count = json->nodes[node].u.count;
+  if (!lode__grow(&arg->list, &arg->cap, count ? count : 1, sizeof *arg->list)) return lode__fail_nomem(err);
+  for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
+    if (json->nodes[i].type != LODE__JSON_STRING) return wrong_type(args, param, "an array of strings", err);
+    arg->list[arg->n++] = json->nodes[i].u.s;
+  }
+  return LODE_OK;
+}
+
+static lode_status set_set(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  const lode__json *json = &args->json;
+  lode__arg *arg = &args->values[param - args->op->params];
+  char wanted[200];
+  snprintf(wanted, sizeof wanted, "an array of %s", param->choices);
+  if (json->nodes[node].type != LODE__JSON_ARRAY) return wrong_type(args, param, wanted, err);
+  for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
+    int at = json->nodes[i].type == LODE__JSON_STRING ? lode__choice_index(param->choices, json->nodes[i].u.s) : -1;
+    if (at < 0) return wrong_type(args, param, wanted, err);
+    arg->number |= UINT64_C(1) << at;
+  }
+  return LODE_OK;
+}
+
+static lode_status set_row(lode__args *args, const lode__param *param, uint32_t node, float *out, lode_error *err) {
+  const lode__json *json = &args->json;
+  size_t n = 0;
+  for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
+    const lode__json_node *x = &json->nodes[i];
+    if (x->type != LODE__JSON_INT && x->type != LODE__JSON_DOUBLE) return wrong_type(args, param, "numbers", err);
+    double d = x->type == LODE__JSON_INT ? (double)x->u.i : x->u.d;
+    if (!(fabs(d) <= FLT_MAX)) return wrong_type(args, param, "numbers that fit 32-bit floats", err);
+    out[n++] = (float)d;
+  }
+  return LODE_OK;
+}
+
+/* One vector, or an array of vectors of one dimension. */
+static lode_status set_vectors(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  const lode__json *json = &args->json;
+  lode__arg *arg = &args->values[param - args->op->params];
+  bool many = param->type == LODE__ARG_VECTORS;
+  const char *wanted = many ? "an array of arrays of numbers, all of one length" : "an array of numbers";
+  if (json->nodes[node].type != LODE__JSON_ARRAY || json->nodes[node].u.count == 0)
+    return wrong_type(args, param, wanted, err);
+  uint32_t first = many ? node + 1 : node;
+  size_t rows = many ? json->nodes[node].u.count : 1, size;
+  if (json->nodes[first].type != LODE__JSON_ARRAY) return wrong_type(args, param, wanted, err);
+  size_t dimension = json->nodes[first].u.count;
+  if (dimension == 0 || dimension > LODE_MAX_DIMENSION)
+    return wrong_type(args, param, "of 1 to 65,535 numbers", err);
+  if (lode__mul_over(rows, dimension * sizeof(float), &size)) return lode__fail_nomem(err);
+  arg->vectors = lode__alloc(size);
+  if (!arg->vectors) return lode__fail_nomem(err);
+  for (uint32_t i = first; arg->n < rows; i = json->nodes[i].next) {
+    if (json->nodes[i].type != LODE__JSON_ARRAY || json->nodes[i].u.count != dimension)
+      return wrong_type(args, param, wanted, err);
+    LODE__TRY(set_row(args, param, i, arg->vectors + arg->n * dimension, err));
+    arg->n++;
+  }
+  arg->dimension = (uint32_t)dimension;
+  return LODE_OK;
+}
+
+static lode_status set_records(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  lode__arg *arg = &args->values[param - args->op->params];
+  if (args->json.nodes[node].type != LODE__JSON_ARRAY) return wrong_type(args, param, "an array of records", err);
+  arg->stream = lode__alloc_zero(1, sizeof *arg->stream);
+  if (!arg->stream) return lode__fail_nomem(err);
+  lode__stream_of_array(arg->stream, &args->json, node);
+  return LODE_OK;
+}
+
+static lode_status set_object(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  lode__arg *arg = &args->values[param - args->op->params];
+  lode__buf text = {0};
+  if (args->json.nodes[node].type != LODE__JSON_OBJECT) return wrong_type(args, param, "an object", err);
+  lode__json_put_node(&text, &args->json, node);
+  arg->text.data = text.failed ? NULL : lode__arena_copy(&args->arena, text.data, text.len);
+  arg->text.len = text.len;
+  lode__buf_release(&text);
+  return arg->text.data ? LODE_OK : lode__fail_nomem(err);
+}
+
+static lode_status set_number(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  const lode__json_node *x = &args->json.nodes[node];
+  lode__arg *arg = &args->values[param - args->op->params];
+  if (param->type == LODE__ARG_REAL) {
+    if (x->type != LODE__JSON_INT && x->type != LODE__JSON_DOUBLE) return wrong_type(args, param, "a number", err);
+    arg->real = x->type == LODE__JSON_INT ? (double)x->u.i : x->u.d;
+    return LODE_OK;
+  }
+  if (x->type != LODE__JSON_INT || x->u.i < 0) return wrong_type(args, param, "a whole number, not negative", err);
+  arg->number = (uint64_t)x->u.i;
+  return LODE_OK;
+}
+
+static lode_status set_string(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  const lode__json_node *x = &args->json.nodes[node];
+  if (x->type != LODE__JSON_STRING) return wrong_type(args, param, "a string", err);
+  return lode__args_set_text(args, param, x->u.s, err);
+}
+
+static lode_status set_node(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  const lode__json_node *x = &args->json.nodes[node];
+  lode__arg *arg = &args->values[param - args->op->params];
+  if (x->type == LODE__JSON_NULL) return LODE_OK;
+  if (arg->set) return wrong_type(args, param, "given once", err);
+  arg->set = true;
+  switch (param->type) {
+    case LODE__ARG_TEXT:
+    case LODE__ARG_PATH:
+    case LODE__ARG_CHOICE: return set_string(args, param, node, err);
+    case LODE__ARG_FLAG:
+      if (x->type != LODE__JSON_TRUE && x->type != LODE__JSON_FALSE)
+        return wrong_type(args, param, "true or false", err);
+      arg->number = x->type == LODE__JSON_TRUE;
+      return LODE_OK;
+    case LODE__ARG_INT:
+    case LODE__ARG_SIZE:
+    case LODE__ARG_REAL: return set_number(args, param, node, err);
+    case LODE__ARG_SET: return set_set(args, param, node, err);
+    case LODE__ARG_LIST: return set_list(args, param, node, err);
+    case LODE__ARG_JSON: return set_object(args, param, node, err);
+    case LODE__ARG_VECTOR:
+    case LODE__ARG_VECTORS: return set_vectors(args, param, node, err);
+    case LODE__ARG_RECORDS: return set_records(args, param, node, err);
+    case LODE__ARG_LINES: break;
+  }
+  return lode__fail(err, LODE_INTERNAL, "parameter %s has no form in JSON", param->name);
+}
+
+static lode_status unknown_key(const lode__args *args, lode_str key, lode_error *err) {
+  char quoted[256];
+  lode__suggest best;
+  lode__suggest_init(&best, key);
+  for (const lode__param *p = args->op->params; p->name; p++)
+    if (!(p->flags & LODE__PARAM_CLI)) lode__suggest_try(&best, lode__str(p->name));
+  lode__quote(key, quoted, sizeof quoted);
+  if (best.found) return lode__fail(err, LODE_INVALID, "%s has no argument %s; did you mean \"%s\"?", args->op->name,
+                                    quoted, best.text);
+  return lode__fail(err, LODE_INVALID, "%s has no argument %s", args->op->name, quoted);
+}
+
+lode_status lode__args_from_json(lode__args *args, lode_str text, lode_error *err) {
+  lode__json *json = &args->json;
+  LODE__TRY(lode__json_parse(json, text, NULL, err));
+  if (json->nodes[0].type != LODE__JSON_OBJECT)
+    return lode__fail(err, LODE_INVALID, "the arguments must be one JSON object");
+  for (uint32_t i = 1; i < json->nodes[0].next; i = json->nodes[i + 1].next) {
+    const lode__param *param = lode__param_find(args->op->params, json->nodes[i].u.s);
+    if (!param || (param->flags & LODE__PARAM_CLI)) return unknown_key(args, json->nodes[i].u.s, err);
+    LODE__TRY(set_node(args, param, i + 1, err));
+  }
+  return lode__args_finish(args, err);
+}
+
+/* ---- What holds for every source ---- */
+
+static lode_status check_range(const lode__args *args, const lode__param *param, const lode__arg *arg,
+                               lode_error *err) {
+  char label[80];
+  if (param->type != LODE__ARG_INT || !arg->set) return LODE_OK;
+  if (arg->number >= param->min && (param->max == 0 || arg->number <= param->max)) return LODE_OK;
+  lode__param_label(args, param, label, sizeof label);
+  if (param->max) return lode__fail(err, LODE_INVALID, "%s must be %llu to %llu", label,
+                                    (unsigned long long)param->min, (unsigned long long)param->max);
+  return lode__fail(err, LODE_INVALID, "%s must be at least %llu", label, (unsigned long long)param->min);
+}
+
+static lode_status missing(const lode__args *args, const lode__param *param, lode_error *err) {
+  const char *group = args->op->group ? args->op->group : "", *space = args->op->group ? " " : "";
+  char label[80];
+  lode__param_label(args, param, label, sizeof label);
+  if (!args->flags) return lode__fail(err, LODE_INVALID, "%s needs %s: %s", args->op->name, label, param->about);
+  return lode__fail(err, LODE_INVALID, "lode %s%s%s needs %s, %s; see: lode %s%s%s --help", group, space, args->op->name,
+                    label, param->about, group, space, args->op->name);
+}
+
+lode_status lode__args_finish(lode__args *args, lode_error *err) {
+  for (const lode__param *p = args->op->params; p->name; p++) {
+    lode__arg *arg = &args->values[p - args->op->params];
+    if (!arg->set && p->fallback) {
+      LODE__TRY(lode__args_set_text(args, p, lode__str(p->fallback), err));
+      arg->set = false;
+    }
+    if (!arg->set && (p->flags & LODE__PARAM_REQUIRED)) return missing(args, p, err);
+    LODE__TRY(check_range(args, p, arg, err));
+  }
+  return LODE_OK;
+}

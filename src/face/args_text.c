@@ -1,0 +1,264 @@
+/* args_text.c - arguments from text, as a command line gives them: numbers, lists, and the files they may name.
+ *
+ * A JSON argument is the text itself, @FILE, or - for standard input. One argument alone may take standard input.
+ */
+#include "op.h"
+#include "suggest.h"
+#include "vectors.h"
+
+#include <math.h>
+
+#define MAX_IDS_BYTES ((size_t)8 << 30)
+
+static lode_status refuse(const lode__args *args, const lode__param *param, lode_str text, const char *wanted,
+                          lode_error *err) {
+  char label[80], quoted[256];
+  lode__param_label(args, param, label, sizeof label);
+  return lode__fail(err, LODE_INVALID, "%s must be %s, not %s", label, wanted,
+                    lode__quote(text, quoted, sizeof quoted));
+}
+
+static lode_status copy_text(lode__args *args, lode_str text, lode_str *out, lode_error *err) {
+  out->data = lode__arena_copy(&args->arena, text.data ? text.data : "", text.len);
+  out->len = text.len;
+  return out->data ? LODE_OK : lode__fail_nomem(err);
+}
+
+static lode_status claim_stdin(lode__args *args, const lode__param *param, const char *path, lode_error *err) {
+  char label[80], other[80];
+  if (strcmp(path, "-") != 0) return LODE_OK;
+  if (args->stdin_user) {
+    const lode__param *user = lode__param_find(args->op->params, lode__str(args->stdin_user));
+    return lode__fail(err, LODE_INVALID, "%s and %s cannot both read standard input: give one of them a file",
+                      lode__param_label(args, user ? user : param, other, sizeof other),
+                      lode__param_label(args, param, label, sizeof label));
+  }
+  args->stdin_user = param->name;
+  return LODE_OK;
+}
+
+/* The text of a JSON argument, wherever it is. */
+static lode_status load_json(lode__args *args, const lode__param *param, lode_str text, lode_str *out,
+                             lode_error *err) {
+  lode__buf file = {0};
+  lode_str path;
+  if (!args->flags || text.len == 0 || (text.data[0] != '@' && !lode__str_eq(text, LODE__LIT("-"))))
+    return copy_text(args, text, out, err);
+  if (text.data[0] == '@') text = (lode_str){text.data + 1, text.len - 1};
+  LODE__TRY(copy_text(args, text, &path, err));
+  LODE__TRY(claim_stdin(args, param, path.data, err));
+  lode_status st = lode__read_all(path.data, LODE_MAX_FILTER_BYTES, &file, err);
+  if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
+  if (st == LODE_OK) st = copy_text(args, (lode_str){file.data, file.len}, out, err);
+  lode__buf_release(&file);
+  return st == LODE_NOT_FOUND ? LODE_INVALID : st;
+}
+
+/* ---- Lists ---- */
+
+static lode_status list_add(lode__arg *arg, lode_str item, lode_error *err) {
+  if (!lode__grow(&arg->list, &arg->cap, arg->n + 1, sizeof *arg->list)) return lode__fail_nomem(err);
+  arg->list[arg->n++] = item;
+  return LODE_OK;
+}
+
+static lode_status list_json(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
+                             lode_error *err) {
+  lode__json json = {0};
+  lode_status st = lode__json_parse(&json, text, NULL, err);
+  if (st != LODE_OK) {
+    st = refuse(args, param, text, "a JSON array of strings, as it begins with [", err);
+    goto done;
+  }
+  for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i].next) {
+    lode_str item;
+    if (json.nodes[i].type != LODE__JSON_STRING) {
+      st = refuse(args, param, text, "a JSON array of strings, as it begins with [", err);
+      goto done;
+    }
+    LODE__GOTO(copy_text(args, json.nodes[i].u.s, &item, err));
+    LODE__GOTO(list_add(arg, item, err));
+  }
+done:
+  lode__json_release(&json);
+  return st;
+}
+
+static lode_status set_list(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
+                            lode_error *err) {
+  lode_str copy;
+  if (text.len && text.data[0] == '[') return list_json(args, param, arg, text, err);
+  LODE__TRY(copy_text(args, text, &copy, err));
+  while (copy.len) {
+    const char *comma = memchr(copy.data, ',', copy.len);
+    size_t len = comma ? (size_t)(comma - copy.data) : copy.len;
+    if (len == 0) return refuse(args, param, text, "without empty items", err);
+    LODE__TRY(list_add(arg, (lode_str){copy.data, len}, err));
+    copy.data += comma ? len + 1 : len;
+    copy.len -= comma ? len + 1 : len;
+    if (comma && copy.len == 0) return refuse(args, param, text, "without empty items", err);
+  }
+  return LODE_OK;
+}
+
+/* One item a line; empty lines are none; a CR before the end of line is dropped. */
+static lode_status set_lines(lode__args *args, const lode__param *param, lode_str path, lode_error *err) {
+  const lode__param *list = lode__param_find(args->op->params, lode__str(param->into));
+  lode__arg *arg = &args->values[list - args->op->params];
+  lode__buf file = {0};
+  lode_str text;
+  LODE__TRY(copy_text(args, path, &path, err));
+  LODE__TRY(claim_stdin(args, param, path.data, err));
+  lode_status st = lode__read_all(path.data, MAX_IDS_BYTES, &file, err);
+  if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
+  if (st == LODE_NOT_FOUND) st = LODE_INVALID;
+  LODE__GOTO(st);
+  LODE__GOTO(copy_text(args, (lode_str){file.data, file.len}, &text, err));
+  while (text.len) {
+    const char *end = memchr(text.data, '\n', text.len);
+    size_t len = end ? (size_t)(end - text.data) : text.len;
+    lode_str line = {text.data, len};
+    if (line.len && line.data[line.len - 1] == '\r') line.len--;
+    if (line.len) LODE__GOTO(list_add(arg, line, err));
+    text.data += end ? len + 1 : len;
+    text.len -= end ? len + 1 : len;
+  }
+  arg->set = true;
+done:
+  lode__buf_release(&file);
+  return st;
+}
+
+/* ---- Choices ---- */
+
+struct guess {
+  lode__suggest best;
+};
+
+static bool guess_try(void *ctx, size_t i, lode_str choice) {
+  struct guess *guess = ctx;
+  (void)i;
+  lode__suggest_try(&guess->best, choice);
+  return true;
+}
+
+static lode_status wrong_choice(const lode__args *args, const lode__param *param, lode_str text, lode_error *err) {
+  struct guess guess;
+  char wanted[300];
+  lode__suggest_init(&guess.best, text);
+  lode__choices_each(param->choices, guess_try, &guess);
+  int n = snprintf(wanted, sizeof wanted, "one of %s", param->choices);
+  if (guess.best.found && n > 0 && (size_t)n < sizeof wanted)
+    snprintf(wanted + n, sizeof wanted - (size_t)n, " (did you mean %s?)", guess.best.text);
+  return refuse(args, param, text, wanted, err);
+}
+
+static lode_status set_set(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text, lode_error *err) {
+  arg->number = 0;
+  if (lode__str_eq(text, LODE__LIT("none")) || text.len == 0) return LODE_OK;
+  while (text.len) {
+    const char *comma = memchr(text.data, ',', text.len);
+    size_t len = comma ? (size_t)(comma - text.data) : text.len;
+    lode_str item = {text.data, len};
+    int at = lode__choice_index(param->choices, item);
+    if (lode__str_eq(item, LODE__LIT("all"))) arg->number = UINT64_MAX;
+    else if (at < 0) return wrong_choice(args, param, item, err);
+    else arg->number |= UINT64_C(1) << at;
+    text.data += comma ? len + 1 : len;
+    text.len -= comma ? len + 1 : len;
+  }
+  return LODE_OK;
+}
+
+/* ---- Numbers and vectors ---- */
+
+static lode_status set_real(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
+                            lode_error *err) {
+  lode__json json = {0};
+  lode_status st = LODE_OK;
+  if (lode__json_parse(&json, text, NULL, NULL) == LODE_OK && json.nodes[0].type == LODE__JSON_INT)
+    arg->real = (double)json.nodes[0].u.i;
+  else if (json.count && json.nodes[0].type == LODE__JSON_DOUBLE && isfinite(json.nodes[0].u.d))
+    arg->real = json.nodes[0].u.d;
+  else st = refuse(args, param, text, "a number", err);
+  lode__json_release(&json);
+  return st;
+}
+
+static lode_status set_vector(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
+                              lode_error *err) {
+  lode_str json;
+  size_t dimension = 0;
+  char label[80];
+  lode_error why;
+  LODE__TRY(load_json(args, param, text, &json, err));
+  arg->vectors = lode__alloc(LODE_MAX_DIMENSION * sizeof(float));
+  if (!arg->vectors) return lode__fail_nomem(err);
+  lode_status st = lode__json_floats(json, arg->vectors, LODE_MAX_DIMENSION, &dimension, &why);
+  if (st != LODE_OK || dimension == 0)
+    return lode__fail(err, st == LODE_NOMEM ? st : LODE_INVALID,
+                      "%s must be a JSON array of 1 to 65,535 finite numbers%s%.300s",
+                      lode__param_label(args, param, label, sizeof label), st != LODE_OK ? ": " : "",
+                      st != LODE_OK ? why.text : "");
+  arg->n = 1;
+  arg->dimension = (uint32_t)dimension;
+  return LODE_OK;
+}
+
+static lode_status set_stream(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
+                              lode_error *err) {
+  LODE__TRY(copy_text(args, text, &text, err));
+  LODE__TRY(claim_stdin(args, param, text.data, err));
+  arg->stream = lode__alloc_zero(1, sizeof *arg->stream);
+  if (!arg->stream) return lode__fail_nomem(err);
+  lode_status st = lode__stream_open(arg->stream, text.data, err);
+  if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
+  return st == LODE_NOT_FOUND ? LODE_INVALID : st;
+}
+
+static lode_status set_vector_file(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
+                                   lode_error *err) {
+  LODE__TRY(copy_text(args, text, &text, err));
+  LODE__TRY(claim_stdin(args, param, text.data, err));
+  return lode__vectors_load(text.data, &arg->vectors, &arg->n, &arg->dimension, err);
+}
+
+lode_status lode__args_set_text(lode__args *args, const lode__param *param, lode_str text, lode_error *err) {
+  lode__arg *arg = &args->values[param - args->op->params];
+  char label[80];
+  int at;
+  if (args->flags && arg->set && param->type != LODE__ARG_LIST && param->type != LODE__ARG_LINES &&
+      param->type != LODE__ARG_FLAG)
+    return lode__fail(err, LODE_INVALID, "%s is given twice", lode__param_label(args, param, label, sizeof label));
+  if (memchr(text.data ? text.data : "", '\0', text.len) && param->type == LODE__ARG_PATH)
+    return refuse(args, param, text, "a path without NUL bytes", err);
+  arg->set = true;
+  switch (param->type) {
+    case LODE__ARG_TEXT: return copy_text(args, text, &arg->text, err);
+    case LODE__ARG_PATH:
+      if (text.len == 0) return refuse(args, param, text, "a path", err);
+      return copy_text(args, text, &arg->text, err);
+    case LODE__ARG_CHOICE:
+      if ((at = lode__choice_index(param->choices, text)) < 0) return wrong_choice(args, param, text, err);
+      arg->number = (uint64_t)at;
+      return copy_text(args, text, &arg->text, err);
+    case LODE__ARG_SET: return set_set(args, param, arg, text, err);
+    case LODE__ARG_FLAG: arg->number = 1; return LODE_OK;
+    case LODE__ARG_INT:
+      return lode__parse_uint(text, &arg->number)
+                 ? LODE_OK
+                 : refuse(args, param, text, "a whole number, not negative", err);
+    case LODE__ARG_SIZE:
+      return lode__parse_size(text, &arg->number)
+                 ? LODE_OK
+                 : refuse(args, param, text, "a size such as 64M or 1G", err);
+    case LODE__ARG_REAL: return set_real(args, param, arg, text, err);
+    case LODE__ARG_JSON: return load_json(args, param, text, &arg->text, err);
+    case LODE__ARG_LIST: return set_list(args, param, arg, text, err);
+    case LODE__ARG_LINES: return set_lines(args, param, text, err);
+    case LODE__ARG_VECTOR: return set_vector(args, param, arg, text, err);
+    case LODE__ARG_VECTORS: return set_vector_file(args, param, arg, text, err);
+    case LODE__ARG_RECORDS: return set_stream(args, param, arg, text, err);
+  }
+  return lode__fail(err, LODE_INTERNAL, "parameter %s has an unknown type", param->name);
+}

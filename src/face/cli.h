@@ -1,0 +1,120 @@
+/* cli.h - the command line: from argv to an operation and its arguments, and from its answer to text.
+ *
+ * Flags may stand before or behind positional arguments; -- ends them. The flags that every command takes and those
+ * of `lode help` are tables like those of the operations, read by the same code.
+ */
+#ifndef LODE_FACE_CLI_H
+#define LODE_FACE_CLI_H
+
+#include "op.h"
+
+/* Exit codes; `lode help exit-codes` has them in words. */
+enum {
+  EXIT_DONE = 0, EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_DAMAGED = 3, EXIT_BUSY = 4, EXIT_REFUSED = 5,
+  EXIT_INTERRUPTED = 130,
+};
+int lode__exit_code(lode_status status);
+
+extern const lode__op lode__cli_common; /* flags that every command takes: a table entry without handler */
+extern const lode__op lode__cli_help;   /* `lode help` */
+
+typedef struct lode__command {
+  const lode__op *op;  /* NULL: none was named */
+  const char *group;   /* "db" when only that was named */
+  bool help, version;
+  lode__args args;     /* of op */
+  lode__args common;
+} lode__command;
+
+/* Reads argv. LODE_INVALID for wrong usage; whatever was understood is in *command, which is released either way. */
+lode_status lode__cli_parse(lode__command *command, int argc, char **argv, lode_error *err);
+void lode__command_release(lode__command *command);
+
+/* ---- Texts made from the table ---- */
+
+typedef struct lode__style {
+  bool color;
+  size_t width; /* columns */
+} lode__style;
+
+void lode__help_top(lode__buf *out, const lode__style *style);
+void lode__help_group(lode__buf *out, const char *group, const lode__style *style);
+void lode__help_op(lode__buf *out, const lode__op *op, const lode__style *style);
+/* False when there is no such topic. */
+bool lode__help_topic(lode__buf *out, lode_str topic, const lode__style *style);
+const char *lode__topic_name(size_t i); /* NULL at the end */
+const char *lode__topic_about(size_t i);
+const char *lode__topic_text(size_t i);
+/* "lode db get NAME [--ids ID,ID] ..." */
+void lode__help_usage(lode__buf *out, const lode__op *op);
+/* "--ids-file" */
+void lode__put_flag(lode__buf *out, const lode__param *p);
+/* Text in lines of at most `width`, each behind `indent` spaces; begins at column `at`. */
+void lode__put_wrapped(lode__buf *out, const char *text, size_t indent, size_t at, size_t width);
+void lode__complete_bash(lode__buf *out);
+void lode__complete_zsh(lode__buf *out);
+void lode__complete_fish(lode__buf *out);
+void lode__manual(lode__buf *out);
+
+/* ---- Output ---- */
+
+typedef struct lode__progress_bar {
+  bool on;
+  bool drawn;
+  uint64_t start_ns, phase_ns, drawn_ns;
+  uint64_t rate_ns, rate_done;
+  double rate;            /* of `done` in a second, smoothed */
+  char phase[40];
+  const lode__stream *const *input; /* its position stands in where the total is not known; may be or point to NULL */
+} lode__progress_bar;
+
+/* A lode_progress step; ctx is the bar. Also answers false when a signal asked to stop. */
+bool lode__progress_step(void *bar, const char *phase, uint64_t done, uint64_t total);
+void lode__progress_clear(lode__progress_bar *bar);
+/* The line that is drawn, for a terminal of `width` columns. */
+void lode__progress_line(lode__buf *out, lode__progress_bar *bar, uint64_t now_ns, uint64_t done, uint64_t total,
+                         size_t width);
+
+/* Renders an operation's answer as JSON lines or as text, and writes it to a descriptor. */
+typedef struct lode__writer {
+  lode__sink sink;
+  const lode__op *op;
+  int fd;
+  bool json, quiet, full;
+  lode__style style;
+  lode__progress_bar *bar;
+  bool closed;       /* whoever read our output has gone away */
+  lode__buf out;
+  lode__json parsed;
+  lode__buf cells;   /* rows of a table until it is laid out: cells, each ended by NUL */
+  size_t n_cells;
+  size_t widths[16]; /* of the columns, once they are laid out */
+  bool laid_out;
+  uint64_t query;    /* of the last row */
+  uint64_t rows;
+} lode__writer;
+
+void lode__writer_init(lode__writer *writer, const lode__op *op, int fd);
+/* Writes what waits. */
+lode_status lode__writer_finish(lode__writer *writer, lode_error *err);
+lode_status lode__writer_flush(lode__writer *writer, lode_error *err);
+void lode__writer_release(lode__writer *writer);
+/* Text rendering, in text.c */
+lode_status lode__text_row(lode__writer *writer, lode_error *err);
+lode_status lode__text_summary(lode__writer *writer, lode_error *err);
+void lode__text_layout(lode__writer *writer);
+/* 1234567 as 1,234,567; 1536 as 1.5 KiB */
+void lode__put_grouped(lode__buf *out, uint64_t n);
+void lode__put_bytes(lode__buf *out, uint64_t n);
+/* User text for a terminal: control characters become visible; at most max characters (0 = all), then an ellipsis. */
+void lode__put_clean(lode__buf *out, lode_str text, size_t max);
+
+/* ---- The store ---- */
+
+/* Where the store is: `given`, else the nearest .lode folder upward, else $XDG_DATA_HOME/lode, else ~/.local/share/lode.
+ * NUL-terminated into path. */
+lode_status lode__store_locate(const char *given, lode__buf *path, lode_error *err);
+/* Makes the folders above path. */
+lode_status lode__make_parents(const char *path, lode_error *err);
+
+#endif

@@ -1,0 +1,275 @@
+/* main.c - the program: reads the command line, runs the operation, writes its answer, and exits with its code.
+ *
+ * Signals: SIGPIPE is ignored, so that a reader that goes away is an error of write. While long work runs, SIGINT and
+ * SIGTERM ask it to stop at its next step; the second one ends the process at once. Other work ends at the first.
+ */
+#include "cli.h"
+#include "suggest.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* What the context's functions need. */
+typedef struct session {
+  const lode__command *command;
+  const char *folder;
+  bool quiet;
+  lode__progress_bar *bar;
+} session;
+
+static const lode__arg *common(const lode__command *c, const char *name) { return lode__arg_of(&c->common, name); }
+
+static void say(session *s, const char *kind, const char *text) {
+  lode__buf line = {0};
+  if (s->bar) lode__progress_clear(s->bar);
+  lode__buf_addf(&line, "lode: %s", kind);
+  lode__put_clean(&line, lode__str(text), 0);
+  lode__buf_addc(&line, '\n');
+  /* Nobody is left to be told when standard error fails */
+  if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
+  lode__buf_release(&line);
+}
+
+static void note(void *ctx, const char *text) {
+  session *s = ctx;
+  if (!s->quiet) say(s, "note: ", text);
+}
+
+/* ---- The store ---- */
+
+static lode_status open_store(void *opener, const lode__open_how *how, lode_store **store, lode_error *err) {
+  session *s = opener;
+  bool read_only = !how->write || common(s->command, "read_only")->number;
+  lode_open_options options = {
+      .create = how->create && !read_only,
+      .read_only = read_only,
+      .no_background = read_only,
+      .busy_ms = (uint32_t)common(s->command, "busy_ms")->number,
+      .page_bytes = how->page_bytes,
+      .memory_bytes = common(s->command, "memory")->number,
+      .max_document_bytes = common(s->command, "max_document")->number,
+      .log = note,
+      .log_ctx = s,
+  };
+  if (options.create) LODE__TRY(lode__make_parents(s->folder, err));
+  lode_status st = lode_open(s->folder, &options, store, err);
+  if (st != LODE_NOT_FOUND) return st;
+  return lode__fail(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another", s->folder);
+}
+
+static void release_store(void *opener, lode_store *store) {
+  (void)opener;
+  lode_close(store);
+}
+
+/* ---- Signals ---- */
+
+static void on_signal(int number) { lode__interrupted = number; }
+
+static void catch_signals(bool stops_softly) {
+  struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+  sigaction(SIGPIPE, &ignore, NULL);
+  if (!stops_softly) return;
+  sigaction(SIGINT, &stop, NULL);
+  sigaction(SIGTERM, &stop, NULL);
+}
+
+/* ---- Output ---- */
+
+static size_t width_of(int fd) {
+  struct winsize size;
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) return 100;
+  return size.ws_col;
+}
+
+static lode__style style_of(const lode__command *c) {
+  const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+  lode_str when = common(c, "color")->text;
+  bool plain = (none && *none) || (term && strcmp(term, "dumb") == 0) || !isatty(STDOUT_FILENO);
+  return (lode__style){
+      .color = lode__str_eq(when, LODE__LIT("always")) || (!plain && !lode__str_eq(when, LODE__LIT("never"))),
+      .width = width_of(STDOUT_FILENO),
+  };
+}
+
+/* The message for people, and with --json the same for programs. */
+static int fail(session *s, bool json, const lode_error *err) {
+  int code = lode__exit_code(err->status);
+  say(s, "", err->text[0] ? err->text : lode_status_text(err->status));
+  if (json) {
+    lode__buf line = {0};
+    lode__buf_addf(&line, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(err->status));
+    lode__json_put_string(&line, lode__str(err->text));
+    if (err->record != LODE_NO_RECORD) lode__buf_addf(&line, ",\"record\":%zu", err->record);
+    lode__buf_adds(&line, "}}\n");
+    if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
+    lode__buf_release(&line);
+  }
+  return code;
+}
+
+/* Text to a descriptor; 0 also when the reader has gone away. */
+static int show(lode__buf *text, int fd, int code) {
+  int errnum = text->failed ? ENOMEM : lode__write_fd(fd, text->data ? text->data : "", text->len);
+  lode__buf_release(text);
+  return errnum && errnum != EPIPE ? EXIT_REFUSED : code;
+}
+
+/* ---- Help ---- */
+
+static bool help_about(lode__buf *out, const lode__arg *topic, const lode__style *style) {
+  size_t i = 0;
+  if (topic->n == 0) {
+    lode__help_top(out, style);
+    return true;
+  }
+  if (topic->n == 1 && lode__help_topic(out, topic->list[0], style)) return true;
+  if (lode__str_eq(topic->list[0], LODE__LIT("db"))) i = 1;
+  if (i == topic->n) {
+    lode__help_group(out, "db", style);
+    return true;
+  }
+  const lode__op *op = lode__op_find("db", topic->list[i]);
+  if (lode__str_eq(topic->list[i], LODE__LIT("help"))) op = &lode__cli_help;
+  if (!op || i + 1 != topic->n) return false;
+  lode__help_op(out, op, style);
+  return true;
+}
+
+static int no_topic(session *s, bool json, const lode__arg *topic) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode__suggest best;
+  char quoted[256];
+  lode_str word = topic->list[topic->n - 1];
+  lode__suggest_init(&best, word);
+  for (size_t i = 0; lode__topic_name(i); i++) lode__suggest_try(&best, lode__str(lode__topic_name(i)));
+  for (const lode__op *op = lode__ops; op->name; op++) lode__suggest_try(&best, lode__str(op->name));
+  lode__quote(word, quoted, sizeof quoted);
+  if (best.found) (void)lode__fail(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?",
+                                   quoted, best.text);
+  else (void)lode__fail(&err, LODE_INVALID, "there is no help about %s; `lode help` lists the topics", quoted);
+  return fail(s, json, &err);
+}
+
+static int run_help(session *s, const lode__command *c) {
+  const lode__arg *shell = lode__arg_of(&c->args, "completions"), *topic = lode__arg_of(&c->args, "topic");
+  lode__style style = style_of(c);
+  lode__buf out = {0};
+  if (style.width > 110) style.width = 110;
+  if (shell->set) {
+    static void (*const scripts[])(lode__buf *) = {lode__complete_bash, lode__complete_zsh, lode__complete_fish};
+    scripts[shell->number](&out);
+  } else if (lode__arg_of(&c->args, "man")->number) {
+    lode__manual(&out);
+  } else if (lode__arg_of(&c->args, "schema")->number) {
+    for (const lode__op *op = lode__ops; op->name; op++) {
+      if (topic->n && !lode__str_eq(topic->list[topic->n - 1], lode__str(op->name))) continue;
+      lode__op_schema(&out, op);
+      lode__buf_addc(&out, '\n');
+    }
+    if (out.len == 0) return no_topic(s, common(c, "json")->number, topic);
+  } else if (!help_about(&out, topic, &style)) {
+    lode__buf_release(&out);
+    return no_topic(s, common(c, "json")->number, topic);
+  }
+  return show(&out, STDOUT_FILENO, EXIT_DONE);
+}
+
+/* --help, or a command that is not finished: then it is wrong usage, and goes to standard error. */
+static int run_overview(const lode__command *c) {
+  lode__style style = style_of(c);
+  lode__buf out = {0};
+  if (style.width > 110) style.width = 110;
+  if (!c->help) style.color = false;
+  if (c->op) lode__help_op(&out, c->op, &style);
+  else if (c->group) lode__help_group(&out, c->group, &style);
+  else lode__help_top(&out, &style);
+  return show(&out, c->help ? STDOUT_FILENO : STDERR_FILENO, c->help ? EXIT_DONE : EXIT_USAGE);
+}
+
+/* ---- Operations ---- */
+
+static int finish(session *s, lode__writer *w, lode_status st, bool nothing, lode_error *err) {
+  lode_error late = {.record = LODE_NO_RECORD};
+  lode_status written = lode__writer_finish(w, &late);
+  lode__progress_clear(s->bar);
+  if (w->closed) return EXIT_DONE;
+  if (st == LODE_OK && written != LODE_OK) {
+    *err = late;
+    st = written;
+  }
+  if (st == LODE_OK) return nothing ? EXIT_NOTHING : EXIT_DONE;
+  err->status = st;
+  int code = fail(s, w->json, err);
+  return lode__interrupted && st == LODE_CANCELLED ? 128 + (int)lode__interrupted : code;
+}
+
+static int run_op(session *s, const lode__command *c) {
+  bool json = common(c, "json")->number, is_long = c->op->flags & LODE__OP_LONG;
+  const lode__stream *input = lode__arg_of(&c->args, "records")->stream;
+  bool typed = input && !input->own && isatty(STDIN_FILENO);
+  lode__progress_bar bar = {.on = is_long && !s->quiet && !typed && isatty(STDERR_FILENO)};
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode__buf folder = {0};
+  lode__writer writer;
+  lode_str given = common(c, "store")->text;
+  s->bar = &bar;
+  if (lode__store_locate(given.data, &folder, &err) != LODE_OK) {
+    lode__buf_release(&folder);
+    return fail(s, json, &err);
+  }
+  s->folder = folder.data;
+  lode__writer_init(&writer, c->op, STDOUT_FILENO);
+  writer.json = json;
+  writer.quiet = s->quiet;
+  writer.full = common(c, "full")->number;
+  writer.style = style_of(c);
+  writer.bar = &bar;
+  lode__op_context ctx = {.open = open_store, .release = release_store, .opener = s, .folder = s->folder,
+                          .sink = &writer.sink, .progress = {lode__progress_step, &bar}, .note = note, .note_ctx = s};
+  bar.input = &ctx.input;
+  catch_signals(is_long);
+  if (typed) note(s, "reading JSON lines from the terminal; Ctrl-D ends");
+  lode_status st = lode__op_run(&ctx, &c->args, &err);
+  int code = finish(s, &writer, st, ctx.nothing, &err);
+  lode__writer_release(&writer);
+  lode__buf_release(&folder);
+  return code;
+}
+
+/* --json counts for errors of the command line too, wherever it stands. */
+static bool wants_json(int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (strcmp(argv[i], "--json") == 0) return true;
+  return false;
+}
+
+int main(int argc, char **argv) {
+  lode__command command;
+  lode__progress_bar bar = {0};
+  session s = {.command = &command, .bar = &bar};
+  lode_error err = {.record = LODE_NO_RECORD};
+  int code;
+  catch_signals(false);
+  lode_status st = lode__cli_parse(&command, argc, argv, &err);
+  s.quiet = common(&command, "quiet")->number;
+  if (st != LODE_OK) {
+    err.status = st;
+    code = fail(&s, wants_json(argc, argv), &err);
+  } else if (command.version) {
+    lode__buf out = {0};
+    lode__buf_addf(&out, "lode %s\n", lode_version());
+    code = show(&out, STDOUT_FILENO, EXIT_DONE);
+  } else if (command.help || !command.op) {
+    code = run_overview(&command);
+  } else if (command.op == &lode__cli_help) {
+    code = run_help(&s, &command);
+  } else {
+    code = run_op(&s, &command);
+  }
+  lode__command_release(&command);
+  return code;
+}

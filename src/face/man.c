@@ -1,0 +1,128 @@
+/* man.c - the manual page of lode db, as roff, made from the table of operations: `lode help --man`.
+ * man/lode-db.1 is its output; test/cli.sh compares them. */
+#include "cli.h"
+
+/* Text of a roff line: backslashes and dashes escaped; a line must not begin with a dot or a quote. */
+static void put_text(lode__buf *out, const char *text, size_t len) {
+  if (len && (text[0] == '.' || text[0] == '\'')) lode__buf_adds(out, "\\&");
+  for (size_t i = 0; i < len; i++) {
+    if (text[i] == '\\') lode__buf_adds(out, "\\e");
+    else if (text[i] == '-') lode__buf_adds(out, "\\-");
+    else lode__buf_addc(out, text[i]);
+  }
+}
+
+static void put(lode__buf *out, const char *text) { put_text(out, text, strlen(text)); }
+
+/* Lines that begin with a space, and examples, are shown as they are. */
+static void put_pages(lode__buf *out, const char *text, bool verbatim) {
+  bool filled = true;
+  while (*text) {
+    size_t len = strcspn(text, "\n");
+    bool kept = verbatim || text[0] == ' ';
+    if (len == 0) {
+      if (!filled) lode__buf_adds(out, ".fi\n");
+      lode__buf_adds(out, ".PP\n");
+      filled = true;
+    } else {
+      if (kept && filled) lode__buf_adds(out, ".nf\n");
+      if (!kept && !filled) lode__buf_adds(out, ".fi\n");
+      filled = !kept;
+      put_text(out, text, len);
+      lode__buf_addc(out, '\n');
+    }
+    text += len + (text[len] == '\n');
+  }
+  if (!filled) lode__buf_adds(out, ".fi\n");
+}
+
+static void put_param(lode__buf *out, const lode__param *p) {
+  lode__buf_adds(out, ".TP\n");
+  if (p->flags & LODE__PARAM_POSITIONAL) {
+    lode__buf_addf(out, "\\fI%s\\fR", p->value);
+  } else {
+    lode__buf flag = {0};
+    lode__put_flag(&flag, p);
+    lode__buf_adds(out, "\\fB");
+    if (p->letter && p->name[1]) lode__buf_addf(out, "\\-%c\\fR, \\fB", p->letter);
+    put_text(out, flag.data ? flag.data : "", flag.len);
+    lode__buf_adds(out, "\\fR");
+    out->failed = out->failed || flag.failed;
+    lode__buf_release(&flag);
+    if (p->type != LODE__ARG_FLAG) lode__buf_addf(out, " \\fI%s\\fR", p->value);
+  }
+  lode__buf_addc(out, '\n');
+  put(out, p->about);
+  if (p->choices) {
+    lode__buf_adds(out, p->type == LODE__ARG_SET ? "; any of " : "; one of ");
+    put(out, p->choices);
+  }
+  if (p->type == LODE__ARG_SET) lode__buf_adds(out, ", or all, or none");
+  if (p->fallback) {
+    lode__buf_adds(out, " (");
+    put(out, p->fallback);
+    lode__buf_addc(out, ')');
+  }
+  lode__buf_adds(out, ".\n");
+}
+
+static void put_fields(lode__buf *out, const lode__field *fields, const char *title) {
+  lode__buf_addf(out, ".PP\n%s:\n", title);
+  for (const lode__field *f = fields; f->name; f++) {
+    lode__buf_addf(out, ".RS\n.TP\n\\fB%s\\fR\n", f->name);
+    put(out, f->about);
+    lode__buf_adds(out, "\n.RE\n");
+  }
+}
+
+static void put_op(lode__buf *out, const lode__op *op) {
+  lode__buf usage = {0};
+  lode__help_usage(&usage, op);
+  lode__buf_adds(out, ".SS ");
+  put_text(out, usage.data ? usage.data : "", usage.len);
+  out->failed = out->failed || usage.failed;
+  lode__buf_release(&usage);
+  /* A sentence begins with a capital letter */
+  lode__buf_addf(out, "\n%c", op->about[0] - 'a' + 'A');
+  put(out, op->about + 1);
+  lode__buf_adds(out, ".\n");
+  if (op->detail) {
+    put(out, op->detail);
+    lode__buf_addc(out, '\n');
+  }
+  for (const lode__param *p = op->params; p->name; p++) put_param(out, p);
+  if (op->row) put_fields(out, op->row, "Fields of each line of \\fB\\-\\-json\\fR");
+  if (op->summary && !(op->flags & LODE__OP_HIDE_SUMMARY))
+    put_fields(out, op->summary, op->row ? "Fields of the last line" : "Fields of the line of \\fB\\-\\-json\\fR");
+  if (op->examples) {
+    lode__buf_adds(out, ".PP\nExamples:\n.RS\n");
+    put_pages(out, op->examples, true);
+    lode__buf_adds(out, ".RE\n");
+  }
+}
+
+void lode__manual(lode__buf *out) {
+  lode__buf_addf(out, ".\\\" made by: lode help --man\n.TH LODE-DB 1 \"\" \"lode %s\" \"User Commands\"\n",
+                 lode_version());
+  lode__buf_adds(out, ".SH NAME\nlode\\-db \\- the vector database of lode\n"
+                      ".SH SYNOPSIS\n.B lode db\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n"
+                      ".SH DESCRIPTION\n"
+                      "Keeps records (id, document, metadata, vector) in collections, and finds them by vector, by words, or by both. "
+                      "Flags may stand before or behind other arguments; \\fB\\-\\-\\fR ends them.\n"
+                      ".SH COMMANDS\n");
+  for (const lode__op *op = lode__ops; op->name; op++) put_op(out, op);
+  lode__buf_adds(out, ".SH FLAGS OF EVERY COMMAND\n");
+  for (const lode__param *p = lode__cli_common.params; p->name; p++) put_param(out, p);
+  for (size_t i = 0; lode__topic_name(i); i++) {
+    bool exits = strcmp(lode__topic_name(i), "exit-codes") == 0;
+    lode__buf_adds(out, ".SH ");
+    for (const char *p = exits ? "exit status" : lode__topic_name(i); *p; p++)
+      lode__buf_addc(out, *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
+    lode__buf_addc(out, '\n');
+    put_pages(out, lode__topic_text(i), false);
+  }
+  lode__buf_adds(out, ".SH ENVIRONMENT\n"
+                      ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
+                      ".TP\n.B NO_COLOR\nNo colours, when set to anything.\n"
+                      ".SH SEE ALSO\n.BR lode (1)\n");
+}

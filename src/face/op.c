@@ -1,0 +1,136 @@
+/* op.c - what handlers share: running, rows, opening the store and the collection. */
+#include "op.h"
+#include "suggest.h"
+
+#include <stdio.h>
+
+lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  ctx->nothing = false;
+  lode_status st = args->op->run(ctx, args, err);
+  lode__buf_release(&ctx->scratch);
+  return st;
+}
+
+void lode__op_note(lode__op_context *ctx, const char *format, ...) {
+  char text[600];
+  va_list list;
+  if (!ctx->note) return;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  ctx->note(ctx->note_ctx, text);
+}
+
+/* ---- Rows ---- */
+
+static lode__buf *field(lode__op_context *ctx, const char *name) {
+  lode__buf *buf = &ctx->scratch;
+  if (buf->len > 1) lode__buf_addc(buf, ',');
+  lode__json_put_string(buf, lode__str(name));
+  lode__buf_addc(buf, ':');
+  return buf;
+}
+
+void lode__row_begin(lode__op_context *ctx) {
+  ctx->scratch.len = 0;
+  lode__buf_addc(&ctx->scratch, '{');
+}
+
+void lode__row_text(lode__op_context *ctx, const char *name, lode_str text) {
+  lode__buf *buf = field(ctx, name);
+  if (text.data) lode__json_put_string(buf, text);
+  else lode__buf_adds(buf, "null");
+}
+
+void lode__row_count(lode__op_context *ctx, const char *name, uint64_t n) {
+  lode__buf_addf(field(ctx, name), "%llu", (unsigned long long)n);
+}
+
+void lode__row_real(lode__op_context *ctx, const char *name, double d) { lode__json_put_double(field(ctx, name), d); }
+
+void lode__row_bool(lode__op_context *ctx, const char *name, bool b) {
+  lode__buf_adds(field(ctx, name), b ? "true" : "false");
+}
+
+void lode__row_json(lode__op_context *ctx, const char *name, lode_str json) {
+  lode__buf *buf = field(ctx, name);
+  if (json.data) lode__buf_add(buf, json.data, json.len);
+  else lode__buf_adds(buf, "null");
+}
+
+void lode__row_vector(lode__op_context *ctx, const char *name, const float *vector, uint32_t dimension) {
+  lode__buf *buf = field(ctx, name);
+  if (!vector) {
+    lode__buf_adds(buf, "null");
+    return;
+  }
+  lode__buf_addc(buf, '[');
+  for (uint32_t i = 0; i < dimension; i++) {
+    if (i) lode__buf_addc(buf, ',');
+    lode__json_put_float(buf, vector[i]);
+  }
+  lode__buf_addc(buf, ']');
+}
+
+lode_status lode__row_send(lode__op_context *ctx, lode_error *err) {
+  lode__buf_addc(&ctx->scratch, '}');
+  if (ctx->scratch.failed) return lode__fail_nomem(err);
+  return ctx->sink->row(ctx->sink, (lode_str){ctx->scratch.data, ctx->scratch.len}, err);
+}
+
+lode_status lode__row_summary(lode__op_context *ctx, lode_error *err) {
+  lode__buf_addc(&ctx->scratch, '}');
+  if (ctx->scratch.failed) return lode__fail_nomem(err);
+  return ctx->sink->summary(ctx->sink, (lode_str){ctx->scratch.data, ctx->scratch.len}, err);
+}
+
+/* ---- Store and collection ---- */
+
+/* Says how to make the collection, or which one was meant. */
+static lode_status no_collection(lode__op_context *ctx, lode_store *store, lode_str name, lode_error *err) {
+  lode_collection_list *list = NULL;
+  lode__suggest best;
+  char quoted[256];
+  lode__quote(name, quoted, sizeof quoted);
+  lode__suggest_init(&best, name);
+  if (lode_collections(store, &list, NULL) == LODE_OK)
+    for (size_t i = 0; i < lode_collection_list_count(list); i++)
+      lode__suggest_try(&best, lode_collection_list_at(list, i)->name);
+  lode_collection_list_free(list);
+  if (best.found)
+    return lode__fail(err, LODE_NOT_FOUND,
+                      "there is no collection %s in %.200s; did you mean \"%s\"? `lode db create` makes a new one",
+                      quoted, ctx->folder, best.text);
+  return lode__fail(err, LODE_NOT_FOUND, "there is no collection %s in %.200s; make it with: lode db create NAME",
+                    quoted, ctx->folder);
+}
+
+lode_status lode__target_open(lode__op_context *ctx, const lode__args *args, const lode__open_how *how,
+                              const lode_collection_options *options, lode__target *target, lode_error *err) {
+  static const lode_collection_options existing;
+  lode_str name = lode__arg_of(args, "collection")->text;
+  memset(target, 0, sizeof *target);
+  LODE__TRY(ctx->open(ctx->opener, how, &target->store, err));
+  lode_status st = lode_collection_open(target->store, name, options ? options : &existing, &target->collection, err);
+  if (st == LODE_NOT_FOUND) st = no_collection(ctx, target->store, name, err);
+  if (st != LODE_OK) lode__target_close(ctx, target);
+  return st;
+}
+
+void lode__target_close(lode__op_context *ctx, lode__target *target) {
+  if (target->collection) lode_collection_close(target->collection);
+  if (target->store) ctx->release(ctx->opener, target->store);
+  memset(target, 0, sizeof *target);
+}
+
+lode_selection lode__selection_of(const lode__args *args) {
+  static const lode_str none;
+  const lode__arg *ids = lode__arg_of(args, "ids");
+  return (lode_selection){
+      /* An empty list restricts to nothing; NULL would mean everything */
+      .ids = ids->set ? (ids->list ? ids->list : &none) : NULL,
+      .n_ids = ids->n,
+      .where = lode__arg_of(args, "where")->text,
+      .where_document = lode__arg_of(args, "where_document")->text,
+  };
+}

@@ -1,0 +1,229 @@
+/* op_collection.c - collections as a whole: create, collections, rename, drop, count, facets, stats. */
+#include "op.h"
+
+static lode_status open_store(lode__op_context *ctx, bool write, lode_store **store, lode_error *err) {
+  lode__open_how how = {.write = write};
+  *store = NULL;
+  return ctx->open(ctx->opener, &how, store, err);
+}
+
+/* ---- create ---- */
+
+lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {.write = true, .create = true,
+      .page_bytes = (uint32_t)lode__arg_of(args, "page_bytes")->number};
+  const lode__arg *counters = lode__arg_of(args, "counters");
+  lode_str name = lode__arg_of(args, "collection")->text;
+  lode_collection_options options = {
+      .create = true,
+      .must_create = true,
+      .metadata = lode__arg_of(args, "metadata")->text,
+      .embedder = lode__arg_of(args, "embedder")->text,
+      .embedder_dim = (uint32_t)lode__arg_of(args, "embedder_dim")->number,
+      .counters = counters->list,
+      .n_counters = counters->n,
+  };
+  lode_store *store = NULL;
+  lode_collection *collection = NULL;
+  lode_status st;
+  bool created = true;
+  if (!lode_metric_parse(lode__arg_of(args, "metric")->text, &options.metric))
+    return lode__fail(err, LODE_INVALID, "the metric must be l2, cosine or ip");
+  LODE__GOTO(ctx->open(ctx->opener, &how, &store, err));
+  st = lode_collection_open(store, name, &options, &collection, err);
+  if (st == LODE_EXISTS && lode__arg_of(args, "if_missing")->number) {
+    created = false;
+    options.must_create = false;
+    st = lode_collection_open(store, name, &options, &collection, err);
+  }
+  LODE__GOTO(st);
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "collection", name);
+  lode__row_text(ctx, "metric", lode__str(lode_metric_name(options.metric)));
+  lode__row_bool(ctx, "created", created);
+  LODE__GOTO(lode__row_summary(ctx, err));
+done:
+  if (collection) lode_collection_close(collection);
+  if (store) ctx->release(ctx->opener, store);
+  return st;
+}
+
+/* ---- collections ---- */
+
+static void put_dimension(lode__op_context *ctx, uint32_t dimension) {
+  if (dimension) lode__row_count(ctx, "dimension", dimension);
+  else lode__row_json(ctx, "dimension", (lode_str){0});
+}
+
+lode_status lode__op_collections(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode_collection_list *list = NULL;
+  lode_store *store;
+  (void)args;
+  lode_status st = open_store(ctx, false, &store, err);
+  if (st != LODE_OK) return st;
+  LODE__GOTO(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    lode__row_begin(ctx);
+    lode__row_text(ctx, "name", info->name);
+    lode__row_count(ctx, "records", info->records);
+    lode__row_count(ctx, "pending", info->pending);
+    lode__row_text(ctx, "metric", lode__str(lode_metric_name(info->metric)));
+    put_dimension(ctx, info->dimension);
+    lode__row_text(ctx, "embedder", info->embedder);
+    lode__row_json(ctx, "metadata", info->metadata);
+    LODE__GOTO(lode__row_send(ctx, err));
+  }
+done:
+  lode_collection_list_free(list);
+  ctx->release(ctx->opener, store);
+  return st;
+}
+
+/* ---- rename, drop ---- */
+
+lode_status lode__op_rename(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {.write = true};
+  lode_str name = lode__arg_of(args, "collection")->text, new_name = lode__arg_of(args, "new_name")->text;
+  lode__target target;
+  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st = lode_collection_rename(target.store, name, new_name, err);
+  if (st == LODE_OK) {
+    lode__row_begin(ctx);
+    lode__row_text(ctx, "collection", name);
+    lode__row_text(ctx, "new_name", new_name);
+    st = lode__row_summary(ctx, err);
+  }
+  lode__target_close(ctx, &target);
+  return st;
+}
+
+lode_status lode__op_drop(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {.write = true};
+  lode_str name = lode__arg_of(args, "collection")->text;
+  lode__target target;
+  uint64_t count = 0;
+  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st;
+  LODE__GOTO(lode_count(target.collection, &count, err));
+  LODE__GOTO(lode_collection_drop(target.store, name, err));
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "collection", name);
+  lode__row_count(ctx, "dropped", count);
+  LODE__GOTO(lode__row_summary(ctx, err));
+done:
+  lode__target_close(ctx, &target);
+  return st;
+}
+
+/* ---- count, facets ---- */
+
+lode_status lode__op_count(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {0};
+  lode__target target;
+  uint64_t count = 0;
+  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st = lode_count(target.collection, &count, err);
+  if (st == LODE_OK) {
+    lode__row_begin(ctx);
+    lode__row_text(ctx, "collection", lode__arg_of(args, "collection")->text);
+    lode__row_count(ctx, "count", count);
+    st = lode__row_summary(ctx, err);
+  }
+  lode__target_close(ctx, &target);
+  return st;
+}
+
+lode_status lode__op_facets(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {0};
+  lode_str key = lode__arg_of(args, "key")->text, where = lode__arg_of(args, "where")->text;
+  size_t limit = (size_t)lode__arg_of(args, "limit")->number;
+  lode_facet_list *list = NULL;
+  lode__target target;
+  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  /* A declared counter answers without reading records; other keys are counted */
+  lode_status st = where.data ? LODE_NOT_FOUND : lode_counters(target.collection, key, &list, err);
+  if (st == LODE_NOT_FOUND || st == LODE_INVALID || st == LODE_UNSUPPORTED)
+    st = lode_facets(target.collection, key, where, limit, &list, err);
+  LODE__GOTO(st);
+  size_t n = lode_facet_list_count(list);
+  if (limit && n > limit) n = limit;
+  for (size_t i = 0; i < n; i++) {
+    const lode_facet *facet = lode_facet_list_at(list, i);
+    lode__row_begin(ctx);
+    lode__row_json(ctx, "value", facet->value);
+    lode__row_count(ctx, "count", facet->count);
+    LODE__GOTO(lode__row_send(ctx, err));
+  }
+  ctx->nothing = n == 0;
+done:
+  lode_facet_list_free(list);
+  lode__target_close(ctx, &target);
+  return st;
+}
+
+/* ---- stats ---- */
+
+static void put_stats(lode__op_context *ctx, const lode_stats *stats) {
+  lode__row_count(ctx, "records", stats->records);
+  lode__row_count(ctx, "pending", stats->pending);
+  lode__row_count(ctx, "cursor", stats->cursor);
+  lode__row_count(ctx, "untexted", stats->untexted);
+  lode__row_count(ctx, "unindexed", stats->unindexed);
+  lode__row_count(ctx, "unerased", stats->unerased);
+}
+
+static lode_status stats_of_store(lode__op_context *ctx, lode_error *err) {
+  lode_stats stats = {0};
+  lode_store *store;
+  LODE__TRY(open_store(ctx, false, &store, err));
+  lode_status st = lode_store_stats(store, &stats, err);
+  ctx->release(ctx->opener, store);
+  if (st != LODE_OK) return st;
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_count(ctx, "collections", stats.collections);
+  put_stats(ctx, &stats);
+  lode__row_count(ctx, "bytes", stats.bytes);
+  lode__row_count(ctx, "free_bytes", stats.free_bytes);
+  lode__row_count(ctx, "files", stats.files);
+  lode__row_count(ctx, "page_bytes", stats.page_bytes);
+  lode__row_count(ctx, "format", stats.format);
+  lode__row_count(ctx, "damaged_pages", stats.damaged_pages);
+  lode__row_count(ctx, "quarantined", stats.quarantined);
+  return lode__row_summary(ctx, err);
+}
+
+static void put_info(lode__op_context *ctx, const lode_collection_list *list, lode_str name) {
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (!lode__str_eq(info->name, name)) continue;
+    lode__row_text(ctx, "metric", lode__str(lode_metric_name(info->metric)));
+    put_dimension(ctx, info->dimension);
+    lode__row_text(ctx, "embedder", info->embedder);
+    lode__row_json(ctx, "metadata", info->metadata);
+    return;
+  }
+}
+
+lode_status lode__op_stats(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {0};
+  lode_collection_list *list = NULL;
+  lode_stats stats = {0};
+  lode__target target;
+  if (!lode__arg_of(args, "collection")->set) return stats_of_store(ctx, err);
+  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st;
+  LODE__GOTO(lode_collection_stats(target.collection, &stats, err));
+  LODE__GOTO(lode_collections(target.store, &list, err));
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_text(ctx, "collection", lode__arg_of(args, "collection")->text);
+  put_info(ctx, list, lode__arg_of(args, "collection")->text);
+  put_stats(ctx, &stats);
+  LODE__GOTO(lode__row_summary(ctx, err));
+done:
+  lode_collection_list_free(list);
+  lode__target_close(ctx, &target);
+  return st;
+}

@@ -1,0 +1,265 @@
+/* op_read.c - records out: get, query, export.
+ *
+ * Any number of records is read in pages and sent as it comes, so that memory does not grow with the answer: by
+ * cursor where a filter selects, by slices of the list where ids do. Queries are asked in groups whose answers
+ * stay small.
+ */
+#include "op.h"
+
+#include <errno.h>
+
+enum { PAGE_ROWS = 256, SLICE_IDS = 1024, GROUP_ROWS = 16384, DEFAULT_LIMIT = 100 };
+
+static unsigned include_of(const lode__args *args) {
+  uint64_t bits = lode__arg_of(args, "include")->number;
+  return (bits & 1 ? LODE_DOCUMENT : 0) | (bits & 2 ? LODE_METADATA : 0) | (bits & 4 ? LODE_VECTOR : 0);
+}
+
+static void put_parts(lode__op_context *ctx, const lode_row *row, unsigned include) {
+  if (include & LODE_DOCUMENT) lode__row_text(ctx, "document", row->document);
+  if (include & LODE_METADATA) lode__row_json(ctx, "metadata", row->metadata);
+  if (include & LODE_VECTOR) lode__row_vector(ctx, "embedding", row->vector, row->dimension);
+}
+
+/* ---- get ---- */
+
+typedef struct getting {
+  lode_get_request request;
+  uint64_t left;   /* rows that may still be sent */
+  uint64_t skip;   /* by ids: rows that are passed over first */
+  uint64_t sent;
+} getting;
+
+static lode_status send_rows(lode__op_context *ctx, getting *get, const lode_result *result, lode_error *err) {
+  size_t n = lode_result_count(result);
+  for (size_t i = 0; i < n && get->left; i++) {
+    const lode_row *row = lode_result_at(result, i);
+    if (get->skip) {
+      get->skip--;
+      continue;
+    }
+    lode__row_begin(ctx);
+    lode__row_text(ctx, "id", row->id);
+    put_parts(ctx, row, get->request.include);
+    LODE__TRY(lode__row_send(ctx, err));
+    get->left--;
+    get->sent++;
+  }
+  return LODE_OK;
+}
+
+static lode_status get_by_ids(lode__op_context *ctx, lode_collection *collection, getting *get, lode_error *err) {
+  const lode_str *ids = get->request.select.ids;
+  size_t n = get->request.select.n_ids;
+  get->skip = get->request.offset;
+  get->request.offset = get->request.limit = 0;
+  for (size_t at = 0; at < n && get->left; at += SLICE_IDS) {
+    lode_result *result = NULL;
+    get->request.select.ids = ids + at;
+    get->request.select.n_ids = n - at < SLICE_IDS ? n - at : SLICE_IDS;
+    lode_status st = lode_get(collection, &get->request, &result, err);
+    if (st == LODE_OK) st = send_rows(ctx, get, result, err);
+    lode_result_free(result);
+    if (st != LODE_OK) return st;
+  }
+  return LODE_OK;
+}
+
+static lode_status get_by_pages(lode__op_context *ctx, lode_collection *collection, getting *get, lode_error *err) {
+  do {
+    lode_result *result = NULL;
+    get->request.limit = get->left < PAGE_ROWS ? (size_t)get->left : PAGE_ROWS;
+    lode_status st = lode_get(collection, &get->request, &result, err);
+    if (st == LODE_OK) st = send_rows(ctx, get, result, err);
+    get->request.after = lode_result_next(result);
+    get->request.offset = 0;
+    lode_result_free(result);
+    if (st != LODE_OK) return st;
+  } while (get->left && get->request.after);
+  return LODE_OK;
+}
+
+static lode_status get_summary(lode__op_context *ctx, const getting *get, bool more, lode_error *err) {
+  lode__row_begin(ctx);
+  lode__row_count(ctx, "count", get->sent);
+  if (more) lode__row_count(ctx, "next", get->request.after);
+  else lode__row_json(ctx, "next", (lode_str){0});
+  return lode__row_summary(ctx, err);
+}
+
+lode_status lode__op_get(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {0};
+  const lode__arg *limit = lode__arg_of(args, "limit");
+  lode__target target;
+  getting get = {.request = {.select = lode__selection_of(args),
+                             .pending_only = lode__arg_of(args, "pending")->number != 0,
+                             .offset = (size_t)lode__arg_of(args, "offset")->number,
+                             .after = lode__arg_of(args, "after")->number,
+                             .include = include_of(args)}};
+  bool by_ids = get.request.select.ids != NULL;
+  if (by_ids && get.request.after)
+    return lode__fail(err, LODE_INVALID, "ids and after do not go together: ids are not paged");
+  get.left = limit->set && limit->number ? limit->number : !limit->set && !by_ids ? DEFAULT_LIMIT : UINT64_MAX;
+  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st = by_ids ? get_by_ids(ctx, target.collection, &get, err)
+                         : get_by_pages(ctx, target.collection, &get, err);
+  lode__target_close(ctx, &target);
+  if (st != LODE_OK) return st;
+  ctx->nothing = get.sent == 0;
+  bool more = !by_ids && get.request.after != 0;
+  if (more && !limit->set)
+    lode__op_note(ctx, "these are the first %d, and there may be more: a limit of 0 gives all, after %llu goes on",
+                  DEFAULT_LIMIT, (unsigned long long)get.request.after);
+  return get_summary(ctx, &get, more, err);
+}
+
+/* ---- query ---- */
+
+static lode_status pick_mode(const lode__args *args, lode_mode *mode, lode_error *err) {
+  static const lode_mode modes[] = {LODE_BY_TEXT, LODE_BY_VECTOR, LODE_HYBRID};
+  const lode__arg *asked = lode__arg_of(args, "mode");
+  bool one = lode__arg_of(args, "vector")->set, many = lode__arg_of(args, "vectors")->set;
+  bool text = lode__arg_of(args, "text")->set, vector = one || many;
+  if (one && many) return lode__fail(err, LODE_INVALID, "vector and vectors do not go together: give one of them");
+  if (!vector && !text) return lode__fail(err, LODE_INVALID, "say what to look for: a vector, vectors, or text");
+  *mode = asked->set ? modes[asked->number] : vector && text ? LODE_HYBRID : vector ? LODE_BY_VECTOR : LODE_BY_TEXT;
+  if (*mode != LODE_BY_TEXT && !vector)
+    return lode__fail(err, LODE_INVALID, "mode %.*s needs a vector: this build makes none from text; give one, or use mode text",
+                      (int)asked->text.len, asked->text.data);
+  if (*mode != LODE_BY_VECTOR && !text)
+    return lode__fail(err, LODE_INVALID, "mode %.*s needs text", (int)asked->text.len, asked->text.data);
+  if (*mode == LODE_BY_TEXT && vector)
+    return lode__fail(err, LODE_INVALID, "mode text takes no vector; hybrid takes both");
+  if (*mode == LODE_BY_VECTOR && text)
+    return lode__fail(err, LODE_INVALID, "mode vector takes no text; hybrid takes both");
+  return LODE_OK;
+}
+
+static lode_status send_hits(lode__op_context *ctx, const lode_query_request *request, const lode_result *result,
+                             size_t first, lode_error *err) {
+  for (size_t i = 0; i < lode_result_count(result); i++) {
+    const lode_row *row = lode_result_at(result, i);
+    lode__row_begin(ctx);
+    lode__row_count(ctx, "query", first + row->query);
+    lode__row_count(ctx, "rank", row->rank + 1);
+    lode__row_text(ctx, "id", row->id);
+    if (request->mode == LODE_BY_TEXT) lode__row_json(ctx, "distance", (lode_str){0});
+    else lode__row_real(ctx, "distance", row->distance);
+    if (request->mode != LODE_BY_VECTOR) lode__row_real(ctx, "score", row->score);
+    put_parts(ctx, row, request->include);
+    LODE__TRY(lode__row_send(ctx, err));
+  }
+  return LODE_OK;
+}
+
+/* In groups of queries, so that the rows in memory stay few. */
+static lode_status run_queries(lode__op_context *ctx, lode_collection *collection, lode_query_request *request,
+                               lode_error *err) {
+  const float *vectors = request->vectors;
+  size_t n = request->n, group = request->k < GROUP_ROWS ? GROUP_ROWS / request->k : 1;
+  bool found = false;
+  for (size_t at = 0; at < n; at += group) {
+    lode_result *result = NULL;
+    request->n = n - at < group ? n - at : group;
+    request->vectors = vectors ? vectors + at * request->dimension : NULL;
+    lode_status st = lode_query(collection, request, &result, err);
+    if (st == LODE_OK) st = send_hits(ctx, request, result, at, err);
+    found = found || lode_result_count(result) > 0;
+    lode_result_free(result);
+    if (st != LODE_OK) return st;
+  }
+  ctx->nothing = !found;
+  return LODE_OK;
+}
+
+lode_status lode__op_query(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {0};
+  const lode__arg *vectors = lode__arg_of(args, lode__arg_of(args, "vectors")->set ? "vectors" : "vector");
+  lode__target target = {0};
+  lode_str *texts = NULL;
+  lode_query_request request = {
+      .vectors = vectors->vectors,
+      .dimension = vectors->dimension,
+      .n = vectors->vectors ? vectors->n : 1,
+      .k = (size_t)lode__arg_of(args, "k")->number,
+      .select = lode__selection_of(args),
+      .include = include_of(args),
+      .vector_weight = lode__arg_of(args, "vector_weight")->real,
+      .text_weight = lode__arg_of(args, "text_weight")->real,
+  };
+  lode_status st;
+  LODE__GOTO(pick_mode(args, &request.mode, err));
+  if (request.vector_weight < 0 || request.text_weight < 0 || request.vector_weight + request.text_weight <= 0)
+    LODE__GOTO(lode__fail(err, LODE_INVALID, "weights must not be negative, nor both be 0"));
+  if (request.mode != LODE_BY_VECTOR) {
+    texts = lode__alloc_zero(request.n, sizeof *texts);
+    if (!texts) LODE__GOTO(lode__fail_nomem(err));
+    for (size_t i = 0; i < request.n; i++) texts[i] = lode__arg_of(args, "text")->text;
+    request.texts = texts;
+  }
+  LODE__GOTO(lode__target_open(ctx, args, &how, NULL, &target, err));
+  LODE__GOTO(run_queries(ctx, target.collection, &request, err));
+done:
+  lode__target_close(ctx, &target);
+  lode__free(texts);
+  return st;
+}
+
+/* ---- export ---- */
+
+typedef struct exporting {
+  lode__sink *sink;
+  lode_error error;
+} exporting;
+
+/* An empty collection exports well; a selection that matches nothing has found nothing. */
+static bool selects(const lode_selection *s) { return s->ids || s->where.data || s->where_document.data; }
+
+static int64_t write_sink(void *ctx, const void *data, size_t size) {
+  exporting *e = ctx;
+  return e->sink->bytes(e->sink, data, size, &e->error) == LODE_OK ? (int64_t)size : -1;
+}
+
+static lode_status export_to_sink(lode__op_context *ctx, lode_collection *collection, const lode__args *args,
+                                  lode_error *err) {
+  exporting e = {.sink = ctx->sink};
+  lode_selection selection = lode__selection_of(args);
+  uint64_t written = 0;
+  if (!ctx->sink->bytes) return lode__fail(err, LODE_UNSUPPORTED, "export needs a file here");
+  lode_status st = lode_export(collection, &selection, include_of(args), write_sink, &e, ctx->progress, &written, err);
+  ctx->nothing = st == LODE_OK && written == 0 && selects(&selection);
+  if (st == LODE_OK || e.error.status == LODE_OK) return st;
+  if (err) *err = e.error;
+  return e.error.status;
+}
+
+static lode_status export_to_file(lode__op_context *ctx, lode_collection *collection, const lode__args *args,
+                                  lode_error *err) {
+  lode_str path = lode__arg_of(args, "file")->text;
+  lode_selection selection = lode__selection_of(args);
+  uint64_t written = 0;
+  lode__out_file file;
+  LODE__TRY(lode__out_file_open(&file, path.data, err));
+  lode_status st = lode_export(collection, &selection, include_of(args), lode__out_file_write, &file, ctx->progress,
+                               &written, err);
+  if (st != LODE_OK && file.errnum) st = lode__fail_errno(err, file.errnum, path.data);
+  if (st == LODE_OK) st = lode__out_file_commit(&file, err);
+  lode__out_file_close(&file);
+  if (st != LODE_OK) return st;
+  ctx->nothing = written == 0 && selects(&selection);
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "file", path);
+  lode__row_count(ctx, "written", written);
+  return lode__row_summary(ctx, err);
+}
+
+lode_status lode__op_export(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {0};
+  bool to_sink = lode__str_eq(lode__arg_of(args, "file")->text, LODE__LIT("-"));
+  lode__target target;
+  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st = to_sink ? export_to_sink(ctx, target.collection, args, err)
+                         : export_to_file(ctx, target.collection, args, err);
+  lode__target_close(ctx, &target);
+  return st;
+}

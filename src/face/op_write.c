@@ -1,0 +1,106 @@
+/* op_write.c - records in and out of existence: add, upsert, update, import, delete.
+ *
+ * Records come as a stream of JSON lines, whoever calls: from a pipe they are committed batch by batch, from a
+ * request (whose number of records is known) as one commit, so that the request is whole or absent.
+ */
+#include "op.h"
+#include "vectors.h"
+
+#include <errno.h>
+
+static lode_status report(lode__op_context *ctx, const lode__args *args, const lode_import_report *r, lode_error *err) {
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "collection", lode__arg_of(args, "collection")->text);
+  lode__row_count(ctx, "read", r->lines);
+  lode__row_count(ctx, "written", r->written);
+  lode__row_count(ctx, "skipped", r->skipped);
+  return lode__row_summary(ctx, err);
+}
+
+static lode_status write_stream(lode__op_context *ctx, const lode__args *args, lode_import_request *request,
+                                lode_error *err) {
+  bool create = lode__arg_of(args, "create")->number != 0;
+  lode__open_how how = {.write = true, .create = create};
+  lode_collection_options options = {.create = create};
+  lode__stream *stream = request->ctx;
+  lode_import_report done = {0};
+  lode__target target;
+  size_t batch = (size_t)lode__arg_of(args, "batch")->number;
+  if (create && !lode_metric_parse(lode__arg_of(args, "metric")->text, &options.metric))
+    return lode__fail(err, LODE_INVALID, "the metric must be l2, cosine or ip");
+  LODE__TRY(lode__target_open(ctx, args, &how, &options, &target, err));
+  request->read = lode__stream_read;
+  request->batch = batch ? batch : stream->records ? (size_t)stream->records : 0;
+  ctx->input = stream;
+  lode_status st = lode_import(target.collection, request, ctx->progress, &done, err);
+  ctx->input = NULL;
+  lode__target_close(ctx, &target);
+  if (stream->errnum && st != LODE_OK && stream->errnum != EINTR)
+    return lode__fail_errno(err, stream->errnum, "the records cannot be read");
+  if (st != LODE_OK && lode__interrupted)
+    return lode__fail(err, LODE_CANCELLED, "interrupted; %llu records are written", (unsigned long long)done.written);
+  if (st != LODE_OK) return st;
+  ctx->nothing = request->mode == LODE_IMPORT_UPDATE && done.written == 0 && done.skipped > 0;
+  return report(ctx, args, &done, err);
+}
+
+lode_status lode__op_add(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode_import_request request = {
+      .mode = LODE_IMPORT_ADD,
+      .on_existing = lode__arg_of(args, "on_existing")->number ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
+      .ctx = lode__arg_of(args, "records")->stream,
+  };
+  return write_stream(ctx, args, &request, err);
+}
+
+lode_status lode__op_upsert(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode_import_request request = {.mode = LODE_IMPORT_UPSERT, .ctx = lode__arg_of(args, "records")->stream};
+  return write_stream(ctx, args, &request, err);
+}
+
+lode_status lode__op_update(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode_import_request request = {.mode = LODE_IMPORT_UPDATE, .ctx = lode__arg_of(args, "records")->stream};
+  return write_stream(ctx, args, &request, err);
+}
+
+lode_status lode__op_import(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  static const lode_import_mode modes[] = {LODE_IMPORT_ADD, LODE_IMPORT_UPSERT, LODE_IMPORT_UPDATE};
+  static const lode_format formats[] = {LODE_JSONL, LODE_NPY, LODE_FVECS};
+  const lode__arg *format = lode__arg_of(args, "format");
+  const char *path = lode__arg_of(args, "file")->text.data;
+  lode__stream stream;
+  lode_import_request request = {
+      .mode = modes[lode__arg_of(args, "mode")->number],
+      .on_existing = lode__arg_of(args, "on_existing")->number ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
+      .format = format->set ? formats[format->number] : lode__format_of(path),
+      .first_id = lode__arg_of(args, "first_id")->number,
+      .ctx = &stream,
+  };
+  lode_status st = lode__stream_open(&stream, path, err);
+  if (st == LODE_NOT_FOUND) {
+    if (err) err->status = LODE_INVALID;
+    return LODE_INVALID;
+  }
+  if (st != LODE_OK) return st;
+  st = write_stream(ctx, args, &request, err);
+  lode__stream_close(&stream);
+  return st;
+}
+
+lode_status lode__op_delete(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  lode__open_how how = {.write = true};
+  lode_selection selection = lode__selection_of(args);
+  lode__target target;
+  size_t deleted = 0;
+  if (!selection.ids && !selection.where.data && !selection.where_document.data)
+    return lode__fail(err, LODE_INVALID, "say what to delete: ids, where or where_document; a where of {} means all records");
+  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st = lode_delete(target.collection, NULL, &selection, &deleted, err);
+  lode__target_close(ctx, &target);
+  if (st != LODE_OK) return st;
+  ctx->nothing = deleted == 0;
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "collection", lode__arg_of(args, "collection")->text);
+  lode__row_count(ctx, "deleted", deleted);
+  return lode__row_summary(ctx, err);
+}

@@ -1,0 +1,105 @@
+/* progress.c - one line on a terminal that says how far long work is, how fast, and when it will end.
+ *
+ * The time left comes from the rate of the last seconds (smoothed), not from the average since the start, so that it
+ * is right when the work changes its pace. Where the total is not known but the input's size is, the bytes read so
+ * far stand in for it.
+ */
+#include "cli.h"
+
+#include "base/os.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { DRAW_NS = 100 * 1000 * 1000, QUIET_NS = 400 * 1000 * 1000 };
+
+static void put_time(lode__buf *out, uint64_t seconds) {
+  unsigned long long s = seconds;
+  if (s >= 3600) lode__buf_addf(out, "%llu:%02llu:%02llu", s / 3600, s / 60 % 60, s % 60);
+  else lode__buf_addf(out, "%llu:%02llu", s / 60, s % 60);
+}
+
+static void put_bar(lode__buf *out, double part, size_t width) {
+  size_t full = (size_t)(part * (double)width + 0.5);
+  for (size_t i = 0; i < width; i++) lode__buf_adds(out, i < full ? "━" : "╌");
+}
+
+/* Smoothed over about three seconds. */
+static void measure(lode__progress_bar *bar, uint64_t now_ns, uint64_t done) {
+  double seconds = (double)(now_ns - bar->rate_ns) / 1e9;
+  if (seconds < 0.05 || done < bar->rate_done) return;
+  double rate = (double)(done - bar->rate_done) / seconds, weight = seconds / (seconds + 3.0);
+  bar->rate = bar->rate > 0 ? bar->rate + (rate - bar->rate) * weight : rate;
+  bar->rate_ns = now_ns;
+  bar->rate_done = done;
+}
+
+void lode__progress_line(lode__buf *out, lode__progress_bar *bar, uint64_t now_ns, uint64_t done, uint64_t total,
+                         size_t width) {
+  const lode__stream *input = bar->input ? *bar->input : NULL;
+  double part = -1, left = -1, elapsed = (double)(now_ns - bar->phase_ns) / 1e9;
+  measure(bar, now_ns, done);
+  if (total) {
+    part = done >= total ? 1 : (double)done / (double)total;
+    if (bar->rate > 0) left = (double)(total - (done < total ? done : total)) / bar->rate;
+  } else if (input && input->size && input->pos) {
+    part = input->pos < input->size ? (double)input->pos / (double)input->size : 1;
+    /* Rows left are as many for each byte as they were so far */
+    if (bar->rate > 0 && done) left = (double)done * (1 - part) / part / bar->rate;
+  }
+  lode__buf_addf(out, "%s ", bar->phase);
+  if (part >= 0) {
+    put_bar(out, part, width >= 100 ? 30 : width >= 70 ? 16 : 8);
+    lode__buf_addf(out, " %3d%%  ", (int)(part * 100));
+  }
+  lode__put_grouped(out, done);
+  if (total) {
+    lode__buf_addc(out, '/');
+    lode__put_grouped(out, total);
+  }
+  if (bar->rate > 0) {
+    lode__buf_adds(out, "  ");
+    lode__put_grouped(out, (uint64_t)(bar->rate + 0.5));
+    lode__buf_adds(out, "/s");
+  }
+  lode__buf_adds(out, left >= 0 ? "  left " : "  ");
+  put_time(out, (uint64_t)((left >= 0 ? left : elapsed) + 0.5));
+}
+
+static size_t terminal_width(int fd) {
+  struct winsize size;
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static void new_phase(lode__progress_bar *bar, const char *phase, uint64_t now, uint64_t done) {
+  snprintf(bar->phase, sizeof bar->phase, "%s", phase);
+  bar->phase_ns = bar->rate_ns = now;
+  bar->rate_done = done;
+  bar->rate = 0;
+  if (!bar->start_ns) bar->start_ns = now;
+}
+
+bool lode__progress_step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  lode__progress_bar *bar = ctx;
+  if (lode__interrupted) return false;
+  if (!bar->on) return true;
+  uint64_t now = lode__os->now_ns();
+  if (!phase) phase = "working";
+  if (strncmp(bar->phase, phase, sizeof bar->phase - 1) != 0) new_phase(bar, phase, now, done);
+  /* Short work shows nothing */
+  if (now - bar->start_ns < QUIET_NS || now - bar->drawn_ns < DRAW_NS) return true;
+  lode__buf line = {0};
+  lode__buf_adds(&line, "\r\033[K");
+  lode__progress_line(&line, bar, now, done, total, terminal_width(STDERR_FILENO));
+  /* A terminal that cannot be written to is no reason to stop the work */
+  if (!line.failed && lode__write_fd(STDERR_FILENO, line.data, line.len) == 0) bar->drawn = true;
+  lode__buf_release(&line);
+  bar->drawn_ns = now;
+  return true;
+}
+
+void lode__progress_clear(lode__progress_bar *bar) {
+  static const char clear[] = "\r\033[K";
+  if (!bar->drawn) return;
+  bar->drawn = lode__write_fd(STDERR_FILENO, clear, sizeof clear - 1) != 0;
+}

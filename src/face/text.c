@@ -1,0 +1,333 @@
+/* text.c - answers for people: tables, records, figures, sentences. What is shown comes from the fields of the table.
+ *
+ * Rows that have an id and a document or a rank are shown as records, others as a table with one column a field.
+ * A table is laid out when its first LAYOUT_ROWS rows are known, so that memory stays bounded. Text of users is
+ * shown with control characters made visible: a document cannot talk to the terminal.
+ */
+#include "cli.h"
+
+enum { LAYOUT_ROWS = 1000, PREVIEW_LINES = 4, CELL_CHARS = 60, FIELD_CHARS = 80 };
+
+#define BOLD "\033[1m"
+#define DIM "\033[2m"
+#define CYAN "\033[36m"
+#define PLAIN "\033[0m"
+
+static void paint(lode__writer *w, const char *code) {
+  if (w->style.color) lode__buf_adds(&w->out, code);
+}
+
+/* ---- Values ---- */
+
+void lode__put_grouped(lode__buf *out, uint64_t n) {
+  char digits[24];
+  int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+  for (int i = 0; i < len; i++) {
+    if (i && (len - i) % 3 == 0) lode__buf_addc(out, ',');
+    lode__buf_addc(out, digits[i]);
+  }
+}
+
+void lode__put_bytes(lode__buf *out, uint64_t n) {
+  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double d = (double)n / 1024;
+  size_t unit = 0;
+  if (n < 1024) {
+    lode__buf_addf(out, "%u bytes", (unsigned)n);
+    return;
+  }
+  for (; d >= 1023.95 && unit < 5; unit++) d /= 1024;
+  lode__buf_addf(out, "%.1f %s", d, units[unit]);
+}
+
+/* Bytes of the UTF-8 character at s; 1 for what is not valid. */
+static size_t char_len(const char *s, size_t left) {
+  unsigned char c = (unsigned char)*s;
+  size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+  return n <= left && lode__utf8_valid(s, n) ? n : 1;
+}
+
+void lode__put_clean(lode__buf *out, lode_str text, size_t max) {
+  size_t chars = 0;
+  for (size_t i = 0; i < text.len; chars++) {
+    size_t n = char_len(text.data + i, text.len - i);
+    unsigned char c = (unsigned char)text.data[i];
+    if (max && chars + 1 >= max && i + n < text.len) {
+      lode__buf_adds(out, "…");
+      return;
+    }
+    if (c == '\t') lode__buf_addc(out, ' ');
+    else if (c == '\n') lode__buf_adds(out, "⏎");
+    else if (c < 0x20 || c == 0x7f) lode__buf_addf(out, "\\x%02x", c);
+    else if (n == 1 && c >= 0x80) lode__buf_adds(out, "\xef\xbf\xbd");
+    else if (n == 2 && c == 0xc2 && (unsigned char)text.data[i + 1] < 0xa0)
+      lode__buf_addf(out, "\\x%02x", (unsigned char)text.data[i + 1]);
+    else lode__buf_add(out, text.data + i, n);
+    i += n;
+  }
+}
+
+static size_t columns(const char *text, size_t len) {
+  size_t n = 0;
+  for (size_t i = 0; i < len; i++) n += ((unsigned char)text[i] & 0xc0) != 0x80;
+  return n;
+}
+
+/* A value as text, by the type of its field. */
+static void put_value(lode__buf *out, const lode__json *json, uint32_t node, lode__field_type type, size_t max) {
+  const lode__json_node *x = &json->nodes[node];
+  lode__buf text = {0};
+  if (x->type == LODE__JSON_NULL) {
+    lode__buf_adds(out, "-");
+  } else if (x->type == LODE__JSON_STRING) {
+    lode__put_clean(out, x->u.s, max);
+  } else if (x->type == LODE__JSON_INT && x->u.i >= 0 && type == LODE__FIELD_COUNT) {
+    lode__put_grouped(out, (uint64_t)x->u.i);
+  } else if (x->type == LODE__JSON_INT && x->u.i >= 0 && type == LODE__FIELD_BYTES) {
+    lode__put_bytes(out, (uint64_t)x->u.i);
+  } else if (x->type == LODE__JSON_DOUBLE && type == LODE__FIELD_REAL) {
+    lode__buf_addf(out, "%.6g", x->u.d);
+  } else if (type == LODE__FIELD_BOOL) {
+    lode__buf_adds(out, x->type == LODE__JSON_TRUE ? "yes" : "no");
+  } else {
+    lode__json_put_node(&text, json, node);
+    lode__put_clean(out, (lode_str){text.data, text.len}, max);
+    out->failed = out->failed || text.failed;
+    lode__buf_release(&text);
+  }
+}
+
+/* ---- Records ---- */
+
+static void put_line(lode__writer *w, lode_str line, size_t indent) {
+  size_t width = w->full ? 0 : w->style.width > indent + 20 ? w->style.width - indent : 20;
+  for (size_t i = 0; i < indent; i++) lode__buf_addc(&w->out, ' ');
+  if (line.len && line.data[line.len - 1] == '\r') line.len--;
+  lode__put_clean(&w->out, line, width);
+  lode__buf_addc(&w->out, '\n');
+}
+
+static void put_document(lode__writer *w, lode_str text, size_t indent) {
+  size_t lines = 0;
+  while (text.len) {
+    const char *end = memchr(text.data, '\n', text.len);
+    size_t len = end ? (size_t)(end - text.data) : text.len;
+    if (!w->full && lines == PREVIEW_LINES) {
+      paint(w, DIM);
+      put_line(w, LODE__LIT("…"), indent);
+      paint(w, PLAIN);
+      return;
+    }
+    put_line(w, (lode_str){text.data, len}, indent);
+    lines++;
+    text.data += end ? len + 1 : len;
+    text.len -= end ? len + 1 : len;
+  }
+}
+
+static void put_metadata(lode__writer *w, uint32_t object, size_t indent) {
+  const lode__json *json = &w->parsed;
+  for (size_t i = 0; i < indent; i++) lode__buf_addc(&w->out, ' ');
+  paint(w, DIM);
+  for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
+    if (i > object + 1) lode__buf_adds(&w->out, "  ");
+    lode__put_clean(&w->out, json->nodes[i].u.s, w->full ? 0 : CELL_CHARS);
+    lode__buf_addc(&w->out, '=');
+    put_value(&w->out, json, i + 1, LODE__FIELD_SCALAR, w->full ? 0 : CELL_CHARS);
+  }
+  paint(w, PLAIN);
+  lode__buf_addc(&w->out, '\n');
+}
+
+static uint32_t value_of(const lode__writer *w, const char *name) {
+  uint32_t node = lode__json_get(&w->parsed, 0, lode__str(name));
+  return node && w->parsed.nodes[node].type != LODE__JSON_NULL ? node : 0;
+}
+
+static void put_measure(lode__writer *w, const char *name) {
+  uint32_t node = value_of(w, name);
+  if (!node) return;
+  paint(w, DIM);
+  lode__buf_addf(&w->out, "  %s ", name);
+  put_value(&w->out, &w->parsed, node, LODE__FIELD_REAL, 0);
+  paint(w, PLAIN);
+}
+
+static void put_vector(lode__writer *w, uint32_t node, size_t indent) {
+  size_t start = w->out.len;
+  for (size_t i = 0; i < indent; i++) lode__buf_addc(&w->out, ' ');
+  lode__buf_addf(&w->out, "%zu numbers: ", w->parsed.nodes[node].u.count);
+  size_t used = w->out.len - start;
+  size_t room = w->style.width > used + 20 ? w->style.width - used : 20;
+  put_value(&w->out, &w->parsed, node, LODE__FIELD_VECTOR, w->full ? 0 : room);
+  lode__buf_addc(&w->out, '\n');
+}
+
+static void put_record(lode__writer *w) {
+  uint32_t rank = value_of(w, "rank"), query = value_of(w, "query"), node;
+  size_t indent = rank ? 5 : 2;
+  if (query && (uint64_t)w->parsed.nodes[query].u.i != w->query) {
+    w->query = (uint64_t)w->parsed.nodes[query].u.i;
+    paint(w, BOLD);
+    lode__buf_addf(&w->out, "\nquery %llu\n", (unsigned long long)w->query);
+    paint(w, PLAIN);
+  }
+  if (rank) lode__buf_addf(&w->out, "%3lld  ", (long long)w->parsed.nodes[rank].u.i);
+  paint(w, CYAN);
+  if ((node = value_of(w, "id"))) lode__put_clean(&w->out, w->parsed.nodes[node].u.s, 0);
+  paint(w, PLAIN);
+  put_measure(w, "distance");
+  put_measure(w, "score");
+  lode__buf_addc(&w->out, '\n');
+  if ((node = value_of(w, "document"))) put_document(w, w->parsed.nodes[node].u.s, indent);
+  if ((node = value_of(w, "metadata"))) put_metadata(w, node, indent);
+  if ((node = value_of(w, "embedding"))) put_vector(w, node, indent);
+}
+
+/* ---- Tables ---- */
+
+static bool is_number(lode__field_type type) {
+  return type == LODE__FIELD_COUNT || type == LODE__FIELD_NUMBER || type == LODE__FIELD_BYTES ||
+      type == LODE__FIELD_REAL;
+}
+
+static size_t column_count(const lode__op *op) {
+  size_t n = 0;
+  while (n < 16 && op->row[n].name) n++;
+  return n;
+}
+
+static void put_cell(lode__writer *w, const char *text, size_t column, bool last) {
+  size_t len = strlen(text), have = columns(text, len), pad = w->widths[column] > have ? w->widths[column] - have : 0;
+  bool right = is_number(w->op->row[column].type);
+  if (right) lode__buf_addf(&w->out, "%*s", (int)pad, "");
+  lode__buf_add(&w->out, text, len);
+  if (!right && !last) lode__buf_addf(&w->out, "%*s", (int)pad, "");
+  lode__buf_adds(&w->out, last ? "\n" : "  ");
+}
+
+static void put_heading(lode__writer *w, size_t n) {
+  paint(w, BOLD);
+  for (size_t i = 0; i < n; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "%s", w->op->row[i].name);
+    for (char *p = name; *p; p++) *p = *p == '_' ? ' ' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
+    put_cell(w, name, i, i + 1 == n);
+  }
+  paint(w, PLAIN);
+}
+
+static void put_cells(lode__writer *w, size_t n) {
+  const char *cell = w->cells.data;
+  for (size_t i = 0; i < w->n_cells; i++) {
+    put_cell(w, cell, i % n, i % n + 1 == n);
+    cell += strlen(cell) + 1;
+  }
+  w->n_cells = 0;
+  w->cells.len = 0;
+}
+
+void lode__text_layout(lode__writer *w) {
+  if (w->n_cells == 0 || w->cells.failed) {
+    w->out.failed = w->out.failed || w->cells.failed;
+    return;
+  }
+  size_t n = column_count(w->op);
+  const char *cell = w->cells.data;
+  if (!w->laid_out) {
+    for (size_t i = 0; i < n; i++) w->widths[i] = strlen(w->op->row[i].name);
+    for (size_t i = 0; i < w->n_cells; i++) {
+      size_t len = strlen(cell), have = columns(cell, len);
+      if (have > w->widths[i % n]) w->widths[i % n] = have;
+      cell += len + 1;
+    }
+    put_heading(w, n);
+    w->laid_out = true;
+  }
+  put_cells(w, n);
+}
+
+static void put_table_row(lode__writer *w) {
+  size_t n = column_count(w->op);
+  for (size_t i = 0; i < n; i++) {
+    uint32_t node = lode__json_get(&w->parsed, 0, lode__str(w->op->row[i].name));
+    bool last = i + 1 == n;
+    if (node) put_value(&w->cells, &w->parsed, node, w->op->row[i].type, w->full || last ? 0 : CELL_CHARS);
+    lode__buf_addc(&w->cells, '\0');
+    w->n_cells++;
+  }
+  if (w->laid_out || w->n_cells >= LAYOUT_ROWS * n) lode__text_layout(w);
+}
+
+lode_status lode__text_row(lode__writer *w, lode_error *err) {
+  bool record = false;
+  for (const lode__field *f = w->op->row; f->name; f++) record = record || f->type == LODE__FIELD_VECTOR;
+  if (record) put_record(w);
+  else put_table_row(w);
+  return w->out.failed || w->cells.failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* ---- Summaries ---- */
+
+static lode__field_type type_of(const lode__field *fields, lode_str name) {
+  for (; fields && fields->name; fields++)
+    if (lode__str_eq(lode__str(fields->name), name)) return fields->type;
+  return LODE__FIELD_SCALAR;
+}
+
+static bool is_blank(const lode__json *json, uint32_t node) {
+  const lode__json_node *x = &json->nodes[node];
+  return node == 0 || x->type == LODE__JSON_NULL || x->type == LODE__JSON_FALSE ||
+      (x->type == LODE__JSON_INT && x->u.i == 0);
+}
+
+/* "{written} added[, {skipped} kept]" */
+static void put_sentence(lode__writer *w, const char *say) {
+  size_t open_at = SIZE_MAX;
+  bool drop = false;
+  for (const char *p = say; *p; p++) {
+    if (*p == '[') {
+      open_at = w->out.len;
+      drop = false;
+    } else if (*p == ']') {
+      if (drop && !w->out.failed) w->out.len = open_at;
+    } else if (*p == '{') {
+      const char *end = strchr(p, '}');
+      lode_str name = {p + 1, (size_t)(end - p - 1)};
+      uint32_t node = lode__json_get(&w->parsed, 0, name);
+      drop = drop || is_blank(&w->parsed, node);
+      if (node) put_value(&w->out, &w->parsed, node, type_of(w->op->summary, name), 0);
+      p = end;
+    } else {
+      lode__buf_addc(&w->out, *p);
+    }
+  }
+  lode__buf_addc(&w->out, '\n');
+}
+
+/* One figure a line, names aligned. */
+static void put_figures(lode__writer *w) {
+  for (const lode__field *f = w->op->summary; f->name; f++) {
+    uint32_t node = lode__json_get(&w->parsed, 0, lode__str(f->name));
+    char name[40];
+    if (!node) continue;
+    snprintf(name, sizeof name, "%s", f->name);
+    for (char *p = name; *p; p++)
+      if (*p == '_') *p = ' ';
+    paint(w, DIM);
+    lode__buf_addf(&w->out, "%-14s", name);
+    paint(w, PLAIN);
+    lode__buf_addc(&w->out, ' ');
+    put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == LODE__FIELD_TEXT ? 0 : FIELD_CHARS);
+    lode__buf_addc(&w->out, '\n');
+  }
+}
+
+lode_status lode__text_summary(lode__writer *w, lode_error *err) {
+  lode__text_layout(w);
+  /* What was asked for is shown, what was merely done is not when quiet */
+  if (w->quiet && w->op->say && !(w->op->flags & LODE__OP_READS)) return LODE_OK;
+  if (w->op->say) put_sentence(w, w->op->say);
+  else if (!(w->op->flags & LODE__OP_HIDE_SUMMARY)) put_figures(w);
+  return w->out.failed ? lode__fail_nomem(err) : LODE_OK;
+}

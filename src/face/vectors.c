@@ -1,0 +1,217 @@
+/* vectors.c - see vectors.h.
+ *
+ * .npy: "\x93NUMPY", version, header length (2 bytes in version 1, 4 later), a Python dict with descr, fortran_order
+ * and shape, then the numbers. .fvecs: for each vector an int32 dimension and so many float32; all of one
+ * dimension. All little-endian. Every length is checked against the bytes that are there.
+ */
+#include "vectors.h"
+
+#include "base/json.h"
+#include "op.h"
+#include "stream.h"
+
+#include <ctype.h>
+#include <float.h>
+#include <math.h>
+
+#define MAX_FILE_BYTES ((size_t)16 << 30)
+
+static uint32_t le32(const char *p) {
+  const unsigned char *b = (const unsigned char *)p;
+  return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static float le_float(const char *p) {
+  uint32_t bits = le32(p);
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+static double le_double(const char *p) {
+  uint64_t bits = le32(p) | (uint64_t)le32(p + 4) << 32;
+  double d;
+  memcpy(&d, &bits, sizeof d);
+  return d;
+}
+
+static lode_status room(size_t n, size_t dimension, float **vectors, lode_error *err) {
+  size_t count, size;
+  if (lode__mul_over(n, dimension, &count) || lode__mul_over(count, sizeof(float), &size)) return lode__fail_nomem(err);
+  *vectors = lode__alloc(size);
+  return *vectors ? LODE_OK : lode__fail_nomem(err);
+}
+
+static lode_status check_dimension(uint64_t dimension, lode_error *err) {
+  if (dimension >= 1 && dimension <= LODE_MAX_DIMENSION) return LODE_OK;
+  return lode__fail(err, LODE_INVALID, "dimension %llu: a vector has 1 to %d numbers", (unsigned long long)dimension,
+                    LODE_MAX_DIMENSION);
+}
+
+static lode_status check_finite(const float *vectors, size_t n, uint32_t dimension, lode_error *err) {
+  for (size_t i = 0; i < n; i++)
+    for (uint32_t j = 0; j < dimension; j++)
+      if (!isfinite(vectors[i * dimension + j]))
+        return lode__fail_at(err, LODE_INVALID, i, "vector %zu has NaN or an infinite number at place %u", i, j);
+  return LODE_OK;
+}
+
+/* ---- .fvecs ---- */
+
+static lode_status parse_fvecs(lode_str bytes, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
+  if (bytes.len < 4) return lode__fail(err, LODE_INVALID, "not an .fvecs file: it is shorter than one number");
+  uint32_t dim = le32(bytes.data);
+  LODE__TRY(check_dimension(dim, err));
+  size_t step = 4 + (size_t)dim * 4;
+  if (bytes.len % step)
+    return lode__fail(err, LODE_INVALID, "the .fvecs file ends inside a vector of dimension %u", dim);
+  LODE__TRY(room(bytes.len / step, dim, vectors, err));
+  for (size_t i = 0; i < bytes.len / step; i++) {
+    const char *p = bytes.data + i * step;
+    if (le32(p) != dim)
+      return lode__fail_at(err, LODE_INVALID, i, "vector %zu has dimension %u, the first has %u", i, le32(p), dim);
+    for (uint32_t j = 0; j < dim; j++) (*vectors)[i * dim + j] = le_float(p + 4 + (size_t)j * 4);
+  }
+  *n = bytes.len / step;
+  *dimension = dim;
+  return LODE_OK;
+}
+
+/* ---- .npy ---- */
+
+/* Where the value of 'key' begins in the header, or NULL. */
+static const char *npy_value(lode_str header, const char *key) {
+  const char *p = memmem(header.data, header.len, key, strlen(key));
+  const char *end = header.data + header.len;
+  if (!p) return NULL;
+  p += strlen(key);
+  while (p < end && (*p == ' ' || *p == ':')) p++;
+  return p < end ? p : NULL;
+}
+
+static bool npy_shape(lode_str header, uint64_t shape[2], size_t *axes) {
+  const char *p = npy_value(header, "'shape'"), *end = header.data + header.len;
+  *axes = 0;
+  if (!p || *p++ != '(') return false;
+  while (p < end && *p != ')') {
+    if (*p == ' ' || *p == ',') {
+      p++;
+      continue;
+    }
+    const char *from = p;
+    while (p < end && isdigit((unsigned char)*p)) p++;
+    if (p == from || *axes == 2 || !lode__parse_uint((lode_str){from, (size_t)(p - from)}, &shape[*axes])) return false;
+    (*axes)++;
+  }
+  return p < end && *axes > 0;
+}
+
+/* Finds header and body. */
+static bool npy_split(lode_str bytes, lode_str *header, lode_str *body) {
+  if (bytes.len < 12 || memcmp(bytes.data, "\x93NUMPY", 6) != 0) return false;
+  size_t at = bytes.data[6] == 1 ? 10 : 12;
+  size_t len = at == 10 ? (le32(bytes.data + 8) & 0xffff) : le32(bytes.data + 8);
+  if (len > bytes.len - at) return false;
+  *header = (lode_str){bytes.data + at, len};
+  *body = (lode_str){bytes.data + at + len, bytes.len - at - len};
+  return true;
+}
+
+static lode_status parse_npy(lode_str bytes, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
+  lode_str header, body;
+  uint64_t shape[2] = {0, 0};
+  size_t axes, count, size;
+  if (!npy_split(bytes, &header, &body)) return lode__fail(err, LODE_INVALID, "not an .npy file, or cut short");
+  const char *descr = npy_value(header, "'descr'"), *order = npy_value(header, "'fortran_order'");
+  const char *end = header.data + header.len;
+  bool f4 = descr && end - descr >= 5 && memcmp(descr, "'<f4'", 5) == 0;
+  bool f8 = descr && end - descr >= 5 && memcmp(descr, "'<f8'", 5) == 0;
+  if (!f4 && !f8)
+    return lode__fail(err, LODE_INVALID, "the .npy file must hold float32 or float64 (save array.astype('float32'))");
+  if (!npy_shape(header, shape, &axes)) return lode__fail(err, LODE_INVALID, "the .npy file must have one or two axes");
+  if (!order || end - order < 5 || (memcmp(order, "False", 5) != 0 && axes == 2))
+    return lode__fail(err, LODE_INVALID, "the .npy file must be in C order (save numpy.ascontiguousarray(array))");
+  uint64_t rows = axes == 2 ? shape[0] : 1, dim = axes == 2 ? shape[1] : shape[0];
+  LODE__TRY(check_dimension(dim, err));
+  if (__builtin_mul_overflow(rows, dim, &count) || lode__mul_over(count, f4 ? 4 : 8, &size) || size > body.len)
+    return lode__fail(err, LODE_INVALID, "the .npy file is cut short");
+  LODE__TRY(room((size_t)rows, (size_t)dim, vectors, err));
+  for (size_t i = 0; i < count; i++) {
+    double d = f4 ? 0 : le_double(body.data + i * 8);
+    (*vectors)[i] = f4 ? le_float(body.data + i * 4) : fabs(d) <= FLT_MAX ? (float)d : INFINITY;
+  }
+  *n = (size_t)rows;
+  *dimension = (uint32_t)dim;
+  return LODE_OK;
+}
+
+/* ---- JSON lines ---- */
+
+static lode_status parse_lines(lode_str text, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
+  lode_error why;
+  size_t cap = 0;
+  float *row = lode__alloc(LODE_MAX_DIMENSION * sizeof *row);
+  lode_status st = row ? LODE_OK : lode__fail_nomem(err);
+  while (st == LODE_OK && text.len) {
+    const char *end = memchr(text.data, '\n', text.len);
+    size_t len = end ? (size_t)(end - text.data) : text.len, dim = 0, total;
+    lode_str line = {text.data, len};
+    text.data += end ? len + 1 : len;
+    text.len -= end ? len + 1 : len;
+    while (line.len && isspace((unsigned char)line.data[line.len - 1])) line.len--;
+    if (line.len == 0) continue;
+    st = lode__json_floats(line, row, LODE_MAX_DIMENSION, &dim, &why);
+    if (st != LODE_OK || dim == 0)
+      st = lode__fail_at(err, LODE_INVALID, *n, "vector %zu must be a JSON array of numbers%s%.300s", *n,
+                         st != LODE_OK ? ": " : "", st != LODE_OK ? why.text : "");
+    else if (*dimension && dim != *dimension)
+      st = lode__fail_at(err, LODE_INVALID, *n, "vector %zu has dimension %zu, the first has %u", *n, dim, *dimension);
+    else if (lode__mul_over(*n + 1, dim, &total) || !lode__grow(vectors, &cap, total, sizeof **vectors))
+      st = lode__fail_nomem(err);
+    if (st != LODE_OK) break;
+    memcpy(*vectors + *n * dim, row, dim * sizeof *row);
+    *dimension = (uint32_t)dim;
+    (*n)++;
+  }
+  lode__free(row);
+  return st;
+}
+
+lode_status lode__vectors_parse(lode_str bytes, lode_format format, float **vectors, size_t *n, uint32_t *dimension,
+                                lode_error *err) {
+  lode_status st;
+  *vectors = NULL;
+  *n = 0;
+  *dimension = 0;
+  if (format == LODE_NPY) st = parse_npy(bytes, vectors, n, dimension, err);
+  else if (format == LODE_FVECS) st = parse_fvecs(bytes, vectors, n, dimension, err);
+  else st = parse_lines(bytes, vectors, n, dimension, err);
+  if (st == LODE_OK && *n == 0) st = lode__fail(err, LODE_INVALID, "the file has no vectors");
+  if (st == LODE_OK) st = check_finite(*vectors, *n, *dimension, err);
+  if (st == LODE_OK) return st;
+  lode__free(*vectors);
+  *vectors = NULL;
+  *n = 0;
+  *dimension = 0;
+  return st;
+}
+
+lode_format lode__format_of(const char *path) {
+  size_t len = strlen(path);
+  if (len > 4 && strcmp(path + len - 4, ".npy") == 0) return LODE_NPY;
+  if (len > 6 && strcmp(path + len - 6, ".fvecs") == 0) return LODE_FVECS;
+  return LODE_JSONL;
+}
+
+lode_status lode__vectors_load(const char *path, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
+  lode__buf file = {0};
+  lode_status st = lode__read_all(path, MAX_FILE_BYTES, &file, err);
+  if (st == LODE_NOT_FOUND) {
+    st = LODE_INVALID;
+    if (err) err->status = st;
+  }
+  lode_str bytes = {file.data, file.len};
+  if (st == LODE_OK) st = lode__vectors_parse(bytes, lode__format_of(path), vectors, n, dimension, err);
+  lode__buf_release(&file);
+  return st;
+}

@@ -1,0 +1,107 @@
+/* code.h - vectors as one byte per dimension, and distances between them that are the same on every CPU.
+ *
+ * A model belongs to a segment: a power of two that brings the values near 1, and the mean of the vectors. A row is
+ * its vector times that unit (for cosine: divided by its length), minus the mean, divided by a scale of its own, rounded
+ * to whole numbers from -63 to 63, and stored as 1 to 127 (64 is zero). A query is treated alike, in steps of 1/127 of
+ * its greatest element, as -127 to 127. So a dot product is a sum of products of a 7-bit unsigned and an 8-bit signed
+ * number: two of them are at most 2 * 127 * 127 = 32,258, which is why the 16-bit steps of AVX2 (vpmaddubsw) cannot
+ * saturate, and 65,535 of them fit in 32 bits: all implementations give the exact sum.
+ *
+ *   row:  float scale | float bias | u32 slot | dim bytes | zeros up to the stride        (little-endian)
+ *
+ * The key of a row for a query orders rows by nearness: bias - scale_q * scale * dot, one rounding for each step, so
+ * that it has the same bits everywhere. bias is the squared length of the decoded row (l2 and cosine; 1 more for a
+ * zero vector under cosine, whose distance is 1 to everything), 0 for ip. Keys compare only for one query.
+ * Pure: no files, no clock. LODE_SIMD forces an implementation, as in kernel.h.
+ */
+#ifndef LODE_CODE_H
+#define LODE_CODE_H
+
+#include "base/base.h"
+
+enum {
+  LODE__CODE_HEAD = 12,      /* bytes before the codes of a row */
+  LODE__CODE_ZERO = 64,      /* the byte that stands for zero */
+  LODE__CODE_REACH = 63,     /* rows: the greatest magnitude */
+  LODE__QUERY_REACH = 127,   /* queries: the same */
+  LODE__QUERY_ALIGN = 64,    /* alignment of a query's codes; their room is padded with zeros up to it */
+};
+
+typedef struct lode__code_model {
+  lode_metric metric;
+  uint32_t dim;
+  float unit;   /* a power of two, by which values are multiplied */
+  float *mean;  /* dim values, after multiplication */
+} lode__code_model;
+
+/* ---- A model from a sample of the rows (all of them, or some thousands) ---- */
+
+typedef struct lode__code_fit {
+  lode_metric metric;
+  uint32_t dim;
+  uint64_t n;
+  double *sums;
+  float greatest;
+} lode__code_fit;
+LODE_MUST lode_status lode__code_fit_begin(lode__code_fit *fit, lode_metric metric, uint32_t dim, lode_error *err);
+void lode__code_fit_add(lode__code_fit *fit, const float *vector);
+/* Writes the model; its mean is the caller's array of dim floats. The fit is released either way by _release. */
+void lode__code_fit_end(const lode__code_fit *fit, float *mean, lode__code_model *model);
+void lode__code_fit_release(lode__code_fit *fit);
+
+/* ---- Rows ---- */
+
+/* Bytes from one row to the next: a multiple of 8, or of a cache line where that costs less than a sixth. */
+size_t lode__code_stride(uint32_t dim);
+/* Writes one row (stride bytes). Returns the squared length of the vector in the model's units, before centring. */
+float lode__code_row(const lode__code_model *model, const float *vector, uint32_t slot, unsigned char *row);
+
+static inline float lode__code_scale(const unsigned char *row) {
+  float f;
+  memcpy(&f, row, sizeof f);
+  return f;
+}
+static inline float lode__code_bias(const unsigned char *row) {
+  float f;
+  memcpy(&f, row + 4, sizeof f);
+  return f;
+}
+static inline uint32_t lode__code_slot(const unsigned char *row) {
+  uint32_t u;
+  memcpy(&u, row + 8, sizeof u);
+  return u;
+}
+/* Squared length of a decoded row: scale * scale * the sum of squares of its codes. */
+float lode__code_norm(const unsigned char *row, uint32_t dim);
+
+/* ---- Queries ---- */
+
+typedef struct lode__code_query {
+  const int8_t *code;  /* aligned to LODE__QUERY_ALIGN */
+  uint32_t dim;
+  int32_t offset;      /* what the dot product with the stored bytes has too much: 64 times the sum of the codes */
+  float scale;         /* twice the query's own */
+} lode__code_query;
+
+size_t lode__code_query_bytes(uint32_t dim); /* of the room below */
+void lode__code_query_vector(const lode__code_model *model, const float *vector, int8_t *room, lode__code_query *query);
+/* A row as a query to other rows. */
+void lode__code_query_row(const unsigned char *row, uint32_t dim, int8_t *room, lode__code_query *query);
+
+/* Dot products of the query and n rows, exact. */
+void lode__code_dots(const lode__code_query *query, const unsigned char *const *rows, size_t n, int32_t *out);
+/* Keys of n rows. */
+void lode__code_keys(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out);
+
+/* The order of floats as that of unsigned integers; NaNs come last or first by their sign. */
+static inline uint32_t lode__code_order(float key) {
+  uint32_t u;
+  memcpy(&u, &key, sizeof u);
+  return u ^ ((u >> 31) ? 0xFFFFFFFFu : 0x80000000u);
+}
+
+const char *lode__code_name(void);
+/* Tests: as lode__kernel_use. */
+bool lode__code_use(const char *name);
+
+#endif

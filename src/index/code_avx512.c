@@ -1,0 +1,75 @@
+/* code_avx512.c - integer dot products for x86-64 with AVX-512 VNNI.
+ *
+ * vpdpbusd adds four products of an unsigned and a signed byte to 32 bits, and does not saturate. Four rows at a time
+ * share the loads of the query; a partial block is read under a mask.
+ */
+#include "index/code_impl.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
+#define VNNI_INLINE static inline __attribute__((target("avx512f,avx512bw,avx512vnni"), always_inline))
+
+enum { BLOCK = 64 };
+
+VNNI_INLINE __m512i step(__m512i sum, __m512i query, const unsigned char *row) {
+  return _mm512_dpbusd_epi32(sum, _mm512_loadu_si512(row), query);
+}
+
+VNNI_INLINE __m512i step_part(__m512i sum, __m512i query, const unsigned char *row, __mmask64 part) {
+  return _mm512_dpbusd_epi32(sum, _mm512_maskz_loadu_epi8(part, row), query);
+}
+
+VNNI static int32_t one(const int8_t *query, size_t dim, const unsigned char *row) {
+  __m512i a = _mm512_setzero_si512(), b = a;
+  size_t i = 0;
+  for (; i + 2 * BLOCK <= dim; i += 2 * BLOCK) {
+    a = step(a, _mm512_loadu_si512(query + i), row + i);
+    b = step(b, _mm512_loadu_si512(query + i + BLOCK), row + i + BLOCK);
+  }
+  if (i + BLOCK <= dim) {
+    a = step(a, _mm512_loadu_si512(query + i), row + i);
+    i += BLOCK;
+  }
+  if (i < dim) b = step_part(b, _mm512_loadu_si512(query + i), row + i, ((__mmask64)1 << (dim - i)) - 1);
+  return _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
+}
+
+VNNI static void four(const int8_t *query, size_t dim, const unsigned char *const *rows, int32_t *out) {
+  const unsigned char *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
+  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
+  size_t i = 0;
+  for (; i + BLOCK <= dim; i += BLOCK) {
+    __m512i q = _mm512_loadu_si512(query + i);
+    a = step(a, q, r0 + i);
+    b = step(b, q, r1 + i);
+    c = step(c, q, r2 + i);
+    d = step(d, q, r3 + i);
+  }
+  if (i < dim) {
+    __mmask64 part = ((__mmask64)1 << (dim - i)) - 1;
+    __m512i q = _mm512_loadu_si512(query + i);
+    a = step_part(a, q, r0 + i, part);
+    b = step_part(b, q, r1 + i, part);
+    c = step_part(c, q, r2 + i, part);
+    d = step_part(d, q, r3 + i, part);
+  }
+  out[0] = _mm512_reduce_add_epi32(a);
+  out[1] = _mm512_reduce_add_epi32(b);
+  out[2] = _mm512_reduce_add_epi32(c);
+  out[3] = _mm512_reduce_add_epi32(d);
+}
+
+VNNI static void dots(const int8_t *query, size_t dim, const unsigned char *const *rows, size_t n, int32_t *out) {
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) four(query, dim, rows + i, out + i);
+  for (; i < n; i++) out[i] = one(query, dim, rows[i]);
+}
+
+static bool supported(void) { return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"); }
+
+const lode__code_kernel lode__code_avx512 = {.name = "avx512", .supported = supported, .dots = dots};
+
+#endif

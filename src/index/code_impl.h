@@ -1,0 +1,23 @@
+/* code_impl.h - what an implementation of the integer kernels provides; only for the code*.c files. */
+#ifndef LODE_CODE_IMPL_H
+#define LODE_CODE_IMPL_H
+
+#include "base/base.h"
+
+typedef struct lode__code_kernel {
+  const char *name;
+  bool (*supported)(void);
+  /* out[i] = sum of query[j] * rows[i][j] over j < dim; rows are bytes of 0 to 127. Reads nothing outside of them.
+   * Bytes above 127 (a forged file) give some number, nothing worse. */
+  void (*dots)(const int8_t *query, size_t dim, const unsigned char *const *rows, size_t n, int32_t *out);
+} lode__code_kernel;
+
+extern const lode__code_kernel lode__code_portable;
+#if defined(__x86_64__)
+extern const lode__code_kernel lode__code_avx2, lode__code_avx512;
+#endif
+#if defined(__aarch64__)
+extern const lode__code_kernel lode__code_neon, lode__code_neon_dot;
+#endif
+
+#endif

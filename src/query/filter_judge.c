@@ -1,0 +1,149 @@
+/* filter_judge.c - runs a filter's program on one record.
+ *
+ * The record's metadata is parsed into scratch memory that stays, its pairs are walked once, and the values of keys
+ * that the filter asks for are noted in slots (one for each such key, valid if stamped with this record's number). Then
+ * the tests run. Records come from disk: metadata that is no JSON object is LODE_CORRUPT. Belongs to one thread.
+ */
+#include "filter_int.h"
+
+typedef struct slot {
+  uint32_t stamp;
+  uint32_t node; /* of the value in judge.json */
+} slot;
+
+struct lode__judge {
+  const lode__filter *filter;
+  lode__json json;
+  slot *slots;
+  uint32_t stamp;
+  lode__regex_runner *runner; /* NULL: no regular expressions */
+  lode_str document;
+  bool document_checked; /* is valid UTF-8 */
+};
+
+lode_status lode__judge_new(const lode__filter *filter, lode__judge **judge, lode_error *err) {
+  lode_status st = LODE_OK;
+  *judge = NULL;
+  lode__judge *j = lode__alloc_zero(1, sizeof *j);
+  if (!j) return lode__fail_nomem(err);
+  j->filter = filter;
+  j->slots = lode__alloc_zero(filter->n_keys, sizeof *j->slots);
+  if (!j->slots) st = lode__fail_nomem(err);
+  if (st == LODE_OK && filter->n_regexes) st = lode__regex_runner_new(&j->runner, err);
+  if (st == LODE_OK) *judge = j;
+  else lode__judge_free(j);
+  return st;
+}
+
+void lode__judge_free(lode__judge *j) {
+  if (!j) return;
+  lode__json_release(&j->json);
+  lode__regex_runner_free(j->runner);
+  lode__free(j->slots);
+  lode__free(j);
+}
+
+/* Invalidates all slots. */
+static void next_stamp(lode__judge *j) {
+  if (++j->stamp != 0) return;
+  memset(j->slots, 0, j->filter->n_keys * sizeof *j->slots);
+  j->stamp = 1;
+}
+
+/* Notes where the record's values are. */
+static lode_status bind_record(lode__judge *j, lode_str metadata, lode_error *err) {
+  next_stamp(j);
+  if (!metadata.data) return LODE_OK;
+  lode_error why;
+  lode_status st = lode__json_parse(&j->json, metadata, NULL, &why);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  const lode__json_node *nodes = j->json.nodes;
+  if (st != LODE_OK || nodes[0].type != LODE__JSON_OBJECT) {
+    return lode__fail(err, LODE_CORRUPT, "a record's metadata is not usable (%s): run a verification",
+                      st != LODE_OK ? why.text : "not a JSON object");
+  }
+  for (uint32_t k = 1; k < nodes[0].next; k = nodes[k + 1].next) {
+    uint32_t key = lode__filter_find_key(j->filter, nodes[k].u.s);
+    if (key != LODE__NO_KEY) j->slots[key] = (slot){j->stamp, k + 1};
+  }
+  return LODE_OK;
+}
+
+/* ---- Tests ---- */
+
+static bool is_among(const lode__test *test, const lode__value *value) {
+  const lode__value *items = test->u.values.items;
+  size_t from = 0, to = test->u.values.count;
+  while (from < to) {
+    size_t middle = from + (to - from) / 2;
+    int c = lode__value_cmp(value, &items[middle]);
+    if (c == 0) return true;
+    if (c < 0) to = middle;
+    else from = middle + 1;
+  }
+  return false;
+}
+
+static bool has_element(const lode__judge *j, const lode__test *test, uint32_t array) {
+  const lode__json_node *nodes = j->json.nodes;
+  lode__value value;
+  if (nodes[array].type != LODE__JSON_ARRAY) return false;
+  for (uint32_t e = array + 1; e < nodes[array].next; e = nodes[e].next) {
+    if (lode__value_of(&j->json, e, &value) && is_among(test, &value)) return true;
+  }
+  return false;
+}
+
+static bool is_ordered(const lode__test *test, const lode__value *value) {
+  const lode__value *bound = test->u.values.items;
+  if (!lode__value_comparable(value, bound)) return false;
+  int c = lode__value_cmp(value, bound);
+  switch (test->kind) {
+    case LODE__TEST_LT: return c < 0;
+    case LODE__TEST_LTE: return c <= 0;
+    case LODE__TEST_GT: return c > 0;
+    default: return c >= 0;
+  }
+}
+
+static bool metadata_holds(const lode__judge *j, const lode__test *test) {
+  slot at = j->slots[test->key];
+  lode__value value;
+  if (at.stamp != j->stamp) return false;
+  if (test->kind == LODE__TEST_HAS) return has_element(j, test, at.node);
+  if (!lode__value_of(&j->json, at.node, &value)) return false;
+  return test->kind == LODE__TEST_IN ? is_among(test, &value) : is_ordered(test, &value);
+}
+
+static lode_status document_holds(lode__judge *j, const lode__test *test, bool *holds, lode_error *err) {
+  lode_str document = j->document;
+  *holds = false;
+  if (!document.data) return LODE_OK;
+  if (test->kind == LODE__TEST_TEXT) {
+    *holds = memmem(document.data, document.len, test->u.text.data, test->u.text.len) != NULL;
+    return LODE_OK;
+  }
+  if (!j->document_checked && !lode__utf8_valid(document.data, document.len)) {
+    return lode__fail(err, LODE_CORRUPT, "a record's document is not valid UTF-8: run a verification");
+  }
+  j->document_checked = true;
+  return lode__regex_search(j->runner, test->u.regex, document, holds, err);
+}
+
+lode_status lode__judge_match(lode__judge *j, lode_str metadata, lode_str document, bool *match, lode_error *err) {
+  const lode__filter *f = j->filter;
+  uint32_t at = f->n_tests ? 0 : LODE__ACCEPT;
+  *match = false;
+  if (f->needs_metadata) LODE__TRY(bind_record(j, metadata, err));
+  j->document = document;
+  j->document_checked = false;
+  while (at < LODE__REJECT) {
+    const lode__test *test = &f->program[at];
+    bool holds = true;
+    if (lode__test_on_metadata(test)) holds = metadata_holds(j, test);
+    else if (lode__test_on_document(test)) LODE__TRY(document_holds(j, test, &holds, err));
+    at = holds ? test->on_true : test->on_false;
+  }
+  *match = at == LODE__ACCEPT;
+  return LODE_OK;
+}

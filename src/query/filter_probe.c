@@ -1,0 +1,96 @@
+/* filter_probe.c - what an index on (key, value) may be asked instead of judging every record.
+ *
+ * A probe is a condition that every match fulfils, so only what stands in the top conjunction can give one, and
+ * nothing negated: a record without the key would match. Array elements are in such an index like scalars, so that
+ * $eq and $contains give the same probe. Ranges on one key are narrowed to one: the order tests hold for scalars only,
+ * and a record has one scalar for a key.
+ */
+#include "filter_int.h"
+
+static bool is_set(const lode__test *t) { return (t->kind == LODE__TEST_IN || t->kind == LODE__TEST_HAS) && !t->negated; }
+
+static bool is_range(const lode__test *t) { return t->kind >= LODE__TEST_LT && t->kind <= LODE__TEST_GTE && !t->negated; }
+
+static lode__probe *new_probe(lode__filter *f, uint32_t key) {
+  if (f->n_probes == LODE__MAX_PROBES) return NULL;
+  lode__probe *probe = &f->probes[f->n_probes++];
+  *probe = (lode__probe){.key = f->keys[key]};
+  return probe;
+}
+
+static void add_set(lode__filter *f, const lode__test *test) {
+  lode__probe *probe = new_probe(f, test->key);
+  if (!probe) return;
+  probe->values = test->u.values.items;
+  probe->n_values = test->u.values.count;
+}
+
+/* The range probe of a key whose bounds compare with the value; a new one if there is none. NULL: no room, or the key
+ * is asked to be a number and a string at once. */
+static lode__probe *range_for(lode__filter *f, uint32_t key, const lode__value *value) {
+  for (size_t i = 0; i < f->n_probes; i++) {
+    lode__probe *probe = &f->probes[i];
+    if (probe->key.data != f->keys[key].data || probe->n_values) continue;
+    return lode__value_comparable(probe->has_low ? &probe->low : &probe->high, value) ? probe : NULL;
+  }
+  return new_probe(f, key);
+}
+
+static void add_range(lode__filter *f, const lode__test *test) {
+  const lode__value *value = test->u.values.items;
+  bool open = test->kind == LODE__TEST_GT || test->kind == LODE__TEST_LT;
+  lode__probe *probe = range_for(f, test->key, value);
+  if (!probe) return;
+  if (test->kind == LODE__TEST_GT || test->kind == LODE__TEST_GTE) {
+    int c = probe->has_low ? lode__value_cmp(value, &probe->low) : 1;
+    if (c > 0) probe->low = *value, probe->low_open = open;
+    if (c == 0) probe->low_open |= open;
+    probe->has_low = true;
+  } else {
+    int c = probe->has_high ? lode__value_cmp(value, &probe->high) : -1;
+    if (c < 0) probe->high = *value, probe->high_open = open;
+    if (c == 0) probe->high_open |= open;
+    probe->has_high = true;
+  }
+}
+
+/* An "or" whose branches all ask one key for values: after merging that is one test, or two ($eq and $contains). */
+static lode_status add_union(lode__filter *f, const lode__filter_tree *tree, const lode__node_list *list, lode_error *err) {
+  const lode__test *first = NULL;
+  size_t n = 0;
+  for (uint32_t c = list->last; c; c = tree->nodes[c].prev) {
+    if (tree->nodes[c].kind != LODE__NODE_TEST) return LODE_OK;
+    const lode__test *test = &tree->tests[tree->nodes[c].test];
+    if (!is_set(test) || (first && test->key != first->key)) return LODE_OK;
+    first = test;
+    n += test->u.values.count;
+  }
+  if (list->count == 1) add_set(f, first);
+  lode__probe *probe = list->count > 1 ? new_probe(f, first->key) : NULL;
+  if (!probe) return LODE_OK;
+  lode__value *values = lode__arena_alloc(&f->arena, n * sizeof *values);
+  if (!values) return lode__fail_nomem(err);
+  probe->values = values;
+  for (uint32_t c = list->last; c; c = tree->nodes[c].prev) {
+    const lode__test *test = &tree->tests[tree->nodes[c].test];
+    memcpy(values + probe->n_values, test->u.values.items, test->u.values.count * sizeof *values);
+    probe->n_values += test->u.values.count;
+  }
+  return lode__values_sort(values, &probe->n_values, err);
+}
+
+lode_status lode__filter_make_probes(lode__filter *f, const lode__filter_tree *tree, lode_error *err) {
+  f->probes = lode__arena_alloc(&f->arena, LODE__MAX_PROBES * sizeof *f->probes);
+  if (!f->probes) return lode__fail_nomem(err);
+  for (uint32_t c = tree->root.last; c; c = tree->nodes[c].prev) {
+    const lode__node *node = &tree->nodes[c];
+    if (node->kind == LODE__NODE_OR) {
+      LODE__TRY(add_union(f, tree, &node->children, err));
+      continue;
+    }
+    const lode__test *test = &tree->tests[node->test];
+    if (is_set(test)) add_set(f, test);
+    if (is_range(test)) add_range(f, test);
+  }
+  return LODE_OK;
+}

@@ -1,0 +1,219 @@
+/* open.c - opening and closing a store: its folder, its lock file, its options.
+ *
+ * A folder that was marked as a complete store and has no truth file has lost it: that is damage, and is not made good by
+ * creating an empty one.
+ */
+#include "db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char store_mark[] = "lode store\n";
+
+/* ---- Opening ---- */
+
+static void fill_defaults(lode_open_options *o) {
+  if (!o->busy_ms) o->busy_ms = 10000;
+  if (!o->page_bytes) o->page_bytes = 16384;
+  if (!o->memory_bytes) o->memory_bytes = UINT64_C(256) << 20;
+  if (o->memory_bytes < UINT64_C(16) << 20) o->memory_bytes = UINT64_C(16) << 20;
+  if (!o->max_document_bytes) o->max_document_bytes = UINT64_C(64) << 20;
+  if (o->max_document_bytes > LODE_MAX_DOCUMENT_BYTES) o->max_document_bytes = LODE_MAX_DOCUMENT_BYTES;
+}
+
+char *lode__path_join(const char *folder, const char *name) {
+  lode__buf b = {0};
+  lode__buf_adds(&b, folder);
+  lode__buf_addc(&b, '/');
+  lode__buf_adds(&b, name);
+  lode__buf_addc(&b, 0);
+  if (b.failed) lode__buf_release(&b);
+  return b.failed ? NULL : b.data;
+}
+
+static lode_status make_folder(const char *folder, lode_error *err) {
+  char *path = lode__alloc(strlen(folder) + 1);
+  if (!path) return lode__fail_nomem(err);
+  memcpy(path, folder, strlen(folder) + 1);
+  lode_status st = LODE_OK;
+  for (char *p = path + 1;; p++) {
+    if (*p != '/' && *p != 0) continue;
+    char was = *p;
+    *p = 0;
+    struct stat sb;
+    if (lode__os->mkdir(path, was ? 0777 : 0700) != 0 && errno != EEXIST &&
+        !(was && lode__os->stat(path, &sb) == 0)) {
+      st = lode__fail_errno(err, errno, path);
+      break;
+    }
+    *p = was;
+    if (!was) break;
+  }
+  lode__free(path);
+  return st;
+}
+
+int lode__db_open_lock_file(lode__db *db) {
+  int fd = -1;
+  if (!db->opt.read_only) fd = lode__os->open(db->lock_path, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
+  if (fd < 0) fd = lode__os->open(db->lock_path, O_RDONLY, 0);
+  return fd;
+}
+
+static bool is_marked(lode__db *db) {
+  char mark[sizeof store_mark] = "";
+  size_t got = 0;
+  return db->lock_fd >= 0 &&
+         lode__os_read_full(db->lock_fd, mark, sizeof store_mark - 1, 0, &got, NULL) == LODE_OK &&
+         memcmp(mark, store_mark, sizeof store_mark - 1) == 0;
+}
+
+static lode_status wait_for_create_lock(lode__db *db, lode_error *err) {
+  uint64_t until = lode__os->now_ns() + (uint64_t)db->opt.busy_ms * 1000000u;
+  while (lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_CREATE, 1) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return lode__fail_errno(err, errno, db->lock_path);
+    if (lode__os->now_ns() >= until)
+      return lode__fail(err, LODE_BUSY, "another process is making the store %s", db->folder);
+    lode__os->sleep_us(500);
+  }
+  return LODE_OK;
+}
+
+static lode_status create_if_missing(lode__db *db, lode_error *err) {
+  struct stat sb;
+  lode_status st = LODE_OK;
+  LODE__TRY(wait_for_create_lock(db, err));
+  if (lode__os->stat(db->path, &sb) != 0) {
+    if (errno != ENOENT)
+      st = lode__fail_errno(err, errno, db->path);
+    else if (is_marked(db))
+      st = lode__fail(err, LODE_CORRUPT,
+                      "%s is missing, but there was a store here: restore a backup, or remove %s to begin anew", db->path,
+                      db->lock_path);
+    else
+      st = lode__db_create(db, err);
+  }
+  (void)lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_CREATE, 1);
+  return st;
+}
+
+/* The folder, the lock file and, if asked, a new truth file. */
+static lode_status prepare_folder(lode__db *db, lode_error *err) {
+  struct stat sb;
+  char fs[32];
+  if (db->opt.create && !db->opt.read_only) LODE__TRY(make_folder(db->folder, err));
+  if (lode__os->stat(db->folder, &sb) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return lode__fail_errno(err, errno, db->folder);
+    return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
+  }
+  if (!S_ISDIR(sb.st_mode)) return lode__fail(err, LODE_INVALID, "%s is not a folder", db->folder);
+  db->lock_fd = lode__db_open_lock_file(db);
+  db->lock_generation = lode__vfs_generation();
+  if (lode__os_is_network(db->folder, fs, sizeof fs))
+    lode__db_log(db, "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
+                 db->folder, fs);
+  if (lode__os->stat(db->path, &sb) == 0) return LODE_OK;
+  if (errno != ENOENT) return lode__fail_errno(err, errno, db->path);
+  if (db->opt.create && !db->opt.read_only) {
+    if (db->lock_fd < 0) return lode__fail_errno(err, errno, db->lock_path);
+    return create_if_missing(db, err);
+  }
+  if (is_marked(db))
+    return lode__fail(err, LODE_CORRUPT, "%s is missing, but there was a store here: restore a backup", db->path);
+  return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
+}
+
+static lode_status init_sync(lode__db *db, lode_error *err) {
+  pthread_condattr_t attr;
+  if (pthread_mutex_init(&db->mutex, NULL) != 0) return lode__fail_nomem(err);
+  if (pthread_condattr_init(&attr) != 0) {
+    pthread_mutex_destroy(&db->mutex);
+    return lode__fail_nomem(err);
+  }
+  (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  int rc = pthread_cond_init(&db->writer_free, &attr);
+  pthread_condattr_destroy(&attr);
+  if (rc == 0) return LODE_OK;
+  pthread_mutex_destroy(&db->mutex);
+  return lode__fail_nomem(err);
+}
+
+lode_status lode__db_open(const char *folder, const lode_open_options *options, lode__db **out, lode_error *err) {
+  lode_status st;
+  lode__tx *tx = NULL;
+  *out = NULL;
+  if (!folder || !*folder) return lode__fail(err, LODE_INVALID, "the store's folder is empty");
+  LODE__TRY(lode__vfs_register(err));
+  lode__db *db = lode__alloc_zero(1, sizeof *db);
+  if (!db) return lode__fail_nomem(err);
+  st = init_sync(db, err);
+  if (st != LODE_OK) {
+    lode__free(db);
+    return st;
+  }
+  db->lock_fd = -1;
+  if (options) db->opt = *options;
+  fill_defaults(&db->opt);
+  uint32_t pb = db->opt.page_bytes;
+  if (pb < 512 || pb > 65536 || (pb & (pb - 1)) != 0) {
+    st = lode__fail(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
+    goto done;
+  }
+  size_t len = strlen(folder);
+  while (len > 1 && folder[len - 1] == '/') len--;
+  db->folder = lode__alloc(len + 1);
+  if (db->folder) {
+    memcpy(db->folder, folder, len);
+    db->folder[len] = 0;
+    db->path = lode__path_join(db->folder, LODE__TRUTH_FILE);
+    db->lock_path = lode__path_join(db->folder, LODE__LOCK_FILE);
+  }
+  if (!db->path || !db->lock_path) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(prepare_folder(db, err));
+  LODE__GOTO(lode__tx_begin(db, LODE__READ, &tx, err));
+  st = lode__db_check_format(tx->conn, err);
+  lode__tx_rollback(tx);
+  if (st == LODE_OK && !db->opt.read_only && !is_marked(db) && db->lock_fd >= 0)
+    (void)lode__os_write_full(db->lock_fd, store_mark, sizeof store_mark - 1, 0, NULL);
+done:
+  if (st == LODE_OK)
+    *out = db;
+  else
+    lode__db_close(db);
+  return st;
+}
+
+void lode__db_close(lode__db *db) {
+  if (!db) return;
+  while (db->idle) {
+    lode__conn *c = db->idle;
+    db->idle = c->next;
+    lode__conn_close(c);
+  }
+  if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
+  lode__copy_drop(db);
+  pthread_cond_destroy(&db->writer_free);
+  pthread_mutex_destroy(&db->mutex);
+  lode__free(db->folder);
+  lode__free(db->path);
+  lode__free(db->lock_path);
+  lode__free(db);
+}
+
+const lode_open_options *lode__db_options(const lode__db *db) { return &db->opt; }
+const char *lode__db_folder(const lode__db *db) { return db->folder; }
+
+void lode__db_log(lode__db *db, const char *format, ...) {
+  char line[1024];
+  va_list ap;
+  if (!db->opt.log) return;
+  va_start(ap, format);
+  vsnprintf(line, sizeof line, format, ap);
+  va_end(ap);
+  db->opt.log(db->opt.log_ctx, line);
+}

@@ -1,0 +1,437 @@
+/* pages.c - pages, cells and rows of the truth file, read without SQLite. Contract in pages.h.
+ *
+ * The formats are SQLite's (fileformat2.html). A leaf page of a table (0x0d) holds rows with keys; leaf and inner pages of
+ * index b-trees (0x0a, 0x02) hold the rows of WITHOUT ROWID tables. All integers are big-endian but our checksums. The
+ * page size is the header's if its pages prove it, else the size under which most of a sample of pages are sound.
+ */
+#include "pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/crc32c.h"
+
+enum { PAGE_MIN = 512, PAGE_MAX = 65536, SAMPLE = 512, JOURNAL_SECTOR = 512, JOURNAL_HEADER = 28 };
+#define LOCK_BYTE 0x40000000u
+
+static uint32_t be16(const unsigned char *p) { return (uint32_t)p[0] << 8 | p[1]; }
+static uint32_t be32(const unsigned char *p) { return be16(p) << 16 | be16(p + 2); }
+static uint32_t le32(const unsigned char *p) { return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0]; }
+
+static bool size_possible(uint64_t n) { return n >= PAGE_MIN && n <= PAGE_MAX && (n & (n - 1)) == 0; }
+
+/* ---- Pages ---- */
+
+bool lode__page_is_sound(uint32_t number, const unsigned char *page, size_t page_bytes) {
+  const unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
+  return le32(tail) == lode__page_crc(number, page, page_bytes) && le32(tail + 4) == 0;
+}
+
+void lode__page_make_sound(uint32_t number, unsigned char *page, size_t page_bytes) {
+  unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
+  uint32_t crc = lode__page_crc(number, page, page_bytes);
+  memset(tail, 0, LODE__PAGE_RESERVED);
+  for (int i = 0; i < 4; i++) tail[i] = (unsigned char)(crc >> (8 * i));
+}
+
+/* What the medium does not give back is zeros. */
+static void read_or_zero(int fd, void *buf, size_t n, uint64_t off) {
+  size_t got = 0;
+  if (lode__os_read_full(fd, buf, n, off, &got, NULL) != LODE_OK) got = 0;
+  memset((char *)buf + got, 0, n - got);
+}
+
+static const lode__page_image *find_image(const lode__pages *p, uint32_t number) {
+  size_t low = 0, high = p->n_images;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (p->images[mid].number < number) low = mid + 1;
+    else high = mid;
+  }
+  return low < p->n_images && p->images[low].number == number ? &p->images[low] : NULL;
+}
+
+bool lode__pages_read(lode__pages *p, uint32_t number, unsigned char *page) {
+  const lode__page_image *image = find_image(p, number);
+  if (image && p->journal_whole) {
+    read_or_zero(p->journal_fd, page, p->page_bytes, image->offset);
+    if (lode__page_is_sound(number, page, p->page_bytes)) return true;
+  }
+  read_or_zero(p->fd, page, p->page_bytes, (uint64_t)(number - 1) * p->page_bytes);
+  if (lode__page_is_sound(number, page, p->page_bytes)) return true;
+  if (!image || p->journal_whole) return false;
+  read_or_zero(p->journal_fd, page, p->page_bytes, image->offset);
+  if (lode__page_is_sound(number, page, p->page_bytes)) return true;
+  read_or_zero(p->fd, page, p->page_bytes, (uint64_t)(number - 1) * p->page_bytes);
+  return false;
+}
+
+static uint32_t lock_page(const lode__pages *p) { return LOCK_BYTE / p->page_bytes + 1; }
+
+lode__page_use lode__pages_use(lode__pages *p, uint32_t number) {
+  if (number == lock_page(p)) return LODE__USE_LOCK;
+  if (number == 1) return LODE__USE_ROOT;
+  if (!p->has_map) return LODE__USE_UNKNOWN;
+  uint32_t each = p->usable / 5 + 1;
+  uint32_t map = (number - 2) / each * each + 2;
+  if (map == lock_page(p)) map++;
+  if (number == map) return LODE__USE_MAP;
+  if (number < map) return LODE__USE_UNKNOWN;
+  if (p->map_number != map) {
+    p->map_sound = map <= p->count && lode__pages_read(p, map, p->map);
+    p->map_number = map;
+  }
+  size_t at = (size_t)5 * (number - map - 1);
+  if (!p->map_sound || at + 5 > p->usable) return LODE__USE_UNKNOWN;
+  unsigned kind = p->map[at];
+  return kind >= LODE__USE_ROOT && kind <= LODE__USE_TREE ? (lode__page_use)kind : LODE__USE_UNKNOWN;
+}
+
+/* ---- The page size ---- */
+
+/* Of a sample of pages of that size, how many are sound, in 1/1000. */
+static uint32_t score_size(int fd, uint64_t file_bytes, uint32_t size, unsigned char *page) {
+  uint64_t pages = file_bytes / size, step = pages / SAMPLE + 1;
+  uint32_t sound = 0, tried = 0;
+  for (uint64_t i = 0; i < pages && i < UINT32_MAX - 1; i += step, tried++) {
+    read_or_zero(fd, page, size, i * size);
+    sound += lode__page_is_sound((uint32_t)i + 1, page, size);
+  }
+  if (!sound) return 0;
+  uint32_t score = (uint32_t)((uint64_t)sound * 1000 / tried);
+  return score ? score : 1;
+}
+
+static uint32_t header_size(const unsigned char *page1) {
+  uint32_t size = (uint32_t)page1[16] << 8 | (uint32_t)page1[17] << 16; /* 65536 is written as 1 */
+  return memcmp(page1, "SQLite format 3", 16) == 0 && size_possible(size) ? size : 0;
+}
+
+static lode_status find_size(lode__pages *p, const char *file, lode_error *err) {
+  unsigned char *page = lode__alloc(PAGE_MAX);
+  if (!page) return lode__fail_nomem(err);
+  read_or_zero(p->fd, page, PAGE_MIN, 0);
+  uint32_t declared = header_size(page), best = 0, best_score = 0;
+  if (declared && score_size(p->fd, p->file_bytes, declared, page) > 0) best = declared;
+  for (uint32_t size = PAGE_MIN; !best && size <= PAGE_MAX; size *= 2) {
+    uint32_t score = score_size(p->fd, p->file_bytes, size, page);
+    if (score > best_score) {
+      best_score = score;
+      p->page_bytes = size;
+    }
+  }
+  if (best) p->page_bytes = best;
+  else if (!best_score) p->page_bytes = declared; /* every page is damaged: rows may still prove themselves */
+  if (p->page_bytes) {
+    p->usable = p->page_bytes - LODE__PAGE_RESERVED;
+    uint64_t pages = (p->file_bytes + p->page_bytes - 1) / p->page_bytes;
+    p->count = pages < UINT32_MAX - 1 ? (uint32_t)pages : UINT32_MAX - 2;
+  }
+  lode__free(page);
+  return p->page_bytes ? LODE_OK
+                       : lode__fail(err, LODE_CORRUPT, "%s holds no page of a Lode store: it is another file, or nothing is left of it; "
+                                    "restore a backup", file);
+}
+
+/* ---- The journal ---- */
+
+static int compare_images(const void *x, const void *y) {
+  const lode__page_image *a = x, *b = y;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
+  return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+typedef struct journal_header {
+  uint32_t records, nonce, first_pages;
+} journal_header;
+
+static bool journal_header_at(const lode__pages *p, uint64_t off, unsigned char *sector, journal_header *h) {
+  static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+  read_or_zero(p->journal_fd, sector, JOURNAL_SECTOR, off);
+  h->records = be32(sector + 8);
+  h->nonce = be32(sector + 12);
+  h->first_pages = be32(sector + 16);
+  return memcmp(sector, magic, sizeof magic) == 0 && le32(sector + JOURNAL_HEADER) == lode__crc32c(0, sector, JOURNAL_HEADER) &&
+         be32(sector + 20) == JOURNAL_SECTOR && be32(sector + 24) == p->page_bytes;
+}
+
+/* Takes in the sound images of a segment's records; false when one of them is not sound. */
+static bool take_images(lode__pages *p, const journal_header *h, uint64_t size, uint64_t *off, bool *nomem) {
+  uint64_t each = (uint64_t)p->page_bytes + 8, room = size > *off ? (size - *off) / each : 0;
+  uint64_t records = h->records == UINT32_MAX ? room : h->records;
+  bool all = records <= room;
+  for (uint64_t i = 0; i < records && i < room; i++, *off += each) {
+    unsigned char number[4];
+    read_or_zero(p->journal_fd, number, 4, *off);
+    read_or_zero(p->journal_fd, p->chain, p->page_bytes, *off + 4);
+    uint32_t page = be32(number);
+    if (page == 0 || page > h->first_pages || !lode__page_is_sound(page, p->chain, p->page_bytes)) {
+      all = false;
+      continue;
+    }
+    if (!lode__grow(&p->images, &p->cap_images, p->n_images + 1, sizeof *p->images)) {
+      *nomem = true;
+      return false;
+    }
+    p->images[p->n_images++] = (lode__page_image){page, *off + 4};
+  }
+  return all;
+}
+
+static lode_status read_journal(lode__pages *p, lode_error *err) {
+  unsigned char sector[JOURNAL_SECTOR];
+  journal_header h;
+  struct stat sb;
+  bool nomem = false;
+  if (lode__os->fstat(p->journal_fd, &sb) != 0 || sb.st_size < JOURNAL_SECTOR) return LODE_OK;
+  uint64_t size = (uint64_t)sb.st_size, off = JOURNAL_SECTOR;
+  if (!journal_header_at(p, 0, sector, &h)) return LODE_OK;
+  uint32_t count = le32(sector + 32), first_pages = h.first_pages;
+  bool whole = le32(sector + 36) == lode__crc32c_u32(le32(sector + JOURNAL_HEADER), count) && count > 0;
+  for (uint32_t seen = 1;; seen++) {
+    whole &= take_images(p, &h, size, &off, &nomem);
+    if (nomem) return lode__fail_nomem(err);
+    off = (off + JOURNAL_SECTOR - 1) / JOURNAL_SECTOR * JOURNAL_SECTOR;
+    if (off + JOURNAL_SECTOR > size || !journal_header_at(p, off, sector, &h)) {
+      whole &= seen >= count;
+      break;
+    }
+    off += JOURNAL_SECTOR;
+  }
+  p->journal_whole = whole;
+  if (whole && first_pages && first_pages < p->count) p->count = first_pages; /* what was appended since does not count */
+  if (p->n_images == 0) return LODE_OK;
+  qsort(p->images, p->n_images, sizeof *p->images, compare_images);
+  size_t n = 1; /* the first image of a page is the one from before the transaction */
+  for (size_t i = 1; i < p->n_images; i++)
+    if (p->images[i].number != p->images[n - 1].number) p->images[n++] = p->images[i];
+  p->n_images = n;
+  return LODE_OK;
+}
+
+/* ---- Opening ---- */
+
+static lode_status open_journal(lode__pages *p, const char *file, lode_error *err) {
+  lode__buf path = {0};
+  lode__buf_addf(&path, "%s-journal", file);
+  lode__buf_addc(&path, 0);
+  if (path.failed) return lode__fail_nomem(err);
+  p->journal_fd = lode__os->open(path.data, O_RDONLY, 0);
+  lode__buf_release(&path);
+  return p->journal_fd >= 0 ? read_journal(p, err) : LODE_OK;
+}
+
+lode_status lode__pages_open(const char *file, lode__pages *p, lode_error *err) {
+  lode_status st = LODE_OK;
+  struct stat sb;
+  *p = (lode__pages){.fd = -1, .journal_fd = -1, .has_map = true};
+  p->fd = lode__os->open(file, O_RDONLY | O_NONBLOCK, 0); /* to open a pipe would wait for its other end */
+  if (p->fd < 0 || lode__os->fstat(p->fd, &sb) != 0) {
+    st = errno == ENOENT || errno == ENOTDIR ? lode__fail(err, LODE_NOT_FOUND, "there is no file %s", file)
+                                             : lode__fail_errno(err, errno, file);
+    goto done;
+  }
+  if (!S_ISREG(sb.st_mode)) {
+    st = lode__fail(err, LODE_INVALID, "%s is not a file", file);
+    goto done;
+  }
+  p->file_bytes = (uint64_t)sb.st_size;
+  LODE__GOTO(find_size(p, file, err));
+  p->map = lode__alloc(p->page_bytes);
+  p->chain = lode__alloc(p->page_bytes);
+  if (!p->map || !p->chain) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(open_journal(p, file, err));
+  if (lode__pages_read(p, 1, p->map)) {
+    p->has_map = be32(p->map + 52) != 0;
+    p->declared = be32(p->map + 28);
+  }
+done:
+  if (st != LODE_OK) lode__pages_close(p);
+  return st;
+}
+
+void lode__pages_close(lode__pages *p) {
+  if (p->fd >= 0) (void)lode__os->close(p->fd);
+  if (p->journal_fd >= 0) (void)lode__os->close(p->journal_fd);
+  lode__free(p->images);
+  lode__free(p->map);
+  lode__free(p->chain);
+  *p = (lode__pages){.fd = -1, .journal_fd = -1};
+}
+
+/* ---- Cells ---- */
+
+bool lode__page_look(const lode__pages *p, uint32_t number, const unsigned char *page, lode__page_view *v) {
+  size_t header = number == 1 ? 100 : 0;
+  unsigned char type = page[header];
+  *v = (lode__page_view){.page = page};
+  if (type != 0x0d && type != 0x0a && type != 0x02) return false;
+  v->table = type == 0x0d;
+  v->child = type == 0x02 ? 4 : 0;
+  v->pointers = header + (type == 0x02 ? 12 : 8);
+  v->cells = be16(page + header + 3);
+  v->content = be16(page + header + 5);
+  return v->cells <= (p->usable - v->pointers) / 2;
+}
+
+void lode__page_assume_leaf(uint32_t number, const unsigned char *page, lode__page_view *v) {
+  *v = (lode__page_view){.page = page, .table = true, .pointers = (number == 1 ? 100 : 0) + 8};
+}
+
+size_t lode__page_cell(const lode__pages *p, const lode__page_view *v, uint32_t i) {
+  size_t at = v->pointers + 2 * (size_t)i;
+  if (at + 2 > p->usable) return 0;
+  size_t offset = be16(v->page + at);
+  return offset >= v->pointers && offset + 4 <= p->usable ? offset : 0;
+}
+
+/* SQLite's variable-length integer; 0 when it goes past the end. */
+static size_t varint(const unsigned char *p, const unsigned char *end, uint64_t *value) {
+  uint64_t v = 0;
+  for (size_t i = 0; i < 9 && p + i < end; i++) {
+    if (i == 8) {
+      *value = v << 8 | p[i];
+      return 9;
+    }
+    v = v << 7 | (p[i] & 0x7f);
+    if (!(p[i] & 0x80)) {
+      *value = v;
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
+/* How much of a payload is on the page itself. */
+static size_t local_part(const lode__pages *p, bool table, uint64_t bytes) {
+  size_t u = p->usable, max = table ? u - 35 : (u - 12) * 64 / 255 - 23, min = (u - 12) * 32 / 255 - 23;
+  if (bytes <= max) return (size_t)bytes;
+  size_t k = min + (size_t)((bytes - min) % (u - 4));
+  return k <= max ? k : min;
+}
+
+static bool parse_column(uint64_t serial, size_t *at, lode__col *c) {
+  static const uint8_t int_bytes[] = {0, 1, 2, 3, 4, 6, 8};
+  *c = (lode__col){.at = *at};
+  if (serial == 10 || serial == 11) return false;
+  if (serial == 0) c->type = LODE__COL_NULL;
+  else if (serial == 8 || serial == 9) *c = (lode__col){LODE__COL_INT, (uint8_t)(serial - 7), *at, 0};
+  else if (serial == 7) *c = (lode__col){LODE__COL_REAL, 0, *at, 8};
+  else if (serial < 7) *c = (lode__col){LODE__COL_INT, 0, *at, int_bytes[serial]};
+  else *c = (lode__col){serial % 2 ? LODE__COL_TEXT : LODE__COL_BLOB, 0, *at, (size_t)((serial - 12) / 2)};
+  return !lode__add_over(*at, c->len, at);
+}
+
+bool lode__row_at(const lode__pages *p, const lode__page_view *v, size_t offset, lode__row *row) {
+  const unsigned char *at = v->page + offset, *end = v->page + p->usable;
+  uint64_t key = 0, header = 0, serial;
+  size_t n;
+  *row = (lode__row){0};
+  if (offset + v->child + 4 > p->usable) return false;
+  at += v->child;
+  if (!(n = varint(at, end, &row->bytes))) return false;
+  at += n;
+  if (v->table) {
+    if (!(n = varint(at, end, &key))) return false;
+    at += n;
+  }
+  if (row->bytes < 2 || row->bytes > p->file_bytes) return false;
+  row->key = (int64_t)key;
+  row->local = at;
+  row->local_bytes = local_part(p, v->table, row->bytes);
+  size_t left = (size_t)(end - at), need = row->local_bytes + (row->local_bytes < row->bytes ? 4 : 0);
+  if (need > left) return false;
+  if (row->local_bytes < row->bytes) row->overflow = be32(at + row->local_bytes);
+  if (!(n = varint(at, at + row->local_bytes, &header)) || header < n || header > row->local_bytes) return false;
+  size_t body = (size_t)header;
+  for (const unsigned char *h = at + n, *h_end = at + header; h < h_end; h += n) {
+    if (row->n == LODE__ROW_COLUMNS || !(n = varint(h, h_end, &serial))) return false;
+    if (!parse_column(serial, &body, &row->cols[row->n++])) return false;
+  }
+  return body == row->bytes;
+}
+
+lode_status lode__row_load(lode__pages *p, const lode__row *row, lode__buf *payload, lode_error *err) {
+  payload->len = 0;
+  uint64_t left = row->bytes - row->local_bytes;
+  if (!lode__buf_room(payload, (size_t)row->bytes)) {
+    lode__buf_release(payload);
+    return lode__fail_nomem(err);
+  }
+  lode__buf_add(payload, row->local, row->local_bytes);
+  /* Each page brings usable - 4 bytes, so the length bounds the chain, should it be a ring. Its pages are followed even when
+   * their own checksums fail: the row's is the judge. */
+  for (uint32_t next = row->overflow; left > 0;) {
+    size_t take = left < p->usable - 4 ? (size_t)left : p->usable - 4;
+    if (next < 2 || next > p->count) return lode__fail(err, LODE_CORRUPT, "a chain of overflow pages breaks off");
+    (void)lode__pages_read(p, next, p->chain);
+    lode__buf_add(payload, p->chain + 4, take);
+    next = be32(p->chain);
+    left -= take;
+  }
+  return LODE_OK;
+}
+
+static int64_t read_int(const lode__col *c, const unsigned char *bytes) {
+  if (c->type != LODE__COL_INT) return 0;
+  if (c->constant) return c->constant - 1;
+  uint64_t v = c->len && (bytes[0] & 0x80) ? UINT64_MAX : 0;
+  for (size_t i = 0; i < c->len; i++) v = v << 8 | bytes[i];
+  return (int64_t)v;
+}
+
+int64_t lode__row_int(const lode__row *row, size_t column, const lode__buf *payload) {
+  const lode__col *c = &row->cols[column];
+  return c->at + c->len <= payload->len ? read_int(c, (const unsigned char *)payload->data + c->at) : 0;
+}
+
+lode_str lode__row_str(const lode__row *row, size_t column, const lode__buf *payload) {
+  const lode__col *c = &row->cols[column];
+  if ((c->type != LODE__COL_TEXT && c->type != LODE__COL_BLOB) || c->at + c->len > payload->len) return (lode_str){NULL, 0};
+  return (lode_str){payload->data + c->at, c->len};
+}
+
+bool lode__row_local_int(const lode__row *row, size_t column, int64_t *value) {
+  const lode__col *c = &row->cols[column];
+  if (c->at + c->len > row->local_bytes) return false;
+  *value = read_int(c, row->local + c->at);
+  return true;
+}
+
+/* ---- Shapes ---- */
+
+/* One letter a column: n null, i integer, t text, b blob; I integer or null, T text or null. */
+static bool has_shape(const lode__row *row, const char *shape) {
+  for (size_t i = 0;; i++) {
+    if (shape[i] == 0 || i == row->n) return shape[i] == 0 && i == row->n;
+    lode__col_type t = row->cols[i].type;
+    bool fits = false;
+    switch (shape[i]) {
+      case 'n': fits = t == LODE__COL_NULL; break;
+      case 'i': fits = t == LODE__COL_INT; break;
+      case 't': fits = t == LODE__COL_TEXT; break;
+      case 'b': fits = t == LODE__COL_BLOB; break;
+      case 'I': fits = t == LODE__COL_INT || t == LODE__COL_NULL; break;
+      case 'T': fits = t == LODE__COL_TEXT || t == LODE__COL_NULL; break;
+      default: break;
+    }
+    if (!fits) return false;
+  }
+}
+
+lode__row_kind lode__row_shape(const lode__row *row, bool table) {
+  static const struct {
+    const char *shape;
+    lode__row_kind kind;
+  } tables[] = {
+      {"nbiiITi", LODE__ROW_RECORD}, {"nti", LODE__ROW_DOCUMENT}, {"nibi", LODE__ROW_VECTOR},
+      {"niii", LODE__ROW_GRAVE},     {"niti", LODE__ROW_KEY},     {"niTiiTTiiiiiiiiiiiiii", LODE__ROW_COLLECTION},
+  };
+  if (!table) return has_shape(row, "ibi") ? LODE__ROW_NAME : LODE__ROW_OTHER;
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    if (has_shape(row, tables[i].shape)) return tables[i].kind;
+  return LODE__ROW_OTHER;
+}

@@ -1,0 +1,305 @@
+/* vfs.c - the VFS "lode": how files are opened, and the small services SQLite asks for. Contract in vfs.h; an open
+ * file's methods are in vfs_file.c, pages in vfs_page.c, journals in vfs_journal.c.
+ *
+ * The last component of a path may not be a symbolic link: the journal of a database that is opened through one lies
+ * beside the link, where others would not look for it. Links among the folders are harmless.
+ *
+ * A journal is opened in three ways. For reading: SQLite looks whether it begins with a zero byte. For writing without
+ * creating: it is about to be rolled back, and is proven first. With creating: a transaction begins.
+ */
+#include "vfs_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+/* ---- Opening ---- */
+
+/* Never 0, 1 or 2: a stray printf must not land in a database. Those places are filled and stay filled. */
+static int open_high(const char *path, int flags, unsigned mode) {
+  for (;;) {
+    int fd, filler;
+    LODE__RETRY(fd, lode__os->open(path, flags | O_CLOEXEC, mode));
+    if (fd < 0 || fd > STDERR_FILENO) return fd;
+    lode__os->close(fd);
+    if ((flags & O_TMPFILE) != O_TMPFILE) flags &= ~O_EXCL; /* made it already */
+    LODE__RETRY(filler, lode__os->open("/dev/null", O_RDWR, 0));
+    if (filler < 0) return -1;
+  }
+}
+
+int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode) {
+  struct stat st;
+  int r;
+  /* Opened and listed as one: a child forked in between would hold the descriptor, and one day its locks, unknowingly.
+   * O_NONBLOCK: to open a pipe would wait for its other end. */
+  lode__vfs_list_lock();
+  f->fd = open_high(f->path, flags | O_NOFOLLOW | O_NONBLOCK, mode);
+  if (f->fd >= 0) lode__vfs_list_add(f);
+  lode__vfs_list_unlock();
+  if (f->fd < 0) return lode__vfs_errno(f, SQLITE_CANTOPEN);
+  LODE__RETRY(r, lode__os->fstat(f->fd, &st));
+  if (r == 0 && S_ISREG(st.st_mode)) {
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
+    return SQLITE_OK;
+  }
+  int rc = lode__vfs_errno(f, r < 0 ? SQLITE_IOERR_FSTAT : SQLITE_CANTOPEN);
+  lode__vfs_close(f);
+  errno = EINVAL; /* callers look whether to try otherwise */
+  return rc;
+}
+
+static int open_db(lode__vfs_file *f, int flags, int *out_flags) {
+  bool writable = (flags & SQLITE_OPEN_READWRITE) != 0;
+  int create = flags & SQLITE_OPEN_CREATE ? O_CREAT : 0;
+  if (flags & SQLITE_OPEN_EXCLUSIVE) create |= O_EXCL;
+  int rc = lode__vfs_open(f, writable ? O_RDWR | create : O_RDONLY, 0600);
+  if (rc == SQLITE_CANTOPEN && writable && (errno == EACCES || errno == EPERM || errno == EROFS)) {
+    *out_flags = (*out_flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
+    rc = lode__vfs_open(f, O_RDONLY, 0);
+  }
+  return rc;
+}
+
+/* Opens the journal of a transaction that begins, making it if there is none. */
+static int open_new_journal(lode__vfs_file *f) {
+  lode__vfs_file *db = f->db;
+  unsigned mode = 0600;
+  struct stat st;
+  bool created = false, moved = false;
+  int rc = lode__vfs_open(f, O_RDWR, 0);
+  if (rc == SQLITE_CANTOPEN && errno == ENOENT) {
+    /* who may read the database must be able to roll it back */
+    if (db && lode__os->fstat(db->fd, &st) == 0) mode = st.st_mode & 0777;
+    rc = lode__vfs_open(f, O_RDWR | O_CREAT | O_EXCL, mode);
+    created = rc == SQLITE_OK;
+    if (rc == SQLITE_CANTOPEN && errno == EEXIST) rc = lode__vfs_open(f, O_RDWR, 0);
+  }
+  if (rc != SQLITE_OK) return rc;
+  f->name_due = created || !db || !db->journal_named || db->journal_dev != f->dev || db->journal_ino != f->ino;
+  /* SQLite asked already whether the database has moved; it may have done so before the journal was opened, which then
+   * is another store's. Nothing has been written to it. */
+  if (db) rc = lode__vfs_moved(db, &moved);
+  return rc == SQLITE_OK && moved ? SQLITE_READONLY_DBMOVED : rc;
+}
+
+/* What a crashed transaction left unfinished has no worth (the database was not touched), but its tail could be taken
+ * for ours. A journal that was finished would have been rolled back under the lock that we hold. */
+static int clear_leftovers(lode__vfs_file *f) {
+  unsigned char first = 0;
+  uint64_t size = 0;
+  size_t got = 0;
+  int r, rc = lode__vfs_fsize(f, &size);
+  if (rc != SQLITE_OK || size == 0) return rc;
+  rc = lode__vfs_pread(f, &first, 1, 0, &got);
+  if (rc != SQLITE_OK) return rc;
+  if (first != 0) {
+    if (f->db) f->db->state.damaged_journal = true;
+    return SQLITE_IOERR_DATA;
+  }
+  LODE__RETRY(r, lode__os->ftruncate(f->fd, 0));
+  return r < 0 ? lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE) : SQLITE_OK;
+}
+
+static int open_journal(lode__vfs_file *f, int flags) {
+  sqlite3_file *db = sqlite3_database_file_object(f->path);
+  if (db && db->pMethods == &lode__vfs_methods) f->db = (lode__vfs_file *)db;
+  if (!(flags & SQLITE_OPEN_READWRITE)) return lode__vfs_open(f, O_RDONLY, 0); /* to look at its first byte */
+  if (!(flags & SQLITE_OPEN_CREATE)) {
+    int rc = lode__vfs_open(f, O_RDWR, 0);
+    return rc == SQLITE_OK ? lode__journal_check(f) : rc; /* to be rolled back; the lock is EXCLUSIVE */
+  }
+  int rc = open_new_journal(f);
+  return rc == SQLITE_OK ? clear_leftovers(f) : rc;
+}
+
+/* Without a name from the start, or without one very soon. */
+static int open_temp(lode__vfs_file *f) {
+  const char *folder = getenv("TMPDIR");
+  char path[PATH_BYTES];
+  if (!folder || folder[0] != '/' || strlen(folder) > PATH_BYTES - 64) folder = "/tmp";
+  f->fd = open_high(folder, O_RDWR | O_TMPFILE, 0600);
+  for (int tries = 0; f->fd < 0 && tries < 16; tries++) {
+    snprintf(path, sizeof path, "%s/lode-%016llx", folder, (unsigned long long)lode__random());
+    f->fd = open_high(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (f->fd >= 0) (void)lode__os->unlink(path);
+    else if (errno != EEXIST) break;
+  }
+  if (f->fd < 0) return lode__vfs_errno(f, SQLITE_CANTOPEN);
+  lode__vfs_list_lock();
+  lode__vfs_list_add(f);
+  lode__vfs_list_unlock();
+  return SQLITE_OK;
+}
+
+static int open_by_kind(lode__vfs_file *f, int flags, int *out_flags) {
+  if (!f->path || (flags & (SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB |
+                            SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL))) {
+    f->kind = LODE__VFS_TEMP;
+    return open_temp(f);
+  }
+  if (flags & SQLITE_OPEN_MAIN_DB) {
+    f->kind = LODE__VFS_DB;
+    return open_db(f, flags, out_flags);
+  }
+  if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
+    f->kind = LODE__VFS_JOURNAL;
+    return open_journal(f, flags);
+  }
+  return SQLITE_CANTOPEN; /* WAL and super-journals: not here */
+}
+
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags) {
+  lode__vfs_file *f = (lode__vfs_file *)file;
+  int opened = flags;
+  (void)vfs;
+  memset(f, 0, sizeof *f);
+  f->fd = -1;
+  f->path = name;
+  int rc = open_by_kind(f, flags, &opened);
+  if (rc != SQLITE_OK) {
+    lode__vfs_close(f);
+    return rc;
+  }
+  f->base.pMethods = &lode__vfs_methods;
+  if (out_flags) *out_flags = opened;
+  return SQLITE_OK;
+}
+
+/* ---- The rest of the VFS ---- */
+
+static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
+  int r;
+  (void)vfs;
+  LODE__RETRY(r, lode__os->unlink(name));
+  if (r < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
+  if (sync_folder && lode__os_sync_folder_of(name, NULL) != LODE_OK) return SQLITE_IOERR_DIR_FSYNC;
+  return SQLITE_OK;
+}
+
+static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
+  struct stat st;
+  bool exists = false;
+  size_t len = strlen(name);
+  (void)vfs;
+  (void)flags;
+  *result = 0;
+  /* There is no WAL here: somebody's file of that name shall not keep the database from being opened. */
+  if (len >= 4 && memcmp(name + len - 4, "-wal", 4) == 0) return SQLITE_OK;
+  int rc = lode__vfs_stat(name, &st, &exists);
+  /* an empty journal is none: saves opening it at the start of every transaction */
+  *result = exists && (!S_ISREG(st.st_mode) || st.st_size > 0);
+  return rc;
+}
+
+static int vfs_full_pathname(sqlite3_vfs *vfs, const char *name, int size, char *out) {
+  char cwd[PATH_BYTES] = "";
+  (void)vfs;
+  if (name[0] != '/' && !getcwd(cwd, sizeof cwd)) return SQLITE_CANTOPEN;
+  int n = snprintf(out, (size_t)size, "%s%s%s", cwd, name[0] == '/' ? "" : "/", name);
+  return n < 0 || n >= size ? SQLITE_CANTOPEN : SQLITE_OK;
+}
+
+static void *vfs_dl_open(sqlite3_vfs *vfs, const char *name) {
+  (void)vfs;
+  (void)name;
+  return NULL;
+}
+
+static void vfs_dl_error(sqlite3_vfs *vfs, int size, char *text) {
+  (void)vfs;
+  snprintf(text, (size_t)size, "a lode store loads no extensions");
+}
+
+static void (*vfs_dl_sym(sqlite3_vfs *vfs, void *handle, const char *name))(void) {
+  (void)vfs;
+  (void)handle;
+  (void)name;
+  return NULL;
+}
+
+static void vfs_dl_close(sqlite3_vfs *vfs, void *handle) {
+  (void)vfs;
+  (void)handle;
+}
+
+static int vfs_randomness(sqlite3_vfs *vfs, int size, char *out) {
+  (void)vfs;
+  memset(out, 0, (size_t)size);
+  for (int done = 0; done < size;) {
+    ssize_t r = getrandom(out + done, (size_t)(size - done), 0);
+    if (r < 0 && errno == EINTR) continue;
+    if (r <= 0) return done;
+    done += (int)r;
+  }
+  return size;
+}
+
+static int vfs_sleep(sqlite3_vfs *vfs, int us) {
+  (void)vfs;
+  if (us > 0) lode__os->sleep_us((uint64_t)us);
+  return us;
+}
+
+static int vfs_time_ms(sqlite3_vfs *vfs, sqlite3_int64 *now) {
+  static const sqlite3_int64 epoch = INT64_C(24405875) * 8640000; /* 1970 as a Julian day, in ms */
+  (void)vfs;
+  *now = epoch + (sqlite3_int64)lode__os_wall_ms();
+  return SQLITE_OK;
+}
+
+static int vfs_time(sqlite3_vfs *vfs, double *now) {
+  sqlite3_int64 ms = 0;
+  int rc = vfs_time_ms(vfs, &ms);
+  *now = (double)ms / 86400000.0;
+  return rc;
+}
+
+static int vfs_last_error(sqlite3_vfs *vfs, int size, char *text) {
+  (void)vfs;
+  (void)size;
+  (void)text;
+  return errno;
+}
+
+static sqlite3_vfs vfs_lode = {
+  .iVersion = 2,
+  .szOsFile = sizeof(lode__vfs_file),
+  .mxPathname = PATH_BYTES,
+  .zName = LODE__VFS_NAME,
+  .xOpen = vfs_open,
+  .xDelete = vfs_delete,
+  .xAccess = vfs_access,
+  .xFullPathname = vfs_full_pathname,
+  .xDlOpen = vfs_dl_open,
+  .xDlError = vfs_dl_error,
+  .xDlSym = vfs_dl_sym,
+  .xDlClose = vfs_dl_close,
+  .xRandomness = vfs_randomness,
+  .xSleep = vfs_sleep,
+  .xCurrentTime = vfs_time,
+  .xGetLastError = vfs_last_error,
+  .xCurrentTimeInt64 = vfs_time_ms,
+};
+
+lode_status lode__vfs_register(lode_error *err) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static bool forks_handled;
+  int rc = SQLITE_OK;
+  pthread_mutex_lock(&mutex);
+  if (!forks_handled) {
+    if (pthread_atfork(lode__vfs_list_lock, lode__vfs_list_unlock, lode__vfs_fork_child) == 0) forks_handled = true;
+    else rc = SQLITE_NOMEM;
+  }
+  if (rc == SQLITE_OK && sqlite3_vfs_find(LODE__VFS_NAME) != &vfs_lode) rc = sqlite3_vfs_register(&vfs_lode, 0);
+  pthread_mutex_unlock(&mutex);
+  if (rc == SQLITE_OK) return LODE_OK;
+  if (rc == SQLITE_NOMEM) return lode__fail_nomem(err);
+  return lode__fail(err, LODE_INTERNAL, "SQLite refused our file layer: %s", sqlite3_errstr(rc));
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# deps.sh - installs the Debian packages that are missing, and says which. Usage: deps.sh PACKAGE...
+set -eu
+
+missing=
+for package in "$@"; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+  as_root=
+elif command -v sudo >/dev/null 2>&1; then
+  as_root=sudo
+else
+  echo "deps: these Debian packages are missing, and installing them needs root or sudo:$missing" >&2
+  echo "deps: as root: apt-get install$missing" >&2
+  exit 1
+fi
+if ! command -v apt-get >/dev/null 2>&1; then
+  echo "deps: this is not a Debian-like system; please install by its own means:$missing" >&2
+  exit 1
+fi
+
+echo "deps: installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+# The lists of a fresh machine are empty or old: try as it is first, then with new ones.
+# shellcheck disable=SC2086
+$as_root apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 || {
+  $as_root apt-get update -qq
+  $as_root apt-get install -y --no-install-recommends $missing >/dev/null
+}
+echo "deps: done"
