@@ -34,31 +34,34 @@ FACE_OBJ := $(call obj,$(FACE_SRC))
 HELP_OBJ := $(call obj,$(HELP_SRC))
 TESTS    := $(patsubst test/%.c,$(OUT)/test/%,$(TEST_SRC))
 
+# V=1 shows the commands
+say = $(if $(V),,@printf '  %-3s %s\n' $(1) $@; )
+
 .PHONY: all
 all: $(OUT)/liblode.a $(OUT)/liblode.so.$(VERSION) $(OUT)/lode
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(OUT)/liblode.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR)ar rcs $@ $^
 
 $(OUT)/liblode.so.$(VERSION): $(LIB_OBJ)
-	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,liblode.so.0 -o $@ $^ $(LIBS)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,liblode.so.0 -o $@ $^ $(LIBS)
 	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.0
 	@ln -sf liblode.so.0 $(OUT)/liblode.so
 
 $(OUT)/lode: $(FACE_OBJ) $(OUT)/liblode.a
-	$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
 # jansson is the oracle of one test, which skips itself where that is not installed
 $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null)
 
 # Tests link the objects, not the library, to reach inside
 $(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(OUT)/liblode.a
-	$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(TEST_LIBS)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(TEST_LIBS)
 
 # ---- Fuzzing: libFuzzer programs, and the same targets as plain tests over their seeds and seeded mutations
 
@@ -68,7 +71,7 @@ FUZZERS  := $(patsubst fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 FUZZ_SECONDS ?= 60
 
 $(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(OUT)/liblode.a
-	$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
 $(BUILD)/fuzz/%: fuzz/%.c $(LIB_SRC)
 	@mkdir -p $(@D)

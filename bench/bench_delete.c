@@ -11,28 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-static void prepare(const char *folder, uint32_t rows) {
-  lode_open_options options = {.create = true};
-  opened o = open_store(folder, &options);
-  load_rows(&o, rows);
-  optimize(&o);
-  close_store(&o);
-}
-
-static void in_child(const char *folder, uint32_t rows) {
-  int status = 0;
-  pid_t pid = fork();
-  if (pid < 0) fail("no process can be started");
-  if (pid == 0) {
-    prepare(folder, rows);
-    exit(0);
-  }
-  if (waitpid(pid, &status, 0) != pid || status != 0) fail("the store could not be filled");
-}
 
 static lode_str filter_text(uint32_t paths) {
   size_t size = (size_t)paths * 96 + 64, n = 0;
@@ -54,7 +33,7 @@ int main(int argc, char **argv) {
   uint32_t rows = number(argv[3], 1, 100000000, "ROWS"), paths = number(argv[4], 1, 1000000, "PATHS");
   uint64_t wanted = (uint64_t)paths * ROWS_PER_FILE, count = 0;
   if (wanted > rows) wanted = rows;
-  in_child(folder, rows);
+  make_store(folder, rows);
   lode_open_options options = {0};
   lode_error err;
   lode_str where = filter_text(paths);

@@ -13,53 +13,65 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int main(int argc, char **argv) {
-  if (argc < 4 || argc > 5) fail("usage: bench_ingest NAME FOLDER ROWS [BUDGET_MIB]");
-  const char *name = argv[1], *folder = argv[2];
-  uint32_t rows = number(argv[3], 1, 100000000, "ROWS"), mib = argc > 4 ? number(argv[4], 16, 65536, "BUDGET_MIB") : 256;
-  uint32_t sum = data_sum();
-  lode_open_options options = {.create = true, .memory_bytes = (uint64_t)mib << 20};
+typedef struct outcome {
+  double acked, slowest, peak;     /* until the last acknowledgement */
+  double optimized, peak_indexed;  /* lode_optimize() after it */
+  lode_stats stats;                /* between the two */
+} outcome;
+
+static void add_rows(opened *o, uint32_t rows, outcome *out) {
   lode_error err;
-  lode_stats stats;
-  uint64_t count = 0;
-  double acked = 0, slowest = 0, files, bytes;
   batch *b = batch_new();
-  memory_reset_peak();
-  double before = memory_now_mib();
-  opened o = open_store(folder, &options);
   for (uint32_t at = 0; at < rows; at += BATCH) {
     size_t n = rows - at < BATCH ? rows - at : BATCH;
     batch_fill(b, at, n);
     double start = now_s();
-    need(lode_add(o.collection, NULL, b->records, n, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
+    need(lode_add(o->collection, NULL, b->records, n, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
     double took = now_s() - start;
-    acked += took;
-    if (took > slowest) slowest = took;
+    out->acked += took;
+    if (took > out->slowest) out->slowest = took;
   }
-  double peak = memory_peak_mib();
-  need(lode_collection_stats(o.collection, &stats, &err), &err, "stats");
+  out->peak = memory_peak_mib();
+  need(lode_collection_stats(o->collection, &out->stats, &err), &err, "stats");
+  free(b);
+}
+
+static void catch_up(opened *o, uint32_t rows, outcome *out) {
+  lode_error err;
+  uint64_t count = 0;
   double start = now_s();
-  optimize(&o);
-  double optimized = now_s() - start;
-  need(lode_count(o.collection, &count, &err), &err, "count");
+  optimize(o);
+  out->optimized = now_s() - start;
+  out->peak_indexed = memory_peak_mib();
+  need(lode_count(o->collection, &count, &err), &err, "count");
   if (count != rows) fail("%" PRIu64 " records are there, %" PRIu32 " were added", count, rows);
-  double peak_all = memory_peak_mib();
+}
+
+int main(int argc, char **argv) {
+  if (argc < 4 || argc > 5) fail("usage: bench_ingest NAME FOLDER ROWS [BUDGET_MIB]");
+  const char *name = argv[1], *folder = argv[2];
+  uint32_t rows = number(argv[3], 1, 100000000, "ROWS"), mib = argc > 4 ? number(argv[4], 16, 65536, "BUDGET_MIB") : 256;
+  lode_open_options options = {.create = true, .memory_bytes = (uint64_t)mib << 20};
+  outcome out = {0};
+  double files, bytes;
+  printf("%s.data %08" PRIx32 "\n", name, data_sum());
+  memory_reset_peak();
+  opened o = open_store(folder, &options);
+  add_rows(&o, rows, &out);
+  catch_up(&o, rows, &out);
   close_store(&o);
   folder_size(folder, &files, &bytes);
   say(name, "rows", rows);
-  say(name, "seconds", acked);
-  say(name, "rows_per_s", rows / acked);
-  say(name, "slowest_batch_ms", slowest * 1e3);
-  say(name, "untexted", (double)stats.untexted);
-  say(name, "unindexed", (double)stats.unindexed);
-  say(name, "optimize_s", optimized);
-  say(name, "rows_per_s_indexed", rows / (acked + optimized));
+  say(name, "seconds", out.acked);
+  say(name, "rows_per_s", rows / out.acked);
+  say(name, "slowest_batch_ms", out.slowest * 1e3);
+  say(name, "untexted", (double)out.stats.untexted);
+  say(name, "unindexed", (double)out.stats.unindexed);
+  say(name, "optimize_s", out.optimized);
+  say(name, "rows_per_s_indexed", rows / (out.acked + out.optimized));
   say(name, "budget_mib", mib);
-  say(name, "start_mib", before);
-  say(name, "peak_mib", peak);
-  say(name, "peak_indexed_mib", peak_all);
+  say(name, "peak_mib", out.peak);
+  say(name, "peak_indexed_mib", out.peak_indexed);
   say(name, "disk_mib", bytes / 1048576);
-  printf("%s.data %08" PRIx32 "\n", name, sum);
-  free(b);
   return 0;
 }

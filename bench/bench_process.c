@@ -19,8 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 typedef struct run {
   double took, peak_mib;
   char output[4096];

@@ -93,21 +93,6 @@ static double read_ten(opened *o, uint32_t rows, uint32_t *state) {
   return took;
 }
 
-static void fill(const char *folder, uint32_t rows) {
-  int status = 0;
-  pid_t pid = fork();
-  if (pid < 0) fail("no process can be started: %s", strerror(errno));
-  if (pid == 0) {
-    lode_open_options options = {.create = true};
-    opened o = open_store(folder, &options);
-    load_rows(&o, rows);
-    optimize(&o);
-    close_store(&o);
-    exit(0);
-  }
-  if (waitpid(pid, &status, 0) != pid || status != 0) fail("the store could not be filled");
-}
-
 int main(int argc, char **argv) {
   if (argc != 6) fail("usage: bench_readers NAME FOLDER ROWS SECONDS COMMIT");
   const char *name = argv[1], *folder = argv[2];
@@ -117,7 +102,7 @@ int main(int argc, char **argv) {
   size_t n = 0;
   int ends[2] = {-1, -1};
   report r = {0};
-  fill(folder, rows);
+  make_store(folder, rows);
   pid_t pid = commit ? start_writer(folder, rows, commit, ends) : 0;
   lode_open_options options = {.read_only = true, .busy_ms = 60000};
   opened o = open_store(folder, &options);

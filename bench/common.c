@@ -2,13 +2,16 @@
 #include "common.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- Rows ---- */
 
@@ -211,20 +214,35 @@ void close_store(opened *o) {
   *o = (opened){0};
 }
 
-void load_rows(opened *o, uint32_t n) {
-  lode_error err;
-  batch *b = batch_new();
-  for (uint32_t at = 0; at < n; at += BATCH) {
-    size_t count = n - at < BATCH ? n - at : BATCH;
-    batch_fill(b, at, count);
-    need(lode_add(o->collection, NULL, b->records, count, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
-  }
-  free(b);
-}
-
 void optimize(opened *o) {
   lode_error err;
   need(lode_optimize(o->store, (lode_progress){0}, &err), &err, "optimize");
+}
+
+static void fill_store(const char *folder, uint32_t n) {
+  lode_error err;
+  lode_open_options options = {.create = true};
+  batch *b = batch_new();
+  opened o = open_store(folder, &options);
+  for (uint32_t at = 0; at < n; at += BATCH) {
+    size_t count = n - at < BATCH ? n - at : BATCH;
+    batch_fill(b, at, count);
+    need(lode_add(o.collection, NULL, b->records, count, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
+  }
+  optimize(&o);
+  close_store(&o);
+  free(b);
+}
+
+void make_store(const char *folder, uint32_t n) {
+  int status = 0;
+  pid_t pid = fork();
+  if (pid < 0) fail("no process can be started: %s", strerror(errno));
+  if (pid == 0) {
+    fill_store(folder, n);
+    exit(0);
+  }
+  if (waitpid(pid, &status, 0) != pid || status != 0) fail("the store could not be filled");
 }
 
 void folder_size(const char *folder, double *files, double *bytes) {

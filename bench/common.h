@@ -55,9 +55,9 @@ typedef struct opened {
 } opened;
 opened open_store(const char *folder, const lode_open_options *options);
 void close_store(opened *o);
-/* Adds rows 0 .. n in batches; not timed. */
-void load_rows(opened *o, uint32_t n);
 void optimize(opened *o);
+/* A new store of rows 0 .. n, indexes caught up, made by a process of its own that has ended when this returns. */
+void make_store(const char *folder, uint32_t n);
 /* Files in the folder and their bytes. */
 void folder_size(const char *folder, double *files, double *bytes);
 

@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define MAX_INPUT (1u << 18)
+#define INPUT_BYTES (1u << 18)
 static uint64_t state;
 
 static uint64_t next(void) {
@@ -33,7 +33,7 @@ static size_t mutate(uint8_t *data, size_t size) {
         size = at;
         break;
       case 3:
-        if (size && size < MAX_INPUT) {
+        if (size && size < INPUT_BYTES) {
           memmove(data + at + 1, data + at, size - at);
           data[at] = (uint8_t)next();
           size++;
@@ -50,7 +50,7 @@ static size_t mutate(uint8_t *data, size_t size) {
 }
 
 static int run_file(const char *path, unsigned rounds) {
-  static uint8_t seed[MAX_INPUT], input[MAX_INPUT + 1];
+  static uint8_t seed[INPUT_BYTES], input[INPUT_BYTES + 1];
   FILE *f = fopen(path, "rb");
   if (!f) return -1;
   size_t size = fread(seed, 1, sizeof seed, f);

@@ -1,5 +1,6 @@
 #include "scene.h"
 
+#include "store/vfs.h"
 #include "test.h"
 
 #include <math.h>
@@ -444,3 +445,16 @@ const act scene_acts[] = {
     {"facets", play_facets, false},
 };
 const int scene_n_acts = (int)(sizeof scene_acts / sizeof *scene_acts);
+
+void scene_set_format(const char *file, unsigned format) {
+  size_t len;
+  unsigned char *bytes = (unsigned char *)test_read_file(file, &len);
+  size_t page = (size_t)bytes[16] << 8 | bytes[17];
+  if (page == 1) page = 65536;
+  CHECK(len >= page);
+  for (int i = 0; i < 4; i++) bytes[60 + i] = (unsigned char)(format >> (24 - 8 * i)); /* user_version, big-endian */
+  uint32_t crc = lode__page_crc(1, bytes, page);
+  for (int i = 0; i < 4; i++) bytes[page - LODE__PAGE_RESERVED + (size_t)i] = (unsigned char)(crc >> (8 * i));
+  test_write_file(file, bytes, len);
+  free(bytes);
+}

@@ -13,7 +13,7 @@ void scene_make(const char *folder, uint32_t page_bytes);
 typedef struct outcome {
   lode_status status;
   uint64_t answer;
-  char text[256];
+  char text[600];
 } outcome;
 
 typedef struct act {
@@ -35,5 +35,8 @@ outcome scene_ask(lode_store *store, int question);
 const char *scene_question(int question);
 /* The same after opening the store read-only or not; a failed open is the outcome. */
 outcome scene_open_and_ask(const char *folder, int question, bool read_only);
+
+/* Rewrites the format number of a truth file, with a right page checksum. */
+void scene_set_format(const char *file, unsigned format);
 
 #endif

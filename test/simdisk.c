@@ -454,10 +454,15 @@ void simdisk_cut(uint64_t seed, const char *to_folder) {
   for (size_t i = 0; i < list.n; i++) {
     char path[4096];
     snprintf(path, sizeof path, "%s%s", to_folder, list.items[i].path + strlen(root));
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    bool has_folder = access(path, F_OK) == 0; /* a lost folder takes what was in it along */
+    *slash = '/';
+    if (!has_folder) continue;
     if (list.items[i].node) write_survivor(path, list.items[i].node, all, &rng);
     else if (mkdir(path, 0700) < 0 && errno != EEXIST) test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
-    free(list.items[i].path);
   }
+  for (size_t i = 0; i < list.n; i++) free(list.items[i].path);
   free(list.items);
   pthread_mutex_unlock(&mutex);
 }

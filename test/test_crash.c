@@ -145,7 +145,7 @@ TEST_SLOW(kill_at_any_moment, 600) {
   for (int round = 0; round < rounds; round++) {
     int fds[2];
     CHECK(pipe(fds) == 0);
-    uint64_t delay = test_below(round % 4 == 0 ? 3000 : 40000), child_seed = test_rand();
+    uint64_t delay = test_below(round % 4 == 0 ? 3000 : 80000), child_seed = test_rand();
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
@@ -177,5 +177,5 @@ TEST_SLOW(kill_at_any_moment, 600) {
     close(fds[0]);
     check_round(folder, versions, open ? &open_note : NULL, round);
   }
-  CHECKF(acknowledged > rounds, "only %d writes were acknowledged in %d rounds", acknowledged, rounds);
+  CHECKF(acknowledged > rounds / 4, "only %d writes were acknowledged in %d rounds", acknowledged, rounds);
 }

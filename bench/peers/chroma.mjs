@@ -48,6 +48,7 @@ async function start(work, folder) {
   let said = "";
   server.stderr.on("data", (text) => (said = (said + text).slice(-2000)));
   process.once("exit", () => server.kill("SIGKILL"));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
   const client = new ChromaClient({ host: "127.0.0.1", port });
   for (const end = Date.now() + START_MS; Date.now() < end && server.exitCode === null && server.signalCode === null;) {
     try {
@@ -105,6 +106,6 @@ try {
   else throw new Error("usage: node chroma.mjs check WORK | ingest NAME WORK FOLDER ROWS");
   process.exit(0);
 } catch (error) {
-  console.error(`chroma: ${error.message}`);
+  console.error(`chroma: ${error.message.split("\n")[0]}`);
   process.exit(what === "check" ? 3 : 1);
 }

@@ -14,9 +14,10 @@
  * LODE__TOKEN_BYTES are left out; a longer part is cut at a character. A name without a letter or digit gives nothing.
  *
  * Folding is by character: Unicode's compatibility decomposition and case folding, without accents, points (combining
- * class 10 and up: a voicing or vowel mark makes another letter, and stays) and enclosing marks. Thus text in NFC, NFD, NFKC or NFKD gives
- * the same words. Scripts without spaces (CJK, kana, Thai, Lao, Burmese, Khmer) give words of one character with its
- * marks. Any bytes are allowed: invalid UTF-8 separates words. No memory is allocated; the time is linear.
+ * class 10 and up: a voicing or vowel mark makes another letter, and stays) and enclosing marks. Thus text in NFC, NFD,
+ * NFKC or NFKD gives the same words. Scripts without spaces (CJK, kana, Thai, Lao, Burmese, Khmer) give words of one
+ * character with its marks. Any bytes are allowed: invalid UTF-8 separates words. No memory is allocated; the time is
+ * linear.
  */
 #ifndef LODE_TOKEN_H
 #define LODE_TOKEN_H

@@ -57,11 +57,13 @@ static lode_status flush(export *e, lode_error *err) {
   size_t at = 0;
   while (at < e->lines.len) {
     int64_t n = e->write(e->ctx, e->lines.data + at, e->lines.len - at);
-    if (n <= 0 || (uint64_t)n > e->lines.len - at) return lode__fail(err, LODE_IO, "writing the export failed: is the disk full or the pipe closed?");
+    if (n <= 0 || (uint64_t)n > e->lines.len - at)
+      return lode__fail(err, LODE_IO, "writing the export failed: is the disk full, or the reader of the pipe gone?");
     at += (size_t)n;
   }
   e->lines.len = 0;
-  if (e->progress.step && !e->progress.step(e->progress.ctx, "export", e->written, e->total > e->written ? e->total : e->written))
+  if (e->total && e->total < e->written) e->total = e->written; /* somebody added some meanwhile */
+  if (e->progress.step && !e->progress.step(e->progress.ctx, "export", e->written, e->total))
     return lode__fail(err, LODE_CANCELLED, "cancelled after %llu records", (unsigned long long)e->written);
   return LODE_OK;
 }

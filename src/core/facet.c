@@ -36,7 +36,7 @@ typedef struct table {
 } table;
 
 static lode__value normal(lode__value v) {
-  if (v.type == LODE__VALUE_DOUBLE && v.d >= -9.2e18 && v.d <= 9.2e18 && v.d == (double)(int64_t)v.d)
+  if (v.type == LODE__VALUE_DOUBLE && v.d >= -0x1p63 && v.d < 0x1p63 && v.d == (double)(int64_t)v.d)
     return (lode__value){.type = LODE__VALUE_INT, .i = (int64_t)v.d};
   return v;
 }

@@ -20,6 +20,7 @@ void lode__args_release(lode__args *args) {
     lode__arg *arg = &args->values[i];
     lode__free(arg->list);
     lode__free(arg->vectors);
+    lode__free(arg->records);
     if (arg->stream) lode__stream_close(arg->stream);
     lode__free(arg->stream);
   }
@@ -89,6 +90,24 @@ static lode_status wrong_type(const lode__args *args, const lode__param *param, 
   return lode__fail(err, LODE_INVALID, "%s must be %s", lode__param_label(args, param, label, sizeof label), wanted);
 }
 
+/* A subtree as JSON text in the arena. */
+static lode_status copy_node(lode__args *args, uint32_t node, lode_str *out, lode_error *err) {
+  lode__buf text = {0};
+  lode__json_put_node(&text, &args->json, node);
+  out->data = text.failed ? NULL : lode__arena_copy(&args->arena, text.data, text.len);
+  out->len = out->data ? text.len : 0;
+  lode__buf_release(&text);
+  return out->data ? LODE_OK : lode__fail_nomem(err);
+}
+
+static bool to_float(const lode__json_node *x, float *out) {
+  if (x->type != LODE__JSON_INT && x->type != LODE__JSON_DOUBLE) return false;
+  double d = x->type == LODE__JSON_INT ? (double)x->u.i : x->u.d;
+  if (!(fabs(d) <= FLT_MAX)) return false;
+  *out = (float)d;
+  return true;
+}
+
 static lode_status set_list(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
   const lode__json *json = &args->json;
   lode__arg *arg = &args->values[param - args->op->params];
@@ -120,11 +139,7 @@ static lode_status set_row(lode__args *args, const lode__param *param, uint32_t 
   const lode__json *json = &args->json;
   size_t n = 0;
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
-    const lode__json_node *x = &json->nodes[i];
-    if (x->type != LODE__JSON_INT && x->type != LODE__JSON_DOUBLE) return wrong_type(args, param, "numbers", err);
-    double d = x->type == LODE__JSON_INT ? (double)x->u.i : x->u.d;
-    if (!(fabs(d) <= FLT_MAX)) return wrong_type(args, param, "numbers that fit 32-bit floats", err);
-    out[n++] = (float)d;
+    if (!to_float(&json->nodes[i], &out[n++])) return wrong_type(args, param, "numbers that fit 32-bit floats", err);
   }
   return LODE_OK;
 }
@@ -156,24 +171,66 @@ static lode_status set_vectors(lode__args *args, const lode__param *param, uint3
   return LODE_OK;
 }
 
-static lode_status set_records(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  lode__arg *arg = &args->values[param - args->op->params];
-  if (args->json.nodes[node].type != LODE__JSON_ARRAY) return wrong_type(args, param, "an array of records", err);
-  arg->stream = lode__alloc_zero(1, sizeof *arg->stream);
-  if (!arg->stream) return lode__fail_nomem(err);
-  lode__stream_of_array(arg->stream, &args->json, node);
+/* ---- Records of a request ---- */
+
+static lode_status record_vector(lode__args *args, uint32_t node, size_t at, lode_record *record, lode_error *err) {
+  const lode__json *json = &args->json;
+  size_t dimension = json->nodes[node].u.count, n = 0;
+  if (json->nodes[node].type != LODE__JSON_ARRAY || dimension == 0 || dimension > LODE_MAX_DIMENSION)
+    return lode__fail_at(err, LODE_REFUSED, at, "record %zu: the embedding must be an array of 1 to 65,535 numbers", at);
+  float *vector = lode__arena_alloc(&args->arena, dimension * sizeof *vector);
+  if (!vector) return lode__fail_nomem(err);
+  for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next)
+    if (!to_float(&json->nodes[i], &vector[n++]))
+      return lode__fail_at(err, LODE_REFUSED, at, "record %zu: the embedding must hold numbers that fit 32-bit floats", at);
+  record->vector = vector;
+  record->dimension = (uint32_t)dimension;
   return LODE_OK;
 }
 
-static lode_status set_object(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+static lode_status record_part(lode__args *args, lode_str key, uint32_t node, size_t at, lode_record *record,
+                               lode_error *err) {
+  const lode__json_node *x = &args->json.nodes[node];
+  char quoted[256];
+  bool id = lode__str_eq(key, LODE__LIT("id")), document = lode__str_eq(key, LODE__LIT("document"));
+  if (x->type == LODE__JSON_NULL) return LODE_OK;
+  if (lode__str_eq(key, LODE__LIT("embedding"))) return record_vector(args, node, at, record, err);
+  if (lode__str_eq(key, LODE__LIT("metadata"))) {
+    if (x->type != LODE__JSON_OBJECT)
+      return lode__fail_at(err, LODE_REFUSED, at, "record %zu: the metadata must be an object", at);
+    return copy_node(args, node, &record->metadata, err);
+  }
+  lode__quote(key, quoted, sizeof quoted);
+  if (!id && !document)
+    return lode__fail_at(err, LODE_REFUSED, at, "record %zu has a key %s; there are id, document, metadata and embedding",
+                         at, quoted);
+  if (x->type != LODE__JSON_STRING) return lode__fail_at(err, LODE_REFUSED, at, "record %zu: %s must be a string", at, quoted);
+  *(id ? &record->id : &record->document) = x->u.s;
+  return LODE_OK;
+}
+
+/* Whether each is well-formed; what may be written is for the store to say. */
+static lode_status set_records(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
+  const lode__json *json = &args->json;
   lode__arg *arg = &args->values[param - args->op->params];
-  lode__buf text = {0};
+  if (json->nodes[node].type != LODE__JSON_ARRAY) return wrong_type(args, param, "an array of records", err);
+  arg->records = lode__alloc_zero(json->nodes[node].u.count, sizeof *arg->records);
+  if (!arg->records) return lode__fail_nomem(err);
+  for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next, arg->n++) {
+    if (json->nodes[i].type != LODE__JSON_OBJECT)
+      return lode__fail_at(err, LODE_REFUSED, arg->n, "record %zu must be an object", arg->n);
+    for (uint32_t k = i + 1; k < json->nodes[i].next; k = json->nodes[k + 1].next)
+      LODE__TRY(record_part(args, json->nodes[k].u.s, k + 1, arg->n, &arg->records[arg->n], err));
+    if (!arg->records[arg->n].id.data) return lode__fail_at(err, LODE_REFUSED, arg->n, "record %zu has no id", arg->n);
+  }
+  return LODE_OK;
+}
+
+/* ---- One argument ---- */
+
+static lode_status set_object(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
   if (args->json.nodes[node].type != LODE__JSON_OBJECT) return wrong_type(args, param, "an object", err);
-  lode__json_put_node(&text, &args->json, node);
-  arg->text.data = text.failed ? NULL : lode__arena_copy(&args->arena, text.data, text.len);
-  arg->text.len = text.len;
-  lode__buf_release(&text);
-  return arg->text.data ? LODE_OK : lode__fail_nomem(err);
+  return copy_node(args, node, &args->values[param - args->op->params].text, err);
 }
 
 static lode_status set_number(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {

@@ -6,8 +6,6 @@
 #include "suggest.h"
 #include "vectors.h"
 
-#include <math.h>
-
 #define MAX_IDS_BYTES ((size_t)8 << 30)
 
 static lode_status refuse(const lode__args *args, const lode__param *param, lode_str text, const char *wanted,
@@ -66,10 +64,8 @@ static lode_status list_json(lode__args *args, const lode__param *param, lode__a
                              lode_error *err) {
   lode__json json = {0};
   lode_status st = lode__json_parse(&json, text, NULL, err);
-  if (st != LODE_OK) {
-    st = refuse(args, param, text, "a JSON array of strings, as it begins with [", err);
-    goto done;
-  }
+  if (st == LODE_INVALID) st = refuse(args, param, text, "a JSON array of strings, as it begins with [", err);
+  LODE__GOTO(st);
   for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i].next) {
     lode_str item;
     if (json.nodes[i].type != LODE__JSON_STRING) {
@@ -175,12 +171,10 @@ static lode_status set_set(lode__args *args, const lode__param *param, lode__arg
 static lode_status set_real(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
                             lode_error *err) {
   lode__json json = {0};
-  lode_status st = LODE_OK;
-  if (lode__json_parse(&json, text, NULL, NULL) == LODE_OK && json.nodes[0].type == LODE__JSON_INT)
-    arg->real = (double)json.nodes[0].u.i;
-  else if (json.count && json.nodes[0].type == LODE__JSON_DOUBLE && isfinite(json.nodes[0].u.d))
-    arg->real = json.nodes[0].u.d;
-  else st = refuse(args, param, text, "a number", err);
+  lode_status st = lode__json_parse(&json, text, NULL, err);
+  if (st == LODE_OK && json.nodes[0].type == LODE__JSON_INT) arg->real = (double)json.nodes[0].u.i;
+  else if (st == LODE_OK && json.nodes[0].type == LODE__JSON_DOUBLE) arg->real = json.nodes[0].u.d;
+  else if (st != LODE_NOMEM) st = refuse(args, param, text, "a number", err);
   lode__json_release(&json);
   return st;
 }

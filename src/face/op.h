@@ -123,10 +123,11 @@ typedef struct lode__arg {
   uint64_t number;    /* INT, SIZE; FLAG 0 or 1; CHOICE its position; SET bit i = choice i */
   double real;
   lode_str *list;     /* LIST */
-  size_t n, cap;      /* LIST, VECTOR and VECTORS: how many */
+  size_t n, cap;      /* LIST, VECTOR, VECTORS, RECORDS: how many */
   float *vectors;     /* VECTOR, VECTORS: row after row */
   uint32_t dimension;
-  lode__stream *stream; /* RECORDS: JSON lines */
+  lode_record *records; /* RECORDS from JSON: n of them */
+  lode__stream *stream; /* RECORDS from a command line: JSON lines */
 } lode__arg;
 
 struct lode__args {

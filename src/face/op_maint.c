@@ -28,25 +28,45 @@ static lode_status damages_status(const damages *d, lode_error *err) {
   return d->status;
 }
 
+static lode_status verify_summary(lode__op_context *ctx, uint64_t count, const lode_stats *stats, lode_error *err) {
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_bool(ctx, "ok", count == 0);
+  lode__row_count(ctx, "damages", count);
+  if (stats) lode__row_count(ctx, "records", stats->records);
+  else lode__row_json(ctx, "records", (lode_str){0});
+  return lode__row_summary(ctx, err);
+}
+
+/* A store that cannot even be opened is a damage like others. */
+static lode_status verify_unopened(lode__op_context *ctx, lode_error *err) {
+  lode_error why = *err;
+  damages found = {.ctx = ctx};
+  send_damage(&found, &(lode_damage){.what = "store", .detail = why.text});
+  LODE__TRY(damages_status(&found, err));
+  LODE__TRY(verify_summary(ctx, found.count, NULL, err));
+  *err = why;
+  return LODE_CORRUPT;
+}
+
 lode_status lode__op_verify(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__open_how how = {0};
   damages found = {.ctx = ctx};
   lode_stats stats = {0};
   lode_store *store = NULL;
+  lode_error why = {.record = LODE_NO_RECORD};
   (void)args;
-  LODE__TRY(ctx->open(ctx->opener, &how, &store, err));
-  lode_status st = lode_verify(store, send_damage, &found, ctx->progress, err);
-  bool counted = lode_store_stats(store, &stats, NULL) == LODE_OK;
-  ctx->release(ctx->opener, store);
-  LODE__TRY(damages_status(&found, err));
-  if (st != LODE_OK && st != LODE_CORRUPT) return st;
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "store", lode__str(ctx->folder));
-  lode__row_bool(ctx, "ok", st == LODE_OK);
-  lode__row_count(ctx, "damages", found.count);
-  if (counted) lode__row_count(ctx, "records", stats.records);
-  else lode__row_json(ctx, "records", (lode_str){0});
-  LODE__TRY(lode__row_summary(ctx, err));
+  lode_status st = ctx->open(ctx->opener, &how, &store, &why);
+  if (st == LODE_OK) {
+    st = lode_verify(store, send_damage, &found, ctx->progress, &why);
+    bool counted = lode_store_stats(store, &stats, NULL) == LODE_OK;
+    ctx->release(ctx->opener, store);
+    LODE__TRY(damages_status(&found, err));
+    if (st == LODE_OK || st == LODE_CORRUPT) LODE__TRY(verify_summary(ctx, found.count, counted ? &stats : NULL, err));
+  } else if (st == LODE_CORRUPT) {
+    st = verify_unopened(ctx, &why);
+  }
+  if (err) *err = why;
   return st;
 }
 

@@ -1,7 +1,7 @@
 /* op_write.c - records in and out of existence: add, upsert, update, import, delete.
  *
- * Records come as a stream of JSON lines, whoever calls: from a pipe they are committed batch by batch, from a
- * request (whose number of records is known) as one commit, so that the request is whole or absent.
+ * From a command line records come as a stream of JSON lines and are committed batch by batch. From a request they
+ * are all there, and are one commit: the request is whole or absent.
  */
 #include "op.h"
 #include "vectors.h"
@@ -17,20 +17,41 @@ static lode_status report(lode__op_context *ctx, const lode__args *args, const l
   return lode__row_summary(ctx, err);
 }
 
-static lode_status write_stream(lode__op_context *ctx, const lode__args *args, lode_import_request *request,
-                                lode_error *err) {
+static lode_status open_for_write(lode__op_context *ctx, const lode__args *args, lode__target *target, lode_error *err) {
   bool create = lode__arg_of(args, "create")->number != 0;
   lode__open_how how = {.write = true, .create = create};
   lode_collection_options options = {.create = create};
+  if (create && !lode_metric_parse(lode__arg_of(args, "metric")->text, &options.metric))
+    return lode__fail(err, LODE_INVALID, "the metric must be l2, cosine or ip");
+  return lode__target_open(ctx, args, &how, &options, target, err);
+}
+
+static lode_status write_request(lode__op_context *ctx, const lode__args *args, const lode_import_request *request,
+                                 lode_error *err) {
+  const lode__arg *given = lode__arg_of(args, "records");
+  lode_write_result result = {0};
+  lode__target target;
+  lode_status st;
+  LODE__TRY(open_for_write(ctx, args, &target, err));
+  if (request->mode == LODE_IMPORT_UPSERT) st = lode_upsert(target.collection, NULL, given->records, given->n, &result, err);
+  else if (request->mode == LODE_IMPORT_UPDATE)
+    st = lode_update(target.collection, NULL, given->records, given->n, NULL, &result, err);
+  else st = lode_add(target.collection, NULL, given->records, given->n, request->on_existing, &result, err);
+  lode__target_close(ctx, &target);
+  if (st != LODE_OK) return st;
+  ctx->nothing = request->mode == LODE_IMPORT_UPDATE && result.written == 0 && result.skipped > 0;
+  lode_import_report done = {given->n, result.written, result.skipped};
+  return report(ctx, args, &done, err);
+}
+
+static lode_status write_stream(lode__op_context *ctx, const lode__args *args, lode_import_request *request,
+                                lode_error *err) {
   lode__stream *stream = request->ctx;
   lode_import_report done = {0};
   lode__target target;
-  size_t batch = (size_t)lode__arg_of(args, "batch")->number;
-  if (create && !lode_metric_parse(lode__arg_of(args, "metric")->text, &options.metric))
-    return lode__fail(err, LODE_INVALID, "the metric must be l2, cosine or ip");
-  LODE__TRY(lode__target_open(ctx, args, &how, &options, &target, err));
+  LODE__TRY(open_for_write(ctx, args, &target, err));
   request->read = lode__stream_read;
-  request->batch = batch ? batch : stream->records ? (size_t)stream->records : 0;
+  request->batch = (size_t)lode__arg_of(args, "batch")->number;
   ctx->input = stream;
   lode_status st = lode_import(target.collection, request, ctx->progress, &done, err);
   ctx->input = NULL;
@@ -44,23 +65,28 @@ static lode_status write_stream(lode__op_context *ctx, const lode__args *args, l
   return report(ctx, args, &done, err);
 }
 
+static lode_status write_records(lode__op_context *ctx, const lode__args *args, lode_import_request *request,
+                                 lode_error *err) {
+  request->ctx = lode__arg_of(args, "records")->stream;
+  return request->ctx ? write_stream(ctx, args, request, err) : write_request(ctx, args, request, err);
+}
+
 lode_status lode__op_add(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode_import_request request = {
       .mode = LODE_IMPORT_ADD,
       .on_existing = lode__arg_of(args, "on_existing")->number ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
-      .ctx = lode__arg_of(args, "records")->stream,
   };
-  return write_stream(ctx, args, &request, err);
+  return write_records(ctx, args, &request, err);
 }
 
 lode_status lode__op_upsert(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  lode_import_request request = {.mode = LODE_IMPORT_UPSERT, .ctx = lode__arg_of(args, "records")->stream};
-  return write_stream(ctx, args, &request, err);
+  lode_import_request request = {.mode = LODE_IMPORT_UPSERT};
+  return write_records(ctx, args, &request, err);
 }
 
 lode_status lode__op_update(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  lode_import_request request = {.mode = LODE_IMPORT_UPDATE, .ctx = lode__arg_of(args, "records")->stream};
-  return write_stream(ctx, args, &request, err);
+  lode_import_request request = {.mode = LODE_IMPORT_UPDATE};
+  return write_records(ctx, args, &request, err);
 }
 
 lode_status lode__op_import(lode__op_context *ctx, const lode__args *args, lode_error *err) {

@@ -49,36 +49,8 @@ lode_status lode__stream_open(lode__stream *stream, const char *path, lode_error
   return LODE_OK;
 }
 
-void lode__stream_of_array(lode__stream *stream, const lode__json *json, uint32_t array) {
-  memset(stream, 0, sizeof *stream);
-  stream->fd = -1;
-  stream->json = json;
-  stream->at = array + 1;
-  stream->end = json->nodes[array].next;
-  stream->records = json->nodes[array].u.count;
-}
-
-static int64_t read_array(lode__stream *s, void *buffer, size_t size) {
-  if (s->line_pos == s->line.len) {
-    if (s->at == s->end) return 0;
-    s->line.len = s->line_pos = 0;
-    lode__json_put_node(&s->line, s->json, s->at);
-    lode__buf_addc(&s->line, '\n');
-    if (s->line.failed) {
-      s->errnum = ENOMEM;
-      return -1;
-    }
-    s->at = s->json->nodes[s->at].next;
-  }
-  size_t left = s->line.len - s->line_pos, n = left < size ? left : size;
-  memcpy(buffer, s->line.data + s->line_pos, n);
-  s->line_pos += n;
-  return (int64_t)n;
-}
-
 int64_t lode__stream_read(void *stream, void *buffer, size_t size) {
   lode__stream *s = stream;
-  if (s->fd < 0) return read_array(s, buffer, size);
   for (;;) {
     ssize_t n = lode__interrupted ? -1 : read(s->fd, buffer, size);
     if (n >= 0) {
@@ -94,7 +66,6 @@ int64_t lode__stream_read(void *stream, void *buffer, size_t size) {
 
 void lode__stream_close(lode__stream *stream) {
   if (stream->own && stream->fd >= 0) lode__os->close(stream->fd);
-  lode__buf_release(&stream->line);
   memset(stream, 0, sizeof *stream);
   stream->fd = -1;
 }

@@ -7,7 +7,6 @@
 #define LODE_FACE_STREAM_H
 
 #include "base/base.h"
-#include "base/json.h"
 
 #include <signal.h>
 
@@ -15,21 +14,15 @@
 extern volatile sig_atomic_t lode__interrupted;
 
 typedef struct lode__stream {
-  int fd;           /* -1: from `json` */
+  int fd;
   bool own;         /* fd is closed by lode__stream_close */
   uint64_t size;    /* bytes in all, 0 when not known */
   uint64_t pos;
-  uint64_t records; /* how many will come, 0 when not known */
   int errnum;       /* of a failed read */
-  const lode__json *json; /* an array, whose elements are given one a line */
-  uint32_t at, end;
-  lode__buf line;
-  size_t line_pos;
 } lode__stream;
 
 /* "-" is standard input. */
 lode_status lode__stream_open(lode__stream *stream, const char *path, lode_error *err);
-void lode__stream_of_array(lode__stream *stream, const lode__json *json, uint32_t array);
 /* A lode_read_fn; ctx is the stream. */
 int64_t lode__stream_read(void *stream, void *buffer, size_t size);
 void lode__stream_close(lode__stream *stream);

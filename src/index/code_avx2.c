@@ -90,8 +90,20 @@ AVX2 static void dots(const int8_t *query, size_t dim, const unsigned char *cons
   for (; i < n; i++) out[i] = one(query, dim, rows[i]);
 }
 
+AVX2 static int32_t centre(const unsigned char *codes, size_t dim, int8_t *out) {
+  const __m256i low7 = _mm256_set1_epi8(127), zero = _mm256_set1_epi8(64);
+  __m256i sums = _mm256_setzero_si256();
+  size_t i = 0;
+  for (; i + BLOCK <= dim; i += BLOCK) {
+    __m256i c = _mm256_and_si256(load(codes + i), low7);
+    sums = _mm256_add_epi64(sums, _mm256_sad_epu8(c, _mm256_setzero_si256()));
+    _mm256_storeu_si256((__m256i *)(void *)(out + i), _mm256_sub_epi8(c, zero));
+  }
+  return total(sums) - 64 * (int32_t)i + lode__code_centre(codes + i, dim - i, out + i); /* sums are below 2^31 */
+}
+
 static bool supported(void) { return __builtin_cpu_supports("avx2"); }
 
-const lode__code_kernel lode__code_avx2 = {.name = "avx2", .supported = supported, .dots = dots};
+const lode__code_kernel lode__code_avx2 = {.name = "avx2", .supported = supported, .dots = dots, .centre = centre};
 
 #endif

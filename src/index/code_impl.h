@@ -10,7 +10,11 @@ typedef struct lode__code_kernel {
   /* out[i] = sum of query[j] * rows[i][j] over j < dim; rows are bytes of 0 to 127. Reads nothing outside of them.
    * Bytes above 127 (a forged file) give some number, nothing worse. */
   void (*dots)(const int8_t *query, size_t dim, const unsigned char *const *rows, size_t n, int32_t *out);
+  /* out[j] = codes[j] - 64, codes of 0 to 127 (the top bit is ignored); returns the sum of out. */
+  int32_t (*centre)(const unsigned char *codes, size_t dim, int8_t *out);
 } lode__code_kernel;
+
+int32_t lode__code_centre(const unsigned char *codes, size_t dim, int8_t *out); /* the portable one */
 
 extern const lode__code_kernel lode__code_portable;
 #if defined(__x86_64__)

@@ -180,11 +180,9 @@ lode_status lode__coll_set_embedder(lode__tx *tx, int64_t cid, lode_str embedder
   return change(tx, cid, set_embedder, embedder, dim, err);
 }
 
+/* Without its name it is gone for every reader; the checksum goes along, so that the row proves that it was dropped. */
 lode_status lode__coll_drop(lode__tx *tx, int64_t cid, lode_error *err) {
-  sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_DROP, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
-  return lode__run(tx, s, err);
+  return change(tx, cid, set_name, (lode_str){NULL, 0}, 0, err);
 }
 
 lode_status lode__coll_save(lode__tx *tx, const lode__coll *c, lode_error *err) {

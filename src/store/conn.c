@@ -25,6 +25,16 @@ static int on_busy(void *ctx, int tries) {
   return 1;
 }
 
+void lode__conn_stop_waiting(lode__conn *conn) {
+  lode__db *db = conn->db;
+  conn->wait_until_ns = 0;
+  if (!conn->waiting) return;
+  conn->waiting = false;
+  pthread_mutex_lock(&db->mutex);
+  if (db->waiting > 0 && --db->waiting == 0 && db->lock_fd >= 0) (void)lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_WAIT, 1);
+  pthread_mutex_unlock(&db->mutex);
+}
+
 static lode_status sql_corrupt(lode__conn *conn, lode_error *err) {
   lode__vfs_state vs = {0};
   const char *advice = "run `lode db verify`, then `lode db salvage` to bring over what is whole";
@@ -77,6 +87,7 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return sql_busy(conn, err);
     case SQLITE_IOERR: return sql_io(conn, rc, err);
+    case SQLITE_ERROR: /* all our SQL is fixed: what it does not find is not there any more */
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB: return sql_corrupt(conn, err);
     case SQLITE_FULL: return lode__fail(err, LODE_FULL, "no space left for %s; nothing of this write was kept", path);
@@ -85,6 +96,11 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
     case SQLITE_READONLY:
       if (rc == SQLITE_READONLY_DBMOVED)
         return lode__fail(err, LODE_GONE, "%s was removed or replaced while open; open the store again", path);
+      if (rc == SQLITE_READONLY_ROLLBACK) {
+        pthread_mutex_lock(&conn->db->mutex);
+        conn->db->hot_journal = true;
+        pthread_mutex_unlock(&conn->db->mutex);
+      }
       return lode__fail(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
     case SQLITE_CANTOPEN: {
       struct stat sb;
@@ -127,7 +143,7 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   conn->generation = lode__vfs_generation();
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   /* A private copy is rolled back, so it is opened for writing even by a read-only handle. */
-  flags |= db->opt.read_only && !db->copy_folder ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  flags |= db->opt.read_only && strcmp(path, db->path) == 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   if (create) flags |= SQLITE_OPEN_CREATE;
   int rc = sqlite3_open_v2(path, &conn->sql, flags, LODE__VFS_NAME);
   if (rc != SQLITE_OK) {
@@ -156,6 +172,7 @@ done:
 
 void lode__conn_close(lode__conn *conn) {
   if (!conn) return;
+  lode__conn_stop_waiting(conn);
   /* In a forked child the connection belongs to the parent: closing it here could roll back the parent's work. */
   if (conn->generation == lode__vfs_generation()) {
     for (int i = 0; i < LODE__STMT_COUNT; i++) sqlite3_finalize(conn->stmt[i]);

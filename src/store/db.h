@@ -32,7 +32,6 @@
                    " WHERE cid=?1")                                                                                \
   X(COLL_COUNTS, "UPDATE collection SET records=?2,pending=?3,documents=?4,document_bytes=?5,graves=?6,"           \
                  "text_cursor=?7,term_cursor=?8,untexted=?9,unindexed=?10,horizon=?11 WHERE cid=?1")               \
-  X(COLL_DROP, "UPDATE collection SET name=NULL WHERE cid=?1")                                                     \
   X(COLL_ERASE, "DELETE FROM collection WHERE cid=?1")                                                             \
   X(COLL_NEXT_WORK, "SELECT cid FROM collection WHERE cid>?1 AND (name IS NULL OR graves>0 OR untexted>0 OR "      \
                     "unindexed>0) ORDER BY cid LIMIT 1")                                                           \
@@ -84,7 +83,13 @@
   X(ROLLBACK, "ROLLBACK")                                                                                          \
   X(SAVEPOINT, "SAVEPOINT s")                                                                                      \
   X(SAVEPOINT_UNDO, "ROLLBACK TO s")                                                                               \
-  X(SAVEPOINT_END, "RELEASE s")
+  X(SAVEPOINT_END, "RELEASE s")                                                                                    \
+  X(NAME_SCAN, "SELECT cid,id,rid FROM name WHERE (cid,id)>(?1,?2) ORDER BY cid,id")                               \
+  X(DOCUMENT_KEYS, "SELECT rid FROM document WHERE rid>?1 AND rid<=?2 ORDER BY rid")                               \
+  X(VECTOR_KEYS, "SELECT vid,rid FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                               \
+  X(VECTOR_EXISTS, "SELECT 1 FROM vector WHERE vid=?1")                                                            \
+  X(GRAVE_ROWS, "SELECT gid,rid,vid,crc FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                         \
+  X(COLL_CIDS, "SELECT cid,name FROM collection WHERE cid>?1 AND cid<=?2 ORDER BY cid")
 
 enum {
 #define LODE__STMT_ENUM(name, sql) LODE__STMT_##name,
@@ -113,7 +118,7 @@ struct lode__conn {
 struct lode__db {
   char *folder, *path, *lock_path;
   lode_open_options opt;
-  pthread_mutex_t mutex;     /* guards everything below; never held over I/O but the opening of connections */
+  pthread_mutex_t mutex;     /* guards everything below; nobody waits for a lock with it held */
   pthread_cond_t writer_free;
   bool writer_active;        /* a write transaction of this process is open */
   lode__conn *idle;
@@ -122,6 +127,7 @@ struct lode__db {
   unsigned lock_generation;
   unsigned waiting;          /* connections of this handle that wait now */
   uint64_t damaged_pages;
+  bool hot_journal;          /* a read-only connection met an interrupted transaction */
   char *copy_folder;         /* read-only open over a hot journal: private rolled-back copy, else NULL */
 };
 
@@ -191,6 +197,7 @@ static inline lode_str lode__column(sqlite3_stmt *s, int i) {
 /* open.c */
 char *lode__path_join(const char *folder, const char *name); /* freed by the caller; NULL when out of memory */
 int lode__db_open_lock_file(lode__db *db);
+lode_status lode__make_folder(const char *folder, lode_error *err); /* mode 0700, with its parents */
 
 /* copy.c; with the db's mutex held */
 lode_status lode__copy_make(lode__db *db, lode_error *err);
@@ -203,7 +210,8 @@ lode_status lode__db_check_format(lode__conn *conn, lode_error *err);
 
 /* conn.c */
 lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__conn **conn, lode_error *err);
-void lode__conn_close(lode__conn *conn);
+void lode__conn_close(lode__conn *conn); /* NULL is allowed */
+void lode__conn_stop_waiting(lode__conn *conn);
 
 /* checksums.c: what proves a row, also when it is found alone on a page */
 uint32_t lode__crc_document(int64_t rid, lode_str text);
@@ -215,6 +223,8 @@ uint32_t lode__crc_collection(const lode__coll *coll);
 /* write.c */
 lode_status lode__text_row_add(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);
 lode_status lode__text_row_remove(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);
+
+#define LODE__TERM_BYTES 64 /* of a string in the metadata index; the rest is cut off */
 
 /* terms.c: called by the writers for records below the indexes' cursors */
 lode_status lode__terms_add(lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
@@ -238,6 +248,28 @@ lode_status lode__term_batch_add(lode__term_batch *b, lode__tx *tx, int64_t cid,
                                  lode_error *err);
 lode_status lode__term_batch_write(lode__term_batch *b, lode_error *err);
 void lode__term_batch_release(lode__term_batch *b);
+
+/* backup.c: the pages of the truth file as a transaction sees them, each proven by its checksum */
+typedef struct lode__truth {
+  sqlite3_file *file;
+  uint32_t page_bytes;
+  uint32_t pages;      /* of the database */
+  uint32_t file_pages; /* whole ones in the file */
+  uint32_t change;     /* differs after every commit */
+} lode__truth;
+lode_status lode__truth_look(lode__tx *tx, lode__truth *truth, lode_error *err);
+/* LODE_CORRUPT: the page is damaged. Free pages may read as zeros. */
+lode_status lode__truth_read(lode__tx *tx, const lode__truth *truth, uint32_t number, unsigned char *page, lode_error *err);
+/* The whole truth at one moment, synced, in a new file. */
+lode_status lode__db_copy(lode__db *db, const char *file, lode_progress progress, lode_error *err);
+
+/* salvage_find.c: decodes a record's row as read by pages.h, and proves it; its strings lie in the payload */
+struct lode__row;
+bool lode__row_record(const struct lode__row *row, const lode__buf *payload, lode__rec *rec);
+
+/* verify.c: SQLite's own check of its structures; calls line() for each fault and returns SQLite's result */
+typedef void lode__integrity_fn(void *ctx, const char *line);
+int lode__integrity_each(sqlite3 *sql, lode__integrity_fn *line, void *ctx);
 
 /* text.c: FTS5's tokenizer and the counting function, for a new connection */
 lode_status lode__text_register(sqlite3 *sql, lode_error *err);

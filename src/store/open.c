@@ -33,7 +33,7 @@ char *lode__path_join(const char *folder, const char *name) {
   return b.failed ? NULL : b.data;
 }
 
-static lode_status make_folder(const char *folder, lode_error *err) {
+lode_status lode__make_folder(const char *folder, lode_error *err) {
   char *path = lode__alloc(strlen(folder) + 1);
   if (!path) return lode__fail_nomem(err);
   memcpy(path, folder, strlen(folder) + 1);
@@ -103,7 +103,7 @@ static lode_status create_if_missing(lode__db *db, lode_error *err) {
 static lode_status prepare_folder(lode__db *db, lode_error *err) {
   struct stat sb;
   char fs[32];
-  if (db->opt.create && !db->opt.read_only) LODE__TRY(make_folder(db->folder, err));
+  if (db->opt.create && !db->opt.read_only) LODE__TRY(lode__make_folder(db->folder, err));
   if (lode__os->stat(db->folder, &sb) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) return lode__fail_errno(err, errno, db->folder);
     return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);

@@ -77,7 +77,8 @@ typedef struct lode__col {
   size_t at, len;     /* in the payload */
 } lode__col;
 
-typedef struct lode__row {
+typedef struct lode__row lode__row;
+struct lode__row {
   int64_t key;               /* of rows in tables */
   uint64_t bytes;            /* of the payload */
   const unsigned char *local;
@@ -85,7 +86,7 @@ typedef struct lode__row {
   uint32_t overflow;         /* where it goes on, or 0 */
   size_t n;
   lode__col cols[LODE__ROW_COLUMNS];
-} lode__row;
+};
 
 /* Parses the cell at `offset`: key, and the columns' types and places. False: no row of ours begins there. */
 bool lode__row_at(const lode__pages *pages, const lode__page_view *view, size_t offset, lode__row *row);

@@ -17,8 +17,13 @@ typedef struct lode__found {
   uint32_t page;
   uint16_t offset;
   uint8_t trust;
-  bool mentioned;     /* records: a name, document or vector on a sound page belongs to it */
+  uint8_t spoken;     /* records: LODE__MENTIONED, LODE__NAMED */
 } lode__found;
+
+enum {
+  LODE__MENTIONED = 1, /* a name, document or vector on a sound page belongs to it */
+  LODE__NAMED = 2,     /* a name */
+};
 
 typedef struct lode__found_list {
   lode__found *items; /* sorted by key, then the most trusted first, once looking has ended */
@@ -34,6 +39,7 @@ typedef struct lode__found_coll {
   lode__coll coll;    /* strings in the arena */
   uint8_t trust;
   bool dropped;
+  uint64_t names;     /* found; as many as coll.records: all of them, so a record without a name was deleted */
 } lode__found_coll;
 
 typedef struct lode__found_key { /* a metadata key declared as a counter */
@@ -44,7 +50,7 @@ typedef struct lode__found_key { /* a metadata key declared as a counter */
 typedef struct lode__salvage {
   lode__pages pages;
   unsigned char *page;       /* the one being looked at */
-  lode__buf payload, other;
+  lode__buf payload;
   lode__arena arena;
   lode__found_list records, documents, vectors;
   lode__key_list dead;       /* records in graves */
@@ -67,12 +73,10 @@ lode_status lode__salvage_look(lode__salvage *s, lode_error *err);
 void lode__salvage_loss(lode__salvage *s, const char *what, int64_t cid, lode_str id, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 /* NULL when its row was not found. */
-const lode__found_coll *lode__salvage_coll(const lode__salvage *s, int64_t cid);
+lode__found_coll *lode__salvage_coll(const lode__salvage *s, int64_t cid);
 /* First entry with that key, NULL when there is none. */
 lode__found *lode__found_first(const lode__found_list *list, int64_t key);
-/* Reads a found row again. False: it cannot be read any more. */
-bool lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, lode__buf *payload);
-/* Decodes and proves a record; its strings lie in `payload`. */
-bool lode__row_record(const lode__row *row, const lode__buf *payload, lode__rec *rec);
+/* Reads a found row again. LODE_CORRUPT: it cannot be read as a whole. */
+lode_status lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, lode__buf *payload, lode_error *err);
 
 #endif

@@ -4,7 +4,8 @@
  * and vectors are noted by shape and proven when they are fetched. A damaged page is searched byte by byte as well,
  * because its list of rows may be what is damaged; the space before its rows is left out, since old copies of moved rows
  * may lie there. Second look: names, documents and vectors on sound pages speak of records; such a record is
- * lost if it was not found and lies in no grave. Free pages, pointer maps and overflow pages hold no rows, whatever they
+ * lost if it was not found and lies in no grave. When all names of a collection were found, a record without one was
+ * deleted, even if its grave is lost. Free pages, pointer maps and overflow pages hold no rows, whatever they
  * look like. Kept in memory are 16 bytes for each row, not its content.
  */
 #include "salvage.h"
@@ -13,7 +14,7 @@
 
 static lode_status add_found(lode__found_list *l, int64_t key, uint32_t page, size_t offset, uint8_t trust, lode_error *err) {
   if (!lode__grow(&l->items, &l->cap, l->n + 1, sizeof *l->items)) return lode__fail_nomem(err);
-  l->items[l->n++] = (lode__found){key, page, (uint16_t)offset, trust, false};
+  l->items[l->n++] = (lode__found){key, page, (uint16_t)offset, trust, 0};
   return LODE_OK;
 }
 
@@ -62,10 +63,42 @@ lode__found *lode__found_first(const lode__found_list *l, int64_t key) {
   return low < l->n && l->items[low].key == key ? &l->items[low] : NULL;
 }
 
-const lode__found_coll *lode__salvage_coll(const lode__salvage *s, int64_t cid) {
+static int compare_colls(const void *x, const void *y) {
+  const lode__found_coll *a = x, *b = y;
+  if (a->coll.cid != b->coll.cid) return a->coll.cid < b->coll.cid ? -1 : 1;
+  return (int)b->trust - (int)a->trust;
+}
+
+static void sort_colls(lode__salvage *s) {
+  size_t n = 0;
+  if (s->n_colls) qsort(s->colls, s->n_colls, sizeof *s->colls, compare_colls);
   for (size_t i = 0; i < s->n_colls; i++)
-    if (s->colls[i].coll.cid == cid) return &s->colls[i];
-  return NULL;
+    if (n == 0 || s->colls[i].coll.cid != s->colls[n - 1].coll.cid) s->colls[n++] = s->colls[i];
+  s->n_colls = n;
+}
+
+static int compare_counter_keys(const void *x, const void *y) {
+  const lode__found_key *a = x, *b = y;
+  if (a->cid != b->cid) return a->cid < b->cid ? -1 : 1;
+  return lode__str_cmp(a->name, b->name);
+}
+
+static void sort_counter_keys(lode__salvage *s) {
+  size_t n = 0;
+  if (s->n_keys) qsort(s->keys, s->n_keys, sizeof *s->keys, compare_counter_keys);
+  for (size_t i = 0; i < s->n_keys; i++)
+    if (n == 0 || compare_counter_keys(&s->keys[i], &s->keys[n - 1]) != 0) s->keys[n++] = s->keys[i];
+  s->n_keys = n;
+}
+
+lode__found_coll *lode__salvage_coll(const lode__salvage *s, int64_t cid) {
+  size_t low = 0, high = s->n_colls;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (s->colls[mid].coll.cid < cid) low = mid + 1;
+    else high = mid;
+  }
+  return low < s->n_colls && s->colls[low].coll.cid == cid ? &s->colls[low] : NULL;
 }
 
 void lode__salvage_loss(lode__salvage *s, const char *what, int64_t cid, lode_str id, const char *format, ...) {
@@ -96,11 +129,12 @@ bool lode__row_record(const lode__row *row, const lode__buf *payload, lode__rec 
          (uint32_t)lode__row_int(row, 6, payload) == lode__crc_record(rec, rec->has_document, rec->doc_crc);
 }
 
-bool lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, lode__buf *payload) {
+lode_status lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, lode__buf *payload, lode_error *err) {
   lode__page_view view;
   (void)lode__pages_read(&s->pages, f->page, s->page);
   lode__page_assume_leaf(f->page, s->page, &view);
-  return lode__row_at(&s->pages, &view, f->offset, row) && lode__row_load(&s->pages, row, payload, NULL) == LODE_OK;
+  if (!lode__row_at(&s->pages, &view, f->offset, row)) return lode__fail(err, LODE_CORRUPT, "a row is gone");
+  return lode__row_load(&s->pages, row, payload, err);
 }
 
 static lode_status keep(lode__salvage *s, lode_str *str, lode_error *err) {
@@ -109,7 +143,7 @@ static lode_status keep(lode__salvage *s, lode_str *str, lode_error *err) {
   return str->data ? LODE_OK : lode__fail_nomem(err);
 }
 
-/* A dropped collection has lost its name and keeps the checksum that it had with it: only its page proves it. */
+/* A collection without a name was dropped. */
 static lode_status take_collection(lode__salvage *s, const lode__row *row, uint8_t trust, lode_error *err) {
   const lode__buf *p = &s->payload;
   lode__coll c = {
@@ -122,32 +156,23 @@ static lode_status take_collection(lode__salvage *s, const lode__row *row, uint8
       .embedder = lode__row_str(row, 6, p),
       .embedder_dim = (uint32_t)lode__row_int(row, 7, p),
       .counted = (uint32_t)lode__row_int(row, 8, p),
+      .records = trust == LODE__TRUST_SOUND ? (uint64_t)lode__row_int(row, 10, p) : UINT64_MAX,
   };
   bool proven = (uint32_t)lode__row_int(row, 20, p) == lode__crc_collection(&c);
-  bool dropped = !c.name.data && (proven || trust == LODE__TRUST_SOUND);
-  if ((!proven && !dropped) || c.cid < 1 || c.cid >= INT64_C(1) << 22 || c.metric > LODE_IP || c.dim > LODE_MAX_DIMENSION)
+  bool dropped = !c.name.data;
+  if (!proven || c.cid < 1 || c.cid >= INT64_C(1) << 22 || c.metric > LODE_IP || c.dim > LODE_MAX_DIMENSION)
     return LODE_OK;
-  lode__found_coll *at = NULL;
-  for (size_t i = 0; i < s->n_colls && !at; i++)
-    if (s->colls[i].coll.cid == c.cid) at = &s->colls[i];
-  if (at && at->trust >= trust) return LODE_OK;
-  if (!at) {
-    if (!lode__grow(&s->colls, &s->cap_colls, s->n_colls + 1, sizeof *s->colls)) return lode__fail_nomem(err);
-    at = &s->colls[s->n_colls++];
-  }
-  *at = (lode__found_coll){.trust = trust, .dropped = dropped};
+  if (!lode__grow(&s->colls, &s->cap_colls, s->n_colls + 1, sizeof *s->colls)) return lode__fail_nomem(err);
   LODE__TRY(keep(s, &c.name, err));
   LODE__TRY(keep(s, &c.metadata, err));
   LODE__TRY(keep(s, &c.embedder, err));
-  at->coll = c;
+  s->colls[s->n_colls++] = (lode__found_coll){c, trust, dropped, 0};
   return LODE_OK;
 }
 
 static lode_status take_counter_key(lode__salvage *s, const lode__row *row, lode_error *err) {
   lode__found_key k = {lode__row_int(row, 1, &s->payload), lode__row_str(row, 2, &s->payload)};
   if (lode__row_int(row, 3, &s->payload) != 1 || !k.name.data || !lode__utf8_valid(k.name.data, k.name.len)) return LODE_OK;
-  for (size_t i = 0; i < s->n_keys; i++)
-    if (s->keys[i].cid == k.cid && lode__str_eq(s->keys[i].name, k.name)) return LODE_OK;
   if (!lode__grow(&s->keys, &s->cap_keys, s->n_keys + 1, sizeof *s->keys)) return lode__fail_nomem(err);
   LODE__TRY(keep(s, &k.name, err));
   s->keys[s->n_keys++] = k;
@@ -244,6 +269,8 @@ static lode_status first_look(lode__salvage *s, lode_error *err) {
   sort_found(&s->documents);
   sort_found(&s->vectors);
   sort_keys(&s->dead);
+  sort_colls(s);
+  sort_counter_keys(s);
   return LODE_OK;
 }
 
@@ -254,13 +281,14 @@ static lode_status first_look(lode__salvage *s, lode_error *err) {
 static lode_status mention(lode__salvage *s, int64_t rid, lode_str id, lode_error *err) {
   int64_t cid = lode__key_cid(rid);
   lode__found *f = lode__found_first(&s->records, rid);
+  lode__found_coll *c = lode__salvage_coll(s, cid);
+  bool telling = id.data && !(id.len == 1 && (id.data[0] == 0 || id.data[0] == 1));
+  if (c && telling) c->names++;
   if (f) {
-    f->mentioned = true;
+    f->spoken |= telling ? LODE__MENTIONED | LODE__NAMED : LODE__MENTIONED;
     return LODE_OK;
   }
-  const lode__found_coll *c = lode__salvage_coll(s, cid);
   if (cid < 1 || (c && c->dropped) || has_key(&s->dead, rid)) return LODE_OK;
-  bool telling = id.data && !(id.len == 1 && (id.data[0] == 0 || id.data[0] == 1));
   if (telling) {
     lode__salvage_loss(s, "record", cid, id, "the record was on a damaged page");
     LODE__TRY(add_key(&s->named, rid, err));
@@ -314,6 +342,13 @@ static lode_status second_look(lode__salvage *s, lode_error *err) {
 
 /* ---- Several rows with one key ---- */
 
+static bool is_alive(const lode__salvage *s, const lode__found *f) {
+  const lode__found_coll *c = lode__salvage_coll(s, lode__key_cid(f->key));
+  if (f->trust == LODE__TRUST_LOOSE && !(f->spoken & LODE__MENTIONED)) return false;
+  if (c && c->names == c->coll.records && !(f->spoken & LODE__NAMED)) return false;
+  return !has_key(&s->dead, f->key);
+}
+
 /* The most trusted comes first; among equals the newest. Loose rows that nothing speaks of, and the dead, go. */
 static lode_status choose_records(lode__salvage *s, lode_error *err) {
   lode__found_list *l = &s->records;
@@ -325,18 +360,18 @@ static lode_status choose_records(lode__salvage *s, lode_error *err) {
       lode__row row;
       lode__rec rec;
       if (l->items[end].trust != best.trust || (end == i && (end + 1 == l->n || l->items[end + 1].key != best.key))) continue;
-      if (!lode__salvage_row(s, &l->items[end], &row, &s->payload) || !lode__row_record(&row, &s->payload, &rec)) continue;
-      if (rec.seq < best_seq) continue;
-      bool mentioned = best.mentioned;
+      lode_status st = lode__salvage_row(s, &l->items[end], &row, &s->payload, err);
+      if (st != LODE_OK && st != LODE_CORRUPT) return st;
+      if (st != LODE_OK || !lode__row_record(&row, &s->payload, &rec) || rec.seq < best_seq) continue;
+      uint8_t spoken = best.spoken;
       best = l->items[end];
-      best.mentioned = mentioned;
+      best.spoken = spoken;
       best_seq = rec.seq;
     }
-    if (best.trust == LODE__TRUST_LOOSE && !best.mentioned) continue;
-    if (!has_key(&s->dead, best.key)) l->items[n++] = best;
+    if (is_alive(s, &best)) l->items[n++] = best;
   }
   l->n = n;
-  return s->payload.failed ? lode__fail_nomem(err) : LODE_OK;
+  return LODE_OK;
 }
 
 lode_status lode__salvage_look(lode__salvage *s, lode_error *err) {

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#define TERM_BYTES 64
+#define TERM_BYTES LODE__TERM_BYTES
 #define MAX_CACHED_KEYS 256
 
 static int bind_value(sqlite3_stmt *s, int i, const lode__value *v, size_t max_bytes) {

@@ -37,22 +37,21 @@ static void after_fork(lode__db *db) {
   db->lock_generation = lode__vfs_generation();
 }
 
-static lode_status take_conn(lode__db *db, lode__conn **out, lode_error *err) {
-  struct stat sb;
+/* An idle connection to the file that is there now, or NULL; *path (freed by the caller) is what to open then. */
+static lode_status find_idle(lode__db *db, lode__conn **out, char **path, lode_error *err) {
+  struct stat sb, js;
   lode_status st = LODE_OK;
-  *out = NULL;
   pthread_mutex_lock(&db->mutex);
   after_fork(db);
   if (lode__os->stat(db->path, &sb) != 0) {
     int e = errno;
     forget_connections(db);
-    pthread_mutex_unlock(&db->mutex);
-    if (e == ENOENT || e == ENOTDIR)
-      return lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", db->path);
-    return lode__fail_errno(err, e, db->path);
+    st = e == ENOENT || e == ENOTDIR
+             ? lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", db->path)
+             : lode__fail_errno(err, e, db->path);
+    goto done;
   }
   if (db->copy_folder) {
-    struct stat js;
     char *journal = lode__path_join(db->folder, LODE__TRUTH_FILE "-journal");
     if (journal && (lode__os->stat(journal, &js) != 0 || js.st_size == 0)) {
       forget_connections(db);
@@ -69,12 +68,20 @@ static lode_status take_conn(lode__db *db, lode__conn **out, lode_error *err) {
     else
       lode__conn_close(c);
   }
-  if (!*out) {
-    char *copy = db->copy_folder ? lode__path_join(db->copy_folder, LODE__TRUTH_FILE) : NULL;
-    st = db->copy_folder && !copy ? lode__fail_nomem(err) : lode__conn_open(db, copy ? copy : db->path, false, out, err);
-    lode__free(copy);
-  }
+  if (!*out) *path = lode__path_join(db->copy_folder ? db->copy_folder : db->folder, LODE__TRUTH_FILE);
+  if (!*out && !*path) st = lode__fail_nomem(err);
+done:
   pthread_mutex_unlock(&db->mutex);
+  return st;
+}
+
+static lode_status take_conn(lode__db *db, lode__conn **out, lode_error *err) {
+  char *path = NULL;
+  *out = NULL;
+  LODE__TRY(find_idle(db, out, &path, err));
+  /* Opening may have to wait for a lock, so it is done without the mutex. */
+  lode_status st = *out ? LODE_OK : lode__conn_open(db, path, false, out, err);
+  lode__free(path);
   return st;
 }
 
@@ -89,16 +96,6 @@ static void give_conn(lode__conn *conn, bool healthy) {
   }
   pthread_mutex_unlock(&db->mutex);
   lode__conn_close(conn);
-}
-
-static void stop_waiting(lode__conn *conn) {
-  lode__db *db = conn->db;
-  conn->wait_until_ns = 0;
-  if (!conn->waiting) return;
-  conn->waiting = false;
-  pthread_mutex_lock(&db->mutex);
-  if (--db->waiting == 0 && db->lock_fd >= 0) (void)lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_WAIT, 1);
-  pthread_mutex_unlock(&db->mutex);
 }
 
 bool lode__db_others_wait(lode__db *db) {
@@ -232,9 +229,38 @@ static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
   return LODE_OK;
 }
 
+static lode_status begin_once(lode__tx *tx, lode_error *err) {
+  tx->failed = false;
+  LODE__TRY(take_conn(tx->db, &tx->conn, err));
+  tx->began_ns = lode__os->now_ns();
+  lode_status st = begin_on_conn(tx, err);
+  lode__conn_stop_waiting(tx->conn);
+  if (st == LODE_OK) return st;
+  give_conn(tx->conn, false);
+  tx->conn = NULL;
+  return st;
+}
+
+/* A read-only handle that met an interrupted transaction goes on with a private copy of the store. */
+static lode_status begin_on_copy(lode__tx *tx, lode_error *err) {
+  lode__db *db = tx->db;
+  lode__error_clear(err);
+  pthread_mutex_lock(&db->mutex);
+  db->hot_journal = false;
+  forget_connections(db);
+  lode_status st = db->copy_folder ? LODE_OK : lode__copy_make(db, err);
+  pthread_mutex_unlock(&db->mutex);
+  return st == LODE_OK ? begin_once(tx, err) : st;
+}
+
+static bool met_hot_journal(lode__db *db) {
+  pthread_mutex_lock(&db->mutex);
+  bool yes = db->hot_journal;
+  pthread_mutex_unlock(&db->mutex);
+  return yes;
+}
+
 lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lode_error *err) {
-  lode_status st;
-  bool turn = false;
   *out = NULL;
   if (kind == LODE__WRITE && db->opt.read_only)
     return lode__fail(err, LODE_READONLY, "%s is open for reading only", db->folder);
@@ -242,36 +268,19 @@ lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lod
   if (!tx) return lode__fail_nomem(err);
   tx->db = db;
   tx->kind = kind;
-  if (kind == LODE__WRITE) {
-    LODE__GOTO(wait_for_writer_turn(db, err));
-    turn = true;
+  lode_status st = kind == LODE__WRITE ? wait_for_writer_turn(db, err) : LODE_OK;
+  if (st != LODE_OK) {
+    lode__free(tx);
+    return st;
   }
-  LODE__GOTO(take_conn(db, &tx->conn, err));
-  tx->began_ns = lode__os->now_ns();
-  st = begin_on_conn(tx, err);
-  if (st != LODE_OK && db->opt.read_only && !db->copy_folder &&
-      sqlite3_extended_errcode(tx->conn->sql) == SQLITE_READONLY_ROLLBACK) {
-    lode__error_clear(err);
-    stop_waiting(tx->conn);
-    give_conn(tx->conn, false);
-    tx->conn = NULL;
-    tx->failed = false;
-    pthread_mutex_lock(&db->mutex);
-    forget_connections(db);
-    st = db->copy_folder ? LODE_OK : lode__copy_make(db, err);
-    pthread_mutex_unlock(&db->mutex);
-    if (st == LODE_OK) st = take_conn(db, &tx->conn, err);
-    if (st == LODE_OK) st = begin_on_conn(tx, err);
-  }
-  if (tx->conn) stop_waiting(tx->conn);
-  if (st == LODE_OK && kind == LODE__WRITE) sign_lock_file(db);
-done:
+  st = begin_once(tx, err);
+  if (st == LODE_READONLY && db->opt.read_only && met_hot_journal(db)) st = begin_on_copy(tx, err);
   if (st == LODE_OK) {
+    if (kind == LODE__WRITE) sign_lock_file(db);
     *out = tx;
     return st;
   }
-  if (tx->conn) give_conn(tx->conn, false);
-  if (turn) end_writer_turn(db);
+  if (kind == LODE__WRITE) end_writer_turn(db);
   lode__free(tx);
   return st;
 }
@@ -320,7 +329,7 @@ lode_status lode__tx_commit(lode__tx *tx, lode_error *err) {
   if (tx->cursor != tx->cursor_saved) LODE__GOTO(lode__state_put(tx, LODE__STATE_CURSOR, (int64_t)tx->cursor, err));
   LODE__GOTO(lode__stmt(tx, LODE__STMT_COMMIT, &s, err));
   LODE__GOTO(lode__run(tx, s, err));
-  stop_waiting(tx->conn);
+  lode__conn_stop_waiting(tx->conn);
 done:
   if (st != LODE_OK) {
     tx->failed = true;
@@ -339,7 +348,7 @@ void lode__tx_rollback(lode__tx *tx) {
     reset_all(tx->conn);
     if (!sqlite3_get_autocommit(tx->conn->sql))
       healthy &= lode__stmt(tx, LODE__STMT_ROLLBACK, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
-    stop_waiting(tx->conn);
+    lode__conn_stop_waiting(tx->conn);
   } else {
     healthy = false;
   }

@@ -1,0 +1,103 @@
+/* fuzz_filter.c - any filter on any record: no crash, and two truths about whatever comes out. A filter and its $not never
+ * agree; a record that matches fulfils every probe. The input is four texts with NULs between them: filter, document
+ * filter, metadata, document. */
+#include "query/filter.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool truth) {
+  if (!truth) abort();
+}
+
+/* Cuts the next text off the input; an empty one is absent. */
+static lode_str next_text(const uint8_t **data, size_t *size) {
+  const uint8_t *end = *size ? memchr(*data, 0, *size) : NULL;
+  size_t len = end ? (size_t)(end - *data) : *size;
+  lode_str text = {len ? (const char *)*data : NULL, len};
+  size_t skip = end ? len + 1 : len;
+  *data += skip;
+  *size -= skip;
+  return text;
+}
+
+static lode_status judge(lode_str where, lode_str where_document, lode_str metadata, lode_str document,
+                         lode__filter **filter, bool *match) {
+  lode__judge *j = NULL;
+  lode_error err;
+  lode_status st = lode__filter_parse(where, where_document, filter, &err);
+  if (st == LODE_OK) st = lode__judge_new(*filter, &j, &err);
+  if (st == LODE_OK) st = lode__judge_match(j, metadata, document, match, &err);
+  if (st != LODE_OK) require(err.text[0] != '\0' && memchr(err.text, '\0', sizeof err.text));
+  lode__judge_free(j);
+  return st;
+}
+
+static void check_negation(lode_str where, lode_str metadata, lode_str document, bool match) {
+  lode__buf text = {0};
+  lode__filter *filter = NULL;
+  bool opposite;
+  lode__buf_adds(&text, "{\"$not\":");
+  lode__buf_add(&text, where.data, where.len);
+  lode__buf_adds(&text, "}");
+  lode_status st = judge((lode_str){text.data, text.len}, (lode_str){0}, metadata, document, &filter, &opposite);
+  require(st == LODE_LIMIT || (st == LODE_OK && opposite == !match));
+  lode__filter_free(filter);
+  lode__buf_release(&text);
+}
+
+typedef struct search {
+  const lode__probe *probe;
+  bool fulfilled;
+} search;
+
+static lode_status look(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+  search *s = ctx;
+  const lode__probe *p = s->probe;
+  (void)err;
+  if (!lode__str_eq(key, p->key)) return LODE_OK;
+  bool inside = p->n_values == 0;
+  if (p->has_low) {
+    int c = lode__value_comparable(value, &p->low) ? lode__value_cmp(value, &p->low) : -1;
+    if (c < 0 || (c == 0 && p->low_open)) inside = false;
+  }
+  if (p->has_high) {
+    int c = lode__value_comparable(value, &p->high) ? lode__value_cmp(value, &p->high) : 1;
+    if (c > 0 || (c == 0 && p->high_open)) inside = false;
+  }
+  for (size_t i = 0; i < p->n_values; i++) inside |= lode__value_cmp(value, &p->values[i]) == 0;
+  s->fulfilled |= inside;
+  return LODE_OK;
+}
+
+static void check_probes(const lode__filter *filter, lode_str metadata) {
+  const lode__probe *probes;
+  lode__json json = {0};
+  size_t n = lode__filter_probes(filter, &probes);
+  if (lode__meta_check(&json, metadata, false, NULL) == LODE_OK) {
+    for (size_t i = 0; i < n; i++) {
+      search s = {.probe = &probes[i]};
+      require(lode__meta_values(&json, look, &s, NULL) == LODE_OK && s.fulfilled);
+    }
+  }
+  lode__json_release(&json);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  lode_str where = next_text(&data, &size), where_document = next_text(&data, &size);
+  lode_str metadata = next_text(&data, &size), document = next_text(&data, &size);
+  lode__filter *filter = NULL;
+  bool match = false;
+  if (judge(where, where_document, metadata, document, &filter, &match) == LODE_OK) {
+    require(match || !lode__filter_is_true(filter));
+    if (where.data && !where_document.data) check_negation(where, metadata, document, match);
+    if (match && metadata.data) check_probes(filter, metadata);
+    if (match && !metadata.data) {
+      const lode__probe *probes;
+      require(lode__filter_probes(filter, &probes) == 0);
+    }
+  }
+  lode__filter_free(filter);
+  return 0;
+}

@@ -1,0 +1,249 @@
+/* format.c - reading foreign streams: lines, .npy and .fvecs.
+ *
+ * .npy: "\x93NUMPY", version (1, 2 or 3) and minor, length of the header (u16, from version 2 on u32), the header: a
+ * Python dict with exactly 'descr', 'fortran_order' and 'shape'; then the elements. Taken are '<f4' and '<f8', in C
+ * order, two dimensions. .fvecs: for each vector its dimension (i32) and so many f32. All numbers little-endian.
+ * The bytes are a stranger's: every length is checked before it is used, and nothing is read past the rows that the
+ * header promises.
+ */
+#include "core.h"
+
+#include <math.h>
+
+enum { FIRST_BYTES = 1 << 16, MOST_HEADER_BYTES = 1 << 16 };
+
+/* ---- Input ---- */
+
+lode_status lode__input_init(lode__input *in, lode_read_fn *read, void *ctx, lode_error *err) {
+  *in = (lode__input){.read = read, .ctx = ctx};
+  if (!read) return lode__fail(err, LODE_INVALID, "an import needs a function to read from");
+  return lode__grow(&in->data, &in->cap, FIRST_BYTES, 1) ? LODE_OK : lode__fail_nomem(err);
+}
+
+void lode__input_release(lode__input *in) {
+  lode__free(in->data);
+  *in = (lode__input){0};
+}
+
+/* Reads more behind what is there; moves or grows when there is no room. */
+static lode_status fill(lode__input *in, lode_error *err) {
+  if (in->at > 0 && (in->at == in->end || in->end == in->cap)) {
+    memmove(in->data, in->data + in->at, in->end - in->at);
+    in->end -= in->at;
+    in->at = 0;
+  }
+  if (in->end == in->cap && !lode__grow(&in->data, &in->cap, in->cap + 1, 1)) return lode__fail_nomem(err);
+  int64_t n = in->read(in->ctx, in->data + in->end, in->cap - in->end);
+  if (n < 0 || (uint64_t)n > in->cap - in->end) return lode__fail(err, LODE_IO, "reading the import failed");
+  in->end += (size_t)n;
+  in->eof = n == 0;
+  return LODE_OK;
+}
+
+lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *more, lode_error *err) {
+  size_t looked = 0;
+  char *end;
+  *line = (lode_str){NULL, 0};
+  *more = false;
+  for (;;) {
+    size_t have = in->end - in->at;
+    end = have > looked ? memchr(in->data + in->at + looked, '\n', have - looked) : NULL;
+    size_t len = end ? (size_t)(end - in->data) - in->at : have;
+    if (len > max)
+      return lode__fail(err, LODE_LIMIT, "the line is longer than %zu bytes: is this JSON, one object a line?", max);
+    if (end || in->eof) break;
+    looked = have;
+    LODE__TRY(fill(in, err));
+  }
+  if (!end && in->at == in->end) return LODE_OK;
+  size_t len = (end ? (size_t)(end - in->data) : in->end) - in->at;
+  *line = (lode_str){in->data + in->at, len};
+  in->at += len + (end != NULL);
+  *more = true;
+  return LODE_OK;
+}
+
+lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got, lode_error *err) {
+  *got = 0;
+  while (*got < n) {
+    size_t have = in->end - in->at, take = have < n - *got ? have : n - *got;
+    if (take) memcpy((char *)out + *got, in->data + in->at, take);
+    in->at += take;
+    *got += take;
+    if (*got == n || in->eof) break;
+    LODE__TRY(fill(in, err));
+  }
+  return LODE_OK;
+}
+
+/* ---- The header of a .npy ---- */
+
+typedef struct cursor {
+  const char *at, *end;
+} cursor;
+
+static void skip_space(cursor *c) {
+  while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r')) c->at++;
+}
+
+static bool take(cursor *c, const char *word) {
+  size_t n = strlen(word);
+  skip_space(c);
+  if ((size_t)(c->end - c->at) < n || memcmp(c->at, word, n) != 0) return false;
+  c->at += n;
+  return true;
+}
+
+static bool take_quoted(cursor *c, lode_str *out) {
+  skip_space(c);
+  if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return false;
+  char quote = *c->at++;
+  const char *end = memchr(c->at, quote, (size_t)(c->end - c->at));
+  if (!end) return false;
+  *out = (lode_str){c->at, (size_t)(end - c->at)};
+  c->at = end + 1;
+  return true;
+}
+
+static bool take_number(cursor *c, uint64_t *out) {
+  const char *from;
+  skip_space(c);
+  *out = 0;
+  for (from = c->at; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++)
+    if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, (uint64_t)(*c->at - '0'), out)) return false;
+  return c->at > from;
+}
+
+static bool take_shape(cursor *c, uint64_t *rows, uint64_t *columns) {
+  if (!take(c, "(") || !take_number(c, rows) || !take(c, ",") || !take_number(c, columns)) return false;
+  (void)take(c, ",");
+  return take(c, ")");
+}
+
+static lode_status parse_header(lode_str text, lode__matrix *m, lode_error *err) {
+  cursor c = {text.data, text.data + text.len};
+  lode_str key, descr = {NULL, 0};
+  bool c_order = false, ok = take(&c, "{");
+  uint64_t columns = 0;
+  unsigned seen = 0;
+  while (ok && !take(&c, "}")) {
+    unsigned bit = 0;
+    ok = take_quoted(&c, &key) && take(&c, ":");
+    if (ok && lode__str_eq(key, LODE__LIT("descr"))) {
+      bit = 1;
+      ok = take_quoted(&c, &descr);
+    } else if (ok && lode__str_eq(key, LODE__LIT("fortran_order"))) {
+      bit = 2;
+      c_order = take(&c, "False");
+      ok = c_order || take(&c, "True");
+    } else if (ok && lode__str_eq(key, LODE__LIT("shape"))) {
+      bit = 4;
+      ok = take_shape(&c, &m->rows, &columns);
+    }
+    ok = ok && bit && !(seen & bit);
+    seen |= bit;
+    skip_space(&c);
+    if (ok && !take(&c, ",")) ok = c.at < c.end && *c.at == '}';
+  }
+  skip_space(&c);
+  if (!ok || seen != 7 || c.at != c.end)
+    return lode__fail(err, LODE_INVALID, "the header of the .npy is not that of a matrix: save a two-dimensional array");
+  m->width = lode__str_eq(descr, LODE__LIT("<f4")) ? 4 : lode__str_eq(descr, LODE__LIT("<f8")) ? 8 : 0;
+  if (!m->width || !c_order)
+    return lode__fail(err, LODE_INVALID, "the .npy must hold little-endian float32 or float64 in C order: "
+                                         "numpy.ascontiguousarray(a, dtype='<f4') makes it so");
+  if (columns < 1 || columns > LODE_MAX_DIMENSION)
+    return lode__fail(err, LODE_INVALID, "the .npy has %llu columns: vectors have 1 to %d dimensions",
+                      (unsigned long long)columns, LODE_MAX_DIMENSION);
+  m->dim = (uint32_t)columns;
+  return LODE_OK;
+}
+
+static uint32_t get_u32(const unsigned char *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static lode_status read_exactly(lode__input *in, void *out, size_t n, lode_error *err) {
+  size_t got;
+  LODE__TRY(lode__input_bytes(in, out, n, &got, err));
+  return got == n ? LODE_OK : lode__fail(err, LODE_INVALID, "the stream ends in the middle: it was cut off");
+}
+
+lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format format, lode_error *err) {
+  unsigned char head[12];
+  lode_status st;
+  *m = (lode__matrix){.format = format, .width = 4};
+  if (format == LODE_FVECS) return LODE_OK;
+  LODE__TRY(read_exactly(in, head, 10, err));
+  if (memcmp(head, "\x93NUMPY", 6) != 0) return lode__fail(err, LODE_INVALID, "this is no .npy file");
+  if (head[6] < 1 || head[6] > 3)
+    return lode__fail(err, LODE_INVALID, "version %u of .npy is not known: 1 to 3 are", (unsigned)head[6]);
+  if (head[6] > 1) LODE__TRY(read_exactly(in, head + 10, 2, err));
+  size_t len = head[6] == 1 ? (size_t)head[8] | (size_t)head[9] << 8 : get_u32(head + 8);
+  if (len > MOST_HEADER_BYTES) return lode__fail(err, LODE_INVALID, "the header of the .npy is too long: %zu bytes", len);
+  char *text = lode__alloc(len);
+  if (!text) return lode__fail_nomem(err);
+  st = read_exactly(in, text, len, err);
+  if (st == LODE_OK) st = parse_header((lode_str){text, len}, m, err);
+  lode__free(text);
+  return st;
+}
+
+/* ---- Rows ---- */
+
+static lode_status read_row(lode__matrix *m, lode__input *in, float *row, uint32_t dim, lode_error *err) {
+  unsigned char raw[4096];
+  size_t step = sizeof raw / m->width;
+  for (size_t i = 0; i < dim; i += step) {
+    size_t n = dim - i < step ? dim - i : step;
+    LODE__TRY(read_exactly(in, raw, n * m->width, err));
+    for (size_t j = 0; j < n; j++) {
+      const unsigned char *p = raw + j * m->width;
+      if (m->width == 4) {
+        uint32_t bits = get_u32(p);
+        memcpy(&row[i + j], &bits, 4);
+        continue;
+      }
+      uint64_t bits = get_u32(p) | (uint64_t)get_u32(p + 4) << 32;
+      double d;
+      memcpy(&d, &bits, 8);
+      row[i + j] = (float)d; /* too large becomes infinite, which the check of the record refuses */
+    }
+  }
+  return LODE_OK;
+}
+
+static lode_status next_dim(lode__matrix *m, lode__input *in, uint32_t *dim, bool *more, lode_error *err) {
+  unsigned char head[4];
+  size_t got;
+  *more = false;
+  if (m->format == LODE_NPY && m->at < m->rows) {
+    *dim = m->dim;
+    *more = true;
+    return LODE_OK;
+  }
+  LODE__TRY(lode__input_bytes(in, head, m->format == LODE_NPY ? 1 : 4, &got, err));
+  if (got == 0) return LODE_OK;
+  if (m->format == LODE_NPY)
+    return lode__fail(err, LODE_INVALID, "more bytes follow the last row than the header of the .npy says");
+  if (got < 4) return lode__fail(err, LODE_INVALID, "the stream ends in the middle of a vector: it was cut off");
+  *dim = get_u32(head);
+  if (*dim < 1 || *dim > LODE_MAX_DIMENSION)
+    return lode__fail(err, LODE_INVALID, "vector %llu has %u dimensions: 1 to %d are possible; is this an .fvecs file?",
+                      (unsigned long long)m->at, *dim, LODE_MAX_DIMENSION);
+  *more = true;
+  return LODE_OK;
+}
+
+lode_status lode__matrix_next(lode__matrix *m, lode__input *in, lode__buf *row, uint32_t *dim, bool *more, lode_error *err) {
+  *dim = 0;
+  LODE__TRY(next_dim(m, in, dim, more, err));
+  if (!*more) return LODE_OK;
+  row->len = 0;
+  char *room = lode__buf_room(row, (size_t)*dim * sizeof(float));
+  if (!room) return lode__fail_nomem(err);
+  LODE__TRY(read_row(m, in, (float *)(void *)room, *dim, err));
+  row->len = (size_t)*dim * sizeof(float);
+  m->at++;
+  return LODE_OK;
+}

@@ -1,0 +1,284 @@
+/* import.c - records from lines of JSON, from .npy or from .fvecs, in batches of one commit each.
+ *
+ * The outcome is that of writing record after record: an id that comes again begins a new batch, so that it does not
+ * matter where batches end. A line is {"id", "document", "metadata", "embedding"}; only the id must be there, null is the
+ * same as absent, other keys are refused rather than lost. The embedding is parsed apart, straight to floats, so that a
+ * float32 that was exported comes back with the same bits.
+ */
+#include "core.h"
+
+enum { DEFAULT_BATCH = 1000, MOST_BATCH = 1000000 };
+
+typedef struct import {
+  lode_collection *handle;
+  const lode_import_request *request;
+  lode_import_report *report;
+  lode__input in;
+  size_t batch, max_line;
+  uint64_t line;           /* the one being read, from 0 */
+  lode_record *records;
+  uint64_t *lines;         /* of each record in the batch */
+  size_t n, cap_records, cap_lines;
+  uint64_t *seen;          /* hashes of the batch's ids; open addressing, 0: free */
+  size_t n_seen;
+  lode__arena arena;       /* what the records point to */
+  lode__json json;
+  lode__buf rest;          /* a line without its embedding */
+  lode__buf text, row;     /* metadata; a vector, or its JSON text */
+  float *vector;
+} import;
+
+/* Names the line in the error. */
+static lode_status at_line(lode_error *err, lode_status st, uint64_t line) {
+  if (!err || st == LODE_OK || st == LODE_NOMEM) return st;
+  lode_error inner = *err;
+  return lode__fail_at(err, st, (size_t)line, "line %llu: %s", (unsigned long long)line + 1, inner.text);
+}
+
+/* ---- Batches ---- */
+
+static lode_status write_batch(import *m, lode_progress progress, lode_error *err) {
+  lode_write_result result = {0};
+  lode_status st;
+  if (m->n == 0) return LODE_OK;
+  switch (m->request->mode) {
+    case LODE_IMPORT_UPSERT: st = lode_upsert(m->handle, NULL, m->records, m->n, &result, err); break;
+    case LODE_IMPORT_UPDATE: st = lode_update(m->handle, NULL, m->records, m->n, NULL, &result, err); break;
+    default: st = lode_add(m->handle, NULL, m->records, m->n, m->request->on_existing, &result, err);
+  }
+  if (st != LODE_OK) return err && err->record < m->n ? at_line(err, st, m->lines[err->record]) : st;
+  m->report->written += result.written;
+  m->report->skipped += result.skipped;
+  m->n = 0;
+  memset(m->seen, 0, m->n_seen * sizeof *m->seen);
+  lode__arena_reset(&m->arena);
+  if (progress.step && !progress.step(progress.ctx, "import", m->report->lines, 0))
+    return lode__fail(err, LODE_CANCELLED, "cancelled after %llu records: they stay", (unsigned long long)m->report->lines);
+  return LODE_OK;
+}
+
+/* True when the id (or one that looks like it) is in the batch already; else it is noted. */
+static bool is_repeated(import *m, lode_str id) {
+  uint64_t hash = lode__hash(id.data, id.len) | 1;
+  size_t at = (hash >> 1) & (m->n_seen - 1);
+  for (; m->seen[at]; at = (at + 1) & (m->n_seen - 1))
+    if (m->seen[at] == hash) return true;
+  m->seen[at] = hash;
+  return false;
+}
+
+static bool is_full(const import *m) {
+  return m->n >= m->batch || m->arena.used > m->handle->store->options->memory_bytes / 4;
+}
+
+/* Takes a record whose parts live elsewhere. */
+static lode_status add(import *m, lode_record r, lode_progress progress, lode_error *err) {
+  if (r.id.data && is_repeated(m, r.id)) {
+    LODE__TRY(write_batch(m, progress, err));
+    (void)is_repeated(m, r.id);
+  }
+  if (!lode__grow(&m->records, &m->cap_records, m->n + 1, sizeof *m->records) ||
+      !lode__grow(&m->lines, &m->cap_lines, m->n + 1, sizeof *m->lines))
+    return lode__fail_nomem(err);
+  lode_str *parts[] = {&r.id, &r.document, &r.metadata};
+  for (size_t i = 0; i < 3; i++)
+    if (parts[i]->data && !(parts[i]->data = lode__arena_copy(&m->arena, parts[i]->data, parts[i]->len)))
+      return lode__fail_nomem(err);
+  if (r.vector && !(r.vector = lode__arena_copy(&m->arena, r.vector, (size_t)r.dimension * sizeof(float))))
+    return lode__fail_nomem(err);
+  m->lines[m->n] = m->line;
+  m->records[m->n++] = r;
+  m->report->lines++;
+  return is_full(m) ? write_batch(m, progress, err) : LODE_OK;
+}
+
+/* ---- Lines ---- */
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+/* Finds the array that is the value of "embedding" in the object, without parsing what is around it. Only a hint: what it
+ * finds in text that is not JSON is refused by the parser. */
+static bool find_embedding(lode_str line, lode_str *array) {
+  size_t depth = 0, key = 0, key_len = 0;
+  for (size_t i = 0; i < line.len; i++) {
+    char c = line.data[i];
+    if (c == '"') {
+      key = i + 1;
+      for (i++; i < line.len && line.data[i] != '"'; i++) i += line.data[i] == '\\';
+      key_len = i - key;
+    } else if (c == '{' || c == '[') {
+      depth++;
+    } else if (c == '}' || c == ']') {
+      if (depth) depth--;
+    } else if (c == ':' && depth == 1 && key_len == 9 && memcmp(line.data + key, "embedding", 9) == 0) {
+      for (i++; i < line.len && is_space(line.data[i]); i++) {}
+      const char *end = i < line.len && line.data[i] == '[' ? memchr(line.data + i, ']', line.len - i) : NULL;
+      *array = (lode_str){line.data + i, end ? (size_t)(end - line.data) - i + 1 : 0};
+      return end != NULL;
+    }
+  }
+  return false;
+}
+
+static lode_status wrong(lode_error *err, const char *what) {
+  return lode__fail(err, LODE_REFUSED, "%s", what);
+}
+
+/* One key of the object. *floats: the JSON text of the embedding, when it was not taken out before. */
+static lode_status take_key(import *m, lode_str key, uint32_t node, unsigned *seen, lode_record *r, lode_str *floats,
+                            lode_error *err) {
+  static const char *const names[] = {"id", "document", "metadata", "embedding"};
+  const lode__json_node *v = &m->json.nodes[node];
+  char quoted[256];
+  unsigned k = 0;
+  while (k < 4 && !lode__str_eq(key, lode__str(names[k]))) k++;
+  if (k == 4)
+    return lode__fail(err, LODE_REFUSED, "the key %s is not known: id, document, metadata and embedding are",
+                      lode__quote(key, quoted, sizeof quoted));
+  if (*seen & 1u << k) return lode__fail(err, LODE_REFUSED, "the key \"%s\" comes twice", names[k]);
+  *seen |= 1u << k;
+  if (v->type == LODE__JSON_NULL) return LODE_OK;
+  if (k < 2) {
+    if (v->type != LODE__JSON_STRING) return lode__fail(err, LODE_REFUSED, "\"%s\" must be a string", names[k]);
+    *(k == 0 ? &r->id : &r->document) = v->u.s;
+    return LODE_OK;
+  }
+  if (k == 2 && v->type != LODE__JSON_OBJECT) return wrong(err, "\"metadata\" must be an object");
+  if (k == 3 && v->type != LODE__JSON_ARRAY) return wrong(err, "\"embedding\" must be an array of numbers");
+  lode__buf *buf = k == 2 ? &m->text : &m->row;
+  buf->len = 0;
+  lode__json_put_node(buf, &m->json, node);
+  if (buf->failed) return lode__fail_nomem(err);
+  *(k == 2 ? &r->metadata : floats) = (lode_str){buf->data, buf->len};
+  return LODE_OK;
+}
+
+static lode_status parse_object(import *m, lode_str text, lode_record *r, lode_str *floats, lode_error *err) {
+  unsigned seen = 0;
+  lode_status st = lode__json_parse(&m->json, text, NULL, err);
+  if (st != LODE_OK) {
+    if (st != LODE_NOMEM && err) err->status = LODE_REFUSED;
+    return st == LODE_NOMEM ? st : LODE_REFUSED;
+  }
+  const lode__json_node *top = &m->json.nodes[0];
+  if (top->type != LODE__JSON_OBJECT) return wrong(err, "an object is wanted: {\"id\": ..., \"document\": ..., ...}");
+  for (uint32_t at = 1; at < top->next; at = m->json.nodes[at + 1].next)
+    LODE__TRY(take_key(m, m->json.nodes[at].u.s, at + 1, &seen, r, floats, err));
+  return r->id.data ? LODE_OK : wrong(err, "the \"id\" is missing");
+}
+
+static lode_status parse_line(import *m, lode_str line, lode_record *r, lode_error *err) {
+  lode_str floats = {NULL, 0}, text = line;
+  size_t dim;
+  if (find_embedding(line, &floats)) {
+    size_t before = (size_t)(floats.data - line.data);
+    m->rest.len = 0;
+    lode__buf_add(&m->rest, line.data, before);
+    lode__buf_adds(&m->rest, "null");
+    lode__buf_add(&m->rest, floats.data + floats.len, line.len - before - floats.len);
+    if (m->rest.failed) return lode__fail_nomem(err);
+    text = (lode_str){m->rest.data, m->rest.len};
+  } else {
+    floats = (lode_str){NULL, 0};
+  }
+  LODE__TRY(parse_object(m, text, r, &floats, err));
+  if (!floats.data) return LODE_OK;
+  lode_status st = lode__json_floats(floats, m->vector, LODE_MAX_DIMENSION, &dim, err);
+  if (st != LODE_OK) {
+    if (err && st != LODE_NOMEM) err->status = LODE_REFUSED;
+    return st == LODE_NOMEM ? st : LODE_REFUSED;
+  }
+  if (dim == 0) return wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
+  r->vector = m->vector;
+  r->dimension = (uint32_t)dim;
+  return LODE_OK;
+}
+
+static lode_status import_lines(import *m, lode_progress progress, lode_error *err) {
+  for (m->line = 0;; m->line++) {
+    lode_str line;
+    lode_record r = {0};
+    bool more;
+    lode_status st = lode__input_line(&m->in, m->max_line, &line, &more, err);
+    if (st != LODE_OK) return at_line(err, st, m->line);
+    if (!more) return LODE_OK;
+    if (m->line == 0 && line.len >= 3 && memcmp(line.data, "\xEF\xBB\xBF", 3) == 0) line = (lode_str){line.data + 3, line.len - 3};
+    while (line.len && is_space(line.data[line.len - 1])) line.len--;
+    if (line.len == 0) continue;
+    st = parse_line(m, line, &r, err);
+    if (st != LODE_OK) return at_line(err, st, m->line);
+    LODE__TRY(add(m, r, progress, err));
+  }
+}
+
+/* ---- Matrices ---- */
+
+static lode_status import_rows(import *m, lode_progress progress, lode_error *err) {
+  lode__matrix matrix;
+  LODE__TRY(lode__matrix_begin(&matrix, &m->in, m->request->format, err));
+  for (m->line = 0;; m->line++) {
+    char id[24];
+    bool more;
+    uint64_t number;
+    lode_record r = {0};
+    lode_status st = lode__matrix_next(&matrix, &m->in, &m->row, &r.dimension, &more, err);
+    if (st != LODE_OK) return at_line(err, st, m->line);
+    if (!more) return LODE_OK;
+    if (__builtin_add_overflow(m->request->first_id, m->line, &number))
+      return at_line(err, lode__fail(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), m->line);
+    int len = snprintf(id, sizeof id, "%llu", (unsigned long long)number);
+    r.id = (lode_str){id, (size_t)len};
+    r.vector = (const float *)(const void *)m->row.data;
+    LODE__TRY(add(m, r, progress, err));
+  }
+}
+
+/* ---- The public function ---- */
+
+static lode_status check_request(const lode_import_request *r, lode_error *err) {
+  if (r->format != LODE_JSONL && r->format != LODE_NPY && r->format != LODE_FVECS)
+    return lode__fail(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS", (int)r->format);
+  if (r->mode != LODE_IMPORT_ADD && r->mode != LODE_IMPORT_UPSERT && r->mode != LODE_IMPORT_UPDATE)
+    return lode__fail(err, LODE_INVALID, "there is no import mode %d", (int)r->mode);
+  if (r->batch > MOST_BATCH) return lode__fail(err, LODE_INVALID, "batch is %zu: the most is %d", r->batch, MOST_BATCH);
+  return LODE_OK;
+}
+
+static lode_status prepare(import *m, lode_error *err) {
+  LODE__TRY(lode__input_init(&m->in, m->request->read, m->request->ctx, err));
+  m->batch = m->request->batch ? m->request->batch : DEFAULT_BATCH;
+  /* A character of a document takes up to six bytes as JSON. */
+  m->max_line = (size_t)m->handle->store->options->max_document_bytes * 6 + LODE_MAX_METADATA_BYTES * 6u +
+                LODE_MAX_DIMENSION * 32u + LODE_MAX_ID_BYTES * 6u;
+  for (m->n_seen = 64; m->n_seen < m->batch * 2; m->n_seen *= 2) {}
+  m->seen = lode__alloc_zero(m->n_seen, sizeof *m->seen);
+  m->vector = lode__alloc((size_t)LODE_MAX_DIMENSION * sizeof *m->vector);
+  return m->seen && m->vector ? LODE_OK : lode__fail_nomem(err);
+}
+
+lode_status lode_import(lode_collection *collection, const lode_import_request *request, lode_progress progress,
+                        lode_import_report *report, lode_error *err) {
+  lode_import_report unused;
+  import m = {.handle = collection, .request = request, .report = report ? report : &unused};
+  lode_status st;
+  lode__error_clear(err);
+  *m.report = (lode_import_report){0};
+  lode__store_enter(collection->store);
+  lode__arena_init(&m.arena, 0);
+  LODE__GOTO(check_request(request, err));
+  LODE__GOTO(prepare(&m, err));
+  LODE__GOTO(request->format == LODE_JSONL ? import_lines(&m, progress, err) : import_rows(&m, progress, err));
+  LODE__GOTO(write_batch(&m, progress, err));
+done:
+  lode__input_release(&m.in);
+  lode__free(m.records);
+  lode__free(m.lines);
+  lode__free(m.seen);
+  lode__free(m.vector);
+  lode__arena_release(&m.arena);
+  lode__json_release(&m.json);
+  lode__buf_release(&m.rest);
+  lode__buf_release(&m.text);
+  lode__buf_release(&m.row);
+  return st;
+}

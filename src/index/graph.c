@@ -1,0 +1,414 @@
+/* graph.c - construction of the graph; see graph.h.
+ *
+ * Distances are squared lengths of differences of decoded rows: bias + bias - 2 * dot. For inner products there is one
+ * more dimension ("extra") that gives all rows the same length, so that the nearest by l2 are the greatest by inner
+ * product: sqrt(longest^2 - length^2). Under cosine only zero vectors have it: they are as far from each row as a row
+ * at right angles is. Links have room for more than `degree` while the graph grows, so that a row is pruned only once
+ * in a while, not for each link back.
+ */
+#include "index/graph.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "index/graph_impl.h"
+
+enum {
+  DEGREE = 32, BEAM = 96,
+  MAX_DEGREE = 1024,
+  GROUP = 8,          /* neighbours that a candidate is compared with at once */
+  FIRST_BATCH = 32,   /* a batch is as large as the graph until here, then a share of it */
+  BATCH_SHARE = 24,
+  MAX_BATCH = 16384,
+};
+
+static uint64_t mix(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+static void each(lode__grow_state *g, size_t n, lode__parallel_body *body) {
+  if (g->options.parallel.run && n > 1) {
+    g->options.parallel.run(g->options.parallel.ctx, n, body, g);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) body(g, i, 0);
+}
+
+/* ---- Set-up ---- */
+
+static uint32_t entries_for(uint32_t n) {
+  uint32_t root = (uint32_t)sqrt((double)n);
+  return root < 1 ? 1 : root > 2048 ? 2048 : root;
+}
+
+/* The row nearest to the centre first, the others shuffled. */
+static void choose_order(lode__grow_state *g) {
+  uint32_t n = g->input.n, middle = 0;
+  float least = INFINITY;
+  for (uint32_t i = 0; i < n; i++) {
+    float bias = lode__code_norm(g->input.rows + i * g->input.stride, g->input.dim);
+    if (bias < least) {
+      least = bias;
+      middle = i;
+    }
+    g->sequence[i] = i;
+  }
+  g->sequence[middle] = 0;
+  g->sequence[0] = middle;
+  for (uint32_t i = n - 1; i > 1; i--) {
+    uint32_t j = 1 + (uint32_t)(mix(i) % i), t = g->sequence[i];
+    g->sequence[i] = g->sequence[j];
+    g->sequence[j] = t;
+  }
+}
+
+/* The additional dimension, and a bias that counts it. */
+static lode_status set_extra(lode__grow_state *g, lode_error *err) {
+  const lode__graph_input *in = &g->input;
+  float longest = 0;
+  bool wanted = in->metric == LODE_IP;
+  for (uint32_t i = 0; i < in->n && in->metric != LODE_L2; i++) {
+    if (in->lengths[i] > longest) longest = in->lengths[i];
+    if (in->metric == LODE_COSINE && in->lengths[i] == 0) wanted = true;
+  }
+  if (!wanted) return LODE_OK;
+  g->extra = lode__alloc_zero(in->n, sizeof *g->extra);
+  if (!g->extra) return lode__fail_nomem(err);
+  for (uint32_t i = 0; i < in->n; i++) {
+    if (in->metric == LODE_COSINE) {
+      g->extra[i] = in->lengths[i] == 0 ? in->unit : 0; /* the bias has it already */
+      continue;
+    }
+    unsigned char *row = in->rows + i * in->stride;
+    float extra2 = longest - in->lengths[i];
+    float bias = lode__code_norm(row, in->dim) + extra2;
+    g->extra[i] = sqrtf(extra2);
+    memcpy(row + 4, &bias, sizeof bias);
+  }
+  return LODE_OK;
+}
+
+static void unset_extra(lode__grow_state *g) {
+  static const float none = 0;
+  for (uint32_t i = 0; g->extra && g->input.metric == LODE_IP && i < g->input.n; i++) {
+    memcpy(g->input.rows + i * g->input.stride + 4, &none, sizeof none);
+  }
+}
+
+static lode_status make_workers(lode__grow_state *g, lode_error *err) {
+  size_t query_bytes = lode__code_query_bytes(g->input.dim);
+  size_t most = (size_t)g->options.beam + g->room + g->options.degree + MAX_BATCH; /* candidates of one row */
+  for (unsigned i = 0; i < g->n_workers; i++) {
+    lode__grow_worker *w = &g->workers[i];
+    LODE__TRY(lode__walk_room_init(&w->walk, g->input.n, g->options.beam, err));
+    w->query = lode__alloc_aligned(LODE__QUERY_ALIGN, query_bytes);
+    w->candidate = lode__alloc_aligned(LODE__QUERY_ALIGN, query_bytes);
+    w->candidates = lode__alloc_zero(most, sizeof *w->candidates);
+    w->chosen = lode__alloc_zero(g->room, sizeof *w->chosen);
+    w->chosen_rows = lode__alloc_zero(g->room, sizeof *w->chosen_rows);
+    if (!w->query || !w->candidate || !w->candidates || !w->chosen || !w->chosen_rows) return lode__fail_nomem(err);
+  }
+  return LODE_OK;
+}
+
+static lode_status set_up(lode__grow_state *g, lode_error *err) {
+  const lode__graph_input *in = &g->input;
+  g->n_workers = g->options.parallel.run && g->options.parallel.workers ? g->options.parallel.workers : 1;
+  g->room = g->options.degree + g->options.degree / 2;
+  size_t cells;
+  if (lode__mul_over(in->n, g->room, &cells)) return lode__fail_nomem(err);
+  g->links = lode__alloc_zero(cells, sizeof *g->links);
+  g->sequence = lode__alloc_zero(in->n, sizeof *g->sequence);
+  g->incoming = lode__alloc_zero(in->n, sizeof *g->incoming);
+  g->workers = lode__alloc_zero(g->n_workers, sizeof *g->workers);
+  g->found = lode__alloc_zero((size_t)MAX_BATCH * g->options.degree, sizeof *g->found);
+  g->targets = lode__alloc_zero((size_t)MAX_BATCH * g->options.degree, sizeof *g->targets);
+  g->starts = lode__alloc_zero((size_t)MAX_BATCH * g->options.degree + 1, sizeof *g->starts);
+  g->sources = lode__alloc_zero((size_t)MAX_BATCH * g->options.degree, sizeof *g->sources);
+  if (!g->links || !g->sequence || !g->incoming || !g->workers || !g->found || !g->targets || !g->starts ||
+      !g->sources) {
+    return lode__fail_nomem(err);
+  }
+  memset(g->links, 0xFF, cells * sizeof *g->links);
+  choose_order(g);
+  LODE__TRY(set_extra(g, err));
+  LODE__TRY(make_workers(g, err));
+  g->row_bytes = (lode__paged){.data = in->rows, .bytes = (uint64_t)in->n * in->stride};
+  g->link_bytes = (lode__paged){.data = (const unsigned char *)g->links, .bytes = cells * sizeof *g->links};
+  g->view = (lode__graph_view){.rows = &g->row_bytes, .links = &g->link_bytes, .stride = in->stride, .n = in->n,
+                               .dim = in->dim, .width = g->room, .entries = g->sequence, .extra = g->extra};
+  return LODE_OK;
+}
+
+static void tear_down(lode__grow_state *g) {
+  for (unsigned i = 0; g->workers && i < g->n_workers; i++) {
+    lode__grow_worker *w = &g->workers[i];
+    lode__walk_room_release(&w->walk);
+    lode__free(w->query);
+    lode__free(w->candidate);
+    lode__free(w->candidates);
+    lode__free(w->chosen);
+    lode__free(w->chosen_rows);
+  }
+  unset_extra(g);
+  lode__free(g->workers);
+  lode__free(g->links);
+  lode__free(g->sequence);
+  lode__free(g->incoming);
+  lode__free(g->found);
+  lode__free(g->targets);
+  lode__free(g->starts);
+  lode__free(g->sources);
+  lode__free(g->extra);
+}
+
+/* ---- Pruning ---- */
+
+static inline const unsigned char *row_of(const lode__grow_state *g, uint32_t i) {
+  return g->input.rows + (size_t)i * g->input.stride;
+}
+
+static inline float extra_of(const lode__grow_state *g, uint32_t i) { return g->extra ? g->extra[i] : 0; }
+
+static int by_nearness(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* A candidate: the order of its distance to the row, then its ordinal. */
+static inline uint64_t candidate_of(float distance, uint32_t ordinal) {
+  return (uint64_t)lode__code_order(distance) << 32 | ordinal;
+}
+
+static inline float distance_of(uint64_t candidate) {
+  uint32_t u = (uint32_t)(candidate >> 32);
+  float f;
+  u = (u >> 31) ? u ^ 0x80000000u : ~u;
+  memcpy(&f, &u, sizeof f);
+  return f;
+}
+
+/* Does one of the chosen stand in front of the candidate, seen from the row that is `distance` away? */
+static bool hidden(const lode__grow_state *g, lode__grow_worker *w, uint32_t candidate, float distance, size_t n) {
+  const unsigned char *row = row_of(g, candidate);
+  lode__code_query query;
+  float keys[GROUP], bias = lode__code_bias(row), extra = 2 * extra_of(g, candidate);
+  if (n) lode__code_query_row(row, g->input.dim, w->candidate, &query);
+  for (size_t i = 0; i < n; i += GROUP) {
+    size_t m = n - i < GROUP ? n - i : GROUP;
+    lode__code_keys(&query, w->chosen_rows + i, m, keys);
+    for (size_t j = 0; j < m; j++) {
+      float d = bias + keys[j];
+      if (g->extra) d -= extra * g->extra[w->chosen[i + j]];
+      if (g->options.alpha * d < distance) return true;
+    }
+  }
+  return false;
+}
+
+/* From candidates sorted by nearness to w->chosen; returns how many, at most degree. */
+static size_t prune(const lode__grow_state *g, lode__grow_worker *w, const uint64_t *candidates, size_t n) {
+  size_t chosen = 0;
+  for (size_t i = 0; i < n && chosen < g->options.degree; i++) {
+    uint32_t c = (uint32_t)candidates[i];
+    if (i > 0 && c == (uint32_t)candidates[i - 1]) continue;
+    if (hidden(g, w, c, distance_of(candidates[i]), chosen)) continue;
+    w->chosen[chosen] = c;
+    w->chosen_rows[chosen++] = row_of(g, c);
+  }
+  return chosen;
+}
+
+/* ---- One batch ---- */
+
+/* Search for one row of the batch, and prune: the result goes to found, not to links, which others are reading. */
+static void find_links(void *arg, size_t i, unsigned worker) {
+  lode__grow_state *g = arg;
+  lode__grow_worker *w = &g->workers[worker];
+  if (w->st != LODE_OK) return;
+  uint32_t self = g->sequence[g->done + i], *found = g->found + i * g->options.degree;
+  const unsigned char *row = row_of(g, self);
+  lode__walk_query query = {.extra = extra_of(g, self)};
+  lode__code_query_row(row, g->input.dim, w->query, &query.code);
+  w->st = lode__walk(&g->view, &query, g->options.beam, &w->walk, &w->err);
+  if (w->st != LODE_OK) return;
+  float bias = lode__code_bias(row);
+  size_t n = 0;
+  for (size_t j = 0; j < w->walk.n; j++) {
+    uint64_t entry = w->walk.pool[j];
+    uint32_t ordinal = lode__pool_ordinal(entry);
+    if (ordinal == self) continue;
+    w->candidates[n++] = candidate_of(bias + distance_of(entry), ordinal); /* stays sorted */
+  }
+  size_t chosen = prune(g, w, w->candidates, n);
+  for (size_t j = 0; j < g->options.degree; j++) found[j] = j < chosen ? w->chosen[j] : LODE__NO_LINK;
+}
+
+/* Sorts the links back by target, in order of the batch: targets, starts and sources. */
+static void collect_targets(lode__grow_state *g, size_t batch) {
+  size_t degree = g->options.degree;
+  uint32_t total = 0;
+  g->n_targets = 0;
+  for (size_t i = 0; i < batch * degree; i++) {
+    uint32_t t = g->found[i];
+    if (t == LODE__NO_LINK) continue;
+    if (g->incoming[t]++ == 0) g->targets[g->n_targets++] = t;
+  }
+  for (size_t i = 0; i < g->n_targets; i++) {
+    uint32_t t = g->targets[i], n = g->incoming[t];
+    g->starts[i] = total;
+    g->incoming[t] = total;
+    total += n;
+  }
+  g->starts[g->n_targets] = total;
+  for (size_t i = 0; i < batch * degree; i++) {
+    uint32_t t = g->found[i];
+    if (t != LODE__NO_LINK) g->sources[g->incoming[t]++] = g->sequence[g->done + i / degree];
+  }
+  for (size_t i = 0; i < g->n_targets; i++) g->incoming[g->targets[i]] = 0;
+}
+
+static size_t count_links(const uint32_t *links, size_t room) {
+  size_t n = 0;
+  while (n < room && links[n] != LODE__NO_LINK) n++;
+  return n;
+}
+
+/* Prunes a row's links together with n more to `degree`. */
+static void prune_links(lode__grow_state *g, lode__grow_worker *w, uint32_t self, const uint32_t *more, size_t n) {
+  uint32_t *links = g->links + (size_t)self * g->room;
+  const unsigned char *row = row_of(g, self), *rows[GROUP];
+  size_t old = count_links(links, g->room), all = old + n;
+  lode__code_query query;
+  float keys[GROUP], bias = lode__code_bias(row), extra = 2 * extra_of(g, self);
+  lode__code_query_row(row, g->input.dim, w->query, &query);
+  for (size_t i = 0; i < all; i += GROUP) {
+    size_t m = all - i < GROUP ? all - i : GROUP;
+    uint32_t ordinals[GROUP];
+    for (size_t j = 0; j < m; j++) {
+      ordinals[j] = i + j < old ? links[i + j] : more[i + j - old];
+      rows[j] = row_of(g, ordinals[j]);
+    }
+    lode__code_keys(&query, rows, m, keys);
+    for (size_t j = 0; j < m; j++) {
+      float d = bias + keys[j];
+      if (g->extra) d -= extra * g->extra[ordinals[j]];
+      w->candidates[i + j] = candidate_of(d, ordinals[j]);
+    }
+  }
+  qsort(w->candidates, all, sizeof *w->candidates, by_nearness);
+  size_t chosen = prune(g, w, w->candidates, all);
+  for (size_t j = 0; j < g->room; j++) links[j] = j < chosen ? w->chosen[j] : LODE__NO_LINK;
+}
+
+static void merge_target(void *arg, size_t i, unsigned worker) {
+  lode__grow_state *g = arg;
+  uint32_t target = g->targets[i], *links = g->links + (size_t)target * g->room;
+  const uint32_t *more = g->sources + g->starts[i];
+  size_t n = g->starts[i + 1] - g->starts[i], old = count_links(links, g->room);
+  if (old + n <= g->room) {
+    for (size_t j = 0; j < n; j++) links[old + j] = more[j];
+    return;
+  }
+  prune_links(g, &g->workers[worker], target, more, n);
+}
+
+static void shrink_row(void *arg, size_t i, unsigned worker) {
+  lode__grow_state *g = arg;
+  uint32_t *links = g->links + i * g->room;
+  if (links[g->options.degree] != LODE__NO_LINK) prune_links(g, &g->workers[worker], (uint32_t)i, NULL, 0);
+}
+
+static size_t next_batch(const lode__grow_state *g) {
+  size_t batch = g->done <= FIRST_BATCH ? g->done : g->done / BATCH_SHARE;
+  if (batch < FIRST_BATCH && g->done >= FIRST_BATCH) batch = FIRST_BATCH;
+  if (batch > MAX_BATCH) batch = MAX_BATCH;
+  if (batch > g->input.n - g->done) batch = g->input.n - g->done;
+  return batch;
+}
+
+static lode_status grow(lode__grow_state *g, lode_error *err) {
+  for (g->done = 1; g->done < g->input.n;) {
+    size_t batch = next_batch(g);
+    g->view.n_entries = g->done < g->n_entries ? (uint32_t)g->done : g->n_entries;
+    each(g, batch, find_links);
+    for (unsigned i = 0; i < g->n_workers; i++) {
+      if (g->workers[i].st == LODE_OK) continue;
+      if (err) *err = g->workers[i].err;
+      return g->workers[i].st;
+    }
+    for (size_t i = 0; i < batch; i++) {
+      memcpy(g->links + (size_t)g->sequence[g->done + i] * g->room, g->found + i * g->options.degree,
+             g->options.degree * sizeof *g->links);
+    }
+    collect_targets(g, batch);
+    each(g, g->n_targets, merge_target);
+    g->done += batch;
+    lode_progress p = g->options.progress;
+    if (p.step && !p.step(p.ctx, "graph", g->done, g->input.n)) {
+      return lode__fail(err, LODE_CANCELLED, "the construction of the index was cancelled");
+    }
+  }
+  each(g, g->input.n, shrink_row);
+  for (uint32_t i = 0; i < g->input.n; i++) {
+    memmove(g->links + (size_t)i * g->options.degree, g->links + (size_t)i * g->room,
+            g->options.degree * sizeof *g->links);
+  }
+  g->room = g->view.width = g->options.degree;
+  return LODE_OK;
+}
+
+/* ---- The whole ---- */
+
+static lode_status check_input(const lode__graph_input *input, const lode__graph_options *options, lode_error *err) {
+  if (input->n == 0 || input->n > LODE__MAX_ROWS || input->dim == 0 || input->dim > LODE_MAX_DIMENSION ||
+      input->stride < lode__code_stride(input->dim) || (input->metric != LODE_L2 && !input->lengths)) {
+    return lode__fail(err, LODE_INVALID, "a graph needs 1 to 2,147,483,647 rows of 1 to 65,535 dimensions");
+  }
+  if (options->degree > MAX_DEGREE || options->degree == 1) {
+    return lode__fail(err, LODE_INVALID, "the degree of a graph is 2 to %d", MAX_DEGREE);
+  }
+  return LODE_OK;
+}
+
+lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_options *options, lode__graph *graph,
+                              lode_error *err) {
+  lode__grow_state g = {.input = *input, .options = *options};
+  lode_status st = LODE_OK;
+  *graph = (lode__graph){0};
+  LODE__TRY(check_input(input, options, err));
+  if (!g.options.degree) g.options.degree = DEGREE;
+  if (!g.options.beam) g.options.beam = BEAM;
+  if (!(g.options.alpha > 0)) g.options.alpha = 1.2f;
+  g.n_entries = options->entries ? options->entries : entries_for(input->n);
+  if (g.n_entries > input->n) g.n_entries = input->n;
+  LODE__GOTO(set_up(&g, err));
+  LODE__GOTO(grow(&g, err));
+  g.view.n_entries = g.n_entries;
+  graph->n = input->n;
+  graph->degree = g.options.degree;
+  graph->n_entries = g.n_entries;
+  LODE__GOTO(lode__graph_connect(&g, err));
+  LODE__GOTO(lode__graph_arrange(&g, graph, err));
+  graph->links = g.links;
+  g.links = NULL;
+done:
+  tear_down(&g);
+  if (st != LODE_OK) lode__graph_release(graph);
+  return st;
+}
+
+void lode__graph_release(lode__graph *graph) {
+  lode__free(graph->links);
+  lode__free(graph->order);
+  lode__free(graph->place);
+  *graph = (lode__graph){0};
+}
+
+void lode__graph_links(const lode__graph *graph, uint32_t ordinal, uint32_t *out) {
+  const uint32_t *links = graph->links + (size_t)graph->order[ordinal] * graph->degree;
+  for (uint32_t i = 0; i < graph->degree; i++) out[i] = links[i] == LODE__NO_LINK ? links[i] : graph->place[links[i]];
+}

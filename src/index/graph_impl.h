@@ -1,0 +1,42 @@
+/* graph_impl.h - the state of a construction, shared by graph.c (growth) and connect.c (reachability, order). */
+#ifndef LODE_GRAPH_IMPL_H
+#define LODE_GRAPH_IMPL_H
+
+#include "index/graph.h"
+
+/* What one thread needs. */
+typedef struct lode__grow_worker {
+  lode__walk_room walk;
+  int8_t *query, *candidate;         /* rooms for a row's codes */
+  uint64_t *candidates;              /* order of the distance, ordinal */
+  uint32_t *chosen;                  /* by prune() */
+  const unsigned char **chosen_rows; /* their rows */
+  lode_status st;
+  lode_error err;
+} lode__grow_worker;
+
+typedef struct lode__grow_state {
+  lode__graph_input input;
+  lode__graph_options options;
+  uint32_t room;       /* links that a row has room for; at the end: degree */
+  uint32_t n_entries;
+  uint32_t *links;
+  uint32_t *sequence;  /* in which rows are inserted; its beginning are the entries */
+  size_t done;         /* rows that are in the graph */
+  float *extra;
+  lode__paged row_bytes, link_bytes;
+  lode__graph_view view;
+  lode__grow_worker *workers;
+  unsigned n_workers;
+  uint32_t *found;     /* a batch's links, degree for each row */
+  uint32_t *incoming;  /* for each row, zero between uses */
+  uint32_t *targets, *starts, *sources; /* sources of targets[i]: from starts[i] to starts[i + 1] */
+  size_t n_targets;
+} lode__grow_state;
+
+/* Adds links until every row can be reached from the first entry. */
+LODE_MUST lode_status lode__graph_connect(lode__grow_state *g, lode_error *err);
+/* Chooses the order of the finished graph. */
+LODE_MUST lode_status lode__graph_arrange(const lode__grow_state *g, lode__graph *graph, lode_error *err);
+
+#endif

@@ -1,0 +1,401 @@
+/* segment.c - layout, header and reading of a segment; see segment.h. Nothing that comes from the file is trusted.
+ *
+ * Header:  0 "LODESEG1"   8 u32 format (1)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
+ *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 CRC-32C of 0 .. 55
+ *         60 zeros up to the end of the page
+ *
+ * Invariants: a page's bit in `loaded` is set only after its checksum was right and its bytes are in place; bytes of
+ * a loaded page do not change until eviction, which nothing overlaps (the use lock).
+ */
+#include "index/segment.h"
+
+#include <math.h>
+#include <sys/mman.h>
+
+#include "base/crc32c.h"
+
+static const char magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
+
+enum {
+  FORMAT = 1,
+  HEADER_BYTES = 60, HEADER_CRC_AT = 56,
+  MAX_DEGREE = 1024,
+  RUN_PAGES = 64,            /* pages of one word of `loaded`: read together, given back together */
+  RUN_BYTES = RUN_PAGES * LODE__PAGE_BYTES,
+};
+
+/* ---- Layout ---- */
+
+static bool add_section(lode__segment_layout *layout, int section, uint64_t count, uint64_t size) {
+  uint64_t bytes, end;
+  if (__builtin_mul_overflow(count, size, &bytes)) return false;
+  layout->at[section] = layout->total;
+  layout->bytes[section] = bytes;
+  if (__builtin_add_overflow(layout->total, bytes, &end)) return false;
+  if (__builtin_add_overflow(end, (uint64_t)LODE__PAGE_BYTES - 1, &end)) return false;
+  layout->total = end / LODE__PAGE_BYTES * LODE__PAGE_BYTES;
+  return layout->total < (uint64_t)1 << 62;
+}
+
+bool lode__segment_layout_of(const lode__segment_info *info, lode__segment_layout *layout) {
+  bool graph = info->kind == LODE__GRAPH;
+  *layout = (lode__segment_layout){.total = LODE__PAGE_BYTES};
+  if (info->kind != LODE__FLAT && !graph) return false;
+  if (info->dim == 0 || info->dim > LODE_MAX_DIMENSION || info->n == 0 || info->n > LODE__MAX_ROWS) return false;
+  if (graph ? info->degree < 2 || info->degree > MAX_DEGREE || info->n_entries == 0 || info->n_entries > info->n
+            : info->degree != 0 || info->n_entries != 0) {
+    return false;
+  }
+  if (!add_section(layout, LODE__SEG_VECTORS, (uint64_t)info->n * info->dim, sizeof(float)) ||
+      !add_section(layout, LODE__SEG_MEAN, info->dim, sizeof(float)) ||
+      !add_section(layout, LODE__SEG_ROWS, info->n, lode__code_stride(info->dim)) ||
+      !add_section(layout, LODE__SEG_LINKS, (uint64_t)info->n * info->degree, sizeof(uint32_t)) ||
+      !add_section(layout, LODE__SEG_ORDINALS, graph ? info->n : 0, sizeof(uint32_t)) ||
+      !add_section(layout, LODE__SEG_RECORDS, info->n, LODE__SEG_RECORD_BYTES)) {
+    return false;
+  }
+  layout->checked_pages = 1 + (layout->total - layout->at[LODE__SEG_MEAN]) / LODE__PAGE_BYTES;
+  return add_section(layout, LODE__SEG_CHECKSUMS, layout->checked_pages, sizeof(uint32_t));
+}
+
+uint64_t lode__segment_checksum_index(const lode__segment_layout *layout, uint64_t page) {
+  return page == 0 ? 0 : 1 + page - layout->at[LODE__SEG_MEAN] / LODE__PAGE_BYTES;
+}
+
+static uint32_t seeded(uint64_t id, uint64_t number, const void *bytes, size_t n) {
+  return lode__crc32c(lode__crc32c_u64(lode__crc32c_u64(0, id), number), bytes, n);
+}
+
+uint32_t lode__segment_page_crc(uint64_t id, uint64_t page, const void *bytes) {
+  return seeded(id, page, bytes, LODE__PAGE_BYTES);
+}
+
+uint32_t lode__segment_vector_crc(uint64_t id, uint32_t slot, const void *bytes, size_t n) {
+  return seeded(id, ~(uint64_t)slot, bytes, n);
+}
+
+uint32_t lode__segment_table_crc(uint64_t id, const void *bytes, size_t n) { return seeded(id, n, bytes, n); }
+
+/* ---- Header ---- */
+
+static void put32(unsigned char *p, uint32_t v) { memcpy(p, &v, sizeof v); }
+static void put64(unsigned char *p, uint64_t v) { memcpy(p, &v, sizeof v); }
+
+static uint32_t get32(const unsigned char *p) {
+  uint32_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+static uint64_t get64(const unsigned char *p) {
+  uint64_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+void lode__segment_header_put(const lode__segment_info *info, unsigned char *page) {
+  memset(page, 0, LODE__PAGE_BYTES);
+  memcpy(page, magic, sizeof magic);
+  put32(page + 8, FORMAT);
+  put32(page + 12, (uint32_t)info->kind);
+  put32(page + 16, (uint32_t)info->metric);
+  put32(page + 20, info->dim);
+  put32(page + 24, info->n);
+  put32(page + 28, info->degree);
+  put32(page + 32, info->n_entries);
+  memcpy(page + 36, &info->unit, sizeof info->unit);
+  put64(page + 40, info->id);
+  put64(page + 48, info->bytes);
+  put32(page + HEADER_CRC_AT, lode__crc32c(0, page, HEADER_CRC_AT));
+}
+
+static lode_status damaged(lode_error *err, const char *what) {
+  return lode__fail(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
+}
+
+lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_bytes, lode__segment_info *info,
+                                     lode_error *err) {
+  lode__segment_layout layout;
+  *info = (lode__segment_info){0};
+  if (memcmp(page, magic, sizeof magic) != 0) return damaged(err, "not a segment");
+  if (get32(page + HEADER_CRC_AT) != lode__crc32c(0, page, HEADER_CRC_AT)) return damaged(err, "header checksum");
+  if (get32(page + 8) > FORMAT) {
+    return lode__fail(err, LODE_VERSION, "an index segment has format %u: this lode knows formats up to %d, update it",
+                      get32(page + 8), FORMAT);
+  }
+  uint32_t kind = get32(page + 12), metric = get32(page + 16);
+  lode__segment_info got = {.dim = get32(page + 20), .n = get32(page + 24), .degree = get32(page + 28),
+                            .n_entries = get32(page + 32), .id = get64(page + 40), .bytes = get64(page + 48)};
+  memcpy(&got.unit, page + 36, sizeof got.unit);
+  if (kind != LODE__FLAT && kind != LODE__GRAPH) return damaged(err, "kind");
+  if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return damaged(err, "metric");
+  if (get32(page + 8) != FORMAT) return damaged(err, "format");
+  if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return damaged(err, "unit");
+  got.kind = (lode__segment_kind)kind;
+  got.metric = (lode_metric)metric;
+  if (!lode__segment_layout_of(&got, &layout) || layout.total != file_bytes || got.bytes != file_bytes) {
+    return damaged(err, "sizes");
+  }
+  *info = got;
+  return LODE_OK;
+}
+
+/* ---- Loading ---- */
+
+static uint64_t section_page(const lode__segment *s, const lode__paged *paged) {
+  int section = paged == &s->rows ? LODE__SEG_ROWS : paged == &s->links ? LODE__SEG_LINKS
+              : paged == &s->ordinals ? LODE__SEG_ORDINALS : LODE__SEG_RECORDS;
+  return s->layout.at[section] / LODE__PAGE_BYTES;
+}
+
+static bool page_is_right(const lode__segment *s, uint64_t page, const void *bytes) {
+  uint64_t index = lode__segment_checksum_index(&s->layout, page);
+  return get32(s->table + index * sizeof(uint32_t)) == lode__segment_page_crc(s->info.id, page, bytes);
+}
+
+/* Pages [first, last] of one word of `loaded`, all absent, under the lock of that word. */
+static lode_status load_run(lode__segment *s, lode__paged *paged, uint64_t first, uint64_t last, lode_error *err) {
+  uint64_t base = section_page(s, paged), bits = 0;
+  unsigned char *to = (unsigned char *)(uintptr_t)paged->data + first * LODE__PAGE_BYTES;
+  size_t bytes = (size_t)(last - first + 1) * LODE__PAGE_BYTES;
+  LODE__TRY(s->read(s->ctx, (base + first) * LODE__PAGE_BYTES, to, bytes, err));
+  for (uint64_t p = first; p <= last; p++) {
+    if (!page_is_right(s, base + p, to + (p - first) * LODE__PAGE_BYTES)) return damaged(err, "page checksum");
+    bits |= (uint64_t)1 << (p % 64);
+  }
+  atomic_fetch_or_explicit(&paged->loaded[first / 64], bits, memory_order_release);
+  atomic_fetch_add_explicit(&s->resident, bytes, memory_order_relaxed);
+  return LODE_OK;
+}
+
+static lode_status load(lode__paged *paged, uint64_t first, uint64_t last, lode_error *err) {
+  lode__segment *s = paged->owner;
+  lode_status st = LODE_OK;
+  for (uint64_t p = first; p <= last && st == LODE_OK;) {
+    uint64_t word = p / 64, end = word * 64 + 63 < last ? word * 64 + 63 : last;
+    pthread_mutex_t *lock = &s->locks[word % LODE__SEG_LOCKS];
+    pthread_mutex_lock(lock);
+    while (p <= end && st == LODE_OK) {
+      if (lode__paged_has(paged, p)) {
+        p++;
+        continue;
+      }
+      uint64_t run = p;
+      while (run < end && !lode__paged_has(paged, run + 1)) run++;
+      st = load_run(s, paged, p, run, err);
+      p = run + 1;
+    }
+    pthread_mutex_unlock(lock);
+  }
+  return st;
+}
+
+/* ---- Open and close ---- */
+
+static lode_status make_paged(lode__segment *s, lode__paged *paged, int section, lode_error *err) {
+  uint64_t bytes = s->layout.bytes[section];
+  if (bytes == 0) return LODE_OK;
+  uint64_t pages = (bytes + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES;
+  /* Not touched here: untouched anonymous memory costs nothing. */
+  unsigned char *data = lode__alloc_aligned(RUN_BYTES, (size_t)(pages * LODE__PAGE_BYTES));
+  *paged = (lode__paged){.data = data, .bytes = bytes, .load = load, .owner = s};
+  if (!data) return lode__fail_nomem(err);
+  paged->loaded = lode__alloc_zero((size_t)(pages / 64 + 1), sizeof *paged->loaded);
+  return paged->loaded ? LODE_OK : lode__fail_nomem(err);
+}
+
+static lode_status read_table(lode__segment *s, uint32_t table_crc, lode_error *err) {
+  size_t bytes = (size_t)s->layout.bytes[LODE__SEG_CHECKSUMS];
+  s->table = lode__alloc(bytes);
+  if (!s->table) return lode__fail_nomem(err);
+  LODE__TRY(s->read(s->ctx, s->layout.at[LODE__SEG_CHECKSUMS], s->table, bytes, err));
+  if (lode__segment_table_crc(s->info.id, s->table, bytes) != table_crc) return damaged(err, "checksum of checksums");
+  return LODE_OK;
+}
+
+static lode_status read_mean(lode__segment *s, lode_error *err) {
+  size_t pages = (size_t)((s->layout.bytes[LODE__SEG_MEAN] + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES);
+  uint64_t first = s->layout.at[LODE__SEG_MEAN] / LODE__PAGE_BYTES;
+  unsigned char *bytes = lode__alloc_aligned(64, pages * LODE__PAGE_BYTES);
+  if (!bytes) return lode__fail_nomem(err);
+  s->model = (lode__code_model){.metric = s->info.metric, .dim = s->info.dim, .unit = s->info.unit,
+                                .mean = (float *)(void *)bytes};
+  LODE__TRY(s->read(s->ctx, s->layout.at[LODE__SEG_MEAN], bytes, pages * LODE__PAGE_BYTES, err));
+  for (size_t p = 0; p < pages; p++) {
+    if (!page_is_right(s, first + p, bytes + p * LODE__PAGE_BYTES)) return damaged(err, "page checksum");
+  }
+  for (uint32_t j = 0; j < s->info.dim; j++) {
+    if (!(fabsf(s->model.mean[j]) <= 0x1p40f)) return damaged(err, "mean");
+  }
+  return LODE_OK;
+}
+
+static lode_status open_checked(lode__segment *s, const lode__segment_source *source, lode_error *err) {
+  unsigned char page[LODE__PAGE_BYTES];
+  if (source->bytes < sizeof page) return damaged(err, "too short");
+  LODE__TRY(s->read(s->ctx, 0, page, sizeof page, err));
+  LODE__TRY(lode__segment_header_get(page, source->bytes, &s->info, err));
+  if (s->info.id != source->id) return damaged(err, "the segment of another place");
+  LODE__ENSURE(lode__segment_layout_of(&s->info, &s->layout), err);
+  s->stride = lode__code_stride(s->info.dim);
+  LODE__TRY(read_table(s, source->table_crc, err));
+  if (!page_is_right(s, 0, page)) return damaged(err, "page checksum");
+  LODE__TRY(read_mean(s, err));
+  LODE__TRY(make_paged(s, &s->rows, LODE__SEG_ROWS, err));
+  LODE__TRY(make_paged(s, &s->links, LODE__SEG_LINKS, err));
+  LODE__TRY(make_paged(s, &s->ordinals, LODE__SEG_ORDINALS, err));
+  return make_paged(s, &s->records, LODE__SEG_RECORDS, err);
+}
+
+lode_status lode__segment_open(const lode__segment_source *source, lode__segment **segment, lode_error *err) {
+  *segment = NULL;
+  lode__segment *s = lode__alloc_zero(1, sizeof *s);
+  if (!s) return lode__fail_nomem(err);
+  s->read = source->read;
+  s->ctx = source->ctx;
+  for (int i = 0; i < LODE__SEG_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
+  pthread_rwlock_init(&s->use, NULL);
+  lode_status st = open_checked(s, source, err);
+  if (st != LODE_OK) {
+    lode__segment_close(s);
+    return st;
+  }
+  *segment = s;
+  return LODE_OK;
+}
+
+void lode__segment_close(lode__segment *segment) {
+  if (!segment) return;
+  lode__paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    lode__free((void *)(uintptr_t)all[i]->data);
+    lode__free(all[i]->loaded);
+  }
+  lode__free(segment->table);
+  lode__free(segment->model.mean);
+  for (int i = 0; i < LODE__SEG_LOCKS; i++) pthread_mutex_destroy(&segment->locks[i]);
+  pthread_rwlock_destroy(&segment->use);
+  lode__free(segment);
+}
+
+/* ---- Whole sections ---- */
+
+lode_status lode__segment_preload(lode__segment *segment, lode_error *err) {
+  lode__paged *wanted[] = {&segment->rows, &segment->links, &segment->ordinals};
+  lode_status st = LODE_OK;
+  pthread_rwlock_rdlock(&segment->use);
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted && st == LODE_OK; i++) {
+    if (wanted[i]->bytes) st = lode__paged_need(wanted[i], 0, wanted[i]->bytes, err);
+  }
+  pthread_rwlock_unlock(&segment->use);
+  return st;
+}
+
+/* Gives a run of pages back; returns the bytes. A kernel with larger pages than a run may refuse: they stay allocated,
+ * but are read anew. */
+static uint64_t drop_run(lode__paged *paged, uint64_t word) {
+  uint64_t bits = atomic_load_explicit(&paged->loaded[word], memory_order_relaxed);
+  uint64_t at = word * RUN_BYTES, pages = (paged->bytes + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES;
+  uint64_t len = pages * LODE__PAGE_BYTES - at < RUN_BYTES ? pages * LODE__PAGE_BYTES - at : RUN_BYTES;
+  if (!bits) return 0;
+  atomic_store_explicit(&paged->loaded[word], 0, memory_order_relaxed);
+  (void)madvise((void *)(uintptr_t)(paged->data + at), (size_t)len, MADV_DONTNEED);
+  return (uint64_t)__builtin_popcountll(bits) * LODE__PAGE_BYTES;
+}
+
+static uint64_t runs_of(const lode__paged *paged) { return (paged->bytes + RUN_BYTES - 1) / RUN_BYTES; }
+
+void lode__segment_evict(lode__segment *segment, uint64_t keep) {
+  lode__paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
+  uint64_t entries = (uint64_t)segment->info.n_entries * segment->stride / RUN_BYTES + 1, total = 0;
+  if (atomic_load(&segment->resident) <= keep) return;
+  pthread_rwlock_wrlock(&segment->use);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) total += runs_of(all[i]);
+  for (uint64_t tried = 0; tried < total && atomic_load(&segment->resident) > keep; tried++) {
+    uint64_t run = segment->hand++ % total;
+    size_t i = 0;
+    for (; run >= runs_of(all[i]); i++) run -= runs_of(all[i]);
+    if (i == 0 && run < entries && keep > 0) continue;
+    atomic_fetch_sub(&segment->resident, drop_run(all[i], run));
+  }
+  pthread_rwlock_unlock(&segment->use);
+}
+
+/* ---- Records and vectors ---- */
+
+static lode_status need_record(lode__segment *s, uint32_t slot, const unsigned char **record, lode_error *err) {
+  if (slot >= s->info.n) return damaged(err, "slot");
+  uint64_t at = (uint64_t)slot * LODE__SEG_RECORD_BYTES;
+  LODE__TRY(lode__paged_need(&s->records, at, LODE__SEG_RECORD_BYTES, err));
+  *record = s->records.data + at;
+  return LODE_OK;
+}
+
+lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode__segment_record *record,
+                                    lode_error *err) {
+  const unsigned char *bytes;
+  *record = (lode__segment_record){0};
+  pthread_rwlock_rdlock(&segment->use);
+  lode_status st = need_record(segment, slot, &bytes, err);
+  if (st == LODE_OK) *record = (lode__segment_record){.key = (int64_t)get64(bytes), .cursor = get64(bytes + 8)};
+  pthread_rwlock_unlock(&segment->use);
+  return st;
+}
+
+lode_status lode__segment_vector_unlocked(lode__segment *s, uint32_t slot, float *vector, lode_error *err) {
+  const unsigned char *record;
+  size_t bytes = s->info.dim * sizeof(float);
+  LODE__TRY(need_record(s, slot, &record, err));
+  LODE__TRY(s->read(s->ctx, s->layout.at[LODE__SEG_VECTORS] + (uint64_t)slot * bytes, vector, bytes, err));
+  if (lode__segment_vector_crc(s->info.id, slot, vector, bytes) != get32(record + 16)) {
+    return damaged(err, "checksum of a vector");
+  }
+  return LODE_OK;
+}
+
+lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err) {
+  pthread_rwlock_rdlock(&segment->use);
+  lode_status st = lode__segment_vector_unlocked(segment, slot, vector, err);
+  pthread_rwlock_unlock(&segment->use);
+  return st;
+}
+
+/* ---- Verification ---- */
+
+static lode_status verify_row(lode__segment *s, uint32_t ordinal, float *vector, unsigned char *row, lode_error *err) {
+  const unsigned char *stored = s->rows.data + (size_t)ordinal * s->stride;
+  uint32_t slot = lode__code_slot(stored);
+  if (slot >= s->info.n || (s->info.kind == LODE__FLAT && slot != ordinal)) return damaged(err, "slot of a row");
+  if (s->info.kind == LODE__GRAPH && get32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
+    return damaged(err, "ordinal of a slot");
+  }
+  LODE__TRY(lode__segment_vector_unlocked(s, slot, vector, err));
+  for (uint32_t j = 0; j < s->info.dim; j++) {
+    if (!isfinite(vector[j])) return damaged(err, "element of a vector");
+  }
+  lode__code_row(&s->model, vector, slot, row);
+  return memcmp(stored, row, s->stride) == 0 ? LODE_OK : damaged(err, "code of a row");
+}
+
+lode_status lode__segment_verify(lode__segment *segment, lode__graph_report *report, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__segment *s = segment;
+  *report = (lode__graph_report){.bad_link = LODE__NO_LINK};
+  float *vector = lode__alloc_zero(s->info.dim, sizeof *vector);
+  unsigned char *row = lode__alloc(s->stride);
+  pthread_rwlock_rdlock(&s->use);
+  if (!vector || !row) LODE__GOTO(lode__fail_nomem(err));
+  lode__paged *all[] = {&s->rows, &s->links, &s->ordinals, &s->records};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    if (all[i]->bytes) LODE__GOTO(lode__paged_need(all[i], 0, all[i]->bytes, err));
+  }
+  for (uint32_t i = 0; i < s->info.n; i++) LODE__GOTO(verify_row(s, i, vector, row, err));
+  if (s->info.kind == LODE__GRAPH) {
+    LODE__GOTO(lode__graph_check((const uint32_t *)(const void *)s->links.data, s->info.n, s->info.degree, report, err));
+  }
+done:
+  pthread_rwlock_unlock(&s->use);
+  lode__free(vector);
+  lode__free(row);
+  return st;
+}

@@ -1,0 +1,153 @@
+/* segment.h - the bytes of a segment: an immutable file of vectors, their codes and their graph.
+ *
+ * All numbers are little-endian; P is LODE__PAGE_BYTES; every section begins at a page and is padded with zeros to one.
+ *
+ *   header     one page: see segment.c
+ *   vectors    n rows of dim floats, by slot (the order in which rows were added); each has a checksum in its record
+ *   mean       dim floats: the model of the codes
+ *   rows       n codes (code.h), by ordinal
+ *   links      n rows of `degree` ordinals (walk.h); graph only
+ *   ordinals   the ordinal of each slot, u32; graph only
+ *   records    by slot: i64 key | u64 cursor | u32 checksum of the vector | u32 zero
+ *   checksums  u32 for each page of the file but those of `vectors` and of this section: header first, then the others
+ *
+ * The layout follows from kind, n, dim and degree alone, and must end where the file does. A page's checksum is CRC-32C
+ * over segment id, page number and bytes; a vector's over segment id, slot and bytes; the section of checksums has one
+ * over segment id and bytes, which is kept outside (in the manifest). So a page of another file or place is damage too.
+ *
+ * Nothing here knows files: bytes are read and written through callbacks. Pages are read when they are first needed,
+ * checked, and kept in memory until evicted. Vectors are never kept: each is read and checked when it is wanted.
+ * A segment may be searched by many threads at once; loading a page takes one of a few mutexes; eviction waits for the
+ * searches that run, and searches that begin wait for it.
+ */
+#ifndef LODE_SEGMENT_H
+#define LODE_SEGMENT_H
+
+#include <pthread.h>
+
+#include "index/graph.h"
+
+/* Reads exactly n bytes at the offset; what cannot be read is LODE_IO, or LODE_CORRUPT when the file is too short. */
+typedef lode_status lode__segment_read(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err);
+typedef lode_status lode__segment_write(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err);
+
+typedef enum lode__segment_kind { LODE__FLAT = 1, LODE__GRAPH = 2 } lode__segment_kind;
+
+typedef struct lode__segment_info {
+  lode__segment_kind kind;
+  lode_metric metric;
+  uint32_t dim, n, degree, n_entries;
+  uint64_t id;       /* seeds all checksums */
+  uint64_t bytes;    /* of the file */
+  float unit;        /* of the codes */
+} lode__segment_info;
+
+/* ---- Layout; only for segment*.c and tests ---- */
+
+enum { LODE__SEG_VECTORS, LODE__SEG_MEAN, LODE__SEG_ROWS, LODE__SEG_LINKS, LODE__SEG_ORDINALS, LODE__SEG_RECORDS,
+       LODE__SEG_CHECKSUMS, LODE__SEG_SECTIONS };
+enum { LODE__SEG_RECORD_BYTES = 24 };
+
+typedef struct lode__segment_layout {
+  uint64_t at[LODE__SEG_SECTIONS], bytes[LODE__SEG_SECTIONS]; /* bytes without padding */
+  uint64_t total;
+  uint64_t checked_pages; /* entries of the section of checksums */
+} lode__segment_layout;
+
+/* False when the numbers are out of their ranges or the file would be too large. */
+bool lode__segment_layout_of(const lode__segment_info *info, lode__segment_layout *layout);
+/* The index of a page's checksum; the page must not be one of vectors or checksums. */
+uint64_t lode__segment_checksum_index(const lode__segment_layout *layout, uint64_t page);
+uint32_t lode__segment_page_crc(uint64_t id, uint64_t page, const void *bytes);
+uint32_t lode__segment_vector_crc(uint64_t id, uint32_t slot, const void *bytes, size_t n);
+uint32_t lode__segment_table_crc(uint64_t id, const void *bytes, size_t n);
+void lode__segment_header_put(const lode__segment_info *info, unsigned char *page); /* LODE__PAGE_BYTES */
+LODE_MUST lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_bytes,
+                                               lode__segment_info *info, lode_error *err);
+
+/* ---- Writing ----
+ *
+ * lode__maker_begin, lode__maker_add for each row, lode__maker_finish, lode__maker_release. Vectors go straight to the
+ * file; codes and records stay in memory, and while the graph is made its links: about
+ * stride + 6 * degree + 44 bytes for each row. The header is written last.
+ */
+typedef struct lode__maker_options {
+  uint64_t id;
+  lode__segment_kind kind;
+  lode__code_model model;     /* its mean is read until the finish */
+  uint32_t rows_hint;         /* how many there will be, if known */
+  lode__graph_options graph;
+  lode__segment_write *write;
+  void *ctx;
+} lode__maker_options;
+
+typedef struct lode__maker {
+  lode__maker_options options;
+  lode__segment_info info;
+  size_t stride, rows_cap, records_cap, lengths_cap;
+  unsigned char *rows, *records;
+  float *lengths;
+  unsigned char *buffer;   /* of vectors, to be written */
+  size_t buffered;
+  uint64_t vectors_end;    /* in the file */
+  uint32_t table_crc;      /* after the finish: for the manifest */
+} lode__maker;
+
+LODE_MUST lode_status lode__maker_begin(lode__maker *maker, const lode__maker_options *options, lode_error *err);
+LODE_MUST lode_status lode__maker_add(lode__maker *maker, const float *vector, int64_t key, uint64_t cursor,
+                                      lode_error *err);
+/* After it maker->info (bytes, n, ...) and maker->table_crc say what to put into the manifest. */
+LODE_MUST lode_status lode__maker_finish(lode__maker *maker, lode_error *err);
+void lode__maker_release(lode__maker *maker);
+
+/* ---- Reading ---- */
+
+enum { LODE__SEG_LOCKS = 16 };
+
+typedef struct lode__segment {
+  lode__segment_info info;
+  lode__segment_layout layout;
+  lode__code_model model;
+  size_t stride;
+  lode__paged rows, links, ordinals, records;
+  unsigned char *table;         /* the checksums */
+  lode__segment_read *read;
+  void *ctx;
+  _Atomic uint64_t resident;    /* bytes of loaded pages */
+  pthread_mutex_t locks[LODE__SEG_LOCKS];
+  pthread_rwlock_t use;         /* read: searches; write: eviction */
+  uint64_t hand;                /* where eviction goes on */
+} lode__segment;
+
+/* What the manifest says of the file: its id, length and table_crc must match. Reads the header, the checksums and the
+ * mean; all else on demand. LODE_VERSION for a newer format, LODE_CORRUPT for damage. */
+typedef struct lode__segment_source {
+  uint64_t id, bytes;
+  uint32_t table_crc;
+  lode__segment_read *read;
+  void *ctx;
+} lode__segment_source;
+LODE_MUST lode_status lode__segment_open(const lode__segment_source *source, lode__segment **segment, lode_error *err);
+void lode__segment_close(lode__segment *segment);
+
+/* Brings codes, links and ordinals into memory. */
+LODE_MUST lode_status lode__segment_preload(lode__segment *segment, lode_error *err);
+/* Gives memory back until at most `keep` bytes of pages are resident; the entries stay. Waits for running searches. */
+void lode__segment_evict(lode__segment *segment, uint64_t keep);
+
+typedef struct lode__segment_record {
+  int64_t key;
+  uint64_t cursor;
+} lode__segment_record;
+LODE_MUST lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode__segment_record *record,
+                                              lode_error *err);
+/* The vector of a slot (dim floats), read and checked. */
+LODE_MUST lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err);
+
+/* For search.c, which holds the use lock. */
+LODE_MUST lode_status lode__segment_vector_unlocked(lode__segment *s, uint32_t slot, float *vector, lode_error *err);
+
+/* Reads all of it: every checksum, every invariant of rows, links, ordinals, and that each code is that of its vector. */
+LODE_MUST lode_status lode__segment_verify(lode__segment *segment, lode__graph_report *report, lode_error *err);
+
+#endif

@@ -1,0 +1,200 @@
+/* walk.c - see walk.h.
+ *
+ * Where the time goes is memory: a hop gathers the neighbours that were not seen yet, starts the loads of all their
+ * rows, and only then computes. The visited set is a bitmap (n / 8 bytes: it stays in the second-level cache), cleared
+ * by the list of what was touched.
+ */
+#include "index/walk.h"
+
+enum {
+  SEEDS = 8,          /* entries that a walk begins with */
+  STEP = 64,          /* rows whose keys are computed together */
+  LINES_AHEAD = 14,   /* cache lines of a row that are asked for before the hardware sees the stream */
+};
+
+lode_status lode__walk_room_init(lode__walk_room *room, uint32_t n, size_t beam, lode_error *err) {
+  size_t words = (size_t)n / 64 + 1;
+  if (beam > n) beam = n;
+  if (beam < 1) beam = 1;
+  if (room->visited_words < words) {
+    lode__free(room->visited);
+    room->visited_words = 0;
+    room->visited = lode__alloc_zero(words, sizeof *room->visited);
+    if (!room->visited) return lode__fail_nomem(err);
+    room->visited_words = words;
+  }
+  if (!lode__grow(&room->pool, &room->pool_cap, beam + 1, sizeof *room->pool)) return lode__fail_nomem(err);
+  return LODE_OK;
+}
+
+void lode__walk_room_release(lode__walk_room *room) {
+  lode__free(room->pool);
+  lode__free(room->visited);
+  lode__free(room->touched);
+  *room = (lode__walk_room){0};
+}
+
+static inline bool visit(lode__walk_room *room, uint32_t ordinal) {
+  uint64_t bit = (uint64_t)1 << (ordinal % 64), *word = &room->visited[ordinal / 64];
+  if (*word & bit) return false;
+  *word |= bit;
+  room->touched[room->n_touched++] = ordinal;
+  return true;
+}
+
+static void forget(lode__walk_room *room) {
+  for (size_t i = 0; i < room->n_touched; i++) room->visited[room->touched[i] / 64] = 0;
+  room->n_touched = 0;
+}
+
+static void offer(lode__walk_room *room, uint64_t entry) {
+  uint64_t *pool = room->pool;
+  if (room->n == room->beam) {
+    if (entry >= pool[room->n - 1]) return;
+    room->n--;
+  }
+  size_t lo = 0, hi = room->n;
+  while (lo < hi) {
+    size_t mid = (lo + hi) / 2;
+    if (pool[mid] < entry) lo = mid + 1;
+    else hi = mid;
+  }
+  memmove(pool + lo + 1, pool + lo, (room->n - lo) * sizeof *pool);
+  pool[lo] = entry;
+  room->n++;
+  if (lo < room->next) room->next = lo;
+}
+
+static inline const unsigned char *row_at(const lode__graph_view *view, uint32_t ordinal) {
+  return view->rows->data + (size_t)ordinal * view->stride;
+}
+
+static inline lode_status need_row(const lode__graph_view *view, uint32_t ordinal, lode_error *err) {
+  return lode__paged_need(view->rows, (uint64_t)ordinal * view->stride, view->stride, err);
+}
+
+/* The row of links, there to be read; counts the hop. */
+static inline lode_status links_of(const lode__graph_view *view, uint32_t ordinal, const uint32_t **links,
+                                   lode_error *err) {
+  size_t bytes = view->width * sizeof(uint32_t);
+  LODE__TRY(lode__paged_need(view->links, (uint64_t)ordinal * bytes, bytes, err));
+  *links = (const uint32_t *)(const void *)(view->links->data + (size_t)ordinal * bytes);
+  return LODE_OK;
+}
+
+static inline void fetch_row(const unsigned char *row, size_t stride) {
+  const unsigned char *p = (const unsigned char *)((uintptr_t)row & ~(uintptr_t)63), *end = row + stride;
+  for (unsigned i = 0; i < LINES_AHEAD && p < end; i++, p += 64) {
+    __builtin_prefetch(p);
+    atomic_signal_fence(memory_order_seq_cst); /* gcc 12 is known to drop loops of nothing but prefetches */
+  }
+}
+
+static inline uint64_t entry_of(const lode__graph_view *view, const lode__walk_query *query, float key,
+                                uint32_t ordinal) {
+  if (view->extra) key -= 2 * query->extra * view->extra[ordinal];
+  return (uint64_t)lode__code_order(key) << 32 | (uint64_t)ordinal << 1;
+}
+
+/* Keys of the rows in list, offered to the pool. */
+static void score(const lode__graph_view *view, const lode__walk_query *query, const uint32_t *list, size_t n,
+                  lode__walk_room *room) {
+  const unsigned char *rows[STEP];
+  float keys[STEP];
+  for (size_t i = 0; i < n; i += STEP) {
+    size_t m = n - i < STEP ? n - i : STEP;
+    for (size_t j = 0; j < m; j++) rows[j] = row_at(view, list[i + j]);
+    lode__code_keys(&query->code, rows, m, keys);
+    for (size_t j = 0; j < m; j++) {
+      uint64_t entry = entry_of(view, query, keys[j], list[i + j]);
+      if (room->n < room->beam || entry < room->pool[room->n - 1]) offer(room, entry);
+    }
+  }
+  room->count.distances += n;
+}
+
+static inline bool allowed(const lode__graph_view *view, const lode__walk_query *query, uint32_t ordinal) {
+  uint32_t slot = lode__code_slot(row_at(view, ordinal));
+  return slot < query->n_slots && (query->allowed[slot / 64] >> (slot % 64) & 1);
+}
+
+/* Begins with the nearest few of the entries. */
+static lode_status seed(const lode__graph_view *view, const lode__walk_query *query, lode__walk_room *room,
+                        lode_error *err) {
+  uint64_t best[SEEDS];
+  size_t n_best = 0;
+  const unsigned char *rows[STEP];
+  uint32_t list[STEP];
+  float keys[STEP];
+  for (size_t i = 0; i < view->n_entries; i += STEP) {
+    size_t m = view->n_entries - i < STEP ? view->n_entries - i : STEP;
+    for (size_t j = 0; j < m; j++) {
+      list[j] = view->entries ? view->entries[i + j] : (uint32_t)(i + j);
+      LODE__TRY(need_row(view, list[j], err));
+      rows[j] = row_at(view, list[j]);
+    }
+    lode__code_keys(&query->code, rows, m, keys);
+    for (size_t j = 0; j < m; j++) {
+      uint64_t entry = entry_of(view, query, keys[j], list[j]);
+      size_t at = n_best < SEEDS ? n_best++ : SEEDS;
+      if (at == SEEDS) {
+        if (entry >= best[SEEDS - 1]) continue;
+        at = SEEDS - 1;
+      }
+      for (; at > 0 && best[at - 1] > entry; at--) best[at] = best[at - 1];
+      best[at] = entry;
+    }
+  }
+  room->count.distances += view->n_entries;
+  for (size_t i = 0; i < n_best; i++) {
+    visit(room, lode__pool_ordinal(best[i]));
+    offer(room, best[i]);
+  }
+  return LODE_OK;
+}
+
+static lode_status expand(const lode__graph_view *view, const lode__walk_query *query, uint32_t ordinal,
+                          lode__walk_room *room, lode_error *err) {
+  const uint32_t *links;
+  LODE__TRY(links_of(view, ordinal, &links, err));
+  room->count.hops++;
+  size_t need = room->n_touched + view->width;
+  if (need > room->touched_cap &&
+      !lode__grow(&room->touched, &room->touched_cap, need, sizeof *room->touched)) {
+    return lode__fail_nomem(err);
+  }
+  const uint32_t *fresh = room->touched + room->n_touched;
+  size_t before = room->n_touched;
+  for (uint32_t i = 0; i < view->width && links[i] < view->n; i++) {
+    if (!visit(room, links[i])) continue;
+    LODE__TRY(need_row(view, links[i], err));
+    fetch_row(row_at(view, links[i]), view->stride);
+  }
+  score(view, query, fresh, room->n_touched - before, room);
+  return LODE_OK;
+}
+
+lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam,
+                       lode__walk_room *room, lode_error *err) {
+  lode_status st = LODE_OK;
+  room->beam = beam < view->n ? beam : view->n;
+  room->n = room->next = 0;
+  if (!lode__grow(&room->touched, &room->touched_cap, SEEDS + (size_t)view->width, sizeof *room->touched)) {
+    return lode__fail_nomem(err);
+  }
+  LODE__GOTO(seed(view, query, room, err));
+  while (room->next < room->n) {
+    uint32_t ordinal = lode__pool_ordinal(room->pool[room->next]);
+    room->pool[room->next] |= 1;
+    room->next++;
+    LODE__GOTO(expand(view, query, ordinal, room, err));
+    while (room->next < room->n && (room->pool[room->next] & 1)) room->next++;
+    if (room->next < room->n) {
+      const unsigned char *links = view->links->data + (size_t)lode__pool_ordinal(room->pool[room->next]) * view->width * 4;
+      fetch_row(links, view->width * 4);
+    }
+  }
+done:
+  forget(room);
+  return st;
+}

@@ -1,0 +1,57 @@
+/* walk.h - best-first search over a graph of codes: used by queries and by the construction of the graph.
+ *
+ * A pool holds the `beam` best rows seen, sorted; the best that was not expanded yet is expanded, which offers its
+ * neighbours to the pool, until all in the pool are expanded. Entries of the pool are 64-bit numbers: the order of the
+ * key, then the ordinal, then a bit that says "expanded". So ties are broken by ordinal and the walk is the same
+ * everywhere. Links are rows of `width` ordinals; the first that is not below n ends a row, so forged links end it too.
+ */
+#ifndef LODE_WALK_H
+#define LODE_WALK_H
+
+#include "index/code.h"
+#include "index/paged.h"
+
+#define LODE__NO_LINK 0xFFFFFFFFu
+#define LODE__MAX_ROWS 0x7FFFFFFFu /* ordinals have 31 bits */
+
+typedef struct lode__graph_view {
+  lode__paged *rows, *links;
+  size_t stride;
+  uint32_t n, dim, width;
+  uint32_t n_entries;      /* where walks begin: */
+  const uint32_t *entries; /* these; NULL: ordinals 0 to n_entries - 1 */
+  const float *extra;      /* construction only, may be NULL: one more dimension of each row, see graph.c */
+} lode__graph_view;
+
+typedef struct lode__walk_count {
+  uint64_t distances, hops;
+} lode__walk_count;
+
+/* Room of one thread; zeroed is empty. */
+typedef struct lode__walk_room {
+  uint64_t *pool;
+  size_t pool_cap, n, beam, next;
+  uint64_t *visited; /* a bit for each row; all zero between walks */
+  size_t visited_words;
+  uint32_t *touched; /* the rows whose bit is set */
+  size_t n_touched, touched_cap;
+  lode__walk_count count; /* adds up */
+} lode__walk_room;
+
+typedef struct lode__walk_query {
+  lode__code_query code;
+  float extra;              /* construction only */
+  const uint64_t *allowed;  /* by slot; NULL: all. With it the pool takes allowed rows alone, and others are */
+                            /* stepped over: their neighbours are offered in their place */
+  uint32_t n_slots;
+} lode__walk_query;
+
+static inline uint32_t lode__pool_ordinal(uint64_t entry) { return (uint32_t)entry >> 1; }
+
+LODE_MUST lode_status lode__walk_room_init(lode__walk_room *room, uint32_t n, size_t beam, lode_error *err);
+void lode__walk_room_release(lode__walk_room *room);
+/* Leaves the pool sorted: room->pool[0 .. room->n). room must have been made for at least view->n rows and beam. */
+LODE_MUST lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam,
+                                 lode__walk_room *room, lode_error *err);
+
+#endif

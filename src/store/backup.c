@@ -1,0 +1,329 @@
+/* backup.c - the truth as one file, and back.
+ *
+ * A backup is a copy of the truth file's pages, read through the store's own file, which proves each by its checksum. It is
+ * read in transactions of at most 50 ms; if something was committed between two of them (the file's change
+ * counter says so) the copy begins anew, and after MAX_RESTARTS times it is made in one transaction, which holds up
+ * commits meanwhile. The file appears under its name when it is complete and synced.
+ *
+ * A restore proves the backup first: every page, the format, the number of pages, SQLite's structures. Whoever makes a
+ * store holds the CREATE lock; a journal that an earlier store left in the folder is set aside, for it would be rolled
+ * back into the restored file.
+ */
+#include "db.h"
+#include "pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define MAX_RESTARTS 3
+#define LOCK_BYTE 0x40000000u
+
+static uint32_t be32(const unsigned char *p) {
+  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* ---- Pages as a transaction sees them ---- */
+
+lode_status lode__truth_look(lode__tx *tx, lode__truth *t, lode_error *err) {
+  unsigned char head[96]; /* a read of 100 bytes would be SQLite's unproven hint */
+  sqlite3_int64 size = 0;
+  *t = (lode__truth){0};
+  int rc = sqlite3_file_control(tx->conn->sql, "main", SQLITE_FCNTL_FILE_POINTER, &t->file);
+  if (rc == SQLITE_OK) rc = t->file->pMethods->xRead(t->file, head, sizeof head, 0);
+  if (rc == SQLITE_OK) rc = t->file->pMethods->xFileSize(t->file, &size);
+  if (rc != SQLITE_OK) return lode__sql_fail(tx->conn, rc, err);
+  t->page_bytes = (uint32_t)head[16] << 8 | (uint32_t)head[17] << 16;
+  t->change = be32(head + 24);
+  t->pages = be32(head + 28);
+  if (t->page_bytes < 512) return lode__fail(err, LODE_CORRUPT, "%s has no valid page size", tx->db->path);
+  t->file_pages = (uint32_t)((uint64_t)size / t->page_bytes);
+  return LODE_OK;
+}
+
+lode_status lode__truth_read(lode__tx *tx, const lode__truth *t, uint32_t number, unsigned char *page, lode_error *err) {
+  sqlite3_int64 off = (sqlite3_int64)(number - 1) * t->page_bytes;
+  int rc = t->file->pMethods->xRead(t->file, page, (int)t->page_bytes, off);
+  if (rc == SQLITE_IOERR_SHORT_READ) return lode__fail(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
+  return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(tx->conn, rc, err);
+}
+
+/* ---- Copying ---- */
+
+typedef struct copier {
+  lode__db *db;
+  int fd;
+  unsigned char *page;
+  lode_progress progress;
+  uint32_t next;       /* page to copy */
+  unsigned restarts;
+  uint32_t change;     /* of the truth that the pages before it are from */
+  dev_t dev;
+  ino_t ino;
+} copier;
+
+/* Whether the pages copied so far are still those of the file. */
+static bool is_same(const copier *c, const lode__tx *tx, const lode__truth *t) {
+  return c->change == t->change && c->dev == tx->conn->dev && c->ino == tx->conn->ino;
+}
+
+static lode_status copy_pages(copier *c, lode__tx *tx, const lode__truth *t, bool to_end, lode_error *err) {
+  uint32_t lock = LOCK_BYTE / t->page_bytes + 1;
+  for (; c->next <= t->pages; c->next++) {
+    if (c->next % 64 == 0) {
+      if (!to_end && lode__tx_is_old(tx)) return LODE_OK;
+      LODE__TRY(lode__progress(c->progress, "copying", c->next, t->pages, err));
+    }
+    if (c->next == lock) continue; /* it is never used, and may not be there */
+    LODE__TRY(lode__truth_read(tx, t, c->next, c->page, err));
+    if (!lode__page_is_sound(c->next, c->page, t->page_bytes)) lode__page_make_sound(c->next, c->page, t->page_bytes);
+    LODE__TRY(lode__os_write_full(c->fd, c->page, t->page_bytes, (uint64_t)(c->next - 1) * t->page_bytes, err));
+  }
+  return LODE_OK;
+}
+
+/* One transaction's worth; *more says that pages are left. */
+static lode_status copy_slice(copier *c, bool *more, lode_error *err) {
+  lode__tx *tx;
+  lode__truth t;
+  lode_status st;
+  *more = true;
+  LODE__TRY(lode__tx_begin(c->db, LODE__READ, &tx, err));
+  LODE__GOTO(lode__truth_look(tx, &t, err));
+  if (c->next > 1 && !is_same(c, tx, &t)) {
+    c->next = 1;
+    c->restarts++;
+  }
+  c->change = t.change;
+  c->dev = tx->conn->dev;
+  c->ino = tx->conn->ino;
+  LODE__GOTO(copy_pages(c, tx, &t, c->restarts > MAX_RESTARTS, err));
+  *more = c->next <= t.pages;
+  if (!*more && lode__os->ftruncate(c->fd, (off_t)t.pages * t.page_bytes) != 0)
+    st = lode__fail_errno(err, errno, "the copy of the store");
+done:
+  lode__tx_rollback(tx);
+  return st;
+}
+
+lode_status lode__db_copy(lode__db *db, const char *file, lode_progress progress, lode_error *err) {
+  lode_status st = LODE_OK;
+  bool more = true;
+  copier c = {.db = db, .progress = progress, .next = 1, .page = lode__alloc(65536)};
+  if (!c.page) return lode__fail_nomem(err);
+  c.fd = lode__os->open(file, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (c.fd < 0) {
+    st = lode__fail_errno(err, errno, file);
+    lode__free(c.page);
+    return st;
+  }
+  while (more) {
+    LODE__GOTO(lode__progress(progress, "copying", c.next - 1, 0, err));
+    LODE__GOTO(copy_slice(&c, &more, err));
+  }
+  if (lode__os->fsync(c.fd) != 0) st = lode__fail_errno(err, errno, file);
+done:
+  (void)lode__os->close(c.fd);
+  if (st != LODE_OK) (void)lode__os->unlink(file);
+  lode__free(c.page);
+  return st;
+}
+
+/* ---- Backup ---- */
+
+static lode_status refuse_existing(const char *path, const char *advice, lode_error *err) {
+  struct stat sb;
+  if (lode__os->stat(path, &sb) == 0) return lode__fail(err, LODE_EXISTS, "%s exists already: %s", path, advice);
+  return errno == ENOENT || errno == ENOTDIR ? LODE_OK : lode__fail_errno(err, errno, path);
+}
+
+lode_status lode__db_backup(lode__db *db, const char *file, lode_progress progress, lode_error *err) {
+  static const char advice[] = "name another file, or remove it first";
+  lode_status st;
+  lode__buf part = {0};
+  if (!file || !*file) return lode__fail(err, LODE_INVALID, "name the file to write the backup to");
+  LODE__TRY(refuse_existing(file, advice, err));
+  lode__buf_addf(&part, "%s.part-%016llx", file, (unsigned long long)lode__random());
+  lode__buf_addc(&part, 0);
+  if (part.failed) return lode__fail_nomem(err);
+  LODE__GOTO(lode__db_copy(db, part.data, progress, err));
+  st = refuse_existing(file, advice, err);
+  if (st == LODE_OK && lode__os->rename(part.data, file) != 0) st = lode__fail_errno(err, errno, file);
+  if (st == LODE_OK) st = lode__os_sync_folder_of(file, err);
+  else (void)lode__os->unlink(part.data);
+done:
+  lode__buf_release(&part);
+  return st;
+}
+
+/* ---- Restore ---- */
+
+static lode_status not_whole(lode_error *err, const char *file, const char *why) {
+  return lode__fail(err, LODE_CORRUPT, "%s is not a whole backup: %s; use another one, or `lode db salvage` on it", file, why);
+}
+
+static lode_status check_header(lode__pages *p, const char *file, const unsigned char *page1, lode_error *err) {
+  if (p->n_images)
+    return lode__fail(err, LODE_INVALID, "%s-journal holds an interrupted transaction: this is a store, open it where it is", file);
+  if (memcmp(page1, "SQLite format 3", 16) != 0 || be32(page1 + 68) != LODE__APPLICATION_ID)
+    return lode__fail(err, LODE_INVALID, "%s is not a backup of a Lode store", file);
+  uint32_t format = be32(page1 + 60);
+  if (format > LODE__FORMAT)
+    return lode__fail(err, LODE_VERSION, "%s has format %u, and this Lode knows formats up to %u; use a newer Lode", file, format,
+                      LODE__FORMAT);
+  if (format < 1) return not_whole(err, file, "it has no valid format number");
+  if (p->declared != p->count || p->file_bytes % p->page_bytes) return not_whole(err, file, "it is cut short, or too long");
+  return LODE_OK;
+}
+
+/* Reads every page; writes it to fd unless that is -1. */
+static lode_status pass_pages(lode__pages *p, const char *file, int fd, lode_progress progress, lode_error *err) {
+  char why[64];
+  lode_status st = LODE_OK;
+  unsigned char *page = lode__alloc(p->page_bytes);
+  if (!page) return lode__fail_nomem(err);
+  for (uint32_t n = 1; n <= p->count; n++) {
+    if (n % 64 == 1) LODE__GOTO(lode__progress(progress, fd < 0 ? "checking" : "copying", n, p->count, err));
+    lode__page_use use = lode__pages_use(p, n);
+    if (use == LODE__USE_LOCK) continue;
+    bool sound = lode__pages_read(p, n, page);
+    if (!sound && use == LODE__USE_FREE) {
+      memset(page, 0, p->page_bytes);
+      lode__page_make_sound(n, page, p->page_bytes);
+    } else if (!sound) {
+      snprintf(why, sizeof why, "page %u is damaged", n);
+      st = not_whole(err, file, why);
+      goto done;
+    }
+    if (n == 1) LODE__GOTO(check_header(p, file, page, err));
+    if (fd >= 0) LODE__GOTO(lode__os_write_full(fd, page, p->page_bytes, (uint64_t)(n - 1) * p->page_bytes, err));
+  }
+done:
+  lode__free(page);
+  return st;
+}
+
+typedef struct faults {
+  lode_progress progress;
+  bool cancelled;
+  char first[160];
+} faults;
+
+static void on_fault(void *ctx, const char *line) {
+  faults *f = ctx;
+  if (!f->first[0]) snprintf(f->first, sizeof f->first, "%s", line);
+}
+
+static int on_tick(void *ctx) {
+  faults *f = ctx;
+  f->cancelled = f->progress.step && !f->progress.step(f->progress.ctx, "checking", 0, 0);
+  return f->cancelled;
+}
+
+/* SQLite's structures in a file that nobody else knows yet. */
+static lode_status check_structure(const char *path, const char *file, lode_progress progress, lode_error *err) {
+  sqlite3 *sql = NULL;
+  faults f = {.progress = progress};
+  LODE__TRY(lode__vfs_register(err));
+  int rc = sqlite3_open_v2(path, &sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, LODE__VFS_NAME);
+  if (rc == SQLITE_OK) sqlite3_progress_handler(sql, 100000, on_tick, &f);
+  lode_status st = rc == SQLITE_OK ? lode__text_register(sql, err) : LODE_OK;
+  if (st == LODE_OK && rc == SQLITE_OK) rc = lode__integrity_each(sql, on_fault, &f);
+  (void)sqlite3_close(sql);
+  if (st != LODE_OK) return st;
+  if (f.cancelled) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+  if (f.first[0]) return not_whole(err, file, f.first);
+  if (rc == SQLITE_NOMEM) return lode__fail_nomem(err);
+  return rc == SQLITE_OK ? LODE_OK : not_whole(err, file, sqlite3_errstr(rc));
+}
+
+static lode_status write_copy(lode__pages *p, const char *file, const char *path, lode_progress progress, lode_error *err) {
+  int fd = lode__os->open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  if (fd < 0) return lode__fail_errno(err, errno, path);
+  lode_status st = pass_pages(p, file, fd, progress, err);
+  if (st == LODE_OK && lode__os->ftruncate(fd, (off_t)p->count * p->page_bytes) != 0) st = lode__fail_errno(err, errno, path);
+  if (st == LODE_OK && lode__os->fsync(fd) != 0) st = lode__fail_errno(err, errno, path);
+  (void)lode__os->close(fd);
+  return st;
+}
+
+static lode_status set_journal_aside(const char *folder, lode_error *err) {
+  struct stat sb;
+  lode_status st = LODE_OK;
+  lode__buf aside = {0};
+  char *journal = lode__path_join(folder, LODE__TRUTH_FILE "-journal");
+  if (!journal) return lode__fail_nomem(err);
+  if (lode__os->stat(journal, &sb) == 0 && sb.st_size > 0) {
+    lode__buf_addf(&aside, "%s.quarantine-%llu", journal, (unsigned long long)lode__os_wall_ms());
+    lode__buf_addc(&aside, 0);
+    if (aside.failed) st = lode__fail_nomem(err);
+    else if (lode__os->rename(journal, aside.data) != 0) st = lode__fail_errno(err, errno, journal);
+  }
+  lode__buf_release(&aside);
+  lode__free(journal);
+  return st;
+}
+
+/* With the CREATE lock held. */
+static lode_status put_in_place(lode__pages *p, const char *file, const char *folder, lode_progress progress, lode_error *err) {
+  lode_status st;
+  char *truth = lode__path_join(folder, LODE__TRUTH_FILE), *copy = lode__path_join(folder, LODE__TRUTH_FILE ".restore");
+  if (!truth || !copy) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(refuse_existing(truth, "restore into another folder, or move that store away", err));
+  st = write_copy(p, file, copy, progress, err);
+  if (st == LODE_OK) st = check_structure(copy, file, progress, err);
+  if (st == LODE_OK) st = set_journal_aside(folder, err);
+  if (st == LODE_OK && lode__os->rename(copy, truth) != 0) st = lode__fail_errno(err, errno, truth);
+  if (st == LODE_OK) st = lode__os_sync_folder_of(truth, err);
+  else (void)lode__os->unlink(copy);
+done:
+  lode__free(truth);
+  lode__free(copy);
+  return st;
+}
+
+static lode_status restore_into(lode__pages *p, const char *file, const char *folder, lode_progress progress, lode_error *err) {
+  lode_status st;
+  int lock = -1;
+  char *lock_path = lode__path_join(folder, LODE__LOCK_FILE);
+  if (!lock_path) return lode__fail_nomem(err);
+  LODE__GOTO(lode__make_folder(folder, err));
+  lock = lode__os->open(lock_path, O_RDWR | O_CREAT, 0600);
+  if (lock < 0) {
+    st = lode__fail_errno(err, errno, lock_path);
+    goto done;
+  }
+  if (lode__os->lock(lock, F_WRLCK, LODE__LOCK_CREATE, 1) != 0) {
+    st = errno == EAGAIN || errno == EACCES ? lode__fail(err, LODE_BUSY, "another process is making a store at %s", folder)
+                                            : lode__fail_errno(err, errno, lock_path);
+    goto done;
+  }
+  st = put_in_place(p, file, folder, progress, err);
+done:
+  if (lock >= 0) (void)lode__os->close(lock); /* gives the lock back */
+  lode__free(lock_path);
+  return st;
+}
+
+lode_status lode__db_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
+  lode_status st;
+  lode__pages pages;
+  lode__db *db = NULL;
+  lode_open_options options = {.create = true};
+  if (!file || !*file || !folder || !*folder) return lode__fail(err, LODE_INVALID, "name the backup and the store's folder");
+  char *truth = lode__path_join(folder, LODE__TRUTH_FILE);
+  if (!truth) return lode__fail_nomem(err);
+  st = refuse_existing(truth, "restore into another folder, or move that store away", err);
+  lode__free(truth);
+  LODE__TRY(st);
+  LODE__TRY(lode__pages_open(file, &pages, err));
+  LODE__GOTO(pass_pages(&pages, file, -1, progress, err));
+  LODE__GOTO(restore_into(&pages, file, folder, progress, err));
+  LODE__GOTO(lode__db_open(folder, &options, &db, err)); /* marks the folder as a complete store */
+done:
+  lode__db_close(db);
+  lode__pages_close(&pages);
+  return st;
+}

@@ -1,0 +1,417 @@
+/* salvage.c - bringing over what is whole of a damaged store into a new one.
+ *
+ * The damaged store is only read, page by page (salvage_find.c); SQLite is not asked about it, so it may be in any state. The new
+ * store is made beside `to` under a name of its own and renamed when it is complete: a salvage that was killed leaves
+ * nothing that could be taken for a store. Records keep their order, and everything that is written was proven by a
+ * checksum and checked like input from a user. A record whose document or vector is lost comes without it. Two
+ * living records cannot have one id: if a grave was lost the younger one is right, for it could only be added once the
+ * older was deleted. Records of a collection whose description is lost go into "recovered-<number>", with metric l2.
+ * Text and metadata index are left to the new store's maintenance.
+ */
+#include "salvage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <unistd.h>
+
+#define BATCH_RECORDS 1000
+#define BATCH_BYTES (16u << 20)
+
+typedef struct output {
+  lode__salvage *s;
+  lode__db *db;
+  lode__tx *tx;
+  int64_t cid;         /* of the damaged store; 0: none open */
+  lode__coll coll;     /* of the new one */
+  lode__arena arena;   /* its strings */
+  size_t batch, batch_bytes;
+  lode__buf document, vector;
+  float *floats;
+  size_t cap_floats;
+} output;
+
+/* ---- Collections ---- */
+
+static lode_status write_collection(output *o, int64_t cid, const lode__coll *wanted, lode_error *err) {
+  lode__salvage *s = o->s;
+  lode_str *names = NULL;
+  size_t cap = 0, n = 0;
+  lode_status st = LODE_OK;
+  for (size_t i = 0; i < s->n_keys; i++) {
+    if (s->keys[i].cid != cid) continue;
+    if (!lode__grow(&names, &cap, n + 1, sizeof *names)) {
+      st = lode__fail_nomem(err);
+      goto done;
+    }
+    names[n++] = s->keys[i].name;
+  }
+  if (wanted->counted > n)
+    lode__salvage_loss(s, "counter", cid, (lode_str){NULL, 0}, "%u of %u declared counters are lost",
+                       wanted->counted - (uint32_t)n, wanted->counted);
+  st = lode__coll_create(o->tx, wanted, names, n, &o->arena, &o->coll, err);
+done:
+  lode__free(names);
+  return st;
+}
+
+static lode_status name_is_free(output *o, lode_str name, bool *is_free, lode_error *err) {
+  lode__coll other;
+  lode_error ignored;
+  lode_status st = lode__coll_find(o->tx, name, NULL, &other, &ignored);
+  *is_free = st == LODE_NOT_FOUND;
+  if (st == LODE_OK || st == LODE_NOT_FOUND) return LODE_OK;
+  return lode__fail(err, st, "%s", ignored.text);
+}
+
+/* A name that no other collection has or will want. */
+static lode_status recovered_name(output *o, int64_t cid, lode_str *name, lode_error *err) {
+  char text[64];
+  for (unsigned i = 1;; i++) {
+    bool taken = false, is_free;
+    if (i == 1) snprintf(text, sizeof text, "recovered-%lld", (long long)cid);
+    else snprintf(text, sizeof text, "recovered-%lld-%u", (long long)cid, i);
+    lode_str wanted = lode__str(text);
+    for (size_t c = 0; c < o->s->n_colls && !taken; c++) taken = lode__str_eq(o->s->colls[c].coll.name, wanted);
+    LODE__TRY(name_is_free(o, wanted, &is_free, err));
+    if (taken || !is_free) continue;
+    *name = (lode_str){lode__arena_copy(&o->arena, text, wanted.len), wanted.len};
+    return name->data ? LODE_OK : lode__fail_nomem(err);
+  }
+}
+
+/* Leaves out what is not a JSON object. */
+static lode_status check_object(lode__salvage *s, lode_str *text, lode_error *err) {
+  if (!text->data) return LODE_OK;
+  lode_status st = lode__json_parse(&s->json, *text, NULL, err);
+  if (st == LODE_NOMEM) return st;
+  if (st != LODE_OK || s->json.nodes[0].type != LODE__JSON_OBJECT) *text = (lode_str){NULL, 0};
+  return LODE_OK;
+}
+
+/* Makes the collection with that number in the damaged store, and goes on with it. */
+static lode_status open_collection(output *o, int64_t cid, lode_error *err) {
+  lode__salvage *s = o->s;
+  const lode__found_coll *found = lode__salvage_coll(s, cid);
+  lode__coll wanted = {.metric = LODE_L2};
+  bool usable = false;
+  lode__arena_reset(&o->arena);
+  if (found) {
+    wanted = found->coll;
+    usable = wanted.name.data && wanted.name.len > 0 && wanted.name.len <= LODE_MAX_NAME_BYTES &&
+             lode__utf8_valid(wanted.name.data, wanted.name.len);
+    if (usable) LODE__TRY(name_is_free(o, wanted.name, &usable, err));
+    LODE__TRY(check_object(s, &wanted.metadata, err));
+    if (wanted.embedder.data && !lode__utf8_valid(wanted.embedder.data, wanted.embedder.len))
+      wanted.embedder = (lode_str){NULL, 0};
+  }
+  if (!usable) {
+    LODE__TRY(recovered_name(o, cid, &wanted.name, err));
+    lode__salvage_loss(s, "collection", cid, (lode_str){NULL, 0},
+                       "the description of collection %lld is lost: its records are in \"%.*s\", with metric %s", (long long)cid,
+                       (int)wanted.name.len, wanted.name.data, lode_metric_name(wanted.metric));
+  }
+  o->cid = cid;
+  return write_collection(o, cid, &wanted, err);
+}
+
+/* ---- Parts of a record ---- */
+
+/* text.data stays NULL when the document is lost. */
+static lode_status fetch_document(output *o, const lode__rec *rec, lode_str *text, lode_error *err) {
+  lode__salvage *s = o->s;
+  const lode__found *end = s->documents.items + s->documents.n;
+  for (const lode__found *f = lode__found_first(&s->documents, rec->rid); f && f < end && f->key == rec->rid; f++) {
+    lode__row row;
+    lode_status st = lode__salvage_row(s, f, &row, &o->document, err);
+    if (st == LODE_CORRUPT) continue;
+    LODE__TRY(st);
+    lode_str found = lode__row_str(&row, 1, &o->document);
+    uint32_t crc = (uint32_t)lode__row_int(&row, 2, &o->document);
+    bool proven = found.data && crc == rec->doc_crc && crc == lode__crc_document(rec->rid, found);
+    if (!proven || !lode__utf8_valid(found.data, found.len)) continue;
+    *text = found;
+    break;
+  }
+  return LODE_OK;
+}
+
+static bool are_finite(const float *v, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!isfinite(v[i])) return false;
+  return true;
+}
+
+static bool vector_proven(const output *o, const lode__rec *rec, const lode__row *row, lode_str data) {
+  int64_t rid = lode__row_int(row, 1, &o->vector);
+  size_t n = data.len / sizeof(float);
+  if (rid != rec->rid || data.len == 0 || data.len % sizeof(float) || n > LODE_MAX_DIMENSION) return false;
+  if ((uint32_t)lode__row_int(row, 3, &o->vector) != lode__crc_vector(rec->vid, rid, data.data, data.len)) return false;
+  return o->coll.dim == 0 || o->coll.dim == n;
+}
+
+/* *dim stays 0 when the vector is lost; else it is in o->floats. */
+static lode_status fetch_vector(output *o, const lode__rec *rec, uint32_t *dim, lode_error *err) {
+  lode__salvage *s = o->s;
+  const lode__found *end = s->vectors.items + s->vectors.n;
+  for (const lode__found *f = lode__found_first(&s->vectors, rec->vid); f && f < end && f->key == rec->vid; f++) {
+    lode__row row;
+    lode_status st = lode__salvage_row(s, f, &row, &o->vector, err);
+    if (st == LODE_CORRUPT) continue;
+    LODE__TRY(st);
+    lode_str data = lode__row_str(&row, 2, &o->vector);
+    if (!data.data || !vector_proven(o, rec, &row, data)) continue;
+    size_t n = data.len / sizeof(float);
+    if (!lode__grow(&o->floats, &o->cap_floats, n, sizeof *o->floats)) return lode__fail_nomem(err);
+    memcpy(o->floats, data.data, data.len);
+    if (!are_finite(o->floats, n)) continue;
+    *dim = (uint32_t)n;
+    break;
+  }
+  return LODE_OK;
+}
+
+/* ---- Records ---- */
+
+static lode_status drop_older(output *o, lode_str id, lode_error *err) {
+  int64_t older;
+  LODE__TRY(lode__rec_find(o->tx, o->coll.cid, id, &older, err));
+  if (!older) return LODE_OK;
+  o->s->report->records--;
+  return lode__rec_delete(o->tx, &o->coll, &older, NULL, 1, err);
+}
+
+/* Reads the record again and checks it as if a user had given it. */
+static lode_status read_record(output *o, const lode__found *f, lode__rec *rec, bool *usable, lode_error *err) {
+  lode__salvage *s = o->s;
+  lode__row row;
+  *rec = (lode__rec){0};
+  *usable = false;
+  lode_status st = lode__salvage_row(s, f, &row, &s->payload, err);
+  if (st == LODE_CORRUPT) return LODE_OK;
+  LODE__TRY(st);
+  if (!lode__row_record(&row, &s->payload, rec)) {
+    *rec = (lode__rec){0};
+    return LODE_OK;
+  }
+  if (!lode__utf8_valid(rec->id.data, rec->id.len)) return LODE_OK;
+  st = rec->metadata.data ? lode__meta_check(&s->json, rec->metadata, false, err) : LODE_OK;
+  if (st == LODE_NOMEM) return st;
+  *usable = st == LODE_OK;
+  return LODE_OK;
+}
+
+/* Its document and vector; says which of them are lost. */
+static lode_status fetch_parts(output *o, const lode__rec *rec, lode__change *change, lode_error *err) {
+  lode__salvage *s = o->s;
+  int64_t cid = lode__key_cid(rec->rid);
+  if (rec->has_document) LODE__TRY(fetch_document(o, rec, &change->document, err));
+  if (rec->has_document && !change->document.data) {
+    lode__salvage_loss(s, "document", cid, rec->id, "the document was on a damaged page; the record comes without it");
+    s->report->without_document++;
+  }
+  if (rec->vid) LODE__TRY(fetch_vector(o, rec, &change->dim, err));
+  if (change->dim) change->vector = o->floats;
+  if (rec->vid && !change->dim) {
+    lode__salvage_loss(s, "vector", cid, rec->id, "the vector was on a damaged page; the record is pending until it gets one");
+    s->report->without_vector++;
+  }
+  return LODE_OK;
+}
+
+static lode_status write_record(output *o, const lode__found *f, lode_error *err) {
+  lode__salvage *s = o->s;
+  lode__rec rec;
+  bool usable;
+  int64_t cid = lode__key_cid(f->key);
+  LODE__TRY(read_record(o, f, &rec, &usable, err));
+  if (!usable) {
+    lode__salvage_loss(s, "record", cid, rec.id, "the record cannot be read, or no store would take it");
+    s->report->lost++;
+    return LODE_OK;
+  }
+  if (cid != o->cid) {
+    if (o->cid) LODE__TRY(lode__coll_save(o->tx, &o->coll, err));
+    LODE__TRY(open_collection(o, cid, err));
+  }
+  lode__change change = {.id = rec.id, .metadata = rec.metadata, .set_document = true, .set_metadata = true};
+  LODE__TRY(fetch_parts(o, &rec, &change, err));
+  LODE__TRY(drop_older(o, rec.id, err));
+  LODE__TRY(lode__rec_insert(o->tx, &o->coll, &change, err));
+  s->report->records++;
+  o->batch++;
+  o->batch_bytes += rec.id.len + rec.metadata.len + change.document.len + change.dim * sizeof(float);
+  return LODE_OK;
+}
+
+static lode_status begin_batch(output *o, lode_error *err) {
+  o->batch = o->batch_bytes = 0;
+  return o->tx ? LODE_OK : lode__tx_begin(o->db, LODE__WRITE, &o->tx, err);
+}
+
+static lode_status end_batch(output *o, lode_error *err) {
+  lode__tx *tx = o->tx;
+  if (!tx) return LODE_OK;
+  if (o->cid) LODE__TRY(lode__coll_save(tx, &o->coll, err));
+  o->tx = NULL;
+  return lode__tx_commit(tx, err);
+}
+
+/* Whole records of dropped collections are no loss. */
+static bool is_dropped(const lode__salvage *s, int64_t cid) {
+  const lode__found_coll *c = lode__salvage_coll(s, cid);
+  return c && c->dropped;
+}
+
+static lode_status write_records(output *o, lode_error *err) {
+  lode__salvage *s = o->s;
+  for (size_t i = 0; i < s->records.n; i++) {
+    if (i % 64 == 0) LODE__TRY(lode__progress(s->progress, "writing records", i, s->records.n, err));
+    if (is_dropped(s, lode__key_cid(s->records.items[i].key))) continue;
+    if (!o->tx) LODE__TRY(begin_batch(o, err));
+    LODE__TRY(write_record(o, &s->records.items[i], err));
+    if (o->batch >= BATCH_RECORDS || o->batch_bytes >= BATCH_BYTES) LODE__TRY(end_batch(o, err));
+  }
+  return end_batch(o, err);
+}
+
+/* Collections without records, which are worth keeping too. */
+static lode_status write_empty(output *o, lode_error *err) {
+  lode__salvage *s = o->s;
+  for (size_t c = 0, r = 0; c < s->n_colls; c++) {
+    int64_t cid = s->colls[c].coll.cid;
+    while (r < s->records.n && lode__key_cid(s->records.items[r].key) < cid) r++;
+    if (s->colls[c].dropped || (r < s->records.n && lode__key_cid(s->records.items[r].key) == cid)) continue;
+    LODE__TRY(begin_batch(o, err));
+    if (o->cid) LODE__TRY(lode__coll_save(o->tx, &o->coll, err));
+    LODE__TRY(open_collection(o, cid, err));
+  }
+  return end_batch(o, err);
+}
+
+static lode_status write_store(lode__salvage *s, const char *folder, lode_error *err) {
+  lode_status st;
+  output o = {.s = s};
+  lode_open_options options = {.create = true, .page_bytes = s->pages.page_bytes};
+  lode__arena_init(&o.arena, 0);
+  LODE__GOTO(lode__db_open(folder, &options, &o.db, err));
+  LODE__GOTO(write_records(&o, err));
+  LODE__GOTO(write_empty(&o, err));
+done:
+  lode__tx_rollback(o.tx);
+  lode__db_close(o.db);
+  lode__arena_release(&o.arena);
+  lode__buf_release(&o.document);
+  lode__buf_release(&o.vector);
+  lode__free(o.floats);
+  return st;
+}
+
+/* ---- Paths ---- */
+
+/* The file in a folder, or the file itself. */
+static lode_status source_file(const char *from, char **file, lode_error *err) {
+  struct stat sb;
+  *file = NULL;
+  if (lode__os->stat(from, &sb) != 0)
+    return errno == ENOENT || errno == ENOTDIR ? lode__fail(err, LODE_NOT_FOUND, "there is nothing at %s", from)
+                                               : lode__fail_errno(err, errno, from);
+  if (S_ISDIR(sb.st_mode)) {
+    *file = lode__path_join(from, LODE__TRUTH_FILE);
+  } else {
+    *file = lode__alloc(strlen(from) + 1);
+    if (*file) memcpy(*file, from, strlen(from) + 1);
+  }
+  return *file ? LODE_OK : lode__fail_nomem(err);
+}
+
+static lode_status check_target(const char *to, lode_error *err) {
+  struct stat sb;
+  if (lode__os->stat(to, &sb) != 0)
+    return errno == ENOENT ? LODE_OK : lode__fail_errno(err, errno, to);
+  lode__os_folder *folder = S_ISDIR(sb.st_mode) ? lode__os_folder_open(to) : NULL;
+  bool empty = folder && !lode__os_folder_next(folder);
+  lode__os_folder_close(folder);
+  return empty ? LODE_OK : lode__fail(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to);
+}
+
+static void remove_partial(const char *folder) {
+  static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal", LODE__TRUTH_FILE ".new",
+                                      LODE__TRUTH_FILE ".new-journal", LODE__LOCK_FILE};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char *path = lode__path_join(folder, names[i]);
+    if (path) (void)lode__os->unlink(path);
+    lode__free(path);
+  }
+  (void)lode__os->rmdir(folder);
+}
+
+static lode_status publish(const char *partial, const char *to, lode_error *err) {
+  if (lode__os->rename(partial, to) != 0)
+    return errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
+               ? lode__fail(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to)
+               : lode__fail_errno(err, errno, to);
+  return lode__os_sync_folder_of(to, err);
+}
+
+static lode_status salvage_to(lode__salvage *s, const char *to, lode_error *err) {
+  lode__buf partial = {0};
+  lode_status st;
+  size_t len = strlen(to);
+  while (len > 1 && to[len - 1] == '/') len--;
+  lode__buf_add(&partial, to, len);
+  lode__buf_addf(&partial, ".salvage-%016llx", (unsigned long long)lode__random());
+  lode__buf_addc(&partial, 0);
+  if (partial.failed) return lode__fail_nomem(err);
+  st = write_store(s, partial.data, err);
+  if (st == LODE_OK) st = publish(partial.data, to, err);
+  if (st != LODE_OK) remove_partial(partial.data);
+  lode__buf_release(&partial);
+  return st;
+}
+
+static void release(lode__salvage *s) {
+  lode__pages_close(&s->pages);
+  lode__free(s->page);
+  lode__buf_release(&s->payload);
+  lode__arena_release(&s->arena);
+  lode__free(s->records.items);
+  lode__free(s->documents.items);
+  lode__free(s->vectors.items);
+  lode__free(s->dead.items);
+  lode__free(s->lost.items);
+  lode__free(s->named.items);
+  lode__free(s->colls);
+  lode__free(s->keys);
+  lode__json_release(&s->json);
+}
+
+lode_status lode__db_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,
+                             lode_salvage_report *report, lode_error *err) {
+  lode_status st;
+  lode_salvage_report own;
+  char *file = NULL;
+  if (!report) report = &own;
+  *report = (lode_salvage_report){0};
+  lode__salvage s = {.on_loss = lost, .ctx = ctx, .progress = progress, .report = report};
+  s.pages.fd = s.pages.journal_fd = -1;
+  lode__arena_init(&s.arena, 0);
+  LODE__GOTO(source_file(from, &file, err));
+  LODE__GOTO(check_target(to, err));
+  LODE__GOTO(lode__pages_open(file, &s.pages, err));
+  s.page = lode__alloc(s.pages.page_bytes);
+  if (!s.page) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  if (s.pages.declared > s.pages.count)
+    lode__salvage_loss(&s, "file", 0, (lode_str){NULL, 0}, "the file is cut short: %u of %u pages are there", s.pages.count,
+                       s.pages.declared);
+  LODE__GOTO(lode__salvage_look(&s, err));
+  LODE__GOTO(salvage_to(&s, to, err));
+done:
+  lode__free(file);
+  release(&s);
+  if (st != LODE_OK) *report = (lode_salvage_report){0};
+  return st;
+}
