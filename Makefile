@@ -59,6 +59,19 @@ $(OUT)/lode: $(FACE_OBJ) $(OUT)/liblode.a
 # jansson is the oracle of one test, which skips itself where that is not installed
 $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null)
 
+# The face but for its main(), for its test
+$(OUT)/libface.a: $(filter-out %/main.o,$(FACE_OBJ))
+	@rm -f $@
+	$(call say,AR)ar rcs $@ $^
+$(OUT)/test/test_face: $(OUT)/libface.a
+$(OUT)/test/test_face: TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS)
+
+# Completions and manual page are made from the table of operations; test/cli.sh compares them
+.PHONY: face-files
+face-files: $(OUT)/lode
+	for shell in bash zsh fish; do $< help --completions $$shell >completions/lode.$$shell || exit 1; done
+	$< help --man >man/lode-db.1
+
 # Tests link the objects, not the library, to reach inside
 $(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(TEST_LIBS)
@@ -155,7 +168,7 @@ install: all
 	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.0
 	ln -sf liblode.so.0 $(DESTDIR)$(PREFIX)/lib/liblode.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/lode.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc
-	install -m 644 man/lode.1 $(DESTDIR)$(PREFIX)/share/man/man1/lode.1
+	install -m 644 man/lode.1 man/lode-db.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(OUT)/lode help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode
 	$(OUT)/lode help --completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode
 	$(OUT)/lode help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish
@@ -163,6 +176,7 @@ install: all
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/lode $(DESTDIR)$(PREFIX)/include/lode.h $(DESTDIR)$(PREFIX)/lib/liblode.* \
 	  $(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc $(DESTDIR)$(PREFIX)/share/man/man1/lode.1 \
+	  $(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode \
 	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish
 

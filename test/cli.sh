@@ -90,10 +90,11 @@ check "reading made a store" [ ! -e "$S" ]
 
 # ---- Collections
 
-run 0 db create c --metric l2 --metadata '{"owner":"me"}' --counters lang; is "c: made, metric l2"
+run 0 db create c --metric l2 --metadata '{"owner":"me"}' --counters lang; is "c: metric l2, made now: yes"
 check "the folder's mode is not 0700" [ "$(stat -c %a "$S")" = 700 ]
 run 5 db create c; says "c"
-run 0 db create c --if-missing --json; has '"created":false'
+run 0 db create c --if-missing --metric ip --json; is '{"collection":"c","metric":"l2","created":false}'
+run 0 db create c --if-missing; is "c: metric l2, made now: no"
 run 0 db collections --json; lines 1; has '{"name":"c","records":0,"pending":0,"metric":"l2","dimension":null'; has '"metadata":{"owner":"me"}'
 run 0 db collections; has "NAME"; has "l2"
 run 1 db count cc; says 'did you mean "c"'
@@ -272,12 +273,12 @@ S="$tmp/rescued" run 0 db verify
 
 mkdir -p "$tmp/project/.lode" "$tmp/project/deep/er"
 cd "$tmp/project/deep/er" || exit 1
-out=$("$lode" db create here 2>&1); is "here: made, metric l2"
+out=$("$lode" db create here 2>&1); is "here: metric l2, made now: yes"
 out=$("$lode" db stats --json 2>&1); has "\"store\":\"$tmp/project/.lode\""
 cd "$tmp" || exit 1
-out=$("$lode" db create there 2>&1); is "there: made, metric l2"
+out=$("$lode" db create there 2>&1); is "there: metric l2, made now: yes"
 check "the default store is not in XDG_DATA_HOME" [ -d "$tmp/data/lode" ]
-out=$(env -u XDG_DATA_HOME "$lode" db create home 2>&1); is "home: made, metric l2"
+out=$(env -u XDG_DATA_HOME "$lode" db create home 2>&1); is "home: metric l2, made now: yes"
 check "the default store is not in HOME" [ -d "$tmp/home/.local/share/lode" ]
 
 # ---- Pipes, signals, colours

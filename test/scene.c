@@ -124,7 +124,7 @@ static uint64_t hash_collection(uint64_t h, lode_store *store, const lode_collec
   return h;
 }
 
-uint64_t scene_content(const char *folder) {
+static uint64_t content_of(const char *folder) {
   lode_store *store;
   lode_collection_list *list;
   lode_error err = {0};
@@ -138,6 +138,12 @@ uint64_t scene_content(const char *folder) {
   lode_collection_list_free(list);
   lode_close(store);
   return h;
+}
+
+uint64_t scene_content(const char *folder) {
+  char inner[700];
+  snprintf(inner, sizeof inner, "%s/inner", folder);
+  return content_of(folder) ^ content_of(inner) * 31;
 }
 
 static void show_damage(void *ctx, const lode_damage *d) {

@@ -545,7 +545,7 @@ TEST(get_selects_orders_and_pages) {
   lode_store *s = open_new();
   lode_collection *c = collection(s, "c", LODE_L2);
   for (int i = 9; i >= 0; i--) { /* 9 is inserted first */
-    char id[8], meta[32];
+    char id[24], meta[48];
     snprintf(id, sizeof id, "%d", i);
     snprintf(meta, sizeof meta, "{\"n\": %d}", i);
     OK(lode_add(c, NULL, &(lode_record){.id = str(id), .metadata = str(meta)}, 1, LODE_FAIL_EXISTING, NULL, &err));
@@ -597,7 +597,7 @@ TEST(an_answer_larger_than_the_budget_is_refused) {
   char *big = malloc(3 << 20);
   memset(big, 'd', 3 << 20);
   for (int i = 0; i < 6; i++) {
-    char id[8];
+    char id[24];
     snprintf(id, sizeof id, "%d", i);
     OK(lode_add(c, NULL, &(lode_record){.id = str(id), .document = {big, 3 << 20}}, 1, LODE_FAIL_EXISTING, NULL, &err));
   }
@@ -632,7 +632,7 @@ TEST(facets_and_counters_count_values) {
                          "{\"k\": \"b\", \"z\": 1}", "{\"other\": \"a\"}", "{\"k\": 2.5}", "{\"k\": []}", "{\"k\": \"\"}"};
   enum { N = sizeof metas / sizeof *metas };
   for (int i = 0; i < N; i++) {
-    char id[8];
+    char id[24];
     snprintf(id, sizeof id, "%d", i);
     OK(lode_add(c, NULL, &(lode_record){.id = str(id), .metadata = str(metas[i])}, 1, LODE_FAIL_EXISTING, NULL, &err));
   }
@@ -1013,7 +1013,7 @@ TEST(import_of_npy) {
   const float f[] = {1, 2, 3, 4, 5, 6};
   const double g[] = {1, 2, 3, 4, 5, 6};
   for (int v = 1; v <= 3; v++) {
-    char name[8];
+    char name[24];
     snprintf(name, sizeof name, "v%d", v);
     lode_collection *c = collection(s, name, LODE_L2);
     stream in = v == 2 ? npy(v, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }  \n", g, sizeof g)
@@ -1101,7 +1101,7 @@ static void *write_pairs(void *ctx) {
   crowd *w = ctx;
   lode_error err;
   for (int i = 0; i < 150; i++) {
-    char left[16], right[16];
+    char left[24], right[24];
     snprintf(left, sizeof left, "l%d", i % 40);
     snprintf(right, sizeof right, "r%d", i % 40);
     float v[3] = {(float)i, 1, 0};

@@ -645,8 +645,7 @@ TEST(operations_answer_as_their_schemas_say) {
   OK(run("get", "{\"collection\":\"c\",\"ids\":[\"d\",\"a\",\"zz\"],\"include\":[\"document\",\"metadata\",\"embedding\"]}"));
   CHECKF(strcmp(answer.rows.data,
                 "{\"id\":\"d\",\"document\":null,\"metadata\":{\"lang\":\"go\"},\"embedding\":null}\n"
-                "{\"id\":\"a\",\"document\":\"parse the header\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[1,0]}\n") == 0 ||
-             has(answer.rows.data, "\"embedding\":[1.0,0.0]"),
+                "{\"id\":\"a\",\"document\":\"parse the header\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[1.0,0.0]}\n") == 0,
          "%s", answer.rows.data);
   OK(run("get", "{\"collection\":\"c\",\"pending\":true,\"include\":[]}"));
   CHECKF(strcmp(answer.rows.data, "{\"id\":\"d\"}\n") == 0, "%s", answer.rows.data);

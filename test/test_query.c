@@ -6,6 +6,8 @@
 #include "test.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +141,12 @@ static int nearer(const void *a, const void *b) {
 static int better(const void *a, const void *b) {
   const answer *x = a, *y = b;
   if (fabs(x->score - y->score) > 1e-12) return x->score > y->score ? -1 : 1;
+  return strcmp(x->r->id, y->r->id);
+}
+
+static int better_fused(const void *a, const void *b) { /* sums of the same two numbers: equal to the last bit */
+  const answer *x = a, *y = b;
+  if (x->score != y->score) return x->score > y->score ? -1 : 1;
   return strcmp(x->r->id, y->r->id);
 }
 
@@ -551,7 +559,7 @@ TEST_SLOW(what_does_not_fit_in_memory_is_answered_all_the_same, 120) {
   OK(lode_collection_open(small, S("d"), &(lode_collection_options){.create = true}, &d, &err));
   float *v = calloc(DIM, sizeof *v);
   for (int i = 0; i < N; i++) {
-    char id[16], meta[32];
+    char id[24], meta[48];
     snprintf(id, sizeof id, "%d", i);
     snprintf(meta, sizeof meta, "{\"n\": %d}", i % 3);
     for (int j = 0; j < DIM; j++) v[j] = (float)test_below(1000) - 500;
@@ -587,6 +595,77 @@ TEST_SLOW(what_does_not_fit_in_memory_is_answered_all_the_same, 120) {
   lode_collection_close(d);
   lode_close(small);
   lode_close(large);
+}
+
+/* ---- Long scans while others write ---- */
+
+enum { LONG_DIM = 2048, LONG_RECORDS = 2000, LONG_QUERIES = 16, PAIRS = 30 };
+
+typedef struct scene {
+  lode_collection *c;
+  atomic_bool stop;
+} scene;
+
+/* Both of a pair are written, moved and deleted together, always nearer than all others. */
+static void *move_pairs(void *ctx) {
+  scene *s = ctx;
+  lode_error err;
+  float *v = calloc(LONG_DIM, sizeof *v);
+  for (unsigned i = 0; !atomic_load(&s->stop); i++) {
+    char left[24], right[24];
+    snprintf(left, sizeof left, "l%u", i * 7 % PAIRS);
+    snprintf(right, sizeof right, "r%u", i * 7 % PAIRS);
+    v[i % 16] = (float)(i % 5);
+    lode_record pair[] = {{.id = str(left), .vector = v, .dimension = LONG_DIM}, {.id = str(right), .vector = v, .dimension = LONG_DIM}};
+    lode_str ids[] = {str(left), str(right)};
+    OK(lode_upsert(s->c, NULL, pair, 2, NULL, &err));
+    if (i % 4 == 0) OK(lode_delete(s->c, NULL, &(lode_selection){.ids = ids, .n_ids = 2}, NULL, &err));
+  }
+  free(v);
+  return NULL;
+}
+
+TEST_SLOW(a_long_scan_sees_one_moment, 120) {
+  lode_error err;
+  lode_store *store;
+  scene s = {0};
+  pthread_t writer;
+  lode_record batch[100];
+  float *v = calloc(LONG_DIM * 100, sizeof *v), *queries = calloc(LONG_QUERIES * LONG_DIM, sizeof *queries);
+  char ids[100][16];
+  OK(lode_open(test_folder(), &(lode_open_options){.create = true}, &store, &err));
+  OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &s.c, &err));
+  for (size_t i = 0; i < LONG_RECORDS; i++) {
+    for (size_t j = 0; j < LONG_DIM; j++) v[i % 100 * LONG_DIM + j] = (float)(100 + (i + j) % 7);
+    snprintf(ids[i % 100], sizeof ids[0], "%zu", i);
+    batch[i % 100] = (lode_record){.id = str(ids[i % 100]), .vector = v + i % 100 * LONG_DIM, .dimension = LONG_DIM};
+    if (i % 100 == 99) OK(lode_add(s.c, NULL, batch, 100, LODE_FAIL_EXISTING, NULL, &err));
+  }
+  CHECK(pthread_create(&writer, NULL, move_pairs, &s) == 0);
+  for (int round = 0; round < 12; round++) {
+    lode_result *r;
+    OK(lode_query(s.c, &(lode_query_request){.vectors = queries, .dimension = LONG_DIM, .n = LONG_QUERIES, .k = 2 * PAIRS + 5}, &r, &err));
+    CHECK(lode_result_count(r) == LONG_QUERIES * (2 * PAIRS + 5));
+    double sum[LONG_QUERIES] = {0};
+    size_t rows[LONG_QUERIES] = {0};
+    for (size_t i = 0; i < lode_result_count(r); i++) {
+      const lode_row *row = lode_result_at(r, i);
+      if (row->id.data[0] != 'l' && row->id.data[0] != 'r') continue;
+      rows[row->query]++;
+      sum[row->query] += row->id.data[0] == 'l' ? row->distance : -row->distance;
+    }
+    for (size_t q = 0; q < LONG_QUERIES; q++) {
+      CHECKF(rows[q] % 2 == 0 && sum[q] == 0, "query %zu: %zu rows, %g", q, rows[q], sum[q]);
+      CHECK(rows[q] == rows[0]); /* the same moment for all of a group */
+    }
+    lode_result_free(r);
+  }
+  atomic_store(&s.stop, true);
+  CHECK(pthread_join(writer, NULL) == 0);
+  free(v);
+  free(queries);
+  lode_collection_close(s.c);
+  lode_close(store);
 }
 
 /* ---- Text ---- */
@@ -658,7 +737,7 @@ TEST(equal_scores_are_ordered_by_id) {
   OK(lode_open(test_folder(), &(lode_open_options){.create = true, .no_background = true}, &s, &err));
   OK(lode_collection_open(s, S("c"), &(lode_collection_options){.create = true}, &c, &err));
   for (int i = 299; i >= 0; i--) {
-    char id[8];
+    char id[24];
     snprintf(id, sizeof id, "%03d", i * 7 % 300);
     OK(lode_add(c, NULL, &(lode_record){.id = str(id), .document = S("same words")}, 1, LODE_FAIL_EXISTING, NULL, &err));
   }
@@ -667,7 +746,7 @@ TEST(equal_scores_are_ordered_by_id) {
     OK(lode_query(c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = &S("words"), .n = 1, .k = 10}, &r, &err));
     CHECK(lode_result_count(r) == 10);
     for (size_t i = 0; i < 10; i++) {
-      char id[8];
+      char id[24];
       snprintf(id, sizeof id, "%03zu", i);
       CHECK(memcmp(lode_result_at(r, i)->id.data, id, 3) == 0);
     }
@@ -699,7 +778,7 @@ static void check_hybrid(const world *w, const char *text, size_t k, double wv, 
     }
     both[j].score += vb / (61.0 + (double)i);
   }
-  qsort(both, n, sizeof *both, better);
+  qsort(both, n, sizeof *both, better_fused);
   OK(lode_query(w->c, &(lode_query_request){.mode = LODE_HYBRID, .vectors = q, .dimension = w->dim, .texts = (lode_str[]){str(text)}, .n = 1, .k = k,
                                             .vector_weight = wv, .text_weight = wt}, &r, &err));
   CHECKF(lode_result_count(r) == least(k, n), "%zu rows, wanted %zu", lode_result_count(r), least(k, n));

@@ -310,6 +310,23 @@ TEST(locks_of_two_connections) {
   sqlite3_close(b);
 }
 
+TEST(a_waiting_writer_keeps_new_readers_out) {
+  const char *file = in_folder(test_folder(), "a.db");
+  make_small(file, 512);
+  sqlite3 *reader = kit_open(file, 512), *writer = kit_open(file, 512), *late = kit_open(file, 512);
+  KIT_OK(reader, "BEGIN; SELECT count(*) FROM t");
+  KIT_OK(writer, "BEGIN IMMEDIATE; UPDATE t SET k = 'w' WHERE id = 1");
+  KIT_OK(late, "SELECT count(*) FROM t");
+  CHECK(kit_exec(writer, "COMMIT") == SQLITE_BUSY); /* it waits for the reader, and says so by the PENDING lock */
+  CHECK(kit_exec(late, "SELECT count(*) FROM t") == SQLITE_BUSY);
+  KIT_OK(reader, "SELECT count(*) FROM t; COMMIT");
+  KIT_OK(writer, "COMMIT");
+  KIT_OK(late, "SELECT count(*) FROM t");
+  sqlite3_close(reader);
+  sqlite3_close(writer);
+  sqlite3_close(late);
+}
+
 TEST(locks_agree_with_sqlites_own) {
   const char *file = in_folder(test_folder(), "a.db");
   make_small(file, 512);
@@ -368,7 +385,7 @@ static int count_fds(const char *file) {
 
 TEST(a_fork_orphans_the_connection) {
   const char *file = in_folder(test_folder(), "a.db");
-  int pipe_fds[2], status = 0;
+  int to_child[2], to_parent[2], status = 0;
   char byte = 0;
   uint64_t sum = 0;
   make_small(file, 512);
@@ -376,7 +393,7 @@ TEST(a_fork_orphans_the_connection) {
   unsigned generation = lode__vfs_generation();
   KIT_OK(db, "BEGIN EXCLUSIVE; UPDATE t SET k = 'q' WHERE id = 1");
   CHECK(count_fds(file) == 3); /* two connections, one journal */
-  CHECK(pipe(pipe_fds) == 0);
+  CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
   pid_t child = fork();
   if (child == 0) {
     CHECK(lode__vfs_generation() == generation + 1);
@@ -385,16 +402,19 @@ TEST(a_fork_orphans_the_connection) {
     CHECK((kit_exec(db, "COMMIT") & 0xff) == SQLITE_IOERR);
     CHECK(kit_sum_file(file, &sum) == SQLITE_BUSY); /* the parent's lock stands */
     sqlite3_close(second);
-    CHECK(read(pipe_fds[0], &byte, 1) == 1); /* the parent has closed: its locks must be gone though we live */
+    CHECK(write(to_parent[1], "x", 1) == 1);
+    CHECK(read(to_child[0], &byte, 1) == 1); /* the parent has closed: its locks must be gone though we live */
     CHECK(kit_sum_file(file, &sum) == SQLITE_OK);
     _exit(0);
   }
   CHECK(child > 0 && lode__vfs_generation() == generation);
+  close(to_parent[1]);
+  CHECK(read(to_parent[0], &byte, 1) == 1);
   KIT_OK(db, "COMMIT");
   KIT_OK(db, "BEGIN EXCLUSIVE");
   sqlite3_close(db);
   KIT_OK(second, "BEGIN EXCLUSIVE; ROLLBACK");
-  CHECK(write(pipe_fds[1], "x", 1) == 1);
+  CHECK(write(to_child[1], "x", 1) == 1);
   CHECK(waitpid(child, &status, 0) == child && status == 0);
   sqlite3_close(second);
 }
@@ -421,6 +441,39 @@ TEST(nothing_is_written_where_the_database_was) {
   unlink(journal);
   CHECK(kit_exec(db, "UPDATE t SET k = 'b' WHERE id = 1") == SQLITE_READONLY_DBMOVED);
   CHECK(!exists(journal));
+  sqlite3_close(db);
+}
+
+/* Another store takes the place of ours after SQLite asked whether it has moved, before it opens the journal. */
+static char replaced_file[1024], replaced_by[1024];
+static int replacing_open(const char *name, int flags, unsigned mode) {
+  size_t n = strlen(name);
+  if (replaced_by[0] && n > 8 && strcmp(name + n - 8, "-journal") == 0) {
+    CHECK(rename(replaced_by, replaced_file) == 0);
+    replaced_by[0] = '\0';
+  }
+  return lode__os_real.open(name, flags, mode);
+}
+
+TEST(a_journal_of_another_store_is_not_touched) {
+  const char *folder = test_folder();
+  lode__os_table table = lode__os_real;
+  size_t len = 0;
+  table.open = replacing_open;
+  snprintf(replaced_file, sizeof replaced_file, "%s/a.db", folder);
+  snprintf(replaced_by, sizeof replaced_by, "%s/b.db", folder);
+  snprintf(other, sizeof other, "%s-journal", replaced_file);
+  make_small(replaced_file, 512);
+  make_small(replaced_by, 512);
+  sqlite3 *db = kit_open(replaced_file, 512);
+  KIT_OK(db, "SELECT count(*) FROM t; BEGIN IMMEDIATE");
+  test_write_file(other, "\0journal of another", 19); /* not finished, so not hot */
+  lode__os = &table;
+  CHECK(kit_exec(db, "UPDATE t SET k = 'a' WHERE id = 1") == SQLITE_READONLY_DBMOVED);
+  lode__os = &lode__os_real;
+  char *data = test_read_file(other, &len);
+  CHECK(len == 19 && memcmp(data, "\0journal of another", 19) == 0);
+  free(data);
   sqlite3_close(db);
 }
 

@@ -155,15 +155,19 @@ static void damage_hot(const hot *h) {
   bytes copy = {malloc(h->journal.len), h->journal.len};
   size_t step = test_full() ? 1 : 19, refused = 0, tried = 0;
   CHECK(copy.data != NULL);
-  /* all of the header, then here and there */
-  for (size_t i = 0; i < h->journal.len; i += i < 48 ? 1 : 1 + test_below(step)) {
-    memcpy(copy.data, h->journal.data, copy.len);
-    copy.data[i] = (char)(copy.data[i] ^ (char)(i == 0 ? 1 : 1 + test_below(255)));
+  memcpy(copy.data, h->journal.data, copy.len);
+  for (size_t i = 0; i < 40 * 8; i++) { /* every bit of the header */
+    copy.data[i / 8] = (char)(copy.data[i / 8] ^ 1 << i % 8);
+    CHECKF(!try_hot(h, &copy, "flip", i / 8), "bit %zu of byte %zu", i % 8, i / 8);
+    copy.data[i / 8] = h->journal.data[i / 8];
+  }
+  for (size_t i = 40; i < h->journal.len; i += 1 + test_below(step)) {
+    copy.data[i] = (char)(copy.data[i] ^ (char)(1 + test_below(255)));
     refused += !try_hot(h, &copy, "flip", i);
     tried++;
+    copy.data[i] = h->journal.data[i];
   }
   CHECKF(refused * 2 > tried, "%zu of %zu", refused, tried);
-  memcpy(copy.data, h->journal.data, copy.len);
   for (copy.len = h->after ? 0 : 1; copy.len < h->journal.len; copy.len += 1 + test_below(step)) {
     bool fine = try_hot(h, &copy, "cut", copy.len);
     CHECKF(!fine || copy.len == 0 || copy.len + 512 > h->journal.len, "cut at %zu of %zu", copy.len, h->journal.len);
@@ -230,8 +234,11 @@ TEST(leftovers_of_an_unfinished_journal_do_no_harm) {
   CHECK(!run_and_die("", CHANGE, FAULT_SYNC, 1)); /* records written, header not filled in */
   bytes left = load(journal);
   CHECK(left.len > 2000 && left.data[0] == 0);
+  for (size_t i = 1000; i < left.len; i += 100) left.data[i] ^= 1; /* and torn, as nothing of it was synced */
+  store(journal, &left);
   sqlite3 *db = kit_open(file, 512);
   KIT_OK(db, "BEGIN; UPDATE t SET k = 'x' WHERE id = 1; ROLLBACK");
+  CHECK(!kit_state(db).damaged_journal);
   CHECK(sqlite3_close(db) == SQLITE_OK);
   CHECK(sum_now() == before);
   check_sound_now();

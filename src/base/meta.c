@@ -333,3 +333,10 @@ done:
   if (st != LODE_OK) *empty = false;
   return st;
 }
+
+lode_status lode__meta_parse_stored(lode__json *parsed, lode_str text, lode_error *err) {
+  lode_status st = lode__json_parse(parsed, text, NULL, NULL);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st == LODE_OK && parsed->nodes[0].type == LODE__JSON_OBJECT) return LODE_OK;
+  return lode__fail(err, LODE_CORRUPT, "stored metadata is not a JSON object: run `lode db verify`");
+}

@@ -31,6 +31,9 @@ bool lode__value_of(const lode__json *json, uint32_t node, lode__value *value);
  * values and more than LODE_MAX_METADATA_BYTES are refused with LODE_REFUSED. On success `parsed` holds it. */
 lode_status lode__meta_check(lode__json *parsed, lode_str text, bool allow_null, lode_error *err);
 
+/* Parses metadata that was checked before it was stored: anything but an object is LODE_CORRUPT. */
+lode_status lode__meta_parse_stored(lode__json *parsed, lode_str text, lode_error *err);
+
 /* Calls fn for each scalar value and each distinct element of each array. Stops at the first status that is not OK. */
 typedef lode_status lode__value_fn(void *ctx, lode_str key, const lode__value *value, lode_error *err);
 lode_status lode__meta_values(const lode__json *parsed, lode__value_fn *fn, void *ctx, lode_error *err);

@@ -12,6 +12,7 @@
 
 #include "base.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -40,6 +41,16 @@ typedef struct lode__os_table {
 extern const lode__os_table lode__os_real;
 /* The one in use. Only tests assign it, before any store is open. */
 extern const lode__os_table *lode__os;
+
+/* A call of the table, again as long as a signal interrupts it. */
+#define LODE__RETRY(call)                         \
+  __extension__({                                 \
+    __typeof__(call) retry_;                      \
+    do {                                          \
+      retry_ = (call);                            \
+    } while (retry_ < 0 && errno == EINTR);       \
+    retry_;                                       \
+  })
 
 /* Whole transfers, over EINTR and short counts. */
 lode_status lode__os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err);

@@ -173,13 +173,6 @@ static lode_status count_if_key(void *ctx, lode_str key, const lode__value *valu
   return lode__str_eq(key, c->key) ? count_value(&c->table, value, err) : LODE_OK;
 }
 
-static lode_status parse(counting *c, lode_str metadata, lode_error *err) {
-  lode_status st = lode__json_parse(&c->json, metadata, NULL, NULL);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  if (st == LODE_OK && c->json.nodes[0].type == LODE__JSON_OBJECT) return LODE_OK;
-  return lode__fail(err, LODE_CORRUPT, "stored metadata is not a JSON object: run `lode db verify`");
-}
-
 /* All records that the select brings. */
 static lode_status count_selected(counting *c, lode__select *select, lode_error *err) {
   for (;;) {
@@ -188,7 +181,7 @@ static lode_status count_selected(counting *c, lode__select *select, lode_error 
     LODE__TRY(lode__select_next(select, &rec, &more, err));
     if (!more) return LODE_OK;
     if (!rec.metadata.data) continue;
-    LODE__TRY(parse(c, rec.metadata, err));
+    LODE__TRY(lode__meta_parse_stored(&c->json, rec.metadata, err));
     LODE__TRY(lode__meta_values(&c->json, count_if_key, c, err));
   }
 }
@@ -225,7 +218,7 @@ static lode_status count_long_values(counting *c, lode_error *err) {
     bool found;
     LODE__TRY(lode__rec_read(c->reader->tx, c->long_rids.v[i], &rec, &found, err));
     if (!found || !rec.metadata.data) continue;
-    LODE__TRY(parse(c, rec.metadata, err));
+    LODE__TRY(lode__meta_parse_stored(&c->json, rec.metadata, err));
     LODE__TRY(lode__meta_values(&c->json, count_long, &l, err));
   }
   c->long_rids.n = 0;

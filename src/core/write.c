@@ -165,16 +165,11 @@ static lode_status look_up(batch_write *b, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status parse_stored(lode__json *json, lode_str text, lode_error *err) {
-  if (lode__json_parse(json, text, NULL, NULL) == LODE_OK && json->nodes[0].type == LODE__JSON_OBJECT) return LODE_OK;
-  return lode__fail(err, LODE_CORRUPT, "stored metadata is not a JSON object: run `lode db verify`");
-}
-
 /* Metadata of the batch's record over what is there already (absent: nothing); the text lives in b->buf. */
 static lode_status merge(batch_write *b, lode_str old, size_t i, lode_str *merged, lode_error *err) {
   bool empty;
   *merged = (lode_str){NULL, 0};
-  if (old.data) LODE__TRY(parse_stored(&b->old, old, err));
+  if (old.data) LODE__TRY(lode__meta_parse_stored(&b->old, old, err));
   LODE__TRY(lode__json_parse(&b->change, b->batch.metadata[i], NULL, err));
   b->buf.len = 0;
   lode_status st = lode__meta_merge(old.data ? &b->old : NULL, &b->change, &b->buf, &empty, err);

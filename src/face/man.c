@@ -102,8 +102,7 @@ static void put_op(lode__buf *out, const lode__op *op) {
 }
 
 void lode__manual(lode__buf *out) {
-  lode__buf_addf(out, ".\\\" made by: lode help --man\n.TH LODE-DB 1 \"\" \"lode %s\" \"User Commands\"\n",
-                 lode_version());
+  lode__buf_adds(out, ".\\\" made by: lode help --man\n.TH LODE-DB 1 \"\" \"lode\" \"User Commands\"\n");
   lode__buf_adds(out, ".SH NAME\nlode\\-db \\- the vector database of lode\n"
                       ".SH SYNOPSIS\n.B lode db\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n"
                       ".SH DESCRIPTION\n"

@@ -7,7 +7,24 @@ static lode_status open_store(lode__op_context *ctx, bool write, lode_store **st
   return ctx->open(ctx->opener, &how, store, err);
 }
 
+/* The entry of a collection, or NULL. */
+static const lode_collection_info *info_of(const lode_collection_list *list, lode_str name) {
+  for (size_t i = 0; i < lode_collection_list_count(list); i++)
+    if (lode__str_eq(lode_collection_list_at(list, i)->name, name)) return lode_collection_list_at(list, i);
+  return NULL;
+}
+
 /* ---- create ---- */
+
+/* One that existed has the metric that it was made with, whatever was asked for now. */
+static lode_status existing_metric(lode_store *store, lode_str name, lode_metric *metric, lode_error *err) {
+  lode_collection_list *list = NULL;
+  LODE__TRY(lode_collections(store, &list, err));
+  const lode_collection_info *info = info_of(list, name);
+  if (info) *metric = info->metric;
+  lode_collection_list_free(list);
+  return info ? LODE_OK : lode__fail(err, LODE_NOT_FOUND, "the collection was dropped meanwhile: try again");
+}
 
 lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__open_how how = {.write = true, .create = true,
@@ -37,6 +54,7 @@ lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_
     st = lode_collection_open(store, name, &options, &collection, err);
   }
   LODE__GOTO(st);
+  if (!created) LODE__GOTO(existing_metric(store, name, &options.metric, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "collection", name);
   lode__row_text(ctx, "metric", lode__str(lode_metric_name(options.metric)));
@@ -194,16 +212,11 @@ static lode_status stats_of_store(lode__op_context *ctx, lode_error *err) {
   return lode__row_summary(ctx, err);
 }
 
-static void put_info(lode__op_context *ctx, const lode_collection_list *list, lode_str name) {
-  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
-    const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (!lode__str_eq(info->name, name)) continue;
-    lode__row_text(ctx, "metric", lode__str(lode_metric_name(info->metric)));
-    put_dimension(ctx, info->dimension);
-    lode__row_text(ctx, "embedder", info->embedder);
-    lode__row_json(ctx, "metadata", info->metadata);
-    return;
-  }
+static void put_info(lode__op_context *ctx, const lode_collection_info *info) {
+  lode__row_text(ctx, "metric", lode__str(lode_metric_name(info->metric)));
+  put_dimension(ctx, info->dimension);
+  lode__row_text(ctx, "embedder", info->embedder);
+  lode__row_json(ctx, "metadata", info->metadata);
 }
 
 lode_status lode__op_stats(lode__op_context *ctx, const lode__args *args, lode_error *err) {
@@ -219,7 +232,8 @@ lode_status lode__op_stats(lode__op_context *ctx, const lode__args *args, lode_e
   lode__row_begin(ctx);
   lode__row_text(ctx, "store", lode__str(ctx->folder));
   lode__row_text(ctx, "collection", lode__arg_of(args, "collection")->text);
-  put_info(ctx, list, lode__arg_of(args, "collection")->text);
+  const lode_collection_info *info = info_of(list, lode__arg_of(args, "collection")->text);
+  if (info) put_info(ctx, info);
   put_stats(ctx, &stats);
   LODE__GOTO(lode__row_summary(ctx, err));
 done:

@@ -28,10 +28,11 @@ static lode_status damages_status(const damages *d, lode_error *err) {
   return d->status;
 }
 
-static lode_status verify_summary(lode__op_context *ctx, uint64_t count, const lode_stats *stats, lode_error *err) {
+static lode_status verify_summary(lode__op_context *ctx, bool ok, uint64_t count, const lode_stats *stats,
+                                  lode_error *err) {
   lode__row_begin(ctx);
   lode__row_text(ctx, "store", lode__str(ctx->folder));
-  lode__row_bool(ctx, "ok", count == 0);
+  lode__row_bool(ctx, "ok", ok);
   lode__row_count(ctx, "damages", count);
   if (stats) lode__row_count(ctx, "records", stats->records);
   else lode__row_json(ctx, "records", (lode_str){0});
@@ -44,7 +45,7 @@ static lode_status verify_unopened(lode__op_context *ctx, lode_error *err) {
   damages found = {.ctx = ctx};
   send_damage(&found, &(lode_damage){.what = "store", .detail = why.text});
   LODE__TRY(damages_status(&found, err));
-  LODE__TRY(verify_summary(ctx, found.count, NULL, err));
+  LODE__TRY(verify_summary(ctx, false, found.count, NULL, err));
   *err = why;
   return LODE_CORRUPT;
 }
@@ -62,7 +63,8 @@ lode_status lode__op_verify(lode__op_context *ctx, const lode__args *args, lode_
     bool counted = lode_store_stats(store, &stats, NULL) == LODE_OK;
     ctx->release(ctx->opener, store);
     LODE__TRY(damages_status(&found, err));
-    if (st == LODE_OK || st == LODE_CORRUPT) LODE__TRY(verify_summary(ctx, found.count, counted ? &stats : NULL, err));
+    if (st == LODE_OK || st == LODE_CORRUPT)
+      LODE__TRY(verify_summary(ctx, st == LODE_OK, found.count, counted ? &stats : NULL, err));
   } else if (st == LODE_CORRUPT) {
     st = verify_unopened(ctx, &why);
   }

@@ -297,7 +297,7 @@ static const lode__field export_summary[] = {
 
 const lode__op lode__ops[] = {
     {OP(create), .about = "make a collection, and the store if there is none",
-     .params = create_params, .summary = create_summary, .say = "{collection}: made, metric {metric}",
+     .params = create_params, .summary = create_summary, .say = "{collection}: metric {metric}, made now: {created}",
      .detail = "The dimension is fixed by the first vector that is added.",
      .examples = "lode db create notes --metric cosine\n"
                  "lode db create code --counters lang,repo --metadata '{\"owner\":\"me\"}'"},

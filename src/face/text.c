@@ -101,8 +101,8 @@ static void put_value(lode__buf *out, const lode__json *json, uint32_t node, lod
 
 static void put_line(lode__writer *w, lode_str line, size_t indent) {
   size_t width = w->full ? 0 : w->style.width > indent + 20 ? w->style.width - indent : 20;
-  for (size_t i = 0; i < indent; i++) lode__buf_addc(&w->out, ' ');
   if (line.len && line.data[line.len - 1] == '\r') line.len--;
+  for (size_t i = 0; line.len && i < indent; i++) lode__buf_addc(&w->out, ' ');
   lode__put_clean(&w->out, line, width);
   lode__buf_addc(&w->out, '\n');
 }

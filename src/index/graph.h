@@ -21,8 +21,8 @@ typedef struct lode__parallel {
 
 typedef struct lode__graph_options {
   uint32_t degree;      /* links of a row at most; 0: 32 */
-  uint32_t beam;        /* breadth of the searches; 0: 96 */
-  float alpha;          /* on squared distances: how much nearer a neighbour must be to hide another; 0: 1.2 */
+  uint32_t beam;        /* breadth of the searches; 0: 128 */
+  float alpha;          /* on squared distances: how much nearer a neighbour must be to hide another; 0: 1.05 */
   uint32_t entries;     /* 0: as many as suits n */
   lode__parallel parallel;
   lode_progress progress;

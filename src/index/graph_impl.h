@@ -21,7 +21,9 @@ typedef struct lode__grow_state {
   uint32_t room;       /* links that a row has room for; at the end: degree */
   uint32_t n_entries;
   uint32_t *links;
-  uint32_t *sequence;  /* in which rows are inserted; its beginning are the entries */
+  uint32_t *sequence;  /* in which rows are inserted; its beginning are the entries; after n_unique: copies */
+  uint32_t *original;  /* of each row: itself, or the row of which it is a copy */
+  uint32_t n_unique;
   size_t done;         /* rows that are in the graph */
   float *extra;
   lode__paged row_bytes, link_bytes;
@@ -34,6 +36,11 @@ typedef struct lode__grow_state {
   size_t n_targets;
 } lode__grow_state;
 
+/* Copies (rows with equal codes) do not take part in the growth: they would fill each other's links and shut the
+ * others out. Finds them: sets original, n_unique and the sequence, middle first, the others in order, copies last. */
+LODE_MUST lode_status lode__graph_find_copies(lode__grow_state *g, lode_error *err);
+/* Gives the copies their links, and links to them. */
+LODE_MUST lode_status lode__graph_add_copies(lode__grow_state *g, lode_error *err);
 /* Adds links until every row can be reached from the first entry. */
 LODE_MUST lode_status lode__graph_connect(lode__grow_state *g, lode_error *err);
 /* Chooses the order of the finished graph. */

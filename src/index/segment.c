@@ -333,7 +333,7 @@ static lode_status need_record(lode__segment *s, uint32_t slot, const unsigned c
 
 lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode__segment_record *record,
                                     lode_error *err) {
-  const unsigned char *bytes;
+  const unsigned char *bytes = NULL;
   *record = (lode__segment_record){0};
   pthread_rwlock_rdlock(&segment->use);
   lode_status st = need_record(segment, slot, &bytes, err);
@@ -342,20 +342,26 @@ lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode_
   return st;
 }
 
-lode_status lode__segment_vector_unlocked(lode__segment *s, uint32_t slot, float *vector, lode_error *err) {
-  const unsigned char *record;
+lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uint32_t n, float *vectors,
+                                           lode_error *err) {
+  const unsigned char *record = NULL;
   size_t bytes = s->info.dim * sizeof(float);
-  LODE__TRY(need_record(s, slot, &record, err));
-  LODE__TRY(s->read(s->ctx, s->layout.at[LODE__SEG_VECTORS] + (uint64_t)slot * bytes, vector, bytes, err));
-  if (lode__segment_vector_crc(s->info.id, slot, vector, bytes) != get32(record + 16)) {
-    return damaged(err, "checksum of a vector");
+  if (n == 0 || n > s->info.n || first > s->info.n - n) return damaged(err, "slot");
+  uint64_t at = s->layout.at[LODE__SEG_VECTORS] + (uint64_t)first * bytes;
+  LODE__TRY(s->read(s->ctx, at, vectors, bytes * n, err));
+  for (uint32_t i = 0; i < n; i++) {
+    LODE__TRY(need_record(s, first + i, &record, err));
+    const float *vector = vectors + (size_t)i * s->info.dim;
+    if (lode__segment_vector_crc(s->info.id, first + i, vector, bytes) != get32(record + 16)) {
+      return damaged(err, "checksum of a vector");
+    }
   }
   return LODE_OK;
 }
 
 lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
-  lode_status st = lode__segment_vector_unlocked(segment, slot, vector, err);
+  lode_status st = lode__segment_vectors_unlocked(segment, slot, 1, vector, err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }
@@ -369,7 +375,7 @@ static lode_status verify_row(lode__segment *s, uint32_t ordinal, float *vector,
   if (s->info.kind == LODE__GRAPH && get32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
     return damaged(err, "ordinal of a slot");
   }
-  LODE__TRY(lode__segment_vector_unlocked(s, slot, vector, err));
+  LODE__TRY(lode__segment_vectors_unlocked(s, slot, 1, vector, err));
   for (uint32_t j = 0; j < s->info.dim; j++) {
     if (!isfinite(vector[j])) return damaged(err, "element of a vector");
   }

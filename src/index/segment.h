@@ -144,8 +144,9 @@ LODE_MUST lode_status lode__segment_record_at(lode__segment *segment, uint32_t s
 /* The vector of a slot (dim floats), read and checked. */
 LODE_MUST lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err);
 
-/* For search.c, which holds the use lock. */
-LODE_MUST lode_status lode__segment_vector_unlocked(lode__segment *s, uint32_t slot, float *vector, lode_error *err);
+/* For search.c, which holds the use lock: n vectors from slot `first` on. */
+LODE_MUST lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uint32_t n, float *vectors,
+                                                     lode_error *err);
 
 /* Reads all of it: every checksum, every invariant of rows, links, ordinals, and that each code is that of its vector. */
 LODE_MUST lode_status lode__segment_verify(lode__segment *segment, lode__graph_report *report, lode_error *err);

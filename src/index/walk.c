@@ -113,11 +113,6 @@ static void score(const lode__graph_view *view, const lode__walk_query *query, c
   room->count.distances += n;
 }
 
-static inline bool allowed(const lode__graph_view *view, const lode__walk_query *query, uint32_t ordinal) {
-  uint32_t slot = lode__code_slot(row_at(view, ordinal));
-  return slot < query->n_slots && (query->allowed[slot / 64] >> (slot % 64) & 1);
-}
-
 /* Begins with the nearest few of the entries. */
 static lode_status seed(const lode__graph_view *view, const lode__walk_query *query, lode__walk_room *room,
                         lode_error *err) {
@@ -153,47 +148,135 @@ static lode_status seed(const lode__graph_view *view, const lode__walk_query *qu
   return LODE_OK;
 }
 
+static lode_status room_for(lode__walk_room *room, size_t more, lode_error *err) {
+  size_t need = room->n_touched + more;
+  if (need <= room->touched_cap || lode__grow(&room->touched, &room->touched_cap, need, sizeof *room->touched)) {
+    return LODE_OK;
+  }
+  return lode__fail_nomem(err);
+}
+
 static lode_status expand(const lode__graph_view *view, const lode__walk_query *query, uint32_t ordinal,
                           lode__walk_room *room, lode_error *err) {
   const uint32_t *links;
   LODE__TRY(links_of(view, ordinal, &links, err));
+  LODE__TRY(room_for(room, view->width, err));
   room->count.hops++;
-  size_t need = room->n_touched + view->width;
-  if (need > room->touched_cap &&
-      !lode__grow(&room->touched, &room->touched_cap, need, sizeof *room->touched)) {
-    return lode__fail_nomem(err);
-  }
-  const uint32_t *fresh = room->touched + room->n_touched;
   size_t before = room->n_touched;
   for (uint32_t i = 0; i < view->width && links[i] < view->n; i++) {
     if (!visit(room, links[i])) continue;
     LODE__TRY(need_row(view, links[i], err));
     fetch_row(row_at(view, links[i]), view->stride);
   }
-  score(view, query, fresh, room->n_touched - before, room);
+  score(view, query, room->touched + before, room->n_touched - before, room);
   return LODE_OK;
+}
+
+/* The best of the pool that is not expanded yet is marked and given; false when there is none. Its links and those of
+ * the next are on their way. */
+static inline bool take(const lode__graph_view *view, lode__walk_room *room, uint32_t *ordinal) {
+  while (room->next < room->n && (room->pool[room->next] & 1)) room->next++;
+  if (room->next == room->n) return false;
+  *ordinal = lode__pool_ordinal(room->pool[room->next]);
+  room->pool[room->next++] |= 1;
+  size_t bytes = view->width * sizeof(uint32_t);
+  if (room->next < room->n) {
+    fetch_row(view->links->data + (size_t)lode__pool_ordinal(room->pool[room->next]) * bytes, bytes);
+  }
+  return true;
+}
+
+static lode_status begin(const lode__graph_view *view, size_t beam, lode__walk_room *room, lode_error *err) {
+  room->beam = beam < view->n ? beam : view->n;
+  room->n = room->next = 0;
+  return room_for(room, SEEDS, err);
 }
 
 lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam,
                        lode__walk_room *room, lode_error *err) {
   lode_status st = LODE_OK;
-  room->beam = beam < view->n ? beam : view->n;
-  room->n = room->next = 0;
-  if (!lode__grow(&room->touched, &room->touched_cap, SEEDS + (size_t)view->width, sizeof *room->touched)) {
-    return lode__fail_nomem(err);
-  }
+  uint32_t ordinal;
+  LODE__GOTO(begin(view, beam, room, err));
   LODE__GOTO(seed(view, query, room, err));
-  while (room->next < room->n) {
-    uint32_t ordinal = lode__pool_ordinal(room->pool[room->next]);
-    room->pool[room->next] |= 1;
-    room->next++;
-    LODE__GOTO(expand(view, query, ordinal, room, err));
-    while (room->next < room->n && (room->pool[room->next] & 1)) room->next++;
-    if (room->next < room->n) {
-      const unsigned char *links = view->links->data + (size_t)lode__pool_ordinal(room->pool[room->next]) * view->width * 4;
-      fetch_row(links, view->width * 4);
+  while (take(view, room, &ordinal)) LODE__GOTO(expand(view, query, ordinal, room, err));
+done:
+  forget(room);
+  return st;
+}
+
+/* ---- Among allowed rows ---- */
+
+static inline bool has(const uint64_t *allowed, uint32_t ordinal) { return allowed[ordinal / 64] >> (ordinal % 64) & 1; }
+
+/* Like expand; but rows that are not allowed only pass on their own neighbours, until about a row's worth is found. */
+static lode_status expand_allowed(const lode__graph_view *view, const lode__walk_query *query, const uint64_t *allowed,
+                                  uint32_t ordinal, lode__walk_room *room, lode_error *err) {
+  uint32_t fresh[2 * STEP], passed[STEP];
+  size_t n_fresh = 0, n_passed = 0;
+  const uint32_t *links;
+  LODE__TRY(links_of(view, ordinal, &links, err));
+  LODE__TRY(room_for(room, (size_t)view->width + 2 * STEP, err));
+  room->count.hops++;
+  for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < STEP && n_passed < STEP; i++) {
+    if (!visit(room, links[i])) continue;
+    if (has(allowed, links[i])) fresh[n_fresh++] = links[i];
+    else passed[n_passed++] = links[i];
+  }
+  for (size_t p = 0; p < n_passed && n_fresh < STEP; p++) {
+    if (p + 1 < n_passed) {
+      size_t bytes = view->width * sizeof(uint32_t);
+      fetch_row(view->links->data + (size_t)passed[p + 1] * bytes, bytes);
+    }
+    LODE__TRY(links_of(view, passed[p], &links, err));
+    for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < STEP; i++) {
+      if (has(allowed, links[i]) && visit(room, links[i])) fresh[n_fresh++] = links[i];
     }
   }
+  for (size_t i = 0; i < n_fresh; i++) {
+    LODE__TRY(need_row(view, fresh[i], err));
+    fetch_row(row_at(view, fresh[i]), view->stride);
+  }
+  score(view, query, fresh, n_fresh, room);
+  return LODE_OK;
+}
+
+enum { SCOUTS = 16, FEW = 4 * SCOUTS, NEAR_SEEDS = 32 };
+
+/* Scores those of the rows that are allowed and new: every `every`th of them. */
+static lode_status score_allowed(const lode__graph_view *view, const lode__walk_query *query, const uint64_t *allowed,
+                                 const uint32_t *rows, size_t n, size_t every, lode__walk_room *room,
+                                 lode_error *err) {
+  size_t before = room->n_touched;
+  LODE__TRY(room_for(room, n, err));
+  for (size_t i = 0; i < n; i += every) {
+    if (rows[i] >= view->n || !has(allowed, rows[i]) || !visit(room, rows[i])) continue;
+    LODE__TRY(need_row(view, rows[i], err));
+    fetch_row(row_at(view, rows[i]), view->stride);
+  }
+  score(view, query, room->touched + before, room->n_touched - before, room);
+  return LODE_OK;
+}
+
+lode_status lode__walk_allowed(const lode__graph_view *view, const lode__walk_query *query,
+                               const lode__walk_filter *filter, lode__walk_room *room, lode_error *err) {
+  lode_status st = LODE_OK;
+  uint32_t scouts[SCOUTS], ordinal;
+  size_t n_scouts;
+  LODE__TRY(lode__walk(view, query, SCOUTS, room, err));
+  for (n_scouts = 0; n_scouts < room->n; n_scouts++) scouts[n_scouts] = lode__pool_ordinal(room->pool[n_scouts]);
+  LODE__GOTO(begin(view, filter->beam, room, err));
+  LODE__GOTO(score_allowed(view, query, filter->allowed, scouts, n_scouts, 1, room, err));
+  uint64_t scored = room->count.distances;
+  for (size_t i = 0; i < n_scouts; i++) LODE__GOTO(expand_allowed(view, query, filter->allowed, scouts[i], room, err));
+  bool far = room->count.distances - scored < FEW;
+  size_t every = far ? 1 : filter->n_seeds / NEAR_SEEDS + 1;
+  if (far && filter->far_beam == 0) {
+    room->n = 0;
+    goto done;
+  }
+  if (far) room->beam = filter->far_beam < view->n ? filter->far_beam : view->n;
+  LODE__GOTO(score_allowed(view, query, filter->allowed, filter->seeds, filter->n_seeds, every, room, err));
+  while (take(view, room, &ordinal)) LODE__GOTO(expand_allowed(view, query, filter->allowed, ordinal, room, err));
 done:
   forget(room);
   return st;

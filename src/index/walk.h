@@ -41,15 +41,24 @@ typedef struct lode__walk_room {
 typedef struct lode__walk_query {
   lode__code_query code;
   float extra;              /* construction only */
-  const uint64_t *allowed;  /* by slot; NULL: all. With it the pool takes allowed rows alone, and others are */
-                            /* stepped over: their neighbours are offered in their place */
-  uint32_t n_slots;
 } lode__walk_query;
 
 static inline uint32_t lode__pool_ordinal(uint64_t entry) { return (uint32_t)entry >> 1; }
 
 LODE_MUST lode_status lode__walk_room_init(lode__walk_room *room, uint32_t n, size_t beam, lode_error *err);
 void lode__walk_room_release(lode__walk_room *room);
+/* Only rows whose bit is set in `allowed` (by ordinal) enter the pool; other rows are stepped over: their neighbours
+ * are looked at in their place. Begins near the query and, as the allowed rows may be elsewhere, with some seeds.
+ * When hardly any is allowed near the query, the nearest are at the rim of something far away, where greed leads
+ * astray: then all seeds (else only a few of them) and far_beam count; far_beam 0 gives such a search up, with an
+ * empty pool. room must have been made for the greater of the two. */
+typedef struct lode__walk_filter {
+  const uint64_t *allowed;
+  const uint32_t *seeds;
+  size_t n_seeds, beam, far_beam;
+} lode__walk_filter;
+LODE_MUST lode_status lode__walk_allowed(const lode__graph_view *view, const lode__walk_query *query,
+                                         const lode__walk_filter *filter, lode__walk_room *room, lode_error *err);
 /* Leaves the pool sorted: room->pool[0 .. room->n). room must have been made for at least view->n rows and beam. */
 LODE_MUST lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam,
                                  lode__walk_room *room, lode_error *err);

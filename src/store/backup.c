@@ -98,7 +98,7 @@ static lode_status copy_slice(copier *c, bool *more, lode_error *err) {
   c->ino = tx->conn->ino;
   LODE__GOTO(copy_pages(c, tx, &t, c->restarts > MAX_RESTARTS, err));
   *more = c->next <= t.pages;
-  if (!*more && lode__os->ftruncate(c->fd, (off_t)t.pages * t.page_bytes) != 0)
+  if (!*more && LODE__RETRY(lode__os->ftruncate(c->fd, (off_t)t.pages * t.page_bytes)) != 0)
     st = lode__fail_errno(err, errno, "the copy of the store");
 done:
   lode__tx_rollback(tx);
@@ -110,7 +110,7 @@ lode_status lode__db_copy(lode__db *db, const char *file, lode_progress progress
   bool more = true;
   copier c = {.db = db, .progress = progress, .next = 1, .page = lode__alloc(65536)};
   if (!c.page) return lode__fail_nomem(err);
-  c.fd = lode__os->open(file, O_RDWR | O_CREAT | O_EXCL, 0600);
+  c.fd = LODE__RETRY(lode__os->open(file, O_RDWR | O_CREAT | O_EXCL, 0600));
   if (c.fd < 0) {
     st = lode__fail_errno(err, errno, file);
     lode__free(c.page);
@@ -120,7 +120,7 @@ lode_status lode__db_copy(lode__db *db, const char *file, lode_progress progress
     LODE__GOTO(lode__progress(progress, "copying", c.next - 1, 0, err));
     LODE__GOTO(copy_slice(&c, &more, err));
   }
-  if (lode__os->fsync(c.fd) != 0) st = lode__fail_errno(err, errno, file);
+  if (LODE__RETRY(lode__os->fsync(c.fd)) != 0) st = lode__fail_errno(err, errno, file);
 done:
   (void)lode__os->close(c.fd);
   if (st != LODE_OK) (void)lode__os->unlink(file);
@@ -132,7 +132,7 @@ done:
 
 static lode_status refuse_existing(const char *path, const char *advice, lode_error *err) {
   struct stat sb;
-  if (lode__os->stat(path, &sb) == 0) return lode__fail(err, LODE_EXISTS, "%s exists already: %s", path, advice);
+  if (LODE__RETRY(lode__os->stat(path, &sb)) == 0) return lode__fail(err, LODE_EXISTS, "%s exists already: %s", path, advice);
   return errno == ENOENT || errno == ENOTDIR ? LODE_OK : lode__fail_errno(err, errno, path);
 }
 
@@ -147,7 +147,7 @@ lode_status lode__db_backup(lode__db *db, const char *file, lode_progress progre
   if (part.failed) return lode__fail_nomem(err);
   LODE__GOTO(lode__db_copy(db, part.data, progress, err));
   st = refuse_existing(file, advice, err);
-  if (st == LODE_OK && lode__os->rename(part.data, file) != 0) st = lode__fail_errno(err, errno, file);
+  if (st == LODE_OK && LODE__RETRY(lode__os->rename(part.data, file)) != 0) st = lode__fail_errno(err, errno, file);
   if (st == LODE_OK) st = lode__os_sync_folder_of(file, err);
   else (void)lode__os->unlink(part.data);
 done:
@@ -237,11 +237,11 @@ static lode_status check_structure(const char *path, const char *file, lode_prog
 }
 
 static lode_status write_copy(lode__pages *p, const char *file, const char *path, lode_progress progress, lode_error *err) {
-  int fd = lode__os->open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  int fd = LODE__RETRY(lode__os->open(path, O_RDWR | O_CREAT | O_TRUNC, 0600));
   if (fd < 0) return lode__fail_errno(err, errno, path);
   lode_status st = pass_pages(p, file, fd, progress, err);
-  if (st == LODE_OK && lode__os->ftruncate(fd, (off_t)p->count * p->page_bytes) != 0) st = lode__fail_errno(err, errno, path);
-  if (st == LODE_OK && lode__os->fsync(fd) != 0) st = lode__fail_errno(err, errno, path);
+  if (st == LODE_OK && LODE__RETRY(lode__os->ftruncate(fd, (off_t)p->count * p->page_bytes)) != 0) st = lode__fail_errno(err, errno, path);
+  if (st == LODE_OK && LODE__RETRY(lode__os->fsync(fd)) != 0) st = lode__fail_errno(err, errno, path);
   (void)lode__os->close(fd);
   return st;
 }
@@ -252,11 +252,11 @@ static lode_status set_journal_aside(const char *folder, lode_error *err) {
   lode__buf aside = {0};
   char *journal = lode__path_join(folder, LODE__TRUTH_FILE "-journal");
   if (!journal) return lode__fail_nomem(err);
-  if (lode__os->stat(journal, &sb) == 0 && sb.st_size > 0) {
+  if (LODE__RETRY(lode__os->stat(journal, &sb)) == 0 && sb.st_size > 0) {
     lode__buf_addf(&aside, "%s.quarantine-%llu", journal, (unsigned long long)lode__os_wall_ms());
     lode__buf_addc(&aside, 0);
     if (aside.failed) st = lode__fail_nomem(err);
-    else if (lode__os->rename(journal, aside.data) != 0) st = lode__fail_errno(err, errno, journal);
+    else if (LODE__RETRY(lode__os->rename(journal, aside.data)) != 0) st = lode__fail_errno(err, errno, journal);
   }
   lode__buf_release(&aside);
   lode__free(journal);
@@ -275,7 +275,7 @@ static lode_status put_in_place(lode__pages *p, const char *file, const char *fo
   st = write_copy(p, file, copy, progress, err);
   if (st == LODE_OK) st = check_structure(copy, file, progress, err);
   if (st == LODE_OK) st = set_journal_aside(folder, err);
-  if (st == LODE_OK && lode__os->rename(copy, truth) != 0) st = lode__fail_errno(err, errno, truth);
+  if (st == LODE_OK && LODE__RETRY(lode__os->rename(copy, truth)) != 0) st = lode__fail_errno(err, errno, truth);
   if (st == LODE_OK) st = lode__os_sync_folder_of(truth, err);
   else (void)lode__os->unlink(copy);
 done:
@@ -290,12 +290,12 @@ static lode_status restore_into(lode__pages *p, const char *file, const char *fo
   char *lock_path = lode__path_join(folder, LODE__LOCK_FILE);
   if (!lock_path) return lode__fail_nomem(err);
   LODE__GOTO(lode__make_folder(folder, err));
-  lock = lode__os->open(lock_path, O_RDWR | O_CREAT, 0600);
+  lock = LODE__RETRY(lode__os->open(lock_path, O_RDWR | O_CREAT, 0600));
   if (lock < 0) {
     st = lode__fail_errno(err, errno, lock_path);
     goto done;
   }
-  if (lode__os->lock(lock, F_WRLCK, LODE__LOCK_CREATE, 1) != 0) {
+  if (LODE__RETRY(lode__os->lock(lock, F_WRLCK, LODE__LOCK_CREATE, 1)) != 0) {
     st = errno == EAGAIN || errno == EACCES ? lode__fail(err, LODE_BUSY, "another process is making a store at %s", folder)
                                             : lode__fail_errno(err, errno, lock_path);
     goto done;

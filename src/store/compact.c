@@ -52,6 +52,15 @@ static lode_status prepare(lode__tx *tx, sqlite3_stmt **s, lode_error *err, cons
   return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(tx->conn, rc, err);
 }
 
+/* Unlike the static bindings elsewhere, these copy, and so can fail. */
+static lode_status bind_all(lode__tx *tx, sqlite3_stmt *s, sqlite3_value **values, int n, lode_error *err) {
+  for (int i = 0; i < n; i++) {
+    int rc = sqlite3_bind_value(s, i + 1, values[i]);
+    if (rc != SQLITE_OK) return lode__sql_fail(tx->conn, rc, err);
+  }
+  return LODE_OK;
+}
+
 static lode_status take_rows(lode__tx *tx, const packed_table *t, run *r, lode_error *err) {
   sqlite3_stmt *s = NULL;
   lode_status st;
@@ -60,7 +69,7 @@ static lode_status take_rows(lode__tx *tx, const packed_table *t, run *r, lode_e
     LODE__GOTO(prepare(tx, &s, err, "SELECT %s FROM %s WHERE (%s)>%s ORDER BY %s", t->columns, t->name, t->key, t->after, t->key));
   else
     LODE__GOTO(prepare(tx, &s, err, "SELECT %s FROM %s ORDER BY %s", t->columns, t->name, t->key));
-  for (int i = 0; i < t->n_key && r->last[0]; i++) sqlite3_bind_value(s, i + 1, r->last[i]);
+  if (r->last[0]) LODE__GOTO(bind_all(tx, s, r->last, t->n_key, err));
   while (r->bytes < RUN_BYTES) {
     LODE__GOTO(lode__step(tx, s, &row, err));
     if (!row) break;
@@ -93,12 +102,12 @@ static lode_status put_rows(lode__tx *tx, const packed_table *t, run *r, lode_er
   LODE__GOTO(prepare(tx, &out, err, "DELETE FROM %s WHERE (%s)=%s", t->name, t->key, t->after));
   for (size_t i = 0; i < r->rows; i++) {
     sqlite3_value **row = r->values + i * (size_t)t->n_columns;
-    for (int c = 0; c < t->n_key; c++) sqlite3_bind_value(out, c + 1, row[c]);
+    LODE__GOTO(bind_all(tx, out, row, t->n_key, err));
     LODE__GOTO(lode__run(tx, out, err));
   }
   for (size_t i = 0; i < r->rows; i++) {
     sqlite3_value **row = r->values + i * (size_t)t->n_columns;
-    for (int c = 0; c < t->n_columns; c++) sqlite3_bind_value(in, c + 1, row[c]);
+    LODE__GOTO(bind_all(tx, in, row, t->n_columns, err));
     LODE__GOTO(lode__run(tx, in, err));
   }
 done:

@@ -104,7 +104,7 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
       return lode__fail(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
     case SQLITE_CANTOPEN: {
       struct stat sb;
-      if (lode__os->stat(path, &sb) != 0 && errno == ENOENT)
+      if (LODE__RETRY(lode__os->stat(path, &sb)) != 0 && errno == ENOENT)
         return lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", path);
       return sql_io(conn, rc, err);
     }
@@ -155,7 +155,7 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   (void)sqlite3_db_config(conn->sql, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
   LODE__GOTO(lode__text_register(conn->sql, err));
   rc = sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
-  if (rc != SQLITE_OK || lode__os->fstat(vs.fd, &sb) != 0) {
+  if (rc != SQLITE_OK || LODE__RETRY(lode__os->fstat(vs.fd, &sb)) != 0) {
     st = lode__fail_errno(err, rc == SQLITE_OK ? errno : EIO, path);
     goto done;
   }

@@ -14,10 +14,10 @@ void lode__copy_drop(lode__db *db) {
   static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal"};
   for (size_t i = 0; i < 2; i++) {
     char *p = lode__path_join(db->copy_folder, names[i]);
-    if (p) (void)lode__os->unlink(p);
+    if (p) (void)LODE__RETRY(lode__os->unlink(p));
     lode__free(p);
   }
-  (void)lode__os->rmdir(db->copy_folder);
+  (void)LODE__RETRY(lode__os->rmdir(db->copy_folder));
   lode__free(db->copy_folder);
   db->copy_folder = NULL;
 }
@@ -26,12 +26,12 @@ static lode_status copy_file(const char *from, const char *to, lode_error *err) 
   lode_status st = LODE_OK;
   size_t size = 1 << 20, got = 0;
   char *buf = lode__alloc(size);
-  int in = lode__os->open(from, O_RDONLY, 0), out = -1;
+  int in = LODE__RETRY(lode__os->open(from, O_RDONLY, 0)), out = -1;
   if (!buf) {
     st = lode__fail_nomem(err);
     goto done;
   }
-  if (in >= 0) out = lode__os->open(to, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (in >= 0) out = LODE__RETRY(lode__os->open(to, O_RDWR | O_CREAT | O_EXCL, 0600));
   if (in < 0 || out < 0) {
     st = lode__fail_errno(err, errno, in < 0 ? from : to);
     goto done;
@@ -74,7 +74,7 @@ lode_status lode__copy_make(lode__db *db, lode_error *err) {
       char *to = lode__path_join(folder, i ? LODE__TRUTH_FILE "-journal" : LODE__TRUTH_FILE);
       if (!to)
         st = lode__fail_nomem(err);
-      else if (lode__os->stat(from[i], &before[i]) != 0)
+      else if (LODE__RETRY(lode__os->stat(from[i], &before[i])) != 0)
         st = lode__fail_errno(err, errno, from[i]);
       else
         st = copy_file(from[i], to, err);
@@ -82,7 +82,7 @@ lode_status lode__copy_make(lode__db *db, lode_error *err) {
     }
     folder = NULL;
     if (st != LODE_OK) break;
-    if (lode__os->stat(from[0], &after[0]) == 0 && lode__os->stat(from[1], &after[1]) == 0 &&
+    if (LODE__RETRY(lode__os->stat(from[0], &after[0])) == 0 && LODE__RETRY(lode__os->stat(from[1], &after[1])) == 0 &&
         same_file(&before[0], &after[0]) && same_file(&before[1], &after[1]))
       break;
     lode__copy_drop(db);

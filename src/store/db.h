@@ -154,7 +154,9 @@ struct lode__tx {
   int64_t *dead;         /* keys in graves of dead_cid, sorted; loaded when first needed */
   size_t n_dead, cap_dead;
   int64_t dead_cid;
-  bool failed;           /* a write failed half-way: only rollback is allowed */
+  bool open;             /* BEGIN was done */
+  bool failed;           /* a statement failed half-way: only rollback, or an end of the savepoint, is allowed */
+  lode_status why;       /* it failed */
   bool in_savepoint;
 };
 

@@ -33,32 +33,36 @@ char *lode__path_join(const char *folder, const char *name) {
   return b.failed ? NULL : b.data;
 }
 
+/* One folder, durably; it may exist already. */
+static lode_status make_one(const char *path, unsigned mode, lode_error *err) {
+  struct stat sb;
+  if (LODE__RETRY(lode__os->mkdir(path, mode)) == 0) return lode__os_sync_folder_of(path, err);
+  int e = errno;
+  if (LODE__RETRY(lode__os->stat(path, &sb)) == 0 && S_ISDIR(sb.st_mode)) return LODE_OK;
+  return lode__fail_errno(err, e, path);
+}
+
 lode_status lode__make_folder(const char *folder, lode_error *err) {
-  char *path = lode__alloc(strlen(folder) + 1);
+  size_t size = strlen(folder) + 1;
+  char *path = lode__alloc(size);
   if (!path) return lode__fail_nomem(err);
-  memcpy(path, folder, strlen(folder) + 1);
+  memcpy(path, folder, size);
   lode_status st = LODE_OK;
-  for (char *p = path + 1;; p++) {
-    if (*p != '/' && *p != 0) continue;
-    char was = *p;
+  for (char *p = path + 1; *p && st == LODE_OK; p++) {
+    if (*p != '/') continue;
     *p = 0;
-    struct stat sb;
-    if (lode__os->mkdir(path, was ? 0777 : 0700) != 0 && errno != EEXIST &&
-        !(was && lode__os->stat(path, &sb) == 0)) {
-      st = lode__fail_errno(err, errno, path);
-      break;
-    }
-    *p = was;
-    if (!was) break;
+    st = make_one(path, 0777, err);
+    *p = '/';
   }
+  if (st == LODE_OK) st = make_one(path, 0700, err);
   lode__free(path);
   return st;
 }
 
 int lode__db_open_lock_file(lode__db *db) {
   int fd = -1;
-  if (!db->opt.read_only) fd = lode__os->open(db->lock_path, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
-  if (fd < 0) fd = lode__os->open(db->lock_path, O_RDONLY, 0);
+  if (!db->opt.read_only) fd = LODE__RETRY(lode__os->open(db->lock_path, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600));
+  if (fd < 0) fd = LODE__RETRY(lode__os->open(db->lock_path, O_RDONLY, 0));
   return fd;
 }
 
@@ -85,7 +89,7 @@ static lode_status create_if_missing(lode__db *db, lode_error *err) {
   struct stat sb;
   lode_status st = LODE_OK;
   LODE__TRY(wait_for_create_lock(db, err));
-  if (lode__os->stat(db->path, &sb) != 0) {
+  if (LODE__RETRY(lode__os->stat(db->path, &sb)) != 0) {
     if (errno != ENOENT)
       st = lode__fail_errno(err, errno, db->path);
     else if (is_marked(db))
@@ -104,7 +108,7 @@ static lode_status prepare_folder(lode__db *db, lode_error *err) {
   struct stat sb;
   char fs[32];
   if (db->opt.create && !db->opt.read_only) LODE__TRY(lode__make_folder(db->folder, err));
-  if (lode__os->stat(db->folder, &sb) != 0) {
+  if (LODE__RETRY(lode__os->stat(db->folder, &sb)) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) return lode__fail_errno(err, errno, db->folder);
     return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
   }
@@ -114,7 +118,7 @@ static lode_status prepare_folder(lode__db *db, lode_error *err) {
   if (lode__os_is_network(db->folder, fs, sizeof fs))
     lode__db_log(db, "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
                  db->folder, fs);
-  if (lode__os->stat(db->path, &sb) == 0) return LODE_OK;
+  if (LODE__RETRY(lode__os->stat(db->path, &sb)) == 0) return LODE_OK;
   if (errno != ENOENT) return lode__fail_errno(err, errno, db->path);
   if (db->opt.create && !db->opt.read_only) {
     if (db->lock_fd < 0) return lode__fail_errno(err, errno, db->lock_path);

@@ -183,7 +183,7 @@ static lode_status read_journal(lode__pages *p, lode_error *err) {
   journal_header h;
   struct stat sb;
   bool nomem = false;
-  if (lode__os->fstat(p->journal_fd, &sb) != 0 || sb.st_size < JOURNAL_SECTOR) return LODE_OK;
+  if (LODE__RETRY(lode__os->fstat(p->journal_fd, &sb)) != 0 || sb.st_size < JOURNAL_SECTOR) return LODE_OK;
   uint64_t size = (uint64_t)sb.st_size, off = JOURNAL_SECTOR;
   if (!journal_header_at(p, 0, sector, &h)) return LODE_OK;
   uint32_t count = le32(sector + 32), first_pages = h.first_pages;
@@ -216,7 +216,7 @@ static lode_status open_journal(lode__pages *p, const char *file, lode_error *er
   lode__buf_addf(&path, "%s-journal", file);
   lode__buf_addc(&path, 0);
   if (path.failed) return lode__fail_nomem(err);
-  p->journal_fd = lode__os->open(path.data, O_RDONLY, 0);
+  p->journal_fd = LODE__RETRY(lode__os->open(path.data, O_RDONLY, 0));
   lode__buf_release(&path);
   return p->journal_fd >= 0 ? read_journal(p, err) : LODE_OK;
 }
@@ -225,8 +225,8 @@ lode_status lode__pages_open(const char *file, lode__pages *p, lode_error *err) 
   lode_status st = LODE_OK;
   struct stat sb;
   *p = (lode__pages){.fd = -1, .journal_fd = -1, .has_map = true};
-  p->fd = lode__os->open(file, O_RDONLY | O_NONBLOCK, 0); /* to open a pipe would wait for its other end */
-  if (p->fd < 0 || lode__os->fstat(p->fd, &sb) != 0) {
+  p->fd = LODE__RETRY(lode__os->open(file, O_RDONLY | O_NONBLOCK, 0)); /* to open a pipe would wait for its other end */
+  if (p->fd < 0 || LODE__RETRY(lode__os->fstat(p->fd, &sb)) != 0) {
     st = errno == ENOENT || errno == ENOTDIR ? lode__fail(err, LODE_NOT_FOUND, "there is no file %s", file)
                                              : lode__fail_errno(err, errno, file);
     goto done;

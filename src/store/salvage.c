@@ -120,8 +120,7 @@ static lode_status open_collection(output *o, int64_t cid, lode_error *err) {
 /* text.data stays NULL when the document is lost. */
 static lode_status fetch_document(output *o, const lode__rec *rec, lode_str *text, lode_error *err) {
   lode__salvage *s = o->s;
-  const lode__found *end = s->documents.items + s->documents.n;
-  for (const lode__found *f = lode__found_first(&s->documents, rec->rid); f && f < end && f->key == rec->rid; f++) {
+  for (const lode__found *f = lode__found_first(&s->documents, rec->rid); f; f = lode__found_next(&s->documents, f)) {
     lode__row row;
     lode_status st = lode__salvage_row(s, f, &row, &o->document, err);
     if (st == LODE_CORRUPT) continue;
@@ -153,8 +152,7 @@ static bool vector_proven(const output *o, const lode__rec *rec, const lode__row
 /* *dim stays 0 when the vector is lost; else it is in o->floats. */
 static lode_status fetch_vector(output *o, const lode__rec *rec, uint32_t *dim, lode_error *err) {
   lode__salvage *s = o->s;
-  const lode__found *end = s->vectors.items + s->vectors.n;
-  for (const lode__found *f = lode__found_first(&s->vectors, rec->vid); f && f < end && f->key == rec->vid; f++) {
+  for (const lode__found *f = lode__found_first(&s->vectors, rec->vid); f; f = lode__found_next(&s->vectors, f)) {
     lode__row row;
     lode_status st = lode__salvage_row(s, f, &row, &o->vector, err);
     if (st == LODE_CORRUPT) continue;
@@ -313,7 +311,7 @@ done:
 static lode_status source_file(const char *from, char **file, lode_error *err) {
   struct stat sb;
   *file = NULL;
-  if (lode__os->stat(from, &sb) != 0)
+  if (LODE__RETRY(lode__os->stat(from, &sb)) != 0)
     return errno == ENOENT || errno == ENOTDIR ? lode__fail(err, LODE_NOT_FOUND, "there is nothing at %s", from)
                                                : lode__fail_errno(err, errno, from);
   if (S_ISDIR(sb.st_mode)) {
@@ -327,7 +325,7 @@ static lode_status source_file(const char *from, char **file, lode_error *err) {
 
 static lode_status check_target(const char *to, lode_error *err) {
   struct stat sb;
-  if (lode__os->stat(to, &sb) != 0)
+  if (LODE__RETRY(lode__os->stat(to, &sb)) != 0)
     return errno == ENOENT ? LODE_OK : lode__fail_errno(err, errno, to);
   lode__os_folder *folder = S_ISDIR(sb.st_mode) ? lode__os_folder_open(to) : NULL;
   bool empty = folder && !lode__os_folder_next(folder);
@@ -347,7 +345,7 @@ static void remove_partial(const char *folder) {
 }
 
 static lode_status publish(const char *partial, const char *to, lode_error *err) {
-  if (lode__os->rename(partial, to) != 0)
+  if (LODE__RETRY(lode__os->rename(partial, to)) != 0)
     return errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
                ? lode__fail(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to)
                : lode__fail_errno(err, errno, to);

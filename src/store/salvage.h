@@ -76,6 +76,10 @@ void lode__salvage_loss(lode__salvage *s, const char *what, int64_t cid, lode_st
 lode__found_coll *lode__salvage_coll(const lode__salvage *s, int64_t cid);
 /* First entry with that key, NULL when there is none. */
 lode__found *lode__found_first(const lode__found_list *list, int64_t key);
+/* The next one with the same key, NULL when there is none. */
+static inline const lode__found *lode__found_next(const lode__found_list *list, const lode__found *f) {
+  return (size_t)(f - list->items) + 1 < list->n && f[1].key == f->key ? f + 1 : NULL;
+}
 /* Reads a found row again. LODE_CORRUPT: it cannot be read as a whole. */
 lode_status lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, lode__buf *payload, lode_error *err);
 

@@ -79,7 +79,7 @@ lode_status lode__db_create(lode__db *db, lode_error *err) {
   lode__buf_addf(&path, "%s.new", db->path);
   lode__buf_addc(&path, 0);
   if (path.failed) return lode__fail_nomem(err);
-  if (lode__os->unlink(path.data) != 0 && errno != ENOENT) {
+  if (LODE__RETRY(lode__os->unlink(path.data)) != 0 && errno != ENOENT) {
     st = lode__fail_errno(err, errno, path.data);
     goto done;
   }
@@ -87,7 +87,7 @@ lode_status lode__db_create(lode__db *db, lode_error *err) {
   LODE__GOTO(fill_new(conn, err));
   lode__conn_close(conn);
   conn = NULL;
-  if (lode__os->rename(path.data, db->path) != 0) {
+  if (LODE__RETRY(lode__os->rename(path.data, db->path)) != 0) {
     st = lode__fail_errno(err, errno, db->path);
     goto done;
   }
@@ -96,7 +96,7 @@ lode_status lode__db_create(lode__db *db, lode_error *err) {
   path.len--;
   lode__buf_adds(&path, "-journal");
   lode__buf_addc(&path, 0);
-  if (!path.failed) (void)lode__os->unlink(path.data);
+  if (!path.failed) (void)LODE__RETRY(lode__os->unlink(path.data));
 done:
   lode__conn_close(conn);
   lode__buf_release(&path);

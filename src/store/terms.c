@@ -126,10 +126,7 @@ static lode_status on_term(void *ctx, lode_str key, const lode__value *value, lo
 }
 
 static lode_status each_value(lode__tx *tx, lode_str metadata, lode__value_fn *fn, void *ctx, lode_error *err) {
-  lode_status st = lode__json_parse(&tx->json, metadata, NULL, err);
-  if (st == LODE_INVALID)
-    return lode__fail(err, LODE_CORRUPT, "the metadata of a record in %s is not JSON; run `lode db verify`", tx->db->path);
-  LODE__TRY(st);
+  LODE__TRY(lode__meta_parse_stored(&tx->json, metadata, err));
   return lode__meta_values(&tx->json, fn, ctx, err);
 }
 

@@ -43,7 +43,7 @@ static lode_status find_idle(lode__db *db, lode__conn **out, char **path, lode_e
   lode_status st = LODE_OK;
   pthread_mutex_lock(&db->mutex);
   after_fork(db);
-  if (lode__os->stat(db->path, &sb) != 0) {
+  if (LODE__RETRY(lode__os->stat(db->path, &sb)) != 0) {
     int e = errno;
     forget_connections(db);
     st = e == ENOENT || e == ENOTDIR
@@ -53,7 +53,7 @@ static lode_status find_idle(lode__db *db, lode__conn **out, char **path, lode_e
   }
   if (db->copy_folder) {
     char *journal = lode__path_join(db->folder, LODE__TRUTH_FILE "-journal");
-    if (journal && (lode__os->stat(journal, &js) != 0 || js.st_size == 0)) {
+    if (journal && (LODE__RETRY(lode__os->stat(journal, &js)) != 0 || js.st_size == 0)) {
       forget_connections(db);
       lode__copy_drop(db); /* somebody has repaired the original */
     }
@@ -117,6 +117,10 @@ static const char *const statement_sql[LODE__STMT_COUNT] = {
 lode_status lode__stmt(lode__tx *tx, int which, sqlite3_stmt **stmt, lode_error *err) {
   *stmt = NULL;
   lode__conn *conn = tx->conn;
+  /* An error can make SQLite roll back by itself; what ran now would be committed alone. */
+  if (tx->open && sqlite3_get_autocommit(conn->sql))
+    return lode__fail(err, tx->why ? tx->why : LODE_INTERNAL, "the transaction was rolled back because of an error: %s",
+                      lode_status_text(tx->why));
   if (!conn->stmt[which]) {
     int rc = sqlite3_prepare_v3(conn->sql, statement_sql[which], -1, SQLITE_PREPARE_PERSISTENT, &conn->stmt[which], NULL);
     if (rc != SQLITE_OK) return lode__sql_fail(conn, rc, err);
@@ -130,8 +134,9 @@ lode_status lode__step(lode__tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *
   int rc = sqlite3_step(stmt);
   *row = rc == SQLITE_ROW;
   if (rc == SQLITE_ROW || rc == SQLITE_DONE) return LODE_OK;
-  tx->failed = true;
   lode_status st = lode__sql_fail(tx->conn, rc, err);
+  tx->failed = true;
+  tx->why = st;
   sqlite3_reset(stmt);
   return st;
 }
@@ -203,7 +208,7 @@ static void sign_lock_file(lode__db *db) {
   char comm[20] = "";
   size_t got = 0;
   if (db->lock_fd < 0) return;
-  int fd = lode__os->open("/proc/self/comm", O_RDONLY, 0);
+  int fd = LODE__RETRY(lode__os->open("/proc/self/comm", O_RDONLY, 0));
   if (fd >= 0) {
     if (lode__os_read_full(fd, comm, sizeof comm - 1, 0, &got, NULL) != LODE_OK) got = 0;
     (void)lode__os->close(fd);
@@ -222,6 +227,7 @@ static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
   int64_t cursor;
   LODE__TRY(lode__stmt(tx, tx->kind == LODE__WRITE ? LODE__STMT_BEGIN_WRITE : LODE__STMT_BEGIN_READ, &s, err));
   LODE__TRY(lode__run(tx, s, err));
+  tx->open = true;
   LODE__TRY(lode__state_get(tx, LODE__STATE_CURSOR, &cursor, err));
   if (cursor < 0 || cursor > LODE__KEY_MAX)
     return lode__fail(err, LODE_CORRUPT, "the cursor in %s is out of range", tx->db->path);
@@ -230,7 +236,7 @@ static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
 }
 
 static lode_status begin_once(lode__tx *tx, lode_error *err) {
-  tx->failed = false;
+  tx->failed = tx->open = false;
   LODE__TRY(take_conn(tx->db, &tx->conn, err));
   tx->began_ns = lode__os->now_ns();
   lode_status st = begin_on_conn(tx, err);
@@ -318,8 +324,9 @@ lode_status lode__tx_commit(lode__tx *tx, lode_error *err) {
     return LODE_OK;
   }
   if (tx->failed) {
+    lode_status why = tx->why;
     lode__tx_rollback(tx);
-    return lode__fail(err, LODE_INTERNAL, "the transaction had failed before and was rolled back");
+    return lode__fail(err, why, "the transaction failed before its commit (%s), and was rolled back", lode_status_text(why));
   }
   if (tx->conn->generation != lode__vfs_generation()) {
     lode__tx_rollback(tx);
@@ -371,7 +378,8 @@ lode_status lode__tx_next(lode__tx *tx, uint64_t *seq, lode_error *err) {
 
 lode_status lode__tx_savepoint(lode__tx *tx, lode_error *err) {
   sqlite3_stmt *s;
-  if (tx->failed) return lode__fail(err, LODE_INTERNAL, "the transaction has failed before: roll it back");
+  if (tx->failed)
+    return lode__fail(err, tx->why, "the transaction has failed before (%s): roll it back", lode_status_text(tx->why));
   LODE__TRY(lode__stmt(tx, LODE__STMT_SAVEPOINT, &s, err));
   LODE__TRY(lode__run(tx, s, err));
   tx->in_savepoint = true;

@@ -196,6 +196,7 @@ static lode_status make_copy(lode__verify *v, private_copy *c, lode_error *err) 
   c->folder = folder;
   c->file = lode__path_join(folder, LODE__TRUTH_FILE);
   if (!c->file) return lode__fail_nomem(err);
+  lode__db_log(v->db, "%s is in use: what needs one moment is checked on a private copy in %s", v->db->path, folder);
   LODE__TRY(lode__db_copy(v->db, c->file, v->progress, err));
   return lode__db_open(folder, &options, &c->db, err);
 }

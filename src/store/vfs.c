@@ -24,11 +24,11 @@ enum { PATH_BYTES = 4096 };
 static int open_high(const char *path, int flags, unsigned mode) {
   for (;;) {
     int fd, filler;
-    LODE__RETRY(fd, lode__os->open(path, flags | O_CLOEXEC, mode));
+    fd = LODE__RETRY(lode__os->open(path, flags | O_CLOEXEC, mode));
     if (fd < 0 || fd > STDERR_FILENO) return fd;
     lode__os->close(fd);
     if ((flags & O_TMPFILE) != O_TMPFILE) flags &= ~O_EXCL; /* made it already */
-    LODE__RETRY(filler, lode__os->open("/dev/null", O_RDWR, 0));
+    filler = LODE__RETRY(lode__os->open("/dev/null", O_RDWR, 0));
     if (filler < 0) return -1;
   }
 }
@@ -43,7 +43,7 @@ int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode) {
   if (f->fd >= 0) lode__vfs_list_add(f);
   lode__vfs_list_unlock();
   if (f->fd < 0) return lode__vfs_errno(f, SQLITE_CANTOPEN);
-  LODE__RETRY(r, lode__os->fstat(f->fd, &st));
+  r = LODE__RETRY(lode__os->fstat(f->fd, &st));
   if (r == 0 && S_ISREG(st.st_mode)) {
     f->dev = st.st_dev;
     f->ino = st.st_ino;
@@ -103,7 +103,7 @@ static int clear_leftovers(lode__vfs_file *f) {
     if (f->db) f->db->state.damaged_journal = true;
     return SQLITE_IOERR_DATA;
   }
-  LODE__RETRY(r, lode__os->ftruncate(f->fd, 0));
+  r = LODE__RETRY(lode__os->ftruncate(f->fd, 0));
   return r < 0 ? lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE) : SQLITE_OK;
 }
 
@@ -177,7 +177,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
   int r;
   (void)vfs;
-  LODE__RETRY(r, lode__os->unlink(name));
+  r = LODE__RETRY(lode__os->unlink(name));
   if (r < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
   if (sync_folder && lode__os_sync_folder_of(name, NULL) != LODE_OK) return SQLITE_IOERR_DIR_FSYNC;
   return SQLITE_OK;

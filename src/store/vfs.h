@@ -6,12 +6,18 @@
  * Page checksums. Each page of a main database file ends in LODE__PAGE_RESERVED reserved bytes, of which the first
  * four hold, little-endian, the CRC-32C of the page number (u32) and of the page up to there; the other four are zero.
  * They are set on every write of a page and verified on every read of one. A mismatch, and a page that the file
- * holds only in part, is SQLITE_IOERR_DATA, counted in the file's state.
+ * holds only in part, is SQLITE_IOERR_DATA (SQLITE_NOTADB when page 1 is not a database's), counted in the file's state.
+ * One exception: a leaf of the free list has no content, and a crash may leave it torn; it reads as zeros.
  *
  * Journals. A rollback journal is trusted only as far as it proves itself: its header gets a CRC-32C of its 28 bytes
- * at offset 28 (SQLite leaves the rest of the sector unused); in a journal whose header says that it holds N
- * synced pages, each page image must carry its page checksum and SQLite's own, and none may be missing. Otherwise the
- * rollback fails with SQLITE_IOERR_DATA instead of quietly stopping half-way.
+ * at offset 28 and, in the first header, the number of synced segments at 32 with its CRC-32C at 36 (SQLite leaves the
+ * rest of the sector unused); in a journal whose header says that it holds N synced pages, each page image must carry
+ * its page checksum and SQLite's own, and none may be missing; nor may the database be shorter than it was. Otherwise
+ * the rollback fails with SQLITE_IOERR_DATA instead of quietly stopping half-way, and changes nothing.
+ *
+ * The caller sets SQLITE_FCNTL_RESERVE_BYTES to LODE__PAGE_RESERVED before a new database gets its first page (page 1
+ * is refused otherwise), and synchronous=FULL: with less, what a header says was not synced before it. The page size of
+ * a database stays. After a failed sync every later one of that connection fails too: close it and open another.
  */
 #ifndef LODE_VFS_H
 #define LODE_VFS_H

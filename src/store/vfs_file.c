@@ -43,7 +43,7 @@ int lode__vfs_pread(lode__vfs_file *f, void *buf, size_t n, uint64_t off, size_t
   *got = 0;
   while (*got < n) {
     ssize_t r;
-    LODE__RETRY(r, lode__os->pread(f->fd, (char *)buf + *got, n - *got, (off_t)(off + *got)));
+    r = LODE__RETRY(lode__os->pread(f->fd, (char *)buf + *got, n - *got, (off_t)(off + *got)));
     if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_READ);
     if (r == 0) break;
     *got += (size_t)r;
@@ -54,7 +54,7 @@ int lode__vfs_pread(lode__vfs_file *f, void *buf, size_t n, uint64_t off, size_t
 int lode__vfs_pwrite(lode__vfs_file *f, const void *buf, size_t n, uint64_t off) {
   for (size_t done = 0; done < n;) {
     ssize_t r;
-    LODE__RETRY(r, lode__os->pwrite(f->fd, (const char *)buf + done, n - done, (off_t)(off + done)));
+    r = LODE__RETRY(lode__os->pwrite(f->fd, (const char *)buf + done, n - done, (off_t)(off + done)));
     if (r < 0) return lode__vfs_errno(f, errno == ENOSPC || errno == EDQUOT ? SQLITE_FULL : SQLITE_IOERR_WRITE);
     if (r == 0) {
       errno = EIO;
@@ -70,7 +70,7 @@ int lode__vfs_fdatasync(lode__vfs_file *f) {
   int r;
   if (owner->sync_failed) return SQLITE_IOERR_FSYNC;
   /* enough: it covers the length of the file, which is all the metadata that reading it back needs */
-  LODE__RETRY(r, lode__os->fdatasync(f->fd));
+  r = LODE__RETRY(lode__os->fdatasync(f->fd));
   if (r == 0) return SQLITE_OK;
   owner->sync_failed = true;
   return lode__vfs_errno(f, SQLITE_IOERR_FSYNC);
@@ -80,7 +80,7 @@ int lode__vfs_fsize(lode__vfs_file *f, uint64_t *size) {
   struct stat st;
   int r;
   *size = 0;
-  LODE__RETRY(r, lode__os->fstat(f->fd, &st));
+  r = LODE__RETRY(lode__os->fstat(f->fd, &st));
   if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
   *size = (uint64_t)st.st_size;
   return SQLITE_OK;
@@ -88,7 +88,7 @@ int lode__vfs_fsize(lode__vfs_file *f, uint64_t *size) {
 
 int lode__vfs_stat(const char *path, struct stat *st, bool *exists) {
   int r;
-  LODE__RETRY(r, lode__os->stat(path, st));
+  r = LODE__RETRY(lode__os->stat(path, st));
   *exists = r == 0;
   /* "cannot tell" must not become "no journal" */
   return r == 0 || errno == ENOENT || errno == ENOTDIR ? SQLITE_OK : SQLITE_IOERR_ACCESS;
@@ -140,7 +140,7 @@ unsigned lode__vfs_generation(void) { return atomic_load(&generation); }
 
 static int set_lock(lode__vfs_file *f, short type, off_t start, off_t len, int failure) {
   int r;
-  LODE__RETRY(r, lode__os->lock(f->fd, type, start, len));
+  r = LODE__RETRY(lode__os->lock(f->fd, type, start, len));
   if (r == 0) return SQLITE_OK;
   if (type != F_UNLCK && (errno == EAGAIN || errno == EACCES)) return SQLITE_BUSY;
   return lode__vfs_errno(f, failure);
@@ -199,7 +199,7 @@ static int vfs_check_reserved(sqlite3_file *file, int *held) {
   int r = 1;
   *held = 0;
   if (f->fd < 0) return SQLITE_IOERR;
-  if (f->lock < SQLITE_LOCK_RESERVED) LODE__RETRY(r, lode__os->lock_held(f->fd, F_WRLCK, RESERVED_BYTE, 1));
+  if (f->lock < SQLITE_LOCK_RESERVED) r = LODE__RETRY(lode__os->lock_held(f->fd, F_WRLCK, RESERVED_BYTE, 1));
   if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_CHECKRESERVEDLOCK);
   *held = r;
   return SQLITE_OK;
@@ -243,7 +243,7 @@ static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
   int r;
   if (f->fd < 0 || size < 0) return SQLITE_IOERR;
   f->wrote = true;
-  LODE__RETRY(r, lode__os->ftruncate(f->fd, size));
+  r = LODE__RETRY(lode__os->ftruncate(f->fd, size));
   if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE);
   f->size = (uint64_t)size;
   if (size == 0) {

@@ -68,12 +68,6 @@ static inline void lode__put_le32(unsigned char *p, uint32_t v) {
   for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
 }
 
-/* Repeats a call that a signal interrupted. */
-#define LODE__RETRY(result, call)                \
-  do {                                           \
-    (result) = (call);                           \
-  } while ((result) < 0 && errno == EINTR)
-
 /* ---- vfs.c ---- */
 
 /* Opens f->path (fd, dev, ino) and lists it. Not a regular file, or a link: SQLITE_CANTOPEN. */

@@ -315,7 +315,7 @@ static void count_files(lode__db *db, lode_stats *stats) {
     lode__buf path = {0};
     lode__buf_addf(&path, "%s/%s", db->folder, name);
     lode__buf_addc(&path, 0);
-    if (!path.failed && lode__os->stat(path.data, &sb) == 0 && S_ISREG(sb.st_mode)) {
+    if (!path.failed && LODE__RETRY(lode__os->stat(path.data, &sb)) == 0 && S_ISREG(sb.st_mode)) {
       stats->files++;
       stats->bytes += (uint64_t)sb.st_size;
       if (strstr(name, ".quarantine-")) stats->quarantined++;

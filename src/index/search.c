@@ -1,0 +1,343 @@
+/* search.c - see search.h. All work is done under the segment's use lock, for reading.
+ *
+ * The costs that choose the way of a filtered search are distances between codes: a walk needs about PER_BEAM for each
+ * row of its beam, one that steps over rows at least twice that, a scan one for each match.
+ */
+#include "index/search.h"
+
+enum {
+  BEAM = 64,              /* the least by default */
+  PER_BEAM = 20,
+  MOST_PERCENT = 60,      /* of rows that match, from which a plain walk with a wider beam is taken */
+  LEAST_PERMILLE = 10,    /* below, walks among matches lose their way */
+  NEAR_SCAN = 4,          /* matches are scanned when they are not more than so many walks cost; */
+  FAR_SCAN = 64,          /* the same when they are far from the query, where walks are least to be trusted */
+  FAR_FACTOR = 16,        /* how much wider the beam is when there are more of them */
+  SEEDS = 512,
+  STEP = 64,
+  EXACT_BYTES = 1 << 16,  /* read at once by an exact scan */
+};
+
+typedef struct search {
+  lode__segment *segment;
+  const lode__search_request *request;
+  lode__search_room *room;
+  lode__walk_query query;
+  uint64_t n_allowed;
+  size_t k, wanted;       /* results; candidates that are ranked exactly */
+  size_t beam;
+  size_t n_candidates;
+} search;
+
+void lode__search_room_release(lode__search_room *room) {
+  lode__walk_room_release(&room->walk);
+  lode__free(room->query);
+  lode__free(room->vectors);
+  lode__free(room->allowed);
+  lode__free(room->candidates);
+  lode__free(room->near);
+  *room = (lode__search_room){0};
+}
+
+static bool slot_allowed(const search *s, uint32_t slot) {
+  const uint64_t *allowed = s->request->allowed;
+  return !allowed || (allowed[slot / 64] >> (slot % 64) & 1);
+}
+
+static uint64_t count_allowed(const uint64_t *allowed, uint32_t n) {
+  uint64_t count = 0;
+  if (!allowed) return n;
+  for (uint32_t w = 0; w < n / 64; w++) count += (uint64_t)__builtin_popcountll(allowed[w]);
+  if (n % 64) count += (uint64_t)__builtin_popcountll(allowed[n / 64] & (((uint64_t)1 << (n % 64)) - 1));
+  return count;
+}
+
+static lode_status damaged(lode_error *err, const char *what) {
+  return lode__fail(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
+}
+
+/* ---- Ranking by float vectors ---- */
+
+static lode_status vectors_room(search *s, size_t floats, lode_error *err) {
+  lode__search_room *room = s->room;
+  return lode__grow(&room->vectors, &room->vectors_cap, floats, sizeof *room->vectors) ? LODE_OK : lode__fail_nomem(err);
+}
+
+static lode_status begin_ranking(search *s, lode__topk *top, lode_error *err) {
+  if (!lode__grow(&s->room->near, &s->room->near_cap, s->k, sizeof *s->room->near)) return lode__fail_nomem(err);
+  *top = (lode__topk){.heap = s->room->near, .k = s->k};
+  return LODE_OK;
+}
+
+static void end_ranking(lode__topk *top, lode__hit *hits, size_t *n_hits) {
+  lode__topk_sort(top);
+  for (size_t i = 0; i < top->n; i++) hits[i] = (lode__hit){top->heap[i].distance, (uint32_t)top->heap[i].key};
+  *n_hits = top->n;
+}
+
+static float query_norm2(const search *s) {
+  const float *q = s->request->query;
+  return s->segment->info.metric == LODE_COSINE ? lode__dot(q, q, s->segment->info.dim) : 0;
+}
+
+static lode_status rank_candidates(search *s, lode__hit *hits, size_t *n_hits, lode_error *err) {
+  lode__topk top;
+  float norm2 = query_norm2(s);
+  size_t n = s->n_candidates < s->wanted ? s->n_candidates : s->wanted;
+  LODE__TRY(begin_ranking(s, &top, err));
+  LODE__TRY(vectors_room(s, s->segment->info.dim, err));
+  for (size_t i = 0; i < n; i++) {
+    uint32_t slot = (uint32_t)s->room->candidates[i];
+    LODE__TRY(lode__segment_vectors_unlocked(s->segment, slot, 1, s->room->vectors, err));
+    float d = lode__distance(s->segment->info.metric, s->request->query, norm2, s->room->vectors, s->segment->info.dim);
+    if (lode__topk_wants(&top, d)) lode__topk_push(&top, d, slot, 0);
+  }
+  s->room->stats.vectors += n;
+  end_ranking(&top, hits, n_hits);
+  return LODE_OK;
+}
+
+static lode_status rank_all(search *s, lode__hit *hits, size_t *n_hits, lode_error *err) {
+  const lode__segment_info *info = &s->segment->info;
+  lode__topk top;
+  float norm2 = query_norm2(s);
+  uint32_t block = (uint32_t)(EXACT_BYTES / sizeof(float) / info->dim);
+  if (block == 0) block = 1;
+  LODE__TRY(begin_ranking(s, &top, err));
+  LODE__TRY(vectors_room(s, (size_t)block * info->dim, err));
+  for (uint32_t first = 0, n; first < info->n; first += n) {
+    bool any = false;
+    n = info->n - first < block ? info->n - first : block;
+    for (uint32_t i = 0; i < n && !any; i++) any = slot_allowed(s, first + i);
+    if (!any) continue;
+    LODE__TRY(lode__segment_vectors_unlocked(s->segment, first, n, s->room->vectors, err));
+    for (uint32_t i = 0; i < n; i++) {
+      if (!slot_allowed(s, first + i)) continue;
+      float d = lode__distance(info->metric, s->request->query, norm2, s->room->vectors + (size_t)i * info->dim,
+                               info->dim);
+      if (lode__topk_wants(&top, d)) lode__topk_push(&top, d, first + i, 0);
+    }
+    s->room->stats.vectors += n;
+  }
+  end_ranking(&top, hits, n_hits);
+  return LODE_OK;
+}
+
+/* ---- Scan of codes ---- */
+
+/* Offers rows to the candidates, of which the `wanted` best are kept. */
+typedef struct scan {
+  search *s;
+  const unsigned char *rows[STEP];
+  size_t n;
+} scan;
+
+static void scan_flush(scan *c) {
+  float keys[STEP];
+  search *s = c->s;
+  uint64_t *best = s->room->candidates;
+  lode__code_keys(&s->query.code, c->rows, c->n, keys);
+  for (size_t i = 0; i < c->n; i++) {
+    uint64_t entry = (uint64_t)lode__code_order(keys[i]) << 32 | lode__code_slot(c->rows[i]);
+    if (s->n_candidates == s->wanted) {
+      if (entry >= best[0]) continue;
+      /* a max-heap: the root leaves, the entry sinks */
+      size_t at = 0, child;
+      while ((child = 2 * at + 1) < s->wanted) {
+        if (child + 1 < s->wanted && best[child + 1] > best[child]) child++;
+        if (best[child] <= entry) break;
+        best[at] = best[child];
+        at = child;
+      }
+      best[at] = entry;
+      continue;
+    }
+    size_t at = s->n_candidates++;
+    for (; at > 0 && best[(at - 1) / 2] < entry; at = (at - 1) / 2) best[at] = best[(at - 1) / 2];
+    best[at] = entry;
+  }
+  s->room->stats.distances += c->n;
+  c->n = 0;
+}
+
+static lode_status scan_add(scan *c, uint32_t ordinal, lode_error *err) {
+  lode__segment *segment = c->s->segment;
+  uint64_t at = (uint64_t)ordinal * segment->stride;
+  LODE__TRY(lode__paged_need(&segment->rows, at, segment->stride, err));
+  c->rows[c->n] = segment->rows.data + at;
+  __builtin_prefetch(c->rows[c->n]);
+  __builtin_prefetch(c->rows[c->n] + 64);
+  c->n++;
+  if (c->n == STEP) scan_flush(c);
+  return LODE_OK;
+}
+
+static lode_status ordinal_of(lode__segment *segment, uint32_t slot, uint32_t *ordinal, lode_error *err) {
+  *ordinal = slot;
+  if (segment->info.kind == LODE__FLAT) return LODE_OK;
+  LODE__TRY(lode__paged_need(&segment->ordinals, (uint64_t)slot * 4, 4, err));
+  memcpy(ordinal, segment->ordinals.data + (size_t)slot * 4, sizeof *ordinal);
+  return *ordinal < segment->info.n ? LODE_OK : damaged(err, "ordinal of a slot");
+}
+
+static int by_value(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+static lode_status scan_codes(search *s, lode_error *err) {
+  scan c = {.s = s};
+  uint32_t n = s->segment->info.n;
+  s->n_candidates = 0;
+  s->room->stats.ways |= LODE__BY_SCAN;
+  for (uint32_t base = 0; base < n; base += 64) {
+    uint64_t bits = s->request->allowed ? s->request->allowed[base / 64] : ~(uint64_t)0;
+    if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
+    for (; bits; bits &= bits - 1) {
+      uint32_t slot = base + (uint32_t)__builtin_ctzll(bits), ordinal;
+      LODE__TRY(ordinal_of(s->segment, slot, &ordinal, err));
+      LODE__TRY(scan_add(&c, ordinal, err));
+    }
+  }
+  if (c.n) scan_flush(&c);
+  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, by_value);
+  for (size_t i = 0; i < s->n_candidates; i++) {
+    uint32_t slot = (uint32_t)s->room->candidates[i];
+    if (slot >= n || !slot_allowed(s, slot)) return damaged(err, "slot of a row");
+  }
+  return LODE_OK;
+}
+
+/* ---- Walks ---- */
+
+static lode__graph_view view_of(lode__segment *segment) {
+  return (lode__graph_view){.rows = &segment->rows, .links = &segment->links, .stride = segment->stride,
+                            .n = segment->info.n, .dim = segment->info.dim, .width = segment->info.degree,
+                            .n_entries = segment->info.n_entries};
+}
+
+/* From the pool of a walk to candidates: those that are allowed. */
+static lode_status take_pool(search *s, lode_error *err) {
+  const lode__walk_room *walk = &s->room->walk;
+  s->n_candidates = 0;
+  for (size_t i = 0; i < walk->n && s->n_candidates < s->wanted; i++) {
+    const unsigned char *row = s->segment->rows.data + (size_t)lode__pool_ordinal(walk->pool[i]) * s->segment->stride;
+    uint32_t slot = lode__code_slot(row);
+    if (slot >= s->segment->info.n) return damaged(err, "slot of a row");
+    if (!slot_allowed(s, slot)) continue;
+    s->room->candidates[s->n_candidates++] = (walk->pool[i] >> 32) << 32 | slot;
+  }
+  return LODE_OK;
+}
+
+static lode_status plain_walk(search *s, size_t beam, lode_error *err) {
+  lode__graph_view view = view_of(s->segment);
+  s->room->stats.ways |= LODE__BY_WALK;
+  LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, beam, err));
+  LODE__TRY(lode__walk(&view, &s->query, beam, &s->room->walk, err));
+  return take_pool(s, err);
+}
+
+/* The filter by ordinal, and some of the rows that it allows, evenly spread. */
+static lode_status spread_allowed(search *s, uint32_t *seeds, size_t *n_seeds, lode_error *err) {
+  uint32_t n = s->segment->info.n;
+  size_t words = (size_t)n / 64 + 1, seen = 0, every = (size_t)(s->n_allowed / SEEDS) + 1;
+  if (!lode__grow(&s->room->allowed, &s->room->allowed_cap, words, sizeof *s->room->allowed)) {
+    return lode__fail_nomem(err);
+  }
+  memset(s->room->allowed, 0, words * sizeof *s->room->allowed);
+  *n_seeds = 0;
+  for (uint32_t base = 0; base < n; base += 64) {
+    uint64_t bits = s->request->allowed[base / 64];
+    if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
+    for (; bits; bits &= bits - 1) {
+      uint32_t ordinal;
+      LODE__TRY(ordinal_of(s->segment, base + (uint32_t)__builtin_ctzll(bits), &ordinal, err));
+      s->room->allowed[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
+      if (seen++ % every == 0 && *n_seeds < SEEDS) seeds[(*n_seeds)++] = ordinal;
+    }
+  }
+  return LODE_OK;
+}
+
+static lode_status allowed_walk(search *s, lode_error *err) {
+  lode__graph_view view = view_of(s->segment);
+  uint32_t seeds[SEEDS];
+  size_t n_seeds = 0;
+  s->room->stats.ways |= LODE__BY_WALK_ALLOWED;
+  bool few = s->n_allowed <= (uint64_t)FAR_SCAN * PER_BEAM * s->beam;
+  size_t most = few ? 0 : FAR_FACTOR * s->beam;
+  LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, most > 2 * s->beam ? most : 2 * s->beam, err));
+  LODE__TRY(spread_allowed(s, seeds, &n_seeds, err));
+  lode__walk_filter filter = {.allowed = s->room->allowed, .seeds = seeds, .n_seeds = n_seeds, .beam = 2 * s->beam,
+                              .far_beam = most};
+  LODE__TRY(lode__walk_allowed(&view, &s->query, &filter, &s->room->walk, err));
+  return take_pool(s, err);
+}
+
+static lode_status find_candidates(search *s, lode_error *err) {
+  uint64_t n = s->segment->info.n, m = s->n_allowed;
+  uint64_t walk_cost = (uint64_t)s->beam * PER_BEAM;
+  lode_status st;
+  if (s->segment->info.kind == LODE__FLAT || m <= walk_cost || m * 1000 < n * LEAST_PERMILLE) return scan_codes(s, err);
+  if (m * 100 >= n * MOST_PERCENT) {
+    uint64_t wide = (uint64_t)s->beam * n / m + 1;
+    st = plain_walk(s, wide > n ? n : (size_t)wide, err);
+  } else {
+    if (m <= NEAR_SCAN * walk_cost) return scan_codes(s, err);
+    st = allowed_walk(s, err);
+    /* A pool that did not fill is a walk that was cut off from the other matches. */
+    if (st == LODE_OK && s->room->walk.n < s->room->walk.beam) return scan_codes(s, err);
+  }
+  if (st == LODE_OK && s->n_candidates < s->wanted && s->n_candidates < m) return scan_codes(s, err);
+  return st;
+}
+
+static lode_status prepare(search *s, lode_error *err) {
+  const lode__segment_info *info = &s->segment->info;
+  lode__search_room *room = s->room;
+  size_t bytes = lode__code_query_bytes(info->dim);
+  if (room->query_cap < bytes) {
+    lode__free(room->query);
+    room->query_cap = 0;
+    room->query = lode__alloc_aligned(LODE__QUERY_ALIGN, bytes);
+    if (!room->query) return lode__fail_nomem(err);
+    room->query_cap = bytes;
+  }
+  s->wanted = s->k + s->k / 2 + 2;
+  if (s->wanted > s->n_allowed) s->wanted = (size_t)s->n_allowed;
+  s->beam = s->request->beam ? s->request->beam : BEAM + s->k;
+  if (s->beam < s->wanted) s->beam = s->wanted;
+  if (!lode__grow(&room->candidates, &room->candidates_cap, s->wanted, sizeof *room->candidates)) {
+    return lode__fail_nomem(err);
+  }
+  lode__code_query_vector(&s->segment->model, s->request->query, room->query, &s->query.code);
+  return LODE_OK;
+}
+
+static lode_status run(search *s, lode__hit *hits, size_t *n_hits, lode_error *err) {
+  if (s->request->exact) {
+    s->room->stats.ways |= LODE__BY_EXACT;
+    return rank_all(s, hits, n_hits, err);
+  }
+  lode__walk_count before = s->room->walk.count;
+  LODE__TRY(prepare(s, err));
+  LODE__TRY(find_candidates(s, err));
+  s->room->stats.distances += s->room->walk.count.distances - before.distances;
+  s->room->stats.hops += s->room->walk.count.hops - before.hops;
+  return rank_candidates(s, hits, n_hits, err);
+}
+
+lode_status lode__segment_search(lode__segment *segment, const lode__search_request *request,
+                                 lode__search_room *room, lode__hit *hits, size_t *n_hits, lode_error *err) {
+  search s = {.segment = segment, .request = request, .room = room};
+  *n_hits = 0;
+  s.n_allowed = count_allowed(request->allowed, segment->info.n);
+  s.k = request->k < s.n_allowed ? request->k : (size_t)s.n_allowed;
+  if (s.k == 0) return LODE_OK;
+  pthread_rwlock_rdlock(&segment->use);
+  lode_status st = run(&s, hits, n_hits, err);
+  pthread_rwlock_unlock(&segment->use);
+  if (st != LODE_OK) *n_hits = 0;
+  return st;
+}
