@@ -22,11 +22,11 @@ run_one() { # number label command
   if [ $code -ne 0 ] && echo "$line" | grep -q ' 0 failed'; then line="0 passed, 1 failed"; fi
   echo "$line" >"$logs/$1.sum"
   if echo "$line" | grep -q ' 0 failed'; then
-    grep -E '^skipped' "$logs/$1.log" | sed "s/^/$2: /"
+    grep -E '^skipped' "$logs/$1.log" | sed "s|^|$2: |"
     echo "ok    $2: $line ($(($(date +%s) - start)) s)"
   else
     echo "FAIL  $2: $line (exit $code)"
-    tail -n 60 "$logs/$1.log" | sed 's/^/      /'
+    tail -n 60 "$logs/$1.log" | sed "s|^|      |"
   fi
 }
 
