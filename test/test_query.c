@@ -716,17 +716,15 @@ TEST(bm25_is_exact_with_and_without_an_index) {
       }
     }
   }
-  /* Deleted ones are never found; once they are erased they count no more. */
+  /* Deleted ones are never found and count no more, whether they are erased or not. */
   for (size_t i = 0; i < 200; i++) {
     w.r[i].alive = false;
     OK(lode_delete(w.c, NULL, &(lode_selection){.ids = (lode_str[]){str(w.r[i].id)}, .n_ids = 1}, NULL, &err));
   }
-  lode_result *r;
-  OK(lode_query(w.c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = (lode_str[]){str(texts[9])}, .n = 1, .k = 1000}, &r, &err));
-  for (size_t i = 0; i < lode_result_count(r); i++) CHECK(find(&w, lode_result_at(r, i)->id));
-  lode_result_free(r);
-  OK(lode_optimize(w.store, quiet, &err));
-  for (size_t t = 0; t < TEXTS; t++) check_text(&w, texts[t], 1000, (lode_selection){0}, NULL);
+  for (int round = 0; round < 2; round++) {
+    for (size_t t = 0; t < TEXTS; t++) check_text(&w, texts[t], 1000, (lode_selection){0}, NULL);
+    OK(lode_optimize(w.store, quiet, &err));
+  }
   end_world(&w);
 }
 

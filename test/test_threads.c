@@ -380,6 +380,53 @@ TEST(closing_one_handle_does_not_open_the_locks_of_another) {
   clear_stage(&a);
 }
 
+/* A child has one thread, and locks that others held: whatever they were doing, its handle works. */
+TEST_SLOW(a_child_forked_amid_threads_goes_on, 240) {
+  static void (*const roles[])(actor *) = {play_writer, play_writer, play_getter, play_searcher};
+  enum { ACTORS = sizeof roles / sizeof *roles };
+  char folder[512];
+  lode_error err = {0};
+  stage s = {.seed = test_seed(), .rounds = test_full() ? 2000 : 120, .writing = WRITERS, .version = 1};
+  actor actors[ACTORS];
+  lode_open_options o = {.create = true, .busy_ms = 120000};
+  unsigned children = 0;
+  model_no_sync();
+  snprintf(folder, sizeof folder, "%s/store", test_folder());
+  set_stage(&s, folder, &o);
+  for (unsigned i = 0; i < PAIRS; i++) {
+    pair p;
+    make_pair(&p, i, 0);
+    OK(lode_add(s.c, NULL, p.r, 2, LODE_FAIL_EXISTING, NULL, &err));
+  }
+  for (unsigned i = 0; i < ACTORS; i++) {
+    actors[i] = (actor){.s = &s, .number = i, .random = s.seed * 100 + i, .play = roles[i]};
+    CHECK(pthread_create(&actors[i].thread, NULL, run_actor, &actors[i]) == 0);
+  }
+  do {
+    int status;
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+      uint64_t n;
+      pair p;
+      alarm(60);
+      make_pair(&p, 1000 + children, 1); /* beyond the pairs that the threads look at */
+      OK(lode_count(s.c, &n, &err));
+      OK(lode_upsert(s.c, NULL, p.r, 2, NULL, &err));
+      lode_selection both = {.ids = p.ids, .n_ids = 2};
+      OK(lode_delete(s.c, NULL, &both, NULL, &err));
+      clear_stage(&s);
+      _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child %u ended with status %x", children, (unsigned)status);
+    children++;
+  } while (goes_on(&s));
+  for (unsigned i = 0; i < ACTORS; i++) CHECK(pthread_join(actors[i].thread, NULL) == 0);
+  CHECKF(children >= 5, "only %u children", children);
+  clear_stage(&s);
+}
+
 /* ---- Readers alone ---- */
 
 enum { QUESTIONS = 20, ASKERS = 6 };

@@ -1,10 +1,11 @@
 /* background.c - one thread per store handle that does maintenance in short steps.
  *
  * It sleeps on store->background.wake until a commit of this handle kicks it, and looks by itself every two seconds
- * for what other processes left. Each step is a transaction of a few milliseconds (store.h). It makes room for
- * writers: while calls of this handle wait to write it pauses, but never for long, so that a saturating writer does not
- * keep the indexes from growing; LODE_BUSY (another process writes) makes it wait longer each time. Any other failure
- * is logged once and tried again later: maintenance is never needed for right answers.
+ * for what other processes left. Each step is a transaction of some milliseconds (store.h). It makes room for
+ * writers: while this handle is being written to, a step waits for a quiet moment, but not longer than PAUSES allow, so
+ * that a saturating writer loses little and yet does not keep the indexes from growing; LODE_BUSY (another process
+ * writes) makes it wait longer each time. Any other failure is logged once and tried again later: maintenance is never
+ * needed for right answers.
  *
  * Flags are guarded by store->lock, which is never held during a step. The thread blocks all signals.
  */
@@ -13,7 +14,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum { LOOK_MS = 2000, PAUSE_MS = 10, BUSY_LEAST_MS = 5, BUSY_MOST_MS = 250 };
+enum { LOOK_MS = 2000, PAUSE_MS = 10, PAUSES = 20, QUIET_MS = 20, BUSY_LEAST_MS = 5, BUSY_MOST_MS = 250 };
 
 static struct timespec in_ms(unsigned ms) {
   struct timespec t;
@@ -48,12 +49,18 @@ static bool must_stop(lode_store *store) {
   return stop;
 }
 
+static bool is_written_to(lode_store *store) {
+  if (atomic_load(&store->writers) > 0) return true;
+  return lode__os->now_ns() - atomic_load(&store->written_ns) < (uint64_t)QUIET_MS * 1000000;
+}
+
 /* Steps until nothing is left, a failure or a stop. */
 static lode_status work(lode_store *store, lode_error *err) {
   bool more = true, kicked;
   unsigned busy_ms = BUSY_LEAST_MS;
   while (more && !must_stop(store)) {
-    if (atomic_load(&store->writers) > 0 && !sleep_ms(store, PAUSE_MS, false, &kicked)) break;
+    for (unsigned i = 0; i < PAUSES && is_written_to(store); i++)
+      if (!sleep_ms(store, PAUSE_MS, false, &kicked)) return LODE_OK;
     lode_status st = lode__work_step(store->db, &more, err);
     if (st == LODE_BUSY) {
       if (!sleep_ms(store, busy_ms, false, &kicked)) break;

@@ -47,6 +47,7 @@ struct lode_store {
   uint64_t cache_tick;
   _Atomic size_t cache_bytes;
   atomic_uint writers;               /* calls of this handle that wait to write */
+  _Atomic uint64_t written_ns;       /* when it last committed something */
   lode__background background;
 };
 
@@ -198,7 +199,7 @@ typedef struct lode__keys { /* sorted; shared by snapshots */
 } lode__keys;
 
 /* All vectors of a collection at one moment: those in the parts whose record and whose own key are not among the dead.
- * Never changes. Rows are in the order of vid. */
+ * Up to `unknown` of them are dead without our knowing which. Never changes. Rows are in the order of vid. */
 typedef struct lode__vectors {
   atomic_uint refs;
   uint32_t dim, stride;
@@ -207,6 +208,8 @@ typedef struct lode__vectors {
   size_t rows;
   lode__keys *dead_rids, *dead_vids;
   int64_t last_vid, last_gid;
+  bool missed;      /* graves were erased before they were seen */
+  size_t unknown;   /* because of that: so many of the dead are not in the lists; few */
   uint64_t cursor;  /* the moment; 0 while it is being made */
 } lode__vectors;
 

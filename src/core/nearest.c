@@ -7,7 +7,7 @@
  * A long scan of memory is done without a transaction; the vectors that have come since are then scanned in a new one.
  * A stream goes from small keys to large: what is written meanwhile has larger keys and is met at its end. So in each
  * case all living vectors of the last transaction have been looked at, and some that died on the way; the caller looks
- * at the candidates again in that transaction, and asks for some more than it needs where some may have died.
+ * at the candidates again in that transaction, and asks for some more than it needs because some may have died.
  *
  * The k best are kept together with all others at the k-th distance: which of those belong to the answer is decided by
  * their ids, which are not known here. Distances that overflowed to NaN count as infinite.
@@ -149,6 +149,10 @@ static lode_status run_memory(lode__nearest *near, lode__vectors *v, bool *again
   if (v->dim != near->dim) {
     *again = true;
     return LODE_OK;
+  }
+  for (size_t q = 0; q < near->n; q++) { /* so many may turn out to be dead */
+    size_t *k = &near->best[q].top.k;
+    *k = *k > SIZE_MAX - v->unknown ? SIZE_MAX : *k + v->unknown;
   }
   bool in_tx = reader->patient || (uint64_t)v->rows * v->stride * sizeof(float) * near->n <= SCAN_IN_TX_BYTES;
   if (!in_tx) lode__reader_pause(reader);

@@ -1,8 +1,8 @@
 /* query.c - the three kinds of query.
  *
  * A request of many queries is answered in groups, each of which sees one moment: its last transaction. For one group:
- *   1. the selection, if there is one, becomes a list of records; a filter that no index helps with is first tried the
- *      other way round, by judging the nearest records until enough match
+ *   1. the selection, if there is one, becomes a list of records; a filter that many records match, or that no index
+ *      helps with, is first tried the other way round, by judging the nearest records until enough match
  *   2. nearest.c and text.c bring candidates
  *   3. in the last transaction every candidate is read: it must live, still have the vector that was measured, and
  *      match the filter; then it is ordered, ties by id, and becomes a row
@@ -26,6 +26,7 @@ typedef struct run {
   bool selects;            /* there is a selection */
   bool listed;             /* `only` holds it */
   bool reversed;           /* the filter is left to step 3 for now */
+  size_t reversed_more;    /* and so many candidates more are asked for */
   lode__rids only;
   lode_result *result;
   lode__arena arena;       /* ids of one attempt */
@@ -110,14 +111,17 @@ static lode_status read_hit(run *q, int64_t rid, int64_t vid, bool *found, bool 
   return LODE_OK;
 }
 
-/* The candidates of one query that stand the test, best first. *again when that may not be all that were wanted. */
-static lode_status settle(run *q, const lode__nearest *near, const lode__best *best, size_t want, lode__hits *hits, bool *again,
+/* The candidates of one query that stand the test, best first, until there are enough. *again when more might have been
+ * found than were. */
+static lode_status settle(run *q, const lode__nearest *near, lode__best *best, size_t want, lode__hits *hits, bool *again,
                           lode_error *err) {
   hits->n = 0;
+  lode__topk_sort(&best->top);
   for (size_t i = 0; i < best->top.n + best->n_ties; i++) {
     const lode__near *c = i < best->top.n ? &best->top.heap[i] : &best->ties[i - best->top.n];
     lode__hit hit;
     bool found, changed;
+    if (hits->n >= want && c->distance > hits->v[hits->n - 1].distance) break;
     LODE__TRY(read_hit(q, c->key, c->aux, &found, &changed, &hit, err));
     if (changed && near->by_record) *again = true;
     if (!found) continue;
@@ -229,7 +233,7 @@ static size_t fused_want(const run *q) {
   return want > LEAST_FUSED ? want : LEAST_FUSED;
 }
 
-static lode_status answer_hybrid(run *q, const lode__nearest *near, size_t query, size_t at, bool *again, lode_error *err) {
+static lode_status answer_hybrid(run *q, lode__nearest *near, size_t query, size_t at, bool *again, lode_error *err) {
   lode__hits joined = {0};
   lode_status st = LODE_OK;
   q->near.n = 0;
@@ -252,7 +256,7 @@ static size_t plus(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a 
 /* How many candidates to ask for: more than wanted where some may be refused in the end. */
 static size_t candidates_wanted(const run *q) {
   size_t want = q->request->mode == LODE_HYBRID ? fused_want(q) : q->request->k, more = 16;
-  if (q->reversed) more = plus(want > SIZE_MAX / 8 ? SIZE_MAX : want * 8, 256);
+  if (q->reversed) more = q->reversed_more;
   for (unsigned i = 0; i < q->attempt; i++) more = more > SIZE_MAX / 8 ? SIZE_MAX : more * 8;
   return plus(want, more);
 }
@@ -284,12 +288,23 @@ done:
   return st;
 }
 
+/* To judge the nearest is cheaper than to list all that match, if that is likely to find enough: when many match. */
+static bool can_reverse(run *q, bool cheap) {
+  uint64_t records = q->reader.coll.records, matches = q->select.n + q->reader.coll.unindexed;
+  size_t want = q->request->mode == LODE_HYBRID ? fused_want(q) : q->request->k;
+  size_t factor = 8;
+  if (q->attempt > 0 || q->select.what.ids || want > GROUP_ROWS) return false;
+  if (cheap) factor = matches ? 4 * (size_t)(records / matches + 1) : SIZE_MAX;
+  q->reversed_more = factor > SIZE_MAX / (want + 32) ? SIZE_MAX : factor * (want + 32);
+  return !cheap || q->reversed_more < matches / 2;
+}
+
 /* Decides how the selection takes part; lists it when that is due. */
 static lode_status prepare_selection(run *q, lode_error *err) {
   bool cheap;
   if (!q->selects || q->listed) return LODE_OK;
   LODE__TRY(lode__select_plan(&q->select, &cheap, err));
-  q->reversed = !cheap && q->attempt == 0;
+  q->reversed = can_reverse(q, cheap);
   if (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT)) return LODE_OK;
   LODE__TRY(lode__select_all(&q->select, &q->only, err));
   q->listed = true;

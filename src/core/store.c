@@ -20,6 +20,7 @@ static void become_child(lode_store *store) {
   bool sane = pthread_mutex_trylock(&store->lock) == 0;
   (void)pthread_mutex_init(&store->lock, NULL);
   store->background = (lode__background){0};
+  lode__db_after_fork(store->db);
   atomic_store(&store->writers, 0);
   lode__vectors_after_fork(store, sane);
 }
@@ -49,6 +50,7 @@ lode_status lode__store_begin_write(lode_store *store, lode__tx **tx, lode_error
 
 lode_status lode__store_commit(lode_store *store, lode__tx *tx, lode_error *err) {
   LODE__TRY(lode__tx_commit(tx, err));
+  atomic_store(&store->written_ns, lode__os->now_ns());
   lode__background_kick(store);
   return LODE_OK;
 }

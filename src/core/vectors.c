@@ -3,9 +3,12 @@
  * A snapshot (lode__vectors) is all living vectors at one moment, and never changes; readers hold a reference. It is a
  * list of chunks, filled in the order of vid, and two sorted lists of dead keys. The next snapshot is made from the
  * last one and what has happened since: vectors with larger keys, and graves behind the last one seen. It shares the
- * chunks; rows are added behind those that older snapshots know of, where nobody looks. When graves were erased before
- * they were seen (the collection's horizon), everything is loaded anew. When a quarter of the rows is dead, chunks
- * are copied without them.
+ * chunks; rows are added behind those that older snapshots know of, where nobody looks. When a quarter of the rows is
+ * dead, chunks are copied without them.
+ *
+ * Graves may be erased before they were seen (the collection's horizon). How many vectors live is known, so how many of
+ * ours are dead without our knowing is known too. As long as they are few they stay: whoever searches asks for that many
+ * more and looks at each in the store. Otherwise everything is loaded anew.
  *
  * One thread at a time makes the next snapshot, under the entry's `update` lock. It loads in read transactions of at
  * most 50 ms; in between, what it has is no snapshot yet. It is done when one transaction has seen both lists to their
@@ -17,7 +20,8 @@
  */
 #include "core.h"
 
-enum { CHUNK_BYTES = 1 << 20, CHUNK_MOST_ROWS = 4096, CHUNK_LEAST_ROWS = 16, LOOK_EVERY = 64, MOST_RESTARTS = 3, LEAST_DEAD = 1024 };
+enum { CHUNK_BYTES = 1 << 20, CHUNK_MOST_ROWS = 4096, CHUNK_LEAST_ROWS = 16, LOOK_EVERY = 64, LEAST_DEAD = 1024,
+       MOST_UNKNOWN = 1024 };
 
 struct lode__cached {
   lode__cached *next;
@@ -134,6 +138,7 @@ static lode__vectors *vectors_new(uint32_t dim, const lode__vectors *from) {
   if (v->dead_vids) atomic_fetch_add_explicit(&v->dead_vids->refs, 1, memory_order_relaxed);
   v->last_vid = from->last_vid;
   v->last_gid = from->last_gid;
+  v->missed = from->missed;
   return v;
 }
 
@@ -173,7 +178,6 @@ typedef struct update {
   lode__cached *entry;
   lode__vectors *v;         /* in the making */
   lode__rids rids, vids;    /* died, not in its lists yet */
-  unsigned restarts;
   bool too_large;
   bool cut;                 /* the transaction grew old before the end */
 } update;
@@ -253,10 +257,7 @@ static lode_status see_vectors(update *u, lode_error *err) {
   }
 }
 
-/* Graves that were erased before we saw them: what we have may hold the dead. */
-static lode_status check_horizon(update *u, lode_error *err) {
-  if (u->v && u->v->last_gid >= u->reader->coll.horizon && u->v->dim == u->reader->coll.dim) return LODE_OK;
-  if (u->v && ++u->restarts >= MOST_RESTARTS) u->reader->patient = true; /* deletions outrun us: load in one go */
+static lode_status begin_anew(update *u, lode_error *err) {
   lode__vectors_release(u->v);
   u->v = vectors_new(u->reader->coll.dim, NULL);
   if (!u->v) return lode__fail_nomem(err);
@@ -267,10 +268,43 @@ static lode_status check_horizon(update *u, lode_error *err) {
 /* In one transaction as far as its age allows; u->cut says that it ended early. */
 static lode_status advance(update *u, lode_error *err) {
   u->cut = false;
-  LODE__TRY(check_horizon(u, err));
+  if (!u->v || u->v->dim != u->reader->coll.dim) LODE__TRY(begin_anew(u, err));
+  if (u->v->last_gid < u->reader->coll.horizon) {
+    u->v->last_gid = u->reader->coll.horizon;
+    u->v->missed = true;
+  }
   LODE__TRY(see_vectors(u, err));
   if (u->cut || u->too_large) return LODE_OK;
   return see_graves(u, err); /* behind the scan: it may have met vectors that were replaced */
+}
+
+static lode_status load(update *u, lode_error *err) {
+  do {
+    LODE__TRY(lode__reader_renew_if_old(u->reader, err));
+    LODE__TRY(advance(u, err));
+  } while (u->cut && !u->too_large);
+  return LODE_OK;
+}
+
+/* ---- The dead that we do not know of ---- */
+
+static void count_unknown(update *u) {
+  lode__vectors *v = u->v;
+  uint64_t living = u->reader->coll.records - u->reader->coll.pending;
+  size_t alive = 0;
+  v->unknown = 0;
+  if (!v->missed) return;
+  for (size_t p = 0; p < v->n_parts; p++)
+    for (uint32_t i = 0; i < v->parts[p].n; i++)
+      alive += lode__vectors_alive(v, v->parts[p].chunk->rid[i], v->parts[p].chunk->vid[i]);
+  if (alive > living) v->unknown = alive - (size_t)living;
+  v->missed = v->unknown > 0;
+}
+
+/* Are they more than a search can cope with? A patient reader wants none at all. */
+static bool too_many_unknown(const update *u) {
+  const lode__vectors *v = u->v;
+  return v->unknown > MOST_UNKNOWN || v->unknown > v->rows / 4 || (v->unknown && u->reader->patient);
 }
 
 /* ---- Copying without the dead ---- */
@@ -374,33 +408,39 @@ static bool could_fit(const lode__reader *r) {
 
 /* With the update lock held. */
 static lode_status make_current(update *u, lode__vectors **out, lode_error *err) {
-  lode_store *store = u->reader->handle->store;
-  bool patient = u->reader->patient;
+  lode__reader *r = u->reader;
+  lode_store *store = r->handle->store;
   lode_status st = LODE_OK;
   lode__vectors *base = current_of(store, u->entry);
-  LODE__GOTO(lode__reader_begin(u->reader, err));
-  if (base && base->cursor == lode__tx_cursor(u->reader->tx) && base->dim == u->reader->coll.dim) {
+  LODE__GOTO(lode__reader_begin(r, err));
+  if (base && base->cursor == lode__tx_cursor(r->tx) && base->dim == r->coll.dim && !(r->patient && base->unknown)) {
     *out = base;
     return LODE_OK;
   }
-  u->too_large = !could_fit(u->reader);
-  if (base && !u->too_large && !(u->v = vectors_new(base->dim, base))) st = lode__fail_nomem(err);
-  do {
-    if (st == LODE_OK && !u->too_large) st = lode__reader_renew_if_old(u->reader, err);
-    if (st == LODE_OK && !u->too_large) st = advance(u, err);
-  } while (st == LODE_OK && u->cut && !u->too_large);
-  if (st != LODE_OK || u->too_large) goto done;
+  u->too_large = !could_fit(r);
+  if (u->too_large) goto done;
+  if (base && !(u->v = vectors_new(base->dim, base))) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(load(u, err));
+  if (!u->too_large) count_unknown(u);
+  if (!u->too_large && too_many_unknown(u)) {
+    LODE__GOTO(begin_anew(u, err));
+    LODE__GOTO(load(u, err));
+    if (!u->too_large) count_unknown(u);
+  }
+  if (u->too_large) goto done;
   lode__vectors_release(base);
   base = NULL;
   shed_dead(u);
-  u->v->cursor = lode__tx_cursor(u->reader->tx);
+  u->v->cursor = lode__tx_cursor(r->tx);
   publish(store, u->entry, u->v);
   *out = u->v;
   u->v = NULL;
 done:
   lode__vectors_release(base);
   if (u->too_large) drop_current(store, u->entry);
-  u->reader->patient = patient;
   return st;
 }
 

@@ -50,6 +50,7 @@ lode_status lode_begin(lode_store *store, lode_txn **out, lode_error *err) {
 lode_status lode_commit(lode_txn *txn, lode_error *err) {
   lode_status st = LODE_OK;
   lode__error_clear(err);
+  lode__store_enter(txn->store);
   for (touched *t = txn->touched; t && st == LODE_OK; t = t->next) st = lode__coll_save(txn->tx, &t->coll, err);
   if (st == LODE_OK)
     st = lode__store_commit(txn->store, txn->tx, err);
@@ -61,6 +62,7 @@ lode_status lode_commit(lode_txn *txn, lode_error *err) {
 
 void lode_rollback(lode_txn *txn) {
   if (!txn) return;
+  lode__store_enter(txn->store);
   lode__tx_rollback(txn->tx);
   free_txn(txn);
 }
@@ -264,15 +266,33 @@ lode_status lode_update(lode_collection *collection, lode_txn *txn, const lode_r
 
 /* ---- Delete ---- */
 
+static int compare_ids(const void *a, const void *b) { return lode__str_cmp(*(const lode_str *)a, *(const lode_str *)b); }
+
+/* Nothing but ids: no record need be looked at. */
+static lode_status delete_ids(writer *w, const lode_str *ids, size_t n, size_t *deleted, lode_error *err) {
+  size_t bytes;
+  if (n == 0) return LODE_OK;
+  if (lode__mul_over(n, sizeof *ids, &bytes)) return lode__fail_nomem(err);
+  lode_str *sorted = lode__alloc(bytes);
+  if (!sorted) return lode__fail_nomem(err);
+  memcpy(sorted, ids, bytes);
+  qsort(sorted, n, sizeof *sorted, compare_ids);
+  lode_status st = lode__rec_delete_ids(w->tx, w->coll, sorted, n, deleted, err);
+  lode__free(sorted);
+  return st;
+}
+
 static lode_status delete_selected(writer *w, const lode_selection *selection, size_t *deleted, lode_error *err) {
   lode__reader reader;
   lode__select select = {0};
   lode__rids rids = {0};
   lode_status st;
+  if (selection->ids && !selection->where.data && !selection->where_document.data)
+    return delete_ids(w, selection->ids, selection->n_ids, deleted, err);
   lode__reader_borrow(&reader, w->handle, w->tx, w->coll);
   LODE__GOTO(lode__select_init(&select, &reader, selection, err));
   LODE__GOTO(lode__select_all(&select, &rids, err));
-  if (rids.n) LODE__GOTO(lode__rec_delete(w->tx, w->coll, rids.v, NULL, rids.n, err));
+  if (rids.n) LODE__GOTO(lode__rec_delete(w->tx, w->coll, rids.v, rids.n, err));
   *deleted = rids.n;
 done:
   lode__select_release(&select);

@@ -16,7 +16,7 @@ typedef struct packed_table {
 } packed_table;
 
 static const packed_table tables[] = {
-    {"name", "cid,id,rid", "cid,id", "(?1,?2)", 3, 2},
+    {"name", "cid,id,rid,len", "cid,id", "(?1,?2)", 4, 2},
     {"record", "rid,id,seq,vid,doc,meta,crc", "rid", "?1", 7, 1},
     {"document", "rid,text,crc", "rid", "?1", 3, 1},
     {"vector", "vid,rid,data,crc", "vid", "?1", 4, 1},

@@ -38,8 +38,9 @@
   X(COLL_DROPPED, "SELECT text_cursor,term_cursor FROM collection WHERE cid=?1 AND name IS NULL")                                        \
   X(COLL_SUMS, "SELECT count(*),sum(records),sum(pending),sum(graves),sum(untexted),sum(unindexed) FROM collection " \
                "WHERE name IS NOT NULL")                                                                           \
-  X(NAME_GET, "SELECT rid FROM name WHERE cid=?1 AND id=?2")                                                       \
-  X(NAME_PUT, "INSERT INTO name(cid,id,rid) VALUES(?1,?2,?3)")                                                     \
+  X(NAME_GET, "SELECT rid,len FROM name WHERE cid=?1 AND id=?2")                                                       \
+  X(NAME_PUT, "INSERT INTO name(cid,id,rid,len) VALUES(?1,?2,?3,?4)")                                             \
+  X(NAME_SET, "UPDATE name SET len=?3 WHERE cid=?1 AND id=?2")                                                     \
   X(NAME_DELETE, "DELETE FROM name WHERE cid=?1 AND id=?2")                                                        \
   X(NAME_ERASE, "DELETE FROM name WHERE cid=?1 AND id IN (SELECT id FROM name WHERE cid=?1 LIMIT 100)")             \
   X(RECORD_GET, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid=?1")                                     \

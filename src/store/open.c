@@ -144,6 +144,9 @@ static lode_status init_sync(lode__db *db, lode_error *err) {
   return lode__fail_nomem(err);
 }
 
+/* Made anew, never destroyed: destroying what a thread of the parent waits for would wait for that thread. */
+void lode__db_after_fork(lode__db *db) { (void)!init_sync(db, NULL); }
+
 lode_status lode__db_open(const char *folder, const lode_open_options *options, lode__db **out, lode_error *err) {
   lode_status st;
   lode__tx *tx = NULL;

@@ -247,6 +247,7 @@ lode_status lode__pages_open(const char *file, lode__pages *p, lode_error *err) 
   if (lode__pages_read(p, 1, p->map)) {
     p->has_map = be32(p->map + 52) != 0;
     p->declared = be32(p->map + 28);
+    p->format = be32(p->map + 60);
   }
 done:
   if (st != LODE_OK) lode__pages_close(p);
@@ -430,7 +431,7 @@ lode__row_kind lode__row_shape(const lode__row *row, bool table) {
       {"nbiiITi", LODE__ROW_RECORD}, {"nti", LODE__ROW_DOCUMENT}, {"nibi", LODE__ROW_VECTOR},
       {"niii", LODE__ROW_GRAVE},     {"niti", LODE__ROW_KEY},     {"niTiiTTiiiiiiiiiiiiii", LODE__ROW_COLLECTION},
   };
-  if (!table) return has_shape(row, "ibi") ? LODE__ROW_NAME : LODE__ROW_OTHER;
+  if (!table) return has_shape(row, "ibii") ? LODE__ROW_NAME : LODE__ROW_OTHER;
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
     if (has_shape(row, tables[i].shape)) return tables[i].kind;
   return LODE__ROW_OTHER;

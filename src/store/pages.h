@@ -27,6 +27,7 @@ typedef struct lode__pages {
   uint32_t usable;       /* without the reserved bytes */
   uint32_t count;        /* pages, one that is cut short included */
   uint32_t declared;     /* pages that page 1 says there are; 0 when page 1 is damaged */
+  uint32_t format;       /* the same for the store's format */
   bool has_map;          /* pointer-map pages say what each page is for */
   bool journal_whole;
   lode__page_image *images; /* sorted by number */

@@ -172,11 +172,10 @@ static lode_status fetch_vector(output *o, const lode__rec *rec, uint32_t *dim, 
 /* ---- Records ---- */
 
 static lode_status drop_older(output *o, lode_str id, lode_error *err) {
-  int64_t older;
-  LODE__TRY(lode__rec_find(o->tx, o->coll.cid, id, &older, err));
-  if (!older) return LODE_OK;
-  o->s->report->records--;
-  return lode__rec_delete(o->tx, &o->coll, &older, NULL, 1, err);
+  size_t dropped;
+  LODE__TRY(lode__rec_delete_ids(o->tx, &o->coll, &id, 1, &dropped, err));
+  o->s->report->records -= dropped;
+  return LODE_OK;
 }
 
 /* Reads the record again and checks it as if a user had given it. */
@@ -344,12 +343,15 @@ static void remove_partial(const char *folder) {
   (void)lode__os->rmdir(folder);
 }
 
+/* Durable at its place, or not there at all. */
 static lode_status publish(const char *partial, const char *to, lode_error *err) {
   if (LODE__RETRY(lode__os->rename(partial, to)) != 0)
     return errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
                ? lode__fail(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to)
                : lode__fail_errno(err, errno, to);
-  return lode__os_sync_folder_of(to, err);
+  lode_status st = lode__os_sync_folder_of(to, err);
+  if (st != LODE_OK) (void)lode__os->rename(to, partial);
+  return st;
 }
 
 static lode_status salvage_to(lode__salvage *s, const char *to, lode_error *err) {
@@ -397,6 +399,11 @@ lode_status lode__db_salvage(const char *from, const char *to, lode_damage_fn *l
   LODE__GOTO(source_file(from, &file, err));
   LODE__GOTO(check_target(to, err));
   LODE__GOTO(lode__pages_open(file, &s.pages, err));
+  if (s.pages.format > LODE__FORMAT) { /* its rows may mean something else */
+    st = lode__fail(err, LODE_VERSION, "%s has format %u, and this Lode knows formats up to %u; use a newer Lode", file,
+                    s.pages.format, LODE__FORMAT);
+    goto done;
+  }
   s.page = lode__alloc(s.pages.page_bytes);
   if (!s.page) {
     st = lode__fail_nomem(err);

@@ -276,20 +276,18 @@ static lode_status first_look(lode__salvage *s, lode_error *err) {
 
 /* ---- Second look ---- */
 
-/* Something on a sound page belongs to a record. An id of one byte 0 or 1 may be a boolean of the metadata index, which has
- * the shape of a name: such an id is not taken at its word. */
+/* Something on a sound page belongs to a record; its name has the id. */
 static lode_status mention(lode__salvage *s, int64_t rid, lode_str id, lode_error *err) {
   int64_t cid = lode__key_cid(rid);
   lode__found *f = lode__found_first(&s->records, rid);
   lode__found_coll *c = lode__salvage_coll(s, cid);
-  bool telling = id.data && !(id.len == 1 && (id.data[0] == 0 || id.data[0] == 1));
-  if (c && telling) c->names++;
+  if (c && id.data) c->names++;
   if (f) {
-    f->spoken |= telling ? LODE__MENTIONED | LODE__NAMED : LODE__MENTIONED;
+    f->spoken |= id.data ? LODE__MENTIONED | LODE__NAMED : LODE__MENTIONED;
     return LODE_OK;
   }
   if (cid < 1 || (c && c->dropped) || has_key(&s->dead, rid)) return LODE_OK;
-  if (telling) {
+  if (id.data) {
     lode__salvage_loss(s, "record", cid, id, "the record was on a damaged page");
     LODE__TRY(add_key(&s->named, rid, err));
   }

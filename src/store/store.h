@@ -34,6 +34,8 @@ typedef struct lode__tx lode__tx;
 /* `options` are as given by the user; zero fields are replaced by their defaults here. */
 lode_status lode__db_open(const char *folder, const lode_open_options *options, lode__db **db, lode_error *err);
 void lode__db_close(lode__db *db);
+/* In a forked child, before anything else: threads that are not there any more may have held the locks. */
+void lode__db_after_fork(lode__db *db);
 const lode_open_options *lode__db_options(const lode__db *db); /* with the defaults filled in */
 const char *lode__db_folder(const lode__db *db);
 void lode__db_log(lode__db *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -63,7 +65,7 @@ typedef struct lode__coll {
   uint32_t dim;
   uint32_t embedder_dim;
   uint64_t records, pending;
-  uint64_t documents, document_bytes;  /* of records with a document: for BM25; dead ones count until erased */
+  uint64_t documents, document_bytes;  /* of records with a document: for BM25 */
   uint64_t graves;      /* not erased yet */
   int64_t text_cursor;  /* rid up to which the text index holds every record */
   int64_t term_cursor;  /* the same of the metadata index */
@@ -141,10 +143,11 @@ lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change 
 /* `old` is the record as read in this tx; its strings may be the store's own. */
 lode_status lode__rec_update(lode__tx *tx, lode__coll *coll, const lode__rec *old, const lode__change *change,
                              lode_error *err);
-/* The records with these keys (distinct, alive, of this collection). ids: their ids in the same order, or NULL (they are
- * then read). Fastest when given in the order of ids. */
-lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const int64_t *rids, const lode_str *ids, size_t n,
-                             lode_error *err);
+/* The records with these keys (distinct, alive, of this collection). */
+lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, lode_error *err);
+/* Those with these ids; the others are skipped. Faster, because no record is read; fastest in the order of ids. */
+lode_status lode__rec_delete_ids(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted,
+                                 lode_error *err);
 /* Writes back the collection's changed counts and dimension. Call once before commit for each coll that was changed. */
 lode_status lode__coll_save(lode__tx *tx, const lode__coll *coll, lode_error *err);
 

@@ -123,47 +123,62 @@ void lode__watch_end(sqlite3 *sql) { sqlite3_progress_handler(sql, 0, NULL, NULL
 
 /* ---- SQLite's own check ---- */
 
-int lode__integrity_each(sqlite3 *sql, lode__integrity_fn *line, void *ctx) {
+/* One fault a string, each with its NUL. */
+static void add_faults(lode__buf *faults, const char *text) {
+  while (*text) {
+    size_t len = strcspn(text, "\n");
+    if (len > 0 && text[0] != '*' && strncmp(text, "ok", len) != 0) {
+      lode__buf_add(faults, text, len);
+      lode__buf_addc(faults, 0);
+    }
+    text += len + (text[len] != 0);
+  }
+}
+
+static int integrity_once(sqlite3 *sql, lode__buf *faults) {
   sqlite3_stmt *s = NULL;
+  faults->len = 0;
   int rc = sqlite3_prepare_v2(sql, "PRAGMA integrity_check(100)", -1, &s, NULL);
   if (rc == SQLITE_OK)
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
       const char *text = (const char *)sqlite3_column_text(s, 0);
-      if (text && strcmp(text, "ok") != 0) line(ctx, text);
+      if (text) add_faults(faults, text);
+      else faults->failed = true;
     }
   int end = sqlite3_finalize(s);
   return rc == SQLITE_DONE ? SQLITE_OK : rc == SQLITE_OK ? end : rc;
 }
 
-static void on_fault(void *ctx, const char *line) {
-  lode__buf *lines = ctx;
-  lode__buf_adds(lines, line);
-  lode__buf_addc(lines, 0);
+/* In want of memory, SQLite reports pages that it could not load as missing: a fault counts when it is seen again. */
+int lode__integrity_each(sqlite3 *sql, lode__integrity_fn *line, void *ctx) {
+  lode__buf faults = {0};
+  int rc = integrity_once(sql, &faults);
+  if (rc == SQLITE_OK && faults.len) rc = integrity_once(sql, &faults);
+  if (faults.failed) rc = SQLITE_NOMEM;
+  for (size_t at = 0; rc == SQLITE_OK && at < faults.len; at += strlen(faults.data + at) + 1) line(ctx, faults.data + at);
+  lode__buf_release(&faults);
+  return rc;
 }
 
-/* Faults are gathered first: what an interrupted check says is not complete, and would be said twice. */
+static void on_fault(void *ctx, const char *line) { lode__verify_found(ctx, "structure", none, none, "%s", line); }
+
 static lode_status check_structure(lode__verify *v, lode__watch *w, lode_error *err) {
   lode__tx *tx;
-  lode__buf lines = {0};
   lode_status st = LODE_OK;
   LODE__TRY(lode__tx_begin(w->db, LODE__READ, &tx, err));
   lode__watch_begin(w, tx->conn->sql);
-  int rc = lode__integrity_each(tx->conn->sql, on_fault, &lines);
+  int rc = lode__integrity_each(tx->conn->sql, on_fault, v);
   lode__watch_end(tx->conn->sql);
   if (rc != SQLITE_OK) {
     tx->failed = true;
     st = lode__sql_fail(tx->conn, rc, err);
   }
-  if (lines.failed) st = lode__fail_nomem(err);
   if (st == LODE_CORRUPT) {
-    if (!lines.len) on_fault(&lines, err ? err->text : "the b-trees cannot be read");
+    on_fault(v, err->text);
     lode__error_clear(err);
     st = LODE_OK;
   }
-  for (size_t at = 0; st == LODE_OK && at < lines.len; at += strlen(lines.data + at) + 1)
-    lode__verify_found(v, "structure", none, none, "%s", lines.data + at);
   lode__tx_rollback(tx);
-  lode__buf_release(&lines);
   return st;
 }
 

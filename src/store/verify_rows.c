@@ -108,19 +108,41 @@ static lode_status check_name_of(rows *r, const lode__rec *rec, lode_error *err)
   return LODE_OK;
 }
 
+/* The name knows how long the document is. */
+static lode_status check_length_of(rows *r, const lode__rec *rec, size_t bytes, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row, readable;
+  lode_status st = lode__stmt(r->tx, LODE__STMT_NAME_GET, &s, err);
+  if (st == LODE_OK) {
+    sqlite3_bind_int64(s, 1, lode__key_cid(rec->rid));
+    lode__bind_blob(s, 2, rec->id);
+    st = lode__step(r->tx, s, &row, err);
+  }
+  LODE__TRY(judge(r, st, &readable, err));
+  if (!readable) return LODE_OK; /* check_name_of tells */
+  if (row && sqlite3_column_int64(s, 0) == rec->rid && sqlite3_column_int64(s, 1) != (int64_t)bytes)
+    lode__verify_found(r->v, "name", r->coll.name, rec->id, "the name tells another length of the document");
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
 static lode_status check_document_of(rows *r, const lode__rec *rec, lode_error *err) {
   sqlite3_stmt *s;
   bool row, readable;
-  if (!rec->has_document) return LODE_OK; /* that there is none is seen from the side of the documents */
+  size_t bytes = 0;
+  /* that there is none in fact is seen from the side of the documents */
+  if (!rec->has_document) return check_length_of(r, rec, 0, err);
   LODE__TRY(look_up(r, LODE__STMT_DOCUMENT_GET, rec->rid, &s, &row, &readable, err));
   const char *fault = !readable ? "the document cannot be read" : !row ? "the document is missing" : NULL;
   if (!fault) {
     lode_str text = lode__column(s, 0);
     uint32_t crc = (uint32_t)sqlite3_column_int64(s, 1);
     if (!text.data || crc != lode__crc_document(rec->rid, text) || crc != rec->doc_crc) fault = "the document fails its checksum";
+    bytes = text.len + 1;
     sqlite3_reset(s);
   }
-  if (fault) lode__verify_found(r->v, "document", r->coll.name, rec->id, "%s", fault);
+  if (!fault) return check_length_of(r, rec, bytes, err);
+  lode__verify_found(r->v, "document", r->coll.name, rec->id, "%s", fault);
   return LODE_OK;
 }
 
@@ -440,10 +462,7 @@ static lode_status check_raw(rows *r, raw *w, const lode__row *row, lode__row_ki
     return check_grave(r, row->key, lode__row_int(row, 1, p), lode__row_int(row, 2, p), (uint32_t)lode__row_int(row, 3, p), err);
   int64_t cid = lode__row_int(row, 0, p);
   rid = lode__row_int(row, 2, p);
-  lode_str id = lode__row_str(row, 1, p);
-  /* booleans of the metadata index and rows of the text index have the shape of names */
-  bool telling = lode__key_cid(rid) == cid && !(id.len == 1 && (id.data[0] == 0 || id.data[0] == 1));
-  return telling ? check_name(r, cid, id, rid, err) : LODE_OK;
+  return check_name(r, cid, lode__row_str(row, 1, p), rid, err);
 }
 
 static lode_status raw_page(rows *r, raw *w, lode_error *err) {

@@ -235,8 +235,8 @@ static lode_status on_record(sums *s, sqlite3_stmt *q, lode_error *err) {
   if (metadata.data) LODE__TRY(recount_metadata(s, metadata, err));
   if (sqlite3_column_type(q, 3) == SQLITE_NULL) return LODE_OK;
   lode_str text = lode__column(q, 3);
-  t->documents++;
-  t->document_bytes += text.len;
+  t->documents += s->alive;
+  t->document_bytes += s->alive ? text.len : 0;
   s->position = -1;
   if (s->rid <= t->said.text_cursor) (void)lode__tokenize(text.data, text.len, on_token, s);
   return LODE_OK;

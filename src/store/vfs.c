@@ -288,17 +288,52 @@ static sqlite3_vfs vfs_lode = {
   .xCurrentTimeInt64 = vfs_time_ms,
 };
 
+/* ---- Fork ----
+ *
+ * SQLite has locks for the whole process (memory, page cache, random numbers, list of VFSes). One that another thread holds
+ * while this one forks would stay locked in the child for ever, so a fork holds them all; in the order in which SQLite
+ * itself takes one inside of another.
+ */
+
+static pthread_mutex_t register_mutex = PTHREAD_MUTEX_INITIALIZER;
+static const int global_locks[] = {SQLITE_MUTEX_STATIC_PRNG, SQLITE_MUTEX_STATIC_MAIN, SQLITE_MUTEX_STATIC_VFS1,
+                                   SQLITE_MUTEX_STATIC_LRU,  SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
+enum { GLOBAL_LOCKS = sizeof global_locks / sizeof *global_locks };
+static sqlite3_mutex *globals[GLOBAL_LOCKS];
+
+static void before_fork(void) {
+  pthread_mutex_lock(&register_mutex);
+  for (int i = 0; i < GLOBAL_LOCKS; i++) sqlite3_mutex_enter(globals[i]);
+  lode__vfs_list_lock();
+}
+
+static void release_globals(void) {
+  for (int i = GLOBAL_LOCKS; i-- > 0;) sqlite3_mutex_leave(globals[i]);
+  pthread_mutex_unlock(&register_mutex);
+}
+
+static void behind_fork(void) {
+  lode__vfs_list_unlock();
+  release_globals();
+}
+
+static void in_child(void) {
+  lode__vfs_fork_child();
+  release_globals();
+}
+
 lode_status lode__vfs_register(lode_error *err) {
-  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static bool forks_handled;
-  int rc = SQLITE_OK;
-  pthread_mutex_lock(&mutex);
-  if (!forks_handled) {
-    if (pthread_atfork(lode__vfs_list_lock, lode__vfs_list_unlock, lode__vfs_fork_child) == 0) forks_handled = true;
+  int rc;
+  pthread_mutex_lock(&register_mutex);
+  rc = sqlite3_initialize();
+  if (rc == SQLITE_OK && !forks_handled) {
+    for (int i = 0; i < GLOBAL_LOCKS; i++) globals[i] = sqlite3_mutex_alloc(global_locks[i]);
+    if (pthread_atfork(before_fork, behind_fork, in_child) == 0) forks_handled = true;
     else rc = SQLITE_NOMEM;
   }
   if (rc == SQLITE_OK && sqlite3_vfs_find(LODE__VFS_NAME) != &vfs_lode) rc = sqlite3_vfs_register(&vfs_lode, 0);
-  pthread_mutex_unlock(&mutex);
+  pthread_mutex_unlock(&register_mutex);
   if (rc == SQLITE_OK) return LODE_OK;
   if (rc == SQLITE_NOMEM) return lode__fail_nomem(err);
   return lode__fail(err, LODE_INTERNAL, "SQLite refused our file layer: %s", sqlite3_errstr(rc));

@@ -51,8 +51,6 @@ static lode_status erase_record(step *w, int64_t rid, lode_error *err) {
   sqlite3_reset(s);
   if (has_document) {
     LODE__TRY(lode__rec_document(tx, rid, &text, err));
-    w->coll.documents--;
-    w->coll.document_bytes -= text.len;
     if (rid <= w->coll.text_cursor) LODE__TRY(lode__text_row_remove(tx, rid, text, err));
     LODE__TRY(run_keyed(tx, LODE__STMT_DOCUMENT_DELETE, rid, err));
   }

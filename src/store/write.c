@@ -66,6 +66,9 @@ static void bind_record(sqlite3_stmt *s, const lode__rec *rec) {
   sqlite3_bind_int64(s, 7, lode__crc_record(rec, rec->has_document, rec->doc_crc));
 }
 
+/* What a name says of its record's document: bytes + 1, or 0 for none. So a deletion knows without reading the document. */
+static int64_t name_len(lode_str document) { return document.data ? (int64_t)document.len + 1 : 0; }
+
 lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change *change, lode_error *err) {
   sqlite3_stmt *s;
   lode__rec rec = {.id = change->id, .metadata = change->metadata, .has_document = change->document.data != NULL};
@@ -75,6 +78,7 @@ lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change 
   sqlite3_bind_int64(s, 1, coll->cid);
   lode__bind_blob(s, 2, rec.id);
   sqlite3_bind_int64(s, 3, rec.rid);
+  sqlite3_bind_int64(s, 4, name_len(change->document));
   LODE__TRY(lode__run(tx, s, err));
   if (rec.has_document) {
     rec.doc_crc = lode__crc_document(rec.rid, change->document);
@@ -122,10 +126,15 @@ static lode_status change_document(lode__tx *tx, lode__coll *coll, lode__rec *re
     coll->document_bytes -= old.len;
     if (indexed) LODE__TRY(lode__text_row_remove(tx, rec->rid, old, err));
   }
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_SET, &s, err));
+  sqlite3_bind_int64(s, 1, coll->cid);
+  lode__bind_blob(s, 2, rec->id);
+  sqlite3_bind_int64(s, 3, name_len(text));
+  LODE__TRY(lode__run(tx, s, err));
   rec->has_document = text.data != NULL;
   rec->doc_crc = text.data ? lode__crc_document(rec->rid, text) : 0;
   if (!text.data) {
-    sqlite3_stmt *s;
     if (!had) return LODE_OK;
     LODE__TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_DELETE, &s, err));
     sqlite3_bind_int64(s, 1, rec->rid);
@@ -191,34 +200,70 @@ static lode_status was_pending(lode__tx *tx, int64_t rid, bool *pending, lode_er
   return LODE_OK;
 }
 
-static lode_status delete_one(lode__tx *tx, lode__coll *coll, int64_t rid, lode_str id, lode_error *err) {
+/* Takes the name out and changes the counts: *rid is 0 when there is no such name. */
+static lode_status remove_name(lode__tx *tx, lode__coll *coll, lode_str id, int64_t *rid, lode_error *err) {
   sqlite3_stmt *s;
-  lode__rec rec;
-  bool found;
-  if (!id.data || coll->counted) {
-    LODE__TRY(lode__rec_read(tx, rid, &rec, &found, err));
-    if (!found) return lode__fail(err, LODE_CORRUPT, "record %lld of %s has a name but no row", (long long)rid, tx->db->path);
-    id = rec.id;
-    if (coll->counted && rec.metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, rec.metadata, -1, err));
-  }
+  bool row, pending;
+  *rid = 0;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_GET, &s, err));
+  sqlite3_bind_int64(s, 1, coll->cid);
+  lode__bind_blob(s, 2, id);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  int64_t found = row ? sqlite3_column_int64(s, 0) : 0, len = row ? sqlite3_column_int64(s, 1) : 0;
+  sqlite3_reset(s);
+  if (!row) return LODE_OK;
   LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_DELETE, &s, err));
   sqlite3_bind_int64(s, 1, coll->cid);
   lode__bind_blob(s, 2, id);
   LODE__TRY(lode__run(tx, s, err));
+  coll->records--;
+  if (len > 0) {
+    coll->documents--;
+    coll->document_bytes -= (uint64_t)len - 1;
+  }
   if (coll->pending) {
-    bool pending;
-    LODE__TRY(was_pending(tx, rid, &pending, err));
+    LODE__TRY(was_pending(tx, found, &pending, err));
     coll->pending -= pending;
   }
-  coll->records--;
+  *rid = found;
   return LODE_OK;
 }
 
-lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const int64_t *rids, const lode_str *ids, size_t n,
-                             lode_error *err) {
-  for (size_t i = 0; i < n; i++)
-    LODE__TRY(delete_one(tx, coll, rids[i], ids ? ids[i] : (lode_str){NULL, 0}, err));
-  /* Afterwards, because a grave makes the list of the dead be read again. */
+static lode_status uncount(lode__tx *tx, lode__coll *coll, int64_t rid, lode_error *err) {
+  lode__rec rec;
+  bool found;
+  LODE__TRY(lode__rec_read(tx, rid, &rec, &found, err));
+  if (!found || !rec.metadata.data) return LODE_OK;
+  return lode__counters_change(tx, coll->cid, rec.metadata, -1, err);
+}
+
+lode_status lode__rec_delete_ids(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted,
+                                 lode_error *err) {
+  int64_t rid;
+  *deleted = 0;
+  for (size_t i = 0; i < n; i++) {
+    LODE__TRY(remove_name(tx, coll, ids[i], &rid, err));
+    if (!rid) continue;
+    if (coll->counted) LODE__TRY(uncount(tx, coll, rid, err));
+    LODE__TRY(dig_grave(tx, coll, rid, 0, err));
+    ++*deleted;
+  }
+  return LODE_OK;
+}
+
+lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, lode_error *err) {
+  lode__rec rec;
+  bool found;
+  int64_t rid;
+  /* Names first: a grave makes the list of the dead be read again. */
+  for (size_t i = 0; i < n; i++) {
+    LODE__TRY(lode__rec_read(tx, rids[i], &rec, &found, err));
+    if (found) LODE__TRY(remove_name(tx, coll, rec.id, &rid, err));
+    if (!found || rid != rids[i])
+      return lode__fail(err, LODE_CORRUPT, "record %lld of %s and its name do not agree: run `lode db verify`",
+                        (long long)rids[i], tx->db->path);
+    if (coll->counted && rec.metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, rec.metadata, -1, err));
+  }
   for (size_t i = 0; i < n; i++) LODE__TRY(dig_grave(tx, coll, rids[i], 0, err));
   return LODE_OK;
 }
