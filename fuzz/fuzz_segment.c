@@ -32,7 +32,7 @@ static uint32_t repair(bytes *b, uint64_t *id) {
   lode__segment_info info;
   lode__segment_layout layout;
   if (b->n < LODE__PAGE_BYTES) return 0;
-  put32(b->data + 56, lode__crc32c(0, b->data, 56));
+  put32(b->data + LODE__SEG_HEADER_CRC_AT, lode__crc32c(0, b->data, LODE__SEG_HEADER_CRC_AT));
   if (lode__segment_header_get(b->data, b->n, &info, NULL) != LODE_OK) return 0;
   if (!lode__segment_layout_of(&info, &layout)) abort();
   *id = info.id;
@@ -141,7 +141,10 @@ static void mutate(bytes *b) {
       case 0: b->data[at] ^= (unsigned char)(1u << draw(8)); break;
       case 1: b->data[at] = (unsigned char)draw(256); break;
       case 2: memset(b->data + at, draw(2) ? 0xFF : 0, at + 4 <= b->n ? 4 : 1); break;
-      default: memmove(b->data + at, b->data + 1 + draw((uint32_t)(b->n - at)), (b->n - at) / 2); break;
+      default: { /* bytes of another place */
+        size_t len = 1 + draw(64), from = 1 + draw((uint32_t)b->n - 1);
+        if (at + len <= b->n && from + len <= b->n) memmove(b->data + at, b->data + from, len);
+      }
     }
   }
 }

@@ -43,7 +43,7 @@ void scene_init(scene *s, shape how, lode_metric metric, uint32_t n, uint32_t di
 
 void scene_query(const scene *s, float *query) {
   const float *a = s->vectors + test_below(s->n) * s->dim, *b = s->vectors + test_below(s->n) * s->dim;
-  for (uint32_t j = 0; j < s->dim; j++) query[j] = 0.8f * a[j] + 0.2f * b[j];
+  for (uint32_t j = 0; j < s->dim; j++) query[j] = 0.9f * a[j] + 0.1f * b[j];
 }
 
 /* ---- Threads ---- */
@@ -151,7 +151,7 @@ void scene_repair(scene *s) {
   lode__segment_layout layout;
   lode_error err;
   if (s->file_bytes < LODE__PAGE_BYTES) return;
-  put32(s->file + 56, lode__crc32c(0, s->file, 56));
+  put32(s->file + LODE__SEG_HEADER_CRC_AT, lode__crc32c(0, s->file, LODE__SEG_HEADER_CRC_AT));
   if (lode__segment_header_get(s->file, s->file_bytes, &info, &err) != LODE_OK) return;
   CHECK(lode__segment_layout_of(&info, &layout));
   s->id = info.id;

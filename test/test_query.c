@@ -501,17 +501,44 @@ static void change_and_query(size_t records, uint32_t dim, unsigned rounds, lode
   world w = make_world(LODE_L2, dim, true, records, o);
   for (unsigned round = 0; round < rounds; round++) {
     for (size_t i = test_below(60); i-- > 0;) change(&w, w.c);
+    if (test_below(5) == 0) OK(lode_optimize(w.store, quiet, &err)); /* erases graves before the cache has seen them */
     query_and_check(&w, 1 + test_below(30), (lode_selection){0}, NULL);
     if (round % 3 == 0) {
       size_t f = test_below(FILTERS);
       query_and_check(&w, 1 + test_below(30), selection(f), filters[f].keep);
     }
-    if (test_below(6) == 0) OK(lode_optimize(w.store, quiet, &err)); /* erases graves, perhaps before they were seen */
+    if (test_below(6) == 0) OK(lode_optimize(w.store, quiet, &err));
   }
   end_world(&w);
 }
 
 TEST(a_warm_cache_follows_every_change) { change_and_query(1500, 8, 80, (lode_open_options){0}); }
+
+TEST(what_was_erased_unseen_is_not_found) {
+  lode_error err;
+  world w = make_world(LODE_L2, 8, false, 2000, (lode_open_options){0});
+  static const size_t deletions[] = {1, 40, 300, 900}; /* few stay in the cache, not known to be dead; many make it anew */
+  float q[MOST_DIM];
+  answer *all = calloc(w.n, sizeof *all);
+  random_vector(&w, q);
+  for (size_t d = 0; d < 4; d++) {
+    lode_result *r;
+    query_and_check(&w, 10, (lode_selection){0}, NULL); /* warm */
+    size_t n = by_vector(&w, q, NULL, all);
+    for (size_t i = 0; i < deletions[d] && i < n; i++) {
+      rec *nearest = &w.r[all[i].r - w.r];
+      OK(lode_delete(w.c, NULL, &(lode_selection){.ids = (lode_str[]){str(nearest->id)}, .n_ids = 1}, NULL, &err));
+      nearest->alive = false;
+    }
+    OK(lode_optimize(w.store, quiet, &err));
+    OK(lode_query(w.c, &(lode_query_request){.vectors = q, .dimension = 8, .n = 1, .k = 10}, &r, &err));
+    CHECK(lode_result_count(r) == 10);
+    check_nearest(&w, r, 0, 0, q, NULL, 10);
+    lode_result_free(r);
+  }
+  free(all);
+  end_world(&w);
+}
 
 TEST(another_handle_is_followed_too) {
   lode_error err;

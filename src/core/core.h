@@ -107,6 +107,7 @@ typedef struct lode__reader {
   lode__arena arena;    /* its strings */
   bool borrowed, patient;
   uint64_t count;       /* transactions so far */
+  unsigned epoch;       /* of all of them */
 } lode__reader;
 
 /* The collection of a handle in a transaction: LODE_NOT_FOUND when it was dropped. */
@@ -208,9 +209,10 @@ typedef struct lode__vectors {
   size_t rows;
   lode__keys *dead_rids, *dead_vids;
   int64_t last_vid, last_gid;
-  bool missed;      /* graves were erased before they were seen */
+  bool missed;      /* in the making: graves were erased before they were seen */
   size_t unknown;   /* because of that: so many of the dead are not in the lists; few */
   uint64_t cursor;  /* the moment; 0 while it is being made */
+  unsigned epoch;   /* of the store that they are from */
 } lode__vectors;
 
 /* The vectors as the reader's transaction sees them; that transaction may be a new one when this returns. *vectors is

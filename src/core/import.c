@@ -1,7 +1,7 @@
 /* import.c - records from lines of JSON, from .npy or from .fvecs, in batches of one commit each.
  *
  * The outcome is that of writing record after record: an id that comes again begins a new batch, so that it does not
- * matter where batches end. A line is {"id", "document", "metadata", "embedding"}; only the id must be there, null is the
+ * matter where batches end (an add that fails for existing ids refuses the batch instead). A line is {"id", "document", "metadata", "embedding"}; only the id must be there, null is the
  * same as absent, other keys are refused rather than lost. The embedding is parsed apart, straight to floats, so that a
  * float32 that was exported comes back with the same bits.
  */
@@ -73,7 +73,8 @@ static bool is_full(const import *m) {
 
 /* Takes a record whose parts live elsewhere. */
 static lode_status add(import *m, lode_record r, lode_progress progress, lode_error *err) {
-  if (r.id.data && is_repeated(m, r.id)) {
+  bool fails = m->request->mode == LODE_IMPORT_ADD && m->request->on_existing == LODE_FAIL_EXISTING;
+  if (r.id.data && !fails && is_repeated(m, r.id)) {
     LODE__TRY(write_batch(m, progress, err));
     (void)is_repeated(m, r.id);
   }

@@ -49,14 +49,11 @@ typedef struct block {
   const float *data, *norms;
   size_t stride, n;
   const int64_t *rid, *vid;
-  const lode__vectors *snapshot; /* knows who is dead; NULL: nobody but `dead` */
-  const lode__rids *dead;
+  const lode__vectors *snapshot; /* knows who is dead; NULL: nobody is */
 } block;
 
 static bool is_alive(const block *b, size_t i) {
-  size_t hint = 0;
-  if (b->snapshot) return lode__vectors_alive(b->snapshot, b->rid[i], b->vid[i]);
-  return !b->dead || b->dead->n == 0 || !lode__rids_have(b->dead, b->vid[i], &hint);
+  return !b->snapshot || lode__vectors_alive(b->snapshot, b->rid[i], b->vid[i]);
 }
 
 /* Distances of some queries to the rows that take part. */
@@ -169,18 +166,11 @@ done:
 
 /* ---- From the store ---- */
 
-static lode_status note_replaced(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
-  (void)gid;
-  if (rid || !vid) return LODE_OK;
-  return lode__rids_add(ctx, vid) ? LODE_OK : lode__fail_nomem(err);
-}
-
 typedef struct stream {
   lode__nearest *near;
   float *rows, *norms;
   int64_t rid[BLOCK_ROWS], vid[BLOCK_ROWS];
   size_t n;
-  lode__rids dead;   /* replaced vectors */
   int64_t last_vid;
   size_t hint;
 } stream;
@@ -188,7 +178,7 @@ typedef struct stream {
 static lode_status flush(stream *s, lode_error *err) {
   size_t dim = s->near->dim;
   for (size_t i = 0; i < s->n; i++) s->norms[i] = lode__dot(s->rows + i * dim, s->rows + i * dim, dim);
-  block b = {.data = s->rows, .norms = s->norms, .stride = dim, .n = s->n, .rid = s->rid, .vid = s->vid, .dead = &s->dead};
+  block b = {.data = s->rows, .norms = s->norms, .stride = dim, .n = s->n, .rid = s->rid, .vid = s->vid};
   s->n = 0;
   return look_at(s->near, &b, &s->hint, err);
 }
@@ -198,9 +188,6 @@ static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
   lode__reader *reader = s->near->reader;
   bool more = true;
   *ended = false;
-  s->dead.n = 0;
-  LODE__TRY(lode__grave_each(reader->tx, reader->coll.cid, 0, note_replaced, &s->dead, err));
-  lode__rids_sort(&s->dead);
   LODE__TRY(lode__vec_scan(reader->tx, reader->coll.cid, s->last_vid, err));
   while (more) {
     const void *data;
@@ -236,7 +223,6 @@ static lode_status run_stream(lode__nearest *near, lode_error *err) {
   }
   lode__free(s->rows);
   lode__free(s->norms);
-  lode__free(s->dead.v);
   lode__free(s);
   return st;
 }

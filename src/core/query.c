@@ -172,8 +172,8 @@ static lode_status search_text(run *q, size_t query, size_t want, lode_error *er
   return lode__text_search(&q->reader, &t, &q->text, err);
 }
 
-/* Distances of the hits that came by text alone. */
-static lode_status measure(run *q, size_t query, lode__hits *hits, lode_error *err) {
+/* Distances of the hits that came by text alone. Since then the transaction may have been renewed, and a vector erased. */
+static lode_status measure(run *q, size_t query, lode__hits *hits, bool *again, lode_error *err) {
   const lode__coll *coll = &q->reader.coll;
   const float *v = coll->dim ? q->request->vectors + query * coll->dim : NULL;
   lode_status st = LODE_OK;
@@ -181,7 +181,14 @@ static lode_status measure(run *q, size_t query, lode__hits *hits, lode_error *e
   if (!row) return lode__fail_nomem(err);
   float norm = v ? lode__dot(v, v, coll->dim) : 0;
   for (size_t i = 0; i < hits->n && v; i++) {
+    lode__rec rec;
+    bool found;
     if (!isnan(hits->v[i].distance) || !hits->v[i].vid) continue;
+    LODE__GOTO(lode__rec_read(q->reader.tx, hits->v[i].rid, &rec, &found, err));
+    if (!found || rec.vid != hits->v[i].vid) {
+      *again = true;
+      goto done;
+    }
     LODE__GOTO(lode__rec_vector(q->reader.tx, hits->v[i].vid, row, coll->dim, err));
     float d = lode__distance(coll->metric, v, norm, row, coll->dim);
     hits->v[i].distance = isnan(d) ? INFINITY : d;
@@ -242,7 +249,7 @@ static lode_status answer_hybrid(run *q, lode__nearest *near, size_t query, size
   LODE__GOTO(search_text(q, query, fused_want(q), err));
   LODE__GOTO(fuse(q, &joined, err));
   if (joined.n > q->request->k) joined.n = q->request->k;
-  LODE__GOTO(measure(q, query, &joined, err));
+  LODE__GOTO(measure(q, query, &joined, again, err));
   LODE__GOTO(add_rows(q, query, &joined, again, err));
 done:
   lode__free(joined.v);

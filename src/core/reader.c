@@ -28,6 +28,10 @@ lode_status lode__reader_begin(lode__reader *reader, lode_error *err) {
   LODE__TRY(lode__tx_begin(reader->handle->store->db, LODE__READ, &reader->tx, err));
   lode__arena_reset(&reader->arena);
   lode_status st = lode__coll_of(reader->handle, reader->tx, &reader->arena, &reader->coll, err);
+  unsigned epoch = lode__tx_epoch(reader->tx);
+  if (st == LODE_OK && reader->count && reader->epoch != epoch)
+    st = lode__fail(err, LODE_GONE, "the store was replaced by another while it was being read: try again");
+  reader->epoch = epoch;
   reader->count++;
   if (st != LODE_OK) lode__reader_pause(reader);
   return st;

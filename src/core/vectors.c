@@ -138,7 +138,8 @@ static lode__vectors *vectors_new(uint32_t dim, const lode__vectors *from) {
   if (v->dead_vids) atomic_fetch_add_explicit(&v->dead_vids->refs, 1, memory_order_relaxed);
   v->last_vid = from->last_vid;
   v->last_gid = from->last_gid;
-  v->missed = from->missed;
+  v->epoch = from->epoch;
+  v->unknown = from->unknown;
   return v;
 }
 
@@ -262,6 +263,7 @@ static lode_status begin_anew(update *u, lode_error *err) {
   u->v = vectors_new(u->reader->coll.dim, NULL);
   if (!u->v) return lode__fail_nomem(err);
   u->v->last_gid = u->reader->coll.horizon;
+  u->v->epoch = u->reader->epoch;
   return LODE_OK;
 }
 
@@ -292,13 +294,12 @@ static void count_unknown(update *u) {
   lode__vectors *v = u->v;
   uint64_t living = u->reader->coll.records - u->reader->coll.pending;
   size_t alive = 0;
-  v->unknown = 0;
-  if (!v->missed) return;
+  if (!v->missed) return; /* those that were unknown before still are: their graves are gone */
   for (size_t p = 0; p < v->n_parts; p++)
     for (uint32_t i = 0; i < v->parts[p].n; i++)
       alive += lode__vectors_alive(v, v->parts[p].chunk->rid[i], v->parts[p].chunk->vid[i]);
-  if (alive > living) v->unknown = alive - (size_t)living;
-  v->missed = v->unknown > 0;
+  v->unknown = alive > living ? alive - (size_t)living : 0;
+  v->missed = false;
 }
 
 /* Are they more than a search can cope with? A patient reader wants none at all. */
@@ -413,6 +414,10 @@ static lode_status make_current(update *u, lode__vectors **out, lode_error *err)
   lode_status st = LODE_OK;
   lode__vectors *base = current_of(store, u->entry);
   LODE__GOTO(lode__reader_begin(r, err));
+  if (base && base->epoch != r->epoch) { /* another store: the same keys may mean other vectors there */
+    lode__vectors_release(base);
+    base = NULL;
+  }
   if (base && base->cursor == lode__tx_cursor(r->tx) && base->dim == r->coll.dim && !(r->patient && base->unknown)) {
     *out = base;
     return LODE_OK;

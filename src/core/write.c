@@ -196,7 +196,7 @@ static lode_status change(batch_write *b, size_t i, lode_error *err) {
   lode__rec rec;
   bool found;
   if (!c.set_document && !c.set_metadata && !c.vector) return LODE_OK;
-  LODE__TRY(lode__rec_read(b->w.tx, b->rids[i], &rec, &found, err));
+  LODE__TRY(lode__rec_read_named(b->w.tx, b->rids[i], &rec, &found, err));
   if (!found)
     return lode__fail(err, LODE_CORRUPT, "the name table points to a record that is not there: run `lode db verify`");
   if (c.set_metadata) LODE__TRY(merge(b, rec.metadata, i, &c.metadata, err));

@@ -191,11 +191,10 @@ float lode__code_row(const lode__code_model *model, const float *vector, uint32_
 
 float lode__code_norm(const unsigned char *row, uint32_t dim) {
   const unsigned char *code = row + LODE__CODE_HEAD;
-  int32_t sum = 0;
+  uint32_t sum = 0; /* 191 * 191 * 65,535, of a forged file, fits too */
   for (size_t j = 0; j < dim; j++) {
     int32_t c = code[j] - LODE__CODE_ZERO;
-    sum += c * c; /* bytes above 127, of a forged file: 191 * 191 * 65,535 does not fit, hence the mask */
-    sum &= INT32_MAX;
+    sum += (uint32_t)(c * c);
   }
   float scale = lode__code_scale(row);
   return scale * scale * (float)sum;

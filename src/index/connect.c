@@ -57,7 +57,7 @@ static lode_status reach(tree *t, uint32_t lonely, lode_error *err) {
   lode__walk_query query = {.extra = g->extra ? g->extra[lonely] : 0};
   uint32_t before = t->n_reached;
   lode__code_query_row(row, g->input.dim, w->query, &query.code);
-  LODE__TRY(lode__walk(&g->view, &query, g->options.beam, &w->walk, err));
+  LODE__TRY(lode__walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, err));
   bool attached = false;
   for (size_t i = 0; i < w->walk.n && !attached; i++) attached = attach(t, lode__pool_ordinal(w->walk.pool[i]), lonely);
   if (!attached) attached = attach(t, t->newest, lonely);

@@ -16,7 +16,7 @@
 enum {
   DEGREE = 32, BEAM = 128,
   MAX_DEGREE = 1024,
-  LEAST_ENTRIES = 16,
+  LEAST_ENTRIES = 32,
   GROUP = 8,          /* neighbours that a candidate is compared with at once */
   FIRST_BATCH = 32,   /* a batch is as large as the graph until here, then a share of it */
   BATCH_SHARE = 24,
@@ -42,9 +42,10 @@ static void each(lode__grow_state *g, size_t n, lode__parallel_body *body) {
 
 /* ---- Set-up ---- */
 
-/* Few are enough: a walk from 32 entries needs as many hops as one from 256, and fewer distances. */
+/* More do not shorten walks, but in data of separate clusters each should have an entry of its own. They lie side by
+ * side and stay in the cache. */
 static uint32_t entries_for(uint32_t n) {
-  uint32_t some = (uint32_t)(sqrt((double)n) / 8);
+  uint32_t some = (uint32_t)(sqrt((double)n) / 2);
   return some < LEAST_ENTRIES ? LEAST_ENTRIES : some;
 }
 
@@ -248,7 +249,7 @@ static void find_links(void *arg, size_t i, unsigned worker) {
   const unsigned char *row = row_of(g, self);
   lode__walk_query query = {.extra = extra_of(g, self)};
   lode__code_query_row(row, g->input.dim, w->query, &query.code);
-  w->st = lode__walk(&g->view, &query, g->options.beam, &w->walk, &w->err);
+  w->st = lode__walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, &w->err);
   if (w->st != LODE_OK) return;
   float bias = lode__code_bias(row);
   size_t n = 0;
@@ -345,16 +346,32 @@ static size_t next_batch(const lode__grow_state *g) {
   return batch;
 }
 
+static lode_status first_failure(const lode__grow_state *g, lode_error *err) {
+  for (unsigned i = 0; i < g->n_workers; i++) {
+    if (g->workers[i].st == LODE_OK) continue;
+    if (err) *err = g->workers[i].err;
+    return g->workers[i].st;
+  }
+  return LODE_OK;
+}
+
+static lode_status calibrate(lode__grow_state *g, size_t batch, lode_error *err) {
+  lode__parallel_body *body;
+  size_t n = lode__graph_sample(g, batch, &body);
+  if (n == 0) return LODE_OK;
+  each(g, n, body);
+  LODE__TRY(first_failure(g, err));
+  g->effort = lode__graph_effort(g, n);
+  return LODE_OK;
+}
+
 static lode_status grow(lode__grow_state *g, lode_error *err) {
   for (g->done = 1; g->done < g->n_unique;) {
     size_t batch = next_batch(g);
     g->view.n_entries = g->done < g->n_entries ? (uint32_t)g->done : g->n_entries;
+    if (g->done + batch == g->n_unique) LODE__TRY(calibrate(g, batch, err));
     each(g, batch, find_links);
-    for (unsigned i = 0; i < g->n_workers; i++) {
-      if (g->workers[i].st == LODE_OK) continue;
-      if (err) *err = g->workers[i].err;
-      return g->workers[i].st;
-    }
+    LODE__TRY(first_failure(g, err));
     for (size_t i = 0; i < batch; i++) {
       memcpy(g->links + (size_t)g->sequence[g->done + i] * g->room, g->found + i * g->options.degree,
              g->options.degree * sizeof *g->links);
@@ -405,6 +422,7 @@ lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_
   graph->n = input->n;
   graph->degree = g.options.degree;
   graph->n_entries = g.n_entries;
+  graph->effort = g.effort;
   LODE__GOTO(lode__graph_add_copies(&g, err));
   LODE__GOTO(lode__graph_connect(&g, err));
   LODE__GOTO(lode__graph_arrange(&g, graph, err));

@@ -1,14 +1,18 @@
 /* search.c - see search.h. All work is done under the segment's use lock, for reading.
  *
- * The costs that choose the way of a filtered search are distances between codes: a walk needs about PER_BEAM for each
- * row of its beam, one that steps over rows at least twice that, a scan one for each match.
+ * The costs that choose the way of a filtered search are counted in distances between codes: a walk needs about
+ * PER_BEAM for each row of its beam, and a beam that is wider by the share of rows that do not match; one that steps over
+ * those needs several times that, and the marking of the matches; a scan one for each match.
  */
 #include "index/search.h"
 
 enum {
-  BEAM = 64,              /* the least by default */
+  BEAM = 64,              /* of segments that do not say */
+  PATIENCE = 4,           /* the share of k that may fail in a row to be among the nearest */
+  USUAL_K = 10,           /* for which the effort of a segment is meant */
   PER_BEAM = 20,
-  MOST_PERCENT = 60,      /* of rows that match, from which a plain walk with a wider beam is taken */
+  MARK = 8,               /* marking so many matches by ordinal costs as much as a distance */
+  MOST_PERCENT = 90,      /* of rows that match, from which a plain walk with a wider beam is taken in any case */
   LEAST_PERMILLE = 10,    /* below, walks among matches lose their way */
   NEAR_SCAN = 4,          /* matches are scanned when they are not more than so many walks cost; */
   FAR_SCAN = 64,          /* the same when they are far from the query, where walks are least to be trusted */
@@ -24,7 +28,7 @@ typedef struct search {
   lode__search_room *room;
   lode__walk_query query;
   uint64_t n_allowed;
-  size_t k, wanted;       /* results; candidates that are ranked exactly */
+  size_t k, keep;         /* results; candidates that may be ranked exactly */
   size_t beam;
   size_t n_candidates;
 } search;
@@ -80,19 +84,22 @@ static float query_norm2(const search *s) {
   return s->segment->info.metric == LODE_COSINE ? lode__dot(q, q, s->segment->info.dim) : 0;
 }
 
+/* Candidates come in the order of their keys. Past the first k, it goes on until a few in a row were not among the
+ * nearest: where codes are good that is soon, where they are coarse (lengths that differ a lot) it takes longer. */
 static lode_status rank_candidates(search *s, lode__hit *hits, size_t *n_hits, lode_error *err) {
   lode__topk top;
   float norm2 = query_norm2(s);
-  size_t n = s->n_candidates < s->wanted ? s->n_candidates : s->wanted;
+  size_t misses = 0, patience = s->k / PATIENCE + 1;
   LODE__TRY(begin_ranking(s, &top, err));
   LODE__TRY(vectors_room(s, s->segment->info.dim, err));
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < s->n_candidates && misses < patience; i++) {
     uint32_t slot = (uint32_t)s->room->candidates[i];
     LODE__TRY(lode__segment_vectors_unlocked(s->segment, slot, 1, s->room->vectors, err));
     float d = lode__distance(s->segment->info.metric, s->request->query, norm2, s->room->vectors, s->segment->info.dim);
+    s->room->stats.vectors++;
+    misses = top.n < top.k || d < lode__topk_bound(&top) ? 0 : misses + 1;
     if (lode__topk_wants(&top, d)) lode__topk_push(&top, d, slot, 0);
   }
-  s->room->stats.vectors += n;
   end_ranking(&top, hits, n_hits);
   return LODE_OK;
 }
@@ -125,7 +132,7 @@ static lode_status rank_all(search *s, lode__hit *hits, size_t *n_hits, lode_err
 
 /* ---- Scan of codes ---- */
 
-/* Offers rows to the candidates, of which the `wanted` best are kept. */
+/* Offers rows to the candidates, of which the `keep` best are kept. */
 typedef struct scan {
   search *s;
   const unsigned char *rows[STEP];
@@ -139,12 +146,12 @@ static void scan_flush(scan *c) {
   lode__code_keys(&s->query.code, c->rows, c->n, keys);
   for (size_t i = 0; i < c->n; i++) {
     uint64_t entry = (uint64_t)lode__code_order(keys[i]) << 32 | lode__code_slot(c->rows[i]);
-    if (s->n_candidates == s->wanted) {
+    if (s->n_candidates == s->keep) {
       if (entry >= best[0]) continue;
       /* a max-heap: the root leaves, the entry sinks */
       size_t at = 0, child;
-      while ((child = 2 * at + 1) < s->wanted) {
-        if (child + 1 < s->wanted && best[child + 1] > best[child]) child++;
+      while ((child = 2 * at + 1) < s->keep) {
+        if (child + 1 < s->keep && best[child + 1] > best[child]) child++;
         if (best[child] <= entry) break;
         best[at] = best[child];
         at = child;
@@ -220,7 +227,7 @@ static lode__graph_view view_of(lode__segment *segment) {
 static lode_status take_pool(search *s, lode_error *err) {
   const lode__walk_room *walk = &s->room->walk;
   s->n_candidates = 0;
-  for (size_t i = 0; i < walk->n && s->n_candidates < s->wanted; i++) {
+  for (size_t i = 0; i < walk->n && s->n_candidates < s->keep; i++) {
     const unsigned char *row = s->segment->rows.data + (size_t)lode__pool_ordinal(walk->pool[i]) * s->segment->stride;
     uint32_t slot = lode__code_slot(row);
     if (slot >= s->segment->info.n) return damaged(err, "slot of a row");
@@ -230,11 +237,12 @@ static lode_status take_pool(search *s, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status plain_walk(search *s, size_t beam, lode_error *err) {
+static lode_status plain_walk(search *s, size_t effort, lode_error *err) {
   lode__graph_view view = view_of(s->segment);
   s->room->stats.ways |= LODE__BY_WALK;
+  size_t beam = effort > s->keep ? effort : s->keep;
   LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, beam, err));
-  LODE__TRY(lode__walk(&view, &s->query, beam, &s->room->walk, err));
+  LODE__TRY(lode__walk(&view, &s->query, beam, effort, &s->room->walk, err));
   return take_pool(s, err);
 }
 
@@ -260,37 +268,44 @@ static lode_status spread_allowed(search *s, uint32_t *seeds, size_t *n_seeds, l
   return LODE_OK;
 }
 
-static lode_status allowed_walk(search *s, lode_error *err) {
+/* So few that they are rather scanned when they are far from the query. */
+static bool few_if_far(const search *s) { return s->n_allowed <= (uint64_t)FAR_SCAN * PER_BEAM * s->beam; }
+
+/* far: it is known that the matches are not near the query. */
+static lode_status allowed_walk(search *s, bool far, lode_error *err) {
   lode__graph_view view = view_of(s->segment);
   uint32_t seeds[SEEDS];
   size_t n_seeds = 0;
   s->room->stats.ways |= LODE__BY_WALK_ALLOWED;
-  bool few = s->n_allowed <= (uint64_t)FAR_SCAN * PER_BEAM * s->beam;
-  size_t most = few ? 0 : FAR_FACTOR * s->beam;
+  size_t most = few_if_far(s) ? 0 : FAR_FACTOR * s->beam;
   LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, most > 2 * s->beam ? most : 2 * s->beam, err));
   LODE__TRY(spread_allowed(s, seeds, &n_seeds, err));
-  lode__walk_filter filter = {.allowed = s->room->allowed, .seeds = seeds, .n_seeds = n_seeds, .beam = 2 * s->beam,
-                              .far_beam = most};
+  lode__walk_filter filter = {.allowed = s->room->allowed, .seeds = seeds, .n_seeds = n_seeds,
+                              .beam = far ? most : 2 * s->beam, .far_beam = most};
   LODE__TRY(lode__walk_allowed(&view, &s->query, &filter, &s->room->walk, err));
   return take_pool(s, err);
 }
 
 static lode_status find_candidates(search *s, lode_error *err) {
   uint64_t n = s->segment->info.n, m = s->n_allowed;
-  uint64_t walk_cost = (uint64_t)s->beam * PER_BEAM;
-  lode_status st;
-  if (s->segment->info.kind == LODE__FLAT || m <= walk_cost || m * 1000 < n * LEAST_PERMILLE) return scan_codes(s, err);
-  if (m * 100 >= n * MOST_PERCENT) {
-    uint64_t wide = (uint64_t)s->beam * n / m + 1;
-    st = plain_walk(s, wide > n ? n : (size_t)wide, err);
-  } else {
-    if (m <= NEAR_SCAN * walk_cost) return scan_codes(s, err);
-    st = allowed_walk(s, err);
-    /* A pool that did not fill is a walk that was cut off from the other matches. */
-    if (st == LODE_OK && s->room->walk.n < s->room->walk.beam) return scan_codes(s, err);
+  uint64_t walk = (uint64_t)s->beam * PER_BEAM, wide = (uint64_t)s->beam * n / m;
+  uint64_t plain_cost = wide * PER_BEAM, allowed_cost = NEAR_SCAN * walk + m / MARK;
+  bool far = false;
+  if (s->segment->info.kind == LODE__FLAT) return scan_codes(s, err);
+  if (plain_cost <= allowed_cost || m * 100 >= n * MOST_PERCENT) {
+    if (m <= plain_cost) return scan_codes(s, err);
+    if (s->request->allowed && wide < s->keep) wide = s->keep; /* some of the pool will not be allowed */
+    LODE__TRY(plain_walk(s, wide > n ? n : (size_t)wide, err));
+    /* As many as the beam should be allowed; if they are not, the filter keeps out what is near to this query. */
+    if (s->n_candidates >= s->k && (!s->request->allowed || 2 * s->n_candidates >= s->keep)) return LODE_OK;
+    if (!s->request->allowed) return scan_codes(s, err);
+    if (few_if_far(s)) return scan_codes(s, err);
+    far = true;
   }
-  if (st == LODE_OK && s->n_candidates < s->wanted && s->n_candidates < m) return scan_codes(s, err);
-  return st;
+  if (m <= allowed_cost || m * 1000 < n * LEAST_PERMILLE) return scan_codes(s, err);
+  LODE__TRY(allowed_walk(s, far, err));
+  /* A pool that did not fill is a walk that was cut off from the other matches. */
+  return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? scan_codes(s, err) : LODE_OK;
 }
 
 static lode_status prepare(search *s, lode_error *err) {
@@ -304,11 +319,11 @@ static lode_status prepare(search *s, lode_error *err) {
     if (!room->query) return lode__fail_nomem(err);
     room->query_cap = bytes;
   }
-  s->wanted = s->k + s->k / 2 + 2;
-  if (s->wanted > s->n_allowed) s->wanted = (size_t)s->n_allowed;
-  s->beam = s->request->beam ? s->request->beam : BEAM + s->k;
-  if (s->beam < s->wanted) s->beam = s->wanted;
-  if (!lode__grow(&room->candidates, &room->candidates_cap, s->wanted, sizeof *room->candidates)) {
+  s->beam = s->request->beam;
+  if (!s->beam) s->beam = (info->effort ? info->effort : BEAM) + (s->k > USUAL_K ? 2 * (s->k - USUAL_K) : 0);
+  s->keep = s->beam > s->k ? s->beam : s->k;
+  if (s->keep > s->n_allowed) s->keep = (size_t)s->n_allowed;
+  if (!lode__grow(&room->candidates, &room->candidates_cap, s->keep, sizeof *room->candidates)) {
     return lode__fail_nomem(err);
   }
   lode__code_query_vector(&s->segment->model, s->request->query, room->query, &s->query.code);

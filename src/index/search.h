@@ -14,7 +14,7 @@
 typedef struct lode__search_request {
   const float *query;      /* dim finite floats */
   size_t k;
-  uint32_t beam;           /* effort: rows that a walk keeps in view; 0: a default. At least k in any case */
+  uint32_t beam;           /* effort: how many of the nearest rows a walk expands; 0: a default. May be below k */
   bool exact;              /* read every vector that is allowed */
   const uint64_t *allowed; /* a bit for each slot (live and matching the filter); NULL: all. Bits past n are ignored */
 } lode__search_request;

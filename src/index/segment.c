@@ -1,8 +1,8 @@
 /* segment.c - layout, header and reading of a segment; see segment.h. Nothing that comes from the file is trusted.
  *
  * Header:  0 "LODESEG1"   8 u32 format (1)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
- *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 CRC-32C of 0 .. 55
- *         60 zeros up to the end of the page
+ *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort
+ *         60 u32 CRC-32C of 0 .. 59            64 zeros up to the end of the page
  *
  * Invariants: a page's bit in `loaded` is set only after its checksum was right and its bytes are in place; bytes of
  * a loaded page do not change until eviction, which nothing overlaps (the use lock).
@@ -18,10 +18,12 @@ static const char magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
 enum {
   FORMAT = 1,
-  HEADER_BYTES = 60, HEADER_CRC_AT = 56,
-  MAX_DEGREE = 1024,
+  HEADER_CRC_AT = LODE__SEG_HEADER_CRC_AT,
+  MAX_DEGREE = 1024, MAX_EFFORT = 65536,
   RUN_PAGES = 64,            /* pages of one word of `loaded`: read together, given back together */
   RUN_BYTES = RUN_PAGES * LODE__PAGE_BYTES,
+  LARGE_BYTES = 4 << 20,
+  LARGE_ALIGN = 2 << 20,     /* of large pages */
 };
 
 /* ---- Layout ---- */
@@ -106,6 +108,7 @@ void lode__segment_header_put(const lode__segment_info *info, unsigned char *pag
   memcpy(page + 36, &info->unit, sizeof info->unit);
   put64(page + 40, info->id);
   put64(page + 48, info->bytes);
+  put32(page + 56, info->effort);
   put32(page + HEADER_CRC_AT, lode__crc32c(0, page, HEADER_CRC_AT));
 }
 
@@ -125,11 +128,13 @@ lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_by
   }
   uint32_t kind = get32(page + 12), metric = get32(page + 16);
   lode__segment_info got = {.dim = get32(page + 20), .n = get32(page + 24), .degree = get32(page + 28),
-                            .n_entries = get32(page + 32), .id = get64(page + 40), .bytes = get64(page + 48)};
+                            .n_entries = get32(page + 32), .id = get64(page + 40), .bytes = get64(page + 48),
+                            .effort = get32(page + 56)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
   if (kind != LODE__FLAT && kind != LODE__GRAPH) return damaged(err, "kind");
   if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return damaged(err, "metric");
   if (get32(page + 8) != FORMAT) return damaged(err, "format");
+  if (got.effort > MAX_EFFORT) return damaged(err, "effort");
   if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return damaged(err, "unit");
   got.kind = (lode__segment_kind)kind;
   got.metric = (lode_metric)metric;
@@ -197,7 +202,7 @@ static lode_status make_paged(lode__segment *s, lode__paged *paged, int section,
   if (bytes == 0) return LODE_OK;
   uint64_t pages = (bytes + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES;
   /* Not touched here: untouched anonymous memory costs nothing. */
-  unsigned char *data = lode__alloc_aligned(RUN_BYTES, (size_t)(pages * LODE__PAGE_BYTES));
+  unsigned char *data = lode__alloc_aligned(bytes >= LARGE_BYTES ? LARGE_ALIGN : RUN_BYTES, (size_t)(pages * LODE__PAGE_BYTES));
   *paged = (lode__paged){.data = data, .bytes = bytes, .load = load, .owner = s};
   if (!data) return lode__fail_nomem(err);
   paged->loaded = lode__alloc_zero((size_t)(pages / 64 + 1), sizeof *paged->loaded);
@@ -280,11 +285,18 @@ void lode__segment_close(lode__segment *segment) {
 
 /* ---- Whole sections ---- */
 
+/* Random reads over large arrays miss the TLB as often as the cache: whole arrays are worth large pages. Not so those
+ * that are loaded page by page, which would grow by a large page at each touch. */
+static void ask_for_large_pages(const lode__paged *paged) {
+  if (paged->bytes >= LARGE_BYTES) (void)madvise((void *)(uintptr_t)paged->data, (size_t)paged->bytes, MADV_HUGEPAGE);
+}
+
 lode_status lode__segment_preload(lode__segment *segment, lode_error *err) {
   lode__paged *wanted[] = {&segment->rows, &segment->links, &segment->ordinals};
   lode_status st = LODE_OK;
   pthread_rwlock_rdlock(&segment->use);
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted && st == LODE_OK; i++) {
+    ask_for_large_pages(wanted[i]);
     if (wanted[i]->bytes) st = lode__paged_need(wanted[i], 0, wanted[i]->bytes, err);
   }
   pthread_rwlock_unlock(&segment->use);

@@ -40,13 +40,14 @@ typedef struct lode__segment_info {
   uint64_t id;       /* seeds all checksums */
   uint64_t bytes;    /* of the file */
   float unit;        /* of the codes */
+  uint32_t effort;   /* of a search that does not say: see lode__graph; 0: not known */
 } lode__segment_info;
 
 /* ---- Layout; only for segment*.c and tests ---- */
 
 enum { LODE__SEG_VECTORS, LODE__SEG_MEAN, LODE__SEG_ROWS, LODE__SEG_LINKS, LODE__SEG_ORDINALS, LODE__SEG_RECORDS,
        LODE__SEG_CHECKSUMS, LODE__SEG_SECTIONS };
-enum { LODE__SEG_RECORD_BYTES = 24 };
+enum { LODE__SEG_RECORD_BYTES = 24, LODE__SEG_HEADER_CRC_AT = 60 };
 
 typedef struct lode__segment_layout {
   uint64_t at[LODE__SEG_SECTIONS], bytes[LODE__SEG_SECTIONS]; /* bytes without padding */

@@ -177,6 +177,7 @@ lode_status lode__maker_finish(lode__maker *maker, lode_error *err) {
     LODE__GOTO(lode__graph_build(&input, &maker->options.graph, &graph, err));
     maker->info.degree = graph.degree;
     maker->info.n_entries = graph.n_entries;
+    maker->info.effort = graph.effort;
   }
   if (!lode__segment_layout_of(&maker->info, &layout)) {
     LODE__GOTO(lode__fail(err, LODE_LIMIT, "a segment of %u rows is too large", maker->info.n));

@@ -175,8 +175,9 @@ static lode_status expand(const lode__graph_view *view, const lode__walk_query *
 /* The best of the pool that is not expanded yet is marked and given; false when there is none. Its links and those of
  * the next are on their way. */
 static inline bool take(const lode__graph_view *view, lode__walk_room *room, uint32_t *ordinal) {
-  while (room->next < room->n && (room->pool[room->next] & 1)) room->next++;
-  if (room->next == room->n) return false;
+  size_t end = room->n < room->effort ? room->n : room->effort;
+  while (room->next < end && (room->pool[room->next] & 1)) room->next++;
+  if (room->next >= end) return false;
   *ordinal = lode__pool_ordinal(room->pool[room->next]);
   room->pool[room->next++] |= 1;
   size_t bytes = view->width * sizeof(uint32_t);
@@ -186,17 +187,19 @@ static inline bool take(const lode__graph_view *view, lode__walk_room *room, uin
   return true;
 }
 
-static lode_status begin(const lode__graph_view *view, size_t beam, lode__walk_room *room, lode_error *err) {
+static lode_status begin(const lode__graph_view *view, size_t beam, size_t effort, lode__walk_room *room,
+                         lode_error *err) {
   room->beam = beam < view->n ? beam : view->n;
+  room->effort = effort;
   room->n = room->next = 0;
   return room_for(room, SEEDS, err);
 }
 
-lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam,
+lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam, size_t effort,
                        lode__walk_room *room, lode_error *err) {
   lode_status st = LODE_OK;
   uint32_t ordinal;
-  LODE__GOTO(begin(view, beam, room, err));
+  LODE__GOTO(begin(view, beam, effort, room, err));
   LODE__GOTO(seed(view, query, room, err));
   while (take(view, room, &ordinal)) LODE__GOTO(expand(view, query, ordinal, room, err));
 done:
@@ -262,9 +265,9 @@ lode_status lode__walk_allowed(const lode__graph_view *view, const lode__walk_qu
   lode_status st = LODE_OK;
   uint32_t scouts[SCOUTS], ordinal;
   size_t n_scouts;
-  LODE__TRY(lode__walk(view, query, SCOUTS, room, err));
+  LODE__TRY(lode__walk(view, query, SCOUTS, SCOUTS, room, err));
   for (n_scouts = 0; n_scouts < room->n; n_scouts++) scouts[n_scouts] = lode__pool_ordinal(room->pool[n_scouts]);
-  LODE__GOTO(begin(view, filter->beam, room, err));
+  LODE__GOTO(begin(view, filter->beam, SIZE_MAX, room, err));
   LODE__GOTO(score_allowed(view, query, filter->allowed, scouts, n_scouts, 1, room, err));
   uint64_t scored = room->count.distances;
   for (size_t i = 0; i < n_scouts; i++) LODE__GOTO(expand_allowed(view, query, filter->allowed, scouts[i], room, err));

@@ -1,7 +1,7 @@
 /* walk.h - best-first search over a graph of codes: used by queries and by the construction of the graph.
  *
  * A pool holds the `beam` best rows seen, sorted; the best that was not expanded yet is expanded, which offers its
- * neighbours to the pool, until all in the pool are expanded. Entries of the pool are 64-bit numbers: the order of the
+ * neighbours to the pool, until the best `effort` of them (usually all) are expanded. Entries of the pool are 64-bit numbers: the order of the
  * key, then the ordinal, then a bit that says "expanded". So ties are broken by ordinal and the walk is the same
  * everywhere. Links are rows of `width` ordinals; the first that is not below n ends a row, so forged links end it too.
  */
@@ -30,7 +30,7 @@ typedef struct lode__walk_count {
 /* Room of one thread; zeroed is empty. */
 typedef struct lode__walk_room {
   uint64_t *pool;
-  size_t pool_cap, n, beam, next;
+  size_t pool_cap, n, beam, effort, next;
   uint64_t *visited; /* a bit for each row; all zero between walks */
   size_t visited_words;
   uint32_t *touched; /* the rows whose bit is set */
@@ -59,8 +59,8 @@ typedef struct lode__walk_filter {
 } lode__walk_filter;
 LODE_MUST lode_status lode__walk_allowed(const lode__graph_view *view, const lode__walk_query *query,
                                          const lode__walk_filter *filter, lode__walk_room *room, lode_error *err);
-/* Leaves the pool sorted: room->pool[0 .. room->n). room must have been made for at least view->n rows and beam. */
+/* Leaves the pool sorted: room->pool[0 .. room->n). Ends when the `effort` best are expanded. room must have been made for at least view->n rows and beam. */
 LODE_MUST lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam,
-                                 lode__walk_room *room, lode_error *err);
+                                 size_t effort, lode__walk_room *room, lode_error *err);
 
 #endif

@@ -162,6 +162,7 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   conn->dev = sb.st_dev;
   conn->ino = sb.st_ino;
   LODE__GOTO(configure(conn, err));
+  if (!create) LODE__GOTO(lode__db_check_format(conn, err)); /* each time: the store may have been replaced by a newer one's */
 done:
   if (st == LODE_OK)
     *out = conn;
@@ -178,5 +179,6 @@ void lode__conn_close(lode__conn *conn) {
     for (int i = 0; i < LODE__STMT_COUNT; i++) sqlite3_finalize(conn->stmt[i]);
     (void)sqlite3_close_v2(conn->sql);
   }
+  lode__free(conn->dead);
   lode__free(conn);
 }

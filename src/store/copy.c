@@ -12,12 +12,13 @@
 void lode__copy_drop(lode__db *db) {
   if (!db->copy_folder) return;
   static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal"};
-  for (size_t i = 0; i < 2; i++) {
+  bool mine = db->copy_generation == lode__vfs_generation(); /* a forked child leaves its parent's alone */
+  for (size_t i = 0; mine && i < 2; i++) {
     char *p = lode__path_join(db->copy_folder, names[i]);
     if (p) (void)LODE__RETRY(lode__os->unlink(p));
     lode__free(p);
   }
-  (void)LODE__RETRY(lode__os->rmdir(db->copy_folder));
+  if (mine) (void)LODE__RETRY(lode__os->rmdir(db->copy_folder));
   lode__free(db->copy_folder);
   db->copy_folder = NULL;
 }
@@ -53,6 +54,16 @@ static bool same_file(const struct stat *a, const struct stat *b) {
          a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+/* A writer that repairs the original empties the journal, but may have begun the next transaction: so the truth file says it too. */
+bool lode__copy_is_stale(const lode__db *db, const struct stat *truth) {
+  struct stat js;
+  if (!same_file(&db->copy_of, truth)) return true;
+  char *journal = lode__path_join(db->folder, LODE__TRUTH_FILE "-journal");
+  bool stale = journal && (LODE__RETRY(lode__os->stat(journal, &js)) != 0 || js.st_size == 0);
+  lode__free(journal);
+  return stale;
+}
+
 /* Copies truth and journal; again if somebody changed them meanwhile. The copy is rolled back when it is opened. */
 lode_status lode__copy_make(lode__db *db, lode_error *err) {
   lode_status st = LODE_OK;
@@ -70,6 +81,7 @@ lode_status lode__copy_make(lode__db *db, lode_error *err) {
       goto done;
     }
     db->copy_folder = folder;
+    db->copy_generation = lode__vfs_generation();
     for (int i = 0; i < 2 && st == LODE_OK; i++) {
       char *to = lode__path_join(folder, i ? LODE__TRUTH_FILE "-journal" : LODE__TRUTH_FILE);
       if (!to)
@@ -83,8 +95,10 @@ lode_status lode__copy_make(lode__db *db, lode_error *err) {
     folder = NULL;
     if (st != LODE_OK) break;
     if (LODE__RETRY(lode__os->stat(from[0], &after[0])) == 0 && LODE__RETRY(lode__os->stat(from[1], &after[1])) == 0 &&
-        same_file(&before[0], &after[0]) && same_file(&before[1], &after[1]))
+        same_file(&before[0], &after[0]) && same_file(&before[1], &after[1])) {
+      db->copy_of = after[0];
       break;
+    }
     lode__copy_drop(db);
     if (tries == 5) {
       st = lode__fail(err, LODE_BUSY, "%s is being repaired by another process; try again", db->path);

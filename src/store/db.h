@@ -114,6 +114,13 @@ struct lode__conn {
   uint64_t damage_seen;    /* of the VFS state, already added to the db's count */
   uint64_t wait_until_ns;  /* busy handler: give up then; 0 when not waiting */
   bool waiting;
+  /* The dead (record.c): keys in graves of one collection, sorted. Kept from transaction to transaction, because keys are
+   * never used again; erased ones may be among them. */
+  int64_t *dead;
+  size_t n_dead, cap_dead;
+  int64_t dead_cid;        /* 0: not loaded */
+  int64_t dead_gid;        /* graves up to this one are in */
+  uint64_t dead_cursor;    /* and all that a transaction at this cursor sees */
 };
 
 struct lode__db {
@@ -127,9 +134,14 @@ struct lode__db {
   int lock_fd;               /* -1: none (read-only medium) */
   unsigned lock_generation;
   unsigned waiting;          /* connections of this handle that wait now */
+  dev_t truth_dev;           /* the truth file that was last opened */
+  ino_t truth_ino;
+  unsigned epoch;            /* how often that was another one than before */
   uint64_t damaged_pages;
   bool hot_journal;          /* a read-only connection met an interrupted transaction */
   char *copy_folder;         /* read-only open over a hot journal: private rolled-back copy, else NULL */
+  struct stat copy_of;       /* the truth file that it is a copy of */
+  unsigned copy_generation;  /* of the process that made it, and removes it */
 };
 
 /* What lode__tx keeps of one collection's metadata keys. */
@@ -143,6 +155,7 @@ struct lode__tx {
   lode__db *db;
   lode__conn *conn;
   lode__tx_kind kind;
+  unsigned epoch;
   uint64_t began_ns;
   uint64_t cursor;       /* as read at the start; writers: the last one handed out */
   uint64_t cursor_saved; /* as it stands in the database */
@@ -152,9 +165,7 @@ struct lode__tx {
   size_t n_keys, cap_keys;
   lode__arena keys_arena;
   lode__json json;       /* scratch for metadata */
-  int64_t *dead;         /* keys in graves of dead_cid, sorted; loaded when first needed */
-  size_t n_dead, cap_dead;
-  int64_t dead_cid;
+  int64_t dead_cid;      /* for which the connection's list of the dead is as this transaction sees it; 0: none */
   bool open;             /* BEGIN was done */
   bool failed;           /* a statement failed half-way: only rollback, or an end of the savepoint, is allowed */
   lode_status why;       /* it failed */
@@ -205,6 +216,8 @@ lode_status lode__make_folder(const char *folder, lode_error *err); /* mode 0700
 /* copy.c; with the db's mutex held */
 lode_status lode__copy_make(lode__db *db, lode_error *err);
 void lode__copy_drop(lode__db *db);
+/* Has somebody repaired the original, whose state is `truth` now? */
+bool lode__copy_is_stale(const lode__db *db, const struct stat *truth);
 
 /* schema.c */
 extern const char lode__schema[];

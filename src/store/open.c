@@ -129,6 +129,22 @@ static lode_status prepare_folder(lode__db *db, lode_error *err) {
   return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
 }
 
+/* The store stays where it was opened, wherever the process goes afterwards. NULL: out of memory. */
+static char *absolute(const char *folder) {
+  char cwd[4096];
+  size_t len = strlen(folder);
+  while (len > 1 && folder[len - 1] == '/') len--;
+  lode__buf b = {0};
+  if (folder[0] != '/' && getcwd(cwd, sizeof cwd)) {
+    lode__buf_adds(&b, strcmp(cwd, "/") == 0 ? "" : cwd);
+    lode__buf_addc(&b, '/');
+  }
+  lode__buf_add(&b, folder, len);
+  lode__buf_addc(&b, 0);
+  if (b.failed) lode__buf_release(&b);
+  return b.failed ? NULL : b.data;
+}
+
 static lode_status init_sync(lode__db *db, lode_error *err) {
   pthread_condattr_t attr;
   if (pthread_mutex_init(&db->mutex, NULL) != 0) return lode__fail_nomem(err);
@@ -168,12 +184,8 @@ lode_status lode__db_open(const char *folder, const lode_open_options *options, 
     st = lode__fail(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
     goto done;
   }
-  size_t len = strlen(folder);
-  while (len > 1 && folder[len - 1] == '/') len--;
-  db->folder = lode__alloc(len + 1);
+  db->folder = absolute(folder);
   if (db->folder) {
-    memcpy(db->folder, folder, len);
-    db->folder[len] = 0;
     db->path = lode__path_join(db->folder, LODE__TRUTH_FILE);
     db->lock_path = lode__path_join(db->folder, LODE__LOCK_FILE);
   }
@@ -183,9 +195,8 @@ lode_status lode__db_open(const char *folder, const lode_open_options *options, 
   }
   LODE__GOTO(prepare_folder(db, err));
   LODE__GOTO(lode__tx_begin(db, LODE__READ, &tx, err));
-  st = lode__db_check_format(tx->conn, err);
   lode__tx_rollback(tx);
-  if (st == LODE_OK && !db->opt.read_only && !is_marked(db) && db->lock_fd >= 0)
+  if (!db->opt.read_only && !is_marked(db) && db->lock_fd >= 0)
     (void)lode__os_write_full(db->lock_fd, store_mark, sizeof store_mark - 1, 0, NULL);
 done:
   if (st == LODE_OK)

@@ -31,28 +31,70 @@ static int compare_keys(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+typedef struct new_dead {
+  int64_t *keys;
+  size_t n, cap;
+  int64_t gid;
+} new_dead;
+
 static lode_status remember_dead(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
-  lode__tx *tx = ctx;
-  (void)gid;
-  if (!lode__grow(&tx->dead, &tx->cap_dead, tx->n_dead + 1, sizeof *tx->dead)) return lode__fail_nomem(err);
-  tx->dead[tx->n_dead++] = rid ? rid : vid;
+  new_dead *d = ctx;
+  if (!lode__grow(&d->keys, &d->cap, d->n + 1, sizeof *d->keys)) return lode__fail_nomem(err);
+  d->keys[d->n++] = rid ? rid : vid;
+  d->gid = gid;
   return LODE_OK;
 }
 
-/* Once per transaction and collection; usually there are none. */
+/* Merges the sorted new ones into the connection's list, from the back. */
+static lode_status merge_dead(lode__conn *c, const new_dead *d, lode_error *err) {
+  if (!lode__grow(&c->dead, &c->cap_dead, c->n_dead + d->n, sizeof *c->dead)) return lode__fail_nomem(err);
+  size_t old = c->n_dead, new = d->n;
+  while (new) {
+    bool take_old = old && c->dead[old - 1] > d->keys[new - 1];
+    c->dead[old + new - 1] = take_old ? c->dead[old - 1] : d->keys[new - 1];
+    take_old ? old-- : new--;
+  }
+  c->n_dead += d->n;
+  return LODE_OK;
+}
+
+/* Those of a collection as this transaction sees them. A long list is read once, not once for each short transaction: the
+ * connection keeps it and reads on behind the last grave it knows. */
 static lode_status load_dead(lode__tx *tx, int64_t cid, lode_error *err) {
+  lode__conn *c = tx->conn;
+  new_dead d = {0};
+  lode_status st = LODE_OK;
   if (tx->dead_cid == cid) return LODE_OK;
   tx->dead_cid = 0;
-  tx->n_dead = 0;
-  LODE__TRY(lode__grave_each(tx, cid, 0, remember_dead, tx, err));
-  if (tx->n_dead) qsort(tx->dead, tx->n_dead, sizeof *tx->dead, compare_keys);
-  tx->dead_cid = cid;
-  return LODE_OK;
+  if (c->dead_cid == cid && c->n_dead && tx->cursor >= c->dead_cursor) {
+    int64_t horizon;
+    LODE__TRY(lode__grave_horizon(tx, cid, &horizon, err));
+    if (horizon >= c->dead_gid) c->dead_cid = 0; /* all of them were erased */
+  }
+  if (c->dead_cid != cid || tx->cursor < c->dead_cursor) {
+    c->dead_cid = 0;
+    c->n_dead = 0;
+    c->dead_gid = 0;
+  }
+  if (c->dead_cid != cid || tx->cursor != c->dead_cursor) {
+    c->dead_cid = 0; /* until all is well */
+    d.gid = c->dead_gid;
+    LODE__GOTO(lode__grave_each(tx, cid, c->dead_gid, remember_dead, &d, err));
+    if (d.n) qsort(d.keys, d.n, sizeof *d.keys, compare_keys);
+    if (d.n) LODE__GOTO(merge_dead(c, &d, err));
+  }
+  c->dead_cid = tx->dead_cid = cid;
+  c->dead_gid = d.gid ? d.gid : c->dead_gid;
+  c->dead_cursor = tx->cursor;
+done:
+  lode__free(d.keys);
+  return st;
 }
 
 /* Of a record or of a vector: their keys come from one counter and never meet. */
 static bool is_dead(const lode__tx *tx, int64_t key) {
-  return tx->n_dead && bsearch(&key, tx->dead, tx->n_dead, sizeof key, compare_keys);
+  const lode__conn *c = tx->conn;
+  return c->n_dead && bsearch(&key, c->dead, c->n_dead, sizeof key, compare_keys);
 }
 
 lode_status lode__rec_alive(lode__tx *tx, int64_t rid, bool *alive, lode_error *err) {
@@ -82,11 +124,16 @@ lode_status lode__rec_find(lode__tx *tx, int64_t cid, lode_str id, int64_t *rid,
 }
 
 lode_status lode__rec_read(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err) {
-  sqlite3_stmt *s;
   *rec = (lode__rec){0};
   *found = false;
   LODE__TRY(load_dead(tx, lode__key_cid(rid), err));
-  if (is_dead(tx, rid)) return LODE_OK;
+  return is_dead(tx, rid) ? LODE_OK : lode__rec_read_named(tx, rid, rec, found, err);
+}
+
+lode_status lode__rec_read_named(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err) {
+  sqlite3_stmt *s;
+  *rec = (lode__rec){0};
+  *found = false;
   LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_GET, &s, err));
   sqlite3_bind_int64(s, 1, rid);
   LODE__TRY(lode__step(tx, s, found, err));

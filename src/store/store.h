@@ -51,6 +51,8 @@ bool lode__tx_is_old(const lode__tx *tx);                    /* a read that last
 lode__db *lode__tx_db(lode__tx *tx);
 /* Position of the newest commit that this tx sees. */
 uint64_t lode__tx_cursor(lode__tx *tx);
+/* Differs after the store was replaced by another (a backup, say): what is known of the old one says nothing of the new. */
+unsigned lode__tx_epoch(const lode__tx *tx);
 /* Inside a write: undo what follows if it fails. */
 lode_status lode__tx_savepoint(lode__tx *tx, lode_error *err);
 void lode__tx_savepoint_end(lode__tx *tx, bool keep);
@@ -101,6 +103,9 @@ typedef struct lode__rec {
 lode_status lode__rec_find(lode__tx *tx, int64_t cid, lode_str id, int64_t *rid, lode_error *err);
 /* LODE_OK and *found = false when there is no such record or it is dead. The checksum is verified. */
 lode_status lode__rec_read(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err);
+/* The same of a record that its name has just led to: such a one is alive, so the graves, which a writer digs meanwhile,
+ * are not asked. */
+lode_status lode__rec_read_named(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err);
 /* Document of a record that has one: verified. Valid until the next call. */
 lode_status lode__rec_document(lode__tx *tx, int64_t rid, lode_str *document, lode_error *err);
 /* Vector with that key: verified; copies dim floats. */

@@ -30,6 +30,7 @@ static void forget_connections(lode__db *db) {
 static void after_fork(lode__db *db) {
   if (db->lock_generation == lode__vfs_generation()) return;
   forget_connections(db);
+  lode__copy_drop(db);
   db->writer_active = false;
   db->waiting = 0;
   if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
@@ -37,50 +38,71 @@ static void after_fork(lode__db *db) {
   db->lock_generation = lode__vfs_generation();
 }
 
-/* An idle connection to the file that is there now, or NULL; *path (freed by the caller) is what to open then. */
-static lode_status find_idle(lode__db *db, lode__conn **out, char **path, lode_error *err) {
-  struct stat sb, js;
+/* An idle connection to the file that is there now, or NULL; *path (freed by the caller) is what to open then. A connection
+ * to an earlier copy may still come back after the copy was dropped: it is known by its file. */
+static lode_status find_idle(lode__db *db, lode__conn **out, char **path, struct stat *truth, lode_error *err) {
+  struct stat sb;
   lode_status st = LODE_OK;
   pthread_mutex_lock(&db->mutex);
   after_fork(db);
   if (LODE__RETRY(lode__os->stat(db->path, &sb)) != 0) {
     int e = errno;
     forget_connections(db);
+    db->truth_ino = 0;
     st = e == ENOENT || e == ENOTDIR
              ? lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", db->path)
              : lode__fail_errno(err, e, db->path);
     goto done;
   }
-  if (db->copy_folder) {
-    char *journal = lode__path_join(db->folder, LODE__TRUTH_FILE "-journal");
-    if (journal && (LODE__RETRY(lode__os->stat(journal, &js)) != 0 || js.st_size == 0)) {
-      forget_connections(db);
-      lode__copy_drop(db); /* somebody has repaired the original */
-    }
-    lode__free(journal);
+  if (db->copy_folder && lode__copy_is_stale(db, &sb)) {
+    forget_connections(db);
+    lode__copy_drop(db);
+  }
+  *path = lode__path_join(db->copy_folder ? db->copy_folder : db->folder, LODE__TRUTH_FILE);
+  if (!*path) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  *truth = sb;
+  if (db->copy_folder && LODE__RETRY(lode__os->stat(*path, &sb)) != 0) {
+    st = lode__fail_errno(err, errno, *path);
+    goto done;
   }
   while (db->idle && !*out) {
     lode__conn *c = db->idle;
     db->idle = c->next;
     db->n_idle--;
-    if (db->copy_folder || (c->dev == sb.st_dev && c->ino == sb.st_ino))
+    if (c->dev == sb.st_dev && c->ino == sb.st_ino)
       *out = c;
     else
       lode__conn_close(c);
   }
-  if (!*out) *path = lode__path_join(db->copy_folder ? db->copy_folder : db->folder, LODE__TRUTH_FILE);
-  if (!*out && !*path) st = lode__fail_nomem(err);
 done:
   pthread_mutex_unlock(&db->mutex);
   return st;
 }
 
-static lode_status take_conn(lode__db *db, lode__conn **out, lode_error *err) {
+/* Which truth file a connection leads to; a private copy stands for its original. */
+static unsigned note_epoch(lode__db *db, const lode__conn *conn, bool is_copy, const struct stat *truth) {
+  dev_t dev = is_copy ? truth->st_dev : conn->dev;
+  ino_t ino = is_copy ? truth->st_ino : conn->ino;
+  pthread_mutex_lock(&db->mutex);
+  if (dev != db->truth_dev || ino != db->truth_ino) db->epoch++;
+  db->truth_dev = dev;
+  db->truth_ino = ino;
+  unsigned epoch = db->epoch;
+  pthread_mutex_unlock(&db->mutex);
+  return epoch;
+}
+
+static lode_status take_conn(lode__db *db, lode__conn **out, unsigned *epoch, lode_error *err) {
   char *path = NULL;
+  struct stat truth = {0};
   *out = NULL;
-  LODE__TRY(find_idle(db, out, &path, err));
+  lode_status st = find_idle(db, out, &path, &truth, err);
   /* Opening may have to wait for a lock, so it is done without the mutex. */
-  lode_status st = *out ? LODE_OK : lode__conn_open(db, path, false, out, err);
+  if (st == LODE_OK && !*out) st = lode__conn_open(db, path, false, out, err);
+  if (st == LODE_OK) *epoch = note_epoch(db, *out, strcmp(path, db->path) != 0, &truth);
   lode__free(path);
   return st;
 }
@@ -237,7 +259,7 @@ static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
 
 static lode_status begin_once(lode__tx *tx, lode_error *err) {
   tx->failed = tx->open = false;
-  LODE__TRY(take_conn(tx->db, &tx->conn, err));
+  LODE__TRY(take_conn(tx->db, &tx->conn, &tx->epoch, err));
   tx->began_ns = lode__os->now_ns();
   lode_status st = begin_on_conn(tx, err);
   lode__conn_stop_waiting(tx->conn);
@@ -305,7 +327,6 @@ static void free_tx(lode__tx *tx, bool healthy) {
     end_writer_turn(db);
   }
   lode__free(tx->keys);
-  lode__free(tx->dead);
   lode__arena_release(&tx->keys_arena);
   lode__json_release(&tx->json);
   lode__free(tx);
@@ -356,6 +377,7 @@ void lode__tx_rollback(lode__tx *tx) {
     if (!sqlite3_get_autocommit(tx->conn->sql))
       healthy &= lode__stmt(tx, LODE__STMT_ROLLBACK, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
     lode__conn_stop_waiting(tx->conn);
+    if (tx->kind == LODE__WRITE) tx->conn->dead_cid = 0; /* its numbers will be given to others */
   } else {
     healthy = false;
   }
@@ -368,6 +390,7 @@ bool lode__tx_is_old(const lode__tx *tx) {
 
 lode__db *lode__tx_db(lode__tx *tx) { return tx->db; }
 uint64_t lode__tx_cursor(lode__tx *tx) { return tx->cursor; }
+unsigned lode__tx_epoch(const lode__tx *tx) { return tx->epoch; }
 
 lode_status lode__tx_next(lode__tx *tx, uint64_t *seq, lode_error *err) {
   if (tx->cursor >= (uint64_t)LODE__KEY_MAX)
@@ -393,7 +416,7 @@ void lode__tx_savepoint_end(lode__tx *tx, bool keep) {
   /* An error may have ended the whole transaction (disk full, damage): then nothing is left to go on with. */
   bool ok = !sqlite3_get_autocommit(tx->conn->sql);
   if (ok && !keep) {
-    tx->keys_cid = 0;
+    tx->keys_cid = tx->dead_cid = tx->conn->dead_cid = 0;
     ok = lode__stmt(tx, LODE__STMT_SAVEPOINT_UNDO, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
   }
   if (ok) ok = lode__stmt(tx, LODE__STMT_SAVEPOINT_END, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;

@@ -232,7 +232,7 @@ static lode_status remove_name(lode__tx *tx, lode__coll *coll, lode_str id, int6
 static lode_status uncount(lode__tx *tx, lode__coll *coll, int64_t rid, lode_error *err) {
   lode__rec rec;
   bool found;
-  LODE__TRY(lode__rec_read(tx, rid, &rec, &found, err));
+  LODE__TRY(lode__rec_read_named(tx, rid, &rec, &found, err));
   if (!found || !rec.metadata.data) return LODE_OK;
   return lode__counters_change(tx, coll->cid, rec.metadata, -1, err);
 }

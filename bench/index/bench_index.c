@@ -1,0 +1,375 @@
+/* bench_index.c - the index alone against hnswlib, on one thread, in the same run.
+ *
+ *   bench_index FILE [options]        FILE: of make-data.mjs
+ *     --rows N      only the first N rows
+ *     --queries N   only the first N queries (500)
+ *     --rounds N    interleaved rounds, the best of each counts (3)
+ *     --cache DIR   keep the exact answers, the segment and hnswlib's index there, to be used again
+ *     --no-peer     without hnswlib
+ *     --memory      read vectors for re-ranking from memory instead of the segment's file
+ *     --filters     also queries under filters of 1 % and 10 %
+ *
+ * Both search the same vectors for the 10 nearest. The segment is a file that is read as in the product: codes and links
+ * are preloaded, vectors are read with pread for re-ranking. Recall counts ties fairly. For each beam: recall, queries a
+ * second (by CPU time of the thread, which other load disturbs less), distances a query. At the end: queries a second at
+ * recall 0.95 and 0.99, interpolated, and the ratios; time of construction; bytes of memory for each vector.
+ */
+#include <fcntl.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hnsw_peer.h"
+#include "index/search.h"
+
+enum { K = 10, BEAMS = 19 };
+static const uint32_t beams[BEAMS] = {6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 100, 150, 200, 300, 400, 600, 800, 1200};
+
+typedef struct bench {
+  const char *file, *cache;
+  uint32_t n, n_queries, dim;
+  lode_metric metric;
+  float *rows, *queries, *bounds; /* bounds: the distance of the K-th nearest */
+  bool peer, memory, filters;
+  unsigned rounds;
+  hnsw_peer *hnsw;
+  double hnsw_build, build, hnsw_bytes, bytes;
+  int fd;
+  lode__segment *segment;
+  lode__search_room room;
+} bench;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void stop(const char *what) {
+  perror(what);
+  exit(1);
+}
+
+static void check(lode_status st, const lode_error *err) {
+  if (st == LODE_OK) return;
+  fprintf(stderr, "%s\n", err->text);
+  exit(1);
+}
+
+static void *memory(size_t bytes) {
+  void *p = malloc(bytes);
+  if (!p) stop("malloc");
+  return p;
+}
+
+static double heap_bytes(void) {
+  struct mallinfo2 m = mallinfo2();
+  return (double)m.uordblks + (double)m.hblkhd;
+}
+
+/* ---- Data ---- */
+
+static void normalise(float *v, size_t dim) {
+  double sum = 0;
+  for (size_t j = 0; j < dim; j++) sum += (double)v[j] * v[j];
+  for (size_t j = 0; j < dim; j++) v[j] = (float)(v[j] / sqrt(sum > 0 ? sum : 1));
+}
+
+static void load(bench *b, uint32_t rows, uint32_t queries) {
+  uint32_t head[4];
+  FILE *f = fopen(b->file, "rb");
+  if (!f || fread(head, sizeof head, 1, f) != 1) stop(b->file);
+  b->n = rows && rows < head[0] ? rows : head[0];
+  b->n_queries = queries < head[1] ? queries : head[1];
+  b->dim = head[2];
+  b->metric = head[3] ? LODE_COSINE : LODE_L2;
+  size_t bytes = b->dim * sizeof(float);
+  b->rows = memory(b->n * bytes);
+  b->queries = memory(b->n_queries * bytes);
+  if (fread(b->rows, bytes, b->n, f) != b->n) stop(b->file);
+  if (fseek(f, (long)(sizeof head + head[0] * bytes), SEEK_SET) != 0) stop(b->file);
+  if (fread(b->queries, bytes, b->n_queries, f) != b->n_queries) stop(b->file);
+  fclose(f);
+  if (b->metric != LODE_COSINE) return;
+  for (uint32_t i = 0; i < b->n; i++) normalise(b->rows + (size_t)i * b->dim, b->dim);
+  for (uint32_t i = 0; i < b->n_queries; i++) normalise(b->queries + (size_t)i * b->dim, b->dim);
+}
+
+static const char *cached(const bench *b, const char *kind, char *path, size_t size) {
+  const char *name = strrchr(b->file, '/');
+  name = name ? name + 1 : b->file;
+  if (!b->cache) return NULL;
+  snprintf(path, size, "%s/%s.%u.%s", b->cache, name, b->n, kind);
+  return path;
+}
+
+/* The distance of the K-th nearest of each query; allowed: a filter, or NULL. */
+static void exact(const bench *b, const uint64_t *allowed, float *bounds) {
+  enum { BATCH = 16 };
+  float *out = memory((size_t)BATCH * b->n * sizeof *out);
+  for (uint32_t q = 0; q < b->n_queries; q += BATCH) {
+    uint32_t m = b->n_queries - q < BATCH ? b->n_queries - q : BATCH;
+    lode__rows queries = {.data = b->queries + (size_t)q * b->dim, .n = m, .dim = b->dim, .stride = b->dim};
+    lode__rows rows = {.data = b->rows, .n = b->n, .dim = b->dim, .stride = b->dim};
+    lode__distances_many(b->metric, &queries, &rows, out, b->n);
+    for (uint32_t i = 0; i < m; i++) {
+      lode__near near[K];
+      lode__topk top = {.heap = near, .k = K};
+      for (uint32_t r = 0; r < b->n; r++) {
+        float d = out[(size_t)i * b->n + r];
+        if (allowed && !(allowed[r / 64] >> (r % 64) & 1)) continue;
+        if (lode__topk_wants(&top, d)) lode__topk_push(&top, d, r, 0);
+      }
+      bounds[q + i] = lode__topk_bound(&top);
+    }
+  }
+  free(out);
+}
+
+static void load_bounds(bench *b) {
+  char path[4096];
+  size_t bytes = b->n_queries * sizeof(float);
+  b->bounds = memory(bytes);
+  const char *name = cached(b, "truth", path, sizeof path);
+  FILE *f = name ? fopen(name, "rb") : NULL;
+  bool got = f && fread(b->bounds, 1, bytes, f) == bytes;
+  if (f) fclose(f);
+  if (got) return;
+  exact(b, NULL, b->bounds);
+  f = name ? fopen(name, "wb") : NULL;
+  if (f) {
+    fwrite(b->bounds, 1, bytes, f);
+    fclose(f);
+  }
+}
+
+static double recall(const bench *b, const uint32_t *found, const float *bounds) {
+  size_t hits = 0;
+  for (uint32_t q = 0; q < b->n_queries; q++) {
+    const float *query = b->queries + (size_t)q * b->dim;
+    float norm2 = lode__dot(query, query, b->dim);
+    for (size_t i = 0; i < K; i++) {
+      uint32_t r = found[q * K + i];
+      if (r >= b->n) continue;
+      float d = lode__distance(b->metric, query, norm2, b->rows + (size_t)r * b->dim, b->dim);
+      hits += d <= bounds[q] + 1e-6f * (1 + fabsf(bounds[q]));
+    }
+  }
+  return (double)hits / ((double)b->n_queries * K);
+}
+
+/* ---- The segment ---- */
+
+static lode_status write_file(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err) {
+  const bench *b = ctx;
+  for (size_t put = 0; put < n;) {
+    ssize_t m = pwrite(b->fd, (const char *)data + put, n - put, (off_t)(offset + put));
+    if (m <= 0) return lode__fail(err, LODE_IO, "cannot write the segment");
+    put += (size_t)m;
+  }
+  return LODE_OK;
+}
+
+static lode_status read_file(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
+  const bench *b = ctx;
+  size_t bytes = b->dim * sizeof(float);
+  if (b->memory && offset >= LODE__PAGE_BYTES && n == bytes && offset + n <= LODE__PAGE_BYTES + b->n * bytes) {
+    memcpy(buf, (const char *)b->rows + (offset - LODE__PAGE_BYTES), n);
+    return LODE_OK;
+  }
+  for (size_t got = 0; got < n;) {
+    ssize_t m = pread(b->fd, (char *)buf + got, n - got, (off_t)(offset + got));
+    if (m <= 0) return lode__fail(err, LODE_IO, "cannot read the segment");
+    got += (size_t)m;
+  }
+  return LODE_OK;
+}
+
+static void build(bench *b) {
+  lode_error err;
+  lode__code_fit fit;
+  lode__maker maker;
+  char path[4096], tmp[] = "/tmp/lode-bench-XXXXXX";
+  float *mean = memory(b->dim * sizeof *mean);
+  const char *name = cached(b, "segment", path, sizeof path);
+  b->fd = name ? open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : mkstemp(tmp);
+  if (b->fd < 0) stop("segment");
+  if (!name) unlink(tmp);
+  double begin = now();
+  check(lode__code_fit_begin(&fit, b->metric, b->dim, &err), &err);
+  for (uint32_t i = 0; i < b->n; i += b->n / 16384 + 1) lode__code_fit_add(&fit, b->rows + (size_t)i * b->dim);
+  lode__maker_options options = {.id = 1, .kind = LODE__GRAPH, .rows_hint = b->n, .write = write_file, .ctx = b};
+  const char *beam = getenv("BENCH_BUILD_BEAM"), *degree = getenv("BENCH_DEGREE"), *alpha = getenv("BENCH_ALPHA");
+  if (beam) options.graph.beam = (uint32_t)strtoul(beam, NULL, 10);
+  if (degree) options.graph.degree = (uint32_t)strtoul(degree, NULL, 10);
+  if (alpha) options.graph.alpha = strtof(alpha, NULL);
+  lode__code_fit_end(&fit, mean, &options.model);
+  lode__code_fit_release(&fit);
+  check(lode__maker_begin(&maker, &options, &err), &err);
+  for (uint32_t i = 0; i < b->n; i++) check(lode__maker_add(&maker, b->rows + (size_t)i * b->dim, i, i, &err), &err);
+  check(lode__maker_finish(&maker, &err), &err);
+  b->build = now() - begin;
+  lode__segment_source source = {.id = 1, .bytes = maker.info.bytes, .table_crc = maker.table_crc, .read = read_file, .ctx = b};
+  lode__maker_release(&maker);
+  free(mean);
+  double before = heap_bytes();
+  check(lode__segment_open(&source, &b->segment, &err), &err);
+  check(lode__segment_preload(b->segment, &err), &err);
+  b->bytes = (heap_bytes() - before - (double)b->segment->records.bytes) / b->n; /* records are loaded as needed */
+}
+
+static void build_peer(bench *b) {
+  char path[4096];
+  const char *name = cached(b, "hnsw", path, sizeof path);
+  double before = heap_bytes(), begin = now();
+  b->hnsw = name && access(name, R_OK) == 0 ? hnsw_peer_load(name, b->n, b->dim, b->metric == LODE_COSINE) : NULL;
+  if (!b->hnsw) {
+    b->hnsw = hnsw_peer_new(b->n, b->dim, b->metric == LODE_COSINE);
+    for (uint32_t i = 0; i < b->n; i++) hnsw_peer_add(b->hnsw, b->rows + (size_t)i * b->dim, i);
+    b->hnsw_build = now() - begin;
+    if (name && !hnsw_peer_save(b->hnsw, name)) fprintf(stderr, "%s: not saved\n", name);
+  }
+  b->hnsw_bytes = (heap_bytes() - before) / b->n;
+}
+
+/* ---- Queries ---- */
+
+static double run(bench *b, uint32_t beam, const uint64_t *allowed, uint32_t *found) {
+  lode_error err;
+  lode__hit hits[K];
+  double begin = now();
+  b->room.stats = (lode__search_stats){0};
+  for (uint32_t q = 0; q < b->n_queries; q++) {
+    size_t n;
+    lode__search_request request = {.query = b->queries + (size_t)q * b->dim, .k = K, .beam = beam, .allowed = allowed};
+    check(lode__segment_search(b->segment, &request, &b->room, hits, &n, &err), &err);
+    for (size_t i = 0; i < K; i++) found[q * K + i] = i < n ? hits[i].slot : UINT32_MAX;
+  }
+  return b->n_queries / (now() - begin);
+}
+
+static double run_peer(bench *b, uint32_t beam, uint32_t *found) {
+  double begin = now();
+  for (uint32_t q = 0; q < b->n_queries; q++) {
+    hnsw_peer_search(b->hnsw, b->queries + (size_t)q * b->dim, K, beam, found + q * K);
+  }
+  return b->n_queries / (now() - begin);
+}
+
+typedef struct curve {
+  double recall[BEAMS], speed[BEAMS];
+  size_t n;
+} curve;
+
+/* Queries a second at a recall, between the two nearest points (linear in time per query); 0: not reached. */
+static double at(const curve *c, double wanted) {
+  for (size_t i = 0; i < c->n; i++) {
+    if (c->recall[i] < wanted) continue;
+    if (i == 0 || c->recall[i] <= c->recall[i - 1]) return c->speed[i];
+    double part = (wanted - c->recall[i - 1]) / (c->recall[i] - c->recall[i - 1]);
+    return 1 / (part / c->speed[i] + (1 - part) / c->speed[i - 1]);
+  }
+  return 0;
+}
+
+static void compare(bench *b) {
+  curve ours = {0}, theirs = {0};
+  uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
+  for (size_t i = 0; i < BEAMS; i++) {
+    bool more = ours.n == 0 || ours.recall[ours.n - 1] < 0.99;
+    bool peer = b->peer && beams[i] >= K && (theirs.n == 0 || theirs.recall[theirs.n - 1] < 0.99);
+    double best = 0, peer_best = 0, r = 0, peer_r = 0;
+    if (!more && !peer) break;
+    for (unsigned round = 0; round < b->rounds; round++) {
+      if (peer) peer_best = fmax(peer_best, run_peer(b, beams[i], found)), peer_r = recall(b, found, b->bounds);
+      if (more) best = fmax(best, run(b, beams[i], NULL, found)), r = recall(b, found, b->bounds);
+    }
+    printf("beam %4u", beams[i]);
+    if (peer) {
+      printf("   hnswlib %.4f %8.0f/s", peer_r, peer_best);
+      theirs.recall[theirs.n] = peer_r, theirs.speed[theirs.n++] = peer_best;
+    }
+    if (more) {
+      const lode__search_stats *st = &b->room.stats;
+      printf("   lode %.4f %8.0f/s %6.0f distances %4.0f hops", r, best, (double)st->distances / b->n_queries,
+             (double)st->hops / b->n_queries);
+      ours.recall[ours.n] = r, ours.speed[ours.n++] = best;
+    }
+    printf("\n");
+    fflush(stdout);
+  }
+  for (double wanted = 0.95; wanted < 1; wanted += 0.04) {
+    double a = at(&ours, wanted), p = at(&theirs, wanted);
+    printf("recall %.2f: lode %.0f/s", wanted, a);
+    if (b->peer) printf(", hnswlib %.0f/s, ratio %.2f", p, p > 0 ? a / p : 0);
+    printf("\n");
+  }
+  free(found);
+}
+
+static void compare_filters(bench *b) {
+  static const unsigned percents[] = {1, 10, 50};
+  uint64_t *allowed = memory((b->n / 64 + 1) * sizeof *allowed);
+  uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
+  float *bounds = memory(b->n_queries * sizeof *bounds);
+  for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
+    uint64_t x = 88172645463325252u;
+    memset(allowed, 0, (b->n / 64 + 1) * sizeof *allowed);
+    for (uint32_t r = 0; r < b->n; r++) {
+      x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+      if (x % 100 < percents[i]) allowed[r / 64] |= (uint64_t)1 << (r % 64);
+    }
+    exact(b, allowed, bounds);
+    double speed = run(b, 0, allowed, found);
+    printf("filter %2u %%: recall %.4f %.0f/s, %.0f distances, ways %u\n", percents[i], recall(b, found, bounds), speed,
+           (double)b->room.stats.distances / b->n_queries, b->room.stats.ways);
+  }
+  double speed = run(b, 0, NULL, found);
+  printf("no filter, default effort: recall %.4f %.0f/s\n", recall(b, found, b->bounds), speed);
+  free(allowed);
+  free(found);
+  free(bounds);
+}
+
+int main(int argc, char **argv) {
+  bench b = {.peer = true, .rounds = 3};
+  uint32_t rows = 0, queries = 500;
+  for (int i = 1; i < argc; i++) {
+    bool value = i + 1 < argc;
+    if (strcmp(argv[i], "--rows") == 0 && value) rows = (uint32_t)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--queries") == 0 && value) queries = (uint32_t)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--rounds") == 0 && value) b.rounds = (unsigned)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--cache") == 0 && value) b.cache = argv[++i];
+    else if (strcmp(argv[i], "--no-peer") == 0) b.peer = false;
+    else if (strcmp(argv[i], "--memory") == 0) b.memory = true;
+    else if (strcmp(argv[i], "--filters") == 0) b.filters = true;
+    else b.file = argv[i];
+  }
+  if (!b.file) {
+    fprintf(stderr, "usage: bench_index FILE [--rows N] [--queries N] [--rounds N] [--cache DIR] [--no-peer] [--memory] [--filters]\n");
+    return 2;
+  }
+  load(&b, rows, queries);
+  load_bounds(&b);
+  build(&b);
+  if (b.peer) build_peer(&b);
+  printf("%s: %u x %u, kernel %s\n", b.file, b.n, b.dim, lode__code_name());
+  printf("build: lode %.1f s", b.build);
+  if (b.hnsw_build > 0) printf(", hnswlib %.1f s, ratio %.2f", b.hnsw_build, b.hnsw_build / b.build);
+  printf("\nmemory: lode %.0f bytes a vector", b.bytes);
+  if (b.peer) printf(", hnswlib %.0f, %.0f %%", b.hnsw_bytes, 100 * b.bytes / b.hnsw_bytes);
+  printf("\n");
+  compare(&b);
+  if (b.filters) compare_filters(&b);
+  lode__search_room_release(&b.room);
+  lode__segment_close(b.segment);
+  if (b.hnsw) hnsw_peer_free(b.hnsw);
+  free(b.rows);
+  free(b.queries);
+  free(b.bounds);
+  close(b.fd);
+  return 0;
+}
