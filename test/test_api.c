@@ -1176,3 +1176,77 @@ TEST(a_forked_child_goes_on_with_the_handle) {
   lode_collection_close(c);
   lode_close(s);
 }
+
+/* ---- Stores that move ---- */
+
+static void add_vectors(lode_collection *c, int from, int to, float x) {
+  lode_error err;
+  for (int i = from; i < to; i++) {
+    char id[16];
+    float v[] = {x, (float)i};
+    snprintf(id, sizeof id, "r%d", i);
+    OK(lode_add(c, NULL, &(lode_record){.id = str(id), .vector = v, .dimension = 2}, 1, LODE_FAIL_EXISTING, NULL, &err));
+  }
+}
+
+static double nearest_distance(lode_collection *c, const char *id) {
+  lode_error err;
+  lode_result *r;
+  float q[] = {7, 15};
+  OK(lode_query(c, &(lode_query_request){.vectors = q, .dimension = 2, .n = 1, .k = 1}, &r, &err));
+  CHECKF(strcmp(ids_of(r), id) == 0, "found %s instead of %s", ids_of(r), id);
+  double distance = lode_result_at(r, 0)->distance;
+  lode_result_free(r);
+  return distance;
+}
+
+/* Both went on from one backup, so the same keys mean other vectors: nothing cached of the old one may answer for the new. */
+TEST(a_store_replaced_by_its_own_older_backup_answers_for_itself) {
+  for (int more = 0; more <= 5; more += 5) {
+    lode_error err;
+    char folder[4096], other[4096], file[4096], from[4200], to[4200];
+    snprintf(folder, sizeof folder, "%s/store%d", test_folder(), more);
+    snprintf(other, sizeof other, "%s/other%d", test_folder(), more);
+    snprintf(file, sizeof file, "%s/backup%d", test_folder(), more);
+    snprintf(from, sizeof from, "%s/lode.db", other);
+    snprintf(to, sizeof to, "%s/lode.db", folder);
+    lode_store *store = open_at(folder, (lode_open_options){.no_background = true});
+    lode_collection *c = collection(store, "c", LODE_L2);
+    add_vectors(c, 0, 10, 0);
+    OK(lode_backup(store, file, quiet, &err));
+    add_vectors(c, 10, 20, 0);
+    CHECK(nearest_distance(c, "r15") == 49);
+    OK(lode_restore(file, other, quiet, &err));
+    lode_store *second = open_at(other, (lode_open_options){.no_background = true});
+    lode_collection *d = collection(second, "c", LODE_L2);
+    add_vectors(d, 10, 20 + more, 7);
+    lode_collection_close(d);
+    lode_close(second);
+    CHECK(rename(from, to) == 0);
+    CHECK(nearest_distance(c, "r15") == 0);
+    lode_collection_close(c);
+    lode_close(store);
+  }
+}
+
+TEST(a_store_stays_where_it_was_opened) {
+  CHECK(chdir(test_folder()) == 0);
+  lode_store *store = open_at("here", (lode_open_options){.no_background = true});
+  lode_collection *c = collection(store, "c", LODE_L2);
+  CHECK(chdir("/") == 0);
+  add_three(c);
+  CHECK(count(c) == 3);
+  lode_collection_close(c);
+  lode_close(store);
+}
+
+TEST(an_id_twice_in_one_import_refuses_its_batch) {
+  lode_error err;
+  lode_import_report report;
+  lode_store *store = open_new();
+  lode_collection *c = collection(store, "c", LODE_L2);
+  FAILS(LODE_REFUSED, import_text(c, "{\"id\":\"x\"}\n{\"id\":\"x\"}\n", (lode_import_request){0}, &report, &err));
+  CHECK(err.record == 1 && count(c) == 0);
+  lode_collection_close(c);
+  lode_close(store);
+}

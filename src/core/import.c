@@ -1,9 +1,10 @@
 /* import.c - records from lines of JSON, from .npy or from .fvecs, in batches of one commit each.
  *
  * The outcome is that of writing record after record: an id that comes again begins a new batch, so that it does not
- * matter where batches end (an add that fails for existing ids refuses the batch instead). A line is {"id", "document", "metadata", "embedding"}; only the id must be there, null is the
- * same as absent, other keys are refused rather than lost. The embedding is parsed apart, straight to floats, so that a
- * float32 that was exported comes back with the same bits.
+ * matter where batches end; an add that fails for existing ids refuses the batch instead. A line is
+ * {"id", "document", "metadata", "embedding"}; only the id must be there, null is the same as absent, other keys are
+ * refused rather than lost. The embedding is parsed apart, straight to floats, so that a float32 that was exported comes
+ * back with the same bits.
  */
 #include "core.h"
 

@@ -161,7 +161,7 @@ static lode_status look_up(batch_write *b, lode_error *err) {
   for (size_t i = 0; i < b->batch.n; i++) {
     char quoted[256];
     if (b->rids[i])
-      return lode__fail_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert or update, or add with LODE_KEEP_EXISTING",
+      return lode__fail_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert or update, or keep it (LODE_KEEP_EXISTING, --on-existing keep)",
                            lode__quote(b->batch.records[i].id, quoted, sizeof quoted));
   }
   return LODE_OK;

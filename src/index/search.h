@@ -16,7 +16,8 @@ typedef struct lode__search_request {
   size_t k;
   uint32_t beam;           /* effort: how many of the nearest rows a walk expands; 0: a default. May be below k */
   bool exact;              /* read every vector that is allowed */
-  const uint64_t *allowed; /* a bit for each slot (live and matching the filter); NULL: all. Bits past n are ignored */
+  const uint64_t *allowed; /* a bit for each of segment->info.n slots (live, and matching the filter), in whole words;
+                              NULL: all. Bits past the last slot are ignored */
 } lode__search_request;
 
 typedef struct lode__hit {

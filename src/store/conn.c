@@ -120,7 +120,8 @@ lode_status lode__exec(lode__conn *conn, const char *sql, lode_error *err) {
 }
 
 /* Caches: a quarter of the budget for the writer, little for readers; dirty pages may take half of the budget before they
- * are spilled, because spilling locks readers out until the commit. */
+ * are spilled, because spilling locks readers out until the commit. (An odd number: SQLite also takes it as a boolean, of
+ * which it looks at the low byte alone.) */
 static lode_status configure(lode__conn *conn, lode_error *err) {
   char sql[400];
   uint64_t budget = conn->db->opt.memory_bytes, page = conn->db->opt.page_bytes;
@@ -128,7 +129,7 @@ static lode_status configure(lode__conn *conn, lode_error *err) {
   snprintf(sql, sizeof sql,
            "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA secure_delete=ON;"
            "PRAGMA cell_size_check=ON; PRAGMA cache_size=-%llu; PRAGMA cache_spill=%llu;",
-           (unsigned long long)(budget / 16 / 1024), (unsigned long long)(budget / 2 / page));
+           (unsigned long long)(budget / 16 / 1024), (unsigned long long)(budget / 2 / page | 1));
   return lode__exec(conn, sql, err);
 }
 

@@ -54,7 +54,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
          a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* A writer that repairs the original empties the journal, but may have begun the next transaction: so the truth file says it too. */
+/* Whoever repairs the original empties the journal, but may have begun to fill it again: so the truth file is asked too. */
 bool lode__copy_is_stale(const lode__db *db, const struct stat *truth) {
   struct stat js;
   if (!same_file(&db->copy_of, truth)) return true;

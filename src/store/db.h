@@ -133,6 +133,7 @@ struct lode__db {
   size_t n_idle;
   int lock_fd;               /* -1: none (read-only medium) */
   unsigned lock_generation;
+  unsigned queued;           /* writers of this process that wait for their turn */
   unsigned waiting;          /* connections of this handle that wait now */
   dev_t truth_dev;           /* the truth file that was last opened */
   ino_t truth_ino;

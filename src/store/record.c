@@ -161,11 +161,15 @@ lode_status lode__rec_document(lode__tx *tx, int64_t rid, lode_str *document, lo
 }
 
 lode_status lode__rec_document_bytes(lode__tx *tx, int64_t rid, uint64_t *bytes, lode_error *err) {
-  lode_str text;
+  sqlite3_stmt *s;
+  bool row;
   *bytes = 0;
-  LODE__TRY(lode__rec_document(tx, rid, &text, err));
-  *bytes = text.len;
-  return LODE_OK;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_GET, &s, err));
+  sqlite3_bind_int64(s, 1, rid);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  if (row) *bytes = lode__column(s, 0).len;
+  sqlite3_reset(s);
+  return row ? LODE_OK : damaged(tx, "the document of record", rid, err);
 }
 
 lode_status lode__rec_vector(lode__tx *tx, int64_t vid, float *out, uint32_t dim, lode_error *err) {

@@ -32,7 +32,7 @@ static void after_fork(lode__db *db) {
   forget_connections(db);
   lode__copy_drop(db);
   db->writer_active = false;
-  db->waiting = 0;
+  db->waiting = db->queued = 0;
   if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
   db->lock_fd = lode__db_open_lock_file(db);
   db->lock_generation = lode__vfs_generation();
@@ -120,12 +120,20 @@ static void give_conn(lode__conn *conn, bool healthy) {
   lode__conn_close(conn);
 }
 
-bool lode__db_others_wait(lode__db *db) {
+/* Does anybody wait for a lock of the file? */
+static bool is_wanted(lode__db *db) {
   pthread_mutex_lock(&db->mutex);
   bool yes = db->waiting > 0;
   int fd = db->lock_fd;
   pthread_mutex_unlock(&db->mutex);
   return yes || (fd >= 0 && lode__os->lock_held(fd, F_WRLCK, LODE__LOCK_WAIT, 1) == 1);
+}
+
+bool lode__db_others_wait(lode__db *db) {
+  pthread_mutex_lock(&db->mutex);
+  bool yes = db->queued > 0;
+  pthread_mutex_unlock(&db->mutex);
+  return yes || is_wanted(db);
 }
 
 /* ---- Statements ---- */
@@ -207,11 +215,13 @@ static lode_status wait_for_writer_turn(lode__db *db, lode_error *err) {
   }
   pthread_mutex_lock(&db->mutex);
   after_fork(db);
+  db->queued++;
   while (db->writer_active && st == LODE_OK)
     if (pthread_cond_timedwait(&db->writer_free, &db->mutex, &until) == ETIMEDOUT && db->writer_active)
       st = lode__fail(err, LODE_BUSY,
                       "this process has had a write transaction open for more than %u ms: commit it or roll it back",
                       db->opt.busy_ms);
+  db->queued--;
   if (st == LODE_OK) db->writer_active = true;
   pthread_mutex_unlock(&db->mutex);
   return st;
@@ -315,7 +325,7 @@ lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lod
 
 /* Readers and other writers that wait get in before the next commit of ours: at most 2 ms for them. */
 static void step_aside(lode__db *db) {
-  for (int i = 0; i < 20 && lode__db_others_wait(db); i++) lode__os->sleep_us(100);
+  for (int i = 0; i < 20 && is_wanted(db); i++) lode__os->sleep_us(100);
 }
 
 static void free_tx(lode__tx *tx, bool healthy) {
