@@ -412,6 +412,8 @@ typedef struct lode_import_request {
   uint64_t first_id;             /* .npy and .fvecs: ids are decimal numbers from here */
   lode_read_fn *read;
   void *ctx;
+  void (*missing)(void *ctx, lode_str id); /* LODE_IMPORT_UPDATE: told each id that does not exist; may be NULL */
+  void *missing_ctx;
 } lode_import_request;
 typedef struct lode_import_report {
   uint64_t lines;    /* or vectors, read */

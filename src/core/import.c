@@ -22,6 +22,7 @@ typedef struct import {
   size_t n, cap_records, cap_lines;
   uint64_t *seen;          /* hashes of the batch's ids; open addressing, 0: free */
   size_t n_seen;
+  bool *missing;           /* of the batch; NULL when nobody asks */
   lode__arena arena;       /* what the records point to */
   lode__json json;
   lode__buf rest;          /* a line without its embedding */
@@ -44,10 +45,12 @@ static lode_status write_batch(import *m, lode_progress progress, lode_error *er
   if (m->n == 0) return LODE_OK;
   switch (m->request->mode) {
     case LODE_IMPORT_UPSERT: st = lode_upsert(m->handle, NULL, m->records, m->n, &result, err); break;
-    case LODE_IMPORT_UPDATE: st = lode_update(m->handle, NULL, m->records, m->n, NULL, &result, err); break;
+    case LODE_IMPORT_UPDATE: st = lode_update(m->handle, NULL, m->records, m->n, m->missing, &result, err); break;
     default: st = lode_add(m->handle, NULL, m->records, m->n, m->request->on_existing, &result, err);
   }
   if (st != LODE_OK) return err && err->record < m->n ? at_line(err, st, m->lines[err->record]) : st;
+  for (size_t i = 0; m->missing && i < m->n; i++)
+    if (m->missing[i]) m->request->missing(m->request->missing_ctx, m->records[i].id);
   m->report->written += result.written;
   m->report->skipped += result.skipped;
   m->n = 0;
@@ -255,6 +258,9 @@ static lode_status prepare(import *m, lode_error *err) {
   for (m->n_seen = 64; m->n_seen < m->batch * 2; m->n_seen *= 2) {}
   m->seen = lode__alloc_zero(m->n_seen, sizeof *m->seen);
   m->vector = lode__alloc((size_t)LODE_MAX_DIMENSION * sizeof *m->vector);
+  bool asked = m->request->mode == LODE_IMPORT_UPDATE && m->request->missing;
+  if (asked) m->missing = lode__alloc_zero(m->batch, sizeof *m->missing);
+  if (asked && !m->missing) return lode__fail_nomem(err);
   return m->seen && m->vector ? LODE_OK : lode__fail_nomem(err);
 }
 
@@ -276,6 +282,7 @@ done:
   lode__free(m.records);
   lode__free(m.lines);
   lode__free(m.seen);
+  lode__free(m.missing);
   lode__free(m.vector);
   lode__arena_release(&m.arena);
   lode__json_release(&m.json);

@@ -101,7 +101,7 @@ static lode_status no_collection(lode__op_context *ctx, lode_store *store, lode_
     return lode__fail(err, LODE_NOT_FOUND,
                       "there is no collection %s in %.200s; did you mean \"%s\"? `lode db create` makes a new one",
                       quoted, ctx->folder, best.text);
-  return lode__fail(err, LODE_NOT_FOUND, "there is no collection %s in %.200s; make it with: lode db create NAME",
+  return lode__fail(err, LODE_NOT_FOUND, "there is no collection %s in %.200s; `lode db collections` lists them, `lode db create` makes one",
                     quoted, ctx->folder);
 }
 

@@ -10,13 +10,32 @@
 
 #define BULK 1000
 
-static lode_status report(lode__op_context *ctx, const lode__args *args, const lode_import_report *r, lode_error *err) {
+/* Ids that an update did not find: the first ones by name. */
+#define SHOWN_MISSING 100
+typedef struct unknown {
+  lode__buf list; /* a JSON array, without its end */
+  size_t n;
+} unknown;
+
+static void note_unknown(void *ctx, lode_str id) {
+  unknown *u = ctx;
+  if (u->n++ >= SHOWN_MISSING) return;
+  lode__buf_addc(&u->list, u->list.len ? ',' : '[');
+  lode__json_put_string(&u->list, id);
+}
+
+static lode_status report(lode__op_context *ctx, const lode__args *args, const lode_import_report *r, unknown *u,
+                          lode_error *err) {
   lode__row_begin(ctx);
   lode__row_text(ctx, "collection", lode__arg_of(args, "collection")->text);
   lode__row_count(ctx, "read", r->lines);
   lode__row_count(ctx, "written", r->written);
   lode__row_count(ctx, "skipped", r->skipped);
-  return lode__row_summary(ctx, err);
+  lode__buf_addc(&u->list, ']');
+  bool failed = u->list.failed;
+  if (u->n && !failed) lode__row_json(ctx, "missing", (lode_str){u->list.data, u->list.len});
+  lode__buf_release(&u->list);
+  return failed ? lode__fail_nomem(err) : lode__row_summary(ctx, err);
 }
 
 static lode_status open_for_write(lode__op_context *ctx, const lode__args *args, lode__target *target, lode_error *err) {
@@ -34,16 +53,26 @@ static lode_status write_request(lode__op_context *ctx, const lode__args *args, 
   lode_write_result result = {0};
   lode__target target;
   lode_status st;
-  LODE__TRY(open_for_write(ctx, args, &target, err));
+  unknown u = {0};
+  bool *missing = lode__alloc_zero(given->n, sizeof *missing);
+  if (!missing) return lode__fail_nomem(err);
+  st = open_for_write(ctx, args, &target, err);
+  if (st != LODE_OK) {
+    lode__free(missing);
+    return st;
+  }
   if (request->mode == LODE_IMPORT_UPSERT) st = lode_upsert(target.collection, NULL, given->records, given->n, &result, err);
   else if (request->mode == LODE_IMPORT_UPDATE)
-    st = lode_update(target.collection, NULL, given->records, given->n, NULL, &result, err);
+    st = lode_update(target.collection, NULL, given->records, given->n, missing, &result, err);
   else st = lode_add(target.collection, NULL, given->records, given->n, request->on_existing, &result, err);
   lode__target_close(ctx, &target);
+  for (size_t i = 0; st == LODE_OK && i < given->n; i++)
+    if (missing[i]) note_unknown(&u, given->records[i].id);
+  lode__free(missing);
   if (st != LODE_OK) return st;
   ctx->nothing = request->mode == LODE_IMPORT_UPDATE && result.written == 0 && result.skipped > 0;
   lode_import_report done = {given->n, result.written, result.skipped};
-  return report(ctx, args, &done, err);
+  return report(ctx, args, &done, &u, err);
 }
 
 static lode_status write_stream(lode__op_context *ctx, const lode__args *args, lode_import_request *request,
@@ -51,7 +80,10 @@ static lode_status write_stream(lode__op_context *ctx, const lode__args *args, l
   lode__stream *stream = request->ctx;
   lode_import_report done = {0};
   lode__target target;
+  unknown u = {0};
   LODE__TRY(open_for_write(ctx, args, &target, err));
+  request->missing = note_unknown;
+  request->missing_ctx = &u;
   request->read = lode__stream_read;
   request->batch = (size_t)lode__arg_of(args, "batch")->number;
   ctx->input = stream;
@@ -61,13 +93,14 @@ static lode_status write_stream(lode__op_context *ctx, const lode__args *args, l
    * either way, so a lock or an interruption here is no failure of the load. */
   if (st == LODE_OK && done.written >= BULK) (void)!lode_optimize(target.store, ctx->progress, NULL);
   lode__target_close(ctx, &target);
+  if (st != LODE_OK) lode__buf_release(&u.list);
   if (stream->errnum && st != LODE_OK && stream->errnum != EINTR)
     return lode__fail_errno(err, stream->errnum, "the records cannot be read");
   if (st != LODE_OK && lode__interrupted)
     return lode__fail(err, LODE_CANCELLED, "interrupted; %llu records are written", (unsigned long long)done.written);
   if (st != LODE_OK) return st;
   ctx->nothing = request->mode == LODE_IMPORT_UPDATE && done.written == 0 && done.skipped > 0;
-  return report(ctx, args, &done, err);
+  return report(ctx, args, &done, &u, err);
 }
 
 static lode_status write_records(lode__op_context *ctx, const lode__args *args, lode_import_request *request,

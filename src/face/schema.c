@@ -125,7 +125,8 @@ static const char *field_type(lode__field_type type) {
     case LODE__FIELD_REAL: return "number";
     case LODE__FIELD_BOOL: return "boolean";
     case LODE__FIELD_OBJECT: return "object";
-    case LODE__FIELD_VECTOR: return "array";
+    case LODE__FIELD_VECTOR:
+    case LODE__FIELD_TEXTS: return "array";
     case LODE__FIELD_SCALAR: break;
   }
   return NULL;
@@ -138,6 +139,7 @@ static void put_field(lode__buf *out, const lode__field *f) {
   else if (f->flags & LODE__FIELD_NULLABLE) lode__buf_addf(out, ":{\"type\":[\"%s\",\"null\"]", type);
   else lode__buf_addf(out, ":{\"type\":\"%s\"", type);
   if (f->type == LODE__FIELD_VECTOR) lode__buf_adds(out, ",\"items\":{\"type\":\"number\"}");
+  if (f->type == LODE__FIELD_TEXTS) lode__buf_adds(out, ",\"items\":{\"type\":\"string\"}");
   lode__buf_adds(out, ",\"description\":");
   put(out, f->about);
   lode__buf_addc(out, '}');

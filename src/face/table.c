@@ -191,6 +191,7 @@ static const lode__field write_summary[] = {
     {"read", LODE__FIELD_COUNT, 0, "records read"},
     {"written", LODE__FIELD_COUNT, 0, "records added or changed"},
     {"skipped", LODE__FIELD_COUNT, 0, "add: existed and were kept; update: do not exist"},
+    {"missing", LODE__FIELD_TEXTS, OPTIONAL, "update: the ids that do not exist, the first 100 of them"},
     {0}};
 static const lode__field get_row[] = {
     {"id", LODE__FIELD_TEXT, 0, "of the record"},
@@ -323,9 +324,9 @@ const lode__op lode__ops[] = {
      .detail = "Of a record that exists, what is given replaces document and embedding, and metadata merge key by key.",
      .examples = "lode db upsert notes < changed.jsonl"},
     {OP(update), .about = "change records that exist", .flags = LONG | DESTROYS, .params = update_params,
-     .summary = write_summary, .say = "{collection}: {written} changed[, {skipped} do not exist]",
+     .summary = write_summary, .say = "{collection}: {written} changed[, {skipped} do not exist][: {missing}]",
      .detail = "What a line does not name stays. Metadata merge key by key; null removes a key. Ids that do not exist "
-               "are skipped and counted; exit code 1 when none exists.",
+               "are skipped and named; exit code 1 when none exists.",
      .examples = "echo '{\"id\":\"a\",\"metadata\":{\"n\":2,\"old\":null}}' | lode db update notes"},
     {OP(get), .about = "show records by id or filter", .flags = READS | ROWS_ONLY, .params = get_params,
      .row = get_row, .summary = get_summary,

@@ -119,7 +119,7 @@ lode_status lode__exec(lode__conn *conn, const char *sql, lode_error *err) {
   return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(conn, rc, err);
 }
 
-/* Caches: a quarter of the budget for the writer, little for readers; dirty pages may take half of the budget before they
+/* A connection caches up to a sixteenth of the budget; dirty pages may take half of it before they
  * are spilled, because spilling locks readers out until the commit. (An odd number: SQLite also takes it as a boolean, of
  * which it looks at the low byte alone.) */
 static lode_status configure(lode__conn *conn, lode_error *err) {

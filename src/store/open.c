@@ -61,8 +61,8 @@ lode_status lode__make_folder(const char *folder, lode_error *err) {
 
 int lode__db_open_lock_file(lode__db *db) {
   int fd = -1;
-  if (!db->opt.read_only) fd = LODE__RETRY(lode__os->open(db->lock_path, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600));
-  if (fd < 0) fd = LODE__RETRY(lode__os->open(db->lock_path, O_RDONLY, 0));
+  if (!db->opt.read_only) fd = LODE__RETRY(lode__os->open(db->lock_path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | (db->opt.create ? O_CREAT : 0), 0600));
+  if (fd < 0) fd = LODE__RETRY(lode__os->open(db->lock_path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0));
   return fd;
 }
 

@@ -163,6 +163,7 @@ lode_status lode__stmt(lode__tx *tx, int which, sqlite3_stmt **stmt, lode_error 
 lode_status lode__step(lode__tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err) {
   int rc = sqlite3_step(stmt);
   *row = rc == SQLITE_ROW;
+  lode__conn_stop_waiting(tx->conn); /* each wait has its own time-out */
   if (rc == SQLITE_ROW || rc == SQLITE_DONE) return LODE_OK;
   lode_status st = lode__sql_fail(tx->conn, rc, err);
   tx->failed = true;
