@@ -549,6 +549,7 @@ static bool type_fits(lode__json_type type, const lode__field *f) {
     case LODE__FIELD_REAL: return type == LODE__JSON_INT || type == LODE__JSON_DOUBLE;
     case LODE__FIELD_BOOL: return type == LODE__JSON_TRUE || type == LODE__JSON_FALSE;
     case LODE__FIELD_OBJECT: return type == LODE__JSON_OBJECT;
+    case LODE__FIELD_TEXTS:
     case LODE__FIELD_VECTOR: return type == LODE__JSON_ARRAY;
     case LODE__FIELD_SCALAR: return type < LODE__JSON_ARRAY;
   }

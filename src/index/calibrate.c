@@ -1,8 +1,8 @@
 /* calibrate.c - how much effort a walk over this graph needs: found by searching for rows that are not in it yet.
  *
  * Just before the last batch goes in, some of its rows are searched for with growing effort, and the results compared
- * with a scan of all codes. The least effort that finds enough of the ten nearest becomes the segment's default, so that
- * data that is hard (words) and data that is easy (images) reach the same recall without anybody's tuning.
+ * with a scan of all codes. The least effort that finds enough of the ten nearest becomes the segment's default, so
+ * that data that is hard (words) and data that is easy (images) reach the same recall without anybody's tuning.
  */
 #include "index/graph_impl.h"
 
@@ -32,7 +32,8 @@ static void scan(const lode__grow_state *g, const lode__walk_query *query, uint6
   }
 }
 
-/* For one row of the sample: how many of the nearest are found with each effort, to sources[i * EFFORTS ..], which is free now. */
+/* For one row of the sample: how many of the nearest are found with each effort, to sources[i * EFFORTS ..], which
+ * nobody else uses between batches. */
 static void try_row(void *arg, size_t i, unsigned worker) {
   lode__grow_state *g = arg;
   lode__grow_worker *w = &g->workers[worker];

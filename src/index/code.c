@@ -209,7 +209,8 @@ static void finish_query(int8_t *room, uint32_t dim, int32_t sum, float scale, l
   *query = (lode__code_query){.code = room, .dim = dim, .offset = LODE__CODE_ZERO * sum, .scale = scale};
 }
 
-void lode__code_query_vector(const lode__code_model *model, const float *vector, int8_t *room, lode__code_query *query) {
+void lode__code_query_vector(const lode__code_model *model, const float *vector, int8_t *room,
+                             lode__code_query *query) {
   double by = rescale(model->metric, vector, model->dim);
   bool centred = model->metric != LODE_IP;
   float greatest = 0;

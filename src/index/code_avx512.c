@@ -70,6 +70,7 @@ VNNI static void dots(const int8_t *query, size_t dim, const unsigned char *cons
 
 static bool supported(void) { return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"); }
 
-const lode__code_kernel lode__code_avx512 = {.name = "avx512", .supported = supported, .dots = dots, .centre = lode__code_centre};
+const lode__code_kernel lode__code_avx512 = {.name = "avx512", .supported = supported, .dots = dots,
+                                             .centre = lode__code_centre};
 
 #endif

@@ -47,7 +47,8 @@ static void dots(const int8_t *query, size_t dim, const unsigned char *const *ro
 
 static bool supported(void) { return true; }
 
-const lode__code_kernel lode__code_neon = {.name = "neon", .supported = supported, .dots = dots, .centre = lode__code_centre};
+const lode__code_kernel lode__code_neon = {.name = "neon", .supported = supported, .dots = dots,
+                                           .centre = lode__code_centre};
 
 /* The instruction by hand: clang's header only offers it when the whole file is compiled for it. */
 #if defined(__clang__)

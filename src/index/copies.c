@@ -12,7 +12,8 @@
 enum { FAN = 8 };
 
 static bool equal(const lode__grow_state *g, uint32_t a, uint32_t b) {
-  const unsigned char *x = g->input.rows + (size_t)a * g->input.stride, *y = g->input.rows + (size_t)b * g->input.stride;
+  const unsigned char *x = g->input.rows + (size_t)a * g->input.stride;
+  const unsigned char *y = g->input.rows + (size_t)b * g->input.stride;
   return memcmp(x, y, 4) == 0 && memcmp(x + LODE__CODE_HEAD, y + LODE__CODE_HEAD, g->input.dim) == 0;
 }
 

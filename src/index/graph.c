@@ -16,7 +16,7 @@
 enum {
   DEGREE = 32, BEAM = 128,
   MAX_DEGREE = 1024,
-  LEAST_ENTRIES = 32,
+  LEAST_ENTRIES = 32, MOST_ENTRIES = 256,
   GROUP = 8,          /* neighbours that a candidate is compared with at once */
   FIRST_BATCH = 32,   /* a batch is as large as the graph until here, then a share of it */
   BATCH_SHARE = 24,
@@ -46,7 +46,7 @@ static void each(lode__grow_state *g, size_t n, lode__parallel_body *body) {
  * side and stay in the cache. */
 static uint32_t entries_for(uint32_t n) {
   uint32_t some = (uint32_t)(sqrt((double)n) / 2);
-  return some < LEAST_ENTRIES ? LEAST_ENTRIES : some;
+  return some < LEAST_ENTRIES ? LEAST_ENTRIES : some > MOST_ENTRIES ? MOST_ENTRIES : some;
 }
 
 /* The row nearest to the centre first, the others shuffled. */

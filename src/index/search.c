@@ -1,8 +1,8 @@
 /* search.c - see search.h. All work is done under the segment's use lock, for reading.
  *
  * The costs that choose the way of a filtered search are counted in distances between codes: a walk needs about
- * PER_BEAM for each row of its beam, and a beam that is wider by the share of rows that do not match; one that steps over
- * those needs several times that, and the marking of the matches; a scan one for each match.
+ * PER_BEAM for each row of its beam, and a beam that is wider by the share of rows that do not match; one that steps
+ * over those needs several times that, and the marking of the matches; a scan one for each match.
  */
 #include "index/search.h"
 
@@ -64,7 +64,8 @@ static lode_status damaged(lode_error *err, const char *what) {
 
 static lode_status vectors_room(search *s, size_t floats, lode_error *err) {
   lode__search_room *room = s->room;
-  return lode__grow(&room->vectors, &room->vectors_cap, floats, sizeof *room->vectors) ? LODE_OK : lode__fail_nomem(err);
+  if (lode__grow(&room->vectors, &room->vectors_cap, floats, sizeof *room->vectors)) return LODE_OK;
+  return lode__fail_nomem(err);
 }
 
 static lode_status begin_ranking(search *s, lode__topk *top, lode_error *err) {

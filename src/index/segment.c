@@ -202,7 +202,8 @@ static lode_status make_paged(lode__segment *s, lode__paged *paged, int section,
   if (bytes == 0) return LODE_OK;
   uint64_t pages = (bytes + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES;
   /* Not touched here: untouched anonymous memory costs nothing. */
-  unsigned char *data = lode__alloc_aligned(bytes >= LARGE_BYTES ? LARGE_ALIGN : RUN_BYTES, (size_t)(pages * LODE__PAGE_BYTES));
+  size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : RUN_BYTES;
+  unsigned char *data = lode__alloc_aligned(align, (size_t)(pages * LODE__PAGE_BYTES));
   *paged = (lode__paged){.data = data, .bytes = bytes, .load = load, .owner = s};
   if (!data) return lode__fail_nomem(err);
   paged->loaded = lode__alloc_zero((size_t)(pages / 64 + 1), sizeof *paged->loaded);
@@ -409,7 +410,8 @@ lode_status lode__segment_verify(lode__segment *segment, lode__graph_report *rep
   }
   for (uint32_t i = 0; i < s->info.n; i++) LODE__GOTO(verify_row(s, i, vector, row, err));
   if (s->info.kind == LODE__GRAPH) {
-    LODE__GOTO(lode__graph_check((const uint32_t *)(const void *)s->links.data, s->info.n, s->info.degree, report, err));
+    const uint32_t *links = (const uint32_t *)(const void *)s->links.data;
+    LODE__GOTO(lode__graph_check(links, s->info.n, s->info.degree, report, err));
   }
 done:
   pthread_rwlock_unlock(&s->use);

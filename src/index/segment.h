@@ -149,7 +149,8 @@ LODE_MUST lode_status lode__segment_vector(lode__segment *segment, uint32_t slot
 LODE_MUST lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uint32_t n, float *vectors,
                                                      lode_error *err);
 
-/* Reads all of it: every checksum, every invariant of rows, links, ordinals, and that each code is that of its vector. */
+/* Reads all of it: every checksum, every invariant of rows, links and ordinals, and that each code is that of its
+ * vector. */
 LODE_MUST lode_status lode__segment_verify(lode__segment *segment, lode__graph_report *report, lode_error *err);
 
 #endif

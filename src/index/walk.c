@@ -209,7 +209,9 @@ done:
 
 /* ---- Among allowed rows ---- */
 
-static inline bool has(const uint64_t *allowed, uint32_t ordinal) { return allowed[ordinal / 64] >> (ordinal % 64) & 1; }
+static inline bool has(const uint64_t *allowed, uint32_t ordinal) {
+  return allowed[ordinal / 64] >> (ordinal % 64) & 1;
+}
 
 /* Like expand; but rows that are not allowed only pass on their own neighbours, until about a row's worth is found. */
 static lode_status expand_allowed(const lode__graph_view *view, const lode__walk_query *query, const uint64_t *allowed,

@@ -1,9 +1,10 @@
 /* walk.h - best-first search over a graph of codes: used by queries and by the construction of the graph.
  *
  * A pool holds the `beam` best rows seen, sorted; the best that was not expanded yet is expanded, which offers its
- * neighbours to the pool, until the best `effort` of them (usually all) are expanded. Entries of the pool are 64-bit numbers: the order of the
- * key, then the ordinal, then a bit that says "expanded". So ties are broken by ordinal and the walk is the same
- * everywhere. Links are rows of `width` ordinals; the first that is not below n ends a row, so forged links end it too.
+ * neighbours to the pool, until the best `effort` of them (usually all) are expanded. Entries of the pool are 64-bit
+ * numbers: the order of the key, then the ordinal, then a bit that says "expanded". So ties are broken by ordinal and
+ * the walk is the same everywhere. Links are rows of `width` ordinals; the first that is not below n ends a row, so
+ * forged links end it too.
  */
 #ifndef LODE_WALK_H
 #define LODE_WALK_H
@@ -59,7 +60,8 @@ typedef struct lode__walk_filter {
 } lode__walk_filter;
 LODE_MUST lode_status lode__walk_allowed(const lode__graph_view *view, const lode__walk_query *query,
                                          const lode__walk_filter *filter, lode__walk_room *room, lode_error *err);
-/* Leaves the pool sorted: room->pool[0 .. room->n). Ends when the `effort` best are expanded. room must have been made for at least view->n rows and beam. */
+/* Leaves the pool sorted: room->pool[0 .. room->n). Ends when the `effort` best are expanded. room must have been made
+ * for at least view->n rows and beam. */
 LODE_MUST lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam,
                                  size_t effort, lode__walk_room *room, lode_error *err);
 
