@@ -285,7 +285,8 @@ typedef struct lode_facet {
 typedef struct lode_facet_list lode_facet_list;
 LODE_MUST LODE_API lode_status lode_facets(lode_collection *collection, lode_str key, lode_str where,
                                            size_t limit, lode_facet_list **list, lode_error *err);
-/* The same for a key that was declared as a counter: kept by each write, read without touching records. */
+/* The same for a key that was declared as a counter: kept by each write, read without touching records. An absent key
+ * (data NULL) lists the declared keys themselves, with how many values each has. */
 LODE_MUST LODE_API lode_status lode_counters(lode_collection *collection, lode_str key, lode_facet_list **list,
                                              lode_error *err);
 LODE_API size_t lode_facet_list_count(const lode_facet_list *list);

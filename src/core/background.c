@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum { LOOK_MS = 2000, PAUSE_MS = 10, PAUSES = 20, QUIET_MS = 20, BUSY_LEAST_MS = 5, BUSY_MOST_MS = 250 };
+enum { LOOK_MS = 2000, PAUSE_MS = 20, PAUSES = 100, QUIET_MS = 300, BUSY_LEAST_MS = 5, BUSY_MOST_MS = 250 };
 
 static struct timespec in_ms(unsigned ms) {
   struct timespec t;

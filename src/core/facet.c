@@ -312,17 +312,25 @@ static lode_status take_counter(void *ctx, const lode__value *value, uint64_t n,
   return LODE_OK;
 }
 
+/* A declared key is listed also while no record has a value of it. */
+static lode_status take_key(void *ctx, const lode__value *value, uint64_t n, lode_error *err) {
+  counting *c = ctx;
+  LODE__TRY(count_value(&c->table, value, err));
+  c->table.counts[c->table.last].n = n;
+  return LODE_OK;
+}
+
 lode_status lode_counters(lode_collection *collection, lode_str key, lode_facet_list **list, lode_error *err) {
   lode__reader reader;
   counting c;
   lode_status st;
   lode__error_clear(err);
   *list = NULL;
-  if (!key.data) return lode__fail(err, LODE_INVALID, "name the metadata key that was declared as a counter");
   lode__reader_init(&reader, collection);
   counting_init(&c, &reader, key);
   LODE__GOTO(lode__reader_begin(&reader, err));
-  LODE__GOTO(lode__counter_each(reader.tx, reader.coll.cid, key, take_counter, &c, err));
+  LODE__GOTO(key.data ? lode__counter_each(reader.tx, reader.coll.cid, key, take_counter, &c, err)
+                      : lode__counter_keys(reader.tx, reader.coll.cid, take_key, &c, err));
   st = make_list(&c.table, 0, list, err);
 done:
   counting_release(&c);

@@ -277,27 +277,47 @@ static lode_status delete_ids(writer *w, const lode_str *ids, size_t n, size_t *
   if (!sorted) return lode__fail_nomem(err);
   memcpy(sorted, ids, bytes);
   qsort(sorted, n, sizeof *sorted, compare_ids);
-  lode_status st = lode__rec_delete_ids(w->tx, w->coll, sorted, n, deleted, err);
+  lode_status st = lode__rec_delete(w->tx, w->coll, sorted, n, deleted, err);
   lode__free(sorted);
   return st;
+}
+
+/* The ids of a selection, in memory of their own. */
+typedef struct id_list {
+  lode_str *v;
+  size_t n, cap;
+  lode__arena arena;
+} id_list;
+
+static lode_status gather_ids(lode__select *select, id_list *ids, lode_error *err) {
+  lode__rec rec;
+  bool more;
+  for (;;) {
+    LODE__TRY(lode__select_next(select, &rec, &more, err));
+    if (!more) return LODE_OK;
+    const char *copy = lode__arena_copy(&ids->arena, rec.id.data, rec.id.len);
+    if (!copy || !lode__grow(&ids->v, &ids->cap, ids->n + 1, sizeof *ids->v)) return lode__fail_nomem(err);
+    ids->v[ids->n++] = (lode_str){copy, rec.id.len};
+  }
 }
 
 static lode_status delete_selected(writer *w, const lode_selection *selection, size_t *deleted, lode_error *err) {
   lode__reader reader;
   lode__select select = {0};
-  lode__rids rids = {0};
+  id_list ids = {0};
   lode_status st;
   if (selection->ids && !selection->where.data && !selection->where_document.data)
     return delete_ids(w, selection->ids, selection->n_ids, deleted, err);
+  lode__arena_init(&ids.arena, 0);
   lode__reader_borrow(&reader, w->handle, w->tx, w->coll);
   LODE__GOTO(lode__select_init(&select, &reader, selection, err));
-  LODE__GOTO(lode__select_all(&select, &rids, err));
-  if (rids.n) LODE__GOTO(lode__rec_delete(w->tx, w->coll, rids.v, rids.n, err));
-  *deleted = rids.n;
+  LODE__GOTO(gather_ids(&select, &ids, err));
+  st = delete_ids(w, ids.v, ids.n, deleted, err);
 done:
   lode__select_release(&select);
   lode__reader_release(&reader);
-  lode__free(rids.v);
+  lode__free(ids.v);
+  lode__arena_release(&ids.arena);
   return st;
 }
 

@@ -219,6 +219,44 @@ static void put_info(lode__op_context *ctx, const lode_collection_info *info) {
   lode__row_json(ctx, "metadata", info->metadata);
 }
 
+#define SHOWN_VALUES 20
+
+/* {"key": {value: count, ...}, ...} of the declared counters, the largest counts of each; absent when there are none. */
+static lode_status put_counters(lode__op_context *ctx, lode_collection *collection, lode_error *err) {
+  lode_facet_list *keys = NULL, *values = NULL;
+  lode__json parsed = {0};
+  lode__buf out = {0};
+  lode_status st;
+  LODE__GOTO(lode_counters(collection, (lode_str){NULL, 0}, &keys, err));
+  for (size_t k = 0; k < lode_facet_list_count(keys); k++) {
+    lode_str key = lode_facet_list_at(keys, k)->value; /* a JSON string */
+    LODE__GOTO(lode__json_parse(&parsed, key, NULL, err));
+    LODE__GOTO(lode_counters(collection, parsed.nodes[0].u.s, &values, err));
+    lode__buf_addc(&out, k ? ',' : '{');
+    lode__buf_add(&out, key.data, key.len);
+    lode__buf_adds(&out, ":{");
+    for (size_t v = 0; v < lode_facet_list_count(values) && v < SHOWN_VALUES; v++) {
+      const lode_facet *f = lode_facet_list_at(values, v);
+      if (v) lode__buf_addc(&out, ',');
+      if (f->value.data[0] == '"') lode__buf_add(&out, f->value.data, f->value.len);
+      else lode__json_put_string(&out, f->value); /* keys of JSON objects are strings */
+      lode__buf_addf(&out, ":%llu", (unsigned long long)f->count);
+    }
+    lode__buf_addc(&out, '}');
+    lode_facet_list_free(values);
+    values = NULL;
+  }
+  if (out.len) lode__buf_addc(&out, '}');
+  if (out.failed) st = lode__fail_nomem(err);
+  else if (out.len) lode__row_json(ctx, "counters", (lode_str){out.data, out.len});
+done:
+  lode_facet_list_free(keys);
+  lode_facet_list_free(values);
+  lode__json_release(&parsed);
+  lode__buf_release(&out);
+  return st;
+}
+
 lode_status lode__op_stats(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__open_how how = {0};
   lode_collection_list *list = NULL;
@@ -235,6 +273,7 @@ lode_status lode__op_stats(lode__op_context *ctx, const lode__args *args, lode_e
   const lode_collection_info *info = info_of(list, lode__arg_of(args, "collection")->text);
   if (info) put_info(ctx, info);
   put_stats(ctx, &stats);
+  LODE__GOTO(put_counters(ctx, target.collection, err));
   LODE__GOTO(lode__row_summary(ctx, err));
 done:
   lode_collection_list_free(list);

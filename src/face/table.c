@@ -239,6 +239,7 @@ static const lode__field stats_summary[] = {
     {"untexted", LODE__FIELD_COUNT, 0, "records that text search still scans: optimize puts them into its index"},
     {"unindexed", LODE__FIELD_COUNT, 0, "records that filters still scan: optimize puts them into their index"},
     {"unerased", LODE__FIELD_COUNT, 0, "deleted records and vectors whose bytes wait for optimize"},
+    {"counters", LODE__FIELD_OBJECT, OPTIONAL, "of the collection's declared counters: the most frequent values"},
     {"bytes", LODE__FIELD_BYTES, OPTIONAL, "of all files"},
     {"free_bytes", LODE__FIELD_BYTES, OPTIONAL, "inside them: compact gives them back"},
     {"files", LODE__FIELD_COUNT, OPTIONAL, "in the folder"},

@@ -194,13 +194,7 @@ static lode_status vacuum_all(lode__db *db, lode_progress progress, lode_error *
 }
 
 lode_status lode__db_compact(lode__db *db, lode_progress progress, lode_error *err) {
-  bool more = true;
-  uint64_t left;
-  LODE__TRY(lode__work_left(db, &left, err));
-  while (more) {
-    LODE__TRY(report(progress, "erasing and indexing", 0, left, err));
-    LODE__TRY(lode__work_step(db, &more, err));
-  }
+  bool more;
   LODE__TRY(merge_text(db, progress, err));
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
     run r = {0};

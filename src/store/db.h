@@ -3,6 +3,7 @@
  * Locks in lode.lock (all open-file-description locks, one descriptor per lode__db):
  *   byte CREATE   exclusive: somebody makes the store
  *   byte WAIT     shared: somebody waits for a lock of the truth file. Who has just committed steps aside while it is held.
+ *   byte WORK     exclusive: somebody does a step of background work; two would only get in each other's way
  * The first bytes of the file hold the mark of a complete store and, behind it, who wrote last (for messages only).
  */
 #ifndef LODE_DB_H
@@ -16,6 +17,7 @@
 
 #define LODE__LOCK_CREATE (1 << 20)
 #define LODE__LOCK_WAIT ((1 << 20) + 1)
+#define LODE__LOCK_WORK ((1 << 20) + 2)
 #define LODE__APPLICATION_ID 0x6c6f6465 /* "lode" */
 
 /* X(name, SQL). Keys of a collection are the range (?1, ?2] or so: see FORMAT.md. */
@@ -64,7 +66,8 @@
   X(GRAVE_DELETE, "DELETE FROM grave WHERE gid=?1")                                                                \
   X(KEY_GET, "SELECT kid,counted FROM metakey WHERE cid=?1 AND name=?2")                                           \
   X(KEY_PUT, "INSERT INTO metakey(kid,cid,name,counted) VALUES(?1,?2,?3,?4)")                                      \
-  X(KEY_COUNTED, "SELECT kid,name FROM metakey WHERE cid=?1 AND counted=1")                                        \
+  X(KEY_COUNTED, "SELECT name,(SELECT count(*) FROM counter WHERE counter.kid=metakey.kid) FROM metakey WHERE "   \
+                 "cid=?1 AND counted=1 ORDER BY name")                                                             \
   X(KEY_ERASE, "DELETE FROM metakey WHERE cid=?1")                                                                 \
   X(TERM_PUT, "INSERT OR IGNORE INTO term(kid,value,rid) VALUES(?1,?2,?3)")                                        \
   X(TERM_DELETE, "DELETE FROM term WHERE kid=?1 AND value=?2 AND rid=?3")                                          \
@@ -133,6 +136,7 @@ struct lode__db {
   size_t n_idle;
   int lock_fd;               /* -1: none (read-only medium) */
   unsigned lock_generation;
+  bool working;              /* a thread of this handle does background work */
   unsigned queued;           /* writers of this process that wait for their turn */
   unsigned waiting;          /* connections of this handle that wait now */
   dev_t truth_dev;           /* the truth file that was last opened */

@@ -173,7 +173,7 @@ static lode_status fetch_vector(output *o, const lode__rec *rec, uint32_t *dim, 
 
 static lode_status drop_older(output *o, lode_str id, lode_error *err) {
   size_t dropped;
-  LODE__TRY(lode__rec_delete_ids(o->tx, &o->coll, &id, 1, &dropped, err));
+  LODE__TRY(lode__rec_delete(o->tx, &o->coll, &id, 1, &dropped, err));
   o->s->report->records -= dropped;
   return LODE_OK;
 }

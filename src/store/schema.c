@@ -31,7 +31,10 @@ const char lode__schema[] =
     "CREATE TABLE term(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
     " WITHOUT ROWID;"
     "CREATE TABLE counter(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID;"
-    "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode');";
+    "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode');"
+    /* Words come in large batches from the background: fewer, larger segments are merged less often. */
+    "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
+    "INSERT INTO text(text,rank) VALUES('automerge',8);";
 
 lode_status lode__db_check_format(lode__conn *conn, lode_error *err) {
   int64_t values[2] = {0, 0};

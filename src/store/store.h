@@ -148,11 +148,9 @@ lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change 
 /* `old` is the record as read in this tx; its strings may be the store's own. */
 lode_status lode__rec_update(lode__tx *tx, lode__coll *coll, const lode__rec *old, const lode__change *change,
                              lode_error *err);
-/* The records with these keys (distinct, alive, of this collection). */
-lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, lode_error *err);
-/* Those with these ids; the others are skipped. Faster, because no record is read; fastest in the order of ids. */
-lode_status lode__rec_delete_ids(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted,
-                                 lode_error *err);
+/* The records with these ids; those that do not exist are skipped. No record is read; fastest in the order of ids. */
+lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted,
+                             lode_error *err);
 /* Writes back the collection's changed counts and dimension. Call once before commit for each coll that was changed. */
 lode_status lode__coll_save(lode__tx *tx, const lode__coll *coll, lode_error *err);
 
@@ -181,9 +179,13 @@ typedef lode_status lode__counter_fn(void *ctx, const lode__value *value, uint64
 /* LODE_NOT_FOUND when the key is not declared as a counter. */
 lode_status lode__counter_each(lode__tx *tx, int64_t cid, lode_str key, lode__counter_fn *fn, void *ctx, lode_error *err);
 
+/* The declared keys, as strings, with how many values each has. */
+lode_status lode__counter_keys(lode__tx *tx, int64_t cid, lode__counter_fn *fn, void *ctx, lode_error *err);
+
 /* ---- Background work, in steps of a few milliseconds, each its own transaction ---- */
 
-/* Does one step; *more says that work is left. LODE_BUSY when another process holds the write lock. */
+/* Does one step; *more says that more may be left. LODE_BUSY when another thread or process is at work, or holds the write
+ * lock: then try again. */
 lode_status lode__work_step(lode__db *db, bool *more, lode_error *err);
 /* What is left, in rows. */
 lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err);
@@ -191,6 +193,7 @@ lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err);
 /* ---- Whole-store operations ---- */
 
 lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err);
+/* Packs what there is; do the background work first. */
 lode_status lode__db_compact(lode__db *db, lode_progress progress, lode_error *err);
 lode_status lode__db_verify(lode__db *db, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err);
 lode_status lode__db_backup(lode__db *db, const char *file, lode_progress progress, lode_error *err);

@@ -272,19 +272,14 @@ lode_status lode__counters_change(lode__tx *tx, int64_t cid, lode_str metadata, 
   return each_value(tx, metadata, on_counted, &job, err);
 }
 
-lode_status lode__counter_each(lode__tx *tx, int64_t cid, lode_str name, lode__counter_fn *fn, void *ctx, lode_error *err) {
+/* Rows of (value, count). */
+static lode_status each_count(lode__tx *tx, int which, int64_t key, lode__counter_fn *fn, void *ctx, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  lode__key key;
   lode__value value;
-  char quoted[256];
   lode_status st = LODE_OK;
-  LODE__TRY(find_key(tx, cid, name, &key, err));
-  if (!key.counted)
-    return lode__fail(err, LODE_NOT_FOUND, "%s is not a declared counter of this collection; facets count any key",
-                      lode__quote(name, quoted, sizeof quoted));
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COUNTER_EACH, &s, err));
-  sqlite3_bind_int64(s, 1, key.kid);
+  LODE__TRY(lode__stmt(tx, which, &s, err));
+  sqlite3_bind_int64(s, 1, key);
   for (;;) {
     LODE__TRY(lode__step(tx, s, &row, err));
     if (!row) break;
@@ -294,4 +289,17 @@ lode_status lode__counter_each(lode__tx *tx, int64_t cid, lode_str name, lode__c
   }
   sqlite3_reset(s);
   return st;
+}
+
+lode_status lode__counter_each(lode__tx *tx, int64_t cid, lode_str name, lode__counter_fn *fn, void *ctx, lode_error *err) {
+  lode__key key;
+  char quoted[256];
+  LODE__TRY(find_key(tx, cid, name, &key, err));
+  if (key.counted) return each_count(tx, LODE__STMT_COUNTER_EACH, key.kid, fn, ctx, err);
+  return lode__fail(err, LODE_NOT_FOUND, "%s is not a declared counter of this collection; facets count any key",
+                    lode__quote(name, quoted, sizeof quoted));
+}
+
+lode_status lode__counter_keys(lode__tx *tx, int64_t cid, lode__counter_fn *fn, void *ctx, lode_error *err) {
+  return each_count(tx, LODE__STMT_KEY_COUNTED, cid, fn, ctx, err);
 }

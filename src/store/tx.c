@@ -33,6 +33,7 @@ static void after_fork(lode__db *db) {
   lode__copy_drop(db);
   db->writer_active = false;
   db->waiting = db->queued = 0;
+  db->working = false;
   if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
   db->lock_fd = lode__db_open_lock_file(db);
   db->lock_generation = lode__vfs_generation();

@@ -1,13 +1,15 @@
 /* work.c - background work: erasing what was deleted, and bringing the indexes up to date.
  *
- * Work is done in steps. A step is one write transaction of some 40 ms, shorter when somebody waits for the lock, so that
- * neither readers nor other writers are held up; kill -9 between or within steps costs at most one step. The order
+ * Work is done in steps. A step is one write transaction of at most a second, and is over as soon as somebody waits for the lock,
+ * so that neither readers nor other writers are held up; kill -9 between or within steps costs at most one step. The order
  * within a collection matters: graves are emptied first, so that an index never takes in a dead record
  * (invariant 5 of write.c).
  */
 #include "db.h"
 
-#define STEP_NS UINT64_C(40000000)
+#include <fcntl.h>
+
+#define STEP_NS UINT64_C(1000000000)
 #define STEP_TEXT_BYTES (8u << 20)
 #define VACUUM_PAGES 512
 
@@ -252,28 +254,56 @@ done:
   return st;
 }
 
-lode_status lode__work_step(lode__db *db, bool *more, lode_error *err) {
+/* One worker at a time, over threads and processes. */
+static lode_status claim_work(lode__db *db, lode_error *err) {
+  pthread_mutex_lock(&db->mutex);
+  bool mine = !db->working && (db->lock_fd < 0 || LODE__RETRY(lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_WORK, 1)) == 0);
+  if (mine) db->working = true;
+  pthread_mutex_unlock(&db->mutex);
+  return mine ? LODE_OK : lode__fail(err, LODE_BUSY, "another thread or process is at work on %s", db->path);
+}
+
+static void release_work(lode__db *db) {
+  pthread_mutex_lock(&db->mutex);
+  db->working = false;
+  if (db->lock_fd >= 0) (void)LODE__RETRY(lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_WORK, 1));
+  pthread_mutex_unlock(&db->mutex);
+}
+
+static lode_status look_for_work(lode__db *db, bool *found, lode_error *err) {
+  lode__tx *tx;
+  int64_t cid;
+  *found = false;
+  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  lode_status st = next_collection(tx, 0, &cid, err);
+  if (st == LODE_OK) *found = cid != 0;
+  if (st == LODE_OK && !cid) st = vacuum_due(tx, found, err);
+  lode__tx_rollback(tx);
+  return st;
+}
+
+static lode_status do_work(lode__db *db, lode_error *err) {
   lode_status st;
   step w = {0};
   int64_t cid;
-  bool due = false;
-  *more = false;
-  LODE__TRY(lode__tx_begin(db, LODE__READ, &w.tx, err));
-  st = next_collection(w.tx, 0, &cid, err);
-  if (st == LODE_OK && !cid) st = vacuum_due(w.tx, &due, err);
-  lode__tx_rollback(w.tx);
-  if (st != LODE_OK || (!cid && !due)) return st;
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
   w.until_ns = lode__os->now_ns() + STEP_NS;
   LODE__GOTO(next_collection(w.tx, 0, &cid, err));
   LODE__GOTO(cid ? step_collection(&w, cid, err) : vacuum_some(w.tx, err));
 done:
-  if (st != LODE_OK) {
-    lode__tx_rollback(w.tx);
-    return st;
-  }
-  *more = true;
-  return lode__tx_commit(w.tx, err);
+  if (st == LODE_OK) return lode__tx_commit(w.tx, err);
+  lode__tx_rollback(w.tx);
+  return st;
+}
+
+lode_status lode__work_step(lode__db *db, bool *more, lode_error *err) {
+  *more = false;
+  LODE__TRY(look_for_work(db, more, err));
+  if (!*more) return LODE_OK;
+  LODE__TRY(claim_work(db, err));
+  lode_status st = do_work(db, err);
+  release_work(db);
+  return st;
 }
 
 static lode_status sums(lode__tx *tx, int64_t out[6], lode_error *err) {

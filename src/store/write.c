@@ -237,7 +237,7 @@ static lode_status uncount(lode__tx *tx, lode__coll *coll, int64_t rid, lode_err
   return lode__counters_change(tx, coll->cid, rec.metadata, -1, err);
 }
 
-lode_status lode__rec_delete_ids(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted,
+lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted,
                                  lode_error *err) {
   int64_t rid;
   *deleted = 0;
@@ -248,22 +248,5 @@ lode_status lode__rec_delete_ids(lode__tx *tx, lode__coll *coll, const lode_str 
     LODE__TRY(dig_grave(tx, coll, rid, 0, err));
     ++*deleted;
   }
-  return LODE_OK;
-}
-
-lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, lode_error *err) {
-  lode__rec rec;
-  bool found;
-  int64_t rid;
-  /* Names first: a grave makes the list of the dead be read again. */
-  for (size_t i = 0; i < n; i++) {
-    LODE__TRY(lode__rec_read(tx, rids[i], &rec, &found, err));
-    if (found) LODE__TRY(remove_name(tx, coll, rec.id, &rid, err));
-    if (!found || rid != rids[i])
-      return lode__fail(err, LODE_CORRUPT, "record %lld of %s and its name do not agree: run `lode db verify`",
-                        (long long)rids[i], tx->db->path);
-    if (coll->counted && rec.metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, rec.metadata, -1, err));
-  }
-  for (size_t i = 0; i < n; i++) LODE__TRY(dig_grave(tx, coll, rids[i], 0, err));
   return LODE_OK;
 }
