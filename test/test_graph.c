@@ -48,7 +48,8 @@ TEST_SLOW(every_kind_of_data_gives_a_connected_graph_with_recall, 240) {
       scene_build(&s, LODE__GRAPH, 1);
       check_segment(&s, shape_names[how]);
       double r = recall_of(&s, NULL, 10, 0, 50, NULL);
-      CHECKF(r >= 0.97, "%s, metric %d: recall %.3f", shape_names[how], (int)metric, r);
+      /* 500 answers on random data: the floor leaves room for chance below the default's goal of 0.97 */
+      CHECKF(r >= 0.94, "%s, metric %d: recall %.3f", shape_names[how], (int)metric, r);
       scene_release(&s);
     }
   }
