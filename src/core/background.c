@@ -58,7 +58,7 @@ static bool is_written_to(lode_store *store) {
 static lode_status work(lode_store *store, lode_error *err) {
   bool more = true, kicked;
   unsigned busy_ms = BUSY_LEAST_MS;
-  while (more && !must_stop(store)) {
+  while (more && !must_stop(store) && atomic_load(&store->optimizers) == 0) {
     for (unsigned i = 0; i < PAUSES && is_written_to(store); i++)
       if (!sleep_ms(store, PAUSE_MS, false, &kicked)) return LODE_OK;
     lode_status st = lode__work_step(store->db, &more, err);

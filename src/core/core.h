@@ -46,6 +46,7 @@ struct lode_store {
   lode__cached *cached[LODE__CACHE_BUCKETS];
   uint64_t cache_tick;
   _Atomic size_t cache_bytes;
+  atomic_uint optimizers;            /* lode_optimize() is at work: the background leaves it to them */
   atomic_uint writers;               /* calls of this handle that wait to write */
   _Atomic uint64_t written_ns;       /* when it last committed something */
   lode__background background;

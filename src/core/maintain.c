@@ -5,23 +5,27 @@ static bool goes_on(lode_progress p, const char *phase, uint64_t done, uint64_t 
   return !p.step || p.step(p.ctx, phase, done, total);
 }
 
-/* Writers come first: we try again until they have kept us out for as long as the store is to wait for a lock. */
+/* Writers come first, and another process may be doing the same work: we try again, and give up only when nothing has been
+ * done, by whomever, for as long as the store is to wait for a lock. */
 static lode_status step_or_wait(lode_store *store, bool *more, lode_error *err) {
-  uint64_t until = lode__os->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
+  uint64_t patience = (uint64_t)store->options->busy_ms * 1000000, until = lode__os->now_ns() + patience;
+  uint64_t left = UINT64_MAX, now_left;
   for (uint64_t us = 500;; us = us < 20000 ? us * 2 : us) {
     lode_status st = lode__work_step(store->db, more, err);
-    if (st != LODE_BUSY || lode__os->now_ns() >= until) return st;
+    if (st != LODE_BUSY) return st;
+    if (lode__os->now_ns() >= until) {
+      LODE__TRY(lode__work_left(store->db, &now_left, NULL));
+      if (now_left >= left) return st;
+      left = now_left;
+      until = lode__os->now_ns() + patience;
+    }
     lode__os->sleep_us(us);
   }
 }
 
-lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err) {
+static lode_status optimize(lode_store *store, lode_progress progress, lode_error *err) {
   uint64_t total = 0, left = 0;
   bool more = true;
-  lode__error_clear(err);
-  lode__store_enter(store);
-  if (store->options->read_only)
-    return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
   LODE__TRY(lode__work_left(store->db, &total, err));
   for (left = total; more;) {
     if (!goes_on(progress, "optimize", total - left, total))
@@ -33,6 +37,17 @@ lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error 
   lode__error_clear(err);
   (void)goes_on(progress, "optimize", total, total);
   return LODE_OK;
+}
+
+lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err) {
+  lode__error_clear(err);
+  lode__store_enter(store);
+  if (store->options->read_only)
+    return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
+  atomic_fetch_add(&store->optimizers, 1);
+  lode_status st = optimize(store, progress, err);
+  atomic_fetch_sub(&store->optimizers, 1);
+  return st;
 }
 
 lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err) {
