@@ -66,12 +66,6 @@ $(OUT)/libface.a: $(filter-out %/main.o,$(FACE_OBJ))
 $(OUT)/test/test_face: $(OUT)/libface.a
 $(OUT)/test/test_face: TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS)
 
-# Completions and manual page are made from the table of operations; test/cli.sh compares them
-.PHONY: face-files
-face-files: $(OUT)/lode
-	for shell in bash zsh fish; do $< help --completions $$shell >completions/lode.$$shell || exit 1; done
-	$< help --man >man/lode-db.1
-
 # Tests link the objects, not the library, to reach inside
 $(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(TEST_LIBS)
@@ -168,7 +162,8 @@ install: all
 	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.0
 	ln -sf liblode.so.0 $(DESTDIR)$(PREFIX)/lib/liblode.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/lode.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc
-	install -m 644 man/lode.1 man/lode-db.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	$(OUT)/lode help --man >$(DESTDIR)$(PREFIX)/share/man/man1/lode.1
+	$(OUT)/lode help db --man >$(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1
 	$(OUT)/lode help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode
 	$(OUT)/lode help --completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode
 	$(OUT)/lode help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish

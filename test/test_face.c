@@ -30,9 +30,11 @@ static const lode__field *field_of(const lode__field *fields, lode_str name) {
 TEST(every_entry_of_the_table_is_complete) {
   size_t handlers = 0, ops = 0;
 #define COUNT(verb) handlers++;
-  LODE__OPS(COUNT)
+  LODE__OPS_DB(COUNT)
 #undef COUNT
-  for (const lode__op *op = lode__ops; op->name; op++, ops++) {
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
+    ops += g->ops == lode__ops_db;
+    CHECKF(lode__same_group(g->name, op->group), "%s is in another group's table", op->name);
     CHECKF(op->about && op->run && op->examples && op->params, "%s", op->name);
     CHECKF(op->row || op->summary, "%s answers nothing", op->name);
     CHECKF(count_params(op->params) <= LODE__OP_MAX_PARAMS, "%s", op->name);
@@ -54,7 +56,7 @@ TEST(every_entry_of_the_table_is_complete) {
 }
 
 TEST(sentences_name_fields_that_exist) {
-  for (const lode__op *op = lode__ops; op->name; op++) {
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
     for (const char *p = op->say; p && (p = strchr(p, '{')) != NULL; p++) {
       const char *end = strchr(p, '}');
       CHECK(end);
@@ -65,7 +67,7 @@ TEST(sentences_name_fields_that_exist) {
 
 TEST(schemas_are_json_and_list_the_parameters) {
   lode__json json = {0};
-  for (const lode__op *op = lode__ops; op->name; op++) {
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
     lode__buf out = {0};
     lode__op_schema(&out, op);
     CHECK(!out.failed);
@@ -90,10 +92,15 @@ TEST(schemas_are_json_and_list_the_parameters) {
   lode__json_release(&json);
 }
 
+static void manuals(lode__buf *out) {
+  lode__manual(out, NULL);
+  lode__manual(out, "db");
+}
+
 TEST(help_manual_and_completions_name_every_flag) {
   lode__style style = {.width = 100};
-  void (*texts[])(lode__buf *) = {lode__manual, lode__complete_bash, lode__complete_zsh, lode__complete_fish};
-  for (const lode__op *op = lode__ops; op->name; op++) {
+  void (*texts[])(lode__buf *) = {manuals, lode__complete_bash, lode__complete_zsh, lode__complete_fish};
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
     lode__buf help = {0};
     lode__help_op(&help, op, &style);
     lode__buf_addc(&help, '\0');
@@ -112,7 +119,7 @@ TEST(help_manual_and_completions_name_every_flag) {
     texts[t](&text);
     lode__buf_addc(&text, '\0');
     CHECK(!text.failed);
-    for (const lode__op *op = lode__ops; op->name; op++) CHECKF(has(text.data, op->name), "text %zu lacks %s", t, op->name);
+    LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) CHECKF(has(text.data, op->name), "text %zu lacks %s", t, op->name);
     CHECK(has(text.data, t == 0 ? "where\\-document" : "where-document"));
     lode__buf_release(&text);
   }
@@ -385,7 +392,7 @@ TEST(numbers_are_read_strictly) {
 static const char *suggestion(const char *word) {
   static lode__suggest s;
   lode__suggest_init(&s, str(word));
-  for (const lode__op *op = lode__ops; op->name; op++) lode__suggest_try(&s, str(op->name));
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) lode__suggest_try(&s, str(op->name));
   return s.found ? s.text : "";
 }
 

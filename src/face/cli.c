@@ -30,7 +30,7 @@ static const lode__param help_params[] = {
     {.name = "completions", .type = LODE__ARG_CHOICE, .value = "SHELL", .choices = "bash|zsh|fish",
      .about = "print the completion script of a shell"},
     {.name = "schema", .type = LODE__ARG_FLAG, .about = "print the JSON Schemas of the operations, one a line"},
-    {.name = "man", .type = LODE__ARG_FLAG, .about = "print the manual page of lode db, as roff"},
+    {.name = "man", .type = LODE__ARG_FLAG, .about = "print a manual page as roff: lode(1), or that of `lode help db --man`, lode-db(1)"},
     {0}};
 const lode__op lode__cli_help = {.name = "help",
                                  .about = "show help about a command or a topic",
@@ -156,20 +156,14 @@ static lode_status take_short(lode__command *c, cursor *cur, const char *word, l
 
 /* ---- Words ---- */
 
-static bool is_group(const char *word) {
-  for (const lode__op *op = lode__ops; op->name; op++)
-    if (op->group && strcmp(op->group, word) == 0) return true;
-  return false;
-}
-
 static lode_status unknown_verb(const lode__command *c, const char *word, lode_error *err) {
   char quoted[256];
   const char *group = c->group;
   lode__suggest best;
   lode__suggest_init(&best, lode__str(word));
-  for (const lode__op *op = lode__ops; op->name; op++) {
-    if (!group && op->group) lode__suggest_try(&best, lode__str(op->group));
-    else if (!group || (op->group && strcmp(group, op->group) == 0)) lode__suggest_try(&best, lode__str(op->name));
+  LODE__EACH_GROUP(g) {
+    if (!group && g->name) lode__suggest_try(&best, lode__str(g->name));
+    if (lode__same_group(g->name, group)) LODE__EACH_OP(g, op) lode__suggest_try(&best, lode__str(op->name));
   }
   if (!group) lode__suggest_try(&best, LODE__LIT("help"));
   lode__quote(lode__str(word), quoted, sizeof quoted);
@@ -184,10 +178,17 @@ static lode_status unknown_verb(const lode__command *c, const char *word, lode_e
                     space, group);
 }
 
-static lode_status take_command(lode__command *c, const char *word, lode_error *err) {
+/* A word may be both a group and a command (`lode mcp`, `lode mcp install`): the word behind it decides. */
+static bool names_group(const lode__command *c, const cursor *cur, const char *word) {
+  if (c->group || !lode__is_group(lode__str(word))) return false;
+  if (!lode__op_find(NULL, lode__str(word))) return true;
+  return cur->at < cur->argc && lode__op_find(word, lode__str(cur->argv[cur->at])) != NULL;
+}
+
+static lode_status take_command(lode__command *c, const cursor *cur, const char *word, lode_error *err) {
   if (!c->group && strcmp(word, "help") == 0) c->op = &lode__cli_help;
   else if (!c->group && strcmp(word, "version") == 0) c->version = true;
-  else if (!c->group && is_group(word)) c->group = word;
+  else if (names_group(c, cur, word)) c->group = word;
   else if ((c->op = lode__op_find(c->group, lode__str(word))) == NULL) return unknown_verb(c, word, err);
   if (c->op) {
     lode__args_init(&c->args, c->op);
@@ -227,7 +228,7 @@ static lode_status take_all(lode__command *c, cursor *cur, lode_error *err) {
     }
     if (flags && strncmp(word, "--", 2) == 0) st = take_long(c, cur, word + 2, err);
     else if (flags && word[0] == '-' && word[1]) st = take_short(c, cur, word + 1, err);
-    else if (!c->op) st = take_command(c, word, err);
+    else if (!c->op) st = take_command(c, cur, word, err);
     else st = take_positional(c, word, err);
     if (st != LODE_OK) return st;
   }

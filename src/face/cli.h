@@ -54,7 +54,8 @@ void lode__put_wrapped(lode__buf *out, const char *text, size_t indent, size_t a
 void lode__complete_bash(lode__buf *out);
 void lode__complete_zsh(lode__buf *out);
 void lode__complete_fish(lode__buf *out);
-void lode__manual(lode__buf *out);
+/* group "db": lode-db(1); NULL: lode(1), which has all others. */
+void lode__manual(lode__buf *out, const char *group);
 
 /* ---- Output ---- */
 

@@ -1,5 +1,7 @@
 /* complete.c - completion scripts of bash, zsh and fish, made from the table of operations: `lode help --completions`.
- * The files in completions/ are its output; test/cli.sh compares them. */
+ * `make install` installs its output.
+ *
+ * A command's path is its group and its name, or its name alone. */
 #include "cli.h"
 
 static bool is_flag(const lode__param *p) { return !(p->flags & LODE__PARAM_POSITIONAL); }
@@ -36,8 +38,32 @@ static void put_flags(lode__buf *out, const lode__param *params) {
   }
 }
 
-static void put_verbs(lode__buf *out) {
-  for (const lode__op *op = lode__ops; op->name; op++) lode__buf_addf(out, op == lode__ops ? "%s" : " %s", op->name);
+/* First of the tables that have this group's name? Several may. */
+static bool is_first(const lode__op_group *group) {
+  LODE__EACH_GROUP(g) if (lode__same_group(g->name, group->name)) return g == group;
+  return false;
+}
+
+/* Names of groups, separated; NULL: nothing. */
+static void put_groups(lode__buf *out, char separator) {
+  bool any = false;
+  LODE__EACH_GROUP(g) {
+    if (!g->name || !is_first(g)) continue;
+    if (any) lode__buf_addc(out, separator);
+    lode__buf_adds(out, g->name);
+    any = true;
+  }
+}
+
+/* Names of the operations of a group, each with a space behind it. */
+static void put_names(lode__buf *out, const char *group) {
+  LODE__EACH_GROUP(g)
+    if (lode__same_group(g->name, group)) LODE__EACH_OP(g, op) lode__buf_addf(out, "%s ", op->name);
+}
+
+static void put_path(lode__buf *out, const lode__op *op) {
+  if (op->group) lode__buf_addf(out, "%s ", op->group);
+  lode__buf_adds(out, op->name);
 }
 
 /* Names of the collections, for bash and zsh: the name is the first field of each line. */
@@ -49,8 +75,9 @@ static void put_verbs(lode__buf *out) {
 static void bash_values(lode__buf *out, const lode__op *op) {
   for (const lode__param *p = op->params; p->name; p++) {
     if (!is_flag(p) || (!p->choices && !takes_file(p))) continue;
-    if (op->group) lode__buf_addf(out, "    \"%s ", op->name);
-    else lode__buf_adds(out, "    *\" ");
+    lode__buf_adds(out, op == &lode__cli_common ? "    *\"" : "    \"");
+    put_path(out, op);
+    lode__buf_addc(out, ' ');
     lode__put_flag(out, p);
     lode__buf_adds(out, "\") ");
     if (p->choices) {
@@ -64,36 +91,55 @@ static void bash_values(lode__buf *out, const lode__op *op) {
   }
 }
 
+/* What may follow where the path is not complete yet. */
+static void bash_verbs(lode__buf *out, const char *group) {
+  const lode__op *alone = group ? lode__op_find(NULL, lode__str(group)) : NULL;
+  lode__buf_addf(out, "    '%s') COMPREPLY=($(compgen -W '", group ? group : "");
+  put_names(out, group);
+  if (alone) put_flags(out, alone->params);
+  if (!group) {
+    put_groups(out, ' ');
+    lode__buf_adds(out, " help version --version ");
+  }
+  lode__buf_adds(out, "--help' -- \"$cur\")); return ;;\n");
+}
+
 void lode__complete_bash(lode__buf *out) {
   lode__buf_adds(out, "# bash completion of lode; made by: lode help --completions bash\n"
                       "_lode() {\n"
-                      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb='' word flags=''\n"
+                      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' word flags=''\n"
                       "  COMPREPLY=()\n"
                       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-                      "    case $word in -*|db) ;; *) verb=$word; break ;; esac\n"
-                      "  done\n"
-                      "  if [[ $COMP_CWORD -eq 1 ]]; then\n"
-                      "    COMPREPLY=($(compgen -W 'db help version --help --version' -- \"$cur\")); return\n"
-                      "  fi\n"
-                      "  if [[ $COMP_CWORD -eq 2 && $prev == db ]]; then\n"
-                      "    COMPREPLY=($(compgen -W '");
-  put_verbs(out);
-  lode__buf_adds(out, "' -- \"$cur\")); return\n  fi\n  case \"$verb $prev\" in\n");
-  for (const lode__op *op = lode__ops; op->name; op++) bash_values(out, op);
+                      "    case $word in -*) continue ;; esac\n"
+                      "    if [[ -n $path ]]; then path=\"$path $word\"; break; fi\n"
+                      "    path=$word\n"
+                      "    case $word in ");
+  put_groups(out, '|');
+  lode__buf_adds(out, ") ;; *) break ;; esac\n  done\n  case $path in\n");
+  bash_verbs(out, NULL);
+  LODE__EACH_GROUP(g) if (g->name && is_first(g)) bash_verbs(out, g->name);
+  lode__buf_adds(out, "  esac\n  case \"$path $prev\" in\n");
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) bash_values(out, op);
+  bash_values(out, &lode__cli_help);
   bash_values(out, &lode__cli_common);
-  lode__buf_adds(out, "    \"help --completions\") COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")); return ;;\n  esac\n"
-                      "  case $verb in\n");
-  for (const lode__op *op = lode__ops; op->name; op++) {
-    lode__buf_addf(out, "    %s) flags='", op->name);
-    put_flags(out, op->params);
-    lode__buf_adds(out, "' ;;\n");
+  lode__buf_adds(out, "  esac\n  case $path in\n");
+  LODE__EACH_GROUP(g) {
+    LODE__EACH_OP(g, op) {
+      lode__buf_adds(out, "    '");
+      put_path(out, op);
+      lode__buf_adds(out, "') flags='");
+      put_flags(out, op->params);
+      lode__buf_adds(out, "' ;;\n");
+    }
   }
   lode__buf_adds(out, "    help) flags='");
   put_flags(out, lode__cli_help.params);
   for (size_t i = 0; lode__topic_name(i); i++) lode__buf_addf(out, "%s ", lode__topic_name(i));
-  lode__buf_adds(out, "db' ;;\n  esac\n  if [[ $cur == -* || $verb == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
+  put_names(out, NULL);
+  put_groups(out, ' ');
+  lode__buf_adds(out, "' ;;\n  esac\n  if [[ $cur == -* || $path == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
   put_flags(out, lode__cli_common.params);
-  lode__buf_adds(out, "\" -- \"$cur\"))\n  elif [[ $prev == \"$verb\" ]]; then\n"
+  lode__buf_adds(out, "\" -- \"$cur\"))\n  elif [[ $path == \"db $prev\" ]]; then\n"
                       "    COMPREPLY=($(compgen -W \"$(" COLLECTIONS ")\" -- \"$cur\"))\n"
                       "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
                       "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n}\ncomplete -F _lode lode\n");
@@ -133,17 +179,20 @@ static void zsh_param(lode__buf *out, const lode__param *p) {
   lode__buf_addc(out, '\'');
 }
 
-void lode__complete_zsh(lode__buf *out) {
-  lode__buf_adds(out, "#compdef lode\n# zsh completion of lode; made by: lode help --completions zsh\n"
-                      "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COLLECTIONS ")\"})\n"
-                      "  compadd -a names\n}\n"
-                      "_lode_db() {\n  local -a verbs common\n  verbs=(\n");
-  for (const lode__op *op = lode__ops; op->name; op++) {
-    lode__buf_addf(out, "    '%s:", op->name);
-    put_quoted(out, op->about, ":\\");
-    lode__buf_adds(out, "'\n");
+/* 'name:about' of each operation of a group. */
+static void zsh_verbs(lode__buf *out, const char *group) {
+  LODE__EACH_GROUP(g) {
+    if (!lode__same_group(g->name, group)) continue;
+    LODE__EACH_OP(g, op) {
+      lode__buf_addf(out, " '%s:", op->name);
+      put_quoted(out, op->about, ":\\");
+      lode__buf_addc(out, '\'');
+    }
   }
-  lode__buf_adds(out, "  )\n  common=(");
+}
+
+static void zsh_common(lode__buf *out) {
+  lode__buf_adds(out, "  common=(");
   for (const lode__param *p = lode__cli_common.params; p->name; p++) {
     lode__buf item = {0};
     zsh_param(&item, p);
@@ -152,24 +201,66 @@ void lode__complete_zsh(lode__buf *out) {
     else lode__buf_addf(out, "\n    %.*s", (int)(item.len - 11), item.data + 11);
     lode__buf_release(&item);
   }
-  lode__buf_adds(out, "\n  )\n  if (( CURRENT == 2 )); then\n    _describe 'command' verbs\n    return\n  fi\n"
-                      "  local verb=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $verb in\n");
-  for (const lode__op *op = lode__ops; op->name; op++) {
-    lode__buf_addf(out, "    %s)\n      _arguments $common", op->name);
-    for (const lode__param *p = op->params; p->name; p++) zsh_param(out, p);
-    lode__buf_adds(out, " ;;\n");
+  lode__buf_adds(out, "\n  )\n");
+}
+
+void lode__complete_zsh(lode__buf *out) {
+  lode__buf_adds(out, "#compdef lode\n# zsh completion of lode; made by: lode help --completions zsh\n"
+                      "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COLLECTIONS ")\"})\n"
+                      "  compadd -a names\n}\n"
+                      "_lode() {\n  local -a verbs common\n  local cmd=$words[2]\n");
+  zsh_common(out);
+  lode__buf_adds(out, "  if (( CURRENT == 2 )); then\n    verbs=(");
+  zsh_verbs(out, NULL);
+  LODE__EACH_GROUP(g) if (g->name && is_first(g)) lode__buf_addf(out, " '%s:%s'", g->name, g->about);
+  lode__buf_adds(out, " 'help:show help')\n    _describe 'command' verbs\n    return\n  fi\n"
+                      "  shift words\n  (( CURRENT-- ))\n  verbs=()\n  case $cmd in\n");
+  LODE__EACH_GROUP(g) {
+    if (!g->name || !is_first(g)) continue;
+    lode__buf_addf(out, "    %s) verbs=(", g->name);
+    zsh_verbs(out, g->name);
+    lode__buf_adds(out, ") ;;\n");
   }
-  lode__buf_adds(out, "  esac\n}\n_lode() {\n  if (( CURRENT == 2 )); then\n    compadd db help version -- --help --version\n    return\n  fi\n"
-                      "  case $words[2] in\n    db) shift words; (( CURRENT-- )); _lode_db ;;\n    help) compadd db");
-  for (size_t i = 0; lode__topic_name(i); i++) lode__buf_addf(out, " %s", lode__topic_name(i));
-  lode__buf_adds(out, " ;;\n  esac\n}\ncompdef _lode lode\n");
+  lode__buf_adds(out, "    help) compadd ");
+  for (size_t i = 0; lode__topic_name(i); i++) lode__buf_addf(out, "%s ", lode__topic_name(i));
+  put_names(out, NULL);
+  put_groups(out, ' ');
+  lode__buf_adds(out, "; return ;;\n  esac\n"
+                      "  if (( $#verbs )); then\n"
+                      "    if (( CURRENT == 2 )); then _describe 'command' verbs; return; fi\n"
+                      "    cmd=\"$cmd $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $cmd in\n");
+  LODE__EACH_GROUP(g) {
+    LODE__EACH_OP(g, op) {
+      lode__buf_adds(out, "    '");
+      put_path(out, op);
+      lode__buf_adds(out, "')\n      _arguments $common");
+      for (const lode__param *p = op->params; p->name; p++) zsh_param(out, p);
+      lode__buf_adds(out, " ;;\n");
+    }
+  }
+  lode__buf_adds(out, "  esac\n}\ncompdef _lode lode\n");
 }
 
 /* ---- fish ---- */
 
-static void fish_flag(lode__buf *out, const lode__param *p, const char *condition) {
+static void fish_about(lode__buf *out, const char *about) {
+  lode__buf_adds(out, " -d '");
+  for (const char *c = about; *c; c++) {
+    if (*c == '\'' || *c == '\\') lode__buf_addc(out, '\\');
+    lode__buf_addc(out, *c);
+  }
+  lode__buf_adds(out, "'\n");
+}
+
+/* op NULL: wherever the cursor is. */
+static void fish_flag(lode__buf *out, const lode__param *p, const lode__op *op) {
   if (!is_flag(p)) return;
-  lode__buf_addf(out, "complete -c lode -n '%s'", condition);
+  lode__buf_adds(out, "complete -c lode");
+  if (op) {
+    lode__buf_adds(out, " -n '__lode_at ");
+    put_path(out, op);
+    lode__buf_addc(out, '\'');
+  }
   if (p->letter) lode__buf_addf(out, " -s %c", p->letter);
   if (p->name[1]) {
     lode__buf_adds(out, " -l ");
@@ -184,12 +275,19 @@ static void fish_flag(lode__buf *out, const lode__param *p, const char *conditio
   } else if (p->type != LODE__ARG_FLAG) {
     lode__buf_adds(out, takes_file(p) ? " -r -F" : " -x");
   }
-  lode__buf_adds(out, " -d '");
-  for (const char *c = p->about; *c; c++) {
-    if (*c == '\'' || *c == '\\') lode__buf_addc(out, '\\');
-    lode__buf_addc(out, *c);
+  fish_about(out, p->about);
+}
+
+static void fish_op(lode__buf *out, const lode__op *op) {
+  lode__buf_addf(out, "complete -c lode -n '__lode_at%s%s' -a %s", op->group ? " " : "", op->group ? op->group : "", op->name);
+  fish_about(out, op->about);
+  for (const lode__param *p = op->params; p->name; p++) {
+    fish_flag(out, p, op);
+    if (is_flag(p) || (!names_collection(p) && !takes_file(p))) continue;
+    lode__buf_adds(out, "complete -c lode -n '__lode_at ");
+    put_path(out, op);
+    lode__buf_adds(out, names_collection(p) ? "' -a '(__lode_collections)'\n" : "' -F\n");
   }
-  lode__buf_adds(out, "'\n");
 }
 
 void lode__complete_fish(lode__buf *out) {
@@ -197,27 +295,24 @@ void lode__complete_fish(lode__buf *out) {
                       "function __lode_collections\n"
                       "    lode db collections --json --quiet 2>/dev/null | string replace -rf '^\\{\"name\":\"([^\"\\\\\\\\]*)\".*' '$1'\n"
                       "end\n"
+                      "# Is the command so far these words?\n"
+                      "function __lode_at\n"
+                      "    set -l words (string match -v -- '-*' (commandline -opc)[2..])\n"
+                      "    set -l n 1\n"
+                      "    contains -- \"$words[1]\" ");
+  put_groups(out, ' ');
+  lode__buf_adds(out, "; and set n 2\n"
+                      "    test \"$words[1..$n]\" = \"$argv\"\n"
+                      "end\n"
                       "complete -c lode -f\n"
-                      "complete -c lode -n __fish_use_subcommand -a db -d 'the vector database'\n"
-                      "complete -c lode -n __fish_use_subcommand -a help -d 'show help'\n"
-                      "complete -c lode -n __fish_use_subcommand -l version -d 'show the version'\n");
-  for (size_t i = 0; lode__topic_name(i); i++)
-    lode__buf_addf(out, "complete -c lode -n '__fish_seen_subcommand_from help' -a %s -d '%s'\n",
-                   lode__topic_name(i), lode__topic_about(i));
-  lode__buf_adds(out, "set -l verbs ");
-  put_verbs(out);
-  lode__buf_addc(out, '\n');
-  for (const lode__op *op = lode__ops; op->name; op++) {
-    char condition[80];
-    snprintf(condition, sizeof condition, "__fish_seen_subcommand_from %s", op->name);
-    lode__buf_addf(out, "complete -c lode -n \"__fish_seen_subcommand_from db; and not __fish_seen_subcommand_from $verbs\" -a %s -d '%s'\n",
-                   op->name, op->about);
-    for (const lode__param *p = op->params; p->name; p++) {
-      fish_flag(out, p, condition);
-      if (names_collection(p)) lode__buf_addf(out, "complete -c lode -n '%s' -a '(__lode_collections)'\n", condition);
-      else if (!is_flag(p) && takes_file(p)) lode__buf_addf(out, "complete -c lode -n '%s' -F\n", condition);
-    }
+                      "complete -c lode -n __lode_at -a help -d 'show help'\n");
+  LODE__EACH_GROUP(g) {
+    if (!g->name || !is_first(g)) continue;
+    lode__buf_addf(out, "complete -c lode -n __lode_at -a %s", g->name);
+    fish_about(out, g->about);
   }
-  for (const lode__param *p = lode__cli_common.params; p->name; p++)
-    fish_flag(out, p, "__fish_seen_subcommand_from db");
+  for (size_t i = 0; lode__topic_name(i); i++)
+    lode__buf_addf(out, "complete -c lode -n '__lode_at help' -a %s -d '%s'\n", lode__topic_name(i), lode__topic_about(i));
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) fish_op(out, op);
+  for (const lode__param *p = lode__cli_common.params; p->name; p++) fish_flag(out, p, NULL);
 }

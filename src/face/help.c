@@ -1,7 +1,7 @@
 /* help.c - help texts, made from the table of operations. */
 #include "cli.h"
 
-enum { FLAG_COLUMN = 26 };
+enum { FLAG_COLUMN = 26, OP_COLUMN = 20 };
 
 static void heading(lode__buf *out, const char *text, const lode__style *style) {
   lode__buf_addf(out, "\n%s%s%s\n", style->color ? "\033[1m" : "", text, style->color ? "\033[0m" : "");
@@ -129,29 +129,32 @@ void lode__help_op(lode__buf *out, const lode__op *op, const lode__style *style)
   if (op->summary && !(op->flags & LODE__OP_HIDE_SUMMARY))
     put_fields(out, op->summary, op->row ? "The last line of --json" : "The line of --json", style);
   if (op->examples) put_examples(out, op->examples, style);
-  if (!op->group) return;
+  if (!op->run) return;
   heading(out, "Exit codes", style);
   lode__buf_adds(out, "  0 done, 1 nothing found, 2 wrong usage, 3 damaged, 4 busy, 5 refused (lode help exit-codes)\n");
 }
 
 /* ---- Lists ---- */
 
-static void put_ops(lode__buf *out, const char *group) {
-  for (const lode__op *op = lode__ops; op->name; op++)
-    if (op->group && group && strcmp(op->group, group) == 0) lode__buf_addf(out, "  %-13s%s\n", op->name, op->about);
+static void put_ops(lode__buf *out, const lode__op_group *g) {
+  LODE__EACH_OP(g, op) {
+    char name[40];
+    snprintf(name, sizeof name, "%s%s%s", g->name ? g->name : "", g->name ? " " : "", op->name);
+    lode__buf_addf(out, "  %-*s%s\n", OP_COLUMN, name, op->about);
+  }
 }
 
 static void put_topics(lode__buf *out) {
   for (size_t i = 0; lode__topic_name(i); i++)
-    lode__buf_addf(out, "  %-13s%s\n", lode__topic_name(i), lode__topic_about(i));
+    lode__buf_addf(out, "  %-*s%s\n", OP_COLUMN, lode__topic_name(i), lode__topic_about(i));
 }
 
 void lode__help_group(lode__buf *out, const char *group, const lode__style *style) {
-  lode__buf_addf(out, "lode %s - the vector database\n", group);
+  LODE__EACH_GROUP(g) if (lode__same_group(g->name, group)) lode__buf_addf(out, "lode %s - %s\n", group, g->about);
   heading(out, "Usage", style);
   lode__buf_addf(out, "  lode %s COMMAND [ARGUMENTS] [FLAGS]\n", group);
   heading(out, "Commands", style);
-  put_ops(out, group);
+  LODE__EACH_GROUP(g) if (lode__same_group(g->name, group)) put_ops(out, g);
   put_params(out, lode__cli_common.params, false, "Flags of every command", style);
   heading(out, "More", style);
   lode__buf_addf(out, "  lode %s COMMAND --help    arguments, flags and examples of one command\n", group);
@@ -161,13 +164,18 @@ void lode__help_group(lode__buf *out, const char *group, const lode__style *styl
 }
 
 void lode__help_top(lode__buf *out, const lode__style *style) {
-  lode__buf_addf(out, "lode %s - an embedded vector database that does not crash\n", lode_version());
+  lode__buf_addf(out, "lode %s - code search and a vector database that do not crash\n", lode_version());
   heading(out, "Usage", style);
-  lode__buf_adds(out, "  lode db COMMAND [ARGUMENTS] [FLAGS]\n"
-                      "  lode help [TOPIC | db COMMAND]\n"
+  lode__buf_adds(out, "  lode COMMAND [ARGUMENTS] [FLAGS]\n"
+                      "  lode COMMAND --help          arguments, flags and examples of one command\n"
+                      "  lode help [TOPIC | COMMAND]\n"
                       "  lode --version\n");
-  heading(out, "Commands of lode db", style);
-  put_ops(out, "db");
+  LODE__EACH_GROUP(g) {
+    char title[80];
+    snprintf(title, sizeof title, "%c%s", g->about[0] - 'a' + 'A', g->about + 1);
+    heading(out, title, style);
+    put_ops(out, g);
+  }
   heading(out, "Topics of lode help", style);
   put_topics(out);
   put_examples(out,

@@ -120,23 +120,36 @@ static int show(lode__buf *text, int fd, int code) {
 
 /* ---- Help ---- */
 
+/* The operation that some words name; those of `lode db` may leave that out. */
+static const lode__op *op_of_words(const lode_str *words, size_t n) {
+  char group[40];
+  if (n == 1 && lode__str_eq(words[0], LODE__LIT("help"))) return &lode__cli_help;
+  if (n == 1) {
+    const lode__op *op = lode__op_find(NULL, words[0]);
+    return op || lode__is_group(words[0]) ? op : lode__op_find("db", words[0]);
+  }
+  if (n != 2 || words[0].len >= sizeof group) return NULL;
+  snprintf(group, sizeof group, "%.*s", (int)words[0].len, words[0].data);
+  return lode__op_find(group, words[1]);
+}
+
 static bool help_about(lode__buf *out, const lode__arg *topic, const lode__style *style) {
-  size_t i = 0;
   if (topic->n == 0) {
     lode__help_top(out, style);
     return true;
   }
   if (topic->n == 1 && lode__help_topic(out, topic->list[0], style)) return true;
-  if (lode__str_eq(topic->list[0], LODE__LIT("db"))) i = 1;
-  if (i == topic->n) {
-    lode__help_group(out, "db", style);
+  const lode__op *op = op_of_words(topic->list, topic->n);
+  if (op) {
+    lode__help_op(out, op, style);
     return true;
   }
-  const lode__op *op = lode__op_find("db", topic->list[i]);
-  if (lode__str_eq(topic->list[i], LODE__LIT("help"))) op = &lode__cli_help;
-  if (!op || i + 1 != topic->n) return false;
-  lode__help_op(out, op, style);
-  return true;
+  LODE__EACH_GROUP(g) {
+    if (topic->n != 1 || !g->name || !lode__str_eq(lode__str(g->name), topic->list[0])) continue;
+    lode__help_group(out, g->name, style);
+    return true;
+  }
+  return false;
 }
 
 static int no_topic(session *s, bool json, const lode__arg *topic) {
@@ -146,7 +159,7 @@ static int no_topic(session *s, bool json, const lode__arg *topic) {
   lode_str word = topic->list[topic->n - 1];
   lode__suggest_init(&best, word);
   for (size_t i = 0; lode__topic_name(i); i++) lode__suggest_try(&best, lode__str(lode__topic_name(i)));
-  for (const lode__op *op = lode__ops; op->name; op++) lode__suggest_try(&best, lode__str(op->name));
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) lode__suggest_try(&best, lode__str(op->name));
   lode__quote(word, quoted, sizeof quoted);
   if (best.found) (void)lode__fail(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?",
                                    quoted, best.text);
@@ -163,12 +176,15 @@ static int run_help(session *s, const lode__command *c) {
     static void (*const scripts[])(lode__buf *) = {lode__complete_bash, lode__complete_zsh, lode__complete_fish};
     scripts[shell->number](&out);
   } else if (lode__arg_of(&c->args, "man")->number) {
-    lode__manual(&out);
+    lode__manual(&out, topic->n ? "db" : NULL);
   } else if (lode__arg_of(&c->args, "schema")->number) {
-    for (const lode__op *op = lode__ops; op->name; op++) {
-      if (topic->n && !lode__str_eq(topic->list[topic->n - 1], lode__str(op->name))) continue;
-      lode__op_schema(&out, op);
-      lode__buf_addc(&out, '\n');
+    const lode__op *only = topic->n ? op_of_words(topic->list, topic->n) : NULL;
+    LODE__EACH_GROUP(g) {
+      LODE__EACH_OP(g, op) {
+        if (topic->n && op != only) continue;
+        lode__op_schema(&out, op);
+        lode__buf_addc(&out, '\n');
+      }
     }
     if (out.len == 0) return no_topic(s, common(c, "json")->number, topic);
   } else if (!help_about(&out, topic, &style)) {

@@ -1,5 +1,5 @@
-/* man.c - the manual page of lode db, as roff, made from the table of operations: `lode help --man`.
- * man/lode-db.1 is its output; test/cli.sh compares them. */
+/* man.c - the manual pages lode(1) and lode-db(1), as roff, made from the table of operations: `lode help [db] --man`.
+ * `make install` installs its output. */
 #include "cli.h"
 
 /* Text of a roff line: backslashes and dashes escaped; a line must not begin with a dot or a quote. */
@@ -101,27 +101,48 @@ static void put_op(lode__buf *out, const lode__op *op) {
   }
 }
 
-void lode__manual(lode__buf *out) {
-  lode__buf_adds(out, ".\\\" made by: lode help --man\n.TH LODE-DB 1 \"\" \"lode\" \"User Commands\"\n");
-  lode__buf_adds(out, ".SH NAME\nlode\\-db \\- the vector database of lode\n"
-                      ".SH SYNOPSIS\n.B lode db\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n"
-                      ".SH DESCRIPTION\n"
-                      "Keeps records (id, document, metadata, vector) in collections, and finds them by vector, by words, or by both. "
-                      "Flags may stand before or behind other arguments; \\fB\\-\\-\\fR ends them.\n"
-                      ".SH COMMANDS\n");
-  for (const lode__op *op = lode__ops; op->name; op++) put_op(out, op);
+static void put_heading(lode__buf *out, const char *text) {
+  lode__buf_adds(out, ".SH ");
+  for (; *text; text++) lode__buf_addc(out, *text >= 'a' && *text <= 'z' ? (char)(*text - 'a' + 'A') : *text);
+  lode__buf_addc(out, '\n');
+}
+
+static void put_topic(lode__buf *out, size_t i) {
+  put_heading(out, strcmp(lode__topic_name(i), "exit-codes") == 0 ? "exit status" : lode__topic_name(i));
+  put_pages(out, lode__topic_text(i), false);
+}
+
+static const char db_head[] =
+    ".\\\" made by: lode help db --man\n.TH LODE-DB 1 \"\" \"lode\" \"User Commands\"\n"
+    ".SH NAME\nlode\\-db \\- the vector database of lode\n"
+    ".SH SYNOPSIS\n.B lode db\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n"
+    ".SH DESCRIPTION\n"
+    "Keeps records (id, document, metadata, vector) in collections, and finds them by vector, by words, or by both. "
+    "Flags may stand before or behind other arguments; \\fB\\-\\-\\fR ends them.\n";
+
+static const char top_head[] =
+    ".\\\" made by: lode help --man\n.TH LODE 1 \"\" \"lode\" \"User Commands\"\n"
+    ".SH NAME\nlode \\- code search and a vector database that do not crash\n"
+    ".SH SYNOPSIS\n.B lode\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n.br\n.B lode help\n.RI [ TOPIC \" | \" COMMAND ]\n"
+    ".SH DESCRIPTION\n"
+    ".B lode\nkeeps text, metadata and vectors in a folder and finds them by meaning, by words, or by both.\n"
+    "The truth is one SQLite file; everything else is derived from it, checksummed, and made again when it is lost.\n"
+    "What a command has acknowledged survives a kill and a power cut. Many processes may use one store at a time.\n"
+    ".PP\n\\fBlode db\\fR has a page of its own:\n.BR lode\\-db (1).\n";
+
+void lode__manual(lode__buf *out, const char *group) {
+  lode__buf_adds(out, group ? db_head : top_head);
+  LODE__EACH_GROUP(g) {
+    if (lode__same_group(g->name, "db") != (group != NULL)) continue;
+    put_heading(out, g->about);
+    LODE__EACH_OP(g, op) put_op(out, op);
+  }
   lode__buf_adds(out, ".SH FLAGS OF EVERY COMMAND\n");
   for (const lode__param *p = lode__cli_common.params; p->name; p++) put_param(out, p);
-  for (size_t i = 0; lode__topic_name(i); i++) {
-    bool exits = strcmp(lode__topic_name(i), "exit-codes") == 0;
-    lode__buf_adds(out, ".SH ");
-    for (const char *p = exits ? "exit status" : lode__topic_name(i); *p; p++)
-      lode__buf_addc(out, *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
-    lode__buf_addc(out, '\n');
-    put_pages(out, lode__topic_text(i), false);
-  }
+  for (size_t i = 0; lode__topic_name(i); i++) put_topic(out, i);
   lode__buf_adds(out, ".SH ENVIRONMENT\n"
                       ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
                       ".TP\n.B NO_COLOR\nNo colours, when set to anything.\n"
-                      ".SH SEE ALSO\n.BR lode (1)\n");
+                      ".SH SEE ALSO\n");
+  lode__buf_adds(out, group ? ".BR lode (1)\n" : ".BR lode\\-db (1)\n");
 }

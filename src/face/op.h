@@ -101,8 +101,21 @@ typedef struct lode__op {
 
 #define LODE__OP_MAX_PARAMS 20
 
-extern const lode__op lode__ops[]; /* ends with a NULL name */
+/* A table of operations. Its name is the first word of their commands, or NULL when they have none (`lode search`). */
+typedef struct lode__op_group {
+  const char *name;
+  const char *about;   /* a heading */
+  const lode__op *ops; /* ends with a NULL name */
+} lode__op_group;
+
+extern const lode__op_group lode__groups[]; /* ends with NULL ops */
+#define LODE__EACH_GROUP(g) for (const lode__op_group *g = lode__groups; g->ops; g++)
+#define LODE__EACH_OP(g, op) for (const lode__op *op = (g)->ops; op->name; op++)
+
+/* group may be NULL, here and below */
 const lode__op *lode__op_find(const char *group, lode_str name);
+bool lode__same_group(const char *a, const char *b);
+bool lode__is_group(lode_str word);
 /* The entry of `params`, or NULL. */
 const lode__param *lode__param_find(const lode__param *params, lode_str name);
 /* Calls fn for each of "a|b|c"; stops when it answers false. */
@@ -219,14 +232,16 @@ void lode__target_close(lode__op_context *ctx, lode__target *target);
 /* From ids, where and where_document. */
 lode_selection lode__selection_of(const lode__args *args);
 
-/* ---- Handlers ---- */
+/* ---- Tables and handlers ---- */
 
-#define LODE__OPS(X)                                                                                        \
+extern const lode__op lode__ops_db[];
+
+#define LODE__OPS_DB(X)                                                                                        \
   X(create) X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count)  \
   X(facets) X(stats) X(verify) X(salvage) X(backup) X(restore) X(compact) X(optimize) X(export) X(import)
 #define LODE__OP_DECLARE(verb) \
   lode_status lode__op_##verb(lode__op_context *ctx, const lode__args *args, lode_error *err);
-LODE__OPS(LODE__OP_DECLARE)
+LODE__OPS_DB(LODE__OP_DECLARE)
 #undef LODE__OP_DECLARE
 
 #endif
