@@ -52,8 +52,8 @@ check() { # a condition, with a text for when it fails
 # ---- Help and wrong usage
 
 run 0 --version; has "lode "
-run 0 --help; has "lode db COMMAND"
-run 2; says "lode db COMMAND"
+run 0 --help; has "lode COMMAND"
+run 2; says "lode COMMAND"
 run 2 db; says "Commands"
 run 0 db --help; has "salvage"
 run 0 help filters; has '$not_contains'
@@ -73,12 +73,12 @@ run 0 help --schema query; has '"inputSchema"'
 run 0 help --schema; has '"name":"db_query"'
 for shell in bash zsh fish; do
   run 0 help --completions $shell
-  says "where-document"
+  has "where-document"
 done
 "$lode" help --completions bash >"$tmp/complete.bash"
 check "the bash completion does not parse" bash -n "$tmp/complete.bash"
-run 0 help --man; says ".TH LODE 1"
-run 0 help db --man; says ".TH LODE-DB 1"
+run 0 help --man; has ".TH LODE 1"
+run 0 help db --man; has ".TH LODE-DB 1"
 
 # ---- A store that is not there is not made by reading
 
