@@ -24,7 +24,7 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -g -fvisibility=hidden -ffp-
 LDFLAGS_ALL = $(OPT.$(SAN)) $(LDHARDEN) $(LDFLAGS)
 LIBS       = $(PKG_LIBS) -lpthread -lm
 
-LIB_SRC  := $(sort $(wildcard src/base/*.c src/index/*.c src/store/*.c src/query/*.c src/core/*.c))
+LIB_SRC  := $(sort $(wildcard src/base/*.c src/index/*.c src/store/*.c src/query/*.c src/core/*.c src/embed/*.c))
 FACE_SRC := $(sort $(wildcard src/face/*.c))
 TEST_SRC := $(sort $(wildcard test/test_*.c))
 HELP_SRC := $(filter-out $(TEST_SRC),$(sort $(wildcard test/*.c)))

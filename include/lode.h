@@ -426,6 +426,85 @@ LODE_MUST LODE_API lode_status lode_import(lode_collection *collection, const lo
                                            lode_progress progress, lode_import_report *report,
                                            lode_error *err);
 
+/* ---- Embedders: text to vector -------------------------------------------------------------- */
+
+/* Models by name:
+ *   "minilm"         all-MiniLM-L6-v2, 384 dimensions, the default of collections; `lode model install minilm` once
+ *   "code"           the static model for code, hundreds of times faster, the default of code search
+ *   a path           a folder with a BERT-like model: config.json, model.safetensors, tokenizer.json (or vocab.txt)
+ *   "openai:MODEL"   an OpenAI-compatible server ($OPENAI_BASE_URL, $OPENAI_API_KEY)
+ *   "ollama:MODEL"   an Ollama server ($OLLAMA_HOST)
+ * A name may also be an identity, as it is stamped into collections: then the model must be that very one. */
+#define LODE_MODEL_MINILM "minilm"
+#define LODE_MODEL_CODE "code"
+
+/* Both give vectors of one family: they may share a collection. */
+typedef enum lode_precision { LODE_PRECISION_DEFAULT, LODE_PRECISION_FULL, LODE_PRECISION_INT8 } lode_precision;
+
+typedef struct lode_embedder_options {
+  const char *folder;       /* where installed models lie; NULL = $LODE_MODELS, else $XDG_DATA_HOME/lode/models, else
+                               ~/.local/share/lode/models; what is not there is looked for in PREFIX/share/lode/models */
+  uint32_t max_tokens;      /* longer texts are cut; 0 = the model's own setting (minilm: 256) */
+  uint32_t threads;         /* for one lode_embed() call; 0 = 1 */
+  lode_precision precision; /* default: int8 where the model has it */
+  const char *url;          /* servers: base address; NULL = from the environment */
+  const char *key;          /* servers: API key; NULL = from the environment */
+  uint32_t timeout_ms;      /* servers: for one request; 0 = 60,000 */
+} lode_embedder_options;
+
+typedef struct lode_embedder lode_embedder;
+
+/* LODE_NOT_FOUND: no such model, or it is not installed; the text says what to run. */
+LODE_MUST LODE_API lode_status lode_embedder_open(lode_str model, const lode_embedder_options *options,
+                                                  lode_embedder **embedder, lode_error *err);
+
+/* A host's own: fills n x dimension floats. Called by as many threads at once as call lode_embed(). */
+typedef lode_status lode_embed_fn(void *ctx, const lode_str *texts, size_t n, float *vectors, lode_error *err);
+/* `identity` names model and revision; it is what collections are stamped with. */
+LODE_MUST LODE_API lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed_fn *embed, void *ctx,
+                                                  lode_embedder **embedder, lode_error *err);
+
+typedef struct lode_embedder_info {
+  lode_str identity;     /* "NAME@REVISION/DIMENSION/FAMILY": for lode_collection_options.embedder */
+  uint32_t dimension;
+  uint32_t max_tokens;   /* 0 = unknown */
+  const char *precision; /* "full", "int8", or "" where it is not ours to know */
+  const char *kernel;    /* the instruction set in use, "" where there is none of ours */
+} lode_embedder_info;
+/* Valid until lode_embedder_close(). */
+LODE_API const lode_embedder_info *lode_embedder_info_of(const lode_embedder *embedder);
+
+/* n texts (any bytes) to n x dimension floats, of length 1 for the built-in models. Many threads may share one embedder.
+ * The same text gives the same vector, whatever stands beside it in the batch. */
+LODE_MUST LODE_API lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n, float *vectors,
+                                          lode_error *err);
+LODE_API void lode_embedder_close(lode_embedder *embedder); /* NULL is allowed */
+
+/* Installed models. */
+typedef struct lode_model_info {
+  const char *name;      /* "minilm" */
+  const char *title;     /* "all-MiniLM-L6-v2, ..." */
+  const char *identity;
+  const char *source;    /* the package that carries it, as PACKAGE@VERSION; "" when it is part of lode */
+  const char *file;      /* its pack; "" when it is not installed or is part of lode */
+  uint32_t dimension;
+  uint32_t max_tokens;
+  uint64_t bytes;        /* of the pack */
+  bool installed;
+} lode_model_info;
+LODE_API size_t lode_model_count(void);
+/* Model i < lode_model_count(). Only `folder` of the options is used; strings are the caller's to free with
+ * lode_model_release(). */
+LODE_MUST LODE_API lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_model_info *info,
+                                             lode_error *err);
+LODE_API void lode_model_release(lode_model_info *info);
+/* Packs the model whose files lie in `from` (of the source package) into the models folder. Their SHA-256 must be the
+ * known ones. An existing pack is replaced. */
+LODE_MUST LODE_API lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
+                                                  lode_progress progress, lode_error *err);
+/* Reads the whole pack and checks every checksum: LODE_CORRUPT says what is damaged. */
+LODE_MUST LODE_API lode_status lode_model_verify(lode_str model, const lode_embedder_options *options, lode_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,7 +10,8 @@ allowed() {
     store) echo "base store" ;;
     query) echo "base query" ;;
     core) echo "base index store query core" ;;
-    face) echo "base face" ;;
+    embed) echo "base embed" ;;
+    face) echo "base embed face" ;;
     *) echo "" ;;
   esac
 }

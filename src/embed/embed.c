@@ -1,0 +1,190 @@
+/* embed.c - embedders as lode.h has them: open by name, embed, close.
+ *
+ * Threads: an embedder is not changed after it was opened, so any number of them may share it. What a model needs to
+ * guard, it guards itself (embed.h).
+ */
+#include "embed/embed.h"
+
+#include <math.h>
+
+struct lode_embedder {
+  lode__embed_model model;
+  lode_embedder_info info;
+};
+
+/* ---- Names ---- */
+
+/* Length of NAME when the text is NAME@REVISION/DIMENSION/FAMILY, else the whole length. */
+static size_t name_length(lode_str text) {
+  size_t at = text.len;
+  while (at > 0 && text.data[at - 1] != '@') at--;
+  if (at <= 1) return text.len;
+  size_t slashes = 0, part = 0;
+  for (size_t i = at; i < text.len; i++, part++) {
+    char c = text.data[i];
+    if (c == '/') {
+      if (part == 0 || ++slashes > 2) return text.len;
+      part = (size_t)-1;
+    } else if (slashes == 1 && (c < '0' || c > '9')) {
+      return text.len;
+    }
+  }
+  return slashes == 2 && part > 0 ? at - 1 : text.len;
+}
+
+static bool begins(lode_str text, const char *with) {
+  size_t n = strlen(with);
+  return text.len > n && memcmp(text.data, with, n) == 0;
+}
+
+static lode__embed_open_fn *kind_of(lode_str name) {
+  const lode__model_kind *known = lode__model_find(name);
+  if (known) return known->open;
+  if (begins(name, "openai:") || begins(name, "ollama:")) return lode__server_open;
+  if (begins(name, "bert:") || memchr(name.data, '/', name.len)) return lode__folder_open;
+  return NULL;
+}
+
+static lode_status unknown(lode_str name, lode_error *err) {
+  char quoted[256];
+  return lode__fail(err, LODE_NOT_FOUND,
+                    "there is no model %s; there are minilm, code, openai:MODEL, ollama:MODEL, and folders with a "
+                    "BERT-like model, given as a path with a / in it", lode__quote(name, quoted, sizeof quoted));
+}
+
+/* ---- Opening ---- */
+
+static void describe(lode_embedder *e) {
+  e->info = (lode_embedder_info){
+      .identity = lode__str(e->model.identity),
+      .dimension = e->model.dimension,
+      .max_tokens = e->model.max_tokens,
+      .precision = e->model.precision ? e->model.precision : "",
+      .kernel = e->model.kernel ? e->model.kernel : "",
+  };
+}
+
+static lode_status check_options(const lode_embedder_options *o, lode_error *err) {
+  if (o->threads > LODE__EMBED_MAX_THREADS)
+    return lode__fail(err, LODE_INVALID, "%u threads are too many for an embedder; the most is %d", o->threads,
+                      LODE__EMBED_MAX_THREADS);
+  if ((unsigned)o->precision > LODE_PRECISION_INT8)
+    return lode__fail(err, LODE_INVALID, "the precision of an embedder is full or int8");
+  return LODE_OK;
+}
+
+lode_status lode_embedder_open(lode_str model, const lode_embedder_options *options, lode_embedder **embedder,
+                               lode_error *err) {
+  lode__error_clear(err);
+  *embedder = NULL;
+  if (!model.data || model.len == 0) model = LODE__LIT(LODE_MODEL_MINILM);
+  if (model.len >= 4096 || memchr(model.data, 0, model.len))
+    return lode__fail(err, LODE_INVALID, "the name of a model has at most 4,095 bytes, and no NUL");
+  lode_embedder_options none = {0};
+  if (!options) options = &none;
+  LODE__TRY(check_options(options, err));
+
+  lode_str name = {model.data, name_length(model)};
+  lode__embed_open_fn *open = kind_of(name);
+  if (!open) return unknown(name, err);
+
+  lode_status st = LODE_OK;
+  lode__embed_folders folders = {0};
+  lode_embedder *e = lode__alloc_zero(1, sizeof *e);
+  if (!e) return lode__fail_nomem(err);
+  LODE__GOTO(lode__embed_folders_init(&folders, options->folder, err));
+  lode__embed_setup setup = {
+      .model = name,
+      .folders = &folders,
+      .max_tokens = options->max_tokens,
+      .threads = options->threads ? options->threads : 1,
+      .precision = options->precision,
+      .url = options->url,
+      .key = options->key,
+      .timeout_ms = options->timeout_ms ? options->timeout_ms : 60000,
+  };
+  LODE__GOTO(open(&setup, &e->model, err));
+  if (name.len < model.len && !lode__str_eq(lode__str(e->model.identity), model)) {
+    char asked[256];
+    st = lode__fail(err, LODE_MISMATCH, "the model %s is asked for, but the one that is here is %s; install the former, or "
+                    "embed the collection anew with the latter", lode__quote(model, asked, sizeof asked),
+                    e->model.identity);
+    goto done;
+  }
+  describe(e);
+  *embedder = e;
+  e = NULL;
+done:
+  lode__embed_folders_release(&folders);
+  lode_embedder_close(e);
+  return st;
+}
+
+/* ---- A host's own ---- */
+
+typedef struct host {
+  lode_embed_fn *embed;
+  void *ctx;
+} host;
+
+static lode_status host_embed(void *self, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
+  host *h = self;
+  return h->embed(h->ctx, texts, n, vectors, err);
+}
+
+lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed_fn *embed, void *ctx,
+                               lode_embedder **embedder, lode_error *err) {
+  lode__error_clear(err);
+  *embedder = NULL;
+  if (!identity.data || identity.len == 0 || identity.len >= LODE__IDENTITY_BYTES || memchr(identity.data, 0, identity.len) ||
+      !lode__utf8_valid(identity.data, identity.len))
+    return lode__fail(err, LODE_INVALID, "the identity of an embedder has 1 to %d bytes of UTF-8 without NUL",
+                      LODE__IDENTITY_BYTES - 1);
+  if (dimension == 0 || dimension > LODE_MAX_DIMENSION)
+    return lode__fail(err, LODE_INVALID, "the dimension of an embedder is 1 to %d", LODE_MAX_DIMENSION);
+  if (!embed) return lode__fail(err, LODE_INVALID, "an embedder needs a function");
+  lode_embedder *e = lode__alloc_zero(1, sizeof *e);
+  host *h = lode__alloc_zero(1, sizeof *h);
+  if (!e || !h) {
+    lode__free(e);
+    lode__free(h);
+    return lode__fail_nomem(err);
+  }
+  *h = (host){embed, ctx};
+  e->model = (lode__embed_model){.embed = host_embed, .close = lode__free, .self = h, .dimension = dimension};
+  memcpy(e->model.identity, identity.data, identity.len);
+  describe(e);
+  *embedder = e;
+  return LODE_OK;
+}
+
+/* ---- Use ---- */
+
+const lode_embedder_info *lode_embedder_info_of(const lode_embedder *embedder) { return &embedder->info; }
+
+/* A model that overflows, or a server or a host that answers NaN, must not reach a store. */
+static lode_status check_finite(const float *vectors, size_t n, uint32_t dimension, lode_error *err) {
+  for (size_t i = 0; i < n; i++)
+    for (uint32_t d = 0; d < dimension; d++)
+      if (!isfinite(vectors[i * dimension + d]))
+        return lode__fail_at(err, LODE_REFUSED, i, "the embedder's vector of text %zu has a value that is not finite", i);
+  return LODE_OK;
+}
+
+lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
+  lode__error_clear(err);
+  size_t floats;
+  if (lode__mul_over(n, embedder->model.dimension, &floats) || floats > SIZE_MAX / sizeof(float))
+    return lode__fail(err, LODE_LIMIT, "%zu texts are too many for one call", n);
+  if (n == 0) return LODE_OK;
+  lode_status st = embedder->model.embed(embedder->model.self, texts, n, vectors, err);
+  if (st == LODE_OK) st = check_finite(vectors, n, embedder->model.dimension, err);
+  if (st != LODE_OK) memset(vectors, 0, floats * sizeof(float));
+  return st;
+}
+
+void lode_embedder_close(lode_embedder *embedder) {
+  if (!embedder) return;
+  if (embedder->model.close) embedder->model.close(embedder->model.self);
+  lode__free(embedder);
+}

