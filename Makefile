@@ -26,11 +26,13 @@ LIBS       = $(PKG_LIBS) -lpthread -lm
 
 LIB_SRC  := $(sort $(wildcard src/base/*.c src/index/*.c src/store/*.c src/query/*.c src/core/*.c src/embed/*.c))
 FACE_SRC := $(sort $(wildcard src/face/*.c))
+CODE_SRC := $(sort $(wildcard src/code/*.c))
 TEST_SRC := $(sort $(wildcard test/test_*.c))
 HELP_SRC := $(filter-out $(TEST_SRC),$(sort $(wildcard test/*.c)))
 obj       = $(patsubst %.c,$(OUT)/%.o,$(1))
 LIB_OBJ  := $(call obj,$(LIB_SRC))
 FACE_OBJ := $(call obj,$(FACE_SRC))
+CODE_OBJ := $(call obj,$(CODE_SRC))
 HELP_OBJ := $(call obj,$(HELP_SRC))
 TESTS    := $(patsubst test/%.c,$(OUT)/test/%,$(TEST_SRC))
 
@@ -53,7 +55,7 @@ $(OUT)/liblode.so.$(VERSION): $(LIB_OBJ)
 	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.0
 	@ln -sf liblode.so.0 $(OUT)/liblode.so
 
-$(OUT)/lode: $(FACE_OBJ) $(OUT)/liblode.a
+$(OUT)/lode: $(FACE_OBJ) $(CODE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
 # jansson is the oracle of one test, which skips itself where that is not installed
@@ -67,7 +69,7 @@ $(OUT)/test/test_face: $(OUT)/libface.a
 $(OUT)/test/test_face: TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS)
 
 # Tests link the objects, not the library, to reach inside
-$(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(OUT)/liblode.a
+$(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(CODE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(TEST_LIBS)
 
 # ---- Fuzzing: libFuzzer programs, and the same targets as plain tests over their seeds and seeded mutations
@@ -77,10 +79,10 @@ REPLAYS  := $(patsubst fuzz/fuzz_%.c,$(OUT)/fuzz/replay_%,$(FUZZ_SRC))
 FUZZERS  := $(patsubst fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 FUZZ_SECONDS ?= 60
 
-$(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(OUT)/liblode.a
+$(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(CODE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
-$(BUILD)/fuzz/%: fuzz/%.c $(LIB_SRC)
+$(BUILD)/fuzz/%: fuzz/%.c $(LIB_SRC) $(CODE_SRC)
 	@mkdir -p $(@D)
 	clang -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -g -O1 -ffp-contract=off -fsanitize=fuzzer,address,undefined \
 	  -fno-sanitize-recover=all $(WARN) $(PKG_CFLAGS) -o $@ $^ $(LIBS)

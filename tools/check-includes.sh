@@ -11,7 +11,9 @@ allowed() {
     query) echo "base query" ;;
     core) echo "base index store query core" ;;
     embed) echo "base embed" ;;
-    face) echo "base embed face" ;;
+    code) echo "base code embed" ;;
+    parser) echo "base code parser" ;;
+    face) echo "base face code embed" ;;
     *) echo "" ;;
   esac
 }

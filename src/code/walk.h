@@ -1,0 +1,103 @@
+/* walk.h - the files below a root that are worth indexing, and why the others are not.
+ *
+ * A walk gives every file once, with what stat says and its language, or as skipped with the reason; a skipped folder
+ * is given once and not entered. Order is that of the file system. Symbolic links are never followed, folders are
+ * opened relative to their parents without following links: a walk does not leave its root and cannot loop. Memory is
+ * bounded by the depth of the tree and the size of its ignore files, not by the number of files.
+ *
+ * What can be told from name and stat is told by the walk; what needs the text by lode__judge_text, which any thread may
+ * call. lode__root_* may be called by any thread; a lode__walker belongs to one.
+ *
+ * Paths are bytes, relative to the root, with / between names; they need not be UTF-8.
+ */
+#ifndef LODE_CODE_WALK_H
+#define LODE_CODE_WALK_H
+
+#include "code/language.h"
+
+/* X(enum, name as stored and shown, text for people) */
+#define LODE__SKIPS(X)                                                             \
+  X(NONE, "none", "is indexed")                                                    \
+  X(IGNORED, "ignored", "left out by .gitignore or .lodeignore")                   \
+  X(HIDDEN, "hidden", "its name begins with a dot")                                \
+  X(LINK, "link", "a symbolic link")                                               \
+  X(SPECIAL, "special", "no regular file: a device, socket or pipe")               \
+  X(UNREADABLE, "unreadable", "no permission, or an error of reading")             \
+  X(TOO_LARGE, "too_large", "larger than the limit")                               \
+  X(TOO_DEEP, "too_deep", "nested too deep, or its path is too long")              \
+  X(DEPENDENCIES, "dependencies", "installed packages or a cache")                 \
+  X(SECRET, "secret", "looks like a key or a password")                            \
+  X(BINARY, "binary", "no text")                                                   \
+  X(MINIFIED, "minified", "made smaller by a program, not written by people")      \
+  X(GENERATED, "generated", "made by a program: says so, or a lock file")          \
+  X(EMPTY, "empty", "has no text")                                                 \
+  X(OTHER_DEVICE, "other_device", "on another file system")
+
+typedef enum lode__skip {
+#define LODE__SKIP_ENUM(id, name, text) LODE__SKIP_##id,
+  LODE__SKIPS(LODE__SKIP_ENUM)
+#undef LODE__SKIP_ENUM
+  LODE__SKIP_COUNT
+} lode__skip;
+
+const char *lode__skip_name(lode__skip skip);
+const char *lode__skip_text(lode__skip skip);
+
+enum { /* marks: what ranking may want to know; told from the path alone */
+  LODE__MARK_TEST = 1,
+  LODE__MARK_VENDORED = 2,
+  LODE__MARK_EXAMPLE = 4,
+  LODE__MARK_DOC = 8,
+};
+unsigned lode__path_marks(lode_str path);
+
+typedef struct lode__walk_options {
+  bool hidden;         /* also what begins with a dot (never .git and .lode) */
+  bool no_ignore;      /* ignore files do not count */
+  bool generated;      /* also generated and minified files, and dependencies */
+  bool one_device;     /* stays on the root's file system */
+  uint64_t max_bytes;  /* larger files are skipped; 0 = 1 MiB, the most is LODE__CHUNK_MAX_TEXT */
+  lode_str exclude;    /* more lines of .lodeignore, of the configuration; they lie at the root */
+} lode__walk_options;
+
+typedef struct lode__entry {
+  lode_str path;       /* NUL-terminated; valid until the next call */
+  lode__skip skip;     /* NONE: a file to index */
+  bool is_folder;      /* only when skipped */
+  unsigned marks;
+  uint64_t size;
+  int64_t mtime_ns, ctime_ns;
+  uint64_t inode, device;
+  const lode__language *language; /* by name alone; "text" may turn out to be a script: lode__language_of with the head */
+} lode__entry;
+
+/* ---- The root: opened once, read from by any thread ---- */
+
+typedef struct lode__root lode__root;
+/* LODE_NOT_FOUND, LODE_INVALID (no folder), LODE_IO. Finds the git repository around it and its excludes. */
+LODE_MUST lode_status lode__root_open(const char *path, const lode__walk_options *options, lode__root **root, lode_error *err);
+void lode__root_close(lode__root *root);
+const char *lode__root_path(const lode__root *root); /* absolute, without links */
+
+/* The whole file, checked to be regular and below the root with no link on the way; *entry gets what fstat said after the
+ * reading, if that is what it said before (else it is read again; a file that keeps changing is UNREADABLE). Replaces
+ * what is in text. A file that cannot be had is no error: entry->skip says why (also too large, gone: UNREADABLE). */
+LODE_MUST lode_status lode__root_read(const lode__root *root, lode_str path, lode__buf *text, lode__entry *entry,
+                                      lode_error *err);
+/* One path, by the rules of the walk (ignore files are read anew): for watchers. NOT_FOUND when it does not exist. */
+LODE_MUST lode_status lode__root_judge(const lode__root *root, lode_str path, lode__entry *entry, lode_error *err);
+/* Is the text binary, minified, generated, a secret? */
+lode__skip lode__judge_text(const lode__root *root, lode_str path, const lode__language *language, lode_str text);
+
+/* ---- The walk ---- */
+
+typedef struct lode__walker lode__walker;
+/* `below`: only this folder or file of the root ("" for all). The rules of the folders above it hold. */
+LODE_MUST lode_status lode__walker_open(const lode__root *root, lode_str below, lode__walker **walker, lode_error *err);
+/* *more = false at the end. Folders that cannot be read are given as UNREADABLE and are no error. */
+LODE_MUST lode_status lode__walker_next(lode__walker *walker, lode__entry *entry, bool *more, lode_error *err);
+/* So far: skipped files (and folders, once each) by reason; [NONE] counts the files given. */
+const uint64_t *lode__walker_counts(const lode__walker *walker);
+void lode__walker_close(lode__walker *walker);
+
+#endif
