@@ -24,7 +24,7 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -g -fvisibility=hidden -ffp-
 LDFLAGS_ALL = $(OPT.$(SAN)) $(LDHARDEN) $(LDFLAGS)
 LIBS       = $(PKG_LIBS) -lpthread -lm
 
-LIB_SRC  := $(sort $(wildcard src/base/*.c src/index/*.c src/store/*.c src/query/*.c src/core/*.c src/embed/*.c))
+LIB_SRC  := $(sort $(foreach d,base index store query core api embed,$(wildcard src/$(d)/*.c)))
 FACE_SRC := $(sort $(wildcard src/face/*.c))
 CODE_SRC := $(sort $(wildcard src/code/*.c))
 TEST_SRC := $(sort $(wildcard test/test_*.c))

@@ -9,7 +9,8 @@ allowed() {
     index) echo "base index" ;;
     store) echo "base store" ;;
     query) echo "base query" ;;
-    core) echo "base index store query core" ;;
+    api) echo "base api" ;;
+    core) echo "base index store query core api" ;;
     embed) echo "base embed" ;;
     code) echo "base code embed" ;;
     parser) echo "base code parser" ;;

@@ -95,8 +95,8 @@ static lode_status open_writing(opening *o, lode_error *err) {
   return st;
 }
 
-lode_status lode_collection_open(lode_store *store, lode_str name, const lode_collection_options *options,
-                                 lode_collection **out, lode_error *err) {
+lode_status lode__core_collection_open(lode_store *store, lode_str name, const lode_collection_options *options,
+                                       lode_collection **out, lode_error *err) {
   static const lode_collection_options none;
   opening o = {.store = store, .name = name, .options = options ? options : &none};
   lode_collection *c = NULL;
@@ -117,7 +117,11 @@ lode_status lode_collection_open(lode_store *store, lode_str name, const lode_co
     st = lode__fail_nomem(err);
     goto done;
   }
-  *c = (lode_collection){.store = store, .cid = o.coll.cid, .uid = o.coll.uid, .embedder_dim = o.options->embedder_dim};
+  *c = (lode_collection){.engine = store->engine,
+                         .store = store,
+                         .cid = o.coll.cid,
+                         .uid = o.coll.uid,
+                         .embedder_dim = o.options->embedder_dim};
   if (embedder_len) {
     memcpy(c + 1, o.options->embedder.data, embedder_len);
     c->embedder = (lode_str){(const char *)(c + 1), embedder_len};
@@ -128,11 +132,11 @@ done:
   return st;
 }
 
-void lode_collection_close(lode_collection *collection) { lode__free(collection); }
-
-/* ---- Changes ---- */
-
-typedef enum change_kind { RENAME, DESCRIBE, DROP } change_kind;
+void lode__core_collection_close(lode_collection *collection) { lode__free(collection); }
+                                 
+                                 /* ---- Changes ---- */
+                                 
+                                 typedef enum change_kind { RENAME, DESCRIBE, DROP } change_kind;
 
 static lode_status rename_in(lode__tx *tx, const lode__coll *coll, lode_str name, lode_error *err) {
   lode__coll other;
@@ -171,42 +175,27 @@ done:
   return st;
 }
 
-lode_status lode_collection_rename(lode_store *store, lode_str name, lode_str new_name, lode_error *err) {
+lode_status lode__core_collection_rename(lode_store *store, lode_str name, lode_str new_name, lode_error *err) {
   lode__error_clear(err);
   LODE__TRY(lode__check_name(new_name, "the new name of the collection", err));
   return change(store, RENAME, name, new_name, err);
 }
 
-lode_status lode_collection_set_metadata(lode_store *store, lode_str name, lode_str metadata, lode_error *err) {
+lode_status lode__core_collection_set_metadata(lode_store *store, lode_str name, lode_str metadata, lode_error *err) {
   lode__error_clear(err);
   LODE__TRY(lode__check_object(metadata, "the collection's metadata", err));
   return change(store, DESCRIBE, name, metadata, err);
 }
 
-lode_status lode_collection_drop(lode_store *store, lode_str name, lode_error *err) {
+lode_status lode__core_collection_drop(lode_store *store, lode_str name, lode_error *err) {
   lode__error_clear(err);
   return change(store, DROP, name, (lode_str){NULL, 0}, err);
 }
 
 /* ---- List ---- */
 
-struct lode_collection_list {
-  lode_collection_info *infos;
-  size_t n, cap;
-  lode__arena arena;
-};
-
-static bool keep(lode__arena *arena, lode_str *s) {
-  if (!s->data) return true;
-  s->data = lode__arena_copy(arena, s->data, s->len);
-  return s->data != NULL;
-}
-
-static lode_status add_info(void *ctx, const lode__coll *c, lode_error *err) {
-  lode_collection_list *list = ctx;
-  if (!lode__grow(&list->infos, &list->cap, list->n + 1, sizeof *list->infos)) return lode__fail_nomem(err);
-  lode_collection_info *info = &list->infos[list->n];
-  *info = (lode_collection_info){
+static lode_status add_info(void *list, const lode__coll *c, lode_error *err) {
+  return lode__collection_list_add(list, &(lode_collection_info){
       .uid = c->uid,
       .name = c->name,
       .metric = c->metric,
@@ -216,22 +205,17 @@ static lode_status add_info(void *ctx, const lode__coll *c, lode_error *err) {
       .embedder_dim = c->embedder_dim,
       .records = c->records,
       .pending = c->pending,
-  };
-  if (!keep(&list->arena, &info->name) || !keep(&list->arena, &info->metadata) || !keep(&list->arena, &info->embedder))
-    return lode__fail_nomem(err);
-  list->n++;
-  return LODE_OK;
+  }, err);
 }
 
-lode_status lode_collections(lode_store *store, lode_collection_list **out, lode_error *err) {
+lode_status lode__core_collections(lode_store *store, lode_collection_list **out, lode_error *err) {
   lode__tx *tx = NULL;
   lode_status st;
   lode__error_clear(err);
   *out = NULL;
   lode__store_enter(store);
-  lode_collection_list *list = lode__alloc_zero(1, sizeof *list);
-  if (!list) return lode__fail_nomem(err);
-  lode__arena_init(&list->arena, 0);
+  lode_collection_list *list;
+  LODE__TRY(lode__collection_list_new(&list, err));
   LODE__GOTO(lode__tx_begin(store->db, LODE__READ, &tx, err));
   LODE__GOTO(lode__coll_each(tx, add_info, list, err));
   *out = list;
@@ -239,17 +223,4 @@ done:
   lode__tx_rollback(tx);
   if (st != LODE_OK) lode_collection_list_free(list);
   return st;
-}
-
-size_t lode_collection_list_count(const lode_collection_list *list) { return list ? list->n : 0; }
-
-const lode_collection_info *lode_collection_list_at(const lode_collection_list *list, size_t i) {
-  return list && i < list->n ? &list->infos[i] : NULL;
-}
-
-void lode_collection_list_free(lode_collection_list *list) {
-  if (!list) return;
-  lode__free(list->infos);
-  lode__arena_release(&list->arena);
-  lode__free(list);
 }

@@ -1,4 +1,4 @@
-/* core.h - inside src/core: the handles of lode.h and what its files share.
+/* core.h - inside src/core, the embedded engine: its handles and what its files share.
  *
  * Who does what
  *   store.c       open, close, what follows a fork, statistics        background.c  the maintenance thread
@@ -7,8 +7,9 @@
  *   select.c      a selection becomes living records                  facet.c       facets and counters
  *   vectors.c     vectors kept in memory                              nearest.c     the k nearest, from wherever
  *   text.c        BM25                                                query.c       the three kinds of query
- *   result.c      rows handed out                                     export.c, import.c, format.c  streams
+ *   result.c      records as rows                                     export.c      records as lines of JSON
  *   maintain.c    optimize, compact, verify, salvage, backup, restore     reader.c  short read transactions
+ *   engine.c      the table of all that (api/engine.h)
  *
  * Locks, in the order in which they are taken: a cache entry's `update`, then the store's `lock`, which is never held
  * over I/O. Whoever waits for `update` has no transaction open: a reader that waits would hold up a commit, and the
@@ -17,6 +18,7 @@
 #ifndef LODE_CORE_H
 #define LODE_CORE_H
 
+#include "api/engine.h"
 #include "base/base.h"
 #include "index/kernel.h"
 #include "query/filter.h"
@@ -24,6 +26,12 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+LODE__ENGINE_OPS(LODE__CORE_DECLARE)
+lode_status lode__core_open(const char *folder, const lode_open_options *options, lode_store **store, lode_error *err);
+void lode__core_close(lode_store *store);
+void lode__core_collection_close(lode_collection *collection);
+void lode__core_rollback(lode_txn *txn);
 
 /* ---- Store ---- */
 
@@ -39,8 +47,9 @@ typedef struct lode__background {
 } lode__background;
 
 struct lode_store {
-  lode__db *db;
+  const lode__engine *engine;        /* lode__store_head */
   const lode_open_options *options;  /* with the defaults filled in */
+  lode__db *db;
   _Atomic unsigned generation;       /* of the process that lock, caches and thread belong to */
   pthread_mutex_t lock;              /* guards all below but the atomics */
   lode__cached *cached[LODE__CACHE_BUCKETS];
@@ -53,6 +62,7 @@ struct lode_store {
 };
 
 struct lode_collection {
+  const lode__engine *engine; /* lode__collection_head */
   lode_store *store;
   int64_t cid;
   uint64_t uid;
@@ -167,14 +177,6 @@ bool lode__rids_have(const lode__rids *rids, int64_t rid, size_t *hint);
 
 /* ---- Results ---- */
 
-struct lode_result {
-  lode_row *rows;
-  size_t n, cap;
-  uint64_t next;
-  size_t limit_bytes;
-  lode__arena arena;
-};
-lode_status lode__result_new(const lode_store *store, lode_result **result, lode_error *err);
 /* Appends a copy of the record's parts. */
 lode_status lode__result_add(lode_result *result, lode__reader *reader, const lode__rec *rec, unsigned include,
                              lode_row **row, lode_error *err);
@@ -280,32 +282,5 @@ typedef struct lode__text_query {
 } lode__text_query;
 /* The best `want` by BM25, in order. */
 lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, lode_error *err);
-
-/* ---- Streams (format.c) ---- */
-
-typedef struct lode__input {
-  lode_read_fn *read;
-  void *ctx;
-  char *data;
-  size_t cap, at, end;
-  bool eof;
-} lode__input;
-lode_status lode__input_init(lode__input *in, lode_read_fn *read, void *ctx, lode_error *err);
-void lode__input_release(lode__input *in);
-/* The next line without its end; *more is false at the end. Longer ones than max are LODE_LIMIT. */
-lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *more, lode_error *err);
-/* Reads n bytes; fewer only at the end of the stream. */
-lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got, lode_error *err);
-
-typedef struct lode__matrix {
-  lode_format format;
-  uint64_t rows;       /* .npy: as the header says */
-  uint32_t dim;        /* .npy: of all rows */
-  unsigned width;      /* bytes of an element */
-  uint64_t at;         /* rows read */
-} lode__matrix;
-lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format format, lode_error *err);
-/* The next row into `row` (grown as needed); *more is false at the end. */
-lode_status lode__matrix_next(lode__matrix *m, lode__input *in, lode__buf *row, uint32_t *dim, bool *more, lode_error *err);
 
 #endif

@@ -83,8 +83,8 @@ static lode_status export_all(export *e, lode_error *err) {
   return flush(e, err);
 }
 
-lode_status lode_export(lode_collection *collection, const lode_selection *selection, unsigned include, lode_write_fn *write,
-                        void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
+lode_status lode__core_export(lode_collection *collection, const lode_selection *selection, unsigned include, lode_write_fn *write,
+                              void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
   static const lode_selection everything;
   const lode_selection *what = selection ? selection : &everything;
   export e = {.include = include, .write = write, .ctx = ctx, .progress = progress};

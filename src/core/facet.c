@@ -17,12 +17,6 @@ typedef struct count {
   uint64_t n;
 } count;
 
-struct lode_facet_list {
-  lode_facet *facets;
-  size_t n;
-  lode__arena arena;
-};
-
 /* ---- Table of counts ---- */
 
 typedef struct table {
@@ -138,19 +132,6 @@ static lode_status make_list(table *t, size_t limit, lode_facet_list **out, lode
   else
     lode_facet_list_free(list);
   return st;
-}
-
-size_t lode_facet_list_count(const lode_facet_list *list) { return list ? list->n : 0; }
-
-const lode_facet *lode_facet_list_at(const lode_facet_list *list, size_t i) {
-  return list && i < list->n ? &list->facets[i] : NULL;
-}
-
-void lode_facet_list_free(lode_facet_list *list) {
-  if (!list) return;
-  lode__free(list->facets);
-  lode__arena_release(&list->arena);
-  lode__free(list);
 }
 
 /* ---- Counting ---- */
@@ -278,8 +259,8 @@ static void counting_release(counting *c) {
   lode__free(c->long_rids.v);
 }
 
-lode_status lode_facets(lode_collection *collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
-                        lode_error *err) {
+lode_status lode__core_facets(lode_collection *collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
+                              lode_error *err) {
   lode_selection what = {.where = where};
   lode__reader reader;
   lode__select select = {0};
@@ -320,7 +301,7 @@ static lode_status take_key(void *ctx, const lode__value *value, uint64_t n, lod
   return LODE_OK;
 }
 
-lode_status lode_counters(lode_collection *collection, lode_str key, lode_facet_list **list, lode_error *err) {
+lode_status lode__core_counters(lode_collection *collection, lode_str key, lode_facet_list **list, lode_error *err) {
   lode__reader reader;
   counting c;
   lode_status st;

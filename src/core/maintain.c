@@ -39,7 +39,7 @@ static lode_status optimize(lode_store *store, lode_progress progress, lode_erro
   return LODE_OK;
 }
 
-lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err) {
+lode_status lode__core_optimize(lode_store *store, lode_progress progress, lode_error *err) {
   lode__error_clear(err);
   lode__store_enter(store);
   if (store->options->read_only)
@@ -50,12 +50,12 @@ lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error 
   return st;
 }
 
-lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err) {
-  LODE__TRY(lode_optimize(store, progress, err));
+lode_status lode__core_compact(lode_store *store, lode_progress progress, lode_error *err) {
+  LODE__TRY(lode__core_optimize(store, progress, err));
   return lode__db_compact(store->db, progress, err);
 }
 
-lode_status lode_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
+lode_status lode__core_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
   lode__error_clear(err);
   lode__store_enter(store);
   return lode__db_verify(store->db, found, ctx, progress, err);
@@ -71,7 +71,7 @@ lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost,
   return lode__db_salvage(from, to, lost, ctx, progress, report, err);
 }
 
-lode_status lode_backup(lode_store *store, const char *file, lode_progress progress, lode_error *err) {
+lode_status lode__core_backup(lode_store *store, const char *file, lode_progress progress, lode_error *err) {
   lode__error_clear(err);
   lode__store_enter(store);
   if (!file || !*file) return lode__fail(err, LODE_INVALID, "name the file for the backup");

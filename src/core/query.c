@@ -352,7 +352,7 @@ static lode_status run_all(run *q, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode_query(lode_collection *collection, const lode_query_request *request, lode_result **out, lode_error *err) {
+lode_status lode__core_query(lode_collection *collection, const lode_query_request *request, lode_result **out, lode_error *err) {
   run q = {.handle = collection, .request = request};
   lode_status st;
   lode__error_clear(err);
@@ -365,7 +365,7 @@ lode_status lode_query(lode_collection *collection, const lode_query_request *re
   q.text_weight = weighted ? request->text_weight : 1;
   q.selects = request->select.ids || request->select.where.data || request->select.where_document.data;
   LODE__GOTO(lode__select_init(&q.select, &q.reader, &request->select, err));
-  LODE__GOTO(lode__result_new(collection->store, &q.result, err));
+  LODE__GOTO(lode__result_new(collection->store->options->memory_bytes, &q.result, err));
   LODE__GOTO(run_all(&q, err));
   *out = q.result;
   q.result = NULL;

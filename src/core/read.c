@@ -37,7 +37,7 @@ static lode_status fill(lode__select *select, const lode_get_request *r, lode_re
   return LODE_OK;
 }
 
-lode_status lode_get(lode_collection *collection, const lode_get_request *request, lode_result **out, lode_error *err) {
+lode_status lode__core_get(lode_collection *collection, const lode_get_request *request, lode_result **out, lode_error *err) {
   static const lode_get_request everything;
   const lode_get_request *r = request ? request : &everything;
   lode__reader reader;
@@ -48,7 +48,7 @@ lode_status lode_get(lode_collection *collection, const lode_get_request *reques
   *out = NULL;
   lode__reader_init(&reader, collection);
   LODE__GOTO(check_request(r, err));
-  LODE__GOTO(lode__result_new(collection->store, &result, err));
+  LODE__GOTO(lode__result_new(collection->store->options->memory_bytes, &result, err));
   LODE__GOTO(lode__select_init(&select, &reader, &r->select, err));
   select.as_asked = true;
   select.pending_only = r->pending_only;
@@ -65,7 +65,7 @@ done:
   return st;
 }
 
-lode_status lode_count(lode_collection *collection, uint64_t *count, lode_error *err) {
+lode_status lode__core_count(lode_collection *collection, uint64_t *count, lode_error *err) {
   lode__reader reader;
   lode__error_clear(err);
   *count = 0;

@@ -72,7 +72,7 @@ static lode_status check_options(const char *folder, const lode_open_options *o,
   return LODE_OK;
 }
 
-lode_status lode_open(const char *folder, const lode_open_options *options, lode_store **out, lode_error *err) {
+lode_status lode__core_open(const char *folder, const lode_open_options *options, lode_store **out, lode_error *err) {
   static const lode_open_options defaults;
   const lode_open_options *o = options ? options : &defaults;
   lode_status st;
@@ -82,6 +82,7 @@ lode_status lode_open(const char *folder, const lode_open_options *options, lode
   (void)pthread_once(&fork_once, watch_forks);
   lode_store *store = lode__alloc_zero(1, sizeof *store);
   if (!store) return lode__fail_nomem(err);
+  store->engine = &lode__core_engine;
   (void)pthread_mutex_init(&store->lock, NULL);
   LODE__GOTO(lode__db_open(folder, o, &store->db, err));
   atomic_store(&store->generation, lode__vfs_generation());
@@ -96,7 +97,7 @@ done:
   return st;
 }
 
-void lode_close(lode_store *store) {
+void lode__core_close(lode_store *store) {
   if (!store) return;
   lode__store_enter(store);
   lode__background_stop(store);
@@ -108,7 +109,7 @@ void lode_close(lode_store *store) {
 
 /* ---- Statistics ---- */
 
-lode_status lode_store_stats(lode_store *store, lode_stats *stats, lode_error *err) {
+lode_status lode__core_store_stats(lode_store *store, lode_stats *stats, lode_error *err) {
   lode__error_clear(err);
   *stats = (lode_stats){0};
   lode__store_enter(store);
@@ -117,7 +118,7 @@ lode_status lode_store_stats(lode_store *store, lode_stats *stats, lode_error *e
   return st;
 }
 
-lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
+lode_status lode__core_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
   lode__reader reader;
   lode__error_clear(err);
   *stats = (lode_stats){0};

@@ -19,6 +19,7 @@ typedef struct touched {
 } touched;
 
 struct lode_txn {
+  const lode__engine *engine; /* lode__txn_head */
   lode_store *store;
   lode__tx *tx;
   touched *touched;
@@ -33,11 +34,12 @@ static void free_txn(lode_txn *txn) {
   lode__free(txn);
 }
 
-lode_status lode_begin(lode_store *store, lode_txn **out, lode_error *err) {
+lode_status lode__core_begin(lode_store *store, lode_txn **out, lode_error *err) {
   lode__error_clear(err);
   *out = NULL;
   lode_txn *txn = lode__alloc_zero(1, sizeof *txn);
   if (!txn) return lode__fail_nomem(err);
+  txn->engine = store->engine;
   txn->store = store;
   lode_status st = lode__store_begin_write(store, &txn->tx, err);
   if (st == LODE_OK)
@@ -47,7 +49,7 @@ lode_status lode_begin(lode_store *store, lode_txn **out, lode_error *err) {
   return st;
 }
 
-lode_status lode_commit(lode_txn *txn, lode_error *err) {
+lode_status lode__core_commit(lode_txn *txn, lode_error *err) {
   lode_status st = LODE_OK;
   lode__error_clear(err);
   lode__store_enter(txn->store);
@@ -60,7 +62,7 @@ lode_status lode_commit(lode_txn *txn, lode_error *err) {
   return st;
 }
 
-void lode_rollback(lode_txn *txn) {
+void lode__core_rollback(lode_txn *txn) {
   if (!txn) return;
   lode__store_enter(txn->store);
   lode__tx_rollback(txn->tx);
@@ -246,20 +248,20 @@ static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn
   return st;
 }
 
-lode_status lode_add(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
-                     lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
+lode_status lode__core_add(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                           lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
   batch_write b = {.kind = on_existing == LODE_KEEP_EXISTING ? ADD_KEEP : ADD_FAIL};
   return write_batch(&b, collection, txn, records, n, result, err);
 }
 
-lode_status lode_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
-                        lode_write_result *result, lode_error *err) {
+lode_status lode__core_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                              lode_write_result *result, lode_error *err) {
   batch_write b = {.kind = UPSERT};
   return write_batch(&b, collection, txn, records, n, result, err);
 }
 
-lode_status lode_update(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
-                        bool *missing, lode_write_result *result, lode_error *err) {
+lode_status lode__core_update(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                              bool *missing, lode_write_result *result, lode_error *err) {
   batch_write b = {.kind = UPDATE, .missing = missing};
   return write_batch(&b, collection, txn, records, n, result, err);
 }
@@ -321,8 +323,8 @@ done:
   return st;
 }
 
-lode_status lode_delete(lode_collection *collection, lode_txn *txn, const lode_selection *selection, size_t *deleted,
-                        lode_error *err) {
+lode_status lode__core_delete(lode_collection *collection, lode_txn *txn, const lode_selection *selection, size_t *deleted,
+                              lode_error *err) {
   writer w;
   size_t n = 0;
   lode__error_clear(err);

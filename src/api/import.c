@@ -6,12 +6,15 @@
  * refused rather than lost. The embedding is parsed apart, straight to floats, so that a float32 that was exported comes
  * back with the same bits.
  */
-#include "core.h"
+#include "base/json.h"
+#include "engine.h"
+#include "format.h"
 
 enum { DEFAULT_BATCH = 1000, MOST_BATCH = 1000000 };
 
 typedef struct import {
   lode_collection *handle;
+  const lode_open_options *options;
   const lode_import_request *request;
   lode_import_report *report;
   lode__input in;
@@ -72,7 +75,7 @@ static bool is_repeated(import *m, lode_str id) {
 }
 
 static bool is_full(const import *m) {
-  return m->n >= m->batch || m->arena.used > m->handle->store->options->memory_bytes / 4;
+  return m->n >= m->batch || m->arena.used > m->options->memory_bytes / 4;
 }
 
 /* Takes a record whose parts live elsewhere. */
@@ -253,7 +256,7 @@ static lode_status prepare(import *m, lode_error *err) {
   LODE__TRY(lode__input_init(&m->in, m->request->read, m->request->ctx, err));
   m->batch = m->request->batch ? m->request->batch : DEFAULT_BATCH;
   /* A character of a document takes up to six bytes as JSON. */
-  m->max_line = (size_t)m->handle->store->options->max_document_bytes * 6 + LODE_MAX_METADATA_BYTES * 6u +
+  m->max_line = (size_t)m->options->max_document_bytes * 6 + LODE_MAX_METADATA_BYTES * 6u +
                 LODE_MAX_DIMENSION * 32u + LODE_MAX_ID_BYTES * 6u;
   for (m->n_seen = 64; m->n_seen < m->batch * 2; m->n_seen *= 2) {}
   m->seen = lode__alloc_zero(m->n_seen, sizeof *m->seen);
@@ -267,11 +270,12 @@ static lode_status prepare(import *m, lode_error *err) {
 lode_status lode_import(lode_collection *collection, const lode_import_request *request, lode_progress progress,
                         lode_import_report *report, lode_error *err) {
   lode_import_report unused;
-  import m = {.handle = collection, .request = request, .report = report ? report : &unused};
+  const lode__collection_head *head = (const lode__collection_head *)collection;
+  const lode__store_head *store = (const lode__store_head *)head->store;
+  import m = {.handle = collection, .options = store->options, .request = request, .report = report ? report : &unused};
   lode_status st;
   lode__error_clear(err);
   *m.report = (lode_import_report){0};
-  lode__store_enter(collection->store);
   lode__arena_init(&m.arena, 0);
   LODE__GOTO(check_request(request, err));
   LODE__GOTO(prepare(&m, err));

@@ -6,7 +6,7 @@
  * The bytes are a stranger's: every length is checked before it is used, and nothing is read past the rows that the
  * header promises.
  */
-#include "core.h"
+#include "format.h"
 
 #include <math.h>
 

@@ -1,0 +1,31 @@
+/* api.c - lode.h: each call goes to the engine of its handle. */
+#include "engine.h"
+
+/* Every handle begins with its engine. */
+static const lode__engine *engine_of(const void *handle) { return *(const lode__engine *const *)handle; }
+
+static bool starts_with(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
+
+lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store, lode_error *err) {
+  lode__error_clear(err);
+  *store = NULL;
+  if (address && starts_with(address, "qdrant://"))
+    return lode__fail(err, LODE_UNSUPPORTED, "this lode was built without the engine for clusters");
+  return lode__core_engine.open(address, options, store, err);
+}
+
+void lode_close(lode_store *store) {
+  if (store) engine_of(store)->close(store);
+}
+
+void lode_collection_close(lode_collection *collection) {
+  if (collection) engine_of(collection)->collection_close(collection);
+}
+
+void lode_rollback(lode_txn *txn) {
+  if (txn) engine_of(txn)->rollback(txn);
+}
+
+#define DISPATCH(name, handle, params, args) \
+  lode_status lode_##name params { return engine_of(handle)->name args; }
+LODE__ENGINE_OPS(DISPATCH)

@@ -1,0 +1,32 @@
+/* format.h - streams of lines and matrices, for import. */
+#ifndef LODE_API_FORMAT_H
+#define LODE_API_FORMAT_H
+
+#include "base/base.h"
+
+typedef struct lode__input {
+  lode_read_fn *read;
+  void *ctx;
+  char *data;
+  size_t cap, at, end;
+  bool eof;
+} lode__input;
+lode_status lode__input_init(lode__input *in, lode_read_fn *read, void *ctx, lode_error *err);
+void lode__input_release(lode__input *in);
+/* The next line without its end; *more is false at the end. Longer ones than max are LODE_LIMIT. */
+lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *more, lode_error *err);
+/* Reads n bytes; fewer only at the end of the stream. */
+lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got, lode_error *err);
+
+typedef struct lode__matrix {
+  lode_format format;
+  uint64_t rows;       /* .npy: as the header says */
+  uint32_t dim;        /* .npy: of all rows */
+  unsigned width;      /* bytes of an element */
+  uint64_t at;         /* rows read */
+} lode__matrix;
+lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format format, lode_error *err);
+/* The next row into `row` (grown as needed); *more is false at the end. */
+lode_status lode__matrix_next(lode__matrix *m, lode__input *in, lode__buf *row, uint32_t *dim, bool *more, lode_error *err);
+
+#endif
