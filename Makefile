@@ -101,7 +101,7 @@ tests: $(TESTS) $(REPLAYS)
 
 # ---- Tests
 
-DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev
+DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev
 DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps
 .PHONY: deps deps-test
 deps:

@@ -1,0 +1,202 @@
+/* http.c - requests through libcurl, which is loaded when it is first needed. See http.h. */
+#include "http.h"
+
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* curl.h wraps these names in macros that check types; here they are members of a table. */
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+
+typedef struct library {
+  CURLcode (*global_init)(long flags);
+  CURL *(*easy_init)(void);
+  CURLcode (*easy_setopt)(CURL *, CURLoption, ...);
+  CURLcode (*easy_perform)(CURL *);
+  CURLcode (*easy_getinfo)(CURL *, CURLINFO, ...);
+  void (*easy_cleanup)(CURL *);
+  void (*easy_reset)(CURL *);
+  const char *(*easy_strerror)(CURLcode);
+  struct curl_slist *(*slist_append)(struct curl_slist *, const char *);
+  void (*slist_free_all)(struct curl_slist *);
+} library;
+
+static library lib;
+static bool loaded;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void load(void) {
+  void *so = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+  if (!so) so = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
+  if (!so) return;
+  const struct {
+    const char *name;
+    void *into;
+  } symbols[] = {{"curl_global_init", &lib.global_init},     {"curl_easy_init", &lib.easy_init},
+                 {"curl_easy_setopt", &lib.easy_setopt},     {"curl_easy_perform", &lib.easy_perform},
+                 {"curl_easy_getinfo", &lib.easy_getinfo},   {"curl_easy_cleanup", &lib.easy_cleanup},
+                 {"curl_easy_reset", &lib.easy_reset},       {"curl_easy_strerror", &lib.easy_strerror},
+                 {"curl_slist_append", &lib.slist_append},   {"curl_slist_free_all", &lib.slist_free_all}};
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    void *symbol = dlsym(so, symbols[i].name);
+    if (!symbol) return;
+    memcpy(symbols[i].into, &symbol, sizeof symbol);
+  }
+  loaded = lib.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+}
+
+struct lode__http {
+  CURL *curl;
+  pid_t pid;        /* whose connection it is */
+  char *text;       /* libcurl's own words about the last failure */
+};
+
+/* A forked child leaves the parent's connection alone. */
+static lode_status connect_as_me(lode__http *http, lode_error *err) {
+  if (http->curl && http->pid == getpid()) return LODE_OK;
+  http->pid = getpid();
+  http->curl = lib.easy_init();
+  return http->curl ? LODE_OK : lode__fail_nomem(err);
+}
+
+lode_status lode__http_new(lode__http **out, lode_error *err) {
+  *out = NULL;
+  (void)pthread_once(&once, load);
+  if (!loaded)
+    return lode__fail(err, LODE_UNSUPPORTED, "speaking HTTP needs libcurl (Debian: apt-get install libcurl4), which could not be loaded");
+  lode__http *http = lode__alloc_zero(1, sizeof *http);
+  if (!http) return lode__fail_nomem(err);
+  http->text = lode__alloc_zero(1, CURL_ERROR_SIZE);
+  lode_status st = http->text ? connect_as_me(http, err) : lode__fail_nomem(err);
+  if (st == LODE_OK) *out = http;
+  else lode__http_free(http);
+  return st;
+}
+
+void lode__http_free(lode__http *http) {
+  if (!http) return;
+  if (http->curl && http->pid == getpid()) lib.easy_cleanup(http->curl);
+  lode__free(http->text);
+  lode__free(http);
+}
+
+/* ---- One request ---- */
+
+typedef struct exchange {
+  const lode__http_request *request;
+  lode__http_response *response;
+  size_t max;
+  bool too_long, cancelled;
+} exchange;
+
+static size_t take_body(char *data, size_t size, size_t n, void *ctx) {
+  exchange *x = ctx;
+  lode__buf *body = &x->response->body;
+  if (size * n > x->max - body->len) {
+    x->too_long = true;
+    return 0;
+  }
+  lode__buf_add(body, data, size * n);
+  return body->failed ? 0 : size * n;
+}
+
+static int ask(void *ctx, curl_off_t dt, curl_off_t dn, curl_off_t ut, curl_off_t un) {
+  exchange *x = ctx;
+  (void)dt, (void)dn, (void)ut, (void)un;
+  x->cancelled = x->request->go_on && !x->request->go_on(x->request->ctx);
+  return x->cancelled;
+}
+
+static bool add_header(struct curl_slist **list, const char *header) {
+  struct curl_slist *longer = lib.slist_append(*list, header);
+  if (longer) *list = longer;
+  return longer != NULL;
+}
+
+static bool make_headers(const lode__http_request *r, struct curl_slist **list) {
+  bool typed = false;
+  for (const char *const *h = r->headers; h && *h; h++) {
+    if (!add_header(list, *h)) return false;
+    typed = typed || strncasecmp(*h, "content-type:", 13) == 0;
+  }
+  if (r->body.data && !typed && !add_header(list, "Content-Type: application/json")) return false;
+  return add_header(list, "Expect:"); /* no waiting for 100 Continue */
+}
+
+static void set_options(lode__http *http, exchange *x, struct curl_slist *headers) {
+  const lode__http_request *r = x->request;
+  CURL *c = http->curl;
+  lib.easy_reset(c);
+  http->text[0] = '\0';
+  lib.easy_setopt(c, CURLOPT_ERRORBUFFER, http->text);
+  lib.easy_setopt(c, CURLOPT_URL, r->url);
+  lib.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+  lib.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  lib.easy_setopt(c, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+  lib.easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
+  lib.easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
+  lib.easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+  lib.easy_setopt(c, CURLOPT_USERAGENT, "lode/" LODE_VERSION_TEXT);
+  lib.easy_setopt(c, CURLOPT_ACCEPT_ENCODING, NULL);
+  lib.easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, r->connect_ms ? (long)r->connect_ms : 5000L);
+  lib.easy_setopt(c, CURLOPT_TIMEOUT_MS, r->timeout_ms ? (long)r->timeout_ms : 60000L);
+  lib.easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+  lib.easy_setopt(c, CURLOPT_CUSTOMREQUEST, r->method);
+  if (r->body.data) {
+    lib.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.len);
+    lib.easy_setopt(c, CURLOPT_POSTFIELDS, r->body.data);
+  }
+  lib.easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
+  lib.easy_setopt(c, CURLOPT_WRITEDATA, x);
+  lib.easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+  lib.easy_setopt(c, CURLOPT_XFERINFOFUNCTION, ask);
+  lib.easy_setopt(c, CURLOPT_XFERINFODATA, x);
+}
+
+static bool never_arrived(CURLcode code) {
+  return code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
+         code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_SSL_CONNECT_ERROR;
+}
+
+static lode_status explain(const lode__http *http, const exchange *x, CURLcode code, lode_error *err) {
+  if (x->cancelled) return lode__fail(err, LODE_CANCELLED, "cancelled while waiting for %s", x->request->url);
+  if (x->response->body.failed || code == CURLE_OUT_OF_MEMORY) return lode__fail_nomem(err);
+  if (x->too_long)
+    return lode__fail(err, LODE_LIMIT, "the answer of %s is longer than %zu bytes", x->request->url, x->max);
+  return lode__fail(err, LODE_IO, "no answer from %s: %s", x->request->url,
+                    http->text[0] ? http->text : lib.easy_strerror(code));
+}
+
+lode_status lode__http_send(lode__http *http, const lode__http_request *request, lode__http_response *response,
+                            lode_error *err) {
+  exchange x = {.request = request, .response = response, .max = request->max_bytes ? request->max_bytes : (size_t)1 << 30};
+  struct curl_slist *headers = NULL;
+  lode_status st;
+  response->status = 0;
+  response->retry_after_s = 0;
+  response->unsent = true;
+  response->body.len = 0;
+  LODE__TRY(connect_as_me(http, err));
+  if (!make_headers(request, &headers)) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  set_options(http, &x, headers);
+  CURLcode code = lib.easy_perform(http->curl);
+  response->unsent = never_arrived(code);
+  if (code != CURLE_OK) {
+    st = explain(http, &x, code, err);
+    goto done;
+  }
+  curl_off_t wait = 0;
+  (void)lib.easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &response->status);
+  if (lib.easy_getinfo(http->curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
+    response->retry_after_s = wait > 3600 ? 3600 : (uint32_t)wait;
+  st = LODE_OK;
+done:
+  lib.slist_free_all(headers);
+  return st;
+}

@@ -1,0 +1,41 @@
+/* http.h - a client of HTTP servers, over libcurl.
+ *
+ * libcurl and the libraries that it needs take some 10 ms to load, and most processes never speak HTTP: it is
+ * loaded at the first use, and where it is not installed that is LODE_UNSUPPORTED with a text that says so.
+ *
+ * A lode__http is one connection that is kept alive between requests. It belongs to one thread at a time; after a fork it
+ * connects anew.
+ */
+#ifndef LODE_HTTP_H
+#define LODE_HTTP_H
+
+#include "base.h"
+
+typedef struct lode__http lode__http;
+
+typedef struct lode__http_request {
+  const char *method;         /* "GET", "POST", "PUT", "PATCH", "DELETE" */
+  const char *url;
+  const char *const *headers; /* "Name: value", then NULL; NULL: none */
+  lode_str body;              /* absent: none; sent as application/json unless a header says otherwise */
+  uint32_t connect_ms;        /* 0 = 5,000 */
+  uint32_t timeout_ms;        /* of the whole request; 0 = 60,000 */
+  size_t max_bytes;           /* of the answer's body; 0 = 1 GiB */
+  bool (*go_on)(void *ctx);   /* asked some times a second; false ends it with LODE_CANCELLED; may be NULL */
+  void *ctx;
+} lode__http_request;
+
+typedef struct lode__http_response {
+  long status;             /* of HTTP; 0 when there was no answer */
+  lode__buf body;          /* not NUL-terminated; kept between requests, released by the caller */
+  uint32_t retry_after_s;  /* as the server asks; 0 = it does not */
+  bool unsent;             /* there was no answer, and the server cannot have seen the request */
+} lode__http_response;
+
+lode_status lode__http_new(lode__http **http, lode_error *err);
+void lode__http_free(lode__http *http);
+/* LODE_OK: there is an answer, of whatever status. LODE_IO: there is none (refused, cut, timed out). */
+lode_status lode__http_send(lode__http *http, const lode__http_request *request, lode__http_response *response,
+                            lode_error *err);
+
+#endif
