@@ -27,12 +27,14 @@ LIBS       = $(PKG_LIBS) -lpthread -lm
 LIB_SRC  := $(sort $(foreach d,base index store query core api embed,$(wildcard src/$(d)/*.c)))
 FACE_SRC := $(sort $(wildcard src/face/*.c))
 CODE_SRC := $(sort $(wildcard src/code/*.c))
+RESCUE_SRC := $(sort $(wildcard src/rescue/*.c))
 TEST_SRC := $(sort $(wildcard test/test_*.c))
 HELP_SRC := $(filter-out $(TEST_SRC),$(sort $(wildcard test/*.c)))
 obj       = $(patsubst %.c,$(OUT)/%.o,$(1))
 LIB_OBJ  := $(call obj,$(LIB_SRC))
 FACE_OBJ := $(call obj,$(FACE_SRC))
 CODE_OBJ := $(call obj,$(CODE_SRC))
+RESCUE_OBJ := $(call obj,$(RESCUE_SRC))
 HELP_OBJ := $(call obj,$(HELP_SRC))
 TESTS    := $(patsubst test/%.c,$(OUT)/test/%,$(TEST_SRC))
 
@@ -55,7 +57,7 @@ $(OUT)/liblode.so.$(VERSION): $(LIB_OBJ)
 	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.0
 	@ln -sf liblode.so.0 $(OUT)/liblode.so
 
-$(OUT)/lode: $(FACE_OBJ) $(CODE_OBJ) $(OUT)/liblode.a
+$(OUT)/lode: $(FACE_OBJ) $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
 # jansson is the oracle of one test, which skips itself where that is not installed
@@ -69,7 +71,7 @@ $(OUT)/test/test_face: $(OUT)/libface.a
 $(OUT)/test/test_face: TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS)
 
 # Tests link the objects, not the library, to reach inside
-$(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(CODE_OBJ) $(OUT)/liblode.a
+$(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(TEST_LIBS)
 
 # ---- Fuzzing: libFuzzer programs, and the same targets as plain tests over their seeds and seeded mutations
@@ -102,7 +104,7 @@ tests: $(TESTS) $(REPLAYS)
 # ---- Tests
 
 DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev
-DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps
+DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils
 .PHONY: deps deps-test
 deps:
 	@tools/deps.sh $(DEPS_BUILD)

@@ -14,7 +14,8 @@ allowed() {
     embed) echo "base embed" ;;
     code) echo "base code embed" ;;
     parser) echo "base code parser" ;;
-    face) echo "base face code embed" ;;
+    rescue) echo "base rescue" ;;
+    face) echo "base face code embed rescue" ;;
     *) echo "" ;;
   esac
 }

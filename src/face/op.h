@@ -235,6 +235,7 @@ lode_selection lode__selection_of(const lode__args *args);
 /* ---- Tables and handlers ---- */
 
 extern const lode__op lode__ops_db[];
+extern const lode__op lode__ops_rescue[], lode__ops_import[], lode__ops_chroma[], lode__ops_export[];
 
 #define LODE__OPS_DB(X)                                                                                        \
   X(create) X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count)  \
@@ -242,6 +243,8 @@ extern const lode__op lode__ops_db[];
 #define LODE__OP_DECLARE(verb) \
   lode_status lode__op_##verb(lode__op_context *ctx, const lode__args *args, lode_error *err);
 LODE__OPS_DB(LODE__OP_DECLARE)
+#define LODE__OPS_RESCUE(X) X(rescue_chroma)
+LODE__OPS_RESCUE(LODE__OP_DECLARE)
 #undef LODE__OP_DECLARE
 
 #endif

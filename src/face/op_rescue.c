@@ -1,0 +1,159 @@
+/* op_rescue.c - Chroma directories: rescue, check, quarantine; and exports for other programs. */
+#include "op.h"
+
+#include <fcntl.h>
+
+#include "base/os.h"
+#include "rescue/rescue.h"
+
+/* ---- The list of doubtful records: a file that appears with the first of them ---- */
+
+typedef struct doubts {
+  const char *path;
+  int fd;
+  uint64_t at;
+  lode__buf line;
+} doubts;
+
+static lode_status doubts_flush(doubts *d, lode_error *err) {
+  if (d->line.failed) return lode__fail_nomem(err);
+  if (d->line.len) LODE__TRY(lode__os_write_full(d->fd, d->line.data, d->line.len, d->at, err));
+  d->at += d->line.len;
+  d->line.len = 0;
+  return LODE_OK;
+}
+
+static lode_status doubts_add(doubts *d, lode_str collection, lode_str id, const char *what, lode_error *err) {
+  if (!d->path) return LODE_OK;
+  if (d->fd < 0) {
+    d->fd = LODE__RETRY(lode__os->open(d->path, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+    if (d->fd < 0) return lode__fail_errno(err, errno, d->path);
+  }
+  lode__buf_adds(&d->line, "{\"collection\":");
+  lode__json_put_string(&d->line, collection);
+  lode__buf_adds(&d->line, ",\"id\":");
+  lode__json_put_string(&d->line, id);
+  lode__buf_adds(&d->line, ",\"what\":");
+  lode__json_put_string(&d->line, lode__str(what));
+  lode__buf_adds(&d->line, "}\n");
+  return d->line.len > (1u << 16) ? doubts_flush(d, err) : LODE_OK;
+}
+
+static lode_status doubts_close(doubts *d, lode_error *err) {
+  lode_status st = d->fd >= 0 ? doubts_flush(d, err) : LODE_OK;
+  if (d->fd >= 0) (void)lode__os->close(d->fd);
+  lode__buf_release(&d->line);
+  return st;
+}
+
+/* ---- rescue chroma, import chroma ---- */
+
+typedef struct rescuing {
+  lode__op_context *ctx;
+  lode__rescue_count total;
+  uint64_t collections;
+  doubts list;
+} rescuing;
+
+static void put_counts(lode__op_context *ctx, const lode__rescue_count *n) {
+  lode__row_count(ctx, "exact", n->exact);
+  lode__row_count(ctx, "from_queue", n->from_log);
+  lode__row_count(ctx, "re_embedded", n->embedded);
+  lode__row_count(ctx, "missing", n->missing);
+  lode__row_count(ctx, "doubtful", n->doubtful);
+  lode__row_count(ctx, "refused", n->refused);
+}
+
+static lode_status one_collection(void *v, const lode__rescue_count *n, lode_error *err) {
+  rescuing *r = v;
+  lode__rescue_count *t = &r->total;
+  r->collections++;
+  t->records += n->records;
+  t->exact += n->exact;
+  t->from_log += n->from_log;
+  t->embedded += n->embedded;
+  t->missing += n->missing;
+  t->doubtful += n->doubtful;
+  t->refused += n->refused;
+  t->written += n->written;
+  lode__row_begin(r->ctx);
+  lode__row_text(r->ctx, "collection", n->name);
+  lode__row_count(r->ctx, "records", n->records);
+  put_counts(r->ctx, n);
+  lode__row_text(r->ctx, "metric", lode__str(n->metric));
+  if (n->dimension) lode__row_count(r->ctx, "dimension", n->dimension);
+  else lode__row_json(r->ctx, "dimension", (lode_str){0});
+  return lode__row_send(r->ctx, err);
+}
+
+static lode_status one_doubt(void *v, lode_str collection, lode_str id, const char *what, lode_error *err) {
+  rescuing *r = v;
+  return doubts_add(&r->list, collection, id, what, err);
+}
+
+static void one_note(void *v, const char *text) {
+  rescuing *r = v;
+  lode__op_note(r->ctx, "%s", text);
+}
+
+static lode_status open_target(lode__op_context *ctx, const lode__arg *to, lode_store **store, lode_error *err) {
+  lode__open_how how = {.write = true, .create = true};
+  if (!to->set) return ctx->open(ctx->opener, &how, store, err);
+  lode_open_options options = {.create = true};
+  return lode_open(to->text.data, &options, store, err);
+}
+
+static lode_status rescue_summary(rescuing *r, const char *from, const char *to, lode_error *err) {
+  lode__op_context *ctx = r->ctx;
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "from", lode__str(from));
+  lode__row_text(ctx, "to", lode__str(to));
+  lode__row_count(ctx, "collections", r->collections);
+  lode__row_count(ctx, "records", r->total.records);
+  lode__row_count(ctx, "written", r->total.written);
+  put_counts(ctx, &r->total);
+  lode__row_text(ctx, "doubtful_file", lode__str(r->list.fd >= 0 ? r->list.path : NULL));
+  return lode__row_summary(ctx, err);
+}
+
+lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  const lode__arg *to = lode__arg_of(args, "to"), *file = lode__arg_of(args, "doubtful");
+  const char *from = lode__arg_of(args, "dir")->text.data, *target = to->set ? to->text.data : ctx->folder;
+  bool dry = lode__arg_of(args, "dry_run")->number;
+  rescuing r = {.ctx = ctx, .list = {.fd = -1}};
+  lode_error ignored;
+  lode__buf path = {0};
+  lode_status st = LODE_OK;
+  lode__rescue_request q = {
+      .from = from,
+      .embed = lode__arg_of(args, "embed")->number,
+      .progress = ctx->progress,
+      .collection = one_collection,
+      .doubt = one_doubt,
+      .note = one_note,
+      .ctx = &r,
+  };
+  lode__buf_addf(&path, "%s-doubtful.jsonl", target);
+  lode__buf_addc(&path, 0);
+  if (path.failed) return lode__fail_nomem(err);
+  if (file->set) r.list.path = file->text.data;
+  else if (!dry) r.list.path = path.data;
+  if (!dry) LODE__GOTO(open_target(ctx, to, &q.to, err));
+  LODE__GOTO(lode__rescue_chroma(&q, err));
+  LODE__GOTO(doubts_flush(&r.list, err));
+  if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
+  LODE__GOTO(rescue_summary(&r, from, dry ? NULL : target, err));
+  if (r.total.missing || r.total.refused)
+    st = lode__fail(err, LODE_CORRUPT, "%llu records came without their vector and %llu not at all: they are damaged in the directory%s",
+                    (unsigned long long)r.total.missing, (unsigned long long)r.total.refused,
+                    r.total.missing && !q.embed ? "; --embed makes vectors again from the documents" : "");
+done:
+  if (doubts_close(&r.list, &ignored) != LODE_OK && st == LODE_OK) {
+    *err = ignored;
+    st = ignored.status;
+  }
+  if (q.to && to->set) lode_close(q.to);
+  else if (q.to) ctx->release(ctx->opener, q.to);
+  lode__buf_release(&path);
+  return st;
+}

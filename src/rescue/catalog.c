@@ -1,0 +1,395 @@
+/* catalog.c - collections out of the tables' rows: names, metric, segments, which rows and log entries are whose. See chroma.h. */
+#include "tables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- JSON in the catalogue ---- */
+
+/* The value at a path of keys in the JSON text, as a string in the arena; absent when there is none. */
+static lode_status string_in(lode__chroma *c, lode_str text, const char *const *path, lode_str *out, lode_error *err) {
+  uint32_t node = 0;
+  *out = (lode_str){0};
+  if (!text.data) return LODE_OK;
+  lode_status st = lode__json_parse(&c->json, text, NULL, NULL);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st != LODE_OK) return LODE_OK; /* damaged: as if it said nothing */
+  for (; *path; path++) {
+    if (c->json.nodes[node].type != LODE__JSON_OBJECT || !(node = lode__json_get(&c->json, node, lode__str(*path)))) return LODE_OK;
+  }
+  const lode__json_node *n = &c->json.nodes[node];
+  char digits[32];
+  lode_str s = {0};
+  if (n->type == LODE__JSON_STRING) s = n->u.s;
+  if (n->type == LODE__JSON_INT) s = (lode_str){digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)n->u.i)};
+  if (!s.data) return LODE_OK;
+  out->data = lode__arena_copy(&c->arena, s.data, s.len);
+  out->len = s.len;
+  return out->data ? LODE_OK : lode__fail_nomem(err);
+}
+
+#define PATH(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define VECTOR_CONFIG "keys", "#embedding", "float_list", "vector_index", "config"
+#define VECTOR_DEFAULT "defaults", "float_list", "vector_index", "config"
+
+static const lode__chroma_pair *pair_of(const lode__chroma_parts *p, uint32_t owner, const char *key) {
+  const lode__chroma_pair *found = NULL;
+  if (owner == LODE__NO_NAME) return NULL;
+  for (size_t i = 0; i < p->n_pairs; i++)
+    if (p->pairs[i].owner == owner && lode__str_eq(p->pairs[i].key, lode__str(key)) && (!found || found->stray)) found = &p->pairs[i];
+  return found;
+}
+
+/* What speaks of the metric, the surest first: what the index was made with, then how each era says it. */
+static lode_status find_metric(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  const lode__chroma_pair *of_segment = pair_of(c->parts, coll->vector_segment, "hnsw:space"),
+                          *of_collection = pair_of(c->parts, coll->id_name, "hnsw:space");
+  lode_str said[6] = {0};
+  if (of_segment && of_segment->value.type == LODE__SQ_TEXT) said[0] = of_segment->value.s;
+  LODE__TRY(string_in(c, coll->schema, PATH(VECTOR_CONFIG, "space"), &said[1], err));
+  LODE__TRY(string_in(c, coll->schema, PATH(VECTOR_DEFAULT, "space"), &said[2], err));
+  LODE__TRY(string_in(c, coll->config, PATH("hnsw", "space"), &said[3], err));
+  if (of_collection && of_collection->value.type == LODE__SQ_TEXT) said[4] = of_collection->value.s;
+  LODE__TRY(string_in(c, coll->config, PATH("hnsw_configuration", "space"), &said[5], err));
+  for (size_t i = 0; i < 6; i++)
+    if (said[i].data && lode_metric_parse(said[i], &coll->metric)) return LODE_OK;
+  coll->metric = LODE_L2;
+  return LODE_OK;
+}
+
+static uint32_t small_number(lode_str s) {
+  uint32_t n = 0;
+  for (size_t i = 0; i < s.len && i < 5; i++) {
+    if (s.data[i] < '0' || s.data[i] > '9') return 0;
+    n = n * 10 + (uint32_t)(s.data[i] - '0');
+  }
+  return n;
+}
+
+static lode_status find_m(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  const lode__chroma_pair *pairs[2] = {pair_of(c->parts, coll->vector_segment, "hnsw:M"), pair_of(c->parts, coll->id_name, "hnsw:M")};
+  lode_str said[3] = {0};
+  LODE__TRY(string_in(c, coll->schema, PATH(VECTOR_CONFIG, "hnsw", "max_neighbors"), &said[0], err));
+  LODE__TRY(string_in(c, coll->config, PATH("hnsw", "max_neighbors"), &said[1], err));
+  LODE__TRY(string_in(c, coll->config, PATH("hnsw_configuration", "M"), &said[2], err));
+  for (size_t i = 0; i < 2; i++)
+    if (!coll->m && pairs[i] && pairs[i]->value.type == LODE__SQ_INT && pairs[i]->value.i > 0 && pairs[i]->value.i < 4096)
+      coll->m = (uint32_t)pairs[i]->value.i;
+  for (size_t i = 0; i < 3 && !coll->m; i++) coll->m = small_number(said[i]);
+  return LODE_OK;
+}
+
+static lode_status find_embedder(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  LODE__TRY(string_in(c, coll->schema, PATH(VECTOR_CONFIG, "embedding_function", "name"), &coll->embedder, err));
+  if (!coll->embedder.data) LODE__TRY(string_in(c, coll->config, PATH("embedding_function", "name"), &coll->embedder, err));
+  return LODE_OK;
+}
+
+void lode__chroma_put_value(lode__buf *buf, const lode__sq_value *v, bool is_bool) {
+  switch (v->type) {
+    case LODE__SQ_INT:
+      if (is_bool) lode__buf_adds(buf, v->i ? "true" : "false");
+      else lode__json_put_int(buf, v->i);
+      break;
+    case LODE__SQ_REAL: lode__json_put_double(buf, v->d); break;
+    case LODE__SQ_TEXT: lode__json_put_string(buf, v->s); break;
+    default: lode__buf_adds(buf, "null"); break;
+  }
+}
+
+static lode_status find_metadata(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  const lode__chroma_parts *p = c->parts;
+  lode__buf buf = {0};
+  for (size_t i = 0; i < p->n_pairs; i++) {
+    const lode__chroma_pair *it = &p->pairs[i];
+    if (it->owner != coll->id_name || it->value.type == LODE__SQ_NULL || pair_of(p, it->owner, it->key.data) != it) continue;
+    lode__buf_addc(&buf, buf.len ? ',' : '{');
+    lode__json_put_string(&buf, it->key);
+    lode__buf_addc(&buf, ':');
+    lode__sq_value v = it->value;
+    if (v.type == LODE__SQ_INT && it->is_real) v = (lode__sq_value){.type = LODE__SQ_REAL, .d = (double)v.i};
+    lode__chroma_put_value(&buf, &v, it->is_bool);
+  }
+  if (buf.len) lode__buf_addc(&buf, '}');
+  if (buf.len && !buf.failed) {
+    coll->metadata.data = lode__arena_copy(&c->arena, buf.data, buf.len);
+    coll->metadata.len = buf.len;
+  }
+  bool failed = buf.failed || (buf.len && !coll->metadata.data);
+  lode__buf_release(&buf);
+  return failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* ---- Collections ---- */
+
+static lode_status add_coll(lode__chroma *c, lode__chroma_coll **out, lode_error *err) {
+  if (!lode__grow(&c->colls, &c->cap_colls, c->n_colls + 1, sizeof *c->colls)) return lode__fail_nomem(err);
+  *out = &c->colls[c->n_colls++];
+  **out = (lode__chroma_coll){.meta_segment = LODE__NO_NAME, .vector_segment = LODE__NO_NAME, .id_name = LODE__NO_NAME, .meta_seq = -1, .vector_seq = -1};
+  return LODE_OK;
+}
+
+static void find_segments(lode__chroma *c, lode__chroma_coll *coll) {
+  const lode__chroma_parts *p = c->parts;
+  for (size_t i = 0; i < p->n_segments; i++) {
+    const lode__chroma_segment *s = &p->segments[i];
+    if (s->collection != coll->id_name || coll->id_name == LODE__NO_NAME) continue;
+    if (s->is_metadata && coll->meta_segment == LODE__NO_NAME) coll->meta_segment = s->id;
+    if (s->is_vector && coll->vector_segment == LODE__NO_NAME) coll->vector_segment = s->id;
+  }
+}
+
+static lode_status finish_coll(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  LODE__TRY(find_metric(c, coll, err));
+  LODE__TRY(find_m(c, coll, err));
+  LODE__TRY(find_embedder(c, coll, err));
+  LODE__TRY(find_metadata(c, coll, err));
+  coll->meta_seq = coll->meta_segment == LODE__NO_NAME ? -1 : c->names[coll->meta_segment].max_seq;
+  coll->vector_seq = coll->vector_segment == LODE__NO_NAME ? -1 : c->names[coll->vector_segment].max_seq;
+  return LODE_OK;
+}
+
+static lode_status known_collections(lode__chroma *c, lode_error *err) {
+  const lode__chroma_parts *p = c->parts;
+  for (size_t i = 0; i < p->n_collections; i++) {
+    const lode__chroma_collection *it = &p->collections[i];
+    lode__chroma_coll *coll;
+    bool again = false;
+    for (size_t j = 0; j < c->n_colls; j++) again |= c->colls[j].id_name == it->id;
+    if (again) continue;
+    LODE__TRY(add_coll(c, &coll, err));
+    coll->id_name = it->id;
+    coll->id = c->names[it->id].text;
+    coll->name = it->name;
+    coll->dimension = it->dimension;
+    coll->config = it->config;
+    coll->schema = it->schema;
+    for (size_t j = 0; j < p->n_databases; j++)
+      if (lode__str_eq(p->databases[j].id, it->database)) {
+        coll->database = p->databases[j].name;
+        coll->tenant = p->databases[j].tenant;
+      }
+    find_segments(c, coll);
+    LODE__TRY(finish_coll(c, coll, err));
+  }
+  return LODE_OK;
+}
+
+/* A collection whose own row is lost, known by a segment or by its id in the log. */
+static lode_status make_up(lode__chroma *c, uint32_t id, uint32_t segment, lode__chroma_coll **out, lode_error *err) {
+  const char *told = c->names[id != LODE__NO_NAME ? id : segment].text.data;
+  char name[64];
+  int n = snprintf(name, sizeof name, "lost-%.36s", told);
+  lode__chroma_coll *coll;
+  LODE__TRY(add_coll(c, &coll, err));
+  coll->made_up = true;
+  coll->id_name = id;
+  if (id != LODE__NO_NAME) coll->id = c->names[id].text;
+  coll->name = (lode_str){lode__arena_copy(&c->arena, name, (size_t)n), (size_t)n};
+  if (!coll->name.data) return lode__fail_nomem(err);
+  find_segments(c, coll);
+  if (coll->meta_segment == LODE__NO_NAME) coll->meta_segment = segment;
+  *out = coll;
+  return finish_coll(c, coll, err);
+}
+
+/* ---- Rows and log: whose are they? ---- */
+
+static lode_status owner_of_segment(lode__chroma *c, uint32_t segment, uint32_t *owner, lode_error *err) {
+  uint32_t id = LODE__NO_NAME;
+  lode__chroma_coll *coll;
+  for (size_t i = 0; i < c->parts->n_segments; i++)
+    if (c->parts->segments[i].id == segment) id = c->parts->segments[i].collection;
+  for (size_t i = 0; i < c->n_colls; i++)
+    if (c->colls[i].meta_segment == segment || (id != LODE__NO_NAME && c->colls[i].id_name == id)) {
+      *owner = (uint32_t)i;
+      return LODE_OK;
+    }
+  LODE__TRY(make_up(c, id, segment, &coll, err));
+  *owner = (uint32_t)(coll - c->colls);
+  return LODE_OK;
+}
+
+static lode_status owner_of_topic(lode__chroma *c, uint32_t topic, uint32_t *owner, lode_error *err) {
+  lode__chroma_coll *coll;
+  for (size_t i = 0; i < c->n_colls; i++)
+    if (c->colls[i].id_name == topic) {
+      *owner = (uint32_t)i;
+      return LODE_OK;
+    }
+  LODE__TRY(make_up(c, topic, LODE__NO_NAME, &coll, err));
+  *owner = (uint32_t)(coll - c->colls);
+  return LODE_OK;
+}
+
+/* The log keeps entries of collections that were deleted: those without rows, segments and row of their own are not wanted. */
+static bool topic_is_alive(const lode__chroma *c, uint32_t topic) {
+  for (size_t i = 0; i < c->n_colls; i++)
+    if (c->colls[i].id_name == topic) return true;
+  for (size_t i = 0; i < c->parts->n_segments; i++)
+    if (c->parts->segments[i].collection == topic) return true;
+  return c->damaged;
+}
+
+static lode_status resolve(lode__chroma *c, lode_error *err) {
+  lode_status st = LODE_OK;
+  uint32_t *owner = lode__alloc((c->n_names + 1) * 2 * sizeof *owner), *of_topic = owner ? owner + c->n_names + 1 : NULL;
+  size_t n = 0;
+  if (!owner) return lode__fail_nomem(err);
+  memset(owner, 0xff, (c->n_names + 1) * 2 * sizeof *owner);
+  for (size_t i = 0; i < c->n_rows; i++) {
+    lode__chroma_row *r = &c->rows[i];
+    if (owner[r->segment] == LODE__NO_NAME) LODE__GOTO(owner_of_segment(c, r->segment, &owner[r->segment], err));
+    r->coll = owner[r->segment];
+    if (r->seq > c->max_seq) c->max_seq = r->seq;
+  }
+  for (size_t i = 0; i < c->n_logs; i++) {
+    lode__chroma_log *l = &c->logs[i];
+    if (of_topic[l->topic] == LODE__NO_NAME) {
+      if (!topic_is_alive(c, l->topic)) continue;
+      LODE__GOTO(owner_of_topic(c, l->topic, &of_topic[l->topic], err));
+    }
+    l->coll = of_topic[l->topic];
+    if (l->seq > c->max_seq) c->max_seq = l->seq;
+    c->logs[n++] = *l;
+  }
+  c->n_logs = n;
+done:
+  lode__free(owner);
+  return st;
+}
+
+/* ---- Order ---- */
+
+#define BY(a, b)                        \
+  do {                                  \
+    if ((a) != (b)) return (a) < (b) ? -1 : 1; \
+  } while (0)
+
+static int compare_rows(const void *a, const void *b) {
+  const lode__chroma_row *x = a, *y = b;
+  BY(x->coll, y->coll);
+  BY(x->key, y->key);
+  BY(x->stray, y->stray); /* the one from a tree first */
+  return 0;
+}
+static int compare_metas(const void *a, const void *b) {
+  const lode__chroma_meta *x = a, *y = b;
+  BY(x->key, y->key);
+  BY(y->text, x->text); /* later ones win: the second copy of a document, strays, then the table's */
+  BY(y->stray, x->stray);
+  BY(x->order, y->order);
+  return 0;
+}
+static int compare_logs(const void *a, const void *b) {
+  const lode__chroma_log *x = a, *y = b;
+  BY(x->coll, y->coll);
+  BY(x->seq, y->seq);
+  return 0;
+}
+
+static void settle(lode__chroma *c) {
+  size_t n = 0;
+  if (c->n_rows > 1) qsort(c->rows, c->n_rows, sizeof *c->rows, compare_rows);
+  if (c->n_metas > 1) qsort(c->metas, c->n_metas, sizeof *c->metas, compare_metas);
+  if (c->n_logs > 1) qsort(c->logs, c->n_logs, sizeof *c->logs, compare_logs);
+  for (size_t i = 0; i < c->n_rows; i++)
+    if (n == 0 || c->rows[n - 1].coll != c->rows[i].coll || c->rows[n - 1].key != c->rows[i].key) c->rows[n++] = c->rows[i];
+  c->n_rows = n;
+  for (size_t i = 0; i < c->n_rows; i++) {
+    lode__chroma_coll *coll = &c->colls[c->rows[i].coll];
+    if (coll->n_rows++ == 0) coll->row = i;
+  }
+  n = 0;
+  for (size_t i = 0; i < c->n_logs; i++)
+    if (n == 0 || c->logs[n - 1].coll != c->logs[i].coll || c->logs[n - 1].seq != c->logs[i].seq) c->logs[n++] = c->logs[i];
+  c->n_logs = n;
+  for (size_t i = 0; i < c->n_logs; i++) {
+    lode__chroma_coll *coll = &c->colls[c->logs[i].coll];
+    if (coll->n_log++ == 0) coll->log = i;
+    if (!coll->dimension && c->logs[i].vector_bytes) coll->dimension = c->logs[i].vector_bytes / 4;
+  }
+}
+
+/* Positions past anything ever written are not believed; the rows tell how far they are. */
+static void judge_positions(lode__chroma *c) {
+  for (size_t i = 0; i < c->n_colls; i++) {
+    lode__chroma_coll *coll = &c->colls[i];
+    int64_t newest = -1;
+    for (size_t j = coll->row; j < coll->row + coll->n_rows; j++)
+      if (c->rows[j].seq > newest) newest = c->rows[j].seq;
+    if (coll->meta_seq > c->max_seq && c->n_logs + c->n_rows > 0) {
+      coll->poisoned = true;
+      coll->meta_seq = newest;
+    }
+    if (coll->vector_seq > c->max_seq && c->n_logs + c->n_rows > 0) {
+      coll->poisoned = true;
+      coll->vector_seq = -1;
+    }
+    if (newest > coll->meta_seq) coll->meta_seq = newest; /* its row of max_seq_id is lost */
+  }
+}
+
+size_t lode__chroma_metas_of(const lode__chroma *c, int64_t key, size_t *n) {
+  size_t low = 0, high = c->n_metas, end;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (c->metas[mid].key < key) low = mid + 1;
+    else high = mid;
+  }
+  for (end = low; end < c->n_metas && c->metas[end].key == key; end++) continue;
+  *n = end - low;
+  return low;
+}
+
+/* ---- Opening ---- */
+
+static void free_parts(lode__chroma *c) {
+  lode__chroma_parts *p = c->parts;
+  lode__free(p->databases);
+  lode__free(p->collections);
+  lode__free(p->pairs);
+  lode__free(p->segments);
+  c->parts = NULL;
+}
+
+lode_status lode__chroma_open(const char *folder, lode_progress progress, lode__chroma *c, lode_error *err) {
+  lode__chroma_parts parts = {0};
+  lode_status st = LODE_OK;
+  lode__buf path = {0};
+  *c = (lode__chroma){.folder = folder, .progress = progress, .parts = &parts};
+  lode__arena_init(&c->arena, 0);
+  lode__buf_addf(&path, "%s/chroma.sqlite3", folder);
+  lode__buf_addc(&path, 0);
+  if (path.failed) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  st = lode__sq_open(path.data, &c->file, err);
+  if (st == LODE_NOT_FOUND)
+    st = lode__fail(err, st, "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that chromadb.PersistentClient was given", folder);
+  if (st != LODE_OK) goto done;
+  LODE__GOTO(lode__chroma_tables(c, err));
+  LODE__GOTO(known_collections(c, err));
+  LODE__GOTO(resolve(c, err));
+  settle(c);
+  judge_positions(c);
+done:
+  lode__buf_release(&path);
+  free_parts(c);
+  if (st != LODE_OK) lode__chroma_close(c);
+  return st;
+}
+
+void lode__chroma_close(lode__chroma *c) {
+  lode__sq_close(c->file);
+  lode__arena_release(&c->arena);
+  lode__json_release(&c->json);
+  lode__free(c->names);
+  lode__free(c->name_slots);
+  lode__free(c->colls);
+  lode__free(c->rows);
+  lode__free(c->metas);
+  lode__free(c->logs);
+  *c = (lode__chroma){0};
+}

@@ -1,0 +1,245 @@
+/* hnsw.c - see hnsw.h. */
+#include "hnsw.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/os.h"
+
+enum { HEADER_BYTES = 100, CHUNK_BYTES = 1 << 20, SAMPLE = 256, MAX_M = 512 };
+#define MAX_ELEMENTS (UINT32_MAX - 1)
+#define MAX_LABEL (UINT64_C(1) << 40)
+
+static uint32_t le32(const unsigned char *p) { return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0]; }
+static uint64_t le64(const unsigned char *p) { return (uint64_t)le32(p + 4) << 32 | le32(p); }
+
+static void set_shape(lode__hnsw_shape *s, uint32_t dimension, uint32_t max_m0) {
+  *s = (lode__hnsw_shape){dimension, max_m0, 4 + 4 * (uint64_t)max_m0 + 4 * (uint64_t)dimension + 8, 0};
+}
+
+bool lode__hnsw_header(lode_str bytes, uint32_t dimension, lode__hnsw_shape *s) {
+  const unsigned char *h = (const unsigned char *)bytes.data;
+  if (bytes.len < HEADER_BYTES) return false;
+  uint64_t version = le32(h), max_elements = le64(h + 12), elements = le64(h + 20), size = le64(h + 28), label_at = le64(h + 36),
+           data_at = le64(h + 44), max_m0 = le64(h + 68), m = le64(h + 76);
+  if (version != 1 || le64(h + 4) != 0 || max_m0 == 0 || max_m0 > 2 * MAX_M || m == 0 || m > MAX_M) return false;
+  if (data_at != 4 + 4 * max_m0 || label_at <= data_at || (label_at - data_at) % 4 || size != label_at + 8) return false;
+  uint64_t dim = (label_at - data_at) / 4;
+  if (dim > LODE_MAX_DIMENSION || (dimension && dim != dimension) || elements > max_elements || elements > MAX_ELEMENTS) return false;
+  set_shape(s, (uint32_t)dim, (uint32_t)max_m0);
+  s->elements = elements;
+  return true;
+}
+
+/* ---- Deriving the shape ---- */
+
+static bool read_at(int fd, void *buf, size_t n, uint64_t off) {
+  size_t got = 0;
+  return lode__os_read_full(fd, buf, n, off, &got, NULL) == LODE_OK && got == n;
+}
+
+/* How many of the first elements have a label that could be theirs. */
+static uint32_t score_shape(int fd, uint64_t bytes, const lode__hnsw_shape *s) {
+  uint64_t count = bytes / s->element_bytes, last = 0;
+  uint32_t score = 0;
+  for (uint64_t i = 0; i < count && i < SAMPLE; i++) {
+    unsigned char label[8], links[2];
+    if (!read_at(fd, label, 8, (i + 1) * s->element_bytes - 8) || !read_at(fd, links, 2, i * s->element_bytes)) break;
+    uint64_t l = le64(label);
+    unsigned n = (unsigned)links[0] | (unsigned)links[1] << 8;
+    if (l > last && l <= last + 4096 && n <= s->max_m0) {
+      score++;
+      last = l;
+    }
+  }
+  return score;
+}
+
+static bool derive_shape(int fd, uint64_t bytes, uint32_t dimension, uint32_t m, lode__hnsw_shape *best) {
+  uint32_t best_score = 0;
+  if (dimension == 0 || dimension > LODE_MAX_DIMENSION) return false;
+  for (uint32_t i = 0; i <= MAX_M; i++) {
+    lode__hnsw_shape s;
+    uint32_t candidate = i == 0 ? (m ? m : 16) : i; /* what the collection says first; ties stay with it */
+    if (candidate > MAX_M) continue;
+    set_shape(&s, dimension, 2 * candidate);
+    uint32_t score = score_shape(fd, bytes, &s);
+    if (score > best_score) {
+      best_score = score;
+      *best = s;
+    }
+  }
+  return best_score > 0;
+}
+
+/* ---- Elements ---- */
+
+static int by_label(const void *a, const void *b) {
+  const lode__hnsw_slot *x = a, *y = b;
+  if (x->label != y->label) return x->label < y->label ? -1 : 1;
+  return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* The labels and flags of all elements, in one pass over the file. */
+static lode_status read_slots(lode__hnsw *x, uint64_t bytes, lode_error *err) {
+  uint64_t each = x->shape.element_bytes, count = bytes / each, in_chunk = CHUNK_BYTES / each ? CHUNK_BYTES / each : 1;
+  lode_status st = LODE_OK;
+  size_t cap = 0;
+  unsigned char *chunk = lode__alloc((size_t)(in_chunk * each));
+  if (!chunk) return lode__fail_nomem(err);
+  if (count > MAX_ELEMENTS) count = MAX_ELEMENTS;
+  for (uint64_t i = 0; i < count; i += in_chunk) {
+    size_t got = 0;
+    uint64_t n = count - i < in_chunk ? count - i : in_chunk;
+    (void)lode__os_read_full(x->fd, chunk, (size_t)(n * each), i * each, &got, NULL); /* what cannot be read is lost */
+    for (uint64_t j = 0; j < got / each; j++) {
+      const unsigned char *e = chunk + j * each;
+      uint64_t label = le64(e + each - 8);
+      if (label == 0 || label > MAX_LABEL) continue;
+      if (!lode__grow(&x->slots, &cap, x->n + 1, sizeof *x->slots)) {
+        st = lode__fail_nomem(err);
+        goto done;
+      }
+      x->slots[x->n++] = (lode__hnsw_slot){label, (uint32_t)(i + j), e[2] & 1};
+    }
+  }
+done:
+  lode__free(chunk);
+  return st;
+}
+
+static void settle_slots(lode__hnsw *x) {
+  size_t n = 0;
+  if (x->n > 1) qsort(x->slots, x->n, sizeof *x->slots, by_label);
+  for (size_t i = 0; i < x->n; i++) {
+    if (n && x->slots[n - 1].label == x->slots[i].label) {
+      x->doubles++;
+      continue;
+    }
+    x->slots[n++] = x->slots[i];
+    x->n_deleted += x->slots[n - 1].deleted;
+  }
+  x->n = n;
+}
+
+/* ---- Opening ---- */
+
+static int open_in(const char *folder, const char *name, struct stat *sb) {
+  lode__buf path = {0};
+  lode__buf_addf(&path, "%s/%s", folder, name);
+  lode__buf_addc(&path, 0);
+  int fd = path.failed ? -1 : LODE__RETRY(lode__os->open(path.data, O_RDONLY | O_NONBLOCK, 0));
+  lode__buf_release(&path);
+  if (fd >= 0 && (LODE__RETRY(lode__os->fstat(fd, sb)) != 0 || !S_ISREG(sb->st_mode))) {
+    (void)lode__os->close(fd);
+    fd = -1;
+  }
+  return fd;
+}
+
+static bool read_header(const char *folder, uint32_t dimension, lode__hnsw_shape *s) {
+  char h[HEADER_BYTES];
+  struct stat sb;
+  int fd = open_in(folder, "header.bin", &sb);
+  if (fd < 0) return false;
+  bool whole = read_at(fd, h, sizeof h, 0);
+  (void)lode__os->close(fd);
+  return whole && lode__hnsw_header((lode_str){h, sizeof h}, dimension, s);
+}
+
+static lode_status read_lengths(lode__hnsw *x, const char *folder, lode_error *err) {
+  struct stat sb;
+  size_t got = 0, need = 0;
+  int fd = open_in(folder, "length.bin", &sb);
+  for (size_t i = 0; i < x->n; i++)
+    if (x->slots[i].place >= need) need = (size_t)x->slots[i].place + 1;
+  if (fd >= 0) {
+    x->lengths = lode__alloc(need * sizeof(float));
+    if (x->lengths) (void)lode__os_read_full(fd, x->lengths, need * sizeof(float), 0, &got, NULL);
+    (void)lode__os->close(fd);
+    if (!x->lengths) return lode__fail_nomem(err);
+  }
+  x->n_lengths = got / sizeof(float);
+  x->lengths_bad = x->n_lengths < need;
+  return LODE_OK;
+}
+
+lode_status lode__hnsw_open(const char *folder, uint32_t dimension, uint32_t m, lode__hnsw *x, lode_error *err) {
+  lode_status st = LODE_OK;
+  struct stat sb;
+  *x = (lode__hnsw){.fd = -1};
+  if (LODE__RETRY(lode__os->stat(folder, &sb)) != 0 || !S_ISDIR(sb.st_mode))
+    return lode__fail(err, LODE_NOT_FOUND, "there is no folder %.400s", folder);
+  x->fd = open_in(folder, "data_level0.bin", &sb);
+  x->data_missing = x->fd < 0;
+  if (x->data_missing) return lode__fail(err, LODE_CORRUPT, "%.300s has no data_level0.bin", folder);
+  x->mtime_s = (int64_t)sb.st_mtim.tv_sec;
+  uint64_t bytes = sb.st_size > 0 ? (uint64_t)sb.st_size : 0;
+  if (read_header(folder, dimension, &x->shape)) {
+    x->claimed = x->shape.elements;
+  } else {
+    x->header_bad = true;
+    if (!derive_shape(x->fd, bytes, dimension, m, &x->shape)) {
+      st = lode__fail(err, LODE_CORRUPT, "%.300s: header.bin is damaged, and data_level0.bin does not show its shape", folder);
+      goto done;
+    }
+  }
+  x->cut = bytes / x->shape.element_bytes < x->claimed;
+  x->element = lode__alloc((size_t)x->shape.element_bytes);
+  if (!x->element) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(read_slots(x, bytes, err));
+  settle_slots(x);
+  LODE__GOTO(read_lengths(x, folder, err));
+done:
+  if (st != LODE_OK) lode__hnsw_close(x);
+  return st;
+}
+
+void lode__hnsw_close(lode__hnsw *x) {
+  if (x->fd >= 0) (void)lode__os->close(x->fd);
+  lode__free(x->slots);
+  lode__free(x->lengths);
+  lode__free(x->element);
+  x->slots = NULL;
+  x->lengths = NULL;
+  x->element = NULL;
+  x->n = x->n_lengths = 0;
+  x->fd = -1;
+}
+
+/* ---- Reading ---- */
+
+const lode__hnsw_slot *lode__hnsw_find(const lode__hnsw *x, uint64_t label) {
+  size_t low = 0, high = x->n;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (x->slots[mid].label < label) low = mid + 1;
+    else high = mid;
+  }
+  return low < x->n && x->slots[low].label == label ? &x->slots[low] : NULL;
+}
+
+lode__hnsw_got lode__hnsw_vector(lode__hnsw *x, const lode__hnsw_slot *slot, bool cosine, float *vector) {
+  const lode__hnsw_shape *s = &x->shape;
+  double square = 0;
+  if (!read_at(x->fd, x->element, (size_t)s->element_bytes, slot->place * s->element_bytes)) return LODE__HNSW_BAD;
+  if (le64(x->element + s->element_bytes - 8) != slot->label) return LODE__HNSW_BAD;
+  for (uint32_t i = 0; i < s->dimension; i++) {
+    uint32_t bits = le32(x->element + 4 + 4 * (size_t)s->max_m0 + 4 * (size_t)i);
+    memcpy(&vector[i], &bits, sizeof bits);
+    if (!isfinite(vector[i])) return LODE__HNSW_BAD;
+    square += (double)vector[i] * vector[i];
+  }
+  if (!cosine) return LODE__HNSW_EXACT;
+  if (square != 0 && fabs(square - 1) > 1e-3) return LODE__HNSW_BAD;
+  if (slot->place >= x->n_lengths) return LODE__HNSW_NO_LENGTH;
+  float length = x->lengths[slot->place];
+  if (!isfinite(length) || length < 0 || (length == 0 && square != 0)) return LODE__HNSW_NO_LENGTH;
+  for (uint32_t i = 0; i < s->dimension; i++) vector[i] *= length;
+  return LODE__HNSW_EXACT;
+}

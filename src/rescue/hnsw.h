@@ -1,0 +1,65 @@
+/* hnsw.h - vectors out of an hnswlib index as Chroma writes it, without loading the graph.
+ *
+ * header.bin, 100 bytes, little-endian: version i32, offset of level 0 u64, max elements u64, elements u64, bytes an element u64,
+ * label offset u64, data offset u64, top level i32, entry point u32, maxM u64, maxM0 u64, M u64, mult f64, ef_construction u64.
+ * data_level0.bin, one element after the other: u16 neighbours, u8 flags (1 deleted), u8 -, maxM0 x u32 neighbours, dimension x f32,
+ * u64 label. length.bin: one f32 an element, its norm (cosine keeps normalised vectors).
+ *
+ * Neighbours are never read. The header is believed only where it agrees with itself and with the dimension; else the shape is
+ * derived from the dimension, M and the labels. An element is in use when its label is one (they begin with 1).
+ */
+#ifndef LODE_RESCUE_HNSW_H
+#define LODE_RESCUE_HNSW_H
+
+#include "base/base.h"
+
+typedef struct lode__hnsw_shape {
+  uint32_t dimension;
+  uint32_t max_m0;
+  uint64_t element_bytes; /* 4 + 4 max_m0 + 4 dimension + 8 */
+  uint64_t elements;      /* that the header says there are; 0: unknown */
+} lode__hnsw_shape;
+
+/* False: the header is not one, or disagrees with itself or with the dimension (0 = any). */
+bool lode__hnsw_header(lode_str bytes, uint32_t dimension, lode__hnsw_shape *shape);
+
+typedef struct lode__hnsw_slot {
+  uint64_t label;  /* 0: not in use */
+  uint32_t place;  /* which element of the file */
+  bool deleted;
+} lode__hnsw_slot;
+
+typedef struct lode__hnsw {
+  int fd;
+  lode__hnsw_shape shape;
+  bool header_bad;         /* lost, cut or wrong: the shape was derived */
+  bool data_missing;       /* there is no data_level0.bin */
+  bool cut;                /* data_level0.bin holds fewer elements than the header says */
+  bool lengths_bad;        /* length.bin is lost or shorter than the elements */
+  uint64_t claimed;        /* elements, by the header; 0 when that is lost */
+  lode__hnsw_slot *slots;  /* those in use, by label, one a label */
+  size_t n;
+  size_t n_deleted;
+  size_t doubles;          /* labels met twice */
+  float *lengths;
+  size_t n_lengths;
+  unsigned char *element;  /* the one being looked at */
+  int64_t mtime_s;         /* of data_level0.bin */
+} lode__hnsw;
+
+/* dimension and m (0: unknown) are those of the collection. Damage is told in the fields; LODE_NOT_FOUND: no such folder;
+ * LODE_CORRUPT: nothing can be made of it. */
+lode_status lode__hnsw_open(const char *folder, uint32_t dimension, uint32_t m, lode__hnsw *index, lode_error *err);
+void lode__hnsw_close(lode__hnsw *index);
+/* NULL: no such label. */
+const lode__hnsw_slot *lode__hnsw_find(const lode__hnsw *index, uint64_t label);
+
+typedef enum lode__hnsw_got {
+  LODE__HNSW_EXACT,
+  LODE__HNSW_NO_LENGTH,  /* the direction only: its norm is lost */
+  LODE__HNSW_BAD,        /* not finite, or not of norm 1 where it must be */
+} lode__hnsw_got;
+/* The vector, with its norm multiplied back for cosine. */
+lode__hnsw_got lode__hnsw_vector(lode__hnsw *index, const lode__hnsw_slot *slot, bool cosine, float *vector);
+
+#endif

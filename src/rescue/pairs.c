@@ -1,0 +1,241 @@
+/* pairs.c - which element of the index is whose: by the pickle, and where that is lost by order. See plan.h. */
+#include "plan.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/os.h"
+#include "pickle.h"
+
+enum { MAX_ANCHORS = 16 };
+#define MAX_PICKLE_BYTES (UINT64_C(4) << 30)
+
+/* What the pickle says of a record. */
+typedef struct labels {
+  uint64_t to_label, to_id; /* 0: nothing */
+} labels;
+
+typedef struct pairing {
+  lode__plan *p;
+  lode__plan_folder *f;
+  size_t folder;
+  labels *said;        /* of each record */
+  uint32_t *owner;     /* of each element of the index: 1 + record; UINT32_MAX: several claim it */
+} pairing;
+
+/* ---- The pickle ---- */
+
+static bool take_pair(void *ctx, lode__pickle_part part, lode_str id, int64_t number) {
+  pairing *g = ctx;
+  if (part == LODE__PICKLE_ID_TO_SEQ) return true;
+  lode__rec *r = lode__plan_find(g->p, id);
+  if (part == LODE__PICKLE_ID_TO_LABEL) {
+    g->f->pickle_ids++;
+    g->f->pickle_extra += r == NULL;
+  }
+  if (!r || number <= 0) return true;
+  labels *l = &g->said[r - g->p->recs];
+  if (part == LODE__PICKLE_ID_TO_LABEL) l->to_label = (uint64_t)number;
+  else l->to_id = (uint64_t)number;
+  return true;
+}
+
+static void take_number(void *ctx, lode_str name, int64_t number) {
+  pairing *g = ctx;
+  if (lode__str_eq(name, LODE__LIT("max_seq_id"))) g->f->pickle_seq = number;
+}
+
+static lode_status read_pickle(pairing *g, lode_error *err) {
+  lode__plan_folder *f = g->f;
+  lode__pickle_sink sink = {take_pair, take_number, g};
+  lode__buf path = {0}, bytes = {0};
+  struct stat sb;
+  lode_status st = LODE_OK;
+  size_t got = 0;
+  f->pickle = LODE__PICKLE_LOST;
+  lode__buf_addf(&path, "%s/index_metadata.pickle", f->path);
+  lode__buf_addc(&path, 0);
+  int fd = path.failed ? -1 : LODE__RETRY(lode__os->open(path.data, O_RDONLY | O_NONBLOCK, 0));
+  lode__buf_release(&path);
+  if (fd < 0) return LODE_OK;
+  f->has_pickle = true;
+  if (LODE__RETRY(lode__os->fstat(fd, &sb)) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0 && (uint64_t)sb.st_size <= MAX_PICKLE_BYTES) {
+    char *room = lode__buf_room(&bytes, (size_t)sb.st_size);
+    if (!room) st = lode__fail_nomem(err);
+    else if (lode__os_read_full(fd, room, (size_t)sb.st_size, 0, &got, NULL) != LODE_OK) got = 0;
+  }
+  (void)lode__os->close(fd);
+  if (st == LODE_OK) st = lode__pickle_read((lode_str){bytes.data ? bytes.data : "", got}, &sink, err);
+  lode__buf_release(&bytes);
+  if (st == LODE_OK) f->pickle = LODE__PICKLE_WHOLE;
+  if (st == LODE_CORRUPT) f->pickle = f->pickle_ids ? LODE__PICKLE_CUT : LODE__PICKLE_LOST;
+  return st == LODE_CORRUPT ? LODE_OK : st;
+}
+
+/* ---- Giving elements to records ---- */
+
+static void give(pairing *g, size_t rec, const lode__hnsw_slot *slot, bool by_order) {
+  lode__rec *r = &g->p->recs[rec];
+  size_t i = (size_t)(slot - g->f->index.slots);
+  if (r->slot) return;
+  r->slot = (uint32_t)i + 1;
+  r->folder = (uint8_t)g->folder;
+  r->by_order = by_order;
+  if (g->f->aside && !r->doubt) r->doubt = "its vector is from an index that was set aside";
+}
+
+/* The label that the pickle gives a record; 0 when its two halves do not agree. */
+static uint64_t label_of(pairing *g, size_t rec) {
+  const labels *l = &g->said[rec];
+  if (l->to_label && l->to_id && l->to_label != l->to_id) return 0;
+  return l->to_label ? l->to_label : l->to_id;
+}
+
+static void give_by_pickle(pairing *g) {
+  lode__plan *p = g->p;
+  for (size_t i = 0; i < p->n; i++) {
+    const lode__hnsw_slot *slot = p->recs[i].alive ? lode__hnsw_find(&g->f->index, label_of(g, i)) : NULL;
+    if (g->said[i].to_label && g->said[i].to_id && g->said[i].to_label != g->said[i].to_id) g->f->pickle_conflicts++;
+    if (!slot) continue;
+    uint32_t *owner = &g->owner[slot - g->f->index.slots];
+    *owner = *owner ? UINT32_MAX : (uint32_t)i + 1;
+  }
+  for (size_t s = 0; s < g->f->index.n; s++) {
+    if (g->owner[s] == UINT32_MAX) g->f->pickle_conflicts++;
+    else if (g->owner[s]) give(g, g->owner[s] - 1, &g->f->index.slots[s], false);
+  }
+}
+
+/* ---- By order ---- */
+
+/* Log vectors whose records may be in the index, looked for in it: the element with the same vector is the record's. */
+typedef struct anchor {
+  size_t rec;
+  uint32_t slot;  /* 1 + element */
+  bool several;
+} anchor;
+
+static bool same_vector(const float *a, const float *b, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    if (fabsf(a[i] - b[i]) > 1e-5f * (1 + fabsf(a[i]))) return false;
+  return true;
+}
+
+static size_t choose_anchors(pairing *g, anchor *anchors, float *vectors) {
+  lode__plan *p = g->p;
+  const lode__chroma_log *logs = p->chroma->logs + p->coll->log;
+  size_t n = 0, candidates = 0, seen = 0;
+  for (int pass = 0; pass < 2; pass++) { /* spread over the collection, the first and the last of them included */
+    for (size_t i = 0; i < p->n; i++) {
+      const lode__rec *r = &p->recs[i];
+      if (!r->alive || !r->log_vector || r->late || r->weak) continue;
+      if (p->coll->vector_seq >= 0 && logs[r->log_vector - 1].seq > p->coll->vector_seq) continue;
+      if (pass == 0) {
+        candidates++;
+        continue;
+      }
+      size_t k = seen++;
+      size_t step = candidates > MAX_ANCHORS ? (candidates - 1) / (MAX_ANCHORS - 1) : 1;
+      if ((k % step && k != candidates - 1) || n == MAX_ANCHORS) continue;
+      if (lode__plan_log_vector(p, r, vectors + n * p->dimension)) anchors[n++] = (anchor){.rec = i};
+    }
+  }
+  return n;
+}
+
+static lode_status find_anchors(pairing *g, lode_error *err) {
+  lode__plan *p = g->p;
+  lode__hnsw *x = &g->f->index;
+  bool cosine = p->coll->metric == LODE_COSINE;
+  anchor anchors[MAX_ANCHORS];
+  if (x->shape.dimension != p->dimension) return LODE_OK;
+  float *vectors = lode__alloc((MAX_ANCHORS + 1) * (size_t)p->dimension * sizeof *vectors);
+  if (!vectors) return lode__fail_nomem(err);
+  float *it = vectors + MAX_ANCHORS * (size_t)p->dimension;
+  size_t n = choose_anchors(g, anchors, vectors);
+  for (size_t s = 0; s < x->n && n; s++) {
+    if (x->slots[s].deleted || lode__hnsw_vector(x, &x->slots[s], cosine, it) != LODE__HNSW_EXACT) continue;
+    for (size_t a = 0; a < n; a++) {
+      if (!same_vector(vectors + a * p->dimension, it, p->dimension)) continue;
+      anchors[a].several |= anchors[a].slot != 0;
+      anchors[a].slot = (uint32_t)s + 1;
+    }
+  }
+  for (size_t a = 0; a < n; a++)
+    if (anchors[a].slot && !anchors[a].several && g->owner[anchors[a].slot - 1] == 0) {
+      g->owner[anchors[a].slot - 1] = (uint32_t)anchors[a].rec + 1;
+      give(g, anchors[a].rec, &x->slots[anchors[a].slot - 1], true);
+    }
+  lode__free(vectors);
+  return LODE_OK;
+}
+
+typedef struct row_order {
+  int64_t key;
+  uint32_t rec;
+} row_order;
+
+static int compare_order(const void *a, const void *b) {
+  const row_order *x = a, *y = b;
+  return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* Rows and elements between two certain pairs, when they are as many. */
+static void give_gap(pairing *g, const row_order *rows, size_t n_rows, size_t first_slot, size_t end_slot) {
+  const lode__hnsw *x = &g->f->index;
+  size_t live = 0, r = 0;
+  for (size_t s = first_slot; s < end_slot; s++) live += !x->slots[s].deleted;
+  if (live != n_rows) return;
+  for (size_t s = first_slot; s < end_slot; s++) {
+    if (x->slots[s].deleted) continue;
+    g->owner[s] = rows[r].rec + 1;
+    give(g, rows[r++].rec, &x->slots[s], true);
+  }
+}
+
+static lode_status give_by_order(pairing *g, lode_error *err) {
+  lode__plan *p = g->p;
+  const lode__hnsw *x = &g->f->index;
+  size_t n = 0, from_row = 0, from_slot = 0, certain = 0;
+  LODE__TRY(find_anchors(g, err));
+  row_order *rows = lode__alloc((p->n + 1) * sizeof *rows);
+  if (!rows) return lode__fail_nomem(err);
+  for (size_t i = 0; i < p->n; i++)
+    if (p->recs[i].alive && p->recs[i].key > 0 && !p->recs[i].late) rows[n++] = (row_order){p->recs[i].key, (uint32_t)i};
+  if (n > 1) qsort(rows, n, sizeof *rows, compare_order);
+  for (size_t i = 0; i < n; i++) {
+    const lode__rec *r = &p->recs[rows[i].rec];
+    if (!r->slot || r->folder != g->folder) continue;
+    if (r->slot - 1 < from_slot) { /* not in order: whatever lies between is not to be told */
+      certain = 0;
+      break;
+    }
+    give_gap(g, rows + from_row, i - from_row, from_slot, r->slot - 1);
+    from_row = i + 1;
+    from_slot = r->slot;
+    certain++;
+  }
+  if (certain) give_gap(g, rows + from_row, n - from_row, from_slot, x->n); /* without any, order proves nothing */
+  lode__free(rows);
+  return LODE_OK;
+}
+
+lode_status lode__plan_pairs(lode__plan *p, size_t folder, lode_error *err) {
+  lode__plan_folder *f = &p->folders[folder];
+  pairing g = {.p = p, .f = f, .folder = folder};
+  lode_status st = LODE_OK;
+  g.said = lode__alloc_zero(p->n + 1, sizeof *g.said);
+  g.owner = lode__alloc_zero(f->index.n + 1, sizeof *g.owner);
+  if (!g.said || !g.owner) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(read_pickle(&g, err));
+  give_by_pickle(&g);
+  if (p->chroma->ordered && f->index.n && (f->pickle != LODE__PICKLE_WHOLE || f->pickle_conflicts)) LODE__GOTO(give_by_order(&g, err));
+done:
+  lode__free(g.said);
+  lode__free(g.owner);
+  return st;
+}

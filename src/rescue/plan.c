@@ -1,0 +1,214 @@
+/* plan.c - records of a collection, and the folders of its index. See plan.h; labels are pairs.c's. */
+#include "plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/os.h"
+
+/* ---- Records by id ---- */
+
+static size_t slot_of(const lode__plan *p, lode_str id) {
+  size_t mask = p->n_map - 1, i = (size_t)lode__hash(id.data, id.len) & mask;
+  while (p->map[i] && !lode__str_eq(p->recs[p->map[i] - 1].id, id)) i = (i + 1) & mask;
+  return i;
+}
+
+lode__rec *lode__plan_find(const lode__plan *p, lode_str id) {
+  if (!p->n_map) return NULL;
+  uint32_t i = p->map[slot_of(p, id)];
+  return i && p->recs[i - 1].alive ? &p->recs[i - 1] : NULL;
+}
+
+/* Makes the record, or hands out a dead one of that id. */
+static lode_status add_rec(lode__plan *p, lode_str id, lode__rec **out, lode_error *err) {
+  size_t slot = slot_of(p, id);
+  if (!p->map[slot]) {
+    if (!lode__grow(&p->recs, &p->cap, p->n + 1, sizeof *p->recs)) return lode__fail_nomem(err);
+    p->recs[p->n] = (lode__rec){0};
+    p->map[slot] = (uint32_t)++p->n;
+  }
+  *out = &p->recs[p->map[slot] - 1];
+  return LODE_OK;
+}
+
+static lode_status make_map(lode__plan *p, lode_error *err) {
+  size_t need = (p->coll->n_rows + p->coll->n_log + 8) * 2;
+  if (need > UINT32_MAX / 2) return lode__fail(err, LODE_LIMIT, "the collection has too many rows");
+  for (p->n_map = 64; p->n_map < need;) p->n_map *= 2;
+  p->map = lode__alloc_zero(p->n_map, sizeof *p->map);
+  p->next = lode__alloc_zero(p->coll->n_log + 1, sizeof *p->next);
+  return p->map && p->next ? LODE_OK : lode__fail_nomem(err);
+}
+
+/* ---- Rows, then the log on top ---- */
+
+static lode_status take_rows(lode__plan *p, lode_error *err) {
+  const lode__chroma *c = p->chroma;
+  for (size_t i = 0; i < p->coll->n_rows; i++) {
+    const lode__chroma_row *row = &c->rows[p->coll->row + i];
+    lode__rec *r;
+    LODE__TRY(add_rec(p, row->id, &r, err));
+    if (r->alive && (r->seq > row->seq || !row->stray)) { /* twice, which only damage makes: the newer one */
+      r->doubt = "its row was found twice";
+      if (r->seq > row->seq) continue;
+    }
+    *r = (lode__rec){.id = row->id, .key = row->key, .seq = row->seq, .alive = true, .doubt = r->alive ? "its row was found twice" : NULL};
+    if (row->stray) r->doubt = "its row was found on a page that no table reaches";
+  }
+  return LODE_OK;
+}
+
+static void chain(lode__plan *p, lode__rec *r, uint32_t entry) {
+  if (r->tail_last) p->next[r->tail_last - 1] = entry + 1;
+  else r->tail = entry + 1;
+  r->tail_last = entry + 1;
+}
+
+/* An entry that the rows hold already: only its vector is of interest. */
+static void take_old(lode__plan *p, const lode__chroma_log *l, uint32_t entry) {
+  lode__rec *r = lode__plan_find(p, l->id);
+  if (!r || (r->seq >= 0 && l->seq > r->seq)) return; /* e.g. an add of an id that existed: ignored by Chroma */
+  if (l->op == LODE__CHROMA_DELETE) {
+    r->log_vector = 0;
+    r->weak = r->late = false;
+    return;
+  }
+  if (l->op == LODE__CHROMA_ADD && p->coll->vector_seq >= 0 && l->seq > p->coll->vector_seq && l->seq == r->seq) r->late = true;
+  if (!l->vector_bytes) return;
+  if (l->op == LODE__CHROMA_ADD && r->log_vector && !r->weak) return; /* it was there */
+  r->weak = l->op == LODE__CHROMA_ADD && l->seq != r->seq && !r->log_vector;
+  r->log_vector = entry + 1;
+}
+
+static lode_status take_new(lode__plan *p, const lode__chroma_log *l, uint32_t entry, lode_error *err) {
+  lode__rec *r = lode__plan_find(p, l->id);
+  if (l->op == LODE__CHROMA_DELETE) {
+    if (r) *r = (lode__rec){.id = r->id};
+    return LODE_OK;
+  }
+  if (l->op == LODE__CHROMA_ADD && r) return LODE_OK;
+  if (l->op == LODE__CHROMA_UPDATE && !r) return LODE_OK;
+  if (!r) {
+    LODE__TRY(add_rec(p, l->id, &r, err));
+    *r = (lode__rec){.id = l->id, .alive = true, .late = true};
+  }
+  r->seq = l->seq;
+  chain(p, r, entry);
+  if (l->vector_bytes) {
+    r->log_vector = entry + 1;
+    r->weak = false;
+  }
+  return LODE_OK;
+}
+
+static lode_status take_log(lode__plan *p, lode_error *err) {
+  const lode__chroma_log *logs = p->chroma->logs + p->coll->log;
+  for (size_t i = 0; i < p->coll->n_log; i++) {
+    if (logs[i].seq <= p->coll->meta_seq) take_old(p, &logs[i], (uint32_t)i);
+    else LODE__TRY(take_new(p, &logs[i], (uint32_t)i, err));
+  }
+  return LODE_OK;
+}
+
+bool lode__plan_log_vector(lode__plan *p, const lode__rec *r, float *vector) {
+  lode__sq_row row;
+  lode_str bytes, metadata;
+  if (!r->log_vector) return false;
+  const lode__chroma_log *l = &p->chroma->logs[p->coll->log + r->log_vector - 1];
+  if (lode__chroma_log_read(p->chroma, l, &row, &bytes, &metadata, NULL) != LODE_OK) return false;
+  if (!bytes.data || bytes.len != 4 * (size_t)p->dimension) return false;
+  memcpy(vector, bytes.data, bytes.len); /* little-endian floats, as on every machine that lode runs on */
+  for (uint32_t i = 0; i < p->dimension; i++)
+    if (!isfinite(vector[i])) return false;
+  return true;
+}
+
+/* ---- Folders of the index ---- */
+
+static lode_status add_folder(lode__plan *p, const char *name, bool aside, lode_error *err) {
+  lode__buf path = {0};
+  if (p->n_folders == LODE__PLAN_FOLDERS) return LODE_OK;
+  lode__buf_addf(&path, "%s/%s", p->chroma->folder, name);
+  lode__buf_addc(&path, 0);
+  if (path.failed) {
+    lode__buf_release(&path);
+    return lode__fail_nomem(err);
+  }
+  p->folders[p->n_folders++] = (lode__plan_folder){.path = path.data, .aside = aside, .pickle_seq = -1, .index = {.fd = -1}};
+  return LODE_OK;
+}
+
+static lode_status find_folders(lode__plan *p, lode_error *err) {
+  if (p->coll->vector_segment == LODE__NO_NAME) return LODE_OK;
+  lode_str name = p->chroma->names[p->coll->vector_segment].text;
+  lode_status st = LODE_OK;
+  if (memchr(name.data, '/', name.len) || name.data[0] == '.') return LODE_OK; /* no id that Chroma makes */
+  LODE__TRY(add_folder(p, name.data, false, err));
+  lode__os_folder *all = lode__os_folder_open(p->chroma->folder);
+  for (const char *it; all && st == LODE_OK && (it = lode__os_folder_next(all));)
+    if (strncmp(it, name.data, name.len) == 0 && it[name.len] == '.') st = add_folder(p, it, true, err);
+  if (all) lode__os_folder_close(all);
+  return st;
+}
+
+static lode_status open_folders(lode__plan *p, lode_error *err) {
+  for (size_t i = 0; i < p->n_folders; i++) {
+    lode__plan_folder *f = &p->folders[i];
+    lode_error why = {0};
+    f->status = lode__hnsw_open(f->path, p->dimension, p->coll->m, &f->index, &why);
+    if (f->status == LODE_NOMEM) return lode__fail_nomem(err);
+    snprintf(f->why, sizeof f->why, "%.199s", why.text);
+    if (f->status == LODE_OK && !p->dimension) p->dimension = f->index.shape.dimension;
+  }
+  return LODE_OK;
+}
+
+/* ---- All ---- */
+
+static void settle(lode__plan *p) {
+  size_t n = 0;
+  for (size_t i = 0; i < p->n; i++) {
+    lode__rec *r = &p->recs[i];
+    if (!r->alive) continue;
+    r->from = r->log_vector && !(r->weak && r->slot) ? LODE__VEC_LOG : r->slot ? LODE__VEC_INDEX : LODE__VEC_NONE;
+    p->alive++;
+    p->from_log += r->from == LODE__VEC_LOG;
+    p->from_index += r->from == LODE__VEC_INDEX;
+    p->by_order += r->from == LODE__VEC_INDEX && r->by_order;
+    p->missing += r->from == LODE__VEC_NONE;
+    p->recs[n++] = *r;
+  }
+  p->n = n;
+  lode__free(p->map); /* its numbers are those of before */
+  p->map = NULL;
+  p->n_map = 0;
+}
+
+lode_status lode__plan_make(lode__chroma *c, lode__chroma_coll *coll, lode__plan *p, lode_error *err) {
+  lode_status st;
+  *p = (lode__plan){.chroma = c, .coll = coll, .dimension = coll->dimension};
+  LODE__GOTO(make_map(p, err));
+  LODE__GOTO(take_rows(p, err));
+  LODE__GOTO(take_log(p, err));
+  LODE__GOTO(find_folders(p, err));
+  LODE__GOTO(open_folders(p, err));
+  for (size_t i = 0; i < p->n_folders; i++)
+    if (p->folders[i].status == LODE_OK) LODE__GOTO(lode__plan_pairs(p, i, err));
+  settle(p);
+done:
+  if (st != LODE_OK) lode__plan_release(p);
+  return st;
+}
+
+void lode__plan_release(lode__plan *p) {
+  for (size_t i = 0; i < p->n_folders; i++) {
+    lode__hnsw_close(&p->folders[i].index);
+    lode__free(p->folders[i].path);
+  }
+  lode__free(p->recs);
+  lode__free(p->map);
+  lode__free(p->next);
+  *p = (lode__plan){0};
+}

@@ -1,0 +1,80 @@
+/* plan.h - for one collection: which records there are, and where each one's vector is.
+ *
+ * Records are the rows of the metadata segment, with the log entries that it has not taken in yet (1.x takes them in when
+ * somebody reads) applied on top. A vector is, in this order:
+ *   LOG    in the record's newest log entry that has one: exact, as it was given
+ *   INDEX  in the vector index, found by the record's label. The label is
+ *          - what the pickle says, where its two dictionaries agree and the element bears that label; or, where the pickle is lost,
+ *          - by order, in databases that 1.x made: labels are given in the order of insertion, and so are row numbers. Between two records whose
+ *            elements are certain (by the pickle, or because a log entry holds the same vector) there must be as many elements
+ *            as rows; then they belong to each other. Otherwise nothing is assumed.
+ *   NONE   nowhere on the disk
+ * Folders of the index that somebody set aside (SEGMENT.drift-..., SEGMENT.quarantine-...) are asked when the index itself has nothing.
+ */
+#ifndef LODE_RESCUE_PLAN_H
+#define LODE_RESCUE_PLAN_H
+
+#include "chroma.h"
+#include "hnsw.h"
+
+typedef enum lode__vec_from { LODE__VEC_NONE, LODE__VEC_LOG, LODE__VEC_INDEX } lode__vec_from;
+
+typedef struct lode__rec {
+  lode_str id;
+  int64_t key;          /* of its row; 0: only in the log */
+  int64_t seq;
+  uint32_t tail, tail_last; /* 1 + log entry: not taken in by the rows yet, chained by plan.next */
+  uint32_t log_vector;  /* 1 + log entry */
+  uint32_t slot;        /* 1 + element of the index */
+  uint8_t folder;       /* which of plan.folders */
+  uint8_t from;         /* lode__vec_from */
+  bool alive;
+  bool weak;            /* an add that Chroma may have ignored: the index knows better */
+  bool late;            /* inserted after the index was last written */
+  bool by_order;
+  const char *doubt;    /* what is doubtful about it, NULL: nothing */
+} lode__rec;
+
+typedef enum lode__pickle_state { LODE__PICKLE_WHOLE, LODE__PICKLE_CUT, LODE__PICKLE_LOST } lode__pickle_state;
+
+typedef struct lode__plan_folder {
+  char *path;
+  bool aside;           /* set aside by somebody */
+  lode__hnsw index;
+  lode_status status;   /* of opening it */
+  char why[200];
+  lode__pickle_state pickle;
+  bool has_pickle;
+  uint64_t pickle_ids;  /* entries */
+  uint64_t pickle_extra;   /* ids that no record has */
+  uint64_t pickle_conflicts; /* labels that the two dictionaries do not agree on */
+  int64_t pickle_seq;   /* its max_seq_id; -1: none */
+} lode__plan_folder;
+
+#define LODE__PLAN_FOLDERS 8
+
+typedef struct lode__plan {
+  lode__chroma *chroma;
+  lode__chroma_coll *coll;
+  lode__rec *recs;
+  size_t n, cap;
+  uint32_t *map;        /* open addressing: 1 + record */
+  size_t n_map;
+  uint32_t *next;       /* of the collection's log entries: the next one of the same record + 1 */
+  lode__plan_folder folders[LODE__PLAN_FOLDERS];
+  size_t n_folders;
+  uint32_t dimension;
+  uint64_t alive, from_log, from_index, missing, by_order;
+} lode__plan;
+
+lode_status lode__plan_make(lode__chroma *chroma, lode__chroma_coll *coll, lode__plan *plan, lode_error *err);
+void lode__plan_release(lode__plan *plan);
+
+/* pairs.c: labels for the records that have none yet, from the folder. */
+lode_status lode__plan_pairs(lode__plan *plan, size_t folder, lode_error *err);
+/* NULL: no such record, dead ones too. */
+lode__rec *lode__plan_find(const lode__plan *plan, lode_str id);
+/* The floats of a record's log entry; false: none, or not of the collection's dimension, or not finite. */
+bool lode__plan_log_vector(lode__plan *plan, const lode__rec *rec, float *vector);
+
+#endif

@@ -1,0 +1,230 @@
+/* record.c - see record.h.
+ *
+ * Values come from the rows of the metadata table, then from log entries that the table has not taken in: later ones replace
+ * earlier ones of the same key, null removes. Array elements of one key come one a row, in order. Chroma keeps the document and the
+ * uri among the metadata (chroma:document, chroma:uri); the uri stays there.
+ */
+#include "record.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/meta.h"
+#include "tables.h"
+
+typedef struct lode__record_entry {
+  lode_str key;       /* in the arena */
+  size_t at, len;     /* its JSON in maker.text; len 0: removed */
+  uint32_t order;
+  bool element;       /* of an array */
+  bool is_text;
+  lode_str text;      /* of strings, in the arena: documents are not decoded again */
+} entry;
+
+static lode_str kept(lode__arena *arena, lode_str s) {
+  return (lode_str){lode__arena_copy(arena, s.data ? s.data : "", s.len), s.len};
+}
+
+static lode_status add_entry(lode__record_maker *m, lode__arena *arena, lode_str key, entry **out, lode_error *err) {
+  if (!lode__grow(&m->entries, &m->cap, m->n + 1, sizeof *m->entries)) return lode__fail_nomem(err);
+  entry *e = &m->entries[m->n];
+  *e = (entry){.key = kept(arena, key), .at = m->text.len, .order = (uint32_t)m->n};
+  m->n++;
+  *out = e;
+  return e->key.data ? LODE_OK : lode__fail_nomem(err);
+}
+
+static bool is_document(lode_str key) { return lode__str_eq(key, LODE__LIT("chroma:document")); }
+
+/* ---- From the table ---- */
+
+static lode_status from_rows(lode__record_maker *m, const lode__rec *r, lode__arena *arena, lode__record_made *made, lode_error *err) {
+  lode__chroma *c = m->plan->chroma;
+  size_t n = 0, first = r->key ? lode__chroma_metas_of(c, r->key, &n) : 0;
+  for (size_t i = first; i < first + n; i++) {
+    lode__sq_row row;
+    lode__chroma_value v;
+    entry *e;
+    lode_status st = lode__chroma_meta_read(c, &c->metas[i], &row, &v, err);
+    if (st == LODE_CORRUPT || (st == LODE_OK && (!v.key.data || !v.value))) {
+      if (st == LODE_CORRUPT || row.cut) made->doubt = "a part of it could not be read";
+      continue;
+    }
+    if (st != LODE_OK) return st;
+    LODE__TRY(add_entry(m, arena, v.key, &e, err));
+    e->element = c->metas[i].array;
+    if (v.value->type == LODE__SQ_TEXT && is_document(v.key)) {
+      e->is_text = true;
+      e->text = kept(arena, v.value->s);
+      if (!e->text.data) return lode__fail_nomem(err);
+    } else if (v.value->type == LODE__SQ_REAL && !isfinite(v.value->d)) {
+      made->doubt = "a number of its metadata is infinite: left out";
+    } else if (v.value->type != LODE__SQ_BLOB) {
+      lode__chroma_put_value(&m->text, v.value, v.is_bool);
+    }
+    e->len = m->text.len - e->at;
+  }
+  return LODE_OK;
+}
+
+/* ---- From the log ---- */
+
+/* Whether a store takes the value as metadata. */
+static bool value_fits(const lode__json *json, uint32_t node) {
+  const lode__json_node *n = &json->nodes[node];
+  if (n->type == LODE__JSON_OBJECT || n->type == LODE__JSON_NULL) return false;
+  if (n->type != LODE__JSON_ARRAY) return true;
+  lode__json_type kind = LODE__JSON_NULL;
+  uint32_t child = node + 1;
+  for (size_t i = 0; i < n->u.count; i++, child = json->nodes[child].next) {
+    lode__json_type t = json->nodes[child].type;
+    if (t == LODE__JSON_FALSE) t = LODE__JSON_TRUE;
+    if (t == LODE__JSON_INT) t = LODE__JSON_DOUBLE;
+    if (t == LODE__JSON_NULL || t == LODE__JSON_ARRAY || t == LODE__JSON_OBJECT || (i && t != kind)) return false;
+    kind = t;
+  }
+  return true;
+}
+
+static lode_status from_json(lode__record_maker *m, lode_str text, lode__arena *arena, lode__record_made *made, lode_error *err) {
+  lode_status st = lode__json_parse(&m->json, text, NULL, NULL);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st != LODE_OK || m->json.nodes[0].type != LODE__JSON_OBJECT) {
+    made->doubt = "its newest metadata could not be read";
+    return LODE_OK;
+  }
+  uint32_t at = 1;
+  for (size_t i = 0; i < m->json.nodes[0].u.count; i++) {
+    uint32_t key = at, value = m->json.nodes[key].next;
+    entry *e;
+    at = m->json.nodes[value].next;
+    LODE__TRY(add_entry(m, arena, m->json.nodes[key].u.s, &e, err));
+    if (m->json.nodes[value].type == LODE__JSON_STRING && is_document(e->key)) {
+      e->is_text = true;
+      e->text = kept(arena, m->json.nodes[value].u.s);
+      if (!e->text.data) return lode__fail_nomem(err);
+    } else if (m->json.nodes[value].type == LODE__JSON_NULL) {
+      continue;
+    } else if (value_fits(&m->json, value)) {
+      lode__json_put_node(&m->text, &m->json, value);
+    } else { /* e.g. a sparse vector: kept as its JSON text */
+      lode__buf inner = {0};
+      lode__json_put_node(&inner, &m->json, value);
+      lode__json_put_string(&m->text, (lode_str){inner.data, inner.len});
+      m->text.failed |= inner.failed;
+      lode__buf_release(&inner);
+      made->doubt = "a value of its metadata is of a kind that Lode does not have: kept as JSON text";
+    }
+    e->len = m->text.len - e->at;
+  }
+  return LODE_OK;
+}
+
+static lode_status from_log(lode__record_maker *m, const lode__rec *r, lode__arena *arena, lode__record_made *made, lode_error *err) {
+  lode__plan *p = m->plan;
+  for (uint32_t at = r->tail; at; at = p->next[at - 1]) {
+    lode__sq_row row;
+    lode_str vector, metadata;
+    lode_status st = lode__chroma_log_read(p->chroma, &p->chroma->logs[p->coll->log + at - 1], &row, &vector, &metadata, err);
+    if (st == LODE_CORRUPT) {
+      made->doubt = "a part of it could not be read";
+      continue;
+    }
+    LODE__TRY(st);
+    if (metadata.data) LODE__TRY(from_json(m, metadata, arena, made, err));
+  }
+  return LODE_OK;
+}
+
+/* ---- Putting it together ---- */
+
+static int compare_entries(const void *a, const void *b) {
+  const entry *x = a, *y = b;
+  int d = lode__str_cmp(x->key, y->key);
+  return d ? d : x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Entries first .. end are of one key. */
+static void put_key(lode__record_maker *m, size_t first, size_t end, lode__buf *out, lode__record_made *made) {
+  size_t whole = end;
+  for (size_t i = first; i < end; i++)
+    if (!m->entries[i].element) whole = i;
+  const entry *last = &m->entries[end - 1];
+  if (is_document(last->key)) {
+    if (whole < end && m->entries[whole].is_text) made->document = m->entries[whole].text;
+    return;
+  }
+  bool array = last->element;
+  if (!array && last->len == 0) return;
+  lode__buf_addc(out, out->len ? ',' : '{');
+  lode__json_put_string(out, last->key);
+  lode__buf_addc(out, ':');
+  if (!array) {
+    lode__buf_add(out, m->text.data + last->at, last->len);
+    return;
+  }
+  size_t from = whole < end ? whole + 1 : first;
+  lode__buf_addc(out, '[');
+  for (size_t i = from; i < end; i++) {
+    if (m->entries[i].len == 0) continue;
+    if (out->data && out->data[out->len - 1] != '[') lode__buf_addc(out, ',');
+    lode__buf_add(out, m->text.data + m->entries[i].at, m->entries[i].len);
+  }
+  lode__buf_addc(out, ']');
+}
+
+static lode_status put_together(lode__record_maker *m, lode__arena *arena, lode__record_made *made, lode_error *err) {
+  lode__buf out = {0};
+  if (m->n > 1) qsort(m->entries, m->n, sizeof *m->entries, compare_entries);
+  for (size_t i = 0, end; i < m->n; i = end) {
+    for (end = i + 1; end < m->n && lode__str_eq(m->entries[i].key, m->entries[end].key);) end++;
+    put_key(m, i, end, &out, made);
+  }
+  if (out.len) {
+    lode__buf_addc(&out, '}');
+    if (!out.failed) made->metadata = kept(arena, (lode_str){out.data, out.len});
+  }
+  bool failed = out.failed || m->text.failed || (out.len && !made->metadata.data);
+  lode__buf_release(&out);
+  return failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* ---- The vector ---- */
+
+static void take_vector(lode__record_maker *m, const lode__rec *r, float *vector, lode__record_made *made) {
+  lode__plan *p = m->plan;
+  if (r->from == LODE__VEC_LOG && lode__plan_log_vector(p, r, vector)) {
+    made->has_vector = true;
+    made->from = LODE__VEC_LOG;
+    return;
+  }
+  if (!r->slot) return;
+  lode__hnsw *x = &p->folders[r->folder].index;
+  if (x->shape.dimension != p->dimension) return;
+  switch (lode__hnsw_vector(x, &x->slots[r->slot - 1], p->coll->metric == LODE_COSINE, vector)) {
+    case LODE__HNSW_EXACT: break;
+    case LODE__HNSW_NO_LENGTH: made->doubt = "its vector has length 1: the true length is lost"; break;
+    case LODE__HNSW_BAD: made->doubt = "its vector in the index is damaged"; return;
+  }
+  made->has_vector = true;
+  made->from = LODE__VEC_INDEX;
+}
+
+lode_status lode__record_make(lode__record_maker *m, const lode__rec *r, lode__arena *arena, float *vector, lode__record_made *made,
+                              lode_error *err) {
+  *made = (lode__record_made){.doubt = r->doubt};
+  m->n = 0;
+  m->text.len = 0;
+  LODE__TRY(from_rows(m, r, arena, made, err));
+  LODE__TRY(from_log(m, r, arena, made, err));
+  LODE__TRY(put_together(m, arena, made, err));
+  if (vector) take_vector(m, r, vector, made);
+  return LODE_OK;
+}
+
+void lode__record_maker_release(lode__record_maker *m) {
+  lode__json_release(&m->json);
+  lode__buf_release(&m->text);
+  lode__free(m->entries);
+  *m = (lode__record_maker){0};
+}

@@ -1,0 +1,300 @@
+/* rescue.c - collection by collection, batch by batch, from a Chroma directory into a store. See rescue.h.
+ *
+ * A batch is one transaction. Records that the store has already are compared part by part; one that differs is replaced as a
+ * whole (deleted and added in the same transaction), so that a second run leaves what the first one would have.
+ */
+#include "rescue.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "record.h"
+
+enum { BATCH = 1000 };
+
+typedef struct batch {
+  lode__arena arena;
+  lode_record records[BATCH];
+  const char *doubts[BATCH];
+  uint8_t from[BATCH];
+  size_t n;
+  float *vectors;
+} batch;
+
+typedef struct session {
+  const lode__rescue_request *q;
+  lode__chroma chroma;
+  lode__plan plan;
+  lode__record_maker maker;
+  lode_collection *target;
+  lode_embedder *embedder;
+  batch *b;
+  lode__rescue_count count;
+  lode__arena names;
+  uint64_t done, total;
+} session;
+
+static lode_status tell(session *s, lode_str id, const char *what, lode_error *err) {
+  return s->q->doubt ? s->q->doubt(s->q->ctx, s->count.name, id, what, err) : LODE_OK;
+}
+
+__attribute__((format(printf, 2, 3))) static void note(session *s, const char *format, ...) {
+  char text[600];
+  va_list list;
+  if (!s->q->note) return;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  s->q->note(s->q->ctx, text);
+}
+
+static lode_status progress(session *s, lode_error *err) {
+  const lode_progress *p = &s->q->progress;
+  if (!p->step || p->step(p->ctx, s->q->to ? "rescuing" : "looking", s->done, s->total)) return LODE_OK;
+  return lode__fail(err, LODE_CANCELLED, "cancelled; what was written stays, and the same command goes on from there");
+}
+
+/* ---- The target ---- */
+
+/* Collections of other databases than the usual one carry its name. */
+static lode_status target_name(session *s, lode_str *name, lode_error *err) {
+  const lode__chroma_coll *c = s->plan.coll;
+  lode__buf buf = {0};
+  bool usual = !c->database.data || (lode__str_eq(c->database, LODE__LIT("default_database")) &&
+                                     (!c->tenant.data || lode__str_eq(c->tenant, LODE__LIT("default_tenant"))));
+  if (!usual) {
+    if (c->tenant.data && !lode__str_eq(c->tenant, LODE__LIT("default_tenant"))) {
+      lode__buf_add(&buf, c->tenant.data, c->tenant.len);
+      lode__buf_addc(&buf, '/');
+    }
+    lode__buf_add(&buf, c->database.data, c->database.len);
+    lode__buf_addc(&buf, '/');
+  }
+  lode__buf_add(&buf, c->name.data, c->name.len);
+  *name = (lode_str){lode__arena_copy(&s->names, buf.data, buf.len), buf.len};
+  bool failed = buf.failed || !name->data;
+  lode__buf_release(&buf);
+  return failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* The collection's metadata as it was, and its configuration under keys of its own. */
+static lode_status target_metadata(session *s, lode__buf *out, lode_error *err) {
+  const lode__chroma_coll *c = s->plan.coll;
+  lode__json json = {0};
+  const struct {
+    const char *key;
+    lode_str text;
+  } parts[] = {{"chroma:configuration", c->config}, {"chroma:schema", c->schema}};
+  lode__buf_addc(out, '{');
+  if (c->metadata.data) lode__buf_add(out, c->metadata.data + 1, c->metadata.len - 2);
+  for (size_t i = 0; i < 2; i++) {
+    if (!parts[i].text.data || lode__json_parse(&json, parts[i].text, NULL, NULL) != LODE_OK) continue;
+    if (json.nodes[0].type != LODE__JSON_OBJECT || json.nodes[0].u.count == 0) continue;
+    if (out->len > 1) lode__buf_addc(out, ',');
+    lode__buf_addf(out, "\"%s\":", parts[i].key);
+    lode__json_put_node(out, &json, 0);
+  }
+  lode__buf_addc(out, '}');
+  lode__json_release(&json);
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+static lode_status check_metric(session *s, lode_error *err) {
+  lode_collection_list *list = NULL;
+  lode_status st = lode_collections(s->q->to, &list, err);
+  for (size_t i = 0; st == LODE_OK && i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (lode__str_eq(info->name, s->count.name) && info->metric != s->plan.coll->metric)
+      st = lode__fail(err, LODE_MISMATCH, "the store has a collection %.200s with metric %s, and Chroma's has %s; rename or drop the one in the store",
+                      s->count.name.data, lode_metric_name(info->metric), s->count.metric);
+  }
+  lode_collection_list_free(list);
+  return st;
+}
+
+static lode_status open_target(session *s, lode_error *err) {
+  lode__buf metadata = {0};
+  if (!s->q->to) return LODE_OK;
+  lode_status st = check_metric(s, err);
+  if (st == LODE_OK) st = target_metadata(s, &metadata, err);
+  if (st == LODE_OK) {
+    lode_collection_options how = {.create = true, .metric = s->plan.coll->metric};
+    if (metadata.len > 2) how.metadata = (lode_str){metadata.data, metadata.len};
+    st = lode_collection_open(s->q->to, s->count.name, &how, &s->target, err);
+  }
+  lode__buf_release(&metadata);
+  return st;
+}
+
+/* ---- Writing a batch ---- */
+
+static bool same(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && lode__str_eq(a, b); }
+
+static bool same_row(const lode_row *row, const lode_record *r) {
+  if (!same(row->id, r->id) || !same(row->document, r->document)) return false;
+  if ((row->vector == NULL) != (r->vector == NULL)) return false;
+  if (r->vector && (row->dimension != r->dimension || memcmp(row->vector, r->vector, r->dimension * sizeof(float)) != 0)) return false;
+  return same(row->metadata, r->metadata);
+}
+
+/* Takes out what the store has already, and says what has to go because it differs. */
+static lode_status sort_out(session *s, lode_txn *txn, lode_error *err) {
+  batch *b = s->b;
+  lode_str *ids = lode__alloc(BATCH * sizeof *ids);
+  lode_result *rows = NULL;
+  lode_status st = LODE_OK;
+  size_t n_stale = 0, n = 0, at = 0;
+  if (!ids) return lode__fail_nomem(err);
+  for (size_t i = 0; i < b->n; i++) ids[i] = b->records[i].id;
+  lode_get_request get = {.select = {.ids = ids, .n_ids = b->n}, .include = LODE_ALL};
+  LODE__GOTO(lode_get(s->target, &get, &rows, err));
+  for (size_t i = 0; i < b->n; i++) {
+    const lode_row *row = at < lode_result_count(rows) ? lode_result_at(rows, at) : NULL;
+    bool there = row && lode__str_eq(row->id, b->records[i].id);
+    if (there) at++;
+    if (there && same_row(row, &b->records[i])) {
+      s->count.unchanged++;
+      continue;
+    }
+    if (there) ids[n_stale++] = b->records[i].id;
+    b->records[n] = b->records[i];
+    n++;
+  }
+  b->n = n;
+  if (n_stale) {
+    size_t deleted;
+    lode_selection stale = {.ids = ids, .n_ids = n_stale};
+    LODE__GOTO(lode_delete(s->target, txn, &stale, &deleted, err));
+  }
+done:
+  lode_result_free(rows);
+  lode__free(ids);
+  return st;
+}
+
+static lode_status write_batch(session *s, lode_error *err) {
+  batch *b = s->b;
+  lode_txn *txn = NULL;
+  lode_error why = {0};
+  lode_status st;
+  if (b->n == 0 || !s->q->to) return LODE_OK;
+  LODE__TRY(lode_begin(s->q->to, &txn, err));
+  LODE__GOTO(sort_out(s, txn, err));
+  while (b->n) {
+    st = lode_add(s->target, txn, b->records, b->n, LODE_KEEP_EXISTING, NULL, &why);
+    if (st == LODE_OK || why.record >= b->n || st == LODE_NOMEM) break;
+    LODE__GOTO(tell(s, b->records[why.record].id, why.text, err)); /* one that the store does not take: the others go on */
+    s->count.refused++;
+    s->count.records--;
+    if (!b->records[why.record].vector) s->count.missing--;
+    else if (b->from[why.record] == LODE__VEC_LOG) s->count.from_log--;
+    else s->count.exact--;
+    b->n--;
+    memmove(&b->records[why.record], &b->records[why.record + 1], (b->n - why.record) * sizeof *b->records);
+    memmove(&b->from[why.record], &b->from[why.record + 1], b->n - why.record);
+  }
+  if (st != LODE_OK) {
+    if (err) *err = why;
+    goto done;
+  }
+  s->count.written += b->n;
+  st = lode_commit(txn, err);
+  txn = NULL;
+done:
+  lode_rollback(txn);
+  return st;
+}
+
+/* ---- Filling a batch ---- */
+
+static lode_status add_record(session *s, const lode__rec *r, lode_error *err) {
+  batch *b = s->b;
+  lode__plan *p = &s->plan;
+  lode__record_made made;
+  float *vector = b->vectors + b->n * (size_t)p->dimension;
+  LODE__TRY(lode__record_make(&s->maker, r, &b->arena, p->dimension ? vector : NULL, &made, err));
+  lode_record *out = &b->records[b->n];
+  *out = (lode_record){.id = r->id, .document = made.document, .metadata = made.metadata};
+  if (made.has_vector) {
+    out->vector = vector;
+    out->dimension = p->dimension;
+  }
+  s->count.records++;
+  if (!made.has_vector) s->count.missing++;
+  else if (made.from == LODE__VEC_LOG) s->count.from_log++;
+  else s->count.exact++;
+  s->count.by_order += made.has_vector && made.from == LODE__VEC_INDEX && r->by_order;
+  b->from[b->n] = (uint8_t)made.from;
+  b->doubts[b->n] = made.doubt ? made.doubt : made.has_vector ? NULL : "its vector is nowhere on the disk";
+  if (b->doubts[b->n]) {
+    s->count.doubtful++;
+    LODE__TRY(tell(s, r->id, b->doubts[b->n], err));
+  }
+  b->n++;
+  return LODE_OK;
+}
+
+static lode_status rescue_records(session *s, lode_error *err) {
+  batch *b = s->b;
+  lode_status st = LODE_OK;
+  size_t bytes;
+  if (lode__mul_over((size_t)s->plan.dimension * sizeof(float), BATCH, &bytes) || !(b->vectors = lode__alloc(bytes))) return lode__fail_nomem(err);
+  for (size_t i = 0; i < s->plan.n; i++) {
+    LODE__GOTO(add_record(s, &s->plan.recs[i], err));
+    if (b->n < BATCH && i + 1 < s->plan.n) continue;
+    LODE__GOTO(write_batch(s, err));
+    b->n = 0;
+    lode__arena_reset(&b->arena);
+    s->done += i + 1 == s->plan.n ? (i % BATCH) + 1 : BATCH;
+    LODE__GOTO(progress(s, err));
+  }
+done:
+  lode__free(b->vectors);
+  b->vectors = NULL;
+  return st;
+}
+
+/* ---- Collections ---- */
+
+static lode_status rescue_collection(session *s, lode__chroma_coll *coll, lode_error *err) {
+  lode_status st = lode__plan_make(&s->chroma, coll, &s->plan, err);
+  if (st != LODE_OK) return st;
+  s->count = (lode__rescue_count){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric), .dimension = s->plan.dimension};
+  s->maker = (lode__record_maker){.plan = &s->plan};
+  LODE__GOTO(target_name(s, &s->count.name, err));
+  LODE__GOTO(open_target(s, err));
+  LODE__GOTO(rescue_records(s, err));
+  LODE__GOTO(s->q->collection(s->q->ctx, &s->count, err));
+done:
+  lode_collection_close(s->target);
+  s->target = NULL;
+  lode__record_maker_release(&s->maker);
+  lode__plan_release(&s->plan);
+  return st;
+}
+
+lode_status lode__rescue_chroma(const lode__rescue_request *q, lode_error *err) {
+  lode_status st;
+  session *s = lode__alloc_zero(1, sizeof *s);
+  lode__error_clear(err);
+  if (!s || !(s->b = lode__alloc_zero(1, sizeof *s->b))) {
+    lode__free(s);
+    return lode__fail_nomem(err);
+  }
+  s->q = q;
+  lode__arena_init(&s->b->arena, 0);
+  lode__arena_init(&s->names, 0);
+  LODE__GOTO(lode__chroma_open(q->from, q->progress, &s->chroma, err));
+  s->total = s->chroma.n_rows;
+  if (s->chroma.damaged) note(s, "chroma.sqlite3 is damaged: rows on pages that no table reaches are taken too (%llu of them)",
+                              (unsigned long long)s->chroma.stray_rows);
+  for (size_t i = 0; i < s->chroma.n_colls; i++) LODE__GOTO(rescue_collection(s, &s->chroma.colls[i], err));
+  st = lode__sq_unchanged(s->chroma.file, err);
+done:
+  lode__chroma_close(&s->chroma);
+  lode__arena_release(&s->b->arena);
+  lode__arena_release(&s->names);
+  lode__free(s->b);
+  lode__free(s);
+  return st;
+}

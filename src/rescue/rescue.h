@@ -1,0 +1,44 @@
+/* rescue.h - Chroma directories into Lode stores, and what is wrong with them. What the faces use of this folder.
+ *
+ * A Chroma directory is only ever read, but for lode__chroma_quarantine(), which renames and never deletes. See chroma.h for
+ * what is read, plan.h for where vectors come from; docs/RESCUE.md tells the whole.
+ */
+#ifndef LODE_RESCUE_H
+#define LODE_RESCUE_H
+
+#include "base/base.h"
+
+/* What came of a collection. exact + from_log + embedded + missing = records. */
+typedef struct lode__rescue_count {
+  lode_str name;        /* in the store */
+  lode_str chroma_id;
+  const char *metric;
+  uint32_t dimension;
+  uint64_t records;
+  uint64_t exact;       /* vectors from the index */
+  uint64_t from_log;    /* vectors from the log, as they were given */
+  uint64_t embedded;    /* vectors made again from the document */
+  uint64_t missing;     /* records without a vector */
+  uint64_t refused;     /* records that the store does not take: not in `records` */
+  uint64_t doubtful;    /* records with something doubtful about them, each told to `doubt` */
+  uint64_t by_order;    /* of the exact: matched by order, as the pickle is lost */
+  uint64_t written, unchanged; /* in the store; 0 when nothing was to be written */
+} lode__rescue_count;
+
+typedef struct lode__rescue_request {
+  const char *from;     /* the Chroma directory */
+  lode_store *to;       /* NULL: nothing is written */
+  bool embed;           /* make missing vectors again, where the model is known and installed */
+  lode_progress progress;
+  /* One call a collection; LODE_OK goes on. */
+  lode_status (*collection)(void *ctx, const lode__rescue_count *count, lode_error *err);
+  /* One call for each doubtful or refused record. */
+  lode_status (*doubt)(void *ctx, lode_str collection, lode_str id, const char *what, lode_error *err);
+  void (*note)(void *ctx, const char *text);
+  void *ctx;
+} lode__rescue_request;
+
+/* What is in the store already and is the same stays untouched: to run it again goes on where it stopped. */
+lode_status lode__rescue_chroma(const lode__rescue_request *request, lode_error *err);
+
+#endif

@@ -1,0 +1,438 @@
+/* tables.c - the tables of chroma.sqlite3, row by row, whole or as strays. See chroma.h; catalog.c makes collections of them. */
+#include "tables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Columns ---- */
+
+static const struct {
+  const char *name;
+  const char *columns[LODE__CHROMA_COLUMNS]; /* in the order of the enumerations in tables.h */
+  int usual[LODE__CHROMA_COLUMNS];           /* where they are when the schema is lost */
+} known[LODE__T_COUNT] = {
+    [LODE__T_DATABASES] = {"databases", {"id", "name", "tenant_id"}, {0, 1, 2}},
+    [LODE__T_COLLECTIONS] = {"collections", {"id", "name", "dimension", "database_id", "config_json_str", "schema_str"}, {0, 1, 2, 3, 4, 5}},
+    [LODE__T_COLLECTION_METADATA] = {"collection_metadata", {"collection_id", "key", "str_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
+    [LODE__T_SEGMENTS] = {"segments", {"id", "type", "scope", "collection"}, {0, 1, 2, 3}},
+    [LODE__T_SEGMENT_METADATA] = {"segment_metadata", {"segment_id", "key", "str_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
+    [LODE__T_MAX_SEQ] = {"max_seq_id", {"segment_id", "seq_id"}, {0, 1}},
+    [LODE__T_EMBEDDINGS] = {"embeddings", {"id", "segment_id", "embedding_id", "seq_id"}, {0, 1, 2, 3}},
+    [LODE__T_METADATA] = {"embedding_metadata", {"id", "key", "string_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
+    [LODE__T_ARRAYS] = {"embedding_metadata_array", {"id", "key", "string_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
+    [LODE__T_QUEUE] = {"embeddings_queue", {"seq_id", "operation", "topic", "id", "vector", "metadata"}, {0, 2, 3, 4, 5, 7}},
+    [LODE__T_TEXT] = {"embedding_fulltext_search_content", {"id", "c0"}, {0, 1}},
+    [LODE__T_MIGRATIONS] = {"migrations", {"dir", "version"}, {0, 1}},
+};
+
+static bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/* The next definition of CREATE TABLE x (a INTEGER, b TEXT -- comment \n, PRIMARY KEY (a, b)): its first word. */
+static lode_str next_column(lode_str sql, size_t *at) {
+  lode_str word = {0};
+  int depth = 0;
+  size_t i = *at;
+  for (; i < sql.len; i++) {
+    char c = sql.data[i];
+    if (c == '-' && i + 1 < sql.len && sql.data[i + 1] == '-') {
+      while (i < sql.len && sql.data[i] != '\n') i++;
+    } else if (c == '(') {
+      depth++;
+    } else if (c == ')') {
+      if (depth-- == 0) break;
+    } else if (c == ',' && depth == 0) {
+      break;
+    } else if (!word.data && is_word(c)) {
+      word.data = sql.data + i;
+      while (i < sql.len && is_word(sql.data[i])) i++;
+      word.len = (size_t)(sql.data + i - word.data);
+      i--;
+    }
+  }
+  *at = i;
+  return word;
+}
+
+static int column_of(lode_str sql, const char *name) {
+  const char *open = sql.data ? memchr(sql.data, '(', sql.len) : NULL;
+  size_t at = open ? (size_t)(open - sql.data) + 1 : sql.len;
+  for (int i = 0; at < sql.len && i < LODE__SQ_COLUMNS; i++) {
+    lode_str word = next_column(sql, &at);
+    if (lode__str_eq(word, lode__str(name))) return i;
+    if (at >= sql.len || sql.data[at] == ')') break;
+    at++;
+  }
+  return -1;
+}
+
+static void usual_columns(lode__chroma_table *t, int which) {
+  for (int i = 0; i < LODE__CHROMA_COLUMNS; i++) t->at[i] = known[which].columns[i] ? known[which].usual[i] : -1;
+}
+
+static bool has(lode_str text, const char *word) { return text.data && memmem(text.data, text.len, word, strlen(word)); }
+
+static lode_status schema_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  lode__chroma *c = ctx;
+  (void)err;
+  if (row->n < 5 || row->values[3].type != LODE__SQ_INT || !lode__str_eq(row->values[0].s, LODE__LIT("table"))) return LODE_OK;
+  for (int t = 0; t < LODE__T_COUNT; t++) {
+    if (!lode__str_eq(row->values[1].s, lode__str(known[t].name))) continue;
+    int64_t root = row->values[3].i;
+    lode_str sql = row->values[4].type == LODE__SQ_TEXT ? row->values[4].s : (lode_str){0};
+    c->tables[t].root = root > 0 && root <= UINT32_MAX ? (uint32_t)root : 0;
+    for (int i = 0; i < LODE__CHROMA_COLUMNS; i++) c->tables[t].at[i] = known[t].columns[i] ? column_of(sql, known[t].columns[i]) : -1;
+    if (t == LODE__T_MAX_SEQ) c->seq_integer = has(sql, "INTEGER");
+    if (t == LODE__T_MIGRATIONS) c->ordered = has(sql, "(\n                dir TEXT");
+  }
+  return LODE_OK;
+}
+
+/* ---- Values ---- */
+
+static const lode__sq_value null_value;
+
+static const lode__sq_value *value_at(const lode__chroma *c, int table, int column, const lode__sq_row *row) {
+  int at = c->tables[table].at[column];
+  return at >= 0 && (size_t)at < row->n ? &row->values[at] : &null_value;
+}
+
+static lode_str text_at(const lode__chroma *c, int table, int column, const lode__sq_row *row) {
+  const lode__sq_value *v = value_at(c, table, column, row);
+  return v->type == LODE__SQ_TEXT ? v->s : (lode_str){0};
+}
+
+static lode_status keep(lode__chroma *c, lode_str text, lode_str *out, lode_error *err) {
+  *out = (lode_str){0};
+  if (!text.data) return LODE_OK;
+  out->data = lode__arena_copy(&c->arena, text.data, text.len);
+  out->len = text.len;
+  return out->data ? LODE_OK : lode__fail_nomem(err);
+}
+
+/* An integer, or eight bytes, the highest first; -1 for what is neither. */
+static int64_t seq_of(lode__chroma *c, const lode__sq_value *v, bool *blob) {
+  *blob = false;
+  if (v->type == LODE__SQ_INT) return v->i;
+  if (v->type != LODE__SQ_BLOB || v->s.len != 8) return -1;
+  uint64_t u = 0;
+  for (size_t i = 0; i < 8; i++) u = u << 8 | (unsigned char)v->s.data[i];
+  *blob = true;
+  c->blob_seqs++;
+  return u > INT64_MAX ? -1 : (int64_t)u;
+}
+
+/* ---- Names: ids of segments and collections as small numbers ---- */
+
+static size_t name_slot(const lode__chroma *c, lode_str text) {
+  size_t mask = c->n_slots - 1, i = (size_t)lode__hash(text.data, text.len) & mask;
+  while (c->name_slots[i] && !lode__str_eq(c->names[c->name_slots[i] - 1].text, text)) i = (i + 1) & mask;
+  return i;
+}
+
+uint32_t lode__chroma_name_of(const lode__chroma *c, lode_str text) {
+  if (!c->n_slots || !text.data) return LODE__NO_NAME;
+  uint32_t found = c->name_slots[name_slot(c, text)];
+  return found ? found - 1 : LODE__NO_NAME;
+}
+
+static lode_status grow_slots(lode__chroma *c, lode_error *err) {
+  size_t n = c->n_slots ? c->n_slots * 2 : 64;
+  uint32_t *slots = lode__alloc_zero(n, sizeof *slots);
+  if (!slots) return lode__fail_nomem(err);
+  lode__free(c->name_slots);
+  c->name_slots = slots;
+  c->n_slots = n;
+  for (size_t i = 0; i < c->n_names; i++) c->name_slots[name_slot(c, c->names[i].text)] = (uint32_t)i + 1;
+  return LODE_OK;
+}
+
+lode_status lode__chroma_intern(lode__chroma *c, lode_str text, uint32_t *name, lode_error *err) {
+  *name = LODE__NO_NAME;
+  if (!text.data || text.len > 200) return LODE_OK;
+  if ((c->n_names + 1) * 2 > c->n_slots) LODE__TRY(grow_slots(c, err));
+  size_t slot = name_slot(c, text);
+  if (!c->name_slots[slot]) {
+    if (!lode__grow(&c->names, &c->cap_names, c->n_names + 1, sizeof *c->names)) return lode__fail_nomem(err);
+    lode__chroma_name *n = &c->names[c->n_names];
+    *n = (lode__chroma_name){.max_seq = -1};
+    LODE__TRY(keep(c, text, &n->text, err));
+    c->name_slots[slot] = (uint32_t)++c->n_names;
+  }
+  *name = c->name_slots[slot] - 1;
+  return LODE_OK;
+}
+
+/* ---- One function a table ---- */
+
+static lode_status tick(lode__chroma *c, lode_error *err) {
+  if (++c->rows_read % 8192 || !c->progress.step) return LODE_OK;
+  if (c->progress.step(c->progress.ctx, "reading", c->rows_read, 0)) return LODE_OK;
+  return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+}
+
+#define PART(list, type)                                                                                           \
+  lode__chroma *c = ctx;                                                                                           \
+  lode__chroma_parts *p = c->parts;                                                                                \
+  if (!lode__grow(&p->list, &p->cap_##list, p->n_##list + 1, sizeof *p->list)) return lode__fail_nomem(err);       \
+  type *it = &p->list[p->n_##list];                                                                                \
+  *it = (type){.stray = c->stray}
+
+static lode_status database_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  PART(databases, lode__chroma_database);
+  LODE__TRY(keep(c, text_at(c, LODE__T_DATABASES, 0, row), &it->id, err));
+  LODE__TRY(keep(c, text_at(c, LODE__T_DATABASES, 1, row), &it->name, err));
+  LODE__TRY(keep(c, text_at(c, LODE__T_DATABASES, 2, row), &it->tenant, err));
+  p->n_databases += it->id.data != NULL;
+  return LODE_OK;
+}
+
+static lode_status collection_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  PART(collections, lode__chroma_collection);
+  const int t = LODE__T_COLLECTIONS;
+  LODE__TRY(lode__chroma_intern(c, text_at(c, t, 0, row), &it->id, err));
+  LODE__TRY(keep(c, text_at(c, t, 1, row), &it->name, err));
+  const lode__sq_value *dim = value_at(c, t, 2, row);
+  if (dim->type == LODE__SQ_INT && dim->i > 0 && dim->i <= LODE_MAX_DIMENSION) it->dimension = (uint32_t)dim->i;
+  LODE__TRY(keep(c, text_at(c, t, 3, row), &it->database, err));
+  LODE__TRY(keep(c, text_at(c, t, 4, row), &it->config, err));
+  LODE__TRY(keep(c, text_at(c, t, 5, row), &it->schema, err));
+  p->n_collections += it->id != LODE__NO_NAME && it->name.data;
+  return LODE_OK;
+}
+
+static lode_status pair_row(void *ctx, int t, const lode__sq_row *row, lode_error *err) {
+  PART(pairs, lode__chroma_pair);
+  LODE__TRY(lode__chroma_intern(c, text_at(c, t, 0, row), &it->owner, err));
+  LODE__TRY(keep(c, text_at(c, t, 1, row), &it->key, err));
+  for (int i = 2; i <= 5 && it->value.type == LODE__SQ_NULL; i++) {
+    it->value = *value_at(c, t, i, row);
+    it->is_bool = i == 5;
+    it->is_real = i == 4;
+  }
+  if (it->value.type == LODE__SQ_TEXT) LODE__TRY(keep(c, it->value.s, &it->value.s, err));
+  p->n_pairs += it->owner != LODE__NO_NAME && it->key.data && it->value.type != LODE__SQ_BLOB;
+  return LODE_OK;
+}
+static lode_status collection_pair_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  return pair_row(ctx, LODE__T_COLLECTION_METADATA, row, err);
+}
+static lode_status segment_pair_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  return pair_row(ctx, LODE__T_SEGMENT_METADATA, row, err);
+}
+
+static lode_status segment_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  PART(segments, lode__chroma_segment);
+  lode_str scope = text_at(c, LODE__T_SEGMENTS, 2, row);
+  LODE__TRY(lode__chroma_intern(c, text_at(c, LODE__T_SEGMENTS, 0, row), &it->id, err));
+  LODE__TRY(lode__chroma_intern(c, text_at(c, LODE__T_SEGMENTS, 3, row), &it->collection, err));
+  it->is_vector = lode__str_eq(scope, LODE__LIT("VECTOR"));
+  it->is_metadata = lode__str_eq(scope, LODE__LIT("METADATA"));
+  p->n_segments += it->id != LODE__NO_NAME;
+  return LODE_OK;
+}
+
+static lode_status max_seq_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  lode__chroma *c = ctx;
+  uint32_t name;
+  bool blob;
+  LODE__TRY(lode__chroma_intern(c, text_at(c, LODE__T_MAX_SEQ, 0, row), &name, err));
+  int64_t seq = seq_of(c, value_at(c, LODE__T_MAX_SEQ, 1, row), &blob);
+  if (name == LODE__NO_NAME || seq < 0 || (c->stray && c->names[name].max_seq >= 0)) return LODE_OK;
+  c->names[name].max_seq = seq;
+  c->names[name].max_seq_blob = blob;
+  return LODE_OK;
+}
+
+static lode_status embedding_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  lode__chroma *c = ctx;
+  bool blob;
+  LODE__TRY(tick(c, err));
+  if (!lode__grow(&c->rows, &c->cap_rows, c->n_rows + 1, sizeof *c->rows)) return lode__fail_nomem(err);
+  lode__chroma_row *r = &c->rows[c->n_rows];
+  *r = (lode__chroma_row){.key = row->key, .stray = c->stray};
+  LODE__TRY(lode__chroma_intern(c, text_at(c, LODE__T_EMBEDDINGS, 1, row), &r->segment, err));
+  LODE__TRY(keep(c, text_at(c, LODE__T_EMBEDDINGS, 2, row), &r->id, err));
+  r->seq = seq_of(c, value_at(c, LODE__T_EMBEDDINGS, 3, row), &blob);
+  if (r->segment == LODE__NO_NAME || !r->id.data || r->id.len == 0) {
+    c->damaged = true;
+    return LODE_OK;
+  }
+  c->n_rows++;
+  return LODE_OK;
+}
+
+static lode_status add_meta(lode__chroma *c, int64_t key, const lode__sq_row *row, bool array, bool text, lode_error *err) {
+  LODE__TRY(tick(c, err));
+  if (!lode__grow(&c->metas, &c->cap_metas, c->n_metas + 1, sizeof *c->metas)) return lode__fail_nomem(err);
+  c->metas[c->n_metas++] = (lode__chroma_meta){key, row->place, c->order++, array, c->stray, text};
+  return LODE_OK;
+}
+
+static lode_status metadata_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  lode__chroma *c = ctx;
+  const lode__sq_value *id = value_at(c, LODE__T_METADATA, 0, row);
+  return id->type == LODE__SQ_INT ? add_meta(c, id->i, row, false, false, err) : LODE_OK;
+}
+static lode_status array_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  lode__chroma *c = ctx;
+  const lode__sq_value *id = value_at(c, LODE__T_ARRAYS, 0, row);
+  return id->type == LODE__SQ_INT ? add_meta(c, id->i, row, true, false, err) : LODE_OK;
+}
+static lode_status text_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  return add_meta(ctx, row->key, row, false, true, err);
+}
+
+static lode_status queue_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  lode__chroma *c = ctx;
+  const int t = LODE__T_QUEUE;
+  const lode__sq_value *op = value_at(c, t, 1, row), *vector = value_at(c, t, 4, row);
+  lode_str topic = text_at(c, t, 2, row), id = text_at(c, t, 3, row);
+  LODE__TRY(tick(c, err));
+  if (op->type != LODE__SQ_INT || op->i < 0 || op->i > 3 || !id.data || id.len == 0 || !topic.data) {
+    c->damaged = true;
+    return LODE_OK;
+  }
+  if (!lode__grow(&c->logs, &c->cap_logs, c->n_logs + 1, sizeof *c->logs)) return lode__fail_nomem(err);
+  lode__chroma_log *l = &c->logs[c->n_logs];
+  *l = (lode__chroma_log){.seq = row->key, .place = row->place, .op = (uint8_t)op->i};
+  if (vector->type == LODE__SQ_BLOB && vector->s.len % 4 == 0 && vector->s.len <= 4 * LODE_MAX_DIMENSION) l->vector_bytes = (uint32_t)vector->s.len;
+  for (size_t i = topic.len; i > 0; i--) /* persistent://default/default/COLLECTION */
+    if (topic.data[i - 1] == '/') {
+      topic = (lode_str){topic.data + i, topic.len - i};
+      break;
+    }
+  LODE__TRY(lode__chroma_intern(c, topic, &l->topic, err));
+  LODE__TRY(keep(c, id, &l->id, err));
+  c->n_logs += l->topic != LODE__NO_NAME;
+  return LODE_OK;
+}
+
+static lode_status migration_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  lode__chroma *c = ctx;
+  const lode__sq_value *version = value_at(c, LODE__T_MIGRATIONS, 1, row);
+  (void)err;
+  if (version->type == LODE__SQ_INT && version->i > c->migration && version->i < 1000 &&
+      lode__str_eq(text_at(c, LODE__T_MIGRATIONS, 0, row), LODE__LIT("metadb")))
+    c->migration = (int)version->i;
+  return LODE_OK;
+}
+
+static lode__sq_row_fn *const readers[LODE__T_COUNT] = {
+    [LODE__T_DATABASES] = database_row, [LODE__T_COLLECTIONS] = collection_row, [LODE__T_COLLECTION_METADATA] = collection_pair_row,
+    [LODE__T_SEGMENTS] = segment_row, [LODE__T_SEGMENT_METADATA] = segment_pair_row, [LODE__T_MAX_SEQ] = max_seq_row,
+    [LODE__T_EMBEDDINGS] = embedding_row, [LODE__T_METADATA] = metadata_row, [LODE__T_ARRAYS] = array_row,
+    [LODE__T_QUEUE] = queue_row, [LODE__T_TEXT] = text_row, [LODE__T_MIGRATIONS] = migration_row,
+};
+
+/* ---- Strays: what kind of row is it? ---- */
+
+static bool is_uuid(const lode__sq_value *v) {
+  if (v->type != LODE__SQ_TEXT || v->s.len != 36) return false;
+  for (size_t i = 0; i < 36; i++) {
+    char ch = v->s.data[i];
+    bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (dash ? ch != '-' : !((ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'f'))) return false;
+  }
+  return true;
+}
+
+static bool of_type(const lode__sq_row *row, size_t i, lode__sq_type type) { return i < row->n && row->values[i].type == type; }
+static bool or_null(const lode__sq_row *row, size_t i, lode__sq_type type) {
+  return i >= row->n || row->values[i].type == LODE__SQ_NULL || row->values[i].type == type;
+}
+static bool is_seq(const lode__sq_row *row, size_t i) {
+  return of_type(row, i, LODE__SQ_INT) || (of_type(row, i, LODE__SQ_BLOB) && row->values[i].s.len == 8);
+}
+static bool four_values(const lode__sq_row *row) {
+  return or_null(row, 2, LODE__SQ_TEXT) && or_null(row, 3, LODE__SQ_INT) && (or_null(row, 4, LODE__SQ_REAL) || of_type(row, 4, LODE__SQ_INT)) &&
+         or_null(row, 5, LODE__SQ_INT);
+}
+
+static int kind_of(const lode__sq_row *row) {
+  const lode__sq_value *v = row->values;
+  if (!row->table || row->n < 2) return -1;
+  if (row->n >= 7 && of_type(row, 2, LODE__SQ_INT) && of_type(row, 3, LODE__SQ_TEXT) && of_type(row, 4, LODE__SQ_TEXT) && v[0].type == LODE__SQ_NULL &&
+      v[3].s.len > 13 && memcmp(v[3].s.data, "persistent://", 13) == 0)
+    return LODE__T_QUEUE;
+  if (row->n == 5 && v[0].type == LODE__SQ_NULL && is_uuid(&v[1]) && of_type(row, 2, LODE__SQ_TEXT) && is_seq(row, 3)) return LODE__T_EMBEDDINGS;
+  if ((row->n == 5 || row->n == 6) && v[0].type == LODE__SQ_INT && v[1].type == LODE__SQ_TEXT && four_values(row)) return LODE__T_METADATA;
+  if (is_uuid(&v[0])) {
+    if (row->n == 2 && is_seq(row, 1)) return LODE__T_MAX_SEQ;
+    if ((row->n == 4 || row->n == 5) && of_type(row, 2, LODE__SQ_TEXT) && v[1].type == LODE__SQ_TEXT && is_uuid(&v[row->n - 1])) return LODE__T_SEGMENTS;
+    if ((row->n == 5 || row->n == 6) && v[1].type == LODE__SQ_TEXT && four_values(row) && !is_uuid(&v[3])) return LODE__T_COLLECTION_METADATA;
+    if (row->n == 3 && v[1].type == LODE__SQ_TEXT && v[2].type == LODE__SQ_TEXT) return LODE__T_DATABASES;
+    if (row->n >= 4 && v[1].type == LODE__SQ_TEXT && (or_null(row, 2, LODE__SQ_INT) || of_type(row, 2, LODE__SQ_TEXT))) return LODE__T_COLLECTIONS;
+  }
+  if (row->n == 2 && v[0].type == LODE__SQ_NULL && v[1].type == LODE__SQ_TEXT) return LODE__T_TEXT;
+  return -1;
+}
+
+static lode_status stray_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  lode__chroma *c = ctx;
+  int t = kind_of(row);
+  if (t < 0) return LODE_OK;
+  lode__chroma_table usual = {0}, before = c->tables[t];
+  if (before.root == 0) { /* its schema is lost: where columns usually are; older ones have a topic in the middle */
+    usual_columns(&usual, t);
+    if (t == LODE__T_COLLECTIONS && of_type(row, 2, LODE__SQ_TEXT)) usual.at[2] = 3, usual.at[3] = 4, usual.at[4] = usual.at[5] = -1;
+    if (t == LODE__T_SEGMENTS) usual.at[3] = (int)row->n - 1;
+    c->tables[t] = usual;
+  }
+  c->stray_rows++;
+  lode_status st = readers[t](c, row, err);
+  if (t != LODE__T_METADATA && t != LODE__T_QUEUE && t != LODE__T_TEXT) c->tables[t] = before; /* those are read again later */
+  else if (before.root == 0) c->tables[t].root = 0;
+  return st;
+}
+
+/* ---- All ---- */
+
+lode_status lode__chroma_tables(lode__chroma *c, lode_error *err) {
+  lode__sq_info info;
+  LODE__TRY(lode__sq_walk(c->file, 1, schema_row, c, err));
+  for (int t = 0; t < LODE__T_COUNT; t++) {
+    if (!c->tables[t].root) usual_columns(&c->tables[t], t);
+    else if (t != LODE__T_TEXT) LODE__TRY(lode__sq_walk(c->file, c->tables[t].root, readers[t], c, err));
+  }
+  c->schema_lost = c->tables[LODE__T_COLLECTIONS].root == 0 || c->tables[LODE__T_EMBEDDINGS].root == 0;
+  lode__sq_info_of(c->file, &info);
+  if (info.damaged_pages || info.damaged_rows || info.header_lost || c->schema_lost) c->damaged = true;
+  if (!c->damaged) return LODE_OK;
+  if (c->tables[LODE__T_TEXT].root) LODE__TRY(lode__sq_walk(c->file, c->tables[LODE__T_TEXT].root, text_row, c, err));
+  c->stray = true;
+  return lode__sq_strays(c->file, stray_row, c, err);
+}
+
+lode_status lode__chroma_meta_read(lode__chroma *c, const lode__chroma_meta *m, lode__sq_row *row, lode__chroma_value *out, lode_error *err) {
+  int t = m->array ? LODE__T_ARRAYS : LODE__T_METADATA;
+  *out = (lode__chroma_value){0};
+  LODE__TRY(lode__sq_read(c->file, m->place, row, err));
+  if (m->text) {
+    const lode__sq_value *v = value_at(c, LODE__T_TEXT, 1, row);
+    if (v->type == LODE__SQ_TEXT) *out = (lode__chroma_value){LODE__LIT("chroma:document"), v, false};
+    return LODE_OK;
+  }
+  out->key = text_at(c, t, 1, row);
+  for (int i = 2; i <= 5 && !out->value; i++) {
+    const lode__sq_value *v = value_at(c, t, i, row);
+    if (v->type == LODE__SQ_NULL) continue;
+    out->value = v;
+    out->is_bool = i == 5;
+    if (i == 4 && v->type == LODE__SQ_INT) { /* SQLite keeps whole numbers of a REAL column as integers */
+      lode__sq_value *w = &row->values[v - row->values];
+      w->type = LODE__SQ_REAL;
+      w->d = (double)w->i;
+    }
+  }
+  return LODE_OK;
+}
+
+lode_status lode__chroma_log_read(lode__chroma *c, const lode__chroma_log *l, lode__sq_row *row, lode_str *vector, lode_str *metadata,
+                                  lode_error *err) {
+  *vector = *metadata = (lode_str){0};
+  LODE__TRY(lode__sq_read(c->file, l->place, row, err));
+  const lode__sq_value *v = value_at(c, LODE__T_QUEUE, 4, row);
+  if (v->type == LODE__SQ_BLOB) *vector = v->s;
+  *metadata = text_at(c, LODE__T_QUEUE, 5, row);
+  return LODE_OK;
+}

@@ -1,0 +1,31 @@
+/* rescue_help.h - Chroma directories for the tests: unpacked fixtures, and what they should give back. */
+#ifndef LODE_TEST_RESCUE_HELP_H
+#define LODE_TEST_RESCUE_HELP_H
+
+#include "lode.h"
+#include "rescue/rescue.h"
+
+extern const char *const rescue_fixtures[]; /* "0.4.3", ...; ends with NULL */
+
+/* Unpacks a fixture into a new folder; "FOLDER/chroma" is the directory. Skips the test where tar or xz is missing. */
+const char *rescue_unpack(const char *version);
+/* "FOLDER/chroma/SEGMENT" of the collection's index. */
+void rescue_segment(const char *folder, const char *collection, char *path, size_t size);
+
+typedef struct rescue_outcome {
+  lode__rescue_count total;
+  uint64_t collections;
+  uint64_t told;       /* doubtful records */
+  uint64_t compared;
+  uint64_t absent;     /* expected records that are not there */
+  uint64_t extra;      /* records that nobody expected */
+  uint64_t wrong_text; /* documents or metadata that differ */
+  uint64_t wrong_vector; /* vectors that differ */
+  uint64_t no_vector;
+  uint64_t wrong_untold; /* of the wrong ones, those that nobody was told of */
+} rescue_outcome;
+
+/* Rescues FOLDER/chroma into a new store and compares that with FOLDER/expected.jsonl. `only`: NULL, or one collection to look at. */
+lode_status rescue_run(const char *folder, const char *only, rescue_outcome *outcome, lode_error *err);
+
+#endif
