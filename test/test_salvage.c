@@ -250,7 +250,7 @@ static void compare_row(const kept *was, const kept *is, verdict *v, const char 
 }
 
 /* Rows of a dropped collection may come back only where the row that says so was lost, and that was reported. Deleted rows
- * that were not erased, only where both the notes of their deletion and names were lost (`silent`). */
+ * that were not erased, only where the notes of their deletion were lost, which is reported unless more is (`silent`). */
 static size_t count_undone(const kept *rows, size_t n, const verdict *v, bool silent) {
   size_t undone = 0;
   for (size_t i = 0; i < n; i++) {
@@ -262,7 +262,7 @@ static size_t count_undone(const kept *rows, size_t n, const verdict *v, bool si
       deleted |= k > 0 && strcmp(rows[i].id, id) == 0;
     }
     CHECK(!dropped || count_losses(&v->lost, "collection") > 0);
-    undone += dropped || (deleted && silent);
+    undone += dropped || (deleted && (silent || count_losses(&v->lost, "deletion") > 0));
   }
   return undone;
 }

@@ -128,8 +128,9 @@ static void run_sql(const char *folder, const char *sql) {
   sqlite3_close(db);
 }
 
-#define OF(id) "(SELECT rid FROM name WHERE id=CAST('" id "' AS BLOB))"
-#define VECTOR_OF(id) "(SELECT vid FROM record WHERE id=CAST('" id "' AS BLOB) AND rid=" OF(id) ")"
+#define OF(id) "(SELECT rid FROM record WHERE id=CAST('" id "' AS BLOB))"
+#define VECTOR_OF(id) "(SELECT vid FROM record WHERE rid=" OF(id) ")"
+/* `name` holds those of the records that the scene made first, `fresh` those that came last */
 
 TEST_SLOW(logical_damage, 300) {
   static const struct {
@@ -151,9 +152,15 @@ TEST_SLOW(logical_damage, 300) {
       {"INSERT INTO name(cid,id,rid,len) VALUES(1,CAST('nobody' AS BLOB),(1<<40)+5,0)", "name", "nobody"},
       {"UPDATE name SET len=len+1 WHERE id=CAST('item-020' AS BLOB)", "name", "item-020"},
       {"UPDATE name SET len=9 WHERE id=CAST('item-011' AS BLOB)", "name", "item-011"},
-      {"DELETE FROM grave WHERE gid=(SELECT min(gid) FROM grave WHERE rid)", "name", "item-003"},
+      {"DELETE FROM fresh WHERE id=CAST('item-040' AS BLOB)", "name", "item-040"},
+      {"UPDATE fresh SET rid=rid+1 WHERE id=CAST('item-040' AS BLOB)", "name", "item-040"},
+      {"INSERT INTO fresh(cid,id,rid,len) VALUES(1,CAST('nobody' AS BLOB),(1<<40)+5,0)", "name", "nobody"},
+      {"INSERT INTO fresh(cid,id,rid,len) SELECT cid,id,rid+1,len FROM name LIMIT 1", "name", "item-000"},
+      {"UPDATE state SET v=v+1 WHERE k=6", "counter", ""},
+      {"DELETE FROM grave WHERE gid=(SELECT min(gid) FROM grave WHERE vid=0)", "counter", ""},
+      {"UPDATE grave SET rids=CAST('x' AS BLOB) WHERE vid=0", "structure", ""},
       {"UPDATE grave SET crc=crc+1", "structure", ""},
-      {"INSERT INTO grave VALUES((1<<40)+99999,(1<<40)+99998,0,1)", "structure", ""},
+      {"INSERT INTO grave VALUES((1<<40)+99999,x'01',0,1)", "structure", ""},
       {"UPDATE collection SET records=records+1 WHERE name='alpha'", "counter", ""},
       {"UPDATE collection SET pending=pending-1 WHERE name='alpha'", "counter", ""},
       {"UPDATE collection SET documents=documents+1 WHERE name='beta'", "counter", ""},

@@ -125,6 +125,8 @@ static inline bool lode__str_eq(lode_str a, lode_str b) {
 }
 /* Order by bytes, then by length. */
 int lode__str_cmp(lode_str a, lode_str b);
+/* Positions of n strings, each `stride` bytes behind the one before, in the order of their bytes; equal ones by position. */
+lode_status lode__order_strings(const lode_str *first, size_t stride, size_t n, size_t *order, lode_error *err);
 bool lode__utf8_valid(const char *data, size_t len);
 /* Bytes (1 to 4) of the character at p, of which `left` >= 1 bytes are there; 0 when it is not one of UTF-8. */
 size_t lode__utf8_width(const char *p, size_t left);

@@ -16,6 +16,7 @@ typedef struct parser {
   const char *begin, *p, *end;
   size_t max_nodes, max_depth, depth;
   bool decodes; /* json->strings has its full size */
+  bool loose;   /* white space between tokens, or an escape, was met */
   lode_error *err;
 } parser;
 
@@ -28,6 +29,12 @@ static lode_status bad(const parser *ps, const char *what) { return fail_at_byte
 static inline const char *skip_space(const char *p, const char *end) {
   while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) p++;
   return p;
+}
+
+static inline void skip(parser *ps) {
+  const char *p = skip_space(ps->p, ps->end);
+  if (p != ps->p) ps->loose = true;
+  ps->p = p;
 }
 
 static lode_status add_node(parser *ps, lode__json_type type, lode__json_node **node) {
@@ -154,7 +161,7 @@ static lode_status take_escape(parser *ps, char **out) {
 static lode_status decode_string(parser *ps, const char *begin, lode_str *s) {
   lode__buf *strings = &ps->json->strings;
   if (!ps->decodes && !lode__buf_room(strings, (size_t)(ps->end - begin))) return lode__fail_nomem(ps->err);
-  ps->decodes = true;
+  ps->decodes = ps->loose = true;
   char *first = strings->data + strings->len, *out = first;
   for (;;) {
     size_t run = (size_t)(ps->p - begin);
@@ -226,7 +233,7 @@ static lode_status open_container(parser *ps, lode__json_type type) {
 
 /* A value, or the beginning of a container (which is then the top of the stack). */
 static lode_status take_value(parser *ps) {
-  ps->p = skip_space(ps->p, ps->end);
+  skip(ps);
   if (ps->p == ps->end) return bad(ps, "the text ends where a value is expected");
   switch (*ps->p) {
     case '{': return open_container(ps, LODE__JSON_OBJECT);
@@ -244,10 +251,10 @@ static lode_status take_value(parser *ps) {
 /* ---- The loop ---- */
 
 static lode_status take_key(parser *ps) {
-  ps->p = skip_space(ps->p, ps->end);
+  skip(ps);
   if (ps->p == ps->end || *ps->p != '"') return bad(ps, "expected a key in double quotes");
   LODE__TRY(take_string(ps));
-  ps->p = skip_space(ps->p, ps->end);
+  skip(ps);
   if (ps->p == ps->end || *ps->p != ':') return bad(ps, "expected ':' behind the key");
   ps->p++;
   return LODE_OK;
@@ -258,7 +265,7 @@ static inline lode__json_node *top(const parser *ps) { return &ps->json->nodes[p
 /* Takes the end of the top container if it is there. */
 static bool take_close(parser *ps) {
   lode__json_node *node = top(ps);
-  ps->p = skip_space(ps->p, ps->end);
+  skip(ps);
   if (ps->p == ps->end || *ps->p != (node->type == LODE__JSON_OBJECT ? '}' : ']')) return false;
   ps->p++;
   node->next = ps->json->count;
@@ -290,7 +297,7 @@ static lode_status parse(parser *ps) {
     }
     LODE__TRY(after_value(ps));
   } while (ps->depth > 0);
-  ps->p = skip_space(ps->p, ps->end);
+  skip(ps);
   return ps->p == ps->end ? LODE_OK : bad(ps, "more text behind the value");
 }
 
@@ -304,6 +311,7 @@ lode_status lode__json_parse(lode__json *json, lode_str text, const lode__json_l
   json->strings.len = 0;
   json->strings.failed = false;
   lode_status st = parse(&ps);
+  json->compact = st == LODE_OK && !ps.loose;
   if (st != LODE_OK) json->count = 0;
   return st;
 }

@@ -31,6 +31,7 @@ typedef struct lode__json_node {
 typedef struct lode__json {
   lode__json_node *nodes;
   uint32_t count;
+  bool compact;    /* the text had no white space between tokens and no escapes: it can be kept as it is */
   /* re-used between parses with the same lode__json; lode__json_release frees them */
   size_t cap;
   lode__buf strings;

@@ -57,8 +57,20 @@ lode_status lode__check_include(unsigned include, lode_error *err) {
   return LODE_OK;
 }
 
+enum { FINITE_BLOCK = 64 };
+
+/* A whole block without a branch in it: the compiler makes vector code of that. */
+static bool block_is_finite(const float *v) {
+  uint32_t bits[FINITE_BLOCK], bad = 0;
+  memcpy(bits, v, sizeof bits);
+  for (size_t i = 0; i < FINITE_BLOCK; i++) bad |= ((bits[i] & 0x7F800000u) + 0x00800000u) & 0x80000000u; /* exponent all ones */
+  return bad == 0;
+}
+
 size_t lode__first_not_finite(const float *v, size_t n) {
-  for (size_t i = 0; i < n; i++)
+  size_t i = 0;
+  while (n - i >= FINITE_BLOCK && block_is_finite(v + i)) i += FINITE_BLOCK;
+  for (; i < n; i++)
     if (!isfinite(v[i])) return i;
   return n;
 }
@@ -135,6 +147,10 @@ static lode_status check_metadata(lode__batch *b, lode__json *json, lode__buf *b
   if (json->nodes[0].u.count == 0) return LODE_OK;
   for (uint32_t at = 1; at < json->nodes[0].next; at = json->nodes[at + 1].next)
     if (json->nodes[at + 1].type == LODE__JSON_NULL) b->has_null[i] = true;
+  if (json->compact) { /* the caller's own text will do, for as long as the call lasts */
+    b->metadata[i] = r->metadata;
+    return LODE_OK;
+  }
   buf->len = 0;
   lode__json_put_node(buf, json, 0);
   char *copy = buf->failed ? NULL : lode__arena_copy(&b->arena, buf->data, buf->len);
@@ -143,17 +159,9 @@ static lode_status check_metadata(lode__batch *b, lode__json *json, lode__buf *b
   return LODE_OK;
 }
 
-static int compare_ids(const void *a, const void *b, void *ctx) {
-  const lode_record *records = ctx;
-  size_t x = *(const size_t *)a, y = *(const size_t *)b;
-  int c = lode__str_cmp(records[x].id, records[y].id);
-  return c ? c : (x > y) - (x < y);
-}
-
 static lode_status check_distinct(lode__batch *b, lode_error *err) {
   char quoted[256];
-  for (size_t i = 0; i < b->n; i++) b->order[i] = i;
-  if (b->n) qsort_r(b->order, b->n, sizeof *b->order, compare_ids, (void *)(uintptr_t)b->records);
+  if (b->n) LODE__TRY(lode__order_strings(&b->records->id, sizeof *b->records, b->n, b->order, err));
   for (size_t i = 1; i < b->n; i++) {
     size_t x = b->order[i - 1], y = b->order[i];
     if (lode__str_eq(b->records[x].id, b->records[y].id))

@@ -5,8 +5,8 @@
  * of a collection live in a lode__coll during the transaction and are written back before the commit: a txn keeps one
  * for each collection it has touched.
  *
- * Ids are looked up in sorted order, which reads each page of the name table once; records are then written in the order
- * of the batch, which is the order of insertion that lode_get() promises.
+ * Ids are looked up in sorted order, which reads each page of the name table once. Those that exist are changed first; the
+ * others are then inserted, some at a time, in the order of the batch, which is the order that lode_get() promises.
  */
 #include "core.h"
 
@@ -147,22 +147,34 @@ typedef struct batch_write {
   write_kind kind;
   writer w;
   lode__batch batch;
-  int64_t *rids;        /* of each record: 0 when its id does not exist */
+  lode__name *names;    /* of each record */
+  lode__change *inserts; /* the next to be inserted */
+  size_t n_inserts;
+  lode__arena arena;    /* their metadata, where it is not the caller's */
   bool *missing;
   lode_write_result result;
   lode__json old, change;
   lode__buf buf;
 } batch_write;
 
+enum { SOME = 1000 }; /* ids to look up, or records to insert, at once */
+
+static bool exists(const batch_write *b, size_t i) { return b->names[i].rid && !b->names[i].dead; }
+
 static lode_status look_up(batch_write *b, lode_error *err) {
-  for (size_t i = 0; i < b->batch.n; i++) {
-    size_t at = b->batch.order[i];
-    LODE__TRY(lode__rec_find(b->w.tx, b->w.coll->cid, b->batch.records[at].id, &b->rids[at], err));
+  lode_str ids[SOME];
+  lode__name names[SOME];
+  for (size_t first = 0, n; first < b->batch.n; first += n) {
+    const size_t *order = b->batch.order + first;
+    n = b->batch.n - first < SOME ? b->batch.n - first : SOME;
+    for (size_t i = 0; i < n; i++) ids[i] = b->batch.records[order[i]].id;
+    LODE__TRY(lode__names_find(b->w.tx, b->w.coll->cid, ids, n, names, err));
+    for (size_t i = 0; i < n; i++) b->names[order[i]] = names[i];
   }
   if (b->kind != ADD_FAIL) return LODE_OK;
   for (size_t i = 0; i < b->batch.n; i++) {
     char quoted[256];
-    if (b->rids[i])
+    if (exists(b, i))
       return lode__fail_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert or update, or keep it (LODE_KEEP_EXISTING, --on-existing keep)",
                            lode__quote(b->batch.records[i].id, quoted, sizeof quoted));
   }
@@ -183,12 +195,25 @@ static lode_status merge(batch_write *b, lode_str old, size_t i, lode_str *merge
   return st;
 }
 
+static lode_status insert_gathered(batch_write *b, lode_error *err) {
+  LODE__TRY(lode__rec_insert(b->w.tx, b->w.coll, b->inserts, b->n_inserts, err));
+  b->n_inserts = 0;
+  lode__arena_reset(&b->arena);
+  return LODE_OK;
+}
+
 static lode_status insert(batch_write *b, size_t i, lode_error *err) {
   const lode_record *r = &b->batch.records[i];
   lode__change c = {.id = r->id, .set_document = true, .set_metadata = true, .document = r->document,
-                    .metadata = b->batch.metadata[i], .vector = r->vector, .dim = r->dimension};
-  if (b->batch.has_null[i]) LODE__TRY(merge(b, (lode_str){NULL, 0}, i, &c.metadata, err));
-  return lode__rec_insert(b->w.tx, b->w.coll, &c, err);
+                    .metadata = b->batch.metadata[i], .vector = r->vector, .dim = r->dimension,
+                    .dead_rid = b->names[i].rid};
+  if (b->batch.has_null[i]) {
+    LODE__TRY(merge(b, (lode_str){NULL, 0}, i, &c.metadata, err));
+    if (c.metadata.data && !(c.metadata.data = lode__arena_copy(&b->arena, c.metadata.data, c.metadata.len)))
+      return lode__fail_nomem(err);
+  }
+  b->inserts[b->n_inserts++] = c;
+  return b->n_inserts == SOME ? insert_gathered(b, err) : LODE_OK;
 }
 
 static lode_status change(batch_write *b, size_t i, lode_error *err) {
@@ -198,30 +223,37 @@ static lode_status change(batch_write *b, size_t i, lode_error *err) {
   lode__rec rec;
   bool found;
   if (!c.set_document && !c.set_metadata && !c.vector) return LODE_OK;
-  LODE__TRY(lode__rec_read_named(b->w.tx, b->rids[i], &rec, &found, err));
+  LODE__TRY(lode__rec_read_named(b->w.tx, b->names[i].rid, &rec, &found, err));
   if (!found)
     return lode__fail(err, LODE_CORRUPT, "the name table points to a record that is not there: run `lode db verify`");
   if (c.set_metadata) LODE__TRY(merge(b, rec.metadata, i, &c.metadata, err));
   return lode__rec_update(b->w.tx, b->w.coll, &rec, &c, err);
 }
 
-static lode_status write_all(batch_write *b, lode_error *err) {
-  uint32_t dim;
-  LODE__TRY(lode__batch_check_vectors(&b->batch, b->w.handle, b->w.coll, &dim, err));
-  LODE__TRY(look_up(b, err));
+/* Those that exist (changed), or those that do not (inserted). */
+static lode_status write_those(batch_write *b, bool existing, uint32_t dim, lode_error *err) {
   for (size_t i = 0; i < b->batch.n; i++) {
-    bool exists = b->rids[i] != 0;
-    bool skip = exists ? b->kind == ADD_KEEP : b->kind == UPDATE;
-    if (b->missing) b->missing[i] = !exists;
+    if (exists(b, i) != existing) continue;
+    bool skip = existing ? b->kind == ADD_KEEP : b->kind == UPDATE;
+    if (b->missing) b->missing[i] = !existing;
     if (skip) {
       b->result.skipped++;
       continue;
     }
     if (b->batch.records[i].vector) b->w.coll->dim = dim;
-    LODE__TRY(exists ? change(b, i, err) : insert(b, i, err));
+    LODE__TRY(existing ? change(b, i, err) : insert(b, i, err));
     b->result.written++;
   }
   return LODE_OK;
+}
+
+static lode_status write_all(batch_write *b, lode_error *err) {
+  uint32_t dim;
+  LODE__TRY(lode__batch_check_vectors(&b->batch, b->w.handle, b->w.coll, &dim, err));
+  LODE__TRY(look_up(b, err));
+  LODE__TRY(write_those(b, true, dim, err));
+  LODE__TRY(write_those(b, false, dim, err));
+  return insert_gathered(b, err);
 }
 
 static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn *txn, const lode_record *records,
@@ -231,8 +263,10 @@ static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn
   if (result) *result = (lode_write_result){0};
   LODE__TRY(lode__batch_init(&b->batch, handle->store, records, n, b->kind == UPSERT || b->kind == UPDATE, err));
   if (b->missing) memset(b->missing, 0, n * sizeof *b->missing);
-  b->rids = lode__alloc_zero(n, sizeof *b->rids);
-  st = b->rids ? LODE_OK : lode__fail_nomem(err);
+  lode__arena_init(&b->arena, 0);
+  b->names = lode__alloc_zero(n, sizeof *b->names);
+  b->inserts = lode__alloc_zero(n < SOME ? n : SOME, sizeof *b->inserts);
+  st = b->names && b->inserts ? LODE_OK : lode__fail_nomem(err);
   if (st == LODE_OK && n > 0) {
     st = writer_begin(&b->w, handle, txn, err);
     if (st == LODE_OK) st = write_all(b, err);
@@ -240,7 +274,9 @@ static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn
   }
   if (st == LODE_OK && result) *result = b->result;
   if (st != LODE_OK && b->missing) memset(b->missing, 0, n * sizeof *b->missing);
-  lode__free(b->rids);
+  lode__free(b->names);
+  lode__free(b->inserts);
+  lode__arena_release(&b->arena);
   lode__batch_release(&b->batch);
   lode__json_release(&b->old);
   lode__json_release(&b->change);
@@ -268,18 +304,27 @@ lode_status lode__core_update(lode_collection *collection, lode_txn *txn, const 
 
 /* ---- Delete ---- */
 
-static int compare_ids(const void *a, const void *b) { return lode__str_cmp(*(const lode_str *)a, *(const lode_str *)b); }
+enum { DELETE_SOME = 100000 };
 
-/* Nothing but ids: no record need be looked at. */
+/* Nothing but ids: no record need be looked at. Some at a time, so that the sorted copy is small. */
 static lode_status delete_ids(writer *w, const lode_str *ids, size_t n, size_t *deleted, lode_error *err) {
-  size_t bytes;
-  if (n == 0) return LODE_OK;
-  if (lode__mul_over(n, sizeof *ids, &bytes)) return lode__fail_nomem(err);
-  lode_str *sorted = lode__alloc(bytes);
-  if (!sorted) return lode__fail_nomem(err);
-  memcpy(sorted, ids, bytes);
-  qsort(sorted, n, sizeof *sorted, compare_ids);
-  lode_status st = lode__rec_delete(w->tx, w->coll, sorted, n, deleted, err);
+  size_t most = n < DELETE_SOME ? n : DELETE_SOME, some, gone;
+  lode_status st = LODE_OK;
+  size_t *order = lode__alloc_zero(most, sizeof *order);
+  lode_str *sorted = lode__alloc_zero(most, sizeof *sorted);
+  if (!order || !sorted) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  for (size_t at = 0; at < n; at += some) {
+    some = n - at < most ? n - at : most;
+    LODE__GOTO(lode__order_strings(ids + at, sizeof *ids, some, order, err));
+    for (size_t i = 0; i < some; i++) sorted[i] = ids[at + order[i]];
+    LODE__GOTO(lode__rec_delete(w->tx, w->coll, sorted, some, &gone, err));
+    *deleted += gone;
+  }
+done:
+  lode__free(order);
   lode__free(sorted);
   return st;
 }

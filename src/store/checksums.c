@@ -29,8 +29,8 @@ uint32_t lode__crc_record(const lode__rec *rec, bool has_doc, uint32_t doc_crc) 
   return add_str(crc, rec->metadata);
 }
 
-uint32_t lode__crc_grave(int64_t gid, int64_t rid, int64_t vid) {
-  return lode__crc32c_u64(lode__crc32c_u64(begin('G', gid), (uint64_t)rid), (uint64_t)vid);
+uint32_t lode__crc_grave(int64_t gid, lode_str rids, int64_t vid) {
+  return lode__crc32c(lode__crc32c_u64(begin('G', gid), (uint64_t)vid), rids.data, rids.len);
 }
 
 uint32_t lode__crc_collection(const lode__coll *coll) {

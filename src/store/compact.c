@@ -193,8 +193,18 @@ static lode_status vacuum_all(lode__db *db, lode_progress progress, lode_error *
   return LODE_OK;
 }
 
+static lode_status settle_names(lode__db *db, lode_error *err) {
+  lode__tx *tx;
+  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
+  lode_status st = lode__names_move(tx, err);
+  if (st == LODE_OK) return lode__tx_commit(tx, err);
+  lode__tx_rollback(tx);
+  return st;
+}
+
 lode_status lode__db_compact(lode__db *db, lode_progress progress, lode_error *err) {
   bool more;
+  LODE__TRY(settle_names(db, err));
   LODE__TRY(merge_text(db, progress, err));
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
     run r = {0};

@@ -155,6 +155,7 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   (void)sqlite3_db_config(conn->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   (void)sqlite3_db_config(conn->sql, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
   LODE__GOTO(lode__text_register(conn->sql, err));
+  LODE__GOTO(lode__feed_register(conn, err));
   rc = sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
   if (rc != SQLITE_OK || LODE__RETRY(lode__os->fstat(vs.fd, &sb)) != 0) {
     st = lode__fail_errno(err, rc == SQLITE_OK ? errno : EIO, path);

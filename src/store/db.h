@@ -40,13 +40,22 @@
   X(COLL_DROPPED, "SELECT text_cursor,term_cursor FROM collection WHERE cid=?1 AND name IS NULL")                                        \
   X(COLL_SUMS, "SELECT count(*),sum(records),sum(pending),sum(graves),sum(untexted),sum(unindexed) FROM collection " \
                "WHERE name IS NOT NULL")                                                                           \
-  X(NAME_GET, "SELECT rid,len FROM name WHERE cid=?1 AND id=?2")                                                       \
-  X(NAME_PUT, "INSERT INTO name(cid,id,rid,len) VALUES(?1,?2,?3,?4)")                                             \
+  X(NAME_GET, "SELECT rid,len FROM fresh WHERE cid=?1 AND id=?2 UNION ALL "                                        \
+              "SELECT rid,len FROM name WHERE cid=?1 AND id=?2")                                                   \
+  X(NAMES_FIND, "SELECT f.rowid,n.rid,n.len FROM lode_feed AS f CROSS JOIN name AS n ON n.cid=?1 AND n.id=f.id")   \
   X(NAME_SET, "UPDATE name SET len=?3 WHERE cid=?1 AND id=?2")                                                     \
-  X(NAME_DELETE, "DELETE FROM name WHERE cid=?1 AND id=?2")                                                        \
-  X(NAME_ERASE, "DELETE FROM name WHERE cid=?1 AND id IN (SELECT id FROM name WHERE cid=?1 LIMIT 100)")             \
+  X(NAME_DELETE, "DELETE FROM name WHERE cid=?1 AND id=?2 AND rid=?3")                                             \
+  X(NAME_ERASE, "DELETE FROM name WHERE cid=?1 AND id IN (SELECT id FROM name WHERE cid=?1 LIMIT 100)")            \
+  X(FRESH_FIND, "SELECT f.rowid,n.rid,n.len FROM lode_feed AS f CROSS JOIN fresh AS n ON n.cid=?1 AND n.id=f.id")  \
+  X(FRESH_PUT, "INSERT OR FAIL INTO fresh(cid,id,rid,len) SELECT ?1,id,rid,len FROM lode_feed")                    \
+  X(FRESH_SET, "UPDATE fresh SET len=?3 WHERE cid=?1 AND id=?2")                                                   \
+  X(FRESH_DELETE, "DELETE FROM fresh WHERE cid=?1 AND id=?2 AND rid=?3")                                           \
+  X(FRESH_ERASE, "DELETE FROM fresh WHERE cid=?1 AND id IN (SELECT id FROM fresh WHERE cid=?1 LIMIT 100)")         \
+  X(FRESH_MOVE, "INSERT OR FAIL INTO name(cid,id,rid,len) SELECT cid,id,rid,len FROM fresh ORDER BY cid,id")       \
+  X(FRESH_CLEAR, "DELETE FROM fresh")                                                                              \
   X(RECORD_GET, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid=?1")                                     \
-  X(RECORD_PUT, "INSERT INTO record(rid,id,seq,vid,doc,meta,crc) VALUES(?1,?2,?3,?4,?5,?6,?7)")                    \
+  X(RECORDS_PUT, "INSERT OR FAIL INTO record(rid,id,seq,vid,doc,meta,crc) SELECT rid,id,seq,vid,doc,meta,crc "     \
+                 "FROM lode_feed")                                                                                 \
   X(RECORD_SET, "UPDATE record SET seq=?3,vid=?4,doc=?5,meta=?6,crc=?7 WHERE rid=?1 AND id=?2")                    \
   X(RECORD_DELETE, "DELETE FROM record WHERE rid=?1")                                                              \
   X(RECORD_SCAN, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid>?1 AND rid<=?2 ORDER BY rid")           \
@@ -55,14 +64,17 @@
   X(RECORD_IS_PENDING, "SELECT 1 FROM record INDEXED BY pending WHERE vid=0 AND rid=?1")                           \
   X(DOCUMENT_GET, "SELECT text,crc FROM document WHERE rid=?1")                                                        \
   X(DOCUMENT_PUT, "INSERT INTO document(rid,text,crc) VALUES(?1,?2,?3)")                                                  \
+  X(DOCUMENTS_PUT, "INSERT OR FAIL INTO document(rid,text,crc) SELECT rid,text,text_crc FROM lode_feed")           \
   X(DOCUMENT_SET, "UPDATE document SET text=?2,crc=?3 WHERE rid=?1")                                                      \
   X(DOCUMENT_DELETE, "DELETE FROM document WHERE rid=?1")                                                          \
   X(VECTOR_GET, "SELECT vid,rid,data,crc FROM vector WHERE vid=?1")                                                \
   X(VECTOR_PUT, "INSERT INTO vector(vid,rid,data,crc) VALUES(?1,?2,?3,?4)")                                        \
+  X(VECTORS_PUT, "INSERT OR FAIL INTO vector(vid,rid,data,crc) SELECT vid,rid,data,data_crc FROM lode_feed")       \
   X(VECTOR_DELETE, "DELETE FROM vector WHERE vid=?1")                                                              \
   X(VECTOR_SCAN, "SELECT vid,rid,data,crc FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                      \
-  X(GRAVE_PUT, "INSERT INTO grave(gid,rid,vid,crc) VALUES(?1,?2,?3,?4)")                                           \
-  X(GRAVE_SCAN, "SELECT gid,rid,vid FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                             \
+  X(GRAVE_PUT, "INSERT INTO grave(gid,rids,vid,crc) VALUES(?1,?2,?3,?4)")                                          \
+  X(GRAVE_SET, "UPDATE grave SET rids=?2,vid=?3,crc=?4 WHERE gid=?1")                                              \
+  X(GRAVE_SCAN, "SELECT gid,rids,vid,crc FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                        \
   X(GRAVE_DELETE, "DELETE FROM grave WHERE gid=?1")                                                                \
   X(KEY_GET, "SELECT kid,counted FROM metakey WHERE cid=?1 AND name=?2")                                           \
   X(KEY_PUT, "INSERT INTO metakey(kid,cid,name,counted) VALUES(?1,?2,?3,?4)")                                      \
@@ -89,10 +101,10 @@
   X(SAVEPOINT_UNDO, "ROLLBACK TO s")                                                                               \
   X(SAVEPOINT_END, "RELEASE s")                                                                                    \
   X(NAME_SCAN, "SELECT cid,id,rid FROM name WHERE (cid,id)>(?1,?2) ORDER BY cid,id")                               \
+  X(FRESH_SCAN, "SELECT cid,id,rid FROM fresh WHERE (cid,id)>(?1,?2) ORDER BY cid,id")                             \
   X(DOCUMENT_KEYS, "SELECT rid FROM document WHERE rid>?1 AND rid<=?2 ORDER BY rid")                               \
   X(VECTOR_KEYS, "SELECT vid,rid FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                               \
   X(VECTOR_EXISTS, "SELECT 1 FROM vector WHERE vid=?1")                                                            \
-  X(GRAVE_ROWS, "SELECT gid,rid,vid,crc FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                         \
   X(COLL_CIDS, "SELECT cid,name FROM collection WHERE cid>?1 AND cid<=?2 ORDER BY cid")
 
 enum {
@@ -103,7 +115,24 @@ enum {
 };
 
 /* Rows of table state. */
-enum { LODE__STATE_UID = 1, LODE__STATE_CREATED, LODE__STATE_CURSOR, LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID };
+enum { LODE__STATE_UID = 1, LODE__STATE_CREATED, LODE__STATE_CURSOR, LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID, LODE__STATE_FRESH };
+
+/* A record that is about to be inserted. */
+typedef struct lode__new {
+  lode__rec rec;
+  lode_str document, vector; /* bytes; data NULL: none */
+  uint32_t vector_crc, crc;
+} lode__new;
+
+/* What table lode_feed shows (feed.c). */
+typedef enum lode__feed_part { LODE__FEED_ALL, LODE__FEED_DOCUMENTS, LODE__FEED_VECTORS } lode__feed_part;
+typedef struct lode__feed {
+  const lode__new *rows;
+  const size_t *order;     /* NULL: as they are */
+  const lode_str *ids;     /* instead of rows */
+  size_t n;
+  lode__feed_part part;    /* rows that have this */
+} lode__feed;
 
 typedef struct lode__conn lode__conn;
 struct lode__conn {
@@ -117,6 +146,7 @@ struct lode__conn {
   uint64_t damage_seen;    /* of the VFS state, already added to the db's count */
   uint64_t wait_until_ns;  /* busy handler: give up then; 0 when not waiting */
   bool waiting;
+  lode__feed feed;         /* while a statement that reads it runs */
   /* The dead (record.c): keys in graves of one collection, sorted. Kept from transaction to transaction, because keys are
    * never used again; erased ones may be among them. */
   int64_t *dead;
@@ -164,6 +194,9 @@ struct lode__tx {
   uint64_t began_ns;
   uint64_t cursor;       /* as read at the start; writers: the last one handed out */
   uint64_t cursor_saved; /* as it stands in the database */
+  int64_t fresh, fresh_saved; /* rows of table fresh, in the same two ways (names.c) */
+  bool fresh_known;
+  int64_t fresh_before;  /* the savepoint, -1: it was not known */
   sqlite3_stmt *rec_scan, *vec_scan; /* the running scans */
   int64_t keys_cid;      /* whose keys are cached; 0: none */
   lode__key *keys;
@@ -238,8 +271,41 @@ void lode__conn_stop_waiting(lode__conn *conn);
 uint32_t lode__crc_document(int64_t rid, lode_str text);
 uint32_t lode__crc_vector(int64_t vid, int64_t rid, const void *data, size_t bytes);
 uint32_t lode__crc_record(const lode__rec *rec, bool has_doc, uint32_t doc_crc);
-uint32_t lode__crc_grave(int64_t gid, int64_t rid, int64_t vid);
+uint32_t lode__crc_grave(int64_t gid, lode_str rids, int64_t vid);
 uint32_t lode__crc_collection(const lode__coll *coll);
+
+/* feed.c */
+lode_status lode__feed_register(lode__conn *conn, lode_error *err); /* for a new connection */
+/* Runs a statement that reads lode_feed; `first` is its first parameter, if it has one. */
+lode_status lode__feed_run(lode__tx *tx, int which, int64_t first, lode__feed feed, lode_error *err);
+
+/* names.c */
+extern int64_t lode__fresh_least; /* tests make it small, so that names move often */
+/* Adds the names of new records, in the order given (sorted is fastest). No other record, dead or alive, has them. */
+lode_status lode__names_add(lode__tx *tx, const lode__coll *coll, const lode__new *rows, const size_t *order, size_t n,
+                            lode_error *err);
+lode_status lode__names_move(lode__tx *tx, lode_error *err); /* all of `fresh` to `name` */
+lode_status lode__name_set_len(lode__tx *tx, int64_t cid, lode_str id, int64_t len, lode_error *err);
+/* Of that record, if the name is still its own. */
+lode_status lode__name_remove(lode__tx *tx, int64_t cid, lode_str id, int64_t rid, lode_error *err);
+lode_status lode__names_erase_some(lode__tx *tx, int64_t cid, bool *more, lode_error *err); /* of a dropped collection */
+lode_status lode__names_save(lode__tx *tx, lode_error *err); /* before a commit */
+
+/* graves.c */
+#define LODE__GRAVE_MOST 256 /* records in one row */
+typedef struct lode__grave {
+  int64_t gid;   /* of the last */
+  int64_t vid;   /* a vector; 0: records */
+  size_t n;
+  int64_t rids[LODE__GRAVE_MOST]; /* rising */
+} lode__grave;
+lode_status lode__grave_dig_vector(lode__tx *tx, lode__coll *coll, int64_t vid, lode_error *err);
+lode_status lode__grave_dig_records(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, lode_error *err); /* rising */
+/* Keeps the records from `first` on; none left: the row goes. */
+lode_status lode__grave_shorten(lode__tx *tx, const lode__grave *grave, size_t first, lode_error *err);
+bool lode__grave_decode(int64_t gid, lode_str rids, int64_t vid, lode__grave *grave); /* false: not possible */
+/* The row that a statement with columns gid, rids, vid, crc stands on; proven. */
+lode_status lode__grave_read(lode__tx *tx, sqlite3_stmt *s, lode__grave *grave, lode_error *err);
 
 /* write.c */
 lode_status lode__text_row_add(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);
@@ -261,13 +327,15 @@ typedef struct lode__term_item {
 typedef struct lode__term_batch {
   lode__tx *tx;
   int64_t cid, rid;
+  bool creates; /* keys that are new */
   lode__term_item *items;
   size_t n, cap;
   lode__arena arena;
 } lode__term_batch;
 lode_status lode__term_batch_add(lode__term_batch *b, lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata,
-                                 lode_error *err);
-lode_status lode__term_batch_write(lode__term_batch *b, lode_error *err);
+                                 bool creates, lode_error *err);
+/* which: LODE__STMT_TERM_PUT or LODE__STMT_TERM_DELETE */
+lode_status lode__term_batch_write(lode__term_batch *b, int which, lode_error *err);
 void lode__term_batch_release(lode__term_batch *b);
 
 /* backup.c: the pages of the truth file as a transaction sees them, each proven by its checksum */

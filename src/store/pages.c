@@ -429,7 +429,7 @@ lode__row_kind lode__row_shape(const lode__row *row, bool table) {
     lode__row_kind kind;
   } tables[] = {
       {"nbiiITi", LODE__ROW_RECORD}, {"nti", LODE__ROW_DOCUMENT}, {"nibi", LODE__ROW_VECTOR},
-      {"niii", LODE__ROW_GRAVE},     {"niti", LODE__ROW_KEY},     {"niTiiTTiiiiiiiiiiiiii", LODE__ROW_COLLECTION},
+      {"nbii", LODE__ROW_GRAVE},     {"niti", LODE__ROW_KEY},     {"niTiiTTiiiiiiiiiiiiii", LODE__ROW_COLLECTION},
   };
   if (!table) return has_shape(row, "ibii") ? LODE__ROW_NAME : LODE__ROW_OTHER;
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)

@@ -106,23 +106,6 @@ lode_status lode__rec_alive(lode__tx *tx, int64_t rid, bool *alive, lode_error *
 
 /* ---- Single records ---- */
 
-lode_status lode__rec_find(lode__tx *tx, int64_t cid, lode_str id, int64_t *rid, lode_error *err) {
-  sqlite3_stmt *s;
-  bool row;
-  *rid = 0;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_GET, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
-  lode__bind_blob(s, 2, id);
-  LODE__TRY(lode__step(tx, s, &row, err));
-  if (row) *rid = sqlite3_column_int64(s, 0);
-  sqlite3_reset(s);
-  if (row && lode__key_cid(*rid) != cid) {
-    *rid = 0;
-    return lode__fail(err, LODE_CORRUPT, "the name table of %s points outside of its collection", tx->db->path);
-  }
-  return LODE_OK;
-}
-
 lode_status lode__rec_read(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err) {
   *rec = (lode__rec){0};
   *found = false;
@@ -248,31 +231,5 @@ lode_status lode__vec_next(lode__tx *tx, int64_t *vid, int64_t *rid, const void 
     *more = false;
     return damaged(tx, "vector", *vid, err);
   }
-  return LODE_OK;
-}
-
-lode_status lode__grave_each(lode__tx *tx, int64_t cid, int64_t after_gid, lode__grave_fn *fn, void *ctx, lode_error *err) {
-  sqlite3_stmt *s;
-  bool row;
-  lode_status st = LODE_OK;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
-  int64_t first = lode__key_first(cid);
-  sqlite3_bind_int64(s, 1, after_gid > first ? after_gid : first);
-  sqlite3_bind_int64(s, 2, lode__key_last(cid));
-  for (;;) {
-    LODE__TRY(lode__step(tx, s, &row, err));
-    if (!row) break;
-    st = fn(ctx, sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1), sqlite3_column_int64(s, 2), err);
-    if (st != LODE_OK) break;
-  }
-  sqlite3_reset(s);
-  return st;
-}
-
-lode_status lode__grave_horizon(lode__tx *tx, int64_t cid, int64_t *gid, lode_error *err) {
-  lode__coll c;
-  *gid = 0;
-  LODE__TRY(lode__coll_load(tx, cid, NULL, &c, err));
-  *gid = c.horizon;
   return LODE_OK;
 }

@@ -171,8 +171,11 @@ static lode_status fetch_vector(output *o, const lode__rec *rec, uint32_t *dim, 
 
 /* ---- Records ---- */
 
-static lode_status drop_older(output *o, lode_str id, lode_error *err) {
+/* *rid: the older one with that id, 0 when there is none. */
+static lode_status drop_older(output *o, lode_str id, int64_t *rid, lode_error *err) {
   size_t dropped;
+  LODE__TRY(lode__rec_find(o->tx, o->coll.cid, id, rid, err));
+  if (!*rid) return LODE_OK;
   LODE__TRY(lode__rec_delete(o->tx, &o->coll, &id, 1, &dropped, err));
   o->s->report->records -= dropped;
   return LODE_OK;
@@ -233,8 +236,8 @@ static lode_status write_record(output *o, const lode__found *f, lode_error *err
   }
   lode__change change = {.id = rec.id, .metadata = rec.metadata, .set_document = true, .set_metadata = true};
   LODE__TRY(fetch_parts(o, &rec, &change, err));
-  LODE__TRY(drop_older(o, rec.id, err));
-  LODE__TRY(lode__rec_insert(o->tx, &o->coll, &change, err));
+  LODE__TRY(drop_older(o, rec.id, &change.dead_rid, err));
+  LODE__TRY(lode__rec_insert(o->tx, &o->coll, &change, 1, err));
   s->report->records++;
   o->batch++;
   o->batch_bytes += rec.id.len + rec.metadata.len + change.document.len + change.dim * sizeof(float);

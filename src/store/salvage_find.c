@@ -4,8 +4,8 @@
  * and vectors are noted by shape and proven when they are fetched. A damaged page is searched byte by byte as well,
  * because its list of rows may be what is damaged; the space before its rows is left out, since old copies of moved rows
  * may lie there. Second look: names, documents and vectors on sound pages speak of records; such a record is
- * lost if it was not found and lies in no grave. When all names of a collection were found, a record without one was
- * deleted, even if its grave is lost. Free pages, pointer maps and overflow pages hold no rows, whatever they
+ * lost if it was not found and lies in no grave. When the names of all living records of a collection were found, a record
+ * without one was deleted, even if its grave is lost; where more were found than live, graves are lost. Free pages, pointer maps and overflow pages hold no rows, whatever they
  * look like. Kept in memory are 16 bytes for each row, not its content.
  */
 #include "salvage.h"
@@ -186,9 +186,13 @@ static lode_status take_row(lode__salvage *s, lode__row_kind kind, const lode__r
     case LODE__ROW_RECORD:
       return lode__row_record(row, &s->payload, &rec) ? add_found(&s->records, row->key, page, offset, trust, err) : LODE_OK;
     case LODE__ROW_GRAVE: {
-      int64_t rid = lode__row_int(row, 1, &s->payload), vid = lode__row_int(row, 2, &s->payload);
-      bool proven = (uint32_t)lode__row_int(row, 3, &s->payload) == lode__crc_grave(row->key, rid, vid);
-      return proven && rid ? add_key(&s->dead, rid, err) : LODE_OK;
+      lode__grave grave;
+      lode_str rids = lode__row_str(row, 1, &s->payload);
+      int64_t vid = lode__row_int(row, 2, &s->payload);
+      bool proven = (uint32_t)lode__row_int(row, 3, &s->payload) == lode__crc_grave(row->key, rids, vid);
+      if (!proven || !lode__grave_decode(row->key, rids, vid, &grave)) return LODE_OK;
+      for (size_t i = 0; i < grave.n; i++) LODE__TRY(add_key(&s->dead, grave.rids[i], err));
+      return LODE_OK;
     }
     case LODE__ROW_COLLECTION: return take_collection(s, row, trust, err);
     case LODE__ROW_KEY: return trust == LODE__TRUST_SOUND ? take_counter_key(s, row, err) : LODE_OK;
@@ -281,7 +285,7 @@ static lode_status mention(lode__salvage *s, int64_t rid, lode_str id, lode_erro
   int64_t cid = lode__key_cid(rid);
   lode__found *f = lode__found_first(&s->records, rid);
   lode__found_coll *c = lode__salvage_coll(s, cid);
-  if (c && id.data) c->names++;
+  if (c && id.data && !has_key(&s->dead, rid)) c->names++;
   if (f) {
     f->spoken |= id.data ? LODE__MENTIONED | LODE__NAMED : LODE__MENTIONED;
     return LODE_OK;
@@ -347,6 +351,20 @@ static bool is_alive(const lode__salvage *s, const lode__found *f) {
   return !has_key(&s->dead, f->key);
 }
 
+/* More records than the collection says it has: their graves were on damaged pages. Which ones died is not known. */
+static void tell_undone(lode__salvage *s) {
+  for (size_t c = 0, i = 0; c < s->n_colls; c++) {
+    const lode__coll *coll = &s->colls[c].coll;
+    uint64_t n = 0;
+    for (; i < s->records.n && lode__key_cid(s->records.items[i].key) <= coll->cid; i++)
+      n += lode__key_cid(s->records.items[i].key) == coll->cid;
+    if (!s->colls[c].dropped && n > coll->records)
+      lode__salvage_loss(s, "deletion", coll->cid, (lode_str){NULL, 0},
+                         "the notes of deletions were on a damaged page: %llu records that had been deleted are back",
+                         (unsigned long long)(n - coll->records));
+  }
+}
+
 /* The most trusted comes first; among equals the newest. Loose rows that nothing speaks of, and the dead, go. */
 static lode_status choose_records(lode__salvage *s, lode_error *err) {
   lode__found_list *l = &s->records;
@@ -369,6 +387,7 @@ static lode_status choose_records(lode__salvage *s, lode_error *err) {
     if (is_alive(s, &best)) l->items[n++] = best;
   }
   l->n = n;
+  tell_undone(s);
   return LODE_OK;
 }
 

@@ -20,12 +20,14 @@ const char lode__schema[] =
     " crc INTEGER NOT NULL);"
     "CREATE TABLE name(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
     " PRIMARY KEY(cid, id)) WITHOUT ROWID;"
+    "CREATE TABLE fresh(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
+    " PRIMARY KEY(cid, id)) WITHOUT ROWID;"
     "CREATE TABLE record(rid INTEGER PRIMARY KEY, id BLOB NOT NULL, seq INTEGER NOT NULL, vid INTEGER NOT NULL,"
     " doc INTEGER, meta TEXT, crc INTEGER NOT NULL);"
     "CREATE INDEX pending ON record(vid) WHERE vid=0;"
     "CREATE TABLE document(rid INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER NOT NULL);"
     "CREATE TABLE vector(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL);"
-    "CREATE TABLE grave(gid INTEGER PRIMARY KEY, rid INTEGER NOT NULL, vid INTEGER NOT NULL, crc INTEGER NOT NULL);"
+    "CREATE TABLE grave(gid INTEGER PRIMARY KEY, rids BLOB NOT NULL, vid INTEGER NOT NULL, crc INTEGER NOT NULL);"
     "CREATE TABLE metakey(kid INTEGER PRIMARY KEY, cid INTEGER NOT NULL, name TEXT NOT NULL, counted INTEGER NOT NULL,"
     " UNIQUE(cid, name));"
     "CREATE TABLE term(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
@@ -68,9 +70,9 @@ static lode_status fill_new(lode__conn *conn, lode_error *err) {
            conn->db->opt.page_bytes, LODE__APPLICATION_ID, LODE__FORMAT);
   LODE__TRY(lode__exec(conn, sql, err));
   LODE__TRY(lode__exec(conn, lode__schema, err));
-  snprintf(sql, sizeof sql, "INSERT INTO state(k,v) VALUES(%d,%lld),(%d,%lld),(%d,0),(%d,1),(%d,1); COMMIT;", LODE__STATE_UID,
+  snprintf(sql, sizeof sql, "INSERT INTO state(k,v) VALUES(%d,%lld),(%d,%lld),(%d,0),(%d,1),(%d,1),(%d,0); COMMIT;", LODE__STATE_UID,
            (long long)(lode__random() >> 1), LODE__STATE_CREATED, (long long)lode__os_wall_ms(), LODE__STATE_CURSOR,
-           LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID);
+           LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID, LODE__STATE_FRESH);
   return lode__exec(conn, sql, err);
 }
 

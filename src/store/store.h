@@ -3,8 +3,8 @@
  * Ideas (docs/FORMAT.md has every table and byte)
  *   - Keys are 64-bit: collection (high 23 bits) and a store-wide, commit-ordered counter (low 40 bits). A record keeps
  *     its key (rid) for life; each version of its vector has a key of its own (vid), and is never changed in place.
- *   - A deletion removes the name and digs a grave; the bytes are erased later, in short steps. A record is alive
- *     unless its rid lies in a grave; a vector is alive if its record is and still points to it.
+ *   - A deletion digs a grave; name and bytes are erased later, in short steps. A record is alive unless its rid lies
+ *     in a grave; a vector is alive if its record is and still points to it.
  *   - The text index and the metadata index may lag: each holds all records up to a cursor (a rid per collection), kept
  *     exact by the writers for records below it, and says nothing about records past it. Readers ask the index, then
  *     scan the tail: results never lag.
@@ -99,12 +99,18 @@ typedef struct lode__rec {
   lode_str id, metadata; /* metadata.data NULL: none */
 } lode__rec;
 
-/* rid of an id: LODE_OK and 0 when there is none. Ids asked in sorted order are fastest. */
+/* rid of the living record with that id: LODE_OK and 0 when there is none. Ids asked in sorted order are fastest. */
 lode_status lode__rec_find(lode__tx *tx, int64_t cid, lode_str id, int64_t *rid, lode_error *err);
+/* The same of many, for a writer: in the order of ids. */
+typedef struct lode__name {
+  int64_t rid;   /* 0: no such name */
+  int64_t len;   /* bytes of its document + 1, 0 for none */
+  bool dead;     /* the record was deleted and not erased yet: the name is free again */
+} lode__name;
+lode_status lode__names_find(lode__tx *tx, int64_t cid, const lode_str *ids, size_t n, lode__name *names, lode_error *err);
 /* LODE_OK and *found = false when there is no such record or it is dead. The checksum is verified. */
 lode_status lode__rec_read(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err);
-/* The same of a record that its name has just led to: such a one is alive, so the graves, which a writer digs meanwhile,
- * are not asked. */
+/* The same of a record that its name has just led to: it is alive, and the graves are not asked again. */
 lode_status lode__rec_read_named(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err);
 /* Document of a record that has one: verified. Valid until the next call. */
 lode_status lode__rec_document(lode__tx *tx, int64_t rid, lode_str *document, lode_error *err);
@@ -142,13 +148,15 @@ typedef struct lode__change {
   lode_str document, metadata;       /* data NULL: none */
   const float *vector;               /* NULL: none (insert), unchanged (update) */
   uint32_t dim;
+  int64_t dead_rid;                  /* inserts: the dead record that still has the name; 0: none */
 } lode__change;
 
-lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change *change, lode_error *err);
+/* In the order given; a thousand or so at a time are best. */
+lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change *changes, size_t n, lode_error *err);
 /* `old` is the record as read in this tx; its strings may be the store's own. */
 lode_status lode__rec_update(lode__tx *tx, lode__coll *coll, const lode__rec *old, const lode__change *change,
                              lode_error *err);
-/* The records with these ids; those that do not exist are skipped. No record is read; fastest in the order of ids. */
+/* The records with these ids, which must be sorted; those that do not exist are skipped. No record is read. */
 lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted,
                              lode_error *err);
 /* Writes back the collection's changed counts and dimension. Call once before commit for each coll that was changed. */

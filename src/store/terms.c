@@ -145,7 +145,8 @@ lode_status lode__terms_remove(lode__tx *tx, int64_t cid, int64_t rid, lode_str 
 static lode_status on_batch_term(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
   lode__term_batch *b = ctx;
   int64_t kid;
-  LODE__TRY(lode__key_id(b->tx, b->cid, key, true, false, &kid, err));
+  LODE__TRY(lode__key_id(b->tx, b->cid, key, b->creates, false, &kid, err));
+  if (!kid) return LODE_OK;
   if (!lode__grow(&b->items, &b->cap, b->n + 1, sizeof *b->items)) return lode__fail_nomem(err);
   lode__term_item *it = &b->items[b->n];
   *it = (lode__term_item){kid, b->rid, *value};
@@ -159,10 +160,11 @@ static lode_status on_batch_term(void *ctx, lode_str key, const lode__value *val
 }
 
 lode_status lode__term_batch_add(lode__term_batch *b, lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata,
-                                 lode_error *err) {
+                                 bool creates, lode_error *err) {
   b->tx = tx;
   b->cid = cid;
   b->rid = rid;
+  b->creates = creates;
   return each_value(tx, metadata, on_batch_term, b, err);
 }
 
@@ -173,11 +175,11 @@ static int compare_items(const void *x, const void *y) {
   return c ? c : (a->rid > b->rid) - (a->rid < b->rid);
 }
 
-lode_status lode__term_batch_write(lode__term_batch *b, lode_error *err) {
+lode_status lode__term_batch_write(lode__term_batch *b, int which, lode_error *err) {
   sqlite3_stmt *s;
   if (b->n) qsort(b->items, b->n, sizeof *b->items, compare_items);
   for (size_t i = 0; i < b->n; i++) {
-    LODE__TRY(lode__stmt(b->tx, LODE__STMT_TERM_PUT, &s, err));
+    LODE__TRY(lode__stmt(b->tx, which, &s, err));
     sqlite3_bind_int64(s, 1, b->items[i].kid);
     bind_value(s, 2, &b->items[i].value, TERM_BYTES);
     sqlite3_bind_int64(s, 3, b->items[i].rid);

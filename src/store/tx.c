@@ -367,6 +367,7 @@ lode_status lode__tx_commit(lode__tx *tx, lode_error *err) {
   }
   reset_all(tx->conn);
   if (tx->cursor != tx->cursor_saved) LODE__GOTO(lode__state_put(tx, LODE__STATE_CURSOR, (int64_t)tx->cursor, err));
+  LODE__GOTO(lode__names_save(tx, err));
   LODE__GOTO(lode__stmt(tx, LODE__STMT_COMMIT, &s, err));
   LODE__GOTO(lode__run(tx, s, err));
   lode__conn_stop_waiting(tx->conn);
@@ -418,6 +419,7 @@ lode_status lode__tx_savepoint(lode__tx *tx, lode_error *err) {
   LODE__TRY(lode__stmt(tx, LODE__STMT_SAVEPOINT, &s, err));
   LODE__TRY(lode__run(tx, s, err));
   tx->in_savepoint = true;
+  tx->fresh_before = tx->fresh_known ? tx->fresh : -1;
   return LODE_OK;
 }
 
@@ -429,6 +431,8 @@ void lode__tx_savepoint_end(lode__tx *tx, bool keep) {
   bool ok = !sqlite3_get_autocommit(tx->conn->sql);
   if (ok && !keep) {
     tx->keys_cid = tx->dead_cid = tx->conn->dead_cid = 0;
+    tx->fresh_known = tx->fresh_before >= 0;
+    tx->fresh = tx->fresh_before;
     ok = lode__stmt(tx, LODE__STMT_SAVEPOINT_UNDO, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
   }
   if (ok) ok = lode__stmt(tx, LODE__STMT_SAVEPOINT_END, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;

@@ -210,7 +210,7 @@ static lode_status check_record(rows *r, const lode__rec *rec, bool proven, lode
 
 static lode_status check_name(rows *r, int64_t cid, lode_str id, int64_t rid, lode_error *err) {
   sqlite3_stmt *s;
-  bool row, readable, alive, known, go;
+  bool row, readable, go;
   LODE__TRY(enter(r, cid, &go, err));
   if (!go) return LODE_OK;
   LODE__TRY(look_up(r, LODE__STMT_RECORD_GET, rid, &s, &row, &readable, err));
@@ -220,12 +220,8 @@ static lode_status check_name(rows *r, int64_t cid, lode_str id, int64_t rid, lo
   }
   bool same = row && lode__key_cid(rid) == cid && lode__str_eq(lode__column(s, 1), id);
   sqlite3_reset(s);
-  if (!same) {
+  if (!same)
     lode__verify_found(r->v, "name", r->coll.name, id, row ? "the name leads to another record" : "the record is missing");
-    return LODE_OK;
-  }
-  LODE__TRY(is_alive(r, rid, &alive, &known, err));
-  if (known && !alive) lode__verify_found(r->v, "name", r->coll.name, id, "the name leads to a deleted record");
   return LODE_OK;
 }
 
@@ -262,21 +258,25 @@ static lode_status check_vector(rows *r, int64_t vid, int64_t rid, lode_error *e
   return LODE_OK;
 }
 
-static lode_status check_grave(rows *r, int64_t gid, int64_t rid, int64_t vid, uint32_t crc, lode_error *err) {
+static lode_status check_grave(rows *r, int64_t gid, lode_str rids, int64_t vid, uint32_t crc, lode_error *err) {
   sqlite3_stmt *s;
   bool row, readable, go;
+  lode__grave grave;
   LODE__TRY(enter(r, lode__key_cid(gid), &go, err));
   if (!go) return LODE_OK;
-  if (crc != lode__crc_grave(gid, rid, vid)) {
+  if (crc != lode__crc_grave(gid, rids, vid) || !lode__grave_decode(gid, rids, vid, &grave)) {
     lode__verify_found(r->v, "structure", r->coll.name, none, "the note of a deletion (%lld) fails its checksum", (long long)gid);
     return LODE_OK;
   }
-  LODE__TRY(look_up(r, rid ? LODE__STMT_RECORD_GET : LODE__STMT_VECTOR_EXISTS, rid ? rid : vid, &s, &row, &readable, err));
-  if (!readable) return LODE_OK;
-  sqlite3_reset(s);
-  if (!row)
-    lode__verify_found(r->v, "structure", r->coll.name, none, "what was deleted (%lld) is gone, and the note of it is not",
-                       (long long)(rid ? rid : vid));
+  for (size_t i = 0; i < (vid ? 1 : grave.n); i++) {
+    int64_t key = vid ? vid : grave.rids[i];
+    LODE__TRY(look_up(r, vid ? LODE__STMT_VECTOR_EXISTS : LODE__STMT_RECORD_GET, key, &s, &row, &readable, err));
+    if (!readable) return LODE_OK;
+    sqlite3_reset(s);
+    if (!row)
+      lode__verify_found(r->v, "structure", r->coll.name, none, "what was deleted (%lld) is gone, and the note of it is not",
+                         (long long)key);
+  }
   return LODE_OK;
 }
 
@@ -327,7 +327,7 @@ static lode_status on_vector(rows *r, sqlite3_stmt *s, lode_error *err) {
 }
 
 static lode_status on_grave(rows *r, sqlite3_stmt *s, lode_error *err) {
-  return check_grave(r, sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1), sqlite3_column_int64(s, 2),
+  return check_grave(r, sqlite3_column_int64(s, 0), lode__column(s, 1), sqlite3_column_int64(s, 2),
                      (uint32_t)sqlite3_column_int64(s, 3), err);
 }
 
@@ -381,10 +381,10 @@ static void move_on(name_place *at, int64_t cid) {
   at->next = was;
 }
 
-static lode_status walk_names_slice(rows *r, name_place *at, bool *more, bool *walkable, lode_error *err) {
+static lode_status walk_names_slice(rows *r, int which, name_place *at, bool *more, bool *walkable, lode_error *err) {
   sqlite3_stmt *s;
   *more = true;
-  LODE__TRY(judge(r, lode__stmt(r->tx, LODE__STMT_NAME_SCAN, &s, err), walkable, err));
+  LODE__TRY(judge(r, lode__stmt(r->tx, which, &s, err), walkable, err));
   if (!*walkable) return LODE_OK;
   /* the statement keeps its own copy, for the buffers change while it runs */
   sqlite3_bind_int64(s, 1, at->cid);
@@ -404,7 +404,7 @@ static lode_status walk_names_slice(rows *r, name_place *at, bool *more, bool *w
   return LODE_OK;
 }
 
-static lode_status walk_names(rows *r, bool *walkable, lode_error *err) {
+static lode_status walk_names(rows *r, int which, bool *walkable, lode_error *err) {
   name_place at = {0};
   bool more = true;
   lode_status st = LODE_OK;
@@ -412,7 +412,7 @@ static lode_status walk_names(rows *r, bool *walkable, lode_error *err) {
   while (more && *walkable) {
     LODE__GOTO(lode__progress(r->v->progress, "names", 0, 0, err));
     LODE__GOTO(begin(r, err));
-    st = walk_names_slice(r, &at, &more, walkable, err);
+    st = walk_names_slice(r, which, &at, &more, walkable, err);
     end(r);
     if (st != LODE_OK) goto done;
   }
@@ -459,7 +459,7 @@ static lode_status check_raw(rows *r, raw *w, const lode__row *row, lode__row_ki
   if (kind == LODE__ROW_RECORD) return check_record(r, &rec, whole && lode__row_record(row, p, &rec), err);
   if (!whole) return LODE_OK; /* of a name, or of a note of a deletion; the page in question was reported */
   if (kind == LODE__ROW_GRAVE)
-    return check_grave(r, row->key, lode__row_int(row, 1, p), lode__row_int(row, 2, p), (uint32_t)lode__row_int(row, 3, p), err);
+    return check_grave(r, row->key, lode__row_str(row, 1, p), lode__row_int(row, 2, p), (uint32_t)lode__row_int(row, 3, p), err);
   int64_t cid = lode__row_int(row, 0, p);
   rid = lode__row_int(row, 2, p);
   return check_name(r, cid, lode__row_str(row, 1, p), rid, err);
@@ -532,9 +532,10 @@ static lode_status check_by_keys(rows *r, bool *walkable, lode_error *err) {
   } walks[] = {
       {LODE__STMT_COLL_CIDS, "collections", on_collection}, {LODE__STMT_RECORD_SCAN, "records", on_record},
       {LODE__STMT_DOCUMENT_KEYS, "documents", on_document}, {LODE__STMT_VECTOR_KEYS, "vectors", on_vector},
-      {LODE__STMT_GRAVE_ROWS, "deletions", on_grave},
+      {LODE__STMT_GRAVE_SCAN, "deletions", on_grave},
   };
-  LODE__TRY(walk_names(r, walkable, err));
+  LODE__TRY(walk_names(r, LODE__STMT_NAME_SCAN, walkable, err));
+  if (*walkable) LODE__TRY(walk_names(r, LODE__STMT_FRESH_SCAN, walkable, err));
   for (size_t i = 0; i < sizeof walks / sizeof *walks && *walkable; i++)
     LODE__TRY(walk(r, walks[i].which, walks[i].phase, walks[i].fn, walkable, err));
   return LODE_OK;

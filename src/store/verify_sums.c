@@ -165,9 +165,20 @@ static lode_status push(int64_t **items, size_t *n, size_t *cap, int64_t key, lo
 }
 
 static lode_status on_grave(sums *s, sqlite3_stmt *q, lode_error *err) {
-  int64_t rid = sqlite3_column_int64(q, 1);
-  tally_of(s, lode__key_cid(sqlite3_column_int64(q, 0)))->graves++;
-  return rid ? push(&s->dead, &s->n_dead, &s->cap_dead, rid, err) : LODE_OK;
+  lode__grave grave;
+  int64_t gid = sqlite3_column_int64(q, 0);
+  if (!lode__grave_decode(gid, lode__column(q, 1), sqlite3_column_int64(q, 2), &grave)) return LODE_OK; /* reported with its row */
+  tally_of(s, lode__key_cid(gid))->graves += grave.vid ? 1 : grave.n;
+  for (size_t i = 0; i < grave.n; i++) LODE__TRY(push(&s->dead, &s->n_dead, &s->cap_dead, grave.rids[i], err));
+  return LODE_OK;
+}
+
+static lode_status on_fresh(sums *s, sqlite3_stmt *q, lode_error *err) {
+  (void)err;
+  if (sqlite3_column_int64(q, 0) != sqlite3_column_int64(q, 1))
+    lode__verify_found(s->v, "counter", none, none, "the number of fresh names is %lld, and a recount gives %lld",
+                       (long long)sqlite3_column_int64(q, 1), (long long)sqlite3_column_int64(q, 0));
+  return LODE_OK;
 }
 
 static lode_status on_counted(sums *s, sqlite3_stmt *q, lode_error *err) {
@@ -274,7 +285,8 @@ static lode_status read_rows(sums *s, lode_error *err) {
   s->n = 1;
   LODE__TRY(each(s, "SELECT cid,name,records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed"
                     " FROM collection WHERE cid>0 ORDER BY cid", on_collection, err));
-  LODE__TRY(each(s, "SELECT gid,rid FROM grave", on_grave, err));
+  LODE__TRY(each(s, "SELECT gid,rids,vid FROM grave", on_grave, err));
+  LODE__TRY(each(s, "SELECT count(*),(SELECT v FROM state WHERE k=6) FROM fresh", on_fresh, err));
   LODE__TRY(each(s, "SELECT kid FROM metakey WHERE counted=1 ORDER BY kid", on_counted, err));
   if (s->n_dead) qsort(s->dead, s->n_dead, sizeof *s->dead, compare_keys);
   return each(s, "SELECT r.rid,r.vid,r.meta,d.text FROM record AS r LEFT JOIN document AS d ON d.rid=r.rid AND r.doc IS NOT NULL"

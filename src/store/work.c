@@ -12,6 +12,7 @@
 #define STEP_NS UINT64_C(1000000000)
 #define STEP_TEXT_BYTES (8u << 20)
 #define VACUUM_PAGES 512
+#define ERASE_SOME 128 /* records between two looks at the clock */
 
 typedef struct step {
   lode__tx *tx;
@@ -35,8 +36,9 @@ static lode_status run_keyed(lode__tx *tx, int which, int64_t key, lode_error *e
 
 /* ---- Erasing ---- */
 
-/* All that belongs to a record, indexes first. Reads the row without asking whether it is alive: it is not. */
-static lode_status erase_record(step *w, int64_t rid, lode_error *err) {
+/* All that belongs to a record, indexes first. Reads the row without asking whether it is alive: it is not. The name goes
+ * unless all names of the collection will. */
+static lode_status erase_record(step *w, int64_t rid, bool with_name, lode__term_batch *terms, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   lode_str text;
@@ -49,7 +51,8 @@ static lode_status erase_record(step *w, int64_t rid, lode_error *err) {
   bool has_document = sqlite3_column_type(s, 4) != SQLITE_NULL;
   lode_str metadata = lode__column(s, 5);
   if (metadata.data && rid <= w->coll.term_cursor)
-    LODE__TRY(lode__terms_remove(tx, w->coll.cid, rid, metadata, err));
+    LODE__TRY(lode__term_batch_add(terms, tx, w->coll.cid, rid, metadata, false, err));
+  if (with_name) LODE__TRY(lode__name_remove(tx, w->coll.cid, lode__column(s, 1), rid, err));
   sqlite3_reset(s);
   if (has_document) {
     LODE__TRY(lode__rec_document(tx, rid, &text, err));
@@ -63,30 +66,67 @@ static lode_status erase_record(step *w, int64_t rid, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status erase_graves(step *w, lode_error *err) {
+/* Some of the dead, taken out of their graves: the oldest, at least one. */
+typedef struct some_dead {
+  int64_t rids[ERASE_SOME], vids[ERASE_SOME];
+  size_t n_rids, n_vids;
+} some_dead;
+
+static lode_status take_dead(step *w, some_dead *d, lode_error *err) {
   lode__tx *tx = w->tx;
   sqlite3_stmt *s;
   bool row;
-  int64_t gid = lode__key_first(w->coll.cid);
-  do {
+  lode__grave grave;
+  *d = (some_dead){0};
+  for (size_t took = 0; took < ERASE_SOME;) {
     LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
-    sqlite3_bind_int64(s, 1, gid);
+    sqlite3_bind_int64(s, 1, lode__key_first(w->coll.cid));
     sqlite3_bind_int64(s, 2, lode__key_last(w->coll.cid));
     LODE__TRY(lode__step(tx, s, &row, err));
-    if (!row) {
-      w->coll.graves = 0;
-      break;
-    }
-    gid = sqlite3_column_int64(s, 0);
-    int64_t rid = sqlite3_column_int64(s, 1), vid = sqlite3_column_int64(s, 2);
+    lode_status st = row ? lode__grave_read(tx, s, &grave, err) : LODE_OK;
     sqlite3_reset(s);
-    if (rid) LODE__TRY(erase_record(w, rid, err));
-    if (vid) LODE__TRY(run_keyed(tx, LODE__STMT_VECTOR_DELETE, vid, err));
-    LODE__TRY(run_keyed(tx, LODE__STMT_GRAVE_DELETE, gid, err));
-    w->coll.horizon = gid;
-    w->coll.graves--;
-  } while (!is_over(w));
-  sqlite3_reset(s);
+    if (!row) {
+      w->coll.graves = took;
+      return LODE_OK;
+    }
+    LODE__TRY(st);
+    size_t n = grave.vid ? 1 : grave.n;
+    if (n > ERASE_SOME - took) n = ERASE_SOME - took;
+    if (grave.vid) d->vids[d->n_vids++] = grave.vid;
+    for (size_t i = 0; i < n && !grave.vid; i++) d->rids[d->n_rids++] = grave.rids[i];
+    LODE__TRY(lode__grave_shorten(tx, &grave, n, err));
+    w->coll.horizon = grave.vid ? grave.gid : grave.gid - (int64_t)(grave.n - n);
+    took += n;
+  }
+  return LODE_OK;
+}
+
+static int compare_keys(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* In the order of their keys: the text index starts a new segment whenever a record comes before the one before it. */
+static lode_status erase_dead(step *w, some_dead *d, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__term_batch terms = {0};
+  if (d->n_rids) qsort(d->rids, d->n_rids, sizeof *d->rids, compare_keys);
+  for (size_t i = 0; i < d->n_rids; i++) LODE__GOTO(erase_record(w, d->rids[i], true, &terms, err));
+  for (size_t i = 0; i < d->n_vids; i++) LODE__GOTO(run_keyed(w->tx, LODE__STMT_VECTOR_DELETE, d->vids[i], err));
+  st = lode__term_batch_write(&terms, LODE__STMT_TERM_DELETE, err);
+done:
+  lode__term_batch_release(&terms);
+  return st;
+}
+
+static lode_status erase_graves(step *w, lode_error *err) {
+  some_dead d;
+  do {
+    LODE__TRY(take_dead(w, &d, err));
+    LODE__TRY(erase_dead(w, &d, err));
+    w->coll.graves -= d.n_rids + d.n_vids;
+    w->ticks |= 15; /* ask */
+  } while (w->coll.graves && !is_over(w));
   return LODE_OK;
 }
 
@@ -103,23 +143,46 @@ static lode_status first_key(lode__tx *tx, int which, int64_t cid, int64_t *key,
   return LODE_OK;
 }
 
+/* Some of a dropped collection's; *more when there were any. */
+static lode_status erase_dropped_records(step *w, bool *more, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__term_batch terms = {0};
+  int64_t rid = 0;
+  *more = false;
+  for (size_t i = 0; i < ERASE_SOME; i++) {
+    LODE__GOTO(first_key(w->tx, LODE__STMT_RECORD_SCAN, w->coll.cid, &rid, err));
+    if (!rid) break;
+    *more = true;
+    LODE__GOTO(erase_record(w, rid, false, &terms, err));
+  }
+  w->ticks |= 15;
+  st = lode__term_batch_write(&terms, LODE__STMT_TERM_DELETE, err);
+done:
+  lode__term_batch_release(&terms);
+  return st;
+}
+
 static lode_status erase_dropped(step *w, lode_error *err) {
   static const struct { int scan, erase; } tables[] = {
-      {LODE__STMT_RECORD_SCAN, 0},
       {LODE__STMT_VECTOR_SCAN, LODE__STMT_VECTOR_DELETE},
       {LODE__STMT_GRAVE_SCAN, LODE__STMT_GRAVE_DELETE},
   };
   int64_t cid = w->coll.cid, key;
+  bool more;
+  do {
+    LODE__TRY(erase_dropped_records(w, &more, err));
+    if (more && is_over(w)) return LODE_OK;
+  } while (more);
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (;;) {
       LODE__TRY(first_key(w->tx, tables[t].scan, cid, &key, err));
       if (!key) break;
-      LODE__TRY(tables[t].erase ? run_keyed(w->tx, tables[t].erase, key, err) : erase_record(w, key, err));
+      LODE__TRY(run_keyed(w->tx, tables[t].erase, key, err));
       if (is_over(w)) return LODE_OK;
     }
   for (;;) {
-    LODE__TRY(run_keyed(w->tx, LODE__STMT_NAME_ERASE, cid, err));
-    if (sqlite3_changes(w->tx->conn->sql) == 0) break;
+    LODE__TRY(lode__names_erase_some(w->tx, cid, &more, err));
+    if (!more) break;
     if (is_over(w)) return LODE_OK;
   }
   LODE__TRY(run_keyed(w->tx, LODE__STMT_COUNTER_ERASE, cid, err));
@@ -170,12 +233,12 @@ static lode_status catch_up_terms(step *w, lode_error *err) {
       w->coll.unindexed = 0;
       break;
     }
-    if (rec.metadata.data) LODE__GOTO(lode__term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, err));
+    if (rec.metadata.data) LODE__GOTO(lode__term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, true, err));
     w->coll.term_cursor = rec.rid;
     w->coll.unindexed--;
     if (is_over(w)) break;
   }
-  st = lode__term_batch_write(&batch, err);
+  st = lode__term_batch_write(&batch, LODE__STMT_TERM_PUT, err);
 done:
   lode__term_batch_release(&batch);
   return st;

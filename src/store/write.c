@@ -1,13 +1,13 @@
 /* write.c - inserting, changing and deleting records, inside a write transaction.
  *
  * Invariants, which verify.c checks
- *   1. every name points to a living record with that id, and every living record has its name;
+ *   1. every living record has its name, and every name points to a record with that id, alive or in a grave;
  *   2. record.vid is 0 or the key of a vector whose rid is the record's;
  *   3. record.doc is the CRC of the document with that rid, or NULL and there is none;
  *   4. collection.records, pending, documents, document_bytes, graves, untexted and unindexed are what a recount gives;
  *   5. the text index holds the documents, and the metadata index the values, of all records (graves included) up to
  *      the cursors, and nothing past them.
- * Deleting is O(1) a record and touches no document and no vector: the name goes, a grave is dug. work.c erases.
+ * Deleting touches no document, no vector and no name: a grave is dug. work.c erases.
  */
 #include "db.h"
 
@@ -28,21 +28,6 @@ static lode_status put_vector(lode__tx *tx, lode__coll *coll, int64_t rid, const
   return LODE_OK;
 }
 
-static lode_status dig_grave(lode__tx *tx, lode__coll *coll, int64_t rid, int64_t vid, lode_error *err) {
-  sqlite3_stmt *s;
-  uint64_t seq;
-  LODE__TRY(lode__tx_next(tx, &seq, err));
-  int64_t gid = lode__key_of(coll->cid, seq);
-  LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_PUT, &s, err));
-  sqlite3_bind_int64(s, 1, gid);
-  sqlite3_bind_int64(s, 2, rid);
-  sqlite3_bind_int64(s, 3, vid);
-  sqlite3_bind_int64(s, 4, lode__crc_grave(gid, rid, vid));
-  coll->graves++;
-  tx->dead_cid = 0;
-  return lode__run(tx, s, err);
-}
-
 static lode_status put_document(lode__tx *tx, int which, int64_t rid, lode_str text, uint32_t crc, lode_error *err) {
   sqlite3_stmt *s;
   LODE__TRY(lode__stmt(tx, which, &s, err));
@@ -52,7 +37,6 @@ static lode_status put_document(lode__tx *tx, int which, int64_t rid, lode_str t
   return lode__run(tx, s, err);
 }
 
-/* Columns seq .. crc, which INSERT and UPDATE have in the same places. */
 static void bind_record(sqlite3_stmt *s, const lode__rec *rec) {
   sqlite3_bind_int64(s, 1, rec->rid);
   lode__bind_blob(s, 2, rec->id);
@@ -69,36 +53,69 @@ static void bind_record(sqlite3_stmt *s, const lode__rec *rec) {
 /* What a name says of its record's document: bytes + 1, or 0 for none. So a deletion knows without reading the document. */
 static int64_t name_len(lode_str document) { return document.data ? (int64_t)document.len + 1 : 0; }
 
-lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change *change, lode_error *err) {
-  sqlite3_stmt *s;
-  lode__rec rec = {.id = change->id, .metadata = change->metadata, .has_document = change->document.data != NULL};
-  LODE__TRY(lode__tx_next(tx, &rec.seq, err));
-  rec.rid = lode__key_of(coll->cid, rec.seq);
-  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_PUT, &s, err));
-  sqlite3_bind_int64(s, 1, coll->cid);
-  lode__bind_blob(s, 2, rec.id);
-  sqlite3_bind_int64(s, 3, rec.rid);
-  sqlite3_bind_int64(s, 4, name_len(change->document));
-  LODE__TRY(lode__run(tx, s, err));
-  if (rec.has_document) {
-    rec.doc_crc = lode__crc_document(rec.rid, change->document);
-    LODE__TRY(put_document(tx, LODE__STMT_DOCUMENT_PUT, rec.rid, change->document, rec.doc_crc, err));
+/* ---- Inserting ---- */
+
+/* Gives out keys and checksums, and counts. */
+static lode_status make_row(lode__tx *tx, lode__coll *coll, const lode__change *c, lode__new *row, lode_error *err) {
+  uint64_t seq;
+  *row = (lode__new){.rec = {.id = c->id, .metadata = c->metadata, .has_document = c->document.data != NULL},
+                     .document = c->document};
+  lode__rec *rec = &row->rec;
+  LODE__TRY(lode__tx_next(tx, &rec->seq, err));
+  rec->rid = lode__key_of(coll->cid, rec->seq);
+  if (rec->has_document) {
+    rec->doc_crc = lode__crc_document(rec->rid, c->document);
     coll->documents++;
-    coll->document_bytes += change->document.len;
+    coll->document_bytes += c->document.len;
   }
-  if (change->vector)
-    LODE__TRY(put_vector(tx, coll, rec.rid, change->vector, change->dim, &rec.vid, err));
-  else
+  if (c->vector) {
+    LODE__TRY(lode__tx_next(tx, &seq, err));
+    rec->vid = lode__key_of(coll->cid, seq);
+    row->vector = (lode_str){(const char *)c->vector, (size_t)c->dim * sizeof *c->vector};
+    row->vector_crc = lode__crc_vector(rec->vid, rec->rid, row->vector.data, row->vector.len);
+    if (coll->dim == 0) coll->dim = c->dim;
+  } else {
     coll->pending++;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_PUT, &s, err));
-  bind_record(s, &rec);
-  LODE__TRY(lode__run(tx, s, err));
+  }
+  row->crc = lode__crc_record(rec, rec->has_document, rec->doc_crc);
   coll->records++;
   coll->untexted++;
   coll->unindexed++;
-  if (coll->counted && rec.metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, rec.metadata, +1, err));
   return LODE_OK;
 }
+
+static lode_status put_rows(lode__tx *tx, const lode__coll *coll, const lode__new *rows, const size_t *order, size_t n,
+                            lode_error *err) {
+  LODE__TRY(lode__names_add(tx, coll, rows, order, n, err));
+  LODE__TRY(lode__feed_run(tx, LODE__STMT_DOCUMENTS_PUT, 0, (lode__feed){.rows = rows, .n = n, .part = LODE__FEED_DOCUMENTS}, err));
+  LODE__TRY(lode__feed_run(tx, LODE__STMT_VECTORS_PUT, 0, (lode__feed){.rows = rows, .n = n, .part = LODE__FEED_VECTORS}, err));
+  return lode__feed_run(tx, LODE__STMT_RECORDS_PUT, 0, (lode__feed){.rows = rows, .n = n}, err);
+}
+
+lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change *changes, size_t n, lode_error *err) {
+  lode_status st = LODE_OK;
+  if (n == 0) return LODE_OK;
+  lode__new *rows = lode__alloc_zero(n, sizeof *rows);
+  size_t *order = lode__alloc_zero(n, sizeof *order);
+  if (!rows || !order) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  for (size_t i = 0; i < n; i++) {
+    LODE__GOTO(make_row(tx, coll, &changes[i], &rows[i], err));
+    if (changes[i].dead_rid) LODE__GOTO(lode__name_remove(tx, coll->cid, changes[i].id, changes[i].dead_rid, err));
+  }
+  LODE__GOTO(lode__order_strings(&rows->rec.id, sizeof *rows, n, order, err));
+  LODE__GOTO(put_rows(tx, coll, rows, order, n, err));
+  for (size_t i = 0; i < n && coll->counted; i++)
+    if (rows[i].rec.metadata.data) LODE__GOTO(lode__counters_change(tx, coll->cid, rows[i].rec.metadata, +1, err));
+done:
+  lode__free(rows);
+  lode__free(order);
+  return st;
+}
+
+/* ---- Changing ---- */
 
 static lode_status text_row(lode__tx *tx, int which, int64_t rid, lode_str text, lode_error *err) {
   sqlite3_stmt *s;
@@ -127,11 +144,7 @@ static lode_status change_document(lode__tx *tx, lode__coll *coll, lode__rec *re
     if (indexed) LODE__TRY(lode__text_row_remove(tx, rec->rid, old, err));
   }
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_SET, &s, err));
-  sqlite3_bind_int64(s, 1, coll->cid);
-  lode__bind_blob(s, 2, rec->id);
-  sqlite3_bind_int64(s, 3, name_len(text));
-  LODE__TRY(lode__run(tx, s, err));
+  LODE__TRY(lode__name_set_len(tx, coll->cid, rec->id, name_len(text), err));
   rec->has_document = text.data != NULL;
   rec->doc_crc = text.data ? lode__crc_document(rec->rid, text) : 0;
   if (!text.data) {
@@ -178,7 +191,7 @@ lode_status lode__rec_update(lode__tx *tx, lode__coll *coll, const lode__rec *ol
   if (change->set_metadata) LODE__GOTO(change_metadata(tx, coll, &rec, change->metadata, err));
   if (change->vector) {
     if (rec.vid)
-      LODE__GOTO(dig_grave(tx, coll, 0, rec.vid, err));
+      LODE__GOTO(lode__grave_dig_vector(tx, coll, rec.vid, err));
     else
       coll->pending--;
     LODE__GOTO(put_vector(tx, coll, rec.rid, change->vector, change->dim, &rec.vid, err));
@@ -191,41 +204,14 @@ done:
   return st;
 }
 
+/* ---- Deleting ---- */
+
 static lode_status was_pending(lode__tx *tx, int64_t rid, bool *pending, lode_error *err) {
   sqlite3_stmt *s;
   LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_IS_PENDING, &s, err));
   sqlite3_bind_int64(s, 1, rid);
   LODE__TRY(lode__step(tx, s, pending, err));
   sqlite3_reset(s);
-  return LODE_OK;
-}
-
-/* Takes the name out and changes the counts: *rid is 0 when there is no such name. */
-static lode_status remove_name(lode__tx *tx, lode__coll *coll, lode_str id, int64_t *rid, lode_error *err) {
-  sqlite3_stmt *s;
-  bool row, pending;
-  *rid = 0;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_GET, &s, err));
-  sqlite3_bind_int64(s, 1, coll->cid);
-  lode__bind_blob(s, 2, id);
-  LODE__TRY(lode__step(tx, s, &row, err));
-  int64_t found = row ? sqlite3_column_int64(s, 0) : 0, len = row ? sqlite3_column_int64(s, 1) : 0;
-  sqlite3_reset(s);
-  if (!row) return LODE_OK;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_NAME_DELETE, &s, err));
-  sqlite3_bind_int64(s, 1, coll->cid);
-  lode__bind_blob(s, 2, id);
-  LODE__TRY(lode__run(tx, s, err));
-  coll->records--;
-  if (len > 0) {
-    coll->documents--;
-    coll->document_bytes -= (uint64_t)len - 1;
-  }
-  if (coll->pending) {
-    LODE__TRY(was_pending(tx, found, &pending, err));
-    coll->pending -= pending;
-  }
-  *rid = found;
   return LODE_OK;
 }
 
@@ -237,16 +223,54 @@ static lode_status uncount(lode__tx *tx, lode__coll *coll, int64_t rid, lode_err
   return lode__counters_change(tx, coll->cid, rec.metadata, -1, err);
 }
 
-lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted,
-                                 lode_error *err) {
-  int64_t rid;
-  *deleted = 0;
-  for (size_t i = 0; i < n; i++) {
-    LODE__TRY(remove_name(tx, coll, ids[i], &rid, err));
-    if (!rid) continue;
-    if (coll->counted) LODE__TRY(uncount(tx, coll, rid, err));
-    LODE__TRY(dig_grave(tx, coll, rid, 0, err));
-    ++*deleted;
+/* The counts without this record. */
+static lode_status discount(lode__tx *tx, lode__coll *coll, const lode__name *name, lode_error *err) {
+  bool pending;
+  coll->records--;
+  if (name->len > 0) {
+    coll->documents--;
+    coll->document_bytes -= (uint64_t)name->len - 1;
+  }
+  if (coll->pending) {
+    LODE__TRY(was_pending(tx, name->rid, &pending, err));
+    coll->pending -= pending;
+  }
+  return coll->counted ? uncount(tx, coll, name->rid, err) : LODE_OK;
+}
+
+static int compare_keys(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+enum { LOOK_UP = 1024 };
+
+/* The living among the records with these ids, each once; rids has room for all. */
+static lode_status find_living(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, int64_t *rids, size_t *found,
+                               lode_error *err) {
+  lode__name names[LOOK_UP];
+  for (size_t at = 0, some; at < n; at += some) {
+    some = n - at < LOOK_UP ? n - at : LOOK_UP;
+    LODE__TRY(lode__names_find(tx, coll->cid, ids + at, some, names, err));
+    for (size_t i = 0; i < some; i++) {
+      bool repeated = at + i > 0 && lode__str_eq(ids[at + i], ids[at + i - 1]);
+      if (!names[i].rid || names[i].dead || repeated) continue;
+      LODE__TRY(discount(tx, coll, &names[i], err));
+      rids[(*found)++] = names[i].rid;
+    }
   }
   return LODE_OK;
+}
+
+lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted, lode_error *err) {
+  lode_status st;
+  *deleted = 0;
+  int64_t *rids = lode__alloc_zero(n, sizeof *rids);
+  if (!rids) return lode__fail_nomem(err);
+  LODE__GOTO(find_living(tx, coll, ids, n, rids, deleted, err));
+  if (*deleted) qsort(rids, *deleted, sizeof *rids, compare_keys);
+  st = lode__grave_dig_records(tx, coll, rids, *deleted, err);
+done:
+  lode__free(rids);
+  return st;
 }

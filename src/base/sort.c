@@ -1,0 +1,48 @@
+/* sort.c - many strings in the order of their bytes.
+ *
+ * Sorted are the first eight bytes of each, as a number, and its position: they mostly tell, and lie side by side. The
+ * strings themselves are asked only where those eight are equal.
+ */
+#include "base.h"
+
+typedef struct sort_key {
+  uint64_t prefix; /* big-endian, zeros behind a short string */
+  size_t at;
+} sort_key;
+
+typedef struct sort_list {
+  const char *first;
+  size_t stride;
+} sort_list;
+
+static const lode_str *string_at(const sort_list *list, size_t at) {
+  return (const lode_str *)(const void *)(list->first + at * list->stride);
+}
+
+static uint64_t prefix_of(lode_str s) {
+  unsigned char bytes[8] = {0};
+  uint64_t v = 0;
+  if (s.len) memcpy(bytes, s.data, s.len < sizeof bytes ? s.len : sizeof bytes);
+  for (size_t i = 0; i < sizeof bytes; i++) v = v << 8 | bytes[i];
+  return v;
+}
+
+static int compare(const void *a, const void *b, void *ctx) {
+  const sort_list *list = ctx;
+  const sort_key *x = a, *y = b;
+  if (x->prefix != y->prefix) return x->prefix < y->prefix ? -1 : 1;
+  int c = lode__str_cmp(*string_at(list, x->at), *string_at(list, y->at));
+  return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+lode_status lode__order_strings(const lode_str *first, size_t stride, size_t n, size_t *order, lode_error *err) {
+  sort_list list = {(const char *)first, stride};
+  if (n == 0) return LODE_OK;
+  sort_key *keys = lode__alloc_zero(n, sizeof *keys);
+  if (!keys) return lode__fail_nomem(err);
+  for (size_t i = 0; i < n; i++) keys[i] = (sort_key){prefix_of(*string_at(&list, i)), i};
+  qsort_r(keys, n, sizeof *keys, compare, &list);
+  for (size_t i = 0; i < n; i++) order[i] = keys[i].at;
+  lode__free(keys);
+  return LODE_OK;
+}
