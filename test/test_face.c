@@ -46,7 +46,7 @@ TEST(every_entry_of_the_table_is_complete) {
       CHECKF(!lode__param_find(lode__cli_common.params, str(p->name)), "%s %s hides a common flag", op->name, p->name);
       CHECKF((p->type == LODE__ARG_CHOICE || p->type == LODE__ARG_SET) == (p->choices != NULL), "%s %s", op->name, p->name);
       CHECKF((p->type == LODE__ARG_FLAG) == (p->value == NULL), "%s %s", op->name, p->name);
-      if (p->type == LODE__ARG_LINES) CHECK(p->into && lode__param_find(op->params, str(p->into))->type == LODE__ARG_LIST);
+      if (p->into) CHECK(p->type == LODE__ARG_LINES && lode__param_find(op->params, str(p->into))->type == LODE__ARG_LIST);
       if (!(p->flags & LODE__PARAM_POSITIONAL)) continue;
       CHECKF(!(optional && (p->flags & LODE__PARAM_REQUIRED)), "%s: %s comes behind an optional one", op->name, p->name);
       optional = optional || !(p->flags & LODE__PARAM_REQUIRED);
@@ -355,13 +355,45 @@ TEST(ids_of_a_file_are_one_a_line) {
   snprintf(path, sizeof path, "%s/ids", test_folder());
   const char text[] = "a\nb,c\r\n\n  d\nlast";
   test_write_file(path, text, sizeof text - 1);
-  snprintf(line, sizeof line, "lode db delete c --ids first --ids-file %s", path);
+  snprintf(line, sizeof line, "lode db get c --ids first --ids-file %s", path);
   OK(parse(&c, line));
   const lode__arg *ids = lode__arg_of(&c.args, "ids");
   CHECK(ids->set && ids->n == 5);
   CHECK(lode__str_eq(ids->list[0], str("first")) && lode__str_eq(ids->list[2], str("b,c")));
   CHECK(lode__str_eq(ids->list[3], str("  d")) && lode__str_eq(ids->list[4], str("last")));
   lode__command_release(&c);
+}
+
+/* Some at a time, wherever the pieces end. */
+TEST(lines_of_a_stream) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/lines", test_folder());
+  const char text[] = "\n\na\nb,c\r\n\n  d\n\r\nlonger one\nlast";
+  static const char *const wanted[] = {"a", "b,c", "  d", "longer one", "last"};
+  test_write_file(path, text, sizeof text - 1);
+  for (size_t bytes = 12; bytes < 60; bytes++) {
+    lode__stream stream;
+    lode__lines lines = {.stream = &stream};
+    size_t n = 0;
+    OK(lode__stream_open(&stream, path, &err));
+    do {
+      OK(lode__lines_next(&lines, bytes, &err));
+      for (size_t i = 0; i < lines.n; i++, n++)
+        CHECKF(n < 5 && lode__str_eq(lines.list[i], str(wanted[n])), "%zu bytes, line %zu", bytes, n);
+      CHECK(lines.n || lines.ended);
+    } while (!lines.ended);
+    CHECK(n == 5);
+    lode__lines_release(&lines);
+    lode__stream_close(&stream);
+  }
+  lode__stream stream;
+  lode__lines lines = {.stream = &stream};
+  OK(lode__stream_open(&stream, path, &err));
+  lode_status st = LODE_OK;
+  while (st == LODE_OK && !lines.ended) st = lode__lines_next(&lines, 8, &err);
+  CHECK(st == LODE_LIMIT && has(err.text, "longer than 8 bytes"));
+  lode__lines_release(&lines);
+  lode__stream_close(&stream);
 }
 
 TEST(statuses_have_exit_codes) {

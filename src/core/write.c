@@ -304,7 +304,7 @@ lode_status lode__core_update(lode_collection *collection, lode_txn *txn, const 
 
 /* ---- Delete ---- */
 
-enum { DELETE_SOME = 100000 };
+enum { DELETE_SOME = 250000 };
 
 /* Nothing but ids: no record need be looked at. Some at a time, so that the sorted copy is small. */
 static lode_status delete_ids(writer *w, const lode_str *ids, size_t n, size_t *deleted, lode_error *err) {

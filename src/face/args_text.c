@@ -221,7 +221,7 @@ lode_status lode__args_set_text(lode__args *args, const lode__param *param, lode
   lode__arg *arg = &args->values[param - args->op->params];
   char label[80];
   int at;
-  if (args->flags && arg->set && param->type != LODE__ARG_LIST && param->type != LODE__ARG_LINES &&
+  if (args->flags && arg->set && param->type != LODE__ARG_LIST && !(param->type == LODE__ARG_LINES && param->into) &&
       param->type != LODE__ARG_FLAG)
     return lode__fail(err, LODE_INVALID, "%s is given twice", lode__param_label(args, param, label, sizeof label));
   if (memchr(text.data ? text.data : "", '\0', text.len) && param->type == LODE__ARG_PATH)
@@ -249,7 +249,7 @@ lode_status lode__args_set_text(lode__args *args, const lode__param *param, lode
     case LODE__ARG_REAL: return set_real(args, param, arg, text, err);
     case LODE__ARG_JSON: return load_json(args, param, text, &arg->text, err);
     case LODE__ARG_LIST: return set_list(args, param, arg, text, err);
-    case LODE__ARG_LINES: return set_lines(args, param, text, err);
+    case LODE__ARG_LINES: return param->into ? set_lines(args, param, text, err) : set_stream(args, param, arg, text, err);
     case LODE__ARG_VECTOR: return set_vector(args, param, arg, text, err);
     case LODE__ARG_VECTORS: return set_vector_file(args, param, arg, text, err);
     case LODE__ARG_RECORDS: return set_stream(args, param, arg, text, err);

@@ -28,7 +28,8 @@ typedef enum lode__arg_type {
   LODE__ARG_REAL,
   LODE__ARG_JSON,    /* an object; as a flag the text, @FILE or - */
   LODE__ARG_LIST,    /* strings; as a flag a,b or a JSON array; adds up when repeated */
-  LODE__ARG_LINES,   /* command line only: a file with one string a line, added to the list named by `into` */
+  LODE__ARG_LINES,   /* command line only: a file with one string a line, added to the list named by `into`; without
+                      * that the operation reads it (lode__lines) */
   LODE__ARG_VECTOR,  /* numbers; as a flag the JSON text, @FILE or - */
   LODE__ARG_VECTORS, /* arrays of numbers; as a flag a file: .npy, .fvecs, or one JSON array a line */
   LODE__ARG_RECORDS, /* objects {"id","document","metadata","embedding"}; as a flag a file of JSON lines, or - */
@@ -48,7 +49,7 @@ typedef struct lode__param {
   const char *value;    /* what help calls the value: "JSON" */
   const char *choices;  /* "l2|cosine|ip" */
   const char *fallback; /* the value when it is not given, as text; shown by help and schema */
-  const char *into;     /* LODE__ARG_LINES: the list that it fills */
+  const char *into;     /* LODE__ARG_LINES: the list that it fills, or NULL */
   uint64_t min, max;    /* LODE__ARG_INT; max 0 = no bound */
   const char *about;
 } lode__param;

@@ -151,15 +151,52 @@ lode_status lode__op_import(lode__op_context *ctx, const lode__args *args, lode_
   return st;
 }
 
+#define IDS_BYTES (3072u << 10) /* of a file of ids that are deleted at once */
+#define IDS_MOST_BYTES ((size_t)1 << 30) /* of a pipe, which is read to its end first */
+
+/* The ids of the argument and those of a file, in one transaction. What may keep us waiting for the next line is read before that
+ * begins; a file is read while it is open, so that there may be any number of ids. */
+static lode_status delete_listed(lode__target *target, lode_selection *selection, lode__lines *lines, size_t *deleted,
+                                 lode_error *err) {
+  lode_txn *txn = NULL;
+  lode_status st;
+  size_t n;
+  bool file = lines->stream->size > 0;
+  LODE__GOTO(lode__lines_next(lines, file ? IDS_BYTES : IDS_MOST_BYTES, err));
+  if (!file && !lines->ended) {
+    st = lode__fail(err, LODE_LIMIT, "more than %zu bytes of ids: put them into a file", IDS_MOST_BYTES);
+    goto done;
+  }
+  LODE__GOTO(lode_begin(target->store, &txn, err));
+  if (selection->ids) LODE__GOTO(lode_delete(target->collection, txn, selection, deleted, err));
+  for (;;) {
+    selection->ids = lines->list;
+    selection->n_ids = lines->n;
+    if (lines->n) LODE__GOTO(lode_delete(target->collection, txn, selection, &n, err));
+    if (lines->n) *deleted += n;
+    if (lines->ended) break;
+    LODE__GOTO(lode__lines_next(lines, IDS_BYTES, err));
+  }
+  st = lode_commit(txn, err);
+  txn = NULL;
+done:
+  lode_rollback(txn);
+  if (st != LODE_OK) *deleted = 0;
+  return st;
+}
+
 lode_status lode__op_delete(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__open_how how = {.write = true};
   lode_selection selection = lode__selection_of(args);
+  lode__lines lines = {.stream = lode__arg_of(args, "ids_file")->stream};
   lode__target target;
   size_t deleted = 0;
-  if (!selection.ids && !selection.where.data && !selection.where_document.data)
+  if (!lines.stream && !selection.ids && !selection.where.data && !selection.where_document.data)
     return lode__fail(err, LODE_INVALID, "say what to delete: ids, where or where_document; a where of {} means all records");
   LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = lode_delete(target.collection, NULL, &selection, &deleted, err);
+  lode_status st = lines.stream ? delete_listed(&target, &selection, &lines, &deleted, err)
+                                : lode_delete(target.collection, NULL, &selection, &deleted, err);
+  lode__lines_release(&lines);
   lode__target_close(ctx, &target);
   if (st != LODE_OK) return st;
   ctx->nothing = deleted == 0;

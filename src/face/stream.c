@@ -96,6 +96,63 @@ lode_status lode__read_all(const char *path, size_t max, lode__buf *out, lode_er
   return st;
 }
 
+/* ---- Lines ---- */
+
+enum { READ_BYTES = 1 << 20 };
+
+static lode_status fill_lines(lode__lines *l, size_t bytes, lode_error *err) {
+  while (!l->ended && l->buf.len < bytes) {
+    size_t some = bytes - l->buf.len < READ_BYTES ? bytes - l->buf.len : READ_BYTES;
+    char *room = lode__buf_room(&l->buf, some);
+    if (!room) return lode__fail_nomem(err);
+    int64_t n = lode__stream_read(l->stream, room, some);
+    if (n < 0) return lode__fail_errno(err, l->stream->errnum, "the lines cannot be read");
+    l->ended = n == 0;
+    l->buf.len += (size_t)n;
+  }
+  return LODE_OK;
+}
+
+/* Up to the last end of line, or to the end of the stream. */
+static lode_status split_lines(lode__lines *l, lode_error *err) {
+  while (l->used < l->buf.len) {
+    const char *line = l->buf.data + l->used;
+    const char *end = memchr(line, '\n', l->buf.len - l->used);
+    if (!end && !l->ended) break;
+    size_t len = end ? (size_t)(end - line) : l->buf.len - l->used;
+    l->used += end ? len + 1 : len;
+    if (len && line[len - 1] == '\r') len--;
+    if (!len) continue;
+    if (!lode__grow(&l->list, &l->cap, l->n + 1, sizeof *l->list)) return lode__fail_nomem(err);
+    l->list[l->n++] = (lode_str){line, len};
+  }
+  return LODE_OK;
+}
+
+lode_status lode__lines_next(lode__lines *l, size_t bytes, lode_error *err) {
+  if (l->used) memmove(l->buf.data, l->buf.data + l->used, l->buf.len - l->used);
+  l->buf.len -= l->used;
+  l->used = l->n = 0;
+  do {
+    LODE__TRY(fill_lines(l, bytes, err));
+    LODE__TRY(split_lines(l, err));
+    if (l->n == 0 && l->used == 0 && !l->ended)
+      return lode__fail(err, LODE_LIMIT, "a line is longer than %zu bytes", bytes);
+    if (l->n == 0 && l->used) { /* empty lines alone */
+      memmove(l->buf.data, l->buf.data + l->used, l->buf.len - l->used);
+      l->buf.len -= l->used;
+      l->used = 0;
+    }
+  } while (l->n == 0 && !l->ended);
+  return LODE_OK;
+}
+
+void lode__lines_release(lode__lines *l) {
+  lode__buf_release(&l->buf);
+  lode__free(l->list);
+  *l = (lode__lines){0};
+}
+
 /* ---- Out ---- */
 
 lode_status lode__out_file_open(lode__out_file *file, const char *path, lode_error *err) {

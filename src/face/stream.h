@@ -29,6 +29,19 @@ void lode__stream_close(lode__stream *stream);
 /* All of a file or of standard input, at most max bytes. */
 lode_status lode__read_all(const char *path, size_t max, lode__buf *out, lode_error *err);
 
+/* The lines of a stream, some at a time. Empty lines are none; a CR before the end of a line is dropped. */
+typedef struct lode__lines {
+  lode__stream *stream;
+  lode__buf buf;
+  size_t used;      /* bytes of buf that were handed out */
+  lode_str *list;   /* the present ones; they point into buf */
+  size_t n, cap;
+  bool ended;
+} lode__lines;
+/* The next lines, about `bytes` of them, at least one unless the stream has ended. */
+lode_status lode__lines_next(lode__lines *lines, size_t bytes, lode_error *err);
+void lode__lines_release(lode__lines *lines);
+
 typedef struct lode__out_file {
   int fd;
   bool direct;       /* not a plain file (a pipe, a device): written in place */

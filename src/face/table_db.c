@@ -17,6 +17,9 @@
 #define P_IDS_FILE                                                                                  \
   {.name = "ids_file", .type = LODE__ARG_LINES, .flags = CLI, .value = "FILE", .into = "ids",       \
    .about = "the ids of this file, one a line (- is standard input)"}
+#define P_IDS_STREAM                                                                                \
+  {.name = "ids_file", .type = LODE__ARG_LINES, .flags = CLI, .value = "FILE",                      \
+   .about = "the ids of this file, one a line (- is standard input)"}
 #define P_WHERE                                                                                     \
   {.name = "where", .type = LODE__ARG_JSON, .value = "JSON",                                        \
    .about = "records whose metadata match this filter (lode help filters)"}
@@ -101,7 +104,7 @@ static const lode__param query_params[] = {
      .about = "hybrid: weight of the ranking by words"},
     P_INCLUDE("document,metadata"),
     {0}};
-static const lode__param delete_params[] = {P_COLLECTION, P_IDS, P_IDS_FILE, P_WHERE, P_WHERE_DOCUMENT, {0}};
+static const lode__param delete_params[] = {P_COLLECTION, P_IDS, P_IDS_STREAM, P_WHERE, P_WHERE_DOCUMENT, {0}};
 static const lode__param facets_params[] = {
     P_COLLECTION,
     {.name = "key", .type = LODE__ARG_TEXT, .flags = REQUIRED | PLACE, .value = "KEY", .about = "the metadata key"},

@@ -43,10 +43,12 @@
   X(NAME_GET, "SELECT rid,len FROM fresh WHERE cid=?1 AND id=?2 UNION ALL "                                        \
               "SELECT rid,len FROM name WHERE cid=?1 AND id=?2")                                                   \
   X(NAMES_FIND, "SELECT f.rowid,n.rid,n.len FROM lode_feed AS f CROSS JOIN name AS n ON n.cid=?1 AND n.id=f.id")   \
+  X(NAMES_WALK, "SELECT id,rid,len FROM name WHERE cid=?1 AND id>=?2 ORDER BY id")                                 \
   X(NAME_SET, "UPDATE name SET len=?3 WHERE cid=?1 AND id=?2")                                                     \
   X(NAME_DELETE, "DELETE FROM name WHERE cid=?1 AND id=?2 AND rid=?3")                                             \
   X(NAME_ERASE, "DELETE FROM name WHERE cid=?1 AND id IN (SELECT id FROM name WHERE cid=?1 LIMIT 100)")            \
   X(FRESH_FIND, "SELECT f.rowid,n.rid,n.len FROM lode_feed AS f CROSS JOIN fresh AS n ON n.cid=?1 AND n.id=f.id")  \
+  X(FRESH_WALK, "SELECT id,rid,len FROM fresh WHERE cid=?1 AND id>=?2 ORDER BY id")                                \
   X(FRESH_PUT, "INSERT OR FAIL INTO fresh(cid,id,rid,len) SELECT ?1,id,rid,len FROM lode_feed")                    \
   X(FRESH_SET, "UPDATE fresh SET len=?3 WHERE cid=?1 AND id=?2")                                                   \
   X(FRESH_DELETE, "DELETE FROM fresh WHERE cid=?1 AND id=?2 AND rid=?3")                                           \
@@ -285,6 +287,10 @@ extern int64_t lode__fresh_least; /* tests make it small, so that names move oft
 lode_status lode__names_add(lode__tx *tx, const lode__coll *coll, const lode__new *rows, const size_t *order, size_t n,
                             lode_error *err);
 lode_status lode__names_move(lode__tx *tx, lode_error *err); /* all of `fresh` to `name` */
+/* Calls fn for each of the ids (sorted; repeated ones count once) that has a living record. */
+typedef lode_status lode__name_fn(void *ctx, const lode__name *name, lode_error *err);
+lode_status lode__names_each(lode__tx *tx, const lode__coll *coll, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
+                             lode_error *err);
 lode_status lode__name_set_len(lode__tx *tx, int64_t cid, lode_str id, int64_t len, lode_error *err);
 /* Of that record, if the name is still its own. */
 lode_status lode__name_remove(lode__tx *tx, int64_t cid, lode_str id, int64_t rid, lode_error *err);

@@ -89,6 +89,62 @@ lode_status lode__names_find(lode__tx *tx, int64_t cid, const lode_str *ids, siz
   return st;
 }
 
+/* ---- Many at once ---- */
+
+enum { LOOK_UP = 1024 };
+#define WALK_PART 8 /* for more ids than this part of the collection a walk through all names is cheaper than looking each up */
+
+static lode_status each_found(lode__tx *tx, int64_t cid, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
+                              lode_error *err) {
+  lode__name names[LOOK_UP];
+  for (size_t at = 0, some; at < n; at += some) {
+    some = n - at < LOOK_UP ? n - at : LOOK_UP;
+    LODE__TRY(lode__names_find(tx, cid, ids + at, some, names, err));
+    for (size_t i = 0; i < some; i++) {
+      bool repeated = at + i > 0 && lode__str_eq(ids[at + i], ids[at + i - 1]);
+      if (names[i].rid && !names[i].dead && !repeated) LODE__TRY(fn(ctx, &names[i], err));
+    }
+  }
+  return LODE_OK;
+}
+
+/* Goes through one table from the first id on, both sides in order. */
+static lode_status each_walked(lode__tx *tx, int which, int64_t cid, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
+                               lode_error *err) {
+  sqlite3_stmt *s;
+  bool row, alive;
+  lode_status st;
+  LODE__TRY(lode__stmt(tx, which, &s, err));
+  sqlite3_bind_int64(s, 1, cid);
+  lode__bind_blob(s, 2, ids[0]);
+  for (size_t i = 0; i < n;) {
+    LODE__TRY(lode__step(tx, s, &row, err));
+    if (!row) break;
+    lode_str id = lode__column(s, 0);
+    int order = -1;
+    while (i < n && (order = lode__str_cmp(ids[i], id)) < 0) i++;
+    if (i == n || order != 0) continue;
+    lode__name name = {.rid = sqlite3_column_int64(s, 1), .len = sqlite3_column_int64(s, 2)};
+    LODE__GOTO(lode__key_cid(name.rid) == cid ? LODE_OK : outside(tx, err));
+    LODE__GOTO(lode__rec_alive(tx, name.rid, &alive, err));
+    if (alive) LODE__GOTO(fn(ctx, &name, err));
+    i++;
+  }
+  st = LODE_OK;
+done:
+  sqlite3_reset(s);
+  return st;
+}
+
+lode_status lode__names_each(lode__tx *tx, const lode__coll *coll, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
+                             lode_error *err) {
+  if (n == 0) return LODE_OK;
+  if (n < LOOK_UP || n < (coll->records + coll->graves) / WALK_PART) return each_found(tx, coll->cid, ids, n, fn, ctx, err);
+  LODE__TRY(know_fresh(tx, err));
+  LODE__TRY(each_walked(tx, LODE__STMT_NAMES_WALK, coll->cid, ids, n, fn, ctx, err));
+  return tx->fresh ? each_walked(tx, LODE__STMT_FRESH_WALK, coll->cid, ids, n, fn, ctx, err) : LODE_OK;
+}
+
 /* ---- Changing ---- */
 
 /* Runs the statement for `fresh`, and if that has no such row the one for `name`. */

@@ -425,16 +425,21 @@ lode_status lode__tx_savepoint(lode__tx *tx, lode_error *err) {
 
 void lode__tx_savepoint_end(lode__tx *tx, bool keep) {
   sqlite3_stmt *s;
+  lode_status st = LODE_OK;
   if (!tx->in_savepoint) return;
   tx->in_savepoint = false;
   /* An error may have ended the whole transaction (disk full, damage): then nothing is left to go on with. */
-  bool ok = !sqlite3_get_autocommit(tx->conn->sql);
-  if (ok && !keep) {
+  bool lost = sqlite3_get_autocommit(tx->conn->sql);
+  if (!lost && !keep) {
     tx->keys_cid = tx->dead_cid = tx->conn->dead_cid = 0;
     tx->fresh_known = tx->fresh_before >= 0;
     tx->fresh = tx->fresh_before;
-    ok = lode__stmt(tx, LODE__STMT_SAVEPOINT_UNDO, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
+    st = lode__stmt(tx, LODE__STMT_SAVEPOINT_UNDO, &s, NULL);
+    if (st == LODE_OK) st = lode__run(tx, s, NULL);
   }
-  if (ok) ok = lode__stmt(tx, LODE__STMT_SAVEPOINT_END, &s, NULL) == LODE_OK && lode__run(tx, s, NULL) == LODE_OK;
-  tx->failed = !ok;
+  if (!lost && st == LODE_OK) st = lode__stmt(tx, LODE__STMT_SAVEPOINT_END, &s, NULL);
+  if (!lost && st == LODE_OK) st = lode__run(tx, s, NULL);
+  tx->failed = lost || st != LODE_OK;
+  if (st != LODE_OK) tx->why = st;
+  if (tx->failed && tx->why == LODE_OK) tx->why = LODE_INTERNAL; /* never committed as if all were well */
 }

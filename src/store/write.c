@@ -243,34 +243,30 @@ static int compare_keys(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-enum { LOOK_UP = 1024 };
+typedef struct deletion {
+  lode__tx *tx;
+  lode__coll *coll;
+  int64_t *rids;
+  size_t n, cap;
+} deletion;
 
-/* The living among the records with these ids, each once; rids has room for all. */
-static lode_status find_living(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, int64_t *rids, size_t *found,
-                               lode_error *err) {
-  lode__name names[LOOK_UP];
-  for (size_t at = 0, some; at < n; at += some) {
-    some = n - at < LOOK_UP ? n - at : LOOK_UP;
-    LODE__TRY(lode__names_find(tx, coll->cid, ids + at, some, names, err));
-    for (size_t i = 0; i < some; i++) {
-      bool repeated = at + i > 0 && lode__str_eq(ids[at + i], ids[at + i - 1]);
-      if (!names[i].rid || names[i].dead || repeated) continue;
-      LODE__TRY(discount(tx, coll, &names[i], err));
-      rids[(*found)++] = names[i].rid;
-    }
-  }
-  return LODE_OK;
+static lode_status on_name(void *ctx, const lode__name *name, lode_error *err) {
+  deletion *d = ctx;
+  if (!lode__grow(&d->rids, &d->cap, d->n + 1, sizeof *d->rids)) return lode__fail_nomem(err);
+  d->rids[d->n++] = name->rid;
+  return discount(d->tx, d->coll, name, err);
 }
 
 lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const lode_str *ids, size_t n, size_t *deleted, lode_error *err) {
   lode_status st;
+  lode__coll before = *coll; /* its counts change while names are looked up */
+  deletion d = {.tx = tx, .coll = coll};
   *deleted = 0;
-  int64_t *rids = lode__alloc_zero(n, sizeof *rids);
-  if (!rids) return lode__fail_nomem(err);
-  LODE__GOTO(find_living(tx, coll, ids, n, rids, deleted, err));
-  if (*deleted) qsort(rids, *deleted, sizeof *rids, compare_keys);
-  st = lode__grave_dig_records(tx, coll, rids, *deleted, err);
+  LODE__GOTO(lode__names_each(tx, &before, ids, n, on_name, &d, err));
+  if (d.n) qsort(d.rids, d.n, sizeof *d.rids, compare_keys);
+  LODE__GOTO(lode__grave_dig_records(tx, coll, d.rids, d.n, err));
+  *deleted = d.n;
 done:
-  lode__free(rids);
+  lode__free(d.rids);
   return st;
 }
