@@ -38,11 +38,18 @@ RESCUE_OBJ := $(call obj,$(RESCUE_SRC))
 HELP_OBJ := $(call obj,$(HELP_SRC))
 TESTS    := $(patsubst test/%.c,$(OUT)/test/%,$(TEST_SRC))
 
+# Grammars are compiled once for all kinds of builds. lode-parser is built where tree-sitter's source has been fetched.
+GRAMMARS   := $(BUILD)/grammars
+TS         := $(GRAMMARS)/npm/node_modules/tree-sitter/vendor/tree-sitter/lib
+PARSER_SRC := $(sort $(wildcard src/parser/*.c))
+PARSER_OBJ := $(call obj,$(PARSER_SRC))
+PARSER     := $(if $(wildcard $(TS)/src/lib.c),$(OUT)/lode-parser)
+
 # V=1 shows the commands
 say = $(if $(V),,@printf '  %-3s %s\n' $(1) $@; )
 
 .PHONY: all
-all: $(OUT)/liblode.a $(OUT)/liblode.so.$(VERSION) $(OUT)/lode
+all: $(OUT)/liblode.a $(OUT)/liblode.so.$(VERSION) $(OUT)/lode $(PARSER)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
@@ -59,6 +66,17 @@ $(OUT)/liblode.so.$(VERSION): $(LIB_OBJ)
 
 $(OUT)/lode: $(FACE_OBJ) $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+
+$(PARSER_OBJ): CFLAGS_ALL += -isystem $(TS)/include
+$(OUT)/tree-sitter.o: $(TS)/src/lib.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c11 -D_GNU_SOURCE -w -g $(OPT.$(SAN)) $(if $(SAN),,-O3) $(HARDEN) -I$(TS)/include -I$(TS)/src -c -o $@ $<
+$(OUT)/lode-parser: $(PARSER_OBJ) $(filter %/chunk.o %/plain.o %/language.o %/language_table.o,$(CODE_OBJ)) $(OUT)/tree-sitter.o $(OUT)/liblode.a
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -rdynamic -o $@ $^ $(LIBS) -ldl
+
+.PHONY: grammars
+grammars:
+	@tools/grammars.sh $(GRAMMARS)
 
 # jansson is the oracle of one test, which skips itself where that is not installed
 $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null)

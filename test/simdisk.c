@@ -381,6 +381,10 @@ static int sim_lock_held(int fd, short type, off_t start, off_t len) {
   return rc;
 }
 
+/* Trees of others are not on the simulated disk. */
+static int sim_open_below(int folder, const char *path, int flags) { return lode__os_real.open_below(folder, path, flags); }
+static int sim_lstat_at(int folder, const char *name, struct stat *st) { return lode__os_real.lstat_at(folder, name, st); }
+
 static uint64_t sim_now_ns(void) { return lode__os_real.now_ns(); }
 static void sim_sleep_us(uint64_t us) { lode__os_real.sleep_us(us); }
 
@@ -394,6 +398,8 @@ static const lode__os_table table = {
   .fdatasync = sync_any,
   .fstat = sim_fstat,
   .stat = sim_stat,
+  .open_below = sim_open_below,
+  .lstat_at = sim_lstat_at,
   .unlink = sim_unlink,
   .rename = sim_rename,
   .mkdir = sim_mkdir,

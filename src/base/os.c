@@ -9,7 +9,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +61,46 @@ static int real_fdatasync(int fd) {
 
 static int real_fstat(int fd, struct stat *st) { return fstat(fd, st); }
 static int real_stat(const char *path, struct stat *st) { return stat(path, st); }
+
+/* Name by name, for kernels without openat2. */
+static int open_step_by_step(int folder, const char *path, int flags) {
+  char name[256];
+  int at = folder, fd = -1;
+  for (;;) {
+    size_t len = strcspn(path, "/");
+    if (len == 0 || len >= sizeof name || (len == 2 && path[0] == '.' && path[1] == '.')) {
+      errno = len >= sizeof name ? ENAMETOOLONG : len ? EXDEV : ENOENT;
+      fd = -1;
+    } else {
+      memcpy(name, path, len);
+      name[len] = '\0';
+      bool last = path[len] == '\0';
+      fd = openat(at, name, (last ? flags : O_RDONLY | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
+      path += len + !last;
+      if (fd >= 0 && last) path = NULL;
+    }
+    int errnum = errno;
+    if (at != folder) close(at);
+    errno = errnum;
+    if (fd < 0 || !path) return fd;
+    at = fd;
+  }
+}
+
+static int real_open_below(int folder, const char *path, int flags) {
+  struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC), .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+  long fd;
+  do {
+    fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+  } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+  /* EPERM: a sandbox that does not know the call */
+  return fd < 0 && (errno == ENOSYS || errno == EPERM) ? open_step_by_step(folder, path, flags) : (int)fd;
+}
+
+static int real_lstat_at(int folder, const char *name, struct stat *st) {
+  return fstatat(folder, name, st, AT_SYMLINK_NOFOLLOW);
+}
+
 static int real_unlink(const char *path) { return unlink(path); }
 static int real_rename(const char *from, const char *to) { return rename(from, to); }
 static int real_mkdir(const char *path, unsigned mode) { return mkdir(path, (mode_t)mode); }
@@ -106,6 +148,8 @@ const lode__os_table lode__os_real = {
   .fdatasync = real_fdatasync,
   .fstat = real_fstat,
   .stat = real_stat,
+  .open_below = real_open_below,
+  .lstat_at = real_lstat_at,
   .unlink = real_unlink,
   .rename = real_rename,
   .mkdir = real_mkdir,
@@ -237,13 +281,34 @@ lode__os_folder *lode__os_folder_open(const char *path) {
   return NULL;
 }
 
-const char *lode__os_folder_next(lode__os_folder *folder) {
+lode__os_folder *lode__os_folder_of(int fd) {
+  lode__os_folder *folder = lode__alloc(sizeof *folder);
+  if (folder) folder->dir = fdopendir(fd);
+  if (folder && folder->dir) return folder;
+  int errnum = folder ? errno : ENOMEM;
+  lode__free(folder);
+  close(fd);
+  errno = errnum;
+  return NULL;
+}
+
+const char *lode__os_folder_next_kind(lode__os_folder *folder, int *kind, int *errnum) {
   struct dirent *e;
   do {
+    errno = 0;
     e = readdir(folder->dir);
   } while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+  *errnum = e ? 0 : errno;
+  *kind = e ? e->d_type : DT_UNKNOWN;
   return e ? e->d_name : NULL;
 }
+
+const char *lode__os_folder_next(lode__os_folder *folder) {
+  int kind, errnum;
+  return lode__os_folder_next_kind(folder, &kind, &errnum);
+}
+
+int lode__os_folder_fd(const lode__os_folder *folder) { return dirfd(folder->dir); }
 
 void lode__os_folder_close(lode__os_folder *folder) {
   if (!folder) return;

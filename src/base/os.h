@@ -26,6 +26,10 @@ typedef struct lode__os_table {
   int (*fdatasync)(int fd);
   int (*fstat)(int fd, struct stat *st);
   int (*stat)(const char *path, struct stat *st);
+  /* For trees that belong to others. A relative path below an open folder, or its own "."; neither a link nor .. may be
+   * on the way, nor be the last name (ELOOP, ENOTDIR, EXDEV): what is opened lies below the folder. Reading only. */
+  int (*open_below)(int folder, const char *path, int flags);
+  int (*lstat_at)(int folder, const char *name, struct stat *st); /* follows nothing */
   int (*unlink)(const char *path);
   int (*rename)(const char *from, const char *to);
   int (*mkdir)(const char *path, unsigned mode);
@@ -60,7 +64,12 @@ lode_status lode__os_sync_folder_of(const char *path, lode_error *err);
 /* The names in a folder, without . and .. ; NULL at the end. */
 typedef struct lode__os_folder lode__os_folder;
 lode__os_folder *lode__os_folder_open(const char *path); /* NULL and errno */
+/* The same of an open descriptor, which then belongs to the folder (also on failure). */
+lode__os_folder *lode__os_folder_of(int fd);
 const char *lode__os_folder_next(lode__os_folder *folder);
+/* With the kind that the file system tells: DT_DIR, DT_REG, DT_LNK, ... or DT_UNKNOWN (dirent.h). *errnum: 0 at the end. */
+const char *lode__os_folder_next_kind(lode__os_folder *folder, int *kind, int *errnum);
+int lode__os_folder_fd(const lode__os_folder *folder);
 void lode__os_folder_close(lode__os_folder *folder);
 /* Wall clock, milliseconds since 1970 (UTC). */
 uint64_t lode__os_wall_ms(void);

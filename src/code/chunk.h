@@ -41,6 +41,7 @@ typedef struct lode__chunk_list {
   lode__chunk *items;
   size_t n, cap;
   lode__arena strings;
+  bool failed; /* while it is made: memory was short for a string */
 } lode__chunk_list; /* zeroed is empty */
 
 typedef struct lode__chunk_options {

@@ -38,8 +38,8 @@ typedef enum lode__ignore_verdict {
   LODE__IGNORE_NO, /* a pattern with ! says so */
 } lode__ignore_verdict;
 
-/* The path alone, not the folders above it. */
-lode__ignore_verdict lode__ignore_match(const lode__ignore *ignore, lode_str path, bool is_folder);
+/* The path alone, not the folders above it. *source says who decided, if anybody; it may be NULL. */
+lode__ignore_verdict lode__ignore_match(const lode__ignore *ignore, lode_str path, bool is_folder, lode__ignore_source *source);
 /* Folders above first, as git does. */
 bool lode__ignore_path(const lode__ignore *ignore, lode_str path, bool is_folder);
 

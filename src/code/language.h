@@ -83,6 +83,7 @@ typedef struct lode__language {
   const char *body;         /* fields or types of nodes that are bodies; NULL: "body" */
   const char *comment;      /* types of nodes that are comments; NULL: "comment" */
   bool docstring;           /* a string that begins a body is its documentation */
+  bool clauses;             /* a function may be several nodes of one name */
   bool data;                /* what is outside of definitions is data, not code */
   const lode__rule *rules;  /* ends with node == NULL */
 } lode__language;

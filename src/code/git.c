@@ -1,0 +1,213 @@
+/* git.c - repositories as far as ignoring goes; see git.h. */
+#include "code/git.h"
+
+#include "base/os.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+
+/* A small file, NUL behind; false when there is none that can be read. */
+static bool read_small(const char *path, size_t max, lode__buf *out) {
+  lode_error err;
+  struct stat st;
+  size_t got = 0;
+  bool ok = false;
+  out->len = 0;
+  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_NONBLOCK, 0));
+  if (fd < 0) return false;
+  if (lode__os->fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+    size_t want = st.st_size < 0 ? 0 : (uint64_t)st.st_size > max ? max : (size_t)st.st_size;
+    char *room = lode__buf_room(out, want + 1);
+    if (room && lode__os_read_full(fd, room, want, 0, &got, &err) == LODE_OK) {
+      room[got] = '\0';
+      out->len = got;
+      ok = true;
+    }
+  }
+  lode__os->close(fd);
+  return ok;
+}
+
+static void set_path(lode__buf *out, const char *folder, size_t len, const char *name) {
+  out->len = 0;
+  if (name[0] == '/') len = 0;
+  lode__buf_add(out, folder, len);
+  if (len && folder[len - 1] != '/') lode__buf_addc(out, '/');
+  lode__buf_add(out, name, strlen(name) + 1);
+  if (!out->failed) out->len--;
+}
+
+static bool is_folder(const char *path) {
+  struct stat st;
+  return lode__os->stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void trim_line(char *text) {
+  size_t n = strcspn(text, "\r\n");
+  while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '\t')) n--;
+  text[n] = '\0';
+}
+
+/* A .git that is a file says "gitdir: PATH"; that folder may say in commondir where the shared one is. */
+static bool follow(const char *path, size_t top, lode__buf *git) {
+  lode__buf text = {0}, folder = {0};
+  bool found = false;
+  if (read_small(git->data, 4096, &text) && text.len > 8 && memcmp(text.data, "gitdir: ", 8) == 0) {
+    trim_line(text.data);
+    set_path(&folder, path, top, text.data + 8);
+    if (!folder.failed && is_folder(folder.data)) {
+      found = true;
+      set_path(git, folder.data, folder.len, "commondir");
+      if (!git->failed && read_small(git->data, 4096, &text)) {
+        trim_line(text.data);
+        set_path(git, folder.data, folder.len, text.data);
+      } else {
+        set_path(git, "", 0, folder.data);
+      }
+    }
+  }
+  found = found && !git->failed;
+  lode__buf_release(&text);
+  lode__buf_release(&folder);
+  return found;
+}
+
+bool lode__git_find(const char *path, size_t *top, lode__buf *git) {
+  size_t len = strlen(path);
+  while (len > 1 && path[len - 1] == '/') len--;
+  for (;;) {
+    set_path(git, path, len, ".git");
+    if (git->failed) break;
+    if (is_folder(git->data) || follow(path, len, git)) {
+      *top = len;
+      return true;
+    }
+    if (len <= 1) break;
+    while (len > 0 && path[len - 1] != '/') len--;
+    if (len > 1) len--;
+  }
+  git->len = 0;
+  *top = 0;
+  return false;
+}
+
+/* ---- Configuration ---- */
+
+static bool word_at(const char *p, const char *end, const char *word) {
+  size_t n = strlen(word);
+  return (size_t)(end - p) >= n && strncasecmp(p, word, n) == 0;
+}
+
+/* The value behind a =, with git's quotes and escapes, up to the end of its line or a comment. */
+static void put_value(const char *p, const char *end, lode__buf *value) {
+  bool quoted = false;
+  size_t keep = 0;
+  value->len = 0;
+  while (p < end && (*p == ' ' || *p == '\t')) p++;
+  for (; p < end && *p != '\n'; p++) {
+    if (*p == '"') {
+      quoted = !quoted;
+      continue;
+    }
+    if (!quoted && (*p == '#' || *p == ';')) break;
+    char c = *p;
+    if (c == '\\' && p + 1 < end) {
+      p++;
+      c = *p == 'n' ? '\n' : *p == 't' ? '\t' : *p;
+      if (*p == '\n') continue;
+    }
+    lode__buf_addc(value, c);
+    if (quoted || !isspace((unsigned char)c)) keep = value->len;
+  }
+  value->len = keep;
+}
+
+bool lode__git_excludes_file(lode_str config, lode__buf *value) {
+  const char *p = config.data, *end = p + config.len;
+  bool core = false, found = false;
+  while (p && p < end) {
+    const char *eol = memchr(p, '\n', (size_t)(end - p));
+    if (!eol) eol = end;
+    while (p < eol && isspace((unsigned char)*p)) p++;
+    if (p < eol && *p == '[') {
+      core = word_at(p, eol, "[core]");
+      p = memchr(p, ']', (size_t)(eol - p));
+      if (!p) p = eol;
+      else p++;
+      while (p < eol && isspace((unsigned char)*p)) p++;
+    }
+    if (core && word_at(p, eol, "excludesfile")) {
+      p += strlen("excludesfile");
+      while (p < eol && (*p == ' ' || *p == '\t')) p++;
+      if (p < eol && *p == '=') {
+        put_value(p + 1, end, value);
+        found = true;
+      }
+    }
+    p = eol + 1;
+  }
+  return found;
+}
+
+static void put_home(lode__buf *out, const char *rest) {
+  const char *home = getenv("HOME");
+  out->len = 0;
+  if (home && *home) set_path(out, home, strlen(home), rest);
+}
+
+static void put_config_home(lode__buf *out, const char *rest) {
+  const char *xdg = getenv("XDG_CONFIG_HOME");
+  out->len = 0;
+  if (xdg && *xdg) {
+    set_path(out, xdg, strlen(xdg), rest);
+    return;
+  }
+  const char *home = getenv("HOME");
+  if (!home || !*home) return;
+  lode__buf base = {0};
+  set_path(&base, home, strlen(home), ".config");
+  if (!base.failed) set_path(out, base.data, base.len, rest);
+  lode__buf_release(&base);
+}
+
+/* Path of the user's excludes, from the least specific configuration to the most; the last that says something counts. */
+static void locate_excludes(const char *git, lode__buf *path) {
+  lode__buf file = {0}, text = {0}, value = {0};
+  bool said = false;
+  for (int i = 0; i < 4; i++) {
+    if (i == 0) set_path(&file, "", 0, "/etc/gitconfig");
+    else if (i == 1) put_config_home(&file, "git/config");
+    else if (i == 2) put_home(&file, ".gitconfig");
+    else if (*git) set_path(&file, git, strlen(git), "config");
+    else file.len = 0;
+    if (file.failed || file.len == 0 || !read_small(file.data, 1u << 20, &text)) continue;
+    if (!lode__git_excludes_file((lode_str){text.data, text.len}, &value)) continue;
+    said = true;
+    lode__buf_addc(&value, '\0');
+    if (value.failed) break;
+    if (value.data[0] == '~' && value.data[1] == '/') put_home(path, value.data + 2);
+    else set_path(path, "", 0, value.data);
+  }
+  if (!said) put_config_home(path, "git/ignore");
+  lode__buf_release(&file);
+  lode__buf_release(&text);
+  lode__buf_release(&value);
+}
+
+lode_status lode__git_excludes(lode__ignore *ignore, const char *git, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__buf path = {0}, text = {0};
+  locate_excludes(git, &path);
+  if (path.len && !path.failed && read_small(path.data, LODE__IGNORE_FILE_BYTES, &text))
+    LODE__GOTO(lode__ignore_add(ignore, LODE__IGNORE_GLOBAL, LODE__LIT(""), (lode_str){text.data, text.len}, err));
+  if (*git) {
+    set_path(&path, git, strlen(git), "info/exclude");
+    if (!path.failed && read_small(path.data, LODE__IGNORE_FILE_BYTES, &text))
+      LODE__GOTO(lode__ignore_add(ignore, LODE__IGNORE_EXCLUDE, LODE__LIT(""), (lode_str){text.data, text.len}, err));
+  }
+  if (path.failed || text.failed) st = lode__fail_nomem(err);
+done:
+  lode__buf_release(&path);
+  lode__buf_release(&text);
+  return st;
+}

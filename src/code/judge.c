@@ -1,0 +1,220 @@
+/* judge.c - what a name and a text say about a file: secrets, dependencies, binaries, minified and generated files.
+ *
+ * The lists are data at the top. Names are compared without regard to case where file systems differ in it. Everything
+ * looks at a bounded part of a text.
+ */
+#include "code/judge.h"
+
+#include "code/ignore.h"
+
+#include <ctype.h>
+
+#define SKIP_NAME(id, name, text) name,
+#define SKIP_TEXT(id, name, text) text,
+static const char *const skip_names[] = {LODE__SKIPS(SKIP_NAME)};
+static const char *const skip_texts[] = {LODE__SKIPS(SKIP_TEXT)};
+
+const char *lode__skip_name(lode__skip skip) { return (unsigned)skip < LODE__SKIP_COUNT ? skip_names[skip] : "unknown"; }
+const char *lode__skip_text(lode__skip skip) { return (unsigned)skip < LODE__SKIP_COUNT ? skip_texts[skip] : "unknown"; }
+
+/* Globs over lower-case names, each with its verdict; the first that matches decides. */
+static const struct {
+  const char *glob;
+  lode__skip skip;
+} names[] = {
+    {".env.example", LODE__SKIP_NONE},        {".env.sample", LODE__SKIP_NONE},
+    {".env.template", LODE__SKIP_NONE},       {".env", LODE__SKIP_SECRET},
+    {".env.*", LODE__SKIP_SECRET},            {"*.env", LODE__SKIP_SECRET},
+    {"*.pem", LODE__SKIP_SECRET},             {"*.key", LODE__SKIP_SECRET},
+    {"*.p12", LODE__SKIP_SECRET},             {"*.pfx", LODE__SKIP_SECRET},
+    {"*.jks", LODE__SKIP_SECRET},             {"*.keystore", LODE__SKIP_SECRET},
+    {"*.kdbx", LODE__SKIP_SECRET},            {"*.ppk", LODE__SKIP_SECRET},
+    {"id_rsa", LODE__SKIP_SECRET},            {"id_dsa", LODE__SKIP_SECRET},
+    {"id_ecdsa", LODE__SKIP_SECRET},          {"id_ed25519", LODE__SKIP_SECRET},
+    {".netrc", LODE__SKIP_SECRET},            {"_netrc", LODE__SKIP_SECRET},
+    {".pgpass", LODE__SKIP_SECRET},           {".htpasswd", LODE__SKIP_SECRET},
+    {".npmrc", LODE__SKIP_SECRET},            {".pypirc", LODE__SKIP_SECRET},
+    {".git-credentials", LODE__SKIP_SECRET},  {"credentials", LODE__SKIP_SECRET},
+    {"secrets.y*ml", LODE__SKIP_SECRET},      {"secrets.json", LODE__SKIP_SECRET},
+    {"*.tfstate", LODE__SKIP_SECRET},         {"*.tfstate.backup", LODE__SKIP_SECRET},
+    {"package-lock.json", LODE__SKIP_GENERATED}, {"npm-shrinkwrap.json", LODE__SKIP_GENERATED},
+    {"yarn.lock", LODE__SKIP_GENERATED},      {"pnpm-lock.yaml", LODE__SKIP_GENERATED},
+    {"composer.lock", LODE__SKIP_GENERATED},  {"cargo.lock", LODE__SKIP_GENERATED},
+    {"poetry.lock", LODE__SKIP_GENERATED},    {"pipfile.lock", LODE__SKIP_GENERATED},
+    {"uv.lock", LODE__SKIP_GENERATED},        {"gemfile.lock", LODE__SKIP_GENERATED},
+    {"go.sum", LODE__SKIP_GENERATED},         {"flake.lock", LODE__SKIP_GENERATED},
+    {"packages.lock.json", LODE__SKIP_GENERATED}, {"mix.lock", LODE__SKIP_GENERATED},
+    {"pubspec.lock", LODE__SKIP_GENERATED},   {"podfile.lock", LODE__SKIP_GENERATED},
+    {"*.pb.go", LODE__SKIP_GENERATED},        {"*.pb.cc", LODE__SKIP_GENERATED},
+    {"*.pb.h", LODE__SKIP_GENERATED},         {"*_pb2.py", LODE__SKIP_GENERATED},
+    {"*_pb2_grpc.py", LODE__SKIP_GENERATED},  {"*.pb.swift", LODE__SKIP_GENERATED},
+    {"*.g.dart", LODE__SKIP_GENERATED},       {"*.freezed.dart", LODE__SKIP_GENERATED},
+    {"*.designer.cs", LODE__SKIP_GENERATED},  {"*.g.cs", LODE__SKIP_GENERATED},
+    {"*.map", LODE__SKIP_GENERATED},          {"*.snap", LODE__SKIP_GENERATED},
+    {"*.min.js", LODE__SKIP_MINIFIED},        {"*.min.mjs", LODE__SKIP_MINIFIED},
+    {"*.min.css", LODE__SKIP_MINIFIED},       {"*-min.js", LODE__SKIP_MINIFIED},
+    {"*.bundle.js", LODE__SKIP_MINIFIED},
+};
+
+/* Endings of what is never text: saves the reading. */
+static const char binary_endings[] =
+    " png jpg jpeg gif bmp ico webp tif tiff psd xcf heic avif mp3 mp4 m4a m4v mkv avi mov webm ogg oga ogv opus flac wav aac mid"
+    " zip gz tgz bz2 tbz xz txz zst lz lz4 lzma 7z rar tar jar war ear whl egg apk aab ipa deb rpm dmg iso img cab msi"
+    " o a so ko lo la obj lib dll dylib exe bin elf class pyc pyo pyd wasm bc rlib rmeta gch pch pdb ilk dsym hi beam"
+    " ttf otf woff woff2 eot pfb pdf doc docx xls xlsx ppt pptx odt ods odp epub mobi sqlite sqlite3 db db3 mdb dbf rdb"
+    " npy npz pkl pickle pt pth onnx safetensors gguf h5 hdf5 parquet arrow feather tfrecord rds rdata swp"
+    " der gpg glb fbx blend stl nib gmo lockb ";
+
+/* Folders of installed packages and caches, wherever they are. */
+static const char dependency_folders[] =
+    " node_modules bower_components jspm_packages __pycache__ site-packages .venv .tox .nox .mypy_cache .pytest_cache .ruff_cache"
+    " .gradle .terraform .next .nuxt .svelte-kit .parcel-cache .yarn .pnpm-store .eggs .stack-work .dart_tool .bundle elm-stuff"
+    " .ipynb_checkpoints __pypackages__ pods deriveddata ";
+
+/* Is the word, in lower case, in a list with a space around each? */
+static bool listed(const char *list, const char *word, size_t len) {
+  char key[40];
+  if (len == 0 || len + 3 > sizeof key) return false;
+  key[0] = ' ';
+  for (size_t i = 0; i < len; i++) {
+    if (word[i] == ' ' || word[i] == '\0') return false;
+    key[i + 1] = (char)tolower((unsigned char)word[i]);
+  }
+  key[len + 1] = ' ';
+  key[len + 2] = '\0';
+  return strstr(list, key) != NULL;
+}
+
+bool lode__judge_dependencies(lode_str name) { return listed(dependency_folders, name.data, name.len); }
+
+lode__skip lode__judge_name(lode_str name) {
+  char low[256];
+  const char *dot = name.len ? memrchr(name.data, '.', name.len) : NULL;
+  if (dot && listed(binary_endings, dot + 1, name.len - (size_t)(dot + 1 - name.data))) return LODE__SKIP_BINARY;
+  if (name.len > sizeof low) return LODE__SKIP_NONE;
+  for (size_t i = 0; i < name.len; i++) low[i] = (char)tolower((unsigned char)name.data[i]);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (lode__glob_match(lode__str(names[i].glob), (lode_str){low, name.len})) return names[i].skip;
+  return LODE__SKIP_NONE;
+}
+
+/* ---- Marks ---- */
+
+static const char test_folders[] = " test tests testing __tests__ spec specs testdata test_data fixtures __mocks__ mocks e2e selftests ";
+static const char vendor_folders[] =
+    " vendor vendors vendored third_party third-party thirdparty 3rdparty external externals extern _vendor godeps"
+    " submodules bundled ";
+static const char example_folders[] = " example examples sample samples demo demos tutorial tutorials benchmark benchmarks bench ";
+static const char doc_folders[] = " doc docs documentation man manual ";
+
+static bool starts(lode_str s, const char *with) {
+  size_t n = strlen(with);
+  return s.len >= n && memcmp(s.data, with, n) == 0;
+}
+
+/* Names of test files: test_x.py, x_test.go, x.test.ts, x.spec.ts, XTest.java, XTests.cs, conftest.py */
+static bool is_test_name(lode_str name) {
+  const char *dot = memchr(name.data, '.', name.len);
+  lode_str stem = {name.data, dot ? (size_t)(dot - name.data) : name.len};
+  lode_str rest = {stem.data + stem.len, name.len - stem.len};
+  if (starts(name, "test_") || starts(name, "conftest.") || starts(rest, ".test.") || starts(rest, ".spec.")) return true;
+  static const char *const ends[] = {"_test", "_tests", "_spec", "-test", "-spec", "Test", "Tests", "Spec", "TestCase"};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    size_t n = strlen(ends[i]);
+    if (stem.len > n && memcmp(stem.data + stem.len - n, ends[i], n) == 0) return true;
+  }
+  return false;
+}
+
+unsigned lode__path_marks(lode_str path) {
+  unsigned marks = 0;
+  size_t at = 0;
+  for (size_t i = 0; i < path.len; i++) {
+    if (path.data[i] != '/') continue;
+    const char *word = path.data + at;
+    if (listed(test_folders, word, i - at)) marks |= LODE__MARK_TEST;
+    if (listed(vendor_folders, word, i - at)) marks |= LODE__MARK_VENDORED;
+    if (listed(example_folders, word, i - at)) marks |= LODE__MARK_EXAMPLE;
+    if (listed(doc_folders, word, i - at)) marks |= LODE__MARK_DOC;
+    at = i + 1;
+  }
+  if (at < path.len && is_test_name((lode_str){path.data + at, path.len - at})) marks |= LODE__MARK_TEST;
+  return marks;
+}
+
+/* ---- Text ---- */
+
+enum { HEAD_BYTES = 64 << 10, GENERATED_BYTES = 2048, LONG_LINE = 5000 };
+
+static bool has(lode_str text, const char *words) { return memmem(text.data, text.len, words, strlen(words)) != NULL; }
+
+/* A NUL in the first part, or too many control characters: no text. UTF-16 has NULs, and is taken as binary too. */
+static bool is_binary(lode_str text) {
+  size_t n = text.len < HEAD_BYTES ? text.len : HEAD_BYTES, odd = 0;
+  if (n == 0) return false;
+  if (memchr(text.data, '\0', n)) return true;
+  for (size_t i = 0; i < n; i++) {
+    unsigned char c = (unsigned char)text.data[i];
+    odd += (c < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != 0x1B && c != '\b') || c == 0x7F;
+  }
+  return odd * 20 > n;
+}
+
+/* Programs write lines of thousands of bytes, people do not. Only for languages in which lines can be joined at will. */
+static bool is_minified(const lode__language *language, lode_str text) {
+  static const char *const squeezed[] = {"javascript", "typescript", "tsx", "css", "html", "json", "svg", "xml"};
+  bool can_be = false;
+  size_t lines = 1, longest = 0, at = 0, n = text.len < 4 * HEAD_BYTES ? text.len : 4 * HEAD_BYTES;
+  for (size_t i = 0; i < sizeof squeezed / sizeof *squeezed; i++) can_be |= strcmp(language->name, squeezed[i]) == 0;
+  if (!can_be || n < LONG_LINE) return false;
+  for (size_t i = 0; i <= n; i++) {
+    if (i < n && text.data[i] != '\n') continue;
+    if (i - at > longest) longest = i - at;
+    lines += i < n;
+    at = i + 1;
+  }
+  return longest >= LONG_LINE && n / lines > 400;
+}
+
+/* What generators write into the head of their files. */
+static bool is_generated(lode_str text) {
+  lode_str head = {text.data, text.len < GENERATED_BYTES ? text.len : GENERATED_BYTES};
+  static const char *const says[] = {"@generated", "DO NOT EDIT", "Do not edit this file", "do not edit by hand",
+                                     "Generated by the protocol buffer compiler", "auto-generated file", "autogenerated file",
+                                     "This file was automatically generated", "This file is automatically generated",
+                                     "<auto-generated", "This file was autogenerated"};
+  static const char *const doubts[] = {"enerated by", "enerated from", "enerated file", "ENERATED", "enerated code", "ode generated",
+                                       "utogenerated", "uto-generated", "enerated automatically", "utomatically generated"};
+  for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+    if (!has(head, says[i])) continue;
+    if (i != 1) return true;
+    /* "DO NOT EDIT" alone is also said by people */
+    for (size_t j = 0; j < sizeof doubts / sizeof *doubts; j++)
+      if (has(head, doubts[j])) return true;
+  }
+  return false;
+}
+
+static bool is_secret(lode_str text) {
+  const char *at = memmem(text.data, text.len, "-----BEGIN ", 11);
+  /* the armour of a key that begins a line and is followed by its base64 */
+  while (at) {
+    size_t left = text.len - (size_t)(at - text.data);
+    lode_str head = {at, left < 64 ? left : 64};
+    bool first = at == text.data || at[-1] == '\n';
+    const char *eol = memchr(at, '\n', left);
+    if (first && has(head, "PRIVATE KEY") && eol && left > (size_t)(eol - at) + 40) return true;
+    if (left <= 11) return false;
+    at = memmem(at + 11, left - 11, "-----BEGIN ", 11);
+  }
+  return false;
+}
+
+lode__skip lode__judge_content(const lode__language *language, lode_str text, bool generated_too) {
+  if (text.len == 0) return LODE__SKIP_EMPTY;
+  if (is_binary(text)) return LODE__SKIP_BINARY;
+  if (is_secret(text)) return LODE__SKIP_SECRET;
+  if (generated_too) return LODE__SKIP_NONE;
+  if (is_minified(language, text)) return LODE__SKIP_MINIFIED;
+  return is_generated(text) ? LODE__SKIP_GENERATED : LODE__SKIP_NONE;
+}

@@ -1,0 +1,294 @@
+/* pool.c - workers that parse; see pool.h.
+ *
+ * Threads: one mutex guards the list of workers and the known grammars. A worker that is borrowed belongs to its
+ * borrower; nobody waits for a process while holding the mutex.
+ */
+#include "code/pool.h"
+
+#include "base/os.h"
+#include "base/proc.h"
+#include "code/parser_wire.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { MAX_WORKERS = 64, CLOSE_MS = 2000 };
+
+#define OUTCOME_TEXT(id, text) text,
+static const char *const outcome_texts[] = {LODE__PARSE_OUTCOMES(OUTCOME_TEXT)};
+
+const char *lode__parse_outcome_text(lode__parse_outcome outcome) {
+  return (unsigned)outcome < LODE__PARSE_COUNT ? outcome_texts[outcome] : "unknown";
+}
+
+typedef struct worker {
+  lode__proc proc;
+  bool busy;
+  lode__buf answer;
+} worker;
+
+struct lode__pool {
+  lode__pool_options options;
+  char *parser, *grammars; /* NULL: none */
+  char *has;               /* of each language: is its grammar there? */
+  pthread_mutex_t lock;
+  pthread_cond_t freed;
+  worker *workers;
+};
+
+/* ---- Where the parser lies ---- */
+
+static char *join(const char *folder, size_t len, const char *rest) {
+  size_t n = strlen(rest);
+  char *path = lode__alloc(len + n + 1);
+  if (!path) return NULL;
+  memcpy(path, folder, len);
+  memcpy(path + len, rest, n + 1);
+  return path;
+}
+
+/* The first of the places, relative to the folder of this program, that exists. */
+static char *find_near(const char *const *places, int mode) {
+  char self[4096];
+  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (n <= 0) return NULL;
+  self[n] = '\0';
+  char *slash = strrchr(self, '/');
+  size_t len = slash ? (size_t)(slash - self) + 1 : 0;
+  for (; *places; places++) {
+    char *path = join(self, len, *places);
+    if (path && access(path, mode) == 0) return path;
+    lode__free(path);
+  }
+  return NULL;
+}
+
+static char *find_parser(const char *given) {
+  static const char *const places[] = {"lode-parser", "../lode-parser", "../lib/lode/lode-parser", NULL};
+  const char *env = getenv("LODE_PARSER");
+  if (!given && env && *env) given = env;
+  return given ? join(given, strlen(given), "") : find_near(places, X_OK);
+}
+
+static char *find_grammars(void) {
+  static const char *const places[] = {"../lib/lode/grammars", "../grammars", "../../grammars", NULL};
+  const char *env = getenv("LODE_GRAMMARS");
+  return env && *env ? join(env, strlen(env), "") : find_near(places, R_OK);
+}
+
+static void look_for_grammars(lode__pool *pool) {
+  for (size_t i = 0; i < lode__language_count && pool->grammars; i++) {
+    char name[120];
+    if (!lode__languages[i].grammar) continue;
+    snprintf(name, sizeof name, "/%.80s.so", lode__languages[i].grammar);
+    char *path = join(pool->grammars, strlen(pool->grammars), name);
+    pool->has[i] = path && access(path, R_OK) == 0;
+    lode__free(path);
+  }
+}
+
+/* ---- Life ---- */
+
+lode_status lode__pool_open(const lode__pool_options *options, lode__pool **out, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__pool *pool = lode__alloc_zero(1, sizeof *pool);
+  *out = NULL;
+  if (!pool) return lode__fail_nomem(err);
+  if (options) pool->options = *options;
+  lode__pool_options *o = &pool->options;
+  if (o->workers == 0) {
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    o->workers = cpus < 1 ? 1 : cpus > 16 ? 16 : (uint32_t)cpus;
+  }
+  if (o->workers > MAX_WORKERS) o->workers = MAX_WORKERS;
+  if (o->memory_bytes == 0) o->memory_bytes = 512u << 20;
+  if (o->memory_bytes < (32u << 20)) o->memory_bytes = 32u << 20;
+  if (o->cpu_ms == 0) o->cpu_ms = 5000;
+  pthread_mutex_init(&pool->lock, NULL);
+  pthread_cond_init(&pool->freed, NULL);
+  pool->workers = lode__alloc_zero(o->workers, sizeof *pool->workers);
+  pool->has = lode__alloc_zero(lode__language_count, 1);
+  if (!pool->workers || !pool->has) LODE__GOTO(lode__fail_nomem(err));
+  for (uint32_t i = 0; i < o->workers; i++) pool->workers[i].proc = LODE__PROC_NONE;
+  pool->parser = find_parser(o->parser);
+  pool->grammars = find_grammars();
+  o->parser = pool->parser;
+  if (pool->parser) look_for_grammars(pool);
+  *out = pool;
+  return LODE_OK;
+done:
+  lode__pool_close(pool);
+  return st;
+}
+
+void lode__pool_close(lode__pool *pool) {
+  if (!pool) return;
+  for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
+    lode__proc *p = &pool->workers[i].proc;
+    if (p->fd >= 0) close(p->fd); /* all of them are asked to go before the first is waited for */
+    p->fd = -1;
+  }
+  for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
+    if (pool->workers[i].proc.pid) lode__proc_close(&pool->workers[i].proc, CLOSE_MS);
+    lode__buf_release(&pool->workers[i].answer);
+  }
+  pthread_mutex_destroy(&pool->lock);
+  pthread_cond_destroy(&pool->freed);
+  lode__free(pool->workers);
+  lode__free(pool->has);
+  lode__free(pool->parser);
+  lode__free(pool->grammars);
+  lode__free(pool);
+}
+
+const char *lode__pool_parser(const lode__pool *pool) { return pool->parser; }
+bool lode__pool_has(const lode__pool *pool, const lode__language *language) { return pool->has[lode__language_id(language)]; }
+
+void lode__pool_result_release(lode__pool_result *result) {
+  lode__chunk_list_release(&result->chunks);
+  *result = (lode__pool_result){0};
+}
+
+/* ---- Borrowing ---- */
+
+static worker *borrow(lode__pool *pool) {
+  worker *w = NULL;
+  pthread_mutex_lock(&pool->lock);
+  for (;;) {
+    for (uint32_t i = 0; i < pool->options.workers; i++) {
+      worker *c = &pool->workers[i];
+      if (!c->busy && (!w || (c->proc.pid && !w->proc.pid))) w = c; /* one that runs is better than one to be started */
+    }
+    if (w) break;
+    pthread_cond_wait(&pool->freed, &pool->lock);
+  }
+  w->busy = true;
+  pthread_mutex_unlock(&pool->lock);
+  return w;
+}
+
+static void give_back(lode__pool *pool, worker *w) {
+  pthread_mutex_lock(&pool->lock);
+  w->busy = false;
+  pthread_cond_signal(&pool->freed);
+  pthread_mutex_unlock(&pool->lock);
+}
+
+static lode_status start(lode__pool *pool, worker *w, lode_error *err) {
+  char memory[32];
+  snprintf(memory, sizeof memory, "%llu", (unsigned long long)pool->options.memory_bytes);
+  const char *argv[] = {"lode-parser", pool->grammars, memory, NULL};
+  lode__proc_options o = {.path = pool->parser, .argv = argv, .no_core = true, .no_new_privs = true, .quiet = true};
+  return lode__proc_spawn(&o, &w->proc, err);
+}
+
+/* ---- One file ---- */
+
+static lode_status send_request(const lode__pool *pool, worker *w, const lode__language *language, lode_str text, uint64_t deadline,
+                                lode_error *err) {
+  unsigned char head[4 * LODE__WIRE_NUMBERS];
+  const lode__pool_options *o = &pool->options;
+  lode_str name = lode__str(language->name);
+  uint32_t numbers[LODE__WIRE_NUMBERS] = {LODE__WIRE_VERSION, o->chunk.max_bytes, o->chunk.min_bytes, o->cpu_ms, 0,
+                                          (uint32_t)name.len, (uint32_t)text.len};
+  for (int i = 0; i < LODE__WIRE_NUMBERS; i++) lode__wire_put(head + 4 * i, numbers[i]);
+  lode_str parts[] = {{(const char *)head, sizeof head}, name, text};
+  return lode__frame_send(w->proc.fd, LODE__WIRE_PARSE, parts, 3, deadline, err);
+}
+
+static void set_outcome(lode__pool_result *r, lode__parse_outcome outcome, const char *detail) {
+  r->outcome = outcome;
+  snprintf(r->detail, sizeof r->detail, "%s", detail);
+}
+
+/* The worker is lost: how it ended says why. */
+static void autopsy(lode__pool_result *r, lode_status st, lode__proc_end end, bool killed) {
+  char buf[32];
+  if (killed && st == LODE_BUSY) set_outcome(r, LODE__PARSE_HUNG, "no answer");
+  else if (end.signal == SIGPROF || end.signal == SIGXCPU) set_outcome(r, LODE__PARSE_HUNG, "out of CPU time");
+  else if (!end.signal && end.code == LODE__WIRE_EXIT_MEMORY) set_outcome(r, LODE__PARSE_MEMORY, "");
+  else if (end.signal && !killed) set_outcome(r, LODE__PARSE_CRASHED, lode__signal_name(end.signal, buf, sizeof buf));
+  else if (st == LODE_CORRUPT) set_outcome(r, LODE__PARSE_REFUSED, "its answer is damaged");
+  else {
+    snprintf(buf, sizeof buf, "exit code %d", end.code);
+    set_outcome(r, LODE__PARSE_CRASHED, buf);
+  }
+}
+
+static void bury(worker *w, lode_status st, lode__pool_result *r) {
+  /* one that has closed its end is about to be gone by itself, and then tells more */
+  bool kill_it = st == LODE_BUSY || st == LODE_CORRUPT;
+  lode__proc_end end = kill_it ? lode__proc_kill(&w->proc) : lode__proc_close(&w->proc, CLOSE_MS);
+  bool killed = end.signal == SIGKILL && kill_it;
+  autopsy(r, st, end, killed);
+}
+
+static lode_status read_answer(worker *w, uint32_t type, size_t text_bytes, lode__pool_result *r, lode_error *err) {
+  const unsigned char *p = (const unsigned char *)w->answer.data;
+  char said[sizeof r->detail];
+  if (w->answer.len < 4) return lode__fail(err, LODE_CORRUPT, "a short answer");
+  uint32_t number = lode__wire_get(p);
+  lode_str rest = {w->answer.data + 4, w->answer.len - 4};
+  if (type == LODE__WIRE_CHUNKS) {
+    LODE__TRY(lode__chunk_list_decode(rest, text_bytes, &r->chunks, err));
+    r->broken = number != 0;
+    set_outcome(r, LODE__PARSE_SYNTAX, "");
+    return LODE_OK;
+  }
+  if (type != LODE__WIRE_FAILED) return lode__fail(err, LODE_CORRUPT, "an unknown answer");
+  snprintf(said, sizeof said, "%.*s", rest.len < sizeof said ? (int)rest.len : (int)sizeof said - 1, rest.data);
+  set_outcome(r, number == LODE__WIRE_NO_GRAMMAR  ? LODE__PARSE_NO_GRAMMAR
+                 : number == LODE__WIRE_TOO_LONG  ? LODE__PARSE_HUNG
+                 : number == LODE__WIRE_NO_MEMORY ? LODE__PARSE_MEMORY
+                                                  : LODE__PARSE_REFUSED, said);
+  return LODE_OK;
+}
+
+/* Fails only when no worker can be started for want of memory or descriptors. */
+static lode_status ask_worker(lode__pool *pool, worker *w, const lode__language *language, lode_str text, lode__pool_result *r,
+                              lode_error *err) {
+  /* the worker watches its own CPU time; the wall clock is for one that sleeps, on a machine of any load */
+  uint64_t deadline = lode__os->now_ns() + ((uint64_t)pool->options.cpu_ms * 20 + 60000) * 1000000u;
+  uint32_t type;
+  lode_error why;
+  lode_status st;
+  for (int tries = 0;; tries++) {
+    if (!w->proc.pid) {
+      st = start(pool, w, err);
+      if (st == LODE_NOT_FOUND) {
+        set_outcome(r, LODE__PARSE_NO_GRAMMAR, "lode-parser cannot be started");
+        return LODE_OK;
+      }
+      if (st != LODE_OK) return st;
+    }
+    st = send_request(pool, w, language, text, deadline, &why);
+    if (st != LODE_GONE || tries > 0) break;
+    lode__proc_kill(&w->proc); /* it died while nobody asked it anything: not this file's fault */
+  }
+  if (st == LODE_OK) st = lode__frame_receive(w->proc.fd, LODE__WIRE_ANSWER_BYTES, deadline, &type, &w->answer, &why);
+  if (st == LODE_OK) st = read_answer(w, type, text.len, r, &why);
+  if (st != LODE_OK) bury(w, st, r);
+  return LODE_OK;
+}
+
+lode_status lode__pool_chunk(lode__pool *pool, const lode__language *language, lode_str text, lode__pool_result *result,
+                             lode_error *err) {
+  set_outcome(result, LODE__PARSE_PLAIN, "");
+  result->broken = false;
+  lode__chunk_list_clear(&result->chunks);
+  if (text.len > LODE__CHUNK_MAX_TEXT)
+    return lode__fail(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LODE__CHUNK_MAX_TEXT);
+  if (text.len && language->reader == LODE__READ_TREE) {
+    if (lode__pool_has(pool, language)) {
+      worker *w = borrow(pool);
+      lode_status st = ask_worker(pool, w, language, text, result, err);
+      give_back(pool, w);
+      LODE__TRY(st);
+    } else {
+      set_outcome(result, LODE__PARSE_NO_GRAMMAR, "");
+    }
+    if (result->outcome == LODE__PARSE_SYNTAX) return LODE_OK;
+  }
+  return lode__chunk_plain(language, text, &pool->options.chunk, &result->chunks, err);
+}

@@ -1,0 +1,218 @@
+/* root.c - opening a root, and reading files below it; see walk.h. */
+#include "code/root.h"
+
+#include "base/os.h"
+#include "code/chunk.h"
+#include "code/git.h"
+#include "code/judge.h"
+
+#include <fcntl.h>
+#include <limits.h>
+
+enum { READ_TRIES = 3 };
+
+static char *copy_text(const char *text, size_t len) {
+  char *c = lode__alloc(len + 1);
+  if (!c) return NULL;
+  if (len) memcpy(c, text, len);
+  c[len] = '\0';
+  return c;
+}
+
+/* A folder that its own repository leaves out is a project of its own: the rules above it do not count. */
+static lode_status drop_foreign_rules(lode__root *root, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__ignore *rules = NULL;
+  lode_str prefix = lode__root_prefix(root);
+  if (prefix.len == 0) return LODE_OK;
+  LODE__GOTO(lode__root_rules(root, &rules, err));
+  if (lode__ignore_path(rules, prefix, true)) {
+    root->top = 0;
+    root->git[0] = '\0';
+  }
+done:
+  lode__ignore_free(rules);
+  return st;
+}
+
+lode_status lode__root_open(const char *path, const lode__walk_options *options, lode__root **out, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__root *root = lode__alloc_zero(1, sizeof *root);
+  lode__buf git = {0};
+  struct stat s;
+  char real[PATH_MAX];
+  *out = NULL;
+  if (!root) return lode__fail_nomem(err);
+  root->fd = -1;
+  if (options) root->options = *options;
+  if (root->options.max_bytes == 0) root->options.max_bytes = 1u << 20;
+  if (root->options.max_bytes > LODE__CHUNK_MAX_TEXT) root->options.max_bytes = LODE__CHUNK_MAX_TEXT;
+  if (!realpath(path, real)) {
+    if (errno == ENOENT) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no folder %.400s", path));
+    LODE__GOTO(lode__fail_errno(err, errno, path));
+  }
+  root->path = copy_text(real, strlen(real));
+  root->exclude = copy_text(root->options.exclude.data, root->options.exclude.len);
+  if (!root->path || !root->exclude) LODE__GOTO(lode__fail_nomem(err));
+  root->options.exclude.data = root->exclude;
+  root->fd = LODE__RETRY(lode__os->open(root->path, O_RDONLY | O_DIRECTORY, 0));
+  if (root->fd < 0 && errno == ENOTDIR) LODE__GOTO(lode__fail(err, LODE_INVALID, "%.400s is not a folder", root->path));
+  if (root->fd < 0 || LODE__RETRY(lode__os->fstat(root->fd, &s)) < 0) LODE__GOTO(lode__fail_errno(err, errno, root->path));
+  root->device = (uint64_t)s.st_dev;
+  if (!lode__git_find(root->path, &root->top, &git)) git.len = 0;
+  root->git = copy_text(git.data, git.len);
+  if (!root->git || git.failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(drop_foreign_rules(root, err));
+  *out = root;
+  root = NULL;
+done:
+  lode__root_close(root);
+  lode__buf_release(&git);
+  return st;
+}
+
+void lode__root_close(lode__root *root) {
+  if (!root) return;
+  if (root->fd >= 0) lode__os->close(root->fd);
+  lode__free(root->path);
+  lode__free(root->git);
+  lode__free(root->exclude);
+  lode__free(root);
+}
+
+const char *lode__root_path(const lode__root *root) { return root->path; }
+
+/* ---- Rules of the folders above ---- */
+
+lode_status lode__root_read_rules(lode__ignore *rules, int folder_fd, lode_str folder, lode_error *err) {
+  static const struct {
+    const char *name;
+    lode__ignore_source source;
+  } files[] = {{".gitignore", LODE__IGNORE_GIT}, {".lodeignore", LODE__IGNORE_LODE}};
+  lode_status st = LODE_OK;
+  lode__buf text = {0};
+  for (size_t i = 0; i < 2; i++) {
+    struct stat s;
+    size_t got;
+    int fd = LODE__RETRY(lode__os->open_below(folder_fd, files[i].name, O_RDONLY | O_NONBLOCK));
+    if (fd < 0) continue; /* also a link, which git does not follow here */
+    char *room = NULL;
+    if (LODE__RETRY(lode__os->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode)) {
+      size_t want = (uint64_t)s.st_size > LODE__IGNORE_FILE_BYTES ? LODE__IGNORE_FILE_BYTES : (size_t)s.st_size;
+      text.len = 0;
+      room = lode__buf_room(&text, want);
+      if (!room) st = lode__fail_nomem(err);
+      else if (lode__os_read_full(fd, room, want, 0, &got, NULL) == LODE_OK)
+        st = lode__ignore_add(rules, files[i].source, folder, (lode_str){room, got}, err);
+    }
+    lode__os->close(fd);
+    if (st != LODE_OK) break;
+  }
+  lode__buf_release(&text);
+  return st;
+}
+
+/* The .gitignore files from the top of the repository down to the folder above the root. */
+static lode_status rules_above(const lode__root *root, lode__ignore *rules, lode_error *err) {
+  lode_str prefix = lode__root_prefix(root);
+  char folder[PATH_MAX];
+  for (size_t end = 0; prefix.len && end <= prefix.len; end++) {
+    if (end != 0 && (end == prefix.len || prefix.data[end] != '/')) continue;
+    size_t len = end == 0 ? root->top : (size_t)(prefix.data - root->path) + end;
+    if (len >= sizeof folder) break;
+    memcpy(folder, root->path, len);
+    folder[len] = '\0';
+    int fd = LODE__RETRY(lode__os->open(folder, O_RDONLY | O_DIRECTORY, 0));
+    if (fd < 0) continue;
+    lode_status st = lode__root_read_rules(rules, fd, (lode_str){prefix.data, end}, err);
+    lode__os->close(fd);
+    LODE__TRY(st);
+  }
+  return LODE_OK;
+}
+
+lode_status lode__root_rules(const lode__root *root, lode__ignore **out, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__ignore *rules = NULL;
+  *out = NULL;
+  LODE__GOTO(lode__ignore_new(&rules, err));
+  if (!root->options.no_ignore) {
+    LODE__GOTO(lode__git_excludes(rules, root->git, err));
+    LODE__GOTO(rules_above(root, rules, err));
+  }
+  LODE__GOTO(lode__ignore_add(rules, LODE__IGNORE_LODE, lode__root_prefix(root), root->options.exclude, err));
+  *out = rules;
+  return LODE_OK;
+done:
+  lode__ignore_free(rules);
+  return st;
+}
+
+/* ---- Reading ---- */
+
+void lode__entry_stat(lode__entry *entry, const struct stat *s) {
+  entry->size = s->st_size < 0 ? 0 : (uint64_t)s->st_size;
+  entry->mtime_ns = (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec;
+  entry->ctime_ns = (int64_t)s->st_ctim.tv_sec * 1000000000 + s->st_ctim.tv_nsec;
+  entry->inode = (uint64_t)s->st_ino;
+  entry->device = (uint64_t)s->st_dev;
+}
+
+static bool same_stat(const struct stat *a, const struct stat *b) {
+  return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+         a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* One try; *again when the file changed under it. */
+static lode_status read_once(const lode__root *root, int fd, lode__buf *text, lode__entry *entry, bool *again, lode_error *err) {
+  struct stat before, after;
+  size_t got = 0;
+  *again = false;
+  entry->skip = LODE__SKIP_UNREADABLE;
+  if (LODE__RETRY(lode__os->fstat(fd, &before)) < 0) return LODE_OK;
+  lode__entry_stat(entry, &before);
+  if (!S_ISREG(before.st_mode)) entry->skip = S_ISDIR(before.st_mode) ? LODE__SKIP_UNREADABLE : LODE__SKIP_SPECIAL;
+  else if ((uint64_t)before.st_size > root->options.max_bytes) entry->skip = LODE__SKIP_TOO_LARGE;
+  else entry->skip = LODE__SKIP_NONE;
+  if (entry->skip != LODE__SKIP_NONE) return LODE_OK;
+  text->len = 0;
+  char *room = lode__buf_room(text, (size_t)before.st_size + 1);
+  if (!room) return lode__fail_nomem(err);
+  entry->skip = LODE__SKIP_UNREADABLE;
+  if (lode__os_read_full(fd, room, (size_t)before.st_size + 1, 0, &got, NULL) != LODE_OK) return LODE_OK;
+  if (LODE__RETRY(lode__os->fstat(fd, &after)) < 0) return LODE_OK;
+  if (got != (size_t)before.st_size || !same_stat(&before, &after)) {
+    *again = true;
+    return LODE_OK;
+  }
+  text->len = got;
+  entry->skip = LODE__SKIP_NONE;
+  return LODE_OK;
+}
+
+lode_status lode__root_read(const lode__root *root, lode_str path, lode__buf *text, lode__entry *entry, lode_error *err) {
+  char name[LODE__PATH_BYTES];
+  bool again = true;
+  *entry = (lode__entry){.path = path, .skip = LODE__SKIP_TOO_DEEP, .language = lode__language_of(path, (lode_str){0}),
+                         .marks = lode__path_marks(path)};
+  text->len = 0;
+  if (path.len >= sizeof name || memchr(path.data, '\0', path.len)) return LODE_OK;
+  memcpy(name, path.data, path.len);
+  name[path.len] = '\0';
+  entry->skip = LODE__SKIP_UNREADABLE;
+  int fd = LODE__RETRY(lode__os->open_below(root->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  if (fd < 0) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return lode__fail_errno(err, errno, "opening a file");
+    if (errno == ELOOP || errno == EXDEV) entry->skip = LODE__SKIP_LINK;
+    return LODE_OK;
+  }
+  lode_status st = LODE_OK;
+  for (int i = 0; st == LODE_OK && again && i < READ_TRIES; i++) st = read_once(root, fd, text, entry, &again, err);
+  lode__os->close(fd);
+  return st;
+}
+
+lode__skip lode__judge_text(const lode__root *root, lode_str path, const lode__language *language, lode_str text) {
+  (void)path;
+  return lode__judge_content(language, text, root->options.generated);
+}

@@ -1,0 +1,37 @@
+/* root.h - the inside of a lode__root, for walk.c and root.c. */
+#ifndef LODE_CODE_ROOT_H
+#define LODE_CODE_ROOT_H
+
+#include "code/ignore.h"
+#include "code/walk.h"
+
+#include <sys/stat.h>
+
+#define LODE__PATH_BYTES 4096 /* longest path below a root, with its NUL */
+#define LODE__WALK_DEPTH 200  /* folders open at once */
+
+struct lode__root {
+  int fd;
+  char *path;              /* absolute */
+  size_t top;              /* how much of path is the top of the git repository; 0: none around it */
+  char *git;               /* its common folder, "" without one */
+  lode__walk_options options;
+  char *exclude;           /* the text of options.exclude */
+  uint64_t device;
+};
+
+/* What lies above the root as far as rules go: its path from the top of the repository, "" at the top. */
+static inline lode_str lode__root_prefix(const lode__root *root) {
+  const char *rest = root->path + root->top;
+  if (root->top == 0) return LODE__LIT("");
+  while (*rest == '/') rest++;
+  return lode__str(rest);
+}
+
+/* The rules that hold at the root: global ones, those of folders above, the configured excludes; not the root's own files. */
+LODE_MUST lode_status lode__root_rules(const lode__root *root, lode__ignore **rules, lode_error *err);
+/* Adds the rules that lie in an open folder. */
+LODE_MUST lode_status lode__root_read_rules(lode__ignore *rules, int folder_fd, lode_str folder, lode_error *err);
+void lode__entry_stat(lode__entry *entry, const struct stat *s);
+
+#endif

@@ -1,0 +1,259 @@
+/* grammar.c - loading grammars, and asking nodes what the table wants to know; see grammar.h.
+ *
+ * Paths and conditions are read from their text each time: they are short, and definitions are few beside nodes.
+ */
+#include "parser/grammar.h"
+
+#include <dlfcn.h>
+
+static lode__grammar *loaded; /* one for each language, made when first needed */
+
+/* ---- Words of the table ---- */
+
+static bool next_word(const char **list, const char *separators, lode_str *word) {
+  const char *p = *list;
+  while (*p && strchr(separators, *p)) p++;
+  size_t n = strcspn(p, separators);
+  *word = (lode_str){p, n};
+  *list = p + n;
+  return n > 0;
+}
+
+static bool in_list(lode_str list, lode_str word) {
+  for (size_t at = 0; at <= list.len;) {
+    const char *bar = memchr(list.data + at, '|', list.len - at);
+    size_t n = bar ? (size_t)(bar - list.data) - at : list.len - at;
+    if (lode__str_eq((lode_str){list.data + at, n}, word)) return true;
+    at += n + 1;
+  }
+  return false;
+}
+
+static TSSymbol symbol_of(const TSLanguage *ts, lode_str name) {
+  return ts_language_symbol_for_name(ts, name.data, (uint32_t)name.len, true);
+}
+
+static TSNode child_by_field(TSNode node, lode_str name) {
+  return ts_node_child_by_field_name(node, name.data, (uint32_t)name.len);
+}
+
+/* The field of that name, else the first named child of that type. */
+static TSNode child_named(TSNode node, lode_str name) {
+  TSNode none = {0}, child = child_by_field(node, name);
+  if (!ts_node_is_null(child)) return child;
+  uint32_t n = ts_node_named_child_count(node);
+  if (n > 64) n = 64; /* what gives a name stands near the beginning */
+  for (uint32_t i = 0; i < n; i++) {
+    child = ts_node_named_child(node, i);
+    if (lode__str_eq(lode__str(ts_node_type(child)), name)) return child;
+  }
+  return none;
+}
+
+/* ---- Loading ---- */
+
+static lode_status bind_rules(lode__grammar *g, lode_error *err) {
+  const lode__language *l = g->language;
+  const char *comments = l->comment ? l->comment : "comment", *bodies = l->body ? l->body : "body";
+  lode_str word;
+  g->symbols = ts_language_symbol_count(g->ts);
+  g->first_rule = lode__alloc_zero(g->symbols, sizeof *g->first_rule);
+  g->comment = lode__alloc_zero(g->symbols, sizeof *g->comment);
+  g->body = lode__alloc_zero(g->symbols, sizeof *g->body);
+  if (!g->first_rule || !g->comment || !g->body) return lode__fail_nomem(err);
+  for (size_t i = 0; l->rules && l->rules[i].node && i < 250; i++) {
+    TSSymbol s = symbol_of(g->ts, lode__str(l->rules[i].node));
+    if (s && s < g->symbols && !g->first_rule[s]) g->first_rule[s] = (uint8_t)(i + 1);
+  }
+  while (next_word(&comments, " ", &word)) {
+    TSSymbol s = symbol_of(g->ts, word);
+    if (s && s < g->symbols) g->comment[s] = true;
+  }
+  while (next_word(&bodies, " ", &word) && g->n_bodies < LODE__GRAMMAR_BODIES) {
+    TSSymbol s = symbol_of(g->ts, word);
+    if (s && s < g->symbols) g->body[s] = true;
+    g->bodies[g->n_bodies++] = word;
+  }
+  return LODE_OK;
+}
+
+static lode_status load(const char *folder, lode__grammar *g, lode_error *err) {
+  char path[4200], symbol[100];
+  const char *name = g->language->grammar;
+  union {
+    void *object;
+    const TSLanguage *(*function)(void);
+  } entry;
+  snprintf(path, sizeof path, "%.4000s/%.80s.so", folder, name);
+  snprintf(symbol, sizeof symbol, "tree_sitter_%.80s", name);
+  void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!so) return lode__fail(err, LODE_NOT_FOUND, "the grammar %s.so cannot be loaded", name);
+  entry.object = dlsym(so, symbol);
+  const TSLanguage *ts = entry.object ? entry.function() : NULL;
+  if (!ts) return lode__fail(err, LODE_INVALID, "%s.so has no %s", name, symbol);
+  uint32_t abi = ts_language_abi_version(ts);
+  if (abi < TREE_SITTER_MIN_COMPATIBLE_LANGUAGE_VERSION || abi > TREE_SITTER_LANGUAGE_VERSION)
+    return lode__fail(err, LODE_VERSION, "%s.so is of version %u", name, abi);
+  g->ts = ts;
+  lode_status st = bind_rules(g, err);
+  if (st != LODE_OK) g->ts = NULL;
+  return st;
+}
+
+lode_status lode__grammar_load(const char *folder, const lode__language *language, const lode__grammar **grammar, lode_error *err) {
+  *grammar = NULL;
+  if (!language->grammar) return lode__fail(err, LODE_NOT_FOUND, "the language has no grammar");
+  if (!loaded) loaded = lode__alloc_zero(lode__language_count, sizeof *loaded);
+  if (!loaded) return lode__fail_nomem(err);
+  lode__grammar *g = &loaded[lode__language_id(language)];
+  if (!g->ts) {
+    g->language = language;
+    g->n_bodies = 0;
+    LODE__TRY(load(folder, g, err));
+  }
+  *grammar = g;
+  return LODE_OK;
+}
+
+/* ---- Asking nodes ---- */
+
+/* "field*=a|b": one of the nodes that lead down through that field is of a type. */
+static bool chain_has(lode_str field, lode_str types, TSNode node) {
+  for (int i = 0; i < 32; i++) {
+    node = child_by_field(node, field);
+    if (ts_node_is_null(node)) return false;
+    if (in_list(types, lode__str(ts_node_type(node)))) return true;
+  }
+  return false;
+}
+
+/* "field": it is there. "field=a|b": its type; "a.b=c": further down. "field:x|y": its text. */
+static bool holds(const char *given, TSNode node, const char *text) {
+  size_t n = strcspn(given, "=:");
+  const char *values = given[n] ? given + n + 1 : NULL;
+  if (n > 1 && given[n - 1] == '*') return values && chain_has((lode_str){given, n - 1}, lode__str(values), node);
+  for (size_t at = 0; at < n;) {
+    size_t len = 0;
+    while (at + len < n && given[at + len] != '.') len++;
+    node = child_named(node, (lode_str){given + at, len});
+    if (ts_node_is_null(node)) return false;
+    at += len + 1;
+  }
+  if (!values) return true;
+  uint32_t start = ts_node_start_byte(node), end = ts_node_end_byte(node);
+  lode_str is = given[n] == '=' ? lode__str(ts_node_type(node)) : (lode_str){text + start, end - start};
+  return in_list(lode__str(values), is);
+}
+
+const lode__rule *lode__grammar_rule(const lode__grammar *g, TSNode node, TSSymbol symbol, const char *text) {
+  if (symbol >= g->symbols || !g->first_rule[symbol]) return NULL;
+  const lode__rule *first = &g->language->rules[g->first_rule[symbol] - 1];
+  for (const lode__rule *r = first; r->node; r++) {
+    if (r != first && strcmp(r->node, first->node) != 0) continue;
+    if (!r->given || holds(r->given, node, text)) return r;
+  }
+  return NULL;
+}
+
+/* One step as often as it goes. In declarators without the field (a reference, parentheses) the last child goes on. */
+static TSNode repeat(TSNode node, lode_str step) {
+  for (int i = 0; i < 32; i++) {
+    TSNode next = child_by_field(node, step);
+    uint32_t n = ts_node_named_child_count(node);
+    if (ts_node_is_null(next) && n > 0 && strstr(ts_node_type(node), "declarator")) next = ts_node_named_child(node, n - 1);
+    if (ts_node_is_null(next)) break;
+    node = next;
+  }
+  return node;
+}
+
+TSNode lode__grammar_name(const lode__rule *rule, TSNode node) {
+  const char *path = rule->name ? rule->name : "name";
+  TSNode none = {0};
+  lode_str step;
+  if (!*path) return none;
+  while (next_word(&path, ".", &step)) {
+    if (step.data[step.len - 1] == '*') {
+      node = repeat(node, (lode_str){step.data, step.len - 1});
+    } else if (step.data[0] == '^') {
+      if (ts_node_named_child_count(node) == 0) return none;
+      node = ts_node_named_child(node, 0);
+    } else {
+      node = child_named(node, step);
+    }
+    if (ts_node_is_null(node)) return none;
+  }
+  return node;
+}
+
+static TSNode body_node(const lode__grammar *g, TSNode node) {
+  static const char *const inside[] = {NULL, "value", "right", "type", "rhs", "definition"};
+  TSNode none = {0};
+  for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+    TSNode at = inside[i] ? child_by_field(node, lode__str(inside[i])) : node;
+    if (ts_node_is_null(at)) continue;
+    for (size_t b = 0; b < g->n_bodies; b++) {
+      TSNode body = child_named(at, g->bodies[b]);
+      if (!ts_node_is_null(body)) return body;
+    }
+  }
+  return none;
+}
+
+uint32_t lode__grammar_body(const lode__grammar *g, TSNode node) {
+  TSNode body = body_node(g, node);
+  return ts_node_is_null(body) ? 0 : ts_node_start_byte(body);
+}
+
+TSNode lode__grammar_docstring(const lode__grammar *g, TSNode node) {
+  TSNode none = {0};
+  if (!g->language->docstring) return none;
+  TSNode body = body_node(g, node);
+  if (ts_node_is_null(body) || ts_node_named_child_count(body) == 0) return none;
+  TSNode first = ts_node_named_child(body, 0);
+  if (strcmp(ts_node_type(first), "expression_statement") == 0 && ts_node_named_child_count(first) > 0)
+    first = ts_node_named_child(first, 0);
+  return strcmp(ts_node_type(first), "string") == 0 ? first : none;
+}
+
+/* ---- Checking the table ---- */
+
+static size_t check_step(const lode__grammar *g, lode_str step, const char *node, lode__buf *out) {
+  if (step.len && step.data[step.len - 1] == '*') step.len--;
+  if (step.len == 0 || step.data[0] == '^') return 0;
+  if (ts_language_field_id_for_name(g->ts, step.data, (uint32_t)step.len) || symbol_of(g->ts, step)) return 0;
+  lode__buf_addf(out, "%s: %s: no field or node %.*s\n", g->language->name, node, (int)step.len, step.data);
+  return 1;
+}
+
+static size_t check_types(const lode__grammar *g, const char *types, const char *node, lode__buf *out) {
+  lode_str type;
+  size_t wrong = 0;
+  while (next_word(&types, "| ", &type)) {
+    if (symbol_of(g->ts, type)) continue;
+    lode__buf_addf(out, "%s: %s: no node %.*s\n", g->language->name, node, (int)type.len, type.data);
+    wrong++;
+  }
+  return wrong;
+}
+
+size_t lode__grammar_check(const lode__grammar *g, lode__buf *out) {
+  size_t wrong = 0;
+  lode_str step;
+  for (const lode__rule *r = g->language->rules; r && r->node; r++) {
+    const char *path = r->name ? r->name : "name";
+    wrong += check_types(g, r->node, r->node, out);
+    while (r->role != LODE__ROLE_WRAP && next_word(&path, ".", &step)) wrong += check_step(g, step, r->node, out);
+    if (!r->given) continue;
+    char fields[80];
+    snprintf(fields, sizeof fields, "%.*s", (int)strcspn(r->given, "=:"), r->given);
+    path = fields;
+    while (next_word(&path, ".", &step)) wrong += check_step(g, step, r->node, out);
+    const char *types = strchr(r->given, '=');
+    if (types) wrong += check_types(g, types + 1, r->node, out);
+  }
+  if (g->language->comment) wrong += check_types(g, g->language->comment, "comment", out);
+  const char *bodies = g->language->body ? g->language->body : "";
+  while (next_word(&bodies, " ", &step)) wrong += check_step(g, step, "body", out);
+  return wrong;
+}

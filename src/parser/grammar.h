@@ -1,0 +1,36 @@
+/* grammar.h - a language's grammar, loaded, with the table's rules bound to its symbols. */
+#ifndef LODE_PARSER_GRAMMAR_H
+#define LODE_PARSER_GRAMMAR_H
+
+#include "code/language.h"
+
+#include <tree_sitter/api.h>
+
+#define LODE__GRAMMAR_BODIES 6
+
+typedef struct lode__grammar {
+  const lode__language *language;
+  const TSLanguage *ts;
+  uint32_t symbols;
+  uint8_t *first_rule; /* of each symbol: 1 + the first rule with that node, or 0 */
+  bool *comment, *body; /* of each symbol */
+  lode_str bodies[LODE__GRAMMAR_BODIES]; /* names of fields and types */
+  size_t n_bodies;
+} lode__grammar;
+
+/* Loads FOLDER/NAME.so once, and keeps it. LODE_NOT_FOUND when it is not there. */
+LODE_MUST lode_status lode__grammar_load(const char *folder, const lode__language *language, const lode__grammar **grammar,
+                                         lode_error *err);
+/* A node, field or type that the table names and the grammar does not know; adds a line for each. How many. */
+size_t lode__grammar_check(const lode__grammar *grammar, lode__buf *out);
+
+/* The rule of a node whose condition holds, or NULL. */
+const lode__rule *lode__grammar_rule(const lode__grammar *grammar, TSNode node, TSSymbol symbol, const char *text);
+/* The node where a rule says that the name is; a null node when there is none. */
+TSNode lode__grammar_name(const lode__rule *rule, TSNode node);
+/* Where the body of a definition begins; 0 when it has none. */
+uint32_t lode__grammar_body(const lode__grammar *grammar, TSNode node);
+/* The string that begins the body; a null node when there is none, or the language has no such documentation. */
+TSNode lode__grammar_docstring(const lode__grammar *grammar, TSNode node);
+
+#endif
