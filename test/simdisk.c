@@ -383,7 +383,7 @@ static int sim_lock_held(int fd, short type, off_t start, off_t len) {
 
 /* Trees of others are not on the simulated disk. */
 static int sim_open_below(int folder, const char *path, int flags) { return lode__os_real.open_below(folder, path, flags); }
-static int sim_lstat_at(int folder, const char *name, struct stat *st) { return lode__os_real.lstat_at(folder, name, st); }
+static int sim_lstat_at(int folder, const char *file, struct stat *st) { return lode__os_real.lstat_at(folder, file, st); }
 
 static uint64_t sim_now_ns(void) { return lode__os_real.now_ns(); }
 static void sim_sleep_us(uint64_t us) { lode__os_real.sleep_us(us); }
