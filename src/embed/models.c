@@ -1,6 +1,7 @@
 /* models.c - the models that lode knows by name, and the folders where their packs lie. */
 #include "embed/embed.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "base/os.h"
@@ -104,6 +105,37 @@ lode_status lode__embed_locate(const lode__embed_folders *folders, const char *f
     if (error != ENOENT && error != ENOTDIR && error != EACCES) return lode__fail_errno(err, error, folders->at[i]);
   }
   return lode__fail(err, LODE_NOT_FOUND, "there is no %s in the models folder %s", file, folders->at[0]);
+}
+
+lode_status lode__embed_read_file(const char *path, size_t most, char **text, size_t *len, lode_error *err) {
+  *text = NULL;
+  *len = 0;
+  struct stat info;
+  lode_status st = LODE_OK;
+  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  if (fd < 0 || lode__os->fstat(fd, &info) != 0) {
+    int error = errno;
+    if (fd >= 0) lode__os->close(fd);
+    return error == ENOENT ? lode__fail(err, LODE_NOT_FOUND, "there is no file %s", path) : lode__fail_errno(err, error, path);
+  }
+  if ((uint64_t)info.st_size > most) {
+    st = lode__fail(err, LODE_LIMIT, "%s has more than %zu bytes", path, most);
+    goto done;
+  }
+  *text = lode__alloc((size_t)info.st_size + 1);
+  if (!*text) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(lode__os_read_full(fd, *text, (size_t)info.st_size, 0, len, err));
+  (*text)[*len] = 0;
+done:
+  lode__os->close(fd);
+  if (st != LODE_OK) {
+    lode__free(*text);
+    *text = NULL;
+  }
+  return st;
 }
 
 /* ---- lode_model_* ---- */

@@ -1,0 +1,78 @@
+/* bert.h - a BERT encoder for sentences: its weights in memory, where they come from, and text to vector.
+ *
+ * Weights live in three blocks, whose layout follows from the configuration alone:
+ *   vectors  float32: positions (with token type 0 added), the first norm's gain and shift, then for each layer the biases
+ *            of qkv, out, up and down (padded to 16), two norms, and the scales (float32) and sums (int32) of the int8 panels
+ *   full     float32 panels of each layer's qkv, out, up, down (gemm.h)
+ *   int8     the same as int8 panels
+ * full or int8 may be absent. The table of words is asked for row by row.
+ */
+#ifndef LODE_BERT_H
+#define LODE_BERT_H
+
+#include "embed/gemm.h"
+#include "embed/safetensors.h"
+#include "embed/wordpiece.h"
+
+typedef struct lode__bert_config {
+  uint32_t hidden, layers, heads, inner, positions, words;
+  float epsilon;
+  bool first_token; /* the vector is that of [CLS]; else the mean of all */
+} lode__bert_config;
+
+typedef struct lode__bert_layer {
+  lode__weights qkv, out, up, down;
+  float *gain1, *shift1, *gain2, *shift2;
+} lode__bert_layer;
+
+typedef struct lode__bert {
+  lode__bert_config config;
+  const lode__gemm_kernel *kernel;
+  unsigned group;          /* of the int8 panels */
+  float *vectors, *full;
+  int8_t *int8;
+  float *positions, *gain, *shift; /* inside vectors */
+  lode__bert_layer *layers;
+  /* Word `id` as `hidden` floats. */
+  lode_status (*word)(void *ctx, uint32_t id, float *out, lode_error *err);
+  void *word_ctx;
+} lode__bert;
+
+/* Sizes of the blocks, in elements. LODE_CORRUPT when the configuration is impossible, LODE_LIMIT when it is too large. */
+typedef struct lode__bert_sizes {
+  size_t vectors, panels, panels8;
+} lode__bert_sizes;
+lode_status lode__bert_measure(const lode__bert_config *config, lode__bert_sizes *sizes, lode_error *err);
+
+/* config.json of a BERT-like model, and of its pooling if there is one. */
+lode_status lode__bert_config_read(lode__bert_config *config, lode_str json, lode_error *err);
+lode_status lode__bert_pooling_read(lode__bert_config *config, lode_str json, lode_error *err);
+
+/* Allocates the blocks and points the layers into them; `group` is that of the int8 panels. */
+lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, bool full, bool int8, unsigned group,
+                            lode_error *err);
+/* Points the weights to the blocks that are there. */
+void lode__bert_bind(lode__bert *bert);
+void lode__bert_release(lode__bert *bert);
+
+/* Fills the blocks from the tensors of a model with Hugging Face's names (with or without a "bert." before them). */
+lode_status lode__bert_fill(lode__bert *bert, const lode__safetensors *file, lode_progress progress, lode_error *err);
+/* The tensor, with or without "bert.", of that very shape; LODE_CORRUPT when it is not there. columns 0: one dimension. */
+lode_status lode__bert_tensor(const lode__safetensors *file, const char *name, uint64_t rows, uint64_t columns,
+                              const lode__tensor **tensor, lode_error *err);
+
+/* ---- encode.c ---- */
+
+enum { LODE__ENCODE_THREADS = 64 };
+
+typedef struct lode__encode_options {
+  uint32_t max_tokens; /* of a text, [CLS] and [SEP] included */
+  uint32_t threads;
+  bool int8;
+} lode__encode_options;
+
+/* n texts to n x hidden floats of length 1. */
+lode_status lode__encode(const lode__bert *bert, const lode__wordpiece *wp, const lode__encode_options *options,
+                         const lode_str *texts, size_t n, float *vectors, lode_error *err);
+
+#endif

@@ -1,0 +1,171 @@
+/* gemm_float.h - the float half of a kernel, written once with the compiler's vectors and compiled for each instruction set.
+ *
+ * The including file defines LANES (floats in a vector), ROWS (rows of a tile) and TARGET (function attributes). Multiply-
+ * adds are left to the compiler: these files are compiled with -ffp-contract=fast.
+ */
+#include "embed/gemm.h"
+
+#include <math.h>
+
+#define TARGET_INLINE static inline __attribute__((always_inline)) TARGET
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef float vec __attribute__((vector_size(LANES * 4)));
+typedef int32_t ivec __attribute__((vector_size(LANES * 4)));
+
+TARGET_INLINE vec load(const float *p) {
+  vec v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+TARGET_INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
+TARGET_INLINE vec all(float x) { return x - (vec){0}; }
+TARGET_INLINE vec pick(ivec mask, vec yes, vec no) { return (vec)((mask & (ivec)yes) | (~mask & (ivec)no)); }
+TARGET_INLINE vec least(vec a, vec b) { return pick(a < b, a, b); }
+TARGET_INLINE vec most(vec a, vec b) { return pick(a > b, a, b); }
+
+TARGET_INLINE float sum_of(vec v) {
+  float s = 0;
+  for (int i = 0; i < LANES; i++) s += v[i];
+  return s;
+}
+
+/* ---- Products ---- */
+
+enum { VECS = LODE__PANEL / LANES };
+
+TARGET_INLINE void tile(int rows, const float *a, size_t lda, const float *panel, size_t k, const float *bias, float *c,
+                        size_t ldc) {
+  vec acc[ROWS][VECS];
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int j = 0; j < VECS; j++) acc[r][j] = bias ? load(bias + j * LANES) : (vec){0};
+  for (size_t i = 0; i < k; i++) {
+    vec b[VECS];
+    UNROLL for (int j = 0; j < VECS; j++) b[j] = load(panel + i * LODE__PANEL + (size_t)j * LANES);
+    UNROLL for (int r = 0; r < rows; r++) {
+      vec x = all(a[(size_t)r * lda + i]);
+      UNROLL for (int j = 0; j < VECS; j++) acc[r][j] += x * b[j];
+    }
+  }
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int j = 0; j < VECS; j++) store(c + (size_t)r * ldc + (size_t)j * LANES, acc[r][j]);
+}
+
+TARGET static void panel(const float *a, size_t lda, size_t m, const float *p, size_t k, const float *bias, float *c,
+                         size_t ldc) {
+  size_t i = 0;
+  for (; i + ROWS <= m; i += ROWS) tile(ROWS, a + i * lda, lda, p, k, bias, c + i * ldc, ldc);
+  for (; i + 2 <= m; i += 2) tile(2, a + i * lda, lda, p, k, bias, c + i * ldc, ldc);
+  for (; i < m; i++) tile(1, a + i * lda, lda, p, k, bias, c + i * ldc, ldc);
+}
+
+/* ---- exp and erf ---- */
+
+/* e^x for x <= 0 (and a little above): 2^n * 2^f with |f| <= 1/2, relative error below 2e-7; 0 below -87. */
+TARGET_INLINE vec exp_of(vec x) {
+  vec kept = most(x, all(-87.3f));
+  vec shifted = kept * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: the low bits hold the rounded number */
+  vec n = shifted - 12582912.0f;
+  vec f = kept - n * 0.693359375f;
+  f = f - n * -2.12194440e-4f;
+  vec p = f * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * f + 8.3334519073e-3f;
+  p = p * f + 4.1665795894e-2f;
+  p = p * f + 1.6666665459e-1f;
+  p = p * f + 5.0000001201e-1f;
+  p = p * (f * f) + f + 1.0f;
+  ivec power = ((ivec)shifted - 0x4B400000 + 127) << 23;
+  return pick(x < all(-87.3f), (vec){0}, p * (vec)power);
+}
+
+/* A ratio of polynomials on [-4, 4], beyond which it is 1 in float; absolute error below 4e-7. */
+TARGET_INLINE vec erf_of(vec x) {
+  x = most(least(x, all(4.0f)), all(-4.0f));
+  vec s = x * x;
+  vec p = s * -2.72614225801306e-10f + 2.77068142495902e-08f;
+  p = p * s + -2.10102402082508e-06f;
+  p = p * s + -5.69250639462346e-05f;
+  p = p * s + -7.34990630326855e-04f;
+  p = p * s + -2.95459980854025e-03f;
+  p = p * s + -1.60960333262415e-02f;
+  vec q = s * -1.45660718464996e-05f + -2.13374055278905e-04f;
+  q = q * s + -1.68282697438203e-03f;
+  q = q * s + -7.37332916720468e-03f;
+  q = q * s + -1.42647390514189e-02f;
+  return x * p / q;
+}
+
+TARGET static void gelu(float *x, size_t n) {
+  for (size_t i = 0; i < n; i += LANES) {
+    vec v = load(x + i);
+    store(x + i, v * 0.5f * (1.0f + erf_of(v * 0.707106781f)));
+  }
+}
+
+/* ---- Rows ---- */
+
+TARGET static void softmax(float *x, size_t n, size_t padded, float scale) {
+  for (size_t i = n; i < padded; i++) x[i] = -INFINITY;
+  vec high = all(x[0]), sum = {0};
+  for (size_t i = 0; i < padded; i += LANES) high = most(high, load(x + i));
+  float top = high[0];
+  for (int i = 1; i < LANES; i++) top = high[i] > top ? high[i] : top;
+  for (size_t i = 0; i < padded; i += LANES) {
+    vec e = exp_of((load(x + i) - top) * scale);
+    store(x + i, e);
+    sum += e;
+  }
+  float share = 1.0f / sum_of(sum);
+  for (size_t i = 0; i < padded; i += LANES) store(x + i, load(x + i) * share);
+}
+
+TARGET static void norm(float *x, const float *add, const float *gain, const float *shift, size_t n, float epsilon) {
+  vec sum = {0}, squares = {0};
+  size_t i = 0;
+  float rest = 0, rest_squares = 0;
+  for (; i + LANES <= n; i += LANES) {
+    vec v = load(x + i);
+    if (add) v += load(add + i);
+    store(x + i, v);
+    sum += v;
+  }
+  for (size_t j = i; j < n; j++) {
+    if (add) x[j] += add[j];
+    rest += x[j];
+  }
+  float mean = (sum_of(sum) + rest) / (float)n;
+  for (i = 0; i + LANES <= n; i += LANES) {
+    vec d = load(x + i) - mean;
+    squares += d * d;
+  }
+  for (size_t j = i; j < n; j++) rest_squares += (x[j] - mean) * (x[j] - mean);
+  float scale = 1.0f / sqrtf((sum_of(squares) + rest_squares) / (float)n + epsilon);
+  for (i = 0; i + LANES <= n; i += LANES) store(x + i, (load(x + i) - mean) * scale * load(gain + i) + load(shift + i));
+  for (size_t j = i; j < n; j++) x[j] = (x[j] - mean) * scale * gain[j] + shift[j];
+}
+
+/* The greatest absolute value, or the range, of a row. */
+TARGET_INLINE void range_of(const float *x, size_t n, float *low, float *high) {
+  vec a = {0}, b = {0};
+  size_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    a = least(a, load(x + i));
+    b = most(b, load(x + i));
+  }
+  float l = 0, h = 0;
+  for (int j = 0; j < LANES; j++) {
+    l = a[j] < l ? a[j] : l;
+    h = b[j] > h ? b[j] : h;
+  }
+  for (; i < n; i++) {
+    l = x[i] < l ? x[i] : l;
+    h = x[i] > h ? x[i] : h;
+  }
+  *low = l;
+  *high = h;
+}

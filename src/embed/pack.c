@@ -1,0 +1,139 @@
+/* pack.c - reading packs; see pack.h. */
+#include "embed/pack.h"
+
+#include <fcntl.h>
+
+#include "base/crc32c.h"
+#include "base/os.h"
+#include "embed/pack_bytes.h"
+
+static lode_status damaged(const lode__pack *pack, const char *what, lode_error *err) {
+  return lode__fail(err, LODE_CORRUPT, "the model file %s is damaged (%s); `lode model install` makes it again", pack->path, what);
+}
+
+/* ---- Table ---- */
+
+static lode_status read_sections(lode__pack *p, const unsigned char *table, size_t bytes, uint64_t data_end, lode_error *err) {
+  size_t at = 4 + (size_t)lode__get_u32(table);
+  uint64_t chunks = 0;
+  for (size_t i = 0; i < p->n_sections; i++, at += SECTION_BYTES) {
+    lode__pack_section *s = &p->sections[i];
+    memcpy(s->name, table + at, 16);
+    s->offset = lode__get_u64(table + at + 16);
+    s->bytes = lode__get_u64(table + at + 24);
+    s->chunk = lode__get_u32(table + at + 32);
+    s->first = lode__get_u32(table + at + 36);
+    if (s->chunk == 0 || s->chunk > LODE__PACK_MAX_CHUNK || s->offset < HEADER_BYTES || s->offset > data_end ||
+        s->bytes > data_end - s->offset || s->first != chunks)
+      return damaged(p, "a section is outside of the file", err);
+    chunks += s->bytes / s->chunk + (s->bytes % s->chunk != 0);
+    if (chunks > LODE__PACK_TABLE_BYTES / 4) return damaged(p, "it has too many chunks", err);
+  }
+  if (bytes - at != 4 * chunks) return damaged(p, "its table of checksums has another size", err);
+  p->n_crcs = (size_t)chunks;
+  p->crcs = lode__alloc_zero(p->n_crcs + 1, sizeof *p->crcs);
+  if (!p->crcs) return lode__fail_nomem(err);
+  for (size_t i = 0; i < p->n_crcs; i++) p->crcs[i] = lode__get_u32(table + at + 4 * i);
+  return LODE_OK;
+}
+
+static lode_status read_table(lode__pack *p, const unsigned char *table, size_t bytes, uint64_t data_end, lode_error *err) {
+  size_t name = lode__get_u32(table);
+  if (name > 1024 || bytes < 4 + name + p->n_sections * SECTION_BYTES || memchr(table + 4, 0, name))
+    return damaged(p, "its table is cut short", err);
+  p->identity = lode__alloc_zero(name + 1, 1);
+  if (!p->identity) return lode__fail_nomem(err);
+  memcpy(p->identity, table + 4, name);
+  return read_sections(p, table, bytes, data_end, err);
+}
+
+static lode_status read_head(lode__pack *p, lode_error *err) {
+  unsigned char h[HEADER_BYTES];
+  size_t got;
+  struct stat info;
+  LODE__TRY(lode__os_read_full(p->fd, h, sizeof h, 0, &got, err));
+  if (got < sizeof h || memcmp(h, MAGIC, 8) != 0) return damaged(p, "it does not begin as one", err);
+  if (lode__get_u32(h + 60) != lode__crc32c(0, h, 60)) return damaged(p, "the checksum of its header", err);
+  if (lode__get_u32(h + 8) != LODE__PACK_VERSION)
+    return lode__fail(err, LODE_VERSION, "the model file %s is of version %u, and this lode reads version %d; `lode model install` "
+                      "makes it again", p->path, lode__get_u32(h + 8), LODE__PACK_VERSION);
+  p->n_sections = lode__get_u32(h + 12);
+  p->length = lode__get_u64(h + 16);
+  uint64_t at = lode__get_u64(h + 24), bytes = lode__get_u64(h + 32);
+  if (lode__os->fstat(p->fd, &info) != 0) return lode__fail_errno(err, errno, p->path);
+  if ((uint64_t)info.st_size != p->length) return damaged(p, "it has another length than when it was written", err);
+  if (p->n_sections > LODE__PACK_SECTIONS || at > p->length || bytes > p->length - at || bytes < 4 || bytes > LODE__PACK_TABLE_BYTES)
+    return damaged(p, "its table is outside of the file", err);
+  unsigned char *table = lode__alloc((size_t)bytes);
+  if (!table) return lode__fail_nomem(err);
+  lode_status st = lode__os_read_full(p->fd, table, (size_t)bytes, at, &got, err);
+  if (st == LODE_OK && (got < bytes || lode__crc32c(0, table, got) != lode__get_u32(h + 40))) st = damaged(p, "the checksum of its table", err);
+  if (st == LODE_OK) st = read_table(p, table, (size_t)bytes, at, err);
+  lode__free(table);
+  return st;
+}
+
+lode_status lode__pack_open(lode__pack *pack, const char *path, lode_error *err) {
+  *pack = (lode__pack){.fd = -1};
+  pack->path = lode__alloc(strlen(path) + 1);
+  if (!pack->path) return lode__fail_nomem(err);
+  memcpy(pack->path, path, strlen(path) + 1);
+  pack->fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  lode_status st = pack->fd < 0 ? lode__fail_errno(err, errno, path) : read_head(pack, err);
+  if (st != LODE_OK) lode__pack_close(pack);
+  return st;
+}
+
+void lode__pack_close(lode__pack *pack) {
+  if (pack->fd >= 0) lode__os->close(pack->fd);
+  lode__free(pack->path);
+  lode__free(pack->identity);
+  lode__free(pack->crcs);
+  *pack = (lode__pack){.fd = -1};
+}
+
+const lode__pack_section *lode__pack_find(const lode__pack *pack, const char *name) {
+  for (size_t i = 0; i < pack->n_sections; i++)
+    if (strcmp(pack->sections[i].name, name) == 0) return &pack->sections[i];
+  return NULL;
+}
+
+/* ---- Sections ---- */
+
+static lode_status check_chunk(const lode__pack *pack, const lode__pack_section *s, uint64_t chunk, const void *data, size_t bytes,
+                               lode_error *err) {
+  if (lode__pack_crc(s->offset + chunk * s->chunk, data, bytes) == pack->crcs[s->first + chunk]) return LODE_OK;
+  return damaged(pack, s->name, err);
+}
+
+lode_status lode__pack_read_chunk(const lode__pack *pack, const lode__pack_section *s, uint64_t chunk, void *out, size_t *bytes,
+                                  lode_error *err) {
+  uint64_t at = chunk * s->chunk; /* the caller's chunk is one of the section's */
+  LODE__ENSURE(at < s->bytes, err);
+  size_t want = s->bytes - at < s->chunk ? (size_t)(s->bytes - at) : s->chunk, got;
+  LODE__TRY(lode__os_read_full(pack->fd, out, want, s->offset + at, &got, err));
+  if (got < want) return damaged(pack, "it was cut short", err);
+  *bytes = want;
+  return check_chunk(pack, s, chunk, out, want, err);
+}
+
+lode_status lode__pack_read(const lode__pack *pack, const lode__pack_section *s, void *out, lode_error *err) {
+  size_t bytes;
+  for (uint64_t chunk = 0; chunk * s->chunk < s->bytes; chunk++)
+    LODE__TRY(lode__pack_read_chunk(pack, s, chunk, (char *)out + chunk * s->chunk, &bytes, err));
+  return LODE_OK;
+}
+
+lode_status lode__pack_verify(const lode__pack *pack, lode_error *err) {
+  lode_status st = LODE_OK;
+  for (size_t i = 0; i < pack->n_sections && st == LODE_OK; i++) {
+    const lode__pack_section *s = &pack->sections[i];
+    void *buf = lode__alloc(s->chunk);
+    if (!buf) return lode__fail_nomem(err);
+    size_t bytes;
+    for (uint64_t chunk = 0; chunk * s->chunk < s->bytes && st == LODE_OK; chunk++)
+      st = lode__pack_read_chunk(pack, s, chunk, buf, &bytes, err);
+    lode__free(buf);
+  }
+  return st;
+}

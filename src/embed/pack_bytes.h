@@ -1,0 +1,27 @@
+/* pack_bytes.h - the bytes of a pack, for pack.c and pack_write.c. */
+#ifndef LODE_PACK_BYTES_H
+#define LODE_PACK_BYTES_H
+
+#include "base/base.h"
+#include "base/crc32c.h"
+
+#define MAGIC "LODEMODL"
+enum { HEADER_BYTES = 64, SECTION_BYTES = 40, LODE__PACK_MAX_CHUNK = 1u << 24 };
+
+static inline uint32_t lode__get_u32(const unsigned char *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+static inline uint64_t lode__get_u64(const unsigned char *p) {
+  return lode__get_u32(p) | (uint64_t)lode__get_u32(p + 4) << 32;
+}
+static inline void lode__set_u32(unsigned char *p, uint32_t v) {
+  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
+}
+static inline void lode__set_u64(unsigned char *p, uint64_t v) {
+  for (int i = 0; i < 8; i++) p[i] = (unsigned char)(v >> (8 * i));
+}
+static inline uint32_t lode__pack_crc(uint64_t offset, const void *data, size_t bytes) {
+  return lode__crc32c(lode__crc32c_u64(0, offset), data, bytes);
+}
+
+#endif
