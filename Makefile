@@ -24,7 +24,7 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -g -fvisibility=hidden -ffp-
 LDFLAGS_ALL = $(OPT.$(SAN)) $(LDHARDEN) $(LDFLAGS)
 LIBS       = $(PKG_LIBS) -lpthread -lm
 
-LIB_SRC  := $(sort $(foreach d,base index store query core api embed,$(wildcard src/$(d)/*.c)))
+LIB_SRC  := $(sort $(foreach d,base index store query core remote api embed,$(wildcard src/$(d)/*.c)))
 FACE_SRC := $(sort $(wildcard src/face/*.c))
 CODE_SRC := $(sort $(wildcard src/code/*.c))
 RESCUE_SRC := $(sort $(wildcard src/rescue/*.c))

@@ -105,6 +105,10 @@ typedef struct lode_progress {
 
 /* ---- Store ---------------------------------------------------------------------------------- */
 
+/* A store is a folder, or has the address of a Qdrant cluster: qdrant://HOST:PORT, several with commas between them (any
+ * node answers for all), then perhaps /NAME for one of several stores in a cluster, and
+ * ?shards=N&replicas=N&write_consistency=N for new collections; qdrants:// speaks TLS. The key is LODE_QDRANT_API_KEY of the
+ * environment. What a cluster cannot promise is LODE_UNSUPPORTED there: docs/SCALING.md has the table. */
 typedef struct lode_store lode_store;
 
 typedef struct lode_open_options {
@@ -119,7 +123,7 @@ typedef struct lode_open_options {
   void *log_ctx;
 } lode_open_options;
 
-LODE_MUST LODE_API lode_status lode_open(const char *folder, const lode_open_options *options,
+LODE_MUST LODE_API lode_status lode_open(const char *address, const lode_open_options *options,
                                          lode_store **store, lode_error *err);
 /* Waits for the maintenance thread's current step (milliseconds). NULL is allowed. Close collections first. */
 LODE_API void lode_close(lode_store *store);
@@ -142,6 +146,9 @@ typedef struct lode_collection_options {
   uint32_t embedder_dim;    /* its dimension; 0 = unknown */
   const lode_str *counters; /* of a new collection: metadata keys whose values are counted (see lode_counters) */
   size_t n_counters;
+  uint32_t shards;            /* of a new collection on a cluster, which on one machine mean nothing: parts that it is cut into, */
+  uint32_t replicas;          /* copies of each part, */
+  uint32_t write_consistency; /* copies that must have acknowledged a write; 0 = as the store's address says, else the cluster's default */
 } lode_collection_options;
 
 /* Opening with another embedder than the stamped one succeeds: reading and text search go on. Vector

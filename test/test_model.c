@@ -6,6 +6,7 @@
  * nothing. In the variant of many processes each one owns its records (a metadata key says whose they are), keeps a
  * model of those, and restricts every filter to them.
  */
+#include "base/base.h"
 #include "base/json.h"
 #include "index/kernel.h"
 #include "lode.h"
@@ -35,6 +36,7 @@ typedef struct world {
   char folder[512];
   uint32_t page_bytes;
   bool background;
+  bool cluster;
   int owner; /* -1: the world is ours alone */
   lode_store *store, *reader;
   lode_txn *txn;
@@ -480,7 +482,7 @@ static void op_text_query(world *w, coll *c) {
   size_t n = model_text(&c->model, query, s.filtered ? &s.where : NULL, s.by_document ? &s.document : NULL, hits), kept = 0;
   for (size_t i = 0; i < n; i++)
     if (is_chosen(&s, hits[i].r)) hits[kept++] = hits[i];
-  check_text_hits(rows, hits, kept, req.k, w->owner < 0);
+  check_text_hits(rows, hits, kept, req.k, w->owner < 0 && !w->cluster);
   lode_result_free(rows);
   end_reading(c, handle);
   unchoose(&s);
@@ -624,7 +626,7 @@ static void op_export(world *w, coll *c) {
   OK(lode_export(handle, NULL, LODE_ALL, to_buffer, &lines, (lode_progress){0}, &written, &err));
   end_reading(c, handle);
   CHECK(written == c->model.n && !lines.failed);
-  snprintf(copy.folder, sizeof copy.folder, "%.480s-imported-%u", w->folder, w->copies++);
+  snprintf(copy.folder, sizeof copy.folder, "%.480s-imported-%u", w->cluster ? test_folder() : w->folder, w->copies++);
   open_world(&copy);
   coll *d = &copy.c[0];
   OK(lode_collection_open(copy.store, lode__str("imported"), &o, &d->handle, &err));
@@ -653,16 +655,17 @@ typedef struct operation {
   void (*run)(world *w, coll *c);
   unsigned weight;
   bool alone; /* not where other processes use the store */
+  bool local; /* not on a cluster */
   const char *name;
 } operation;
 
 static const operation table[] = {
-    {op_write, 300, false, "write"},       {op_delete, 90, false, "delete"},           {op_transaction, 60, false, "transaction"},
-    {op_get, 150, false, "get"},           {op_vector_query, 120, false, "vector query"}, {op_text_query, 80, false, "text query"},
-    {op_facets, 60, false, "facets"},      {op_create, 10, true, "create"},            {op_rename, 4, true, "rename"},
-    {op_drop, 3, true, "drop"},            {op_reopen, 10, false, "reopen"},           {op_optimize, 25, false, "optimize"},
-    {op_compact, 3, false, "compact"},     {op_verify, 3, false, "verify"},            {op_restore, 3, true, "backup and restore"},
-    {op_export, 4, true, "export and import"}, {op_check, 15, false, "check"},
+    {op_write, 300, false, false, "write"},       {op_delete, 90, false, false, "delete"},           {op_transaction, 60, false, true, "transaction"},
+    {op_get, 150, false, false, "get"},           {op_vector_query, 120, false, false, "vector query"}, {op_text_query, 80, false, false, "text query"},
+    {op_facets, 60, false, false, "facets"},      {op_create, 10, true, false, "create"},            {op_rename, 4, true, false, "rename"},
+    {op_drop, 3, true, false, "drop"},            {op_reopen, 10, false, false, "reopen"},           {op_optimize, 25, false, false, "optimize"},
+    {op_compact, 3, false, true, "compact"},     {op_verify, 3, false, false, "verify"},            {op_restore, 3, true, true, "backup and restore"},
+    {op_export, 4, true, false, "export and import"}, {op_check, 15, false, false, "check"},
 };
 
 static const operation *choose_operation(const world *w) {
@@ -672,7 +675,7 @@ static const operation *choose_operation(const world *w) {
     unsigned at = (unsigned)pick(total);
     const operation *o = table;
     while (at >= o->weight) at -= (o++)->weight;
-    if (!o->alone || w->owner < 0) return o;
+    if ((!o->alone || w->owner < 0) && (!o->local || !w->cluster)) return o;
   }
 }
 
@@ -704,6 +707,21 @@ static void play(uint64_t seed, unsigned steps, bool background) {
   open_world(&w);
   op_create(&w, NULL);
   walk(&w, steps);
+  end_world(&w);
+}
+
+/* The address of a cluster, qdrant://HOST:PORT: the same operations there, in a store of their own. */
+TEST_SLOW(a_cluster_agrees_with_the_oracle, 600) {
+  const char *address = getenv("LODE_TEST_CLUSTER");
+  world w = {.owner = -1, .cluster = true};
+  if (!address) test_skip("LODE_TEST_CLUSTER names no cluster (make test-cluster starts one)");
+  uint64_t seed = test_seed();
+  test_srand(seed);
+  printf("seed %llu\n", (unsigned long long)seed);
+  snprintf(w.folder, sizeof w.folder, "%s/m%llx", address, (unsigned long long)lode__random());
+  open_world(&w);
+  op_create(&w, NULL);
+  walk(&w, test_full() ? 2000 : 200);
   end_world(&w);
 }
 

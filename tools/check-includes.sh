@@ -11,6 +11,7 @@ allowed() {
     query) echo "base query" ;;
     api) echo "base api" ;;
     core) echo "base index store query core api" ;;
+    remote) echo "base index query remote api" ;;
     embed) echo "base embed" ;;
     code) echo "base code embed" ;;
     parser) echo "base code parser" ;;

@@ -9,9 +9,8 @@ static bool starts_with(const char *text, const char *prefix) { return strncmp(t
 lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store, lode_error *err) {
   lode__error_clear(err);
   *store = NULL;
-  if (address && starts_with(address, "qdrant://"))
-    return lode__fail(err, LODE_UNSUPPORTED, "this lode was built without the engine for clusters");
-  return lode__core_engine.open(address, options, store, err);
+  bool cluster = address && (starts_with(address, "qdrant://") || starts_with(address, "qdrants://"));
+  return (cluster ? &lode__remote_engine : &lode__core_engine)->open(address, options, store, err);
 }
 
 void lode_close(lode_store *store) {

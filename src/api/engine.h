@@ -78,7 +78,7 @@ typedef struct lode__engine {
 #undef LODE__ENGINE_MEMBER
 } lode__engine;
 
-extern const lode__engine lode__core_engine;
+extern const lode__engine lode__core_engine, lode__remote_engine;
 
 /* The functions of an engine, declared: LODE__ENGINE_OPS(LODE__CORE_DECLARE) */
 #define LODE__CORE_DECLARE(name, handle, params, args) lode_status lode__core_##name params;

@@ -23,28 +23,6 @@ bool lode_metric_parse(lode_str text, lode_metric *metric) {
 
 /* ---- Open ---- */
 
-enum { MOST_COUNTERS = 64 };
-
-static lode_status check_options(const lode_collection_options *o, lode_error *err) {
-  if ((size_t)o->metric >= sizeof metric_names / sizeof *metric_names)
-    return lode__fail(err, LODE_INVALID, "there is no metric %d: use LODE_L2, LODE_COSINE or LODE_IP", (int)o->metric);
-  LODE__TRY(lode__check_object(o->metadata, "the collection's metadata", err));
-  if (o->embedder.data) LODE__TRY(lode__check_name(o->embedder, "the name of the embedder", err));
-  if (o->embedder_dim > LODE_MAX_DIMENSION)
-    return lode__fail(err, LODE_INVALID, "embedder_dim is %u: the most is %d", o->embedder_dim, LODE_MAX_DIMENSION);
-  if (o->embedder_dim && !o->embedder.data)
-    return lode__fail(err, LODE_INVALID, "embedder_dim is given without the name of the embedder");
-  if (o->n_counters > MOST_COUNTERS || (o->n_counters && !o->counters))
-    return lode__fail(err, LODE_INVALID, "a collection may have up to %d counters", MOST_COUNTERS);
-  for (size_t i = 0; i < o->n_counters; i++) {
-    LODE__TRY(lode__check_name(o->counters[i], "the key of a counter", err));
-    for (size_t j = 0; j < i; j++)
-      if (lode__str_eq(o->counters[i], o->counters[j]))
-        return lode__fail(err, LODE_INVALID, "counters %zu and %zu are the same key", j, i);
-  }
-  return LODE_OK;
-}
-
 /* A model is stamped on a collection that has none, unless its vectors are plainly another's. */
 static bool wants_stamp(const lode_collection_options *o, const lode__coll *c) {
   return o->embedder.data && !c->embedder.data && !(o->embedder_dim && c->dim && o->embedder_dim != c->dim);
@@ -107,7 +85,7 @@ lode_status lode__core_collection_open(lode_store *store, lode_str name, const l
   lode__store_enter(store);
   lode__arena_init(&o.arena, 0);
   LODE__GOTO(lode__check_name(name, "the name of the collection", err));
-  LODE__GOTO(check_options(o.options, err));
+  LODE__GOTO(lode__check_collection_options(o.options, err));
   LODE__GOTO(open_reading(&o, &done, err));
   if (!done) LODE__GOTO(open_writing(&o, err));
   lode__error_clear(err);
@@ -121,10 +99,10 @@ lode_status lode__core_collection_open(lode_store *store, lode_str name, const l
                          .store = store,
                          .cid = o.coll.cid,
                          .uid = o.coll.uid,
-                         .embedder_dim = o.options->embedder_dim};
+                         .fit.embedder_dim = o.options->embedder_dim};
   if (embedder_len) {
     memcpy(c + 1, o.options->embedder.data, embedder_len);
-    c->embedder = (lode_str){(const char *)(c + 1), embedder_len};
+    c->fit.embedder = (lode_str){(const char *)(c + 1), embedder_len};
   }
   *out = c;
 done:

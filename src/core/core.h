@@ -2,11 +2,11 @@
  *
  * Who does what
  *   store.c       open, close, what follows a fork, statistics        background.c  the maintenance thread
- *   collection.c  collections                                         check.c       every check of user input
- *   write.c       add, upsert, update, delete, transactions           read.c        get, count
- *   select.c      a selection becomes living records                  facet.c       facets and counters
+ *   collection.c  collections                                         read.c        get, count
+ *   write.c       add, upsert, update, delete, transactions           facet.c       facets and counters
+ *   select.c      a selection becomes living records                  text.c        BM25
  *   vectors.c     vectors kept in memory                              nearest.c     the k nearest, from wherever
- *   text.c        BM25                                                query.c       the three kinds of query
+ *   query.c       the three kinds of query
  *   result.c      records as rows                                     export.c      records as lines of JSON
  *   maintain.c    optimize, compact, verify, salvage, backup, restore     reader.c  short read transactions
  *   engine.c      the table of all that (api/engine.h)
@@ -18,6 +18,7 @@
 #ifndef LODE_CORE_H
 #define LODE_CORE_H
 
+#include "api/check.h"
 #include "api/engine.h"
 #include "base/base.h"
 #include "index/kernel.h"
@@ -66,9 +67,10 @@ struct lode_collection {
   lode_store *store;
   int64_t cid;
   uint64_t uid;
-  lode_str embedder;      /* what this handle was opened with; absent: none */
-  uint32_t embedder_dim;
+  lode__fit fit;          /* what this handle was opened with */
 };
+/* What the vectors of a collection are. */
+static inline lode__fit lode__coll_fit(const lode__coll *c) { return (lode__fit){c->embedder, c->embedder_dim, c->dim}; }
 
 /* Every public call comes through here: a forked child makes locks anew and leaves the parent's thread behind. */
 void lode__store_enter(lode_store *store);
@@ -80,33 +82,6 @@ lode_status lode__store_commit(lode_store *store, lode__tx *tx, lode_error *err)
 void lode__background_start(lode_store *store);
 void lode__background_stop(lode_store *store);
 void lode__background_kick(lode_store *store);
-
-/* ---- Checks of user input ---- */
-
-lode_status lode__check_name(lode_str name, const char *what, lode_error *err);
-lode_status lode__check_object(lode_str json, const char *what, lode_error *err); /* any JSON object; absent is fine */
-lode_status lode__check_selection(const lode_selection *selection, lode_error *err);
-lode_status lode__check_include(unsigned include, lode_error *err);
-/* Does a handle's embedding model fit the collection? LODE_MISMATCH says what to do. */
-lode_status lode__check_embedder(const lode_collection *handle, const lode__coll *coll, lode_error *err);
-/* First element that is not finite, or n. */
-size_t lode__first_not_finite(const float *v, size_t n);
-
-/* A batch of records, checked before anything is written. */
-typedef struct lode__batch {
-  const lode_record *records;
-  size_t n;
-  size_t *order;       /* positions, by id */
-  lode_str *metadata;  /* of each: compact JSON; absent also for {} */
-  bool *has_null;      /* of each: its metadata removes keys */
-  lode__arena arena;
-} lode__batch;
-lode_status lode__batch_init(lode__batch *batch, const lode_store *store, const lode_record *records, size_t n,
-                             bool allow_null, lode_error *err);
-void lode__batch_release(lode__batch *batch);
-/* The vectors of the batch against the collection, in the transaction; fixes *dim when they are the first. */
-lode_status lode__batch_check_vectors(const lode__batch *batch, const lode_collection *handle, const lode__coll *coll,
-                                      uint32_t *dim, lode_error *err);
 
 /* ---- Reading in short transactions ---- */
 

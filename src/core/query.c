@@ -37,36 +37,12 @@ typedef struct run {
 
 /* ---- Checks ---- */
 
-static lode_status check_vectors(const lode_query_request *r, lode_error *err) {
-  size_t total;
-  if (!r->vectors) return lode__fail(err, LODE_INVALID, "a query by vector needs vectors");
-  if (r->dimension < 1 || r->dimension > LODE_MAX_DIMENSION)
-    return lode__fail(err, LODE_INVALID, "the query has %u dimensions: 1 to %d are possible", r->dimension, LODE_MAX_DIMENSION);
-  if (lode__mul_over(r->n, r->dimension, &total)) return lode__fail(err, LODE_INVALID, "n is too large: %zu", r->n);
-  size_t bad = lode__first_not_finite(r->vectors, total);
-  if (bad < total)
-    return lode__fail_at(err, LODE_INVALID, bad / r->dimension, "element %zu of query %zu is not a finite number",
-                         bad % r->dimension, bad / r->dimension);
-  return LODE_OK;
-}
-
-static lode_status check_request(const lode_query_request *r, lode_error *err) {
-  LODE__TRY(lode__check_include(r->include, err));
-  LODE__TRY(lode__check_selection(&r->select, err));
-  if (r->mode != LODE_BY_VECTOR && r->mode != LODE_BY_TEXT && r->mode != LODE_HYBRID)
-    return lode__fail(err, LODE_INVALID, "there is no mode %d: use LODE_BY_VECTOR, LODE_BY_TEXT or LODE_HYBRID", (int)r->mode);
-  if (r->n && r->mode != LODE_BY_TEXT) LODE__TRY(check_vectors(r, err));
-  if (r->n && r->mode != LODE_BY_VECTOR && !r->texts) return lode__fail(err, LODE_INVALID, "a query by text needs texts");
-  if (!isfinite(r->vector_weight) || !isfinite(r->text_weight) || r->vector_weight < 0 || r->text_weight < 0)
-    return lode__fail(err, LODE_INVALID, "weights must be finite and not negative");
-  return LODE_OK;
-}
-
 static lode_status check_against(const run *q, lode_error *err) {
   const lode_query_request *r = q->request;
   const lode__coll *coll = &q->reader.coll;
   if (r->mode == LODE_BY_TEXT) return LODE_OK;
-  LODE__TRY(lode__check_embedder(q->handle, coll, err));
+  lode__fit fit = lode__coll_fit(coll);
+  LODE__TRY(lode__check_embedder(&q->handle->fit, &fit, err));
   uint32_t dim = coll->dim ? coll->dim : coll->embedder_dim;
   if (dim && dim != r->dimension)
     return lode__fail(err, LODE_MISMATCH,
@@ -359,7 +335,7 @@ lode_status lode__core_query(lode_collection *collection, const lode_query_reque
   *out = NULL;
   lode__reader_init(&q.reader, collection);
   lode__arena_init(&q.arena, 0);
-  LODE__GOTO(check_request(request, err));
+  LODE__GOTO(lode__check_query(request, err));
   bool weighted = request->vector_weight > 0 || request->text_weight > 0;
   q.vector_weight = weighted ? request->vector_weight : 1;
   q.text_weight = weighted ? request->text_weight : 1;

@@ -249,7 +249,8 @@ static lode_status write_those(batch_write *b, bool existing, uint32_t dim, lode
 
 static lode_status write_all(batch_write *b, lode_error *err) {
   uint32_t dim;
-  LODE__TRY(lode__batch_check_vectors(&b->batch, b->w.handle, b->w.coll, &dim, err));
+  lode__fit fit = lode__coll_fit(b->w.coll);
+  LODE__TRY(lode__batch_check_vectors(&b->batch, &b->w.handle->fit, &fit, &dim, err));
   LODE__TRY(look_up(b, err));
   LODE__TRY(write_those(b, true, dim, err));
   LODE__TRY(write_those(b, false, dim, err));
@@ -261,7 +262,8 @@ static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn
   lode_status st;
   lode__error_clear(err);
   if (result) *result = (lode_write_result){0};
-  LODE__TRY(lode__batch_init(&b->batch, handle->store, records, n, b->kind == UPSERT || b->kind == UPDATE, err));
+  LODE__TRY(lode__batch_init(&b->batch, handle->store->options->max_document_bytes, records, n,
+                             b->kind == UPSERT || b->kind == UPDATE, err));
   if (b->missing) memset(b->missing, 0, n * sizeof *b->missing);
   lode__arena_init(&b->arena, 0);
   b->names = lode__alloc_zero(n, sizeof *b->names);

@@ -50,6 +50,8 @@ lode_status lode__store_locate(const char *given, lode__buf *path, lode_error *e
   return path->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
+bool lode__is_address(const char *store) { return strstr(store, "://") != NULL; }
+
 lode_status lode__make_parents(const char *path, lode_error *err) {
   lode__buf part = {0};
   lode_status st = LODE_OK;

@@ -54,7 +54,7 @@ static lode_status open_store(void *opener, const lode__open_how *how, lode_stor
       .log = note,
       .log_ctx = s,
   };
-  if (options.create) LODE__TRY(lode__make_parents(s->folder, err));
+  if (options.create && !lode__is_address(s->folder)) LODE__TRY(lode__make_parents(s->folder, err));
   lode_status st = lode_open(s->folder, &options, store, err);
   if (st != LODE_NOT_FOUND) return st;
   return lode__fail(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another", s->folder);

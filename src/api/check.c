@@ -1,9 +1,7 @@
-/* check.c - every check of what the user brings, before anything is written.
- *
- * What is wrong with a record is LODE_REFUSED and names its position in the batch; a vector that does not fit the
- * collection is LODE_MISMATCH; what is wrong with a request is LODE_INVALID. Each text says what to do.
- */
-#include "core.h"
+/* check.c - every check of what the user brings, before anything is written. See check.h. */
+#include "check.h"
+
+#include "base/meta.h"
 
 #include <math.h>
 
@@ -75,9 +73,56 @@ size_t lode__first_not_finite(const float *v, size_t n) {
   return n;
 }
 
+enum { MOST_COUNTERS = 64 };
+
+lode_status lode__check_collection_options(const lode_collection_options *o, lode_error *err) {
+  if ((unsigned)o->metric > LODE_IP)
+    return lode__fail(err, LODE_INVALID, "there is no metric %d: use LODE_L2, LODE_COSINE or LODE_IP", (int)o->metric);
+  LODE__TRY(lode__check_object(o->metadata, "the collection's metadata", err));
+  if (o->embedder.data) LODE__TRY(lode__check_name(o->embedder, "the name of the embedder", err));
+  if (o->embedder_dim > LODE_MAX_DIMENSION)
+    return lode__fail(err, LODE_INVALID, "embedder_dim is %u: the most is %d", o->embedder_dim, LODE_MAX_DIMENSION);
+  if (o->embedder_dim && !o->embedder.data)
+    return lode__fail(err, LODE_INVALID, "embedder_dim is given without the name of the embedder");
+  if (o->n_counters > MOST_COUNTERS || (o->n_counters && !o->counters))
+    return lode__fail(err, LODE_INVALID, "a collection may have up to %d counters", MOST_COUNTERS);
+  for (size_t i = 0; i < o->n_counters; i++) {
+    LODE__TRY(lode__check_name(o->counters[i], "the key of a counter", err));
+    for (size_t j = 0; j < i; j++)
+      if (lode__str_eq(o->counters[i], o->counters[j]))
+        return lode__fail(err, LODE_INVALID, "counters %zu and %zu are the same key", j, i);
+  }
+  return LODE_OK;
+}
+
+static lode_status check_vectors(const lode_query_request *r, lode_error *err) {
+  size_t total;
+  if (!r->vectors) return lode__fail(err, LODE_INVALID, "a query by vector needs vectors");
+  if (r->dimension < 1 || r->dimension > LODE_MAX_DIMENSION)
+    return lode__fail(err, LODE_INVALID, "the query has %u dimensions: 1 to %d are possible", r->dimension, LODE_MAX_DIMENSION);
+  if (lode__mul_over(r->n, r->dimension, &total)) return lode__fail(err, LODE_INVALID, "n is too large: %zu", r->n);
+  size_t bad = lode__first_not_finite(r->vectors, total);
+  if (bad < total)
+    return lode__fail_at(err, LODE_INVALID, bad / r->dimension, "element %zu of query %zu is not a finite number",
+                         bad % r->dimension, bad / r->dimension);
+  return LODE_OK;
+}
+
+lode_status lode__check_query(const lode_query_request *r, lode_error *err) {
+  LODE__TRY(lode__check_include(r->include, err));
+  LODE__TRY(lode__check_selection(&r->select, err));
+  if (r->mode != LODE_BY_VECTOR && r->mode != LODE_BY_TEXT && r->mode != LODE_HYBRID)
+    return lode__fail(err, LODE_INVALID, "there is no mode %d: use LODE_BY_VECTOR, LODE_BY_TEXT or LODE_HYBRID", (int)r->mode);
+  if (r->n && r->mode != LODE_BY_TEXT) LODE__TRY(check_vectors(r, err));
+  if (r->n && r->mode != LODE_BY_VECTOR && !r->texts) return lode__fail(err, LODE_INVALID, "a query by text needs texts");
+  if (!isfinite(r->vector_weight) || !isfinite(r->text_weight) || r->vector_weight < 0 || r->text_weight < 0)
+    return lode__fail(err, LODE_INVALID, "weights must be finite and not negative");
+  return LODE_OK;
+}
+
 /* ---- Embedding models ---- */
 
-lode_status lode__check_embedder(const lode_collection *handle, const lode__coll *coll, lode_error *err) {
+lode_status lode__check_embedder(const lode__fit *handle, const lode__fit *coll, lode_error *err) {
   char mine[256], theirs[256];
   if (!handle->embedder.data) return LODE_OK;
   if (coll->embedder.data && !lode__str_eq(handle->embedder, coll->embedder))
@@ -96,9 +141,8 @@ lode_status lode__check_embedder(const lode_collection *handle, const lode__coll
 
 /* ---- Records ---- */
 
-static lode_status check_texts(const lode_store *store, const lode_record *r, size_t i, lode_error *err) {
+static lode_status check_texts(uint64_t cap, const lode_record *r, size_t i, lode_error *err) {
   char quoted[256];
-  uint64_t cap = store->options->max_document_bytes;
   if (!r->id.data || r->id.len == 0)
     return lode__fail_at(err, LODE_REFUSED, i, "record %zu has no id: give it 1 to %d bytes", i, LODE_MAX_ID_BYTES);
   if (r->id.len > LODE_MAX_ID_BYTES)
@@ -171,7 +215,7 @@ static lode_status check_distinct(lode__batch *b, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__batch_init(lode__batch *b, const lode_store *store, const lode_record *records, size_t n,
+lode_status lode__batch_init(lode__batch *b, uint64_t max_document_bytes, const lode_record *records, size_t n,
                              bool allow_null, lode_error *err) {
   lode__json json = {0};
   lode__buf buf = {0};
@@ -187,7 +231,7 @@ lode_status lode__batch_init(lode__batch *b, const lode_store *store, const lode
     goto done;
   }
   for (size_t i = 0; i < n; i++) {
-    LODE__GOTO(check_texts(store, &records[i], i, err));
+    LODE__GOTO(check_texts(max_document_bytes, &records[i], i, err));
     LODE__GOTO(check_vector(&records[i], i, err));
     LODE__GOTO(check_metadata(b, &json, &buf, i, allow_null, err));
   }
@@ -207,8 +251,8 @@ void lode__batch_release(lode__batch *b) {
   *b = (lode__batch){0};
 }
 
-lode_status lode__batch_check_vectors(const lode__batch *b, const lode_collection *handle, const lode__coll *coll,
-                                      uint32_t *dim, lode_error *err) {
+lode_status lode__batch_check_vectors(const lode__batch *b, const lode__fit *handle, const lode__fit *coll, uint32_t *dim,
+                                      lode_error *err) {
   char quoted[256];
   bool asked = false;
   *dim = coll->dim;

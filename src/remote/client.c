@@ -1,0 +1,307 @@
+/* client.c - the cluster: its addresses, connections, and requests that are tried again.
+ *
+ * qdrant://HOST:PORT,HOST:PORT/PREFIX?shards=N&replicas=N&write_consistency=N   (qdrants:// speaks TLS)
+ * The key is LODE_QDRANT_API_KEY or QDRANT_API_KEY of the environment: addresses end up in logs and process lists, keys must not.
+ *
+ * Any node answers for the whole cluster. The one that answered last is asked first; one that does not answer is passed over.
+ * Everything we send may be sent twice, so that no failure needs a guess about what the server has done.
+ */
+#include "remote.h"
+
+#include "base/os.h"
+
+#include <stdlib.h>
+
+enum { DEFAULT_BUSY_MS = 10000, FIRST_WAIT_MS = 20, LONGEST_WAIT_MS = 1000 };
+
+/* ---- Addresses ---- */
+
+static bool take_number(lode_str text, uint32_t *out) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < text.len; i++) {
+    if (text.data[i] < '0' || text.data[i] > '9' || (n = n * 10 + (uint64_t)(text.data[i] - '0')) > 100000) return false;
+  }
+  *out = (uint32_t)n;
+  return text.len > 0 && n > 0;
+}
+
+static lode_status take_option(lode_store *s, lode_str option, lode_error *err) {
+  char quoted[256];
+  const struct {
+    const char *name;
+    uint32_t *into;
+  } known[] = {{"shards=", &s->shards}, {"replicas=", &s->replicas}, {"write_consistency=", &s->write_consistency}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    size_t len = strlen(known[i].name);
+    if (option.len < len || memcmp(option.data, known[i].name, len) != 0) continue;
+    if (take_number((lode_str){option.data + len, option.len - len}, known[i].into)) return LODE_OK;
+    break;
+  }
+  return lode__fail(err, LODE_INVALID, "the store's address has an option %s: shards=N, replicas=N and write_consistency=N are known",
+                    lode__quote(option, quoted, sizeof quoted));
+}
+
+static bool is_name(const char *text, size_t len) {
+  for (size_t i = 0; i < len; i++) {
+    char c = text[i];
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_')) return false;
+  }
+  return len > 0 && len <= 64;
+}
+
+static bool is_host(const char *text, size_t len) {
+  for (size_t i = 0; i < len; i++)
+    if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]_", text[i])) return false;
+  return len > 0 && len < 256;
+}
+
+static const char *keep(lode_store *s, const char *head, const char *text, size_t len) {
+  size_t head_len = strlen(head);
+  char *p = lode__arena_alloc(&s->arena, head_len + len + 1);
+  if (!p) return NULL;
+  memcpy(p, head, head_len);
+  memcpy(p + head_len, text, len);
+  p[head_len + len] = '\0';
+  return p;
+}
+
+static lode_status take_hosts(lode_store *s, const char *scheme, const char *hosts, size_t len, lode_error *err) {
+  for (size_t at = 0; at <= len;) {
+    size_t end = at;
+    while (end < len && hosts[end] != ',') end++;
+    if (!is_host(hosts + at, end - at))
+      return lode__fail(err, LODE_INVALID, "the store's address must be qdrant://HOST:PORT, or several HOST:PORT with commas between them");
+    if (s->n_bases == LODE__REMOTE_ADDRESSES)
+      return lode__fail(err, LODE_LIMIT, "the store's address names more than %d nodes", LODE__REMOTE_ADDRESSES);
+    bool has_port = memchr(hosts + at, ':', end - at) && hosts[end - 1] != ']';
+    const char *base = keep(s, scheme, hosts + at, end - at);
+    if (base && !has_port) base = keep(s, base, ":6333", 5);
+    if (!base) return lode__fail_nomem(err);
+    s->bases[s->n_bases++] = base;
+    at = end + 1;
+  }
+  return LODE_OK;
+}
+
+static lode_status take_address(lode_store *s, const char *address, lode_error *err) {
+  bool tls = strncmp(address, "qdrants://", 10) == 0;
+  const char *p = address + (tls ? 10 : 9), *end = p + strlen(p);
+  const char *query = memchr(p, '?', (size_t)(end - p)), *stop = query ? query : end;
+  const char *slash = memchr(p, '/', (size_t)(stop - p)), *hosts_end = slash ? slash : stop;
+  LODE__TRY(take_hosts(s, tls ? "https://" : "http://", p, (size_t)(hosts_end - p), err));
+  s->prefix = "lode";
+  if (slash && slash + 1 < stop) {
+    if (!is_name(slash + 1, (size_t)(stop - slash - 1)))
+      return lode__fail(err, LODE_INVALID, "the name behind the / of the store's address may have 1 to 64 letters, digits, - and _");
+    if (!(s->prefix = keep(s, "", slash + 1, (size_t)(stop - slash - 1)))) return lode__fail_nomem(err);
+  }
+  for (const char *at = query; at && at < end;) {
+    size_t len = strcspn(at + 1, "&");
+    LODE__TRY(take_option(s, (lode_str){at + 1, len}, err));
+    at += len + 1;
+  }
+  const char *key = getenv("LODE_QDRANT_API_KEY");
+  if (!key || !*key) key = getenv("QDRANT_API_KEY");
+  if (key && *key && !(s->key_header = keep(s, "api-key: ", key, strlen(key)))) return lode__fail_nomem(err);
+  return LODE_OK;
+}
+
+/* ---- Connections ---- */
+
+static lode_status take_connection(lode_store *s, lode__http **http, lode_error *err) {
+  *http = NULL;
+  pthread_mutex_lock(&s->lock);
+  if (s->n_idle) *http = s->idle[--s->n_idle];
+  pthread_mutex_unlock(&s->lock);
+  return *http ? LODE_OK : lode__http_new(http, err);
+}
+
+static void give_connection(lode_store *s, lode__http *http) {
+  pthread_mutex_lock(&s->lock);
+  if (s->n_idle < LODE__REMOTE_IDLE) {
+    s->idle[s->n_idle++] = http;
+    http = NULL;
+  }
+  pthread_mutex_unlock(&s->lock);
+  lode__http_free(http);
+}
+
+/* ---- Requests ---- */
+
+void lode__call_release(lode__call *call) {
+  lode__buf_release(&call->path);
+  lode__buf_release(&call->body);
+  lode__buf_release(&call->response.body);
+  lode__json_release(&call->answer);
+  *call = (lode__call){0};
+}
+
+void lode__call_path(lode__call *call, const char *format, ...) {
+  char text[512];
+  va_list ap;
+  va_start(ap, format);
+  int n = vsnprintf(text, sizeof text, format, ap);
+  va_end(ap);
+  call->path.len = 0;
+  if (n < 0 || (size_t)n >= sizeof text) call->path.failed = true;
+  else lode__buf_add(&call->path, text, (size_t)n);
+  call->body.len = 0;
+}
+
+/* The server's words: {"status":{"error":"..."}}. */
+static void words_of(lode__call *call, char *text, size_t size) {
+  lode_error unused;
+  lode_str body = {call->response.body.data, call->response.body.len};
+  snprintf(text, size, "status %ld", call->response.status);
+  if (!body.len || lode__json_parse(&call->answer, body, NULL, &unused) != LODE_OK) return;
+  uint32_t status = call->answer.nodes[0].type == LODE__JSON_OBJECT ? lode__json_get(&call->answer, 0, LODE__LIT("status")) : 0;
+  uint32_t error = status && call->answer.nodes[status].type == LODE__JSON_OBJECT
+                       ? lode__json_get(&call->answer, status, LODE__LIT("error")) : 0;
+  if (!error || call->answer.nodes[error].type != LODE__JSON_STRING) return;
+  lode_str s = call->answer.nodes[error].u.s;
+  snprintf(text, size, "status %ld: %.*s", call->response.status, s.len > 300 ? 300 : (int)s.len, s.data);
+}
+
+static bool is_passing(long status) { return status == 429 || status == 500 || status == 502 || status == 503 || status == 504; }
+
+static lode_status understand(lode__call *call, lode_error *err) {
+  char words[400];
+  long status = call->response.status;
+  if (status < 200 || status > 299) {
+    words_of(call, words, sizeof words);
+    if (strstr(words, "No space left") || strstr(words, "out of disk") || strstr(words, "disk space"))
+      return lode__fail(err, LODE_FULL, "the cluster has no space left: %s", words);
+    if (status == 404) return lode__fail(err, LODE_NOT_FOUND, "the cluster does not know it: %s", words);
+    if (status == 401 || status == 403)
+      return lode__fail(err, LODE_REFUSED, "the cluster refuses the key (LODE_QDRANT_API_KEY): %s", words);
+    return lode__fail(err, is_passing(status) ? LODE_IO : LODE_REFUSED, "the cluster answered: %s", words);
+  }
+  lode_str body = {call->response.body.data ? call->response.body.data : "", call->response.body.len};
+  lode_error why;
+  lode_status st = lode__json_parse(&call->answer, body, NULL, &why);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  call->result = st == LODE_OK && call->answer.nodes[0].type == LODE__JSON_OBJECT
+                     ? lode__json_get(&call->answer, 0, LODE__LIT("result")) : 0;
+  if (!call->result) return lode__fail(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%s)", st != LODE_OK ? why.text : "no result");
+  return LODE_OK;
+}
+
+/* One round over the addresses, from the one that answered last. */
+static lode_status try_addresses(lode_store *s, lode__http *http, const char *method, lode__call *call, lode_error *err) {
+  const char *headers[] = {s->key_header, NULL};
+  lode__buf url = {0};
+  lode_status st = LODE_IO;
+  size_t first = atomic_load_explicit(&s->base, memory_order_relaxed);
+  for (size_t i = 0; i < s->n_bases; i++) {
+    size_t base = (first + i) % s->n_bases;
+    url.len = 0;
+    lode__buf_adds(&url, s->bases[base]);
+    lode__buf_add(&url, call->path.data, call->path.len);
+    lode__buf_addc(&url, '\0');
+    if (url.failed) {
+      st = lode__fail_nomem(err);
+      break;
+    }
+    lode__http_request request = {
+        .method = method,
+        .url = url.data,
+        .headers = headers,
+        .body = call->body.len ? (lode_str){call->body.data, call->body.len} : (lode_str){0},
+        .connect_ms = s->n_bases > 1 ? 1000 : s->options->busy_ms,
+        .timeout_ms = s->options->busy_ms > 60000 ? s->options->busy_ms : 60000,
+    };
+    st = lode__http_send(http, &request, &call->response, err);
+    if (st == LODE_OK) {
+      atomic_store_explicit(&s->base, base, memory_order_relaxed);
+      if (!is_passing(call->response.status) || i + 1 == s->n_bases) break;
+    } else if (st != LODE_IO) {
+      break;
+    }
+  }
+  lode__buf_release(&url);
+  return st;
+}
+
+lode_status lode__call_send(lode_store *s, const char *method, lode__call *call, lode_error *err) {
+  uint64_t until = lode__os->now_ns() + (uint64_t)s->options->busy_ms * 1000000, wait = FIRST_WAIT_MS;
+  lode__http *http;
+  lode_status st;
+  if (call->path.failed || call->body.failed) return lode__fail_nomem(err);
+  LODE__TRY(take_connection(s, &http, err));
+  for (;;) {
+    st = try_addresses(s, http, method, call, err);
+    bool passing = st == LODE_IO || (st == LODE_OK && is_passing(call->response.status));
+    uint64_t now = lode__os->now_ns(), asked = (uint64_t)call->response.retry_after_s * 1000;
+    if (asked > wait) wait = asked;
+    if (!passing || now + wait * 1000000 > until) break;
+    lode__os->sleep_us(wait * 1000);
+    wait = wait * 2 > LONGEST_WAIT_MS ? LONGEST_WAIT_MS : wait * 2;
+  }
+  if (st == LODE_OK) st = understand(call, err);
+  give_connection(s, http);
+  return st;
+}
+
+uint64_t lode__remote_tick(lode_store *s, size_t n) {
+  /* Microseconds since 2025, times 8 */
+  uint64_t now = (lode__os_wall_ms() - 1735689600000u) * 8000, last = atomic_load(&s->clock), first;
+  do {
+    first = now > last ? now : last + 1;
+  } while (!atomic_compare_exchange_weak(&s->clock, &last, first + n));
+  return first;
+}
+
+/* ---- Open and close ---- */
+
+static lode_status open_registry(lode_store *s, bool create, lode_error *err) {
+  lode__call call = {0};
+  lode_status st;
+  lode__call_path(&call, "/collections/%s-registry", s->prefix);
+  st = lode__call_send(s, "GET", &call, err);
+  if (st != LODE_NOT_FOUND) goto done;
+  if (!create) {
+    st = lode__fail(err, LODE_NOT_FOUND, "there is no store %s in this cluster: `lode db create` makes it", s->prefix);
+    goto done;
+  }
+  lode__buf_adds(&call.body, "{\"vectors\":{},\"on_disk_payload\":false");
+  if (s->replicas) lode__buf_addf(&call.body, ",\"replication_factor\":%u", s->replicas);
+  if (s->write_consistency) lode__buf_addf(&call.body, ",\"write_consistency_factor\":%u", s->write_consistency);
+  lode__buf_adds(&call.body, "}");
+  st = lode__call_send(s, "PUT", &call, err);
+  if (st == LODE_REFUSED) { /* somebody else made it meanwhile */
+    lode__call_path(&call, "/collections/%s-registry", s->prefix);
+    st = lode__call_send(s, "GET", &call, err);
+  }
+done:
+  lode__call_release(&call);
+  return st;
+}
+
+lode_status lode__remote_open(const char *address, const lode_open_options *options, lode_store **out, lode_error *err) {
+  static const lode_open_options defaults;
+  lode_status st;
+  *out = NULL;
+  lode_store *s = lode__alloc_zero(1, sizeof *s);
+  if (!s) return lode__fail_nomem(err);
+  s->engine = &lode__remote_engine;
+  s->filled = options ? *options : defaults;
+  s->options = &s->filled;
+  if (!s->filled.busy_ms) s->filled.busy_ms = DEFAULT_BUSY_MS;
+  if (!s->filled.memory_bytes) s->filled.memory_bytes = (uint64_t)256 << 20;
+  if (!s->filled.max_document_bytes) s->filled.max_document_bytes = (uint64_t)64 << 20;
+  lode__arena_init(&s->arena, 0);
+  (void)pthread_mutex_init(&s->lock, NULL);
+  LODE__GOTO(take_address(s, address, err));
+  LODE__GOTO(open_registry(s, s->filled.create, err));
+  *out = s;
+done:
+  if (st != LODE_OK) lode__remote_close(s);
+  return st;
+}
+
+void lode__remote_close(lode_store *s) {
+  for (size_t i = 0; i < s->n_idle; i++) lode__http_free(s->idle[i]);
+  (void)pthread_mutex_destroy(&s->lock);
+  lode__arena_release(&s->arena);
+  lode__free(s);
+}

@@ -1,0 +1,214 @@
+/* remote.h - inside src/remote: lode.h on a Qdrant cluster, through its REST interface.
+ *
+ * Who does what
+ *   client.c      addresses, connections, requests that are tried again      registry.c  collections
+ *   point.c       a record as a point, and back                             filter.c    what Qdrant may sort out for us
+ *   scroll.c      the points of a collection, in order                      write.c     add, upsert, update, delete
+ *   read.c        get, count, export                                        query.c     by vector, by words, by both
+ *   facet.c       facets and counters                                       maintain.c  statistics, verification, refusals
+ *
+ * What is where in the cluster (docs/SCALING.md has it for users)
+ *   PREFIX-registry    a point for each collection of Lode: its name, kind and number
+ *   PREFIX-NUMBER-G    its records. G grows when the first vector comes after records without: Qdrant fixes the dimension when a
+ *                      collection is made, Lode when the first vector comes
+ *
+ * A point's id is a UUID made of the SHA-256 of the record's id. Its payload:
+ *   id, doc, meta   the record; meta as JSON text, to the byte
+ *   n, seq          places in the order of insertion and of change: microseconds * 8, never the same twice from one
+ *                   process. Below 2^53, because Qdrant's ranges are doubles
+ *   p               true: without a vector
+ *   f.KEY           the values of a metadata key as words, for filters and facets; KEY is a hash
+ *   x.KEY           its numbers, for ranges
+ *   v               cosine: the vector as base64, because Qdrant keeps it normalised
+ *   crc             CRC-32C of id, doc, meta and vector
+ * Vectors: "v" dense, "t" sparse: words of the document, weighted as BM25 does but for the frequency in the collection, which is
+ * Qdrant's part.
+ *
+ * Qdrant only proposes: filters are sent as far as it can apply them, and each record that comes back is judged (src/query).
+ */
+#ifndef LODE_REMOTE_H
+#define LODE_REMOTE_H
+
+#include "api/check.h"
+#include "api/engine.h"
+#include "base/http.h"
+#include "base/json.h"
+#include "query/filter.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { LODE__REMOTE_IDLE = 16, LODE__REMOTE_ADDRESSES = 64 };
+
+struct lode_store {
+  const lode__engine *engine;        /* lode__store_head */
+  const lode_open_options *options;
+  lode_open_options filled;
+  lode__arena arena;                 /* what follows points into it */
+  const char *bases[LODE__REMOTE_ADDRESSES]; /* "http://host:port" */
+  size_t n_bases;
+  const char *key_header;            /* "api-key: ...", or NULL */
+  const char *prefix;                /* of the names of Qdrant's collections */
+  uint32_t shards, replicas, write_consistency; /* of new collections; 0 = Qdrant's defaults */
+  _Atomic size_t base;               /* which address answered last */
+  _Atomic uint64_t clock;            /* the last number that was given out */
+  pthread_mutex_t lock;              /* guards idle */
+  lode__http *idle[LODE__REMOTE_IDLE];
+  size_t n_idle;
+};
+
+/* ---- Requests ---- */
+
+/* One request and its answer; zeroed is empty, and it may be used again. */
+typedef struct lode__call {
+  lode__buf path, body;      /* body empty: none */
+  lode__http_response response;
+  lode__json answer;
+  uint32_t result;           /* node of "result" */
+} lode__call;
+void lode__call_release(lode__call *call);
+/* Begins a path: "/collections/..." */
+__attribute__((format(printf, 2, 3))) void lode__call_path(lode__call *call, const char *format, ...);
+/* Sends, to another address where one does not answer, and again where the cluster is busy, as long as the store is to wait
+ * (busy_ms). All our requests may be repeated. LODE_NOT_FOUND for status 404; LODE_REFUSED, with the server's words, for others
+ * of 4xx; LODE_IO, LODE_BUSY or LODE_FULL when it did not work out. */
+lode_status lode__call_send(lode_store *store, const char *method, lode__call *call, lode_error *err);
+/* The next number in the order of insertion; n of them are taken. */
+uint64_t lode__remote_tick(lode_store *store, size_t n);
+
+/* ---- Collections ---- */
+
+typedef struct lode__remote_kind {
+  uint64_t uid;
+  uint32_t generation;
+  lode_metric metric;
+  lode__fit fit;             /* dimension, embedder */
+  lode_str name, metadata;
+  lode_str counters;         /* JSON array of keys, or absent */
+  uint32_t shards, replicas, write_consistency;
+} lode__remote_kind;
+
+struct lode_collection {
+  const lode__engine *engine; /* lode__collection_head */
+  lode_store *store;
+  lode__fit fit;              /* of this handle: embedder */
+  uint64_t uid;
+  pthread_mutex_t lock;       /* guards what follows */
+  lode__remote_kind kind;     /* as last seen; strings in `arena` */
+  lode__arena arena;
+  lode__buf indexed;          /* fields that have an index, each followed by NUL */
+};
+
+/* The collection as it was last seen; `fresh`: asks the registry. Strings are copied to `arena`. LODE_NOT_FOUND when it was
+ * dropped. */
+lode_status lode__remote_kind_of(lode_collection *c, bool fresh, lode__arena *arena, lode__remote_kind *kind, lode_error *err);
+/* Makes room for vectors of a dimension: the first ones fix it. */
+lode_status lode__remote_fix_dimension(lode_collection *c, uint32_t dim, lode__arena *arena, lode__remote_kind *kind,
+                                       lode_error *err);
+/* "/collections/PREFIX-NUMBER-G" into the call's path, and more behind it. */
+__attribute__((format(printf, 4, 5))) void lode__remote_path(lode__call *call, const lode_store *store,
+                                                             const lode__remote_kind *kind, const char *format, ...);
+/* Has Qdrant index a field of the payload, once; a read-only handle does without. */
+lode_status lode__remote_index(lode_collection *c, const lode__remote_kind *kind, const char *field, const char *schema,
+                               lode_error *err);
+/* How many points there are; pending may be NULL. */
+lode_status lode__remote_counts(lode_store *store, const lode__remote_kind *kind, uint64_t *records, uint64_t *pending,
+                                lode_error *err);
+
+
+/* ---- Points ---- */
+
+enum { LODE__UUID_TEXT = 37, LODE__FIELD_TEXT_BYTES = 24 };
+
+void lode__point_uuid(lode_str id, char text[LODE__UUID_TEXT]);
+/* "f.0123456789abcdef": the payload's field of a metadata key; kind 'f' or 'x'. */
+void lode__point_field(char kind, lode_str key, char text[LODE__FIELD_TEXT_BYTES]);
+/* A value as a word; false for strings that are too long to be one whole: those are words of their hash. */
+bool lode__point_word(lode__buf *out, const lode__value *value);
+/* A word back to a JSON scalar; false when it was a hash. */
+bool lode__point_unword(lode_str word, lode__buf *out);
+
+typedef struct lode__point {
+  lode_str id, document, metadata; /* absent where it has none, or was not asked for */
+  const float *vector;             /* NULL: likewise */
+  uint32_t dim;
+  bool pending;
+  uint64_t n, seq;
+  uint32_t crc;
+  double score;                    /* of searches */
+} lode__point;
+
+uint32_t lode__point_crc(const lode__point *p);
+/* As JSON. metric decides how the vector is kept. */
+lode_status lode__point_put(lode__buf *out, const lode__point *p, lode_metric metric, lode_error *err);
+/* From a node of an answer. Strings point into the answer; the vector, if there is one, is in *vector (grown as needed).
+ * LODE_CORRUPT for what no Lode has written. */
+lode_status lode__point_take(const lode__json *json, uint32_t node, lode_metric metric, lode__buf *vector, lode__point *p,
+                             lode_error *err);
+/* The words of a text: "indices":[...],"values":[...]. False when it has none. */
+bool lode__point_words(lode__buf *out, lode_str text, bool query, lode_error *err, lode_status *st);
+/* "with_payload": {...}, "with_vector": ... for these parts and, if asked, what judging needs */
+void lode__point_want(lode__buf *out, unsigned include, bool judge_document, lode_metric metric, bool has_vectors);
+
+/* ---- Selections ---- */
+
+typedef struct lode__remote_select {
+  lode_collection *c;
+  const lode_selection *what;
+  lode__filter *filter;
+  lode__judge *judge;
+  bool judges;          /* the filter does not match everything */
+  bool pending_only;
+  lode__buf prefilter;  /* "must" conditions, with commas between them; may be empty */
+} lode__remote_select;
+lode_status lode__remote_select_init(lode__remote_select *s, lode_collection *c, const lode_selection *what, lode_error *err);
+/* The conditions for Qdrant, once the collection is known. */
+lode_status lode__remote_select_plan(lode__remote_select *s, const lode__remote_kind *kind, lode_error *err);
+void lode__remote_select_release(lode__remote_select *s);
+lode_status lode__remote_select_match(lode__remote_select *s, const lode__point *p, bool *match, lode_error *err);
+/* "filter":{"must":[...]}, with `more` conditions (each with a comma before it, or NULL); nothing when there are none. */
+void lode__remote_put_filter(lode__buf *out, const lode__remote_select *s, lode_str more);
+bool lode__remote_needs_document(const lode__remote_select *s);
+
+/* All that match, in the order of insertion. */
+typedef struct lode__scroll {
+  lode__remote_select *select;
+  const lode__remote_kind *kind;
+  unsigned include;
+  size_t page;          /* points a request */
+  uint64_t start;       /* from this n on */
+  size_t skip;          /* so many of those with n == start were seen */
+  lode__call call;
+  uint32_t *nodes;      /* of the page, by (n, id) */
+  uint64_t *ns;
+  size_t count, at, cap_nodes, cap_ns;
+  bool last;            /* no further page */
+  lode__buf vector;
+} lode__scroll;
+void lode__scroll_init(lode__scroll *s, lode__remote_select *select, const lode__remote_kind *kind, unsigned include);
+/* What the point refers to lives until the next call. */
+lode_status lode__scroll_next(lode__scroll *s, lode__point *p, bool *more, lode_error *err);
+void lode__scroll_release(lode__scroll *s);
+/* A place to go on from: of the point that was last given. */
+uint64_t lode__scroll_place(const lode__scroll *s, const lode__point *p);
+void lode__scroll_from(lode__scroll *s, uint64_t place);
+
+/* ---- Reads and writes by id ---- */
+
+/* Calls fn for each of the ids that exists, in any order. */
+typedef lode_status lode__found_fn(void *ctx, size_t i, const lode__point *p, lode_error *err);
+lode_status lode__remote_find(lode_collection *c, const lode__remote_kind *kind, const lode_str *ids, size_t n, unsigned include,
+                              bool with_payload, lode__found_fn *fn, void *ctx, lode_error *err);
+/* Appends a row with these parts of the point. */
+lode_status lode__remote_add_row(lode_result *result, const lode__point *p, unsigned include, lode_row **row, lode_error *err);
+
+/* ---- The engine's functions ---- */
+
+#define LODE__REMOTE_DECLARE(name, handle, params, args) lode_status lode__remote_##name params;
+LODE__ENGINE_OPS(LODE__REMOTE_DECLARE)
+lode_status lode__remote_open(const char *address, const lode_open_options *options, lode_store **store, lode_error *err);
+void lode__remote_close(lode_store *store);
+void lode__remote_collection_close(lode_collection *collection);
+void lode__remote_rollback(lode_txn *txn);
+
+#endif

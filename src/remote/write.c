@@ -1,0 +1,346 @@
+/* write.c - add, upsert, update, delete.
+ *
+ * A point is written as a whole: what a record keeps of its old self is read first. A batch is sent in several requests when it
+ * is large; when one of them fails, those before it stay, and the call may simply be repeated. Acknowledged means wait=true and
+ * the collection's write consistency.
+ */
+#include "remote.h"
+
+enum { SEND_POINTS = 500, SEND_BYTES = 8 << 20, DELETE_POINTS = 5000 };
+
+typedef enum verb { ADD, UPSERT, UPDATE } verb;
+
+/* What a record was before. */
+typedef struct old {
+  bool exists, whole;  /* whole: its parts were read too */
+  uint64_t n;
+  lode_str document, metadata;
+  const float *vector;
+  uint32_t dim;
+} old;
+
+typedef struct writing {
+  lode_collection *c;
+  verb verb;
+  lode_on_existing on_existing;
+  const lode_record *records;
+  size_t n;
+  bool *missing;
+  lode_write_result result;
+  lode__batch batch;
+  lode__remote_kind kind;
+  lode__arena arena;
+  old *olds;
+  lode_str *ids;
+} writing;
+
+static lode_status writable(const lode_collection *c, const lode_txn *txn, lode_error *err) {
+  if (c->store->options->read_only)
+    return lode__fail(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
+  return txn ? lode__fail(err, LODE_INVALID, "the transaction belongs to another store") : LODE_OK;
+}
+
+static lode_status note_old(void *ctx, size_t i, const lode__point *p, lode_error *err) {
+  writing *w = ctx;
+  old *o = &w->olds[i];
+  o->exists = true;
+  o->n = p->n;
+  o->whole = w->verb != ADD;
+  const lode_str from[] = {p->document, p->metadata};
+  lode_str *to[] = {&o->document, &o->metadata};
+  for (size_t k = 0; k < 2; k++) {
+    *to[k] = (lode_str){NULL, 0};
+    if (!from[k].data) continue;
+    to[k]->data = lode__arena_copy(&w->arena, from[k].data, from[k].len);
+    to[k]->len = from[k].len;
+    if (!to[k]->data) return lode__fail_nomem(err);
+  }
+  if (p->vector) {
+    o->vector = lode__arena_copy(&w->arena, p->vector, (size_t)p->dim * sizeof(float));
+    o->dim = p->dim;
+    if (!o->vector) return lode__fail_nomem(err);
+  }
+  return LODE_OK;
+}
+
+static lode_status read_olds(writing *w, lode_error *err) {
+  bool parts = w->verb != ADD;
+  memset(w->olds, 0, w->n * sizeof *w->olds);
+  return lode__remote_find(w->c, &w->kind, w->ids, w->n, parts ? LODE_ALL : 0, parts, note_old, w, err);
+}
+
+/* The metadata that the record will have. */
+static lode_status merge(writing *w, size_t i, lode_str *out, lode_error *err) {
+  const old *o = &w->olds[i];
+  lode_str change = w->batch.metadata[i];
+  *out = o->metadata;
+  if (!change.data) return LODE_OK;
+  lode__json old_json = {0}, new_json = {0};
+  lode__buf buf = {0};
+  bool empty = false;
+  lode_status st = LODE_OK;
+  if (o->metadata.data) LODE__GOTO(lode__meta_parse_stored(&old_json, o->metadata, err));
+  LODE__GOTO(lode__meta_check(&new_json, change, true, err));
+  LODE__GOTO(lode__meta_merge(o->metadata.data ? &old_json : NULL, &new_json, &buf, &empty, err));
+  char *copy = empty ? NULL : lode__arena_copy(&w->arena, buf.data, buf.len);
+  if (!empty && !copy) st = lode__fail_nomem(err);
+  *out = (lode_str){copy, copy ? buf.len : 0};
+done:
+  lode__json_release(&old_json);
+  lode__json_release(&new_json);
+  lode__buf_release(&buf);
+  return st;
+}
+
+static bool is_skipped(const writing *w, size_t i) {
+  return w->verb == ADD ? w->olds[i].exists : w->verb == UPDATE && !w->olds[i].exists;
+}
+
+/* The record as it will be; *skip: it is not written. */
+static lode_status make_point(writing *w, size_t i, uint64_t number, lode__point *p, bool *skip, lode_error *err) {
+  const lode_record *r = &w->records[i];
+  const old *o = &w->olds[i];
+  *skip = is_skipped(w, i);
+  if (w->missing) w->missing[i] = w->verb == UPDATE && !o->exists;
+  if (*skip) return LODE_OK;
+  *p = (lode__point){.id = r->id, .n = o->exists ? o->n : number, .seq = number};
+  p->document = r->document.data ? r->document : o->document;
+  p->vector = r->vector ? r->vector : o->vector;
+  p->dim = r->vector ? r->dimension : o->dim;
+  return merge(w, i, &p->metadata, err);
+}
+
+static lode_status send_points(writing *w, lode__call *call, size_t *n, lode_error *err) {
+  if (*n == 0) return LODE_OK;
+  lode__buf_adds(&call->body, "]}");
+  LODE__TRY(lode__call_send(w->c->store, "PUT", call, err));
+  w->result.written += *n;
+  *n = 0;
+  return LODE_OK;
+}
+
+static lode_status write_points(writing *w, lode_error *err) {
+  lode__call call = {0};
+  lode_status st = LODE_OK;
+  size_t n = 0;
+  uint64_t number = lode__remote_tick(w->c->store, w->n);
+  w->result = (lode_write_result){0};
+  for (size_t i = 0; i < w->n; i++) {
+    lode__point p;
+    bool skip;
+    LODE__GOTO(make_point(w, i, number + i, &p, &skip, err));
+    w->result.skipped += skip;
+    if (skip) continue;
+    if (n == 0) {
+      lode__remote_path(&call, w->c->store, &w->kind, "/points?wait=true");
+      lode__buf_adds(&call.body, "{\"points\":[");
+    } else {
+      lode__buf_addc(&call.body, ',');
+    }
+    LODE__GOTO(lode__point_put(&call.body, &p, w->kind.metric, err));
+    if (++n == SEND_POINTS || call.body.len > SEND_BYTES) LODE__GOTO(send_points(w, &call, &n, err));
+  }
+  st = send_points(w, &call, &n, err);
+done:
+  lode__call_release(&call);
+  return st;
+}
+
+static lode_status refuse_existing(const writing *w, lode_error *err) {
+  char quoted[256];
+  for (size_t i = 0; i < w->n; i++)
+    if (w->olds[i].exists)
+      return lode__fail_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert to replace it, or keep existing records",
+                           lode__quote(w->records[i].id, quoted, sizeof quoted));
+  return LODE_OK;
+}
+
+static bool brings_vectors(const writing *w) {
+  for (size_t i = 0; i < w->n; i++)
+    if (w->records[i].vector && !is_skipped(w, i)) return true;
+  return false;
+}
+
+static lode_status try_write(writing *w, bool fresh, lode_error *err) {
+  uint32_t dim;
+  LODE__TRY(lode__remote_kind_of(w->c, fresh, &w->arena, &w->kind, err));
+  LODE__TRY(lode__batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, &dim, err));
+  LODE__TRY(read_olds(w, err));
+  if (w->verb == ADD && w->on_existing == LODE_FAIL_EXISTING) LODE__TRY(refuse_existing(w, err));
+  if (!w->kind.fit.dim && brings_vectors(w)) {
+    LODE__TRY(lode__remote_fix_dimension(w->c, dim, &w->arena, &w->kind, err));
+    LODE__TRY(lode__batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, &dim, err));
+  }
+  return write_points(w, err);
+}
+
+static lode_status run(writing *w, lode_write_result *result, lode_error *err) {
+  lode_status st;
+  if (result) *result = (lode_write_result){0};
+  lode__arena_init(&w->arena, 0);
+  LODE__GOTO(lode__batch_init(&w->batch, w->c->store->options->max_document_bytes, w->records, w->n, w->verb != ADD, err));
+  w->olds = lode__alloc_zero(w->n, sizeof *w->olds);
+  w->ids = lode__alloc_zero(w->n, sizeof *w->ids);
+  if (!w->olds || !w->ids) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  for (size_t i = 0; i < w->n; i++) w->ids[i] = w->records[i].id;
+  st = try_write(w, false, err);
+  if (st == LODE_NOT_FOUND) st = try_write(w, true, err);
+  if (st == LODE_OK) {
+    lode__error_clear(err);
+    if (result) *result = w->result;
+  }
+done:
+  lode__batch_release(&w->batch);
+  lode__free(w->olds);
+  lode__free(w->ids);
+  lode__arena_release(&w->arena);
+  return st;
+}
+
+lode_status lode__remote_add(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, lode_on_existing on_existing,
+                             lode_write_result *result, lode_error *err) {
+  writing w = {.c = c, .verb = ADD, .on_existing = on_existing, .records = records, .n = n};
+  lode__error_clear(err);
+  LODE__TRY(writable(c, txn, err));
+  return run(&w, result, err);
+}
+
+lode_status lode__remote_upsert(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, lode_write_result *result,
+                                lode_error *err) {
+  writing w = {.c = c, .verb = UPSERT, .records = records, .n = n};
+  lode__error_clear(err);
+  LODE__TRY(writable(c, txn, err));
+  return run(&w, result, err);
+}
+
+lode_status lode__remote_update(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, bool *missing,
+                                lode_write_result *result, lode_error *err) {
+  writing w = {.c = c, .verb = UPDATE, .records = records, .n = n, .missing = missing};
+  lode__error_clear(err);
+  LODE__TRY(writable(c, txn, err));
+  return run(&w, result, err);
+}
+
+/* ---- Delete ---- */
+
+typedef struct deleting {
+  lode_collection *c;
+  lode__remote_select select;
+  lode__remote_kind kind;
+  lode__call call;
+  size_t pending, deleted;
+} deleting;
+
+static lode_status send_deletes(deleting *d, lode_error *err) {
+  if (d->pending == 0) return LODE_OK;
+  lode__buf_adds(&d->call.body, "]}");
+  LODE__TRY(lode__call_send(d->c->store, "POST", &d->call, err));
+  d->deleted += d->pending;
+  d->pending = 0;
+  return LODE_OK;
+}
+
+static lode_status delete_one(deleting *d, lode_str id, lode_error *err) {
+  char uuid[LODE__UUID_TEXT];
+  lode__point_uuid(id, uuid);
+  if (d->pending == 0) {
+    lode__remote_path(&d->call, d->c->store, &d->kind, "/points/delete?wait=true");
+    lode__buf_adds(&d->call.body, "{\"points\":[");
+  }
+  lode__buf_addf(&d->call.body, d->pending ? ",\"%s\"" : "\"%s\"", uuid);
+  return ++d->pending == DELETE_POINTS ? send_deletes(d, err) : LODE_OK;
+}
+
+static lode_status delete_found(void *ctx, size_t i, const lode__point *p, lode_error *err) {
+  deleting *d = ctx;
+  bool match;
+  (void)i;
+  LODE__TRY(lode__remote_select_match(&d->select, p, &match, err));
+  return match ? delete_one(d, p->id, err) : LODE_OK;
+}
+
+/* The ids that were asked for, each once. */
+static int by_bytes(const void *a, const void *b) { return lode__str_cmp(*(const lode_str *)a, *(const lode_str *)b); }
+
+static lode_status delete_ids(deleting *d, lode_error *err) {
+  const lode_selection *what = d->select.what;
+  size_t n = 0;
+  lode_str *ids = lode__alloc_zero(what->n_ids, sizeof *ids);
+  if (!ids) return lode__fail_nomem(err);
+  if (what->n_ids) memcpy(ids, what->ids, what->n_ids * sizeof *ids);
+  if (what->n_ids) qsort(ids, what->n_ids, sizeof *ids, by_bytes);
+  for (size_t i = 0; i < what->n_ids; i++)
+    if (n == 0 || !lode__str_eq(ids[n - 1], ids[i])) ids[n++] = ids[i];
+  unsigned include = lode__remote_needs_document(&d->select) ? LODE_DOCUMENT : 0u;
+  lode_status st = lode__remote_find(d->c, &d->kind, ids, n, include, d->select.judges, delete_found, d, err);
+  lode__free(ids);
+  return st;
+}
+
+/* The points are listed before any is deleted: deleting would pull the ground from under the pages. */
+static lode_status delete_matches(deleting *d, lode_error *err) {
+  lode__scroll scroll;
+  lode__buf ids = {0};
+  lode_status st;
+  bool more;
+  LODE__TRY(lode__remote_select_plan(&d->select, &d->kind, err));
+  lode__scroll_init(&scroll, &d->select, &d->kind, 0);
+  for (;;) {
+    lode__point p;
+    LODE__GOTO(lode__scroll_next(&scroll, &p, &more, err));
+    if (!more) break;
+    uint32_t len = (uint32_t)p.id.len;
+    lode__buf_add(&ids, &len, sizeof len);
+    lode__buf_add(&ids, p.id.data, p.id.len);
+    if (ids.failed || ids.len > d->c->store->options->memory_bytes) {
+      st = ids.failed ? lode__fail_nomem(err)
+                      : lode__fail(err, LODE_LIMIT, "more records match than fit in the memory budget: delete them in parts");
+      goto done;
+    }
+  }
+  for (size_t at = 0; at < ids.len;) {
+    uint32_t len;
+    memcpy(&len, ids.data + at, sizeof len);
+    LODE__GOTO(delete_one(d, (lode_str){ids.data + at + sizeof len, len}, err));
+    at += sizeof len + len;
+  }
+  st = LODE_OK;
+done:
+  lode__scroll_release(&scroll);
+  lode__buf_release(&ids);
+  return st;
+}
+
+static lode_status try_delete(deleting *d, bool fresh, lode__arena *arena, lode_error *err) {
+  LODE__TRY(lode__remote_kind_of(d->c, fresh, arena, &d->kind, err));
+  d->pending = d->deleted = 0;
+  LODE__TRY(d->select.what->ids ? delete_ids(d, err) : delete_matches(d, err));
+  return send_deletes(d, err);
+}
+
+lode_status lode__remote_delete(lode_collection *c, lode_txn *txn, const lode_selection *selection, size_t *deleted, lode_error *err) {
+  deleting d = {.c = c};
+  lode__arena arena;
+  lode_status st;
+  lode__error_clear(err);
+  if (deleted) *deleted = 0;
+  LODE__TRY(writable(c, txn, err));
+  if (!selection->ids && !selection->where.data && !selection->where_document.data)
+    return lode__fail(err, LODE_INVALID, "the selection is empty, which would delete everything: say where = {} for that");
+  lode__arena_init(&arena, 0);
+  LODE__GOTO(lode__remote_select_init(&d.select, c, selection, err));
+  st = try_delete(&d, false, &arena, err);
+  if (st == LODE_NOT_FOUND) st = try_delete(&d, true, &arena, err);
+  if (st == LODE_OK) {
+    lode__error_clear(err);
+    if (deleted) *deleted = d.deleted;
+  }
+done:
+  lode__remote_select_release(&d.select);
+  lode__call_release(&d.call);
+  lode__arena_release(&arena);
+  return st;
+}
