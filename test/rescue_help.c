@@ -161,6 +161,7 @@ static void compare_record(run *r, lode_collection *c, lode_str collection, cons
     o->wrong_text += wrong;
     o->no_vector += !row->vector;
     o->wrong_vector += other;
+    o->text_untold += wrong && !was_told(r, collection, id);
     o->wrong_untold += other && !was_told(r, collection, id);
   }
   lode_result_free(rows);

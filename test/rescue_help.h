@@ -23,6 +23,7 @@ typedef struct rescue_outcome {
   uint64_t wrong_vector; /* vectors that differ */
   uint64_t no_vector;
   uint64_t wrong_untold; /* of the wrong ones, those that nobody was told of */
+  uint64_t text_untold;
 } rescue_outcome;
 
 /* Rescues FOLDER/chroma into a new store and compares that with FOLDER/expected.jsonl. `only`: NULL, or one collection to look at. */

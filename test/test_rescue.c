@@ -239,3 +239,77 @@ TEST_SLOW(flipped_bits_in_the_index_bring_no_crash, 240) {
     free(copy);
   }
 }
+
+/* ---- Damage to the database ---- */
+
+static size_t page_bytes_of(const char *db) { return (size_t)(unsigned char)db[16] << 8 | (size_t)(unsigned char)db[17] << 16; }
+
+TEST_SLOW(pages_of_the_database_may_be_lost, 300) {
+  lode_error err;
+  static const char *const versions[] = {"1.5.9", "0.6.3", "0.4.24"};
+  for (size_t e = 0; e < 3; e++) {
+    const char *folder = rescue_unpack(versions[e]);
+    char path[400];
+    size_t len;
+    uint64_t lost_records = 0, pages = 0;
+    snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
+    char *bytes = test_read_file(path, &len), *copy = malloc(len);
+    size_t size = page_bytes_of(bytes);
+    for (size_t page = test_full() ? 0 : test_below(8); page < len / size; page += test_full() ? 1 : 1 + test_below(14)) {
+      rescue_outcome o;
+      memcpy(copy, bytes, len);
+      memset(copy + page * size, page % 2 ? 0 : 0xff, size);
+      test_write_file(path, copy, len);
+      OK(rescue_run(folder, NULL, &o, &err));
+      if (getenv("LODE_TEST_SHOW"))
+        printf("%s page %zu: absent %llu extra %llu text %llu vector wrong %llu none %llu untold %llu text untold %llu\n", versions[e], page + 1, (unsigned long long)o.absent,
+               (unsigned long long)o.extra, (unsigned long long)o.wrong_text, (unsigned long long)o.wrong_vector, (unsigned long long)o.no_vector,
+               (unsigned long long)o.wrong_untold, (unsigned long long)o.text_untold);
+      CHECKF(o.wrong_untold == 0, "page %zu: %llu wrong vectors that nobody was told of", page + 1, (unsigned long long)o.wrong_untold);
+      CHECKF(o.text_untold == 0 && o.extra == 0, "page %zu: %llu documents or metadata differ and nobody was told", page + 1, (unsigned long long)o.text_untold);
+      lost_records += o.absent;
+      pages++;
+    }
+    /* rows have second copies in the indexes: none is lost with any one page */
+    CHECKF(lost_records == 0, "%llu records lost with %llu pages", (unsigned long long)lost_records, (unsigned long long)pages);
+    test_write_file(path, bytes, len);
+    free(bytes);
+    free(copy);
+  }
+}
+
+TEST_SLOW(a_database_cut_anywhere_gives_what_is_left, 240) {
+  lode_error err;
+  const char *folder = rescue_unpack("1.5.9");
+  char path[400];
+  size_t len;
+  snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
+  char *bytes = test_read_file(path, &len);
+  for (size_t n = 0; n < len; n += test_full() ? 512 : 1 + test_below(len / 8)) {
+    rescue_outcome o;
+    test_write_file(path, bytes, n);
+    lode_status st = rescue_run(folder, NULL, &o, &err);
+    CHECKF(st == LODE_OK || st == LODE_CORRUPT, "%s: %s", lode_status_name(st), err.text);
+    CHECK(st == LODE_CORRUPT || o.wrong_untold == 0);
+  }
+  free(bytes);
+}
+
+TEST_SLOW(flipped_bits_in_the_database_bring_no_crash, 240) {
+  lode_error err;
+  const char *folder = rescue_unpack("0.6.3");
+  char path[400];
+  size_t len;
+  snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
+  char *bytes = test_read_file(path, &len), *copy = malloc(len);
+  for (int round = 0; round < (test_full() ? 300 : 16); round++) {
+    rescue_outcome o;
+    memcpy(copy, bytes, len);
+    for (int k = 0; k < 200; k++) copy[round % 2 ? test_below(len) : test_below(len / 20)] ^= (char)(1 << test_below(8));
+    test_write_file(path, copy, len);
+    lode_status st = rescue_run(folder, NULL, &o, &err);
+    CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_MISMATCH, "%s: %s", lode_status_name(st), err.text);
+  }
+  free(bytes);
+  free(copy);
+}

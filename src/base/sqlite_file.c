@@ -185,16 +185,16 @@ static uint32_t score_size(const lode__sq_file *f, uint64_t bytes, uint32_t size
   return tried ? good * 1000 / tried : 0;
 }
 
+/* Multiples of the true size look nearly as good, parts of it do not: the smallest that is nearly the best. */
 static uint32_t guess_size(const lode__sq_file *f, uint64_t bytes) {
-  uint32_t best = 4096, best_score = score_size(f, bytes, 4096);
-  for (uint32_t size = PAGE_MIN; size <= PAGE_MAX; size *= 2) {
-    uint32_t score = score_size(f, bytes, size);
-    if (score > best_score + 100) {
-      best = size;
-      best_score = score;
-    }
+  uint32_t score[8] = {0}, best = 0;
+  for (int i = 0; i < 8; i++) {
+    score[i] = score_size(f, bytes, (uint32_t)PAGE_MIN << i);
+    if (score[i] > best) best = score[i];
   }
-  return best;
+  for (int i = 0; i < 8 && best; i++)
+    if (score[i] * 10 >= best * 7) return (uint32_t)PAGE_MIN << i;
+  return 4096;
 }
 
 /* ---- Opening ---- */

@@ -69,6 +69,8 @@ typedef lode_status lode__sq_row_fn(void *ctx, const lode__sq_row *row, lode_err
 
 /* All rows of the tree at `root`, in the order of their keys. */
 lode_status lode__sq_walk(lode__sq_file *file, uint32_t root, lode__sq_row_fn *fn, void *ctx, lode_error *err);
+/* The same for the tree of an index, in no order: the indexed columns, then the key of the table's row. */
+lode_status lode__sq_walk_index(lode__sq_file *file, uint32_t root, lode__sq_row_fn *fn, void *ctx, lode_error *err);
 /* The rows of leaf pages that no walk has reached and that are not on the list of free pages; inner index pages too. */
 lode_status lode__sq_strays(lode__sq_file *file, lode__sq_row_fn *fn, void *ctx, lode_error *err);
 /* LODE_CORRUPT when there is no row any more. */

@@ -215,8 +215,10 @@ typedef struct level {
   uint32_t next; /* child */
 } level;
 
+static bool is_table(unsigned char type) { return type == LEAF_TABLE || type == INNER_TABLE; }
+
 /* Brings the page at `number` to level `depth`; false: it is not a page of this tree. */
-static lode_status enter(lode__sq_file *f, level *l, size_t depth, uint32_t number, bool *entered, lode_error *err) {
+static lode_status enter(lode__sq_file *f, level *l, size_t depth, uint32_t number, bool table, bool *entered, lode_error *err) {
   *entered = false;
   if (!f->level[depth] && !(f->level[depth] = lode__alloc(f->page_bytes))) return lode__fail_nomem(err);
   if (!mark_seen(f, number)) {
@@ -225,7 +227,7 @@ static lode_status enter(lode__sq_file *f, level *l, size_t depth, uint32_t numb
   }
   lode__sq_load(f, number, f->level[depth]);
   l->next = 0;
-  *entered = look(f, number, f->level[depth], &l->v) && (l->v.type == LEAF_TABLE || l->v.type == INNER_TABLE);
+  *entered = look(f, number, f->level[depth], &l->v) && is_table(l->v.type) == table;
   if (!*entered) {
     lode__sq_damaged(f, number);
     f->seen[number / 8] &= (unsigned char)~(1u << number % 8); /* strays may still make something of it */
@@ -239,29 +241,37 @@ static uint32_t child_of(const lode__sq_file *f, const view *v, uint32_t i) {
   return offset ? lode__be32(v->page + offset) : 0;
 }
 
-lode_status lode__sq_walk(lode__sq_file *f, uint32_t root, lode__sq_row_fn *fn, void *ctx, lode_error *err) {
+static lode_status walk(lode__sq_file *f, uint32_t root, bool table, lode__sq_row_fn *fn, void *ctx, lode_error *err) {
   level levels[LODE__SQ_DEPTH];
   size_t depth = 0;
   bool entered;
-  LODE__TRY(enter(f, &levels[0], 0, root, &entered, err));
+  LODE__TRY(enter(f, &levels[0], 0, root, table, &entered, err));
   if (!entered) return LODE_OK;
   for (;;) {
     level *l = &levels[depth];
-    if (l->v.type == LEAF_TABLE) {
-      LODE__TRY(rows_of_page(f, &l->v, fn, ctx, false, err));
-    } else if (l->next <= l->v.cells) {
+    bool inner = l->v.type == INNER_TABLE || l->v.type == INNER_INDEX;
+    if (l->next == 0 && l->v.type != INNER_TABLE) LODE__TRY(rows_of_page(f, &l->v, fn, ctx, false, err));
+    if (inner && l->next <= l->v.cells) {
       uint32_t child = child_of(f, &l->v, l->next++);
       if (depth + 2 >= LODE__SQ_DEPTH) {
         lode__sq_damaged(f, child);
         continue;
       }
-      LODE__TRY(enter(f, &levels[depth + 1], depth + 1, child, &entered, err));
+      LODE__TRY(enter(f, &levels[depth + 1], depth + 1, child, table, &entered, err));
       if (entered) depth++;
       continue;
     }
     if (depth == 0) return LODE_OK;
     depth--;
   }
+}
+
+lode_status lode__sq_walk(lode__sq_file *f, uint32_t root, lode__sq_row_fn *fn, void *ctx, lode_error *err) {
+  return walk(f, root, true, fn, ctx, err);
+}
+
+lode_status lode__sq_walk_index(lode__sq_file *f, uint32_t root, lode__sq_row_fn *fn, void *ctx, lode_error *err) {
+  return walk(f, root, false, fn, ctx, err);
 }
 
 /* ---- Strays ---- */

@@ -54,6 +54,7 @@ static lode_status find_metric(lode__chroma *c, lode__chroma_coll *coll, lode_er
   for (size_t i = 0; i < 6; i++)
     if (said[i].data && lode_metric_parse(said[i], &coll->metric)) return LODE_OK;
   coll->metric = LODE_L2;
+  coll->metric_unknown = c->damaged && !coll->config.data && !coll->schema.data && !coll->metadata.data;
   return LODE_OK;
 }
 
@@ -140,12 +141,30 @@ static void find_segments(lode__chroma *c, lode__chroma_coll *coll) {
 }
 
 static lode_status finish_coll(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  LODE__TRY(find_metadata(c, coll, err));
   LODE__TRY(find_metric(c, coll, err));
   LODE__TRY(find_m(c, coll, err));
   LODE__TRY(find_embedder(c, coll, err));
-  LODE__TRY(find_metadata(c, coll, err));
   coll->meta_seq = coll->meta_segment == LODE__NO_NAME ? -1 : c->names[coll->meta_segment].max_seq;
   coll->vector_seq = coll->vector_segment == LODE__NO_NAME ? -1 : c->names[coll->vector_segment].max_seq;
+  return LODE_OK;
+}
+
+/* A segment whose row is lost is told by the log: the entry at the position that it has taken in is its collection's. */
+static lode_status lost_segments(lode__chroma *c, lode_error *err) {
+  lode__chroma_parts *p = c->parts;
+  for (uint32_t name = 0; name < c->n_names; name++) {
+    lode__chroma_segment it = {.id = name, .collection = LODE__NO_NAME, .stray = true};
+    bool known = c->names[name].max_seq < 0;
+    for (size_t i = 0; i < p->n_segments && !known; i++) known = p->segments[i].id == name;
+    for (size_t i = 0; i < c->n_rows && !known && !it.is_metadata; i++) it.is_metadata = c->rows[i].segment == name;
+    for (size_t i = 0; i < c->n_logs && !known && it.collection == LODE__NO_NAME; i++)
+      if (c->logs[i].seq == c->names[name].max_seq) it.collection = c->logs[i].topic;
+    if (known || it.collection == LODE__NO_NAME) continue;
+    it.is_vector = !it.is_metadata;
+    if (!lode__grow(&p->segments, &p->cap_segments, p->n_segments + 1, sizeof *p->segments)) return lode__fail_nomem(err);
+    p->segments[p->n_segments++] = it;
+  }
   return LODE_OK;
 }
 
@@ -156,7 +175,7 @@ static lode_status known_collections(lode__chroma *c, lode_error *err) {
     lode__chroma_coll *coll;
     bool again = false;
     for (size_t j = 0; j < c->n_colls; j++) again |= c->colls[j].id_name == it->id;
-    if (again) continue;
+    if (again || it->id == LODE__NO_NAME || !it->name.data) continue;
     LODE__TRY(add_coll(c, &coll, err));
     coll->id_name = it->id;
     coll->id = c->names[it->id].text;
@@ -276,7 +295,7 @@ static int compare_rows(const void *a, const void *b) {
 static int compare_metas(const void *a, const void *b) {
   const lode__chroma_meta *x = a, *y = b;
   BY(x->key, y->key);
-  BY(y->text, x->text); /* later ones win: the second copy of a document, strays, then the table's */
+  BY(y->kind, x->kind); /* later ones win: what indexes know, the second copy of a document, strays, then the table's */
   BY(y->stray, x->stray);
   BY(x->order, y->order);
   return 0;
@@ -350,6 +369,10 @@ static void free_parts(lode__chroma *c) {
   lode__free(p->collections);
   lode__free(p->pairs);
   lode__free(p->segments);
+  lode__free(p->owners[0].items);
+  lode__free(p->owners[1].items);
+  lode__free(p->met[0].items);
+  lode__free(p->met[1].items);
   c->parts = NULL;
 }
 
@@ -370,6 +393,7 @@ lode_status lode__chroma_open(const char *folder, lode_progress progress, lode__
     st = lode__fail(err, st, "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that chromadb.PersistentClient was given", folder);
   if (st != LODE_OK) goto done;
   LODE__GOTO(lode__chroma_tables(c, err));
+  if (c->damaged) LODE__GOTO(lost_segments(c, err));
   LODE__GOTO(known_collections(c, err));
   LODE__GOTO(resolve(c, err));
   settle(c);

@@ -37,6 +37,7 @@ typedef struct lode__chroma_coll {
   int64_t vector_seq;         /* what of the log the index holds; -1: the pickle says it */
   bool poisoned;              /* max_seq_id is past anything that was ever written: not believed */
   bool made_up;               /* its own row is lost */
+  bool metric_unknown;        /* nothing says it: l2, as Chroma's default */
   size_t row, n_rows;         /* in rows */
   size_t log, n_log;          /* in logs */
 } lode__chroma_coll;
@@ -49,11 +50,19 @@ typedef struct lode__chroma_row {
   bool stray;
 } lode__chroma_row;
 
+/* Where a value of a record's metadata lies. */
+typedef enum lode__meta_kind {
+  LODE__META_ROW,    /* in the table */
+  LODE__META_TEXT,   /* in the full-text table, a second copy of the document */
+  LODE__META_STRING, LODE__META_INT, LODE__META_REAL, /* in an index of the table, whose own row is lost */
+  LODE__META_GONE,   /* an index says that there was a value, and nothing says which */
+} lode__meta_kind;
 typedef struct lode__chroma_meta {
   int64_t key;                /* of the row in embeddings */
+  int64_t order;
   lode__sq_place place;
-  uint32_t order;
-  bool array, stray, text;    /* text: a row of the full-text table, a second copy of the document */
+  uint8_t kind;
+  bool array, stray;
 } lode__chroma_meta;
 
 typedef enum lode__chroma_op { LODE__CHROMA_ADD, LODE__CHROMA_UPDATE, LODE__CHROMA_UPSERT, LODE__CHROMA_DELETE } lode__chroma_op;
@@ -85,11 +94,16 @@ enum {
   LODE__T_MAX_SEQ, LODE__T_EMBEDDINGS, LODE__T_METADATA, LODE__T_ARRAYS, LODE__T_QUEUE, LODE__T_TEXT, LODE__T_MIGRATIONS, LODE__T_COUNT
 };
 
+/* Indexes of tables: second copies of what they index. */
+enum { LODE__I_ROWS, LODE__I_META, LODE__I_META_STRING, LODE__I_META_INT, LODE__I_META_REAL, LODE__I_ARRAY, LODE__I_ARRAY_STRING,
+       LODE__I_ARRAY_INT, LODE__I_ARRAY_REAL, LODE__I_COLL_ID, LODE__I_COLL_NAME, LODE__I_COUNT };
+
 typedef struct lode__chroma {
   const char *folder;
   lode__sq_file *file;
   lode__arena arena;
   lode__chroma_table tables[LODE__T_COUNT];
+  uint32_t indexes[LODE__I_COUNT]; /* their roots */
   lode__chroma_name *names;   /* ids of segments and collections */
   size_t n_names, cap_names;
   uint32_t *name_slots;
@@ -111,14 +125,13 @@ typedef struct lode__chroma {
   bool ordered;
   bool damaged;               /* something of the database could not be read */
   bool schema_lost;
-  uint64_t stray_rows;
+  uint64_t stray_rows, index_rows; /* found on pages that no table reaches; made up for by indexes */
   int migration;              /* highest version in metadb, 0 unknown */
   lode_progress progress;
   uint64_t rows_read;
   /* while reading */
   struct lode__chroma_parts *parts;
   bool stray;
-  uint32_t order;
   lode__json json;
 } lode__chroma;
 
@@ -131,6 +144,7 @@ typedef struct lode__chroma_value {
   lode_str key;
   const lode__sq_value *value; /* NULL: null */
   bool is_bool;
+  bool gone;                   /* it is known that there was one of this key, and nothing else */
 } lode__chroma_value;
 lode_status lode__chroma_meta_read(lode__chroma *chroma, const lode__chroma_meta *meta, lode__sq_row *row, lode__chroma_value *value,
                                    lode_error *err);

@@ -60,10 +60,10 @@ static lode_status take_rows(lode__plan *p, lode_error *err) {
   return LODE_OK;
 }
 
-static void chain(lode__plan *p, lode__rec *r, uint32_t entry) {
-  if (r->tail_last) p->next[r->tail_last - 1] = entry + 1;
-  else r->tail = entry + 1;
-  r->tail_last = entry + 1;
+static void chain(lode__plan *p, uint32_t *first, uint32_t *last, uint32_t entry) {
+  if (*last) p->next[*last - 1] = entry + 1;
+  else *first = entry + 1;
+  *last = entry + 1;
 }
 
 /* An entry that the rows hold already: only its vector is of interest. */
@@ -73,8 +73,12 @@ static void take_old(lode__plan *p, const lode__chroma_log *l, uint32_t entry) {
   if (l->op == LODE__CHROMA_DELETE) {
     r->log_vector = 0;
     r->weak = r->late = false;
+    r->old = r->old_last = 0;
     return;
   }
+  bool begins = l->op == LODE__CHROMA_ADD && l->seq == r->seq; /* it took effect: whatever came before was deleted */
+  if (begins) r->old = r->old_last = r->log_vector = 0;
+  if (l->op != LODE__CHROMA_ADD || !r->old) chain(p, &r->old, &r->old_last, entry);
   if (l->op == LODE__CHROMA_ADD && p->coll->vector_seq >= 0 && l->seq > p->coll->vector_seq && l->seq == r->seq) r->late = true;
   if (!l->vector_bytes) return;
   if (l->op == LODE__CHROMA_ADD && r->log_vector && !r->weak) return; /* it was there */
@@ -95,7 +99,7 @@ static lode_status take_new(lode__plan *p, const lode__chroma_log *l, uint32_t e
     *r = (lode__rec){.id = l->id, .alive = true, .late = true};
   }
   r->seq = l->seq;
-  chain(p, r, entry);
+  chain(p, &r->tail, &r->tail_last, entry);
   if (l->vector_bytes) {
     r->log_vector = entry + 1;
     r->weak = false;

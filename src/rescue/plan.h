@@ -24,6 +24,7 @@ typedef struct lode__rec {
   int64_t key;          /* of its row; 0: only in the log */
   int64_t seq;
   uint32_t tail, tail_last; /* 1 + log entry: not taken in by the rows yet, chained by plan.next */
+  uint32_t old, old_last;   /* the same for those that the rows hold: for values that the rows have lost */
   uint32_t log_vector;  /* 1 + log entry */
   uint32_t slot;        /* 1 + element of the index */
   uint8_t folder;       /* which of plan.folders */

@@ -16,7 +16,10 @@ typedef struct lode__record_entry {
   lode_str key;       /* in the arena */
   size_t at, len;     /* its JSON in maker.text; len 0: removed */
   uint32_t order;
+  bool gone;          /* there was a value, and it is lost: not a value */
   bool element;       /* of an array */
+  bool stray;         /* of which table is not known */
+  bool old;           /* from an entry that the rows hold: counts only where they are known to have lost the value */
   bool is_text;
   lode_str text;      /* of strings, in the arena: documents are not decoded again */
 } entry;
@@ -34,6 +37,28 @@ static lode_status add_entry(lode__record_maker *m, lode__arena *arena, lode_str
   return e->key.data ? LODE_OK : lode__fail_nomem(err);
 }
 
+/* A document is kept as it is; what is not UTF-8 in it can only be damage. */
+static lode_status keep_document(lode__arena *arena, lode_str s, entry *e, lode__record_made *made, lode_error *err) {
+  e->is_text = true;
+  if (lode__utf8_valid(s.data, s.len)) {
+    e->text = kept(arena, s);
+    if (memchr(s.data, 0, s.len)) made->doubt = "its document holds zero bytes";
+    return e->text.data ? LODE_OK : lode__fail_nomem(err);
+  }
+  lode__buf buf = {0};
+  made->doubt = "its document is damaged: bytes that are no text were replaced";
+  for (size_t i = 0; i < s.len;) {
+    size_t n = lode__utf8_width(s.data + i, s.len - i);
+    if (n) lode__buf_add(&buf, s.data + i, n);
+    else if (buf.len < 3 || memcmp(buf.data + buf.len - 3, "\xef\xbf\xbd", 3) != 0) lode__buf_adds(&buf, "\xef\xbf\xbd"); /* one for a run */
+    i += n ? n : 1;
+  }
+  e->text = kept(arena, (lode_str){buf.data, buf.len});
+  bool failed = buf.failed || !e->text.data;
+  lode__buf_release(&buf);
+  return failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
 static bool is_document(lode_str key) { return lode__str_eq(key, LODE__LIT("chroma:document")); }
 
 /* ---- From the table ---- */
@@ -46,17 +71,18 @@ static lode_status from_rows(lode__record_maker *m, const lode__rec *r, lode__ar
     lode__chroma_value v;
     entry *e;
     lode_status st = lode__chroma_meta_read(c, &c->metas[i], &row, &v, err);
-    if (st == LODE_CORRUPT || (st == LODE_OK && (!v.key.data || !v.value))) {
+    if (st == LODE_CORRUPT || (st == LODE_OK && !v.gone && (!v.key.data || !v.value))) {
       if (st == LODE_CORRUPT || row.cut) made->doubt = "a part of it could not be read";
       continue;
     }
     if (st != LODE_OK) return st;
     LODE__TRY(add_entry(m, arena, v.key, &e, err));
+    e->gone = v.gone;
+    if (v.gone) continue;
     e->element = c->metas[i].array;
+    e->stray = c->metas[i].stray && c->metas[i].kind == LODE__META_ROW && !e->element;
     if (v.value->type == LODE__SQ_TEXT && is_document(v.key)) {
-      e->is_text = true;
-      e->text = kept(arena, v.value->s);
-      if (!e->text.data) return lode__fail_nomem(err);
+      LODE__TRY(keep_document(arena, v.value->s, e, made, err));
     } else if (v.value->type == LODE__SQ_REAL && !isfinite(v.value->d)) {
       made->doubt = "a number of its metadata is infinite: left out";
     } else if (v.value->type != LODE__SQ_BLOB) {
@@ -100,9 +126,7 @@ static lode_status from_json(lode__record_maker *m, lode_str text, lode__arena *
     at = m->json.nodes[value].next;
     LODE__TRY(add_entry(m, arena, m->json.nodes[key].u.s, &e, err));
     if (m->json.nodes[value].type == LODE__JSON_STRING && is_document(e->key)) {
-      e->is_text = true;
-      e->text = kept(arena, m->json.nodes[value].u.s);
-      if (!e->text.data) return lode__fail_nomem(err);
+      LODE__TRY(keep_document(arena, m->json.nodes[value].u.s, e, made, err));
     } else if (m->json.nodes[value].type == LODE__JSON_NULL) {
       continue;
     } else if (value_fits(&m->json, value)) {
@@ -120,9 +144,9 @@ static lode_status from_json(lode__record_maker *m, lode_str text, lode__arena *
   return LODE_OK;
 }
 
-static lode_status from_log(lode__record_maker *m, const lode__rec *r, lode__arena *arena, lode__record_made *made, lode_error *err) {
+static lode_status from_log(lode__record_maker *m, uint32_t first, lode__arena *arena, lode__record_made *made, lode_error *err) {
   lode__plan *p = m->plan;
-  for (uint32_t at = r->tail; at; at = p->next[at - 1]) {
+  for (uint32_t at = first; at; at = p->next[at - 1]) {
     lode__sq_row row;
     lode_str vector, metadata;
     lode_status st = lode__chroma_log_read(p->chroma, &p->chroma->logs[p->coll->log + at - 1], &row, &vector, &metadata, err);
@@ -146,7 +170,18 @@ static int compare_entries(const void *a, const void *b) {
 
 /* Entries first .. end are of one key. */
 static void put_key(lode__record_maker *m, size_t first, size_t end, lode__buf *out, lode__record_made *made) {
-  size_t whole = end;
+  size_t whole = end, kept_end = first, strays = 0;
+  bool gone = false;
+  for (size_t i = first; i < end; i++) gone |= m->entries[i].gone;
+  for (size_t i = first; i < end; i++) {
+    if (m->entries[i].gone || (m->entries[i].old && !gone)) continue;
+    strays += m->entries[i].stray;
+    m->entries[kept_end++] = m->entries[i];
+  }
+  if (gone && (kept_end == first || m->entries[kept_end - 1].element)) made->doubt = "a value of its metadata is lost";
+  if (kept_end == first) return;
+  end = kept_end;
+  for (size_t i = first; i < end && strays > 1; i++) m->entries[i].element |= m->entries[i].stray; /* a key has one value, or an array */
   for (size_t i = first; i < end; i++)
     if (!m->entries[i].element) whole = i;
   const entry *last = &m->entries[end - 1];
@@ -215,8 +250,10 @@ lode_status lode__record_make(lode__record_maker *m, const lode__rec *r, lode__a
   *made = (lode__record_made){.doubt = r->doubt};
   m->n = 0;
   m->text.len = 0;
+  if (m->plan->chroma->damaged) LODE__TRY(from_log(m, r->old, arena, made, err));
+  for (size_t i = 0; i < m->n; i++) m->entries[i].old = true;
   LODE__TRY(from_rows(m, r, arena, made, err));
-  LODE__TRY(from_log(m, r, arena, made, err));
+  LODE__TRY(from_log(m, r->tail, arena, made, err));
   LODE__TRY(put_together(m, arena, made, err));
   if (vector) take_vector(m, r, vector, made);
   return LODE_OK;

@@ -71,6 +71,12 @@ static lode_status target_name(session *s, lode_str *name, lode_error *err) {
     lode__buf_addc(&buf, '/');
   }
   lode__buf_add(&buf, c->name.data, c->name.len);
+  for (size_t i = 0; i < buf.len && !buf.failed;) { /* damaged names become names */
+    size_t n = (unsigned char)buf.data[i] < 0x20 ? 0 : lode__utf8_width(buf.data + i, buf.len - i);
+    if (n == 0) buf.data[i] = '_';
+    i += n ? n : 1;
+  }
+  if (buf.len > LODE_MAX_NAME_BYTES) buf.len = LODE_MAX_NAME_BYTES / 2;
   *name = (lode_str){lode__arena_copy(&s->names, buf.data, buf.len), buf.len};
   bool failed = buf.failed || !name->data;
   lode__buf_release(&buf);

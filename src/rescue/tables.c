@@ -74,7 +74,9 @@ static bool has(lode_str text, const char *word) { return text.data && memmem(te
 static lode_status schema_row(void *ctx, const lode__sq_row *row, lode_error *err) {
   lode__chroma *c = ctx;
   (void)err;
-  if (row->n < 5 || row->values[3].type != LODE__SQ_INT || !lode__str_eq(row->values[0].s, LODE__LIT("table"))) return LODE_OK;
+  if (row->n < 5 || row->values[3].type != LODE__SQ_INT) return LODE_OK;
+  if (lode__str_eq(row->values[0].s, LODE__LIT("index"))) lode__chroma_index_found(c, row->values[1].s, row->values[3].i);
+  if (!lode__str_eq(row->values[0].s, LODE__LIT("table"))) return LODE_OK;
   for (int t = 0; t < LODE__T_COUNT; t++) {
     if (!lode__str_eq(row->values[1].s, lode__str(known[t].name))) continue;
     int64_t root = row->values[3].i;
@@ -189,6 +191,7 @@ static lode_status database_row(void *ctx, const lode__sq_row *row, lode_error *
 static lode_status collection_row(void *ctx, const lode__sq_row *row, lode_error *err) {
   PART(collections, lode__chroma_collection);
   const int t = LODE__T_COLLECTIONS;
+  it->key = row->key;
   LODE__TRY(lode__chroma_intern(c, text_at(c, t, 0, row), &it->id, err));
   LODE__TRY(keep(c, text_at(c, t, 1, row), &it->name, err));
   const lode__sq_value *dim = value_at(c, t, 2, row);
@@ -261,25 +264,39 @@ static lode_status embedding_row(void *ctx, const lode__sq_row *row, lode_error 
   return LODE_OK;
 }
 
-static lode_status add_meta(lode__chroma *c, int64_t key, const lode__sq_row *row, bool array, bool text, lode_error *err) {
+lode_status lode__chroma_add_meta(lode__chroma *c, int64_t key, int64_t order, lode__sq_place place, lode__meta_kind kind, bool array,
+                                  lode_error *err) {
   LODE__TRY(tick(c, err));
   if (!lode__grow(&c->metas, &c->cap_metas, c->n_metas + 1, sizeof *c->metas)) return lode__fail_nomem(err);
-  c->metas[c->n_metas++] = (lode__chroma_meta){key, row->place, c->order++, array, c->stray, text};
+  c->metas[c->n_metas++] = (lode__chroma_meta){key, order, place, (uint8_t)kind, array, c->stray};
+  return LODE_OK;
+}
+
+/* While something is damaged, which rows of the two tables were met. */
+static lode_status met(lode__chroma *c, bool array, int64_t key, lode_error *err) {
+  lode__chroma_keys *k = &c->parts->met[array];
+  if (!lode__grow(&k->items, &k->cap, k->n + 1, sizeof *k->items)) return lode__fail_nomem(err);
+  k->items[k->n++] = key;
   return LODE_OK;
 }
 
 static lode_status metadata_row(void *ctx, const lode__sq_row *row, lode_error *err) {
   lode__chroma *c = ctx;
   const lode__sq_value *id = value_at(c, LODE__T_METADATA, 0, row);
-  return id->type == LODE__SQ_INT ? add_meta(c, id->i, row, false, false, err) : LODE_OK;
+  bool array = false;
+  if (id->type != LODE__SQ_INT || (c->stray && !lode__chroma_index_knows(c, row->key, id->i, &array))) return LODE_OK;
+  if (!c->stray) LODE__TRY(met(c, false, row->key, err));
+  return lode__chroma_add_meta(c, id->i, row->key, row->place, LODE__META_ROW, array, err);
 }
 static lode_status array_row(void *ctx, const lode__sq_row *row, lode_error *err) {
   lode__chroma *c = ctx;
   const lode__sq_value *id = value_at(c, LODE__T_ARRAYS, 0, row);
-  return id->type == LODE__SQ_INT ? add_meta(c, id->i, row, true, false, err) : LODE_OK;
+  if (id->type != LODE__SQ_INT) return LODE_OK;
+  LODE__TRY(met(c, true, row->key, err));
+  return lode__chroma_add_meta(c, id->i, row->key, row->place, LODE__META_ROW, true, err);
 }
 static lode_status text_row(void *ctx, const lode__sq_row *row, lode_error *err) {
-  return add_meta(ctx, row->key, row, false, true, err);
+  return lode__chroma_add_meta(ctx, row->key, 0, row->place, LODE__META_TEXT, false, err);
 }
 
 static lode_status queue_row(void *ctx, const lode__sq_row *row, lode_error *err) {
@@ -358,7 +375,9 @@ static int kind_of(const lode__sq_row *row) {
   if ((row->n == 5 || row->n == 6) && v[0].type == LODE__SQ_INT && v[1].type == LODE__SQ_TEXT && four_values(row)) return LODE__T_METADATA;
   if (is_uuid(&v[0])) {
     if (row->n == 2 && is_seq(row, 1)) return LODE__T_MAX_SEQ;
-    if ((row->n == 4 || row->n == 5) && of_type(row, 2, LODE__SQ_TEXT) && v[1].type == LODE__SQ_TEXT && is_uuid(&v[row->n - 1])) return LODE__T_SEGMENTS;
+    if ((row->n == 4 || row->n == 5) && of_type(row, 2, LODE__SQ_TEXT) && v[1].type == LODE__SQ_TEXT && is_uuid(&v[row->n - 1]) &&
+        (lode__str_eq(v[2].s, LODE__LIT("VECTOR")) || lode__str_eq(v[2].s, LODE__LIT("METADATA"))))
+      return LODE__T_SEGMENTS;
     if ((row->n == 5 || row->n == 6) && v[1].type == LODE__SQ_TEXT && four_values(row) && !is_uuid(&v[3])) return LODE__T_COLLECTION_METADATA;
     if (row->n == 3 && v[1].type == LODE__SQ_TEXT && v[2].type == LODE__SQ_TEXT) return LODE__T_DATABASES;
     if (row->n >= 4 && v[1].type == LODE__SQ_TEXT && (or_null(row, 2, LODE__SQ_INT) || of_type(row, 2, LODE__SQ_TEXT))) return LODE__T_COLLECTIONS;
@@ -400,16 +419,22 @@ lode_status lode__chroma_tables(lode__chroma *c, lode_error *err) {
   if (!c->damaged) return LODE_OK;
   if (c->tables[LODE__T_TEXT].root) LODE__TRY(lode__sq_walk(c->file, c->tables[LODE__T_TEXT].root, text_row, c, err));
   c->stray = true;
-  return lode__sq_strays(c->file, stray_row, c, err);
+  LODE__TRY(lode__chroma_indexes(c, err));
+  LODE__TRY(lode__sq_strays(c->file, stray_row, c, err));
+  return lode__chroma_index_values(c, err);
 }
 
 lode_status lode__chroma_meta_read(lode__chroma *c, const lode__chroma_meta *m, lode__sq_row *row, lode__chroma_value *out, lode_error *err) {
   int t = m->array ? LODE__T_ARRAYS : LODE__T_METADATA;
   *out = (lode__chroma_value){0};
   LODE__TRY(lode__sq_read(c->file, m->place, row, err));
-  if (m->text) {
+  if (m->kind == LODE__META_TEXT) {
     const lode__sq_value *v = value_at(c, LODE__T_TEXT, 1, row);
-    if (v->type == LODE__SQ_TEXT) *out = (lode__chroma_value){LODE__LIT("chroma:document"), v, false};
+    if (v->type == LODE__SQ_TEXT) *out = (lode__chroma_value){.key = LODE__LIT("chroma:document"), .value = v};
+    return LODE_OK;
+  }
+  if (m->kind != LODE__META_ROW) {
+    lode__chroma_index_value(m, row, out);
     return LODE_OK;
   }
   out->key = text_at(c, t, 1, row);
