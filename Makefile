@@ -91,8 +91,9 @@ $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null
 $(OUT)/libface.a: $(filter-out %/main.o,$(FACE_OBJ))
 	@rm -f $@
 	$(call say,AR)ar rcs $@ $^
-$(OUT)/test/test_face: $(OUT)/libface.a
-$(OUT)/test/test_face: TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS)
+FACE_TESTS := $(addprefix $(OUT)/test/test_,face supervisor)
+$(FACE_TESTS): $(OUT)/libface.a
+$(FACE_TESTS): TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS)
 
 # Tests link the objects, not the library, to reach inside
 $(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a

@@ -5,6 +5,7 @@
  */
 #include "cli.h"
 #include "suggest.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -269,6 +270,7 @@ int main(int argc, char **argv) {
   session s = {.command = &command, .bar = &bar};
   lode_error err = {.record = LODE_NO_RECORD};
   int code;
+  if (argc > 1 && strcmp(argv[1], LODE__WORKER_ARG) == 0) return lode__worker_main(argc, argv, NULL);
   catch_signals(false);
   lode_status st = lode__cli_parse(&command, argc, argv, &err);
   s.quiet = common(&command, "quiet")->number;

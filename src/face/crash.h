@@ -1,0 +1,58 @@
+/* crash.h - what is left of a worker that died.
+ *
+ * The worker's half runs inside a signal handler: it writes signal, operation, backtrace and the state of the store to a
+ * descriptor that the supervisor holds too, by async-signal-safe calls alone. The supervisor's half makes a file of it, adds
+ * what only the living know (how the process ended, which calls were in flight, the store's files), and keeps the newest
+ * reports. No report holds a word of a document, an id, or an argument of a call.
+ */
+#ifndef LODE_FACE_CRASH_H
+#define LODE_FACE_CRASH_H
+
+#include "base/proc.h"
+
+#include <stdatomic.h>
+
+/* ---- In the worker ---- */
+
+/* Figures that the handler prints; the engine keeps them. */
+typedef struct lode__crash_state {
+  atomic_bool open;            /* the store is */
+  atomic_uint committing;      /* threads that are inside a write */
+  atomic_ullong commits, calls;
+} lode__crash_state;
+extern lode__crash_state lode__crash;
+
+/* Catches SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS and SIGABRT; once, before threads start. */
+lode_status lode__crash_catch(int fd, lode_error *err);
+/* For each thread, before its first call: a stack of its own for the handler, so that an overflow is caught too. */
+lode_status lode__crash_thread_begin(lode_error *err);
+void lode__crash_thread_end(void);
+/* What this thread does now; must stay valid until the next call. NULL: nothing. */
+void lode__crash_doing(const char *name);
+
+/* ---- In the supervisor ---- */
+
+#define LODE__CRASH_NAME 64
+typedef struct lode__crash_call {
+  char name[LODE__CRASH_NAME];
+  uint64_t ms; /* how long it had been running */
+} lode__crash_call;
+
+typedef struct lode__crash_facts {
+  const char *folder;     /* where reports go: made if there is none */
+  const char *store;
+  pid_t pid;
+  lode__proc_end end;
+  uint64_t lived_ms, answered;
+  int fd;                 /* the worker's half */
+  const lode__crash_call *calls;
+  size_t n_calls;         /* in flight */
+} lode__crash_facts;
+
+/* Writes a report and names it in `path`; the oldest beyond LODE__CRASH_KEPT go. */
+#define LODE__CRASH_KEPT 20
+lode_status lode__crash_write(const lode__crash_facts *facts, lode__buf *path, lode_error *err);
+/* "SIGSEGV", "exit status 3" */
+void lode__crash_end(const lode__proc_end *end, char *text, size_t size);
+
+#endif

@@ -1,0 +1,182 @@
+/* engine.c - see engine.h.
+ *
+ * Locks: `open_lock` guards the opening of the store; `lock` guards the queue of writes and `leading`. Neither is held while
+ * a write or a commit runs.
+ */
+#include "engine.h"
+#include "cli.h"
+#include "crash.h"
+
+#include <stdatomic.h>
+
+/* One commit takes up to this many writes: later ones wait for the next, so that nobody waits long. */
+enum { MOST_WRITES = 256 };
+
+typedef struct pending pending;
+struct pending {
+  lode__engine_write_fn *write;
+  void *ctx;
+  lode_error *err;
+  lode_status status;
+  bool done;
+  pthread_cond_t wake;
+  pending *next;
+};
+
+struct lode__engine {
+  char *folder;
+  lode_open_options options;
+  pthread_mutex_t open_lock, lock;
+  lode_store *_Atomic store;
+  bool read_only;
+  pending *first, **last;
+  bool leading;
+};
+
+lode_status lode__engine_make(const char *folder, const lode_open_options *options, lode__engine **out, lode_error *err) {
+  lode__engine *e = lode__alloc_zero(1, sizeof *e);
+  size_t size = strlen(folder) + 1;
+  *out = NULL;
+  if (e) e->folder = lode__alloc(size);
+  if (!e || !e->folder) {
+    lode__free(e);
+    return lode__fail_nomem(err);
+  }
+  memcpy(e->folder, folder, size);
+  e->options = *options;
+  e->last = &e->first;
+  pthread_mutex_init(&e->open_lock, NULL);
+  pthread_mutex_init(&e->lock, NULL);
+  *out = e;
+  return LODE_OK;
+}
+
+void lode__engine_free(lode__engine *e) {
+  if (!e) return;
+  lode_close(atomic_load(&e->store));
+  pthread_mutex_destroy(&e->open_lock);
+  pthread_mutex_destroy(&e->lock);
+  lode__free(e->folder);
+  lode__free(e);
+}
+
+const char *lode__engine_folder(const lode__engine *e) { return e->folder; }
+
+/* ---- The store ---- */
+
+static lode_status open_store(lode__engine *e, const lode__open_how *how, lode_store **store, lode_error *err) {
+  lode_open_options options = e->options;
+  options.create = options.create || how->create;
+  if (options.create) LODE__TRY(lode__make_parents(e->folder, err));
+  lode_status st = lode_open(e->folder, &options, store, err);
+  if (st == LODE_READONLY && !how->write) {
+    options.create = false;
+    options.read_only = options.no_background = true;
+    st = lode_open(e->folder, &options, store, err);
+    e->read_only = st == LODE_OK;
+  }
+  if (st == LODE_NOT_FOUND)
+    return lode__fail(err, st, "there is no store at %.400s; `lode db create NAME` makes one", e->folder);
+  return st;
+}
+
+lode_status lode__engine_store(lode__engine *e, const lode__open_how *how, lode_store **store, lode_error *err) {
+  lode_status st = LODE_OK;
+  *store = atomic_load(&e->store);
+  if (*store) return LODE_OK;
+  pthread_mutex_lock(&e->open_lock);
+  *store = atomic_load(&e->store);
+  if (!*store) {
+    st = open_store(e, how, store, err);
+    atomic_store(&e->store, *store);
+    atomic_store(&lode__crash.open, st == LODE_OK);
+  }
+  pthread_mutex_unlock(&e->open_lock);
+  return st;
+}
+
+lode_status lode__engine_open(void *engine, const lode__open_how *how, lode_store **store, lode_error *err) {
+  return lode__engine_store(engine, how, store, err);
+}
+
+void lode__engine_release(void *engine, lode_store *store) {
+  (void)engine;
+  (void)store;
+}
+
+/* ---- Group commit ---- */
+
+/* Runs a batch of writes and their commit. */
+static void commit_batch(lode_store *store, pending *batch) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode_txn *txn = NULL;
+  atomic_fetch_add(&lode__crash.committing, 1);
+  lode_status st = lode_begin(store, &txn, &err);
+  bool any = false;
+  if (st == LODE_OK) {
+    for (pending *p = batch; p; p = p->next) {
+      p->status = p->write(p->ctx, txn, p->err);
+      any = any || p->status == LODE_OK;
+    }
+    if (any) st = lode_commit(txn, &err);
+    else lode_rollback(txn);
+  }
+  atomic_fetch_sub(&lode__crash.committing, 1);
+  if (st == LODE_OK) {
+    atomic_fetch_add(&lode__crash.commits, any);
+    return;
+  }
+  for (pending *p = batch; p; p = p->next) {
+    if (!txn) p->status = LODE_OK; /* it did not run */
+    if (p->status != LODE_OK) continue;
+    p->status = st;
+    if (p->err) *p->err = err;
+  }
+}
+
+/* The writes that wait, at most MOST_WRITES of them, taken off the queue. */
+static pending *take_batch(lode__engine *e) {
+  pending *batch = e->first, *last = batch;
+  for (size_t n = 1; last->next && n < MOST_WRITES; n++) last = last->next;
+  e->first = last->next;
+  if (!e->first) e->last = &e->first;
+  last->next = NULL;
+  return batch;
+}
+
+static void wake_batch(pending *batch, const pending *self) {
+  while (batch) {
+    pending *next = batch->next; /* its owner may be gone the moment it is done */
+    batch->done = true;
+    if (batch != self) pthread_cond_signal(&batch->wake);
+    batch = next;
+  }
+}
+
+lode_status lode__engine_write(lode__engine *e, lode__engine_write_fn *write, void *ctx, lode_error *err) {
+  static const lode__open_how how = {.write = true};
+  pending self = {.write = write, .ctx = ctx, .err = err};
+  lode_store *store;
+  LODE__TRY(lode__engine_store(e, &how, &store, err));
+  pthread_cond_init(&self.wake, NULL);
+  pthread_mutex_lock(&e->lock);
+  *e->last = &self;
+  e->last = &self.next;
+  while (!self.done && e->leading) pthread_cond_wait(&self.wake, &e->lock);
+  if (!self.done) {
+    e->leading = true;
+    /* The batch that is taken first holds self: nobody else has taken it, and the queue is in order */
+    while (!self.done) {
+      pending *batch = take_batch(e);
+      pthread_mutex_unlock(&e->lock);
+      commit_batch(store, batch);
+      pthread_mutex_lock(&e->lock);
+      wake_batch(batch, &self);
+    }
+    e->leading = false;
+    if (e->first) pthread_cond_signal(&e->first->wake); /* the next leader */
+  }
+  pthread_mutex_unlock(&e->lock);
+  pthread_cond_destroy(&self.wake);
+  return self.status;
+}

@@ -1,0 +1,89 @@
+/* service_op.c - calls that name an operation of the table: "db.query", "search". The body is its arguments as a JSON object;
+ * the answer is {"rows":[..],"summary":{..}}, or {"error":{"status","message","record"}}, and its code a lode_status. With
+ * LODE__CALL_ROWS the rows go ahead one by one, and the answer holds the summary alone.
+ */
+#include "worker.h"
+
+typedef struct gather {
+  lode__sink sink;
+  lode__task *task;
+  lode__buf summary;
+  size_t rows;
+} gather;
+
+static lode_status take_row(lode__sink *sink, lode_str json, lode_error *err) {
+  gather *g = (gather *)sink;
+  lode__buf *out = &g->task->out;
+  g->rows++;
+  if (g->task->flags & LODE__CALL_ROWS) return lode__task_row(g->task, json, err);
+  if (lode__task_cancelled(g->task)) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+  if (out->len > LODE__ANSWER_BYTES)
+    return lode__fail(err, LODE_LIMIT, "the answer is larger than %d MiB: ask for fewer rows", LODE__ANSWER_BYTES >> 20);
+  if (g->rows > 1) lode__buf_addc(out, ',');
+  lode__buf_add(out, json.data, json.len);
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *err) {
+  gather *g = (gather *)sink;
+  lode__buf_add(&g->summary, json.data, json.len);
+  return g->summary.failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+static bool step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  lode__task *task = ctx;
+  if (task->flags & LODE__CALL_PROGRESS) lode__task_progress(task, phase, done, total);
+  return !lode__task_cancelled(task);
+}
+
+static void take_note(void *ctx, const char *text) { lode__task_log(ctx, "%s", text); }
+
+const lode__op *lode__op_of_call(const char *name) {
+  const char *dot = strchr(name, '.');
+  char group[40];
+  if (!dot) return lode__op_find(NULL, lode__str(name));
+  if ((size_t)(dot - name) >= sizeof group) return NULL;
+  snprintf(group, sizeof group, "%.*s", (int)(dot - name), name);
+  return lode__op_find(group, lode__str(dot + 1));
+}
+
+void lode__put_error(lode__buf *out, lode_status status, const lode_error *err) {
+  lode__buf_addf(out, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(status));
+  lode__json_put_string(out, lode__str(err->text[0] ? err->text : lode_status_text(status)));
+  if (err->record != LODE_NO_RECORD) lode__buf_addf(out, ",\"record\":%zu", err->record);
+  lode__buf_adds(out, "}}");
+}
+
+static lode_status run(gather *g, const lode__op *op, lode_error *err) {
+  lode__task *task = g->task;
+  lode__args args;
+  lode__op_context ctx = {.open = lode__engine_open, .release = lode__engine_release, .opener = task->engine,
+                          .folder = lode__engine_folder(task->engine), .sink = &g->sink, .progress = {step, task},
+                          .note = take_note, .note_ctx = task};
+  lode__args_init(&args, op);
+  lode_status st = lode__args_from_json(&args, task->body.len ? task->body : LODE__LIT("{}"), err);
+  if (st == LODE_OK) st = lode__op_run(&ctx, &args, err);
+  lode__args_release(&args);
+  return st;
+}
+
+void lode__service_op(lode__task *task) {
+  gather g = {.sink = {.row = take_row, .summary = take_summary}, .task = task};
+  const lode__op *op = lode__op_of_call(task->name);
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode_status st;
+  lode__buf_adds(&task->out, "{\"rows\":[");
+  if (op) st = run(&g, op, &err);
+  else st = lode__fail(&err, LODE_NOT_FOUND, "there is no operation %.80s", task->name);
+  if (st == LODE_OK) {
+    lode__buf_adds(&task->out, "],\"summary\":");
+    if (g.summary.len) lode__buf_add(&task->out, g.summary.data, g.summary.len);
+    else lode__buf_adds(&task->out, "null");
+    lode__buf_addc(&task->out, '}');
+  } else {
+    task->out.len = 0;
+    lode__put_error(&task->out, st, &err);
+  }
+  task->code = st;
+  lode__buf_release(&g.summary);
+}

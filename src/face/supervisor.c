@@ -1,0 +1,653 @@
+/* supervisor.c - see supervisor.h.
+ *
+ * One lock guards everything; it is never held over a callback or a system call that may wait. Calls live in a table of
+ * fixed size; a call's id is its place in the table plus a multiple of the table's size, so that an id is never used
+ * again. A call is QUEUED (in `outbox`, in order), then SENT (the worker has at least its first byte), then FREE. One that
+ * was answered for the worker (it expired) is ORPHANED until the worker's own answer comes, so that its id stays taken.
+ *
+ * Sending does not wait: whoever makes a call sends as much as the socket takes, and the thread sends the rest. The
+ * thread receives, notices the worker's death as the end of its stream, keeps time, and starts the next worker.
+ */
+#include "supervisor.h"
+#include "crash.h"
+
+#include "base/os.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MS 1000000u
+#define NEVER UINT64_MAX
+/* How long a worker may keep a call that was given up, or its last breath, before it counts as stuck. */
+#define STUCK_NS (UINT64_C(30000) * MS)
+enum { TEXT_BYTES = 700 };
+
+typedef enum call_state { FREE, QUEUED, SENT, ORPHANED } call_state;
+
+typedef struct entry entry;
+struct entry {
+  call_state state;
+  uint64_t id;
+  char name[LODE__CRASH_NAME];
+  lode__call call;
+  lode__wire head;
+  lode__buf words;        /* as they are sent */
+  uint64_t started_ns, deadline_ns;
+  entry *next;            /* in outbox, or of the free ones */
+};
+
+/* What is being received. */
+typedef struct inbox {
+  lode__wire head;
+  size_t head_got, body_got;
+  char *body;
+} inbox;
+
+struct lode__supervisor {
+  lode__supervisor_options options;
+  lode__buf store, crashes;       /* the strings of options */
+  pthread_t thread;
+  pthread_mutex_t lock;
+  int wake;                       /* eventfd */
+  entry *table, *free;
+  entry *outbox, **outbox_last;
+  size_t sent;                    /* bytes of outbox's first frame */
+  lode__buf control;              /* CANCEL frames: sent between calls */
+  size_t bytes;                   /* of bodies in flight */
+  uint64_t next_deadline_ns;
+  atomic_bool stopping;
+  uint64_t stop_ns;               /* the grace's end */
+  lode__supervisor_figures figures;
+  /* the thread's own */
+  lode__proc proc;
+  int crash_fd;
+  inbox in;
+  uint64_t started_ns, died_ns, restart_ns, answered_before;
+  unsigned quick_deaths;
+  bool hung_up;
+};
+
+static void say(lode__supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(lode__supervisor *s, const char *format, ...) {
+  char line[TEXT_BYTES];
+  va_list list;
+  if (!s->options.log) return;
+  va_start(list, format);
+  vsnprintf(line, sizeof line, format, list);
+  va_end(list);
+  s->options.log(s->options.log_ctx, line);
+}
+
+static void poke(lode__supervisor *s) {
+  uint64_t one = 1;
+  if (write(s->wake, &one, sizeof one) < 0) return; /* the counter is full: it is awake */
+}
+
+/* ---- Sending (with the lock) ---- */
+
+/* What is left of a frame of which `done` bytes are sent. */
+static size_t rest_of(entry *e, size_t done, struct iovec *iov) {
+  struct iovec parts[3] = {{&e->head, sizeof e->head},
+                           {e->words.data, e->words.len},
+                           {(void *)(uintptr_t)e->call.body.data, e->call.body.len}};
+  size_t n = 0;
+  for (size_t i = 0; i < 3; i++) {
+    if (done >= parts[i].iov_len) {
+      done -= parts[i].iov_len;
+      continue;
+    }
+    iov[n++] = (struct iovec){(char *)parts[i].iov_base + done, parts[i].iov_len - done};
+    done = 0;
+  }
+  return n;
+}
+
+/* False when the socket takes no more now; a broken one is noticed by the receiver. */
+static bool send_some(lode__supervisor *s, struct iovec *iov, size_t n, size_t *sent) {
+  struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
+  ssize_t got = sendmsg(s->proc.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (got < 0) return errno == EINTR;
+  *sent += (size_t)got;
+  return true;
+}
+
+static void send_outbox(lode__supervisor *s) {
+  struct iovec iov[3];
+  while (s->figures.ready && (s->outbox || s->control.len)) {
+    entry *e = s->outbox;
+    if (s->control.len && s->sent == 0) {
+      size_t done = 0;
+      iov[0] = (struct iovec){s->control.data, s->control.len};
+      if (!send_some(s, iov, 1, &done)) return;
+      memmove(s->control.data, s->control.data + done, s->control.len - done);
+      s->control.len -= done;
+      /* part of one only: nothing else may go in between */
+      if (s->control.len % sizeof(lode__wire)) continue;
+    } else {
+      if (!send_some(s, iov, rest_of(e, s->sent, iov), &s->sent)) return;
+      e->state = SENT;
+      if (s->sent < sizeof e->head + e->head.size) continue;
+      s->sent = 0;
+      s->outbox = e->next;
+      if (!s->outbox) s->outbox_last = &s->outbox;
+    }
+  }
+}
+
+/* ---- Calls ---- */
+
+static entry *entry_of(lode__supervisor *s, uint64_t id) {
+  entry *e = &s->table[id % s->options.max_calls];
+  return e->state != FREE && e->id == id ? e : NULL;
+}
+
+static lode_status refuse(lode__supervisor *s, size_t bytes, lode_error *err) {
+  if (s->stopping) return lode__fail(err, LODE_CANCELLED, "stopping: no more calls are taken");
+  if (s->free && bytes <= s->options.max_bytes - s->bytes) return LODE_OK;
+  s->figures.refused++;
+  return lode__fail(err, LODE_LIMIT, "too many requests at once: %zu calls and %zu bytes are in flight, %zu and %zu are the most; "
+                    "try again", s->figures.in_flight, s->bytes, s->options.max_calls, s->options.max_bytes);
+}
+
+static lode_status put_words(lode__buf *out, const lode__call *call, lode_error *err) {
+  out->len = 0;
+  lode__buf_add(out, call->name, strlen(call->name) + 1);
+  for (size_t i = 0; i < call->n_words; i++) {
+    if (memchr(call->words[i].data, '\0', call->words[i].len))
+      return lode__fail(err, LODE_INVALID, "a name may not hold a NUL character");
+    lode__buf_add(out, call->words[i].data, call->words[i].len);
+    lode__buf_addc(out, '\0');
+  }
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+static void enqueue(lode__supervisor *s, entry *e) {
+  e->state = QUEUED;
+  e->next = NULL;
+  *s->outbox_last = e;
+  s->outbox_last = &e->next;
+  s->bytes += e->call.body.len;
+  s->figures.in_flight++;
+  s->figures.calls++;
+}
+
+lode_status lode__supervisor_call(lode__supervisor *s, const lode__call *call, uint64_t *id, lode_error *err) {
+  uint32_t timeout = call->timeout_ms ? call->timeout_ms : call->flags & LODE__CALL_LONG ? 0 : s->options.timeout_ms;
+  lode__buf words = {0};
+  lode_status st;
+  if (call->n_words >= LODE__WIRE_WORDS) return lode__fail_internal(err, "a call with too many words");
+  st = put_words(&words, call, err);
+  pthread_mutex_lock(&s->lock);
+  if (st == LODE_OK) st = refuse(s, call->body.len, err);
+  if (st != LODE_OK) {
+    pthread_mutex_unlock(&s->lock);
+    lode__buf_release(&words);
+    return st;
+  }
+  entry *e = s->free;
+  s->free = e->next;
+  e->id += s->options.max_calls;
+  e->call = *call;
+  e->words = words;
+  snprintf(e->name, sizeof e->name, "%s", call->name);
+  e->head = (lode__wire){.magic = LODE__WIRE_MAGIC, .kind = LODE__WIRE_CALL, .words = (uint8_t)(call->n_words + 1),
+                         .code = (uint16_t)call->flags, .id = e->id, .size = words.len + call->body.len};
+  e->started_ns = lode__os->now_ns();
+  e->deadline_ns = timeout ? e->started_ns + (uint64_t)timeout * MS : NEVER;
+  if (id) *id = e->id;
+  enqueue(s, e);
+  send_outbox(s);
+  bool awake = s->outbox != NULL || e->deadline_ns < s->next_deadline_ns;
+  if (e->deadline_ns < s->next_deadline_ns) s->next_deadline_ns = e->deadline_ns;
+  pthread_mutex_unlock(&s->lock);
+  if (awake) poke(s);
+  return LODE_OK;
+}
+
+static void ask_to_cancel(lode__supervisor *s, uint64_t id) {
+  lode__wire head = {.magic = LODE__WIRE_MAGIC, .kind = LODE__WIRE_CANCEL, .id = id};
+  lode__buf_add(&s->control, &head, sizeof head);
+  send_outbox(s);
+}
+
+/* With the lock: takes it out of the outbox. */
+static void unqueue(lode__supervisor *s, entry *e) {
+  entry **at = &s->outbox;
+  while (*at != e) at = &(*at)->next;
+  *at = e->next;
+  if (s->outbox_last == &e->next) s->outbox_last = at;
+}
+
+/* With the lock: the entry's place is free again. The call is handed out, for its callback. */
+static lode__call release(lode__supervisor *s, entry *e) {
+  lode__call call = e->call;
+  if (e->state != ORPHANED) {
+    s->bytes -= call.body.len;
+    s->figures.in_flight--;
+  }
+  lode__buf_release(&e->words);
+  e->state = FREE;
+  e->next = s->free;
+  s->free = e;
+  return call;
+}
+
+static void finish(const lode__call *call, lode__call_end end, const char *text) {
+  lode__answer answer = {.end = end, .text = text};
+  call->done(call->ctx, &answer);
+}
+
+void lode__supervisor_cancel(lode__supervisor *s, uint64_t id) {
+  lode__call call = {0};
+  pthread_mutex_lock(&s->lock);
+  entry *e = entry_of(s, id);
+  if (e && e->state == SENT) ask_to_cancel(s, id);
+  if (e && e->state == QUEUED) {
+    unqueue(s, e);
+    call = release(s, e);
+  }
+  pthread_mutex_unlock(&s->lock);
+  poke(s);
+  if (call.done) finish(&call, LODE__CALL_CANCELLED, "cancelled");
+}
+
+/* ---- Receiving ---- */
+
+static void take_answer(lode__supervisor *s, inbox *in) {
+  lode__call call = {0};
+  pthread_mutex_lock(&s->lock);
+  entry *e = entry_of(s, in->head.id);
+  bool wanted = e && e->state == SENT;
+  if (e && e->state != QUEUED) call = release(s, e);
+  s->figures.answered++;
+  pthread_mutex_unlock(&s->lock);
+  if (!wanted) return;
+  lode__answer answer = {.end = LODE__CALL_ANSWERED, .code = in->head.code, .body = in->body, .size = in->head.size};
+  call.done(call.ctx, &answer);
+  in->body = answer.body; /* NULL when it was taken */
+}
+
+static void take_event(lode__supervisor *s, const inbox *in) {
+  lode__wire_progress figures;
+  lode__call call = {0};
+  pthread_mutex_lock(&s->lock);
+  entry *e = entry_of(s, in->head.id);
+  if (e && e->state == SENT) call = e->call;
+  pthread_mutex_unlock(&s->lock);
+  if (in->head.kind == LODE__WIRE_ROW) {
+    if (call.row) call.row(call.ctx, (lode_str){in->body, in->head.size});
+  } else if (call.progress && in->head.size >= sizeof figures) {
+    memcpy(&figures, in->body, sizeof figures);
+    call.progress(call.ctx, (lode_str){in->body + sizeof figures, in->head.size - sizeof figures}, figures.done, figures.total);
+  }
+}
+
+static void take_ready(lode__supervisor *s, const inbox *in) {
+  uint64_t now = lode__os->now_ns();
+  pthread_mutex_lock(&s->lock);
+  s->figures.ready = true;
+  if (s->died_ns) s->figures.restart_ns = now - s->died_ns;
+  send_outbox(s);
+  pthread_mutex_unlock(&s->lock);
+  say(s, "worker %d is ready after %llu ms; %s", (int)s->proc.pid, (unsigned long long)((now - s->started_ns) / MS), in->body);
+}
+
+static void take_frame(lode__supervisor *s, inbox *in) {
+  switch (in->head.kind) {
+    case LODE__WIRE_DONE: take_answer(s, in); break;
+    case LODE__WIRE_ROW:
+    case LODE__WIRE_PROGRESS: take_event(s, in); break;
+    case LODE__WIRE_READY: take_ready(s, in); break;
+    case LODE__WIRE_LOG: say(s, "%s", in->body); break;
+    default: break;
+  }
+  lode__free(in->body);
+  *in = (inbox){0};
+}
+
+/* Reads what is there. False: the stream is at its end, or not to be trusted. */
+static bool receive(lode__supervisor *s) {
+  for (;;) {
+    inbox *in = &s->in;
+    bool heading = in->head_got < sizeof in->head;
+    void *to = heading ? (char *)&in->head + in->head_got : in->body + in->body_got;
+    size_t want = heading ? sizeof in->head - in->head_got : (size_t)in->head.size - in->body_got;
+    ssize_t got = want ? recv(s->proc.fd, to, want, MSG_DONTWAIT) : 0;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN;
+    if (got == 0 && want) return false;
+    if (heading) {
+      in->head_got += (size_t)got;
+      if (in->head_got < sizeof in->head) continue;
+      if (!lode__wire_valid(&in->head, SIZE_MAX / 2)) return false;
+      in->body = lode__alloc((size_t)in->head.size + 1);
+      if (!in->body) return false; /* like a worker that broke off: its calls are answered so */
+      in->body[in->head.size] = '\0';
+    } else {
+      in->body_got += (size_t)got;
+    }
+    if (in->head_got == sizeof in->head && in->body_got == in->head.size) take_frame(s, in);
+  }
+}
+
+/* ---- The life of workers ---- */
+
+/* The worker's half of a crash report goes to a file in memory that both hold. */
+static lode_status pass_crash_fd(lode__supervisor *s, lode_error *err) {
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr align;
+  } control = {{0}};
+  char byte = 0;
+  struct iovec iov = {&byte, 1};
+  struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+  s->crash_fd = memfd_create("lode-crash", MFD_CLOEXEC);
+  if (s->crash_fd < 0) return lode__fail_errno(err, errno, "memfd_create");
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(c), &s->crash_fd, sizeof(int));
+  if (sendmsg(s->proc.fd, &message, MSG_NOSIGNAL) < 0) return lode__fail_errno(err, errno, "sendmsg");
+  return LODE_OK;
+}
+
+static lode_status start_worker(lode__supervisor *s, lode_error *err) {
+  const char *program = s->options.program ? s->options.program : "/proc/self/exe";
+  char *argv[LODE__WORKER_ARGC + 1];
+  lode__buf strings = {0};
+  lode_status st;
+  LODE__GOTO(lode__worker_argv(&s->options.setup, program, &strings, argv, err));
+  lode__proc_options options = {.path = program, .argv = (const char *const *)argv, .no_core = true, .no_new_privs = true};
+  LODE__GOTO(lode__proc_spawn(&options, &s->proc, err));
+  LODE__GOTO(pass_crash_fd(s, err));
+  s->started_ns = lode__os->now_ns();
+  s->answered_before = s->figures.answered;
+  pthread_mutex_lock(&s->lock);
+  s->figures.worker = s->proc.pid;
+  pthread_mutex_unlock(&s->lock);
+done:
+  lode__buf_release(&strings);
+  return st;
+}
+
+/* A pause grows with each worker that died young without an answer. */
+static uint64_t pause_ns(unsigned quick_deaths) {
+  static const unsigned ms[] = {0, 0, 20, 100, 500, 2000, 5000};
+  size_t last = sizeof ms / sizeof *ms - 1;
+  return (uint64_t)ms[quick_deaths < last ? quick_deaths : last] * MS;
+}
+
+static void try_start(lode__supervisor *s) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  s->restart_ns = NEVER;
+  if (start_worker(s, &err) == LODE_OK) return;
+  lode__proc_kill(&s->proc);
+  s->quick_deaths++;
+  s->restart_ns = lode__os->now_ns() + pause_ns(s->quick_deaths + 2);
+  say(s, "the worker cannot be started: %s", err.text);
+}
+
+/* The calls that the dead worker had received, out of the table. Those that it had not wait for the next one, unless
+ * workers die again and again. */
+static size_t collect_lost(lode__supervisor *s, lode__call *calls, lode__crash_call *names) {
+  uint64_t now = lode__os->now_ns();
+  size_t n = 0;
+  pthread_mutex_lock(&s->lock);
+  if (s->sent) { /* begun, not received as a whole */
+    entry *e = s->outbox;
+    s->outbox = e->next;
+    if (!s->outbox) s->outbox_last = &s->outbox;
+  }
+  s->sent = 0;
+  s->control.len = 0;
+  for (size_t i = 0; i < s->options.max_calls; i++) {
+    entry *e = &s->table[i];
+    bool lost = e->state == SENT || (e->state == QUEUED && s->quick_deaths >= 3);
+    if (e->state == ORPHANED) (void)release(s, e);
+    if (!lost) continue;
+    if (e->state == QUEUED) unqueue(s, e);
+    memcpy(names[n].name, e->name, sizeof e->name);
+    names[n].ms = (now - e->started_ns) / MS;
+    calls[n++] = release(s, e);
+  }
+  s->figures.died += n;
+  s->figures.restarts++;
+  pthread_mutex_unlock(&s->lock);
+  return n;
+}
+
+static void write_report(lode__supervisor *s, lode__crash_facts *facts, char *text, size_t size) {
+  lode__buf path = {0};
+  lode_error err = {.record = LODE_NO_RECORD};
+  char how[64];
+  lode__crash_end(&facts->end, how, sizeof how);
+  facts->folder = s->crashes.data;
+  facts->store = s->store.data;
+  bool written = lode__crash_write(facts, &path, &err) == LODE_OK;
+  snprintf(text, size, "the worker process died (%s) while it ran this request; the request is not tried again, and a write may or "
+           "may not have been done; crash report: %.300s", how, written ? path.data : err.text);
+  say(s, "worker %d died (%s) with %zu calls in flight; crash report: %.300s", (int)facts->pid, how, facts->n_calls,
+      written ? path.data : err.text);
+  lode__buf_release(&path);
+}
+
+static void bury(lode__supervisor *s) {
+  lode__crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (lode__os->now_ns() - s->started_ns) / MS,
+                             .answered = s->figures.answered - s->answered_before};
+  lode__call *calls = lode__alloc_zero(s->options.max_calls, sizeof *calls);
+  lode__crash_call *names = lode__alloc_zero(s->options.max_calls, sizeof *names);
+  char text[TEXT_BYTES] = "the worker process died";
+  pthread_mutex_lock(&s->lock);
+  s->figures.ready = false; /* nobody sends any more */
+  s->figures.worker = 0;
+  pthread_mutex_unlock(&s->lock);
+  facts.end = lode__proc_kill(&s->proc); /* its stream has ended: this reaps it, and makes sure */
+  s->died_ns = lode__os->now_ns();
+  s->quick_deaths = facts.answered == 0 && facts.lived_ms < 1000 ? s->quick_deaths + 1 : 0;
+  s->crash_fd = -1;
+  lode__free(s->in.body);
+  s->in = (inbox){0};
+  if (calls && names) facts.n_calls = collect_lost(s, calls, names);
+  facts.calls = names;
+  s->restart_ns = s->died_ns + pause_ns(s->quick_deaths);
+  if (!s->stopping && s->restart_ns == s->died_ns) try_start(s); /* it starts while the report is written */
+  write_report(s, &facts, text, sizeof text);
+  for (size_t i = 0; i < facts.n_calls; i++) finish(&calls[i], LODE__CALL_DIED, text);
+  close(facts.fd);
+  lode__free(calls);
+  lode__free(names);
+}
+
+/* ---- Time ---- */
+
+/* One call whose time is over, made an orphan or released. *stuck: the worker does not even take cancellations. */
+static bool next_expired(lode__supervisor *s, uint64_t now, lode__call *call, bool *stuck) {
+  bool found = false;
+  pthread_mutex_lock(&s->lock);
+  s->next_deadline_ns = NEVER;
+  for (size_t i = 0; i < s->options.max_calls && !found; i++) {
+    entry *e = &s->table[i];
+    if (e->state == FREE) continue;
+    if (e->deadline_ns > now) {
+      if (e->deadline_ns < s->next_deadline_ns) s->next_deadline_ns = e->deadline_ns;
+      continue;
+    }
+    if (e->state == ORPHANED || (e == s->outbox && s->sent)) {
+      *stuck = true;
+      e->deadline_ns = NEVER;
+    } else if (e->state == QUEUED) {
+      unqueue(s, e);
+      *call = release(s, e);
+      found = true;
+    } else {
+      *call = e->call;
+      s->bytes -= e->call.body.len;
+      s->figures.in_flight--;
+      e->state = ORPHANED;
+      e->deadline_ns = now + STUCK_NS;
+      ask_to_cancel(s, e->id);
+      found = true;
+    }
+  }
+  s->figures.expired += found;
+  if (found) s->next_deadline_ns = now; /* look again */
+  pthread_mutex_unlock(&s->lock);
+  return found;
+}
+
+static void keep_time(lode__supervisor *s, uint64_t now) {
+  lode__call call;
+  bool stuck = false;
+  if (s->proc.fd < 0 && now >= s->restart_ns && !s->stopping) try_start(s);
+  pthread_mutex_lock(&s->lock);
+  bool due = now >= s->next_deadline_ns;
+  pthread_mutex_unlock(&s->lock);
+  if (!due) return;
+  while (next_expired(s, now, &call, &stuck))
+    finish(&call, LODE__CALL_EXPIRED, "it took longer than a request may; it was cancelled");
+  if (!stuck || s->proc.pid == 0) return;
+  say(s, "worker %d is stuck: ended", (int)s->proc.pid);
+  kill(s->proc.pid, SIGABRT); /* its handler says where; the end of its stream follows */
+}
+
+static int wait_ms(lode__supervisor *s, uint64_t now) {
+  uint64_t until = s->next_deadline_ns;
+  if (s->proc.fd < 0 && s->restart_ns < until) until = s->restart_ns;
+  if (s->stopping && s->stop_ns < until) until = s->stop_ns;
+  if (until == NEVER) return -1;
+  return until <= now ? 0 : until - now > 3600000ull * MS ? 3600000 : (int)((until - now) / MS) + 1;
+}
+
+/* ---- The thread ---- */
+
+static bool idle(lode__supervisor *s) {
+  pthread_mutex_lock(&s->lock);
+  bool nothing = s->figures.in_flight == 0;
+  pthread_mutex_unlock(&s->lock);
+  return nothing;
+}
+
+/* True when there is nothing left to do. */
+static bool wind_up(lode__supervisor *s, uint64_t now) {
+  bool stopping = s->stopping, late = stopping && now >= s->stop_ns;
+  if (!stopping || (!idle(s) && !late)) return false;
+  if (s->proc.fd < 0 || late) return true;
+  /* It finishes what it has, closes the store and goes */
+  if (!s->hung_up) shutdown(s->proc.fd, SHUT_WR);
+  s->hung_up = true;
+  return false;
+}
+
+static void *run(void *ctx) {
+  lode__supervisor *s = ctx;
+  try_start(s);
+  for (;;) {
+    uint64_t now = lode__os->now_ns(), drained;
+    keep_time(s, now);
+    if (wind_up(s, now)) break;
+    pthread_mutex_lock(&s->lock);
+    struct pollfd fds[2] = {{.fd = s->wake, .events = POLLIN},
+                            {.fd = s->proc.fd, .events = (short)(POLLIN | (s->figures.ready && (s->outbox || s->control.len) ? POLLOUT : 0))}};
+    int wait = wait_ms(s, now);
+    pthread_mutex_unlock(&s->lock);
+    if (poll(fds, 2, wait) < 0) continue;
+    if (fds[0].revents && read(s->wake, &drained, sizeof drained) < 0) continue;
+    if (fds[1].revents & POLLOUT) {
+      pthread_mutex_lock(&s->lock);
+      send_outbox(s);
+      pthread_mutex_unlock(&s->lock);
+    }
+    if (fds[1].revents && !receive(s)) {
+      if (s->hung_up && idle(s)) break;
+      bury(s);
+    }
+  }
+  return NULL;
+}
+
+/* ---- Beginning and end ---- */
+
+static lode_status copy_strings(lode__supervisor *s, const lode__supervisor_options *o, lode_error *err) {
+  lode__buf_addf(&s->store, "%s%c", o->setup.store, 0);
+  if (o->crashes) lode__buf_addf(&s->crashes, "%s%c", o->crashes, 0);
+  else lode__buf_addf(&s->crashes, "%s/crashes%c", o->setup.store, 0);
+  if (s->store.failed || s->crashes.failed) return lode__fail_nomem(err);
+  s->options.setup.store = s->store.data;
+  return LODE_OK;
+}
+
+static void destroy(lode__supervisor *s) {
+  lode__proc_kill(&s->proc);
+  if (s->crash_fd >= 0) close(s->crash_fd);
+  if (s->wake >= 0) close(s->wake);
+  lode__free(s->in.body);
+  lode__buf_release(&s->control);
+  lode__buf_release(&s->store);
+  lode__buf_release(&s->crashes);
+  pthread_mutex_destroy(&s->lock);
+  lode__free(s->table);
+  lode__free(s);
+}
+
+lode_status lode__supervisor_start(const lode__supervisor_options *options, lode__supervisor **out, lode_error *err) {
+  lode__supervisor *s = lode__alloc_zero(1, sizeof *s);
+  lode_status st;
+  *out = NULL;
+  if (!s) return lode__fail_nomem(err);
+  s->options = *options;
+  s->proc = LODE__PROC_NONE;
+  s->crash_fd = -1;
+  s->next_deadline_ns = s->restart_ns = NEVER;
+  s->outbox_last = &s->outbox;
+  if (!s->options.max_calls) s->options.max_calls = 2048;
+  if (!s->options.max_bytes) s->options.max_bytes = (size_t)1 << 30;
+  if (!s->options.timeout_ms) s->options.timeout_ms = 60000;
+  pthread_mutex_init(&s->lock, NULL);
+  s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (s->wake < 0) LODE__GOTO(lode__fail_errno(err, errno, "eventfd"));
+  LODE__GOTO(copy_strings(s, options, err));
+  s->table = lode__alloc_zero(s->options.max_calls, sizeof *s->table);
+  if (!s->table) LODE__GOTO(lode__fail_nomem(err));
+  for (size_t i = s->options.max_calls; i-- > 0;) {
+    s->table[i].id = i;
+    s->table[i].next = s->free;
+    s->free = &s->table[i];
+  }
+  int errnum = pthread_create(&s->thread, NULL, run, s);
+  if (errnum) LODE__GOTO(lode__fail_errno(err, errnum, "pthread_create"));
+  *out = s;
+done:
+  if (st != LODE_OK) destroy(s);
+  return st;
+}
+
+void lode__supervisor_stop(lode__supervisor *s, uint32_t grace_ms) {
+  if (!s) return;
+  pthread_mutex_lock(&s->lock);
+  s->stop_ns = lode__os->now_ns() + (uint64_t)grace_ms * MS;
+  s->stopping = true;
+  pthread_mutex_unlock(&s->lock);
+  poke(s);
+  pthread_join(s->thread, NULL);
+  for (size_t i = 0; i < s->options.max_calls; i++) {
+    if (s->table[i].state == FREE || s->table[i].state == ORPHANED) continue;
+    lode__call call = release(s, &s->table[i]);
+    finish(&call, LODE__CALL_STOPPED, "the server is stopping");
+  }
+  if (s->hung_up && s->proc.fd >= 0) (void)lode__proc_close(&s->proc, 2000);
+  destroy(s);
+}
+
+void lode__supervisor_figures_get(lode__supervisor *s, lode__supervisor_figures *figures) {
+  pthread_mutex_lock(&s->lock);
+  *figures = s->figures;
+  pthread_mutex_unlock(&s->lock);
+}

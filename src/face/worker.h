@@ -1,0 +1,68 @@
+/* worker.h - the process that does the engine work of a long-lived face. supervisor.h starts it.
+ *
+ * It receives calls, runs each on a thread of its pool, and sends the answers. A service is the code behind calls with
+ * one prefix: "chroma." or, for all other names, the table of operations ("db.query", "search").
+ */
+#ifndef LODE_FACE_WORKER_H
+#define LODE_FACE_WORKER_H
+
+#include "engine.h"
+#include "wire.h"
+
+/* What a worker is started with. It travels as its arguments; its socket is LODE__PROC_FD, and the first thing that comes
+ * through it is the descriptor for its half of a crash report (SCM_RIGHTS, with one byte). */
+typedef struct lode__worker_setup {
+  const char *store;
+  uint64_t memory_bytes, max_document_bytes; /* 0: the library's defaults */
+  uint32_t busy_ms;
+  uint32_t threads;    /* 0 = by the number of CPUs, 4 to 32 */
+  bool create;         /* make the store if there is none */
+  bool preload;        /* open the store before the first call */
+  bool no_sandbox;     /* no Landlock, no seccomp: for sanitizers and debuggers */
+} lode__worker_setup;
+
+#define LODE__WORKER_ARG "--worker"
+
+/* argv for exec, NULL behind it; its strings live in the buffer. */
+#define LODE__WORKER_ARGC 8
+lode_status lode__worker_argv(const lode__worker_setup *setup, const char *program, lode__buf *buffer,
+                              char *argv[LODE__WORKER_ARGC + 1], lode_error *err);
+
+/* One call, as its service sees it. */
+typedef struct lode__task lode__task;
+struct lode__task {
+  const char *name;
+  lode_str words[LODE__WIRE_WORDS];
+  size_t n_words;
+  lode_str body;       /* NUL behind it */
+  unsigned flags;
+  lode__engine *engine;
+  lode__buf out;       /* the answer's body: filled by the service */
+  unsigned code;       /* and its status */
+};
+
+/* True when the caller does not want it any more. */
+bool lode__task_cancelled(const lode__task *task);
+/* Only where task->flags ask for them. */
+lode_status lode__task_row(lode__task *task, lode_str row, lode_error *err);
+void lode__task_progress(lode__task *task, const char *phase, uint64_t done, uint64_t total);
+__attribute__((format(printf, 2, 3))) void lode__task_log(lode__task *task, const char *format, ...);
+
+typedef struct lode__service {
+  const char *prefix;  /* "chroma."; the last one takes what is left */
+  void (*run)(lode__task *task);
+} lode__service;
+extern const lode__service lode__services[]; /* ends with a NULL prefix */
+
+/* Of the services: an answer that is gathered as a whole may be this long, a little more or less. */
+#define LODE__ANSWER_BYTES (256 << 20)
+void lode__service_op(lode__task *task);
+/* The operation that a call's name means, or NULL. */
+const lode__op *lode__op_of_call(const char *name);
+/* {"error":{"status","message","record"}} */
+void lode__put_error(lode__buf *out, lode_status status, const lode_error *err);
+
+/* main() of a worker, when argv[1] is LODE__WORKER_ARG. `services` NULL: lode__services. */
+int lode__worker_main(int argc, char **argv, const lode__service *services);
+
+#endif

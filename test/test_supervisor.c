@@ -1,0 +1,407 @@
+/* test_supervisor.c - a worker that dies in every way, and a face that never notices more than an error.
+ *
+ * This program is its own worker: started with LODE__WORKER_ARG it serves "test." calls that crash, hang, sleep, count and
+ * echo, and the operations of the table beside them. */
+#include "base/os.h"
+#include "face/crash.h"
+#include "face/supervisor.h"
+#include "test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static lode_error err;
+
+/* ---- The worker ---- */
+
+static volatile int zero;
+static int overflow(int n) {
+  volatile char page[4096];
+  page[n & 4095] = (char)n;
+  return n + page[0] + (zero == 0 ? overflow(n + 1) : 0);
+}
+
+static void serve_test(lode__task *task) {
+  const char *what = task->name + strlen("test.");
+  task->code = LODE_OK;
+  if (strcmp(what, "segv") == 0) *(volatile int *)(uintptr_t)(16 + (unsigned)zero) = 1;
+  else if (strcmp(what, "bus") == 0) raise(SIGBUS);
+  else if (strcmp(what, "abort") == 0) abort();
+  else if (strcmp(what, "kill") == 0) raise(SIGKILL);
+  else if (strcmp(what, "exit") == 0) _exit(3);
+  else if (strcmp(what, "stack") == 0) task->code = (unsigned)overflow(1);
+  else if (strcmp(what, "sleep") == 0) {
+    for (int i = 0; i < 30000 && !lode__task_cancelled(task); i++) lode__os->sleep_us(1000);
+    task->code = lode__task_cancelled(task) ? LODE_CANCELLED : LODE_OK;
+  } else if (strcmp(what, "deaf") == 0) {
+    for (;;) lode__os->sleep_us(100000);
+  } else if (strcmp(what, "rows") == 0) {
+    for (uint64_t i = 0; i < 100; i++) {
+      char row[32];
+      int n = snprintf(row, sizeof row, "{\"n\":%d}", (int)i);
+      if (lode__task_row(task, (lode_str){row, (size_t)n}, NULL) != LODE_OK) break;
+      lode__task_progress(task, "counting", i + 1, 100);
+    }
+  } else { /* echo */
+    for (size_t i = 0; i < task->n_words; i++) {
+      lode__buf_add(&task->out, task->words[i].data, task->words[i].len);
+      lode__buf_addc(&task->out, '|');
+    }
+    lode__buf_add(&task->out, task->body.data, task->body.len);
+  }
+}
+
+static const lode__service services[] = {{"test.", serve_test}, {"", lode__service_op}, {0}};
+
+__attribute__((constructor)) static void maybe_worker(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], LODE__WORKER_ARG) == 0) exit(lode__worker_main(argc, argv, services));
+}
+
+/* ---- The face ---- */
+
+typedef struct asked {
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  bool done;
+  lode__call_end end;
+  unsigned code;
+  char *body, text[700];
+  size_t size, rows, steps;
+  uint64_t total;
+} asked;
+
+static void on_row(void *ctx, lode_str row) {
+  asked *a = ctx;
+  CHECK(row.len > 4 && row.data[0] == '{');
+  a->rows++;
+}
+
+static void on_progress(void *ctx, lode_str phase, uint64_t done, uint64_t total) {
+  asked *a = ctx;
+  CHECK(lode__str_eq(phase, LODE__LIT("counting")) && done == a->steps + 1);
+  a->steps++;
+  a->total = total;
+}
+
+static void on_done(void *ctx, lode__answer *answer) {
+  asked *a = ctx;
+  pthread_mutex_lock(&a->lock);
+  CHECK(!a->done);
+  a->done = true;
+  a->end = answer->end;
+  a->code = answer->code;
+  a->body = answer->body;
+  a->size = answer->size;
+  answer->body = NULL;
+  if (answer->text) snprintf(a->text, sizeof a->text, "%s", answer->text);
+  pthread_cond_signal(&a->wake);
+  pthread_mutex_unlock(&a->lock);
+}
+
+static void begin(lode__supervisor *s, asked *a, const char *name, lode_str body, unsigned flags, uint32_t timeout_ms, uint64_t *id) {
+  static const lode_str words[] = {{"one", 3}, {"", 0}, {"three", 5}};
+  *a = (asked){.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+  lode__call call = {.name = name, .words = words, .n_words = strncmp(name, "test.", 5) == 0 ? 3 : 0, .body = body, .flags = flags,
+                     .timeout_ms = timeout_ms, .row = on_row, .progress = on_progress, .done = on_done, .ctx = a};
+  OK(lode__supervisor_call(s, &call, id, &err));
+}
+
+static void await(asked *a) {
+  pthread_mutex_lock(&a->lock);
+  while (!a->done) pthread_cond_wait(&a->wake, &a->lock);
+  pthread_mutex_unlock(&a->lock);
+}
+
+static void ask(lode__supervisor *s, asked *a, const char *name, const char *body) {
+  begin(s, a, name, lode__str(body), 0, 0, NULL);
+  await(a);
+}
+
+static void check_echo(lode__supervisor *s) {
+  asked a;
+  ask(s, &a, "test.echo", "hello");
+  CHECKF(a.end == LODE__CALL_ANSWERED && a.size == 16 && memcmp(a.body, "one||three|hello", 16) == 0, "%d %.*s %s", (int)a.end,
+         (int)a.size, a.body ? a.body : "", a.text);
+  lode__free(a.body);
+}
+
+static void log_line(void *ctx, const char *line) {
+  (void)ctx;
+  if (getenv("LODE_TEST_LOG")) fprintf(stderr, "%s\n", line);
+}
+
+static lode__supervisor *start(const char *store, const lode__supervisor_options *more) {
+  lode__supervisor_options o = more ? *more : (lode__supervisor_options){0};
+  lode__supervisor *s;
+  o.setup.store = store;
+  o.setup.create = true;
+  o.log = log_line;
+  OK(lode__supervisor_start(&o, &s, &err));
+  return s;
+}
+
+/* ---- Tests ---- */
+
+TEST(a_call_is_answered_with_what_the_worker_said) {
+  lode__supervisor *s = start(test_folder(), NULL);
+  for (int i = 0; i < 100; i++) check_echo(s);
+  lode__supervisor_stop(s, 1000);
+}
+
+TEST(operations_of_the_table_run_in_the_worker) {
+  lode__supervisor *s = start(test_folder(), NULL);
+  asked a;
+  ask(s, &a, "db.add", "{\"collection\":\"c\",\"create\":true,\"records\":[{\"id\":\"a\",\"embedding\":[1,2]}]}");
+  CHECKF(a.code == LODE_OK && strstr(a.body, "\"written\":1"), "%s", a.body);
+  lode__free(a.body);
+  ask(s, &a, "db.query", "{\"collection\":\"c\",\"vector\":[1,2],\"include\":[]}");
+  CHECKF(strcmp(a.body, "{\"rows\":[{\"query\":0,\"rank\":1,\"id\":\"a\",\"distance\":0.0}],\"summary\":null}") == 0, "%s", a.body);
+  lode__free(a.body);
+  ask(s, &a, "db.query", "{\"collection\":\"none\",\"vector\":[1,2]}");
+  CHECKF(a.code == LODE_NOT_FOUND && strstr(a.body, "{\"error\":{\"status\":\"NOT_FOUND\""), "%s", a.body);
+  lode__free(a.body);
+  ask(s, &a, "db.nonsense", "");
+  CHECK(a.code == LODE_NOT_FOUND);
+  lode__free(a.body);
+  lode__supervisor_stop(s, 1000);
+}
+
+TEST(rows_and_progress_arrive_in_order_before_the_answer) {
+  lode__supervisor *s = start(test_folder(), NULL);
+  asked a;
+  begin(s, &a, "test.rows", (lode_str){0}, LODE__CALL_ROWS | LODE__CALL_PROGRESS, 0, NULL);
+  await(&a);
+  CHECK(a.rows == 100 && a.steps == 100 && a.total == 100);
+  lode__free(a.body);
+  lode__supervisor_stop(s, 1000);
+}
+
+/* The report that an answer's text names. */
+static void check_report(const char *text, const char *how, const char *operation, const char *trace) {
+  const char *path = strstr(text, "crash report: ");
+  CHECKF(path, "%s", text);
+  size_t len;
+  char *report = test_read_file(path + strlen("crash report: "), &len);
+  CHECKF(strstr(report, how), "%s", report);
+  CHECKF(strstr(report, operation), "%s", report);
+  CHECKF(!trace || strstr(report, trace), "%s", report);
+  CHECKF(!strstr(report, "secret"), "%s", report);
+  free(report);
+}
+
+TEST(whatever_kills_the_worker_the_call_says_so_and_the_next_is_answered) {
+  static const struct {
+    const char *name, *how, *trace;
+  } ways[] = {{"test.segv", "SIGSEGV", "backtrace"}, {"test.bus", "SIGBUS", "backtrace"}, {"test.abort", "SIGABRT", "backtrace"},
+              {"test.stack", "SIGSEGV", "backtrace"}, {"test.kill", "SIGKILL", "nothing: the process"}, {"test.exit", "exit status 3", NULL}};
+  lode__supervisor *s = start(test_folder(), NULL);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    asked a;
+    ask(s, &a, ways[i].name, "secret");
+    CHECKF(a.end == LODE__CALL_DIED && strstr(a.text, ways[i].how), "%s: %s", ways[i].name, a.text);
+    check_report(a.text, ways[i].how, ways[i].name, ways[i].trace);
+    check_echo(s);
+  }
+  lode__supervisor_figures f;
+  lode__supervisor_figures_get(s, &f);
+  CHECK(f.restarts == 6 && f.died == 6 && f.in_flight == 0 && f.ready);
+  lode__supervisor_stop(s, 1000);
+}
+
+TEST(every_call_in_flight_is_told_once) {
+  enum { N = 50 };
+  lode__supervisor *s = start(test_folder(), NULL);
+  static asked a[N], killer;
+  check_echo(s);
+  for (int i = 0; i < N; i++) begin(s, &a[i], "test.sleep", (lode_str){0}, i % 2 ? LODE__CALL_LONG : 0, 0, NULL);
+  lode__supervisor_figures f;
+  lode__supervisor_figures_get(s, &f);
+  CHECK(f.in_flight == N);
+  kill(f.worker, SIGKILL);
+  for (int i = 0; i < N; i++) {
+    await(&a[i]);
+    CHECK(a[i].end == LODE__CALL_DIED);
+  }
+  begin(s, &killer, "test.echo", (lode_str){0}, 0, 0, NULL);
+  await(&killer);
+  CHECK(killer.end == LODE__CALL_ANSWERED);
+  lode__free(killer.body);
+  lode__supervisor_stop(s, 1000);
+}
+
+TEST(cancelling_and_expiring_end_a_call_and_nothing_else) {
+  lode__supervisor *s = start(test_folder(), NULL);
+  asked a, b;
+  uint64_t id;
+  check_echo(s);
+  begin(s, &a, "test.sleep", (lode_str){0}, 0, 0, &id);
+  lode__supervisor_cancel(s, id);
+  await(&a);
+  CHECK(a.end == LODE__CALL_ANSWERED && a.code == LODE_CANCELLED);
+  lode__free(a.body);
+  lode__supervisor_cancel(s, id);
+  lode__supervisor_cancel(s, id + 1);
+  begin(s, &b, "test.sleep", (lode_str){0}, 0, 50, NULL);
+  await(&b);
+  CHECK(b.end == LODE__CALL_EXPIRED);
+  check_echo(s);
+  lode__supervisor_figures f;
+  lode__supervisor_figures_get(s, &f);
+  CHECK(f.restarts == 0 && f.expired == 1 && f.in_flight == 0);
+  lode__supervisor_stop(s, 1000);
+}
+
+TEST(long_calls_do_not_hold_up_short_ones) {
+  enum { N = 80 };
+  lode__supervisor *s = start(test_folder(), NULL);
+  static asked a[N];
+  static uint64_t id[N];
+  for (int i = 0; i < N; i++) begin(s, &a[i], "test.sleep", (lode_str){0}, LODE__CALL_LONG, 0, &id[i]);
+  check_echo(s);
+  for (int i = 0; i < N; i++) lode__supervisor_cancel(s, id[i]);
+  for (int i = 0; i < N; i++) {
+    await(&a[i]);
+    lode__free(a[i].body);
+  }
+  lode__supervisor_stop(s, 1000);
+}
+
+TEST(too_many_calls_are_refused_and_stopping_ends_all) {
+  lode__supervisor_options o = {.max_calls = 4, .max_bytes = 1000};
+  lode__supervisor *s = start(test_folder(), &o);
+  static asked a[4];
+  char big[600] = {0};
+  lode__call fifth = {.name = "test.echo", .done = on_done};
+  begin(s, &a[0], "test.sleep", (lode_str){big, sizeof big}, 0, 0, NULL);
+  fifth.body = (lode_str){big, sizeof big};
+  FAILS(LODE_LIMIT, lode__supervisor_call(s, &fifth, NULL, &err));
+  fifth.body.len = 0;
+  for (int i = 1; i < 4; i++) begin(s, &a[i], "test.sleep", (lode_str){0}, 0, 0, NULL);
+  FAILS(LODE_LIMIT, lode__supervisor_call(s, &fifth, NULL, &err));
+  lode_str nul = {"a\0b", 3};
+  fifth.words = &nul;
+  fifth.n_words = 1;
+  FAILS(LODE_INVALID, lode__supervisor_call(s, &fifth, NULL, &err));
+  lode__supervisor_stop(s, 50);
+  for (int i = 0; i < 4; i++) CHECK(a[i].done && a[i].end == LODE__CALL_STOPPED);
+}
+
+TEST(a_large_body_goes_through_in_both_directions) {
+  enum { SIZE = 20 << 20 };
+  lode__supervisor *s = start(test_folder(), NULL);
+  char *body = malloc(SIZE);
+  asked a, b;
+  for (size_t i = 0; i < SIZE; i++) body[i] = (char)(i * 31 >> 3);
+  begin(s, &a, "test.echo", (lode_str){body, SIZE}, 0, 0, NULL);
+  begin(s, &b, "test.echo", (lode_str){body, 3}, 0, 0, NULL);
+  await(&b);
+  await(&a);
+  CHECK(a.size == SIZE + 11 && memcmp(a.body + 11, body, SIZE) == 0);
+  lode__free(a.body);
+  lode__free(b.body);
+  free(body);
+  lode__supervisor_stop(s, 1000);
+}
+
+TEST(a_worker_that_cannot_start_fails_its_calls_soon) {
+  lode__supervisor_options o = {.program = "/bin/false"};
+  lode__supervisor *s = start(test_folder(), &o);
+  asked a;
+  ask(s, &a, "test.echo", "");
+  CHECK(a.end == LODE__CALL_DIED);
+  lode__supervisor_stop(s, 100);
+}
+
+TEST(reports_do_not_pile_up) {
+  const char *folder = test_folder();
+  lode__supervisor *s = start(folder, NULL);
+  char path[500];
+  size_t n = 0;
+  for (int i = 0; i < LODE__CRASH_KEPT + 5; i++) {
+    asked a;
+    check_echo(s);
+    ask(s, &a, "test.exit", "");
+  }
+  lode__supervisor_stop(s, 1000);
+  snprintf(path, sizeof path, "%s/crashes", folder);
+  lode__os_folder *list = lode__os_folder_open(path);
+  while (lode__os_folder_next(list)) n++;
+  lode__os_folder_close(list);
+  CHECKF(n == LODE__CRASH_KEPT, "%zu", n);
+}
+
+/* ---- Two hundred deaths under load ---- */
+
+typedef struct load {
+  lode__supervisor *supervisor;
+  int number;
+  atomic_bool *stop;
+  atomic_int acknowledged; /* records 0 .. this - 1 were acknowledged */
+  atomic_int answered, died;
+} load;
+
+static void *make_load(void *ctx) {
+  load *l = ctx;
+  while (!atomic_load(l->stop)) {
+    char body[200];
+    asked a;
+    snprintf(body, sizeof body, "{\"collection\":\"c\",\"create\":true,\"records\":[{\"id\":\"%d-%d\",\"embedding\":[%d,%d]}]}", l->number,
+             atomic_load(&l->acknowledged), l->number, atomic_load(&l->acknowledged));
+    ask(l->supervisor, &a, "db.upsert", body);
+    if (a.end == LODE__CALL_DIED) atomic_fetch_add(&l->died, 1);
+    else CHECKF(a.end == LODE__CALL_ANSWERED && a.code == LODE_OK, "%d %s %s", (int)a.end, a.text, a.body ? a.body : "");
+    if (a.end == LODE__CALL_ANSWERED) {
+      atomic_fetch_add(&l->acknowledged, 1);
+      atomic_fetch_add(&l->answered, 1);
+    }
+    lode__free(a.body);
+  }
+  return NULL;
+}
+
+TEST_SLOW(two_hundred_deaths_under_load_lose_nothing_that_was_acknowledged, 300) {
+  enum { THREADS = 4 };
+  static const int signals[] = {SIGKILL, SIGSEGV, SIGBUS};
+  int deaths = test_full() ? 200 : 40;
+  lode__supervisor *s = start(test_folder(), NULL);
+  pthread_t threads[THREADS];
+  static load loads[THREADS];
+  atomic_bool stop = false;
+  lode__supervisor_figures f;
+  test_srand(test_seed());
+  for (int i = 0; i < THREADS; i++) {
+    loads[i] = (load){.supervisor = s, .number = i, .stop = &stop};
+    CHECK(pthread_create(&threads[i], NULL, make_load, &loads[i]) == 0);
+  }
+  for (int i = 0; i < deaths; i++) {
+    /* most of them while it works, some while it starts */
+    bool early = test_below(8) == 0;
+    do {
+      lode__os->sleep_us(test_below(3000));
+      lode__supervisor_figures_get(s, &f);
+    } while (!(early ? f.worker != 0 : f.ready && test_below(4) == 0));
+    kill(f.worker, signals[test_below(3)]);
+  }
+  atomic_store(&stop, true);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  /* every acknowledged record is there, with its own vector */
+  for (int i = 0; i < THREADS; i++) {
+    for (int n = 0; n < atomic_load(&loads[i].acknowledged); n++) {
+      char body[200], want[100];
+      asked a;
+      snprintf(body, sizeof body, "{\"collection\":\"c\",\"ids\":[\"%d-%d\"],\"include\":[\"embedding\"]}", i, n);
+      snprintf(want, sizeof want, "\"embedding\":[%d.0,%d.0]", i, n);
+      ask(s, &a, "db.get", body);
+      CHECKF(a.end == LODE__CALL_ANSWERED && a.code == LODE_OK && strstr(a.body, want), "%s: %s", want, a.body ? a.body : a.text);
+      lode__free(a.body);
+    }
+  }
+  asked a;
+  ask(s, &a, "db.verify", "{}");
+  CHECKF(a.code == LODE_OK && strstr(a.body, "\"damages\":0"), "%s", a.body ? a.body : a.text);
+  lode__free(a.body);
+  lode__supervisor_stop(s, 2000);
+}
