@@ -70,8 +70,10 @@ $(OUT)/liblode.so.$(VERSION): $(LIB_OBJ)
 	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.0
 	@ln -sf liblode.so.0 $(OUT)/liblode.so
 
+FACE_PKGS := libmicrohttpd
+FACE_LIBS  = $(shell pkg-config --libs $(FACE_PKGS))
 $(OUT)/lode: $(FACE_OBJ) $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
-	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(FACE_LIBS)
 
 $(PARSER_OBJ): CFLAGS_ALL += -isystem $(TS)/include
 $(OUT)/tree-sitter.o: $(TS)/src/lib.c
@@ -93,7 +95,7 @@ $(OUT)/libface.a: $(filter-out %/main.o,$(FACE_OBJ))
 	$(call say,AR)ar rcs $@ $^
 FACE_TESTS := $(addprefix $(OUT)/test/test_,face supervisor)
 $(FACE_TESTS): $(OUT)/libface.a
-$(FACE_TESTS): TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS)
+$(FACE_TESTS): TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS) $(FACE_LIBS)
 
 # Tests link the objects, not the library, to reach inside
 $(OUT)/test/%: $(OUT)/test/%.o $(HELP_OBJ) $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
@@ -128,7 +130,7 @@ tests: $(TESTS) $(REPLAYS)
 
 # ---- Tests
 
-DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev
+DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev
 DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils
 .PHONY: deps deps-test
 deps:

@@ -253,6 +253,7 @@ typedef struct lode_row {
   const float *vector;  /* NULL unless included and present */
   uint32_t dimension;
   uint64_t cursor;      /* commit-ordered position of the record's last change */
+  uint64_t position;    /* of the record in the order of insertion; 0 where the store has no such order */
   size_t query;         /* queries: which of them, from 0 */
   size_t rank;          /* queries: from 0 */
   double distance;      /* queries with a vector: exact; NaN where the record has no vector */

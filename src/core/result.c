@@ -6,6 +6,7 @@ lode_status lode__result_add(lode_result *result, lode__reader *reader, const lo
   lode_row *row;
   LODE__TRY(lode__result_row(result, &row, err));
   row->cursor = rec->seq;
+  row->position = (uint64_t)rec->rid;
   LODE__TRY(lode__result_copy(result, rec->id, &row->id, err));
   if (include & LODE_METADATA) LODE__TRY(lode__result_copy(result, rec->metadata, &row->metadata, err));
   if ((include & LODE_VECTOR) && rec->vid) {

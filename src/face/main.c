@@ -41,20 +41,23 @@ static void note(void *ctx, const char *text) {
 
 /* ---- The store ---- */
 
-static lode_status open_store(void *opener, const lode__open_how *how, lode_store **store, lode_error *err) {
-  session *s = opener;
-  bool read_only = !how->write || common(s->command, "read_only")->number;
-  lode_open_options options = {
-      .create = how->create && !read_only,
-      .read_only = read_only,
-      .no_background = read_only,
+static lode_open_options settings_of(session *s) {
+  return (lode_open_options){
+      .read_only = common(s->command, "read_only")->number,
       .busy_ms = (uint32_t)common(s->command, "busy_ms")->number,
-      .page_bytes = how->page_bytes,
       .memory_bytes = common(s->command, "memory")->number,
       .max_document_bytes = common(s->command, "max_document")->number,
       .log = note,
       .log_ctx = s,
   };
+}
+
+static lode_status open_store(void *opener, const lode__open_how *how, lode_store **store, lode_error *err) {
+  session *s = opener;
+  lode_open_options options = settings_of(s);
+  options.read_only = options.no_background = !how->write || options.read_only;
+  options.create = how->create && !options.read_only;
+  options.page_bytes = how->page_bytes;
   if (options.create && !lode__is_address(s->folder)) LODE__TRY(lode__make_parents(s->folder, err));
   lode_status st = lode_open(s->folder, &options, store, err);
   if (st != LODE_NOT_FOUND) return st;
@@ -245,7 +248,8 @@ static int run_op(session *s, const lode__command *c) {
   writer.full = common(c, "full")->number;
   writer.style = style_of(c);
   writer.bar = &bar;
-  lode__op_context ctx = {.open = open_store, .release = release_store, .opener = s, .folder = s->folder,
+  lode_open_options settings = settings_of(s);
+  lode__op_context ctx = {.open = open_store, .release = release_store, .opener = s, .folder = s->folder, .settings = &settings,
                           .sink = &writer.sink, .progress = {lode__progress_step, &bar}, .note = note, .note_ctx = s};
   bar.input = &ctx.input;
   catch_signals(is_long);

@@ -81,6 +81,7 @@ enum {
   LODE__OP_LONG = 4,        /* reports progress and can be cancelled */
   LODE__OP_LOCAL = 8,       /* reads or writes files of this machine: not for remote callers */
   LODE__OP_HIDE_SUMMARY = 16, /* the command line's JSON lines are the rows alone */
+  LODE__OP_SERVES = 32,     /* is a face itself: runs until it is stopped, and only from a command line */
 };
 
 typedef struct lode__op_context lode__op_context;
@@ -197,6 +198,7 @@ struct lode__op_context {
   lode_progress progress;
   void (*note)(void *ctx, const char *text); /* things worth knowing that are no failure; may be NULL */
   void *note_ctx;
+  const lode_open_options *settings; /* how the caller wants stores opened: for handlers that let another process do it */
   const lode__stream *input; /* set by handlers while they read one: faces may show how far it is */
   lode__buf scratch;  /* for rows; lode__op_run frees it */
   bool nothing;       /* set by handlers: done, and nothing was found */
@@ -237,6 +239,7 @@ lode_selection lode__selection_of(const lode__args *args);
 
 extern const lode__op lode__ops_db[];
 extern const lode__op lode__ops_rescue[], lode__ops_import[], lode__ops_chroma[], lode__ops_export[];
+extern const lode__op lode__ops_serve[];
 
 #define LODE__OPS_DB(X)                                                                                        \
   X(create) X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count)  \
@@ -246,6 +249,7 @@ extern const lode__op lode__ops_rescue[], lode__ops_import[], lode__ops_chroma[]
 LODE__OPS_DB(LODE__OP_DECLARE)
 #define LODE__OPS_RESCUE(X) X(rescue_chroma)
 LODE__OPS_RESCUE(LODE__OP_DECLARE)
+LODE__OP_DECLARE(serve)
 #undef LODE__OP_DECLARE
 
 #endif

@@ -57,8 +57,8 @@ void lode__put_error(lode__buf *out, lode_status status, const lode_error *err) 
 static lode_status run(gather *g, const lode__op *op, lode_error *err) {
   lode__task *task = g->task;
   lode__args args;
-  lode__op_context ctx = {.open = lode__engine_open, .release = lode__engine_release, .opener = task->engine,
-                          .folder = lode__engine_folder(task->engine), .sink = &g->sink, .progress = {step, task},
+  lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .opener = task->shared,
+                          .folder = lode__shared_folder(task->shared), .sink = &g->sink, .progress = {step, task},
                           .note = take_note, .note_ctx = task};
   lode__args_init(&args, op);
   lode_status st = lode__args_from_json(&args, task->body.len ? task->body : LODE__LIT("{}"), err);

@@ -10,6 +10,7 @@ const lode__op_group lode__groups[] = {
     {"db", "the vector database", lode__ops_db},
     {"rescue", "out of other vector databases, damaged ones too", lode__ops_rescue},
     {"import", "the same for those that are well", lode__ops_import},
+    {NULL, "servers", lode__ops_serve},
     {0}};
 
 const lode__op *lode__op_find(const char *group, lode_str name) {

@@ -9,6 +9,7 @@
  * answer to.
  */
 #include "worker.h"
+#include "chroma.h"
 #include "crash.h"
 #include "sandbox.h"
 
@@ -39,7 +40,7 @@ typedef struct queue {
 
 struct worker {
   const lode__service *services;
-  lode__engine *engine;
+  lode__shared *shared;
   pthread_mutex_t send_lock, lock;
   pthread_cond_t work;
   queue brief, lengthy;
@@ -48,7 +49,7 @@ struct worker {
   bool closing;
 };
 
-const lode__service lode__services[] = {{"", lode__service_op}, {0}};
+const lode__service lode__services[] = {{"chroma.", lode__service_chroma}, {"", lode__service_op}, {0}};
 
 /* ---- Sending ---- */
 
@@ -187,7 +188,7 @@ static bool accept_call(worker *w, const lode__wire *head, char *payload) {
   j->id = head->id;
   j->payload = payload;
   j->task = (lode__task){.name = words[0].data, .n_words = head->words - 1u, .body = body, .flags = head->code,
-                         .engine = w->engine};
+                         .shared = w->shared};
   for (size_t i = 1; i < head->words; i++) j->task.words[i - 1] = words[i];
   pthread_mutex_lock(&w->lock);
   queue_add(head->code & LODE__CALL_LONG ? &w->lengthy : &w->brief, j);
@@ -262,7 +263,7 @@ static void open_early(worker *w) {
   lode__open_how how = {.write = true};
   lode_store *store;
   lode_error err;
-  if (lode__engine_store(w->engine, &how, &store, &err) != LODE_OK) log_line(w, err.text); /* each call will say so too */
+  if (lode__shared_store(w->shared, &how, &store, &err) != LODE_OK) log_line(w, err.text); /* each call will say so too */
 }
 
 /* -1: the face is gone already. */
@@ -319,9 +320,9 @@ int lode__worker_main(int argc, char **argv, const lode__service *services) {
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.work, NULL);
   if (crash_fd < 0 || lode__crash_catch(crash_fd, &err) != LODE_OK) return FAILED;
-  if (lode__engine_make(setup.store, &options, &w.engine, &err) != LODE_OK) return FAILED;
+  if (lode__shared_make(setup.store, &options, &w.shared, &err) != LODE_OK) return FAILED;
   int code = serve(&w, &setup);
-  lode__engine_free(w.engine);
+  lode__shared_free(w.shared);
   lode__crash_thread_end();
   return code;
 }

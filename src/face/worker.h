@@ -6,7 +6,7 @@
 #ifndef LODE_FACE_WORKER_H
 #define LODE_FACE_WORKER_H
 
-#include "engine.h"
+#include "shared.h"
 #include "wire.h"
 
 /* What a worker is started with. It travels as its arguments; its socket is LODE__PROC_FD, and the first thing that comes
@@ -36,7 +36,7 @@ struct lode__task {
   size_t n_words;
   lode_str body;       /* NUL behind it */
   unsigned flags;
-  lode__engine *engine;
+  lode__shared *shared;
   lode__buf out;       /* the answer's body: filled by the service */
   unsigned code;       /* and its status */
 };

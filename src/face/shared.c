@@ -1,9 +1,9 @@
-/* engine.c - see engine.h.
+/* shared.c - see shared.h.
  *
  * Locks: `open_lock` guards the opening of the store; `lock` guards the queue of writes and `leading`. Neither is held while
  * a write or a commit runs.
  */
-#include "engine.h"
+#include "shared.h"
 #include "cli.h"
 #include "crash.h"
 
@@ -14,7 +14,7 @@ enum { MOST_WRITES = 256 };
 
 typedef struct pending pending;
 struct pending {
-  lode__engine_write_fn *write;
+  lode__shared_write_fn *write;
   void *ctx;
   lode_error *err;
   lode_status status;
@@ -23,8 +23,9 @@ struct pending {
   pending *next;
 };
 
-struct lode__engine {
+struct lode__shared {
   char *folder;
+  lode__handles *handles;
   lode_open_options options;
   pthread_mutex_t open_lock, lock;
   lode_store *_Atomic store;
@@ -33,12 +34,16 @@ struct lode__engine {
   bool leading;
 };
 
-lode_status lode__engine_make(const char *folder, const lode_open_options *options, lode__engine **out, lode_error *err) {
-  lode__engine *e = lode__alloc_zero(1, sizeof *e);
+lode_status lode__shared_make(const char *folder, const lode_open_options *options, lode__shared **out, lode_error *err) {
+  lode__shared *e = lode__alloc_zero(1, sizeof *e);
   size_t size = strlen(folder) + 1;
   *out = NULL;
-  if (e) e->folder = lode__alloc(size);
-  if (!e || !e->folder) {
+  if (!e) return lode__fail_nomem(err);
+  e->folder = lode__alloc(size);
+  e->handles = lode__handles_make();
+  if (!e->folder || !e->handles) {
+    lode__free(e->folder);
+    lode__handles_free(e->handles);
     lode__free(e);
     return lode__fail_nomem(err);
   }
@@ -51,8 +56,9 @@ lode_status lode__engine_make(const char *folder, const lode_open_options *optio
   return LODE_OK;
 }
 
-void lode__engine_free(lode__engine *e) {
+void lode__shared_free(lode__shared *e) {
   if (!e) return;
+  lode__handles_free(e->handles);
   lode_close(atomic_load(&e->store));
   pthread_mutex_destroy(&e->open_lock);
   pthread_mutex_destroy(&e->lock);
@@ -60,14 +66,15 @@ void lode__engine_free(lode__engine *e) {
   lode__free(e);
 }
 
-const char *lode__engine_folder(const lode__engine *e) { return e->folder; }
+const char *lode__shared_folder(const lode__shared *e) { return e->folder; }
+lode__handles *lode__shared_handles(lode__shared *e) { return e->handles; }
 
 /* ---- The store ---- */
 
-static lode_status open_store(lode__engine *e, const lode__open_how *how, lode_store **store, lode_error *err) {
+static lode_status open_store(lode__shared *e, const lode__open_how *how, lode_store **store, lode_error *err) {
   lode_open_options options = e->options;
   options.create = options.create || how->create;
-  if (options.create) LODE__TRY(lode__make_parents(e->folder, err));
+  if (options.create && !lode__is_address(e->folder)) LODE__TRY(lode__make_parents(e->folder, err));
   lode_status st = lode_open(e->folder, &options, store, err);
   if (st == LODE_READONLY && !how->write) {
     options.create = false;
@@ -80,7 +87,7 @@ static lode_status open_store(lode__engine *e, const lode__open_how *how, lode_s
   return st;
 }
 
-lode_status lode__engine_store(lode__engine *e, const lode__open_how *how, lode_store **store, lode_error *err) {
+lode_status lode__shared_store(lode__shared *e, const lode__open_how *how, lode_store **store, lode_error *err) {
   lode_status st = LODE_OK;
   *store = atomic_load(&e->store);
   if (*store) return LODE_OK;
@@ -95,12 +102,12 @@ lode_status lode__engine_store(lode__engine *e, const lode__open_how *how, lode_
   return st;
 }
 
-lode_status lode__engine_open(void *engine, const lode__open_how *how, lode_store **store, lode_error *err) {
-  return lode__engine_store(engine, how, store, err);
+lode_status lode__shared_open(void *shared, const lode__open_how *how, lode_store **store, lode_error *err) {
+  return lode__shared_store(shared, how, store, err);
 }
 
-void lode__engine_release(void *engine, lode_store *store) {
-  (void)engine;
+void lode__shared_release(void *shared, lode_store *store) {
+  (void)shared;
   (void)store;
 }
 
@@ -135,7 +142,7 @@ static void commit_batch(lode_store *store, pending *batch) {
 }
 
 /* The writes that wait, at most MOST_WRITES of them, taken off the queue. */
-static pending *take_batch(lode__engine *e) {
+static pending *take_batch(lode__shared *e) {
   pending *batch = e->first, *last = batch;
   for (size_t n = 1; last->next && n < MOST_WRITES; n++) last = last->next;
   e->first = last->next;
@@ -153,11 +160,11 @@ static void wake_batch(pending *batch, const pending *self) {
   }
 }
 
-lode_status lode__engine_write(lode__engine *e, lode__engine_write_fn *write, void *ctx, lode_error *err) {
+lode_status lode__shared_write(lode__shared *e, lode__shared_write_fn *write, void *ctx, lode_error *err) {
   static const lode__open_how how = {.write = true};
   pending self = {.write = write, .ctx = ctx, .err = err};
   lode_store *store;
-  LODE__TRY(lode__engine_store(e, &how, &store, err));
+  LODE__TRY(lode__shared_store(e, &how, &store, err));
   pthread_cond_init(&self.wake, NULL);
   pthread_mutex_lock(&e->lock);
   *e->last = &self;

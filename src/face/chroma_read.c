@@ -1,0 +1,337 @@
+/* chroma_read.c - get, query and count of Chroma's API. See chroma.h.
+ *
+ * Answers are columns: ids, documents, ... They grow side by side while rows are read page by page, and are put together at the
+ * end, so that memory is that of the answer, which is bounded.
+ */
+#include "chroma.h"
+
+enum { PAGE_ROWS = 1000 };
+enum { DISTANCES = 1, DOCUMENTS = 2, EMBEDDINGS = 4, METADATAS = 8, URIS = 16 };
+
+static const char *const names[] = {"distances", "documents", "embeddings", "metadatas", "uris"};
+
+typedef struct answer {
+  lode__chroma *c;
+  unsigned include;
+  lode__buf ids, documents, embeddings, metadatas, uris, distances;
+  lode__json metadata; /* of a row */
+  size_t rows;         /* in the list that is open */
+} answer;
+
+static void release(answer *a) {
+  lode__buf *all[] = {&a->ids, &a->documents, &a->embeddings, &a->metadatas, &a->uris, &a->distances};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) lode__buf_release(all[i]);
+  lode__json_release(&a->metadata);
+}
+
+static bool read_include(lode__chroma *c, unsigned fallback, unsigned *include) {
+  uint32_t node = lode__chroma_key(c, 0, "include");
+  *include = fallback;
+  if (!node) return true;
+  if (lode__chroma_node(c, node)->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "include must be a list");
+  *include = 0;
+  for (uint32_t i = node + 1; i < lode__chroma_node(c, node)->next; i = lode__chroma_node(c, i)->next) {
+    const lode__json_node *x = lode__chroma_node(c, i);
+    size_t at = 0;
+    while (at < 5 && !(x->type == LODE__JSON_STRING && lode__str_eq(x->u.s, lode__str(names[at])))) at++;
+    if (at == 5) return lode__chroma_shape(c, "include knows distances, documents, embeddings, metadatas and uris");
+    *include |= 1u << at;
+  }
+  return true;
+}
+
+static unsigned parts_of(unsigned include) {
+  return (include & DOCUMENTS ? LODE_DOCUMENT : 0) | (include & (METADATAS | URIS) ? LODE_METADATA : 0) | (include & EMBEDDINGS ? LODE_VECTOR : 0);
+}
+
+/* ---- Rows ---- */
+
+static void put_vector(lode__buf *out, const lode_row *row) {
+  if (!row->vector) {
+    lode__buf_adds(out, "null");
+    return;
+  }
+  lode__buf_addc(out, '[');
+  for (uint32_t i = 0; i < row->dimension; i++) {
+    if (i) lode__buf_addc(out, ',');
+    lode__json_put_float(out, row->vector[i]);
+  }
+  lode__buf_addc(out, ']');
+}
+
+static void put_text(lode__buf *out, lode_str text) {
+  if (text.data) lode__json_put_string(out, text);
+  else lode__buf_adds(out, "null");
+}
+
+/* Metadata without the uri, which has a column of its own. */
+static lode_status put_metadata(answer *a, lode_str text, lode_error *err) {
+  const char uri[] = "\"" LODE__CHROMA_URI "\"";
+  lode__json *json = &a->metadata;
+  bool first = true;
+  if (!text.data || !memmem(text.data, text.len, uri, sizeof uri - 1)) {
+    if (a->include & METADATAS) text.data ? lode__buf_add(&a->metadatas, text.data, text.len) : lode__buf_adds(&a->metadatas, "null");
+    if (a->include & URIS) lode__buf_adds(&a->uris, "null");
+    return LODE_OK;
+  }
+  LODE__TRY(lode__json_parse(json, text, NULL, err));
+  uint32_t own = lode__json_get(json, 0, LODE__LIT(LODE__CHROMA_URI));
+  if (a->include & URIS) own ? lode__json_put_node(&a->uris, json, own) : lode__buf_adds(&a->uris, "null");
+  if (!(a->include & METADATAS)) return LODE_OK;
+  lode__buf_addc(&a->metadatas, '{');
+  for (uint32_t i = 1; i < json->nodes[0].next; i = json->nodes[i + 1].next) {
+    if (i + 1 == own) continue;
+    if (!first) lode__buf_addc(&a->metadatas, ',');
+    lode__json_put_node(&a->metadatas, json, i);
+    lode__buf_addc(&a->metadatas, ':');
+    lode__json_put_node(&a->metadatas, json, i + 1);
+    first = false;
+  }
+  lode__buf_addc(&a->metadatas, '}');
+  return LODE_OK;
+}
+
+static lode__buf *column(answer *a, unsigned bit) {
+  switch (bit) {
+    case DISTANCES: return &a->distances;
+    case DOCUMENTS: return &a->documents;
+    case EMBEDDINGS: return &a->embeddings;
+    case METADATAS: return &a->metadatas;
+    default: return &a->uris;
+  }
+}
+
+/* To the end of every list that the answer has. */
+static void put_all(answer *a, const char *text) {
+  lode__buf_adds(&a->ids, text);
+  for (unsigned bit = 1; bit <= URIS; bit <<= 1)
+    if (a->include & bit) lode__buf_adds(column(a, bit), text);
+}
+
+static size_t size_of(const answer *a) {
+  return a->ids.len + a->documents.len + a->embeddings.len + a->metadatas.len + a->uris.len + a->distances.len;
+}
+
+static lode_status put_row(answer *a, const lode_row *row, lode_error *err) {
+  if (a->rows++) put_all(a, ",");
+  lode__json_put_string(&a->ids, row->id);
+  if (a->include & DISTANCES) lode__json_put_float(&a->distances, (float)row->distance);
+  if (a->include & DOCUMENTS) put_text(&a->documents, row->document);
+  if (a->include & EMBEDDINGS) put_vector(&a->embeddings, row);
+  if (size_of(a) > LODE__ANSWER_BYTES)
+    return lode__fail(err, LODE_LIMIT, "the answer is larger than %d MiB: use limit and offset", LODE__ANSWER_BYTES >> 20);
+  return a->include & (METADATAS | URIS) ? put_metadata(a, row->metadata, err) : LODE_OK;
+}
+
+static void put_column(answer *a, const char *name, unsigned bit) {
+  lode__buf *out = &a->c->task->out, *values = column(a, bit);
+  lode__buf_addf(out, ",\"%s\":", name);
+  if (a->include & bit) lode__buf_add(out, values->data, values->len);
+  else lode__buf_adds(out, "null");
+  out->failed = out->failed || values->failed;
+}
+
+/* The columns as one object. `fallback`: include as it is echoed when the request had none. */
+static bool finish(answer *a, bool query, const char *fallback) {
+  lode__buf *out = &a->c->task->out;
+  uint32_t include = lode__chroma_key(a->c, 0, "include");
+  lode__buf_adds(out, "{\"ids\":");
+  lode__buf_add(out, a->ids.data, a->ids.len);
+  put_column(a, "embeddings", EMBEDDINGS);
+  put_column(a, "documents", DOCUMENTS);
+  put_column(a, "uris", URIS);
+  put_column(a, "metadatas", METADATAS);
+  if (query) put_column(a, "distances", DISTANCES);
+  lode__buf_adds(out, ",\"include\":");
+  if (include) lode__json_put_node(out, &a->c->json, include);
+  else lode__buf_adds(out, fallback);
+  lode__buf_addc(out, '}');
+  if (!out->failed && !a->ids.failed) return true;
+  return lode__chroma_failed(a->c, lode__fail_nomem(&a->c->err));
+}
+
+/* ---- get ---- */
+
+typedef struct place {
+  uint64_t position;
+  lode_str id;
+} place;
+
+static int by_position(const void *a, const void *b) {
+  const place *x = a, *y = b;
+  return x->position < y->position ? -1 : x->position > y->position;
+}
+
+/* Which of the ids are there and match, in the order of insertion, each once; replaces the selection's. */
+static lode_status order_ids(lode__chroma *c, lode_collection *collection, lode_selection *select, lode_result **rows) {
+  lode_get_request request = {.select = *select};
+  LODE__TRY(lode_get(collection, &request, rows, &c->err));
+  size_t n = lode_result_count(*rows), kept = 0;
+  place *places = lode__arena_alloc(&c->arena, (n + 1) * sizeof *places);
+  lode_str *ids = lode__arena_alloc(&c->arena, (n + 1) * sizeof *ids);
+  if (!places || !ids) return lode__fail_nomem(&c->err);
+  for (size_t i = 0; i < n; i++) places[i] = (place){lode_result_at(*rows, i)->position, lode_result_at(*rows, i)->id};
+  qsort(places, n, sizeof *places, by_position);
+  for (size_t i = 0; i < n; i++)
+    if (i == 0 || !lode__str_eq(places[i].id, places[i - 1].id)) ids[kept++] = places[i].id;
+  *select = (lode_selection){.ids = ids, .n_ids = kept};
+  return LODE_OK;
+}
+
+static lode_status put_page(answer *a, const lode_result *result, lode_error *err) {
+  for (size_t i = 0; i < lode_result_count(result); i++) LODE__TRY(put_row(a, lode_result_at(result, i), err));
+  return LODE_OK;
+}
+
+static lode_status get_by_ids(answer *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
+  lode__chroma *c = a->c;
+  lode_result *places = NULL;
+  lode_status st;
+  if (request->select.n_ids > 1) LODE__GOTO(order_ids(c, collection, &request->select, &places));
+  const lode_str *ids = request->select.ids;
+  size_t n = request->select.n_ids, at = request->offset;
+  if (limit < n && at < n - limit) n = at + (size_t)limit;
+  request->offset = 0;
+  for (st = LODE_OK; st == LODE_OK && at < n; at += PAGE_ROWS) {
+    lode_result *result = NULL;
+    request->select.ids = ids + at;
+    request->select.n_ids = n - at < PAGE_ROWS ? n - at : PAGE_ROWS;
+    st = lode_get(collection, request, &result, &c->err);
+    if (st == LODE_OK) st = put_page(a, result, &c->err);
+    lode_result_free(result);
+  }
+done:
+  lode_result_free(places);
+  return st;
+}
+
+static lode_status get_by_filter(answer *a, lode_collection *collection, lode_get_request *request, uint64_t left) {
+  lode_status st = LODE_OK;
+  while (st == LODE_OK && left) {
+    lode_result *result = NULL;
+    request->limit = left < PAGE_ROWS ? (size_t)left : PAGE_ROWS;
+    st = lode_get(collection, request, &result, &a->c->err);
+    if (st == LODE_OK) st = put_page(a, result, &a->c->err);
+    left -= lode_result_count(result);
+    request->after = lode_result_next(result);
+    request->offset = 0;
+    lode_result_free(result);
+    if (!request->after) break;
+  }
+  return st;
+}
+
+bool lode__chroma_get(lode__chroma *c) {
+  answer a = {.c = c};
+  lode_get_request request = {0};
+  uint64_t limit, offset;
+  lode__handle *handle;
+  if (!lode__chroma_selection(c, &request.select) || !lode__chroma_count_of(c, "limit", UINT64_MAX, &limit) ||
+      !lode__chroma_count_of(c, "offset", 0, &offset) || !read_include(c, DOCUMENTS | METADATAS, &a.include) || !lode__chroma_hold(c, &handle))
+    return false;
+  a.include &= ~(unsigned)DISTANCES;
+  request.include = parts_of(a.include);
+  request.offset = (size_t)offset;
+  put_all(&a, "[");
+  lode_status st = request.select.ids ? get_by_ids(&a, handle->collection, &request, limit) : get_by_filter(&a, handle->collection, &request, limit);
+  put_all(&a, "]");
+  lode__chroma_let_go(c, handle, st);
+  bool ok = st == LODE_OK ? finish(&a, false, "[\"metadatas\",\"documents\"]") : st == LODE_NOT_FOUND ? lode__chroma_no_collection(c) : lode__chroma_failed(c, st);
+  release(&a);
+  return ok;
+}
+
+/* ---- query ---- */
+
+static bool read_queries(lode__chroma *c, lode_query_request *request) {
+  uint32_t node = lode__chroma_key(c, 0, "query_embeddings");
+  const lode__json_node *list = lode__chroma_node(c, node);
+  size_t size, at = 0;
+  if (!node || list->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
+  if (list->u.count == 0) return lode__chroma_invalid(c, "query_embeddings is empty");
+  const lode__json_node *first = lode__chroma_node(c, node + 1);
+  request->n = list->u.count;
+  if (first->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
+  if (first->u.count == 0 || first->u.count > LODE_MAX_DIMENSION)
+    return lode__chroma_invalid(c, "a query embedding has %zu numbers: 1 to %d are allowed", first->u.count, LODE_MAX_DIMENSION);
+  request->dimension = (uint32_t)first->u.count;
+  float *out = lode__mul_over(request->n, first->u.count * sizeof *out, &size) ? NULL : lode__arena_alloc(&c->arena, size);
+  if (!out) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  request->vectors = out;
+  for (uint32_t i = node + 1; i < list->next; i = lode__chroma_node(c, i)->next, at++) {
+    const lode__json_node *x = lode__chroma_node(c, i);
+    if (x->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
+    if (x->u.count != request->dimension) return lode__chroma_invalid(c, "query embeddings have %u and %zu numbers: they must be alike", request->dimension, x->u.count);
+    if (!lode__chroma_floats(c, i, out + at * request->dimension)) return false;
+  }
+  return true;
+}
+
+/* Rows come query by query: a list for each of them, also for those without a row. */
+static lode_status put_hits(answer *a, const lode_result *result, size_t queries, lode_error *err) {
+  size_t at = 0, n = result ? lode_result_count(result) : 0;
+  for (size_t q = 0; q < queries; q++) {
+    put_all(a, q ? ",[" : "[");
+    a->rows = 0;
+    for (; at < n && lode_result_at(result, at)->query == q; at++) LODE__TRY(put_row(a, lode_result_at(result, at), err));
+    put_all(a, "]");
+  }
+  return LODE_OK;
+}
+
+bool lode__chroma_query(lode__chroma *c) {
+  answer a = {.c = c};
+  lode_query_request request = {.mode = LODE_BY_VECTOR};
+  uint64_t k;
+  lode__handle *handle;
+  lode_result *result = NULL;
+  lode_status st = LODE_OK;
+  if (!read_queries(c, &request) || !lode__chroma_selection(c, &request.select) || !lode__chroma_count_of(c, "n_results", 10, &k) ||
+      !read_include(c, DOCUMENTS | METADATAS | DISTANCES, &a.include))
+    return false;
+  if (k > LODE__CHROMA_HITS / request.n)
+    return lode__chroma_invalid(c, "%zu queries with %llu results each: %d results in all are the most", request.n, (unsigned long long)k, LODE__CHROMA_HITS);
+  if (!lode__chroma_hold(c, &handle)) return false;
+  request.k = (size_t)k;
+  request.include = parts_of(a.include);
+  if (k) st = lode_query(handle->collection, &request, &result, &c->err);
+  put_all(&a, "[");
+  if (st == LODE_OK) st = put_hits(&a, result, request.n, &c->err);
+  put_all(&a, "]");
+  lode_result_free(result);
+  lode__chroma_let_go(c, handle, st);
+  bool ok = st == LODE_OK ? finish(&a, true, "[\"metadatas\",\"documents\",\"distances\"]")
+            : st == LODE_NOT_FOUND ? lode__chroma_no_collection(c) : lode__chroma_failed(c, st);
+  release(&a);
+  return ok;
+}
+
+/* ---- count ---- */
+
+bool lode__chroma_count(lode__chroma *c) {
+  lode__handle *handle;
+  uint64_t n;
+  if (!lode__chroma_hold(c, &handle)) return false;
+  lode_status st = lode_count(handle->collection, &n, &c->err);
+  lode__chroma_let_go(c, handle, st);
+  if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
+  if (st != LODE_OK) return lode__chroma_failed(c, st);
+  lode__buf_addf(&c->task->out, "%llu", (unsigned long long)n);
+  return true;
+}
+
+/* Queries see every record, indexed or not: this only says how far the background is. */
+bool lode__chroma_indexing_status(lode__chroma *c) {
+  lode__handle *handle;
+  lode_stats stats;
+  if (!lode__chroma_hold(c, &handle)) return false;
+  lode_status st = lode_collection_stats(handle->collection, &stats, &c->err);
+  lode__chroma_let_go(c, handle, st);
+  if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
+  if (st != LODE_OK) return lode__chroma_failed(c, st);
+  uint64_t left = stats.unindexed > stats.untexted ? stats.unindexed : stats.untexted;
+  lode__buf_addf(&c->task->out, "{\"op_indexing_progress\":%.4f,\"num_unindexed_ops\":%llu,\"num_indexed_ops\":%llu,\"total_ops\":%llu}",
+                 stats.records ? (double)(stats.records - left) / (double)stats.records : 1.0, (unsigned long long)left,
+                 (unsigned long long)(stats.records - left), (unsigned long long)stats.records);
+  return true;
+}

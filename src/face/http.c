@@ -1,0 +1,521 @@
+/* http.c - connections and requests over libmicrohttpd. See http.h.
+ *
+ * A connection has a seat: a small struct in one list, which says what it waits for and since when. The lock of that list
+ * guards the seats and nothing else. The reaper shuts down sockets that have waited too long for the rest of a request,
+ * byte by byte or not at all; when nearly all seats are taken it begins with whoever has waited longest, so that
+ * slow clients cannot keep others out.
+ *
+ * A request in work: OPEN (being read), CALLED (its connection sleeps, the supervisor has it), READY (to be answered).
+ */
+#include "http.h"
+
+#include "base/os.h"
+
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MS 1000000ull
+enum { OPEN, CALLED, READY };
+enum { SPARE_SEATS = 16, BODY_RATE = 64 << 10 /* bytes a second, at least */, CONNECTION_BYTES = 64 << 10 };
+
+typedef struct seat seat;
+struct seat {
+  int fd;
+  bool working;        /* a whole request is being answered: nobody dawdles */
+  bool shut;
+  uint64_t since_ns, until_ns;
+  seat *before, *after;
+};
+
+struct lode__http {
+  lode__http_options options;
+  lode__supervisor *supervisor;
+  lode__metrics *metrics;
+  struct MHD_Daemon *daemon;
+  uint16_t port;
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  pthread_t reaper;
+  bool reaping, stopping;
+  atomic_bool draining;
+  seat *seats;
+  lode__http_figures figures;
+  atomic_ullong serial;
+  uint32_t salt;
+};
+
+const lode__http_options *lode__http_options_of(const lode__http *h) { return &h->options; }
+lode__supervisor *lode__http_supervisor(const lode__http *h) { return h->supervisor; }
+lode__metrics *lode__http_metrics(lode__http *h) { return h->metrics; }
+uint16_t lode__http_port(const lode__http *h) { return h->port; }
+
+void lode__http_figures_get(lode__http *h, lode__http_figures *figures) {
+  pthread_mutex_lock(&h->lock);
+  *figures = h->figures;
+  pthread_mutex_unlock(&h->lock);
+}
+
+static void say(lode__http *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(lode__http *h, const char *format, ...) {
+  char line[1000];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(line, sizeof line, format, list);
+  va_end(list);
+  h->options.say(h->options.say_ctx, line);
+}
+
+/* ---- Seats ---- */
+
+/* With the lock: from now on the connection is given `ms` for what it owes. */
+static void wait_for(seat *s, uint64_t ms) {
+  s->working = false;
+  s->since_ns = lode__os->now_ns();
+  s->until_ns = s->since_ns + ms * MS;
+}
+
+static void shut(lode__http *h, seat *s) {
+  if (s->shut) return;
+  s->shut = true;
+  h->figures.reaped++;
+  shutdown(s->fd, SHUT_RDWR); /* libmicrohttpd sees the end and closes it */
+}
+
+static void make_room(lode__http *h) {
+  seat *oldest = NULL;
+  if (h->figures.connections + SPARE_SEATS < h->options.max_connections) return;
+  for (seat *s = h->seats; s; s = s->after)
+    if (!s->working && !s->shut && (!oldest || s->since_ns < oldest->since_ns)) oldest = s;
+  if (oldest) shut(h, oldest);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context, enum MHD_ConnectionNotificationCode what) {
+  lode__http *h = cls;
+  seat *s = *context;
+  pthread_mutex_lock(&h->lock);
+  if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+    make_room(h);
+    s = lode__alloc_zero(1, sizeof *s);
+    *context = s;
+    if (s) {
+      const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+      int one = 1;
+      s->fd = info ? info->connect_fd : -1;
+      setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+      wait_for(s, h->options.wait_s * 1000ull);
+      s->after = h->seats;
+      if (s->after) s->after->before = s;
+      h->seats = s;
+      h->figures.connections++;
+    }
+  } else if (s) {
+    if (s->before) s->before->after = s->after;
+    else h->seats = s->after;
+    if (s->after) s->after->before = s->before;
+    h->figures.connections--;
+    lode__free(s);
+    *context = NULL;
+  }
+  pthread_mutex_unlock(&h->lock);
+}
+
+static void *reap(void *ctx) {
+  lode__http *h = ctx;
+  pthread_mutex_lock(&h->lock);
+  while (!h->stopping) {
+    struct timespec until;
+    uint64_t now = lode__os->now_ns();
+    for (seat *s = h->seats; s; s = s->after)
+      if (!s->working && now >= s->until_ns) shut(h, s);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_cond_timedwait(&h->wake, &h->lock, &until);
+  }
+  pthread_mutex_unlock(&h->lock);
+  return NULL;
+}
+
+/* ---- Answers ---- */
+
+void lode__request_answer(lode__request *r, unsigned status, lode__buf *body) {
+  lode__free(r->answer);
+  r->status = body->failed ? 503 : status;
+  r->answer = body->failed ? NULL : body->data;
+  r->answer_size = body->failed ? 0 : body->len;
+  if (body->failed) lode__buf_release(body);
+  *body = (lode__buf){0};
+  r->answered = true;
+}
+
+void lode__request_fail(lode__request *r, unsigned status, const char *name, const char *format, ...) {
+  char text[1000];
+  lode__buf body = {0};
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  lode__buf_adds(&body, "{\"error\":");
+  lode__json_put_string(&body, lode__str(name));
+  lode__buf_adds(&body, ",\"message\":");
+  lode__json_put_string(&body, lode__str(text));
+  lode__buf_addc(&body, '}');
+  lode__request_answer(r, status, &body);
+}
+
+lode_str lode__request_query(const lode__request *r, const char *name) {
+  return lode__str(MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name));
+}
+
+static void add_header(struct MHD_Response *response, const char *name, const char *value) {
+  (void)MHD_add_response_header(response, name, value); /* only fails without memory: then without it */
+}
+
+static void log_request(lode__request *r, uint64_t ns) {
+  lode__http *h = r->http;
+  if (h->options.log == LODE__LOG_NOTHING || (h->options.log == LODE__LOG_ERRORS && r->status < 500)) return;
+  say(h, "%s %s %.*s %u %zu bytes in, %zu out, %.3f ms", r->id, r->method, (int)(r->path.len < 300 ? r->path.len : 300), r->path.data,
+      r->status, r->body.len, r->answer_size, (double)ns / 1e6);
+}
+
+static enum MHD_Result send_answer(lode__request *r) {
+  lode__http *h = r->http;
+  uint64_t ns = lode__os->now_ns() - r->started_ns;
+  const char *origin = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Origin");
+  struct MHD_Response *response =
+      r->answer ? MHD_create_response_from_buffer_with_free_callback(r->answer_size, r->answer, lode__free)
+                : MHD_create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT);
+  if (!response) return MHD_NO;
+  r->answer = NULL; /* the response's */
+  if (r->answer_size || r->type) add_header(response, "Content-Type", r->type ? r->type : "application/json");
+  add_header(response, "X-Request-Id", r->id);
+  add_header(response, "X-Content-Type-Options", "nosniff");
+  add_header(response, "Cache-Control", "no-store");
+  if (r->allow) add_header(response, "Allow", r->allow);
+  if (r->retry_later) add_header(response, "Retry-After", "1");
+  if (r->status == 401) add_header(response, "WWW-Authenticate", "Bearer");
+  if (origin && r->status != 403) {
+    add_header(response, "Access-Control-Allow-Origin", origin);
+    add_header(response, "Vary", "Origin");
+    add_header(response, "Access-Control-Allow-Headers", "authorization, content-type, x-chroma-token, x-request-id");
+    add_header(response, "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE");
+  }
+  if (h->draining) add_header(response, "Connection", "close");
+  lode__metrics_add(h->metrics, r->route ? r->route : "other", r->status, ns, r->body.len, r->answer_size);
+  log_request(r, ns);
+  enum MHD_Result queued = MHD_queue_response(r->connection, r->status, response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+/* ---- Calls ---- */
+
+static void on_done(void *ctx, lode__answer *answer) {
+  lode__request *r = ctx;
+  if (answer->end == LODE__CALL_ANSWERED) {
+    r->status = answer->code;
+    lode__free(r->answer);
+    r->answer = answer->body;
+    r->answer_size = answer->size;
+    r->answered = true;
+    answer->body = NULL;
+    if (r->translate) r->translate(r, answer->code);
+  } else if (answer->end == LODE__CALL_DIED) {
+    lode__request_fail(r, 500, "InternalError", "%s", answer->text);
+  } else if (answer->end == LODE__CALL_EXPIRED) {
+    lode__request_fail(r, 408, "TimeoutError", "%s", answer->text);
+  } else {
+    lode__request_fail(r, 503, "UnavailableError", "%s", answer->text);
+    r->retry_later = true;
+  }
+  r->waiting = READY;
+  MHD_resume_connection(r->connection);
+}
+
+static void make_call(lode__request *r) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode__call call = {.name = r->call, .words = r->words, .n_words = r->n_words, .body = {r->body.data, r->body.len},
+                     .flags = r->call_flags, .done = on_done, .ctx = r};
+  r->waiting = CALLED;
+  MHD_suspend_connection(r->connection); /* before the call: its end may come at once */
+  lode_status st = lode__supervisor_call(r->http->supervisor, &call, NULL, &err);
+  if (st == LODE_OK) return;
+  r->retry_later = st != LODE_INVALID;
+  lode__request_fail(r, st == LODE_INVALID ? 400 : st == LODE_LIMIT ? 429 : 503,
+                     st == LODE_INVALID ? "InvalidArgumentError" : st == LODE_LIMIT ? "RateLimitError" : "UnavailableError", "%s", err.text);
+  r->waiting = READY;
+  MHD_resume_connection(r->connection);
+}
+
+/* ---- Requests ---- */
+
+static const char *header(const lode__request *r, const char *name) {
+  return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
+static void name_request(lode__request *r) {
+  const char *given = header(r, "X-Request-Id");
+  size_t n = 0;
+  for (; given && given[n] && n < sizeof r->id; n++) {
+    char c = given[n];
+    if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '-' && c != '_') break;
+  }
+  if (n && n < sizeof r->id && !given[n]) memcpy(r->id, given, n + 1);
+  else snprintf(r->id, sizeof r->id, "%08x-%llx", r->http->salt, (unsigned long long)atomic_fetch_add(&r->http->serial, 1));
+}
+
+static bool token_given(const lode__request *r) {
+  const char *bearer = header(r, "Authorization"), *chroma = header(r, "X-Chroma-Token");
+  lode_str token = r->http->options.token;
+  if (bearer && strncmp(bearer, "Bearer ", 7) == 0 && lode__token_matches(token, lode__str(bearer + 7))) return true;
+  if (chroma && strncmp(chroma, "Bearer ", 7) == 0) chroma += 7;
+  return chroma && lode__token_matches(token, lode__str(chroma));
+}
+
+static bool is_probe(const lode__request *r) {
+  return lode__str_eq(r->path, LODE__LIT("/healthz")) || lode__str_eq(r->path, LODE__LIT("/readyz"));
+}
+
+/* Before the body is read. */
+static void guard(lode__request *r) {
+  const lode__http_options *o = &r->http->options;
+  const char *host = header(r, "Host"), *origin = header(r, "Origin"), *length = header(r, "Content-Length");
+  uint64_t bytes = 0;
+  if (!lode__host_allowed(o, host))
+    lode__request_fail(r, 403, "ForbiddenError", "this server does not answer to the name in Host; --allow-host NAME makes it");
+  else if (!lode__origin_allowed(o, origin, host))
+    lode__request_fail(r, 403, "ForbiddenError", "pages from this Origin may not use this server; --allow-origin ORIGIN lets them");
+  else if (r->http->draining) {
+    lode__request_fail(r, 503, "UnavailableError", "the server is stopping");
+    r->retry_later = true;
+  } else if (o->token.data && strcmp(r->method, "OPTIONS") != 0 && !is_probe(r) && !token_given(r))
+    lode__request_fail(r, 401, "AuthError", "a token is needed: Authorization: Bearer TOKEN, or X-Chroma-Token: TOKEN");
+  else if (length && (!lode__parse_uint(lode__str(length), &bytes) || bytes > o->max_body))
+    lode__request_fail(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit", o->max_body);
+}
+
+static lode__request *begin_request(lode__http *h, struct MHD_Connection *connection, const char *url, const char *method) {
+  lode__request *r = lode__alloc_zero(1, sizeof *r);
+  if (!r) return NULL;
+  r->http = h;
+  r->connection = connection;
+  r->started_ns = lode__os->now_ns();
+  snprintf(r->method, sizeof r->method, "%s", method);
+  lode__buf_add(&r->target, url, strlen(url));
+  if (!lode__buf_room(&r->target, strlen(url))) { /* for its words, decoded */
+    lode__buf_release(&r->target);
+    lode__free(r);
+    return NULL;
+  }
+  r->path = (lode_str){r->target.data, r->target.len};
+  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  r->seat = info ? info->socket_context : NULL;
+  name_request(r);
+  const char *length = header(r, "Content-Length");
+  uint64_t bytes = 0;
+  if (length) (void)lode__parse_uint(lode__str(length), &bytes);
+  pthread_mutex_lock(&h->lock);
+  h->figures.requests++;
+  if (r->seat) wait_for(r->seat, h->options.wait_s * 1000ull + (bytes < h->options.max_body ? bytes : 0) * 1000 / BODY_RATE);
+  pthread_mutex_unlock(&h->lock);
+  guard(r);
+  return r;
+}
+
+static void add_body(lode__request *r, const char *data, size_t size) {
+  if (r->answered) return; /* refused already: it is read to its end and dropped */
+  if (r->body.len + size > r->http->options.max_body) {
+    lode__buf_release(&r->body);
+    lode__request_fail(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit",
+                       r->http->options.max_body);
+    return;
+  }
+  lode__buf_add(&r->body, data, size);
+  if (r->body.failed) {
+    lode__buf_release(&r->body);
+    lode__request_fail(r, 503, "UnavailableError", "out of memory");
+  }
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *data, size_t *size, void **context) {
+  lode__request *r = *context;
+  (void)version;
+  if (!r) {
+    r = begin_request(cls, connection, url, method);
+    *context = r;
+    if (!r) return MHD_NO;
+    /* A body that is refused unread ends the connection */
+    return r->answered ? send_answer(r) : MHD_YES;
+  }
+  if (*size) {
+    add_body(r, data, *size);
+    *size = 0;
+    return MHD_YES;
+  }
+  if (r->waiting == OPEN && !r->answered) {
+    pthread_mutex_lock(&r->http->lock);
+    if (r->seat) ((seat *)r->seat)->working = true;
+    pthread_mutex_unlock(&r->http->lock);
+    lode__http_route(r);
+    if (!r->answered) {
+      make_call(r);
+      return MHD_YES;
+    }
+  }
+  return send_answer(r);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **context, enum MHD_RequestTerminationCode code) {
+  lode__http *h = cls;
+  lode__request *r = *context;
+  (void)connection;
+  (void)code;
+  if (!r) return;
+  pthread_mutex_lock(&h->lock);
+  h->figures.requests--;
+  if (r->seat && code == MHD_REQUEST_TERMINATED_COMPLETED_OK) wait_for(r->seat, h->options.wait_s * 1000ull);
+  pthread_mutex_unlock(&h->lock);
+  lode__free(r->answer);
+  lode__buf_release(&r->target);
+  lode__buf_release(&r->body);
+  lode__free(r);
+  *context = NULL;
+}
+
+/* Paths are decoded segment by segment, by us: a name may hold %2F. */
+static size_t keep_escapes(void *cls, struct MHD_Connection *connection, char *text) {
+  (void)cls;
+  (void)connection;
+  return strlen(text);
+}
+
+static void on_notice(void *cls, const char *format, va_list list) {
+  char line[400];
+  int n = vsnprintf(line, sizeof line, format, list);
+  while (n > 0 && n < (int)sizeof line && line[n - 1] == '\n') line[--n] = '\0';
+  if (((lode__http *)cls)->options.log == LODE__LOG_REQUESTS) say(cls, "http: %s", line);
+}
+
+/* ---- Beginning and end ---- */
+
+static lode_status resolve(const lode__http_options *o, struct addrinfo **found, lode_error *err) {
+  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+  char port[8];
+  snprintf(port, sizeof port, "%u", o->port);
+  int code = getaddrinfo(o->host, port, &hints, found);
+  if (code == 0) return LODE_OK;
+  return lode__fail(err, LODE_INVALID, "the host %.200s cannot be used: %s", o->host, gai_strerror(code));
+}
+
+static lode_status listen_at(const lode__http_options *o, int *fd, uint16_t *port, lode_error *err) {
+  struct addrinfo *a = NULL;
+  struct sockaddr_storage bound;
+  socklen_t len = sizeof bound;
+  lode_status st;
+  int one = 1;
+  *fd = -1;
+  LODE__TRY(resolve(o, &a, err));
+  *fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (*fd < 0) LODE__GOTO(lode__fail_errno(err, errno, "socket"));
+  setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind(*fd, a->ai_addr, a->ai_addrlen) < 0 || listen(*fd, 1024) < 0) {
+    if (errno == EADDRINUSE)
+      LODE__GOTO(lode__fail(err, LODE_BUSY, "port %u of %.200s is taken: another server runs there; --port N takes another one", o->port, o->host));
+    LODE__GOTO(lode__fail_errno(err, errno, "listening"));
+  }
+  if (getsockname(*fd, (struct sockaddr *)&bound, &len) < 0) LODE__GOTO(lode__fail_errno(err, errno, "getsockname"));
+  *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
+  st = LODE_OK;
+done:
+  if (st != LODE_OK && *fd >= 0) close(*fd);
+  freeaddrinfo(a);
+  return st;
+}
+
+static void fill_in(lode__http_options *o) {
+  if (!o->host) o->host = "127.0.0.1";
+  if (!o->port && !o->any_port) o->port = 8000;
+  if (!o->max_body) o->max_body = 128u << 20;
+  if (!o->max_connections) o->max_connections = 512;
+  if (!o->wait_s) o->wait_s = 30;
+}
+
+static lode_status start_daemon(lode__http *h, int fd, lode_error *err) {
+  const lode__http_options *o = &h->options;
+  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC | (o->certificate ? MHD_USE_TLS : 0);
+  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  unsigned threads = cpus > 8 ? 4 : (unsigned)cpus / 2;
+  struct MHD_OptionItem more[4] = {{MHD_OPTION_END, 0, NULL}};
+  size_t n = 0;
+  if (o->certificate) {
+    more[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->certificate};
+    more[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key};
+  }
+  if (threads > 1) more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL};
+  more[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+  if (o->certificate && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+    return lode__fail(err, LODE_UNSUPPORTED, "this build of libmicrohttpd has no TLS");
+  h->daemon = MHD_start_daemon(
+      flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_notice, h, MHD_OPTION_LISTEN_SOCKET, fd,
+      MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
+      NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->max_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+      MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+  if (!h->daemon) return lode__fail(err, LODE_IO, "the HTTP server does not start%s", o->certificate ? ": is it a good certificate and its key?" : "");
+  return LODE_OK;
+}
+
+lode_status lode__http_start(const lode__http_options *options, lode__supervisor *supervisor, lode__http **out, lode_error *err) {
+  lode__http *h = lode__alloc_zero(1, sizeof *h);
+  int fd = -1;
+  lode_status st;
+  *out = NULL;
+  if (!h) return lode__fail_nomem(err);
+  h->options = *options;
+  h->supervisor = supervisor;
+  h->salt = (uint32_t)lode__random();
+  fill_in(&h->options);
+  pthread_mutex_init(&h->lock, NULL);
+  pthread_cond_init(&h->wake, NULL);
+  h->metrics = lode__metrics_make();
+  if (!h->metrics) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(listen_at(&h->options, &fd, &h->port, err));
+  LODE__GOTO(start_daemon(h, fd, err));
+  int errnum = pthread_create(&h->reaper, NULL, reap, h);
+  if (errnum) LODE__GOTO(lode__fail_errno(err, errnum, "pthread_create"));
+  h->reaping = true;
+  *out = h;
+done:
+  if (st != LODE_OK) {
+    if (fd >= 0 && !h->daemon) close(fd);
+    lode__http_stop(h);
+  }
+  return st;
+}
+
+void lode__http_drain(lode__http *h) {
+  int fd = MHD_quiesce_daemon(h->daemon);
+  pthread_mutex_lock(&h->lock);
+  h->draining = true;
+  pthread_mutex_unlock(&h->lock);
+  if (fd >= 0) close(fd);
+}
+
+void lode__http_stop(lode__http *h) {
+  if (!h) return;
+  if (h->reaping) {
+    pthread_mutex_lock(&h->lock);
+    h->stopping = true;
+    pthread_cond_signal(&h->wake);
+    pthread_mutex_unlock(&h->lock);
+    pthread_join(h->reaper, NULL);
+  }
+  if (h->daemon) MHD_stop_daemon(h->daemon);
+  lode__metrics_free(h->metrics);
+  pthread_cond_destroy(&h->wake);
+  pthread_mutex_destroy(&h->lock);
+  lode__free(h);
+}

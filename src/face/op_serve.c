@@ -1,0 +1,188 @@
+/* op_serve.c - `lode serve`: puts supervisor and HTTP face together, runs until SIGTERM or SIGINT, and stops in good order: no new
+ * connections, what runs is finished, the worker closes the store. A second signal ends the process at once; the store does
+ * not mind. Log lines go to standard error, one write each.
+ */
+#include "cli.h"
+#include "http.h"
+#include "sandbox.h"
+
+#include "base/os.h"
+#include "base/proc.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GRACE_MS = 10000, SHORTEST_TOKEN = 16, MOST_FILE = 1 << 20 };
+
+static void log_line(void *ctx, const char *text) {
+  (void)ctx;
+  lode__buf line = {0};
+  struct tm now;
+  uint64_t ms = lode__os_wall_ms();
+  time_t seconds = (time_t)(ms / 1000);
+  gmtime_r(&seconds, &now);
+  lode__buf_addf(&line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ ", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min,
+                 now.tm_sec, (unsigned)(ms % 1000));
+  lode__put_clean(&line, lode__str(text), 0);
+  lode__buf_addc(&line, '\n');
+  /* Nobody is left to be told when standard error fails */
+  if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
+  lode__buf_release(&line);
+}
+
+/* ---- Files ---- */
+
+typedef struct files {
+  lode__buf token, certificate, key;
+} files;
+
+static lode_status read_token(const char *path, files *f, lode_str *token, lode_error *err) {
+  LODE__TRY(lode__read_all(path, MOST_FILE, &f->token, err));
+  while (f->token.len && strchr(" \t\r\n", f->token.data[f->token.len - 1])) f->token.len--;
+  if (f->token.len < SHORTEST_TOKEN)
+    return lode__fail(err, LODE_REFUSED, "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
+                      path, f->token.len, SHORTEST_TOKEN);
+  *token = (lode_str){f->token.data, f->token.len};
+  return LODE_OK;
+}
+
+static lode_status read_pem(const char *path, lode__buf *out, const char **text, lode_error *err) {
+  LODE__TRY(lode__read_all(path, MOST_FILE, out, err));
+  lode__buf_addc(out, '\0');
+  *text = out->data;
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+static lode_status read_options(const lode__args *args, files *f, lode__http_options *o, lode_error *err) {
+  static const lode__http_log logs[] = {LODE__LOG_REQUESTS, LODE__LOG_ERRORS, LODE__LOG_NOTHING};
+  const lode__arg *token = lode__arg_of(args, "token_file"), *certificate = lode__arg_of(args, "certificate"), *key = lode__arg_of(args, "key");
+  *o = (lode__http_options){
+      .host = lode__arg_of(args, "host")->text.data,
+      .port = (uint16_t)lode__arg_of(args, "port")->number,
+      .any_port = true,
+      .allow_hosts = lode__arg_of(args, "allow_host")->list,
+      .n_allow_hosts = lode__arg_of(args, "allow_host")->n,
+      .allow_origins = lode__arg_of(args, "allow_origin")->list,
+      .n_allow_origins = lode__arg_of(args, "allow_origin")->n,
+      .allow_reset = lode__arg_of(args, "allow_reset")->number != 0,
+      .max_body = (size_t)lode__arg_of(args, "max_body")->number,
+      .max_connections = (uint32_t)lode__arg_of(args, "max_connections")->number,
+      .wait_s = (uint32_t)lode__arg_of(args, "wait")->number,
+      .log = logs[lode__arg_of(args, "log")->number],
+      .say = log_line,
+  };
+  if (token->set) LODE__TRY(read_token(token->text.data, f, &o->token, err));
+  if (certificate->set != key->set) return lode__fail(err, LODE_INVALID, "TLS needs both --certificate and --key");
+  if (certificate->set) LODE__TRY(read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
+  if (key->set) LODE__TRY(read_pem(key->text.data, &f->key, &o->key, err));
+  if (!token->set && !lode__is_loopback(o->host))
+    return lode__fail(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
+  return LODE_OK;
+}
+
+/* ---- Around the server ---- */
+
+/* Each connection is a descriptor. */
+static void raise_descriptors(void) {
+  struct rlimit now;
+  if (getrlimit(RLIMIT_NOFILE, &now) != 0) return;
+  now.rlim_cur = now.rlim_max < 65536 ? now.rlim_max : 65536;
+  (void)setrlimit(RLIMIT_NOFILE, &now);
+}
+
+/* Tells systemd, if it asked. */
+static void notify(const char *state) {
+  const char *path = getenv("NOTIFY_SOCKET");
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  if (!path || strlen(path) >= sizeof to.sun_path) return;
+  memcpy(to.sun_path, path, strlen(path) + 1);
+  if (to.sun_path[0] == '@') to.sun_path[0] = '\0';
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
+  close(fd);
+}
+
+static void announce(const lode__http_options *o, const lode__http *http, const char *folder, const char *sandbox) {
+  char line[700];
+  bool six = strchr(o->host, ':') != NULL;
+  snprintf(line, sizeof line, "serving %.300s at %s://%s%.100s%s:%u%s; %s", folder, o->certificate ? "https" : "http", six ? "[" : "", o->host, six ? "]" : "",
+           lode__http_port(http), o->token.data ? ", with a token" : "", sandbox);
+  log_line(NULL, line);
+  notify("READY=1");
+}
+
+static void wait_for_signal(const sigset_t *signals) {
+  int number;
+  char line[80], name[32];
+  while (sigwait(signals, &number) != 0) continue;
+  /* The next one ends the process */
+  pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+  snprintf(line, sizeof line, "stopping (%s)", lode__signal_name(number, name, sizeof name));
+  log_line(NULL, line);
+  notify("STOPPING=1");
+}
+
+static void drain(lode__http *http, uint32_t ms) {
+  lode__http_figures f;
+  for (uint32_t waited = 0; waited < ms; waited += 10) {
+    lode__http_figures_get(http, &f);
+    if (f.requests == 0) return;
+    lode__os->sleep_us(10000);
+  }
+}
+
+static lode_status summary(lode__op_context *ctx, const lode__supervisor_figures *f, lode_error *err) {
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_count(ctx, "calls", f->calls);
+  lode__row_count(ctx, "restarts", f->restarts);
+  return lode__row_summary(ctx, err);
+}
+
+lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  const lode_open_options *settings = ctx->settings;
+  bool no_sandbox = lode__arg_of(args, "no_sandbox")->number != 0;
+  lode__supervisor *supervisor = NULL;
+  lode__supervisor_figures figures = {0};
+  lode__http *http = NULL;
+  lode__http_options options;
+  files f = {0};
+  sigset_t signals;
+  char sandbox[400] = "no sandbox: switched off";
+  lode_status st;
+  LODE__GOTO(read_options(args, &f, &options, err));
+  LODE__GOTO(lode__make_parents(ctx->folder, err));
+  if (lode__os->mkdir(ctx->folder, 0700) < 0 && errno != EEXIST) LODE__GOTO(lode__fail_errno(err, errno, ctx->folder));
+  raise_descriptors();
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads that follow */
+  lode__supervisor_options so = {
+      .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
+                .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = true, .preload = true,
+                .no_sandbox = no_sandbox},
+      .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
+      .log = log_line};
+  LODE__GOTO(lode__supervisor_start(&so, &supervisor, err));
+  LODE__GOTO(lode__http_start(&options, supervisor, &http, err));
+  if (!no_sandbox) lode__sandbox_face(ctx->folder, sandbox, sizeof sandbox);
+  announce(&options, http, ctx->folder, sandbox);
+  wait_for_signal(&signals);
+  lode__http_drain(http);
+  drain(http, GRACE_MS);
+done:
+  if (supervisor) lode__supervisor_figures_get(supervisor, &figures);
+  lode__supervisor_stop(supervisor, 1000);
+  if (http) drain(http, 1000); /* answers on their way out */
+  lode__http_stop(http);
+  lode__buf_release(&f.token);
+  lode__buf_release(&f.certificate);
+  lode__buf_release(&f.key);
+  return st == LODE_OK ? summary(ctx, &figures, err) : st;
+}

@@ -1,0 +1,41 @@
+/* table_serve.c - operations that are servers. See table.c. */
+#include "op.h"
+
+static const lode__param serve_params[] = {
+    {.name = "host", .type = LODE__ARG_TEXT, .value = "HOST", .fallback = "127.0.0.1",
+     .about = "address to listen at; one that other machines can reach needs a token"},
+    {.name = "port", .letter = 'p', .type = LODE__ARG_INT, .value = "N", .fallback = "8000", .max = 65535, .about = "0: the system picks one, and the log says which"},
+    {.name = "token_file", .type = LODE__ARG_PATH, .value = "FILE", .about = "file with the secret that clients must send"},
+    {.name = "allow_reset", .type = LODE__ARG_FLAG, .about = "let clients remove everything (Chroma's reset)"},
+    {.name = "allow_host", .type = LODE__ARG_LIST, .value = "NAME,NAME", .about = "names, other than addresses and localhost, that the server answers to"},
+    {.name = "allow_origin", .type = LODE__ARG_LIST, .value = "URL,URL", .about = "web pages of other servers that may use this one: https://example.org"},
+    {.name = "certificate", .type = LODE__ARG_PATH, .value = "FILE", .about = "TLS: the certificate chain, PEM"},
+    {.name = "key", .type = LODE__ARG_PATH, .value = "FILE", .about = "TLS: its private key, PEM"},
+    {.name = "max_body", .type = LODE__ARG_SIZE, .value = "SIZE", .fallback = "128M", .about = "largest request"},
+    {.name = "max_connections", .type = LODE__ARG_INT, .value = "N", .fallback = "512", .min = 17, .max = 60000, .about = "most connections at a time"},
+    {.name = "wait", .type = LODE__ARG_INT, .value = "SECONDS", .fallback = "30", .min = 1, .max = 3600,
+     .about = "how long a connection may take to send a request, or to begin one"},
+    {.name = "timeout", .type = LODE__ARG_INT, .value = "SECONDS", .fallback = "60", .min = 1, .max = 86400, .about = "how long a request may be worked on"},
+    {.name = "threads", .type = LODE__ARG_INT, .value = "N", .fallback = "0", .max = 32, .about = "requests that are worked on at a time; 0: by the number of CPUs"},
+    {.name = "log", .type = LODE__ARG_CHOICE, .value = "WHAT", .choices = "requests|errors|nothing", .fallback = "requests", .about = "what the log says of requests"},
+    {.name = "no_sandbox", .type = LODE__ARG_FLAG, .about = "keep all privileges: for debuggers"},
+    {0}};
+
+static const lode__field serve_summary[] = {
+    {"store", LODE__FIELD_TEXT, 0, "its folder"},
+    {"calls", LODE__FIELD_COUNT, 0, "requests that reached the worker"},
+    {"restarts", LODE__FIELD_COUNT, 0, "workers that died"},
+    {0}};
+
+const lode__op lode__ops_serve[] = {
+    {.name = "serve", .run = lode__op_serve, .about = "serve the store over HTTP, to Chroma's clients among others",
+     .flags = LODE__OP_SERVES | LODE__OP_LOCAL, .params = serve_params, .summary = serve_summary,
+     .say = "{store}: stopped after {calls} calls[, {restarts} workers died]",
+     .detail = "Speaks the v2 API of Chroma, so that its clients work unchanged, and lode's own under /api/lode/v1 (GET it for a list). "
+               "Also /healthz, /readyz and /metrics. Runs until SIGTERM or Ctrl-C, then finishes what runs. The work is done by a "
+               "process of its own: if that dies, its requests are answered with an error that names a crash report, and the next "
+               "request is served.",
+     .examples = "lode serve --store ./data\n"
+                 "lode serve --host 0.0.0.0 --token-file token --certificate cert.pem --key key.pem\n"
+                 "curl http://127.0.0.1:8000/api/lode/v1/db/query -d '{\"collection\":\"notes\",\"text\":\"parser\"}'"},
+    {0}};
