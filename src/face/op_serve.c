@@ -108,7 +108,7 @@ static void notify(const char *state) {
 }
 
 static void announce(const lode__http_options *o, const lode__http *http, const char *folder, const char *sandbox) {
-  char line[700];
+  char line[1000];
   bool six = strchr(o->host, ':') != NULL;
   snprintf(line, sizeof line, "serving %.300s at %s://%s%.100s%s:%u%s; %s", folder, o->certificate ? "https" : "http", six ? "[" : "", o->host, six ? "]" : "",
            lode__http_port(http), o->token.data ? ", with a token" : "", sandbox);
