@@ -76,7 +76,10 @@ static bool put_fallback_item(void *ctx, size_t i, lode_str choice) {
 
 static void put_fallback(lode__buf *out, const lode__param *p) {
   lode__buf_adds(out, ",\"default\":");
-  if (p->type == LODE__ARG_INT || p->type == LODE__ARG_SIZE || p->type == LODE__ARG_REAL) {
+  uint64_t bytes = 0;
+  if (p->type == LODE__ARG_SIZE && lode__parse_size(lode__str(p->fallback), &bytes)) {
+    lode__buf_addf(out, "%llu", (unsigned long long)bytes);
+  } else if (p->type == LODE__ARG_INT || p->type == LODE__ARG_REAL) {
     lode__buf_adds(out, p->fallback);
   } else if (p->type == LODE__ARG_SET) {
     struct pieces pieces = {out, p, 0};
