@@ -38,6 +38,7 @@ static void log_line(void *ctx, const char *text) {
 
 typedef struct files {
   lode__buf token, certificate, key;
+  lode__buf crashes; /* folder for reports */
 } files;
 
 static lode_status read_token(const char *path, files *f, lode_str *token, lode_error *err) {
@@ -82,6 +83,17 @@ static lode_status read_options(const lode__args *args, files *f, lode__http_opt
   if (!token->set && !lode__is_loopback(o->host))
     return lode__fail(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
   return LODE_OK;
+}
+
+/* The store's folder, with the reports in it; those of a store elsewhere go where programs keep their state. */
+static lode_status make_folders(const char *store, lode__buf *crashes, lode_error *err) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  if (!lode__is_address(store)) lode__buf_adds(crashes, store);
+  else if (state && state[0] == '/') lode__buf_addf(crashes, "%s/lode", state);
+  else lode__buf_addf(crashes, "%s/.local/state/lode", home ? home : "/tmp");
+  lode__buf_addf(crashes, "/crashes%c", 0);
+  if (crashes->failed) return lode__fail_nomem(err);
+  return lode__make_parents(crashes->data, err);
 }
 
 /* ---- Around the server ---- */
@@ -156,8 +168,7 @@ lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_e
   char sandbox[400] = "no sandbox: switched off";
   lode_status st;
   LODE__GOTO(read_options(args, &f, &options, err));
-  LODE__GOTO(lode__make_parents(ctx->folder, err));
-  if (lode__os->mkdir(ctx->folder, 0700) < 0 && errno != EEXIST) LODE__GOTO(lode__fail_errno(err, errno, ctx->folder));
+  LODE__GOTO(make_folders(ctx->folder, &f.crashes, err));
   raise_descriptors();
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -167,6 +178,7 @@ lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_e
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
                 .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = true, .preload = true,
                 .no_sandbox = no_sandbox},
+      .crashes = f.crashes.data,
       .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
       .log = log_line};
   LODE__GOTO(lode__supervisor_start(&so, &supervisor, err));
@@ -184,5 +196,6 @@ done:
   lode__buf_release(&f.token);
   lode__buf_release(&f.certificate);
   lode__buf_release(&f.key);
+  lode__buf_release(&f.crashes);
   return st == LODE_OK ? summary(ctx, &figures, err) : st;
 }
