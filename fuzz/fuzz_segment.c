@@ -51,7 +51,7 @@ static uint32_t repair(bytes *b, uint64_t *id) {
 }
 
 static void use(lode__segment *segment, uint8_t flags) {
-  lode__hit hits[8];
+  lode__segment_hit hits[8];
   lode__search_room room = {0};
   lode__graph_report report;
   size_t n = 0;

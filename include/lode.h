@@ -101,6 +101,7 @@ typedef struct lode_progress {
 #define LODE_MAX_DOCUMENT_BYTES (256u << 20)  /* the cap that max_document_bytes may not exceed */
 #define LODE_MAX_FILTER_CLAUSES 1000000       /* values in lists of $in and $nin count as clauses */
 #define LODE_MAX_FILTER_DEPTH 200000          /* of $and, $or and $not; deeper nesting is refused */
+#define LODE_MAX_EFFORT 65536
 #define LODE_MAX_FILTER_BYTES (256u << 20)
 
 /* ---- Store ---------------------------------------------------------------------------------- */
@@ -117,7 +118,9 @@ typedef struct lode_open_options {
   bool no_background;          /* no maintenance thread: lode_optimize() does that work */
   uint32_t busy_ms;            /* how long to wait for a lock; 0 = 10,000; 1 is the least */
   uint32_t page_bytes;         /* of a new store: 512 to 65,536, a power of two; 0 = 16,384 */
-  uint64_t memory_bytes;       /* budget for caches and transactions; 0 = 256 MiB; the least is 16 MiB */
+  bool preload;                /* a server: bring the vector index into memory when a collection is opened */
+  uint32_t build_threads;      /* for the vector index; 0 = as many as there are processors, at most 8 */
+  uint64_t memory_bytes;       /* budget for caches, transactions and building; 0 = 256 MiB; the least is 16 MiB */
   uint64_t max_document_bytes; /* 0 = 64 MiB */
   void (*log)(void *ctx, const char *line); /* notices: damage found, network file system, ...; may be NULL */
   void *log_ctx;
@@ -314,11 +317,17 @@ typedef struct lode_query_request {
   size_t k;               /* results for each; all that exist if fewer do */
   lode_selection select;  /* only these records take part */
   unsigned include;       /* parts of the rows, as for lode_get_request */
+  bool exact;             /* look at every vector instead of asking the index */
+  uint32_t effort;        /* of the index: how many of the nearest rows a search goes on from; 0 = as the data need */
+  double target_recall;   /* the share of the true nearest to aim at: 0 = about 0.98, 1 = exact; effort comes first */
   double vector_weight;   /* hybrid: weights of the two rankings; both 0 = 1 and 1 */
   double text_weight;
 } lode_query_request;
 
-/* Rows of query 0 by rank, then of query 1, ... */
+/* Rows of query 0 by rank, then of query 1, ...
+ *
+ * Large collections have an index of their vectors, made in the background: a query finds nearly all of the true nearest
+ * (see target_recall), with exact distances, among all records of the newest commit. Never fewer rows come back than exist. */
 LODE_MUST LODE_API lode_status lode_query(lode_collection *collection, const lode_query_request *request,
                                           lode_result **result, lode_error *err);
 
@@ -351,6 +360,15 @@ typedef struct lode_stats {
   uint64_t unerased;         /* deleted records and vectors whose bytes wait for maintenance */
   uint64_t untexted;         /* records that the text index does not hold yet (they are scanned) */
   uint64_t unindexed;        /* records that the metadata index does not hold yet (they are scanned) */
+  uint64_t segments;         /* files of the vector index */
+  uint64_t segment_bytes;    /* in them */
+  uint64_t indexed;          /* living vectors that they hold */
+  uint64_t tail;             /* living vectors that they do not hold (they are scanned) */
+  uint64_t dead;             /* deleted or replaced vectors in them */
+  uint64_t building;         /* segments being made now, by any process */
+  uint64_t build_done;       /* by this handle: how far the one being made is, ... */
+  uint64_t build_total;      /* ... of so many steps; 0 when none is */
+  uint64_t damaged_segments; /* found by this handle since it was opened */
   uint64_t damaged_pages;    /* seen by this handle since it was opened */
   uint64_t quarantined;      /* files set aside in the folder */
   uint32_t page_bytes;
@@ -364,7 +382,7 @@ LODE_MUST LODE_API lode_status lode_collection_stats(lode_collection *collection
 
 /* ---- Maintenance ---------------------------------------------------------------------------- */
 
-/* Does the pending maintenance now: text and metadata index, erasure of deleted data, giving pages back. */
+/* Does the pending maintenance now: text, metadata and vector index, erasure of deleted data, giving pages back. */
 LODE_MUST LODE_API lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err);
 /* lode_optimize(), and then the file is rewritten as small as it can be; deleted bytes are gone for good. */
 LODE_MUST LODE_API lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err);

@@ -191,7 +191,7 @@ static int by_value(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const lode__hit *hits,
+double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const lode__segment_hit *hits,
                     size_t n_hits) {
   double *all = malloc((s->n + 1) * sizeof *all);
   CHECK(all != NULL);

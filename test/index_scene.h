@@ -32,7 +32,7 @@ void scene_repair(scene *s);
 /* Fills a query near the vectors. */
 void scene_query(const scene *s, float *query);
 /* The share of the k nearest (by double precision, ties counted fairly) that is among hits; allowed as in the request. */
-double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const lode__hit *hits,
+double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const lode__segment_hit *hits,
                     size_t n_hits);
 /* The exact distance in double precision. */
 double scene_distance(const scene *s, const float *query, uint32_t slot);

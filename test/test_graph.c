@@ -13,7 +13,7 @@ static double recall_of(scene *s, const uint64_t *allowed, size_t k, uint32_t be
                         lode__search_stats *stats) {
   lode_error err;
   lode__search_room room = {0};
-  lode__hit *hits = malloc((k + 1) * sizeof *hits);
+  lode__segment_hit *hits = malloc((k + 1) * sizeof *hits);
   float *query = malloc(s->dim * sizeof *query);
   double sum = 0;
   CHECK(hits && query);
@@ -108,7 +108,7 @@ TEST(every_row_is_found_by_its_own_vector) {
   scene_build(&s, LODE__GRAPH, 1);
   uint32_t missed = 0;
   for (uint32_t i = 0; i < s.n; i++) {
-    lode__hit hits[10];
+    lode__segment_hit hits[10];
     size_t n;
     lode__search_request request = {.query = s.vectors + (size_t)i * s.dim, .k = 10};
     OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
@@ -210,7 +210,7 @@ TEST(no_match_is_no_hit_and_bits_past_the_end_do_not_count) {
     scene s;
     lode_error err;
     lode__search_room room = {0};
-    lode__hit hits[5];
+    lode__segment_hit hits[5];
     size_t n = 9;
     uint64_t none[2] = {0, ~(uint64_t)0 << 6}; /* 70 rows */
     scene_init(&s, UNIFORM, LODE_L2, 70, 8);
@@ -241,7 +241,7 @@ TEST(exact_search_is_exact) {
     scene s;
     lode_error err;
     lode__search_room room = {0};
-    lode__hit hits[20];
+    lode__segment_hit hits[20];
     size_t n;
     scene_init(&s, UNIFORM, metric, 3000, 70);
     scene_build(&s, LODE__GRAPH, 1);
@@ -348,7 +348,7 @@ TEST(every_allocation_may_fail) {
   bool finished = false;
   for (unsigned n = 0; n < 1000 && !finished; n++) {
     lode__search_room room = {0};
-    lode__hit hits[10];
+    lode__segment_hit hits[10];
     size_t n_hits = 0;
     uint64_t allowed[5] = {~(uint64_t)0, 0, ~(uint64_t)0, 0, 1};
     allocations_left = n;

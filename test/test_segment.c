@@ -7,7 +7,7 @@
 #include "index_scene.h"
 #include "test.h"
 
-static lode_status search_once(scene *s, const float *query, size_t k, const uint64_t *allowed, lode__hit *hits,
+static lode_status search_once(scene *s, const float *query, size_t k, const uint64_t *allowed, lode__segment_hit *hits,
                                size_t *n, lode_error *err) {
   lode__search_room room = {0};
   lode__search_request request = {.query = query, .k = k, .allowed = allowed};
@@ -17,7 +17,7 @@ static lode_status search_once(scene *s, const float *query, size_t k, const uin
 }
 
 /* The same among every other row. */
-static lode_status search_some(scene *s, const float *query, lode__hit *hits, size_t *n, lode_error *err) {
+static lode_status search_some(scene *s, const float *query, lode__segment_hit *hits, size_t *n, lode_error *err) {
   size_t words = s->segment->info.n / 64 + 1;
   uint64_t *some = malloc(words * sizeof *some);
   CHECK(some != NULL);
@@ -79,9 +79,9 @@ static void small_scene(scene *s, lode__segment_kind kind) {
 }
 
 /* What a reader of the damaged file may see: an error, or the truth. */
-static bool noticed(scene *s, const lode__hit *want, size_t n_want) {
+static bool noticed(scene *s, const lode__segment_hit *want, size_t n_want) {
   lode_error err;
-  lode__hit hits[10];
+  lode__segment_hit hits[10];
   size_t n;
   lode__graph_report report;
   lode_status st = scene_open(s, &err);
@@ -100,7 +100,7 @@ TEST_SLOW(no_flipped_bit_gives_a_wrong_answer, 240) {
   for (lode__segment_kind kind = LODE__FLAT; kind <= LODE__GRAPH; kind++) {
     scene s;
     lode_error err;
-    lode__hit want[10];
+    lode__segment_hit want[10];
     size_t n_want;
     small_scene(&s, kind);
     OK(search_once(&s, s.vectors, 10, NULL, want, &n_want, &err));
@@ -138,7 +138,7 @@ TEST_SLOW(a_forged_file_is_survived, 240) {
       if (test_below(2)) memset(copy.file + at, test_below(2) ? 0xFF : 0x7F, at + 4 <= s.file_bytes ? 4 : 1);
       scene_repair(&copy);
       lode_error err;
-      lode__hit hits[10];
+      lode__segment_hit hits[10];
       lode__graph_report report;
       size_t n;
       if (scene_open(&copy, &err) != LODE_OK) continue;
@@ -175,7 +175,7 @@ TEST(a_file_cut_short_while_open) {
   test_srand(test_seed());
   scene s;
   lode_error err;
-  lode__hit hits[10];
+  lode__segment_hit hits[10];
   size_t n;
   scene_init(&s, UNIFORM, LODE_L2, 3000, 32);
   scene_build(&s, LODE__GRAPH, 1);
@@ -264,7 +264,7 @@ TEST_SLOW(a_first_query_reads_only_what_it_needs, 120) {
   test_srand(test_seed());
   scene s;
   lode_error err;
-  lode__hit hits[10];
+  lode__segment_hit hits[10];
   size_t n;
   scene_init(&s, CLUSTERS, LODE_L2, 20000, 32);
   scene_build(&s, LODE__GRAPH, 1);
@@ -286,7 +286,7 @@ TEST_SLOW(memory_is_given_back_and_queries_go_on, 120) {
   test_srand(test_seed());
   scene s;
   lode_error err;
-  lode__hit before[10], after[10];
+  lode__segment_hit before[10], after[10];
   size_t n;
   scene_init(&s, CLUSTERS, LODE_IP, 8000, 64);
   scene_build(&s, LODE__GRAPH, 1);
@@ -304,14 +304,14 @@ TEST_SLOW(memory_is_given_back_and_queries_go_on, 120) {
   scene_release(&s);
 }
 
-typedef struct crowd { scene *s; lode__hit want[4][10]; unsigned rounds; } crowd;
+typedef struct crowd { scene *s; lode__segment_hit want[4][10]; unsigned rounds; } crowd;
 
 static void *search_on(void *arg) {
   crowd *c = arg;
   lode_error err;
   lode__search_room room = {0};
   for (unsigned r = 0; r < c->rounds; r++) {
-    lode__hit hits[10];
+    lode__segment_hit hits[10];
     size_t n;
     unsigned q = r % 4;
     lode__search_request request = {.query = c->s->vectors + (size_t)q * 50 * c->s->dim, .k = 10};

@@ -239,7 +239,7 @@ static void build_peer(bench *b) {
 
 static double run(bench *b, uint32_t beam, const uint64_t *allowed, uint32_t *found) {
   lode_error err;
-  lode__hit hits[K];
+  lode__segment_hit hits[K];
   double begin = now();
   b->room.stats = (lode__search_stats){0};
   for (uint32_t q = 0; q < b->n_queries; q++) {

@@ -1,13 +1,14 @@
-/* background.c - one thread per store handle that does maintenance in short steps.
+/* background.c - two threads per store handle: one does maintenance in short steps, one makes segments of the vector index.
  *
- * It sleeps on store->background.wake until a commit of this handle kicks it, and looks by itself every two seconds
+ * Each sleeps on its `wake` until a commit of this handle kicks it, and looks by itself every two seconds
  * for what other processes left. Each step is a transaction of some milliseconds (store.h). It makes room for
  * writers: while this handle is being written to, a step waits for a quiet moment, but not longer than PAUSES allow, so
  * that a saturating writer loses little and yet does not keep the indexes from growing; LODE_BUSY (another process
  * writes) makes it wait longer each time. Any other failure is logged once and tried again later: maintenance is never
- * needed for right answers.
+ * needed for right answers. The builder works long, but holds no transaction while it computes; it stops when the
+ * handle is closed, and leaves the work to lode_optimize() while that runs.
  *
- * Flags are guarded by store->lock, which is never held during a step. The thread blocks all signals.
+ * Flags are guarded by store->lock, which is never held during a step. The threads block all signals.
  */
 #include "core.h"
 
@@ -29,8 +30,7 @@ static struct timespec in_ms(unsigned ms) {
 }
 
 /* Sleeps; a kick ends it early if `for_kick`, a stop always does. Returns false when it is time to stop. */
-static bool sleep_ms(lode_store *store, unsigned ms, bool for_kick, bool *kicked) {
-  lode__background *b = &store->background;
+static bool sleep_ms(lode_store *store, lode__background *b, unsigned ms, bool for_kick, bool *kicked) {
   struct timespec until = in_ms(ms);
   pthread_mutex_lock(&store->lock);
   while (!b->stop && !(for_kick && b->kicked))
@@ -42,9 +42,9 @@ static bool sleep_ms(lode_store *store, unsigned ms, bool for_kick, bool *kicked
   return go_on;
 }
 
-static bool must_stop(lode_store *store) {
+static bool must_stop(lode_store *store, const lode__background *b) {
   pthread_mutex_lock(&store->lock);
-  bool stop = store->background.stop;
+  bool stop = b->stop;
   pthread_mutex_unlock(&store->lock);
   return stop;
 }
@@ -54,16 +54,23 @@ static bool is_written_to(lode_store *store) {
   return lode__os->now_ns() - atomic_load(&store->written_ns) < (uint64_t)QUIET_MS * 1000000;
 }
 
+/* Waits for a quiet moment; false: it is time to stop. */
+static bool pause_for_writers(lode_store *store, lode__background *b) {
+  bool kicked;
+  for (unsigned i = 0; i < PAUSES && is_written_to(store); i++)
+    if (!sleep_ms(store, b, PAUSE_MS, false, &kicked)) return false;
+  return true;
+}
+
 /* Steps until nothing is left, a failure or a stop. */
 static lode_status work(lode_store *store, lode_error *err) {
   bool more = true, kicked;
   unsigned busy_ms = BUSY_LEAST_MS;
-  while (more && !must_stop(store) && atomic_load(&store->optimizers) == 0) {
-    for (unsigned i = 0; i < PAUSES && is_written_to(store); i++)
-      if (!sleep_ms(store, PAUSE_MS, false, &kicked)) return LODE_OK;
+  while (more && !must_stop(store, &store->background) && atomic_load(&store->optimizers) == 0) {
+    if (!pause_for_writers(store, &store->background)) return LODE_OK;
     lode_status st = lode__work_step(store->db, &more, err);
     if (st == LODE_BUSY) {
-      if (!sleep_ms(store, busy_ms, false, &kicked)) break;
+      if (!sleep_ms(store, &store->background, busy_ms, false, &kicked)) break;
       busy_ms = busy_ms * 2 < BUSY_MOST_MS ? busy_ms * 2 : BUSY_MOST_MS;
       more = true;
       continue;
@@ -87,13 +94,62 @@ static void *background_main(void *ctx) {
     if (st == LODE_BUSY) st = LODE_OK;
     if (st != LODE_OK && st != told) lode__db_log(store->db, "maintenance is put off: %s", err.text);
     told = st;
-    if (st != LODE_OK && !sleep_ms(store, LOOK_MS, false, &kicked)) break;
-  } while (sleep_ms(store, LOOK_MS, true, &kicked));
+    if (st != LODE_OK && !sleep_ms(store, &store->background, LOOK_MS, false, &kicked)) break;
+  } while (sleep_ms(store, &store->background, LOOK_MS, true, &kicked));
   return NULL;
 }
 
-void lode__background_start(lode_store *store) {
-  lode__background *b = &store->background;
+/* ---- The builder ---- */
+
+static bool builder_stops(void *ctx) {
+  lode_store *store = ctx;
+  return must_stop(store, &store->builder);
+}
+
+/* Has anything been written, by whomever, since it was last seen that there is nothing to do? */
+static bool is_news(lode_store *store, uint64_t *seen) {
+  lode__tx *tx;
+  if (atomic_load(&store->n_suspects) > 0) return true;
+  if (lode__tx_begin(store->db, LODE__READ, &tx, NULL) != LODE_OK) return false;
+  uint64_t cursor = lode__tx_cursor(tx);
+  lode__tx_rollback(tx);
+  bool news = cursor != *seen;
+  *seen = cursor;
+  return news;
+}
+
+static lode_status build(lode_store *store, lode_error *err) {
+  lode__build_request request = {.stop = builder_stops, .stop_ctx = store};
+  bool more = true;
+  while (more && !builder_stops(store) && atomic_load(&store->optimizers) == 0) {
+    if (!pause_for_writers(store, &store->builder)) return LODE_OK;
+    LODE__TRY(lode__build_step(store, &request, &more, err));
+  }
+  return LODE_OK;
+}
+
+static void *builder_main(void *ctx) {
+  lode_store *store = ctx;
+  lode_status told = LODE_OK;
+  uint64_t seen = UINT64_MAX;
+  bool kicked = true, failed = false;
+  do {
+    lode_error err;
+    lode__error_clear(&err);
+    bool news = is_news(store, &seen);
+    lode_status st = news || failed ? build(store, &err) : LODE_OK;
+    failed = st != LODE_OK;
+    if (st == LODE_BUSY || st == LODE_CANCELLED) st = LODE_OK;
+    if (st != LODE_OK && st != told) lode__db_log(store->db, "the vector index is put off: %s", err.text);
+    told = st;
+    if (st != LODE_OK && !sleep_ms(store, &store->builder, LOOK_MS, false, &kicked)) break;
+  } while (sleep_ms(store, &store->builder, LOOK_MS, true, &kicked));
+  return NULL;
+}
+
+/* ---- Threads ---- */
+
+static void start(lode_store *store, lode__background *b, void *(*body)(void *)) {
   pthread_condattr_t attr;
   sigset_t all, before;
   (void)pthread_condattr_init(&attr);
@@ -102,30 +158,48 @@ void lode__background_start(lode_store *store) {
   (void)pthread_condattr_destroy(&attr);
   sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  int rc = pthread_create(&b->thread, NULL, background_main, store);
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_mutex_lock(&store->lock);
+  int rc = pthread_create(&b->thread, NULL, body, store);
   b->running = rc == 0;
+  pthread_mutex_unlock(&store->lock);
+  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (rc == 0) return;
   (void)pthread_cond_destroy(&b->wake);
   lode__db_log(store->db, "no thread for maintenance (%s): lode_optimize() does that work", strerror(rc));
 }
 
-void lode__background_stop(lode_store *store) {
-  lode__background *b = &store->background;
+void lode__background_start(lode_store *store) {
+  start(store, &store->background, background_main);
+  start(store, &store->builder, builder_main);
+}
+
+static void stop(lode_store *store, lode__background *b) {
   if (!b->running) return;
   pthread_mutex_lock(&store->lock);
   b->stop = true;
   (void)pthread_cond_signal(&b->wake);
   pthread_mutex_unlock(&store->lock);
   (void)pthread_join(b->thread, NULL);
-  (void)pthread_cond_destroy(&b->wake);
+  pthread_mutex_lock(&store->lock);
   b->running = false;
+  pthread_mutex_unlock(&store->lock);
+  (void)pthread_cond_destroy(&b->wake);
+}
+
+void lode__background_stop(lode_store *store) {
+  stop(store, &store->builder);
+  stop(store, &store->background);
+}
+
+static void kick(lode__background *b) {
+  if (!b->running) return;
+  b->kicked = true;
+  (void)pthread_cond_signal(&b->wake);
 }
 
 void lode__background_kick(lode_store *store) {
-  if (!store->background.running) return;
   pthread_mutex_lock(&store->lock);
-  store->background.kicked = true;
-  (void)pthread_cond_signal(&store->background.wake);
+  kick(&store->background);
+  kick(&store->builder);
   pthread_mutex_unlock(&store->lock);
 }

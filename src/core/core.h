@@ -8,6 +8,8 @@
  *   vectors.c     vectors kept in memory                              nearest.c     the k nearest, from wherever
  *   query.c       the three kinds of query
  *   result.c      records as rows                                     export.c      records as lines of JSON
+ *   segments.c    the files of the vector index, opened               indexed.c     the nearest in them; filters as bitmaps
+ *   plan.c, build.c, sweep.c  making, merging, setting aside them       parallel.c    threads for one loop
  *   maintain.c    optimize, compact, verify, salvage, backup, restore     reader.c  short read transactions
  *   engine.c      the table of all that (api/engine.h)
  *
@@ -21,7 +23,7 @@
 #include "api/check.h"
 #include "api/engine.h"
 #include "base/base.h"
-#include "index/kernel.h"
+#include "index/search.h"
 #include "query/filter.h"
 #include "store/store.h"
 
@@ -47,6 +49,14 @@ typedef struct lode__background {
   bool kicked;   /* something was written since the thread last looked */
 } lode__background;
 
+/* What the builder of this handle is doing, for those who ask. */
+typedef struct lode__build_progress {
+  _Atomic uint64_t done, total;  /* rows; total 0: nothing */
+  _Atomic uint64_t built;        /* segments made by this handle */
+} lode__build_progress;
+
+enum { LODE__MOST_SUSPECTS = 64, LODE__KEPT_ROOMS = 8 };
+
 struct lode_store {
   const lode__engine *engine;        /* lode__store_head */
   const lode_open_options *options;  /* with the defaults filled in */
@@ -59,7 +69,13 @@ struct lode_store {
   atomic_uint optimizers;            /* lode_optimize() is at work: the background leaves it to them */
   atomic_uint writers;               /* calls of this handle that wait to write */
   _Atomic uint64_t written_ns;       /* when it last committed something */
-  lode__background background;
+  lode__background background;       /* short steps of the store */
+  lode__background builder;          /* segments */
+  lode__build_progress progress;
+  uint64_t suspects[LODE__MOST_SUSPECTS]; /* ids of segments found damaged: answered from the truth until looked at */
+  atomic_size_t n_suspects;
+  lode__search_room *rooms[LODE__KEPT_ROOMS]; /* for searches, kept from one to the next */
+  _Atomic uint64_t damaged_segments; /* seen by this handle */
 };
 
 struct lode_collection {
@@ -169,8 +185,52 @@ struct lode__chunk {
 };
 typedef struct lode__part {
   lode__chunk *chunk;
-  uint32_t n;
+  uint32_t from, n;  /* rows from .. n - 1; those before are in a segment */
 } lode__part;
+
+/* ---- Segments ---- */
+
+/* An open segment file; snapshots share it. */
+typedef struct lode__seg {
+  atomic_uint refs;
+  lode_store *store;
+  lode__seg_row row;
+  lode__segment *segment;
+  int fd;
+} lode__seg;
+/* Opens the file of a row, in the transaction that the row was read in: a published file is there as long as its row
+ * is. *seg is NULL, and LODE_OK returned, when it is missing, damaged or suspect: its vectors are then in the truth
+ * alone, and the builder is told. */
+lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__seg **seg, lode_error *err);
+/* The same, but says what is wrong. */
+lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **seg, lode_error *err);
+lode__seg *lode__seg_share(lode__seg *seg);
+void lode__seg_release(lode__seg *seg);
+char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending); /* freed by the caller */
+/* Damage was met: it is not used again by this handle, and the builder looks at it. */
+void lode__seg_suspect(lode_store *store, uint64_t id, const char *why);
+bool lode__seg_is_suspect(lode_store *store, uint64_t id);
+void lode__seg_clear_suspect(lode_store *store, uint64_t id);
+
+/* Bits of slots; shared by snapshots, never changed once they are. */
+typedef struct lode__slots {
+  atomic_uint refs;
+  size_t n;         /* set */
+  size_t words;
+  uint64_t bits[];
+} lode__slots;
+lode__slots *lode__slots_new(uint32_t rows, bool set);
+void lode__slots_release(lode__slots *slots);
+
+/* A segment as a snapshot sees it. */
+typedef struct lode__covered {
+  lode__seg *seg;
+  lode__slots *live;  /* NULL: all are alive */
+  int64_t after, last; /* the vids that it answers for */
+} lode__covered;
+
+/* A filter that was used, with the slots that match it: see indexed.c. */
+typedef struct lode__marked lode__marked;
 typedef struct lode__keys { /* sorted; shared by snapshots */
   atomic_uint refs;
   size_t n;
@@ -191,12 +251,27 @@ typedef struct lode__vectors {
   size_t unknown;   /* because of that: so many of the dead are not in the lists; few */
   uint64_t cursor;  /* the moment; 0 while it is being made */
   unsigned epoch;   /* of the store that they are from */
+  lode__covered *segs;   /* in the order of vids, not overlapping; the parts hold what is in none of them */
+  size_t n_segs;
+  _Atomic uint64_t spent; /* records judged because filters were not listed */
+  bool streams;     /* the parts do not fit in the budget: what no segment holds is read from the store */
+  pthread_mutex_t marks_lock;
+  lode__marked *marks;   /* guarded by marks_lock */
 } lode__vectors;
 
+/* The next range (*from, *to] behind `at` that no segment of the snapshot holds; false when there is none. */
+bool lode__vectors_gap(const lode__vectors *vectors, int64_t at, int64_t *from, int64_t *to);
+
 /* The vectors as the reader's transaction sees them; that transaction may be a new one when this returns. *vectors is
- * NULL when they do not fit in the budget. */
+ * NULL when they do not fit in the budget and no segment holds any; a patient reader gets no segments. */
 lode_status lode__vectors_get(lode__reader *reader, lode__vectors **vectors, lode_error *err);
 void lode__vectors_release(lode__vectors *vectors);
+/* The snapshot that is there already for the reader's transaction, if any; to be released. */
+lode__vectors *lode__vectors_peek(lode__reader *reader);
+/* Adds to what was spent on judging for want of a list, and gives the sum. */
+uint64_t lode__vectors_spend(lode__vectors *vectors, uint64_t cost);
+/* One of its segments is not to be used any more. */
+bool lode__vectors_suspect(const lode__vectors *vectors);
 bool lode__vectors_alive(const lode__vectors *vectors, int64_t rid, int64_t vid);
 bool lode__vectors_loaded(const lode_collection *handle); /* a guess, for planning */
 void lode__vectors_forget(lode_store *store, int64_t cid);
@@ -224,6 +299,12 @@ typedef struct lode__nearest {
   float *norms;            /* squared length of each query */
   lode__best *best;        /* of each query; key is rid, aux is vid */
   const lode__rids *only;  /* NULL: all records */
+  bool exact;              /* do not trust codes and graphs */
+  uint32_t effort;         /* of walks; 0: the default */
+  double target_recall;    /* 0: the default */
+  size_t k;                /* what is wanted in the end: segments are asked for that many */
+  const char *filter;      /* NULL: none; else names `only` among the snapshot's marks */
+  size_t filter_len;
   bool by_record;          /* out: found record by record; one that has another vector now was missed: search again */
 } lode__nearest;
 lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const float *queries, size_t n, size_t want,
@@ -233,6 +314,54 @@ lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const 
  * *again: the search was overtaken and must be done anew. */
 lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err);
 void lode__nearest_release(lode__nearest *near);
+
+/* For indexed.c: offers a candidate; false when out of memory. */
+bool lode__best_push(lode__best *best, float distance, int64_t rid, int64_t vid);
+/* Looks for the nearest in the segments of a snapshot. *damaged: one of them cannot be trusted; search again. */
+lode_status lode__indexed_search(lode__nearest *near, lode__vectors *vectors, bool *damaged, lode_error *err);
+/* The records that a filter matched when it was last used with this snapshot; NULL: not known. */
+const lode__rids *lode__marked_find(lode__vectors *vectors, const char *filter, size_t len);
+/* Notes them; the snapshot takes the list over. */
+const lode__rids *lode__marked_add(lode__vectors *vectors, const char *filter, size_t len, lode__rids *rids);
+void lode__marked_free(lode__marked *marks);
+/* Frees the rooms of searches. */
+void lode__indexed_forget(lode_store *store);
+
+/* ---- Building ---- */
+
+/* Thresholds; tests make them small. */
+typedef struct lode__build_limits {
+  uint32_t tail_rows;    /* so many vectors outside of segments become one */
+  uint32_t graph_rows;   /* from so many on, a segment has a graph */
+  uint32_t dead_percent; /* from that share on it is made anew */
+  uint32_t most_rows;    /* of one segment; 0: as the memory budget allows */
+  uint32_t threads;      /* 0: as many as there are processors, at most 8 */
+} lode__build_limits;
+extern lode__build_limits lode__build_limits_now;
+
+/* Makes at most one segment; *more says that there may be more to do. LODE_BUSY when another builds. stop may be NULL;
+ * when it says true, the work ends with LODE_CANCELLED. thorough: all files are checked, and dead rows removed. */
+typedef struct lode__build_request {
+  bool (*stop)(void *ctx);
+  void *stop_ctx;
+  lode_progress progress;
+  bool thorough;
+  bool no_dead;          /* rewrite every segment that holds a dead vector */
+} lode__build_request;
+/* All of it, now; waits while a thread of this handle builds. */
+lode_status lode__build_all(lode_store *store, const lode__build_request *request, lode_error *err);
+lode_status lode__build_step(lode_store *store, const lode__build_request *request, bool *more, lode_error *err);
+/* Rows in and outside of segments. */
+typedef struct lode__build_counts {
+  uint64_t segments, rows, dead, bytes, making;
+} lode__build_counts;
+lode_status lode__build_count(lode__tx *tx, int64_t cid, lode__build_counts *counts, lode_error *err);
+/* For verification: every file, its graph, and its recall. */
+lode_status lode__build_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
+                               uint64_t *n_found, lode_error *err);
+
+/* A loop over threads; workers is set by it. */
+lode__parallel lode__threads(unsigned *n);
 
 /* ---- Query ---- */
 

@@ -39,19 +39,33 @@ static lode_status optimize(lode_store *store, lode_progress progress, lode_erro
   return LODE_OK;
 }
 
-lode_status lode__core_optimize(lode_store *store, lode_progress progress, lode_error *err) {
-  lode__error_clear(err);
-  lode__store_enter(store);
-  if (store->options->read_only)
-    return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
+static lode_status check_writable(const lode_store *store, lode_error *err) {
+  if (!store->options->read_only) return LODE_OK;
+  return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
+}
+
+static lode_status optimize_all(lode_store *store, bool no_dead, lode_progress progress, lode_error *err) {
+  lode__build_request request = {.progress = progress, .thorough = true, .no_dead = no_dead};
   atomic_fetch_add(&store->optimizers, 1);
   lode_status st = optimize(store, progress, err);
+  if (st == LODE_OK) st = lode__build_all(store, &request, err);
   atomic_fetch_sub(&store->optimizers, 1);
   return st;
 }
 
+lode_status lode__core_optimize(lode_store *store, lode_progress progress, lode_error *err) {
+  lode__error_clear(err);
+  lode__store_enter(store);
+  LODE__TRY(check_writable(store, err));
+  return optimize_all(store, false, progress, err);
+}
+
+/* Vectors that were deleted leave the segments too. */
 lode_status lode__core_compact(lode_store *store, lode_progress progress, lode_error *err) {
-  LODE__TRY(lode__core_optimize(store, progress, err));
+  lode__error_clear(err);
+  lode__store_enter(store);
+  LODE__TRY(check_writable(store, err));
+  LODE__TRY(optimize_all(store, true, progress, err));
   return lode__db_compact(store->db, progress, err);
 }
 

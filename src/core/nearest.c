@@ -1,13 +1,16 @@
-/* nearest.c - the nearest vectors to some queries, exactly.
+/* nearest.c - the nearest vectors to some queries.
  *
  * Where the vectors come from:
  *   record by record   a selection of few records: each vector is read by its key
- *   memory             a snapshot of vectors.c, scanned
- *   stream             the collection does not fit in memory: read from the store in short transactions
- * A long scan of memory is done without a transaction; the vectors that have come since are then scanned in a new one.
+ *   segments           those that the index holds: walked or scanned by codes and ranked exactly (indexed.c), or, when
+ *                      the caller wants exact results, all read
+ *   memory             the others, as a snapshot of vectors.c holds them, scanned
+ *   stream             those that do not fit in memory: read from the store in short transactions
+ * A long scan is done without a transaction; the vectors that have come since are then scanned in a new one.
  * A stream goes from small keys to large: what is written meanwhile has larger keys and is met at its end. So in each
  * case all living vectors of the last transaction have been looked at, and some that died on the way; the caller looks
  * at the candidates again in that transaction, and asks for some more than it needs because some may have died.
+ * A segment that turns out to be damaged is left out, and the search done again: its vectors come from the store then.
  *
  * The k best are kept together with all others at the k-th distance: which of those belong to the answer is decided by
  * their ids, which are not known here. Distances that overflowed to NaN count as infinite.
@@ -16,7 +19,7 @@
 
 #include <math.h>
 
-enum { BLOCK_ROWS = 256, BLOCK_QUERIES = 8, LOOK_EVERY = 16 };
+enum { BLOCK_ROWS = 256, BLOCK_QUERIES = 8, LOOK_EVERY = 16, FEW_RECORDS = 64, FEW_WHEN_COLD = 2000 };
 #define SCAN_IN_TX_BYTES ((uint64_t)128 << 20) /* some 20 ms */
 
 /* ---- The best ---- */
@@ -27,7 +30,7 @@ static bool add_tie(lode__best *b, lode__near item) {
   return true;
 }
 
-static bool push(lode__best *b, float distance, int64_t rid, int64_t vid) {
+bool lode__best_push(lode__best *b, float distance, int64_t rid, int64_t vid) {
   lode__topk *top = &b->top;
   if (top->n < top->k) {
     if (!lode__grow(&top->heap, &b->cap, top->n + 1, sizeof *top->heap)) return false;
@@ -80,7 +83,7 @@ static bool keep_best(lode__best *best, const block *b, const bool *takes_part, 
       best->full = best->full || is_alive(b, i);
       continue;
     }
-    if (is_alive(b, i) && !push(best, d, b->rid[i], b->vid[i])) return false;
+    if (is_alive(b, i) && !lode__best_push(best, d, b->rid[i], b->vid[i])) return false;
   }
   return true;
 }
@@ -106,7 +109,7 @@ static lode_status look_at(lode__nearest *near, const block *b, size_t *hint, lo
 /* ---- From memory ---- */
 
 static uint32_t first_after(const lode__part *p, int64_t vid) {
-  uint32_t low = 0, high = p->n;
+  uint32_t low = p->from, high = p->n;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
     if (p->chunk->vid[middle] <= vid)
@@ -139,35 +142,11 @@ static lode_status scan_memory(lode__nearest *near, const lode__vectors *v, int6
   return LODE_OK;
 }
 
-static lode_status run_memory(lode__nearest *near, lode__vectors *v, bool *again, lode_error *err) {
-  lode__reader *reader = near->reader;
-  lode__vectors *later = NULL;
-  lode_status st;
-  if (v->dim != near->dim) {
-    *again = true;
-    return LODE_OK;
-  }
-  for (size_t q = 0; q < near->n; q++) { /* so many may turn out to be dead */
-    size_t *k = &near->best[q].top.k;
-    *k = *k > SIZE_MAX - v->unknown ? SIZE_MAX : *k + v->unknown;
-  }
-  bool in_tx = reader->patient || (uint64_t)v->rows * v->stride * sizeof(float) * near->n <= SCAN_IN_TX_BYTES;
-  if (!in_tx) lode__reader_pause(reader);
-  LODE__GOTO(scan_memory(near, v, 0, err));
-  if (in_tx) goto done;
-  LODE__GOTO(lode__reader_begin(reader, err));
-  LODE__GOTO(lode__vectors_get(reader, &later, err));
-  *again = !later || later->dim != near->dim;
-  if (!*again) LODE__GOTO(scan_memory(near, later, v->last_vid, err));
-done:
-  lode__vectors_release(later);
-  return st;
-}
-
 /* ---- From the store ---- */
 
 typedef struct stream {
   lode__nearest *near;
+  const lode__vectors *v; /* whose segments are passed over; NULL: nothing is */
   float *rows, *norms;
   int64_t rid[BLOCK_ROWS], vid[BLOCK_ROWS];
   size_t n;
@@ -183,37 +162,46 @@ static lode_status flush(stream *s, lode_error *err) {
   return look_at(s->near, &b, &s->hint, err);
 }
 
-/* One transaction's worth; *ended says that the last vector was reached. */
+/* One transaction's worth, of one gap between segments at most; *ended says that the last vector was reached. */
 static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
   lode__reader *reader = s->near->reader;
-  bool more = true;
+  int64_t from = s->last_vid, to = INT64_MAX;
+  bool more = true, behind = false;
   *ended = false;
-  LODE__TRY(lode__vec_scan(reader->tx, reader->coll.cid, s->last_vid, err));
-  while (more) {
+  if (s->v && !lode__vectors_gap(s->v, s->last_vid, &from, &to)) {
+    *ended = true;
+    return LODE_OK;
+  }
+  s->last_vid = from;
+  LODE__TRY(lode__vec_scan(reader->tx, reader->coll.cid, from, err));
+  while (more && !behind) {
     const void *data;
     uint32_t dim;
     LODE__TRY(lode__vec_next(reader->tx, &s->vid[s->n], &s->rid[s->n], &data, &dim, &more, err));
+    behind = more && s->vid[s->n] > to;
     if (more && dim != s->near->dim)
       return lode__fail(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
                         dim, s->near->dim);
-    if (more) {
+    if (behind) s->last_vid = to;
+    if (more && !behind) {
       memcpy(s->rows + s->n * dim, data, (size_t)dim * sizeof(float));
       s->last_vid = s->vid[s->n++];
     }
-    if (s->n < BLOCK_ROWS && more) continue;
+    if (s->n < BLOCK_ROWS && more && !behind) continue;
     LODE__TRY(flush(s, err));
-    if (more && lode__reader_is_old(reader)) return LODE_OK;
+    if (more && !behind && lode__reader_is_old(reader)) return LODE_OK;
   }
-  *ended = true;
+  *ended = !more;
   return LODE_OK;
 }
 
-static lode_status run_stream(lode__nearest *near, lode_error *err) {
+static lode_status run_stream(lode__nearest *near, const lode__vectors *v, lode_error *err) {
   stream *s = lode__alloc_zero(1, sizeof *s);
   lode_status st = LODE_OK;
   bool ended = false;
   if (!s) return lode__fail_nomem(err);
   s->near = near;
+  s->v = v;
   s->rows = lode__alloc_aligned(64, (size_t)BLOCK_ROWS * near->dim * sizeof(float));
   s->norms = lode__alloc_aligned(64, BLOCK_ROWS * sizeof(float));
   if (!s->rows || !s->norms) st = lode__fail_nomem(err);
@@ -224,6 +212,114 @@ static lode_status run_stream(lode__nearest *near, lode_error *err) {
   lode__free(s->rows);
   lode__free(s->norms);
   lode__free(s);
+  return st;
+}
+
+/* ---- All of a segment ---- */
+
+typedef struct whole {
+  float *rows, *norms;
+  lode__segment_record records[BLOCK_ROWS];
+  int64_t rid[BLOCK_ROWS], vid[BLOCK_ROWS];
+} whole;
+
+static bool slot_lives(const lode__covered *c, uint32_t slot) {
+  return !c->live || (c->live->bits[slot / 64] >> (slot % 64) & 1);
+}
+
+static lode_status read_block(lode__nearest *near, const lode__covered *c, uint32_t first, uint32_t n, whole *w, size_t *hint,
+                              lode_error *err) {
+  size_t dim = near->dim, kept = 0;
+  LODE__TRY(lode__segment_block(c->seg->segment, first, n, w->rows, w->records, err));
+  for (uint32_t i = 0; i < n; i++) {
+    if (!slot_lives(c, first + i)) continue;
+    if (kept != i) memcpy(w->rows + kept * dim, w->rows + i * dim, dim * sizeof(float));
+    w->rid[kept] = w->records[i].key;
+    w->vid[kept] = (int64_t)w->records[i].cursor;
+    kept++;
+  }
+  if (near->metric == LODE_COSINE)
+    for (size_t i = 0; i < kept; i++) w->norms[i] = lode__dot(w->rows + i * dim, w->rows + i * dim, dim);
+  block b = {.data = w->rows, .norms = w->norms, .stride = dim, .n = kept, .rid = w->rid, .vid = w->vid};
+  return look_at(near, &b, hint, err);
+}
+
+/* Every living vector of the segments, by blocks. */
+static lode_status scan_segments(lode__nearest *near, const lode__vectors *v, bool *damaged, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode_error why;
+  whole *w = lode__alloc_zero(1, sizeof *w);
+  if (!w) return lode__fail_nomem(err);
+  w->rows = lode__alloc_aligned(64, (size_t)BLOCK_ROWS * near->dim * sizeof(float));
+  w->norms = lode__alloc_zero(BLOCK_ROWS, sizeof(float));
+  if (!w->rows || !w->norms) st = lode__fail_nomem(err);
+  for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
+    const lode__covered *c = &v->segs[i];
+    uint32_t rows = c->seg->row.rows;
+    size_t hint = 0;
+    for (uint32_t at = 0; at < rows && st == LODE_OK; at += BLOCK_ROWS)
+      st = read_block(near, c, at, rows - at < BLOCK_ROWS ? rows - at : BLOCK_ROWS, w, &hint, &why);
+    if (st == LODE_OK) continue;
+    if (st != LODE_NOMEM) lode__seg_suspect(c->seg->store, c->seg->row.id, why.text);
+    *damaged = st != LODE_NOMEM;
+    st = *damaged ? LODE_OK : lode__fail_nomem(err);
+    break;
+  }
+  lode__free(w->rows);
+  lode__free(w->norms);
+  lode__free(w);
+  return st;
+}
+
+/* ---- A snapshot ---- */
+
+/* Does the order depend on ids alone, or is so much asked for that an index does not help? */
+static bool must_be_exact(const lode__nearest *near, const lode__vectors *v) {
+  uint64_t rows = 0;
+  if (near->exact) return true;
+  for (size_t q = 0; q < near->n && near->metric == LODE_COSINE; q++)
+    if (!(near->norms[q] > 0)) return true;
+  for (size_t i = 0; i < v->n_segs; i++) rows += v->segs[i].seg->row.rows;
+  return v->n_segs && near->k > rows / 8;
+}
+
+static uint64_t bytes_to_read(const lode__nearest *near, const lode__vectors *v, bool exact) {
+  uint64_t rows = v->rows;
+  for (size_t i = 0; i < v->n_segs && exact; i++) rows += v->segs[i].seg->row.rows;
+  return rows * v->stride * sizeof(float) * near->n;
+}
+
+static lode_status run_snapshot(lode__nearest *near, lode__vectors *v, bool *damaged, bool *again, lode_error *err) {
+  lode__reader *reader = near->reader;
+  lode__vectors *later = NULL;
+  lode_status st;
+  if (v->dim != near->dim) {
+    *again = true;
+    return LODE_OK;
+  }
+  for (size_t q = 0; q < near->n; q++) { /* so many may turn out to be dead */
+    size_t *k = &near->best[q].top.k;
+    *k = *k > SIZE_MAX - v->unknown ? SIZE_MAX : *k + v->unknown;
+  }
+  bool exact = must_be_exact(near, v);
+  bool in_tx = bytes_to_read(near, v, exact) <= SCAN_IN_TX_BYTES;
+  if (!in_tx && !v->streams) lode__reader_pause(reader);
+  if (v->n_segs) LODE__GOTO(exact ? scan_segments(near, v, damaged, err) : lode__indexed_search(near, v, damaged, err));
+  if (*damaged) goto done;
+  if (v->streams) {
+    LODE__GOTO(lode__reader_begin(reader, err));
+    LODE__GOTO(run_stream(near, v, err));
+    goto done;
+  }
+  LODE__GOTO(scan_memory(near, v, 0, err));
+  if (in_tx) goto done;
+  LODE__GOTO(lode__reader_begin(reader, err));
+  LODE__GOTO(lode__vectors_get(reader, &later, err));
+  *again = !later || later->dim != near->dim || later->streams ||
+           (later->n_segs && later->segs[later->n_segs - 1].last > v->last_vid);
+  if (!*again) LODE__GOTO(scan_memory(near, later, v->last_vid, err));
+done:
+  lode__vectors_release(later);
   return st;
 }
 
@@ -255,6 +351,7 @@ lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const 
                                const lode__rids *only, lode_error *err) {
   *near = (lode__nearest){.reader = reader, .metric = reader->coll.metric, .dim = reader->coll.dim, .queries = queries,
                           .n = n, .only = only};
+  near->k = want;
   near->norms = lode__alloc_zero(n, sizeof *near->norms);
   near->best = lode__alloc_zero(n, sizeof *near->best);
   if (!near->norms || !near->best) {
@@ -268,23 +365,55 @@ lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const 
   return LODE_OK;
 }
 
-/* Reading a vector by its key costs some ten times what scanning past it does, in memory some hundred times. */
-static bool few_enough(const lode__nearest *near) {
+static lode_status find_published(void *ctx, const lode__seg_row *row, lode_error *err) {
+  bool *found = ctx;
+  (void)err;
+  *found = *found || row->bytes > 0;
+  return LODE_OK;
+}
+
+/* Reading a vector by its key costs some ten times what scanning past it does, in memory some hundred times; where there is
+ * an index in use it is worth while for a handful only. */
+static lode_status few_enough(const lode__nearest *near, bool *few, lode_error *err) {
   uint64_t all = near->reader->coll.records;
-  if (!near->only) return false;
-  uint64_t factor = lode__vectors_loaded(near->reader->handle) ? 32 : 4;
-  return near->only->n < all / factor || near->only->n <= 8;
+  bool indexed = false;
+  *few = near->only && near->only->n <= FEW_RECORDS;
+  if (!near->only || *few) return LODE_OK;
+  bool loaded = lode__vectors_loaded(near->reader->handle);
+  LODE__TRY(lode__seg_each(near->reader->tx, near->reader->coll.cid, find_published, &indexed, err));
+  if (indexed) *few = !loaded && near->only->n <= FEW_WHEN_COLD;
+  else *few = near->only->n < all / (loaded ? 32 : 4);
+  return LODE_OK;
+}
+
+static void start_over(lode__nearest *near, const size_t *wanted) {
+  for (size_t q = 0; q < near->n; q++) {
+    near->best[q].top.n = near->best[q].n_ties = 0;
+    near->best[q].top.k = *wanted;
+    near->best[q].full = false;
+  }
 }
 
 lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err) {
-  lode__vectors *v = NULL;
+  size_t wanted = near->best[0].top.k;
+  bool damaged = true, few;
   *again = false;
   if (near->reader->coll.dim == 0 || (near->only && near->only->n == 0)) return LODE_OK;
-  if (few_enough(near)) return run_by_record(near, err);
-  LODE__TRY(lode__vectors_get(near->reader, &v, err));
-  lode_status st = v ? run_memory(near, v, again, err) : run_stream(near, err);
-  lode__vectors_release(v);
-  return st;
+  LODE__TRY(lode__reader_begin(near->reader, err));
+  LODE__TRY(few_enough(near, &few, err));
+  if (few) return run_by_record(near, err);
+  if (near->reader->patient) return run_stream(near, NULL, err);
+  while (damaged) { /* each round leaves out one segment more */
+    lode__vectors *v = NULL;
+    damaged = false;
+    start_over(near, &wanted);
+    LODE__TRY(lode__vectors_get(near->reader, &v, err));
+    lode_status st = v ? run_snapshot(near, v, &damaged, again, err) : run_stream(near, NULL, err);
+    lode__vectors_release(v);
+    LODE__TRY(st);
+    if (damaged) LODE__TRY(lode__reader_begin(near->reader, err));
+  }
+  return LODE_OK;
 }
 
 void lode__nearest_release(lode__nearest *near) {

@@ -6,6 +6,8 @@
  *   2. nearest.c and text.c bring candidates
  *   3. in the last transaction every candidate is read: it must live, still have the vector that was measured, and
  *      match the filter; then it is ordered, ties by id, and becomes a row
+ * A selection by filter that was listed stays with the snapshot of vectors (indexed.c) and serves until something is
+ * written; one that is judged the other way round is listed as soon as that has cost as much as listing it would have.
  * When too few are left although there were more candidates, or the store changed on the way in a manner that matters,
  * the group is done again, asking for more; the last attempt keeps one transaction open, which nothing can overtake.
  */
@@ -28,6 +30,9 @@ typedef struct run {
   bool reversed;           /* the filter is left to step 3 for now */
   size_t reversed_more;    /* and so many candidates more are asked for */
   lode__rids only;
+  const lode__rids *list;  /* `only`, or that of the snapshot */
+  lode__vectors *held;     /* which is held for it */
+  lode__buf key;           /* names the filter among the snapshot's; empty: none */
   lode_result *result;
   lode__arena arena;       /* ids of one attempt */
   size_t first, n;         /* the group */
@@ -142,7 +147,7 @@ static lode_status search_text(run *q, size_t query, size_t want, lode_error *er
       .text = q->request->texts[query],
       .want = want,
       .select = q->selects ? &q->select : NULL,
-      .only = q->listed ? &q->only : NULL,
+      .only = q->listed ? q->list : NULL,
       .arena = &q->arena,
   };
   return lode__text_search(&q->reader, &t, &q->text, err);
@@ -251,7 +256,13 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
   bool by_vector = r->mode != LODE_BY_TEXT && q->reader.coll.dim != 0;
   if (by_vector) {
     LODE__GOTO(lode__nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n, candidates_wanted(q),
-                                  q->listed ? &q->only : NULL, err));
+                                  q->listed ? q->list : NULL, err));
+    if (q->attempt == 0 && !q->reversed) near.k = r->mode == LODE_HYBRID ? fused_want(q) : r->k;
+    near.exact = r->exact || r->target_recall == 1;
+    near.effort = r->effort;
+    near.target_recall = r->target_recall;
+    near.filter = q->listed && q->key.len ? q->key.data : NULL;
+    near.filter_len = q->key.len;
     LODE__GOTO(lode__nearest_run(&near, again, err));
   }
   for (size_t i = 0; i < q->n && !*again; i++) {
@@ -282,15 +293,53 @@ static bool can_reverse(run *q, bool cheap) {
   return !cheap || q->reversed_more < matches / 2;
 }
 
+/* ---- Filters that were used before ---- */
+
+static void add_part(lode__buf *key, lode_str part) {
+  lode__buf_add(key, &part.len, sizeof part.len);
+  lode__buf_addc(key, part.data ? 1 : 0);
+  lode__buf_add(key, part.data, part.len);
+}
+
+/* Holds the snapshot, and takes the list that it has, if it has one. */
+static lode_status find_listed(run *q, lode_error *err) {
+  if (q->request->mode == LODE_BY_TEXT || q->select.what.ids || q->attempt > 0 || q->reader.coll.dim == 0) return LODE_OK;
+  q->key.len = 0;
+  add_part(&q->key, q->select.what.where);
+  add_part(&q->key, q->select.what.where_document);
+  if (q->key.failed) return lode__fail_nomem(err);
+  lode__vectors_release(q->held);
+  q->held = lode__vectors_peek(&q->reader);
+  if (!q->held) return LODE_OK;
+  q->list = lode__marked_find(q->held, q->key.data, q->key.len);
+  q->listed = q->list != NULL;
+  return LODE_OK;
+}
+
+/* Leaves the list with the snapshot, if that shows the moment at which listing began, and nothing was written since. */
+static void keep_listed(run *q, uint64_t cursor) {
+  if (!q->held || q->held->cursor != cursor || !q->reader.tx || lode__tx_cursor(q->reader.tx) != cursor) return;
+  const lode__rids *kept = lode__marked_add(q->held, q->key.data, q->key.len, &q->only);
+  if (kept) q->list = kept;
+}
+
 /* Decides how the selection takes part; lists it when that is due. */
 static lode_status prepare_selection(run *q, lode_error *err) {
   bool cheap;
   if (!q->selects || q->listed) return LODE_OK;
+  LODE__TRY(lode__reader_begin(&q->reader, err));
+  LODE__TRY(find_listed(q, err));
+  if (q->listed) return LODE_OK;
+  uint64_t cursor = lode__tx_cursor(q->reader.tx);
   LODE__TRY(lode__select_plan(&q->select, &cheap, err));
   q->reversed = can_reverse(q, cheap);
+  uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
+  if (q->reversed && q->held && lode__vectors_spend(q->held, q->reversed_more) > price) q->reversed = false;
   if (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT)) return LODE_OK;
   LODE__TRY(lode__select_all(&q->select, &q->only, err));
+  q->list = &q->only;
   q->listed = true;
+  keep_listed(q, cursor);
   return LODE_OK;
 }
 
@@ -350,6 +399,8 @@ done:
   lode__reader_release(&q.reader);
   lode__arena_release(&q.arena);
   lode_result_free(q.result);
+  lode__vectors_release(q.held);
+  lode__buf_release(&q.key);
   lode__free(q.only.v);
   lode__free(q.near.v);
   lode__free(q.text.v);

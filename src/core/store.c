@@ -19,7 +19,9 @@ static void watch_forks(void) { (void)pthread_atfork(before_fork, behind_fork, b
 static void become_child(lode_store *store) {
   bool sane = pthread_mutex_trylock(&store->lock) == 0;
   (void)pthread_mutex_init(&store->lock, NULL);
-  store->background = (lode__background){0};
+  store->background = store->builder = (lode__background){0};
+  memset(store->rooms, 0, sizeof store->rooms); /* a thread of the parent may have been using them */
+  atomic_store(&store->progress.total, 0);
   lode__db_after_fork(store->db);
   atomic_store(&store->writers, 0);
   lode__vectors_after_fork(store, sane);
@@ -102,6 +104,7 @@ void lode__core_close(lode_store *store) {
   lode__store_enter(store);
   lode__background_stop(store);
   lode__vectors_forget_all(store);
+  lode__indexed_forget(store);
   lode__db_close(store->db);
   (void)pthread_mutex_destroy(&store->lock);
   lode__free(store);
@@ -109,11 +112,32 @@ void lode__core_close(lode_store *store) {
 
 /* ---- Statistics ---- */
 
+static lode_status add_segments(lode_store *store, lode__tx *tx, int64_t cid, lode_stats *stats, lode_error *err) {
+  lode__build_counts c;
+  lode__tx *own = NULL;
+  if (!tx) LODE__TRY(lode__tx_begin(store->db, LODE__READ, &own, err));
+  lode_status st = lode__build_count(tx ? tx : own, cid, &c, err);
+  lode__tx_rollback(own);
+  if (st != LODE_OK) return st;
+  uint64_t living = stats->records - stats->pending, held = c.rows - c.dead;
+  stats->segments = c.segments;
+  stats->segment_bytes = c.bytes;
+  stats->indexed = held < living ? held : living;
+  stats->tail = living - stats->indexed;
+  stats->dead = c.rows - stats->indexed;
+  stats->building = c.making;
+  stats->build_total = atomic_load(&store->progress.total);
+  stats->build_done = stats->build_total ? atomic_load(&store->progress.done) : 0;
+  stats->damaged_segments = atomic_load(&store->damaged_segments);
+  return LODE_OK;
+}
+
 lode_status lode__core_store_stats(lode_store *store, lode_stats *stats, lode_error *err) {
   lode__error_clear(err);
   *stats = (lode_stats){0};
   lode__store_enter(store);
   lode_status st = lode__db_stats(store->db, stats, err);
+  if (st == LODE_OK) st = add_segments(store, NULL, 0, stats, err);
   if (st != LODE_OK) *stats = (lode_stats){0};
   return st;
 }
@@ -135,6 +159,7 @@ lode_status lode__core_collection_stats(lode_collection *collection, lode_stats 
         .untexted = c->untexted,
         .unindexed = c->unindexed,
     };
+    st = add_segments(collection->store, reader.tx, c->cid, stats, err);
   }
   lode__reader_release(&reader);
   return st;

@@ -14,9 +14,14 @@
  * most 50 ms; in between, what it has is no snapshot yet. It is done when one transaction has seen both lists to their
  * end, and that transaction is handed on: it is the moment that the snapshot shows.
  *
+ * Vectors that a segment of the index holds (segments.c) are not loaded: the snapshot holds the segments, and for each
+ * the slots whose vectors are alive. What no segment holds (the tail, and gaps where a file is damaged) is in the chunks.
+ * A segment that is new to the snapshot is marked with all that died (graves, and the store's notes of what was erased);
+ * those that it had before, with the graves that are new.
+ *
  * All chunks of a store together take at most half of memory_bytes. Room is made by forgetting the collections that
  * were used longest ago; a reader that still holds them keeps them a little longer. A collection that cannot fit is not
- * cached at all (nearest.c then reads from the store).
+ * cached at all (nearest.c then reads from the store), except for its segments.
  */
 #include "core.h"
 
@@ -99,8 +104,24 @@ bool lode__vectors_alive(const lode__vectors *v, int64_t rid, int64_t vid) {
 
 /* ---- Snapshots ---- */
 
+static void release_segs(lode__covered *segs, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    lode__seg_release(segs[i].seg);
+    lode__slots_release(segs[i].live);
+  }
+  lode__free(segs);
+}
+
+static lode__covered share_covered(const lode__covered *c) {
+  if (c->live) atomic_fetch_add_explicit(&c->live->refs, 1, memory_order_relaxed);
+  return (lode__covered){.seg = lode__seg_share(c->seg), .live = c->live, .after = c->after, .last = c->last};
+}
+
 void lode__vectors_release(lode__vectors *v) {
   if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1) return;
+  lode__marked_free(v->marks);
+  release_segs(v->segs, v->n_segs);
+  (void)pthread_mutex_destroy(&v->marks_lock);
   for (size_t i = 0; i < v->n_parts; i++) chunk_release(v->parts[i].chunk);
   lode__free(v->parts);
   keys_release(v->dead_rids);
@@ -118,14 +139,17 @@ static lode__vectors *vectors_new(uint32_t dim, const lode__vectors *from) {
   lode__vectors *v = lode__alloc_zero(1, sizeof *v);
   if (!v) return NULL;
   atomic_init(&v->refs, 1);
+  (void)pthread_mutex_init(&v->marks_lock, NULL);
   v->dim = dim;
   v->stride = stride_of(dim);
   if (!from) return v;
   v->parts = lode__alloc_zero(from->n_parts, sizeof *v->parts);
-  if (!v->parts) {
-    lode__free(v);
+  v->segs = lode__alloc_zero(from->n_segs, sizeof *v->segs);
+  if (!v->parts || !v->segs) {
+    lode__vectors_release(v);
     return NULL;
   }
+  for (; v->n_segs < from->n_segs; v->n_segs++) v->segs[v->n_segs] = share_covered(&from->segs[v->n_segs]);
   for (size_t i = 0; i < from->n_parts; i++) {
     v->parts[i] = from->parts[i];
     atomic_fetch_add_explicit(&v->parts[i].chunk->refs, 1, memory_order_relaxed);
@@ -179,12 +203,213 @@ typedef struct update {
   lode__cached *entry;
   lode__vectors *v;         /* in the making */
   lode__rids rids, vids;    /* died, not in its lists yet */
+  lode__segment_record *died; /* the same as segments know them */
+  size_t n_died, cap_died;
   bool too_large;
   bool cut;                 /* the transaction grew old before the end */
 } update;
 
+/* ---- Segments ---- */
+
+bool lode__vectors_gap(const lode__vectors *v, int64_t at, int64_t *from, int64_t *to) {
+  *from = at;
+  *to = INT64_MAX;
+  for (size_t i = 0; i < v->n_segs && *to == INT64_MAX; i++) {
+    const lode__covered *c = &v->segs[i];
+    if (c->after > *from) *to = c->after;
+    else if (c->last > *from) *from = c->last;
+  }
+  return *from < *to;
+}
+
+static int by_key(const void *a, const void *b) {
+  const lode__segment_record *x = a, *y = b;
+  return (x->key > y->key) - (x->key < y->key);
+}
+
+static lode_status note_died(update *u, int64_t rid, int64_t vid, lode_error *err) {
+  if (!lode__grow(&u->died, &u->cap_died, u->n_died + 1, sizeof *u->died)) return lode__fail_nomem(err);
+  u->died[u->n_died++] = (lode__segment_record){.key = rid, .cursor = (uint64_t)vid};
+  return LODE_OK;
+}
+
+static lode_status note_erased(void *ctx, int64_t vid, int64_t rid, lode_error *err) {
+  return note_died(ctx, rid, vid, err);
+}
+
+/* Of a replaced vector the grave says the vector's key alone. */
+static lode_status note_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
+  update *u = ctx;
+  (void)gid;
+  if (!rid) LODE__TRY(lode__vec_owner(u->reader->tx, vid, &rid, err));
+  return rid ? note_died(u, rid, vid, err) : LODE_OK;
+}
+
+/* Takes those that were noted out of the living of a segment. */
+static lode_status bury(update *u, lode__covered *c, lode_error *err) {
+  uint32_t rows = c->seg->row.rows;
+  size_t found = 0;
+  if (u->n_died == 0) return LODE_OK;
+  lode__slots *dead = lode__slots_new(rows, false);
+  if (!dead) return lode__fail_nomem(err);
+  lode_status st = lode__segment_mark(c->seg->segment, u->died, u->n_died, dead->bits, &found, err);
+  if (st == LODE_OK && found) {
+    lode__slots *live = lode__slots_new(rows, true);
+    if (!live) st = lode__fail_nomem(err);
+    for (size_t w = 0; live && w < live->words; w++) {
+      if (c->live) live->bits[w] = c->live->bits[w];
+      live->bits[w] &= ~dead->bits[w];
+    }
+    if (live) {
+      live->n = 0;
+      for (size_t w = 0; w < live->words; w++) live->n += (size_t)__builtin_popcountll(live->bits[w]);
+      lode__slots_release(c->live);
+      c->live = live;
+    }
+  }
+  lode__slots_release(dead);
+  return st;
+}
+
+/* A damaged segment is left out from now on. */
+static lode_status bury_or_suspect(update *u, lode__covered *c, lode_error *err) {
+  lode_error why;
+  lode_status st = bury(u, c, &why);
+  if (st == LODE_OK) return LODE_OK;
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  lode__seg_suspect(c->seg->store, c->seg->row.id, why.text);
+  return LODE_OK;
+}
+
+/* All that died in a segment, whenever. */
+static lode_status bury_all(update *u, lode__covered *c, lode_error *err) {
+  lode__tx *tx = u->reader->tx;
+  u->n_died = 0;
+  LODE__TRY(lode__dead_each(tx, c->after, c->last, note_erased, u, err));
+  LODE__TRY(lode__grave_each(tx, u->reader->coll.cid, 0, note_grave, u, err));
+  if (u->n_died) qsort(u->died, u->n_died, sizeof *u->died, by_key);
+  return bury_or_suspect(u, c, err);
+}
+
+typedef struct seg_list {
+  update *u;
+  lode__covered *segs;
+  size_t n, cap;
+  int64_t last;
+} seg_list;
+
+static lode_status add_seg(void *ctx, const lode__seg_row *row, lode_error *err) {
+  seg_list *list = ctx;
+  lode__vectors *v = list->u->v;
+  lode_store *store = list->u->reader->handle->store;
+  lode__covered c = {0};
+  if (!row->proven || row->bytes == 0 || row->after < list->last || lode__seg_is_suspect(store, row->id)) return LODE_OK;
+  for (size_t i = 0; i < v->n_segs && !c.seg; i++)
+    if (v->segs[i].seg->row.id == row->id) c = share_covered(&v->segs[i]);
+  if (!c.seg) LODE__TRY(lode__seg_open(store, row, &c.seg, err));
+  c.after = row->after; /* the range of a known one may have grown over an empty gap */
+  c.last = row->last;
+  if (c.seg && c.seg->segment->info.dim != v->dim) { /* of another store, or forged */
+    lode__seg_suspect(store, row->id, "its dimension is not the collection's");
+    lode__seg_release(c.seg);
+    lode__slots_release(c.live);
+    return LODE_OK;
+  }
+  if (!c.seg) return LODE_OK;
+  if (!lode__grow(&list->segs, &list->cap, list->n + 1, sizeof *list->segs)) {
+    lode__seg_release(c.seg);
+    lode__slots_release(c.live);
+    return lode__fail_nomem(err);
+  }
+  list->segs[list->n++] = c;
+  list->last = row->last;
+  return LODE_OK;
+}
+
+static bool is_known(const lode__vectors *v, const lode__covered *c) {
+  for (size_t i = 0; i < v->n_segs; i++)
+    if (v->segs[i].seg == c->seg) return true;
+  return false;
+}
+
+/* Is what the old ones held still held? */
+static bool covers(const seg_list *list, const lode__vectors *v) {
+  for (size_t i = 0; i < v->n_segs; i++) {
+    const lode__covered *old = &v->segs[i];
+    bool held = false;
+    for (size_t j = 0; j < list->n && !held; j++)
+      held = list->segs[j].after <= old->after && list->segs[j].last >= old->last;
+    if (!held) return false;
+  }
+  return true;
+}
+
+static uint32_t first_behind(const lode__part *p, int64_t vid) {
+  uint32_t low = p->from, high = p->n;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (p->chunk->vid[middle] <= vid) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/* Drops rows that a segment holds now. False when that would cut a part in two. */
+static bool drop_covered(lode__vectors *v) {
+  size_t kept = 0;
+  bool ok = true;
+  for (size_t p = 0; p < v->n_parts; p++) {
+    lode__part part = v->parts[p];
+    for (size_t i = 0; i < v->n_segs && part.from < part.n && ok; i++) {
+      const lode__covered *c = &v->segs[i];
+      uint32_t begin = first_behind(&part, c->after), end = first_behind(&part, c->last);
+      if (begin == end) continue;
+      ok = begin == part.from;
+      if (!ok) break;
+      v->rows -= end - begin;
+      part.from = end;
+    }
+    if (part.from < part.n) v->parts[kept++] = part;
+    else chunk_release(part.chunk);
+  }
+  v->n_parts = kept;
+  return ok;
+}
+
+static lode_status begin_anew(update *u, lode_error *err);
+
+/* The segments as the transaction sees them. */
+static lode_status see_segments(update *u, lode_error *err) {
+  seg_list list = {.u = u, .last = INT64_MIN};
+  lode_status st;
+  LODE__GOTO(lode__seg_each(u->reader->tx, u->reader->coll.cid, add_seg, &list, err));
+  bool keeps = covers(&list, u->v);
+  for (size_t i = 0; i < list.n; i++)
+    if (u->v->missed || !is_known(u->v, &list.segs[i])) LODE__GOTO(bury_all(u, &list.segs[i], err));
+  lode__covered *old = u->v->segs;
+  size_t n_old = u->v->n_segs;
+  u->v->segs = list.segs;
+  u->v->n_segs = list.n;
+  list.segs = old;
+  list.n = n_old;
+  if (!keeps || !drop_covered(u->v)) st = begin_anew(u, err);
+done:
+  release_segs(list.segs, list.n);
+  return st;
+}
+
+/* Segments that turned out to be damaged on the way. */
+static bool has_suspects(const update *u) {
+  for (size_t i = 0; i < u->v->n_segs; i++)
+    if (lode__seg_is_suspect(u->reader->handle->store, u->v->segs[i].seg->row.id)) return true;
+  return false;
+}
+
+/* ---- Graves and vectors ---- */
+
 static lode_status see_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
   update *u = ctx;
+  if (u->v->n_segs) LODE__TRY(note_grave(u, gid, rid, vid, err));
   bool ok = rid ? lode__rids_add(&u->rids, rid) : lode__rids_add(&u->vids, vid);
   if (!ok) return lode__fail_nomem(err);
   u->v->last_gid = gid;
@@ -193,11 +418,13 @@ static lode_status see_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, l
 }
 
 static lode_status see_graves(update *u, lode_error *err) {
-  u->rids.n = u->vids.n = 0;
+  u->rids.n = u->vids.n = u->n_died = 0;
   lode_status st = lode__grave_each(u->reader->tx, u->reader->coll.cid, u->v->last_gid, see_grave, u, err);
   if (st == LODE_CANCELLED && u->cut) st = LODE_OK;
   if (st == LODE_OK) st = keys_add(&u->v->dead_rids, &u->rids, err);
   if (st == LODE_OK) st = keys_add(&u->v->dead_vids, &u->vids, err);
+  if (u->n_died) qsort(u->died, u->n_died, sizeof *u->died, by_key);
+  for (size_t i = 0; i < u->v->n_segs && st == LODE_OK; i++) st = bury_or_suspect(u, &u->v->segs[i], err);
   return st;
 }
 
@@ -235,16 +462,18 @@ static void put_row(lode__vectors *v, int64_t vid, int64_t rid, const void *data
   v->rows++;
 }
 
-static lode_status see_vectors(update *u, lode_error *err) {
+/* Those of one gap between segments; *ended says that there are none behind it either. */
+static lode_status see_gap(update *u, int64_t from, int64_t to, bool *ended, lode_error *err) {
   lode__tx *tx = u->reader->tx;
-  LODE__TRY(lode__vec_scan(tx, u->reader->coll.cid, u->v->last_vid, err));
+  LODE__TRY(lode__vec_scan(tx, u->reader->coll.cid, from, err));
   for (size_t i = 1;; i++) {
     int64_t vid, rid;
     const void *data;
     uint32_t dim;
     bool more;
     LODE__TRY(lode__vec_next(tx, &vid, &rid, &data, &dim, &more, err));
-    if (!more) return LODE_OK;
+    *ended = !more;
+    if (!more || vid > to) return LODE_OK;
     if (dim != u->v->dim)
       return lode__fail(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
                         dim, u->v->dim);
@@ -258,33 +487,72 @@ static lode_status see_vectors(update *u, lode_error *err) {
   }
 }
 
+static lode_status see_vectors(update *u, lode_error *err) {
+  lode__vectors *v = u->v;
+  int64_t from, to;
+  bool ended = false;
+  while (!ended && !u->cut && !u->too_large && lode__vectors_gap(v, v->last_vid, &from, &to)) {
+    LODE__TRY(see_gap(u, from, to, &ended, err));
+    if (!ended && !u->cut && !u->too_large) v->last_vid = to;
+  }
+  if (ended && v->n_segs && v->last_vid < v->segs[v->n_segs - 1].last) v->last_vid = v->segs[v->n_segs - 1].last;
+  return LODE_OK;
+}
+
+/* Keeps the segments: who is dead in them stays dead. */
 static lode_status begin_anew(update *u, lode_error *err) {
-  lode__vectors_release(u->v);
+  lode__vectors *old = u->v;
   u->v = vectors_new(u->reader->coll.dim, NULL);
-  if (!u->v) return lode__fail_nomem(err);
+  if (!u->v) {
+    u->v = old;
+    return lode__fail_nomem(err);
+  }
+  if (old && old->dim == u->v->dim) {
+    u->v->segs = old->segs;
+    u->v->n_segs = old->n_segs;
+    u->v->missed = old->missed;
+    old->segs = NULL;
+    old->n_segs = 0;
+  }
+  lode__vectors_release(old);
   u->v->last_gid = u->reader->coll.horizon;
   u->v->epoch = u->reader->epoch;
   return LODE_OK;
 }
 
+/* How many vectors are in no segment: about, as graves of others may be among those counted. */
+static uint64_t loose_rows(const update *u) {
+  uint64_t living = u->reader->coll.records - u->reader->coll.pending, held = 0;
+  for (size_t i = 0; i < u->v->n_segs; i++)
+    held += u->v->segs[i].live ? u->v->segs[i].live->n : u->v->segs[i].seg->row.rows;
+  return living > held ? living - held : 0;
+}
+
+static bool could_fit(const update *u) {
+  return loose_rows(u) <= budget(u->reader->handle->store) / row_bytes(stride_of(u->reader->coll.dim));
+}
+
 /* In one transaction as far as its age allows; u->cut says that it ended early. */
 static lode_status advance(update *u, lode_error *err) {
   u->cut = false;
-  if (!u->v || u->v->dim != u->reader->coll.dim) LODE__TRY(begin_anew(u, err));
+  if (!u->v || u->v->dim != u->reader->coll.dim || u->v->streams) LODE__TRY(begin_anew(u, err));
   if (u->v->last_gid < u->reader->coll.horizon) {
     u->v->last_gid = u->reader->coll.horizon;
     u->v->missed = true;
   }
-  LODE__TRY(see_vectors(u, err));
-  if (u->cut || u->too_large) return LODE_OK;
-  return see_graves(u, err); /* behind the scan: it may have met vectors that were replaced */
+  LODE__TRY(see_segments(u, err));
+  u->too_large = !could_fit(u);
+  if (!u->too_large) LODE__TRY(see_vectors(u, err));
+  if (!u->cut) LODE__TRY(see_graves(u, err)); /* behind the scan: it may have met vectors that were replaced */
+  if (!u->cut && has_suspects(u)) u->cut = true; /* once more without them */
+  return LODE_OK;
 }
 
 static lode_status load(update *u, lode_error *err) {
   do {
     LODE__TRY(lode__reader_renew_if_old(u->reader, err));
     LODE__TRY(advance(u, err));
-  } while (u->cut && !u->too_large);
+  } while (u->cut);
   return LODE_OK;
 }
 
@@ -295,8 +563,9 @@ static void count_unknown(update *u) {
   uint64_t living = u->reader->coll.records - u->reader->coll.pending;
   size_t alive = 0;
   if (!v->missed) return; /* those that were unknown before still are: their graves are gone */
+  for (size_t i = 0; i < v->n_segs; i++) alive += v->segs[i].live ? v->segs[i].live->n : v->segs[i].seg->row.rows;
   for (size_t p = 0; p < v->n_parts; p++)
-    for (uint32_t i = 0; i < v->parts[p].n; i++)
+    for (uint32_t i = v->parts[p].from; i < v->parts[p].n; i++)
       alive += lode__vectors_alive(v, v->parts[p].chunk->rid[i], v->parts[p].chunk->vid[i]);
   v->unknown = alive > living ? alive - (size_t)living : 0;
   v->missed = false;
@@ -305,7 +574,7 @@ static void count_unknown(update *u) {
 /* Are they more than a search can cope with? A patient reader wants none at all. */
 static bool too_many_unknown(const update *u) {
   const lode__vectors *v = u->v;
-  return v->unknown > MOST_UNKNOWN || v->unknown > v->rows / 4 || (v->unknown && u->reader->patient);
+  return v->unknown > MOST_UNKNOWN || v->unknown > v->rows / 4 + 16;
 }
 
 /* ---- Copying without the dead ---- */
@@ -319,19 +588,19 @@ static bool copy_part(update *u, lode__part *part) {
   lode__vectors *v = u->v;
   lode__chunk *from = part->chunk;
   uint32_t n = 0;
-  for (uint32_t i = 0; i < part->n; i++) n += lode__vectors_alive(v, from->rid[i], from->vid[i]);
-  if (n == part->n) return true;
+  for (uint32_t i = part->from; i < part->n; i++) n += lode__vectors_alive(v, from->rid[i], from->vid[i]);
+  if (n == part->n - part->from) return true;
   lode__chunk *to = chunk_new(from->store, v->stride, n ? n : 1);
   if (!to) return false;
   uint32_t at = 0;
-  for (uint32_t i = 0; i < part->n; i++) {
+  for (uint32_t i = part->from; i < part->n; i++) {
     if (!lode__vectors_alive(v, from->rid[i], from->vid[i])) continue;
     memcpy(to->rows + (size_t)at * v->stride, from->rows + (size_t)i * v->stride, (size_t)v->stride * sizeof(float));
     to->norms[at] = from->norms[i];
     to->vid[at] = from->vid[i];
     to->rid[at++] = from->rid[i];
   }
-  v->rows -= part->n - n;
+  v->rows -= part->n - part->from - n;
   *part = (lode__part){.chunk = to, .n = n};
   chunk_release(from);
   return true;
@@ -394,6 +663,12 @@ static lode__vectors *current_of(lode_store *store, lode__cached *e) {
   return v;
 }
 
+bool lode__vectors_suspect(const lode__vectors *v) {
+  for (size_t i = 0; i < v->n_segs; i++)
+    if (lode__seg_is_suspect(v->segs[i].seg->store, v->segs[i].seg->row.id)) return true;
+  return false;
+}
+
 static void publish(lode_store *store, lode__cached *e, lode__vectors *v) {
   pthread_mutex_lock(&store->lock);
   lode__vectors *old = e->current;
@@ -402,9 +677,8 @@ static void publish(lode_store *store, lode__cached *e, lode__vectors *v) {
   lode__vectors_release(old);
 }
 
-static bool could_fit(const lode__reader *r) {
-  uint64_t n = r->coll.records - r->coll.pending;
-  return n <= budget(r->handle->store) / row_bytes(stride_of(r->coll.dim));
+static bool is_current(const lode__vectors *v, const lode__reader *r) {
+  return v && v->epoch == r->epoch && v->cursor == lode__tx_cursor(r->tx) && v->dim == r->coll.dim;
 }
 
 /* With the update lock held. */
@@ -418,34 +692,38 @@ static lode_status make_current(update *u, lode__vectors **out, lode_error *err)
     lode__vectors_release(base);
     base = NULL;
   }
-  if (base && base->cursor == lode__tx_cursor(r->tx) && base->dim == r->coll.dim && !(r->patient && base->unknown)) {
+  if (is_current(base, r) && !lode__vectors_suspect(base)) {
     *out = base;
     return LODE_OK;
   }
-  u->too_large = !could_fit(r);
-  if (u->too_large) goto done;
   if (base && !(u->v = vectors_new(base->dim, base))) {
     st = lode__fail_nomem(err);
     goto done;
   }
+  if (u->v) u->v->streams = base->streams;
   LODE__GOTO(load(u, err));
-  if (!u->too_large) count_unknown(u);
-  if (!u->too_large && too_many_unknown(u)) {
+  count_unknown(u);
+  if (too_many_unknown(u)) {
     LODE__GOTO(begin_anew(u, err));
     LODE__GOTO(load(u, err));
-    if (!u->too_large) count_unknown(u);
+    count_unknown(u);
   }
-  if (u->too_large) goto done;
+  if (u->too_large && u->v->n_segs == 0) goto done;
+  if (u->too_large) {
+    LODE__GOTO(begin_anew(u, err)); /* gives the chunks back */
+    u->v->streams = true;
+  }
   lode__vectors_release(base);
   base = NULL;
   shed_dead(u);
+  u->v->missed = false;
   u->v->cursor = lode__tx_cursor(r->tx);
   publish(store, u->entry, u->v);
   *out = u->v;
   u->v = NULL;
 done:
   lode__vectors_release(base);
-  if (u->too_large) drop_current(store, u->entry);
+  if (u->too_large && !*out) drop_current(store, u->entry);
   return st;
 }
 
@@ -454,6 +732,13 @@ lode_status lode__vectors_get(lode__reader *reader, lode__vectors **out, lode_er
   *out = NULL;
   u.entry = get_entry(reader->handle->store, reader->handle->cid);
   if (!u.entry) return lode__fail_nomem(err);
+  LODE__TRY(lode__reader_begin(reader, err));
+  lode__vectors *now = current_of(reader->handle->store, u.entry);
+  if (is_current(now, reader) && !lode__vectors_suspect(now)) {
+    *out = now;
+    return LODE_OK;
+  }
+  lode__vectors_release(now);
   if (pthread_mutex_trylock(&u.entry->update) != 0) {
     lode__reader_pause(reader); /* see core.h: never wait with a transaction open */
     pthread_mutex_lock(&u.entry->update);
@@ -463,9 +748,20 @@ lode_status lode__vectors_get(lode__reader *reader, lode__vectors **out, lode_er
   lode__vectors_release(u.v);
   lode__free(u.rids.v);
   lode__free(u.vids.v);
+  lode__free(u.died);
   if (st == LODE_OK && !*out) st = lode__reader_begin(reader, err);
   return st;
 }
+
+lode__vectors *lode__vectors_peek(lode__reader *reader) {
+  lode__cached *entry = get_entry(reader->handle->store, reader->handle->cid);
+  lode__vectors *now = entry && reader->tx ? current_of(reader->handle->store, entry) : NULL;
+  if (now && is_current(now, reader) && now->n_segs) return now;
+  lode__vectors_release(now);
+  return NULL;
+}
+
+uint64_t lode__vectors_spend(lode__vectors *v, uint64_t cost) { return atomic_fetch_add(&v->spent, cost) + cost; }
 
 bool lode__vectors_loaded(const lode_collection *handle) {
   lode_store *store = handle->store;

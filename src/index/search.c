@@ -74,9 +74,9 @@ static lode_status begin_ranking(search *s, lode__topk *top, lode_error *err) {
   return LODE_OK;
 }
 
-static void end_ranking(lode__topk *top, lode__hit *hits, size_t *n_hits) {
+static void end_ranking(lode__topk *top, lode__segment_hit *hits, size_t *n_hits) {
   lode__topk_sort(top);
-  for (size_t i = 0; i < top->n; i++) hits[i] = (lode__hit){top->heap[i].distance, (uint32_t)top->heap[i].key};
+  for (size_t i = 0; i < top->n; i++) hits[i] = (lode__segment_hit){top->heap[i].distance, (uint32_t)top->heap[i].key};
   *n_hits = top->n;
 }
 
@@ -87,7 +87,7 @@ static float query_norm2(const search *s) {
 
 /* Candidates come in the order of their keys. Past the first k, it goes on until a few in a row were not among the
  * nearest: where codes are good that is soon, where they are coarse (lengths that differ a lot) it takes longer. */
-static lode_status rank_candidates(search *s, lode__hit *hits, size_t *n_hits, lode_error *err) {
+static lode_status rank_candidates(search *s, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
   lode__topk top;
   float norm2 = query_norm2(s);
   size_t misses = 0, patience = s->k / PATIENCE + 1;
@@ -105,7 +105,7 @@ static lode_status rank_candidates(search *s, lode__hit *hits, size_t *n_hits, l
   return LODE_OK;
 }
 
-static lode_status rank_all(search *s, lode__hit *hits, size_t *n_hits, lode_error *err) {
+static lode_status rank_all(search *s, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
   const lode__segment_info *info = &s->segment->info;
   lode__topk top;
   float norm2 = query_norm2(s);
@@ -331,7 +331,7 @@ static lode_status prepare(search *s, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status run(search *s, lode__hit *hits, size_t *n_hits, lode_error *err) {
+static lode_status run(search *s, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
   if (s->request->exact) {
     s->room->stats.ways |= LODE__BY_EXACT;
     return rank_all(s, hits, n_hits, err);
@@ -345,7 +345,7 @@ static lode_status run(search *s, lode__hit *hits, size_t *n_hits, lode_error *e
 }
 
 lode_status lode__segment_search(lode__segment *segment, const lode__search_request *request,
-                                 lode__search_room *room, lode__hit *hits, size_t *n_hits, lode_error *err) {
+                                 lode__search_room *room, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
   search s = {.segment = segment, .request = request, .room = room};
   *n_hits = 0;
   s.n_allowed = count_allowed(request->allowed, segment->info.n);

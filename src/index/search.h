@@ -20,10 +20,10 @@ typedef struct lode__search_request {
                               NULL: all. Bits past the last slot are ignored */
 } lode__search_request;
 
-typedef struct lode__hit {
+typedef struct lode__segment_hit {
   float distance;
   uint32_t slot;
-} lode__hit;
+} lode__segment_hit;
 
 enum { LODE__BY_WALK = 1, LODE__BY_WALK_ALLOWED = 2, LODE__BY_SCAN = 4, LODE__BY_EXACT = 8 };
 typedef struct lode__search_stats { /* adds up */
@@ -53,6 +53,6 @@ void lode__search_room_release(lode__search_room *room);
 /* Writes min(k, allowed rows) hits, nearest first, ties by slot; hits has room for k. LODE_CORRUPT when the segment is
  * damaged: then answer from the truth. */
 LODE_MUST lode_status lode__segment_search(lode__segment *segment, const lode__search_request *request,
-                                           lode__search_room *room, lode__hit *hits, size_t *n_hits, lode_error *err);
+                                           lode__search_room *room, lode__segment_hit *hits, size_t *n_hits, lode_error *err);
 
 #endif

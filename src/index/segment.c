@@ -253,6 +253,17 @@ static lode_status open_checked(lode__segment *s, const lode__segment_source *so
   return make_paged(s, &s->records, LODE__SEG_RECORDS, err);
 }
 
+/* Eviction must get its turn although there are always some that search; nobody takes the lock twice. */
+static void init_use_lock(pthread_rwlock_t *lock) {
+  pthread_rwlockattr_t attr;
+  (void)pthread_rwlockattr_init(&attr);
+#ifdef __GLIBC__
+  (void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+#endif
+  (void)pthread_rwlock_init(lock, &attr);
+  (void)pthread_rwlockattr_destroy(&attr);
+}
+
 lode_status lode__segment_open(const lode__segment_source *source, lode__segment **segment, lode_error *err) {
   *segment = NULL;
   lode__segment *s = lode__alloc_zero(1, sizeof *s);
@@ -260,7 +271,7 @@ lode_status lode__segment_open(const lode__segment_source *source, lode__segment
   s->read = source->read;
   s->ctx = source->ctx;
   for (int i = 0; i < LODE__SEG_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
-  pthread_rwlock_init(&s->use, NULL);
+  init_use_lock(&s->use);
   lode_status st = open_checked(s, source, err);
   if (st != LODE_OK) {
     lode__segment_close(s);
@@ -370,6 +381,73 @@ lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uin
     }
   }
   return LODE_OK;
+}
+
+lode_status lode__segment_block(lode__segment *segment, uint32_t first, uint32_t n, float *vectors,
+                                lode__segment_record *records, lode_error *err) {
+  const unsigned char *bytes = NULL;
+  pthread_rwlock_rdlock(&segment->use);
+  lode_status st = lode__segment_vectors_unlocked(segment, first, n, vectors, err);
+  for (uint32_t i = 0; i < n && st == LODE_OK; i++) {
+    st = need_record(segment, first + i, &bytes, err);
+    if (st == LODE_OK) records[i] = (lode__segment_record){.key = (int64_t)get64(bytes), .cursor = get64(bytes + 8)};
+  }
+  pthread_rwlock_unlock(&segment->use);
+  return st;
+}
+
+static lode_status key_at(lode__segment *s, uint32_t slot, int64_t *key, lode_error *err) {
+  const unsigned char *bytes = NULL;
+  LODE__TRY(need_record(s, slot, &bytes, err));
+  *key = (int64_t)get64(bytes);
+  return LODE_OK;
+}
+
+/* The first slot from `from` on whose key is not less: with growing steps, then by halving. */
+static lode_status seek(lode__segment *s, int64_t key, uint32_t from, uint32_t *slot, lode_error *err) {
+  uint64_t low = from, high = s->info.n, step = 1;
+  int64_t found;
+  while (low + step < high) {
+    LODE__TRY(key_at(s, (uint32_t)(low + step), &found, err));
+    if (found >= key) {
+      high = low + step;
+      break;
+    }
+    low += step;
+    step *= 2;
+  }
+  while (low < high) {
+    uint64_t middle = low + (high - low) / 2;
+    LODE__TRY(key_at(s, (uint32_t)middle, &found, err));
+    if (found < key) low = middle + 1;
+    else high = middle;
+  }
+  *slot = (uint32_t)low;
+  return LODE_OK;
+}
+
+static lode_status mark_unlocked(lode__segment *s, const lode__segment_record *who, size_t n, uint64_t *bits,
+                                 size_t *marked, lode_error *err) {
+  const unsigned char *bytes = NULL;
+  uint32_t slot = 0;
+  for (size_t i = 0; i < n && slot < s->info.n; i++) {
+    LODE__TRY(seek(s, who[i].key, slot, &slot, err));
+    if (slot >= s->info.n) break;
+    LODE__TRY(need_record(s, slot, &bytes, err));
+    if ((int64_t)get64(bytes) != who[i].key || (who[i].cursor && get64(bytes + 8) != who[i].cursor)) continue;
+    uint64_t bit = (uint64_t)1 << (slot % 64);
+    *marked += !(bits[slot / 64] & bit);
+    bits[slot / 64] |= bit;
+  }
+  return LODE_OK;
+}
+
+lode_status lode__segment_mark(lode__segment *segment, const lode__segment_record *who, size_t n, uint64_t *bits,
+                               size_t *marked, lode_error *err) {
+  pthread_rwlock_rdlock(&segment->use);
+  lode_status st = mark_unlocked(segment, who, n, bits, marked, err);
+  pthread_rwlock_unlock(&segment->use);
+  return st;
 }
 
 lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err) {

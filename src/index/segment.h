@@ -142,6 +142,14 @@ typedef struct lode__segment_record {
 } lode__segment_record;
 LODE_MUST lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode__segment_record *record,
                                               lode_error *err);
+/* Sets the bit of each slot whose key is among `who`, which is sorted by key, and whose cursor is that of the entry (0:
+ * whatever it is); *marked counts those that were not set before. Only for segments whose rows were added by ascending key:
+ * in others, forged ones say, some are not found. */
+LODE_MUST lode_status lode__segment_mark(lode__segment *segment, const lode__segment_record *who, size_t n, uint64_t *bits,
+                                         size_t *marked, lode_error *err);
+/* n vectors from slot `first` on, and their records, read and checked. */
+LODE_MUST lode_status lode__segment_block(lode__segment *segment, uint32_t first, uint32_t n, float *vectors,
+                                          lode__segment_record *records, lode_error *err);
 /* The vector of a slot (dim floats), read and checked. */
 LODE_MUST lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err);
 

@@ -44,3 +44,10 @@ uint32_t lode__crc_collection(const lode__coll *coll) {
   crc = add_str(crc, coll->metadata);
   return add_str(crc, coll->embedder);
 }
+
+uint32_t lode__crc_segment(const lode__seg_row *row) {
+  uint32_t crc = lode__crc32c_u64(begin('S', (int64_t)row->id), (uint64_t)row->cid);
+  crc = lode__crc32c_u64(lode__crc32c_u64(crc, (uint64_t)row->after), (uint64_t)row->last);
+  crc = lode__crc32c_u32(lode__crc32c_u32(crc, row->rows), row->kind);
+  return lode__crc32c_u32(lode__crc32c_u64(crc, row->bytes), row->table_crc);
+}

@@ -182,6 +182,7 @@ lode_status lode__coll_set_embedder(lode__tx *tx, int64_t cid, lode_str embedder
 
 /* Without its name it is gone for every reader; the checksum goes along, so that the row proves that it was dropped. */
 lode_status lode__coll_drop(lode__tx *tx, int64_t cid, lode_error *err) {
+  LODE__TRY(lode__seg_drop_all(tx, cid, err)); /* builders remove the files */
   return change(tx, cid, set_name, (lode_str){NULL, 0}, 0, err);
 }
 

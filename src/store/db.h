@@ -4,6 +4,7 @@
  *   byte CREATE   exclusive: somebody makes the store
  *   byte WAIT     shared: somebody waits for a lock of the truth file. Who has just committed steps aside while it is held.
  *   byte WORK     exclusive: somebody does a step of background work; two would only get in each other's way
+ *   byte BUILD    exclusive: somebody makes, replaces or sets aside segments of the vector index
  * The first bytes of the file hold the mark of a complete store and, behind it, who wrote last (for messages only).
  */
 #ifndef LODE_DB_H
@@ -18,6 +19,7 @@
 #define LODE__LOCK_CREATE (1 << 20)
 #define LODE__LOCK_WAIT ((1 << 20) + 1)
 #define LODE__LOCK_WORK ((1 << 20) + 2)
+#define LODE__LOCK_BUILD ((1 << 20) + 3)
 #define LODE__APPLICATION_ID 0x6c6f6465 /* "lode" */
 
 /* X(name, SQL). Keys of a collection are the range (?1, ?2] or so: see FORMAT.md. */
@@ -74,6 +76,19 @@
   X(VECTORS_PUT, "INSERT OR FAIL INTO vector(vid,rid,data,crc) SELECT vid,rid,data,data_crc FROM lode_feed")       \
   X(VECTOR_DELETE, "DELETE FROM vector WHERE vid=?1")                                                              \
   X(VECTOR_SCAN, "SELECT vid,rid,data,crc FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                      \
+  X(VECTOR_OWNER, "SELECT rid FROM vector WHERE vid=?1")                                                           \
+  X(SEGMENT_OF, "SELECT id,cid,after,last,rows,kind,bytes,sum,crc FROM segment WHERE cid=?1 ORDER BY after,last")  \
+  X(SEGMENT_ALL, "SELECT id,cid,after,last,rows,kind,bytes,sum,crc FROM segment ORDER BY cid,after,last")          \
+  X(SEGMENT_PUT, "INSERT OR REPLACE INTO segment(id,cid,after,last,rows,kind,bytes,sum,crc) "                      \
+                 "VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)")                                                             \
+  X(SEGMENT_DELETE, "DELETE FROM segment WHERE id=?1")                                                             \
+  X(SEGMENT_DROP, "DELETE FROM segment WHERE cid=?1")                                                              \
+  X(SEGMENT_LAST, "SELECT max(last) FROM segment WHERE cid=?1")                                                    \
+  X(DEAD_PUT, "INSERT OR IGNORE INTO dead(vid,rid) VALUES(?1,?2)")                                                 \
+  X(DEAD_EACH, "SELECT vid,rid FROM dead WHERE vid>?1 AND vid<=?2 ORDER BY vid")                                   \
+  X(DEAD_COUNT, "SELECT count(*) FROM dead WHERE vid>?1 AND vid<=?2")                                              \
+  X(DEAD_DELETE, "DELETE FROM dead WHERE vid=?1")                                                                  \
+  X(DEAD_DROP, "DELETE FROM dead WHERE vid>?1 AND vid<=?2")                                                        \
   X(GRAVE_PUT, "INSERT INTO grave(gid,rids,vid,crc) VALUES(?1,?2,?3,?4)")                                          \
   X(GRAVE_SET, "UPDATE grave SET rids=?2,vid=?3,crc=?4 WHERE gid=?1")                                              \
   X(GRAVE_SCAN, "SELECT gid,rids,vid,crc FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                        \
@@ -169,6 +184,7 @@ struct lode__db {
   int lock_fd;               /* -1: none (read-only medium) */
   unsigned lock_generation;
   bool working;              /* a thread of this handle does background work */
+  bool building;             /* a thread of this handle holds the builder's lock */
   unsigned queued;           /* writers of this process that wait for their turn */
   unsigned waiting;          /* connections of this handle that wait now */
   dev_t truth_dev;           /* the truth file that was last opened */
@@ -206,6 +222,8 @@ struct lode__tx {
   lode__arena keys_arena;
   lode__json json;       /* scratch for metadata */
   int64_t dead_cid;      /* for which the connection's list of the dead is as this transaction sees it; 0: none */
+  int64_t segmented_cid; /* of which segmented_last is known; 0: of none */
+  int64_t segmented_last; /* the last vector that a segment may hold */
   bool open;             /* BEGIN was done */
   bool failed;           /* a statement failed half-way: only rollback, or an end of the savepoint, is allowed */
   lode_status why;       /* it failed */
@@ -275,6 +293,12 @@ uint32_t lode__crc_vector(int64_t vid, int64_t rid, const void *data, size_t byt
 uint32_t lode__crc_record(const lode__rec *rec, bool has_doc, uint32_t doc_crc);
 uint32_t lode__crc_grave(int64_t gid, lode_str rids, int64_t vid);
 uint32_t lode__crc_collection(const lode__coll *coll);
+uint32_t lode__crc_segment(const lode__seg_row *row);
+
+/* segments.c: notes a vector that is about to be erased, if a segment may hold it. rid 0: look it up. */
+lode_status lode__dead_note(lode__tx *tx, int64_t vid, int64_t rid, lode_error *err);
+lode_status lode__dead_drop_all(lode__tx *tx, int64_t cid, lode_error *err);
+lode_status lode__seg_drop_all(lode__tx *tx, int64_t cid, lode_error *err);
 
 /* feed.c */
 lode_status lode__feed_register(lode__conn *conn, lode_error *err); /* for a new connection */

@@ -233,3 +233,20 @@ lode_status lode__vec_next(lode__tx *tx, int64_t *vid, int64_t *rid, const void 
   }
   return LODE_OK;
 }
+
+lode_status lode__vec_scan_keys(lode__tx *tx, int64_t cid, int64_t after_vid, lode_error *err) {
+  return begin_scan(tx, LODE__STMT_VECTOR_KEYS, cid, after_vid, &tx->vec_scan, err);
+}
+
+lode_status lode__vec_next_key(lode__tx *tx, int64_t *vid, int64_t *rid, bool *more, lode_error *err) {
+  do {
+    LODE__TRY(lode__step(tx, tx->vec_scan, more, err));
+    if (!*more) {
+      sqlite3_reset(tx->vec_scan);
+      return LODE_OK;
+    }
+    *vid = sqlite3_column_int64(tx->vec_scan, 0);
+    *rid = sqlite3_column_int64(tx->vec_scan, 1);
+  } while (is_dead(tx, *rid) || is_dead(tx, *vid));
+  return LODE_OK;
+}

@@ -33,6 +33,9 @@ const char lode__schema[] =
     "CREATE TABLE term(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
     " WITHOUT ROWID;"
     "CREATE TABLE counter(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID;"
+    "CREATE TABLE segment(id INTEGER PRIMARY KEY, cid INTEGER NOT NULL, after INTEGER NOT NULL, last INTEGER NOT NULL,"
+    " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc INTEGER NOT NULL);"
+    "CREATE TABLE dead(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL);"
     "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode');"
     /* Words come in large batches from the background: fewer, larger segments are merged less often. */
     "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"

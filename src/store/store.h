@@ -140,6 +140,38 @@ lode_status lode__grave_each(lode__tx *tx, int64_t cid, int64_t after_gid, lode_
                              lode_error *err);
 lode_status lode__grave_horizon(lode__tx *tx, int64_t cid, int64_t *gid, lode_error *err);
 
+/* ---- Segments of the vector index: the manifest (segments.c) ---- */
+
+#define LODE__SEGMENTS_FOLDER "segments"
+typedef struct lode__seg_row {
+  uint64_t id;          /* random, below 2^63; names the file and seeds its checksums */
+  int64_t cid;
+  int64_t after, last;  /* holds the vectors with after < vid <= last that lived when it was made */
+  uint64_t bytes;       /* of the file; 0: it is being made */
+  uint32_t table_crc, rows, kind;
+  bool proven;          /* out: its checksum is right */
+} lode__seg_row;
+typedef lode_status lode__seg_fn(void *ctx, const lode__seg_row *row, lode_error *err);
+/* Those of a collection in the order of vids, the ones being made too; cid 0: of all. */
+lode_status lode__seg_each(lode__tx *tx, int64_t cid, lode__seg_fn *fn, void *ctx, lode_error *err);
+lode_status lode__seg_put(lode__tx *tx, const lode__seg_row *row, lode_error *err); /* adds or replaces */
+lode_status lode__seg_remove(lode__tx *tx, uint64_t id, lode_error *err);
+/* Erased vectors of the range that segments may still hold. */
+typedef lode_status lode__dead_fn(void *ctx, int64_t vid, int64_t rid, lode_error *err);
+lode_status lode__dead_each(lode__tx *tx, int64_t after, int64_t last, lode__dead_fn *fn, void *ctx, lode_error *err);
+lode_status lode__dead_count(lode__tx *tx, int64_t after, int64_t last, uint64_t *n, lode_error *err);
+lode_status lode__dead_forget(lode__tx *tx, const int64_t *vids, size_t n, lode_error *err);
+/* The record of a vector that was not erased yet; 0 when there is none. */
+lode_status lode__vec_owner(lode__tx *tx, int64_t vid, int64_t *rid, lode_error *err);
+/* Living vectors' keys with vid > after, in order: *more is false at the end. The same scan as lode__vec_scan. */
+lode_status lode__vec_scan_keys(lode__tx *tx, int64_t cid, int64_t after_vid, lode_error *err);
+lode_status lode__vec_next_key(lode__tx *tx, int64_t *vid, int64_t *rid, bool *more, lode_error *err);
+int64_t lode__vec_first(int64_t cid);              /* less than every vid of the collection */
+int64_t lode__vec_last(lode__tx *tx, int64_t cid); /* no less than every vid that the transaction sees */
+/* LODE_BUSY when another thread or process builds. */
+lode_status lode__build_claim(lode__db *db, lode_error *err);
+void lode__build_release(lode__db *db);
+
 /* ---- Records: writing (inputs were checked by the caller; metadata is compact JSON or absent) ---- */
 
 typedef struct lode__change {

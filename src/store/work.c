@@ -59,6 +59,7 @@ static lode_status erase_record(step *w, int64_t rid, bool with_name, lode__term
     if (rid <= w->coll.text_cursor) LODE__TRY(lode__text_row_remove(tx, rid, text, err));
     LODE__TRY(run_keyed(tx, LODE__STMT_DOCUMENT_DELETE, rid, err));
   }
+  if (vid) LODE__TRY(lode__dead_note(tx, vid, rid, err));
   if (vid) LODE__TRY(run_keyed(tx, LODE__STMT_VECTOR_DELETE, vid, err));
   LODE__TRY(run_keyed(tx, LODE__STMT_RECORD_DELETE, rid, err));
   if (rid > w->coll.text_cursor) w->coll.untexted--;
@@ -112,7 +113,10 @@ static lode_status erase_dead(step *w, some_dead *d, lode_error *err) {
   lode__term_batch terms = {0};
   if (d->n_rids) qsort(d->rids, d->n_rids, sizeof *d->rids, compare_keys);
   for (size_t i = 0; i < d->n_rids; i++) LODE__GOTO(erase_record(w, d->rids[i], true, &terms, err));
-  for (size_t i = 0; i < d->n_vids; i++) LODE__GOTO(run_keyed(w->tx, LODE__STMT_VECTOR_DELETE, d->vids[i], err));
+  for (size_t i = 0; i < d->n_vids; i++) {
+    LODE__GOTO(lode__dead_note(w->tx, d->vids[i], 0, err));
+    LODE__GOTO(run_keyed(w->tx, LODE__STMT_VECTOR_DELETE, d->vids[i], err));
+  }
   st = lode__term_batch_write(&terms, LODE__STMT_TERM_DELETE, err);
 done:
   lode__term_batch_release(&terms);
@@ -187,6 +191,7 @@ static lode_status erase_dropped(step *w, lode_error *err) {
   }
   LODE__TRY(run_keyed(w->tx, LODE__STMT_COUNTER_ERASE, cid, err));
   LODE__TRY(run_keyed(w->tx, LODE__STMT_KEY_ERASE, cid, err));
+  LODE__TRY(lode__dead_drop_all(w->tx, cid, err));
   return run_keyed(w->tx, LODE__STMT_COLL_ERASE, cid, err);
 }
 
@@ -397,14 +402,14 @@ lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err) {
 
 /* ---- Statistics ---- */
 
-static void count_files(lode__db *db, lode_stats *stats) {
-  lode__os_folder *folder = lode__os_folder_open(db->folder);
+static void count_files(const char *path_of, lode_stats *stats) {
+  lode__os_folder *folder = lode__os_folder_open(path_of);
   const char *name;
   if (!folder) return;
   while ((name = lode__os_folder_next(folder)) != NULL) {
     struct stat sb;
     lode__buf path = {0};
-    lode__buf_addf(&path, "%s/%s", db->folder, name);
+    lode__buf_addf(&path, "%s/%s", path_of, name);
     lode__buf_addc(&path, 0);
     if (!path.failed && LODE__RETRY(lode__os->stat(path.data, &sb)) == 0 && S_ISREG(sb.st_mode)) {
       stats->files++;
@@ -437,7 +442,10 @@ lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err) {
       .page_bytes = (uint32_t)page_bytes,
       .format = LODE__FORMAT,
   };
-  count_files(db, stats);
+  count_files(db->folder, stats);
+  char *segments = lode__path_join(db->folder, LODE__SEGMENTS_FOLDER);
+  if (segments) count_files(segments, stats);
+  lode__free(segments);
   pthread_mutex_lock(&db->mutex);
   stats->damaged_pages = db->damaged_pages;
   pthread_mutex_unlock(&db->mutex);

@@ -1,0 +1,41 @@
+/* build.h - what build.c, plan.c and sweep.c share: how segments of the vector index come and go.
+ *
+ * Everything here is done under the builder's lock (store.h), which one thread of one process holds at a time and which
+ * dies with its holder. Whatever a killed builder left behind (a row of a segment being made, a file that no row names)
+ * is found and removed by the next one. Queries never wait for any of it.
+ */
+#ifndef LODE_BUILD_H
+#define LODE_BUILD_H
+
+#include "core.h"
+
+/* A segment to be made: the living vectors of a collection with after < vid <= last. */
+typedef struct lode__plan {
+  int64_t cid;          /* 0: there is nothing to do */
+  uint64_t uid;
+  lode_metric metric;
+  uint32_t dim;
+  int64_t after, last;  /* last INT64_MAX: up to the newest */
+  bool gap;             /* lies between segments: when it is empty, the one behind it answers for it */
+  bool empty;           /* nothing in it lives: the rows are taken out */
+  size_t most_rows;
+} lode__plan;
+lode_status lode__plan_next(lode_store *store, const lode__build_request *request, lode__plan *plan, lode_error *err);
+
+/* Removes what killed builders left. */
+lode_status lode__sweep(lode_store *store, lode_error *err);
+/* Looks at suspects again and sets aside what is damaged. */
+lode_status lode__sweep_suspects(lode_store *store, lode_error *err);
+/* Reads all files; what is damaged becomes a suspect. */
+lode_status lode__sweep_check(lode_store *store, const lode__build_request *request, lode_error *err);
+/* The manifest, of all collections. */
+typedef struct lode__seg_rows {
+  lode__seg_row *v;
+  size_t n, cap;
+} lode__seg_rows;
+lode_status lode__seg_list(lode_store *store, int64_t cid, lode__seg_rows *rows, lode_error *err);
+lode_status lode__seg_remove_alone(lode_store *store, uint64_t id, lode_error *err);
+lode_status lode__seg_unlink(lode_store *store, uint64_t id, const char *ending);
+bool lode__build_stops(const lode__build_request *request);
+
+#endif

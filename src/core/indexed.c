@@ -1,0 +1,248 @@
+/* indexed.c - the nearest vectors in the segments of a snapshot, and the filters that were used with it.
+ *
+ * A filter becomes a bitmap of slots for each segment: those whose record matches and whose vector lives. The list of
+ * the records that match, and these bitmaps, stay with the snapshot, so that a filter that is used again costs nothing
+ * as long as nothing is written; a few are kept, the one that was used longest ago gives way. They are only proposals:
+ * the caller judges every record that it answers with.
+ *
+ * Threads: `marks` of a snapshot are guarded by its marks_lock, which is held while a filter is marked; an entry that was
+ * handed out stays as long as the snapshot does. Rooms of searches are kept by the store, under its lock.
+ */
+#include "core.h"
+
+#include <math.h>
+
+enum { MOST_MARKS = 16, MOST_MARKED_BYTES = 32 << 20 };
+
+struct lode__marked {
+  lode__marked *next;
+  char *filter;
+  size_t len;
+  lode__rids rids;
+  lode__slots **slots;    /* of each segment; NULL: not marked yet */
+  size_t n_slots;
+};
+
+/* ---- Filters ---- */
+
+void lode__marked_free(lode__marked *marks) {
+  while (marks) {
+    lode__marked *m = marks;
+    marks = m->next;
+    for (size_t i = 0; i < m->n_slots; i++) lode__slots_release(m->slots[i]);
+    lode__free(m->slots);
+    lode__free(m->filter);
+    lode__free(m->rids.v);
+    lode__free(m);
+  }
+}
+
+static lode__marked *find_mark(lode__vectors *v, const char *filter, size_t len) {
+  lode__marked *m = v->marks;
+  while (m && !(m->len == len && memcmp(m->filter, filter, len) == 0)) m = m->next;
+  return m;
+}
+
+const lode__rids *lode__marked_find(lode__vectors *v, const char *filter, size_t len) {
+  pthread_mutex_lock(&v->marks_lock);
+  lode__marked *m = find_mark(v, filter, len);
+  pthread_mutex_unlock(&v->marks_lock);
+  return m ? &m->rids : NULL;
+}
+
+static size_t bytes_of(const lode__vectors *v, const lode__marked *m) {
+  size_t bytes = sizeof *m + m->len + m->rids.n * sizeof *m->rids.v;
+  for (size_t i = 0; i < v->n_segs; i++) bytes += v->segs[i].seg->row.rows / 8;
+  return bytes;
+}
+
+/* Entries may be in use by others: when there is no room, the new one is not kept. */
+static bool has_room(const lode__vectors *v, const lode__marked *more) {
+  size_t n = 0, bytes = bytes_of(v, more);
+  for (const lode__marked *m = v->marks; m; m = m->next, n++) bytes += bytes_of(v, m);
+  return n < MOST_MARKS && bytes <= MOST_MARKED_BYTES;
+}
+
+const lode__rids *lode__marked_add(lode__vectors *v, const char *filter, size_t len, lode__rids *rids) {
+  lode__marked *m = lode__alloc_zero(1, sizeof *m);
+  if (!m) return NULL;
+  m->filter = lode__alloc(len + 1);
+  m->slots = lode__alloc_zero(v->n_segs, sizeof *m->slots);
+  if (!m->filter || !m->slots) {
+    lode__marked_free(m);
+    return NULL;
+  }
+  memcpy(m->filter, filter, len);
+  m->len = len;
+  m->n_slots = v->n_segs;
+  m->rids = *rids;
+  pthread_mutex_lock(&v->marks_lock);
+  lode__marked *old = find_mark(v, filter, len);
+  bool kept = !old && has_room(v, m);
+  if (kept) {
+    m->next = v->marks;
+    v->marks = m;
+    *rids = (lode__rids){0};
+  }
+  pthread_mutex_unlock(&v->marks_lock);
+  if (kept) return &m->rids;
+  m->rids = (lode__rids){0}; /* still the caller's */
+  lode__marked_free(m);
+  return old ? &old->rids : NULL;
+}
+
+static lode_status mark(const lode__covered *c, const lode__rids *rids, lode__slots **out, lode_error *err) {
+  size_t found = 0;
+  lode__segment_record *who = lode__alloc_zero(rids->n, sizeof *who);
+  lode__slots *slots = lode__slots_new(c->seg->row.rows, false);
+  lode_status st = who && slots ? LODE_OK : lode__fail_nomem(err);
+  for (size_t i = 0; i < rids->n && st == LODE_OK; i++) who[i].key = rids->v[i];
+  if (st == LODE_OK) st = lode__segment_mark(c->seg->segment, who, rids->n, slots->bits, &found, err);
+  if (st == LODE_OK) {
+    slots->n = 0;
+    for (size_t w = 0; w < slots->words; w++) {
+      if (c->live) slots->bits[w] &= c->live->bits[w];
+      slots->n += (size_t)__builtin_popcountll(slots->bits[w]);
+    }
+    *out = slots;
+    slots = NULL;
+  }
+  lode__slots_release(slots);
+  lode__free(who);
+  return st;
+}
+
+/* The slots of a segment that may be answered; released by the caller. NULL: all of them. */
+static lode_status allowed_slots(const lode__nearest *near, lode__vectors *v, size_t i, lode__slots **out, lode_error *err) {
+  const lode__covered *c = &v->segs[i];
+  lode_status st = LODE_OK;
+  *out = NULL;
+  if (!near->only) {
+    *out = c->live;
+  } else if (!near->filter) {
+    return mark(c, near->only, out, err);
+  } else {
+    pthread_mutex_lock(&v->marks_lock);
+    lode__marked *m = find_mark(v, near->filter, near->filter_len);
+    if (m && !m->slots[i]) st = mark(c, &m->rids, &m->slots[i], err);
+    if (m) *out = m->slots[i];
+    else st = mark(c, near->only, out, err);
+    if (!m) {
+      pthread_mutex_unlock(&v->marks_lock);
+      return st;
+    }
+  }
+  if (*out) atomic_fetch_add_explicit(&(*out)->refs, 1, memory_order_relaxed);
+  if (near->only) pthread_mutex_unlock(&v->marks_lock);
+  return st;
+}
+
+/* ---- Rooms ---- */
+
+static lode__search_room *take_room(lode_store *store) {
+  lode__search_room *room = NULL;
+  pthread_mutex_lock(&store->lock);
+  for (size_t i = 0; i < LODE__KEPT_ROOMS && !room; i++) {
+    room = store->rooms[i];
+    store->rooms[i] = NULL;
+  }
+  pthread_mutex_unlock(&store->lock);
+  return room ? room : lode__alloc_zero(1, sizeof *room);
+}
+
+static void give_room(lode_store *store, lode__search_room *room) {
+  pthread_mutex_lock(&store->lock);
+  for (size_t i = 0; i < LODE__KEPT_ROOMS && room; i++) {
+    if (store->rooms[i]) continue;
+    store->rooms[i] = room;
+    room = NULL;
+  }
+  pthread_mutex_unlock(&store->lock);
+  if (!room) return;
+  lode__search_room_release(room);
+  lode__free(room);
+}
+
+/* ---- Effort ---- */
+
+/* Segments are calibrated for about 0.98; what other targets need was measured on words, images and patches. */
+static uint32_t effort_for(const lode__nearest *near, const lode__segment *segment) {
+  static const struct { double recall, factor; } steps[] = {
+      {0.90, 0.5}, {0.95, 0.75}, {0.98, 1}, {0.99, 2}, {0.995, 4}, {0.999, 10}, {1, 30}};
+  double factor = 0.5;
+  uint32_t base = segment->info.effort ? segment->info.effort : 64;
+  if (near->effort || !(near->target_recall > 0)) return near->effort;
+  for (size_t i = 0; i + 1 < sizeof steps / sizeof *steps; i++) {
+    double low = steps[i].recall, high = steps[i + 1].recall;
+    if (near->target_recall <= low) break;
+    double share = (fmin(near->target_recall, high) - low) / (high - low);
+    factor = steps[i].factor + share * (steps[i + 1].factor - steps[i].factor);
+  }
+  double effort = base * factor;
+  uint32_t least = (uint32_t)(near->k < 1000000 ? near->k : 1000000) + 6;
+  return effort < least ? least : effort > 60000 ? 60000 : (uint32_t)effort;
+}
+
+/* ---- The search ---- */
+
+static lode_status take_hits(lode__best *best, lode__segment *segment, const lode__segment_hit *hits, size_t n, lode_error *err) {
+  for (size_t i = 0; i < n; i++) {
+    lode__segment_record record;
+    float d = isnan(hits[i].distance) ? INFINITY : hits[i].distance;
+    if (!lode__topk_wants(&best->top, d)) continue;
+    LODE__TRY(lode__segment_record_at(segment, hits[i].slot, &record, err));
+    if (!lode__best_push(best, d, record.key, (int64_t)record.cursor)) return lode__fail_nomem(err);
+  }
+  return LODE_OK;
+}
+
+static lode_status search_segment(lode__nearest *near, const lode__covered *c, const lode__slots *allowed, lode__search_room *room,
+                                  lode__segment_hit *hits, lode_error *err) {
+  lode__segment *segment = c->seg->segment;
+  size_t n = 0;
+  lode__search_request request = {.k = near->k, .beam = effort_for(near, segment),
+                                  .allowed = allowed ? allowed->bits : NULL};
+  for (size_t q = 0; q < near->n; q++) {
+    request.query = near->queries + q * near->dim;
+    LODE__TRY(lode__segment_search(segment, &request, room, hits, &n, err));
+    LODE__TRY(take_hits(&near->best[q], segment, hits, n, err));
+    if (n == near->k) near->best[q].full = true; /* more may be there */
+  }
+  return LODE_OK;
+}
+
+lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *damaged, lode_error *err) {
+  lode_store *store = near->reader->handle->store;
+  lode_status st = LODE_OK;
+  lode_error why;
+  lode__search_room *room = take_room(store);
+  lode__segment_hit *hits = lode__alloc_zero(near->k, sizeof *hits);
+  if (!room || !hits) st = lode__fail_nomem(err);
+  for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
+    lode__slots *allowed = NULL;
+    st = allowed_slots(near, v, i, &allowed, &why);
+    if (st == LODE_OK && (!allowed || allowed->n)) st = search_segment(near, &v->segs[i], allowed, room, hits, &why);
+    lode__slots_release(allowed);
+    if (st == LODE_OK) continue;
+    if (st == LODE_NOMEM) {
+      st = lode__fail_nomem(err);
+      break;
+    }
+    lode__seg_suspect(store, v->segs[i].seg->row.id, why.text);
+    *damaged = true;
+    st = LODE_OK;
+    break;
+  }
+  if (room) give_room(store, room);
+  lode__free(hits);
+  return st;
+}
+
+void lode__indexed_forget(lode_store *store) {
+  for (size_t i = 0; i < LODE__KEPT_ROOMS; i++) {
+    if (!store->rooms[i]) continue;
+    lode__search_room_release(store->rooms[i]);
+    lode__free(store->rooms[i]);
+    store->rooms[i] = NULL;
+  }
+}

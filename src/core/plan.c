@@ -1,0 +1,158 @@
+/* plan.c - which segment to make next.
+ *
+ * In the order in which they matter, for each collection:
+ *   1. gaps between segments, where a damaged file was set aside: made anew
+ *   2. segments with many dead: made anew without them
+ *   3. the tail, when it has tail_rows: made a segment together with those before it that are not much larger, so that
+ *      each is at least about twice all that come after it, and their number grows with the logarithm of the rows
+ *   4. the same without a tail, after deletions
+ * A segment has at most as many rows as can be built within the memory budget.
+ */
+#include "build.h"
+
+lode__build_limits lode__build_limits_now = {.tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20};
+
+enum { LEAST_MOST_ROWS = 20000, MERGE_FACTOR = 2, DEGREE = 32 };
+
+typedef struct cell {
+  lode__seg_row row;
+  uint64_t dead, live;
+} cell;
+
+typedef struct search {
+  lode_store *store;
+  lode__tx *tx;
+  const lode__build_request *request;
+  lode__plan *plan;
+  cell *cells;
+  size_t n, cap;
+} search;
+
+static lode_status add_cell(void *ctx, const lode__seg_row *row, lode_error *err) {
+  search *s = ctx;
+  if (!row->proven || row->bytes == 0) return LODE_OK;
+  if (!lode__grow(&s->cells, &s->cap, s->n + 1, sizeof *s->cells)) return lode__fail_nomem(err);
+  s->cells[s->n++] = (cell){.row = *row};
+  return LODE_OK;
+}
+
+static size_t most_rows(const lode_store *store, uint32_t dim) {
+  if (lode__build_limits_now.most_rows) return lode__build_limits_now.most_rows;
+  size_t row = lode__code_stride(dim) + 6 * DEGREE + 44 + 2 * sizeof(int64_t);
+  uint64_t rows = store->options->memory_bytes / row;
+  if (rows < LEAST_MOST_ROWS) rows = LEAST_MOST_ROWS;
+  return rows < LODE__MAX_ROWS ? (size_t)rows : LODE__MAX_ROWS;
+}
+
+/* Sets the range; true for "found". */
+static bool choose(search *s, int64_t after, int64_t last) {
+  s->plan->after = after;
+  s->plan->last = last;
+  return true;
+}
+
+static bool find_gap(search *s, int64_t first) {
+  int64_t at = first;
+  for (size_t i = 0; i < s->n; i++) {
+    if (s->cells[i].row.after > at) {
+      s->plan->gap = true;
+      return choose(s, at, s->cells[i].row.after);
+    }
+    if (s->cells[i].row.last > at) at = s->cells[i].row.last;
+  }
+  return false;
+}
+
+static bool find_dead(search *s) {
+  for (size_t i = 0; i < s->n; i++) {
+    const cell *c = &s->cells[i];
+    bool many = c->dead * 100 >= (uint64_t)lode__build_limits_now.dead_percent * c->row.rows;
+    if (c->dead == 0 || (!many && !s->request->no_dead)) continue;
+    s->plan->empty = c->live == 0;
+    s->plan->most_rows = LODE__MAX_ROWS; /* what was one segment may be one again */
+    return choose(s, c->row.after, c->row.last);
+  }
+  return false;
+}
+
+/* The run of segments from the end that is merged with `sum` rows behind them. */
+static size_t run_start(const search *s, size_t end, uint64_t sum) {
+  size_t i = end;
+  while (i > 0 && s->cells[i - 1].live <= MERGE_FACTOR * sum && sum + s->cells[i - 1].live <= s->plan->most_rows) {
+    sum += s->cells[--i].live;
+  }
+  return i;
+}
+
+static bool find_merge(search *s, int64_t first, uint64_t loose) {
+  if (loose >= lode__build_limits_now.tail_rows) {
+    size_t i = run_start(s, s->n, loose);
+    if (i < s->n) s->plan->most_rows = LODE__MAX_ROWS; /* not cut short: a segment is replaced wholly or not at all */
+    return choose(s, i < s->n ? s->cells[i].row.after : s->n ? s->cells[s->n - 1].row.last : first, INT64_MAX);
+  }
+  if (s->n < 2) return false;
+  size_t i = run_start(s, s->n - 1, s->cells[s->n - 1].live);
+  s->plan->most_rows = LODE__MAX_ROWS;
+  return i < s->n - 1 && choose(s, s->cells[i].row.after, s->cells[s->n - 1].row.last);
+}
+
+static lode_status look_at(void *ctx, const lode__coll *coll, lode_error *err) {
+  search *s = ctx;
+  uint64_t held = 0, living = coll->records - coll->pending;
+  if (s->plan->cid || coll->dim == 0) return LODE_OK;
+  s->n = 0;
+  LODE__TRY(lode__seg_each(s->tx, coll->cid, add_cell, s, err));
+  if (s->n == 0 && living < lode__build_limits_now.tail_rows) return LODE_OK;
+  for (size_t i = 0; i < s->n; i++) {
+    cell *c = &s->cells[i];
+    LODE__TRY(lode__dead_count(s->tx, c->row.after, c->row.last, &c->dead, err));
+    if (c->dead > c->row.rows) c->dead = c->row.rows;
+    c->live = c->row.rows - c->dead;
+    held += c->live;
+  }
+  *s->plan = (lode__plan){.uid = coll->uid, .metric = coll->metric, .dim = coll->dim,
+                          .most_rows = most_rows(s->store, coll->dim)};
+  int64_t first = lode__vec_first(coll->cid);
+  if (find_gap(s, first) || find_dead(s) || find_merge(s, first, living > held ? living - held : 0))
+    s->plan->cid = coll->cid;
+  return LODE_OK;
+}
+
+lode_status lode__plan_next(lode_store *store, const lode__build_request *request, lode__plan *plan, lode_error *err) {
+  search s = {.store = store, .request = request, .plan = plan};
+  *plan = (lode__plan){0};
+  LODE__TRY(lode__tx_begin(store->db, LODE__READ, &s.tx, err));
+  lode_status st = lode__coll_each(s.tx, look_at, &s, err);
+  lode__tx_rollback(s.tx);
+  lode__free(s.cells);
+  return st;
+}
+
+/* ---- Counts ---- */
+
+typedef struct counting {
+  lode__tx *tx;
+  lode__build_counts *counts;
+} counting;
+
+static lode_status count_row(void *ctx, const lode__seg_row *row, lode_error *err) {
+  counting *c = ctx;
+  uint64_t dead = 0;
+  if (!row->proven) return LODE_OK;
+  if (row->bytes == 0) {
+    c->counts->making++;
+    return LODE_OK;
+  }
+  LODE__TRY(lode__dead_count(c->tx, row->after, row->last, &dead, err));
+  c->counts->segments++;
+  c->counts->rows += row->rows;
+  c->counts->bytes += row->bytes;
+  c->counts->dead += dead < row->rows ? dead : row->rows;
+  return LODE_OK;
+}
+
+lode_status lode__build_count(lode__tx *tx, int64_t cid, lode__build_counts *counts, lode_error *err) {
+  counting c = {tx, counts};
+  *counts = (lode__build_counts){0};
+  return lode__seg_each(tx, cid, count_row, &c, err);
+}

@@ -1,0 +1,151 @@
+/* segments.c - the files of the vector index, opened for reading.
+ *
+ * A file is opened in the transaction in which its row was read; from then on its descriptor serves, whatever becomes
+ * of the name. Nothing of it is trusted: lengths and checksums are looked at when bytes are first needed (index/segment.h).
+ * A file that turns out to be damaged becomes a suspect: this handle answers for its vectors from the truth, and the
+ * builder (build.c), if this handle may write, looks at it again and sets it aside.
+ */
+#include "core.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+
+char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending) {
+  lode__buf path = {0};
+  lode__buf_addf(&path, "%s/%s/%016" PRIx64 "%s", lode__db_folder(store->db), LODE__SEGMENTS_FOLDER, id, ending);
+  lode__buf_addc(&path, 0);
+  if (path.failed) lode__buf_release(&path);
+  return path.data;
+}
+
+/* ---- Suspects ---- */
+
+static size_t find_suspect(const lode_store *store, uint64_t id) {
+  size_t i = 0;
+  while (i < store->n_suspects && store->suspects[i] != id) i++;
+  return i;
+}
+
+bool lode__seg_is_suspect(lode_store *store, uint64_t id) {
+  if (atomic_load_explicit(&store->n_suspects, memory_order_relaxed) == 0) return false;
+  pthread_mutex_lock(&store->lock);
+  bool found = find_suspect(store, id) < store->n_suspects;
+  pthread_mutex_unlock(&store->lock);
+  return found;
+}
+
+void lode__seg_suspect(lode_store *store, uint64_t id, const char *why) {
+  pthread_mutex_lock(&store->lock);
+  bool is_new = find_suspect(store, id) == store->n_suspects;
+  if (is_new && store->n_suspects == LODE__MOST_SUSPECTS) /* the oldest makes room: it will be met again */
+    memmove(store->suspects, store->suspects + 1, --store->n_suspects * sizeof *store->suspects);
+  if (is_new) store->suspects[store->n_suspects] = id;
+  if (is_new) store->n_suspects++;
+  if (is_new && store->builder.running) {
+    store->builder.kicked = true;
+    (void)pthread_cond_signal(&store->builder.wake);
+  }
+  pthread_mutex_unlock(&store->lock);
+  if (!is_new) return;
+  atomic_fetch_add(&store->damaged_segments, 1);
+  lode__db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it is "
+               "made anew", id, why);
+}
+
+void lode__seg_clear_suspect(lode_store *store, uint64_t id) {
+  pthread_mutex_lock(&store->lock);
+  size_t i = find_suspect(store, id);
+  if (i < store->n_suspects) {
+    store->n_suspects--;
+    memmove(store->suspects + i, store->suspects + i + 1, (store->n_suspects - i) * sizeof *store->suspects);
+  }
+  pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- Files ---- */
+
+static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
+  const lode__seg *seg = ctx;
+  size_t got = 0;
+  LODE__TRY(lode__os_read_full(seg->fd, buf, n, offset, &got, err));
+  return got == n ? LODE_OK : lode__fail(err, LODE_CORRUPT, "a segment of the vector index is cut short");
+}
+
+static void free_seg(lode__seg *seg) {
+  lode__segment_close(seg->segment);
+  if (seg->fd >= 0) (void)lode__os->close(seg->fd);
+  lode__free(seg);
+}
+
+lode__seg *lode__seg_share(lode__seg *seg) {
+  if (seg) atomic_fetch_add_explicit(&seg->refs, 1, memory_order_relaxed);
+  return seg;
+}
+
+void lode__seg_release(lode__seg *seg) {
+  if (seg && atomic_fetch_sub_explicit(&seg->refs, 1, memory_order_acq_rel) == 1) free_seg(seg);
+}
+
+static lode_status open_file(lode__seg *seg, lode_error *err) {
+  struct stat sb;
+  char *path = lode__seg_path(seg->store, seg->row.id, ".seg");
+  if (!path) return lode__fail_nomem(err);
+  seg->fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
+  lode_status st = seg->fd < 0 ? lode__fail_errno(err, errno, path) : LODE_OK;
+  lode__free(path);
+  if (st != LODE_OK) return st;
+  if (LODE__RETRY(lode__os->fstat(seg->fd, &sb)) != 0) return lode__fail_errno(err, errno, "a segment of the vector index");
+  if (!S_ISREG(sb.st_mode) || (uint64_t)sb.st_size != seg->row.bytes)
+    return lode__fail(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
+                      (unsigned long long)seg->row.bytes);
+  lode__segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
+                                 .read = read_bytes, .ctx = seg};
+  LODE__TRY(lode__segment_open(&source, &seg->segment, err));
+  const lode__segment_info *info = &seg->segment->info;
+  if (info->n == seg->row.rows && (uint32_t)info->kind == seg->row.kind) return LODE_OK;
+  return lode__fail(err, LODE_CORRUPT, "the file is not what the manifest says");
+}
+
+lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **out, lode_error *err) {
+  *out = NULL;
+  lode__seg *seg = lode__alloc_zero(1, sizeof *seg);
+  if (!seg) return lode__fail_nomem(err);
+  atomic_init(&seg->refs, 1);
+  seg->store = store;
+  seg->row = *row;
+  seg->fd = -1;
+  lode_status st = open_file(seg, err);
+  if (st == LODE_OK) *out = seg;
+  else free_seg(seg);
+  return st;
+}
+
+lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__seg **out, lode_error *err) {
+  lode_error why;
+  *out = NULL;
+  if (!row->proven || lode__seg_is_suspect(store, row->id)) return LODE_OK;
+  lode__error_clear(&why);
+  lode_status st = lode__seg_open_checked(store, row, out, &why);
+  if (st == LODE_OK) return LODE_OK;
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  lode__seg_suspect(store, row->id, why.text);
+  return LODE_OK;
+}
+
+/* ---- Slots ---- */
+
+lode__slots *lode__slots_new(uint32_t rows, bool set) {
+  size_t words = (size_t)rows / 64 + 1;
+  lode__slots *s = lode__alloc(sizeof *s + words * sizeof *s->bits);
+  if (!s) return NULL;
+  atomic_init(&s->refs, 1);
+  s->words = words;
+  s->n = set ? rows : 0;
+  memset(s->bits, set ? 0xFF : 0, words * sizeof *s->bits);
+  if (set) s->bits[words - 1] = ((uint64_t)1 << (rows % 64)) - 1;
+  return s;
+}
+
+void lode__slots_release(lode__slots *s) {
+  if (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) lode__free(s);
+}

@@ -1,0 +1,205 @@
+/* sweep.c - what is left over or damaged in the folder of segments, and who takes care of it.
+ *
+ * All under the builder's lock, so that nobody else makes or publishes a segment meanwhile:
+ *   - rows of segments being made, whose builder must have died, and rows that do not prove themselves, are taken out
+ *   - files that no row names are unlinked: nobody has ever been told of them, or they were replaced
+ *   - a suspect's file and row are read once more. If it is damaged, the file is renamed to NAME.quarantine-TIME, and
+ *     then its row taken out. In this order: a row without a file is harmless.
+ */
+#include "build.h"
+
+#include <inttypes.h>
+
+/* ---- Rows and files ---- */
+
+static lode_status add_row(void *ctx, const lode__seg_row *row, lode_error *err) {
+  lode__seg_rows *rows = ctx;
+  if (!lode__grow(&rows->v, &rows->cap, rows->n + 1, sizeof *rows->v)) return lode__fail_nomem(err);
+  rows->v[rows->n++] = *row;
+  return LODE_OK;
+}
+
+lode_status lode__seg_list(lode_store *store, int64_t cid, lode__seg_rows *rows, lode_error *err) {
+  lode__tx *tx;
+  *rows = (lode__seg_rows){0};
+  LODE__TRY(lode__tx_begin(store->db, LODE__READ, &tx, err));
+  lode_status st = lode__seg_each(tx, cid, add_row, rows, err);
+  lode__tx_rollback(tx);
+  if (st != LODE_OK) {
+    lode__free(rows->v);
+    *rows = (lode__seg_rows){0};
+  }
+  return st;
+}
+
+lode_status lode__seg_remove_alone(lode_store *store, uint64_t id, lode_error *err) {
+  lode__tx *tx;
+  LODE__TRY(lode__tx_begin(store->db, LODE__WRITE, &tx, err));
+  lode_status st = lode__seg_remove(tx, id, err);
+  if (st == LODE_OK) return lode__tx_commit(tx, err);
+  lode__tx_rollback(tx);
+  return st;
+}
+
+lode_status lode__seg_unlink(lode_store *store, uint64_t id, const char *ending) {
+  char *path = lode__seg_path(store, id, ending);
+  if (!path) return LODE_NOMEM;
+  int rc = LODE__RETRY(lode__os->unlink(path));
+  lode__free(path);
+  return rc == 0 || errno == ENOENT ? LODE_OK : LODE_IO;
+}
+
+/* "0123456789abcdef.seg" or ".tmp": one of ours. */
+static bool parse_name(const char *name, uint64_t *id, const char **ending) {
+  *id = 0;
+  for (int i = 0; i < 16; i++) {
+    char c = name[i];
+    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
+    *id = *id << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+  }
+  *ending = name + 16;
+  return strcmp(*ending, ".seg") == 0 || strcmp(*ending, ".tmp") == 0;
+}
+
+static const lode__seg_row *find_row(const lode__seg_rows *rows, uint64_t id) {
+  for (size_t i = 0; i < rows->n; i++)
+    if (rows->v[i].id == id) return &rows->v[i];
+  return NULL;
+}
+
+static void sweep_files(lode_store *store, const lode__seg_rows *rows) {
+  lode__buf path = {0};
+  const char *name, *ending;
+  uint64_t id;
+  lode__buf_addf(&path, "%s/%s", lode__db_folder(store->db), LODE__SEGMENTS_FOLDER);
+  lode__buf_addc(&path, 0);
+  lode__os_folder *folder = path.failed ? NULL : lode__os_folder_open(path.data);
+  while (folder && (name = lode__os_folder_next(folder)) != NULL) {
+    if (!parse_name(name, &id, &ending)) continue;
+    const lode__seg_row *row = find_row(rows, id);
+    if (row && row->bytes && strcmp(ending, ".seg") == 0) continue;
+    (void)lode__seg_unlink(store, id, strcmp(ending, ".seg") == 0 ? ".seg" : ".tmp");
+  }
+  if (folder) lode__os_folder_close(folder);
+  lode__buf_release(&path);
+}
+
+lode_status lode__sweep(lode_store *store, lode_error *err) {
+  lode__seg_rows rows;
+  lode_status st = LODE_OK;
+  LODE__TRY(lode__seg_list(store, 0, &rows, err));
+  for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
+    if (rows.v[i].proven && rows.v[i].bytes) continue;
+    st = lode__seg_remove_alone(store, rows.v[i].id, err);
+    rows.v[i].bytes = 0;
+  }
+  if (st == LODE_OK) sweep_files(store, &rows);
+  lode__free(rows.v);
+  return st;
+}
+
+/* ---- Suspects ---- */
+
+/* Everything that the file holds, read and checked. *missing: there is no file. */
+static lode_status check_file(lode_store *store, const lode__seg_row *row, bool *missing, lode_error *err) {
+  lode__seg *seg = NULL;
+  struct stat sb;
+  lode__graph_report report;
+  *missing = false;
+  char *path = lode__seg_path(store, row->id, ".seg");
+  if (!path) return lode__fail_nomem(err);
+  *missing = LODE__RETRY(lode__os->stat(path, &sb)) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  lode__free(path);
+  if (*missing) return lode__fail(err, LODE_CORRUPT, "the file is missing");
+  lode_status st = lode__seg_open_checked(store, row, &seg, err);
+  if (st == LODE_OK) st = lode__segment_verify(seg->segment, &report, err);
+  lode__seg_release(seg);
+  return st;
+}
+
+static lode_status set_aside(lode_store *store, const lode__seg_row *row, const char *why, lode_error *err) {
+  lode__buf aside = {0};
+  lode_status st = LODE_OK;
+  char *path = lode__seg_path(store, row->id, ".seg");
+  if (path) lode__buf_addf(&aside, "%s.quarantine-%llu", path, (unsigned long long)lode__os_wall_ms());
+  lode__buf_addc(&aside, 0);
+  if (!path || aside.failed) st = lode__fail_nomem(err);
+  else if (LODE__RETRY(lode__os->rename(path, aside.data)) != 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path);
+  else st = lode__os_sync_folder_of(path, err);
+  if (st == LODE_OK)
+    lode__db_log(store->db, "segment %016" PRIx64 " of the vector index is damaged (%s): set aside, it will be made anew", row->id, why);
+  lode__buf_release(&aside);
+  lode__free(path);
+  return st;
+}
+
+static lode_status examine(lode_store *store, uint64_t id, lode_error *err) {
+  lode__seg_rows rows;
+  lode_error why;
+  bool missing = false;
+  LODE__TRY(lode__seg_list(store, 0, &rows, err));
+  const lode__seg_row *row = find_row(&rows, id);
+  lode_status st = LODE_OK;
+  lode__error_clear(&why);
+  if (row) st = check_file(store, row, &missing, &why);
+  if (st == LODE_NOMEM || st == LODE_VERSION) { /* says nothing about the file, or that it is not ours to judge */
+    lode__free(rows.v);
+    return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;
+  }
+  if (row && st != LODE_OK) {
+    st = missing ? LODE_OK : set_aside(store, row, why.text, err);
+    if (st == LODE_OK) st = lode__seg_remove_alone(store, id, err);
+  }
+  if (st == LODE_OK) lode__seg_clear_suspect(store, id);
+  lode__free(rows.v);
+  return st;
+}
+
+lode_status lode__sweep_suspects(lode_store *store, lode_error *err) {
+  uint64_t ids[LODE__MOST_SUSPECTS];
+  pthread_mutex_lock(&store->lock);
+  size_t n = store->n_suspects;
+  memcpy(ids, store->suspects, n * sizeof *ids);
+  pthread_mutex_unlock(&store->lock);
+  for (size_t i = 0; i < n; i++) LODE__TRY(examine(store, ids[i], err));
+  return LODE_OK;
+}
+
+/* ---- All files ---- */
+
+enum { BLOCK_ROWS = 64 };
+
+/* Checksums alone, which is quick. */
+static lode_status read_all(lode__seg *seg, const lode__build_request *request, lode_error *err) {
+  uint32_t n = seg->row.rows, dim = seg->segment->info.dim;
+  lode__segment_record records[BLOCK_ROWS];
+  float *rows = lode__alloc_zero((size_t)BLOCK_ROWS * dim, sizeof *rows);
+  if (!rows) return lode__fail_nomem(err);
+  lode_status st = lode__segment_preload(seg->segment, err);
+  for (uint32_t i = 0; i < n && st == LODE_OK; i += BLOCK_ROWS) {
+    if (i % 65536 == 0 && lode__build_stops(request)) st = lode__fail(err, LODE_CANCELLED, "cancelled");
+    else st = lode__segment_block(seg->segment, i, n - i < BLOCK_ROWS ? n - i : BLOCK_ROWS, rows, records, err);
+  }
+  lode__free(rows);
+  return st;
+}
+
+lode_status lode__sweep_check(lode_store *store, const lode__build_request *request, lode_error *err) {
+  lode__seg_rows rows;
+  lode_status st = LODE_OK;
+  LODE__TRY(lode__seg_list(store, 0, &rows, err));
+  for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
+    lode__seg *seg = NULL;
+    lode_error why;
+    if (!rows.v[i].proven || rows.v[i].bytes == 0) continue;
+    st = lode__seg_open(store, &rows.v[i], &seg, err);
+    if (!seg) continue;
+    st = read_all(seg, request, &why);
+    if (st == LODE_NOMEM) st = lode__fail_nomem(err);
+    else if (st == LODE_CANCELLED) st = lode__fail(err, LODE_CANCELLED, "cancelled");
+    else if (st != LODE_OK) lode__seg_suspect(store, rows.v[i].id, why.text), st = LODE_OK;
+    lode__seg_release(seg);
+  }
+  lode__free(rows.v);
+  return st;
+}

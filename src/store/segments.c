@@ -1,0 +1,197 @@
+/* segments.c - the manifest of the vector index: which segment files there are, what each holds, and who in them died.
+ *
+ * A segment holds the vectors of a collection with after < vid <= last that lived when it was made. Its row is put
+ * before its file is begun (bytes 0: being made) and completed in the transaction that publishes it, which also takes
+ * out the rows that it replaces. So whoever erases a vector knows by the rows alone whether it may be in a file.
+ *
+ * Invariant: each vector in a published segment lives, or lies in a grave, or is noted in `dead`, where it is put
+ * when it is erased. Notes of vectors that are in no file do no harm; builders take them out.
+ *
+ * Rows that do not prove themselves are passed over by readers: their vectors are read from the truth.
+ */
+#include "db.h"
+
+#include <fcntl.h>
+
+/* ---- Rows ---- */
+
+static void row_of(sqlite3_stmt *s, lode__seg_row *row) {
+  *row = (lode__seg_row){
+      .id = (uint64_t)sqlite3_column_int64(s, 0),
+      .cid = sqlite3_column_int64(s, 1),
+      .after = sqlite3_column_int64(s, 2),
+      .last = sqlite3_column_int64(s, 3),
+      .rows = (uint32_t)sqlite3_column_int64(s, 4),
+      .kind = (uint32_t)sqlite3_column_int64(s, 5),
+      .bytes = (uint64_t)sqlite3_column_int64(s, 6),
+      .table_crc = (uint32_t)sqlite3_column_int64(s, 7),
+  };
+  row->proven = (uint32_t)sqlite3_column_int64(s, 8) == lode__crc_segment(row) && row->after <= row->last &&
+                lode__key_cid(row->after) == row->cid && lode__key_cid(row->last) == row->cid;
+}
+
+lode_status lode__seg_each(lode__tx *tx, int64_t cid, lode__seg_fn *fn, void *ctx, lode_error *err) {
+  sqlite3_stmt *s;
+  bool more;
+  lode_status st = LODE_OK;
+  LODE__TRY(lode__stmt(tx, cid ? LODE__STMT_SEGMENT_OF : LODE__STMT_SEGMENT_ALL, &s, err));
+  if (cid) sqlite3_bind_int64(s, 1, cid);
+  for (;;) {
+    lode__seg_row row;
+    LODE__TRY(lode__step(tx, s, &more, err));
+    if (!more) break;
+    row_of(s, &row);
+    st = fn(ctx, &row, err);
+    if (st != LODE_OK) break;
+  }
+  sqlite3_reset(s);
+  return st;
+}
+
+lode_status lode__seg_put(lode__tx *tx, const lode__seg_row *row, lode_error *err) {
+  sqlite3_stmt *s;
+  uint64_t seq;
+  LODE__TRY(lode__tx_next(tx, &seq, err)); /* so that readers look again */
+  LODE__TRY(lode__stmt(tx, LODE__STMT_SEGMENT_PUT, &s, err));
+  sqlite3_bind_int64(s, 1, (int64_t)row->id);
+  sqlite3_bind_int64(s, 2, row->cid);
+  sqlite3_bind_int64(s, 3, row->after);
+  sqlite3_bind_int64(s, 4, row->last);
+  sqlite3_bind_int64(s, 5, row->rows);
+  sqlite3_bind_int64(s, 6, row->kind);
+  sqlite3_bind_int64(s, 7, (int64_t)row->bytes);
+  sqlite3_bind_int64(s, 8, row->table_crc);
+  sqlite3_bind_int64(s, 9, lode__crc_segment(row));
+  tx->segmented_cid = 0;
+  return lode__run(tx, s, err);
+}
+
+lode_status lode__seg_remove(lode__tx *tx, uint64_t id, lode_error *err) {
+  sqlite3_stmt *s;
+  uint64_t seq;
+  LODE__TRY(lode__tx_next(tx, &seq, err));
+  LODE__TRY(lode__stmt(tx, LODE__STMT_SEGMENT_DELETE, &s, err));
+  sqlite3_bind_int64(s, 1, (int64_t)id);
+  tx->segmented_cid = 0;
+  return lode__run(tx, s, err);
+}
+
+lode_status lode__seg_drop_all(lode__tx *tx, int64_t cid, lode_error *err) {
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_SEGMENT_DROP, &s, err));
+  sqlite3_bind_int64(s, 1, cid);
+  tx->segmented_cid = 0;
+  return lode__run(tx, s, err);
+}
+
+/* ---- The dead in them ---- */
+
+/* The last key that any segment of the collection holds, or will hold. */
+static lode_status segmented_last(lode__tx *tx, int64_t cid, int64_t *last, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  if (tx->segmented_cid != cid) {
+    LODE__TRY(lode__stmt(tx, LODE__STMT_SEGMENT_LAST, &s, err));
+    sqlite3_bind_int64(s, 1, cid);
+    LODE__TRY(lode__step(tx, s, &row, err));
+    tx->segmented_last = row ? sqlite3_column_int64(s, 0) : 0;
+    tx->segmented_cid = cid;
+    sqlite3_reset(s);
+  }
+  *last = tx->segmented_last;
+  return LODE_OK;
+}
+
+lode_status lode__vec_owner(lode__tx *tx, int64_t vid, int64_t *rid, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  *rid = 0;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_VECTOR_OWNER, &s, err));
+  sqlite3_bind_int64(s, 1, vid);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  if (row) *rid = sqlite3_column_int64(s, 0);
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+lode_status lode__dead_note(lode__tx *tx, int64_t vid, int64_t rid, lode_error *err) {
+  sqlite3_stmt *s;
+  int64_t last;
+  LODE__TRY(segmented_last(tx, lode__key_cid(vid), &last, err));
+  if (vid > last) return LODE_OK;
+  if (!rid) LODE__TRY(lode__vec_owner(tx, vid, &rid, err));
+  if (!rid) return LODE_OK;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_PUT, &s, err));
+  sqlite3_bind_int64(s, 1, vid);
+  sqlite3_bind_int64(s, 2, rid);
+  return lode__run(tx, s, err);
+}
+
+lode_status lode__dead_each(lode__tx *tx, int64_t after, int64_t last, lode__dead_fn *fn, void *ctx, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  lode_status st = LODE_OK;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_EACH, &s, err));
+  sqlite3_bind_int64(s, 1, after);
+  sqlite3_bind_int64(s, 2, last);
+  for (;;) {
+    LODE__TRY(lode__step(tx, s, &row, err));
+    if (!row) break;
+    st = fn(ctx, sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1), err);
+    if (st != LODE_OK) break;
+  }
+  sqlite3_reset(s);
+  return st;
+}
+
+lode_status lode__dead_count(lode__tx *tx, int64_t after, int64_t last, uint64_t *n, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  *n = 0;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_COUNT, &s, err));
+  sqlite3_bind_int64(s, 1, after);
+  sqlite3_bind_int64(s, 2, last);
+  LODE__TRY(lode__step(tx, s, &row, err));
+  if (row) *n = (uint64_t)sqlite3_column_int64(s, 0);
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+lode_status lode__dead_forget(lode__tx *tx, const int64_t *vids, size_t n, lode_error *err) {
+  sqlite3_stmt *s;
+  for (size_t i = 0; i < n; i++) {
+    LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_DELETE, &s, err));
+    sqlite3_bind_int64(s, 1, vids[i]);
+    LODE__TRY(lode__run(tx, s, err));
+  }
+  return LODE_OK;
+}
+
+lode_status lode__dead_drop_all(lode__tx *tx, int64_t cid, lode_error *err) {
+  sqlite3_stmt *s;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_DROP, &s, err));
+  sqlite3_bind_int64(s, 1, lode__key_first(cid));
+  sqlite3_bind_int64(s, 2, lode__key_last(cid));
+  return lode__run(tx, s, err);
+}
+
+int64_t lode__vec_last(lode__tx *tx, int64_t cid) { return lode__key_of(cid, tx->cursor); }
+int64_t lode__vec_first(int64_t cid) { return lode__key_first(cid); }
+
+/* ---- The builder's lock: one builder at a time, over threads and processes; it dies with its holder ---- */
+
+lode_status lode__build_claim(lode__db *db, lode_error *err) {
+  pthread_mutex_lock(&db->mutex);
+  bool mine = !db->building && db->lock_fd >= 0 &&
+              LODE__RETRY(lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_BUILD, 1)) == 0;
+  if (mine) db->building = true;
+  pthread_mutex_unlock(&db->mutex);
+  return mine ? LODE_OK : lode__fail(err, LODE_BUSY, "another thread or process builds the index of %s", db->path);
+}
+
+void lode__build_release(lode__db *db) {
+  pthread_mutex_lock(&db->mutex);
+  db->building = false;
+  if (db->lock_fd >= 0) (void)LODE__RETRY(lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_BUILD, 1));
+  pthread_mutex_unlock(&db->mutex);
+}

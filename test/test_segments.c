@@ -1,0 +1,320 @@
+/* test_segments.c - the vector index behind lode_query: recall, liveness, merges, knobs, other processes. */
+#include "vkit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+
+/* Random data has bad luck at times: floors leave room for it. */
+static void check_recall(vkit *k, const lode_query_request *knobs, const char *where, int below, double floor) {
+  double low, mean = vkit_mean(k, 100, 10, knobs, where, below, &low);
+  CHECKF(mean >= floor, "mean recall %.3f", mean);
+  CHECKF(low >= floor - 0.45, "first percentile of recall %.3f", low);
+}
+
+TEST_SLOW(recall_of_each_metric, 120) {
+  static const lode_metric metrics[] = {LODE_L2, LODE_COSINE, LODE_IP};
+  for (size_t m = 0; m < 3; m++) {
+    vkit k = {.no_background = true};
+    test_srand(test_seed() + m);
+    vkit_open(&k, test_folder(), metrics[m], 24);
+    vkit_add(&k, 6000);
+    CHECK(vkit_mean(&k, 10, 10, NULL, NULL, -1, NULL) == 1); /* all in the tail: exact */
+    vkit_optimize(&k);
+    lode_stats s = vkit_stats(&k);
+    CHECKF(s.segments == 1 && s.indexed == 6000 && s.tail == 0 && s.dead == 0, "%llu segments, %llu rows",
+           (unsigned long long)s.segments, (unsigned long long)s.indexed);
+    CHECK(s.segment_bytes > 6000 * 24 * 5 && s.building == 0);
+    check_recall(&k, NULL, NULL, -1, 0.95);
+    lode_query_request knobs = {.exact = true};
+    CHECK(vkit_mean(&k, 10, 10, &knobs, NULL, -1, NULL) == 1);
+    knobs = (lode_query_request){.target_recall = 1};
+    CHECK(vkit_mean(&k, 10, 10, &knobs, NULL, -1, NULL) == 1);
+    knobs = (lode_query_request){.effort = 400};
+    check_recall(&k, &knobs, NULL, -1, 0.99);
+    vkit_reopen(&k);
+    check_recall(&k, NULL, NULL, -1, 0.95);
+    vkit_close(&k);
+  }
+}
+
+TEST_SLOW(each_is_found_by_its_own_vector, 120) {
+  vkit k = {.no_background = true};
+  vkit_answer *a = malloc(sizeof *a);
+  test_srand(test_seed());
+  vkit_limits(500, 300);
+  vkit_open(&k, test_folder(), LODE_L2, 16);
+  vkit_add(&k, 3000);
+  vkit_optimize(&k);
+  for (size_t i = 0; i < k.n; i += 3) {
+    vkit_query(&k, k.v + i * k.dim, 1, NULL, NULL, a);
+    CHECK(a->n == 1 && a->id[0] == i && a->distance[0] == 0);
+  }
+  free(a);
+  vkit_close(&k);
+}
+
+TEST_SLOW(what_is_written_is_found_at_once, 120) {
+  vkit k = {.no_background = true};
+  vkit_answer *a = malloc(sizeof *a);
+  test_srand(test_seed());
+  vkit_limits(400, 300);
+  vkit_open(&k, test_folder(), LODE_COSINE, 12);
+  vkit_add(&k, 1500);
+  vkit_optimize(&k);
+  for (int round = 0; round < 200; round++) {
+    size_t i = test_below(k.n);
+    switch (test_below(4)) {
+      case 0: vkit_delete_one(&k, i); break;
+      case 1: vkit_update(&k, i); break;
+      case 2: vkit_add(&k, 1 + test_below(20)), i = k.n - 1; break;
+      default: if (round % 20 == 0) vkit_optimize(&k);
+    }
+    vkit_query(&k, k.v + i * k.dim, 10, NULL, NULL, a);
+    double r = vkit_recall(&k, k.v + i * k.dim, 10, -1, a);
+    CHECKF(r >= 0.5, "recall %.2f", r);
+    if (k.alive[i]) CHECK(a->id[0] == i);
+  }
+  check_recall(&k, NULL, NULL, -1, 0.95);
+  free(a);
+  vkit_close(&k);
+}
+
+TEST_SLOW(half_deleted_and_others_added, 180) {
+  vkit k = {.no_background = true};
+  lode_error err;
+  test_srand(test_seed());
+  vkit_limits(500, 300);
+  vkit_open(&k, test_folder(), LODE_L2, 16);
+  vkit_add(&k, 4000);
+  vkit_optimize(&k);
+  double fresh = vkit_mean(&k, 60, 10, NULL, NULL, -1, NULL);
+  for (size_t i = 0; i < 4000; i += 2) vkit_delete_one(&k, i);
+  check_recall(&k, NULL, NULL, -1, 0.95);
+  vkit_add(&k, 2000);
+  check_recall(&k, NULL, NULL, -1, 0.95);
+  vkit_optimize(&k); /* 50 % dead: made anew */
+  lode_stats s = vkit_stats(&k);
+  CHECKF(s.dead * 100 < 20 * (s.indexed + s.dead) && s.unerased == 0, "%llu dead of %llu", (unsigned long long)s.dead,
+         (unsigned long long)s.indexed);
+  double again = vkit_mean(&k, 60, 10, NULL, NULL, -1, NULL);
+  CHECKF(again >= fresh - 0.05, "recall fell from %.3f to %.3f", fresh, again);
+  vkit_delete(&k, 1, 100);
+  OK(lode_compact(k.store, (lode_progress){0}, &err));
+  s = vkit_stats(&k);
+  CHECKF(s.dead == 0, "%llu dead after compact", (unsigned long long)s.dead);
+  vkit_reopen(&k);
+  check_recall(&k, NULL, NULL, -1, 0.95);
+  vkit_close(&k);
+}
+
+/* The bytes of a deleted vector are in no file after a compact. */
+TEST(compact_removes_deleted_vectors) {
+  vkit k = {.no_background = true};
+  lode_error err;
+  char *paths[16];
+  test_srand(test_seed());
+  vkit_limits(100, 300);
+  vkit_open(&k, test_folder(), LODE_L2, 8);
+  vkit_add(&k, 300);
+  vkit_optimize(&k);
+  float gone[8];
+  memcpy(gone, k.v + 77 * k.dim, sizeof gone);
+  for (int round = 0; round < 2; round++) {
+    size_t n = vkit_files(k.folder, ".seg", paths, 16), hits = 0;
+    CHECK(n >= 1);
+    for (size_t i = 0; i < n; i++) {
+      size_t len;
+      char *bytes = test_read_file(paths[i], &len);
+      hits += memmem(bytes, len, gone, sizeof gone) != NULL;
+      free(bytes);
+      free(paths[i]);
+    }
+    CHECK(hits == (round == 0));
+    if (round == 0) vkit_delete_one(&k, 77);
+    if (round == 0) OK(lode_compact(k.store, (lode_progress){0}, &err));
+  }
+  vkit_close(&k);
+}
+
+TEST_SLOW(background_builds_and_merges, 120) {
+  vkit k = {0};
+  test_srand(test_seed());
+  vkit_limits(200, 150);
+  vkit_open(&k, test_folder(), LODE_L2, 8);
+  for (int i = 0; i < 12; i++) {
+    vkit_add(&k, 250);
+    if (i % 3 == 2) vkit_wait_built(&k);
+    CHECK(vkit_mean(&k, 3, 10, NULL, NULL, -1, NULL) > 0.6);
+  }
+  vkit_wait_built(&k);
+  lode_stats s = vkit_stats(&k);
+  CHECKF(s.segments >= 1 && s.segments <= 6, "%llu segments", (unsigned long long)s.segments);
+  check_recall(&k, NULL, NULL, -1, 0.95);
+  vkit_close(&k);
+}
+
+TEST_SLOW(another_process_picks_segments_up, 120) {
+  vkit k = {.no_background = true};
+  int down[2], up[2];
+  char c = 0;
+  test_srand(test_seed());
+  vkit_limits(200, 150);
+  vkit_open(&k, test_folder(), LODE_L2, 8);
+  vkit_add(&k, 1000);
+  CHECK(pipe(down) == 0 && pipe(up) == 0);
+  pid_t pid = fork();
+  if (pid == 0) { /* builds when it is told to */
+    lode_store *store;
+    lode_error err;
+    lode_open_options o = {.no_background = true};
+    while (read(down[0], &c, 1) == 1 && c == 'b') {
+      OK(lode_open(k.folder, &o, &store, &err));
+      OK(lode_optimize(store, (lode_progress){0}, &err));
+      lode_close(store);
+      if (write(up[1], "d", 1) != 1) _exit(1);
+    }
+    _exit(0);
+  }
+  CHECK(vkit_mean(&k, 5, 10, NULL, NULL, -1, NULL) == 1);
+  for (int round = 0; round < 3; round++) {
+    CHECK(write(down[1], "b", 1) == 1 && read(up[0], &c, 1) == 1);
+    check_recall(&k, NULL, NULL, -1, 0.95);
+    lode_stats s = vkit_stats(&k);
+    CHECK(s.segments >= 1 && s.tail < 200);
+    vkit_delete(&k, (size_t)round * 300, 100);
+    vkit_update(&k, 900);
+    vkit_add(&k, 300);
+    check_recall(&k, NULL, NULL, -1, 0.95);
+  }
+  CHECK(write(down[1], "q", 1) == 1);
+  int status;
+  CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  vkit_close(&k);
+}
+
+TEST_SLOW(filters_of_any_selectivity, 180) {
+  vkit k = {.no_background = true};
+  test_srand(test_seed());
+  vkit_limits(1000, 800);
+  vkit_open(&k, test_folder(), LODE_L2, 16);
+  vkit_add(&k, 5000);
+  vkit_optimize(&k);
+  vkit_delete(&k, 1000, 300);
+  vkit_add(&k, 500);
+  static const int below[] = {1, 2, 10, 20, 50, 99, 100};
+  for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+    char where[64];
+    snprintf(where, sizeof where, "{\"g\":{\"$lt\":%d}}", below[i]);
+    for (int round = 0; round < 2; round++) {
+      double mean = vkit_mean(&k, 30, 10, NULL, where, below[i], NULL);
+      CHECKF(mean >= 0.95, "recall %.3f with %d %%", mean, below[i]);
+    }
+  }
+  float q[16];
+  vkit_answer *a = malloc(sizeof *a);
+  vkit_random(&k, q);
+  vkit_query(&k, q, 10, NULL, "{\"g\":-1}", a);
+  CHECK(a->n == 0);
+  vkit_query(&k, q, 200, NULL, "{\"g\":{\"$lt\":1}}", a); /* fewer match than are asked for */
+  vkit_recall(&k, q, 200, 1, a);
+  free(a);
+  vkit_close(&k);
+}
+
+TEST(as_many_as_there_are) {
+  vkit k = {.no_background = true};
+  vkit_answer *a = malloc(sizeof *a);
+  float q[4];
+  test_srand(test_seed());
+  vkit_limits(50, 300);
+  vkit_open(&k, test_folder(), LODE_L2, 4);
+  vkit_add(&k, 700);
+  vkit_optimize(&k);
+  vkit_delete(&k, 3, 50);
+  vkit_random(&k, q);
+  static const size_t wanted[] = {1, 10, 100, 649, 650, 651, 4000};
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    vkit_query(&k, q, wanted[i], NULL, NULL, a);
+    CHECK(vkit_recall(&k, q, wanted[i], -1, a) > 0.9);
+  }
+  free(a);
+  vkit_close(&k);
+}
+
+/* Equal vectors, zero vectors, one dimension. */
+TEST_SLOW(odd_collections, 120) {
+  static const lode_metric metrics[] = {LODE_L2, LODE_COSINE, LODE_IP};
+  vkit_answer *a = malloc(sizeof *a);
+  vkit_limits(100, 80);
+  for (size_t m = 0; m < 3; m++) {
+    for (int kind = 0; kind < 3; kind++) {
+      vkit k = {.no_background = true};
+      uint32_t dim = kind == 0 ? 1 : 6;
+      float v[500 * 6];
+      for (size_t i = 0; i < 500 * dim; i++) v[i] = kind == 0 ? (float)(i % 37) - 18 : kind == 1 ? 0.5f : i / dim % 3 ? 1 : 0;
+      vkit_open(&k, test_folder(), metrics[m], dim);
+      vkit_add_vectors(&k, v, 500);
+      vkit_optimize(&k);
+      CHECK(vkit_stats(&k).segments >= 1);
+      float q[6] = {1, 2, 0.5f, 1, 0, 1}, zero[6] = {0};
+      vkit_query(&k, q, 20, NULL, NULL, a);
+      vkit_recall(&k, q, 20, -1, a);
+      vkit_query(&k, zero, 500, NULL, NULL, a);
+      vkit_recall(&k, zero, 500, -1, a);
+      vkit_close(&k);
+    }
+  }
+  free(a);
+}
+
+/* A collection that does not fit into memory: pages go and come. */
+TEST_SLOW(small_memory, 120) {
+  vkit k = {.no_background = true, .memory_bytes = 16 << 20};
+  test_srand(test_seed());
+  vkit_limits(1000, 800);
+  vkit_open(&k, test_folder(), LODE_L2, 1024);
+  vkit_add(&k, 2500);
+  vkit_optimize(&k);
+  vkit_add(&k, 900);
+  vkit_reopen(&k);
+  check_recall(&k, NULL, NULL, -1, 0.95);
+  vkit_close(&k);
+}
+
+TEST(wrong_knobs_are_refused) {
+  vkit k = {.no_background = true};
+  lode_error err;
+  lode_result *r;
+  float q[4] = {1, 2, 3, 4};
+  vkit_open(&k, test_folder(), LODE_L2, 4);
+  lode_query_request request = {.vectors = q, .dimension = 4, .n = 1, .k = 1, .target_recall = 1.5};
+  FAILS(LODE_INVALID, lode_query(k.c, &request, &r, &err));
+  request.target_recall = NAN;
+  FAILS(LODE_INVALID, lode_query(k.c, &request, &r, &err));
+  request.target_recall = 0;
+  request.effort = LODE_MAX_EFFORT + 1;
+  FAILS(LODE_INVALID, lode_query(k.c, &request, &r, &err));
+  vkit_close(&k);
+}
+
+TEST(a_dropped_collection_takes_its_files_along) {
+  vkit k = {.no_background = true};
+  lode_error err;
+  char *paths[4];
+  vkit_limits(100, 300);
+  vkit_open(&k, test_folder(), LODE_L2, 4);
+  vkit_add(&k, 200);
+  vkit_optimize(&k);
+  CHECK(vkit_files(k.folder, ".seg", paths, 4) == 1);
+  free(paths[0]);
+  OK(lode_collection_drop(k.store, (lode_str){"c", 1}, &err));
+  vkit_optimize(&k);
+  CHECK(vkit_files(k.folder, "", paths, 4) == 0);
+  CHECK(vkit_stats(&k).segments == 0);
+  vkit_close(&k);
+}
