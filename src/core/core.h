@@ -10,6 +10,7 @@
  *   result.c      records as rows                                     export.c      records as lines of JSON
  *   segments.c    the files of the vector index, opened               indexed.c     the nearest in them; filters as bitmaps
  *   plan.c, build.c, sweep.c  making, merging, setting aside them       parallel.c    threads for one loop
+ *   index_verify.c  the index against itself and the truth
  *   maintain.c    optimize, compact, verify, salvage, backup, restore     reader.c  short read transactions
  *   engine.c      the table of all that (api/engine.h)
  *
@@ -66,6 +67,7 @@ struct lode_store {
   lode__cached *cached[LODE__CACHE_BUCKETS];
   uint64_t cache_tick;
   _Atomic size_t cache_bytes;
+  atomic_uint trim_tick;
   atomic_uint optimizers;            /* lode_optimize() is at work: the background leaves it to them */
   atomic_uint writers;               /* calls of this handle that wait to write */
   _Atomic uint64_t written_ns;       /* when it last committed something */
@@ -268,6 +270,8 @@ lode_status lode__vectors_get(lode__reader *reader, lode__vectors **vectors, lod
 void lode__vectors_release(lode__vectors *vectors);
 /* The snapshot that is there already for the reader's transaction, if any; to be released. */
 lode__vectors *lode__vectors_peek(lode__reader *reader);
+/* Gives memory of segments back when they take more than their share of the budget. */
+void lode__vectors_trim(lode_store *store, lode__vectors *used);
 /* Adds to what was spent on judging for want of a list, and gives the sum. */
 uint64_t lode__vectors_spend(lode__vectors *vectors, uint64_t cost);
 /* One of its segments is not to be used any more. */

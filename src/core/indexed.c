@@ -234,6 +234,7 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
     break;
   }
   if (room) give_room(store, room);
+  lode__vectors_trim(store, v);
   lode__free(hits);
   return st;
 }

@@ -72,7 +72,15 @@ lode_status lode__core_compact(lode_store *store, lode_progress progress, lode_e
 lode_status lode__core_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
   lode__error_clear(err);
   lode__store_enter(store);
-  return lode__db_verify(store->db, found, ctx, progress, err);
+  uint64_t n = 0;
+  lode_error why;
+  lode_status st = lode__db_verify(store->db, found, ctx, progress, err);
+  if (st != LODE_OK && st != LODE_CORRUPT) return st;
+  lode_status index = lode__build_verify(store, found, ctx, progress, &n, &why);
+  if (st == LODE_CORRUPT) return st; /* the index of a damaged truth is the lesser worry */
+  if (index != LODE_OK) return lode__fail(err, index, "%s", why.text);
+  return n ? lode__fail(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` makes it anew",
+                        (unsigned long long)n) : LODE_OK;
 }
 
 lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,

@@ -19,6 +19,8 @@
  * A segment that is new to the snapshot is marked with all that died (graves, and the store's notes of what was erased);
  * those that it had before, with the graves that are new.
  *
+ * Pages of segments take the other half: what is more is given back, of the collections used longest ago first.
+ *
  * All chunks of a store together take at most half of memory_bytes. Room is made by forgetting the collections that
  * were used longest ago; a reader that still holds them keeps them a little longer. A collection that cannot fit is not
  * cached at all (nearest.c then reads from the store), except for its segments.
@@ -26,7 +28,7 @@
 #include "core.h"
 
 enum { CHUNK_BYTES = 1 << 20, CHUNK_MOST_ROWS = 4096, CHUNK_LEAST_ROWS = 16, LOOK_EVERY = 64, LEAST_DEAD = 1024,
-       MOST_UNKNOWN = 1024 };
+       MOST_UNKNOWN = 1024, TRIM_EVERY = 64 };
 
 struct lode__cached {
   lode__cached *next;
@@ -194,6 +196,52 @@ static bool make_room(lode_store *store, const lode__cached *self, size_t bytes)
     if (!gone) return false;
     lode__vectors_release(gone);
   }
+}
+
+static uint64_t resident(const lode__vectors *v) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < v->n_segs; i++) bytes += atomic_load(&v->segs[i].seg->segment->resident);
+  return bytes;
+}
+
+static void evict(lode__vectors *v, uint64_t keep) {
+  uint64_t total = resident(v);
+  if (total <= keep) return;
+  for (size_t i = 0; i < v->n_segs; i++) {
+    lode__segment *s = v->segs[i].seg->segment;
+    double share = (double)atomic_load(&s->resident) / (double)total;
+    lode__segment_evict(s, (uint64_t)((double)keep * share * 7 / 8)); /* so that it is not due again at once */
+  }
+}
+
+/* The snapshot whose segments were used longest ago, with a reference, and what all together take. */
+static lode__vectors *least_used(lode_store *store, const lode__vectors *self, uint64_t *total) {
+  lode__cached *oldest = NULL;
+  *total = 0;
+  pthread_mutex_lock(&store->lock);
+  for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++) {
+    for (lode__cached *e = store->cached[i]; e; e = e->next) {
+      uint64_t bytes = e->current ? resident(e->current) : 0;
+      *total += bytes;
+      if (bytes && e->current != self && (!oldest || e->used < oldest->used)) oldest = e;
+    }
+  }
+  lode__vectors *v = oldest ? share(oldest->current) : NULL;
+  pthread_mutex_unlock(&store->lock);
+  return v;
+}
+
+void lode__vectors_trim(lode_store *store, lode__vectors *self) {
+  uint64_t most = budget(store), mine = resident(self), total;
+  if (mine <= most && atomic_fetch_add(&store->trim_tick, 1) % TRIM_EVERY != 0) return;
+  for (;;) {
+    lode__vectors *other = least_used(store, self, &total);
+    bool due = other && total > most;
+    if (due) evict(other, 0);
+    lode__vectors_release(other);
+    if (!due) break;
+  }
+  if (total > most) evict(self, total - mine < most ? most - (total - mine) : 0);
 }
 
 /* ---- Making the next snapshot ---- */

@@ -188,6 +188,15 @@ static void put_stats(lode__op_context *ctx, const lode_stats *stats) {
   lode__row_count(ctx, "cursor", stats->cursor);
   lode__row_count(ctx, "untexted", stats->untexted);
   lode__row_count(ctx, "unindexed", stats->unindexed);
+  lode__row_count(ctx, "segments", stats->segments);
+  lode__row_count(ctx, "segment_bytes", stats->segment_bytes);
+  lode__row_count(ctx, "indexed", stats->indexed);
+  lode__row_count(ctx, "tail", stats->tail);
+  lode__row_count(ctx, "dead", stats->dead);
+  lode__row_count(ctx, "building", stats->building);
+  lode__row_count(ctx, "build_done", stats->build_done);
+  lode__row_count(ctx, "build_total", stats->build_total);
+  lode__row_count(ctx, "damaged_segments", stats->damaged_segments);
   lode__row_count(ctx, "unerased", stats->unerased);
 }
 

@@ -184,6 +184,9 @@ lode_status lode__op_query(lode__op_context *ctx, const lode__args *args, lode_e
       .k = (size_t)lode__arg_of(args, "k")->number,
       .select = lode__selection_of(args),
       .include = include_of(args),
+      .exact = lode__arg_of(args, "exact")->number != 0,
+      .effort = (uint32_t)lode__arg_of(args, "effort")->number,
+      .target_recall = lode__arg_of(args, "recall")->real,
       .vector_weight = lode__arg_of(args, "vector_weight")->real,
       .text_weight = lode__arg_of(args, "text_weight")->real,
   };
