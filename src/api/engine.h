@@ -73,6 +73,8 @@ typedef struct lode__engine {
   void (*close)(lode_store *store);
   void (*collection_close)(lode_collection *collection);
   void (*rollback)(lode_txn *txn);
+  /* So many records were imported: time for work that is best done at the end. May be NULL. */
+  void (*loaded)(lode_store *store, uint64_t records, lode_progress progress);
 #define LODE__ENGINE_MEMBER(name, handle, params, args) lode_status(*name) params;
   LODE__ENGINE_OPS(LODE__ENGINE_MEMBER)
 #undef LODE__ENGINE_MEMBER

@@ -241,14 +241,6 @@ static lode_status import_rows(import *m, lode_progress progress, lode_error *er
   }
 }
 
-/* A bulk load ends with its index. The records are there in any case: what fails here is made up for later. */
-static void index_vectors(lode_store *store, lode_progress progress) {
-  lode__build_request request = {.progress = progress};
-  lode_error why;
-  lode__error_clear(&why);
-  if (lode__build_all(store, &request, &why) != LODE_OK) lode__db_log(store->db, "the vector index is put off: %s", why.text);
-}
-
 /* ---- The public function ---- */
 
 static lode_status check_request(const lode_import_request *r, lode_error *err) {
@@ -289,7 +281,7 @@ lode_status lode_import(lode_collection *collection, const lode_import_request *
   LODE__GOTO(prepare(&m, err));
   LODE__GOTO(request->format == LODE_JSONL ? import_lines(&m, progress, err) : import_rows(&m, progress, err));
   LODE__GOTO(write_batch(&m, progress, err));
-  if (m.report->written >= lode__build_limits_now.tail_rows) index_vectors(collection->store, progress);
+  if (head->engine->loaded) head->engine->loaded(head->store, m.report->written, progress);
 done:
   lode__input_release(&m.in);
   lode__free(m.records);

@@ -109,6 +109,7 @@ static bool builder_stops(void *ctx) {
 /* Has anything been written, by whomever, since it was last seen that there is nothing to do? */
 static bool is_news(lode_store *store, uint64_t *seen) {
   lode__tx *tx;
+  lode__sweep_missing(store);
   if (atomic_load(&store->n_suspects) > 0) return true;
   if (lode__tx_begin(store->db, LODE__READ, &tx, NULL) != LODE_OK) return false;
   uint64_t cursor = lode__tx_cursor(tx);

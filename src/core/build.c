@@ -377,6 +377,7 @@ done:
 static lode_status step_locked(lode_store *store, const lode__build_request *request, bool *more, lode_error *err) {
   lode__plan plan;
   LODE__TRY(lode__sweep(store, err));
+  lode__sweep_missing(store);
   if (request->thorough) LODE__TRY(lode__sweep_check(store, request, err));
   LODE__TRY(lode__sweep_suspects(store, err));
   LODE__TRY(lode__plan_next(store, request, &plan, err));

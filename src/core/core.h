@@ -36,6 +36,7 @@ lode_status lode__core_open(const char *folder, const lode_open_options *options
 void lode__core_close(lode_store *store);
 void lode__core_collection_close(lode_collection *collection);
 void lode__core_rollback(lode_txn *txn);
+void lode__core_loaded(lode_store *store, uint64_t records, lode_progress progress);
 
 /* ---- Store ---- */
 
@@ -355,6 +356,8 @@ typedef struct lode__build_request {
 /* All of it, now; waits while a thread of this handle builds. */
 lode_status lode__build_all(lode_store *store, const lode__build_request *request, lode_error *err);
 lode_status lode__build_step(lode_store *store, const lode__build_request *request, bool *more, lode_error *err);
+/* Files that somebody removed become suspects; whoever has them open goes on with them until they are made anew. */
+void lode__sweep_missing(lode_store *store);
 /* Rows in and outside of segments. */
 typedef struct lode__build_counts {
   uint64_t segments, rows, dead, bytes, making;

@@ -106,3 +106,13 @@ lode_status lode_restore(const char *file, const char *folder, lode_progress pro
     return lode__fail(err, LODE_INVALID, "name the backup and the folder for the new store");
   return lode__db_restore(file, folder, progress, err);
 }
+
+/* A bulk load ends with its vector index. The records are there in any case: what fails here is made up for later. */
+void lode__core_loaded(lode_store *store, uint64_t records, lode_progress progress) {
+  lode__build_request request = {.progress = progress};
+  lode_error why;
+  if (records < lode__build_limits_now.tail_rows) return;
+  lode__error_clear(&why);
+  if (lode__build_all(store, &request, &why) != LODE_OK)
+    lode__db_log(store->db, "the vector index is put off: %s", why.text);
+}

@@ -98,6 +98,19 @@ lode_status lode__sweep(lode_store *store, lode_error *err) {
   return st;
 }
 
+void lode__sweep_missing(lode_store *store) {
+  lode__seg_rows rows;
+  struct stat sb;
+  if (lode__seg_list(store, 0, &rows, NULL) != LODE_OK) return;
+  for (size_t i = 0; i < rows.n; i++) {
+    char *path = rows.v[i].proven && rows.v[i].bytes ? lode__seg_path(store, rows.v[i].id, ".seg") : NULL;
+    if (path && LODE__RETRY(lode__os->stat(path, &sb)) != 0 && (errno == ENOENT || errno == ENOTDIR))
+      lode__seg_suspect(store, rows.v[i].id, "its file is missing");
+    lode__free(path);
+  }
+  lode__free(rows.v);
+}
+
 /* ---- Suspects ---- */
 
 /* Everything that the file holds, read and checked. *missing: there is no file. */
