@@ -211,7 +211,7 @@ TEST_SLOW(files_cut_while_queries_run, 120) {
   }
   atomic_store(&c.stop, true);
   for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], NULL) == 0);
-  check_healed(&k, true, "files cut while queries ran");
+  check_healed(&k, false, "files cut while queries ran"); /* what was set aside went with the folder */
   vkit_close(&k);
 }
 
