@@ -162,6 +162,13 @@ LODE_MUST LODE_API lode_status lode_collection_open(lode_store *store, lode_str 
 LODE_API void lode_collection_close(lode_collection *collection);
 LODE_MUST LODE_API lode_status lode_collection_rename(lode_store *store, lode_str name, lode_str new_name,
                                                       lode_error *err);
+/* Several at once, all or none: each collection `name` takes the name `new_name`; one that had that name is dropped. What was
+ * built aside so takes the place of the old in one moment, for every reader. */
+typedef struct lode_replacement {
+  lode_str name, new_name;
+} lode_replacement;
+LODE_MUST LODE_API lode_status lode_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n,
+                                                        lode_error *err);
 /* Replaces the user metadata (a JSON object). */
 LODE_MUST LODE_API lode_status lode_collection_set_metadata(lode_store *store, lode_str name,
                                                             lode_str metadata, lode_error *err);

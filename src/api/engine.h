@@ -20,6 +20,8 @@
     (store, name, options, collection, err))                                                                             \
   X(collection_rename, store, (lode_store * store, lode_str name, lode_str new_name, lode_error *err),                   \
     (store, name, new_name, err))                                                                                        \
+  X(collections_replace, store, (lode_store * store, const lode_replacement *pairs, size_t n, lode_error *err),            \
+    (store, pairs, n, err))                                                                                              \
   X(collection_set_metadata, store, (lode_store * store, lode_str name, lode_str metadata, lode_error *err),             \
     (store, name, metadata, err))                                                                                        \
   X(collection_drop, store, (lode_store * store, lode_str name, lode_error *err), (store, name, err))                    \

@@ -170,6 +170,50 @@ lode_status lode__core_collection_drop(lode_store *store, lode_str name, lode_er
   return change(store, DROP, name, (lode_str){NULL, 0}, err);
 }
 
+/* *dropped is the collection that had the name, or 0. */
+static lode_status replace_in(lode__tx *tx, const lode_replacement *pair, lode__arena *arena, int64_t *dropped, lode_error *err) {
+  lode__coll coll, old;
+  *dropped = 0;
+  LODE__TRY(lode__coll_find(tx, pair->name, arena, &coll, err));
+  if (lode__str_eq(pair->name, pair->new_name)) return LODE_OK;
+  lode_status st = lode__coll_find(tx, pair->new_name, arena, &old, err);
+  if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
+  lode__error_clear(err);
+  if (st == LODE_OK) {
+    LODE__TRY(lode__coll_drop(tx, old.cid, err));
+    *dropped = old.cid;
+  }
+  return lode__coll_rename(tx, coll.cid, pair->new_name, err);
+}
+
+lode_status lode__core_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n, lode_error *err) {
+  lode__arena arena;
+  lode__tx *tx = NULL;
+  int64_t *dropped = NULL;
+  lode_status st = LODE_OK;
+  lode__error_clear(err);
+  lode__arena_init(&arena, 0);
+  if (n == 0) return LODE_OK;
+  for (size_t i = 0; i < n; i++) {
+    LODE__GOTO(lode__check_name(pairs[i].name, "the name of the collection", err));
+    LODE__GOTO(lode__check_name(pairs[i].new_name, "the new name of the collection", err));
+  }
+  dropped = lode__alloc_zero(n, sizeof *dropped);
+  if (!dropped) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(lode__store_begin_write(store, &tx, err));
+  for (size_t i = 0; i < n; i++) LODE__GOTO(replace_in(tx, &pairs[i], &arena, &dropped[i], err));
+  lode__tx *ending = tx;
+  tx = NULL;
+  LODE__GOTO(lode__store_commit(store, ending, err));
+  for (size_t i = 0; i < n; i++)
+    if (dropped[i]) lode__vectors_forget(store, dropped[i]);
+done:
+  lode__tx_rollback(tx);
+  lode__free(dropped);
+  lode__arena_release(&arena);
+  return st;
+}
+
 /* ---- List ---- */
 
 static lode_status add_info(void *list, const lode__coll *c, lode_error *err) {
