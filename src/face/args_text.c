@@ -256,3 +256,13 @@ lode_status lode__args_set_text(lode__args *args, const lode__param *param, lode
   }
   return lode__fail(err, LODE_INTERNAL, "parameter %s has an unknown type", param->name);
 }
+
+lode_status lode__args_add_word(lode__args *args, lode__arg *arg, lode_str word, lode_error *err) {
+  lode__buf joined = {0};
+  lode__buf_add(&joined, arg->text.data, arg->text.len);
+  lode__buf_addc(&joined, ' ');
+  lode__buf_add(&joined, word.data, word.len);
+  lode_status st = joined.failed ? lode__fail_nomem(err) : copy_text(args, (lode_str){joined.data, joined.len}, &arg->text, err);
+  lode__buf_release(&joined);
+  return st;
+}

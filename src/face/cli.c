@@ -201,8 +201,9 @@ static lode_status take_positional(lode__command *c, const char *word, lode_erro
   char quoted[256], command[80];
   for (const lode__param *p = c->op->params; p->name; p++) {
     if (!(p->flags & LODE__PARAM_POSITIONAL)) continue;
-    if (!c->args.values[p - c->op->params].set || p->type == LODE__ARG_LIST)
-      return lode__args_set_text(&c->args, p, lode__str(word), err);
+    lode__arg *arg = &c->args.values[p - c->op->params];
+    if (arg->set && (p->flags & LODE__PARAM_REST)) return lode__args_add_word(&c->args, arg, lode__str(word), err);
+    if (!arg->set || p->type == LODE__ARG_LIST) return lode__args_set_text(&c->args, p, lode__str(word), err);
   }
   put_name(command, sizeof command, c);
   return lode__fail(err, LODE_INVALID, "%s: %s is one argument too many; see: %s --help", command,

@@ -80,6 +80,7 @@ void lode__progress_line(lode__buf *out, lode__progress_bar *bar, uint64_t now_n
 typedef struct lode__writer {
   lode__sink sink;
   const lode__op *op;
+  const lode__args *args; /* of the operation; may be NULL */
   int fd;
   bool json, quiet, full;
   lode__style style;
@@ -104,6 +105,11 @@ void lode__writer_release(lode__writer *writer);
 lode_status lode__text_row(lode__writer *writer, lode_error *err);
 lode_status lode__text_summary(lode__writer *writer, lode_error *err);
 void lode__text_layout(lode__writer *writer);
+/* Rows of LODE__LAYOUT_HITS and LODE__LAYOUT_CHECKS, in text_hit.c; `parsed` is the row. */
+void lode__text_hit(lode__writer *writer);
+void lode__text_check(lode__writer *writer);
+/* Shows what is gathered through $PAGER if it is longer than the terminal; does nothing where that is not so. */
+void lode__page(lode__writer *writer);
 /* 1234567 as 1,234,567; 1536 as 1.5 KiB */
 void lode__put_grouped(lode__buf *out, uint64_t n);
 void lode__put_bytes(lode__buf *out, uint64_t n);

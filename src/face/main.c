@@ -55,12 +55,13 @@ static lode_open_options settings_of(session *s) {
 static lode_status open_store(void *opener, const lode__open_how *how, lode_store **store, lode_error *err) {
   session *s = opener;
   lode_open_options options = settings_of(s);
+  const char *folder = how->folder ? how->folder : s->folder;
   options.read_only = options.no_background = !how->write || options.read_only;
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
-  if (options.create && !lode__is_address(s->folder)) LODE__TRY(lode__make_parents(s->folder, err));
-  lode_status st = lode_open(s->folder, &options, store, err);
-  if (st != LODE_NOT_FOUND) return st;
+  if (options.create && !lode__is_address(folder)) LODE__TRY(lode__make_parents(folder, err));
+  lode_status st = lode_open(folder, &options, store, err);
+  if (st != LODE_NOT_FOUND || how->folder) return st;
   return lode__fail(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another", s->folder);
 }
 
@@ -212,8 +213,9 @@ static int run_overview(const lode__command *c) {
 
 /* ---- Operations ---- */
 
-static int finish(session *s, lode__writer *w, lode_status st, bool nothing, lode_error *err) {
+static int finish(session *s, lode__writer *w, lode_status st, const lode__op_context *ctx, lode_error *err) {
   lode_error late = {.record = LODE_NO_RECORD};
+  if (w->op->flags & LODE__OP_PAGED && !w->json) lode__page(w);
   lode_status written = lode__writer_finish(w, &late);
   lode__progress_clear(s->bar);
   if (w->closed) return EXIT_DONE;
@@ -221,7 +223,7 @@ static int finish(session *s, lode__writer *w, lode_status st, bool nothing, lod
     *err = late;
     st = written;
   }
-  if (st == LODE_OK) return nothing ? EXIT_NOTHING : EXIT_DONE;
+  if (st == LODE_OK) return ctx->damaged ? EXIT_DAMAGED : ctx->nothing ? EXIT_NOTHING : EXIT_DONE;
   err->status = st;
   int code = fail(s, w->json, err);
   return lode__interrupted && st == LODE_CANCELLED ? 128 + (int)lode__interrupted : code;
@@ -237,25 +239,28 @@ static int run_op(session *s, const lode__command *c) {
   lode__writer writer;
   lode_str given = common(c, "store")->text;
   s->bar = &bar;
-  if (lode__store_locate(given.data, &folder, &err) != LODE_OK) {
+  bool project = c->op->flags & LODE__OP_PROJECT;
+  if (!project && lode__store_locate(given.data, &folder, &err) != LODE_OK) {
     lode__buf_release(&folder);
     return fail(s, json, &err);
   }
-  s->folder = folder.data;
+  s->folder = project ? given.data : folder.data;
   lode__writer_init(&writer, c->op, STDOUT_FILENO);
   writer.json = json;
   writer.quiet = s->quiet;
   writer.full = common(c, "full")->number;
   writer.style = style_of(c);
   writer.bar = &bar;
+  writer.args = &c->args;
   lode_open_options settings = settings_of(s);
   lode__op_context ctx = {.open = open_store, .release = release_store, .opener = s, .folder = s->folder, .settings = &settings,
+                          .busy_ms = common(c, "busy_ms")->number,
                           .sink = &writer.sink, .progress = {lode__progress_step, &bar}, .note = note, .note_ctx = s};
   bar.input = &ctx.input;
   catch_signals(is_long);
   if (typed) note(s, "reading JSON lines from the terminal; Ctrl-D ends");
   lode_status st = lode__op_run(&ctx, &c->args, &err);
-  int code = finish(s, &writer, st, ctx.nothing, &err);
+  int code = finish(s, &writer, st, &ctx, &err);
   lode__writer_release(&writer);
   lode__buf_release(&folder);
   return code;

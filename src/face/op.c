@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  ctx->nothing = false;
+  ctx->nothing = ctx->damaged = false;
   lode_status st = args->op->run(ctx, args, err);
   lode__buf_release(&ctx->scratch);
   return st;

@@ -39,6 +39,7 @@ enum {
   LODE__PARAM_REQUIRED = 1,
   LODE__PARAM_POSITIONAL = 2, /* on the command line: given by place; a LIST takes all that is left */
   LODE__PARAM_CLI = 4,        /* on the command line only */
+  LODE__PARAM_REST = 8,       /* a positional text: further words of the command line are added, with spaces between */
 };
 
 typedef struct lode__param {
@@ -82,10 +83,15 @@ enum {
   LODE__OP_LOCAL = 8,       /* reads or writes files of this machine: not for remote callers */
   LODE__OP_HIDE_SUMMARY = 16, /* the command line's JSON lines are the rows alone */
   LODE__OP_SERVES = 32,     /* is a face itself: runs until it is stopped, and only from a command line */
+  LODE__OP_PROJECT = 128,   /* works on the code of a project: finds its store itself */
+  LODE__OP_PAGED = 256,     /* long answers on a terminal go through a pager */
 };
 
 typedef struct lode__op_context lode__op_context;
 typedef struct lode__args lode__args;
+
+/* How rows are shown as text. */
+typedef enum lode__layout { LODE__LAYOUT_AUTO, LODE__LAYOUT_HITS, LODE__LAYOUT_CHECKS } lode__layout;
 
 typedef struct lode__op {
   const char *group;  /* "db", or NULL */
@@ -98,6 +104,7 @@ typedef struct lode__op {
   const lode__field *summary; /* fields of the summary, or NULL */
   const char *say;            /* the summary as text: {field}; [ ] is left out when a field in it is 0 or null */
   const char *examples;       /* lines: commands, and comments that begin with # */
+  lode__layout layout;
   lode_status (*run)(lode__op_context *ctx, const lode__args *args, lode_error *err);
 } lode__op;
 
@@ -162,6 +169,8 @@ const lode__arg *lode__arg_of(const lode__args *args, const char *name);
 lode_status lode__args_from_json(lode__args *args, lode_str text, lode_error *err);
 /* From text, as on a command line. */
 lode_status lode__args_set_text(lode__args *args, const lode__param *param, lode_str text, lode_error *err);
+/* One more word of a text that takes the rest of a command line. */
+lode_status lode__args_add_word(lode__args *args, lode__arg *arg, lode_str word, lode_error *err);
 /* Fills in fallbacks and checks that all that is required is there. */
 lode_status lode__args_finish(lode__args *args, lode_error *err);
 /* "--where" or "where", into buf. */
@@ -180,12 +189,15 @@ struct lode__sink {
   lode_status (*summary)(lode__sink *sink, lode_str json, lode_error *err);
   /* Raw bytes, for what is a file already (export); NULL where a face has no such thing. */
   lode_status (*bytes)(lode__sink *sink, const void *data, size_t size, lode_error *err);
+  /* What was sent so far shall be seen now; may be NULL. */
+  lode_status (*flush)(lode__sink *sink, lode_error *err);
 };
 
 typedef struct lode__open_how {
   bool write;
   bool create;         /* make the store if there is none */
   uint32_t page_bytes; /* of a new store */
+  const char *folder;  /* of the store; NULL: the context's */
 } lode__open_how;
 
 struct lode__op_context {
@@ -193,7 +205,8 @@ struct lode__op_context {
   lode_status (*open)(void *opener, const lode__open_how *how, lode_store **store, lode_error *err);
   void (*release)(void *opener, lode_store *store);
   void *opener;
-  const char *folder; /* of the store */
+  const char *folder; /* of the store; for LODE__OP_PROJECT: NULL unless the caller named one */
+  uint64_t busy_ms;   /* how long to wait for others; 0: the default */
   lode__sink *sink;
   lode_progress progress;
   void (*note)(void *ctx, const char *text); /* things worth knowing that are no failure; may be NULL */
@@ -202,6 +215,7 @@ struct lode__op_context {
   const lode__stream *input; /* set by handlers while they read one: faces may show how far it is */
   lode__buf scratch;  /* for rows; lode__op_run frees it */
   bool nothing;       /* set by handlers: done, and nothing was found */
+  bool damaged;       /* set by handlers: done, and the answer tells of damage */
 };
 
 /* Runs the handler. */
@@ -240,6 +254,7 @@ lode_selection lode__selection_of(const lode__args *args);
 extern const lode__op lode__ops_db[];
 extern const lode__op lode__ops_rescue[], lode__ops_import[], lode__ops_chroma[], lode__ops_export[];
 extern const lode__op lode__ops_serve[];
+extern const lode__op lode__ops_code[], lode__ops_config[];
 
 #define LODE__OPS_DB(X)                                                                                        \
   X(create) X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count)  \
@@ -250,6 +265,9 @@ LODE__OPS_DB(LODE__OP_DECLARE)
 #define LODE__OPS_RESCUE(X) X(rescue_chroma)
 LODE__OPS_RESCUE(LODE__OP_DECLARE)
 LODE__OP_DECLARE(serve)
+#define LODE__OPS_CODE(X) \
+  X(setup) X(index) X(search) X(status) X(watch) X(doctor) X(reset) X(completion) X(config_get) X(config_set) X(config_list)
+LODE__OPS_CODE(LODE__OP_DECLARE)
 #undef LODE__OP_DECLARE
 
 #endif

@@ -7,6 +7,8 @@
 #include "op.h"
 
 const lode__op_group lode__groups[] = {
+    {NULL, "code search", lode__ops_code},
+    {"config", "settings of a project", lode__ops_config},
     {"db", "the vector database", lode__ops_db},
     {"rescue", "out of other vector databases, damaged ones too", lode__ops_rescue},
     {"import", "the same for those that are well", lode__ops_import},

@@ -261,6 +261,9 @@ static void put_table_row(lode__writer *w) {
 
 lode_status lode__text_row(lode__writer *w, lode_error *err) {
   bool record = false;
+  if (w->op->layout == LODE__LAYOUT_HITS) lode__text_hit(w);
+  if (w->op->layout == LODE__LAYOUT_CHECKS) lode__text_check(w);
+  if (w->op->layout != LODE__LAYOUT_AUTO) return w->out.failed ? lode__fail_nomem(err) : LODE_OK;
   for (const lode__field *f = w->op->row; f->name; f++) record = record || f->type == LODE__FIELD_VECTOR;
   if (record) put_record(w);
   else put_table_row(w);

@@ -55,9 +55,15 @@ static lode_status bytes(lode__sink *sink, const void *data, size_t size, lode_e
   return flush_if_full(w, err);
 }
 
+static lode_status flush(lode__sink *sink, lode_error *err) {
+  lode__writer *w = (lode__writer *)sink;
+  lode__text_layout(w);
+  return lode__writer_flush(w, err);
+}
+
 void lode__writer_init(lode__writer *w, const lode__op *op, int fd) {
   memset(w, 0, sizeof *w);
-  w->sink = (lode__sink){row, summary, bytes};
+  w->sink = (lode__sink){row, summary, bytes, flush};
   w->op = op;
   w->fd = fd;
   w->style.width = PLAIN_WIDTH;

@@ -1,0 +1,178 @@
+/* config.c - see config.h. */
+#include "config.h"
+
+#include "fs.h"
+
+#include <stdlib.h>
+
+enum { MOST_BYTES = 1 << 20, INT_DIGITS = 15 };
+
+const lode__config_entry lode__config_entries[LODE__CONFIG_COUNT] = {
+#define ENTRY(id, key, kind, choices, fallback, about) {key, LODE__CONFIG_KIND_##kind, choices, fallback, about},
+    LODE__CONFIG_KEYS(ENTRY)
+#undef ENTRY
+};
+
+void lode__config_release(lode__config *config) {
+  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) lode__free(config->values[i]);
+  memset(config, 0, sizeof *config);
+}
+
+lode__config_key lode__config_find(lode_str key) {
+  size_t i = 0;
+  while (i < LODE__CONFIG_COUNT && !lode__str_eq(key, lode__str(lode__config_entries[i].key))) i++;
+  return (lode__config_key)i;
+}
+
+const char *lode__config_text(const lode__config *config, lode__config_key key) {
+  return config->values[key] ? config->values[key] : lode__config_entries[key].fallback;
+}
+
+uint64_t lode__config_int(const lode__config *config, lode__config_key key) {
+  return strtoull(lode__config_text(config, key), NULL, 10);
+}
+
+bool lode__config_bool(const lode__config *config, lode__config_key key) {
+  return strcmp(lode__config_text(config, key), "true") == 0;
+}
+
+/* ---- Setting ---- */
+
+static bool is_choice(const char *choices, lode_str value) {
+  for (const char *p = choices; p && *p;) {
+    const char *end = strchr(p, '|');
+    size_t len = end ? (size_t)(end - p) : strlen(p);
+    if (lode__str_eq((lode_str){p, len}, value)) return true;
+    p = end ? end + 1 : NULL;
+  }
+  return false;
+}
+
+static bool is_int(lode_str value) {
+  for (size_t i = 0; i < value.len; i++)
+    if (value.data[i] < '0' || value.data[i] > '9') return false;
+  return value.len > 0 && value.len <= INT_DIGITS;
+}
+
+static lode_status check(const lode__config_entry *e, lode_str value, lode_error *err) {
+  char quoted[256];
+  lode__quote(value, quoted, sizeof quoted);
+  switch (e->kind) {
+    case LODE__CONFIG_KIND_BOOL:
+      if (is_choice("true|false", value)) return LODE_OK;
+      return lode__fail(err, LODE_INVALID, "%s is true or false, not %s", e->key, quoted);
+    case LODE__CONFIG_KIND_CHOICE:
+      if (is_choice(e->choices, value)) return LODE_OK;
+      return lode__fail(err, LODE_INVALID, "%s is one of %s, not %s", e->key, e->choices, quoted);
+    case LODE__CONFIG_KIND_INT:
+      if (is_int(value)) return LODE_OK;
+      return lode__fail(err, LODE_INVALID, "%s is a number, not %s", e->key, quoted);
+    case LODE__CONFIG_KIND_TEXT:
+      if (value.len && !memchr(value.data, 0, value.len)) return LODE_OK;
+      return lode__fail(err, LODE_INVALID, "%s must not be empty", e->key);
+  }
+  return LODE_OK;
+}
+
+lode_status lode__config_set(lode__config *config, lode__config_key key, lode_str value, lode_error *err) {
+  char *copy = NULL;
+  if (value.data) {
+    LODE__TRY(check(&lode__config_entries[key], value, err));
+    copy = lode__alloc(value.len + 1);
+    if (!copy) return lode__fail_nomem(err);
+    memcpy(copy, value.data, value.len);
+    copy[value.len] = '\0';
+  }
+  lode__free(config->values[key]);
+  config->values[key] = copy;
+  return LODE_OK;
+}
+
+/* ---- The file ---- */
+
+static lode_status take_value(lode__config *config, lode__config_key key, const lode__json *json, uint32_t node,
+                              lode_error *err) {
+  lode__buf text = {0};
+  if (json->nodes[node].type == LODE__JSON_STRING) lode__buf_add(&text, json->nodes[node].u.s.data, json->nodes[node].u.s.len);
+  else lode__json_put_node(&text, json, node);
+  lode_status st = text.failed ? lode__fail_nomem(err)
+                               : lode__config_set(config, key, (lode_str){text.data ? text.data : "", text.len}, err);
+  lode__buf_release(&text);
+  return st;
+}
+
+static lode_status parse(const char *path, lode__json *json, lode__buf *text, lode_error *err) {
+  lode_error inner = {.record = LODE_NO_RECORD};
+  lode_status st = lode__fs_read(path, MOST_BYTES, text, err);
+  if (st != LODE_OK) return st;
+  st = lode__json_parse(json, (lode_str){text->data, text->len}, NULL, &inner);
+  if (st == LODE_OK && json->nodes[0].type != LODE__JSON_OBJECT) st = lode__fail(&inner, LODE_INVALID, "it is not an object");
+  if (st != LODE_OK)
+    return lode__fail(err, LODE_INVALID, "%.300s is not a JSON object (%.150s): mend it, or move it away", path, inner.text);
+  return LODE_OK;
+}
+
+lode_status lode__config_load(lode__config *config, const char *folder, lode_error *err) {
+  lode__buf path = {0}, text = {0};
+  lode__json json = {0};
+  lode_error inner = {.record = LODE_NO_RECORD};
+  lode_status st;
+  memset(config, 0, sizeof *config);
+  LODE__GOTO(lode__fs_join(&path, folder, LODE__CONFIG_FILE, err));
+  st = parse(path.data, &json, &text, err);
+  if (st == LODE_NOT_FOUND) st = LODE_OK;
+  for (uint32_t i = 1; st == LODE_OK && json.count && i < json.nodes[0].next; i = json.nodes[i + 1].next) {
+    lode__config_key key = lode__config_find(json.nodes[i].u.s);
+    if (key == LODE__CONFIG_COUNT) continue;
+    st = take_value(config, key, &json, i + 1, &inner);
+    if (st != LODE_OK) st = lode__fail(err, st, "%.300s: %.200s", path.data, inner.text);
+  }
+done:
+  if (st != LODE_OK) lode__config_release(config);
+  lode__json_release(&json);
+  lode__buf_release(&text);
+  lode__buf_release(&path);
+  return st;
+}
+
+static void put_value(lode__buf *out, lode__config_key key, const char *value) {
+  lode__config_kind kind = lode__config_entries[key].kind;
+  if (kind == LODE__CONFIG_KIND_BOOL || kind == LODE__CONFIG_KIND_INT) lode__buf_adds(out, value);
+  else lode__json_put_string(out, lode__str(value));
+}
+
+lode_status lode__config_save(const lode__config *config, const char *folder, lode_error *err) {
+  lode__buf path = {0}, text = {0}, out = {0};
+  lode__json json = {0};
+  lode_status st;
+  bool first = true;
+  LODE__GOTO(lode__fs_join(&path, folder, LODE__CONFIG_FILE, err));
+  st = parse(path.data, &json, &text, err);
+  if (st == LODE_NOT_FOUND) st = LODE_OK;
+  if (st != LODE_OK) goto done;
+  lode__buf_adds(&out, "{");
+  for (uint32_t i = 1; json.count && i < json.nodes[0].next; i = json.nodes[i + 1].next) {
+    if (lode__config_find(json.nodes[i].u.s) != LODE__CONFIG_COUNT) continue;
+    lode__buf_adds(&out, first ? "\n  " : ",\n  ");
+    first = false;
+    lode__json_put_string(&out, json.nodes[i].u.s);
+    lode__buf_adds(&out, ": ");
+    lode__json_put_node(&out, &json, i + 1);
+  }
+  for (size_t k = 0; k < LODE__CONFIG_COUNT; k++) {
+    if (!config->values[k]) continue;
+    lode__buf_adds(&out, first ? "\n  " : ",\n  ");
+    first = false;
+    lode__json_put_string(&out, lode__str(lode__config_entries[k].key));
+    lode__buf_adds(&out, ": ");
+    put_value(&out, (lode__config_key)k, config->values[k]);
+  }
+  lode__buf_adds(&out, first ? "}\n" : "\n}\n");
+  st = out.failed ? lode__fail_nomem(err) : lode__fs_write(path.data, (lode_str){out.data, out.len}, err);
+done:
+  lode__json_release(&json);
+  lode__buf_release(&text);
+  lode__buf_release(&path);
+  lode__buf_release(&out);
+  return st;
+}

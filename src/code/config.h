@@ -1,0 +1,63 @@
+/* config.h - a project's settings: ROOT/.lode/config.json, one JSON object of the keys below, all of them optional.
+ *
+ * The table in config.c has every key with its kind, its fallback and what it means; `lode config list` shows it. A
+ * file that cannot be parsed, or a value that is not of its kind, is an error that names the key: it is never replaced. */
+#ifndef LODE_CODE_CONFIG_H
+#define LODE_CODE_CONFIG_H
+
+#include "base/json.h"
+
+#define LODE__CONFIG_FILE "config.json"
+
+/* X(id, "key", kind, "choices", "fallback", "what it means") */
+#define LODE__CONFIG_KEYS(X)                                                                                          \
+  X(MODEL, "model", TEXT, NULL, "code",                                                                               \
+    "what makes the vectors: code (static, instant), minilm, another model of `lode model list`, or none")            \
+  X(QUALITY, "quality", BOOL, NULL, "false", "a second vector for each chunk, by MiniLM, made when there is time")    \
+  X(SEARCH_MODE, "search.mode", CHOICE, "hybrid|vector|text", "hybrid", "how `lode search` searches")                 \
+  X(SEARCH_LIMIT, "search.limit", INT, NULL, "10", "how many results `lode search` shows")                            \
+  X(SEARCH_REFRESH, "search.refresh", CHOICE, "off|auto", "off", "auto: search brings changed files up to date first") \
+  X(INDEX_MAX_FILE, "index.max_file", INT, NULL, "1048576", "larger files are skipped, in bytes")                     \
+  X(INDEX_HIDDEN, "index.hidden", BOOL, NULL, "false", "index files and folders whose names begin with a dot")        \
+  X(INDEX_GENERATED, "index.generated", BOOL, NULL, "false", "index minified and generated files")                    \
+  X(INDEX_SECRETS, "index.secrets", BOOL, NULL, "false", "index files that look like keys and passwords")             \
+  X(INDEX_WORKERS, "index.workers", INT, NULL, "0", "processes that parse; 0 = as many as there are processors")      \
+  X(WATCH_DEBOUNCE, "watch.debounce_ms", INT, NULL, "200", "how long a file must be quiet before it is indexed")      \
+  X(WATCH_RESCAN, "watch.rescan_s", INT, NULL, "600", "how often the whole tree is looked at beside the events; 0 = never")
+
+typedef enum lode__config_key {
+#define LODE__CONFIG_ENUM(id, key, kind, choices, fallback, about) LODE__CONFIG_##id,
+  LODE__CONFIG_KEYS(LODE__CONFIG_ENUM)
+#undef LODE__CONFIG_ENUM
+  LODE__CONFIG_COUNT,
+} lode__config_key;
+
+typedef enum lode__config_kind {
+  LODE__CONFIG_KIND_TEXT, LODE__CONFIG_KIND_CHOICE, LODE__CONFIG_KIND_INT, LODE__CONFIG_KIND_BOOL,
+} lode__config_kind;
+
+typedef struct lode__config_entry {
+  const char *key;
+  lode__config_kind kind;
+  const char *choices, *fallback, *about;
+} lode__config_entry;
+extern const lode__config_entry lode__config_entries[LODE__CONFIG_COUNT];
+
+typedef struct lode__config {
+  char *values[LODE__CONFIG_COUNT]; /* NULL: not set */
+} lode__config;
+
+/* From FOLDER/config.json; no file, no settings. */
+lode_status lode__config_load(lode__config *config, const char *folder, lode_error *err);
+void lode__config_release(lode__config *config);
+/* LODE__CONFIG_COUNT when there is no such key. */
+lode__config_key lode__config_find(lode_str key);
+const char *lode__config_text(const lode__config *config, lode__config_key key);
+uint64_t lode__config_int(const lode__config *config, lode__config_key key);
+bool lode__config_bool(const lode__config *config, lode__config_key key);
+/* Checks the value. data NULL: back to the fallback. */
+lode_status lode__config_set(lode__config *config, lode__config_key key, lode_str value, lode_error *err);
+/* Writes FOLDER/config.json; keys of the file that this lode does not know stay. */
+lode_status lode__config_save(const lode__config *config, const char *folder, lode_error *err);
+
+#endif

@@ -1,0 +1,111 @@
+/* fs.c - see fs.h. */
+#include "fs.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { READ_STEP = 64 * 1024 };
+
+bool lode__fs_is_folder(const char *path) {
+  struct stat info;
+  return lode__os->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool lode__fs_exists(const char *path) {
+  struct stat info;
+  return lode__os->stat(path, &info) == 0;
+}
+
+lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, lode_error *err) {
+  out->len = 0;
+  lode__buf_adds(out, folder);
+  if (out->len == 0 || out->data[out->len - 1] != '/') lode__buf_addc(out, '/');
+  lode__buf_adds(out, name);
+  lode__buf_addc(out, '\0');
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+lode_status lode__fs_read(const char *path, size_t max, lode__buf *out, lode_error *err) {
+  lode_status st = LODE_OK;
+  out->len = 0;
+  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return lode__fail(err, LODE_NOT_FOUND, "there is no file %.400s", path);
+  if (fd < 0) return lode__fail_errno(err, errno, path);
+  for (;;) {
+    size_t got = 0, room = READ_STEP;
+    char *to = lode__buf_room(out, room + 1);
+    if (!to) LODE__GOTO(lode__fail_nomem(err));
+    LODE__GOTO(lode__os_read_full(fd, to, room, out->len, &got, err));
+    out->len += got;
+    if (out->len > max) LODE__GOTO(lode__fail(err, LODE_LIMIT, "%.400s is longer than %zu bytes", path, max));
+    if (got < room) break;
+  }
+  out->data[out->len] = '\0';
+done:
+  lode__os->close(fd);
+  return st;
+}
+
+lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
+  struct stat old;
+  lode__buf beside = {0};
+  lode_status st = LODE_OK;
+  unsigned mode = lode__os->stat(path, &old) == 0 ? old.st_mode & 07777 : 0644;
+  int fd = -1;
+  lode__buf_addf(&beside, "%s.%llx.tmp", path, (unsigned long long)lode__random());
+  if (beside.failed) LODE__GOTO(lode__fail_nomem(err));
+  fd = LODE__RETRY(lode__os->open(beside.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (fd < 0) LODE__GOTO(lode__fail_errno(err, errno, path));
+  st = lode__os_write_full(fd, data.data, data.len, 0, err);
+  if (st == LODE_OK && LODE__RETRY(lode__os->fsync(fd)) < 0) st = lode__fail_errno(err, errno, path);
+  lode__os->close(fd);
+  if (st == LODE_OK && lode__os->rename(beside.data, path) < 0) st = lode__fail_errno(err, errno, path);
+  if (st != LODE_OK) lode__os->unlink(beside.data);
+  else st = lode__os_sync_folder_of(path, err);
+done:
+  lode__buf_release(&beside);
+  return st;
+}
+
+/* Goes down to a folder without folders, removes it, and begins anew at the top: no stack, and folders are few. */
+static lode_status remove_deepest(const char *top, lode__buf *path, bool *gone, lode_error *err) {
+  lode_status st = LODE_OK;
+  path->len = 0;
+  lode__buf_adds(path, top);
+  lode__buf_addc(path, '\0');
+  for (;;) {
+    if (path->failed) return lode__fail_nomem(err);
+    lode__os_folder *folder = lode__os_folder_open(path->data);
+    size_t base = path->len - 1;
+    bool deeper = false;
+    const char *name;
+    if (!folder) return lode__fail_errno(err, errno, path->data);
+    while (!deeper && st == LODE_OK && (name = lode__os_folder_next(folder)) != NULL) {
+      path->len = base;
+      lode__buf_addf(path, "/%s", name);
+      lode__buf_addc(path, '\0');
+      if (path->failed) st = lode__fail_nomem(err);
+      else if (unlink(path->data) == 0 || errno == ENOENT) continue;
+      else if (errno == EISDIR || errno == EPERM) deeper = true;
+      else st = lode__fail_errno(err, errno, path->data);
+    }
+    lode__os_folder_close(folder);
+    if (st != LODE_OK) return st;
+    if (deeper) continue;
+    path->len = base;
+    lode__buf_addc(path, '\0');
+    if (lode__os->rmdir(path->data) < 0 && errno != ENOENT) return lode__fail_errno(err, errno, path->data);
+    *gone = base == strlen(top);
+    return LODE_OK;
+  }
+}
+
+lode_status lode__fs_remove_tree(const char *path, lode_error *err) {
+  lode__buf work = {0};
+  lode_status st = LODE_OK;
+  bool gone = !lode__fs_exists(path);
+  while (!gone && st == LODE_OK) st = remove_deepest(path, &work, &gone, err);
+  lode__buf_release(&work);
+  return st;
+}

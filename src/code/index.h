@@ -1,0 +1,68 @@
+/* index.h - bringing a store up to date with a tree of files.
+ *
+ * What a run does, each step of it resumable:
+ *   walk     every file is compared with what is known of it: by size, time and inode, and where these differ, or are as young as
+ *            the index itself, by the digest of its bytes
+ *   index    changed files are read, cut into chunks and embedded by a few threads; one thread writes. A file's chunks, its vectors
+ *            and its state change in one transaction: a file is indexed wholly or not at all, whatever happens
+ *   remove   what is gone from the tree goes from the store
+ *   embed    chunks that have no vector get one, if the model is too slow for the first pass; equal texts share their vectors
+ * A run that ends early leaves a store that is right for the files done so far, and the next run goes on.
+ *
+ * Rules of threads: an indexer belongs to one thread, which is the only one that writes to the store. The threads that it starts
+ * read files, parse and embed.
+ */
+#ifndef LODE_CODE_INDEX_H
+#define LODE_CODE_INDEX_H
+
+#include "code/project.h"
+#include "code/walk.h"
+
+typedef struct lode__index_options {
+  bool force;               /* build everything anew, aside, and switch over at the end */
+  bool quality;             /* also the second vectors */
+  bool no_vectors;          /* leave missing vectors to another run */
+  uint32_t workers;         /* 0: from the configuration */
+  lode_embedder *embedder;  /* instead of the configuration's model; the caller's */
+  lode_progress progress;
+  lode__job *job;           /* noted there as well; may be NULL */
+  void (*note)(void *ctx, const char *text); /* files that were hard to read, models that are missing, ...; may be NULL */
+  void *note_ctx;
+} lode__index_options;
+
+typedef struct lode__index_report {
+  uint64_t files;       /* in the scope, worth indexing */
+  uint64_t unchanged, added, changed, removed;
+  uint64_t chunks;      /* written */
+  uint64_t vectors;     /* made */
+  uint64_t reused;      /* taken from equal texts */
+  uint64_t pending;     /* chunks without a vector, in all */
+  uint64_t bytes;       /* of the files read */
+  uint64_t skipped[LODE__SKIP_COUNT]; /* by the walk, and by their text */
+  uint64_t unparsed;    /* files whose parser crashed, hung or gave up: chunked by lines */
+  uint64_t walk_ms, index_ms, embed_ms, finish_ms;
+  bool vectorless;      /* there is no model: text only */
+} lode__index_report;
+
+typedef struct lode__indexer lode__indexer;
+
+/* `store` is open for writing; the caller holds the project's LODE__JOB_INDEX while a run lasts. */
+LODE_MUST lode_status lode__indexer_open(const lode__project *project, lode_store *store, const lode__index_options *options,
+                                         lode__indexer **indexer, lode_error *err);
+void lode__indexer_close(lode__indexer *indexer);
+/* Everything, or what lies at or below the given paths (relative to the root; files or folders, also such that are gone). */
+LODE_MUST lode_status lode__indexer_run(lode__indexer *indexer, const lode_str *paths, size_t n_paths, lode__index_report *report,
+                                        lode_error *err);
+/* Takes a path and what is below it out of the index, whether it exists or not. */
+LODE_MUST lode_status lode__indexer_remove(lode__indexer *indexer, lode_str path, lode__index_report *report, lode_error *err);
+/* The root as the indexer sees it, for judging single paths. */
+const lode__root *lode__indexer_root(const lode__indexer *indexer);
+
+/* How many files differ from the index: a walk that reads names and times only. Reads the store, writes nothing. */
+typedef struct lode__index_changes {
+  uint64_t files, added, changed, removed;
+} lode__index_changes;
+LODE_MUST lode_status lode__index_compare(const lode__project *project, lode_store *store, lode_progress progress,
+                                          lode__index_changes *changes, lode_error *err);
+
+#endif

@@ -1,0 +1,85 @@
+/* question.c - what a query is: words, or a name. See rank.h. */
+#include "rank.h"
+
+enum { MOST_NAME_BYTES = 128 };
+
+static bool is_name_char(unsigned char c) {
+  return c == '_' || c == '$' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
+}
+static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+
+/* snake_case, camelCase, HTTPServer, kCamel, mem2reg: what nobody writes in a sentence. */
+static bool looks_coded(lode_str name) {
+  for (size_t i = 0; i < name.len; i++) {
+    char c = name.data[i];
+    if (c == '_' || c == '$') return true;
+    if (i && is_upper(c) && is_lower(name.data[i - 1])) return true;
+    if (i && is_lower(c) && i > 1 && is_upper(name.data[i - 1]) && is_upper(name.data[i - 2])) return true;
+    if (c >= '0' && c <= '9' && i) return true;
+  }
+  return false;
+}
+
+static bool add_name(lode__question *q, lode_str name) {
+  if (q->n_names == sizeof q->names / sizeof *q->names || name.len == 0 || name.len > MOST_NAME_BYTES) return false;
+  for (size_t i = 0; i < q->n_names; i++)
+    if (lode__str_eq(q->names[i], name)) return true;
+  q->names[q->n_names++] = name;
+  return true;
+}
+
+/* Identifiers: of a query that is one name, its parts at joiners; of a sentence, those that look coded, stand in `quotes` or with (). */
+static void find_names(lode__question *q) {
+  const char *p = q->text.data, *end = p + q->text.len;
+  while (p < end) {
+    while (p < end && !is_name_char((unsigned char)*p)) p++;
+    const char *start = p;
+    while (p < end && is_name_char((unsigned char)*p)) p++;
+    lode_str name = {start, (size_t)(p - start)};
+    bool quoted = start > q->text.data && start[-1] == '`';
+    bool called = p < end && *p == '(';
+    if (name.len && (q->is_name || quoted || called || looks_coded(name) || (name.len > 1 && is_upper(name.data[0]) && start > q->text.data)))
+      (void)add_name(q, name);
+  }
+}
+
+/* No spaces, and nothing but name characters and joiners; "foo()" counts. */
+static bool is_one_name(lode_str text) {
+  size_t letters = 0;
+  for (size_t i = 0; i < text.len; i++) {
+    unsigned char c = (unsigned char)text.data[i];
+    if (is_name_char(c)) letters++;
+    else if (!strchr(".:/-#>&*()?!@", c) || c == 0) return false;
+  }
+  return letters > 0;
+}
+
+static lode_str trim(lode_str text) {
+  while (text.len && (unsigned char)text.data[0] <= ' ') text.data++, text.len--;
+  while (text.len && (unsigned char)text.data[text.len - 1] <= ' ') text.len--;
+  return text;
+}
+
+static bool says(const lode__words *words, const char *word) {
+  lode__words other;
+  lode__words_of(lode__str(word), &other);
+  for (size_t i = 0; i < words->n; i++)
+    if (words->v[i].stem == other.v[0].stem && memcmp(words->v[i].text, other.v[0].text, other.v[0].stem) == 0) return true;
+  return false;
+}
+
+void lode__question_read(lode_str text, lode__question *q) {
+  lode__words all;
+  memset(q, 0, sizeof *q);
+  q->text = trim(text);
+  q->is_name = is_one_name(q->text);
+  lode__words_of(q->text, &all);
+  for (size_t i = 0; i < all.n; i++)
+    if (!lode__word_is_stop(&all.v[i])) q->words.v[q->words.n++] = all.v[i];
+  if (q->words.n == 0) q->words = all;
+  find_names(q);
+  q->wants_tests = says(&all, "test") || says(&all, "tests") || says(&all, "spec");
+  q->wants_docs = says(&all, "documentation") || says(&all, "readme") || says(&all, "docs");
+  q->wants_examples = says(&all, "example") || says(&all, "demo");
+}

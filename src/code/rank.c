@@ -1,0 +1,374 @@
+/* rank.c - the order of search results. See rank.h. */
+#include "rank.h"
+
+#include "base/token.h"
+#include "code/walk.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { VECTOR_FLOOR_RANK = 50, ALIKE_BITS = 3 };
+
+const lode__weights lode__rank_weights = {
+#define WORDS(id, name, words, names, about) words,
+#define NAMES(id, name, words, names, about) names,
+    .feature = {{LODE__FEATURES(WORDS)}, {LODE__FEATURES(NAMES)}},
+#undef WORDS
+#undef NAMES
+#define FACTOR(id, name, factor, about) factor,
+    .factor = {LODE__FACTORS(FACTOR)},
+#undef FACTOR
+    .more = {0.30, 0.15},
+};
+
+const char *lode__feature_name(lode__feature feature) {
+  static const char *const names[] = {
+#define NAME(id, name, words, names, about) name,
+      LODE__FEATURES(NAME)
+#undef NAME
+  };
+  return (unsigned)feature < LODE__FEATURE_COUNT ? names[feature] : "";
+}
+
+/* ---- Likeness ---- */
+
+typedef struct votes {
+  int32_t v[64];
+} votes;
+
+static int vote(void *ctx, const lode__token *t) {
+  votes *all = ctx;
+  uint64_t h = 0xcbf29ce484222325u;
+  if (t->same_place) return 0;
+  for (size_t i = 0; i < t->len; i++) h = (h ^ (unsigned char)t->text[i]) * 0x100000001b3u;
+  h ^= h >> 29;
+  h *= 0xbf58476d1ce4e5b9u;
+  h ^= h >> 32;
+  for (int i = 0; i < 64; i++) all->v[i] += (h >> i) & 1 ? 1 : -1;
+  return 0;
+}
+
+uint64_t lode__likeness(lode_str text) {
+  votes all = {{0}};
+  uint64_t hash = 0;
+  (void)lode__tokenize(text.data, text.len, vote, &all);
+  for (int i = 0; i < 64; i++) hash |= (uint64_t)(all.v[i] > 0) << i;
+  return hash;
+}
+
+/* ---- Files ---- */
+
+typedef struct file { /* what all chunks of a file share */
+  lode_str path;
+  unsigned marks;
+  lode__words stem, folders; /* of the file's name without its ending, and of the folders above */
+  double name, folder;       /* features */
+  double best, sum;
+  size_t chunks, shown;
+  size_t top;                /* its best chunk */
+} file;
+
+typedef struct ranking {
+  const lode__question *question;
+  const lode__weights *weights;
+  lode__candidate *v;
+  size_t n;
+  file *files;
+  size_t n_files;
+  size_t *order;             /* of candidates, by file, then by score */
+  double word_weight[LODE__WORDS_MOST];
+} ranking;
+
+static int by_path(const void *a, const void *b) {
+  const lode__candidate *x = *(lode__candidate *const *)a, *y = *(lode__candidate *const *)b;
+  return lode__str_cmp(x->path, y->path);
+}
+
+static void split_path(file *f) {
+  lode_str path = f->path;
+  size_t slash = path.len;
+  while (slash && path.data[slash - 1] != '/') slash--;
+  lode_str name = {path.data + slash, path.len - slash};
+  for (size_t i = name.len; i-- > 1;)
+    if (name.data[i] == '.') {
+      name.len = i;
+      break;
+    }
+  lode__words_of(name, &f->stem);
+  lode__words_of((lode_str){path.data, slash}, &f->folders);
+  /* index.js, mod.rs, __init__.py, main.go: the folder is the name */
+  static const char *const plain[] = {"index", "mod", "init", "main", "lib"};
+  for (size_t i = 0; f->stem.n == 1 && i < sizeof plain / sizeof *plain; i++)
+    if (strcmp(f->stem.v[0].text, plain[i]) == 0 && f->folders.n) f->stem.v[f->stem.n++] = f->folders.v[f->folders.n - 1];
+}
+
+static lode_status group(ranking *r, lode_error *err) {
+  lode__candidate **sorted = lode__alloc_zero(r->n, sizeof *sorted);
+  r->files = lode__alloc_zero(r->n, sizeof *r->files);
+  r->order = lode__alloc_zero(r->n, sizeof *r->order);
+  if (!sorted || !r->files || !r->order) {
+    lode__free(sorted);
+    return lode__fail_nomem(err);
+  }
+  for (size_t i = 0; i < r->n; i++) sorted[i] = &r->v[i];
+  qsort(sorted, r->n, sizeof *sorted, by_path);
+  for (size_t i = 0; i < r->n; i++) {
+    if (i == 0 || !lode__str_eq(sorted[i]->path, sorted[i - 1]->path)) {
+      file *f = &r->files[r->n_files++];
+      f->path = sorted[i]->path;
+      f->marks = lode__path_marks(f->path);
+      split_path(f);
+    }
+    sorted[i]->file = r->n_files - 1;
+  }
+  lode__free(sorted);
+  return LODE_OK;
+}
+
+/* ---- Words of the question against names ---- */
+
+/* A word that most of the candidates' paths have says little about any of them. */
+static void weigh_words(ranking *r) {
+  const lode__words *words = &r->question->words;
+  for (size_t w = 0; w < words->n; w++) {
+    double have = 0;
+    for (size_t i = 0; i < r->n_files; i++) {
+      double a = lode__word_among(&words->v[w], &r->files[i].stem), b = lode__word_among(&words->v[w], &r->files[i].folders);
+      have += a > b ? a : b;
+    }
+    r->word_weight[w] = log(1 + (double)r->n_files / (1 + have)) / log(2 + (double)r->n_files);
+  }
+}
+
+/* How well the words cover a name, and the name the words: the harmonic mean of both. */
+static double overlap(const ranking *r, const lode__words *name) {
+  const lode__words *words = &r->question->words;
+  double asked = 0, found = 0, covered = 0;
+  if (name->n == 0 || words->n == 0) return 0;
+  for (size_t w = 0; w < words->n; w++) {
+    asked += r->word_weight[w];
+    found += r->word_weight[w] * lode__word_among(&words->v[w], name);
+  }
+  for (size_t i = 0; i < name->n; i++) covered += lode__word_among(&name->v[i], words);
+  double recall = asked > 0 ? found / asked : 0, precision = covered / (double)name->n;
+  return recall + precision > 0 ? 2 * recall * precision / (recall + precision) : 0;
+}
+
+static double coverage(const ranking *r, const lode__words *name) {
+  const lode__words *words = &r->question->words;
+  double asked = 0, found = 0;
+  for (size_t w = 0; w < words->n; w++) {
+    asked += r->word_weight[w];
+    found += r->word_weight[w] * lode__word_among(&words->v[w], name);
+  }
+  return asked > 0 ? found / asked : 0;
+}
+
+static bool same_folded(lode_str a, lode_str b) {
+  if (a.len != b.len) return false;
+  for (size_t i = 0; i < a.len; i++) {
+    char x = a.data[i], y = b.data[i];
+    if (x >= 'A' && x <= 'Z') x = (char)(x - 'A' + 'a');
+    if (y >= 'A' && y <= 'Z') y = (char)(y - 'A' + 'a');
+    if (x != y) return false;
+  }
+  return true;
+}
+
+/* 1 when the chunk's name is one that the query holds, as written; a little less but for the case of letters. The last of joined
+ * names ("Router.add") counts most. */
+static double defines(const lode__question *q, lode_str name) {
+  double best = 0;
+  for (size_t i = 0; i < q->n_names && name.len; i++) {
+    double place = q->is_name && i + 1 < q->n_names ? 0.5 : 1;
+    double hit = lode__str_eq(q->names[i], name) ? 1 : same_folded(q->names[i], name) ? 0.8 : 0;
+    if (hit * place > best) best = hit * place;
+  }
+  return best;
+}
+
+static double kind_value(lode_str kind) {
+  switch (lode__kind_find(kind)) {
+    case LODE__KIND_CLASS: case LODE__KIND_STRUCT: case LODE__KIND_INTERFACE: case LODE__KIND_TRAIT: case LODE__KIND_ENUM:
+    case LODE__KIND_UNION: case LODE__KIND_TYPE: return 1;
+    case LODE__KIND_FUNCTION: case LODE__KIND_METHOD: case LODE__KIND_CONSTRUCTOR: case LODE__KIND_MACRO: return 0.8;
+    case LODE__KIND_IMPL: case LODE__KIND_CONSTANT: case LODE__KIND_NAMESPACE: case LODE__KIND_TABLE: return 0.5;
+    default: return 0;
+  }
+}
+
+/* ---- Features ---- */
+
+static int larger_first(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x < y) - (x > y);
+}
+
+/* Cosines of unrelated texts are not 0, and differ by model: 0 is what the VECTOR_FLOOR_RANK-th best has, 1 the best. */
+static lode_status spread(ranking *r, size_t at, lode__feature feature, lode_error *err) {
+  double *all = lode__alloc_zero(r->n, sizeof *all);
+  size_t n = 0;
+  if (!all) return lode__fail_nomem(err);
+  for (size_t i = 0; i < r->n; i++) {
+    double c = at ? r->v[i].cosine2 : r->v[i].cosine;
+    if (!isnan(c)) all[n++] = c;
+  }
+  if (n) {
+    qsort(all, n, sizeof *all, larger_first);
+    double top = all[0], floor_ = all[n > VECTOR_FLOOR_RANK ? VECTOR_FLOOR_RANK - 1 : n - 1];
+    double range = top - floor_ > 1e-6 ? top - floor_ : 1;
+    for (size_t i = 0; i < r->n; i++) {
+      double c = at ? r->v[i].cosine2 : r->v[i].cosine;
+      double x = isnan(c) ? 0 : (c - floor_) / range;
+      r->v[i].features[feature] = x < 0 ? 0 : n == 1 ? 1 : x;
+    }
+  }
+  lode__free(all);
+  return LODE_OK;
+}
+
+static void scale(ranking *r) {
+  double text = 0, outline = 0;
+  for (size_t i = 0; i < r->n; i++) {
+    if (r->v[i].bm25 > text) text = r->v[i].bm25;
+    if (r->v[i].outline > outline) outline = r->v[i].outline;
+  }
+  for (size_t i = 0; i < r->n; i++) {
+    r->v[i].features[LODE__FEATURE_TEXT] = text > 0 ? r->v[i].bm25 / text : 0;
+    r->v[i].features[LODE__FEATURE_OUTLINE] = outline > 0 ? r->v[i].outline / outline : 0;
+  }
+}
+
+static double factor_of(const ranking *r, const file *f, const lode__candidate *c) {
+  const double *factor = r->weights->factor;
+  const lode__question *q = r->question;
+  lode__kind kind = lode__kind_find(c->kind);
+  double product = 1;
+  if ((f->marks & LODE__MARK_TEST) && !q->wants_tests) product *= factor[LODE__FACTOR_TEST];
+  if (f->marks & LODE__MARK_VENDORED) product *= factor[LODE__FACTOR_VENDORED];
+  if ((f->marks & LODE__MARK_EXAMPLE) && !q->wants_examples) product *= factor[LODE__FACTOR_EXAMPLE];
+  if (((f->marks & LODE__MARK_DOC) || kind == LODE__KIND_SECTION) && !q->wants_docs) product *= factor[LODE__FACTOR_DOC];
+  if (kind == LODE__KIND_DATA) product *= factor[LODE__FACTOR_DATA];
+  return product;
+}
+
+static lode_status measure(ranking *r, lode_error *err) {
+  const double *weight = r->weights->feature[r->question->is_name];
+  scale(r);
+  LODE__TRY(spread(r, 0, LODE__FEATURE_VECTOR, err));
+  LODE__TRY(spread(r, 1, LODE__FEATURE_QUALITY, err));
+  weigh_words(r);
+  for (size_t i = 0; i < r->n_files; i++) {
+    r->files[i].name = overlap(r, &r->files[i].stem);
+    r->files[i].folder = coverage(r, &r->files[i].folders);
+  }
+  for (size_t i = 0; i < r->n; i++) {
+    lode__candidate *c = &r->v[i];
+    lode__words name;
+    lode__words_of(c->name, &name);
+    c->features[LODE__FEATURE_DEFINES] = defines(r->question, c->name);
+    c->features[LODE__FEATURE_NAME] = overlap(r, &name);
+    c->features[LODE__FEATURE_FILE] = r->files[c->file].name;
+    c->features[LODE__FEATURE_FOLDER] = r->files[c->file].folder;
+    c->features[LODE__FEATURE_KIND] = kind_value(c->kind);
+    c->factor = factor_of(r, &r->files[c->file], c);
+    c->score = 0;
+    for (size_t f = 0; f < LODE__FEATURE_COUNT; f++) c->score += weight[f] * c->features[f];
+    c->score *= c->factor;
+  }
+  return LODE_OK;
+}
+
+/* ---- Order ---- */
+
+static int by_file_then_score(const void *a, const void *b, void *ctx) {
+  const lode__candidate *v = ctx, *x = &v[*(const size_t *)a], *y = &v[*(const size_t *)b];
+  if (x->file != y->file) return x->file < y->file ? -1 : 1;
+  if (x->score != y->score) return x->score > y->score ? -1 : 1;
+  return lode__str_cmp(x->id, y->id);
+}
+
+static void gather_files(ranking *r) {
+  double more = r->weights->more[r->question->is_name];
+  for (size_t i = 0; i < r->n; i++) r->order[i] = i;
+  qsort_r(r->order, r->n, sizeof *r->order, by_file_then_score, r->v);
+  for (size_t i = 0; i < r->n;) {
+    file *f = &r->files[r->v[r->order[i]].file];
+    double share = 0.5;
+    f->top = i;
+    f->best = r->v[r->order[i]].score;
+    for (f->chunks = 1, i++; i < r->n && &r->files[r->v[r->order[i]].file] == f; i++, f->chunks++) {
+      f->sum += share * r->v[r->order[i]].score;
+      share *= 0.5;
+    }
+    f->best += more * f->sum;
+  }
+}
+
+static int by_best(const void *a, const void *b, void *ctx) {
+  const file *files = ctx, *x = &files[*(const size_t *)a], *y = &files[*(const size_t *)b];
+  if (x->best != y->best) return x->best > y->best ? -1 : 1;
+  return lode__str_cmp(x->path, y->path);
+}
+
+static int bits_apart(uint64_t a, uint64_t b) { return __builtin_popcountll(a ^ b); }
+
+/* Says the same as one that is shown already: the same text, or the same name and nearly the same words. */
+static lode__ranked_hit *copy_of(lode__ranked_hit *hits, size_t n, const lode__candidate *c) {
+  for (size_t i = 0; i < n; i++) {
+    const lode__candidate *other = hits[i].chunk;
+    if (c->hash && other->hash && strcmp(c->hash, other->hash) == 0) return &hits[i];
+    if (c->likeness && other->likeness && c->name.len && lode__str_eq(c->name, other->name) &&
+        bits_apart(c->likeness, other->likeness) <= ALIKE_BITS)
+      return &hits[i];
+  }
+  return NULL;
+}
+
+static void show(ranking *r, file *f, size_t place, size_t limit, double score, lode__ranked_hit *hits, size_t *n) {
+  const lode__candidate *c = &r->v[r->order[f->top + place]];
+  lode__ranked_hit *same = copy_of(hits, *n, c);
+  f->shown = place + 1;
+  if (same) {
+    same->copies++;
+    return;
+  }
+  if (*n < limit) hits[(*n)++] = (lode__ranked_hit){.chunk = c, .score = score, .more = f->chunks - 1};
+}
+
+static lode_status put_hits(ranking *r, size_t limit, lode__ranked_hit *hits, size_t *n, lode_error *err) {
+  size_t *files = lode__alloc_zero(r->n_files, sizeof *files);
+  if (!files) return lode__fail_nomem(err);
+  for (size_t i = 0; i < r->n_files; i++) files[i] = i;
+  qsort_r(files, r->n_files, sizeof *files, by_best, r->files);
+  for (size_t i = 0; i < r->n_files && *n < limit; i++) show(r, &r->files[files[i]], 0, limit, r->files[files[i]].best, hits, n);
+  /* Too few files: their other chunks, in rounds, so that the best files come first */
+  bool any = true;
+  for (size_t place = 1; any && *n < limit; place++) {
+    any = false;
+    for (size_t i = 0; i < r->n_files && *n < limit; i++) {
+      file *f = &r->files[files[i]];
+      if (place >= f->chunks) continue;
+      any = true;
+      show(r, f, place, limit, r->v[r->order[f->top + place]].score, hits, n);
+    }
+  }
+  lode__free(files);
+  return LODE_OK;
+}
+
+lode_status lode__rank(const lode__question *question, lode__candidate *candidates, size_t count, const lode__weights *weights,
+                       size_t limit, lode__ranked_hit *hits, size_t *n, lode_error *err) {
+  ranking r = {.question = question, .weights = weights ? weights : &lode__rank_weights, .v = candidates, .n = count};
+  lode_status st = LODE_OK;
+  *n = 0;
+  if (count == 0 || limit == 0) return LODE_OK;
+  LODE__GOTO(group(&r, err));
+  LODE__GOTO(measure(&r, err));
+  gather_files(&r);
+  LODE__GOTO(put_hits(&r, limit, hits, n, err));
+done:
+  lode__free(r.files);
+  lode__free(r.order);
+  return st;
+}

@@ -1,0 +1,102 @@
+/* rank.h - the order of search results: one function of what is known about a chunk, with all its weights in one table.
+ *
+ * Candidates come from the text index and from the vectors. For each chunk some figures between 0 and 1 are taken, the features:
+ *
+ *   chunk score = (sum of weight * feature) * (product of the factors that apply to its file)
+ *   file score  = its best chunk's score + `more` * what its other chunks add, each counting half of the one before
+ *
+ * Files are ordered by their scores, and each shows its best chunk; chunks that say the same as a better one are folded into it; when
+ * there are fewer files than asked for, second chunks follow. There are two columns of weights: a question in words, and a query that
+ * is a name. Nothing here reads a store or a file: the same candidates give the same order. `lode search --explain` shows the features.
+ */
+#ifndef LODE_CODE_RANK_H
+#define LODE_CODE_RANK_H
+
+#include "code/record.h"
+#include "code/words.h"
+
+/* X(id, name, weight for words, weight for names, what it is) */
+#define LODE__FEATURES(X)                                                                                          \
+  X(TEXT, "text", 1.00, 1.00, "BM25 of the chunk, against the best candidate's")                                   \
+  X(VECTOR, "vector", 1.00, 0.40, "cosine of question and chunk, against the candidates'")                         \
+  X(QUALITY, "quality", 1.00, 0.40, "the same with the second vector")                                             \
+  X(OUTLINE, "outline", 0.50, 0.50, "BM25 of the file's outline, against the best file's")                         \
+  X(DEFINES, "defines", 0.60, 2.00, "the chunk defines exactly a name that the query holds")                       \
+  X(NAME, "name", 0.50, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
+  X(FILE, "file", 0.60, 0.60, "the same for the name of the file")                                                 \
+  X(FOLDER, "folder", 0.20, 0.20, "how many of the query's words the folders of the path have")                    \
+  X(KIND, "kind", 0.10, 0.30, "the chunk is a definition: a type counts fully, a function a little less")
+
+/* X(id, name, factor, what it applies to) */
+#define LODE__FACTORS(X)                                          \
+  X(TEST, "test", 0.60, "tests")                                  \
+  X(VENDORED, "vendored", 0.60, "copies of other projects")       \
+  X(EXAMPLE, "example", 0.70, "examples and demonstrations")      \
+  X(DOC, "doc", 0.60, "documents")                                \
+  X(DATA, "data", 0.60, "data and configuration")
+
+typedef enum lode__feature {
+#define LODE__FEATURE_ENUM(id, name, words, names, about) LODE__FEATURE_##id,
+  LODE__FEATURES(LODE__FEATURE_ENUM)
+#undef LODE__FEATURE_ENUM
+  LODE__FEATURE_COUNT
+} lode__feature;
+
+typedef enum lode__factor {
+#define LODE__FACTOR_ENUM(id, name, factor, about) LODE__FACTOR_##id,
+  LODE__FACTORS(LODE__FACTOR_ENUM)
+#undef LODE__FACTOR_ENUM
+  LODE__FACTOR_COUNT
+} lode__factor;
+
+typedef struct lode__weights {
+  double feature[2][LODE__FEATURE_COUNT]; /* [0] words, [1] names */
+  double factor[LODE__FACTOR_COUNT];
+  double more[2];                         /* see above */
+} lode__weights;
+extern const lode__weights lode__rank_weights;
+const char *lode__feature_name(lode__feature feature);
+
+/* ---- The question ---- */
+
+typedef struct lode__question {
+  lode_str text;
+  bool is_name;             /* one identifier: "Mux", "parseHeader", "std::vector", "foo_bar()" */
+  lode__words words;        /* without stop words, unless there is nothing else */
+  lode_str names[8];        /* identifiers in the text, as written */
+  size_t n_names;
+  bool wants_tests, wants_docs, wants_examples; /* it says so: the factor does not apply */
+} lode__question;
+
+void lode__question_read(lode_str text, lode__question *question);
+
+/* ---- Candidates ---- */
+
+typedef struct lode__candidate {
+  lode_str id, path, language, kind, name, parents; /* the caller's */
+  const char *hash;          /* of its text; equal ones are folded */
+  uint64_t likeness;         /* a hash of its words in which alike texts differ by few bits; 0: not known */
+  uint32_t first, last;
+  double bm25;               /* 0: not found by words */
+  double cosine, cosine2;    /* NaN: not known */
+  double outline;            /* BM25 of the file's outline */
+  /* set by lode__rank */
+  double features[LODE__FEATURE_COUNT];
+  double factor, score;
+  size_t file;               /* which file, by the order of first appearance */
+} lode__candidate;
+
+typedef struct lode__ranked_hit {
+  const lode__candidate *chunk;
+  double score;              /* of the file; of a second chunk, its own */
+  size_t more;               /* other candidates of the file that are not shown */
+  size_t copies;             /* chunks elsewhere that say the same */
+} lode__ranked_hit;
+
+/* Orders the candidates and writes at most `limit` hits; *n of them. Candidates are changed in place. weights NULL: the table. */
+LODE_MUST lode_status lode__rank(const lode__question *question, lode__candidate *candidates, size_t count, const lode__weights *weights,
+                                 size_t limit, lode__ranked_hit *hits, size_t *n, lode_error *err);
+/* A 64-bit hash of the words of a text: alike texts have hashes that differ by few bits. */
+uint64_t lode__likeness(lode_str text);
+
+#endif

@@ -1,0 +1,90 @@
+/* record.h - how chunks and files are kept in a store: names of collections, ids, metadata, documents, and back again.
+ *
+ * Collection "code" has a record for each chunk. Its id is PATH#N (the N-th chunk of the file, from 0). Its document is what the text
+ * index sees: a head (path, names around it and its own, the signature of a continued definition, members) and behind it the
+ * chunk's own text. Its metadata:
+ *   path      as shown: bytes that are not UTF-8 are written \xHH
+ *   language, kind, name, parents (the latter two where there are any)
+ *   span      FIRST-LAST/LINE@OFFSET: its lines, the line of the definition itself, where its own text begins in the document
+ *   hash      digest of the text that is embedded: equal hashes, equal vectors
+ * Collection "files" has a record for each file: id is the path; the document is its outline (path, names that it defines), metadata:
+ *   language, size, mtime (ns), inode, hash (digest of its bytes), chunks (how many), at (ms, when it was read)
+ *   skip      why it has no chunks, if it has none for a reason that its text tells
+ * Collection "quality" has the ids of "code" and a second vector for each.
+ */
+#ifndef LODE_CODE_RECORD_H
+#define LODE_CODE_RECORD_H
+
+#include "code/digest.h"
+#include "base/json.h"
+#include "code/chunk.h"
+
+#define LODE__CODE "code"
+#define LODE__CODE_FILES "files"
+#define LODE__CODE_QUALITY "quality"
+/* Built aside by --force, then switched over. */
+#define LODE__CODE_ASIDE ".new"
+
+/* Changes whenever the same file would give other chunks, documents or embedded texts: then everything is read again. */
+#define LODE__CODE_REVISION 1
+
+#define LODE__ID_PATH_BYTES 4000 /* files with longer paths are skipped */
+
+/* ---- Chunks ---- */
+
+/* What goes into the records of one file's chunks. */
+typedef struct lode__chunk_source {
+  lode_str path;                 /* as shown */
+  const lode__language *language;
+  lode_str text;                 /* of the whole file */
+  const lode__chunk_list *chunks;
+} lode__chunk_source;
+
+/* One chunk, ready to be stored; strings live in `arena` or the source. */
+typedef struct lode__chunk_record {
+  lode_str id, document, metadata;
+  lode_str embed;                /* the text to embed */
+  char hash[LODE__DIGEST_HEX + 1];
+} lode__chunk_record;
+
+lode_status lode__chunk_record_make(const lode__chunk_source *source, size_t i, lode__arena *arena, lode__chunk_record *out,
+                                    lode_error *err);
+/* The outline of a file: its path and the names that it defines. */
+lode_status lode__outline_make(const lode__chunk_source *source, lode__buf *out, lode_error *err);
+/* PATH#N into buf (emptied first), NUL behind. */
+lode_status lode__chunk_id(lode__buf *buf, lode_str path, size_t i, lode_error *err);
+
+/* A chunk as read back. Strings point into the row (or into `json`'s strings). */
+typedef struct lode__chunk_view {
+  lode_str path, language, kind, name, parents, hash;
+  uint32_t first, last, line;    /* lines from 1 */
+  size_t offset;                 /* of its own text in the document */
+} lode__chunk_view;
+
+/* LODE_CORRUPT when the metadata are not of this form. Strings live in json, which is used again by the next call. */
+lode_status lode__chunk_view_of(lode_str metadata, lode__json *json, lode__chunk_view *view, lode_error *err);
+/* The text to embed, made of a stored record: the same bytes as when it was stored. */
+lode_status lode__embed_text(const lode__chunk_view *view, lode_str document, lode__buf *out, lode_error *err);
+
+/* ---- Paths ---- */
+
+/* Bytes that are not UTF-8, and control characters and backslashes before xHH, as \xHH. Appends. */
+void lode__path_show(lode__buf *out, lode_str path);
+/* Back to bytes. Appends. */
+void lode__path_bytes(lode__buf *out, lode_str shown);
+
+/* ---- Files ---- */
+
+typedef struct lode__file_state {
+  uint64_t size, inode, at_ms;
+  int64_t mtime_ns;
+  uint8_t hash[LODE__DIGEST_BYTES];
+  uint32_t chunks;
+} lode__file_state;
+
+/* Appends the metadata. `skip` may be NULL. */
+void lode__file_state_put(lode__buf *out, const lode__file_state *state, const char *language, const char *skip);
+/* False when it is not of this form: then the file counts as not indexed. */
+bool lode__file_state_of(lode_str metadata, lode__json *json, lode__file_state *state);
+
+#endif

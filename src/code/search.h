@@ -1,0 +1,52 @@
+/* search.h - a question to an indexed project, and its answer.
+ *
+ * Candidates come from four places: words (BM25 over chunks), vectors, the outlines of files, and definitions of names that the query
+ * holds. rank.h orders them. Whatever part of the index cannot be used (no model, another model, damage) is left out, and the answer says
+ * so: a search fails only when nothing can be searched. Nothing is written.
+ */
+#ifndef LODE_CODE_SEARCH_H
+#define LODE_CODE_SEARCH_H
+
+#include "code/project.h"
+#include "code/rank.h"
+
+typedef struct lode__search_request {
+  lode_str query;           /* or `similar` */
+  lode_mode mode;           /* LODE_BY_VECTOR, LODE_BY_TEXT, LODE_HYBRID */
+  size_t limit;
+  lode_str language;        /* as in the table of languages; absent: any */
+  lode_str path;            /* a glob, as a line of .gitignore */
+  lode_str kind;            /* "function" also means methods and constructors, "class" all types */
+  lode_str name;            /* exactly this name */
+  lode_str similar;         /* chunks like this one: a path from the root, as shown */
+  uint32_t similar_line;    /* 0: the whole file */
+  uint32_t context;         /* lines of the file before and behind each chunk */
+  bool files_only;          /* one hit for a file, without text */
+  lode_embedder *embedder;  /* instead of the model that the index names; the caller's */
+  const lode__weights *weights; /* NULL: the table */
+} lode__search_request;
+
+typedef struct lode__search_hit {
+  lode_str path, language, kind, name, parents, snippet;
+  uint32_t first, last, line;    /* of the chunk; `snippet` begins at snippet_line */
+  uint32_t snippet_line;
+  double score, bm25, cosine, cosine2; /* cosines: NaN where there is none */
+  double features[LODE__FEATURE_COUNT];
+  size_t more, copies;
+} lode__search_hit;
+
+typedef struct lode__search_result {
+  lode__search_hit *hits;
+  size_t n;
+  uint64_t stale;      /* files among the hits that changed since they were indexed */
+  uint64_t pending;    /* chunks without a vector */
+  char note[400];      /* what could not be used; empty when all is well */
+  lode__question question;
+  lode__arena arena;
+} lode__search_result;
+
+LODE_MUST lode_status lode__search_run(const lode__project *project, lode_store *store, const lode__search_request *request,
+                                       lode__search_result *result, lode_error *err);
+void lode__search_release(lode__search_result *result);
+
+#endif

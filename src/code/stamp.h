@@ -1,0 +1,22 @@
+/* stamp.h - what an index says about itself: the metadata of the collection "files". */
+#ifndef LODE_CODE_STAMP_H
+#define LODE_CODE_STAMP_H
+
+#include "base/json.h"
+#include "code/walk.h"
+
+typedef struct lode__stamp {
+  uint64_t revision;     /* LODE__CODE_REVISION when it was made */
+  uint64_t indexed_ms;   /* end of the last run */
+  uint64_t scanned_ms;   /* end of the last run that walked the whole tree */
+  uint64_t took_ms;      /* that run */
+  uint64_t skipped[LODE__SKIP_COUNT]; /* by that run */
+  char lode[32];         /* version of the program */
+  char root[1024];       /* where the tree was */
+} lode__stamp;
+
+/* Absent or unreadable metadata give zeros. */
+void lode__stamp_parse(lode_str metadata, lode__stamp *stamp);
+void lode__stamp_put(lode__buf *out, const lode__stamp *stamp);
+
+#endif

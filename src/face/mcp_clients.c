@@ -1,0 +1,384 @@
+/* mcp_clients.c - see mcp_clients.h. */
+#include "mcp_clients.h"
+
+#include "base/json.h"
+#include "base/os.h"
+#include "code/fs.h"
+#include "json_edit.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 4 << 20 };
+
+typedef enum form { FORM_SERVERS, FORM_STDIO, FORM_LOCAL, FORM_TOML } form;
+
+typedef struct client {
+  const char *name, *title;
+  const char *file;       /* from the project's root; ~ is the user's home */
+  const char *signs[3];   /* the client is used here if one of these exists */
+  const char *key;        /* the object that lists servers */
+  form form;
+  bool global;            /* its settings are not the project's: the server must be told which one */
+} client;
+
+static const client clients[] = {
+    {"claude-code", "Claude Code", ".mcp.json", {".mcp.json", ".claude", "~/.claude"}, "mcpServers", FORM_SERVERS, false},
+    {"cursor", "Cursor", ".cursor/mcp.json", {".cursor", "~/.cursor", NULL}, "mcpServers", FORM_SERVERS, false},
+    {"vscode", "VS Code", ".vscode/mcp.json", {".vscode", "~/.vscode", "~/.config/Code"}, "servers", FORM_STDIO, false},
+    {"codex", "Codex", "~/.codex/config.toml", {"~/.codex", ".codex", NULL}, "mcp_servers", FORM_TOML, false},
+    {"gemini", "Gemini CLI", ".gemini/settings.json", {".gemini", "~/.gemini", NULL}, "mcpServers", FORM_SERVERS, false},
+    {"windsurf", "Windsurf", "~/.codeium/windsurf/mcp_config.json", {"~/.codeium/windsurf", NULL, NULL}, "mcpServers", FORM_SERVERS, true},
+    {"opencode", "opencode", "opencode.json", {"opencode.json", "~/.config/opencode", NULL}, "mcp", FORM_LOCAL, false},
+};
+
+size_t lode__mcp_count(void) { return sizeof clients / sizeof *clients; }
+const char *lode__mcp_name(size_t i) { return clients[i].name; }
+const char *lode__mcp_title(size_t i) { return clients[i].title; }
+
+/* ---- Paths ---- */
+
+static lode_status path_of(const char *file, const char *root, lode__buf *out, lode_error *err) {
+  const char *home = getenv("HOME");
+  if (file[0] != '~') return lode__fs_join(out, root, file, err);
+  if (!home || !*home) return lode__fail(err, LODE_NOT_FOUND, "HOME is not set");
+  return lode__fs_join(out, home, file + 2, err);
+}
+
+static bool is_used(const client *c, const char *root) {
+  lode__buf path = {0};
+  bool used = false;
+  for (size_t i = 0; i < 3 && c->signs[i] && !used; i++)
+    used = path_of(c->signs[i], root, &path, NULL) == LODE_OK && lode__fs_exists(path.data);
+  lode__buf_release(&path);
+  return used;
+}
+
+lode_status lode__mcp_program(lode__buf *out, lode_error *err) {
+  char path[4096];
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (n <= 0) return lode__fail_errno(err, errno, "/proc/self/exe");
+  out->len = 0;
+  lode__buf_add(out, path, (size_t)n);
+  lode__buf_addc(out, '\0');
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* "lode" when that is what a shell would start, so that settings can be shared between machines. */
+static const char *command_of(const char *program, lode__buf *scratch) {
+  const char *path = getenv("PATH");
+  char *mine = realpath(program, NULL), *found = NULL;
+  while (path && *path && !found) {
+    size_t len = strcspn(path, ":");
+    scratch->len = 0;
+    lode__buf_add(scratch, path, len);
+    lode__buf_adds(scratch, "/lode");
+    lode__buf_addc(scratch, '\0');
+    if (!scratch->failed && len && access(scratch->data, X_OK) == 0) found = realpath(scratch->data, NULL);
+    path += len + (path[len] == ':');
+  }
+  bool same = mine && found && strcmp(mine, found) == 0;
+  free(mine);
+  free(found);
+  return same ? "lode" : program;
+}
+
+/* ---- Entries ---- */
+
+static void put_quoted(lode__buf *out, const char *text) { lode__json_put_string(out, lode__str(text)); }
+
+static void put_args(lode__buf *out, const client *c, const char *root) {
+  lode__buf_adds(out, "\"mcp\"");
+  if (!c->global) return;
+  lode__buf_adds(out, ", \"--project\", ");
+  put_quoted(out, root);
+}
+
+static void put_entry(lode__buf *out, const client *c, const char *root, const char *command) {
+  switch (c->form) {
+    case FORM_SERVERS:
+      lode__buf_adds(out, "{\"command\": ");
+      put_quoted(out, command);
+      lode__buf_adds(out, ", \"args\": [");
+      put_args(out, c, root);
+      lode__buf_adds(out, "]}");
+      break;
+    case FORM_STDIO:
+      lode__buf_adds(out, "{\"type\": \"stdio\", \"command\": ");
+      put_quoted(out, command);
+      lode__buf_adds(out, ", \"args\": [");
+      put_args(out, c, root);
+      lode__buf_adds(out, "]}");
+      break;
+    case FORM_LOCAL:
+      lode__buf_adds(out, "{\"type\": \"local\", \"command\": [");
+      put_quoted(out, command);
+      lode__buf_adds(out, ", ");
+      put_args(out, c, root);
+      lode__buf_adds(out, "], \"enabled\": true}");
+      break;
+    case FORM_TOML:
+      lode__buf_adds(out, "[mcp_servers.lode]\ncommand = ");
+      put_quoted(out, command);
+      lode__buf_adds(out, "\nargs = [");
+      put_args(out, c, root);
+      lode__buf_adds(out, "]\n");
+      break;
+  }
+}
+
+/* ---- TOML: the table [mcp_servers.lode], by lines; lines inside of long strings are no headers ---- */
+
+static void toggle_strings(lode_str line, char *inside) {
+  for (size_t i = 0; i + 2 < line.len; i++) {
+    char c = line.data[i];
+    if ((c != '"' && c != '\'') || line.data[i + 1] != c || line.data[i + 2] != c) continue;
+    if (*inside == 0) *inside = c;
+    else if (*inside == c) *inside = 0;
+    i += 2;
+  }
+}
+
+static bool is_header(lode_str line, bool *ours) {
+  static const char *const names[] = {"[mcp_servers.lode]", "[mcp_servers.\"lode\"]", "[ mcp_servers.lode ]"};
+  size_t at = 0;
+  while (at < line.len && (line.data[at] == ' ' || line.data[at] == '\t')) at++;
+  if (at == line.len || line.data[at] != '[') return false;
+  lode_str rest = {line.data + at, line.len - at};
+  *ours = false;
+  for (size_t i = 0; i < 3; i++) {
+    size_t n = strlen(names[i]);
+    *ours = *ours || (rest.len >= n && memcmp(rest.data, names[i], n) == 0);
+  }
+  return true;
+}
+
+/* The lines of our table; from == to when there is none. LODE_INVALID when a long string has no end. */
+static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error *err) {
+  char inside = 0;
+  bool in = false;
+  *from = *to = text.len;
+  for (size_t at = 0; at < text.len;) {
+    const char *end = memchr(text.data + at, '\n', text.len - at);
+    lode_str line = {text.data + at, end ? (size_t)(end - text.data) - at : text.len - at};
+    bool ours = false;
+    if (!inside && is_header(line, &ours)) {
+      if (in && !ours) {
+        *to = at;
+        in = false;
+      }
+      if (ours && !in) {
+        *from = at;
+        *to = text.len;
+        in = true;
+      }
+    }
+    toggle_strings(line, &inside);
+    at += line.len + (end != NULL);
+  }
+  if (inside) return lode__fail(err, LODE_INVALID, "a string without end");
+  if (*from < *to) /* blank lines before the next table are not ours */
+    while (*to > *from + 1 && text.data[*to - 1] == '\n' && text.data[*to - 2] == '\n') (*to)--;
+  return LODE_OK;
+}
+
+/* ---- Reading ---- */
+
+static lode_status read_settings(const char *path, lode__buf *text, lode_error *err) {
+  lode_status st = lode__fs_read(path, MOST_BYTES, text, err);
+  if (st == LODE_NOT_FOUND) {
+    lode__error_clear(err);
+    text->len = 0;
+    return LODE_OK;
+  }
+  if (st == LODE_OK && !lode__utf8_valid(text->data, text->len)) return lode__fail(err, LODE_INVALID, "it is not UTF-8");
+  return st;
+}
+
+static lode_status find_entry(const client *c, lode_str text, lode_str *entry, lode_error *err) {
+  const char *path[] = {c->key, "lode"};
+  size_t from, to;
+  *entry = (lode_str){0};
+  if (c->form != FORM_TOML) return lode__json_edit_find(text, path, 2, entry, err);
+  LODE__TRY(toml_find(text, &from, &to, err));
+  if (from < to) *entry = (lode_str){text.data + from, to - from};
+  return LODE_OK;
+}
+
+static lode_status new_text(const client *c, const char *root, const char *program, lode_str text, bool *same, lode__buf *out, lode_error *err) {
+  const char *path[] = {c->key, "lode"};
+  lode__buf entry = {0}, scratch = {0};
+  lode_str old;
+  size_t from, to;
+  lode_status st;
+  put_entry(&entry, c, root, command_of(program, &scratch));
+  if (entry.failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(find_entry(c, text, &old, err));
+  *same = old.data && lode__str_eq(old, (lode_str){entry.data, entry.len});
+  if (c->form != FORM_TOML) {
+    LODE__GOTO(lode__json_edit_set(text, path, 2, (lode_str){entry.data, entry.len}, out, err));
+  } else {
+    LODE__GOTO(toml_find(text, &from, &to, err));
+    out->len = 0;
+    lode__buf_add(out, text.data, from);
+    if (from == text.len && from && text.data[from - 1] != '\n') lode__buf_addc(out, '\n');
+    if (from == text.len && from) lode__buf_addc(out, '\n');
+    lode__buf_add(out, entry.data, entry.len);
+    lode__buf_add(out, text.data + to, text.len - to);
+    if (out->failed) LODE__GOTO(lode__fail_nomem(err));
+  }
+done:
+  lode__buf_release(&entry);
+  lode__buf_release(&scratch);
+  return st;
+}
+
+static lode_status explain(const client *c, const char *path, const lode_error *why, lode_error *err) {
+  return lode__fail(err, LODE_REFUSED, "%s: %.200s cannot be parsed (%.120s); it was left as it is: mend it, or add the server by hand", c->title,
+                    path, why->text);
+}
+
+/* ---- Writing ---- */
+
+static lode_status make_folder_of(const char *file, lode_error *err) {
+  lode__buf folder = {0};
+  const char *slash = strrchr(file, '/');
+  lode_status st = LODE_OK;
+  lode__buf_add(&folder, file, slash ? (size_t)(slash - file) : 0);
+  lode__buf_addc(&folder, '\0');
+  if (folder.failed) st = lode__fail_nomem(err);
+  else if (folder.len > 1 && lode__os->mkdir(folder.data, 0755) < 0 && errno != EEXIST) st = lode__fail_errno(err, errno, folder.data);
+  lode__buf_release(&folder);
+  return st;
+}
+
+/* The file as it was before lode first touched it. */
+static lode_status back_up(const char *path, lode_str text, lode_error *err) {
+  lode__buf backup = {0};
+  lode_status st = LODE_OK;
+  if (!lode__fs_exists(path)) return LODE_OK;
+  lode__buf_addf(&backup, "%s.lode-backup", path);
+  if (backup.failed) st = lode__fail_nomem(err);
+  else if (!lode__fs_exists(backup.data)) st = lode__fs_write(backup.data, text, err);
+  lode__buf_release(&backup);
+  return st;
+}
+
+static lode_status edit(size_t i, const char *root, const char *program, bool *changed, lode__buf *preview, lode_error *err) {
+  const client *c = &clients[i];
+  lode__buf path = {0}, text = {0}, out = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st;
+  bool same = false;
+  LODE__GOTO(path_of(c->file, root, &path, err));
+  st = read_settings(path.data, &text, &why);
+  lode_str old = {text.data ? text.data : "", text.len};
+  if (st == LODE_OK) st = new_text(c, root, program, old, &same, &out, &why);
+  if (st == LODE_INVALID) st = explain(c, path.data, &why, err);
+  else if (st != LODE_OK && err) *err = why;
+  if (st != LODE_OK) goto done;
+  *changed = !same;
+  if (preview) {
+    lode__buf_addf(preview, "# %s\n", path.data);
+    lode__buf_add(preview, out.data, out.len);
+    goto done;
+  }
+  if (same) goto done;
+  LODE__GOTO(make_folder_of(path.data, err));
+  LODE__GOTO(back_up(path.data, old, err));
+  LODE__GOTO(lode__fs_write(path.data, (lode_str){out.data, out.len}, err));
+done:
+  lode__buf_release(&path);
+  lode__buf_release(&text);
+  lode__buf_release(&out);
+  return st;
+}
+
+lode_status lode__mcp_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err) {
+  return edit(i, root, program, changed, NULL, err);
+}
+
+lode_status lode__mcp_preview(size_t i, const char *root, const char *program, lode__buf *out, lode_error *err) {
+  bool changed;
+  return edit(i, root, program, &changed, out, err);
+}
+
+lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_error *err) {
+  const client *c = &clients[i];
+  const char *keys[] = {c->key, "lode"};
+  lode__buf path = {0}, text = {0}, out = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_str entry = {0};
+  size_t from, to;
+  lode_status st;
+  *changed = false;
+  LODE__GOTO(path_of(c->file, root, &path, err));
+  st = read_settings(path.data, &text, &why);
+  lode_str old = {text.data ? text.data : "", text.len};
+  if (st == LODE_OK) st = find_entry(c, old, &entry, &why);
+  if (st == LODE_INVALID) st = explain(c, path.data, &why, err);
+  else if (st != LODE_OK && err) *err = why;
+  if (st != LODE_OK || !entry.data) goto done;
+  if (c->form != FORM_TOML) {
+    LODE__GOTO(lode__json_edit_remove(old, keys, 2, &out, err));
+  } else {
+    LODE__GOTO(toml_find(old, &from, &to, err));
+    lode__buf_add(&out, old.data, from);
+    lode__buf_add(&out, old.data + to, old.len - to);
+    if (out.failed) LODE__GOTO(lode__fail_nomem(err));
+  }
+  LODE__GOTO(back_up(path.data, old, err));
+  LODE__GOTO(lode__fs_write(path.data, (lode_str){out.data ? out.data : "", out.len}, err));
+  *changed = true;
+done:
+  lode__buf_release(&path);
+  lode__buf_release(&text);
+  lode__buf_release(&out);
+  return st;
+}
+
+/* ---- Looking ---- */
+
+lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, lode__buf *path, lode_error *err) {
+  const client *c = &clients[i];
+  lode__buf text = {0}, program = {0}, out = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_str entry = {0};
+  bool same = false;
+  lode_status st;
+  *state = LODE__MCP_ABSENT;
+  if (path_of(c->file, root, path, err) != LODE_OK) {
+    lode__error_clear(err);
+    path->len = 0;
+    lode__buf_addc(path, '\0');
+    return path->failed ? lode__fail_nomem(err) : LODE_OK;
+  }
+  st = read_settings(path->data, &text, &why);
+  lode_str old = {text.data ? text.data : "", text.len};
+  if (st == LODE_OK) st = find_entry(c, old, &entry, &why);
+  if (st == LODE_OK && entry.data) {
+    st = lode__mcp_program(&program, &why);
+    if (st == LODE_OK) st = new_text(c, root, program.data, old, &same, &out, &why);
+  }
+  if (st == LODE_OK) *state = entry.data ? (same ? LODE__MCP_SAME : LODE__MCP_OTHER) : is_used(c, root) ? LODE__MCP_MISSING : LODE__MCP_ABSENT;
+  else if (st != LODE_NOMEM) *state = LODE__MCP_BROKEN;
+  lode__buf_release(&text);
+  lode__buf_release(&program);
+  lode__buf_release(&out);
+  return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;
+}
+
+void lode__mcp_list(const char *root, lode__buf *out) {
+  bool first = true;
+  lode__buf_addc(out, '[');
+  for (size_t i = 0; i < lode__mcp_count(); i++) {
+    lode__buf path = {0};
+    lode__mcp_state state;
+    if (lode__mcp_look(i, root, &state, &path, NULL) == LODE_OK && (state == LODE__MCP_SAME || state == LODE__MCP_OTHER)) {
+      lode__buf_addf(out, "%s\"%s\"", first ? "" : ",", clients[i].name);
+      first = false;
+    }
+    lode__buf_release(&path);
+  }
+  lode__buf_addc(out, ']');
+}

@@ -1,0 +1,322 @@
+/* op_code.c - index and search, and what the operations of code search share. See op_code.h. */
+#include "op_code.h"
+
+#include "base/os.h"
+#include "code/fs.h"
+#include "code/search.h"
+#include "code/stamp.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 10000, STEPS = 256 };
+
+/* ---- Project and store ---- */
+
+lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
+  return lode__project_open(project, lode__arg_of(args, param)->text.data, ctx->folder, err);
+}
+
+lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err) {
+  lode__open_how how = {.write = write, .create = write, .folder = project->folder};
+  if (write) LODE__TRY(lode__project_prepare(project, err));
+  else if (!lode__project_has_store(project))
+    return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project->root);
+  return ctx->open(ctx->opener, &how, store, err);
+}
+
+/* Removes "." and "..", by text: the path may not exist. */
+static void clean_path(char *path) {
+  char *out = path, *p = path;
+  while (*p) {
+    while (*p == '/') p++;
+    size_t len = strcspn(p, "/");
+    if (len == 1 && p[0] == '.') {
+      p += len;
+      continue;
+    }
+    if (len == 2 && p[0] == '.' && p[1] == '.') {
+      while (out > path && *--out != '/') {}
+      p += len;
+      continue;
+    }
+    if (len) {
+      *out++ = '/';
+      memmove(out, p, len);
+      out += len;
+    }
+    p += len;
+  }
+  if (out == path) *out++ = '/';
+  *out = '\0';
+}
+
+lode_status lode__code_relative(const lode__project *project, const char *path, lode__buf *out, lode_error *err) {
+  char *real = realpath(path, NULL);
+  lode__buf full = {0};
+  size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
+  lode_status st = LODE_OK;
+  out->len = 0;
+  if (real) {
+    lode__buf_adds(&full, real);
+  } else {
+    char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (cwd) lode__buf_addf(&full, "%s/", cwd);
+    lode__buf_adds(&full, path);
+    free(cwd);
+  }
+  lode__buf_addc(&full, '\0');
+  free(real);
+  if (full.failed) LODE__GOTO(lode__fail_nomem(err));
+  clean_path(full.data);
+  size_t len = strlen(full.data);
+  if (len < root || memcmp(full.data, project->root, root) != 0 || (full.data[root] != '/' && full.data[root] != '\0'))
+    LODE__GOTO(lode__fail(err, LODE_INVALID, "%.200s is not in the project %.200s", path, project->root));
+  const char *rest = full.data + root + (full.data[root] == '/');
+  lode__buf_adds(out, rest);
+  lode__buf_addc(out, '\0');
+  if (out->failed) LODE__GOTO(lode__fail_nomem(err));
+done:
+  lode__buf_release(&full);
+  return st;
+}
+
+/* ---- Times ---- */
+
+void lode__put_time(lode__buf *out, uint64_t wall_ms) {
+  time_t seconds = (time_t)(wall_ms / 1000);
+  struct tm parts;
+  char text[40] = "";
+  if (localtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  lode__buf_adds(out, text);
+}
+
+void lode__row_time(lode__op_context *ctx, const char *name, uint64_t wall_ms) {
+  lode__buf text = {0};
+  if (wall_ms) lode__put_time(&text, wall_ms);
+  lode__row_text(ctx, name, wall_ms && !text.failed ? (lode_str){text.data, text.len} : (lode_str){0});
+  lode__buf_release(&text);
+}
+
+/* ---- index ---- */
+
+lode_status lode__code_index(lode__op_context *ctx, const lode__project *project, const lode__code_run *run, lode__index_report *report,
+                             lode_error *err) {
+  lode__job job = {.fd = -1};
+  lode_store *store = NULL;
+  lode__indexer *indexer = NULL;
+  lode__buf raw = {0};
+  lode__index_options options = {.force = run->force, .quality = run->quality, .no_vectors = run->no_vectors, .workers = run->workers,
+                                 .job = &job};
+  lode_status st;
+  memset(report, 0, sizeof *report);
+  if (!run->quiet) {
+    options.progress = ctx->progress;
+    options.note = ctx->note;
+    options.note_ctx = ctx->note_ctx;
+  }
+  LODE__GOTO(lode__project_prepare(project, err));
+  LODE__GOTO(lode__job_begin(&job, project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : WAIT_MS, err));
+  LODE__GOTO(lode__code_open(ctx, project, true, &store, err));
+  LODE__GOTO(lode__indexer_open(project, store, &options, &indexer, err));
+  if (run->remove) {
+    LODE__GOTO(lode__indexer_remove(indexer, lode__str(run->remove), report, err));
+  } else if (run->only && run->only[0]) {
+    lode_str path = lode__str(run->only);
+    LODE__GOTO(lode__indexer_run(indexer, &path, 1, report, err));
+  } else {
+    LODE__GOTO(lode__indexer_run(indexer, NULL, 0, report, err));
+  }
+done:
+  lode__indexer_close(indexer);
+  if (store) ctx->release(ctx->opener, store);
+  lode__job_end(&job);
+  lode__buf_release(&raw);
+  return st;
+}
+
+static void put_skipped(lode__op_context *ctx, const uint64_t *skipped) {
+  lode__buf text = {0};
+  lode__buf_addc(&text, '{');
+  for (size_t i = 1; i < LODE__SKIP_COUNT; i++)
+    if (skipped[i]) lode__buf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", lode__skip_name((lode__skip)i), (unsigned long long)skipped[i]);
+  lode__buf_addc(&text, '}');
+  lode__row_json(ctx, "skipped", text.failed ? (lode_str){0} : (lode_str){text.data, text.len});
+  lode__buf_release(&text);
+}
+
+static lode_status send_report(lode__op_context *ctx, const lode__project *project, const lode__index_report *r, double seconds,
+                               lode_error *err) {
+  uint64_t left_out = 0;
+  for (size_t i = 1; i < LODE__SKIP_COUNT; i++) left_out += r->skipped[i];
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "root", lode__str(project->root));
+  lode__row_count(ctx, "files", r->files);
+  lode__row_count(ctx, "added", r->added);
+  lode__row_count(ctx, "changed", r->changed);
+  lode__row_count(ctx, "removed", r->removed);
+  lode__row_count(ctx, "unchanged", r->unchanged);
+  lode__row_count(ctx, "chunks", r->chunks);
+  lode__row_count(ctx, "vectors", r->vectors);
+  lode__row_count(ctx, "reused", r->reused);
+  lode__row_count(ctx, "pending", r->pending);
+  put_skipped(ctx, r->skipped);
+  lode__row_count(ctx, "left_out", left_out);
+  lode__row_count(ctx, "secrets", r->skipped[LODE__SKIP_SECRET]);
+  lode__row_count(ctx, "unparsed", r->unparsed);
+  lode__row_count(ctx, "bytes", r->bytes);
+  lode__row_count(ctx, "walk_ms", r->walk_ms);
+  lode__row_count(ctx, "index_ms", r->index_ms);
+  lode__row_count(ctx, "embed_ms", r->embed_ms);
+  lode__row_count(ctx, "finish_ms", r->finish_ms);
+  lode__row_real(ctx, "seconds", round(seconds * 100) / 100);
+  return lode__row_summary(ctx, err);
+}
+
+lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  const lode__arg *remove = lode__arg_of(args, "remove");
+  lode__project project = {0};
+  lode__index_report report;
+  lode__buf gone = {0};
+  uint64_t start = lode__os->now_ns();
+  lode_status st;
+  LODE__TRY(lode__code_project(ctx, args, "path", &project, err));
+  lode__code_run run = {.force = lode__arg_of(args, "force")->number, .quality = lode__arg_of(args, "quality")->number,
+                        .workers = (uint32_t)lode__arg_of(args, "workers")->number};
+  if (remove->set) {
+    LODE__GOTO(lode__code_relative(&project, remove->text.data, &gone, err));
+    run.remove = gone.data;
+    if (!lode__project_has_store(&project)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
+  }
+  LODE__GOTO(lode__code_index(ctx, &project, &run, &report, err));
+  LODE__GOTO(send_report(ctx, &project, &report, (double)(lode__os->now_ns() - start) / 1e9, err));
+  ctx->nothing = remove->set && report.removed == 0;
+done:
+  lode__buf_release(&gone);
+  lode__project_release(&project);
+  return st;
+}
+
+/* ---- search ---- */
+
+/* FILE[:LINE] */
+static lode_status take_similar(const lode__project *project, lode_str given, lode__search_request *request, lode__buf *path, lode_error *err) {
+  lode__buf file = {0}, raw = {0};
+  const char *colon = NULL;
+  for (size_t i = given.len; i-- > 1;)
+    if (given.data[i] == ':') {
+      colon = given.data + i;
+      break;
+    }
+  uint64_t line = 0;
+  size_t len = given.len;
+  lode_status st = LODE_OK;
+  if (colon && lode__parse_uint((lode_str){colon + 1, given.len - (size_t)(colon + 1 - given.data)}, &line) && line && line < UINT32_MAX)
+    len = (size_t)(colon - given.data);
+  else line = 0;
+  lode__buf_add(&file, given.data, len);
+  lode__buf_addc(&file, '\0');
+  if (file.failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(lode__code_relative(project, file.data, &raw, err));
+  path->len = 0;
+  lode__path_show(path, lode__str(raw.data));
+  if (path->failed) LODE__GOTO(lode__fail_nomem(err));
+  request->similar = (lode_str){path->data ? path->data : "", path->len};
+  request->similar_line = (uint32_t)line;
+done:
+  lode__buf_release(&file);
+  lode__buf_release(&raw);
+  return st;
+}
+
+static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_t rank, const lode__search_hit *h, lode_error *err) {
+  lode__row_begin(ctx);
+  lode__row_count(ctx, "rank", rank);
+  lode__row_text(ctx, "path", h->path);
+  lode__row_count(ctx, "start_line", h->first);
+  lode__row_count(ctx, "end_line", h->last);
+  lode__row_text(ctx, "kind", h->kind);
+  lode__row_text(ctx, "name", h->name.len ? h->name : (lode_str){0});
+  lode__row_text(ctx, "parents", h->parents.len ? h->parents : (lode_str){0});
+  lode__row_text(ctx, "language", h->language);
+  lode__row_real(ctx, "score", round(h->score * 10000) / 10000);
+  lode__row_real(ctx, "cosine", round(h->cosine * 10000) / 10000);
+  if (!lode__arg_of(args, "files_only")->number) lode__row_text(ctx, "snippet", h->snippet);
+  if (h->snippet_line != h->first) lode__row_count(ctx, "snippet_line", h->snippet_line);
+  if (h->more) lode__row_count(ctx, "more", h->more);
+  if (h->copies) lode__row_count(ctx, "copies", h->copies);
+  if (lode__arg_of(args, "explain")->number) {
+    lode__buf text = {0};
+    lode__buf_addf(&text, "{\"bm25\":%.4f", h->bm25);
+    for (size_t i = 0; i < LODE__FEATURE_COUNT; i++) lode__buf_addf(&text, ",\"%s\":%.4f", lode__feature_name((lode__feature)i), h->features[i]);
+    lode__buf_addc(&text, '}');
+    if (!text.failed) lode__row_json(ctx, "explain", (lode_str){text.data, text.len});
+    lode__buf_release(&text);
+  }
+  return lode__row_send(ctx, err);
+}
+
+/* What should be known about the answer. */
+static void send_notes(lode__op_context *ctx, const lode__search_result *result) {
+  if (result->note[0]) lode__op_note(ctx, "%s", result->note);
+  if (result->stale)
+    lode__op_note(ctx, "%llu of the files shown changed since they were indexed: `lode index` or --refresh brings them up to date",
+                  (unsigned long long)result->stale);
+}
+
+static lode_status refresh(lode__op_context *ctx, const lode__project *project, lode_error *err) {
+  lode__code_run run = {.no_vectors = true, .quiet = true};
+  lode__index_report report;
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = lode__code_index(ctx, project, &run, &report, &why);
+  if (st == LODE_BUSY || st == LODE_READONLY) {
+    lode__op_note(ctx, "not brought up to date: %.300s", why.text);
+    return LODE_OK;
+  }
+  if (st != LODE_OK && err) *err = why;
+  return st;
+}
+
+lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  static const lode_mode modes[] = {LODE_HYBRID, LODE_BY_VECTOR, LODE_BY_TEXT};
+  const lode__arg *mode = lode__arg_of(args, "mode"), *limit = lode__arg_of(args, "limit"), *similar = lode__arg_of(args, "similar");
+  lode__project project = {0};
+  lode__search_result result = {0};
+  lode_store *store = NULL;
+  lode__buf path = {0};
+  lode_status st;
+  LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
+  lode__search_request request = {
+      .query = lode__arg_of(args, "query")->text,
+      .limit = limit->set ? (size_t)limit->number : (size_t)lode__config_int(&project.config, LODE__CONFIG_SEARCH_LIMIT),
+      .language = lode__arg_of(args, "lang")->text,
+      .path = lode__arg_of(args, "path")->text,
+      .kind = lode__arg_of(args, "type")->text,
+      .name = lode__arg_of(args, "name")->text,
+      .context = (uint32_t)lode__arg_of(args, "context")->number,
+      .files_only = lode__arg_of(args, "files_only")->number,
+  };
+  const char *setting = lode__config_text(&project.config, LODE__CONFIG_SEARCH_MODE);
+  request.mode = modes[mode->set ? mode->number : strcmp(setting, "vector") == 0 ? 1 : strcmp(setting, "text") == 0 ? 2 : 0];
+  if (request.limit < 1) request.limit = 1;
+  if (similar->set) LODE__GOTO(take_similar(&project, similar->text, &request, &path, err));
+  else if (!request.query.len && request.name.data) request.query = request.name;
+  if (!similar->set && !request.query.len)
+    LODE__GOTO(lode__fail(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
+  if (lode__arg_of(args, "refresh")->number || strcmp(lode__config_text(&project.config, LODE__CONFIG_SEARCH_REFRESH), "auto") == 0)
+    LODE__GOTO(refresh(ctx, &project, err));
+  LODE__GOTO(lode__code_open(ctx, &project, false, &store, err));
+  LODE__GOTO(lode__search_run(&project, store, &request, &result, err));
+  for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = send_hit(ctx, args, i + 1, &result.hits[i], err);
+  if (st == LODE_OK) send_notes(ctx, &result);
+  ctx->nothing = result.n == 0;
+done:
+  lode__search_release(&result);
+  if (store) ctx->release(ctx->opener, store);
+  lode__buf_release(&path);
+  lode__project_release(&project);
+  return st;
+}

@@ -1,0 +1,28 @@
+/* op_code.h - what the operations of code search share. */
+#ifndef LODE_FACE_OP_CODE_H
+#define LODE_FACE_OP_CODE_H
+
+#include "code/index.h"
+#include "code/project.h"
+#include "op.h"
+
+/* The project that args name by `param` ("path" or "project"); the store's folder is the context's, if it has one. */
+lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err);
+/* The project's store. For reading: LODE_NOT_FOUND says that it is not indexed. */
+lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err);
+/* A whole run of the indexer: takes the job, opens the store. `only` may be NULL. */
+typedef struct lode__code_run {
+  bool force, quality, no_vectors, quiet;
+  uint32_t workers;
+  const char *remove;  /* a path from the root */
+  const char *only;    /* a path from the root: no more than this */
+} lode__code_run;
+lode_status lode__code_index(lode__op_context *ctx, const lode__project *project, const lode__code_run *run, lode__index_report *report,
+                             lode_error *err);
+/* A path as the user wrote it, from the working directory, becomes one from the root, as shown. It need not exist. */
+lode_status lode__code_relative(const lode__project *project, const char *path, lode__buf *out, lode_error *err);
+/* "2026-11-16 02:55:01" */
+void lode__put_time(lode__buf *out, uint64_t wall_ms);
+void lode__row_time(lode__op_context *ctx, const char *name, uint64_t wall_ms); /* 0: null */
+
+#endif

@@ -1,0 +1,313 @@
+/* op_code_doctor.c - everything that can be wrong, looked at one after the other; each finding with its remedy.
+ *
+ * With --repair, nothing is deleted: a damaged store is renamed aside, what can be read of it is brought into a new one, and the files whose
+ * chunks were lost are indexed again.
+ */
+#include "op_code.h"
+
+#include "base/os.h"
+#include "code/audit.h"
+#include "code/fs.h"
+#include "code/pool.h"
+#include "code/stamp.h"
+#include "mcp_clients.h"
+
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define LEAST_FREE_BYTES (64u << 20)
+
+typedef enum verdict { FINE, WORTH_NOTING, WRONG, MENDED } verdict;
+
+typedef struct doctor {
+  lode__op_context *ctx;
+  lode__project project;
+  bool repair, has_config;
+  uint64_t checks, bad, mended;
+  bool reindex;            /* files must be read again */
+  lode_error *err;
+} doctor;
+
+static lode_status find(doctor *d, const char *check, verdict v, const char *remedy, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+static lode_status find(doctor *d, const char *check, verdict v, const char *remedy, const char *format, ...) {
+  static const char *const states[] = {"ok", "note", "bad", "mended"};
+  char text[700];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  d->checks++;
+  d->bad += v == WRONG;
+  d->mended += v == MENDED;
+  lode__row_begin(d->ctx);
+  lode__row_text(d->ctx, "check", lode__str(check));
+  lode__row_text(d->ctx, "state", lode__str(states[v]));
+  lode__row_text(d->ctx, "detail", lode__str(text));
+  lode__row_text(d->ctx, "remedy", remedy ? lode__str(remedy) : (lode_str){0});
+  return lode__row_send(d->ctx, d->err);
+}
+
+/* ---- Around the store ---- */
+
+static lode_status check_settings(doctor *d) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = lode__config_load(&d->project.config, d->project.folder, &why);
+  d->has_config = st == LODE_OK;
+  if (st != LODE_OK) return find(d, "settings", WRONG, "mend or move away .lode/" LODE__CONFIG_FILE, "%s", why.text);
+  return find(d, "settings", FINE, NULL, "model %s, search %s", lode__config_text(&d->project.config, LODE__CONFIG_MODEL),
+              lode__config_text(&d->project.config, LODE__CONFIG_SEARCH_MODE));
+}
+
+static lode_status check_folder(doctor *d) {
+  struct statvfs disk;
+  char network[64];
+  if (!lode__fs_is_folder(d->project.folder))
+    return find(d, "folder", WORTH_NOTING, "lode index", "%.300s does not exist: the project is not indexed", d->project.folder);
+  if (access(d->project.folder, W_OK) != 0)
+    LODE__TRY(find(d, "folder", WORTH_NOTING, "search works; to index, give yourself the right to write, or use --store DIR",
+                   "%.300s cannot be written", d->project.folder));
+  if (lode__os_is_network(d->project.folder, network, sizeof network))
+    LODE__TRY(find(d, "folder", WORTH_NOTING, "keep the index on a local disk: --store DIR", "it lies on a network file system (%s), whose locks are not to be trusted",
+                   network));
+  if (statvfs(d->project.folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES)
+    return find(d, "disk", WRONG, "make room on the disk", "only %llu KiB are free", (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
+  return find(d, "folder", FINE, NULL, "%.300s", d->project.folder);
+}
+
+static lode_status check_jobs(doctor *d) {
+  lode__job_view index, watch;
+  lode__job_look(d->project.folder, LODE__JOB_INDEX, &index);
+  lode__job_look(d->project.folder, LODE__JOB_WATCH, &watch);
+  if (index.running)
+    LODE__TRY(find(d, "indexer", WORTH_NOTING, NULL, "process %llu is at work: %s %llu of %llu", (unsigned long long)index.pid, index.phase,
+                   (unsigned long long)index.done, (unsigned long long)index.total));
+  return find(d, "watcher", FINE, NULL, "%s", watch.running ? "runs" : "does not run");
+}
+
+static lode_status check_clients(doctor *d) {
+  size_t known = 0;
+  for (size_t i = 0; i < lode__mcp_count(); i++) {
+    lode__mcp_state state;
+    lode__buf path = {0};
+    lode_status st = lode__mcp_look(i, d->project.root, &state, &path, d->err);
+    if (st == LODE_OK && state == LODE__MCP_BROKEN)
+      st = find(d, "mcp", WRONG, "mend that file", "%s: %.300s cannot be parsed", lode__mcp_title(i), path.data);
+    if (st == LODE_OK && state == LODE__MCP_OTHER)
+      st = find(d, "mcp", WORTH_NOTING, "lode setup", "%s starts another lode: %.300s", lode__mcp_title(i), path.data);
+    known += state == LODE__MCP_SAME || state == LODE__MCP_OTHER;
+    lode__buf_release(&path);
+    if (st != LODE_OK) return st;
+  }
+  return find(d, "mcp", known ? FINE : WORTH_NOTING, known ? NULL : "lode setup", "%zu clients know this project's server", known);
+}
+
+static lode_status check_parser(doctor *d) {
+  lode__pool_options options = {0};
+  lode__pool *pool = NULL;
+  size_t with = 0, have = 0;
+  LODE__TRY(lode__pool_open(&options, &pool, d->err));
+  const char *parser = lode__pool_parser(pool);
+  for (size_t i = 0; i < lode__language_count; i++) {
+    if (lode__languages[i].reader != LODE__READ_TREE) continue;
+    with++;
+    have += lode__pool_has(pool, &lode__languages[i]);
+  }
+  lode_status st;
+  if (!parser) st = find(d, "parser", WORTH_NOTING, "install lode with its parser, or set LODE_PARSER", "lode-parser was not found: files are cut by lines, not by syntax");
+  else st = find(d, "parser", have == with ? FINE : WORTH_NOTING, have == with ? NULL : "install the grammars", "%zu of %zu languages with a grammar: %.300s", have, with, parser);
+  lode__pool_close(pool);
+  return st;
+}
+
+static lode_status check_model(doctor *d) {
+  const char *name = d->has_config ? lode__config_text(&d->project.config, LODE__CONFIG_MODEL) : "code";
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_embedder *model = NULL;
+  if (strcmp(name, "none") == 0) return find(d, "model", FINE, NULL, "none is wanted: search goes by words");
+  lode_status st = lode_embedder_open(lode__str(name), NULL, &model, &why);
+  if (st != LODE_OK) return find(d, "model", WORTH_NOTING, "lode model list", "%s", why.text);
+  lode_str identity = lode_embedder_info_of(model)->identity;
+  st = find(d, "model", FINE, NULL, "%.*s", (int)identity.len, identity.data);
+  lode_embedder_close(model);
+  return st;
+}
+
+/* ---- The store ---- */
+
+typedef struct damages {
+  uint64_t n;
+  char first[300];
+} damages;
+
+static void count_damage(void *ctx, const lode_damage *damage) {
+  damages *all = ctx;
+  if (all->n++ == 0) snprintf(all->first, sizeof all->first, "%s: %s", damage->what, damage->detail);
+}
+
+/* Everything that still proves itself, into a new store that takes the place of the old; the old one is kept. */
+static lode_status rescue(doctor *d, lode_salvage_report *report, lode__buf *kept) {
+  unsigned long long now = (unsigned long long)(lode__os_wall_ms() / 1000);
+  lode__buf fresh = {0};
+  lode__project made = d->project;
+  lode_status st;
+  kept->len = 0;
+  lode__buf_addf(kept, "%s.damaged-%llu", d->project.folder, now);
+  lode__buf_addc(kept, '\0');
+  lode__buf_addf(&fresh, "%s.new-%llu", d->project.folder, now);
+  lode__buf_addc(&fresh, '\0');
+  if (kept->failed || fresh.failed) LODE__GOTO(lode__fail_nomem(d->err));
+  damages lost = {0};
+  LODE__GOTO(lode_salvage(d->project.folder, fresh.data, count_damage, &lost, d->ctx->progress, report, d->err));
+  made.folder = fresh.data;
+  LODE__GOTO(lode__project_prepare(&made, d->err));
+  if (d->has_config) LODE__GOTO(lode__config_save(&d->project.config, fresh.data, d->err));
+  if (lode__os->rename(d->project.folder, kept->data) < 0 || lode__os->rename(fresh.data, d->project.folder) < 0)
+    LODE__GOTO(lode__fail_errno(d->err, errno, d->project.folder));
+done:
+  lode__buf_release(&fresh);
+  return st;
+}
+
+static lode_status repair_store(doctor *d, const char *why) {
+  lode_salvage_report report = {0};
+  lode__buf kept = {0};
+  lode__job job = {.fd = -1};
+  lode_status st;
+  if (!d->repair) return find(d, "store", WRONG, "lode doctor --repair", "%s", why);
+  LODE__GOTO(lode__job_begin(&job, &d->project, LODE__JOB_INDEX, d->ctx->busy_ms ? d->ctx->busy_ms : 10000, d->err));
+  LODE__GOTO(rescue(d, &report, &kept));
+  d->reindex = true;
+  st = find(d, "store", MENDED, NULL, "%llu records were brought into a new store, %llu were lost; the damaged one is at %.300s",
+            (unsigned long long)report.records, (unsigned long long)report.lost, kept.data);
+done:
+  lode__job_end(&job);
+  lode__buf_release(&kept);
+  return st;
+}
+
+static lode_status verify(doctor *d, lode_store *store, bool *sound) {
+  damages all = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = lode_verify(store, count_damage, &all, d->ctx->progress, &why);
+  *sound = st == LODE_OK;
+  if (st == LODE_OK) return find(d, "store", FINE, NULL, "every checksum is right");
+  if (st != LODE_CORRUPT) {
+    *d->err = why;
+    return st;
+  }
+  char text[400];
+  snprintf(text, sizeof text, "%llu damages, the first: %.300s", (unsigned long long)all.n, all.n ? all.first : why.text);
+  return find(d, "damage", WORTH_NOTING, NULL, "%s", text);
+}
+
+static lode_status check_index(doctor *d, lode_store *store) {
+  lode_collection_list *list = NULL;
+  lode__stamp stamp = {0};
+  bool code = false, files = false, aside = false;
+  char embedder[400] = "";
+  LODE__TRY(lode_collections(store, &list, d->err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE))) {
+      code = true;
+      if (info->embedder.data) snprintf(embedder, sizeof embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
+      if (info->pending)
+        LODE__TRY(find(d, "vectors", WORTH_NOTING, "lode index", "%llu chunks have no vector", (unsigned long long)info->pending));
+    }
+    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) {
+      files = true;
+      lode__stamp_parse(info->metadata, &stamp);
+    }
+    aside = aside || lode__str_eq(info->name, LODE__LIT(LODE__CODE LODE__CODE_ASIDE));
+  }
+  lode_collection_list_free(list);
+  if (!code || !files || !stamp.indexed_ms) return find(d, "index", WORTH_NOTING, "lode index", "the project is not indexed yet, or not to the end");
+  if (aside) LODE__TRY(find(d, "index", WORTH_NOTING, "lode index", "a run with --force was interrupted; the old index serves"));
+  if (stamp.revision != LODE__CODE_REVISION)
+    LODE__TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
+  if (stamp.root[0] && strcmp(stamp.root, d->project.root) != 0)
+    LODE__TRY(find(d, "index", WORTH_NOTING, NULL, "it was made when the project lay at %.300s", stamp.root));
+  return find(d, "index", FINE, NULL, "made by lode %s%s%s", stamp.lode, embedder[0] ? " with " : "", embedder);
+}
+
+static lode_status check_agreement(doctor *d) {
+  lode__audit audit;
+  lode_store *store = NULL;
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = lode__code_open(d->ctx, &d->project, d->repair, &store, &why);
+  if (st == LODE_OK) st = lode__audit_run(store, d->repair, d->ctx->progress, &audit, &why);
+  if (store) d->ctx->release(d->ctx->opener, store);
+  if (st == LODE_NOT_FOUND) return LODE_OK;
+  if (st == LODE_CANCELLED || st == LODE_NOMEM) {
+    *d->err = why;
+    return st;
+  }
+  if (st != LODE_OK) return find(d, "agreement", WRONG, "lode doctor --repair", "%s", why.text);
+  if (!audit.short_files && !audit.orphans && !audit.unpaired)
+    return find(d, "agreement", FINE, NULL, "%llu files, %llu chunks", (unsigned long long)audit.files, (unsigned long long)audit.chunks);
+  d->reindex = d->reindex || d->repair;
+  return find(d, "agreement", d->repair ? MENDED : WRONG, d->repair ? NULL : "lode doctor --repair",
+              "%llu files lack chunks, %llu chunks lack their file, %llu lack their pair", (unsigned long long)audit.short_files,
+              (unsigned long long)audit.orphans, (unsigned long long)audit.unpaired);
+}
+
+static lode_status check_store(doctor *d) {
+  lode_store *store = NULL;
+  lode_error why = {.record = LODE_NO_RECORD};
+  bool sound = false;
+  if (!lode__project_has_store(&d->project)) return find(d, "store", WORTH_NOTING, "lode index", "there is none yet");
+  lode_status st = lode__code_open(d->ctx, &d->project, false, &store, &why);
+  if (st == LODE_OK) {
+    lode_stats stats;
+    st = verify(d, store, &sound);
+    if (st == LODE_OK && sound) st = check_index(d, store);
+    if (st == LODE_OK && lode_store_stats(store, &stats, NULL) == LODE_OK && stats.quarantined)
+      st = find(d, "quarantine", WORTH_NOTING, "look at them, then remove them", "%llu damaged files were set aside and replaced",
+                (unsigned long long)stats.quarantined);
+    d->ctx->release(d->ctx->opener, store);
+    if (st != LODE_OK) return st;
+    return sound ? LODE_OK : repair_store(d, "the store is damaged");
+  }
+  if (st == LODE_CORRUPT || st == LODE_IO) return repair_store(d, why.text);
+  return find(d, "store", WRONG, st == LODE_BUSY ? "wait, or end the process that holds it" : NULL, "%s", why.text);
+}
+
+/* What was lost is read from the files again. */
+static lode_status read_again(doctor *d) {
+  lode__code_run run = {0};
+  lode__index_report report;
+  lode_error why = {.record = LODE_NO_RECORD};
+  if (!d->reindex) return LODE_OK;
+  lode_status st = lode__code_index(d->ctx, &d->project, &run, &report, &why);
+  if (st != LODE_OK) return find(d, "index", WRONG, "lode index", "it could not be brought up to date: %s", why.text);
+  return find(d, "index", MENDED, NULL, "%llu files were read again, %llu chunks written", (unsigned long long)(report.added + report.changed),
+              (unsigned long long)report.chunks);
+}
+
+lode_status lode__op_doctor(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  doctor d = {.ctx = ctx, .repair = lode__arg_of(args, "repair")->number, .err = err};
+  lode_status st;
+  LODE__TRY(lode__project_locate(&d.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
+  LODE__GOTO(find(&d, "root", FINE, NULL, "%.400s", d.project.root));
+  LODE__GOTO(check_settings(&d));
+  LODE__GOTO(check_folder(&d));
+  LODE__GOTO(check_jobs(&d));
+  LODE__GOTO(check_store(&d));
+  if (!d.bad) LODE__GOTO(check_agreement(&d));
+  LODE__GOTO(read_again(&d));
+  LODE__GOTO(check_model(&d));
+  LODE__GOTO(check_parser(&d));
+  LODE__GOTO(check_clients(&d));
+  lode__row_begin(ctx);
+  lode__row_bool(ctx, "ok", d.bad == 0);
+  lode__row_count(ctx, "checks", d.checks);
+  lode__row_count(ctx, "bad", d.bad);
+  lode__row_count(ctx, "mended", d.mended);
+  LODE__GOTO(lode__row_summary(ctx, err));
+  ctx->damaged = d.bad > 0;
+done:
+  lode__project_release(&d.project);
+  return st;
+}

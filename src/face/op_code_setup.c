@@ -1,0 +1,165 @@
+/* op_code_setup.c - one command from nothing to answers: root, languages, model, index, clients. Twice is harmless. */
+#include "op_code.h"
+
+#include "base/os.h"
+#include "mcp_clients.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct setup {
+  lode__op_context *ctx;
+  lode__project project;
+  bool dry;
+} setup;
+
+static lode_status tell(setup *s, const char *step, const char *state, lode_error *err, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+static lode_status tell(setup *s, const char *step, const char *state, lode_error *err, const char *format, ...) {
+  char text[700];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  lode__row_begin(s->ctx);
+  lode__row_text(s->ctx, "step", lode__str(step));
+  lode__row_text(s->ctx, "state", lode__str(state));
+  lode__row_text(s->ctx, "detail", lode__str(text));
+  return lode__row_send(s->ctx, err);
+}
+
+/* ---- Languages ---- */
+
+typedef struct tally {
+  const lode__language *language;
+  uint64_t files;
+} tally;
+
+static int most_first(const void *a, const void *b) {
+  const tally *x = a, *y = b;
+  return (x->files < y->files) - (x->files > y->files);
+}
+
+static lode_status count_languages(setup *s, tally *all, uint64_t *files, lode_error *err) {
+  const lode__config *config = &s->project.config;
+  lode__walk_options options = {.hidden = lode__config_bool(config, LODE__CONFIG_INDEX_HIDDEN),
+                                .generated = lode__config_bool(config, LODE__CONFIG_INDEX_GENERATED),
+                                .max_bytes = lode__config_int(config, LODE__CONFIG_INDEX_MAX_FILE)};
+  lode__root *root = NULL;
+  lode__walker *walker = NULL;
+  lode__entry entry;
+  bool more = true;
+  lode_status st;
+  LODE__GOTO(lode__root_open(s->project.root, &options, &root, err));
+  LODE__GOTO(lode__walker_open(root, LODE__LIT(""), &walker, err));
+  while (more) {
+    LODE__GOTO(lode__walker_next(walker, &entry, &more, err));
+    if (!more || entry.skip != LODE__SKIP_NONE) continue;
+    all[lode__language_id(entry.language)].language = entry.language;
+    all[lode__language_id(entry.language)].files++;
+    (*files)++;
+    if (s->ctx->progress.step && !s->ctx->progress.step(s->ctx->progress.ctx, "looking at files", *files, 0))
+      LODE__GOTO(lode__fail(err, LODE_CANCELLED, "interrupted"));
+  }
+done:
+  lode__walker_close(walker);
+  lode__root_close(root);
+  return st;
+}
+
+static lode_status find_languages(setup *s, lode_error *err) {
+  tally *all = lode__alloc_zero(lode__language_count, sizeof *all);
+  lode__buf text = {0};
+  uint64_t files = 0;
+  lode_status st;
+  if (!all) return lode__fail_nomem(err);
+  LODE__GOTO(count_languages(s, all, &files, err));
+  qsort(all, lode__language_count, sizeof *all, most_first);
+  lode__buf_addf(&text, "%llu files", (unsigned long long)files);
+  for (size_t i = 0; i < lode__language_count && i < 8 && all[i].files; i++)
+    lode__buf_addf(&text, "%s %s %llu", i ? "," : ":", all[i].language->name, (unsigned long long)all[i].files);
+  lode__buf_addc(&text, '\0');
+  if (text.failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(tell(s, "languages", "done", err, "%s", text.data));
+done:
+  lode__free(all);
+  lode__buf_release(&text);
+  return st;
+}
+
+/* ---- Model ---- */
+
+static lode_status choose_model(setup *s, const lode__arg *wanted, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_embedder *model = NULL;
+  if (wanted->set) {
+    LODE__TRY(lode__config_set(&s->project.config, LODE__CONFIG_MODEL, wanted->text, err));
+    if (!s->dry) {
+      LODE__TRY(lode__project_prepare(&s->project, err));
+      LODE__TRY(lode__config_save(&s->project.config, s->project.folder, err));
+    }
+  }
+  const char *name = lode__config_text(&s->project.config, LODE__CONFIG_MODEL);
+  if (strcmp(name, "none") == 0) return tell(s, "model", "done", err, "none: search goes by words");
+  if (lode_embedder_open(lode__str(name), NULL, &model, &why) != LODE_OK)
+    return tell(s, "model", "failed", err, "%.200s; search goes by words until it is there", why.text);
+  lode_str identity = lode_embedder_info_of(model)->identity;
+  lode_status st = tell(s, "model", "done", err, "%.*s", (int)identity.len, identity.data);
+  lode_embedder_close(model);
+  return st;
+}
+
+/* ---- Index, clients ---- */
+
+static lode_status make_index(setup *s, lode_error *err) {
+  lode__index_report r;
+  lode__code_run run = {0};
+  if (s->dry) return tell(s, "index", "would", err, "index %s", s->project.root);
+  uint64_t start = lode__os->now_ns();
+  LODE__TRY(lode__code_index(s->ctx, &s->project, &run, &r, err));
+  return tell(s, "index", r.added || r.changed || r.removed ? "done" : "same", err, "%llu files: %llu new, %llu changed, %llu removed; %llu chunks in %.1f s",
+              (unsigned long long)r.files, (unsigned long long)r.added, (unsigned long long)r.changed, (unsigned long long)r.removed,
+              (unsigned long long)r.chunks, (double)(lode__os->now_ns() - start) / 1e9);
+}
+
+static lode_status tell_client(setup *s, size_t i, const char *program, lode_error *err) {
+  lode__buf path = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode__mcp_state state;
+  bool changed = false;
+  lode_status st = lode__mcp_look(i, s->project.root, &state, &path, err);
+  if (st != LODE_OK || state == LODE__MCP_ABSENT) goto done;
+  if (state == LODE__MCP_BROKEN) st = tell(s, lode__mcp_name(i), "failed", err, "%s cannot be parsed: it was left as it is", path.data);
+  else if (state == LODE__MCP_SAME) st = tell(s, lode__mcp_name(i), "same", err, "%s knows it: %s", lode__mcp_title(i), path.data);
+  else if (s->dry) st = tell(s, lode__mcp_name(i), "would", err, "register with %s: %s", lode__mcp_title(i), path.data);
+  else if (lode__mcp_install(i, s->project.root, program, &changed, &why) == LODE_OK)
+    st = tell(s, lode__mcp_name(i), "done", err, "registered with %s: %s", lode__mcp_title(i), path.data);
+  else st = tell(s, lode__mcp_name(i), "failed", err, "%.300s", why.text);
+done:
+  lode__buf_release(&path);
+  return st;
+}
+
+static lode_status tell_clients(setup *s, lode_error *err) {
+  lode__buf program = {0};
+  lode_status st = lode__mcp_program(&program, err);
+  for (size_t i = 0; i < lode__mcp_count() && st == LODE_OK; i++) st = tell_client(s, i, program.data, err);
+  lode__buf_release(&program);
+  return st;
+}
+
+lode_status lode__op_setup(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  setup s = {.ctx = ctx, .dry = lode__arg_of(args, "dry_run")->number};
+  lode_status st;
+  LODE__TRY(lode__code_project(ctx, args, "path", &s.project, err));
+  LODE__GOTO(tell(&s, "root", "done", err, "%s", s.project.root));
+  LODE__GOTO(find_languages(&s, err));
+  LODE__GOTO(choose_model(&s, lode__arg_of(args, "model"), err));
+  if (lode__arg_of(args, "no_index")->number) LODE__GOTO(tell(&s, "index", "skipped", err, "as you wished"));
+  else LODE__GOTO(make_index(&s, err));
+  if (lode__arg_of(args, "no_mcp")->number) LODE__GOTO(tell(&s, "mcp", "skipped", err, "as you wished"));
+  else LODE__GOTO(tell_clients(&s, err));
+done:
+  lode__project_release(&s.project);
+  return st;
+}

@@ -1,0 +1,219 @@
+/* op_code_status.c - the state of an index. Reads counters only: the time does not depend on how much is indexed. Whatever cannot be read
+ * is said, and everything else is told all the same. */
+#include "op_code.h"
+
+#include "base/os.h"
+#include "code/fs.h"
+#include "code/record.h"
+#include "code/stamp.h"
+#include "mcp_clients.h"
+
+#include <stdio.h>
+
+enum { MOST_VALUES = 200 };
+
+typedef struct view {
+  lode__project project;
+  lode_store *store;
+  lode_collection_list *list;
+  lode_collection *code, *files;
+  const lode_collection_info *code_info, *files_info, *quality_info;
+  lode__stamp stamp;
+  lode_stats stats;
+  bool has_stats;
+  lode__job_view index, watch;
+  lode_error damage;        /* status OK: none */
+} view;
+
+static void hurt(view *v, lode_status st, const lode_error *err) {
+  if (v->damage.status != LODE_OK) return;
+  v->damage = *err;
+  v->damage.status = st;
+}
+
+static lode_collection *open_one(view *v, const lode_collection_info *info) {
+  lode_collection_options plain = {0};
+  lode_collection *c = NULL;
+  lode_error err = {.record = LODE_NO_RECORD};
+  if (!info) return NULL;
+  lode_status st = lode_collection_open(v->store, info->name, &plain, &c, &err);
+  if (st != LODE_OK) hurt(v, st, &err);
+  return c;
+}
+
+static void look_at_store(lode__op_context *ctx, view *v, bool skip_stats) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode_status st = lode__code_open(ctx, &v->project, false, &v->store, &err);
+  if (st == LODE_OK) st = lode_collections(v->store, &v->list, &err);
+  if (st != LODE_OK) {
+    hurt(v, st, &err);
+    return;
+  }
+  for (size_t i = 0; i < lode_collection_list_count(v->list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(v->list, i);
+    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE))) v->code_info = info;
+    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) v->files_info = info;
+    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_QUALITY))) v->quality_info = info;
+  }
+  if (v->files_info) lode__stamp_parse(v->files_info->metadata, &v->stamp);
+  if (skip_stats) return;
+  v->code = open_one(v, v->code_info);
+  v->files = open_one(v, v->files_info);
+  st = lode_store_stats(v->store, &v->stats, &err);
+  v->has_stats = st == LODE_OK;
+  if (st != LODE_OK) hurt(v, st, &err);
+}
+
+static void view_release(lode__op_context *ctx, view *v) {
+  if (v->code) lode_collection_close(v->code);
+  if (v->files) lode_collection_close(v->files);
+  lode_collection_list_free(v->list);
+  if (v->store) ctx->release(ctx->opener, v->store);
+  lode__project_release(&v->project);
+}
+
+/* ---- Parts of the answer ---- */
+
+/* {"c":120,"go":3}; from counters, or counted anew. */
+static void put_counts(lode__op_context *ctx, view *v, const char *name, lode_collection *c, const char *key, bool recount) {
+  lode_facet_list *list = NULL;
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode__buf text = {0};
+  if (!c) return;
+  lode_status st = recount ? lode_facets(c, lode__str(key), (lode_str){0}, MOST_VALUES, &list, &err) : lode_counters(c, lode__str(key), &list, &err);
+  if (st != LODE_OK) {
+    hurt(v, st, &err);
+    return;
+  }
+  lode__buf_addc(&text, '{');
+  for (size_t i = 0; i < lode_facet_list_count(list) && i < MOST_VALUES; i++) {
+    const lode_facet *f = lode_facet_list_at(list, i);
+    lode__buf_addf(&text, "%s%.*s:%llu", i ? "," : "", (int)f->value.len, f->value.data, (unsigned long long)f->count);
+  }
+  lode__buf_addc(&text, '}');
+  if (!text.failed) lode__row_json(ctx, name, (lode_str){text.data, text.len});
+  lode__buf_release(&text);
+  lode_facet_list_free(list);
+}
+
+static void put_skipped(lode__op_context *ctx, const view *v) {
+  lode__buf text = {0};
+  lode__buf_addc(&text, '{');
+  for (size_t i = 1; i < LODE__SKIP_COUNT; i++)
+    if (v->stamp.skipped[i])
+      lode__buf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", lode__skip_name((lode__skip)i), (unsigned long long)v->stamp.skipped[i]);
+  lode__buf_addc(&text, '}');
+  if (!text.failed) lode__row_json(ctx, "skipped", (lode_str){text.data, text.len});
+  lode__buf_release(&text);
+}
+
+static void put_job(lode__op_context *ctx, const char *name, const lode__job_view *job) {
+  char text[160];
+  if (!job->running) {
+    lode__row_text(ctx, name, (lode_str){0});
+    return;
+  }
+  if (job->total)
+    snprintf(text, sizeof text, "process %llu: %s, %llu of %llu", (unsigned long long)job->pid, job->phase, (unsigned long long)job->done,
+             (unsigned long long)job->total);
+  else snprintf(text, sizeof text, "process %llu: %s", (unsigned long long)job->pid, job->phase);
+  lode__row_text(ctx, name, lode__str(text));
+}
+
+static const char *state_of(const view *v) {
+  if (v->damage.status == LODE_NOT_FOUND) return v->index.running ? "indexing" : "not indexed";
+  if (v->damage.status != LODE_OK) return v->damage.status == LODE_BUSY ? "busy" : "damaged";
+  if (v->index.running) return "indexing";
+  if (!v->code_info || !v->stamp.indexed_ms) return "not indexed";
+  return "ready";
+}
+
+static void put_damage(lode__op_context *ctx, const view *v) {
+  char text[760];
+  if (v->damage.status == LODE_OK || v->damage.status == LODE_NOT_FOUND) return;
+  snprintf(text, sizeof text, "%s%s", v->damage.text,
+           v->damage.status == LODE_CORRUPT ? "; `lode doctor` says more, `lode doctor --repair` brings over what can be read" : "");
+  lode__row_text(ctx, "damage", lode__str(text));
+}
+
+static void put_count(lode__op_context *ctx, const char *name, const lode_collection_info *info, uint64_t n) {
+  if (info) lode__row_count(ctx, name, n);
+  else lode__row_text(ctx, name, (lode_str){0});
+}
+
+static void put_clients(lode__op_context *ctx, const view *v) {
+  lode__buf text = {0};
+  lode__mcp_list(v->project.root, &text);
+  if (!text.failed) lode__row_json(ctx, "mcp", (lode_str){text.data, text.len});
+  lode__buf_release(&text);
+}
+
+static lode_status put_changes(lode__op_context *ctx, view *v, lode_error *err) {
+  lode__index_changes changes;
+  if (!v->store || !v->files_info) return LODE_OK;
+  LODE__TRY(lode__index_compare(&v->project, v->store, ctx->progress, &changes, err));
+  lode__row_count(ctx, "changed_files", changes.changed);
+  lode__row_count(ctx, "new_files", changes.added);
+  lode__row_count(ctx, "removed_files", changes.removed);
+  return LODE_OK;
+}
+
+static void put_numbers(lode__op_context *ctx, view *v, bool skip, bool recount) {
+  const lode_collection_info *code = v->code_info;
+  put_count(ctx, "files", v->files_info, v->files_info ? v->files_info->records : 0);
+  put_count(ctx, "chunks", code, code ? code->records : 0);
+  put_count(ctx, "pending", code, code ? code->pending : 0);
+  if (v->quality_info) lode__row_count(ctx, "quality_pending", v->quality_info->pending);
+  if (!skip) {
+    put_counts(ctx, v, "languages", v->files, "language", recount);
+    put_counts(ctx, v, "kinds", v->code, "kind", recount);
+    put_skipped(ctx, v);
+  }
+  lode__row_text(ctx, "model", code ? code->embedder : (lode_str){0});
+  lode__row_text(ctx, "model_wanted", lode__str(lode__config_text(&v->project.config, LODE__CONFIG_MODEL)));
+  if (v->has_stats) lode__row_count(ctx, "bytes", v->stats.bytes);
+}
+
+static void put_times(lode__op_context *ctx, const view *v) {
+  uint64_t now = lode__os_wall_ms();
+  lode__row_time(ctx, "last_index", v->stamp.indexed_ms);
+  lode__row_time(ctx, "last_scan", v->stamp.scanned_ms);
+  if (v->stamp.scanned_ms) lode__row_count(ctx, "seconds_since_scan", now > v->stamp.scanned_ms ? (now - v->stamp.scanned_ms) / 1000 : 0);
+  else lode__row_text(ctx, "seconds_since_scan", (lode_str){0});
+}
+
+lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  bool skip = lode__arg_of(args, "skip_stats")->number, recount = lode__arg_of(args, "force_refresh")->number;
+  view v = {.damage = {.status = LODE_OK}};
+  lode_error config = {.record = LODE_NO_RECORD};
+  lode_status st;
+  LODE__TRY(lode__project_locate(&v.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
+  st = lode__config_load(&v.project.config, v.project.folder, &config);
+  if (st != LODE_OK) hurt(&v, st, &config);
+  lode__job_look(v.project.folder, LODE__JOB_INDEX, &v.index);
+  lode__job_look(v.project.folder, LODE__JOB_WATCH, &v.watch);
+  look_at_store(ctx, &v, skip);
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "root", lode__str(v.project.root));
+  lode__row_text(ctx, "state", lode__str(state_of(&v)));
+  put_numbers(ctx, &v, skip, recount);
+  put_times(ctx, &v);
+  put_job(ctx, "activity", &v.index);
+  put_job(ctx, "watcher", &v.watch);
+  if (!skip) put_clients(ctx, &v);
+  if (v.has_stats) {
+    lode__row_count(ctx, "segments", v.stats.files);
+    lode__row_count(ctx, "untexted", v.stats.untexted);
+    lode__row_count(ctx, "damaged_pages", v.stats.damaged_pages);
+    lode__row_count(ctx, "quarantined", v.stats.quarantined);
+  }
+  put_damage(ctx, &v);
+  st = lode__arg_of(args, "check")->number ? put_changes(ctx, &v, err) : LODE_OK;
+  if (v.stamp.revision) lode__row_count(ctx, "revision", v.stamp.revision);
+  if (st == LODE_OK) st = lode__row_summary(ctx, err);
+  ctx->nothing = v.damage.status == LODE_NOT_FOUND || (v.damage.status == LODE_OK && !v.code_info);
+  bool damaged = v.damage.status == LODE_CORRUPT;
+  view_release(ctx, &v);
+  if (st == LODE_OK && damaged) ctx->damaged = true;
+  return st;
+}

@@ -1,0 +1,127 @@
+/* op_code_watch.c - keeping the index up to date while files change.
+ *
+ * The watcher holds the project's LODE__JOB_WATCH for as long as it runs, and LODE__JOB_INDEX only while it indexes, so that `lode index`
+ * and it take turns. Between changes it makes vectors that are still missing, if the configuration asks for quality. */
+#include "op_code.h"
+
+#include "base/os.h"
+#include "code/watch.h"
+
+enum { POLL_MS = 500, IDLE_MS = 5000, WAIT_MS = 60000 };
+
+typedef struct watching {
+  lode__op_context *ctx;
+  lode__project project;
+  lode__job watch, index;
+  lode_store *store;
+  lode__indexer *indexer;
+  lode__watch *events;
+  uint64_t scanned_ms;   /* monotonic */
+  bool vectors_done;
+} watching;
+
+static uint64_t now_ms(void) { return lode__os->now_ns() / 1000000; }
+
+static lode_status tell(watching *w, const char *what, const lode__index_report *r, uint64_t ms, lode_error *err) {
+  lode__row_begin(w->ctx);
+  lode__row_time(w->ctx, "time", lode__os_wall_ms());
+  lode__row_text(w->ctx, "what", lode__str(what));
+  lode__row_count(w->ctx, "added", r->added);
+  lode__row_count(w->ctx, "changed", r->changed);
+  lode__row_count(w->ctx, "removed", r->removed);
+  lode__row_count(w->ctx, "ms", ms);
+  LODE__TRY(lode__row_send(w->ctx, err));
+  return w->ctx->sink->flush ? w->ctx->sink->flush(w->ctx->sink, err) : LODE_OK;
+}
+
+/* paths NULL: the whole tree. */
+static lode_status bring(watching *w, const char *what, const lode_str *paths, size_t n, lode_error *err) {
+  lode__index_report report;
+  uint64_t start = now_ms();
+  LODE__TRY(lode__job_begin(&w->index, &w->project, LODE__JOB_INDEX, WAIT_MS, err));
+  lode_status st = lode__indexer_run(w->indexer, paths, n, &report, err);
+  lode__job_end(&w->index);
+  if (st != LODE_OK) return st;
+  if (!paths) w->scanned_ms = now_ms();
+  bool any = report.added || report.changed || report.removed;
+  w->vectors_done = w->vectors_done && !any;
+  return any || !paths ? tell(w, what, &report, now_ms() - start, err) : LODE_OK;
+}
+
+static lode_status begin(watching *w, const lode__args *args, lode_error *err) {
+  const lode__arg *debounce = lode__arg_of(args, "debounce");
+  lode__index_options options = {.no_vectors = true, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
+  uint64_t quiet = debounce->set ? debounce->number : lode__config_int(&w->project.config, LODE__CONFIG_WATCH_DEBOUNCE);
+  bool incomplete;
+  LODE__TRY(lode__project_prepare(&w->project, err));
+  LODE__TRY(lode__job_begin(&w->watch, &w->project, LODE__JOB_WATCH, 0, err));
+  lode__job_note(&w->watch, "watching", 0, 0);
+  LODE__TRY(lode__code_open(w->ctx, &w->project, true, &w->store, err));
+  LODE__TRY(lode__indexer_open(&w->project, w->store, &options, &w->indexer, err));
+  /* Watches first: what changes while the tree is read is noticed */
+  LODE__TRY(lode__watch_open(lode__indexer_root(w->indexer), (uint32_t)(quiet < 60000 ? quiet : 60000), &w->events, err));
+  LODE__TRY(bring(w, "the whole tree", NULL, 0, err));
+  size_t folders = lode__watch_folders(w->events, &incomplete);
+  lode__op_note(w->ctx, "watching %zu folders of %.300s", folders, w->project.root);
+  if (incomplete)
+    lode__op_note(w->ctx, "the kernel watches no more folders (fs.inotify.max_user_watches): the others are looked at from time to time");
+  return LODE_OK;
+}
+
+/* Missing vectors, while nothing happens; ends when something does. */
+static bool go_on(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  watching *w = ctx;
+  (void)phase;
+  lode__job_note(&w->index, "embedding", done, total);
+  return !w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0);
+}
+
+static lode_status be_idle(watching *w, lode_error *err) {
+  lode__index_options options = {.quality = true, .job = &w->index, .progress = {go_on, w}};
+  lode__indexer *filler = NULL;
+  lode__index_report report;
+  lode_str nothing = LODE__LIT(".lode");
+  if (w->vectors_done || !lode__config_bool(&w->project.config, LODE__CONFIG_QUALITY)) return LODE_OK;
+  LODE__TRY(lode__job_begin(&w->index, &w->project, LODE__JOB_INDEX, 0, err));
+  lode_status st = lode__indexer_open(&w->project, w->store, &options, &filler, err);
+  if (st == LODE_OK) st = lode__indexer_run(filler, &nothing, 1, &report, err);
+  lode__indexer_close(filler);
+  lode__job_end(&w->index);
+  w->vectors_done = st == LODE_OK;
+  return st;
+}
+
+static lode_status run(watching *w, bool once, lode_error *err) {
+  uint64_t rescan_ms = lode__config_int(&w->project.config, LODE__CONFIG_WATCH_RESCAN) * 1000, idle_since = now_ms();
+  lode_progress progress = w->ctx->progress;
+  for (;;) {
+    lode__watch_changes changes;
+    if (progress.step && !progress.step(progress.ctx, "watching", 0, 0)) return LODE_OK; /* Ctrl-C is how it ends */
+    LODE__TRY(lode__watch_wait(w->events, POLL_MS, &changes, err));
+    bool due = changes.everything || (rescan_ms && now_ms() - w->scanned_ms >= rescan_ms);
+    if (due) LODE__TRY(bring(w, changes.everything ? "events were lost: the whole tree" : "the whole tree", NULL, 0, err));
+    else if (changes.n) LODE__TRY(bring(w, "changes", changes.paths, changes.n, err));
+    if (due || changes.n) idle_since = now_ms();
+    if (once && (changes.n || changes.everything)) return LODE_OK;
+    if (now_ms() - idle_since < IDLE_MS) continue;
+    lode_status st = be_idle(w, err);
+    if (st != LODE_OK && st != LODE_BUSY && st != LODE_CANCELLED) return st;
+    idle_since = now_ms();
+  }
+}
+
+lode_status lode__op_watch(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  watching w = {.ctx = ctx, .watch = {.fd = -1}, .index = {.fd = -1}};
+  lode_status st;
+  LODE__TRY(lode__code_project(ctx, args, "path", &w.project, err));
+  LODE__GOTO(begin(&w, args, err));
+  LODE__GOTO(run(&w, lode__arg_of(args, "once")->number, err));
+done:
+  lode__watch_close(w.events);
+  lode__indexer_close(w.indexer);
+  if (w.store) ctx->release(ctx->opener, w.store);
+  lode__job_end(&w.index);
+  lode__job_end(&w.watch);
+  lode__project_release(&w.project);
+  return st;
+}

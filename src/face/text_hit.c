@@ -1,0 +1,283 @@
+/* text_hit.c - search results and checks for people, in the manner of ripgrep and bat.
+ *
+ *   1  src/net/retry.go:41-67  Backoff.Next  method  2.31
+ *      41 | func (b *Backoff) Next() time.Duration {
+ *
+ * A result shows the window of its chunk that holds most of the query's words. On a terminal that shows colours, paths are links to
+ * the files (OSC 8) and the words stand out.
+ */
+#include "cli.h"
+
+#include "code/project.h"
+#include "code/record.h"
+#include "code/words.h"
+
+#include <unistd.h>
+
+enum { WINDOW_LINES = 7, NARROW = 20, TAB = 4 };
+
+#define BOLD "\033[1m"
+#define DIM "\033[2m"
+#define PATH_COLOR "\033[35m"
+#define LINE_COLOR "\033[32m"
+#define MATCH "\033[1;33m"
+#define GOOD "\033[32m"
+#define WARN "\033[33m"
+#define BAD "\033[31m"
+#define PLAIN "\033[0m"
+
+static void paint(lode__writer *w, const char *code) {
+  if (w->style.color) lode__buf_adds(&w->out, code);
+}
+
+static uint32_t field(const lode__writer *w, const char *name) {
+  uint32_t node = lode__json_get(&w->parsed, 0, lode__str(name));
+  return node && w->parsed.nodes[node].type != LODE__JSON_NULL ? node : 0;
+}
+
+static lode_str text_of(const lode__writer *w, const char *name) {
+  uint32_t node = field(w, name);
+  return node && w->parsed.nodes[node].type == LODE__JSON_STRING ? w->parsed.nodes[node].u.s : (lode_str){"", 0};
+}
+
+static long long number_of(const lode__writer *w, const char *name) {
+  uint32_t node = field(w, name);
+  return node && w->parsed.nodes[node].type == LODE__JSON_INT ? (long long)w->parsed.nodes[node].u.i : 0;
+}
+
+/* ---- Links ---- */
+
+static void put_uri(lode__buf *out, const char *path) {
+  static const char safe[] = "/-._~";
+  for (; *path; path++) {
+    unsigned char c = (unsigned char)*path;
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr(safe, c);
+    if (plain) lode__buf_addc(out, (char)c);
+    else lode__buf_addf(out, "%%%02X", c);
+  }
+}
+
+/* Opens a link to a file of the project; false when there is none to be made. */
+static bool begin_link(lode__writer *w, lode_str path) {
+  lode__project project;
+  lode__buf raw = {0};
+  char host[256] = "";
+  if (!w->style.color || !w->args || !isatty(w->fd)) return false;
+  if (lode__project_locate(&project, lode__arg_of(w->args, "project")->text.data, NULL, NULL) != LODE_OK) return false;
+  lode__buf_addf(&raw, "%s/", project.root);
+  lode__path_bytes(&raw, path);
+  lode__buf_addc(&raw, '\0');
+  (void)gethostname(host, sizeof host - 1);
+  if (!raw.failed) {
+    lode__buf_addf(&w->out, "\033]8;;file://%s", host);
+    put_uri(&w->out, raw.data);
+    lode__buf_adds(&w->out, "\033\\");
+  }
+  bool linked = !raw.failed;
+  lode__buf_release(&raw);
+  lode__project_release(&project);
+  return linked;
+}
+
+/* ---- Lines ---- */
+
+static lode_str next_line(lode_str *text) {
+  const char *end = memchr(text->data, '\n', text->len);
+  lode_str line = {text->data, end ? (size_t)(end - text->data) : text->len};
+  size_t used = end ? line.len + 1 : line.len;
+  text->data += used;
+  text->len -= used;
+  if (line.len && line.data[line.len - 1] == '\r') line.len--;
+  return line;
+}
+
+static void query_words(const lode__writer *w, lode__words *words) {
+  lode__words all;
+  lode_str query = w->args ? lode__arg_of(w->args, "query")->text : (lode_str){0};
+  words->n = 0;
+  lode__words_of(query.data ? query : LODE__LIT(""), &all);
+  for (size_t i = 0; i < all.n; i++)
+    if (!lode__word_is_stop(&all.v[i])) words->v[words->n++] = all.v[i];
+}
+
+static double line_value(lode_str line, const lode__words *words) {
+  lode__words here;
+  double sum = 0;
+  lode__words_of(line, &here);
+  for (size_t i = 0; i < words->n; i++) sum += lode__word_among(&words->v[i], &here);
+  return sum;
+}
+
+/* The first line to show: that of the window that holds most of the words; the beginning when it is as good. */
+static size_t best_window(lode_str text, const lode__words *words, size_t total) {
+  double window[WINDOW_LINES] = {0}, sum = 0, best = -1;
+  size_t best_at = 0;
+  if (total <= WINDOW_LINES) return 0;
+  for (size_t i = 0; text.len; i++) {
+    double value = line_value(next_line(&text), words);
+    sum += value - window[i % WINDOW_LINES];
+    window[i % WINDOW_LINES] = value;
+    size_t at = i + 1 >= WINDOW_LINES ? i + 1 - WINDOW_LINES : 0;
+    /* The head says what it is: another window must hold clearly more */
+    if (i + 1 >= WINDOW_LINES && sum > best + (best_at == 0 && best >= 0 ? 1.0 : 1e-9)) {
+      best = sum;
+      best_at = at;
+    }
+  }
+  return best_at;
+}
+
+static bool is_word_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
+}
+
+static bool matches(lode_str word, const lode__words *words) {
+  lode__words here;
+  lode__words_of(word, &here);
+  for (size_t i = 0; i < here.n; i++)
+    if (lode__word_among(&here.v[i], words) >= 0.9) return true;
+  return false;
+}
+
+/* A line of code, with tabs as spaces, the query's words in colour, cut at the terminal's width. */
+static void put_code(lode__writer *w, lode_str line, const lode__words *words, size_t width) {
+  lode__buf flat = {0};
+  for (size_t i = 0; i < line.len; i++) {
+    if (line.data[i] == '\t') lode__buf_addf(&flat, "%*s", TAB, "");
+    else lode__buf_addc(&flat, line.data[i]);
+  }
+  lode_str text = {flat.data ? flat.data : "", flat.len};
+  if (!w->style.color) {
+    lode__put_clean(&w->out, text, w->full ? 0 : width);
+    lode__buf_release(&flat);
+    return;
+  }
+  if (!w->full && text.len > width) {
+    text.len = width;
+    while (text.len && ((unsigned char)text.data[text.len] & 0xc0) == 0x80) text.len--;
+  }
+  for (size_t i = 0; i < text.len;) {
+    size_t start = i;
+    bool word = is_word_char(text.data[i]);
+    while (i < text.len && is_word_char(text.data[i]) == word) i++;
+    lode_str part = {text.data + start, i - start};
+    bool hit = word && matches(part, words);
+    if (hit) lode__buf_adds(&w->out, MATCH);
+    lode__put_clean(&w->out, part, 0);
+    if (hit) lode__buf_adds(&w->out, PLAIN);
+  }
+  lode__buf_release(&flat);
+}
+
+static void put_snippet(lode__writer *w) {
+  lode_str text = text_of(w, "snippet"), rest = text;
+  long long first = field(w, "snippet_line") ? number_of(w, "snippet_line") : number_of(w, "start_line");
+  lode__words words;
+  size_t total = 0;
+  query_words(w, &words);
+  while (rest.len) {
+    (void)next_line(&rest);
+    total++;
+  }
+  bool all = w->full || (w->args && lode__arg_of(w->args, "context")->set);
+  size_t from = all ? 0 : best_window(text, &words, total), to = all ? total : from + WINDOW_LINES;
+  for (size_t i = 0; text.len; i++) {
+    lode_str line = next_line(&text);
+    if (i < from || i >= to) continue;
+    paint(w, DIM);
+    lode__buf_addf(&w->out, "%8lld │ ", first + (long long)i);
+    paint(w, PLAIN);
+    put_code(w, line, &words, w->style.width > NARROW + 11 ? w->style.width - 11 : NARROW);
+    lode__buf_addc(&w->out, '\n');
+  }
+}
+
+/* ---- Results ---- */
+
+static void put_explanation(lode__writer *w, uint32_t object) {
+  const lode__json *json = &w->parsed;
+  paint(w, DIM);
+  lode__buf_adds(&w->out, "        ");
+  for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
+    double value = json->nodes[i + 1].type == LODE__JSON_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
+    lode__buf_addf(&w->out, "  %.*s %.2f", (int)json->nodes[i].u.s.len, json->nodes[i].u.s.data, value);
+  }
+  paint(w, PLAIN);
+  lode__buf_addc(&w->out, '\n');
+}
+
+static void put_extent(lode__writer *w) {
+  long long first = number_of(w, "start_line"), last = number_of(w, "end_line");
+  paint(w, LINE_COLOR);
+  lode__buf_addf(&w->out, ":%lld", first);
+  if (last > first && w->style.color) lode__buf_addf(&w->out, "-%lld", last);
+  paint(w, PLAIN);
+}
+
+static void put_names(lode__writer *w) {
+  lode_str name = text_of(w, "name"), parents = text_of(w, "parents"), kind = text_of(w, "kind");
+  lode__buf_adds(&w->out, "  ");
+  if (name.len) {
+    if (parents.len) {
+      paint(w, DIM);
+      lode__put_clean(&w->out, parents, 60);
+      lode__buf_addc(&w->out, ' ');
+      paint(w, PLAIN);
+    }
+    paint(w, BOLD);
+    lode__put_clean(&w->out, name, 80);
+    paint(w, PLAIN);
+    lode__buf_adds(&w->out, "  ");
+  }
+  paint(w, DIM);
+  lode__put_clean(&w->out, kind, 0);
+}
+
+void lode__text_hit(lode__writer *w) {
+  lode_str path = text_of(w, "path");
+  uint32_t score = field(w, "score"), explain = field(w, "explain");
+  bool files_only = w->args && lode__arg_of(w->args, "files_only")->number;
+  if (files_only) {
+    bool linked = begin_link(w, path);
+    paint(w, PATH_COLOR);
+    lode__put_clean(&w->out, path, 0);
+    paint(w, PLAIN);
+    lode__buf_adds(&w->out, linked ? "\033]8;;\033\\\n" : "\n");
+    return;
+  }
+  if (w->rows) lode__buf_addc(&w->out, '\n');
+  bool linked = begin_link(w, path);
+  paint(w, PATH_COLOR);
+  lode__put_clean(&w->out, path, 0);
+  put_extent(w);
+  if (linked) lode__buf_adds(&w->out, "\033]8;;\033\\");
+  put_names(w);
+  if (score) {
+    double value = w->parsed.nodes[score].type == LODE__JSON_DOUBLE ? w->parsed.nodes[score].u.d : (double)w->parsed.nodes[score].u.i;
+    lode__buf_addf(&w->out, "  %.2f", value);
+  }
+  if (number_of(w, "copies")) lode__buf_addf(&w->out, "  (%lld more like it)", number_of(w, "copies"));
+  paint(w, PLAIN);
+  lode__buf_addc(&w->out, '\n');
+  if (explain) put_explanation(w, explain);
+  put_snippet(w);
+}
+
+/* ---- Checks ---- */
+
+void lode__text_check(lode__writer *w) {
+  lode_str state = text_of(w, "state"), remedy = text_of(w, "remedy");
+  const char *color = lode__str_eq(state, LODE__LIT("bad")) ? BAD : lode__str_eq(state, LODE__LIT("note")) ? WARN : GOOD;
+  paint(w, color);
+  lode__buf_addf(&w->out, "%-7.*s", (int)state.len, state.data);
+  paint(w, PLAIN);
+  lode__buf_addf(&w->out, "%-15.*s ", (int)text_of(w, "check").len, text_of(w, "check").data);
+  lode__put_clean(&w->out, text_of(w, "detail"), 0);
+  lode__buf_addc(&w->out, '\n');
+  if (!remedy.len) return;
+  lode__buf_adds(&w->out, "                       ");
+  paint(w, BOLD);
+  lode__put_clean(&w->out, remedy, 0);
+  paint(w, PLAIN);
+  lode__buf_addc(&w->out, '\n');
+}
