@@ -16,7 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define LEAST_FREE_BYTES (64u << 20)
+#define LEAST_FREE_BYTES (8u << 20)
 
 typedef enum verdict { FINE, WORTH_NOTING, WRONG, MENDED } verdict;
 

@@ -81,6 +81,8 @@ static void put_counts(lode__op_context *ctx, view *v, const char *name, lode_co
   lode__buf text = {0};
   if (!c) return;
   lode_status st = recount ? lode_facets(c, lode__str(key), (lode_str){0}, MOST_VALUES, &list, &err) : lode_counters(c, lode__str(key), &list, &err);
+  /* A store that was salvaged may have lost what was declared: then the records are counted */
+  if (st == LODE_NOT_FOUND) st = lode_facets(c, lode__str(key), (lode_str){0}, MOST_VALUES, &list, &err);
   if (st != LODE_OK) {
     hurt(v, st, &err);
     return;

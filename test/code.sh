@@ -1,0 +1,461 @@
+#!/bin/bash
+# code.sh - code search from end to end, in temporary projects: every command, odd names, secrets, kill -9, two indexers at once, damage.
+# Usage: code.sh PATH-OF-LODE. Prints one line per failure and ends with "N passed, N failed, N skipped". LODE_TEST_FULL=1 does all of it;
+# LODE_TEST_SEED=n replays the random moments.
+set -u
+lode=$(realpath "${1:?usage: code.sh PATH-OF-LODE}")
+tmp=$(mktemp -d)
+children=()
+cleanup() {
+  for pid in "${children[@]:-}"; do [ -n "$pid" ] && kill -9 "$pid" 2>/dev/null; done
+  mountpoint -q "$tmp/disk" 2>/dev/null && umount "$tmp/disk"
+  chmod -R u+w "$tmp" 2>/dev/null
+  rm -rf "$tmp"
+}
+trap cleanup EXIT
+export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" NO_COLOR=1 LODE_PAGER= GIT_CONFIG_GLOBAL=/dev/null
+unset LODE_STORE
+mkdir -p "$HOME"
+full=${LODE_TEST_FULL:-}
+RANDOM=${LODE_TEST_SEED:-$$}
+seed=${LODE_TEST_SEED:-$$}
+passed=0
+failed=0
+skipped=0
+
+ok() { passed=$((passed + 1)); }
+bad() {
+  failed=$((failed + 1))
+  echo "FAIL line ${BASH_LINENO[1]}: $* (seed $seed)"
+}
+skip() {
+  skipped=$((skipped + 1))
+  echo "skipped: $*"
+}
+# run CODE ARGS...: runs lode in the present folder, checks the exit code, keeps $out and $err
+run() {
+  local want=$1
+  shift
+  out=$("$lode" "$@" 2>"$tmp/err" </dev/null)
+  local got=$?
+  err=$(cat "$tmp/err")
+  if [ $got -eq "$want" ]; then ok; else bad "lode $*: exit $got, wanted $want: ${out:0:300} ${err:0:300}"; fi
+}
+has() { case $out in *"$1"*) ok ;; *) bad "no '$1' in: ${out:0:400}" ;; esac; }
+hasnt() { case $out in *"$1"*) bad "'$1' in: ${out:0:400}" ;; *) ok ;; esac; }
+says() { case $err in *"$1"*) ok ;; *) bad "no '$1' in: ${err:0:400}" ;; esac; }
+check() {
+  local text=$1
+  shift
+  if "$@"; then ok; else bad "$text"; fi
+}
+field() { printf '%s' "$out" | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" | head -1; }
+is_field() { check "$1 is $(field "$1"), wanted $2: ${out:0:300}" [ "$(field "$1")" = "$2" ]; }
+# All that the index holds, in one order, without what differs between runs (times, inodes)
+content() {
+  "$lode" db export code --include document,metadata 2>/dev/null | sort
+  "$lode" db get files --limit 0 --include document,metadata --json 2>/dev/null | sed -e 's/"mtime":[0-9-]*,//; s/"inode":[0-9-]*,//; s/,"at":[0-9]*//' | sort
+}
+project() { # a small project of several languages in a new folder
+  rm -rf "$1"
+  mkdir -p "$1/src/net" "$1/tests" "$1/docs"
+  cd "$1" || exit 1
+  cat >src/net/retry.py <<'PY'
+"""Retrying what failed."""
+
+class Backoff:
+    """Waits longer after each failure."""
+
+    def __init__(self, first=0.1):
+        self.first = first
+
+    def next_delay(self, attempt):
+        """Exponential delay with a cap."""
+        return min(self.first * 2 ** attempt, 30)
+
+
+def retry_request(send, attempts=5):
+    """Sends a request again until it succeeds or attempts run out."""
+    backoff = Backoff()
+    for attempt in range(attempts):
+        try:
+            return send()
+        except ConnectionError:
+            backoff.next_delay(attempt)
+    raise TimeoutError("no answer")
+PY
+  cat >src/parser.c <<'C'
+#include <stddef.h>
+/* Reads one header line: a name, a colon, a value. */
+int parse_header_line(const char *line, size_t len) {
+  size_t i = 0;
+  while (i < len && line[i] != ':') i++;
+  return i < len ? (int)i : -1;
+}
+
+struct header_table {
+  const char *names[16];
+  size_t count;
+};
+C
+  cat >src/session.js <<'JS'
+// Closes a session and forgets its tokens.
+export function closeSession(session) {
+  session.tokens.clear();
+  session.closed = true;
+}
+JS
+  cat >tests/test_parser.c <<'C'
+int parse_header_line(const char *line, unsigned long len);
+int main(void) { return parse_header_line("a:b", 3) == 1 ? 0 : 1; }
+C
+  printf '# Guide\n\n## Sessions\n\nA session is closed with closeSession.\n' >docs/guide.md
+  printf 'build/\n*.tmp\n' >.gitignore
+  mkdir -p build && echo 'int ignoredthing(void) { return 1; }' >build/gen.c
+}
+
+# ---- Usage
+
+cd "$tmp" || exit 1
+run 2 serach x; says 'did you mean `lode search`'
+run 2 search; says "what to look for"
+run 0 search --help; has "--similar"; has "Exit codes"
+for shell in bash zsh fish; do run 0 completion $shell; check "no script for $shell" [ ${#out} -gt 500 ]; done
+run 2 completion tcsh
+
+# ---- Index, search, status
+
+project "$tmp/p"
+run 1 status; has "not indexed"
+run 1 search anything; says "lode index"
+run 0 index; has "5 new"
+check ".lode does not ignore itself" grep -q '^\*$' .lode/.gitignore
+run 0 index --json; is_field unchanged 5; is_field added 0; is_field changed 0; is_field chunks 0
+run 0 search "retry a request after failure" -n 3 --json; has '"path":"src/net/retry.py"'
+first=$(printf '%s\n' "$out" | head -1)
+case $first in *'"rank":1'*'"path":"src/net/retry.py"'*'"start_line":'*'"end_line":'*'"kind":'*'"name":'*'"language":"python"'*'"score":'*'"cosine":'*'"snippet":'*) ok ;; *) bad "$first" ;; esac
+run 0 search parse_header_line --json -n 1; has '"path":"src/parser.c"'
+run 0 search "where are sessions closed" -n 3; has "src/session.js:"
+run 0 search header --files-only; has "src/parser.c"
+run 0 search header --lang c --json; hasnt '"language":"python"'
+run 0 search session --path 'docs/*' --json; has "docs/guide.md"; hasnt "src/session.js"
+run 0 search session --path '*.js' --json; has "src/session.js"; hasnt "docs/guide.md"
+run 0 search --mode text close --json -n 2; has '"cosine":null'
+run 2 search x --lang klingon; says "no language"
+run 2 search x --type gizmo; says "types are"
+run 1 search qwertyzuiopasdf --mode text; check "something was found: $out" [ -z "$out" ]
+run 0 search closeSession --similar docs/guide.md:5 --json
+run 1 search --similar no/such/file.c; says "not in the index"
+run 1 search ignoredthing --mode text
+run 0 search closeSession --context 1 --json -n 1; has "Closes a session"
+run 0 search closeSession --explain --json -n 1; has '"explain":{'
+run 0 status --json; is_field files 5; has '"state":"ready"'; has '"languages":{'; has '"watcher":null'
+run 0 status --skip-stats --json; hasnt '"languages"'
+run 0 status --force-refresh --json; has '"python":1'
+cd src && run 0 search Backoff -n 1 --json; has '"path":"src/net/retry.py"'; cd ..
+
+# ---- Changes
+
+printf '\nint new_function_here(void) { return 7; }\n' >>src/parser.c
+run 0 search parse_header_line -n 1; says "changed since"
+run 0 status --check --json; is_field changed_files 1
+run 0 index --json; is_field changed 1; is_field unchanged 4
+run 0 search new_function_here --json -n 1; has "src/parser.c"
+touch src/session.js
+run 0 index --json; is_field changed 0; is_field chunks 0
+git mv src/session.js src/closing.js 2>/dev/null || mv src/session.js src/closing.js
+run 0 index --json; is_field added 1; is_field removed 1
+run 0 search closeSession --json -n 1; has "src/closing.js"
+echo 'def fresh_thing(): pass' >src/fresh.py
+run 0 search fresh_thing --refresh --json -n 1; has "src/fresh.py"
+run 0 config set search.refresh auto
+rm src/fresh.py
+run 0 search parse --json; hasnt "src/fresh.py"
+run 0 config set search.refresh
+run 0 index --remove src/net --json; is_field removed 1
+run 1 search Backoff --mode text
+run 1 index --remove src/net
+run 2 index --remove /etc; says "not in the project"
+run 0 index --json; is_field added 1
+before=$(content)
+run 0 index --force
+check "--force gives another index" [ "$(content)" = "$before" ]
+run 0 db collections --json; hasnt ".new"
+rm -rf tests docs
+run 0 index --json; is_field removed 2
+
+# ---- Settings
+
+run 0 config list; has "watch.debounce_ms"
+run 0 config get search.limit; check "got $out" [ "$out" = 10 ]
+run 0 config set search.limit 1
+run 0 search parse --json; check "not one line" [ "$(printf '%s\n' "$out" | wc -l)" -eq 1 ]
+run 2 config set search.limit many; says "number"
+run 2 config get search.limt; says "did you mean search.limit"
+echo '{broken' >.lode/config.json
+run 2 search parse; says "config.json"
+run 0 status --json; has '"damage":'
+run 3 doctor; has "settings"
+run 2 config set search.limit 3
+check "a broken file was replaced" [ "$(cat .lode/config.json)" = '{broken' ]
+rm .lode/config.json
+
+# ---- Reset
+
+run 5 reset index; says "--yes"
+run 0 reset index --yes; has "backup"
+run 1 status
+run 0 index
+run 0 reset all --yes --no-backup
+check ".lode is there" [ ! -e .lode ]
+
+# ---- Setup and clients
+
+project "$tmp/s"
+mkdir -p "$HOME/.claude" .cursor .vscode "$HOME/.codex"
+printf '{\n  // mine\n  "servers": {"other": {"command": "x"},},\n}\n' >.vscode/mcp.json
+printf '{"mcpServers": {"lode": broken' >.cursor/mcp.json
+printf 'model = "o"\n\n[mcp_servers.other]\ncommand = "y"\n' >"$HOME/.codex/config.toml"
+run 0 setup --dry-run --json; has '"would"'
+check "a dry run made something" [ ! -e .lode -a ! -e .mcp.json ]
+run 0 setup --json; has '"step":"claude-code","state":"done"'; has '"step":"cursor","state":"failed"'
+check "a file that cannot be parsed was changed" [ "$(cat .cursor/mcp.json)" = '{"mcpServers": {"lode": broken' ]
+check "comments are gone" grep -q '// mine' .vscode/mcp.json
+check "the other server is gone" grep -q '"other": {"command": "x"}' .vscode/mcp.json
+check "no entry" grep -q '"lode": {"type": "stdio"' .vscode/mcp.json
+check "no backup" grep -q 'mine' .vscode/mcp.json.lode-backup
+check "no table for Codex" grep -q '^\[mcp_servers.lode\]' "$HOME/.codex/config.toml"
+check "Codex lost a table" grep -q '^command = "y"' "$HOME/.codex/config.toml"
+sums=$(cat .mcp.json .vscode/mcp.json "$HOME/.codex/config.toml" | cksum)
+run 0 setup --json; has '"step":"claude-code","state":"same"'; has '"step":"index","state":"same"'
+check "twice is not harmless" [ "$(cat .mcp.json .vscode/mcp.json "$HOME/.codex/config.toml" | cksum)" = "$sums" ]
+run 0 status --json; has '"mcp":["claude-code"'
+run 0 setup --no-mcp --no-index --model none; has "none"
+run 0 config get model; has none
+rm -rf "$HOME/.claude" "$HOME/.codex"
+
+# ---- Odd names, secrets
+
+project "$tmp/o"
+mkdir -p "a b" "$(printf 'new\nline')"
+echo 'int spaced_out(void);' >"a b/c d.c"
+echo 'int across_lines(void);' >"$(printf 'new\nline')/x.c"
+echo 'int invalid_utf(void);' >"$(printf 'bad\377name.c')"
+long=$(printf 'l%.0s' $(seq 1 240))
+echo 'int very_long_name(void);' >"$long.c"
+mkdir -p "$long/$long"
+echo 'int nested_long(void);' >"$long/$long/$long.c"
+printf 'API_KEY=abcdef\n' >.env
+printf -- '-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq0\n-----END RSA PRIVATE KEY-----\n' >server.key
+printf 'a\0b\0c' >blob.bin
+head -c 2000000 /dev/zero | tr '\0' 'x' >oneline.js
+ln -s . loop
+ln -s /etc outside
+for i in $(seq 1 3000); do printf '('; done >deep.c
+printf '\303' >cut.py
+run 0 index --json
+check "no secret was counted: $out" [ "$(field secret)" -ge 1 ]
+for name in spaced_out across_lines invalid_utf very_long_name nested_long; do run 0 search $name --mode text --json -n 1; done
+run 0 search invalid_utf --json -n 1; has 'bad\\xffname.c'
+run 0 search across_lines --json -n 1; has 'new\\x0aline/x.c'
+run 0 search MIIEpAIBAAKCAQEA7bq0 across --mode text --json; hasnt server.key
+run 0 index --json; is_field added 0; is_field changed 0; is_field removed 0
+rm "$(printf 'bad\377name.c')"
+run 0 index --json; is_field removed 1
+
+# ---- A parser that dies
+
+project "$tmp/d"
+printf '#!/bin/sh\nkill -SEGV $$\n' >"$tmp/parser" && chmod +x "$tmp/parser"
+LODE_PARSER="$tmp/parser" run 0 index --json
+is_field added 5
+run 0 search parse_header_line --json -n 1; has "src/parser.c"
+
+# ---- Many files, two indexers, search meanwhile
+
+many() { # many FOLDER N: N small files
+  rm -rf "$1"
+  mkdir -p "$1/src"
+  awk -v dir="$1/src" -v n="$2" 'BEGIN { for (i = 0; i < n; i++) { f = dir "/f" i ".c";
+    printf "/* part %d of the %s machine */\nint handle_%d(int x) {\n  return x * %d;\n}\n", i, (i % 3 ? "copying" : "sorting"), i, i > f; close(f) } }'
+}
+count=2000
+[ -n "$full" ] && count=100000
+many "$tmp/m" $count
+cd "$tmp/m" || exit 1
+"$lode" index -q 2>"$tmp/e1" & a=$!
+"$lode" index -q 2>"$tmp/e2" & b=$!
+searches=0
+while kill -0 $a 2>/dev/null || kill -0 $b 2>/dev/null; do
+  "$lode" search "sorting machine" --json -n 3 >/dev/null 2>"$tmp/e3"
+  code=$?
+  if [ $code -gt 1 ]; then bad "search while indexing: exit $code: $(cat "$tmp/e3")"; break; fi
+  "$lode" status --json >/dev/null 2>&1
+  code=$?
+  if [ $code -gt 1 ]; then bad "status while indexing: exit $code"; break; fi
+  searches=$((searches + 1))
+done
+wait $a; ca=$?
+wait $b; cb=$?
+check "two indexers: exit $ca and $cb: $(cat "$tmp/e1" "$tmp/e2")" [ "$ca$cb" = 00 -o "$ca$cb" = 04 -o "$ca$cb" = 40 ]
+check "no search could run" [ $searches -gt 0 ]
+run 0 index --json; is_field files $count; is_field added 0
+run 0 status --json; is_field files $count
+run 0 search handle_17 --json -n 1; has '"path":"src/f17.c"'
+
+# ---- kill -9 at random moments, then again: the same as an undisturbed run
+
+many "$tmp/k" 300
+cd "$tmp/k" || exit 1
+run 0 index
+want=$(content)
+rounds=12
+[ -n "$full" ] && rounds=100
+for round in $(seq 1 $rounds); do
+  "$lode" reset index --yes --no-backup >/dev/null
+  for again in 1 2 3; do
+    "$lode" index -q 2>/dev/null & pid=$!
+    sleep "0.0$((RANDOM % 10))$((RANDOM % 10))"
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+  done
+  "$lode" index -q 2>"$tmp/err" || { bad "round $round: $(cat "$tmp/err")"; break; }
+  if [ "$(content)" != "$want" ]; then bad "round $round: other content after kill -9"; break; fi
+done
+[ "$round" = $rounds ] && ok
+run 0 doctor --json; has '"ok":true'
+# The same while files change, and while everything is built anew
+for round in 1 2 3; do
+  for i in $(seq $round 7 300); do echo "/* again $round */" >>src/f$i.c 2>/dev/null; done
+  "$lode" index -q --force 2>/dev/null & pid=$!
+  sleep "0.0$((RANDOM % 10))$((RANDOM % 10))"
+  kill -9 $pid 2>/dev/null
+  wait $pid 2>/dev/null
+  run 0 search handle_5 --json -n 1
+done
+run 0 index
+got=$(content)
+run 0 reset index --yes --no-backup
+run 0 index
+check "other content after kill -9 of --force" [ "$(content)" = "$got" ]
+
+# ---- The watcher
+
+project "$tmp/w"
+"$lode" watch --json >"$tmp/watch.out" 2>"$tmp/watch.err" & watcher=$!
+children+=($watcher)
+until_found() { # until_found QUERY PATH: within ten seconds
+  for _ in $(seq 1 100); do
+    case $("$lode" search "$1" --mode text --json -n 1 2>/dev/null) in *"$2"*) ok; return ;; esac
+    sleep 0.1
+  done
+  bad "the watcher did not bring $1: $(cat "$tmp/watch.err")"
+}
+until_found parse_header_line src/parser.c
+echo 'int watched_function(void);' >src/watched.c
+until_found watched_function src/watched.c
+mkdir -p new/deep && echo 'int in_new_folder(void);' >new/deep/x.c
+until_found in_new_folder new/deep/x.c
+echo 'int not_this_one(void);' >build/y.c
+rm -r new
+for _ in $(seq 1 100); do "$lode" search in_new_folder --mode text --json 2>/dev/null | grep -q new/deep || break; sleep 0.1; done
+run 0 search watched_function --json; hasnt "new/deep"; hasnt "build/y.c"
+run 0 status --json; has '"watcher":"process'
+run 4 watch; says "watches this project"
+kill -INT $watcher
+wait $watcher
+check "the watcher ended with $?" true
+
+# ---- The root goes away
+
+many "$tmp/g" 400
+cd "$tmp/g" || exit 1
+run 0 index
+for i in $(seq 0 399); do echo "/* more */" >>src/f$i.c; done
+"$lode" index -q 2>"$tmp/err" & pid=$!
+sleep 0.05
+mv "$tmp/g" "$tmp/gone"
+wait $pid
+code=$?
+check "the root went away: exit $code: $(cat "$tmp/err")" [ $code -eq 0 -o $code -eq 5 ]
+cd "$tmp/gone" || exit 1
+run 0 index --json; is_field files 400; is_field removed 0
+run 0 search handle_9 --json -n 1; has "src/f9.c"
+
+# ---- No permission, a full disk
+
+project "$tmp/r"
+run 0 index
+if [ "$(id -u)" != 0 ]; then
+  chmod -R a-w .
+  run 0 search parse_header_line --json -n 1; has "src/parser.c"
+  run 0 status
+  run 5 index; says "--store"
+  chmod -R u+w .
+  chmod 000 src/net
+  run 0 index --json; is_field removed 0
+  chmod 755 src/net
+else
+  skip "permissions: root may do everything"
+fi
+if [ "$(id -u)" = 0 ] && mkdir -p "$tmp/disk" && mount -t tmpfs -o size=600k none "$tmp/disk" 2>/dev/null; then
+  many "$tmp/big" 500
+  cd "$tmp/big" || exit 1
+  "$lode" index -q --store "$tmp/disk/store" 2>"$tmp/err"
+  code=$?
+  check "a full disk: exit $code: $(cat "$tmp/err")" [ $code -eq 5 ]
+  mount -o remount,size=40m "$tmp/disk"
+  run 0 index --store "$tmp/disk/store" --json
+  run 0 search handle_7 --store "$tmp/disk/store" --json -n 1; has "src/f7.c"
+  run 0 doctor --store "$tmp/disk/store"
+  cd "$tmp" && umount "$tmp/disk"
+else
+  skip "a full disk: no small file system can be mounted here"
+fi
+
+# ---- Damage: no command may die of it, and nothing is lost that can be read
+
+many "$tmp/x" 60
+cd "$tmp/x" || exit 1
+run 0 index
+cp -r .lode "$tmp/sound"
+restore() { rm -rf .lode .lode.*; cp -r "$tmp/sound" .lode; }
+commands() { # every command on a damaged store: never a signal, never a hang
+  local what=$1 code
+  for words in "status --json" "search handle_3 --json" "search --mode text sorting" "doctor" "index -q" "config list" "status --check" \
+    "index -q --remove src/f1.c" "search --similar src/f2.c:2" "search copying --refresh"; do
+    # shellcheck disable=SC2086
+    timeout 60 "$lode" $words >"$tmp/out" 2>"$tmp/err" </dev/null
+    code=$?
+    if [ $code -ge 124 ]; then bad "$what: lode $words: exit $code: $(tail -c 300 "$tmp/err")"; else ok; fi
+  done
+}
+size=$(stat -c %s .lode/lode.db)
+damage_rounds=5
+[ -n "$full" ] && damage_rounds=60
+for round in $(seq 1 $damage_rounds); do
+  restore
+  for _ in 1 2 3 4; do
+    printf '\377\001\252' | dd of=.lode/lode.db bs=1 seek=$(((RANDOM * 32768 + RANDOM) % size)) conv=notrunc 2>/dev/null
+  done
+  commands "bytes flipped, round $round"
+done
+restore; : >.lode/lode.db; commands "an empty truth"
+restore; truncate -s $((size / 2)) .lode/lode.db; commands "a truth cut in half"
+restore; head -c "$size" /dev/urandom >.lode/lode.db; commands "a truth of noise"
+for file in .lode/*; do
+  case $file in *lode.db | *.lock) continue ;; esac
+  [ -f "$file" ] || continue
+  restore; head -c 100 /dev/urandom >"$file"; commands "noise in $file"
+done
+restore
+dd if=/dev/urandom of=.lode/lode.db bs=16384 seek=$((size / 16384 / 2)) count=3 conv=notrunc 2>/dev/null
+run 0 doctor --repair; has "mended"
+check "the damaged store was not kept" ls -d .lode.damaged-* >/dev/null
+run 0 doctor; run 0 status
+run 0 search handle_3 --json -n 1; has "src/f3.c"
+run 0 index --json; is_field files 60
+run 0 status --json; is_field files 60
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]
