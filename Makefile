@@ -143,7 +143,7 @@ TSAN_TESTS := api threads
 ASAN_RUNS   = $(foreach t,$(patsubst test/test_%.c,%,$(TEST_SRC)),asan/$(t)=$(BUILD)/asan/test/test_$(t))
 ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)="$(BUILD)/asan/fuzz/replay_$(f) fuzz/seeds/$(f)")
 TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),$(if $(wildcard test/test_$(t).c),tsan/$(t)=$(BUILD)/tsan/test/test_$(t)))
-SHELL_RUNS  = cli="test/cli.sh $(BUILD)/release/lode" install="test/install.sh" includes=tools/check-includes.sh \
+SHELL_RUNS  = cli="test/cli.sh $(BUILD)/release/lode" code="test/code.sh $(BUILD)/release/lode" install="test/install.sh" includes=tools/check-includes.sh \
               symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
 
 .PHONY: test test-full asan tsan
