@@ -10,6 +10,13 @@ static lode_status refuse(lode_error *err, const char *what, const char *instead
   return lode__fail(err, LODE_UNSUPPORTED, "a store on a cluster has no %s: %s", what, instead);
 }
 
+lode_status lode__remote_collections_replace(lode_store *s, const lode_replacement *pairs, size_t n, lode_error *err) {
+  (void)s;
+  (void)pairs;
+  (void)n;
+  return refuse(err, "switch of several collections at once", "drop and rename them one by one");
+}
+
 lode_status lode__remote_begin(lode_store *s, lode_txn **txn, lode_error *err) {
   (void)s;
   *txn = NULL;
