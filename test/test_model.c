@@ -712,13 +712,14 @@ static void play(uint64_t seed, unsigned steps, bool background) {
 
 /* The address of a cluster, qdrant://HOST:PORT: the same operations there, in a store of their own. */
 TEST_SLOW(a_cluster_agrees_with_the_oracle, 600) {
-  const char *address = getenv("LODE_TEST_CLUSTER");
+  const char *address = getenv("LODE_TEST_CLUSTER"), *options = getenv("LODE_TEST_CLUSTER_OPTIONS"); /* "?replicas=2" */
   world w = {.owner = -1, .cluster = true};
   if (!address) test_skip("LODE_TEST_CLUSTER names no cluster (make test-cluster starts one)");
   uint64_t seed = test_seed();
   test_srand(seed);
   printf("seed %llu\n", (unsigned long long)seed);
-  snprintf(w.folder, sizeof w.folder, "%s/m%llx", address, (unsigned long long)lode__random());
+  snprintf(w.folder, sizeof w.folder, "%s/m%llx%s", address, (unsigned long long)lode__random(),
+           options ? options : "");
   open_world(&w);
   op_create(&w, NULL);
   walk(&w, test_full() ? 2000 : 200);

@@ -258,7 +258,8 @@ extern const lode__op lode__ops_code[], lode__ops_config[];
 
 #define LODE__OPS_DB(X)                                                                                        \
   X(create) X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count)  \
-  X(facets) X(stats) X(verify) X(salvage) X(backup) X(restore) X(compact) X(optimize) X(export) X(import)
+  X(facets) X(stats) X(verify) X(salvage) X(backup) X(restore) X(compact) X(optimize) X(export) X(import)  \
+  X(push) X(pull)
 #define LODE__OP_DECLARE(verb) \
   lode_status lode__op_##verb(lode__op_context *ctx, const lode__args *args, lode_error *err);
 LODE__OPS_DB(LODE__OP_DECLARE)

@@ -39,6 +39,9 @@ lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_
       .embedder_dim = (uint32_t)lode__arg_of(args, "embedder_dim")->number,
       .counters = counters->list,
       .n_counters = counters->n,
+      .shards = (uint32_t)lode__arg_of(args, "shards")->number,
+      .replicas = (uint32_t)lode__arg_of(args, "replicas")->number,
+      .write_consistency = (uint32_t)lode__arg_of(args, "write_consistency")->number,
   };
   lode_store *store = NULL;
   lode_collection *collection = NULL;

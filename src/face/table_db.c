@@ -59,6 +59,11 @@ static const lode__param create_params[] = {
     {.name = "counters", .type = LODE__ARG_LIST, .value = "KEY,KEY",
      .about = "metadata keys whose values are counted by each write, so that facets of them cost nothing"},
     {.name = "if_missing", .type = LODE__ARG_FLAG, .about = "succeed when the collection exists already"},
+    {.name = "shards", .type = LODE__ARG_INT, .value = "N", .min = 1, .max = 10000,
+     .about = "on a cluster: parts that it is cut into"},
+    {.name = "replicas", .type = LODE__ARG_INT, .value = "N", .min = 1, .max = 100, .about = "on a cluster: copies of each part"},
+    {.name = "write_consistency", .type = LODE__ARG_INT, .value = "N", .min = 1, .max = 100,
+     .about = "on a cluster: copies that must have acknowledged a write"},
     {.name = "page_bytes", .type = LODE__ARG_INT, .flags = CLI, .value = "N", .min = 512, .max = 65536,
      .about = "page size of a new store, a power of two (16,384)"},
     {0}};
@@ -120,6 +125,20 @@ static const lode__param facets_params[] = {
 static const lode__param stats_params[] = {
     {.name = "collection", .type = LODE__ARG_TEXT, .flags = PLACE, .value = "NAME",
      .about = "one collection; the whole store when not given"},
+    {0}};
+#define P_AS                                                                                        \
+  {.name = "as", .type = LODE__ARG_TEXT, .value = "NAME", .about = "its name there; the same when not given"}
+static const lode__param push_params[] = {
+    P_COLLECTION,
+    {.name = "to", .type = LODE__ARG_PATH, .flags = REQUIRED, .value = "STORE",
+     .about = "the other store: a folder, or a cluster's address such as qdrant://HOST:PORT"},
+    P_AS,
+    {0}};
+static const lode__param pull_params[] = {
+    P_COLLECTION,
+    {.name = "from", .type = LODE__ARG_PATH, .flags = REQUIRED, .value = "STORE",
+     .about = "the other store: a folder, or a cluster's address such as qdrant://HOST:PORT"},
+    P_AS,
     {0}};
 static const lode__param salvage_params[] = {
     {.name = "to", .type = LODE__ARG_PATH, .flags = REQUIRED | PLACE, .value = "DIR",
@@ -273,6 +292,15 @@ static const lode__field verify_summary[] = {
     {"damages", LODE__FIELD_COUNT, 0, "how many were found"},
     {"records", LODE__FIELD_COUNT, NULLABLE, "that the store counts; null where that cannot be read"},
     {0}};
+static const lode__field copy_summary[] = {
+    {"collection", LODE__FIELD_TEXT, 0, "name of the copy"},
+    {"other", LODE__FIELD_TEXT, 0, "the other store"},
+    {"records", LODE__FIELD_COUNT, 0, "records read and compared"},
+    {"written", LODE__FIELD_COUNT, 0, "records that were written, read back and found equal"},
+    {"equal", LODE__FIELD_COUNT, 0, "records that were there already, as they are"},
+    {"extra", LODE__FIELD_COUNT, 0, "records that only the copy has"},
+    {"checksum", LODE__FIELD_TEXT, 0, "CRC-32C over the checksums of all ranges"},
+    {0}};
 static const lode__field salvage_summary[] = {
     {"from", LODE__FIELD_TEXT, 0, "the damaged store"},
     {"to", LODE__FIELD_TEXT, 0, "the new one"},
@@ -408,4 +436,16 @@ const lode__op lode__ops_db[] = {
      .examples = "lode db import notes notes.jsonl --create\nlode db import sift base.fvecs --create --metric l2\n"
                  "# add vectors to records whose ids are 0, 1, 2, ...\n"
                  "lode db import notes vectors.npy --mode update"},
+    {OP(push), .about = "copy a collection to another store, online", .flags = LONG | LOCAL, .params = push_params,
+     .summary = copy_summary,
+     .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum {checksum}",
+     .detail = "Range by range: what the other store has already is compared, what differs is written, read back and compared. "
+               "Started again, it goes on where it stopped.",
+     .examples = "lode db push notes --to qdrant://10.0.0.5:6333\n"
+                 "# two replicas in six shards\nlode db push notes --to 'qdrant://a:6333,b:6333/team?replicas=2&shards=6'"},
+    {OP(pull), .about = "copy a collection from another store, online", .flags = LONG | LOCAL, .params = pull_params,
+     .summary = copy_summary,
+     .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum {checksum}",
+     .detail = "The same as push, the other way round.",
+     .examples = "lode db pull notes --from qdrant://10.0.0.5:6333"},
     {0}};
