@@ -143,7 +143,10 @@ TSAN_TESTS := api threads
 ASAN_RUNS   = $(foreach t,$(patsubst test/test_%.c,%,$(TEST_SRC)),asan/$(t)=$(BUILD)/asan/test/test_$(t))
 ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)="$(BUILD)/asan/fuzz/replay_$(f) fuzz/seeds/$(f)")
 TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),$(if $(wildcard test/test_$(t).c),tsan/$(t)=$(BUILD)/tsan/test/test_$(t)))
-SHELL_RUNS  = cli="test/cli.sh $(BUILD)/release/lode" code="test/code.sh $(BUILD)/release/lode" install="test/install.sh" includes=tools/check-includes.sh \
+SHELL_RUNS  = cluster="test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test/test_model"
+SHELL_RUNS += cli="test/cli.sh $(BUILD)/release/lode"
+SHELL_RUNS += code="test/code.sh $(BUILD)/release/lode"
+SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
               symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
 
 .PHONY: test test-full asan tsan
@@ -152,6 +155,13 @@ test: deps-test
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
 	@test/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
+
+# The engine of clusters against three nodes of Qdrant on loopback
+.PHONY: test-cluster
+test-cluster: deps-test
+	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory -j2 SAN=asan $(BUILD)/asan/test/test_model
+	@test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test/test_model
 
 # Every byte and every call instead of a sample of them
 test-full:
