@@ -185,6 +185,10 @@ quickstart: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@tools/quickstart.sh $(OUT)/lode
 
+.PHONY: bench-cluster
+bench-cluster: test-cluster
+	@bench/cluster.sh
+
 bench: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/run.sh
