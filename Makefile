@@ -125,13 +125,13 @@ fuzz: deps-test $(FUZZERS)
 	    $(BUILD)/fuzz/corpus/$$name fuzz/seeds/$$name || exit 1; done
 
 .PHONY: tests
-tests: $(TESTS) $(REPLAYS)
+tests: $(TESTS) $(REPLAYS) $(OUT)/lode
 .SECONDARY:
 
 # ---- Tests
 
 DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev
-DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils
+DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl
 .PHONY: deps deps-test
 deps:
 	@tools/deps.sh $(DEPS_BUILD)
@@ -148,6 +148,7 @@ SHELL_RUNS += cli="test/cli.sh $(BUILD)/release/lode"
 SHELL_RUNS += code="test/code.sh $(BUILD)/release/lode"
 SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
               symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
+SHELL_RUNS += serve="test/serve.sh $(BUILD)/release/lode" serve_asan="test/serve.sh $(BUILD)/asan/lode" clients="test/clients.sh $(BUILD)/release/lode"
 
 .PHONY: test test-full asan tsan
 test: deps-test

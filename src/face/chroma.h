@@ -94,6 +94,8 @@ void lode__chroma_config_stored(lode__chroma *c, const lode__json *json, uint32_
 bool lode__chroma_config_change(lode__chroma *c, lode__chroma_config *config);
 /* {"hnsw":{..},"spann":null,"embedding_function":..} */
 void lode__chroma_config_put(lode__buf *out, const lode__chroma_config *config);
+/* The schema that came with the collection, or the one that Chroma derives from the configuration: its clients change that. */
+void lode__chroma_schema_put(lode__buf *out, const lode__chroma_config *config);
 
 enum { LODE__UUID_BYTES = 37 };
 void lode__uuid_put(uint64_t uid, char text[LODE__UUID_BYTES]);

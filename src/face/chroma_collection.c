@@ -167,8 +167,7 @@ static bool put_collection(lode__chroma *c, const lode_collection_info *info, lo
   lode__buf_adds(out, ",\"configuration_json\":");
   lode__chroma_config_put(out, &config);
   lode__buf_adds(out, ",\"schema\":");
-  if (config.schema.data) lode__buf_add(out, config.schema.data, config.schema.len);
-  else lode__buf_adds(out, "null");
+  lode__chroma_schema_put(out, &config);
   lode__buf_adds(out, ",\"metadata\":");
   size_t at = out->len;
   lode__buf_addc(out, '{');

@@ -150,3 +150,34 @@ void lode__chroma_config_put(lode__buf *out, const lode__chroma_config *config) 
   else lode__buf_adds(out, "null");
   lode__buf_addc(out, '}');
 }
+
+static void put_vector_index(lode__buf *out, const lode__chroma_config *config, bool enabled) {
+  lode__buf_addf(out, "{\"float_list\":{\"vector_index\":{\"enabled\":%s,\"config\":{\"space\":\"%s\"", enabled ? "true" : "false", lode_metric_name(config->metric));
+  if (config->embedding_function.data) {
+    lode__buf_adds(out, ",\"embedding_function\":");
+    lode__buf_add(out, config->embedding_function.data, config->embedding_function.len);
+  }
+  if (enabled) lode__buf_adds(out, ",\"source_key\":\"#document\"");
+  lode__buf_addf(out, ",\"hnsw\":{\"ef_construction\":%llu,\"max_neighbors\":%llu,\"ef_search\":%llu,\"num_threads\":2,\"batch_size\":100,"
+                 "\"sync_threshold\":%llu,\"resize_factor\":",
+                 (unsigned long long)config->ef_construction, (unsigned long long)config->max_neighbors, (unsigned long long)config->ef_search,
+                 (unsigned long long)config->sync_threshold);
+  lode__json_put_double(out, config->resize_factor);
+  lode__buf_adds(out, "}}}}}");
+}
+
+void lode__chroma_schema_put(lode__buf *out, const lode__chroma_config *config) {
+  if (config->schema.data) {
+    lode__buf_add(out, config->schema.data, config->schema.len);
+    return;
+  }
+  lode__buf_adds(out, "{\"defaults\":");
+  put_vector_index(out, config, false);
+  out->len -= out->len > 0; /* more members follow */
+  lode__buf_adds(out, ",\"string\":{\"fts_index\":{\"enabled\":false,\"config\":{}},\"string_inverted_index\":{\"enabled\":true,\"config\":{}}},"
+                      "\"sparse_vector\":{\"sparse_vector_index\":{\"enabled\":false,\"config\":{\"embedding_function\":{\"type\":\"unknown\"},\"bm25\":false}}},"
+                      "\"int\":{\"int_inverted_index\":{\"enabled\":true,\"config\":{}}},\"float\":{\"float_inverted_index\":{\"enabled\":true,\"config\":{}}},"
+                      "\"bool\":{\"bool_inverted_index\":{\"enabled\":true,\"config\":{}}}},\"keys\":{\"#embedding\":");
+  put_vector_index(out, config, true);
+  lode__buf_adds(out, ",\"#document\":{\"string\":{\"fts_index\":{\"enabled\":true,\"config\":{}},\"string_inverted_index\":{\"enabled\":false,\"config\":{}}}}}}");
+}

@@ -1,0 +1,243 @@
+#!/bin/bash
+# serve.sh PROGRAM - `lode serve` over the wire, with curl and raw sockets: answers of Chroma's API as transcripts, lode's own API,
+# guards, caps, hostile clients, a worker that is killed, an orderly stop. Ends with "N passed, N failed[, N skipped]".
+set -u
+lode=$1
+if ! command -v curl > /dev/null; then
+  echo "skipped: curl is not installed"
+  echo "0 passed, 0 failed, 1 skipped"
+  exit 0
+fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/lode-serve-XXXXXX")
+passed=0 failed=0 server=
+trap 'test -n "$server" && kill -9 "$server" 2> /dev/null; rm -rf "$work"' EXIT
+
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAILED $*"; }
+
+# start NAME FLAGS...: a server on a free port; sets server, port, base
+start() {
+  local log="$work/$1.log"
+  store="$work/$1"
+  shift
+  "$lode" serve --store "$store" --port 0 "$@" 2> "$log" > /dev/null &
+  server=$!
+  for _ in $(seq 600); do
+    port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$log" | head -1)
+    [ -n "$port" ] && grep -q "is ready" "$log" && break
+    kill -0 "$server" 2> /dev/null || break
+    sleep 0.05
+  done
+  base="http://127.0.0.1:$port"
+  serverlog=$log
+}
+# stop: SIGTERM, and it must end well
+stop() {
+  kill -TERM "$server"
+  wait "$server"
+  local code=$?
+  server=
+  [ $code = 0 ] && ok || bad "the server ended with $code: $(tail -3 "$serverlog")"
+}
+
+# want NAME STATUS PATTERN CURL-ARGS...: status and a grep -E pattern of the body
+want() {
+  local name=$1 status=$2 pattern=$3
+  shift 3
+  local got
+  got=$(curl -s -m 60 -o "$work/body" -w '%{http_code}' "$@")
+  if [ "$got" = "$status" ] && { [ -z "$pattern" ] || grep -qE -- "$pattern" "$work/body"; }; then ok
+  else bad "$name: status $got, wanted $status; body $(head -c 300 "$work/body"), wanted $pattern"; fi
+}
+field() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" "$work/body" | head -1; }
+
+# ---- Chroma's API ----
+
+start one --allow-reset --wait 2
+T=$base/api/v2/tenants
+D=$T/default_tenant/databases/default_database
+want heartbeat 200 '^\{"nanosecond heartbeat":[0-9]{19}\}$' "$base/api/v2/heartbeat"
+want root 200 'nanosecond' "$base/api/v2"
+want version 200 '^"1.0.0"$' "$base/api/v2/version"
+want healthcheck 200 '"is_executor_ready":true' "$base/api/v2/healthcheck"
+want preflight 200 '"supports_base64_encoding":true' "$base/api/v2/pre-flight-checks"
+want identity 200 '"tenant":"default_tenant"' "$base/api/v2/auth/identity"
+want 'the first API' 410 Unimplemented "$base/api/v1/collections"
+want 'no route' 404 '' "$base/api/v2/nothing"
+want 'wrong method' 405 '' -X PATCH "$base/api/v2/version"
+want 'short tenant' 400 InvalidArgumentError "$T" -d '{"name":"t1"}'
+want 'no tenant' 404 'Tenant \[nope\] not found' "$T/nope"
+want tenant 200 '^\{\}$' "$T" -d '{"name":"tenant-a"}'
+want 'tenant again' 409 'already exists' "$T" -d '{"name":"tenant-a"}'
+want 'tenant is there' 200 '^\{"name":"tenant-a","resource_name":null\}$' "$T/tenant-a"
+want database 200 '^\{\}$' "$T/tenant-a/databases" -d '{"name":"db_one"}'
+want 'database again' 409 'Database \[db_one\] already exists' "$T/tenant-a/databases" -d '{"name":"db_one"}'
+want 'databases' 200 '^\[\{"id":"[0-9a-f-]{36}","name":"db_one","tenant":"tenant-a"\}\]$' "$T/tenant-a/databases?limit=100&offset=0"
+want 'default database' 200 '"id":"00000000-0000-0000-0000-000000000000"' "$D"
+want 'no database' 404 'Are you sure it exists' "$T/tenant-a/databases/nope"
+want 'collection in none' 404 'Are you sure' "$T/tenant-a/databases/nope/collections" -d '{"name":"abc"}'
+want 'short name' 400 '3-512 characters' "$D/collections" -d '{"name":"a","configuration":{},"get_or_create":false}'
+want 'wrong space' 422 ChromaError "$D/collections" -d '{"name":"bad","configuration":{"hnsw":{"space":"round"}}}'
+want 'unknown field' 422 ChromaError "$D/collections" -d '{"name":"bad","configuration":{"hnsw":{"shape":1}}}'
+want create 200 '"space":"cosine","ef_construction":50' "$D/collections" -d '{"name":"first","configuration":{"hnsw":{"space":"cosine","ef_construction":50}},"metadata":{"a":1}}'
+want 'create again' 409 'Collection \[first\] already exists' "$D/collections" -d '{"name":"first"}'
+want 'create or get' 200 '"metadata":\{"a":1\}' "$D/collections" -d '{"name":"first","get_or_create":true,"metadata":null,"configuration":null,"schema":null}'
+id=$(field id)
+want 'by id' 200 '"name":"first"' "$D/collections/by-id/$id"
+want 'a uuid is no name' 404 'does not exist' "$D/collections/$id"
+want 'other database' 404 'does not exist' "$T/tenant-a/databases/db_one/collections/$id/count"
+C=$D/collections/$id
+want add 201 '^\{\}$' "$C/add" -d '{"ids":["a","b","c"],"embeddings":["AACAPwAAAAA=",[0,1],[1,1]],"documents":["hello world",null,"moon"],"metadatas":[{"k":1,"big":9007199254740993},{"k":2,"tags":["x","y"]},null]}'
+want 'add is idempotent' 201 '' "$C/add" -d '{"ids":["a"],"embeddings":[[9,9]]}'
+want 'bad base64' 422 base64 "$C/add" -d '{"ids":["z"],"embeddings":["AACA*wAAAAA="]}'
+want 'wrong dimension' 400 'InvalidArgumentError.*dimension' "$C/add" -d '{"ids":["z"],"embeddings":[[1,2,3]]}'
+want 'too large a number' 400 InvalidArgumentError "$C/add" -d '{"ids":["z"],"embeddings":[[1e39,2]]}'
+want 'null in metadata' 422 ChromaError "$C/add" -d '{"ids":["z"],"embeddings":[[1,2]],"metadatas":[{"k":null}]}'
+want 'lists of two lengths' 400 'as many' "$C/add" -d '{"ids":["z"],"embeddings":[[1,2],[1,2]]}'
+want 'no ids' 422 ids "$C/add" -d '{"embeddings":[[1,2]]}'
+want 'not JSON' 400 InvalidArgumentError "$C/add" -d '{"ids":'
+want count 200 '^3$' "$C/count?read_level=index_and_wal"
+want get 200 '^\{"ids":\["a","b","c"\],"embeddings":null,"documents":\["hello world",null,"moon"\],"uris":null,"metadatas":\[\{"k":1,"big":9007199254740993\},\{"k":2,"tags":\["x","y"\]\},null\],"include":\["metadatas","documents"\]\}$' "$C/get" -d '{}'
+want 'get by ids' 200 '^\{"ids":\["a","c"\],"embeddings":\[\[1.0,0.0\],\[1.0,1.0\]\],"documents":null,"uris":null,"metadatas":null,"include":\["embeddings"\]\}$' "$C/get" -d '{"ids":["c","zz","a","c"],"include":["embeddings"]}'
+want query 200 '^\{"ids":\[\["a","c"\]\],"embeddings":null,"documents":null,"uris":null,"metadatas":null,"distances":\[\[0.0,0.29289323\]\],"include":\["distances"\]\}$' "$C/query" -d '{"query_embeddings":[[2,0]],"n_results":2,"include":["distances"]}'
+want 'n_results 0' 200 '^\{"ids":\[\[\]\]' "$C/query" -d '{"query_embeddings":[[2,0]],"n_results":0}'
+want 'unknown ids' 200 '^\{"ids":\[\["b"\]\]' "$C/query" -d '{"query_embeddings":[[2,0]],"ids":["nobody","b"]}'
+want 'query of base64' 422 ChromaError "$C/query" -d '{"query_embeddings":["AACAPwAAAAA="]}'
+want 'too many results' 400 'the most' "$C/query" -d '{"query_embeddings":[[2,0]],"n_results":100000000}'
+want 'unknown operator' 400 'Invalid where clause' "$C/get" -d '{"where":{"k":{"$near":1}}}'
+want 'two keys' 400 'Invalid where clause' "$C/get" -d '{"where":{"k":1,"l":2}}'
+want 'empty where' 400 'Invalid where clause' "$C/get" -d '{"where":{}}'
+want 'empty list' 400 'Invalid where clause' "$C/get" -d '{"where":{"k":{"$in":[]}}}'
+want 'mixed list' 400 'Invalid where clause' "$C/get" -d '{"where":{"k":{"$in":[1,"a"]}}}'
+want 'update' 200 '^\{\}$' "$C/update" -d '{"ids":["a","nobody"],"metadatas":[{"k":null,"n":2.5},{}],"uris":["u",null]}'
+want 'updated' 200 '"uris":\["u"\],"metadatas":\[\{"big":9007199254740993,"n":2.5\}\]' "$C/get" -d '{"ids":["a"],"include":["metadatas","uris"]}'
+want upsert 200 '^\{\}$' "$C/upsert" -d '{"ids":["a","d"],"embeddings":[[1,0],[0,2]],"documents":["new","d"]}'
+want 'deletes nothing' 200 '^\{"deleted":0\}$' "$C/delete" -d '{}'
+want 'counts ids' 200 '^\{"deleted":1\}$' "$C/delete" -d '{"ids":["nobody"]}'
+want 'by filter' 200 '^\{"deleted":1\}$' "$C/delete" -d '{"where":{"k":2}}'
+want 'with a limit' 200 '^\{"deleted":1\}$' "$C/delete" -d '{"where_document":{"$regex":"."},"limit":1}'
+want 'what is left' 200 '^2$' "$C/count"
+want 'index status' 200 '"total_ops":2' "$C/indexing_status"
+want fork 501 'unsupported' "$C/fork" -d '{"new_name":"forked"}'
+want rename 200 '^\{\}$' -X PUT "$C" -d '{"new_name":"renamed","new_metadata":{"z":1},"new_configuration":{"hnsw":{"ef_search":200}}}'
+want renamed 200 '"ef_search":200.*"metadata":\{"z":1\}' "$D/collections/renamed"
+want 'list' 200 '"name":"renamed"' "$D/collections?limit=1&offset=0"
+want 'count collections' 200 '^1$' "$D/collections_count"
+want drop 200 '^\{\}$' -X DELETE "$D/collections/renamed"
+want 'dropped' 404 'does not exist' "$C/count"
+want 'a name with a slash' 200 '^\{\}$' "$T/tenant-a/databases" -d '{"name":"x/y z"}'
+want 'its path' 200 '"name":"x/y z"' "$T/tenant-a/databases/x%2Fy%20z"
+want 'bad escape' 400 'percent' "$T/tenant-a/databases/x%2"
+want 'NUL in a name' 400 'percent' "$T/a%00b"
+
+# ---- lode's own API ----
+
+L=$base/api/lode/v1
+want 'operations' 200 '"path":"/api/lode/v1/db/query"' "$L"
+want 'schema' 200 '"inputSchema"' "$L/db/query"
+want 'no operation' 404 '"status":"NOT_FOUND"' "$L/db/fly" -d '{}'
+want 'files stay closed' 501 'command line' "$L/db/backup" -d '{"file":"/tmp/x"}'
+want 'add by lode' 200 '"written":1' "$L/db/add" -d '{"collection":"notes","create":true,"records":[{"id":"n","document":"a parser of tokens","embedding":[1,2]}]}'
+want 'text search' 200 '"id":"n"' "$L/db/query" -d '{"collection":"notes","text":"parser"}'
+want 'seen by chroma' 200 '"name":"notes"' "$D/collections/notes"
+want 'bad argument' 400 '"status":"INVALID"' "$L/db/query" -d '{"collection":"notes","k":"ten"}'
+want 'no collection' 404 'did you mean' "$L/db/count" -d '{"collection":"note"}'
+
+# ---- Caps and hostile clients ----
+
+want 'ready' 200 ready "$base/readyz"
+want 'metrics' 200 'lode_http_requests_total\{route="chroma.add",status="201"\} 2' "$base/metrics"
+want 'metrics of workers' 200 '^lode_worker_restarts_total 0$' "$base/metrics"
+head -c 200000 /dev/zero | tr '\0' '[' > "$work/deep"
+want 'JSON 200,000 deep' 400 InvalidArgumentError "$T" --data-binary "@$work/deep"
+printf '{"where":' > "$work/or"
+awk 'BEGIN { printf "{\"$or\":["; for (i = 0; i < 100000; i++) printf "%s{\"k\":%d}", i ? "," : "", i; printf "]}}" }' >> "$work/or"
+want notes 200 '' "$D/collections/notes"
+N=$D/collections/$(field id)
+want 'a filter of 100,000 clauses' 200 '^\{"ids":\[\]' "$N/get" --data-binary "@$work/or"
+want 'a large header' 431 '' -H "X-Large: $(head -c 100000 /dev/zero | tr '\0' x)" "$base/healthz"
+want 'a path of 30,000 bytes' 404 '' "$base/$(head -c 30000 /dev/zero | tr '\0' x)"
+want 'too large a body' 413 'max-body' -H 'Expect:' -H 'Content-Length: 999999999999' -X POST "$T"
+want 'too many records' 413 'the most' "$N/add" --data-binary @- << EOF
+{"embeddings":[],"ids":[$(awk 'BEGIN { for (i = 0; i <= 100000; i++) printf "%s\"%d\"", i ? "," : "", i }')]}
+EOF
+want 'another host' 403 'allow-host' -H 'Host: evil.example' "$base/api/v2/version"
+want 'another origin' 403 'allow-origin' -H 'Origin: http://evil.example' "$base/api/v2/version"
+want 'its own origin' 200 '' -H "Origin: $base" "$base/api/v2/version"
+
+# Slow clients: their connections are closed after --wait, and nobody else notices
+for _ in $(seq 20); do (exec 3<> "/dev/tcp/127.0.0.1/$port" && printf 'GET /healthz HTTP/1.1\r\nX-Slow: ' >&3 && sleep 30) 2> /dev/null & slow="${slow:-} $!"; done
+exec 4<> "/dev/tcp/127.0.0.1/$port"
+printf 'POST /api/v2/tenants HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"na' >&4
+want 'beside slow clients' 200 '^1$' "$N/count"
+if timeout 20 cat <&4 > /dev/null; then ok; else bad "a stuck client was not closed"; fi
+exec 4>&-
+kill $slow 2> /dev/null
+want 'after slow clients' 200 'lode_http_connections_reaped_total [1-9]' "$base/metrics"
+for garbage in '\x00\x01\x02\r\n\r\n' 'GET\r\n\r\n' 'POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n' 'POST / HTTP/9.9\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'; do
+  (exec 5<> "/dev/tcp/127.0.0.1/$port" && printf "$garbage" >&5) 2> /dev/null
+done
+want 'after garbage' 200 '^1$' "$N/count"
+
+# ---- A worker that dies ----
+
+worker() { pgrep -P "$server" | head -1; }
+for signal in KILL SEGV BUS ABRT; do
+  kill -$signal "$(worker)"
+  want "after SIG$signal" 200 '^1$' "$N/count"
+done
+want 'restarts are counted' 200 '^lode_worker_restarts_total 4$' "$base/metrics"
+reports=$(ls "$store/crashes" | wc -l)
+[ "$reports" = 4 ] && ok || bad "$reports crash reports"
+grep -q 'backtrace' "$store"/crashes/* && ok || bad "no backtrace in the reports"
+want reset 200 '^true$' -X POST "$base/api/v2/reset"
+want 'reset' 200 '^0$' "$D/collections_count"
+stop
+
+# ---- Guards ----
+
+"$lode" serve --store "$work/two" --host 0.0.0.0 --port 0 2> "$work/refused"
+[ $? = 5 ] && grep -q token-file "$work/refused" && ok || bad "an open address was not refused"
+printf 'too short' > "$work/token"
+"$lode" serve --store "$work/two" --port 0 --token-file "$work/token" 2> /dev/null
+[ $? = 5 ] && ok || bad "a short token was not refused"
+printf '0123456789abcdef0123\n' > "$work/token"
+start two --host 0.0.0.0 --token-file "$work/token" --log errors --allow-host lode.example --allow-origin https://app.example
+want 'without a token' 401 AuthError "$base/api/v2/version"
+want 'probes need none' 200 '' "$base/healthz"
+want 'with a bearer' 200 '' -H 'Authorization: Bearer 0123456789abcdef0123' "$base/api/v2/version"
+want 'with a header' 200 '' -H 'X-Chroma-Token: 0123456789abcdef0123' "$base/api/v2/version"
+want 'a longer one' 401 '' -H 'X-Chroma-Token: 0123456789abcdef01234' "$base/api/v2/version"
+want 'a wrong one' 401 '' -H 'X-Chroma-Token: 0123456789abcdef0124' "$base/api/v2/version"
+want 'metrics are closed' 401 '' "$base/metrics"
+want 'no reset' 403 'allow-reset' -X POST -H 'X-Chroma-Token: 0123456789abcdef0123' "$base/api/v2/reset"
+want 'an allowed name' 200 '' -H 'X-Chroma-Token: 0123456789abcdef0123' -H 'Host: lode.example' "$base/api/v2/version"
+want 'an allowed origin' 200 '' -H 'X-Chroma-Token: 0123456789abcdef0123' -H 'Origin: https://app.example' "$base/api/v2/version"
+stop
+
+# ---- TLS ----
+
+if command -v openssl > /dev/null && openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key.pem" -out "$work/cert.pem" -days 2 -subj /CN=localhost \
+  -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2> /dev/null; then
+  start three --certificate "$work/cert.pem" --key "$work/key.pem"
+  want 'over TLS' 200 '^"1.0.0"$' --cacert "$work/cert.pem" "https://127.0.0.1:$port/api/v2/version"
+  stop
+  tls=
+else
+  echo "skipped: TLS, because openssl is not installed"
+  tls=", 1 skipped"
+fi
+
+# ---- An orderly stop ----
+
+start four
+want 'before the stop' 200 '' "$base/api/v2/tenants/default_tenant/databases/default_database/collections" -d '{"name":"kept"}'
+(exec 6<> "/dev/tcp/127.0.0.1/$port" && sleep 5) 2> /dev/null &
+idle=$!
+stop
+kill $idle 2> /dev/null
+grep -q 'stopping (SIGTERM)' "$serverlog" && ok || bad "the log does not say that it stopped"
+[ "$("$lode" db collections --store "$store" --json | grep -c kept)" = 1 ] && ok || bad "what was written is not there"
+
+echo "$passed passed, $failed failed$tls"
+[ $failed = 0 ]
