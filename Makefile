@@ -108,10 +108,10 @@ REPLAYS  := $(patsubst fuzz/fuzz_%.c,$(OUT)/fuzz/replay_%,$(FUZZ_SRC))
 FUZZERS  := $(patsubst fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 FUZZ_SECONDS ?= 60
 
-$(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(CODE_OBJ) $(OUT)/liblode.a
+$(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
-$(BUILD)/fuzz/%: fuzz/%.c $(LIB_SRC) $(CODE_SRC)
+$(BUILD)/fuzz/%: fuzz/%.c $(LIB_SRC) $(CODE_SRC) $(RESCUE_SRC)
 	@mkdir -p $(@D)
 	clang -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -g -O1 -ffp-contract=off -fsanitize=fuzzer,address,undefined \
 	  -fno-sanitize-recover=all $(WARN) $(PKG_CFLAGS) -o $@ $^ $(LIBS)

@@ -306,6 +306,8 @@ void lode__sq_close(lode__sq_file *f) {
   lode__free(f);
 }
 
+void lode__sq_forget(lode__sq_file *f) { memset(f->seen, 0, (size_t)f->info.pages / 8 + 1); }
+
 void lode__sq_info_of(const lode__sq_file *f, lode__sq_info *info) { *info = f->info; }
 
 lode_status lode__sq_unchanged(lode__sq_file *f, lode_error *err) {

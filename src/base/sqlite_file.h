@@ -36,6 +36,8 @@ typedef struct lode__sq_info {
 lode_status lode__sq_open(const char *path, lode__sq_file **file, lode_error *err);
 void lode__sq_close(lode__sq_file *file);
 void lode__sq_info_of(const lode__sq_file *file, lode__sq_info *info);
+/* Trees may be walked once more. */
+void lode__sq_forget(lode__sq_file *file);
 /* LODE_BUSY when the file or its side files were written to since it was opened. */
 lode_status lode__sq_unchanged(lode__sq_file *file, lode_error *err);
 
@@ -75,5 +77,7 @@ lode_status lode__sq_walk_index(lode__sq_file *file, uint32_t root, lode__sq_row
 lode_status lode__sq_strays(lode__sq_file *file, lode__sq_row_fn *fn, void *ctx, lode_error *err);
 /* LODE_CORRUPT when there is no row any more. */
 lode_status lode__sq_read(lode__sq_file *file, lode__sq_place place, lode__sq_row *row, lode_error *err);
+/* Where in the file the byte is that says the type of a row's column; false when it is not one byte, or the page is in a side file. */
+bool lode__sq_type_at(lode__sq_file *file, lode__sq_place place, size_t column, uint64_t *offset);
 
 #endif

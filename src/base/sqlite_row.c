@@ -188,6 +188,25 @@ lode_status lode__sq_read(lode__sq_file *f, lode__sq_place place, lode__sq_row *
   return is_row ? LODE_OK : lode__fail(err, LODE_CORRUPT, "a row is gone");
 }
 
+bool lode__sq_type_at(lode__sq_file *f, lode__sq_place place, size_t column, uint64_t *offset) {
+  view v;
+  cell c;
+  uint64_t header, serial;
+  size_t n;
+  if (place.page == 0 || place.page > f->info.pages || f->n_images) return false;
+  const unsigned char *page = lode__sq_page(f, place.page);
+  if (!look(f, place.page, page, &v) || place.offset + 4 > f->usable || !parse_cell(f, &v, place.offset, &c)) return false;
+  const unsigned char *h = c.local, *end = c.local + c.local_bytes;
+  if (!(n = varint(h, end, &header)) || header > c.local_bytes) return false;
+  for (end = h + header, h += n; h < end; h += n, column--) {
+    if (!(n = varint(h, end, &serial))) return false;
+    if (column > 0) continue;
+    *offset = (uint64_t)(place.page - 1) * f->page_bytes + (uint64_t)(h - page);
+    return n == 1;
+  }
+  return false;
+}
+
 static lode_status rows_of_page(lode__sq_file *f, const view *v, lode__sq_row_fn *fn, void *ctx, bool stray, lode_error *err) {
   lode__sq_row row;
   for (uint32_t i = 0; i < v->cells; i++) {

@@ -263,7 +263,7 @@ extern const lode__op lode__ops_code[], lode__ops_config[];
 #define LODE__OP_DECLARE(verb) \
   lode_status lode__op_##verb(lode__op_context *ctx, const lode__args *args, lode_error *err);
 LODE__OPS_DB(LODE__OP_DECLARE)
-#define LODE__OPS_RESCUE(X) X(rescue_chroma)
+#define LODE__OPS_RESCUE(X) X(rescue_chroma) X(chroma_check) X(chroma_quarantine) X(export_chroma) X(export_npy)
 LODE__OPS_RESCUE(LODE__OP_DECLARE)
 LODE__OP_DECLARE(serve)
 #define LODE__OPS_CODE(X) \

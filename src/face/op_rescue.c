@@ -127,6 +127,7 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   lode__rescue_request q = {
       .from = from,
       .embed = lode__arg_of(args, "embed")->number,
+      .model = lode__arg_of(args, "model")->text,
       .progress = ctx->progress,
       .collection = one_collection,
       .doubt = one_doubt,
@@ -156,4 +157,89 @@ done:
   else if (q.to) ctx->release(ctx->opener, q.to);
   lode__buf_release(&path);
   return st;
+}
+
+/* ---- chroma check ---- */
+
+static lode_status one_finding(void *v, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err) {
+  lode__op_context *ctx = v;
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "what", lode__str(what));
+  lode__row_bool(ctx, "damage", damage);
+  lode__row_text(ctx, "collection", collection);
+  lode__row_text(ctx, "detail", lode__str(detail));
+  return lode__row_send(ctx, err);
+}
+
+lode_status lode__op_chroma_check(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  const char *dir = lode__arg_of(args, "dir")->text.data;
+  lode__check_request q = {.from = dir, .progress = ctx->progress, .found = one_finding, .ctx = ctx};
+  lode__check_report r;
+  LODE__TRY(lode__chroma_check(&q, &r, err));
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "dir", lode__str(dir));
+  lode__row_bool(ctx, "ok", r.damages == 0);
+  lode__row_count(ctx, "damages", r.damages);
+  lode__row_count(ctx, "collections", r.collections);
+  lode__row_count(ctx, "records", r.records);
+  lode__row_count(ctx, "exact", r.exact);
+  lode__row_count(ctx, "from_queue", r.from_log);
+  lode__row_count(ctx, "missing", r.missing);
+  LODE__TRY(lode__row_summary(ctx, err));
+  if (r.damages == 0) return LODE_OK;
+  return lode__fail(err, LODE_CORRUPT, "the directory is damaged; `lode rescue chroma %.300s --to STORE` brings over what is left", dir);
+}
+
+/* ---- chroma quarantine ---- */
+
+static lode_status count_only(void *v, const lode__rescue_count *n, lode_error *err) {
+  lode__rescue_count *t = v;
+  (void)err;
+  t->records += n->records;
+  t->missing += n->missing;
+  t->refused += n->refused;
+  return LODE_OK;
+}
+
+static lode_status one_step(void *v, const char *what, const char *path, const char *became, lode_error *err) {
+  lode__op_context *ctx = v;
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "what", lode__str(what));
+  lode__row_text(ctx, "path", lode__str(path));
+  lode__row_text(ctx, "became", lode__str(became));
+  return lode__row_send(ctx, err);
+}
+
+lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  const lode__arg *to = lode__arg_of(args, "to");
+  const char *dir = lode__arg_of(args, "dir")->text.data;
+  bool dry = lode__arg_of(args, "dry_run")->number;
+  lode__rescue_count all = {0};
+  lode__rescue_request rescue = {.from = dir, .progress = ctx->progress, .collection = count_only, .ctx = &all};
+  lode__quarantine_request q = {
+      .from = dir,
+      .stale_seconds = lode__arg_of(args, "stale_seconds")->number,
+      .fix_seq_ids = lode__arg_of(args, "fix_seq_ids")->number,
+      .dry_run = dry,
+      .done = one_step,
+      .ctx = ctx,
+  };
+  lode__quarantine_report r;
+  if (!dry) LODE__TRY(open_target(ctx, to, &rescue.to, err));
+  lode_status st = lode__rescue_chroma(&rescue, err);
+  if (rescue.to && to->set) lode_close(rescue.to);
+  else if (rescue.to) ctx->release(ctx->opener, rescue.to);
+  if (st != LODE_OK) return st;
+  if (all.missing || all.refused)
+    return lode__fail(err, LODE_REFUSED, "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
+                      (unsigned long long)all.missing, (unsigned long long)all.refused);
+  LODE__TRY(lode__chroma_quarantine(&q, &r, err));
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "dir", lode__str(dir));
+  lode__row_text(ctx, "store", lode__str(dry ? NULL : to->set ? to->text.data : ctx->folder));
+  lode__row_count(ctx, "records", all.records);
+  lode__row_count(ctx, "set_aside", r.set_aside);
+  lode__row_count(ctx, "kept", r.kept);
+  lode__row_count(ctx, "seq_ids", r.seq_ids);
+  return lode__row_summary(ctx, err);
 }

@@ -12,6 +12,8 @@ const lode__op_group lode__groups[] = {
     {"db", "the vector database", lode__ops_db},
     {"rescue", "out of other vector databases, damaged ones too", lode__ops_rescue},
     {"import", "the same for those that are well", lode__ops_import},
+    {"chroma", "care of Chroma directories", lode__ops_chroma},
+    {"export", "for other programs", lode__ops_export},
     {NULL, "servers", lode__ops_serve},
     {0}};
 

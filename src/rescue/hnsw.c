@@ -102,7 +102,7 @@ static lode_status read_slots(lode__hnsw *x, uint64_t bytes, lode_error *err) {
         st = lode__fail_nomem(err);
         goto done;
       }
-      x->slots[x->n++] = (lode__hnsw_slot){label, (uint32_t)(i + j), e[2] & 1};
+      x->slots[x->n++] = (lode__hnsw_slot){label, (uint32_t)(i + j), e[2] & 1, !x->header_bad && i + j >= x->claimed};
     }
   }
 done:
@@ -115,11 +115,11 @@ static void settle_slots(lode__hnsw *x) {
   if (x->n > 1) qsort(x->slots, x->n, sizeof *x->slots, by_label);
   for (size_t i = 0; i < x->n; i++) {
     if (n && x->slots[n - 1].label == x->slots[i].label) {
-      x->doubles++;
+      x->doubles += !x->slots[i].beyond;
       continue;
     }
     x->slots[n++] = x->slots[i];
-    x->n_deleted += x->slots[n - 1].deleted;
+    x->live += !x->slots[n - 1].deleted && !x->slots[n - 1].beyond;
   }
   x->n = n;
 }

@@ -27,6 +27,7 @@ typedef struct lode__hnsw_slot {
   uint64_t label;  /* 0: not in use */
   uint32_t place;  /* which element of the file */
   bool deleted;
+  bool beyond;     /* past what the header counts: what memory held there, unless the header is wrong */
 } lode__hnsw_slot;
 
 typedef struct lode__hnsw {
@@ -39,8 +40,8 @@ typedef struct lode__hnsw {
   uint64_t claimed;        /* elements, by the header; 0 when that is lost */
   lode__hnsw_slot *slots;  /* those in use, by label, one a label */
   size_t n;
-  size_t n_deleted;
-  size_t doubles;          /* labels met twice */
+  size_t live;             /* of those, neither deleted nor beyond */
+  size_t doubles;          /* labels met twice among those that count */
   float *lengths;
   size_t n_lengths;
   unsigned char *element;  /* the one being looked at */

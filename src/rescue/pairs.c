@@ -116,6 +116,8 @@ typedef struct anchor {
   bool several;
 } anchor;
 
+static bool counts(const lode__hnsw_slot *s) { return !s->deleted && !s->beyond; }
+
 static bool same_vector(const float *a, const float *b, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
     if (fabsf(a[i] - b[i]) > 1e-5f * (1 + fabsf(a[i]))) return false;
@@ -155,7 +157,7 @@ static lode_status find_anchors(pairing *g, lode_error *err) {
   float *it = vectors + MAX_ANCHORS * (size_t)p->dimension;
   size_t n = choose_anchors(g, anchors, vectors);
   for (size_t s = 0; s < x->n && n; s++) {
-    if (x->slots[s].deleted || lode__hnsw_vector(x, &x->slots[s], cosine, it) != LODE__HNSW_EXACT) continue;
+    if (!counts(&x->slots[s]) || lode__hnsw_vector(x, &x->slots[s], cosine, it) != LODE__HNSW_EXACT) continue;
     for (size_t a = 0; a < n; a++) {
       if (!same_vector(vectors + a * p->dimension, it, p->dimension)) continue;
       anchors[a].several |= anchors[a].slot != 0;
@@ -185,10 +187,10 @@ static int compare_order(const void *a, const void *b) {
 static void give_gap(pairing *g, const row_order *rows, size_t n_rows, size_t first_slot, size_t end_slot) {
   const lode__hnsw *x = &g->f->index;
   size_t live = 0, r = 0;
-  for (size_t s = first_slot; s < end_slot; s++) live += !x->slots[s].deleted;
+  for (size_t s = first_slot; s < end_slot; s++) live += counts(&x->slots[s]);
   if (live != n_rows) return;
   for (size_t s = first_slot; s < end_slot; s++) {
-    if (x->slots[s].deleted) continue;
+    if (!counts(&x->slots[s])) continue;
     g->owner[s] = rows[r].rec + 1;
     give(g, rows[r++].rec, &x->slots[s], true);
   }

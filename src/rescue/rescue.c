@@ -9,13 +9,13 @@
 
 #include "base/json.h"
 #include "record.h"
+#include "reembed.h"
 
 enum { BATCH = 1000 };
 
 typedef struct batch {
   lode__arena arena;
   lode_record records[BATCH];
-  const char *doubts[BATCH];
   uint8_t from[BATCH];
   size_t n;
   float *vectors;
@@ -27,7 +27,7 @@ typedef struct session {
   lode__plan plan;
   lode__record_maker maker;
   lode_collection *target;
-  lode_embedder *embedder;
+  lode__reembed re;
   batch *b;
   lode__rescue_count count;
   lode__arena names;
@@ -76,7 +76,7 @@ static lode_status target_name(session *s, lode_str *name, lode_error *err) {
     if (n == 0) buf.data[i] = '_';
     i += n ? n : 1;
   }
-  if (buf.len > LODE_MAX_NAME_BYTES) buf.len = LODE_MAX_NAME_BYTES / 2;
+  while (buf.len > LODE_MAX_NAME_BYTES || (buf.len == LODE_MAX_NAME_BYTES && !lode__utf8_valid(buf.data, buf.len))) buf.len--;
   *name = (lode_str){lode__arena_copy(&s->names, buf.data, buf.len), buf.len};
   bool failed = buf.failed || !name->data;
   lode__buf_release(&buf);
@@ -231,12 +231,30 @@ static lode_status add_record(session *s, const lode__rec *r, lode_error *err) {
   else s->count.exact++;
   s->count.by_order += made.has_vector && made.from == LODE__VEC_INDEX && r->by_order;
   b->from[b->n] = (uint8_t)made.from;
-  b->doubts[b->n] = made.doubt ? made.doubt : made.has_vector ? NULL : "its vector is nowhere on the disk";
-  if (b->doubts[b->n]) {
+  bool again = !made.has_vector && s->re.embedder && made.document.len;
+  const char *doubt = made.doubt ? made.doubt : made.has_vector ? NULL : again ? "its vector was made again from the document" : "its vector is nowhere on the disk";
+  if (doubt) {
     s->count.doubtful++;
-    LODE__TRY(tell(s, r->id, b->doubts[b->n], err));
+    LODE__TRY(tell(s, r->id, doubt, err));
   }
   b->n++;
+  return LODE_OK;
+}
+
+/* Vectors for those of the batch that have none. */
+static lode_status embed_batch(session *s, lode_error *err) {
+  batch *b = s->b;
+  uint32_t dim = s->plan.dimension;
+  if (!s->re.embedder) return LODE_OK;
+  for (size_t i = 0; i < b->n; i++) {
+    lode_record *r = &b->records[i];
+    if (r->vector || r->document.len == 0) continue;
+    LODE__TRY(lode_embed(s->re.embedder, &r->document, 1, b->vectors + i * (size_t)dim, err));
+    r->vector = b->vectors + i * (size_t)dim;
+    r->dimension = dim;
+    s->count.missing--;
+    s->count.embedded++;
+  }
   return LODE_OK;
 }
 
@@ -248,6 +266,7 @@ static lode_status rescue_records(session *s, lode_error *err) {
   for (size_t i = 0; i < s->plan.n; i++) {
     LODE__GOTO(add_record(s, &s->plan.recs[i], err));
     if (b->n < BATCH && i + 1 < s->plan.n) continue;
+    LODE__GOTO(embed_batch(s, err));
     LODE__GOTO(write_batch(s, err));
     b->n = 0;
     lode__arena_reset(&b->arena);
@@ -265,6 +284,9 @@ done:
 static lode_status rescue_collection(session *s, lode__chroma_coll *coll, lode_error *err) {
   lode_status st = lode__plan_make(&s->chroma, coll, &s->plan, err);
   if (st != LODE_OK) return st;
+  if (s->q->embed) LODE__GOTO(lode__reembed_begin(&s->re, &s->plan, s->q->model, err));
+  if (s->re.why[0]) note(s, "%.*s: lost vectors are not made again: %s", (int)coll->name.len, coll->name.data, s->re.why);
+  if (coll->metric_unknown) note(s, "%.*s: its metric is lost with its row; l2 is assumed", (int)coll->name.len, coll->name.data);
   s->count = (lode__rescue_count){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric), .dimension = s->plan.dimension};
   s->maker = (lode__record_maker){.plan = &s->plan};
   LODE__GOTO(target_name(s, &s->count.name, err));
@@ -274,6 +296,7 @@ static lode_status rescue_collection(session *s, lode__chroma_coll *coll, lode_e
 done:
   lode_collection_close(s->target);
   s->target = NULL;
+  lode__reembed_end(&s->re);
   lode__record_maker_release(&s->maker);
   lode__plan_release(&s->plan);
   return st;

@@ -29,6 +29,7 @@ typedef struct lode__rescue_request {
   const char *from;     /* the Chroma directory */
   lode_store *to;       /* NULL: nothing is written */
   bool embed;           /* make missing vectors again, where the model is known and installed */
+  lode_str model;       /* the model that made them; absent: what the directory says */
   lode_progress progress;
   /* One call a collection; LODE_OK goes on. */
   lode_status (*collection)(void *ctx, const lode__rescue_count *count, lode_error *err);
@@ -40,5 +41,43 @@ typedef struct lode__rescue_request {
 
 /* What is in the store already and is the same stays untouched: to run it again goes on where it stopped. */
 lode_status lode__rescue_chroma(const lode__rescue_request *request, lode_error *err);
+
+/* ---- What is wrong with a directory ---- */
+
+typedef struct lode__check_request {
+  const char *from;
+  lode_progress progress;
+  /* One call for each thing found; not damage: worth knowing. collection is absent for the whole directory. */
+  lode_status (*found)(void *ctx, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err);
+  void *ctx;
+} lode__check_request;
+
+typedef struct lode__check_report {
+  uint64_t collections, records;
+  uint64_t exact, from_log, missing; /* what a rescue would yield */
+  uint64_t damages, notes;
+} lode__check_report;
+
+lode_status lode__chroma_check(const lode__check_request *request, lode__check_report *report, lode_error *err);
+
+/* ---- Setting indexes aside, mending sequence ids ---- */
+
+typedef struct lode__quarantine_request {
+  const char *from;
+  uint64_t stale_seconds; /* an index whose data is older than the database by so much is set aside */
+  bool fix_seq_ids;
+  bool dry_run;
+  /* One call for each thing done, or to be done. */
+  lode_status (*done)(void *ctx, const char *what, const char *path, const char *became, lode_error *err);
+  void *ctx;
+} lode__quarantine_request;
+
+typedef struct lode__quarantine_report {
+  uint64_t set_aside, kept, seq_ids;
+} lode__quarantine_report;
+
+/* Renames SEGMENT to SEGMENT.drift-TIME and chroma.sqlite3 to chroma.sqlite3.before-TIME (when ids were mended); nothing is deleted.
+ * The caller has rescued everything first. LODE_BUSY: somebody is using the database. */
+lode_status lode__chroma_quarantine(const lode__quarantine_request *request, lode__quarantine_report *report, lode_error *err);
 
 #endif

@@ -461,3 +461,31 @@ lode_status lode__chroma_log_read(lode__chroma *c, const lode__chroma_log *l, lo
   *metadata = text_at(c, LODE__T_QUEUE, 5, row);
   return LODE_OK;
 }
+
+/* ---- Sequence ids that are blobs ---- */
+
+typedef struct blobs {
+  lode__chroma *c;
+  int table, column;
+  lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err);
+  void *ctx;
+} blobs;
+
+static lode_status blob_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  blobs *b = ctx;
+  const lode__sq_value *v = value_at(b->c, b->table, b->column, row);
+  uint64_t offset;
+  if (v->type != LODE__SQ_BLOB || v->s.len != 8) return LODE_OK;
+  if (!lode__sq_type_at(b->c->file, row->place, (size_t)b->c->tables[b->table].at[b->column], &offset))
+    return lode__fail(err, LODE_CORRUPT, "a row with a sequence id cannot be mended: page %u", row->place.page);
+  return b->fn(b->ctx, offset, err);
+}
+
+lode_status lode__chroma_blob_seqs(lode__chroma *c, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err), void *ctx, lode_error *err) {
+  blobs b = {c, LODE__T_EMBEDDINGS, 3, fn, ctx};
+  lode__sq_forget(c->file);
+  if (c->tables[LODE__T_EMBEDDINGS].root) LODE__TRY(lode__sq_walk(c->file, c->tables[LODE__T_EMBEDDINGS].root, blob_row, &b, err));
+  b.table = LODE__T_MAX_SEQ;
+  b.column = 1;
+  return c->tables[LODE__T_MAX_SEQ].root ? lode__sq_walk(c->file, c->tables[LODE__T_MAX_SEQ].root, blob_row, &b, err) : LODE_OK;
+}

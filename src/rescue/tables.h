@@ -77,6 +77,9 @@ lode_status lode__chroma_index_values(lode__chroma *chroma, lode_error *err);
 bool lode__chroma_index_knows(lode__chroma *chroma, int64_t row, int64_t id, bool *array);
 void lode__chroma_index_value(const lode__chroma_meta *meta, lode__sq_row *row, lode__chroma_value *value);
 
+/* Calls fn with the place of each sequence id that is a blob, in embeddings and max_seq_id. */
+lode_status lode__chroma_blob_seqs(lode__chroma *chroma, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err), void *ctx, lode_error *err);
+
 /* A value as JSON. */
 void lode__chroma_put_value(lode__buf *buf, const lode__sq_value *value, bool is_bool);
 

@@ -1,0 +1,74 @@
+/* fuzz_chroma.c - any bytes as chroma.sqlite3, with a journal or a write-ahead log beside it: every place that was kept can be read again or
+ * is damage, every record is some collection's, and the check ends. */
+#include "rescue/chroma.h"
+
+#include "rescue/rescue.h"
+#include "scratch.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void put(const char *name, const uint8_t *data, size_t size) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/store/%s", scratch, name);
+  FILE *f = fopen(path, "w");
+  REQUIRE(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
+}
+
+static void clear(void) {
+  static const char *const names[] = {"chroma.sqlite3", "chroma.sqlite3-journal", "chroma.sqlite3-wal"};
+  char path[600];
+  for (size_t i = 0; i < 3; i++) {
+    snprintf(path, sizeof path, "%s/store/%s", scratch, names[i]);
+    unlink(path);
+  }
+}
+
+static lode_status found(void *ctx, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err) {
+  (void)ctx, (void)damage, (void)collection, (void)err;
+  REQUIRE(what && detail && *detail);
+  return LODE_OK;
+}
+
+static lode_status count(void *ctx, const lode__rescue_count *n, lode_error *err) {
+  uint64_t *records = ctx;
+  (void)err;
+  REQUIRE(n->exact + n->from_log + n->embedded + n->missing == n->records);
+  *records += n->records;
+  return LODE_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  char folder[600];
+  lode__chroma c;
+  lode_error err;
+  lode__check_report report;
+  uint64_t records = 0;
+  if (size < 2) return 0;
+  if (!scratch[0]) scratch_begin(), atexit(clear);
+  scratch_store(folder, sizeof folder);
+  (void)lode__os->mkdir(folder, 0700);
+  clear();
+  size_t side = (size_t)data[0] | (size_t)(data[1] & 0x7f) << 8;
+  if (side > size - 2) side = size - 2;
+  if (side) put(data[1] & 0x80 ? "chroma.sqlite3-wal" : "chroma.sqlite3-journal", data + 2, side);
+  put("chroma.sqlite3", data + 2 + side, size - 2 - side);
+  lode_status st = lode__chroma_open(folder, (lode_progress){0}, &c, &err);
+  if (st != LODE_OK) {
+    REQUIRE(st == LODE_CORRUPT || st == LODE_NOMEM);
+    return 0;
+  }
+  for (size_t i = 0; i < c.n_rows; i++) REQUIRE(c.rows[i].coll < c.n_colls && c.rows[i].id.len > 0);
+  for (size_t i = 0; i < c.n_metas; i++) {
+    lode__sq_row row;
+    lode__chroma_value v;
+    st = lode__chroma_meta_read(&c, &c.metas[i], &row, &v, &err);
+    REQUIRE(st == LODE_OK || st == LODE_CORRUPT || st == LODE_NOMEM);
+  }
+  lode__chroma_close(&c);
+  lode__check_request check = {.from = folder, .found = found};
+  st = lode__chroma_check(&check, &report, &err);
+  REQUIRE(st == LODE_OK || st == LODE_NOMEM);
+  lode__rescue_request rescue = {.from = folder, .collection = count, .ctx = &records};
+  if (lode__rescue_chroma(&rescue, &err) == LODE_OK) REQUIRE(records == report.records);
+  return 0;
+}

@@ -1,0 +1,53 @@
+/* fuzz_hnsw.c - any bytes as header.bin and data_level0.bin: labels come in order and once, every vector is of the shape and finite. */
+#include "rescue/hnsw.h"
+
+#include <math.h>
+
+#include "scratch.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void put(const char *name, const uint8_t *data, size_t size) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/store/%s", scratch, name);
+  FILE *f = fopen(path, "w");
+  REQUIRE(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
+}
+
+static void end(void) {
+  static const char *const names[] = {"header.bin", "data_level0.bin", "length.bin"};
+  char path[600];
+  for (size_t i = 0; i < 3; i++) {
+    snprintf(path, sizeof path, "%s/store/%s", scratch, names[i]);
+    unlink(path);
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static float vector[LODE_MAX_DIMENSION];
+  char folder[600];
+  lode__hnsw x;
+  lode_error err;
+  if (size < 102) return 0;
+  if (!scratch[0]) scratch_begin(), atexit(end);
+  scratch_store(folder, sizeof folder);
+  (void)lode__os->mkdir(folder, 0700);
+  put("header.bin", data + 2, 100);
+  put("data_level0.bin", data + 102, size - 102);
+  put("length.bin", data, size / 9);
+  lode_status st = lode__hnsw_open(folder, data[0], data[1], &x, &err);
+  if (st != LODE_OK) {
+    REQUIRE(st == LODE_CORRUPT || st == LODE_NOMEM);
+    return 0;
+  }
+  REQUIRE(x.live <= x.n && (data[0] == 0 || x.shape.dimension == data[0]));
+  for (size_t i = 0; i < x.n; i++) {
+    REQUIRE(x.slots[i].label > 0 && (i == 0 || x.slots[i - 1].label < x.slots[i].label));
+    REQUIRE(lode__hnsw_find(&x, x.slots[i].label) == &x.slots[i]);
+    if (lode__hnsw_vector(&x, &x.slots[i], i % 2, vector) != LODE__HNSW_EXACT || i % 2) continue;
+    for (uint32_t k = 0; k < x.shape.dimension; k++) REQUIRE(isfinite(vector[k]));
+  }
+  REQUIRE(lode__hnsw_find(&x, 0) == NULL);
+  lode__hnsw_close(&x);
+  return 0;
+}

@@ -1,0 +1,93 @@
+/* reembed.c - see reembed.h. */
+#include "reembed.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { SAMPLE = 8 };
+
+const char *lode__reembed_model(lode_str name) {
+  static const char *const minilm[] = {"default", "onnx_mini_lm_l6_v2", "ONNXMiniLM_L6_V2", "all-MiniLM-L6-v2", "minilm"};
+  for (size_t i = 0; i < sizeof minilm / sizeof *minilm; i++)
+    if (name.data && lode__str_eq(name, lode__str(minilm[i]))) return LODE_MODEL_MINILM;
+  return NULL;
+}
+
+static double cosine(const float *a, const float *b, uint32_t n) {
+  double ab = 0, aa = 0, bb = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    ab += (double)a[i] * b[i];
+    aa += (double)a[i] * a[i];
+    bb += (double)b[i] * b[i];
+  }
+  return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
+}
+
+/* Whether the model gives the vectors that are still there. *tried: for how many documents that could be asked. */
+static lode_status agrees(lode_embedder *embedder, lode__plan *p, size_t *tried, bool *same, lode_error *err) {
+  lode__record_maker maker = {.plan = p};
+  lode__arena arena;
+  lode_status st = LODE_OK;
+  uint32_t dim = p->dimension;
+  size_t step = p->n / SAMPLE + 1;
+  lode__arena_init(&arena, 0);
+  float *mine = lode__alloc(2 * (size_t)dim * sizeof *mine), *theirs = mine ? mine + dim : NULL;
+  *tried = 0;
+  *same = true;
+  if (!mine) return lode__fail_nomem(err);
+  for (size_t i = 0; i < p->n && *tried < SAMPLE; i += step) {
+    lode__record_made made;
+    LODE__GOTO(lode__record_make(&maker, &p->recs[i], &arena, theirs, &made, err));
+    if (!made.has_vector || !made.document.data || made.document.len == 0 || made.doubt) continue;
+    LODE__GOTO(lode_embed(embedder, &made.document, 1, mine, err));
+    *same &= cosine(mine, theirs, dim) > 0.98;
+    ++*tried;
+  }
+done:
+  lode__free(mine);
+  lode__arena_release(&arena);
+  lode__record_maker_release(&maker);
+  return st;
+}
+
+lode_status lode__reembed_begin(lode__reembed *re, lode__plan *p, lode_str model, lode_error *err) {
+  const char *known = lode__reembed_model(p->coll->embedder);
+  lode_error why = {0};
+  size_t tried;
+  bool same;
+  *re = (lode__reembed){0};
+  if (p->missing == 0) return LODE_OK;
+  if (!model.data && known) model = lode__str(known);
+  if (!model.data) {
+    snprintf(re->why, sizeof re->why, "the directory does not say which model made its vectors; --model names it");
+    return LODE_OK;
+  }
+  lode_status st = lode_embedder_open(model, NULL, &re->embedder, &why);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st != LODE_OK) {
+    snprintf(re->why, sizeof re->why, "%.290s", why.text);
+    return LODE_OK;
+  }
+  uint32_t dim = lode_embedder_info_of(re->embedder)->dimension;
+  if (!p->dimension) p->dimension = dim;
+  if (dim != p->dimension) {
+    snprintf(re->why, sizeof re->why, "the model makes vectors of %u numbers, and the collection's have %u", dim, p->dimension);
+    lode__reembed_end(re);
+    return LODE_OK;
+  }
+  st = agrees(re->embedder, p, &tried, &same, err);
+  if (st != LODE_OK) {
+    lode__reembed_end(re);
+    return st;
+  }
+  if (!same) {
+    snprintf(re->why, sizeof re->why, "the model does not give the vectors that are still there: another one made them");
+    lode__reembed_end(re);
+  }
+  return LODE_OK;
+}
+
+void lode__reembed_end(lode__reembed *re) {
+  lode_embedder_close(re->embedder);
+  re->embedder = NULL;
+}
