@@ -78,9 +78,9 @@ $(OUT)/lode: $(FACE_OBJ) $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 $(PARSER_OBJ): CFLAGS_ALL += -isystem $(TS)/include
 $(OUT)/tree-sitter.o: $(TS)/src/lib.c
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -std=c11 -D_GNU_SOURCE -w -g $(OPT.$(SAN)) $(if $(SAN),,-O3) $(HARDEN) -I$(TS)/include -I$(TS)/src -c -o $@ $<
+	$(call say,CC)$(CC) -std=c11 -D_GNU_SOURCE -w -g $(OPT.$(SAN)) $(if $(SAN),,-O3 -fno-semantic-interposition) -fPIC -fvisibility=hidden -I$(TS)/include -I$(TS)/src -c -o $@ $<
 $(OUT)/lode-parser: $(PARSER_OBJ) $(filter %/chunk.o %/plain.o %/language.o %/language_table.o,$(CODE_OBJ)) $(OUT)/tree-sitter.o $(OUT)/liblode.a
-	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -rdynamic -o $@ $^ $(LIBS) -ldl
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) -ldl
 
 .PHONY: grammars
 grammars:

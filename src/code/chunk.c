@@ -79,7 +79,7 @@ lode_str lode__chunk_string(lode__chunk_list *list, lode_str bytes, size_t max, 
 /* ---- Comments ---- */
 
 /* Signs that begin or end a comment, the longer ones first. */
-static const char *const openers[] = {"<!--", "\"\"\"", "'''", "/**", "/*!", "///", "//!", "--[[", "---", "{-|", "(**", "#'",
+static const char *const openers[] = {"@moduledoc", "@doc", "<!--", "\"\"\"", "'''", "/**", "/*!", "///", "//!", "--[[", "---", "{-|", "(**", "#'",
                                       "/*",   "//",     "--",  "{-",  "(*",  ";;;", ";;",  "##",   "%%",  "#",   "*",   NULL};
 static const char *const closers[] = {"-->", "\"\"\"", "'''", "**/", "*/", "]]", "-}", "*)", NULL};
 
@@ -105,6 +105,21 @@ static lode_str bare_line(const char *p, const char *end) {
   return (lode_str){p, (size_t)(end - p)};
 }
 
+/* #[derive(Debug)], @Override: they stand among the comments of a definition and are none. */
+static bool is_attribute(const char *p, const char *end) {
+  while (p < end && is_white(*p)) p++;
+  if (end - p < 2) return false;
+  if (*p == '@') return !(end - p > 4 && memcmp(p, "@doc", 4) == 0) && !(end - p > 10 && memcmp(p, "@moduledoc", 10) == 0);
+  return p[0] == '#' && p[1] == '[';
+}
+
+/* Lines of signs alone do not. */
+static bool says_something(lode_str line) {
+  for (size_t i = 0; i < line.len; i++)
+    if (!ispunct((unsigned char)line.data[i])) return true;
+  return false;
+}
+
 lode_str lode__chunk_comment(lode__chunk_list *list, lode_str bytes) {
   char text[2 * LODE__CHUNK_DOC_BYTES];
   size_t n = 0;
@@ -113,9 +128,7 @@ lode_str lode__chunk_comment(lode__chunk_list *list, lode_str bytes) {
     const char *eol = memchr(p, '\n', (size_t)(end - p));
     if (!eol) eol = end;
     lode_str line = bare_line(p, eol);
-    bool ruler = true; /* lines of signs alone say nothing */
-    for (size_t i = 0; i < line.len && ruler; i++) ruler = ispunct((unsigned char)line.data[i]) != 0;
-    if (!ruler) {
+    if (says_something(line) && !is_attribute(p, eol)) {
       if (n) text[n++] = '\n';
       if (line.len > sizeof text - n) line.len = sizeof text - n;
       memcpy(text + n, line.data, line.len);

@@ -60,7 +60,7 @@ typedef struct lode__rule {
   lode__kind kind;
   lode__role role;
   const char *name;   /* where the name is: fields and child types to go down through, "declarator.identifier"; see
-                         tree_name.c for the few signs. NULL: the field "name" */
+                         language_table.c for the few signs. NULL: the field "name" */
   const char *given;  /* only if: "value=arrow_function|function_expression", a field and the types of its node, or
                          "target:def|defp", a field and its text */
 } lode__rule;

@@ -2,8 +2,8 @@
  * package in deps/grammars/package.json, a sample in test/chunk. `lode-parser --check` compares the rules with the grammars.
  *
  * Names of nodes are the grammars' own. The path to a name goes down through fields and, where there is no such field,
- * through children of that type; * repeats the step before it as often as possible. The first rule of a node whose
- * condition holds counts.
+ * through children of that type; ^ is the first child, * repeats a step as often as possible, and what follows a < is
+ * the path to what the definition says that it belongs to. The first rule of a node whose condition holds counts.
  */
 #include "code/language.h"
 
@@ -43,6 +43,7 @@ static const lode__rule cpp_rules[] = {
 
 static const lode__rule python_rules[] = {
     {"decorated_definition", NO_KIND, WRAP, NULL, NULL},
+    {"expression_statement", NO_KIND, WRAP, NULL, NULL},
     {"function_definition", K(FUNCTION), LEAF, NULL, NULL},
     {"class_definition", K(CLASS), HOLD, NULL, NULL},
     {"assignment", K(VARIABLE), MINOR, "left", "left=identifier"},
@@ -127,8 +128,10 @@ static const lode__rule csharp_rules[] = {
 
 static const lode__rule go_rules[] = {
     {"function_declaration", K(FUNCTION), LEAF, NULL, NULL},
-    {"method_declaration", K(METHOD), LEAF, NULL, NULL},
+    {"method_declaration", K(METHOD), LEAF, "name<receiver.parameter_declaration.type", NULL},
     {"type_declaration", NO_KIND, WRAP, NULL, NULL},
+    {"const_declaration", NO_KIND, WRAP, NULL, NULL},
+    {"var_declaration", NO_KIND, WRAP, NULL, NULL},
     {"type_spec", K(STRUCT), LEAF, NULL, "type=struct_type"},
     {"type_spec", K(INTERFACE), LEAF, NULL, "type=interface_type"},
     {"type_spec", K(TYPE), MINOR, NULL, NULL},
@@ -336,6 +339,7 @@ static const lode__rule solidity_rules[] = {
 };
 
 static const lode__rule sql_rules[] = {
+    {"statement", NO_KIND, WRAP, NULL, NULL},
     {"create_table", K(TABLE), LEAF, "object_reference", NULL},
     {"create_view", K(TABLE), LEAF, "object_reference", NULL},
     {"create_materialized_view", K(TABLE), LEAF, "object_reference", NULL},

@@ -79,9 +79,7 @@ static void close_section(document *d, uint32_t end) {
   lode__chunk shape = {.kind = LODE__KIND_SECTION, .parent = LODE__CHUNK_NO_PARENT, .line = d->from};
   if (end <= d->from) return;
   if (d->has_heading) {
-    lode_str first = {d->text.data + d->now.start, d->now.body - d->now.start};
-    shape.name = d->now.name;
-    shape.signature = lode__chunk_string(d->list, first, LODE__CHUNK_SIGNATURE_BYTES, LODE__STRING_LINE);
+    shape.name = shape.signature = d->now.name;
     shape.line = d->now.start;
     shape.parents = parents_of(d);
     for (int i = d->depth; i-- > 0 && shape.parent == LODE__CHUNK_NO_PARENT;) shape.parent = d->index[i];

@@ -11,7 +11,7 @@
 #include <ctype.h>
 
 enum {
-  SCRAP_BYTES = 96,   /* less than this outside of definitions is no chunk of its own */
+  SCRAP_BYTES = 48,   /* less than this outside of definitions is no chunk of its own */
   MINOR_LINES = 6,    /* small definitions of at least that many lines are chunks after all */
   DEFINITION_LINES = 3,
 };
@@ -51,7 +51,7 @@ static bool is_transparent(const lode__def *d) { return d->rule->kind == LODE__K
 static bool is_whole(const build *b, const lode__def *d) {
   uint32_t size = d->end - d->start;
   if (is_transparent(d)) return false;
-  return size <= (d->rule->role == LODE__ROLE_HOLD ? b->options.max_bytes / 4 : b->options.max_bytes);
+  return size <= (d->rule->role == LODE__ROLE_HOLD ? b->options.max_bytes / 6 : b->options.max_bytes);
 }
 
 static bool deserves_chunk(const build *b, const lode__def *d) {
@@ -99,15 +99,27 @@ static void split_name(lode_str name, lode_str *scope, lode_str *last) {
   }
 }
 
-static lode_str unquoted(lode_str s) {
+/* Without quotes, the sign of a pointer, arguments of a type: "Point<T>" is Point. */
+static lode_str bare(lode_str s) {
   if (s.len >= 2 && (s.data[0] == '"' || s.data[0] == '\'' || s.data[0] == '`') && s.data[s.len - 1] == s.data[0])
     return (lode_str){s.data + 1, s.len - 2};
+  while (s.len > 1 && (s.data[0] == '*' || s.data[0] == '&')) s.data++, s.len--;
+  bool is_operator = s.len >= 8 && memcmp(s.data, "operator", 8) == 0;
+  char last = s.len ? s.data[s.len - 1] : 0;
+  const char *args = s.len && (last == '>' || last == ']') && !is_operator ? memchr(s.data, last == '>' ? '<' : '[', s.len) : NULL;
+  if (args && args > s.data && isalnum((unsigned char)args[-1])) s.len = (size_t)(args - s.data);
   return s;
+}
+
+/* The last part of a definition's name, and what it is said to lie in. */
+static void names_of(const lode__def *d, lode_str *scope, lode_str *last) {
+  split_name(bare(d->name), scope, last);
+  if (scope->len == 0) *scope = bare(d->scope);
 }
 
 static lode_str name_of(build *b, const lode__def *d) {
   lode_str scope, last;
-  split_name(unquoted(d->name), &scope, &last);
+  names_of(d, &scope, &last);
   return lode__chunk_string(b->list, last, LODE__CHUNK_NAME_BYTES, LODE__STRING_LINE);
 }
 
@@ -117,7 +129,7 @@ static lode_str parents_of(build *b, uint32_t outer, lode_str scope) {
   for (bool is_scope = true; is_scope || outer != LODE__TREE_NONE; is_scope = false) {
     lode_str name = scope;
     if (!is_scope) {
-      name = unquoted(b->o->defs[outer].name);
+      name = bare(b->o->defs[outer].name);
       outer = b->o->defs[outer].outer;
     }
     if (name.len == 0) continue;
@@ -164,7 +176,7 @@ static uint32_t chunk_around(const build *b, uint32_t outer) {
 static void describe(build *b, uint32_t def, lode__chunk *c) {
   const lode__def *d = &b->o->defs[def];
   lode_str scope, last;
-  split_name(unquoted(d->name), &scope, &last);
+  names_of(d, &scope, &last);
   c->kind = kind_of(b, d);
   c->name = name_of(b, d);
   c->parents = parents_of(b, d->outer, scope);
@@ -256,19 +268,16 @@ static void fill(build *b, uint32_t to, bool ends) {
     b->list->items[b->list->n - 1].end = b->at = to;
     return;
   }
-  if (of_def) {
-    lay(b, to, inside, b->o->defs[inside].outer);
-    return;
-  }
   /* a scrap begins what follows it, if anything does */
-  if (solid_bytes(b, b->at, to) < SCRAP_BYTES) {
+  if (!head && solid_bytes(b, b->at, to) < SCRAP_BYTES) {
     if (!ends) return;
     if (b->list->n > 0) {
       b->list->items[b->list->n - 1].end = b->at = to;
       return;
     }
   }
-  lay(b, to, LODE__TREE_NONE, inside);
+  if (of_def) lay(b, to, inside, b->o->defs[inside].outer);
+  else lay(b, to, LODE__TREE_NONE, inside);
 }
 
 /* Behind a comment at p that ends its line; else p. */
@@ -303,7 +312,7 @@ static void close_until(build *b, uint32_t start) {
   while (b->n_open > 0) {
     const lode__def *d = &b->o->defs[b->open[b->n_open - 1]];
     if (d->end > start) break;
-    fill(b, with_rest_of_line(b, d->end) > start ? d->end : with_rest_of_line(b, d->end), false);
+    fill(b, with_rest_of_line(b, d->end) > start ? d->end : with_rest_of_line(b, d->end), b->first[b->open[b->n_open - 1]] != LODE__TREE_NONE);
     b->n_open--;
   }
 }
@@ -384,7 +393,7 @@ static void list_symbols(build *b, lode__buf *room) {
     }
     if (last || b->carved[i]) continue;
     lode_str scope, name;
-    split_name(unquoted(b->o->defs[i].name), &scope, &name);
+    names_of(&b->o->defs[i], &scope, &name);
     if (name.len == 0 || name.len > LODE__CHUNK_NAME_BYTES || memchr(name.data, '\n', name.len)) continue;
     add_line(room, name, LODE__CHUNK_SYMBOLS_BYTES);
     only = (uint32_t)i;

@@ -65,8 +65,8 @@ static void note_comment(walk *w, uint32_t start, uint32_t end) {
   l->run_end = end;
 }
 
-static lode_str name_of(const walk *w, const lode__rule *rule, TSNode node) {
-  TSNode name = lode__grammar_name(rule, node);
+static lode_str name_of(const walk *w, const lode__rule *rule, TSNode node, bool scope) {
+  TSNode name = lode__grammar_name(rule, node, scope);
   if (ts_node_is_null(name)) return LODE__LIT("");
   uint32_t start = ts_node_start_byte(name), end = ts_node_end_byte(name);
   if (start > end || end > w->text.len) return LODE__LIT("");
@@ -85,7 +85,8 @@ static bool note_definition(walk *w, TSNode node, const lode__rule *rule, uint32
   lode__outline *o = w->out;
   lode__def d = {.node = node, .rule = rule, .start = start, .own = start, .end = end, .outer = l->outer};
   uint32_t line;
-  d.name = name_of(w, rule, node);
+  d.name = name_of(w, rule, node, false);
+  d.scope = name_of(w, rule, node, true);
   d.lines = ts_node_end_point(node).row - ts_node_start_point(node).row + 1;
   if (is_clause(w, l, rule, d.name)) {
     *index = l->last;

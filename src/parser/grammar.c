@@ -167,12 +167,16 @@ static TSNode repeat(TSNode node, lode_str step) {
   return node;
 }
 
-TSNode lode__grammar_name(const lode__rule *rule, TSNode node) {
-  const char *path = rule->name ? rule->name : "name";
+TSNode lode__grammar_name(const lode__rule *rule, TSNode node, bool scope) {
+  const char *path = rule->name ? rule->name : "name", *behind = strchr(path, '<');
+  size_t end = strlen(path);
   TSNode none = {0};
   lode_str step;
-  if (!*path) return none;
-  while (next_word(&path, ".", &step)) {
+  if (!scope && behind) end = (size_t)(behind - path);
+  if (scope) path = behind ? behind + 1 : "", end = strlen(path);
+  const char *stop = path + end;
+  if (path == stop) return none;
+  while (path < stop && next_word(&path, ".<", &step)) {
     if (step.data[step.len - 1] == '*') {
       node = repeat(node, (lode_str){step.data, step.len - 1});
     } else if (step.data[0] == '^') {
@@ -243,7 +247,7 @@ size_t lode__grammar_check(const lode__grammar *g, lode__buf *out) {
   for (const lode__rule *r = g->language->rules; r && r->node; r++) {
     const char *path = r->name ? r->name : "name";
     wrong += check_types(g, r->node, r->node, out);
-    while (r->role != LODE__ROLE_WRAP && next_word(&path, ".", &step)) wrong += check_step(g, step, r->node, out);
+    while (r->role != LODE__ROLE_WRAP && next_word(&path, ".<", &step)) wrong += check_step(g, step, r->node, out);
     if (!r->given) continue;
     char fields[80];
     snprintf(fields, sizeof fields, "%.*s", (int)strcspn(r->given, "=:"), r->given);

@@ -26,8 +26,8 @@ size_t lode__grammar_check(const lode__grammar *grammar, lode__buf *out);
 
 /* The rule of a node whose condition holds, or NULL. */
 const lode__rule *lode__grammar_rule(const lode__grammar *grammar, TSNode node, TSSymbol symbol, const char *text);
-/* The node where a rule says that the name is; a null node when there is none. */
-TSNode lode__grammar_name(const lode__rule *rule, TSNode node);
+/* The node where a rule says that the name (or the scope) is; a null node when there is none. */
+TSNode lode__grammar_name(const lode__rule *rule, TSNode node, bool scope);
 /* Where the body of a definition begins; 0 when it has none. */
 uint32_t lode__grammar_body(const lode__grammar *grammar, TSNode node);
 /* The string that begins the body; a null node when there is none, or the language has no such documentation. */

@@ -23,7 +23,7 @@ typedef struct lode__def {
   uint32_t body;               /* where its body begins, if that is a node beside it; else 0 */
   uint32_t outer;              /* the definition around it, or LODE__TREE_NONE */
   uint32_t lines;
-  lode_str name;               /* in the text, or "" */
+  lode_str name, scope;        /* in the text, or ""; scope: what the definition itself says that it lies in */
 } lode__def;
 
 typedef struct lode__mark {

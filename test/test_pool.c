@@ -1,0 +1,255 @@
+/* test_pool.c - child processes and frames (base/proc.h), and workers that crash, hang, lie or eat memory (code/pool.h). */
+#include "base/os.h"
+#include "base/proc.h"
+#include "code/pool.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static lode_error err;
+
+/* ---- Processes ---- */
+
+static lode__proc_end run_shell(const char *script, lode__proc_options o) {
+  const char *argv[] = {"sh", "-c", script, NULL};
+  lode__proc proc;
+  o.path = "/bin/sh";
+  o.argv = argv;
+  OK(lode__proc_spawn(&o, &proc, &err));
+  lode__proc_end end;
+  while (!(end = lode__proc_poll(&proc)).ended) lode__os->sleep_us(1000);
+  lode__proc_close(&proc, 1000);
+  CHECK(proc.pid == 0 && proc.fd == -1);
+  return end;
+}
+
+TEST(a_child_has_its_socket_and_nothing_else) {
+  int leak = open("/dev/null", O_RDONLY); /* without CLOEXEC */
+  CHECK(leak >= 0);
+  /* 0, 1, 2, the socket, and the folder that ls reads */
+  lode__proc_end end = run_shell("n=$(ls /proc/self/fd | wc -l); exit $n", (lode__proc_options){0});
+  CHECKF(end.signal == 0 && end.code == 5, "%d descriptors", end.code);
+  end = run_shell("[ -S /proc/self/fd/3 ] || exit 1; exit 7", (lode__proc_options){.no_new_privs = true, .no_core = true});
+  CHECK(end.signal == 0 && end.code == 7);
+  close(leak);
+}
+
+TEST(a_signal_and_a_limit_are_told_apart) {
+  lode__proc_end end = run_shell("kill -ABRT $$", (lode__proc_options){.no_core = true, .quiet = true});
+  char buf[32];
+  CHECK(end.signal == SIGABRT && strcmp(lode__signal_name(end.signal, buf, sizeof buf), "SIGABRT") == 0);
+  end = run_shell("while :; do :; done", (lode__proc_options){.cpu_seconds = 1, .no_core = true, .quiet = true});
+  CHECK(end.signal == SIGXCPU || end.signal == SIGKILL);
+  CHECK(strcmp(lode__signal_name(63, buf, sizeof buf), "signal 63") == 0);
+}
+
+TEST(a_program_that_is_not_there_is_an_error) {
+  const char *argv[] = {"x", NULL};
+  lode__proc proc;
+  lode__proc_options o = {.path = "/nonexistent/program", .argv = argv};
+  FAILS(LODE_NOT_FOUND, lode__proc_spawn(&o, &proc, &err));
+  CHECK(proc.pid == 0 && proc.fd == -1);
+  o.path = "/etc/passwd";
+  FAILS(LODE_NOT_FOUND, lode__proc_spawn(&o, &proc, &err));
+  CHECK(waitpid(-1, NULL, WNOHANG) < 0); /* nobody is left to be reaped */
+}
+
+TEST(one_that_does_not_go_is_killed) {
+  const char *argv[] = {"sh", "-c", "trap '' TERM; while :; do sleep 1; done", NULL};
+  lode__proc proc;
+  lode__proc_options o = {.path = "/bin/sh", .argv = argv};
+  OK(lode__proc_spawn(&o, &proc, &err));
+  lode__proc_end end = lode__proc_close(&proc, 50);
+  CHECK(end.ended && end.signal == SIGKILL);
+  OK(lode__proc_spawn(&o, &proc, &err));
+  end = lode__proc_kill(&proc);
+  CHECK(end.ended && end.signal == SIGKILL && proc.pid == 0);
+}
+
+/* ---- Frames ---- */
+
+static void pair(int fd[2]) { CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0); }
+
+TEST(frames_come_whole_and_in_order) {
+  int fd[2];
+  uint32_t type;
+  lode__buf body = {0};
+  pair(fd);
+  lode_str parts[] = {LODE__LIT("one "), LODE__LIT(""), LODE__LIT("two")};
+  OK(lode__frame_send(fd[0], 7, parts, 3, 0, &err));
+  OK(lode__frame_send(fd[0], 8, NULL, 0, 0, &err));
+  OK(lode__frame_receive(fd[1], 100, 0, &type, &body, &err));
+  CHECK(type == 7 && lode__str_eq((lode_str){body.data, body.len}, LODE__LIT("one two")));
+  OK(lode__frame_receive(fd[1], 100, 0, &type, &body, &err));
+  CHECK(type == 8 && body.len == 0);
+  FAILS(LODE_BUSY, lode__frame_receive(fd[1], 100, lode__os->now_ns() + 1000000, &type, &body, &err));
+  close(fd[0]);
+  FAILS(LODE_GONE, lode__frame_receive(fd[1], 100, 0, &type, &body, &err));
+  FAILS(LODE_GONE, lode__frame_send(fd[1], 1, parts, 3, 0, &err)); /* and no SIGPIPE */
+  close(fd[1]);
+  lode__buf_release(&body);
+}
+
+static lode_status receive_bytes(const char *bytes, size_t n, size_t max, lode__buf *body) {
+  int fd[2];
+  uint32_t type;
+  pair(fd);
+  CHECK(write(fd[0], bytes, n) == (ssize_t)n);
+  close(fd[0]);
+  lode_status st = lode__frame_receive(fd[1], max, 0, &type, body, &err);
+  close(fd[1]);
+  return st;
+}
+
+TEST(damaged_frames_are_refused) {
+  int fd[2];
+  char bytes[64];
+  lode__buf body = {0};
+  lode_str part = LODE__LIT("twenty bytes of body");
+  pair(fd);
+  OK(lode__frame_send(fd[0], 1, &part, 1, 0, &err));
+  ssize_t n = read(fd[1], bytes, sizeof bytes);
+  CHECK(n == 36);
+  CHECK(receive_bytes(bytes, 36, 20, &body) == LODE_OK && body.len == 20);
+  CHECK(receive_bytes(bytes, 36, 19, &body) == LODE_CORRUPT);
+  for (size_t cut = 1; cut < 36; cut++) CHECK(receive_bytes(bytes, cut, 20, &body) == LODE_CORRUPT);
+  for (int bit = 0; bit < 16 * 8; bit++) {
+    bytes[bit / 8] = (char)(bytes[bit / 8] ^ (1 << bit % 8));
+    CHECK(receive_bytes(bytes, 36, 1 << 20, &body) == LODE_CORRUPT);
+    bytes[bit / 8] = (char)(bytes[bit / 8] ^ (1 << bit % 8));
+  }
+  close(fd[0]);
+  close(fd[1]);
+  lode__buf_release(&body);
+}
+
+/* ---- Workers ---- */
+
+static const lode__language *c_language(void) { return lode__language_find(LODE__LIT("c")); }
+
+static lode__pool *open_pool(const lode__pool_options *o) {
+  lode__pool *pool;
+  OK(lode__pool_open(o, &pool, &err));
+  if (lode__pool_has(pool, c_language())) return pool;
+  lode__pool_close(pool);
+  test_skip("lode-parser or the grammar of C is not built (make grammars)");
+  return NULL;
+}
+
+static lode__parse_outcome chunk(lode__pool *pool, const char *text, lode__pool_result *r) {
+  OK(lode__pool_chunk(pool, c_language(), lode__str(text), r, &err));
+  CHECK(lode__chunk_list_wrong(&r->chunks, strlen(text)) == NULL);
+  return r->outcome;
+}
+
+static const char good[] = "int f(void)\n{\n  return 1;\n}\n";
+
+static void check_good(lode__pool *pool, lode__pool_result *r) {
+  CHECK(chunk(pool, good, r) == LODE__PARSE_SYNTAX && r->chunks.n == 1);
+  CHECK(lode__str_eq(r->chunks.items[0].name, LODE__LIT("f")) && !r->broken && r->detail[0] == '\0');
+}
+
+TEST_SLOW(a_bad_worker_costs_one_file, 120) {
+  static const struct {
+    const char *how;
+    lode__parse_outcome outcome;
+  } bad[] = {{"crash", LODE__PARSE_CRASHED}, {"abort", LODE__PARSE_CRASHED}, {"exit", LODE__PARSE_CRASHED},
+             {"garbage", LODE__PARSE_REFUSED}, {"hang", LODE__PARSE_HUNG}, {"memory", LODE__PARSE_MEMORY}};
+  setenv("LODE_PARSER_TEST", "1", 1);
+  lode__pool_options o = {.workers = 1, .cpu_ms = 200, .memory_bytes = 64u << 20};
+  lode__pool *pool = open_pool(&o);
+  lode__pool_result r = {0};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char text[100];
+    snprintf(text, sizeof text, "lode-parser-test: %s\nint x;\n", bad[i].how);
+    lode__parse_outcome outcome = chunk(pool, text, &r);
+    CHECKF(outcome == bad[i].outcome, "%s: %s %s", bad[i].how, lode__parse_outcome_text(outcome), r.detail);
+    CHECK(r.chunks.n == 1 && r.chunks.items[0].kind == LODE__KIND_TEXT); /* its text is there all the same */
+    check_good(pool, &r);
+  }
+  lode__pool_result_release(&r);
+  lode__pool_close(pool);
+  CHECK(waitpid(-1, NULL, WNOHANG) < 0);
+}
+
+TEST(without_the_environment_the_hooks_are_text) {
+  unsetenv("LODE_PARSER_TEST");
+  lode__pool *pool = open_pool(NULL);
+  lode__pool_result r = {0};
+  CHECK(chunk(pool, "lode-parser-test: crash\n", &r) == LODE__PARSE_SYNTAX && r.broken);
+  lode__pool_result_release(&r);
+  lode__pool_close(pool);
+}
+
+TEST(no_parser_means_lines) {
+  lode__pool_options o = {.parser = "/nonexistent/lode-parser"};
+  lode__pool *pool;
+  lode__pool_result r = {0};
+  OK(lode__pool_open(&o, &pool, &err));
+  CHECK(chunk(pool, good, &r) == LODE__PARSE_NO_GRAMMAR && r.chunks.n == 1 && r.chunks.items[0].kind == LODE__KIND_TEXT);
+  lode__pool_close(pool);
+  setenv("LODE_GRAMMARS", "/nonexistent", 1);
+  OK(lode__pool_open(NULL, &pool, &err));
+  CHECK(!lode__pool_has(pool, c_language()));
+  CHECK(chunk(pool, good, &r) == LODE__PARSE_NO_GRAMMAR);
+  lode__pool_result_release(&r);
+  lode__pool_close(pool);
+}
+
+/* A worker killed while it has nothing to do is replaced, and no file is blamed. */
+TEST(an_idle_worker_that_dies_is_replaced) {
+  lode__pool_options o = {.workers = 1};
+  lode__pool *pool = open_pool(&o);
+  lode__pool_result r = {0};
+  char line[64];
+  int pid = 0;
+  check_good(pool, &r);
+  snprintf(line, sizeof line, "/proc/self/task/%d/children", (int)getpid());
+  FILE *f = fopen(line, "r");
+  if (!f || fscanf(f, "%d", &pid) != 1) test_skip("the kernel does not list children");
+  fclose(f);
+  CHECK(kill(pid, SIGKILL) == 0);
+  siginfo_t info;
+  CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+  check_good(pool, &r);
+  lode__pool_result_release(&r);
+  lode__pool_close(pool);
+}
+
+static void *many(void *arg) {
+  lode__pool_result r = {0};
+  for (int i = 0; i < 30; i++) {
+    check_good(arg, &r);
+    if (i % 10 == 3) CHECK(chunk(arg, "lode-parser-test: exit\n", &r) == LODE__PARSE_CRASHED);
+  }
+  lode__pool_result_release(&r);
+  return NULL;
+}
+
+TEST_SLOW(many_threads_share_few_workers, 120) {
+  pthread_t threads[6];
+  setenv("LODE_PARSER_TEST", "1", 1);
+  lode__pool_options o = {.workers = 2};
+  lode__pool *pool = open_pool(&o);
+  for (int i = 0; i < 6; i++) CHECK(pthread_create(&threads[i], NULL, many, pool) == 0);
+  for (int i = 0; i < 6; i++) pthread_join(threads[i], NULL);
+  lode__pool_close(pool);
+  CHECK(waitpid(-1, NULL, WNOHANG) < 0);
+}
+
+TEST(the_table_fits_the_grammars) {
+  char command[400];
+  lode__pool *pool = open_pool(NULL);
+  const char *parser = lode__pool_parser(pool);
+  snprintf(command, sizeof command, "%.300s --check build/grammars", parser);
+  int status = system(command);
+  lode__pool_close(pool);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
