@@ -125,13 +125,13 @@ fuzz: deps-test $(FUZZERS)
 	    $(BUILD)/fuzz/corpus/$$name fuzz/seeds/$$name || exit 1; done
 
 .PHONY: tests
-tests: $(TESTS) $(REPLAYS) $(OUT)/lode
+tests: $(TESTS) $(REPLAYS) $(OUT)/lode $(PARSER)
 .SECONDARY:
 
 # ---- Tests
 
 DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev
-DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl
+DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl git
 .PHONY: deps deps-test
 deps:
 	@tools/deps.sh $(DEPS_BUILD)
@@ -151,7 +151,7 @@ SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
 SHELL_RUNS += serve="test/serve.sh $(BUILD)/release/lode" serve_asan="test/serve.sh $(BUILD)/asan/lode" clients="test/clients.sh $(BUILD)/release/lode"
 
 .PHONY: test test-full asan tsan
-test: deps-test
+test: deps-test grammars
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
@@ -182,7 +182,7 @@ tsan: deps-test
 # ---- Quick start, benchmarks
 
 .PHONY: quickstart bench
-quickstart: deps
+quickstart: deps grammars
 	@$(MAKE) --no-print-directory -j2 all
 	@tools/quickstart.sh $(OUT)/lode
 
@@ -202,6 +202,9 @@ install: all
 	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	install -m 755 $(OUT)/lode $(DESTDIR)$(PREFIX)/bin/lode
+	if [ -n "$(PARSER)" ]; then install -d $(DESTDIR)$(PREFIX)/lib/lode/grammars && \
+	  install -m 755 $(OUT)/lode-parser $(DESTDIR)$(PREFIX)/lib/lode/lode-parser && \
+	  install -m 644 $(GRAMMARS)/*.so $(DESTDIR)$(PREFIX)/lib/lode/grammars/; fi
 	install -m 644 include/lode.h $(DESTDIR)$(PREFIX)/include/lode.h
 	install -m 644 $(OUT)/liblode.a $(DESTDIR)$(PREFIX)/lib/liblode.a
 	install -m 755 $(OUT)/liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.$(VERSION)
@@ -215,6 +218,8 @@ install: all
 	$(OUT)/lode help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish
 
 uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/lib/lode/grammars/*.so $(DESTDIR)$(PREFIX)/lib/lode/lode-parser
+	rmdir $(DESTDIR)$(PREFIX)/lib/lode/grammars $(DESTDIR)$(PREFIX)/lib/lode 2>/dev/null || true
 	rm -f $(DESTDIR)$(PREFIX)/bin/lode $(DESTDIR)$(PREFIX)/include/lode.h $(DESTDIR)$(PREFIX)/lib/liblode.* \
 	  $(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc $(DESTDIR)$(PREFIX)/share/man/man1/lode.1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1 \
@@ -226,6 +231,7 @@ help:
 	@echo "make quickstart   install what is missing, build, make a store of real text, search it"
 	@echo "make test         all tests (sampled by a printed seed); make test-full: every byte, every call"
 	@echo "make              the library and the program, in build/release"
+	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local DESTDIR="
 	@echo "make asan | tsan  the tests of one sanitizer"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
