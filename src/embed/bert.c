@@ -95,30 +95,29 @@ lode_status lode__bert_measure(const lode__bert_config *c, lode__bert_sizes *siz
   /* bounded by the limits of read_config: no product leaves 64 bits */
   shape s[4];
   shapes(c, s);
-  size_t vectors = 4 * (size_t)c->hidden, panels = 0, panels8 = 0;
+  size_t vectors = 4 * (size_t)c->hidden, panels = 0, narrow = 0;
   for (int i = 0; i < 4; i++) {
     size_t padded = lode__pad(s[i].n, LODE__PANEL);
-    vectors += 3 * padded;
+    vectors += 2 * padded;
     panels += padded * s[i].k;
-    panels8 += padded * lode__pad(s[i].k, 4);
+    narrow += padded * lode__pad(s[i].k, 2);
   }
   sizes->vectors = (size_t)c->positions * c->hidden + 2 * (size_t)c->hidden + c->layers * vectors;
   sizes->panels = c->layers * panels;
-  sizes->panels8 = c->layers * panels8;
+  sizes->narrow = c->layers * narrow;
   if (sizes->panels > (size_t)1 << 30) return lode__fail(err, LODE_LIMIT, "the model has more than 2^30 weights");
   return LODE_OK;
 }
 
-lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, bool full, bool int8, unsigned group,
-                            lode_error *err) {
-  *bert = (lode__bert){.config = *config, .kernel = lode__gemm_kernel_get(), .group = group};
+lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, bool full, bool narrow, lode_error *err) {
+  *bert = (lode__bert){.config = *config, .kernel = lode__gemm_kernel_get()};
   lode__bert_sizes sizes;
   LODE__TRY(lode__bert_measure(config, &sizes, err));
   bert->layers = lode__alloc_zero(config->layers, sizeof *bert->layers);
   bert->vectors = lode__alloc_aligned(64, sizes.vectors * sizeof(float));
   if (full) bert->full = lode__alloc_aligned(64, sizes.panels * sizeof(float));
-  if (int8) bert->int8 = lode__alloc_aligned(64, sizes.panels8);
-  if (!bert->layers || !bert->vectors || (full && !bert->full) || (int8 && !bert->int8)) {
+  if (narrow) bert->narrow = lode__alloc_aligned(64, sizes.narrow * sizeof(int16_t));
+  if (!bert->layers || !bert->vectors || (full && !bert->full) || (narrow && !bert->narrow)) {
     lode__bert_release(bert);
     return lode__fail_nomem(err);
   }
@@ -135,7 +134,7 @@ static float *take(float **at, size_t n) {
 void lode__bert_bind(lode__bert *bert) {
   const lode__bert_config *c = &bert->config;
   float *at = bert->vectors, *full = bert->full;
-  int8_t *int8 = bert->int8;
+  int16_t *narrow = bert->narrow;
   shape s[4];
   shapes(c, s);
   bert->positions = take(&at, (size_t)c->positions * c->hidden);
@@ -146,12 +145,11 @@ void lode__bert_bind(lode__bert *bert) {
     lode__weights *w[4] = {&layer->qkv, &layer->out, &layer->up, &layer->down};
     for (int i = 0; i < 4; i++) {
       size_t padded = lode__pad(s[i].n, LODE__PANEL);
-      *w[i] = (lode__weights){.k = s[i].k, .n = s[i].n, .group = bert->group, .full = full, .int8 = int8};
+      *w[i] = (lode__weights){.k = s[i].k, .n = s[i].n, .full = full, .narrow = narrow};
       w[i]->bias = take(&at, padded);
       w[i]->scales = take(&at, padded);
-      w[i]->sums = (int32_t *)(void *)take(&at, padded);
       if (full) full += padded * s[i].k;
-      if (int8) int8 += padded * lode__pad(s[i].k, 4);
+      if (narrow) narrow += padded * lode__pad(s[i].k, 2);
     }
     layer->gain1 = take(&at, c->hidden);
     layer->shift1 = take(&at, c->hidden);
@@ -163,7 +161,7 @@ void lode__bert_bind(lode__bert *bert) {
 void lode__bert_release(lode__bert *bert) {
   lode__free(bert->vectors);
   lode__free(bert->full);
-  lode__free(bert->int8);
+  lode__free(bert->narrow);
   lode__free(bert->layers);
   *bert = (lode__bert){0};
 }
@@ -195,9 +193,9 @@ static lode_status matrix(const lode__safetensors *file, const char *name, size_
   return lode__safetensors_read(file, t, 0, n * k, out, err);
 }
 
-/* `parts` linear layers, one below the other, as one. `w` has room for all of them. */
-static lode_status linear(lode__weights *to, const lode__safetensors *file, unsigned layer, const char *const *parts,
-                          size_t n_parts, float *w, lode_error *err) {
+/* `parts` linear layers, one below the other, as one. `w` and `spare` have room for all of them. */
+static lode_status linear(const lode__gemm_kernel *kernel, lode__weights *to, const lode__safetensors *file, unsigned layer,
+                          const char *const *parts, size_t n_parts, float *w, float *spare, lode_error *err) {
   size_t n = to->n / n_parts;
   char name[128];
   memset(to->bias, 0, lode__pad(to->n, LODE__PANEL) * sizeof(float));
@@ -209,11 +207,13 @@ static lode_status linear(lode__weights *to, const lode__safetensors *file, unsi
   }
   for (size_t i = 0; i < to->n * to->k; i++)
     if (!isfinite(w[i])) return lode__fail(err, LODE_CORRUPT, "the weights of layer %u have a value that is not finite", layer);
-  if (to->full) lode__weights_pack(w, to->n, to->k, to->full);
-  if (to->int8)
-    lode__weights_quantise(w, to->n, to->k, to->group, to->int8, to->scales, to->sums);
-  else
-    memset(to->scales, 0, 2 * lode__pad(to->n, LODE__PANEL) * sizeof(float));
+  for (size_t o = 0; o < lode__pad(to->n, LODE__PANEL); o++)
+    to->scales[o] = o < to->n ? lode__weight_scale(w + o * to->k, to->k) : 1;
+  float *panels = to->full ? to->full : spare;
+  lode__weights_pack(w, to->n, to->k, panels);
+  for (size_t p = 0; to->narrow && p < lode__panels(to->n); p++)
+    kernel->narrow(panels + p * to->k * LODE__PANEL, to->k, to->scales + p * LODE__PANEL,
+                         to->narrow + p * lode__pad(to->k, 2) * LODE__PANEL);
   return LODE_OK;
 }
 
@@ -226,14 +226,14 @@ static lode_status norm(const lode__safetensors *file, unsigned layer, const cha
   return vector(file, name, n, shift, err);
 }
 
-static lode_status fill_layer(lode__bert *bert, const lode__safetensors *file, unsigned l, float *w, lode_error *err) {
+static lode_status fill_layer(lode__bert *bert, const lode__safetensors *file, unsigned l, float *w, float *spare, lode_error *err) {
   static const char *const qkv[] = {"attention.self.query", "attention.self.key", "attention.self.value"};
   static const char *const out[] = {"attention.output.dense"}, *const up[] = {"intermediate.dense"}, *const down[] = {"output.dense"};
   lode__bert_layer *layer = &bert->layers[l];
-  LODE__TRY(linear(&layer->qkv, file, l, qkv, 3, w, err));
-  LODE__TRY(linear(&layer->out, file, l, out, 1, w, err));
-  LODE__TRY(linear(&layer->up, file, l, up, 1, w, err));
-  LODE__TRY(linear(&layer->down, file, l, down, 1, w, err));
+  LODE__TRY(linear(bert->kernel, &layer->qkv, file, l, qkv, 3, w, spare, err));
+  LODE__TRY(linear(bert->kernel, &layer->out, file, l, out, 1, w, spare, err));
+  LODE__TRY(linear(bert->kernel, &layer->up, file, l, up, 1, w, spare, err));
+  LODE__TRY(linear(bert->kernel, &layer->down, file, l, down, 1, w, spare, err));
   LODE__TRY(norm(file, l, "attention.output.LayerNorm", bert->config.hidden, layer->gain1, layer->shift1, err));
   return norm(file, l, "output.LayerNorm", bert->config.hidden, layer->gain2, layer->shift2, err);
 }
@@ -255,15 +255,16 @@ static lode_status fill_embeddings(lode__bert *bert, const lode__safetensors *fi
 lode_status lode__bert_fill(lode__bert *bert, const lode__safetensors *file, lode_progress progress, lode_error *err) {
   const lode__bert_config *c = &bert->config;
   LODE__TRY(fill_embeddings(bert, file, err));
-  size_t most = (size_t)c->hidden * (3 * c->hidden > c->inner ? 3 * (size_t)c->hidden : c->inner);
-  float *w = lode__alloc(most * sizeof *w);
+  size_t most = (size_t)c->hidden * lode__pad(3 * c->hidden > c->inner ? 3 * (size_t)c->hidden : c->inner, LODE__PANEL);
+  most = lode__pad(most > (size_t)c->inner * lode__pad(c->hidden, LODE__PANEL) ? most : (size_t)c->inner * lode__pad(c->hidden, LODE__PANEL), 16);
+  float *w = lode__alloc(2 * most * sizeof *w);
   if (!w) return lode__fail_nomem(err);
   lode_status st = LODE_OK;
   for (uint32_t l = 0; l < c->layers && st == LODE_OK; l++) {
     if (progress.step && !progress.step(progress.ctx, "packing weights", l, c->layers))
       st = lode__fail(err, LODE_CANCELLED, "cancelled");
     else
-      st = fill_layer(bert, file, l, w, err);
+      st = fill_layer(bert, file, l, w, w + most, err);
   }
   lode__free(w);
   return st;

@@ -2,10 +2,10 @@
  *
  * Weights live in three blocks, whose layout follows from the configuration alone:
  *   vectors  float32: positions (with token type 0 added), the first norm's gain and shift, then for each layer the biases
- *            of qkv, out, up and down (padded to 16), two norms, and the scales (float32) and sums (int32) of the int8 panels
+ *            of qkv, out, up and down and the scales of their integer panels (padded to 16), and two norms
  *   full     float32 panels of each layer's qkv, out, up, down (gemm.h)
- *   int8     the same as int8 panels
- * full or int8 may be absent. The table of words is asked for row by row.
+ *   narrow   the same as 16-bit integers
+ * full or narrow may be absent. The table of words is asked for row by row.
  */
 #ifndef LODE_BERT_H
 #define LODE_BERT_H
@@ -28,9 +28,8 @@ typedef struct lode__bert_layer {
 typedef struct lode__bert {
   lode__bert_config config;
   const lode__gemm_kernel *kernel;
-  unsigned group;          /* of the int8 panels */
   float *vectors, *full;
-  int8_t *int8;
+  int16_t *narrow;
   float *positions, *gain, *shift; /* inside vectors */
   lode__bert_layer *layers;
   /* Word `id` as `hidden` floats. */
@@ -40,7 +39,7 @@ typedef struct lode__bert {
 
 /* Sizes of the blocks, in elements. LODE_CORRUPT when the configuration is impossible, LODE_LIMIT when it is too large. */
 typedef struct lode__bert_sizes {
-  size_t vectors, panels, panels8;
+  size_t vectors, panels, narrow;
 } lode__bert_sizes;
 lode_status lode__bert_measure(const lode__bert_config *config, lode__bert_sizes *sizes, lode_error *err);
 
@@ -48,9 +47,8 @@ lode_status lode__bert_measure(const lode__bert_config *config, lode__bert_sizes
 lode_status lode__bert_config_read(lode__bert_config *config, lode_str json, lode_error *err);
 lode_status lode__bert_pooling_read(lode__bert_config *config, lode_str json, lode_error *err);
 
-/* Allocates the blocks and points the layers into them; `group` is that of the int8 panels. */
-lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, bool full, bool int8, unsigned group,
-                            lode_error *err);
+/* Allocates the blocks and points the layers into them. */
+lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, bool full, bool narrow, lode_error *err);
 /* Points the weights to the blocks that are there. */
 void lode__bert_bind(lode__bert *bert);
 void lode__bert_release(lode__bert *bert);
@@ -68,7 +66,7 @@ enum { LODE__ENCODE_THREADS = 64 };
 typedef struct lode__encode_options {
   uint32_t max_tokens; /* of a text, [CLS] and [SEP] included */
   uint32_t threads;
-  bool int8;
+  bool narrow;         /* integer arithmetic */
 } lode__encode_options;
 
 /* n texts to n x hidden floats of length 1. */

@@ -24,7 +24,7 @@ enum {
 /* What all threads of a team share. */
 typedef struct chunk {
   const lode__bert *bert;
-  bool int8;
+  bool narrow;
   const uint32_t *ids;     /* of all rows */
   const size_t *starts;    /* first row of each text, and the end, counted from row0 */
   size_t row0, n_texts, rows;
@@ -55,8 +55,8 @@ static inline size_t stride_of(size_t n) { return lode__pad(n, LODE__PANEL); }
 
 static void multiply(const chunk *c, const lode__weights *w, const float *a, size_t lda, size_t m, float *out, size_t ldc,
                      scratch *s) {
-  if (c->int8)
-    lode__gemm8(c->bert->kernel, w, a, lda, m, out, ldc, s->quant);
+  if (c->narrow)
+    lode__gemm16(c->bert->kernel, w, a, lda, m, out, ldc, s->quant);
   else
     lode__gemm(c->bert->kernel, w, a, lda, m, out, ldc);
 }
@@ -206,7 +206,7 @@ typedef struct member {
 
 static chunk chunk_at(const call *k, size_t i, const scratch *owner) {
   size_t first = k->chunks[i], end = k->chunks[i + 1], row = k->starts[first];
-  return (chunk){.bert = k->bert, .int8 = k->options->int8, .ids = k->ids + row, .starts = k->starts + first, .row0 = row,
+  return (chunk){.bert = k->bert, .narrow = k->options->narrow, .ids = k->ids + row, .starts = k->starts + first, .row0 = row,
                  .n_texts = end - first, .rows = k->starts[end] - row, .x = owner->x, .qkv = owner->qkv,
                  .out = k->out + first * k->bert->config.hidden};
 }
@@ -271,7 +271,7 @@ static bool scratch_init(scratch *s, const call *k) {
   size_t deepest = c->inner > c->hidden ? c->inner : c->hidden;
   size_t sizes[] = {rows * h, rows * stride_of(3 * h), BLOCK * stride_of(h), BLOCK * stride_of(c->inner), BLOCK * text,
                     text * d, text * stride_of(d), BLOCK * stride_of(d),
-                    k->options->int8 ? lode__gemm8_scratch(BLOCK, deepest) / sizeof(float) + 16 : 0};
+                    k->options->narrow ? lode__gemm16_scratch(BLOCK, deepest) / sizeof(float) + 16 : 0};
   float **parts[] = {&s->x, &s->qkv, &s->tmp, &s->up, &s->scores, &s->keys, &s->values, &s->mixed, &s->quant};
   size_t total = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) total += lode__pad(sizes[i], 16);
@@ -335,7 +335,7 @@ lode_status lode__encode(const lode__bert *bert, const lode__wordpiece *wp, cons
                          const lode_str *texts, size_t n, float *vectors, lode_error *err) {
   if (!LODE__INVARIANT(options->threads >= 1 && options->threads <= LODE__ENCODE_THREADS && options->max_tokens >= 2 &&
                        options->max_tokens <= bert->config.positions && wp->count <= bert->config.words &&
-                       (options->int8 ? (void *)bert->int8 : (void *)bert->full)))
+                       (options->narrow ? (void *)bert->narrow : (void *)bert->full)))
     return lode__fail_internal(err, "encode: options");
   call k = {.bert = bert, .options = options};
   lode_status st = call_init(&k, err);

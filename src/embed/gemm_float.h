@@ -149,23 +149,28 @@ TARGET static void norm(float *x, const float *add, const float *gain, const flo
   for (size_t j = i; j < n; j++) x[j] = (x[j] - mean) * scale * gain[j] + shift[j];
 }
 
-/* The greatest absolute value, or the range, of a row. */
-TARGET_INLINE void range_of(const float *x, size_t n, float *low, float *high) {
-  vec a = {0}, b = {0};
+/* The greatest absolute value of a row. */
+TARGET_INLINE float top_of(const float *x, size_t n) {
+  vec high = {0};
   size_t i = 0;
-  for (; i + LANES <= n; i += LANES) {
-    a = least(a, load(x + i));
-    b = most(b, load(x + i));
+  for (; i + LANES <= n; i += LANES) high = most(high, most(load(x + i), -load(x + i)));
+  float top = 0;
+  for (int j = 0; j < LANES; j++) top = high[j] > top ? high[j] : top;
+  for (; i < n; i++) top = fabsf(x[i]) > top ? fabsf(x[i]) : top;
+  return top;
+}
+
+/* Rounded to the nearest: adding 1.5 * 2^23 leaves the number in the low bits. */
+TARGET_INLINE ivec rounded(vec x) { return (ivec)(x + 12582912.0f) - 0x4B400000; }
+
+TARGET static void narrow(const float *p, size_t k, const float *scales, int16_t *out) {
+  for (int j = 0; j < VECS; j++) {
+    vec by = 1.0f / load(scales + j * LANES);
+    for (size_t i = 0; i < k; i += 2) {
+      ivec low = rounded(load(p + i * LODE__PANEL + (size_t)j * LANES) * by), high = {0};
+      if (i + 1 < k) high = rounded(load(p + (i + 1) * LODE__PANEL + (size_t)j * LANES) * by);
+      ivec pair = (low & 0xFFFF) | (high << 16);
+      memcpy(out + i * LODE__PANEL + 2 * (size_t)j * LANES, &pair, sizeof pair);
+    }
   }
-  float l = 0, h = 0;
-  for (int j = 0; j < LANES; j++) {
-    l = a[j] < l ? a[j] : l;
-    h = b[j] > h ? b[j] : h;
-  }
-  for (; i < n; i++) {
-    l = x[i] < l ? x[i] : l;
-    h = x[i] > h ? x[i] : h;
-  }
-  *low = l;
-  *high = h;
 }

@@ -1,11 +1,9 @@
 /* minilm.c - all-MiniLM-L6-v2: made into a pack once, then opened from it.
  *
- * Sections: "config" (JSON: the BERT configuration and the grouping of the int8 panels), "vocab" (vocab.h), "vectors",
- * "int8" (bert.h), "full" (the float panels, in half precision as the weights were published), "words" (a half-precision
- * row for each token, 64 rows to a chunk).
+ * Sections: "config" (the model's config.json), "vocab" (vocab.h), "vectors" (bert.h), "panels" (the float panels, in half
+ * precision as the weights were published), "words" (a half-precision row for each token, 64 rows to a chunk).
  *
- * To embed one query in a new process, only what it needs is read: the weights of one precision, and the chunks of words
- * that occur. Chunks stay once they are read. Whoever loads one publishes it with a compare-and-swap.
+ * To embed one query in a new process, only what it needs is read of the words: the chunks of those that occur. Chunks stay once they are read. Whoever loads one publishes it with a compare-and-swap.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -19,7 +17,7 @@
 #include "embed/pack.h"
 #include "embed/vocab.h"
 
-enum { WORD_ROWS = 64 };
+enum { WORD_ROWS = 64, PANELS_CHUNK = 16 * 384 * LODE__PANEL * 2 }; /* 16 panels of 384 inputs, or 4 of 1,536 */
 
 static const char identity[] = "minilm@l6-v2/384/float";
 
@@ -88,11 +86,10 @@ static lode_status write_weights(lode__pack_writer *w, const lode__bert *bert, l
   lode__bert_sizes sizes;
   LODE__TRY(lode__bert_measure(&bert->config, &sizes, err));
   LODE__TRY(lode__pack_add(w, "vectors", LODE__PACK_CHUNK, bert->vectors, sizes.vectors * sizeof(float), err));
-  LODE__TRY(lode__pack_add(w, "int8", LODE__PACK_CHUNK, bert->int8, sizes.panels8, err));
   uint16_t *halfs = lode__alloc(sizes.panels * sizeof *halfs);
   if (!halfs) return lode__fail_nomem(err);
   for (size_t i = 0; i < sizes.panels; i++) halfs[i] = lode__float_to_half(bert->full[i]);
-  lode_status st = lode__pack_add(w, "full", LODE__PACK_CHUNK, halfs, sizes.panels * sizeof *halfs, err);
+  lode_status st = lode__pack_add(w, "panels", PANELS_CHUNK, halfs, sizes.panels * sizeof *halfs, err);
   lode__free(halfs);
   return st;
 }
@@ -103,17 +100,13 @@ static lode_status write_pack(const char *to, lode_str config, const lode__vocab
   lode__buf buf = {0};
   lode_status st;
   LODE__TRY(lode__pack_create(&w, to, err));
-  lode__buf_addf(&buf, "{\"group\":%u,\"bert\":", bert->group);
-  lode__buf_add(&buf, config.data, config.len);
-  lode__buf_adds(&buf, "}");
-  size_t head = buf.len;
   lode__vocab_put(vocab, &buf);
   if (buf.failed) {
     st = lode__fail_nomem(err);
     goto done;
   }
-  LODE__GOTO(lode__pack_add(&w, "config", LODE__PACK_CHUNK, buf.data, head, err));
-  LODE__GOTO(lode__pack_add(&w, "vocab", LODE__PACK_CHUNK, buf.data + head, buf.len - head, err));
+  LODE__GOTO(lode__pack_add(&w, "config", LODE__PACK_CHUNK, config.data, config.len, err));
+  LODE__GOTO(lode__pack_add(&w, "vocab", LODE__PACK_CHUNK, buf.data, buf.len, err));
   LODE__GOTO(write_weights(&w, bert, err));
   LODE__GOTO(write_words(&w, bert, file, err));
   st = lode__pack_finish(&w, identity, err);
@@ -161,7 +154,7 @@ lode_status lode__minilm_install(const char *from, const char *to, lode_progress
   LODE__GOTO(lode__bert_config_read(&config, (lode_str){texts[0], lengths[0]}, err));
   LODE__GOTO(lode__vocab_from_json(&vocab, (lode_str){texts[1], lengths[1]}, err));
   LODE__GOTO(lode__safetensors_open(&file, paths[2], err));
-  LODE__GOTO(lode__bert_init(&bert, &config, true, true, lode__gemm_kernel_get()->group, err));
+  LODE__GOTO(lode__bert_init(&bert, &config, true, false, err));
   LODE__GOTO(lode__bert_fill(&bert, &file, progress, err));
   st = write_pack(to, (lode_str){texts[0], lengths[0]}, &vocab, &bert, &file, err);
 done:
@@ -206,25 +199,11 @@ static lode_status read_small(const minilm *m, const char *name, char **out, siz
   return lode__pack_read(&m->pack, s, *out, err);
 }
 
-static lode_status read_config(const minilm *m, lode__bert_config *config, unsigned *group, lode_error *err) {
+static lode_status read_config(const minilm *m, lode__bert_config *config, lode_error *err) {
   char *text = NULL;
   size_t len = 0;
-  lode__json json = {0};
-  lode__buf inner = {0};
   lode_status st = read_small(m, "config", &text, &len, err);
-  if (st == LODE_OK) st = lode__json_parse(&json, (lode_str){text, len}, NULL, err);
-  if (st == LODE_OK) {
-    uint32_t g = lode__json_get(&json, 0, LODE__LIT("group")), b = lode__json_get(&json, 0, LODE__LIT("bert"));
-    if (!g || !b || json.nodes[g].type != LODE__JSON_INT || (json.nodes[g].u.i != 2 && json.nodes[g].u.i != 4)) {
-      st = wrong(m, "config", err);
-    } else {
-      *group = (unsigned)json.nodes[g].u.i;
-      lode__json_put_node(&inner, &json, b);
-      st = inner.failed ? lode__fail_nomem(err) : lode__bert_config_read(config, (lode_str){inner.data, inner.len}, err);
-    }
-  }
-  lode__buf_release(&inner);
-  lode__json_release(&json);
+  if (st == LODE_OK) st = lode__bert_config_read(config, (lode_str){text, len}, err);
   lode__free(text);
   return st;
 }
@@ -241,35 +220,48 @@ static lode_status read_vocab(minilm *m, lode_error *err) {
   return st;
 }
 
-/* Packed on another machine: the panels may be grouped for another kernel. */
-static lode_status read_int8(minilm *m, size_t bytes, unsigned group, lode_error *err) {
-  unsigned want = m->bert.kernel->group;
-  LODE__TRY(read_section(m, "int8", bytes, m->bert.int8, err));
-  if (group == want) return LODE_OK;
-  int8_t *other = lode__alloc_aligned(64, bytes);
-  if (!other) return lode__fail_nomem(err);
-  memcpy(other, m->bert.int8, bytes);
-  for (uint32_t l = 0; l < m->bert.config.layers; l++) {
-    lode__bert_layer *layer = &m->bert.layers[l];
-    lode__weights *w[4] = {&layer->qkv, &layer->out, &layer->up, &layer->down};
-    for (int i = 0; i < 4; i++) lode__weights_regroup(other + (w[i]->int8 - m->bert.int8), group, w[i]->int8, want, w[i]->n, w[i]->k);
+typedef struct panel_reader {
+  uint64_t at, chunk; /* in the section; the chunk that halfs holds */
+  uint16_t *halfs;
+  float *wide;
+} panel_reader;
+
+/* One matrix, panel by panel: widened to floats, and then narrowed to integers if those are wanted. A panel never crosses the end of a chunk. */
+static lode_status read_matrix(const minilm *m, const lode__weights *w, const lode__pack_section *s, panel_reader *r, lode_error *err) {
+  size_t weights = w->k * LODE__PANEL;
+  for (size_t p = 0; p < lode__panels(w->n); p++, r->at += 2 * weights) {
+    if (r->at / s->chunk != r->chunk) {
+      size_t bytes;
+      r->chunk = r->at / s->chunk;
+      LODE__TRY(lode__pack_read_chunk(&m->pack, s, r->chunk, r->halfs, &bytes, err));
+    }
+    if (r->at % s->chunk + 2 * weights > s->chunk) return wrong(m, "panels", err);
+    float *wide = w->full ? w->full + p * weights : r->wide;
+    m->bert.kernel->widen(r->halfs + r->at % s->chunk / 2, wide, weights);
+    if (w->narrow) m->bert.kernel->narrow(wide, w->k, w->scales + p * LODE__PANEL, w->narrow + p * lode__pad(w->k, 2) * LODE__PANEL);
   }
-  lode__free(other);
   return LODE_OK;
 }
 
-static lode_status read_full(minilm *m, size_t n, lode_error *err) {
-  const lode__pack_section *s = lode__pack_find(&m->pack, "full");
-  if (!s || s->bytes != 2 * n) return wrong(m, "full", err);
-  uint16_t *halfs = lode__alloc_aligned(64, s->chunk);
-  if (!halfs) return lode__fail_nomem(err);
-  lode_status st = LODE_OK;
-  size_t bytes = 0, at = 0;
-  for (uint64_t chunk = 0; at < n && st == LODE_OK; chunk++, at += bytes / 2) {
-    st = lode__pack_read_chunk(&m->pack, s, chunk, halfs, &bytes, err);
-    if (st == LODE_OK) m->bert.kernel->widen(halfs, m->bert.full + at, bytes / 2);
+static lode_status read_panels(minilm *m, lode_error *err) {
+  const lode__pack_section *s = lode__pack_find(&m->pack, "panels");
+  const lode__bert_config *c = &m->bert.config;
+  lode__bert_sizes sizes;
+  LODE__TRY(lode__bert_measure(c, &sizes, err));
+  if (!s || s->bytes != 2 * sizes.panels) return wrong(m, "panels", err);
+  panel_reader r = {.chunk = UINT64_MAX};
+  r.halfs = lode__alloc_aligned(64, s->chunk);
+  r.wide = lode__alloc_aligned(64, (c->inner > c->hidden ? c->inner : c->hidden) * LODE__PANEL * sizeof(float));
+  lode_status st = r.halfs && r.wide ? LODE_OK : lode__fail_nomem(err);
+  for (uint32_t l = 0; l < c->layers && st == LODE_OK; l++) {
+    const lode__bert_layer *layer = &m->bert.layers[l];
+    st = read_matrix(m, &layer->qkv, s, &r, err);
+    if (st == LODE_OK) st = read_matrix(m, &layer->out, s, &r, err);
+    if (st == LODE_OK) st = read_matrix(m, &layer->up, s, &r, err);
+    if (st == LODE_OK) st = read_matrix(m, &layer->down, s, &r, err);
   }
-  lode__free(halfs);
+  lode__free(r.halfs);
+  lode__free(r.wide);
   return st;
 }
 
@@ -310,13 +302,12 @@ static lode_status open_words(minilm *m, lode_error *err) {
 static lode_status read_model(minilm *m, lode_error *err) {
   lode__bert_config config;
   lode__bert_sizes sizes;
-  unsigned group = 0;
   if (strcmp(m->pack.identity, identity) != 0) return wrong(m, "it holds another model", err);
-  LODE__TRY(read_config(m, &config, &group, err));
+  LODE__TRY(read_config(m, &config, err));
   LODE__TRY(lode__bert_measure(&config, &sizes, err));
-  LODE__TRY(lode__bert_init(&m->bert, &config, !m->options.int8, m->options.int8, lode__gemm_kernel_get()->group, err));
+  LODE__TRY(lode__bert_init(&m->bert, &config, !m->options.narrow, m->options.narrow, err));
   LODE__TRY(read_section(m, "vectors", sizes.vectors * sizeof(float), m->bert.vectors, err));
-  LODE__TRY(m->options.int8 ? read_int8(m, sizes.panels8, group, err) : read_full(m, sizes.panels, err));
+  LODE__TRY(read_panels(m, err));
   LODE__TRY(read_vocab(m, err));
   return open_words(m, err);
 }
@@ -348,7 +339,7 @@ lode_status lode__minilm_open(const lode__embed_setup *setup, lode__embed_model 
     goto done;
   }
   if (st != LODE_OK) goto done;
-  m->options = (lode__encode_options){.threads = setup->threads, .int8 = setup->precision != LODE_PRECISION_FULL};
+  m->options = (lode__encode_options){.threads = setup->threads, .narrow = setup->precision != LODE_PRECISION_FULL};
   LODE__GOTO(lode__pack_open(&m->pack, path, err));
   LODE__GOTO(read_model(m, err));
   m->options.max_tokens = setup->max_tokens ? setup->max_tokens : 256;
@@ -356,7 +347,7 @@ lode_status lode__minilm_open(const lode__embed_setup *setup, lode__embed_model 
   if (m->options.max_tokens > m->bert.config.positions) m->options.max_tokens = m->bert.config.positions;
   *model = (lode__embed_model){
       .embed = minilm_embed, .close = minilm_close, .self = m, .dimension = m->bert.config.hidden,
-      .max_tokens = m->options.max_tokens, .precision = m->options.int8 ? "int8" : "full", .kernel = m->bert.kernel->name,
+      .max_tokens = m->options.max_tokens, .precision = m->options.narrow ? "int8" : "full", .kernel = m->bert.kernel->name,
   };
   memcpy(model->identity, identity, sizeof identity);
   m = NULL;
