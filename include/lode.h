@@ -436,6 +436,8 @@ LODE_MUST LODE_API lode_status lode_export(lode_collection *collection, const lo
                                            unsigned include, lode_write_fn *write, void *ctx,
                                            lode_progress progress, uint64_t *written, lode_error *err);
 
+typedef struct lode_embedder lode_embedder; /* see "Embedders" below */
+
 typedef enum lode_import_mode { LODE_IMPORT_ADD, LODE_IMPORT_UPSERT, LODE_IMPORT_UPDATE } lode_import_mode;
 typedef enum lode_format { LODE_JSONL, LODE_NPY, LODE_FVECS } lode_format;
 typedef struct lode_import_request {
@@ -443,6 +445,8 @@ typedef struct lode_import_request {
   lode_on_existing on_existing;  /* for LODE_IMPORT_ADD */
   lode_format format;
   size_t batch;                  /* records in one commit; 0 = 1,000 */
+  lode_embedder *embedder;       /* makes vectors for records that have a document and no embedding; may be NULL. Open the
+                                    collection with its identity */
   uint64_t first_id;             /* .npy and .fvecs: ids are decimal numbers from here */
   lode_read_fn *read;
   void *ctx;
@@ -485,8 +489,6 @@ typedef struct lode_embedder_options {
   uint32_t timeout_ms;      /* servers: for one request; 0 = 60,000 */
 } lode_embedder_options;
 
-typedef struct lode_embedder lode_embedder;
-
 /* LODE_NOT_FOUND: no such model, or it is not installed; the text says what to run. */
 LODE_MUST LODE_API lode_status lode_embedder_open(lode_str model, const lode_embedder_options *options,
                                                   lode_embedder **embedder, lode_error *err);
@@ -512,6 +514,12 @@ LODE_API const lode_embedder_info *lode_embedder_info_of(const lode_embedder *em
 LODE_MUST LODE_API lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n, float *vectors,
                                           lode_error *err);
 LODE_API void lode_embedder_close(lode_embedder *embedder); /* NULL is allowed */
+
+/* Makes the vectors of those of the n records that have a document and none yet, and points the records to them. Free
+ * *vectors with lode_vectors_free() when the records are written. */
+LODE_MUST LODE_API lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n,
+                                                  float **vectors, lode_error *err);
+LODE_API void lode_vectors_free(float *vectors);
 
 /* Installed models. */
 typedef struct lode_model_info {

@@ -181,7 +181,7 @@ run 0 db query c --text parseHeader --json -k 1; has '"id":"d,e"'
 run 0 db query c --text header --vector '[0,1,0]' --mode hybrid --json; has '"id":"b"'; has '"score":'
 run 1 db query c --text zebra
 run 2 db query c; says "what to look for"
-run 2 db query c --text x --mode vector; says "needs a vector"
+run 2 db query c --text x --mode vector; says "does not say which model"
 run 2 db query c --vector '[1,0,0]' --vectors "$tmp/q.jsonl"
 run 2 db query c --vector '[1,"0"]'
 run 5 db query c --vector '[1,0]'; says "3"

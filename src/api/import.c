@@ -45,12 +45,15 @@ static lode_status at_line(lode_error *err, lode_status st, uint64_t line) {
 static lode_status write_batch(import *m, lode_progress progress, lode_error *err) {
   lode_write_result result = {0};
   lode_status st;
+  float *vectors = NULL;
   if (m->n == 0) return LODE_OK;
+  if (m->request->embedder) LODE__TRY(lode_embed_records(m->request->embedder, m->records, m->n, &vectors, err));
   switch (m->request->mode) {
     case LODE_IMPORT_UPSERT: st = lode_upsert(m->handle, NULL, m->records, m->n, &result, err); break;
     case LODE_IMPORT_UPDATE: st = lode_update(m->handle, NULL, m->records, m->n, m->missing, &result, err); break;
     default: st = lode_add(m->handle, NULL, m->records, m->n, m->request->on_existing, &result, err);
   }
+  lode_vectors_free(vectors);
   if (st != LODE_OK) return err && err->record < m->n ? at_line(err, st, m->lines[err->record]) : st;
   for (size_t i = 0; m->missing && i < m->n; i++)
     if (m->missing[i]) m->request->missing(m->request->missing_ctx, m->records[i].id);

@@ -183,6 +183,37 @@ lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n,
   return st;
 }
 
+lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors, lode_error *err) {
+  uint32_t dimension = embedder->model.dimension;
+  size_t want = 0, at = 0;
+  lode__error_clear(err);
+  *vectors = NULL;
+  for (size_t i = 0; i < n; i++) want += records[i].document.data && !records[i].vector;
+  if (want == 0) return LODE_OK;
+  lode_str *texts = lode__alloc_zero(want, sizeof *texts);
+  float *made = lode__alloc_zero(want, dimension * sizeof *made);
+  lode_status st = texts && made ? LODE_OK : lode__fail_nomem(err);
+  for (size_t i = 0; st == LODE_OK && i < n; i++)
+    if (records[i].document.data && !records[i].vector) texts[at++] = records[i].document;
+  if (st == LODE_OK) st = lode_embed(embedder, texts, want, made, err);
+  lode__free(texts);
+  if (st != LODE_OK) {
+    lode__free(made);
+    if (err) err->record = LODE_NO_RECORD;
+    return st;
+  }
+  at = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (!records[i].document.data || records[i].vector) continue;
+    records[i].vector = made + at++ * dimension;
+    records[i].dimension = dimension;
+  }
+  *vectors = made;
+  return LODE_OK;
+}
+
+void lode_vectors_free(float *vectors) { lode__free(vectors); }
+
 void lode_embedder_close(lode_embedder *embedder) {
   if (!embedder) return;
   if (embedder->model.close) embedder->model.close(embedder->model.self);

@@ -203,6 +203,19 @@ static lode_status make_folder(const char *path, lode_error *err) {
   return st;
 }
 
+/* A damaged pack is kept under another name. */
+static lode_status set_aside(const lode__model_kind *kind, const char *path, lode_error *err) {
+  struct stat st;
+  if (lode__os->stat(path, &st) != 0 || kind->verify(path, NULL) != LODE_CORRUPT) return LODE_OK;
+  lode__buf aside = {0};
+  lode__buf_addf(&aside, "%s.quarantine-%llu", path, (unsigned long long)lode__os_wall_ms());
+  lode__buf_addc(&aside, 0);
+  lode_status result = aside.failed ? lode__fail_nomem(err) : LODE_OK;
+  if (result == LODE_OK && lode__os->rename(path, aside.data) != 0) result = lode__fail_errno(err, errno, path);
+  lode__buf_release(&aside);
+  return result;
+}
+
 lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
                                lode_progress progress, lode_error *err) {
   lode__error_clear(err);
@@ -219,6 +232,7 @@ lode_status lode_model_install(lode_str model, const char *from, const lode_embe
     st = lode__fail_nomem(err);
     goto done;
   }
+  LODE__GOTO(set_aside(kind, to, err));
   st = kind->install(from, to, progress, err);
 done:
   lode__free(to);

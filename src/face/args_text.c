@@ -83,8 +83,10 @@ done:
 static lode_status set_list(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
                             lode_error *err) {
   lode_str copy;
-  if (text.len && text.data[0] == '[') return list_json(args, param, arg, text, err);
+  bool by_place = param->flags & LODE__PARAM_POSITIONAL; /* the shell has separated the items */
+  if (!by_place && text.len && text.data[0] == '[') return list_json(args, param, arg, text, err);
   LODE__TRY(copy_text(args, text, &copy, err));
+  if (by_place) return list_add(arg, copy, err);
   while (copy.len) {
     const char *comma = memchr(copy.data, ',', copy.len);
     size_t len = comma ? (size_t)(comma - copy.data) : copy.len;

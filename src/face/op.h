@@ -252,6 +252,7 @@ lode_selection lode__selection_of(const lode__args *args);
 /* ---- Tables and handlers ---- */
 
 extern const lode__op lode__ops_db[];
+extern const lode__op lode__ops_embed[], lode__ops_model[];
 extern const lode__op lode__ops_rescue[], lode__ops_import[], lode__ops_chroma[], lode__ops_export[];
 extern const lode__op lode__ops_serve[];
 extern const lode__op lode__ops_code[], lode__ops_config[];
@@ -259,7 +260,7 @@ extern const lode__op lode__ops_code[], lode__ops_config[];
 #define LODE__OPS_DB(X)                                                                                        \
   X(create) X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count)  \
   X(facets) X(stats) X(verify) X(salvage) X(backup) X(restore) X(compact) X(optimize) X(export) X(import)  \
-  X(push) X(pull)
+  X(push) X(pull) X(fill)
 #define LODE__OP_DECLARE(verb) \
   lode_status lode__op_##verb(lode__op_context *ctx, const lode__args *args, lode_error *err);
 LODE__OPS_DB(LODE__OP_DECLARE)
@@ -269,6 +270,8 @@ LODE__OP_DECLARE(serve)
 #define LODE__OPS_CODE(X) \
   X(setup) X(index) X(search) X(status) X(watch) X(doctor) X(reset) X(completion) X(config_get) X(config_set) X(config_list)
 LODE__OPS_CODE(LODE__OP_DECLARE)
+#define LODE__OPS_MODEL(X) X(embed) X(model_list) X(model_install) X(model_info) X(model_verify)
+LODE__OPS_MODEL(LODE__OP_DECLARE)
 #undef LODE__OP_DECLARE
 
 #endif

@@ -26,6 +26,19 @@ static lode_status existing_metric(lode_store *store, lode_str name, lode_metric
   return info ? LODE_OK : lode__fail(err, LODE_NOT_FOUND, "the collection was dropped meanwhile: try again");
 }
 
+/* A model that lode knows is stamped with its identity; another name is kept as it is. */
+static void name_embedder(lode_collection_options *options) {
+  for (size_t i = 0; options->embedder.data && i < lode_model_count(); i++) {
+    lode_model_info info;
+    if (lode_model_at(i, NULL, &info, NULL) != LODE_OK) continue;
+    if (lode__str_eq(options->embedder, lode__str(info.name))) {
+      options->embedder = lode__str(info.identity); /* a constant of the library */
+      if (!options->embedder_dim) options->embedder_dim = info.dimension;
+    }
+    lode_model_release(&info);
+  }
+}
+
 lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__open_how how = {.write = true, .create = true,
       .page_bytes = (uint32_t)lode__arg_of(args, "page_bytes")->number};
@@ -49,6 +62,7 @@ lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_
   bool created = true;
   if (!lode_metric_parse(lode__arg_of(args, "metric")->text, &options.metric))
     return lode__fail(err, LODE_INVALID, "the metric must be l2, cosine or ip");
+  name_embedder(&options);
   LODE__GOTO(ctx->open(ctx->opener, &how, &store, err));
   st = lode_collection_open(store, name, &options, &collection, err);
   if (st == LODE_EXISTS && lode__arg_of(args, "if_missing")->number) {

@@ -4,6 +4,7 @@
  * cursor where a filter selects, by slices of the list where ids do. Queries are asked in groups whose answers
  * stay small.
  */
+#include "model.h"
 #include "op.h"
 
 #include <errno.h>
@@ -115,24 +116,65 @@ lode_status lode__op_get(lode__op_context *ctx, const lode__args *args, lode_err
 
 /* ---- query ---- */
 
-static lode_status pick_mode(const lode__args *args, lode_mode *mode, lode_error *err) {
+/* What to look for, as the arguments have it. */
+typedef struct asking {
+  lode_mode mode;
+  bool embed;    /* a vector is to be made of the text */
+  bool may_not;  /* and if that cannot be, words alone will do */
+} asking;
+
+static lode_status pick_mode(const lode__args *args, asking *ask, lode_error *err) {
   static const lode_mode modes[] = {LODE_BY_TEXT, LODE_BY_VECTOR, LODE_HYBRID};
   const lode__arg *asked = lode__arg_of(args, "mode");
   bool one = lode__arg_of(args, "vector")->set, many = lode__arg_of(args, "vectors")->set;
   bool text = lode__arg_of(args, "text")->set, vector = one || many;
   if (one && many) return lode__fail(err, LODE_INVALID, "vector and vectors do not go together: give one of them");
   if (!vector && !text) return lode__fail(err, LODE_INVALID, "say what to look for: a vector, vectors, or text");
-  *mode = asked->set ? modes[asked->number] : vector && text ? LODE_HYBRID : vector ? LODE_BY_VECTOR : LODE_BY_TEXT;
-  if (*mode != LODE_BY_TEXT && !vector)
-    return lode__fail(err, LODE_INVALID, "mode %.*s needs a vector: this build makes none from text; give one, or use mode text",
-                      (int)asked->text.len, asked->text.data);
-  if (*mode != LODE_BY_VECTOR && !text)
+  ask->mode = asked->set ? modes[asked->number] : text ? LODE_HYBRID : LODE_BY_VECTOR;
+  ask->embed = text && !vector && ask->mode != LODE_BY_TEXT;
+  ask->may_not = ask->embed && !asked->set;
+  if (ask->mode == LODE_HYBRID && !text)
     return lode__fail(err, LODE_INVALID, "mode %.*s needs text", (int)asked->text.len, asked->text.data);
-  if (*mode == LODE_BY_TEXT && vector)
+  if (ask->mode == LODE_BY_TEXT && !text) return lode__fail(err, LODE_INVALID, "mode text needs text");
+  if (ask->mode == LODE_BY_TEXT && vector)
     return lode__fail(err, LODE_INVALID, "mode text takes no vector; hybrid takes both");
-  if (*mode == LODE_BY_VECTOR && text)
-    return lode__fail(err, LODE_INVALID, "mode vector takes no text; hybrid takes both");
+  if (ask->mode == LODE_BY_VECTOR && text && vector)
+    return lode__fail(err, LODE_INVALID, "mode vector takes no text beside a vector; hybrid takes both");
   return LODE_OK;
+}
+
+/* The vector of the text by the collection's model. *vector stays NULL where words have to do. */
+static lode_status embed_query(lode__op_context *ctx, const lode__args *args, const lode__target *target, const asking *ask, float **vector,
+                               uint32_t *dimension, lode_error *err) {
+  lode__buf stamped = {0};
+  lode_embedder *embedder = NULL;
+  lode_str text = lode__arg_of(args, "text")->text;
+  lode_status st;
+  LODE__GOTO(lode__embedder_stamped(target->store, lode__arg_of(args, "collection")->text, &stamped, dimension, err));
+  if (*dimension == 0 && ask->may_not) goto done; /* no vectors to compare with */
+  if (!stamped.data[0]) {
+    if (!ask->may_not)
+      st = lode__fail(err, LODE_INVALID, "the collection does not say which model makes its vectors, so none can be made of the text: give a "
+                      "vector, use mode text, or make vectors with `lode db embed`");
+    goto done;
+  }
+  st = lode__embedder_of(args, lode__str(stamped.data), &embedder, err);
+  if (st != LODE_OK && ask->may_not) { /* not installed, no server, or a name that only its owner knows */
+    if (err && st != LODE_NOT_FOUND) lode__op_note(ctx, "searching by words alone: %s", err->text);
+    else lode__op_note(ctx, "searching by words alone: the collection's model %s is not at hand", stamped.data);
+    lode__error_clear(err);
+    st = LODE_OK;
+    goto done;
+  }
+  LODE__GOTO(st);
+  *dimension = lode_embedder_info_of(embedder)->dimension;
+  *vector = lode__alloc_zero(*dimension, sizeof **vector);
+  if (!*vector) LODE__GOTO(lode__fail_nomem(err));
+  st = lode_embed(embedder, &text, 1, *vector, err);
+done:
+  lode_embedder_close(embedder);
+  lode__buf_release(&stamped);
+  return st;
 }
 
 static lode_status send_hits(lode__op_context *ctx, const lode_query_request *request, const lode_result *result,
@@ -177,6 +219,8 @@ lode_status lode__op_query(lode__op_context *ctx, const lode__args *args, lode_e
   const lode__arg *vectors = lode__arg_of(args, lode__arg_of(args, "vectors")->set ? "vectors" : "vector");
   lode__target target = {0};
   lode_str *texts = NULL;
+  float *made = NULL;
+  asking ask = {0};
   lode_query_request request = {
       .vectors = vectors->vectors,
       .dimension = vectors->dimension,
@@ -191,19 +235,27 @@ lode_status lode__op_query(lode__op_context *ctx, const lode__args *args, lode_e
       .text_weight = lode__arg_of(args, "text_weight")->real,
   };
   lode_status st;
-  LODE__GOTO(pick_mode(args, &request.mode, err));
+  LODE__GOTO(pick_mode(args, &ask, err));
   if (request.vector_weight < 0 || request.text_weight < 0 || request.vector_weight + request.text_weight <= 0)
     LODE__GOTO(lode__fail(err, LODE_INVALID, "weights must not be negative, nor both be 0"));
+  LODE__GOTO(lode__target_open(ctx, args, &how, NULL, &target, err));
+  request.mode = ask.mode;
+  if (ask.embed) {
+    LODE__GOTO(embed_query(ctx, args, &target, &ask, &made, &request.dimension, err));
+    request.vectors = made;
+    if (!made) request.mode = LODE_BY_TEXT;
+    if (!made) request.dimension = 0;
+  }
   if (request.mode != LODE_BY_VECTOR) {
     texts = lode__alloc_zero(request.n, sizeof *texts);
     if (!texts) LODE__GOTO(lode__fail_nomem(err));
     for (size_t i = 0; i < request.n; i++) texts[i] = lode__arg_of(args, "text")->text;
     request.texts = texts;
   }
-  LODE__GOTO(lode__target_open(ctx, args, &how, NULL, &target, err));
   LODE__GOTO(run_queries(ctx, target.collection, &request, err));
 done:
   lode__target_close(ctx, &target);
+  lode__free(made);
   lode__free(texts);
   return st;
 }

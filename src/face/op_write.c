@@ -3,6 +3,7 @@
  * From a command line records come as a stream of JSON lines and are committed batch by batch. From a request they
  * are all there, and are one commit: the request is whole or absent.
  */
+#include "model.h"
 #include "op.h"
 #include "vectors.h"
 
@@ -47,6 +48,20 @@ static lode_status open_for_write(lode__op_context *ctx, const lode__args *args,
   return lode__target_open(ctx, args, &how, &options, target, err);
 }
 
+/* With --embed, the embedder of the collection, which is opened anew with it; else NULL. */
+static lode_status embedder_for_write(lode__op_context *ctx, const lode__args *args, lode__target *target, lode_embedder **embedder,
+                                      lode_error *err) {
+  *embedder = NULL;
+  if (!lode__arg_of(args, "embed")->number) {
+    if (!lode__arg_of(args, "model")->set) return LODE_OK;
+    lode__target_close(ctx, target);
+    return lode__fail(err, LODE_INVALID, "model goes with embed: say both");
+  }
+  lode_status st = lode__target_embedder(args, target, embedder, err);
+  if (st != LODE_OK) lode__target_close(ctx, target);
+  return st;
+}
+
 static lode_status write_request(lode__op_context *ctx, const lode__args *args, const lode_import_request *request,
                                  lode_error *err) {
   const lode__arg *given = lode__arg_of(args, "records");
@@ -56,15 +71,23 @@ static lode_status write_request(lode__op_context *ctx, const lode__args *args, 
   unknown u = {0};
   bool *missing = lode__alloc_zero(given->n, sizeof *missing);
   if (!missing) return lode__fail_nomem(err);
+  lode_embedder *embedder = NULL;
+  float *vectors = NULL;
   st = open_for_write(ctx, args, &target, err);
+  if (st == LODE_OK) st = embedder_for_write(ctx, args, &target, &embedder, err);
   if (st != LODE_OK) {
     lode__free(missing);
     return st;
   }
+  if (embedder) st = lode_embed_records(embedder, given->records, given->n, &vectors, err);
+  if (st != LODE_OK) goto done;
   if (request->mode == LODE_IMPORT_UPSERT) st = lode_upsert(target.collection, NULL, given->records, given->n, &result, err);
   else if (request->mode == LODE_IMPORT_UPDATE)
     st = lode_update(target.collection, NULL, given->records, given->n, missing, &result, err);
   else st = lode_add(target.collection, NULL, given->records, given->n, request->on_existing, &result, err);
+done:
+  lode_vectors_free(vectors);
+  lode_embedder_close(embedder);
   lode__target_close(ctx, &target);
   for (size_t i = 0; st == LODE_OK && i < given->n; i++)
     if (missing[i]) note_unknown(&u, given->records[i].id);
@@ -82,6 +105,7 @@ static lode_status write_stream(lode__op_context *ctx, const lode__args *args, l
   lode__target target;
   unknown u = {0};
   LODE__TRY(open_for_write(ctx, args, &target, err));
+  LODE__TRY(embedder_for_write(ctx, args, &target, &request->embedder, err));
   request->missing = note_unknown;
   request->missing_ctx = &u;
   request->read = lode__stream_read;
@@ -89,6 +113,7 @@ static lode_status write_stream(lode__op_context *ctx, const lode__args *args, l
   ctx->input = stream;
   lode_status st = lode_import(target.collection, request, ctx->progress, &done, err);
   ctx->input = NULL;
+  lode_embedder_close(request->embedder);
   /* A bulk load leaves the indexes behind; a short-lived process brings them along before it goes. The records are safe
    * either way, so a lock or an interruption here is no failure of the load. */
   if (st == LODE_OK && done.written >= BULK) (void)!lode_optimize(target.store, ctx->progress, NULL);

@@ -15,6 +15,8 @@ const lode__op_group lode__groups[] = {
     {"chroma", "care of Chroma directories", lode__ops_chroma},
     {"export", "for other programs", lode__ops_export},
     {NULL, "servers", lode__ops_serve},
+    {NULL, "text to vector", lode__ops_embed},
+    {"model", "the models that make vectors", lode__ops_model},
     {0}};
 
 const lode__op *lode__op_find(const char *group, lode_str name) {

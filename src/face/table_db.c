@@ -45,6 +45,13 @@
   {.name = "on_existing", .type = LODE__ARG_CHOICE, .value = "WHAT", .choices = "fail|keep", .fallback = "fail", \
    .about = "an id that exists: refuse the batch, or keep the old record and go on"}
 
+#define P_MODEL                                                                                     \
+  {.name = "model", .type = LODE__ARG_TEXT, .value = "MODEL",                                       \
+   .about = "the model that makes the vectors; when not given, the collection's own, else minilm"}
+#define P_EMBED                                                                                     \
+  {.name = "embed", .type = LODE__ARG_FLAG,                                                         \
+   .about = "make vectors for records that have a document and no embedding"}, P_MODEL
+
 static const lode__param no_params[] = {{0}};
 
 static const lode__param create_params[] = {
@@ -53,7 +60,8 @@ static const lode__param create_params[] = {
     {.name = "metadata", .type = LODE__ARG_JSON, .value = "JSON",
      .about = "any JSON object, kept with the collection"},
     {.name = "embedder", .type = LODE__ARG_TEXT, .value = "MODEL",
-     .about = "name of the model that makes the vectors; vectors of another one are refused"},
+     .about = "the model that makes the vectors: minilm, code, another that `lode embed` takes, or a name of yours; vectors of another "
+              "one are refused"},
     {.name = "embedder_dim", .type = LODE__ARG_INT, .value = "N", .min = 1, .max = LODE_MAX_DIMENSION,
      .about = "dimension of that model"},
     {.name = "counters", .type = LODE__ARG_LIST, .value = "KEY,KEY",
@@ -72,9 +80,18 @@ static const lode__param rename_params[] = {
     {.name = "new_name", .type = LODE__ARG_TEXT, .flags = REQUIRED | PLACE, .value = "NEW", .about = "its new name"},
     {0}};
 static const lode__param name_params[] = {P_COLLECTION, {0}};
-static const lode__param add_params[] = {P_COLLECTION, P_RECORDS, P_ON_EXISTING, P_CREATE, P_METRIC, P_BATCH, {0}};
-static const lode__param upsert_params[] = {P_COLLECTION, P_RECORDS, P_CREATE, P_METRIC, P_BATCH, {0}};
+static const lode__param add_params[] = {P_COLLECTION, P_RECORDS, P_ON_EXISTING, P_CREATE, P_METRIC, P_EMBED, P_BATCH, {0}};
+static const lode__param upsert_params[] = {P_COLLECTION, P_RECORDS, P_CREATE, P_METRIC, P_EMBED, P_BATCH, {0}};
 static const lode__param update_params[] = {P_COLLECTION, P_RECORDS, P_BATCH, {0}};
+static const lode__param fill_params[] = {
+    P_COLLECTION,
+    P_MODEL,
+    {.name = "precision", .type = LODE__ARG_CHOICE, .value = "WHAT", .choices = "full|int8",
+     .about = "of the arithmetic; when not given, the faster one that the model has"},
+    {.name = "max_tokens", .type = LODE__ARG_INT, .value = "N", .min = 2, .max = 65536,
+     .about = "longer documents are cut; when not given, the model's own setting"},
+    {.name = "threads", .type = LODE__ARG_INT, .value = "N", .min = 1, .max = 64, .about = "when not given, one for each CPU"},
+    {0}};
 static const lode__param get_params[] = {
     P_COLLECTION,
     P_IDS,
@@ -236,6 +253,13 @@ static const lode__field query_row[] = {
     {"metadata", LODE__FIELD_OBJECT, NULLABLE | OPTIONAL, "its metadata"},
     {"embedding", LODE__FIELD_VECTOR, NULLABLE | OPTIONAL, "its vector"},
     {0}};
+static const lode__field fill_summary[] = {
+    {"collection", LODE__FIELD_TEXT, 0, "its name"},
+    {"model", LODE__FIELD_TEXT, 0, "the identity of the embedder"},
+    {"embedded", LODE__FIELD_COUNT, 0, "records that got a vector"},
+    {"without_document", LODE__FIELD_COUNT, 0, "records that have no text to make one of"},
+    {"changed", LODE__FIELD_COUNT, 0, "records that somebody changed meanwhile: run it again"},
+    {0}};
 static const lode__field delete_summary[] = {
     {"collection", LODE__FIELD_TEXT, 0, "its name"},
     {"deleted", LODE__FIELD_COUNT, 0, "how many records are gone"},
@@ -359,6 +383,8 @@ const lode__op lode__ops_db[] = {
                "written, and earlier batches stay.",
      .examples = "lode db add notes < notes.jsonl\n"
                  "echo '{\"id\":\"a\",\"document\":\"hello\",\"metadata\":{\"n\":1},\"embedding\":[1,0,0]}' | lode db add notes --create\n"
+                 "# make the vectors with the collection's model, or minilm\n"
+                 "lode db add notes notes.jsonl --create --embed\n"
                  "# load what is new, keep what is there\n"
                  "lode db add notes notes.jsonl --on-existing keep"},
     {OP(upsert), .about = "add records, or replace parts of those that exist", .flags = LONG | DESTROYS,
@@ -382,11 +408,18 @@ const lode__op lode__ops_db[] = {
      .row = query_row,
      .detail = "Distances are exact: l2 is squared, cosine is 1 - cos, ip is 1 - dot; ties are ordered by id. Text is "
                "ranked by BM25 with a tokenizer that knows code. Hybrid fuses both rankings. One JSON line a hit with "
-               "--json; rank begins at 1. Text alone is ranked by words: this build makes no vectors from text.",
+               "--json; rank begins at 1. Text alone is ranked by words and by meaning when the collection's vectors are made "
+               "by a model that is at hand (lode db create --embedder), else by words.",
      .examples = "lode db query notes --vector '[1,0,0]' -k 5\n"
                  "lode db query notes --vector @q.json --where '{\"lang\":{\"$in\":[\"c\",\"h\"]}}' --json\n"
                  "lode db query code --text 'parse header' --where-document '{\"$regex\":\"int \\\\w+\\\\(\"}'\n"
                  "lode db query code --text 'parse header' --vector @q.json --mode hybrid"},
+    {.group = "db", .name = "embed", .run = lode__op_fill, .about = "make the vectors of records that have none yet", .flags = LONG,
+     .params = fill_params, .summary = fill_summary,
+     .say = "{collection}: {embedded} vectors by {model}[, {without_document} records have no document][, {changed} changed meanwhile]",
+     .detail = "The documents of pending records become vectors by the collection's model, in batches that are each one commit: stopped at any "
+               "moment, the next run goes on. The model's identity is stamped into the collection.",
+     .examples = "lode db embed notes\nlode db embed notes --model ollama:nomic-embed-text"},
     {OP(delete), .about = "delete records by id or filter", .flags = DESTROYS, .params = delete_params,
      .summary = delete_summary, .say = "{collection}: {deleted} deleted",
      .detail = "One transaction, however many there are. Without any selection it is refused: --where '{}' means all.",

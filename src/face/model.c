@@ -1,0 +1,154 @@
+/* model.c - see model.h. */
+#include "model.h"
+
+#include <unistd.h>
+
+enum { FILL_BATCH = 256 };
+
+static uint32_t threads_of(const lode__args *args) {
+  const lode__arg *asked = lode__arg_of(args, "threads");
+  if (asked->set) return (uint32_t)asked->number;
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : n > 16 ? 16 : (uint32_t)n;
+}
+
+lode_status lode__embedder_of(const lode__args *args, lode_str model, lode_embedder **embedder, lode_error *err) {
+  static const lode_precision precisions[] = {LODE_PRECISION_FULL, LODE_PRECISION_INT8};
+  const lode__arg *precision = lode__arg_of(args, "precision");
+  lode_embedder_options options = {
+      .folder = lode__arg_of(args, "models")->text.data,
+      .max_tokens = (uint32_t)lode__arg_of(args, "max_tokens")->number,
+      .threads = threads_of(args),
+      .precision = precision->set ? precisions[precision->number] : LODE_PRECISION_DEFAULT,
+      .url = lode__arg_of(args, "url")->text.data,
+  };
+  return lode_embedder_open(model, &options, embedder, err);
+}
+
+lode_status lode__embedder_stamped(lode_store *store, lode_str collection, lode__buf *out, uint32_t *dimension, lode_error *err) {
+  lode_collection_list *list = NULL;
+  LODE__TRY(lode_collections(store, &list, err));
+  *dimension = 0;
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (!lode__str_eq(info->name, collection)) continue;
+    *dimension = info->dimension;
+    if (info->embedder.data) lode__buf_add(out, info->embedder.data, info->embedder.len);
+  }
+  lode__buf_addc(out, 0);
+  lode_collection_list_free(list);
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+lode_status lode__target_embedder(const lode__args *args, lode__target *target, lode_embedder **embedder, lode_error *err) {
+  lode_str name = lode__arg_of(args, "collection")->text, asked = lode__arg_of(args, "model")->text;
+  lode__buf stamped = {0};
+  lode_collection *reopened = NULL;
+  uint32_t dimension;
+  lode_status st;
+  *embedder = NULL;
+  LODE__GOTO(lode__embedder_stamped(target->store, name, &stamped, &dimension, err));
+  if (!asked.data) asked = stamped.data[0] ? lode__str(stamped.data) : LODE__LIT(LODE_MODEL_MINILM);
+  LODE__GOTO(lode__embedder_of(args, asked, embedder, err));
+  const lode_embedder_info *info = lode_embedder_info_of(*embedder);
+  if (stamped.data[0] && !lode__str_eq(info->identity, lode__str(stamped.data))) {
+    st = lode__fail(err, LODE_MISMATCH, "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
+                    "collection for the other model", stamped.data, (int)info->identity.len, info->identity.data);
+    goto done;
+  }
+  if (!stamped.data[0] && dimension && dimension != info->dimension) {
+    st = lode__fail(err, LODE_MISMATCH, "the collection's vectors have %u dimensions, and those of %.*s have %u: name the model that made "
+                    "them with --model", dimension, (int)info->identity.len, info->identity.data, info->dimension);
+    goto done;
+  }
+  lode_collection_options options = {.embedder = info->identity, .embedder_dim = info->dimension};
+  LODE__GOTO(lode_collection_open(target->store, name, &options, &reopened, err));
+  lode_collection_close(target->collection);
+  target->collection = reopened;
+done:
+  lode__buf_release(&stamped);
+  if (st != LODE_OK) {
+    lode_embedder_close(*embedder);
+    *embedder = NULL;
+  }
+  return st;
+}
+
+/* ---- Pending records ---- */
+
+/* Writes the vectors of records that have not changed since they were read; the lock makes sure of it. */
+static lode_status write_vectors(lode__target *target, const lode_result *read, lode_record *records, lode_str *ids, size_t n,
+                                 lode__filled *filled, lode_error *err) {
+  lode_txn *txn = NULL;
+  lode_result *now = NULL;
+  lode_write_result written = {0};
+  lode_status st;
+  size_t kept = 0, at = 0;
+  LODE__GOTO(lode_begin(target->store, &txn, err));
+  lode_get_request again = {.select = {.ids = ids, .n_ids = n}, .pending_only = true};
+  LODE__GOTO(lode_get(target->collection, &again, &now, err));
+  for (size_t i = 0; i < lode_result_count(now); i++) { /* in the order asked, those that are gone left out */
+    const lode_row *row = lode_result_at(now, i);
+    while (at < n && !lode__str_eq(records[at].id, row->id)) at++;
+    if (at == n) break;
+    const lode_row *was = NULL;
+    for (size_t j = at; j < lode_result_count(read) && !was; j++)
+      if (lode__str_eq(lode_result_at(read, j)->id, row->id)) was = lode_result_at(read, j);
+    if (was && was->cursor == row->cursor) {
+      records[kept] = records[at];
+      records[kept++].document = (lode_str){0}; /* stays as it is */
+    }
+    at++;
+  }
+  filled->changed += n - kept;
+  if (kept) LODE__GOTO(lode_update(target->collection, txn, records, kept, NULL, &written, err));
+  filled->embedded += written.written;
+  st = lode_commit(txn, err);
+  txn = NULL;
+done:
+  lode_rollback(txn);
+  lode_result_free(now);
+  return st;
+}
+
+static lode_status fill_page(lode__target *target, lode_embedder *embedder, const lode_result *page, lode__filled *filled,
+                             lode_error *err) {
+  lode_record records[FILL_BATCH] = {0};
+  lode_str ids[FILL_BATCH];
+  float *vectors = NULL;
+  size_t n = 0;
+  for (size_t i = 0; i < lode_result_count(page); i++) {
+    const lode_row *row = lode_result_at(page, i);
+    if (!row->document.data) {
+      filled->without_document++;
+      continue;
+    }
+    ids[n] = row->id;
+    records[n++] = (lode_record){.id = row->id, .document = row->document};
+  }
+  if (n == 0) return LODE_OK;
+  lode_status st = lode_embed_records(embedder, records, n, &vectors, err);
+  if (st == LODE_OK) st = write_vectors(target, page, records, ids, n, filled, err);
+  lode_vectors_free(vectors);
+  return st;
+}
+
+lode_status lode__fill_pending(lode__op_context *ctx, lode__target *target, lode_embedder *embedder, lode__filled *filled,
+                               lode_error *err) {
+  lode_get_request request = {.pending_only = true, .limit = FILL_BATCH, .include = LODE_DOCUMENT};
+  lode_stats stats = {0};
+  *filled = (lode__filled){0};
+  LODE__TRY(lode_collection_stats(target->collection, &stats, err));
+  do {
+    lode_result *page = NULL;
+    lode_status st = lode_get(target->collection, &request, &page, err);
+    if (st == LODE_OK) st = fill_page(target, embedder, page, filled, err);
+    request.after = lode_result_next(page);
+    lode_result_free(page);
+    if (st != LODE_OK) return st;
+    if (ctx->progress.step && !ctx->progress.step(ctx->progress.ctx, "embed", filled->embedded, stats.pending))
+      return lode__fail(err, LODE_CANCELLED, "interrupted; %llu records have their vector, and the next run goes on from there",
+                        (unsigned long long)filled->embedded);
+  } while (request.after);
+  return LODE_OK;
+}

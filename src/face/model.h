@@ -1,0 +1,26 @@
+/* model.h - embedders for operations: which one a collection has, which one the arguments ask for. */
+#ifndef LODE_FACE_MODEL_H
+#define LODE_FACE_MODEL_H
+
+#include "op.h"
+
+/* Opens `model` with what the arguments say about it (models, precision, max_tokens, threads, url; each may be absent). */
+lode_status lode__embedder_of(const lode__args *args, lode_str model, lode_embedder **embedder, lode_error *err);
+/* What is stamped into the collection, NUL-terminated into `out`; empty when nothing is. *dimension is that of its vectors, 0
+ * when it has none yet. */
+lode_status lode__embedder_stamped(lode_store *store, lode_str collection, lode__buf *out, uint32_t *dimension, lode_error *err);
+/* The embedder with which records of the target's collection become vectors: the one stamped into it, else the one that the
+ * argument "model" names, else minilm. The collection is opened anew with it, which stamps it. */
+lode_status lode__target_embedder(const lode__args *args, lode__target *target, lode_embedder **embedder, lode_error *err);
+/* The vectors of all records of the collection that have a document and none yet. */
+typedef struct lode__filled {
+  uint64_t embedded, without_document, changed; /* changed meanwhile by somebody else: left for the next time */
+} lode__filled;
+lode_status lode__fill_pending(lode__op_context *ctx, lode__target *target, lode_embedder *embedder, lode__filled *filled,
+                               lode_error *err);
+/* Fetches PACKAGE@VERSION with npm into a new folder below `below`. `folder` is where it lies then; *scratch is to be removed with
+ * lode__npm_remove. */
+lode_status lode__npm_fetch(const char *package, const char *below, lode__buf *folder, char **scratch, lode_error *err);
+void lode__npm_remove(char *scratch);
+
+#endif

