@@ -757,7 +757,7 @@ TEST(operations_refuse_what_makes_no_sense) {
   CHECK(has(err.text, "{}"));
   FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\"}"));
   FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\",\"text\":\"x\",\"mode\":\"vector\"}"));
-  CHECK(has(err.text, "needs a vector"));
+  CHECK(has(err.text, "does not say which model"));
   FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\",\"vector\":[1,0],\"vectors\":[[1,0]]}"));
   FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\",\"vector\":[1,0],\"mode\":\"text\",\"text\":\"x\"}"));
   FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\",\"vector\":[1,0],\"where\":{\"a\":{\"$nope\":1}}}"));
