@@ -300,9 +300,9 @@ static bool read_unit(tokenizer *t, size_t pos, unit_level level) {
 
 /* ---- Giving tokens ---- */
 
-static int give(const tokenizer *t, const piece *p, bool same_place) {
+static int give(const tokenizer *t, const piece *p, bool same_place, bool part) {
   lode__token token = {
-      .text = t->folded + p->from, .len = p->to - p->from, .start = p->start, .end = p->end, .same_place = same_place};
+      .text = t->folded + p->from, .len = p->to - p->from, .start = p->start, .end = p->end, .same_place = same_place, .part = part};
   return t->fn(t->ctx, &token);
 }
 
@@ -316,14 +316,14 @@ static int give_unit(const tokenizer *t) {
     const piece *part = &t->parts[i], *component = &t->components[part->owner];
     bool first = i == 0 || t->parts[i - 1].owner != part->owner, given = false;
     if (i == 0 && !same_text(&whole, component)) {
-      stop = give(t, &whole, false);
+      stop = give(t, &whole, false, false);
       given = true;
     }
     if (!stop && first && !same_text(component, part)) {
-      stop = give(t, component, given);
+      stop = give(t, component, given, false);
       given = true;
     }
-    if (!stop) stop = give(t, part, given);
+    if (!stop) stop = give(t, part, given, true);
   }
   return stop;
 }
@@ -378,7 +378,7 @@ static int give_alone(tokenizer *t, size_t *pos) {
   } while (*pos < t->len && t->text[*pos] >= 0x80 && decode(t, *pos).class == MARK);
   word.end = *pos;
   word.to = t->used;
-  return word.to ? give(t, &word, false) : 0;
+  return word.to ? give(t, &word, false, true) : 0;
 }
 
 int lode__tokenize(const char *text, size_t len, lode__token_fn *fn, void *ctx) {

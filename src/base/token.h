@@ -31,6 +31,7 @@ typedef struct lode__token {
   size_t len;         /* never 0 */
   size_t start, end;  /* bytes of the source */
   bool same_place;    /* shares the position of the token before it */
+  bool part;          /* of the finest level: has no parts of its own */
 } lode__token;
 
 /* Return non-zero to stop; that value is returned. */

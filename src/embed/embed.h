@@ -78,6 +78,8 @@ lode__embed_open_fn lode__minilm_open;  /* minilm.c */
 lode_status lode__minilm_install(const char *from, const char *to, lode_progress progress, lode_error *err);
 lode_status lode__minilm_verify(const char *file, lode_error *err);
 lode__embed_open_fn lode__static_open;  /* static.c */
+lode_status lode__static_verify(const char *file, lode_error *err);
+#define LODE__STATIC_PACK "code.model"
 lode__embed_open_fn lode__folder_open;  /* folder.c: setup->model is a path */
 lode__embed_open_fn lode__server_open;  /* server.c: "openai:..." and "ollama:..." */
 

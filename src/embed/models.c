@@ -28,10 +28,11 @@ const lode__model_kind lode__models[] = {
         .title = "a static model for code: the default of code search",
         .identity = "code@1/256/static",
         .dimension = 256,
-        .max_tokens = 0,
+        .max_tokens = 2048,
         .package = "",
-        .pack = "",
+        .pack = LODE__STATIC_PACK,
         .open = lode__static_open,
+        .verify = lode__static_verify,
     },
 };
 const size_t lode__models_count = sizeof lode__models / sizeof *lode__models;

@@ -1,0 +1,111 @@
+/* words.c - see words.h. */
+#include "words.h"
+
+#include "base/token.h"
+
+enum { UNKNOWN_LETTER_COST = 400, PIECE_COST = 40, NEVER = 255 };
+
+/* FNV-1a, finished so that the low bits depend on all. The file's slots stand on it: it never changes. */
+static uint32_t hash_of(const char *text, size_t len) {
+  uint32_t h = 2166136261u;
+  for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)text[i]) * 16777619u;
+  h ^= h >> 15;
+  h *= 0x85EBCA6Bu;
+  return h ^ h >> 13;
+}
+
+static bool is_word(const lode__words *w, uint32_t row, const char *text, size_t len) {
+  uint32_t from = w->starts[row];
+  return w->starts[row + 1] - from == len && memcmp(w->bytes + from, text, len) == 0;
+}
+
+uint32_t lode__words_find(const lode__words *w, const char *text, size_t len) {
+  uint32_t mask = w->n_slots - 1;
+  for (uint32_t at = hash_of(text, len) & mask; w->slots[at]; at = (at + 1) & mask) {
+    if (is_word(w, w->slots[at] - 1u, text, len)) return w->slots[at] - 1u;
+  }
+  return LODE__WORDS_NONE;
+}
+
+void lode__words_fill(const lode__words *w, uint16_t *slots) {
+  uint32_t mask = w->n_slots - 1;
+  for (uint32_t row = 0; row < w->count; row++) {
+    uint32_t at = hash_of(w->bytes + w->starts[row], w->starts[row + 1] - w->starts[row]) & mask;
+    while (slots[at]) at = (at + 1) & mask;
+    slots[at] = (uint16_t)(row + 1);
+  }
+}
+
+lode_status lode__words_check(const lode__words *w, lode_error *err) {
+  if (w->count == 0 || w->count > LODE__WORDS_MAX) return lode__fail(err, LODE_CORRUPT, "the vocabulary has %u words", w->count);
+  if (w->n_slots <= w->count || (w->n_slots & (w->n_slots - 1))) return lode__fail(err, LODE_CORRUPT, "the vocabulary has %u slots", w->n_slots);
+  if (w->starts[0] != 0 || w->starts[w->count] != w->n_bytes) return lode__fail(err, LODE_CORRUPT, "the vocabulary's words do not fill their place");
+  for (uint32_t i = 0; i < w->count; i++) {
+    if (w->starts[i + 1] <= w->starts[i] || w->starts[i + 1] > w->n_bytes)
+      return lode__fail(err, LODE_CORRUPT, "word %u of the vocabulary lies outside of it", i);
+  }
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < w->n_slots; i++) {
+    if (w->slots[i] > w->count) return lode__fail(err, LODE_CORRUPT, "slot %u of the vocabulary names no word", i);
+    used += w->slots[i] != 0;
+  }
+  if (used != w->count) return lode__fail(err, LODE_CORRUPT, "the vocabulary has %u words in %u slots", w->count, used);
+  return LODE_OK;
+}
+
+/* ---- Cutting ---- */
+
+typedef struct splitter {
+  const lode__words *words;
+  lode__words_fn *fn;
+  void *ctx;
+} splitter;
+
+static bool is_letters(const char *text, size_t len) {
+  for (size_t i = 0; i < len; i++) {
+    if ((unsigned char)(text[i] - 'a') >= 26) return false;
+  }
+  return true;
+}
+
+/* The cheapest way to each place, then back along it. A letter that no word covers is stepped over, dearly. */
+static int cut(const splitter *s, const char *text, size_t len) {
+  uint32_t best[LODE__WORDS_PART + 1], row[LODE__WORDS_PART + 1];
+  uint8_t width[LODE__WORDS_PART + 1];
+  best[0] = 0;
+  for (size_t end = 1; end <= len; end++) {
+    best[end] = best[end - 1] + UNKNOWN_LETTER_COST;
+    row[end] = LODE__WORDS_NONE;
+    width[end] = 1;
+    for (size_t n = 2; n <= end && n <= LODE__WORDS_PIECE; n++) {
+      uint32_t found = lode__words_find(s->words, text + end - n, n);
+      if (found == LODE__WORDS_NONE || s->words->costs[found] == NEVER) continue;
+      uint32_t cost = best[end - n] + PIECE_COST + s->words->costs[found];
+      if (cost >= best[end]) continue;
+      best[end] = cost;
+      row[end] = found;
+      width[end] = (uint8_t)n;
+    }
+  }
+  uint32_t pieces[LODE__WORDS_PART];
+  size_t n = 0;
+  for (size_t at = len; at > 0; at -= width[at]) {
+    if (row[at] != LODE__WORDS_NONE) pieces[n++] = row[at];
+  }
+  int stop = 0;
+  while (n && !stop) stop = s->fn(s->ctx, pieces[--n]);
+  return stop;
+}
+
+static int take(void *ctx, const lode__token *token) {
+  const splitter *s = ctx;
+  uint32_t row = lode__words_find(s->words, token->text, token->len);
+  if (row != LODE__WORDS_NONE) return s->fn(s->ctx, row);
+  if (!token->part || token->len < 3 || token->len > LODE__WORDS_PART || !is_letters(token->text, token->len)) return 0;
+  return cut(s, token->text, token->len);
+}
+
+int lode__words_split(const lode__words *words, const char *text, size_t len, lode__words_fn *fn, void *ctx) {
+  splitter s = {.words = words, .fn = fn, .ctx = ctx};
+  return lode__tokenize(text, len, take, &s);
+}
