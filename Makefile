@@ -194,13 +194,33 @@ bench: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/run.sh
 
+# How well code is found: bench/quality/README.md says what it needs
+QUALITY_OBJ := $(call obj,bench/quality/tasks.c bench/quality/texts.c bench/quality/rank.c)
+$(OUT)/bench/quality/score $(OUT)/bench/quality/quality: $(OUT)/bench/quality/%: $(OUT)/bench/quality/%.o $(QUALITY_OBJ) $(OUT)/liblode.a
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+.PHONY: bench-quality
+bench-quality: deps
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench/quality/score $(OUT)/bench/quality/quality
+	@bench/quality/run.sh $(OUT)
+
+# The static model for code, made anew: packages, pairs, words, training (tools/train/README.md)
+TRAIN_TOOLS := $(addprefix $(OUT)/tools/train/,mine vocab pack train start export)
+TRAIN_OBJ   := $(call obj,tools/train/tar.c tools/train/clean.c tools/train/pairs.c tools/train/lexicon.c tools/train/table.c)
+$(OUT)/tools/train/%.o: CFLAGS_ALL += -O3 -ffast-math -march=native
+$(TRAIN_TOOLS): $(OUT)/tools/train/%: $(OUT)/tools/train/%.o $(TRAIN_OBJ) $(OUT)/liblode.a
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) -lopenblas
+.PHONY: train-tools
+train-tools: $(TRAIN_TOOLS)
+
 # ---- Installing
 
 .PHONY: install uninstall
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
 	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
-	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
+	  $(DESTDIR)$(PREFIX)/share/lode/models
+	install -m 644 models/code/code.model $(DESTDIR)$(PREFIX)/share/lode/models/code.model
 	install -m 755 $(OUT)/lode $(DESTDIR)$(PREFIX)/bin/lode
 	if [ -n "$(PARSER)" ]; then install -d $(DESTDIR)$(PREFIX)/lib/lode/grammars && \
 	  install -m 755 $(OUT)/lode-parser $(DESTDIR)$(PREFIX)/lib/lode/lode-parser && \
@@ -224,7 +244,7 @@ uninstall:
 	  $(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc $(DESTDIR)$(PREFIX)/share/man/man1/lode.1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode \
-	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish $(DESTDIR)$(PREFIX)/share/lode/models/code.model
 
 .PHONY: help clean
 help:
@@ -235,6 +255,7 @@ help:
 	@echo "make install      PREFIX=/usr/local DESTDIR="
 	@echo "make asan | tsan  the tests of one sanitizer"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
+	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"
 
 clean:

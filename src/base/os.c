@@ -7,6 +7,7 @@
 #include "os.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -235,6 +236,24 @@ done:
   if (fd >= 0) lode__os->close(fd);
   lode__free(folder);
   return st;
+}
+
+bool lode__os_own_folder(char *folder, size_t size) {
+  Dl_info self;
+  char *slash;
+  if (size < 2) return false;
+  /* a shared library is known by the path it was loaded from; a program may be known by a bare name only */
+  if (dladdr((const void *)&lode__os_real, &self) && self.dli_fname && self.dli_fname[0] == '/' && strlen(self.dli_fname) < size) {
+    memcpy(folder, self.dli_fname, strlen(self.dli_fname) + 1);
+  } else {
+    ssize_t n = readlink("/proc/self/exe", folder, size - 1);
+    if (n <= 0 || (size_t)n >= size - 1) return false;
+    folder[n] = 0;
+  }
+  slash = strrchr(folder, '/');
+  if (!slash) return false;
+  *slash = 0;
+  return true;
 }
 
 uint64_t lode__os_wall_ms(void) { return clock_ns(CLOCK_REALTIME) / 1000000u; }

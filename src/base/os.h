@@ -71,6 +71,9 @@ const char *lode__os_folder_next(lode__os_folder *folder);
 const char *lode__os_folder_next_kind(lode__os_folder *folder, int *kind, int *errnum);
 int lode__os_folder_fd(const lode__os_folder *folder);
 void lode__os_folder_close(lode__os_folder *folder);
+/* The folder of the program or shared library that this code is part of: what is installed beside it is found from
+ * there. False when it cannot be told or does not fit. */
+bool lode__os_own_folder(char *folder, size_t size);
 /* Wall clock, milliseconds since 1970 (UTC). */
 uint64_t lode__os_wall_ms(void);
 /* True when the file system at path is a network one (NFS, SMB, ...): locks there are not to be trusted. */

@@ -70,6 +70,8 @@ typedef struct lode__model_kind {
 
 extern const lode__model_kind lode__models[];
 extern const size_t lode__models_count;
+/* Where its pack is; one that is part of lode is looked for beside the program too. */
+lode_status lode__embed_locate_model(const lode__embed_folders *folders, const lode__model_kind *kind, char **path, lode_error *err);
 const lode__model_kind *lode__model_find(lode_str name); /* NULL: not one of the table */
 
 /* ---- The kinds ---- */

@@ -2,6 +2,7 @@
 #include "embed/embed.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/os.h"
@@ -26,7 +27,7 @@ const lode__model_kind lode__models[] = {
     {
         .name = LODE_MODEL_CODE,
         .title = "a static model for code: the default of code search",
-        .identity = "code@1/256/static",
+        .identity = "code@0/256/static",
         .dimension = 256,
         .max_tokens = 2048,
         .package = "",
@@ -97,7 +98,7 @@ lode_status lode__embed_locate(const lode__embed_folders *folders, const char *f
     char *candidate = join(folders->at[i], file);
     if (!candidate) return lode__fail_nomem(err);
     struct stat st;
-    if (lode__os->stat(candidate, &st) == 0) {
+    if (LODE__RETRY(lode__os->stat(candidate, &st)) == 0) {
       *path = candidate;
       return LODE_OK;
     }
@@ -139,6 +140,34 @@ done:
   return st;
 }
 
+/* What is part of lode lies beside the program: installed as BIN/../share, in the build tree as BUILD/KIND/../../models, and
+ * for its tests one folder deeper. */
+static lode_status locate_part(const lode__embed_folders *folders, const char *file, char **path, lode_error *err) {
+  static const char *const beside[] = {"../share/lode/models", "../../models/code", "../../../models/code"};
+  lode_status st = lode__embed_locate(folders, file, path, err);
+  char own[3072], folder[4096];
+  if (st != LODE_NOT_FOUND || !lode__os_own_folder(own, sizeof own)) return st;
+  for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+    struct stat found;
+    snprintf(folder, sizeof folder, "%s/%s", own, beside[i]);
+    *path = join(folder, file);
+    if (!*path) return lode__fail_nomem(err);
+    if (LODE__RETRY(lode__os->stat(*path, &found)) == 0) {
+      lode__error_clear(err);
+      return LODE_OK;
+    }
+    lode__free(*path);
+    *path = NULL;
+  }
+  return lode__fail(err, LODE_NOT_FOUND, "the file %s, which is part of lode, is neither in the models folder %s nor beside the program; set "
+                    "LODE_MODELS to the folder that has it", file, folders->at[0]);
+}
+
+lode_status lode__embed_locate_model(const lode__embed_folders *folders, const lode__model_kind *kind, char **path, lode_error *err) {
+  if (!kind->package[0]) return locate_part(folders, kind->pack, path, err);
+  return lode__embed_locate(folders, kind->pack, path, err);
+}
+
 /* ---- lode_model_* ---- */
 
 size_t lode_model_count(void) { return lode__models_count; }
@@ -156,7 +185,7 @@ lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_m
   lode__embed_folders folders;
   LODE__TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *path = NULL;
-  lode_status st = lode__embed_locate(&folders, m->pack, &path, err);
+  lode_status st = lode__embed_locate_model(&folders, m, &path, err);
   struct stat file;
   if (st == LODE_OK && lode__os->stat(path, &file) == 0) {
     info->file = path;
@@ -249,7 +278,7 @@ lode_status lode_model_verify(lode_str model, const lode_embedder_options *optio
   lode__embed_folders folders;
   LODE__TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *path = NULL;
-  lode_status st = lode__embed_locate(&folders, kind->pack, &path, err);
+  lode_status st = lode__embed_locate_model(&folders, kind, &path, err);
   if (st == LODE_OK) st = kind->verify(path, err);
   lode__free(path);
   lode__embed_folders_release(&folders);

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/crc32c.h"
 #include "base/os.h"
@@ -246,7 +247,7 @@ static lode_status read_header(static_model *m, lode_error *err) {
   lode__static_header *h = &m->header;
   struct stat file;
   size_t got;
-  if (lode__os->fstat(m->fd, &file) != 0) return lode__fail_errno(err, errno, m->path);
+  if (LODE__RETRY(lode__os->fstat(m->fd, &file)) != 0) return lode__fail_errno(err, errno, m->path);
   LODE__TRY(lode__os_read_full(m->fd, h, sizeof *h, 0, &got, err));
   if (got != sizeof *h || memcmp(h->magic, LODE__STATIC_MAGIC, sizeof h->magic) != 0) return damaged(m, err, "it is no model");
   if (lode__crc32c(0, h, offsetof(lode__static_header, crc)) != h->crc) return damaged(m, err, "its header");
@@ -304,7 +305,7 @@ static lode_status open_file(const char *path, static_model **model, lode_error 
     goto done;
   }
   memcpy(m->path, path, len);
-  m->fd = lode__os->open(path, O_RDONLY, 0);
+  m->fd = LODE__RETRY(lode__os->open(path, O_RDONLY, 0));
   if (m->fd < 0) {
     st = lode__fail_errno(err, errno, path);
     goto done;
@@ -333,7 +334,7 @@ done:
 lode_status lode__static_open(const lode__embed_setup *setup, lode__embed_model *model, lode_error *err) {
   static_model *m = NULL;
   char *path = NULL;
-  LODE__TRY(lode__embed_locate(setup->folders, LODE__STATIC_PACK, &path, err));
+  LODE__TRY(lode__embed_locate_model(setup->folders, lode__model_find(LODE__LIT(LODE_MODEL_CODE)), &path, err));
   lode_status st = open_file(path, &m, err);
   lode__free(path);
   LODE__TRY(st);

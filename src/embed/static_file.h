@@ -65,4 +65,14 @@ static inline lode__static_layout lode__static_layout_of(const lode__static_head
   return l;
 }
 
+/* For whoever makes a model: the whole file's bytes (lode__free), or NULL without memory. */
+typedef struct lode__static_parts {
+  const lode__words *words;
+  const int8_t *rows;    /* words x 256 */
+  const float *scales;
+  const char *revision;  /* at most 23 bytes */
+  uint32_t exponent_milli;
+} lode__static_parts;
+char *lode__static_bytes(const lode__static_parts *parts, size_t *size);
+
 #endif

@@ -8,7 +8,6 @@
 #include "lexicon.h"
 #include "table.h"
 
-#include "base/crc32c.h"
 #include "embed/static_file.h"
 
 #include <math.h>
@@ -45,37 +44,19 @@ int main(int argc, char **argv) {
     fprintf(stderr, "export: %s is not a table of this vocabulary\n", argv[1]);
     return 1;
   }
-  lode__static_header h = {.version = LODE__STATIC_VERSION, .dimension = DIM, .words = t.rows, .slots = lex.words.n_slots,
-                           .word_bytes = (uint32_t)lex.words.n_bytes,
-                           .pages = (t.rows + LODE__STATIC_PAGE_ROWS - 1) / LODE__STATIC_PAGE_ROWS,
-                           .exponent_milli = (uint32_t)lrint(tf * 1000)};
-  memcpy(h.magic, LODE__STATIC_MAGIC, sizeof h.magic);
-  memcpy(h.revision, argv[3], strlen(argv[3]));
-  lode__static_layout l = lode__static_layout_of(&h);
-  h.file_size = l.file_size;
-  char *file = must_alloc((size_t)l.file_size, 1), *lexicon_at = file + LODE__STATIC_HEADER;
-  int8_t *rows = (int8_t *)file + l.rows;
+  int8_t *rows = must_alloc((size_t)t.rows * DIM, 1);
   float *scales = must_alloc(t.rows, sizeof *scales);
   for (uint32_t r = 0; r < t.rows; r++) scales[r] = quantize(t.values + (size_t)r * DIM, rows + (size_t)r * DIM);
-  memcpy(lexicon_at + l.starts, lex.words.starts, 4 * ((size_t)t.rows + 1));
-  for (uint32_t p = 0; p < h.pages; p++) {
-    uint32_t crc = lode__crc32c(lode__crc32c_u32(0, p), rows + (size_t)p * LODE__STATIC_PAGE, LODE__STATIC_PAGE);
-    memcpy(lexicon_at + l.crcs + 4 * (size_t)p, &crc, 4);
-  }
-  memcpy(lexicon_at + l.scales, scales, 4 * (size_t)t.rows);
-  memcpy(lexicon_at + l.slots, lex.words.slots, 2 * (size_t)h.slots);
-  memcpy(lexicon_at + l.costs, lex.words.costs, t.rows);
-  memcpy(lexicon_at + l.bytes, lex.words.bytes, lex.words.n_bytes);
-  h.lexicon_crc = lode__crc32c(0, lexicon_at, (size_t)l.rows - LODE__STATIC_HEADER);
-  h.crc = lode__crc32c(0, &h, offsetof(lode__static_header, crc));
-  memcpy(file, &h, sizeof h);
+  size_t size = 0;
+  char *file = lode__static_bytes(&(lode__static_parts){&lex.words, rows, scales, argv[3], (uint32_t)lrint(tf * 1000)}, &size);
   FILE *out = fopen(argv[4], "wb");
-  if (!out || fwrite(file, 1, (size_t)l.file_size, out) != l.file_size || fclose(out) != 0) {
+  if (!file || !out || fwrite(file, 1, size, out) != size || fclose(out) != 0) {
     perror(argv[4]);
     return 1;
   }
-  fprintf(stderr, "export: %s, %u words, %llu bytes\n", argv[4], t.rows, (unsigned long long)l.file_size);
+  fprintf(stderr, "export: %s, %u words, %zu bytes\n", argv[4], t.rows, size);
   lode__free(file);
+  lode__free(rows);
   lode__free(scales);
   table_release(&t);
   lexicon_release(&lex);

@@ -82,6 +82,11 @@ void lexicon_release(lexicon *lex) {
   *lex = (lexicon){.n_pairs = 0};
 }
 
+float word_weight(const lexicon *lex, uint32_t row) {
+  float p = (float)lex->pairs[row] / (float)lex->n_pairs;
+  return 1e-2f / (1e-2f + p) * 0.9f + 0.1f;
+}
+
 typedef struct collector {
   uint16_t *rows;
   size_t n, max;

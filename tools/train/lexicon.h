@@ -18,6 +18,9 @@ void lexicon_release(lexicon *lex);
 /* Rows of a text, at most `max`; returns how many. */
 size_t lexicon_rows(const lexicon *lex, const char *text, size_t len, uint16_t *rows, size_t max);
 
+/* What a word's row weighs before training: frequent words less. */
+float word_weight(const lexicon *lex, uint32_t row);
+
 /* malloc() or exit. */
 void *must_alloc(size_t count, size_t size);
 

@@ -431,7 +431,7 @@ static void read_options(options *o, int argc, char **argv) {
 static void start_random(table *t, const lexicon *lex) {
   uint64_t random = t->seed;
   for (uint32_t r = 0; r < t->rows; r++) {
-    float p = (float)lex->pairs[r] / (float)lex->n_pairs, weight = 1e-2f / (1e-2f + p) * 0.9f + 0.1f;
+    float weight = word_weight(lex, r);
     for (int d = 0; d < DIM; d++) {
       float sum = 0;
       for (int k = 0; k < 4; k++) sum += random_unit(&random) - 0.5f;

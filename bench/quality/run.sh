@@ -1,0 +1,9 @@
+#!/bin/sh
+# run.sh BUILD - how well code is found. The data is not part of lode; the environment says where it is:
+#   LODE_DATA    a folder with cosqa/ and repos-dev/ (bench/quality/README.md)
+#   LODE_REPOS   a folder with the trees of the repositories, as owner+name or owner/name
+#   LODE_PAIRS   pairs of held-out packages (tools/train writes held-out.tsv)
+#   LODE_STATICS more folders with a code.model, as NAME=FOLDER, to compare
+set -eu
+out=$1
+"$out/bench/quality/quality" code ${LODE_STATICS:-}
