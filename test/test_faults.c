@@ -152,6 +152,8 @@ TEST_SLOW(no_memory_any_more, 900) { EACH_ACT(in_child(fail_memory, i, true)) }
 TEST_SLOW(io_error_once, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EIO, false, "EIO once", 25)) }
 TEST_SLOW(io_error_for_good, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EIO, true, "EIO for good", 20)) }
 TEST_SLOW(disk_full, 900) { EACH_ACT(fail_io(i, FAULT_PWRITE, FAULT_ENOSPC, true, "disk full", 20)) }
+TEST_SLOW(disk_full_for_every_call, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_ENOSPC, true, "ENOSPC from every call", 20)) }
+TEST_SLOW(disk_full_for_one_call, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_ENOSPC, false, "ENOSPC from one call", 20)) }
 TEST_SLOW(interrupted_calls, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EINTR, false, "EINTR", 15)) }
 TEST_SLOW(short_reads, 900) { EACH_ACT(fail_io(i, FAULT_PREAD, FAULT_SHORT, false, "short read", 15)) }
 TEST_SLOW(short_writes, 900) { EACH_ACT(fail_io(i, FAULT_PWRITE, FAULT_SHORT, false, "short write", 15)) }

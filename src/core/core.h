@@ -391,7 +391,8 @@ typedef struct lode__text_query {
   const lode__rids *only;  /* NULL: all records */
   lode__arena *arena;      /* for ids */
 } lode__text_query;
-/* The best `want` by BM25, in order. */
-lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, lode_error *err);
+/* The best `want` by BM25, in order. *again: something was committed meanwhile, and the search must be done anew. */
+lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, bool *again,
+                              lode_error *err);
 
 #endif

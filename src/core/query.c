@@ -142,7 +142,7 @@ static lode_status add_rows(run *q, size_t query, const lode__hits *hits, bool *
 
 /* ---- Text and hybrid ---- */
 
-static lode_status search_text(run *q, size_t query, size_t want, lode_error *err) {
+static lode_status search_text(run *q, size_t query, size_t want, bool *again, lode_error *err) {
   lode__text_query t = {
       .text = q->request->texts[query],
       .want = want,
@@ -150,7 +150,7 @@ static lode_status search_text(run *q, size_t query, size_t want, lode_error *er
       .only = q->listed ? q->list : NULL,
       .arena = &q->arena,
   };
-  return lode__text_search(&q->reader, &t, &q->text, err);
+  return lode__text_search(&q->reader, &t, &q->text, again, err);
 }
 
 /* Distances of the hits that came by text alone. Since then the transaction may have been renewed, and a vector erased. */
@@ -227,7 +227,8 @@ static lode_status answer_hybrid(run *q, lode__nearest *near, size_t query, size
   q->near.n = 0;
   if (near) LODE__GOTO(settle(q, near, &near->best[at], fused_want(q), &q->near, again, err));
   if (*again) goto done;
-  LODE__GOTO(search_text(q, query, fused_want(q), err));
+  LODE__GOTO(search_text(q, query, fused_want(q), again, err));
+  if (*again) goto done;
   LODE__GOTO(fuse(q, &joined, err));
   if (joined.n > q->request->k) joined.n = q->request->k;
   LODE__GOTO(measure(q, query, &joined, again, err));
@@ -270,7 +271,7 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
     if (r->mode == LODE_HYBRID) {
       LODE__GOTO(answer_hybrid(q, by_vector ? &near : NULL, query, i, again, err));
     } else if (r->mode == LODE_BY_TEXT) {
-      LODE__GOTO(search_text(q, query, r->k, err));
+      LODE__GOTO(search_text(q, query, r->k, again, err));
       LODE__GOTO(add_rows(q, query, &q->text, again, err));
     } else if (by_vector) {
       LODE__GOTO(settle(q, &near, &near.best[i], r->k, &q->near, again, err));

@@ -5,6 +5,10 @@
  * kept. tf comes from the text index for records up to its cursor, and from the documents themselves behind it: the same
  * tokenizer on both sides, so that the score does not tell where a record was found. df counts living records only.
  *
+ * A common word is in a million documents, and a transaction lasts 50 ms: index and tail are read in as many as it takes. If
+ * something was committed between the first and the last of them, a record that changed may have been missed, and the
+ * search is to be done again; the caller's last attempt is made in one.
+ *
  * Candidates are looked at in the order of the score that they would have with an empty document, which none exceeds;
  * once `want` have been found whose scores are out of reach for the rest, the rest is not read.
  */
@@ -45,6 +49,9 @@ typedef struct search {
   tally *tallies;
   size_t n_tallies, cap_tallies;
   int64_t cursor;   /* the index's: later records are scanned */
+  int64_t last;     /* records up to here were taken from the index */
+  unsigned looks;
+  bool cut;         /* the transaction grew old before the end of the index */
   size_t hint;
   double *kept;     /* the best scores so far, the least first: a heap of at most `want` */
   size_t n_kept, cap_kept;
@@ -107,9 +114,26 @@ static lode_status add_candidate(search *s, int64_t rid, uint64_t bytes, const u
 static lode_status from_index(void *ctx, int64_t rid, const uint16_t *counts, lode_error *err) {
   search *s = ctx;
   bool alive;
+  if (++s->looks % LOOK_EVERY == 0 && lode__reader_is_old(s->reader)) {
+    s->cut = true;
+    return LODE_CANCELLED; /* this one comes again */
+  }
+  s->last = rid;
   if (rid > s->cursor) return LODE_OK;
   LODE__TRY(lode__rec_alive(s->reader->tx, rid, &alive, err));
   return alive ? add_candidate(s, rid, UINT64_MAX, counts, err) : LODE_OK;
+}
+
+static lode_status scan_index(search *s, lode_error *err) {
+  lode__reader *r = s->reader;
+  s->hint = 0;
+  do {
+    LODE__TRY(lode__reader_renew_if_old(r, err));
+    s->cut = false;
+    lode_status st = lode__text_each(r->tx, r->coll.cid, s->last, s->words, s->n_words, from_index, s, err);
+    if (st != LODE_OK && !s->cut) return st;
+  } while (s->cut);
+  return LODE_OK;
 }
 
 /* Records that the index does not hold yet. */
@@ -229,11 +253,11 @@ static lode_status consider(search *s, candidate *c, lode__hits *hits, lode_erro
 static lode_status gather(search *s, lode_error *err) {
   s->cursor = s->reader->coll.text_cursor;
   LODE__TRY(scan_tail(s, err));
-  s->hint = 0;
-  return lode__text_each(s->reader->tx, s->reader->coll.cid, s->words, s->n_words, from_index, s, err);
+  return scan_index(s, err);
 }
 
-lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, lode_error *err) {
+lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, bool *again,
+                              lode_error *err) {
   search s = {.reader = reader, .query = query};
   lode_status st = LODE_OK;
   hits->n = 0;
@@ -245,6 +269,7 @@ lode_status lode__text_search(lode__reader *reader, const lode__text_query *quer
   }
   if (s.n_words == 0) goto done;
   LODE__GOTO(lode__reader_renew_if_old(reader, err));
+  uint64_t moment = lode__tx_cursor(reader->tx);
   LODE__GOTO(gather(&s, err));
   weigh(&s);
   for (size_t i = s.n / 2; i-- > 0;) sink_candidate(s.all, i, s.n);
@@ -253,6 +278,7 @@ lode_status lode__text_search(lode__reader *reader, const lode__text_query *quer
     LODE__GOTO(consider(&s, &c, hits, err));
     if (i % LOOK_EVERY == 0) LODE__GOTO(lode__reader_renew_if_old(reader, err));
   }
+  if (lode__tx_cursor(reader->tx) != moment) *again = true;
   lode__hits_sort(hits, true);
   if (hits->n > query->want) hits->n = query->want;
 done:

@@ -78,6 +78,15 @@ static lode_status sql_io(lode__conn *conn, int rc, lode_error *err) {
   return lode__fail(err, LODE_IO, "%s: %s", conn->db->path, conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc));
 }
 
+static bool is_link(const char *path) {
+  struct stat sb;
+  int fd = LODE__RETRY(lode__os->open(path, O_PATH | O_NOFOLLOW, 0));
+  if (fd < 0) return false;
+  bool link = LODE__RETRY(lode__os->fstat(fd, &sb)) == 0 && S_ISLNK(sb.st_mode);
+  (void)lode__os->close(fd);
+  return link;
+}
+
 lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
   const char *path = conn->db->path;
   int extended = conn->sql ? sqlite3_extended_errcode(conn->sql) : rc;
@@ -106,6 +115,9 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
       struct stat sb;
       if (LODE__RETRY(lode__os->stat(path, &sb)) != 0 && errno == ENOENT)
         return lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", path);
+      if (is_link(path))
+        return lode__fail(err, LODE_REFUSED, "%s is a symbolic link: journal and locks would be in another place than its target's; "
+                                             "open the folder that the file is in (that may be a link)", path);
       return sql_io(conn, rc, err);
     }
     default:

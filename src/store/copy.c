@@ -9,20 +9,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-void lode__copy_drop(lode__db *db) {
-  if (!db->copy_folder) return;
-  static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal"};
-  bool mine = db->copy_generation == lode__vfs_generation(); /* a forked child leaves its parent's alone */
-  for (size_t i = 0; mine && i < 2; i++) {
-    char *p = lode__path_join(db->copy_folder, names[i]);
-    if (p) (void)LODE__RETRY(lode__os->unlink(p));
-    lode__free(p);
-  }
-  if (mine) (void)LODE__RETRY(lode__os->rmdir(db->copy_folder));
-  lode__free(db->copy_folder);
-  db->copy_folder = NULL;
-}
-
 static lode_status copy_file(const char *from, const char *to, lode_error *err) {
   lode_status st = LODE_OK;
   size_t size = 1 << 20, got = 0;
@@ -64,57 +50,52 @@ bool lode__copy_is_stale(const lode__db *db, const struct stat *truth) {
   return stale;
 }
 
+static lode_status copy_both(lode__db *db, char *const from[2], struct stat before[2], lode_error *err) {
+  lode_status st = LODE_OK;
+  for (int i = 0; i < 2 && st == LODE_OK; i++) {
+    char *to = lode__path_join(db->copy.folder, i ? LODE__TRUTH_FILE "-journal" : LODE__TRUTH_FILE);
+    if (!to)
+      st = lode__fail_nomem(err);
+    else if (LODE__RETRY(lode__os->stat(from[i], &before[i])) != 0)
+      st = lode__fail_errno(err, errno, from[i]);
+    else
+      st = lode__private_failed(copy_file(from[i], to, err), err);
+    lode__free(to);
+  }
+  return st;
+}
+
+static bool are_unchanged(char *const from[2], const struct stat before[2]) {
+  struct stat now;
+  for (int i = 0; i < 2; i++)
+    if (LODE__RETRY(lode__os->stat(from[i], &now)) != 0 || !same_file(&before[i], &now)) return false;
+  return true;
+}
+
 /* Copies truth and journal; again if somebody changed them meanwhile. The copy is rolled back when it is opened. */
 lode_status lode__copy_make(lode__db *db, lode_error *err) {
   lode_status st = LODE_OK;
+  struct stat before[2];
   char *from[2] = {lode__path_join(db->folder, LODE__TRUTH_FILE), lode__path_join(db->folder, LODE__TRUTH_FILE "-journal")};
-  const char *tmp = getenv("TMPDIR");
-  char *folder = lode__path_join(tmp && *tmp ? tmp : "/tmp", "lode-copy-XXXXXX");
-  if (!from[0] || !from[1] || !folder) {
+  if (!from[0] || !from[1]) {
     st = lode__fail_nomem(err);
     goto done;
   }
   for (int tries = 0;; tries++) {
-    struct stat before[2], after[2];
-    if (!mkdtemp(folder)) {
-      st = lode__fail_errno(err, errno, folder);
-      goto done;
-    }
-    db->copy_folder = folder;
-    db->copy_generation = lode__vfs_generation();
-    for (int i = 0; i < 2 && st == LODE_OK; i++) {
-      char *to = lode__path_join(folder, i ? LODE__TRUTH_FILE "-journal" : LODE__TRUTH_FILE);
-      if (!to)
-        st = lode__fail_nomem(err);
-      else if (LODE__RETRY(lode__os->stat(from[i], &before[i])) != 0)
-        st = lode__fail_errno(err, errno, from[i]);
-      else
-        st = copy_file(from[i], to, err);
-      lode__free(to);
-    }
-    folder = NULL;
-    if (st != LODE_OK) break;
-    if (LODE__RETRY(lode__os->stat(from[0], &after[0])) == 0 && LODE__RETRY(lode__os->stat(from[1], &after[1])) == 0 &&
-        same_file(&before[0], &after[0]) && same_file(&before[1], &after[1])) {
-      db->copy_of = after[0];
-      break;
-    }
-    lode__copy_drop(db);
+    LODE__GOTO(lode__private_make(&db->copy, err));
+    LODE__GOTO(copy_both(db, from, before, err));
+    if (are_unchanged(from, before)) break;
+    lode__private_drop(&db->copy);
     if (tries == 5) {
       st = lode__fail(err, LODE_BUSY, "%s is being repaired by another process; try again", db->path);
-      break;
-    }
-    folder = lode__path_join(tmp && *tmp ? tmp : "/tmp", "lode-copy-XXXXXX");
-    if (!folder) {
-      st = lode__fail_nomem(err);
-      break;
+      goto done;
     }
   }
-  if (st != LODE_OK) lode__copy_drop(db);
-  else lode__db_log(db, "%s holds an interrupted transaction: reading from a private copy in which it is undone", db->path);
+  db->copy_of = before[0];
+  lode__db_log(db, "%s holds an interrupted transaction: reading from a private copy in which it is undone", db->path);
 done:
+  if (st != LODE_OK) lode__private_drop(&db->copy);
   lode__free(from[0]);
   lode__free(from[1]);
-  lode__free(folder);
   return st;
 }

@@ -109,7 +109,10 @@
   X(COUNTER_ERASE, "DELETE FROM counter WHERE kid IN (SELECT kid FROM metakey WHERE cid=?1)")                      \
   X(TEXT_PUT, "INSERT INTO text(rowid,body) VALUES(?1,?2)")                                                        \
   X(TEXT_DELETE, "INSERT INTO text(text,rowid,body) VALUES('delete',?1,?2)")                                       \
-  X(TEXT_FIND, "SELECT rowid,lode_counts(text) FROM text WHERE text MATCH ?1 AND rowid>?2 AND rowid<=?3")          \
+  X(TEXT_FIND, "SELECT rowid,lode_counts(text) FROM text WHERE text MATCH ?1 AND rowid>?2 AND rowid<=?3 "                                 \
+               "ORDER BY rowid")                                                                                    \
+  X(TEXT_FORGET, "INSERT INTO text(text) VALUES('delete-all')")                                                    \
+  X(COLL_FORGET, "UPDATE collection SET text_cursor=?2,untexted=records+?3 WHERE cid=?1")                          \
   X(BEGIN_READ, "BEGIN")                                                                                           \
   X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                                \
   X(COMMIT, "COMMIT")                                                                                              \
@@ -150,6 +153,13 @@ typedef struct lode__feed {
   size_t n;
   lode__feed_part part;    /* rows that have this */
 } lode__feed;
+
+/* A temporary folder (private.c). */
+typedef struct lode__private {
+  char *folder;          /* NULL: none */
+  int fd;                /* says that it is in use */
+  unsigned generation;   /* of the process that made it, and removes it */
+} lode__private;
 
 typedef struct lode__conn lode__conn;
 struct lode__conn {
@@ -192,9 +202,8 @@ struct lode__db {
   unsigned epoch;            /* how often that was another one than before */
   uint64_t damaged_pages;
   bool hot_journal;          /* a read-only connection met an interrupted transaction */
-  char *copy_folder;         /* read-only open over a hot journal: private rolled-back copy, else NULL */
+  lode__private copy;        /* read-only open over a hot journal: rolled-back copy of the truth */
   struct stat copy_of;       /* the truth file that it is a copy of */
-  unsigned copy_generation;  /* of the process that made it, and removes it */
 };
 
 /* What lode__tx keeps of one collection's metadata keys. */
@@ -271,9 +280,14 @@ char *lode__path_join(const char *folder, const char *name); /* freed by the cal
 int lode__db_open_lock_file(lode__db *db);
 lode_status lode__make_folder(const char *folder, lode_error *err); /* mode 0700, with its parents */
 
+/* private.c */
+lode_status lode__private_make(lode__private *p, lode_error *err); /* also removes what killed processes left */
+void lode__private_drop(lode__private *p);                         /* with the files in it */
+/* The text for a full disk under such a folder; other failures stay as they are. */
+lode_status lode__private_failed(lode_status st, lode_error *err);
+
 /* copy.c; with the db's mutex held */
 lode_status lode__copy_make(lode__db *db, lode_error *err);
-void lode__copy_drop(lode__db *db);
 /* Has somebody repaired the original, whose state is `truth` now? */
 bool lode__copy_is_stale(const lode__db *db, const struct stat *truth);
 

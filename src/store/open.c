@@ -76,7 +76,7 @@ static bool is_marked(lode__db *db) {
 
 static lode_status wait_for_create_lock(lode__db *db, lode_error *err) {
   uint64_t until = lode__os->now_ns() + (uint64_t)db->opt.busy_ms * 1000000u;
-  while (lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_CREATE, 1) != 0) {
+  while (LODE__RETRY(lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_CREATE, 1)) != 0) {
     if (errno != EAGAIN && errno != EACCES) return lode__fail_errno(err, errno, db->lock_path);
     if (lode__os->now_ns() >= until)
       return lode__fail(err, LODE_BUSY, "another process is making the store %s", db->folder);
@@ -99,7 +99,7 @@ static lode_status create_if_missing(lode__db *db, lode_error *err) {
     else
       st = lode__db_create(db, err);
   }
-  (void)lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_CREATE, 1);
+  (void)LODE__RETRY(lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_CREATE, 1));
   return st;
 }
 
@@ -214,7 +214,7 @@ void lode__db_close(lode__db *db) {
     lode__conn_close(c);
   }
   if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
-  lode__copy_drop(db);
+  lode__private_drop(&db->copy);
   pthread_cond_destroy(&db->writer_free);
   pthread_mutex_destroy(&db->mutex);
   lode__free(db->folder);

@@ -212,8 +212,9 @@ lode_status lode__term_each(lode__tx *tx, int64_t cid, const lode__term_range *r
  * words: as lode__tokenize gives them, distinct, at most LODE__TEXT_WORDS. */
 #define LODE__TEXT_WORDS 64
 typedef lode_status lode__text_fn(void *ctx, int64_t rid, const uint16_t *counts, lode_error *err);
-lode_status lode__text_each(lode__tx *tx, int64_t cid, const lode_str *words, size_t n_words, lode__text_fn *fn,
-                            void *ctx, lode_error *err);
+/* Records behind after_rid, in order. */
+lode_status lode__text_each(lode__tx *tx, int64_t cid, int64_t after_rid, const lode_str *words, size_t n_words,
+                            lode__text_fn *fn, void *ctx, lode_error *err);
 
 typedef lode_status lode__counter_fn(void *ctx, const lode__value *value, uint64_t count, lode_error *err);
 /* LODE_NOT_FOUND when the key is not declared as a counter. */

@@ -96,8 +96,8 @@ static void build_match(lode__buf *b, const lode_str *words, size_t n) {
   }
 }
 
-lode_status lode__text_each(lode__tx *tx, int64_t cid, const lode_str *words, size_t n_words, lode__text_fn *fn, void *ctx,
-                            lode_error *err) {
+lode_status lode__text_each(lode__tx *tx, int64_t cid, int64_t after_rid, const lode_str *words, size_t n_words,
+                            lode__text_fn *fn, void *ctx, lode_error *err) {
   sqlite3_stmt *s = NULL;
   bool row;
   lode_status st = LODE_OK;
@@ -112,7 +112,8 @@ lode_status lode__text_each(lode__tx *tx, int64_t cid, const lode_str *words, si
   }
   LODE__GOTO(lode__stmt(tx, LODE__STMT_TEXT_FIND, &s, err));
   lode__bind_text(s, 1, (lode_str){match.data, match.len});
-  sqlite3_bind_int64(s, 2, lode__key_first(cid));
+  int64_t first = lode__key_first(cid);
+  sqlite3_bind_int64(s, 2, after_rid > first ? after_rid : first);
   sqlite3_bind_int64(s, 3, lode__key_last(cid));
   for (;;) {
     LODE__GOTO(lode__step(tx, s, &row, err));

@@ -30,7 +30,7 @@ static void forget_connections(lode__db *db) {
 static void after_fork(lode__db *db) {
   if (db->lock_generation == lode__vfs_generation()) return;
   forget_connections(db);
-  lode__copy_drop(db);
+  lode__private_drop(&db->copy);
   db->writer_active = false;
   db->waiting = db->queued = 0;
   db->working = false;
@@ -55,17 +55,17 @@ static lode_status find_idle(lode__db *db, lode__conn **out, char **path, struct
              : lode__fail_errno(err, e, db->path);
     goto done;
   }
-  if (db->copy_folder && lode__copy_is_stale(db, &sb)) {
+  if (db->copy.folder && lode__copy_is_stale(db, &sb)) {
     forget_connections(db);
-    lode__copy_drop(db);
+    lode__private_drop(&db->copy);
   }
-  *path = lode__path_join(db->copy_folder ? db->copy_folder : db->folder, LODE__TRUTH_FILE);
+  *path = lode__path_join(db->copy.folder ? db->copy.folder : db->folder, LODE__TRUTH_FILE);
   if (!*path) {
     st = lode__fail_nomem(err);
     goto done;
   }
   *truth = sb;
-  if (db->copy_folder && LODE__RETRY(lode__os->stat(*path, &sb)) != 0) {
+  if (db->copy.folder && LODE__RETRY(lode__os->stat(*path, &sb)) != 0) {
     st = lode__fail_errno(err, errno, *path);
     goto done;
   }
@@ -288,7 +288,7 @@ static lode_status begin_on_copy(lode__tx *tx, lode_error *err) {
   pthread_mutex_lock(&db->mutex);
   db->hot_journal = false;
   forget_connections(db);
-  lode_status st = db->copy_folder ? LODE_OK : lode__copy_make(db, err);
+  lode_status st = db->copy.folder ? LODE_OK : lode__copy_make(db, err);
   pthread_mutex_unlock(&db->mutex);
   return st == LODE_OK ? begin_once(tx, err) : st;
 }

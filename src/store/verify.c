@@ -185,35 +185,26 @@ static lode_status check_structure(lode__verify *v, lode__watch *w, lode_error *
 /* ---- The private copy ---- */
 
 typedef struct private_copy {
-  char *folder, *file;
+  lode__private at;
   lode__db *db;
 } private_copy;
 
 static void drop_copy(private_copy *c) {
   lode__db_close(c->db);
-  if (c->file) (void)lode__os->unlink(c->file);
-  if (c->folder) (void)lode__os->rmdir(c->folder);
-  lode__free(c->file);
-  lode__free(c->folder);
+  lode__private_drop(&c->at);
   *c = (private_copy){0};
 }
 
 static lode_status make_copy(lode__verify *v, private_copy *c, lode_error *err) {
-  const char *tmp = getenv("TMPDIR");
-  char *folder = lode__path_join(tmp && *tmp ? tmp : "/tmp", "lode-verify-XXXXXX");
   lode_open_options options = {.read_only = true, .memory_bytes = v->db->opt.memory_bytes};
-  if (!folder) return lode__fail_nomem(err);
-  if (!mkdtemp(folder)) {
-    lode_status st = lode__fail_errno(err, errno, folder);
-    lode__free(folder);
-    return st;
-  }
-  c->folder = folder;
-  c->file = lode__path_join(folder, LODE__TRUTH_FILE);
-  if (!c->file) return lode__fail_nomem(err);
-  lode__db_log(v->db, "%s is in use: what needs one moment is checked on a private copy in %s", v->db->path, folder);
-  LODE__TRY(lode__db_copy(v->db, c->file, v->progress, err));
-  return lode__db_open(folder, &options, &c->db, err);
+  LODE__TRY(lode__private_make(&c->at, err));
+  char *file = lode__path_join(c->at.folder, LODE__TRUTH_FILE);
+  if (!file) return lode__fail_nomem(err);
+  lode__db_log(v->db, "%s is in use: what needs one moment is checked on a private copy in %s", v->db->path, c->at.folder);
+  lode_status st = lode__private_failed(lode__db_copy(v->db, file, v->progress, err), err);
+  lode__free(file);
+  LODE__TRY(st);
+  return lode__db_open(c->at.folder, &options, &c->db, err);
 }
 
 /* ---- One moment ---- */

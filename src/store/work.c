@@ -7,16 +7,20 @@
  */
 #include "db.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 #define STEP_NS UINT64_C(1000000000)
 #define STEP_TEXT_BYTES (8u << 20)
 #define VACUUM_PAGES 512
+#define FORGET_TIMES 8   /* so many dead for one that lives, */
+#define FORGET_LEAST 2000 /* and so many at all, are reason to begin the text index anew */
 #define ERASE_SOME 128 /* records between two looks at the clock */
 
 typedef struct step {
   lode__tx *tx;
-  lode__coll coll;   /* strings are not kept: only counts and cursors are used and saved */
+  lode__coll coll;   /* only counts and cursors are used and saved */
+  lode__arena *arena; /* its strings */
   uint64_t until_ns;
   unsigned ticks;
 } step;
@@ -32,6 +36,17 @@ static lode_status run_keyed(lode__tx *tx, int which, int64_t key, lode_error *e
   LODE__TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, key);
   return lode__run(tx, s, err);
+}
+
+/* Collections, records, pending, graves, untexted, unindexed of the whole store. */
+static lode_status sums(lode__tx *tx, int64_t out[6], lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_SUMS, &s, err));
+  LODE__TRY(lode__step(tx, s, &row, err));
+  for (int i = 0; i < 6; i++) out[i] = row ? sqlite3_column_int64(s, i) : 0;
+  sqlite3_reset(s);
+  return LODE_OK;
 }
 
 /* ---- Erasing ---- */
@@ -55,8 +70,9 @@ static lode_status erase_record(step *w, int64_t rid, bool with_name, lode__term
   if (with_name) LODE__TRY(lode__name_remove(tx, w->coll.cid, lode__column(s, 1), rid, err));
   sqlite3_reset(s);
   if (has_document) {
-    LODE__TRY(lode__rec_document(tx, rid, &text, err));
-    if (rid <= w->coll.text_cursor) LODE__TRY(lode__text_row_remove(tx, rid, text, err));
+    bool indexed = rid <= w->coll.text_cursor;
+    if (indexed) LODE__TRY(lode__rec_document(tx, rid, &text, err));
+    if (indexed) LODE__TRY(lode__text_row_remove(tx, rid, text, err));
     LODE__TRY(run_keyed(tx, LODE__STMT_DOCUMENT_DELETE, rid, err));
   }
   if (vid) LODE__TRY(lode__dead_note(tx, vid, rid, err));
@@ -123,8 +139,51 @@ done:
   return st;
 }
 
+/* ---- When nearly all is dead ---- */
+
+static lode_status count_dead_record(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
+  int64_t *n = ctx;
+  (void)gid;
+  (void)vid;
+  (void)err;
+  *n += rid != 0;
+  return LODE_OK;
+}
+
+/* Forgetting word by word takes as long as taking them in did. When what lives is little beside what died, the whole text index
+ * is emptied instead and the living are taken in again, of all collections: there is one index. */
+static lode_status forget_texts(step *w, lode_error *err) {
+  lode__tx *tx = w->tx;
+  sqlite3_stmt *s;
+  int64_t n[6], cid = 0, dead;
+  bool row;
+  LODE__TRY(sums(tx, n, err));
+  bool indexed = w->coll.text_cursor > lode__key_first(w->coll.cid);
+  if (!indexed || n[3] < FORGET_LEAST || n[3] / FORGET_TIMES < n[1]) return LODE_OK;
+  LODE__TRY(lode__stmt(tx, LODE__STMT_TEXT_FORGET, &s, err));
+  LODE__TRY(lode__run(tx, s, err));
+  for (;;) {
+    LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_CIDS, &s, err));
+    sqlite3_bind_int64(s, 1, cid);
+    sqlite3_bind_int64(s, 2, INT64_MAX);
+    LODE__TRY(lode__step(tx, s, &row, err));
+    if (row) cid = sqlite3_column_int64(s, 0);
+    sqlite3_reset(s);
+    if (!row) break;
+    dead = 0;
+    LODE__TRY(lode__grave_each(tx, cid, 0, count_dead_record, &dead, err));
+    LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_FORGET, &s, err));
+    sqlite3_bind_int64(s, 1, cid);
+    sqlite3_bind_int64(s, 2, lode__key_first(cid));
+    sqlite3_bind_int64(s, 3, dead);
+    LODE__TRY(lode__run(tx, s, err));
+  }
+  return lode__coll_load(tx, w->coll.cid, w->arena, &w->coll, err);
+}
+
 static lode_status erase_graves(step *w, lode_error *err) {
   some_dead d;
+  LODE__TRY(forget_texts(w, err));
   do {
     LODE__TRY(take_dead(w, &d, err));
     LODE__TRY(erase_dead(w, &d, err));
@@ -309,6 +368,7 @@ static lode_status step_collection(step *w, int64_t cid, lode_error *err) {
   LODE__TRY(load_dropped(w, cid, &dropped, err));
   if (dropped) return erase_dropped(w, err);
   lode__arena_init(&arena, 0);
+  w->arena = &arena;
   LODE__GOTO(lode__coll_load(w->tx, cid, &arena, &w->coll, err));
   if (w->coll.graves)
     st = erase_graves(w, err);
@@ -322,13 +382,21 @@ done:
   return st;
 }
 
-/* One worker at a time, over threads and processes. */
+/* One worker at a time, over threads and processes. A lock that cannot be had for another reason than that is no reason to
+ * wait. */
 static lode_status claim_work(lode__db *db, lode_error *err) {
+  int e = 0;
   pthread_mutex_lock(&db->mutex);
-  bool mine = !db->working && (db->lock_fd < 0 || LODE__RETRY(lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_WORK, 1)) == 0);
+  bool mine = !db->working;
+  if (mine && db->lock_fd >= 0 && LODE__RETRY(lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_WORK, 1)) != 0) {
+    mine = false;
+    e = errno;
+  }
   if (mine) db->working = true;
   pthread_mutex_unlock(&db->mutex);
-  return mine ? LODE_OK : lode__fail(err, LODE_BUSY, "another thread or process is at work on %s", db->path);
+  if (mine) return LODE_OK;
+  if (e && e != EAGAIN && e != EACCES) return lode__fail_errno(err, e, db->lock_path);
+  return lode__fail(err, LODE_BUSY, "another thread or process is at work on %s", db->path);
 }
 
 static void release_work(lode__db *db) {
@@ -372,16 +440,6 @@ lode_status lode__work_step(lode__db *db, bool *more, lode_error *err) {
   lode_status st = do_work(db, err);
   release_work(db);
   return st;
-}
-
-static lode_status sums(lode__tx *tx, int64_t out[6], lode_error *err) {
-  sqlite3_stmt *s;
-  bool row;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_SUMS, &s, err));
-  LODE__TRY(lode__step(tx, s, &row, err));
-  for (int i = 0; i < 6; i++) out[i] = row ? sqlite3_column_int64(s, i) : 0;
-  sqlite3_reset(s);
-  return LODE_OK;
 }
 
 lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err) {

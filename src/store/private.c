@@ -1,0 +1,129 @@
+/* private.c - temporary folders for copies of the truth, and the removal of those that nobody uses any more.
+ *
+ * A folder is $TMPDIR/lode-private-XXXXXX, mode 0700, and holds a file `in-use`, which is locked for as long as the folder is
+ * needed: the lock dies with the process. Whoever makes a folder looks at the others first and removes those whose file
+ * can be locked, with the few files that may be in one and no others. A folder without that file was left by
+ * somebody who was killed at once, or was made this very moment: it goes when it is an hour old.
+ */
+#include "db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define PREFIX "lode-private-"
+#define HOUR_MS UINT64_C(3600000)
+static const char mark[] = "in-use";
+
+static const char *temporary(void) {
+  const char *tmp = getenv("TMPDIR");
+  return tmp && *tmp ? tmp : "/tmp";
+}
+
+/* The lock file goes last: as long as it is there, others can tell that the folder is in use. */
+static void remove_folder(const char *folder) {
+  static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal", LODE__LOCK_FILE, mark};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char *path = lode__path_join(folder, names[i]);
+    if (path) (void)LODE__RETRY(lode__os->unlink(path));
+    lode__free(path);
+  }
+  (void)LODE__RETRY(lode__os->rmdir(folder));
+}
+
+/* ---- Sweeping ---- */
+
+/* Is it a folder of ours, no link to one? */
+static bool is_own_folder(const char *path, struct stat *sb) {
+  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, 0));
+  if (fd < 0) return false;
+  bool own = LODE__RETRY(lode__os->fstat(fd, sb)) == 0 && sb->st_uid == geteuid();
+  (void)lode__os->close(fd);
+  return own;
+}
+
+static void sweep_one(const char *folder) {
+  struct stat sb;
+  if (!is_own_folder(folder, &sb)) return;
+  char *path = lode__path_join(folder, mark);
+  if (!path) return;
+  int fd = LODE__RETRY(lode__os->open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0));
+  bool missing = fd < 0 && errno == ENOENT;
+  uint64_t made_ms = (uint64_t)sb.st_mtim.tv_sec * 1000;
+  if (fd >= 0 && LODE__RETRY(lode__os->lock(fd, F_WRLCK, 0, 1)) == 0)
+    remove_folder(folder);
+  else if (missing && made_ms + HOUR_MS < lode__os_wall_ms())
+    (void)LODE__RETRY(lode__os->rmdir(folder));
+  if (fd >= 0) (void)lode__os->close(fd);
+  lode__free(path);
+}
+
+static void sweep(void) {
+  lode__os_folder *all = lode__os_folder_open(temporary());
+  const char *name;
+  if (!all) return;
+  while ((name = lode__os_folder_next(all)) != NULL) {
+    if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0) continue;
+    char *path = lode__path_join(temporary(), name);
+    if (path) sweep_one(path);
+    lode__free(path);
+  }
+  lode__os_folder_close(all);
+}
+
+/* ---- Making ---- */
+
+/* Takes the lock of a new folder. *swept: somebody was faster and is removing it. */
+static lode_status claim(lode__private *p, bool *swept, lode_error *err) {
+  struct stat by_path, by_fd;
+  char *path = lode__path_join(p->folder, mark);
+  if (!path) return lode__fail_nomem(err);
+  p->fd = LODE__RETRY(lode__os->open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  lode_status st = p->fd < 0 ? lode__fail_errno(err, errno, path) : LODE_OK;
+  if (st == LODE_OK && LODE__RETRY(lode__os->lock(p->fd, F_WRLCK, 0, 1)) != 0) {
+    *swept = errno == EAGAIN || errno == EACCES;
+    if (!*swept) st = lode__fail_errno(err, errno, path);
+  } else if (st == LODE_OK) {
+    *swept = LODE__RETRY(lode__os->stat(path, &by_path)) != 0 || LODE__RETRY(lode__os->fstat(p->fd, &by_fd)) != 0 ||
+             by_path.st_ino != by_fd.st_ino;
+  }
+  lode__free(path);
+  return st;
+}
+
+lode_status lode__private_make(lode__private *p, lode_error *err) {
+  lode_status st = LODE_OK;
+  bool swept = true;
+  *p = (lode__private){.fd = -1};
+  sweep();
+  for (int tries = 0; tries < 3 && swept && st == LODE_OK; tries++) {
+    swept = false;
+    p->folder = lode__path_join(temporary(), PREFIX "XXXXXX");
+    if (!p->folder) return lode__fail_nomem(err);
+    p->generation = lode__vfs_generation();
+    if (!mkdtemp(p->folder)) {
+      st = lode__fail_errno(err, errno, temporary());
+      lode__free(p->folder);
+      *p = (lode__private){.fd = -1};
+      return lode__private_failed(st, err);
+    }
+    st = claim(p, &swept, err);
+    if (st != LODE_OK || swept) lode__private_drop(p);
+  }
+  if (st == LODE_OK && swept) st = lode__fail(err, LODE_BUSY, "temporary folders in %s are removed as soon as they are made", temporary());
+  return lode__private_failed(st, err);
+}
+
+void lode__private_drop(lode__private *p) {
+  if (!p->folder) return;
+  if (p->generation == lode__vfs_generation()) remove_folder(p->folder); /* a forked child leaves its parent's alone */
+  if (p->fd >= 0) (void)lode__os->close(p->fd);
+  lode__free(p->folder);
+  *p = (lode__private){.fd = -1};
+}
+
+lode_status lode__private_failed(lode_status st, lode_error *err) {
+  if (st != LODE_FULL) return st;
+  return lode__fail(err, LODE_FULL, "there is no room in %s for a private copy of the store: free some, or let TMPDIR name a folder "
+                                    "on a larger disk", temporary());
+}
