@@ -6,8 +6,10 @@
  * transaction has one segment unless its cache spills. We add, little-endian, in the header's unused bytes:
  *   28  CRC-32C of the 28 bytes                                           (each header)
  *   32  how many segments are filled in; 36  CRC-32C of that, seeded with the CRC at 28    (the first header)
- * A header and its CRC go into one sector by one write, so a power cut leaves both or neither. The count of segments
- * is raised, and synced, after the new segment's header was synced and before SQLite hears that it was. Hence:
+ * A header is filled in by two writes to its sector: everything but the first byte, then that one. If the disk is full
+ * half-way, or a power cut keeps the second alone (nothing of this was synced, so the database is untouched), the first
+ * byte or everything behind the 28 is zero: such a header was never filled in. The count of segments is raised, and synced, after the new segment's header was synced and
+ * before SQLite hears that it was; if that is cut, the CRC is still that of the count before, which holds. Hence:
  *   1. A database page changed by a transaction is in a segment that the first header counts.
  *   2. What is counted was durable. If any of it cannot be proven now, something was lost or changed since: damage.
  *   3. What is not counted may be anything; it is rolled back if it proves itself, and needs no rolling back if it
@@ -62,6 +64,12 @@ static bool header_sound(const unsigned char *sector, header *h) {
          lode__page_size_valid(h->page_bytes);
 }
 
+/* Begun and not ended. */
+static bool never_filled_in(const unsigned char *sector) {
+  static const unsigned char zeros[HEADER_FULL - HEADER_BYTES];
+  return sector[0] == 0 || memcmp(sector + HEADER_BYTES, zeros, sizeof zeros) == 0;
+}
+
 /* SQLite's own sum: the nonce and every 200th byte from the end. */
 static uint32_t record_sum(uint32_t nonce, const unsigned char *page, uint32_t page_bytes) {
   for (uint32_t i = page_bytes - 200; (int32_t)i > 0; i -= 200) nonce += page[i];
@@ -103,7 +111,7 @@ static int next_header(lode__vfs_file *f, uint64_t size, uint64_t off, bool coun
   if (off + LODE__SECTOR > size) return counted ? damaged(f, "a segment is missing", size) : SQLITE_OK;
   int rc = read_whole(f, sector, sizeof sector, off);
   if (rc != SQLITE_OK) return rc;
-  if (!counted && memcmp(sector, magic, sizeof magic) != 0) return SQLITE_OK;
+  if (!counted && (memcmp(sector, magic, sizeof magic) != 0 || never_filled_in(sector))) return SQLITE_OK;
   *end = false;
   return header_sound(sector, h) ? SQLITE_OK : damaged(f, "a header is wrong", off);
 }
@@ -132,10 +140,12 @@ static int read_first(lode__vfs_file *f, uint64_t size, header *h, uint32_t *cou
   int rc = lode__vfs_pread(f, sector, sizeof sector, 0, &got);
   if (rc != SQLITE_OK || size == 0 || sector[0] == 0) return rc;
   if (got < sizeof sector) return damaged(f, "it is cut short", got);
+  if (never_filled_in(sector)) return SQLITE_OK;
   if (!header_sound(sector, h)) return damaged(f, "the first header is wrong", 0);
   *count = lode__le32(sector + HEADER_COUNT_OFF);
-  uint32_t want = lode__crc32c_u32(lode__le32(sector + HEADER_BYTES), *count);
-  if (lode__le32(sector + HEADER_COUNT_OFF + 4) != want || *count == 0)
+  uint32_t seed = lode__le32(sector + HEADER_BYTES), crc = lode__le32(sector + HEADER_COUNT_OFF + 4);
+  if (*count > 1 && crc == lode__crc32c_u32(seed, *count - 1)) --*count; /* it was being raised */
+  if (crc != lode__crc32c_u32(seed, *count) || *count == 0)
     return damaged(f, "the count of segments is wrong", HEADER_COUNT_OFF);
   *found = true;
   return SQLITE_OK;
@@ -202,6 +212,12 @@ int lode__journal_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   return SQLITE_OK;
 }
 
+/* Its first byte comes last. */
+static int fill_in(lode__vfs_file *f, const unsigned char *bytes, size_t n, uint64_t off) {
+  int rc = lode__vfs_pwrite(f, bytes + 1, n - 1, off + 1);
+  return rc == SQLITE_OK ? lode__vfs_pwrite(f, bytes, 1, off) : rc;
+}
+
 /* Header, its CRC and, for the first, the count of segments. */
 static int write_header(lode__vfs_file *f, uint64_t off) {
   lode__journal *j = &f->journal;
@@ -211,13 +227,13 @@ static int write_header(lode__vfs_file *f, uint64_t off) {
   lode__put_le32(out + HEADER_BYTES, crc);
   if (off > 0) {
     j->count_due = true;
-    return lode__vfs_pwrite(f, out, HEADER_COUNT_OFF, off);
+    return fill_in(f, out, HEADER_COUNT_OFF, off);
   }
   j->first_crc = crc;
   j->segments = 1;
   lode__put_le32(out + HEADER_COUNT_OFF, 1);
   lode__put_le32(out + HEADER_COUNT_OFF + 4, lode__crc32c_u32(crc, 1));
-  return lode__vfs_pwrite(f, out, HEADER_FULL, 0);
+  return fill_in(f, out, HEADER_FULL, 0);
 }
 
 /* A write is known by its length and place: headers lie at multiples of 512, and a page image never does, because

@@ -1,0 +1,75 @@
+/* test_locks.c - locks that cannot be had: interrupted, failing, or held by somebody who does nothing. */
+#include "fault.h"
+#include "lode.h"
+#include "store/db.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define S(text) ((lode_str){(text), sizeof(text) - 1})
+static lode_error err;
+
+TEST(interrupted_locks_are_taken_all_the_same) {
+  uint64_t hits = 1;
+  for (uint64_t n = 1; hits; n++) {
+    lode_store *store;
+    lode_collection *c;
+    char folder[400];
+    snprintf(folder, sizeof folder, "%s/s", test_folder());
+    fault_install(&lode__os_real);
+    fault_set(FAULT_LOCK, n, false, FAULT_EINTR);
+    OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &store, &err));
+    OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+    OK(lode_add(c, NULL, &(lode_record){.id = S("a"), .document = S("text")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_optimize(store, (lode_progress){0}, &err));
+    hits = fault_hits();
+    lode_collection_close(c);
+    lode_close(store);
+    fault_uninstall();
+    CHECK(n < 1000);
+  }
+}
+
+/* ---- The lock of the background work ---- */
+
+static int work_errno;
+static uint64_t now, asked;
+
+static int work_lock(int fd, short type, off_t start, off_t len) {
+  if (start != LODE__LOCK_WORK || type == F_UNLCK) return lode__os_real.lock(fd, type, start, len);
+  asked++;
+  errno = work_errno;
+  return -1;
+}
+
+static uint64_t look_at_clock(void) { return now; }
+static void no_sleep(uint64_t us) { now += us * 1000; }
+
+static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
+  lode_store *store;
+  lode_collection *c;
+  char folder[400];
+  static lode__os_table table;
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  table = lode__os_real;
+  table.now_ns = look_at_clock;
+  table.sleep_us = no_sleep;
+  lode__os = &table;
+  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .busy_ms = 2000}, &store, &err));
+  OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+  OK(lode_add(c, NULL, &(lode_record){.id = S("a"), .document = S("text")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+  table.lock = work_lock;
+  work_errno = errnum;
+  FAILS(wanted, lode_optimize(store, (lode_progress){0}, &err));
+  CHECKF(err.text[0] && asked > 0 && asked <= most, "asked %llu times: %s", (unsigned long long)asked, err.text);
+  table.lock = lode__os_real.lock;
+  OK(lode_optimize(store, (lode_progress){0}, &err));
+  lode_collection_close(c);
+  lode_close(store);
+}
+
+TEST(optimize_gives_up_at_once_when_its_lock_fails) { optimize_with(EIO, LODE_IO, 1); }
+TEST(optimize_gives_up_when_nobody_makes_progress) { optimize_with(EAGAIN, LODE_BUSY, 5000); }
