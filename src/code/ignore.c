@@ -177,7 +177,9 @@ static bool matches(const pattern *p, lode_str path, lode_str name) {
   if (p->flags & ENDING && p->flags & NAME_ONLY)
     return subject.len >= p->len - 1 && same_bytes(subject.data + subject.len - (p->len - 1), p->text + 1, p->len - 1);
   if (subject.len < p->plain || !same_bytes(subject.data, p->text, p->plain)) return false;
-  return lode__glob_match((lode_str){p->text, p->len}, subject);
+  if (p->flags & NAME_ONLY) return lode__glob_match((lode_str){p->text, p->len}, subject);
+  /* git matches what follows the plain beginning as a pattern of its own, so that in "/f**" the stars are deep */
+  return lode__glob_match((lode_str){p->text + p->plain, p->len - p->plain}, (lode_str){subject.data + p->plain, subject.len - p->plain});
 }
 
 static lode__ignore_verdict layer_match(const layer *l, lode_str path, bool is_folder) {

@@ -1,0 +1,369 @@
+/* test_walk.c - walks over trees of every kind: what is given, what is skipped and why, and that nothing leads outside. */
+#include "base/os.h"
+#include "code/walk.h"
+#include "fault.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static lode_error err;
+
+static void put(const char *root, const char *path, const char *text) {
+  char full[5000];
+  snprintf(full, sizeof full, "%s/%s", root, path);
+  for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')) != NULL; p++) {
+    *p = '\0';
+    mkdir(full, 0777);
+    *p = '/';
+  }
+  test_write_file(full, text, strlen(text));
+}
+
+typedef struct found {
+  lode__buf files, skipped; /* "path\n", "path=reason\n" */
+  uint64_t n;
+} found;
+
+static lode_status walk_status(const char *folder, const lode__walk_options *o, lode_str below, found *f) {
+  lode__root *root = NULL;
+  lode__walker *w = NULL;
+  lode__entry e;
+  bool more = true;
+  *f = (found){0};
+  lode_status st = lode__root_open(folder, o, &root, &err);
+  if (st == LODE_OK) st = lode__walker_open(root, below, &w, &err);
+  while (st == LODE_OK && more) {
+    st = lode__walker_next(w, &e, &more, &err);
+    if (st != LODE_OK || !more) break;
+    CHECK(e.path.data[e.path.len] == '\0' && e.language != NULL);
+    lode__buf *out = e.skip ? &f->skipped : &f->files;
+    lode__buf_adds(out, "\n");
+    lode__buf_add(out, e.path.data, e.path.len);
+    if (e.skip) lode__buf_addf(out, "=%s", lode__skip_name(e.skip));
+    f->n += !e.skip;
+  }
+  if (st == LODE_OK) CHECK(lode__walker_counts(w)[LODE__SKIP_NONE] == f->n);
+  lode__buf_adds(&f->files, "\n");
+  lode__buf_adds(&f->skipped, "\n");
+  lode__buf_addc(&f->files, '\0');
+  lode__buf_addc(&f->skipped, '\0');
+  lode__walker_close(w);
+  lode__root_close(root);
+  return st;
+}
+
+static found walk(const char *folder, const lode__walk_options *o, const char *below) {
+  found f;
+  OK(walk_status(folder, o, lode__str(below), &f));
+  return f;
+}
+
+static void release(found *f) {
+  lode__buf_release(&f->files);
+  lode__buf_release(&f->skipped);
+}
+
+static bool has(const lode__buf *list, const char *line) {
+  char wanted[5000];
+  snprintf(wanted, sizeof wanted, "\n%s\n", line);
+  return strstr(list->data, wanted) != NULL;
+}
+
+TEST(every_reason_is_given) {
+  const char *root = test_folder();
+  char path[600];
+  put(root, "src/a.c", "int a;\n");
+  put(root, "src/.hidden.c", "int a;\n");
+  put(root, ".env", "KEY=1\n");
+  put(root, "server.key", "x\n");
+  put(root, "a.png", "x\n");
+  put(root, "x.min.js", "x\n");
+  put(root, "package-lock.json", "{}\n");
+  put(root, "node_modules/left-pad/index.js", "x\n");
+  put(root, "venv/pyvenv.cfg", "x\n");
+  put(root, "venv/lib/a.py", "x\n");
+  put(root, "cache/CACHEDIR.TAG", "x\n");
+  put(root, ".git/config", "x\n");
+  put(root, ".lode/lode.db", "x\n");
+  put(root, "empty.c", "");
+  put(root, "out/x.o.c", "x\n");
+  put(root, ".gitignore", "out/\n");
+  put(root, "big.txt", "more than ten bytes\n");
+  snprintf(path, sizeof path, "%s/link.c", root);
+  CHECK(symlink("src/a.c", path) == 0);
+  snprintf(path, sizeof path, "%s/loop", root);
+  CHECK(symlink(".", path) == 0);
+  snprintf(path, sizeof path, "%s/outside", root);
+  CHECK(symlink("/etc", path) == 0);
+  snprintf(path, sizeof path, "%s/pipe.c", root);
+  CHECK(mkfifo(path, 0666) == 0);
+  lode__walk_options o = {.max_bytes = 10};
+  found f = walk(root, &o, "");
+  CHECK(f.n == 1 && has(&f.files, "src/a.c"));
+  static const char *const wanted[] = {"src/.hidden.c=hidden", ".env=secret", "server.key=secret", "a.png=binary", "x.min.js=minified",
+                                       "package-lock.json=generated", "node_modules=dependencies", "venv=dependencies", "cache=dependencies",
+                                       ".git=hidden", ".lode=hidden", "empty.c=empty", "out=ignored", "big.txt=too_large", "link.c=link",
+                                       "loop=link", "outside=link", "pipe.c=special", ".gitignore=hidden"};
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) CHECKF(has(&f.skipped, wanted[i]), "%s is not in %s", wanted[i], f.skipped.data);
+  release(&f);
+  o = (lode__walk_options){.hidden = true, .generated = true, .no_ignore = true};
+  f = walk(root, &o, "");
+  CHECK(has(&f.files, "src/.hidden.c") && has(&f.files, "x.min.js") && has(&f.files, "out/x.o.c") && has(&f.files, "node_modules/left-pad/index.js"));
+  CHECK(has(&f.skipped, ".env=secret") && has(&f.skipped, ".git=hidden"));
+  release(&f);
+}
+
+TEST(lodeignore_and_configured_excludes_have_the_last_word) {
+  const char *root = test_folder();
+  put(root, ".gitignore", "*.gen\n");
+  put(root, ".lodeignore", "!keep.gen\n!.github/\n*.txt\n");
+  put(root, "keep.gen", "x\n");
+  put(root, "other.gen", "x\n");
+  put(root, "a.txt", "x\n");
+  put(root, ".github/workflow.yml", "x\n");
+  put(root, "data/b.c", "x\n");
+  lode__walk_options o = {.exclude = LODE__LIT("data/\n")};
+  found f = walk(root, &o, "");
+  CHECK(has(&f.files, "keep.gen") && has(&f.files, ".github/workflow.yml") && f.n == 2);
+  CHECK(has(&f.skipped, "other.gen=ignored") && has(&f.skipped, "a.txt=ignored") && has(&f.skipped, "data=ignored"));
+  release(&f);
+}
+
+TEST(names_of_any_bytes) {
+  const char *root = test_folder();
+  char long_name[256];
+  memset(long_name, 'n', 250);
+  snprintf(long_name + 250, sizeof long_name - 250, ".c");
+  put(root, "with space/a b.c", "x\n");
+  put(root, "new\nline.c", "x\n");
+  put(root, "bad\xff\xfe.c", "x\n");
+  put(root, long_name, "x\n");
+  found f = walk(root, NULL, "");
+  CHECK(f.n == 4 && has(&f.files, "with space/a b.c") && has(&f.files, "new\nline.c") && has(&f.files, "bad\xff\xfe.c") && has(&f.files, long_name));
+  release(&f);
+}
+
+TEST(deep_trees_end) {
+  const char *root = test_folder();
+  int at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; i < 260; i++) {
+    CHECK(mkdirat(at, "d", 0777) == 0);
+    int next = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(at);
+    at = next;
+  }
+  close(openat(at, "deep.c", O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+  close(at);
+  put(root, "a.c", "x\n");
+  found f = walk(root, NULL, "");
+  CHECK(f.n == 1 && strstr(f.skipped.data, "=too_deep\n") != NULL);
+  release(&f);
+  char command[700];
+  snprintf(command, sizeof command, "rm -rf '%.600s/d'", root);
+  CHECK(system(command) == 0);
+}
+
+TEST_SLOW(a_folder_of_many_files, 300) {
+  const char *root = test_folder();
+  int at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = test_full() ? 100000 : 5000;
+  for (int i = 0; i < n; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "f%d.c", i);
+    int fd = openat(at, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+    CHECK(fd >= 0 && write(fd, "x", 1) == 1);
+    close(fd);
+  }
+  close(at);
+  lode__root *r;
+  lode__walker *w;
+  lode__entry e;
+  bool more = true;
+  OK(lode__root_open(root, NULL, &r, &err));
+  OK(lode__walker_open(r, LODE__LIT(""), &w, &err));
+  while (more) OK(lode__walker_next(w, &e, &more, &err));
+  CHECK(lode__walker_counts(w)[LODE__SKIP_NONE] == (uint64_t)n);
+  lode__walker_close(w);
+  lode__root_close(r);
+}
+
+TEST(a_part_of_a_tree_and_a_part_of_a_repository) {
+  const char *root = test_folder();
+  char path[600];
+  put(root, ".git/HEAD", "x\n");
+  put(root, ".git/info/exclude", "*.excluded\n");
+  put(root, ".gitignore", "*.log\n/sub/gone\n");
+  put(root, "sub/.gitignore", "!keep.log\n");
+  put(root, "sub/keep.log", "x\n");
+  put(root, "sub/x.log", "x\n");
+  put(root, "sub/gone/a.c", "x\n");
+  put(root, "sub/deep/b.c", "x\n");
+  put(root, "sub/c.excluded", "x\n");
+  put(root, "other.c", "x\n");
+  found f = walk(root, NULL, "sub");
+  CHECK(f.n == 2 && has(&f.files, "sub/keep.log") && has(&f.files, "sub/deep/b.c"));
+  release(&f);
+  f = walk(root, NULL, "sub/deep/b.c");
+  CHECK(f.n == 1 && has(&f.files, "sub/deep/b.c"));
+  release(&f);
+  f = walk(root, NULL, "sub/gone");
+  CHECK(f.n == 0 && has(&f.skipped, "sub/gone=ignored"));
+  release(&f);
+  FAILS(LODE_NOT_FOUND, walk_status(root, NULL, LODE__LIT("nothing"), &f));
+  release(&f);
+  FAILS(LODE_NOT_FOUND, walk_status(root, NULL, LODE__LIT("../.."), &f));
+  release(&f);
+  snprintf(path, sizeof path, "%s/sub", root);
+  f = walk(path, NULL, ""); /* the rules above the root hold */
+  CHECK(f.n == 2 && has(&f.files, "keep.log") && has(&f.files, "deep/b.c") && has(&f.skipped, "gone=ignored"));
+  release(&f);
+  snprintf(path, sizeof path, "%s/sub/gone", root);
+  f = walk(path, NULL, ""); /* unless they leave out the root itself */
+  CHECK(f.n == 1 && has(&f.files, "a.c"));
+  release(&f);
+}
+
+TEST(one_path_is_judged_as_the_walk_would) {
+  const char *root = test_folder();
+  lode__root *r;
+  lode__entry e;
+  put(root, ".gitignore", "*.o\nbuild/\n");
+  put(root, "src/a.c", "int a;\n");
+  put(root, "build/x/b.c", "x\n");
+  put(root, "test/test_a.py", "x\n");
+  OK(lode__root_open(root, NULL, &r, &err));
+  OK(lode__root_judge(r, LODE__LIT("src/a.c"), &e, &err));
+  CHECK(e.skip == LODE__SKIP_NONE && !e.is_folder && e.size == 7 && strcmp(e.language->name, "c") == 0 && e.marks == 0);
+  OK(lode__root_judge(r, LODE__LIT("test/test_a.py"), &e, &err));
+  CHECK(e.marks == LODE__MARK_TEST);
+  OK(lode__root_judge(r, LODE__LIT("build/x/b.c"), &e, &err));
+  CHECK(e.skip == LODE__SKIP_IGNORED);
+  OK(lode__root_judge(r, LODE__LIT("src"), &e, &err));
+  CHECK(e.skip == LODE__SKIP_NONE && e.is_folder);
+  FAILS(LODE_NOT_FOUND, lode__root_judge(r, LODE__LIT("src/none.c"), &e, &err));
+  FAILS(LODE_NOT_FOUND, lode__root_judge(r, LODE__LIT("src/a.c/x"), &e, &err));
+  lode__root_close(r);
+}
+
+TEST(reading_stays_below_the_root) {
+  const char *root = test_folder();
+  char path[600];
+  lode__root *r;
+  lode__entry e;
+  lode__buf text = {0};
+  put(root, "in/a.c", "int a;\n");
+  snprintf(path, sizeof path, "%s/out", root);
+  CHECK(symlink("/etc", path) == 0);
+  snprintf(path, sizeof path, "%s/in/link", root);
+  CHECK(symlink("a.c", path) == 0);
+  OK(lode__root_open(root, NULL, &r, &err));
+  OK(lode__root_read(r, LODE__LIT("in/a.c"), &text, &e, &err));
+  CHECK(e.skip == LODE__SKIP_NONE && text.len == 7 && e.size == 7 && e.inode != 0);
+  static const char *const bad[] = {"out/passwd", "in/link", "../etc/passwd", "/etc/passwd", "in/../../x", "in", "none", ""};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    OK(lode__root_read(r, lode__str(bad[i]), &text, &e, &err));
+    CHECKF(e.skip != LODE__SKIP_NONE && text.len == 0, "%s", bad[i]);
+  }
+  FAILS(LODE_INVALID, lode__root_open("/etc/passwd", NULL, &(lode__root *){0}, &err));
+  FAILS(LODE_NOT_FOUND, lode__root_open("/nonexistent/folder", NULL, &(lode__root *){0}, &err));
+  lode__root_close(r);
+  lode__buf_release(&text);
+}
+
+static lode__skip judge(lode__root *r, const char *path, const char *text, size_t n) {
+  return lode__judge_text(r, lode__str(path), lode__language_of(lode__str(path), (lode_str){0}), (lode_str){text, n});
+}
+
+TEST(texts_are_judged) {
+  lode__root *r;
+  char line[9000];
+  memset(line, 'x', sizeof line);
+  OK(lode__root_open(test_folder(), NULL, &r, &err));
+  CHECK(judge(r, "a.c", "int a;\n", 7) == LODE__SKIP_NONE);
+  CHECK(judge(r, "a.c", "", 0) == LODE__SKIP_EMPTY);
+  CHECK(judge(r, "a.c", "a\0b", 3) == LODE__SKIP_BINARY);
+  CHECK(judge(r, "a.c", "\xff\xfe\xfd text that is not UTF-8\n", 27) == LODE__SKIP_NONE);
+  CHECK(judge(r, "a.js", line, sizeof line) == LODE__SKIP_MINIFIED);
+  CHECK(judge(r, "a.txt", line, sizeof line) == LODE__SKIP_NONE);
+  const char *generated = "// Code generated by protoc. DO NOT EDIT.\n", *people = "/* DO NOT EDIT the order of this list */\n";
+  CHECK(judge(r, "a.go", generated, strlen(generated)) == LODE__SKIP_GENERATED);
+  CHECK(judge(r, "a.c", people, strlen(people)) == LODE__SKIP_NONE);
+  const char *key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghijklmnopqrstuvwxyz\n-----END RSA PRIVATE KEY-----\n";
+  CHECK(judge(r, "a.txt", key, strlen(key)) == LODE__SKIP_SECRET);
+  const char *talk = "looks for \"-----BEGIN RSA PRIVATE KEY-----\" in the text of a file, as a scanner of secrets does\n";
+  CHECK(judge(r, "a.txt", talk, strlen(talk)) == LODE__SKIP_NONE);
+  lode__root_close(r);
+}
+
+TEST(marks_of_paths) {
+  CHECK(lode__path_marks(LODE__LIT("src/a.c")) == 0);
+  CHECK(lode__path_marks(LODE__LIT("tests/a.c")) == LODE__MARK_TEST && lode__path_marks(LODE__LIT("src/a_test.go")) == LODE__MARK_TEST);
+  CHECK(lode__path_marks(LODE__LIT("src/a.spec.ts")) == LODE__MARK_TEST && lode__path_marks(LODE__LIT("x/LatestNews.java")) == 0);
+  CHECK(lode__path_marks(LODE__LIT("third_party/a.c")) == LODE__MARK_VENDORED);
+  CHECK(lode__path_marks(LODE__LIT("Docs/examples/a.c")) == (LODE__MARK_DOC | LODE__MARK_EXAMPLE));
+}
+
+/* ---- Faults ---- */
+
+TEST_SLOW(calls_that_fail_are_reported_or_skipped, 120) {
+  const char *root = test_folder();
+  put(root, ".gitignore", "*.o\n");
+  put(root, "a.c", "x\n");
+  put(root, "d/.gitignore", "*.p\n");
+  put(root, "d/b.c", "x\n");
+  put(root, "d/e/c.c", "x\n");
+  for (uint64_t at = 1;; at++) {
+    found f;
+    fault_install(&lode__os_real);
+    fault_set(FAULT_ANY, at, false, FAULT_EIO);
+    lode_status st = walk_status(root, NULL, LODE__LIT(""), &f);
+    uint64_t hits = fault_hits();
+    fault_uninstall();
+    if (!hits) CHECK(st == LODE_OK && f.n == 3);
+    release(&f);
+    if (!hits) break;
+  }
+  for (uint64_t at = 1;; at++) { /* what a signal interrupts leaves no trace */
+    found f;
+    fault_install(&lode__os_real);
+    fault_set(FAULT_ANY, at, false, FAULT_EINTR);
+    OK(walk_status(root, NULL, LODE__LIT(""), &f));
+    uint64_t hits = fault_hits();
+    fault_uninstall();
+    CHECKF(f.n == 3, "call %llu", (unsigned long long)at);
+    release(&f);
+    if (!hits) break;
+  }
+}
+
+TEST(memory_that_runs_out_is_an_error) {
+  const char *root = test_folder();
+  put(root, ".gitignore", "*.o\n");
+  put(root, "a.c", "x\n");
+  put(root, "d/b.c", "x\n");
+  fault_alloc_install();
+  for (uint64_t at = 1;; at++) {
+    lode__root *r = NULL;
+    lode__walker *w = NULL;
+    lode__entry e;
+    bool more = true;
+    unsigned n = 0;
+    fault_alloc_set(at, false);
+    lode_status st = lode__root_open(root, NULL, &r, &err);
+    if (st == LODE_OK) st = lode__walker_open(r, LODE__LIT(""), &w, &err);
+    while (st == LODE_OK && more) {
+      st = lode__walker_next(w, &e, &more, &err);
+      n += st == LODE_OK && more && !e.skip;
+    }
+    uint64_t hits = fault_alloc_hits();
+    fault_alloc_set(0, false);
+    CHECK(st == LODE_OK || st == LODE_NOMEM);
+    if (st == LODE_OK) CHECKF(n == 2, "allocation %llu", (unsigned long long)at);
+    lode__walker_close(w);
+    lode__root_close(r);
+    if (!hits) break;
+  }
+}
