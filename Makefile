@@ -190,6 +190,14 @@ quickstart: deps grammars
 bench-cluster: test-cluster
 	@bench/cluster.sh
 
+# What walking, parsing and chunking cost: FOLDER=/usr/include
+.PHONY: bench-chunk
+$(OUT)/bench_chunk: $(OUT)/bench/code/bench_chunk.o $(CODE_OBJ) $(OUT)/liblode.a
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+bench-chunk: deps grammars
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench_chunk
+	@$(OUT)/bench_chunk $(or $(FOLDER),/usr/include)
+
 bench: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/run.sh
