@@ -70,8 +70,8 @@ $(OUT)/liblode.so.$(VERSION): $(LIB_OBJ)
 	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.0
 	@ln -sf liblode.so.0 $(OUT)/liblode.so
 
-FACE_PKGS := libmicrohttpd
-FACE_LIBS  = $(shell pkg-config --libs $(FACE_PKGS))
+# libmicrohttpd is loaded when a server starts (src/face/mhd.h)
+FACE_LIBS  = -ldl
 $(OUT)/lode: $(FACE_OBJ) $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(FACE_LIBS)
 
@@ -108,13 +108,19 @@ REPLAYS  := $(patsubst fuzz/fuzz_%.c,$(OUT)/fuzz/replay_%,$(FUZZ_SRC))
 FUZZERS  := $(patsubst fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 FUZZ_SECONDS ?= 60
 
+# Bodies of requests to operations: needs the face
+$(OUT)/fuzz/replay_serve: $(OUT)/fuzz/fuzz_serve.o $(OUT)/fuzz/replay.o $(OUT)/libface.a $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(FACE_LIBS)
+$(BUILD)/fuzz/fuzz_serve: FUZZ_LIBS = $(FACE_LIBS)
+$(BUILD)/fuzz/fuzz_serve: $(filter-out %/main.c,$(FACE_SRC))
+
 $(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
 $(BUILD)/fuzz/%: fuzz/%.c $(LIB_SRC) $(CODE_SRC) $(RESCUE_SRC)
 	@mkdir -p $(@D)
 	clang -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -g -O1 -ffp-contract=off -fsanitize=fuzzer,address,undefined \
-	  -fno-sanitize-recover=all $(WARN) $(PKG_CFLAGS) -o $@ $^ $(LIBS)
+	  -fno-sanitize-recover=all $(WARN) $(PKG_CFLAGS) -o $@ $^ $(LIBS) $(FUZZ_LIBS)
 
 .PHONY: fuzz
 fuzz: deps-test $(FUZZERS)
@@ -130,6 +136,8 @@ tests: $(TESTS) $(REPLAYS) $(OUT)/lode $(PARSER)
 
 # ---- Tests
 
+DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev libmicrohttpd12
+DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl
 DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev
 DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl git
 .PHONY: deps deps-test
@@ -181,7 +189,7 @@ tsan: deps-test
 
 # ---- Quick start, benchmarks
 
-.PHONY: quickstart bench
+.PHONY: quickstart bench bench-serve
 quickstart: deps grammars
 	@$(MAKE) --no-print-directory -j2 all
 	@tools/quickstart.sh $(OUT)/lode
@@ -220,6 +228,10 @@ $(TRAIN_TOOLS): $(OUT)/tools/train/%: $(OUT)/tools/train/%.o $(TRAIN_OBJ) $(OUT)
 .PHONY: train-tools
 train-tools: $(TRAIN_TOOLS)
 
+bench-serve: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/serve/run.sh
+
 # ---- Installing
 
 .PHONY: install uninstall
@@ -238,6 +250,9 @@ install: all
 	install -m 755 $(OUT)/liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.$(VERSION)
 	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.0
 	ln -sf liblode.so.0 $(DESTDIR)$(PREFIX)/lib/liblode.so
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/systemd/user
+	sed 's|/usr/local|$(PREFIX)|' etc/systemd/lode-serve.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/lode-serve.service
+	sed 's|/usr/local|$(PREFIX)|' etc/systemd/lode-watch@.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/lode-watch@.service
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/lode.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc
 	$(OUT)/lode help --man >$(DESTDIR)$(PREFIX)/share/man/man1/lode.1
 	$(OUT)/lode help db --man >$(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1
@@ -246,6 +261,7 @@ install: all
 	$(OUT)/lode help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish
 
 uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/lode-serve.service $(DESTDIR)$(PREFIX)/lib/systemd/user/lode-watch@.service
 	rm -f $(DESTDIR)$(PREFIX)/lib/lode/grammars/*.so $(DESTDIR)$(PREFIX)/lib/lode/lode-parser
 	rmdir $(DESTDIR)$(PREFIX)/lib/lode/grammars $(DESTDIR)$(PREFIX)/lib/lode 2>/dev/null || true
 	rm -f $(DESTDIR)$(PREFIX)/bin/lode $(DESTDIR)$(PREFIX)/include/lode.h $(DESTDIR)$(PREFIX)/lib/liblode.* \
@@ -264,6 +280,7 @@ help:
 	@echo "make asan | tsan  the tests of one sanitizer"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
+	@echo "make bench-serve  lode serve beside the Chroma server, written to bench/SERVE.md"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"
 
 clean:

@@ -1,4 +1,4 @@
-/* chroma.h - Chroma's v2 API over lode: what its routes do. Runs in the worker; http_route.c has the paths.
+/* chroma.h - Chroma's v2 API over lode: what its routes do. Runs in the worker; server_route.c has the paths.
  *
  * How Chroma's things are kept
  *   collection    a lode collection. In default_tenant/default_database it has the same name, and those made by `lode db` are

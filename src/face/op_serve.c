@@ -3,7 +3,7 @@
  * not mind. Log lines go to standard error, one write each.
  */
 #include "cli.h"
-#include "http.h"
+#include "server.h"
 #include "sandbox.h"
 
 #include "base/os.h"
@@ -58,10 +58,10 @@ static lode_status read_pem(const char *path, lode__buf *out, const char **text,
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
-static lode_status read_options(const lode__args *args, files *f, lode__http_options *o, lode_error *err) {
-  static const lode__http_log logs[] = {LODE__LOG_REQUESTS, LODE__LOG_ERRORS, LODE__LOG_NOTHING};
+static lode_status read_options(const lode__args *args, files *f, lode__server_options *o, lode_error *err) {
+  static const lode__server_log logs[] = {LODE__LOG_REQUESTS, LODE__LOG_ERRORS, LODE__LOG_NOTHING};
   const lode__arg *token = lode__arg_of(args, "token_file"), *certificate = lode__arg_of(args, "certificate"), *key = lode__arg_of(args, "key");
-  *o = (lode__http_options){
+  *o = (lode__server_options){
       .host = lode__arg_of(args, "host")->text.data,
       .port = (uint16_t)lode__arg_of(args, "port")->number,
       .any_port = true,
@@ -119,11 +119,11 @@ static void notify(const char *state) {
   close(fd);
 }
 
-static void announce(const lode__http_options *o, const lode__http *http, const char *folder, const char *sandbox) {
+static void announce(const lode__server_options *o, const lode__server *http, const char *folder, const char *sandbox) {
   char line[1000];
   bool six = strchr(o->host, ':') != NULL;
   snprintf(line, sizeof line, "serving %.300s at %s://%s%.100s%s:%u%s; %s", folder, o->certificate ? "https" : "http", six ? "[" : "", o->host, six ? "]" : "",
-           lode__http_port(http), o->token.data ? ", with a token" : "", sandbox);
+           lode__server_port(http), o->token.data ? ", with a token" : "", sandbox);
   log_line(NULL, line);
   notify("READY=1");
 }
@@ -139,10 +139,10 @@ static void wait_for_signal(const sigset_t *signals) {
   notify("STOPPING=1");
 }
 
-static void drain(lode__http *http, uint32_t ms) {
-  lode__http_figures f;
+static void drain(lode__server *http, uint32_t ms) {
+  lode__server_figures f;
   for (uint32_t waited = 0; waited < ms; waited += 10) {
-    lode__http_figures_get(http, &f);
+    lode__server_figures_get(http, &f);
     if (f.requests == 0) return;
     lode__os->sleep_us(10000);
   }
@@ -161,8 +161,8 @@ lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_e
   bool no_sandbox = lode__arg_of(args, "no_sandbox")->number != 0;
   lode__supervisor *supervisor = NULL;
   lode__supervisor_figures figures = {0};
-  lode__http *http = NULL;
-  lode__http_options options;
+  lode__server *http = NULL;
+  lode__server_options options;
   files f = {0};
   sigset_t signals;
   char sandbox[400] = "no sandbox: switched off";
@@ -182,17 +182,17 @@ lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_e
       .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
       .log = log_line};
   LODE__GOTO(lode__supervisor_start(&so, &supervisor, err));
-  LODE__GOTO(lode__http_start(&options, supervisor, &http, err));
+  LODE__GOTO(lode__server_start(&options, supervisor, &http, err));
   if (!no_sandbox) lode__sandbox_face(ctx->folder, sandbox, sizeof sandbox);
   announce(&options, http, ctx->folder, sandbox);
   wait_for_signal(&signals);
-  lode__http_drain(http);
+  lode__server_drain(http);
   drain(http, GRACE_MS);
 done:
   if (supervisor) lode__supervisor_figures_get(supervisor, &figures);
   lode__supervisor_stop(supervisor, 1000);
   if (http) drain(http, 1000); /* answers on their way out */
-  lode__http_stop(http);
+  lode__server_stop(http);
   lode__buf_release(&f.token);
   lode__buf_release(&f.certificate);
   lode__buf_release(&f.key);

@@ -26,7 +26,7 @@ enum { MOST_THREADS = 64, FAILED = 70 };
 typedef struct worker worker;
 typedef struct job job;
 struct job {
-  lode__task task; /* first: a task is its job */
+  lode__task task;
   worker *worker;
   uint64_t id;
   char *payload;
@@ -72,23 +72,24 @@ static void log_line(void *ctx, const char *line) { send_text(ctx, LODE__WIRE_LO
 
 /* ---- What services ask for ---- */
 
-static job *job_of(const lode__task *task) { return (job *)(uintptr_t)task; }
-
 bool lode__task_cancelled(const lode__task *task) {
-  return atomic_load_explicit(&job_of(task)->cancelled, memory_order_relaxed);
+  job *j = task->job;
+  return j && atomic_load_explicit(&j->cancelled, memory_order_relaxed);
 }
 
 lode_status lode__task_row(lode__task *task, lode_str row, lode_error *err) {
   struct iovec part = {(void *)(uintptr_t)row.data, row.len};
+  job *j = task->job;
   if (lode__task_cancelled(task)) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
-  send_frame(job_of(task)->worker, (lode__wire){.kind = LODE__WIRE_ROW, .id = job_of(task)->id}, &part, 1);
+  if (j) send_frame(j->worker, (lode__wire){.kind = LODE__WIRE_ROW, .id = j->id}, &part, 1);
   return LODE_OK;
 }
 
 void lode__task_progress(lode__task *task, const char *phase, uint64_t done, uint64_t total) {
   lode__wire_progress figures = {done, total};
   struct iovec parts[2] = {{&figures, sizeof figures}, {(void *)(uintptr_t)phase, strlen(phase)}};
-  send_frame(job_of(task)->worker, (lode__wire){.kind = LODE__WIRE_PROGRESS, .id = job_of(task)->id}, parts, 2);
+  job *j = task->job;
+  if (j) send_frame(j->worker, (lode__wire){.kind = LODE__WIRE_PROGRESS, .id = j->id}, parts, 2);
 }
 
 void lode__task_log(lode__task *task, const char *format, ...) {
@@ -97,7 +98,7 @@ void lode__task_log(lode__task *task, const char *format, ...) {
   va_start(list, format);
   vsnprintf(line, sizeof line, format, list);
   va_end(list);
-  log_line(job_of(task)->worker, line);
+  if (task->job) log_line(((job *)task->job)->worker, line);
 }
 
 /* ---- Running ---- */
@@ -188,7 +189,7 @@ static bool accept_call(worker *w, const lode__wire *head, char *payload) {
   j->id = head->id;
   j->payload = payload;
   j->task = (lode__task){.name = words[0].data, .n_words = head->words - 1u, .body = body, .flags = head->code,
-                         .shared = w->shared};
+                         .shared = w->shared, .job = j};
   for (size_t i = 1; i < head->words; i++) j->task.words[i - 1] = words[i];
   pthread_mutex_lock(&w->lock);
   queue_add(head->code & LODE__CALL_LONG ? &w->lengthy : &w->brief, j);

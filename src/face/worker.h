@@ -39,6 +39,7 @@ struct lode__task {
   lode__shared *shared;
   lode__buf out;       /* the answer's body: filled by the service */
   unsigned code;       /* and its status */
+  void *job;           /* the worker's; NULL: run without one, and nobody cancels it or hears of rows and progress */
 };
 
 /* True when the caller does not want it any more. */

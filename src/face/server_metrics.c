@@ -1,9 +1,9 @@
-/* http_metrics.c - counts and times of requests, as Prometheus reads them.
+/* server_metrics.c - counts and times of requests, as Prometheus reads them.
  *
  * One slot for each pair of route and status, found by the route's address; a fixed number of them. Adding is lock-free but
  * for a new slot. Times go into buckets that grow by powers of two.
  */
-#include "http.h"
+#include "server.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -103,7 +103,7 @@ static void put_times(lode__metrics *m, lode__buf *out) {
   }
 }
 
-void lode__metrics_put(lode__metrics *m, lode__buf *out, const lode__http_figures *http, const lode__supervisor_figures *s) {
+void lode__metrics_put(lode__metrics *m, lode__buf *out, const lode__server_figures *http, const lode__supervisor_figures *s) {
   put_slots(m, out, "lode_http_requests_total", "requests answered", offsetof(slot, count));
   put_slots(m, out, "lode_http_request_bytes_total", "bytes of bodies received", offsetof(slot, in));
   put_slots(m, out, "lode_http_response_bytes_total", "bytes of bodies sent", offsetof(slot, out));

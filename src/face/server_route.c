@@ -1,10 +1,10 @@
-/* http_route.c - from method and path to an answer or to a call of the worker.
+/* server_route.c - from method and path to an answer or to a call of the worker.
  *
  * The table is the whole map. In a pattern {} stands for one segment, which becomes a word of the call, decoded; "?limit" asks for
  * values of the query string, which become words too. First match wins; a path that matches with another method is 405.
  */
 #include "chroma.h"
-#include "http.h"
+#include "server.h"
 
 #include "base/os.h"
 
@@ -46,7 +46,7 @@ static void preflight(lode__request *r) {
 
 static void healthcheck(lode__request *r) {
   lode__supervisor_figures f;
-  lode__supervisor_figures_get(lode__http_supervisor(r->http), &f);
+  lode__supervisor_figures_get(lode__server_supervisor(r->http), &f);
   lode__buf body = {0};
   lode__buf_addf(&body, "{\"is_executor_ready\":%s,\"is_log_client_ready\":%s}", f.ready ? "true" : "false", f.ready ? "true" : "false");
   lode__request_answer(r, f.ready ? 200 : 503, &body);
@@ -56,18 +56,18 @@ static void healthz(lode__request *r) { put_text(r, 200, "{\"status\":\"ok\"}");
 
 static void readyz(lode__request *r) {
   lode__supervisor_figures f;
-  lode__supervisor_figures_get(lode__http_supervisor(r->http), &f);
+  lode__supervisor_figures_get(lode__server_supervisor(r->http), &f);
   put_text(r, f.ready ? 200 : 503, f.ready ? "{\"status\":\"ready\"}" : "{\"status\":\"the worker is starting\"}");
   r->retry_later = !f.ready;
 }
 
 static void metrics(lode__request *r) {
   lode__supervisor_figures supervisor;
-  lode__http_figures http;
+  lode__server_figures http;
   lode__buf body = {0};
-  lode__supervisor_figures_get(lode__http_supervisor(r->http), &supervisor);
-  lode__http_figures_get(r->http, &http);
-  lode__metrics_put(lode__http_metrics(r->http), &body, &http, &supervisor);
+  lode__supervisor_figures_get(lode__server_supervisor(r->http), &supervisor);
+  lode__server_figures_get(r->http, &http);
+  lode__metrics_put(lode__server_metrics(r->http), &body, &http, &supervisor);
   lode__request_answer(r, 200, &body);
   r->type = "text/plain; version=0.0.4; charset=utf-8";
 }
@@ -77,7 +77,7 @@ static void old_api(lode__request *r) {
 }
 
 static void may_reset(lode__request *r) {
-  if (!lode__http_options_of(r->http)->allow_reset)
+  if (!lode__server_options_of(r->http)->allow_reset)
     lode__request_fail(r, 403, "ChromaError", "Resetting is not allowed: start the server with --allow-reset");
 }
 
@@ -264,7 +264,7 @@ static void take(lode__request *r, const route *at) {
   if (at->answer) at->answer(r);
 }
 
-void lode__http_route(lode__request *r) {
+void lode__server_route(lode__request *r) {
   static const char *const methods = "DELETE, GET, POST, PUT";
   lode_str path = r->path;
   bool other = false;

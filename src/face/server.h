@@ -1,4 +1,4 @@
-/* http.h - the HTTP face: connections, requests, and what guards them. `lode serve` runs it.
+/* server.h - the HTTP face: connections, requests, and what guards them. `lode serve` runs it.
  *
  * A request is read, guarded (Host, Origin, token, caps), and routed. What needs the engine becomes a call of the supervisor;
  * its connection sleeps meanwhile, so a few threads serve many connections, and a slow engine, client or upload holds up
@@ -7,20 +7,20 @@
  * Threads: libmicrohttpd's run the handlers, the supervisor's runs the ends of calls, and one of our own sees to it that no
  * connection dawdles. A request belongs to one of them at a time: to the supervisor's from the call until `done`.
  */
-#ifndef LODE_FACE_HTTP_H
-#define LODE_FACE_HTTP_H
+#ifndef LODE_FACE_SERVER_H
+#define LODE_FACE_SERVER_H
 
 #include "supervisor.h"
 
 #include <stdatomic.h>
 
-typedef struct lode__http lode__http;
+typedef struct lode__server lode__server;
 typedef struct lode__request lode__request;
 
-typedef enum lode__http_log { LODE__LOG_REQUESTS, LODE__LOG_ERRORS, LODE__LOG_NOTHING } lode__http_log;
+typedef enum lode__server_log { LODE__LOG_REQUESTS, LODE__LOG_ERRORS, LODE__LOG_NOTHING } lode__server_log;
 
 /* Strings must outlive the server. Zero means the default. */
-typedef struct lode__http_options {
+typedef struct lode__server_options {
   const char *host;             /* "127.0.0.1" */
   uint16_t port;
   bool any_port;                /* port 0 means: the system picks one */
@@ -32,22 +32,22 @@ typedef struct lode__http_options {
   size_t max_body;              /* bytes; 128 MiB */
   uint32_t max_connections;     /* 512 */
   uint32_t wait_s;              /* for the rest of a request, and for the next one; 30 */
-  lode__http_log log;
+  lode__server_log log;
   void (*say)(void *ctx, const char *line);
   void *say_ctx;
-} lode__http_options;
+} lode__server_options;
 
-lode_status lode__http_start(const lode__http_options *options, lode__supervisor *supervisor, lode__http **http, lode_error *err);
-uint16_t lode__http_port(const lode__http *http);
+lode_status lode__server_start(const lode__server_options *options, lode__supervisor *supervisor, lode__server **http, lode_error *err);
+uint16_t lode__server_port(const lode__server *http);
 /* No new connections; requests that come on old ones are answered 503. */
-void lode__http_drain(lode__http *http);
+void lode__server_drain(lode__server *http);
 /* After the supervisor was stopped: all requests have their answers; sends them, closes, frees. */
-void lode__http_stop(lode__http *http);
+void lode__server_stop(lode__server *http);
 
-/* ---- Routes (http_route.c) ---- */
+/* ---- Routes (server_route.c) ---- */
 
 struct lode__request {
-  lode__http *http;
+  lode__server *http;
   void *connection;        /* libmicrohttpd's */
   char id[40];             /* goes into the log and the answer's X-Request-Id */
   char method[8];
@@ -64,18 +64,18 @@ struct lode__request {
   const char *allow;       /* 405: the methods that are */
   bool retry_later;        /* adds Retry-After */
   bool answered;
-  unsigned waiting;        /* state of its call: see http.c */
+  unsigned waiting;        /* state of its call: see server.c */
   lode_str words[LODE__WIRE_WORDS];
   size_t n_words;
   const char *call;        /* "chroma.add": what to ask the worker */
   char call_name[80];
   unsigned call_flags;
   void (*translate)(lode__request *request, unsigned code); /* of the worker's answer; NULL: code is the status */
-  void *seat;              /* the connection's, see http.c */
+  void *seat;              /* the connection's, see server.c */
 };
 
 /* Decides what to do with a whole request: answers it, or names the call that will. */
-void lode__http_route(lode__request *request);
+void lode__server_route(lode__request *request);
 /* Takes the buffer's bytes as the answer. */
 void lode__request_answer(lode__request *request, unsigned status, lode__buf *body);
 /* {"error":NAME,"message":TEXT}, as Chroma's clients read it. */
@@ -83,36 +83,36 @@ __attribute__((format(printf, 4, 5))) void lode__request_fail(lode__request *req
                                                               const char *format, ...);
 /* A value of the query string, not decoded; absent when it is not there. */
 lode_str lode__request_query(const lode__request *request, const char *name);
-const lode__http_options *lode__http_options_of(const lode__http *http);
-lode__supervisor *lode__http_supervisor(const lode__http *http);
+const lode__server_options *lode__server_options_of(const lode__server *http);
+lode__supervisor *lode__server_supervisor(const lode__server *http);
 
-/* ---- Guards (http_guard.c) ---- */
+/* ---- Guards (server_guard.c) ---- */
 
 /* Is this name a loopback address or localhost? */
 bool lode__is_loopback(const char *host);
 /* Host: an address, localhost, or one of those allowed. A name that an attacker's DNS points at us is none of these. */
-bool lode__host_allowed(const lode__http_options *options, const char *host);
+bool lode__host_allowed(const lode__server_options *options, const char *host);
 /* Origin: this server itself, or one of those allowed. */
-bool lode__origin_allowed(const lode__http_options *options, const char *origin, const char *host);
+bool lode__origin_allowed(const lode__server_options *options, const char *origin, const char *host);
 /* In time that does not depend on where they differ. */
 bool lode__token_matches(lode_str token, lode_str given);
 /* %41 to A; false for what is no escape, for NUL, and for what is not UTF-8. In place. */
 bool lode__percent_decode(char *text, size_t *len);
 
-/* ---- Metrics (http_metrics.c) ---- */
+/* ---- Metrics (server_metrics.c) ---- */
 
 typedef struct lode__metrics lode__metrics;
 lode__metrics *lode__metrics_make(void);
 void lode__metrics_free(lode__metrics *metrics);
 /* `route` must be a string that lives for ever. */
 void lode__metrics_add(lode__metrics *metrics, const char *route, unsigned status, uint64_t ns, size_t in, size_t out);
-typedef struct lode__http_figures {
+typedef struct lode__server_figures {
   size_t connections, requests; /* open, in work */
   uint64_t reaped;              /* connections that were closed for being slow */
-} lode__http_figures;
-void lode__metrics_put(lode__metrics *metrics, lode__buf *out, const lode__http_figures *http,
+} lode__server_figures;
+void lode__metrics_put(lode__metrics *metrics, lode__buf *out, const lode__server_figures *http,
                        const lode__supervisor_figures *supervisor);
-lode__metrics *lode__http_metrics(lode__http *http);
-void lode__http_figures_get(lode__http *http, lode__http_figures *figures);
+lode__metrics *lode__server_metrics(lode__server *http);
+void lode__server_figures_get(lode__server *http, lode__server_figures *figures);
 
 #endif

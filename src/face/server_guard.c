@@ -1,5 +1,5 @@
-/* http_guard.c - who may talk to us. See http.h. */
-#include "http.h"
+/* server_guard.c - who may talk to us. See server.h. */
+#include "server.h"
 
 #include <arpa/inet.h>
 #include <strings.h>
@@ -42,7 +42,7 @@ static bool listed(const lode_str *list, size_t n, const char *text) {
   return false;
 }
 
-bool lode__host_allowed(const lode__http_options *options, const char *host) {
+bool lode__host_allowed(const lode__server_options *options, const char *host) {
   char name[256];
   if (!host) return true; /* HTTP/1.0; browsers always send one */
   if (!host_name(host, name, sizeof name)) return false;
@@ -50,7 +50,7 @@ bool lode__host_allowed(const lode__http_options *options, const char *host) {
          listed(options->allow_hosts, options->n_allow_hosts, name);
 }
 
-bool lode__origin_allowed(const lode__http_options *options, const char *origin, const char *host) {
+bool lode__origin_allowed(const lode__server_options *options, const char *origin, const char *host) {
   const char *scheme = options->certificate ? "https://" : "http://";
   if (!origin) return true;
   if (host && strncasecmp(origin, scheme, strlen(scheme)) == 0 && strcasecmp(origin + strlen(scheme), host) == 0) return true;

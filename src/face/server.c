@@ -1,4 +1,4 @@
-/* http.c - connections and requests over libmicrohttpd. See http.h.
+/* server.c - connections and requests over libmicrohttpd. See server.h.
  *
  * A connection has a seat: a small struct in one list, which says what it waits for and since when. The lock of that list
  * guards the seats and nothing else. The reaper shuts down sockets that have waited too long for the rest of a request,
@@ -7,11 +7,11 @@
  *
  * A request in work: OPEN (being read), CALLED (its connection sleeps, the supervisor has it), READY (to be answered).
  */
-#include "http.h"
+#include "server.h"
+#include "mhd.h"
 
 #include "base/os.h"
 
-#include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -31,8 +31,8 @@ struct seat {
   seat *before, *after;
 };
 
-struct lode__http {
-  lode__http_options options;
+struct lode__server {
+  lode__server_options options;
   lode__supervisor *supervisor;
   lode__metrics *metrics;
   struct MHD_Daemon *daemon;
@@ -43,24 +43,24 @@ struct lode__http {
   bool reaping, stopping;
   atomic_bool draining;
   seat *seats;
-  lode__http_figures figures;
+  lode__server_figures figures;
   atomic_ullong serial;
   uint32_t salt;
 };
 
-const lode__http_options *lode__http_options_of(const lode__http *h) { return &h->options; }
-lode__supervisor *lode__http_supervisor(const lode__http *h) { return h->supervisor; }
-lode__metrics *lode__http_metrics(lode__http *h) { return h->metrics; }
-uint16_t lode__http_port(const lode__http *h) { return h->port; }
+const lode__server_options *lode__server_options_of(const lode__server *h) { return &h->options; }
+lode__supervisor *lode__server_supervisor(const lode__server *h) { return h->supervisor; }
+lode__metrics *lode__server_metrics(lode__server *h) { return h->metrics; }
+uint16_t lode__server_port(const lode__server *h) { return h->port; }
 
-void lode__http_figures_get(lode__http *h, lode__http_figures *figures) {
+void lode__server_figures_get(lode__server *h, lode__server_figures *figures) {
   pthread_mutex_lock(&h->lock);
   *figures = h->figures;
   pthread_mutex_unlock(&h->lock);
 }
 
-static void say(lode__http *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(lode__http *h, const char *format, ...) {
+static void say(lode__server *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(lode__server *h, const char *format, ...) {
   char line[1000];
   va_list list;
   va_start(list, format);
@@ -78,14 +78,14 @@ static void wait_for(seat *s, uint64_t ms) {
   s->until_ns = s->since_ns + ms * MS;
 }
 
-static void shut(lode__http *h, seat *s) {
+static void shut(lode__server *h, seat *s) {
   if (s->shut) return;
   s->shut = true;
   h->figures.reaped++;
   shutdown(s->fd, SHUT_RDWR); /* libmicrohttpd sees the end and closes it */
 }
 
-static void make_room(lode__http *h) {
+static void make_room(lode__server *h) {
   seat *oldest = NULL;
   if (h->figures.connections + SPARE_SEATS < h->options.max_connections) return;
   for (seat *s = h->seats; s; s = s->after)
@@ -94,7 +94,7 @@ static void make_room(lode__http *h) {
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context, enum MHD_ConnectionNotificationCode what) {
-  lode__http *h = cls;
+  lode__server *h = cls;
   seat *s = *context;
   pthread_mutex_lock(&h->lock);
   if (what == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -102,7 +102,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
     s = lode__alloc_zero(1, sizeof *s);
     *context = s;
     if (s) {
-      const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+      const union MHD_ConnectionInfo *info = lode__mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
       int one = 1;
       s->fd = info ? info->connect_fd : -1;
       setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -124,7 +124,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 }
 
 static void *reap(void *ctx) {
-  lode__http *h = ctx;
+  lode__server *h = ctx;
   pthread_mutex_lock(&h->lock);
   while (!h->stopping) {
     struct timespec until;
@@ -167,27 +167,27 @@ void lode__request_fail(lode__request *r, unsigned status, const char *name, con
 }
 
 lode_str lode__request_query(const lode__request *r, const char *name) {
-  return lode__str(MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name));
+  return lode__str(lode__mhd.lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name));
 }
 
 static void add_header(struct MHD_Response *response, const char *name, const char *value) {
-  (void)MHD_add_response_header(response, name, value); /* only fails without memory: then without it */
+  (void)lode__mhd.add_response_header(response, name, value); /* only fails without memory: then without it */
 }
 
 static void log_request(lode__request *r, uint64_t ns) {
-  lode__http *h = r->http;
+  lode__server *h = r->http;
   if (h->options.log == LODE__LOG_NOTHING || (h->options.log == LODE__LOG_ERRORS && r->status < 500)) return;
   say(h, "%s %s %.*s %u %zu bytes in, %zu out, %.3f ms", r->id, r->method, (int)(r->path.len < 300 ? r->path.len : 300), r->path.data,
       r->status, r->body.len, r->answer_size, (double)ns / 1e6);
 }
 
 static enum MHD_Result send_answer(lode__request *r) {
-  lode__http *h = r->http;
+  lode__server *h = r->http;
   uint64_t ns = lode__os->now_ns() - r->started_ns;
-  const char *origin = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Origin");
+  const char *origin = lode__mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, "Origin");
   struct MHD_Response *response =
-      r->answer ? MHD_create_response_from_buffer_with_free_callback(r->answer_size, r->answer, lode__free)
-                : MHD_create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT);
+      r->answer ? lode__mhd.create_response_from_buffer_with_free_callback(r->answer_size, r->answer, lode__free)
+                : lode__mhd.create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT);
   if (!response) return MHD_NO;
   r->answer = NULL; /* the response's */
   if (r->answer_size || r->type) add_header(response, "Content-Type", r->type ? r->type : "application/json");
@@ -206,8 +206,8 @@ static enum MHD_Result send_answer(lode__request *r) {
   if (h->draining) add_header(response, "Connection", "close");
   lode__metrics_add(h->metrics, r->route ? r->route : "other", r->status, ns, r->body.len, r->answer_size);
   log_request(r, ns);
-  enum MHD_Result queued = MHD_queue_response(r->connection, r->status, response);
-  MHD_destroy_response(response);
+  enum MHD_Result queued = lode__mhd.queue_response(r->connection, r->status, response);
+  lode__mhd.destroy_response(response);
   return queued;
 }
 
@@ -232,7 +232,7 @@ static void on_done(void *ctx, lode__answer *answer) {
     r->retry_later = true;
   }
   r->waiting = READY;
-  MHD_resume_connection(r->connection);
+  lode__mhd.resume_connection(r->connection);
 }
 
 static void make_call(lode__request *r) {
@@ -240,20 +240,20 @@ static void make_call(lode__request *r) {
   lode__call call = {.name = r->call, .words = r->words, .n_words = r->n_words, .body = {r->body.data, r->body.len},
                      .flags = r->call_flags, .done = on_done, .ctx = r};
   r->waiting = CALLED;
-  MHD_suspend_connection(r->connection); /* before the call: its end may come at once */
+  lode__mhd.suspend_connection(r->connection); /* before the call: its end may come at once */
   lode_status st = lode__supervisor_call(r->http->supervisor, &call, NULL, &err);
   if (st == LODE_OK) return;
   r->retry_later = st != LODE_INVALID;
   lode__request_fail(r, st == LODE_INVALID ? 400 : st == LODE_LIMIT ? 429 : 503,
                      st == LODE_INVALID ? "InvalidArgumentError" : st == LODE_LIMIT ? "RateLimitError" : "UnavailableError", "%s", err.text);
   r->waiting = READY;
-  MHD_resume_connection(r->connection);
+  lode__mhd.resume_connection(r->connection);
 }
 
 /* ---- Requests ---- */
 
 static const char *header(const lode__request *r, const char *name) {
-  return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+  return lode__mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
 }
 
 static void name_request(lode__request *r) {
@@ -281,7 +281,7 @@ static bool is_probe(const lode__request *r) {
 
 /* Before the body is read. */
 static void guard(lode__request *r) {
-  const lode__http_options *o = &r->http->options;
+  const lode__server_options *o = &r->http->options;
   const char *host = header(r, "Host"), *origin = header(r, "Origin"), *length = header(r, "Content-Length");
   uint64_t bytes = 0;
   if (!lode__host_allowed(o, host))
@@ -297,7 +297,7 @@ static void guard(lode__request *r) {
     lode__request_fail(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit", o->max_body);
 }
 
-static lode__request *begin_request(lode__http *h, struct MHD_Connection *connection, const char *url, const char *method) {
+static lode__request *begin_request(lode__server *h, struct MHD_Connection *connection, const char *url, const char *method) {
   lode__request *r = lode__alloc_zero(1, sizeof *r);
   if (!r) return NULL;
   r->http = h;
@@ -311,7 +311,7 @@ static lode__request *begin_request(lode__http *h, struct MHD_Connection *connec
     return NULL;
   }
   r->path = (lode_str){r->target.data, r->target.len};
-  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  const union MHD_ConnectionInfo *info = lode__mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   r->seat = info ? info->socket_context : NULL;
   name_request(r);
   const char *length = header(r, "Content-Length");
@@ -360,7 +360,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     pthread_mutex_lock(&r->http->lock);
     if (r->seat) ((seat *)r->seat)->working = true;
     pthread_mutex_unlock(&r->http->lock);
-    lode__http_route(r);
+    lode__server_route(r);
     if (!r->answered) {
       make_call(r);
       return MHD_YES;
@@ -370,7 +370,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 }
 
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context, enum MHD_RequestTerminationCode code) {
-  lode__http *h = cls;
+  lode__server *h = cls;
   lode__request *r = *context;
   (void)connection;
   (void)code;
@@ -397,12 +397,12 @@ static void on_notice(void *cls, const char *format, va_list list) {
   char line[400];
   int n = vsnprintf(line, sizeof line, format, list);
   while (n > 0 && n < (int)sizeof line && line[n - 1] == '\n') line[--n] = '\0';
-  if (((lode__http *)cls)->options.log == LODE__LOG_REQUESTS) say(cls, "http: %s", line);
+  if (((lode__server *)cls)->options.log == LODE__LOG_REQUESTS) say(cls, "http: %s", line);
 }
 
 /* ---- Beginning and end ---- */
 
-static lode_status resolve(const lode__http_options *o, struct addrinfo **found, lode_error *err) {
+static lode_status resolve(const lode__server_options *o, struct addrinfo **found, lode_error *err) {
   struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
   char port[8];
   snprintf(port, sizeof port, "%u", o->port);
@@ -411,7 +411,7 @@ static lode_status resolve(const lode__http_options *o, struct addrinfo **found,
   return lode__fail(err, LODE_INVALID, "the host %.200s cannot be used: %s", o->host, gai_strerror(code));
 }
 
-static lode_status listen_at(const lode__http_options *o, int *fd, uint16_t *port, lode_error *err) {
+static lode_status listen_at(const lode__server_options *o, int *fd, uint16_t *port, lode_error *err) {
   struct addrinfo *a = NULL;
   struct sockaddr_storage bound;
   socklen_t len = sizeof bound;
@@ -436,7 +436,7 @@ done:
   return st;
 }
 
-static void fill_in(lode__http_options *o) {
+static void fill_in(lode__server_options *o) {
   if (!o->host) o->host = "127.0.0.1";
   if (!o->port && !o->any_port) o->port = 8000;
   if (!o->max_body) o->max_body = 128u << 20;
@@ -444,8 +444,8 @@ static void fill_in(lode__http_options *o) {
   if (!o->wait_s) o->wait_s = 30;
 }
 
-static lode_status start_daemon(lode__http *h, int fd, lode_error *err) {
-  const lode__http_options *o = &h->options;
+static lode_status start_daemon(lode__server *h, int fd, lode_error *err) {
+  const lode__server_options *o = &h->options;
   unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC | (o->certificate ? MHD_USE_TLS : 0);
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   unsigned threads = cpus > 8 ? 4 : (unsigned)cpus / 2;
@@ -457,9 +457,9 @@ static lode_status start_daemon(lode__http *h, int fd, lode_error *err) {
   }
   if (threads > 1) more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL};
   more[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-  if (o->certificate && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+  if (o->certificate && lode__mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
     return lode__fail(err, LODE_UNSUPPORTED, "this build of libmicrohttpd has no TLS");
-  h->daemon = MHD_start_daemon(
+  h->daemon = lode__mhd.start_daemon(
       flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_notice, h, MHD_OPTION_LISTEN_SOCKET, fd,
       MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
       NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->max_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
@@ -468,8 +468,8 @@ static lode_status start_daemon(lode__http *h, int fd, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__http_start(const lode__http_options *options, lode__supervisor *supervisor, lode__http **out, lode_error *err) {
-  lode__http *h = lode__alloc_zero(1, sizeof *h);
+lode_status lode__server_start(const lode__server_options *options, lode__supervisor *supervisor, lode__server **out, lode_error *err) {
+  lode__server *h = lode__alloc_zero(1, sizeof *h);
   int fd = -1;
   lode_status st;
   *out = NULL;
@@ -480,6 +480,7 @@ lode_status lode__http_start(const lode__http_options *options, lode__supervisor
   fill_in(&h->options);
   pthread_mutex_init(&h->lock, NULL);
   pthread_cond_init(&h->wake, NULL);
+  LODE__GOTO(lode__mhd_load(err));
   h->metrics = lode__metrics_make();
   if (!h->metrics) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(listen_at(&h->options, &fd, &h->port, err));
@@ -491,20 +492,20 @@ lode_status lode__http_start(const lode__http_options *options, lode__supervisor
 done:
   if (st != LODE_OK) {
     if (fd >= 0 && !h->daemon) close(fd);
-    lode__http_stop(h);
+    lode__server_stop(h);
   }
   return st;
 }
 
-void lode__http_drain(lode__http *h) {
-  int fd = MHD_quiesce_daemon(h->daemon);
+void lode__server_drain(lode__server *h) {
+  int fd = lode__mhd.quiesce_daemon(h->daemon);
   pthread_mutex_lock(&h->lock);
   h->draining = true;
   pthread_mutex_unlock(&h->lock);
   if (fd >= 0) close(fd);
 }
 
-void lode__http_stop(lode__http *h) {
+void lode__server_stop(lode__server *h) {
   if (!h) return;
   if (h->reaping) {
     pthread_mutex_lock(&h->lock);
@@ -513,7 +514,7 @@ void lode__http_stop(lode__http *h) {
     pthread_mutex_unlock(&h->lock);
     pthread_join(h->reaper, NULL);
   }
-  if (h->daemon) MHD_stop_daemon(h->daemon);
+  if (h->daemon) lode__mhd.stop_daemon(h->daemon);
   lode__metrics_free(h->metrics);
   pthread_cond_destroy(&h->wake);
   pthread_mutex_destroy(&h->lock);
