@@ -158,6 +158,8 @@ SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
               symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
 SHELL_RUNS += serve="test/serve.sh $(BUILD)/release/lode" serve_asan="test/serve.sh $(BUILD)/asan/lode" clients="test/clients.sh $(BUILD)/release/lode"
 
+SHELL_RUNS += python="test/python.sh $(BUILD)/release/lode"
+
 .PHONY: test test-full asan tsan
 test: deps-test grammars
 	@$(MAKE) --no-print-directory -j2 all
@@ -231,6 +233,14 @@ train-tools: $(TRAIN_TOOLS)
 bench-serve: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/serve/run.sh
+# ---- The Python package, with the library inside
+
+.PHONY: wheel
+wheel: all
+	@mkdir -p $(BUILD)/wheels
+	python3 -m pip wheel --quiet --no-deps -w $(BUILD)/wheels bindings/python
+	@rm -rf bindings/python/build bindings/python/*.egg-info
+	@ls $(BUILD)/wheels
 
 # ---- Installing
 

@@ -7,6 +7,7 @@ lode_status lode__remote_add_row(lode_result *result, const lode__point *p, unsi
   lode_row *row;
   LODE__TRY(lode__result_row(result, &row, err));
   row->cursor = p->seq;
+  row->position = p->n;
   LODE__TRY(lode__result_copy(result, p->id, &row->id, err));
   if (include & LODE_METADATA) LODE__TRY(lode__result_copy(result, p->metadata, &row->metadata, err));
   if (include & LODE_DOCUMENT) LODE__TRY(lode__result_copy(result, p->document, &row->document, err));

@@ -1,0 +1,139 @@
+"""The shared library: found, loaded, its functions typed, its statuses turned into exceptions."""
+import ctypes
+import json
+import os
+
+from . import _abi
+from .errors import error_of
+
+try:
+    import numpy
+except ImportError:  # plain lists do
+    numpy = None
+
+
+def _candidates():
+    given = os.environ.get("LODE_LIBRARY")
+    if given:
+        yield given
+    here = os.path.dirname(os.path.abspath(__file__))
+    yield os.path.join(here, "liblode.so.0")
+    yield os.path.join(here, "..", "..", "..", "build", "release", "liblode.so.0")  # a checkout
+    yield "liblode.so.0"
+
+
+def _load():
+    tried = []
+    for path in _candidates():
+        if os.sep in path and not os.path.exists(path):
+            tried.append(path)
+            continue
+        try:
+            return ctypes.CDLL(path)
+        except OSError as why:
+            tried.append("%s (%s)" % (path, why))
+    raise ImportError("liblode.so.0 was not found; build it with `make`, or name it in LODE_LIBRARY. Tried: " + ", ".join(tried))
+
+
+library = _load()
+for _name, (_result, _params) in _abi.FUNCTIONS.items():
+    _function = getattr(library, _name)
+    _function.restype, _function.argtypes = _result, _params
+
+lode_str = _abi.lode_str
+NONE = lode_str()
+
+
+def check(status, error):
+    """Raises what a status that is not LODE_OK means."""
+    if status:
+        raise error_of(status, error)
+
+
+def call(name, *args):
+    """Calls a function whose last parameter is the error."""
+    error = _abi.lode_error()
+    status = getattr(library, name)(*args, ctypes.byref(error))
+    if status:
+        raise error_of(status, error)
+
+
+def text(value):
+    """A lode_str of a str or bytes, and what keeps its bytes alive."""
+    if value is None:
+        return NONE
+    data = value.encode("utf-8") if isinstance(value, str) else bytes(value)
+    item = lode_str(data, len(data))
+    item.keep = data
+    return item
+
+
+def json_text(value):
+    if value is None:
+        return NONE
+    return text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+
+
+def texts(values):
+    """An array of lode_str; its `keep` holds the bytes."""
+    data = [v.encode("utf-8") if isinstance(v, str) else bytes(v) for v in values]
+    array = (lode_str * len(data))()
+    for item, value in zip(array, data):
+        item.data, item.len = value, len(value)
+    array.keep = data
+    return array
+
+
+_address = ctypes.c_void_p.from_address
+
+
+def of_text(item):
+    """The str of a lode_str, or None. (A c_char_p field stops at a NUL: the bytes are taken by address and length.)"""
+    address = _address(ctypes.addressof(item)).value
+    return None if address is None else ctypes.string_at(address, item.len).decode("utf-8")
+
+
+def floats(values, what="vector"):
+    """A pointer to floats, their number, and what keeps them alive. A float32 array of numpy is not copied."""
+    if numpy is not None:
+        try:
+            array = numpy.ascontiguousarray(values, dtype=numpy.float32)
+        except (TypeError, ValueError) as why:
+            raise TypeError("a %s is an array of numbers: %s" % (what, why)) from None
+        return array.ctypes.data_as(ctypes.POINTER(ctypes.c_float)), array.size, array
+    try:
+        array = (ctypes.c_float * len(values))(*values)
+    except TypeError as why:
+        raise TypeError("a %s is an array of numbers: %s" % (what, why)) from None
+    return array, len(values), array
+
+
+def of_floats(pointer, n):
+    """numpy's array where there is numpy, else a list; a copy either way."""
+    if not pointer:
+        return None
+    if numpy is not None:
+        return numpy.ctypeslib.as_array(pointer, (n,)).copy()
+    return pointer[:n]
+
+
+def matrix(vectors):
+    """Rows of equal length: pointer, rows, columns, keeper. One vector is a matrix of one row."""
+    if numpy is not None:
+        try:
+            array = numpy.ascontiguousarray(vectors, dtype=numpy.float32)
+        except (TypeError, ValueError) as why:
+            raise TypeError("vectors are arrays of numbers, equally long: %s" % why) from None
+        if array.ndim == 1:
+            array = array.reshape(1, -1)
+        if array.ndim != 2:
+            raise TypeError("vectors have one or two dimensions, not %d" % array.ndim)
+        return array.ctypes.data_as(ctypes.POINTER(ctypes.c_float)), array.shape[0], array.shape[1], array
+    rows = list(vectors)
+    if rows and not hasattr(rows[0], "__len__"):
+        rows = [rows]
+    dim = len(rows[0]) if rows else 0
+    if any(len(row) != dim for row in rows):
+        raise TypeError("vectors are not equally long")
+    array = (ctypes.c_float * (len(rows) * dim))(*(x for row in rows for x in row))
+    return array, len(rows), dim, array

@@ -1,0 +1,37 @@
+"""The engine's process of lode.connect(..., isolate=True); see isolate.py."""
+import os
+import sys
+
+from .isolate import receive, send
+from .store import Store
+
+
+def main():
+    requests = sys.stdin.buffer
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints goes to standard error, not between the frames
+    store, collections = None, {}
+    while True:
+        try:
+            request = receive(requests)
+        except EOFError:
+            break
+        try:
+            if request[0] == "open":
+                store = Store(request[1], **request[2])
+                value = None
+            elif request[0] == "collection":
+                collections[request[1]] = store.collection(request[2], **request[3])
+                value = None
+            else:
+                _, key, method, args, kwargs = request
+                value = getattr(store if key is None else collections[key], method)(*args, **kwargs)
+            send(answers, ("value", value))
+        except Exception as why:
+            send(answers, ("error", why))
+    if store is not None:
+        store.close()
+
+
+if __name__ == "__main__":
+    main()

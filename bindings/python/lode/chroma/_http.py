@@ -1,0 +1,157 @@
+"""Chroma's HTTP interface (v2), as `lode serve` and Chroma's own server speak it."""
+import base64
+import json
+import struct
+import threading
+import urllib.parse
+import uuid
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+from ..store import Row
+from . import errors
+
+_ERRORS = {"NotFoundError": errors.NotFoundError, "InvalidArgumentError": errors.InvalidArgumentError,
+           "InvalidDimension": errors.InvalidDimensionException, "UniqueConstraintError": errors.UniqueConstraintError}
+
+
+def _error(status, body):
+    try:
+        answer = json.loads(body)
+        name, text = answer.get("error", ""), answer.get("message", "")
+    except (ValueError, AttributeError):
+        name, text = "", body.decode("utf-8", "replace")
+    if status in (401, 403):
+        return errors.AuthorizationError(text or "the server refuses the token")
+    if name in _ERRORS:
+        return _ERRORS[name](text)
+    if status == 409:
+        return errors.UniqueConstraintError(text)
+    if status == 404:
+        return errors.NotFoundError(text or "no such thing there")
+    if status in (400, 422):
+        return errors.InvalidArgumentError(text)
+    return errors.InternalError("the server answered %d: %s" % (status, text))
+
+
+def _base64(vector):
+    return base64.b64encode(struct.pack("<%df" % len(vector), *vector)).decode()
+
+
+class HttpBackend:
+    def __init__(self, host, port, ssl, headers, tenant, database, timeout=60):
+        self.host, self.port, self.ssl, self.timeout = host, port, ssl, timeout
+        self.headers = dict(headers or {}, **{"Content-Type": "application/json"})
+        self.tenant, self.database = tenant, database
+        self.threads = threading.local()
+        self.request("GET", "/api/v2/heartbeat")
+
+    def close(self):
+        connection = getattr(self.threads, "connection", None)
+        if connection is not None:
+            connection.close()
+            self.threads.connection = None
+
+    def request(self, method, path, body=None):
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        for attempt in (0, 1):  # a connection that the server has closed meanwhile is opened again, once
+            connection = getattr(self.threads, "connection", None)
+            if connection is None:
+                kind = HTTPSConnection if self.ssl else HTTPConnection
+                connection = self.threads.connection = kind(self.host, self.port, timeout=self.timeout)
+                fresh = True
+            else:
+                fresh = False
+            try:
+                connection.request(method, path, data, self.headers)
+                response = connection.getresponse()
+                answer = response.read()
+                break
+            except (HTTPException, OSError) as why:
+                self.threads.connection = None
+                if fresh or attempt:
+                    raise ValueError("Could not connect to a Chroma server at %s:%s: %s. Is `lode serve` running?"
+                                     % (self.host, self.port, why)) from None
+        if response.status >= 400:
+            raise _error(response.status, answer)
+        return json.loads(answer) if answer else None
+
+    def path(self, *parts):
+        quoted = [urllib.parse.quote(str(p), safe="") for p in (self.tenant, "databases", self.database) + parts]
+        return "/api/v2/tenants/" + "/".join(quoted)
+
+    @staticmethod
+    def _describe(found):
+        configuration = found.get("configuration_json") or {}
+        return {"id": uuid.UUID(found["id"]), "name": found["name"], "metadata": found.get("metadata"), "full": found["name"],
+                "space": (configuration.get("hnsw") or {}).get("space", "l2"), "dimension": found.get("dimension"),
+                "embedding_function": configuration.get("embedding_function")}
+
+    def list(self):
+        return [self._describe(c) for c in self.request("GET", self.path("collections"))]
+
+    def find(self, name):
+        return self._describe(self.request("GET", self.path("collections", name)))
+
+    def create(self, name, space, metadata, embedding_function, get_or_create):
+        body = {"name": name, "metadata": metadata, "get_or_create": get_or_create,
+                "configuration": {"hnsw": {"space": space}, "embedding_function": embedding_function}}
+        return self._describe(self.request("POST", self.path("collections"), body))
+
+    def delete(self, name):
+        self.request("DELETE", self.path("collections", name))
+
+    def modify(self, item, name, metadata):
+        self.request("PUT", self.path("collections", item["id"]), {"new_name": name, "new_metadata": metadata})
+        return self.find(name if name is not None else item["name"])
+
+    def reset(self):
+        return self.request("POST", "/api/v2/reset")
+
+    def open(self, item):
+        return HttpRecords(self, item["id"])
+
+
+class HttpRecords:
+    def __init__(self, backend, id):
+        self.backend, self.id = backend, id
+
+    def _send(self, verb, body):
+        return self.backend.request("POST", self.backend.path("collections", self.id, verb), body)
+
+    def count(self):
+        return self.backend.request("GET", self.backend.path("collections", self.id, "count"))
+
+    def write(self, verb, ids, embeddings, documents, metadatas, uris):
+        vectors = None if embeddings is None else [None if v is None else _base64(v) for v in embeddings]
+        self._send(verb, {"ids": list(ids), "embeddings": vectors, "documents": documents, "metadatas": metadatas, "uris": uris})
+
+    def delete(self, ids, where, where_document):
+        answer = self._send("delete", {"ids": ids, "where": where, "where_document": where_document})
+        return (answer or {}).get("deleted", 0)
+
+    @staticmethod
+    def _include(parts):
+        names = {"document": "documents", "metadata": "metadatas", "vector": "embeddings"}
+        return [names[p] for p in parts]
+
+    @staticmethod
+    def _rows(answer, at=None):
+        pick = (lambda name: answer.get(name)) if at is None else (lambda name: (answer.get(name) or [None] * (at + 1))[at])  # noqa: E731
+        ids = pick("ids")
+        columns = [pick(name) or [None] * len(ids) for name in ("documents", "metadatas", "embeddings", "distances", "uris")]
+        rows = []
+        for i, (id, document, metadata, vector, distance, uri) in enumerate(zip(ids, *columns)):
+            if uri is not None:
+                metadata = dict(metadata or {}, **{"chroma:uri": uri})
+            rows.append(Row(id, document, metadata, vector, 0, distance, None, i))
+        return rows
+
+    def get(self, ids, where, where_document, limit, offset, parts):
+        return self._rows(self._send("get", {"ids": ids, "where": where, "where_document": where_document, "limit": limit,
+                                             "offset": offset or 0, "include": self._include(parts) + ["uris"]}))
+
+    def query(self, embeddings, k, ids, where, where_document, parts):
+        answer = self._send("query", {"query_embeddings": [list(map(float, v)) for v in embeddings], "n_results": k, "ids": ids,
+                                      "where": where, "where_document": where_document,
+                                      "include": self._include(parts) + ["distances", "uris"]})
+        return [self._rows(answer, i) for i in range(len(answer["ids"]))]

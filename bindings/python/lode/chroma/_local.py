@@ -1,0 +1,174 @@
+"""Chroma's things on a store of this machine. They are kept as `lode serve` keeps them, so that both can use one store: a collection
+by its own name, its configuration under "$chroma" of its metadata, a record's uri under "chroma:uri", a collection's id made of its
+number."""
+import shutil
+import tempfile
+import uuid
+
+from .. import errors as lode_errors
+from ..store import Store
+from . import errors
+
+KEY, URI, REGISTRY = "$chroma", "chroma:uri", ".chroma"
+
+
+def _seal(uid):
+    mask = (1 << 64) - 1
+    x = uid ^ 0x6C6F64652D756964
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & mask
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & mask
+    return (x ^ x >> 31) & 0xFFFFFFFFFFFF
+
+
+def uuid_of(uid):
+    return uuid.UUID("%08x-%04x-8%03x-800%x-%012x" % (uid >> 32, uid >> 16 & 0xFFFF, uid >> 4 & 0xFFF, uid & 0xF, _seal(uid)))
+
+
+def _part(text):
+    return text.replace("%", "%25").replace("/", "%2F")
+
+
+class Translate:
+    """Lode's errors become Chroma's."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, why, _trace):
+        if kind is None or not issubclass(kind, lode_errors.LodeError):
+            return False
+        text = str(why)
+        if isinstance(why, lode_errors.NotFound):
+            raise errors.NotFoundError(text) from why
+        if isinstance(why, lode_errors.Mismatch):
+            raise errors.InvalidDimensionException(text) from why
+        if isinstance(why, lode_errors.Exists):
+            raise errors.UniqueConstraintError(text) from why
+        if isinstance(why, (lode_errors.Invalid, lode_errors.Refused, lode_errors.Limit)):
+            raise errors.InvalidArgumentError(text) from why
+        raise errors.InternalError(text) from why
+
+
+class LocalBackend:
+    def __init__(self, path=None, tenant="default_tenant", database="default_database"):
+        self.temporary = path is None
+        self.path = str(path) if path is not None else tempfile.mkdtemp(prefix="lode-chroma-")
+        self.tenant, self.database = tenant, database
+        with Translate():
+            self.store = Store(self.path)
+
+    def close(self):
+        self.store.close()
+        if self.temporary:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def full_name(self, name):
+        if (self.tenant, self.database) == ("default_tenant", "default_database"):
+            return name
+        return "%s/%s/%s" % (_part(self.tenant), _part(self.database), name)
+
+    def _short_name(self, full):
+        if (self.tenant, self.database) == ("default_tenant", "default_database"):
+            return full if "/" not in full and full != REGISTRY else None
+        head = self.full_name("")
+        return full[len(head):] if full.startswith(head) else None
+
+    def _describe(self, info):
+        metadata = dict(info.metadata or {})
+        kept = metadata.pop(KEY, None) or {}
+        configuration = kept.get("configuration") if isinstance(kept, dict) else None
+        return {"id": uuid_of(info.uid), "name": self._short_name(info.name), "metadata": metadata or None, "full": info.name,
+                "space": info.metric, "dimension": info.dimension or None, "embedding_function": (configuration or {}).get("embedding_function")}
+
+    def list(self):
+        with Translate():
+            infos = self.store.collections()
+        return [self._describe(i) for i in infos if self._short_name(i.name) is not None]
+
+    def find(self, name):
+        for item in self.list():
+            if item["name"] == name:
+                return item
+        raise errors.NotFoundError("Collection [%s] does not exists" % name)
+
+    def create(self, name, space, metadata, embedding_function, get_or_create):
+        kept = dict(metadata or {})
+        kept[KEY] = {"configuration": {"hnsw": {"space": space}, "embedding_function": embedding_function}}
+        try:
+            self.store.collection(self.full_name(name), create=True, must_create=not get_or_create, metric=space, metadata=kept).close()
+        except lode_errors.Exists:
+            raise errors.UniqueConstraintError("Collection [%s] already exists" % name) from None
+        except lode_errors.LodeError as why:
+            with Translate():
+                raise why
+        return self.find(name)
+
+    def delete(self, name):
+        with Translate():
+            try:
+                self.store.drop(self.full_name(name))
+            except lode_errors.NotFound:
+                raise errors.NotFoundError("Collection [%s] does not exists" % name) from None
+
+    def modify(self, item, name, metadata):
+        with Translate():
+            full = item["full"]
+            if name is not None and name != item["name"]:
+                self.store.rename(full, self.full_name(name))
+                full = self.full_name(name)
+            if metadata is not None:
+                info = next(i for i in self.store.collections() if i.name == full)
+                kept = dict(metadata)
+                if KEY in (info.metadata or {}):
+                    kept[KEY] = info.metadata[KEY]
+                self.store.set_metadata(full, kept)
+        return self.find(name if name is not None else item["name"])
+
+    def reset(self):
+        for info in self.store.collections():
+            self.store.drop(info.name)
+        return True
+
+    def open(self, item):
+        with Translate():
+            return LocalRecords(self.store.collection(item["full"]))
+
+
+class LocalRecords:
+    """The records of one collection."""
+
+    def __init__(self, collection):
+        self.collection = collection
+
+    def count(self):
+        with Translate():
+            return self.collection.count()
+
+    def write(self, verb, ids, embeddings, documents, metadatas, uris):
+        if uris is not None:
+            metadatas = [dict(m or {}, **({URI: u} if u is not None else {})) for m, u in zip(metadatas or [None] * len(ids), uris)]
+        if metadatas is not None:
+            metadatas = [m if m else None for m in metadatas]
+        with Translate():
+            if verb == "add":
+                self.collection.add(ids, documents, metadatas, embeddings, keep_existing=True)
+            elif verb == "upsert":
+                self.collection.upsert(ids, documents, metadatas, embeddings)
+            else:
+                self.collection.update(ids, documents, metadatas, embeddings)
+
+    def delete(self, ids, where, where_document):
+        with Translate():
+            return self.collection.delete(ids, where, where_document)
+
+    def get(self, ids, where, where_document, limit, offset, parts):
+        with Translate():
+            if ids is None:
+                return self.collection.get(None, where, where_document, include=parts, limit=limit or 0, offset=offset or 0)
+            rows = {row.id: row for row in self.collection.get(ids, where, where_document, include=parts)}
+            # Chroma gives rows in the order of insertion, whatever order the ids were in
+            return sorted(rows.values(), key=lambda row: row.position)[offset or 0:][: limit or None]
+
+    def query(self, embeddings, k, ids, where, where_document, parts):
+        with Translate():
+            return self.collection.query_many(embeddings, k=k, ids=ids, where=where, where_document=where_document, include=parts)

@@ -1,0 +1,51 @@
+"""Builds the wheel: the interface is made from the header, the shared library is put inside. `make wheel` calls it."""
+import os
+import re
+import shutil
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.dist import Distribution
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+HEADER = os.path.join(ROOT, "include", "lode.h")
+LIBRARY = os.environ.get("LODE_LIBRARY", os.path.join(ROOT, "build", "release", "liblode.so.0"))
+
+
+class Build(build_py):
+    def run(self):
+        super().run()
+        import sys
+        sys.path.insert(0, HERE)
+        from abi import Header
+        target = os.path.join(self.build_lib, "lode")
+        with open(HEADER, encoding="utf-8") as header, open(os.path.join(target, "_abi.py"), "w", encoding="utf-8") as out:
+            Header(header.read()).write(out)
+        shutil.copyfile(LIBRARY, os.path.join(target, "liblode.so.0"))
+
+
+class Binary(Distribution):
+    """Holds a library of this platform, and no code of an interpreter's own."""
+
+    def has_ext_modules(self):
+        return True
+
+
+options = {}
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:
+    try:
+        from wheel.bdist_wheel import bdist_wheel
+    except ImportError:
+        bdist_wheel = None
+if bdist_wheel is not None:
+    class Wheel(bdist_wheel):
+        def get_tag(self):
+            return ("py3", "none") + super().get_tag()[2:]
+    options["bdist_wheel"] = Wheel
+
+with open(HEADER, encoding="utf-8") as file:
+    version = re.search(r'LODE_VERSION_TEXT "([^"]+)"', file.read()).group(1)
+setup(version=version, cmdclass=dict(options, build_py=Build), distclass=Binary)

@@ -1,0 +1,213 @@
+"""The library through Python: what goes in comes out, errors are exceptions, handles end when they should."""
+import io
+import json
+import os
+import tempfile
+import threading
+import unittest
+
+import lode
+from lode import _abi
+from lode._library import numpy
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.store = lode.connect(os.path.join(self.folder.name, "store"))
+        self.addCleanup(self.store.close)
+
+    def notes(self, **options):
+        notes = self.store.collection("notes", create=True, **dict({"metric": "cosine"}, **options))
+        notes.add(["a", "b", "c"], ["the parser reads tokens", "a lexer", None], [{"lang": "c", "n": 1}, {"lang": "go", "tags": ["x", "y"]}, None],
+                  [[1, 0], [0, 1], None])
+        return notes
+
+
+class Records(Base):
+    def test_records_come_back_as_they_were_given(self):
+        rows = self.notes().get(include=("document", "metadata", "vector"))
+        self.assertEqual([r.id for r in rows], ["a", "b", "c"])
+        self.assertEqual(rows[1].metadata, {"lang": "go", "tags": ["x", "y"]})
+        self.assertEqual([r.document for r in rows], ["the parser reads tokens", "a lexer", None])
+        self.assertEqual(list(rows[0].vector), [1.0, 0.0])
+        self.assertIsNone(rows[2].vector)
+
+    def test_any_text_survives(self):
+        notes = self.store.collection("odd", create=True)
+        odd = ["\0", "a\0b", "\U0001F600", "'; DROP TABLE record;--", "x" * 4000]
+        notes.add(odd, odd, [{"k\0" + o: o} for o in odd])
+        rows = notes.get(odd)
+        self.assertEqual([(r.id, r.document, r.metadata) for r in rows], [(o, o, {"k\0" + o: o}) for o in odd])
+
+    def test_integers_of_64_bits_stay_exact(self):
+        notes = self.store.collection("big", create=True)
+        notes.add(["a"], metadatas=[{"n": 9007199254740993, "m": -2**63}])
+        self.assertEqual(notes.get()[0].metadata, {"n": 9007199254740993, "m": -2**63})
+
+    def test_update_upsert_and_delete(self):
+        notes = self.notes()
+        self.assertEqual(notes.update(["a", "nobody"], metadatas=[{"n": None, "z": 2}, {"z": 1}]), ["nobody"])
+        self.assertEqual(notes.get(["a"])[0].metadata, {"lang": "c", "z": 2})
+        self.assertEqual(notes.upsert(["a", "d"], ["new", "d"]).written, 2)
+        self.assertEqual(notes.get(["a"])[0].document, "new")
+        self.assertEqual(notes.delete(where={"lang": "go"}), 1)
+        self.assertEqual(notes.delete([]), 0)
+        self.assertEqual(notes.count(), 3)
+
+    def test_queries(self):
+        notes = self.notes()
+        self.assertEqual([r.id for r in notes.query([1, 0.1], k=5)], ["a", "b"])
+        self.assertAlmostEqual(notes.query([2, 0])[0].distance, 0, 6)
+        self.assertEqual([r.id for r in notes.query(text="parser")], ["a"])
+        self.assertEqual([r.id for r in notes.query([0, 1], "parser", k=2)], ["a", "b"])
+        answers = notes.query_many([[1, 0], [0, 1]], k=1, where={"lang": {"$in": ["c", "go"]}}, where_document={"$contains": "e"})
+        self.assertEqual([[r.id for r in rows] for rows in answers], [["a"], ["b"]])
+
+    def test_paging_reads_everything_once(self):
+        notes = self.store.collection("many", create=True)
+        notes.add([str(i) for i in range(2500)])
+        self.assertEqual([r.id for r in notes.iterate(page=7)], [str(i) for i in range(2500)])
+
+    def test_facets_counters_and_stats(self):
+        notes = self.notes(counters=["lang"])
+        self.assertEqual(notes.facets("lang"), {"c": 1, "go": 1})
+        self.assertEqual(notes.counters("lang"), {"c": 1, "go": 1})
+        self.assertEqual(notes.stats()["pending"], 1)
+
+    def test_export_and_import_are_inverse(self):
+        lines = []
+        self.assertEqual(self.notes().export(lines.append), 3)
+        data = b"".join(lines)
+        self.assertEqual(json.loads(data.splitlines()[0])["id"], "a")
+        copy = self.store.collection("copy", create=True, metric="cosine")
+        self.assertEqual(copy.import_lines(io.BytesIO(data).read).written, 3)
+        again = []
+        copy.export(again.append)
+        self.assertEqual(b"".join(again), data)
+
+    def test_an_exception_in_a_callback_comes_through(self):
+        def broken(_):
+            raise RuntimeError("mine")
+        with self.assertRaisesRegex(RuntimeError, "mine"):
+            self.notes().export(broken)
+
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_arrays_of_numpy(self):
+        notes = self.store.collection("arrays", create=True)
+        rows = numpy.arange(12, dtype=numpy.float32).reshape(4, 3)
+        notes.add(["a", "b", "c", "d"], vectors=rows)
+        back = notes.get(include=("vector",))
+        self.assertTrue(all((r.vector == row).all() for r, row in zip(back, rows)))
+        self.assertEqual([r[0].id for r in notes.query_many(rows, k=1)], ["a", "b", "c", "d"])
+        notes.upsert(["a"], vectors=rows[:1].astype(numpy.float64)[:, ::-1])  # another type, another order
+        self.assertEqual(list(notes.get(["a"], include=("vector",))[0].vector), [2, 1, 0])
+
+
+class Errors(Base):
+    def test_each_status_is_an_exception_with_the_librarys_text(self):
+        notes = self.notes()
+        for error, do in ((lode.Exists, lambda: notes.add(["a"])), (lode.Refused, lambda: notes.add(["x", "x"])),
+                          (lode.Refused, lambda: notes.add(["x"], vectors=[[1, float("nan")]])),
+                          (lode.Mismatch, lambda: notes.add(["x"], vectors=[[1, 2, 3]])), (lode.Mismatch, lambda: notes.query([1, 2, 3])),
+                          (lode.Invalid, lambda: notes.get(where={"$foo": 1})), (lode.NotFound, lambda: self.store.collection("nobody")),
+                          (lode.Invalid, lambda: notes.delete()), (TypeError, lambda: notes.query(["x"])),
+                          (lode.Invalid, lambda: notes.add(["x"], ["a", "b"])), (lode.Invalid, lambda: notes.add([1]))):
+            with self.assertRaises(error) as caught:
+                do()
+            self.assertTrue(str(caught.exception))
+        self.assertEqual(notes.count(), 3)
+
+    def test_the_record_at_fault_is_named(self):
+        with self.assertRaises(lode.Refused) as caught:
+            self.notes().add(["x", "y"], vectors=[[1, 2], [1, float("inf")]])
+        self.assertEqual((caught.exception.status, caught.exception.record), ("REFUSED", 1))
+
+    def test_what_is_closed_says_so(self):
+        notes = self.notes()
+        self.store.close()
+        self.store.close()
+        for do in (notes.count, self.store.stats, lambda: self.store.collection("x")):
+            self.assertRaises(lode.Closed, do)
+
+    def test_a_transaction_is_all_or_nothing(self):
+        notes = self.notes()
+        with self.assertRaises(RuntimeError):
+            with self.store.transaction() as txn:
+                notes.delete(["a", "b"], txn=txn)
+                raise RuntimeError
+        self.assertEqual(notes.count(), 3)
+        with self.store.transaction() as txn:
+            notes.delete(["a"], txn=txn)
+            notes.add(["z"], txn=txn)
+        self.assertEqual([r.id for r in notes.get()], ["b", "c", "z"])
+
+    def test_care(self):
+        notes = self.notes()
+        seen = []
+        self.store.optimize(lambda phase, done, total: seen.append(phase))
+        self.store.compact()
+        self.assertEqual(self.store.verify(), [])
+        file = os.path.join(self.folder.name, "backup")
+        self.store.backup(file)
+        lode.restore(file, os.path.join(self.folder.name, "restored"))
+        with lode.connect(os.path.join(self.folder.name, "restored"), create=False, read_only=True) as copy:
+            self.assertEqual(copy.collection("notes").count(), notes.count())
+        report = lode.salvage(self.store.path, os.path.join(self.folder.name, "salvaged"))
+        self.assertEqual((report["records"], report["losses"]), (3, []))
+
+
+class Sharing(Base):
+    def test_threads_share_a_handle(self):
+        notes, failures = self.store.collection("shared", create=True), []
+
+        def work(t):
+            try:
+                for i in range(40):
+                    notes.upsert(["%d-%d" % (t, i)], vectors=[[t, i]])
+                    notes.query([t, i], k=1)
+            except Exception as why:
+                failures.append(why)
+
+        threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        self.assertEqual((failures, notes.count()), ([], 160))
+
+    def test_a_forked_child_goes_on(self):
+        notes = self.notes()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                notes.add(["child"])
+                os._exit(0 if notes.count() == 4 else 1)
+            except BaseException:
+                os._exit(2)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertEqual(notes.count(), 4)
+
+
+class Isolated(Base):
+    def test_a_killed_worker_is_an_exception_and_the_next_call_works(self):
+        self.notes()
+        with lode.connect(self.store.path, isolate=True) as store:
+            notes = store.collection("notes")
+            for _ in range(3):
+                self.assertEqual(notes.count(), 3)
+                os.kill(store.worker_pid, 9)
+                with self.assertRaises(lode.WorkerDied):
+                    notes.count()
+            self.assertEqual([r.id for r in notes.iterate()], ["a", "b", "c"])
+            self.assertRaises(lode.Exists, notes.add, ["a"])
+            self.assertEqual(notes.query([1, 0], k=1)[0].id, "a")
+
+
+class Interface(unittest.TestCase):
+    def test_the_header_and_the_library_agree(self):
+        self.assertEqual(lode.__version__, _abi.LODE_VERSION_TEXT)
+        self.assertGreater(len(_abi.FUNCTIONS), 50)
+
+
+if __name__ == "__main__":
+    unittest.main()
