@@ -367,3 +367,55 @@ TEST(memory_that_runs_out_is_an_error) {
     if (!hits) break;
   }
 }
+
+/* ---- Beside git, on this project's own tree ---- */
+
+static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* The lines of a text, sorted; they point into it. */
+static char **sorted_lines(char *text, size_t *n) {
+  char **lines = malloc((strlen(text) + 1) * sizeof *lines);
+  CHECK(lines != NULL);
+  *n = 0;
+  for (char *line = strtok_r(text, "\n", &text); line; line = strtok_r(NULL, "\n", &text)) lines[(*n)++] = line;
+  qsort(lines, *n, sizeof *lines, by_bytes);
+  return lines;
+}
+
+TEST(the_same_files_as_git_on_this_tree) {
+  const char *tmp = test_folder();
+  char command[2000], path[700];
+  size_t n, m;
+  if (system("git --version >/dev/null 2>&1") != 0) test_skip("git is not installed");
+  setenv("HOME", tmp, 1);
+  setenv("XDG_CONFIG_HOME", tmp, 1);
+  /* only folders that nothing writes to while tests run */
+  snprintf(command, sizeof command,
+           "cp -r src include docs test fuzz '%.500s' && cp .gitignore '%.500s' && cd '%.500s' && git init -q . && mkdir -p src/build && echo x >src/build/a.c && "
+           "echo x >src/base/x.o && git ls-files --others --exclude-standard >.git/list",
+           tmp, tmp, tmp);
+  CHECK(system(command) == 0);
+  snprintf(path, sizeof path, "%s/.git/list", tmp);
+  char *git = test_read_file(path, &n);
+  lode__walk_options o = {.hidden = true, .generated = true, .max_bytes = 64u << 20};
+  found f = walk(tmp, &o, "");
+  char **wanted = sorted_lines(git, &n), **got = sorted_lines(f.files.data, &m);
+  CHECK(n > 300 && has(&f.skipped, "src/build=ignored"));
+  size_t k = 0;
+  for (size_t i = 0; i < n; i++) { /* what git lists and we skip must be skipped for what it is, not by a rule */
+    char line[800];
+    while (k < m && strcmp(got[k], wanted[i]) < 0) CHECKF(false, "git does not list %s", got[k]);
+    if (k < m && strcmp(got[k], wanted[i]) == 0) {
+      k++;
+      continue;
+    }
+    snprintf(line, sizeof line, "\n%.600s=", wanted[i]);
+    const char *why = strstr(f.skipped.data, line);
+    CHECKF(why && strncmp(why + strlen(line), "ignored", 7) != 0, "%s is not walked", wanted[i]);
+  }
+  CHECK(k == m);
+  free(wanted);
+  free(got);
+  free(git);
+  release(&f);
+}
