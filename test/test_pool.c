@@ -179,6 +179,20 @@ TEST_SLOW(a_bad_worker_costs_one_file, 120) {
   CHECK(waitpid(-1, NULL, WNOHANG) < 0);
 }
 
+TEST(long_lists_of_defines_are_not_parsed) {
+  lode__buf text = {0};
+  lode__pool_result r = {0};
+  lode__pool *pool = open_pool(NULL);
+  for (int i = 0; i < 3000; i++) lode__buf_addf(&text, "#define REGISTER_%d 0x%08x\n", i, i);
+  OK(lode__pool_chunk(pool, c_language(), (lode_str){text.data, text.len}, &r, &err));
+  CHECK(r.outcome == LODE__PARSE_PLAIN && lode__chunk_list_wrong(&r.chunks, text.len) == NULL && r.chunks.n > 10);
+  OK(lode__pool_chunk(pool, c_language(), (lode_str){text.data, 2600}, &r, &err));
+  CHECK(r.outcome == LODE__PARSE_SYNTAX);
+  lode__buf_release(&text);
+  lode__pool_result_release(&r);
+  lode__pool_close(pool);
+}
+
 TEST(without_the_environment_the_hooks_are_text) {
   unsetenv("LODE_PARSER_TEST");
   lode__pool *pool = open_pool(NULL);

@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { MAX_WORKERS = 64, CLOSE_MS = 2000 };
+enum { MAX_WORKERS = 64, CLOSE_MS = 2000, DEFINE_TABLE_BYTES = 32 << 10 };
 
 #define OUTCOME_TEXT(id, text) text,
 static const char *const outcome_texts[] = {LODE__PARSE_OUTCOMES(OUTCOME_TEXT)};
@@ -272,6 +272,19 @@ static lode_status ask_worker(lode__pool *pool, worker *w, const lode__language 
   return LODE_OK;
 }
 
+/* Long lists of #define, as tools make them from descriptions of hardware, have no syntax worth the time. */
+static bool is_define_table(const lode__language *language, lode_str text) {
+  size_t lines = 0, defines = 0;
+  if (text.len < DEFINE_TABLE_BYTES || !language->grammar || (strcmp(language->grammar, "c") != 0 && strcmp(language->grammar, "cpp") != 0))
+    return false;
+  for (const char *p = text.data, *end = p + text.len; p < end; lines++) {
+    defines += end - p > 8 && memcmp(p, "#define ", 8) == 0;
+    const char *eol = memchr(p, '\n', (size_t)(end - p));
+    p = eol ? eol + 1 : end;
+  }
+  return defines * 10 > lines * 8;
+}
+
 lode_status lode__pool_chunk(lode__pool *pool, const lode__language *language, lode_str text, lode__pool_result *result,
                              lode_error *err) {
   set_outcome(result, LODE__PARSE_PLAIN, "");
@@ -279,7 +292,7 @@ lode_status lode__pool_chunk(lode__pool *pool, const lode__language *language, l
   lode__chunk_list_clear(&result->chunks);
   if (text.len > LODE__CHUNK_MAX_TEXT)
     return lode__fail(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LODE__CHUNK_MAX_TEXT);
-  if (text.len && language->reader == LODE__READ_TREE) {
+  if (text.len && language->reader == LODE__READ_TREE && !is_define_table(language, text)) {
     if (lode__pool_has(pool, language)) {
       worker *w = borrow(pool);
       lode_status st = ask_worker(pool, w, language, text, result, err);

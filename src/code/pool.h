@@ -26,7 +26,7 @@ typedef struct lode__pool_options {
 /* X(enum, text for people) */
 #define LODE__PARSE_OUTCOMES(X)                                        \
   X(SYNTAX, "by syntax")                                               \
-  X(PLAIN, "by paragraphs and lines")      /* the language has no grammar */ \
+  X(PLAIN, "by paragraphs and lines")      /* no grammar for it, or a long list of #define */ \
   X(NO_GRAMMAR, "the grammar is not installed")                        \
   X(CRASHED, "the parser crashed")                                     \
   X(HUNG, "the parser took too long")                                  \
