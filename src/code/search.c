@@ -697,38 +697,63 @@ static void drop_itself(searching *s) {
   }
 }
 
-lode_status lode__search_run(const lode__project *project, lode_store *store, const lode__search_request *request,
-                             lode__search_result *result, lode_error *err) {
-  searching s = {.project = project, .store = store, .request = request, .result = result, .arena = &result->arena, .want_more = 1};
+/* Everything up to the ranking. */
+static lode_status find_candidates(searching *s, lode_error *err) {
+  const lode__search_request *request = s->request;
+  lode__question *question = &s->result->question;
   bool used = false;
-  lode_status st;
+  LODE__TRY(open_collections(s, err));
+  LODE__TRY(build_filter(s, err));
+  if (request->similar.data) {
+    LODE__TRY(take_similar(s, err));
+  } else {
+    lode__question_read(request->query, question);
+    if (question->words.n == 0 && request->mode != LODE_BY_VECTOR)
+      return lode__fail(err, LODE_INVALID, "the query has no words: ask with a question, a name or a piece of code");
+    LODE__TRY(take_text(s, err));
+  }
+  LODE__TRY(open_models(s, err));
+  for (s->want_more = 1;; s->want_more *= 16) {
+    s->cut = false;
+    LODE__TRY(gather(s, &used, err));
+    if (s->n >= request->limit || !s->cut || !request->path.data || s->want_more >= MOST_WANT) break; /* else the glob left too few */
+  }
+  if (!used) return err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
+  LODE__TRY(measure_all(s, err));
+  drop_itself(s);
+  return LODE_OK;
+}
+
+static void begin(searching *s, const lode__project *project, lode_store *store, const lode__search_request *request,
+                  lode__search_result *result) {
   memset(result, 0, sizeof *result);
   lode__arena_init(&result->arena, 0);
-  LODE__GOTO(open_collections(&s, err));
-  LODE__GOTO(build_filter(&s, err));
-  if (request->similar.data) {
-    LODE__GOTO(take_similar(&s, err));
-  } else {
-    lode__question_read(request->query, &result->question);
-    if (result->question.words.n == 0 && request->mode != LODE_BY_VECTOR)
-      LODE__GOTO(lode__fail(err, LODE_INVALID, "the query has no words: ask with a question, a name or a piece of code"));
-    LODE__GOTO(take_text(&s, err));
+  *s = (searching){.project = project, .store = store, .request = request, .result = result, .arena = &result->arena};
+}
+
+lode_status lode__search_run(const lode__project *project, lode_store *store, const lode__search_request *request,
+                             lode__search_result *result, lode_error *err) {
+  searching s;
+  begin(&s, project, store, request, result);
+  lode_status st = find_candidates(&s, err);
+  if (st == LODE_OK) st = answer(&s, err);
+  close_all(&s);
+  if (st != LODE_OK) lode__search_release(result);
+  return st;
+}
+
+lode_status lode__search_candidates(const lode__project *project, lode_store *store, const lode__search_request *request,
+                                    lode__search_result *result, lode__candidate **candidates, size_t *n, lode_error *err) {
+  searching s;
+  begin(&s, project, store, request, result);
+  lode_status st = find_candidates(&s, err);
+  *candidates = NULL;
+  *n = 0;
+  if (st == LODE_OK) {
+    *candidates = s.v;
+    *n = s.n;
+    s.v = NULL;
   }
-  LODE__GOTO(open_models(&s, err));
-  for (;;) {
-    s.cut = false;
-    LODE__GOTO(gather(&s, &used, err));
-    if (s.n >= request->limit || !s.cut || !request->path.data || s.want_more >= MOST_WANT) break;
-    s.want_more *= 16; /* the glob left too few */
-  }
-  if (!used) {
-    st = err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
-    goto done;
-  }
-  LODE__GOTO(measure_all(&s, err));
-  drop_itself(&s);
-  LODE__GOTO(answer(&s, err));
-done:
   close_all(&s);
   if (st != LODE_OK) lode__search_release(result);
   return st;

@@ -1,0 +1,241 @@
+/* tune.c - finds weights for src/code/rank.h: coordinate ascent on labelled queries, judged on repositories that it did not see.
+ *
+ *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid]
+ *
+ * REPOS-FOLDER/NAME is an indexed tree. The candidates of each query are gathered once; then only lode__rank runs. It prints the mean
+ * NDCG@10 with the weights of the table, after tuning on all repositories, and when each repository is judged with weights tuned on the
+ * others: the last figure is the honest one.
+ */
+#include "code/project.h"
+#include "code/search.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_TASKS = 2000, MOST_REPOS = 64, MOST_TARGETS = 32, AT = 10 };
+
+typedef struct target {
+  char path[400];
+  long first, last;
+} target;
+
+typedef struct task {
+  size_t repo;
+  char category[24];
+  target targets[MOST_TARGETS];
+  size_t n_targets;
+  lode__search_result result;
+  lode__candidate *candidates;
+  size_t n;
+} task;
+
+typedef struct repo {
+  char name[64], prefix[200];
+  lode__project project;
+  lode_store *store;
+} repo;
+
+static task tasks[MOST_TASKS];
+static repo repos[MOST_REPOS];
+static size_t n_tasks, n_repos;
+
+static void die(const char *what, const lode_error *err) {
+  fprintf(stderr, "%s: %s\n", what, err ? err->text : "");
+  exit(1);
+}
+
+static double judge(task *t, const lode__weights *w) {
+  lode__ranked_hit hits[AT];
+  size_t n = 0;
+  double gain = 0, ideal = 0;
+  lode_error err;
+  if (lode__rank(&t->result.question, t->candidates, t->n, w, AT, hits, &n, &err) != LODE_OK) die("rank", &err);
+  for (size_t g = 0; g < t->n_targets; g++) {
+    if (g < AT) ideal += 1 / log2((double)g + 2);
+    for (size_t i = 0; i < n; i++) {
+      const lode__candidate *c = hits[i].chunk;
+      size_t skip = strlen(repos[t->repo].prefix);
+      const char *want = t->targets[g].path;
+      if (strncmp(want, repos[t->repo].prefix, skip) == 0) want += skip;
+      if (!lode__str_eq(c->path, lode__str(want))) continue;
+      if (t->targets[g].first && ((long)c->last < t->targets[g].first || (long)c->first > t->targets[g].last)) continue;
+      gain += 1 / log2((double)i + 2);
+      break;
+    }
+  }
+  return ideal > 0 ? gain / ideal : 0;
+}
+
+/* Mean over repositories; `left_out` takes no part, or, with only, is the one that does. */
+static double mean(const lode__weights *w, size_t left_out, bool only) {
+  double sum[MOST_REPOS] = {0}, total = 0;
+  size_t count[MOST_REPOS] = {0}, n = 0;
+  for (size_t i = 0; i < n_tasks; i++) {
+    if ((tasks[i].repo == left_out) != only) continue;
+    sum[tasks[i].repo] += judge(&tasks[i], w);
+    count[tasks[i].repo]++;
+  }
+  for (size_t r = 0; r < n_repos; r++)
+    if (count[r]) {
+      total += sum[r] / (double)count[r];
+      n++;
+    }
+  return n ? total / (double)n : 0;
+}
+
+static double *knob(lode__weights *w, size_t i) {
+  if (i < 2 * LODE__FEATURE_COUNT) return &w->feature[i / LODE__FEATURE_COUNT][i % LODE__FEATURE_COUNT];
+  i -= 2 * LODE__FEATURE_COUNT;
+  if (i < LODE__FACTOR_COUNT) return &w->factor[i];
+  i -= LODE__FACTOR_COUNT;
+  return i < 2 ? &w->more[i] : NULL;
+}
+
+static lode__weights tune(lode__weights w, size_t left_out, bool loud) {
+  static const double steps[] = {0.5, 0.75, 1.25, 1.6};
+  double best = mean(&w, left_out, false);
+  for (int round = 0; round < 3; round++) {
+    double before = best;
+    for (size_t k = 0; knob(&w, k); k++) {
+      double old = *knob(&w, k), keep = old;
+      for (size_t s = 0; s < 5; s++) {
+        double value = s < 4 ? (old > 0 ? old * steps[s] : 0.1 * steps[s]) : 0;
+        if (k >= 2 * LODE__FEATURE_COUNT && k < 2 * LODE__FEATURE_COUNT + LODE__FACTOR_COUNT && (value > 1 || value == 0)) continue;
+        *knob(&w, k) = value;
+        double got = mean(&w, left_out, false);
+        if (got > best + 0.0003) {
+          best = got;
+          keep = value;
+        }
+      }
+      *knob(&w, k) = keep;
+    }
+    if (loud) fprintf(stderr, "round %d: %.4f\n", round + 1, best);
+    if (best - before < 0.0005) break;
+  }
+  return w;
+}
+
+static void print(const lode__weights *w) {
+  for (size_t f = 0; f < LODE__FEATURE_COUNT; f++)
+    printf("  %-9s %.3f %.3f\n", lode__feature_name((lode__feature)f), w->feature[0][f], w->feature[1][f]);
+  for (size_t f = 0; f < LODE__FACTOR_COUNT; f++) printf("  factor %zu  %.3f\n", f, w->factor[f]);
+  printf("  more      %.3f %.3f\n", w->more[0], w->more[1]);
+}
+
+/* ---- Loading ---- */
+
+static size_t repo_of(const char *name, const char *folder) {
+  char path[1024];
+  lode_error err;
+  lode_open_options options = {.read_only = true, .no_background = true};
+  for (size_t i = 0; i < n_repos; i++)
+    if (strcmp(repos[i].name, name) == 0) return i;
+  repo *r = &repos[n_repos];
+  snprintf(r->name, sizeof r->name, "%s", name);
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  /* NAME.root holds the folder of the repository that is indexed, which the labels' paths begin with */
+  char list[1100];
+  snprintf(list, sizeof list, "%s.root", path);
+  FILE *f = fopen(list, "r");
+  if (f) {
+    if (fgets(r->prefix, sizeof r->prefix - 1, f)) r->prefix[strcspn(r->prefix, "\n")] = '\0';
+    fclose(f);
+    if (r->prefix[0]) {
+      snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", r->prefix);
+      strcat(r->prefix, "/");
+    }
+  }
+  char store[1100];
+  snprintf(store, sizeof store, "%s/.lode", path);
+  if (lode__project_open(&r->project, path, store, &err) != LODE_OK) die(path, &err);
+  if (lode_open(store, &options, &r->store, &err) != LODE_OK) die(store, &err);
+  return n_repos++;
+}
+
+static const char *text_at(const lode__json *json, uint32_t object, const char *key, char *out, size_t size) {
+  uint32_t node = lode__json_get(json, object, lode__str(key));
+  out[0] = '\0';
+  if (node && json->nodes[node].type == LODE__JSON_STRING) snprintf(out, size, "%.*s", (int)json->nodes[node].u.s.len, json->nodes[node].u.s.data);
+  return out;
+}
+
+static long number_at(const lode__json *json, uint32_t object, const char *key) {
+  uint32_t node = lode__json_get(json, object, lode__str(key));
+  return node && json->nodes[node].type == LODE__JSON_INT ? (long)json->nodes[node].u.i : 0;
+}
+
+static void add_targets(task *t, const lode__json *json, const char *key) {
+  uint32_t list = lode__json_get(json, 0, lode__str(key));
+  if (!list || json->nodes[list].type != LODE__JSON_ARRAY) return;
+  for (uint32_t i = list + 1; i < json->nodes[list].next && t->n_targets < MOST_TARGETS; i = json->nodes[i].next) {
+    target *g = &t->targets[t->n_targets++];
+    text_at(json, i, "path", g->path, sizeof g->path);
+    g->first = number_at(json, i, "start_line");
+    g->last = number_at(json, i, "end_line");
+  }
+}
+
+static void load(const char *file, const char *folder, lode_mode mode) {
+  char *line = NULL, name[64], query[2000];
+  size_t cap = 0;
+  ssize_t len;
+  FILE *f = fopen(file, "r");
+  lode__json json = {0};
+  lode_error err;
+  if (!f) die(file, NULL);
+  while ((len = getline(&line, &cap, f)) > 0 && n_tasks < MOST_TASKS) {
+    if (lode__json_parse(&json, (lode_str){line, (size_t)len}, NULL, &err) != LODE_OK) die(file, &err);
+    task *t = &tasks[n_tasks++];
+    t->repo = repo_of(text_at(&json, 0, "repo", name, sizeof name), folder);
+    text_at(&json, 0, "category", t->category, sizeof t->category);
+    add_targets(t, &json, "relevant");
+    add_targets(t, &json, "secondary");
+    text_at(&json, 0, "query", query, sizeof query);
+    char *kept = strdup(query);
+    lode__search_request request = {.query = lode__str(kept), .mode = mode, .limit = AT};
+    repo *r = &repos[t->repo];
+    if (lode__search_candidates(&r->project, r->store, &request, &t->result, &t->candidates, &t->n, &err) != LODE_OK) die(kept, &err);
+  }
+  free(line);
+  fclose(f);
+  lode__json_release(&json);
+}
+
+static void by_category(const lode__weights *w) {
+  static const char *const names[] = {"symbol", "semantic", "architecture"};
+  for (size_t c = 0; c < 3; c++) {
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < n_tasks; i++)
+      if (strcmp(tasks[i].category, names[c]) == 0) {
+        sum += judge(&tasks[i], w);
+        n++;
+      }
+    printf("  %s %.4f", names[c], n ? sum / (double)n : 0);
+  }
+  printf("\n");
+}
+
+int main(int argc, char **argv) {
+  lode_mode mode = argc > 3 && strcmp(argv[3], "text") == 0 ? LODE_BY_TEXT : argc > 3 && strcmp(argv[3], "vector") == 0 ? LODE_BY_VECTOR : LODE_HYBRID;
+  if (argc < 3) die("usage: tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid]", NULL);
+  load(argv[1], argv[2], mode);
+  printf("table: %.4f", mean(&lode__rank_weights, SIZE_MAX, false));
+  by_category(&lode__rank_weights);
+  if (argc > 4) return 0;
+  lode__weights all = tune(lode__rank_weights, SIZE_MAX, true);
+  printf("tuned on all: %.4f", mean(&all, SIZE_MAX, false));
+  by_category(&all);
+  print(&all);
+  double unseen = 0;
+  for (size_t r = 0; r < n_repos; r++) {
+    lode__weights w = tune(lode__rank_weights, r, false);
+    double got = mean(&w, r, true), table = mean(&lode__rank_weights, r, true);
+    printf("  %-20s table %.4f, tuned on the others %.4f\n", repos[r].name, table, got);
+    unseen += got;
+  }
+  printf("each judged with weights of the others: %.4f\n", unseen / (double)n_repos);
+  return 0;
+}
