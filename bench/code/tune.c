@@ -1,6 +1,6 @@
 /* tune.c - finds weights for src/code/rank.h: coordinate ascent on labelled queries, judged on repositories that it did not see.
  *
- *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid]
+ *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid [quick|scan]]
  *
  * REPOS-FOLDER/NAME is an indexed tree. The candidates of each query are gathered once; then only lode__rank runs. It prints the mean
  * NDCG@10 with the weights of the table, after tuning on all repositories, and when each repository is judged with weights tuned on the
@@ -89,7 +89,7 @@ static double *knob(lode__weights *w, size_t i) {
   i -= 2 * LODE__FEATURE_COUNT;
   if (i < LODE__FACTOR_COUNT) return &w->factor[i];
   i -= LODE__FACTOR_COUNT;
-  return i < 2 ? &w->more[i] : NULL;
+  return i < 2 ? &w->more[i] : i == 2 ? &w->decay : NULL;
 }
 
 static lode__weights tune(lode__weights w, size_t left_out, bool loud) {
@@ -115,6 +115,32 @@ static lode__weights tune(lode__weights w, size_t left_out, bool loud) {
     if (best - before < 0.0005) break;
   }
   return w;
+}
+
+/* What each knob does alone: the change of the mean, and how many repositories gain and lose by it. */
+static void scan_knobs(void) {
+  static const double steps[] = {0, 0.5, 0.75, 1.4, 2};
+  lode__weights w = lode__rank_weights;
+  double base[MOST_REPOS];
+  for (size_t r = 0; r < n_repos; r++) base[r] = mean(&w, r, true);
+  for (size_t k = 0; knob(&w, k); k++) {
+    double old = *knob(&w, k);
+    printf("knob %2zu (%.2f)", k, old);
+    for (size_t s = 0; s < 5; s++) {
+      double sum = 0;
+      int up = 0, down = 0;
+      *knob(&w, k) = old * steps[s];
+      for (size_t r = 0; r < n_repos; r++) {
+        double change = mean(&w, r, true) - base[r];
+        sum += change;
+        up += change > 0.0005;
+        down += change < -0.0005;
+      }
+      printf("  x%.2f %+.4f (%d/%d)", steps[s], sum / (double)n_repos, up, down);
+    }
+    *knob(&w, k) = old;
+    printf("\n");
+  }
 }
 
 static void print(const lode__weights *w) {
@@ -144,7 +170,8 @@ static size_t repo_of(const char *name, const char *folder) {
     fclose(f);
     if (r->prefix[0]) {
       snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", r->prefix);
-      strcat(r->prefix, "/");
+      size_t len = strlen(r->prefix);
+      if (len + 1 < sizeof r->prefix) memcpy(r->prefix + len, "/", 2);
     }
   }
   char store[1100];
@@ -224,6 +251,7 @@ int main(int argc, char **argv) {
   load(argv[1], argv[2], mode);
   printf("table: %.4f", mean(&lode__rank_weights, SIZE_MAX, false));
   by_category(&lode__rank_weights);
+  if (argc > 4 && strcmp(argv[4], "scan") == 0) scan_knobs();
   if (argc > 4) return 0;
   lode__weights all = tune(lode__rank_weights, SIZE_MAX, true);
   printf("tuned on all: %.4f", mean(&all, SIZE_MAX, false));

@@ -18,7 +18,8 @@ const lode__weights lode__rank_weights = {
 #define FACTOR(id, name, factor, about) factor,
     .factor = {LODE__FACTORS(FACTOR)},
 #undef FACTOR
-    .more = {0.30, 0.15},
+    .more = {0.30, 0.08},
+    .decay = 0.7,
 };
 
 const char *lode__feature_name(lode__feature feature) {
@@ -116,8 +117,6 @@ static lode_status group(ranking *r, lode_error *err) {
     if (i == 0 || !lode__str_eq(sorted[i]->path, sorted[i - 1]->path)) {
       file *f = &r->files[r->n_files++];
       f->path = sorted[i]->path;
-      f->marks = lode__path_marks(f->path);
-      split_path(f);
     }
     sorted[i]->file = r->n_files - 1;
   }
@@ -140,7 +139,8 @@ static void weigh_words(ranking *r) {
   }
 }
 
-/* How well the words cover a name, and the name the words: the harmonic mean of both. */
+/* How well the words cover a name, and the name the words: a mean of both in which the name counts twice. A short name that the query
+ * says whole is worth more than a long one of which it says as many words. */
 static double overlap(const ranking *r, const lode__words *name) {
   const lode__words *words = &r->question->words;
   double asked = 0, found = 0, covered = 0;
@@ -151,7 +151,7 @@ static double overlap(const ranking *r, const lode__words *name) {
   }
   for (size_t i = 0; i < name->n; i++) covered += lode__word_among(&name->v[i], words);
   double recall = asked > 0 ? found / asked : 0, precision = covered / (double)name->n;
-  return recall + precision > 0 ? 2 * recall * precision / (recall + precision) : 0;
+  return recall + precision > 0 ? 1.25 * recall * precision / (recall + 0.25 * precision) : 0;
 }
 
 static double coverage(const ranking *r, const lode__words *name) {
@@ -239,24 +239,27 @@ static void scale(ranking *r) {
   }
 }
 
-static double factor_of(const ranking *r, const file *f, const lode__candidate *c) {
-  const double *factor = r->weights->factor;
+/* Which factors apply: bit i for factor i. */
+static unsigned factors_of(const ranking *r, const file *f, const lode__candidate *c) {
   const lode__question *q = r->question;
   lode__kind kind = lode__kind_find(c->kind);
-  double product = 1;
-  if ((f->marks & LODE__MARK_TEST) && !q->wants_tests) product *= factor[LODE__FACTOR_TEST];
-  if (f->marks & LODE__MARK_VENDORED) product *= factor[LODE__FACTOR_VENDORED];
-  if ((f->marks & LODE__MARK_EXAMPLE) && !q->wants_examples) product *= factor[LODE__FACTOR_EXAMPLE];
-  if (((f->marks & LODE__MARK_DOC) || kind == LODE__KIND_SECTION) && !q->wants_docs) product *= factor[LODE__FACTOR_DOC];
-  if (kind == LODE__KIND_DATA) product *= factor[LODE__FACTOR_DATA];
-  return product;
+  unsigned bits = 0;
+  if ((f->marks & LODE__MARK_TEST) && !q->wants_tests) bits |= 1u << LODE__FACTOR_TEST;
+  if (f->marks & LODE__MARK_VENDORED) bits |= 1u << LODE__FACTOR_VENDORED;
+  if ((f->marks & LODE__MARK_EXAMPLE) && !q->wants_examples) bits |= 1u << LODE__FACTOR_EXAMPLE;
+  if (((f->marks & LODE__MARK_DOC) || kind == LODE__KIND_SECTION) && !q->wants_docs) bits |= 1u << LODE__FACTOR_DOC;
+  if (kind == LODE__KIND_DATA) bits |= 1u << LODE__FACTOR_DATA;
+  return bits;
 }
 
 static lode_status measure(ranking *r, lode_error *err) {
-  const double *weight = r->weights->feature[r->question->is_name];
   scale(r);
   LODE__TRY(spread(r, 0, LODE__FEATURE_VECTOR, err));
   LODE__TRY(spread(r, 1, LODE__FEATURE_QUALITY, err));
+  for (size_t i = 0; i < r->n_files; i++) {
+    r->files[i].marks = lode__path_marks(r->files[i].path);
+    split_path(&r->files[i]);
+  }
   weigh_words(r);
   for (size_t i = 0; i < r->n_files; i++) {
     r->files[i].name = overlap(r, &r->files[i].stem);
@@ -271,12 +274,21 @@ static lode_status measure(ranking *r, lode_error *err) {
     c->features[LODE__FEATURE_FILE] = r->files[c->file].name;
     c->features[LODE__FEATURE_FOLDER] = r->files[c->file].folder;
     c->features[LODE__FEATURE_KIND] = kind_value(c->kind);
-    c->factor = factor_of(r, &r->files[c->file], c);
-    c->score = 0;
-    for (size_t f = 0; f < LODE__FEATURE_COUNT; f++) c->score += weight[f] * c->features[f];
-    c->score *= c->factor;
+    c->factors = factors_of(r, &r->files[c->file], c);
+    c->measured = true;
   }
   return LODE_OK;
+}
+
+static void weigh(ranking *r) {
+  const double *weight = r->weights->feature[r->question->is_name];
+  for (size_t i = 0; i < r->n; i++) {
+    lode__candidate *c = &r->v[i];
+    c->score = 0;
+    for (size_t f = 0; f < LODE__FEATURE_COUNT; f++) c->score += weight[f] * c->features[f];
+    for (size_t f = 0; f < LODE__FACTOR_COUNT; f++)
+      if (c->factors >> f & 1) c->score *= r->weights->factor[f];
+  }
 }
 
 /* ---- Order ---- */
@@ -294,12 +306,12 @@ static void gather_files(ranking *r) {
   qsort_r(r->order, r->n, sizeof *r->order, by_file_then_score, r->v);
   for (size_t i = 0; i < r->n;) {
     file *f = &r->files[r->v[r->order[i]].file];
-    double share = 0.5;
+    double share = 1;
     f->top = i;
     f->best = r->v[r->order[i]].score;
     for (f->chunks = 1, i++; i < r->n && &r->files[r->v[r->order[i]].file] == f; i++, f->chunks++) {
       f->sum += share * r->v[r->order[i]].score;
-      share *= 0.5;
+      share *= r->weights->decay;
     }
     f->best += more * f->sum;
   }
@@ -364,7 +376,8 @@ lode_status lode__rank(const lode__question *question, lode__candidate *candidat
   *n = 0;
   if (count == 0 || limit == 0) return LODE_OK;
   LODE__GOTO(group(&r, err));
-  LODE__GOTO(measure(&r, err));
+  if (!r.v[0].measured) LODE__GOTO(measure(&r, err));
+  weigh(&r);
   gather_files(&r);
   LODE__GOTO(put_hits(&r, limit, hits, n, err));
 done:

@@ -3,7 +3,7 @@
  * Candidates come from the text index and from the vectors. For each chunk some figures between 0 and 1 are taken, the features:
  *
  *   chunk score = (sum of weight * feature) * (product of the factors that apply to its file)
- *   file score  = its best chunk's score + `more` * what its other chunks add, each counting half of the one before
+ *   file score  = its best chunk's score + `more` * what its other chunks add, each counting `decay` of the one before
  *
  * Files are ordered by their scores, and each shows its best chunk; chunks that say the same as a better one are folded into it; when
  * there are fewer files than asked for, second chunks follow. There are two columns of weights: a question in words, and a query that
@@ -17,22 +17,22 @@
 
 /* X(id, name, weight for words, weight for names, what it is) */
 #define LODE__FEATURES(X)                                                                                          \
-  X(TEXT, "text", 1.00, 1.00, "BM25 of the chunk, against the best candidate's")                                   \
-  X(VECTOR, "vector", 1.00, 0.40, "cosine of question and chunk, against the candidates'")                         \
+  X(TEXT, "text", 0.70, 1.00, "BM25 of the chunk, against the best candidate's")                                   \
+  X(VECTOR, "vector", 1.00, 0.20, "cosine of question and chunk, against the candidates'")                         \
   X(QUALITY, "quality", 1.00, 0.40, "the same with the second vector")                                             \
-  X(OUTLINE, "outline", 0.50, 0.50, "BM25 of the file's outline, against the best file's")                         \
-  X(DEFINES, "defines", 0.60, 2.00, "the chunk defines exactly a name that the query holds")                       \
+  X(OUTLINE, "outline", 0.40, 0.50, "BM25 of the file's outline, against the best file's")                         \
+  X(DEFINES, "defines", 0.40, 2.00, "the chunk defines exactly a name that the query holds")                       \
   X(NAME, "name", 0.50, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
-  X(FILE, "file", 0.60, 0.60, "the same for the name of the file")                                                 \
+  X(FILE, "file", 2.20, 1.60, "the same for the name of the file")                                                 \
   X(FOLDER, "folder", 0.20, 0.20, "how many of the query's words the folders of the path have")                    \
   X(KIND, "kind", 0.10, 0.30, "the chunk is a definition: a type counts fully, a function a little less")
 
 /* X(id, name, factor, what it applies to) */
 #define LODE__FACTORS(X)                                          \
-  X(TEST, "test", 0.60, "tests")                                  \
+  X(TEST, "test", 0.45, "tests")                                  \
   X(VENDORED, "vendored", 0.60, "copies of other projects")       \
   X(EXAMPLE, "example", 0.70, "examples and demonstrations")      \
-  X(DOC, "doc", 0.60, "documents")                                \
+  X(DOC, "doc", 0.45, "documents")                                \
   X(DATA, "data", 0.60, "data and configuration")
 
 typedef enum lode__feature {
@@ -52,7 +52,7 @@ typedef enum lode__factor {
 typedef struct lode__weights {
   double feature[2][LODE__FEATURE_COUNT]; /* [0] words, [1] names */
   double factor[LODE__FACTOR_COUNT];
-  double more[2];                         /* see above */
+  double more[2], decay;                  /* see above */
 } lode__weights;
 extern const lode__weights lode__rank_weights;
 const char *lode__feature_name(lode__feature feature);
@@ -80,9 +80,11 @@ typedef struct lode__candidate {
   double bm25;               /* 0: not found by words */
   double cosine, cosine2;    /* NaN: not known */
   double outline;            /* BM25 of the file's outline */
-  /* set by lode__rank */
+  /* set by lode__rank; what was measured once is not measured again when other weights are tried */
+  bool measured;
   double features[LODE__FEATURE_COUNT];
-  double factor, score;
+  unsigned factors;          /* bit i: factor i applies */
+  double score;
   size_t file;               /* which file, by the order of first appearance */
 } lode__candidate;
 
