@@ -221,6 +221,14 @@ bench-quality: deps
 	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench/quality/score $(OUT)/bench/quality/quality
 	@bench/quality/run.sh $(OUT)
 
+# Weights of the ranking, on indexed trees: bench/code/tune.c says how
+$(OUT)/bench/code/tune: $(OUT)/bench/code/tune.o $(CODE_OBJ) $(OUT)/liblode.a
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+.PHONY: bench-code
+bench-code: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@LODE=$(OUT)/lode bench/code/run.sh
+
 # The static model for code, made anew: packages, pairs, words, training (tools/train/README.md)
 TRAIN_TOOLS := $(addprefix $(OUT)/tools/train/,mine vocab pack train start export)
 TRAIN_OBJ   := $(call obj,tools/train/tar.c tools/train/clean.c tools/train/pairs.c tools/train/lexicon.c tools/train/table.c)
@@ -289,6 +297,7 @@ help:
 	@echo "make install      PREFIX=/usr/local DESTDIR="
 	@echo "make asan | tsan  the tests of one sanitizer"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
+	@echo "make bench-code   code search on the Linux tree (TREES names others), PEERS=1 beside other tools"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
 	@echo "make bench-serve  lode serve beside the Chroma server, written to bench/SERVE.md"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"

@@ -382,6 +382,25 @@ cd "$tmp/gone" || exit 1
 run 0 index --json; is_field files 400; is_field removed 0
 run 0 search handle_9 --json -n 1; has "src/f9.c"
 
+# ---- The program itself dies: it tells, leaves a report, and ends by the same signal
+
+many "$tmp/c" 3000
+cd "$tmp/c" || exit 1
+for pair in SEGV:139 BUS:135 ABRT:134; do
+  rm -rf "$HOME/.local/state"
+  "$lode" index -q --force 2>"$tmp/err" & pid=$!
+  for _ in $(seq 1 100); do grep -qs . .lode/index.lock && break; sleep 0.01; done
+  kill -"${pair%:*}" $pid 2>/dev/null
+  wait $pid 2>/dev/null
+  code=$?
+  if [ $code -eq 0 ]; then skip "the run was over before SIG${pair%:*} came"; continue; fi
+  check "SIG${pair%:*}: exit $code: $(cat "$tmp/err")" [ $code -eq "${pair#*:}" ]
+  check "nothing told: $(cat "$tmp/err")" grep -q "crashed (SIG${pair%:*}) while doing .lode index" "$tmp/err"
+  check "no report" grep -q "^operation   index" "$HOME"/.local/state/lode/crashes/crash-*.txt
+done
+run 0 index
+run 0 search handle_8 --json -n 1; has "src/f8.c"
+
 # ---- No permission, a full disk
 
 project "$tmp/r"

@@ -7,3 +7,4 @@
 set -eu
 out=$1
 "$out/bench/quality/quality" code ${LODE_STATICS:-}
+"$(dirname "$0")/search.sh" "$out"

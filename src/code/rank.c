@@ -97,10 +97,14 @@ static void split_path(file *f) {
     }
   lode__words_of(name, &f->stem);
   lode__words_of((lode_str){path.data, slash}, &f->folders);
-  /* index.js, mod.rs, __init__.py, main.go: the folder is the name */
+  /* index.js, mod.rs, __init__.py, main.go speak for their folder: its name is theirs */
   static const char *const plain[] = {"index", "mod", "init", "main", "lib"};
-  for (size_t i = 0; f->stem.n == 1 && i < sizeof plain / sizeof *plain; i++)
-    if (strcmp(f->stem.v[0].text, plain[i]) == 0 && f->folders.n) f->stem.v[f->stem.n++] = f->folders.v[f->folders.n - 1];
+  bool is_plain = false;
+  for (size_t i = 0; f->stem.n == 1 && i < sizeof plain / sizeof *plain; i++) is_plain = is_plain || strcmp(f->stem.v[0].text, plain[i]) == 0;
+  if (!is_plain || slash < 2) return;
+  size_t start = slash - 1;
+  while (start && path.data[start - 1] != '/') start--;
+  lode__words_of((lode_str){path.data + start, slash - 1 - start}, &f->stem);
 }
 
 static lode_status group(ranking *r, lode_error *err) {

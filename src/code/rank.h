@@ -20,7 +20,7 @@
   X(TEXT, "text", 0.70, 1.00, "BM25 of the chunk, against the best candidate's")                                   \
   X(VECTOR, "vector", 1.00, 0.20, "cosine of question and chunk, against the candidates'")                         \
   X(QUALITY, "quality", 1.00, 0.40, "the same with the second vector")                                             \
-  X(OUTLINE, "outline", 0.40, 0.50, "BM25 of the file's outline, against the best file's")                         \
+  X(OUTLINE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                         \
   X(DEFINES, "defines", 0.40, 2.00, "the chunk defines exactly a name that the query holds")                       \
   X(NAME, "name", 0.50, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
   X(FILE, "file", 2.20, 1.60, "the same for the name of the file")                                                 \

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WANT_TEXT = 150, WANT_VECTOR = 150, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3, MOST_WANT = 1 << 20 };
+enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3, MOST_WANT = 1 << 20 };
 #define MOST_FILE_BYTES (64u << 20)
 
 typedef struct searching {

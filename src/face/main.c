@@ -4,6 +4,7 @@
  * SIGTERM ask it to stop at its next step; the second one ends the process at once. Other work ends at the first.
  */
 #include "cli.h"
+#include "crash_cli.h"
 #include "suggest.h"
 #include "worker.h"
 
@@ -238,6 +239,9 @@ static int run_op(session *s, const lode__command *c) {
   lode__buf folder = {0};
   lode__writer writer;
   lode_str given = common(c, "store")->text;
+  static char command[80];
+  snprintf(command, sizeof command, "%s%s%s", c->op->group ? c->op->group : "", c->op->group ? " " : "", c->op->name);
+  lode__crash_cli_catch(command);
   s->bar = &bar;
   bool project = c->op->flags & LODE__OP_PROJECT;
   if (!project && lode__store_locate(given.data, &folder, &err) != LODE_OK) {
