@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 enum {
-  EMBED_BODY_BYTES = 2000, /* of a chunk's own text: what stands behind hardly changes the vector */
+  EMBED_BODY_BYTES = 1500, /* of a chunk's own text: what stands behind hardly changes the vector */
   OUTLINE_BYTES = 16384,
 };
 
