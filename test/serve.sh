@@ -182,8 +182,15 @@ want 'after garbage' 200 '^1$' "$N/count"
 # ---- A worker that dies ----
 
 worker() { pgrep -P "$server" | head -1; }
+restarts() { curl -s "$base/metrics" | sed -n 's/^lode_worker_restarts_total //p'; }
+deaths=0
 for signal in KILL SEGV BUS ABRT; do
   kill -$signal "$(worker)"
+  deaths=$((deaths + 1))
+  for _ in $(seq 600); do # a request that comes before the death is noticed is one of those in flight
+    [ "$(restarts)" = $deaths ] && break
+    sleep 0.02
+  done
   want "after SIG$signal" 200 '^1$' "$N/count"
 done
 want 'restarts are counted' 200 '^lode_worker_restarts_total 4$' "$base/metrics"

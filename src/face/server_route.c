@@ -113,8 +113,10 @@ static void fail_lode(lode__request *r, lode_status st, const char *text) {
   lode__request_answer(r, http_status(st), &body);
 }
 
-/* Only what a caller from afar may use. */
-static bool for_callers(const lode__op *op) { return op && !(op->flags & (LODE__OP_LOCAL | LODE__OP_SERVES)); }
+/* Only what a caller from afar may use; the worker looks at the arguments too. */
+static bool for_callers(const lode__op *op) {
+  return op && !(op->flags & LODE__OP_SERVES) && (!(op->flags & LODE__OP_LOCAL) || (op->flags & LODE__OP_READS));
+}
 
 /* Words "db", "query", or "search": the operation, and its name as a call. */
 static const lode__op *op_of_words(lode__request *r) {
@@ -126,7 +128,8 @@ static const lode__op *op_of_words(lode__request *r) {
 
 static void run_op(lode__request *r) {
   const lode__op *op = op_of_words(r);
-  r->n_words = 0;
+  r->words[0] = LODE__LIT(LODE__FROM_AFAR);
+  r->n_words = 1;
   if (!op) {
     fail_lode(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
   } else if (!for_callers(op)) {

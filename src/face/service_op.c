@@ -1,6 +1,7 @@
 /* service_op.c - calls that name an operation of the table: "db.query", "search". The body is its arguments as a JSON object;
  * the answer is {"rows":[..],"summary":{..}}, or {"error":{"status","message","record"}}, and its code a lode_status. With
- * LODE__CALL_ROWS the rows go ahead one by one, and the answer holds the summary alone.
+ * LODE__CALL_ROWS the rows go ahead one by one, and the answer holds the summary alone. The word LODE__FROM_AFAR says that the
+ * caller may be on another machine.
  */
 #include "worker.h"
 
@@ -54,6 +55,22 @@ void lode__put_error(lode__buf *out, lode_status status, const lode_error *err) 
   lode__buf_adds(out, "}}");
 }
 
+static lode_status no_bytes(lode__sink *sink, const void *data, size_t size, lode_error *err) {
+  (void)sink;
+  (void)data;
+  (void)size;
+  return lode__fail(err, LODE_UNSUPPORTED, "this operation writes a file: use the command line");
+}
+
+/* What callers from afar may do with the files of this machine: read those that belong to the store, and name none. */
+static lode_status check_far(const lode__task *task, const lode__op *op, const lode__args *args, lode_error *err) {
+  if (task->n_words == 0 || !lode__str_eq(task->words[0], LODE__LIT(LODE__FROM_AFAR)) || !(op->flags & LODE__OP_LOCAL)) return LODE_OK;
+  bool names = false;
+  for (const lode__param *p = op->params; p->name; p++) names = names || (p->type == LODE__ARG_PATH && args->values[p - op->params].set);
+  if ((op->flags & LODE__OP_READS) && !names) return LODE_OK;
+  return lode__fail(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
+}
+
 static lode_status run(gather *g, const lode__op *op, lode_error *err) {
   lode__task *task = g->task;
   lode__args args;
@@ -62,13 +79,14 @@ static lode_status run(gather *g, const lode__op *op, lode_error *err) {
                           .note = take_note, .note_ctx = task};
   lode__args_init(&args, op);
   lode_status st = lode__args_from_json(&args, task->body.len ? task->body : LODE__LIT("{}"), err);
+  if (st == LODE_OK) st = check_far(task, op, &args, err);
   if (st == LODE_OK) st = lode__op_run(&ctx, &args, err);
   lode__args_release(&args);
   return st;
 }
 
 void lode__service_op(lode__task *task) {
-  gather g = {.sink = {.row = take_row, .summary = take_summary}, .task = task};
+  gather g = {.sink = {.row = take_row, .summary = take_summary, .bytes = no_bytes}, .task = task};
   const lode__op *op = lode__op_of_call(task->name);
   lode_error err = {.record = LODE_NO_RECORD};
   lode_status st;

@@ -1,7 +1,7 @@
 /* shared.c - see shared.h.
  *
- * Locks: `open_lock` guards the opening of the store; `lock` guards the queue of writes and `leading`. Neither is held while
- * a write or a commit runs.
+ * Locks: `open_lock` guards the opening of stores and the list of others; `lock` guards the queue of writes and `leading`. Neither is
+ * held while a write or a commit runs.
  */
 #include "shared.h"
 #include "cli.h"
@@ -23,6 +23,18 @@ struct pending {
   pending *next;
 };
 
+/* A store other than the worker's own, of an operation that names one. */
+typedef struct other other;
+struct other {
+  lode_store *store;
+  bool write;
+  unsigned users;
+  uint64_t used;
+  other *next;
+  char folder[];
+};
+enum { MOST_OTHERS = 4 }; /* that stay open while nobody uses them */
+
 struct lode__shared {
   char *folder;
   lode__handles *handles;
@@ -30,6 +42,8 @@ struct lode__shared {
   pthread_mutex_t open_lock, lock;
   lode_store *_Atomic store;
   bool read_only;
+  other *others;
+  uint64_t clock;
   pending *first, **last;
   bool leading;
 };
@@ -54,16 +68,6 @@ lode_status lode__shared_make(const char *folder, const lode_open_options *optio
   pthread_mutex_init(&e->lock, NULL);
   *out = e;
   return LODE_OK;
-}
-
-void lode__shared_free(lode__shared *e) {
-  if (!e) return;
-  lode__handles_free(e->handles);
-  lode_close(atomic_load(&e->store));
-  pthread_mutex_destroy(&e->open_lock);
-  pthread_mutex_destroy(&e->lock);
-  lode__free(e->folder);
-  lode__free(e);
 }
 
 const char *lode__shared_folder(const lode__shared *e) { return e->folder; }
@@ -102,13 +106,83 @@ lode_status lode__shared_store(lode__shared *e, const lode__open_how *how, lode_
   return st;
 }
 
+/* With open_lock. */
+static lode_status open_other(lode__shared *e, const lode__open_how *how, other **out, lode_error *err) {
+  size_t size = strlen(how->folder) + 1;
+  lode_open_options options = e->options;
+  other *o = lode__alloc_zero(1, sizeof *o + size);
+  if (!o) return lode__fail_nomem(err);
+  memcpy(o->folder, how->folder, size);
+  o->write = how->write;
+  options.create = how->create;
+  options.page_bytes = how->page_bytes;
+  options.read_only = options.no_background = !how->write;
+  lode_status st = options.create && !lode__is_address(o->folder) ? lode__make_parents(o->folder, err) : LODE_OK;
+  if (st == LODE_OK) st = lode_open(o->folder, &options, &o->store, err);
+  if (st != LODE_OK) {
+    lode__free(o);
+    return st;
+  }
+  o->next = e->others;
+  e->others = o;
+  *out = o;
+  return LODE_OK;
+}
+
+/* With open_lock: closes those that were not used for longest. */
+static void close_others(lode__shared *e, size_t keep) {
+  for (;;) {
+    other **oldest = NULL;
+    size_t idle = 0;
+    for (other **at = &e->others; *at; at = &(*at)->next) {
+      if ((*at)->users) continue;
+      idle++;
+      if (!oldest || (*at)->used < (*oldest)->used) oldest = at;
+    }
+    if (idle <= keep) return;
+    other *gone = *oldest;
+    *oldest = gone->next;
+    lode_close(gone->store);
+    lode__free(gone);
+  }
+}
+
 lode_status lode__shared_open(void *shared, const lode__open_how *how, lode_store **store, lode_error *err) {
-  return lode__shared_store(shared, how, store, err);
+  lode__shared *e = shared;
+  lode_status st = LODE_OK;
+  if (!how->folder || strcmp(how->folder, e->folder) == 0) return lode__shared_store(e, how, store, err);
+  *store = NULL;
+  pthread_mutex_lock(&e->open_lock);
+  other *o = e->others;
+  while (o && (strcmp(o->folder, how->folder) != 0 || (how->write && !o->write))) o = o->next;
+  if (!o) st = open_other(e, how, &o, err);
+  if (st == LODE_OK) {
+    o->users++;
+    o->used = ++e->clock;
+    *store = o->store;
+  }
+  pthread_mutex_unlock(&e->open_lock);
+  return st;
 }
 
 void lode__shared_release(void *shared, lode_store *store) {
-  (void)shared;
-  (void)store;
+  lode__shared *e = shared;
+  pthread_mutex_lock(&e->open_lock);
+  for (other *o = e->others; o; o = o->next)
+    if (o->store == store) o->users--;
+  close_others(e, MOST_OTHERS);
+  pthread_mutex_unlock(&e->open_lock);
+}
+
+void lode__shared_free(lode__shared *e) {
+  if (!e) return;
+  lode__handles_free(e->handles);
+  close_others(e, 0);
+  lode_close(atomic_load(&e->store));
+  pthread_mutex_destroy(&e->open_lock);
+  pthread_mutex_destroy(&e->lock);
+  lode__free(e->folder);
+  lode__free(e);
 }
 
 /* ---- Group commit ---- */

@@ -22,7 +22,7 @@ lode__handles *lode__shared_handles(lode__shared *shared);
 
 /* The store, opened if it is not. It is closed with the rest. */
 lode_status lode__shared_store(lode__shared *shared, const lode__open_how *how, lode_store **store, lode_error *err);
-/* The same as functions of a lode__op_context; the opener is this. */
+/* As functions of a lode__op_context, whose opener this is: also stores that an operation names itself, a few of which stay open. */
 lode_status lode__shared_open(void *shared, const lode__open_how *how, lode_store **store, lode_error *err);
 void lode__shared_release(void *shared, lode_store *store);
 

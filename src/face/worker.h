@@ -58,6 +58,7 @@ extern const lode__service lode__services[]; /* ends with a NULL prefix */
 /* Of the services: an answer that is gathered as a whole may be this long, a little more or less. */
 #define LODE__ANSWER_BYTES (256 << 20)
 void lode__service_op(lode__task *task);
+#define LODE__FROM_AFAR "afar"
 /* The operation that a call's name means, or NULL. */
 const lode__op *lode__op_of_call(const char *name);
 /* {"error":{"status","message","record"}} */
