@@ -100,14 +100,27 @@ static bool serve_one(int fd, char *buf, size_t size) {
   return open;
 }
 
+static void *serve_connection(void *arg) {
+  int fd = *(int *)arg;
+  size_t size = 4 << 20;
+  char *buf = malloc(size);
+  free(arg);
+  while (buf && serve_one(fd, buf, size)) {}
+  free(buf);
+  close(fd);
+  return NULL;
+}
+
 static void *serve(void *unused) {
-  static char buf[4 << 20];
   (void)unused;
   for (;;) {
-    int fd = accept(server.fd, NULL, NULL);
-    if (fd < 0) return NULL;
-    while (serve_one(fd, buf, sizeof buf)) {}
-    close(fd);
+    pthread_t thread;
+    int *fd = malloc(sizeof *fd);
+    if (!fd || (*fd = accept(server.fd, NULL, NULL)) < 0 || pthread_create(&thread, NULL, serve_connection, fd) != 0) {
+      free(fd);
+      return NULL;
+    }
+    pthread_detach(thread);
   }
 }
 
@@ -218,7 +231,7 @@ TEST(nonsense_is_refused) {
     CHECKF(strstr(err.text, cases[i].says), "%s", err.text);
     CHECK(v[0] == 0 && v[11] == 0);
   }
-  FAILS(LODE_NOT_FOUND, lode_embedder_open(LODE__LIT("ollama:m"), &(lode_embedder_options){.url = url}, &other, &err));
+  FAILS(LODE_NOT_FOUND, lode_embedder_open(LODE__LIT("ollama:m"), &(lode_embedder_options){.url = url, .timeout_ms = 700}, &other, &err));
   lode_embedder_close(e);
   close(server.fd);
   FAILS(LODE_IO, lode_embedder_open(LODE__LIT("openai:m"), &(lode_embedder_options){.url = "http://127.0.0.1:1"}, &other, &err));
