@@ -57,7 +57,8 @@ static lode_status open_store(void *opener, const lode__open_how *how, lode_stor
   session *s = opener;
   lode_open_options options = settings_of(s);
   const char *folder = how->folder ? how->folder : s->folder;
-  options.read_only = options.no_background = !how->write || options.read_only;
+  options.read_only = !how->write || options.read_only;
+  options.no_background = options.read_only || how->brief;
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
   if (options.create && !lode__is_address(folder)) LODE__TRY(lode__make_parents(folder, err));

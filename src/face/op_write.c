@@ -211,7 +211,7 @@ done:
 }
 
 lode_status lode__op_delete(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  lode__open_how how = {.write = true};
+  lode__open_how how = {.write = true, .brief = true};
   lode_selection selection = lode__selection_of(args);
   lode__lines lines = {.stream = lode__arg_of(args, "ids_file")->stream};
   lode__target target;
