@@ -662,7 +662,7 @@ static lode_status run(const char *verb, const char *json) {
   lode__buf_release(&answer.rows);
   lode__buf_release(&answer.summary);
   lode__buf_release(&answer.bytes);
-  answer = (capture){.sink = {take_row, take_summary, take_bytes}, .op = lode__op_find("db", str(verb))};
+  answer = (capture){.sink = {take_row, take_summary, take_bytes, NULL}, .op = lode__op_find("db", str(verb))};
   lode__op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink};
   lode__args args;
   lode_status st = from_json(&args, verb, json);
