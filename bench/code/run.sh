@@ -38,6 +38,7 @@ get_tree() { # a folder with the tree's files, in $root
           return 1
         fi
         mkdir -p "$root" && tar -C "$root" --strip-components=1 -xf /usr/src/linux-source-6.1.tar.xz
+        rm -f "$root/.gitignore" # Debian's ignores everything but its own folder
       fi ;;
     *)
       root=$tree

@@ -1,0 +1,377 @@
+/* test_search.c - the parts of code search that are functions: words, questions, ranking, records, settings, edits of settings files, and
+ * an index run on a tree of its own, under failing allocations too. test/code.sh has the program. */
+#include "test.h"
+
+#include "base/os.h"
+#include "code/audit.h"
+#include "code/config.h"
+#include "code/index.h"
+#include "code/rank.h"
+#include "code/record.h"
+#include "code/search.h"
+#include "code/words.h"
+#include "fault.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static lode_error err;
+#define S(text) lode__str(text)
+
+/* ---- Words and questions ---- */
+
+static double alike(const char *a, const char *b) {
+  lode__words x, y;
+  lode__words_of(S(a), &x);
+  lode__words_of(S(b), &y);
+  CHECK(x.n == 1 && y.n == 1);
+  return lode__word_alike(&x.v[0], &y.v[0]);
+}
+
+TEST(words_are_split_and_compared_by_their_stems) {
+  lode__words w;
+  lode__words_of(S("parseHTTPHeaders src/http_parser.c"), &w);
+  static const char *const want[] = {"parse", "http", "headers", "src", "parser", "c"};
+  CHECK(w.n == 6);
+  for (size_t i = 0; i < w.n; i++) CHECKF(strcmp(w.v[i].text, want[i]) == 0, "word %zu is %s", i, w.v[i].text);
+  CHECK(alike("parsing", "parser") == 1);
+  CHECK(alike("logger", "logging") == 1);
+  CHECK(alike("sessions", "session") == 1);
+  CHECK(alike("compress", "compression") > 0.5);
+  CHECK(alike("auth", "authentication") > 0);
+  CHECK(alike("cat", "dog") == 0);
+  CHECK(alike("as", "assert") == 0);
+  lode__words_of(S(""), &w);
+  CHECK(w.n == 0);
+  char many[4000];
+  size_t at = 0;
+  for (int i = 0; at + 10 < sizeof many; i++) at += (size_t)snprintf(many + at, sizeof many - at, "w%dx ", i);
+  lode__words_of(S(many), &w);
+  CHECK(w.n == LODE__WORDS_MOST);
+}
+
+TEST(a_query_is_words_or_a_name) {
+  static const struct {
+    const char *text;
+    bool is_name;
+    size_t names;
+  } cases[] = {{"Mux", true, 1},           {"parseHeader", true, 1},  {"std::vector", true, 2},      {"foo_bar()", true, 1},
+               {"how are retries done", false, 0}, {"where is parseHeader called", false, 1},
+               {"what does `close` do", false, 1}, {"read_line and write_line", false, 2}, {"", false, 0}, {"?!", false, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lode__question q;
+    lode__question_read(S(cases[i].text), &q);
+    CHECKF(q.is_name == cases[i].is_name && q.n_names == cases[i].names, "%s: name %d, %zu names", cases[i].text, q.is_name, q.n_names);
+  }
+  lode__question q;
+  lode__question_read(S("the tests of the parser"), &q);
+  CHECK(q.wants_tests && q.words.n == 2);
+  lode__question_read(S("how to do it"), &q);
+  CHECK(q.words.n > 0); /* nothing but stop words: then they count */
+}
+
+/* ---- Ranking ---- */
+
+static lode__candidate chunk(const char *id, const char *path, const char *name, const char *kind, double bm25) {
+  return (lode__candidate){.id = S(id), .path = S(path), .language = S("c"), .kind = S(kind), .name = S(name), .parents = S(""),
+                           .bm25 = bm25, .cosine = NAN, .cosine2 = NAN};
+}
+
+static size_t rank(const char *query, lode__candidate *v, size_t n, size_t limit, lode__ranked_hit *hits) {
+  lode__question q;
+  size_t found;
+  lode__question_read(S(query), &q);
+  OK(lode__rank(&q, v, n, NULL, limit, hits, &found, &err));
+  return found;
+}
+
+TEST(definitions_come_before_uses) {
+  lode__candidate v[] = {chunk("a#0", "src/uses.c", "run", "function", 5), chunk("b#0", "src/defs.c", "open_door", "function", 4)};
+  lode__ranked_hit hits[4];
+  CHECK(rank("open_door", v, 2, 4, hits) == 2);
+  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+}
+
+TEST(names_of_files_count_and_tests_come_later) {
+  lode__candidate v[] = {chunk("a#0", "src/misc.c", "x", "function", 5), chunk("b#0", "src/retry.c", "y", "function", 4.5),
+                         chunk("c#0", "tests/retry_test.c", "z", "function", 5)};
+  lode__ranked_hit hits[4];
+  CHECK(rank("retry of requests", v, 3, 4, hits) == 3);
+  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+  for (size_t i = 0; i < 3; i++) v[i].measured = false;
+  CHECK(rank("tests of retry", v, 3, 4, hits) == 3);
+  CHECK(lode__str_eq(hits[0].chunk->id, S("c#0")) || lode__str_eq(hits[0].chunk->id, S("b#0")));
+}
+
+TEST(one_file_does_not_fill_the_page_and_copies_are_folded) {
+  lode__candidate v[7];
+  lode__ranked_hit hits[10];
+  for (int i = 0; i < 5; i++) {
+    static char ids[5][24];
+    snprintf(ids[i], sizeof ids[i], "a#%d", i);
+    v[i] = chunk(ids[i], "a.c", "f", "function", 9 - i);
+  }
+  v[5] = chunk("b#0", "b.c", "g", "function", 3);
+  v[6] = chunk("c#0", "c.c", "h", "function", 2);
+  v[5].hash = v[6].hash = "same";
+  CHECK(rank("some words", v, 7, 2, hits) == 2);
+  CHECK(lode__str_eq(hits[0].chunk->path, S("a.c")) && lode__str_eq(hits[1].chunk->path, S("b.c")));
+  for (int i = 0; i < 7; i++) v[i].measured = false;
+  CHECK(rank("some words", v, 7, 10, hits) == 6); /* the rest of a.c follows, the copy does not */
+  CHECK(hits[1].copies == 1);
+  CHECK(lode__str_eq(hits[2].chunk->path, S("a.c")));
+}
+
+TEST(ranking_is_total_and_finite) {
+  lode__candidate v[60];
+  lode__ranked_hit hits[60];
+  static char ids[60][48], paths[60][48];
+  test_srand(test_seed());
+  for (int round = 0; round < 50; round++) {
+    size_t n = test_below(60) + 1;
+    for (size_t i = 0; i < n; i++) {
+      snprintf(ids[i], sizeof ids[i], "p%d#%zu", (int)test_below(9), i);
+      snprintf(paths[i], sizeof paths[i], "d%d/p%d.c", (int)test_below(2), (int)test_below(9));
+      v[i] = chunk(ids[i], paths[i], i % 3 ? "name_of" : "", i % 2 ? "function" : "text", (double)test_below(100) / 7);
+      if (test_below(2)) v[i].cosine = (double)test_below(200) / 100 - 1;
+    }
+    size_t found = rank(round % 2 ? "name_of" : "words of a question", v, n, 60, hits);
+    CHECK(found <= n && found > 0);
+    for (size_t i = 0; i < found; i++) {
+      CHECK(isfinite(hits[i].score));
+      for (size_t k = 0; k < i; k++) CHECK(hits[i].chunk != hits[k].chunk);
+    }
+  }
+  size_t found;
+  lode__question q;
+  lode__question_read(S("x"), &q);
+  OK(lode__rank(&q, v, 0, NULL, 10, hits, &found, &err));
+  CHECK(found == 0);
+}
+
+/* ---- Records ---- */
+
+TEST(paths_of_any_bytes_come_back) {
+  test_srand(test_seed());
+  for (int round = 0; round < 2000; round++) {
+    char raw[40];
+    lode__buf shown = {0}, back = {0};
+    size_t n = test_below(sizeof raw);
+    for (size_t i = 0; i < n; i++) raw[i] = test_below(3) ? "\\xx0f9a/\303\251\377\n"[test_below(13)] : (char)(test_below(255) + 1);
+    lode__path_show(&shown, (lode_str){raw, n});
+    CHECK(lode__utf8_valid(shown.data ? shown.data : "", shown.len));
+    lode__path_bytes(&back, (lode_str){shown.data ? shown.data : "", shown.len});
+    CHECKF(back.len == n && memcmp(back.data ? back.data : "", raw, n) == 0, "seed %llu", (unsigned long long)test_seed());
+    lode__buf_release(&shown);
+    lode__buf_release(&back);
+  }
+}
+
+TEST(states_come_back_and_nonsense_is_refused) {
+  lode__file_state a = {.size = 123, .inode = UINT64_C(9000000000), .at_ms = 77, .mtime_ns = -5, .chunks = 4}, b;
+  lode__json json = {0};
+  lode__buf text = {0};
+  for (size_t i = 0; i < sizeof a.hash; i++) a.hash[i] = (uint8_t)(i * 17);
+  lode__file_state_put(&text, &a, "c", "binary");
+  CHECK(lode__file_state_of((lode_str){text.data, text.len}, &json, &b));
+  CHECK(memcmp(&a, &b, sizeof a) == 0);
+  static const char *const wrong[] = {"", "{}", "[]", "{\"size\":1}", "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":-1,\"hash\":\"00\"}"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(!lode__file_state_of(S(wrong[i]), &json, &b));
+  lode__chunk_view view;
+  static const char *const spans[] = {"1-2/1@3", "1-2/1", "x", "1-2/1@3@4", "99999999999-1/1@1", ""};
+  for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+    char meta[100];
+    snprintf(meta, sizeof meta, "{\"path\":\"p\",\"span\":\"%s\"}", spans[i]);
+    lode_status st = lode__chunk_view_of(S(meta), &json, &view, &err);
+    CHECKF((st == LODE_OK) == (i == 0), "%s", spans[i]);
+  }
+  lode__json_release(&json);
+  lode__buf_release(&text);
+}
+
+/* ---- Settings ---- */
+
+TEST(settings_keep_what_they_do_not_know) {
+  const char *folder = test_folder();
+  char path[300];
+  lode__config config;
+  snprintf(path, sizeof path, "%s/config.json", folder);
+  OK(lode__config_load(&config, folder, &err));
+  CHECK(lode__config_int(&config, LODE__CONFIG_SEARCH_LIMIT) == 10);
+  test_write_file(path, "{\"theirs\":[1,2],\"search.limit\":7}", 33);
+  OK(lode__config_load(&config, folder, &err));
+  CHECK(lode__config_int(&config, LODE__CONFIG_SEARCH_LIMIT) == 7);
+  OK(lode__config_set(&config, LODE__CONFIG_MODEL, S("none"), &err));
+  FAILS(LODE_INVALID, lode__config_set(&config, LODE__CONFIG_QUALITY, S("maybe"), &err));
+  OK(lode__config_save(&config, folder, &err));
+  lode__config_release(&config);
+  char *text = test_read_file(path, NULL);
+  CHECK(strstr(text, "\"theirs\": [1,2]") && strstr(text, "\"model\": \"none\""));
+  free(text);
+  test_write_file(path, "{\"search.limit\":\"x\"}", 20);
+  FAILS(LODE_INVALID, lode__config_load(&config, folder, &err));
+}
+
+/* ---- An index of a small tree, with a model of our own ---- */
+
+static lode_status embed_letters(void *ctx, const lode_str *texts, size_t n, float *vectors, lode_error *e) {
+  (void)ctx, (void)e;
+  for (size_t i = 0; i < n; i++) {
+    float *v = vectors + i * 8;
+    for (size_t k = 0; k < 8; k++) v[k] = 0.01f;
+    for (size_t k = 0; k < texts[i].len; k++) v[(unsigned char)texts[i].data[k] % 8] += 1;
+  }
+  return LODE_OK;
+}
+
+typedef struct scene {
+  lode__project project;
+  lode_store *store;
+  lode_embedder *model;
+} scene;
+
+static void write_in(const char *root, const char *name, const char *text) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/%s", root, name);
+  test_write_file(path, text, strlen(text));
+}
+
+static void scene_open(scene *s, const char *identity) {
+  const char *root = test_folder();
+  char folder[400];
+  lode_open_options options = {.create = true, .no_background = true};
+  snprintf(folder, sizeof folder, "%s/.lode", root);
+  mkdir(folder, 0700);
+  write_in(root, "alpha.c", "/* opens the door */\nint open_door(int key) {\n  return key == 7;\n}\n");
+  write_in(root, "beta.py", "def close_window(w):\n    \"\"\"Shuts the window.\"\"\"\n    w.shut()\n");
+  OK(lode__project_open(&s->project, root, NULL, &err));
+  OK(lode_open(folder, &options, &s->store, &err));
+  OK(lode_embedder_from(S(identity), 8, embed_letters, NULL, &s->model, &err));
+}
+
+static void scene_close(scene *s) {
+  lode_close(s->store);
+  lode_embedder_close(s->model);
+  lode__project_release(&s->project);
+}
+
+static lode_status run_index(scene *s, bool force, lode__index_report *report) {
+  lode__index_options options = {.embedder = s->model, .workers = 1, .force = force};
+  lode__indexer *indexer = NULL;
+  lode_status st = lode__indexer_open(&s->project, s->store, &options, &indexer, &err);
+  if (st == LODE_OK) st = lode__indexer_run(indexer, NULL, 0, report, &err);
+  lode__indexer_close(indexer);
+  return st;
+}
+
+static void expect_first(scene *s, const char *query, lode_mode mode, const char *path) {
+  lode__search_request request = {.query = S(query), .mode = mode, .limit = 5, .embedder = s->model};
+  lode__search_result result;
+  OK(lode__search_run(&s->project, s->store, &request, &result, &err));
+  CHECKF(result.n > 0 && lode__str_eq(result.hits[0].path, S(path)), "%s: %zu hits", query, result.n);
+  lode__search_release(&result);
+}
+
+TEST(a_tree_is_indexed_searched_and_followed) {
+  static const char *const models[] = {"letters@1/8/static", "letters@1/8/float"}; /* in the first pass, and behind it */
+  for (size_t m = 0; m < 2; m++) {
+    scene s = {0};
+    lode__index_report r;
+    lode__audit audit;
+    scene_open(&s, models[m]);
+    OK(run_index(&s, false, &r));
+    CHECK(r.added == 2 && r.pending == 0 && r.vectors == r.chunks);
+    expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+    expect_first(&s, "shuts the window", LODE_BY_TEXT, "beta.py");
+    expect_first(&s, "close_window", LODE_BY_VECTOR, "beta.py");
+    OK(run_index(&s, false, &r));
+    CHECK(r.unchanged == 2 && r.chunks == 0);
+    write_in(s.project.root, "alpha.c", "int open_gate(void) { return 1; }\n");
+    OK(run_index(&s, false, &r));
+    CHECK(r.changed == 1 && r.unchanged == 1);
+    expect_first(&s, "open_gate", LODE_HYBRID, "alpha.c");
+    OK(run_index(&s, true, &r));
+    CHECK(r.added == 2);
+    /* A slow model does not embed the same texts again */
+    if (m == 1) CHECKF(r.reused >= 2 && r.vectors == 0, "%llu reused, %llu made", (unsigned long long)r.reused, (unsigned long long)r.vectors);
+    expect_first(&s, "open_gate", LODE_HYBRID, "alpha.c");
+    OK(lode__audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+    CHECK(audit.files == 2 && !audit.short_files && !audit.orphans);
+    scene_close(&s);
+  }
+}
+
+TEST(another_model_is_refused_until_force) {
+  scene s = {0};
+  lode__index_report r;
+  lode_embedder *other;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  OK(lode_embedder_from(S("letters@2/8/static"), 8, embed_letters, NULL, &other, &err));
+  lode_embedder *first = s.model;
+  s.model = other;
+  FAILS(LODE_MISMATCH, run_index(&s, false, &r));
+  CHECK(strstr(err.text, "--force"));
+  expect_first(&s, "open_door", LODE_BY_TEXT, "alpha.c");
+  OK(run_index(&s, true, &r));
+  expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+  s.model = first;
+  scene_close(&s);
+  lode_embedder_close(other);
+}
+
+TEST(lost_chunks_are_found_and_read_again) {
+  scene s = {0};
+  lode__index_report r;
+  lode__audit audit;
+  lode_collection *code;
+  lode_collection_options plain = {0};
+  lode_str id = S("alpha.c#0");
+  lode_selection one = {.ids = &id, .n_ids = 1};
+  size_t deleted;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  OK(lode_collection_open(s.store, S("code"), &plain, &code, &err));
+  OK(lode_delete(code, NULL, &one, &deleted, &err));
+  CHECK(deleted == 1);
+  OK(lode__audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+  CHECK(audit.short_files == 1 && audit.mended == 0);
+  OK(lode__audit_run(s.store, true, (lode_progress){0}, &audit, &err));
+  CHECK(audit.mended == 1);
+  OK(run_index(&s, false, &r));
+  CHECK(r.added == 1);
+  expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+  lode_collection_close(code);
+  scene_close(&s);
+}
+
+/* Allocation N fails: an error or a result, never a crash, and afterwards all is well. */
+static _Atomic long countdown = -1;
+static bool count_down(void) { return countdown < 0 || countdown-- > 0; }
+
+TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
+  scene s = {0};
+  lode__index_report r;
+  scene_open(&s, "letters@1/8/static");
+  test_srand(test_seed());
+  lode__alloc_hook = count_down;
+  for (int round = 0; round < (test_full() ? 400 : 40); round++) {
+    write_in(s.project.root, "alpha.c", round % 2 ? "int open_gate(void) { return 1; }\n" : "int open_door(void) { return 2; }\n");
+    countdown = (long)test_below(3000);
+    lode_status st = run_index(&s, round % 5 == 4, &r);
+    countdown = -1;
+    CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO || st == LODE_CORRUPT || st == LODE_BUSY, "round %d: %s %s", round, lode_status_name(st), err.text);
+    lode__search_request request = {.query = S("open"), .mode = LODE_HYBRID, .limit = 5, .embedder = s.model};
+    lode__search_result result;
+    countdown = (long)test_below(1500);
+    if (lode__search_run(&s.project, s.store, &request, &result, &err) == LODE_OK) lode__search_release(&result);
+    countdown = -1;
+  }
+  OK(run_index(&s, false, &r));
+  expect_first(&s, "close_window", LODE_BY_TEXT, "beta.py");
+  lode__alloc_hook = NULL;
+  scene_close(&s);
+}
