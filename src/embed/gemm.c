@@ -62,9 +62,6 @@ static const lode__gemm_kernel *const kernels[] = {
     &lode__gemm_vnni,
     &lode__gemm_avx2,
 #endif
-#if defined(__aarch64__)
-    &lode__gemm_neon,
-#endif
     &lode__gemm_portable,
 };
 

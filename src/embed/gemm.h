@@ -74,8 +74,5 @@ extern const lode__gemm_kernel lode__gemm_portable;
 #if defined(__x86_64__)
 extern const lode__gemm_kernel lode__gemm_avx2, lode__gemm_vnni;
 #endif
-#if defined(__aarch64__)
-extern const lode__gemm_kernel lode__gemm_neon;
-#endif
 
 #endif

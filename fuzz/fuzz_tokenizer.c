@@ -1,0 +1,32 @@
+/* fuzz_tokenizer.c - any bytes as a tokenizer.json: a status, or a tokenizer that works and survives its own pack. */
+#include <stdlib.h>
+
+#include "embed/vocab.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool truth) {
+  if (!truth) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  lode__vocab vocab, back;
+  lode__wordpiece wp;
+  lode__buf packed = {0};
+  uint32_t ids[16];
+  if (lode__vocab_from_pack(&back, (lode_str){(const char *)data, size}, NULL) == LODE_OK) lode__vocab_release(&back);
+  if (lode__vocab_from_json(&vocab, (lode_str){(const char *)data, size}, NULL) != LODE_OK) return 0;
+  if (lode__wordpiece_init(&wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, NULL) == LODE_OK) {
+    size_t n = lode__wordpiece_encode(&wp, (lode_str){(const char *)data, size}, ids, 16);
+    for (size_t i = 0; i < n; i++) require(ids[i] < vocab.count);
+    lode__vocab_put(&vocab, &packed);
+    require(!packed.failed && lode__vocab_from_pack(&back, (lode_str){packed.data, packed.len}, NULL) == LODE_OK);
+    require(back.count == vocab.count);
+    for (size_t i = 0; i < back.count; i++) require(lode__str_eq(back.tokens[i], vocab.tokens[i]));
+    lode__vocab_release(&back);
+    lode__buf_release(&packed);
+    lode__wordpiece_release(&wp);
+  }
+  lode__vocab_release(&vocab);
+  return 0;
+}
