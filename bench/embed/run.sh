@@ -1,9 +1,12 @@
 #!/bin/sh
 # run.sh - text to vector beside onnxruntime-node: tokens a second, ratios, agreement, and a query in a new process. Writes bench/EMBED.md.
+# BENCH_CLOCK=cpu measures in CPU seconds of the process, one thread, for a machine that does other things too.
 # SECONDS_EACH=1 ROUNDS=2: each cell is measured ROUNDS times, ours and theirs in turn, and the best of each counts.
 set -eu
 cd "$(dirname "$0")/../.."
-each=${SECONDS_EACH:-0.7} rounds=${ROUNDS:-2}
+each=${SECONDS_EACH:-0.7} rounds=${ROUNDS:-2} all_threads="1 2"
+clock="seconds"
+if [ "${BENCH_CLOCK:-}" = cpu ]; then all_threads=1 clock="CPU seconds (the machine did other things too)"; fi
 out=build/bench-embed
 mkdir -p "$out"
 make --no-print-directory -j2 all >/dev/null
@@ -36,12 +39,12 @@ report="$out/EMBED.md"
   echo "# Text to vector: figures"
   echo
   echo "Written by \`bench/embed/run.sh\`: all-MiniLM-L6-v2, lode beside onnxruntime-node 1.30.0 with the same weights (float32 ONNX; int8 ONNX). Each cell is"
-  echo "measured $rounds times for $each s, in turn; the best of each counts. CPU: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs,"
-  echo "lode's kernel: $(build/release/lode embed x --json --models "$LODE_MODELS" --npy "$out/x.npy" | sed -n 's/.*"kernel":"\([^"]*\)".*/\1/p'). Load when it began: $(cut -d' ' -f1 /proc/loadavg)."
+  echo "measured $rounds times for $each $clock, in turn; the best of each counts. CPU: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs,"
+  echo "lode's kernel: $("$out/bench_embed" "$out/32.txt" int8 1 1 kernel). Load when it began: $(cut -d' ' -f1 /proc/loadavg)."
   echo
   echo "| arithmetic | tokens of a text | threads | batch | lode, tokens/s | onnxruntime, tokens/s | ratio |"
   echo "|---|---|---|---|---|---|---|"
-  for precision in full int8; do for threads in 1 2; do for batch in 1 32; do for kind in 32 128 256 mixed; do
+  for precision in full int8; do for threads in $all_threads; do for batch in 1 32; do for kind in 32 128 256 mixed; do
     [ "$kind$batch" = mixed1 ] || cell "$precision" "$kind" "$threads" "$batch"
   done; done; done; done
   echo
