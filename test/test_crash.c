@@ -181,3 +181,21 @@ TEST_SLOW(kill_at_any_moment, 600) {
   }
   CHECKF(acknowledged > rounds / 4, "only %d writes were acknowledged in %d rounds", acknowledged, rounds);
 }
+
+TEST(what_a_killed_creation_left_is_no_obstacle) {
+  static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+  lode_open_options create = {.create = true, .no_background = true};
+  const char *folder = test_folder();
+  unsigned char journal[2000];
+  char path[500];
+  lode_store *store;
+  lode_error err;
+  memset(journal, 0x55, sizeof journal);
+  memcpy(journal, magic, sizeof magic);
+  snprintf(path, sizeof path, "%s/lode.db.new-journal", folder);
+  test_write_file(path, journal, sizeof journal);
+  snprintf(path, sizeof path, "%s/lode.db.new", folder);
+  test_write_file(path, journal, 100);
+  OK(lode_open(folder, &create, &store, &err));
+  lode_close(store);
+}

@@ -18,10 +18,11 @@ static lode_error err;
 /* ---- The worker ---- */
 
 static volatile int zero;
-static int overflow(int n) {
+/* Each level holds on to the one above, so that it cannot become a loop. */
+static int overflow(const volatile char *above) {
   volatile char page[4096];
-  page[n & 4095] = (char)n;
-  return n + page[0] + (zero == 0 ? overflow(n + 1) : 0);
+  page[0] = above ? above[0] : 1;
+  return zero ? page[0] : page[0] + overflow(page);
 }
 
 static void serve_test(lode__task *task) {
@@ -32,7 +33,7 @@ static void serve_test(lode__task *task) {
   else if (strcmp(what, "abort") == 0) abort();
   else if (strcmp(what, "kill") == 0) raise(SIGKILL);
   else if (strcmp(what, "exit") == 0) _exit(3);
-  else if (strcmp(what, "stack") == 0) task->code = (unsigned)overflow(1);
+  else if (strcmp(what, "stack") == 0) task->code = (unsigned)overflow(NULL);
   else if (strcmp(what, "sleep") == 0) {
     for (int i = 0; i < 30000 && !lode__task_cancelled(task); i++) lode__os->sleep_us(1000);
     task->code = lode__task_cancelled(task) ? LODE_CANCELLED : LODE_OK;
@@ -313,6 +314,23 @@ TEST(a_worker_that_cannot_start_fails_its_calls_soon) {
   ask(s, &a, "test.echo", "");
   CHECK(a.end == LODE__CALL_DIED);
   lode__supervisor_stop(s, 100);
+}
+
+TEST(a_worker_that_hears_nothing_is_ended_and_replaced) {
+  lode__supervisor_options o = {.stuck_ms = 50};
+  lode__supervisor *s = start(test_folder(), &o);
+  lode__supervisor_figures f;
+  asked a;
+  check_echo(s);
+  begin(s, &a, "test.deaf", (lode_str){0}, 0, 20, NULL);
+  await(&a);
+  CHECK(a.end == LODE__CALL_EXPIRED);
+  do {
+    lode__os->sleep_us(1000);
+    lode__supervisor_figures_get(s, &f);
+  } while (f.restarts == 0);
+  check_echo(s);
+  lode__supervisor_stop(s, 1000);
 }
 
 TEST(reports_do_not_pile_up) {

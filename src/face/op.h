@@ -201,10 +201,15 @@ typedef struct lode__open_how {
   const char *folder;  /* of the store; NULL: the context's */
 } lode__open_how;
 
+typedef lode_status lode__write_fn(void *ctx, lode_txn *txn, lode_error *err);
+
 struct lode__op_context {
   /* Opens the store, or hands out one that is open; given back with release. */
   lode_status (*open)(void *opener, const lode__open_how *how, lode_store **store, lode_error *err);
   void (*release)(void *opener, lode_store *store);
+  /* Runs a small write in a transaction that those of other callers may share, on the context's own store; NULL: there is no such
+   * thing here, and a write is a transaction of its own. */
+  lode_status (*write)(void *opener, lode__write_fn *write, void *ctx, lode_error *err);
   void *opener;
   const char *folder; /* of the store; for LODE__OP_PROJECT: NULL unless the caller named one */
   uint64_t busy_ms;   /* how long to wait for others; 0: the default */

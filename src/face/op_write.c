@@ -10,6 +10,8 @@
 #include <errno.h>
 
 #define BULK 1000
+/* Requests with up to so many records may share a commit with others. */
+#define SMALL_WRITE 512
 
 /* Ids that an update did not find: the first ones by name. */
 #define SHOWN_MISSING 100
@@ -62,6 +64,23 @@ static lode_status embedder_for_write(lode__op_context *ctx, const lode__args *a
   return st;
 }
 
+typedef struct batch_write {
+  const lode_import_request *request;
+  lode_collection *collection;
+  const lode__arg *given;
+  bool *missing;
+  lode_write_result *result;
+} batch_write;
+
+static lode_status write_batch(void *ctx, lode_txn *txn, lode_error *err) {
+  batch_write *w = ctx;
+  const lode_record *records = w->given->records;
+  size_t n = w->given->n;
+  if (w->request->mode == LODE_IMPORT_UPSERT) return lode_upsert(w->collection, txn, records, n, w->result, err);
+  if (w->request->mode == LODE_IMPORT_UPDATE) return lode_update(w->collection, txn, records, n, w->missing, w->result, err);
+  return lode_add(w->collection, txn, records, n, w->request->on_existing, w->result, err);
+}
+
 static lode_status write_request(lode__op_context *ctx, const lode__args *args, const lode_import_request *request,
                                  lode_error *err) {
   const lode__arg *given = lode__arg_of(args, "records");
@@ -81,10 +100,9 @@ static lode_status write_request(lode__op_context *ctx, const lode__args *args, 
   }
   if (embedder) st = lode_embed_records(embedder, given->records, given->n, &vectors, err);
   if (st != LODE_OK) goto done;
-  if (request->mode == LODE_IMPORT_UPSERT) st = lode_upsert(target.collection, NULL, given->records, given->n, &result, err);
-  else if (request->mode == LODE_IMPORT_UPDATE)
-    st = lode_update(target.collection, NULL, given->records, given->n, missing, &result, err);
-  else st = lode_add(target.collection, NULL, given->records, given->n, request->on_existing, &result, err);
+  batch_write write = {request, target.collection, given, missing, &result};
+  if (ctx->write && given->n <= SMALL_WRITE) st = ctx->write(ctx->opener, write_batch, &write, err);
+  else st = write_batch(&write, NULL, err);
 done:
   lode_vectors_free(vectors);
   lode_embedder_close(embedder);

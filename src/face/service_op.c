@@ -74,7 +74,7 @@ static lode_status check_far(const lode__task *task, const lode__op *op, const l
 static lode_status run(gather *g, const lode__op *op, lode_error *err) {
   lode__task *task = g->task;
   lode__args args;
-  lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .opener = task->shared,
+  lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .write = lode__shared_write, .opener = task->shared,
                           .folder = lode__shared_folder(task->shared), .sink = &g->sink, .progress = {step, task},
                           .note = take_note, .note_ctx = task};
   lode__args_init(&args, op);

@@ -14,7 +14,7 @@ enum { MOST_WRITES = 256 };
 
 typedef struct pending pending;
 struct pending {
-  lode__shared_write_fn *write;
+  lode__write_fn *write;
   void *ctx;
   lode_error *err;
   lode_status status;
@@ -234,8 +234,9 @@ static void wake_batch(pending *batch, const pending *self) {
   }
 }
 
-lode_status lode__shared_write(lode__shared *e, lode__shared_write_fn *write, void *ctx, lode_error *err) {
+lode_status lode__shared_write(void *shared, lode__write_fn *write, void *ctx, lode_error *err) {
   static const lode__open_how how = {.write = true};
+  lode__shared *e = shared;
   pending self = {.write = write, .ctx = ctx, .err = err};
   lode_store *store;
   LODE__TRY(lode__shared_store(e, &how, &store, err));

@@ -28,7 +28,6 @@ void lode__shared_release(void *shared, lode_store *store);
 
 /* Runs `write` in a transaction that other callers' writes may share. It may be called on another thread; when it fails, the
  * transaction is as it was before. Answers LODE_OK when it and the commit did. */
-typedef lode_status lode__shared_write_fn(void *ctx, lode_txn *txn, lode_error *err);
-lode_status lode__shared_write(lode__shared *shared, lode__shared_write_fn *write, void *ctx, lode_error *err);
+lode_status lode__shared_write(void *shared, lode__write_fn *write, void *ctx, lode_error *err);
 
 #endif

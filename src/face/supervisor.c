@@ -25,8 +25,6 @@
 
 #define MS 1000000u
 #define NEVER UINT64_MAX
-/* How long a worker may keep a call that was given up, or its last breath, before it counts as stuck. */
-#define STUCK_NS (UINT64_C(30000) * MS)
 enum { TEXT_BYTES = 700 };
 
 typedef enum call_state { FREE, QUEUED, SENT, ORPHANED } call_state;
@@ -492,7 +490,7 @@ static bool next_expired(lode__supervisor *s, uint64_t now, lode__call *call, bo
       s->bytes -= e->call.body.len;
       s->figures.in_flight--;
       e->state = ORPHANED;
-      e->deadline_ns = now + STUCK_NS;
+      e->deadline_ns = now + (uint64_t)s->options.stuck_ms * MS;
       ask_to_cancel(s, e->id);
       found = true;
     }
@@ -610,6 +608,7 @@ lode_status lode__supervisor_start(const lode__supervisor_options *options, lode
   if (!s->options.max_calls) s->options.max_calls = 2048;
   if (!s->options.max_bytes) s->options.max_bytes = (size_t)1 << 30;
   if (!s->options.timeout_ms) s->options.timeout_ms = 60000;
+  if (!s->options.stuck_ms) s->options.stuck_ms = 30000;
   pthread_mutex_init(&s->lock, NULL);
   s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (s->wake < 0) LODE__GOTO(lode__fail_errno(err, errno, "eventfd"));

@@ -26,6 +26,7 @@ typedef struct lode__supervisor_options {
   size_t max_calls;        /* at a time; 0 = 2,048 */
   size_t max_bytes;        /* of bodies in flight; 0 = 1 GiB */
   uint32_t timeout_ms;     /* of calls that name none and are not long; 0 = 60,000 */
+  uint32_t stuck_ms;       /* a worker that keeps a call for this long after it was given up is ended; 0 = 30,000 */
   void (*log)(void *ctx, const char *line); /* from any thread of the supervisor's; may be NULL */
   void *log_ctx;
 } lode__supervisor_options;

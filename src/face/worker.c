@@ -292,7 +292,9 @@ static int serve(worker *w, const lode__worker_setup *setup) {
   w->threads = pick_threads(setup->threads);
   while (started < w->threads && pthread_create(&pool[started], NULL, pool_thread, w) == 0) started++;
   if (started == 0) return FAILED;
-  w->threads = started;
+  pthread_mutex_lock(&w->lock);
+  w->threads = started; /* fewer, where the system gives no more */
+  pthread_mutex_unlock(&w->lock);
   send_text(w, LODE__WIRE_READY, sandbox);
   receive_all(w);
   pthread_mutex_lock(&w->lock);

@@ -79,19 +79,24 @@ static lode_status fill_new(lode__conn *conn, lode_error *err) {
   return lode__exec(conn, sql, err);
 }
 
+static lode_status remove_left(const char *path, lode_error *err) {
+  if (LODE__RETRY(lode__os->unlink(path)) == 0 || errno == ENOENT) return LODE_OK;
+  return lode__fail_errno(err, errno, path);
+}
+
 /* The caller holds the CREATE lock and has seen that there is no truth file. */
 lode_status lode__db_create(lode__db *db, lode_error *err) {
   lode_status st;
   lode__conn *conn = NULL;
   lode__buf path = {0};
-  /* One fixed name: whatever a killed creation left there is overwritten by the next, which holds the lock. */
-  lode__buf_addf(&path, "%s.new", db->path);
+  /* One fixed name: whatever a killed creation left there, journal included, is removed by the next, which holds the lock. */
+  lode__buf_addf(&path, "%s.new-journal", db->path);
   lode__buf_addc(&path, 0);
   if (path.failed) return lode__fail_nomem(err);
-  if (LODE__RETRY(lode__os->unlink(path.data)) != 0 && errno != ENOENT) {
-    st = lode__fail_errno(err, errno, path.data);
-    goto done;
-  }
+  LODE__GOTO(remove_left(path.data, err));
+  path.len -= sizeof "-journal";
+  lode__buf_addc(&path, 0);
+  LODE__GOTO(remove_left(path.data, err));
   LODE__GOTO(lode__conn_open(db, path.data, true, &conn, err));
   LODE__GOTO(fill_new(conn, err));
   lode__conn_close(conn);
