@@ -260,7 +260,7 @@ lode_selection lode__selection_of(const lode__args *args);
 extern const lode__op lode__ops_db[];
 extern const lode__op lode__ops_embed[], lode__ops_model[];
 extern const lode__op lode__ops_rescue[], lode__ops_import[], lode__ops_chroma[], lode__ops_export[];
-extern const lode__op lode__ops_serve[];
+extern const lode__op lode__ops_serve[], lode__ops_mcp[], lode__ops_mcp_clients[];
 extern const lode__op lode__ops_code[], lode__ops_config[];
 
 #define LODE__OPS_DB(X)                                                                                        \
@@ -272,9 +272,9 @@ extern const lode__op lode__ops_code[], lode__ops_config[];
 LODE__OPS_DB(LODE__OP_DECLARE)
 #define LODE__OPS_RESCUE(X) X(rescue_chroma) X(chroma_check) X(chroma_quarantine) X(export_chroma) X(export_npy)
 LODE__OPS_RESCUE(LODE__OP_DECLARE)
-LODE__OP_DECLARE(serve)
+LODE__OP_DECLARE(serve) LODE__OP_DECLARE(mcp) LODE__OP_DECLARE(mcp_install) LODE__OP_DECLARE(mcp_remove)
 #define LODE__OPS_CODE(X) \
-  X(setup) X(index) X(search) X(status) X(watch) X(doctor) X(reset) X(completion) X(config_get) X(config_set) X(config_list)
+  X(setup) X(index) X(search) X(around) X(status) X(watch) X(doctor) X(reset) X(completion) X(config_get) X(config_set) X(config_list)
 LODE__OPS_CODE(LODE__OP_DECLARE)
 #define LODE__OPS_MODEL(X) X(embed) X(model_list) X(model_install) X(model_info) X(model_verify)
 LODE__OPS_MODEL(LODE__OP_DECLARE)

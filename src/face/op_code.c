@@ -186,6 +186,9 @@ lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_e
   LODE__TRY(lode__code_project(ctx, args, "path", &project, err));
   lode__code_run run = {.force = lode__arg_of(args, "force")->number, .quality = lode__arg_of(args, "quality")->number,
                         .workers = (uint32_t)lode__arg_of(args, "workers")->number};
+  if (lode__arg_of(args, "pending")->number) run.only = LODE__PROJECT_FOLDER; /* a path without files */
+  if (run.only && !lode__project_has_store(&project))
+    LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project.root));
   if (remove->set) {
     LODE__GOTO(lode__code_relative(&project, remove->text.data, &gone, err));
     run.remove = gone.data;

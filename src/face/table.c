@@ -17,6 +17,8 @@ const lode__op_group lode__groups[] = {
     {NULL, "servers", lode__ops_serve},
     {NULL, "text to vector", lode__ops_embed},
     {"model", "the models that make vectors", lode__ops_model},
+    {NULL, "for AI agents", lode__ops_mcp},
+    {"mcp", "AI tools on this machine", lode__ops_mcp_clients},
     {0}};
 
 const lode__op *lode__op_find(const char *group, lode_str name) {

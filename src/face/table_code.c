@@ -25,6 +25,7 @@ static const lode__param index_params[] = {
     {.name = "force", .type = LODE__ARG_FLAG, .letter = 'f',
      .about = "make everything anew, beside the present index, which serves until the new one takes its place"},
     {.name = "quality", .type = LODE__ARG_FLAG, .about = "also second vectors, by MiniLM: slower to make, better to search"},
+    {.name = "pending", .type = LODE__ARG_FLAG, .about = "read no files, only make the vectors that are still missing"},
     {.name = "remove", .type = LODE__ARG_PATH, .value = "PATH", .about = "take this file or folder out of the index instead"},
     {.name = "workers", .type = LODE__ARG_INT, .value = "N", .max = 64, .about = "processes that parse; as many as processors when not given"},
     {0}};
@@ -46,6 +47,12 @@ static const lode__param search_params[] = {
     {.name = "files_only", .type = LODE__ARG_FLAG, .about = "paths alone"},
     {.name = "explain", .type = LODE__ARG_FLAG, .about = "show what each score is made of"},
     {.name = "refresh", .type = LODE__ARG_FLAG, .about = "bring changed files up to date first (search.refresh=auto: always)"},
+    P_PROJECT,
+    {0}};
+static const lode__param context_params[] = {
+    {.name = "at", .type = LODE__ARG_TEXT, .flags = PLACE, .value = "FILE[:LINE]", .about = "the piece of code"},
+    {.name = "name", .type = LODE__ARG_TEXT, .value = "NAME", .about = "or its name"},
+    {.name = "limit", .type = LODE__ARG_INT, .letter = 'n', .value = "N", .fallback = "20", .min = 1, .max = 1000, .about = "at most so many uses"},
     P_PROJECT,
     {0}};
 static const lode__param status_params[] = {
@@ -131,6 +138,19 @@ static const lode__field search_row[] = {
     {"more", LODE__FIELD_NUMBER, OPTIONAL, "other chunks of the file that match"},
     {"copies", LODE__FIELD_NUMBER, OPTIONAL, "chunks elsewhere that say the same"},
     {"explain", LODE__FIELD_OBJECT, OPTIONAL, "figures from 0 to 1 that the score is made of"},
+    {0}};
+static const lode__field context_row[] = {
+    {"rank", LODE__FIELD_NUMBER, 0, "place in the answer"},
+    {"relation", LODE__FIELD_TEXT, 0, "definition, before, behind (in the same file) or use"},
+    {"path", LODE__FIELD_TEXT, 0, "from the root"},
+    {"start_line", LODE__FIELD_NUMBER, 0, "first line of the chunk"},
+    {"end_line", LODE__FIELD_NUMBER, 0, "its last line"},
+    {"kind", LODE__FIELD_TEXT, 0, "function, class, section, ..."},
+    {"name", LODE__FIELD_TEXT, NULLABLE, "what it defines"},
+    {"parents", LODE__FIELD_TEXT, NULLABLE, "names around it"},
+    {"language", LODE__FIELD_TEXT, 0, "of the file"},
+    {"snippet", LODE__FIELD_TEXT, 0, "its text; of a use, the lines that hold the name"},
+    {"snippet_line", LODE__FIELD_NUMBER, OPTIONAL, "where the snippet begins, if not at start_line"},
     {0}};
 static const lode__field status_summary[] = {
     {"root", LODE__FIELD_TEXT, 0, "of the project"},
@@ -229,6 +249,11 @@ const lode__op lode__ops_code[] = {
                "Search writes nothing, unless --refresh is given.",
      .examples = "lode search \"where are sessions closed\"\nlode search parseHeader\nlode search --lang go --type function \"retry with backoff\"\n"
                  "lode search --similar src/net.c:120\nlode search \"read config\" --path 'src/**' --json -n 5"},
+    {.name = "context", .run = lode__op_around, .about = "show what belongs to a piece of code: its neighbours, and who uses it", .flags = READS | PROJECT | LODE__OP_PAGED,
+     .params = context_params, .row = context_row, .layout = LODE__LAYOUT_HITS,
+     .detail = "The definition, the pieces before and behind it in the file, and the places elsewhere where its name stands. By words, not by "
+               "types: a name that several things share shows the users of all.",
+     .examples = "lode context src/net.c:120\nlode context --name parseHeader"},
     {OP(status), .about = "show the state of a project's index", .flags = READS | PROJECT | LOCAL, .params = status_params,
      .summary = status_summary,
      .detail = "Answers at once, whatever the size, and also while another process indexes, when the index is damaged, or when there is "

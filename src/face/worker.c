@@ -49,7 +49,7 @@ struct worker {
   bool closing;
 };
 
-const lode__service lode__services[] = {{"chroma.", lode__service_chroma}, {"", lode__service_op}, {0}};
+const lode__service lode__services[] = {{"chroma.", lode__service_chroma}, {"mcp.", lode__service_mcp}, {"", lode__service_op}, {0}};
 
 /* ---- Sending ---- */
 

@@ -59,6 +59,7 @@ extern const lode__service lode__services[]; /* ends with a NULL prefix */
 #define LODE__ANSWER_BYTES (256 << 20)
 void lode__service_op(lode__task *task);
 #define LODE__FROM_AFAR "afar"
+void lode__service_mcp(lode__task *task);
 /* The operation that a call's name means, or NULL. */
 const lode__op *lode__op_of_call(const char *name);
 /* {"error":{"status","message","record"}} */

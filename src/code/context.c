@@ -1,0 +1,261 @@
+/* context.c - see context.h. */
+#include "context.h"
+
+#include "code/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_DEFINITIONS = 4, CANDIDATES = 200, USE_LINES = 3, SHORT_BYTES = 600 };
+
+typedef struct finding {
+  lode__context *out;
+  lode_collection *code;
+  lode__json json;
+  lode__buf where;
+} finding;
+
+const char *lode__relation_name(lode__relation relation) {
+  static const char *const names[] = {"definition", "before", "behind", "use"};
+  return names[relation];
+}
+
+static bool keep(lode__arena *arena, lode_str *text) {
+  text->data = lode__arena_copy(arena, text->data ? text->data : "", text->len);
+  return text->data != NULL;
+}
+
+static lode_status add_item(finding *f, const lode__chunk_view *v, lode__relation relation, lode_str snippet, uint32_t line, lode_error *err) {
+  lode__context *c = f->out;
+  if (!lode__grow(&c->items, &c->cap, c->n + 1, sizeof *c->items)) return lode__fail_nomem(err);
+  lode__context_item i = {.relation = relation, .path = v->path, .language = v->language, .kind = v->kind, .name = v->name, .parents = v->parents,
+                          .snippet = snippet, .first = v->first, .last = v->last, .snippet_line = line};
+  if (!keep(&c->arena, &i.path) || !keep(&c->arena, &i.language) || !keep(&c->arena, &i.kind) || !keep(&c->arena, &i.name) ||
+      !keep(&c->arena, &i.parents) || !keep(&c->arena, &i.snippet))
+    return lode__fail_nomem(err);
+  c->items[c->n++] = i;
+  return LODE_OK;
+}
+
+/* The chunk's own text, without the head that the text index sees. False: this record is no chunk. */
+static bool view_of(finding *f, const lode_row *row, lode__chunk_view *view, lode_str *text) {
+  if (lode__chunk_view_of(row->metadata, &f->json, view, NULL) != LODE_OK || view->offset > row->document.len) return false;
+  *text = (lode_str){row->document.data + view->offset, row->document.len - view->offset};
+  while (text->len && (unsigned char)text->data[text->len - 1] <= ' ') text->len--;
+  return true;
+}
+
+static lode_str head_of(lode_str text) {
+  if (text.len <= SHORT_BYTES) return text;
+  text.len = SHORT_BYTES;
+  while (text.len && text.data[text.len - 1] != '\n') text.len--;
+  if (!text.len) {
+    text.len = SHORT_BYTES;
+    while (text.len && ((unsigned char)text.data[text.len] & 0xc0) == 0x80) text.len--;
+  }
+  return text;
+}
+
+static lode_status rows_where(finding *f, const char *key, lode_str value, size_t limit, lode_result **rows, lode_error *err) {
+  f->where.len = 0;
+  lode__buf_addf(&f->where, "{\"%s\":", key);
+  lode__json_put_string(&f->where, value);
+  lode__buf_addc(&f->where, '}');
+  if (f->where.failed) return lode__fail_nomem(err);
+  lode_get_request get = {.select = {.where = {f->where.data, f->where.len}}, .limit = limit, .include = LODE_DOCUMENT | LODE_METADATA};
+  return lode_get(f->code, &get, rows, err);
+}
+
+/* ---- The piece itself ---- */
+
+/* By place: the smallest chunk around the line. */
+static lode_status find_place(finding *f, const lode__context_request *r, lode_str *id, lode_str *name, lode_error *err) {
+  lode_result *rows = NULL;
+  const lode_row *best = NULL;
+  uint32_t lines = UINT32_MAX;
+  lode__chunk_view view;
+  lode_str text;
+  char quoted[256];
+  lode_status st;
+  LODE__GOTO(rows_where(f, "path", r->path, 0, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    const lode_row *row = lode_result_at(rows, i);
+    if (!view_of(f, row, &view, &text)) continue;
+    bool here = r->line == 0 || (view.first <= r->line && r->line <= view.last);
+    if (!here || view.last - view.first >= lines) continue;
+    if (r->line == 0 && best) continue;
+    best = row;
+    lines = view.last - view.first;
+  }
+  lode__quote(r->path, quoted, sizeof quoted);
+  if (!best) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
+                                   lode_result_count(rows) ? " at that line" : ""));
+  (void)view_of(f, best, &view, &text);
+  LODE__GOTO(add_item(f, &view, LODE__RELATION_HERE, text, view.first, err));
+  *name = f->out->items[0].name;
+  *id = best->id;
+  if (!keep(&f->out->arena, id)) LODE__GOTO(lode__fail_nomem(err));
+done:
+  lode_result_free(rows);
+  return st;
+}
+
+static lode_status find_name(finding *f, lode_str name, lode_str *id, lode_error *err) {
+  lode_result *rows = NULL;
+  lode__chunk_view view;
+  lode_str text;
+  lode_status st;
+  LODE__GOTO(rows_where(f, "name", name, MOST_DEFINITIONS, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    const lode_row *row = lode_result_at(rows, i);
+    if (!view_of(f, row, &view, &text)) continue;
+    LODE__GOTO(add_item(f, &view, LODE__RELATION_HERE, text, view.first, err));
+    if (id->data) continue;
+    *id = row->id;
+    if (!keep(&f->out->arena, id)) LODE__GOTO(lode__fail_nomem(err));
+  }
+done:
+  lode_result_free(rows);
+  return st;
+}
+
+/* ---- Neighbours ---- */
+
+/* The chunks before and behind PATH#N. */
+static lode_status find_neighbours(finding *f, lode_str id, lode_error *err) {
+  const char *mark = memrchr(id.data, '#', id.len);
+  lode_result *rows = NULL;
+  lode__chunk_view view;
+  lode_str ids[2], text, path;
+  lode__buf names[2] = {{0}, {0}};
+  size_t n = 0;
+  lode_status st = LODE_OK;
+  if (!mark) return LODE_OK;
+  unsigned long at = strtoul(mark + 1, NULL, 10);
+  path = (lode_str){id.data, (size_t)(mark - id.data)};
+  if (at > 0) LODE__GOTO(lode__chunk_id(&names[n++], path, at - 1, err));
+  LODE__GOTO(lode__chunk_id(&names[n++], path, at + 1, err));
+  for (size_t i = 0; i < n; i++) ids[i] = lode__str(names[i].data);
+  lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_DOCUMENT | LODE_METADATA};
+  LODE__GOTO(lode_get(f->code, &get, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    const lode_row *row = lode_result_at(rows, i);
+    bool before = at > 0 && lode__str_eq(row->id, ids[0]);
+    if (!view_of(f, row, &view, &text)) continue;
+    LODE__GOTO(add_item(f, &view, before ? LODE__RELATION_BEFORE : LODE__RELATION_BEHIND, head_of(text), view.first, err));
+  }
+done:
+  lode_result_free(rows);
+  lode__buf_release(&names[0]);
+  lode__buf_release(&names[1]);
+  return st;
+}
+
+/* ---- Uses ---- */
+
+static bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (unsigned char)c >= 0x80;
+}
+
+static bool holds_word(lode_str line, lode_str name) {
+  for (size_t i = 0; i + name.len <= line.len; i++) {
+    if (memcmp(line.data + i, name.data, name.len) != 0) continue;
+    bool left = i == 0 || !is_word(line.data[i - 1]) || !is_word(name.data[0]);
+    bool right = i + name.len == line.len || !is_word(line.data[i + name.len]) || !is_word(name.data[name.len - 1]);
+    if (left && right) return true;
+  }
+  return false;
+}
+
+/* The first lines of a chunk that use the name, as one text; *first is the number of the first of them, 0 when there is none. */
+static void lines_with(lode_str text, lode_str name, uint32_t line, lode__buf *out, uint32_t *first) {
+  size_t found = 0;
+  out->len = 0;
+  *first = 0;
+  for (size_t at = 0; at < text.len && found < USE_LINES; line++) {
+    const char *end = memchr(text.data + at, '\n', text.len - at);
+    lode_str one = {text.data + at, end ? (size_t)(end - text.data) - at : text.len - at};
+    at += one.len + 1;
+    /* A snippet is whole lines of the file: one without a break */
+    if (*first && line != *first + found) break;
+    if (!holds_word(one, name)) continue;
+    if (found++ == 0) *first = line;
+    lode__buf_add(out, one.data, one.len);
+    lode__buf_addc(out, '\n');
+  }
+}
+
+static bool is_listed(const lode__context *c, const lode__chunk_view *v) {
+  for (size_t i = 0; i < c->n; i++)
+    if (c->items[i].relation == LODE__RELATION_HERE && c->items[i].first == v->first && lode__str_eq(c->items[i].path, v->path)) return true;
+  return false;
+}
+
+static lode_status find_uses(finding *f, lode_str name, size_t limit, lode_error *err) {
+  lode__buf contains = {0}, lines = {0};
+  lode_result *rows = NULL;
+  lode__chunk_view view;
+  lode_str text;
+  uint32_t first;
+  size_t n = 0;
+  lode_status st = LODE_OK;
+  lode__buf_adds(&contains, "{\"$contains\":");
+  lode__json_put_string(&contains, name);
+  lode__buf_addc(&contains, '}');
+  if (contains.failed) LODE__GOTO(lode__fail_nomem(err));
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &name, .n = 1, .k = CANDIDATES, .include = LODE_DOCUMENT | LODE_METADATA,
+                          .select = {.where_document = {contains.data, contains.len}}};
+  LODE__GOTO(lode_query(f->code, &q, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    if (!view_of(f, lode_result_at(rows, i), &view, &text)) continue;
+    if (lode__str_eq(view.name, name) || is_listed(f->out, &view)) continue;
+    lines_with(text, name, view.first, &lines, &first);
+    if (lines.failed) LODE__GOTO(lode__fail_nomem(err));
+    if (!first) continue;
+    if (n == limit) {
+      f->out->more = true;
+      break;
+    }
+    n++;
+    LODE__GOTO(add_item(f, &view, LODE__RELATION_USE, head_of((lode_str){lines.data, lines.len - 1}), first, err));
+  }
+done:
+  lode_result_free(rows);
+  lode__buf_release(&contains);
+  lode__buf_release(&lines);
+  return st;
+}
+
+/* ---- All of it ---- */
+
+lode_status lode__context_find(const lode__project *project, lode_store *store, const lode__context_request *request,
+                               lode__context *context, lode_error *err) {
+  finding f = {.out = context};
+  lode_collection_options plain = {0};
+  lode_str id = {0}, name = request->name;
+  char quoted[256];
+  lode_status st;
+  memset(context, 0, sizeof *context);
+  lode__arena_init(&context->arena, 0);
+  st = lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &f.code, err);
+  if (st == LODE_NOT_FOUND) st = lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project->root);
+  if (st != LODE_OK) goto done;
+  if (request->path.data) LODE__GOTO(find_place(&f, request, &id, &name, err));
+  else LODE__GOTO(find_name(&f, name, &id, err));
+  if (id.data) LODE__GOTO(find_neighbours(&f, id, err));
+  if (name.len) LODE__GOTO(find_uses(&f, name, request->limit, err));
+  if (!context->n)
+    LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "nothing in the index defines or uses %s", lode__quote(name, quoted, sizeof quoted)));
+done:
+  if (st != LODE_OK) lode__context_release(context);
+  if (f.code) lode_collection_close(f.code);
+  lode__json_release(&f.json);
+  lode__buf_release(&f.where);
+  return st;
+}
+
+void lode__context_release(lode__context *context) {
+  lode__free(context->items);
+  lode__arena_release(&context->arena);
+  memset(context, 0, sizeof *context);
+}

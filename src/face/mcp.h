@@ -1,0 +1,99 @@
+/* mcp.h - the face for agents: the Model Context Protocol over standard input and output. `lode mcp` runs it.
+ *
+ *   op_mcp.c       lines in and out, the supervisor, the watcher
+ *   mcp.c          messages: both eras of the protocol, requests in flight, cancellation, progress; no I/O
+ *   mcp_tools.c    the tools, and which operation of the table is behind each
+ *   service_mcp.c  the worker's half: runs a tool, and makes an answer that fits an agent's context
+ *   mcp_text.c     that answer as text
+ *
+ * Eras: a request that names its protocol version in _meta is of the stateless era (2026-07-28) and answered so; all others are of the
+ * handshake era. Nothing is kept between requests but those in flight, so one client may even mix them.
+ *
+ * Threads: one thread gives lines; answers and progress may come from any. `lock` guards the list of requests and the batches; nothing
+ * is sent or called with it held.
+ */
+#ifndef LODE_FACE_MCP_H
+#define LODE_FACE_MCP_H
+
+#include "op.h"
+
+#define LODE__MCP_LINE_BYTES (32u << 20) /* longest line */
+#define LODE__MCP_MODERN "2026-07-28"
+
+/* ---- Tools (mcp_tools.c) ---- */
+
+typedef struct lode__tool {
+  const char *name, *title, *about;
+  const char *group, *base;   /* the operation behind it */
+  const lode__param *params;  /* instead of the operation's, or NULL */
+  const char *hide;           /* "a|b": parameters of the operation that it does not offer */
+  const char *renames;        /* "language=lang|kind=type": where a parameter goes */
+  const char *project;        /* the operation's parameter that takes the project's root; NULL: a tool of memory */
+  const char *always;         /* a flag of the operation that is always given */
+  bool is_long;               /* may take minutes, tells its progress */
+} lode__tool;
+
+extern const lode__tool lode__tools[]; /* ends with a NULL name */
+const lode__tool *lode__tool_find(lode_str name);
+const lode__op *lode__tool_base(const lode__tool *tool);
+/* The tool as an operation: its own parameters, the answer of the one behind it. The parameters go into `params`. */
+void lode__tool_op(const lode__tool *tool, lode__op *op, lode__param params[LODE__OP_MAX_PARAMS + 1]);
+/* [{"name",..},..] */
+void lode__tools_put(lode__buf *out);
+/* Checked arguments of the tool become those of the operation behind it. `args` is used up. */
+lode_status lode__tool_translate(const lode__tool *tool, const char *root, lode__args *args, lode__args *base, lode_error *err);
+
+/* ---- Messages (mcp.c) ---- */
+
+typedef struct lode__mcp lode__mcp;
+typedef struct lode__mcp_request lode__mcp_request;
+
+typedef struct lode__mcp_port {
+  /* A line with its end; takes the buffer's memory. */
+  void (*send)(void *ctx, lode__buf *line);
+  /* Runs a tool. lode__mcp_answer must come for it, once, from any thread, perhaps before this returns. */
+  void (*call)(void *ctx, lode__mcp_request *request);
+  /* Nobody waits for this call any more; the answer must come all the same. */
+  void (*cancel)(void *ctx, uint64_t call);
+  void *ctx;
+} lode__mcp_port;
+
+struct lode__mcp_request {
+  lode__mcp *mcp;
+  const lode__tool *tool;
+  lode__buf arguments;       /* JSON */
+  uint64_t call;             /* set by whoever runs it, before anything of it is answered */
+  /* of mcp.c */
+  lode__buf id, token;       /* JSON; token empty: no progress wanted */
+  bool modern, cancelled;
+  struct lode__mcp_batch *batch;
+  uint64_t base, shown, total, shown_ns; /* progress: only ever more */
+  char phase[40];
+  lode__mcp_request *before, *after;
+};
+
+lode_status lode__mcp_make(const lode__mcp_port *port, lode__mcp **mcp, lode_error *err);
+/* All requests must have been answered. */
+void lode__mcp_free(lode__mcp *mcp);
+/* One message, or a batch of them. Never fails: what is wrong with it is answered. */
+void lode__mcp_take(lode__mcp *mcp, lode_str line);
+/* A line longer than LODE__MCP_LINE_BYTES was thrown away. */
+void lode__mcp_too_long(lode__mcp *mcp);
+/* `members`: what is inside of the result's braces. Frees the request. */
+void lode__mcp_answer(lode__mcp_request *request, lode_str members);
+/* The same, for a failure that has no members yet. */
+void lode__mcp_fail(lode__mcp_request *request, const char *text);
+void lode__mcp_progress(lode__mcp_request *request, lode_str phase, uint64_t done, uint64_t total);
+/* Asks all requests to stop, or only the long ones. */
+void lode__mcp_cancel_all(lode__mcp *mcp, bool only_long);
+size_t lode__mcp_in_flight(lode__mcp *mcp);
+
+/* ---- Answers (service_mcp.c, mcp_text.c) ---- */
+
+/* "content":[..],"isError":true */
+void lode__mcp_put_failure(lode__buf *out, lode_str text);
+/* A row of an answer for reading. */
+void lode__mcp_put_row(lode__buf *out, const lode__op *op, const lode__json *row, size_t number);
+lode_status lode__mcp_put_summary(lode__buf *out, const lode__op *op, lode_str summary, lode_error *err);
+
+#endif

@@ -1,0 +1,399 @@
+/* op_mcp.c - `lode mcp`: standard input to messages, messages to standard output, tools to the worker. See mcp.h.
+ *
+ * Threads: the main one reads lines and never waits for work, so that cancellation is always heard; a second one writes what is queued,
+ * so that a client that does not read holds up nobody; the supervisor's own brings answers. When the queue is long, reading pauses.
+ * `lock` guards the queue.
+ *
+ * Life: nothing is opened before a tool is called; then the supervisor starts the worker. The end of the input (or SIGTERM, SIGINT) ends the
+ * server: long work is cancelled, short requests are finished and answered, and nobody is waited for longer than GRACE_MS.
+ * A store's folder that was replaced meanwhile (`lode reset`, `lode doctor --repair`) gets a new worker.
+ */
+#include "cli.h"
+#include "mcp.h"
+#include "mcp_clients.h"
+#include "supervisor.h"
+
+#include "base/os.h"
+#include "code/project.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 64 << 10, KEEP_BYTES = 1 << 20, QUEUE_BYTES = 8 << 20, GRACE_MS = 5000, WATCH_AGAIN_MS = 10000, MOST_CALLS = 2048 };
+#define MOST_CALL_BYTES ((size_t)256 << 20)
+
+typedef struct outgoing outgoing;
+struct outgoing {
+  lode__buf line;
+  outgoing *next;
+};
+
+typedef struct server {
+  lode__mcp *mcp;
+  lode__project project;
+  const lode_open_options *settings;
+  bool no_sandbox;
+  lode__supervisor *supervisor; /* NULL until a tool is called */
+  struct stat folder;           /* of the store, when the worker was started; st_ino 0: there was none */
+  /* output */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  outgoing *first, **last;
+  size_t queued;                /* bytes, with those that are being written */
+  bool closing, closed;         /* no more will come; nobody reads any more */
+  int wake;                     /* eventfd: the output is closed */
+  /* input */
+  lode__buf in;
+  size_t scanned;
+  bool skipping;                /* the rest of a line that is too long */
+  /* watching */
+  bool watch;
+  atomic_bool watching;
+  uint64_t watch_call, watch_ns;
+} server;
+
+static void log_line(void *ctx, const char *text) {
+  lode__buf line = {0};
+  (void)ctx;
+  lode__buf_adds(&line, "lode mcp: ");
+  lode__put_clean(&line, lode__str(text), 0);
+  lode__buf_addc(&line, '\n');
+  /* Nobody is left to be told when standard error fails */
+  if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
+  lode__buf_release(&line);
+}
+
+/* ---- Output ---- */
+
+static void send_line(void *ctx, lode__buf *line) {
+  server *s = ctx;
+  outgoing *o = line->failed ? NULL : lode__alloc(sizeof *o);
+  if (!o) {
+    lode__buf_release(line);
+    log_line(NULL, "out of memory: an answer was lost");
+    return;
+  }
+  *o = (outgoing){.line = *line};
+  *line = (lode__buf){0};
+  pthread_mutex_lock(&s->lock);
+  *s->last = o;
+  s->last = &o->next;
+  s->queued += o->line.len;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+}
+
+static void *write_lines(void *ctx) {
+  server *s = ctx;
+  pthread_mutex_lock(&s->lock);
+  for (;;) {
+    while (!s->first && !s->closing) pthread_cond_wait(&s->changed, &s->lock);
+    outgoing *o = s->first;
+    if (!o) break;
+    s->first = o->next;
+    if (!s->first) s->last = &s->first;
+    bool closed = s->closed;
+    pthread_mutex_unlock(&s->lock);
+    int errnum = closed ? 0 : lode__write_fd(STDOUT_FILENO, o->line.data, o->line.len);
+    if (errnum && errnum != EPIPE) log_line(NULL, strerror(errnum));
+    pthread_mutex_lock(&s->lock);
+    s->queued -= o->line.len;
+    if (errnum && !s->closed) {
+      s->closed = true;
+      (void)eventfd_write(s->wake, 1);
+    }
+    pthread_cond_broadcast(&s->changed);
+    lode__buf_release(&o->line);
+    lode__free(o);
+  }
+  s->queued = 0;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+/* Waits until no more than `most` bytes are queued; false when it took too long. wait_ms 0: as long as it takes. */
+static bool wait_for_output(server *s, size_t most, uint64_t wait_ms) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += (time_t)(wait_ms / 1000);
+  int errnum = 0;
+  pthread_mutex_lock(&s->lock);
+  while (s->queued > most && !s->closed && errnum == 0)
+    errnum = wait_ms ? pthread_cond_timedwait(&s->changed, &s->lock, &until) : pthread_cond_wait(&s->changed, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+  return errnum == 0;
+}
+
+/* ---- The worker ---- */
+
+static void look_at_folder(const server *s, struct stat *now) {
+  if (stat(s->project.folder, now) != 0) memset(now, 0, sizeof *now);
+}
+
+static bool folder_changed(const server *s) {
+  struct stat now;
+  look_at_folder(s, &now);
+  return now.st_ino != s->folder.st_ino || now.st_dev != s->folder.st_dev;
+}
+
+static void stop_worker(server *s, uint32_t grace_ms) {
+  if (atomic_load(&s->watching)) lode__supervisor_cancel(s->supervisor, s->watch_call);
+  lode__supervisor_stop(s->supervisor, grace_ms);
+  s->supervisor = NULL;
+}
+
+static lode_status need_worker(server *s, lode_error *err) {
+  if (s->supervisor && folder_changed(s) && lode__mcp_in_flight(s->mcp) <= 1) {
+    log_line(NULL, "the store's folder is another one: a new worker");
+    stop_worker(s, 1000);
+  }
+  if (s->supervisor) return LODE_OK;
+  look_at_folder(s, &s->folder);
+  lode__supervisor_options options = {
+      .setup = {.store = s->project.folder, .memory_bytes = s->settings->memory_bytes, .max_document_bytes = s->settings->max_document_bytes,
+                .busy_ms = s->settings->busy_ms, .no_sandbox = s->no_sandbox},
+      .max_calls = MOST_CALLS,
+      .max_bytes = MOST_CALL_BYTES,
+      .log = log_line};
+  return lode__supervisor_start(&options, &s->supervisor, err);
+}
+
+static void call_done(void *ctx, lode__answer *answer) {
+  lode__mcp_request *r = ctx;
+  if (answer->end == LODE__CALL_ANSWERED) lode__mcp_answer(r, (lode_str){answer->body, answer->size});
+  else lode__mcp_fail(r, answer->text);
+}
+
+static void call_progress(void *ctx, lode_str phase, uint64_t done, uint64_t total) { lode__mcp_progress(ctx, phase, done, total); }
+
+static void run_tool(void *ctx, lode__mcp_request *r) {
+  server *s = ctx;
+  char name[80];
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode_str root = lode__str(s->project.root);
+  snprintf(name, sizeof name, "mcp.%s", r->tool->name);
+  lode__call call = {.name = name, .words = &root, .n_words = 1, .body = {r->arguments.data, r->arguments.len}, .done = call_done, .ctx = r};
+  if (r->tool->is_long) {
+    call.flags = LODE__CALL_LONG | LODE__CALL_PROGRESS;
+    call.progress = call_progress;
+  }
+  lode_status st = need_worker(s, &err);
+  if (st == LODE_OK) st = lode__supervisor_call(s->supervisor, &call, &r->call, &err);
+  if (st != LODE_OK) lode__mcp_fail(r, err.text);
+}
+
+static void cancel_call(void *ctx, uint64_t call) {
+  server *s = ctx;
+  if (s->supervisor) lode__supervisor_cancel(s->supervisor, call);
+}
+
+/* ---- Watching ---- */
+
+static void watch_done(void *ctx, lode__answer *answer) {
+  server *s = ctx;
+  char line[700];
+  if (answer->end == LODE__CALL_ANSWERED && answer->code != LODE_OK && answer->code != LODE_CANCELLED) {
+    snprintf(line, sizeof line, "not watching for now: %.600s", answer->body);
+    log_line(NULL, line);
+  }
+  atomic_store(&s->watching, false);
+}
+
+/* Asks the worker to watch; again after a while when that ended, for another process may watch now and not later. */
+static void keep_watching(server *s) {
+  static const char format[] = "{\"path\":";
+  static lode__buf body;
+  uint64_t now = lode__os->now_ns();
+  lode_error err = {.record = LODE_NO_RECORD};
+  if (!s->watch || atomic_load(&s->watching) || now < s->watch_ns) return;
+  s->watch_ns = now + WATCH_AGAIN_MS * UINT64_C(1000000);
+  if (!body.len) {
+    lode__buf_adds(&body, format);
+    lode__json_put_string(&body, lode__str(s->project.root));
+    lode__buf_addc(&body, '}');
+  }
+  lode__call call = {.name = "watch", .body = {body.data, body.len}, .flags = LODE__CALL_LONG | LODE__CALL_PROGRESS | LODE__CALL_ROWS,
+                     .done = watch_done, .ctx = s};
+  atomic_store(&s->watching, true);
+  lode_status st = body.failed ? lode__fail_nomem(&err) : need_worker(s, &err);
+  if (st == LODE_OK) st = lode__supervisor_call(s->supervisor, &call, &s->watch_call, &err);
+  if (st == LODE_OK) return;
+  atomic_store(&s->watching, false);
+  log_line(NULL, err.text);
+}
+
+/* ---- Input ---- */
+
+/* Whole lines of what was read. */
+static void take_lines(server *s) {
+  size_t start = 0;
+  for (;;) {
+    char *end = memchr(s->in.data + s->scanned, '\n', s->in.len - s->scanned);
+    if (!end) break;
+    size_t at = (size_t)(end - s->in.data);
+    if (s->skipping) lode__mcp_too_long(s->mcp);
+    else lode__mcp_take(s->mcp, (lode_str){s->in.data + start, at - start});
+    s->skipping = false;
+    start = s->scanned = at + 1;
+    (void)wait_for_output(s, QUEUE_BYTES, 0);
+  }
+  memmove(s->in.data, s->in.data + start, s->in.len - start);
+  s->in.len -= start;
+  s->scanned = s->in.len;
+  if (s->in.len > LODE__MCP_LINE_BYTES) s->skipping = true;
+  if (s->skipping || (s->in.len == 0 && s->in.cap > KEEP_BYTES)) {
+    lode__buf_release(&s->in);
+    s->scanned = 0;
+  }
+}
+
+/* False at the end. */
+static bool read_some(server *s) {
+  struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
+  if (lode__interrupted) return false;
+  int n = poll(fds, 2, s->watch ? 1000 : -1);
+  if (n <= 0) return (n == 0 || errno == EINTR) && !lode__interrupted;
+  if (fds[1].revents) return false;
+  char *room = lode__buf_room(&s->in, READ_BYTES);
+  if (!room) { /* as if the line were too long */
+    lode__buf_release(&s->in);
+    s->scanned = 0;
+    s->skipping = true;
+    return true;
+  }
+  ssize_t got = read(STDIN_FILENO, room, READ_BYTES);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+  if (got <= 0) return false;
+  s->in.len += (size_t)got;
+  take_lines(s);
+  return true;
+}
+
+/* ---- Beginning and end ---- */
+
+static void on_signal(int number) { lode__interrupted = number; }
+
+static void catch_signals(void) {
+  struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+  sigaction(SIGINT, &stop, NULL);
+  sigaction(SIGTERM, &stop, NULL);
+  sigaction(SIGHUP, &stop, NULL);
+}
+
+/* Answers what can be answered soon, and goes. */
+static void finish(server *s, pthread_t writer) {
+  bool gone = s->closed || lode__interrupted;
+  lode__mcp_cancel_all(s->mcp, !gone);
+  if (s->supervisor) stop_worker(s, gone ? 500 : GRACE_MS);
+  bool written = wait_for_output(s, 0, gone ? 1000 : GRACE_MS);
+  /* Blocked in a write that nobody reads: nothing else is left to do */
+  if (!written) _exit(0);
+  pthread_mutex_lock(&s->lock);
+  s->closing = true;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+  pthread_join(writer, NULL);
+}
+
+static lode_status serve(server *s, lode_error *err) {
+  pthread_t writer;
+  lode__mcp_port port = {.send = send_line, .call = run_tool, .cancel = cancel_call, .ctx = s};
+  s->last = &s->first;
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->changed, NULL);
+  s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (s->wake < 0) return lode__fail_errno(err, errno, "eventfd");
+  LODE__TRY(lode__mcp_make(&port, &s->mcp, err));
+  int errnum = pthread_create(&writer, NULL, write_lines, s);
+  if (errnum) return lode__fail_errno(err, errnum, "pthread_create");
+  catch_signals();
+  do keep_watching(s);
+  while (read_some(s));
+  if (s->in.len && !s->skipping) lode__mcp_take(s->mcp, (lode_str){s->in.data, s->in.len}); /* a last line without its end */
+  finish(s, writer);
+  return LODE_OK;
+}
+
+lode_status lode__op_mcp(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+  server s = {.settings = ctx->settings, .watch = lode__arg_of(args, "watch")->number, .no_sandbox = lode__arg_of(args, "no_sandbox")->number,
+              .wake = -1};
+  LODE__TRY(lode__project_locate(&s.project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
+  lode_status st = serve(&s, err);
+  lode__mcp_free(s.mcp);
+  if (s.wake >= 0) close(s.wake);
+  lode__buf_release(&s.in);
+  lode__project_release(&s.project);
+  return st;
+}
+
+/* ---- install, remove ---- */
+
+static lode_status tell(lode__op_context *ctx, size_t i, const char *path, const char *state, lode_error *err) {
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "client", lode__str(lode__mcp_name(i)));
+  lode__row_text(ctx, "state", lode__str(state));
+  lode__row_text(ctx, "file", lode__str(path));
+  return lode__row_send(ctx, err);
+}
+
+static lode_status install_one(lode__op_context *ctx, size_t i, const char *root, bool print, lode_error *err) {
+  lode__buf program = {0}, path = {0}, text = {0};
+  lode__mcp_state state;
+  bool changed = false;
+  lode_status st;
+  LODE__GOTO(lode__mcp_program(&program, err));
+  LODE__GOTO(lode__mcp_look(i, root, &state, &path, err));
+  if (print) {
+    LODE__GOTO(lode__mcp_preview(i, root, program.data, &text, err));
+    LODE__GOTO(ctx->sink->bytes(ctx->sink, text.data ? text.data : "", text.len, err));
+    goto done;
+  }
+  LODE__GOTO(lode__mcp_install(i, root, program.data, &changed, err));
+  LODE__GOTO(tell(ctx, i, path.data, changed ? "registered" : "same", err));
+done:
+  lode__buf_release(&program);
+  lode__buf_release(&path);
+  lode__buf_release(&text);
+  return st;
+}
+
+static lode_status remove_one(lode__op_context *ctx, size_t i, const char *root, lode_error *err) {
+  lode__buf path = {0};
+  lode__mcp_state state;
+  bool changed = false;
+  lode_status st;
+  LODE__GOTO(lode__mcp_look(i, root, &state, &path, err));
+  LODE__GOTO(lode__mcp_remove(i, root, &changed, err));
+  LODE__GOTO(tell(ctx, i, path.data, changed ? "removed" : "absent", err));
+done:
+  lode__buf_release(&path);
+  return st;
+}
+
+/* The client that is named, or all that are used here. */
+static lode_status each_client(lode__op_context *ctx, const lode__args *args, bool install, lode_error *err) {
+  const lode__arg *client = lode__arg_of(args, "client");
+  bool print = lode__arg_of(args, "print")->number, any = false;
+  lode__project project;
+  lode_status st = LODE_OK;
+  LODE__TRY(lode__project_locate(&project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
+  for (size_t i = 0; i < lode__mcp_count() && st == LODE_OK; i++) {
+    if (!lode__str_eq(lode__str(lode__mcp_name(i)), client->text)) continue;
+    any = true;
+    st = install ? install_one(ctx, i, project.root, print, err) : remove_one(ctx, i, project.root, err);
+  }
+  if (st == LODE_OK && !any) st = lode__fail_internal(err, "a client of the table is not known");
+  lode__project_release(&project);
+  return st;
+}
+
+lode_status lode__op_mcp_install(lode__op_context *ctx, const lode__args *args, lode_error *err) { return each_client(ctx, args, true, err); }
+lode_status lode__op_mcp_remove(lode__op_context *ctx, const lode__args *args, lode_error *err) { return each_client(ctx, args, false, err); }

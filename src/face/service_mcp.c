@@ -1,0 +1,227 @@
+/* service_mcp.c - calls of tools, "mcp.search_code": the worker's half of `lode mcp`. The first word is the project's root, the body the
+ * tool's arguments; the answer is what goes between the braces of MCP's result.
+ *
+ * An answer is for an agent, whose context is small: texts are cut at SNIPPET_BYTES or DOCUMENT_BYTES (a row that was cut says so), and
+ * rows are left out once ANSWER_BYTES are reached, which the answer says too.
+ */
+#include "code/project.h"
+#include "code/record.h"
+#include "mcp.h"
+#include "worker.h"
+
+enum { SNIPPET_BYTES = 1600, DOCUMENT_BYTES = 4000, ANSWER_BYTES = 40000, MOST_NOTES = 8, SAY_BYTES = 1200 };
+
+typedef struct gather {
+  lode__sink sink;
+  lode__task *task;
+  const lode__op *op;
+  lode__buf rows, text, summary, notes;
+  lode__json json;
+  size_t n, left_out, n_notes;
+  bool cut;
+} gather;
+
+/* ---- Rows ---- */
+
+/* At a line's end if one is near, never within a character. */
+static size_t cut_at(lode_str text, size_t max) {
+  size_t len = max;
+  while (len && ((unsigned char)text.data[len] & 0xc0) == 0x80) len--;
+  for (size_t i = len; i > len / 2; i--)
+    if (text.data[i - 1] == '\n') return i;
+  return len;
+}
+
+/* Shortens the long texts of the parsed row. */
+static bool shorten(lode__json *json, const char *name, size_t max) {
+  uint32_t node = lode__json_get(json, 0, lode__str(name));
+  if (!node || json->nodes[node].type != LODE__JSON_STRING || json->nodes[node].u.s.len <= max) return false;
+  json->nodes[node].u.s.len = cut_at(json->nodes[node].u.s, max);
+  return true;
+}
+
+static lode_status take_row(lode__sink *sink, lode_str json, lode_error *err) {
+  gather *g = (gather *)sink;
+  lode__buf row = {0};
+  if (lode__task_cancelled(g->task)) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+  LODE__TRY(lode__json_parse(&g->json, json, NULL, err));
+  bool snippet = shorten(&g->json, "snippet", SNIPPET_BYTES), document = shorten(&g->json, "document", DOCUMENT_BYTES), cut = snippet || document;
+  lode__json_put_node(&row, &g->json, 0);
+  if (!row.failed && cut) {
+    row.len--;
+    lode__buf_adds(&row, ",\"cut\":true}");
+  }
+  if (row.failed || g->rows.len + row.len > ANSWER_BYTES) {
+    g->left_out++;
+  } else {
+    if (g->n++) lode__buf_addc(&g->rows, ',');
+    lode__buf_add(&g->rows, row.data, row.len);
+    lode__mcp_put_row(&g->text, g->op, &g->json, g->n);
+    if (cut) lode__buf_adds(&g->text, snippet ? "(cut: the file has the rest)\n" : "(cut)\n");
+    lode__buf_addc(&g->text, '\n');
+  }
+  bool failed = row.failed || g->rows.failed || g->text.failed;
+  lode__buf_release(&row);
+  return failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *err) {
+  gather *g = (gather *)sink;
+  lode__buf_add(&g->summary, json.data, json.len);
+  return g->summary.failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+static void take_note(void *ctx, const char *text) {
+  gather *g = ctx;
+  lode__task_log(g->task, "%s", text);
+  if (g->n_notes == MOST_NOTES) return;
+  if (g->n_notes++) lode__buf_addc(&g->notes, ',');
+  lode__json_put_string(&g->notes, lode__str(text));
+}
+
+static bool step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  lode__task *task = ctx;
+  if (task->flags & LODE__CALL_PROGRESS) lode__task_progress(task, phase, done, total);
+  return !lode__task_cancelled(task);
+}
+
+/* ---- Running ---- */
+
+/* The collections of the code index are not memory: agents may read them, no more. */
+static lode_status guard(const lode__tool *tool, const lode__op *op, const lode__args *args, lode_error *err) {
+  static const char *const own[] = {LODE__CODE, LODE__CODE_FILES, LODE__CODE_QUALITY};
+  lode_str name = lode__arg_of(args, "collection")->text;
+  if (tool->project || op->flags & LODE__OP_READS) return LODE_OK;
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+    size_t len = strlen(own[i]);
+    if (name.len >= len && memcmp(name.data, own[i], len) == 0 &&
+        (name.len == len || lode__str_eq((lode_str){name.data + len, name.len - len}, LODE__LIT(LODE__CODE_ASIDE))))
+      return lode__fail(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name", own[i]);
+  }
+  return LODE_OK;
+}
+
+/* Memory of a project that has no store yet goes where its index would be. */
+static lode_status prepare(const lode__tool *tool, const lode__op *op, const char *root, const char *folder, lode_error *err) {
+  lode__project project;
+  if (tool->project || op->flags & LODE__OP_READS) return LODE_OK;
+  LODE__TRY(lode__project_locate(&project, root, folder, err));
+  lode_status st = lode__project_has_store(&project) ? LODE_OK : lode__project_prepare(&project, err);
+  lode__project_release(&project);
+  return st;
+}
+
+static lode_status run(gather *g, const lode__tool *tool, const char *root, lode_error *err) {
+  lode__task *task = g->task;
+  const lode__op *base = lode__tool_base(tool);
+  lode__param params[LODE__OP_MAX_PARAMS + 1];
+  lode__op op;
+  lode__args args, translated = {.op = base};
+  const char *folder = lode__shared_folder(task->shared);
+  lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .opener = task->shared, .folder = folder,
+                          .sink = &g->sink, .progress = {step, task}, .note = take_note, .note_ctx = g};
+  lode_status st;
+  lode__tool_op(tool, &op, params);
+  lode__args_init(&args, &op);
+  lode__arena_init(&translated.arena, 0);
+  LODE__GOTO(lode__args_from_json(&args, task->body, err));
+  LODE__GOTO(lode__tool_translate(tool, root, &args, &translated, err));
+  LODE__GOTO(guard(tool, base, &translated, err));
+  LODE__GOTO(prepare(tool, base, root, folder, err));
+  LODE__GOTO(lode__op_run(&ctx, &translated, err));
+done:
+  lode__args_release(&args);
+  lode__args_release(&translated);
+  return st;
+}
+
+/* ---- The answer ---- */
+
+void lode__mcp_put_failure(lode__buf *out, lode_str text) {
+  lode__buf_adds(out, "\"content\":[{\"type\":\"text\",\"text\":");
+  lode__json_put_string(out, text);
+  lode__buf_adds(out, "}],\"isError\":true");
+}
+
+static void put_error(lode__buf *out, const lode_error *err, lode_status st) {
+  char text[SAY_BYTES];
+  snprintf(text, sizeof text, "%s: %s%s", lode_status_name(st), err->text[0] ? err->text : lode_status_text(st),
+           strstr(err->text, "`lode index`") ? " (the tool index_project does that)" : "");
+  lode__mcp_put_failure(out, lode__str(text));
+}
+
+static void put_structured(lode__buf *out, const gather *g) {
+  bool first = true;
+  lode__buf_addc(out, '{');
+  if (g->op->row) {
+    lode__buf_adds(out, "\"rows\":[");
+    lode__buf_add(out, g->rows.data ? g->rows.data : "", g->rows.len);
+    lode__buf_addc(out, ']');
+    first = false;
+  }
+  if (g->summary.len > 2) {
+    if (!first) lode__buf_addc(out, ',');
+    lode__buf_add(out, g->summary.data + 1, g->summary.len - 2);
+    first = false;
+  }
+  if (g->n_notes) {
+    lode__buf_addf(out, "%s\"notes\":[", first ? "" : ",");
+    lode__buf_add(out, g->notes.data, g->notes.len);
+    lode__buf_addc(out, ']');
+    first = false;
+  }
+  if (g->left_out) lode__buf_addf(out, "%s\"left_out\":%zu", first ? "" : ",", g->left_out);
+  lode__buf_addc(out, '}');
+}
+
+static lode_status put_text(gather *g, lode_error *err) {
+  if (g->op->row && !g->n && !g->left_out) lode__buf_adds(&g->text, "Nothing was found.\n");
+  if (g->summary.len) LODE__TRY(lode__mcp_put_summary(&g->text, g->op, (lode_str){g->summary.data, g->summary.len}, err));
+  if (g->left_out) lode__buf_addf(&g->text, "%zu more did not fit: ask for fewer, or for fewer parts of each.\n", g->left_out);
+  if (!g->n_notes) return LODE_OK;
+  lode__buf list = {0};
+  lode__buf_addc(&list, '[');
+  lode__buf_add(&list, g->notes.data, g->notes.len);
+  lode__buf_addc(&list, ']');
+  lode_status st = lode__json_parse(&g->json, (lode_str){list.data, list.len}, NULL, err);
+  for (uint32_t i = 1; st == LODE_OK && i < g->json.count; i++)
+    lode__buf_addf(&g->text, "Note: %.*s\n", (int)g->json.nodes[i].u.s.len, g->json.nodes[i].u.s.data);
+  lode__buf_release(&list);
+  return st;
+}
+
+static lode_status put_answer(gather *g, lode_error *err) {
+  lode__buf *out = &g->task->out;
+  LODE__TRY(put_text(g, err));
+  while (g->text.len && g->text.data[g->text.len - 1] == '\n') g->text.len--;
+  lode__buf_adds(out, "\"content\":[{\"type\":\"text\",\"text\":");
+  lode__json_put_string(out, (lode_str){g->text.data ? g->text.data : "", g->text.len});
+  lode__buf_adds(out, "}],\"structuredContent\":");
+  put_structured(out, g);
+  lode__buf_adds(out, ",\"isError\":false");
+  return out->failed || g->text.failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+void lode__service_mcp(lode__task *task) {
+  const lode__tool *tool = lode__tool_find(lode__str(strchr(task->name, '.') + 1));
+  lode_error err = {.record = LODE_NO_RECORD};
+  gather g = {.sink = {.row = take_row, .summary = take_summary}, .task = task};
+  lode_status st;
+  if (!tool || task->n_words != 1) {
+    st = lode__fail(&err, LODE_INTERNAL, "there is no tool %.80s", task->name);
+  } else {
+    g.op = lode__tool_base(tool);
+    st = run(&g, tool, task->words[0].data, &err);
+  }
+  if (st == LODE_OK) st = put_answer(&g, &err);
+  if (st != LODE_OK) {
+    lode__buf_release(&task->out);
+    put_error(&task->out, &err, st);
+  }
+  task->code = st;
+  lode__buf_release(&g.rows);
+  lode__buf_release(&g.text);
+  lode__buf_release(&g.summary);
+  lode__buf_release(&g.notes);
+  lode__json_release(&g.json);
+}
