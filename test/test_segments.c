@@ -318,3 +318,185 @@ TEST(a_dropped_collection_takes_its_files_along) {
   CHECK(vkit_stats(&k).segments == 0);
   vkit_close(&k);
 }
+
+/* ---- What a query may cost: a change that makes it cost more must say so here ---- */
+
+static ssize_t (*real_pread)(int fd, void *buf, size_t n, off_t off);
+static _Atomic uint64_t bytes_read, reads;
+static ssize_t counting_pread(int fd, void *buf, size_t n, off_t off) {
+  ssize_t got = real_pread(fd, buf, n, off);
+  atomic_fetch_add(&bytes_read, got > 0 ? (uint64_t)got : 0);
+  atomic_fetch_add(&reads, 1);
+  return got;
+}
+
+TEST_SLOW(cost_of_a_query, 120) {
+  static lode__os_table table;
+  vkit k = {.no_background = true};
+  vkit_answer *a = malloc(sizeof *a);
+  float q[32];
+  test_srand(7); /* the same data always */
+  vkit_limits(4096, 2000);
+  vkit_open(&k, test_folder(), LODE_L2, 32);
+  vkit_add(&k, 12000);
+  vkit_optimize(&k);
+  CHECK(vkit_stats(&k).segments == 1);
+  vkit_random(&k, q);
+  vkit_query(&k, q, 10, NULL, NULL, a);
+  lode__search_stats before = k.store->rooms[0]->stats;
+  for (int i = 0; i < 50; i++) {
+    vkit_random(&k, q);
+    vkit_query(&k, q, 10, NULL, NULL, a);
+  }
+  lode__search_stats after = k.store->rooms[0]->stats;
+  uint64_t distances = (after.distances - before.distances) / 50, vectors = (after.vectors - before.vectors) / 50;
+  CHECKF(distances < 12000 / 5, "%llu distances a query", (unsigned long long)distances);
+  CHECKF(vectors <= 16, "%llu vectors read a query", (unsigned long long)vectors);
+  /* the first query of a new handle reads what it needs: not a tenth of the files */
+  table = lode__os_real;
+  real_pread = table.pread;
+  table.pread = counting_pread;
+  lode__os = &table;
+  vkit_reopen(&k);
+  bytes_read = reads = 0;
+  vkit_query(&k, q, 10, NULL, NULL, a);
+  lode_stats s = vkit_stats(&k);
+  CHECKF(bytes_read < s.segment_bytes * 6 / 10, "%llu bytes of %llu read by a first query", (unsigned long long)bytes_read,
+         (unsigned long long)s.segment_bytes);
+  bytes_read = reads = 0;
+  for (int i = 0; i < 50; i++) vkit_query(&k, q, 10, NULL, NULL, a);
+  CHECKF(bytes_read / 50 < 3 * 16384 + 20 * 32 * 4, "%llu bytes read by a query that was asked before", (unsigned long long)bytes_read / 50);
+  lode__os = &lode__os_real;
+  free(a);
+  vkit_close(&k);
+}
+
+/* Built by one thread or by several, with whatever instructions: the same answers to the bit. */
+TEST_SLOW(threads_and_kernels_do_not_matter, 180) {
+  static const char *const kernels[] = {"portable", "avx2", "avx512", "neon", NULL};
+  vkit_answer *a = malloc(sizeof *a), *first = malloc(20 * sizeof *first);
+  float *queries = malloc(20 * 24 * sizeof *queries), *v = malloc(1500 * 24 * sizeof *v);
+  vkit shape = {.dim = 24};
+  bool have = false;
+  test_srand(test_seed());
+  for (size_t i = 0; i < 20; i++) vkit_random(&shape, queries + i * 24);
+  for (size_t i = 0; i < 1500; i++) vkit_random(&shape, v + i * 24);
+  vkit_limits(500, 300);
+  for (int run = 0; run < 6; run++) {
+    vkit k = {.no_background = true};
+    const char *name = run < 4 ? kernels[run] : NULL;
+    if (name && (!lode__kernel_use(name) || !lode__code_use(name))) continue;
+    if (!name) (void)(lode__kernel_use(NULL) && lode__code_use(NULL));
+    lode__build_limits_now.threads = run == 4 ? 3 : 1;
+    vkit_open(&k, test_folder(), LODE_COSINE, 24);
+    vkit_add_vectors(&k, v, 1500);
+    vkit_optimize(&k);
+    for (size_t i = 0; i < 20; i++) {
+      vkit_query(&k, queries + i * 24, 10, NULL, NULL, a);
+      if (!have) first[i] = *a;
+      CHECKF(a->n == first[i].n && memcmp(a->id, first[i].id, a->n * sizeof *a->id) == 0 &&
+             memcmp(a->distance, first[i].distance, a->n * sizeof *a->distance) == 0, "run %d answers otherwise", run);
+    }
+    have = true;
+    vkit_close(&k);
+  }
+  free(a);
+  free(first);
+  free(queries);
+  free(v);
+}
+
+/* ---- What must not matter ---- */
+
+/* Answers of two ways are as good as each other: distances rank by rank, as far as recall goes. */
+static void same_within_recall(const vkit_answer *a, const vkit_answer *b, const char *what) {
+  size_t same = 0;
+  CHECKF(a->n == b->n, "%zu rows and %zu: %s", a->n, b->n, what);
+  for (size_t i = 0; i < a->n; i++) same += a->distance[i] == b->distance[i];
+  CHECKF(same * 10 >= a->n * 5, "%zu of %zu ranks are the same: %s", same, a->n, what);
+}
+
+TEST_SLOW(metamorphic, 180) {
+  vkit k = {.no_background = true};
+  vkit_answer *a = malloc(sizeof *a), *b = malloc(sizeof *b);
+  lode_query_request exact = {.exact = true};
+  float q[16];
+  lode_error err;
+  test_srand(test_seed());
+  vkit_limits(300, 200);
+  vkit_open(&k, test_folder(), LODE_L2, 16);
+  vkit_add(&k, 250);
+  vkit_random(&k, q);
+  vkit_query(&k, q, 10, NULL, NULL, a); /* all in the tail: the same as exact, to the bit */
+  vkit_query(&k, q, 10, &exact, NULL, b);
+  CHECK(memcmp(a->id, b->id, a->n * sizeof *a->id) == 0 && memcmp(a->distance, b->distance, a->n * sizeof *a->distance) == 0);
+  for (int i = 0; i < 4; i++) {
+    vkit_add(&k, 400);
+    vkit_optimize(&k);
+  }
+  for (int i = 0; i < 10; i++) {
+    vkit_random(&k, q);
+    vkit_query(&k, q, 10, NULL, NULL, a);
+    vkit_query(&k, q, 10, &exact, NULL, b);
+    same_within_recall(a, b, "indexed and exact");
+    vkit_query(&k, q, 10, NULL, "{}", b);
+    same_within_recall(a, b, "with a filter that is true");
+    vkit_query(&k, q, 20, NULL, NULL, b);
+    b->n = b->n < 10 ? b->n : 10;
+    same_within_recall(a, b, "the ten of twenty");
+  }
+  /* before a merge, after it, after reopening */
+  vkit_query(&k, q, 10, NULL, NULL, a);
+  lode__build_limits_now.tail_rows = 1;
+  vkit_optimize(&k);
+  vkit_query(&k, q, 10, NULL, NULL, b);
+  same_within_recall(a, b, "before and after a merge");
+  vkit_reopen(&k);
+  vkit_query(&k, q, 10, NULL, NULL, a);
+  CHECK(memcmp(a->id, b->id, a->n * sizeof *a->id) == 0);
+  /* without group 3 by a filter, and after deleting it */
+  vkit_query(&k, q, 10, NULL, "{\"g\":{\"$ne\":3}}", a);
+  for (size_t i = 3; i < k.n; i += 100) vkit_delete_one(&k, i);
+  vkit_query(&k, q, 10, NULL, NULL, b);
+  same_within_recall(a, b, "not X, and X deleted");
+  /* the index removed */
+  char path[4400];
+  snprintf(path, sizeof path, "%s/segments", k.folder);
+  test_remove_tree(path);
+  vkit_reopen(&k);
+  vkit_query(&k, q, 10, NULL, NULL, a);
+  vkit_query(&k, q, 10, &exact, NULL, b);
+  CHECK(memcmp(a->id, b->id, a->n * sizeof *a->id) == 0);
+  OK(lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
+  free(a);
+  free(b);
+  vkit_close(&k);
+}
+
+/* A server: the index is in memory before the first query. */
+TEST(preloading) {
+  vkit k = {.no_background = true};
+  lode_error err;
+  vkit_answer *a = malloc(sizeof *a);
+  test_srand(test_seed());
+  vkit_limits(300, 200);
+  vkit_open(&k, test_folder(), LODE_L2, 16);
+  vkit_add(&k, 1000);
+  vkit_optimize(&k);
+  lode_collection_close(k.c);
+  lode_close(k.store);
+  OK(lode_open(k.folder, &(lode_open_options){.no_background = true, .preload = true}, &k.store, &err));
+  OK(lode_collection_open(k.store, (lode_str){"c", 1}, NULL, &k.c, &err));
+  static lode__os_table table;
+  table = lode__os_real;
+  real_pread = table.pread;
+  table.pread = counting_pread;
+  lode__os = &table;
+  reads = 0;
+  vkit_query(&k, k.v, 5, NULL, NULL, a);
+  CHECK(a->id[0] == 0);
+  CHECKF(reads < 40, "%llu reads", (unsigned long long)reads); /* vectors and records of the answer */
+  lode__os = &lode__os_real;
+  free(a);
+  vkit_close(&k);
+}

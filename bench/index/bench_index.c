@@ -7,6 +7,7 @@
  *     --cache DIR   keep the exact answers, the segment and hnswlib's index there, to be used again
  *     --no-peer     without hnswlib
  *     --memory      read vectors for re-ranking from memory instead of the segment's file
+ *     --threads N   for both constructions (1); their time is then that of the clock
  *     --filters     also queries under filters of 1 % and 10 %
  *
  * Both search the same vectors for the 10 nearest. The segment is a file that is read as in the product: codes and links
@@ -23,7 +24,7 @@
 #include <unistd.h>
 
 #include "hnsw_peer.h"
-#include "index/search.h"
+#include "core/core.h"
 
 enum { K = 10, BEAMS = 19 };
 static const uint32_t beams[BEAMS] = {6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 100, 150, 200, 300, 400, 600, 800, 1200};
@@ -34,7 +35,7 @@ typedef struct bench {
   lode_metric metric;
   float *rows, *queries, *bounds; /* bounds: the distance of the K-th nearest */
   bool peer, memory, filters;
-  unsigned rounds;
+  unsigned rounds, threads;
   hnsw_peer *hnsw;
   double hnsw_build, build, hnsw_bytes, bytes;
   int fd;
@@ -45,6 +46,14 @@ typedef struct bench {
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Of constructions: by the clock when several threads work. */
+static double build_now(const bench *b) {
+  struct timespec t;
+  if (b->threads <= 1) return now();
+  clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -198,7 +207,7 @@ static void build(bench *b) {
   b->fd = name ? open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : mkstemp(tmp);
   if (b->fd < 0) stop("segment");
   if (!name) unlink(tmp);
-  double begin = now();
+  double begin = build_now(b);
   check(lode__code_fit_begin(&fit, b->metric, b->dim, &err), &err);
   for (uint32_t i = 0; i < b->n; i += b->n / 16384 + 1) lode__code_fit_add(&fit, b->rows + (size_t)i * b->dim);
   lode__maker_options options = {.id = 1, .kind = LODE__GRAPH, .rows_hint = b->n, .write = write_file, .ctx = b};
@@ -206,12 +215,13 @@ static void build(bench *b) {
   if (beam) options.graph.beam = (uint32_t)strtoul(beam, NULL, 10);
   if (degree) options.graph.degree = (uint32_t)strtoul(degree, NULL, 10);
   if (alpha) options.graph.alpha = strtof(alpha, NULL);
+  if (b->threads > 1) options.graph.parallel = lode__threads(&b->threads);
   lode__code_fit_end(&fit, mean, &options.model);
   lode__code_fit_release(&fit);
   check(lode__maker_begin(&maker, &options, &err), &err);
   for (uint32_t i = 0; i < b->n; i++) check(lode__maker_add(&maker, b->rows + (size_t)i * b->dim, i, i, &err), &err);
   check(lode__maker_finish(&maker, &err), &err);
-  b->build = now() - begin;
+  b->build = build_now(b) - begin;
   lode__segment_source source = {.id = 1, .bytes = maker.info.bytes, .table_crc = maker.table_crc, .read = read_file, .ctx = b};
   lode__maker_release(&maker);
   free(mean);
@@ -221,15 +231,24 @@ static void build(bench *b) {
   b->bytes = (heap_bytes() - before - (double)b->segment->records.bytes) / b->n; /* records are loaded as needed */
 }
 
+static void add_to_peer(void *ctx, size_t i, unsigned worker) {
+  const bench *b = ctx;
+  (void)worker;
+  if (i) hnsw_peer_add(b->hnsw, b->rows + i * b->dim, (uint32_t)i);
+}
+
 static void build_peer(bench *b) {
   char path[4096];
   const char *name = cached(b, "hnsw", path, sizeof path);
-  double before = heap_bytes(), begin = now();
+  double before = heap_bytes(), begin = build_now(b);
   b->hnsw = name && access(name, R_OK) == 0 ? hnsw_peer_load(name, b->n, b->dim, b->metric == LODE_COSINE) : NULL;
   if (!b->hnsw) {
     b->hnsw = hnsw_peer_new(b->n, b->dim, b->metric == LODE_COSINE);
-    for (uint32_t i = 0; i < b->n; i++) hnsw_peer_add(b->hnsw, b->rows + (size_t)i * b->dim, i);
-    b->hnsw_build = now() - begin;
+    hnsw_peer_add(b->hnsw, b->rows, 0); /* the first alone */
+    lode__parallel p = lode__threads(&b->threads);
+    if (p.run) p.run(p.ctx, b->n, add_to_peer, b);
+    for (size_t i = 1; i < b->n && !p.run; i++) add_to_peer(b, i, 0);
+    b->hnsw_build = build_now(b) - begin;
     if (name && !hnsw_peer_save(b->hnsw, name)) fprintf(stderr, "%s: not saved\n", name);
   }
   b->hnsw_bytes = (heap_bytes() - before) / b->n;
@@ -237,14 +256,15 @@ static void build_peer(bench *b) {
 
 /* ---- Queries ---- */
 
-static double run(bench *b, uint32_t beam, const uint64_t *allowed, uint32_t *found) {
+static double run(bench *b, uint32_t beam, const uint64_t *allowed, lode__match *match, uint32_t *found) {
   lode_error err;
   lode__segment_hit hits[K];
   double begin = now();
   b->room.stats = (lode__search_stats){0};
   for (uint32_t q = 0; q < b->n_queries; q++) {
     size_t n;
-    lode__search_request request = {.query = b->queries + (size_t)q * b->dim, .k = K, .beam = beam, .allowed = allowed};
+    lode__search_request request = {.query = b->queries + (size_t)q * b->dim, .k = K, .beam = beam, .allowed = allowed,
+                                    .match = match};
     check(lode__segment_search(b->segment, &request, &b->room, hits, &n, &err), &err);
     for (size_t i = 0; i < K; i++) found[q * K + i] = i < n ? hits[i].slot : UINT32_MAX;
   }
@@ -285,7 +305,7 @@ static void compare(bench *b) {
     if (!more && !peer) break;
     for (unsigned round = 0; round < b->rounds; round++) {
       if (peer) peer_best = fmax(peer_best, run_peer(b, beams[i], found)), peer_r = recall(b, found, b->bounds);
-      if (more) best = fmax(best, run(b, beams[i], NULL, found)), r = recall(b, found, b->bounds);
+      if (more) best = fmax(best, run(b, beams[i], NULL, NULL, found)), r = recall(b, found, b->bounds);
     }
     printf("beam %4u", beams[i]);
     if (peer) {
@@ -311,7 +331,7 @@ static void compare(bench *b) {
 }
 
 static void compare_filters(bench *b) {
-  static const unsigned percents[] = {1, 10, 50};
+  static const unsigned percents[] = {1, 2, 5, 10, 20, 50};
   uint64_t *allowed = memory((b->n / 64 + 1) * sizeof *allowed);
   uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
   float *bounds = memory(b->n_queries * sizeof *bounds);
@@ -323,11 +343,25 @@ static void compare_filters(bench *b) {
       if (x % 100 < percents[i]) allowed[r / 64] |= (uint64_t)1 << (r % 64);
     }
     exact(b, allowed, bounds);
-    double speed = run(b, 0, allowed, found);
-    printf("filter %2u %%: recall %.4f %.0f/s, %.0f distances, ways %u\n", percents[i], recall(b, found, bounds), speed,
+    double speed = run(b, 0, allowed, NULL, found);
+    printf("filter %2u %% used once: recall %.4f %.0f/s, %.0f distances, ways %u\n", percents[i], recall(b, found, bounds), speed,
            (double)b->room.stats.distances / b->n_queries, b->room.stats.ways);
+    lode_error err;
+    lode__match *match;
+    uint32_t n = 0;
+    for (uint32_t w = 0; w < b->n / 64 + 1; w++) n += (uint32_t)__builtin_popcountll(allowed[w]);
+    double begin = now();
+    check(lode__match_make(b->segment, allowed, n, &match, &err), &err);
+    double made = now() - begin;
+    run(b, 0, allowed, match, found);
+    double first = now() - begin - made;
+    speed = run(b, 0, allowed, match, found);
+    printf("filter %2u %%: recall %.4f %.0f/s, %.0f distances, ways %u, made in %.1f ms, first round %.0f/s\n", percents[i],
+           recall(b, found, bounds), speed, (double)b->room.stats.distances / b->n_queries, b->room.stats.ways, made * 1e3,
+           b->n_queries / first);
+    lode__match_free(match);
   }
-  double speed = run(b, 0, NULL, found);
+  double speed = run(b, 0, NULL, NULL, found);
   printf("no filter, default effort: recall %.4f %.0f/s\n", recall(b, found, b->bounds), speed);
   free(allowed);
   free(found);
@@ -335,13 +369,14 @@ static void compare_filters(bench *b) {
 }
 
 int main(int argc, char **argv) {
-  bench b = {.peer = true, .rounds = 3};
+  bench b = {.peer = true, .rounds = 3, .threads = 1};
   uint32_t rows = 0, queries = 500;
   for (int i = 1; i < argc; i++) {
     bool value = i + 1 < argc;
     if (strcmp(argv[i], "--rows") == 0 && value) rows = (uint32_t)strtoul(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--queries") == 0 && value) queries = (uint32_t)strtoul(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--rounds") == 0 && value) b.rounds = (unsigned)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--threads") == 0 && value) b.threads = (unsigned)strtoul(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--cache") == 0 && value) b.cache = argv[++i];
     else if (strcmp(argv[i], "--no-peer") == 0) b.peer = false;
     else if (strcmp(argv[i], "--memory") == 0) b.memory = true;

@@ -105,6 +105,7 @@ lode_status lode__core_collection_open(lode_store *store, lode_str name, const l
     c->fit.embedder = (lode_str){(const char *)(c + 1), embedder_len};
   }
   *out = c;
+  if (store->options->preload) lode__vectors_preload(c);
 done:
   lode__arena_release(&o.arena);
   return st;

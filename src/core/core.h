@@ -271,6 +271,8 @@ lode_status lode__vectors_get(lode__reader *reader, lode__vectors **vectors, lod
 void lode__vectors_release(lode__vectors *vectors);
 /* The snapshot that is there already for the reader's transaction, if any; to be released. */
 lode__vectors *lode__vectors_peek(lode__reader *reader);
+/* Brings them into memory as far as the budget allows; failures are left to queries. */
+void lode__vectors_preload(lode_collection *handle);
 /* Gives memory of segments back when they take more than their share of the budget. */
 void lode__vectors_trim(lode_store *store, lode__vectors *used);
 /* Adds to what was spent on judging for want of a list, and gives the sum. */
@@ -322,12 +324,12 @@ void lode__nearest_release(lode__nearest *near);
 
 /* For indexed.c: offers a candidate; false when out of memory. */
 bool lode__best_push(lode__best *best, float distance, int64_t rid, int64_t vid);
-/* Looks for the nearest in the segments of a snapshot. *damaged: one of them cannot be trusted; search again. */
+/* Looks for the nearest in those segments of a snapshot that have a graph. *damaged: one of them cannot be trusted; search again. */
 lode_status lode__indexed_search(lode__nearest *near, lode__vectors *vectors, bool *damaged, lode_error *err);
 /* The records that a filter matched when it was last used with this snapshot; NULL: not known. */
 const lode__rids *lode__marked_find(lode__vectors *vectors, const char *filter, size_t len);
 /* Notes them; the snapshot takes the list over. */
-const lode__rids *lode__marked_add(lode__vectors *vectors, const char *filter, size_t len, lode__rids *rids);
+const lode__rids *lode__marked_add(const lode_store *store, lode__vectors *vectors, const char *filter, size_t len, lode__rids *rids);
 void lode__marked_free(lode__marked *marks);
 /* Frees the rooms of searches. */
 void lode__indexed_forget(lode_store *store);

@@ -2,8 +2,9 @@
  *
  * A filter becomes a bitmap of slots for each segment: those whose record matches and whose vector lives. The list of
  * the records that match, and these bitmaps, stay with the snapshot, so that a filter that is used again costs nothing
- * as long as nothing is written; a few are kept, the one that was used longest ago gives way. They are only proposals:
- * the caller judges every record that it answers with.
+ * as long as nothing is written; when it comes a second time, its matches are made ready for many searches (index/match.h).
+ * A few are kept, within an eighth of the memory budget. They are only proposals: the caller judges every record that it
+ * answers with.
  *
  * Threads: `marks` of a snapshot are guarded by its marks_lock, which is held while a filter is marked; an entry that was
  * handed out stays as long as the snapshot does. Rooms of searches are kept by the store, under its lock.
@@ -12,15 +13,20 @@
 
 #include <math.h>
 
-enum { MOST_MARKS = 16, MOST_MARKED_BYTES = 32 << 20 };
+enum { MOST_MARKS = 16, READY_AFTER = 1, ALL_PERCENT = 90 };
 
 struct lode__marked {
   lode__marked *next;
   char *filter;
   size_t len;
   lode__rids rids;
-  lode__slots **slots;    /* of each segment; NULL: not marked yet */
-  size_t n_slots;
+  struct marked_seg {
+    lode__slots *slots;   /* NULL: not marked yet */
+    lode__match *match;   /* NULL: not made ready */
+    unsigned uses;
+  } *segs;                /* of each segment */
+  size_t n_segs;
+  uint64_t bytes;
 };
 
 /* ---- Filters ---- */
@@ -29,8 +35,11 @@ void lode__marked_free(lode__marked *marks) {
   while (marks) {
     lode__marked *m = marks;
     marks = m->next;
-    for (size_t i = 0; i < m->n_slots; i++) lode__slots_release(m->slots[i]);
-    lode__free(m->slots);
+    for (size_t i = 0; i < m->n_segs; i++) {
+      lode__slots_release(m->segs[i].slots);
+      lode__match_free(m->segs[i].match);
+    }
+    lode__free(m->segs);
     lode__free(m->filter);
     lode__free(m->rids.v);
     lode__free(m);
@@ -50,35 +59,34 @@ const lode__rids *lode__marked_find(lode__vectors *v, const char *filter, size_t
   return m ? &m->rids : NULL;
 }
 
-static size_t bytes_of(const lode__vectors *v, const lode__marked *m) {
-  size_t bytes = sizeof *m + m->len + m->rids.n * sizeof *m->rids.v;
-  for (size_t i = 0; i < v->n_segs; i++) bytes += v->segs[i].seg->row.rows / 8;
-  return bytes;
+/* Entries may be in use by others: when there is no room, the new one is not kept, or not made ready. */
+static bool has_room(const lode__vectors *v, uint64_t budget, uint64_t more) {
+  size_t n = 0;
+  uint64_t bytes = more;
+  for (const lode__marked *m = v->marks; m; m = m->next, n++) bytes += m->bytes;
+  return n <= MOST_MARKS && bytes <= budget;
 }
 
-/* Entries may be in use by others: when there is no room, the new one is not kept. */
-static bool has_room(const lode__vectors *v, const lode__marked *more) {
-  size_t n = 0, bytes = bytes_of(v, more);
-  for (const lode__marked *m = v->marks; m; m = m->next, n++) bytes += bytes_of(v, m);
-  return n < MOST_MARKS && bytes <= MOST_MARKED_BYTES;
-}
+static uint64_t marks_budget(const lode_store *store) { return store->options->memory_bytes / 8; }
 
-const lode__rids *lode__marked_add(lode__vectors *v, const char *filter, size_t len, lode__rids *rids) {
+const lode__rids *lode__marked_add(const lode_store *store, lode__vectors *v, const char *filter, size_t len, lode__rids *rids) {
   lode__marked *m = lode__alloc_zero(1, sizeof *m);
   if (!m) return NULL;
   m->filter = lode__alloc(len + 1);
-  m->slots = lode__alloc_zero(v->n_segs, sizeof *m->slots);
-  if (!m->filter || !m->slots) {
+  m->segs = lode__alloc_zero(v->n_segs, sizeof *m->segs);
+  if (!m->filter || !m->segs) {
     lode__marked_free(m);
     return NULL;
   }
   memcpy(m->filter, filter, len);
   m->len = len;
-  m->n_slots = v->n_segs;
+  m->n_segs = v->n_segs;
   m->rids = *rids;
+  m->bytes = sizeof *m + len + rids->n * sizeof *rids->v;
+  for (size_t i = 0; i < v->n_segs; i++) m->bytes += v->segs[i].seg->row.rows / 8;
   pthread_mutex_lock(&v->marks_lock);
   lode__marked *old = find_mark(v, filter, len);
-  bool kept = !old && has_room(v, m);
+  bool kept = !old && has_room(v, marks_budget(store), m->bytes);
   if (kept) {
     m->next = v->marks;
     v->marks = m;
@@ -112,29 +120,45 @@ static lode_status mark(const lode__covered *c, const lode__rids *rids, lode__sl
   return st;
 }
 
-/* The slots of a segment that may be answered; released by the caller. NULL: all of them. */
-static lode_status allowed_slots(const lode__nearest *near, lode__vectors *v, size_t i, lode__slots **out, lode_error *err) {
+/* Is the filter worth a graph of its own here? */
+static void make_ready(const lode_store *store, lode__vectors *v, lode__marked *m, size_t i) {
+  struct marked_seg *s = &m->segs[i];
+  lode__segment *segment = v->segs[i].seg->segment;
+  lode_error ignored;
+  if (s->match || s->uses++ < READY_AFTER || s->slots->n == 0) return;
+  if (segment->info.kind != LODE__GRAPH || s->slots->n * 100 >= (size_t)segment->info.n * ALL_PERCENT) return;
+  uint64_t bytes = lode__match_bytes(segment, (uint32_t)s->slots->n);
+  if (!has_room(v, marks_budget(store), bytes)) return;
+  /* if it fails, the search itself will meet what is wrong */
+  if (lode__match_make(segment, s->slots->bits, (uint32_t)s->slots->n, &s->match, &ignored) == LODE_OK) m->bytes += bytes;
+}
+
+typedef struct allowed {
+  lode__slots *slots;   /* NULL: all; to be released */
+  lode__match *match;   /* the snapshot's; NULL: not made ready */
+} allowed;
+
+/* The slots of a segment that may be answered. */
+static lode_status find_allowed(const lode__nearest *near, lode__vectors *v, size_t i, allowed *out, lode_error *err) {
   const lode__covered *c = &v->segs[i];
   lode_status st = LODE_OK;
-  *out = NULL;
+  *out = (allowed){0};
   if (!near->only) {
-    *out = c->live;
-  } else if (!near->filter) {
-    return mark(c, near->only, out, err);
-  } else {
-    pthread_mutex_lock(&v->marks_lock);
-    lode__marked *m = find_mark(v, near->filter, near->filter_len);
-    if (m && !m->slots[i]) st = mark(c, &m->rids, &m->slots[i], err);
-    if (m) *out = m->slots[i];
-    else st = mark(c, near->only, out, err);
-    if (!m) {
-      pthread_mutex_unlock(&v->marks_lock);
-      return st;
-    }
+    out->slots = c->live;
+    if (c->live) atomic_fetch_add_explicit(&c->live->refs, 1, memory_order_relaxed);
+    return LODE_OK;
   }
-  if (*out) atomic_fetch_add_explicit(&(*out)->refs, 1, memory_order_relaxed);
-  if (near->only) pthread_mutex_unlock(&v->marks_lock);
-  return st;
+  if (!near->filter) return mark(c, near->only, &out->slots, err);
+  pthread_mutex_lock(&v->marks_lock);
+  lode__marked *m = find_mark(v, near->filter, near->filter_len);
+  if (m && !m->segs[i].slots) st = mark(c, &m->rids, &m->segs[i].slots, err);
+  if (m && st == LODE_OK) {
+    make_ready(near->reader->handle->store, v, m, i);
+    *out = (allowed){m->segs[i].slots, m->segs[i].match};
+    atomic_fetch_add_explicit(&out->slots->refs, 1, memory_order_relaxed);
+  }
+  pthread_mutex_unlock(&v->marks_lock);
+  return m ? st : mark(c, near->only, &out->slots, err);
 }
 
 /* ---- Rooms ---- */
@@ -196,12 +220,12 @@ static lode_status take_hits(lode__best *best, lode__segment *segment, const lod
   return LODE_OK;
 }
 
-static lode_status search_segment(lode__nearest *near, const lode__covered *c, const lode__slots *allowed, lode__search_room *room,
+static lode_status search_segment(lode__nearest *near, const lode__covered *c, const allowed *may, lode__search_room *room,
                                   lode__segment_hit *hits, lode_error *err) {
   lode__segment *segment = c->seg->segment;
   size_t n = 0;
   lode__search_request request = {.k = near->k, .beam = effort_for(near, segment),
-                                  .allowed = allowed ? allowed->bits : NULL};
+                                  .allowed = may->slots ? may->slots->bits : NULL, .match = may->match};
   for (size_t q = 0; q < near->n; q++) {
     request.query = near->queries + q * near->dim;
     LODE__TRY(lode__segment_search(segment, &request, room, hits, &n, err));
@@ -219,10 +243,11 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
   lode__segment_hit *hits = lode__alloc_zero(near->k, sizeof *hits);
   if (!room || !hits) st = lode__fail_nomem(err);
   for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
-    lode__slots *allowed = NULL;
-    st = allowed_slots(near, v, i, &allowed, &why);
-    if (st == LODE_OK && (!allowed || allowed->n)) st = search_segment(near, &v->segs[i], allowed, room, hits, &why);
-    lode__slots_release(allowed);
+    allowed may;
+    if (v->segs[i].seg->segment->info.kind == LODE__FLAT) continue; /* nearest.c reads them wholly */
+    st = find_allowed(near, v, i, &may, &why);
+    if (st == LODE_OK && (!may.slots || may.slots->n)) st = search_segment(near, &v->segs[i], &may, room, hits, &why);
+    lode__slots_release(may.slots);
     if (st == LODE_OK) continue;
     if (st == LODE_NOMEM) {
       st = lode__fail_nomem(err);

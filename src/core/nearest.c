@@ -244,8 +244,8 @@ static lode_status read_block(lode__nearest *near, const lode__covered *c, uint3
   return look_at(near, &b, hint, err);
 }
 
-/* Every living vector of the segments, by blocks. */
-static lode_status scan_segments(lode__nearest *near, const lode__vectors *v, bool *damaged, lode_error *err) {
+/* Every living vector of the segments, by blocks: of all, or of those without a graph, which are small. */
+static lode_status scan_segments(lode__nearest *near, lode__vectors *v, bool all, bool *damaged, lode_error *err) {
   lode_status st = LODE_OK;
   lode_error why;
   whole *w = lode__alloc_zero(1, sizeof *w);
@@ -257,6 +257,7 @@ static lode_status scan_segments(lode__nearest *near, const lode__vectors *v, bo
     const lode__covered *c = &v->segs[i];
     uint32_t rows = c->seg->row.rows;
     size_t hint = 0;
+    if (!all && c->seg->segment->info.kind == LODE__GRAPH) continue;
     for (uint32_t at = 0; at < rows && st == LODE_OK; at += BLOCK_ROWS)
       st = read_block(near, c, at, rows - at < BLOCK_ROWS ? rows - at : BLOCK_ROWS, w, &hint, &why);
     if (st == LODE_OK) continue;
@@ -268,6 +269,7 @@ static lode_status scan_segments(lode__nearest *near, const lode__vectors *v, bo
   lode__free(w->rows);
   lode__free(w->norms);
   lode__free(w);
+  lode__vectors_trim(near->reader->handle->store, v);
   return st;
 }
 
@@ -304,7 +306,8 @@ static lode_status run_snapshot(lode__nearest *near, lode__vectors *v, bool *dam
   bool exact = must_be_exact(near, v);
   bool in_tx = bytes_to_read(near, v, exact) <= SCAN_IN_TX_BYTES;
   if (!in_tx && !v->streams) lode__reader_pause(reader);
-  if (v->n_segs) LODE__GOTO(exact ? scan_segments(near, v, damaged, err) : lode__indexed_search(near, v, damaged, err));
+  if (v->n_segs && !exact) LODE__GOTO(lode__indexed_search(near, v, damaged, err));
+  if (v->n_segs && !*damaged) LODE__GOTO(scan_segments(near, v, exact, damaged, err));
   if (*damaged) goto done;
   if (v->streams) {
     LODE__GOTO(lode__reader_begin(reader, err));

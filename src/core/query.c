@@ -320,7 +320,7 @@ static lode_status find_listed(run *q, lode_error *err) {
 /* Leaves the list with the snapshot, if that shows the moment at which listing began, and nothing was written since. */
 static void keep_listed(run *q, uint64_t cursor) {
   if (!q->held || q->held->cursor != cursor || !q->reader.tx || lode__tx_cursor(q->reader.tx) != cursor) return;
-  const lode__rids *kept = lode__marked_add(q->held, q->key.data, q->key.len, &q->only);
+  const lode__rids *kept = lode__marked_add(q->handle->store, q->held, q->key.data, q->key.len, &q->only);
   if (kept) q->list = kept;
 }
 

@@ -102,8 +102,11 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
                                  .read = read_bytes, .ctx = seg};
   LODE__TRY(lode__segment_open(&source, &seg->segment, err));
   const lode__segment_info *info = &seg->segment->info;
-  if (info->n == seg->row.rows && (uint32_t)info->kind == seg->row.kind) return LODE_OK;
-  return lode__fail(err, LODE_CORRUPT, "the file is not what the manifest says");
+  if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
+    return lode__fail(err, LODE_CORRUPT, "the file is not what the manifest says");
+  const lode_open_options *o = seg->store->options;
+  uint64_t wanted = seg->segment->rows.bytes + seg->segment->links.bytes + seg->segment->ordinals.bytes;
+  return o->preload && wanted <= o->memory_bytes / 2 ? lode__segment_preload(seg->segment, err) : LODE_OK;
 }
 
 lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **out, lode_error *err) {

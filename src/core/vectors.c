@@ -809,6 +809,15 @@ lode__vectors *lode__vectors_peek(lode__reader *reader) {
   return NULL;
 }
 
+void lode__vectors_preload(lode_collection *handle) {
+  lode__reader reader;
+  lode__vectors *v = NULL;
+  lode__reader_init(&reader, handle);
+  if (lode__reader_begin(&reader, NULL) == LODE_OK && reader.coll.dim && lode__vectors_get(&reader, &v, NULL) == LODE_OK)
+    lode__vectors_release(v);
+  lode__reader_release(&reader);
+}
+
 uint64_t lode__vectors_spend(lode__vectors *v, uint64_t cost) { return atomic_fetch_add(&v->spent, cost) + cost; }
 
 bool lode__vectors_loaded(const lode_collection *handle) {

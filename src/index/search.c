@@ -17,6 +17,7 @@ enum {
   NEAR_SCAN = 4,          /* matches are scanned when they are not more than so many walks cost; */
   FAR_SCAN = 64,          /* the same when they are far from the query, where walks are least to be trusted */
   FAR_FACTOR = 16,        /* how much wider the beam is when there are more of them */
+  MATCH_SCAN = 2,         /* matches that lie in one piece are scanned when they are not more than so many walks cost */
   SEEDS = 512,
   STEP = 64,
   EXACT_BYTES = 1 << 16,  /* read at once by an exact scan */
@@ -287,7 +288,51 @@ static lode_status allowed_walk(search *s, bool far, lode_error *err) {
   return take_pool(s, err);
 }
 
+/* ---- Matches that were made ready ---- */
+
+static lode_status scan_match(search *s, lode_error *err) {
+  const lode__match *m = s->request->match;
+  scan c = {.s = s};
+  s->n_candidates = 0;
+  s->room->stats.ways |= LODE__BY_SCAN | LODE__BY_MATCH;
+  for (uint32_t i = 0; i < m->n; i++) {
+    c.rows[c.n++] = m->rows.data + (size_t)i * s->segment->stride;
+    if (c.n == STEP) scan_flush(&c);
+  }
+  if (c.n) scan_flush(&c);
+  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, by_value);
+  for (size_t i = 0; i < s->n_candidates; i++) {
+    uint32_t slot = (uint32_t)s->room->candidates[i];
+    if (slot >= s->segment->info.n || !slot_allowed(s, slot)) return damaged(err, "slot of a row");
+  }
+  return LODE_OK;
+}
+
+static lode_status walk_match(search *s, lode_error *err) {
+  lode__match *m = s->request->match;
+  lode__graph_view view = lode__match_view(m);
+  lode__walk_room *walk = &s->room->walk;
+  size_t beam = s->beam + s->beam / 2 > s->keep ? s->beam + s->beam / 2 : s->keep;
+  s->room->stats.ways |= LODE__BY_WALK | LODE__BY_MATCH;
+  LODE__TRY(lode__walk_room_init(walk, view.n, beam, err));
+  LODE__TRY(lode__walk(&view, &s->query, beam, SIZE_MAX, walk, err));
+  s->n_candidates = 0;
+  for (size_t i = 0; i < walk->n && s->n_candidates < s->keep; i++) {
+    uint32_t slot = lode__code_slot(m->rows.data + (size_t)lode__pool_ordinal(walk->pool[i]) * view.stride);
+    if (slot >= s->segment->info.n || !slot_allowed(s, slot)) return damaged(err, "slot of a row");
+    s->room->candidates[s->n_candidates++] = (walk->pool[i] >> 32) << 32 | slot;
+  }
+  return LODE_OK;
+}
+
+static lode_status find_matches(search *s, lode_error *err) {
+  if (s->segment->info.kind == LODE__FLAT || s->n_allowed <= (uint64_t)MATCH_SCAN * PER_BEAM * s->beam) return scan_match(s, err);
+  LODE__TRY(walk_match(s, err));
+  return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? scan_match(s, err) : LODE_OK;
+}
+
 static lode_status find_candidates(search *s, lode_error *err) {
+  if (s->request->match) return find_matches(s, err);
   uint64_t n = s->segment->info.n, m = s->n_allowed;
   uint64_t walk = (uint64_t)s->beam * PER_BEAM, wide = (uint64_t)s->beam * n / m;
   uint64_t plain_cost = wide * PER_BEAM, allowed_cost = NEAR_SCAN * walk + m / MARK;
@@ -348,7 +393,7 @@ lode_status lode__segment_search(lode__segment *segment, const lode__search_requ
                                  lode__search_room *room, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
   search s = {.segment = segment, .request = request, .room = room};
   *n_hits = 0;
-  s.n_allowed = count_allowed(request->allowed, segment->info.n);
+  s.n_allowed = request->match ? request->match->n : count_allowed(request->allowed, segment->info.n);
   s.k = request->k < s.n_allowed ? request->k : (size_t)s.n_allowed;
   if (s.k == 0) return LODE_OK;
   pthread_rwlock_rdlock(&segment->use);

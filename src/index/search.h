@@ -3,13 +3,14 @@
  * Codes only choose candidates; these are ranked by their float vectors, whose distances (kernel.h) are returned.
  * With a filter the cheapest of three ways is taken: a scan of the codes of the matches (few of them), a walk that steps
  * over rows that do not match (some), a plain walk with a wider beam (most). When a walk finds fewer than it should,
- * the matches are scanned: never fewer results than exist.
+ * the matches are scanned: never fewer results than exist. A filter that was made ready (match.h) is scanned in one piece
+ * of memory, or walked over a graph of its own.
  */
 #ifndef LODE_SEARCH_H
 #define LODE_SEARCH_H
 
 #include "index/kernel.h"
-#include "index/segment.h"
+#include "index/match.h"
 
 typedef struct lode__search_request {
   const float *query;      /* dim finite floats */
@@ -18,6 +19,7 @@ typedef struct lode__search_request {
   bool exact;              /* read every vector that is allowed */
   const uint64_t *allowed; /* a bit for each of segment->info.n slots (live, and matching the filter), in whole words;
                               NULL: all. Bits past the last slot are ignored */
+  lode__match *match;      /* the same, made ready; NULL: not */
 } lode__search_request;
 
 typedef struct lode__segment_hit {
@@ -25,7 +27,7 @@ typedef struct lode__segment_hit {
   uint32_t slot;
 } lode__segment_hit;
 
-enum { LODE__BY_WALK = 1, LODE__BY_WALK_ALLOWED = 2, LODE__BY_SCAN = 4, LODE__BY_EXACT = 8 };
+enum { LODE__BY_WALK = 1, LODE__BY_WALK_ALLOWED = 2, LODE__BY_SCAN = 4, LODE__BY_EXACT = 8, LODE__BY_MATCH = 16 };
 typedef struct lode__search_stats { /* adds up */
   uint64_t distances;  /* of codes */
   uint64_t hops;

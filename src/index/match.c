@@ -1,0 +1,187 @@
+/* match.c - see match.h.
+ *
+ * Invariants: entries of `rows` and `ordinal_of` are complete when lode__match_make returns; a page of `links` is complete
+ * when its bit in `loaded` is set, which is done under one of the locks. The codes are copies of pages that were checked;
+ * links of the segment are checked when they are followed.
+ */
+#include "index/match.h"
+
+enum {
+  REACHED = 1024,      /* rows that are looked at for the links of one match, at most */
+  TABLE = 4 * REACHED, /* a hash table of those */
+  ROWS_PER_PAGE = LODE__PAGE_BYTES / (LODE__MATCH_WIDTH * sizeof(uint32_t)),
+  LEAST_ENTRIES = 32, MOST_ENTRIES = 256,
+};
+
+uint64_t lode__match_bytes(const lode__segment *segment, uint32_t n) {
+  uint64_t words = (uint64_t)segment->info.n / 64 + 1;
+  return words * 12 + (uint64_t)n * (segment->stride + LODE__MATCH_WIDTH * sizeof(uint32_t) + sizeof(uint32_t));
+}
+
+static bool has(const lode__match *m, uint32_t ordinal) { return m->ordinals[ordinal / 64] >> (ordinal % 64) & 1; }
+
+static uint32_t rank_of(const lode__match *m, uint32_t ordinal) {
+  uint64_t below = m->ordinals[ordinal / 64] & (((uint64_t)1 << (ordinal % 64)) - 1);
+  return m->before[ordinal / 64] + (uint32_t)__builtin_popcountll(below);
+}
+
+/* ---- Links, as they are needed ---- */
+
+typedef struct reach {
+  uint32_t queue[REACHED];
+  uint32_t table[TABLE]; /* ordinal + 1; 0: free */
+  size_t n;
+} reach;
+
+static bool is_new(reach *r, uint32_t ordinal) {
+  uint32_t at = ordinal * 2654435761u % TABLE;
+  for (; r->table[at]; at = (at + 1) % TABLE)
+    if (r->table[at] == ordinal + 1) return false;
+  r->table[at] = ordinal + 1;
+  return true;
+}
+
+/* Breadth first over rows that do not match; ends of the ways are matches. */
+static lode_status find_links(lode__match *m, uint32_t rank, reach *r, uint32_t *out, lode_error *err) {
+  lode__segment *s = m->segment;
+  size_t bytes = s->info.degree * sizeof(uint32_t), found = 0, seen = 1;
+  memset(r->table, 0, sizeof r->table);
+  r->n = 0;
+  r->queue[r->n++] = m->ordinal_of[rank];
+  (void)is_new(r, m->ordinal_of[rank]);
+  for (size_t i = 0; i < r->n && found < LODE__MATCH_WIDTH && seen < REACHED; i++) {
+    uint64_t at = (uint64_t)r->queue[i] * bytes;
+    LODE__TRY(lode__paged_need(&s->links, at, bytes, err));
+    const uint32_t *links = (const uint32_t *)(const void *)(s->links.data + at);
+    for (uint32_t j = 0; j < s->info.degree && links[j] < s->info.n; j++) {
+      if (found == LODE__MATCH_WIDTH || seen >= REACHED) break;
+      if (!is_new(r, links[j])) continue;
+      seen++;
+      if (has(m, links[j])) out[found++] = rank_of(m, links[j]);
+      else if (r->n < REACHED) r->queue[r->n++] = links[j];
+    }
+  }
+  while (found < LODE__MATCH_WIDTH) out[found++] = LODE__NO_LINK;
+  return LODE_OK;
+}
+
+static lode_status load_page(lode__match *m, uint64_t page, reach *r, lode_error *err) {
+  uint32_t *out = (uint32_t *)(void *)((unsigned char *)(uintptr_t)m->links.data + page * LODE__PAGE_BYTES);
+  uint64_t first = page * ROWS_PER_PAGE, end = first + ROWS_PER_PAGE < m->n ? first + ROWS_PER_PAGE : m->n;
+  for (uint64_t rank = first; rank < end; rank++, out += LODE__MATCH_WIDTH) LODE__TRY(find_links(m, (uint32_t)rank, r, out, err));
+  atomic_fetch_or_explicit(&m->links.loaded[page / 64], (uint64_t)1 << (page % 64), memory_order_release);
+  return LODE_OK;
+}
+
+/* Called within a search: the segment's use lock is held. */
+static lode_status load(lode__paged *paged, uint64_t first, uint64_t last, lode_error *err) {
+  lode__match *m = paged->owner;
+  lode_status st = LODE_OK;
+  reach *r = lode__alloc(sizeof *r);
+  if (!r) return lode__fail_nomem(err);
+  for (uint64_t page = first; page <= last && st == LODE_OK; page++) {
+    pthread_mutex_t *lock = &m->locks[page % LODE__MATCH_LOCKS];
+    pthread_mutex_lock(lock);
+    if (!lode__paged_has(paged, page)) st = load_page(m, page, r, err);
+    pthread_mutex_unlock(lock);
+  }
+  lode__free(r);
+  return st;
+}
+
+/* ---- Making ---- */
+
+static lode_status mark_ordinals(lode__match *m, const uint64_t *slots, lode_error *err) {
+  lode__segment *s = m->segment;
+  uint32_t n = s->info.n, marked = 0;
+  for (uint32_t base = 0; base < n; base += 64) {
+    uint64_t bits = slots[base / 64];
+    if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
+    for (; bits; bits &= bits - 1) {
+      uint32_t slot = base + (uint32_t)__builtin_ctzll(bits), ordinal = slot;
+      if (s->info.kind == LODE__GRAPH) {
+        LODE__TRY(lode__paged_need(&s->ordinals, (uint64_t)slot * 4, 4, err));
+        memcpy(&ordinal, s->ordinals.data + (size_t)slot * 4, sizeof ordinal);
+      }
+      if (ordinal >= n || has(m, ordinal))
+        return lode__fail(err, LODE_CORRUPT, "damaged index segment (ordinal of a slot): it will be made anew from the records");
+      m->ordinals[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
+      marked++;
+    }
+  }
+  return marked == m->n ? LODE_OK : lode__fail(err, LODE_INVALID, "the filter has another number of matches");
+}
+
+static lode_status copy_rows(lode__match *m, lode_error *err) {
+  lode__segment *s = m->segment;
+  uint32_t words = s->info.n / 64 + 1, rank = 0;
+  unsigned char *to = (unsigned char *)(uintptr_t)m->rows.data;
+  for (uint32_t w = 0; w < words; w++) {
+    m->before[w] = rank;
+    for (uint64_t bits = m->ordinals[w]; bits; bits &= bits - 1, rank++) {
+      uint32_t ordinal = w * 64 + (uint32_t)__builtin_ctzll(bits);
+      uint64_t at = (uint64_t)ordinal * s->stride;
+      LODE__TRY(lode__paged_need(&s->rows, at, s->stride, err));
+      memcpy(to + (size_t)rank * s->stride, s->rows.data + at, s->stride);
+      m->ordinal_of[rank] = ordinal;
+    }
+  }
+  return LODE_OK;
+}
+
+static uint32_t entries_of(uint32_t n) {
+  uint32_t e = LEAST_ENTRIES;
+  while (e < MOST_ENTRIES && 4 * (uint64_t)e * e < n) e++;
+  return e < n ? e : n;
+}
+
+static lode_status make_room(lode__match *m, lode_error *err) {
+  size_t words = (size_t)m->segment->info.n / 64 + 1, links = (size_t)m->n * LODE__MATCH_WIDTH * sizeof(uint32_t);
+  size_t pages = links / LODE__PAGE_BYTES + 1;
+  m->ordinals = lode__alloc_zero(words, sizeof *m->ordinals);
+  m->before = lode__alloc_zero(words, sizeof *m->before);
+  m->ordinal_of = lode__alloc_zero(m->n, sizeof *m->ordinal_of);
+  m->entries = lode__alloc_zero(m->n_entries, sizeof *m->entries);
+  m->rows = (lode__paged){.data = lode__alloc_aligned(64, (size_t)m->n * m->segment->stride), .bytes = (uint64_t)m->n * m->segment->stride};
+  m->links = (lode__paged){.data = lode__alloc_aligned(LODE__PAGE_BYTES, pages * LODE__PAGE_BYTES), .bytes = links, .load = load, .owner = m,
+                           .loaded = lode__alloc_zero(pages / 64 + 1, sizeof(uint64_t))};
+  bool ok = m->ordinals && m->before && m->ordinal_of && m->entries && m->rows.data && m->links.data && m->links.loaded;
+  return ok ? LODE_OK : lode__fail_nomem(err);
+}
+
+lode_status lode__match_make(lode__segment *segment, const uint64_t *slots, uint32_t n, lode__match **out, lode_error *err) {
+  *out = NULL;
+  lode__match *m = lode__alloc_zero(1, sizeof *m);
+  if (!m) return lode__fail_nomem(err);
+  m->segment = segment;
+  m->n = n;
+  m->n_entries = entries_of(n);
+  for (int i = 0; i < LODE__MATCH_LOCKS; i++) (void)pthread_mutex_init(&m->locks[i], NULL);
+  lode_status st = n > 0 && n <= segment->info.n ? make_room(m, err) : lode__fail(err, LODE_INVALID, "a filter without matches");
+  pthread_rwlock_rdlock(&segment->use);
+  if (st == LODE_OK) st = mark_ordinals(m, slots, err);
+  if (st == LODE_OK) st = copy_rows(m, err);
+  pthread_rwlock_unlock(&segment->use);
+  for (uint32_t i = 0; i < m->n_entries && st == LODE_OK; i++) m->entries[i] = (uint32_t)((uint64_t)i * n / m->n_entries);
+  if (st == LODE_OK) *out = m;
+  else lode__match_free(m);
+  return st;
+}
+
+void lode__match_free(lode__match *m) {
+  if (!m) return;
+  lode__free(m->ordinals);
+  lode__free(m->before);
+  lode__free(m->ordinal_of);
+  lode__free(m->entries);
+  lode__free((void *)(uintptr_t)m->rows.data);
+  lode__free((void *)(uintptr_t)m->links.data);
+  lode__free(m->links.loaded);
+  for (int i = 0; i < LODE__MATCH_LOCKS; i++) (void)pthread_mutex_destroy(&m->locks[i]);
+  lode__free(m);
+}
+
+lode__graph_view lode__match_view(lode__match *m) {
+  return (lode__graph_view){.rows = &m->rows, .links = &m->links, .stride = m->segment->stride, .n = m->n, .dim = m->segment->info.dim,
+                            .width = LODE__MATCH_WIDTH, .n_entries = m->n_entries, .entries = m->entries};
+}
