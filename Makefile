@@ -256,6 +256,10 @@ wheel: all
 	python3 -m pip wheel --quiet --no-deps -w $(BUILD)/wheels bindings/python
 	@rm -rf bindings/python/build bindings/python/*.egg-info
 	@ls $(BUILD)/wheels
+.PHONY: bench-vectors
+bench-vectors: deps
+	@tools/deps.sh libhnswlib-dev g++ || true
+	@bench/vectors/run.sh
 
 # ---- Installing
 
@@ -307,6 +311,7 @@ help:
 	@echo "make bench-code   code search on the Linux tree (TREES names others), PEERS=1 beside other tools"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
 	@echo "make bench-serve  lode serve beside the Chroma server, written to bench/SERVE.md"
+	@echo "make bench-vectors  vector search beside other libraries and databases, written to bench/VECTORS.md"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"
 
 clean:

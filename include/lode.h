@@ -119,7 +119,7 @@ typedef struct lode_open_options {
   uint32_t busy_ms;            /* how long to wait for a lock; 0 = 10,000; 1 is the least */
   uint32_t page_bytes;         /* of a new store: 512 to 65,536, a power of two; 0 = 16,384 */
   bool preload;                /* a server: bring the vector index into memory when a collection is opened */
-  uint32_t build_threads;      /* for the vector index; 0 = as many as there are processors, at most 8 */
+  uint32_t build_threads;      /* for the vector index; 0 = as many as there are processors, at most 8; in the background half of them */
   uint64_t memory_bytes;       /* budget for caches, transactions and building; 0 = 256 MiB; the least is 16 MiB */
   uint64_t max_document_bytes; /* 0 = 64 MiB */
   void (*log)(void *ctx, const char *line); /* notices: damage found, network file system, ...; may be NULL */

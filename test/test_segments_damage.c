@@ -331,7 +331,7 @@ TEST_SLOW(forged_files_do_no_harm, 300) {
     set_manifest(&k, &forged);
     vkit_reopen(&k);
     ask_forged(&k, NULL, NULL);
-    ask_forged(&k, NULL, "{\"g\":{\"$lt\":40}}");
+    for (int times = 0; times < 3; times++) ask_forged(&k, NULL, "{\"g\":{\"$lt\":40}}"); /* from the second on made ready */
     ask_forged(&k, &(lode_query_request){.exact = true}, NULL);
     if (i % 10 == 0) (void)!lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err);
   }

@@ -126,7 +126,7 @@ def run_chroma():
     import chromadb
     from chromadb.config import Settings
     client = chromadb.PersistentClient(path=args.folder, settings=Settings(anonymized_telemetry=False))
-    c = client.create_collection("v", embedding_function=None, configuration={
+    c = client.create_collection("vectors", embedding_function=None, configuration={
         "hnsw": {"space": "cosine" if metric else "l2", "max_neighbors": 16, "ef_construction": 200, "ef_search": 100}})
     begin = time.perf_counter()
     for at in range(0, n, 1000):

@@ -29,7 +29,7 @@ mkdir -p "$data" "$out"
 : > "$figures"
 if [ $quick = 1 ]; then
   results=$out/VECTORS.md
-  sets="fashion words" rows_fashion=3000 rows_words=5000 rows_patches=0 queries=50 db_rows=3000
+  sets="fashion words" rows_fashion=5000 rows_words=5000 rows_patches=0 queries=50 db_rows=5000
 else
   results=bench/VECTORS.md
   sets="fashion words patches" rows_fashion=60000 rows_words=340479 rows_patches=1000000 queries=300 db_rows=20000

@@ -120,7 +120,7 @@ static bool is_news(lode_store *store, uint64_t *seen) {
 }
 
 static lode_status build(lode_store *store, lode_error *err) {
-  lode__build_request request = {.stop = builder_stops, .stop_ctx = store};
+  lode__build_request request = {.stop = builder_stops, .stop_ctx = store, .gentle = true};
   bool more = true;
   while (more && !builder_stops(store) && atomic_load(&store->optimizers) == 0) {
     if (!pause_for_writers(store, &store->builder)) return LODE_OK;

@@ -212,6 +212,10 @@ static lode_status make_file(build *b, lode_error *err) {
   };
   b->threads = lode__build_limits_now.threads ? lode__build_limits_now.threads : b->store->options->build_threads;
   options.graph.parallel = lode__threads(&b->threads);
+  if (b->request->gentle && !lode__build_limits_now.threads && b->threads > 1) {
+    b->threads /= 2;
+    options.graph.parallel = lode__threads(&b->threads);
+  }
   options.graph.progress = (lode_progress){graph_step, b};
   LODE__TRY(fit_model(b, &options.model, err));
   LODE__TRY(open_file(b, err));

@@ -212,6 +212,9 @@ void lode__seg_release(lode__seg *seg);
 char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending); /* freed by the caller */
 /* Damage was met: it is not used again by this handle, and the builder looks at it. */
 void lode__seg_suspect(lode_store *store, uint64_t id, const char *why);
+/* The same for a file that is not there, which is no damage. */
+void lode__seg_missing(lode_store *store, uint64_t id);
+bool lode__seg_is_missing(const lode_store *store, uint64_t id);
 bool lode__seg_is_suspect(lode_store *store, uint64_t id);
 void lode__seg_clear_suspect(lode_store *store, uint64_t id);
 
@@ -353,6 +356,7 @@ typedef struct lode__build_request {
   void *stop_ctx;
   lode_progress progress;
   bool thorough;
+  bool gentle;           /* leaves processors to others */
   bool no_dead;          /* rewrite every segment that holds a dead vector */
 } lode__build_request;
 /* All of it, now; waits while a thread of this handle builds. */

@@ -120,14 +120,9 @@ static lode_status check_recall(check *c, lode__seg *seg, lode_error *err) {
 
 static lode_status check_file(check *c, const lode__seg_row *row, lode_error *err) {
   lode__seg *seg = NULL;
-  struct stat sb;
   lode_error why;
   lode__graph_report report;
-  char *path = lode__seg_path(c->store, row->id, ".seg");
-  if (!path) return lode__fail_nomem(err);
-  bool missing = LODE__RETRY(lode__os->stat(path, &sb)) != 0 && (errno == ENOENT || errno == ENOTDIR);
-  lode__free(path);
-  if (missing) return LODE_OK;
+  if (lode__seg_is_missing(c->store, row->id)) return LODE_OK;
   lode__error_clear(&why);
   lode_status st = lode__seg_open_checked(c->store, row, &seg, &why);
   if (st == LODE_OK) st = lode__segment_verify(seg->segment, &report, &why);

@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-enum { BLOCK_ROWS = 256, BLOCK_QUERIES = 8, LOOK_EVERY = 16, FEW_RECORDS = 64, FEW_WHEN_COLD = 2000 };
+enum { BLOCK_ROWS = 256, BLOCK_QUERIES = 8, LOOK_EVERY = 16, FEW_RECORDS = 8, FEW_WHEN_COLD = 2000 };
 #define SCAN_IN_TX_BYTES ((uint64_t)128 << 20) /* some 20 ms */
 
 /* ---- The best ---- */
@@ -384,7 +384,7 @@ static lode_status few_enough(const lode__nearest *near, bool *few, lode_error *
   if (!near->only || *few) return LODE_OK;
   bool loaded = lode__vectors_loaded(near->reader->handle);
   LODE__TRY(lode__seg_each(near->reader->tx, near->reader->coll.cid, find_published, &indexed, err));
-  if (indexed) *few = !loaded && near->only->n <= FEW_WHEN_COLD;
+  if (indexed) *few = near->only->n <= (loaded ? FEW_RECORDS : FEW_WHEN_COLD);
   else *few = near->only->n < all / (loaded ? 32 : 4);
   return LODE_OK;
 }

@@ -34,7 +34,7 @@ bool lode__seg_is_suspect(lode_store *store, uint64_t id) {
   return found;
 }
 
-void lode__seg_suspect(lode_store *store, uint64_t id, const char *why) {
+static void suspect(lode_store *store, uint64_t id, bool missing, const char *why) {
   pthread_mutex_lock(&store->lock);
   bool is_new = find_suspect(store, id) == store->n_suspects;
   if (is_new && store->n_suspects == LODE__MOST_SUSPECTS) /* the oldest makes room: it will be met again */
@@ -47,10 +47,14 @@ void lode__seg_suspect(lode_store *store, uint64_t id, const char *why) {
   }
   pthread_mutex_unlock(&store->lock);
   if (!is_new) return;
+  if (missing) return; /* removed by somebody, or never there, as after a restore: no damage */
   atomic_fetch_add(&store->damaged_segments, 1);
   lode__db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it is "
                "made anew", id, why);
 }
+
+void lode__seg_suspect(lode_store *store, uint64_t id, const char *why) { suspect(store, id, false, why); }
+void lode__seg_missing(lode_store *store, uint64_t id) { suspect(store, id, true, ""); }
 
 void lode__seg_clear_suspect(lode_store *store, uint64_t id) {
   pthread_mutex_lock(&store->lock);
@@ -109,6 +113,14 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
   return o->preload && wanted <= o->memory_bytes / 2 ? lode__segment_preload(seg->segment, err) : LODE_OK;
 }
 
+bool lode__seg_is_missing(const lode_store *store, uint64_t id) {
+  struct stat sb;
+  char *path = lode__seg_path(store, id, ".seg");
+  bool missing = path && LODE__RETRY(lode__os->stat(path, &sb)) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  lode__free(path);
+  return missing;
+}
+
 lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **out, lode_error *err) {
   *out = NULL;
   lode__seg *seg = lode__alloc_zero(1, sizeof *seg);
@@ -131,7 +143,8 @@ lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__se
   lode_status st = lode__seg_open_checked(store, row, out, &why);
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  lode__seg_suspect(store, row->id, why.text);
+  if (lode__seg_is_missing(store, row->id)) lode__seg_missing(store, row->id);
+  else lode__seg_suspect(store, row->id, why.text);
   return LODE_OK;
 }
 

@@ -100,14 +100,9 @@ lode_status lode__sweep(lode_store *store, lode_error *err) {
 
 void lode__sweep_missing(lode_store *store) {
   lode__seg_rows rows;
-  struct stat sb;
   if (lode__seg_list(store, 0, &rows, NULL) != LODE_OK) return;
-  for (size_t i = 0; i < rows.n; i++) {
-    char *path = rows.v[i].proven && rows.v[i].bytes ? lode__seg_path(store, rows.v[i].id, ".seg") : NULL;
-    if (path && LODE__RETRY(lode__os->stat(path, &sb)) != 0 && (errno == ENOENT || errno == ENOTDIR))
-      lode__seg_suspect(store, rows.v[i].id, "its file is missing");
-    lode__free(path);
-  }
+  for (size_t i = 0; i < rows.n; i++)
+    if (rows.v[i].proven && rows.v[i].bytes && lode__seg_is_missing(store, rows.v[i].id)) lode__seg_missing(store, rows.v[i].id);
   lode__free(rows.v);
 }
 
@@ -116,13 +111,8 @@ void lode__sweep_missing(lode_store *store) {
 /* Everything that the file holds, read and checked. *missing: there is no file. */
 static lode_status check_file(lode_store *store, const lode__seg_row *row, bool *missing, lode_error *err) {
   lode__seg *seg = NULL;
-  struct stat sb;
   lode__graph_report report;
-  *missing = false;
-  char *path = lode__seg_path(store, row->id, ".seg");
-  if (!path) return lode__fail_nomem(err);
-  *missing = LODE__RETRY(lode__os->stat(path, &sb)) != 0 && (errno == ENOENT || errno == ENOTDIR);
-  lode__free(path);
+  *missing = lode__seg_is_missing(store, row->id);
   if (*missing) return lode__fail(err, LODE_CORRUPT, "the file is missing");
   lode_status st = lode__seg_open_checked(store, row, &seg, err);
   if (st == LODE_OK) st = lode__segment_verify(seg->segment, &report, err);
