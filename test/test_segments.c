@@ -226,6 +226,34 @@ TEST_SLOW(filters_of_any_selectivity, 180) {
   vkit_close(&k);
 }
 
+/* An index proposes arrays that hold a value for a filter that wants the value itself: none may come back, none be missing. */
+TEST(what_an_index_proposes_is_judged) {
+  vkit k = {.no_background = true};
+  lode_error err;
+  vkit_answer *a = malloc(sizeof *a);
+  test_srand(test_seed());
+  vkit_limits(300, 200);
+  vkit_open(&k, test_folder(), LODE_L2, 8);
+  vkit_add(&k, 1500);
+  for (size_t i = 0; i < 200; i++) { /* the nearest to record 0 and others: arrays */
+    char id[24];
+    lode_record r = {.id = {id, (size_t)snprintf(id, sizeof id, "%zu", i)}, .metadata = LODE__LIT("{\"g\":[7,8]}")};
+    OK(lode_update(k.c, NULL, &r, 1, NULL, NULL, &err));
+    k.group[i] = 1000;
+  }
+  vkit_optimize(&k);
+  for (int round = 0; round < 4; round++) {
+    vkit_query(&k, k.v, 20, NULL, "{\"g\":7}", a); /* group 7 only: 13 are left of 15 */
+    CHECKF(a->n == 13, "%zu", a->n);
+    for (size_t i = 0; i < a->n; i++) CHECK(a->id[i] % 100 == 7 && a->id[i] >= 200);
+    vkit_query(&k, k.v, 10, NULL, "{\"g\":{\"$gt\":6,\"$lt\":9}}", a);
+    CHECKF(a->n == 10, "%zu", a->n);
+    for (size_t i = 0; i < a->n; i++) CHECK(a->id[i] >= 200 && (a->id[i] % 100 == 7 || a->id[i] % 100 == 8));
+  }
+  free(a);
+  vkit_close(&k);
+}
+
 TEST(as_many_as_there_are) {
   vkit k = {.no_background = true};
   vkit_answer *a = malloc(sizeof *a);

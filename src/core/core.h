@@ -164,6 +164,11 @@ typedef struct lode__rids {
 } lode__rids;
 /* All of them, sorted, distinct. */
 lode_status lode__select_all(lode__select *select, lode__rids *rids, lode_error *err);
+/* The same; but where an index proposes hardly anything else than matches (*proposed), these are taken as they are: some may
+ * not match, or be dead. */
+lode_status lode__select_propose(lode__select *select, lode__rids *rids, bool *proposed, lode_error *err);
+/* To be walked from the beginning once more. */
+void lode__select_again(lode__select *select);
 bool lode__rids_add(lode__rids *rids, int64_t rid);
 void lode__rids_sort(lode__rids *rids); /* and removes repetitions */
 /* Is it among them? *hint makes queries in rising order fast. */
@@ -272,8 +277,8 @@ bool lode__vectors_gap(const lode__vectors *vectors, int64_t at, int64_t *from, 
  * NULL when they do not fit in the budget and no segment holds any; a patient reader gets no segments. */
 lode_status lode__vectors_get(lode__reader *reader, lode__vectors **vectors, lode_error *err);
 void lode__vectors_release(lode__vectors *vectors);
-/* The snapshot that is there already for the reader's transaction, if any; to be released. */
-lode__vectors *lode__vectors_peek(lode__reader *reader);
+/* The same if there was one before, and it has segments; else NULL. */
+lode_status lode__vectors_peek(lode__reader *reader, lode__vectors **vectors, lode_error *err);
 /* Brings them into memory as far as the budget allows; failures are left to queries. */
 void lode__vectors_preload(lode_collection *handle);
 /* Gives memory of segments back when they take more than their share of the budget. */

@@ -27,6 +27,7 @@ typedef struct run {
   lode__select select;
   bool selects;            /* there is a selection */
   bool listed;             /* `only` holds it */
+  bool proposed;           /* as an index proposed it: some may not match */
   bool reversed;           /* the filter is left to step 3 for now */
   size_t reversed_more;    /* and so many candidates more are asked for */
   lode__rids only;
@@ -283,14 +284,16 @@ done:
   return st;
 }
 
-/* To judge the nearest is cheaper than to list all that match, if that is likely to find enough: when many match. */
+/* To judge the nearest is cheaper than to list all that match, if that is likely to find enough: when many match. Where an index
+ * of vectors brings the nearest, few are asked for at first, and more if too few of them match. */
 static bool can_reverse(run *q, bool cheap) {
   uint64_t records = q->reader.coll.records, matches = q->select.n + q->reader.coll.unindexed;
   size_t want = q->request->mode == LODE_HYBRID ? fused_want(q) : q->request->k;
-  size_t factor = 8;
-  if (q->attempt > 0 || q->select.what.ids || want > GROUP_ROWS) return false;
-  if (cheap) factor = matches ? 4 * (size_t)(records / matches + 1) : SIZE_MAX;
-  q->reversed_more = factor > SIZE_MAX / (want + 32) ? SIZE_MAX : factor * (want + 32);
+  size_t factor = 8, more = 32;
+  if (q->attempt > (q->held ? 1 : 0) || q->select.what.ids || want > GROUP_ROWS) return false;
+  if (q->held) factor = 4, more = 4;
+  if (cheap) factor = matches ? (q->held ? 2 : 4) * (size_t)(records / matches + 1) : SIZE_MAX;
+  q->reversed_more = factor > SIZE_MAX / (want + more) ? SIZE_MAX : factor * (want + more);
   return !cheap || q->reversed_more < matches / 2;
 }
 
@@ -304,16 +307,19 @@ static void add_part(lode__buf *key, lode_str part) {
 
 /* Holds the snapshot, and takes the list that it has, if it has one. */
 static lode_status find_listed(run *q, lode_error *err) {
-  if (q->request->mode == LODE_BY_TEXT || q->select.what.ids || q->attempt > 0 || q->reader.coll.dim == 0) return LODE_OK;
+  if (q->attempt > 0) return LODE_OK;
+  if (q->request->mode == LODE_BY_TEXT || q->select.what.ids || q->reader.coll.dim == 0) return LODE_OK;
   q->key.len = 0;
   add_part(&q->key, q->select.what.where);
   add_part(&q->key, q->select.what.where_document);
   if (q->key.failed) return lode__fail_nomem(err);
   lode__vectors_release(q->held);
-  q->held = lode__vectors_peek(&q->reader);
-  if (!q->held) return LODE_OK;
+  q->held = NULL;
+  LODE__TRY(lode__vectors_peek(&q->reader, &q->held, err));
+  if (!q->held) return lode__reader_begin(&q->reader, err);
   q->list = lode__marked_find(q->held, q->key.data, q->key.len);
   q->listed = q->list != NULL;
+  q->proposed = q->listed && lode__filter_is_probe(q->select.filter);
   return LODE_OK;
 }
 
@@ -336,8 +342,12 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   q->reversed = can_reverse(q, cheap);
   uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
   if (q->reversed && q->held && lode__vectors_spend(q->held, q->reversed_more) > price) q->reversed = false;
-  if (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT)) return LODE_OK;
-  LODE__TRY(lode__select_all(&q->select, &q->only, err));
+  bool by_index = q->held && cheap && q->attempt == 0 && lode__filter_is_probe(q->select.filter); /* the list is there */
+  if (!by_index && (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
+  q->reversed = false;
+  q->only.n = 0;
+  if (by_index) LODE__TRY(lode__select_propose(&q->select, &q->only, &q->proposed, err));
+  else LODE__TRY(lode__select_all(&q->select, &q->only, err));
   q->list = &q->only;
   q->listed = true;
   keep_listed(q, cursor);
@@ -350,6 +360,11 @@ static lode_status run_group(run *q, lode_error *err) {
     bool again = false;
     q->result->n = rows;
     q->reversed = false;
+    if (q->attempt > 1 && q->proposed) { /* what was proposed did not match: it is judged now */
+      q->listed = q->proposed = false;
+      q->key.len = 0;
+      lode__select_again(&q->select);
+    }
     lode__arena_reset(&q->arena);
     lode__reader_pause(&q->reader);
     LODE__TRY(prepare_selection(q, err));

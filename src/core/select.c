@@ -113,14 +113,16 @@ done:
 
 typedef struct proposals {
   lode__rids rids;
+  const lode__probe *probe;
   int64_t last;   /* the index's cursor: later records are scanned */
 } proposals;
 
 static lode_status propose(void *ctx, const lode__value *value, bool exact, int64_t rid, lode_error *err) {
   proposals *p = ctx;
-  (void)value;
-  (void)exact;
+  const lode__probe *probe = p->probe;
   if (rid > p->last) return LODE_OK;
+  if (exact && probe->low_open && probe->has_low && lode__value_cmp(value, &probe->low) == 0) return LODE_OK;
+  if (exact && probe->high_open && probe->has_high && lode__value_cmp(value, &probe->high) == 0) return LODE_OK;
   return lode__rids_add(&p->rids, rid) ? LODE_OK : lode__fail_nomem(err);
 }
 
@@ -130,6 +132,7 @@ static lode_status gather(lode__select *s, const lode__probe *probe, size_t most
   size_t rounds = probe->n_values ? probe->n_values : 1;
   *cut = rounds > most;
   p->rids.n = 0;
+  p->probe = probe;
   for (size_t i = 0; i < rounds && !*cut; i++) {
     if (probe->n_values) {
       range.low = range.high = &probe->values[i];
@@ -272,4 +275,25 @@ lode_status lode__select_all(lode__select *s, lode__rids *rids, lode_error *err)
     if (!lode__rids_add(rids, rec.rid)) return lode__fail_nomem(err);
   }
   return LODE_OK;
+}
+
+lode_status lode__select_propose(lode__select *s, lode__rids *rids, bool *proposed, lode_error *err) {
+  LODE__TRY(plan(s, err));
+  *proposed = s->phase == PHASE_LIST && !s->what.ids && !s->pending_only && lode__filter_is_probe(s->filter);
+  if (*proposed) {
+    if (!lode__grow(&rids->v, &rids->cap, rids->n + s->n + 1, sizeof *rids->v)) return lode__fail_nomem(err);
+    if (s->n) memcpy(rids->v + rids->n, s->list, s->n * sizeof *rids->v);
+    rids->n += s->n;
+    s->at = s->n;
+  }
+  return lode__select_all(s, rids, err);
+}
+
+void lode__select_again(lode__select *s) {
+  lode__free(s->list);
+  s->list = NULL;
+  s->n = s->cap = s->at = 0;
+  s->last = 0;
+  s->scan_tx = 0;
+  s->planned = false;
 }

@@ -801,12 +801,18 @@ lode_status lode__vectors_get(lode__reader *reader, lode__vectors **out, lode_er
   return st;
 }
 
-lode__vectors *lode__vectors_peek(lode__reader *reader) {
+lode_status lode__vectors_peek(lode__reader *reader, lode__vectors **out, lode_error *err) {
   lode__cached *entry = get_entry(reader->handle->store, reader->handle->cid);
-  lode__vectors *now = entry && reader->tx ? current_of(reader->handle->store, entry) : NULL;
-  if (now && is_current(now, reader) && now->n_segs) return now;
+  lode__vectors *now = entry ? current_of(reader->handle->store, entry) : NULL;
+  bool indexed = now && now->n_segs;
+  *out = NULL;
   lode__vectors_release(now);
-  return NULL;
+  if (!indexed) return LODE_OK;
+  LODE__TRY(lode__vectors_get(reader, out, err));
+  if (*out && (*out)->n_segs) return LODE_OK;
+  lode__vectors_release(*out);
+  *out = NULL;
+  return LODE_OK;
 }
 
 void lode__vectors_preload(lode_collection *handle) {

@@ -100,3 +100,5 @@ size_t lode__filter_probes(const lode__filter *f, const lode__probe **probes) {
   *probes = f->probes;
   return f->n_probes;
 }
+
+bool lode__filter_is_probe(const lode__filter *f) { return f->is_probe; }

@@ -47,5 +47,7 @@ typedef struct lode__probe {
 /* The probes of a filter, all of which hold for every match ($or of equalities on one key is one probe). May be
  * none. They belong to the filter. */
 size_t lode__filter_probes(const lode__filter *filter, const lode__probe **probes);
+/* Is its only probe as much as the whole filter? Then nearly all that an index proposes matches; not all: arrays. */
+bool lode__filter_is_probe(const lode__filter *filter);
 
 #endif

@@ -63,6 +63,7 @@ struct lode__filter {
   size_t n_tests; /* none: matches everything */
   lode__probe *probes;
   size_t n_probes;
+  bool is_probe; /* the one probe says all that the filter does, but for arrays */
   bool needs_metadata, needs_document;
 };
 

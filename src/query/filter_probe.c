@@ -18,11 +18,12 @@ static lode__probe *new_probe(lode__filter *f, uint32_t key) {
   return probe;
 }
 
-static void add_set(lode__filter *f, const lode__test *test) {
+static bool add_set(lode__filter *f, const lode__test *test) {
   lode__probe *probe = new_probe(f, test->key);
-  if (!probe) return;
+  if (!probe) return false;
   probe->values = test->u.values.items;
   probe->n_values = test->u.values.count;
+  return true;
 }
 
 /* The range probe of a key whose bounds compare with the value; a new one if there is none. NULL: no room, or the key
@@ -36,11 +37,11 @@ static lode__probe *range_for(lode__filter *f, uint32_t key, const lode__value *
   return new_probe(f, key);
 }
 
-static void add_range(lode__filter *f, const lode__test *test) {
+static bool add_range(lode__filter *f, const lode__test *test) {
   const lode__value *value = test->u.values.items;
   bool open = test->kind == LODE__TEST_GT || test->kind == LODE__TEST_LT;
   lode__probe *probe = range_for(f, test->key, value);
-  if (!probe) return;
+  if (!probe) return false;
   if (test->kind == LODE__TEST_GT || test->kind == LODE__TEST_GTE) {
     int c = probe->has_low ? lode__value_cmp(value, &probe->low) : 1;
     if (c > 0) probe->low = *value, probe->low_open = open;
@@ -52,6 +53,7 @@ static void add_range(lode__filter *f, const lode__test *test) {
     if (c == 0) probe->high_open |= open;
     probe->has_high = true;
   }
+  return true;
 }
 
 /* An "or" whose branches all ask one key for values: after merging that is one test, or two ($eq and $contains). */
@@ -82,15 +84,20 @@ static lode_status add_union(lode__filter *f, const lode__filter_tree *tree, con
 lode_status lode__filter_make_probes(lode__filter *f, const lode__filter_tree *tree, lode_error *err) {
   f->probes = lode__arena_alloc(&f->arena, LODE__MAX_PROBES * sizeof *f->probes);
   if (!f->probes) return lode__fail_nomem(err);
+  size_t used = 0, all = 0;
   for (uint32_t c = tree->root.last; c; c = tree->nodes[c].prev) {
     const lode__node *node = &tree->nodes[c];
+    all++;
     if (node->kind == LODE__NODE_OR) {
+      size_t before = f->n_probes;
       LODE__TRY(add_union(f, tree, &node->children, err));
+      used += f->n_probes > before;
       continue;
     }
     const lode__test *test = &tree->tests[node->test];
-    if (is_set(test)) add_set(f, test);
-    if (is_range(test)) add_range(f, test);
+    if (is_set(test)) used += add_set(f, test);
+    if (is_range(test)) used += add_range(f, test);
   }
+  f->is_probe = f->n_probes == 1 && used == all;
   return LODE_OK;
 }
