@@ -137,6 +137,7 @@ typedef struct lode__select {
   lode__judge *judge;
   bool judges;        /* the filter does not match everything */
   bool pending_only;
+  bool generous;      /* the list will be used again: a long one is worth while */
   bool as_asked;      /* ids: keep their order and repetitions */
   bool planned;
   int phase;
@@ -338,6 +339,9 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *vectors, bo
 const lode__rids *lode__marked_find(lode__vectors *vectors, const char *filter, size_t len);
 /* Notes them; the snapshot takes the list over. */
 const lode__rids *lode__marked_add(const lode_store *store, lode__vectors *vectors, const char *filter, size_t len, lode__rids *rids);
+/* Notes, and tells, that listing a filter takes a scan of all records. */
+void lode__marked_scans(const lode_store *store, lode__vectors *vectors, const char *filter, size_t len);
+bool lode__marked_is_scan(lode__vectors *vectors, const char *filter, size_t len);
 void lode__marked_free(lode__marked *marks);
 /* Frees the rooms of searches. */
 void lode__indexed_forget(lode_store *store);

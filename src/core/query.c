@@ -332,13 +332,17 @@ static void keep_listed(run *q, uint64_t cursor) {
 
 /* Decides how the selection takes part; lists it when that is due. */
 static lode_status prepare_selection(run *q, lode_error *err) {
-  bool cheap;
+  bool cheap = false;
   if (!q->selects || q->listed) return LODE_OK;
   LODE__TRY(lode__reader_begin(&q->reader, err));
   LODE__TRY(find_listed(q, err));
   if (q->listed) return LODE_OK;
   uint64_t cursor = lode__tx_cursor(q->reader.tx);
-  LODE__TRY(lode__select_plan(&q->select, &cheap, err));
+  q->select.generous = q->held != NULL;
+  bool scans = q->held && q->key.len && lode__marked_is_scan(q->held, q->key.data, q->key.len);
+  if (!scans) LODE__TRY(lode__select_plan(&q->select, &cheap, err));
+  if (!scans && !cheap && q->held && q->key.len && q->held->cursor == cursor)
+    lode__marked_scans(q->handle->store, q->held, q->key.data, q->key.len);
   q->reversed = can_reverse(q, cheap);
   uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
   if (q->reversed && q->held && lode__vectors_spend(q->held, q->reversed_more) > price) q->reversed = false;

@@ -14,7 +14,8 @@
 #include "core.h"
 
 enum { PHASE_LIST, PHASE_SCAN, PHASE_END };
-enum { MOST_PROBES = 8, LEAST_PROPOSALS = 64, LOOK_EVERY = 16 };
+enum { MOST_PROBES = 8, LEAST_PROPOSALS = 64, LOOK_EVERY = 16,
+       MOST_GENEROUS = 200000 /* some 40 ms */ };
 
 /* ---- Lists of keys ---- */
 
@@ -153,7 +154,8 @@ static lode_status ask_index(lode__select *s, bool *usable, lode_error *err) {
   proposals best = {0}, other = {.last = s->reader->coll.term_cursor};
   lode_status st = LODE_OK;
   size_t n = lode__filter_probes(s->filter, &probes);
-  size_t most = (size_t)(s->reader->coll.records / 5) + LEAST_PROPOSALS;
+  size_t records = (size_t)s->reader->coll.records, most = records / 5 + LEAST_PROPOSALS;
+  if (s->generous && lode__filter_is_probe(s->filter) && most < MOST_GENEROUS) most = records < MOST_GENEROUS ? records : MOST_GENEROUS;
   bool cut;
   *usable = false;
   for (size_t i = 0; i < n && i < MOST_PROBES && (!*usable || most > LEAST_PROPOSALS); i++) {
