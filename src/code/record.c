@@ -125,9 +125,12 @@ lode_status lode__chunk_record_make(const lode__chunk_source *source, size_t i, 
   lode__chunk_view view = {.path = source->path, .language = lode__str(source->language->name),
                            .kind = lode__str(lode__kind_name(c->kind)), .name = c->name, .parents = c->parents, .offset = offset};
   buf.len = 0;
+  lode__buf_add(&buf, source->path.data, source->path.len);
+  lode__buf_addc(&buf, '\n');
+  size_t path_bytes = buf.len;
   LODE__GOTO(lode__embed_text(&view, out->document, &buf, err));
   LODE__GOTO(finish(&buf, arena, &out->embed, err));
-  lode__digest_of(out->embed.data, out->embed.len, digest);
+  lode__digest_of(out->embed.data + path_bytes, out->embed.len - path_bytes, digest);
   lode__digest_hex(digest, out->hash);
   buf.len = 0;
   lode__buf_adds(&buf, "{\"path\":");
@@ -206,8 +209,7 @@ lode_status lode__chunk_view_of(lode_str metadata, lode__json *json, lode__chunk
   return LODE_OK;
 }
 
-/* Path without its folders' first parts would lose "middleware/cors.go": all of it counts. Names stand first and alone, so that they
- * weigh more than one word of the body. */
+/* Names stand first and alone, so that they weigh more than one word of the body. */
 lode_status lode__embed_text(const lode__chunk_view *view, lode_str document, lode__buf *out, lode_error *err) {
   size_t offset = view->offset < document.len ? view->offset : document.len;
   lode_str body = {document.data + offset, document.len - offset};
@@ -223,8 +225,6 @@ lode_status lode__embed_text(const lode__chunk_view *view, lode_str document, lo
     lode__buf_add(out, view->name.data, view->name.len);
     lode__buf_addc(out, '\n');
   }
-  lode__buf_add(out, view->path.data, view->path.len);
-  lode__buf_addc(out, '\n');
   lode__buf_add(out, body.data, body.len);
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }

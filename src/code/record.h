@@ -6,7 +6,7 @@
  *   path      as shown: bytes that are not UTF-8 are written \xHH
  *   language, kind, name, parents (the latter two where there are any)
  *   span      FIRST-LAST/LINE@OFFSET: its lines, the line of the definition itself, where its own text begins in the document
- *   hash      digest of the text that is embedded: equal hashes, equal vectors
+ *   hash      digest of the text that slow models embed, which has no path in it: equal hashes, equal vectors, wherever the file lies
  * Collection "files" has a record for each file: id is the path; the document is its outline (path, names that it defines), metadata:
  *   language, size, mtime (ns), inode, hash (digest of its bytes), chunks (how many), at (ms, when it was read)
  *   skip      why it has no chunks, if it has none for a reason that its text tells
@@ -43,7 +43,7 @@ typedef struct lode__chunk_source {
 /* One chunk, ready to be stored; strings live in `arena` or the source. */
 typedef struct lode__chunk_record {
   lode_str id, document, metadata;
-  lode_str embed;                /* the text to embed */
+  lode_str embed;                /* for models that are instant: the path, and the text below */
   char hash[LODE__DIGEST_HEX + 1];
 } lode__chunk_record;
 
@@ -63,7 +63,7 @@ typedef struct lode__chunk_view {
 
 /* LODE_CORRUPT when the metadata are not of this form. Strings live in json, which is used again by the next call. */
 lode_status lode__chunk_view_of(lode_str metadata, lode__json *json, lode__chunk_view *view, lode_error *err);
-/* The text to embed, made of a stored record: the same bytes as when it was stored. */
+/* The text that slow models embed: names and body, made of a stored record. Appends. */
 lode_status lode__embed_text(const lode__chunk_view *view, lode_str document, lode__buf *out, lode_error *err);
 
 /* ---- Paths ---- */
