@@ -1,5 +1,6 @@
 /* mcp_clients.c - see mcp_clients.h. */
 #include "mcp_clients.h"
+#include "cli.h"
 
 #include "base/json.h"
 #include "base/os.h"
@@ -240,18 +241,6 @@ static lode_status explain(const client *c, const char *path, const lode_error *
 
 /* ---- Writing ---- */
 
-static lode_status make_folder_of(const char *file, lode_error *err) {
-  lode__buf folder = {0};
-  const char *slash = strrchr(file, '/');
-  lode_status st = LODE_OK;
-  lode__buf_add(&folder, file, slash ? (size_t)(slash - file) : 0);
-  lode__buf_addc(&folder, '\0');
-  if (folder.failed) st = lode__fail_nomem(err);
-  else if (folder.len > 1 && lode__os->mkdir(folder.data, 0755) < 0 && errno != EEXIST) st = lode__fail_errno(err, errno, folder.data);
-  lode__buf_release(&folder);
-  return st;
-}
-
 /* The file as it was before lode first touched it. */
 static lode_status back_up(const char *path, lode_str text, lode_error *err) {
   lode__buf backup = {0};
@@ -284,7 +273,7 @@ static lode_status edit(size_t i, const char *root, const char *program, bool *c
     goto done;
   }
   if (same) goto done;
-  LODE__GOTO(make_folder_of(path.data, err));
+  LODE__GOTO(lode__make_parents(path.data, err));
   LODE__GOTO(back_up(path.data, old, err));
   LODE__GOTO(lode__fs_write(path.data, (lode_str){out.data, out.len}, err));
 done:

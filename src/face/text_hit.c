@@ -256,6 +256,8 @@ void lode__text_hit(lode__writer *w) {
     double value = w->parsed.nodes[score].type == LODE__JSON_DOUBLE ? w->parsed.nodes[score].u.d : (double)w->parsed.nodes[score].u.i;
     lode__buf_addf(&w->out, "  %.2f", value);
   }
+  lode_str relation = text_of(w, "relation");
+  if (relation.len) lode__buf_addf(&w->out, "  (%.*s)", (int)relation.len, relation.data);
   if (number_of(w, "copies")) lode__buf_addf(&w->out, "  (%lld more like it)", number_of(w, "copies"));
   paint(w, PLAIN);
   lode__buf_addc(&w->out, '\n');
