@@ -93,7 +93,7 @@ $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null
 $(OUT)/libface.a: $(filter-out %/main.o,$(FACE_OBJ))
 	@rm -f $@
 	$(call say,AR)ar rcs $@ $^
-FACE_TESTS := $(addprefix $(OUT)/test/test_,face supervisor)
+FACE_TESTS := $(addprefix $(OUT)/test/test_,face supervisor mcp)
 $(FACE_TESTS): $(OUT)/libface.a
 $(FACE_TESTS): TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS) $(FACE_LIBS)
 
@@ -108,11 +108,12 @@ REPLAYS  := $(patsubst fuzz/fuzz_%.c,$(OUT)/fuzz/replay_%,$(FUZZ_SRC))
 FUZZERS  := $(patsubst fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 FUZZ_SECONDS ?= 60
 
-# Bodies of requests to operations: needs the face
-$(OUT)/fuzz/replay_serve: $(OUT)/fuzz/fuzz_serve.o $(OUT)/fuzz/replay.o $(OUT)/libface.a $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
+# Requests to operations: need the face
+FACE_FUZZ := serve mcp
+$(addprefix $(OUT)/fuzz/replay_,$(FACE_FUZZ)): $(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(OUT)/libface.a $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(FACE_LIBS)
-$(BUILD)/fuzz/fuzz_serve: FUZZ_LIBS = $(FACE_LIBS)
-$(BUILD)/fuzz/fuzz_serve: $(filter-out %/main.c,$(FACE_SRC))
+$(addprefix $(BUILD)/fuzz/fuzz_,$(FACE_FUZZ)): FUZZ_LIBS = $(FACE_LIBS)
+$(addprefix $(BUILD)/fuzz/fuzz_,$(FACE_FUZZ)): $(filter-out %/main.c,$(FACE_SRC))
 
 $(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
@@ -157,6 +158,7 @@ SHELL_RUNS += code="test/code.sh $(BUILD)/release/lode"
 SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
               symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
 SHELL_RUNS += serve="test/serve.sh $(BUILD)/release/lode" serve_asan="test/serve.sh $(BUILD)/asan/lode" clients="test/clients.sh $(BUILD)/release/lode"
+SHELL_RUNS += mcp="test/mcp.sh $(BUILD)/release/lode" mcp_clients="test/mcp_clients.sh $(BUILD)/release/lode"
 
 SHELL_RUNS += python="test/python.sh $(BUILD)/release/lode"
 

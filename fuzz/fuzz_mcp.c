@@ -1,0 +1,86 @@
+/* fuzz_mcp.c - any lines to the MCP server: what comes out is one JSON message a line, every request that can be told apart is answered,
+ * and no arguments get further than an operation that checks them.
+ *
+ * Input: lines. The worker is not there: a call's arguments are checked as it would, and translated to those of the operation; then it is
+ * answered, every third one only after the next line, so that cancellation meets requests in flight.
+ */
+#include "face/mcp.h"
+#include "scratch.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static lode__mcp_request *late[64];
+static size_t n_late, calls;
+
+static void take(void *ctx, lode__buf *line) {
+  lode__json json = {0};
+  lode_error err;
+  (void)ctx;
+  REQUIRE(!line->failed && line->len > 1 && line->data[line->len - 1] == '\n');
+  REQUIRE(!memchr(line->data, '\n', line->len - 1));
+  REQUIRE(lode__json_parse(&json, (lode_str){line->data, line->len - 1}, NULL, &err) == LODE_OK);
+  REQUIRE(json.nodes[0].type == LODE__JSON_OBJECT || json.nodes[0].type == LODE__JSON_ARRAY);
+  lode__json_release(&json);
+  lode__buf_release(line);
+}
+
+static void check_arguments(const lode__mcp_request *r, lode_error *err) {
+  lode__param params[LODE__OP_MAX_PARAMS + 1];
+  lode__op op;
+  lode__args args, base = {.op = lode__tool_base(r->tool)};
+  lode__tool_op(r->tool, &op, params);
+  lode__args_init(&args, &op);
+  lode__arena_init(&base.arena, 0);
+  lode_status st = lode__args_from_json(&args, (lode_str){r->arguments.data, r->arguments.len}, err);
+  if (st == LODE_OK) st = lode__tool_translate(r->tool, "/project", &args, &base, err);
+  REQUIRE(st == LODE_OK || (err->text[0] && st != LODE_INTERNAL));
+  lode__args_release(&args);
+  lode__args_release(&base);
+}
+
+static void answer(lode__mcp_request *r) {
+  lode__mcp_progress(r, LODE__LIT("one"), 1, 2);
+  lode__mcp_progress(r, LODE__LIT("two"), 1, 0);
+  if (calls % 2) lode__mcp_fail(r, "no");
+  else lode__mcp_answer(r, LODE__LIT("\"content\":[]"));
+}
+
+static void run(void *ctx, lode__mcp_request *r) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  (void)ctx;
+  r->call = ++calls;
+  check_arguments(r, &err);
+  if (calls % 3 == 0 && n_late < sizeof late / sizeof *late) late[n_late++] = r;
+  else answer(r);
+}
+
+static void cancel(void *ctx, uint64_t call) {
+  (void)ctx;
+  REQUIRE(call && call <= calls);
+}
+
+static void answer_late(void) {
+  while (n_late) answer(late[--n_late]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const lode__mcp_port port = {.send = take, .call = run, .cancel = cancel};
+  lode_str rest = {(const char *)data, size};
+  lode__mcp *mcp;
+  lode_error err;
+  calls = 0;
+  REQUIRE(lode__mcp_make(&port, &mcp, &err) == LODE_OK);
+  while (rest.len) {
+    const char *end = memchr(rest.data, '\n', rest.len);
+    lode_str line = {rest.data, end ? (size_t)(end - rest.data) : rest.len};
+    size_t used = line.len + (end != NULL);
+    lode__mcp_take(mcp, line);
+    if (line.len % 2) answer_late();
+    rest.data += used;
+    rest.len -= used;
+  }
+  answer_late();
+  REQUIRE(lode__mcp_in_flight(mcp) == 0);
+  lode__mcp_free(mcp);
+  return 0;
+}

@@ -1,0 +1,340 @@
+#!/bin/bash
+# mcp.sh PROGRAM - `lode mcp` as clients see it: transcripts of both eras, hostile input, cancellation, the worker killed, two servers on
+# one project, the end of the input; and the settings of clients. Ends with "N passed, N failed".
+set -u
+lode=$(realpath "${1:?usage: mcp.sh PATH-OF-LODE}")
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/lode-mcp-XXXXXX")
+server=
+cleanup() {
+  [ -n "$server" ] && kill -9 "$server" 2>/dev/null
+  rm -rf "$tmp"
+}
+trap cleanup EXIT
+export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" NO_COLOR=1 GIT_CONFIG_GLOBAL=/dev/null
+unset LODE_STORE
+mkdir -p "$HOME" "$tmp/p/net"
+cd "$tmp/p" || exit 1
+git init -q . 2>/dev/null || mkdir .git
+passed=0
+failed=0
+
+ok() { passed=$((passed + 1)); }
+bad() {
+  failed=$((failed + 1))
+  echo "FAIL line ${BASH_LINENO[1]}: $*"
+}
+check() {
+  local text=$1
+  shift
+  if "$@"; then ok; else bad "$text"; fi
+}
+
+# A small project
+{ echo 'def retry(work, times=5):'; echo '    """Retry with growing pauses."""'; echo '    return work()'; } > net/retry.py
+printf 'int open_socket(int port) {\n  return socket(2, 1, port);\n}\n' > net/socket.c
+printf 'int main(void) {\n  return open_socket(80);\n}\n' > main.c
+
+# ---- Whole sessions: lines in, lines out ----
+
+session() { out=$(timeout 60 "$lode" mcp "$@" 2>"$tmp/err"); code=$?; }
+# line ID: the answer with that id
+line() { printf '%s\n' "$out" | grep -F "\"id\":$1," | head -1; }
+has() { case $(line "$1") in *"$2"*) ok ;; *) bad "answer $1 has no '$2': $(line "$1" | cut -c1-400)" ;; esac; }
+hasnt() { case $(line "$1") in *"$2"*) bad "answer $1 has '$2': $(line "$1" | cut -c1-400)" ;; *) ok ;; esac; }
+count() { check "$(printf '%s\n' "$out" | grep -c .) lines, wanted $1: ${out:0:400}" [ "$(printf '%s\n' "$out" | grep -c .)" = "$1" ]; }
+modern='"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}'
+call() { # ID TOOL ARGUMENTS [META]
+  echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"method\":\"tools/call\",\"params\":{\"name\":\"$2\",\"arguments\":$3${4:+,$4}}}"
+}
+
+# Handshake: each revision is echoed, another one is answered with the newest
+for version in 2024-11-05 2025-03-26 2025-06-18 2025-11-25; do
+  session <<< '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"'$version'","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}'
+  has 1 "\"protocolVersion\":\"$version\""
+done
+session << 'EOF'
+{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"ping"}
+{"jsonrpc":"2.0","id":"three","method":"tools/list"}
+{"jsonrpc":"2.0","id":4,"method":"resources/list"}
+{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"cursor":"x"}}
+EOF
+check "exit code $code" [ $code = 0 ]
+count 5
+has 1 '"protocolVersion":"2025-11-25"'
+has 1 '"capabilities":{"tools":{}}'
+has 2 '"result":{}'
+has '"three"' '"name":"search_code"'
+has '"three"' '"outputSchema":{"type":"object"'
+hasnt '"three"' resultType
+has 4 '"code":-32601'
+has 5 '"code":-32602'
+check "nothing is opened before a tool is called: $(cat "$tmp/err")" [ ! -s "$tmp/err" ]
+check "nothing is written" [ ! -e .lode ]
+
+# Stateless
+session << EOF
+{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{$modern}}
+{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{$modern}}
+{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2031-01-01"}}}
+{"jsonrpc":"2.0","id":4,"method":"ping","params":{$modern}}
+$(call 5 get_project_status '{}' "$modern")
+$(call 6 no_such_tool '{}' "$modern")
+EOF
+count 6
+has 1 '"supportedVersions":["2026-07-28"]'
+has 1 '"ttlMs":'
+has 1 '"cacheScope":'
+has 1 '"resultType":"complete"'
+has 1 'io.modelcontextprotocol/serverInfo'
+has 2 '"ttlMs":'
+has 3 '"code":-32022'
+has 3 '"supported":["2026-07-28"],"requested":"2031-01-01"'
+has 4 '"code":-32601'
+has 5 '"resultType":"complete"'
+has 5 '"state":"not indexed"'
+has 6 '"code":-32602'
+
+# Not indexed yet, then indexed when asked for, with progress that only grows
+session << EOF
+$(call 1 search_code '{"query":"x"}')
+$(call 2 search_context '{"name":"main"}')
+EOF
+has 1 '"isError":true'
+has 1 index_project
+has 2 '"isError":true'
+check "searching makes nothing" [ ! -e .lode ]
+
+# ---- A server that runs: requests one by one ----
+
+start() {
+  mkfifo "$tmp/in.$1" "$tmp/out.$1"
+  "$lode" mcp < "$tmp/in.$1" > "$tmp/out.$1" 2> "$tmp/log.$1" &
+  server=$!
+}
+ask() { printf '%s\n' "$1" >&"$in"; }
+# answer ID: reads until it comes; others are kept in $seen
+answer() {
+  local text
+  seen=
+  while IFS= read -r -t 60 text <&"$from"; do
+    case $text in
+      *"\"id\":$1,"*) out=$text; return 0 ;;
+      *) seen=$seen$text$'\n' ;;
+    esac
+  done
+  bad "no answer $1 (log: $(tail -3 "$tmp"/log.* | cut -c1-300))"
+  return 1
+}
+start one
+exec {in}> "$tmp/in.one" {from}< "$tmp/out.one"
+worker() { pgrep -P "$server" 2>/dev/null | head -1; }
+ask '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+answer 1
+check "no worker before a tool is called" [ -z "$(worker)" ]
+ask "$(call 2 index_project '{}' '"_meta":{"progressToken":"p"}')"
+answer 2 && has 2 '"files":3'
+last=0
+for n in $(printf '%s' "$seen" | sed -n 's/.*"progressToken":"p","progress":\([0-9]*\).*/\1/p'); do
+  check "progress $n after $last" [ "$n" -gt "$last" ]
+  last=$n
+done
+check "progress was told" [ "$last" -gt 0 ]
+ask "$(call 3 search_code '{"query":"growing pauses","limit":2}')"
+answer 3 && { has 3 '"path":"net/retry.py"'; has 3 '"structuredContent":{"rows":['; has 3 '1. net/retry.py:1-3'; }
+for filter in '"language":"c"' '"path":"net/*.c"' ; do
+  ask "$(call 4 search_code "{\"query\":\"socket\",$filter}")"
+  answer 4 && { has 4 net/socket.c; hasnt 4 retry.py; }
+done
+ask "$(call 5 search_similar '{"file":"net/socket.c","line":1}')"
+answer 5 && has 5 '"rows":[{'
+ask "$(call 6 search_context '{"file":"net/socket.c","line":2}')"
+answer 6 && has 6 '"relation":"definition"'
+
+# Memory; the index's own collections are not to be written
+ask "$(call 7 add '{"collection":"notes","records":[{"id":"a","document":"the build needs cmake","metadata":{"n":1}},{"id":"b","document":"tea"}]}')"
+answer 7 && has 7 '"written":2'
+ask "$(call 8 query '{"collection":"notes","text":"cmake"}')"
+answer 8 && has 8 '"id":"a"'
+for tool in add upsert delete; do
+  ask "$(call 9 $tool '{"collection":"code","records":[],"where":{}}')"
+  answer 9 && has 9 '"isError":true'
+done
+ask "$(call 10 delete '{"collection":"files","where":{}}')"
+answer 10 && has 10 'belongs to the code index'
+ask "$(call 11 count '{"collection":"notes"}')"
+answer 11 && has 11 '"count":2'
+
+# Bad arguments name their field
+while read -r tool arguments field; do
+  ask "$(call 12 "$tool" "$arguments")"
+  answer 12 && { has 12 '"isError":true'; has 12 "$field"; }
+done << 'EOF'
+search_code {} query
+search_code {"query":3} query
+search_code {"query":"x","limit":0} limit
+search_code {"query":"x","limit":51} limit
+search_code {"query":"x","mode":"magic"} mode
+search_code {"query":"x","language":"klingon"} language
+search_code {"query":"x","colour":1} colour
+search_code {"query":"x","project":"/etc"} project
+search_similar {"file":"../../etc/passwd"} project
+search_similar {"file":""} file
+search_context {} name
+get {"collection":"notes","include":["all"]} include
+query {"collection":"notes","text":"x","where":"n"} where
+add {"collection":"notes","records":[{"document":"x"}]} id
+count [] object
+EOF
+
+# Answers are bounded, and say so
+long=$(head -c 6000 /dev/zero | tr '\0' x)
+records=$(for i in $(seq 30); do printf ',{"id":"%s","document":"%s"}' "$i" "$long"; done)
+ask "$(call 13 add "{\"collection\":\"big\",\"records\":[${records:1}]}")"
+answer 13 && has 13 '"written":30'
+ask "$(call 14 get '{"collection":"big","limit":30}')"
+answer 14 && { has 14 '"cut":true'; has 14 '"left_out":'; check "${#out} bytes" [ ${#out} -lt 120000 ]; }
+
+# The worker dies: an error that names the report, then life goes on
+kill -9 "$(worker)" 2>/dev/null
+ask "$(call 15 count '{"collection":"notes"}')"
+answer 15 && case $out in *'"count":2'*) ok ;; *) has 15 'died' ;; esac
+ask "$(call 16 count '{"collection":"notes"}')"
+answer 16 && has 16 '"count":2'
+check "a crash report" [ -n "$(ls .lode/crashes 2>/dev/null)" ]
+# ... in the middle of work
+ask "$(call 17 index_project '{"force":true}')"
+for _ in 1 2 3 4 5 6 7 8; do ask "$(call 18 search_code '{"query":"socket"}')"; done
+kill -9 "$(worker)" 2>/dev/null
+for _ in 1 2 3 4 5 6 7 8; do answer 18 && ok; done
+case $seen in *'"id":17,'*) out=$seen ;; *) answer 17 ;; esac
+case $out in *'"isError":true'*) has 17 'crash report: ' ;; *) has 17 '"files":3' ;; esac
+ask "$(call 19 search_code '{"query":"growing pauses"}')"
+answer 19 && has 19 net/retry.py
+
+# Cancelled at any moment: the next one is answered (test_mcp.c has the proof that no answer comes)
+for i in $(seq 20); do
+  ask "$(call "\"c$i\"" index_project '{"force":true}')"
+  [ $((i % 3)) = 0 ] && sleep 0.01
+  ask '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c'"$i"'","reason":"enough"}}'
+done
+ask '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"nobody"}}'
+ask '{"jsonrpc":"2.0","method":"notifications/cancelled"}'
+ask "$(call 20 index_project '{}')"
+answer 20 && has 20 '"files":3'
+
+# Garbage between messages
+for text in '' '   ' '{' 'null' '[]' '42' '"x"' '{}' '{"jsonrpc":"1.0","id":1,"method":"ping"}' '{"jsonrpc":"2.0","id":null,"method":"ping"}' \
+  '{"jsonrpc":"2.0","id":{},"method":"ping"}' '{"jsonrpc":"2.0","id":7,"result":{}}' '{"jsonrpc":"2.0","id":21,"method":"tools/call"}' \
+  '{"jsonrpc":"2.0","id":21,"method":"tools/call","params":[]}' '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"count"}}' \
+  "$(printf '%0500d' 0 | tr 0 '[')" $'\xff\xfe\x01'; do ask "$text"; done
+ask '[{"jsonrpc":"2.0","id":30,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":31,"method":"tools/call","params":{"name":"count","arguments":{"collection":"notes"}}}]'
+answer 31
+case $out in '['*'"id":30,'*']') ok ;; *) bad "a batch is answered as one: ${out:0:300}" ;; esac
+check "errors for garbage: $(printf '%s' "$seen" | grep -c '"error"')" [ "$(printf '%s' "$seen" | grep -c '"error"')" = 13 ]
+
+# A second server on the same project
+first_in=$in first_from=$from first_server=$server
+start two
+exec {in}> "$tmp/in.two" {from}< "$tmp/out.two"
+ask "$(call 1 search_code '{"query":"growing pauses"}')"
+answer 1 && has 1 net/retry.py
+ask "$(call 2 upsert '{"collection":"notes","records":[{"id":"second","document":"from the other server"}]}')"
+answer 2 && has 2 '"written":1'
+ask "$(call 3 index_project '{}')"
+answer 3 && has 3 '"isError":false'
+exec {in}>&-
+wait "$server"
+exec {from}<&-
+in=$first_in from=$first_from server=$first_server
+ask "$(call 32 get '{"collection":"notes","ids":["second"]}')"
+answer 32 && has 32 'from the other server'
+
+# The store is removed and made again behind its back
+rm -rf .lode
+ask "$(call 33 get_project_status '{}')"
+answer 33 && has 33 '"state":"not indexed"'
+ask "$(call 34 index_project '{}')"
+answer 34 && has 34 '"added":3'
+ask "$(call 35 search_code '{"query":"growing pauses"}')"
+answer 35 && has 35 net/retry.py
+
+# It ends with its input, and its worker with it
+last_worker=$(worker)
+exec {in}>&-
+for _ in $(seq 200); do kill -0 "$server" 2>/dev/null || break; sleep 0.05; done
+check "it ends at the end of its input" eval '! kill -0 $server 2>/dev/null'
+for _ in $(seq 100); do kill -0 "$last_worker" 2>/dev/null || break; sleep 0.05; done
+check "the worker ends too" eval '! kill -0 $last_worker 2>/dev/null'
+wait "$server" 2>/dev/null
+server=
+exec {from}<&-
+
+# --watch: what changes is found without a call of index_project
+mkfifo "$tmp/in.three" "$tmp/out.three"
+"$lode" mcp --watch < "$tmp/in.three" > "$tmp/out.three" 2> "$tmp/log.three" &
+server=$!
+exec {in}> "$tmp/in.three" {from}< "$tmp/out.three"
+for _ in $(seq 600); do grep -q watching "$tmp/log.three" && break; sleep 0.05; done
+printf 'int zebra_crossing(void) {\n  return 1;\n}\n' > net/zebra.c
+for _ in $(seq 300); do
+  ask "$(call 1 search_code '{"query":"zebra_crossing","mode":"text"}')"
+  answer 1 || break
+  case $out in *net/zebra.c*) break ;; esac
+  sleep 0.1
+done
+has 1 net/zebra.c
+exec {in}>&-
+wait "$server"
+check "it ends while it watches: $?" [ $? = 0 ]
+server=
+exec {from}<&-
+
+# ---- Many, long ----
+
+out=$( { for i in $(seq 1000); do call "$i" search_code '{"query":"socket","limit":1,"mode":"text"}'; done; } | timeout 120 "$lode" mcp 2>/dev/null)
+check "1,000 requests at once: $(printf '%s\n' "$out" | grep -c '"isError":false') answers" [ "$(printf '%s\n' "$out" | grep -c '"isError":false')" = 1000 ]
+check "each has its own" [ "$(printf '%s\n' "$out" | sed 's/.*"id":\([0-9]*\),.*/\1/' | sort -u | grep -c .)" = 1000 ]
+
+out=$( { head -c 100000000 /dev/zero | tr '\0' '['; echo; printf '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"'; head -c 100000000 /dev/zero | tr '\0' y; echo '"}}'
+  echo '{"jsonrpc":"2.0","id":2,"method":"ping"}'; } | (ulimit -v 1500000 2>/dev/null; timeout 120 "$lode" mcp 2>/dev/null))
+count 3
+check "a line of 100 MB is refused" [ "$(printf '%s\n' "$out" | grep -c 'longer than')" = 2 ]
+has 2 '"result":{}'
+
+# A client that never reads, and goes: the server goes too
+{ for i in $(seq 2000); do echo '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'; done; } | timeout 60 "$lode" mcp 2>/dev/null | head -c 10 > /dev/null
+check "a reader that goes away ends it: ${PIPESTATUS[1]}" [ "${PIPESTATUS[1]}" != 124 ]
+
+# ---- Settings of clients ----
+
+run() { out=$("$lode" "$@" 2>"$tmp/err"); code=$?; }
+for client in claude-code cursor vscode codex gemini windsurf opencode; do
+  run mcp install --client $client --json
+  check "install $client: $(cat "$tmp/err")" [ $code = 0 ]
+  file=$(printf '%s' "$out" | sed 's/.*"file":"\([^"]*\)".*/\1/')
+  check "$file names lode" grep -q '"mcp"' "$file"
+  cp "$file" "$tmp/once"
+  run mcp install --client $client --json
+  case $out in *'"state":"same"'*) ok ;; *) bad "twice: $out" ;; esac
+  check "twice changes nothing" cmp -s "$file" "$tmp/once"
+  run mcp install --client $client --print
+  check "--print prints what is there" [ "$(printf '%s\n' "$out" | sed 1d)" = "$(cat "$file")" ]
+  run mcp remove --client $client --json
+  case $out in *'"state":"removed"'*) ok ;; *) bad "remove: $out" ;; esac
+  run mcp remove --client $client --json
+  case $out in *'"state":"absent"'*) ok ;; *) bad "remove twice: $out" ;; esac
+done
+echo '{ "mcpServers": { broken' > .mcp.json
+cp .mcp.json "$tmp/broken"
+run mcp install --client claude-code
+check "a file that cannot be parsed is refused: $code" [ $code != 0 ]
+check "and left as it is" cmp -s .mcp.json "$tmp/broken"
+run mcp install --client emacs
+check "an unknown client is wrong usage" [ $code = 2 ]
+run mcp "$tmp/nowhere"
+check "a project that is not there" [ $code != 0 ]
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

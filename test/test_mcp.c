@@ -1,0 +1,232 @@
+/* test_mcp.c - messages of MCP without a worker: what is answered, what never is, and memory that runs out at any place. test/mcp.sh and
+ * test/mcp_clients.sh have the whole program. */
+#include "fault.h"
+#include "face/mcp.h"
+#include "test.h"
+
+#include <stdlib.h>
+
+static lode_error err;
+static lode__mcp *mcp;
+static lode__buf sent;                 /* all lines */
+static lode__mcp_request *waiting[64];
+static size_t n_waiting;
+static uint64_t calls, cancelled[64], n_cancelled;
+
+static void take_line(void *ctx, lode__buf *line) {
+  (void)ctx;
+  if (!line->failed) lode__buf_add(&sent, line->data, line->len);
+  lode__buf_release(line);
+}
+
+static void take_call(void *ctx, lode__mcp_request *r) {
+  (void)ctx;
+  r->call = ++calls;
+  CHECK(n_waiting < 64);
+  waiting[n_waiting++] = r;
+}
+
+static void take_cancel(void *ctx, uint64_t call) {
+  (void)ctx;
+  cancelled[n_cancelled++] = call;
+}
+
+static void begin(void) {
+  static const lode__mcp_port port = {.send = take_line, .call = take_call, .cancel = take_cancel};
+  OK(lode__mcp_make(&port, &mcp, &err));
+}
+
+static void end(void) {
+  lode__mcp_free(mcp);
+  lode__buf_release(&sent);
+}
+
+static void say(const char *line) {
+  sent.len = 0;
+  lode__mcp_take(mcp, lode__str(line));
+  lode__buf_addc(&sent, '\0');
+}
+
+static void answer(size_t i) {
+  sent.len = 0;
+  lode__mcp_answer(waiting[i], LODE__LIT("\"content\":[]"));
+  lode__buf_addc(&sent, '\0');
+}
+
+static bool has(const char *text) { return strstr(sent.data, text) != NULL; }
+static bool silent(void) { return sent.len == 1; }
+
+#define CALL(id, meta) "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"index_project\"" meta "}}"
+
+TEST(both_eras_in_one_session) {
+  begin();
+  say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2024-11-05\"}}");
+  CHECK(has("\"protocolVersion\":\"2024-11-05\"") && !has("resultType"));
+  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}}");
+  CHECK(has("\"resultType\":\"complete\"") && has("\"ttlMs\":") && has("\"cacheScope\":"));
+  say("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/list\"}");
+  CHECK(has("\"tools\":[") && !has("resultType") && !has("ttlMs"));
+  say(CALL("4", ",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}"));
+  CHECK(silent() && n_waiting == 1);
+  answer(0);
+  CHECK(has("\"id\":4") && has("\"resultType\":\"complete\"") && !has("ttlMs"));
+  say("{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":7}}}");
+  CHECK(has("-32602"));
+  end();
+}
+
+TEST(a_cancelled_request_is_never_answered) {
+  begin();
+  say(CALL("1", ""));
+  say(CALL("\"1\"", ""));
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"1\"}}");
+  CHECK(silent() && n_cancelled == 1 && cancelled[0] == 2);
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"1\"}}");
+  CHECK(n_cancelled == 1); /* once */
+  sent.len = 0;
+  lode__mcp_progress(waiting[1], LODE__LIT("late"), 5, 10);
+  CHECK(sent.len == 0);
+  answer(1);
+  CHECK(silent());
+  answer(0);
+  CHECK(has("\"id\":1,"));
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}"); /* too late */
+  CHECK(n_cancelled == 1 && lode__mcp_in_flight(mcp) == 0);
+  end();
+}
+
+TEST(progress_only_grows_and_only_for_a_token) {
+  begin();
+  say(CALL("1", ",\"_meta\":{\"progressToken\":\"t\"}"));
+  say(CALL("2", ""));
+  sent.len = 0;
+  lode__mcp_progress(waiting[1], LODE__LIT("walk"), 5, 10);
+  CHECK(sent.len == 0);
+  uint64_t last = 0;
+  for (int phase = 0; phase < 3; phase++)
+    for (uint64_t i = 0; i < 50; i++) {
+      char name[16];
+      sent.len = 0;
+      snprintf(name, sizeof name, "p%d", phase);
+      lode__mcp_progress(waiting[0], lode__str(name), i, 50);
+      waiting[0]->shown_ns = 0; /* as if time had passed */
+      if (!sent.len) continue;
+      lode__buf_addc(&sent, '\0');
+      const char *at = strstr(sent.data, "\"progress\":");
+      CHECK(at && has("\"progressToken\":\"t\""));
+      uint64_t value = strtoull(at + 11, NULL, 10);
+      CHECKF(value > last, "%llu after %llu", (unsigned long long)value, (unsigned long long)last);
+      last = value;
+    }
+  CHECK(last >= 100);
+  answer(0);
+  answer(1);
+  end();
+}
+
+TEST(a_batch_is_answered_as_one_when_all_of_it_is_done) {
+  begin();
+  say("[" CALL("1", "") ",{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}," CALL("3", "") ",{\"jsonrpc\":\"2.0\",\"method\":\"x\"},5]");
+  CHECK(silent() && n_waiting == 2);
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":3}}");
+  answer(1);
+  CHECK(silent());
+  answer(0);
+  CHECK(sent.data[0] == '[' && has("\"id\":1,") && has("\"id\":2,") && !has("\"id\":3,") && has("\"id\":null,"));
+  say("[]");
+  CHECK(has("-32600"));
+  say("[{\"jsonrpc\":\"2.0\",\"method\":\"x\"}]"); /* notifications alone: nothing */
+  CHECK(silent());
+  end();
+}
+
+TEST(everything_is_asked_to_stop) {
+  begin();
+  say(CALL("1", ""));
+  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"count\"}}");
+  lode__mcp_cancel_all(mcp, true);
+  CHECK(n_cancelled == 1 && cancelled[0] == 1);
+  lode__mcp_cancel_all(mcp, false);
+  CHECK(n_cancelled == 2 && cancelled[1] == 2);
+  answer(0);
+  CHECK(silent());
+  answer(1);
+  CHECK(silent());
+  end();
+}
+
+/* Each tool fits the operation behind it, and its schemas are JSON. */
+TEST(tools_fit_the_table) {
+  lode__buf list = {0};
+  lode__json json = {0};
+  size_t n = 0;
+  for (const lode__tool *tool = lode__tools; tool->name; tool++, n++) {
+    lode__param params[LODE__OP_MAX_PARAMS + 1];
+    lode__op op;
+    lode__args args, base = {0};
+    const lode__op *to = lode__tool_base(tool);
+    CHECKF(to != NULL, "%s has no operation", tool->name);
+    CHECKF(!tool->project || lode__param_find(to->params, lode__str(tool->project)), "%s", tool->name);
+    CHECKF(!tool->always || lode__param_find(to->params, lode__str(tool->always)), "%s", tool->name);
+    lode__tool_op(tool, &op, params);
+    /* Whatever it takes reaches the operation */
+    for (const lode__param *p = op.params; p->name; p++) {
+      bool is_line = strcmp(p->name, "line") == 0;
+      lode__args_init(&args, &op);
+      for (const lode__param *q = op.params; q->name; q++) {
+        lode__arg *arg = &args.values[q - op.params];
+        if (q != p && !(q->flags & LODE__PARAM_REQUIRED) && !(is_line && strcmp(q->name, "file") == 0)) continue;
+        arg->set = true;
+        arg->number = q->type == LODE__ARG_FLAG ? 1 : q->min;
+        arg->text = LODE__LIT("hybrid");
+      }
+      OK(lode__args_finish(&args, &err));
+      OK(lode__tool_translate(tool, "/root", &args, &base, &err));
+      bool seen = false;
+      for (const lode__param *q = to->params; q->name; q++) {
+        const lode__arg *arg = &base.values[q - to->params];
+        bool own = (tool->project && strcmp(q->name, tool->project) == 0) || (tool->always && strcmp(q->name, tool->always) == 0);
+        seen = seen || (arg->set && !own && (!is_line || strstr(arg->text.data ? arg->text.data : "", ":1")));
+      }
+      CHECKF(seen, "%s: %s goes nowhere", tool->name, p->name);
+      lode__args_release(&base);
+    }
+  }
+  CHECK(n == 13);
+  lode__tools_put(&list);
+  OK(lode__json_parse(&json, (lode_str){list.data, list.len}, NULL, &err));
+  CHECK(json.nodes[0].u.count == n);
+  lode__json_release(&json);
+  lode__buf_release(&list);
+}
+
+static void whole_session(void) {
+  n_waiting = n_cancelled = 0;
+  say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\"}}");
+  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}");
+  say("[" CALL("3", ",\"_meta\":{\"progressToken\":1}") "," CALL("4", ",\"arguments\":{\"force\":true}") "]");
+  say(CALL("5", ""));
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":5}}");
+  for (size_t i = 0; i < n_waiting; i++) {
+    lode__mcp_progress(waiting[i], LODE__LIT("x"), 1, 2);
+    lode__mcp_fail(waiting[i], "no");
+  }
+  CHECK(lode__mcp_in_flight(mcp) == 0);
+}
+
+TEST(memory_runs_out_at_any_place) {
+  fault_alloc_install();
+  begin();
+  for (uint64_t n = 1;; n++) {
+    fault_alloc_set(n, false);
+    whole_session();
+    bool hit = fault_alloc_hits() > 0;
+    fault_alloc_set(0, false);
+    if (!hit) break;
+    CHECK(n < 5000);
+    lode__buf_release(&sent);
+  }
+  say("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}");
+  CHECK(has("\"result\":{}"));
+  end();
+}
