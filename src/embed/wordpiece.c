@@ -178,7 +178,7 @@ static void add_char(writer *w, int32_t c) {
 /* ---- Characters ---- */
 
 /* The reference's tables are those of Unicode 8. These marks, punctuation and format characters are newer, and it takes
- * them for letters. Found by giving it every character; test_wordpiece.c has the sums. */
+ * them for letters. Found by giving it every character. */
 static const struct { int32_t first, last; } newer[] = {
     {0x61D, 0x61D}, {0x7FD, 0x7FD}, {0x890, 0x891}, {0x898, 0x89F}, {0x8CA, 0x8E2}, {0x9FD, 0x9FE}, {0xA76, 0xA76},
     {0xAFA, 0xAFF}, {0xB55, 0xB55}, {0xC04, 0xC04}, {0xC3C, 0xC3C}, {0xC77, 0xC77}, {0xC84, 0xC84}, {0xD00, 0xD00},
