@@ -209,7 +209,7 @@ static void give_room(lode_store *store, lode__search_room *room) {
 
 /* ---- Effort ---- */
 
-/* Segments are calibrated for about 0.98; what other targets need was measured on words, images and patches. */
+/* Segments are calibrated for about 0.98; how much more or less other targets need is a rule of thumb, not a promise. */
 static uint32_t effort_for(const lode__nearest *near, const lode__segment *segment) {
   static const struct { double recall, factor; } steps[] = {
       {0.90, 0.5}, {0.95, 0.75}, {0.98, 1}, {0.99, 2}, {0.995, 4}, {0.999, 10}, {1, 30}};
