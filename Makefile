@@ -85,6 +85,7 @@ $(OUT)/lode-parser: $(PARSER_OBJ) $(filter %/chunk.o %/plain.o %/language.o %/la
 .PHONY: grammars
 grammars:
 	@tools/grammars.sh $(GRAMMARS)
+	@$(if $(PARSER)$(filter-out grammars,$(MAKECMDGOALS)),:,echo "grammars: now run make, which builds lode-parser with them")
 
 # jansson is the oracle of one test, which skips itself where that is not installed
 $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null)
@@ -137,8 +138,6 @@ tests: $(TESTS) $(REPLAYS) $(OUT)/lode $(PARSER)
 
 # ---- Tests
 
-DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev libmicrohttpd12
-DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl
 DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev
 DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl git
 .PHONY: deps deps-test
@@ -275,7 +274,8 @@ install: all
 	install -m 755 $(OUT)/lode $(DESTDIR)$(PREFIX)/bin/lode
 	if [ -n "$(PARSER)" ]; then install -d $(DESTDIR)$(PREFIX)/lib/lode/grammars && \
 	  install -m 755 $(OUT)/lode-parser $(DESTDIR)$(PREFIX)/lib/lode/lode-parser && \
-	  install -m 644 $(GRAMMARS)/*.so $(DESTDIR)$(PREFIX)/lib/lode/grammars/; fi
+	  install -m 644 $(GRAMMARS)/*.so $(DESTDIR)$(PREFIX)/lib/lode/grammars/; \
+	  else echo "install: without grammars, code is cut by lines; make grammars && make install adds them"; fi
 	install -m 644 include/lode.h $(DESTDIR)$(PREFIX)/include/lode.h
 	install -m 644 $(OUT)/liblode.a $(DESTDIR)$(PREFIX)/lib/liblode.a
 	install -m 755 $(OUT)/liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.$(VERSION)
@@ -303,7 +303,7 @@ uninstall:
 
 .PHONY: help clean
 help:
-	@echo "make quickstart   install what is missing, build, make a store of real text, search it"
+	@echo "make quickstart   install what is missing, build, index this tree, search it"
 	@echo "make test         all tests (sampled by a printed seed); make test-full: every byte, every call"
 	@echo "make              the library and the program, in build/release"
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"

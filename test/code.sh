@@ -126,7 +126,7 @@ run 2 completion tcsh
 # ---- Index, search, status
 
 project "$tmp/p"
-run 1 status; has "not indexed"
+run 1 status; has "not indexed"; says "lode index"
 run 1 search anything; says "lode index"
 run 0 index; has "5 new"
 check ".lode does not ignore itself" grep -q '^\*$' .lode/.gitignore
@@ -143,13 +143,14 @@ run 0 search session --path '*.js' --json; has "src/session.js"; hasnt "docs/gui
 run 0 search --mode text close --json -n 2; has '"cosine":null'
 run 2 search x --lang klingon; says "no language"
 run 2 search x --type gizmo; says "types are"
-run 1 search qwertyzuiopasdf --mode text; check "something was found: $out" [ -z "$out" ]
+run 1 search qwertyzuiopasdf --mode text; says "nothing was found"; check "something was found: $out" [ -z "$out" ]
 run 0 search closeSession --similar docs/guide.md:5 --json
 run 1 search --similar no/such/file.c; says "not in the index"
 run 1 search ignoredthing --mode text
 run 0 search closeSession --context 1 --json -n 1; has "Closes a session"
 run 0 search closeSession --explain --json -n 1; has '"explain":{'
 run 0 status --json; is_field files 5; has '"state":"ready"'; has '"languages":{'; has '"watcher":null'
+run 0 status; has "python 1"; hasnt "{"
 run 0 status --skip-stats --json; hasnt '"languages"'
 run 0 status --force-refresh --json; has '"python":1'
 cd src && run 0 search Backoff -n 1 --json; has '"path":"src/net/retry.py"'; cd ..
@@ -361,7 +362,7 @@ rm -r new
 for _ in $(seq 1 100); do "$lode" search in_new_folder --mode text --json 2>/dev/null | grep -q new/deep || break; sleep 0.1; done
 run 0 search watched_function --json; hasnt "new/deep"; hasnt "build/y.c"
 run 0 status --json; has '"watcher":"process'
-run 4 watch; says "watches this project"
+run 4 watch; says "watches this project;"
 kill -INT $watcher
 wait $watcher
 check "the watcher ended with $?" true
@@ -387,9 +388,9 @@ run 0 search handle_9 --json -n 1; has "src/f9.c"
 many "$tmp/c" 3000
 cd "$tmp/c" || exit 1
 for pair in SEGV:139 BUS:135 ABRT:134; do
-  rm -rf "$HOME/.local/state"
+  rm -rf "$HOME/.local/state" .lode/index.lock
   "$lode" index -q --force 2>"$tmp/err" & pid=$!
-  for _ in $(seq 1 100); do grep -qs . .lode/index.lock && break; sleep 0.01; done
+  for _ in $(seq 1 1000); do grep -qs . .lode/index.lock && break; sleep 0.01; done
   kill -"${pair%:*}" $pid 2>/dev/null
   wait $pid 2>/dev/null
   code=$?

@@ -60,7 +60,8 @@ TEST(sentences_name_fields_that_exist) {
     for (const char *p = op->say; p && (p = strchr(p, '{')) != NULL; p++) {
       const char *end = strchr(p, '}');
       CHECK(end);
-      CHECKF(field_of(op->summary, (lode_str){p + 1, (size_t)(end - p - 1)}), "%s says %s", op->name, p);
+      const char *name = p + 1 + (p[1] == '?');
+      CHECKF(field_of(op->summary, (lode_str){name, (size_t)(end - name)}), "%s says %s", op->name, p);
     }
   }
 }
@@ -303,7 +304,7 @@ TEST(wrong_command_lines_are_refused_with_advice) {
       {"lode db coll", "lode db collections"},
       {"lode db zzzzzzzz", "--help"},
       {"lode db count", "NAME"},
-      {"lode db count a b", "too many"},
+      {"lode db count a b", "no place for \"b\""},
       {"lode db count a --wher {}", "has no flag"},
       {"lode db get a --were {}", "--where?"},
       {"lode db get a --where", "needs a value"},

@@ -49,6 +49,8 @@ static lode_status wait_for(int fd, const char *folder, lode__job_kind kind, uin
     if (errno != EAGAIN) return lode__fail_errno(err, errno, names[kind]);
     if (lode__os->now_ns() - start >= wait_ms * 1000000) {
       lode__job_look(folder, kind, &view);
+      if (view.total == 0)
+        return lode__fail(err, LODE_BUSY, "process %llu %s this project; `lode status` shows it", (unsigned long long)view.pid, verbs[kind]);
       return lode__fail(err, LODE_BUSY, "process %llu %s this project (%s %llu of %llu); `lode status` shows how far it is",
                         (unsigned long long)view.pid, verbs[kind], view.phase, (unsigned long long)view.done,
                         (unsigned long long)view.total);

@@ -206,7 +206,7 @@ static lode_status take_positional(lode__command *c, const char *word, lode_erro
     if (!arg->set || p->type == LODE__ARG_LIST) return lode__args_set_text(&c->args, p, lode__str(word), err);
   }
   put_name(command, sizeof command, c);
-  return lode__fail(err, LODE_INVALID, "%s: %s is one argument too many; see: %s --help", command,
+  return lode__fail(err, LODE_INVALID, "%s has no place for %s; see: %s --help", command,
                     lode__quote(lode__str(word), quoted, sizeof quoted), command);
 }
 

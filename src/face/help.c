@@ -1,7 +1,7 @@
 /* help.c - help texts, made from the table of operations. */
 #include "cli.h"
 
-enum { FLAG_COLUMN = 26, OP_COLUMN = 20 };
+enum { FLAG_COLUMN = 26, OP_COLUMN = 21 };
 
 static void heading(lode__buf *out, const char *text, const lode__style *style) {
   lode__buf_addf(out, "\n%s%s%s\n", style->color ? "\033[1m" : "", text, style->color ? "\033[0m" : "");
@@ -157,8 +157,8 @@ void lode__help_group(lode__buf *out, const char *group, const lode__style *styl
   LODE__EACH_GROUP(g) if (lode__same_group(g->name, group)) put_ops(out, g);
   put_params(out, lode__cli_common.params, false, "Flags of every command", style);
   heading(out, "More", style);
-  lode__buf_addf(out, "  lode %s COMMAND --help    arguments, flags and examples of one command\n", group);
-  lode__buf_adds(out, "  lode help TOPIC           one of: ");
+  lode__buf_addf(out, "  lode %s COMMAND --help  arguments, flags and examples of one command\n", group);
+  lode__buf_addf(out, "  %-*s  one of: ", (int)strlen(group) + 20, "lode help TOPIC");
   for (size_t i = 0; lode__topic_name(i); i++) lode__buf_addf(out, i ? ", %s" : "%s", lode__topic_name(i));
   lode__buf_addc(out, '\n');
 }
@@ -172,13 +172,16 @@ void lode__help_top(lode__buf *out, const lode__style *style) {
                       "  lode --version\n");
   LODE__EACH_GROUP(g) {
     char title[80];
-    snprintf(title, sizeof title, "%c%s", g->about[0] - 'a' + 'A', g->about + 1);
+    char first = g->about[0];
+    snprintf(title, sizeof title, "%c%s", first >= 'a' && first <= 'z' ? first - 'a' + 'A' : first, g->about + 1);
     heading(out, title, style);
     put_ops(out, g);
   }
   heading(out, "Topics of lode help", style);
   put_topics(out);
   put_examples(out,
+               "lode setup\n"
+               "lode search 'where are sessions closed'\n"
                "lode db create notes --metric cosine\n"
                "echo '{\"id\":\"a\",\"document\":\"hello world\",\"embedding\":[1,0]}' | lode db add notes\n"
                "lode db query notes --vector '[1,0.1]' -k 5\n"

@@ -88,8 +88,8 @@ static void catch_signals(bool stops_softly) {
 
 static size_t width_of(int fd) {
   struct winsize size;
-  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) return 100;
-  return size.ws_col;
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
+  return size.ws_col < 40 ? 40 : size.ws_col;
 }
 
 static lode__style style_of(const lode__command *c) {
@@ -102,14 +102,14 @@ static lode__style style_of(const lode__command *c) {
   };
 }
 
-/* The message for people, and with --json the same for programs. */
+/* The message for people, or with --json for programs. */
 static int fail(session *s, bool json, const lode_error *err) {
   int code = lode__exit_code(err->status);
-  say(s, "", err->text[0] ? err->text : lode_status_text(err->status));
+  if (!json) say(s, "", err->text[0] ? err->text : lode_status_text(err->status));
   if (json) {
     lode__buf line = {0};
     lode__buf_addf(&line, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(err->status));
-    lode__json_put_string(&line, lode__str(err->text));
+    lode__json_put_string(&line, lode__str(err->text[0] ? err->text : lode_status_text(err->status)));
     if (err->record != LODE_NO_RECORD) lode__buf_addf(&line, ",\"record\":%zu", err->record);
     lode__buf_adds(&line, "}}\n");
     if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
@@ -225,6 +225,7 @@ static int finish(session *s, lode__writer *w, lode_status st, const lode__op_co
     *err = late;
     st = written;
   }
+  if (st == LODE_OK && ctx->nothing && w->op->row && w->rows == 0 && !w->json) note(s, "nothing was found");
   if (st == LODE_OK) return ctx->damaged ? EXIT_DAMAGED : ctx->nothing ? EXIT_NOTHING : EXIT_DONE;
   err->status = st;
   int code = fail(s, w->json, err);

@@ -3,6 +3,7 @@
 
 #include "base/os.h"
 #include "code/fs.h"
+#include "code/pool.h"
 #include "code/search.h"
 #include "code/stamp.h"
 
@@ -176,6 +177,17 @@ static lode_status send_report(lode__op_context *ctx, const lode__project *proje
   return lode__row_summary(ctx, err);
 }
 
+/* What people would wonder about later. */
+static void say_what_is_missing(lode__op_context *ctx, const lode__index_report *report) {
+  lode__pool_options options = {0};
+  lode__pool *pool = NULL;
+  if (report->files == 0) lode__op_note(ctx, "no files to index here; hidden, ignored, binary and very large ones are left out (lode config list)");
+  if (report->chunks == 0 || lode__pool_open(&options, &pool, NULL) != LODE_OK) return;
+  if (!lode__pool_parser(pool))
+    lode__op_note(ctx, "lode-parser was not found: files were cut by lines, not by syntax; `lode doctor` says what to do");
+  lode__pool_close(pool);
+}
+
 lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   const lode__arg *remove = lode__arg_of(args, "remove");
   lode__project project = {0};
@@ -197,6 +209,7 @@ lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_e
   LODE__GOTO(lode__code_index(ctx, &project, &run, &report, err));
   LODE__GOTO(send_report(ctx, &project, &report, (double)(lode__os->now_ns() - start) / 1e9, err));
   ctx->nothing = remove->set && report.removed == 0;
+  if (!remove->set && !run.only) say_what_is_missing(ctx, &report);
 done:
   lode__buf_release(&gone);
   lode__project_release(&project);

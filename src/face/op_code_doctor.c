@@ -115,7 +115,7 @@ static lode_status check_parser(doctor *d) {
     have += lode__pool_has(pool, &lode__languages[i]);
   }
   lode_status st;
-  if (!parser) st = find(d, "parser", WORTH_NOTING, "install lode with its parser, or set LODE_PARSER", "lode-parser was not found: files are cut by lines, not by syntax");
+  if (!parser) st = find(d, "parser", WORTH_NOTING, "install lode with its parser, or set LODE_PARSER; then lode index --force", "lode-parser was not found: files are cut by lines, not by syntax");
   else st = find(d, "parser", have == with ? FINE : WORTH_NOTING, have == with ? NULL : "install the grammars", "%zu of %zu languages with a grammar: %.300s", have, with, parser);
   lode__pool_close(pool);
   return st;

@@ -214,6 +214,7 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   if (v.stamp.revision) lode__row_count(ctx, "revision", v.stamp.revision);
   if (st == LODE_OK) st = lode__row_summary(ctx, err);
   ctx->nothing = v.damage.status == LODE_NOT_FOUND || (v.damage.status == LODE_OK && !v.code_info);
+  if (st == LODE_OK && ctx->nothing && !v.index.running) lode__op_note(ctx, "not indexed yet: run `lode index`");
   bool damaged = v.damage.status == LODE_CORRUPT;
   view_release(ctx, &v);
   if (st == LODE_OK && damaged) ctx->damaged = true;

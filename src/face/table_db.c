@@ -364,7 +364,7 @@ static const lode__field export_summary[] = {
 
 const lode__op lode__ops_db[] = {
     {OP(create), .about = "make a collection, and the store if there is none",
-     .params = create_params, .summary = create_summary, .say = "{collection}: metric {metric}, made now: {created}",
+     .params = create_params, .summary = create_summary, .say = "{collection}: [{?created}made, ]metric {metric}",
      .detail = "The dimension is fixed by the first vector that is added.",
      .examples = "lode db create notes --metric cosine\n"
                  "lode db create code --counters lang,repo --metadata '{\"owner\":\"me\"}'"},

@@ -6,7 +6,7 @@
  */
 #include "cli.h"
 
-enum { LAYOUT_ROWS = 1000, PREVIEW_LINES = 4, CELL_CHARS = 60, FIELD_CHARS = 80 };
+enum { LAYOUT_ROWS = 1000, PREVIEW_LINES = 4, CELL_CHARS = 60, FIELD_CHARS = 20 };
 
 #define BOLD "\033[1m"
 #define DIM "\033[2m"
@@ -73,6 +73,24 @@ static size_t columns(const char *text, size_t len) {
   return n;
 }
 
+/* Counts by name, {"c":120,"go":3}: c 120, go 3. A list of texts: its members. False for anything else. */
+static bool put_members(lode__buf *out, const lode__json *json, uint32_t node) {
+  bool object = json->nodes[node].type == LODE__JSON_OBJECT;
+  lode__json_type member = object ? LODE__JSON_INT : LODE__JSON_STRING;
+  uint32_t first = node + 1, end = json->nodes[node].next;
+  if (!object && json->nodes[node].type != LODE__JSON_ARRAY) return false;
+  for (uint32_t i = first; i < end; i = json->nodes[i + object].next)
+    if (json->nodes[i + object].type != member || (object && json->nodes[i + 1].u.i < 0)) return false;
+  if (first == end) lode__buf_addc(out, '-');
+  for (uint32_t i = first; i < end; i = json->nodes[i + object].next) {
+    if (i > first) lode__buf_adds(out, ", ");
+    lode__buf_add(out, json->nodes[i].u.s.data, json->nodes[i].u.s.len);
+    if (object) lode__buf_addc(out, ' ');
+    if (object) lode__put_grouped(out, (uint64_t)json->nodes[i + 1].u.i);
+  }
+  return true;
+}
+
 /* A value as text, by the type of its field. */
 static void put_value(lode__buf *out, const lode__json *json, uint32_t node, lode__field_type type, size_t max) {
   const lode__json_node *x = &json->nodes[node];
@@ -90,7 +108,8 @@ static void put_value(lode__buf *out, const lode__json *json, uint32_t node, lod
   } else if (type == LODE__FIELD_BOOL) {
     lode__buf_adds(out, x->type == LODE__JSON_TRUE ? "yes" : "no");
   } else {
-    lode__json_put_node(&text, json, node);
+    bool listed = (type == LODE__FIELD_OBJECT || type == LODE__FIELD_TEXTS) && put_members(&text, json, node);
+    if (!listed) lode__json_put_node(&text, json, node);
     lode__put_clean(out, (lode_str){text.data, text.len}, max);
     out->failed = out->failed || text.failed;
     lode__buf_release(&text);
@@ -251,8 +270,9 @@ static void put_table_row(lode__writer *w) {
   size_t n = column_count(w->op);
   for (size_t i = 0; i < n; i++) {
     uint32_t node = lode__json_get(&w->parsed, 0, lode__str(w->op->row[i].name));
-    bool last = i + 1 == n;
-    if (node) put_value(&w->cells, &w->parsed, node, w->op->row[i].type, w->full || last ? 0 : CELL_CHARS);
+    /* A sentence at the end of a row is shown whole */
+    bool whole = w->full || (i + 1 == n && w->op->row[i].type != LODE__FIELD_OBJECT);
+    if (node) put_value(&w->cells, &w->parsed, node, w->op->row[i].type, whole ? 0 : CELL_CHARS);
     lode__buf_addc(&w->cells, '\0');
     w->n_cells++;
   }
@@ -284,7 +304,7 @@ static bool is_blank(const lode__json *json, uint32_t node) {
       (x->type == LODE__JSON_INT && x->u.i == 0);
 }
 
-/* "{written} added[, {skipped} kept]" */
+/* "{written} added[, {skipped} kept]"; what is in brackets goes when a field in it is blank. {?made} only asks, and shows nothing. */
 static void put_sentence(lode__writer *w, const char *say) {
   size_t open_at = SIZE_MAX;
   bool drop = false;
@@ -296,10 +316,11 @@ static void put_sentence(lode__writer *w, const char *say) {
       if (drop && !w->out.failed) w->out.len = open_at;
     } else if (*p == '{') {
       const char *end = strchr(p, '}');
-      lode_str name = {p + 1, (size_t)(end - p - 1)};
+      bool asks = p[1] == '?';
+      lode_str name = {p + 1 + asks, (size_t)(end - p - 1) - asks};
       uint32_t node = lode__json_get(&w->parsed, 0, name);
       drop = drop || is_blank(&w->parsed, node);
-      if (node) put_value(&w->out, &w->parsed, node, type_of(w->op->summary, name), 0);
+      if (node && !asks) put_value(&w->out, &w->parsed, node, type_of(w->op->summary, name), 0);
       p = end;
     } else {
       lode__buf_addc(&w->out, *p);
@@ -310,6 +331,10 @@ static void put_sentence(lode__writer *w, const char *say) {
 
 /* One figure a line, names aligned. */
 static void put_figures(lode__writer *w) {
+  size_t column = 14;
+  for (const lode__field *f = w->op->summary; f->name; f++)
+    if (lode__json_get(&w->parsed, 0, lode__str(f->name)) && strlen(f->name) > column) column = strlen(f->name);
+  size_t room = w->style.width > column + 1 + FIELD_CHARS ? w->style.width - column - 1 : FIELD_CHARS;
   for (const lode__field *f = w->op->summary; f->name; f++) {
     uint32_t node = lode__json_get(&w->parsed, 0, lode__str(f->name));
     char name[40];
@@ -318,10 +343,10 @@ static void put_figures(lode__writer *w) {
     for (char *p = name; *p; p++)
       if (*p == '_') *p = ' ';
     paint(w, DIM);
-    lode__buf_addf(&w->out, "%-14s", name);
+    lode__buf_addf(&w->out, "%-*s", (int)column, name);
     paint(w, PLAIN);
     lode__buf_addc(&w->out, ' ');
-    put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == LODE__FIELD_TEXT ? 0 : FIELD_CHARS);
+    put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == LODE__FIELD_TEXT ? 0 : room);
     lode__buf_addc(&w->out, '\n');
   }
 }

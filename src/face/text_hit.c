@@ -139,7 +139,7 @@ static bool matches(lode_str word, const lode__words *words) {
   return false;
 }
 
-/* A line of code, with tabs as spaces, the query's words in colour, cut at the terminal's width. */
+/* A line of code, with tabs as spaces, the query's words in colour, cut at the terminal's width; 0: not cut. */
 static void put_code(lode__writer *w, lode_str line, const lode__words *words, size_t width) {
   lode__buf flat = {0};
   for (size_t i = 0; i < line.len; i++) {
@@ -148,11 +148,11 @@ static void put_code(lode__writer *w, lode_str line, const lode__words *words, s
   }
   lode_str text = {flat.data ? flat.data : "", flat.len};
   if (!w->style.color) {
-    lode__put_clean(&w->out, text, w->full ? 0 : width);
+    lode__put_clean(&w->out, text, width);
     lode__buf_release(&flat);
     return;
   }
-  if (!w->full && text.len > width) {
+  if (width && text.len > width) {
     text.len = width;
     while (text.len && ((unsigned char)text.data[text.len] & 0xc0) == 0x80) text.len--;
   }
@@ -179,6 +179,8 @@ static void put_snippet(lode__writer *w) {
     (void)next_line(&rest);
     total++;
   }
+  /* Who reads from a pipe gets whole lines */
+  size_t width = w->full || !isatty(w->fd) ? 0 : w->style.width > NARROW + 11 ? w->style.width - 11 : NARROW;
   bool all = w->full || (w->args && lode__arg_of(w->args, "context")->set);
   size_t from = all ? 0 : best_window(text, &words, total), to = all ? total : from + WINDOW_LINES;
   for (size_t i = 0; text.len; i++) {
@@ -187,7 +189,7 @@ static void put_snippet(lode__writer *w) {
     paint(w, DIM);
     lode__buf_addf(&w->out, "%8lld │ ", first + (long long)i);
     paint(w, PLAIN);
-    put_code(w, line, &words, w->style.width > NARROW + 11 ? w->style.width - 11 : NARROW);
+    put_code(w, line, &words, width);
     lode__buf_addc(&w->out, '\n');
   }
 }
