@@ -3,7 +3,8 @@
  *   quality [NAME=FOLDER ...]
  *
  * Asked of each: BM25, the model "code" of every FOLDER of models (without any: the one lode finds), MiniLM where it is
- * installed (LODE_MINILM_TOKENS=128), and each model together with BM25. From the environment:
+ * installed (LODE_MINILM_TOKENS="64 128 256" says where texts are cut, 0 leaves it out), and each model together with BM25.
+ * From the environment:
  *   LODE_PAIRS   pairs of held-out packages, as tools/train writes them
  *   LODE_DATA    a folder with cosqa/dev-500.json and cosqa/code_idx_map.txt, repos-dev/repos.json and repos-dev/tasks.jsonl
  *   LODE_REPOS   a folder with the repositories' trees, as owner+name or owner/name
@@ -143,6 +144,8 @@ static size_t held_load(char *data, held **out) {
       lode_str doc = unescape(field[5], width[5]);
       const char *stop = memchr(doc.data, '.', doc.len);
       if (stop && stop - doc.data > 12) doc.len = (size_t)(stop - doc.data);
+      /* nobody asks for a function by its name first, as comments of Go do */
+      if (width[4] && doc.len > width[4] + 1 && memcmp(doc.data, field[4], width[4]) == 0) doc.data += width[4] + 1, doc.len -= width[4] + 1;
       all[n++] = (held){{field[0], width[0]}, doc, unescape(field[6], width[6])};
     }
     line += len + (line[len] == '\n');
@@ -284,6 +287,7 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
   static tally sums[1 + 2 * MODELS_MAX];
   memset(sums, 0, sizeof sums);
   size_t chunks = 0;
+  double seconds[MODELS_MAX] = {0};
   for (uint32_t at = 1; at < list.nodes[0].next; at = list.nodes[at].next) {
     lode_str name = list.nodes[lode__json_get(&list, at, LODE__LIT("name"))].u.s, github = list.nodes[lode__json_get(&list, at, LODE__LIT("github"))].u.s;
     lode_str root = list.nodes[lode__json_get(&list, at, LODE__LIT("root"))].u.s;
@@ -296,6 +300,7 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
     chunks += t.n;
     searcher s;
     searcher_init(&s, m, t.all, t.n, false);
+    for (size_t i = 0; i < m->n; i++) seconds[i] += s.vectors[i].seconds;
     for (size_t k = 0; k < n_methods(m); k++) {
       for (size_t i = 0; i < asked.n; i++) {
         if (!lode__str_eq(asked.all[i].repo, name)) continue;
@@ -323,6 +328,7 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
     }
     printf("\n");
   }
+  for (size_t i = 0; i < m->n; i++) printf("  %s: %.0f chunks a second of CPU\n", m->all[i].name, (double)chunks / (seconds[i] + 1e-9));
   tasks_release(&asked);
   lode__json_release(&list);
   lode__free(text);
@@ -337,11 +343,21 @@ int main(int argc, char **argv) {
     add_model(&m, argv[i], LODE_MODEL_CODE, equals ? equals + 1 : NULL, 0);
   }
   if (argc == 1) add_model(&m, "code", LODE_MODEL_CODE, NULL, 0);
-  if (!minilm || strcmp(minilm, "0") != 0) add_model(&m, "minilm", LODE_MODEL_MINILM, NULL, minilm ? (uint32_t)strtoul(minilm, NULL, 10) : 128);
-  run_cosqa(&m, data);
-  run_repos(&m, data, repos, false);
-  run_repos(&m, data, repos, true);
-  run_held_out(&m);
+  static char names[3][24];
+  const char *at = minilm ? minilm : "128";
+  for (int i = 0; i < 3; i++) {
+    char *end;
+    unsigned long tokens = strtoul(at, &end, 10);
+    if (end == at || tokens == 0) break;
+    snprintf(names[i], sizeof names[i], "minilm %lu", tokens);
+    add_model(&m, names[i], LODE_MODEL_MINILM, NULL, (uint32_t)tokens);
+    at = end;
+  }
+  const char *only = getenv("LODE_QUALITY"); /* cosqa, repos, held: some of them */
+  if (!only || strstr(only, "cosqa")) run_cosqa(&m, data);
+  if (!only || strstr(only, "repos")) run_repos(&m, data, repos, false);
+  if (!only || strstr(only, "repos") || strstr(only, "paths")) run_repos(&m, data, repos, true);
+  if (!only || strstr(only, "held")) run_held_out(&m);
   for (size_t i = 0; i < m.n; i++) lode_embedder_close(m.all[i].embedder);
   return 0;
 }
