@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 check "make install" make --no-print-directory install DESTDIR="$tmp/root" PREFIX=/opt/lode
 root=$tmp/root/opt/lode
 for f in bin/lode include/lode.h lib/liblode.a lib/liblode.so lib/pkgconfig/lode.pc share/man/man1/lode.1 \
-  share/bash-completion/completions/lode share/zsh/site-functions/_lode share/fish/vendor_completions.d/lode.fish; do
+  share/bash-completion/completions/lode share/zsh/site-functions/_lode share/fish/vendor_completions.d/lode.fish share/lode/models/code.model; do
   check "$f is installed" test -s "$root/$f"
 done
 sed -i "s|^prefix=.*|prefix=$root|" "$root/lib/pkgconfig/lode.pc"
@@ -34,6 +34,7 @@ check "and runs" env LD_LIBRARY_PATH="$root/lib" "$tmp/use" "$tmp/store"
 check "the store's folder is private" sh -c "[ \$(stat -c %a $tmp/store) = 700 ]"
 check "bash completion parses" bash -n "$root/share/bash-completion/completions/lode"
 check "the program runs" "$root/bin/lode" --version
+check "it finds the model for code beside itself" env -u LODE_MODELS HOME="$tmp" "$root/bin/lode" embed --model code "read a file"
 check "make uninstall" make --no-print-directory uninstall DESTDIR="$tmp/root" PREFIX=/opt/lode
 check "nothing is left" sh -c "[ -z \"\$(find $root -type f)\" ]"
 echo "$passed passed, $failed failed"
