@@ -343,7 +343,7 @@ int main(int argc, char **argv) {
     add_model(&m, argv[i], LODE_MODEL_CODE, equals ? equals + 1 : NULL, 0);
   }
   if (argc == 1) add_model(&m, "code", LODE_MODEL_CODE, NULL, 0);
-  static char names[3][24];
+  static char names[3][32];
   const char *at = minilm ? minilm : "128";
   for (int i = 0; i < 3; i++) {
     char *end;
@@ -356,7 +356,7 @@ int main(int argc, char **argv) {
   const char *only = getenv("LODE_QUALITY"); /* cosqa, repos, held: some of them */
   if (!only || strstr(only, "cosqa")) run_cosqa(&m, data);
   if (!only || strstr(only, "repos")) run_repos(&m, data, repos, false);
-  if (!only || strstr(only, "repos") || strstr(only, "paths")) run_repos(&m, data, repos, true);
+  if (!only || strstr(only, "paths")) run_repos(&m, data, repos, true);
   if (!only || strstr(only, "held")) run_held_out(&m);
   for (size_t i = 0; i < m.n; i++) lode_embedder_close(m.all[i].embedder);
   return 0;

@@ -4,7 +4,7 @@
  *
  * A text's vector is the sum of its words' rows, a word that stands n times counting n^tf, brought to length 1. In a
  * batch every description should be nearer to its own code than to any other's, and every code to its own description
- * (InfoNCE both ways). Pairs of one file are kept in one batch: they are the hard negatives. Each time a pair comes up
+ * (InfoNCE both ways). Pairs of one file, or of one package, are kept in one batch: they are the hard negatives. Each time a pair comes up
  * it is dressed anew: one sentence or the whole comment, the name or the path as the question, the code with or without
  * its path and its own comment, cut or whole; so that questions and chunks of all kinds are seen.
  *
@@ -22,12 +22,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TEXT_ROWS = 640, GROUP = 6, MAX_THREADS = 8 };
+enum { TEXT_ROWS = 640, GROUP = 6, PACKAGE_GROUP = 32, BLOCK = 512, MAX_THREADS = 8 };
 
 typedef struct options {
   uint32_t epochs, batch, threads;
   uint64_t seed, limit;
   float rate, scale, tf;
+  float join;       /* how often a neighbour in the file is added to the code */
+  bool by_package;  /* hard negatives: of the package instead of the file */
 } options;
 
 typedef struct corpus {
@@ -129,7 +131,7 @@ static void corpus_load(corpus *c, const char *path, uint64_t limit) {
     for (int i = 0; i < SEGMENTS; i++) at += 2 * (size_t)r.rows[i];
   }
   if (c->n <= limit) return;
-  for (uint32_t i = 0; i < limit; i++) c->places[i] = c->places[(uint64_t)i * c->n / limit]; /* evenly from all packages */
+  for (uint32_t i = 0; i < limit; i++) c->places[i] = c->places[(uint64_t)(i / BLOCK) * c->n / (limit / BLOCK + 1) + i % BLOCK]; /* from all packages */
   c->n = (uint32_t)limit;
 }
 
@@ -194,6 +196,21 @@ static void make_order(const corpus *c, const uint32_t *sorted, uint64_t *random
   lode__free(which);
 }
 
+/* An order in which PACKAGE_GROUP pairs of (mostly) one package follow each other: pairs come package by package. */
+static void make_package_order(const corpus *c, uint64_t *random, uint32_t *order) {
+  uint32_t *within = must_alloc(c->n, sizeof *within), groups = (c->n + PACKAGE_GROUP - 1) / PACKAGE_GROUP;
+  uint32_t *which = must_alloc(groups, sizeof *which), n = 0;
+  for (uint32_t i = 0; i < c->n; i++) within[i] = i;
+  for (uint32_t from = 0; from < c->n; from += BLOCK) shuffle(within + from, c->n - from < BLOCK ? c->n - from : BLOCK, random);
+  for (uint32_t i = 0; i < groups; i++) which[i] = i;
+  shuffle(which, groups, random);
+  for (uint32_t i = 0; i < groups; i++) {
+    for (uint32_t j = which[i] * PACKAGE_GROUP; j < c->n && j < (which[i] + 1) * PACKAGE_GROUP; j++) order[n++] = within[j];
+  }
+  lode__free(within);
+  lode__free(which);
+}
+
 /* ---- A pair's two texts ---- */
 
 typedef struct words {
@@ -231,6 +248,18 @@ static void make_bag(words *w, float tf, bag *b) {
   }
 }
 
+/* A chunk rarely ends where a function does: what stands next to it in the file comes along, with its comment. */
+static void add_neighbour(const trainer *t, uint32_t i, const pack_record *own, uint64_t *random, words *w) {
+  pack_record r;
+  const char *s[SEGMENTS];
+  uint32_t other = random_next(random) & 1 ? i + 1 : i - 1;
+  if (other >= t->corpus.n || t->corpus.places[other] == t->corpus.places[i]) return;
+  record_at(&t->corpus, other, &r, s);
+  if (r.file != own->file) return;
+  if (random_next(random) & 1) add_words(w, s[SENTENCE], 0, r.rows[SENTENCE]);
+  add_words(w, s[CODE], 0, r.rows[CODE]);
+}
+
 static void dress(const trainer *t, uint32_t i, uint64_t *random, bag *query, bag *code) {
   pack_record r;
   const char *s[SEGMENTS];
@@ -261,6 +290,7 @@ static void dress(const trainer *t, uint32_t i, uint64_t *random, bag *query, ba
     to = from + keep;
   }
   add_words(&c, s[CODE], from, to);
+  if (random_unit(random) < t->opt.join) add_neighbour(t, i, &r, random, &c);
   make_bag(&q, t->opt.tf, query);
   make_bag(&c, t->opt.tf, code);
 }
@@ -428,6 +458,8 @@ static void read_options(options *o, int argc, char **argv) {
     else if ((v = number(argv[i], "rate")) >= 0) o->rate = (float)v;
     else if ((v = number(argv[i], "scale")) >= 0) o->scale = (float)v;
     else if ((v = number(argv[i], "tf")) >= 0) o->tf = (float)v;
+    else if ((v = number(argv[i], "join")) >= 0) o->join = (float)v;
+    else if ((v = number(argv[i], "package")) >= 0) o->by_package = v > 0;
     else {
       fprintf(stderr, "train: I do not know %s\n", argv[i]);
       exit(2);
@@ -449,7 +481,7 @@ static void start_random(table *t, const lexicon *lex) {
 
 int main(int argc, char **argv) {
   if (argc < 4) {
-    fprintf(stderr, "usage: train PAIRS.pack VOCAB.tsv TABLE [epochs=4 batch=2048 rate=0.03 scale=20 tf=0.5 seed=1 threads=2 limit=N]\n");
+    fprintf(stderr, "usage: train PAIRS.pack VOCAB.tsv TABLE [epochs=4 batch=2048 rate=0.03 scale=20 tf=0.5 seed=1 threads=2 join=0 package=0 limit=N]\n");
     return 2;
   }
   static trainer t;
@@ -484,7 +516,8 @@ int main(int argc, char **argv) {
   for (uint32_t epoch = t.table.epoch; epoch < t.opt.epochs; epoch++) {
     uint64_t random = t.opt.seed * 1000003u + epoch;
     t.epoch_seed = random_next(&random);
-    make_order(&t.corpus, sorted, &random, t.order);
+    if (t.opt.by_package) make_package_order(&t.corpus, &random, t.order);
+    else make_order(&t.corpus, sorted, &random, t.order);
     double loss = 0;
     time_t began = time(NULL);
     for (uint32_t b = 0; b < per_epoch; b++) {
