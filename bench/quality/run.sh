@@ -6,5 +6,5 @@
 #   LODE_STATICS more folders with a code.model, as NAME=FOLDER, to compare
 set -eu
 out=$1
-"$out/bench/quality/quality" code ${LODE_STATICS:-}
+"$out/bench/quality/quality" code=models/code ${LODE_STATICS:-}
 "$(dirname "$0")/search.sh" "$out"

@@ -27,7 +27,7 @@ const lode__model_kind lode__models[] = {
     {
         .name = LODE_MODEL_CODE,
         .title = "a static model for code: the default of code search",
-        .identity = "code@0/256/static",
+        .identity = "code@1/256/static",
         .dimension = 256,
         .max_tokens = 2048,
         .package = "",
