@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "code/fs.h"
 #include "code/pool.h"
+#include "code/record.h"
 #include "code/search.h"
 #include "code/stamp.h"
 
@@ -188,6 +189,19 @@ static void say_what_is_missing(lode__op_context *ctx, const lode__index_report 
   lode__pool_close(pool);
 }
 
+/* A store may be there without an index: for records of other kinds. */
+static lode_status need_index(lode__op_context *ctx, const lode__project *project, lode_error *err) {
+  lode_collection_options plain = {0};
+  lode_collection *code = NULL;
+  lode_store *store = NULL;
+  LODE__TRY(lode__code_open(ctx, project, false, &store, err));
+  lode_status st = lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &code, err);
+  if (st == LODE_NOT_FOUND) st = lode__fail(err, st, "%.300s is not indexed yet: run `lode index`", project->root);
+  if (code) lode_collection_close(code);
+  ctx->release(ctx->opener, store);
+  return st;
+}
+
 lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   const lode__arg *remove = lode__arg_of(args, "remove");
   lode__project project = {0};
@@ -199,8 +213,7 @@ lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_e
   lode__code_run run = {.force = lode__arg_of(args, "force")->number, .quality = lode__arg_of(args, "quality")->number,
                         .workers = (uint32_t)lode__arg_of(args, "workers")->number};
   if (lode__arg_of(args, "pending")->number) run.only = LODE__PROJECT_FOLDER; /* a path without files */
-  if (run.only && !lode__project_has_store(&project))
-    LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project.root));
+  if (run.only) LODE__GOTO(need_index(ctx, &project, err));
   if (remove->set) {
     LODE__GOTO(lode__code_relative(&project, remove->text.data, &gone, err));
     run.remove = gone.data;
