@@ -130,7 +130,7 @@ void lode__tool_op(const lode__tool *tool, lode__op *op, lode__param params[LODE
 /* What every answer may have besides what the operation says. */
 #define EXTRA_FIELDS                                                                                                              \
   "\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"what should be known about the answer\"},"        \
-  "\"left_out\":{\"type\":\"integer\",\"description\":\"rows that did not fit into the answer\"},"
+  "\"omitted\":{\"type\":\"integer\",\"description\":\"rows that did not fit into the answer\"},"
 
 static void put_tool(lode__buf *out, const lode__tool *tool) {
   static const char head[] = "{\"type\":\"object\",\"properties\":{";

@@ -119,7 +119,7 @@ static void *write_lines(void *ctx) {
   return NULL;
 }
 
-/* Waits until no more than `most` bytes are queued; false when it took too long. wait_ms 0: as long as it takes. */
+/* Waits until no more than `most` bytes are queued, or nobody reads any more; false when it took too long. */
 static bool wait_for_output(server *s, size_t most, uint64_t wait_ms) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
@@ -127,7 +127,7 @@ static bool wait_for_output(server *s, size_t most, uint64_t wait_ms) {
   int errnum = 0;
   pthread_mutex_lock(&s->lock);
   while (s->queued > most && !s->closed && errnum == 0)
-    errnum = wait_ms ? pthread_cond_timedwait(&s->changed, &s->lock, &until) : pthread_cond_wait(&s->changed, &s->lock);
+    errnum = pthread_cond_timedwait(&s->changed, &s->lock, &until);
   pthread_mutex_unlock(&s->lock);
   return errnum == 0;
 }
@@ -243,7 +243,7 @@ static void take_lines(server *s) {
     else lode__mcp_take(s->mcp, (lode_str){s->in.data + start, at - start});
     s->skipping = false;
     start = s->scanned = at + 1;
-    (void)wait_for_output(s, QUEUE_BYTES, 0);
+    while (!wait_for_output(s, QUEUE_BYTES, 1000) && !lode__interrupted) {}
   }
   memmove(s->in.data, s->in.data + start, s->in.len - start);
   s->in.len -= start;
@@ -290,7 +290,9 @@ static void catch_signals(void) {
 
 /* Answers what can be answered soon, and goes. */
 static void finish(server *s, pthread_t writer) {
+  pthread_mutex_lock(&s->lock);
   bool gone = s->closed || lode__interrupted;
+  pthread_mutex_unlock(&s->lock);
   lode__mcp_cancel_all(s->mcp, !gone);
   if (s->supervisor) stop_worker(s, gone ? 500 : GRACE_MS);
   bool written = wait_for_output(s, 0, gone ? 1000 : GRACE_MS);

@@ -17,7 +17,7 @@ typedef struct gather {
   const lode__op *op;
   lode__buf rows, text, summary, notes;
   lode__json json;
-  size_t n, left_out, n_notes;
+  size_t n, omitted, n_notes;
   bool cut;
 } gather;
 
@@ -52,7 +52,7 @@ static lode_status take_row(lode__sink *sink, lode_str json, lode_error *err) {
     lode__buf_adds(&row, ",\"cut\":true}");
   }
   if (row.failed || g->rows.len + row.len > ANSWER_BYTES) {
-    g->left_out++;
+    g->omitted++;
   } else {
     if (g->n++) lode__buf_addc(&g->rows, ',');
     lode__buf_add(&g->rows, row.data, row.len);
@@ -170,14 +170,14 @@ static void put_structured(lode__buf *out, const gather *g) {
     lode__buf_addc(out, ']');
     first = false;
   }
-  if (g->left_out) lode__buf_addf(out, "%s\"left_out\":%zu", first ? "" : ",", g->left_out);
+  if (g->omitted) lode__buf_addf(out, "%s\"omitted\":%zu", first ? "" : ",", g->omitted);
   lode__buf_addc(out, '}');
 }
 
 static lode_status put_text(gather *g, lode_error *err) {
-  if (g->op->row && !g->n && !g->left_out) lode__buf_adds(&g->text, "Nothing was found.\n");
+  if (g->op->row && !g->n && !g->omitted) lode__buf_adds(&g->text, "Nothing was found.\n");
   if (g->summary.len) LODE__TRY(lode__mcp_put_summary(&g->text, g->op, (lode_str){g->summary.data, g->summary.len}, err));
-  if (g->left_out) lode__buf_addf(&g->text, "%zu more did not fit: ask for fewer, or for fewer parts of each.\n", g->left_out);
+  if (g->omitted) lode__buf_addf(&g->text, "%zu more did not fit: ask for fewer, or for fewer parts of each.\n", g->omitted);
   if (!g->n_notes) return LODE_OK;
   lode__buf list = {0};
   lode__buf_addc(&list, '[');
