@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3, MOST_WANT = 1 << 20 };
+enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3, MOST_WANT = 1 << 20, MOST_BEHIND = 20000 };
 #define MOST_FILE_BYTES (64u << 20)
 
 typedef struct searching {
@@ -539,8 +539,22 @@ static lode_status source(searching *s, const char *what, lode_status (*run)(sea
   return st;
 }
 
+/* While a large tree is being indexed for the first time, its words wait for their index, and to read them all would take minutes: then
+ * vectors answer alone. */
+static bool words_are_behind(searching *s, bool have_vectors) {
+  lode_stats stats;
+  if (!have_vectors || lode_collection_stats(s->code, &stats, NULL) != LODE_OK) return false;
+  if (stats.untexted <= MOST_BEHIND && stats.unindexed <= MOST_BEHIND) return false;
+  lode_error why = {.record = LODE_NO_RECORD};
+  (void)lode__fail(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
+                   (unsigned long long)(stats.untexted > stats.unindexed ? stats.untexted : stats.unindexed));
+  note(s, "by vectors alone", &why);
+  return true;
+}
+
 static lode_status gather(searching *s, bool *used, lode_error *err) {
   lode_mode mode = s->request->mode;
+  if (mode == LODE_HYBRID && words_are_behind(s, s->vector || s->vector2)) mode = LODE_BY_VECTOR;
   if (mode != LODE_BY_VECTOR) LODE__TRY(source(s, "without words", by_words, used, err));
   if (s->vector) LODE__TRY(source(s, "without vectors", by_vector, used, err));
   if (s->vector2) LODE__TRY(source(s, "without the second vectors", by_second, used, err));
