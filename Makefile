@@ -32,7 +32,10 @@ TEST_SRC := $(sort $(wildcard test/test_*.c))
 HELP_SRC := $(filter-out $(TEST_SRC),$(sort $(wildcard test/*.c)))
 obj       = $(patsubst %.c,$(OUT)/%.o,$(1))
 LIB_OBJ  := $(call obj,$(LIB_SRC))
-FACE_OBJ := $(call obj,$(FACE_SRC))
+# The web page, as an array of bytes
+PAGE     := $(BUILD)/web/page.c
+PAGE_OBJ := $(OUT)/web/page.o
+FACE_OBJ := $(call obj,$(FACE_SRC)) $(PAGE_OBJ)
 CODE_OBJ := $(call obj,$(CODE_SRC))
 RESCUE_OBJ := $(call obj,$(RESCUE_SRC))
 HELP_OBJ := $(call obj,$(HELP_SRC))
@@ -52,6 +55,12 @@ say = $(if $(V),,@printf '  %-3s %s\n' $(1) $@; )
 all: $(OUT)/liblode.a $(OUT)/liblode.so.$(VERSION) $(OUT)/lode $(PARSER)
 
 $(OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+$(PAGE): tools/page.sh $(sort $(wildcard web/*))
+	$(call say,WEB)tools/page.sh $(@D)
+$(PAGE_OBJ): $(PAGE)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
@@ -94,7 +103,7 @@ $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null
 $(OUT)/libface.a: $(filter-out %/main.o,$(FACE_OBJ))
 	@rm -f $@
 	$(call say,AR)ar rcs $@ $^
-FACE_TESTS := $(addprefix $(OUT)/test/test_,face supervisor mcp)
+FACE_TESTS := $(addprefix $(OUT)/test/test_,face supervisor mcp map)
 $(FACE_TESTS): $(OUT)/libface.a
 $(FACE_TESTS): TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS) $(FACE_LIBS)
 
@@ -114,7 +123,7 @@ FACE_FUZZ := serve mcp
 $(addprefix $(OUT)/fuzz/replay_,$(FACE_FUZZ)): $(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(OUT)/libface.a $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(FACE_LIBS)
 $(addprefix $(BUILD)/fuzz/fuzz_,$(FACE_FUZZ)): FUZZ_LIBS = $(FACE_LIBS)
-$(addprefix $(BUILD)/fuzz/fuzz_,$(FACE_FUZZ)): $(filter-out %/main.c,$(FACE_SRC))
+$(addprefix $(BUILD)/fuzz/fuzz_,$(FACE_FUZZ)): $(filter-out %/main.c,$(FACE_SRC)) $(PAGE)
 
 $(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
@@ -159,6 +168,7 @@ SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
 SHELL_RUNS += serve="test/serve.sh $(BUILD)/release/lode" serve_asan="test/serve.sh $(BUILD)/asan/lode" clients="test/clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += mcp="test/mcp.sh $(BUILD)/release/lode" mcp_clients="test/mcp_clients.sh $(BUILD)/release/lode"
 
+SHELL_RUNS += web="test/web.sh $(BUILD)/release/lode"
 SHELL_RUNS += python="test/python.sh $(BUILD)/release/lode"
 
 .PHONY: test test-full asan tsan

@@ -266,13 +266,13 @@ extern const lode__op lode__ops_code[], lode__ops_config[];
 #define LODE__OPS_DB(X)                                                                                        \
   X(create) X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count)  \
   X(facets) X(stats) X(verify) X(salvage) X(backup) X(restore) X(compact) X(optimize) X(export) X(import)  \
-  X(push) X(pull) X(fill)
+  X(push) X(pull) X(fill) X(map)
 #define LODE__OP_DECLARE(verb) \
   lode_status lode__op_##verb(lode__op_context *ctx, const lode__args *args, lode_error *err);
 LODE__OPS_DB(LODE__OP_DECLARE)
 #define LODE__OPS_RESCUE(X) X(rescue_chroma) X(chroma_check) X(chroma_quarantine) X(export_chroma) X(export_npy)
 LODE__OPS_RESCUE(LODE__OP_DECLARE)
-LODE__OP_DECLARE(serve) LODE__OP_DECLARE(mcp) LODE__OP_DECLARE(mcp_install) LODE__OP_DECLARE(mcp_remove)
+LODE__OP_DECLARE(serve) LODE__OP_DECLARE(mcp) LODE__OP_DECLARE(mcp_install) LODE__OP_DECLARE(mcp_remove) LODE__OP_DECLARE(ui)
 #define LODE__OPS_CODE(X) \
   X(setup) X(index) X(search) X(around) X(status) X(watch) X(doctor) X(reset) X(completion) X(config_get) X(config_set) X(config_list)
 LODE__OPS_CODE(LODE__OP_DECLARE)

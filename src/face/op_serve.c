@@ -1,7 +1,8 @@
-/* op_serve.c - `lode serve`: puts supervisor and HTTP face together, runs until SIGTERM or SIGINT, and stops in good order: no new
+/* op_serve.c - `lode serve` and `lode ui`: puts supervisor and HTTP face together, runs until SIGTERM or SIGINT, and stops in good order: no new
  * connections, what runs is finished, the worker closes the store. A second signal ends the process at once; the store does
  * not mind. Log lines go to standard error, one write each.
  */
+#include "browser.h"
 #include "cli.h"
 #include "server.h"
 #include "sandbox.h"
@@ -58,6 +59,7 @@ static lode_status read_pem(const char *path, lode__buf *out, const char **text,
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
+/* Of `serve`; `ui` has a few of these parameters, and the defaults for the rest. */
 static lode_status read_options(const lode__args *args, files *f, lode__server_options *o, lode_error *err) {
   static const lode__server_log logs[] = {LODE__LOG_REQUESTS, LODE__LOG_ERRORS, LODE__LOG_NOTHING};
   const lode__arg *token = lode__arg_of(args, "token_file"), *certificate = lode__arg_of(args, "certificate"), *key = lode__arg_of(args, "key");
@@ -76,6 +78,7 @@ static lode_status read_options(const lode__args *args, files *f, lode__server_o
       .log = logs[lode__arg_of(args, "log")->number],
       .say = log_line,
   };
+  if (!o->host) o->host = "127.0.0.1";
   if (token->set) LODE__TRY(read_token(token->text.data, f, &o->token, err));
   if (certificate->set != key->set) return lode__fail(err, LODE_INVALID, "TLS needs both --certificate and --key");
   if (certificate->set) LODE__TRY(read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
@@ -156,7 +159,16 @@ static lode_status summary(lode__op_context *ctx, const lode__supervisor_figures
   return lode__row_summary(ctx, err);
 }
 
-lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+/* Where a person finds the page, and the browser that shows it. */
+static void open_page(const lode__server_options *o, const lode__server *http, bool no_open, lode__proc *browser) {
+  char url[200], line[300];
+  snprintf(url, sizeof url, "http://%.100s:%u/", o->host, lode__server_port(http));
+  bool opened = !no_open && lode__browser_open(url, browser);
+  snprintf(line, sizeof line, "%s %s; Ctrl-C ends", opened ? "the browser shows" : "the page is at", url);
+  log_line(NULL, line);
+}
+
+static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui, lode_error *err) {
   const lode_open_options *settings = ctx->settings;
   bool no_sandbox = lode__arg_of(args, "no_sandbox")->number != 0;
   lode__supervisor *supervisor = NULL;
@@ -164,10 +176,12 @@ lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_e
   lode__server *http = NULL;
   lode__server_options options;
   files f = {0};
+  lode__proc browser = LODE__PROC_NONE;
   sigset_t signals;
   char sandbox[400] = "no sandbox: switched off";
   lode_status st;
   LODE__GOTO(read_options(args, &f, &options, err));
+  if (ui) options.log = LODE__LOG_ERRORS;
   LODE__GOTO(make_folders(ctx->folder, &f.crashes, err));
   raise_descriptors();
   sigemptyset(&signals);
@@ -176,13 +190,14 @@ lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_e
   pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads that follow */
   lode__supervisor_options so = {
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
-                .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = true, .preload = true,
+                .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = !ui, .preload = true,
                 .no_sandbox = no_sandbox},
       .crashes = f.crashes.data,
       .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
       .log = log_line};
   LODE__GOTO(lode__supervisor_start(&so, &supervisor, err));
   LODE__GOTO(lode__server_start(&options, supervisor, &http, err));
+  if (ui) open_page(&options, http, lode__arg_of(args, "no_open")->number != 0, &browser); /* which needs its privileges */
   if (!no_sandbox) lode__sandbox_face(ctx->folder, sandbox, sizeof sandbox);
   announce(&options, http, ctx->folder, sandbox);
   wait_for_signal(&signals);
@@ -193,9 +208,14 @@ done:
   lode__supervisor_stop(supervisor, 1000);
   if (http) drain(http, 1000); /* answers on their way out */
   lode__server_stop(http);
+  lode__browser_forget(&browser);
   lode__buf_release(&f.token);
   lode__buf_release(&f.certificate);
   lode__buf_release(&f.key);
   lode__buf_release(&f.crashes);
   return st == LODE_OK ? summary(ctx, &figures, err) : st;
 }
+
+lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_error *err) { return serve(ctx, args, false, err); }
+
+lode_status lode__op_ui(lode__op_context *ctx, const lode__args *args, lode_error *err) { return serve(ctx, args, true, err); }

@@ -166,6 +166,10 @@ void lode__request_fail(lode__request *r, unsigned status, const char *name, con
   lode__request_answer(r, status, &body);
 }
 
+const char *lode__request_header(const lode__request *r, const char *name) {
+  return lode__mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
 lode_str lode__request_query(const lode__request *r, const char *name) {
   return lode__str(lode__mhd.lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name));
 }
@@ -193,7 +197,12 @@ static enum MHD_Result send_answer(lode__request *r) {
   if (r->answer_size || r->type) add_header(response, "Content-Type", r->type ? r->type : "application/json");
   add_header(response, "X-Request-Id", r->id);
   add_header(response, "X-Content-Type-Options", "nosniff");
-  add_header(response, "Cache-Control", "no-store");
+  add_header(response, "Cache-Control", r->etag ? "no-cache" : "no-store");
+  if (r->etag) add_header(response, "ETag", r->etag);
+  if (r->policy) {
+    add_header(response, "Content-Security-Policy", r->policy);
+    add_header(response, "Referrer-Policy", "no-referrer");
+  }
   if (r->allow) add_header(response, "Allow", r->allow);
   if (r->retry_later) add_header(response, "Retry-After", "1");
   if (r->status == 401) add_header(response, "WWW-Authenticate", "Bearer");
@@ -252,9 +261,7 @@ static void make_call(lode__request *r) {
 
 /* ---- Requests ---- */
 
-static const char *header(const lode__request *r, const char *name) {
-  return lode__mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
-}
+static const char *header(const lode__request *r, const char *name) { return lode__request_header(r, name); }
 
 static void name_request(lode__request *r) {
   const char *given = header(r, "X-Request-Id");
@@ -275,8 +282,12 @@ static bool token_given(const lode__request *r) {
   return chroma && lode__token_matches(token, lode__str(chroma));
 }
 
-static bool is_probe(const lode__request *r) {
-  return lode__str_eq(r->path, LODE__LIT("/healthz")) || lode__str_eq(r->path, LODE__LIT("/readyz"));
+/* What tells nothing of the store: the probes, and the page, which asks for the token. */
+static bool is_public(const lode__request *r) {
+  static const char *const paths[] = {"/healthz", "/readyz", "/", "/ui", "/ui/"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+    if (lode__str_eq(r->path, lode__str(paths[i]))) return true;
+  return false;
 }
 
 /* Before the body is read. */
@@ -291,7 +302,7 @@ static void guard(lode__request *r) {
   else if (r->http->draining) {
     lode__request_fail(r, 503, "UnavailableError", "the server is stopping");
     r->retry_later = true;
-  } else if (o->token.data && strcmp(r->method, "OPTIONS") != 0 && !is_probe(r) && !token_given(r))
+  } else if (o->token.data && strcmp(r->method, "OPTIONS") != 0 && !is_public(r) && !token_given(r))
     lode__request_fail(r, 401, "AuthError", "a token is needed: Authorization: Bearer TOKEN, or X-Chroma-Token: TOKEN");
   else if (length && (!lode__parse_uint(lode__str(length), &bytes) || bytes > o->max_body))
     lode__request_fail(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit", o->max_body);

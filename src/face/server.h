@@ -61,6 +61,8 @@ struct lode__request {
   const char *type;        /* content type; NULL: JSON */
   char *answer;            /* allocated, sent and freed; NULL: none */
   size_t answer_size;
+  const char *etag;        /* the answer may be kept, and asked for again with this; or NULL */
+  const char *policy;      /* Content-Security-Policy, or NULL */
   const char *allow;       /* 405: the methods that are */
   bool retry_later;        /* adds Retry-After */
   bool answered;
@@ -81,6 +83,8 @@ void lode__request_answer(lode__request *request, unsigned status, lode__buf *bo
 /* {"error":NAME,"message":TEXT}, as Chroma's clients read it. */
 __attribute__((format(printf, 4, 5))) void lode__request_fail(lode__request *request, unsigned status, const char *name,
                                                               const char *format, ...);
+/* A header of the request, or NULL. */
+const char *lode__request_header(const lode__request *request, const char *name);
 /* A value of the query string, not decoded; absent when it is not there. */
 lode_str lode__request_query(const lode__request *request, const char *name);
 const lode__server_options *lode__server_options_of(const lode__server *http);

@@ -4,6 +4,7 @@
  * values of the query string, which become words too. First match wins; a path that matches with another method is 405.
  */
 #include "chroma.h"
+#include "page.h"
 #include "server.h"
 
 #include "base/os.h"
@@ -70,6 +71,18 @@ static void metrics(lode__request *r) {
   lode__metrics_put(lode__server_metrics(r->http), &body, &http, &supervisor);
   lode__request_answer(r, 200, &body);
   r->type = "text/plain; version=0.0.4; charset=utf-8";
+}
+
+static void page(lode__request *r) {
+  const lode__page_head *head = lode__page_head_get();
+  const char *known = lode__request_header(r, "If-None-Match");
+  lode__buf body = {0};
+  bool same = known && strcmp(known, head->etag) == 0;
+  if (!same) lode__buf_add(&body, (const char *)lode__page_bytes, lode__page_size);
+  lode__request_answer(r, same ? 304 : 200, &body);
+  r->type = "text/html; charset=utf-8";
+  r->etag = head->etag;
+  r->policy = head->policy;
 }
 
 static void old_api(lode__request *r) {
@@ -177,6 +190,8 @@ static void op_list(lode__request *r) {
 #define C D "/collections/{}"
 
 static const route routes[] = {
+    {"GET", "/", NULL, page, {0}},
+    {"GET", "/ui", NULL, page, {0}},
     {"GET", "/healthz", NULL, healthz, {0}},
     {"GET", "/readyz", NULL, readyz, {0}},
     {"GET", "/metrics", NULL, metrics, {0}},

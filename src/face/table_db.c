@@ -139,6 +139,13 @@ static const lode__param facets_params[] = {
     {.name = "limit", .type = LODE__ARG_INT, .value = "N", .fallback = "50",
      .about = "at most so many values; 0 = all"},
     {0}};
+static const lode__param map_params[] = {
+    P_COLLECTION,
+    {.name = "sample", .type = LODE__ARG_INT, .value = "N", .fallback = "2000", .min = 1, .max = 5000,
+     .about = "at most so many points; fewer where the vectors are very long"},
+    {.name = "key", .type = LODE__ARG_TEXT, .value = "KEY", .about = "the metadata key whose value is each point's group"},
+    P_WHERE,
+    {0}};
 static const lode__param stats_params[] = {
     {.name = "collection", .type = LODE__ARG_TEXT, .flags = PLACE, .value = "NAME",
      .about = "one collection; the whole store when not given"},
@@ -271,6 +278,19 @@ static const lode__field count_summary[] = {
 static const lode__field facets_row[] = {
     {"value", LODE__FIELD_SCALAR, 0, "a value of the key"},
     {"count", LODE__FIELD_COUNT, 0, "how many records have it"},
+    {0}};
+static const lode__field map_row[] = {
+    {"id", LODE__FIELD_TEXT, 0, "of the record"},
+    {"x", LODE__FIELD_REAL, 0, "from -1 to 1"},
+    {"y", LODE__FIELD_REAL, 0, "from -1 to 1, by the same scale"},
+    {"label", LODE__FIELD_TEXT, 0, "the beginning of its document"},
+    {"group", LODE__FIELD_TEXT, NULLABLE, "its value of the key"},
+    {0}};
+static const lode__field map_summary[] = {
+    {"collection", LODE__FIELD_TEXT, 0, "its name"},
+    {"records", LODE__FIELD_COUNT, 0, "how many it has"},
+    {"points", LODE__FIELD_COUNT, 0, "how many of them are shown"},
+    {"variance", LODE__FIELD_REAL, 0, "the share of the vectors' variance that two dimensions show"},
     {0}};
 static const lode__field stats_summary[] = {
     {"store", LODE__FIELD_TEXT, 0, "its folder"},
@@ -431,6 +451,11 @@ const lode__op lode__ops_db[] = {
      .row = facets_row,
      .detail = "Largest count first. A key that create --counters named is answered without touching the records.",
      .examples = "lode db facets code lang\nlode db facets code author --where '{\"lang\":\"c\"}' --limit 5"},
+    {OP(map), .about = "place a sample of the vectors on the plane", .flags = READS | LONG | ROWS_ONLY, .params = map_params, .row = map_row,
+     .summary = map_summary,
+     .detail = "The two directions of largest variance (PCA). The same records give the same picture. A sample is spread evenly over the "
+               "order of insertion; with --where it is the first that match. The page of `lode ui` draws it.",
+     .examples = "lode db map notes\nlode db map code --key language --sample 5000 --json"},
     {OP(stats), .about = "figures of the store or of one collection", .flags = READS, .params = stats_params,
      .summary = stats_summary, .examples = "lode db stats\nlode db stats notes --json"},
     {OP(verify), .about = "check everything and name each damage", .flags = READS | LONG, .params = no_params,

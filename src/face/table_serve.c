@@ -21,6 +21,12 @@ static const lode__param serve_params[] = {
     {.name = "no_sandbox", .type = LODE__ARG_FLAG, .about = "keep all privileges: for debuggers"},
     {0}};
 
+static const lode__param ui_params[] = {
+    {.name = "port", .letter = 'p', .type = LODE__ARG_INT, .value = "N", .fallback = "0", .max = 65535, .about = "0: the system picks a free one"},
+    {.name = "no_open", .type = LODE__ARG_FLAG, .about = "print the address, and open no browser"},
+    {.name = "no_sandbox", .type = LODE__ARG_FLAG, .about = "keep all privileges: for debuggers"},
+    {0}};
+
 static const lode__field serve_summary[] = {
     {"store", LODE__FIELD_TEXT, 0, "its folder"},
     {"calls", LODE__FIELD_COUNT, 0, "requests that reached the worker"},
@@ -38,4 +44,10 @@ const lode__op lode__ops_serve[] = {
      .examples = "lode serve --store ./data\n"
                  "lode serve --host 0.0.0.0 --token-file token --certificate cert.pem --key key.pem\n"
                  "curl http://127.0.0.1:8000/api/lode/v1/db/query -d '{\"collection\":\"notes\",\"text\":\"parser\"}'"},
+    {.name = "ui", .run = lode__op_ui, .about = "open the web page of the nearest project or store in the browser",
+     .flags = LODE__OP_SERVES | LODE__OP_LOCAL, .params = ui_params, .summary = serve_summary,
+     .say = "{store}: stopped after {calls} calls[, {restarts} workers died]",
+     .detail = "Search as you type, the health of the store, a map of its vectors. The same page is at / of every `lode serve`. Only this "
+               "machine can reach it. Without a desktop, or with --no-open, the address is printed. Runs until Ctrl-C.",
+     .examples = "lode ui\nlode ui --store ./data --port 8080 --no-open"},
     {0}};

@@ -1,0 +1,12 @@
+/* browser.h - shows an address in the person's browser. */
+#ifndef LODE_FACE_BROWSER_H
+#define LODE_FACE_BROWSER_H
+
+#include "base/proc.h"
+
+/* By xdg-open, where there is a desktop and such a program. False: nothing was opened, tell the address. */
+bool lode__browser_open(const char *url, lode__proc *proc);
+/* Lets go of it: the browser may outlive us. */
+void lode__browser_forget(lode__proc *proc);
+
+#endif

@@ -1,0 +1,49 @@
+// api.js - calls of lode's own API. A refusal for want of a token asks for one, and then the call is made again.
+
+class Failure extends Error {
+  constructor(status, message) { super(message); this.status = status; }
+}
+
+let tokenAsked = null; // a promise while the dialog is open: all calls wait for the same answer
+
+function askToken() {
+  if (tokenAsked) return tokenAsked;
+  tokenAsked = new Promise(resolve => {
+    $('token').value = '';
+    $('token-asked').showModal();
+    $('token-form').onsubmit = event => {
+      event.preventDefault();
+      sessionStorage.setItem('lode-token', $('token').value.trim());
+      $('token-asked').close();
+      tokenAsked = null;
+      resolve();
+    };
+  });
+  return tokenAsked;
+}
+
+// call('db/query', {..}) -> {rows, summary}; throws Failure, or AbortError when `signal` says so
+async function call(operation, args, signal) {
+  for (;;) {
+    const token = sessionStorage.getItem('lode-token');
+    let response;
+    try {
+      response = await fetch('/api/lode/v1/' + operation, {
+        method: 'POST', signal, cache: 'no-store', body: JSON.stringify(args || {}),
+        headers: {'Content-Type': 'application/json', ...(token && {Authorization: 'Bearer ' + token})},
+      });
+    } catch (error) {
+      if (error.name === 'AbortError') throw error;
+      throw new Failure('GONE', 'the server does not answer');
+    }
+    if (response.status === 401) {
+      if (token === sessionStorage.getItem('lode-token')) await askToken();
+      continue;
+    }
+    const answer = await response.json().catch(() => null);
+    if (response.ok && answer) return answer;
+    const error = answer && answer.error;
+    throw new Failure(error && error.status || String(response.status),
+                      error && error.message || answer && answer.message || `the server answered ${response.status}`);
+  }
+}

@@ -1,0 +1,20 @@
+// app.js - views, and the beginning of everything.
+
+function showView(name) {
+  const isMap = name === 'map';
+  $('view-search').hidden = isMap;
+  $('view-map').hidden = !isMap;
+  $('tab-search').setAttribute('aria-pressed', String(!isMap));
+  $('tab-map').setAttribute('aria-pressed', String(isMap));
+  if (isMap && state.source && map.collection !== collectionOf()) loadMap(collectionOf());
+  if (isMap) draw();
+}
+
+$('tab-search').onclick = () => showView('search');
+$('tab-map').onclick = () => showView('map');
+startSettings();
+startMap();
+startKeys();
+startSearch();
+startHealth();
+$('query').focus();

@@ -1,0 +1,131 @@
+// health.js - how the store and the project are, asked every few seconds while the page is seen.
+
+const EVERY_MS = 4000;
+const health = {status: null, stats: null, collections: [], damage: [], failure: null, timer: 0};
+
+// ---- Asking ----
+
+// The answer, or null; a failure is kept for the banner
+async function tryCall(operation, args, failures) {
+  try { return await call(operation, args); } catch (error) { failures.push({operation, error}); return null; }
+}
+
+async function checkHealth() {
+  clearTimeout(health.timer);
+  const failures = [];
+  const [collections, stats, status] = await Promise.all([
+    tryCall('db/collections', {}, failures), tryCall('db/stats', {}, failures), tryCall('status', {}, failures)]);
+  health.collections = collections ? collections.rows : health.collections;
+  health.stats = stats && stats.summary;
+  health.status = status && status.summary;
+  // A store without code has no project, and that is no failure
+  health.failure = failures.find(f => f.operation !== 'status') || null;
+  showHealth();
+  if (collections) offerSources(health.collections);
+  if (document.visibilityState === 'visible') health.timer = setTimeout(checkHealth, EVERY_MS);
+}
+
+// ---- Showing ----
+
+function damagesFound() {
+  const {status, stats, failure} = health, found = [];
+  if (failure) found.push(failure.error.message);
+  if (status && status.damage) found.push(status.damage);
+  if (stats && stats.damaged_pages) found.push(`${plural(stats.damaged_pages, 'damaged page')} met since the store was opened. Records on other pages are not affected.`);
+  if (stats && stats.damaged_segments) found.push(`${plural(stats.damaged_segments, 'file')} of the vector index found damaged. Searches go on without; the next maintenance makes it anew from the records.`);
+  if (stats && stats.quarantined) found.push(`${plural(stats.quarantined, 'damaged file')} set aside in quarantine. Nothing was deleted; what was derived is made anew.`);
+  return [...new Set(found)];
+}
+
+function showBanner(found) {
+  const key = found.join('\n');
+  if ($('banner').dataset.key === key) return; // not read out again and again
+  $('banner').dataset.key = key;
+  $('banner').hidden = !found.length;
+  const gone = health.failure && health.failure.error.status === 'GONE';
+  $('banner').replaceChildren(...(!found.length ? [] : [h('strong', null, gone ? 'No connection' : 'Damage'),
+    h('ul', null, found.map(text => h('li', null, text))),
+    gone ? h('p', null, 'The page goes on by itself when the server is back.')
+         : h('p', null, h('code', null, 'lode db verify'), ' or the button at the right names every damage; ', h('code', null, 'lode doctor --repair'), ' and ',
+             h('code', null, 'lode db salvage'), ' bring over what can be read.')]));
+}
+
+function workLine(label, done, total) {
+  const known = total > 0;
+  return h('label', null, label + (known ? `: ${count(done)} of ${count(total)}` : ''), h('progress', known ? {max: total, value: done} : {}));
+}
+
+function showWork() {
+  const {status, stats} = health, lines = [];
+  const told = status && status.activity && /^process \d+: (.*?)(?:, (\d+) of (\d+))?$/.exec(status.activity);
+  if (told) lines.push(workLine(`Indexing the project, ${told[1]}`, Number(told[2] || 0), Number(told[3] || 0)));
+  if (stats && stats.building) lines.push(workLine('Making the vector index', stats.build_done, stats.build_total));
+  $('work').replaceChildren(...lines);
+}
+
+function showFacts() {
+  const {status, stats} = health, code = status && status.chunks !== null && status.state !== 'not indexed', facts = [];
+  if (code) {
+    facts.push(['Project', status.state], ['Files', count(status.files)], ['Chunks', count(status.chunks)]);
+    if (status.pending) facts.push(['Without vector', count(status.pending)]);
+    if (status.seconds_since_scan !== null) facts.push(['Looked at', ago(status.seconds_since_scan)]);
+    facts.push(['Watcher', status.watcher ? 'running' : 'none'], ['Model', status.model || 'none']);
+  }
+  if (stats) {
+    facts.push(['Records', count(stats.records)], ['In the vector index', count(stats.indexed)]);
+    if (stats.tail) facts.push(['Scanned by queries', count(stats.tail)]);
+    if (stats.untexted) facts.push(['Not in the text index', count(stats.untexted)]);
+    if (stats.bytes !== undefined) facts.push(['Size', bytes(stats.bytes)]);
+  }
+  $('facts').replaceChildren(...facts.flatMap(([name, value]) => [h('dt', null, name), h('dd', null, value)]));
+}
+
+function showCollections() {
+  $('collections').replaceChildren(...health.collections.filter(c => !c.name.startsWith('.')).map(c => h('li', null,
+    h('button', {type: 'button', title: 'Show its map', onclick: () => showMapOf(c.name)}, c.name),
+    h('span', {class: 'muted'}, `${count(c.records)}${c.dimension ? ` × ${c.dimension}` : ''}`))));
+}
+
+function showFilters() {
+  const {status} = health;
+  if (!status) return;
+  const options = counts => Object.entries(counts || {}).sort((a, b) => b[1] - a[1]).map(([name, n]) => [name, `${name} (${count(n)})`]);
+  fillSelect($('language'), [['', 'all'], ...options(status.languages)]);
+  fillSelect($('kind'), [['', 'all'], ...options(status.kinds)]);
+}
+
+function showHealth() {
+  const found = damagesFound(), busy = health.stats && health.stats.building || health.status && health.status.activity;
+  const gone = health.failure && health.failure.error.status === 'GONE';
+  $('pulse').textContent = gone ? 'no answer' : found.length ? 'damaged' : busy ? 'working' : 'well';
+  $('pulse').className = 'pulse ' + (found.length ? 'bad' : 'good');
+  $('where-am-i').textContent = health.stats ? health.stats.store : '';
+  showBanner(found);
+  showWork();
+  showFacts();
+  showCollections();
+  showFilters();
+}
+
+// ---- Checking everything ----
+
+async function verify() {
+  $('verify').disabled = true;
+  $('verified').textContent = 'Reading everything…';
+  try {
+    const {rows, summary} = await call('db/verify', {});
+    $('verified').replaceChildren(summary.ok ? h('p', {class: 'good'}, `No damage${summary.records === null ? '' : ` in ${plural(summary.records, 'record')}`}.`)
+      : h('div', null, h('p', {class: 'bad'}, `${plural(summary.damages, 'damage')} found.`),
+          h('ul', null, rows.slice(0, 50).map(row => h('li', null, h('b', null, row.what), ` ${row.collection || ''} ${row.id || ''} `, row.detail)))));
+  } catch (error) {
+    $('verified').replaceChildren(h('p', {class: 'bad'}, error.message));
+  }
+  $('verify').disabled = false;
+  checkHealth();
+}
+
+function startHealth() {
+  $('verify').onclick = verify;
+  document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' ? checkHealth() : clearTimeout(health.timer));
+  return checkHealth();
+}

@@ -1,0 +1,105 @@
+// hits.js - results as elements: snippets with the words of the query marked, tags, links.
+//
+// A hit is {id, collection, code, path, first, last, language, kind, name, score, text, textLine, metadata, more, copies}.
+
+const SHORT_LINES = 14;
+
+// ---- Rows to hits ----
+
+function hitOfSearch(row) {
+  return {...row, code: true, first: row.start_line, last: row.end_line, text: row.snippet || '', textLine: row.snippet_line || row.start_line};
+}
+
+// Chunks of code have their place in metadata: span is FIRST-LAST/LINE@OFFSET, OFFSET in bytes of the document
+function hitOfRecord(collection, row) {
+  const metadata = row.metadata || {}, hit = {id: row.id, collection, metadata, text: row.document || '', score: row.score ?? null, distance: row.distance};
+  const span = collection === 'code' && /^(\d+)-(\d+)\/(\d+)@(\d+)$/.exec(metadata.span || '');
+  if (!span) return hit;
+  const own = new TextDecoder().decode(new TextEncoder().encode(hit.text).slice(Number(span[4])));
+  return {...hit, code: true, path: metadata.path, first: Number(span[1]), last: Number(span[2]), language: metadata.language, kind: metadata.kind,
+          name: metadata.name, parents: metadata.parents, text: own, textLine: Number(span[1])};
+}
+
+// ---- Words of the query ----
+
+function wordsOf(query) {
+  const words = new Set();
+  for (const word of query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || []) if (word.length > 1) words.add(word);
+  return [...words].sort((a, b) => b.length - a.length).slice(0, 32);
+}
+
+const escaped = word => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+// Short words are marked as whole words only: "is" should not light up in "this"
+function patternOf(words) {
+  if (!words.length) return null;
+  return new RegExp(words.map(w => w.length < 4 ? `(?<![\\p{L}\\p{N}])${escaped(w)}(?![\\p{L}\\p{N}])` : escaped(w)).join('|'), 'giu');
+}
+
+function marked(text, pattern) {
+  if (!pattern) return [text];
+  const parts = [];
+  let at = 0;
+  for (const found of text.matchAll(pattern)) {
+    if (found.index > at) parts.push(text.slice(at, found.index));
+    parts.push(h('mark', null, found[0]));
+    at = found.index + found[0].length;
+  }
+  if (at < text.length) parts.push(text.slice(at));
+  return parts;
+}
+
+// ---- Elements ----
+
+// The lines to show first: from a little before the first that matches
+function windowOf(lines, pattern) {
+  if (lines.length <= SHORT_LINES) return [0, lines.length];
+  const hit = pattern ? lines.findIndex(line => line.search(pattern) >= 0) : 0;
+  const from = Math.max(0, Math.min(hit - 2, lines.length - SHORT_LINES));
+  return [from, from + SHORT_LINES];
+}
+
+function snippet(hit, pattern) {
+  const lines = hit.text.replace(/\n+$/, '').split('\n');
+  const [from, to] = windowOf(lines, pattern);
+  const row = (line, i) => hit.code ? h('span', {class: 'row'}, h('span', {class: 'at', 'aria-hidden': 'true'}, String(hit.textLine + i)), marked(line, pattern), '\n')
+                                    : h('span', null, marked(line, pattern), '\n');
+  const show = (a, b) => lines.slice(a, b).map((line, i) => row(line, a + i));
+  const box = hit.code ? h('pre', {tabindex: '-1'}, show(from, to)) : h('div', {class: 'prose'}, show(from, to));
+  if (to - from === lines.length) return [box];
+  const rest = h('button', {type: 'button', class: 'rest'}, `${plural(lines.length - (to - from), 'more line')}`);
+  rest.onclick = () => { box.replaceChildren(...show(0, lines.length)); rest.remove(); };
+  return [box, rest];
+}
+
+function titleOf(hit, root) {
+  if (!hit.code) return h('h3', null, hit.id);
+  const text = `${hit.path}:${hit.first}`;
+  return h('h3', null, root ? h('a', {href: editorLink(root, hit.path, hit.first), class: 'open', title: 'Open in the editor'}, text) : text);
+}
+
+const score = hit => Number.isFinite(hit.score) && hit.score !== null ? hit.score.toFixed(3)
+  : Number.isFinite(hit.distance) && hit.distance !== null ? `distance ${hit.distance.toFixed(4)}` : null;
+
+// actions: {root, similar(hit), filter(key, value)}
+function hitElement(hit, pattern, actions) {
+  const tags = [];
+  if (hit.code) {
+    const name = [hit.parents, hit.name].filter(Boolean).join(' › ');
+    if (name) tags.push(h('span', {class: 'tag'}, name));
+    tags.push(h('button', {type: 'button', class: 'tag', title: 'Only this language', onclick: () => actions.filter('language', hit.language)}, hit.language));
+    if (hit.kind && hit.kind !== 'text') tags.push(h('button', {type: 'button', class: 'tag', title: 'Only this kind', onclick: () => actions.filter('kind', hit.kind)}, hit.kind));
+    if (hit.copies) tags.push(h('span', {class: 'tag'}, plural(hit.copies, 'copy', 'copies')));
+  }
+  const keys = hit.code ? [] : Object.entries(hit.metadata || {}).slice(0, 24).map(([key, value]) => {
+    const text = `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`;
+    return typeof value === 'object' ? h('span', {class: 'tag'}, text)
+      : h('button', {type: 'button', class: 'tag', title: 'Only these', onclick: () => actions.filter(key, value)}, text);
+  });
+  return h('li', {class: 'hit', tabindex: '-1'},
+    h('header', null, titleOf(hit, actions.root), tags,
+      h('span', {class: 'push'}, h('span', {class: 'muted'}, score(hit)),
+        h('button', {type: 'button', class: 'similar', onclick: () => actions.similar(hit)}, 'Similar'))),
+    hit.text ? snippet(hit, pattern) : h('div', {class: 'prose muted'}, 'no document'),
+    keys.length ? h('div', {class: 'tags'}, keys) : null);
+}

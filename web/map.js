@@ -1,0 +1,216 @@
+// map.js - the vectors on a canvas: points from `db map`, coloured by a metadata key; hover reads, click searches for what is similar.
+
+const LIGHT = ['#1f6fb4', '#c4521b', '#2b8a3e', '#8e44ad', '#b8860b', '#0b8793', '#b5275c', '#5c5c00', '#4653c9', '#7a4b2a'];
+const DARK = ['#6db3f2', '#ff9b66', '#7bd88f', '#cf9bea', '#f2cc60', '#5fd7e0', '#ff85ab', '#cccf5a', '#9aa5ff', '#d3a27f'];
+const REACH = 12; // pixels from a point that still mean it
+
+const map = {
+  collection: null, // whose points these are
+  points: [],       // {id, x, y, label, group}
+  groups: [],       // {name, count, hidden}, largest first; the rest are one group, null
+  zoom: 1, dx: 0, dy: 0,
+  at: -1,           // the point that is meant
+  order: [],        // points from left to right, for the keyboard
+};
+
+const isDark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' ||
+  !document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches;
+const colour = (i, palette) => i >= 0 && i < palette.length ? palette[i] : '#8a8a8a';
+
+// ---- Where points are ----
+
+function screenOf(point) {
+  const c = $('map'), half = Math.min(c.clientWidth, c.clientHeight) / 2 - 14;
+  // Wide canvases are used: x is stretched, at most by half
+  const wide = Math.min(1.5, c.clientWidth / c.clientHeight);
+  return [c.clientWidth / 2 + (point.x * half * wide + map.dx) * map.zoom, c.clientHeight / 2 - (point.y * half - map.dy) * map.zoom];
+}
+
+function nearest(x, y) {
+  let best = -1, reach = REACH * REACH;
+  map.points.forEach((point, i) => {
+    if (map.groups[point.at].hidden) return;
+    const [px, py] = screenOf(point), far = (px - x) ** 2 + (py - y) ** 2;
+    if (far < reach) { reach = far; best = i; }
+  });
+  return best;
+}
+
+// ---- Drawing ----
+
+function draw() {
+  const c = $('map'), scale = devicePixelRatio || 1, palette = isDark() ? DARK : LIGHT;
+  if (!c.clientWidth) return;
+  c.width = c.clientWidth * scale;
+  c.height = c.clientHeight * scale;
+  const g = c.getContext('2d');
+  g.scale(scale, scale);
+  const size = (map.points.length > 1500 ? 2.6 : 3.6) * Math.min(2, Math.sqrt(map.zoom));
+  g.globalAlpha = 0.72;
+  map.groups.forEach((group, i) => {
+    if (group.hidden) return;
+    g.fillStyle = colour(group.name === null ? -1 : i, palette);
+    g.beginPath();
+    for (const point of map.points) {
+      if (point.at !== i) continue;
+      const [x, y] = screenOf(point);
+      g.moveTo(x + size, y);
+      g.arc(x, y, size, 0, 7);
+    }
+    g.fill();
+  });
+  if (map.at < 0) return;
+  const [x, y] = screenOf(map.points[map.at]);
+  g.globalAlpha = 1;
+  g.lineWidth = 2;
+  g.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue('color') || '#888';
+  g.strokeStyle = isDark() ? '#fff' : '#000';
+  g.beginPath();
+  g.arc(x, y, size + 4, 0, 7);
+  g.stroke();
+}
+
+function point(i) {
+  if (i === map.at) return;
+  map.at = i;
+  draw();
+  const tip = $('map-tip');
+  tip.hidden = i < 0;
+  if (i < 0) return;
+  const p = map.points[i], c = $('map'), [x, y] = screenOf(p);
+  tip.replaceChildren(h('b', null, p.id), p.group === null ? '' : h('span', {class: 'muted'}, `  ${p.group}`), p.label ? h('pre', null, p.label) : '');
+  const left = x > c.clientWidth / 2 ? x - tip.offsetWidth - 14 : x + 14, top = y > c.clientHeight / 2 ? y - tip.offsetHeight - 10 : y + 10;
+  tip.style.left = `${Math.max(4, left)}px`;
+  tip.style.top = `${Math.max(4, top)}px`;
+  c.setAttribute('aria-label', `${p.id}: ${p.label.slice(0, 120)}`);
+}
+
+function showLegend() {
+  const palette = isDark() ? DARK : LIGHT, key = $('map-key').value;
+  $('legend').replaceChildren(...(!key ? [] : map.groups.map((group, i) => {
+    const spot = h('i', {'aria-hidden': 'true'});
+    spot.style.background = colour(group.name === null ? -1 : i, palette);
+    return h('li', null, h('button', {type: 'button', 'aria-pressed': group.hidden ? 'false' : 'true',
+      onclick: () => { group.hidden = !group.hidden; point(-1); showLegend(); draw(); }}, spot, `${group.name === null ? 'other' : group.name} ${count(group.count)}`));
+  })));
+}
+
+// ---- Loading ----
+
+function group(points) {
+  const counts = new Map();
+  for (const p of points) if (p.group !== null) counts.set(p.group, (counts.get(p.group) || 0) + 1);
+  const named = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, LIGHT.length).map(([name, n]) => ({name, count: n}));
+  const at = new Map(named.map((g, i) => [g.name, i]));
+  let rest = 0;
+  for (const p of points) {
+    p.at = at.has(p.group) ? at.get(p.group) : named.length;
+    rest += p.at === named.length ? 1 : 0;
+  }
+  if (rest) named.push({name: null, count: rest});
+  return named;
+}
+
+async function offerKeys(collection) {
+  const {rows} = await call('db/get', {collection, limit: 30, include: ['metadata']});
+  const keys = new Set();
+  for (const row of rows) for (const [key, value] of Object.entries(row.metadata || {})) if (typeof value !== 'object') keys.add(key);
+  const first = ['language', 'lang', 'kind', 'type', 'category'].find(key => keys.has(key));
+  fillSelect($('map-key'), [['', 'nothing'], ...[...keys].filter(key => !['span', 'hash'].includes(key)).map(key => [key, key])]);
+  if (map.collection !== collection) $('map-key').value = first || '';
+}
+
+async function loadMap(collection) {
+  $('map-said').textContent = 'Computing…';
+  try {
+    await offerKeys(collection);
+    const key = $('map-key').value;
+    const {rows, summary} = await call('db/map', {collection, sample: Number($('map-sample').value), ...(key && {key})});
+    if (map.collection !== collection) Object.assign(map, {zoom: 1, dx: 0, dy: 0});
+    Object.assign(map, {collection, points: rows, groups: group(rows), at: -1});
+    map.order = rows.map((_, i) => i).sort((a, b) => rows[a].x - rows[b].x);
+    $('map-said').textContent = rows.length ? `${collection}: ${count(summary.points)} of ${plural(summary.records, 'record')}; two dimensions show ${Math.round(summary.variance * 100)} % of the variance`
+      : `${collection} has no vectors`;
+    $('map').setAttribute('aria-label', `Map of ${plural(rows.length, 'vector')} of ${collection}`);
+    $('map').dataset.points = rows.length;
+  } catch (error) {
+    Object.assign(map, {points: [], groups: [], order: [], at: -1, collection: null});
+    $('map-said').textContent = error.message;
+  }
+  $('map-tip').hidden = true;
+  showLegend();
+  draw();
+}
+
+function showMapOf(collection) {
+  if (collection === 'code' || collection === 'files' || collection === 'quality') setSource($('source').value === 'code:' || [...$('source').options].some(o => o.value === 'code:') ? 'code:' : 'in:' + collection);
+  else setSource('in:' + collection);
+  showView('map');
+  if (map.collection !== collection) loadMap(collection);
+}
+
+// ---- Hands ----
+
+function zoomAt(x, y, factor) {
+  const c = $('map'), cx = x - c.clientWidth / 2, cy = y - c.clientHeight / 2, zoom = Math.min(60, Math.max(1, map.zoom * factor));
+  map.dx += cx / zoom - cx / map.zoom;
+  map.dy += cy / zoom - cy / map.zoom;
+  map.zoom = zoom;
+  if (zoom === 1) map.dx = map.dy = 0;
+  point(-1);
+  draw();
+}
+
+function meant() {
+  if (map.at >= 0) searchSimilar({id: map.points[map.at].id, collection: map.collection});
+}
+
+function walk(step) {
+  if (!map.order.length) return;
+  const here = map.order.indexOf(map.at);
+  for (let i = 1; i <= map.order.length; i++) {
+    const next = map.order[((here < 0 ? (step > 0 ? -1 : 0) : here) + step * i + map.order.length * 2) % map.order.length];
+    if (!map.groups[map.points[next].at].hidden) { point(next); return; }
+  }
+}
+
+function mapKey(event) {
+  const c = $('map');
+  const keys = {ArrowRight: () => walk(1), ArrowDown: () => walk(1), ArrowLeft: () => walk(-1), ArrowUp: () => walk(-1), Enter: meant,
+                '+': () => zoomAt(c.clientWidth / 2, c.clientHeight / 2, 1.4), '-': () => zoomAt(c.clientWidth / 2, c.clientHeight / 2, 1 / 1.4)};
+  if (!keys[event.key] || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  event.stopPropagation();
+  keys[event.key]();
+}
+
+function startMap() {
+  const c = $('map');
+  let held = null, moved = false;
+  c.onpointerdown = event => { held = [event.clientX, event.clientY]; moved = false; c.setPointerCapture(event.pointerId); };
+  c.onpointermove = event => {
+    if (!held) { point(nearest(event.offsetX, event.offsetY)); return; }
+    const [x, y] = [event.clientX - held[0], event.clientY - held[1]];
+    if (!moved && Math.hypot(x, y) < 4) return;
+    moved = true;
+    map.dx += x / map.zoom;
+    map.dy += y / map.zoom;
+    held = [event.clientX, event.clientY];
+    point(-1);
+    draw();
+  };
+  c.onpointerup = event => {
+    held = null;
+    if (moved) return;
+    point(nearest(event.offsetX, event.offsetY));
+    meant();
+  };
+  c.onpointerleave = () => { if (!held) point(-1); };
+  c.addEventListener('wheel', event => { event.preventDefault(); zoomAt(event.offsetX, event.offsetY, event.deltaY < 0 ? 1.2 : 1 / 1.2); }, {passive: false});
+  c.addEventListener('keydown', mapKey);
+  $('map-reset').onclick = () => { Object.assign(map, {zoom: 1, dx: 0, dy: 0}); for (const g of map.groups) g.hidden = false; point(-1); showLegend(); draw(); };
+  for (const id of ['map-key', 'map-sample']) $(id).onchange = () => map.collection && loadMap(map.collection);
+  document.addEventListener('themed', () => { showLegend(); draw(); });
+  document.addEventListener('source', () => { if (!$('view-map').hidden && map.collection !== collectionOf()) loadMap(collectionOf()); });
+  new ResizeObserver(draw).observe(c);
+}
