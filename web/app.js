@@ -2,6 +2,7 @@
 
 function showView(name) {
   const isMap = name === 'map';
+  document.body.dataset.view = name; // the map has filters of its own
   $('view-search').hidden = isMap;
   $('view-map').hidden = !isMap;
   $('tab-search').setAttribute('aria-pressed', String(!isMap));

@@ -1,7 +1,7 @@
 // health.js - how the store and the project are, asked every few seconds while the page is seen.
 
 const EVERY_MS = 4000;
-const health = {status: null, stats: null, collections: [], damage: [], failure: null, timer: 0};
+const health = {status: null, stats: null, collections: [], failure: null, verified: null, timer: 0};
 
 // ---- Asking ----
 
@@ -34,6 +34,7 @@ function damagesFound() {
   if (stats && stats.damaged_pages) found.push(`${plural(stats.damaged_pages, 'damaged page')} met since the store was opened. Records on other pages are not affected.`);
   if (stats && stats.damaged_segments) found.push(`${plural(stats.damaged_segments, 'file')} of the vector index found damaged. Searches go on without; the next maintenance makes it anew from the records.`);
   if (stats && stats.quarantined) found.push(`${plural(stats.quarantined, 'damaged file')} set aside in quarantine. Nothing was deleted; what was derived is made anew.`);
+  if (health.verified && !health.verified.ok) found.push(`${plural(health.verified.damages, 'damage')} found by the check of every checksum: see the list.`);
   return [...new Set(found)];
 }
 
@@ -114,6 +115,7 @@ async function verify() {
   $('verified').textContent = 'Reading everything…';
   try {
     const {rows, summary} = await call('db/verify', {});
+    health.verified = summary;
     $('verified').replaceChildren(summary.ok ? h('p', {class: 'good'}, `No damage${summary.records === null ? '' : ` in ${plural(summary.records, 'record')}`}.`)
       : h('div', null, h('p', {class: 'bad'}, `${plural(summary.damages, 'damage')} found.`),
           h('ul', null, rows.slice(0, 50).map(row => h('li', null, h('b', null, row.what), ` ${row.collection || ''} ${row.id || ''} `, row.detail)))));

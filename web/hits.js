@@ -22,10 +22,13 @@ function hitOfRecord(collection, row) {
 
 // ---- Words of the query ----
 
+const COMMON = new Set(('a an and are as at be by can do does for from has have how i if in into is it its my not of on or that the then ' +
+  'there this to was what when where which who why will with').split(' '));
+
+// Longest first; words that are everywhere only when there are no others
 function wordsOf(query) {
-  const words = new Set();
-  for (const word of query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || []) if (word.length > 1) words.add(word);
-  return [...words].sort((a, b) => b.length - a.length).slice(0, 32);
+  const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || [])], rare = words.filter(w => w.length > 1 && !COMMON.has(w));
+  return (rare.length ? rare : words).sort((a, b) => b.length - a.length).slice(0, 32);
 }
 
 const escaped = word => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
@@ -51,11 +54,17 @@ function marked(text, pattern) {
 
 // ---- Elements ----
 
-// The lines to show first: from a little before the first that matches
+// The lines to show first: those with the most different words of the query, the earliest of them
 function windowOf(lines, pattern) {
   if (lines.length <= SHORT_LINES) return [0, lines.length];
-  const hit = pattern ? lines.findIndex(line => line.search(pattern) >= 0) : 0;
-  const from = Math.max(0, Math.min(hit - 2, lines.length - SHORT_LINES));
+  const found = lines.slice(0, 2000).map(line => pattern ? (line.match(pattern) || []).map(w => w.toLowerCase()) : []);
+  let from = 0, most = 0;
+  for (let at = 0; at < found.length; at++) {
+    if (!found[at].length) continue;
+    const words = new Set(found.slice(at, at + SHORT_LINES - 2).flat()).size;
+    if (words > most) { most = words; from = at; }
+  }
+  from = from < 4 ? 0 : Math.min(from - 2, lines.length - SHORT_LINES);
   return [from, from + SHORT_LINES];
 }
 

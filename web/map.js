@@ -2,13 +2,16 @@
 
 const LIGHT = ['#1f6fb4', '#c4521b', '#2b8a3e', '#8e44ad', '#b8860b', '#0b8793', '#b5275c', '#5c5c00', '#4653c9', '#7a4b2a'];
 const DARK = ['#6db3f2', '#ff9b66', '#7bd88f', '#cf9bea', '#f2cc60', '#5fd7e0', '#ff85ab', '#cccf5a', '#9aa5ff', '#d3a27f'];
+const FOLDER = '/'; // a key that no record has: colour by the folder of the path in the id
 const REACH = 12; // pixels from a point that still mean it
 
 const map = {
   collection: null, // whose points these are
   points: [],       // {id, x, y, label, group}
   groups: [],       // {name, count, hidden}, largest first; the rest are one group, null
+  middle: [0, 0], half: [1, 1], // of what the points fill
   zoom: 1, dx: 0, dy: 0,
+  asked: 0,         // how many times: only the newest answer counts
   at: -1,           // the point that is meant
   order: [],        // points from left to right, for the keyboard
 };
@@ -19,11 +22,19 @@ const colour = (i, palette) => i >= 0 && i < palette.length ? palette[i] : '#8a8
 
 // ---- Where points are ----
 
+function fit() {
+  const xs = map.points.map(p => p.x), ys = map.points.map(p => p.y);
+  const range = list => list.reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
+  const [x, y] = [range(xs), range(ys)];
+  map.middle = map.points.length ? [(x[0] + x[1]) / 2, (y[0] + y[1]) / 2] : [0, 0];
+  map.half = [Math.max((x[1] - x[0]) / 2, 1e-6), Math.max((y[1] - y[0]) / 2, 1e-6)];
+}
+
+// The points fill the canvas; one axis is stretched for that, at most by three quarters of the other's scale
 function screenOf(point) {
-  const c = $('map'), half = Math.min(c.clientWidth, c.clientHeight) / 2 - 14;
-  // Wide canvases are used: x is stretched, at most by half
-  const wide = Math.min(1.5, c.clientWidth / c.clientHeight);
-  return [c.clientWidth / 2 + (point.x * half * wide + map.dx) * map.zoom, c.clientHeight / 2 - (point.y * half - map.dy) * map.zoom];
+  const c = $('map'), sx = (c.clientWidth / 2 - 18) / map.half[0], sy = (c.clientHeight / 2 - 18) / map.half[1];
+  const kx = Math.min(sx, 1.75 * sy), ky = Math.min(sy, 1.75 * sx);
+  return [c.clientWidth / 2 + ((point.x - map.middle[0]) * kx + map.dx) * map.zoom, c.clientHeight / 2 - ((point.y - map.middle[1]) * ky - map.dy) * map.zoom];
 }
 
 function nearest(x, y) {
@@ -63,7 +74,6 @@ function draw() {
   const [x, y] = screenOf(map.points[map.at]);
   g.globalAlpha = 1;
   g.lineWidth = 2;
-  g.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue('color') || '#888';
   g.strokeStyle = isDark() ? '#fff' : '#000';
   g.beginPath();
   g.arc(x, y, size + 4, 0, 7);
@@ -116,24 +126,34 @@ async function offerKeys(collection) {
   const keys = new Set();
   for (const row of rows) for (const [key, value] of Object.entries(row.metadata || {})) if (typeof value !== 'object') keys.add(key);
   const first = ['language', 'lang', 'kind', 'type', 'category'].find(key => keys.has(key));
-  fillSelect($('map-key'), [['', 'nothing'], ...[...keys].filter(key => !['span', 'hash'].includes(key)).map(key => [key, key])]);
+  const places = rows.length && rows.every(row => row.metadata && row.metadata.path) ? [[FOLDER, 'folder']] : [];
+  fillSelect($('map-key'), [['', 'nothing'], ...places, ...[...keys].filter(key => !['span', 'hash'].includes(key)).map(key => [key, key])]);
   if (map.collection !== collection) $('map-key').value = first || '';
 }
 
+// Two levels are enough to tell parts of a project
+const folderOf = path => path === null ? null : path.split('/').slice(0, -1).slice(0, 2).join('/') || '.';
+
 async function loadMap(collection) {
+  const mine = ++map.asked;
   $('map-said').textContent = 'Computing…';
   try {
     await offerKeys(collection);
+    if (mine !== map.asked) return;
     const key = $('map-key').value;
-    const {rows, summary} = await call('db/map', {collection, sample: Number($('map-sample').value), ...(key && {key})});
+    const {rows, summary} = await call('db/map', {collection, sample: Number($('map-sample').value), ...(key && {key: key === FOLDER ? 'path' : key})});
+    if (mine !== map.asked) return; // another map was asked for meanwhile
+    if (key === FOLDER) for (const row of rows) row.group = folderOf(row.group);
     if (map.collection !== collection) Object.assign(map, {zoom: 1, dx: 0, dy: 0});
     Object.assign(map, {collection, points: rows, groups: group(rows), at: -1});
+    fit();
     map.order = rows.map((_, i) => i).sort((a, b) => rows[a].x - rows[b].x);
     $('map-said').textContent = rows.length ? `${collection}: ${count(summary.points)} of ${plural(summary.records, 'record')}; two dimensions show ${Math.round(summary.variance * 100)} % of the variance`
       : `${collection} has no vectors`;
     $('map').setAttribute('aria-label', `Map of ${plural(rows.length, 'vector')} of ${collection}`);
     $('map').dataset.points = rows.length;
   } catch (error) {
+    if (mine !== map.asked) return;
     Object.assign(map, {points: [], groups: [], order: [], at: -1, collection: null});
     $('map-said').textContent = error.message;
   }
@@ -143,8 +163,9 @@ async function loadMap(collection) {
 }
 
 function showMapOf(collection) {
-  if (collection === 'code' || collection === 'files' || collection === 'quality') setSource($('source').value === 'code:' || [...$('source').options].some(o => o.value === 'code:') ? 'code:' : 'in:' + collection);
-  else setSource('in:' + collection);
+  const own = 'in:' + collection;
+  // The project's own collections are searched as code
+  setSource([...$('source').options].some(o => o.value === own) ? own : 'code:');
   showView('map');
   if (map.collection !== collection) loadMap(collection);
 }

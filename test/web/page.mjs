@@ -1,0 +1,264 @@
+// page.mjs PART URL CHROMIUM PROFILE PICTURES WORK - one part of test/web.sh, in a Chromium of its own. Ends with "N passed, N failed".
+import {chromium} from 'playwright-core';
+import {readFileSync} from 'node:fs';
+
+const [part, url, executablePath, profile, pictures, work] = process.argv.slice(2);
+let passed = 0, failed = 0;
+const check = (name, holds, told) => {
+  if (holds) passed++; else failed++;
+  console.log(`${holds ? 'ok    ' : 'FAILED'} ${part}: ${name}${holds || told === undefined ? '' : `: ${JSON.stringify(told)}`}`);
+};
+
+const context = await chromium.launchPersistentContext(profile, {
+  executablePath, headless: true, viewport: {width: 1280, height: 820}, colorScheme: 'light',
+  args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+});
+context.setDefaultTimeout(60000);
+const page = context.pages()[0] || await context.newPage();
+const complaints = [], asked = new Set();
+page.on('pageerror', error => complaints.push(error.message));
+page.on('console', message => { if (message.type() === 'error' && !/Failed to load resource/.test(message.text())) complaints.push(message.text()); });
+page.on('request', request => asked.add(new URL(request.url()).host || new URL(request.url()).protocol));
+
+const text = selector => page.locator(selector).first().textContent();
+const picture = name => page.screenshot({path: `${pictures}/${name}.png`});
+const hits = () => page.locator('.hit').count();
+const settled = condition => page.waitForFunction(condition);
+const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className || document.activeElement.tagName);
+async function search(words) {
+  await page.fill('#query', words);
+  await page.waitForFunction(w => location.hash.includes(new URLSearchParams({q: w}).toString()) && document.getElementById('results').ariaBusy === 'false', words);
+}
+
+const parts = {
+  async code() {
+    await page.goto(url);
+    await page.waitForSelector('#facts dt');
+    check('the search field has the focus', await focused() === 'query', await focused());
+    check('health says well', await text('#pulse') === 'well', await text('#pulse'));
+    check('files are counted', /Files\D*\d+/.test(await text('#facts')), await text('#facts'));
+    await search('parse a json number');
+    check('something is found', await hits() > 0);
+    check('words are marked', await page.locator('.hit mark').count() > 0);
+    check('the best is the JSON parser', /json|number/.test(await text('.hit h3')), await text('.hit h3'));
+    const link = await page.locator('.hit .open').first().getAttribute('href');
+    check('the link opens the editor', /^vscode:\/\/file\/.*\/project\/base\/.*:\d+$/.test(link), link);
+    await picture('code');
+
+    // as you type: every state of the field ends with the answer to the last
+    await page.fill('#query', '');
+    await page.locator('#query').pressSequentially('utf8 valid', {delay: 20});
+    await settled(() => /utf8/.test(document.querySelector('.hit h3')?.textContent || ''));
+    check('search as you type', true);
+
+    await page.selectOption('#language', 'markdown');
+    await settled(() => document.querySelectorAll('.hit').length > 0 && [...document.querySelectorAll('.hit h3')].every(e => /\.md:/.test(e.textContent)));
+    check('only the language asked for', true);
+    await page.selectOption('#language', '');
+    await page.fill('#path', 'query');
+    await settled(() => document.querySelectorAll('.hit').length > 0 && [...document.querySelectorAll('.hit h3')].every(e => e.textContent.startsWith('query/')));
+    check('only the path asked for', true);
+    await page.reload();
+    await settled(() => document.querySelectorAll('.hit').length > 0);
+    check('a reload finds the question again', await page.inputValue('#path') === 'query' && await page.inputValue('#query') === 'utf8 valid');
+    await page.fill('#path', '');
+
+    // keys
+    await search('hash of a string');
+    await page.focus('#query');
+    await page.keyboard.press('ArrowDown');
+    check('arrow down goes to the first result', /\bhit\b/.test(await focused()), await focused());
+    const at = () => page.evaluate(() => [...document.querySelectorAll('.hit')].indexOf(document.activeElement));
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    check('j goes down', await at() === 2, await at());
+    await page.keyboard.press('k');
+    check('k goes up', await at() === 1, await at());
+    await page.evaluate(() => document.addEventListener('click', e => { if (e.target.matches('.open')) { window.opened = e.target.href; e.preventDefault(); } }, true));
+    await page.keyboard.press('Enter');
+    const opened = await page.evaluate(() => window.opened);
+    check('Enter opens the result', /^vscode:/.test(opened || ''), opened);
+    await page.keyboard.press('s');
+    await page.waitForSelector('#like:not([hidden])');
+    await settled(() => document.querySelectorAll('.hit').length > 0);
+    check('s searches for what is similar', /Similar to/.test(await text('#like')));
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#like', {state: 'hidden'});
+    check('Esc ends that first', await page.inputValue('#query') !== '' && await focused() === 'query');
+    await page.keyboard.press('Escape');
+    check('Esc clears the words next', await page.inputValue('#query') === '');
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press('/');
+    check('/ goes to the field', await focused() === 'query');
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press('?');
+    check('? shows the keys', await page.locator('#keys').isVisible());
+    await picture('keys');
+    await page.keyboard.press('Escape');
+    check('Esc closes them', !await page.locator('#keys').isVisible());
+
+    // themes
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number)[0]);
+    check('light as the system is', await ground() > 200);
+    await page.emulateMedia({colorScheme: 'dark'});
+    check('dark as the system is', await ground() < 60, await ground());
+    await search('checksum of a page');
+    await picture('dark');
+    await page.click('#theme');
+    check('light by choice', await ground() > 200);
+    await page.reload();
+    check('the choice is kept', await ground() > 200);
+    await page.click('#theme');
+    await page.emulateMedia({colorScheme: 'light'});
+    check('dark by choice', await ground() < 60);
+
+    // what everybody needs: names, and a page that fits a phone
+    const nameless = await page.evaluate(() => [...document.querySelectorAll('input, select, button')].filter(e =>
+      !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim()).map(e => e.outerHTML));
+    check('every control has a name', nameless.length === 0, nameless);
+    await page.setViewportSize({width: 400, height: 800});
+    check('nothing is wider than a phone', await page.evaluate(() => document.documentElement.scrollWidth <= 400), await page.evaluate(() => document.documentElement.scrollWidth));
+    await picture('phone');
+  },
+
+  async notes() {
+    await page.goto(url);
+    await page.waitForSelector('#source option[value="in:notes"]', {state: 'attached'});
+    await page.selectOption('#source', 'in:notes');
+    await settled(() => document.querySelectorAll('.hit').length === 20);
+    check('the first records are shown', /first 20/.test(await text('#said')), await text('#said'));
+    await search('garden roses');
+    check('records are found by their words', /^note-\d+$/.test(await text('.hit h3')) && /garden/.test(await text('.hit .prose')), await text('.hit'));
+    check('markup of documents is text', await page.locator('.hit b').count() === 0 && /<b>is not bold/.test(await text('.hit .prose')));
+    await page.fill('#where', '{"topic":"sea"');
+    await page.waitForSelector('#where[aria-invalid="true"]');
+    check('half a filter is not asked', /not JSON/.test(await text('#where-said')));
+    await page.fill('#where', '{"topic":"sea"}');
+    await search('number');
+    await settled(() => document.querySelectorAll('.hit').length > 0 && [...document.querySelectorAll('.hit .prose')].every(e => /harbour/.test(e.textContent)));
+    check('only what the filter matches', true);
+    await page.locator('.hit button.tag', {hasText: 'year: 2'}).first().click();
+    await settled(() => /"year":\d{4}/.test(document.getElementById('where').value));
+    check('a click on metadata narrows the filter', /"topic":"sea"/.test(await page.inputValue('#where')), await page.inputValue('#where'));
+    await page.fill('#where', '{"topic":{"$wrong":1}}');
+    await page.waitForSelector('#said.bad');
+    check('a refusal is told', (await text('#said')).length > 10, await text('#said'));
+    await page.fill('#where', '');
+    await page.fill('#query', '');
+    await settled(() => document.querySelectorAll('.hit').length === 20);
+    await page.click('#more');
+    await settled(() => document.querySelectorAll('.hit').length === 40);
+    check('more are shown when asked for', true);
+    await page.locator('.hit .similar').first().click();
+    await page.waitForSelector('#like:not([hidden])');
+    await settled(() => [...document.querySelectorAll('.hit .prose')].slice(0, 10).every(e => /harbour/.test(e.textContent)));
+    check('similar records are near ones, without itself', !(await page.locator('.hit h3').allTextContents()).includes('note-0'));
+    await picture('notes');
+  },
+
+  async map() {
+    await page.goto(url);
+    await page.waitForSelector('#facts dt');
+    await page.click('#tab-map');
+    await page.waitForSelector('#map[data-points]');
+    const points = Number(await page.getAttribute('#map', 'data-points'));
+    check('code is on the map', points > 50, points);
+    check('the legend names languages', /\bc \d/.test(await text('#legend')) && /markdown \d/.test(await text('#legend')), await text('#legend'));
+    await picture('map-code');
+    await page.locator('#collections button', {hasText: 'notes'}).click();
+    await settled(() => document.getElementById('map').dataset.points === '60');
+    await page.selectOption('#map-key', 'topic');
+    await settled(() => document.querySelectorAll('#legend li').length === 3);
+    check('colours by a metadata key', /sea 20/.test(await text('#legend')), await text('#legend'));
+    const drawn = () => page.evaluate(() => {
+      const c = document.getElementById('map'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
+      let n = 0;
+      for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 150) { n++; seen.add(`${d[i] >> 5},${d[i + 1] >> 5},${d[i + 2] >> 5}`); }
+      return [n, seen.size];
+    });
+    const [ink, colours] = await drawn();
+    check('points are drawn in their colours', ink > 300 && colours >= 3, [ink, colours]);
+    await page.locator('#legend button').first().click();
+    const [less] = await drawn();
+    check('a click on the legend hides a group', less < ink * 0.9, [ink, less]);
+    await page.locator('#legend button').first().click();
+    await picture('map-notes');
+
+    // hover: somewhere on a point
+    const [x, y, id] = await page.evaluate(() => { const p = map.points[7], [a, b] = screenOf(p), r = document.getElementById('map').getBoundingClientRect(); return [r.left + a, r.top + b, p.id]; });
+    await page.mouse.move(x - 30, y - 30);
+    await page.mouse.move(x, y);
+    await page.waitForSelector('#map-tip:not([hidden])');
+    check('hover shows the record', /note-\d+.*number/s.test(await text('#map-tip')), await text('#map-tip'));
+    await picture('map-hover');
+    await page.mouse.click(x, y);
+    await page.waitForSelector('#like:not([hidden])');
+    await settled(() => document.querySelectorAll('.hit').length > 0);
+    check('a click searches for what is similar', /Similar to note-/.test(await text('#like')), [id, await text('#like')]);
+
+    await page.click('#tab-map');
+    await page.focus('#map');
+    await page.keyboard.press('ArrowRight');
+    const first = await text('#map-tip b');
+    await page.keyboard.press('ArrowRight');
+    const second = await text('#map-tip b');
+    check('arrows walk the map', /^note-/.test(first) && first !== second, [first, second]);
+    await page.keyboard.press('+');
+    check('+ zooms', await page.evaluate(() => map.zoom > 1));
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#like:not([hidden])');
+    check('Enter searches', /Similar to note-/.test(await text('#like')));
+    await page.locator('#collections button', {hasText: 'files'}).click();
+    await settled(() => /has no vectors/.test(document.getElementById('map-said').textContent));
+    check('a collection without vectors says so', true);
+  },
+
+  async token() {
+    await page.goto(url);
+    await page.waitForSelector('#token-asked[open]');
+    check('the page asks for the token', true);
+    await page.fill('#token', 'not-the-token-at-all');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#token-asked[open]');
+    check('a wrong one is asked for again', await hits() === 0);
+    await picture('token');
+    await page.fill('#token', readFileSync(`${work}/token`, 'utf8'));
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#facts dt');
+    check('the right one lets in', true);
+    await page.reload();
+    await page.waitForSelector('#facts dt');
+    check('it is kept for the tab', !await page.locator('#token-asked').isVisible());
+    const refused = await fetch(url + 'api/lode/v1/db/collections', {method: 'POST', body: '{}'});
+    check('without it nothing is told', refused.status === 401, refused.status);
+    const head = await fetch(url), again = await fetch(url, {headers: {'If-None-Match': head.headers.get('etag')}});
+    check('the page is kept by its ETag', head.status === 200 && again.status === 304, [head.status, again.status]);
+    const policy = head.headers.get('content-security-policy');
+    check('the policy allows no other script', /default-src 'none'/.test(policy) && !/unsafe|\*/.test(policy), policy);
+  },
+
+  async damage() {
+    await page.goto(url);
+    await page.waitForSelector('#facts dt, #banner:not([hidden])');
+    await page.click('#verify');
+    await page.waitForSelector('#verified li, #verified .bad');
+    await page.waitForSelector('#banner:not([hidden])');
+    check('the banner tells of damage', /Damage/.test(await text('#banner')) && /lode doctor --repair/.test(await text('#banner')), await text('#banner'));
+    check('the pulse is not well', await text('#pulse') === 'damaged', await text('#pulse'));
+    check('each damage is named', await page.locator('#verified li').count() > 0 || /damage|read/.test(await text('#verified')), await text('#verified'));
+    await picture('damage');
+  },
+};
+
+try {
+  await parts[part]();
+  check('no complaint of the browser', complaints.length === 0, complaints);
+  const own = new URL(url).host;
+  check('no request but to the server', [...asked].every(host => host === own || host === 'data:'), [...asked]);
+} catch (error) {
+  check(`went through (${String(error.message).split('\n').slice(0, 3).join(' ')})`, false, complaints);
+  await picture(`failed-${part}`).catch(() => {});
+}
+await context.close();
+console.log(`${passed} passed, ${failed} failed`);
