@@ -59,7 +59,7 @@ run 0 db --help; has "salvage"
 run 0 help filters; has '$not_contains'
 run 0 help exit-codes; has "busy"
 run 2 help filtres; says "did you mean"
-for verb in create collections rename drop add upsert update get query delete count facets stats verify salvage backup \
+for verb in create collections rename drop add upsert update get query delete count facets map stats verify salvage backup \
   restore compact optimize export import; do
   run 0 db $verb --help; has "Examples"; has "Exit codes"; has "--json"
   run 0 help db $verb; has "lode db $verb"
@@ -194,6 +194,8 @@ run 0 db facets c lang --json; is '{"value":"c","count":2}
 {"value":"go","count":2}'
 run 0 db facets c n --where '{"lang":"c"}' --json --limit 1; lines 1
 run 1 db facets c nothing
+run 0 db map c --json --key lang; has '"group":"c"'; has '"x":'
+run 2 db map c --sample 0; says sample
 run 0 db stats --json; has '"collections":2'; has '"records":6'; has '"damaged_pages":0'
 run 0 db stats c --json; has '"pending":1'; has '"dimension":3'
 run 0 db stats; has "records"

@@ -1,7 +1,7 @@
 // api.js - calls of lode's own API. A refusal for want of a token asks for one, and then the call is made again.
 
 class Failure extends Error {
-  constructor(status, message) { super(message); this.status = status; }
+  constructor(status, message, rows) { super(message); this.status = status; this.rows = rows || []; }
 }
 
 let tokenAsked = null; // a promise while the dialog is open: all calls wait for the same answer
@@ -44,6 +44,7 @@ async function call(operation, args, signal) {
     if (response.ok && answer) return answer;
     const error = answer && answer.error;
     throw new Failure(error && error.status || String(response.status),
-                      error && error.message || answer && answer.message || `the server answered ${response.status}`);
+                      error && error.message || answer && answer.message || `the server answered ${response.status}`,
+                      answer && answer.rows);
   }
 }

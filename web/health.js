@@ -1,7 +1,7 @@
 // health.js - how the store and the project are, asked every few seconds while the page is seen.
 
 const EVERY_MS = 4000;
-const health = {status: null, stats: null, collections: [], failure: null, verified: null, timer: 0};
+const health = {status: null, stats: null, collections: [], failure: null, verified: null /* damage that a check found, as a sentence */, timer: 0};
 
 // ---- Asking ----
 
@@ -31,10 +31,10 @@ function damagesFound() {
   const {status, stats, failure} = health, found = [];
   if (failure) found.push(failure.error.message);
   if (status && status.damage) found.push(status.damage);
-  if (stats && stats.damaged_pages) found.push(`${plural(stats.damaged_pages, 'damaged page')} met since the store was opened. Records on other pages are not affected.`);
+  if (stats && stats.damaged_pages) found.push('Damaged pages were met since the store was opened. Records on other pages are not affected.');
   if (stats && stats.damaged_segments) found.push(`${plural(stats.damaged_segments, 'file')} of the vector index found damaged. Searches go on without; the next maintenance makes it anew from the records.`);
   if (stats && stats.quarantined) found.push(`${plural(stats.quarantined, 'damaged file')} set aside in quarantine. Nothing was deleted; what was derived is made anew.`);
-  if (health.verified && !health.verified.ok) found.push(`${plural(health.verified.damages, 'damage')} found by the check of every checksum: see the list.`);
+  if (health.verified) found.push(health.verified);
   return [...new Set(found)];
 }
 
@@ -110,17 +110,19 @@ function showHealth() {
 
 // ---- Checking everything ----
 
+const damageList = rows => h('ul', null, rows.slice(0, 50).map(row => h('li', null, h('b', null, row.what), ` ${row.collection || ''} ${row.id || ''}: `, row.detail)),
+  rows.length > 50 ? h('li', null, `and ${count(rows.length - 50)} more`) : null);
+
 async function verify() {
   $('verify').disabled = true;
   $('verified').textContent = 'Reading everything…';
   try {
-    const {rows, summary} = await call('db/verify', {});
-    health.verified = summary;
-    $('verified').replaceChildren(summary.ok ? h('p', {class: 'good'}, `No damage${summary.records === null ? '' : ` in ${plural(summary.records, 'record')}`}.`)
-      : h('div', null, h('p', {class: 'bad'}, `${plural(summary.damages, 'damage')} found.`),
-          h('ul', null, rows.slice(0, 50).map(row => h('li', null, h('b', null, row.what), ` ${row.collection || ''} ${row.id || ''} `, row.detail)))));
+    const {summary} = await call('db/verify', {});
+    health.verified = null;
+    $('verified').replaceChildren(h('p', {class: 'good'}, `No damage${summary.records === null ? '' : ` in ${plural(summary.records, 'record')}`}.`));
   } catch (error) {
-    $('verified').replaceChildren(h('p', {class: 'bad'}, error.message));
+    health.verified = error.status === 'CORRUPT' ? error.message : null;
+    $('verified').replaceChildren(h('p', {class: 'bad'}, error.message), damageList(error.rows));
   }
   $('verify').disabled = false;
   checkHealth();

@@ -23,7 +23,7 @@ function hitOfRecord(collection, row) {
 // ---- Words of the query ----
 
 const COMMON = new Set(('a an and are as at be by can do does for from has have how i if in into is it its my not of on or that the then ' +
-  'there this to was what when where which who why will with').split(' '));
+  'one ones there this to was what when where which who why will with').split(' '));
 
 // Longest first; words that are everywhere only when there are no others
 function wordsOf(query) {

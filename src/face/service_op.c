@@ -1,5 +1,6 @@
 /* service_op.c - calls that name an operation of the table: "db.query", "search". The body is its arguments as a JSON object;
- * the answer is {"rows":[..],"summary":{..}}, or {"error":{"status","message","record"}}, and its code a lode_status. With
+ * the answer is {"rows":[..],"summary":{..}}, or {"error":{"status","message","record"}}, and its code a lode_status. Of damage
+ * that was found (LODE_CORRUPT) the rows that name it are in the answer too, before the error. With
  * LODE__CALL_ROWS the rows go ahead one by one, and the answer holds the summary alone. The word LODE__FROM_AFAR says that the
  * caller may be on another machine.
  */
@@ -98,6 +99,13 @@ void lode__service_op(lode__task *task) {
     if (g.summary.len) lode__buf_add(&task->out, g.summary.data, g.summary.len);
     else lode__buf_adds(&task->out, "null");
     lode__buf_addc(&task->out, '}');
+  } else if (st == LODE_CORRUPT && g.rows && !task->out.failed && !(task->flags & LODE__CALL_ROWS)) {
+    lode__buf error = {0};
+    lode__put_error(&error, st, &err);
+    lode__buf_adds(&task->out, "],");
+    if (!error.failed) lode__buf_add(&task->out, error.data + 1, error.len - 1); /* without its { */
+    task->out.failed = task->out.failed || error.failed;
+    lode__buf_release(&error);
   } else {
     task->out.len = 0;
     lode__put_error(&task->out, st, &err);
