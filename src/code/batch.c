@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { FULL_CHUNKS = 2000, FULL_FILES = 1000, REMOVE_IDS = 20000 };
+enum { FULL_CHUNKS = 2000, FULL_FILES = 1000, REMOVE_IDS = 20000, MOST_TRIES = 20 };
 #define FULL_BYTES (8u << 20)
 
 lode_status lode__file_batch_add(lode__file_batch *b, lode__feed_file *file, lode_error *err) {
@@ -278,7 +278,8 @@ lode_status lode__file_batch_flush(lode__file_batch *b, lode_error *err) {
   LODE__GOTO(keep_vectors(b, &w.old_chunks, &w.kept, err));
   LODE__GOTO(chunk_records(b, &w.kept, &w.code, &w.quality, err));
   LODE__GOTO(file_records(b, &w.arena, &w.files, err));
-  st = write_all(b, &w, false, err);
+  /* A run of many minutes does not end because another thread or process held the store for some seconds */
+  for (int tries = 0; (st = write_all(b, &w, false, err)) == LODE_BUSY && tries < MOST_TRIES; tries++) {}
   if (st == LODE_EXISTS || st == LODE_REFUSED) st = write_all(b, &w, true, err);
   if (st == LODE_OK) st = tell(b, err);
 done:
