@@ -1,4 +1,6 @@
-# terminal-svg.awk - a terminal's output (with ANSI colours) as an SVG picture. Usage: ... | awk -f terminal-svg.awk >picture.svg
+# terminal-svg.awk - a terminal's output (with ANSI colours) as an SVG picture. Usage: ... | awk -v most=110 -f terminal-svg.awk >picture.svg
+# Longer lines are cut at `most` characters.
+function clip(s) { return width + length(s) <= most ? s : width >= most ? "" : substr(s, 1, most - width - 1) "…" }
 function esc(s) { gsub(/&/, "\\&amp;", s); gsub(/</, "\\&lt;", s); gsub(/>/, "\\&gt;", s); return s }
 function style(codes,   i, m, part) {
   m = split(codes, part, ";")
@@ -19,12 +21,12 @@ BEGIN {
   out = out sprintf("<text x=\"18\" y=\"%d\" xml:space=\"preserve\">", y)
   rest = $0; width = 0
   while (match(rest, /\033\[[0-9;]*m/)) {
-    piece = substr(rest, 1, RSTART - 1); codes = substr(rest, RSTART + 2, RLENGTH - 3)
+    piece = clip(substr(rest, 1, RSTART - 1)); codes = substr(rest, RSTART + 2, RLENGTH - 3)
     if (piece != "") out = out sprintf("<tspan fill=\"%s\" font-weight=\"%s\">%s</tspan>", colour, weight, esc(piece))
     width += length(piece); style(codes); rest = substr(rest, RSTART + RLENGTH)
   }
-  out = out sprintf("<tspan fill=\"%s\" font-weight=\"%s\">%s</tspan></text>\n", colour, weight, esc(rest))
-  width += length(rest); if (width > widest) widest = width
+  out = out sprintf("<tspan fill=\"%s\" font-weight=\"%s\">%s</tspan></text>\n", colour, weight, esc(clip(rest)))
+  width += length(clip(rest)); if (width > widest) widest = width
   style("0"); y += 18
 }
 END {

@@ -182,7 +182,9 @@ static void put_snippet(lode__writer *w) {
   /* Who reads from a pipe gets whole lines */
   size_t width = w->full || !isatty(w->fd) ? 0 : w->style.width > NARROW + 11 ? w->style.width - 11 : NARROW;
   bool all = w->full || (w->args && lode__arg_of(w->args, "context")->set);
-  size_t from = all ? 0 : best_window(text, &words, total), to = all ? total : from + WINDOW_LINES;
+  /* Who asks for a name wants to see the head of what it names */
+  bool named = w->args && lode__str_eq(lode__arg_of(w->args, "query")->text, text_of(w, "name"));
+  size_t from = all || named ? 0 : best_window(text, &words, total), to = all ? total : from + WINDOW_LINES;
   for (size_t i = 0; text.len; i++) {
     lode_str line = next_line(&text);
     if (i < from || i >= to) continue;
