@@ -36,7 +36,22 @@ printf 'int main(void) {\n  return open_socket(80);\n}\n' > main.c
 
 # ---- Whole sessions: lines in, lines out ----
 
-session() { out=$(timeout 60 "$lode" mcp "$@" 2>"$tmp/err"); code=$?; }
+# The input stays open until as many answers are there as there are requests
+session() {
+  local want
+  cat > "$tmp/requests"
+  : > "$tmp/answers"
+  want=$(grep -c '"id":' "$tmp/requests")
+  {
+    cat "$tmp/requests"
+    for _ in $(seq 1200); do
+      [ "$(wc -l < "$tmp/answers")" -ge "$want" ] && break
+      sleep 0.05
+    done
+  } | timeout 120 "$lode" mcp "$@" > "$tmp/answers" 2> "$tmp/err"
+  code=$?
+  out=$(cat "$tmp/answers")
+}
 # line ID: the answer with that id
 line() { printf '%s\n' "$out" | grep -F "\"id\":$1," | head -1; }
 has() { case $(line "$1") in *"$2"*) ok ;; *) bad "answer $1 has no '$2': $(line "$1" | cut -c1-400)" ;; esac; }
@@ -309,7 +324,7 @@ exec {from}<&-
 # Sanitizers reserve address space beyond all limits
 limit_memory() { case $lode in */asan/* | */tsan/*) ;; *) ulimit -v 1500000 ;; esac; }
 
-out=$( { for i in $(seq 1000); do call "$i" search_code '{"query":"socket","limit":1,"mode":"text"}'; done; } | timeout 120 "$lode" mcp 2>/dev/null)
+session < <(for i in $(seq 1000); do call "$i" search_code '{"query":"socket","limit":1,"mode":"text"}'; done)
 check "1,000 requests at once: $(printf '%s\n' "$out" | grep -c '"isError":false') answers" [ "$(printf '%s\n' "$out" | grep -c '"isError":false')" = 1000 ]
 check "each has its own" [ "$(printf '%s\n' "$out" | sed 's/.*"id":\([0-9]*\),.*/\1/' | sort -u | grep -c .)" = 1000 ]
 
