@@ -383,6 +383,31 @@ cd "$tmp/gone" || exit 1
 run 0 index --json; is_field files 400; is_field removed 0
 run 0 search handle_9 --json -n 1; has "src/f9.c"
 
+# ---- Ctrl-C in the first run, to the whole group: what was done stays, and the next run goes on from there
+
+many "$tmp/stopped" 6000
+cd "$tmp/stopped" || exit 1
+setsid "$lode" index >/dev/null 2>"$tmp/err" & pid=$!
+for _ in $(seq 1 600); do
+  out=$("$lode" status --skip-stats --json 2>/dev/null)
+  [ "$(field files)" -gt 0 ] 2>/dev/null && break
+  kill -0 $pid 2>/dev/null || break
+  sleep 0.02
+done
+kill -INT -- -$pid 2>/dev/null
+wait $pid
+code=$?
+if [ $code -eq 0 ]; then
+  skip "the run was over before SIGINT came"
+else
+  check "exit $code, wanted 130: $(cat "$tmp/err")" [ $code -eq 130 ]
+  check "a worker felt it: $(cat "$tmp/err")" [ "$(grep -c "cut by lines" "$tmp/err")" -eq 0 ]
+  run 0 status; has "unfinished"; says "goes on from there"
+  run 0 index --json; case $err in *anew*) bad "it was made anew: $err" ;; *) ok ;; esac
+  check "nothing was kept: ${out:0:300}" [ "$(field unchanged)" -gt 0 ]
+fi
+run 0 status --json; has '"state":"ready"'
+
 # ---- The program itself dies: it tells, leaves a report, and ends by the same signal
 
 many "$tmp/c" 3000

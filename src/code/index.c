@@ -198,18 +198,42 @@ static lode_status open_donors(lode__indexer *x, const found *f, lode_error *err
   return LODE_OK;
 }
 
+/* A newer code@1 instead of code@0: vectors that cost next to nothing are made anew without being asked. */
+static bool is_newer_model(const lode__indexer *x, const found *f) {
+  if (!x->embedder || !x->instant || !f->embedder[0]) return false;
+  lode_str mine = lode_embedder_info_of(x->embedder)->identity, theirs = lode__str(f->embedder);
+  size_t name = strcspn(f->embedder, "@") + 1;
+  return !lode__str_eq(mine, theirs) && name <= theirs.len && name <= mine.len && memcmp(mine.data, theirs.data, name) == 0;
+}
+
+static lode_status keep_stamp(lode__indexer *x, lode_error *err) {
+  lode__buf text = {0};
+  lode__stamp_put(&text, &x->stamp);
+  lode_status st = text.failed ? lode__fail_nomem(err)
+                               : lode_collection_set_metadata(x->store, lode__str(x->aside ? LODE__CODE_FILES LODE__CODE_ASIDE : LODE__CODE_FILES),
+                                                              (lode_str){text.data, text.len}, err);
+  lode__buf_release(&text);
+  return st;
+}
+
 static lode_status open_collections(lode__indexer *x, lode_error *err) {
   found f;
   bool quality;
   LODE__TRY(look(x, &f, err));
   if (f.aside) LODE__TRY(drop_aside(x, err));
-  x->aside = (x->options.force && f.code) || (f.files && f.records && f.stamp.revision != LODE__CODE_REVISION);
-  if (x->aside && !x->options.force) note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
+  bool recut = f.files && f.records && f.stamp.revision != LODE__CODE_REVISION, newer = is_newer_model(x, &f);
+  x->aside = f.code && (x->options.force || recut || newer);
+  if (recut && !x->options.force) note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
+  else if (newer && !x->options.force) note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
   if (!x->aside) LODE__TRY(check_model(x, &f, err));
   x->stamp = f.stamp;
   quality = f.quality || x->options.quality || lode__config_bool(&x->project->config, LODE__CONFIG_QUALITY);
   if (x->aside) LODE__TRY(open_donors(x, &f, err));
-  return open_shelf(x, x->aside, quality, err);
+  LODE__TRY(open_shelf(x, x->aside, quality, err));
+  if (x->aside || f.records || f.stamp.revision == LODE__CODE_REVISION) return LODE_OK;
+  /* Known from the start, so that a first run that was interrupted is gone on with */
+  x->stamp.revision = LODE__CODE_REVISION;
+  return keep_stamp(x, err);
 }
 
 /* ---- Life ---- */
@@ -545,7 +569,6 @@ static lode_status switch_over(lode__indexer *x, lode_error *err) {
 }
 
 static lode_status write_stamp(lode__indexer *x, bool whole, uint64_t started, lode_error *err) {
-  lode__buf text = {0};
   lode__stamp *s = &x->stamp;
   s->revision = LODE__CODE_REVISION;
   s->indexed_ms = lode__os_wall_ms();
@@ -556,12 +579,7 @@ static lode_status write_stamp(lode__indexer *x, bool whole, uint64_t started, l
   }
   snprintf(s->lode, sizeof s->lode, "%s", lode_version());
   snprintf(s->root, sizeof s->root, "%s", lode__utf8_valid(x->project->root, strlen(x->project->root)) ? x->project->root : "");
-  lode__stamp_put(&text, s);
-  lode_status st = text.failed ? lode__fail_nomem(err)
-                               : lode_collection_set_metadata(x->store, lode__str(x->aside ? LODE__CODE_FILES LODE__CODE_ASIDE : LODE__CODE_FILES),
-                                                              (lode_str){text.data, text.len}, err);
-  lode__buf_release(&text);
-  return st;
+  return keep_stamp(x, err);
 }
 
 static bool did_something(const lode__index_report *r) { return r->chunks || r->changed || r->removed || r->vectors || r->reused; }

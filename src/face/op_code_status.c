@@ -126,6 +126,7 @@ static const char *state_of(const view *v) {
   if (v->damage.status == LODE_NOT_FOUND) return v->index.running ? "indexing" : "not indexed";
   if (v->damage.status != LODE_OK) return v->damage.status == LODE_BUSY ? "busy" : "damaged";
   if (v->index.running) return "indexing";
+  if (v->code_info && !v->stamp.indexed_ms && v->code_info->records) return "unfinished";
   if (!v->code_info || !v->stamp.indexed_ms) return "not indexed";
   return "ready";
 }
@@ -215,6 +216,7 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   if (st == LODE_OK) st = lode__row_summary(ctx, err);
   ctx->nothing = v.damage.status == LODE_NOT_FOUND || (v.damage.status == LODE_OK && !v.code_info);
   if (st == LODE_OK && ctx->nothing && !v.index.running) lode__op_note(ctx, "not indexed yet: run `lode index`");
+  if (st == LODE_OK && strcmp(state_of(&v), "unfinished") == 0) lode__op_note(ctx, "the first run did not come to its end: `lode index` goes on from there");
   bool damaged = v.damage.status == LODE_CORRUPT;
   view_release(ctx, &v);
   if (st == LODE_OK && damaged) ctx->damaged = true;

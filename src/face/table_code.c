@@ -154,7 +154,7 @@ static const lode__field context_row[] = {
     {0}};
 static const lode__field status_summary[] = {
     {"root", LODE__FIELD_TEXT, 0, "of the project"},
-    {"state", LODE__FIELD_TEXT, 0, "not indexed, ready, indexing, or damaged"},
+    {"state", LODE__FIELD_TEXT, 0, "not indexed, indexing, unfinished, ready, busy or damaged"},
     {"damage", LODE__FIELD_TEXT, NULLABLE | OPTIONAL, "what is wrong, and what to run"},
     {"files", LODE__FIELD_COUNT, NULLABLE, "indexed"},
     {"chunks", LODE__FIELD_COUNT, NULLABLE, "of them"},

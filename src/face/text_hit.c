@@ -152,8 +152,9 @@ static void put_code(lode__writer *w, lode_str line, const lode__words *words, s
     lode__buf_release(&flat);
     return;
   }
-  if (width && text.len > width) {
-    text.len = width;
+  bool cut = width && text.len > width;
+  if (cut) {
+    text.len = width - 1;
     while (text.len && ((unsigned char)text.data[text.len] & 0xc0) == 0x80) text.len--;
   }
   for (size_t i = 0; i < text.len;) {
@@ -166,6 +167,7 @@ static void put_code(lode__writer *w, lode_str line, const lode__words *words, s
     lode__put_clean(&w->out, part, 0);
     if (hit) lode__buf_adds(&w->out, PLAIN);
   }
+  if (cut) lode__buf_adds(&w->out, "…");
   lode__buf_release(&flat);
 }
 

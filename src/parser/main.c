@@ -224,6 +224,9 @@ int main(int argc, char **argv) {
   errno = 0;
   uint64_t memory = strtoull(argv[2], &end, 10);
   if (errno || *end || memory < (16u << 20)) return 2;
+  /* Ctrl-C is for lode, which ends its workers; a file is not to be cut by lines for it */
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
   ts_set_allocator(own_malloc, own_calloc, own_realloc, own_free);
   limit_memory(memory);
   return serve(argv[1]);
