@@ -33,7 +33,7 @@ struct lode__mcp {
 /* One message while it is read. */
 typedef struct message {
   lode__mcp *mcp;
-  uint32_t node, params, meta; /* in mcp->json; 0: none (a message itself is never asked for by this) */
+  uint32_t params, meta; /* in mcp->json; 0: none */
   lode__buf id;
   bool modern;
   batch *batch;
@@ -390,7 +390,7 @@ static void dispatch(message *x, lode_str method) {
 }
 
 static void take_message(lode__mcp *m, uint32_t node, batch *b) {
-  message x = {.mcp = m, .node = node, .batch = b};
+  message x = {.mcp = m, .batch = b};
   const lode__json *json = &m->json;
   if (json->nodes[node].type != LODE__JSON_OBJECT) {
     refuse(&x, BAD_REQUEST, "a message must be a JSON object", NULL);

@@ -67,7 +67,7 @@ struct lode__mcp_request {
   lode__buf id, token;       /* JSON; token empty: no progress wanted */
   bool modern, cancelled;
   struct lode__mcp_batch *batch;
-  uint64_t base, shown, total, shown_ns; /* progress: only ever more */
+  uint64_t base, shown, shown_ns; /* progress: only ever more */
   char phase[40];
   lode__mcp_request *before, *after;
 };

@@ -57,6 +57,7 @@ typedef struct server {
   bool watch;
   atomic_bool watching;
   uint64_t watch_call, watch_ns;
+  lode__buf watch_body;         /* its arguments */
 } server;
 
 static void log_line(void *ctx, const char *text) {
@@ -209,21 +210,20 @@ static void watch_done(void *ctx, lode__answer *answer) {
 
 /* Asks the worker to watch; again after a while when that ended, for another process may watch now and not later. */
 static void keep_watching(server *s) {
-  static const char format[] = "{\"path\":";
-  static lode__buf body;
+  lode__buf *body = &s->watch_body;
   uint64_t now = lode__os->now_ns();
   lode_error err = {.record = LODE_NO_RECORD};
   if (!s->watch || atomic_load(&s->watching) || now < s->watch_ns) return;
   s->watch_ns = now + WATCH_AGAIN_MS * UINT64_C(1000000);
-  if (!body.len) {
-    lode__buf_adds(&body, format);
-    lode__json_put_string(&body, lode__str(s->project.root));
-    lode__buf_addc(&body, '}');
+  if (!body->len) {
+    lode__buf_adds(body, "{\"path\":");
+    lode__json_put_string(body, lode__str(s->project.root));
+    lode__buf_addc(body, '}');
   }
-  lode__call call = {.name = "watch", .body = {body.data, body.len}, .flags = LODE__CALL_LONG | LODE__CALL_PROGRESS | LODE__CALL_ROWS,
+  lode__call call = {.name = "watch", .body = {body->data, body->len}, .flags = LODE__CALL_LONG | LODE__CALL_PROGRESS | LODE__CALL_ROWS,
                      .done = watch_done, .ctx = s};
   atomic_store(&s->watching, true);
-  lode_status st = body.failed ? lode__fail_nomem(&err) : need_worker(s, &err);
+  lode_status st = body->failed ? lode__fail_nomem(&err) : need_worker(s, &err);
   if (st == LODE_OK) st = lode__supervisor_call(s->supervisor, &call, &s->watch_call, &err);
   if (st == LODE_OK) return;
   atomic_store(&s->watching, false);
@@ -332,6 +332,7 @@ lode_status lode__op_mcp(lode__op_context *ctx, const lode__args *args, lode_err
   lode__mcp_free(s.mcp);
   if (s.wake >= 0) close(s.wake);
   lode__buf_release(&s.in);
+  lode__buf_release(&s.watch_body);
   lode__project_release(&s.project);
   return st;
 }

@@ -18,7 +18,6 @@ typedef struct gather {
   lode__buf rows, text, summary, notes;
   lode__json json;
   size_t n, omitted, n_notes;
-  bool cut;
 } gather;
 
 /* ---- Rows ---- */
