@@ -234,8 +234,12 @@ check "a crash report" [ -n "$(ls .lode/crashes 2>/dev/null)" ]
 ask "$(call 17 index_project '{"force":true}')"
 for _ in 1 2 3 4 5 6 7 8; do ask "$(call 18 search_code '{"query":"socket"}')"; done
 kill -9 "$(worker)" 2>/dev/null
-for _ in 1 2 3 4 5 6 7 8; do answer 18 && ok; done
-case $seen in *'"id":17,'*) out=$seen ;; *) answer 17 ;; esac
+all=
+for _ in 1 2 3 4 5 6 7 8; do
+  answer 18 && ok
+  all=$all$seen
+done
+case $all in *'"id":17,'*) out=$all ;; *) answer 17 ;; esac
 case $out in *'"isError":true'*) has 17 'crash report: ' ;; *) has 17 '"files":3' ;; esac
 ask "$(call 19 search_code '{"query":"growing pauses"}')"
 answer 19 && has 19 net/retry.py
