@@ -34,7 +34,7 @@ ask() { # all queries, as lines for score
     [ -d "$tmp/$name" ] || continue
     text=$(sed 's/\\\(.\)/\1/g' <<<"$query")
     hits=$("$lode" search --json -n 10 --mode "$mode" --store "$tmp/$name" -p "$LODE_REPOS/$git/$root" -- "$text" 2>/dev/null </dev/null |
-      sed "s|^{\"rank\":[0-9]*,\"path\":\"\(\([^\"\\\\]\|\\\\.\)*\)\",\"start_line\":\([0-9]*\),\"end_line\":\([0-9]*\),.*|{\"path\":\"${root:+$root/}\1\",\"start_line\":\3,\"end_line\":\4}|" | paste -sd,)
+      sed "s~^{\"rank\":[0-9]*,\"path\":\"\(\([^\"\\\\]\|\\\\.\)*\)\",\"start_line\":\([0-9]*\),\"end_line\":\([0-9]*\),.*~{\"path\":\"${root:+$root/}\1\",\"start_line\":\3,\"end_line\":\4}~" | paste -sd,)
     echo "{\"repo\":\"$name\",\"query\":\"$query\",\"results\":[$hits]}"
   done <"$data/tasks.jsonl"
 }

@@ -37,6 +37,7 @@ all() { find pairs -name '*.tsv' | LC_ALL=C sort | xargs cat; }
 [ -e pairs.pack ] || { all | "$tools/pack" vocab.tsv pairs.tmp held-out.tsv && mv pairs.tmp pairs.pack; }
 [ -e start ] || "$tools/start" vocab.tsv start
 [ -e table ] || cp start table
-"$tools/train" pairs.pack vocab.tsv table epochs=3 batch=1024 rate=0.06 package=1
+"$tools/train" pairs.pack vocab.tsv table epochs=3 until=2 batch=1024 rate=0.06
+"$tools/train" pairs.pack vocab.tsv table epochs=3 batch=1024 rate=0.12 package=1
 "$tools/export" start vocab.tsv distilled distilled.model
 "$tools/export" table vocab.tsv "$revision" code.model

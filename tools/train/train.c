@@ -25,7 +25,7 @@
 enum { TEXT_ROWS = 640, GROUP = 6, PACKAGE_GROUP = 32, BLOCK = 512, MAX_THREADS = 8 };
 
 typedef struct options {
-  uint32_t epochs, batch, threads;
+  uint32_t epochs, until, batch, threads; /* until: stop after that epoch, of `epochs` that the rate falls over */
   uint64_t seed, limit;
   float rate, scale, tf;
   float join;       /* how often a neighbour in the file is added to the code */
@@ -447,10 +447,11 @@ static double number(const char *arg, const char *name) {
 }
 
 static void read_options(options *o, int argc, char **argv) {
-  *o = (options){.epochs = 4, .batch = 2048, .threads = 2, .seed = 1, .limit = UINT32_MAX, .rate = 0.03f, .scale = 20, .tf = 0.5f};
+  *o = (options){.epochs = 4, .until = UINT32_MAX, .batch = 2048, .threads = 2, .seed = 1, .limit = UINT32_MAX, .rate = 0.03f, .scale = 20, .tf = 0.5f};
   for (int i = 4; i < argc; i++) {
     double v;
     if ((v = number(argv[i], "epochs")) >= 0) o->epochs = (uint32_t)v;
+    else if ((v = number(argv[i], "until")) >= 0) o->until = (uint32_t)v;
     else if ((v = number(argv[i], "batch")) >= 16) o->batch = (uint32_t)v;
     else if ((v = number(argv[i], "threads")) >= 1 && v <= MAX_THREADS) o->threads = (uint32_t)v;
     else if ((v = number(argv[i], "seed")) >= 0) o->seed = (uint64_t)v;
@@ -481,7 +482,7 @@ static void start_random(table *t, const lexicon *lex) {
 
 int main(int argc, char **argv) {
   if (argc < 4) {
-    fprintf(stderr, "usage: train PAIRS.pack VOCAB.tsv TABLE [epochs=4 batch=2048 rate=0.03 scale=20 tf=0.5 seed=1 threads=2 join=0 package=0 limit=N]\n");
+    fprintf(stderr, "usage: train PAIRS.pack VOCAB.tsv TABLE [epochs=4 until=N batch=2048 rate=0.03 scale=20 tf=0.5 seed=1 threads=2 join=0 package=0 limit=N]\n");
     return 2;
   }
   static trainer t;
@@ -513,7 +514,7 @@ int main(int argc, char **argv) {
   qsort(sorted, t.corpus.n, sizeof *sorted, by_file);
   uint32_t per_epoch = t.corpus.n / batch;
   fprintf(stderr, "train: %u pairs, %u words, %u batches of %u an epoch\n", t.corpus.n, t.table.rows, per_epoch, batch);
-  for (uint32_t epoch = t.table.epoch; epoch < t.opt.epochs; epoch++) {
+  for (uint32_t epoch = t.table.epoch; epoch < t.opt.epochs && epoch < t.opt.until; epoch++) {
     uint64_t random = t.opt.seed * 1000003u + epoch;
     t.epoch_seed = random_next(&random);
     if (t.opt.by_package) make_package_order(&t.corpus, &random, t.order);
