@@ -3,6 +3,7 @@
 #include "face/op.h"
 #include "face/page.h"
 #include "face/plane.h"
+#include "fault.h"
 #include "test.h"
 
 #include <math.h>
@@ -296,6 +297,37 @@ TEST(no_vectors_no_points) {
   OK(run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"only\",\"embedding\":[1,2]}]}"));
   OK(run("map", "{\"collection\":\"c\"}"));
   CHECKF(answer.n == 1 && strstr(answer.rows.data, "\"x\":0.0,\"y\":0.0,\"label\":\"\""), "%s", answer.rows.data);
+}
+
+/* Whatever allocation or call of the system fails: an error that says so, or the same map; and nothing leaks. */
+TEST(memory_and_disk_that_fail) {
+  fault_alloc_install();
+  fill(30, 10);
+  OK(run("map", "{\"collection\":\"c\",\"key\":\"side\",\"sample\":20}"));
+  lode__buf sound = answer.rows;
+  answer.rows = (lode__buf){0};
+  uint64_t failed = 0, step = test_full() ? 1 : 7;
+  for (uint64_t at = 1 + test_below(step);; at += 1 + test_below(2 * step - 1)) {
+    fault_alloc_set(at, false);
+    lode_status st = run("map", "{\"collection\":\"c\",\"key\":\"side\",\"sample\":20}");
+    uint64_t hits = fault_alloc_hits();
+    fault_alloc_set(0, false);
+    if (!hits) break;
+    CHECKF(st == LODE_NOMEM || (st == LODE_OK && (answer.rows.failed || strcmp(answer.rows.data, sound.data) == 0)), "allocation %llu: %s %s",
+           (unsigned long long)at, lode_status_name(st), err.text);
+    failed += st != LODE_OK;
+  }
+  CHECKF(failed > 5, "%llu", (unsigned long long)failed);
+  fault_install(lode__os);
+  for (uint64_t at = 1;; at += 1 + test_below(2)) {
+    fault_set(FAULT_PREAD, at, false, FAULT_EIO);
+    lode_status st = run("map", "{\"collection\":\"c\",\"key\":\"side\",\"sample\":20}");
+    if (!fault_hits()) break;
+    CHECKF(st == LODE_IO || st == LODE_CORRUPT || (st == LODE_OK && strcmp(answer.rows.data, sound.data) == 0), "read %llu: %s %s", (unsigned long long)at,
+           lode_status_name(st), err.text);
+  }
+  fault_uninstall();
+  lode__buf_release(&sound);
 }
 
 /* ---- The page ---- */

@@ -110,7 +110,7 @@ function showHealth() {
 
 // ---- Checking everything ----
 
-const damageList = rows => h('ul', null, rows.slice(0, 50).map(row => h('li', null, h('b', null, row.what), ` ${row.collection || ''} ${row.id || ''}: `, row.detail)),
+const damageList = rows => h('ul', null, rows.slice(0, 50).map(row => h('li', null, h('b', null, [row.what, row.collection, row.id].filter(Boolean).join(' ')), `: ${row.detail}`)),
   rows.length > 50 ? h('li', null, `and ${count(rows.length - 50)} more`) : null);
 
 async function verify() {

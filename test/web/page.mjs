@@ -112,6 +112,15 @@ const parts = {
     await page.emulateMedia({colorScheme: 'light'});
     check('dark by choice', await ground() < 60);
 
+    // background work, as `status` and `db stats` tell of it
+    const work = await page.evaluate(() => {
+      health.status = {...health.status, activity: 'process 12: reading files, 5 of 10'};
+      health.stats = {...health.stats, building: 1, build_done: 3, build_total: 4};
+      showHealth();
+      return [document.getElementById('pulse').textContent, ...[...document.querySelectorAll('#work progress')].map(p => p.position)];
+    });
+    check('work is shown with its progress', JSON.stringify(work) === '["working",0.5,0.75]', work);
+
     // what everybody needs: names, and a page that fits a phone
     const nameless = await page.evaluate(() => [...document.querySelectorAll('input, select, button')].filter(e =>
       !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim()).map(e => e.outerHTML));
@@ -247,6 +256,7 @@ const parts = {
     check('the banner tells of damage', /Damage/.test(await text('#banner')) && /lode doctor --repair/.test(await text('#banner')), await text('#banner'));
     check('the pulse is not well', await text('#pulse') === 'damaged', await text('#pulse'));
     check('each damage is named', await page.locator('#verified li').count() > 1 && /page|record/.test(await text('#verified li')), await text('#verified'));
+    check('files set aside are told', /set aside/.test(await text('#banner')), await text('#banner'));
     await picture('damage');
   },
 };
