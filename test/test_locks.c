@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define S(text) ((lode_str){(text), sizeof(text) - 1})
 static lode_error err;
@@ -73,3 +75,32 @@ static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
 
 TEST(optimize_gives_up_at_once_when_its_lock_fails) { optimize_with(EIO, LODE_IO, 1); }
 TEST(optimize_gives_up_when_nobody_makes_progress) { optimize_with(EAGAIN, LODE_BUSY, 5000); }
+
+/* ---- The builder's lock ---- */
+
+/* It was the parent's at the fork, and is free when the child asks. */
+TEST(a_child_may_build_what_its_parent_was_building) {
+  lode__db *db;
+  lode__tx *tx;
+  int gate[2];
+  char folder[400], byte = 0;
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  OK(lode__db_open(folder, &(lode_open_options){.create = true, .no_background = true}, &db, &err));
+  OK(lode__build_claim(db, &err));
+  CHECK(pipe(gate) == 0);
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    bool ok = read(gate[0], &byte, 1) == 1 && lode__tx_begin(db, LODE__READ, &tx, &err) == LODE_OK;
+    if (ok) lode__tx_rollback(tx);
+    _exit(ok && lode__build_claim(db, &err) == LODE_OK ? 0 : 1);
+  }
+  lode__build_release(db);
+  CHECK(write(gate[1], &byte, 1) == 1);
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  close(gate[0]);
+  close(gate[1]);
+  lode__db_close(db);
+}

@@ -33,7 +33,7 @@ static void after_fork(lode__db *db) {
   lode__private_drop(&db->copy);
   db->writer_active = false;
   db->waiting = db->queued = 0;
-  db->working = false;
+  db->working = db->building = false;
   if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
   db->lock_fd = lode__db_open_lock_file(db);
   db->lock_generation = lode__vfs_generation();
