@@ -348,6 +348,32 @@ TEST(lost_chunks_are_found_and_read_again) {
   scene_close(&s);
 }
 
+/* Chunks that nobody knows of are in the way of a file; the files beside it in the batch, whose bytes are the same, keep theirs. */
+TEST(a_file_that_is_swept_takes_no_other_with_it) {
+  scene s = {0};
+  lode__index_report r;
+  lode__audit audit;
+  lode_collection *files;
+  lode_collection_options plain = {0};
+  lode_str id = S("alpha.c");
+  lode_selection one = {.ids = &id, .n_ids = 1};
+  size_t deleted;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  OK(lode_collection_open(s.store, S("files"), &plain, &files, &err));
+  OK(lode_delete(files, NULL, &one, &deleted, &err));
+  CHECK(deleted == 1);
+  lode_collection_close(files);
+  OK(run_index(&s, false, &r));
+  CHECK(r.added == 1 && r.unchanged == 1);
+  OK(lode__audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+  CHECKF(audit.files == 2 && !audit.short_files && !audit.orphans, "%llu files, %llu short", (unsigned long long)audit.files,
+         (unsigned long long)audit.short_files);
+  expect_first(&s, "open_door", LODE_BY_TEXT, "alpha.c");
+  expect_first(&s, "shuts the window", LODE_BY_TEXT, "beta.py");
+  scene_close(&s);
+}
+
 /* Allocation N fails: an error or a result, never a crash, and afterwards all is well. */
 static _Atomic long countdown = -1;
 static bool count_down(void) { return countdown < 0 || countdown-- > 0; }

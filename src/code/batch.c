@@ -205,23 +205,27 @@ typedef struct writing {
 } writing;
 
 /* Files whose bytes are the same keep their chunks and their outline: only their times change. */
+static bool is_rewritten(const lode__feed_file *f) { return has_state(f) && !f->same; }
+
 static lode_status list_old(const lode__file_batch *b, writing *w, lode_error *err) {
   for (size_t i = 0; i < b->n; i++) {
     const lode__feed_file *f = b->files[i];
-    if (!f->task->known || !has_state(f) || f->same) continue;
+    if (!f->task->known || !is_rewritten(f)) continue;
     LODE__TRY(add_chunk_ids(&w->old_chunks, f->task->path, f->task->old.chunks, err));
     LODE__TRY(add_id(&w->old_files, f->task->path, err));
   }
   return LODE_OK;
 }
 
-/* What the index holds of these files although nobody knows of it: after a loss, say. */
+/* What the index holds of the files that are written anew although nobody knows of it: after a loss, say, or because another process
+ * was faster. The chunks of the others stay: nothing takes their place. */
 static lode_status sweep(const lode__file_batch *b, lode_txn *txn, lode_error *err) {
   lode__buf where = {0};
   lode_status st = LODE_OK;
   for (size_t i = 0; i < b->n && st == LODE_OK; i++) {
     id_list ids = {0};
     lode_result *found = NULL;
+    if (!is_rewritten(b->files[i])) continue;
     where.len = 0;
     lode__buf_adds(&where, "{\"path\":");
     lode__json_put_string(&where, b->files[i]->task->path);
