@@ -1,8 +1,9 @@
 """The engine's process of lode.connect(..., isolate=True); see isolate.py."""
 import os
+import pickle
 import sys
 
-from .isolate import receive, send
+from .isolate import pickled, receive, send
 from .store import Store
 
 
@@ -13,7 +14,7 @@ def main():
     store, collections = None, {}
     while True:
         try:
-            request = receive(requests)
+            request = pickle.loads(receive(requests))
         except EOFError:
             break
         try:
@@ -26,9 +27,10 @@ def main():
             else:
                 _, key, method, args, kwargs = request
                 value = getattr(store if key is None else collections[key], method)(*args, **kwargs)
-            send(answers, ("value", value))
+            answer = pickled(("value", value))
         except Exception as why:
-            send(answers, ("error", why))
+            answer = pickled(("error", why))
+        send(answers, answer)
     if store is not None:
         store.close()
 

@@ -18,8 +18,11 @@ _METHODS = ("add", "upsert", "update", "delete", "get", "get_page", "count", "qu
 _STORE_METHODS = ("collections", "rename", "set_metadata", "drop", "stats", "optimize", "compact", "verify", "backup")
 
 
-def send(file, value):
-    data = pickle.dumps(value, protocol=4)
+def pickled(value):
+    return pickle.dumps(value, protocol=4)
+
+
+def send(file, data):
     file.write(struct.pack("<Q", len(data)))
     file.write(data)
     file.flush()
@@ -33,7 +36,7 @@ def receive(file):
     data = file.read(size)
     if len(data) < size:
         raise EOFError
-    return pickle.loads(data)
+    return data
 
 
 class IsolatedStore:
@@ -54,15 +57,22 @@ class IsolatedStore:
         self._exchange(("open", self.path, self._options))
 
     def _exchange(self, request):
+        data, process = pickled(request), self._process  # what cannot be pickled harms nobody
         try:
-            send(self._process.stdin, request)
-            kind, value = receive(self._process.stdout)
-        except (EOFError, BrokenPipeError, OSError):
-            code = self._process.wait()
+            send(process.stdin, data)
+            answer = receive(process.stdout)
+        except (EOFError, BrokenPipeError, ConnectionResetError):
             self._process = None
+            code = process.wait()
             name = signal.Signals(-code).name if code < 0 else "exit code %d" % code
             raise WorkerDied("the engine's process died (%s) during %s: what it had acknowledged is safe, this call may or may not "
                              "have been done; the next one starts another process" % (name, request[0])) from None
+        except BaseException:  # Ctrl-C, or what a signal's handler raised: the next call would take this one's answer for its own
+            self._process = None
+            process.kill()
+            process.wait()
+            raise
+        kind, value = pickle.loads(answer)
         if kind == "error":
             raise value
         return value

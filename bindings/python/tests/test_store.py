@@ -5,6 +5,7 @@ import os
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 import lode
 from lode import _abi
@@ -201,6 +202,14 @@ class Isolated(Base):
             self.assertEqual([r.id for r in notes.iterate()], ["a", "b", "c"])
             self.assertRaises(lode.Exists, notes.add, ["a"])
             self.assertEqual(notes.query([1, 0], k=1)[0].id, "a")
+
+    def test_the_answer_of_an_interrupted_call_is_not_that_of_the_next(self):
+        self.notes()
+        with lode.connect(self.store.path, isolate=True) as store:
+            notes = store.collection("notes")
+            with mock.patch("lode.isolate.receive", side_effect=KeyboardInterrupt):
+                self.assertRaises(KeyboardInterrupt, notes.count)
+            self.assertEqual([r.id for r in notes.get(["b"])], ["b"])
 
 
 class Interface(unittest.TestCase):
