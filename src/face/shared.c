@@ -240,6 +240,7 @@ lode_status lode__shared_write(void *shared, lode__write_fn *write, void *ctx, l
   pending self = {.write = write, .ctx = ctx, .err = err};
   lode_store *store;
   LODE__TRY(lode__shared_store(e, &how, &store, err));
+  if (lode__is_address(e->folder)) return write(ctx, NULL, err); /* a cluster has no transactions to share */
   pthread_cond_init(&self.wake, NULL);
   pthread_mutex_lock(&e->lock);
   *e->last = &self;
