@@ -388,6 +388,8 @@ static void try_start(lode__supervisor *s) {
   s->restart_ns = NEVER;
   if (start_worker(s, &err) == LODE_OK) return;
   lode__proc_kill(&s->proc);
+  if (s->crash_fd >= 0) close(s->crash_fd);
+  s->crash_fd = -1;
   s->quick_deaths++;
   s->restart_ns = lode__os->now_ns() + pause_ns(s->quick_deaths + 2);
   say(s, "the worker cannot be started: %s", err.text);
