@@ -112,10 +112,10 @@ done:
 }
 
 void lode__core_collection_close(lode_collection *collection) { lode__free(collection); }
-                                 
-                                 /* ---- Changes ---- */
-                                 
-                                 typedef enum change_kind { RENAME, DESCRIBE, DROP } change_kind;
+
+/* ---- Changes ---- */
+
+typedef enum change_kind { RENAME, DESCRIBE, DROP } change_kind;
 
 static lode_status rename_in(lode__tx *tx, const lode__coll *coll, lode_str name, lode_error *err) {
   lode__coll other;
