@@ -310,7 +310,7 @@ TEST(another_model_is_refused_until_force) {
   lode_embedder *other;
   scene_open(&s, "letters@1/8/static");
   OK(run_index(&s, false, &r));
-  OK(lode_embedder_from(S("letters@2/8/static"), 8, embed_letters, NULL, &other, &err));
+  OK(lode_embedder_from(S("figures@1/8/static"), 8, embed_letters, NULL, &other, &err));
   lode_embedder *first = s.model;
   s.model = other;
   FAILS(LODE_MISMATCH, run_index(&s, false, &r));
