@@ -137,8 +137,11 @@ want 'operations' 200 '"path":"/api/lode/v1/db/query"' "$L"
 want 'schema' 200 '"inputSchema"' "$L/db/query"
 want 'no operation' 404 '"status":"NOT_FOUND"' "$L/db/fly" -d '{}'
 want 'files stay closed' 501 'command line' "$L/db/backup" -d '{"file":"/tmp/x"}'
+want 'other projects stay closed' 501 'command line' "$L/search" -d '{"query":"x","project":"/tmp"}'
+want 'the page' 200 '<title>Lode</title>' "$base/"
 want 'add by lode' 200 '"written":1' "$L/db/add" -d '{"collection":"notes","create":true,"records":[{"id":"n","document":"a parser of tokens","embedding":[1,2]}]}'
 want 'text search' 200 '"id":"n"' "$L/db/query" -d '{"collection":"notes","text":"parser"}'
+want 'a map' 200 '"summary":\{"collection"' "$L/db/map" -d '{"collection":"notes"}'
 want 'seen by chroma' 200 '"name":"notes"' "$D/collections/notes"
 want 'bad argument' 400 '"status":"INVALID"' "$L/db/query" -d '{"collection":"notes","k":"ten"}'
 want 'no collection' 404 'did you mean' "$L/db/count" -d '{"collection":"note"}'

@@ -65,10 +65,10 @@ static lode_status no_bytes(lode__sink *sink, const void *data, size_t size, lod
 
 /* What callers from afar may do with the files of this machine: read those that belong to the store, and name none. */
 static lode_status check_far(const lode__task *task, const lode__op *op, const lode__args *args, lode_error *err) {
-  if (task->n_words == 0 || !lode__str_eq(task->words[0], LODE__LIT(LODE__FROM_AFAR)) || !(op->flags & LODE__OP_LOCAL)) return LODE_OK;
+  if (task->n_words == 0 || !lode__str_eq(task->words[0], LODE__LIT(LODE__FROM_AFAR))) return LODE_OK;
   bool names = false;
   for (const lode__param *p = op->params; p->name; p++) names = names || (p->type == LODE__ARG_PATH && args->values[p - op->params].set);
-  if ((op->flags & LODE__OP_READS) && !names) return LODE_OK;
+  if (!names && (!(op->flags & LODE__OP_LOCAL) || (op->flags & LODE__OP_READS))) return LODE_OK;
   return lode__fail(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
 }
 
