@@ -34,6 +34,12 @@ check "and runs" env LD_LIBRARY_PATH="$root/lib" "$tmp/use" "$tmp/store"
 check "the store's folder is private" sh -c "[ \$(stat -c %a $tmp/store) = 700 ]"
 check "bash completion parses" bash -n "$root/share/bash-completion/completions/lode"
 check "the program runs" "$root/bin/lode" --version
+mkdir -p "$tmp/project" "$tmp/home"
+echo 'int count_the_sheep(int n) { return n; }' >"$tmp/project/sheep.c"
+installed() { env -u LODE_MODELS -u LODE_PARSER HOME="$tmp/home" XDG_DATA_HOME="$tmp/home/data" "$root/bin/lode" "$@"; }
+check "it finds its model" installed model verify code
+check "it indexes" installed index "$tmp/project"
+check "it searches by meaning" sh -c "HOME=$tmp/home $root/bin/lode search 'how many sheep' --mode vector --project $tmp/project | grep -q sheep.c"
 check "it finds the model for code beside itself" env -u LODE_MODELS HOME="$tmp" "$root/bin/lode" embed --model code "read a file"
 check "make uninstall" make --no-print-directory uninstall DESTDIR="$tmp/root" PREFIX=/opt/lode
 check "nothing is left" sh -c "[ -z \"\$(find $root -type f)\" ]"
