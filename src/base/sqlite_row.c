@@ -65,7 +65,7 @@ static size_t serial_bytes(uint64_t serial) {
 static void decode(uint64_t serial, const char *at, lode__sq_value *v) {
   const unsigned char *b = (const unsigned char *)at;
   size_t n = serial_bytes(serial);
-  *v = (lode__sq_value){LODE__SQ_NULL};
+  *v = (lode__sq_value){.type = LODE__SQ_NULL};
   if (serial >= 12) {
     v->type = serial % 2 ? LODE__SQ_TEXT : LODE__SQ_BLOB;
     v->s = (lode_str){at, n};
@@ -94,7 +94,7 @@ static bool decode_payload(lode__sq_file *f, uint64_t bytes, lode__sq_row *row) 
     if (size > bytes - body) return false;
     lode__sq_value *v = &row->values[row->n++];
     if (body + size <= have) decode(serial, f->payload.data + body, v);
-    else *v = (lode__sq_value){LODE__SQ_NULL};
+    else *v = (lode__sq_value){.type = LODE__SQ_NULL};
     body += size;
   }
   return body == bytes;

@@ -7,6 +7,7 @@
 
 #if defined(__x86_64__)
 
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define LANES 8
@@ -14,9 +15,13 @@
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #include "embed/gemm_float.h"
 
-static bool supported(void) {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+/* clang's __builtin_cpu_supports does not know F16C. */
+static bool has_f16c(void) {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
+
+static bool supported(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
 
 /* ---- Integers ---- */
 
