@@ -324,6 +324,9 @@ static lode_status missing(const lode__args *args, const lode__param *param, lod
   char label[80];
   lode__param_label(args, param, label, sizeof label);
   if (!args->flags) return lode__fail(err, LODE_INVALID, "%s needs %s: %s", args->op->name, label, param->about);
+  if (param->choices)
+    return lode__fail(err, LODE_INVALID, "lode %s%s%s needs %s, one of %s; see: lode %s%s%s --help", group, space, args->op->name, label,
+                      param->choices, group, space, args->op->name);
   return lode__fail(err, LODE_INVALID, "lode %s%s%s needs %s, %s; see: lode %s%s%s --help", group, space, args->op->name,
                     label, param->about, group, space, args->op->name);
 }
