@@ -216,6 +216,34 @@ TEST_SLOW(files_cut_while_queries_run, 120) {
 }
 
 /* A read-only handle answers, tells, and touches nothing. */
+/* A process that has too many files open knows nothing about the one that it could not open. */
+static int open_too_many(const char *path, int flags, unsigned mode) {
+  if (!strstr(path, ".seg")) return lode__os_real.open(path, flags, mode);
+  errno = EMFILE;
+  return -1;
+}
+
+TEST(a_file_that_was_one_too_many_is_not_damaged) {
+  vkit k = {.no_background = true};
+  lode__os_table table = lode__os_real;
+  test_srand(test_seed());
+  make(&k);
+  char *path = only_file(&k);
+  vkit_reopen(&k);
+  table.open = open_too_many;
+  lode__os = &table;
+  check_answers(&k, 1, "too many open files");
+  vkit_optimize(&k);
+  lode__os = &lode__os_real;
+  CHECK(vkit_stats(&k).damaged_segments == 1 && vkit_stats(&k).quarantined == 0);
+  vkit_optimize(&k);
+  char *same = only_file(&k);
+  CHECK(strcmp(path, same) == 0 && vkit_stats(&k).quarantined == 0);
+  free(path);
+  free(same);
+  vkit_close(&k);
+}
+
 TEST(a_reader_only_tells) {
   vkit k = {.no_background = true};
   lode_error err;

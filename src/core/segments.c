@@ -95,7 +95,9 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
   char *path = lode__seg_path(seg->store, seg->row.id, ".seg");
   if (!path) return lode__fail_nomem(err);
   seg->fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
-  lode_status st = seg->fd < 0 ? lode__fail_errno(err, errno, path) : LODE_OK;
+  lode_status st = LODE_OK;
+  if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) st = lode__fail(err, LODE_LIMIT, "too many files are open");
+  else if (seg->fd < 0) st = lode__fail_errno(err, errno, path);
   lode__free(path);
   if (st != LODE_OK) return st;
   if (LODE__RETRY(lode__os->fstat(seg->fd, &sb)) != 0) return lode__fail_errno(err, errno, "a segment of the vector index");

@@ -145,7 +145,7 @@ static lode_status examine(lode_store *store, uint64_t id, lode_error *err) {
   lode_status st = LODE_OK;
   lode__error_clear(&why);
   if (row) st = check_file(store, row, &missing, &why);
-  if (st == LODE_NOMEM || st == LODE_VERSION) { /* says nothing about the file, or that it is not ours to judge */
+  if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION) { /* says nothing about the file, or that it is not ours to judge */
     lode__free(rows.v);
     return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;
   }
