@@ -70,6 +70,8 @@ struct lode__supervisor {
   uint64_t started_ns, died_ns, restart_ns, answered_before;
   unsigned quick_deaths;
   bool hung_up;
+  lode__call *lost;               /* room for the calls of a worker that died: max_calls */
+  lode__crash_call *lost_names;
 };
 
 static void say(lode__supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -442,8 +444,6 @@ static void write_report(lode__supervisor *s, lode__crash_facts *facts, char *te
 static void bury(lode__supervisor *s) {
   lode__crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (lode__os->now_ns() - s->started_ns) / MS,
                              .answered = s->figures.answered - s->answered_before};
-  lode__call *calls = lode__alloc_zero(s->options.max_calls, sizeof *calls);
-  lode__crash_call *names = lode__alloc_zero(s->options.max_calls, sizeof *names);
   char text[TEXT_BYTES] = "the worker process died";
   pthread_mutex_lock(&s->lock);
   s->figures.ready = false; /* nobody sends any more */
@@ -455,15 +455,13 @@ static void bury(lode__supervisor *s) {
   s->crash_fd = -1;
   lode__free(s->in.body);
   s->in = (inbox){0};
-  if (calls && names) facts.n_calls = collect_lost(s, calls, names);
-  facts.calls = names;
+  facts.n_calls = collect_lost(s, s->lost, s->lost_names);
+  facts.calls = s->lost_names;
   s->restart_ns = s->died_ns + pause_ns(s->quick_deaths);
   if (!s->stopping && s->restart_ns == s->died_ns) try_start(s); /* it starts while the report is written */
   write_report(s, &facts, text, sizeof text);
-  for (size_t i = 0; i < facts.n_calls; i++) finish(&calls[i], LODE__CALL_DIED, text);
+  for (size_t i = 0; i < facts.n_calls; i++) finish(&s->lost[i], LODE__CALL_DIED, text);
   close(facts.fd);
-  lode__free(calls);
-  lode__free(names);
 }
 
 /* ---- Time ---- */
@@ -594,6 +592,8 @@ static void destroy(lode__supervisor *s) {
   lode__buf_release(&s->crashes);
   pthread_mutex_destroy(&s->lock);
   lode__free(s->table);
+  lode__free(s->lost);
+  lode__free(s->lost_names);
   lode__free(s);
 }
 
@@ -616,7 +616,9 @@ lode_status lode__supervisor_start(const lode__supervisor_options *options, lode
   if (s->wake < 0) LODE__GOTO(lode__fail_errno(err, errno, "eventfd"));
   LODE__GOTO(copy_strings(s, options, err));
   s->table = lode__alloc_zero(s->options.max_calls, sizeof *s->table);
-  if (!s->table) LODE__GOTO(lode__fail_nomem(err));
+  s->lost = lode__alloc_zero(s->options.max_calls, sizeof *s->lost);
+  s->lost_names = lode__alloc_zero(s->options.max_calls, sizeof *s->lost_names);
+  if (!s->table || !s->lost || !s->lost_names) LODE__GOTO(lode__fail_nomem(err));
   for (size_t i = s->options.max_calls; i-- > 0;) {
     s->table[i].id = i;
     s->table[i].next = s->free;
