@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -133,9 +134,10 @@ static void set_options(lode__http *http, exchange *x, struct curl_slist *header
   http->text[0] = '\0';
   lib.easy_setopt(c, CURLOPT_ERRORBUFFER, http->text);
   lib.easy_setopt(c, CURLOPT_URL, r->url);
-  lib.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+  if (lib.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK) /* before 7.85 */
+    lib.easy_setopt(c, (CURLoption)(CURLOPTTYPE_LONG + 181), 3L);           /* CURLOPT_PROTOCOLS, of which the headers warn */
   lib.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-  lib.easy_setopt(c, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+  if (!getenv("no_proxy") && !getenv("NO_PROXY")) lib.easy_setopt(c, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
   lib.easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
   lib.easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
   lib.easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);

@@ -143,7 +143,7 @@ static void end_job(worker *w, job *j) {
   *at = j->next;
   if (j->task.flags & LODE__CALL_LONG) {
     w->long_running--;
-    pthread_cond_signal(&w->work);
+    pthread_cond_broadcast(&w->work);
   }
   pthread_mutex_unlock(&w->lock);
   lode__buf_release(&j->task.out);

@@ -244,7 +244,8 @@ lode_status lode__call_send(lode_store *s, const char *method, lode__call *call,
 
 uint64_t lode__remote_tick(lode_store *s, size_t n) {
   /* Microseconds since 2025, times 8 */
-  uint64_t now = (lode__os_wall_ms() - 1735689600000u) * 8000, last = atomic_load(&s->clock), first;
+  uint64_t wall = lode__os_wall_ms(), start = 1735689600000u;
+  uint64_t now = wall > start ? (wall - start) * 8000 : 0, last = atomic_load(&s->clock), first;
   do {
     first = now > last ? now : last + 1;
   } while (!atomic_compare_exchange_weak(&s->clock, &last, first + n));

@@ -418,18 +418,36 @@ static lode_status look_for_work(lode__db *db, bool *found, lode_error *err) {
   return st;
 }
 
-static lode_status do_work(lode__db *db, lode_error *err) {
+/* A step for the first collection with work behind `after`; *cid: which, 0 for none. */
+static lode_status do_step(lode__db *db, int64_t after, int64_t *cid, lode_error *err) {
   lode_status st;
   step w = {0};
-  int64_t cid;
+  *cid = 0;
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
   w.until_ns = lode__os->now_ns() + STEP_NS;
-  LODE__GOTO(next_collection(w.tx, 0, &cid, err));
-  LODE__GOTO(cid ? step_collection(&w, cid, err) : vacuum_some(w.tx, err));
+  LODE__GOTO(next_collection(w.tx, after, cid, err));
+  if (*cid) st = step_collection(&w, *cid, err);
+  else if (after == 0) st = vacuum_some(w.tx, err);
 done:
   if (st == LODE_OK) return lode__tx_commit(w.tx, err);
   lode__tx_rollback(w.tx);
   return st;
+}
+
+/* A collection whose work meets damage does not hold up those behind it. */
+static lode_status do_work(lode__db *db, lode_error *err) {
+  lode_error damage = {.status = LODE_OK};
+  for (int64_t after = 0, cid;; after = cid) {
+    lode_status st = do_step(db, after, &cid, err);
+    if (st == LODE_CORRUPT && cid) {
+      if (damage.status == LODE_OK && err) damage = *err;
+      damage.status = LODE_CORRUPT;
+      continue;
+    }
+    if (st != LODE_OK || cid || damage.status == LODE_OK) return st;
+    if (err) *err = damage;
+    return LODE_CORRUPT;
+  }
 }
 
 lode_status lode__work_step(lode__db *db, bool *more, lode_error *err) {

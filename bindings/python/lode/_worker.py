@@ -17,6 +17,8 @@ def main():
             request = pickle.loads(receive(requests))
         except EOFError:
             break
+        if request[0] == "end":
+            break
         try:
             if request[0] == "open":
                 store = Store(request[1], **request[2])

@@ -101,7 +101,11 @@ class IsolatedStore:
             self._closed = True
             process, self._process = self._process, None
         if process is not None and self._pid == os.getpid():
-            process.stdin.close()
+            try:
+                send(process.stdin, pickled(("end",)))  # a forked child may hold the pipe open: its end alone would not be seen
+                process.stdin.close()
+            except OSError:
+                pass  # it is dead already
             process.wait()
 
     @property
