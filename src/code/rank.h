@@ -17,7 +17,7 @@
 
 /* X(id, name, weight for words, weight for names, what it is) */
 #define LODE__FEATURES(X)                                                                                          \
-  X(TEXT, "text", 0.70, 1.00, "BM25 of the chunk, against the best candidate's")                                   \
+  X(TEXT, "text", 0.70, 1.60, "BM25 of the chunk, against the best candidate's")                                   \
   X(VECTOR, "vector", 1.00, 0.20, "cosine of question and chunk, against the candidates'")                         \
   X(QUALITY, "quality", 1.00, 0.40, "the same with the second vector")                                             \
   X(OUTLINE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                         \
