@@ -34,7 +34,7 @@ if say model install minilm && "$lode" model install minilm; then
     '{"id":"bike","document":"The chain of a bicycle wants oil after rain.","metadata":{"kind":"tool"}}' \
     '{"id":"sql","document":"A rollback journal holds the pages as they were before a transaction.","metadata":{"kind":"tool"}}' |
     "$lode" db upsert notes --embed --store "$store"
-  show db query notes --text 'how do I brew a hot beverage' -k 1 --store "$store"
+  show db query notes --text 'how do I brew a hot beverage' --mode vector -k 1 --store "$store"
   show db verify --store "$store"
 else
   echo "(it could not be had; \`lode model install minilm\` tries again)"
