@@ -51,8 +51,8 @@ int main(int argc, char **argv) {
   optimize(&o);
   (void)ask(&o, rows, NULL);
   printf("query %.1f\n", ask(&o, rows, NULL));
-  (void)ask(&o, rows, "{\"lang\":\"c\"}");
-  printf("filtered %.1f\n", ask(&o, rows, "{\"lang\":\"c\"}"));
+  (void)ask(&o, rows, "{\"language\":\"c\"}");
+  printf("filtered %.1f\n", ask(&o, rows, "{\"language\":\"c\"}"));
   printf("rss %.0f\n", memory_now_mib());
   close_store(&o);
   return 0;

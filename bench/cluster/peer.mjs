@@ -10,7 +10,7 @@ let state = 12345;
 const random = () => ((state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 4294967296);
 const vector = () => Array.from({ length: dim }, () => Math.fround(random() * 2 - 1));
 const uuid = (text) => createHash('sha256').update(text).digest('hex').slice(0, 32).replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, '$1-$2-$3-$4-$5');
-const languages = ['c', 'go', 'rust', 'python', 'java'];
+const languages = ['c', 'go', 'rust', 'python'];
 const point = (i) => {
   const v = vector(), indices = [...new Set(Array.from({ length: 60 }, () => Math.floor(random() * 4294967295)))];
   return {
@@ -18,8 +18,8 @@ const point = (i) => {
     vector: { v, t: { indices, values: indices.map(() => 1.1) } },
     payload: {
       n: 1000 + i, seq: 1000 + i, crc: 1, p: false, id: `row-${i}`, doc: 'x'.repeat(500),
-      meta: JSON.stringify({ lang: languages[i % 5], path: `src/file${i >> 3}.c`, line: i, size: 1.5, test: false }),
-      f: { a: [`s${languages[i % 5]}`], b: [`ssrc/file${i >> 3}.c`], c: [`n${i}`], d: ['n1.5'], e: ['bf'] },
+      meta: JSON.stringify({ lang: languages[i % 4], path: `src/file${i >> 3}.c`, line: i, size: 1.5, test: false }),
+      f: { a: [`s${languages[i % 4]}`], b: [`ssrc/file${i >> 3}.c`], c: [`n${i}`], d: ['n1.5'], e: ['bf'] },
       x: { c: [i], d: [1.5] },
       v: Buffer.from(new Float32Array(v).buffer).toString('base64'),
     },
