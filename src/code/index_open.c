@@ -1,0 +1,180 @@
+/* index_open.c - models and collections of an index. See indexing.h.
+ *
+ * What was cut in another way, or has vectors of another model, is not mixed with: either everything is made anew beside the old
+ * collections, or the run is refused.
+ */
+#include "indexing.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- Models ---- */
+
+static bool is_instant(lode_str identity) {
+  static const char family[] = "/static";
+  return identity.len >= sizeof family - 1 && memcmp(identity.data + identity.len - (sizeof family - 1), family, sizeof family - 1) == 0;
+}
+
+static lode_status open_model(lode__indexer *x, const char *name, lode_embedder **out, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
+  lode_status st = lode_embedder_open(lode__str(name), &options, out, &why);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st != LODE_OK) lode__indexing_note(x, "no vectors are made, search goes by words alone: %.400s", why.text);
+  return LODE_OK;
+}
+
+lode_status lode__indexing_open_models(lode__indexer *x, lode_error *err) {
+  const char *name = lode__config_text(&x->project->config, LODE__CONFIG_MODEL);
+  x->embedder = x->options.embedder;
+  if (!x->embedder && strcmp(name, "none") != 0) {
+    LODE__TRY(open_model(x, name, &x->embedder, err));
+    x->own_embedder = x->embedder != NULL;
+  }
+  if (x->embedder) x->instant = is_instant(lode_embedder_info_of(x->embedder)->identity);
+  return LODE_OK;
+}
+
+/* ---- Collections ---- */
+
+typedef struct found { /* what the store says about the collections */
+  bool code, files, quality, aside;
+  char embedder[400];
+  lode__stamp stamp;
+  uint64_t records;
+} found;
+
+static bool named(const lode_collection_info *info, const char *name) { return lode__str_eq(info->name, lode__str(name)); }
+
+static lode_status look(lode__indexer *x, found *f, lode_error *err) {
+  lode_collection_list *list = NULL;
+  memset(f, 0, sizeof *f);
+  LODE__TRY(lode_collections(x->store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (named(info, LODE__CODE)) {
+      f->code = true;
+      f->records = info->records;
+      if (info->embedder.data) snprintf(f->embedder, sizeof f->embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
+    } else if (named(info, LODE__CODE_FILES)) {
+      f->files = true;
+      lode__stamp_parse(info->metadata, &f->stamp);
+    } else if (named(info, LODE__CODE_QUALITY)) {
+      f->quality = true;
+    } else if (named(info, LODE__CODE LODE__CODE_ASIDE) || named(info, LODE__CODE_FILES LODE__CODE_ASIDE) ||
+               named(info, LODE__CODE_QUALITY LODE__CODE_ASIDE)) {
+      f->aside = true;
+    }
+  }
+  lode_collection_list_free(list);
+  return LODE_OK;
+}
+
+static lode_status drop_aside(lode__indexer *x, lode_error *err) {
+  static const char *const names[] = {LODE__CODE LODE__CODE_ASIDE, LODE__CODE_FILES LODE__CODE_ASIDE,
+                                      LODE__CODE_QUALITY LODE__CODE_ASIDE};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    lode_status st = lode_collection_drop(x->store, lode__str(names[i]), err);
+    if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
+  }
+  lode__error_clear(err);
+  return LODE_OK;
+}
+
+static lode_status open_one(lode__indexer *x, const char *name, bool aside, const lode_collection_options *options,
+                            lode_collection **out, lode_error *err) {
+  char full[64];
+  snprintf(full, sizeof full, "%s%s", name, aside ? LODE__CODE_ASIDE : "");
+  return lode_collection_open(x->store, lode__str(full), options, out, err);
+}
+
+static lode_collection_options with_model(lode_embedder *embedder) {
+  lode_collection_options o = {.create = true, .metric = LODE_COSINE};
+  if (embedder) {
+    o.embedder = lode_embedder_info_of(embedder)->identity;
+    o.embedder_dim = lode_embedder_info_of(embedder)->dimension;
+  }
+  return o;
+}
+
+static lode_status open_shelf(lode__indexer *x, bool aside, bool quality, lode_error *err) {
+  static const lode_str code_counters[] = {{"language", 8}, {"kind", 4}}, file_counters[] = {{"language", 8}, {"skip", 4}};
+  lode_collection_options o = with_model(x->embedder);
+  x->shelf.store = x->store;
+  o.counters = code_counters;
+  o.n_counters = 2;
+  LODE__TRY(open_one(x, LODE__CODE, aside, &o, &x->shelf.code, err));
+  o = (lode_collection_options){.create = true, .counters = file_counters, .n_counters = 2};
+  LODE__TRY(open_one(x, LODE__CODE_FILES, aside, &o, &x->shelf.files, err));
+  if (!quality) return LODE_OK;
+  if (!x->second) LODE__TRY(open_model(x, LODE_MODEL_MINILM, &x->second, err));
+  o = with_model(x->second);
+  return open_one(x, LODE__CODE_QUALITY, aside, &o, &x->shelf.quality, err);
+}
+
+void lode__indexing_close(lode__indexer *x) {
+  if (x->shelf.code) lode_collection_close(x->shelf.code);
+  if (x->shelf.files) lode_collection_close(x->shelf.files);
+  if (x->shelf.quality) lode_collection_close(x->shelf.quality);
+  if (x->old_code) lode_collection_close(x->old_code);
+  if (x->old_quality) lode_collection_close(x->old_quality);
+  x->shelf = (lode__shelf){0};
+  x->old_code = x->old_quality = NULL;
+}
+
+static lode_status check_model(const lode__indexer *x, const found *f, lode_error *err) {
+  if (!x->embedder || !f->embedder[0]) return LODE_OK;
+  lode_str mine = lode_embedder_info_of(x->embedder)->identity;
+  if (lode__str_eq(mine, lode__str(f->embedder))) return LODE_OK;
+  return lode__fail(err, LODE_MISMATCH,
+                    "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` makes the index anew, "
+                    "`lode config set model` goes back; search by words goes on",
+                    f->embedder, (int)mine.len, mine.data);
+}
+
+/* The old collections stay open while new ones are built: equal texts take their vectors from there. */
+static lode_status open_donors(lode__indexer *x, const found *f, lode_error *err) {
+  lode_collection_options plain = {0};
+  x->donate = x->embedder && !x->instant && lode__str_eq(lode_embedder_info_of(x->embedder)->identity, lode__str(f->embedder));
+  if (f->code) LODE__TRY(open_one(x, LODE__CODE, false, &plain, &x->old_code, err));
+  if (f->quality) LODE__TRY(open_one(x, LODE__CODE_QUALITY, false, &plain, &x->old_quality, err));
+  return LODE_OK;
+}
+
+/* A newer code@1 instead of code@0: vectors that cost next to nothing are made anew without being asked. */
+static bool is_newer_model(const lode__indexer *x, const found *f) {
+  if (!x->embedder || !x->instant || !f->embedder[0]) return false;
+  lode_str mine = lode_embedder_info_of(x->embedder)->identity, theirs = lode__str(f->embedder);
+  size_t name = strcspn(f->embedder, "@") + 1;
+  return !lode__str_eq(mine, theirs) && name <= theirs.len && name <= mine.len && memcmp(mine.data, theirs.data, name) == 0;
+}
+
+lode_status lode__indexing_keep_stamp(lode__indexer *x, lode_error *err) {
+  lode__buf text = {0};
+  lode__stamp_put(&text, &x->stamp);
+  lode_status st = text.failed ? lode__fail_nomem(err)
+                               : lode_collection_set_metadata(x->store, lode__str(x->aside ? LODE__CODE_FILES LODE__CODE_ASIDE : LODE__CODE_FILES),
+                                                              (lode_str){text.data, text.len}, err);
+  lode__buf_release(&text);
+  return st;
+}
+
+lode_status lode__indexing_open(lode__indexer *x, lode_error *err) {
+  found f;
+  bool quality;
+  LODE__TRY(look(x, &f, err));
+  if (f.aside) LODE__TRY(drop_aside(x, err));
+  bool recut = f.files && f.records && f.stamp.revision != LODE__CODE_REVISION, newer = is_newer_model(x, &f);
+  x->aside = f.code && (x->options.force || recut || newer);
+  if (recut && !x->options.force) lode__indexing_note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
+  else if (newer && !x->options.force) lode__indexing_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
+  if (!x->aside) LODE__TRY(check_model(x, &f, err));
+  x->stamp = f.stamp;
+  quality = f.quality || x->options.quality || lode__config_bool(&x->project->config, LODE__CONFIG_QUALITY);
+  if (x->aside) LODE__TRY(open_donors(x, &f, err));
+  LODE__TRY(open_shelf(x, x->aside, quality, err));
+  if (x->aside || f.records || f.stamp.revision == LODE__CODE_REVISION) return LODE_OK;
+  /* Known from the start, so that a first run that was interrupted is gone on with */
+  x->stamp.revision = LODE__CODE_REVISION;
+  return lode__indexing_keep_stamp(x, err);
+}

@@ -1,0 +1,316 @@
+/* search_sources.c - candidates from words, vectors, names and outlines. See searching.h. */
+#include "searching.h"
+
+#include "code/ignore.h"
+
+#include <math.h>
+
+enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3,
+       MOST_WANT = 1 << 20, MOST_BEHIND = 20000 };
+
+/* ---- Candidates ---- */
+
+static size_t slot_of(const searching *s, lode_str id) {
+  size_t at = (size_t)lode__hash(id.data, id.len) & (s->table_size - 1);
+  while (s->table[at] && !lode__str_eq(s->v[s->table[at] - 1].id, id)) at = (at + 1) & (s->table_size - 1);
+  return at;
+}
+
+static lode_status grow(searching *s, lode_error *err) {
+  if (!lode__grow(&s->v, &s->cap, s->n + 1, sizeof *s->v)) return lode__fail_nomem(err);
+  if (s->n + 1 <= s->table_size / 2) return LODE_OK;
+  size_t size = s->table_size ? s->table_size * 2 : 1024;
+  uint32_t *table = lode__alloc_zero(size, sizeof *table);
+  if (!table) return lode__fail_nomem(err);
+  lode__free(s->table);
+  s->table = table;
+  s->table_size = size;
+  for (size_t i = 0; i < s->n; i++) s->table[slot_of(s, s->v[i].id)] = (uint32_t)i + 1;
+  return LODE_OK;
+}
+
+bool lode__searching_copy(searching *s, lode_str *text) {
+  char *p = lode__arena_copy(s->arena, text->data ? text->data : "", text->len);
+  text->data = p;
+  return p != NULL;
+}
+
+/* The candidate of a row, new or known; NULL without an error when the glob leaves it out. */
+static lode_status candidate(searching *s, const lode_row *row, lode__candidate **out, lode_error *err) {
+  lode__chunk_view view;
+  *out = NULL;
+  LODE__TRY(grow(s, err));
+  size_t slot = slot_of(s, row->id);
+  if (s->table[slot]) {
+    *out = &s->v[s->table[slot] - 1];
+    return LODE_OK;
+  }
+  /* A record that somebody else put there is no chunk */
+  lode_status st = lode__chunk_view_of(row->metadata, &s->json, &view, err);
+  if (st == LODE_NOMEM) return st;
+  if (st != LODE_OK) return LODE_OK;
+  if (s->request->path.data && !lode__glob_path(s->request->path, view.path)) return LODE_OK;
+  lode__candidate c = {.id = row->id, .path = view.path, .language = view.language, .kind = view.kind, .name = view.name,
+                       .parents = view.parents, .first = view.first, .last = view.last, .cosine = NAN, .cosine2 = NAN};
+  lode_str hash = view.hash;
+  lode_str *texts[] = {&c.id, &c.path, &c.language, &c.kind, &c.name, &c.parents, &hash};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    if (!lode__searching_copy(s, texts[i])) return lode__fail_nomem(err);
+  c.hash = hash.data;
+  s->v[s->n] = c;
+  *out = &s->v[s->n++];
+  s->table[slot] = (uint32_t)s->n;
+  return LODE_OK;
+}
+
+static size_t want(const searching *s, size_t least) {
+  size_t n = s->request->limit > least / 5 ? s->request->limit * 5 : least;
+  if (s->want_more > MOST_WANT / n) return MOST_WANT;
+  return n * s->want_more;
+}
+
+/* ---- By words ---- */
+
+static lode_status by_words(searching *s, lode_error *err) {
+  lode_result *rows = NULL;
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_TEXT), .select = lode__searching_selection(s),
+                          .include = LODE_METADATA};
+  lode_status st = lode_query(s->code, &q, &rows, err);
+  s->cut = s->cut || lode_result_count(rows) >= q.k;
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
+    lode__candidate *c;
+    st = candidate(s, lode_result_at(rows, i), &c, err);
+    if (c) c->bm25 = lode_result_at(rows, i)->score;
+  }
+  lode_result_free(rows);
+  return st;
+}
+
+/* Definitions of names that the query holds, wherever their words rank. */
+static lode_status by_names(searching *s, lode_error *err) {
+  const lode__question *q = &s->result->question;
+  lode__buf where = {0};
+  lode_result *rows = NULL;
+  lode_status st = LODE_OK;
+  if (q->n_names == 0) return LODE_OK;
+  lode__buf_adds(&where, "{\"$and\":[{\"name\":{\"$in\":[");
+  for (size_t i = 0; i < q->n_names; i++) {
+    if (i) lode__buf_addc(&where, ',');
+    lode__json_put_string(&where, q->names[i]);
+  }
+  lode__buf_adds(&where, "]}}");
+  if (s->where.len) {
+    lode__buf_addc(&where, ',');
+    lode__buf_add(&where, s->where.data, s->where.len);
+  }
+  lode__buf_adds(&where, "]}");
+  if (where.failed) LODE__GOTO(lode__fail_nomem(err));
+  lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = WANT_NAMES, .include = LODE_METADATA};
+  LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
+    lode__candidate *c;
+    st = candidate(s, lode_result_at(rows, i), &c, err);
+  }
+done:
+  lode_result_free(rows);
+  lode__buf_release(&where);
+  return st;
+}
+
+/* ---- By outlines ---- */
+
+static bool has_path(const searching *s, lode_str path) {
+  for (size_t i = 0; i < s->n; i++)
+    if (lode__str_eq(s->v[i].path, path)) return true;
+  return false;
+}
+
+/* The first chunks of files whose outline says more than their chunks do. */
+static lode_status add_files(searching *s, const lode_result *rows, lode_error *err) {
+  lode_str ids[OUTLINE_FILES * OUTLINE_CHUNKS];
+  lode__buf id = {0};
+  lode_result *chunks = NULL;
+  size_t n = 0;
+  lode_status st = LODE_OK;
+  for (size_t i = 0; i < lode_result_count(rows) && i < OUTLINE_FILES; i++) {
+    lode_str path = lode_result_at(rows, i)->id;
+    if (has_path(s, path)) continue;
+    for (size_t k = 0; k < OUTLINE_CHUNKS; k++) {
+      LODE__GOTO(lode__chunk_id(&id, path, k, err));
+      char *p = lode__arena_copy(s->arena, id.data, id.len - 1);
+      if (!p) LODE__GOTO(lode__fail_nomem(err));
+      ids[n++] = (lode_str){p, id.len - 1};
+    }
+  }
+  if (n == 0) goto done;
+  lode_get_request get = {.select = lode__searching_selection(s), .include = LODE_METADATA};
+  get.select.ids = ids;
+  get.select.n_ids = n;
+  LODE__GOTO(lode_get(s->code, &get, &chunks, err));
+  for (size_t i = 0; i < lode_result_count(chunks) && st == LODE_OK; i++) {
+    lode__candidate *c;
+    st = candidate(s, lode_result_at(chunks, i), &c, err);
+  }
+done:
+  lode_result_free(chunks);
+  lode__buf_release(&id);
+  return st;
+}
+
+static lode_status by_outlines(searching *s, lode_error *err) {
+  lode_result *rows = NULL;
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_OUTLINES)};
+  if (!s->files) return LODE_OK;
+  lode_status st = lode_query(s->files, &q, &rows, err);
+  if (st == LODE_OK) st = add_files(s, rows, err);
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++)
+    for (size_t k = 0; k < s->n; k++)
+      if (lode__str_eq(s->v[k].path, lode_result_at(rows, i)->id)) s->v[k].outline = lode_result_at(rows, i)->score;
+  lode_result_free(rows);
+  return st;
+}
+
+/* ---- By vectors ---- */
+
+static double cosine_of(const float *a, const float *b, uint32_t dim) {
+  double dot = 0, aa = 0, bb = 0;
+  for (uint32_t i = 0; i < dim; i++) {
+    dot += (double)a[i] * b[i];
+    aa += (double)a[i] * a[i];
+    bb += (double)b[i] * b[i];
+  }
+  return aa > 0 && bb > 0 ? dot / sqrt(aa * bb) : 0;
+}
+
+/* Cosines of candidates that came from elsewhere. */
+static lode_status measure(searching *s, lode_collection *c, const float *vector, uint32_t dim, bool second, lode_error *err) {
+  lode_str *ids = lode__alloc_zero(s->n, sizeof *ids);
+  lode_result *rows = NULL;
+  size_t n = 0;
+  lode_status st = LODE_OK;
+  if (!ids) return lode__fail_nomem(err);
+  for (size_t i = 0; i < s->n; i++)
+    if (isnan(second ? s->v[i].cosine2 : s->v[i].cosine)) ids[n++] = s->v[i].id;
+  lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_VECTOR};
+  if (n) LODE__GOTO(lode_get(c, &get, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    const lode_row *row = lode_result_at(rows, i);
+    size_t slot = slot_of(s, row->id);
+    if (!row->vector || row->dimension != dim || !s->table[slot]) continue;
+    double cosine = cosine_of(vector, row->vector, dim);
+    if (second) s->v[s->table[slot] - 1].cosine2 = cosine;
+    else s->v[s->table[slot] - 1].cosine = cosine;
+  }
+done:
+  lode_result_free(rows);
+  lode__free(ids);
+  return st;
+}
+
+static lode_status by_vector(searching *s, lode_error *err) {
+  lode_result *rows = NULL;
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1, .k = want(s, WANT_VECTOR),
+                          .select = lode__searching_selection(s), .include = LODE_METADATA};
+  lode_status st = lode_query(s->code, &q, &rows, err);
+  s->cut = s->cut || lode_result_count(rows) >= q.k;
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
+    const lode_row *row = lode_result_at(rows, i);
+    lode__candidate *c;
+    st = candidate(s, row, &c, err);
+    if (c && !isnan(row->distance)) c->cosine = 1 - row->distance;
+  }
+  lode_result_free(rows);
+  return st;
+}
+
+/* The second vectors have ids only: the chunks themselves are read from the first collection. */
+static lode_status by_second(searching *s, lode_error *err) {
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector2, .dimension = s->dim2, .n = 1, .k = want(s, WANT_VECTOR)};
+  lode_result *near = NULL, *rows = NULL;
+  lode_str *ids = NULL;
+  lode_status st;
+  LODE__GOTO(lode_query(s->quality, &q, &near, err));
+  size_t n = lode_result_count(near);
+  s->cut = s->cut || n >= q.k;
+  ids = lode__alloc_zero(n, sizeof *ids);
+  if (!ids) LODE__GOTO(lode__fail_nomem(err));
+  for (size_t i = 0; i < n; i++) ids[i] = lode_result_at(near, i)->id;
+  lode_get_request get = {.select = lode__searching_selection(s), .include = LODE_METADATA};
+  get.select.ids = ids;
+  get.select.n_ids = n;
+  if (n) LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
+    lode__candidate *c;
+    st = candidate(s, lode_result_at(rows, i), &c, err);
+  }
+done:
+  lode__free(ids);
+  lode_result_free(near);
+  lode_result_free(rows);
+  return st;
+}
+
+/* ---- Gathering ---- */
+
+/* One source after the other; what fails for damage or a mismatch is left out and noted. *used when it could be used. */
+static lode_status source(searching *s, const char *what, lode_status (*run)(searching *, lode_error *), bool *used, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = run(s, &why);
+  if (st == LODE_OK) {
+    *used = true;
+    return LODE_OK;
+  }
+  if (st == LODE_CORRUPT || st == LODE_MISMATCH || st == LODE_LIMIT) {
+    lode__searching_note(s, what, &why);
+    if (err) *err = why;
+    return LODE_OK;
+  }
+  if (err) *err = why;
+  return st;
+}
+
+/* While a large tree is being indexed for the first time, its words wait for their index, and to read them all would take minutes: then
+ * vectors answer alone. */
+static bool words_are_behind(searching *s, bool have_vectors) {
+  lode_stats stats;
+  if (!have_vectors || lode_collection_stats(s->code, &stats, NULL) != LODE_OK) return false;
+  if (stats.untexted <= MOST_BEHIND && stats.unindexed <= MOST_BEHIND) return false;
+  lode_error why = {.record = LODE_NO_RECORD};
+  (void)lode__fail(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
+                   (unsigned long long)(stats.untexted > stats.unindexed ? stats.untexted : stats.unindexed));
+  lode__searching_note(s, "by vectors alone", &why);
+  return true;
+}
+
+static lode_status gather_once(searching *s, bool *used, lode_error *err) {
+  lode_mode mode = s->request->mode;
+  if (mode == LODE_HYBRID && words_are_behind(s, s->vector || s->vector2)) mode = LODE_BY_VECTOR;
+  if (mode != LODE_BY_VECTOR) LODE__TRY(source(s, "without words", by_words, used, err));
+  if (s->vector) LODE__TRY(source(s, "without vectors", by_vector, used, err));
+  if (s->vector2) LODE__TRY(source(s, "without the second vectors", by_second, used, err));
+  if (mode != LODE_BY_VECTOR && !s->request->similar.data) {
+    bool unused;
+    LODE__TRY(source(s, "without names", by_names, &unused, err));
+    LODE__TRY(source(s, "without outlines", by_outlines, &unused, err));
+  }
+  return LODE_OK;
+}
+
+lode_status lode__searching_gather(searching *s, bool *used, lode_error *err) {
+  *used = false;
+  for (s->want_more = 1;; s->want_more *= 16) {
+    s->cut = false;
+    LODE__TRY(gather_once(s, used, err));
+    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_more >= MOST_WANT) return LODE_OK; /* else the glob left too few */
+  }
+}
+
+lode_status lode__searching_measure(searching *s, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = LODE_OK;
+  if (s->vector) st = measure(s, s->code, s->vector, s->dim, false, &why);
+  if (st == LODE_OK && s->vector2) st = measure(s, s->quality, s->vector2, s->dim2, true, &why);
+  if (st == LODE_OK || st == LODE_CORRUPT) return LODE_OK;
+  if (err) *err = why;
+  return st;
+}
