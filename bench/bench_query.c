@@ -1,6 +1,6 @@
 /* bench_query.c - an exact query through the public API, against a plain read of as many bytes.
  *
- *   bench_query NAME FOLDER ROWS ROUNDS      a store made by bench_ingest
+ *   bench_query NAME FOLDER ROWS ROUNDS      a store made by bench_ingest; where there is none, one without a vector index
  *
  * The ten nearest of all rows, ids and distances only, after warming up. The plain read adds up a buffer of the same
  * size as integers, in one thread. Rounds are interleaved, and the best of each kind counts. The answers are
@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { K = 10, QUERIES = 4 };
 
@@ -51,7 +52,7 @@ static double distance(const float *a, const float *b) {
 static lode_result *ask(opened *o, const float *vector) {
   lode_error err;
   lode_result *result = NULL;
-  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = vector, .dimension = DIM, .n = 1, .k = K};
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = vector, .dimension = DIM, .n = 1, .k = K, .exact = true};
   need(lode_query(o->collection, &q, &result, &err), &err, "query");
   return result;
 }
@@ -72,6 +73,21 @@ static void compare(opened *o, const float *data, size_t rows, const float *quer
   free(all);
 }
 
+/* Rows that no segment of the index holds: they are searched in memory. */
+static void fill(const char *folder, uint32_t rows) {
+  lode_open_options options = {.create = true, .no_background = true};
+  lode_error err;
+  batch *b = batch_new();
+  opened o = open_store(folder, &options);
+  for (uint32_t i = 0; i < rows; i += BATCH) {
+    size_t n = rows - i < BATCH ? rows - i : BATCH;
+    batch_fill(b, i, n);
+    need(lode_add(o.collection, NULL, b->records, n, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
+  }
+  close_store(&o);
+  free(b);
+}
+
 int main(int argc, char **argv) {
   if (argc != 5) fail("usage: bench_query NAME FOLDER ROWS ROUNDS");
   const char *name = argv[1], *folder = argv[2];
@@ -80,6 +96,7 @@ int main(int argc, char **argv) {
   float *data = room(bytes), queries[QUERIES][DIM];
   for (size_t i = 0; i < rows; i++) row_vector(data + i * DIM, (uint32_t)i);
   for (size_t q = 0; q < QUERIES; q++) row_vector(queries[q], UINT32_MAX - (uint32_t)q);
+  if (access(folder, F_OK) != 0) fill(folder, (uint32_t)rows);
   lode_open_options options = {.read_only = true, .memory_bytes = (uint64_t)bytes * 2 + (64u << 20)};
   opened o = open_store(folder, &options);
   double start = now_s(), first, read_best = 0, query_best = 0, *took = room(rounds * sizeof *took);

@@ -93,6 +93,7 @@ END {
   percent = got("query.lode.percent")
   row("exact query through lode_query, " rows " x 384, of a plain read's bandwidth", show(percent, "%"),
     "at least 60 %", "", "", verdict(percent != "", percent >= 60))
+  row("the same when the index holds the vectors: read from its file, each checked", show(got("query.indexed.percent"), "%"), "", "", "", "")
   kernel = got("kernel.l2_percent")
   row("the scan kernel alone", show(kernel, "%"), "at least 60 %", "", "", verdict(kernel != "", kernel >= 60))
   row("the same query's time (median)", show(got("query.lode.median_ms"), "ms"), "", "LanceDB " show(got("query.lance.median_ms"), "ms"),

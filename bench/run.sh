@@ -138,15 +138,16 @@ ingest() {
   [ "$sums" = 1 ] || figure "failed same-data"
 }
 
-# On what the last round of ingest left
+# Vectors that no index holds yet, then on what the last round of ingest left
 query() {
-  measure query.lode $bin/bench_query query.lode "$work/lode" $rows $query_rounds
+  measure query.lode $bin/bench_query query.lode "$(fresh exact)" $rows $query_rounds
+  measure query.indexed $bin/bench_query query.indexed "$work/lode" $rows $query_rounds
   [ $lance = 1 ] && measure query.lance node bench/peers/lance.mjs query query.lance "$work/lance" $query_rounds
   say kernel
   # shellcheck disable=SC2016
   $bin/bench_scan $rows 384 $query_rounds |
     awk '/% of plain read/ && /^scan/ {print "kernel." $2 "_percent " $(NF - 4)}' >> $figures
-  rm -rf "$work/lode" "$work/lance"
+  rm -rf "$work/lode" "$work/lance" "$work/exact"
 }
 
 single_adds() {
