@@ -547,6 +547,15 @@ TEST(vector_files_of_each_format_are_read) {
   FAILS(LODE_INVALID, load("[1]\n[1,2]", 9, LODE_JSONL, &v, &n, &dim));
   CHECK(err.record == 1);
   FAILS(LODE_INVALID, load("", 0, LODE_JSONL, &v, &n, &dim));
+
+  const char *wrapped = " [ [1, 2] ,\n [3,4] ]\n";
+  OK(load(wrapped, strlen(wrapped), LODE_JSONL, &v, &n, &dim));
+  CHECK(n == 2 && dim == 2 && v[3] == 4);
+  lode__free(v);
+  static const char *const bad[] = {"[[1,2]", "[[1,2],", "[[1,2],]", "[[1,2][3,4]]", "[[1,2]] x", "[[1,2]] [3,4]", "[[1,2],[3]]",
+                                    "[[1,[2]]]", "[[]]", "[[", "[[1,2],3]"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    FAILS(LODE_INVALID, load(bad[i], strlen(bad[i]), LODE_JSONL, &v, &n, &dim));
 }
 
 TEST(damaged_vector_files_are_read_or_refused) {

@@ -31,7 +31,7 @@ typedef enum lode__arg_type {
   LODE__ARG_LINES,   /* command line only: a file with one string a line, added to the list named by `into`; without
                       * that the operation reads it (lode__lines) */
   LODE__ARG_VECTOR,  /* numbers; as a flag the JSON text, @FILE or - */
-  LODE__ARG_VECTORS, /* arrays of numbers; as a flag a file: .npy, .fvecs, or one JSON array a line */
+  LODE__ARG_VECTORS, /* arrays of numbers; as a flag a file: .npy, .fvecs, or JSON */
   LODE__ARG_RECORDS, /* objects {"id","document","metadata","embedding"}; as a flag a file of JSON lines, or - */
 } lode__arg_type;
 

@@ -110,7 +110,7 @@ static const lode__param query_params[] = {
     P_COLLECTION,
     {.name = "vector", .type = LODE__ARG_VECTOR, .value = "JSON", .about = "what to look for: an array of numbers"},
     {.name = "vectors", .type = LODE__ARG_VECTORS, .value = "FILE",
-     .about = "several vectors at once; on the command line a file: .npy, .fvecs, or one JSON array a line"},
+     .about = "several vectors at once; on the command line a file: .npy, .fvecs, or JSON: one array a line, or an array of arrays"},
     {.name = "text", .type = LODE__ARG_TEXT, .value = "TEXT", .about = "words to look for"},
     {.name = "mode", .type = LODE__ARG_CHOICE, .value = "MODE", .choices = "text|vector|hybrid",
      .about = "rank by words (BM25), by distance, or by both fused; when not given, by what is given"},

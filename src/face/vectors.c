@@ -145,22 +145,51 @@ static lode_status parse_npy(lode_str bytes, float **vectors, size_t *n, uint32_
   return LODE_OK;
 }
 
-/* ---- JSON lines ---- */
+/* ---- JSON: one array a line, or one array of arrays ---- */
 
-static lode_status parse_lines(lode_str text, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
+typedef struct arrays {
+  lode_str rest;
+  bool wrapped; /* an array of arrays */
+} arrays;
+
+static char first_of(lode_str *text) { /* behind white space; 0 at the end */
+  while (text->len && isspace((unsigned char)*text->data)) text->data++, text->len--;
+  return text->len ? *text->data : 0;
+}
+
+static arrays arrays_of(lode_str text) {
+  arrays a = {.rest = text};
+  if (first_of(&text) != '[') return a;
+  text.data++, text.len--;
+  if (first_of(&text) == '[') a = (arrays){text, true};
+  return a;
+}
+
+/* The text of the next vector; false at the end. What is no array of numbers is for lode__json_floats to find. */
+static bool next_array(arrays *a, lode_str *array) {
+  if (first_of(&a->rest) == 0) return false;
+  const char *end = memchr(a->rest.data, a->wrapped ? ']' : '\n', a->rest.len);
+  size_t len = !end ? a->rest.len : (size_t)(end - a->rest.data) + a->wrapped;
+  *array = (lode_str){a->rest.data, len};
+  a->rest = (lode_str){a->rest.data + len, a->rest.len - len};
+  char sign = a->wrapped ? first_of(&a->rest) : 0;
+  if (sign == ',' || sign == ']') a->rest.data++, a->rest.len--;
+  else if (sign) *array = (lode_str){array->data, (size_t)(a->rest.data + a->rest.len - array->data)}; /* no comma */
+  if (sign == ']') a->wrapped = false; /* only white space may follow */
+  return true;
+}
+
+static lode_status parse_json(lode_str text, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
   lode_error why;
+  arrays a = arrays_of(text);
+  bool wrapped = a.wrapped;
+  lode_str array;
   size_t cap = 0;
   float *row = lode__alloc(LODE_MAX_DIMENSION * sizeof *row);
   lode_status st = row ? LODE_OK : lode__fail_nomem(err);
-  while (st == LODE_OK && text.len) {
-    const char *end = memchr(text.data, '\n', text.len);
-    size_t len = end ? (size_t)(end - text.data) : text.len, dim = 0, total;
-    lode_str line = {text.data, len};
-    text.data += end ? len + 1 : len;
-    text.len -= end ? len + 1 : len;
-    while (line.len && isspace((unsigned char)line.data[line.len - 1])) line.len--;
-    if (line.len == 0) continue;
-    st = lode__json_floats(line, row, LODE_MAX_DIMENSION, &dim, &why);
+  while (st == LODE_OK && (!wrapped || a.wrapped) && next_array(&a, &array)) {
+    size_t dim = 0, total;
+    st = lode__json_floats(array, row, LODE_MAX_DIMENSION, &dim, &why);
     if (st != LODE_OK || dim == 0)
       st = lode__fail_at(err, LODE_INVALID, *n, "vector %zu must be a JSON array of numbers%s%.300s", *n,
                          st != LODE_OK ? ": " : "", st != LODE_OK ? why.text : "");
@@ -174,6 +203,8 @@ static lode_status parse_lines(lode_str text, float **vectors, size_t *n, uint32
     (*n)++;
   }
   lode__free(row);
+  if (st == LODE_OK && wrapped && (a.wrapped || first_of(&a.rest)))
+    st = lode__fail(err, LODE_INVALID, "the array of vectors %s", a.wrapped ? "does not end" : "is followed by something else");
   return st;
 }
 
@@ -185,7 +216,7 @@ lode_status lode__vectors_parse(lode_str bytes, lode_format format, float **vect
   *dimension = 0;
   if (format == LODE_NPY) st = parse_npy(bytes, vectors, n, dimension, err);
   else if (format == LODE_FVECS) st = parse_fvecs(bytes, vectors, n, dimension, err);
-  else st = parse_lines(bytes, vectors, n, dimension, err);
+  else st = parse_json(bytes, vectors, n, dimension, err);
   if (st == LODE_OK && *n == 0) st = lode__fail(err, LODE_INVALID, "the file has no vectors");
   if (st == LODE_OK) st = check_finite(*vectors, *n, *dimension, err);
   if (st == LODE_OK) return st;
