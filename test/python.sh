@@ -4,7 +4,7 @@
 # LODE_TEST_FULL=1 installs chromadb and mempalace from PyPI for that; LODE_CHROMADB_PYTHON names an interpreter that has chromadb.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
-lode=$1
+lode=$(realpath "$1")
 python=${PYTHON:-python3}
 passed=0
 failed=0
@@ -20,7 +20,7 @@ trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/package"
 cp -r "$here"/bindings/python/lode "$here"/bindings/python/tests "$tmp/package/"
 "$python" "$here/bindings/python/abi.py" "$here/include/lode.h" >"$tmp/package/lode/_abi.py" || { echo "FAIL: abi.py"; failed=1; done_; }
-export PYTHONPATH="$tmp/package" LODE_LIBRARY="$here/build/release/liblode.so.0" PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH="$tmp/package" LODE_LIBRARY="$here/build/release/liblode.so.0" PYTHONDONTWRITEBYTECODE=1 LODE_PROGRAM=$lode
 
 run() { # name interpreter module: adds up what unittest says
   local out ran bad
@@ -74,6 +74,8 @@ if [ -z "$real" ] && [ -n "${LODE_TEST_FULL:-}" ]; then
 fi
 if [ -n "$real" ]; then
   LODE_CHROMA_MODULE=chromadb run "chromadb itself" "$real" test_chroma
+  run "unusual calls, beside chromadb" "$real" test_differential
+  run "what chromadb made, rescued and served" "$real" test_rescued
   "$real" -c 'import mempalace' 2>/dev/null && run "mempalace's own contract" "$real" test_mempalace
 else
   skip "the tests against chromadb and mempalace themselves: LODE_TEST_FULL=1 installs them, LODE_CHROMADB_PYTHON names an interpreter that has them"

@@ -201,9 +201,8 @@ static void compare(run *r, lode_store *store, const char *folder, const char *o
   free(text);
 }
 
-lode_status rescue_run(const char *folder, const char *only, rescue_outcome *o, lode_error *err) {
+lode_status rescue_into(const char *folder, const char *to, const char *only, rescue_outcome *o, lode_error *err) {
   char from[300];
-  const char *to = test_folder();
   lode_open_options how = {.create = true, .no_background = true};
   lode_store *store = NULL;
   run r = {.o = o};
@@ -215,7 +214,13 @@ lode_status rescue_run(const char *folder, const char *only, rescue_outcome *o, 
   st = lode__rescue_chroma(&q, err);
   if (st == LODE_OK) compare(&r, store, folder, only);
   lode_close(store);
-  test_remove_tree(to);
   free(r.told);
+  return st;
+}
+
+lode_status rescue_run(const char *folder, const char *only, rescue_outcome *o, lode_error *err) {
+  const char *to = test_folder();
+  lode_status st = rescue_into(folder, to, only, o, err);
+  test_remove_tree(to);
   return st;
 }

@@ -26,6 +26,8 @@ typedef struct rescue_outcome {
   uint64_t text_untold;
 } rescue_outcome;
 
+/* Rescues FOLDER/chroma into the store `to` and compares that with FOLDER/expected.jsonl. */
+lode_status rescue_into(const char *folder, const char *to, const char *only, rescue_outcome *outcome, lode_error *err);
 /* Rescues FOLDER/chroma into a new store and compares that with FOLDER/expected.jsonl. `only`: NULL, or one collection to look at. */
 lode_status rescue_run(const char *folder, const char *only, rescue_outcome *outcome, lode_error *err);
 

@@ -1,13 +1,7 @@
 /* chroma.h - Chroma's v2 API over lode: what its routes do. Runs in the worker; server_route.c has the paths.
  *
- * How Chroma's things are kept
- *   collection    a lode collection. In default_tenant/default_database it has the same name, and those made by `lode db` are
- *                 among them; elsewhere it is called TENANT/DATABASE/NAME, with / and % of the first two in percent encoding.
- *   its id        the collection's uid, spelled as a UUID (version 8): nothing needs to be kept, nothing can drift.
- *   configuration, schema   under the key "$chroma" of the collection's metadata (Chroma refuses keys that begin with $); committed
- *                 with it.
- *   tenants, databases      records of the collection ".chroma" (a name that Chroma refuses); the default ones always exist.
- *   uri           the record's metadata key "chroma:uri", as Chroma itself does.
+ * How Chroma's things are kept in a store: rescue/kept.h, as what was rescued is served too. A collection's id is its uid, spelled as a
+ * UUID (version 8): nothing needs to be kept, nothing can drift.
  *
  * A handler answers true when it has written its answer to task->out, false after it has failed; then the error is there.
  */
@@ -15,11 +9,9 @@
 #define LODE_FACE_CHROMA_H
 
 #include "handles.h"
+#include "rescue/kept.h"
 #include "worker.h"
 
-#define LODE__CHROMA_REGISTRY ".chroma"
-#define LODE__CHROMA_KEY "$chroma"
-#define LODE__CHROMA_URI "chroma:uri"
 #define LODE__CHROMA_BATCH 100000 /* records in one write */
 #define LODE__CHROMA_HITS 1000000 /* rows of one query's answer: queries times n_results */
 
@@ -68,8 +60,6 @@ bool lode__chroma_hold(lode__chroma *c, lode__handle **handle);
 void lode__chroma_let_go(lode__chroma *c, lode__handle *handle, lode_status last);
 bool lode__chroma_no_collection(lode__chroma *c);
 
-/* / and % in percent encoding. */
-void lode__chroma_put_part(lode__buf *out, lode_str part);
 /* "TENANT/DATABASE/NAME" or the plain name; words 0 and 1 of the task are tenant and database. */
 lode_str lode__chroma_full_name(lode__chroma *c, lode_str name);
 /* The other way round: false when a collection is not in the task's tenant and database. */

@@ -35,25 +35,13 @@ bool lode__uuid_parse(lode_str text, uint64_t *uid) {
 
 /* ---- Names ---- */
 
-static bool is_default(const lode__chroma *c) {
-  return lode__str_eq(c->task->words[0], LODE__LIT("default_tenant")) && lode__str_eq(c->task->words[1], LODE__LIT("default_database"));
-}
-
-void lode__chroma_put_part(lode__buf *out, lode_str part) {
-  for (size_t i = 0; i < part.len; i++) {
-    if (part.data[i] == '/' || part.data[i] == '%') lode__buf_addf(out, "%%%02X", (unsigned)(unsigned char)part.data[i]);
-    else lode__buf_addc(out, part.data[i]);
-  }
-}
+static bool is_default(const lode__chroma *c) { return lode__kept_usual(c->task->words[0], c->task->words[1]); }
 
 lode_str lode__chroma_full_name(lode__chroma *c, lode_str name) {
   lode__buf full = {0};
   lode_str copy = {0};
   if (is_default(c)) return name;
-  lode__chroma_put_part(&full, c->task->words[0]);
-  lode__buf_addc(&full, '/');
-  lode__chroma_put_part(&full, c->task->words[1]);
-  lode__buf_addc(&full, '/');
+  lode__kept_prefix(&full, c->task->words[0], c->task->words[1]);
   lode__buf_add(&full, name.data, name.len);
   if (!full.failed) copy = (lode_str){lode__arena_copy(&c->arena, full.data, full.len), full.len};
   lode__buf_release(&full);
@@ -64,10 +52,7 @@ bool lode__chroma_own_name(const lode__chroma *c, lode_str full, lode_str *name)
   lode__buf prefix = {0};
   *name = full;
   if (is_default(c)) return !memchr(full.data, '/', full.len) && !lode__str_eq(full, LODE__LIT(LODE__CHROMA_REGISTRY));
-  lode__chroma_put_part(&prefix, c->task->words[0]);
-  lode__buf_addc(&prefix, '/');
-  lode__chroma_put_part(&prefix, c->task->words[1]);
-  lode__buf_addc(&prefix, '/');
+  lode__kept_prefix(&prefix, c->task->words[0], c->task->words[1]);
   bool own = !prefix.failed && full.len > prefix.len && memcmp(full.data, prefix.data, prefix.len) == 0;
   if (own) *name = (lode_str){full.data + prefix.len, full.len - prefix.len};
   lode__buf_release(&prefix);

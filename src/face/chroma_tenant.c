@@ -1,8 +1,4 @@
-/* chroma_tenant.c - tenants and databases: records of the collection ".chroma". See chroma.h.
- *
- *   id "t:TENANT"           a tenant
- *   id "d:TENANT/DATABASE"  a database, its parts in percent encoding; metadata {"tenant","name","id"}
- */
+/* chroma_tenant.c - tenants and databases: records of the collection ".chroma". See rescue/kept.h. */
 #include "chroma.h"
 
 static bool is(lode_str s, const char *name) { return lode__str_eq(s, lode__str(name)); }
@@ -16,17 +12,13 @@ static lode_str text_of(lode__chroma *c, lode__buf *text) {
 
 static lode_str tenant_id(lode__chroma *c, lode_str tenant) {
   lode__buf id = {0};
-  lode__buf_adds(&id, "t:");
-  lode__chroma_put_part(&id, tenant);
+  lode__kept_tenant_id(&id, tenant);
   return text_of(c, &id);
 }
 
 static lode_str database_id(lode__chroma *c, lode_str tenant, lode_str database) {
   lode__buf id = {0};
-  lode__buf_adds(&id, "d:");
-  lode__chroma_put_part(&id, tenant);
-  lode__buf_addc(&id, '/');
-  lode__chroma_put_part(&id, database);
+  lode__kept_database_id(&id, tenant, database);
   return text_of(c, &id);
 }
 
@@ -86,9 +78,7 @@ bool lode__chroma_create_tenant(lode__chroma *c) {
   lode_str name;
   lode__buf metadata = {0};
   if (!name_of(c, &name)) return false;
-  lode__buf_adds(&metadata, "{\"kind\":\"tenant\",\"name\":");
-  lode__json_put_string(&metadata, name);
-  lode__buf_addc(&metadata, '}');
+  lode__kept_tenant(&metadata, name);
   lode_status st = is(name, "default_tenant") ? LODE_EXISTS : add_record(c, tenant_id(c, name), text_of(c, &metadata));
   lode__buf_release(&metadata);
   if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Tenant [%.*s] already exists", (int)name.len, name.data);
@@ -107,8 +97,6 @@ bool lode__chroma_get_tenant(lode__chroma *c) {
 }
 
 /* ---- Databases ---- */
-
-static bool is_default(lode_str tenant, lode_str database) { return is(tenant, "default_tenant") && is(database, "default_database"); }
 
 static void put_database(lode__chroma *c, lode_str id, lode_str name) {
   lode__buf *out = &c->task->out;
@@ -140,7 +128,7 @@ static bool no_database(lode__chroma *c) {
 }
 
 bool lode__chroma_database_exists(lode__chroma *c) {
-  bool there = is_default(c->task->words[0], c->task->words[1]);
+  bool there = lode__kept_usual(c->task->words[0], c->task->words[1]);
   lode_str metadata;
   if (!there && !look_up_id(c, database_id(c, c->task->words[0], c->task->words[1]), &there, &metadata)) return false;
   return there || no_database(c);
@@ -152,12 +140,8 @@ bool lode__chroma_create_database(lode__chroma *c) {
   char id[LODE__UUID_BYTES];
   if (!name_of(c, &name)) return false;
   lode__uuid_put(lode__random(), id);
-  lode__buf_adds(&metadata, "{\"kind\":\"database\",\"tenant\":");
-  lode__json_put_string(&metadata, tenant);
-  lode__buf_adds(&metadata, ",\"name\":");
-  lode__json_put_string(&metadata, name);
-  lode__buf_addf(&metadata, ",\"id\":\"%s\"}", id);
-  lode_status st = is_default(tenant, name) ? LODE_EXISTS : add_record(c, database_id(c, tenant, name), text_of(c, &metadata));
+  lode__kept_database(&metadata, tenant, name, lode__str(id));
+  lode_status st = lode__kept_usual(tenant, name) ? LODE_EXISTS : add_record(c, database_id(c, tenant, name), text_of(c, &metadata));
   lode__buf_release(&metadata);
   if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Database [%.*s] already exists", (int)name.len, name.data);
   return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);
@@ -166,7 +150,7 @@ bool lode__chroma_create_database(lode__chroma *c) {
 bool lode__chroma_get_database(lode__chroma *c) {
   lode_str tenant = c->task->words[0], name = c->task->words[1], metadata;
   bool there;
-  if (is_default(tenant, name)) {
+  if (lode__kept_usual(tenant, name)) {
     put_database(c, NO_ID, name);
     return true;
   }
@@ -229,7 +213,7 @@ bool lode__chroma_delete_database(lode__chroma *c) {
   lode_collection *registry = NULL;
   if (!lode__chroma_database_exists(c)) return false;
   lode_status st = drop_all(c, false);
-  if (st == LODE_OK && !is_default(c->task->words[0], c->task->words[1])) {
+  if (st == LODE_OK && !lode__kept_usual(c->task->words[0], c->task->words[1])) {
     st = lode_collection_open(c->store, LODE__LIT(LODE__CHROMA_REGISTRY), NULL, &registry, &c->err);
     if (st == LODE_OK) st = lode_delete(registry, NULL, &select, NULL, &c->err);
     lode_collection_close(registry);

@@ -1,90 +1,8 @@
-/* catalog.c - collections out of the tables' rows: names, metric, segments, which rows and log entries are whose. See chroma.h. */
+/* catalog.c - collections out of the tables' rows: names, segments, which rows and log entries are whose. See chroma.h. */
 #include "tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* ---- JSON in the catalogue ---- */
-
-/* The value at a path of keys in the JSON text, as a string in the arena; absent when there is none. */
-static lode_status string_in(lode__chroma *c, lode_str text, const char *const *path, lode_str *out, lode_error *err) {
-  uint32_t node = 0;
-  *out = (lode_str){0};
-  if (!text.data) return LODE_OK;
-  lode_status st = lode__json_parse(&c->json, text, NULL, NULL);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  if (st != LODE_OK) return LODE_OK; /* damaged: as if it said nothing */
-  for (; *path; path++) {
-    if (c->json.nodes[node].type != LODE__JSON_OBJECT || !(node = lode__json_get(&c->json, node, lode__str(*path)))) return LODE_OK;
-  }
-  const lode__json_node *n = &c->json.nodes[node];
-  char digits[32];
-  lode_str s = {0};
-  if (n->type == LODE__JSON_STRING) s = n->u.s;
-  if (n->type == LODE__JSON_INT) s = (lode_str){digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)n->u.i)};
-  if (!s.data) return LODE_OK;
-  out->data = lode__arena_copy(&c->arena, s.data, s.len);
-  out->len = s.len;
-  return out->data ? LODE_OK : lode__fail_nomem(err);
-}
-
-#define PATH(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define VECTOR_CONFIG "keys", "#embedding", "float_list", "vector_index", "config"
-#define VECTOR_DEFAULT "defaults", "float_list", "vector_index", "config"
-
-static const lode__chroma_pair *pair_of(const lode__chroma_parts *p, uint32_t owner, const char *key) {
-  const lode__chroma_pair *found = NULL;
-  if (owner == LODE__NO_NAME) return NULL;
-  for (size_t i = 0; i < p->n_pairs; i++)
-    if (p->pairs[i].owner == owner && lode__str_eq(p->pairs[i].key, lode__str(key)) && (!found || found->stray)) found = &p->pairs[i];
-  return found;
-}
-
-/* What speaks of the metric, the surest first: what the index was made with, then how each era says it. */
-static lode_status find_metric(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  const lode__chroma_pair *of_segment = pair_of(c->parts, coll->vector_segment, "hnsw:space"),
-                          *of_collection = pair_of(c->parts, coll->id_name, "hnsw:space");
-  lode_str said[6] = {0};
-  if (of_segment && of_segment->value.type == LODE__SQ_TEXT) said[0] = of_segment->value.s;
-  LODE__TRY(string_in(c, coll->schema, PATH(VECTOR_CONFIG, "space"), &said[1], err));
-  LODE__TRY(string_in(c, coll->schema, PATH(VECTOR_DEFAULT, "space"), &said[2], err));
-  LODE__TRY(string_in(c, coll->config, PATH("hnsw", "space"), &said[3], err));
-  if (of_collection && of_collection->value.type == LODE__SQ_TEXT) said[4] = of_collection->value.s;
-  LODE__TRY(string_in(c, coll->config, PATH("hnsw_configuration", "space"), &said[5], err));
-  for (size_t i = 0; i < 6; i++)
-    if (said[i].data && lode_metric_parse(said[i], &coll->metric)) return LODE_OK;
-  coll->metric = LODE_L2;
-  coll->metric_unknown = c->damaged && !coll->config.data && !coll->schema.data && !coll->metadata.data;
-  return LODE_OK;
-}
-
-static uint32_t small_number(lode_str s) {
-  uint32_t n = 0;
-  for (size_t i = 0; i < s.len && i < 5; i++) {
-    if (s.data[i] < '0' || s.data[i] > '9') return 0;
-    n = n * 10 + (uint32_t)(s.data[i] - '0');
-  }
-  return n;
-}
-
-static lode_status find_m(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  const lode__chroma_pair *pairs[2] = {pair_of(c->parts, coll->vector_segment, "hnsw:M"), pair_of(c->parts, coll->id_name, "hnsw:M")};
-  lode_str said[3] = {0};
-  LODE__TRY(string_in(c, coll->schema, PATH(VECTOR_CONFIG, "hnsw", "max_neighbors"), &said[0], err));
-  LODE__TRY(string_in(c, coll->config, PATH("hnsw", "max_neighbors"), &said[1], err));
-  LODE__TRY(string_in(c, coll->config, PATH("hnsw_configuration", "M"), &said[2], err));
-  for (size_t i = 0; i < 2; i++)
-    if (!coll->m && pairs[i] && pairs[i]->value.type == LODE__SQ_INT && pairs[i]->value.i > 0 && pairs[i]->value.i < 4096)
-      coll->m = (uint32_t)pairs[i]->value.i;
-  for (size_t i = 0; i < 3 && !coll->m; i++) coll->m = small_number(said[i]);
-  return LODE_OK;
-}
-
-static lode_status find_embedder(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  LODE__TRY(string_in(c, coll->schema, PATH(VECTOR_CONFIG, "embedding_function", "name"), &coll->embedder, err));
-  if (!coll->embedder.data) LODE__TRY(string_in(c, coll->config, PATH("embedding_function", "name"), &coll->embedder, err));
-  return LODE_OK;
-}
 
 void lode__chroma_put_value(lode__buf *buf, const lode__sq_value *v, bool is_bool) {
   switch (v->type) {
@@ -103,7 +21,7 @@ static lode_status find_metadata(lode__chroma *c, lode__chroma_coll *coll, lode_
   lode__buf buf = {0};
   for (size_t i = 0; i < p->n_pairs; i++) {
     const lode__chroma_pair *it = &p->pairs[i];
-    if (it->owner != coll->id_name || it->value.type == LODE__SQ_NULL || pair_of(p, it->owner, it->key.data) != it) continue;
+    if (it->owner != coll->id_name || it->value.type == LODE__SQ_NULL || lode__chroma_pair_of(p, it->owner, it->key.data) != it) continue;
     lode__buf_addc(&buf, buf.len ? ',' : '{');
     lode__json_put_string(&buf, it->key);
     lode__buf_addc(&buf, ':');
@@ -142,9 +60,7 @@ static void find_segments(lode__chroma *c, lode__chroma_coll *coll) {
 
 static lode_status finish_coll(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
   LODE__TRY(find_metadata(c, coll, err));
-  LODE__TRY(find_metric(c, coll, err));
-  LODE__TRY(find_m(c, coll, err));
-  LODE__TRY(find_embedder(c, coll, err));
+  LODE__TRY(lode__chroma_configuration(c, coll, err));
   coll->meta_seq = coll->meta_segment == LODE__NO_NAME ? -1 : c->names[coll->meta_segment].max_seq;
   coll->vector_seq = coll->vector_segment == LODE__NO_NAME ? -1 : c->names[coll->vector_segment].max_seq;
   return LODE_OK;
@@ -365,7 +281,8 @@ size_t lode__chroma_metas_of(const lode__chroma *c, int64_t key, size_t *n) {
 
 static void free_parts(lode__chroma *c) {
   lode__chroma_parts *p = c->parts;
-  lode__free(p->databases);
+  c->databases = p->databases;
+  c->n_databases = p->n_databases;
   lode__free(p->collections);
   lode__free(p->pairs);
   lode__free(p->segments);
@@ -415,5 +332,6 @@ void lode__chroma_close(lode__chroma *c) {
   lode__free(c->rows);
   lode__free(c->metas);
   lode__free(c->logs);
+  lode__free(c->databases);
   *c = (lode__chroma){0};
 }

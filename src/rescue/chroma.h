@@ -3,7 +3,7 @@
  * chroma.sqlite3 is read with base/sqlite_file.h. In memory are ids and places; documents, metadata and vectors stay where they are
  * until they are written to the store, so that memory grows with the number of rows and not with their size.
  *
- *   collections, databases, collection_metadata, segments, segment_metadata    what there is
+ *   collections, databases, tenants, collection_metadata, segments, segment_metadata    what there is
  *   max_seq_id          how much of the log the segments have taken in (8-byte big-endian blobs to 0.6, integers from 1.0 on)
  *   embeddings          rows of the metadata segments: number, id, position in the log of the last change
  *   embedding_metadata  values by number and key; chroma:document and chroma:uri are keys
@@ -26,6 +26,8 @@ typedef struct lode__chroma_coll {
   lode_str database, tenant;  /* absent before 0.4.15 */
   lode_str metadata;          /* JSON object, absent when there is none */
   lode_str config, schema;    /* JSON, absent when there is none */
+  lode_str figures;           /* of its index: members of a JSON object, "ef_search":100,... as 1.x names them; absent when nothing says any */
+  lode_str function;          /* its embedding function: JSON, absent when there is none */
   lode_str embedder;          /* name of its embedding function, absent when it is not known */
   lode_metric metric;
   uint32_t dimension;         /* 0: unknown */
@@ -41,6 +43,12 @@ typedef struct lode__chroma_coll {
   size_t row, n_rows;         /* in rows */
   size_t log, n_log;          /* in logs */
 } lode__chroma_coll;
+
+/* A database, or, without id and name, a tenant. */
+typedef struct lode__chroma_database {
+  lode_str id, name, tenant;
+  bool stray;
+} lode__chroma_database;
 
 typedef struct lode__chroma_row {
   int64_t key, seq;
@@ -90,7 +98,7 @@ typedef struct lode__chroma_table {
 } lode__chroma_table;
 
 enum {
-  LODE__T_DATABASES, LODE__T_COLLECTIONS, LODE__T_COLLECTION_METADATA, LODE__T_SEGMENTS, LODE__T_SEGMENT_METADATA,
+  LODE__T_TENANTS, LODE__T_DATABASES, LODE__T_COLLECTIONS, LODE__T_COLLECTION_METADATA, LODE__T_SEGMENTS, LODE__T_SEGMENT_METADATA,
   LODE__T_MAX_SEQ, LODE__T_EMBEDDINGS, LODE__T_METADATA, LODE__T_ARRAYS, LODE__T_QUEUE, LODE__T_TEXT, LODE__T_MIGRATIONS, LODE__T_COUNT
 };
 
@@ -116,6 +124,8 @@ typedef struct lode__chroma {
   size_t n_metas, cap_metas;
   lode__chroma_log *logs;     /* by collection, then position */
   size_t n_logs, cap_logs;
+  lode__chroma_database *databases;
+  size_t n_databases;
   int64_t max_seq;            /* greatest position seen anywhere in rows and log */
   uint64_t blob_seqs;         /* positions kept as blobs, in embeddings and max_seq_id */
   bool seq_integer;           /* max_seq_id is declared INTEGER: 1.x, which fails on blobs */

@@ -7,9 +7,9 @@
 
 #include <stdio.h>
 
-#include "base/json.h"
 #include "record.h"
 #include "reembed.h"
+#include "target.h"
 
 enum { BATCH = 1000 };
 
@@ -52,84 +52,6 @@ static lode_status progress(session *s, lode_error *err) {
   const lode_progress *p = &s->q->progress;
   if (!p->step || p->step(p->ctx, s->q->to ? "rescuing" : "looking", s->done, s->total)) return LODE_OK;
   return lode__fail(err, LODE_CANCELLED, "cancelled; what was written stays, and the same command goes on from there");
-}
-
-/* ---- The target ---- */
-
-/* Collections of other databases than the usual one carry its name. */
-static lode_status target_name(session *s, lode_str *name, lode_error *err) {
-  const lode__chroma_coll *c = s->plan.coll;
-  lode__buf buf = {0};
-  bool usual = !c->database.data || (lode__str_eq(c->database, LODE__LIT("default_database")) &&
-                                     (!c->tenant.data || lode__str_eq(c->tenant, LODE__LIT("default_tenant"))));
-  if (!usual) {
-    if (c->tenant.data && !lode__str_eq(c->tenant, LODE__LIT("default_tenant"))) {
-      lode__buf_add(&buf, c->tenant.data, c->tenant.len);
-      lode__buf_addc(&buf, '/');
-    }
-    lode__buf_add(&buf, c->database.data, c->database.len);
-    lode__buf_addc(&buf, '/');
-  }
-  lode__buf_add(&buf, c->name.data, c->name.len);
-  for (size_t i = 0; i < buf.len && !buf.failed;) { /* damaged names become names */
-    size_t n = (unsigned char)buf.data[i] < 0x20 ? 0 : lode__utf8_width(buf.data + i, buf.len - i);
-    if (n == 0) buf.data[i] = '_';
-    i += n ? n : 1;
-  }
-  while (buf.len > LODE_MAX_NAME_BYTES || (buf.len == LODE_MAX_NAME_BYTES && !lode__utf8_valid(buf.data, buf.len))) buf.len--;
-  *name = (lode_str){lode__arena_copy(&s->names, buf.data, buf.len), buf.len};
-  bool failed = buf.failed || !name->data;
-  lode__buf_release(&buf);
-  return failed ? lode__fail_nomem(err) : LODE_OK;
-}
-
-/* The collection's metadata as it was, and its configuration under keys of its own. */
-static lode_status target_metadata(session *s, lode__buf *out, lode_error *err) {
-  const lode__chroma_coll *c = s->plan.coll;
-  lode__json json = {0};
-  const struct {
-    const char *key;
-    lode_str text;
-  } parts[] = {{"chroma:configuration", c->config}, {"chroma:schema", c->schema}};
-  lode__buf_addc(out, '{');
-  if (c->metadata.data) lode__buf_add(out, c->metadata.data + 1, c->metadata.len - 2);
-  for (size_t i = 0; i < 2; i++) {
-    if (!parts[i].text.data || lode__json_parse(&json, parts[i].text, NULL, NULL) != LODE_OK) continue;
-    if (json.nodes[0].type != LODE__JSON_OBJECT || json.nodes[0].u.count == 0) continue;
-    if (out->len > 1) lode__buf_addc(out, ',');
-    lode__buf_addf(out, "\"%s\":", parts[i].key);
-    lode__json_put_node(out, &json, 0);
-  }
-  lode__buf_addc(out, '}');
-  lode__json_release(&json);
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
-}
-
-static lode_status check_metric(session *s, lode_error *err) {
-  lode_collection_list *list = NULL;
-  lode_status st = lode_collections(s->q->to, &list, err);
-  for (size_t i = 0; st == LODE_OK && i < lode_collection_list_count(list); i++) {
-    const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (lode__str_eq(info->name, s->count.name) && info->metric != s->plan.coll->metric)
-      st = lode__fail(err, LODE_MISMATCH, "the store has a collection %.200s with metric %s, and Chroma's has %s; rename or drop the one in the store",
-                      s->count.name.data, lode_metric_name(info->metric), s->count.metric);
-  }
-  lode_collection_list_free(list);
-  return st;
-}
-
-static lode_status open_target(session *s, lode_error *err) {
-  lode__buf metadata = {0};
-  if (!s->q->to) return LODE_OK;
-  lode_status st = check_metric(s, err);
-  if (st == LODE_OK) st = target_metadata(s, &metadata, err);
-  if (st == LODE_OK) {
-    lode_collection_options how = {.create = true, .metric = s->plan.coll->metric};
-    if (metadata.len > 2) how.metadata = (lode_str){metadata.data, metadata.len};
-    st = lode_collection_open(s->q->to, s->count.name, &how, &s->target, err);
-  }
-  lode__buf_release(&metadata);
-  return st;
 }
 
 /* ---- Writing a batch ---- */
@@ -289,8 +211,8 @@ static lode_status rescue_collection(session *s, lode__chroma_coll *coll, lode_e
   if (coll->metric_unknown) note(s, "%.*s: its metric is lost with its row; l2 is assumed", (int)coll->name.len, coll->name.data);
   s->count = (lode__rescue_count){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric), .dimension = s->plan.dimension};
   s->maker = (lode__record_maker){.plan = &s->plan};
-  LODE__GOTO(target_name(s, &s->count.name, err));
-  LODE__GOTO(open_target(s, err));
+  LODE__GOTO(lode__rescue_name(coll, &s->names, &s->count.name, err));
+  if (s->q->to) LODE__GOTO(lode__rescue_target(s->q->to, coll, s->count.name, &s->target, err));
   LODE__GOTO(rescue_records(s, err));
   LODE__GOTO(s->q->collection(s->q->ctx, &s->count, err));
 done:
@@ -317,6 +239,7 @@ lode_status lode__rescue_chroma(const lode__rescue_request *q, lode_error *err) 
   s->total = s->chroma.n_rows;
   if (s->chroma.damaged) note(s, "chroma.sqlite3 is damaged: rows on pages that no table reaches are taken too (%llu of them)",
                               (unsigned long long)s->chroma.stray_rows);
+  if (q->to) LODE__GOTO(lode__rescue_databases(q->to, &s->chroma, err));
   for (size_t i = 0; i < s->chroma.n_colls; i++) LODE__GOTO(rescue_collection(s, &s->chroma.colls[i], err));
   st = lode__sq_unchanged(s->chroma.file, err);
 done:

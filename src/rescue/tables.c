@@ -11,6 +11,7 @@ static const struct {
   const char *columns[LODE__CHROMA_COLUMNS]; /* in the order of the enumerations in tables.h */
   int usual[LODE__CHROMA_COLUMNS];           /* where they are when the schema is lost */
 } known[LODE__T_COUNT] = {
+    [LODE__T_TENANTS] = {"tenants", {"id"}, {0}},
     [LODE__T_DATABASES] = {"databases", {"id", "name", "tenant_id"}, {0, 1, 2}},
     [LODE__T_COLLECTIONS] = {"collections", {"id", "name", "dimension", "database_id", "config_json_str", "schema_str"}, {0, 1, 2, 3, 4, 5}},
     [LODE__T_COLLECTION_METADATA] = {"collection_metadata", {"collection_id", "key", "str_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
@@ -188,6 +189,13 @@ static lode_status database_row(void *ctx, const lode__sq_row *row, lode_error *
   return LODE_OK;
 }
 
+static lode_status tenant_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+  PART(databases, lode__chroma_database);
+  LODE__TRY(keep(c, text_at(c, LODE__T_TENANTS, 0, row), &it->tenant, err));
+  p->n_databases += it->tenant.data != NULL;
+  return LODE_OK;
+}
+
 static lode_status collection_row(void *ctx, const lode__sq_row *row, lode_error *err) {
   PART(collections, lode__chroma_collection);
   const int t = LODE__T_COLLECTIONS;
@@ -335,7 +343,7 @@ static lode_status migration_row(void *ctx, const lode__sq_row *row, lode_error 
 }
 
 static lode__sq_row_fn *const readers[LODE__T_COUNT] = {
-    [LODE__T_DATABASES] = database_row, [LODE__T_COLLECTIONS] = collection_row, [LODE__T_COLLECTION_METADATA] = collection_pair_row,
+    [LODE__T_TENANTS] = tenant_row, [LODE__T_DATABASES] = database_row, [LODE__T_COLLECTIONS] = collection_row, [LODE__T_COLLECTION_METADATA] = collection_pair_row,
     [LODE__T_SEGMENTS] = segment_row, [LODE__T_SEGMENT_METADATA] = segment_pair_row, [LODE__T_MAX_SEQ] = max_seq_row,
     [LODE__T_EMBEDDINGS] = embedding_row, [LODE__T_METADATA] = metadata_row, [LODE__T_ARRAYS] = array_row,
     [LODE__T_QUEUE] = queue_row, [LODE__T_TEXT] = text_row, [LODE__T_MIGRATIONS] = migration_row,

@@ -4,11 +4,6 @@
 
 #include "chroma.h"
 
-typedef struct lode__chroma_database {
-  lode_str id, name, tenant;
-  bool stray;
-} lode__chroma_database;
-
 typedef struct lode__chroma_collection {
   int64_t key;
   uint32_t id;
@@ -79,6 +74,11 @@ void lode__chroma_index_value(const lode__chroma_meta *meta, lode__sq_row *row, 
 
 /* Calls fn with the place of each sequence id that is a blob, in embeddings and max_seq_id. */
 lode_status lode__chroma_blob_seqs(lode__chroma *chroma, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err), void *ctx, lode_error *err);
+
+/* The value of a key of a collection or of a segment; NULL: none. */
+const lode__chroma_pair *lode__chroma_pair_of(const lode__chroma_parts *parts, uint32_t owner, const char *key);
+/* config.c: metric, M, embedding function and the figures of the index, as each era says them. */
+lode_status lode__chroma_configuration(lode__chroma *chroma, lode__chroma_coll *coll, lode_error *err);
 
 /* A value as JSON. */
 void lode__chroma_put_value(lode__buf *buf, const lode__sq_value *value, bool is_bool);

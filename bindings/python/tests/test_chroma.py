@@ -159,6 +159,23 @@ class Records(Client):
         notes.delete(where={"lang": "go"})
         self.assertEqual(notes.get()["ids"], ["c", "d", "e"])
 
+    def test_lists(self):
+        notes = self.notes()
+        notes.add(ids=["l"], embeddings=[[1, 1, 1]], metadatas=[{"l": ["a", "b"], "n": [1, 2]}])
+        self.assertEqual(notes.get(ids=["l"])["metadatas"], [{"l": ["a", "b"], "n": [1, 2]}])
+        self.assertEqual(notes.get(where={"l": {"$contains": "b"}})["ids"], ["l"])
+        self.assertEqual(notes.get(where={"n": {"$not_contains": 2}})["ids"], ["a", "b", "c"])
+
+    def test_a_function_is_found_again_by_its_name(self):
+        if not OURS:
+            return
+        self.notes()
+        found = self.client.get_collection("notes")
+        with self.assertRaisesRegex(ValueError, "three-numbers"):  # never by another model
+            found.query(query_texts=["x"])
+        chromadb.register_embedding_function(Function)
+        self.assertEqual(found.query(query_texts=["the parser"], n_results=1)["ids"][0], found.query(query_embeddings=embed(["the parser"]), n_results=1)["ids"][0])
+
     def test_mistakes(self):
         notes = self.notes()
         for do in (lambda: notes.add(ids=["x", "x"], embeddings=[[1, 1, 1], [1, 1, 1]]), lambda: notes.add(ids=["x"], embeddings=[[1, 2]]),

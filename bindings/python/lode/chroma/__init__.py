@@ -9,21 +9,19 @@ A store that this made can be served by `lode serve` at the same time, and read 
 written to: `lode rescue chroma DIR --to NEW` brings its data over first.
 """
 import os
-import re
 import time
 from typing import Any, Dict, Optional, Sequence
 
 from .. import __version__  # noqa: F401
 from .._library import numpy
-from . import embedding_functions, errors
+from . import _check, _config, embedding_functions, errors
 from ._http import HttpBackend
 from ._local import URI, LocalBackend
-from .embedding_functions import DefaultEmbeddingFunction, EmbeddingFunction
-from .errors import DuplicateIDError, InvalidArgumentError
+from .embedding_functions import DefaultEmbeddingFunction, EmbeddingFunction, register_embedding_function
+from .errors import AuthorizationError, InvalidArgumentError
 
 DEFAULT_TENANT, DEFAULT_DATABASE = "default_tenant", "default_database"
 MAX_BATCH = 100000
-_NAME = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")
 _PARTS = {"documents": "document", "metadatas": "metadata", "embeddings": "vector"}
 _GET = ("metadatas", "documents")
 _QUERY = ("metadatas", "documents", "distances")
@@ -37,109 +35,6 @@ class Settings:
         self.allow_reset = False
         self.anonymized_telemetry = False
         self.__dict__.update(values)
-
-
-# ---- What the caller gives
-
-def _is_sequence(value):
-    return isinstance(value, (list, tuple)) or (numpy is not None and isinstance(value, numpy.ndarray))
-
-
-def _many(value):
-    return list(value) if _is_sequence(value) else [value]
-
-
-def _vectors(value, what="embeddings"):
-    """A list of vectors; one vector is a list of one."""
-    if value is None:
-        return None
-    if not _is_sequence(value):
-        raise ValueError("Expected %s to be a list of vectors, got %s" % (what, type(value).__name__))
-    if numpy is not None and isinstance(value, numpy.ndarray):
-        return list(value.reshape(1, -1) if value.ndim == 1 else value)
-    value = list(value)
-    if value and not _is_sequence(value[0]) and value[0] is not None:
-        value = [value]
-    for vector in value:
-        if vector is not None and (not _is_sequence(vector) or len(vector) == 0):
-            raise ValueError("Expected each of the %s to be a list of numbers that is not empty" % what)
-    return value
-
-
-def _check_ids(ids):
-    ids = _many(ids)
-    if not ids:
-        raise ValueError("Expected IDs to be a non-empty list, got %d IDs" % len(ids))
-    for id in ids:
-        if not isinstance(id, str):
-            raise ValueError("Expected ID to be a str, got %r" % (id,))
-    if len(set(ids)) != len(ids):
-        twice = sorted({id for id in ids if ids.count(id) > 1} if len(ids) < 1000 else set())
-        raise DuplicateIDError("Expected IDs to be unique, found duplicates of: %s" % ", ".join(twice[:10]))
-    return ids
-
-
-def _check_metadata(metadata, removing=False):
-    if metadata is None:
-        return None
-    if not isinstance(metadata, dict):
-        raise ValueError("Expected metadata to be a dict or None, got %s" % type(metadata).__name__)
-    if not metadata:
-        raise ValueError("Expected metadata to be a non-empty dict, got 0 metadata attributes")
-    kept = {}
-    for key, value in metadata.items():
-        if not isinstance(key, str):
-            raise TypeError("Expected metadata key to be a str, got %r" % (key,))
-        if key == "chroma:document":
-            raise ValueError("Expected metadata to not contain the reserved key chroma:document")
-        scalar = isinstance(value, (str, int, float, bool))
-        listed = isinstance(value, list) and all(isinstance(x, (str, int, float, bool)) for x in value)
-        if value is None:
-            if removing:
-                kept[key] = None
-            continue
-        if not scalar and not listed:
-            raise ValueError("Expected metadata value to be a str, int, float, bool, or None, got %r which is a %s"
-                             % (value, type(value).__name__))
-        kept[key] = value
-    return kept
-
-
-def _check_include(include, allowed):
-    if not isinstance(include, (list, tuple)):
-        raise ValueError("Expected include to be a list, got %s" % include)
-    for item in include:
-        if item not in allowed:
-            raise ValueError("Expected include item to be one of %s, got %s" % (", ".join(allowed), item))
-    return list(include)
-
-
-_OPERATORS = {"$gt", "$gte", "$lt", "$lte", "$ne", "$eq", "$in", "$nin", "$contains", "$not_contains"}
-
-
-def _check_where(where):
-    """Chroma's rules where they are stricter than ours; without recursion."""
-    stack = [where]
-    while stack:
-        clause = stack.pop()
-        if not isinstance(clause, dict):
-            raise ValueError("Expected where to be a dict, got %s" % (clause,))
-        if len(clause) != 1:
-            raise ValueError("Expected where to have exactly one operator, got %s" % (clause,))
-        (key, value), = clause.items()
-        if key in ("$and", "$or"):
-            if not isinstance(value, list) or not value:
-                raise ValueError("Expected where value for %s to be a list of where expressions, got %s" % (key, value))
-            stack.extend(value)
-        elif isinstance(value, dict) and key != "#document":
-            if len(value) != 1:
-                raise ValueError("Expected operator expression to have exactly one operator, got %s" % (value,))
-            (operator, operand), = value.items()
-            if operator not in _OPERATORS:
-                raise ValueError("Expected where operator to be one of %s, got %s" % (", ".join(sorted(_OPERATORS)), operator))
-            if operator in ("$in", "$nin") and (not isinstance(operand, list) or not operand):
-                raise ValueError("Expected where operand value to be a non-empty list for operator %s, got %s" % (operator, operand))
-    return where
 
 
 # ---- Collections
@@ -159,7 +54,7 @@ class Collection:
 
     @property
     def configuration_json(self):
-        return {"hnsw": {"space": self._item["space"]}, "embedding_function": self._item["embedding_function"]}
+        return self._item["configuration"]
 
     configuration = configuration_json
 
@@ -175,26 +70,32 @@ class Collection:
     def count(self) -> int:
         return self._records.count()
 
-    def _embeddings(self, texts):
-        if self._embed is None:
+    def _embeddings(self, texts, query=False):
+        function = self._embed
+        kept = self._item["configuration"]["embedding_function"]
+        if function is None or function is _DEFAULT:  # none was given: the one that the collection was made with
+            function = embedding_functions.built(kept) or function
+        if function is None:
             raise ValueError("You must provide an embedding function to compute embeddings")
-        return _vectors(self._embed(texts))
+        if query and hasattr(function, "embed_query"):
+            return _check.vectors(function.embed_query(texts))
+        return _check.vectors(function(texts))
 
     def _write(self, verb, ids, embeddings, metadatas, documents, images, uris):
-        ids = _check_ids(ids)
+        ids = _check.ids(ids)
         if images is not None:
             raise ValueError("images are not supported: embed them and pass embeddings")
-        embeddings = _vectors(embeddings)
-        documents = None if documents is None else _many(documents)
-        metadatas = None if metadatas is None else _many(metadatas)
-        uris = None if uris is None else _many(uris)
+        embeddings = _check.vectors(embeddings)
+        documents = None if documents is None else _check.many(documents)
+        metadatas = None if metadatas is None else _check.many(metadatas)
+        uris = None if uris is None else _check.many(uris)
         if verb != "update" and embeddings is None and documents is None and uris is None:
             raise ValueError("You must provide one of embeddings, documents, images, uris")
         for what, column in (("embeddings", embeddings), ("documents", documents), ("metadatas", metadatas), ("uris", uris)):
             if column is not None and len(column) != len(ids):
                 raise ValueError("Unequal lengths for fields: ids: %d, %s: %d" % (len(ids), what, len(column)))
         if metadatas is not None:
-            metadatas = [_check_metadata(m, removing=verb != "add") for m in metadatas]
+            metadatas = [_check.metadata(m, removing=verb != "add") for m in metadatas]
         for document in documents or ():
             if document is not None and not isinstance(document, str):
                 raise ValueError("Expected document to be a str, got %s" % type(document).__name__)
@@ -219,27 +120,35 @@ class Collection:
     def update(self, ids, embeddings=None, metadatas=None, documents=None, images=None, uris=None) -> None:
         self._write("update", ids, embeddings, metadatas, documents, images, uris)
 
-    def delete(self, ids=None, where=None, where_document=None) -> None:
+    def delete(self, ids=None, where=None, where_document=None, limit=None) -> Dict[str, int]:
         if ids is None and where is None and where_document is None:
             raise ValueError("You must provide either ids, where, or where_document to delete.")
         if ids is not None:
-            ids = _many(ids)
+            ids = _check.ids(ids)
         if where is not None:
-            _check_where(where)
-        self._records.delete(ids, where, where_document)
+            _check.where(where)
+        if where_document is not None:
+            _check.where_document(where_document)
+        if limit is not None:
+            _check.page(limit, None)
+            if ids is not None:
+                raise ValueError("limit can only be specified when a where or where_document clause is provided")
+            ids, where, where_document = self.get(where=where, where_document=where_document, limit=limit, include=[])["ids"], None, None
+        return {"deleted": self._records.delete(ids, where, where_document) if ids != [] else 0}
 
     def get(self, ids=None, where=None, limit=None, offset=None, where_document=None, include=_GET) -> Dict[str, Any]:
-        include = _check_include(include, ("documents", "metadatas", "embeddings", "uris", "data"))
+        include = _check.include(include, ("documents", "metadatas", "embeddings", "uris", "data"))
         if where is not None:
-            _check_where(where)
+            _check.where(where)
+        if where_document is not None:
+            _check.where_document(where_document)
+        if ids is not None:
+            ids = _check.ids(ids)
+        _check.page(limit, offset)
         parts = [_PARTS[i] for i in include if i in _PARTS]
         if "uris" in include and "metadata" not in parts:
             parts.append("metadata")
-        if ids is not None:
-            ids = _many(ids)
-            if not ids:
-                return self._shape([], include)
-        rows = self._records.get(ids, where, where_document, limit, offset, parts)
+        rows = [] if limit == 0 else self._records.get(ids, where, where_document, limit, offset, parts)
         return self._shape(rows, include)
 
     @staticmethod
@@ -264,27 +173,30 @@ class Collection:
         }
 
     def peek(self, limit=10) -> Dict[str, Any]:
-        return self.get(limit=limit, include=["embeddings", "documents", "metadatas"])
+        return self.get(limit=limit, include=["metadatas", "documents", "embeddings"])
 
     def query(self, query_embeddings=None, query_texts=None, query_images=None, query_uris=None, ids=None, n_results=10, where=None,
               where_document=None, include=_QUERY) -> Dict[str, Any]:
-        include = _check_include(include, ("documents", "metadatas", "embeddings", "distances", "uris", "data"))
-        given = [x for x in (query_embeddings, query_texts, query_images, query_uris) if x is not None]
-        if len(given) != 1:
-            raise ValueError("You must provide exactly one of query_embeddings, query_texts, query_images, or query_uris")
-        if query_images is not None or query_uris is not None:
-            raise ValueError("images and uris cannot be embedded: pass query_embeddings or query_texts")
-        if not isinstance(n_results, int) or isinstance(n_results, bool):
-            raise ValueError("Expected requested number of results to be a int, got %r" % (n_results,))
-        if n_results <= 0:
-            raise TypeError("Number of requested results %d, cannot be negative, or zero." % n_results)
+        include = _check.include(include, ("documents", "metadatas", "embeddings", "distances", "uris", "data"))
+        if query_embeddings is None and query_texts is None:
+            if query_images is not None or query_uris is not None:
+                raise ValueError("images and uris cannot be embedded: pass query_embeddings or query_texts")
+            raise ValueError("You must provide one of query_embeddings, query_texts, query_images, or query_uris")
+        _check.n_results(n_results)
         if where is not None:
-            _check_where(where)
-        vectors = _vectors(query_embeddings, "query_embeddings") if query_embeddings is not None else self._embeddings(_many(query_texts))
+            _check.where(where)
+        if where_document is not None:
+            _check.where_document(where_document)
+        if ids is not None:
+            ids = _check.ids(ids)
+        if query_embeddings is not None:  # texts beside them are not looked at
+            vectors = _check.vectors(query_embeddings, "query_embeddings")
+        else:
+            vectors = self._embeddings(_check.many(query_texts), query=True) if len(_check.many(query_texts)) else []
         if not vectors:
             raise ValueError("Expected query_embeddings or query_texts to be a non-empty list")
         parts = [_PARTS[i] for i in include if i in _PARTS]
-        answers = self._records.query(vectors, n_results, None if ids is None else _many(ids), where, where_document, parts)
+        answers = self._records.query(vectors, n_results, ids, where, where_document, parts)
         one = [self._shape(rows, include) for rows in answers]
         result: Dict[str, Any] = {"ids": [a["ids"] for a in one]}
         for name in ("embeddings", "documents", "uris", "metadatas"):
@@ -295,8 +207,12 @@ class Collection:
 
     def modify(self, name: Optional[str] = None, metadata: Optional[Dict] = None, configuration=None) -> None:
         if name is not None:
-            _check_name(name)
-        self._item = self._client._backend.modify(self._item, name, metadata)
+            _check.name(name)
+        metadata = _check.metadata(metadata)
+        if metadata is not None and "hnsw:space" in metadata:
+            raise ValueError("Changing the distance function of a collection once it is created is not supported currently.")
+        changed = None if configuration is None else _config.changed(self._item["configuration"], configuration)
+        self._item = self._client._backend.modify(self._item, name, metadata, changed)
 
     def fork(self, new_name):
         raise NotImplementedError("fork is not possible on a local store")
@@ -304,26 +220,7 @@ class Collection:
 
 # ---- Clients
 
-def _check_name(name):
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise ValueError("Expected a name containing 3-512 characters from [a-zA-Z0-9._-], starting and ending with a character in "
-                         "[a-zA-Z0-9]. Got: %s" % (name,))
-    return name
-
-
-def _space_of(metadata, configuration):
-    space = None
-    for source in (metadata, (configuration or {}).get("hnsw") if isinstance(configuration, dict) else None):
-        if isinstance(source, dict):
-            space = source.get("hnsw:space") or source.get("space") or space
-    if space is None:
-        return "l2"
-    if space not in ("l2", "cosine", "ip"):
-        raise ValueError("Expected space to be one of l2, cosine, ip, got %s" % space)
-    return space
-
-
-_DEFAULT = DefaultEmbeddingFunction()
+_DEFAULT = embedding_functions.DEFAULT
 
 
 class Client:
@@ -359,10 +256,10 @@ class Client:
     max_batch_size = property(get_max_batch_size)
 
     def set_tenant(self, tenant, database=DEFAULT_DATABASE):
-        self._backend.tenant, self._backend.database = tenant, database
+        self._backend.use(tenant, database)
 
     def set_database(self, database):
-        self._backend.database = database
+        self._backend.use(self._backend.tenant, database)
 
     def list_collections(self, limit=None, offset=None) -> Sequence[Collection]:
         items = sorted(self._backend.list(), key=lambda i: i["name"])[offset or 0:]
@@ -373,29 +270,30 @@ class Client:
 
     def create_collection(self, name, schema=None, configuration=None, metadata=None, embedding_function=_DEFAULT, data_loader=None,
                           get_or_create=False) -> Collection:
-        _check_name(name)
-        metadata = _check_metadata(metadata)
-        named = getattr(embedding_function, "name", None)
-        described = None
-        if embedding_function is not None:
-            known = callable(named)
-            described = {"type": "known", "name": named(), "config": {}} if known else {"type": "unknown"}
-        item = self._backend.create(name, _space_of(metadata, configuration), metadata, described, get_or_create)
-        return Collection(self, item, embedding_function)
+        _check.name(name)
+        metadata = _check.metadata(metadata)
+        kept = _config.new(configuration, metadata, embedding_function)
+        item = self._backend.create(name, metadata, kept, get_or_create)
+        if get_or_create:
+            _config.check_function(embedding_function, item["configuration"]["embedding_function"])
+        given = (configuration or {}).get("embedding_function")
+        return Collection(self, item, embedding_function if given is None else given)
 
     def get_or_create_collection(self, name, schema=None, configuration=None, metadata=None, embedding_function=_DEFAULT,
                                  data_loader=None) -> Collection:
         return self.create_collection(name, schema, configuration, metadata, embedding_function, data_loader, get_or_create=True)
 
     def get_collection(self, name, embedding_function=_DEFAULT, data_loader=None) -> Collection:
-        return Collection(self, self._backend.find(name), embedding_function)
+        item = self._backend.find(name)
+        _config.check_function(embedding_function, item["configuration"]["embedding_function"])
+        return Collection(self, item, embedding_function)
 
     def delete_collection(self, name) -> None:
         self._backend.delete(name)
 
     def reset(self) -> bool:
         if not getattr(self._settings, "allow_reset", False) and isinstance(self._backend, LocalBackend):
-            raise ValueError("Resetting is not allowed by this configuration; set allow_reset=True in Settings")
+            raise AuthorizationError("Resetting is not allowed by this configuration; set allow_reset=True in Settings")
         return self._backend.reset()
 
     def clear_system_cache(self):
@@ -428,4 +326,4 @@ def HttpClient(host="localhost", port=8000, ssl=False, headers=None, settings=No
 
 ClientAPI = Client
 __all__ = ["Client", "ClientAPI", "Collection", "EmbeddingFunction", "EphemeralClient", "HttpClient", "PersistentClient", "Settings",
-           "embedding_functions", "errors"]
+           "embedding_functions", "errors", "register_embedding_function"]

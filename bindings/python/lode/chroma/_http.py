@@ -8,7 +8,7 @@ import uuid
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
 from ..store import Row
-from . import errors
+from . import _config, errors
 
 _ERRORS = {"NotFoundError": errors.NotFoundError, "InvalidArgumentError": errors.InvalidArgumentError,
            "InvalidDimension": errors.InvalidDimensionException, "UniqueConstraintError": errors.UniqueConstraintError}
@@ -83,8 +83,14 @@ class HttpBackend:
     def _describe(found):
         configuration = found.get("configuration_json") or {}
         return {"id": uuid.UUID(found["id"]), "name": found["name"], "metadata": found.get("metadata"), "full": found["name"],
-                "space": (configuration.get("hnsw") or {}).get("space", "l2"), "dimension": found.get("dimension"),
-                "embedding_function": configuration.get("embedding_function")}
+                "dimension": found.get("dimension"),
+                "configuration": _config.shown((configuration.get("hnsw") or {}).get("space", "l2"), configuration)}
+
+    def use(self, tenant, database):
+        quoted = [urllib.parse.quote(str(p), safe="") for p in (tenant, database)]
+        self.request("GET", "/api/v2/tenants/" + quoted[0])
+        self.request("GET", "/api/v2/tenants/%s/databases/%s" % tuple(quoted))
+        self.tenant, self.database = tenant, database
 
     def list(self):
         return [self._describe(c) for c in self.request("GET", self.path("collections"))]
@@ -92,16 +98,18 @@ class HttpBackend:
     def find(self, name):
         return self._describe(self.request("GET", self.path("collections", name)))
 
-    def create(self, name, space, metadata, embedding_function, get_or_create):
-        body = {"name": name, "metadata": metadata, "get_or_create": get_or_create,
-                "configuration": {"hnsw": {"space": space}, "embedding_function": embedding_function}}
+    def create(self, name, metadata, configuration, get_or_create):
+        body = {"name": name, "metadata": metadata, "get_or_create": get_or_create, "configuration": configuration}
         return self._describe(self.request("POST", self.path("collections"), body))
 
     def delete(self, name):
         self.request("DELETE", self.path("collections", name))
 
-    def modify(self, item, name, metadata):
-        self.request("PUT", self.path("collections", item["id"]), {"new_name": name, "new_metadata": metadata})
+    def modify(self, item, name, metadata, configuration):
+        body = {"new_name": name, "new_metadata": metadata}
+        if configuration is not None:
+            body["new_configuration"] = configuration
+        self.request("PUT", self.path("collections", item["id"]), body)
         return self.find(name if name is not None else item["name"])
 
     def reset(self):

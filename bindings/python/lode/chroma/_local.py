@@ -7,7 +7,7 @@ import uuid
 
 from .. import errors as lode_errors
 from ..store import Store
-from . import errors
+from . import _config, errors
 
 KEY, URI, REGISTRY = "$chroma", "chroma:uri", ".chroma"
 
@@ -73,12 +73,27 @@ class LocalBackend:
         head = self.full_name("")
         return full[len(head):] if full.startswith(head) else None
 
+    def use(self, tenant, database):
+        """Another tenant and database from now on; they must exist, as `lode serve` and rescues make them."""
+        if tenant != "default_tenant" and not self._registered("t:" + _part(tenant)):
+            raise errors.NotFoundError("Tenant [%s] not found" % tenant)
+        if (tenant, database) != ("default_tenant", "default_database") and not self._registered("d:%s/%s" % (_part(tenant), _part(database))):
+            raise errors.NotFoundError("Database [%s] not found. Are you sure it exists?" % database)
+        self.tenant, self.database = tenant, database
+
+    def _registered(self, id):
+        try:
+            with self.store.collection(REGISTRY) as registry:
+                return bool(registry.get([id], include=()))
+        except lode_errors.NotFound:
+            return False
+
     def _describe(self, info):
         metadata = dict(info.metadata or {})
         kept = metadata.pop(KEY, None) or {}
         configuration = kept.get("configuration") if isinstance(kept, dict) else None
         return {"id": uuid_of(info.uid), "name": self._short_name(info.name), "metadata": metadata or None, "full": info.name,
-                "space": info.metric, "dimension": info.dimension or None, "embedding_function": (configuration or {}).get("embedding_function")}
+                "dimension": info.dimension or None, "configuration": _config.shown(info.metric, configuration)}
 
     def list(self):
         with Translate():
@@ -91,11 +106,17 @@ class LocalBackend:
                 return item
         raise errors.NotFoundError("Collection [%s] does not exists" % name)
 
-    def create(self, name, space, metadata, embedding_function, get_or_create):
+    def create(self, name, metadata, configuration, get_or_create):
         kept = dict(metadata or {})
-        kept[KEY] = {"configuration": {"hnsw": {"space": space}, "embedding_function": embedding_function}}
+        kept[KEY] = {"configuration": configuration}
+        if get_or_create:
+            try:
+                return self.find(name)
+            except errors.NotFoundError:
+                pass
         try:
-            self.store.collection(self.full_name(name), create=True, must_create=not get_or_create, metric=space, metadata=kept).close()
+            self.store.collection(self.full_name(name), create=True, must_create=not get_or_create, metric=configuration["hnsw"]["space"],
+                                  metadata=kept).close()
         except lode_errors.Exists:
             raise errors.UniqueConstraintError("Collection [%s] already exists" % name) from None
         except lode_errors.LodeError as why:
@@ -110,17 +131,22 @@ class LocalBackend:
             except lode_errors.NotFound:
                 raise errors.NotFoundError("Collection [%s] does not exists" % name) from None
 
-    def modify(self, item, name, metadata):
+    def modify(self, item, name, metadata, configuration):
         with Translate():
             full = item["full"]
             if name is not None and name != item["name"]:
                 self.store.rename(full, self.full_name(name))
                 full = self.full_name(name)
-            if metadata is not None:
+            if metadata is not None or configuration is not None:
                 info = next(i for i in self.store.collections() if i.name == full)
-                kept = dict(metadata)
-                if KEY in (info.metadata or {}):
-                    kept[KEY] = info.metadata[KEY]
+                old = dict(info.metadata or {})
+                kept = dict(metadata) if metadata is not None else {k: v for k, v in old.items() if k != KEY}
+                own = dict(old.get(KEY) or {})
+                if configuration is not None:
+                    own["configuration"] = configuration
+                    own.pop("schema", None)  # it says the same, of before
+                if own:
+                    kept[KEY] = own
                 self.store.set_metadata(full, kept)
         return self.find(name if name is not None else item["name"])
 

@@ -15,6 +15,17 @@ class EmbeddingFunction:
     def name():
         return "unknown"
 
+    def embed_query(self, input):
+        return self(input)
+
+    def get_config(self):
+        """What build_from_config() needs to make it again; kept with the collection."""
+        return {}
+
+    @classmethod
+    def build_from_config(cls, config):
+        return cls(**config)
+
 
 class LodeEmbeddingFunction(EmbeddingFunction):
     """A model of Lode's: "minilm", "code", a folder, "openai:MODEL", "ollama:MODEL". Loaded at the first use."""
@@ -47,6 +58,9 @@ class LodeEmbeddingFunction(EmbeddingFunction):
     def name():
         return "lode"
 
+    def get_config(self):
+        return {"model": self.model}  # keys and addresses are not written down
+
 
 class DefaultEmbeddingFunction(LodeEmbeddingFunction):
     """all-MiniLM-L6-v2, 384 dimensions, offline: `lode model install minilm` once."""
@@ -58,5 +72,37 @@ class DefaultEmbeddingFunction(LodeEmbeddingFunction):
     def name():
         return "default"
 
+    def get_config(self):
+        return {}
+
 
 ONNXMiniLM_L6_V2 = DefaultEmbeddingFunction
+
+known_embedding_functions = {}
+
+
+def register_embedding_function(function):
+    """A class decorator: collections that were made with such a function find it again by its name()."""
+    known_embedding_functions[function.name()] = function
+    return function
+
+
+for _class in (LodeEmbeddingFunction, DefaultEmbeddingFunction):
+    register_embedding_function(_class)
+known_embedding_functions["onnx_mini_lm_l6_v2"] = DefaultEmbeddingFunction  # Chroma's other name for the same model
+
+
+def built(kept):
+    """The function that a collection was made with, of what is kept of it; None: it says nothing. Texts must not be embedded by another."""
+    if not isinstance(kept, dict) or kept.get("type") != "known":
+        return None
+    name = kept.get("name")
+    if name not in known_embedding_functions:
+        raise ValueError("the collection was made with the embedding function %r, which is not known here: pass it as embedding_function, or "
+                         "register its class (register_embedding_function)" % name)
+    if name in ("default", "onnx_mini_lm_l6_v2"):
+        return DEFAULT
+    return known_embedding_functions[name].build_from_config(kept.get("config") or {})
+
+
+DEFAULT = DefaultEmbeddingFunction()

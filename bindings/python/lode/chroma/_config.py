@@ -1,0 +1,78 @@
+"""A collection's configuration, as Chroma's clients give it and see it. Only the space and the embedding function mean something here; the
+figures of Chroma's index are kept and shown."""
+
+SPACES = ("l2", "cosine", "ip")
+FIGURES = {"ef_construction": 100, "ef_search": 100, "max_neighbors": 16, "resize_factor": 1.2, "sync_threshold": 1000}
+_OLD = {"hnsw:construction_ef": "ef_construction", "hnsw:search_ef": "ef_search", "hnsw:M": "max_neighbors", "hnsw:resize_factor": "resize_factor",
+        "hnsw:sync_threshold": "sync_threshold"}
+_KNOWN = set(FIGURES) | {"space", "num_threads", "batch_size"}
+
+
+def _hnsw(given):
+    hnsw = {}
+    for key, value in given.items():
+        if key not in _KNOWN:
+            raise ValueError("Unknown field in hnsw: %s" % key)
+        if key == "space":
+            if value not in SPACES:
+                raise ValueError("Expected space to be one of l2, cosine, ip, got %s" % (value,))
+        elif isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+            raise ValueError("Expected %s to be a number that is not negative, got %r" % (key, value))
+        if key == "space" or key in FIGURES:
+            hnsw[key] = value
+    return hnsw
+
+
+def described(function):
+    """An embedding function, as it is kept."""
+    if function is None:
+        return None
+    try:
+        config = function.get_config()
+    except (AttributeError, NotImplementedError):
+        config = {}
+    named = getattr(function, "name", None)
+    return {"type": "known", "name": named(), "config": config or {}} if callable(named) else {"type": "legacy"}
+
+
+def new(configuration, metadata, function):
+    """What a new collection gets: {"hnsw":..., "embedding_function":...}."""
+    configuration = dict(configuration or {})
+    old = {_OLD.get(k, "space"): v for k, v in (metadata or {}).items() if k in _OLD or k == "hnsw:space"}
+    hnsw = dict(FIGURES, space="l2")
+    hnsw.update(_hnsw(old))
+    hnsw.update(_hnsw(configuration.get("hnsw") or configuration.get("spann") and {"space": configuration["spann"].get("space", "l2")} or {}))
+    given = configuration.get("embedding_function")
+    return {"hnsw": hnsw, "embedding_function": described(given if given is not None else function)}
+
+
+def changed(old, configuration):
+    """The figures of `configuration` over the old ones; the space stays."""
+    hnsw = _hnsw(dict(configuration.get("hnsw") or {}))
+    if hnsw.get("space", old["hnsw"]["space"]) != old["hnsw"]["space"]:
+        raise ValueError("Changing the distance function of a collection once it is created is not supported currently.")
+    function = configuration.get("embedding_function")
+    return {"hnsw": dict(old["hnsw"], **hnsw), "embedding_function": described(function) if function is not None else old["embedding_function"]}
+
+
+def shown(space, kept):
+    """What is kept, whoever kept it, as Chroma shows it."""
+    kept = kept if isinstance(kept, dict) else {}
+    hnsw = dict(FIGURES, **{k: v for k, v in (kept.get("hnsw") or {}).items() if k in FIGURES})
+    ordered = {"space": space, "ef_construction": hnsw["ef_construction"], "ef_search": hnsw["ef_search"], "max_neighbors": hnsw["max_neighbors"],
+               "resize_factor": hnsw["resize_factor"], "sync_threshold": hnsw["sync_threshold"]}
+    return {"hnsw": ordered, "spann": None, "embedding_function": kept.get("embedding_function")}
+
+
+def check_function(function, kept):
+    """Another embedding function than the one that a collection was made with is refused, unless it is the default one."""
+    named = getattr(function, "name", None)
+    if function is None or not isinstance(kept, dict) or kept.get("type") != "known" or not callable(named):
+        return
+    if named() not in ("default", kept.get("name")):
+        raise ValueError("An embedding function already exists in the collection configuration, and a new one is provided. If this is "
+                         "intentional, please embed documents separately. Embedding function conflict: new: %s vs persisted: %s"
+                         % (named(), kept.get("name")))
+
+
+__all__ = ["FIGURES", "SPACES", "changed", "check_function", "described", "new", "shown"]

@@ -1,0 +1,159 @@
+/* config.c - a collection's configuration, as each era says it. See tables.h.
+ *
+ *   0.4 to 0.6   "hnsw:space", "hnsw:M", ... in the metadata of the collection and of its segment; 0.5.4 on adds config_json_str
+ *                {"hnsw_configuration":{"space","M",...}}, which holds the defaults whatever the metadata says
+ *   1.0 on       config_json_str {"vector_index":{"hnsw":{"space","max_neighbors",...}},"embedding_function":{...}}, or without "vector_index"
+ *   1.3 on       schema_str {"keys":{"#embedding":{"float_list":{"vector_index":{"config":{"space","embedding_function","hnsw":{...}}}}}}}
+ */
+#include "tables.h"
+
+#include <stdio.h>
+
+#define VECTOR_CONFIG "keys", "#embedding", "float_list", "vector_index", "config"
+#define VECTOR_DEFAULT "defaults", "float_list", "vector_index", "config"
+enum { DEPTH = 10 };
+
+/* The node at a path of keys in the JSON text, parsed into c->json; 0: none. Damaged text is as if it said nothing. */
+static lode_status node_at(lode__chroma *c, lode_str text, const char *const path[DEPTH], uint32_t *node, lode_error *err) {
+  *node = 0;
+  if (!text.data) return LODE_OK;
+  lode_status st = lode__json_parse(&c->json, text, NULL, NULL);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st != LODE_OK) return LODE_OK;
+  for (; *path; path++) {
+    if (c->json.nodes[*node].type != LODE__JSON_OBJECT || !(*node = lode__json_get(&c->json, *node, lode__str(*path)))) {
+      *node = 0;
+      return LODE_OK;
+    }
+  }
+  return LODE_OK;
+}
+
+const lode__chroma_pair *lode__chroma_pair_of(const lode__chroma_parts *p, uint32_t owner, const char *key) {
+  const lode__chroma_pair *found = NULL;
+  if (owner == LODE__NO_NAME) return NULL;
+  for (size_t i = 0; i < p->n_pairs; i++)
+    if (p->pairs[i].owner == owner && lode__str_eq(p->pairs[i].key, lode__str(key)) && (!found || found->stray)) found = &p->pairs[i];
+  return found;
+}
+
+/* What speaks of a field, the surest first: what the index was made with, then how each era says it. */
+typedef enum source_kind { OF_SEGMENT, OF_COLLECTION, IN_SCHEMA, IN_CONFIG } source_kind;
+typedef struct source {
+  source_kind kind;
+  const char *path[DEPTH]; /* or one key of the metadata */
+} source;
+enum { SOURCES = 8 };
+typedef struct field {
+  const char *name;
+  source from[SOURCES]; /* ends with an empty path */
+} field;
+
+#define FIGURE(name, old)                                                                                                     \
+  {name,                                                                                                                      \
+   {{OF_SEGMENT, {"hnsw:" old}}, {IN_SCHEMA, {VECTOR_CONFIG, "hnsw", name}}, {IN_SCHEMA, {VECTOR_DEFAULT, "hnsw", name}},     \
+    {IN_CONFIG, {"vector_index", "hnsw", name}}, {IN_CONFIG, {"hnsw", name}}, {OF_COLLECTION, {"hnsw:" old}},                 \
+    {IN_CONFIG, {"hnsw_configuration", old}}}}
+
+static const field space = {"space",
+                            {{OF_SEGMENT, {"hnsw:space"}}, {IN_SCHEMA, {VECTOR_CONFIG, "space"}}, {IN_SCHEMA, {VECTOR_DEFAULT, "space"}},
+                             {IN_CONFIG, {"vector_index", "hnsw", "space"}}, {IN_CONFIG, {"hnsw", "space"}}, {OF_COLLECTION, {"hnsw:space"}},
+                             {IN_CONFIG, {"hnsw_configuration", "space"}}}};
+static const field max_neighbors = FIGURE("max_neighbors", "M");
+static const field figures[] = {FIGURE("ef_construction", "construction_ef"), FIGURE("ef_search", "search_ef"), FIGURE("sync_threshold", "sync_threshold"),
+                                FIGURE("resize_factor", "resize_factor")};
+
+/* What a source says: a text or a number; NULL type: nothing. */
+static lode_status ask(lode__chroma *c, const lode__chroma_coll *coll, const source *s, lode__sq_value *said, lode_error *err) {
+  uint32_t node;
+  *said = (lode__sq_value){.type = LODE__SQ_NULL};
+  if (s->kind == OF_SEGMENT || s->kind == OF_COLLECTION) {
+    const lode__chroma_pair *pair = lode__chroma_pair_of(c->parts, s->kind == OF_SEGMENT ? coll->vector_segment : coll->id_name, s->path[0]);
+    if (pair && !pair->is_bool) *said = pair->value;
+    return LODE_OK;
+  }
+  LODE__TRY(node_at(c, s->kind == IN_SCHEMA ? coll->schema : coll->config, s->path, &node, err));
+  if (!node) return LODE_OK;
+  const lode__json_node *n = &c->json.nodes[node];
+  if (n->type == LODE__JSON_STRING) *said = (lode__sq_value){.type = LODE__SQ_TEXT, .s = n->u.s}; /* until the next one is asked */
+  if (n->type == LODE__JSON_INT) *said = (lode__sq_value){.type = LODE__SQ_INT, .i = n->u.i};
+  if (n->type == LODE__JSON_DOUBLE) *said = (lode__sq_value){.type = LODE__SQ_REAL, .d = n->u.d};
+  return LODE_OK;
+}
+
+static lode_status find_metric(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  lode__sq_value said;
+  for (const source *s = space.from; s->path[0]; s++) {
+    LODE__TRY(ask(c, coll, s, &said, err));
+    if (said.type == LODE__SQ_TEXT && lode_metric_parse(said.s, &coll->metric)) return LODE_OK;
+  }
+  coll->metric = LODE_L2;
+  coll->metric_unknown = c->damaged && !coll->config.data && !coll->schema.data && !coll->metadata.data;
+  return LODE_OK;
+}
+
+/* A figure that an index can have; NULL type: nothing says one. */
+static lode_status find_figure(lode__chroma *c, const lode__chroma_coll *coll, const field *f, lode__sq_value *found, lode_error *err) {
+  for (const source *s = f->from; s->path[0]; s++) {
+    LODE__TRY(ask(c, coll, s, found, err));
+    if (found->type == LODE__SQ_INT && found->i > 0 && found->i <= INT32_MAX) return LODE_OK;
+    if (found->type == LODE__SQ_REAL && found->d > 0 && found->d < 1e9) return LODE_OK;
+  }
+  *found = (lode__sq_value){.type = LODE__SQ_NULL};
+  return LODE_OK;
+}
+
+static lode_status keep(lode__chroma *c, const lode__buf *text, lode_str *out, lode_error *err) {
+  if (text->failed) return lode__fail_nomem(err);
+  if (text->len == 0) return LODE_OK;
+  *out = (lode_str){lode__arena_copy(&c->arena, text->data, text->len), text->len};
+  return out->data ? LODE_OK : lode__fail_nomem(err);
+}
+
+static lode_status find_figures(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  lode__buf text = {0};
+  lode__sq_value said;
+  lode_status st = LODE_OK;
+  LODE__GOTO(find_figure(c, coll, &max_neighbors, &said, err));
+  if (said.type == LODE__SQ_INT && said.i < 4096) coll->m = (uint32_t)said.i;
+  if (coll->m) lode__buf_addf(&text, "\"max_neighbors\":%u", coll->m);
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+    LODE__GOTO(find_figure(c, coll, &figures[i], &said, err));
+    if (said.type == LODE__SQ_NULL) continue;
+    lode__buf_addf(&text, "%s\"%s\":", text.len ? "," : "", figures[i].name);
+    lode__chroma_put_value(&text, &said, false);
+  }
+  st = keep(c, &text, &coll->figures, err);
+done:
+  lode__buf_release(&text);
+  return st;
+}
+
+/* {"type":"known","name":"default","config":{}}, and the name in it. */
+static lode_status find_function(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  static const source from[] = {{IN_SCHEMA, {VECTOR_CONFIG, "embedding_function"}}, {IN_CONFIG, {"embedding_function"}}};
+  lode__buf text = {0};
+  lode_status st = LODE_OK;
+  uint32_t node = 0;
+  for (size_t i = 0; i < 2 && !node; i++) {
+    LODE__TRY(node_at(c, from[i].kind == IN_SCHEMA ? coll->schema : coll->config, from[i].path, &node, err));
+    if (c->json.count && c->json.nodes[node].type != LODE__JSON_OBJECT) node = 0;
+  }
+  if (!node) return LODE_OK;
+  uint32_t name = lode__json_get(&c->json, node, LODE__LIT("name"));
+  lode__json_put_node(&text, &c->json, node);
+  LODE__GOTO(keep(c, &text, &coll->function, err));
+  if (!name || c->json.nodes[name].type != LODE__JSON_STRING || c->json.nodes[name].u.s.len == 0) goto done;
+  lode_str s = c->json.nodes[name].u.s;
+  coll->embedder = (lode_str){lode__arena_copy(&c->arena, s.data, s.len), s.len};
+  if (!coll->embedder.data) st = lode__fail_nomem(err);
+done:
+  lode__buf_release(&text);
+  return st;
+}
+
+lode_status lode__chroma_configuration(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
+  LODE__TRY(find_metric(c, coll, err));
+  LODE__TRY(find_figures(c, coll, err));
+  return find_function(c, coll, err);
+}
