@@ -125,6 +125,64 @@ TEST(one_file_does_not_fill_the_page_and_copies_are_folded) {
   CHECK(lode__str_eq(hits[2].chunk->path, S("a.c")));
 }
 
+/* The order of two files with equal words, asked by `query`: true when the first one comes first. */
+static bool first_wins(const char *query, const char *first, const char *second, const char *language) {
+  lode__candidate v[] = {chunk("b#0", first, "x", "function", 5), chunk("a#0", second, "x", "function", 5.01)};
+  lode__ranked_hit hits[2];
+  for (size_t i = 0; i < 2; i++) v[i].hash = i ? "two" : "one";
+  v[1].language = S(language);
+  CHECK(rank(query, v, 2, 2, hits) == 2);
+  return lode__str_eq(hits[0].chunk->path, S(first));
+}
+
+TEST(what_is_rarely_meant_comes_later_unless_it_is_asked_for) {
+  CHECK(!first_wins("open a window", "src/a.c", "src/b.c", "c")); /* the other one has a little more */
+  CHECK(first_wins("open a pipe", "unix/a.c", "win/b.c", "c"));
+  CHECK(!first_wins("open a pipe on windows", "unix/a.c", "win/b.c", "c"));
+  CHECK(first_wins("open a pipe", "src/a.c", "src/b_darwin.c", "c"));
+  CHECK(first_wins("open a pipe", "src/v2/a.c", "src/v1/b.c", "c"));
+  CHECK(!first_wins("open a pipe in v1", "src/v2/a.c", "src/v1/b.c", "c"));
+  CHECK(!first_wins("open a pipe", "lib/v2/a.c", "src/v1/b.c", "c")); /* versions of different things */
+  CHECK(first_wins("open a pipe", "src/a.c", "src/legacy/b.c", "c"));
+  CHECK(!first_wins("open a legacy pipe", "src/a.c", "src/legacy/b.c", "c"));
+  CHECK(first_wins("open a pipe", "src/a.js", "src/b.d.ts", "typescript"));
+  CHECK(first_wins("open a pipe", "src/a.c", "src/b.json", "json")); /* whatever kind its chunks are */
+  CHECK(first_wins("open a pipe", "src/a.c", "_examples/b.c", "c"));
+}
+
+TEST(a_file_is_not_counted_once_for_each_of_its_chunks) {
+  /* Many chunks that say nothing do not multiply what the name of their file is worth */
+  lode__candidate v[22];
+  lode__ranked_hit hits[30];
+  static char ids[20][24];
+  for (int i = 0; i < 20; i++) {
+    snprintf(ids[i], sizeof ids[i], "a#%d", i);
+    v[i] = chunk(ids[i], "src/pipe_names.c", "x", "text", 0);
+  }
+  v[20] = chunk("b#0", "src/pipe_modes.c", "x", "text", 9);
+  v[21] = chunk("c#0", "src/other.c", "x", "text", 1);
+  CHECK(rank("open a pipe", v, 22, 30, hits) > 2);
+  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+}
+
+TEST(a_second_chunk_comes_before_files_that_hardly_match) {
+  lode__candidate v[] = {chunk("a#0", "a.c", "x", "text", 9), chunk("a#1", "a.c", "y", "text", 8.5), chunk("b#0", "b.c", "z", "text", 0.1),
+                         chunk("c#0", "c.c", "w", "text", 6)};
+  lode__ranked_hit hits[4];
+  CHECK(rank("some words", v, 4, 4, hits) == 4);
+  static const char *const want[] = {"a#0", "c#0", "a#1", "b#0"};
+  for (size_t i = 0; i < 4; i++) CHECKF(lode__str_eq(hits[i].chunk->id, S(want[i])), "hit %zu is %.*s", i, (int)hits[i].chunk->id.len, hits[i].chunk->id.data);
+  for (size_t i = 1; i < 4; i++) CHECK(hits[i].score <= hits[i - 1].score);
+}
+
+TEST(words_written_together_are_known) {
+  lode__words w;
+  lode__words_of(S("thread pools threadpool threads poolthread"), &w);
+  CHECK(w.n == 5 && lode__word_joins(&w.v[0], &w.v[1], &w.v[2]));
+  CHECK(!lode__word_joins(&w.v[0], &w.v[1], &w.v[3]) && !lode__word_joins(&w.v[0], &w.v[1], &w.v[4]));
+  CHECK(!first_wins("queue of a thread pool", "src/thread.c", "src/threadpool.c", "c"));
+}
+
 TEST(ranking_is_total_and_finite) {
   lode__candidate v[60];
   lode__ranked_hit hits[60];

@@ -1,10 +1,11 @@
 /* tune.c - finds weights for src/code/rank.h: coordinate ascent on labelled queries, judged on repositories that it did not see.
  *
- *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid [quick|scan]]
+ *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid [quick|scan|why]]
  *
  * REPOS-FOLDER/NAME is an indexed tree. The candidates of each query are gathered once; then only lode__rank runs. It prints the mean
  * NDCG@10 with the weights of the table, after tuning on all repositories, and when each repository is judged with weights tuned on the
- * others: the last figure is the honest one.
+ * others: the last figure is the honest one. `quick` stops after the table's figures, `scan` shows what each weight does alone, `why` lists
+ * the queries below 1: what stands above the labelled files, by which features, and which labelled files were never gathered.
  */
 #include "code/project.h"
 #include "code/search.h"
@@ -23,6 +24,7 @@ typedef struct target {
 typedef struct task {
   size_t repo;
   char category[24];
+  const char *query;
   target targets[MOST_TARGETS];
   size_t n_targets;
   lode__search_result result;
@@ -89,7 +91,7 @@ static double *knob(lode__weights *w, size_t i) {
   i -= 2 * LODE__FEATURE_COUNT;
   if (i < LODE__FACTOR_COUNT) return &w->factor[i];
   i -= LODE__FACTOR_COUNT;
-  return i < 2 ? &w->more[i] : i == 2 ? &w->decay : NULL;
+  return i < 2 ? &w->more[i] : i == 2 ? &w->decay : i == 3 ? &w->again : NULL;
 }
 
 static lode__weights tune(lode__weights w, size_t left_out, bool loud) {
@@ -141,6 +143,63 @@ static void scan_knobs(void) {
     *knob(&w, k) = old;
     printf("\n");
   }
+}
+
+/* ---- Why ---- */
+
+static bool meets(const task *t, const target *g, const lode__candidate *c) {
+  size_t skip = strlen(repos[t->repo].prefix);
+  const char *want = g->path;
+  if (strncmp(want, repos[t->repo].prefix, skip) == 0) want += skip;
+  return lode__str_eq(c->path, lode__str(want)) && (!g->first || ((long)c->last >= g->first && (long)c->first <= g->last));
+}
+
+static void show(const task *t, size_t rank, const lode__ranked_hit *hit) {
+  const lode__candidate *c = hit->chunk;
+  bool wanted = false;
+  for (size_t g = 0; g < t->n_targets; g++) wanted = wanted || meets(t, &t->targets[g], c);
+  printf("  %c %3zu %.2f (own %.2f, %zu more) %.*s:%u %.*s %.*s [", wanted ? '*' : ' ', rank + 1, hit->score, c->score, hit->more, (int)c->path.len, c->path.data,
+         c->first, (int)c->kind.len, c->kind.data, (int)c->name.len, c->name.data);
+  for (size_t f = 0; f < LODE__FEATURE_COUNT; f++)
+    if (c->features[f] > 0) printf(" %s %.2f", lode__feature_name((lode__feature)f), c->features[f]);
+  printf(" ] factors %x\n", c->factors);
+}
+
+/* What stands in the way, and how much any ranking could gain: the share of labelled files that are candidates at all, and within the
+ * first 10, 20 and 50 files. */
+static void tell_why(const lode__weights *w) {
+  enum { MOST = 1000 };
+  static lode__ranked_hit hits[MOST];
+  static const size_t at[] = {10, 20, 50, MOST};
+  size_t within[4] = {0}, targets = 0, gathered = 0;
+  for (size_t i = 0; i < n_tasks; i++) {
+    task *t = &tasks[i];
+    double got = judge(t, w);
+    size_t n = 0;
+    lode_error err;
+    if (lode__rank(&t->result.question, t->candidates, t->n, w, MOST, hits, &n, &err) != LODE_OK) die("rank", &err);
+    if (got < 0.999) printf("%.3f %s %s: %s (%zu candidates)\n", got, repos[t->repo].name, t->category, t->query, t->n);
+    size_t worst = 0;
+    for (size_t g = 0; g < t->n_targets; g++, targets++) {
+      bool candidate = false;
+      size_t rank = 0;
+      for (size_t k = 0; k < t->n && !candidate; k++) candidate = meets(t, &t->targets[g], &t->candidates[k]);
+      while (rank < n && !meets(t, &t->targets[g], hits[rank].chunk)) rank++;
+      gathered += candidate;
+      for (size_t a = 0; a < 4; a++) within[a] += rank < at[a] && rank < n;
+      if (!candidate) printf("  ! never gathered: %s\n", t->targets[g].path);
+      if (rank < n && rank > worst) worst = rank;
+    }
+    for (size_t k = 0; k < n && k <= worst && got < 0.999; k++)
+      if (k < 6 || k == worst) show(t, k, &hits[k]);
+  }
+  printf("of %zu labelled files: candidates %.3f", targets, (double)gathered / (double)targets);
+  for (size_t a = 0; a < 4; a++) printf(", first %zu %.3f", at[a], (double)within[a] / (double)targets);
+  printf("\n");
+}
+
+static void by_repo(const lode__weights *w) {
+  for (size_t r = 0; r < n_repos; r++) printf("  %-20s %.4f\n", repos[r].name, mean(w, r, true));
 }
 
 static void print(const lode__weights *w) {
@@ -221,6 +280,7 @@ static void load(const char *file, const char *folder, lode_mode mode) {
     add_targets(t, &json, "secondary");
     text_at(&json, 0, "query", query, sizeof query);
     char *kept = strdup(query);
+    t->query = kept;
     lode__search_request request = {.query = lode__str(kept), .mode = mode, .limit = AT};
     repo *r = &repos[t->repo];
     if (lode__search_candidates(&r->project, r->store, &request, &t->result, &t->candidates, &t->n, &err) != LODE_OK) die(kept, &err);
@@ -252,6 +312,8 @@ int main(int argc, char **argv) {
   printf("table: %.4f", mean(&lode__rank_weights, SIZE_MAX, false));
   by_category(&lode__rank_weights);
   if (argc > 4 && strcmp(argv[4], "scan") == 0) scan_knobs();
+  if (argc > 4 && strcmp(argv[4], "why") == 0) tell_why(&lode__rank_weights);
+  if (argc > 4) by_repo(&lode__rank_weights);
   if (argc > 4) return 0;
   lode__weights all = tune(lode__rank_weights, SIZE_MAX, true);
   printf("tuned on all: %.4f", mean(&all, SIZE_MAX, false));

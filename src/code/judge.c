@@ -100,12 +100,19 @@ lode__skip lode__judge_name(lode_str name) {
 
 /* ---- Marks ---- */
 
-static const char test_folders[] = " test tests testing __tests__ spec specs testdata test_data fixtures __mocks__ mocks e2e selftests ";
+static const char test_folders[] = " test tests testing spec specs testdata test_data fixtures mocks e2e selftests ";
 static const char vendor_folders[] =
-    " vendor vendors vendored third_party third-party thirdparty 3rdparty external externals extern _vendor godeps"
-    " submodules bundled ";
+    " vendor vendors vendored third_party third-party thirdparty 3rdparty external externals extern godeps"
+    " submodules bundled deps ";
 static const char example_folders[] = " example examples sample samples demo demos tutorial tutorials benchmark benchmarks bench ";
 static const char doc_folders[] = " doc docs documentation man manual ";
+
+static const char old_folders[] = " legacy compat deprecated obsolete attic ";
+static const char foreign_systems[] =
+    " win windows win32 win64 winnt mingw cygwin msvc darwin macos osx freebsd openbsd netbsd dragonfly dragonflybsd bsd solaris sunos illumos aix"
+    " os390 zos os400 ibmi hpux haiku plan9 qnx vxworks vms amiga ";
+
+bool lode__is_foreign(lode_str word) { return listed(foreign_systems, word.data, word.len); }
 
 static bool starts(lode_str s, const char *with) {
   size_t n = strlen(with);
@@ -126,19 +133,41 @@ static bool is_test_name(lode_str name) {
   return false;
 }
 
+static bool has_ending(lode_str name, const char *ending) {
+  size_t n = strlen(ending);
+  return name.len > n && memcmp(name.data + name.len - n, ending, n) == 0;
+}
+
+/* x_windows.go, x-win.c, windows.rs */
+static bool is_foreign_name(lode_str name) {
+  const char *dot = memchr(name.data, '.', name.len);
+  size_t end = dot ? (size_t)(dot - name.data) : name.len, start = end;
+  while (start && name.data[start - 1] != '_' && name.data[start - 1] != '-') start--;
+  return lode__is_foreign((lode_str){name.data + start, end - start});
+}
+
 unsigned lode__path_marks(lode_str path) {
   unsigned marks = 0;
   size_t at = 0;
   for (size_t i = 0; i < path.len; i++) {
     if (path.data[i] != '/') continue;
+    while (at < i && path.data[at] == '_') at++; /* _examples, __tests__, _vendor */
     const char *word = path.data + at;
-    if (listed(test_folders, word, i - at)) marks |= LODE__MARK_TEST;
-    if (listed(vendor_folders, word, i - at)) marks |= LODE__MARK_VENDORED;
-    if (listed(example_folders, word, i - at)) marks |= LODE__MARK_EXAMPLE;
-    if (listed(doc_folders, word, i - at)) marks |= LODE__MARK_DOC;
+    size_t len = i - at;
+    while (len && word[len - 1] == '_') len--;
+    if (listed(test_folders, word, len)) marks |= LODE__MARK_TEST;
+    if (listed(vendor_folders, word, len)) marks |= LODE__MARK_VENDORED;
+    if (listed(example_folders, word, len)) marks |= LODE__MARK_EXAMPLE;
+    if (listed(doc_folders, word, len)) marks |= LODE__MARK_DOC;
+    if (listed(old_folders, word, len)) marks |= LODE__MARK_OLD;
+    if (listed(foreign_systems, word, len)) marks |= LODE__MARK_FOREIGN;
     at = i + 1;
   }
-  if (at < path.len && is_test_name((lode_str){path.data + at, path.len - at})) marks |= LODE__MARK_TEST;
+  lode_str name = {path.data + at, path.len - at};
+  if (name.len == 0) return marks;
+  if (is_test_name(name)) marks |= LODE__MARK_TEST;
+  if (is_foreign_name(name)) marks |= LODE__MARK_FOREIGN;
+  if (has_ending(name, ".d.ts") || has_ending(name, ".pyi")) marks |= LODE__MARK_STUB;
   return marks;
 }
 

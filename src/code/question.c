@@ -1,6 +1,8 @@
 /* question.c - what a query is: words, or a name. See rank.h. */
 #include "rank.h"
 
+#include "code/walk.h"
+
 enum { MOST_NAME_BYTES = 128 };
 
 static bool is_name_char(unsigned char c) {
@@ -81,5 +83,7 @@ void lode__question_read(lode_str text, lode__question *q) {
   find_names(q);
   q->wants_tests = says(&all, "test") || says(&all, "tests") || says(&all, "spec");
   q->wants_docs = says(&all, "documentation") || says(&all, "readme") || says(&all, "docs");
+  q->wants_old = says(&all, "legacy") || says(&all, "deprecated") || says(&all, "compatibility") || says(&all, "compat");
+  for (size_t i = 0; i < all.n; i++) q->wants_foreign = q->wants_foreign || lode__is_foreign((lode_str){all.v[i].text, all.v[i].len});
   q->wants_examples = says(&all, "example") || says(&all, "demo");
 }

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { VECTOR_FLOOR_RANK = 50, ALIKE_BITS = 3 };
+enum { VECTOR_FLOOR_RANK = 200, ALIKE_BITS = 3 };
 
 const lode__weights lode__rank_weights = {
-#define WORDS(id, name, words, names, about) words,
-#define NAMES(id, name, words, names, about) names,
+#define WORDS(id, of, name, words, names, about) words,
+#define NAMES(id, of, name, words, names, about) names,
     .feature = {{LODE__FEATURES(WORDS)}, {LODE__FEATURES(NAMES)}},
 #undef WORDS
 #undef NAMES
@@ -20,11 +20,23 @@ const lode__weights lode__rank_weights = {
 #undef FACTOR
     .more = {0.30, 0.08},
     .decay = 0.7,
+    .again = 0.25,
+};
+
+/* A feature of the file is counted once, however many chunks the file has among the candidates */
+static const bool is_of_file[] = {
+#define CHUNK_LEVEL false
+#define FILE_LEVEL true
+#define LEVEL(id, of, name, words, names, about) of##_LEVEL,
+    LODE__FEATURES(LEVEL)
+#undef LEVEL
+#undef CHUNK_LEVEL
+#undef FILE_LEVEL
 };
 
 const char *lode__feature_name(lode__feature feature) {
   static const char *const names[] = {
-#define NAME(id, name, words, names, about) name,
+#define NAME(id, of, name, words, names, about) name,
       LODE__FEATURES(NAME)
 #undef NAME
   };
@@ -65,7 +77,7 @@ typedef struct file { /* what all chunks of a file share */
   lode__words stem, folders; /* of the file's name without its ending, and of the folders above */
   double name, folder;       /* features */
   double best, sum;
-  size_t chunks, shown;
+  size_t chunks;
   size_t top;                /* its best chunk */
 } file;
 
@@ -143,17 +155,45 @@ static void weigh_words(ranking *r) {
   }
 }
 
+/* How much of a name each word of the question is, and the other way round: 0 to 1 for each. */
+typedef struct match {
+  double word[LODE__WORDS_MOST], part[LODE__WORDS_MOST];
+} match;
+
+static void raise(double *to, double value) {
+  if (value > *to) *to = value;
+}
+
+/* Words one by one; then two neighbours that are one word in the name ("thread pool": threadpool), and the other way round. */
+static void match_words(const lode__words *words, const lode__words *name, match *m) {
+  memset(m, 0, sizeof *m);
+  for (size_t w = 0; w < words->n; w++)
+    for (size_t i = 0; i < name->n; i++) {
+      double alike = lode__word_alike(&words->v[w], &name->v[i]);
+      raise(&m->word[w], alike);
+      raise(&m->part[i], alike);
+    }
+  for (size_t w = 0; w + 1 < words->n; w++)
+    for (size_t i = 0; i < name->n; i++)
+      if (lode__word_joins(&words->v[w], &words->v[w + 1], &name->v[i])) m->word[w] = m->word[w + 1] = m->part[i] = 1;
+  for (size_t i = 0; i + 1 < name->n; i++)
+    for (size_t w = 0; w < words->n; w++)
+      if (lode__word_joins(&name->v[i], &name->v[i + 1], &words->v[w])) m->part[i] = m->part[i + 1] = m->word[w] = 1;
+}
+
 /* How well the words cover a name, and the name the words: a mean of both in which the name counts twice. A short name that the query
  * says whole is worth more than a long one of which it says as many words. */
 static double overlap(const ranking *r, const lode__words *name) {
   const lode__words *words = &r->question->words;
   double asked = 0, found = 0, covered = 0;
+  match m;
   if (name->n == 0 || words->n == 0) return 0;
+  match_words(words, name, &m);
   for (size_t w = 0; w < words->n; w++) {
     asked += r->word_weight[w];
-    found += r->word_weight[w] * lode__word_among(&words->v[w], name);
+    found += r->word_weight[w] * m.word[w];
   }
-  for (size_t i = 0; i < name->n; i++) covered += lode__word_among(&name->v[i], words);
+  for (size_t i = 0; i < name->n; i++) covered += m.part[i];
   double recall = asked > 0 ? found / asked : 0, precision = covered / (double)name->n;
   return recall + precision > 0 ? 1.25 * recall * precision / (recall + 0.25 * precision) : 0;
 }
@@ -243,6 +283,45 @@ static void scale(ranking *r) {
   }
 }
 
+/* The number of a folder "v12" that begins here, 0 when it is none. */
+static unsigned version_at(lode_str path, size_t at) {
+  unsigned n = 0;
+  size_t i = at + 1;
+  if (at >= path.len || (path.data[at] != 'v' && path.data[at] != 'V')) return 0;
+  while (i < path.len && path.data[i] >= '0' && path.data[i] <= '9' && n < 1000) n = n * 10 + (unsigned)(path.data[i++] - '0');
+  return i < path.len && path.data[i] == '/' ? n : 0;
+}
+
+/* "v3" as a word of its own in the question. */
+static bool says_version(lode_str text, unsigned version) {
+  for (size_t i = 0; i + 1 < text.len; i++) {
+    unsigned n = 0;
+    size_t k = i + 1;
+    if ((text.data[i] != 'v' && text.data[i] != 'V') || (i && (unsigned char)text.data[i - 1] > ' ')) continue;
+    while (k < text.len && text.data[k] >= '0' && text.data[k] <= '9' && n < 1000) n = n * 10 + (unsigned)(text.data[k++] - '0');
+    if (n == version) return true;
+  }
+  return false;
+}
+
+/* src/v1/x.go where there is a src/v2/: unless the question names v1, the newer one is meant. */
+static void mark_old_versions(ranking *r) {
+  for (size_t i = 0; i < r->n_files; i++) {
+    lode_str path = r->files[i].path;
+    for (size_t at = 0; at < path.len; at++) {
+      unsigned version = at == 0 || path.data[at - 1] == '/' ? version_at(path, at) : 0;
+      if (!version || says_version(r->question->text, version)) continue;
+      for (size_t k = 0; k < r->n_files; k++) {
+        lode_str other = r->files[k].path;
+        if (other.len > at && memcmp(other.data, path.data, at) == 0 && version_at(other, at) > version) {
+          r->files[i].marks |= LODE__MARK_OLD;
+          break;
+        }
+      }
+    }
+  }
+}
+
 /* Which factors apply: bit i for factor i. */
 static unsigned factors_of(const ranking *r, const file *f, const lode__candidate *c) {
   const lode__question *q = r->question;
@@ -252,7 +331,11 @@ static unsigned factors_of(const ranking *r, const file *f, const lode__candidat
   if (f->marks & LODE__MARK_VENDORED) bits |= 1u << LODE__FACTOR_VENDORED;
   if ((f->marks & LODE__MARK_EXAMPLE) && !q->wants_examples) bits |= 1u << LODE__FACTOR_EXAMPLE;
   if (((f->marks & LODE__MARK_DOC) || kind == LODE__KIND_SECTION) && !q->wants_docs) bits |= 1u << LODE__FACTOR_DOC;
-  if (kind == LODE__KIND_DATA) bits |= 1u << LODE__FACTOR_DATA;
+  if ((f->marks & LODE__MARK_OLD) && !q->wants_old) bits |= 1u << LODE__FACTOR_OLD;
+  if ((f->marks & LODE__MARK_FOREIGN) && !q->wants_foreign) bits |= 1u << LODE__FACTOR_FOREIGN;
+  if (f->marks & LODE__MARK_STUB) bits |= 1u << LODE__FACTOR_STUB;
+  const lode__language *language = lode__language_find(c->language);
+  if (kind == LODE__KIND_DATA || (language && language->data)) bits |= 1u << LODE__FACTOR_DATA;
   return bits;
 }
 
@@ -264,6 +347,7 @@ static lode_status measure(ranking *r, lode_error *err) {
     r->files[i].marks = lode__path_marks(r->files[i].path);
     split_path(&r->files[i]);
   }
+  mark_old_versions(r);
   weigh_words(r);
   for (size_t i = 0; i < r->n_files; i++) {
     r->files[i].name = overlap(r, &r->files[i].stem);
@@ -288,10 +372,13 @@ static void weigh(ranking *r) {
   const double *weight = r->weights->feature[r->question->is_name];
   for (size_t i = 0; i < r->n; i++) {
     lode__candidate *c = &r->v[i];
-    c->score = 0;
-    for (size_t f = 0; f < LODE__FEATURE_COUNT; f++) c->score += weight[f] * c->features[f];
+    double factor = 1;
+    c->score = c->shared = 0;
     for (size_t f = 0; f < LODE__FACTOR_COUNT; f++)
-      if (c->factors >> f & 1) c->score *= r->weights->factor[f];
+      if (c->factors >> f & 1) factor *= r->weights->factor[f];
+    for (size_t f = 0; f < LODE__FEATURE_COUNT; f++)
+      if (is_of_file[f]) c->shared += factor * weight[f] * c->features[f];
+      else c->score += factor * weight[f] * c->features[f];
   }
 }
 
@@ -313,18 +400,13 @@ static void gather_files(ranking *r) {
     double share = 1;
     f->top = i;
     f->best = r->v[r->order[i]].score;
+    double shared = r->v[r->order[i]].shared;
     for (f->chunks = 1, i++; i < r->n && &r->files[r->v[r->order[i]].file] == f; i++, f->chunks++) {
       f->sum += share * r->v[r->order[i]].score;
       share *= r->weights->decay;
     }
-    f->best += more * f->sum;
+    f->best += more * f->sum + shared;
   }
-}
-
-static int by_best(const void *a, const void *b, void *ctx) {
-  const file *files = ctx, *x = &files[*(const size_t *)a], *y = &files[*(const size_t *)b];
-  if (x->best != y->best) return x->best > y->best ? -1 : 1;
-  return lode__str_cmp(x->path, y->path);
 }
 
 static int bits_apart(uint64_t a, uint64_t b) { return __builtin_popcountll(a ^ b); }
@@ -344,7 +426,6 @@ static lode__ranked_hit *copy_of(lode__ranked_hit *hits, size_t n, const lode__c
 static void show(ranking *r, file *f, size_t place, size_t limit, double score, lode__ranked_hit *hits, size_t *n) {
   const lode__candidate *c = &r->v[r->order[f->top + place]];
   lode__ranked_hit *same = copy_of(hits, *n, c);
-  f->shown = place + 1;
   if (same) {
     same->copies++;
     return;
@@ -352,24 +433,34 @@ static void show(ranking *r, file *f, size_t place, size_t limit, double score, 
   if (*n < limit) hits[(*n)++] = (lode__ranked_hit){.chunk = c, .score = score, .more = f->chunks - 1};
 }
 
+typedef struct turn { /* of a chunk: the best of a file has the file's score, the others their own, which counts less each time */
+  size_t file, place;
+  double score;
+} turn;
+
+static int by_turn(const void *a, const void *b, void *ctx) {
+  const turn *x = a, *y = b;
+  const file *files = ctx;
+  if (x->score != y->score) return x->score > y->score ? -1 : 1;
+  if (x->file != y->file) return lode__str_cmp(files[x->file].path, files[y->file].path);
+  return x->place < y->place ? -1 : x->place > y->place;
+}
+
 static lode_status put_hits(ranking *r, size_t limit, lode__ranked_hit *hits, size_t *n, lode_error *err) {
-  size_t *files = lode__alloc_zero(r->n_files, sizeof *files);
-  if (!files) return lode__fail_nomem(err);
-  for (size_t i = 0; i < r->n_files; i++) files[i] = i;
-  qsort_r(files, r->n_files, sizeof *files, by_best, r->files);
-  for (size_t i = 0; i < r->n_files && *n < limit; i++) show(r, &r->files[files[i]], 0, limit, r->files[files[i]].best, hits, n);
-  /* Too few files: their other chunks, in rounds, so that the best files come first */
-  bool any = true;
-  for (size_t place = 1; any && *n < limit; place++) {
-    any = false;
-    for (size_t i = 0; i < r->n_files && *n < limit; i++) {
-      file *f = &r->files[files[i]];
-      if (place >= f->chunks) continue;
-      any = true;
-      show(r, f, place, limit, r->v[r->order[f->top + place]].score, hits, n);
+  turn *turns = lode__alloc_zero(r->n, sizeof *turns);
+  size_t count = 0;
+  if (!turns) return lode__fail_nomem(err);
+  for (size_t i = 0; i < r->n_files; i++) {
+    double share = 1;
+    for (size_t place = 0; place < r->files[i].chunks; place++) {
+      const lode__candidate *c = &r->v[r->order[r->files[i].top + place]];
+      turns[count++] = (turn){i, place, place ? share * (c->score + c->shared) : r->files[i].best};
+      share *= r->weights->again;
     }
   }
-  lode__free(files);
+  qsort_r(turns, count, sizeof *turns, by_turn, r->files);
+  for (size_t i = 0; i < count && *n < limit; i++) show(r, &r->files[turns[i].file], turns[i].place, limit, turns[i].score, hits, n);
+  lode__free(turns);
   return LODE_OK;
 }
 

@@ -1,13 +1,16 @@
 /* rank.h - the order of search results: one function of what is known about a chunk, with all its weights in one table.
  *
- * Candidates come from the text index and from the vectors. For each chunk some figures between 0 and 1 are taken, the features:
+ * Candidates come from the text index and from the vectors. Some figures between 0 and 1 are taken, the features: of each chunk, and of each
+ * file, which all its chunks share:
  *
- *   chunk score = (sum of weight * feature) * (product of the factors that apply to its file)
+ *   chunk score = (sum of weight * feature of the chunk) * (product of the factors that apply)
  *   file score  = its best chunk's score + `more` * what its other chunks add, each counting `decay` of the one before
+ *                 + (sum of weight * feature of the file) * (product of the factors that apply)
  *
- * Files are ordered by their scores, and each shows its best chunk; chunks that say the same as a better one are folded into it; when
- * there are fewer files than asked for, second chunks follow. There are two columns of weights: a question in words, and a query that
- * is a name. Nothing here reads a store or a file: the same candidates give the same order. `lode search --explain` shows the features.
+ * Files are ordered by their scores, and each shows its best chunk; chunks that say the same as a better one are folded into it. A file's
+ * k-th further chunk counts `again` to the k of what it would alone: one file does not fill the page, and its second chunk still comes before
+ * files that have hardly to do with the question. There are two columns of weights: a question in words, and a query that is a name. Nothing here
+ * reads a store or a file: the same candidates give the same order. `lode search --explain` shows the features.
  */
 #ifndef LODE_CODE_RANK_H
 #define LODE_CODE_RANK_H
@@ -15,28 +18,31 @@
 #include "code/record.h"
 #include "code/words.h"
 
-/* X(id, name, weight for words, weight for names, what it is) */
-#define LODE__FEATURES(X)                                                                                          \
-  X(TEXT, "text", 0.70, 1.60, "BM25 of the chunk, against the best candidate's")                                   \
-  X(VECTOR, "vector", 1.00, 0.20, "cosine of question and chunk, against the candidates'")                         \
-  X(QUALITY, "quality", 1.00, 0.40, "the same with the second vector")                                             \
-  X(OUTLINE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                         \
-  X(DEFINES, "defines", 0.40, 2.00, "the chunk defines exactly a name that the query holds")                       \
-  X(NAME, "name", 0.50, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
-  X(FILE, "file", 2.20, 1.60, "the same for the name of the file")                                                 \
-  X(FOLDER, "folder", 0.20, 0.20, "how many of the query's words the folders of the path have")                    \
-  X(KIND, "kind", 0.10, 0.30, "the chunk is a definition: a type counts fully, a function a little less")
+/* X(id, of the CHUNK or of the FILE, name, weight for words, weight for names, what it is) */
+#define LODE__FEATURES(X)                                                                                                 \
+  X(TEXT, CHUNK, "text", 0.70, 1.60, "BM25 of the chunk, against the best candidate's")                                   \
+  X(VECTOR, CHUNK, "vector", 1.00, 0.20, "cosine of question and chunk, against the candidates'")                         \
+  X(QUALITY, CHUNK, "quality", 1.00, 0.40, "the same with the second vector")                                             \
+  X(OUTLINE, FILE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                          \
+  X(DEFINES, CHUNK, "defines", 0.40, 2.00, "the chunk defines exactly a name that the query holds")                       \
+  X(NAME, CHUNK, "name", 0.50, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
+  X(FILE, FILE, "file", 2.20, 1.60, "the same for the name of the file")                                                  \
+  X(FOLDER, FILE, "folder", 0.20, 0.20, "how many of the query's words the folders of the path have")                     \
+  X(KIND, CHUNK, "kind", 0.10, 0.30, "the chunk is a definition: a type counts fully, a function a little less")
 
-/* X(id, name, factor, what it applies to) */
-#define LODE__FACTORS(X)                                          \
-  X(TEST, "test", 0.45, "tests")                                  \
-  X(VENDORED, "vendored", 0.60, "copies of other projects")       \
-  X(EXAMPLE, "example", 0.70, "examples and demonstrations")      \
-  X(DOC, "doc", 0.45, "documents")                                \
-  X(DATA, "data", 0.60, "data and configuration")
+/* X(id, name, factor, what it applies to, unless the question asks for it) */
+#define LODE__FACTORS(X)                                                  \
+  X(TEST, "test", 0.45, "tests")                                          \
+  X(VENDORED, "vendored", 0.60, "copies of other projects")               \
+  X(EXAMPLE, "example", 0.70, "examples and demonstrations")              \
+  X(DOC, "doc", 0.45, "documents")                                        \
+  X(DATA, "data", 0.60, "data and configuration")                         \
+  X(OLD, "old", 0.55, "legacy code, and v1/ where there is a v2/")        \
+  X(FOREIGN, "foreign", 0.70, "files for another system than this one")   \
+  X(STUB, "stub", 0.70, "declarations of what is written elsewhere")
 
 typedef enum lode__feature {
-#define LODE__FEATURE_ENUM(id, name, words, names, about) LODE__FEATURE_##id,
+#define LODE__FEATURE_ENUM(id, of, name, words, names, about) LODE__FEATURE_##id,
   LODE__FEATURES(LODE__FEATURE_ENUM)
 #undef LODE__FEATURE_ENUM
   LODE__FEATURE_COUNT
@@ -52,7 +58,7 @@ typedef enum lode__factor {
 typedef struct lode__weights {
   double feature[2][LODE__FEATURE_COUNT]; /* [0] words, [1] names */
   double factor[LODE__FACTOR_COUNT];
-  double more[2], decay;                  /* see above */
+  double more[2], decay, again;           /* see above */
 } lode__weights;
 extern const lode__weights lode__rank_weights;
 const char *lode__feature_name(lode__feature feature);
@@ -65,7 +71,7 @@ typedef struct lode__question {
   lode__words words;        /* without stop words, unless there is nothing else */
   lode_str names[8];        /* identifiers in the text, as written */
   size_t n_names;
-  bool wants_tests, wants_docs, wants_examples; /* it says so: the factor does not apply */
+  bool wants_tests, wants_docs, wants_examples, wants_old, wants_foreign; /* it says so: the factor does not apply */
 } lode__question;
 
 void lode__question_read(lode_str text, lode__question *question);
@@ -84,7 +90,7 @@ typedef struct lode__candidate {
   bool measured;
   double features[LODE__FEATURE_COUNT];
   unsigned factors;          /* bit i: factor i applies */
-  double score;
+  double score, shared;      /* by features of the chunk, and by those of its file */
   size_t file;               /* which file, by the order of first appearance */
 } lode__candidate;
 

@@ -48,8 +48,13 @@ enum { /* marks: what ranking may want to know; told from the path alone */
   LODE__MARK_VENDORED = 2,
   LODE__MARK_EXAMPLE = 4,
   LODE__MARK_DOC = 8,
+  LODE__MARK_OLD = 16,      /* kept for those who used it before: legacy, deprecated */
+  LODE__MARK_FOREIGN = 32,  /* for another system than this one */
+  LODE__MARK_STUB = 64,     /* declarations of what is written elsewhere: .d.ts, .pyi */
 };
 unsigned lode__path_marks(lode_str path);
+/* Is the word the name of another system than this one: windows, darwin, freebsd? */
+bool lode__is_foreign(lode_str word);
 
 typedef struct lode__walk_options {
   bool hidden;         /* also what begins with a dot (never .git and .lode) */

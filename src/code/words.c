@@ -78,6 +78,14 @@ double lode__word_alike(const lode__word *a, const lode__word *b) {
   return PREFIX_LIKENESS * (0.5 + 0.5 * shorter->stem / longer->stem);
 }
 
+bool lode__word_joins(const lode__word *a, const lode__word *b, const lode__word *whole) {
+  if (a->len < 2 || whole->len < a->len + 2u || memcmp(whole->text, a->text, a->len) != 0) return false;
+  lode__word rest = {.len = (uint8_t)(whole->len - a->len)};
+  memcpy(rest.text, whole->text + a->len, rest.len);
+  rest.stem = stem_of(&rest);
+  return rest.stem == b->stem && memcmp(rest.text, b->text, b->stem) == 0;
+}
+
 double lode__word_among(const lode__word *word, const lode__words *words) {
   double best = 0;
   for (size_t i = 0; i < words->n && best < 1; i++) {

@@ -23,6 +23,8 @@ typedef struct lode__words {
 void lode__words_of(lode_str text, lode__words *words);
 /* 0: not alike; 1: equal stems; between: one begins the other. */
 double lode__word_alike(const lode__word *a, const lode__word *b);
+/* Is the third word the first two written together? "thread", "pool": threadpool. */
+bool lode__word_joins(const lode__word *a, const lode__word *b, const lode__word *whole);
 /* The best likeness of a word to one of several. */
 double lode__word_among(const lode__word *word, const lode__words *words);
 /* Words that say nothing about code: the, how, where, does, ... */
