@@ -160,7 +160,7 @@ TSAN_TESTS := api api_upkeep threads supervisor static
 ASAN_RUNS   = $(foreach t,$(patsubst test/test_%.c,%,$(TEST_SRC)),asan/$(t)=$(BUILD)/asan/test/test_$(t))
 ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)="$(BUILD)/asan/fuzz/replay_$(f) fuzz/seeds/$(f)")
 TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),$(if $(wildcard test/test_$(t).c),tsan/$(t)=$(BUILD)/tsan/test/test_$(t)))
-SHELL_RUNS  = cluster="test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test/test_model"
+SHELL_RUNS  = cluster="test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test"
 SHELL_RUNS += cli="test/cli.sh $(BUILD)/release/lode"
 SHELL_RUNS += code="test/code.sh $(BUILD)/release/lode"
 SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
@@ -189,8 +189,8 @@ test-model:
 .PHONY: test-cluster
 test-cluster: deps-test
 	@$(MAKE) --no-print-directory -j2 all
-	@$(MAKE) --no-print-directory -j2 SAN=asan $(BUILD)/asan/test/test_model
-	@test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test/test_model
+	@$(MAKE) --no-print-directory -j2 SAN=asan $(foreach t,model api api_read api_streams api_upkeep,$(BUILD)/asan/test/test_$(t))
+	@test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test
 
 # Every byte and every call instead of a sample of them
 test-full:

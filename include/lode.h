@@ -207,7 +207,10 @@ typedef struct lode_record {
 /* ---- Writes --------------------------------------------------------------------------------- */
 
 /* Several operations as one: all of them or none. Holds the store's write lock from begin to commit or
- * rollback, so keep it short. Every write below takes a txn, or NULL to be a transaction of its own. */
+ * rollback, so keep it short. Every write below takes a txn, or NULL to be a transaction of its own.
+ *
+ * Where this is LODE_UNSUPPORTED (on a cluster), each record of a write is whole or absent, a write that failed may have been done in
+ * part and may be repeated, and others may see a part of it before the call returns. */
 typedef struct lode_txn lode_txn;
 LODE_MUST LODE_API lode_status lode_begin(lode_store *store, lode_txn **txn, lode_error *err);
 /* When it returns LODE_OK, the writes survive kill -9 and power loss. The txn is freed either way. */
@@ -285,6 +288,8 @@ typedef struct lode_get_request {
   size_t offset;       /* skips rows; prefer `after`, which pages in linear time */
   uint64_t after;      /* a lode_result_next() of an earlier page, 0 = from the start */
   unsigned include;    /* LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR; 0 = ids only */
+  lode_progress progress; /* asked at the start and some times a second ("read", 0, 0): false ends it with LODE_CANCELLED. It must
+                           * neither wait nor call the library */
 } lode_get_request;
 
 /* By ids: in the order asked, absent ones left out. Otherwise in the order of insertion. */
@@ -327,8 +332,9 @@ typedef struct lode_query_request {
   bool exact;             /* look at every vector instead of asking the index */
   uint32_t effort;        /* of the index: how many of the nearest rows a search goes on from; 0 = as the data need */
   double target_recall;   /* the share of the true nearest to aim at: 0 = about 0.98, 1 = exact; effort comes first */
-  double vector_weight;   /* hybrid: weights of the two rankings; both 0 = 1 and 1 */
+  double vector_weight;   /* hybrid: weights of the two rankings (reciprocal ranks; words of most documents count for nothing); both 0 = 1 and 1 */
   double text_weight;
+  lode_progress progress; /* as for lode_get_request */
 } lode_query_request;
 
 /* Rows of query 0 by rank, then of query 1, ...
@@ -362,7 +368,7 @@ typedef struct lode_stats {
   uint64_t records;
   uint64_t pending;          /* records without a vector */
   uint64_t cursor;           /* position of the newest commit */
-  uint64_t bytes;            /* all files of the store */
+  uint64_t bytes;            /* all files of the store; this and what follows is 0 where a store has no files of its own */
   uint64_t free_bytes;       /* inside them, to be given back by maintenance or lode_compact() */
   uint64_t unerased;         /* deleted records and vectors whose bytes wait for maintenance */
   uint64_t untexted;         /* records that the text index does not hold yet (they are scanned) */

@@ -1,4 +1,9 @@
-/* api_kit.h - what the test_api programs share: short forms for opening, filling and asking a store. */
+/* api_kit.h - what the test_api programs share: short forms for opening, filling and asking a store.
+ *
+ * LODE_TEST_STORE names where the stores of these tests are, instead of new folders: an address such as qdrant://HOST:PORT, with
+ * its options in LODE_TEST_STORE_OPTIONS. The tests do not know what is there: an operation that is refused as lode.h says it may
+ * be, LODE_UNSUPPORTED, ends its test as skipped. In a folder nothing may be refused so.
+ */
 #ifndef LODE_API_KIT_H
 #define LODE_API_KIT_H
 
@@ -6,6 +11,7 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define S(text) ((lode_str){text, sizeof(text) - 1})
@@ -16,6 +22,38 @@ static inline bool eq(lode_str a, const char *b) { return a.data && a.len == str
 
 static const lode_progress quiet __attribute__((unused));
 
+static inline bool in_a_folder(void) { return !getenv("LODE_TEST_STORE"); }
+
+/* Where a new store may be made. */
+static inline const char *store_place(void) {
+  static char places[8][512];
+  static unsigned n;
+  const char *address = getenv("LODE_TEST_STORE"), *options = getenv("LODE_TEST_STORE_OPTIONS"), *folder = test_folder();
+  if (!address) return folder;
+  char *place = places[n++ % 8];
+  snprintf(place, sizeof places[0], "%s/%s%s", address, strrchr(folder, '/') + 1, options ? options : "");
+  return place;
+}
+
+/* Ends the test where the store does not have the operation. */
+static inline lode_status unless_refused(lode_status st, const lode_error *err) {
+  if (st == LODE_UNSUPPORTED && !in_a_folder()) test_skip(err->text);
+  return st;
+}
+#undef OK
+#undef FAILS
+#define OK(call)                                                                     \
+  do {                                                                               \
+    lode_status st_ = unless_refused(call, &err);                                    \
+    if (st_ != LODE_OK) test_failed(__FILE__, __LINE__, "%s: %s %s", #call, lode_status_name(st_), err.text); \
+  } while (0)
+#define FAILS(status, call)                                                          \
+  do {                                                                               \
+    lode_status st_ = unless_refused(call, &err);                                    \
+    if (st_ != (status))                                                             \
+      test_failed(__FILE__, __LINE__, "%s: got %s, wanted %s (%s)", #call, lode_status_name(st_), #status, err.text); \
+  } while (0)
+
 static inline lode_store *open_at(const char *folder, lode_open_options o) {
   lode_error err;
   lode_store *store;
@@ -24,7 +62,7 @@ static inline lode_store *open_at(const char *folder, lode_open_options o) {
   return store;
 }
 
-static inline lode_store *open_new(void) { return open_at(test_folder(), (lode_open_options){.no_background = true}); }
+static inline lode_store *open_new(void) { return open_at(store_place(), (lode_open_options){.no_background = true}); }
 
 static inline lode_collection *collection(lode_store *store, const char *name, lode_metric metric) {
   lode_error err;

@@ -1,12 +1,12 @@
 #!/bin/bash
-# cluster.sh - lode.h on a real Qdrant cluster of three nodes on loopback. Usage: cluster.sh LODE TEST_MODEL
+# cluster.sh - lode.h on a real Qdrant cluster of three nodes on loopback. Usage: cluster.sh LODE TESTS, the folder of the test programs
 #
-# The model test of the embedded store, push and pull, and a load during which a node is killed, brought back, stopped, and all are
-# restarted: no acknowledged write is lost, queries go on. The server comes from npm (deps/qdrant) and is used only when its bytes
+# The model test and the API tests of the embedded store, push and pull (killed, too), and a load during which a node is killed, brought
+# back, stopped, and all are restarted: no acknowledged write is lost, queries go on. A node whose disk is full says so and loses nothing. The server comes from npm (deps/qdrant) and is used only when its bytes
 # are the expected ones.
 set -u
 lode=$1
-model=$2
+tests=$2
 here=$(cd "$(dirname "$0")/.." && pwd)
 passed=0
 failed=0
@@ -34,6 +34,7 @@ pids=(0 0 0)
 cleanup() {
   for pid in "${pids[@]}" ${load:-} ${asker:-}; do [ "$pid" -gt 0 ] 2>/dev/null && kill -CONT "$pid" 2>/dev/null && kill -9 "$pid" 2>/dev/null; done
   wait 2>/dev/null
+  mountpoint -q "$tmp/full" 2>/dev/null && umount -l "$tmp/full"
   rm -rf "$tmp"
 }
 trap cleanup EXIT
@@ -78,8 +79,14 @@ S="qdrant://$all/test?replicas=2&shards=3"
 
 # ---- The same answers as on one machine
 
-run=$(LODE_TEST_CLUSTER="qdrant://$all" LODE_TEST_CLUSTER_OPTIONS="?replicas=2&shards=2" "$model" a_cluster 2>&1)
+run=$(LODE_TEST_CLUSTER="qdrant://$all" LODE_TEST_CLUSTER_OPTIONS="?replicas=2&shards=2" "$tests/test_model" a_cluster 2>&1)
 case $run in *"1 passed, 0 failed"*) ok ;; *) bad "the model test: $run" ;; esac
+# The API tests are those of the embedded store; what is refused with LODE_UNSUPPORTED is skipped there, by that status
+for program in test_api test_api_read test_api_streams test_api_upkeep; do
+  run=$(LODE_TEST_STORE="qdrant://$all" LODE_TEST_STORE_OPTIONS="?replicas=2" "$tests/$program" 2>&1)
+  case $run in *" passed, 0 failed"*) ok ;; *) bad "$program on the cluster: $run" ;; esac
+  echo "$program on the cluster: $(tail -1 <<<"$run")"
+done
 
 # ---- Push and pull
 
@@ -101,6 +108,11 @@ for q in "--vector [3,1,0.5,-3] -k 5" "--vector [3,1,0.5,-3] -k 5 --where {\"eve
   # shellcheck disable=SC2086
   check "another answer on the cluster: $q" [ "$("$lode" --store "$tmp/local" db query notes $q --json)" = "$("$lode" --store "$S" db query notes $q --json)" ]
 done
+# A push that is killed goes on when it is started again
+for wait in 0.02 0.05 0.1 0.2 0.4; do timeout -s KILL "$wait" "$lode" --store "$tmp/local" db push notes --to "$S" --as killed --quiet 2>/dev/null; done
+out4=$("$lode" --store "$tmp/local" db push notes --to "$S" --as killed --json) || bad "push after it was killed: $out4"
+case $out4 in *'"records":700,'*'"extra":0'*) ok ;; *) bad "push after it was killed: $out4" ;; esac
+check "what was pushed by several is another" [ "${out##*checksum}" = "${out4##*checksum}" ]
 "$lode" --store "$S" db backup "$tmp/file" 2>"$tmp/err"
 check "a backup is refused with exit code 5" [ $? = 5 ]
 check "and says what to do" grep -q "snapshots" "$tmp/err"
@@ -173,5 +185,52 @@ for n in 0 1 2; do check "node $n starts again" ready $n; done
 again() { for _ in $(seq 1 100); do [ "$("$lode" --store "$S" db count notes 2>/dev/null)" = 700 ] && return 0; sleep 0.2; done; return 1; }
 check "everything is there again" again
 check "the load too" [ "$(lost)" = 0 ]
-echo "$passed passed, $failed failed"
+# ---- A disk that is full
+
+full="$tmp/full"
+mkdir -p "$full"
+if mount -t tmpfs -o size=100m none "$full" 2>/dev/null; then
+  start_full() {
+    (cd "$full" && exec env QDRANT__SERVICE__HOST=127.0.0.1 QDRANT__SERVICE__HTTP_PORT="$(http 0)" QDRANT__SERVICE__GRPC_PORT="${ports[1]}" \
+      QDRANT__TELEMETRY_DISABLED=true QDRANT__LOG_LEVEL=WARN QDRANT__STORAGE__WAL__WAL_CAPACITY_MB=1 "$binary" >>"$tmp/full.log" 2>&1) &
+    pids[0]=$!
+    ready 0
+  }
+  for n in 0 1 2; do kill -9 "${pids[$n]}"; done
+  wait "${pids[@]}" 2>/dev/null
+  pids=(0 0 0)
+  check "a node with a small disk starts" start_full
+  F="qdrant://127.0.0.1:$(http 0)/full"
+  S=$F
+  : >"$tmp/acknowledged"
+  long=$(head -c 40000 /dev/urandom | base64 -w0)
+  "$lode" --store "$F" db create load >/dev/null || bad "create on the small disk"
+  code=0
+  for i in $(seq 1 400); do
+    for k in 1 2 3 4 5 6 7 8; do printf '{"id":"%s-%s","document":"%s","embedding":[%s,1]}\n' "$i" "$k" "$long" "$k"; done >"$tmp/block"
+    "$lode" --store "$F" --busy-ms 2000 db upsert load --quiet "$tmp/block" 2>"$tmp/full.err"
+    code=$?
+    [ $code = 0 ] || break
+    for k in 1 2 3 4 5 6 7 8; do echo "$i-$k"; done >>"$tmp/acknowledged"
+  done
+  echo "the disk was full after $(acknowledged) records: $(head -c 200 "$tmp/full.err")"
+  check "a full disk is refused with exit code 5: $code" [ $code = 5 ]
+  check "and says so" grep -qi "full" "$tmp/full.err"
+  check "nothing acknowledged is lost on the full disk" [ "$(lost)" = 0 ]
+  kill -9 "${pids[0]}"
+  wait "${pids[0]}" 2>/dev/null
+  mount -o remount,size=300m "$full"
+  check "with room it starts again" start_full
+  check "nothing acknowledged is lost after that" [ "$(lost)" = 0 ]
+  check "and takes writes" "$lode" --store "$F" db upsert load --quiet "$tmp/block"
+  kill -9 "${pids[0]}"
+  wait "${pids[0]}" 2>/dev/null
+  pids=(0 0 0)
+  umount "$full"
+  skipped=
+else
+  echo "skipped: a node with a full disk, because a tmpfs cannot be mounted here"
+  skipped=", 1 skipped"
+fi
+echo "$passed passed, $failed failed$skipped"
 [ "$failed" = 0 ]

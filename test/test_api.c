@@ -23,8 +23,7 @@ TEST(statuses_and_metrics_have_names) {
 TEST(open_refuses_what_it_cannot_do) {
   lode_error err;
   lode_store *s;
-  char missing[4200];
-  snprintf(missing, sizeof missing, "%s/none", test_folder());
+  const char *missing = store_place();
   FAILS(LODE_NOT_FOUND, lode_open(missing, NULL, &s, &err));
   CHECK(!s);
   FAILS(LODE_INVALID, lode_open("", NULL, &s, &err));
@@ -38,7 +37,7 @@ TEST(open_refuses_what_it_cannot_do) {
 
 TEST(a_store_is_found_again) {
   lode_error err;
-  const char *folder = test_folder();
+  const char *folder = store_place();
   lode_store *s = open_at(folder, (lode_open_options){.page_bytes = 4096});
   lode_collection *c = collection(s, "things", LODE_L2);
   add_three(c);
@@ -49,15 +48,16 @@ TEST(a_store_is_found_again) {
   CHECK(count(c) == 3);
   lode_stats stats;
   OK(lode_store_stats(s, &stats, &err));
-  CHECK(stats.collections == 1 && stats.records == 3 && stats.pending == 0 && stats.page_bytes == 4096);
-  CHECK(stats.files > 0 && stats.bytes > 4096 && stats.cursor > 0 && stats.format > 0);
+  CHECK(stats.collections == 1 && stats.records == 3 && stats.pending == 0);
+  if (stats.files) CHECK(stats.page_bytes == 4096 && stats.bytes > 4096 && stats.cursor > 0 && stats.format > 0);
+  else CHECK(stats.page_bytes == 0 && stats.bytes == 0 && !in_a_folder());
   lode_collection_close(c);
   lode_close(s);
 }
 
 TEST(a_read_only_store_refuses_writes) {
   lode_error err;
-  const char *folder = test_folder();
+  const char *folder = store_place();
   lode_store *s = open_at(folder, (lode_open_options){.no_background = true});
   lode_collection *c = collection(s, "things", LODE_L2);
   add_three(c);
@@ -227,7 +227,7 @@ TEST(records_come_back_as_they_were_given) {
 
 TEST(bad_records_are_refused_and_nothing_is_written) {
   lode_error err;
-  lode_store *s = open_at(test_folder(), (lode_open_options){.no_background = true, .max_document_bytes = 10});
+  lode_store *s = open_at(store_place(), (lode_open_options){.no_background = true, .max_document_bytes = 10});
   lode_collection *c = collection(s, "c", LODE_L2);
   static char long_id[4097], big[(1 << 20) + 100];
   memset(long_id, 'i', sizeof long_id);

@@ -58,7 +58,7 @@ TEST(get_selects_orders_and_pages) {
 
 TEST(an_answer_larger_than_the_budget_is_refused) {
   lode_error err;
-  lode_store *s = open_at(test_folder(), (lode_open_options){.no_background = true, .memory_bytes = 16 << 20});
+  lode_store *s = open_at(store_place(), (lode_open_options){.no_background = true, .memory_bytes = 16 << 20});
   lode_collection *c = collection(s, "c", LODE_L2);
   char *big = malloc(3 << 20);
   memset(big, 'd', 3 << 20);

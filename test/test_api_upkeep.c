@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- Maintenance ---- */
 
@@ -18,6 +19,7 @@ TEST(optimize_does_what_is_pending) {
   lode_collection *c = collection(s, "c", LODE_L2);
   lode_stats stats;
   int calls = 0;
+  OK(lode_compact(s, quiet, &err)); /* upkeep is the caller's here */
   add_three(c);
   OK(lode_delete(c, NULL, &(lode_selection){.ids = &S("a"), .n_ids = 1}, NULL, &err));
   OK(lode_store_stats(s, &stats, &err));
@@ -36,7 +38,7 @@ TEST(optimize_does_what_is_pending) {
 
 TEST(the_background_thread_does_it_by_itself) {
   lode_error err;
-  lode_store *s = open_at(test_folder(), (lode_open_options){0});
+  lode_store *s = open_at(store_place(), (lode_open_options){0});
   lode_collection *c = collection(s, "c", LODE_L2);
   add_three(c);
   OK(lode_delete(c, NULL, &(lode_selection){.ids = &S("a"), .n_ids = 1}, NULL, &err));
@@ -142,7 +144,11 @@ static void *query_pairs(void *ctx) {
 }
 
 TEST(queries_see_one_moment_while_others_write) {
-  lode_store *s = open_at(test_folder(), (lode_open_options){0});
+  lode_error err;
+  lode_store *s = open_at(store_place(), (lode_open_options){0});
+  lode_txn *txn;
+  OK(lode_begin(s, &txn, &err)); /* where there are none, a batch may be seen in part */
+  lode_rollback(txn);
   crowd w = {.c = collection(s, "c", LODE_L2)};
   pthread_t writer, readers[2];
   CHECK(pthread_create(&writer, NULL, write_pairs, &w) == 0);
@@ -155,7 +161,7 @@ TEST(queries_see_one_moment_while_others_write) {
 
 TEST(a_forked_child_goes_on_with_the_handle) {
   lode_error err;
-  lode_store *s = open_at(test_folder(), (lode_open_options){0});
+  lode_store *s = open_at(store_place(), (lode_open_options){0});
   lode_collection *c = collection(s, "c", LODE_L2);
   add_three(c);
   lode_query_request q = {.vectors = b3, .dimension = 3, .n = 1, .k = 1};
@@ -176,6 +182,85 @@ TEST(a_forked_child_goes_on_with_the_handle) {
   int status;
   CHECK(waitpid(child, &status, 0) == child && status == 0);
   CHECK(count(c) == 4);
+  lode_collection_close(c);
+  lode_close(s);
+}
+
+/* Each process of the next test: its own record gets a vector, one gets none, one that was there is deleted, one changed. */
+enum { PROCESSES = 4, ROUNDS = 6 };
+
+static void bring_vectors(const char *place, int who, int start) {
+  lode_error err;
+  char byte;
+  lode_store *s = open_at(place, (lode_open_options){.no_background = true, .busy_ms = 60000});
+  lode_collection *c = collection(s, "c", LODE_L2);
+  CHECK(count(c) >= 1);
+  CHECK(read(start, &byte, 1) == 0); /* until all are there */
+  for (int i = 0; i < ROUNDS; i++) {
+    char near[24], bare[24], gone[24], kept[24];
+    snprintf(near, sizeof near, "v%d-%d", who, i);
+    snprintf(bare, sizeof bare, "p%d-%d", who, i);
+    snprintf(gone, sizeof gone, "gone%d-%d", who, i);
+    snprintf(kept, sizeof kept, "kept%d-%d", who, i);
+    lode_str gone_id = str(gone);
+    float v[] = {(float)who, (float)i};
+    lode_record bare_record = {.id = str(bare), .document = S("without")}, near_record = {.id = str(near), .vector = v, .dimension = 2};
+    bool first = (who + i) % 2;
+    size_t n;
+    OK(lode_add(c, NULL, first ? &near_record : &bare_record, 1, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_delete(c, NULL, &(lode_selection){.ids = &gone_id, .n_ids = 1}, &n, &err));
+    CHECK(n == 1);
+    OK(lode_update(c, NULL, &(lode_record){.id = str(kept), .document = S("changed"), .vector = i % 2 ? v : NULL, .dimension = 2 * (i % 2)}, 1, NULL, NULL, &err));
+    OK(lode_add(c, NULL, first ? &bare_record : &near_record, 1, LODE_FAIL_EXISTING, NULL, &err));
+  }
+  lode_collection_close(c);
+  lode_close(s);
+}
+
+/* The first vector fixes the dimension. Whatever that takes, nothing that others write at that moment is lost. */
+TEST_SLOW(many_processes_bring_the_first_vector_at_once, 240) {
+  lode_error err;
+  const char *place = store_place();
+  lode_store *s = open_at(place, (lode_open_options){.no_background = true});
+  lode_collection *c = collection(s, "c", LODE_L2);
+  pid_t children[PROCESSES];
+  int start[2];
+  for (int who = 0; who < PROCESSES; who++) {
+    for (int i = 0; i < ROUNDS * 2; i++) {
+      char id[24];
+      snprintf(id, sizeof id, "%s%d-%d", i % 2 ? "gone" : "kept", who, i / 2);
+      OK(lode_add(c, NULL, &(lode_record){.id = str(id), .document = S("as it was")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+    }
+  }
+  CHECK(pipe(start) == 0);
+  fflush(NULL);
+  for (int who = 0; who < PROCESSES; who++) {
+    children[who] = fork();
+    CHECK(children[who] >= 0);
+    if (children[who] == 0) {
+      close(start[1]);
+      bring_vectors(place, who, start[0]);
+      _exit(0);
+    }
+  }
+  close(start[1]);
+  close(start[0]);
+  for (int who = 0; who < PROCESSES; who++) {
+    int status;
+    CHECK(waitpid(children[who], &status, 0) == children[who] && status == 0);
+  }
+  CHECK(count(c) == PROCESSES * ROUNDS * 3);
+  lode_result *r;
+  OK(lode_get(c, &(lode_get_request){.select.where_document = S("{\"$contains\": \"changed\"}")}, &r, &err));
+  CHECK(lode_result_count(r) == PROCESSES * ROUNDS);
+  lode_result_free(r);
+  OK(lode_query(c, &(lode_query_request){.vectors = (float[]){0, 0}, .dimension = 2, .n = 1, .k = 1000}, &r, &err));
+  CHECKF(lode_result_count(r) == PROCESSES * ROUNDS * 3 / 2, "%zu with vectors", lode_result_count(r));
+  lode_result_free(r);
+  OK(lode_get(c, &(lode_get_request){.pending_only = true}, &r, &err));
+  CHECKF(lode_result_count(r) == PROCESSES * ROUNDS * 3 / 2, "%zu without", lode_result_count(r));
+  lode_result_free(r);
+  OK(lode_verify(s, no_damage, NULL, quiet, &err));
   lode_collection_close(c);
   lode_close(s);
 }

@@ -3,7 +3,8 @@
  * qdrant://HOST:PORT,HOST:PORT/PREFIX?shards=N&replicas=N&write_consistency=N   (qdrants:// speaks TLS)
  * The key is LODE_QDRANT_API_KEY or QDRANT_API_KEY of the environment: addresses end up in logs and process lists, keys must not.
  *
- * Any node answers for the whole cluster. The one that answered last is asked first; one that does not answer is passed over.
+ * Any node answers for the whole cluster. The one that answered last is asked first; one that does not answer within busy_ms is
+ * passed over.
  * Everything we send may be sent twice, so that no failure needs a guess about what the server has done.
  */
 #include "remote.h"
@@ -128,6 +129,8 @@ static void give_connection(lode_store *s, lode__http *http) {
 
 /* ---- Requests ---- */
 
+lode__transport *lode__remote_transport = lode__http_send;
+
 void lode__call_release(lode__call *call) {
   lode__buf_release(&call->path);
   lode__buf_release(&call->body);
@@ -162,6 +165,15 @@ static void words_of(lode__call *call, char *text, size_t size) {
   snprintf(text, size, "status %ld: %.*s", call->response.status, s.len > 300 ? 300 : (int)s.len, s.data);
 }
 
+/* Waiting does not help a disk. */
+static bool is_full(const lode__call *call) {
+  static const char *const words[] = {"No space left", "out of disk", "disk space"};
+  lode_str body = {call->response.body.data, call->response.body.len};
+  for (size_t i = 0; body.data && i < sizeof words / sizeof *words; i++)
+    if (memmem(body.data, body.len, words[i], strlen(words[i]))) return true;
+  return false;
+}
+
 static bool is_passing(long status) { return status == 429 || status == 500 || status == 502 || status == 503 || status == 504; }
 
 static lode_status understand(lode__call *call, lode_error *err) {
@@ -169,8 +181,7 @@ static lode_status understand(lode__call *call, lode_error *err) {
   long status = call->response.status;
   if (status < 200 || status > 299) {
     words_of(call, words, sizeof words);
-    if (strstr(words, "No space left") || strstr(words, "out of disk") || strstr(words, "disk space"))
-      return lode__fail(err, LODE_FULL, "the cluster has no space left: %s", words);
+    if (is_full(call)) return lode__fail(err, LODE_FULL, "a disk of the cluster is full: make room there, then repeat the call; %s", words);
     if (status == 404) return lode__fail(err, LODE_NOT_FOUND, "the cluster does not know it: %s", words);
     if (status == 401 || status == 403)
       return lode__fail(err, LODE_REFUSED, "the cluster refuses the key (LODE_QDRANT_API_KEY): %s", words);
@@ -184,6 +195,11 @@ static lode_status understand(lode__call *call, lode_error *err) {
                      ? lode__json_get(&call->answer, 0, LODE__LIT("result")) : 0;
   if (!call->result) return lode__fail(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%s)", st != LODE_OK ? why.text : "no result");
   return LODE_OK;
+}
+
+static bool go_on(void *ctx) {
+  const lode_progress *progress = ctx;
+  return !progress->step || progress->step(progress->ctx, "read", 0, 0);
 }
 
 /* One round over the addresses, from the one that answered last. */
@@ -208,9 +224,11 @@ static lode_status try_addresses(lode_store *s, lode__http *http, const char *me
         .headers = headers,
         .body = call->body.len ? (lode_str){call->body.data, call->body.len} : (lode_str){0},
         .connect_ms = s->n_bases > 1 ? 1000 : s->options->busy_ms,
-        .timeout_ms = s->options->busy_ms > 60000 ? s->options->busy_ms : 60000,
+        .go_on = call->progress.step ? go_on : NULL,
+        .ctx = &call->progress,
+        .timeout_ms = i + 1 < s->n_bases ? s->options->busy_ms : s->options->busy_ms > 60000 ? s->options->busy_ms : 60000,
     };
-    st = lode__http_send(http, &request, &call->response, err);
+    st = lode__remote_transport(http, &request, &call->response, err);
     if (st == LODE_OK) {
       atomic_store_explicit(&s->base, base, memory_order_relaxed);
       if (!is_passing(call->response.status) || i + 1 == s->n_bases) break;
@@ -230,7 +248,7 @@ lode_status lode__call_send(lode_store *s, const char *method, lode__call *call,
   LODE__TRY(take_connection(s, &http, err));
   for (;;) {
     st = try_addresses(s, http, method, call, err);
-    bool passing = st == LODE_IO || (st == LODE_OK && is_passing(call->response.status));
+    bool passing = st == LODE_IO || (st == LODE_OK && is_passing(call->response.status) && !is_full(call));
     uint64_t now = lode__os->now_ns(), asked = (uint64_t)call->response.retry_after_s * 1000;
     if (asked > wait) wait = asked;
     if (!passing || now + wait * 1000000 > until) break;

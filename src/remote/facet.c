@@ -210,6 +210,7 @@ lode_status lode__remote_counters(lode_collection *c, lode_str key, lode_facet_l
   if (kind.counters.data) LODE__GOTO(lode__json_parse(&json, kind.counters, NULL, err));
   for (uint32_t at = 1; json.count && at < json.nodes[0].next; at = json.nodes[at].next) {
     lode__value v = {.type = LODE__VALUE_STRING, .s = json.nodes[at].u.s};
+    if (json.nodes[0].type != LODE__JSON_ARRAY || json.nodes[at].type != LODE__JSON_STRING) break; /* by no lode */
     declared = declared || (key.data && lode__str_eq(key, v.s));
     if (key.data) continue;
     lode_facet_list *values;

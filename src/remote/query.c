@@ -54,8 +54,12 @@ static void put_search(querying *q, bool words, size_t query, size_t limit, lode
       if (i) lode__buf_addc(out, ',');
       lode__json_put_float(out, r->vectors[query * r->dimension + i]);
     }
-    lode__buf_adds(out, "],\"using\":\"v\",\"params\":{\"quantization\":{\"rescore\":true,\"oversampling\":2.0}");
-    lode__buf_adds(out, "}");
+    lode__buf_adds(out, "],\"using\":\"v\",\"params\":{");
+    if (r->exact || r->target_recall >= 1) lode__buf_adds(out, "\"exact\":true}");
+    else {
+      if (r->effort) lode__buf_addf(out, "\"hnsw_ef\":%u,", r->effort);
+      lode__buf_adds(out, "\"quantization\":{\"rescore\":true,\"oversampling\":2.0}}");
+    }
   }
   lode__buf_addf(out, ",\"limit\":%zu,", limit);
   lode__point_want(out, r->include | (words ? 0u : LODE_VECTOR), lode__remote_needs_document(&q->select), q->kind.metric,
@@ -373,6 +377,7 @@ lode_status lode__remote_query(lode_collection *c, const lode_query_request *req
   lode__error_clear(err);
   *out = NULL;
   lode__arena_init(&q.arena, 0);
+  q.call.progress = request->progress;
   LODE__GOTO(lode__check_query(request, err));
   bool weighted = request->vector_weight > 0 || request->text_weight > 0;
   q.vector_weight = weighted ? request->vector_weight : 1;

@@ -159,6 +159,7 @@ static lode_status get_in_order(getting *g, lode_error *err) {
   LODE__TRY(lode__remote_select_plan(&g->select, &g->kind, err));
   lode__scroll_init(&scroll, &g->select, &g->kind, g->request->include);
   lode__scroll_from(&scroll, g->request->after);
+  scroll.call.progress = g->request->progress;
   for (;;) {
     lode__point p;
     lode_row *row;

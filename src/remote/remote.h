@@ -1,7 +1,8 @@
 /* remote.h - inside src/remote: lode.h on a Qdrant cluster, through its REST interface.
  *
  * Who does what
- *   client.c      addresses, connections, requests that are tried again      registry.c  collections
+ *   client.c      addresses, connections, requests that are tried again      registry.c  entries of collections, locks
+ *   collection.c  collections and handles                                   widen.c     the first vector of a collection
  *   point.c       a record as a point, and back                             filter.c    what Qdrant may sort out for us
  *   scroll.c      the points of a collection, in order                      write.c     add, upsert, update, delete
  *   read.c        get, count, export                                        query.c     by vector, by words, by both
@@ -9,8 +10,8 @@
  *
  * What is where in the cluster (docs/SCALING.md has it for users)
  *   PREFIX-registry    a point for each collection of Lode: its name, kind and number
- *   PREFIX-NUMBER-G    its records. G grows when the first vector comes after records without: Qdrant fixes the dimension when a
- *                      collection is made, Lode when the first vector comes
+ *   PREFIX-NUMBER-G    its records. The generation G is another when the first vector comes: Qdrant fixes the dimension when a
+ *                      collection is made, Lode when the first vector comes (widen.c)
  *
  * A point's id is a UUID made of the SHA-256 of the record's id. Its payload:
  *   id, doc, meta   the record; meta as JSON text, to the byte
@@ -59,12 +60,17 @@ struct lode_store {
 
 /* ---- Requests ---- */
 
+/* How a request gets its answer: lode__http_send, and in tests a cluster that says what it likes. */
+typedef lode_status lode__transport(lode__http *http, const lode__http_request *request, lode__http_response *response, lode_error *err);
+extern lode__transport *lode__remote_transport;
+
 /* One request and its answer; zeroed is empty, and it may be used again. */
 typedef struct lode__call {
   lode__buf path, body;      /* body empty: none */
   lode__http_response response;
   lode__json answer;
   uint32_t result;           /* node of "result" */
+  lode_progress progress;    /* asked while it lasts; false: LODE_CANCELLED */
 } lode__call;
 void lode__call_release(lode__call *call);
 /* Begins a path: "/collections/..." */
@@ -86,6 +92,9 @@ typedef struct lode__remote_kind {
   lode_str name, metadata;
   lode_str counters;         /* JSON array of keys, or absent */
   uint32_t shards, replicas, write_consistency;
+  lode_str lock;             /* of who changes the entry; absent: nobody */
+  uint64_t beat;
+  uint32_t spare;            /* a generation to be removed; 0: none */
 } lode__remote_kind;
 
 struct lode_collection {
@@ -98,6 +107,43 @@ struct lode_collection {
   lode__arena arena;
   lode__buf indexed;          /* fields that have an index, each followed by NUL */
 };
+
+/* ---- Entries of the registry ---- */
+
+enum { LODE__LOCK_TEXT = 17, LODE__LOCK_STALE_MS = 5000 };
+typedef struct lode__registry_lock {
+  char token[LODE__LOCK_TEXT];
+  uint64_t beat, told_ns;
+} lode__registry_lock;
+typedef lode_status lode__kind_fn(void *ctx, const lode__remote_kind *k, lode_error *err);
+
+/* Strings are copied to `arena`. *found: there is one of that name. */
+lode_status lode__registry_load(lode_store *s, lode_str name, lode__arena *arena, lode__remote_kind *k, bool *found, lode_error *err);
+lode_status lode__registry_each(lode_store *s, lode__kind_fn *fn, void *ctx, lode_error *err);
+lode_status lode__registry_add(lode_store *s, const lode__remote_kind *k, lode_error *err);
+lode_status lode__registry_remove(lode_store *s, lode_str name, lode_error *err);
+lode_status lode__registry_rename(lode_store *s, const lode__remote_kind *k, lode_str old_name, lode_error *err);
+/* Sets fields of an entry, `fields` being their JSON, if its lock is this one (absent: if it has none; NULL: whatever it has). In one
+ * step of the cluster: of two who try, the second finds another lock and changes nothing. */
+lode_status lode__registry_change(lode_store *s, lode_str name, const lode_str *lock, lode_str fields, lode_error *err);
+/* Waits for others; takes over from those who died. *k: the entry, under the lock. */
+lode_status lode__registry_lock_take(lode_store *s, lode_str name, lode__registry_lock *lock, lode__arena *arena, lode__remote_kind *k,
+                                     lode_error *err);
+/* To be called at least every second while the lock is held. */
+lode_status lode__registry_lock_beat(lode_store *s, lode_str name, lode__registry_lock *lock, lode_error *err);
+lode_status lode__registry_lock_give(lode_store *s, lode_str name, const lode__registry_lock *lock, lode_error *err);
+
+/* Makes and removes the collection of Qdrant for a generation; one that is there, or is not, is fine. */
+lode_status lode__remote_make(lode_store *s, const lode__remote_kind *k, lode_error *err);
+lode_status lode__remote_unmake(lode_store *s, const lode__remote_kind *k, lode_error *err);
+/* Removes the spare generation, under the lock. */
+lode_status lode__remote_tidy(lode_store *s, const lode__remote_kind *k, lode_error *err);
+/* Waits until nobody is changing the entry. */
+lode_status lode__remote_settle(lode_store *s, lode_str name, lode__arena *arena, lode__remote_kind *k, lode_error *err);
+/* After a write to what *k says: does it stand, or must it be done again where the records are now? */
+lode_status lode__remote_stands(lode_collection *c, const lode__remote_kind *k, lode__arena *arena, bool *stands, lode_error *err);
+/* What the handle knows from now on. */
+lode_status lode__remote_remember(lode_collection *c, const lode__remote_kind *k, lode_error *err);
 
 /* The collection as it was last seen; `fresh`: asks the registry. Strings are copied to `arena`. LODE_NOT_FOUND when it was
  * dropped. */

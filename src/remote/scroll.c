@@ -68,6 +68,8 @@ static lode_status list(lode__scroll *s, lode_error *err) {
   for (uint32_t at = points + 1; at < j->nodes[points].next; at = j->nodes[at].next) {
     lode__point p;
     LODE__TRY(lode__point_take(j, at, s->kind->metric, NULL, &p, err));
+    if (p.n < s->start || (s->count && p.n < s->ns[s->count - 1]))
+      return lode__fail(err, LODE_CORRUPT, "the cluster's answer is not in the order that was asked for");
     s->nodes[s->count] = at;
     s->ns[s->count++] = p.n;
   }

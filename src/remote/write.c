@@ -32,6 +32,7 @@ typedef struct writing {
   lode__arena arena;
   old *olds;
   lode_str *ids;
+  uint64_t number;     /* of the first record; 0: none was given out yet */
 } writing;
 
 static lode_status writable(const lode_collection *c, const lode_txn *txn, lode_error *err) {
@@ -43,6 +44,7 @@ static lode_status writable(const lode_collection *c, const lode_txn *txn, lode_
 static lode_status note_old(void *ctx, size_t i, const lode__point *p, lode_error *err) {
   writing *w = ctx;
   old *o = &w->olds[i];
+  if (w->verb == ADD && w->number && p->n == w->number + i) return LODE_OK; /* by this very call, which is done again */
   o->exists = true;
   o->n = p->n;
   o->whole = w->verb != ADD;
@@ -123,12 +125,12 @@ static lode_status write_points(writing *w, lode_error *err) {
   lode__call call = {0};
   lode_status st = LODE_OK;
   size_t n = 0;
-  uint64_t number = lode__remote_tick(w->c->store, w->n);
+  if (!w->number) w->number = lode__remote_tick(w->c->store, w->n);
   w->result = (lode_write_result){0};
   for (size_t i = 0; i < w->n; i++) {
     lode__point p;
     bool skip;
-    LODE__GOTO(make_point(w, i, number + i, &p, &skip, err));
+    LODE__GOTO(make_point(w, i, w->number + i, &p, &skip, err));
     w->result.skipped += skip;
     if (skip) continue;
     if (n == 0) {
@@ -161,17 +163,35 @@ static bool brings_vectors(const writing *w) {
   return false;
 }
 
+/* What is there, and may it be written to? */
+static lode_status look(writing *w, uint32_t *dim, lode_error *err) {
+  LODE__TRY(lode__batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, dim, err));
+  LODE__TRY(read_olds(w, err));
+  return w->verb == ADD && w->on_existing == LODE_FAIL_EXISTING ? refuse_existing(w, err) : LODE_OK;
+}
+
 static lode_status try_write(writing *w, bool fresh, lode_error *err) {
   uint32_t dim;
   LODE__TRY(lode__remote_kind_of(w->c, fresh, &w->arena, &w->kind, err));
-  LODE__TRY(lode__batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, &dim, err));
-  LODE__TRY(read_olds(w, err));
-  if (w->verb == ADD && w->on_existing == LODE_FAIL_EXISTING) LODE__TRY(refuse_existing(w, err));
+  LODE__TRY(look(w, &dim, err));
   if (!w->kind.fit.dim && brings_vectors(w)) {
     LODE__TRY(lode__remote_fix_dimension(w->c, dim, &w->arena, &w->kind, err));
-    LODE__TRY(lode__batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, &dim, err));
+    LODE__TRY(look(w, &dim, err)); /* others have written meanwhile */
   }
   return write_points(w, err);
+}
+
+/* Again where the records have moved meanwhile: Qdrant does not know the collection, or the write came too late for the move. */
+static lode_status write_where_it_stands(writing *w, lode_error *err) {
+  enum { ATTEMPTS = 8 };
+  for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+    bool stands = false;
+    lode_status st = try_write(w, attempt > 0, err);
+    if (st == LODE_OK) st = lode__remote_stands(w->c, &w->kind, &w->arena, &stands, err);
+    if (st == LODE_NOT_FOUND && attempt == 0) continue;
+    if (st != LODE_OK || stands) return st;
+  }
+  return lode__fail(err, LODE_BUSY, "other processes keep changing the collection: try again");
 }
 
 static lode_status run(writing *w, lode_write_result *result, lode_error *err) {
@@ -186,8 +206,7 @@ static lode_status run(writing *w, lode_write_result *result, lode_error *err) {
     goto done;
   }
   for (size_t i = 0; i < w->n; i++) w->ids[i] = w->records[i].id;
-  st = try_write(w, false, err);
-  if (st == LODE_NOT_FOUND) st = try_write(w, true, err);
+  st = write_where_it_stands(w, err);
   if (st == LODE_OK) {
     lode__error_clear(err);
     if (result) *result = w->result;
@@ -231,14 +250,15 @@ typedef struct deleting {
   lode__remote_select select;
   lode__remote_kind kind;
   lode__call call;
-  size_t pending, deleted;
+  size_t pending, now; /* to be sent; deleted in this attempt */
+  size_t deleted;      /* the most of any attempt: what was done again is counted once */
 } deleting;
 
 static lode_status send_deletes(deleting *d, lode_error *err) {
   if (d->pending == 0) return LODE_OK;
   lode__buf_adds(&d->call.body, "]}");
   LODE__TRY(lode__call_send(d->c->store, "POST", &d->call, err));
-  d->deleted += d->pending;
+  d->now += d->pending;
   d->pending = 0;
   return LODE_OK;
 }
@@ -316,9 +336,23 @@ done:
 
 static lode_status try_delete(deleting *d, bool fresh, lode__arena *arena, lode_error *err) {
   LODE__TRY(lode__remote_kind_of(d->c, fresh, arena, &d->kind, err));
-  d->pending = d->deleted = 0;
+  d->pending = d->now = 0;
   LODE__TRY(d->select.what->ids ? delete_ids(d, err) : delete_matches(d, err));
-  return send_deletes(d, err);
+  LODE__TRY(send_deletes(d, err));
+  if (d->now > d->deleted) d->deleted = d->now;
+  return LODE_OK;
+}
+
+static lode_status delete_where_it_stands(deleting *d, lode__arena *arena, lode_error *err) {
+  enum { ATTEMPTS = 8 };
+  for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+    bool stands = false;
+    lode_status st = try_delete(d, attempt > 0, arena, err);
+    if (st == LODE_OK) st = lode__remote_stands(d->c, &d->kind, arena, &stands, err);
+    if (st == LODE_NOT_FOUND && attempt == 0) continue;
+    if (st != LODE_OK || stands) return st;
+  }
+  return lode__fail(err, LODE_BUSY, "other processes keep changing the collection: try again");
 }
 
 lode_status lode__remote_delete(lode_collection *c, lode_txn *txn, const lode_selection *selection, size_t *deleted, lode_error *err) {
@@ -332,8 +366,7 @@ lode_status lode__remote_delete(lode_collection *c, lode_txn *txn, const lode_se
     return lode__fail(err, LODE_INVALID, "the selection is empty, which would delete everything: say where = {} for that");
   lode__arena_init(&arena, 0);
   LODE__GOTO(lode__remote_select_init(&d.select, c, selection, err));
-  st = try_delete(&d, false, &arena, err);
-  if (st == LODE_NOT_FOUND) st = try_delete(&d, true, &arena, err);
+  st = delete_where_it_stands(&d, &arena, err);
   if (st == LODE_OK) {
     lode__error_clear(err);
     if (deleted) *deleted = d.deleted;
