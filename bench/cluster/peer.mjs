@@ -1,25 +1,33 @@
-// peer.mjs - the requests that Lode sends, through Qdrant's own client. Usage: peer.mjs URL ROWS
+// peer.mjs - the requests that Lode sends, through Qdrant's own client: the same data, queries and parts. Usage: peer.mjs URL ROWS EFFORT
 // Points have the same parts as Lode's: two vectors, a payload with document, metadata and its words. Making them is not timed.
 import { QdrantClient } from '@qdrant/js-client-rest';
 import { createHash } from 'node:crypto';
+import { fillVector } from './data.mjs';
 
-const [url, rowsText] = process.argv.slice(2);
-const rows = Number(rowsText), dim = 384, batch = 500, queries = 1000, name = 'peer';
+const [url, rowsText, effortText] = process.argv.slice(2);
+const rows = Number(rowsText), effort = Number(effortText), dim = 384, batch = 500, queries = 1000, heaps = 500, name = 'peer';
 const client = new QdrantClient({ url, checkCompatibility: false });
-let state = 12345;
-const random = () => ((state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 4294967296);
-const vector = () => Array.from({ length: dim }, () => Math.fround(random() * 2 - 1));
+
+const rowVector = (i) => {
+  const v = new Float32Array(dim);
+  fillVector(v, 0, i >>> 0);
+  return v;
+};
+const heapVector = (i) => { // as in bench_cluster.c
+  const heap = rowVector((Math.imul(i, 7919) >>> 0) % heaps), own = rowVector(1000000000 + i);
+  return Array.from(heap, (x, d) => Math.fround(Math.fround(0.5 * x) + Math.fround(0.5 * own[d])));
+};
 const uuid = (text) => createHash('sha256').update(text).digest('hex').slice(0, 32).replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, '$1-$2-$3-$4-$5');
-const languages = ['c', 'go', 'rust', 'python'];
+const languages = ['c', 'python', 'rust', 'go'];
 const point = (i) => {
-  const v = vector(), indices = [...new Set(Array.from({ length: 60 }, () => Math.floor(random() * 4294967295)))];
+  const v = heapVector(i), indices = [...new Set(Array.from({ length: 60 }, (_, w) => Math.imul(i * 60 + w, 2654435761) >>> 0))], language = languages[(i >> 3) % 4];
   return {
     id: uuid(`row-${i}`),
     vector: { v, t: { indices, values: indices.map(() => 1.1) } },
     payload: {
       n: 1000 + i, seq: 1000 + i, crc: 1, p: false, id: `row-${i}`, doc: 'x'.repeat(500),
-      meta: JSON.stringify({ lang: languages[i % 4], path: `src/file${i >> 3}.c`, line: i, size: 1.5, test: false }),
-      f: { a: [`s${languages[i % 4]}`], b: [`ssrc/file${i >> 3}.c`], c: [`n${i}`], d: ['n1.5'], e: ['bf'] },
+      meta: JSON.stringify({ path: `src/file${i >> 3}.c`, language, line: i, score: 1.5, generated: false }),
+      f: { a: [`s${language}`], b: [`ssrc/file${i >> 3}.c`], c: [`n${i}`], d: ['n1.5'], e: ['bf'] },
       x: { c: [i], d: [1.5] },
       v: Buffer.from(new Float32Array(v).buffer).toString('base64'),
     },
@@ -31,7 +39,7 @@ await client.createCollection(name, {
   quantization_config: { scalar: { type: 'int8', always_ram: true } },
 });
 await client.createPayloadIndex(name, { field_name: 'n', field_schema: 'integer', wait: true });
-await client.createPayloadIndex(name, { field_name: 'f.a', field_schema: 'keyword', wait: true });
+await client.createPayloadIndex(name, { field_name: 'p', field_schema: 'bool', wait: true });
 let took = 0;
 for (let at = 0; at < rows; at += batch) {
   const points = Array.from({ length: Math.min(batch, rows - at) }, (_, i) => point(at + i));
@@ -41,14 +49,17 @@ for (let at = 0; at < rows; at += batch) {
   took += performance.now() - start;
 }
 console.log(`ingest ${(rows / took) * 1000}`);
-while ((await client.getCollection(name)).status !== 'green') await new Promise((r) => setTimeout(r, 200));
+const green = async () => (await client.getCollection(name)).status === 'green';
+for (let i = 0; i < 300 && !(await green()); i++) await new Promise((r) => setTimeout(r, 200));
 
 const ask = async (filter) => {
   let spent = 0;
   for (let i = 0; i < queries; i++) {
+    const params = { quantization: { rescore: true, oversampling: 2.0 } };
+    if (effort) params.hnsw_ef = effort;
     const search = {
-      query: vector(), using: 'v', limit: filter ? 24 : 14, with_payload: ['id', 'n', 'seq', 'p', 'crc', 'meta', 'doc', 'v'], with_vector: false,
-      params: { quantization: { rescore: true, oversampling: 2.0 } }, ...(filter ? { filter } : {}),
+      query: heapVector(rows + i), using: 'v', limit: filter ? 24 : 14, with_payload: ['id', 'n', 'seq', 'p', 'crc', 'meta', 'doc', 'v'], with_vector: false,
+      params, ...(filter ? { filter } : {}),
     };
     const start = performance.now();
     await client.queryBatch(name, { searches: [search] });
@@ -58,6 +69,8 @@ const ask = async (filter) => {
 };
 await ask();
 console.log(`query ${await ask()}`);
+await client.createPayloadIndex(name, { field_name: 'f.a', field_schema: 'keyword', wait: true });
+for (let i = 0; i < 300 && !(await green()); i++) await new Promise((r) => setTimeout(r, 200));
 const filter = { must: [{ key: 'f.a', match: { any: ['sc'] } }] };
 await ask(filter);
 console.log(`filtered ${await ask(filter)}`);
