@@ -5,7 +5,8 @@
  * `lock` guards the queue.
  *
  * Life: nothing is opened before a tool is called; then the supervisor starts the worker. The end of the input (or SIGTERM, SIGINT) ends the
- * server: long work is cancelled, short requests are finished and answered, and nobody is waited for longer than GRACE_MS.
+ * server: long work is cancelled; at the end of the input every other request that was read is answered, each within the time that a
+ * request may take, unless nobody reads answers for GRACE_MS.
  * A store's folder that was replaced meanwhile (`lode reset`, `lode doctor --repair`) gets a new worker.
  */
 #include "cli.h"
@@ -47,6 +48,7 @@ typedef struct server {
   pthread_cond_t changed;
   outgoing *first, **last;
   size_t queued;                /* bytes, with those that are being written */
+  uint64_t written;             /* bytes, so far */
   bool closing, closed;         /* no more will come; nobody reads any more */
   int wake;                     /* eventfd: the output is closed */
   /* input */
@@ -106,6 +108,7 @@ static void *write_lines(void *ctx) {
     if (errnum && errnum != EPIPE) log_line(NULL, strerror(errnum));
     pthread_mutex_lock(&s->lock);
     s->queued -= o->line.len;
+    s->written += o->line.len;
     if (errnum && !s->closed) {
       s->closed = true;
       (void)eventfd_write(s->wake, 1);
@@ -288,12 +291,29 @@ static void catch_signals(void) {
   sigaction(SIGHUP, &stop, NULL);
 }
 
-/* Answers what can be answered soon, and goes. */
+/* Waits until all that was asked is answered and written, and nobody stopped us or stopped reading. */
+static void answer_the_rest(server *s) {
+  uint64_t written = 0, since = lode__os->now_ns();
+  for (;;) {
+    size_t left = lode__mcp_in_flight(s->mcp);
+    uint64_t now = lode__os->now_ns();
+    pthread_mutex_lock(&s->lock);
+    bool end = s->closed || lode__interrupted || (left == 0 && s->queued == 0);
+    if (s->queued == 0 || s->written != written) since = now; /* nothing to read, or it is read */
+    written = s->written;
+    pthread_mutex_unlock(&s->lock);
+    if (end || now - since > (uint64_t)GRACE_MS * 1000000) return;
+    lode__os->sleep_us(2000);
+  }
+}
+
+/* Answers what was asked, and goes. */
 static void finish(server *s, pthread_t writer) {
   pthread_mutex_lock(&s->lock);
   bool gone = s->closed || lode__interrupted;
   pthread_mutex_unlock(&s->lock);
   lode__mcp_cancel_all(s->mcp, !gone);
+  if (!gone) answer_the_rest(s);
   if (s->supervisor) stop_worker(s, gone ? 500 : GRACE_MS);
   bool written = wait_for_output(s, 0, gone ? 1000 : GRACE_MS);
   /* Blocked in a write that nobody reads: nothing else is left to do */
