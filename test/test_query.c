@@ -191,7 +191,8 @@ static size_t occurrences(const rec *r, const char *word) {
   return c.n;
 }
 
-static size_t by_text(const world *w, const char *query, keep_fn *keep, answer *out) {
+/* telling: words that most documents hold weigh nothing, and who holds no others comes last. */
+static size_t by_words(const world *w, const char *query, keep_fn *keep, bool telling, answer *out) {
   word_list l = {.n = 0};
   double documents = 0, bytes = 0;
   size_t n = 0;
@@ -202,22 +203,27 @@ static size_t by_text(const world *w, const char *query, keep_fn *keep, answer *
     bytes += (double)strlen(w->r[i].text);
   }
   double *scores = calloc(w->n, sizeof *scores);
+  bool *found = calloc(w->n, sizeof *found);
   for (size_t k = 0; k < l.n; k++) {
     double df = 0;
     for (size_t i = 0; i < w->n; i++) df += w->r[i].alive && occurrences(&w->r[i], l.text[k]) > 0;
-    double idf = log(1 + (documents - df + 0.5) / (df + 0.5));
+    double idf = telling && 2 * df > documents ? 0 : log(1 + (documents - df + 0.5) / (df + 0.5));
     for (size_t i = 0; i < w->n; i++) {
       double tf = w->r[i].alive ? (double)occurrences(&w->r[i], l.text[k]) : 0;
       double norm = 1.2 * (0.25 + 0.75 * (double)strlen(w->r[i].text) / (bytes / documents));
       if (tf > 0) scores[i] += idf * tf * 2.2 / (tf + norm);
+      found[i] = found[i] || tf > 0;
     }
   }
   for (size_t i = 0; i < w->n; i++)
-    if (scores[i] > 0 && (!keep || keep(&w->r[i]))) out[n++] = (answer){&w->r[i], NAN, scores[i]};
+    if (found[i] && (!keep || keep(&w->r[i]))) out[n++] = (answer){&w->r[i], NAN, scores[i]};
   free(scores);
+  free(found);
   qsort(out, n, sizeof *out, better);
   return n;
 }
+
+static size_t by_text(const world *w, const char *query, keep_fn *keep, answer *out) { return by_words(w, query, keep, false, out); }
 
 /* ---- Comparing ---- */
 
@@ -791,7 +797,7 @@ static void check_hybrid(const world *w, const char *text, size_t k, double wv, 
   random_vector(w, q);
   answer *a = calloc(w->n + 1, sizeof *a), *b = calloc(w->n + 1, sizeof *b), *both = calloc(2 * w->n + 1, sizeof *both);
   size_t m = k * 4 > 64 ? k * 4 : 64, n = 0;
-  size_t na = least(by_vector(w, q, NULL, a), m), nb = least(by_text(w, text, NULL, b), m);
+  size_t na = least(by_vector(w, q, NULL, a), m), nb = least(by_words(w, text, NULL, na > 0, b), m);
   double va = wv > 0 || wt > 0 ? wv : 1, vb = wv > 0 || wt > 0 ? wt : 1;
   for (size_t i = 0; i < na; i++) both[n++] = (answer){a[i].r, 0, va / (61.0 + (double)i)};
   for (size_t i = 0; i < nb; i++) {
@@ -801,7 +807,7 @@ static void check_hybrid(const world *w, const char *text, size_t k, double wv, 
       j = n++;
       both[j] = (answer){b[i].r, 0, 0};
     }
-    both[j].score += vb / (61.0 + (double)i);
+    if (b[i].score > 0) both[j].score += vb / (61.0 + (double)i);
   }
   qsort(both, n, sizeof *both, better_fused);
   OK(lode_query(w->c, &(lode_query_request){.mode = LODE_HYBRID, .vectors = q, .dimension = w->dim, .texts = (lode_str[]){str(text)}, .n = 1, .k = k,
@@ -841,6 +847,43 @@ TEST(hybrid_fuses_both_rankings) {
   for (size_t i = 0; i < lode_result_count(r); i++) CHECK(find(&w, lode_result_at(r, i)->id)->tag == 1);
   lode_result_free(r);
   end_world(&w);
+}
+
+/* A word that all documents hold must not put one before another, however few they are. */
+TEST(common_words_do_not_mislead_hybrid_queries) {
+  lode_error err;
+  lode_store *s;
+  lode_collection *c;
+  OK(lode_open(test_folder(), &(lode_open_options){.create = true, .no_background = true}, &s, &err));
+  OK(lode_collection_open(s, S("c"), &(lode_collection_options){.create = true, .metric = LODE_COSINE}, &c, &err));
+  lode_record r[] = {
+      {S("boil"), S("how to boil an egg: a pot, a lid, a minute, a spoon"), {0}, (float[]){0, 1, 0}, 3},
+      {S("cats"), S("a note on cats"), {0}, (float[]){0.1f, 0, 1}, 3},
+      {S("parser"), S("the parser is a table of states that a token moves through"), {0}, (float[]){1, 0.1f, 0}, 3},
+      {S("pending"), S("a thing without a vector"), {0}, NULL, 0},
+      {S("rain"), S("a day of rain"), {0}, (float[]){0, 0.5f, 0.5f}, 3},
+  };
+  OK(lode_add(c, NULL, r, 5, LODE_FAIL_EXISTING, NULL, &err));
+  for (int round = 0; round < 2; round++) {
+    lode_result *rows;
+    lode_query_request q = {.mode = LODE_HYBRID, .vectors = (float[]){1, 0, 0}, .dimension = 3, .texts = &S("what a compiler reads"), .n = 1, .k = 5};
+    OK(lode_query(c, &q, &rows, &err));
+    CHECK(lode_result_count(rows) == 5 && memcmp(lode_result_at(rows, 0)->id.data, "parser", 6) == 0);
+    CHECK(memcmp(lode_result_at(rows, 4)->id.data, "pending", 7) == 0 && lode_result_at(rows, 4)->score == 0); /* found, and last */
+    lode_result_free(rows);
+    q.texts = &S("a note on rain"); /* a word that tells something counts as ever */
+    q.vectors = (float[]){0, 0.5f, 0.4f};
+    OK(lode_query(c, &q, &rows, &err));
+    CHECK(memcmp(lode_result_at(rows, 0)->id.data, "rain", 4) == 0 && lode_result_at(rows, 0)->score > 0.032);
+    lode_result_free(rows);
+    q = (lode_query_request){.mode = LODE_BY_TEXT, .texts = &S("a"), .n = 1, .k = 9};
+    OK(lode_query(c, &q, &rows, &err)); /* alone, it still finds them all */
+    CHECK(lode_result_count(rows) == 5);
+    lode_result_free(rows);
+    OK(lode_optimize(s, quiet, &err));
+  }
+  lode_collection_close(c);
+  lode_close(s);
 }
 
 TEST(rows_carry_what_was_asked_for) {

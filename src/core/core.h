@@ -113,6 +113,7 @@ typedef struct lode__reader {
   bool borrowed, patient;
   uint64_t count;       /* transactions so far */
   unsigned epoch;       /* of all of them */
+  lode_progress progress; /* asked before each transaction; false: LODE_CANCELLED */
 } lode__reader;
 
 /* The collection of a handle in a transaction: LODE_NOT_FOUND when it was dropped. */
@@ -405,6 +406,7 @@ typedef struct lode__text_query {
   lode__select *select;    /* judges; NULL: everything matches */
   const lode__rids *only;  /* NULL: all records */
   lode__arena *arena;      /* for ids */
+  bool telling;            /* words that most documents hold tell nothing: they weigh 0, and records that hold no others score 0 */
 } lode__text_query;
 /* The best `want` by BM25, in order. *again: something was committed meanwhile, and the search must be done anew. */
 lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, bool *again,

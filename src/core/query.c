@@ -143,13 +143,14 @@ static lode_status add_rows(run *q, size_t query, const lode__hits *hits, bool *
 
 /* ---- Text and hybrid ---- */
 
-static lode_status search_text(run *q, size_t query, size_t want, bool *again, lode_error *err) {
+static lode_status search_text(run *q, size_t query, size_t want, bool telling, bool *again, lode_error *err) {
   lode__text_query t = {
       .text = q->request->texts[query],
       .want = want,
       .select = q->selects ? &q->select : NULL,
       .only = q->listed ? q->list : NULL,
       .arena = &q->arena,
+      .telling = telling,
   };
   return lode__text_search(&q->reader, &t, &q->text, again, err);
 }
@@ -185,9 +186,10 @@ static int by_rid(const void *a, const void *b) {
   return (x->rid > y->rid) - (x->rid < y->rid);
 }
 
-/* Joins both lists into `joined`, ordered by fused score. */
+/* Joins both lists into `joined`, ordered by fused score. Fusion goes by ranks, and a rank says nothing where the score does not:
+ * records that were found by words without weight are in the answer, and their words bring them nothing. */
 static lode_status fuse(run *q, lode__hits *joined, lode_error *err) {
-  size_t na = q->near.n, nb = q->text.n, n = 0;
+  size_t na = q->near.n, nb = q->text.n, n = 0, telling = 0;
   lode_status st = LODE_OK;
   uint64_t *keys = lode__alloc_zero(na + nb, sizeof *keys);
   lode__ranked *ranked = lode__alloc_zero(na + nb, sizeof *ranked);
@@ -196,9 +198,14 @@ static lode_status fuse(run *q, lode__hits *joined, lode_error *err) {
     goto done;
   }
   for (size_t i = 0; i < na; i++) keys[i] = (uint64_t)q->near.v[i].rid;
+  while (telling < nb && q->text.v[telling].score > 0) telling++;
   for (size_t i = 0; i < nb; i++) keys[na + i] = (uint64_t)q->text.v[i].rid;
-  LODE__GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, nb, q->text_weight, ranked, &n, err));
+  LODE__GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, telling, q->text_weight, ranked, &n, err));
   if (q->near.n) qsort(q->near.v, q->near.n, sizeof *q->near.v, by_rid);
+  for (size_t i = telling; i < nb; i++) {
+    lode__hit key = {.rid = (int64_t)keys[na + i]};
+    if (!na || !bsearch(&key, q->near.v, na, sizeof key, by_rid)) ranked[n++] = (lode__ranked){.key = keys[na + i]};
+  }
   if (q->text.n) qsort(q->text.v, q->text.n, sizeof *q->text.v, by_rid);
   joined->n = 0;
   for (size_t i = 0; i < n; i++) {
@@ -228,7 +235,7 @@ static lode_status answer_hybrid(run *q, lode__nearest *near, size_t query, size
   q->near.n = 0;
   if (near) LODE__GOTO(settle(q, near, &near->best[at], fused_want(q), &q->near, again, err));
   if (*again) goto done;
-  LODE__GOTO(search_text(q, query, fused_want(q), again, err));
+  LODE__GOTO(search_text(q, query, fused_want(q), q->near.n > 0, again, err));
   if (*again) goto done;
   LODE__GOTO(fuse(q, &joined, err));
   if (joined.n > q->request->k) joined.n = q->request->k;
@@ -272,7 +279,7 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
     if (r->mode == LODE_HYBRID) {
       LODE__GOTO(answer_hybrid(q, by_vector ? &near : NULL, query, i, again, err));
     } else if (r->mode == LODE_BY_TEXT) {
-      LODE__GOTO(search_text(q, query, r->k, again, err));
+      LODE__GOTO(search_text(q, query, r->k, false, again, err));
       LODE__GOTO(add_rows(q, query, &q->text, again, err));
     } else if (by_vector) {
       LODE__GOTO(settle(q, &near, &near.best[i], r->k, &q->near, again, err));
@@ -403,6 +410,7 @@ lode_status lode__core_query(lode_collection *collection, const lode_query_reque
   lode__error_clear(err);
   *out = NULL;
   lode__reader_init(&q.reader, collection);
+  q.reader.progress = request->progress;
   lode__arena_init(&q.arena, 0);
   LODE__GOTO(lode__check_query(request, err));
   bool weighted = request->vector_weight > 0 || request->text_weight > 0;

@@ -47,6 +47,7 @@ lode_status lode__core_get(lode_collection *collection, const lode_get_request *
   lode__error_clear(err);
   *out = NULL;
   lode__reader_init(&reader, collection);
+  reader.progress = r->progress;
   LODE__GOTO(check_request(r, err));
   LODE__GOTO(lode__result_new(collection->store->options->memory_bytes, &result, err));
   LODE__GOTO(lode__select_init(&select, &reader, &r->select, err));

@@ -25,6 +25,8 @@ lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, lode__arena *ar
 
 lode_status lode__reader_begin(lode__reader *reader, lode_error *err) {
   if (reader->tx) return LODE_OK;
+  if (reader->progress.step && !reader->progress.step(reader->progress.ctx, "read", 0, 0))
+    return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
   LODE__TRY(lode__tx_begin(reader->handle->store->db, LODE__READ, &reader->tx, err));
   lode__arena_reset(&reader->arena);
   lode_status st = lode__coll_of(reader->handle, reader->tx, &reader->arena, &reader->coll, err);
