@@ -182,9 +182,22 @@ for garbage in '\x00\x01\x02\r\n\r\n' 'GET\r\n\r\n' 'POST / HTTP/1.1\r\nContent-
 done
 want 'after garbage' 200 '^1$' "$N/count"
 
+worker() { pgrep -P "$server" | head -1; }
+metric() { curl -s "$base/metrics" | sed -n "s/^$1 //p"; }
+until_metric() { for _ in $(seq 600); do [ "$(metric "$1")" = "$2" ] && return 0; sleep 0.05; done; return 1; }
+
+# A client that hangs up: what it asked for is cancelled. The worker is stopped, so that it has the call until then
+stopped=$(worker)
+kill -STOP "$stopped"
+curl -s -m 0.5 -o /dev/null "$N/query" -d '{"query_embeddings":[[1,2,3]],"n_results":1}'
+until_metric lode_http_hung_up_total 1 && ok || bad "nobody noticed that a client hung up"
+kill -CONT "$stopped"
+until_metric lode_worker_calls_in_flight 0 && ok || bad "the call of a client that hung up stays"
+want 'after a client hung up' 200 '^1$' "$N/count"
+[ "$(worker)" = "$stopped" ] && ok || bad "a client that hung up cost the worker"
+
 # ---- A worker that dies ----
 
-worker() { pgrep -P "$server" | head -1; }
 restarts() { curl -s "$base/metrics" | sed -n 's/^lode_worker_restarts_total //p'; }
 deaths=0
 for signal in KILL SEGV BUS ABRT; do
@@ -200,6 +213,18 @@ want 'restarts are counted' 200 '^lode_worker_restarts_total 4$' "$base/metrics"
 reports=$(ls "$store/crashes" | wc -l)
 [ "$reports" = 4 ] && ok || bad "$reports crash reports"
 grep -q 'backtrace' "$store"/crashes/* && ok || bad "no backtrace in the reports"
+# With a document in its hands: the report tells of the call, not of what was in it
+stopped=$(worker)
+kill -STOP "$stopped"
+curl -s -m 20 -o /dev/null "$N/upsert" -d '{"ids":["SECRET-id"],"embeddings":[[1,2,3]],"documents":["SECRET-document"],"metadatas":[{"k":"SECRET-value"}]}' &
+call=$!
+until_metric lode_worker_calls_in_flight 1 || bad "the call did not come to the worker"
+kill -SEGV "$stopped"
+kill -CONT "$stopped"
+wait $call
+until_metric lode_worker_restarts_total 5 || bad "the worker did not die"
+grep -lq 'chroma.upsert' "$store"/crashes/* && ok || bad "no report names the call"
+grep -rqa SECRET "$store/crashes" "$serverlog" && bad "a report or the log holds what a client sent" || ok
 want reset 200 '^true$' -X POST "$base/api/v2/reset"
 want 'reset' 200 '^0$' "$D/collections_count"
 stop
@@ -236,6 +261,33 @@ if command -v openssl > /dev/null && openssl req -x509 -newkey rsa:2048 -nodes -
 else
   echo "skipped: TLS, because openssl is not installed"
   tls=", 1 skipped"
+fi
+
+# ---- A project's store: it is the project that is meant, wherever the server was started ----
+
+mkdir -p "$work/project" "$work/elsewhere"
+printf 'int answer(void) {\n  return 42;\n}\n' > "$work/project/a.c"
+if "$lode" index "$work/project" --quiet > /dev/null 2>&1; then
+  log="$work/five.log"
+  for place in "$work/project/.lode" "$work/moved"; do
+    [ "$place" = "$work/moved" ] && mv "$work/project/.lode" "$place"
+    ( cd "$work/elsewhere" && exec "$lode" serve --store "$place" --port 0 2> "$log" > /dev/null ) &
+    server=$!
+    serverlog=$log
+    port=
+    for _ in $(seq 600); do
+      port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$log" | head -1)
+      [ -n "$port" ] && grep -q "is ready" "$log" && break
+      sleep 0.05
+    done
+    base="http://127.0.0.1:$port"
+    want "the root of $place" 200 "\"root\":\"[^\"]*/project\"" "$base/api/lode/v1/status" -d '{}'
+    want 'a search there' 200 '"path":"a.c"' "$base/api/lode/v1/search" -d '{"query":"answer","mode":"text"}'
+    want 'a search writes nothing' 501 'only reads' "$base/api/lode/v1/search" -d '{"query":"answer","refresh":true}'
+    stop
+  done
+else
+  bad "a project of one file was not indexed"
 fi
 
 # ---- An orderly stop ----

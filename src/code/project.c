@@ -54,12 +54,26 @@ static lode_status find_upward(lode_str from, const char *name, bool folder_only
   return LODE_OK;
 }
 
+/* A store that lies in a project's root belongs to that project: *root is its path's length, 0 for other stores. */
+static lode_status root_of_store(const char *store, lode__buf *path, size_t *root, lode_error *err) {
+  char *real = realpath(store, NULL), *slash = real ? strrchr(real, '/') : NULL;
+  *root = 0;
+  if (slash && strcmp(slash + 1, LODE__PROJECT_FOLDER) == 0) {
+    *root = slash == real ? 1 : (size_t)(slash - real);
+    path->len = 0;
+    lode__buf_add(path, real, *root);
+  }
+  free(real);
+  return path->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
 lode_status lode__project_locate(lode__project *p, const char *start, const char *store, lode_error *err) {
   lode__buf at = {0}, folder = {0};
   lode_status st;
   size_t len = 0;
   memset(p, 0, sizeof *p);
   LODE__GOTO(folder_of(start, &at, err));
+  if (store && !start) LODE__GOTO(root_of_store(store, &at, &len, err));
   if (!store) LODE__GOTO(find_upward((lode_str){at.data, at.len}, LODE__PROJECT_FOLDER, true, &len, err));
   if (!len) LODE__GOTO(find_upward((lode_str){at.data, at.len}, ".git", false, &len, err));
   p->root = copy_text(at.data, len ? len : at.len);

@@ -24,6 +24,7 @@ typedef struct lode__search_request {
   bool files_only;          /* one hit for a file, without text */
   lode_embedder *embedder;  /* instead of the model that the index names; the caller's */
   const lode__weights *weights; /* NULL: the table */
+  lode_progress progress;   /* asked now and then; false: LODE_CANCELLED */
 } lode__search_request;
 
 typedef struct lode__search_hit {

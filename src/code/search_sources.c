@@ -74,7 +74,7 @@ static size_t want(const searching *s, size_t least) {
 static lode_status by_words(searching *s, lode_error *err) {
   lode_result *rows = NULL;
   lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_TEXT), .select = lode__searching_selection(s),
-                          .include = LODE_METADATA};
+                          .include = LODE_METADATA, .progress = s->request->progress};
   lode_status st = lode_query(s->code, &q, &rows, err);
   s->cut = s->cut || lode_result_count(rows) >= q.k;
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
@@ -159,7 +159,7 @@ done:
 
 static lode_status by_outlines(searching *s, lode_error *err) {
   lode_result *rows = NULL;
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_OUTLINES)};
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_OUTLINES), .progress = s->request->progress};
   if (!s->files) return LODE_OK;
   lode_status st = lode_query(s->files, &q, &rows, err);
   if (st == LODE_OK) st = add_files(s, rows, err);
@@ -210,7 +210,7 @@ done:
 static lode_status by_vector(searching *s, lode_error *err) {
   lode_result *rows = NULL;
   lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1, .k = want(s, WANT_VECTOR),
-                          .select = lode__searching_selection(s), .include = LODE_METADATA};
+                          .select = lode__searching_selection(s), .include = LODE_METADATA, .progress = s->request->progress};
   lode_status st = lode_query(s->code, &q, &rows, err);
   s->cut = s->cut || lode_result_count(rows) >= q.k;
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {

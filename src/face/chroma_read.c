@@ -164,7 +164,7 @@ static int by_position(const void *a, const void *b) {
 
 /* Which of the ids are there and match, in the order of insertion, each once; replaces the selection's. */
 static lode_status order_ids(lode__chroma *c, lode_collection *collection, lode_selection *select, lode_result **rows) {
-  lode_get_request request = {.select = *select};
+  lode_get_request request = {.select = *select, .progress = lode__task_wanted(c->task)};
   LODE__TRY(lode_get(collection, &request, rows, &c->err));
   size_t n = lode_result_count(*rows), kept = 0;
   place *places = lode__arena_alloc(&c->arena, (n + 1) * sizeof *places);
@@ -223,7 +223,7 @@ static lode_status get_by_filter(answer *a, lode_collection *collection, lode_ge
 
 bool lode__chroma_get(lode__chroma *c) {
   answer a = {.c = c};
-  lode_get_request request = {0};
+  lode_get_request request = {.progress = lode__task_wanted(c->task)};
   uint64_t limit, offset;
   lode__handle *handle;
   if (!lode__chroma_selection(c, &request.select) || !lode__chroma_count_of(c, "limit", UINT64_MAX, &limit) ||
@@ -281,7 +281,7 @@ static lode_status put_hits(answer *a, const lode_result *result, size_t queries
 
 bool lode__chroma_query(lode__chroma *c) {
   answer a = {.c = c};
-  lode_query_request request = {.mode = LODE_BY_VECTOR};
+  lode_query_request request = {.mode = LODE_BY_VECTOR, .progress = lode__task_wanted(c->task)};
   uint64_t k;
   lode__handle *handle;
   lode_result *result = NULL;

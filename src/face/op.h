@@ -212,6 +212,7 @@ struct lode__op_context {
   lode_status (*write)(void *opener, lode__write_fn *write, void *ctx, lode_error *err);
   void *opener;
   const char *folder; /* of the store; for LODE__OP_PROJECT: NULL unless the caller named one */
+  bool far;           /* the caller may be on another machine: nothing of this one is changed but the store */
   uint64_t busy_ms;   /* how long to wait for others; 0: the default */
   lode__sink *sink;
   lode_progress progress;

@@ -18,8 +18,43 @@ enum { WAIT_MS = 10000, STEPS = 256 };
 
 /* ---- Project and store ---- */
 
+/* Where the index in the context's store says that its tree is; empty when it does not. */
+static void tree_of_index(lode__op_context *ctx, char *root, size_t size) {
+  lode__open_how how = {0};
+  lode_store *store = NULL;
+  lode_collection_list *list = NULL;
+  lode_error unused;
+  lode__stamp stamp;
+  root[0] = '\0';
+  if (ctx->open(ctx->opener, &how, &store, &unused) != LODE_OK) return;
+  if (lode_collections(store, &list, &unused) == LODE_OK) {
+    for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+      const lode_collection_info *info = lode_collection_list_at(list, i);
+      if (!lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) continue;
+      lode__stamp_parse(info->metadata, &stamp);
+      snprintf(root, size, "%s", stamp.root);
+    }
+    lode_collection_list_free(list);
+  }
+  ctx->release(ctx->opener, store);
+}
+
+/* Callers from afar mean the project of the store, not the folder that the server was started in. */
+lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
+  char root[sizeof((lode__stamp *)0)->root];
+  const char *start = lode__arg_of(args, param)->text.data;
+  if (ctx->far && !start) {
+    tree_of_index(ctx, root, sizeof root);
+    if (root[0] && lode__fs_is_folder(root)) start = root;
+  }
+  return lode__project_locate(project, start, ctx->folder, err);
+}
+
 lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
-  return lode__project_open(project, lode__arg_of(args, param)->text.data, ctx->folder, err);
+  LODE__TRY(lode__code_locate(ctx, args, param, project, err));
+  lode_status st = lode__config_load(&project->config, project->folder, err);
+  if (st != LODE_OK) lode__project_release(project);
+  return st;
 }
 
 lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err) {
@@ -327,6 +362,7 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
       .name = lode__arg_of(args, "name")->text,
       .context = (uint32_t)lode__arg_of(args, "context")->number,
       .files_only = lode__arg_of(args, "files_only")->number,
+      .progress = ctx->progress,
   };
   const char *setting = lode__config_text(&project.config, LODE__CONFIG_SEARCH_MODE);
   request.mode = modes[mode->set ? mode->number : strcmp(setting, "vector") == 0 ? 1 : strcmp(setting, "text") == 0 ? 2 : 0];
@@ -335,7 +371,10 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
   else if (!request.query.len && request.name.data) request.query = request.name;
   if (!similar->set && !request.query.len)
     LODE__GOTO(lode__fail(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
-  if (lode__arg_of(args, "refresh")->number || strcmp(lode__config_text(&project.config, LODE__CONFIG_SEARCH_REFRESH), "auto") == 0)
+  bool asked = lode__arg_of(args, "refresh")->number != 0;
+  if (asked && ctx->far)
+    LODE__GOTO(lode__fail(err, LODE_UNSUPPORTED, "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine brings files up to date"));
+  if (asked || (!ctx->far && strcmp(lode__config_text(&project.config, LODE__CONFIG_SEARCH_REFRESH), "auto") == 0))
     LODE__GOTO(refresh(ctx, &project, err));
   LODE__GOTO(lode__code_open(ctx, &project, false, &store, err));
   LODE__GOTO(lode__search_run(&project, store, &request, &result, err));

@@ -7,6 +7,7 @@
 #include "op.h"
 
 /* The project that args name by `param` ("path" or "project"); the store's folder is the context's, if it has one. */
+lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err);
 lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err);
 /* The project's store. For reading: LODE_NOT_FOUND says that it is not indexed. */
 lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err);

@@ -190,7 +190,7 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   view v = {.damage = {.status = LODE_OK}};
   lode_error config = {.record = LODE_NO_RECORD};
   lode_status st;
-  LODE__TRY(lode__project_locate(&v.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
+  LODE__TRY(lode__code_locate(ctx, args, "project", &v.project, err));
   st = lode__config_load(&v.project.config, v.project.folder, &config);
   if (st != LODE_OK) hurt(&v, st, &config);
   lode__job_look(v.project.folder, LODE__JOB_INDEX, &v.index);
@@ -203,7 +203,7 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   put_times(ctx, &v);
   put_job(ctx, "activity", &v.index);
   put_job(ctx, "watcher", &v.watch);
-  if (!skip) put_clients(ctx, &v);
+  if (!skip && !ctx->far) put_clients(ctx, &v);
   if (v.has_stats) {
     lode__row_count(ctx, "segments", v.stats.files);
     lode__row_count(ctx, "untexted", v.stats.untexted);

@@ -233,6 +233,7 @@ lode_status lode__op_query(lode__op_context *ctx, const lode__args *args, lode_e
       .target_recall = lode__arg_of(args, "recall")->real,
       .vector_weight = lode__arg_of(args, "vector_weight")->real,
       .text_weight = lode__arg_of(args, "text_weight")->real,
+      .progress = ctx->progress,
   };
   lode_status st;
   LODE__GOTO(pick_mode(args, &ask, err));

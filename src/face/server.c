@@ -3,7 +3,8 @@
  * A connection has a seat: a small struct in one list, which says what it waits for and since when. The lock of that list
  * guards the seats and nothing else. The reaper shuts down sockets that have waited too long for the rest of a request,
  * byte by byte or not at all; when nearly all seats are taken it begins with whoever has waited longest, so that
- * slow clients cannot keep others out.
+ * slow clients cannot keep others out. It also looks at the sockets of those that wait for an answer, which sleep in
+ * libmicrohttpd: the call of a client that hung up is cancelled.
  *
  * A request in work: OPEN (being read), CALLED (its connection sleeps, the supervisor has it), READY (to be answered).
  */
@@ -14,6 +15,7 @@
 
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,12 +23,14 @@
 #define MS 1000000ull
 enum { OPEN, CALLED, READY };
 enum { SPARE_SEATS = 16, BODY_RATE = 64 << 10 /* bytes a second, at least */, CONNECTION_BYTES = 64 << 10 };
+enum { CANCEL_CALLS = 64, LOOK_NS = 200000000 };
 
 typedef struct seat seat;
 struct seat {
   int fd;
   bool working;        /* a whole request is being answered: nobody dawdles */
   bool shut;
+  uint64_t call;       /* of the supervisor, while working; 0: none, or it was cancelled */
   uint64_t since_ns, until_ns;
   seat *before, *after;
 };
@@ -41,6 +45,7 @@ struct lode__server {
   pthread_cond_t wake;
   pthread_t reaper;
   bool reaping, stopping;
+  bool cancelling;     /* the reaper is, without the lock: the supervisor must stay */
   atomic_bool draining;
   seat *seats;
   lode__server_figures figures;
@@ -74,6 +79,7 @@ static void say(lode__server *h, const char *format, ...) {
 /* With the lock: from now on the connection is given `ms` for what it owes. */
 static void wait_for(seat *s, uint64_t ms) {
   s->working = false;
+  s->call = 0;
   s->since_ns = lode__os->now_ns();
   s->until_ns = s->since_ns + ms * MS;
 }
@@ -123,16 +129,43 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
   pthread_mutex_unlock(&h->lock);
 }
 
+/* With the lock: calls of clients that are gone, at most `most`; each is told once. */
+static size_t find_hung_up(lode__server *h, uint64_t *calls, size_t most) {
+  size_t n = 0;
+  for (seat *s = h->seats; s && n < most; s = s->after) {
+    struct pollfd fd = {.fd = s->fd, .events = POLLRDHUP};
+    if (!s->working || !s->call || poll(&fd, 1, 0) <= 0) continue;
+    calls[n++] = s->call;
+    s->call = 0;
+  }
+  h->figures.hung_up += n;
+  return n;
+}
+
 static void *reap(void *ctx) {
   lode__server *h = ctx;
   pthread_mutex_lock(&h->lock);
   while (!h->stopping) {
     struct timespec until;
-    uint64_t now = lode__os->now_ns();
+    uint64_t now = lode__os->now_ns(), gone[CANCEL_CALLS];
     for (seat *s = h->seats; s; s = s->after)
       if (!s->working && now >= s->until_ns) shut(h, s);
+    size_t n = h->draining ? 0 : find_hung_up(h, gone, CANCEL_CALLS);
+    if (n) {
+      h->cancelling = true;
+      pthread_mutex_unlock(&h->lock);
+      for (size_t i = 0; i < n; i++) lode__supervisor_cancel(h->supervisor, gone[i]);
+      pthread_mutex_lock(&h->lock);
+      h->cancelling = false;
+      pthread_cond_broadcast(&h->wake);
+    }
+    if (h->stopping) break;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
+    until.tv_nsec += LOOK_NS;
+    if (until.tv_nsec >= 1000000000) {
+      until.tv_nsec -= 1000000000;
+      until.tv_sec++;
+    }
     pthread_cond_timedwait(&h->wake, &h->lock, &until);
   }
   pthread_mutex_unlock(&h->lock);
@@ -250,7 +283,11 @@ static void make_call(lode__request *r) {
                      .flags = r->call_flags, .done = on_done, .ctx = r};
   r->waiting = CALLED;
   lode__mhd.suspend_connection(r->connection); /* before the call: its end may come at once */
-  lode_status st = lode__supervisor_call(r->http->supervisor, &call, NULL, &err);
+  /* Whoever frees the seat takes this lock: its end may come at once, and then r is gone */
+  pthread_mutex_t *lock = &r->http->lock;
+  pthread_mutex_lock(lock);
+  lode_status st = lode__supervisor_call(r->http->supervisor, &call, r->seat ? &((seat *)r->seat)->call : NULL, &err);
+  pthread_mutex_unlock(lock);
   if (st == LODE_OK) return;
   r->retry_later = st != LODE_INVALID;
   lode__request_fail(r, st == LODE_INVALID ? 400 : st == LODE_LIMIT ? 429 : 503,
@@ -512,6 +549,7 @@ void lode__server_drain(lode__server *h) {
   int fd = lode__mhd.quiesce_daemon(h->daemon);
   pthread_mutex_lock(&h->lock);
   h->draining = true;
+  while (h->cancelling) pthread_cond_wait(&h->wake, &h->lock);
   pthread_mutex_unlock(&h->lock);
   if (fd >= 0) close(fd);
 }

@@ -113,6 +113,7 @@ void lode__metrics_add(lode__metrics *metrics, const char *route, unsigned statu
 typedef struct lode__server_figures {
   size_t connections, requests; /* open, in work */
   uint64_t reaped;              /* connections that were closed for being slow */
+  uint64_t hung_up;             /* clients that went before their answer came */
 } lode__server_figures;
 void lode__metrics_put(lode__metrics *metrics, lode__buf *out, const lode__server_figures *http,
                        const lode__supervisor_figures *supervisor);

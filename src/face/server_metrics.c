@@ -111,6 +111,7 @@ void lode__metrics_put(lode__metrics *m, lode__buf *out, const lode__server_figu
   figure(out, "lode_http_connections", "gauge", "open connections", http->connections);
   figure(out, "lode_http_requests_in_work", "gauge", "requests that have no answer yet", http->requests);
   figure(out, "lode_http_connections_reaped_total", "counter", "connections closed for being slow", http->reaped);
+  figure(out, "lode_http_hung_up_total", "counter", "clients that went before their answer came; what they asked for was cancelled", http->hung_up);
   figure(out, "lode_worker_ready", "gauge", "1 when a worker takes calls", s->ready);
   figure(out, "lode_worker_restarts_total", "counter", "workers that died", s->restarts);
   figure(out, "lode_worker_calls_total", "counter", "calls handed to workers", s->calls);

@@ -77,6 +77,13 @@ bool lode__task_cancelled(const lode__task *task) {
   return j && atomic_load_explicit(&j->cancelled, memory_order_relaxed);
 }
 
+static bool still_wanted(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  (void)phase, (void)done, (void)total;
+  return !lode__task_cancelled(ctx);
+}
+
+lode_progress lode__task_wanted(lode__task *task) { return (lode_progress){still_wanted, task}; }
+
 lode_status lode__task_row(lode__task *task, lode_str row, lode_error *err) {
   struct iovec part = {(void *)(uintptr_t)row.data, row.len};
   job *j = task->job;

@@ -44,6 +44,8 @@ struct lode__task {
 
 /* True when the caller does not want it any more. */
 bool lode__task_cancelled(const lode__task *task);
+/* For requests to the library: asks whether the caller still wants it. */
+lode_progress lode__task_wanted(lode__task *task);
 /* Only where task->flags ask for them. */
 lode_status lode__task_row(lode__task *task, lode_str row, lode_error *err);
 void lode__task_progress(lode__task *task, const char *phase, uint64_t done, uint64_t total);
