@@ -3,6 +3,7 @@
 #
 #   bench/serve/run.sh            20,000 records of 384 numbers, 16 connections, 20 s a phase: under ten minutes
 #   bench/serve/run.sh --quick    small, to try the scripts; writes build/bench/SERVE.md, which proves nothing
+#   bench/serve/run.sh --soak N   nothing but mixed load for N seconds: prints the memory of both processes after each round
 #
 # Chroma's server comes with npm's chromadb (test/clients/package-lock.json), into build/clients; where it cannot be had or does not
 # start, its column stays empty. LODE_BENCH_DIR: where the stores are made (build/bench/work); the figures hold for the disk under it.
@@ -18,6 +19,7 @@ server='' killer=''
 trap 'for p in $killer $server; do kill -9 "$p" 2> /dev/null; done; rm -rf "$work"' EXIT
 mkdir -p build/bench "$work"
 : > $figures
+before=$(cut -d' ' -f1 /proc/loadavg)
 say() { echo "bench-serve: $*" >&2; }
 rss() { awk '/VmRSS/ { n = $2 } END { printf "%d", n }' "/proc/$1/status" 2> /dev/null; }
 both_rss() { local w; w=$(pgrep -P "$server" | head -1); echo $((($(rss "$server") + $(rss "${w:-$server}")) / 1024)); }
@@ -59,6 +61,18 @@ start_chroma() {
 }
 
 work=$(realpath "$work")
+if [ "${1:-}" = --soak ]; then
+  start_lode || { say "lode does not start"; exit 1; }
+  until=$(($(date +%s) + ${2:-600}))
+  while [ "$(date +%s)" -lt $until ]; do
+    $load 127.0.0.1 "$port" soak 1000 64 $connections 10 > "$work/soak"
+    echo "$(date +%T) front $(($(rss "$server") / 1024)) MiB, worker $(($(rss "$(pgrep -P "$server" | head -1)") / 1024)) MiB, store $(du -sm "$work/lode" | cut -f1) MiB," \
+      "$(curl -s "http://127.0.0.1:$port/metrics" | awk '/^lode_worker_calls_total/ { print $2 }') calls, $(ls "/proc/$server/fd" | wc -l) + $(ls "/proc/$(pgrep -P "$server" | head -1)/fd" | wc -l) files open," \
+      "errors $(awk '/errors/ { n += $2 } END { print n + 0 }' "$work/soak"), lost $(awk '/lost/ { n += $2 } END { print n + 0 }' "$work/soak")"
+  done
+  stop_lode
+  exit 0
+fi
 say "lode: $records records of $dim numbers, $connections connections, $seconds s a phase"
 start_lode || { say "lode does not start"; exit 1; }
 $load 127.0.0.1 "$port" lode $records $dim $connections $seconds >> $figures
@@ -94,21 +108,26 @@ if start_chroma; then
 fi
 
 value() { awk -v k="$1" '$1 == k { v = $2 } END { print v }' $figures; }
-row() { # text, figure, larger is better
-  awk -v t="$1" -v a="$(value "lode.$2")" -v b="$(value "chroma.$2")" -v up="$3" \
-    'BEGIN { r = b == "" || b == 0 || a == 0 ? "" : sprintf("%.1fx", up ? a / b : b / a); printf "| %s | %s | %s | %s |\n", t, a, b == "" ? "-" : b, r }'
+row() { # text, figure, larger is better, goal of the ratio (or -)
+  awk -v t="$1" -v a="$(value "lode.$2")" -v b="$(value "chroma.$2")" -v up="$3" -v g="${4:--}" 'BEGIN {
+    r = b == "" || b == 0 || a == 0 ? "" : up ? a / b : b / a
+    printf "| %s | %s | %s | %s | %s | %s |\n", t, a, b == "" ? "-" : b, r == "" ? "-" : sprintf("%.1fx", r), g == "-" ? "-" : "at least " g "x", g == "-" ? "-" : r == "" ? "not known" : r >= g ? "yes" : "no" }'
 }
+goal() { # text, value, most, unit
+  awk -v t="$1" -v a="$2" -v m="$3" -v u="$4" 'BEGIN { printf "| %s | %s%s | - | - | at most %s%s | %s |\n", t, a, u, m, u, a == "" ? "not known" : a + 0 <= m + 0 ? "yes" : "no" }'
+}
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (b) printf "%.2f", a / b }'; }
 {
   echo "# \`lode serve\` beside the Chroma server"
   echo
-  echo "Made by \`make bench-serve\` (bench/serve/run.sh${1:+ $1}): $records records of $dim numbers, $connections connections, $seconds s a phase; lode $($lode --version | cut -d' ' -f2), Chroma as in npm's"
-  echo "chromadb $(sed -n 's/.*"chromadb": "\(.*\)".*/\1/p' test/clients/package.json); $(nproc) CPUs ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)), load average before the run $(cut -d' ' -f1 /proc/loadavg)."
-  echo "The client (bench/serve/load.c) runs on the same machine and sends the same bytes to both."
+  echo "Made by \`make bench-serve\` (bench/serve/run.sh${1:+ $1}) on $(date +%F): $records records of $dim numbers, $connections connections, $seconds s a phase; lode $($lode --version | cut -d' ' -f2), Chroma as in npm's"
+  echo "chromadb $(sed -n 's/.*"chromadb": "\(.*\)".*/\1/p' test/clients/package.json); $(nproc) CPUs ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)), load average before the run $before."
+  echo "The client (bench/serve/load.c) runs on the same machine and sends the same bytes to both. Mixed load is 90 % query and 10 % upsert of one record."
   echo
-  echo "| | lode | Chroma | lode is better by |"
-  echo "|---|---|---|---|"
-  row 'ingest, records a second' ingest.records_per_second 1
-  row 'queries a second' query.query_per_second 1
+  echo "| figure | lode | Chroma | lode is better by | goal | met |"
+  echo "|---|---|---|---|---|---|"
+  row 'ingest, records a second' ingest.records_per_second 1 10
+  row 'queries a second' query.query_per_second 1 10
   row 'query, p50 ms' query.query_p50_ms 0
   row 'query, p99 ms' query.query_p99_ms 0
   row 'queries that found their target, %' query.found_percent 1
@@ -116,16 +135,17 @@ row() { # text, figure, larger is better
   row 'mixed: query p50 ms' mixed.query_p50_ms 0
   row 'mixed: query p99 ms' mixed.query_p99_ms 0
   row 'mixed: upserts a second' mixed.upsert_per_second 1
-  row 'mixed: acknowledged writes that are lost' mixed.lost 0
-  row 'errors' mixed.errors 0
   row 'memory at the end, MiB' memory_mib 0
+  goal 'mixed: p99 in multiples of p50' "$(ratio "$(value lode.mixed.query_p99_ms)" "$(value lode.mixed.query_p50_ms)")" 5 ''
+  goal 'mixed: acknowledged writes that are lost' "$(value lode.mixed.lost)" 0 ''
+  goal 'mixed: requests that failed' "$(value lode.mixed.errors)" 0 ''
+  goal "worker killed $(value killed.restarts) times under load (SIGKILL, SIGSEGV, SIGBUS): acknowledged writes lost of $(value killed.mixed.acknowledged)" "$(value killed.mixed.lost)" 0 ''
+  goal 'worker killed: from its death to the next one taking calls' "$(value killed.restart_ms)" 200 ' ms'
+  goal 'worker killed: queries that were answered, and did not find their target' "$(value killed.query.found_percent | awk '{ print 100 - $1 }')" 0 ' %'
+  goal 'soak: memory after the last round in multiples of the second' "$(ratio "$(value soak.round5_mib)" "$(value soak.round2_mib)")" 1.1 ''
   echo
-  echo "Mixed load is 90 % query and 10 % upsert of one record; p99 is $(awk -v a="$(value lode.mixed.query_p99_ms)" -v b="$(value lode.mixed.query_p50_ms)" 'BEGIN { printf "%.1f", b ? a / b : 0 }') times p50 (goal: 5)."
-  echo
-  echo "The worker killed every second during load (SIGKILL, SIGSEGV, SIGBUS in turn): $(value killed.restarts) restarts, $(value killed.mixed.acknowledged) writes acknowledged under mixed load and $(value killed.mixed.lost) of them lost,"
-  echo "$(value killed.query.errors) + $(value killed.mixed.errors) requests in flight answered with an error, the last restart took $(value killed.restart_ms) ms (goal: 200), longest time without an answer on a"
-  echo "connection $(value killed.mixed.longest_silence_ms) ms."
-  echo
-  echo "Soak: memory of both processes after rounds 1 to 5 of mixed load: $(value soak.round1_mib), $(value soak.round2_mib), $(value soak.round3_mib), $(value soak.round4_mib), $(value soak.round5_mib) MiB."
+  echo "With the worker killed, $(value killed.query.errors) + $(value killed.mixed.errors) requests in flight were answered with an error, and the longest time without an answer on a connection was"
+  echo "$(value killed.mixed.longest_silence_ms) ms. Soak: memory of both processes after rounds 1 to 5 of mixed load: $(value soak.round1_mib), $(value soak.round2_mib), $(value soak.round3_mib), $(value soak.round4_mib), $(value soak.round5_mib) MiB."
 } > $result
 say "wrote $result"
+cat $result
