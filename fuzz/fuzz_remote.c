@@ -40,7 +40,8 @@ static void check(lode_status st, const lode_error *err) {
   if (st != LODE_OK) require(err->text[0] && memchr(err->text, 0, sizeof err->text));
 }
 
-static void check_rows(lode_status st, lode_result *rows, bool measured, const lode_error *err) {
+static void check_rows(lode_status st, lode_result **given, bool measured, const lode_error *err) {
+  lode_result *rows = *given;
   check(st, err);
   require((st == LODE_OK) == (rows != NULL));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
@@ -58,16 +59,16 @@ static void ask(lode_collection *c) {
   lode_result *rows;
   lode_facet_list *facets;
   uint64_t n;
-  check_rows(lode_get(c, &(lode_get_request){.include = LODE_ALL, .limit = 300}, &rows, &err), rows, false, &err);
-  check_rows(lode_get(c, &(lode_get_request){.select = {.ids = ids, .n_ids = 2}, .include = LODE_ALL}, &rows, &err), rows, false, &err);
+  check_rows(lode_get(c, &(lode_get_request){.include = LODE_ALL, .limit = 300}, &rows, &err), &rows, false, &err);
+  check_rows(lode_get(c, &(lode_get_request){.select = {.ids = ids, .n_ids = 2}, .include = LODE_ALL}, &rows, &err), &rows, false, &err);
   lode_query_request q = {.vectors = v, .dimension = 3, .n = 1, .k = 2, .include = LODE_ALL};
-  check_rows(lode_query(c, &q, &rows, &err), rows, true, &err);
+  check_rows(lode_query(c, &q, &rows, &err), &rows, true, &err);
   q.mode = LODE_BY_TEXT;
   q.texts = &text;
-  check_rows(lode_query(c, &q, &rows, &err), rows, false, &err);
+  check_rows(lode_query(c, &q, &rows, &err), &rows, false, &err);
   q.mode = LODE_HYBRID;
   q.select.where = LODE__LIT("{\"k\":1}");
-  check_rows(lode_query(c, &q, &rows, &err), rows, false, &err);
+  check_rows(lode_query(c, &q, &rows, &err), &rows, false, &err);
   check(lode_count(c, &n, &err), &err);
   check(lode_facets(c, LODE__LIT("k"), (lode_str){0}, 0, &facets, &err), &err);
   lode_facet_list_free(facets);

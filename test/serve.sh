@@ -77,6 +77,8 @@ want 'default database' 200 '"id":"00000000-0000-0000-0000-000000000000"' "$D"
 want 'no database' 404 'Are you sure it exists' "$T/tenant-a/databases/nope"
 want 'collection in none' 404 'Are you sure' "$T/tenant-a/databases/nope/collections" -d '{"name":"abc"}'
 want 'short name' 400 '3-512 characters' "$D/collections" -d '{"name":"a","configuration":{},"get_or_create":false}'
+want 'two dots' 400 '3-512 characters' "$D/collections" -d '{"name":"a..b"}'
+want 'an address as a name' 400 '3-512 characters' "$D/collections" -d '{"name":"10.0.0.1"}'
 want 'wrong space' 422 ChromaError "$D/collections" -d '{"name":"bad","configuration":{"hnsw":{"space":"round"}}}'
 want 'unknown field' 422 ChromaError "$D/collections" -d '{"name":"bad","configuration":{"hnsw":{"shape":1}}}'
 want create 200 '"space":"cosine","ef_construction":50' "$D/collections" -d '{"name":"first","configuration":{"hnsw":{"space":"cosine","ef_construction":50}},"metadata":{"a":1}}'

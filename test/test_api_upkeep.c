@@ -197,7 +197,7 @@ static void bring_vectors(const char *place, int who, int start) {
   CHECK(count(c) >= 1);
   CHECK(read(start, &byte, 1) == 0); /* until all are there */
   for (int i = 0; i < ROUNDS; i++) {
-    char near[24], bare[24], gone[24], kept[24];
+    char near[40], bare[40], gone[40], kept[40];
     snprintf(near, sizeof near, "v%d-%d", who, i);
     snprintf(bare, sizeof bare, "p%d-%d", who, i);
     snprintf(gone, sizeof gone, "gone%d-%d", who, i);
@@ -227,7 +227,7 @@ TEST_SLOW(many_processes_bring_the_first_vector_at_once, 240) {
   int start[2];
   for (int who = 0; who < PROCESSES; who++) {
     for (int i = 0; i < ROUNDS * 2; i++) {
-      char id[24];
+      char id[40];
       snprintf(id, sizeof id, "%s%d-%d", i % 2 ? "gone" : "kept", who, i / 2);
       OK(lode_add(c, NULL, &(lode_record){.id = str(id), .document = S("as it was")}, 1, LODE_FAIL_EXISTING, NULL, &err));
     }

@@ -1,4 +1,5 @@
 /* api.c - lode.h: each call goes to the engine of its handle. */
+#include "check.h"
 #include "engine.h"
 
 /* Every handle begins with its engine. */
@@ -9,7 +10,9 @@ static bool starts_with(const char *text, const char *prefix) { return strncmp(t
 lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store, lode_error *err) {
   lode__error_clear(err);
   *store = NULL;
-  bool cluster = address && (starts_with(address, "qdrant://") || starts_with(address, "qdrants://"));
+  if (!address || !*address) return lode__fail(err, LODE_INVALID, "name the folder of the store, or the address of a cluster");
+  if (options) LODE__TRY(lode__check_open_options(options, err));
+  bool cluster = (starts_with(address, "qdrant://") || starts_with(address, "qdrants://"));
   return (cluster ? &lode__remote_engine : &lode__core_engine)->open(address, options, store, err);
 }
 

@@ -75,6 +75,20 @@ size_t lode__first_not_finite(const float *v, size_t n) {
 
 enum { MOST_COUNTERS = 64 };
 
+lode_status lode__check_open_options(const lode_open_options *o, lode_error *err) {
+  if (o->create && o->read_only)
+    return lode__fail(err, LODE_INVALID, "a store cannot be created and opened for reading only: choose one");
+  if (o->page_bytes && (o->page_bytes < 512 || o->page_bytes > 65536 || (o->page_bytes & (o->page_bytes - 1))))
+    return lode__fail(err, LODE_INVALID, "page_bytes is %u: it must be a power of two from 512 to 65,536", o->page_bytes);
+  if (o->memory_bytes && o->memory_bytes < (16u << 20))
+    return lode__fail(err, LODE_INVALID, "memory_bytes is %llu: the least is 16 MiB",
+                      (unsigned long long)o->memory_bytes);
+  if (o->max_document_bytes > LODE_MAX_DOCUMENT_BYTES)
+    return lode__fail(err, LODE_INVALID, "max_document_bytes is %llu: the most is %u",
+                      (unsigned long long)o->max_document_bytes, LODE_MAX_DOCUMENT_BYTES);
+  return LODE_OK;
+}
+
 lode_status lode__check_collection_options(const lode_collection_options *o, lode_error *err) {
   if ((unsigned)o->metric > LODE_IP)
     return lode__fail(err, LODE_INVALID, "there is no metric %d: use LODE_L2, LODE_COSINE or LODE_IP", (int)o->metric);

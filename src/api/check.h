@@ -10,6 +10,7 @@ lode_status lode__check_name(lode_str name, const char *what, lode_error *err);
 lode_status lode__check_object(lode_str json, const char *what, lode_error *err); /* any JSON object; absent is fine */
 lode_status lode__check_selection(const lode_selection *selection, lode_error *err);
 lode_status lode__check_include(unsigned include, lode_error *err);
+lode_status lode__check_open_options(const lode_open_options *options, lode_error *err);
 lode_status lode__check_collection_options(const lode_collection_options *options, lode_error *err);
 lode_status lode__check_query(const lode_query_request *request, lode_error *err);
 /* First element that is not finite, or n. */

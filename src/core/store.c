@@ -59,28 +59,12 @@ lode_status lode__store_commit(lode_store *store, lode__tx *tx, lode_error *err)
 
 /* ---- Open and close ---- */
 
-static lode_status check_options(const char *folder, const lode_open_options *o, lode_error *err) {
-  if (!folder || !*folder) return lode__fail(err, LODE_INVALID, "name the folder of the store");
-  if (o->create && o->read_only)
-    return lode__fail(err, LODE_INVALID, "a store cannot be created and opened for reading only: choose one");
-  if (o->page_bytes && (o->page_bytes < 512 || o->page_bytes > 65536 || (o->page_bytes & (o->page_bytes - 1))))
-    return lode__fail(err, LODE_INVALID, "page_bytes is %u: it must be a power of two from 512 to 65,536", o->page_bytes);
-  if (o->memory_bytes && o->memory_bytes < (16u << 20))
-    return lode__fail(err, LODE_INVALID, "memory_bytes is %llu: the least is 16 MiB",
-                      (unsigned long long)o->memory_bytes);
-  if (o->max_document_bytes > LODE_MAX_DOCUMENT_BYTES)
-    return lode__fail(err, LODE_INVALID, "max_document_bytes is %llu: the most is %u",
-                      (unsigned long long)o->max_document_bytes, LODE_MAX_DOCUMENT_BYTES);
-  return LODE_OK;
-}
-
 lode_status lode__core_open(const char *folder, const lode_open_options *options, lode_store **out, lode_error *err) {
   static const lode_open_options defaults;
   const lode_open_options *o = options ? options : &defaults;
   lode_status st;
   lode__error_clear(err);
   *out = NULL;
-  LODE__TRY(check_options(folder, o, err));
   (void)pthread_once(&fork_once, watch_forks);
   lode_store *store = lode__alloc_zero(1, sizeof *store);
   if (!store) return lode__fail_nomem(err);

@@ -1,6 +1,8 @@
 /* chroma_collection.c - collections of Chroma's API: make, list, describe, change, drop. See chroma.h. */
 #include "chroma.h"
 
+#include <arpa/inet.h>
+
 /* ---- Ids ---- */
 
 /* 48 bits that a UUID of ours must have: others are nobody's. */
@@ -61,9 +63,21 @@ bool lode__chroma_own_name(const lode__chroma *c, lode_str full, lode_str *name)
 
 static bool plain(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+/* Chroma refuses what looks like an address of the internet. */
+static bool is_address(lode_str name) {
+  char text[INET_ADDRSTRLEN];
+  struct in_addr unused;
+  if (name.len >= sizeof text) return false;
+  memcpy(text, name.data, name.len);
+  text[name.len] = '\0';
+  return inet_pton(AF_INET, text, &unused) == 1;
+}
+
 static bool check_name(lode__chroma *c, lode_str name) {
   bool good = name.len >= 3 && name.len <= 512 && plain(name.data[0]) && plain(name.data[name.len - 1]);
-  for (size_t i = 0; good && i < name.len; i++) good = plain(name.data[i]) || strchr("._-", name.data[i]);
+  for (size_t i = 0; good && i < name.len; i++)
+    good = plain(name.data[i]) || (strchr("._-", name.data[i]) && !(name.data[i] == '.' && name.data[i - 1] == '.'));
+  good = good && !is_address(name);
   char quoted[256];
   return good || lode__chroma_invalid(c, "Validation error: name: Expected a name containing 3-512 characters from [a-zA-Z0-9._-], "
                                       "starting and ending with a character in [a-zA-Z0-9]. Got: %s", lode__quote(name, quoted, sizeof quoted));

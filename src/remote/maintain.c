@@ -10,6 +10,11 @@ static lode_status refuse(lode_error *err, const char *what, const char *instead
   return lode__fail(err, LODE_UNSUPPORTED, "a store on a cluster has no %s: %s", what, instead);
 }
 
+static lode_status writable(const lode_store *s, lode_error *err) {
+  lode__error_clear(err);
+  return s->options->read_only ? lode__fail(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write") : LODE_OK;
+}
+
 lode_status lode__remote_collections_replace(lode_store *s, const lode_replacement *pairs, size_t n, lode_error *err) {
   (void)s;
   (void)pairs;
@@ -18,8 +23,8 @@ lode_status lode__remote_collections_replace(lode_store *s, const lode_replaceme
 }
 
 lode_status lode__remote_begin(lode_store *s, lode_txn **txn, lode_error *err) {
-  (void)s;
   *txn = NULL;
+  LODE__TRY(writable(s, err));
   return refuse(err, "transactions of several operations", "write record by record, each is whole or absent; writes may be repeated");
 }
 
@@ -96,7 +101,7 @@ static lode_status is_green(lode_store *s, const lode_collection_info *info, boo
 lode_status lode__remote_optimize(lode_store *s, lode_progress progress, lode_error *err) {
   lode_collection_list *list;
   lode_status st = LODE_OK;
-  lode__error_clear(err);
+  LODE__TRY(writable(s, err));
   LODE__TRY(lode__remote_collections(s, &list, err));
   size_t n = lode_collection_list_count(list);
   for (size_t i = 0; i < n && st == LODE_OK; i++) {

@@ -189,6 +189,13 @@ static lode_status get(getting *g, bool fresh, lode__arena *arena, lode_error *e
   return g->select.what->ids ? get_by_ids(g, err) : get_in_order(g, err);
 }
 
+static lode_status check_request(const lode_get_request *r, lode_error *err) {
+  LODE__TRY(lode__check_include(r->include, err));
+  if (r->select.ids ? r->after <= r->select.n_ids : lode__scroll_is_place(r->after)) return LODE_OK;
+  return lode__fail(err, LODE_INVALID, "after is %llu, which no page of this request has returned: pass lode_result_next()",
+                    (unsigned long long)r->after);
+}
+
 lode_status lode__remote_get(lode_collection *c, const lode_get_request *request, lode_result **out, lode_error *err) {
   getting g = {.c = c, .request = request};
   lode__arena arena;
@@ -196,7 +203,7 @@ lode_status lode__remote_get(lode_collection *c, const lode_get_request *request
   lode__error_clear(err);
   *out = NULL;
   lode__arena_init(&arena, 0);
-  LODE__GOTO(lode__check_include(request->include, err));
+  LODE__GOTO(check_request(request, err));
   LODE__GOTO(lode__remote_select_init(&g.select, c, &request->select, err));
   g.select.pending_only = request->pending_only;
   LODE__GOTO(lode__result_new(c->store->options->memory_bytes, &g.result, err));
@@ -268,11 +275,40 @@ static lode_status flush(lode__buf *lines, lode_write_fn *write, void *ctx, lode
   return LODE_OK;
 }
 
+static int by_position(const void *a, const void *b) {
+  const lode_row *x = *(const lode_row *const *)a, *y = *(const lode_row *const *)b;
+  if (x->position != y->position) return x->position < y->position ? -1 : 1;
+  return lode__str_cmp(x->id, y->id);
+}
+
+/* Those that are there, each once, in the order of insertion. *found owns them. */
+static lode_status order_ids(lode_collection *c, lode_selection *select, lode_result **found, lode_str **ids, lode_error *err) {
+  lode_get_request request = {.select = *select};
+  size_t kept = 0;
+  LODE__TRY(lode__remote_get(c, &request, found, err));
+  size_t n = lode_result_count(*found);
+  const lode_row **rows = lode__alloc_zero(n, sizeof *rows);
+  *ids = lode__alloc_zero(n, sizeof **ids);
+  if (!rows || !*ids) {
+    lode__free(rows);
+    return lode__fail_nomem(err);
+  }
+  for (size_t i = 0; i < n; i++) rows[i] = lode_result_at(*found, i);
+  if (n) qsort(rows, n, sizeof *rows, by_position);
+  for (size_t i = 0; i < n; i++)
+    if (kept == 0 || !lode__str_eq((*ids)[kept - 1], rows[i]->id)) (*ids)[kept++] = rows[i]->id;
+  lode__free(rows);
+  select->ids = *ids;
+  select->n_ids = kept;
+  return LODE_OK;
+}
+
 lode_status lode__remote_export(lode_collection *c, const lode_selection *selection, unsigned include, lode_write_fn *write,
                                 void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
   lode_get_request request = {.limit = 500, .include = include};
   lode__buf lines = {0};
-  lode_result *page = NULL;
+  lode_result *page = NULL, *found = NULL;
+  lode_str *ids = NULL;
   uint64_t n = 0, total = 0;
   lode_status st;
   lode__error_clear(err);
@@ -280,6 +316,8 @@ lode_status lode__remote_export(lode_collection *c, const lode_selection *select
   if (selection) request.select = *selection;
   if (!selection || (!selection->ids && !selection->where.data && !selection->where_document.data))
     LODE__GOTO(lode__remote_count(c, &total, err));
+  LODE__GOTO(lode__check_include(include, err));
+  if (request.select.ids) LODE__GOTO(order_ids(c, &request.select, &found, &ids, err));
   do {
     LODE__GOTO(lode__remote_get(c, &request, &page, err));
     for (size_t i = 0; i < lode_result_count(page); i++, n++) {
@@ -298,6 +336,8 @@ lode_status lode__remote_export(lode_collection *c, const lode_selection *select
   if (written) *written = n;
 done:
   lode_result_free(page);
+  lode_result_free(found);
+  lode__free(ids);
   lode__buf_release(&lines);
   return st;
 }

@@ -238,6 +238,8 @@ void lode__scroll_release(lode__scroll *s);
 /* A place to go on from: of the point that was last given. */
 uint64_t lode__scroll_place(const lode__scroll *s, const lode__point *p);
 void lode__scroll_from(lode__scroll *s, uint64_t place);
+/* Can it be one? */
+bool lode__scroll_is_place(uint64_t place);
 
 /* ---- Reads and writes by id ---- */
 

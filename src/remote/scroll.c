@@ -25,6 +25,8 @@ void lode__scroll_from(lode__scroll *s, uint64_t place) {
   s->skip = place & ((1u << PLACE_BITS) - 1);
 }
 
+bool lode__scroll_is_place(uint64_t place) { return place >> PLACE_BITS < ((uint64_t)1 << 53) - 1; }
+
 uint64_t lode__scroll_place(const lode__scroll *s, const lode__point *p) {
   uint64_t before = 0;
   for (size_t i = s->at; i > 0 && s->ns[i - 1] == p->n; i--) before++;

@@ -130,7 +130,9 @@ static lode_status write_points(writing *w, lode_error *err) {
   for (size_t i = 0; i < w->n; i++) {
     lode__point p;
     bool skip;
-    LODE__GOTO(make_point(w, i, w->number + i, &p, &skip, err));
+    st = make_point(w, i, w->number + i, &p, &skip, err);
+    if (st != LODE_OK && err) err->record = i;
+    if (st != LODE_OK) goto done;
     w->result.skipped += skip;
     if (skip) continue;
     if (n == 0) {
