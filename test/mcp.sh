@@ -332,6 +332,24 @@ session < <(for i in $(seq 1000); do call "$i" search_code '{"query":"socket","l
 check "1,000 requests at once: $(printf '%s\n' "$out" | grep -c '"isError":false') answers" [ "$(printf '%s\n' "$out" | grep -c '"isError":false')" = 1000 ]
 check "each has its own" [ "$(printf '%s\n' "$out" | sed 's/.*"id":\([0-9]*\),.*/\1/' | sort -u | grep -c .)" = 1000 ]
 
+# The input ends before the answers are there: they are waited for, however slow the machine is (here the worker sleeps)
+mkfifo "$tmp/in.slow"
+"$lode" mcp < "$tmp/in.slow" > "$tmp/out.slow" 2> /dev/null &
+server=$!
+exec {in}> "$tmp/in.slow"
+call 1 search_code '{"query":"socket","limit":1,"mode":"text"}' >&"$in"
+for _ in $(seq 600); do [ -s "$tmp/out.slow" ] && break; sleep 0.05; done
+sleeper=$(pgrep -P "$server" | head -1)
+kill -STOP "$sleeper"
+for i in $(seq 2 30); do call "$i" search_code '{"query":"socket","limit":1,"mode":"text"}' >&"$in"; done
+exec {in}>&-
+sleep 7
+kill -CONT "$sleeper"
+wait "$server"
+check "it ends well after slow answers: $?" [ $? = 0 ]
+server=
+check "all that was asked before the end is answered: $(grep -c '"isError":false' "$tmp/out.slow")" [ "$(grep -c '"isError":false' "$tmp/out.slow")" = 30 ]
+
 out=$( { head -c 100000000 /dev/zero | tr '\0' '['; echo; printf '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"'; head -c 100000000 /dev/zero | tr '\0' y; echo '"}}'
   echo '{"jsonrpc":"2.0","id":2,"method":"ping"}'; } | (limit_memory; timeout 120 "$lode" mcp 2>/dev/null))
 count 3

@@ -1,6 +1,7 @@
 /* test_query.c - what queries answer, against an oracle that is too simple to be wrong: all records in an array, every
  * distance and score computed anew in double, everything sorted. Data are random; a failure prints its seed.
  */
+#include "base/os.h"
 #include "base/token.h"
 #include "lode.h"
 #include "test.h"
@@ -884,6 +885,60 @@ TEST(common_words_do_not_mislead_hybrid_queries) {
   }
   lode_collection_close(c);
   lode_close(s);
+}
+
+/* ---- Cancelling ---- */
+
+static int stop_after, asked;
+
+static bool stop_at(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  (void)ctx, (void)phase, (void)done, (void)total;
+  return ++asked != stop_after;
+}
+
+/* A clock by which every look at it takes longer than a transaction may. */
+static const lode__os_table *real_os;
+static uint64_t hasty_ns(void) {
+  static uint64_t late;
+  return real_os->now_ns() + (late += 60000000);
+}
+
+TEST(what_nobody_wants_any_more_is_cancelled) {
+  lode_error err;
+  world w = make_world(LODE_L2, 8, true, 2000, (lode_open_options){0});
+  float v[MOST_DIM];
+  lode_result *r;
+  random_vector(&w, v);
+  lode_str where = S("{\"$and\": [{\"tag\": {\"$ne\": \"t1\"}}, {\"$not\": {\"tag\": \"t2\"}}]}");
+  lode_query_request q = {.vectors = v, .dimension = 8, .texts = &S("alpha beta"), .n = 1, .k = 5, .select.where = where, .progress = {stop_at, NULL}};
+  lode_get_request g = {.select.where = where, .limit = 3, .progress = {stop_at, NULL}};
+  lode__os_table hasty = *lode__os;
+  real_os = lode__os;
+  hasty.now_ns = hasty_ns;
+  lode__os = &hasty;
+  for (int mode = LODE_BY_VECTOR; mode <= LODE_HYBRID; mode++) {
+    q.mode = (lode_mode)mode;
+    stop_after = asked = 0;
+    OK(lode_query(w.c, &q, &r, &err));
+    lode_result_free(r);
+    int times = asked;
+    CHECKF(times > 2, "asked %d times only", times);
+    for (stop_after = 1; stop_after <= times; stop_after += 1 + times / 10) {
+      asked = 0;
+      FAILS(LODE_CANCELLED, lode_query(w.c, &q, &r, &err));
+      CHECK(!r && asked == stop_after);
+    }
+  }
+  stop_after = 1;
+  asked = 0;
+  FAILS(LODE_CANCELLED, lode_get(w.c, &g, &r, &err));
+  CHECK(!r);
+  lode__os = real_os;
+  stop_after = 0;
+  OK(lode_get(w.c, &g, &r, &err));
+  CHECK(lode_result_count(r) == 3);
+  lode_result_free(r);
+  end_world(&w);
 }
 
 TEST(rows_carry_what_was_asked_for) {
