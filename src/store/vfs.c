@@ -326,6 +326,9 @@ lode_status lode__vfs_register(lode_error *err) {
   static bool forks_handled;
   int rc;
   pthread_mutex_lock(&register_mutex);
+  /* Its statistics of memory take one mutex of the process for each allocation, some hundred times a query. Refused when
+   * somebody else has initialized SQLite already: then it stays as they want it. */
+  (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   rc = sqlite3_initialize();
   if (rc == SQLITE_OK && !forks_handled) {
     for (int i = 0; i < GLOBAL_LOCKS; i++) globals[i] = sqlite3_mutex_alloc(global_locks[i]);
