@@ -392,6 +392,8 @@ typedef struct lode__hit {
   int64_t rid, vid;
   lode_str id;
   double distance, score;
+  lode__rec rec;   /* as the reader's transaction number `seen` had it, with what the request includes; seen 0: not kept */
+  uint64_t seen;
 } lode__hit;
 typedef struct lode__hits {
   lode__hit *v;

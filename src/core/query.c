@@ -87,9 +87,13 @@ static lode_status read_hit(run *q, int64_t rid, int64_t vid, bool *found, bool 
   }
   if (*found && q->selects) LODE__TRY(lode__select_judge(&q->select, &rec, found, err));
   if (!*found) return LODE_OK;
+  bool metadata = rec.metadata.data && (q->request->include & LODE_METADATA);
   char *id = lode__arena_copy(&q->arena, rec.id.data, rec.id.len);
-  if (!id) return lode__fail_nomem(err);
-  *hit = (lode__hit){.rid = rid, .vid = vid, .id = {id, rec.id.len}};
+  char *meta = metadata ? lode__arena_copy(&q->arena, rec.metadata.data, rec.metadata.len) : NULL;
+  if (!id || (metadata && !meta)) return lode__fail_nomem(err);
+  rec.id.data = id;
+  rec.metadata = (lode_str){meta, meta ? rec.metadata.len : 0};
+  *hit = (lode__hit){.rid = rid, .vid = vid, .id = rec.id, .rec = rec, .seen = q->reader.count};
   return LODE_OK;
 }
 
@@ -120,10 +124,10 @@ static lode_status settle(run *q, const lode__nearest *near, lode__best *best, s
 /* ---- Rows ---- */
 
 static lode_status add_row(run *q, size_t query, size_t rank, const lode__hit *hit, bool *again, lode_error *err) {
-  lode__rec rec;
+  lode__rec rec = hit->rec;
   lode_row *row;
-  bool found;
-  LODE__TRY(lode__rec_read(q->reader.tx, hit->rid, &rec, &found, err));
+  bool found = true;
+  if (hit->seen != q->reader.count) LODE__TRY(lode__rec_read(q->reader.tx, hit->rid, &rec, &found, err));
   if (!found || rec.vid != hit->vid) {
     *again = true; /* a later transaction than the one that it was found in */
     return LODE_OK;
@@ -377,7 +381,7 @@ static lode_status run_group(run *q, lode_error *err) {
       lode__select_again(&q->select);
     }
     lode__arena_reset(&q->arena);
-    lode__reader_pause(&q->reader);
+    if (q->attempt > 0 || lode__reader_is_old(&q->reader)) lode__reader_pause(&q->reader);
     LODE__TRY(prepare_selection(q, err));
     q->reader.patient = q->attempt + 1 == ATTEMPTS;
     LODE__TRY(lode__reader_begin(&q->reader, err));
