@@ -379,7 +379,7 @@ TEST_SLOW(cost_of_a_query, 120) {
   lode__search_stats after = k.store->rooms[0]->stats;
   uint64_t distances = (after.distances - before.distances) / 50, vectors = (after.vectors - before.vectors) / 50;
   CHECKF(distances < 12000 / 5, "%llu distances a query", (unsigned long long)distances);
-  CHECKF(vectors <= 16, "%llu vectors read a query", (unsigned long long)vectors);
+  CHECKF(vectors <= 13, "%llu vectors read a query", (unsigned long long)vectors);
   /* the first query of a new handle reads what it needs: not a tenth of the files */
   table = lode__os_real;
   real_pread = table.pread;
@@ -393,7 +393,7 @@ TEST_SLOW(cost_of_a_query, 120) {
          (unsigned long long)s.segment_bytes);
   bytes_read = reads = 0;
   for (int i = 0; i < 50; i++) vkit_query(&k, q, 10, NULL, NULL, a);
-  CHECKF(bytes_read / 50 < 3 * 16384 + 20 * 32 * 4, "%llu bytes read by a query that was asked before", (unsigned long long)bytes_read / 50);
+  CHECKF(bytes_read / 50 < 16384 + 20 * 32 * 4, "%llu bytes read by a query that was asked before", (unsigned long long)bytes_read / 50);
   lode__os = &lode__os_real;
   free(a);
   vkit_close(&k);

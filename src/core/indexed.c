@@ -207,35 +207,13 @@ static void give_room(lode_store *store, lode__search_room *room) {
   lode__free(room);
 }
 
-/* ---- Effort ---- */
-
-/* Segments are calibrated for about 0.98; how much more or less other targets need is a rule of thumb, not a promise. */
-static uint32_t effort_for(const lode__nearest *near, const lode__segment *segment) {
-  static const struct { double recall, factor; } steps[] = {
-      {0.90, 0.5}, {0.95, 0.75}, {0.98, 1}, {0.99, 2}, {0.995, 4}, {0.999, 10}, {1, 30}};
-  double factor = 0.5;
-  uint32_t base = segment->info.effort ? segment->info.effort : 64;
-  if (near->effort || !(near->target_recall > 0)) return near->effort;
-  for (size_t i = 0; i + 1 < sizeof steps / sizeof *steps; i++) {
-    double low = steps[i].recall, high = steps[i + 1].recall;
-    if (near->target_recall <= low) break;
-    double share = (fmin(near->target_recall, high) - low) / (high - low);
-    factor = steps[i].factor + share * (steps[i + 1].factor - steps[i].factor);
-  }
-  double effort = base * factor;
-  uint32_t least = (uint32_t)(near->k < 1000000 ? near->k : 1000000) + 6;
-  return effort < least ? least : effort > 60000 ? 60000 : (uint32_t)effort;
-}
-
 /* ---- The search ---- */
 
-static lode_status take_hits(lode__best *best, lode__segment *segment, const lode__segment_hit *hits, size_t n, lode_error *err) {
+static lode_status take_hits(lode__best *best, const lode__segment_hit *hits, size_t n, lode_error *err) {
   for (size_t i = 0; i < n; i++) {
-    lode__segment_record record;
     float d = isnan(hits[i].distance) ? INFINITY : hits[i].distance;
     if (!lode__topk_wants(&best->top, d)) continue;
-    LODE__TRY(lode__segment_record_at(segment, hits[i].slot, &record, err));
-    if (!lode__best_push(best, d, record.key, (int64_t)record.cursor)) return lode__fail_nomem(err);
+    if (!lode__best_push(best, d, hits[i].record.key, (int64_t)hits[i].record.cursor)) return lode__fail_nomem(err);
   }
   return LODE_OK;
 }
@@ -244,12 +222,12 @@ static lode_status search_segment(lode__nearest *near, const lode__covered *c, c
                                   lode__segment_hit *hits, lode_error *err) {
   lode__segment *segment = c->seg->segment;
   size_t n = 0;
-  lode__search_request request = {.k = near->k, .beam = effort_for(near, segment),
+  lode__search_request request = {.k = near->k, .beam = near->effort, .recall = near->target_recall,
                                   .allowed = may->slots ? may->slots->bits : NULL, .match = may->match};
   for (size_t q = 0; q < near->n; q++) {
     request.query = near->queries + q * near->dim;
     LODE__TRY(lode__segment_search(segment, &request, room, hits, &n, err));
-    LODE__TRY(take_hits(&near->best[q], segment, hits, n, err));
+    LODE__TRY(take_hits(&near->best[q], hits, n, err));
     if (n == near->k) near->best[q].full = true; /* more may be there */
   }
   return LODE_OK;

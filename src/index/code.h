@@ -100,6 +100,13 @@ static inline uint32_t lode__code_order(float key) {
   return u ^ ((u >> 31) ? 0xFFFFFFFFu : 0x80000000u);
 }
 
+static inline float lode__code_key_of(uint32_t order) {
+  uint32_t u = order ^ ((order >> 31) ? 0x80000000u : 0xFFFFFFFFu);
+  float key;
+  memcpy(&key, &u, sizeof key);
+  return key;
+}
+
 const char *lode__code_name(void);
 /* Tests: as lode__kernel_use. */
 bool lode__code_use(const char *name);

@@ -361,7 +361,7 @@ static lode_status calibrate(lode__grow_state *g, size_t batch, lode_error *err)
   if (n == 0) return LODE_OK;
   each(g, n, body);
   LODE__TRY(first_failure(g, err));
-  g->effort = lode__graph_effort(g, n);
+  g->effort = lode__graph_effort(g, n, &g->curve);
   return LODE_OK;
 }
 
@@ -423,6 +423,7 @@ lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_
   graph->degree = g.options.degree;
   graph->n_entries = g.n_entries;
   graph->effort = g.effort;
+  graph->curve = g.curve;
   LODE__GOTO(lode__graph_add_copies(&g, err));
   LODE__GOTO(lode__graph_connect(&g, err));
   LODE__GOTO(lode__graph_arrange(&g, graph, err));

@@ -8,6 +8,7 @@
 #ifndef LODE_GRAPH_H
 #define LODE_GRAPH_H
 
+#include "index/effort.h"
 #include "index/walk.h"
 
 /* Runs body(arg, i, worker) for each i below n, in any order, on any thread, worker < workers and never the same at the
@@ -31,7 +32,8 @@ typedef struct lode__graph_options {
 typedef struct lode__graph {
   uint32_t n, degree;
   uint32_t n_entries;
-  uint32_t effort;  /* that finds about 98.5 of 100 of the ten nearest of a row that is not in it; 0: too small to say */
+  uint32_t effort;  /* that finds about 98 of 100 of the ten nearest of a row that is not in it; 0: too small to say */
+  lode__effort_curve curve;
   uint32_t *links;  /* n * degree, by old ordinals, rows filled up with LODE__NO_LINK */
   uint32_t *order;  /* new ordinal -> old; the entries come first, the one nearest to the centre before all */
   uint32_t *place;  /* old ordinal -> new */

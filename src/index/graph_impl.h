@@ -25,6 +25,7 @@ typedef struct lode__grow_state {
   uint32_t *original;  /* of each row: itself, or the row of which it is a copy */
   uint32_t n_unique;
   uint32_t effort;     /* 0: not known */
+  lode__effort_curve curve;
   size_t done;         /* rows that are in the graph */
   float *extra;
   lode__paged row_bytes, link_bytes;
@@ -44,7 +45,7 @@ LODE_MUST lode_status lode__graph_find_copies(lode__grow_state *g, lode_error *e
 LODE_MUST lode_status lode__graph_add_copies(lode__grow_state *g, lode_error *err);
 /* How many rows of the batch that comes next to try, by running *body for each; then what effort they call for. */
 size_t lode__graph_sample(const lode__grow_state *g, size_t batch, lode__parallel_body **body);
-uint32_t lode__graph_effort(const lode__grow_state *g, size_t n);
+uint32_t lode__graph_effort(const lode__grow_state *g, size_t n, lode__effort_curve *curve);
 /* Adds links until every row can be reached from the first entry. */
 LODE_MUST lode_status lode__graph_connect(lode__grow_state *g, lode_error *err);
 /* Chooses the order of the finished graph. */

@@ -148,10 +148,12 @@ void lode__distances(lode_metric metric, const float *query, float query_norm2, 
   }
 }
 
+/* By dot and l2sq, which unlike dots and l2sqs do not read ahead of the row. */
 float lode__distance(lode_metric metric, const float *query, float query_norm2, const float *row, size_t dim) {
-  float out;
-  lode__distances(metric, query, query_norm2, row, dim, NULL, 1, dim, &out);
-  return out;
+  const lode__kernel *k = kernel();
+  if (metric == LODE_L2) return one_nan(k->l2sq(query, row, dim));
+  float dot = k->dot(query, row, dim);
+  return metric == LODE_IP ? one_nan(1 - dot) : cosine_of(dot, query_norm2, k->dot(row, row, dim));
 }
 
 /* Rows are taken in tiles that stay in the second-level cache while query after query passes over them. */

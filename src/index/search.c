@@ -6,15 +6,18 @@
  */
 #include "index/search.h"
 
+#include <math.h>
+
 enum {
   BEAM = 64,              /* of segments that do not say */
   PATIENCE = 4,           /* the share of k that may fail in a row to be among the nearest */
+  LEAST_SEEN = 8,         /* errors of codes, before their size is judged */
   USUAL_K = 10,           /* for which the effort of a segment is meant */
-  PER_BEAM = 20,
+  PER_BEAM = LODE__PER_EFFORT,
   MARK = 8,               /* marking so many matches by ordinal costs as much as a distance */
   MOST_PERCENT = 90,      /* of rows that match, from which a plain walk with a wider beam is taken in any case */
   LEAST_PERMILLE = 10,    /* below, walks among matches lose their way */
-  NEAR_SCAN = 4,          /* matches are scanned when they are not more than so many walks cost; */
+  NEAR_SCAN = 3,          /* matches are scanned when they are not more than so many walks cost; */
   FAR_SCAN = 64,          /* the same when they are far from the query, where walks are least to be trusted */
   FAR_FACTOR = 16,        /* how much wider the beam is when there are more of them */
   MATCH_SCAN = 2,         /* matches that lie in one piece are scanned when they are not more than so many walks cost */
@@ -75,10 +78,14 @@ static lode_status begin_ranking(search *s, lode__topk *top, lode_error *err) {
   return LODE_OK;
 }
 
-static void end_ranking(lode__topk *top, lode__segment_hit *hits, size_t *n_hits) {
+static lode_status end_ranking(search *s, lode__topk *top, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
   lode__topk_sort(top);
-  for (size_t i = 0; i < top->n; i++) hits[i] = (lode__segment_hit){top->heap[i].distance, (uint32_t)top->heap[i].key};
+  for (size_t i = 0; i < top->n; i++) {
+    hits[i] = (lode__segment_hit){.distance = top->heap[i].distance, .slot = (uint32_t)top->heap[i].key};
+    LODE__TRY(lode__segment_record_unlocked(s->segment, hits[i].slot, &hits[i].record, err));
+  }
   *n_hits = top->n;
+  return LODE_OK;
 }
 
 static float query_norm2(const search *s) {
@@ -86,24 +93,63 @@ static float query_norm2(const search *s) {
   return s->segment->info.metric == LODE_COSINE ? lode__dot(q, q, s->segment->info.dim) : 0;
 }
 
-/* Candidates come in the order of their keys. Past the first k, it goes on until a few in a row were not among the
- * nearest: where codes are good that is soon, where they are coarse (lengths that differ a lot) it takes longer. */
+/* What codes are worth for this query. Without their errors a distance would be slope * key and something that is the same
+ * for all rows; how much that something differs among the rows that were measured shows how large the errors are. */
+typedef struct errors {
+  double slope, low, high;
+  size_t n;
+  bool odd; /* distances that overflowed: nothing can be said */
+} errors;
+
+static errors no_errors_yet(const search *s) {
+  double unit = s->segment->info.unit;
+  return (errors){.slope = (s->segment->info.metric == LODE_L2 ? 1 : 0.5) / (unit * unit), .low = INFINITY, .high = -INFINITY};
+}
+
+static void note_error(errors *e, float key, float distance) {
+  double rest = distance - e->slope * key;
+  if (!isfinite(rest)) e->odd = true;
+  e->low = fmin(e->low, rest);
+  e->high = fmax(e->high, rest);
+  e->n++;
+}
+
+/* Could a row with this key, or a larger one, be nearer than the bound, were its error twice any that was seen? */
+static bool could_be_nearer(const errors *e, float key, float bound) {
+  if (e->n < LEAST_SEEN || e->odd) return true;
+  return e->slope * key + e->low - (e->high - e->low) < bound;
+}
+
+/* The checksums of vectors are in their records: a cache miss each, unless asked for ahead. */
+static void fetch_records(const search *s) {
+  size_t n = s->n_candidates < s->k ? s->n_candidates : s->k;
+  for (size_t i = 0; i < n; i++)
+    __builtin_prefetch(s->segment->records.data + (size_t)(uint32_t)s->room->candidates[i] * LODE__SEG_RECORD_BYTES);
+}
+
+/* Candidates come in the order of their keys. Past the first k, it goes on until none of the others could be nearer, or a
+ * few in a row were not: where codes are good that is at once, where they are coarse (lengths that differ a lot) it takes
+ * longer. */
 static lode_status rank_candidates(search *s, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
   lode__topk top;
+  errors e = no_errors_yet(s);
   float norm2 = query_norm2(s);
   size_t misses = 0, patience = s->k / PATIENCE + 1;
   LODE__TRY(begin_ranking(s, &top, err));
   LODE__TRY(vectors_room(s, s->segment->info.dim, err));
+  fetch_records(s);
   for (size_t i = 0; i < s->n_candidates && misses < patience; i++) {
     uint32_t slot = (uint32_t)s->room->candidates[i];
+    float key = lode__code_key_of((uint32_t)(s->room->candidates[i] >> 32));
+    if (top.n == top.k && !could_be_nearer(&e, key, lode__topk_bound(&top))) break;
     LODE__TRY(lode__segment_vectors_unlocked(s->segment, slot, 1, s->room->vectors, err));
     float d = lode__distance(s->segment->info.metric, s->request->query, norm2, s->room->vectors, s->segment->info.dim);
+    note_error(&e, key, d);
     s->room->stats.vectors++;
     misses = top.n < top.k || d < lode__topk_bound(&top) ? 0 : misses + 1;
     if (lode__topk_wants(&top, d)) lode__topk_push(&top, d, slot, 0);
   }
-  end_ranking(&top, hits, n_hits);
-  return LODE_OK;
+  return end_ranking(s, &top, hits, n_hits, err);
 }
 
 static lode_status rank_all(search *s, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
@@ -128,8 +174,7 @@ static lode_status rank_all(search *s, lode__segment_hit *hits, size_t *n_hits, 
     }
     s->room->stats.vectors += n;
   }
-  end_ranking(&top, hits, n_hits);
-  return LODE_OK;
+  return end_ranking(s, &top, hits, n_hits, err);
 }
 
 /* ---- Scan of codes ---- */
@@ -279,11 +324,11 @@ static lode_status allowed_walk(search *s, bool far, lode_error *err) {
   uint32_t seeds[SEEDS];
   size_t n_seeds = 0;
   s->room->stats.ways |= LODE__BY_WALK_ALLOWED;
-  size_t most = few_if_far(s) ? 0 : FAR_FACTOR * s->beam;
-  LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, most > 2 * s->beam ? most : 2 * s->beam, err));
+  size_t most = few_if_far(s) ? 0 : FAR_FACTOR * s->beam, near = s->beam + s->beam / 4 > s->keep ? s->beam + s->beam / 4 : s->keep;
+  LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, most > near ? most : near, err));
   LODE__TRY(spread_allowed(s, seeds, &n_seeds, err));
   lode__walk_filter filter = {.allowed = s->room->allowed, .seeds = seeds, .n_seeds = n_seeds,
-                              .beam = far ? most : 2 * s->beam, .far_beam = most};
+                              .beam = far ? most : near, .far_beam = most};
   LODE__TRY(lode__walk_allowed(&view, &s->query, &filter, &s->room->walk, err));
   return take_pool(s, err);
 }
@@ -354,6 +399,22 @@ static lode_status find_candidates(search *s, lode_error *err) {
   return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? scan_codes(s, err) : LODE_OK;
 }
 
+/* Of a search that does not name it. */
+static size_t effort_of(const search *s) {
+  const lode__segment_info *info = &s->segment->info;
+  size_t usual = info->effort ? info->effort : BEAM;
+  if (!(s->request->recall > 0)) return usual;
+  uint32_t effort = lode__effort_for(&info->curve, s->request->recall);
+  if (effort != LODE__EFFORT_UNKNOWN) return effort;
+  return s->request->recall > 0.98 ? 8 * usual : usual;
+}
+
+/* Is more wanted than any effort that was tried has found? */
+static bool beyond_walks(const search *s) {
+  const lode__search_request *r = s->request;
+  return !r->beam && r->recall > 0 && lode__effort_for(&s->segment->info.curve, r->recall) == LODE__EFFORT_NONE;
+}
+
 static lode_status prepare(search *s, lode_error *err) {
   const lode__segment_info *info = &s->segment->info;
   lode__search_room *room = s->room;
@@ -365,8 +426,7 @@ static lode_status prepare(search *s, lode_error *err) {
     if (!room->query) return lode__fail_nomem(err);
     room->query_cap = bytes;
   }
-  s->beam = s->request->beam;
-  if (!s->beam) s->beam = (info->effort ? info->effort : BEAM) + (s->k > USUAL_K ? 2 * (s->k - USUAL_K) : 0);
+  s->beam = s->request->beam ? s->request->beam : effort_of(s) + (s->k > USUAL_K ? 2 * (s->k - USUAL_K) : 0);
   s->keep = s->beam > s->k ? s->beam : s->k;
   if (s->keep > s->n_allowed) s->keep = (size_t)s->n_allowed;
   if (!lode__grow(&room->candidates, &room->candidates_cap, s->keep, sizeof *room->candidates)) {
@@ -377,7 +437,7 @@ static lode_status prepare(search *s, lode_error *err) {
 }
 
 static lode_status run(search *s, lode__segment_hit *hits, size_t *n_hits, lode_error *err) {
-  if (s->request->exact) {
+  if (s->request->exact || beyond_walks(s)) {
     s->room->stats.ways |= LODE__BY_EXACT;
     return rank_all(s, hits, n_hits, err);
   }

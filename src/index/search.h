@@ -15,7 +15,8 @@
 typedef struct lode__search_request {
   const float *query;      /* dim finite floats */
   size_t k;
-  uint32_t beam;           /* effort: how many of the nearest rows a walk expands; 0: a default. May be below k */
+  uint32_t beam;           /* effort: how many of the nearest rows a walk expands; 0: as recall says. May be below k */
+  double recall;           /* the share of the nearest to find, as the segment was calibrated; 0: its default */
   bool exact;              /* read every vector that is allowed */
   const uint64_t *allowed; /* a bit for each of segment->info.n slots (live, and matching the filter), in whole words;
                               NULL: all. Bits past the last slot are ignored */
@@ -25,6 +26,7 @@ typedef struct lode__search_request {
 typedef struct lode__segment_hit {
   float distance;
   uint32_t slot;
+  lode__segment_record record;
 } lode__segment_hit;
 
 enum { LODE__BY_WALK = 1, LODE__BY_WALK_ALLOWED = 2, LODE__BY_SCAN = 4, LODE__BY_EXACT = 8, LODE__BY_MATCH = 16 };

@@ -2,7 +2,8 @@
  *
  * Header:  0 "LODESEG1"   8 u32 format (1)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
  *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort
- *         60 u32 CRC-32C of 0 .. 59            64 zeros up to the end of the page
+ *         60 u32 CRC-32C of 0 .. 59            64 u16 x 20: what efforts find (effort.h)
+ *        104 zeros up to the end of the page
  *
  * Invariants: a page's bit in `loaded` is set only after its checksum was right and its bytes are in place; bytes of
  * a loaded page do not change until eviction, which nothing overlaps (the use lock).
@@ -19,6 +20,7 @@ static const char magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 enum {
   FORMAT = 1,
   HEADER_CRC_AT = LODE__SEG_HEADER_CRC_AT,
+  CURVE_AT = 64,
   MAX_DEGREE = 1024, MAX_EFFORT = 65536,
   RUN_PAGES = 64,            /* pages of one word of `loaded`: read together, given back together */
   RUN_BYTES = RUN_PAGES * LODE__PAGE_BYTES,
@@ -110,6 +112,7 @@ void lode__segment_header_put(const lode__segment_info *info, unsigned char *pag
   put64(page + 48, info->bytes);
   put32(page + 56, info->effort);
   put32(page + HEADER_CRC_AT, lode__crc32c(0, page, HEADER_CRC_AT));
+  memcpy(page + CURVE_AT, info->curve.found, sizeof info->curve.found);
 }
 
 static lode_status damaged(lode_error *err, const char *what) {
@@ -131,6 +134,7 @@ lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_by
                             .n_entries = get32(page + 32), .id = get64(page + 40), .bytes = get64(page + 48),
                             .effort = get32(page + 56)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
+  memcpy(got.curve.found, page + CURVE_AT, sizeof got.curve.found);
   if (kind != LODE__FLAT && kind != LODE__GRAPH) return damaged(err, "kind");
   if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return damaged(err, "metric");
   if (get32(page + 8) != FORMAT) return damaged(err, "format");
@@ -355,13 +359,18 @@ static lode_status need_record(lode__segment *s, uint32_t slot, const unsigned c
   return LODE_OK;
 }
 
-lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode__segment_record *record,
-                                    lode_error *err) {
+lode_status lode__segment_record_unlocked(lode__segment *s, uint32_t slot, lode__segment_record *record, lode_error *err) {
   const unsigned char *bytes = NULL;
   *record = (lode__segment_record){0};
+  LODE__TRY(need_record(s, slot, &bytes, err));
+  *record = (lode__segment_record){.key = (int64_t)get64(bytes), .cursor = get64(bytes + 8)};
+  return LODE_OK;
+}
+
+lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode__segment_record *record,
+                                    lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
-  lode_status st = need_record(segment, slot, &bytes, err);
-  if (st == LODE_OK) *record = (lode__segment_record){.key = (int64_t)get64(bytes), .cursor = get64(bytes + 8)};
+  lode_status st = lode__segment_record_unlocked(segment, slot, record, err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }
@@ -385,13 +394,9 @@ lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uin
 
 lode_status lode__segment_block(lode__segment *segment, uint32_t first, uint32_t n, float *vectors,
                                 lode__segment_record *records, lode_error *err) {
-  const unsigned char *bytes = NULL;
   pthread_rwlock_rdlock(&segment->use);
   lode_status st = lode__segment_vectors_unlocked(segment, first, n, vectors, err);
-  for (uint32_t i = 0; i < n && st == LODE_OK; i++) {
-    st = need_record(segment, first + i, &bytes, err);
-    if (st == LODE_OK) records[i] = (lode__segment_record){.key = (int64_t)get64(bytes), .cursor = get64(bytes + 8)};
-  }
+  for (uint32_t i = 0; i < n && st == LODE_OK; i++) st = lode__segment_record_unlocked(segment, first + i, &records[i], err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }

@@ -41,6 +41,7 @@ typedef struct lode__segment_info {
   uint64_t bytes;    /* of the file */
   float unit;        /* of the codes */
   uint32_t effort;   /* of a search that does not say: see lode__graph; 0: not known */
+  lode__effort_curve curve; /* of one that wants a recall */
 } lode__segment_info;
 
 /* ---- Layout; only for segment*.c and tests ---- */
@@ -153,7 +154,9 @@ LODE_MUST lode_status lode__segment_block(lode__segment *segment, uint32_t first
 /* The vector of a slot (dim floats), read and checked. */
 LODE_MUST lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err);
 
-/* For search.c, which holds the use lock: n vectors from slot `first` on. */
+/* For search.c, which holds the use lock: n vectors from slot `first` on; the record of a slot. */
+LODE_MUST lode_status lode__segment_record_unlocked(lode__segment *s, uint32_t slot, lode__segment_record *record,
+                                                    lode_error *err);
 LODE_MUST lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uint32_t n, float *vectors,
                                                      lode_error *err);
 

@@ -9,6 +9,8 @@
 enum {
   SEEDS = 8,          /* entries that a walk begins with */
   STEP = 64,          /* rows whose keys are computed together */
+  FRESH = 32,         /* allowed rows that an expansion among them brings at most */
+  AHEAD = 8,          /* rows of links that are asked for before they are looked at */
   LINES_AHEAD = 14,   /* cache lines of a row that are asked for before the hardware sees the stream */
 };
 
@@ -216,24 +218,23 @@ static inline bool has(const uint64_t *allowed, uint32_t ordinal) {
 /* Like expand; but rows that are not allowed only pass on their own neighbours, until about a row's worth is found. */
 static lode_status expand_allowed(const lode__graph_view *view, const lode__walk_query *query, const uint64_t *allowed,
                                   uint32_t ordinal, lode__walk_room *room, lode_error *err) {
-  uint32_t fresh[2 * STEP], passed[STEP];
+  uint32_t fresh[FRESH], passed[STEP];
   size_t n_fresh = 0, n_passed = 0;
   const uint32_t *links;
   LODE__TRY(links_of(view, ordinal, &links, err));
-  LODE__TRY(room_for(room, (size_t)view->width + 2 * STEP, err));
+  LODE__TRY(room_for(room, (size_t)view->width + FRESH, err));
   room->count.hops++;
-  for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < STEP && n_passed < STEP; i++) {
+  for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < FRESH && n_passed < STEP; i++) {
     if (!visit(room, links[i])) continue;
     if (has(allowed, links[i])) fresh[n_fresh++] = links[i];
     else passed[n_passed++] = links[i];
   }
-  for (size_t p = 0; p < n_passed && n_fresh < STEP; p++) {
-    if (p + 1 < n_passed) {
-      size_t bytes = view->width * sizeof(uint32_t);
-      fetch_row(view->links->data + (size_t)passed[p + 1] * bytes, bytes);
-    }
+  size_t bytes = view->width * sizeof(uint32_t);
+  for (size_t p = 0; p < n_passed && p < AHEAD; p++) fetch_row(view->links->data + (size_t)passed[p] * bytes, bytes);
+  for (size_t p = 0; p < n_passed && n_fresh < FRESH; p++) {
+    if (p + AHEAD < n_passed) fetch_row(view->links->data + (size_t)passed[p + AHEAD] * bytes, bytes);
     LODE__TRY(links_of(view, passed[p], &links, err));
-    for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < STEP; i++) {
+    for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < FRESH; i++) {
       if (has(allowed, links[i]) && visit(room, links[i])) fresh[n_fresh++] = links[i];
     }
   }
