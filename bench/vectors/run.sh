@@ -1,13 +1,13 @@
 #!/bin/sh
 # run.sh - vector search beside other libraries and databases in one run; writes bench/VECTORS.md. `make bench-vectors`.
 #
-#   bench/vectors/run.sh              everything (about 25 minutes); keep the machine quiet meanwhile
+#   bench/vectors/run.sh              everything (about 20 minutes on two cores); keep the machine quiet meanwhile
 #   bench/vectors/run.sh --quick      a few thousand rows, to try the scripts; writes build/bench-vectors/VECTORS.md
 #   bench/vectors/run.sh --no-peers   Lode alone
 #
 # Data: bench/index/make-data.mjs (npm packages). Peers: hnswlib (Debian's libhnswlib-dev), and from PyPI, in a virtual
 # environment below build/: faiss-cpu, usearch, chromadb, lancedb. What cannot be had is named and left out.
-# Lines "name value" are collected in build/bench-vectors/figures.txt and shown as they come.
+# Lines "name value" are collected in build/bench-vectors/figures.txt and shown as they come; report.awk makes the page.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -47,7 +47,7 @@ measure() {
   status=$?
   while read -r name value; do figure "$prefix.$name $value"; done < "$out/last.txt"
   if [ $status -ne 0 ]; then
-    figure "$prefix.failed $(tail -1 "$out/last.err" | tr ' ' '_' | cut -c1-160)"
+    figure "$prefix.failed $(tail -1 "$out/last.err" | cut -c1-160)"
   fi
   return $status
 }
@@ -64,7 +64,7 @@ hnsw=0
 if [ $peers = 1 ] && [ -e /usr/include/hnswlib/hnswlib.h ]; then
   hnsw=1
 else
-  figure "skipped.hnswlib not_installed_(libhnswlib-dev)_or_--no-peers"
+  figure "skipped.hnswlib libhnswlib-dev is not installed, or --no-peers"
 fi
 if [ $hnsw = 1 ]; then
   ${MAKE:-make} --no-print-directory -C bench/index OUT="$PWD/$out" "$PWD/$out/bench_index" > "$out/make.log" 2>&1 || hnsw=0
@@ -88,7 +88,7 @@ if [ $peers = 1 ]; then
     rm -rf "$venv"
     python3 -m venv "$venv" > "$out/venv.log" 2>&1 &&
       "$venv/bin/pip" install -q --only-binary :all: -r bench/vectors/requirements.txt >> "$out/venv.log" 2>&1 || {
-      figure "skipped.python_peers $(tail -1 "$out/venv.log" | tr ' ' '_' | cut -c1-160)"
+      figure "skipped.python_peers $(tail -1 "$out/venv.log" | cut -c1-160)"
       rm -rf "$venv"
     }
   fi
@@ -107,13 +107,17 @@ index_alone() {
     sed -n 's/^recall 0\.\([0-9]*\): lode \([0-9]*\)\/s, hnswlib \([0-9]*\)\/s, ratio \(.*\)/lode_at_\1 \2\nhnswlib_at_\1 \3\nratio_at_\1 \4/p
             s/^build: lode \([0-9.]*\) s, hnswlib \([0-9.]*\) s, ratio \(.*\)/lode_build_s \1\nhnswlib_build_s \2\nratio_build \3/p
             s/^memory: lode \([0-9]*\) bytes a vector, hnswlib \([0-9]*\), \(.*\) %/lode_bytes \1\nhnswlib_bytes \2\npercent_bytes \3/p
+            s/^filter *\([0-9]*\) % used once: recall \([0-9.]*\) \([0-9]*\)\/s.*/lode_once_\1_recall \2\nlode_once_\1 \3/p
             s/^filter *\([0-9]*\) %: recall \([0-9.]*\) \([0-9]*\)\/s.*/lode_filter_\1_recall \2\nlode_filter_\1 \3/p
-            s/^no filter, default effort: recall \([0-9.]*\) \([0-9]*\)\/s/lode_default_recall \1\nlode_default \2/p' \
+            s/^no filter, default effort: recall \([0-9.]*\) \([0-9]*\)\/s, \([0-9]*\) distances/lode_default_recall \1\nlode_default \2\nlode_distances \3/p' \
       "$out/index-$set.txt" | while read -r name value; do figure "index.$set.$name $value"; done
   fi
   if [ $python = 1 ]; then
     for peer in faiss usearch; do
-      [ "$set" = patches ] && [ $peer = usearch ] && continue # time
+      if [ "$set" = patches ]; then # each would take five minutes
+        figure "skipped.$peer.$set for its time"
+        continue
+      fi
       OMP_NUM_THREADS=1 measure "index.$set" "$venv/bin/python" bench/vectors/peers.py $peer "$data/$set.bin" \
         "$out/$set.$rows.truth" "$work/$peer" --rows "$rows" --queries "$queries" --threads "$(nproc)"
     done
@@ -150,19 +154,15 @@ rows=$(eval echo "\$rows_$last")
 if measure "million.$last" "$out/bench_vectors" load "$data/$last.bin" "$work/million" --rows "$rows"; then
   for i in 1 2 3; do measure "million.$last.cold$i" "$out/bench_vectors" cold "$work/million" "$data/$last.bin"; done
   measure "million.$last" "$out/bench_vectors" query "$data/$last.bin" "$work/million" "$out/$last.$rows.truth" --queries "$queries"
+  measure "million.$last" "$out/bench_vectors" threads "$data/$last.bin" "$work/million" --queries "$queries" --threads 2
 fi
 rm -rf "$work"
 
-{
-  echo "# Vector search, beside others"
-  echo
-  echo "Made by \`make bench-vectors\` on $(uname -m), $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1);"
-  echo "load at the end $(cut -d' ' -f1 /proc/loadavg). One thread queries, $queries queries, 10 nearest. What each name means stands in"
-  echo "bench/vectors/ and bench/index/; \`at_95\` and \`at_99\` are queries a second at that recall, \`_s\` seconds."
-  [ $quick = 1 ] && echo && echo "**A quick run: these figures prove nothing.**"
-  for group in $(cut -d' ' -f1 "$figures" | sed 's/\.[^.]*$//' | sort -u); do
-    printf '\n## %s\n\n| figure | value |\n|---|---|\n' "$group"
-    grep "^$group\.[^. ]* " "$figures" | sed "s/^$group\.//; s/^\([^ ]*\) \(.*\)/| \1 | \2 |/"
-  done
-} > "$results"
+figure "text.quick $quick"
+figure "text.queries $queries"
+figure "text.db_rows $db_rows"
+figure "text.million_set $last"
+figure "text.million_rows $rows"
+figure "text.machine Made by \`make bench-vectors\` on $(uname -m), $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), load at the end $(cut -d' ' -f1 /proc/loadavg), in $((($(date +%s) - began) / 60)) minutes."
+awk -f bench/vectors/report.awk "$figures" > "$results"
 say "written: $results"
