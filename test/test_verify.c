@@ -1,5 +1,6 @@
 /* test_verify.c - a whole store passes in every state; each kind of damage is found, called by its name and ascribed to its
  * record; and nothing is reported because others write meanwhile. */
+#include "fault.h"
 #include "scene.h"
 #include "store/db.h"
 #include "store/pages.h"
@@ -7,6 +8,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -397,6 +400,56 @@ TEST(on_a_private_copy) {
     close(fd);
     CHECK(copies == damaged + 1);
   }
+}
+
+/* $TMPDIR is full, from each of its writes on: the check says where room is wanted, leaves nothing there, and the store is as it was. */
+TEST(no_room_for_a_private_copy) {
+  char base[400], folder[440], lock[460], tmp[440];
+  findings f;
+  lode_error err = {0};
+  lode_store *store;
+  snprintf(base, sizeof base, "%s", test_folder());
+  snprintf(folder, sizeof folder, "%s/s", base);
+  snprintf(lock, sizeof lock, "%s/lode.lock", folder);
+  snprintf(tmp, sizeof tmp, "%s/tmp", base);
+  CHECK(mkdir(tmp, 0700) == 0 && setenv("TMPDIR", tmp, 1) == 0);
+  scene_make(folder, PAGE);
+  uint64_t content = scene_content(folder), hits = 1;
+  int fd = open(lock, O_RDWR), full = 0;
+  CHECK(fd >= 0 && lode__os_real.lock(fd, F_RDLCK, LODE__LOCK_WAIT, 1) == 0);
+  for (uint64_t n = 1; hits && n < 10000; n += test_full() ? 1 : 1 + test_below(20)) {
+    OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
+    memset(&f, 0, sizeof f);
+    fault_install(&lode__os_real);
+    fault_set(FAULT_PWRITE, n, true, FAULT_ENOSPC);
+    lode_status st = lode_verify(store, on_found, &f, (lode_progress){0}, &err);
+    hits = fault_hits();
+    fault_uninstall();
+    lode_close(store);
+    CHECKF(st == (hits ? LODE_FULL : LODE_OK), "write %llu: %s %s", (unsigned long long)n, lode_status_name(st), err.text);
+    CHECKF(!hits || strstr(err.text, tmp), "write %llu: %s", (unsigned long long)n, err.text);
+    full += hits > 0;
+    CHECKF(rmdir(tmp) == 0, "write %llu left something in TMPDIR", (unsigned long long)n);
+    CHECK(mkdir(tmp, 0700) == 0);
+  }
+  close(fd);
+  CHECK(full > 0 && !hits);
+  CHECK(scene_content(folder) == content);
+}
+
+TEST(a_store_of_before_the_vector_index_is_brought_up_to_date) {
+  char folder[400];
+  lode_store *store;
+  lode_error err = {0};
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  scene_make(folder, PAGE);
+  run_sql(folder, "DROP TABLE segment; DROP TABLE dead");
+  lode_status st = lode_open(folder, &(lode_open_options){.read_only = true}, &store, &err);
+  CHECKF(st == LODE_VERSION && strstr(err.text, "lode db optimize"), "%s %s", lode_status_name(st), err.text);
+  OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
+  OK(lode_optimize(store, (lode_progress){0}, &err));
+  lode_close(store);
+  passes(folder, "upgraded");
 }
 
 static bool stop_at(void *ctx, const char *phase, uint64_t at, uint64_t total) {

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* ---- Statuses and errors ---- */
 
@@ -186,6 +187,17 @@ void *lode__alloc_aligned(size_t align, size_t size) {
   if (!may_allocate(size)) return NULL;
   if (align < sizeof(void *)) align = sizeof(void *);
   return posix_memalign(&p, align, size ? size : 1) == 0 ? p : NULL;
+}
+
+void *lode__alloc_large(size_t size) {
+  enum { HUGE_PAGE = 1 << 21 };
+  void *p = lode__alloc_aligned(size < HUGE_PAGE ? 64 : HUGE_PAGE, size);
+#ifdef MADV_HUGEPAGE
+  int saved = errno;
+  if (p && size >= HUGE_PAGE) (void)madvise(p, size, MADV_HUGEPAGE); /* a hint: where it is not taken, all works the same */
+  errno = saved;
+#endif
+  return p;
 }
 
 /* ---- Growing buffer ---- */

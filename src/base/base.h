@@ -69,6 +69,8 @@ void *lode__alloc_zero(size_t count, size_t size); /* checked product */
 void *lode__realloc(void *p, size_t size);
 void lode__free(void *p);
 void *lode__alloc_aligned(size_t align, size_t size); /* freed with lode__free */
+/* For a megabyte and more that is read over and over: on huge pages where the system has them. 64-byte aligned, freed with lode__free. */
+void *lode__alloc_large(size_t size);
 /* Tests: when not NULL, asked before each allocation; false makes it fail. Threads that already run see a new hook
  * soon, not at once. */
 extern bool (*_Atomic lode__alloc_hook)(void);
@@ -125,6 +127,8 @@ static inline bool lode__str_eq(lode_str a, lode_str b) {
 }
 /* Order by bytes, then by length. */
 int lode__str_cmp(lode_str a, lode_str b);
+/* Order of two int64_t, for qsort and bsearch. */
+int lode__compare_i64(const void *a, const void *b);
 /* Positions of n strings, each `stride` bytes behind the one before, in the order of their bytes; equal ones by position. */
 lode_status lode__order_strings(const lode_str *first, size_t stride, size_t n, size_t *order, lode_error *err);
 bool lode__utf8_valid(const char *data, size_t len);

@@ -1,4 +1,4 @@
-/* sort.c - many strings in the order of their bytes.
+/* sort.c - orders: numbers, and many strings in the order of their bytes.
  *
  * Sorted are the first eight bytes of each, as a number, and its position: they mostly tell, and lie side by side. The
  * strings themselves are asked only where those eight are equal.
@@ -33,6 +33,11 @@ static int compare(const void *a, const void *b, void *ctx) {
   if (x->prefix != y->prefix) return x->prefix < y->prefix ? -1 : 1;
   int c = lode__str_cmp(*string_at(list, x->at), *string_at(list, y->at));
   return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+int lode__compare_i64(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
 }
 
 lode_status lode__order_strings(const lode_str *first, size_t stride, size_t n, size_t *order, lode_error *err) {

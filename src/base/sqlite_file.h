@@ -17,6 +17,7 @@
 #include "base.h"
 
 #define LODE__SQ_COLUMNS 24
+#define LODE__SQ_CELL_BYTES 1000000000u /* the most that a row may have: SQLite's own limit */
 
 typedef struct lode__sq_file lode__sq_file;
 
@@ -42,6 +43,9 @@ void lode__sq_forget(lode__sq_file *file);
 lode_status lode__sq_unchanged(lode__sq_file *file, lode_error *err);
 
 /* ---- Rows ---- */
+
+/* SQLite's integer of variable length: its length, or 0 when it goes past the end. */
+size_t lode__sq_varint(const unsigned char *p, const unsigned char *end, uint64_t *value);
 
 typedef enum lode__sq_type { LODE__SQ_NULL, LODE__SQ_INT, LODE__SQ_REAL, LODE__SQ_TEXT, LODE__SQ_BLOB } lode__sq_type;
 typedef struct lode__sq_value {

@@ -31,7 +31,7 @@ static size_t cell_at(const lode__sq_file *f, const view *v, uint32_t i) {
   return offset >= v->pointers + 2 * (size_t)v->cells && offset + 4 <= f->usable ? offset : 0;
 }
 
-static size_t varint(const unsigned char *p, const unsigned char *end, uint64_t *value) {
+size_t lode__sq_varint(const unsigned char *p, const unsigned char *end, uint64_t *value) {
   uint64_t v = 0;
   for (size_t i = 0; i < 9 && p + i < end; i++) {
     if (i == 8) {
@@ -86,10 +86,10 @@ static bool decode_payload(lode__sq_file *f, uint64_t bytes, lode__sq_row *row) 
   const unsigned char *p = (const unsigned char *)f->payload.data;
   size_t have = f->payload.len, n;
   uint64_t header = 0, serial = 0;
-  if (!(n = varint(p, p + have, &header)) || header < n || header > have) return false;
+  if (!(n = lode__sq_varint(p, p + have, &header)) || header < n || header > have) return false;
   uint64_t body = header;
   for (const unsigned char *h = p + n, *end = p + header; h < end; h += n) {
-    if (row->n == LODE__SQ_COLUMNS || !(n = varint(h, end, &serial)) || serial == 10 || serial == 11) return false;
+    if (row->n == LODE__SQ_COLUMNS || !(n = lode__sq_varint(h, end, &serial)) || serial == 10 || serial == 11) return false;
     uint64_t size = serial >= 12 ? (serial - 12) / 2 : serial_bytes(serial);
     if (size > bytes - body) return false;
     lode__sq_value *v = &row->values[row->n++];
@@ -117,13 +117,13 @@ static bool parse_cell(const lode__sq_file *f, const view *v, size_t offset, cel
   size_t n;
   *c = (cell){0};
   if (v->type == INNER_INDEX) at += 4;
-  if (at >= end || !(n = varint(at, end, &c->bytes))) return false;
+  if (at >= end || !(n = lode__sq_varint(at, end, &c->bytes))) return false;
   at += n;
   if (table) {
-    if (!(n = varint(at, end, &key))) return false;
+    if (!(n = lode__sq_varint(at, end, &key))) return false;
     at += n;
   }
-  if (c->bytes < 2 || c->bytes > f->bytes) return false;
+  if (c->bytes < 2 || c->bytes > f->bytes || c->bytes > LODE__SQ_CELL_BYTES) return false;
   c->key = (int64_t)key;
   c->local = at;
   c->local_bytes = local_part(f, table, c->bytes);
@@ -139,24 +139,20 @@ static lode_status load_payload(lode__sq_file *f, const cell *c, bool *cut, lode
   uint32_t next = c->overflow;
   *cut = false;
   f->payload.len = 0;
-  if (!lode__buf_room(&f->payload, (size_t)c->bytes)) {
-    lode__buf_release(&f->payload);
-    return lode__fail_nomem(err);
-  }
-  lode__buf_add(&f->payload, c->local, c->local_bytes);
+  lode__buf_add(&f->payload, c->local, c->local_bytes); /* grows with what is there, whatever the length says */
   while (left > 0) { /* each page brings usable - 4 bytes, so the length bounds the chain, should it be a ring */
     size_t take = left < f->usable - 4 ? (size_t)left : f->usable - 4;
-    if (next < 2 || next > f->info.pages) {
-      *cut = true;
-      return LODE_OK;
-    }
+    *cut = next < 2 || next > f->info.pages;
+    if (*cut || f->payload.failed) break;
     const unsigned char *page = lode__sq_page(f, next);
     f->seen[next / 8] |= (unsigned char)(1u << next % 8);
     lode__buf_add(&f->payload, page + 4, take);
     next = lode__be32(page);
     left -= take;
   }
-  return LODE_OK;
+  if (!f->payload.failed) return LODE_OK;
+  lode__buf_release(&f->payload);
+  return lode__fail_nomem(err);
 }
 
 /* False: there is no row. */
@@ -197,9 +193,9 @@ bool lode__sq_type_at(lode__sq_file *f, lode__sq_place place, size_t column, uin
   const unsigned char *page = lode__sq_page(f, place.page);
   if (!look(f, place.page, page, &v) || place.offset + 4 > f->usable || !parse_cell(f, &v, place.offset, &c)) return false;
   const unsigned char *h = c.local, *end = c.local + c.local_bytes;
-  if (!(n = varint(h, end, &header)) || header > c.local_bytes) return false;
+  if (!(n = lode__sq_varint(h, end, &header)) || header > c.local_bytes) return false;
   for (end = h + header, h += n; h < end; h += n, column--) {
-    if (!(n = varint(h, end, &serial))) return false;
+    if (!(n = lode__sq_varint(h, end, &serial))) return false;
     if (column > 0) continue;
     *offset = (uint64_t)(place.page - 1) * f->page_bytes + (uint64_t)(h - page);
     return n == 1;

@@ -19,11 +19,6 @@ enum { MOST_PROBES = 8, LEAST_PROPOSALS = 64, LOOK_EVERY = 16,
 
 /* ---- Lists of keys ---- */
 
-static int compare_keys(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 bool lode__rids_add(lode__rids *rids, int64_t rid) {
   if (!lode__grow(&rids->v, &rids->cap, rids->n + 1, sizeof *rids->v)) return false;
   rids->v[rids->n++] = rid;
@@ -35,7 +30,7 @@ void lode__rids_sort(lode__rids *rids) {
   bool sorted = true;
   for (size_t i = 1; i < rids->n && sorted; i++) sorted = rids->v[i - 1] < rids->v[i];
   if (sorted) return;
-  qsort(rids->v, rids->n, sizeof *rids->v, compare_keys);
+  qsort(rids->v, rids->n, sizeof *rids->v, lode__compare_i64);
   for (size_t i = 0; i < rids->n; i++)
     if (kept == 0 || rids->v[kept - 1] != rids->v[i]) rids->v[kept++] = rids->v[i];
   rids->n = kept;

@@ -72,13 +72,8 @@ static void keys_release(lode__keys *k) {
   if (k && atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) == 1) lode__free(k);
 }
 
-static int compare_keys(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 static bool keys_have(const lode__keys *k, int64_t key) {
-  return k && bsearch(&key, k->v, k->n, sizeof key, compare_keys) != NULL;
+  return k && bsearch(&key, k->v, k->n, sizeof key, lode__compare_i64) != NULL;
 }
 
 /* Replaces *k by a list that also holds the new keys. */
@@ -94,7 +89,7 @@ static lode_status keys_add(lode__keys **k, const lode__rids *more, lode_error *
   joined->n = n;
   if (old) memcpy(joined->v, (*k)->v, old * sizeof(int64_t));
   memcpy(joined->v + old, more->v, more->n * sizeof(int64_t));
-  qsort(joined->v, n, sizeof(int64_t), compare_keys);
+  qsort(joined->v, n, sizeof(int64_t), lode__compare_i64);
   keys_release(*k);
   *k = joined;
   return LODE_OK;

@@ -28,13 +28,8 @@ void lode__chroma_index_found(lode__chroma *c, lode_str name, int64_t root) {
 
 /* ---- Rows of embeddings ---- */
 
-static int compare_keys(const void *a, const void *b) {
-  const int64_t *x = a, *y = b;
-  return *x < *y ? -1 : *x > *y;
-}
-
 static bool has_key(const lode__chroma_keys *k, int64_t key) {
-  return k->n && bsearch(&key, k->items, k->n, sizeof *k->items, compare_keys) != NULL;
+  return k->n && bsearch(&key, k->items, k->n, sizeof *k->items, lode__compare_i64) != NULL;
 }
 
 typedef struct reading {
@@ -67,7 +62,7 @@ static lode_status lost_rows(lode__chroma *c, lode_error *err) {
   if (!c->indexes[LODE__I_ROWS]) return LODE_OK;
   if (!lode__grow(&r.known.items, &r.known.cap, c->n_rows + 1, sizeof *r.known.items)) return lode__fail_nomem(err);
   for (size_t i = 0; i < c->n_rows; i++) r.known.items[r.known.n++] = c->rows[i].key;
-  if (r.known.n > 1) qsort(r.known.items, r.known.n, sizeof *r.known.items, compare_keys);
+  if (r.known.n > 1) qsort(r.known.items, r.known.n, sizeof *r.known.items, lode__compare_i64);
   st = lode__sq_walk_index(c->file, c->indexes[LODE__I_ROWS], lost_row, &r, err);
   lode__free(r.known.items);
   return st;
@@ -104,7 +99,7 @@ static lode_status lost_owners(lode__chroma *c, bool array, lode_error *err) {
   uint32_t root = c->indexes[array ? LODE__I_ARRAY : LODE__I_META];
   lode__sq_info before, after;
   if (!root) return LODE_OK;
-  if (met->n > 1) qsort(met->items, met->n, sizeof *met->items, compare_keys);
+  if (met->n > 1) qsort(met->items, met->n, sizeof *met->items, lode__compare_i64);
   lode__sq_info_of(c->file, &before);
   LODE__TRY(lode__sq_walk_index(c->file, root, lost_owner, &r, err));
   lode__sq_info_of(c->file, &after);

@@ -294,6 +294,8 @@ bool lode__copy_is_stale(const lode__db *db, const struct stat *truth);
 /* schema.c */
 extern const char lode__schema[];
 lode_status lode__db_create(lode__db *db, lode_error *err);
+/* Reads the store once, and brings one that was made by an earlier Lode up to date; LODE_VERSION for a read-only handle. */
+lode_status lode__db_upgrade(lode__db *db, lode_error *err);
 lode_status lode__db_check_format(lode__conn *conn, lode_error *err);
 
 /* conn.c */

@@ -165,7 +165,6 @@ void lode__db_after_fork(lode__db *db) { (void)!init_sync(db, NULL); }
 
 lode_status lode__db_open(const char *folder, const lode_open_options *options, lode__db **out, lode_error *err) {
   lode_status st;
-  lode__tx *tx = NULL;
   *out = NULL;
   if (!folder || !*folder) return lode__fail(err, LODE_INVALID, "the store's folder is empty");
   LODE__TRY(lode__vfs_register(err));
@@ -194,8 +193,7 @@ lode_status lode__db_open(const char *folder, const lode_open_options *options, 
     goto done;
   }
   LODE__GOTO(prepare_folder(db, err));
-  LODE__GOTO(lode__tx_begin(db, LODE__READ, &tx, err));
-  lode__tx_rollback(tx);
+  LODE__GOTO(lode__db_upgrade(db, err));
   if (!db->opt.read_only && !is_marked(db) && db->lock_fd >= 0)
     (void)lode__os_write_full(db->lock_fd, store_mark, sizeof store_mark - 1, 0, NULL);
 done:

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 
 #include "base/crc32c.h"
+#include "base/sqlite_file.h"
 
 enum { PAGE_MIN = 512, PAGE_MAX = 65536, SAMPLE = 512, JOURNAL_SECTOR = 512, JOURNAL_HEADER = 28 };
 #define LOCK_BYTE 0x40000000u
@@ -289,23 +290,6 @@ size_t lode__page_cell(const lode__pages *p, const lode__page_view *v, uint32_t 
   return offset >= v->pointers && offset + 4 <= p->usable ? offset : 0;
 }
 
-/* SQLite's variable-length integer; 0 when it goes past the end. */
-static size_t varint(const unsigned char *p, const unsigned char *end, uint64_t *value) {
-  uint64_t v = 0;
-  for (size_t i = 0; i < 9 && p + i < end; i++) {
-    if (i == 8) {
-      *value = v << 8 | p[i];
-      return 9;
-    }
-    v = v << 7 | (p[i] & 0x7f);
-    if (!(p[i] & 0x80)) {
-      *value = v;
-      return i + 1;
-    }
-  }
-  return 0;
-}
-
 /* How much of a payload is on the page itself. */
 static size_t local_part(const lode__pages *p, bool table, uint64_t bytes) {
   size_t u = p->usable, max = table ? u - 35 : (u - 12) * 64 / 255 - 23, min = (u - 12) * 32 / 255 - 23;
@@ -333,10 +317,10 @@ bool lode__row_at(const lode__pages *p, const lode__page_view *v, size_t offset,
   *row = (lode__row){0};
   if (offset + v->child + 4 > p->usable) return false;
   at += v->child;
-  if (!(n = varint(at, end, &row->bytes))) return false;
+  if (!(n = lode__sq_varint(at, end, &row->bytes))) return false;
   at += n;
   if (v->table) {
-    if (!(n = varint(at, end, &key))) return false;
+    if (!(n = lode__sq_varint(at, end, &key))) return false;
     at += n;
   }
   if (row->bytes < 2 || row->bytes > p->file_bytes) return false;
@@ -346,10 +330,10 @@ bool lode__row_at(const lode__pages *p, const lode__page_view *v, size_t offset,
   size_t left = (size_t)(end - at), need = row->local_bytes + (row->local_bytes < row->bytes ? 4 : 0);
   if (need > left) return false;
   if (row->local_bytes < row->bytes) row->overflow = be32(at + row->local_bytes);
-  if (!(n = varint(at, at + row->local_bytes, &header)) || header < n || header > row->local_bytes) return false;
+  if (!(n = lode__sq_varint(at, at + row->local_bytes, &header)) || header < n || header > row->local_bytes) return false;
   size_t body = (size_t)header;
   for (const unsigned char *h = at + n, *h_end = at + header; h < h_end; h += n) {
-    if (row->n == LODE__ROW_COLUMNS || !(n = varint(h, h_end, &serial))) return false;
+    if (row->n == LODE__ROW_COLUMNS || !(n = lode__sq_varint(h, h_end, &serial))) return false;
     if (!parse_column(serial, &body, &row->cols[row->n++])) return false;
   }
   return body == row->bytes;

@@ -26,11 +26,6 @@ static lode_status load(lode__tx *tx, sqlite3_stmt *s, lode__rec *rec, lode_erro
 
 /* ---- The dead ---- */
 
-static int compare_keys(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 typedef struct new_dead {
   int64_t *keys;
   size_t n, cap;
@@ -80,7 +75,7 @@ static lode_status load_dead(lode__tx *tx, int64_t cid, lode_error *err) {
     c->dead_cid = 0; /* until all is well */
     d.gid = c->dead_gid;
     LODE__GOTO(lode__grave_each(tx, cid, c->dead_gid, remember_dead, &d, err));
-    if (d.n) qsort(d.keys, d.n, sizeof *d.keys, compare_keys);
+    if (d.n) qsort(d.keys, d.n, sizeof *d.keys, lode__compare_i64);
     if (d.n) LODE__GOTO(merge_dead(c, &d, err));
   }
   c->dead_cid = tx->dead_cid = cid;
@@ -94,7 +89,7 @@ done:
 /* Of a record or of a vector: their keys come from one counter and never meet. */
 static bool is_dead(const lode__tx *tx, int64_t key) {
   const lode__conn *c = tx->conn;
-  return c->n_dead && bsearch(&key, c->dead, c->n_dead, sizeof key, compare_keys);
+  return c->n_dead && bsearch(&key, c->dead, c->n_dead, sizeof key, lode__compare_i64);
 }
 
 lode_status lode__rec_alive(lode__tx *tx, int64_t rid, bool *alive, lode_error *err) {

@@ -24,21 +24,16 @@ static lode_status add_key(lode__key_list *l, int64_t key, lode_error *err) {
   return LODE_OK;
 }
 
-static int compare_keys(const void *x, const void *y) {
-  int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-  return (a > b) - (a < b);
-}
-
 static void sort_keys(lode__key_list *l) {
   size_t n = 0;
-  if (l->n) qsort(l->items, l->n, sizeof *l->items, compare_keys);
+  if (l->n) qsort(l->items, l->n, sizeof *l->items, lode__compare_i64);
   for (size_t i = 0; i < l->n; i++)
     if (n == 0 || l->items[i] != l->items[n - 1]) l->items[n++] = l->items[i];
   l->n = n;
 }
 
 static bool has_key(const lode__key_list *l, int64_t key) {
-  return l->n && bsearch(&key, l->items, l->n, sizeof key, compare_keys);
+  return l->n && bsearch(&key, l->items, l->n, sizeof key, lode__compare_i64);
 }
 
 static int compare_found(const void *x, const void *y) {

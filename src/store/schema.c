@@ -10,6 +10,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+/* The manifest of the vector index (segments.c). */
+#define SEGMENT_TABLES \
+  "CREATE TABLE segment(id INTEGER PRIMARY KEY, cid INTEGER NOT NULL, after INTEGER NOT NULL, last INTEGER NOT NULL," \
+  " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc INTEGER NOT NULL);" \
+  "CREATE TABLE dead(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL);"
+
 const char lode__schema[] =
     "CREATE TABLE state(k INTEGER PRIMARY KEY, v);"
     "CREATE TABLE collection(cid INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name TEXT UNIQUE, metric INTEGER NOT NULL,"
@@ -33,9 +39,7 @@ const char lode__schema[] =
     "CREATE TABLE term(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
     " WITHOUT ROWID;"
     "CREATE TABLE counter(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID;"
-    "CREATE TABLE segment(id INTEGER PRIMARY KEY, cid INTEGER NOT NULL, after INTEGER NOT NULL, last INTEGER NOT NULL,"
-    " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc INTEGER NOT NULL);"
-    "CREATE TABLE dead(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL);"
+    SEGMENT_TABLES
     "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode');"
     /* Words come in large batches from the background: fewer, larger segments are merged less often. */
     "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
@@ -60,6 +64,34 @@ lode_status lode__db_check_format(lode__conn *conn, lode_error *err) {
                       conn->db->path, (long long)values[1], LODE__FORMAT);
   if (values[1] < 1) return lode__fail(err, LODE_CORRUPT, "%s has no valid format number", conn->db->path);
   return LODE_OK;
+}
+
+/* Whether a store is one of before the vector index: it has neither of its tables. */
+static lode_status lacks_index(lode__conn *conn, bool *lacks, lode_error *err) {
+  sqlite3_stmt *s = NULL;
+  int rc = sqlite3_prepare_v2(conn->sql, "SELECT count(*) FROM sqlite_schema WHERE name IN ('segment','dead')", -1, &s, NULL);
+  if (rc == SQLITE_OK) rc = sqlite3_step(s);
+  if (rc == SQLITE_ROW) *lacks = sqlite3_column_int64(s, 0) == 0;
+  sqlite3_finalize(s);
+  return rc == SQLITE_ROW ? LODE_OK : lode__sql_fail(conn, rc, err);
+}
+
+lode_status lode__db_upgrade(lode__db *db, lode_error *err) {
+  lode__tx *tx = NULL;
+  bool lacks = false;
+  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  lode_status st = lacks_index(tx->conn, &lacks, err);
+  lode__tx_rollback(tx);
+  if (st == LODE_CORRUPT) return LODE_OK; /* whoever needs what is damaged will say so */
+  if (st != LODE_OK || !lacks) return st;
+  if (db->opt.read_only)
+    return lode__fail(err, LODE_VERSION, "%s was made by an earlier Lode; `lode db optimize` brings it up to date", db->path);
+  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
+  st = lacks_index(tx->conn, &lacks, err); /* another process may have been faster */
+  if (st == LODE_OK && lacks) st = lode__exec(tx->conn, SEGMENT_TABLES, err);
+  if (st == LODE_OK) return lode__tx_commit(tx, err);
+  lode__tx_rollback(tx);
+  return st;
 }
 
 static lode_status fill_new(lode__conn *conn, lode_error *err) {

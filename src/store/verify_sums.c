@@ -185,11 +185,6 @@ static lode_status on_counted(sums *s, sqlite3_stmt *q, lode_error *err) {
   return push(&s->counted, &s->n_counted, &s->cap_counted, sqlite3_column_int64(q, 0), err);
 }
 
-static int compare_keys(const void *x, const void *y) {
-  int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-  return (a > b) - (a < b);
-}
-
 static int compare_hashes(const void *x, const void *y) {
   uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
   return (a > b) - (a < b);
@@ -205,7 +200,7 @@ static lode_status on_value(void *ctx, lode_str key, const lode__value *value, l
     if (!lode__grow(&s->hashes, &s->cap_hashes, s->n_hashes + 1, sizeof *s->hashes)) return lode__fail_nomem(err);
     s->hashes[s->n_hashes++] = mix(hash_meta(value, LODE__TERM_BYTES), kid, s->rid);
   }
-  if (s->alive && kid && s->n_counted && bsearch(&kid, s->counted, s->n_counted, sizeof kid, compare_keys))
+  if (s->alive && kid && s->n_counted && bsearch(&kid, s->counted, s->n_counted, sizeof kid, lode__compare_i64))
     add(&s->t->counters[WANTED], mix(hash_meta(value, SIZE_MAX), kid, 0), 1);
   return LODE_OK;
 }
@@ -237,7 +232,7 @@ static int on_token(void *ctx, const lode__token *token) {
 static lode_status on_record(sums *s, sqlite3_stmt *q, lode_error *err) {
   s->rid = sqlite3_column_int64(q, 0);
   tally *t = s->t = tally_of(s, lode__key_cid(s->rid));
-  s->alive = !(s->n_dead && bsearch(&s->rid, s->dead, s->n_dead, sizeof s->rid, compare_keys));
+  s->alive = !(s->n_dead && bsearch(&s->rid, s->dead, s->n_dead, sizeof s->rid, lode__compare_i64));
   t->records += s->alive;
   t->pending += s->alive && sqlite3_column_int64(q, 1) == 0;
   t->untexted += s->rid > t->said.text_cursor;
@@ -288,7 +283,7 @@ static lode_status read_rows(sums *s, lode_error *err) {
   LODE__TRY(each(s, "SELECT gid,rids,vid FROM grave", on_grave, err));
   LODE__TRY(each(s, "SELECT count(*),(SELECT v FROM state WHERE k=6) FROM fresh", on_fresh, err));
   LODE__TRY(each(s, "SELECT kid FROM metakey WHERE counted=1 ORDER BY kid", on_counted, err));
-  if (s->n_dead) qsort(s->dead, s->n_dead, sizeof *s->dead, compare_keys);
+  if (s->n_dead) qsort(s->dead, s->n_dead, sizeof *s->dead, lode__compare_i64);
   return each(s, "SELECT r.rid,r.vid,r.meta,d.text FROM record AS r LEFT JOIN document AS d ON d.rid=r.rid AND r.doc IS NOT NULL"
                  " ORDER BY r.rid", on_record, err);
 }

@@ -118,16 +118,11 @@ static lode_status take_dead(step *w, some_dead *d, lode_error *err) {
   return LODE_OK;
 }
 
-static int compare_keys(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* In the order of their keys: the text index starts a new segment whenever a record comes before the one before it. */
 static lode_status erase_dead(step *w, some_dead *d, lode_error *err) {
   lode_status st = LODE_OK;
   lode__term_batch terms = {0};
-  if (d->n_rids) qsort(d->rids, d->n_rids, sizeof *d->rids, compare_keys);
+  if (d->n_rids) qsort(d->rids, d->n_rids, sizeof *d->rids, lode__compare_i64);
   for (size_t i = 0; i < d->n_rids; i++) LODE__GOTO(erase_record(w, d->rids[i], true, &terms, err));
   for (size_t i = 0; i < d->n_vids; i++) {
     LODE__GOTO(lode__dead_note(w->tx, d->vids[i], 0, err));

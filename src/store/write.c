@@ -238,11 +238,6 @@ static lode_status discount(lode__tx *tx, lode__coll *coll, const lode__name *na
   return coll->counted ? uncount(tx, coll, name->rid, err) : LODE_OK;
 }
 
-static int compare_keys(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 typedef struct deletion {
   lode__tx *tx;
   lode__coll *coll;
@@ -263,7 +258,7 @@ lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const lode_str *ids
   deletion d = {.tx = tx, .coll = coll};
   *deleted = 0;
   LODE__GOTO(lode__names_each(tx, &before, ids, n, on_name, &d, err));
-  if (d.n) qsort(d.rids, d.n, sizeof *d.rids, compare_keys);
+  if (d.n) qsort(d.rids, d.n, sizeof *d.rids, lode__compare_i64);
   LODE__GOTO(lode__grave_dig_records(tx, coll, d.rids, d.n, err));
   *deleted = d.n;
 done:
