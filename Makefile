@@ -170,6 +170,7 @@ SHELL_RUNS += mcp="test/mcp.sh $(BUILD)/release/lode" mcp_clients="test/mcp_clie
 
 SHELL_RUNS += web="test/web.sh $(BUILD)/release/lode"
 SHELL_RUNS += python="test/python.sh $(BUILD)/release/lode"
+SHELL_RUNS += parity="test/parity.sh $(BUILD)/release/lode"
 
 .PHONY: test test-full asan tsan
 test: deps-test grammars

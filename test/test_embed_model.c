@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/os.h"
 #include "embed/gemm.h"
@@ -322,17 +324,98 @@ TEST(strange_tokenizers_are_a_status) {
   free(deep);
 }
 
+/* ---- Packs ---- */
+
+static unsigned char pack_data[3000];
+
+static lode_status make_pack(const char *path) {
+  for (size_t i = 0; i < sizeof pack_data; i++) pack_data[i] = (unsigned char)(i * 7);
+  lode__pack_writer w;
+  lode_status st = lode__pack_create(&w, path, &err);
+  if (st != LODE_OK) return st;
+  LODE__GOTO(lode__pack_add(&w, "one", 1000, pack_data, 2500, &err));
+  LODE__GOTO(lode__pack_add(&w, "two", 64, pack_data, 100, &err));
+  st = lode__pack_finish(&w, "test@1/2/float", &err);
+done:
+  lode__pack_discard(&w);
+  return st;
+}
+
+static lode_status check_pack(const char *path) {
+  lode__pack pack;
+  lode_status st = lode__pack_open(&pack, path, &err);
+  if (st != LODE_OK) return st;
+  st = lode__pack_verify(&pack, &err);
+  lode__pack_close(&pack);
+  return st;
+}
+
+static size_t files_in(const char *path) {
+  size_t n = 0;
+  lode__os_folder *folder = lode__os_folder_open(path);
+  CHECK(folder);
+  while (lode__os_folder_next(folder)) n++;
+  lode__os_folder_close(folder);
+  return n;
+}
+
+/* kill -9 before each system call, with and without an older pack in place. */
+TEST(a_pack_whose_maker_is_killed_is_whole_or_absent) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/p.pack", test_folder());
+  for (int older = 0; older < 2; older++) {
+    int absent = 0, status = 1;
+    for (uint64_t n = 1; status != 0; n++) {
+      CHECK(n < 1000);
+      unlink(path);
+      if (older) OK(make_pack(path));
+      pid_t pid = fork();
+      CHECK(pid >= 0);
+      if (pid == 0) {
+        fault_install(&lode__os_real);
+        fault_set(FAULT_ANY, n, true, FAULT_EXIT);
+        lode_status st = make_pack(path);
+        fault_uninstall();
+        _exit(st == LODE_OK ? 0 : 1);
+      }
+      CHECK(waitpid(pid, &status, 0) == pid);
+      bool there = access(path, F_OK) == 0;
+      lode_status st = there ? check_pack(path) : LODE_OK;
+      CHECKF(st == LODE_OK && (there || !older), "killed at call %llu: %s", (unsigned long long)n, there ? lode_status_name(st) : "it is gone");
+      absent += !there;
+      OK(make_pack(path));
+    }
+    CHECK(older || absent > 3);
+  }
+}
+
+/* The disk is full from each write on, for good: the older pack stays, and nothing half-made does. */
+TEST(a_pack_without_room_leaves_nothing) {
+  char folder[400], path[600];
+  snprintf(folder, sizeof folder, "%s", test_folder());
+  snprintf(path, sizeof path, "%s/p.pack", folder);
+  OK(make_pack(path));
+  size_t files = files_in(folder);
+  uint64_t hits = 1, n = 1;
+  for (; hits; n++) {
+    CHECK(n < 100);
+    fault_install(&lode__os_real);
+    fault_set(FAULT_PWRITE, n, true, FAULT_ENOSPC);
+    lode_status st = make_pack(path);
+    hits = fault_hits();
+    fault_uninstall();
+    CHECKF(st == (hits ? LODE_FULL : LODE_OK), "write %llu: %s", (unsigned long long)n, lode_status_name(st));
+    OK(check_pack(path));
+    CHECK(files_in(folder) == files);
+  }
+  CHECK(n > 4);
+}
+
 TEST(a_flipped_pack_is_never_believed) {
   char path[600];
   snprintf(path, sizeof path, "%s/p.pack", test_folder());
-  unsigned char data[3000], back[3000];
-  for (size_t i = 0; i < sizeof data; i++) data[i] = (unsigned char)(i * 7);
-  lode__pack_writer w;
-  OK(lode__pack_create(&w, path, &err));
-  OK(lode__pack_add(&w, "one", 1000, data, 2500, &err));
-  OK(lode__pack_add(&w, "two", 64, data, 100, &err));
-  OK(lode__pack_finish(&w, "test@1/2/float", &err));
-  lode__pack_discard(&w);
+  unsigned char *data = pack_data, back[3000];
+  OK(make_pack(path));
   size_t len;
   char *good = test_read_file(path, &len);
   test_srand(test_seed());

@@ -115,8 +115,8 @@ lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, b
   LODE__TRY(lode__bert_measure(config, &sizes, err));
   bert->layers = lode__alloc_zero(config->layers, sizeof *bert->layers);
   bert->vectors = lode__alloc_aligned(64, sizes.vectors * sizeof(float));
-  if (full) bert->full = lode__alloc_aligned(64, sizes.panels * sizeof(float));
-  if (narrow) bert->narrow = lode__alloc_aligned(64, sizes.narrow * sizeof(int16_t));
+  if (full) bert->full = lode__alloc_large(sizes.panels * sizeof(float));
+  if (narrow) bert->narrow = lode__alloc_large(sizes.narrow * sizeof(int16_t));
   if (!bert->layers || !bert->vectors || (full && !bert->full) || (narrow && !bert->narrow)) {
     lode__bert_release(bert);
     return lode__fail_nomem(err);

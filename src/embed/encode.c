@@ -14,7 +14,8 @@
 #include <stdatomic.h>
 
 enum {
-  BLOCK = 48,           /* rows that go through a layer together */
+  BLOCK = 96,           /* rows that go through a layer together */
+  SLICE = 2 * LODE__DEPTH, /* of the inner layer: made, and used up, at once, for the second-level cache */
   CHUNK_ROWS = 384,     /* rows of a chunk, unless one text has more */
   WAVE_ROWS = 8192,     /* rows that are tokenized before encoding begins, for each thread */
 };
@@ -53,12 +54,11 @@ typedef struct team {
 static inline size_t start_of(const chunk *c, size_t text) { return c->starts[text] - c->row0; }
 static inline size_t stride_of(size_t n) { return lode__pad(n, LODE__PANEL); }
 
-static void multiply(const chunk *c, const lode__weights *w, const float *a, size_t lda, size_t m, float *out, size_t ldc,
-                     scratch *s) {
+static void multiply(const chunk *c, lode__part part, const float *a, size_t lda, size_t m, float *out, size_t ldc, scratch *s) {
   if (c->narrow)
-    lode__gemm16(c->bert->kernel, w, a, lda, m, out, ldc, s->quant);
+    lode__gemm16(c->bert->kernel, &part, a, lda, m, out, ldc, s->quant);
   else
-    lode__gemm(c->bert->kernel, w, a, lda, m, out, ldc);
+    lode__gemm(c->bert->kernel, &part, a, lda, m, out, ldc);
 }
 
 static lode_status embed_rows(const chunk *c, size_t from, size_t to, lode_error *err) {
@@ -73,40 +73,55 @@ static lode_status embed_rows(const chunk *c, size_t from, size_t to, lode_error
   return LODE_OK;
 }
 
-/* Keys and values of one head of a text, as panels. */
-static void pack_head(const chunk *c, size_t first, size_t n, size_t head, scratch *s) {
-  size_t h = c->bert->config.hidden, d = h / c->bert->config.heads, stride = stride_of(3 * h);
-  const float *k = c->qkv + first * stride + h + head * d, *v = k + h;
-  size_t wide = stride_of(n);
-  for (size_t j = 0; j < wide; j++) {
-    float *to = s->keys + j / LODE__PANEL * LODE__PANEL * d + j % LODE__PANEL;
-    for (size_t i = 0; i < d; i++) to[i * LODE__PANEL] = j < n ? k[j * stride + i] : 0;
-  }
-  for (size_t p = 0; p < lode__panels(d); p++) {
-    size_t columns = d - p * LODE__PANEL < LODE__PANEL ? d - p * LODE__PANEL : LODE__PANEL;
-    float *to = s->values + p * n * LODE__PANEL;
-    for (size_t j = 0; j < n; j++, to += LODE__PANEL) {
-      memcpy(to, v + j * stride + p * LODE__PANEL, columns * sizeof(float));
-      for (size_t i = columns; i < LODE__PANEL; i++) to[i] = 0;
+/* Floats of a text's n keys, or values, as panels of one head. */
+static inline size_t keys_of(const lode__bert_config *c, size_t n) { return stride_of(n) * (c->hidden / c->heads); }
+static inline size_t values_of(const lode__bert_config *c, size_t n) { return n * stride_of(c->hidden / c->heads); }
+
+/* Keys and values of a text, as panels, one head after the other. They are read row by row, as they lie in memory. */
+static void pack_heads(const chunk *c, size_t first, size_t n, scratch *s) {
+  const lode__bert_config *config = &c->bert->config;
+  size_t h = config->hidden, d = h / config->heads, stride = stride_of(3 * h), keys = keys_of(config, n), values = values_of(config, n);
+  for (size_t j = 0; j < stride_of(n); j++) {
+    const float *k = c->qkv + (first + j) * stride + h, *v = k + h;
+    for (size_t head = 0; head < config->heads; head++) {
+      float *to = s->keys + head * keys + j / LODE__PANEL * LODE__PANEL * d + j % LODE__PANEL;
+      if (j >= n) {
+        for (size_t i = 0; i < d; i++) to[i * LODE__PANEL] = 0;
+        continue;
+      }
+      for (size_t i = 0; i < d; i++) to[i * LODE__PANEL] = k[head * d + i];
+      for (size_t i = 0; i < d; i += LODE__PANEL) {
+        size_t columns = d - i < LODE__PANEL ? d - i : LODE__PANEL;
+        to = s->values + head * values + i * n + j * LODE__PANEL;
+        memcpy(to, v + head * d + i, columns * sizeof(float));
+        for (size_t e = columns; e < LODE__PANEL; e++) to[e] = 0;
+      }
     }
   }
 }
 
-/* Rows from..to, all of the text that begins at `first` and has n rows, attend to the text with one head. */
-static void attend(const chunk *c, size_t first, size_t n, size_t from, size_t to, size_t head, scratch *s) {
+/* Rows from..to, all of a text of n rows whose keys and values are packed, attend to it with one head. */
+static void attend(const chunk *c, size_t n, size_t from, size_t to, size_t head, scratch *s) {
   const lode__gemm_kernel *kernel = c->bert->kernel;
   size_t h = c->bert->config.hidden, d = h / c->bert->config.heads, stride = stride_of(3 * h), wide = stride_of(n);
   size_t mixed = stride_of(d);
+  const float *keys = s->keys + head * keys_of(&c->bert->config, n), *values = s->values + head * values_of(&c->bert->config, n);
   float scale = 1.0f / sqrtf((float)d);
-  pack_head(c, first, n, head, s);
   for (size_t r = from; r < to; r += BLOCK) {
     size_t m = to - r < BLOCK ? to - r : BLOCK;
     float *q = c->qkv + r * stride + head * d;
-    for (size_t p = 0; p < lode__panels(n); p++)
-      kernel->panel(q, stride, m, s->keys + p * LODE__PANEL * d, d, NULL, s->scores + p * LODE__PANEL, wide);
+    lode__product scores = {.a = q, .lda = stride, .m = m, .k = d, .ldc = wide}, mix = {.a = s->scores, .lda = wide, .m = m, .k = n, .ldc = mixed};
+    for (size_t p = 0; p < lode__panels(n); p++) {
+      scores.panel = keys + p * LODE__PANEL * d;
+      scores.c = s->scores + p * LODE__PANEL;
+      kernel->panel(&scores);
+    }
     for (size_t i = 0; i < m; i++) kernel->softmax(s->scores + i * wide, n, wide, scale);
-    for (size_t p = 0; p < lode__panels(d); p++)
-      kernel->panel(s->scores, wide, m, s->values + p * n * LODE__PANEL, n, NULL, s->mixed + p * LODE__PANEL, mixed);
+    for (size_t p = 0; p < lode__panels(d); p++) {
+      mix.panel = values + p * n * LODE__PANEL;
+      mix.c = s->mixed + p * LODE__PANEL;
+      kernel->panel(&mix);
+    }
     for (size_t i = 0; i < m; i++) memcpy(q + i * stride, s->mixed + i * mixed, d * sizeof(float));
   }
 }
@@ -115,22 +130,33 @@ static void attention(const chunk *c, size_t from, size_t to, scratch *s) {
   for (size_t t = 0; t < c->n_texts; t++) {
     size_t first = start_of(c, t), end = start_of(c, t + 1);
     size_t a = first > from ? first : from, b = end < to ? end : to;
-    for (size_t head = 0; a < b && head < c->bert->config.heads; head++) attend(c, first, end - first, a, b, head, s);
+    if (a >= b) continue;
+    pack_heads(c, first, end - first, s);
+    for (size_t head = 0; head < c->bert->config.heads; head++) attend(c, end - first, a, b, head, s);
+  }
+}
+
+/* m rows of x through the inner layer: tmp = down(gelu(up(x))). */
+static void inner_layer(const chunk *c, const lode__bert_layer *layer, const float *x, size_t m, scratch *s) {
+  size_t h = c->bert->config.hidden, inner = c->bert->config.inner;
+  for (size_t i = 0; i < inner; i += SLICE) {
+    size_t end = inner - i < SLICE ? inner : i + SLICE, stride = stride_of(end - i);
+    multiply(c, (lode__part){&layer->up, 0, h, i, end}, x, h, m, s->up, stride, s);
+    c->bert->kernel->gelu(s->up, m * stride);
+    multiply(c, (lode__part){&layer->down, i, end, 0, h}, s->up, stride, m, s->tmp, stride_of(h), s);
   }
 }
 
 /* What follows attention: three products, two norms. */
 static void rest_of_layer(const chunk *c, const lode__bert_layer *layer, size_t from, size_t to, scratch *s) {
   const lode__bert *b = c->bert;
-  size_t h = b->config.hidden, hs = stride_of(h), is = stride_of(b->config.inner);
+  size_t h = b->config.hidden, hs = stride_of(h), qs = stride_of(3 * h);
   for (size_t r = from; r < to; r += BLOCK) {
     size_t m = to - r < BLOCK ? to - r : BLOCK;
     float *x = c->x + r * h;
-    multiply(c, &layer->out, c->qkv + r * stride_of(3 * h), stride_of(3 * h), m, s->tmp, hs, s);
+    multiply(c, lode__part_all(&layer->out), c->qkv + r * qs, qs, m, s->tmp, hs, s);
     for (size_t i = 0; i < m; i++) b->kernel->norm(x + i * h, s->tmp + i * hs, layer->gain1, layer->shift1, h, b->config.epsilon);
-    multiply(c, &layer->up, x, h, m, s->up, is, s);
-    b->kernel->gelu(s->up, m * is);
-    multiply(c, &layer->down, s->up, is, m, s->tmp, hs, s);
+    inner_layer(c, layer, x, m, s);
     for (size_t i = 0; i < m; i++) b->kernel->norm(x + i * h, s->tmp + i * hs, layer->gain2, layer->shift2, h, b->config.epsilon);
   }
 }
@@ -168,7 +194,7 @@ static void encode_chunk(const chunk *c, team *t, size_t me, size_t size, scratc
   for (uint32_t l = 0; l < b->config.layers; l++) {
     const lode__bert_layer *layer = &b->layers[l];
     for (size_t r = from; r < to; r += BLOCK)
-      multiply(c, &layer->qkv, c->x + r * h, h, to - r < BLOCK ? to - r : BLOCK, c->qkv + r * stride, stride, s);
+      multiply(c, lode__part_all(&layer->qkv), c->x + r * h, h, to - r < BLOCK ? to - r : BLOCK, c->qkv + r * stride, stride, s);
     if (size > 1) pthread_barrier_wait(&t->barrier);
     attention(c, from, to, s);
     rest_of_layer(c, layer, from, to, s);
@@ -268,9 +294,9 @@ static lode_status run_wave(call *k, lode_error *err) {
 static bool scratch_init(scratch *s, const call *k) {
   const lode__bert_config *c = &k->bert->config;
   size_t h = c->hidden, d = h / c->heads, rows = k->max_rows, text = stride_of(k->options->max_tokens);
-  size_t deepest = c->inner > c->hidden ? c->inner : c->hidden;
-  size_t sizes[] = {rows * h, rows * stride_of(3 * h), BLOCK * stride_of(h), BLOCK * stride_of(c->inner), BLOCK * text,
-                    text * d, text * stride_of(d), BLOCK * stride_of(d),
+  size_t deepest = c->inner > c->hidden ? c->inner : c->hidden; /* a step of it at once */
+  size_t sizes[] = {rows * h, rows * stride_of(3 * h), BLOCK * stride_of(h), BLOCK * stride_of(c->inner < SLICE ? c->inner : SLICE), BLOCK * text,
+                    c->heads * keys_of(c, text), c->heads * values_of(c, text), BLOCK * stride_of(d),
                     k->options->narrow ? lode__gemm16_scratch(BLOCK, deepest) / sizeof(float) + 16 : 0};
   float **parts[] = {&s->x, &s->qkv, &s->tmp, &s->up, &s->scores, &s->keys, &s->values, &s->mixed, &s->quant};
   size_t total = 0;

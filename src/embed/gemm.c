@@ -32,26 +32,49 @@ float lode__weight_scale(const float *w, size_t k) {
 
 /* ---- Products ---- */
 
-void lode__gemm(const lode__gemm_kernel *kernel, const lode__weights *w, const float *a, size_t lda, size_t m, float *c,
+static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+void lode__gemm(const lode__gemm_kernel *kernel, const lode__part *part, const float *a, size_t lda, size_t m, float *c,
                 size_t ldc) {
-  for (size_t p = 0; p < lode__panels(w->n); p++)
-    kernel->panel(a, lda, m, w->full + p * w->k * LODE__PANEL, w->k, w->bias ? w->bias + p * LODE__PANEL : NULL,
-                  c + p * LODE__PANEL, ldc);
+  const lode__weights *w = part->w;
+  size_t first = part->out / LODE__PANEL, end = lode__panels(part->out_end);
+  for (size_t i = part->in; i < part->in_end; i += LODE__DEPTH) {
+    lode__product p = {.a = a + (i - part->in), .lda = lda, .m = m, .k = least(part->in_end - i, LODE__DEPTH), .more = i > 0, .ldc = ldc};
+    for (size_t o = first; o < end; o++) {
+      p.panel = w->full + (o * w->k + i) * LODE__PANEL;
+      p.next = o + 1 < end ? p.panel + w->k * LODE__PANEL : NULL;
+      p.bias = w->bias ? w->bias + o * LODE__PANEL : NULL;
+      p.c = c + (o - first) * LODE__PANEL;
+      kernel->panel(&p);
+    }
+  }
 }
+
+enum { DEPTH16 = 2 * LODE__DEPTH };
 
 size_t lode__gemm16_scratch(size_t m, size_t k) {
-  return lode__pad(m * sizeof(float), 64) + m * lode__pad(k, 32) * sizeof(int16_t);
+  return lode__pad(m * sizeof(float), 64) + m * lode__pad(least(k, DEPTH16), 32) * sizeof(int16_t);
 }
 
-void lode__gemm16(const lode__gemm_kernel *kernel, const lode__weights *w, const float *a, size_t lda, size_t m, float *c,
+void lode__gemm16(const lode__gemm_kernel *kernel, const lode__part *part, const float *a, size_t lda, size_t m, float *c,
                   size_t ldc, void *scratch) {
-  size_t k2 = lode__pad(w->k, 2), stride = lode__pad(w->k, 32);
-  float *scales = scratch;
+  const lode__weights *w = part->w;
+  size_t first = part->out / LODE__PANEL, end = lode__panels(part->out_end), panel = lode__pad(w->k, 2) * LODE__PANEL;
+  float *row_scales = scratch;
   int16_t *q = (int16_t *)(void *)((char *)scratch + lode__pad(m * sizeof(float), 64));
-  for (size_t i = 0; i < m; i++) kernel->quantise(a + i * lda, w->k, k2, q + i * stride, &scales[i]);
-  for (size_t p = 0; p < lode__panels(w->n); p++)
-    kernel->panel16(q, stride, scales, m, w->narrow + p * k2 * LODE__PANEL, k2, w->scales + p * LODE__PANEL,
-                    w->bias ? w->bias + p * LODE__PANEL : NULL, c + p * LODE__PANEL, ldc);
+  for (size_t i = part->in; i < part->in_end; i += DEPTH16) {
+    size_t k = least(part->in_end - i, DEPTH16), k2 = lode__pad(k, 2), stride = lode__pad(k, 32);
+    for (size_t r = 0; r < m; r++) kernel->quantise(a + r * lda + (i - part->in), k, k2, q + r * stride, &row_scales[r]);
+    lode__product16 p = {.a = q, .lda = stride, .m = m, .k2 = k2, .row_scales = row_scales, .more = i > 0, .ldc = ldc};
+    for (size_t o = first; o < end; o++) {
+      p.panel = w->narrow + o * panel + i * LODE__PANEL;
+      p.next = o + 1 < end ? p.panel + panel : NULL;
+      p.scales = w->scales + o * LODE__PANEL;
+      p.bias = w->bias ? w->bias + o * LODE__PANEL : NULL;
+      p.c = c + (o - first) * LODE__PANEL;
+      kernel->panel16(&p);
+    }
+  }
 }
 
 /* ---- The choice ---- */

@@ -6,9 +6,12 @@
  * Every output is one sum in the order of its inputs, whatever the number of rows or their place: a text's vector does not
  * depend on what stands beside it, nor on the number of threads. Between instruction sets the last bits may differ.
  *
- * Integers: a row of activations becomes numbers of 13 bits with a scale of its own when it is needed; weights have a
- * scale for each output, as fine as 32-bit sums allow (no sum can overflow: lode__weight_scale). Eight bits were tried:
- * they keep a cosine of 0.999 but change one neighbour in thirty; sixteen cost no more on CPUs without VNNI.
+ * A product goes through its inputs in steps of LODE__DEPTH: that much of a panel, and of the rows it meets, stays in the
+ * first-level cache; the sums of a step go on from those of the one before. While a panel is multiplied the next is fetched.
+ *
+ * Integers: the inputs of a step of a row become numbers of 13 bits with a scale of their own when they are needed; weights
+ * have a scale for each output, as fine as 32-bit sums allow (no sum can overflow: lode__weight_scale). Eight bits were
+ * tried: they keep a cosine of 0.999 but change one neighbour in thirty; sixteen cost no more on CPUs without VNNI.
  */
 #ifndef LODE_GEMM_H
 #define LODE_GEMM_H
@@ -18,16 +21,37 @@
 enum {
   LODE__PANEL = 16,
   LODE__QUANT_MOST = 4095, /* of an activation */
+  LODE__DEPTH = 192,       /* inputs of a step: 12 KiB of a float panel; integers take two at once */
 };
+
+/* c[i][0..16) = (more ? c[i] : bias) + a[i] . panel, for m rows of k inputs. */
+typedef struct lode__product {
+  const float *a, *panel;
+  size_t lda, m, k;
+  const float *bias; /* NULL: zeros */
+  bool more;
+  float *c;
+  size_t ldc;
+  const void *next;  /* what will be needed after this panel, and is as large; or NULL */
+} lode__product;
+
+/* The same of quantised rows, with a scale for each row and each output. */
+typedef struct lode__product16 {
+  const int16_t *a, *panel;
+  size_t lda, m, k2; /* k2: the inputs padded to a multiple of 2 */
+  const float *row_scales, *scales;
+  const float *bias;
+  bool more;
+  float *c;
+  size_t ldc;
+  const void *next;
+} lode__product16;
 
 typedef struct lode__gemm_kernel {
   const char *name;
   bool (*supported)(void); /* by the CPU and the operating system */
-  /* c[i][0..16) = bias + a[i] . panel for m rows; bias may be NULL. */
-  void (*panel)(const float *a, size_t lda, size_t m, const float *panel, size_t k, const float *bias, float *c, size_t ldc);
-  /* The same of quantised rows of k2 elements (k padded to a multiple of 2), with the scale of each row. */
-  void (*panel16)(const int16_t *a, size_t lda, const float *row_scales, size_t m, const int16_t *panel, size_t k2,
-                  const float *scales, const float *bias, float *c, size_t ldc);
+  void (*panel)(const lode__product *p);
+  void (*panel16)(const lode__product16 *p);
   void (*quantise)(const float *x, size_t k, size_t k2, int16_t *q, float *scale);
   void (*gelu)(float *x, size_t n); /* exact form (erf), in place; n is a multiple of 16 */
   /* of n values times scale; those from n to `padded` (a multiple of 16) become 0 */
@@ -62,12 +86,20 @@ float lode__weight_scale(const float *w, size_t k);
 /* n rows of k floats (as PyTorch has them) to panels. */
 void lode__weights_pack(const float *w, size_t n, size_t k, float *panels);
 
-/* c (m x n, ldc >= n padded to 16) = a x w + bias. */
-void lode__gemm(const lode__gemm_kernel *kernel, const lode__weights *w, const float *a, size_t lda, size_t m, float *c,
+/* Part of a matrix: outputs [out, out_end) from inputs [in, in_end). `in` is a multiple of LODE__DEPTH * 2, `out` of
+ * LODE__PANEL. Where `in` is not 0 the sums go on from those that c holds. */
+typedef struct lode__part {
+  const lode__weights *w;
+  size_t in, in_end, out, out_end;
+} lode__part;
+static inline lode__part lode__part_all(const lode__weights *w) { return (lode__part){w, 0, w->k, 0, w->n}; }
+
+/* c (m rows, ldc >= outputs padded to 16) = a (m rows of the part's inputs) x part + bias. */
+void lode__gemm(const lode__gemm_kernel *kernel, const lode__part *part, const float *a, size_t lda, size_t m, float *c,
                 size_t ldc);
 /* The same with integers. `scratch`: lode__gemm16_scratch() bytes, 64-byte aligned. */
 size_t lode__gemm16_scratch(size_t m, size_t k);
-void lode__gemm16(const lode__gemm_kernel *kernel, const lode__weights *w, const float *a, size_t lda, size_t m, float *c,
+void lode__gemm16(const lode__gemm_kernel *kernel, const lode__part *part, const float *a, size_t lda, size_t m, float *c,
                   size_t ldc, void *scratch);
 
 extern const lode__gemm_kernel lode__gemm_portable;

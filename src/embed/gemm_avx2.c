@@ -42,9 +42,10 @@ TARGET static void quantise(const float *x, size_t k, size_t k2, int16_t *q, flo
   *scale = top / LODE__QUANT_MOST;
 }
 
-TARGET_INLINE void tile16(int rows, const int16_t *a, size_t lda, const float *row_scales, const int16_t *p, size_t k2,
-                          const float *scales, const float *bias, float *c, size_t ldc) {
+TARGET_INLINE void tile16(int rows, const lode__product16 *t, size_t row) {
   __m256i acc[ROWS][2];
+  const int16_t *a = t->a + row * t->lda, *p = t->panel;
+  size_t lda = t->lda, ldc = t->ldc, k2 = t->k2;
   UNROLL for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
   for (size_t g = 0; g < k2; g += 2, p += 2 * LODE__PANEL) {
     __m256i b0 = _mm256_loadu_si256((const __m256i *)(const void *)p);
@@ -59,20 +60,24 @@ TARGET_INLINE void tile16(int rows, const int16_t *a, size_t lda, const float *r
     }
   }
   UNROLL for (int r = 0; r < rows; r++) {
+    float *c = t->c + (row + (size_t)r) * ldc;
+    const float *from = t->more ? c : t->bias;
     UNROLL for (int j = 0; j < 2; j++) {
-      __m256 by = _mm256_mul_ps(_mm256_set1_ps(row_scales[r]), _mm256_loadu_ps(scales + 8 * j));
-      __m256 base = bias ? _mm256_loadu_ps(bias + 8 * j) : _mm256_setzero_ps();
-      _mm256_storeu_ps(c + (size_t)r * ldc + 8 * j, _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc[r][j]), by, base));
+      __m256 by = _mm256_mul_ps(_mm256_set1_ps(t->row_scales[row + (size_t)r]), _mm256_loadu_ps(t->scales + 8 * j));
+      __m256 base = from ? _mm256_loadu_ps(from + 8 * j) : _mm256_setzero_ps();
+      _mm256_storeu_ps(c + 8 * j, _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc[r][j]), by, base));
     }
   }
 }
 
-TARGET static void panel16(const int16_t *a, size_t lda, const float *row_scales, size_t m, const int16_t *p, size_t k2,
-                           const float *scales, const float *bias, float *c, size_t ldc) {
-  size_t i = 0;
-  for (; i + ROWS <= m; i += ROWS) tile16(ROWS, a + i * lda, lda, row_scales + i, p, k2, scales, bias, c + i * ldc, ldc);
-  for (; i + 2 <= m; i += 2) tile16(2, a + i * lda, lda, row_scales + i, p, k2, scales, bias, c + i * ldc, ldc);
-  for (; i < m; i++) tile16(1, a + i * lda, lda, row_scales + i, p, k2, scales, bias, c + i * ldc, ldc);
+TARGET static void panel16(const lode__product16 *p) {
+  size_t tiles = (p->m + ROWS - 1) / ROWS;
+  for (size_t row = 0, t = 0; row < p->m; t++) {
+    size_t rows = tile_rows(p->m - row);
+    if (p->next) fetch_share(p->next, p->k2 * LODE__PANEL * sizeof(int16_t), t, tiles);
+    switch (rows) { SIZES(tile16, p, row) }
+    row += rows;
+  }
 }
 
 TARGET static void widen(const uint16_t *halfs, float *out, size_t n) {

@@ -39,11 +39,30 @@ TARGET_INLINE float sum_of(vec v) {
 
 enum { VECS = LODE__PANEL / LANES };
 
-TARGET_INLINE void tile(int rows, const float *a, size_t lda, const float *panel, size_t k, const float *bias, float *c,
-                        size_t ldc) {
+/* Rows of the next tile, where `left` remain: as many as there are registers for, and no small rest that would have too few
+ * sums to keep the CPU busy. */
+static inline size_t tile_rows(size_t left) {
+  if (left >= 2 * ROWS || left == ROWS) return ROWS;
+  return left < ROWS ? left : (left + 1) / 2;
+}
+
+/* Asks for tile number `at` of `of` equal shares of the next panel. */
+static inline void fetch_share(const void *next, size_t bytes, size_t at, size_t of) {
+  const char *p = next;
+  size_t lines = (bytes + 63) / 64;
+  for (size_t i = lines * at / of; i < lines * (at + 1) / of; i++) __builtin_prefetch(p + 64 * i, 0, 3);
+}
+
+TARGET_INLINE void tile(int rows, const lode__product *p, size_t row) {
   vec acc[ROWS][VECS];
+  const float *a = p->a + row * p->lda, *panel = p->panel;
+  float *c = p->c + row * p->ldc;
+  size_t lda = p->lda, ldc = p->ldc, k = p->k;
   UNROLL for (int r = 0; r < rows; r++)
-    UNROLL for (int j = 0; j < VECS; j++) acc[r][j] = bias ? load(bias + j * LANES) : (vec){0};
+    UNROLL for (int j = 0; j < VECS; j++) {
+      const float *base = p->more ? c + (size_t)r * ldc : p->bias;
+      acc[r][j] = base ? load(base + j * LANES) : (vec){0};
+    }
   for (size_t i = 0; i < k; i++) {
     vec b[VECS];
     UNROLL for (int j = 0; j < VECS; j++) b[j] = load(panel + i * LODE__PANEL + (size_t)j * LANES);
@@ -56,12 +75,29 @@ TARGET_INLINE void tile(int rows, const float *a, size_t lda, const float *panel
     UNROLL for (int j = 0; j < VECS; j++) store(c + (size_t)r * ldc + (size_t)j * LANES, acc[r][j]);
 }
 
-TARGET static void panel(const float *a, size_t lda, size_t m, const float *p, size_t k, const float *bias, float *c,
-                         size_t ldc) {
-  size_t i = 0;
-  for (; i + ROWS <= m; i += ROWS) tile(ROWS, a + i * lda, lda, p, k, bias, c + i * ldc, ldc);
-  for (; i + 2 <= m; i += 2) tile(2, a + i * lda, lda, p, k, bias, c + i * ldc, ldc);
-  for (; i < m; i++) tile(1, a + i * lda, lda, p, k, bias, c + i * ldc, ldc);
+/* A tile of each number of rows: SIZES(F) makes a case for each up to ROWS. */
+#define CASE(F, rows, ...) case rows: F(rows, __VA_ARGS__); break;
+#if ROWS >= 12
+#define MORE_SIZES(F, ...) CASE(F, 7, __VA_ARGS__) CASE(F, 8, __VA_ARGS__) CASE(F, 9, __VA_ARGS__) \
+  CASE(F, 10, __VA_ARGS__) CASE(F, 11, __VA_ARGS__) CASE(F, 12, __VA_ARGS__)
+#else
+#define MORE_SIZES(F, ...)
+#endif
+#if ROWS >= 6
+#define SIZES(F, ...) CASE(F, 1, __VA_ARGS__) CASE(F, 2, __VA_ARGS__) CASE(F, 3, __VA_ARGS__) CASE(F, 4, __VA_ARGS__) \
+  CASE(F, 5, __VA_ARGS__) CASE(F, 6, __VA_ARGS__) MORE_SIZES(F, __VA_ARGS__)
+#else
+#define SIZES(F, ...) CASE(F, 1, __VA_ARGS__) CASE(F, 2, __VA_ARGS__)
+#endif
+
+TARGET static void panel(const lode__product *p) {
+  size_t tiles = (p->m + ROWS - 1) / ROWS;
+  for (size_t row = 0, t = 0; row < p->m; t++) {
+    size_t rows = tile_rows(p->m - row);
+    if (p->next) fetch_share(p->next, p->k * LODE__PANEL * sizeof(float), t, tiles);
+    switch (rows) { SIZES(tile, p, row) }
+    row += rows;
+  }
 }
 
 /* ---- exp and erf ---- */

@@ -20,14 +20,18 @@ static void quantise(const float *x, size_t k, size_t k2, int16_t *q, float *sca
   *scale = top / LODE__QUANT_MOST;
 }
 
-static void panel16(const int16_t *a, size_t lda, const float *row_scales, size_t m, const int16_t *p, size_t k2,
-                    const float *scales, const float *bias, float *c, size_t ldc) {
-  for (size_t i = 0; i < m; i++, a += lda, c += ldc) {
+static void panel16(const lode__product16 *p) {
+  for (size_t i = 0; i < p->m; i++) {
+    const int16_t *a = p->a + i * p->lda, *w = p->panel;
+    float *c = p->c + i * p->ldc;
     int32_t acc[LODE__PANEL] = {0};
-    for (size_t g = 0; g < k2; g += 2)
+    for (size_t g = 0; g < p->k2; g += 2)
       for (size_t j = 0; j < LODE__PANEL; j++)
-        acc[j] += a[g] * p[g * LODE__PANEL + 2 * j] + a[g + 1] * p[g * LODE__PANEL + 2 * j + 1];
-    for (int j = 0; j < LODE__PANEL; j++) c[j] = (bias ? bias[j] : 0) + (float)acc[j] * (row_scales[i] * scales[j]);
+        acc[j] += a[g] * w[g * LODE__PANEL + 2 * j] + a[g + 1] * w[g * LODE__PANEL + 2 * j + 1];
+    for (int j = 0; j < LODE__PANEL; j++) {
+      float base = p->more ? c[j] : p->bias ? p->bias[j] : 0;
+      c[j] = base + (float)acc[j] * (p->row_scales[i] * p->scales[j]);
+    }
   }
 }
 

@@ -33,9 +33,10 @@ TARGET static void quantise(const float *x, size_t k, size_t k2, int16_t *q, flo
   *scale = top / LODE__QUANT_MOST;
 }
 
-TARGET_INLINE void tile16(int rows, const int16_t *a, size_t lda, const float *row_scales, const int16_t *p, size_t k2,
-                          const float *scales, const float *bias, float *c, size_t ldc) {
+TARGET_INLINE void tile16(int rows, const lode__product16 *t, size_t row) {
   __m512i acc[ROWS];
+  const int16_t *a = t->a + row * t->lda, *p = t->panel;
+  size_t lda = t->lda, ldc = t->ldc, k2 = t->k2;
   UNROLL for (int r = 0; r < rows; r++) acc[r] = _mm512_setzero_si512();
   for (size_t g = 0; g < k2; g += 2, p += 2 * LODE__PANEL) {
     __m512i b = _mm512_loadu_si512(p);
@@ -45,18 +46,24 @@ TARGET_INLINE void tile16(int rows, const int16_t *a, size_t lda, const float *r
       acc[r] = _mm512_dpwssd_epi32(acc[r], _mm512_set1_epi32(pair), b);
     }
   }
-  __m512 by = _mm512_loadu_ps(scales), base = bias ? _mm512_loadu_ps(bias) : _mm512_setzero_ps();
-  UNROLL for (int r = 0; r < rows; r++)
-    _mm512_storeu_ps(c + (size_t)r * ldc,
-                     _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[r]), _mm512_mul_ps(by, _mm512_set1_ps(row_scales[r])), base));
+  __m512 by = _mm512_loadu_ps(t->scales);
+  UNROLL for (int r = 0; r < rows; r++) {
+    float *c = t->c + (row + (size_t)r) * ldc;
+    const float *from = t->more ? c : t->bias;
+    __m512 base = from ? _mm512_loadu_ps(from) : _mm512_setzero_ps();
+    __m512 scale = _mm512_mul_ps(_mm512_set1_ps(t->row_scales[row + (size_t)r]), by);
+    _mm512_storeu_ps(c, _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[r]), scale, base));
+  }
 }
 
-TARGET static void panel16(const int16_t *a, size_t lda, const float *row_scales, size_t m, const int16_t *p, size_t k2,
-                           const float *scales, const float *bias, float *c, size_t ldc) {
-  size_t i = 0;
-  for (; i + ROWS <= m; i += ROWS) tile16(ROWS, a + i * lda, lda, row_scales + i, p, k2, scales, bias, c + i * ldc, ldc);
-  for (; i + 2 <= m; i += 2) tile16(2, a + i * lda, lda, row_scales + i, p, k2, scales, bias, c + i * ldc, ldc);
-  for (; i < m; i++) tile16(1, a + i * lda, lda, row_scales + i, p, k2, scales, bias, c + i * ldc, ldc);
+TARGET static void panel16(const lode__product16 *p) {
+  size_t tiles = (p->m + ROWS - 1) / ROWS;
+  for (size_t row = 0, t = 0; row < p->m; t++) {
+    size_t rows = tile_rows(p->m - row);
+    if (p->next) fetch_share(p->next, p->k2 * LODE__PANEL * sizeof(int16_t), t, tiles);
+    switch (rows) { SIZES(tile16, p, row) }
+    row += rows;
+  }
 }
 
 TARGET static void widen(const uint16_t *halfs, float *out, size_t n) {

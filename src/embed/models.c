@@ -246,6 +246,21 @@ static lode_status set_aside(const lode__model_kind *kind, const char *path, lod
   return result;
 }
 
+/* What an install that was killed has left. One that is at work is younger: it takes seconds. */
+static void sweep(const char *folder, const char *pack) {
+  const int64_t old_s = 3600;
+  lode__os_folder *list = lode__os_folder_open(folder);
+  size_t len = strlen(pack);
+  for (const char *name; list && (name = lode__os_folder_next(list)) != NULL;) {
+    if (strncmp(name, pack, len) != 0 || strncmp(name + len, ".tmp-", 5) != 0) continue;
+    struct stat st;
+    char *path = join(folder, name);
+    if (path && lode__os->stat(path, &st) == 0 && (int64_t)(lode__os_wall_ms() / 1000) - st.st_mtime > old_s) (void)lode__os->unlink(path);
+    lode__free(path);
+  }
+  if (list) lode__os_folder_close(list);
+}
+
 lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
                                lode_progress progress, lode_error *err) {
   lode__error_clear(err);
@@ -263,6 +278,7 @@ lode_status lode_model_install(lode_str model, const char *from, const lode_embe
     goto done;
   }
   LODE__GOTO(set_aside(kind, to, err));
+  sweep(folders.at[0], kind->pack);
   st = kind->install(from, to, progress, err);
 done:
   lode__free(to);
