@@ -52,6 +52,7 @@ const hostile = [
 ];
 
 const tokenizer = Tokenizer.fromFile(join(model, 'tokenizer.json'));
+tokenizer.disablePadding();
 tokenizer.setTruncation(MOST);
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // bytes that are not UTF-8 become U+FFFD, which the reference drops
 const tokens = async bytes => (await tokenizer.encode(decoder.decode(bytes))).getIds();
