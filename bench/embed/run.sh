@@ -32,7 +32,7 @@ cell() { # PRECISION KIND THREADS BATCH
     i=$((i + 1))
   done
   awk -v p="$1" -v k="$2" -v t="$3" -v b="$4" -v o="$ours" -v r="$theirs" 'BEGIN { goal = p == "full" ? 1.2 : 1.8; x = o / r
-    printf "| %s, %s tokens, %s thread%s, batch %s | %d | %d | %.2f | %.1f | %s |\n", p, k, t, t > 1 ? "s" : "", b, o, r, x, goal, x >= goal ? "yes" : "no" }'
+    printf "| %s, %s tokens, %s thread%s, batch %s | %d | %d | %.2f | %.1f | %s |\n", p, k, t, (t > 1 ? "s" : ""), b, o, r, x, goal, (x >= goal ? "yes" : "no") }'
 }
 
 report="$out/EMBED.md"
