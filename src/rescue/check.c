@@ -45,6 +45,15 @@ static void check_database(checking *k, const lode__chroma *c) {
           "%llu sequence ids are blobs, as 0.6 wrote them, in a database of 1.x, versions of which fail on them; quarantine --fix-seq-ids mends them", U(c->blob_seqs));
 }
 
+/* Deletions that the queue holds and the index has not taken in yet: the ids are in the index still, and nothing is wrong with that. */
+static uint64_t pending_deletes(const lode__plan *p, const lode__plan_folder *f) {
+  const lode__chroma_log *logs = p->chroma->logs + p->coll->log;
+  int64_t taken_in = p->coll->vector_seq >= 0 ? p->coll->vector_seq : f->pickle_seq;
+  uint64_t n = 0;
+  for (size_t i = 0; taken_in >= 0 && i < p->coll->n_log; i++) n += logs[i].op == LODE__CHROMA_DELETE && logs[i].seq > taken_in;
+  return n;
+}
+
 static void check_folder(checking *k, const lode__plan *p, const lode__plan_folder *f, int64_t db_mtime_s) {
   lode_str name = p->coll->name;
   const lode__hnsw *x = &f->index;
@@ -60,7 +69,7 @@ static void check_folder(checking *k, const lode__plan *p, const lode__plan_fold
     found(k, "index", name, "%.250s", f->why);
     return;
   }
-  uint64_t live = x->live, rows = 0, beyond = 0;
+  uint64_t live = x->live, rows = 0, beyond = 0, going = pending_deletes(p, f), extra = f->pickle_extra > going ? f->pickle_extra - going : 0;
   for (size_t i = 0; i < p->n; i++) {
     const lode__rec *r = &p->recs[i];
     rows += r->key > 0 && !r->late;
@@ -75,8 +84,8 @@ static void check_folder(checking *k, const lode__plan *p, const lode__plan_fold
   if (f->pickle == LODE__PICKLE_LOST && live) found(k, "pickle", name, f->has_pickle ? "index_metadata.pickle is damaged: Chroma cannot open the collection"
                                                                                    : "index_metadata.pickle is missing: Chroma forgets what the index holds");
   if (f->pickle_conflicts) found(k, "pickle", name, "%llu ids have no label that both halves of the pickle agree on", U(f->pickle_conflicts));
-  if (f->pickle_extra) found(k, "drift", name, "the index claims %llu ids that the database does not have", U(f->pickle_extra));
-  if (live > rows && live - rows > f->pickle_extra) found(k, "drift", name, "the index has %llu elements, the database %llu rows for it", U(live), U(rows));
+  if (extra) found(k, "drift", name, "the index claims %llu ids that the database does not have", U(extra));
+  if (live > rows && live - rows > f->pickle_extra + going) found(k, "drift", name, "the index has %llu elements, the database %llu rows for it", U(live), U(rows));
   if (live && db_mtime_s - x->mtime_s > 3600)
     found(k, "-age", name, "chroma.sqlite3 is %lld seconds newer than data_level0.bin; age alone is no damage", (long long)(db_mtime_s - x->mtime_s));
 }

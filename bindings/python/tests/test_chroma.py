@@ -1,6 +1,7 @@
 """One set of tests for the chromadb module and for lode.chroma: LODE_CHROMA_MODULE names which (lode.chroma when not set)."""
 import importlib
 import os
+import sys
 import tempfile
 import unittest
 
@@ -58,7 +59,7 @@ class Function:
 
 class Client(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True) if hasattr(tempfile.TemporaryDirectory, "_rmtree") else tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True) if sys.version_info >= (3, 10) else tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = folder.name
         self.client = chromadb.PersistentClient(self.path)

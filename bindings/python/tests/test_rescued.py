@@ -120,5 +120,45 @@ class Rescued(Rounded):
                 self.same(shown, collections_of(client, (tenant, database)))
 
 
+@unittest.skipUnless(chromadb and LODE and os.environ.get("LODE_MINILM_ONNX") and os.environ.get("LODE_MODELS"),
+                     "needs chromadb, LODE_PROGRAM, LODE_MINILM_ONNX (the weights as ONNX) and LODE_MODELS (with minilm)")
+class MadeAgain(unittest.TestCase):
+    """Vectors that Chroma made with its own MiniLM, lost, and made again by Lode's: the same but for rounding."""
+
+    def test_lost_vectors_are_made_again(self):
+        from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
+        with tempfile.TemporaryDirectory() as folder:
+            path, model = os.path.join(folder, "chroma"), os.path.join(folder, "model", "onnx")
+            shutil.copytree(os.environ["LODE_MINILM_ONNX"], model)
+            os.symlink(os.path.join(model, "onnx", "model.onnx"), os.path.join(model, "model.onnx"))
+            ONNXMiniLM_L6_V2.DOWNLOAD_PATH = os.path.dirname(model)
+            client = chromadb.PersistentClient(path, settings=Settings(anonymized_telemetry=False))
+            notes = client.create_collection("notes", configuration={"hnsw": {"space": "cosine", "sync_threshold": 10}},
+                                             embedding_function=ONNXMiniLM_L6_V2(preferred_providers=["CPUExecutionProvider"]))
+            texts = ["Note %d: %s" % (i, " ".join(random.Random(i).choices("the parser reads tokens of a lexer and builds trees for every search index".split(), k=12)))
+                     for i in range(40)]
+            for start in range(0, 40, 10):
+                notes.add(ids=["n%d" % i for i in range(start, start + 10)], documents=texts[start:start + 10])
+            exact = dict(zip(*(lambda got: (got["ids"], got["embeddings"]))(notes.get(include=["embeddings"]))))
+            damaged = os.path.join(folder, "damaged")
+            shutil.copytree(path, damaged)
+            for name in os.listdir(damaged):
+                if os.path.isdir(os.path.join(damaged, name)):
+                    shutil.rmtree(os.path.join(damaged, name))  # "quarantine", as MemPalace does it
+            plain = subprocess.run([LODE, "rescue", "chroma", damaged, "--to", os.path.join(folder, "plain"), "--json"], capture_output=True, text=True)
+            self.assertEqual(plain.returncode, 3, plain.stdout + plain.stderr)  # vectors are missing, and it says so
+            store = os.path.join(folder, "store")
+            done = subprocess.run([LODE, "rescue", "chroma", damaged, "--to", store, "--embed", "--json"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            import lode
+            import numpy
+            with lode.connect(store) as opened:
+                rows = opened.collection("notes").get(include=("vector", "document"))
+            self.assertEqual(len(rows), 40)
+            worst = min(float(numpy.dot(r.vector, exact[r.id]) / numpy.linalg.norm(r.vector) / numpy.linalg.norm(exact[r.id])) for r in rows)
+            print("lost vectors made again: least cosine with the exact ones %.6f" % worst)
+            self.assertGreater(worst, 0.99)
+
+
 if __name__ == "__main__":
     unittest.main()
