@@ -257,6 +257,17 @@ $(TRAIN_TOOLS): $(OUT)/tools/train/%: $(OUT)/tools/train/%.o $(TRAIN_OBJ) $(OUT)
 .PHONY: train-tools
 train-tools: $(TRAIN_TOOLS)
 
+# How long a rescue of 135,464 x 384 takes, and what the Python binding costs
+.PHONY: bench-rescue bench-python
+bench-rescue: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/rescue/run.sh $(OUT)/lode
+$(OUT)/bench_binding: $(OUT)/bench/bench_binding.o $(OUT)/bench/common.o $(OUT)/liblode.a
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+bench-python: deps
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench_binding
+	@bench/python/run.sh
+
 bench-serve: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/serve/run.sh
@@ -323,6 +334,8 @@ help:
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
 	@echo "make bench-code   code search on the Linux tree (TREES names others), PEERS=1 beside other tools"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
+	@echo "make bench-rescue how long a rescue takes, written to bench/RESCUE.md"
+	@echo "make bench-python what the Python binding costs, written to bench/PYTHON.md"
 	@echo "make bench-serve  lode serve beside the Chroma server, written to bench/SERVE.md"
 	@echo "make bench-vectors  vector search beside other libraries and databases, written to bench/VECTORS.md"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"

@@ -92,6 +92,8 @@ if [ -n "$real" ]; then
       skip "lost vectors made again: minilm is not in build/models"
     fi
     site=$("$real" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+    ls "$tmp"/wheels/*.whl >/dev/null 2>&1 || "$real" -m pip wheel --quiet --no-deps -w "$tmp/wheels" "$here/bindings/python" >"$tmp/wheel.log" 2>&1
+    rm -rf "$here/bindings/python/build" "$here/bindings/python"/*.egg-info
     if [ -x "$(dirname "$real")/mempalace" ] && [ -w "$site" ] && ls "$tmp"/wheels/*.whl >/dev/null 2>&1 &&
       "$real" -m pip install --quiet --no-deps --force-reinstall "$tmp"/wheels/*.whl >"$tmp/pip-lode.log" 2>&1; then
       (unset LODE_LIBRARY PYTHONPATH; run "mempalace itself" "$real" test_palace; echo "$passed $failed" >"$tmp/counts")

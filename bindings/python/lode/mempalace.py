@@ -190,7 +190,8 @@ class LodeCollection(BaseCollection):
 
     @property
     def distance_metric(self):
-        return "cosine"
+        info = self._info()
+        return info.metric if info else "cosine"
 
     def _info(self):
         with _Errors():
@@ -325,10 +326,12 @@ class LodeBackend(BaseBackend):
             if known is not None:
                 return known
             try:
-                with _Errors():
-                    handle = opened.store.collection(collection_name, create=create, metric="cosine")
+                handle = opened.store.collection(collection_name)  # of whatever metric: a rescued one keeps its own
             except lode_errors.NotFound:
-                raise CollectionNotInitializedError("the palace has no collection %r yet" % collection_name) from None
+                if not create:
+                    raise CollectionNotInitializedError("the palace has no collection %r yet" % collection_name) from None
+                with _Errors():
+                    handle = opened.store.collection(collection_name, create=True, metric="cosine")
             made = opened.collections[collection_name] = LodeCollection(self, opened, handle)
             return made
 

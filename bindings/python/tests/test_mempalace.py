@@ -101,6 +101,16 @@ class Contract(unittest.TestCase):
         self.backend.close()
         self.assertRaises(palace.BackendClosedError, self.drawers)
 
+    def test_a_rescued_collection_keeps_its_metric(self):
+        import lode
+        os.makedirs(self.ref.local_path)
+        with lode.connect(os.path.join(self.ref.local_path, "lode")) as store:
+            store.collection("drawers", create=True, metric="l2").add(["a"], ["text"], None, [[1, 2]])
+        drawers = self.drawers()
+        self.assertEqual((drawers.count(), drawers.distance_metric), (1, "l2"))
+        self.assertEqual(drawers.query(query_embeddings=[[1, 0]]).distances, [[4.0]])
+        self.assertEqual(self.drawers(name="closets").distance_metric, "cosine")
+
     def test_palaces_do_not_see_each_other(self):
         self.filled()
         other = self.backend.get_collection(palace=PalaceRef("q", os.path.join(self.folder.name, "other")), collection_name="drawers", create=True)
