@@ -47,10 +47,12 @@ static void check_database(checking *k, const lode__chroma *c) {
 
 /* Deletions that the queue holds and the index has not taken in yet: the ids are in the index still, and nothing is wrong with that. */
 static uint64_t pending_deletes(const lode__plan *p, const lode__plan_folder *f) {
-  const lode__chroma_log *logs = p->chroma->logs + p->coll->log;
   int64_t taken_in = p->coll->vector_seq >= 0 ? p->coll->vector_seq : f->pickle_seq;
   uint64_t n = 0;
-  for (size_t i = 0; taken_in >= 0 && i < p->coll->n_log; i++) n += logs[i].op == LODE__CHROMA_DELETE && logs[i].seq > taken_in;
+  for (size_t i = 0; taken_in >= 0 && i < p->coll->n_log; i++) {
+    const lode__chroma_log *l = &p->chroma->logs[p->coll->log + i];
+    n += l->op == LODE__CHROMA_DELETE && l->seq > taken_in;
+  }
   return n;
 }
 

@@ -108,10 +108,10 @@ static lode_status take_new(lode__plan *p, const lode__chroma_log *l, uint32_t e
 }
 
 static lode_status take_log(lode__plan *p, lode_error *err) {
-  const lode__chroma_log *logs = p->chroma->logs + p->coll->log;
   for (size_t i = 0; i < p->coll->n_log; i++) {
-    if (logs[i].seq <= p->coll->meta_seq) take_old(p, &logs[i], (uint32_t)i);
-    else LODE__TRY(take_new(p, &logs[i], (uint32_t)i, err));
+    const lode__chroma_log *l = &p->chroma->logs[p->coll->log + i];
+    if (l->seq <= p->coll->meta_seq) take_old(p, l, (uint32_t)i);
+    else LODE__TRY(take_new(p, l, (uint32_t)i, err));
   }
   return LODE_OK;
 }

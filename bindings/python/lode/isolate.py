@@ -39,6 +39,16 @@ def receive(file):
     return data
 
 
+def _ended(process):
+    """Gives back the pipes of a worker that ends, and waits for it: its code."""
+    for pipe in (process.stdin, process.stdout):
+        try:
+            pipe.close()
+        except OSError:
+            pass  # what was on its way to a dead one
+    return process.wait()
+
+
 class IsolatedStore:
     """What Store is, with the engine elsewhere."""
 
@@ -63,14 +73,14 @@ class IsolatedStore:
             answer = receive(process.stdout)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             self._process = None
-            code = process.wait()
+            code = _ended(process)
             name = signal.Signals(-code).name if code < 0 else "exit code %d" % code
             raise WorkerDied("the engine's process died (%s) during %s: what it had acknowledged is safe, this call may or may not "
                              "have been done; the next one starts another process" % (name, request[0])) from None
         except BaseException:  # Ctrl-C, or what a signal's handler raised: the next call would take this one's answer for its own
             self._process = None
             process.kill()
-            process.wait()
+            _ended(process)
             raise
         kind, value = pickle.loads(answer)
         if kind == "error":
@@ -103,10 +113,9 @@ class IsolatedStore:
         if process is not None and self._pid == os.getpid():
             try:
                 send(process.stdin, pickled(("end",)))  # a forked child may hold the pipe open: its end alone would not be seen
-                process.stdin.close()
             except OSError:
                 pass  # it is dead already
-            process.wait()
+            _ended(process)
 
     @property
     def worker_pid(self):
