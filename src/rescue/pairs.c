@@ -126,13 +126,12 @@ static bool same_vector(const float *a, const float *b, uint32_t n) {
 
 static size_t choose_anchors(pairing *g, anchor *anchors, float *vectors) {
   lode__plan *p = g->p;
-  const lode__chroma_log *logs = p->chroma->logs + p->coll->log;
   size_t n = 0, candidates = 0, seen = 0;
   for (int pass = 0; pass < 2; pass++) { /* spread over the collection, the first and the last of them included */
     for (size_t i = 0; i < p->n; i++) {
       const lode__rec *r = &p->recs[i];
       if (!r->alive || !r->log_vector || r->late || r->weak) continue;
-      if (p->coll->vector_seq >= 0 && logs[r->log_vector - 1].seq > p->coll->vector_seq) continue;
+      if (p->coll->vector_seq >= 0 && p->chroma->logs[p->coll->log + r->log_vector - 1].seq > p->coll->vector_seq) continue;
       if (pass == 0) {
         candidates++;
         continue;
