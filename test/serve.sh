@@ -2,7 +2,7 @@
 # serve.sh PROGRAM - `lode serve` over the wire, with curl and raw sockets: answers of Chroma's API as transcripts, lode's own API,
 # guards, caps, hostile clients, a worker that is killed, an orderly stop. Ends with "N passed, N failed[, N skipped]".
 set -u
-lode=$1
+lode=$(realpath "$1")
 if ! command -v curl > /dev/null; then
   echo "skipped: curl is not installed"
   echo "0 passed, 0 failed, 1 skipped"
