@@ -79,8 +79,10 @@ done
 
 compare() { # text, figure, peer's file, goal: the least ratio, or - for none
   awk -v t="$1" -v l="$(value "${5:-lode}" "$2")" -v p="$(value "$3" "$2")" -v g="$4" 'BEGIN {
-    r = l / p
-    printf "| %s | %.0f | %.0f | %.2f | %s | %s |\n", t, l, p, r, g == "-" ? "-" : "at least " g, g == "-" ? "-" : r >= g ? "yes" : "no" }'
+    r = p ? l / p : 0
+    goal = g == "-" ? "-" : "at least " g
+    met = g == "-" ? "-" : (r >= g ? "yes" : "no")
+    printf "| %s | %.0f | %.0f | %.2f | %s | %s |\n", t, l, p, r, goal, met }'
 }
 {
   echo "# Figures of clusters"

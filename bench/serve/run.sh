@@ -111,10 +111,14 @@ value() { awk -v k="$1" '$1 == k { v = $2 } END { print v }' $figures; }
 row() { # text, figure, larger is better, goal of the ratio (or -)
   awk -v t="$1" -v a="$(value "lode.$2")" -v b="$(value "chroma.$2")" -v up="$3" -v g="${4:--}" 'BEGIN {
     r = b == "" || b == 0 || a == 0 ? "" : up ? a / b : b / a
-    printf "| %s | %s | %s | %s | %s | %s |\n", t, a, b == "" ? "-" : b, r == "" ? "-" : sprintf("%.1fx", r), g == "-" ? "-" : "at least " g "x", g == "-" ? "-" : r == "" ? "not known" : r >= g ? "yes" : "no" }'
+    goal = g == "-" ? "-" : "at least " g "x"
+    met = g == "-" ? "-" : (r == "" ? "not known" : (r + 0 >= g + 0 ? "yes" : "no"))
+    printf "| %s | %s | %s | %s | %s | %s |\n", t, a, (b == "" ? "-" : b), (r == "" ? "-" : sprintf("%.1fx", r)), goal, met }'
 }
 goal() { # text, value, most, unit
-  awk -v t="$1" -v a="$2" -v m="$3" -v u="$4" 'BEGIN { printf "| %s | %s%s | - | - | at most %s%s | %s |\n", t, a, u, m, u, a == "" ? "not known" : a + 0 <= m + 0 ? "yes" : "no" }'
+  awk -v t="$1" -v a="$2" -v m="$3" -v u="$4" 'BEGIN {
+    met = a == "" ? "not known" : (a + 0 <= m + 0 ? "yes" : "no")
+    printf "| %s | %s%s | - | - | at most %s%s | %s |\n", t, a, u, m, u, met }'
 }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (b) printf "%.2f", a / b }'; }
 {
