@@ -60,7 +60,9 @@ TEST(a_query_is_words_or_a_name) {
     size_t names;
   } cases[] = {{"Mux", true, 1},           {"parseHeader", true, 1},  {"std::vector", true, 2},      {"foo_bar()", true, 1},
                {"how are retries done", false, 0}, {"where is parseHeader called", false, 1},
-               {"what does `close` do", false, 1}, {"read_line and write_line", false, 2}, {"", false, 0}, {"?!", false, 0}};
+               {"what does `close` do", false, 1}, {"read_line and write_line", false, 2}, {"", false, 0}, {"?!", false, 0},
+               {"class Router", true, 1}, {"parse_header function", true, 1}, {"struct Mux definition", true, 1}, {"method Router.add", true, 2},
+               {"type token", false, 0}, {"class", true, 1}, {"class module", false, 0}, {"function that closes Sessions", false, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     lode__question q;
     lode__question_read(S(cases[i].text), &q);
@@ -69,6 +71,8 @@ TEST(a_query_is_words_or_a_name) {
   lode__question q;
   lode__question_read(S("the tests of the parser"), &q);
   CHECK(q.wants_tests && q.words.n == 2);
+  lode__question_read(S(" class  Router "), &q);
+  CHECK(lode__str_eq(q.text, S("Router")) && q.words.n == 1 && lode__str_eq(q.names[0], S("Router")));
   lode__question_read(S("how to do it"), &q);
   CHECK(q.words.n > 0); /* nothing but stop words: then they count */
 }

@@ -63,6 +63,42 @@ static lode_str trim(lode_str text) {
   return text;
 }
 
+static bool has_any(lode_str text, const char *any) {
+  for (size_t i = 0; i < text.len; i++)
+    if (text.data[i] && strchr(any, text.data[i])) return true;
+  return false;
+}
+
+static lode_str first_word(lode_str text) {
+  size_t n = 0;
+  while (n < text.len && (unsigned char)text.data[n] > ' ') n++;
+  return (lode_str){text.data, n};
+}
+
+static lode_str last_word(lode_str text) {
+  size_t at = text.len;
+  while (at && (unsigned char)text.data[at - 1] > ' ') at--;
+  return (lode_str){text.data + at, text.len - at};
+}
+
+static bool is_kind_word(lode_str word) {
+  static const char *const kinds[] = {"class", "constant", "constructor", "def", "definition", "enum", "fn", "func", "function", "interface", "macro", "method",
+                                      "module", "namespace", "object", "protocol", "record", "struct", "trait", "type", "typedef", "union", "variable"};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (lode__str_eq(word, lode__str(kinds[i]))) return true;
+  return false;
+}
+
+/* "class Router", "parse_header function", "struct Mux definition" ask for the name. Plain words stay: "type token", "module". */
+static lode_str without_kinds(lode_str text) {
+  lode_str rest = text;
+  while (rest.len && is_kind_word(first_word(rest)) && first_word(rest).len < rest.len)
+    rest = trim((lode_str){rest.data + first_word(rest).len, rest.len - first_word(rest).len});
+  while (rest.len && is_kind_word(last_word(rest)) && last_word(rest).len < rest.len) rest = trim((lode_str){rest.data, rest.len - last_word(rest).len});
+  bool named = rest.len && is_one_name(rest) && (looks_coded(rest) || is_upper(rest.data[0]) || has_any(rest, ".:#("));
+  return named ? rest : text;
+}
+
 static bool says(const lode__words *words, const char *word) {
   lode__words other;
   lode__words_of(lode__str(word), &other);
@@ -74,7 +110,7 @@ static bool says(const lode__words *words, const char *word) {
 void lode__question_read(lode_str text, lode__question *q) {
   lode__words all;
   memset(q, 0, sizeof *q);
-  q->text = trim(text);
+  q->text = without_kinds(trim(text));
   q->is_name = is_one_name(q->text);
   lode__words_of(q->text, &all);
   for (size_t i = 0; i < all.n; i++)
