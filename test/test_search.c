@@ -143,7 +143,8 @@ TEST(what_is_rarely_meant_comes_later_unless_it_is_asked_for) {
   CHECK(!first_wins("open a window", "src/a.c", "src/b.c", "c")); /* the other one has a little more */
   CHECK(first_wins("open a pipe", "unix/a.c", "win/b.c", "c"));
   CHECK(!first_wins("open a pipe on windows", "unix/a.c", "win/b.c", "c"));
-  CHECK(first_wins("open a pipe", "src/a.c", "src/b_darwin.c", "c"));
+  CHECK(first_wins("open a pipe", "src/a_linux.c", "src/b_darwin.c", "c"));
+  CHECK(!first_wins("open a pipe", "src/a.c", "src/windows/b.c", "c")); /* nothing is for this system: windows may be on a screen */
   CHECK(first_wins("open a pipe", "src/v2/a.c", "src/v1/b.c", "c"));
   CHECK(!first_wins("open a pipe in v1", "src/v2/a.c", "src/v1/b.c", "c"));
   CHECK(!first_wins("open a pipe", "lib/v2/a.c", "src/v1/b.c", "c")); /* versions of different things */

@@ -307,7 +307,7 @@ TEST(marks_of_paths) {
   CHECK(lode__path_marks(LODE__LIT("_examples/a.c")) == LODE__MARK_EXAMPLE && lode__path_marks(LODE__LIT("x/__tests__/a.js")) == LODE__MARK_TEST);
   CHECK(lode__path_marks(LODE__LIT("deps/a.c")) == LODE__MARK_VENDORED && lode__path_marks(LODE__LIT("___/a.c")) == 0);
   CHECK(lode__path_marks(LODE__LIT("src/win/a.c")) == LODE__MARK_FOREIGN && lode__path_marks(LODE__LIT("a_windows.go")) == LODE__MARK_FOREIGN);
-  CHECK(lode__path_marks(LODE__LIT("src/window.c")) == 0 && lode__path_marks(LODE__LIT("src/linux/a.c")) == 0);
+  CHECK(lode__path_marks(LODE__LIT("src/window.c")) == 0 && lode__path_marks(LODE__LIT("src/linux/a.c")) == LODE__MARK_NATIVE);
   CHECK(lode__path_marks(LODE__LIT("legacy/a.c")) == LODE__MARK_OLD && lode__path_marks(LODE__LIT("a.d.ts")) == LODE__MARK_STUB);
   CHECK(lode__path_marks(LODE__LIT("")) == 0 && lode__path_marks(LODE__LIT("/")) == 0 && lode__path_marks(LODE__LIT(".d.ts")) == 0);
 }

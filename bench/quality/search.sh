@@ -41,7 +41,8 @@ measure() { # TASKS TITLE
     echo "== lode search --mode $mode, $2"
     ask $mode "$1" | "$out/bench/quality/score" "$1"
   done
-  if index --quality && "$lode" status --json --store "$tmp/$(head -1 "$tmp/repos" | cut -d' ' -f1)" 2>/dev/null | grep -q '"quality_pending":0'; then
+  if "$lode" model list --json | grep -q '"name":"minilm","installed":true'; then
+    index --quality
     echo "== lode search, static and MiniLM vectors, $2"
     ask hybrid "$1" | "$out/bench/quality/score" "$1"
   else

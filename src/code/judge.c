@@ -111,6 +111,7 @@ static const char old_folders[] = " legacy compat deprecated obsolete attic ";
 static const char foreign_systems[] =
     " win windows win32 win64 winnt mingw cygwin msvc darwin macos osx freebsd openbsd netbsd dragonfly dragonflybsd bsd solaris sunos illumos aix"
     " os390 zos os400 ibmi hpux haiku plan9 qnx vxworks vms amiga ";
+static const char native_systems[] = " linux unix posix ";
 
 bool lode__is_foreign(lode_str word) { return listed(foreign_systems, word.data, word.len); }
 
@@ -138,12 +139,16 @@ static bool has_ending(lode_str name, const char *ending) {
   return name.len > n && memcmp(name.data + name.len - n, ending, n) == 0;
 }
 
-/* x_windows.go, x-win.c, windows.rs */
-static bool is_foreign_name(lode_str name) {
+/* The system of x_windows.go, x-win.c, windows.rs; empty when there is none. */
+static lode_str system_of(lode_str name) {
   const char *dot = memchr(name.data, '.', name.len);
   size_t end = dot ? (size_t)(dot - name.data) : name.len, start = end;
   while (start && name.data[start - 1] != '_' && name.data[start - 1] != '-') start--;
-  return lode__is_foreign((lode_str){name.data + start, end - start});
+  return (lode_str){name.data + start, end - start};
+}
+
+static unsigned system_marks(lode_str word) {
+  return (listed(foreign_systems, word.data, word.len) ? LODE__MARK_FOREIGN : 0u) | (listed(native_systems, word.data, word.len) ? LODE__MARK_NATIVE : 0u);
 }
 
 unsigned lode__path_marks(lode_str path) {
@@ -160,13 +165,13 @@ unsigned lode__path_marks(lode_str path) {
     if (listed(example_folders, word, len)) marks |= LODE__MARK_EXAMPLE;
     if (listed(doc_folders, word, len)) marks |= LODE__MARK_DOC;
     if (listed(old_folders, word, len)) marks |= LODE__MARK_OLD;
-    if (listed(foreign_systems, word, len)) marks |= LODE__MARK_FOREIGN;
+    marks |= system_marks((lode_str){word, len});
     at = i + 1;
   }
   lode_str name = {path.data + at, path.len - at};
   if (name.len == 0) return marks;
   if (is_test_name(name)) marks |= LODE__MARK_TEST;
-  if (is_foreign_name(name)) marks |= LODE__MARK_FOREIGN;
+  marks |= system_marks(system_of(name));
   if (has_ending(name, ".d.ts") || has_ending(name, ".pyi")) marks |= LODE__MARK_STUB;
   return marks;
 }

@@ -90,6 +90,7 @@ typedef struct ranking {
   size_t n_files;
   size_t *order;             /* of candidates, by file, then by score */
   double word_weight[LODE__WORDS_MOST];
+  bool has_native;           /* some files are for this system: then those for others come later */
 } ranking;
 
 static int by_path(const void *a, const void *b) {
@@ -332,7 +333,7 @@ static unsigned factors_of(const ranking *r, const file *f, const lode__candidat
   if ((f->marks & LODE__MARK_EXAMPLE) && !q->wants_examples) bits |= 1u << LODE__FACTOR_EXAMPLE;
   if (((f->marks & LODE__MARK_DOC) || kind == LODE__KIND_SECTION) && !q->wants_docs) bits |= 1u << LODE__FACTOR_DOC;
   if ((f->marks & LODE__MARK_OLD) && !q->wants_old) bits |= 1u << LODE__FACTOR_OLD;
-  if ((f->marks & LODE__MARK_FOREIGN) && !q->wants_foreign) bits |= 1u << LODE__FACTOR_FOREIGN;
+  if ((f->marks & LODE__MARK_FOREIGN) && r->has_native && !q->wants_foreign) bits |= 1u << LODE__FACTOR_FOREIGN;
   if (f->marks & LODE__MARK_STUB) bits |= 1u << LODE__FACTOR_STUB;
   const lode__language *language = lode__language_find(c->language);
   if (kind == LODE__KIND_DATA || (language && language->data)) bits |= 1u << LODE__FACTOR_DATA;
@@ -345,6 +346,7 @@ static lode_status measure(ranking *r, lode_error *err) {
   LODE__TRY(spread(r, 1, LODE__FEATURE_QUALITY, err));
   for (size_t i = 0; i < r->n_files; i++) {
     r->files[i].marks = lode__path_marks(r->files[i].path);
+    r->has_native = r->has_native || (r->files[i].marks & LODE__MARK_NATIVE);
     split_path(&r->files[i]);
   }
   mark_old_versions(r);

@@ -38,7 +38,7 @@
   X(DOC, "doc", 0.45, "documents")                                        \
   X(DATA, "data", 0.60, "data and configuration")                         \
   X(OLD, "old", 0.55, "legacy code, and v1/ where there is a v2/")        \
-  X(FOREIGN, "foreign", 0.70, "files for another system than this one")   \
+  X(FOREIGN, "foreign", 0.70, "files for another system, where some are for this one") \
   X(STUB, "stub", 0.70, "declarations of what is written elsewhere")
 
 typedef enum lode__feature {

@@ -51,6 +51,7 @@ enum { /* marks: what ranking may want to know; told from the path alone */
   LODE__MARK_OLD = 16,      /* kept for those who used it before: legacy, deprecated */
   LODE__MARK_FOREIGN = 32,  /* for another system than this one */
   LODE__MARK_STUB = 64,     /* declarations of what is written elsewhere: .d.ts, .pyi */
+  LODE__MARK_NATIVE = 128,  /* for this system */
 };
 unsigned lode__path_marks(lode_str path);
 /* Is the word the name of another system than this one: windows, darwin, freebsd? */
