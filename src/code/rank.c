@@ -161,7 +161,7 @@ typedef struct match {
   double word[LODE__WORDS_MOST], part[LODE__WORDS_MOST];
 } match;
 
-static void raise(double *to, double value) {
+static void keep_larger(double *to, double value) {
   if (value > *to) *to = value;
 }
 
@@ -171,8 +171,8 @@ static void match_words(const lode__words *words, const lode__words *name, match
   for (size_t w = 0; w < words->n; w++)
     for (size_t i = 0; i < name->n; i++) {
       double alike = lode__word_alike(&words->v[w], &name->v[i]);
-      raise(&m->word[w], alike);
-      raise(&m->part[i], alike);
+      keep_larger(&m->word[w], alike);
+      keep_larger(&m->part[i], alike);
     }
   for (size_t w = 0; w + 1 < words->n; w++)
     for (size_t i = 0; i < name->n; i++)
