@@ -1,21 +1,23 @@
 /* match.c - see match.h.
  *
- * Invariants: entries of `rows` and `ordinal_of` are complete when lode__match_make returns; a page of `links` is complete
+ * Invariants: entries of `rows` and `ordinal_of` are complete when lode__match_make returns; a row of `links` is complete
  * when its bit in `loaded` is set, which is done under one of the locks. The codes are copies of pages that were checked;
  * links of the segment are checked when they are followed.
  */
 #include "index/match.h"
 
+_Static_assert(LODE__MATCH_WIDTH * sizeof(uint32_t) == 128, "a row of links is a page of 1 << ROW_BITS bytes");
+
 enum {
   REACHED = 1024,      /* rows that are looked at for the links of one match, at most */
   TABLE = 4 * REACHED, /* a hash table of those */
-  ROWS_PER_PAGE = LODE__PAGE_BYTES / (LODE__MATCH_WIDTH * sizeof(uint32_t)),
+  ROW_BITS = 7, ROW_BYTES = 1 << ROW_BITS, /* of links: each is a page of its own, made when a walk first comes there */
   LEAST_ENTRIES = 32, MOST_ENTRIES = 256,
 };
 
 uint64_t lode__match_bytes(const lode__segment *segment, uint32_t n) {
   uint64_t words = (uint64_t)segment->info.n / 64 + 1;
-  return words * 12 + (uint64_t)n * (segment->stride + LODE__MATCH_WIDTH * sizeof(uint32_t) + sizeof(uint32_t));
+  return words * 12 + (uint64_t)n * (segment->stride + ROW_BYTES + sizeof(uint32_t)) + n / 8;
 }
 
 static bool has(const lode__match *m, uint32_t ordinal) { return m->ordinals[ordinal / 64] >> (ordinal % 64) & 1; }
@@ -65,11 +67,10 @@ static lode_status find_links(lode__match *m, uint32_t rank, reach *r, uint32_t 
   return LODE_OK;
 }
 
-static lode_status load_page(lode__match *m, uint64_t page, reach *r, lode_error *err) {
-  uint32_t *out = (uint32_t *)(void *)((unsigned char *)(uintptr_t)m->links.data + page * LODE__PAGE_BYTES);
-  uint64_t first = page * ROWS_PER_PAGE, end = first + ROWS_PER_PAGE < m->n ? first + ROWS_PER_PAGE : m->n;
-  for (uint64_t rank = first; rank < end; rank++, out += LODE__MATCH_WIDTH) LODE__TRY(find_links(m, (uint32_t)rank, r, out, err));
-  atomic_fetch_or_explicit(&m->links.loaded[page / 64], (uint64_t)1 << (page % 64), memory_order_release);
+static lode_status load_row(lode__match *m, uint64_t rank, reach *r, lode_error *err) {
+  uint32_t *out = (uint32_t *)(void *)((unsigned char *)(uintptr_t)m->links.data + rank * ROW_BYTES);
+  LODE__TRY(find_links(m, (uint32_t)rank, r, out, err));
+  atomic_fetch_or_explicit(&m->links.loaded[rank / 64], (uint64_t)1 << (rank % 64), memory_order_release);
   return LODE_OK;
 }
 
@@ -79,10 +80,10 @@ static lode_status load(lode__paged *paged, uint64_t first, uint64_t last, lode_
   lode_status st = LODE_OK;
   reach *r = lode__alloc(sizeof *r);
   if (!r) return lode__fail_nomem(err);
-  for (uint64_t page = first; page <= last && st == LODE_OK; page++) {
-    pthread_mutex_t *lock = &m->locks[page % LODE__MATCH_LOCKS];
+  for (uint64_t rank = first; rank <= last && st == LODE_OK; rank++) {
+    pthread_mutex_t *lock = &m->locks[rank % LODE__MATCH_LOCKS];
     pthread_mutex_lock(lock);
-    if (!lode__paged_has(paged, page)) st = load_page(m, page, r, err);
+    if (!lode__paged_has(paged, rank)) st = load_row(m, rank, r, err);
     pthread_mutex_unlock(lock);
   }
   lode__free(r);
@@ -136,15 +137,14 @@ static uint32_t entries_of(uint32_t n) {
 }
 
 static lode_status make_room(lode__match *m, lode_error *err) {
-  size_t words = (size_t)m->segment->info.n / 64 + 1, links = (size_t)m->n * LODE__MATCH_WIDTH * sizeof(uint32_t);
-  size_t pages = links / LODE__PAGE_BYTES + 1;
+  size_t words = (size_t)m->segment->info.n / 64 + 1, links = (size_t)m->n * ROW_BYTES;
   m->ordinals = lode__alloc_zero(words, sizeof *m->ordinals);
   m->before = lode__alloc_zero(words, sizeof *m->before);
   m->ordinal_of = lode__alloc_zero(m->n, sizeof *m->ordinal_of);
   m->entries = lode__alloc_zero(m->n_entries, sizeof *m->entries);
   m->rows = (lode__paged){.data = lode__alloc_aligned(64, (size_t)m->n * m->segment->stride), .bytes = (uint64_t)m->n * m->segment->stride};
-  m->links = (lode__paged){.data = lode__alloc_aligned(LODE__PAGE_BYTES, pages * LODE__PAGE_BYTES), .bytes = links, .load = load, .owner = m,
-                           .loaded = lode__alloc_zero(pages / 64 + 1, sizeof(uint64_t))};
+  m->links = (lode__paged){.data = lode__alloc_aligned(LODE__PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS, .load = load,
+                           .owner = m, .loaded = lode__alloc_zero((size_t)m->n / 64 + 1, sizeof(uint64_t))};
   bool ok = m->ordinals && m->before && m->ordinal_of && m->entries && m->rows.data && m->links.data && m->links.loaded;
   return ok ? LODE_OK : lode__fail_nomem(err);
 }

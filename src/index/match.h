@@ -2,7 +2,7 @@
  *
  * A filter that is used again is worth some work: the codes of its matches are copied into one piece of memory (in the
  * order of the segment, where neighbours lie near each other), so that few of them are scanned at the speed of memory; and
- * a graph among them alone is made as it is needed, page by page: a match is linked to the matches that are reached from it
+ * a graph among them alone is made as it is needed, row by row: a match is linked to the matches that are reached from it
  * over rows that do not match. Walks over that graph cost what walks over the segment's own do.
  * Numbers of matches ("ranks") are those of their ordinals in rising order.
  */

@@ -1,6 +1,6 @@
 /* paged.h - a range of bytes in memory that is filled page by page when it is first needed.
  *
- * `data` is anonymous memory as long as the range; `loaded` has a bit for each page. Whoever needs bytes asks
+ * `data` is anonymous memory as long as the range; `loaded` has a bit for each page of 1 << page_bits bytes. Whoever needs bytes asks
  * lode__paged_need for them first: a test of bits when they are there, else the loader, which reads, checks and then
  * publishes them. loaded == NULL: all of it is there (a graph being built, a preloaded segment).
  */
@@ -18,6 +18,7 @@ struct lode__paged {
   const unsigned char *data;
   uint64_t bytes;
   _Atomic uint64_t *loaded;
+  unsigned page_bits;
   /* Makes pages [first, last] present; LODE_CORRUPT, LODE_IO, LODE_NOMEM when that cannot be done. */
   lode_status (*load)(lode__paged *paged, uint64_t first, uint64_t last, lode_error *err);
   void *owner; /* of the loader */
@@ -30,7 +31,7 @@ static inline bool lode__paged_has(const lode__paged *paged, uint64_t page) {
 /* After LODE_OK the bytes [at, at + n) may be read; n > 0, the range is within the section. */
 static inline lode_status lode__paged_need(lode__paged *paged, uint64_t at, uint64_t n, lode_error *err) {
   if (!paged->loaded) return LODE_OK;
-  uint64_t first = at >> LODE__PAGE_BITS, last = (at + n - 1) >> LODE__PAGE_BITS;
+  uint64_t first = at >> paged->page_bits, last = (at + n - 1) >> paged->page_bits;
   for (uint64_t p = first; p <= last; p++) {
     if (!lode__paged_has(paged, p)) return paged->load(paged, p, last, err);
   }

@@ -17,7 +17,7 @@ enum {
   MARK = 8,               /* marking so many matches by ordinal costs as much as a distance */
   MOST_PERCENT = 90,      /* of rows that match, from which a plain walk with a wider beam is taken in any case */
   LEAST_PERMILLE = 10,    /* below, walks among matches lose their way */
-  NEAR_SCAN = 3,          /* matches are scanned when they are not more than so many walks cost; */
+  NEAR_SCAN = 4,          /* matches are scanned when they are not more than so many walks cost; */
   FAR_SCAN = 64,          /* the same when they are far from the query, where walks are least to be trusted */
   FAR_FACTOR = 16,        /* how much wider the beam is when there are more of them */
   MATCH_SCAN = 2,         /* matches that lie in one piece are scanned when they are not more than so many walks cost */
@@ -324,11 +324,11 @@ static lode_status allowed_walk(search *s, bool far, lode_error *err) {
   uint32_t seeds[SEEDS];
   size_t n_seeds = 0;
   s->room->stats.ways |= LODE__BY_WALK_ALLOWED;
-  size_t most = few_if_far(s) ? 0 : FAR_FACTOR * s->beam, near = s->beam + s->beam / 4 > s->keep ? s->beam + s->beam / 4 : s->keep;
-  LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, most > near ? most : near, err));
+  size_t most = few_if_far(s) ? 0 : FAR_FACTOR * s->beam;
+  LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, most > s->keep ? most : s->keep, err));
   LODE__TRY(spread_allowed(s, seeds, &n_seeds, err));
   lode__walk_filter filter = {.allowed = s->room->allowed, .seeds = seeds, .n_seeds = n_seeds,
-                              .beam = far ? most : near, .far_beam = most};
+                              .beam = far ? most : s->keep, .far_beam = most};
   LODE__TRY(lode__walk_allowed(&view, &s->query, &filter, &s->room->walk, err));
   return take_pool(s, err);
 }

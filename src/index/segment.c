@@ -208,7 +208,7 @@ static lode_status make_paged(lode__segment *s, lode__paged *paged, int section,
   /* Not touched here: untouched anonymous memory costs nothing. */
   size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : RUN_BYTES;
   unsigned char *data = lode__alloc_aligned(align, (size_t)(pages * LODE__PAGE_BYTES));
-  *paged = (lode__paged){.data = data, .bytes = bytes, .load = load, .owner = s};
+  *paged = (lode__paged){.data = data, .bytes = bytes, .page_bits = LODE__PAGE_BITS, .load = load, .owner = s};
   if (!data) return lode__fail_nomem(err);
   paged->loaded = lode__alloc_zero((size_t)(pages / 64 + 1), sizeof *paged->loaded);
   return paged->loaded ? LODE_OK : lode__fail_nomem(err);
