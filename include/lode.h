@@ -122,6 +122,8 @@ typedef struct lode_open_options {
   uint32_t build_threads;      /* for the vector index; 0 = as many as there are processors, at most 8; in the background half of them */
   uint64_t memory_bytes;       /* budget for caches, transactions and building; 0 = 256 MiB; the least is 16 MiB */
   uint64_t max_document_bytes; /* 0 = 64 MiB */
+  bool bulk_load;              /* much is about to be written, and lode_optimize() ends it: until then the vector index stays flat, and its
+                                  graphs are made in half of the time, a little coarser: the same recall takes a tenth more work of a query */
   void (*log)(void *ctx, const char *line); /* notices: damage found, network file system, ...; may be NULL */
   void *log_ctx;
 } lode_open_options;
@@ -332,6 +334,7 @@ typedef struct lode_query_request {
   bool exact;             /* look at every vector instead of asking the index */
   uint32_t effort;        /* of the index: how many of the nearest rows a search goes on from; 0 = as the data need */
   double target_recall;   /* the share of the true nearest to aim at: 0 = about 0.98, 1 = exact; effort comes first */
+  uint64_t most_unindexed; /* by words: of the records that the text index does not hold yet, so many are looked at, the oldest first; 0 = all */
   double vector_weight;   /* hybrid: weights of the two rankings (reciprocal ranks; words of most documents count for nothing); both 0 = 1 and 1 */
   double text_weight;
   lode_progress progress; /* as for lode_get_request */

@@ -43,6 +43,8 @@ done:
 }
 
 static void close_all(searching *s) {
+  lode__searching_end_words(s);
+  lode_result_free(s->words.rows);
   if (s->code) lode_collection_close(s->code);
   if (s->files) lode_collection_close(s->files);
   if (s->quality) lode_collection_close(s->quality);
@@ -195,6 +197,7 @@ static lode_status find_candidates(searching *s, lode_error *err) {
       return lode__fail(err, LODE_INVALID, "the query has no words: ask with a question, a name or a piece of code");
     LODE__TRY(take_text(s, err));
   }
+  lode__searching_begin_words(s);
   LODE__TRY(open_models(s, err));
   LODE__TRY(lode__searching_gather(s, &used, err));
   if (!used) return err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
@@ -207,7 +210,8 @@ static void begin(searching *s, const lode__project *project, lode_store *store,
                   lode__search_result *result) {
   memset(result, 0, sizeof *result);
   lode__arena_init(&result->arena, 0);
-  *s = (searching){.project = project, .store = store, .request = request, .result = result, .arena = &result->arena};
+  *s = (searching){.project = project, .store = store, .request = request, .result = result, .arena = &result->arena,
+                   .want_more = 1};
 }
 
 lode_status lode__search_run(const lode__project *project, lode_store *store, const lode__search_request *request,

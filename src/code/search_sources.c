@@ -4,9 +4,10 @@
 #include "code/ignore.h"
 
 #include <math.h>
+#include <signal.h>
 
 enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3,
-       MOST_WANT = 1 << 20, MOST_BEHIND = 20000 };
+       MOST_WANT = 1 << 20, MOST_BEHIND = 10000 };
 
 /* ---- Candidates ---- */
 
@@ -71,18 +72,49 @@ static size_t want(const searching *s, size_t least) {
 
 /* ---- By words ---- */
 
-static lode_status by_words(searching *s, lode_error *err) {
-  lode_result *rows = NULL;
+static void ask(lode_collection *c, const lode_query_request *request, asked *to) {
+  lode_result_free(to->rows);
+  *to = (asked){.err = {.record = LODE_NO_RECORD}};
+  to->st = lode_query(c, request, &to->rows, &to->err);
+}
+
+/* Without the caller's progress, which belongs to the caller's thread: what it takes is bounded. */
+static void ask_words(searching *s) {
   lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_TEXT), .select = lode__searching_selection(s),
-                          .include = LODE_METADATA, .progress = s->request->progress};
-  lode_status st = lode_query(s->code, &q, &rows, err);
-  s->cut = s->cut || lode_result_count(rows) >= q.k;
+                          .include = LODE_METADATA, .most_unindexed = MOST_BEHIND};
+  ask(s->code, &q, &s->words);
+}
+
+static void *run_words(void *ctx) {
+  ask_words(ctx);
+  return NULL;
+}
+
+void lode__searching_begin_words(searching *s) {
+  sigset_t all, before;
+  sigfillset(&all); /* signals are the caller's */
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+  s->asking = s->request->mode != LODE_BY_VECTOR && pthread_create(&s->thread, NULL, run_words, s) == 0;
+  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void lode__searching_end_words(searching *s) {
+  if (s->asking) (void)pthread_join(s->thread, NULL);
+  s->asking = false;
+}
+
+static lode_status by_words(searching *s, lode_error *err) {
+  if (s->asking) lode__searching_end_words(s);
+  else ask_words(s);
+  const lode_result *rows = s->words.rows;
+  lode_status st = s->words.st;
+  if (st != LODE_OK && err) *err = s->words.err;
+  s->cut = s->cut || lode_result_count(rows) >= want(s, WANT_TEXT);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
     lode__candidate *c;
     st = candidate(s, lode_result_at(rows, i), &c, err);
     if (c) c->bm25 = lode_result_at(rows, i)->score;
   }
-  lode_result_free(rows);
   return st;
 }
 
@@ -157,16 +189,19 @@ done:
   return st;
 }
 
-static lode_status by_outlines(searching *s, lode_error *err) {
-  lode_result *rows = NULL;
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_OUTLINES), .progress = s->request->progress};
-  if (!s->files) return LODE_OK;
-  lode_status st = lode_query(s->files, &q, &rows, err);
-  if (st == LODE_OK) st = add_files(s, rows, err);
-  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++)
+static void ask_outlines(const searching *s, asked *to) {
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_OUTLINES), .most_unindexed = MOST_BEHIND,
+                          .progress = s->request->progress};
+  if (s->files) ask(s->files, &q, to);
+}
+
+static lode_status by_outlines(searching *s, const asked *from, lode_error *err) {
+  lode_status st = from->st;
+  if (st != LODE_OK && err) *err = from->err;
+  if (st == LODE_OK) st = add_files(s, from->rows, err);
+  for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++)
     for (size_t k = 0; k < s->n; k++)
-      if (lode__str_eq(s->v[k].path, lode_result_at(rows, i)->id)) s->v[k].outline = lode_result_at(rows, i)->score;
-  lode_result_free(rows);
+      if (lode__str_eq(s->v[k].path, lode_result_at(from->rows, i)->id)) s->v[k].outline = lode_result_at(from->rows, i)->score;
   return st;
 }
 
@@ -207,19 +242,22 @@ done:
   return st;
 }
 
-static lode_status by_vector(searching *s, lode_error *err) {
-  lode_result *rows = NULL;
+static void ask_vector(const searching *s, asked *to) {
   lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1, .k = want(s, WANT_VECTOR),
                           .select = lode__searching_selection(s), .include = LODE_METADATA, .progress = s->request->progress};
-  lode_status st = lode_query(s->code, &q, &rows, err);
-  s->cut = s->cut || lode_result_count(rows) >= q.k;
-  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
-    const lode_row *row = lode_result_at(rows, i);
+  if (s->vector) ask(s->code, &q, to);
+}
+
+static lode_status by_vector(searching *s, const asked *from, lode_error *err) {
+  lode_status st = from->st;
+  if (st != LODE_OK && err) *err = from->err;
+  s->cut = s->cut || lode_result_count(from->rows) >= want(s, WANT_VECTOR);
+  for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++) {
+    const lode_row *row = lode_result_at(from->rows, i);
     lode__candidate *c;
     st = candidate(s, row, &c, err);
     if (c && !isnan(row->distance)) c->cosine = 1 - row->distance;
   }
-  lode_result_free(rows);
   return st;
 }
 
@@ -252,53 +290,57 @@ done:
 
 /* ---- Gathering ---- */
 
-/* One source after the other; what fails for damage or a mismatch is left out and noted. *used when it could be used. */
-static lode_status source(searching *s, const char *what, lode_status (*run)(searching *, lode_error *), bool *used, lode_error *err) {
-  lode_error why = {.record = LODE_NO_RECORD};
-  lode_status st = run(s, &why);
+/* What fails for damage or a mismatch is left out and noted. *used when it could be used. */
+static lode_status take(searching *s, const char *what, lode_status st, const lode_error *why, bool *used, lode_error *err) {
   if (st == LODE_OK) {
     *used = true;
     return LODE_OK;
   }
-  if (st == LODE_CORRUPT || st == LODE_MISMATCH || st == LODE_LIMIT) {
-    lode__searching_note(s, what, &why);
-    if (err) *err = why;
-    return LODE_OK;
-  }
-  if (err) *err = why;
-  return st;
+  if (err) *err = *why;
+  if (st != LODE_CORRUPT && st != LODE_MISMATCH && st != LODE_LIMIT) return st;
+  lode__searching_note(s, what, why);
+  return LODE_OK;
 }
 
-/* While a large tree is being indexed for the first time, its words wait for their index, and to read them all would take minutes: then
- * vectors answer alone. */
-static bool words_are_behind(searching *s, bool have_vectors) {
+/* While a large tree is indexed, its words may be behind: chunks that are in no index yet are read one by one, as many as take no more than
+ * some tenths of a second, and the answer says how many were not. */
+static void look_how_far_behind(searching *s) {
   lode_stats stats;
-  if (!have_vectors || lode_collection_stats(s->code, &stats, NULL) != LODE_OK) return false;
-  if (stats.untexted <= MOST_BEHIND && stats.unindexed <= MOST_BEHIND) return false;
+  if (s->request->mode == LODE_BY_VECTOR || lode_collection_stats(s->code, &stats, NULL) != LODE_OK) return;
+  s->names_behind = stats.unindexed > MOST_BEHIND;
+  if (stats.untexted <= MOST_BEHIND) return;
   lode_error why = {.record = LODE_NO_RECORD};
   (void)lode__fail(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
-                   (unsigned long long)(stats.untexted > stats.unindexed ? stats.untexted : stats.unindexed));
-  lode__searching_note(s, "by vectors alone", &why);
-  return true;
+                   (unsigned long long)stats.untexted);
+  lode__searching_note(s, s->vector || s->vector2 ? "by vectors and some of the words" : "by some of the words", &why);
+}
+
+/* Candidates are taken in one order, whatever came back first. */
+static lode_status take_all(searching *s, const asked *vector, const asked *outlines, bool *used, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  bool words = s->request->mode != LODE_BY_VECTOR, unused;
+  if (words) LODE__TRY(take(s, "without words", by_words(s, &why), &why, used, err));
+  if (s->vector) LODE__TRY(take(s, "without vectors", by_vector(s, vector, &why), &why, used, err));
+  if (s->vector2) LODE__TRY(take(s, "without the second vectors", by_second(s, &why), &why, used, err));
+  if (!words || s->request->similar.data) return LODE_OK;
+  if (!s->names_behind) LODE__TRY(take(s, "without names", by_names(s, &why), &why, &unused, err));
+  return take(s, "without outlines", by_outlines(s, outlines, &why), &why, &unused, err);
 }
 
 static lode_status gather_once(searching *s, bool *used, lode_error *err) {
-  lode_mode mode = s->request->mode;
-  if (mode == LODE_HYBRID && words_are_behind(s, s->vector || s->vector2)) mode = LODE_BY_VECTOR;
-  if (mode != LODE_BY_VECTOR) LODE__TRY(source(s, "without words", by_words, used, err));
-  if (s->vector) LODE__TRY(source(s, "without vectors", by_vector, used, err));
-  if (s->vector2) LODE__TRY(source(s, "without the second vectors", by_second, used, err));
-  if (mode != LODE_BY_VECTOR && !s->request->similar.data) {
-    bool unused;
-    LODE__TRY(source(s, "without names", by_names, &unused, err));
-    LODE__TRY(source(s, "without outlines", by_outlines, &unused, err));
-  }
-  return LODE_OK;
+  asked vector = {0}, outlines = {0};
+  ask_vector(s, &vector);
+  if (s->request->mode != LODE_BY_VECTOR && !s->request->similar.data) ask_outlines(s, &outlines);
+  lode_status st = take_all(s, &vector, &outlines, used, err);
+  lode_result_free(vector.rows);
+  lode_result_free(outlines.rows);
+  return st;
 }
 
 lode_status lode__searching_gather(searching *s, bool *used, lode_error *err) {
   *used = false;
-  for (s->want_more = 1;; s->want_more *= 16) {
+  look_how_far_behind(s);
+  for (;; s->want_more *= 16) {
     s->cut = false;
     LODE__TRY(gather_once(s, used, err));
     if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_more >= MOST_WANT) return LODE_OK; /* else the glob left too few */

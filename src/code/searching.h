@@ -10,6 +10,15 @@
 
 #include "code/search.h"
 
+#include <pthread.h>
+
+/* One question to the store, and its answer. */
+typedef struct asked {
+  lode_result *rows;
+  lode_status st;
+  lode_error err;
+} asked;
+
 typedef struct searching {
   const lode__project *project;
   lode_store *store;
@@ -29,6 +38,10 @@ typedef struct searching {
   size_t table_size;
   uint32_t *table;            /* of candidates by id */
   lode__json json;
+  asked words;                /* asked on `thread`, which reads code, text, where and request */
+  pthread_t thread;
+  bool asking;                /* the thread was started and not joined yet */
+  bool names_behind;          /* so many chunks wait for the metadata index that asking for names would take long */
   bool cut;                   /* a source gave as many as it was asked for: more may match */
   size_t want_more;           /* factor on what is asked for, when the glob leaves too few */
 } searching;
@@ -39,6 +52,10 @@ void lode__searching_note(searching *s, const char *what, const lode_error *why)
 bool lode__searching_copy(searching *s, lode_str *text);
 LODE_MUST lode_status lode__searching_filter(searching *s, lode_error *err);
 lode_selection lode__searching_selection(const searching *s);
+/* Words take about as long as vectors and the model do, so they are asked for beside them: begin early. Without a thread they are asked for
+ * later. end: for the way out. */
+void lode__searching_begin_words(searching *s);
+void lode__searching_end_words(searching *s);
 /* *used when any source could be used; else *err says why not. */
 LODE_MUST lode_status lode__searching_gather(searching *s, bool *used, lode_error *err);
 /* Cosines of candidates that did not come by vectors. */

@@ -54,9 +54,11 @@ static bool is_written_to(lode_store *store) {
   return lode__os->now_ns() - atomic_load(&store->written_ns) < (uint64_t)QUIET_MS * 1000000;
 }
 
-/* Waits for a quiet moment; false: it is time to stop. */
+/* Waits for a quiet moment; false: it is time to stop. In a bulk load there is none, and what falls behind has to be caught up with at its
+ * end, on one thread: the work on words goes on beside it, and a step ends as soon as the load wants to write. */
 static bool pause_for_writers(lode_store *store, lode__background *b) {
   bool kicked;
+  if (store->options->bulk_load && b == &store->background) return true;
   for (unsigned i = 0; i < PAUSES && is_written_to(store); i++)
     if (!sleep_ms(store, b, PAUSE_MS, false, &kicked)) return false;
   return true;
@@ -120,7 +122,7 @@ static bool is_news(lode_store *store, uint64_t *seen) {
 }
 
 static lode_status build(lode_store *store, lode_error *err) {
-  lode__build_request request = {.stop = builder_stops, .stop_ctx = store, .gentle = true};
+  lode__build_request request = {.stop = builder_stops, .stop_ctx = store, .gentle = true, .flat = store->options->bulk_load};
   bool more = true;
   while (more && !builder_stops(store) && atomic_load(&store->optimizers) == 0) {
     if (!pause_for_writers(store, &store->builder)) return LODE_OK;

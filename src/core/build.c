@@ -12,7 +12,7 @@
 
 #include <fcntl.h>
 
-enum { SAMPLE_ROWS = 4096, LOOK_EVERY = 16, FORGET_ROWS = 1000 };
+enum { SAMPLE_ROWS = 4096, LOOK_EVERY = 16, FORGET_ROWS = 1000, BULK_BEAM = 64, BULK_DEGREE = 24 };
 
 typedef struct build {
   lode_store *store;
@@ -205,7 +205,7 @@ static lode_status add_rows(build *b, lode_error *err) {
 static lode_status make_file(build *b, lode_error *err) {
   lode__maker_options options = {
       .id = b->row.id,
-      .kind = b->n >= lode__build_limits_now.graph_rows ? LODE__GRAPH : LODE__FLAT,
+      .kind = b->n >= lode__build_limits_now.graph_rows && !b->request->flat ? LODE__GRAPH : LODE__FLAT,
       .rows_hint = (uint32_t)b->n,
       .write = write_bytes,
       .ctx = b,
@@ -217,6 +217,10 @@ static lode_status make_file(build *b, lode_error *err) {
     options.graph.parallel = lode__threads(&b->threads);
   }
   options.graph.progress = (lode_progress){graph_step, b};
+  if (b->store->options->bulk_load) {
+    options.graph.beam = BULK_BEAM;
+    options.graph.degree = BULK_DEGREE;
+  }
   LODE__TRY(fit_model(b, &options.model, err));
   LODE__TRY(open_file(b, err));
   LODE__TRY(lode__maker_begin(&b->maker, &options, err));

@@ -367,6 +367,7 @@ typedef struct lode__build_request {
   lode_progress progress;
   bool thorough;
   bool gentle;           /* leaves processors to others */
+  bool flat;             /* no graphs: a load goes on, and more than once they would be made for nothing */
   bool no_dead;          /* rewrite every segment that holds a dead vector */
 } lode__build_request;
 /* All of it, now; waits while a thread of this handle builds. */
@@ -407,6 +408,7 @@ typedef struct lode__text_query {
   size_t want;
   lode__select *select;    /* judges; NULL: everything matches */
   const lode__rids *only;  /* NULL: all records */
+  uint64_t most_tail;      /* records behind the index that are looked at; 0: all */
   lode__arena *arena;      /* for ids */
   bool telling;            /* words that most documents hold tell nothing: they weigh 0, and records that hold no others score 0 */
 } lode__text_query;

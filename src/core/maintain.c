@@ -1,6 +1,9 @@
 /* maintain.c - maintenance on demand. The store does the work (store.h); here are waiting, progress and handles. */
 #include "core.h"
 
+#include <pthread.h>
+#include <signal.h>
+
 static bool goes_on(lode_progress p, const char *phase, uint64_t done, uint64_t total) {
   return !p.step || p.step(p.ctx, phase, done, total);
 }
@@ -44,10 +47,60 @@ static lode_status check_writable(const lode_store *store, lode_error *err) {
   return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
 }
 
-static lode_status optimize_all(lode_store *store, bool no_dead, lode_progress progress, lode_error *err) {
-  lode__build_request request = {.progress = progress, .thorough = true, .no_dead = no_dead};
-  atomic_fetch_add(&store->optimizers, 1);
+/* ---- Both indexes side by side ----
+ *
+ * The work on words is one thread's. The vector index is made beside it on another, which tells no progress itself: the caller's
+ * function is called by the caller's thread alone. */
+
+typedef struct builder {
+  lode_store *store;
+  lode__build_request request;
+  lode_status st;
+  lode_error err;
+  atomic_bool stop, ended;
+} builder;
+
+static bool must_stop(void *ctx) { return atomic_load(&((builder *)ctx)->stop); }
+
+static void *build_beside(void *ctx) {
+  builder *b = ctx;
+  b->st = lode__build_all(b->store, &b->request, &b->err);
+  atomic_store(&b->ended, true);
+  return NULL;
+}
+
+static void watch_builder(builder *b, lode_progress progress) {
+  while (!atomic_load(&b->ended)) {
+    uint64_t total = atomic_load(&b->store->progress.total), done = atomic_load(&b->store->progress.done);
+    if (!goes_on(progress, "index", done < total ? done : total, total)) atomic_store(&b->stop, true);
+    lode__os->sleep_us(20000);
+  }
+}
+
+static lode_status optimize_beside(lode_store *store, builder *b, lode_progress progress, lode_error *err) {
+  pthread_t thread;
+  sigset_t all, before;
+  sigfillset(&all);
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool beside = pthread_create(&thread, NULL, build_beside, b) == 0;
+  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
   lode_status st = optimize(store, progress, err);
+  if (!beside) return st;
+  if (st != LODE_OK) atomic_store(&b->stop, true);
+  watch_builder(b, st == LODE_OK ? progress : (lode_progress){0});
+  (void)pthread_join(thread, NULL);
+  if (st == LODE_OK && b->st != LODE_OK && err) *err = b->err;
+  return st == LODE_OK ? b->st : st;
+}
+
+/* What was erased meanwhile may have left segments with many dead: so the builder looks once more at the end. The files were checked by
+ * then, unless this is the end of a load, which is no time for reading all that was there before. */
+static lode_status optimize_all(lode_store *store, bool no_dead, lode_progress progress, lode_error *err) {
+  bool beside = store->options->bulk_load && !no_dead;
+  builder b = {.store = store, .request = {.stop = must_stop, .stop_ctx = &b}, .err = {.record = LODE_NO_RECORD}};
+  lode__build_request request = {.progress = progress, .thorough = !store->options->bulk_load, .no_dead = no_dead};
+  atomic_fetch_add(&store->optimizers, 1);
+  lode_status st = beside ? optimize_beside(store, &b, progress, err) : optimize(store, progress, err);
   if (st == LODE_OK) st = lode__build_all(store, &request, err);
   atomic_fetch_sub(&store->optimizers, 1);
   return st;

@@ -3,9 +3,10 @@
  * In the order in which they matter, for each collection:
  *   1. gaps between segments, where a damaged file was set aside: made anew
  *   2. segments with many dead: made anew without them
- *   3. the tail, when it has tail_rows: made a segment together with those before it that are not much larger, so that
+ *   3. flat segments that a bulk load left: made graphs, as many of them at once as may be one segment
+ *   4. the tail, when it has tail_rows: made a segment together with those before it that are not much larger, so that
  *      each is at least about twice all that come after it, and their number grows with the logarithm of the rows
- *   4. the same without a tail, after deletions
+ *   5. the same without a tail, after deletions
  * A segment has at most as many rows as can be built within the memory budget.
  */
 #include "build.h"
@@ -84,6 +85,26 @@ static size_t run_start(const search *s, size_t end, uint64_t sum) {
   return i;
 }
 
+static bool is_left_flat(const cell *c) {
+  return c->row.kind == LODE__FLAT && c->row.rows >= lode__build_limits_now.graph_rows;
+}
+
+/* With those before it that would be merged with it anyway, and with the tail behind the last. */
+static bool find_flat(search *s, uint64_t loose) {
+  size_t i = 0, end;
+  uint64_t sum = 0;
+  if (s->request->flat) return false;
+  while (i < s->n && !is_left_flat(&s->cells[i])) i++;
+  if (i == s->n) return false;
+  for (end = i; end < s->n && (end == i || sum + s->cells[end].live <= s->plan->most_rows); end++) sum += s->cells[end].live;
+  i = run_start(s, i, sum);
+  int64_t last = s->cells[end - 1].row.last;
+  for (size_t k = i; k < end; k++) loose += s->cells[k].live;
+  if (end == s->n && loose <= s->plan->most_rows) last = INT64_MAX;
+  s->plan->most_rows = LODE__MAX_ROWS;
+  return choose(s, s->cells[i].row.after, last);
+}
+
 static bool find_merge(search *s, int64_t first, uint64_t loose) {
   if (loose >= lode__build_limits_now.tail_rows) {
     size_t i = run_start(s, s->n, loose);
@@ -113,7 +134,8 @@ static lode_status look_at(void *ctx, const lode__coll *coll, lode_error *err) {
   *s->plan = (lode__plan){.uid = coll->uid, .metric = coll->metric, .dim = coll->dim,
                           .most_rows = most_rows(s->store, coll->dim)};
   int64_t first = lode__vec_first(coll->cid);
-  if (find_gap(s, first) || find_dead(s) || find_merge(s, first, living > held ? living - held : 0))
+  uint64_t loose = living > held ? living - held : 0;
+  if (find_gap(s, first) || find_dead(s) || find_flat(s, loose) || find_merge(s, first, loose))
     s->plan->cid = coll->cid;
   return LODE_OK;
 }

@@ -153,6 +153,7 @@ static lode_status search_text(run *q, size_t query, size_t want, bool telling, 
       .want = want,
       .select = q->selects ? &q->select : NULL,
       .only = q->listed ? q->list : NULL,
+      .most_tail = q->request->most_unindexed,
       .arena = &q->arena,
       .telling = telling,
   };

@@ -141,7 +141,7 @@ static lode_status scan_tail(search *s, lode_error *err) {
   lode__reader *r = s->reader;
   int64_t last = s->cursor;
   uint64_t scan_tx = 0;
-  for (size_t i = 0;; i++) {
+  for (uint64_t i = 0; !s->query->most_tail || i < s->query->most_tail; i++) {
     lode__rec rec;
     bool more;
     lode_str document;
@@ -163,6 +163,7 @@ static lode_status scan_tail(search *s, lode_error *err) {
     }
     if (any) LODE__TRY(add_candidate(s, rec.rid, document.len, counts, err));
   }
+  return LODE_OK;
 }
 
 /* ---- Scores ---- */

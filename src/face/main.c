@@ -53,12 +53,17 @@ static lode_open_options settings_of(session *s) {
   };
 }
 
+/* A million chunks in one segment: a search walks one graph, not three. */
+#define BULK_MEMORY (UINT64_C(640) << 20)
+
 static lode_status open_store(void *opener, const lode__open_how *how, lode_store **store, lode_error *err) {
   session *s = opener;
   lode_open_options options = settings_of(s);
   const char *folder = how->folder ? how->folder : s->folder;
   options.read_only = !how->write || options.read_only;
   options.no_background = options.read_only || how->brief;
+  options.bulk_load = how->bulk;
+  if (how->bulk && !options.memory_bytes) options.memory_bytes = BULK_MEMORY;
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
   if (options.create && !lode__is_address(folder)) LODE__TRY(lode__make_parents(folder, err));

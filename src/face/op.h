@@ -196,6 +196,7 @@ struct lode__sink {
 typedef struct lode__open_how {
   bool write;
   bool brief;          /* a program of one command leaves the background's work to others */
+  bool bulk;           /* a load that ends with lode_optimize() */
   bool create;         /* make the store if there is none */
   uint32_t page_bytes; /* of a new store */
   const char *folder;  /* of the store; NULL: the context's */

@@ -58,7 +58,7 @@ lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, co
 }
 
 lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err) {
-  lode__open_how how = {.write = write, .create = write, .folder = project->folder};
+  lode__open_how how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
   if (write) LODE__TRY(lode__project_prepare(project, err));
   else if (!lode__project_has_store(project))
     return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project->root);

@@ -365,11 +365,17 @@ static lode_status calibrate(lode__grow_state *g, size_t batch, lode_error *err)
   return LODE_OK;
 }
 
+static int by_ordinal(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return x < y ? -1 : x > y;
+}
+
 static lode_status grow(lode__grow_state *g, lode_error *err) {
   for (g->done = 1; g->done < g->n_unique;) {
     size_t batch = next_batch(g);
     g->view.n_entries = g->done < g->n_entries ? (uint32_t)g->done : g->n_entries;
     if (g->done + batch == g->n_unique) LODE__TRY(calibrate(g, batch, err));
+    qsort(g->sequence + g->done, batch, sizeof *g->sequence, by_ordinal);
     each(g, batch, find_links);
     LODE__TRY(first_failure(g, err));
     for (size_t i = 0; i < batch; i++) {
