@@ -332,7 +332,7 @@ help:
 	@echo "make install      PREFIX=/usr/local DESTDIR="
 	@echo "make asan | tsan  the tests of one sanitizer"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
-	@echo "make bench-code   code search on the Linux tree (TREES names others), PEERS=1 beside other tools"
+	@echo "make bench-code   code search on the Linux tree and others, written to bench/CODE.md"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
 	@echo "make bench-rescue how long a rescue takes, written to bench/RESCUE.md"
 	@echo "make bench-python what the Python binding costs, written to bench/PYTHON.md"

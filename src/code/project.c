@@ -15,14 +15,15 @@ static char *copy_text(const char *text, size_t len) {
   return copy;
 }
 
-/* The absolute folder of `start`, without links. */
-static lode_status folder_of(const char *start, lode__buf *out, lode_error *err) {
+/* The absolute folder of `start`, without links; the folder around it when it is a file. */
+static lode_status folder_of(const char *start, lode__buf *out, bool *is_file, lode_error *err) {
   char *real = realpath(start ? start : ".", NULL);
   if (!real && errno == ENOENT)
     return lode__fail(err, LODE_NOT_FOUND, "there is no file or folder %.400s", start ? start : "(the working directory was removed)");
   if (!real) return lode__fail_errno(err, errno, start ? start : "the working directory");
   size_t len = strlen(real);
-  if (!lode__fs_is_folder(real))
+  *is_file = !lode__fs_is_folder(real);
+  if (*is_file)
     while (len > 1 && real[--len] != '/') {}
   out->len = 0;
   lode__buf_add(out, real, len ? len : 1);
@@ -71,11 +72,15 @@ lode_status lode__project_locate(lode__project *p, const char *start, const char
   lode__buf at = {0}, folder = {0};
   lode_status st;
   size_t len = 0;
+  bool is_file = false;
   memset(p, 0, sizeof *p);
-  LODE__GOTO(folder_of(start, &at, err));
+  LODE__GOTO(folder_of(start, &at, &is_file, err));
   if (store && !start) LODE__GOTO(root_of_store(store, &at, &len, err));
   if (!store) LODE__GOTO(find_upward((lode_str){at.data, at.len}, LODE__PROJECT_FOLDER, true, &len, err));
   if (!len) LODE__GOTO(find_upward((lode_str){at.data, at.len}, ".git", false, &len, err));
+  /* A file stands for its project, but not for whatever else lies in its folder */
+  if (!len && is_file)
+    LODE__GOTO(lode__fail(err, LODE_INVALID, "%.300s is a file that belongs to no project (there is neither .lode nor .git above it): name a folder", start));
   p->root = copy_text(at.data, len ? len : at.len);
   if (!p->root) LODE__GOTO(lode__fail_nomem(err));
   if (store) lode__buf_adds(&folder, store);

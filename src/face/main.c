@@ -63,7 +63,7 @@ static lode_status open_store(void *opener, const lode__open_how *how, lode_stor
   options.read_only = !how->write || options.read_only;
   options.no_background = options.read_only || how->brief;
   options.bulk_load = how->bulk;
-  if (how->bulk && !options.memory_bytes) options.memory_bytes = BULK_MEMORY;
+  if (how->bulk && !common(s->command, "memory")->set) options.memory_bytes = BULK_MEMORY;
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
   if (options.create && !lode__is_address(folder)) LODE__TRY(lode__make_parents(folder, err));

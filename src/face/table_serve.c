@@ -4,7 +4,7 @@
 static const lode__param serve_params[] = {
     {.name = "host", .type = LODE__ARG_TEXT, .value = "HOST", .fallback = "127.0.0.1",
      .about = "address to listen at; one that other machines can reach needs a token"},
-    {.name = "port", .letter = 'p', .type = LODE__ARG_INT, .value = "N", .fallback = "8000", .max = 65535, .about = "0: the system picks one, and the log says which"},
+    {.name = "port", .type = LODE__ARG_INT, .value = "N", .fallback = "8000", .max = 65535, .about = "0: the system picks one, and the log says which"},
     {.name = "token_file", .type = LODE__ARG_PATH, .value = "FILE", .about = "file with the secret that clients must send"},
     {.name = "allow_reset", .type = LODE__ARG_FLAG, .about = "let clients remove everything (Chroma's reset)"},
     {.name = "allow_host", .type = LODE__ARG_LIST, .value = "NAME,NAME", .about = "names, other than addresses and localhost, that the server answers to"},
@@ -22,7 +22,7 @@ static const lode__param serve_params[] = {
     {0}};
 
 static const lode__param ui_params[] = {
-    {.name = "port", .letter = 'p', .type = LODE__ARG_INT, .value = "N", .fallback = "0", .max = 65535, .about = "0: the system picks a free one"},
+    {.name = "port", .type = LODE__ARG_INT, .value = "N", .fallback = "0", .max = 65535, .about = "0: the system picks a free one"},
     {.name = "no_open", .type = LODE__ARG_FLAG, .about = "print the address, and open no browser"},
     {.name = "no_sandbox", .type = LODE__ARG_FLAG, .about = "keep all privileges: for debuggers"},
     {0}};

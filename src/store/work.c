@@ -11,6 +11,7 @@
 #include <fcntl.h>
 
 #define STEP_NS UINT64_C(1000000000)
+#define STEP_LEAST_NS UINT64_C(200000000) /* of a bulk load: commits of a few records each would take longer than the work itself */
 #define STEP_TEXT_BYTES (8u << 20)
 #define VACUUM_PAGES 512
 #define FORGET_TIMES 8   /* so many dead for one that lives, */
@@ -22,13 +23,15 @@ typedef struct step {
   lode__coll coll;   /* only counts and cursors are used and saved */
   lode__arena *arena; /* its strings */
   uint64_t until_ns;
+  uint64_t least_ns; /* until then others wait */
   unsigned ticks;
 } step;
 
 /* Cheap enough to ask for each row. */
 static bool is_over(step *w) {
   if (++w->ticks % 16 != 0) return false;
-  return lode__os->now_ns() > w->until_ns || lode__db_others_wait(w->tx->db);
+  uint64_t now = lode__os->now_ns();
+  return now > w->until_ns || (now >= w->least_ns && lode__db_others_wait(w->tx->db));
 }
 
 static lode_status run_keyed(lode__tx *tx, int which, int64_t key, lode_error *err) {
@@ -420,6 +423,7 @@ static lode_status do_step(lode__db *db, int64_t after, int64_t *cid, lode_error
   *cid = 0;
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
   w.until_ns = lode__os->now_ns() + STEP_NS;
+  if (db->opt.bulk_load) w.least_ns = w.until_ns - STEP_NS + STEP_LEAST_NS;
   LODE__GOTO(next_collection(w.tx, after, cid, err));
   if (*cid) st = step_collection(&w, *cid, err);
   else if (after == 0) st = vacuum_some(w.tx, err);
