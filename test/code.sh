@@ -153,6 +153,10 @@ run 0 status --json; is_field files 5; has '"state":"ready"'; has '"languages":{
 run 0 status; has "python 1"; hasnt "{"
 run 0 status --skip-stats --json; hasnt '"languages"'
 run 0 status --force-refresh --json; has '"python":1'
+run 0 index src/parser.c --json; is_field unchanged 5
+mkdir -p "$tmp/loose" && echo 'int lonely(void);' >"$tmp/loose/x.c"
+run 2 index "$tmp/loose/x.c"; says "belongs to no project"; check "it was indexed all the same" [ ! -e "$tmp/loose/.lode" ]
+run 2 index "$tmp/loose/none.c" --json; says "there is no file or folder"
 cd src && run 0 search Backoff -n 1 --json; has '"path":"src/net/retry.py"'; cd ..
 
 # ---- Changes
@@ -383,6 +387,16 @@ cd "$tmp/gone" || exit 1
 run 0 index --json; is_field files 400; is_field removed 0
 run 0 search handle_9 --json -n 1; has "src/f9.c"
 
+project "$tmp/gone2"
+"$lode" watch >/dev/null 2>"$tmp/err" & watcher=$!
+children+=($watcher)
+for _ in $(seq 1 200); do grep -q watching "$tmp/err" && break; sleep 0.05; done
+cd "$tmp" && rm -rf "$tmp/gone2"
+wait $watcher
+code=$?
+check "the root of a watcher was removed: exit $code: $(cat "$tmp/err")" [ $code -eq 5 ]
+check "nothing told: $(cat "$tmp/err")" grep -q "removed" "$tmp/err"
+
 # ---- Ctrl-C in the first run, to the whole group: what was done stays, and the next run goes on from there
 
 many "$tmp/stopped" 6000
@@ -442,6 +456,24 @@ if [ "$(id -u)" != 0 ]; then
   chmod 755 src/net
 else
   skip "permissions: root may do everything"
+fi
+if [ "$(id -u)" = 0 ] && mkdir -p "$tmp/disk" && mount -t tmpfs -o size=20m none "$tmp/disk" 2>/dev/null; then
+  project "$tmp/disk/p"
+  run 0 index
+  echo 'int later(void);' >later.c
+  mount -o remount,ro "$tmp/disk"
+  run 0 search parse_header_line --json -n 1; has "src/parser.c"
+  run 0 status --json; has '"state":"ready"'
+  run 0 status --check --json
+  run 5 index; check "nothing told: $err" [ -n "$err" ]
+  run 0 search parse_header_line --json -n 1 --refresh; has "src/parser.c"
+  run 5 config set search.limit 3
+  run 5 reset index --yes
+  run 0 index --store "$tmp/elsewhere" --json; is_field files 6
+  run 0 search later --store "$tmp/elsewhere" --json -n 1; has "later.c"
+  cd "$tmp" && umount "$tmp/disk"
+else
+  skip "a read-only folder: no file system can be mounted here"
 fi
 if [ "$(id -u)" = 0 ] && mkdir -p "$tmp/disk" && mount -t tmpfs -o size=600k none "$tmp/disk" 2>/dev/null; then
   many "$tmp/big" 500
