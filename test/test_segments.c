@@ -1,6 +1,7 @@
 /* test_segments.c - the vector index behind lode_query: recall, liveness, merges, knobs, other processes. */
 #include "vkit.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,6 +157,62 @@ TEST_SLOW(background_builds_and_merges, 120) {
   CHECKF(s.segments >= 1 && s.segments <= 6, "%llu segments", (unsigned long long)s.segments);
   check_recall(&k, NULL, NULL, -1, 0.95);
   vkit_close(&k);
+}
+
+/* How many segments have a graph, and how many are flat, by the headers of their files. */
+static void count_kinds(const vkit *k, unsigned *flat, unsigned *graph) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/segments", k->folder);
+  DIR *folder = opendir(path);
+  *flat = *graph = 0;
+  if (!folder) return;
+  for (struct dirent *e; (e = readdir(folder)) != NULL;) {
+    unsigned char head[16] = {0};
+    if (!strstr(e->d_name, ".seg")) continue;
+    snprintf(path, sizeof path, "%s/segments/%.200s", k->folder, e->d_name);
+    FILE *f = fopen(path, "rb");
+    CHECK(f && fread(head, 1, sizeof head, f) == sizeof head);
+    if (f) fclose(f);
+    *(head[12] == LODE__GRAPH ? graph : flat) += 1;
+  }
+  closedir(folder);
+}
+
+/* Flat until lode_optimize(); what a killed load left is made graphs by whoever builds next. */
+TEST_SLOW(bulk_load_stays_flat, 120) {
+  unsigned flat, graph;
+  test_srand(test_seed());
+  vkit_limits(200, 150);
+  for (int finished = 0; finished < 2; finished++) {
+    char folder[400];
+    vkit k = {.bulk_load = true};
+    snprintf(folder, sizeof folder, "%s/%d", test_folder(), finished);
+    vkit_open(&k, folder, LODE_L2, 8);
+    for (int i = 0; i < 8; i++) {
+      vkit_add(&k, 250);
+      if (i % 3 == 2) vkit_wait_built(&k);
+      CHECK(vkit_mean(&k, 3, 10, NULL, NULL, -1, NULL) == 1);
+    }
+    vkit_wait_built(&k);
+    count_kinds(&k, &flat, &graph);
+    CHECKF(graph == 0 && flat > 0, "%u graphs, %u flat", graph, flat);
+    if (!finished) {
+      k.bulk_load = false;
+      k.no_background = true;
+      vkit_reopen(&k);
+    }
+    vkit_optimize(&k);
+    count_kinds(&k, &flat, &graph);
+    CHECKF(graph == 1 && flat == 0, "%u graphs, %u flat", graph, flat);
+    lode_stats s = vkit_stats(&k);
+    CHECK(s.segments == 1 && s.indexed == 2000 && s.tail == 0);
+    check_recall(&k, NULL, NULL, -1, 0.95);
+    vkit_delete(&k, 0, 1000);
+    vkit_optimize(&k);
+    s = vkit_stats(&k);
+    CHECKF(s.dead == 0 && s.indexed == 1000, "%llu dead of %llu", (unsigned long long)s.dead, (unsigned long long)s.indexed);
+    vkit_close(&k);
+  }
 }
 
 TEST_SLOW(another_process_picks_segments_up, 120) {

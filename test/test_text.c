@@ -112,3 +112,29 @@ static void one_word_moves(bool indexed) {
 
 TEST(word_moves_while_the_tail_is_read) { one_word_moves(false); }
 TEST(word_moves_while_the_index_is_read) { one_word_moves(true); }
+
+/* A bound on what is read one by one, which what is in the index does not count for. */
+TEST(only_some_of_the_tail) {
+  lode_error err = {0};
+  lode_store *store;
+  lode_collection *c;
+  lode_open_options o = {.create = true, .no_background = true};
+  lode_str needle = S("needle");
+  OK(lode_open(test_folder(), &o, &store, &err));
+  OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+  fill(c);
+  for (int indexed = 0; indexed < 2; indexed++) {
+    static const uint64_t most[] = {0, 1, RECORDS - 3, RECORDS - 2, RECORDS};
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+      lode_result *found;
+      lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &needle, .n = 1, .k = 5, .most_unindexed = most[i]};
+      OK(lode_query(c, &q, &found, &err));
+      size_t wanted = indexed || most[i] == 0 || most[i] >= RECORDS - 2 ? 1 : 0;
+      CHECKF(lode_result_count(found) == wanted, "%zu found with at most %llu", lode_result_count(found), (unsigned long long)most[i]);
+      lode_result_free(found);
+    }
+    OK(lode_optimize(store, (lode_progress){0}, &err));
+  }
+  lode_collection_close(c);
+  lode_close(store);
+}

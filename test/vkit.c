@@ -15,7 +15,7 @@ void vkit_limits(uint32_t tail_rows, uint32_t graph_rows) {
 
 static void open_store(vkit *k) {
   lode_error err;
-  lode_open_options o = {.create = true, .no_background = k->no_background, .memory_bytes = k->memory_bytes};
+  lode_open_options o = {.create = true, .no_background = k->no_background, .bulk_load = k->bulk_load, .memory_bytes = k->memory_bytes};
   OK(lode_open(k->folder, &o, &k->store, &err));
   lode_collection_options c = {.create = true, .metric = k->metric};
   OK(lode_collection_open(k->store, (lode_str){"c", 1}, &c, &k->c, &err));

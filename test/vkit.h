@@ -18,7 +18,7 @@ typedef struct vkit {
   bool *alive;
   int *group;        /* metadata "g" */
   size_t n, cap;
-  bool no_background;
+  bool no_background, bulk_load;
   uint64_t memory_bytes;
 } vkit;
 
