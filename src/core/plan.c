@@ -2,11 +2,12 @@
  *
  * In the order in which they matter, for each collection:
  *   1. gaps between segments, where a damaged file was set aside: made anew
- *   2. segments with many dead: made anew without them
- *   3. flat segments that a bulk load left: made graphs, as many of them at once as may be one segment
+ *   2. flat segments that a bulk load left: made graphs, as many of them at once as may be one segment
+ *   3. segments with many dead: made anew without them
  *   4. the tail, when it has tail_rows: made a segment together with those before it that are not much larger, so that
  *      each is at least about twice all that come after it, and their number grows with the logarithm of the rows
  *   5. the same without a tail, after deletions
+ * While a bulk load goes on (request->flat), graphs are left as they are, the dead in them too.
  * A segment has at most as many rows as can be built within the memory budget.
  */
 #include "build.h"
@@ -65,6 +66,7 @@ static bool find_gap(search *s, int64_t first) {
 }
 
 static bool find_dead(search *s) {
+  if (s->request->flat) return false;
   for (size_t i = 0; i < s->n; i++) {
     const cell *c = &s->cells[i];
     bool many = c->dead * 100 >= (uint64_t)lode__build_limits_now.dead_percent * c->row.rows;
@@ -79,7 +81,8 @@ static bool find_dead(search *s) {
 /* The run of segments from the end that is merged with `sum` rows behind them. */
 static size_t run_start(const search *s, size_t end, uint64_t sum) {
   size_t i = end;
-  while (i > 0 && s->cells[i - 1].live <= MERGE_FACTOR * sum && sum + s->cells[i - 1].live <= s->plan->most_rows) {
+  while (i > 0 && s->cells[i - 1].live <= MERGE_FACTOR * sum && sum + s->cells[i - 1].live <= s->plan->most_rows &&
+         !(s->request->flat && s->cells[i - 1].row.kind == LODE__GRAPH)) {
     sum += s->cells[--i].live;
   }
   return i;
@@ -135,7 +138,7 @@ static lode_status look_at(void *ctx, const lode__coll *coll, lode_error *err) {
                           .most_rows = most_rows(s->store, coll->dim)};
   int64_t first = lode__vec_first(coll->cid);
   uint64_t loose = living > held ? living - held : 0;
-  if (find_gap(s, first) || find_dead(s) || find_flat(s, loose) || find_merge(s, first, loose))
+  if (find_gap(s, first) || find_flat(s, loose) || find_dead(s) || find_merge(s, first, loose))
     s->plan->cid = coll->cid;
   return LODE_OK;
 }

@@ -205,7 +205,7 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   put_job(ctx, "watcher", &v.watch);
   if (!skip && !ctx->far) put_clients(ctx, &v);
   if (v.has_stats) {
-    lode__row_count(ctx, "segments", v.stats.files);
+    lode__row_count(ctx, "segments", v.stats.segments);
     lode__row_count(ctx, "untexted", v.stats.untexted);
     lode__row_count(ctx, "damaged_pages", v.stats.damaged_pages);
     lode__row_count(ctx, "quarantined", v.stats.quarantined);

@@ -172,7 +172,7 @@ static const lode__field status_summary[] = {
     {"activity", LODE__FIELD_TEXT, NULLABLE, "who indexes now, and how far it is"},
     {"watcher", LODE__FIELD_TEXT, NULLABLE, "who watches"},
     {"mcp", LODE__FIELD_TEXTS, OPTIONAL, "clients that know this project's MCP server"},
-    {"segments", LODE__FIELD_COUNT, OPTIONAL, "files of the store"},
+    {"segments", LODE__FIELD_COUNT, OPTIONAL, "files of the vector index"},
     {"untexted", LODE__FIELD_COUNT, OPTIONAL, "chunks that text search still scans"},
     {"damaged_pages", LODE__FIELD_COUNT, OPTIONAL, "met by this command"},
     {"quarantined", LODE__FIELD_COUNT, OPTIONAL, "damaged files that were set aside"},
