@@ -329,7 +329,7 @@ TEST(a_query_costs_few_distances_and_bytes) {
   s.bytes_read = 0;
   double r = recall_of(&s, NULL, 10, 32, 200, &stats);
   double distances = (double)stats.distances / 200, vectors = (double)stats.vectors / 200;
-  CHECKF(r >= 0.92 && distances <= 700 && vectors <= 12, "recall %.3f, %.0f distances, %.1f vectors", r, distances, vectors);
+  CHECKF(r >= 0.92 && distances <= 700 && vectors <= 13.5, "recall %.3f, %.0f distances, %.1f vectors", r, distances, vectors);
   scene_release(&s);
 }
 
