@@ -156,7 +156,7 @@ run 0 status --force-refresh --json; has '"python":1'
 run 0 index src/parser.c --json; is_field unchanged 5
 mkdir -p "$tmp/loose" && echo 'int lonely(void);' >"$tmp/loose/x.c"
 run 2 index "$tmp/loose/x.c"; says "belongs to no project"; check "it was indexed all the same" [ ! -e "$tmp/loose/.lode" ]
-run 2 index "$tmp/loose/none.c" --json; says "there is no file or folder"
+run 1 index "$tmp/loose/none.c" --json; says "there is no file or folder"
 cd src && run 0 search Backoff -n 1 --json; has '"path":"src/net/retry.py"'; cd ..
 
 # ---- Changes
