@@ -8,7 +8,7 @@
  *      each is at least about twice all that come after it, and their number grows with the logarithm of the rows
  *   5. the same without a tail, after deletions
  * While a bulk load goes on (request->flat), graphs are left as they are, the dead in them too.
- * A segment has at most as many rows as can be built within the memory budget.
+ * A segment has at most as many rows as can be built within half of the memory budget: the rest is for pages and transactions.
  */
 #include "build.h"
 
@@ -41,7 +41,7 @@ static lode_status add_cell(void *ctx, const lode__seg_row *row, lode_error *err
 static size_t most_rows(const lode_store *store, uint32_t dim) {
   if (lode__build_limits_now.most_rows) return lode__build_limits_now.most_rows;
   size_t row = lode__code_stride(dim) + 6 * DEGREE + 44 + 2 * sizeof(int64_t);
-  uint64_t rows = store->options->memory_bytes / row;
+  uint64_t rows = store->options->memory_bytes / 2 / row;
   if (rows < LEAST_MOST_ROWS) rows = LEAST_MOST_ROWS;
   return rows < LODE__MAX_ROWS ? (size_t)rows : LODE__MAX_ROWS;
 }

@@ -54,7 +54,7 @@ static lode_open_options settings_of(session *s) {
 }
 
 /* A million chunks in one segment: a search walks one graph, not three. */
-#define BULK_MEMORY (UINT64_C(640) << 20)
+#define BULK_MEMORY (UINT64_C(1280) << 20)
 
 static lode_status open_store(void *opener, const lode__open_how *how, lode_store **store, lode_error *err) {
   session *s = opener;

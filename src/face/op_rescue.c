@@ -97,10 +97,8 @@ static void one_note(void *v, const char *text) {
 }
 
 static lode_status open_target(lode__op_context *ctx, const lode__arg *to, lode_store **store, lode_error *err) {
-  lode__open_how how = {.write = true, .create = true};
-  if (!to->set) return ctx->open(ctx->opener, &how, store, err);
-  lode_open_options options = {.create = true};
-  return lode_open(to->text.data, &options, store, err);
+  lode__open_how how = {.write = true, .create = true, .bulk = true, .folder = to->set ? to->text.data : NULL};
+  return ctx->open(ctx->opener, &how, store, err);
 }
 
 static lode_status rescue_summary(rescuing *r, const char *from, const char *to, lode_error *err) {
@@ -153,8 +151,7 @@ done:
     *err = ignored;
     st = ignored.status;
   }
-  if (q.to && to->set) lode_close(q.to);
-  else if (q.to) ctx->release(ctx->opener, q.to);
+  if (q.to) ctx->release(ctx->opener, q.to);
   lode__buf_release(&path);
   return st;
 }
