@@ -154,6 +154,9 @@ deps:
 	@tools/deps.sh $(DEPS_BUILD)
 deps-test:
 	@tools/deps.sh $(DEPS_TEST)
+	@command -v chromium >/dev/null || tools/deps.sh chromium || echo "deps: no chromium: the tests of the web page are skipped"
+	@python3 -c 'import ensurepip, setuptools, wheel' 2>/dev/null || tools/deps.sh python3-venv python3-pip python3-setuptools python3-wheel || \
+	  echo "deps: no packages of Python: some tests of the binding are skipped"
 
 # What runs under which build: everything under ASan + UBSan, the threads under TSan, the program as it is shipped
 TSAN_TESTS := api api_upkeep threads supervisor static match
