@@ -137,7 +137,7 @@ bench_linux() {
   many_changed
 }
 
-bench_other() { # bench_other NAME FOLDER LIMIT_MS: a copy of it
+bench_other() { # bench_other NAME FOLDER LIMIT_MS [minilm]: a copy of it
   local name=$1
   if [ ! -d "$2" ]; then
     echo "skipped: $name: there is no $2" | tee -a "$out/skipped"
@@ -147,13 +147,13 @@ bench_other() { # bench_other NAME FOLDER LIMIT_MS: a copy of it
   cd "$out/other"
   full_index "$name" || return
   timing "$name" "search, new process: words and vectors" "$3" "$lode" search "read the configuration file" --json
-  if "$lode" config set quality true >/dev/null 2>&1 && "$lode" model list --json 2>/dev/null | grep -q '"name":"minilm".*"installed":true'; then
+  if [ "${4:-}" = minilm ] && "$lode" config set quality true >/dev/null 2>&1 && "$lode" model list --json 2>/dev/null | grep -q '"name":"minilm".*"installed":true'; then
     "$lode" index -q --quality && timing "$name" "search, new process, with MiniLM" 150 "$lode" search "read the configuration file" --json
   fi
 }
 
 bench_linux
-bench_other "lode (C)" "$here/src" 30
+bench_other "lode (C)" "$here/src" 30 minilm
 bench_other "Python's library" /usr/lib/python3.11 100
 {
   echo "# Code search: figures"
