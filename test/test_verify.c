@@ -47,7 +47,7 @@ static lode_status verify(const char *folder, bool read_only, findings *f, lode_
   if (st != LODE_OK) return st;
   st = lode_verify(store, on_found, f, (lode_progress){0}, err);
   lode_close(store);
-  CHECK((st == LODE_CORRUPT) == (f->total > 0));
+  CHECKF((st == LODE_CORRUPT) == (f->total > 0), "%s %s; %zu findings, first %s %s", lode_status_name(st), err->text, f->total, f->all[0].what, f->all[0].detail);
   return st;
 }
 

@@ -150,11 +150,9 @@ static lode_status still_there(check *c, uint64_t id, bool *there, lode_error *e
 lode_status lode__build_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
                                uint64_t *n_found, lode_error *err) {
   check c = {.store = store, .found = found, .ctx = ctx, .progress = progress};
-  lode__seg_rows rows;
-  lode_status st = LODE_OK;
+  lode__seg_rows rows = {0};
   bool there;
-  *n_found = 0;
-  LODE__TRY(lode__seg_list(store, 0, &rows, err));
+  lode_status st = lode__seg_list(store, 0, &rows, err);
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     const lode__seg_row *row = &rows.v[i];
     if (progress.step && !progress.step(progress.ctx, "vector index", i, rows.n))
@@ -164,6 +162,7 @@ lode_status lode__build_verify(lode_store *store, lode_damage_fn *found, void *c
     if (!row->proven) tell(&c, row, "its row in the manifest is damaged");
     else if (row->bytes) st = check_file(&c, row, err);
   }
+  if (st == LODE_CORRUPT && c.n_found++ == 0 && found) found(ctx, &(lode_damage){.what = "index", .detail = err->text}); /* the manifest */
   *n_found = c.n_found;
   lode__free(c.keys);
   lode__free(rows.v);
