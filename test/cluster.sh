@@ -61,9 +61,10 @@ start() { # node
     "$binary" --uri "http://127.0.0.1:$(p2p "$n")" "${boot[@]}" >>"$tmp/node$n.log" 2>&1) &
   pids[n]=$!
 }
-ready() { # node: within a minute
+ready() { # node: within a minute. One that found no other at its start ends: it is started again, as whoever looks after it would
   for _ in $(seq 1 300); do
     curl -fs -m 2 "http://127.0.0.1:$(http "$1")/readyz" >/dev/null 2>&1 && return 0
+    kill -0 "${pids[$1]}" 2>/dev/null || start "$1"
     sleep 0.2
   done
   return 1
