@@ -6,13 +6,15 @@
  */
 #include "index/match.h"
 
+#include <stdlib.h>
+
 _Static_assert(LODE__MATCH_WIDTH * sizeof(uint32_t) == 128, "a row of links is a page of 1 << ROW_BITS bytes");
 
 enum {
   REACHED = 1024,      /* rows that are looked at for the links of one match, at most */
   TABLE = 4 * REACHED, /* a hash table of those */
   ROW_BITS = 7, ROW_BYTES = 1 << ROW_BITS, /* of links: each is a page of its own, made when a walk first comes there */
-  LEAST_ENTRIES = 32, MOST_ENTRIES = 256,
+  MORE_ENTRIES = 32,   /* beside those that stand for the segment's own */
 };
 
 uint64_t lode__match_bytes(const lode__segment *segment, uint32_t n) {
@@ -43,33 +45,36 @@ static bool is_new(reach *r, uint32_t ordinal) {
   return true;
 }
 
-/* Breadth first over rows that do not match; ends of the ways are matches. */
-static lode_status find_links(lode__match *m, uint32_t rank, reach *r, uint32_t *out, lode_error *err) {
+/* Breadth first from an ordinal over rows that do not match; ends of the ways are matches: *found ranks, at most `most`. */
+static lode_status find_near(lode__match *m, uint32_t ordinal, uint32_t most, reach *r, uint32_t *out, uint32_t *found,
+                             lode_error *err) {
   lode__segment *s = m->segment;
-  size_t bytes = s->info.degree * sizeof(uint32_t), found = 0, seen = 1;
+  size_t bytes = s->info.degree * sizeof(uint32_t), seen = 1;
   memset(r->table, 0, sizeof r->table);
+  *found = 0;
   r->n = 0;
-  r->queue[r->n++] = m->ordinal_of[rank];
-  (void)is_new(r, m->ordinal_of[rank]);
-  for (size_t i = 0; i < r->n && found < LODE__MATCH_WIDTH && seen < REACHED; i++) {
+  r->queue[r->n++] = ordinal;
+  (void)is_new(r, ordinal);
+  for (size_t i = 0; i < r->n && *found < most && seen < REACHED; i++) {
     uint64_t at = (uint64_t)r->queue[i] * bytes;
     LODE__TRY(lode__paged_need(&s->links, at, bytes, err));
     const uint32_t *links = (const uint32_t *)(const void *)(s->links.data + at);
     for (uint32_t j = 0; j < s->info.degree && links[j] < s->info.n; j++) {
-      if (found == LODE__MATCH_WIDTH || seen >= REACHED) break;
+      if (*found == most || seen >= REACHED) break;
       if (!is_new(r, links[j])) continue;
       seen++;
-      if (has(m, links[j])) out[found++] = rank_of(m, links[j]);
+      if (has(m, links[j])) out[(*found)++] = rank_of(m, links[j]);
       else if (r->n < REACHED) r->queue[r->n++] = links[j];
     }
   }
-  while (found < LODE__MATCH_WIDTH) out[found++] = LODE__NO_LINK;
   return LODE_OK;
 }
 
 static lode_status load_row(lode__match *m, uint64_t rank, reach *r, lode_error *err) {
   uint32_t *out = (uint32_t *)(void *)((unsigned char *)(uintptr_t)m->links.data + rank * ROW_BYTES);
-  LODE__TRY(find_links(m, (uint32_t)rank, r, out, err));
+  uint32_t found;
+  LODE__TRY(find_near(m, m->ordinal_of[rank], LODE__MATCH_WIDTH, r, out, &found, err));
+  while (found < LODE__MATCH_WIDTH) out[found++] = LODE__NO_LINK;
   atomic_fetch_or_explicit(&m->links.loaded[rank / 64], (uint64_t)1 << (rank % 64), memory_order_release);
   return LODE_OK;
 }
@@ -130,10 +135,33 @@ static lode_status copy_rows(lode__match *m, lode_error *err) {
   return LODE_OK;
 }
 
-static uint32_t entries_of(uint32_t n) {
-  uint32_t e = LEAST_ENTRIES;
-  while (e < MOST_ENTRIES && 4 * (uint64_t)e * e < n) e++;
-  return e < n ? e : n;
+static int by_rank(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The segment's entries were chosen so that they lie in all parts of the data: each stands here as the match nearest to it by
+ * links. What lies apart from all others is found by them alone, however few of it match; the rest are spread evenly. */
+static lode_status choose_entries(lode__match *m, lode_error *err) {
+  const lode__segment_info *info = &m->segment->info;
+  uint32_t n = 0, unique = 0;
+  lode_status st = LODE_OK;
+  reach *r = lode__alloc(sizeof *r);
+  if (!r) return lode__fail_nomem(err);
+  for (uint32_t i = 0; i < info->n_entries && st == LODE_OK; i++) {
+    uint32_t found = 1;
+    if (has(m, i)) m->entries[n] = rank_of(m, i);
+    else st = find_near(m, i, 1, r, &m->entries[n], &found, err);
+    n += found;
+  }
+  lode__free(r);
+  LODE__TRY(st);
+  for (uint32_t i = 0; i < MORE_ENTRIES; i++) m->entries[n++] = (uint32_t)((uint64_t)i * m->n / MORE_ENTRIES);
+  qsort(m->entries, n, sizeof *m->entries, by_rank);
+  for (uint32_t i = 0; i < n; i++)
+    if (i == 0 || m->entries[i] != m->entries[i - 1]) m->entries[unique++] = m->entries[i];
+  m->n_entries = unique;
+  return LODE_OK;
 }
 
 static lode_status make_room(lode__match *m, lode_error *err) {
@@ -141,7 +169,7 @@ static lode_status make_room(lode__match *m, lode_error *err) {
   m->ordinals = lode__alloc_zero(words, sizeof *m->ordinals);
   m->before = lode__alloc_zero(words, sizeof *m->before);
   m->ordinal_of = lode__alloc_zero(m->n, sizeof *m->ordinal_of);
-  m->entries = lode__alloc_zero(m->n_entries, sizeof *m->entries);
+  m->entries = lode__alloc_zero((size_t)m->segment->info.n_entries + MORE_ENTRIES, sizeof *m->entries);
   m->rows = (lode__paged){.data = lode__alloc_aligned(64, (size_t)m->n * m->segment->stride), .bytes = (uint64_t)m->n * m->segment->stride};
   m->links = (lode__paged){.data = lode__alloc_aligned(LODE__PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS, .load = load,
                            .owner = m, .loaded = lode__alloc_zero((size_t)m->n / 64 + 1, sizeof(uint64_t))};
@@ -155,14 +183,13 @@ lode_status lode__match_make(lode__segment *segment, const uint64_t *slots, uint
   if (!m) return lode__fail_nomem(err);
   m->segment = segment;
   m->n = n;
-  m->n_entries = entries_of(n);
   for (int i = 0; i < LODE__MATCH_LOCKS; i++) (void)pthread_mutex_init(&m->locks[i], NULL);
   lode_status st = n > 0 && n <= segment->info.n ? make_room(m, err) : lode__fail(err, LODE_INVALID, "a filter without matches");
   pthread_rwlock_rdlock(&segment->use);
   if (st == LODE_OK) st = mark_ordinals(m, slots, err);
   if (st == LODE_OK) st = copy_rows(m, err);
+  if (st == LODE_OK) st = choose_entries(m, err);
   pthread_rwlock_unlock(&segment->use);
-  for (uint32_t i = 0; i < m->n_entries && st == LODE_OK; i++) m->entries[i] = (uint32_t)((uint64_t)i * n / m->n_entries);
   if (st == LODE_OK) *out = m;
   else lode__match_free(m);
   return st;

@@ -20,7 +20,7 @@ typedef struct lode__match {
   uint32_t *before;         /* of each word of ordinals: how many match before it */
   uint32_t *ordinal_of;     /* of each rank */
   lode__paged rows, links;  /* by rank */
-  uint32_t *entries;        /* ranks, evenly spread */
+  uint32_t *entries;        /* ranks in rising order, where walks begin */
   uint32_t n_entries;
   pthread_mutex_t locks[LODE__MATCH_LOCKS];
 } lode__match;
