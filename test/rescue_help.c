@@ -2,6 +2,7 @@
 #include "rescue_help.h"
 
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -40,6 +41,15 @@ void rescue_segment(const char *folder, const char *collection, char *path, size
       snprintf(path, size, "%s/%s", dir, c.names[c.colls[i].vector_segment].text.data);
   lode__chroma_close(&c);
   CHECKF(path[0], "%s has no index", collection);
+}
+
+void rescue_sql(const char *folder, const char *text) {
+  char path[400], *why = NULL;
+  sqlite3 *db = NULL;
+  snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
+  CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+  CHECKF(sqlite3_exec(db, text, NULL, NULL, &why) == SQLITE_OK, "%s: %s", text, why);
+  CHECK(sqlite3_close(db) == SQLITE_OK);
 }
 
 /* ---- Running ---- */
@@ -223,4 +233,12 @@ lode_status rescue_run(const char *folder, const char *only, rescue_outcome *o, 
   lode_status st = rescue_into(folder, to, only, o, err);
   test_remove_tree(to);
   return st;
+}
+
+void rescue_check_whole(const rescue_outcome *o) {
+  CHECKF(o->absent == 0 && o->extra == 0, "%llu absent, %llu extra of %llu", (unsigned long long)o->absent, (unsigned long long)o->extra,
+         (unsigned long long)o->compared);
+  CHECKF(o->wrong_text == 0, "%llu documents or metadata differ", (unsigned long long)o->wrong_text);
+  CHECKF(o->wrong_vector == 0, "%llu vectors differ", (unsigned long long)o->wrong_vector);
+  CHECKF(o->no_vector == 0, "%llu vectors are missing", (unsigned long long)o->no_vector);
 }

@@ -11,6 +11,8 @@ extern const char *const rescue_fixtures[]; /* "0.4.3", ...; ends with NULL */
 const char *rescue_unpack(const char *version);
 /* "FOLDER/chroma/SEGMENT" of the collection's index. */
 void rescue_segment(const char *folder, const char *collection, char *path, size_t size);
+/* Runs statements on "FOLDER/chroma/chroma.sqlite3". */
+void rescue_sql(const char *folder, const char *text);
 
 typedef struct rescue_outcome {
   lode__rescue_count total;
@@ -30,5 +32,7 @@ typedef struct rescue_outcome {
 lode_status rescue_into(const char *folder, const char *to, const char *only, rescue_outcome *outcome, lode_error *err);
 /* Rescues FOLDER/chroma into a new store and compares that with FOLDER/expected.jsonl. `only`: NULL, or one collection to look at. */
 lode_status rescue_run(const char *folder, const char *only, rescue_outcome *outcome, lode_error *err);
+/* Each expected record is there as it was, and no other. */
+void rescue_check_whole(const rescue_outcome *outcome);
 
 #endif

@@ -10,14 +10,6 @@
 #include "rescue_help.h"
 #include "test.h"
 
-static void check_whole(const rescue_outcome *o) {
-  CHECKF(o->absent == 0 && o->extra == 0, "%llu absent, %llu extra of %llu", (unsigned long long)o->absent, (unsigned long long)o->extra,
-         (unsigned long long)o->compared);
-  CHECKF(o->wrong_text == 0, "%llu documents or metadata differ", (unsigned long long)o->wrong_text);
-  CHECKF(o->wrong_vector == 0, "%llu vectors differ", (unsigned long long)o->wrong_vector);
-  CHECKF(o->no_vector == 0, "%llu vectors are missing", (unsigned long long)o->no_vector);
-}
-
 /* Whatever was damaged: no record that nobody expected, and no wrong vector that nobody was told of. */
 static void check_honest(const rescue_outcome *o) {
   CHECKF(o->wrong_untold == 0, "%llu wrong vectors that nobody was told of", (unsigned long long)o->wrong_untold);
@@ -29,7 +21,7 @@ TEST_SLOW(every_era_comes_over_whole, 180) {
   for (size_t i = 0; rescue_fixtures[i]; i++) {
     rescue_outcome o;
     OK(rescue_run(rescue_unpack(rescue_fixtures[i]), NULL, &o, &err));
-    check_whole(&o);
+    rescue_check_whole(&o);
     CHECK(o.compared >= 100 && o.collections >= 6 && o.told == 0);
     CHECK(o.total.written == o.compared);
   }
@@ -109,7 +101,7 @@ TEST_SLOW(links_header_and_graph_may_be_lost, 120) {
       else if (i == 1) cut(path, 0.5);
       else CHECK(unlink(path) == 0);
       OK(rescue_run(folder, spaces[i], &o, &err));
-      check_whole(&o);
+      rescue_check_whole(&o);
     }
   }
 }
@@ -127,7 +119,7 @@ TEST_SLOW(neighbours_of_0xff_are_not_followed, 120) {
     test_write_file(path, bytes, len);
     free(bytes);
     OK(rescue_run(folder, "by-l2", &o, &err));
-    check_whole(&o);
+    rescue_check_whole(&o);
   }
 }
 
@@ -142,7 +134,7 @@ TEST_SLOW(a_lost_pickle_is_made_up_for_by_order, 120) {
       path_in(path, sizeof path, folder, spaces[i], "index_metadata.pickle");
       CHECK(unlink(path) == 0);
       OK(rescue_run(folder, spaces[i], &o, &err));
-      check_whole(&o);
+      rescue_check_whole(&o);
       CHECK(o.total.by_order > 0);
     }
 }

@@ -15,21 +15,6 @@
 #include "rescue_help.h"
 #include "test.h"
 
-static void sql(const char *folder, const char *text) {
-  char path[400], *why = NULL;
-  sqlite3 *db = NULL;
-  snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
-  CHECK(sqlite3_open(path, &db) == SQLITE_OK);
-  CHECKF(sqlite3_exec(db, text, NULL, NULL, &why) == SQLITE_OK, "%s: %s", text, why);
-  CHECK(sqlite3_close(db) == SQLITE_OK);
-}
-
-static void check_whole(const rescue_outcome *o) {
-  CHECKF(o->absent == 0 && o->extra == 0 && o->wrong_text == 0 && o->wrong_vector == 0 && o->no_vector == 0,
-         "%llu absent, %llu extra, %llu texts, %llu vectors, %llu without", (unsigned long long)o->absent, (unsigned long long)o->extra,
-         (unsigned long long)o->wrong_text, (unsigned long long)o->wrong_vector, (unsigned long long)o->no_vector);
-}
-
 /* ---- Side files ---- */
 
 /* A child that dies in the middle of a transaction whose pages have reached the file. */
@@ -68,7 +53,7 @@ TEST(a_hot_journal_is_rolled_back_in_memory) {
   snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3-journal", folder);
   char *journal = test_read_file(path, &before);
   OK(rescue_run(folder, NULL, &o, &err));
-  check_whole(&o);
+  rescue_check_whole(&o);
   char *again = test_read_file(path, &after); /* nothing was written: it is still there, as it was */
   CHECK(before == after && memcmp(journal, again, before) == 0);
   free(journal);
@@ -84,7 +69,7 @@ TEST(a_write_ahead_log_counts_up_to_its_last_commit) {
               "update embeddings set embedding_id = embedding_id || 'x'");
   CHECK(there(folder, "chroma.sqlite3-wal"));
   OK(rescue_run(folder, NULL, &o, &err));
-  check_whole(&o);
+  rescue_check_whole(&o);
   /* and what is committed in it is seen */
   folder = rescue_unpack("1.5.9");
   die_writing(folder, "pragma journal_mode=wal; pragma wal_autocheckpoint=0", "delete from embeddings where embedding_id = 'r001'");
@@ -115,7 +100,7 @@ TEST_SLOW(a_directory_in_use_is_read_between_commits, 120) {
     lode_status st = rescue_run(folder, NULL, &o, &err);
     CHECKF(st == LODE_OK || st == LODE_BUSY, "%s: %s", lode_status_name(st), err.text);
     if (st != LODE_OK) continue;
-    check_whole(&o);
+    rescue_check_whole(&o);
     good++;
   }
   kill(pid, SIGKILL);
@@ -156,7 +141,7 @@ TEST(a_read_only_folder_without_locks_is_enough) {
   table.lock = no_locks;
   lode__os = &table;
   OK(rescue_run(folder, NULL, &o, &err));
-  check_whole(&o);
+  rescue_check_whole(&o);
 }
 
 /* Every read fails in turn: an error or a smaller harvest that says so, never a crash. */
@@ -294,14 +279,14 @@ TEST_SLOW(drift_of_2349_is_named_and_costs_nothing, 60) {
   lode_error err;
   snprintf(segment, sizeof segment, "%s/chroma/aaaaaaaa-0000-0000-0000-000000000001", folder);
   write_index(segment, ROWS + DRIFT);
-  sql(folder, "insert into collections(id,name,dimension,database_id,config_json_str) values('cccccccc-0000-0000-0000-000000000001','palace',4,"
+  rescue_sql(folder, "insert into collections(id,name,dimension,database_id,config_json_str) values('cccccccc-0000-0000-0000-000000000001','palace',4,"
               "'00000000-0000-0000-0000-000000000000','{\"hnsw\":{\"space\":\"l2\"}}');"
               "insert into segments values('aaaaaaaa-0000-0000-0000-000000000001','urn:chroma:segment/vector/hnsw-local-persisted','VECTOR','cccccccc-0000-0000-0000-000000000001');"
               "insert into segments values('bbbbbbbb-0000-0000-0000-000000000001','urn:chroma:segment/metadata/sqlite','METADATA','cccccccc-0000-0000-0000-000000000001')");
   snprintf(text, sizeof text,
            "with recursive n(i) as (select 0 union all select i+1 from n where i < %d) insert into embeddings(segment_id,embedding_id,seq_id) "
            "select 'bbbbbbbb-0000-0000-0000-000000000001', 'd' || i, 1000000 + i from n", ROWS - 1);
-  sql(folder, text);
+  rescue_sql(folder, text);
   check(folder, &f, &r);
   CHECKF(strstr(f.text, "drift|palace|the index claims 2349 ids that the database does not have"), "%s", f.text);
   CHECK(r.records == 102 + ROWS && r.missing == 0);
@@ -341,13 +326,13 @@ TEST(deletions_on_their_way_are_no_drift) {
   findings f;
   lode__check_report r;
   const char *folder = rescue_unpack("1.5.9");
-  sql(folder, "insert into embeddings_queue(operation, topic, id) select 3, 'persistent://default/default/' || id, 'r010' from collections where name = 'by-l2';"
+  rescue_sql(folder, "insert into embeddings_queue(operation, topic, id) select 3, 'persistent://default/default/' || id, 'r010' from collections where name = 'by-l2';"
               "delete from embeddings where embedding_id = 'r010' and segment_id in (select s.id from segments s join collections c on s.collection = c.id where c.name = 'by-l2');"
               "update max_seq_id set seq_id = (select max(seq_id) from embeddings_queue) where segment_id in"
               " (select s.id from segments s join collections c on s.collection = c.id where c.name = 'by-l2' and s.scope = 'METADATA')");
   check(folder, &f, &r);
   CHECKF(f.damages == 0, "%s", f.text);
-  sql(folder, "delete from embeddings_queue where id = 'r010' and operation = 3");
+  rescue_sql(folder, "delete from embeddings_queue where id = 'r010' and operation = 3");
   check(folder, &f, &r);
   CHECKF(f.damages && strstr(f.text, "drift|by-l2|the index claims 1 ids"), "%s", f.text);
 }
@@ -365,7 +350,7 @@ TEST(check_names_what_is_damaged) {
   rescue_segment(folder, "by-cosine", segment, sizeof segment);
   snprintf(path, sizeof path, "%s/length.bin", segment);
   CHECK(unlink(path) == 0);
-  sql(folder, "update max_seq_id set seq_id = 1229822654365970487 where segment_id = (select s.id from segments s join collections c on c.id = s.collection "
+  rescue_sql(folder, "update max_seq_id set seq_id = 1229822654365970487 where segment_id = (select s.id from segments s join collections c on c.id = s.collection "
               "where c.name = 'by-l2' and s.scope = 'METADATA')");
   check(folder, &f, &r);
   CHECKF(strstr(f.text, "index|by-ip|header.bin is damaged") && strstr(f.text, "pickle|by-ip|index_metadata.pickle is damaged") &&
@@ -379,9 +364,9 @@ TEST(a_poisoned_position_hides_nothing) {
   lode_error err;
   rescue_outcome o;
   const char *folder = rescue_unpack("1.5.9");
-  sql(folder, "update max_seq_id set seq_id = 1229822654365970487");
+  rescue_sql(folder, "update max_seq_id set seq_id = 1229822654365970487");
   OK(rescue_run(folder, NULL, &o, &err));
-  check_whole(&o);
+  rescue_check_whole(&o);
 }
 
 /* ---- Quarantine ---- */
@@ -440,7 +425,7 @@ TEST(blobs_become_integers_and_the_old_database_stays) {
   if (all) lode__os_folder_close(all);
   CHECK(kept == 1);
   OK(rescue_run(folder, NULL, &o, &err));
-  check_whole(&o);
+  rescue_check_whole(&o);
   OK(lode__chroma_quarantine(&q, &r, &err)); /* once more: nothing to do */
   CHECK(r.seq_ids == 0);
   free(before);

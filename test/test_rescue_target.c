@@ -1,6 +1,5 @@
 /* test_rescue_target.c - where a rescue writes: configuration, tenants and databases as `lode serve` keeps them; a rescue that is killed
  * or finds the disk full is gone on with by the next one. */
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,21 +10,6 @@
 #include "rescue/kept.h"
 #include "rescue_help.h"
 #include "test.h"
-
-static void sql(const char *folder, const char *text) {
-  char path[400], *why = NULL;
-  sqlite3 *db = NULL;
-  snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
-  CHECK(sqlite3_open(path, &db) == SQLITE_OK);
-  CHECKF(sqlite3_exec(db, text, NULL, NULL, &why) == SQLITE_OK, "%s: %s", text, why);
-  CHECK(sqlite3_close(db) == SQLITE_OK);
-}
-
-static void check_whole(const rescue_outcome *o) {
-  CHECKF(o->absent == 0 && o->extra == 0 && o->wrong_text == 0 && o->wrong_vector == 0 && o->no_vector == 0,
-         "%llu absent, %llu extra, %llu texts, %llu vectors, %llu without", (unsigned long long)o->absent, (unsigned long long)o->extra,
-         (unsigned long long)o->wrong_text, (unsigned long long)o->wrong_vector, (unsigned long long)o->no_vector);
-}
 
 /* The collection of that name; ends the test when there is none. */
 static void info_of(const char *to, const char *name, char *metadata, size_t size, lode_metric *metric) {
@@ -66,9 +50,9 @@ TEST(each_era_says_its_configuration_elsewhere) {
     rescue_outcome o;
     char metadata[8000];
     lode_metric metric;
-    sql(folder, eras[i].change);
+    rescue_sql(folder, eras[i].change);
     OK(rescue_into(folder, to, NULL, &o, &err));
-    check_whole(&o); /* the vectors of by-cosine are not what they were when it is taken for l2 */
+    rescue_check_whole(&o); /* the vectors of by-cosine are not what they were when it is taken for l2 */
     info_of(to, "by-cosine", metadata, sizeof metadata, &metric);
     CHECKF(metric == LODE_COSINE && strstr(metadata, "\"" LODE__CHROMA_KEY "\":{\"configuration\":{\"hnsw\":{\"space\":\"cosine\""), "%s: %s", eras[i].version, metadata);
     CHECKF(strstr(metadata, "\"sync_threshold\":8"), "%s: %s", eras[i].version, metadata);
@@ -83,12 +67,12 @@ TEST(a_lost_header_is_made_up_for_by_the_configuration) {
   char path[500], file[540];
   lode_error err;
   rescue_outcome o;
-  sql(folder, "delete from segment_metadata; delete from collection_metadata");
+  rescue_sql(folder, "delete from segment_metadata; delete from collection_metadata");
   rescue_segment(folder, "by-ip", path, sizeof path);
   snprintf(file, sizeof file, "%s/header.bin", path);
   CHECK(unlink(file) == 0);
   OK(rescue_run(folder, NULL, &o, &err));
-  check_whole(&o);
+  rescue_check_whole(&o);
 }
 
 /* ---- Tenants and databases ---- */
@@ -117,7 +101,7 @@ TEST(tenants_and_databases_come_over) {
   rescue_outcome o;
   char metadata[8000];
   lode_metric metric;
-  sql(folder,
+  rescue_sql(folder,
       "insert into tenants(id) values ('acme'), ('50% off'), ('nobody');"
       "insert into databases(id, name, tenant_id) values ('11111111-1111-4111-8111-111111111111', 'main', 'acme'), ('22222222-2222-4222-8222-222222222222', 'a/b', '50% off'),"
       " ('33333333-3333-4333-8333-333333333333', 'archive', 'default_tenant'), ('44444444-4444-4444-8444-444444444444', 'empty', 'acme');"
@@ -126,7 +110,7 @@ TEST(tenants_and_databases_come_over) {
       "update collections set database_id = '33333333-3333-4333-8333-333333333333' where name = 'by-cosine'");
   for (int again = 0; again < 2; again++) {
     OK(rescue_into(folder, to, "tail", &o, &err));
-    check_whole(&o);
+    rescue_check_whole(&o);
     CHECK(again ? o.total.written == 0 && o.total.unchanged > 100 : o.total.written > 100);
   }
   info_of(to, "acme/main/by-l2", metadata, sizeof metadata, &metric);
@@ -180,7 +164,7 @@ static void interrupted(fault_effect effect) {
     (void)try_rescue(folder, to, effect, n);
     if (test_below(2)) (void)try_rescue(folder, to, effect, 1 + test_below(n)); /* and once more */
     OK(rescue_into(folder, to, NULL, &o, &err));
-    check_whole(&o);
+    rescue_check_whole(&o);
     CHECKF(o.total.written + o.total.unchanged == o.total.records, "call %llu: doubled or lost", (unsigned long long)n);
     OK(rescue_into(folder, to, NULL, &o, &err));
     CHECK(o.total.written == 0 && o.total.unchanged == o.total.records);
