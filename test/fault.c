@@ -1,10 +1,16 @@
 /* fault.c - see fault.h. Each wrapper asks hit() whether it is its turn, and otherwise passes the call on. */
 #include "fault.h"
 
+#include "test.h"
+
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum { EXIT_MUTE = 3, EXIT_FAILED = 4 }; /* of children */
 
 static const lode__os_table *under;
 static struct {
@@ -35,7 +41,7 @@ static bool hit(fault_call call) {
   if (!concerned || (plan.for_good ? now < plan.at : now != plan.at)) return false;
   if (plan.effect == FAULT_SHORT && !moves_bytes(call)) return false;
   hits++;
-  if (plan.effect == FAULT_EXIT) _exit(99);
+  if (plan.effect == FAULT_EXIT) _exit(FAULT_EXIT_STATUS);
   errno = plan.effect == FAULT_ENOSPC ? ENOSPC : plan.effect == FAULT_EINTR ? EINTR : EIO;
   return true;
 }
@@ -146,6 +152,39 @@ void fault_clear(void) {
 
 uint64_t fault_count(fault_call call) { return call == FAULT_SYNC ? sync_count : counts[call]; }
 uint64_t fault_hits(void) { return hits; }
+
+/* ---- A child ---- */
+
+static int work_in_child(fault_work *work, void *ctx, fault_call call, fault_effect effect, int to) {
+  lode_error err = {0};
+  lode_status st = work(ctx, &err);
+  uint64_t calls = fault_count(call);
+  fault_uninstall();
+  if (st == LODE_FULL && effect == FAULT_ENOSPC) return 0;
+  if (st != LODE_OK) fprintf(stderr, "%s\n", err.text);
+  if (st != LODE_OK) return EXIT_FAILED;
+  return write(to, &calls, sizeof calls) == sizeof calls ? 0 : EXIT_MUTE;
+}
+
+uint64_t fault_in_child(fault_work *work, void *ctx, fault_call call, uint64_t n, fault_effect effect) {
+  int ends[2], status;
+  uint64_t calls = 0;
+  CHECK(pipe(ends) == 0);
+  pid_t pid = fork();
+  CHECK(pid >= 0);
+  if (pid == 0) {
+    fault_install(&lode__os_real);
+    fault_set(call, n, true, effect);
+    _exit(work_in_child(work, ctx, call, effect, ends[1]));
+  }
+  close(ends[1]);
+  if (read(ends[0], &calls, sizeof calls) != sizeof calls) calls = 0;
+  close(ends[0]);
+  CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+  CHECKF(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == FAULT_EXIT_STATUS, "call %llu: it failed of something else (status %d)",
+         (unsigned long long)n, WEXITSTATUS(status));
+  return calls;
+}
 
 /* ---- Memory ---- */
 

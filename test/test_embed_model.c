@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/os.h"
@@ -359,26 +358,23 @@ static size_t files_in(const char *path) {
   return n;
 }
 
+static lode_status work_at_pack(void *path, lode_error *unset) {
+  (void)unset;
+  return make_pack(path);
+}
+
 /* kill -9 before each system call, with and without an older pack in place. */
 TEST(a_pack_whose_maker_is_killed_is_whole_or_absent) {
   char path[600];
   snprintf(path, sizeof path, "%s/p.pack", test_folder());
   for (int older = 0; older < 2; older++) {
-    int absent = 0, status = 1;
-    for (uint64_t n = 1; status != 0; n++) {
+    int absent = 0;
+    bool killed = true;
+    for (uint64_t n = 1; killed; n++) {
       CHECK(n < 1000);
       unlink(path);
       if (older) OK(make_pack(path));
-      pid_t pid = fork();
-      CHECK(pid >= 0);
-      if (pid == 0) {
-        fault_install(&lode__os_real);
-        fault_set(FAULT_ANY, n, true, FAULT_EXIT);
-        lode_status st = make_pack(path);
-        fault_uninstall();
-        _exit(st == LODE_OK ? 0 : 1);
-      }
-      CHECK(waitpid(pid, &status, 0) == pid);
+      killed = fault_in_child(work_at_pack, path, FAULT_ANY, n, FAULT_EXIT) == 0;
       bool there = access(path, F_OK) == 0;
       lode_status st = there ? check_pack(path) : LODE_OK;
       CHECKF(st == LODE_OK && (there || !older), "killed at call %llu: %s", (unsigned long long)n, there ? lode_status_name(st) : "it is gone");

@@ -9,8 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { PAGE = 512, TRIES = 40 };
 
@@ -21,7 +19,8 @@ typedef struct ground {
 
 static ground g;
 
-static lode_status do_compact(lode_error *err) {
+static lode_status do_compact(void *ctx, lode_error *err) {
+  (void)ctx;
   lode_store *store;
   lode_open_options o = {.no_background = true};
   lode_status st = lode_open(g.work, &o, &store, err);
@@ -31,38 +30,17 @@ static lode_status do_compact(lode_error *err) {
   return st;
 }
 
-static lode_status do_restore(lode_error *err) { return lode_restore(g.backup, g.to, (lode_progress){0}, err); }
+static lode_status do_restore(void *ctx, lode_error *err) {
+  (void)ctx;
+  return lode_restore(g.backup, g.to, (lode_progress){0}, err);
+}
 
-static lode_status do_salvage(lode_error *err) {
+static lode_status do_salvage(void *ctx, lode_error *err) {
+  (void)ctx;
   return lode_salvage(g.base, g.to, NULL, NULL, (lode_progress){0}, NULL, err);
 }
 
-/* Runs it in a child that dies at call n (0: lives); returns the number of calls, or 0 if it died. */
-static uint64_t run_until(lode_status (*operation)(lode_error *), uint64_t n) {
-  int ends[2];
-  uint64_t calls = 0;
-  CHECK(pipe(ends) == 0);
-  pid_t pid = fork();
-  CHECK(pid >= 0);
-  if (pid == 0) {
-    lode_error err = {0};
-    fault_install(&lode__os_real);
-    fault_set(FAULT_ANY, n, true, FAULT_EXIT);
-    lode_status st = operation(&err);
-    calls = fault_count(FAULT_ANY);
-    fault_uninstall();
-    if (st != LODE_OK) fprintf(stderr, "%s\n", err.text);
-    if (st == LODE_OK && write(ends[1], &calls, sizeof calls) != sizeof calls) _exit(3);
-    _exit(st == LODE_OK ? 0 : 4);
-  }
-  close(ends[1]);
-  if (read(ends[0], &calls, sizeof calls) != sizeof calls) calls = 0;
-  close(ends[0]);
-  int status;
-  CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-  CHECKF(WEXITSTATUS(status) != 4 && WEXITSTATUS(status) != 3, "call %llu: it failed instead of dying", (unsigned long long)n);
-  return calls;
-}
+static uint64_t run_until(fault_work *operation, uint64_t n) { return fault_in_child(operation, NULL, FAULT_ANY, n, FAULT_EXIT); }
 
 static uint64_t next_call(uint64_t n, uint64_t total) {
   if (test_full() || total <= TRIES) return n + 1;
@@ -102,7 +80,7 @@ TEST_SLOW(killed_in_compact, 600) {
 }
 
 /* Into g.to: it is whole, or no store is there and the next try makes it. */
-static void killed_while_making(lode_status (*operation)(lode_error *), const char *name) {
+static void killed_while_making(fault_work *operation, const char *name) {
   char what[100];
   lode_error err = {0};
   lode_store *store;

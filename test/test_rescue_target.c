@@ -2,7 +2,6 @@
  * or finds the disk full is gone on with by the next one. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -126,29 +125,16 @@ TEST(tenants_and_databases_come_over) {
 
 /* ---- Killed, or without room ---- */
 
-/* A rescue in a child with a fault at call n; says how many calls it made, 0 when it died or failed. */
+typedef struct attempt { const char *folder, *to; } attempt;
+
+static lode_status attempt_rescue(void *ctx, lode_error *err) {
+  const attempt *a = ctx;
+  rescue_outcome o;
+  return rescue_into(a->folder, a->to, NULL, &o, err);
+}
+
 static uint64_t try_rescue(const char *folder, const char *to, fault_effect effect, uint64_t n) {
-  int ends[2], status;
-  uint64_t calls = 0;
-  CHECK(pipe(ends) == 0);
-  pid_t pid = fork();
-  CHECK(pid >= 0);
-  if (pid == 0) {
-    lode_error err = {0};
-    rescue_outcome o;
-    fault_install(&lode__os_real);
-    fault_set(effect == FAULT_ENOSPC ? FAULT_PWRITE : FAULT_ANY, n, true, effect);
-    lode_status st = rescue_into(folder, to, NULL, &o, &err);
-    calls = fault_count(effect == FAULT_ENOSPC ? FAULT_PWRITE : FAULT_ANY);
-    if (st == LODE_OK && write(ends[1], &calls, sizeof calls) != sizeof calls) _exit(3);
-    _exit(st == LODE_OK || st == LODE_FULL ? 0 : 4);
-  }
-  close(ends[1]);
-  if (read(ends[0], &calls, sizeof calls) != sizeof calls) calls = 0;
-  close(ends[0]);
-  CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-  CHECKF(WEXITSTATUS(status) != 3 && WEXITSTATUS(status) != 4, "call %llu: neither done, dead nor full", (unsigned long long)n);
-  return calls;
+  return fault_in_child(attempt_rescue, &(attempt){folder, to}, effect == FAULT_ENOSPC ? FAULT_PWRITE : FAULT_ANY, n, effect);
 }
 
 static void interrupted(fault_effect effect) {

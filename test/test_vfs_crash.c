@@ -74,7 +74,7 @@ static bool run_and_die(const char *setup, const char *sql, fault_call call, uin
     _exit(0);
   }
   CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
-  CHECKF(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 99, "status %d", WEXITSTATUS(status));
+  CHECKF(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == FAULT_EXIT_STATUS, "status %d", WEXITSTATUS(status));
   return WEXITSTATUS(status) == 0;
 }
 
