@@ -73,21 +73,6 @@ static void compare(opened *o, const float *data, size_t rows, const float *quer
   free(all);
 }
 
-/* Rows that no segment of the index holds: they are searched in memory. */
-static void fill(const char *folder, uint32_t rows) {
-  lode_open_options options = {.create = true, .no_background = true};
-  lode_error err;
-  batch *b = batch_new();
-  opened o = open_store(folder, &options);
-  for (uint32_t i = 0; i < rows; i += BATCH) {
-    size_t n = rows - i < BATCH ? rows - i : BATCH;
-    batch_fill(b, i, n);
-    need(lode_add(o.collection, NULL, b->records, n, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
-  }
-  close_store(&o);
-  free(b);
-}
-
 int main(int argc, char **argv) {
   if (argc != 5) fail("usage: bench_query NAME FOLDER ROWS ROUNDS");
   const char *name = argv[1], *folder = argv[2];
@@ -96,7 +81,7 @@ int main(int argc, char **argv) {
   float *data = room(bytes), queries[QUERIES][DIM];
   for (size_t i = 0; i < rows; i++) row_vector(data + i * DIM, (uint32_t)i);
   for (size_t q = 0; q < QUERIES; q++) row_vector(queries[q], UINT32_MAX - (uint32_t)q);
-  if (access(folder, F_OK) != 0) fill(folder, (uint32_t)rows);
+  if (access(folder, F_OK) != 0) fill_store(folder, (uint32_t)rows, false); /* searched in memory */
   lode_open_options options = {.read_only = true, .memory_bytes = (uint64_t)bytes * 2 + (64u << 20)};
   opened o = open_store(folder, &options);
   double start = now_s(), first, read_best = 0, query_best = 0, *took = room(rounds * sizeof *took);

@@ -219,9 +219,9 @@ void optimize(opened *o) {
   need(lode_optimize(o->store, (lode_progress){0}, &err), &err, "optimize");
 }
 
-static void fill_store(const char *folder, uint32_t n) {
+void fill_store(const char *folder, uint32_t n, bool indexed) {
   lode_error err;
-  lode_open_options options = {.create = true};
+  lode_open_options options = {.create = true, .no_background = !indexed};
   batch *b = batch_new();
   opened o = open_store(folder, &options);
   for (uint32_t at = 0; at < n; at += BATCH) {
@@ -229,7 +229,7 @@ static void fill_store(const char *folder, uint32_t n) {
     batch_fill(b, at, count);
     need(lode_add(o.collection, NULL, b->records, count, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
   }
-  optimize(&o);
+  if (indexed) optimize(&o);
   close_store(&o);
   free(b);
 }
@@ -239,7 +239,7 @@ void make_store(const char *folder, uint32_t n) {
   pid_t pid = fork();
   if (pid < 0) fail("no process can be started: %s", strerror(errno));
   if (pid == 0) {
-    fill_store(folder, n);
+    fill_store(folder, n, true);
     exit(0);
   }
   if (waitpid(pid, &status, 0) != pid || status != 0) fail("the store could not be filled");
