@@ -238,6 +238,16 @@ run 0 status --json; has '"mcp":["claude-code"'
 run 0 setup --no-mcp --no-index --model none; has "none"
 run 0 config get model; has none
 rm -rf "$HOME/.claude" "$HOME/.codex"
+project "$tmp/s2"
+run 0 setup --json; has '"step":"mcp","state":"skipped"'
+mkdir -p "$tmp/alone" && cp "$lode" "$tmp/alone/lode"
+out=$("$tmp/alone/lode" setup --dry-run --json); has '"step":"parser","state":"failed"'; has 'make grammars'
+LODE_MODELS="$tmp/none" run 1 index --quality; says 'lode model install minilm'
+run 0 config set quality true
+touch src/parser.c
+LODE_MODELS="$tmp/none" run 0 index; says 'no second vectors are made: '
+case $err in *"words alone"*) bad "the first vectors were made: $err" ;; *) ok ;; esac
+run 0 db collections --json; hasnt '"quality"'
 
 # ---- Odd names, secrets
 

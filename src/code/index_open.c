@@ -15,24 +15,34 @@ static bool is_instant(lode_str identity) {
   return identity.len >= sizeof family - 1 && memcmp(identity.data + identity.len - (sizeof family - 1), family, sizeof family - 1) == 0;
 }
 
-static lode_status open_model(lode__indexer *x, const char *name, lode_embedder **out, lode_error *err) {
+/* A model that is not there costs its vectors, which is said, not the run. */
+static lode_status open_model(lode__indexer *x, const char *name, const char *without, lode_embedder **out, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
   lode_status st = lode_embedder_open(lode__str(name), &options, out, &why);
   if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  if (st != LODE_OK) lode__indexing_note(x, "no vectors are made, search goes by words alone: %.400s", why.text);
+  if (st != LODE_OK) lode__indexing_note(x, "%s: %.400s", without, why.text);
   return LODE_OK;
+}
+
+/* Whoever asks for second vectors in so many words gets them, or is told before anything is done. */
+static lode_status open_second(lode__indexer *x, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
+  if (!x->options.quality) return LODE_OK;
+  lode_status st = lode_embedder_open(LODE__LIT(LODE_MODEL_MINILM), &options, &x->second, &why);
+  return st == LODE_OK ? st : lode__fail(err, st, "no second vectors without MiniLM: %.400s", why.text);
 }
 
 lode_status lode__indexing_open_models(lode__indexer *x, lode_error *err) {
   const char *name = lode__config_text(&x->project->config, LODE__CONFIG_MODEL);
   x->embedder = x->options.embedder;
   if (!x->embedder && strcmp(name, "none") != 0) {
-    LODE__TRY(open_model(x, name, &x->embedder, err));
+    LODE__TRY(open_model(x, name, "no vectors are made, search goes by words alone", &x->embedder, err));
     x->own_embedder = x->embedder != NULL;
   }
   if (x->embedder) x->instant = is_instant(lode_embedder_info_of(x->embedder)->identity);
-  return LODE_OK;
+  return open_second(x, err);
 }
 
 /* ---- Collections ---- */
@@ -97,17 +107,19 @@ static lode_collection_options with_model(lode_embedder *embedder) {
   return o;
 }
 
-static lode_status open_shelf(lode__indexer *x, bool aside, bool quality, lode_error *err) {
+static lode_status open_shelf(lode__indexer *x, const found *f, lode_error *err) {
   static const lode_str code_counters[] = {{"language", 8}, {"kind", 4}}, file_counters[] = {{"language", 8}, {"skip", 4}};
   lode_collection_options o = with_model(x->embedder);
+  bool aside = x->aside;
   x->shelf.store = x->store;
   o.counters = code_counters;
   o.n_counters = 2;
   LODE__TRY(open_one(x, LODE__CODE, aside, &o, &x->shelf.code, err));
   o = (lode_collection_options){.create = true, .counters = file_counters, .n_counters = 2};
   LODE__TRY(open_one(x, LODE__CODE_FILES, aside, &o, &x->shelf.files, err));
-  if (!quality) return LODE_OK;
-  if (!x->second) LODE__TRY(open_model(x, LODE_MODEL_MINILM, &x->second, err));
+  if (!f->quality && !x->options.quality && !lode__config_bool(&x->project->config, LODE__CONFIG_QUALITY)) return LODE_OK;
+  if (!x->second) LODE__TRY(open_model(x, LODE_MODEL_MINILM, "no second vectors are made", &x->second, err));
+  if (!x->second && !f->quality) return LODE_OK;
   o = with_model(x->second);
   return open_one(x, LODE__CODE_QUALITY, aside, &o, &x->shelf.quality, err);
 }
@@ -161,7 +173,6 @@ lode_status lode__indexing_keep_stamp(lode__indexer *x, lode_error *err) {
 
 lode_status lode__indexing_open(lode__indexer *x, lode_error *err) {
   found f;
-  bool quality;
   LODE__TRY(look(x, &f, err));
   if (f.aside) LODE__TRY(drop_aside(x, err));
   bool recut = f.files && f.records && f.stamp.revision != LODE__CODE_REVISION, newer = is_newer_model(x, &f);
@@ -170,9 +181,8 @@ lode_status lode__indexing_open(lode__indexer *x, lode_error *err) {
   else if (newer && !x->options.force) lode__indexing_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
   if (!x->aside) LODE__TRY(check_model(x, &f, err));
   x->stamp = f.stamp;
-  quality = f.quality || x->options.quality || lode__config_bool(&x->project->config, LODE__CONFIG_QUALITY);
   if (x->aside) LODE__TRY(open_donors(x, &f, err));
-  LODE__TRY(open_shelf(x, x->aside, quality, err));
+  LODE__TRY(open_shelf(x, &f, err));
   if (x->aside || f.records || f.stamp.revision == LODE__CODE_REVISION) return LODE_OK;
   /* Known from the start, so that a first run that was interrupted is gone on with */
   x->stamp.revision = LODE__CODE_REVISION;

@@ -2,6 +2,7 @@
 #include "op_code.h"
 
 #include "base/os.h"
+#include "code/pool.h"
 #include "mcp_clients.h"
 
 #include <stdio.h>
@@ -67,6 +68,32 @@ done:
   return st;
 }
 
+/* Which of them are cut by lines for want of a grammar: silent, it would be met much later as poor answers. */
+static lode_status find_grammars(setup *s, const tally *all, lode_error *err) {
+  lode__pool_options options = {0};
+  lode__pool *pool = NULL;
+  lode__buf with = {0}, without = {0};
+  lode_status st;
+  LODE__GOTO(lode__pool_open(&options, &pool, err));
+  for (size_t i = 0; i < lode__language_count && all[i].files; i++) {
+    if (all[i].language->reader != LODE__READ_TREE) continue;
+    lode__buf *list = lode__pool_has(pool, all[i].language) ? &with : &without;
+    lode__buf_addf(list, "%s%s", list->len ? ", " : "", all[i].language->name);
+  }
+  lode__buf_addc(&with, '\0');
+  lode__buf_addc(&without, '\0');
+  if (with.failed || without.failed) LODE__GOTO(lode__fail_nomem(err));
+  if (without.len > 1)
+    LODE__GOTO(tell(s, "parser", "failed", err, "%s: cut by lines, not by syntax: %.300s; `make grammars all` in Lode's source brings it, then lode index --force",
+                    lode__pool_parser(pool) ? "no grammar" : "no lode-parser", without.data));
+  else if (with.len > 1) LODE__GOTO(tell(s, "parser", "done", err, "cut by syntax: %.300s", with.data));
+done:
+  lode__pool_close(pool);
+  lode__buf_release(&with);
+  lode__buf_release(&without);
+  return st;
+}
+
 static lode_status find_languages(setup *s, lode_error *err) {
   tally *all = lode__alloc_zero(lode__language_count, sizeof *all);
   lode__buf text = {0};
@@ -81,6 +108,7 @@ static lode_status find_languages(setup *s, lode_error *err) {
   lode__buf_addc(&text, '\0');
   if (text.failed) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(tell(s, "languages", "done", err, "%s", text.data));
+  LODE__GOTO(find_grammars(s, all, err));
 done:
   lode__free(all);
   lode__buf_release(&text);
@@ -122,13 +150,14 @@ static lode_status make_index(setup *s, lode_error *err) {
               (unsigned long long)r.chunks, (double)(lode__os->now_ns() - start) / 1e9);
 }
 
-static lode_status tell_client(setup *s, size_t i, const char *program, lode_error *err) {
+static lode_status tell_client(setup *s, size_t i, const char *program, size_t *found, lode_error *err) {
   lode__buf path = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   lode__mcp_state state;
   bool changed = false;
   lode_status st = lode__mcp_look(i, s->project.root, &state, &path, err);
   if (st != LODE_OK || state == LODE__MCP_ABSENT) goto done;
+  (*found)++;
   if (state == LODE__MCP_BROKEN) st = tell(s, lode__mcp_name(i), "failed", err, "%s cannot be parsed: it was left as it is", path.data);
   else if (state == LODE__MCP_SAME) st = tell(s, lode__mcp_name(i), "same", err, "%s knows it: %s", lode__mcp_title(i), path.data);
   else if (s->dry) st = tell(s, lode__mcp_name(i), "would", err, "register with %s: %s", lode__mcp_title(i), path.data);
@@ -142,8 +171,10 @@ done:
 
 static lode_status tell_clients(setup *s, lode_error *err) {
   lode__buf program = {0};
+  size_t found = 0;
   lode_status st = lode__mcp_program(&program, err);
-  for (size_t i = 0; i < lode__mcp_count() && st == LODE_OK; i++) st = tell_client(s, i, program.data, err);
+  for (size_t i = 0; i < lode__mcp_count() && st == LODE_OK; i++) st = tell_client(s, i, program.data, &found, err);
+  if (st == LODE_OK && !found) st = tell(s, "mcp", "skipped", err, "no AI tool was found here; `lode mcp install NAME` registers with one all the same");
   lode__buf_release(&program);
   return st;
 }

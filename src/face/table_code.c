@@ -96,7 +96,7 @@ static const lode__param config_list_params[] = {P_PROJECT, {0}};
 #define OPTIONAL LODE__FIELD_OPTIONAL
 
 static const lode__field setup_row[] = {
-    {"step", LODE__FIELD_TEXT, 0, "root, languages, model, index, or the name of a client"},
+    {"step", LODE__FIELD_TEXT, 0, "root, languages, parser, model, index, mcp, or the name of a client"},
     {"state", LODE__FIELD_TEXT, 0, "done, same, would, skipped or failed"},
     {"detail", LODE__FIELD_TEXT, 0, "a sentence"},
     {0}};
