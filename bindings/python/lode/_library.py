@@ -2,6 +2,7 @@
 import ctypes
 import json
 import os
+import struct
 
 from . import _abi
 from .errors import error_of
@@ -87,10 +88,14 @@ def texts(values):
 _address = ctypes.c_void_p.from_address
 
 
+def str_at(address, size):
+    return ctypes.string_at(address, size).decode("utf-8")
+
+
 def of_text(item):
     """The str of a lode_str, or None. (A c_char_p field stops at a NUL: the bytes are taken by address and length.)"""
     address = _address(ctypes.addressof(item)).value
-    return None if address is None else ctypes.string_at(address, item.len).decode("utf-8")
+    return None if address is None else str_at(address, item.len)
 
 
 def floats(values, what="vector"):
@@ -108,13 +113,12 @@ def floats(values, what="vector"):
     return array, len(values), array
 
 
-def of_floats(pointer, n):
+def floats_at(address, n):
     """numpy's array where there is numpy, else a list; a copy either way."""
-    if not pointer:
-        return None
+    data = ctypes.string_at(address, 4 * n)
     if numpy is not None:
-        return numpy.ctypeslib.as_array(pointer, (n,)).copy()
-    return pointer[:n]
+        return numpy.frombuffer(data, numpy.float32).copy()
+    return list(struct.unpack("%df" % n, data))
 
 
 def matrix(vectors):

@@ -3,13 +3,15 @@
 Handles may be used by many threads; calls release the interpreter's lock. After a fork a handle opens the store anew.
 """
 import ctypes
+import functools
 import json
+import struct
 import threading
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _abi
-from ._library import (NONE, call, check, floats, json_text, library, lode_str, matrix, of_floats, of_text, text, texts)
+from ._library import (NONE, call, check, floats, json_text, library, lode_str, matrix, floats_at, of_text, str_at, text, texts)
 from .errors import Closed, Invalid
 
 Vector = Sequence[float]
@@ -79,6 +81,11 @@ def _progress(step: Optional[Progress]):
 
 
 def _include(parts: Iterable[str]) -> int:
+    return _bits(tuple(parts))
+
+
+@functools.lru_cache(maxsize=64)
+def _bits(parts):
     bits = 0
     for part in parts:
         if part not in INCLUDE:
@@ -88,23 +95,40 @@ def _include(parts: Iterable[str]) -> int:
 
 
 def _selection(ids=None, where=None, where_document=None):
-    selection = _abi.lode_selection(where=json_text(where), where_document=json_text(where_document))
+    selection = _abi.lode_selection()
+    if where is not None:
+        selection.where = json_text(where)
+    if where_document is not None:
+        selection.where_document = json_text(where_document)
     if ids is not None:
         array = texts(ids)
         # an empty list selects nothing, which is not the same as no list
-        selection.ids = ctypes.cast(array if len(array) else (lode_str * 1)(), ctypes.POINTER(lode_str))
+        selection.ids = array if len(array) else (lode_str * 1)()
         selection.n_ids = len(array)
         selection.keep = array
     return selection
 
 
-def _row(row, include) -> Row:
-    metadata = of_text(row.metadata) if include & _abi.LODE_METADATA else None
-    distance, score = row.distance, row.score
-    return Row(of_text(row.id), of_text(row.document) if include & _abi.LODE_DOCUMENT else None,
-               json.loads(metadata) if metadata is not None else None,
-               of_floats(row.vector, row.dimension) if include & _abi.LODE_VECTOR else None, row.cursor,
-               None if distance != distance else distance, score, row.position)
+# A lode_row, read in one go: field by field through ctypes a row would cost more than the engine's whole answer
+_ROW = struct.Struct("@PN PN PN PIQQNNdd".replace(" ", ""))
+assert _ROW.size == ctypes.sizeof(_abi.lode_row)
+
+
+_json_at_start = json.JSONDecoder().raw_decode
+
+
+def _rows(result, include):
+    """Of each row: which query it answers, and the Row."""
+    n, at = library.lode_result_count(result), library.lode_result_at(result, 0)
+    if not n:
+        return
+    documents, metadatas, vectors = (include & bit for bit in (_abi.LODE_DOCUMENT, _abi.LODE_METADATA, _abi.LODE_VECTOR))
+    for (id, id_len, document, document_len, metadata, metadata_len, vector, dim, cursor, position, query, _rank, distance,
+         score) in _ROW.iter_unpack(ctypes.string_at(at, n * _ROW.size)):
+        yield query, Row(str_at(id, id_len), str_at(document, document_len) if documents and document else None,
+                         _json_at_start(str_at(metadata, metadata_len))[0] if metadatas and metadata else None,
+                         floats_at(vector, dim) if vectors and vector else None, cursor,
+                         None if distance != distance else distance, score, position)
 
 
 def _facets(pointer) -> Dict[Any, int]:
@@ -242,9 +266,7 @@ class Collection:
         result = ctypes.POINTER(_abi.lode_result)()
         call("lode_get", self._use, ctypes.byref(request), ctypes.byref(result))
         try:
-            n = library.lode_result_count(result)
-            at = library.lode_result_at(result, 0)
-            return Page([_row(at[i], parts) for i in range(n)], library.lode_result_next(result))
+            return Page([row for _, row in _rows(result, parts)], library.lode_result_next(result))
         finally:
             library.lode_result_free(result)
 
@@ -294,11 +316,8 @@ class Collection:
         call("lode_query", self._use, ctypes.byref(request), ctypes.byref(result))
         try:
             answers: List[List[Row]] = [[] for _ in range(n)]
-            count = library.lode_result_count(result)
-            at = library.lode_result_at(result, 0)
-            for i in range(count):
-                row = at[i]
-                answers[row.query].append(_row(row, parts))
+            for query, row in _rows(result, parts):
+                answers[query].append(row)
             return answers
         finally:
             library.lode_result_free(result)
