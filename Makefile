@@ -274,6 +274,13 @@ bench-python: deps
 bench-serve: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/serve/run.sh
+
+# MiniLM here beside onnxruntime
+.PHONY: bench-embed
+bench-embed: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/embed/run.sh
+
 # ---- The Python package, with the library inside
 
 .PHONY: wheel
@@ -340,6 +347,8 @@ help:
 	@echo "make bench-rescue how long a rescue takes, written to bench/RESCUE.md"
 	@echo "make bench-python what the Python binding costs, written to bench/PYTHON.md"
 	@echo "make bench-serve  lode serve beside the Chroma server, written to bench/SERVE.md"
+	@echo "make bench-embed  text to vector beside onnxruntime, written to bench/EMBED.md"
+	@echo "make bench-cluster  clusters beside the plain client and the embedded store, written to bench/CLUSTER.md"
 	@echo "make bench-vectors  vector search beside other libraries and databases, written to bench/VECTORS.md"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"
 
