@@ -1,6 +1,7 @@
 /* search_sources.c - candidates from words, vectors, names and outlines. See searching.h. */
 #include "searching.h"
 
+#include "base/vector.h"
 #include "code/ignore.h"
 
 #include <math.h>
@@ -207,16 +208,6 @@ static lode_status by_outlines(searching *s, const asked *from, lode_error *err)
 
 /* ---- By vectors ---- */
 
-static double cosine_of(const float *a, const float *b, uint32_t dim) {
-  double dot = 0, aa = 0, bb = 0;
-  for (uint32_t i = 0; i < dim; i++) {
-    dot += (double)a[i] * b[i];
-    aa += (double)a[i] * a[i];
-    bb += (double)b[i] * b[i];
-  }
-  return aa > 0 && bb > 0 ? dot / sqrt(aa * bb) : 0;
-}
-
 /* Cosines of candidates that came from elsewhere. */
 static lode_status measure(searching *s, lode_collection *c, const float *vector, uint32_t dim, bool second, lode_error *err) {
   lode_str *ids = lode__alloc_zero(s->n, sizeof *ids);
@@ -232,7 +223,7 @@ static lode_status measure(searching *s, lode_collection *c, const float *vector
     const lode_row *row = lode_result_at(rows, i);
     size_t slot = slot_of(s, row->id);
     if (!row->vector || row->dimension != dim || !s->table[slot]) continue;
-    double cosine = cosine_of(vector, row->vector, dim);
+    double cosine = lode__cosine(vector, row->vector, dim);
     if (second) s->v[s->table[slot] - 1].cosine2 = cosine;
     else s->v[s->table[slot] - 1].cosine = cosine;
   }

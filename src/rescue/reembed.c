@@ -1,7 +1,8 @@
 /* reembed.c - see reembed.h. */
 #include "reembed.h"
 
-#include <math.h>
+#include "base/vector.h"
+
 #include <stdio.h>
 
 enum { SAMPLE = 8 };
@@ -11,16 +12,6 @@ const char *lode__reembed_model(lode_str name) {
   for (size_t i = 0; i < sizeof minilm / sizeof *minilm; i++)
     if (name.data && lode__str_eq(name, lode__str(minilm[i]))) return LODE_MODEL_MINILM;
   return NULL;
-}
-
-static double cosine(const float *a, const float *b, uint32_t n) {
-  double ab = 0, aa = 0, bb = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    ab += (double)a[i] * b[i];
-    aa += (double)a[i] * a[i];
-    bb += (double)b[i] * b[i];
-  }
-  return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
 }
 
 /* Whether the model gives the vectors that are still there. *tried: for how many documents that could be asked. */
@@ -40,7 +31,7 @@ static lode_status agrees(lode_embedder *embedder, lode__plan *p, size_t *tried,
     LODE__GOTO(lode__record_make(&maker, &p->recs[i], &arena, theirs, &made, err));
     if (!made.has_vector || !made.document.data || made.document.len == 0 || made.doubt) continue;
     LODE__GOTO(lode_embed(embedder, &made.document, 1, mine, err));
-    *same &= cosine(mine, theirs, dim) > 0.98;
+    *same &= lode__cosine(mine, theirs, dim) > 0.98;
     ++*tried;
   }
 done:
