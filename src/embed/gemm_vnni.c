@@ -6,12 +6,11 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #define LANES 16
 #define ROWS 12
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")))
 #include "embed/gemm_float.h"
+#include "embed/gemm_x86.h"
 
 static bool supported(void) {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
@@ -54,23 +53,6 @@ TARGET_INLINE void tile16(int rows, const lode__product16 *t, size_t row) {
     __m512 scale = _mm512_mul_ps(_mm512_set1_ps(t->row_scales[row + (size_t)r]), by);
     _mm512_storeu_ps(c, _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[r]), scale, base));
   }
-}
-
-TARGET static void panel16(const lode__product16 *p) {
-  size_t tiles = (p->m + ROWS - 1) / ROWS;
-  for (size_t row = 0, t = 0; row < p->m; t++) {
-    size_t rows = tile_rows(p->m - row);
-    if (p->next) fetch_share(p->next, p->k2 * LODE__PANEL * sizeof(int16_t), t, tiles);
-    switch (rows) { SIZES(tile16, p, row) }
-    row += rows;
-  }
-}
-
-TARGET static void widen(const uint16_t *halfs, float *out, size_t n) {
-  size_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(halfs + i))));
-  for (; i < n; i++) out[i] = _cvtsh_ss(halfs[i]);
 }
 
 const lode__gemm_kernel lode__gemm_vnni = {
