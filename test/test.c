@@ -296,15 +296,7 @@ static void report(const test_case *t, int status, bool in_time, unsigned timeou
 }
 
 /* Instrumented code is several times slower. */
-#if defined(__has_feature)
-#define INSTRUMENTED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define INSTRUMENTED 1
-#else
-#define INSTRUMENTED 0
-#endif
-
-static unsigned timeout_of(const test_case *t) { return t->timeout_s * (INSTRUMENTED ? SLOW_FACTOR : 1); }
+static unsigned timeout_of(const test_case *t) { return t->timeout_s * (LODE__ASAN || LODE__TSAN ? SLOW_FACTOR : 1); }
 
 static void run_forked(const test_case *t) {
   sigset_t waited, before;

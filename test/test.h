@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sanitized.h" /* LODE__ASAN, LODE__TSAN */
+
 typedef struct test_case {
   const char *name, *file;
   void (*run)(void);

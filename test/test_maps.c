@@ -19,16 +19,7 @@
 
 #define DIM 384
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ADDS 1000
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ADDS 1000
-#endif
-#endif
-#ifndef ADDS
-#define ADDS 5000
-#endif
+#define ADDS (LODE__ASAN || LODE__TSAN ? 1000 : 5000)
 
 /* ---- Records of the size that code search has ---- */
 

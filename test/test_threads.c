@@ -19,17 +19,6 @@
 #define PAIRS 24
 #define WRITERS 2
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ASAN 1
-#endif
-#endif
-#ifndef ASAN
-#define ASAN 0
-#endif
-
 static const lode_str NAME = {"pairs", 5};
 
 typedef struct stage {
@@ -401,7 +390,7 @@ TEST_SLOW(a_child_forked_amid_threads_goes_on, 240) {
   actor actors[ACTORS];
   lode_open_options o = {.create = true, .busy_ms = 120000};
   unsigned children = 0;
-  if (ASAN) test_skip("ASan's own allocator may be left locked in a child of many threads; it runs under TSan");
+  if (LODE__ASAN) test_skip("ASan's own allocator may be left locked in a child of many threads; it runs under TSan");
   model_no_sync();
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   set_stage(&s, folder, &o);

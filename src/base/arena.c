@@ -7,15 +7,9 @@
  * object or after a reset is seen. An arena belongs to one thread at a time.
  */
 #include "base.h"
+#include "sanitized.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_POISON 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define ARENA_POISON 1
-#endif
-#ifdef ARENA_POISON
+#if LODE__ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))

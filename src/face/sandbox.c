@@ -6,6 +6,8 @@
  */
 #include "sandbox.h"
 
+#include "base/sanitized.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -78,7 +80,7 @@ static const char *landlock(const char *store) {
 static const char *seccomp(void) {
 #ifdef ARCH
   static const int denied[] = {
-#ifndef __SANITIZE_ADDRESS__ /* whose leak check uses it */
+#if !LODE__ASAN /* whose leak check uses it */
       SYS_ptrace,
 #endif
       SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_unshare,

@@ -8,6 +8,7 @@
  * whose signal ends the process. With LODE_PARSER_TEST in its environment it misbehaves on command, for tests.
  */
 #include "base/proc.h"
+#include "base/sanitized.h"
 #include "code/chunk_make.h"
 #include "code/parser_wire.h"
 #include "parser/tree.h"
@@ -48,7 +49,7 @@ static void *own_realloc(void *p, size_t n) {
 
 static void limit_memory(uint64_t bytes) {
   budget = bytes;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !LODE__ASAN && !LODE__TSAN
   /* room for the program, its libraries and the grammars, and for what scanners allocate behind our back */
   struct rlimit limit = {bytes * 2 + (256u << 20), bytes * 2 + (256u << 20)};
   setrlimit(RLIMIT_AS, &limit);
