@@ -181,6 +181,9 @@ run 0 index --remove src/net --json; is_field removed 1
 run 1 search Backoff --mode text
 run 1 index --remove src/net
 run 2 index --remove /etc; says "not in the project"
+run 2 index --force --pending; says "one of them"
+run 2 index --force --remove src; says "one of them"
+run 2 index --pending --remove src
 run 0 index --json; is_field added 1
 before=$(content)
 run 0 index --force
@@ -196,6 +199,10 @@ run 0 config get search.limit; check "got $out" [ "$out" = 10 ]
 run 0 config set search.limit 1
 run 0 search parse --json; check "not one line" [ "$(printf '%s\n' "$out" | wc -l)" -eq 1 ]
 run 2 config set search.limit many; says "number"
+run 2 config set search.limit 0; says "1 to 1000"
+run 2 config set model bogus; says "there is no model"
+run 2 setup --model bogus; says "there is no model"
+run 0 config get model; has code
 run 2 config get search.limt; says "did you mean search.limit"
 echo '{broken' >.lode/config.json
 run 2 search parse; says "config.json"

@@ -367,6 +367,33 @@ TEST(a_tree_is_indexed_searched_and_followed) {
   }
 }
 
+/* What is made anew takes the place of all that was there, so it is never made of a part. */
+TEST(an_index_that_is_made_anew_is_made_whole) {
+  scene s = {0};
+  lode__index_report r;
+  uint64_t n = 0;
+  lode__index_options options = {.workers = 1, .force = true};
+  lode_collection_options plain = {0};
+  lode_str part = S("beta.py");
+  scene_open(&s, "letters@1/8/static");
+  options.embedder = s.model;
+  OK(run_index(&s, false, &r));
+  for (int removes = 0; removes < 2; removes++) {
+    lode__indexer *indexer = NULL;
+    lode_collection *files = NULL;
+    OK(lode__indexer_open(&s.project, s.store, &options, &indexer, &err));
+    if (removes) OK(lode__indexer_remove(indexer, part, &r, &err));
+    else OK(lode__indexer_run(indexer, &part, 1, &r, &err));
+    lode__indexer_close(indexer);
+    OK(lode_collection_open(s.store, S(LODE__CODE_FILES), &plain, &files, &err));
+    OK(lode_count(files, &n, &err));
+    lode_collection_close(files);
+    CHECKF(n == (removes ? 1u : 2u), "%llu files", (unsigned long long)n);
+    expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+  }
+  scene_close(&s);
+}
+
 TEST(another_model_is_refused_until_force) {
   scene s = {0};
   lode__index_report r;

@@ -3,6 +3,7 @@
 
 #include "fs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_BYTES = 1 << 20, INT_DIGITS = 15 };
@@ -54,6 +55,14 @@ static bool is_int(lode_str value) {
   return value.len > 0 && value.len <= INT_DIGITS;
 }
 
+static bool in_range(const char *range, lode_str digits) {
+  char *to, text[INT_DIGITS + 1];
+  if (!range) return true;
+  snprintf(text, sizeof text, "%.*s", (int)digits.len, digits.data);
+  unsigned long long v = strtoull(text, NULL, 10), least = strtoull(range, &to, 10);
+  return v >= least && v <= strtoull(to + strlen(" to "), NULL, 10);
+}
+
 static lode_status check(const lode__config_entry *e, lode_str value, lode_error *err) {
   char quoted[256];
   lode__quote(value, quoted, sizeof quoted);
@@ -65,8 +74,8 @@ static lode_status check(const lode__config_entry *e, lode_str value, lode_error
       if (is_choice(e->choices, value)) return LODE_OK;
       return lode__fail(err, LODE_INVALID, "%s is one of %s, not %s", e->key, e->choices, quoted);
     case LODE__CONFIG_KIND_INT:
-      if (is_int(value)) return LODE_OK;
-      return lode__fail(err, LODE_INVALID, "%s is a number, not %s", e->key, quoted);
+      if (is_int(value) && in_range(e->choices, value)) return LODE_OK;
+      return lode__fail(err, LODE_INVALID, "%s is a number%s%s, not %s", e->key, e->choices ? ", " : "", e->choices ? e->choices : "", quoted);
     case LODE__CONFIG_KIND_TEXT:
       if (value.len && !memchr(value.data, 0, value.len)) return LODE_OK;
       return lode__fail(err, LODE_INVALID, "%s must not be empty", e->key);

@@ -259,6 +259,7 @@ lode_status lode__indexer_run(lode__indexer *x, const lode_str *paths, size_t n_
   x->report = report;
   x->notes = 0;
   lode__arena_init(&x->todo.arena, 0);
+  if (x->aside) paths = NULL; /* what is made anew is made whole: it takes the place of all that was there */
   report->vectorless = !x->embedder;
   LODE__GOTO(lode__indexing_walk(x, paths, n_paths, err));
   walked = now_ms();
@@ -277,6 +278,7 @@ done:
 
 lode_status lode__indexer_remove(lode__indexer *x, lode_str path, lode__index_report *report, lode_error *err) {
   lode_status st;
+  if (x->aside) LODE__TRY(lode__indexer_run(x, NULL, 0, report, err));
   memset(report, 0, sizeof *report);
   x->report = report;
   lode__arena_init(&x->todo.arena, 0);

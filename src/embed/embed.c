@@ -52,6 +52,10 @@ static lode_status unknown(lode_str name, lode_error *err) {
                     "BERT-like model, given as a path with a / in it", lode__quote(name, quoted, sizeof quoted));
 }
 
+lode_status lode__model_check_name(lode_str name, lode_error *err) {
+  return kind_of((lode_str){name.data, name_length(name)}) ? LODE_OK : unknown(name, err);
+}
+
 /* ---- Opening ---- */
 
 static void describe(lode_embedder *e) {

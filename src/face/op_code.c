@@ -7,6 +7,7 @@
 #include "code/record.h"
 #include "code/search.h"
 #include "code/stamp.h"
+#include "embed/embed.h"
 
 #include <limits.h>
 #include <math.h>
@@ -63,6 +64,14 @@ lode_status lode__code_open(lode__op_context *ctx, const lode__project *project,
   else if (!lode__project_has_store(project))
     return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project->root);
   return ctx->open(ctx->opener, &how, store, err);
+}
+
+lode_status lode__code_check_model(lode_str name, lode_error *err) {
+  if (name.len == 0) return lode__fail(err, LODE_INVALID, "name the model: code, minilm, none, ...");
+  if (lode__str_eq(name, LODE__LIT("none"))) return LODE_OK;
+  lode_status st = lode__model_check_name(name, err);
+  if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
+  return st == LODE_NOT_FOUND ? LODE_INVALID : st;
 }
 
 /* Removes "." and "..", by text: the path may not exist. */
@@ -247,7 +256,10 @@ lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_e
   LODE__TRY(lode__code_project(ctx, args, "path", &project, err));
   lode__code_run run = {.force = lode__arg_of(args, "force")->number, .quality = lode__arg_of(args, "quality")->number,
                         .workers = (uint32_t)lode__arg_of(args, "workers")->number};
-  if (lode__arg_of(args, "pending")->number) run.only = LODE__PROJECT_FOLDER; /* a path without files */
+  bool pending = lode__arg_of(args, "pending")->number;
+  if ((pending != 0) + (remove->set != 0) + run.force > 1)
+    LODE__GOTO(lode__fail(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
+  if (pending) run.only = LODE__PROJECT_FOLDER; /* a path without files */
   if (run.only) LODE__GOTO(need_index(ctx, &project, err));
   if (remove->set) {
     LODE__GOTO(lode__code_relative(&project, remove->text.data, &gone, err));

@@ -11,6 +11,8 @@ lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, con
 lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err);
 /* The project's store. For reading: LODE_NOT_FOUND says that it is not indexed. */
 lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err);
+/* A setting `model` that could be one: a name of a model, installed or not, or none. Else LODE_INVALID. */
+lode_status lode__code_check_model(lode_str name, lode_error *err);
 /* A whole run of the indexer: takes the job, opens the store. `only` may be NULL. */
 typedef struct lode__code_run {
   bool force, quality, no_vectors, quiet;

@@ -46,7 +46,9 @@ lode_status lode__op_config_set(lode__op_context *ctx, const lode__args *args, l
   lode_status st;
   LODE__TRY(find_key(lode__arg_of(args, "key")->text, &key, err));
   LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
-  LODE__GOTO(lode__config_set(&project.config, key, lode__arg_of(args, "value")->text, err));
+  const lode__arg *value = lode__arg_of(args, "value");
+  if (key == LODE__CONFIG_MODEL && value->set) LODE__GOTO(lode__code_check_model(value->text, err));
+  LODE__GOTO(lode__config_set(&project.config, key, value->text, err));
   LODE__GOTO(lode__project_prepare(&project, err));
   LODE__GOTO(lode__config_save(&project.config, project.folder, err));
   LODE__GOTO(send_setting(ctx, &project.config, key, err));

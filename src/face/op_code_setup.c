@@ -121,6 +121,7 @@ static lode_status choose_model(setup *s, const lode__arg *wanted, lode_error *e
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
   if (wanted->set) {
+    LODE__TRY(lode__code_check_model(wanted->text, err));
     LODE__TRY(lode__config_set(&s->project.config, LODE__CONFIG_MODEL, wanted->text, err));
     if (!s->dry) {
       LODE__TRY(lode__project_prepare(&s->project, err));
@@ -174,7 +175,7 @@ static lode_status tell_clients(setup *s, lode_error *err) {
   size_t found = 0;
   lode_status st = lode__mcp_program(&program, err);
   for (size_t i = 0; i < lode__mcp_count() && st == LODE_OK; i++) st = tell_client(s, i, program.data, &found, err);
-  if (st == LODE_OK && !found) st = tell(s, "mcp", "skipped", err, "no AI tool was found here; `lode mcp install NAME` registers with one all the same");
+  if (st == LODE_OK && !found) st = tell(s, "mcp", "skipped", err, "no AI tool was found here; `lode mcp install --client NAME` registers with one all the same");
   lode__buf_release(&program);
   return st;
 }
