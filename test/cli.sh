@@ -274,6 +274,15 @@ S="$tmp/hurt" run 3 db verify; says "lode:"
 S="$tmp/hurt" run 0 db salvage "$tmp/rescued" --json; has '"records":'
 S="$tmp/rescued" run 0 db verify
 
+# ---- What is no store
+
+echo text >"$tmp/plain"
+S="$tmp/plain" run 2 db create c; says "is a file"
+S="$tmp/plain/sub" run 2 db create c; says "is a file"
+S="foo://bar" run 2 db create c; says "qdrant://"; check "a folder foo: was made" [ ! -e foo: ]
+S="qdrant://127.0.0.1:99999" run 2 db count c; says "HOST:PORT"
+run 2 db get c --limit 99999999999999999999; says "a smaller number"
+
 # ---- Where the store is
 
 mkdir -p "$tmp/project/.lode" "$tmp/project/deep/er"

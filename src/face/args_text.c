@@ -181,6 +181,12 @@ static lode_status set_real(lode__args *args, const lode__param *param, lode__ar
   return st;
 }
 
+static bool is_digits(lode_str text) {
+  size_t i = 0;
+  while (i < text.len && text.data[i] >= '0' && text.data[i] <= '9') i++;
+  return i > 0 && i == text.len;
+}
+
 static lode_status set_vector(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
                               lode_error *err) {
   lode_str json;
@@ -243,7 +249,7 @@ lode_status lode__args_set_text(lode__args *args, const lode__param *param, lode
     case LODE__ARG_INT:
       return lode__parse_uint(text, &arg->number)
                  ? LODE_OK
-                 : refuse(args, param, text, "a whole number, not negative", err);
+                 : refuse(args, param, text, is_digits(text) ? "a smaller number" : "a whole number, not negative", err);
     case LODE__ARG_SIZE:
       return lode__parse_size(text, &arg->number)
                  ? LODE_OK

@@ -63,8 +63,10 @@ lode_status lode__make_parents(const char *path, lode_error *err) {
       st = lode__fail_nomem(err);
       break;
     }
-    if (lode__os->mkdir(part.data, 0700) < 0 && errno != EEXIST && !is_folder(part.data)) {
-      st = lode__fail_errno(err, errno, part.data);
+    int errnum = lode__os->mkdir(part.data, 0700) < 0 ? errno : 0;
+    if (errnum && !is_folder(part.data)) {
+      st = errnum == EEXIST ? lode__fail(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
+                            : lode__fail_errno(err, errnum, part.data);
       break;
     }
   }

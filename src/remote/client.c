@@ -66,15 +66,29 @@ static const char *keep(lode_store *s, const char *head, const char *text, size_
   return p;
 }
 
+/* HOST, HOST:PORT, [V6] or [V6]:PORT. */
+static bool has_good_port(const char *host, size_t len, bool *has_port) {
+  size_t at = len;
+  unsigned long port = 0;
+  while (at > 0 && host[at - 1] != ':' && host[at - 1] != ']') at--;
+  *has_port = at > 0 && host[at - 1] == ':';
+  if (!*has_port) return true;
+  for (size_t i = at; i < len && port <= 65535; i++) {
+    if (host[i] < '0' || host[i] > '9') return false;
+    port = port * 10 + (unsigned long)(host[i] - '0');
+  }
+  return port >= 1 && port <= 65535 && at > 1;
+}
+
 static lode_status take_hosts(lode_store *s, const char *scheme, const char *hosts, size_t len, lode_error *err) {
   for (size_t at = 0; at <= len;) {
     size_t end = at;
     while (end < len && hosts[end] != ',') end++;
-    if (!is_host(hosts + at, end - at))
+    bool has_port;
+    if (!is_host(hosts + at, end - at) || !has_good_port(hosts + at, end - at, &has_port))
       return lode__fail(err, LODE_INVALID, "the store's address must be qdrant://HOST:PORT, or several HOST:PORT with commas between them");
     if (s->n_bases == LODE__REMOTE_ADDRESSES)
       return lode__fail(err, LODE_LIMIT, "the store's address names more than %d nodes", LODE__REMOTE_ADDRESSES);
-    bool has_port = memchr(hosts + at, ':', end - at) && hosts[end - 1] != ']';
     const char *base = keep(s, scheme, hosts + at, end - at);
     if (base && !has_port) base = keep(s, base, ":6333", 5);
     if (!base) return lode__fail_nomem(err);

@@ -39,6 +39,7 @@ static lode_status make_one(const char *path, unsigned mode, lode_error *err) {
   if (LODE__RETRY(lode__os->mkdir(path, mode)) == 0) return lode__os_sync_folder_of(path, err);
   int e = errno;
   if (LODE__RETRY(lode__os->stat(path, &sb)) == 0 && S_ISDIR(sb.st_mode)) return LODE_OK;
+  if (e == EEXIST) return lode__fail(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", path);
   return lode__fail_errno(err, e, path);
 }
 
