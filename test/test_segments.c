@@ -113,6 +113,26 @@ TEST_SLOW(half_deleted_and_others_added, 180) {
   vkit_close(&k);
 }
 
+/* As when a store that was filled with little memory is opened with more. */
+TEST(any_number_of_segments_becomes_one) {
+  vkit k = {.no_background = true};
+  test_srand(test_seed());
+  vkit_limits(20, 300);
+  lode__build_limits_now.most_rows = 20;
+  vkit_open(&k, test_folder(), LODE_L2, 8);
+  vkit_add(&k, 2000);
+  vkit_optimize(&k);
+  CHECK(vkit_stats(&k).segments == 100);
+  lode__build_limits_now.most_rows = 0;
+  vkit_add(&k, 20);
+  vkit_optimize(&k);
+  lode_stats s = vkit_stats(&k);
+  CHECKF(s.segments == 1 && s.indexed == 2020 && s.tail == 0, "%llu segments, %llu rows", (unsigned long long)s.segments,
+         (unsigned long long)s.indexed);
+  check_recall(&k, NULL, NULL, -1, 0.95);
+  vkit_close(&k);
+}
+
 /* The bytes of a deleted vector are in no file after a compact. */
 TEST(compact_removes_deleted_vectors) {
   vkit k = {.no_background = true};

@@ -27,8 +27,8 @@ typedef struct build {
   int fd;
   char *tmp, *path;
   unsigned threads;
-  uint64_t replaced[64];
-  size_t n_replaced;
+  uint64_t *replaced;
+  size_t n_replaced, cap_replaced;
 } build;
 
 bool lode__build_stops(const lode__build_request *r) { return r->stop && r->stop(r->stop_ctx); }
@@ -240,9 +240,9 @@ static lode_status settle_file(build *b, lode_error *err) {
 /* Those that lie within the new one's range; the one behind an empty gap takes the gap over. */
 static lode_status see_row(void *ctx, const lode__seg_row *row, lode_error *err) {
   build *b = ctx;
-  (void)err;
   if (row->id == b->row.id || row->after < b->row.after || row->last > b->row.last) return LODE_OK;
-  if (b->n_replaced < sizeof b->replaced / sizeof *b->replaced) b->replaced[b->n_replaced++] = row->id;
+  if (!lode__grow(&b->replaced, &b->cap_replaced, b->n_replaced + 1, sizeof *b->replaced)) return lode__fail_nomem(err);
+  b->replaced[b->n_replaced++] = row->id;
   return LODE_OK;
 }
 
@@ -374,6 +374,7 @@ done:
   if (b.fd >= 0) (void)lode__os->close(b.fd);
   lode__maker_release(&b.maker);
   lode__free(b.keys);
+  lode__free(b.replaced);
   lode__free(b.vector);
   lode__free(b.mean);
   lode__free(b.tmp);
