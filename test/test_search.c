@@ -413,20 +413,25 @@ TEST(another_model_is_refused_until_force) {
   lode_embedder_close(other);
 }
 
+/* Deletes a record behind the index's back. */
+static void lose(const scene *s, const char *collection, const char *id) {
+  lode_collection *c;
+  lode_collection_options plain = {0};
+  lode_selection one = {.ids = (lode_str[]){lode__str(id)}, .n_ids = 1};
+  size_t deleted;
+  OK(lode_collection_open(s->store, lode__str(collection), &plain, &c, &err));
+  OK(lode_delete(c, NULL, &one, &deleted, &err));
+  CHECK(deleted == 1);
+  lode_collection_close(c);
+}
+
 TEST(lost_chunks_are_found_and_read_again) {
   scene s = {0};
   lode__index_report r;
   lode__audit audit;
-  lode_collection *code;
-  lode_collection_options plain = {0};
-  lode_str id = S("alpha.c#0");
-  lode_selection one = {.ids = &id, .n_ids = 1};
-  size_t deleted;
   scene_open(&s, "letters@1/8/static");
   OK(run_index(&s, false, &r));
-  OK(lode_collection_open(s.store, S("code"), &plain, &code, &err));
-  OK(lode_delete(code, NULL, &one, &deleted, &err));
-  CHECK(deleted == 1);
+  lose(&s, "code", "alpha.c#0");
   OK(lode__audit_run(s.store, false, (lode_progress){0}, &audit, &err));
   CHECK(audit.short_files == 1 && audit.mended == 0);
   OK(lode__audit_run(s.store, true, (lode_progress){0}, &audit, &err));
@@ -434,7 +439,6 @@ TEST(lost_chunks_are_found_and_read_again) {
   OK(run_index(&s, false, &r));
   CHECK(r.added == 1);
   expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
-  lode_collection_close(code);
   scene_close(&s);
 }
 
@@ -443,17 +447,9 @@ TEST(a_file_that_is_swept_takes_no_other_with_it) {
   scene s = {0};
   lode__index_report r;
   lode__audit audit;
-  lode_collection *files;
-  lode_collection_options plain = {0};
-  lode_str id = S("alpha.c");
-  lode_selection one = {.ids = &id, .n_ids = 1};
-  size_t deleted;
   scene_open(&s, "letters@1/8/static");
   OK(run_index(&s, false, &r));
-  OK(lode_collection_open(s.store, S("files"), &plain, &files, &err));
-  OK(lode_delete(files, NULL, &one, &deleted, &err));
-  CHECK(deleted == 1);
-  lode_collection_close(files);
+  lose(&s, "files", "alpha.c");
   OK(run_index(&s, false, &r));
   CHECK(r.added == 1 && r.unchanged == 1);
   OK(lode__audit_run(s.store, false, (lode_progress){0}, &audit, &err));
