@@ -83,6 +83,7 @@ typedef struct lode__writer {
   const lode__args *args; /* of the operation; may be NULL */
   int fd;
   bool json, quiet, full;
+  bool narrow;            /* lines shall fit style.width: they go to a terminal */
   lode__style style;
   lode__progress_bar *bar;
   bool closed;       /* whoever read our output has gone away */
@@ -92,6 +93,8 @@ typedef struct lode__writer {
   size_t n_cells;
   size_t widths[16]; /* of the columns, once they are laid out */
   bool laid_out;
+  size_t room;       /* for the last column on a terminal; 0: as it comes */
+  bool stacked;      /* the terminal is too narrow for the table: one field a line */
   uint64_t query;    /* of the last row */
   uint64_t rows;
 } lode__writer;

@@ -131,16 +131,18 @@ void lode__help_op(lode__buf *out, const lode__op *op, const lode__style *style)
   if (op->examples) put_examples(out, op->examples, style);
   if (!op->run) return;
   heading(out, "Exit codes", style);
-  lode__buf_adds(out, "  0 done, 1 nothing found, 2 wrong usage, 3 damaged, 4 busy, 5 refused (lode help exit-codes)\n");
+  lode__buf_adds(out, "  ");
+  lode__put_wrapped(out, "0 done, 1 nothing found, 2 wrong usage, 3 damaged, 4 busy, 5 refused (lode help exit-codes)", 2, 2, style->width);
 }
 
 /* ---- Lists ---- */
 
-static void put_ops(lode__buf *out, const lode__op_group *g) {
+static void put_ops(lode__buf *out, const lode__op_group *g, const lode__style *style) {
   LODE__EACH_OP(g, op) {
     char name[40];
     snprintf(name, sizeof name, "%s%s%s", g->name ? g->name : "", g->name ? " " : "", op->name);
-    lode__buf_addf(out, "  %-*s%s\n", OP_COLUMN, name, op->about);
+    lode__buf_addf(out, "  %-*s", OP_COLUMN, name);
+    lode__put_wrapped(out, op->about, OP_COLUMN + 2, OP_COLUMN + 2, style->width);
   }
 }
 
@@ -154,7 +156,7 @@ void lode__help_group(lode__buf *out, const char *group, const lode__style *styl
   heading(out, "Usage", style);
   lode__buf_addf(out, "  lode %s COMMAND [ARGUMENTS] [FLAGS]\n", group);
   heading(out, "Commands", style);
-  LODE__EACH_GROUP(g) if (lode__same_group(g->name, group)) put_ops(out, g);
+  LODE__EACH_GROUP(g) if (lode__same_group(g->name, group)) put_ops(out, g, style);
   put_params(out, lode__cli_common.params, false, "Flags of every command", style);
   heading(out, "More", style);
   lode__buf_addf(out, "  lode %s COMMAND --help  arguments, flags and examples of one command\n", group);
@@ -175,7 +177,7 @@ void lode__help_top(lode__buf *out, const lode__style *style) {
     char first = g->about[0];
     snprintf(title, sizeof title, "%c%s", first >= 'a' && first <= 'z' ? first - 'a' + 'A' : first, g->about + 1);
     heading(out, title, style);
-    put_ops(out, g);
+    put_ops(out, g, style);
   }
   heading(out, "Topics of lode help", style);
   put_topics(out);
@@ -183,7 +185,7 @@ void lode__help_top(lode__buf *out, const lode__style *style) {
                "lode setup\n"
                "lode search 'where are sessions closed'\n"
                "lode db create notes --metric cosine\n"
-               "echo '{\"id\":\"a\",\"document\":\"hello world\",\"embedding\":[1,0]}' | lode db add notes\n"
+               "echo '{\"id\":\"a\",\"document\":\"hello all\",\"embedding\":[1,0]}' | lode db add notes\n"
                "lode db query notes --vector '[1,0.1]' -k 5\n"
                "lode db query notes --text hello",
                style);

@@ -261,6 +261,7 @@ static int run_op(session *s, const lode__command *c) {
   writer.quiet = s->quiet;
   writer.full = common(c, "full")->number;
   writer.style = style_of(c);
+  writer.narrow = isatty(STDOUT_FILENO) && !writer.full;
   writer.bar = &bar;
   writer.args = &c->args;
   lode_open_options settings = settings_of(s);

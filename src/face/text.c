@@ -6,7 +6,7 @@
  */
 #include "cli.h"
 
-enum { LAYOUT_ROWS = 1000, PREVIEW_LINES = 4, CELL_CHARS = 60, FIELD_CHARS = 20 };
+enum { LAYOUT_ROWS = 1000, PREVIEW_LINES = 4, CELL_CHARS = 60, FIELD_CHARS = 20, NARROWEST = 12 };
 
 #define BOLD "\033[1m"
 #define DIM "\033[2m"
@@ -216,34 +216,75 @@ static size_t column_count(const lode__op *op) {
   return n;
 }
 
+/* The last cell of a row that is wider than the terminal: a sentence goes on below itself, the rest is cut. */
+static void put_narrow(lode__writer *w, const char *text, size_t column) {
+  size_t at = w->style.width - w->room;
+  if (w->op->row[column].type == LODE__FIELD_TEXT) {
+    lode__put_wrapped(&w->out, text, at, at, w->style.width);
+    return;
+  }
+  lode__put_clean(&w->out, lode__str(text), w->room);
+  lode__buf_addc(&w->out, '\n');
+}
+
 static void put_cell(lode__writer *w, const char *text, size_t column, bool last) {
   size_t len = strlen(text), have = columns(text, len), pad = w->widths[column] > have ? w->widths[column] - have : 0;
   bool right = is_number(w->op->row[column].type);
   if (right) lode__buf_addf(&w->out, "%*s", (int)pad, "");
+  if (last && !right && w->room && have > w->room) {
+    put_narrow(w, text, column);
+    return;
+  }
   lode__buf_add(&w->out, text, len);
   if (!right && !last) lode__buf_addf(&w->out, "%*s", (int)pad, "");
   lode__buf_adds(&w->out, last ? "\n" : "  ");
 }
 
+/* In capitals, with spaces. */
+static const char *heading(const lode__field *field, char *name, size_t size) {
+  snprintf(name, size, "%s", field->name);
+  for (char *p = name; *p; p++) *p = *p == '_' ? ' ' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
+  return name;
+}
+
 static void put_heading(lode__writer *w, size_t n) {
+  char name[40];
+  if (w->stacked) return;
   paint(w, BOLD);
-  for (size_t i = 0; i < n; i++) {
-    char name[40];
-    snprintf(name, sizeof name, "%s", w->op->row[i].name);
-    for (char *p = name; *p; p++) *p = *p == '_' ? ' ' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
-    put_cell(w, name, i, i + 1 == n);
-  }
+  for (size_t i = 0; i < n; i++) put_cell(w, heading(&w->op->row[i], name, sizeof name), i, i + 1 == n);
   paint(w, PLAIN);
 }
 
-static void put_cells(lode__writer *w, size_t n) {
+/* NAME   value, a line each, and an empty line between rows. */
+static void put_stacked(lode__writer *w, const char *text, size_t column, bool first) {
+  size_t names = 0;
+  char name[40];
+  for (const lode__field *f = w->op->row; f->name; f++) names = strlen(f->name) > names ? strlen(f->name) : names;
+  if (column == 0 && !first) lode__buf_addc(&w->out, '\n');
+  paint(w, BOLD);
+  lode__buf_addf(&w->out, "%-*s  ", (int)names, heading(&w->op->row[column], name, sizeof name));
+  paint(w, PLAIN);
+  lode__put_wrapped(&w->out, text, names + 2, names + 2, w->style.width);
+}
+
+static void put_cells(lode__writer *w, size_t n, bool first) {
   const char *cell = w->cells.data;
   for (size_t i = 0; i < w->n_cells; i++) {
-    put_cell(w, cell, i % n, i % n + 1 == n);
+    if (w->stacked) put_stacked(w, cell, i % n, first && i == 0);
+    else put_cell(w, cell, i % n, i % n + 1 == n);
     cell += strlen(cell) + 1;
   }
   w->n_cells = 0;
   w->cells.len = 0;
+}
+
+/* How the columns fit a terminal; files and pipes get lines as long as they are. */
+static void fit(lode__writer *w, size_t n) {
+  size_t before = 2 * (n - 1), last = w->widths[n - 1];
+  for (size_t i = 0; i + 1 < n; i++) before += w->widths[i];
+  if (!w->narrow || before + last <= w->style.width) return;
+  w->stacked = before + (is_number(w->op->row[n - 1].type) ? last : NARROWEST) > w->style.width;
+  if (!w->stacked) w->room = w->style.width - before;
 }
 
 void lode__text_layout(lode__writer *w) {
@@ -253,17 +294,19 @@ void lode__text_layout(lode__writer *w) {
   }
   size_t n = column_count(w->op);
   const char *cell = w->cells.data;
-  if (!w->laid_out) {
+  bool first = !w->laid_out;
+  if (first) {
     for (size_t i = 0; i < n; i++) w->widths[i] = strlen(w->op->row[i].name);
     for (size_t i = 0; i < w->n_cells; i++) {
       size_t len = strlen(cell), have = columns(cell, len);
       if (have > w->widths[i % n]) w->widths[i % n] = have;
       cell += len + 1;
     }
+    fit(w, n);
     put_heading(w, n);
     w->laid_out = true;
   }
-  put_cells(w, n);
+  put_cells(w, n, first);
 }
 
 static void put_table_row(lode__writer *w) {

@@ -202,11 +202,18 @@ static void put_snippet(lode__writer *w) {
 
 static void put_explanation(lode__writer *w, uint32_t object) {
   const lode__json *json = &w->parsed;
+  size_t at = 8;
   paint(w, DIM);
   lode__buf_adds(&w->out, "        ");
   for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
     double value = json->nodes[i + 1].type == LODE__JSON_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
+    size_t len = json->nodes[i].u.s.len + sizeof "   0.00" - 1;
+    if (w->narrow && at + len > w->style.width) {
+      lode__buf_adds(&w->out, "\n        ");
+      at = 8;
+    }
     lode__buf_addf(&w->out, "  %.*s %.2f", (int)json->nodes[i].u.s.len, json->nodes[i].u.s.data, value);
+    at += len;
   }
   paint(w, PLAIN);
   lode__buf_addc(&w->out, '\n');
@@ -273,6 +280,17 @@ void lode__text_hit(lode__writer *w) {
 
 /* ---- Checks ---- */
 
+enum { CHECK_COLUMN = 23 };
+
+static void put_sentence(lode__writer *w, lode_str text, size_t column) {
+  lode__buf clean = {0};
+  lode__put_clean(&clean, text, 0);
+  lode__buf_addc(&clean, '\0');
+  if (clean.failed) w->out.failed = true;
+  else lode__put_wrapped(&w->out, clean.data, column, column, w->narrow ? w->style.width : SIZE_MAX);
+  lode__buf_release(&clean);
+}
+
 void lode__text_check(lode__writer *w) {
   lode_str state = text_of(w, "state"), remedy = text_of(w, "remedy");
   const char *color = lode__str_eq(state, LODE__LIT("bad")) ? BAD : lode__str_eq(state, LODE__LIT("note")) ? WARN : GOOD;
@@ -280,12 +298,10 @@ void lode__text_check(lode__writer *w) {
   lode__buf_addf(&w->out, "%-7.*s", (int)state.len, state.data);
   paint(w, PLAIN);
   lode__buf_addf(&w->out, "%-15.*s ", (int)text_of(w, "check").len, text_of(w, "check").data);
-  lode__put_clean(&w->out, text_of(w, "detail"), 0);
-  lode__buf_addc(&w->out, '\n');
+  put_sentence(w, text_of(w, "detail"), CHECK_COLUMN);
   if (!remedy.len) return;
   lode__buf_adds(&w->out, "                       ");
   paint(w, BOLD);
-  lode__put_clean(&w->out, remedy, 0);
+  put_sentence(w, remedy, CHECK_COLUMN);
   paint(w, PLAIN);
-  lode__buf_addc(&w->out, '\n');
 }
