@@ -11,7 +11,7 @@ const lode__op_group lode__groups[] = {
     {"config", "settings of a project", lode__ops_config},
     {"db", "the vector database", lode__ops_db},
     {"rescue", "out of other vector databases, damaged ones too", lode__ops_rescue},
-    {"import", "the same for those that are well", lode__ops_import},
+    {"import", "out of other vector databases that are well", lode__ops_import},
     {"chroma", "care of Chroma directories", lode__ops_chroma},
     {"export", "for other programs", lode__ops_export},
     {NULL, "servers", lode__ops_serve},

@@ -1,11 +1,12 @@
 """The shared library: found, loaded, its functions typed, its statuses turned into exceptions."""
 import ctypes
 import json
+import operator
 import os
 import struct
 
 from . import _abi
-from .errors import error_of
+from .errors import Invalid, error_of
 
 try:
     import numpy
@@ -52,18 +53,48 @@ def check(status, error):
 
 
 def call(name, *args):
-    """Calls a function whose last parameter is the error."""
+    """Calls a function whose last parameter is the error. What a callback among the arguments has raised is raised here."""
     error = _abi.lode_error()
     status = getattr(library, name)(*args, ctypes.byref(error))
     if status:
+        for arg in args:
+            if getattr(arg, "failed", None):
+                raise arg.failed[0]
         raise error_of(status, error)
+
+
+def number(value, name, bits=64):
+    """A whole number that a field of so many bits can hold: ctypes would wrap others silently."""
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError("%s is a whole number, not %r" % (name, value)) from None
+    if not 0 <= value < 1 << bits:
+        raise Invalid("%s is %d: it must be 0 to %d" % (name, value, (1 << bits) - 1))
+    return value
+
+
+def path_bytes(value):
+    """A path for the library, which would end it at a NUL."""
+    data = os.fsencode(value)
+    if b"\0" in data:
+        raise Invalid("the path %r has a NUL in it" % (value,))
+    return data
+
+
+def as_bytes(value, what="a text"):
+    if isinstance(value, str):
+        return value.encode("utf-8")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise TypeError("%s is a str or bytes, not %r" % (what, value))
 
 
 def text(value):
     """A lode_str of a str or bytes, and what keeps its bytes alive."""
     if value is None:
         return NONE
-    data = value.encode("utf-8") if isinstance(value, str) else bytes(value)
+    data = as_bytes(value)
     item = lode_str(data, len(data))
     item.keep = data
     return item
@@ -75,9 +106,11 @@ def json_text(value):
     return text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
 
 
-def texts(values):
+def texts(values, what="texts"):
     """An array of lode_str; its `keep` holds the bytes."""
-    data = [v.encode("utf-8") if isinstance(v, str) else bytes(v) for v in values]
+    if isinstance(values, (str, bytes, bytearray, memoryview)):  # else it would be taken for a list of its characters
+        raise TypeError("%s are a list of strings, not one string: %r" % (what, values))
+    data = [as_bytes(v, "each of the " + what) for v in values]
     array = (lode_str * len(data))()
     for item, value in zip(array, data):
         item.data, item.len = value, len(value)
@@ -105,6 +138,8 @@ def floats(values, what="vector"):
             array = numpy.ascontiguousarray(values, dtype=numpy.float32)
         except (TypeError, ValueError) as why:
             raise TypeError("a %s is an array of numbers: %s" % (what, why)) from None
+        if numpy.ndim(values) != 1:
+            raise TypeError("a %s is an array of numbers, not of %d dimensions" % (what, numpy.ndim(values)))
         return array.ctypes.data_as(ctypes.POINTER(ctypes.c_float)), array.size, array
     try:
         array = (ctypes.c_float * len(values))(*values)

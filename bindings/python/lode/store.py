@@ -5,13 +5,15 @@ Handles may be used by many threads; calls release the interpreter's lock. After
 import ctypes
 import functools
 import json
+import os
 import struct
 import threading
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _abi
-from ._library import (NONE, call, check, floats, json_text, library, lode_str, matrix, floats_at, of_text, str_at, text, texts)
+from ._library import (NONE, call, check, floats, json_text, library, lode_str, matrix, floats_at, number, of_text, path_bytes, str_at, text,
+                       texts)
 from .errors import Closed, Invalid
 
 Vector = Sequence[float]
@@ -67,16 +69,20 @@ Progress = Callable[[str, int, int], Optional[bool]]
 def _progress(step: Optional[Progress]):
     if step is None:
         return _abi.lode_progress()
+    if not callable(step):
+        raise TypeError("progress is a function of (phase, done, total), not %r" % (step,))
+    failed: List[BaseException] = []
     kind = dict(_abi.lode_progress._fields_)["step"]
 
     def forward(_ctx, phase, done, total):
         try:
             return step(phase.decode(), done, total) is not False
-        except BaseException:  # an exception cannot cross the library: it is raised when the call returns
+        except BaseException as why:  # an exception cannot cross the library: it is raised when the call returns
+            failed.append(why)
             return False
 
     result = _abi.lode_progress(kind(forward), None)
-    result.keep = forward
+    result.keep, result.failed = forward, failed
     return result
 
 
@@ -101,7 +107,7 @@ def _selection(ids=None, where=None, where_document=None):
     if where_document is not None:
         selection.where_document = json_text(where_document)
     if ids is not None:
-        array = texts(ids)
+        array = texts(ids, "ids")
         # an empty list selects nothing, which is not the same as no list
         selection.ids = array if len(array) else (lode_str * 1)()
         selection.n_ids = len(array)
@@ -144,9 +150,13 @@ class _Batch:
     """Records for one call, and everything that they point to."""
 
     def __init__(self, ids, documents, metadatas, vectors):
+        if isinstance(ids, (str, bytes)):
+            raise TypeError("ids are a list of strings, not one string: %r" % (ids,))
         ids = list(ids)
         n = len(ids)
         for name, column in (("documents", documents), ("metadatas", metadatas), ("vectors", vectors)):
+            if isinstance(column, (str, bytes, Mapping)):
+                raise TypeError("%s are a list, one for each id, not %r" % (name, column))
             if column is not None and len(column) != n:
                 raise Invalid("there are %d ids and %d %s: as many are needed" % (n, len(column), name))
         self.n = n
@@ -261,8 +271,9 @@ class Collection:
     def get_page(self, ids=None, where=None, where_document=None, *, include=("document", "metadata"), limit=0, offset=0,
                  after=0, pending=False) -> Page:
         parts = _include(include)
-        request = _abi.lode_get_request(select=_selection(ids, where, where_document), pending_only=pending, limit=limit,
-                                        offset=offset, after=after, include=parts)
+        request = _abi.lode_get_request(select=_selection(ids, where, where_document), pending_only=bool(pending),
+                                        limit=number(limit, "limit"), offset=number(offset, "offset"), after=number(after, "after"),
+                                        include=parts)
         result = ctypes.POINTER(_abi.lode_result)()
         call("lode_get", self._use, ctypes.byref(request), ctypes.byref(result))
         try:
@@ -298,8 +309,8 @@ class Collection:
         if mode not in MODES:
             raise Invalid("there is no mode %r: vector, text and hybrid are" % (mode,))
         parts, n, keep = _include(include), 0, []
-        request = _abi.lode_query_request(mode=MODES[mode], k=k, select=_selection(ids, where, where_document), include=parts,
-                                          exact=exact, effort=effort, target_recall=target_recall,
+        request = _abi.lode_query_request(mode=MODES[mode], k=number(k, "k"), select=_selection(ids, where, where_document), include=parts,
+                                          exact=bool(exact), effort=number(effort, "effort", 32), target_recall=target_recall,
                                           vector_weight=vector_weight, text_weight=text_weight)
         if vectors is not None and mode != "text":
             pointer, n, request.dimension, keeper = matrix(vectors)
@@ -329,7 +340,7 @@ class Collection:
     def facets(self, key: str, where=None, limit=0) -> Dict[Any, int]:
         """How many records have each value of a metadata key, largest count first."""
         pointer = ctypes.POINTER(_abi.lode_facet_list)()
-        call("lode_facets", self._use, text(key), json_text(where), limit, ctypes.byref(pointer))
+        call("lode_facets", self._use, text(key), json_text(where), number(limit, "limit"), ctypes.byref(pointer))
         return _facets(pointer)
 
     def counters(self, key: Optional[str] = None) -> Dict[Any, int]:
@@ -373,6 +384,11 @@ class Collection:
         def forward(_ctx, buffer, size):
             try:
                 data = read(size)
+                if not isinstance(data, (bytes, bytearray, memoryview)):
+                    raise TypeError("read gives bytes, not %s: open the file as binary" % type(data).__name__)
+                data = bytes(data)
+                if len(data) > size:
+                    raise ValueError("read was asked for %d bytes at most, and gave %d" % (size, len(data)))
                 ctypes.memmove(buffer, data, len(data))
                 return len(data)
             except BaseException as why:
@@ -382,7 +398,7 @@ class Collection:
         modes = {"add": _abi.LODE_IMPORT_ADD, "upsert": _abi.LODE_IMPORT_UPSERT, "update": _abi.LODE_IMPORT_UPDATE}
         if mode not in modes:
             raise Invalid("there is no mode %r: add, upsert and update are" % (mode,))
-        request = _abi.lode_import_request(mode=modes[mode], on_existing=int(keep_existing), batch=batch,
+        request = _abi.lode_import_request(mode=modes[mode], on_existing=int(bool(keep_existing)), batch=number(batch, "batch"),
                                            read=_abi.lode_read_fn(forward))
         report = _abi.lode_import_report()
         try:
@@ -395,7 +411,11 @@ class Collection:
 
 
 def _handle_of(txn):
-    return None if txn is None else txn._use
+    if txn is None:
+        return None
+    if not isinstance(txn, Transaction):
+        raise TypeError("txn is what store.transaction() gives, not %r" % (txn,))
+    return txn._use
 
 
 class Transaction:
@@ -404,6 +424,13 @@ class Transaction:
     def __init__(self, store: "Store"):
         self.store, self._handle = store, ctypes.POINTER(_abi.lode_txn)()
         call("lode_begin", store._use, ctypes.byref(self._handle))
+        store._transactions.add(self)
+
+    def __del__(self):
+        try:
+            self.rollback()  # one that was forgotten would lock the store
+        except Exception:  # the interpreter is going down
+            pass
 
     @property
     def _use(self):
@@ -433,14 +460,16 @@ class Store:
 
     def __init__(self, path, *, create=True, read_only=False, memory_bytes=0, busy_ms=0, max_document_bytes=0, background=True,
                  preload=False):
-        self.path = str(path)
+        self.path = os.fsdecode(path)
         self._handle = ctypes.POINTER(_abi.lode_store)()
         self._collections: "weakref.WeakSet[Collection]" = weakref.WeakSet()
+        self._transactions: "weakref.WeakSet[Transaction]" = weakref.WeakSet()
         self._lock = threading.Lock()
-        options = _abi.lode_open_options(create=create and not read_only, read_only=read_only, memory_bytes=memory_bytes,
-                                         busy_ms=busy_ms, max_document_bytes=max_document_bytes, no_background=not background,
-                                         preload=preload)
-        call("lode_open", self.path.encode(), ctypes.byref(options), ctypes.byref(self._handle))
+        options = _abi.lode_open_options(create=bool(create and not read_only), read_only=bool(read_only),
+                                         memory_bytes=number(memory_bytes, "memory_bytes"), busy_ms=number(busy_ms, "busy_ms", 32),
+                                         max_document_bytes=number(max_document_bytes, "max_document_bytes"),
+                                         no_background=not background, preload=bool(preload))
+        call("lode_open", path_bytes(path), ctypes.byref(options), ctypes.byref(self._handle))
 
     def __repr__(self):
         return "<lode.Store %r>" % self.path
@@ -468,10 +497,12 @@ class Store:
         return self._handle
 
     def close(self):
-        """Closes the store and its collections; later calls on them raise Closed."""
+        """Closes the store and its collections; later calls on them raise Closed. A transaction that is open is taken back."""
         if not self._open:
             return
         with self._lock:
+            for transaction in list(self._transactions):
+                transaction.rollback()
             for collection in list(self._collections):
                 collection.close()
             handle, self._handle = self._handle, None
@@ -485,9 +516,9 @@ class Store:
         """Opens a collection; with create it is made if it does not exist."""
         if metric not in METRICS:
             raise Invalid("there is no metric %r: l2, cosine and ip are" % (metric,))
-        keys = texts(counters)
-        options = _abi.lode_collection_options(create=create or must_create, must_create=must_create, metric=METRICS[metric],
-                                               metadata=json_text(metadata), embedder=text(embedder), embedder_dim=embedder_dim,
+        keys = texts(counters, "counters")
+        options = _abi.lode_collection_options(create=bool(create or must_create), must_create=bool(must_create), metric=METRICS[metric],
+                                               metadata=json_text(metadata), embedder=text(embedder), embedder_dim=number(embedder_dim, "embedder_dim", 32),
                                                counters=ctypes.cast(keys, ctypes.POINTER(lode_str)), n_counters=len(keys))
         handle = ctypes.POINTER(_abi.lode_collection)()
         call("lode_collection_open", self._use, text(name), ctypes.byref(options), ctypes.byref(handle))
@@ -541,14 +572,17 @@ class Store:
         """Checks everything; an empty list means that all is well."""
         found, function = _damages()
         error = _abi.lode_error()
-        status = library.lode_verify(self._use, function, None, _progress(progress), ctypes.byref(error))
+        steps = _progress(progress)
+        status = library.lode_verify(self._use, function, None, steps, ctypes.byref(error))
+        if status and getattr(steps, "failed", None):
+            raise steps.failed[0]
         if status and not found:
             check(status, error)
         return found
 
     def backup(self, file, progress: Optional[Progress] = None):
         """The whole truth at one moment, as one file that must not exist; the store may be in use."""
-        call("lode_backup", self._use, str(file).encode(), _progress(progress))
+        call("lode_backup", self._use, path_bytes(file), _progress(progress))
 
 
 def _damages():
@@ -563,14 +597,14 @@ def _damages():
 
 def restore(file, folder, progress: Optional[Progress] = None):
     """Makes a store of a backup."""
-    call("lode_restore", str(file).encode(), str(folder).encode(), _progress(progress))
+    call("lode_restore", path_bytes(file), path_bytes(folder), _progress(progress))
 
 
 def salvage(damaged, folder, progress: Optional[Progress] = None) -> Dict[str, Union[int, List[Damage]]]:
     """Reads what can be read of a damaged store into a new one; says what was lost."""
     lost, function = _damages()
     report = _abi.lode_salvage_report()
-    call("lode_salvage", str(damaged).encode(), str(folder).encode(), function, None, _progress(progress), ctypes.byref(report))
+    call("lode_salvage", path_bytes(damaged), path_bytes(folder), function, None, _progress(progress), ctypes.byref(report))
     result: Dict[str, Any] = {name: getattr(report, name) for name, _ in report._fields_}
     result["losses"] = lost
     return result
@@ -583,8 +617,9 @@ class Embedder:
         levels = {"default": _abi.LODE_PRECISION_DEFAULT, "full": _abi.LODE_PRECISION_FULL, "int8": _abi.LODE_PRECISION_INT8}
         if precision not in levels:
             raise Invalid("there is no precision %r: default, full and int8 are" % (precision,))
-        encode = lambda s: None if s is None else str(s).encode()  # noqa: E731
-        options = _abi.lode_embedder_options(folder=encode(folder), max_tokens=max_tokens, threads=threads,
+        encode = lambda s: None if s is None else path_bytes(s)  # noqa: E731
+        options = _abi.lode_embedder_options(folder=encode(folder), max_tokens=number(max_tokens, "max_tokens", 32),
+                                             threads=number(threads, "threads", 32),
                                              precision=levels[precision], url=encode(url), key=encode(key))
         self._handle = ctypes.POINTER(_abi.lode_embedder)()
         call("lode_embedder_open", text(model), ctypes.byref(options), ctypes.byref(self._handle))
@@ -594,7 +629,10 @@ class Embedder:
     def __call__(self, values: Sequence[str]):
         """A float32 array of numpy with a row a text; lists where there is no numpy."""
         from ._library import numpy
-        array, n = texts(values), len(values)
+        if not self._handle:
+            raise Closed("the embedder %r is closed" % self.identity)
+        array = texts(values)
+        n = len(array)
         if numpy is not None:
             out = numpy.empty((n, self.dimension), dtype=numpy.float32)
             call("lode_embed", self._handle, array, n, out.ctypes.data_as(ctypes.POINTER(ctypes.c_float)))

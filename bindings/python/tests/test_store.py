@@ -218,5 +218,91 @@ class Interface(unittest.TestCase):
         self.assertGreater(len(_abi.FUNCTIONS), 50)
 
 
+class WrongArguments(Base):
+    """Nothing that is passed may end the interpreter, or be taken for something else."""
+
+    def test_one_string_is_no_list_of_its_letters(self):
+        notes = self.notes()
+        for call in (lambda: notes.get("ab"), lambda: notes.delete("ab"), lambda: notes.add("xy"), lambda: notes.upsert(["x"], "d"),
+                     lambda: notes.query_many(texts_="parser"), lambda: self.store.collection("k", create=True, counters="lang")):
+            with self.assertRaises(TypeError):
+                call()
+        self.assertEqual(notes.count(), 3)
+
+    def test_numbers_are_no_texts(self):
+        notes = self.notes()
+        for call in (lambda: notes.get([1]), lambda: notes.query(text=5), lambda: notes.facets(7), lambda: self.store.collection(5, create=True),
+                     lambda: self.store.rename("notes", 3)):
+            with self.assertRaises(TypeError):
+                call()
+
+    def test_numbers_do_not_wrap(self):
+        notes = self.notes()
+        for call in (lambda: notes.get(limit=-1), lambda: notes.query([1, 0], k=-1), lambda: notes.facets("lang", limit=-1),
+                     lambda: notes.get(offset=2**64), lambda: lode.connect(self.store.path, busy_ms=2**32)):
+            with self.assertRaises(lode.Invalid):
+                call()
+        for call in (lambda: notes.get(limit="3"), lambda: notes.facets("lang", limit=None), lambda: notes.query([1, 0], k=1.5)):
+            with self.assertRaises(TypeError):
+                call()
+
+    def test_paths(self):
+        for path in (None, 5, object()):
+            with self.assertRaises(TypeError):
+                lode.connect(path)
+        with self.assertRaises(ValueError):
+            lode.connect(os.path.join(self.folder.name, "a\0b"))
+        with self.assertRaises(ValueError):
+            lode.connect("foo://bar")
+
+    def test_a_reader_cannot_give_more_than_was_asked_for(self):
+        notes = self.notes()
+        with self.assertRaises(ValueError):
+            notes.import_lines(lambda n: b" " * (n * 20))
+        for answer in ("text", 5, None):
+            with self.assertRaises(TypeError):
+                notes.import_lines(lambda n: answer)
+
+    def test_what_progress_raises_is_raised(self):
+        class Stop(Exception):
+            pass
+
+        def stop(*_):
+            raise Stop
+        self.notes()
+        for call in (self.store.optimize, self.store.verify, lambda step: self.store.backup(os.path.join(self.folder.name, "b"), step)):
+            with self.assertRaises(Stop):
+                call(stop)
+            with self.assertRaises(TypeError):
+                call(5)
+
+    def test_transactions_end_with_what_they_belong_to(self):
+        notes = self.notes()
+        with self.assertRaises(TypeError):
+            notes.add(["x"], txn=5)
+        forgotten = self.store.transaction()
+        notes.add(["x"], txn=forgotten)
+        del forgotten
+        notes.add(["y"])
+        open_still = self.store.transaction()
+        notes.add(["z"], txn=open_still)
+        self.store.close()
+        with self.assertRaises(lode.Closed):
+            open_still.commit()
+        with lode.connect(self.store.path) as again:
+            self.assertEqual([r.id for r in again.collection("notes").get()], ["a", "b", "c", "y"])
+
+    def test_an_embedder_that_is_closed(self):
+        try:
+            model = lode.Embedder("code")
+        except lode.NotFound as why:
+            self.skipTest(str(why))
+        with self.assertRaises(TypeError):
+            model("text")
+        model.close()
+        with self.assertRaises(lode.Closed):
+            model(["text"])
+
+
 if __name__ == "__main__":
     unittest.main()
