@@ -127,8 +127,11 @@ static inline bool lode__str_eq(lode_str a, lode_str b) {
 }
 /* Order by bytes, then by length. */
 int lode__str_cmp(lode_str a, lode_str b);
-/* Order of two int64_t, for qsort and bsearch. */
+/* Orders of numbers and strings, for qsort and bsearch. */
+int lode__compare_u32(const void *a, const void *b);
+int lode__compare_u64(const void *a, const void *b);
 int lode__compare_i64(const void *a, const void *b);
+int lode__compare_str(const void *a, const void *b);
 /* Positions of n strings, each `stride` bytes behind the one before, in the order of their bytes; equal ones by position. */
 lode_status lode__order_strings(const lode_str *first, size_t stride, size_t n, size_t *order, lode_error *err);
 bool lode__utf8_valid(const char *data, size_t len);

@@ -1,4 +1,4 @@
-/* sort.c - orders: numbers, and many strings in the order of their bytes.
+/* sort.c - orders: numbers and strings, and many strings at once.
  *
  * Sorted are the first eight bytes of each, as a number, and its position: they mostly tell, and lie side by side. The
  * strings themselves are asked only where those eight are equal.
@@ -35,10 +35,22 @@ static int compare(const void *a, const void *b, void *ctx) {
   return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
+int lode__compare_u32(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+int lode__compare_u64(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
 int lode__compare_i64(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
+
+int lode__compare_str(const void *a, const void *b) { return lode__str_cmp(*(const lode_str *)a, *(const lode_str *)b); }
 
 lode_status lode__order_strings(const lode_str *first, size_t stride, size_t n, size_t *order, lode_error *err) {
   sort_list list = {(const char *)first, stride};

@@ -15,9 +15,7 @@ lode_status lode__indexing_add_prefix(lode__indexer *x, prefixes *p, lode_str pa
   return LODE_OK;
 }
 
-static int by_bytes(const void *a, const void *b) { return lode__str_cmp(*(const lode_str *)a, *(const lode_str *)b); }
-
-static bool has_prefix(const prefixes *p, lode_str path) { return p->n && bsearch(&path, p->v, p->n, sizeof *p->v, by_bytes) != NULL; }
+static bool has_prefix(const prefixes *p, lode_str path) { return p->n && bsearch(&path, p->v, p->n, sizeof *p->v, lode__compare_str) != NULL; }
 
 /* Lies the path below one of them? They are sorted. */
 static bool is_below(const prefixes *p, lode_str path) {
@@ -33,7 +31,7 @@ bool lode__indexing_is_under(const prefixes *p, lode_str path) { return has_pref
 static lode_status tidy(prefixes *p, lode_error *err) {
   size_t n = 0;
   if (!p->n) return LODE_OK;
-  qsort(p->v, p->n, sizeof *p->v, by_bytes);
+  qsort(p->v, p->n, sizeof *p->v, lode__compare_str);
   for (size_t i = 0; i < p->n; i++)
     if (i == 0 || !lode__str_eq(p->v[i], p->v[n - 1])) p->v[n++] = p->v[i];
   p->n = n;

@@ -120,13 +120,12 @@ static int by_key(const void *x, const void *y) {
   return a->cursor < c->cursor ? -1 : a->cursor > c->cursor;
 }
 
-/* A record whose vector was replaced while the keys were read may be there twice: the newer one counts. */
-static void sort_keys(build *b) {
+size_t lode__keys_settle(lode__segment_record *keys, size_t n) {
   size_t kept = 0;
-  if (b->n) qsort(b->keys, b->n, sizeof *b->keys, by_key);
-  for (size_t i = 0; i < b->n; i++)
-    if (i + 1 == b->n || b->keys[i].key != b->keys[i + 1].key) b->keys[kept++] = b->keys[i];
-  b->n = kept;
+  if (n) qsort(keys, n, sizeof *keys, by_key);
+  for (size_t i = 0; i < n; i++)
+    if (i + 1 == n || keys[i].key != keys[i + 1].key) keys[kept++] = keys[i];
+  return kept;
 }
 
 /* ---- 3: the vectors ---- */
@@ -337,7 +336,7 @@ static void forget_dead(build *b) {
 static lode_status build_one(build *b, lode_error *err) {
   bool empty = b->plan.empty;
   if (!empty) LODE__TRY(read_keys(b, err));
-  sort_keys(b);
+  b->n = lode__keys_settle(b->keys, b->n);
   empty = b->n == 0;
   if (!empty) LODE__TRY(make_file(b, err));
   empty = empty || b->maker.info.n == 0;

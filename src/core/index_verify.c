@@ -53,22 +53,13 @@ static lode_status read_keys(check *c, const lode__seg_row *row, lode_error *err
   return st;
 }
 
-static int by_key(const void *x, const void *y) {
-  const lode__segment_record *a = x, *b = y;
-  if (a->key != b->key) return a->key < b->key ? -1 : 1;
-  return a->cursor < b->cursor ? -1 : a->cursor > b->cursor;
-}
-
 /* Between two transactions a vector may be replaced by one that lies in the range of another segment: of two with the same
  * record the newer one was there when it was read, the older one before. */
 static lode_status check_rows(check *c, lode__seg *seg, lode_error *err) {
   char why[160];
   size_t marked = 0;
   LODE__TRY(read_keys(c, &seg->row, err));
-  if (c->n) qsort(c->keys, c->n, sizeof *c->keys, by_key);
-  size_t kept = 0;
-  for (size_t i = 0; i < c->n; i++)
-    if (i + 1 == c->n || c->keys[i].key != c->keys[i + 1].key) c->keys[kept++] = c->keys[i];
+  size_t kept = lode__keys_settle(c->keys, c->n);
   lode__slots *slots = lode__slots_new(seg->row.rows, false);
   if (!slots) return lode__fail_nomem(err);
   lode_status st = lode__segment_mark(seg->segment, c->keys, kept, slots->bits, &marked, err);

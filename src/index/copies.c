@@ -17,11 +17,6 @@ static bool equal(const lode__grow_state *g, uint32_t a, uint32_t b) {
   return memcmp(x, y, 4) == 0 && memcmp(x + LODE__CODE_HEAD, y + LODE__CODE_HEAD, g->input.dim) == 0;
 }
 
-static int by_value(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 lode_status lode__graph_find_copies(lode__grow_state *g, lode_error *err) {
   uint32_t n = g->input.n, last = n;
   uint64_t *sums = lode__alloc_zero(n, sizeof *sums);
@@ -32,7 +27,7 @@ lode_status lode__graph_find_copies(lode__grow_state *g, lode_error *err) {
     sums[i] = (uint64_t)crc << 32 | i;
     g->original[i] = i;
   }
-  qsort(sums, n, sizeof *sums, by_value);
+  qsort(sums, n, sizeof *sums, lode__compare_u64);
   for (uint32_t i = 1; i < n; i++) {
     uint32_t before = g->original[(uint32_t)sums[i - 1]], self = (uint32_t)sums[i];
     if (sums[i] >> 32 == sums[i - 1] >> 32 && equal(g, before, self)) g->original[self] = before;

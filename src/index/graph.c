@@ -183,11 +183,6 @@ static inline const unsigned char *row_of(const lode__grow_state *g, uint32_t i)
 
 static inline float extra_of(const lode__grow_state *g, uint32_t i) { return g->extra ? g->extra[i] : 0; }
 
-static int by_nearness(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* A candidate: the order of its distance to the row, then its ordinal. */
 static inline uint64_t candidate_of(float distance, uint32_t ordinal) {
   return (uint64_t)lode__code_order(distance) << 32 | ordinal;
@@ -315,7 +310,7 @@ static void prune_links(lode__grow_state *g, lode__grow_worker *w, uint32_t self
       w->candidates[i + j] = candidate_of(d, ordinals[j]);
     }
   }
-  qsort(w->candidates, all, sizeof *w->candidates, by_nearness);
+  qsort(w->candidates, all, sizeof *w->candidates, lode__compare_u64);
   size_t chosen = prune(g, w, w->candidates, all);
   for (size_t j = 0; j < g->room; j++) links[j] = j < chosen ? w->chosen[j] : LODE__NO_LINK;
 }
@@ -365,17 +360,12 @@ static lode_status calibrate(lode__grow_state *g, size_t batch, lode_error *err)
   return LODE_OK;
 }
 
-static int by_ordinal(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 static lode_status grow(lode__grow_state *g, lode_error *err) {
   for (g->done = 1; g->done < g->n_unique;) {
     size_t batch = next_batch(g);
     g->view.n_entries = g->done < g->n_entries ? (uint32_t)g->done : g->n_entries;
     if (g->done + batch == g->n_unique) LODE__TRY(calibrate(g, batch, err));
-    qsort(g->sequence + g->done, batch, sizeof *g->sequence, by_ordinal);
+    qsort(g->sequence + g->done, batch, sizeof *g->sequence, lode__compare_u32);
     each(g, batch, find_links);
     LODE__TRY(first_failure(g, err));
     for (size_t i = 0; i < batch; i++) {

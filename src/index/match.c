@@ -135,11 +135,6 @@ static lode_status copy_rows(lode__match *m, lode_error *err) {
   return LODE_OK;
 }
 
-static int by_rank(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* The segment's entries were chosen so that they lie in all parts of the data: each stands here as the match nearest to it by
  * links. What lies apart from all others is found by them alone, however few of it match; the rest are spread evenly. */
 static lode_status choose_entries(lode__match *m, lode_error *err) {
@@ -157,7 +152,7 @@ static lode_status choose_entries(lode__match *m, lode_error *err) {
   lode__free(r);
   LODE__TRY(st);
   for (uint32_t i = 0; i < MORE_ENTRIES; i++) m->entries[n++] = (uint32_t)((uint64_t)i * m->n / MORE_ENTRIES);
-  qsort(m->entries, n, sizeof *m->entries, by_rank);
+  qsort(m->entries, n, sizeof *m->entries, lode__compare_u32);
   for (uint32_t i = 0; i < n; i++)
     if (i == 0 || m->entries[i] != m->entries[i - 1]) m->entries[unique++] = m->entries[i];
   m->n_entries = unique;

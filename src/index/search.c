@@ -234,11 +234,6 @@ static lode_status ordinal_of(lode__segment *segment, uint32_t slot, uint32_t *o
   return *ordinal < segment->info.n ? LODE_OK : damaged(err, "ordinal of a slot");
 }
 
-static int by_value(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 static lode_status scan_codes(search *s, lode_error *err) {
   scan c = {.s = s};
   uint32_t n = s->segment->info.n;
@@ -254,7 +249,7 @@ static lode_status scan_codes(search *s, lode_error *err) {
     }
   }
   if (c.n) scan_flush(&c);
-  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, by_value);
+  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, lode__compare_u64);
   for (size_t i = 0; i < s->n_candidates; i++) {
     uint32_t slot = (uint32_t)s->room->candidates[i];
     if (slot >= n || !slot_allowed(s, slot)) return damaged(err, "slot of a row");
@@ -345,7 +340,7 @@ static lode_status scan_match(search *s, lode_error *err) {
     if (c.n == STEP) scan_flush(&c);
   }
   if (c.n) scan_flush(&c);
-  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, by_value);
+  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, lode__compare_u64);
   for (size_t i = 0; i < s->n_candidates; i++) {
     uint32_t slot = (uint32_t)s->room->candidates[i];
     if (slot >= s->segment->info.n || !slot_allowed(s, slot)) return damaged(err, "slot of a row");

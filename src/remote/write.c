@@ -285,15 +285,13 @@ static lode_status delete_found(void *ctx, size_t i, const lode__point *p, lode_
 }
 
 /* The ids that were asked for, each once. */
-static int by_bytes(const void *a, const void *b) { return lode__str_cmp(*(const lode_str *)a, *(const lode_str *)b); }
-
 static lode_status delete_ids(deleting *d, lode_error *err) {
   const lode_selection *what = d->select.what;
   size_t n = 0;
   lode_str *ids = lode__alloc_zero(what->n_ids, sizeof *ids);
   if (!ids) return lode__fail_nomem(err);
   if (what->n_ids) memcpy(ids, what->ids, what->n_ids * sizeof *ids);
-  if (what->n_ids) qsort(ids, what->n_ids, sizeof *ids, by_bytes);
+  if (what->n_ids) qsort(ids, what->n_ids, sizeof *ids, lode__compare_str);
   for (size_t i = 0; i < what->n_ids; i++)
     if (n == 0 || !lode__str_eq(ids[n - 1], ids[i])) ids[n++] = ids[i];
   unsigned include = lode__remote_needs_document(&d->select) ? LODE_DOCUMENT : 0u;
