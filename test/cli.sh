@@ -283,6 +283,22 @@ S="foo://bar" run 2 db create c; says "qdrant://"; check "a folder foo: was made
 S="qdrant://127.0.0.1:99999" run 2 db count c; says "HOST:PORT"
 run 2 db get c --limit 99999999999999999999; says "a smaller number"
 
+# ---- A Chroma directory is only read
+
+mkdir -p "$tmp/ch"
+if tar -C "$tmp/ch" -xf "$here/test/fixtures/chroma/chroma-1.5.9.tar.xz" 2>/dev/null; then
+  sums=$(cd "$tmp/ch" && find . -type f -exec cksum {} + | sort)
+  for to in "$tmp/ch/chroma" "$tmp/ch/chroma/new/store" "$tmp/ch/../ch/chroma/."; do
+    run 2 rescue chroma "$tmp/ch/chroma" --to "$to"; says "only read"
+    run 2 chroma quarantine "$tmp/ch/chroma" --to "$to"
+  done
+  run 2 rescue chroma "$tmp/ch/chroma" --to "$tmp/ch-store" --embed --model bogus; says "there is no model"
+  run 1 rescue chroma "$tmp/ch/nowhere" --to "$tmp/ch-store"
+  check "a store was made for nothing" [ ! -e "$tmp/ch-store" ]
+  run 0 rescue chroma "$tmp/ch/chroma" --to "$tmp/ch-store"; has "102 records"
+  check "the directory was changed" [ "$(cd "$tmp/ch" && find . -type f -exec cksum {} + | sort)" = "$sums" ]
+fi
+
 # ---- Where the store is
 
 mkdir -p "$tmp/project/.lode" "$tmp/project/deep/er"

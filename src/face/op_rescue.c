@@ -2,8 +2,10 @@
 #include "op.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 
 #include "base/os.h"
+#include "embed/embed.h"
 #include "rescue/rescue.h"
 
 /* ---- The list of doubtful records: a file that appears with the first of them ---- */
@@ -96,7 +98,40 @@ static void one_note(void *v, const char *text) {
   lode__op_note(r->ctx, "%s", text);
 }
 
-static lode_status open_target(lode__op_context *ctx, const lode__arg *to, lode_store **store, lode_error *err) {
+/* The nearest folder above a path that may not exist yet, by its real name; NULL: there is no memory. */
+static char *real_folder(const char *path) {
+  size_t len = strlen(path);
+  char *copy = strdup(path), *real = NULL;
+  while (copy && !(real = realpath(copy, NULL)) && len) {
+    while (len && copy[len - 1] == '/') len--;
+    while (len && copy[len - 1] != '/') len--;
+    copy[len] = '\0';
+    if (len == 0) real = realpath(".", NULL);
+    if (real) break;
+  }
+  free(copy);
+  return real;
+}
+
+/* The directory is only read, so no store is made in it. */
+static lode_status check_apart(const char *from, const char *target, lode_error *err) {
+  char *dir = realpath(from, NULL), *place = NULL;
+  lode_status st = LODE_OK;
+  if (!dir) return lode__fail(err, LODE_NOT_FOUND, "there is no folder %.300s", from);
+  if (strstr(target, "://")) goto done;
+  place = real_folder(target);
+  if (!place) LODE__GOTO(lode__fail_nomem(err));
+  size_t len = strlen(dir);
+  if (strncmp(place, dir, len) == 0 && (place[len] == '\0' || place[len] == '/'))
+    st = lode__fail(err, LODE_INVALID, "the store would lie in the Chroma directory, which is only read: name another folder, --to DIR");
+done:
+  free(dir);
+  free(place);
+  return st;
+}
+
+static lode_status open_target(lode__op_context *ctx, const char *from, const lode__arg *to, lode_store **store, lode_error *err) {
+  LODE__TRY(check_apart(from, to->set ? to->text.data : ctx->folder, err));
   lode__open_how how = {.write = true, .create = true, .bulk = true, .folder = to->set ? to->text.data : NULL};
   return ctx->open(ctx->opener, &how, store, err);
 }
@@ -135,9 +170,13 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   lode__buf_addf(&path, "%s-doubtful.jsonl", target);
   lode__buf_addc(&path, 0);
   if (path.failed) return lode__fail_nomem(err);
+  if (q.embed && q.model.len && lode__model_check_name(q.model, err) != LODE_OK) {
+    if (err) err->status = LODE_INVALID;
+    LODE__GOTO(LODE_INVALID);
+  }
   if (file->set) r.list.path = file->text.data;
   else if (!dry) r.list.path = path.data;
-  if (!dry) LODE__GOTO(open_target(ctx, to, &q.to, err));
+  if (!dry) LODE__GOTO(open_target(ctx, from, to, &q.to, err));
   LODE__GOTO(lode__rescue_chroma(&q, err));
   LODE__GOTO(doubts_flush(&r.list, err));
   if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
@@ -222,7 +261,7 @@ lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *
       .ctx = ctx,
   };
   lode__quarantine_report r;
-  if (!dry) LODE__TRY(open_target(ctx, to, &rescue.to, err));
+  if (!dry) LODE__TRY(open_target(ctx, dir, to, &rescue.to, err));
   lode_status st = lode__rescue_chroma(&rescue, err);
   if (rescue.to && to->set) lode_close(rescue.to);
   else if (rescue.to) ctx->release(ctx->opener, rescue.to);

@@ -14,9 +14,14 @@ def main():
     store, collections = None, {}
     while True:
         try:
-            request = pickle.loads(receive(requests))
+            data = receive(requests)
         except EOFError:
             break
+        try:
+            request = pickle.loads(data)
+        except Exception as why:  # an argument of a class that is not known here
+            send(answers, pickled(("error", TypeError("the engine's process cannot take that argument: %s" % why))))
+            continue
         if request[0] == "end":
             break
         try:

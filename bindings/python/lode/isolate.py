@@ -53,7 +53,7 @@ class IsolatedStore:
     """What Store is, with the engine elsewhere."""
 
     def __init__(self, path, **options):
-        self.path, self._options = str(path), options
+        self.path, self._options = os.fsdecode(path), options
         self._lock = threading.Lock()
         self._process, self._closed, self._pid = None, False, None
         self._call(None, "stats")  # opens it now, so that errors show here

@@ -263,6 +263,18 @@ class WrongArguments(Base):
             with self.assertRaises(TypeError):
                 notes.import_lines(lambda n: answer)
 
+    def test_arguments_that_another_process_does_not_know(self):
+        class Mine(dict):
+            pass
+        Mine.__qualname__ = "Mine"
+        Mine.__module__ = "__main__"
+        with mock.patch.object(__import__("__main__"), "Mine", Mine, create=True):
+            with lode.connect(self.folder.name + "/apart", isolate=True) as store:
+                notes = store.collection("notes", create=True)
+                with self.assertRaises(TypeError):
+                    notes.get(where=Mine())
+                self.assertEqual(notes.count(), 0)
+
     def test_what_progress_raises_is_raised(self):
         class Stop(Exception):
             pass

@@ -48,6 +48,8 @@ def new(configuration, metadata, function):
 
 def changed(old, configuration):
     """The figures of `configuration` over the old ones; the space stays."""
+    if not isinstance(configuration, dict):
+        raise ValueError("Expected configuration to be a dict, got %s" % type(configuration).__name__)
     hnsw = _hnsw(dict(configuration.get("hnsw") or {}))
     if hnsw.get("space", old["hnsw"]["space"]) != old["hnsw"]["space"]:
         raise ValueError("Changing the distance function of a collection once it is created is not supported currently.")

@@ -25,6 +25,8 @@ def uuid_of(uid):
 
 
 def _part(text):
+    if not isinstance(text, str):
+        raise ValueError("the name of a tenant or database is a string, not %r" % (text,))
     return text.replace("%", "%25").replace("/", "%2F")
 
 
