@@ -6,6 +6,7 @@
  */
 #include "base/os.h"
 #include "lode.h"
+#include "store/db.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -135,6 +136,74 @@ TEST(only_some_of_the_tail) {
     }
     OK(lode_optimize(store, (lode_progress){0}, &err));
   }
+  lode_collection_close(c);
+  lode_close(store);
+}
+
+/* ---- About how long documents are ---- */
+
+TEST(sizes_are_rounded_down_a_little) {
+  CHECK(lode__size_least(0) == 0);
+  uint64_t before = 0;
+  for (uint64_t bytes = 0; bytes < LODE_MAX_DOCUMENT_BYTES; bytes += bytes / 50 + 1) {
+    unsigned code = lode__size_code(bytes);
+    uint64_t least = lode__size_least(code);
+    CHECKF(code >= 1 && code <= 255 && least <= bytes && least >= before && 9 * (bytes + 1) <= 10 * (least + 1) + bytes,
+           "%llu bytes: code %u, %llu at least", (unsigned long long)bytes, code, (unsigned long long)least);
+    before = least;
+  }
+}
+
+static uint64_t preads;
+static ssize_t count_pread(int fd, void *to, size_t n, off_t at) {
+  preads++;
+  return lode__os_real.pread(fd, to, n, at);
+}
+
+/* The word is in every document once, so that the shortest are best: what is longer is not read to find that out, also after a
+ * long one has become the shortest. */
+TEST(few_of_many_candidates_are_read) {
+  enum { N = 1000 };
+  static char text[N * 8 + 300], ids[N][16];
+  const char *folder = test_folder();
+  lode_error err = {0};
+  lode_store *store;
+  lode_collection *c;
+  lode_open_options o = {.create = true, .page_bytes = 1024, .no_background = true};
+  lode_str needle = S("needle");
+  static lode_record r[N];
+  memset(text, 'x', sizeof text);
+  memcpy(text, "needle ", 7);
+  for (unsigned i = 0; i < N; i++) {
+    r[i] = record(ids[i], i, "");
+    r[i].document = (lode_str){text, 200 + 8 * (i * 7 % N)};
+  }
+  OK(lode_open(folder, &o, &store, &err));
+  OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+  OK(lode_add(c, NULL, r, N, LODE_FAIL_EXISTING, NULL, &err));
+  OK(lode_optimize(store, (lode_progress){0}, &err));
+  lode_record shorter = record(ids[500], 500, "needle");
+  OK(lode_update(c, NULL, &shorter, 1, NULL, NULL, &err));
+  lode_collection_close(c);
+  lode_close(store);
+  OK(lode_open(folder, &o, &store, &err)); /* with nothing in memory */
+  OK(lode_collection_open(store, S("c"), NULL, &c, &err));
+  table = lode__os_real;
+  table.pread = count_pread;
+  lode__os = &table;
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &needle, .n = 1, .k = 5};
+  lode_result *found;
+  preads = 0;
+  OK(lode_query(c, &q, &found, &err));
+  lode__os = &lode__os_real;
+  CHECKF(preads < N / 5, "%llu reads", (unsigned long long)preads);
+  CHECK(lode_result_count(found) == 5);
+  static const unsigned wanted[5] = {500, 0, 143, 286, 429}; /* 7 i = 0, 1, 2, 3 modulo N */
+  for (size_t i = 0; i < 5; i++) {
+    lode_str id = lode_result_at(found, i)->id;
+    CHECKF(lode__str_eq(id, lode__str(ids[wanted[i]])), "%zu: %.*s", i, (int)id.len, id.data);
+  }
+  lode_result_free(found);
   lode_collection_close(c);
   lode_close(store);
 }

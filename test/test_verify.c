@@ -182,6 +182,7 @@ TEST_SLOW(logical_damage, 300) {
       {"INSERT INTO term VALUES(1,'stray',(9<<40)+5)", "metadata index", ""},
       {"INSERT INTO text(rowid,body) VALUES(" OF("item-018") ",'more')", "text index", ""},
       {"INSERT INTO text(text,rowid,body) VALUES('delete'," OF("item-019") ",'document')", "text index", ""},
+      {"UPDATE size SET codes=CAST(printf('%.2048c','z') AS BLOB)", "text index", ""},
       {"DELETE FROM text_data WHERE id=(SELECT max(id) FROM text_data)", "text index", ""},
   };
   char base[400], work[420];
@@ -437,13 +438,13 @@ TEST(no_room_for_a_private_copy) {
   CHECK(scene_content(folder) == content);
 }
 
-TEST(a_store_of_before_the_vector_index_is_brought_up_to_date) {
+static void upgrade(const char *sql) {
   char folder[400];
   lode_store *store;
   lode_error err = {0};
   snprintf(folder, sizeof folder, "%s/s", test_folder());
   scene_make(folder, PAGE);
-  run_sql(folder, "DROP TABLE segment; DROP TABLE dead");
+  run_sql(folder, sql);
   lode_status st = lode_open(folder, &(lode_open_options){.read_only = true}, &store, &err);
   CHECKF(st == LODE_VERSION && strstr(err.text, "lode db optimize"), "%s %s", lode_status_name(st), err.text);
   OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
@@ -451,6 +452,9 @@ TEST(a_store_of_before_the_vector_index_is_brought_up_to_date) {
   lode_close(store);
   passes(folder, "upgraded");
 }
+
+TEST(a_store_of_before_the_vector_index_is_brought_up_to_date) { upgrade("DROP TABLE segment; DROP TABLE dead; DROP TABLE size"); }
+TEST(a_store_of_before_the_lengths_is_brought_up_to_date) { upgrade("DROP TABLE size"); }
 
 static bool stop_at(void *ctx, const char *phase, uint64_t at, uint64_t total) {
   int *left = ctx;

@@ -9,8 +9,9 @@
  * something was committed between the first and the last of them, a record that changed may have been missed, and the
  * search is to be done again; the caller's last attempt is made in one.
  *
- * Candidates are looked at in the order of the score that they would have with an empty document, which none exceeds;
- * once `want` have been found whose scores are out of reach for the rest, the rest is not read.
+ * Candidates are looked at in the order of the score that they would have with a document of the length that the text index
+ * keeps, a little too short (store/sizes.c), which none exceeds; once `want` have been found whose scores are out of reach for
+ * the rest, the rest is not read.
  */
 #include "core.h"
 
@@ -29,7 +30,7 @@ typedef struct tally { /* how often a candidate holds a word */
 
 typedef struct candidate {
   int64_t rid;
-  uint64_t bytes;   /* of its document; UINT64_MAX: not known yet */
+  uint64_t bytes;   /* of its document, no more than that */
   size_t first;     /* its tallies */
   uint32_t n;
   double bound;     /* no less than its score */
@@ -51,6 +52,7 @@ typedef struct search {
   int64_t cursor;   /* the index's: later records are scanned */
   int64_t last;     /* records up to here were taken from the index */
   unsigned looks;
+  lode__sizes sizes;
   bool cut;         /* the transaction grew old before the end of the index */
   size_t hint;
   double *kept;     /* the best scores so far, the least first: a heap of at most `want` */
@@ -121,7 +123,10 @@ static lode_status from_index(void *ctx, int64_t rid, const uint16_t *counts, lo
   s->last = rid;
   if (rid > s->cursor) return LODE_OK;
   LODE__TRY(lode__rec_alive(s->reader->tx, rid, &alive, err));
-  return alive ? add_candidate(s, rid, UINT64_MAX, counts, err) : LODE_OK;
+  if (!alive) return LODE_OK;
+  uint64_t bytes;
+  LODE__TRY(lode__sizes_get(s->reader->tx, &s->sizes, rid, &bytes, err));
+  return add_candidate(s, rid, bytes, counts, err);
 }
 
 static lode_status scan_index(search *s, lode_error *err) {
@@ -184,7 +189,7 @@ static void weigh(search *s) {
     double df = (double)s->df[w], n = documents > df ? documents : df;
     s->idf[w] = s->query->telling && 2 * df > n ? 0 : log(1 + (n - df + 0.5) / (df + 0.5));
   }
-  for (size_t i = 0; i < s->n; i++) s->all[i].bound = score_of(s, &s->all[i], 0);
+  for (size_t i = 0; i < s->n; i++) s->all[i].bound = score_of(s, &s->all[i], (double)s->all[i].bytes);
 }
 
 /* all[0 .. n) is a heap, the largest bound on top. */
@@ -237,7 +242,7 @@ static lode_status consider(search *s, candidate *c, lode__hits *hits, lode_erro
   bool found, match = true;
   LODE__TRY(lode__rec_alive(s->reader->tx, c->rid, &found, err));
   if (!found) return LODE_OK;
-  if (c->bytes == UINT64_MAX) LODE__TRY(lode__rec_document_bytes(s->reader->tx, c->rid, &c->bytes, err));
+  LODE__TRY(lode__rec_document_bytes(s->reader->tx, c->rid, &c->bytes, err));
   double score = score_of(s, c, (double)c->bytes);
   if (is_full(s) && score < s->kept[0]) return LODE_OK;
   LODE__TRY(lode__rec_read(s->reader->tx, c->rid, &rec, &found, err));

@@ -112,6 +112,9 @@
   X(TEXT_FIND, "SELECT rowid,lode_counts(text) FROM text WHERE text MATCH ?1 AND rowid>?2 AND rowid<=?3 "                                 \
                "ORDER BY rowid")                                                                                    \
   X(TEXT_FORGET, "INSERT INTO text(text) VALUES('delete-all')")                                                    \
+  X(SIZES_GET, "SELECT codes FROM size WHERE block=?1")                                                             \
+  X(SIZES_PUT, "INSERT OR REPLACE INTO size(block,codes) VALUES(?1,?2)")                                            \
+  X(SIZES_ERASE, "DELETE FROM size WHERE block BETWEEN ?1 AND ?2")                                                  \
   X(COLL_FORGET, "UPDATE collection SET text_cursor=?2,untexted=records+?3 WHERE cid=?1")                          \
   X(BEGIN_READ, "BEGIN")                                                                                           \
   X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                                \
@@ -353,8 +356,15 @@ bool lode__grave_decode(int64_t gid, lode_str rids, int64_t vid, lode__grave *gr
 /* The row that a statement with columns gid, rids, vid, crc stands on; proven. */
 lode_status lode__grave_read(lode__tx *tx, sqlite3_stmt *s, lode__grave *grave, lode_error *err);
 
+/* sizes.c: about how long documents are. Blocks are read and written as rids come; flush at the end of a writer's turn. */
+unsigned lode__size_code(uint64_t bytes);       /* 1 to 255 */
+uint64_t lode__size_least(unsigned code);       /* no document with this code is shorter; 0: not known */
+lode_status lode__sizes_put(lode__tx *tx, lode__sizes *sizes, int64_t rid, uint64_t bytes, lode_error *err);
+lode_status lode__sizes_flush(lode__tx *tx, lode__sizes *sizes, lode_error *err);
+lode_status lode__sizes_erase(lode__tx *tx, int64_t cid, lode_error *err); /* of a dropped collection */
+
 /* write.c */
-lode_status lode__text_row_add(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);
+lode_status lode__text_row_add(lode__tx *tx, lode__sizes *sizes, int64_t rid, lode_str text, lode_error *err);
 lode_status lode__text_row_remove(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);
 
 #define LODE__TERM_BYTES 64 /* of a string in the metadata index; the rest is cut off */

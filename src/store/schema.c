@@ -16,6 +16,8 @@
   " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc INTEGER NOT NULL);" \
   "CREATE TABLE dead(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL);"
 
+#define SIZE_TABLE "CREATE TABLE size(block INTEGER PRIMARY KEY, codes BLOB NOT NULL);"
+
 const char lode__schema[] =
     "CREATE TABLE state(k INTEGER PRIMARY KEY, v);"
     "CREATE TABLE collection(cid INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name TEXT UNIQUE, metric INTEGER NOT NULL,"
@@ -39,7 +41,7 @@ const char lode__schema[] =
     "CREATE TABLE term(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
     " WITHOUT ROWID;"
     "CREATE TABLE counter(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID;"
-    SEGMENT_TABLES
+    SEGMENT_TABLES SIZE_TABLE
     "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode');"
     /* Words come in large batches from the background: fewer, larger segments are merged less often. */
     "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
@@ -66,29 +68,39 @@ lode_status lode__db_check_format(lode__conn *conn, lode_error *err) {
   return LODE_OK;
 }
 
-/* Whether a store is one of before the vector index: it has neither of its tables. */
-static lode_status lacks_index(lode__conn *conn, bool *lacks, lode_error *err) {
-  sqlite3_stmt *s = NULL;
-  int rc = sqlite3_prepare_v2(conn->sql, "SELECT count(*) FROM sqlite_schema WHERE name IN ('segment','dead')", -1, &s, NULL);
-  if (rc == SQLITE_OK) rc = sqlite3_step(s);
-  if (rc == SQLITE_ROW) *lacks = sqlite3_column_int64(s, 0) == 0;
-  sqlite3_finalize(s);
+/* Tables that came after the first stores. */
+static const struct { const char *name, *make; } later[] = {{"segment", SEGMENT_TABLES}, {"size", SIZE_TABLE}};
+enum { LATER = sizeof later / sizeof *later };
+
+/* Which of them a store lacks, as bits. */
+static lode_status look_what_lacks(lode__conn *conn, unsigned *lacks, lode_error *err) {
+  int rc = SQLITE_ROW;
+  *lacks = 0;
+  for (unsigned i = 0; i < LATER && rc == SQLITE_ROW; i++) {
+    sqlite3_stmt *s = NULL;
+    rc = sqlite3_prepare_v2(conn->sql, "SELECT count(*) FROM sqlite_schema WHERE name=?1", -1, &s, NULL);
+    if (rc == SQLITE_OK) rc = sqlite3_bind_text(s, 1, later[i].name, -1, SQLITE_STATIC);
+    if (rc == SQLITE_OK) rc = sqlite3_step(s);
+    if (rc == SQLITE_ROW && sqlite3_column_int64(s, 0) == 0) *lacks |= 1u << i;
+    sqlite3_finalize(s);
+  }
   return rc == SQLITE_ROW ? LODE_OK : lode__sql_fail(conn, rc, err);
 }
 
 lode_status lode__db_upgrade(lode__db *db, lode_error *err) {
   lode__tx *tx = NULL;
-  bool lacks = false;
+  unsigned lacks = 0;
   LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
-  lode_status st = lacks_index(tx->conn, &lacks, err);
+  lode_status st = look_what_lacks(tx->conn, &lacks, err);
   lode__tx_rollback(tx);
   if (st == LODE_CORRUPT) return LODE_OK; /* whoever needs what is damaged will say so */
   if (st != LODE_OK || !lacks) return st;
   if (db->opt.read_only)
     return lode__fail(err, LODE_VERSION, "%s was made by an earlier Lode; `lode db optimize` brings it up to date", db->path);
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
-  st = lacks_index(tx->conn, &lacks, err); /* another process may have been faster */
-  if (st == LODE_OK && lacks) st = lode__exec(tx->conn, SEGMENT_TABLES, err);
+  st = look_what_lacks(tx->conn, &lacks, err); /* another process may have been faster */
+  for (unsigned i = 0; i < LATER && st == LODE_OK; i++)
+    if (lacks & 1u << i) st = lode__exec(tx->conn, later[i].make, err);
   if (st == LODE_OK) return lode__tx_commit(tx, err);
   lode__tx_rollback(tx);
   return st;

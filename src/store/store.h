@@ -216,6 +216,16 @@ typedef lode_status lode__text_fn(void *ctx, int64_t rid, const uint16_t *counts
 lode_status lode__text_each(lode__tx *tx, int64_t cid, int64_t after_rid, const lode_str *words, size_t n_words,
                             lode__text_fn *fn, void *ctx, lode_error *err);
 
+/* About how long documents are, a block of keys at a time: all zero at first, rids best in rising order. */
+enum { LODE__SIZES = 2048 };
+typedef struct lode__sizes {
+  int64_t block;
+  bool loaded, changed;
+  unsigned char codes[LODE__SIZES];
+} lode__sizes;
+/* *least: no more than the bytes of the document of a record that the text index holds; 0 where nothing is known. */
+lode_status lode__sizes_get(lode__tx *tx, lode__sizes *sizes, int64_t rid, uint64_t *least, lode_error *err);
+
 typedef lode_status lode__counter_fn(void *ctx, const lode__value *value, uint64_t count, lode_error *err);
 /* LODE_NOT_FOUND when the key is not declared as a counter. */
 lode_status lode__counter_each(lode__tx *tx, int64_t cid, lode_str key, lode__counter_fn *fn, void *ctx, lode_error *err);

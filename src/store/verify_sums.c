@@ -20,7 +20,7 @@ enum { WANTED, HELD };
 typedef struct tally {
   lode__coll said;    /* the counts and cursors of its row; name in the arena */
   bool dropped;
-  uint64_t records, pending, documents, document_bytes, graves, untexted, unindexed;
+  uint64_t records, pending, documents, document_bytes, graves, untexted, unindexed, missized;
   entries terms[2], counters[2], words[2]; /* what the records call for, what is there */
 } tally;
 
@@ -44,6 +44,7 @@ typedef struct sums {
   int64_t rid;
   bool alive;
   int64_t position;
+  lode__sizes sizes;
 } sums;
 
 static const lode_str none = {NULL, 0};
@@ -244,7 +245,11 @@ static lode_status on_record(sums *s, sqlite3_stmt *q, lode_error *err) {
   t->documents += s->alive;
   t->document_bytes += s->alive ? text.len : 0;
   s->position = -1;
-  if (s->rid <= t->said.text_cursor) (void)lode__tokenize(text.data, text.len, on_token, s);
+  if (s->rid > t->said.text_cursor) return LODE_OK;
+  (void)lode__tokenize(text.data, text.len, on_token, s);
+  uint64_t least;
+  LODE__TRY(lode__sizes_get(s->tx, &s->sizes, s->rid, &least, err));
+  t->missized += least != 0 && least != lode__size_least(lode__size_code(text.len));
   return LODE_OK;
 }
 
@@ -334,6 +339,9 @@ static void compare(sums *s) {
     if (i == 0 && !t->terms[HELD].n && !t->words[HELD].n) continue; /* rows of no collection are reported elsewhere */
     compare_entries(s, t, "metadata index", "the metadata index", t->terms);
     compare_entries(s, t, "text index", "the text index", t->words);
+    if (t->missized)
+      lode__verify_found(s->v, "text index", t->said.name, none, "of %llu documents it holds another length than they have",
+                         (unsigned long long)t->missized);
   }
 }
 

@@ -249,6 +249,7 @@ static lode_status erase_dropped(step *w, lode_error *err) {
   LODE__TRY(run_keyed(w->tx, LODE__STMT_COUNTER_ERASE, cid, err));
   LODE__TRY(run_keyed(w->tx, LODE__STMT_KEY_ERASE, cid, err));
   LODE__TRY(lode__dead_drop_all(w->tx, cid, err));
+  LODE__TRY(lode__sizes_erase(w->tx, cid, err));
   return run_keyed(w->tx, LODE__STMT_COLL_ERASE, cid, err);
 }
 
@@ -260,6 +261,7 @@ static lode_status catch_up_text(step *w, lode_error *err) {
   bool more;
   lode_str text;
   size_t bytes = 0;
+  lode__sizes sizes = {0};
   LODE__TRY(lode__rec_scan(tx, w->coll.cid, w->coll.text_cursor, err));
   for (;;) {
     LODE__TRY(lode__rec_next(tx, &rec, &more, err));
@@ -269,14 +271,14 @@ static lode_status catch_up_text(step *w, lode_error *err) {
     }
     if (rec.has_document) {
       LODE__TRY(lode__rec_document(tx, rec.rid, &text, err));
-      LODE__TRY(lode__text_row_add(tx, rec.rid, text, err));
+      LODE__TRY(lode__text_row_add(tx, &sizes, rec.rid, text, err));
       bytes += text.len;
     }
     w->coll.text_cursor = rec.rid;
     w->coll.untexted--;
     if (is_over(w) || bytes > STEP_TEXT_BYTES) break;
   }
-  return LODE_OK;
+  return lode__sizes_flush(tx, &sizes, err);
 }
 
 static lode_status catch_up_terms(step *w, lode_error *err) {

@@ -125,7 +125,8 @@ static lode_status text_row(lode__tx *tx, int which, int64_t rid, lode_str text,
   return lode__run(tx, s, err);
 }
 
-lode_status lode__text_row_add(lode__tx *tx, int64_t rid, lode_str text, lode_error *err) {
+lode_status lode__text_row_add(lode__tx *tx, lode__sizes *sizes, int64_t rid, lode_str text, lode_error *err) {
+  LODE__TRY(lode__sizes_put(tx, sizes, rid, text.len, err));
   return text_row(tx, LODE__STMT_TEXT_PUT, rid, text, err);
 }
 
@@ -156,7 +157,10 @@ static lode_status change_document(lode__tx *tx, lode__coll *coll, lode__rec *re
   coll->documents++;
   coll->document_bytes += text.len;
   LODE__TRY(put_document(tx, had ? LODE__STMT_DOCUMENT_SET : LODE__STMT_DOCUMENT_PUT, rec->rid, text, rec->doc_crc, err));
-  return indexed ? lode__text_row_add(tx, rec->rid, text, err) : LODE_OK;
+  if (!indexed) return LODE_OK;
+  lode__sizes sizes = {0};
+  LODE__TRY(lode__text_row_add(tx, &sizes, rec->rid, text, err));
+  return lode__sizes_flush(tx, &sizes, err);
 }
 
 static lode_status change_metadata(lode__tx *tx, lode__coll *coll, lode__rec *rec, lode_str metadata, lode_error *err) {
