@@ -5,7 +5,7 @@
  *   collection.c  collections                                         read.c        get, count
  *   write.c       add, upsert, update, delete, transactions           facet.c       facets and counters
  *   select.c      a selection becomes living records                  text.c        BM25
- *   vectors.c     vectors kept in memory                              nearest.c     the k nearest, from wherever
+ *   vectors*.c    vectors kept in memory                              nearest.c     the k nearest, from wherever
  *   query.c       the three kinds of query
  *   result.c      records as rows                                     export.c      records as lines of JSON
  *   segments.c    the files of the vector index, opened               indexed.c     the nearest in them; filters as bitmaps
@@ -41,7 +41,7 @@ void lode__core_loaded(lode_store *store, uint64_t records, lode_progress progre
 /* ---- Store ---- */
 
 #define LODE__CACHE_BUCKETS 64
-typedef struct lode__cached lode__cached; /* one collection's vectors: vectors.c */
+typedef struct lode__cached lode__cached; /* one collection's vectors: vectors_cache.c */
 
 typedef struct lode__background {
   pthread_t thread;

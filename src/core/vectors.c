@@ -1,58 +1,25 @@
-/* vectors.c - the vectors of a collection in memory, shared by the threads of a store handle.
+/* vectors.c - the vectors of a collection in memory: snapshots.
  *
  * A snapshot (lode__vectors) is all living vectors at one moment, and never changes; readers hold a reference. It is a
- * list of chunks, filled in the order of vid, and two sorted lists of dead keys. The next snapshot is made from the
- * last one and what has happened since: vectors with larger keys, and graves behind the last one seen. It shares the
- * chunks; rows are added behind those that older snapshots know of, where nobody looks. When a quarter of the rows is
- * dead, chunks are copied without them.
- *
- * Graves may be erased before they were seen (the collection's horizon). How many vectors live is known, so how many of
- * ours are dead without our knowing is known too. As long as they are few they stay: whoever searches asks for that many
- * more and looks at each in the store. Otherwise everything is loaded anew.
- *
- * One thread at a time makes the next snapshot, under the entry's `update` lock. It loads in read transactions of at
- * most 50 ms; in between, what it has is no snapshot yet. It is done when one transaction has seen both lists to their
- * end, and that transaction is handed on: it is the moment that the snapshot shows.
+ * list of chunks, filled in the order of vid, and two sorted lists of dead keys. The next snapshot shares the chunks; rows
+ * are added behind those that older snapshots know of, where nobody looks.
  *
  * Vectors that a segment of the index holds (segments.c) are not loaded: the snapshot holds the segments, and for each
  * the slots whose vectors are alive. What no segment holds (the tail, and gaps where a file is damaged) is in the chunks.
- * A segment that is new to the snapshot is marked with all that died (graves, and the store's notes of what was erased);
- * those that it had before, with the graves that are new.
- *
- * Pages of segments take the other half: what is more is given back, of the collections used longest ago first.
- *
- * All chunks of a store together take at most half of memory_bytes. Room is made by forgetting the collections that
- * were used longest ago; a reader that still holds them keeps them a little longer. A collection that cannot fit is not
- * cached at all (nearest.c then reads from the store), except for its segments.
  */
-#include "core.h"
-
-enum { CHUNK_BYTES = 1 << 20, CHUNK_MOST_ROWS = 4096, CHUNK_LEAST_ROWS = 16, LOOK_EVERY = 64, LEAST_DEAD = 1024,
-       MOST_UNKNOWN = 1024, TRIM_EVERY = 64 };
-
-struct lode__cached {
-  lode__cached *next;
-  int64_t cid;
-  pthread_mutex_t update;  /* held while the next snapshot is made */
-  lode__vectors *current;  /* guarded, as is `used`, by the store's lock; NULL: none */
-  uint64_t used;
-};
+#include "vectors.h"
 
 /* ---- Chunks ---- */
 
-static uint32_t stride_of(uint32_t dim) { return (dim + 15u) & ~15u; }
-
-static size_t row_bytes(uint32_t stride) { return (size_t)stride * sizeof(float) + sizeof(float) + 2 * sizeof(int64_t); }
-
-static void chunk_release(lode__chunk *c) {
+void lode__chunk_release(lode__chunk *c) {
   if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
   atomic_fetch_sub(&c->store->cache_bytes, c->bytes);
   lode__free(c);
 }
 
-static lode__chunk *chunk_new(lode_store *store, uint32_t stride, uint32_t cap) {
+lode__chunk *lode__chunk_new(lode_store *store, uint32_t stride, uint32_t cap) {
   size_t head = (sizeof(lode__chunk) + 63) / 64 * 64;
-  size_t bytes = head + (size_t)cap * row_bytes(stride);
+  size_t bytes = head + (size_t)cap * lode__vectors_row_bytes(stride);
   char *p = lode__alloc_aligned(64, bytes);
   if (!p) return NULL;
   lode__chunk *c = (lode__chunk *)p;
@@ -68,7 +35,7 @@ static lode__chunk *chunk_new(lode_store *store, uint32_t stride, uint32_t cap) 
 
 /* ---- Lists of dead keys ---- */
 
-static void keys_release(lode__keys *k) {
+void lode__keys_release(lode__keys *k) {
   if (k && atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) == 1) lode__free(k);
 }
 
@@ -76,8 +43,7 @@ static bool keys_have(const lode__keys *k, int64_t key) {
   return k && bsearch(&key, k->v, k->n, sizeof key, lode__compare_i64) != NULL;
 }
 
-/* Replaces *k by a list that also holds the new keys. */
-static lode_status keys_add(lode__keys **k, const lode__rids *more, lode_error *err) {
+lode_status lode__keys_add(lode__keys **k, const lode__rids *more, lode_error *err) {
   size_t old = *k ? (*k)->n : 0, n, bytes;
   if (more->n == 0) return LODE_OK;
   if (lode__add_over(old, more->n, &n) || lode__mul_over(n, sizeof(int64_t), &bytes) ||
@@ -90,7 +56,7 @@ static lode_status keys_add(lode__keys **k, const lode__rids *more, lode_error *
   if (old) memcpy(joined->v, (*k)->v, old * sizeof(int64_t));
   memcpy(joined->v + old, more->v, more->n * sizeof(int64_t));
   qsort(joined->v, n, sizeof(int64_t), lode__compare_i64);
-  keys_release(*k);
+  lode__keys_release(*k);
   *k = joined;
   return LODE_OK;
 }
@@ -101,7 +67,7 @@ bool lode__vectors_alive(const lode__vectors *v, int64_t rid, int64_t vid) {
 
 /* ---- Snapshots ---- */
 
-static void release_segs(lode__covered *segs, size_t n) {
+void lode__covered_free(lode__covered *segs, size_t n) {
   for (size_t i = 0; i < n; i++) {
     lode__seg_release(segs[i].seg);
     lode__slots_release(segs[i].live);
@@ -109,7 +75,7 @@ static void release_segs(lode__covered *segs, size_t n) {
   lode__free(segs);
 }
 
-static lode__covered share_covered(const lode__covered *c) {
+lode__covered lode__covered_share(const lode__covered *c) {
   if (c->live) atomic_fetch_add_explicit(&c->live->refs, 1, memory_order_relaxed);
   return (lode__covered){.seg = lode__seg_share(c->seg), .live = c->live, .after = c->after, .last = c->last};
 }
@@ -117,28 +83,27 @@ static lode__covered share_covered(const lode__covered *c) {
 void lode__vectors_release(lode__vectors *v) {
   if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1) return;
   lode__marked_free(v->marks);
-  release_segs(v->segs, v->n_segs);
+  lode__covered_free(v->segs, v->n_segs);
   (void)pthread_mutex_destroy(&v->marks_lock);
-  for (size_t i = 0; i < v->n_parts; i++) chunk_release(v->parts[i].chunk);
+  for (size_t i = 0; i < v->n_parts; i++) lode__chunk_release(v->parts[i].chunk);
   lode__free(v->parts);
-  keys_release(v->dead_rids);
-  keys_release(v->dead_vids);
+  lode__keys_release(v->dead_rids);
+  lode__keys_release(v->dead_vids);
   lode__free(v);
 }
 
-static lode__vectors *share(lode__vectors *v) {
+lode__vectors *lode__vectors_share(lode__vectors *v) {
   if (v) atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
   return v;
 }
 
-/* A snapshot to be extended: an empty one, or one that shares all of `from`. */
-static lode__vectors *vectors_new(uint32_t dim, const lode__vectors *from) {
+lode__vectors *lode__vectors_new(uint32_t dim, const lode__vectors *from) {
   lode__vectors *v = lode__alloc_zero(1, sizeof *v);
   if (!v) return NULL;
   atomic_init(&v->refs, 1);
   (void)pthread_mutex_init(&v->marks_lock, NULL);
   v->dim = dim;
-  v->stride = stride_of(dim);
+  v->stride = lode__vectors_stride(dim);
   if (!from) return v;
   v->parts = lode__alloc_zero(from->n_parts, sizeof *v->parts);
   v->segs = lode__alloc_zero(from->n_segs, sizeof *v->segs);
@@ -146,7 +111,7 @@ static lode__vectors *vectors_new(uint32_t dim, const lode__vectors *from) {
     lode__vectors_release(v);
     return NULL;
   }
-  for (; v->n_segs < from->n_segs; v->n_segs++) v->segs[v->n_segs] = share_covered(&from->segs[v->n_segs]);
+  for (; v->n_segs < from->n_segs; v->n_segs++) v->segs[v->n_segs] = lode__covered_share(&from->segs[v->n_segs]);
   for (size_t i = 0; i < from->n_parts; i++) {
     v->parts[i] = from->parts[i];
     atomic_fetch_add_explicit(&v->parts[i].chunk->refs, 1, memory_order_relaxed);
@@ -164,94 +129,6 @@ static lode__vectors *vectors_new(uint32_t dim, const lode__vectors *from) {
   return v;
 }
 
-/* ---- Room ---- */
-
-static size_t budget(const lode_store *store) {
-  uint64_t half = store->options->memory_bytes / 2;
-  return half > SIZE_MAX ? SIZE_MAX : (size_t)half;
-}
-
-/* Makes room for so many bytes by forgetting other collections. */
-static bool make_room(lode_store *store, const lode__cached *self, size_t bytes) {
-  size_t most = budget(store);
-  if (bytes > most) return false;
-  for (;;) {
-    if (atomic_load(&store->cache_bytes) <= most - bytes) return true;
-    lode__cached *oldest = NULL;
-    lode__vectors *gone = NULL;
-    pthread_mutex_lock(&store->lock);
-    for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++)
-      for (lode__cached *e = store->cached[i]; e; e = e->next)
-        if (e != self && e->current && (!oldest || e->used < oldest->used)) oldest = e;
-    if (oldest) {
-      gone = oldest->current;
-      oldest->current = NULL;
-    }
-    pthread_mutex_unlock(&store->lock);
-    if (!gone) return false;
-    lode__vectors_release(gone);
-  }
-}
-
-static uint64_t resident(const lode__vectors *v) {
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < v->n_segs; i++) bytes += atomic_load(&v->segs[i].seg->segment->resident);
-  return bytes;
-}
-
-static void evict(lode__vectors *v, uint64_t keep) {
-  uint64_t total = resident(v);
-  if (total <= keep) return;
-  for (size_t i = 0; i < v->n_segs; i++) {
-    lode__segment *s = v->segs[i].seg->segment;
-    double share = (double)atomic_load(&s->resident) / (double)total;
-    lode__segment_evict(s, (uint64_t)((double)keep * share * 7 / 8)); /* so that it is not due again at once */
-  }
-}
-
-/* The snapshot whose segments were used longest ago, with a reference, and what all together take. */
-static lode__vectors *least_used(lode_store *store, const lode__vectors *self, uint64_t *total) {
-  lode__cached *oldest = NULL;
-  *total = 0;
-  pthread_mutex_lock(&store->lock);
-  for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++) {
-    for (lode__cached *e = store->cached[i]; e; e = e->next) {
-      uint64_t bytes = e->current ? resident(e->current) : 0;
-      *total += bytes;
-      if (bytes && e->current != self && (!oldest || e->used < oldest->used)) oldest = e;
-    }
-  }
-  lode__vectors *v = oldest ? share(oldest->current) : NULL;
-  pthread_mutex_unlock(&store->lock);
-  return v;
-}
-
-void lode__vectors_trim(lode_store *store, lode__vectors *self) {
-  uint64_t most = budget(store), mine = resident(self), total;
-  if (mine <= most && atomic_fetch_add(&store->trim_tick, 1) % TRIM_EVERY != 0) return;
-  for (;;) {
-    lode__vectors *other = least_used(store, self, &total);
-    bool due = other && total > most;
-    if (due) evict(other, 0);
-    lode__vectors_release(other);
-    if (!due) break;
-  }
-  if (total > most) evict(self, total - mine < most ? most - (total - mine) : 0);
-}
-
-/* ---- Making the next snapshot ---- */
-
-typedef struct update {
-  lode__reader *reader;
-  lode__cached *entry;
-  lode__vectors *v;         /* in the making */
-  lode__rids rids, vids;    /* died, not in its lists yet */
-  lode__segment_record *died; /* the same as segments know them */
-  size_t n_died, cap_died;
-  bool too_large;
-  bool cut;                 /* the transaction grew old before the end */
-} update;
-
 /* ---- Segments ---- */
 
 bool lode__vectors_gap(const lode__vectors *v, int64_t at, int64_t *from, int64_t *to) {
@@ -265,600 +142,14 @@ bool lode__vectors_gap(const lode__vectors *v, int64_t at, int64_t *from, int64_
   return *from < *to;
 }
 
-static int by_key(const void *a, const void *b) {
-  const lode__segment_record *x = a, *y = b;
-  return (x->key > y->key) - (x->key < y->key);
-}
-
-static lode_status note_died(update *u, int64_t rid, int64_t vid, lode_error *err) {
-  if (!lode__grow(&u->died, &u->cap_died, u->n_died + 1, sizeof *u->died)) return lode__fail_nomem(err);
-  u->died[u->n_died++] = (lode__segment_record){.key = rid, .cursor = (uint64_t)vid};
-  return LODE_OK;
-}
-
-static lode_status note_erased(void *ctx, int64_t vid, int64_t rid, lode_error *err) {
-  return note_died(ctx, rid, vid, err);
-}
-
-/* Of a replaced vector the grave says the vector's key alone. */
-static lode_status note_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
-  update *u = ctx;
-  (void)gid;
-  if (!rid) LODE__TRY(lode__vec_owner(u->reader->tx, vid, &rid, err));
-  return rid ? note_died(u, rid, vid, err) : LODE_OK;
-}
-
-/* Takes those that were noted out of the living of a segment. */
-static lode_status bury(update *u, lode__covered *c, lode_error *err) {
-  uint32_t rows = c->seg->row.rows;
-  size_t found = 0;
-  if (u->n_died == 0) return LODE_OK;
-  lode__slots *dead = lode__slots_new(rows, false);
-  if (!dead) return lode__fail_nomem(err);
-  lode_status st = lode__segment_mark(c->seg->segment, u->died, u->n_died, dead->bits, &found, err);
-  if (st == LODE_OK && found) {
-    lode__slots *live = lode__slots_new(rows, true);
-    if (!live) st = lode__fail_nomem(err);
-    for (size_t w = 0; live && w < live->words; w++) {
-      if (c->live) live->bits[w] = c->live->bits[w];
-      live->bits[w] &= ~dead->bits[w];
-    }
-    if (live) {
-      live->n = 0;
-      for (size_t w = 0; w < live->words; w++) live->n += (size_t)__builtin_popcountll(live->bits[w]);
-      lode__slots_release(c->live);
-      c->live = live;
-    }
-  }
-  lode__slots_release(dead);
-  return st;
-}
-
-/* A damaged segment is left out from now on. */
-static lode_status bury_or_suspect(update *u, lode__covered *c, lode_error *err) {
-  lode_error why;
-  lode_status st = bury(u, c, &why);
-  if (st == LODE_OK) return LODE_OK;
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  lode__seg_suspect(c->seg->store, c->seg->row.id, why.text);
-  return LODE_OK;
-}
-
-/* All that died in a segment, whenever. */
-static lode_status bury_all(update *u, lode__covered *c, lode_error *err) {
-  lode__tx *tx = u->reader->tx;
-  u->n_died = 0;
-  LODE__TRY(lode__dead_each(tx, c->after, c->last, note_erased, u, err));
-  LODE__TRY(lode__grave_each(tx, u->reader->coll.cid, 0, note_grave, u, err));
-  if (u->n_died) qsort(u->died, u->n_died, sizeof *u->died, by_key);
-  return bury_or_suspect(u, c, err);
-}
-
-typedef struct seg_list {
-  update *u;
-  lode__covered *segs;
-  size_t n, cap;
-  int64_t last;
-} seg_list;
-
-static lode_status add_seg(void *ctx, const lode__seg_row *row, lode_error *err) {
-  seg_list *list = ctx;
-  lode__vectors *v = list->u->v;
-  lode_store *store = list->u->reader->handle->store;
-  lode__covered c = {0};
-  if (!row->proven || row->bytes == 0 || row->after < list->last || lode__seg_is_suspect(store, row->id)) return LODE_OK;
-  for (size_t i = 0; i < v->n_segs && !c.seg; i++)
-    if (v->segs[i].seg->row.id == row->id) c = share_covered(&v->segs[i]);
-  if (!c.seg) LODE__TRY(lode__seg_open(store, row, &c.seg, err));
-  c.after = row->after; /* the range of a known one may have grown over an empty gap */
-  c.last = row->last;
-  if (c.seg && c.seg->segment->info.dim != v->dim) { /* of another store, or forged */
-    lode__seg_suspect(store, row->id, "its dimension is not the collection's");
-    lode__seg_release(c.seg);
-    lode__slots_release(c.live);
-    return LODE_OK;
-  }
-  if (!c.seg) return LODE_OK;
-  if (!lode__grow(&list->segs, &list->cap, list->n + 1, sizeof *list->segs)) {
-    lode__seg_release(c.seg);
-    lode__slots_release(c.live);
-    return lode__fail_nomem(err);
-  }
-  list->segs[list->n++] = c;
-  list->last = row->last;
-  return LODE_OK;
-}
-
-static bool is_known(const lode__vectors *v, const lode__covered *c) {
-  for (size_t i = 0; i < v->n_segs; i++)
-    if (v->segs[i].seg == c->seg) return true;
-  return false;
-}
-
-/* Is what the old ones held still held? */
-static bool covers(const seg_list *list, const lode__vectors *v) {
-  for (size_t i = 0; i < v->n_segs; i++) {
-    const lode__covered *old = &v->segs[i];
-    bool held = false;
-    for (size_t j = 0; j < list->n && !held; j++)
-      held = list->segs[j].after <= old->after && list->segs[j].last >= old->last;
-    if (!held) return false;
-  }
-  return true;
-}
-
-static uint32_t first_behind(const lode__part *p, int64_t vid) {
-  uint32_t low = p->from, high = p->n;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (p->chunk->vid[middle] <= vid) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/* Drops rows that a segment holds now. False when that would cut a part in two. */
-static bool drop_covered(lode__vectors *v) {
-  size_t kept = 0;
-  bool ok = true;
-  for (size_t p = 0; p < v->n_parts; p++) {
-    lode__part part = v->parts[p];
-    for (size_t i = 0; i < v->n_segs && part.from < part.n && ok; i++) {
-      const lode__covered *c = &v->segs[i];
-      uint32_t begin = first_behind(&part, c->after), end = first_behind(&part, c->last);
-      if (begin == end) continue;
-      ok = begin == part.from;
-      if (!ok) break;
-      v->rows -= end - begin;
-      part.from = end;
-    }
-    if (part.from < part.n) v->parts[kept++] = part;
-    else chunk_release(part.chunk);
-  }
-  v->n_parts = kept;
-  return ok;
-}
-
-static lode_status begin_anew(update *u, lode_error *err);
-
-/* The segments as the transaction sees them. */
-static lode_status see_segments(update *u, lode_error *err) {
-  seg_list list = {.u = u, .last = INT64_MIN};
-  lode_status st;
-  LODE__GOTO(lode__seg_each(u->reader->tx, u->reader->coll.cid, add_seg, &list, err));
-  bool keeps = covers(&list, u->v);
-  for (size_t i = 0; i < list.n; i++)
-    if (u->v->missed || !is_known(u->v, &list.segs[i])) LODE__GOTO(bury_all(u, &list.segs[i], err));
-  lode__covered *old = u->v->segs;
-  size_t n_old = u->v->n_segs;
-  u->v->segs = list.segs;
-  u->v->n_segs = list.n;
-  list.segs = old;
-  list.n = n_old;
-  if (!keeps || !drop_covered(u->v)) st = begin_anew(u, err);
-done:
-  release_segs(list.segs, list.n);
-  return st;
-}
-
-/* Segments that turned out to be damaged on the way. */
-static bool has_suspects(const update *u) {
-  for (size_t i = 0; i < u->v->n_segs; i++)
-    if (lode__seg_is_suspect(u->reader->handle->store, u->v->segs[i].seg->row.id)) return true;
-  return false;
-}
-
-/* ---- Graves and vectors ---- */
-
-static lode_status see_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
-  update *u = ctx;
-  if (u->v->n_segs) LODE__TRY(note_grave(u, gid, rid, vid, err));
-  bool ok = rid ? lode__rids_add(&u->rids, rid) : lode__rids_add(&u->vids, vid);
-  if (!ok) return lode__fail_nomem(err);
-  u->v->last_gid = gid;
-  u->cut = (u->rids.n + u->vids.n) % LOOK_EVERY == 0 && lode__reader_is_old(u->reader);
-  return u->cut ? LODE_CANCELLED : LODE_OK;
-}
-
-static lode_status see_graves(update *u, lode_error *err) {
-  u->rids.n = u->vids.n = u->n_died = 0;
-  lode_status st = lode__grave_each(u->reader->tx, u->reader->coll.cid, u->v->last_gid, see_grave, u, err);
-  if (st == LODE_CANCELLED && u->cut) st = LODE_OK;
-  if (st == LODE_OK) st = keys_add(&u->v->dead_rids, &u->rids, err);
-  if (st == LODE_OK) st = keys_add(&u->v->dead_vids, &u->vids, err);
-  if (u->n_died) qsort(u->died, u->n_died, sizeof *u->died, by_key);
-  for (size_t i = 0; i < u->v->n_segs && st == LODE_OK; i++) st = bury_or_suspect(u, &u->v->segs[i], err);
-  return st;
-}
-
-/* Makes sure that the last part has room. false: out of room (too_large) or of memory. */
-static bool room_for_row(update *u) {
-  lode__vectors *v = u->v;
-  lode_store *store = u->reader->handle->store;
-  if (v->n_parts && v->parts[v->n_parts - 1].n < v->parts[v->n_parts - 1].chunk->cap) return true;
-  size_t rows = CHUNK_BYTES / row_bytes(v->stride);
-  uint64_t expected = u->reader->coll.records - u->reader->coll.pending;
-  if (rows > CHUNK_MOST_ROWS) rows = CHUNK_MOST_ROWS;
-  if (v->n_parts == 0 && rows > expected) rows = (size_t)expected;
-  if (rows < CHUNK_LEAST_ROWS) rows = CHUNK_LEAST_ROWS;
-  if (!make_room(store, u->entry, rows * row_bytes(v->stride) + 256)) {
-    u->too_large = true;
-    return false;
-  }
-  if (!lode__grow(&v->parts, &v->cap_parts, v->n_parts + 1, sizeof *v->parts)) return false;
-  lode__chunk *c = chunk_new(store, v->stride, (uint32_t)rows);
-  if (!c) return false;
-  v->parts[v->n_parts++] = (lode__part){.chunk = c};
-  return true;
-}
-
-static void put_row(lode__vectors *v, int64_t vid, int64_t rid, const void *data) {
-  lode__part *p = &v->parts[v->n_parts - 1];
-  lode__chunk *c = p->chunk;
-  float *row = c->rows + (size_t)p->n * v->stride;
-  memcpy(row, data, (size_t)v->dim * sizeof(float));
-  memset(row + v->dim, 0, (size_t)(v->stride - v->dim) * sizeof(float));
-  c->norms[p->n] = lode__dot(row, row, v->dim);
-  c->vid[p->n] = vid;
-  c->rid[p->n] = rid;
-  p->n++;
-  v->rows++;
-}
-
-/* Those of one gap between segments; *ended says that there are none behind it either. */
-static lode_status see_gap(update *u, int64_t from, int64_t to, bool *ended, lode_error *err) {
-  lode__tx *tx = u->reader->tx;
-  LODE__TRY(lode__vec_scan(tx, u->reader->coll.cid, from, err));
-  for (size_t i = 1;; i++) {
-    int64_t vid, rid;
-    const void *data;
-    uint32_t dim;
-    bool more;
-    LODE__TRY(lode__vec_next(tx, &vid, &rid, &data, &dim, &more, err));
-    *ended = !more;
-    if (!more || vid > to) return LODE_OK;
-    if (dim != u->v->dim)
-      return lode__fail(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
-                        dim, u->v->dim);
-    if (!room_for_row(u)) return u->too_large ? LODE_OK : lode__fail_nomem(err);
-    put_row(u->v, vid, rid, data);
-    u->v->last_vid = vid;
-    if (i % LOOK_EVERY == 0 && lode__reader_is_old(u->reader)) {
-      u->cut = true;
-      return LODE_OK;
-    }
-  }
-}
-
-static lode_status see_vectors(update *u, lode_error *err) {
-  lode__vectors *v = u->v;
-  int64_t from, to;
-  bool ended = false;
-  while (!ended && !u->cut && !u->too_large && lode__vectors_gap(v, v->last_vid, &from, &to)) {
-    LODE__TRY(see_gap(u, from, to, &ended, err));
-    if (!ended && !u->cut && !u->too_large) v->last_vid = to;
-  }
-  if (ended && v->n_segs && v->last_vid < v->segs[v->n_segs - 1].last) v->last_vid = v->segs[v->n_segs - 1].last;
-  return LODE_OK;
-}
-
-/* Keeps the segments: who is dead in them stays dead. */
-static lode_status begin_anew(update *u, lode_error *err) {
-  lode__vectors *old = u->v;
-  u->v = vectors_new(u->reader->coll.dim, NULL);
-  if (!u->v) {
-    u->v = old;
-    return lode__fail_nomem(err);
-  }
-  if (old && old->dim == u->v->dim) {
-    u->v->segs = old->segs;
-    u->v->n_segs = old->n_segs;
-    u->v->missed = old->missed;
-    old->segs = NULL;
-    old->n_segs = 0;
-  }
-  lode__vectors_release(old);
-  u->v->last_gid = u->reader->coll.horizon;
-  u->v->epoch = u->reader->epoch;
-  return LODE_OK;
-}
-
-/* How many vectors are in no segment: about, as graves of others may be among those counted. */
-static uint64_t loose_rows(const update *u) {
-  uint64_t living = u->reader->coll.records - u->reader->coll.pending, held = 0;
-  for (size_t i = 0; i < u->v->n_segs; i++)
-    held += u->v->segs[i].live ? u->v->segs[i].live->n : u->v->segs[i].seg->row.rows;
-  return living > held ? living - held : 0;
-}
-
-static bool could_fit(const update *u) {
-  return loose_rows(u) <= budget(u->reader->handle->store) / row_bytes(stride_of(u->reader->coll.dim));
-}
-
-/* In one transaction as far as its age allows; u->cut says that it ended early. */
-static lode_status advance(update *u, lode_error *err) {
-  u->cut = false;
-  if (!u->v || u->v->dim != u->reader->coll.dim || u->v->streams) LODE__TRY(begin_anew(u, err));
-  if (u->v->last_gid < u->reader->coll.horizon) {
-    u->v->last_gid = u->reader->coll.horizon;
-    u->v->missed = true;
-  }
-  LODE__TRY(see_segments(u, err));
-  u->too_large = !could_fit(u);
-  if (!u->too_large) LODE__TRY(see_vectors(u, err));
-  if (!u->cut) LODE__TRY(see_graves(u, err)); /* behind the scan: it may have met vectors that were replaced */
-  if (!u->cut && has_suspects(u)) u->cut = true; /* once more without them */
-  return LODE_OK;
-}
-
-static lode_status load(update *u, lode_error *err) {
-  do {
-    LODE__TRY(lode__reader_renew_if_old(u->reader, err));
-    LODE__TRY(advance(u, err));
-  } while (u->cut);
-  return LODE_OK;
-}
-
-/* ---- The dead that we do not know of ---- */
-
-static void count_unknown(update *u) {
-  lode__vectors *v = u->v;
-  uint64_t living = u->reader->coll.records - u->reader->coll.pending;
-  size_t alive = 0;
-  if (!v->missed) return; /* those that were unknown before still are: their graves are gone */
-  for (size_t i = 0; i < v->n_segs; i++) alive += v->segs[i].live ? v->segs[i].live->n : v->segs[i].seg->row.rows;
-  for (size_t p = 0; p < v->n_parts; p++)
-    for (uint32_t i = v->parts[p].from; i < v->parts[p].n; i++)
-      alive += lode__vectors_alive(v, v->parts[p].chunk->rid[i], v->parts[p].chunk->vid[i]);
-  v->unknown = alive > living ? alive - (size_t)living : 0;
-  v->missed = false;
-}
-
-/* Are they more than a search can cope with? A patient reader wants none at all. */
-static bool too_many_unknown(const update *u) {
-  const lode__vectors *v = u->v;
-  return v->unknown > MOST_UNKNOWN || v->unknown > v->rows / 4 + 16;
-}
-
-/* ---- Copying without the dead ---- */
-
-static size_t count_dead(const lode__vectors *v) {
-  return (v->dead_rids ? v->dead_rids->n : 0) + (v->dead_vids ? v->dead_vids->n : 0);
-}
-
-/* Chunk by chunk, so that it takes one chunk more than before. The new parts are v's alone. */
-static bool copy_part(update *u, lode__part *part) {
-  lode__vectors *v = u->v;
-  lode__chunk *from = part->chunk;
-  uint32_t n = 0;
-  for (uint32_t i = part->from; i < part->n; i++) n += lode__vectors_alive(v, from->rid[i], from->vid[i]);
-  if (n == part->n - part->from) return true;
-  lode__chunk *to = chunk_new(from->store, v->stride, n ? n : 1);
-  if (!to) return false;
-  uint32_t at = 0;
-  for (uint32_t i = part->from; i < part->n; i++) {
-    if (!lode__vectors_alive(v, from->rid[i], from->vid[i])) continue;
-    memcpy(to->rows + (size_t)at * v->stride, from->rows + (size_t)i * v->stride, (size_t)v->stride * sizeof(float));
-    to->norms[at] = from->norms[i];
-    to->vid[at] = from->vid[i];
-    to->rid[at++] = from->rid[i];
-  }
-  v->rows -= part->n - part->from - n;
-  *part = (lode__part){.chunk = to, .n = n};
-  chunk_release(from);
-  return true;
-}
-
-static void drop_current(lode_store *store, lode__cached *entry) {
-  pthread_mutex_lock(&store->lock);
-  lode__vectors *gone = entry->current;
-  entry->current = NULL;
-  pthread_mutex_unlock(&store->lock);
-  lode__vectors_release(gone);
-}
-
-static void shed_dead(update *u) {
-  lode__vectors *v = u->v;
-  size_t dead = count_dead(v), kept = 0;
-  bool ok = true;
-  if (dead < LEAST_DEAD || dead < v->rows / 4) return;
-  drop_current(u->reader->handle->store, u->entry); /* else its chunks would stay beside the copies */
-  for (size_t i = 0; i < v->n_parts && ok; i++) ok = copy_part(u, &v->parts[i]);
-  if (!ok) return; /* no memory: what is dead is still in the lists */
-  for (size_t i = 0; i < v->n_parts; i++) {
-    if (v->parts[i].n)
-      v->parts[kept++] = v->parts[i];
-    else
-      chunk_release(v->parts[i].chunk);
-  }
-  v->n_parts = kept;
-  keys_release(v->dead_rids);
-  keys_release(v->dead_vids);
-  v->dead_rids = v->dead_vids = NULL;
-}
-
-/* ---- Entries ---- */
-
-static lode__cached *find_entry(lode_store *store, int64_t cid) {
-  lode__cached *e = store->cached[(uint64_t)cid % LODE__CACHE_BUCKETS];
-  while (e && e->cid != cid) e = e->next;
-  return e;
-}
-
-static lode__cached *get_entry(lode_store *store, int64_t cid) {
-  pthread_mutex_lock(&store->lock);
-  lode__cached *e = find_entry(store, cid);
-  if (!e && (e = lode__alloc_zero(1, sizeof *e))) {
-    e->cid = cid;
-    (void)pthread_mutex_init(&e->update, NULL);
-    e->next = store->cached[(uint64_t)cid % LODE__CACHE_BUCKETS];
-    store->cached[(uint64_t)cid % LODE__CACHE_BUCKETS] = e;
-  }
-  pthread_mutex_unlock(&store->lock);
-  return e;
-}
-
-static lode__vectors *current_of(lode_store *store, lode__cached *e) {
-  pthread_mutex_lock(&store->lock);
-  lode__vectors *v = share(e->current);
-  e->used = ++store->cache_tick;
-  pthread_mutex_unlock(&store->lock);
-  return v;
-}
-
 bool lode__vectors_suspect(const lode__vectors *v) {
   for (size_t i = 0; i < v->n_segs; i++)
     if (lode__seg_is_suspect(v->segs[i].seg->store, v->segs[i].seg->row.id)) return true;
   return false;
 }
 
-static void publish(lode_store *store, lode__cached *e, lode__vectors *v) {
-  pthread_mutex_lock(&store->lock);
-  lode__vectors *old = e->current;
-  e->current = share(v);
-  pthread_mutex_unlock(&store->lock);
-  lode__vectors_release(old);
-}
-
-static bool is_current(const lode__vectors *v, const lode__reader *r) {
-  return v && v->epoch == r->epoch && v->cursor == lode__tx_cursor(r->tx) && v->dim == r->coll.dim;
-}
-
-/* With the update lock held. */
-static lode_status make_current(update *u, lode__vectors **out, lode_error *err) {
-  lode__reader *r = u->reader;
-  lode_store *store = r->handle->store;
-  lode_status st = LODE_OK;
-  lode__vectors *base = current_of(store, u->entry);
-  LODE__GOTO(lode__reader_begin(r, err));
-  if (base && base->epoch != r->epoch) { /* another store: the same keys may mean other vectors there */
-    lode__vectors_release(base);
-    base = NULL;
-  }
-  if (is_current(base, r) && !lode__vectors_suspect(base)) {
-    *out = base;
-    return LODE_OK;
-  }
-  if (base && !(u->v = vectors_new(base->dim, base))) {
-    st = lode__fail_nomem(err);
-    goto done;
-  }
-  if (u->v) u->v->streams = base->streams;
-  LODE__GOTO(load(u, err));
-  count_unknown(u);
-  if (too_many_unknown(u)) {
-    LODE__GOTO(begin_anew(u, err));
-    LODE__GOTO(load(u, err));
-    count_unknown(u);
-  }
-  if (u->too_large && u->v->n_segs == 0) goto done;
-  if (u->too_large) {
-    LODE__GOTO(begin_anew(u, err)); /* gives the chunks back */
-    u->v->streams = true;
-  }
-  lode__vectors_release(base);
-  base = NULL;
-  shed_dead(u);
-  u->v->missed = false;
-  u->v->cursor = lode__tx_cursor(r->tx);
-  publish(store, u->entry, u->v);
-  *out = u->v;
-  u->v = NULL;
-done:
-  lode__vectors_release(base);
-  if (u->too_large && !*out) drop_current(store, u->entry);
-  return st;
-}
-
-lode_status lode__vectors_get(lode__reader *reader, lode__vectors **out, lode_error *err) {
-  update u = {.reader = reader};
-  *out = NULL;
-  u.entry = get_entry(reader->handle->store, reader->handle->cid);
-  if (!u.entry) return lode__fail_nomem(err);
-  LODE__TRY(lode__reader_begin(reader, err));
-  lode__vectors *now = current_of(reader->handle->store, u.entry);
-  if (is_current(now, reader) && !lode__vectors_suspect(now)) {
-    *out = now;
-    return LODE_OK;
-  }
-  lode__vectors_release(now);
-  if (pthread_mutex_trylock(&u.entry->update) != 0) {
-    lode__reader_pause(reader); /* see core.h: never wait with a transaction open */
-    pthread_mutex_lock(&u.entry->update);
-  }
-  lode_status st = make_current(&u, out, err);
-  pthread_mutex_unlock(&u.entry->update);
-  lode__vectors_release(u.v);
-  lode__free(u.rids.v);
-  lode__free(u.vids.v);
-  lode__free(u.died);
-  if (st == LODE_OK && !*out) st = lode__reader_begin(reader, err);
-  return st;
-}
-
-lode_status lode__vectors_peek(lode__reader *reader, lode__vectors **out, lode_error *err) {
-  lode__cached *entry = get_entry(reader->handle->store, reader->handle->cid);
-  lode__vectors *now = entry ? current_of(reader->handle->store, entry) : NULL;
-  bool indexed = now && now->n_segs;
-  *out = NULL;
-  lode__vectors_release(now);
-  if (!indexed) return LODE_OK;
-  LODE__TRY(lode__vectors_get(reader, out, err));
-  if (*out && (*out)->n_segs) return LODE_OK;
-  lode__vectors_release(*out);
-  *out = NULL;
-  return LODE_OK;
-}
-
-void lode__vectors_preload(lode_collection *handle) {
-  lode__reader reader;
-  lode__vectors *v = NULL;
-  lode__reader_init(&reader, handle);
-  if (lode__reader_begin(&reader, NULL) == LODE_OK && reader.coll.dim && lode__vectors_get(&reader, &v, NULL) == LODE_OK)
-    lode__vectors_release(v);
-  lode__reader_release(&reader);
-}
-
 uint64_t lode__vectors_spend(lode__vectors *v, uint64_t cost) { return atomic_fetch_add(&v->spent, cost) + cost; }
 
-bool lode__vectors_loaded(const lode_collection *handle) {
-  lode_store *store = handle->store;
-  pthread_mutex_lock(&store->lock);
-  lode__cached *e = find_entry(store, handle->cid);
-  bool loaded = e && e->current;
-  pthread_mutex_unlock(&store->lock);
-  return loaded;
-}
-
-void lode__vectors_forget(lode_store *store, int64_t cid) {
-  pthread_mutex_lock(&store->lock);
-  lode__cached *e = find_entry(store, cid);
-  lode__vectors *gone = e ? e->current : NULL;
-  if (e) e->current = NULL;
-  pthread_mutex_unlock(&store->lock);
-  lode__vectors_release(gone);
-}
-
-void lode__vectors_forget_all(lode_store *store) {
-  for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++) {
-    for (lode__cached *e = store->cached[i], *next; e; e = next) {
-      next = e->next;
-      lode__vectors_release(e->current);
-      (void)pthread_mutex_destroy(&e->update);
-      lode__free(e);
-    }
-    store->cached[i] = NULL;
-  }
-}
-
-void lode__vectors_after_fork(lode_store *store, bool sane) {
-  for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++) {
-    if (!sane) store->cached[i] = NULL; /* half changed by a thread that is not here: lost to the child */
-    for (lode__cached *e = store->cached[i]; e; e = e->next) {
-      (void)pthread_mutex_init(&e->update, NULL);
-      lode__vectors_release(e->current); /* another thread of the parent may have been adding rows to its chunks */
-      e->current = NULL;
-    }
-  }
-  atomic_store(&store->cache_bytes, 0); /* what threads of the parent held will never be given back here */
+bool lode__vectors_current(const lode__vectors *v, const lode__reader *r) {
+  return v && v->epoch == r->epoch && v->cursor == lode__tx_cursor(r->tx) && v->dim == r->coll.dim;
 }
