@@ -325,6 +325,14 @@ check "export into head: $(cat "$tmp/err")" [ ! -s "$tmp/err" ]
 "$lode" --store "$S" db count big >/dev/full 2>"$tmp/err"
 code=$?
 check "a full device: exit $code" [ $code -eq 5 ]
+"$lode" --store "$S" db add big <&- >/dev/null 2>"$tmp/err"
+code=$?
+check "closed input: exit $code: $(cat "$tmp/err")" [ $code -eq 5 ]
+check "closed input: $(cat "$tmp/err")" grep -q "Bad file descriptor" "$tmp/err"
+"$lode" --store "$S" db create closed <&- >&- 2>&-
+code=$?
+check "all closed: exit $code" [ $code -eq 5 ]
+run 0 db drop closed
 mkfifo "$tmp/fifo"
 # With job control, or the shell would start it with SIGINT ignored
 set -m

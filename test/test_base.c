@@ -505,6 +505,24 @@ static ssize_t stingy_pwrite(int fd, const void *buf, size_t n, off_t off) {
   return lode__os_real.pwrite(fd, buf, n > 7 ? 1 + test_below(7) : n, off);
 }
 
+/* A host without standard output that prints all the same would write over the head of the file. */
+TEST(no_file_takes_the_place_of_a_standard_stream) {
+  const char *home = test_folder(), *path = path_in(home, "f");
+  int kept = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);
+  close(STDIN_FILENO);
+  int fd = lode__os_real.open(path, O_RDWR | O_CREAT, 0600);
+  int folder = lode__os_real.open(home, O_RDONLY | O_DIRECTORY, 0);
+  int below = lode__os_real.open_below(folder, "f", O_RDONLY);
+  bool left_closed = fcntl(STDIN_FILENO, F_GETFD) < 0;
+  if (kept >= 0) dup2(kept, STDIN_FILENO);
+  if (kept >= 0) close(kept);
+  CHECK(fd > 2 && folder > 2 && below > 2 && left_closed);
+  CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC && fcntl(below, F_GETFD) == FD_CLOEXEC);
+  lode__os_real.close(fd);
+  lode__os_real.close(folder);
+  lode__os_real.close(below);
+}
+
 TEST(transfers_go_on_over_interruptions_and_short_counts) {
   lode_error err;
   lode__os_table stingy = lode__os_real;

@@ -1,7 +1,7 @@
 /* os.c - the real table behind os.h, and what is built on the table in use.
  *
- * Every descriptor is CLOEXEC. Calls that a signal may interrupt are tried again here and, because a test's table
- * may interrupt too, in the helpers. Locks are open-file-description locks: two descriptors from two opens conflict
+ * Every descriptor is CLOEXEC and above 2. Calls that a signal may interrupt are tried again here and, because a
+ * test's table may interrupt too, in the helpers. Locks are open-file-description locks: two descriptors from two opens conflict
  * even within one process, and closing one never drops the other's.
  */
 #include "os.h"
@@ -19,12 +19,21 @@
 
 /* ---- The table ---- */
 
+/* A host that runs without standard input, output or error still prints to 1 and 2: no file may stand there. */
+static int above_standard(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), errnum = errno;
+  close(fd);
+  errno = errnum;
+  return up;
+}
+
 static int real_open(const char *path, int flags, unsigned mode) {
   int fd;
   do {
     fd = open(path, flags | O_CLOEXEC, (mode_t)mode);
   } while (fd < 0 && errno == EINTR);
-  return fd;
+  return above_standard(fd);
 }
 
 static int real_close(int fd) {
@@ -95,7 +104,7 @@ static int real_open_below(int folder, const char *path, int flags) {
     fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
   } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
   /* EPERM: a sandbox that does not know the call */
-  return fd < 0 && (errno == ENOSYS || errno == EPERM) ? open_step_by_step(folder, path, flags) : (int)fd;
+  return above_standard(fd < 0 && (errno == ENOSYS || errno == EPERM) ? open_step_by_step(folder, path, flags) : (int)fd);
 }
 
 static int real_lstat_at(int folder, const char *name, struct stat *st) {

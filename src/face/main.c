@@ -9,6 +9,7 @@
 #include "worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -90,6 +91,14 @@ static void catch_signals(bool stops_softly) {
 }
 
 /* ---- Output ---- */
+
+/* A standard stream that the caller closed stays an error to use, and its number goes to no other file. */
+static void hold_standard_streams(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+  }
+}
 
 static size_t width_of(int fd) {
   struct winsize size;
@@ -292,6 +301,7 @@ int main(int argc, char **argv) {
   lode_error err = {.record = LODE_NO_RECORD};
   int code;
   if (argc > 1 && strcmp(argv[1], LODE__WORKER_ARG) == 0) return lode__worker_main(argc, argv, NULL);
+  hold_standard_streams();
   catch_signals(false);
   lode_status st = lode__cli_parse(&command, argc, argv, &err);
   s.quiet = common(&command, "quiet")->number;
