@@ -130,7 +130,7 @@ lode_status lode__check_query(const lode_query_request *r, lode_error *err) {
   if (r->n && r->mode != LODE_BY_TEXT) LODE__TRY(check_vectors(r, err));
   if (r->n && r->mode != LODE_BY_VECTOR && !r->texts) return lode__fail(err, LODE_INVALID, "a query by text needs texts");
   if (!(r->target_recall >= 0 && r->target_recall <= 1))
-    return lode__fail(err, LODE_INVALID, "target_recall must be from 0 to 1");
+    return lode__fail(err, LODE_INVALID, "the recall to aim at must be from 0 to 1");
   if (r->effort > LODE_MAX_EFFORT) return lode__fail(err, LODE_INVALID, "effort is %u: the most is %d", r->effort, LODE_MAX_EFFORT);
   if (!isfinite(r->vector_weight) || !isfinite(r->text_weight) || r->vector_weight < 0 || r->text_weight < 0)
     return lode__fail(err, LODE_INVALID, "weights must be finite and not negative");

@@ -178,6 +178,12 @@ static lode_status parse_object(import *m, lode_str text, lode_record *r, lode_s
   return r->id.data ? LODE_OK : wrong(err, "the \"id\" is missing");
 }
 
+static lode_status bad_embedding(const lode_record *r, const lode_error *why, lode_error *err) {
+  char quoted[256];
+  return lode__fail(err, LODE_REFUSED, "record %s: the embedding is not an array of numbers: %s",
+                    lode__quote(r->id, quoted, sizeof quoted), why->text);
+}
+
 static lode_status parse_line(import *m, lode_str line, lode_record *r, lode_error *err) {
   lode_str floats = {NULL, 0}, text = line;
   size_t dim;
@@ -192,13 +198,18 @@ static lode_status parse_line(import *m, lode_str line, lode_record *r, lode_err
   } else {
     floats = (lode_str){NULL, 0};
   }
-  LODE__TRY(parse_object(m, text, r, &floats, err));
-  if (!floats.data) return LODE_OK;
-  lode_status st = lode__json_floats(floats, m->vector, LODE_MAX_DIMENSION, &dim, err);
-  if (st != LODE_OK) {
-    if (err && st != LODE_NOMEM) err->status = LODE_REFUSED;
-    return st == LODE_NOMEM ? st : LODE_REFUSED;
+  lode_status st = parse_object(m, text, r, &floats, err);
+  if (st == LODE_REFUSED && text.data != line.data) {
+    /* The hint may have cut wrongly; and an error names a byte of the line as it was given */
+    *r = (lode_record){0};
+    floats = (lode_str){NULL, 0};
+    st = parse_object(m, line, r, &floats, err);
   }
+  if (st != LODE_OK || !floats.data) return st;
+  lode_error why;
+  st = lode__json_floats(floats, m->vector, LODE_MAX_DIMENSION, &dim, &why);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st != LODE_OK) return bad_embedding(r, &why, err);
   if (dim == 0) return wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
   r->vector = m->vector;
   r->dimension = (uint32_t)dim;
