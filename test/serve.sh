@@ -63,7 +63,8 @@ want healthcheck 200 '"is_executor_ready":true' "$base/api/v2/healthcheck"
 want preflight 200 '"supports_base64_encoding":true' "$base/api/v2/pre-flight-checks"
 want identity 200 '"tenant":"default_tenant"' "$base/api/v2/auth/identity"
 want 'the first API' 410 Unimplemented "$base/api/v1/collections"
-want 'no route' 404 '' "$base/api/v2/nothing"
+want 'no route' 404 'nothing at this path' "$base/api/v2/nothing"
+want 'another method' 405 'takes GET"' -X PUT "$base/api/v2/heartbeat"
 want 'wrong method' 405 '' -X PATCH "$base/api/v2/version"
 want 'short tenant' 400 InvalidArgumentError "$T" -d '{"name":"t1"}'
 want 'no tenant' 404 'Tenant \[nope\] not found' "$T/nope"
@@ -106,7 +107,7 @@ want 'n_results 0' 200 '^\{"ids":\[\[\]\]' "$C/query" -d '{"query_embeddings":[[
 want 'unknown ids' 200 '^\{"ids":\[\["b"\]\]' "$C/query" -d '{"query_embeddings":[[2,0]],"ids":["nobody","b"]}'
 want 'query of base64' 422 ChromaError "$C/query" -d '{"query_embeddings":["AACAPwAAAAA="]}'
 want 'too many results' 400 'the most' "$C/query" -d '{"query_embeddings":[[2,0]],"n_results":100000000}'
-want 'unknown operator' 400 'Invalid where clause' "$C/get" -d '{"where":{"k":{"$near":1}}}'
+want 'unknown operator' 400 'Invalid where clause: unknown operator .*near' "$C/get" -d '{"where":{"k":{"$near":1}}}'
 want 'two keys' 400 'Invalid where clause' "$C/get" -d '{"where":{"k":1,"l":2}}'
 want 'empty where' 400 'Invalid where clause' "$C/get" -d '{"where":{}}'
 want 'empty list' 400 'Invalid where clause' "$C/get" -d '{"where":{"k":{"$in":[]}}}'
@@ -169,6 +170,14 @@ EOF
 want 'another host' 403 'allow-host' -H 'Host: evil.example' "$base/api/v2/version"
 want 'another origin' 403 'allow-origin' -H 'Origin: http://evil.example' "$base/api/v2/version"
 want 'its own origin' 200 '' -H "Origin: $base" "$base/api/v2/version"
+# Requests that a proxy may read otherwise
+for twice in 'Host: localhost\r\nHost: evil.example' 'Host: a\r\nContent-Length: 2\r\nContent-Length: 99' 'Host: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked'; do
+  exec 5<> "/dev/tcp/127.0.0.1/$port"
+  printf "POST /api/v2/tenants HTTP/1.1\r\n$twice\r\n\r\n{}" >&5
+  got=$(timeout 10 cat <&5)
+  exec 5>&-
+  case $got in 'HTTP/1.1 400'*'Connection: close'*'must come once'*) ok ;; *) bad "$twice: $got" ;; esac
+done
 
 # Slow clients: their connections are closed after --wait, and nobody else notices
 for _ in $(seq 20); do (exec 3<> "/dev/tcp/127.0.0.1/$port" && printf 'GET /healthz HTTP/1.1\r\nX-Slow: ' >&3 && sleep 30) 2> /dev/null & slow="${slow:-} $!"; done

@@ -13,6 +13,11 @@ typedef struct check {
 
 static bool no(lode__chroma *c, const char *why) { return lode__chroma_invalid(c, "Invalid where clause: %s", why); }
 
+static bool unknown(lode__chroma *c, lode_str op) {
+  char quoted[256];
+  return lode__chroma_invalid(c, "Invalid where clause: unknown operator %s", lode__quote(op, quoted, sizeof quoted));
+}
+
 static bool is(lode_str s, const char *name) { return lode__str_eq(s, lode__str(name)); }
 
 typedef enum kind { NOTHING, TEXT, NUMBER, BOOLEAN } kind;
@@ -44,14 +49,14 @@ static bool check_operator(check *k, lode_str op, uint32_t operand, bool documen
   kind of = kind_of(lode__chroma_node(k->c, operand));
   if (document) {
     if (!is(op, "$contains") && !is(op, "$not_contains") && !is(op, "$regex") && !is(op, "$not_regex"))
-      return no(k->c, "documents take $contains, $not_contains, $regex, $not_regex, $and and $or");
+      return unknown(k->c, op);
     return of == TEXT || no(k->c, "documents are compared with strings");
   }
   if (is(op, "$in") || is(op, "$nin")) return check_list(k, operand);
   if (is(op, "$eq") || is(op, "$ne") || is(op, "$contains") || is(op, "$not_contains"))
     return of != NOTHING || no(k->c, "the operand must be a string, a number or a boolean");
   if (is(op, "$gt") || is(op, "$gte") || is(op, "$lt") || is(op, "$lte")) return of == NUMBER || no(k->c, "the operand must be a number");
-  return no(k->c, "unknown operator");
+  return unknown(k->c, op);
 }
 
 static bool push_all(check *k, uint32_t node) {
@@ -69,7 +74,7 @@ static bool check_object(check *k, uint32_t node, bool document) {
   uint32_t value = node + 2;
   if (is(key, "$and") || is(key, "$or")) return push_all(k, value);
   if (document) return check_operator(k, key, value, true);
-  if (key.len && key.data[0] == '$') return no(k->c, "unknown operator");
+  if (key.len && key.data[0] == '$') return unknown(k->c, key);
   x = lode__chroma_node(k->c, value);
   if (kind_of(x) != NOTHING) return !is(key, "#document") || no(k->c, "#document takes an operator");
   if (x->type != LODE__JSON_OBJECT || x->u.count != 1) return no(k->c, "a key takes a value, or an object with one operator");

@@ -17,6 +17,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -236,7 +237,7 @@ static enum MHD_Result send_answer(lode__request *r) {
     add_header(response, "Content-Security-Policy", r->policy);
     add_header(response, "Referrer-Policy", "no-referrer");
   }
-  if (r->allow) add_header(response, "Allow", r->allow);
+  if (r->allow[0]) add_header(response, "Allow", r->allow);
   if (r->retry_later) add_header(response, "Retry-After", "1");
   if (r->status == 401) add_header(response, "WWW-Authenticate", "Bearer");
   if (origin && r->status != 403) {
@@ -245,7 +246,7 @@ static enum MHD_Result send_answer(lode__request *r) {
     add_header(response, "Access-Control-Allow-Headers", "authorization, content-type, x-chroma-token, x-request-id");
     add_header(response, "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE");
   }
-  if (h->draining) add_header(response, "Connection", "close");
+  if (h->draining || r->last) add_header(response, "Connection", "close");
   lode__metrics_add(h->metrics, r->route ? r->route : "other", r->status, ns, r->body.len, r->answer_size);
   log_request(r, ns);
   enum MHD_Result queued = lode__mhd.queue_response(r->connection, r->status, response);
@@ -314,8 +315,8 @@ static void name_request(lode__request *r) {
 static bool token_given(const lode__request *r) {
   const char *bearer = header(r, "Authorization"), *chroma = header(r, "X-Chroma-Token");
   lode_str token = r->http->options.token;
-  if (bearer && strncmp(bearer, "Bearer ", 7) == 0 && lode__token_matches(token, lode__str(bearer + 7))) return true;
-  if (chroma && strncmp(chroma, "Bearer ", 7) == 0) chroma += 7;
+  if (bearer && strncasecmp(bearer, "Bearer ", 7) == 0 && lode__token_matches(token, lode__str(bearer + 7))) return true;
+  if (chroma && strncasecmp(chroma, "Bearer ", 7) == 0) chroma += 7;
   return chroma && lode__token_matches(token, lode__str(chroma));
 }
 
@@ -327,12 +328,36 @@ static bool is_public(const lode__request *r) {
   return false;
 }
 
+/* Headers that must come once: a proxy in front may go by the other one, and see requests where we see a body. */
+typedef struct framing {
+  unsigned hosts, lengths, encodings;
+} framing;
+
+static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value) {
+  framing *f = cls;
+  (void)kind;
+  (void)value;
+  f->hosts += strcasecmp(name, "Host") == 0;
+  f->lengths += strcasecmp(name, "Content-Length") == 0;
+  f->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
+  return MHD_YES;
+}
+
+static bool is_ambiguous(const lode__request *r) {
+  framing f = {0};
+  (void)lode__mhd.get_connection_values(r->connection, MHD_HEADER_KIND, count_header, &f);
+  return f.hosts > 1 || f.lengths + f.encodings > 1;
+}
+
 /* Before the body is read. */
 static void guard(lode__request *r) {
   const lode__server_options *o = &r->http->options;
   const char *host = header(r, "Host"), *origin = header(r, "Origin"), *length = header(r, "Content-Length");
   uint64_t bytes = 0;
-  if (!lode__host_allowed(o, host))
+  if (is_ambiguous(r)) {
+    lode__request_fail(r, 400, "InvalidArgumentError", "Host, and Content-Length or Transfer-Encoding, must come once");
+    r->last = true;
+  } else if (!lode__host_allowed(o, host))
     lode__request_fail(r, 403, "ForbiddenError", "this server does not answer to the name in Host; --allow-host NAME makes it");
   else if (!lode__origin_allowed(o, origin, host))
     lode__request_fail(r, 403, "ForbiddenError", "pages from this Origin may not use this server; --allow-origin ORIGIN lets them");

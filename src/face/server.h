@@ -63,8 +63,9 @@ struct lode__request {
   size_t answer_size;
   const char *etag;        /* the answer may be kept, and asked for again with this; or NULL */
   const char *policy;      /* Content-Security-Policy, or NULL */
-  const char *allow;       /* 405: the methods that are */
+  char allow[40];          /* 405: the methods that are */
   bool retry_later;        /* adds Retry-After */
+  bool last;               /* ends the connection */
   bool answered;
   unsigned waiting;        /* state of its call: see server.c */
   lode_str words[LODE__WIRE_WORDS];

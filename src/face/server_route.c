@@ -282,17 +282,20 @@ static void take(lode__request *r, const route *at) {
   if (at->answer) at->answer(r);
 }
 
+static void allow(lode__request *r, const char *method) {
+  size_t len = strlen(r->allow);
+  if (!strstr(r->allow, method)) snprintf(r->allow + len, sizeof r->allow - len, "%s%s", len ? ", " : "", method);
+}
+
 void lode__server_route(lode__request *r) {
-  static const char *const methods = "DELETE, GET, POST, PUT";
   lode_str path = r->path;
-  bool other = false;
   if (lode__str_eq(path, LODE__LIT("/api/v1")) || (path.len > 8 && memcmp(path.data, "/api/v1/", 8) == 0)) {
     old_api(r);
     return;
   }
   if (strcmp(r->method, "OPTIONS") == 0) {
     put_text(r, 204, "");
-    r->allow = methods;
+    allow(r, "DELETE, GET, POST, PUT");
     return;
   }
   const char *method = strcmp(r->method, "HEAD") == 0 ? "GET" : r->method;
@@ -303,8 +306,8 @@ void lode__server_route(lode__request *r) {
       take(r, at);
       return;
     }
-    other = true;
+    allow(r, at->method);
   }
-  put_text(r, other ? 405 : 404, "");
-  if (other) r->allow = methods;
+  if (r->allow[0]) lode__request_fail(r, 405, "MethodNotAllowedError", "this path takes %s", r->allow);
+  else lode__request_fail(r, 404, "NotFoundError", "there is nothing at this path; GET /api/lode/v1 lists the operations, / is a page for people");
 }
