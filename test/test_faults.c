@@ -6,6 +6,7 @@
 #include "simdisk.h"
 #include "test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -159,3 +160,58 @@ TEST_SLOW(short_reads, 900) { EACH_ACT(fail_io(i, FAULT_PREAD, FAULT_SHORT, fals
 TEST_SLOW(short_writes, 900) { EACH_ACT(fail_io(i, FAULT_PWRITE, FAULT_SHORT, false, "short write", 15)) }
 TEST_SLOW(sync_error, 900) { EACH_ACT(fail_io(i, FAULT_SYNC, FAULT_EIO, false, "fsync error", 30)) }
 TEST_SLOW(power_cut, 900) { EACH_ACT(cut_power(i)) }
+
+/* ---- A disk that stays full until something is given back ---- */
+
+static char disk[600];
+static off_t disk_bytes;
+
+static off_t size_of(const char *name) {
+  struct stat st;
+  char path[700];
+  snprintf(path, sizeof path, "%s/%s", disk, name);
+  return lode__os_real.stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+static ssize_t bounded_pwrite(int fd, const void *buf, size_t n, off_t off) {
+  struct stat st;
+  if (disk_bytes && lode__os_real.fstat(fd, &st) == 0 && off + (off_t)n > st.st_size &&
+      size_of("lode.db") + size_of("lode.db-journal") + off + (off_t)n - st.st_size > disk_bytes)
+    return errno = ENOSPC, -1;
+  return lode__os_real.pwrite(fd, buf, n, off);
+}
+
+/* Erasing needs a journal; with steps as large as time allows there would never be room for it again. */
+TEST(deleting_makes_room_on_a_full_disk) {
+  static lode__os_table table;
+  lode_error err;
+  lode_store *store;
+  lode_collection *c;
+  lode_stats stats;
+  table = lode__os_real;
+  table.pwrite = bounded_pwrite;
+  lode__os = &table;
+  snprintf(disk, sizeof disk, "%s/s", test_folder());
+  OK(lode_open(disk, &(lode_open_options){.create = true, .no_background = true, .page_bytes = 1024}, &store, &err));
+  OK(lode_collection_open(store, (lode_str){"c", 1}, &(lode_collection_options){.create = true}, &c, &err));
+  for (int i = 0; i < 2000; i += 100) {
+    static char ids[100][20], texts[100][300];
+    static lode_record records[100];
+    for (int k = 0; k < 100; k++) {
+      records[k].id = (lode_str){ids[k], (size_t)snprintf(ids[k], sizeof ids[k], "%d", i + k)};
+      records[k].document = (lode_str){texts[k], (size_t)snprintf(texts[k], sizeof texts[k], "word%d %0200d", i + k, i + k)};
+    }
+    OK(lode_add(c, NULL, records, 100, LODE_FAIL_EXISTING, NULL, &err));
+  }
+  OK(lode_optimize(store, (lode_progress){0}, &err));
+  off_t full = size_of("lode.db");
+  disk_bytes = full + 64 * 1024;
+  OK(lode_delete(c, NULL, &(lode_selection){.where = {"{}", 2}}, NULL, &err));
+  OK(lode_compact(store, (lode_progress){0}, &err));
+  OK(lode_store_stats(store, &stats, &err));
+  CHECKF(stats.unerased == 0 && size_of("lode.db") < full / 4, "%llu unerased, %lld bytes of %lld", (unsigned long long)stats.unerased,
+         (long long)size_of("lode.db"), (long long)full);
+  lode_collection_close(c);
+  lode_close(store);
+  scene_verify(disk, "a full disk");
+}

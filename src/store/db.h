@@ -197,6 +197,7 @@ struct lode__db {
   int lock_fd;               /* -1: none (read-only medium) */
   unsigned lock_generation;
   bool working;              /* a thread of this handle does background work */
+  unsigned few;              /* records in a step of that work since the disk was full; 0: many */
   bool building;             /* a thread of this handle holds the builder's lock */
   unsigned queued;           /* writers of this process that wait for their turn */
   unsigned waiting;          /* connections of this handle that wait now */

@@ -4,6 +4,9 @@
  * so that neither readers nor other writers are held up; kill -9 between or within steps costs at most one step. The order
  * within a collection matters: graves are emptied first, so that an index never takes in a dead record
  * (invariant 5 of write.c).
+ *
+ * A transaction needs room for a journal of the pages that it changes. On a full disk erasing, which is what makes room, goes on
+ * in steps so small that little room is enough, twice as large after each that went well, and pages are given back between them.
  */
 #include "db.h"
 
@@ -25,10 +28,12 @@ typedef struct step {
   uint64_t until_ns;
   uint64_t least_ns; /* until then others wait */
   unsigned ticks;
+  unsigned few;      /* records, no more: the disk is full; 0: as many as there is time for */
 } step;
 
 /* Cheap enough to ask for each row. */
 static bool is_over(step *w) {
+  if (w->few) return true;
   if (++w->ticks % 16 != 0) return false;
   uint64_t now = lode__os->now_ns();
   return now > w->until_ns || (now >= w->least_ns && lode__db_others_wait(w->tx->db));
@@ -97,8 +102,9 @@ static lode_status take_dead(step *w, some_dead *d, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   lode__grave grave;
+  size_t most = w->few ? w->few : ERASE_SOME;
   *d = (some_dead){0};
-  for (size_t took = 0; took < ERASE_SOME;) {
+  for (size_t took = 0; took < most;) {
     LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
     sqlite3_bind_int64(s, 1, lode__key_first(w->coll.cid));
     sqlite3_bind_int64(s, 2, lode__key_last(w->coll.cid));
@@ -111,7 +117,7 @@ static lode_status take_dead(step *w, some_dead *d, lode_error *err) {
     }
     LODE__TRY(st);
     size_t n = grave.vid ? 1 : grave.n;
-    if (n > ERASE_SOME - took) n = ERASE_SOME - took;
+    if (n > most - took) n = most - took;
     if (grave.vid) d->vids[d->n_vids++] = grave.vid;
     for (size_t i = 0; i < n && !grave.vid; i++) d->rids[d->n_rids++] = grave.rids[i];
     LODE__TRY(lode__grave_shorten(tx, &grave, n, err));
@@ -181,7 +187,7 @@ static lode_status forget_texts(step *w, lode_error *err) {
 
 static lode_status erase_graves(step *w, lode_error *err) {
   some_dead d;
-  LODE__TRY(forget_texts(w, err));
+  if (!w->few) LODE__TRY(forget_texts(w, err));
   do {
     LODE__TRY(take_dead(w, &d, err));
     LODE__TRY(erase_dead(w, &d, err));
@@ -210,7 +216,7 @@ static lode_status erase_dropped_records(step *w, bool *more, lode_error *err) {
   lode__term_batch terms = {0};
   int64_t rid = 0;
   *more = false;
-  for (size_t i = 0; i < ERASE_SOME; i++) {
+  for (size_t i = 0; i < (w->few ? w->few : ERASE_SOME); i++) {
     LODE__GOTO(first_key(w->tx, LODE__STMT_RECORD_SCAN, w->coll.cid, &rid, err));
     if (!rid) break;
     *more = true;
@@ -329,9 +335,9 @@ static lode_status vacuum_due(lode__tx *tx, bool *due, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status vacuum_some(lode__tx *tx, lode_error *err) {
+static lode_status vacuum_some(lode__tx *tx, unsigned few, lode_error *err) {
   char sql[64];
-  snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", VACUUM_PAGES);
+  snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", few ? few : VACUUM_PAGES);
   return lode__exec(tx->conn, sql, err);
 }
 
@@ -419,20 +425,38 @@ static lode_status look_for_work(lode__db *db, bool *found, lode_error *err) {
 }
 
 /* A step for the first collection with work behind `after`; *cid: which, 0 for none. */
-static lode_status do_step(lode__db *db, int64_t after, int64_t *cid, lode_error *err) {
+static lode_status try_step(lode__db *db, int64_t after, unsigned few, int64_t *cid, lode_error *err) {
   lode_status st;
-  step w = {0};
+  step w = {.few = few};
   *cid = 0;
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
   w.until_ns = lode__os->now_ns() + STEP_NS;
   if (db->opt.bulk_load) w.least_ns = w.until_ns - STEP_NS + STEP_LEAST_NS;
   LODE__GOTO(next_collection(w.tx, after, cid, err));
   if (*cid) st = step_collection(&w, *cid, err);
-  else if (after == 0) st = vacuum_some(w.tx, err);
+  else if (after == 0) st = vacuum_some(w.tx, few, err);
 done:
   if (st == LODE_OK) return lode__tx_commit(w.tx, err);
   lode__tx_rollback(w.tx);
   return st;
+}
+
+/* What a small step freed makes room for the next. */
+static void give_some_back(lode__db *db) {
+  lode__tx *tx;
+  if (lode__tx_begin(db, LODE__WRITE, &tx, NULL) != LODE_OK) return;
+  if (vacuum_some(tx, db->few, NULL) == LODE_OK) (void)lode__tx_commit(tx, NULL);
+  else lode__tx_rollback(tx);
+}
+
+/* Only the one who has claimed the work is here. */
+static lode_status do_step(lode__db *db, int64_t after, int64_t *cid, lode_error *err) {
+  lode_status st = try_step(db, after, db->few, cid, err);
+  if (st == LODE_FULL && db->few != 1) st = try_step(db, after, db->few = 1, cid, err);
+  if (st != LODE_OK || !db->few) return st;
+  if (*cid) give_some_back(db);
+  db->few = db->few < ERASE_SOME ? db->few * 2 : 0;
+  return LODE_OK;
 }
 
 /* A collection whose work meets damage does not hold up those behind it. */
