@@ -339,6 +339,10 @@ feed '{"id":"u","embedding":[1,2,3,4,5],"document":oops}' 5 db add big; says "by
 feed $'{"id":"b1"}\n{"id":"b2"}\n{"id":3}' 5 db add halves --create --batch 1; says 'line 3: "id" must be a string; 2 records of earlier batches are written'
 feed $'{"id":"b3"}\n{"id":3}' 5 db add halves; says 'line 2: "id" must be a string'
 case $err in *earlier*) bad "nothing was written: $err" ;; *) ok ;; esac
+(ulimit -f 200; "$lode" --store "$tmp/limited" db add big --create "$tmp/many.jsonl" >/dev/null 2>"$tmp/err")
+code=$?
+check "a limit on file sizes: exit $code: $(cat "$tmp/err")" [ $code -eq 5 ]
+check "a limit on file sizes: $(cat "$tmp/err")" grep -q "no space left for .*ulimit -f" "$tmp/err"
 mkfifo "$tmp/fifo"
 # With job control, or the shell would start it with SIGINT ignored
 set -m

@@ -38,6 +38,7 @@ TEST(errors_say_what_record_and_why) {
   CHECK(lode__fail_nomem(&err) == LODE_NOMEM && err.text[0]);
   CHECK(lode__fail_errno(&err, ENOSPC, "x") == LODE_FULL);
   CHECK(lode__fail_errno(&err, EDQUOT, "x") == LODE_FULL);
+  CHECK(lode__fail_errno(&err, EFBIG, "x") == LODE_FULL);
   CHECK(lode__fail_errno(&err, ENOMEM, "x") == LODE_NOMEM);
   CHECK(lode__fail_errno(&err, EIO, "a/b") == LODE_IO);
   CHECKF(strncmp(err.text, "a/b: ", 5) == 0 && strlen(err.text) > 5, "%s", err.text);

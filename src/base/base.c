@@ -71,9 +71,11 @@ lode_status lode__fail_nomem(lode_error *err) {
   return lode__fail(err, LODE_NOMEM, "out of memory: free some, or ask for less at a time");
 }
 
+bool lode__errno_is_full(int errnum) { return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG; }
+
 lode_status lode__fail_errno(lode_error *err, int errnum, const char *what) {
   lode_status status = LODE_IO;
-  if (errnum == ENOSPC || errnum == EDQUOT) status = LODE_FULL;
+  if (lode__errno_is_full(errnum)) status = LODE_FULL;
   if (errnum == ENOMEM) status = LODE_NOMEM;
   char text[128];
   return lode__fail(err, status, "%s: %s", what, strerror_r(errnum, text, sizeof text));

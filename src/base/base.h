@@ -22,7 +22,9 @@ __attribute__((format(printf, 3, 4))) lode_status lode__fail(lode_error *err, lo
 __attribute__((format(printf, 4, 5))) lode_status lode__fail_at(lode_error *err, lode_status status,
                                                                 size_t record, const char *format, ...);
 lode_status lode__fail_nomem(lode_error *err);
-/* From errno: ENOSPC and EDQUOT are LODE_FULL, ENOMEM is LODE_NOMEM, the rest LODE_IO. "what: strerror". */
+/* ENOSPC, EDQUOT, EFBIG: the disk, or what of it may be used. */
+bool lode__errno_is_full(int errnum);
+/* From errno: those are LODE_FULL, ENOMEM is LODE_NOMEM, the rest LODE_IO. "what: strerror". */
 lode_status lode__fail_errno(lode_error *err, int errnum, const char *what);
 /* Sets err to LODE_OK, no record, empty text. NULL is allowed. */
 void lode__error_clear(lode_error *err);

@@ -1,7 +1,8 @@
 /* main.c - the program: reads the command line, runs the operation, writes its answer, and exits with its code.
  *
- * Signals: SIGPIPE is ignored, so that a reader that goes away is an error of write. While long work runs, SIGINT and
- * SIGTERM ask it to stop at its next step; the second one ends the process at once. Other work ends at the first.
+ * Signals: SIGPIPE and SIGXFSZ are ignored, so that a reader that goes away and a file that may not grow are errors of write.
+ * While long work runs, SIGINT and SIGTERM ask it to stop at its next step; the second one ends the process at once. Other work
+ * ends at the first.
  */
 #include "cli.h"
 #include "crash_cli.h"
@@ -85,6 +86,7 @@ static void on_signal(int number) { lode__interrupted = number; }
 static void catch_signals(bool stops_softly) {
   struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
   sigaction(SIGPIPE, &ignore, NULL);
+  sigaction(SIGXFSZ, &ignore, NULL);
   if (!stops_softly) return;
   sigaction(SIGINT, &stop, NULL);
   sigaction(SIGTERM, &stop, NULL);

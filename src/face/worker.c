@@ -319,7 +319,7 @@ int lode__worker_main(int argc, char **argv, const lode__service *services) {
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   if (!read_setup(&setup, argc, argv)) return FAILED;
   /* A terminal's Ctrl-C is for the face, which lets us finish */
-  static const int ignored[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP};
+  static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) sigaction(ignored[i], &ignore, NULL);
   int crash_fd = receive_crash_fd();
   lode_open_options options = {.memory_bytes = setup.memory_bytes, .max_document_bytes = setup.max_document_bytes,

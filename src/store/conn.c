@@ -87,6 +87,13 @@ static bool is_link(const char *path) {
   return link;
 }
 
+static lode_status sql_full(lode__conn *conn, lode_error *err) {
+  lode__vfs_state vs = {0};
+  if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
+  return lode__fail(err, LODE_FULL, "no space left for %s%s; nothing of this write was kept", conn->db->path,
+                    vs.last_errno == EFBIG ? " (a limit on the size of files: see ulimit -f)" : "");
+}
+
 lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
   const char *path = conn->db->path;
   int extended = conn->sql ? sqlite3_extended_errcode(conn->sql) : rc;
@@ -99,7 +106,7 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
     case SQLITE_ERROR: /* all our SQL is fixed: what it does not find is not there any more */
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB: return sql_corrupt(conn, err);
-    case SQLITE_FULL: return lode__fail(err, LODE_FULL, "no space left for %s; nothing of this write was kept", path);
+    case SQLITE_FULL: return sql_full(conn, err);
     case SQLITE_INTERRUPT: return lode__fail(err, LODE_CANCELLED, "cancelled");
     case SQLITE_TOOBIG: return lode__fail(err, LODE_LIMIT, "a value is larger than SQLite's limit of 1,000,000,000 bytes");
     case SQLITE_READONLY:

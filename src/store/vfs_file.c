@@ -55,7 +55,7 @@ int lode__vfs_pwrite(lode__vfs_file *f, const void *buf, size_t n, uint64_t off)
   for (size_t done = 0; done < n;) {
     ssize_t r;
     r = LODE__RETRY(lode__os->pwrite(f->fd, (const char *)buf + done, n - done, (off_t)(off + done)));
-    if (r < 0) return lode__vfs_errno(f, errno == ENOSPC || errno == EDQUOT ? SQLITE_FULL : SQLITE_IOERR_WRITE);
+    if (r < 0) return lode__vfs_errno(f, lode__errno_is_full(errno) ? SQLITE_FULL : SQLITE_IOERR_WRITE);
     if (r == 0) {
       errno = EIO;
       return lode__vfs_errno(f, SQLITE_IOERR_WRITE);
