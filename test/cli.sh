@@ -357,6 +357,29 @@ wait "$pid"
 code=$?
 exec 9>&-
 check "SIGINT: exit $code: $(cat "$tmp/err")" [ $code -eq 130 ]
+# A terminal that goes away is the same, unless it was started to outlive that
+set -m
+"$lode" --store "$S" db add slow2 --create <"$tmp/fifo" >/dev/null 2>"$tmp/err" &
+pid=$!
+set +m
+exec 9>"$tmp/fifo"
+for _ in $(seq 100); do "$lode" --store "$S" db count slow2 >/dev/null 2>&1 && break; sleep 0.05; done
+kill -HUP "$pid"
+wait "$pid"
+code=$?
+exec 9>&-
+check "SIGHUP: exit $code: $(cat "$tmp/err")" [ $code -eq 129 ]
+check "SIGHUP: $(cat "$tmp/err")" grep -q "interrupted" "$tmp/err"
+(trap '' HUP; exec "$lode" --store "$S" db add slow3 --create <"$tmp/fifo" >/dev/null 2>"$tmp/err") &
+pid=$!
+exec 9>"$tmp/fifo"
+for _ in $(seq 100); do "$lode" --store "$S" db count slow3 >/dev/null 2>&1 && break; sleep 0.05; done
+kill -HUP "$pid"
+printf '{"id":"one"}\n' >&9
+exec 9>&-
+wait "$pid"
+check "nohup: $(cat "$tmp/err")" [ $? -eq 0 ]
+run 0 db count slow3; is 1
 run 0 db verify
 run 0 db collections --color always; has $'\033[1m'
 run 0 db collections; hasnt $'\033'

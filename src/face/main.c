@@ -1,8 +1,8 @@
 /* main.c - the program: reads the command line, runs the operation, writes its answer, and exits with its code.
  *
  * Signals: SIGPIPE and SIGXFSZ are ignored, so that a reader that goes away and a file that may not grow are errors of write.
- * While long work runs, SIGINT and SIGTERM ask it to stop at its next step; the second one ends the process at once. Other work
- * ends at the first.
+ * While long work runs, SIGINT, SIGTERM and SIGHUP ask it to stop at its next step; the second one ends the process at once. Other
+ * work ends at the first. What the caller ignores (nohup) stays ignored.
  */
 #include "cli.h"
 #include "crash_cli.h"
@@ -87,9 +87,11 @@ static void catch_signals(bool stops_softly) {
   struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
   sigaction(SIGPIPE, &ignore, NULL);
   sigaction(SIGXFSZ, &ignore, NULL);
-  if (!stops_softly) return;
-  sigaction(SIGINT, &stop, NULL);
-  sigaction(SIGTERM, &stop, NULL);
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  for (size_t i = 0; stops_softly && i < sizeof ends / sizeof *ends; i++) {
+    struct sigaction was;
+    if (sigaction(ends[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(ends[i], &stop, NULL);
+  }
 }
 
 /* ---- Output ---- */
@@ -231,6 +233,17 @@ static int run_overview(const lode__command *c) {
 
 /* ---- Operations ---- */
 
+/* The library knows only that it was asked to stop; here it is known who asked. */
+static void name_interruption(lode_error *err) {
+  static const char *const asked[] = {"cancelled by the caller", "cancelled"};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    size_t len = strlen(asked[i]);
+    if (strncmp(err->text, asked[i], len) != 0) continue;
+    (void)lode__fail(err, err->status, "interrupted%s", err->text + len);
+    return;
+  }
+}
+
 static int finish(session *s, lode__writer *w, lode_status st, const lode__op_context *ctx, lode_error *err) {
   lode_error late = {.record = LODE_NO_RECORD};
   if (w->op->flags & LODE__OP_PAGED && !w->json) lode__page(w);
@@ -244,8 +257,10 @@ static int finish(session *s, lode__writer *w, lode_status st, const lode__op_co
   if (st == LODE_OK && ctx->nothing && w->op->row && w->rows == 0 && !w->json) note(s, "nothing was found");
   if (st == LODE_OK) return ctx->damaged ? EXIT_DAMAGED : ctx->nothing ? EXIT_NOTHING : EXIT_DONE;
   err->status = st;
+  bool interrupted = lode__interrupted && st == LODE_CANCELLED;
+  if (interrupted) name_interruption(err);
   int code = fail(s, w->json, err);
-  return lode__interrupted && st == LODE_CANCELLED ? 128 + (int)lode__interrupted : code;
+  return interrupted ? 128 + (int)lode__interrupted : code;
 }
 
 static int run_op(session *s, const lode__command *c) {
