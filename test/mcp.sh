@@ -184,6 +184,7 @@ ask "$(call 7 add '{"collection":"notes","records":[{"id":"a","document":"the bu
 answer 7 && has 7 '"written":2'
 ask "$(call 8 query '{"collection":"notes","text":"cmake"}')"
 answer 8 && has 8 '"id":"a"'
+check "a score for reading: $(line 8)" grep -Eq '1\. a, score [0-9.]{1,6}\\n' <<<"$(line 8)"
 for tool in add upsert delete; do
   ask "$(call 9 $tool '{"collection":"code","records":[],"where":{}}')"
   answer 9 && has 9 '"isError":true'

@@ -31,9 +31,9 @@ start() {
   base="http://127.0.0.1:$port"
   serverlog=$log
 }
-# stop: SIGTERM, and it must end well
+# stop [SIGNAL]: SIGTERM, or another, and it must end well
 stop() {
-  kill -TERM "$server"
+  kill -"${1:-TERM}" "$server"
   wait "$server"
   local code=$?
   server=
@@ -307,9 +307,9 @@ start four
 want 'before the stop' 200 '' "$base/api/v2/tenants/default_tenant/databases/default_database/collections" -d '{"name":"kept"}'
 (exec 6<> "/dev/tcp/127.0.0.1/$port" && sleep 5) 2> /dev/null &
 idle=$!
-stop
+stop HUP # as when its terminal is closed
 kill $idle 2> /dev/null
-grep -q 'stopping (SIGTERM)' "$serverlog" && ok || bad "the log does not say that it stopped"
+grep -q 'stopping (SIGHUP)' "$serverlog" && ok || bad "the log does not say that it stopped"
 [ "$("$lode" db collections --store "$store" --json | grep -c kept)" = 1 ] && ok || bad "what was written is not there"
 
 echo "$passed passed, $failed failed$tls"

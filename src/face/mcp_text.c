@@ -28,7 +28,9 @@ static void put_number(lode__buf *out, const lode__json *row, const char *name, 
   uint32_t node = field(row, name);
   if (!node) return;
   lode__buf_addf(out, ", %s ", label);
-  lode__json_put_node(out, row, node);
+  /* Every digit is in structuredContent */
+  if (row->nodes[node].type == LODE__JSON_DOUBLE) lode__buf_addf(out, "%.4g", row->nodes[node].u.d);
+  else lode__json_put_node(out, row, node);
 }
 
 /* "1. src/net.c:41-67 function Backoff.next (c, score 2.3)", then the code. */

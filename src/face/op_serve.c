@@ -1,4 +1,4 @@
-/* op_serve.c - `lode serve` and `lode ui`: puts supervisor and HTTP face together, runs until SIGTERM or SIGINT, and stops in good order: no new
+/* op_serve.c - `lode serve` and `lode ui`: puts supervisor and HTTP face together, runs until SIGTERM, SIGINT or SIGHUP, and stops in good order: no new
  * connections, what runs is finished, the worker closes the store. A second signal ends the process at once; the store does
  * not mind. Log lines go to standard error, one write each.
  */
@@ -187,6 +187,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads that follow */
   lode__supervisor_options so = {
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
