@@ -333,7 +333,7 @@ check "closed input: $(cat "$tmp/err")" grep -q "Bad file descriptor" "$tmp/err"
 code=$?
 check "all closed: exit $code" [ $code -eq 5 ]
 run 0 db drop closed
-feed '{"id":"u","embedding":[1,"a"]}' 5 db add big; says 'line 1: record "u": the embedding is not an array of numbers: invalid JSON at byte 3: expected a number'
+feed '{"id":"u","embedding":[1,"a"]}' 5 db add big; says 'line 1: record "u": the embedding cannot be used: invalid JSON at byte 3: expected a number'
 feed '{"id":"u","embedding":[1,[2],3]}' 5 db add big; says 'record "u": the embedding'
 feed '{"id":"u","embedding":[1,2,3,4,5],"document":oops}' 5 db add big; says "byte 45: expected a value"
 feed $'{"id":"b1"}\n{"id":"b2"}\n{"id":3}' 5 db add halves --create --batch 1; says 'line 3: "id" must be a string; 2 records of earlier batches are written'

@@ -81,10 +81,10 @@ lode_status lode__check_open_options(const lode_open_options *o, lode_error *err
   if (o->page_bytes && (o->page_bytes < 512 || o->page_bytes > 65536 || (o->page_bytes & (o->page_bytes - 1))))
     return lode__fail(err, LODE_INVALID, "page_bytes is %u: it must be a power of two from 512 to 65,536", o->page_bytes);
   if (o->memory_bytes && o->memory_bytes < (16u << 20))
-    return lode__fail(err, LODE_INVALID, "memory_bytes is %llu: the least is 16 MiB",
+    return lode__fail(err, LODE_INVALID, "the memory budget (memory_bytes, --memory) is %llu: the least is 16 MiB",
                       (unsigned long long)o->memory_bytes);
   if (o->max_document_bytes > LODE_MAX_DOCUMENT_BYTES)
-    return lode__fail(err, LODE_INVALID, "max_document_bytes is %llu: the most is %u",
+    return lode__fail(err, LODE_INVALID, "the largest document (max_document_bytes, --max-document) is %llu: the most is %u",
                       (unsigned long long)o->max_document_bytes, LODE_MAX_DOCUMENT_BYTES);
   return LODE_OK;
 }
@@ -171,7 +171,7 @@ static lode_status check_texts(uint64_t cap, const lode_record *r, size_t i, lod
   if (!r->document.data) return LODE_OK;
   if (r->document.len > cap)
     return lode__fail_at(err, LODE_REFUSED, i,
-                         "the document of %s has %zu bytes: the most is %llu (max_document_bytes when opening the store)",
+                         "the document of %s has %zu bytes: the most is %llu (max_document_bytes when opening the store, --max-document)",
                          lode__quote(r->id, quoted, sizeof quoted), r->document.len, (unsigned long long)cap);
   if (!lode__utf8_valid(r->document.data, r->document.len))
     return lode__fail_at(err, LODE_REFUSED, i, "the document of %s is not UTF-8: convert it first",

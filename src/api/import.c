@@ -180,7 +180,7 @@ static lode_status parse_object(import *m, lode_str text, lode_record *r, lode_s
 
 static lode_status bad_embedding(const lode_record *r, const lode_error *why, lode_error *err) {
   char quoted[256];
-  return lode__fail(err, LODE_REFUSED, "record %s: the embedding is not an array of numbers: %s",
+  return lode__fail(err, LODE_REFUSED, "record %s: the embedding cannot be used: %s",
                     lode__quote(r->id, quoted, sizeof quoted), why->text);
 }
 
