@@ -132,6 +132,14 @@ session "$tmp/memory" <<< "$(call 1 get_project_status '{}')
 $(call 2 search_code '{"query":"tea"}')"
 has 1 '"state":"not indexed"'
 has 2 index_project
+before=$(cksum < "$tmp/memory/.lode/lode.db")
+session "$tmp/memory" --read-only <<< "$(call 1 count '{"collection":"notes"}')
+$(call 2 add '{"collection":"notes","records":[{"id":"b"}]}')
+$(call 3 index_project '{}')"
+has 1 '"count":1'
+has 2 READONLY
+has 3 READONLY
+check "--read-only writes nothing" [ "$(cksum < "$tmp/memory/.lode/lode.db")" = "$before" ]
 
 # ---- A server that runs: requests one by one ----
 

@@ -163,7 +163,7 @@ static lode_status need_worker(server *s, lode_error *err) {
   look_at_folder(s, &s->folder);
   lode__supervisor_options options = {
       .setup = {.store = s->project.folder, .memory_bytes = s->settings->memory_bytes, .max_document_bytes = s->settings->max_document_bytes,
-                .busy_ms = s->settings->busy_ms, .no_sandbox = s->no_sandbox},
+                .busy_ms = s->settings->busy_ms, .no_sandbox = s->no_sandbox, .read_only = s->settings->read_only},
       .max_calls = MOST_CALLS,
       .max_bytes = MOST_CALL_BYTES,
       .log = log_line};

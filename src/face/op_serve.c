@@ -89,9 +89,9 @@ static lode_status read_options(const lode__args *args, files *f, lode__server_o
 }
 
 /* The store's folder, with the reports in it; those of a store elsewhere go where programs keep their state. */
-static lode_status make_folders(const char *store, lode__buf *crashes, lode_error *err) {
+static lode_status make_folders(const char *store, bool read_only, lode__buf *crashes, lode_error *err) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-  if (!lode__is_address(store)) lode__buf_adds(crashes, store);
+  if (!lode__is_address(store) && !read_only) lode__buf_adds(crashes, store);
   else if (state && state[0] == '/') lode__buf_addf(crashes, "%s/lode", state);
   else lode__buf_addf(crashes, "%s/.local/state/lode", home ? home : "/tmp");
   lode__buf_addf(crashes, "/crashes%c", 0);
@@ -182,7 +182,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   lode_status st;
   LODE__GOTO(read_options(args, &f, &options, err));
   if (ui) options.log = LODE__LOG_ERRORS;
-  LODE__GOTO(make_folders(ctx->folder, &f.crashes, err));
+  LODE__GOTO(make_folders(ctx->folder, settings->read_only, &f.crashes, err));
   raise_descriptors();
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -192,7 +192,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   lode__supervisor_options so = {
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
                 .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = !ui, .preload = true,
-                .no_sandbox = no_sandbox},
+                .no_sandbox = no_sandbox, .read_only = settings->read_only},
       .crashes = f.crashes.data,
       .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
       .log = log_line};

@@ -41,7 +41,6 @@ struct lode__shared {
   lode_open_options options;
   pthread_mutex_t open_lock, lock;
   lode_store *_Atomic store;
-  bool read_only;
   other *others;
   uint64_t clock;
   pending *first, **last;
@@ -77,14 +76,14 @@ lode__handles *lode__shared_handles(lode__shared *e) { return e->handles; }
 
 static lode_status open_store(lode__shared *e, const lode__open_how *how, lode_store **store, lode_error *err) {
   lode_open_options options = e->options;
-  options.create = options.create || how->create;
+  options.create = !options.read_only && (options.create || how->create);
+  options.no_background = options.read_only;
   if (options.create && !lode__is_address(e->folder)) LODE__TRY(lode__make_parents(e->folder, err));
   lode_status st = lode_open(e->folder, &options, store, err);
   if (st == LODE_READONLY && !how->write) {
     options.create = false;
     options.read_only = options.no_background = true;
     st = lode_open(e->folder, &options, store, err);
-    e->read_only = st == LODE_OK;
   }
   if (st == LODE_NOT_FOUND)
     return lode__fail(err, st, "there is no store at %.400s; `lode db create NAME` makes one", e->folder);
@@ -114,9 +113,9 @@ static lode_status open_other(lode__shared *e, const lode__open_how *how, other 
   if (!o) return lode__fail_nomem(err);
   memcpy(o->folder, how->folder, size);
   o->write = how->write;
-  options.create = how->create;
+  options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
-  options.read_only = options.no_background = !how->write;
+  options.read_only = options.no_background = !how->write || options.read_only;
   lode_status st = options.create && !lode__is_address(o->folder) ? lode__make_parents(o->folder, err) : LODE_OK;
   if (st == LODE_OK) st = lode_open(o->folder, &options, &o->store, err);
   if (st != LODE_OK) {

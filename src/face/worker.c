@@ -239,7 +239,7 @@ lode_status lode__worker_argv(const lode__worker_setup *setup, const char *progr
   lode__buf_addf(buffer, "%s%c" LODE__WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
   lode__buf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
                  (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
-                 setup->create | setup->preload << 1 | setup->no_sandbox << 2, 0);
+                 setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3, 0);
   if (buffer->failed) return lode__fail_nomem(err);
   for (size_t i = 0; i < LODE__WORKER_ARGC; i++) {
     argv[i] = buffer->data + at;
@@ -256,7 +256,7 @@ static bool read_setup(lode__worker_setup *setup, int argc, char **argv) {
     if (!lode__parse_uint(lode__str(argv[3 + i]), &n[i])) return false;
   *setup = (lode__worker_setup){.store = argv[2], .memory_bytes = n[0], .max_document_bytes = n[1],
                                 .busy_ms = (uint32_t)n[2], .threads = (uint32_t)n[3], .create = n[4] & 1,
-                                .preload = n[4] & 2, .no_sandbox = n[4] & 4};
+                                .preload = n[4] & 2, .no_sandbox = n[4] & 4, .read_only = n[4] & 8};
   return true;
 }
 
@@ -323,7 +323,7 @@ int lode__worker_main(int argc, char **argv, const lode__service *services) {
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) sigaction(ignored[i], &ignore, NULL);
   int crash_fd = receive_crash_fd();
   lode_open_options options = {.memory_bytes = setup.memory_bytes, .max_document_bytes = setup.max_document_bytes,
-                               .busy_ms = setup.busy_ms, .create = setup.create, .log = log_line, .log_ctx = &w};
+                               .busy_ms = setup.busy_ms, .create = setup.create, .read_only = setup.read_only, .log = log_line, .log_ctx = &w};
   w.brief.last = &w.brief.first;
   w.lengthy.last = &w.lengthy.first;
   pthread_mutex_init(&w.send_lock, NULL);

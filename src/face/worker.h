@@ -19,6 +19,7 @@ typedef struct lode__worker_setup {
   bool create;         /* make the store if there is none */
   bool preload;        /* open the store before the first call */
   bool no_sandbox;     /* no Landlock, no seccomp: for sanitizers and debuggers */
+  bool read_only;      /* never write to the store, nor make one */
 } lode__worker_setup;
 
 #define LODE__WORKER_ARG "--worker"
