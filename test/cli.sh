@@ -343,6 +343,9 @@ case $err in *earlier*) bad "nothing was written: $err" ;; *) ok ;; esac
 code=$?
 check "a limit on file sizes: exit $code: $(cat "$tmp/err")" [ $code -eq 5 ]
 check "a limit on file sizes: $(cat "$tmp/err")" grep -q "no space left for .*ulimit -f" "$tmp/err"
+run 0 db backup "$tmp/of-all"
+S="$tmp/not-there" run 5 db restore "$tmp/of-all" --read-only; says "--read-only"
+check "nothing restored" [ ! -e "$tmp/not-there" ]
 mkfifo "$tmp/fifo"
 # With job control, or the shell would start it with SIGINT ignored
 set -m

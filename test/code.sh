@@ -215,7 +215,11 @@ rm .lode/config.json
 # ---- Reset
 
 run 5 reset index; says "--yes"
+for writes in 'reset index --yes' 'reset all --yes --no-backup' 'config set search.refresh off' 'doctor --repair' 'index'; do
+  run 5 $writes --read-only; says "read"
+done
 run 0 reset index --yes; has "backup"
+run 0 reset index --yes; has "backup" # and once more within the second
 run 1 status
 run 0 index
 run 0 reset all --yes --no-backup

@@ -2,7 +2,7 @@
  *
  * Signals: SIGPIPE and SIGXFSZ are ignored, so that a reader that goes away and a file that may not grow are errors of write.
  * While long work runs, SIGINT, SIGTERM and SIGHUP ask it to stop at its next step; the second one ends the process at once. Other
- * work ends at the first. What the caller ignores (nohup) stays ignored.
+ * work ends at the first. A SIGHUP that the caller ignores (nohup) stays ignored.
  */
 #include "cli.h"
 #include "crash_cli.h"
@@ -87,11 +87,11 @@ static void catch_signals(bool stops_softly) {
   struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
   sigaction(SIGPIPE, &ignore, NULL);
   sigaction(SIGXFSZ, &ignore, NULL);
-  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-  for (size_t i = 0; stops_softly && i < sizeof ends / sizeof *ends; i++) {
-    struct sigaction was;
-    if (sigaction(ends[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(ends[i], &stop, NULL);
-  }
+  if (!stops_softly) return;
+  struct sigaction was;
+  sigaction(SIGINT, &stop, NULL);
+  sigaction(SIGTERM, &stop, NULL);
+  if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(SIGHUP, &stop, NULL);
 }
 
 /* ---- Output ---- */

@@ -11,6 +11,11 @@ lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_err
   return st;
 }
 
+lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err) {
+  if (!ctx->settings || !ctx->settings->read_only) return LODE_OK;
+  return lode__fail(err, LODE_READONLY, "this writes: leave out --read-only");
+}
+
 void lode__op_note(lode__op_context *ctx, const char *format, ...) {
   char text[600];
   va_list list;

@@ -228,6 +228,8 @@ struct lode__op_context {
 
 /* Runs the handler. */
 lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_error *err);
+/* For handlers that change the store's folder without opening the store: LODE_READONLY when the caller said --read-only. */
+lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err);
 __attribute__((format(printf, 2, 3))) void lode__op_note(lode__op_context *ctx, const char *format, ...);
 
 /* ---- Rows: begin, put fields, send ---- */

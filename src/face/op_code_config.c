@@ -44,6 +44,7 @@ lode_status lode__op_config_set(lode__op_context *ctx, const lode__args *args, l
   lode__project project;
   lode__config_key key;
   lode_status st;
+  LODE__TRY(lode__op_may_write(ctx, err));
   LODE__TRY(find_key(lode__arg_of(args, "key")->text, &key, err));
   LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
   const lode__arg *value = lode__arg_of(args, "value");
@@ -128,7 +129,7 @@ static lode_status empty_folder(const char *folder, bool all, lode_error *err) {
 static lode_status set_aside(const lode__project *project, bool all, lode__buf *backup, lode_error *err) {
   lode__config config = {0};
   lode_status st = LODE_OK;
-  lode__buf_addf(backup, "%s.backup-%llu", project->folder, (unsigned long long)(lode__os_wall_ms() / 1000));
+  lode__buf_addf(backup, "%s.backup-%llu", project->folder, (unsigned long long)lode__os_wall_ms());
   lode__buf_addc(backup, '\0');
   if (backup->failed) return lode__fail_nomem(err);
   if (!all) LODE__GOTO(lode__config_load(&config, project->folder, err));
@@ -147,6 +148,7 @@ lode_status lode__op_reset(lode__op_context *ctx, const lode__args *args, lode_e
   lode__job job = {.fd = -1};
   lode__buf backup = {0}, what = {0};
   lode_status st;
+  LODE__TRY(lode__op_may_write(ctx, err));
   LODE__TRY(lode__project_locate(&project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
   if (!lode__fs_is_folder(project.folder)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no index at %.300s", project.folder));
   lode__buf_addf(&what, "%s %s", all ? "everything in" : "the index in", project.folder);

@@ -289,6 +289,7 @@ static lode_status read_again(doctor *d) {
 lode_status lode__op_doctor(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   doctor d = {.ctx = ctx, .repair = lode__arg_of(args, "repair")->number, .err = err};
   lode_status st;
+  if (d.repair) LODE__TRY(lode__op_may_write(ctx, err));
   LODE__TRY(lode__project_locate(&d.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
   LODE__GOTO(find(&d, "root", FINE, NULL, "%.400s", d.project.root));
   LODE__GOTO(check_settings(&d));

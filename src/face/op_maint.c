@@ -112,6 +112,7 @@ lode_status lode__op_restore(lode__op_context *ctx, const lode__args *args, lode
   lode_str file = lode__arg_of(args, "file")->text;
   const lode__arg *to = lode__arg_of(args, "to");
   const char *folder = to->set ? to->text.data : ctx->folder;
+  LODE__TRY(lode__op_may_write(ctx, err));
   LODE__TRY(lode_restore(file.data, folder, ctx->progress, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "file", file);
