@@ -275,7 +275,7 @@ typedef struct lode_row {
   double score;         /* text: BM25, larger is better; hybrid: fused score */
 } lode_row;
 
-/* Rows, in order. Owns everything that its rows point to. */
+/* Rows, in order: one array of them, from lode_result_at(result, 0) on. Owns everything that its rows point to. */
 typedef struct lode_result lode_result;
 LODE_API size_t lode_result_count(const lode_result *result);
 LODE_API const lode_row *lode_result_at(const lode_result *result, size_t i);

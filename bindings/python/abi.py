@@ -93,7 +93,7 @@ class Header:
         elif base in SCALARS:
             if base == "char" and stars == 1:
                 return "c_char_p"
-            if base == "void":
+            if base == "void" or base == "float" and stars:  # vectors are addresses, whoever owns them
                 return "c_void_p" if stars == 1 else "POINTER(c_void_p)" if stars else "None"
             base = SCALARS[base]
         elif base in self.callbacks:

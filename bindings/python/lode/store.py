@@ -12,8 +12,8 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _abi
-from ._library import (NONE, call, check, floats, json_text, library, lode_str, matrix, floats_at, number, of_text, path_bytes, str_at, text,
-                       texts)
+from ._library import (NONE, call, check, floats, floats_at, json_text, library, lode_str, matrix, memory, number, of_text, path_bytes,
+                       text, texts)
 from .errors import Closed, Invalid
 
 Vector = Sequence[float]
@@ -111,30 +111,30 @@ def _selection(ids=None, where=None, where_document=None):
         # an empty list selects nothing, which is not the same as no list
         selection.ids = array if len(array) else (lode_str * 1)()
         selection.n_ids = len(array)
-        selection.keep = array
     return selection
 
 
 # A lode_row, read in one go: field by field through ctypes a row would cost more than the engine's whole answer
-_ROW = struct.Struct("@PN PN PN PIQQNNdd".replace(" ", ""))
+_ROW = struct.Struct("@PNPNPNPIQQN8xdd")  # all but the rank, which is the place in the answer
 assert _ROW.size == ctypes.sizeof(_abi.lode_row)
-
-
+_Result = ctypes.POINTER(_abi.lode_result)
 _json_at_start = json.JSONDecoder().raw_decode
 
 
-def _rows(result, include):
+def _rows(result):
     """Of each row: which query it answers, and the Row."""
-    n, at = library.lode_result_count(result), library.lode_result_at(result, 0)
+    n = library.lode_result_count(result)
     if not n:
         return
-    documents, metadatas, vectors = (include & bit for bit in (_abi.LODE_DOCUMENT, _abi.LODE_METADATA, _abi.LODE_VECTOR))
-    for (id, id_len, document, document_len, metadata, metadata_len, vector, dim, cursor, position, query, _rank, distance,
-         score) in _ROW.iter_unpack(ctypes.string_at(at, n * _ROW.size)):
-        yield query, Row(str_at(id, id_len), str_at(document, document_len) if documents and document else None,
-                         _json_at_start(str_at(metadata, metadata_len))[0] if metadatas and metadata else None,
-                         floats_at(vector, dim) if vectors and vector else None, cursor,
-                         None if distance != distance else distance, score, position)
+    make, at = Row._make, memory
+    first = ctypes.addressof(library.lode_result_at(result, 0).contents)
+    for (id, id_len, document, document_len, metadata, metadata_len, vector, dim, cursor, position, query, distance,
+         score) in _ROW.iter_unpack(at[first:first + n * _ROW.size]):
+        yield query, make((at[id:id + id_len].decode(),
+                           at[document:document + document_len].decode() if document else None,
+                           _json_at_start(at[metadata:metadata + metadata_len].decode())[0] if metadata else None,
+                           floats_at(vector, dim) if vector else None,
+                           cursor, None if distance != distance else distance, score, position))
 
 
 def _facets(pointer) -> Dict[Any, int]:
@@ -161,7 +161,6 @@ class _Batch:
                 raise Invalid("there are %d ids and %d %s: as many are needed" % (n, len(column), name))
         self.n = n
         self.records = (_abi.lode_record * n)()
-        self.keep = []
         for i, record in enumerate(self.records):
             record.id = self._text(ids[i])
             if documents is not None and documents[i] is not None:
@@ -175,25 +174,19 @@ class _Batch:
     def _text(self, value):
         if not isinstance(value, (str, bytes)):
             raise Invalid("%r is not a string" % (value,))
-        item = text(value)
-        self.keep.append(item.keep)
-        return item
+        return text(value)
 
     def _vectors(self, vectors):
-        if hasattr(vectors, "dtype") and getattr(vectors, "ndim", 0) == 2:  # all rows at once, without copies
-            pointer, rows, dim, keeper = matrix(vectors)
-            self.keep.append(keeper)
-            base = ctypes.addressof(pointer.contents) if rows and dim else 0
+        if getattr(vectors, "ndim", 0) == 2:  # all rows at once, without copies
+            address, _, dim, self.owner = matrix(vectors)
             for i, record in enumerate(self.records):
-                record.vector = ctypes.cast(base + i * dim * 4, ctypes.POINTER(ctypes.c_float))
-                record.dimension = dim
+                record.vector, record.dimension = address + i * dim * 4, dim
             return
+        self.owner = []
         for record, vector in zip(self.records, vectors):
-            if vector is None:
-                continue
-            pointer, n, keeper = floats(vector)
-            self.keep.append(keeper)
-            record.vector, record.dimension = ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float)), n
+            if vector is not None:
+                record.vector, record.dimension, owner = floats(vector)
+                self.owner.append(owner)
 
 
 def _dump(value, i):
@@ -270,14 +263,13 @@ class Collection:
 
     def get_page(self, ids=None, where=None, where_document=None, *, include=("document", "metadata"), limit=0, offset=0,
                  after=0, pending=False) -> Page:
-        parts = _include(include)
         request = _abi.lode_get_request(select=_selection(ids, where, where_document), pending_only=bool(pending),
                                         limit=number(limit, "limit"), offset=number(offset, "offset"), after=number(after, "after"),
-                                        include=parts)
-        result = ctypes.POINTER(_abi.lode_result)()
+                                        include=_include(include))
+        result = _Result()
         call("lode_get", self._use, ctypes.byref(request), ctypes.byref(result))
         try:
-            return Page([row for _, row in _rows(result, parts)], library.lode_result_next(result))
+            return Page([row for _, row in _rows(result)], library.lode_result_next(result))
         finally:
             library.lode_result_free(result)
 
@@ -308,26 +300,23 @@ class Collection:
             mode = "hybrid" if vectors is not None and texts_ is not None else "text" if texts_ is not None else "vector"
         if mode not in MODES:
             raise Invalid("there is no mode %r: vector, text and hybrid are" % (mode,))
-        parts, n, keep = _include(include), 0, []
-        request = _abi.lode_query_request(mode=MODES[mode], k=number(k, "k"), select=_selection(ids, where, where_document), include=parts,
+        n = 0
+        request = _abi.lode_query_request(mode=MODES[mode], k=number(k, "k"), select=_selection(ids, where, where_document), include=_include(include),
                                           exact=bool(exact), effort=number(effort, "effort", 32), target_recall=target_recall,
                                           vector_weight=vector_weight, text_weight=text_weight)
         if vectors is not None and mode != "text":
-            pointer, n, request.dimension, keeper = matrix(vectors)
-            request.vectors = ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float))
-            keep.append(keeper)
+            request.vectors, n, request.dimension, owner = matrix(vectors)  # noqa: F841, which keeps them alive
         if texts_ is not None and mode != "vector":
-            array = texts(texts_)
+            request.texts = array = texts(texts_)
             if request.vectors and len(array) != n:
                 raise Invalid("there are %d vectors and %d texts: as many are needed" % (n, len(array)))
-            n, request.texts = len(array), ctypes.cast(array, ctypes.POINTER(lode_str))
-            keep.append(array)
+            n = len(array)
         request.n = n
-        result = ctypes.POINTER(_abi.lode_result)()
+        result = _Result()
         call("lode_query", self._use, ctypes.byref(request), ctypes.byref(result))
         try:
             answers: List[List[Row]] = [[] for _ in range(n)]
-            for query, row in _rows(result, parts):
+            for query, row in _rows(result):
                 answers[query].append(row)
             return answers
         finally:
@@ -519,7 +508,7 @@ class Store:
         keys = texts(counters, "counters")
         options = _abi.lode_collection_options(create=bool(create or must_create), must_create=bool(must_create), metric=METRICS[metric],
                                                metadata=json_text(metadata), embedder=text(embedder), embedder_dim=number(embedder_dim, "embedder_dim", 32),
-                                               counters=ctypes.cast(keys, ctypes.POINTER(lode_str)), n_counters=len(keys))
+                                               counters=keys, n_counters=len(keys))
         handle = ctypes.POINTER(_abi.lode_collection)()
         call("lode_collection_open", self._use, text(name), ctypes.byref(options), ctypes.byref(handle))
         result = Collection(self, handle, name)
@@ -635,7 +624,7 @@ class Embedder:
         n = len(array)
         if numpy is not None:
             out = numpy.empty((n, self.dimension), dtype=numpy.float32)
-            call("lode_embed", self._handle, array, n, out.ctypes.data_as(ctypes.POINTER(ctypes.c_float)))
+            call("lode_embed", self._handle, array, n, out.ctypes.data)
             return out
         out = (ctypes.c_float * (n * self.dimension))()
         call("lode_embed", self._handle, array, n, out)
