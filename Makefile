@@ -4,7 +4,7 @@ VERSION  := $(shell sed -n 's/^\#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include
 PREFIX   ?= /usr/local
 BUILD    ?= build
 CC       ?= cc
-# SAN: empty, asan or tsan; each kind of build has a folder of its own
+# SAN: empty, asan, tsan or fuzz (with CC=clang); each kind of build has a folder of its own
 SAN      ?=
 OUT      := $(BUILD)/$(if $(SAN),$(SAN),release)
 
@@ -15,6 +15,7 @@ PKG_LIBS   = $(shell pkg-config --libs $(PKGS))
 OPT.      := -O2 -D_FORTIFY_SOURCE=2
 OPT.asan  := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DLODE_CHECKED
 OPT.tsan  := -O1 -fsanitize=thread -fno-omit-frame-pointer -DLODE_CHECKED
+OPT.fuzz  := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 WARN      := -Wall -Wextra -Werror -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
 HARDEN    := -fstack-protector-strong -fstack-clash-protection -fPIC
 LDHARDEN  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
@@ -122,19 +123,17 @@ FUZZ_SECONDS ?= 60
 FACE_FUZZ := serve mcp
 $(addprefix $(OUT)/fuzz/replay_,$(FACE_FUZZ)): $(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(OUT)/libface.a $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) $(FACE_LIBS)
-$(addprefix $(BUILD)/fuzz/fuzz_,$(FACE_FUZZ)): FUZZ_LIBS = $(FACE_LIBS)
-$(addprefix $(BUILD)/fuzz/fuzz_,$(FACE_FUZZ)): $(filter-out %/main.c,$(FACE_SRC)) $(PAGE)
 
 $(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
-$(BUILD)/fuzz/%: fuzz/%.c $(LIB_SRC) $(CODE_SRC) $(RESCUE_SRC)
-	@mkdir -p $(@D)
-	clang -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -g -O1 -ffp-contract=off -fsanitize=fuzzer,address,undefined \
-	  -fno-sanitize-recover=all $(WARN) $(PKG_CFLAGS) -o $@ $^ $(LIBS) $(FUZZ_LIBS)
+# Made with SAN=fuzz
+$(OUT)/fuzz_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/libface.a $(CODE_OBJ) $(RESCUE_OBJ) $(OUT)/liblode.a
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LIBS) $(FACE_LIBS)
 
 .PHONY: fuzz
-fuzz: deps-test $(FUZZERS)
+fuzz: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=fuzz CC=clang $(FUZZERS)
 	@for f in $(FUZZERS); do \
 	  name=$$(basename $$f | sed s/^fuzz_//); mkdir -p $(BUILD)/fuzz/corpus/$$name; \
 	  echo "== $$name, $(FUZZ_SECONDS) s"; \
