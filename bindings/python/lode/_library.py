@@ -111,10 +111,7 @@ def texts(values, what="texts"):
     if isinstance(values, (str, bytes, bytearray, memoryview)):  # else it would be taken for a list of its characters
         raise TypeError("%s are a list of strings, not one string: %r" % (what, values))
     data = [as_bytes(v, "each of the " + what) for v in values]
-    result = (lode_str * len(data))()
-    for item, value in zip(result, data):
-        item.data, item.len = value, len(value)
-    return result
+    return (lode_str * len(data))(*zip(data, map(len, data)))
 
 
 # The whole of memory: memory[address:address + size] copies bytes in a third of the time that ctypes.string_at takes
@@ -128,33 +125,25 @@ def of_text(item):
     return None if address is None else memory[address:address + item.len].decode()
 
 
-def _plain_floats(values, what):
-    """A sequence of numbers as an array of floats."""
-    if isinstance(values, (bytes, bytearray)):  # else they would be taken for the floats' own bytes
-        raise TypeError("%s is an array of numbers, not %r" % (what, values))
+def _owner_of_floats(values):
+    """A vector as an array of floats, numpy's or Python's; a contiguous one of numpy's float32 is not copied."""
+    if isinstance(values, (bytes, bytearray)):  # else they would be taken for the bytes of floats
+        raise TypeError("a vector is an array of numbers, not %r" % (values,))
     try:
-        return array("f", values)
-    except (TypeError, OverflowError) as why:
-        raise TypeError("%s is an array of numbers: %s" % (what, why)) from None
-
-
-def _numpy_floats(values, what):
-    """The same for arrays of numpy and what it takes for such; a contiguous one of float32 is not copied."""
-    try:
-        return numpy.ascontiguousarray(values, dtype=numpy.float32)
-    except (TypeError, ValueError) as why:
-        raise TypeError("%s is an array of numbers: %s" % (what, why)) from None
+        if numpy is None or not hasattr(values, "__array__"):
+            return array("f", values)
+        owner = numpy.ascontiguousarray(values, dtype=numpy.float32)
+    except (TypeError, ValueError, OverflowError) as why:
+        raise TypeError("a vector is an array of numbers: %s" % why) from None
+    if numpy.ndim(values) != 1:
+        raise TypeError("a vector is an array of numbers, not of %d dimensions" % numpy.ndim(values))
+    return owner
 
 
 def floats(values):
     """A vector: the address of its floats, their number, and what keeps them alive."""
-    if numpy is not None and hasattr(values, "__array__"):
-        if numpy.ndim(values) != 1:
-            raise TypeError("a vector is an array of numbers, not of %d dimensions" % numpy.ndim(values))
-        owner = _numpy_floats(values, "a vector")
-        return owner.ctypes.data, owner.size, owner
-    owner = _plain_floats(values, "a vector")
-    return owner.buffer_info()[0], len(owner), owner
+    owner = _owner_of_floats(values)
+    return owner.buffer_info()[0] if isinstance(owner, array) else owner.ctypes.data, len(owner), owner
 
 
 def floats_at(address, n):
@@ -167,19 +156,19 @@ def floats_at(address, n):
 
 def matrix(vectors):
     """Vectors of equal length: the address of their floats, rows, columns, and what keeps them alive. One vector is a matrix of one row."""
-    rows = vectors if hasattr(vectors, "__array__") else list(vectors)
-    if numpy is not None and (hasattr(rows, "__array__") or rows and hasattr(rows[0], "__array__")):
-        owner = _numpy_floats(rows, "each of the vectors")
-        if owner.ndim == 1:
-            owner = owner.reshape(1, -1)
-        if owner.ndim != 2:
-            raise TypeError("vectors have one or two dimensions, not %d" % owner.ndim)
+    if numpy is not None and getattr(vectors, "ndim", 0) == 2:
+        owner = numpy.ascontiguousarray(vectors, dtype=numpy.float32)
         return owner.ctypes.data, owner.shape[0], owner.shape[1], owner
+    rows = list(vectors)
     if rows and not hasattr(rows[0], "__len__"):
-        rows = [rows]
-    dim, owner = len(rows[0]) if rows else 0, array("f")
+        rows = [vectors]
+    if len(rows) == 1:
+        address, dim, owner = floats(rows[0])
+        return address, 1, dim, owner
+    all, dim = array("f"), len(rows[0]) if rows else 0
     for row in rows:
-        if len(row) != dim:
+        owner = _owner_of_floats(row)
+        if len(owner) != dim:
             raise TypeError("vectors are not equally long")
-        owner.extend(_plain_floats(row, "each of the vectors"))
-    return owner.buffer_info()[0], len(rows), dim, owner
+        all.frombytes(owner.tobytes())
+    return all.buffer_info()[0], len(rows), dim, all

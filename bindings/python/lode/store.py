@@ -118,7 +118,7 @@ def _selection(ids=None, where=None, where_document=None):
 _ROW = struct.Struct("@PNPNPNPIQQN8xdd")  # all but the rank, which is the place in the answer
 assert _ROW.size == ctypes.sizeof(_abi.lode_row)
 _Result = ctypes.POINTER(_abi.lode_result)
-_json_at_start = json.JSONDecoder().raw_decode
+_scan_json = json.JSONDecoder().scan_once
 
 
 def _rows(result):
@@ -126,15 +126,15 @@ def _rows(result):
     n = library.lode_result_count(result)
     if not n:
         return
-    make, at = Row._make, memory
+    new, at = tuple.__new__, memory
     first = ctypes.addressof(library.lode_result_at(result, 0).contents)
     for (id, id_len, document, document_len, metadata, metadata_len, vector, dim, cursor, position, query, distance,
          score) in _ROW.iter_unpack(at[first:first + n * _ROW.size]):
-        yield query, make((at[id:id + id_len].decode(),
-                           at[document:document + document_len].decode() if document else None,
-                           _json_at_start(at[metadata:metadata + metadata_len].decode())[0] if metadata else None,
-                           floats_at(vector, dim) if vector else None,
-                           cursor, None if distance != distance else distance, score, position))
+        yield query, new(Row, (at[id:id + id_len].decode(),
+                               at[document:document + document_len].decode() if document else None,
+                               _scan_json(at[metadata:metadata + metadata_len].decode(), 0)[0] if metadata else None,
+                               floats_at(vector, dim) if vector else None,
+                               cursor, None if distance != distance else distance, score, position))
 
 
 def _facets(pointer) -> Dict[Any, int]:
