@@ -40,33 +40,41 @@ static bool read_at(int fd, void *buf, size_t n, uint64_t off) {
   return lode__os_read_full(fd, buf, n, off, &got, NULL) == LODE_OK && got == n;
 }
 
-/* How many of the first elements have a label that could be theirs. */
+/* length.bin has as many floats as data_level0.bin has elements: that tells how large one is. */
+static bool shape_of_lengths(uint64_t bytes, uint64_t n_lengths, uint32_t dimension, lode__hnsw_shape *s) {
+  if (n_lengths == 0 || bytes % n_lengths) return false;
+  uint64_t each = bytes / n_lengths, rest = 4 + 4 * (uint64_t)dimension + 8;
+  if (each <= rest || (each - rest) % 8 || (each - rest) / 8 > MAX_M) return false;
+  set_shape(s, dimension, (uint32_t)(each - rest) / 4);
+  return true;
+}
+
+/* How many of the first elements look like one: a label that could be theirs, and neighbours that are elements of the file. */
 static uint32_t score_shape(int fd, uint64_t bytes, const lode__hnsw_shape *s) {
-  uint64_t count = bytes / s->element_bytes, last = 0;
+  uint64_t count = bytes / s->element_bytes;
   uint32_t score = 0;
   for (uint64_t i = 0; i < count && i < SAMPLE; i++) {
-    unsigned char label[8], links[2];
-    if (!read_at(fd, label, 8, (i + 1) * s->element_bytes - 8) || !read_at(fd, links, 2, i * s->element_bytes)) break;
-    uint64_t l = le64(label);
-    unsigned n = (unsigned)links[0] | (unsigned)links[1] << 8;
-    if (l > last && l <= last + 4096 && n <= s->max_m0) {
-      score++;
-      last = l;
-    }
+    unsigned char label[8], links[4 + 4 * 2 * MAX_M];
+    if (!read_at(fd, label, 8, (i + 1) * s->element_bytes - 8)) break;
+    if (le64(label) == 0 || le64(label) > MAX_LABEL) continue;
+    if (!read_at(fd, links, 4 + 4 * (size_t)s->max_m0, i * s->element_bytes)) break;
+    unsigned n = (unsigned)links[0] | (unsigned)links[1] << 8, known = 0;
+    if (n > s->max_m0) continue;
+    while (known < n && le32(links + 4 + 4 * known) < count) known++;
+    score += known == n;
   }
   return score;
 }
 
 static bool derive_shape(int fd, uint64_t bytes, uint32_t dimension, uint32_t m, lode__hnsw_shape *best) {
   uint32_t best_score = 0;
-  if (dimension == 0 || dimension > LODE_MAX_DIMENSION) return false;
   for (uint32_t i = 0; i <= MAX_M; i++) {
     lode__hnsw_shape s;
-    uint32_t candidate = i == 0 ? (m ? m : 16) : i; /* what the collection says first; ties stay with it */
+    uint32_t candidate = i == 0 ? (m ? m : 16) : i; /* what the collection says first; others must be clearly better */
     if (candidate > MAX_M) continue;
     set_shape(&s, dimension, 2 * candidate);
     uint32_t score = score_shape(fd, bytes, &s);
-    if (score > best_score) {
+    if (score > best_score + best_score / 4) {
       best_score = score;
       *best = s;
     }
@@ -149,6 +157,15 @@ static bool read_header(const char *folder, uint32_t dimension, lode__hnsw_shape
   return whole && lode__hnsw_header((lode_str){h, sizeof h}, dimension, s);
 }
 
+static bool find_shape(lode__hnsw *x, const char *folder, uint64_t bytes, uint32_t dimension, uint32_t m) {
+  struct stat sb = {0};
+  int fd = open_in(folder, "length.bin", &sb);
+  if (fd >= 0) (void)lode__os->close(fd);
+  if (dimension == 0 || dimension > LODE_MAX_DIMENSION) return false;
+  return (fd >= 0 && shape_of_lengths(bytes, (uint64_t)sb.st_size / sizeof(float), dimension, &x->shape)) ||
+         derive_shape(x->fd, bytes, dimension, m, &x->shape);
+}
+
 static lode_status read_lengths(lode__hnsw *x, const char *folder, lode_error *err) {
   struct stat sb;
   size_t got = 0, need = 0;
@@ -181,7 +198,7 @@ lode_status lode__hnsw_open(const char *folder, uint32_t dimension, uint32_t m, 
     x->claimed = x->shape.elements;
   } else {
     x->header_bad = true;
-    if (!derive_shape(x->fd, bytes, dimension, m, &x->shape)) {
+    if (!find_shape(x, folder, bytes, dimension, m)) {
       st = lode__fail(err, LODE_CORRUPT, "%.300s: header.bin is damaged, and data_level0.bin does not show its shape", folder);
       goto done;
     }

@@ -5,8 +5,9 @@
  * data_level0.bin, one element after the other: u16 neighbours, u8 flags (1 deleted), u8 -, maxM0 x u32 neighbours, dimension x f32,
  * u64 label. length.bin: one f32 an element, its norm (cosine keeps normalised vectors).
  *
- * Neighbours are never read. The header is believed only where it agrees with itself and with the dimension; else the shape is
- * derived from the dimension, M and the labels. An element is in use when its label is one (they begin with 1).
+ * Neighbours are never followed. The header is believed only where it agrees with itself and with the dimension; else the shape is
+ * derived: from the size of length.bin, which has a float for each element, or from M, the labels and whether neighbours could be
+ * some. An element is in use when its label is one (they begin with 1).
  */
 #ifndef LODE_RESCUE_HNSW_H
 #define LODE_RESCUE_HNSW_H
