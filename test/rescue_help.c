@@ -71,6 +71,7 @@ static lode_status on_collection(void *v, const lode__rescue_count *n, lode_erro
   t->from_log += n->from_log;
   t->missing += n->missing;
   t->refused += n->refused;
+  t->lost += n->lost;
   t->doubtful += n->doubtful;
   t->by_order += n->by_order;
   t->written += n->written;

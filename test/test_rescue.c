@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "rescue/hnsw.h"
 #include "rescue_help.h"
 #include "test.h"
 
@@ -104,6 +105,48 @@ TEST_SLOW(links_header_and_graph_may_be_lost, 120) {
       rescue_check_whole(&o);
     }
   }
+}
+
+/* An index as 1.x writes it: labels in no order, neighbours anywhere. */
+static void write_level0(const char *folder, unsigned n, unsigned dimension, unsigned m) {
+  char path[400];
+  lode__buf elements = {0}, lengths = {0};
+  for (unsigned i = 0; i < n; i++) {
+    uint32_t links = 2 * m, zero = 0;
+    uint64_t label = 1 + (uint64_t)i * 7919 % n;
+    float value = 1.5f;
+    lode__buf_add(&elements, &links, sizeof links);
+    for (unsigned k = 0; k < links; k++) {
+      uint32_t neighbour = (uint32_t)test_below(n);
+      lode__buf_add(&elements, &neighbour, sizeof neighbour);
+    }
+    for (unsigned k = 0; k < dimension; k++) lode__buf_add(&elements, &value, sizeof value);
+    lode__buf_add(&elements, &label, sizeof label);
+    lode__buf_add(&lengths, &zero, sizeof zero);
+  }
+  snprintf(path, sizeof path, "%s/data_level0.bin", folder);
+  test_write_file(path, elements.data, elements.len);
+  snprintf(path, sizeof path, "%s/length.bin", folder);
+  test_write_file(path, lengths.data, lengths.len);
+  lode__buf_release(&elements);
+  lode__buf_release(&lengths);
+}
+
+TEST(the_shape_is_found_without_header_whatever_the_order_of_labels) {
+  static const unsigned ms[] = {5, 16, 48};
+  for (size_t i = 0; i < sizeof ms / sizeof *ms; i++)
+    for (int without_lengths = 0; without_lengths < 2; without_lengths++) {
+      const char *folder = test_folder();
+      char path[400];
+      lode__hnsw x;
+      lode_error err;
+      write_level0(folder, 1500, 8, ms[i]);
+      snprintf(path, sizeof path, "%s/length.bin", folder);
+      if (without_lengths) CHECK(unlink(path) == 0);
+      OK(lode__hnsw_open(folder, 8, 0, &x, &err));
+      CHECKF(x.header_bad && x.shape.max_m0 == 2 * ms[i] && x.n == 1500, "M %u: %u neighbours, %zu elements", ms[i], x.shape.max_m0, x.n);
+      lode__hnsw_close(&x);
+    }
 }
 
 TEST_SLOW(neighbours_of_0xff_are_not_followed, 120) {
@@ -268,6 +311,26 @@ TEST_SLOW(pages_of_the_database_may_be_lost, 300) {
     free(bytes);
     free(copy);
   }
+}
+
+/* Rows that are gone from a sound database were deleted; from a damaged one they are lost, and whoever knows them says so. */
+TEST(records_that_a_damaged_database_has_lost_are_named) {
+  const char *folder = rescue_unpack("1.5.9");
+  char path[400];
+  lode_error err;
+  rescue_outcome o;
+  size_t len;
+  rescue_sql(folder, "pragma secure_delete = on; delete from embeddings where embedding_id in ('r001', 'r002')");
+  OK(rescue_run(folder, "by-l2", &o, &err));
+  CHECK(o.absent == 2 && o.total.lost == 0);
+  snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
+  char *bytes = test_read_file(path, &len);
+  memset(bytes, 0, 100);
+  test_write_file(path, bytes, len);
+  free(bytes);
+  OK(rescue_run(folder, "by-l2", &o, &err));
+  CHECKF(o.absent == 2 && o.total.lost >= 2 && o.told >= 2, "%llu absent, %llu lost, %llu told", (unsigned long long)o.absent,
+         (unsigned long long)o.total.lost, (unsigned long long)o.told);
 }
 
 TEST_SLOW(a_database_cut_anywhere_gives_what_is_left, 240) {

@@ -64,6 +64,7 @@ static void put_counts(lode__op_context *ctx, const lode__rescue_count *n) {
   lode__row_count(ctx, "missing", n->missing);
   lode__row_count(ctx, "doubtful", n->doubtful);
   lode__row_count(ctx, "refused", n->refused);
+  lode__row_count(ctx, "lost", n->lost);
 }
 
 static lode_status one_collection(void *v, const lode__rescue_count *n, lode_error *err) {
@@ -77,6 +78,7 @@ static lode_status one_collection(void *v, const lode__rescue_count *n, lode_err
   t->missing += n->missing;
   t->doubtful += n->doubtful;
   t->refused += n->refused;
+  t->lost += n->lost;
   t->written += n->written;
   lode__row_begin(r->ctx);
   lode__row_text(r->ctx, "collection", n->name);
@@ -181,9 +183,9 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   LODE__GOTO(doubts_flush(&r.list, err));
   if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
   LODE__GOTO(rescue_summary(&r, from, dry ? NULL : target, err));
-  if (r.total.missing || r.total.refused)
+  if (r.total.missing || r.total.refused || r.total.lost)
     st = lode__fail(err, LODE_CORRUPT, "%llu records came without their vector and %llu not at all: they are damaged in the directory%s",
-                    (unsigned long long)r.total.missing, (unsigned long long)r.total.refused,
+                    (unsigned long long)r.total.missing, (unsigned long long)(r.total.refused + r.total.lost),
                     r.total.missing && !q.embed ? "; --embed makes vectors again from the documents" : "");
 done:
   if (doubts_close(&r.list, &ignored) != LODE_OK && st == LODE_OK) {
@@ -233,7 +235,7 @@ static lode_status count_only(void *v, const lode__rescue_count *n, lode_error *
   (void)err;
   t->records += n->records;
   t->missing += n->missing;
-  t->refused += n->refused;
+  t->refused += n->refused + n->lost;
   return LODE_OK;
 }
 

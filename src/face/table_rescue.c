@@ -31,6 +31,7 @@ static const lode__field rescue_row[] = {
     {"missing", LODE__FIELD_COUNT, 0, "records without a vector"},
     {"doubtful", LODE__FIELD_COUNT, 0, "records with something doubtful or missing, each listed"},
     {"refused", LODE__FIELD_COUNT, 0, "records that a store does not take, each listed"},
+    {"lost", LODE__FIELD_COUNT, 0, "records that the index knows and the damaged database does not, each listed"},
     {"metric", LODE__FIELD_TEXT, 0, "l2, cosine or ip"},
     {"dimension", LODE__FIELD_NUMBER, NULLABLE, "of the vectors"},
     {0}};
@@ -46,12 +47,13 @@ static const lode__field rescue_summary[] = {
     {"missing", LODE__FIELD_COUNT, 0, "records without a vector"},
     {"doubtful", LODE__FIELD_COUNT, 0, "records listed in the file"},
     {"refused", LODE__FIELD_COUNT, 0, "records that a store does not take"},
+    {"lost", LODE__FIELD_COUNT, 0, "records that the index knows and the damaged database does not"},
     {"doubtful_file", LODE__FIELD_TEXT, NULLABLE, "the list; null when there is none"},
     {0}};
 
 #define RESCUE_SAY                                                                                             \
   "{from}: {records} records in {collections} collections, {exact} vectors from the index[, {from_queue} from the queue]" \
-  "[, {re_embedded} made again][, {missing} missing][, {refused} refused][; {doubtful} doubtful, listed in {doubtful_file}]"
+  "[, {re_embedded} made again][, {missing} missing][, {refused} refused][, {lost} lost][, {doubtful} doubtful][; those are listed in {doubtful_file}]"
 #define RESCUE_DETAIL                                                                                          \
   "Reads directories of chromadb 0.4 to 1.x. Nothing of the directory is written or loaded by Chroma's code: rows come from the pages of "    \
   "chroma.sqlite3, vectors from the write-ahead queue and from data_level0.bin; a damaged graph, header, pickle or database "  \

@@ -26,6 +26,16 @@ typedef struct pairing {
 
 /* ---- The pickle ---- */
 
+/* False: there is no memory. */
+static bool take_lost(pairing *g, lode_str id) {
+  lode__plan *p = g->p;
+  if (!p->chroma->damaged || g->f->aside || lode__plan_knows(p, id)) return true;
+  const char *copy = lode__arena_copy(&p->chroma->arena, id.data, id.len);
+  if (!copy || !lode__grow(&p->lost, &p->cap_lost, p->n_lost + 1, sizeof *p->lost)) return false;
+  p->lost[p->n_lost++] = (lode_str){copy, id.len};
+  return true;
+}
+
 static bool take_pair(void *ctx, lode__pickle_part part, lode_str id, int64_t number) {
   pairing *g = ctx;
   if (part == LODE__PICKLE_ID_TO_SEQ) return true;
@@ -33,6 +43,7 @@ static bool take_pair(void *ctx, lode__pickle_part part, lode_str id, int64_t nu
   if (part == LODE__PICKLE_ID_TO_LABEL) {
     g->f->pickle_ids++;
     g->f->pickle_extra += r == NULL;
+    if (!r && !take_lost(g, id)) return false;
   }
   if (!r || number <= 0) return true;
   labels *l = &g->said[r - g->p->recs];

@@ -21,12 +21,14 @@ lode__rec *lode__plan_find(const lode__plan *p, lode_str id) {
   return i && p->recs[i - 1].alive ? &p->recs[i - 1] : NULL;
 }
 
+bool lode__plan_knows(const lode__plan *p, lode_str id) { return p->n_map && p->map[slot_of(p, id)]; }
+
 /* Makes the record, or hands out a dead one of that id. */
 static lode_status add_rec(lode__plan *p, lode_str id, lode__rec **out, lode_error *err) {
   size_t slot = slot_of(p, id);
   if (!p->map[slot]) {
     if (!lode__grow(&p->recs, &p->cap, p->n + 1, sizeof *p->recs)) return lode__fail_nomem(err);
-    p->recs[p->n] = (lode__rec){0};
+    p->recs[p->n] = (lode__rec){.id = id};
     p->map[slot] = (uint32_t)++p->n;
   }
   *out = &p->recs[p->map[slot] - 1];
@@ -110,6 +112,8 @@ static lode_status take_new(lode__plan *p, const lode__chroma_log *l, uint32_t e
 static lode_status take_log(lode__plan *p, lode_error *err) {
   for (size_t i = 0; i < p->coll->n_log; i++) {
     const lode__chroma_log *l = &p->chroma->logs[p->coll->log + i];
+    lode__rec *known;
+    if (l->op == LODE__CHROMA_DELETE) LODE__TRY(add_rec(p, l->id, &known, err));
     if (l->seq <= p->coll->meta_seq) take_old(p, l, (uint32_t)i);
     else LODE__TRY(take_new(p, l, (uint32_t)i, err));
   }
@@ -214,5 +218,6 @@ void lode__plan_release(lode__plan *p) {
   lode__free(p->recs);
   lode__free(p->map);
   lode__free(p->next);
+  lode__free(p->lost);
   *p = (lode__plan){0};
 }

@@ -66,6 +66,8 @@ typedef struct lode__plan {
   size_t n_folders;
   uint32_t dimension;
   uint64_t alive, from_log, from_index, missing, by_order;
+  lode_str *lost;       /* ids that the index knows and the database, which is damaged, does not */
+  size_t n_lost, cap_lost;
 } lode__plan;
 
 lode_status lode__plan_make(lode__chroma *chroma, lode__chroma_coll *coll, lode__plan *plan, lode_error *err);
@@ -75,6 +77,8 @@ void lode__plan_release(lode__plan *plan);
 lode_status lode__plan_pairs(lode__plan *plan, size_t folder, lode_error *err);
 /* NULL: no such record, dead ones too. */
 lode__rec *lode__plan_find(const lode__plan *plan, lode_str id);
+/* Whether the rows or the log speak of the id, be it of its deletion. */
+bool lode__plan_knows(const lode__plan *plan, lode_str id);
 /* The floats of a record's log entry; false: none, or not of the collection's dimension, or not finite. */
 bool lode__plan_log_vector(lode__plan *plan, const lode__rec *rec, float *vector);
 

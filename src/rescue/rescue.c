@@ -201,6 +201,14 @@ done:
   return st;
 }
 
+static lode_status tell_lost(session *s, lode_error *err) {
+  const lode__plan *p = &s->plan;
+  for (size_t i = 0; i < p->n_lost; i++)
+    LODE__TRY(tell(s, p->lost[i], "its row is lost: the index knows it, and the database, which is damaged, does not", err));
+  s->count.lost = p->n_lost;
+  return LODE_OK;
+}
+
 /* ---- Collections ---- */
 
 static lode_status rescue_collection(session *s, lode__chroma_coll *coll, lode_error *err) {
@@ -214,6 +222,7 @@ static lode_status rescue_collection(session *s, lode__chroma_coll *coll, lode_e
   LODE__GOTO(lode__rescue_name(coll, &s->names, &s->count.name, err));
   if (s->q->to) LODE__GOTO(lode__rescue_target(s->q->to, coll, s->count.name, &s->target, err));
   LODE__GOTO(rescue_records(s, err));
+  LODE__GOTO(tell_lost(s, err));
   LODE__GOTO(s->q->collection(s->q->ctx, &s->count, err));
 done:
   lode_collection_close(s->target);

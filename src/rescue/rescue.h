@@ -20,6 +20,7 @@ typedef struct lode__rescue_count {
   uint64_t embedded;    /* vectors made again from the document */
   uint64_t missing;     /* records without a vector */
   uint64_t refused;     /* records that the store does not take: not in `records` */
+  uint64_t lost;        /* records that the index knows and the damaged database does not, each told to `doubt`: not in `records` */
   uint64_t doubtful;    /* records with something doubtful about them, each told to `doubt` */
   uint64_t by_order;    /* of the exact: matched by order, as the pickle is lost */
   uint64_t written, unchanged; /* in the store; 0 when nothing was to be written */
@@ -33,7 +34,7 @@ typedef struct lode__rescue_request {
   lode_progress progress;
   /* One call a collection; LODE_OK goes on. */
   lode_status (*collection)(void *ctx, const lode__rescue_count *count, lode_error *err);
-  /* One call for each doubtful or refused record. */
+  /* One call for each doubtful, refused or lost record. */
   lode_status (*doubt)(void *ctx, lode_str collection, lode_str id, const char *what, lode_error *err);
   void (*note)(void *ctx, const char *text);
   void *ctx;
