@@ -359,6 +359,24 @@ TEST(check_names_what_is_damaged) {
   CHECK(r.missing == 0);
 }
 
+/* Chroma goes on with such an index and finds less; the queue of 0.4 still holds every vector. */
+TEST(overwritten_elements_are_named_even_where_nothing_is_lost) {
+  findings f;
+  lode__check_report r;
+  char path[400], segment[300];
+  size_t len;
+  const char *folder = rescue_unpack("0.4.24");
+  rescue_segment(folder, "by-l2", segment, sizeof segment);
+  snprintf(path, sizeof path, "%s/data_level0.bin", segment);
+  char *bytes = test_read_file(path, &len);
+  memset(bytes, 0, 156 * 3); /* dimension 4, M 16 */
+  test_write_file(path, bytes, len);
+  free(bytes);
+  check(folder, &f, &r);
+  CHECKF(strstr(f.text, "index|by-l2|3 elements of data_level0.bin have no label"), "%s", f.text);
+  CHECK(r.missing == 0);
+}
+
 /* A poisoned position hides what came after it from Chroma; it does not from a rescue. */
 TEST(a_poisoned_position_hides_nothing) {
   lode_error err;

@@ -81,6 +81,7 @@ static void check_folder(checking *k, const lode__plan *p, const lode__plan_fold
   if (x->cut) found(k, "index", name, "data_level0.bin holds fewer elements than header.bin says (%llu)", U(x->claimed));
   if (beyond) found(k, "index", name, "the pickle names %llu elements past those that header.bin counts (%llu)", U(beyond), U(x->claimed));
   if (x->lengths_bad && p->coll->metric == LODE_COSINE && live) found(k, "index", name, "length.bin is damaged: vectors are known up to their length only");
+  if (x->blank) found(k, "index", name, "%llu elements of data_level0.bin have no label: they are overwritten", U(x->blank));
   if (x->doubles) found(k, "index", name, "%llu labels are there twice", U(x->doubles));
   if (f->pickle == LODE__PICKLE_CUT) found(k, "pickle", name, "index_metadata.pickle is damaged from some byte on: Chroma cannot open the collection");
   if (f->pickle == LODE__PICKLE_LOST && live) found(k, "pickle", name, f->has_pickle ? "index_metadata.pickle is damaged: Chroma cannot open the collection"

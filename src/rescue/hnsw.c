@@ -105,7 +105,10 @@ static lode_status read_slots(lode__hnsw *x, uint64_t bytes, lode_error *err) {
     for (uint64_t j = 0; j < got / each; j++) {
       const unsigned char *e = chunk + j * each;
       uint64_t label = le64(e + each - 8);
-      if (label == 0 || label > MAX_LABEL) continue;
+      if (label == 0 || label > MAX_LABEL) {
+        x->blank += i + j < x->claimed;
+        continue;
+      }
       if (!lode__grow(&x->slots, &cap, x->n + 1, sizeof *x->slots)) {
         st = lode__fail_nomem(err);
         goto done;

@@ -43,6 +43,7 @@ typedef struct lode__hnsw {
   size_t n;
   size_t live;             /* of those, neither deleted nor beyond */
   size_t doubles;          /* labels met twice among those that count */
+  size_t blank;            /* elements that the header counts and that bear no label */
   float *lengths;
   size_t n_lengths;
   unsigned char *element;  /* the one being looked at */
