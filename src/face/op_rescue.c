@@ -279,5 +279,6 @@ lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *
   lode__row_count(ctx, "set_aside", r.set_aside);
   lode__row_count(ctx, "kept", r.kept);
   lode__row_count(ctx, "seq_ids", r.seq_ids);
+  if (dry) lode__op_note(ctx, "a dry run: nothing was done");
   return lode__row_summary(ctx, err);
 }

@@ -36,7 +36,8 @@ def _load():
             return ctypes.CDLL(path)
         except OSError as why:
             tried.append("%s (%s)" % (path, why))
-    raise ImportError("liblode.so.0 was not found; build it with `make`, or name it in LODE_LIBRARY. Tried: " + ", ".join(tried))
+    raise ImportError("liblode.so.0 cannot be loaded: build it with `make`, or name it in LODE_LIBRARY; it needs SQLite, PCRE2 and utf8proc of "
+                      "the system (libsqlite3-0, libpcre2-8-0 and libutf8proc2 on Debian). Tried: " + ", ".join(tried))
 
 
 library = _load()

@@ -75,8 +75,9 @@ class IsolatedStore:
             self._process = None
             code = _ended(process)
             name = signal.Signals(-code).name if code < 0 else "exit code %d" % code
-            raise WorkerDied("the engine's process died (%s) during %s: what it had acknowledged is safe, this call may or may not "
-                             "have been done; the next one starts another process" % (name, request[0])) from None
+            kind, *rest = request
+            raise WorkerDied("the engine's process died (%s) before it answered %s(): what it had acknowledged is safe, this call may or may not "
+                             "have been done; the next one starts another process" % (name, rest[1] if kind == "call" else kind)) from None
         except BaseException:  # Ctrl-C, or what a signal's handler raised: the next call would take this one's answer for its own
             self._process = None
             process.kill()

@@ -30,7 +30,7 @@ class Row(NamedTuple):
     vector: Any
     cursor: int
     distance: Optional[float] = None  # of queries with a vector
-    score: Optional[float] = None     # of queries by text
+    score: float = 0.0                # of queries by text
     position: int = 0                 # in the order of insertion
 
 

@@ -197,7 +197,7 @@ class Isolated(Base):
             for _ in range(3):
                 self.assertEqual(notes.count(), 3)
                 os.kill(store.worker_pid, 9)
-                with self.assertRaises(lode.WorkerDied):
+                with self.assertRaisesRegex(lode.WorkerDied, r"SIG\w+\) before it answered \w+\(\)"):
                     notes.count()
             self.assertEqual([r.id for r in notes.iterate()], ["a", "b", "c"])
             self.assertRaises(lode.Exists, notes.add, ["a"])
