@@ -140,6 +140,66 @@ TEST_SLOW(recall_and_cost, 180) {
   scene_release(&s);
 }
 
+static int by_distance(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* The share of rows that is farthest from a point. */
+static filter far_filter(const scene *s, const float *point, unsigned percent) {
+  filter f = {.slots = calloc(s->n / 64 + 1, sizeof *f.slots)};
+  double *distances = malloc(s->n * sizeof *distances), *sorted = malloc(s->n * sizeof *sorted);
+  CHECK(f.slots && distances && sorted);
+  for (uint32_t i = 0; i < s->n; i++) distances[i] = sorted[i] = scene_distance(s, point, i);
+  qsort(sorted, s->n, sizeof *sorted, by_distance);
+  double bound = sorted[s->n - s->n / 100 * percent];
+  for (uint32_t i = 0; i < s->n; i++) {
+    if (distances[i] < bound) continue;
+    f.slots[i / 64] |= (uint64_t)1 << (i % 64);
+    f.n++;
+  }
+  free(distances);
+  free(sorted);
+  return f;
+}
+
+/* Nothing near the query matches: its nearest matches are at the rim of what is far away, and lie in several clusters. */
+TEST_SLOW(matches_that_are_far_are_found, 180) {
+  static const unsigned percents[] = {2, 20, 50, 80, 95};
+  enum { FILTERS = 12 };
+  scene s;
+  lode_error err;
+  float query[16];
+  test_srand(test_seed());
+  scene_init(&s, CLUSTERS, test_below(2) ? LODE_COSINE : LODE_L2, 12000, 16);
+  scene_build(&s, LODE__GRAPH, 1);
+  for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
+    double once = 0, again = 0;
+    for (unsigned j = 0; j < FILTERS; j++) {
+      lode__search_room room = {0};
+      lode__segment_hit hits[10];
+      lode__match *m;
+      size_t n;
+      scene_query(&s, query);
+      filter f = far_filter(&s, query, percents[i]);
+      const float *other = s.vectors + test_below(s.n) * s.dim;
+      for (uint32_t d = 0; d < s.dim; d++) query[d] = 0.9f * query[d] + 0.1f * other[d]; /* else thousands are equally far */
+      OK(lode__match_make(s.segment, f.slots, f.n, &m, &err));
+      lode__search_request request = {.query = query, .k = 10, .allowed = f.slots};
+      OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+      once += scene_recall(&s, query, f.slots, 10, hits, n) / FILTERS;
+      request.match = m;
+      OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+      again += scene_recall(&s, query, f.slots, 10, hits, n) / FILTERS;
+      lode__match_free(m);
+      lode__search_room_release(&room);
+      free(f.slots);
+    }
+    CHECKF(once >= 0.95 && again >= 0.95, "%u %%: recall %.3f, used again %.3f", percents[i], once, again);
+  }
+  scene_release(&s);
+}
+
 TEST(what_is_wrong_is_refused) {
   scene s;
   lode_error err;

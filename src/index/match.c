@@ -15,6 +15,7 @@ enum {
   TABLE = 4 * REACHED, /* a hash table of those */
   ROW_BITS = 7, ROW_BYTES = 1 << ROW_BITS, /* of links: each is a page of its own, made when a walk first comes there */
   MORE_ENTRIES = 32,   /* beside those that stand for the segment's own */
+  SLACK = 4,           /* matches that may be missing around a query by chance, beside half of them */
 };
 
 uint64_t lode__match_bytes(const lode__segment *segment, uint32_t n) {
@@ -27,6 +28,13 @@ static bool has(const lode__match *m, uint32_t ordinal) { return m->ordinals[ord
 static uint32_t rank_of(const lode__match *m, uint32_t ordinal) {
   uint64_t below = m->ordinals[ordinal / 64] & (((uint64_t)1 << (ordinal % 64)) - 1);
   return m->before[ordinal / 64] + (uint32_t)__builtin_popcountll(below);
+}
+
+static lode_status links_of(lode__segment *s, uint32_t ordinal, const uint32_t **links, lode_error *err) {
+  size_t bytes = s->info.degree * sizeof(uint32_t);
+  LODE__TRY(lode__paged_need(&s->links, (uint64_t)ordinal * bytes, bytes, err));
+  *links = (const uint32_t *)(const void *)(s->links.data + (size_t)ordinal * bytes);
+  return LODE_OK;
 }
 
 /* ---- Links, as they are needed ---- */
@@ -49,16 +57,15 @@ static bool is_new(reach *r, uint32_t ordinal) {
 static lode_status find_near(lode__match *m, uint32_t ordinal, uint32_t most, reach *r, uint32_t *out, uint32_t *found,
                              lode_error *err) {
   lode__segment *s = m->segment;
-  size_t bytes = s->info.degree * sizeof(uint32_t), seen = 1;
+  size_t seen = 1;
   memset(r->table, 0, sizeof r->table);
   *found = 0;
   r->n = 0;
   r->queue[r->n++] = ordinal;
   (void)is_new(r, ordinal);
   for (size_t i = 0; i < r->n && *found < most && seen < REACHED; i++) {
-    uint64_t at = (uint64_t)r->queue[i] * bytes;
-    LODE__TRY(lode__paged_need(&s->links, at, bytes, err));
-    const uint32_t *links = (const uint32_t *)(const void *)(s->links.data + at);
+    const uint32_t *links;
+    LODE__TRY(links_of(s, r->queue[i], &links, err));
     for (uint32_t j = 0; j < s->info.degree && links[j] < s->info.n; j++) {
       if (*found == most || seen >= REACHED) break;
       if (!is_new(r, links[j])) continue;
@@ -135,11 +142,19 @@ static lode_status copy_rows(lode__match *m, lode_error *err) {
   return LODE_OK;
 }
 
+static uint32_t sort_unique(uint32_t *ranks, uint32_t n) {
+  uint32_t kept = 0;
+  qsort(ranks, n, sizeof *ranks, lode__compare_u32);
+  for (uint32_t i = 0; i < n; i++)
+    if (i == 0 || ranks[i] != ranks[i - 1]) ranks[kept++] = ranks[i];
+  return kept;
+}
+
 /* The segment's entries were chosen so that they lie in all parts of the data: each stands here as the match nearest to it by
  * links. What lies apart from all others is found by them alone, however few of it match; the rest are spread evenly. */
 static lode_status choose_entries(lode__match *m, lode_error *err) {
   const lode__segment_info *info = &m->segment->info;
-  uint32_t n = 0, unique = 0;
+  uint32_t n = 0;
   lode_status st = LODE_OK;
   reach *r = lode__alloc(sizeof *r);
   if (!r) return lode__fail_nomem(err);
@@ -152,10 +167,7 @@ static lode_status choose_entries(lode__match *m, lode_error *err) {
   lode__free(r);
   LODE__TRY(st);
   for (uint32_t i = 0; i < MORE_ENTRIES; i++) m->entries[n++] = (uint32_t)((uint64_t)i * m->n / MORE_ENTRIES);
-  qsort(m->entries, n, sizeof *m->entries, lode__compare_u32);
-  for (uint32_t i = 0; i < n; i++)
-    if (i == 0 || m->entries[i] != m->entries[i - 1]) m->entries[unique++] = m->entries[i];
-  m->n_entries = unique;
+  m->n_entries = sort_unique(m->entries, n);
   return LODE_OK;
 }
 
@@ -201,6 +213,29 @@ void lode__match_free(lode__match *m) {
   lode__free(m->links.loaded);
   for (int i = 0; i < LODE__MATCH_LOCKS; i++) (void)pthread_mutex_destroy(&m->locks[i]);
   lode__free(m);
+}
+
+static void add_start(const lode__match *m, uint32_t ordinal, uint32_t *found, lode__match_starts *starts) {
+  if (!has(m, ordinal)) return;
+  ++*found;
+  if (starts->n < LODE__MATCH_STARTS) starts->ranks[starts->n++] = rank_of(m, ordinal);
+}
+
+lode_status lode__match_look_around(lode__match *m, const lode__walk_room *scouts, lode__match_starts *starts, lode_error *err) {
+  const lode__segment_info *info = &m->segment->info;
+  uint32_t seen = 0, found = 0;
+  starts->n = 0;
+  for (size_t i = 0; i < scouts->n; i++) {
+    const uint32_t *links;
+    uint32_t ordinal = lode__pool_ordinal(scouts->pool[i]), j;
+    LODE__TRY(links_of(m->segment, ordinal, &links, err));
+    add_start(m, ordinal, &found, starts);
+    for (j = 0; j < info->degree && links[j] < info->n; j++) add_start(m, links[j], &found, starts);
+    seen += j + 1;
+  }
+  starts->n = sort_unique(starts->ranks, starts->n);
+  starts->far = found == 0 || (2 * (uint64_t)found + SLACK) * info->n <= (uint64_t)seen * m->n;
+  return LODE_OK;
 }
 
 lode__graph_view lode__match_view(lode__match *m) {

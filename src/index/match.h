@@ -33,4 +33,15 @@ void lode__match_free(lode__match *match);
 uint64_t lode__match_bytes(const lode__segment *segment, uint32_t n);
 lode__graph_view lode__match_view(lode__match *match);
 
+/* Where a walk begins that knows the rows nearest to its query, whether they match or not. */
+enum { LODE__MATCH_STARTS = 64 };
+typedef struct lode__match_starts {
+  uint32_t ranks[LODE__MATCH_STARTS]; /* matches among those rows and their neighbours */
+  uint32_t n;
+  bool far;                           /* they are fewer than chance would have it: the matches lie somewhere else */
+} lode__match_starts;
+/* scouts: the pool of a walk over the segment. Called within a search: the segment's use lock is held. */
+LODE_MUST lode_status lode__match_look_around(lode__match *match, const lode__walk_room *scouts, lode__match_starts *starts,
+                                              lode_error *err);
+
 #endif

@@ -10,7 +10,7 @@
 
 enum {
   BEAM = 64,              /* of segments that do not say */
-  PATIENCE = 4,           /* the share of k that may fail in a row to be among the nearest */
+  PATIENCE = 4,           /* the share of k that may fail in a row to be among the nearest, when those are near the query */
   LEAST_SEEN = 8,         /* errors of codes, before their size is judged */
   USUAL_K = 10,           /* for which the effort of a segment is meant */
   PER_BEAM = LODE__PER_EFFORT,
@@ -20,7 +20,9 @@ enum {
   NEAR_SCAN = 4,          /* matches are scanned when they are not more than so many walks cost; */
   FAR_SCAN = 64,          /* the same when they are far from the query, where walks are least to be trusted */
   FAR_FACTOR = 16,        /* how much wider the beam is when there are more of them */
+  FAR_KEEP = 4,           /* beams of candidates that are kept of those */
   MATCH_SCAN = 2,         /* matches that lie in one piece are scanned when they are not more than so many walks cost */
+  SCOUTS = 8,             /* rows that are found before a walk among matches that lie in one piece */
   SEEDS = 512,
   STEP = 64,
   EXACT_BYTES = 1 << 16,  /* read at once by an exact scan */
@@ -35,6 +37,7 @@ typedef struct search {
   size_t k, keep;         /* results; candidates that may be ranked exactly */
   size_t beam;
   size_t n_candidates;
+  bool coarse;            /* the candidates may be far from the query, where differences between keys say little */
 } search;
 
 void lode__search_room_release(lode__search_room *room) {
@@ -134,7 +137,7 @@ static lode_status rank_candidates(search *s, lode__segment_hit *hits, size_t *n
   lode__topk top;
   errors e = no_errors_yet(s);
   float norm2 = query_norm2(s);
-  size_t misses = 0, patience = s->k / PATIENCE + 1;
+  size_t misses = 0, patience = s->coarse ? 2 * s->k : s->k / PATIENCE + 1;
   LODE__TRY(begin_ranking(s, &top, err));
   LODE__TRY(vectors_room(s, s->segment->info.dim, err));
   fetch_records(s);
@@ -175,6 +178,20 @@ static lode_status rank_all(search *s, lode__segment_hit *hits, size_t *n_hits, 
     s->room->stats.vectors += n;
   }
   return end_ranking(s, &top, hits, n_hits, err);
+}
+
+static lode_status candidates_room(search *s, size_t keep, lode_error *err) {
+  lode__search_room *room = s->room;
+  s->keep = keep < s->n_allowed ? keep : (size_t)s->n_allowed;
+  if (lode__grow(&room->candidates, &room->candidates_cap, s->keep, sizeof *room->candidates)) return LODE_OK;
+  return lode__fail_nomem(err);
+}
+
+/* What is looked for may be far from the query, where the differences between keys say little: more are kept, and measured. */
+static lode_status expect_far(search *s, lode_error *err) {
+  size_t keep = FAR_KEEP * s->beam;
+  s->coarse = true;
+  return candidates_room(s, keep > s->k ? keep : s->k, err);
 }
 
 /* ---- Scan of codes ---- */
@@ -237,6 +254,7 @@ static lode_status ordinal_of(lode__segment *segment, uint32_t slot, uint32_t *o
 static lode_status scan_codes(search *s, lode_error *err) {
   scan c = {.s = s};
   uint32_t n = s->segment->info.n;
+  LODE__TRY(expect_far(s, err));
   s->n_candidates = 0;
   s->room->stats.ways |= LODE__BY_SCAN;
   for (uint32_t base = 0; base < n; base += 64) {
@@ -318,6 +336,7 @@ static lode_status allowed_walk(search *s, bool far, lode_error *err) {
   lode__graph_view view = view_of(s->segment);
   uint32_t seeds[SEEDS];
   size_t n_seeds = 0;
+  if (far) LODE__TRY(expect_far(s, err));
   s->room->stats.ways |= LODE__BY_WALK_ALLOWED;
   size_t most = few_if_far(s) ? 0 : FAR_FACTOR * s->beam;
   LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, most > s->keep ? most : s->keep, err));
@@ -333,6 +352,7 @@ static lode_status allowed_walk(search *s, bool far, lode_error *err) {
 static lode_status scan_match(search *s, lode_error *err) {
   const lode__match *m = s->request->match;
   scan c = {.s = s};
+  LODE__TRY(expect_far(s, err));
   s->n_candidates = 0;
   s->room->stats.ways |= LODE__BY_SCAN | LODE__BY_MATCH;
   for (uint32_t i = 0; i < m->n; i++) {
@@ -348,11 +368,26 @@ static lode_status scan_match(search *s, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status walk_match(search *s, lode_error *err) {
+/* The rows nearest to the query, matching or not, show where to begin, and whether that is among the matches at all. */
+static lode_status scout(search *s, lode__match_starts *starts, lode_error *err) {
+  lode__graph_view view = view_of(s->segment);
+  lode__walk_room *walk = &s->room->walk;
+  LODE__TRY(lode__walk_room_init(walk, view.n, SCOUTS, err));
+  LODE__TRY(lode__walk(&view, &s->query, SCOUTS, SCOUTS, walk, err));
+  return lode__match_look_around(s->request->match, walk, starts, err);
+}
+
+static lode_status walk_match(search *s, const lode__match_starts *starts, lode_error *err) {
   lode__match *m = s->request->match;
   lode__graph_view view = lode__match_view(m);
   lode__walk_room *walk = &s->room->walk;
-  size_t beam = s->beam + s->beam / 2 > s->keep ? s->beam + s->beam / 2 : s->keep;
+  size_t beam = starts->far ? FAR_FACTOR * s->beam : s->beam + s->beam / 4;
+  if (starts->far) LODE__TRY(expect_far(s, err));
+  if (beam < s->keep) beam = s->keep;
+  if (!starts->far) {
+    view.entries = starts->ranks;
+    view.n_entries = starts->n;
+  }
   s->room->stats.ways |= LODE__BY_WALK | LODE__BY_MATCH;
   LODE__TRY(lode__walk_room_init(walk, view.n, beam, err));
   LODE__TRY(lode__walk(&view, &s->query, beam, SIZE_MAX, walk, err));
@@ -366,8 +401,11 @@ static lode_status walk_match(search *s, lode_error *err) {
 }
 
 static lode_status find_matches(search *s, lode_error *err) {
+  lode__match_starts starts;
   if (s->segment->info.kind == LODE__FLAT || s->n_allowed <= (uint64_t)MATCH_SCAN * PER_BEAM * s->beam) return scan_match(s, err);
-  LODE__TRY(walk_match(s, err));
+  LODE__TRY(scout(s, &starts, err));
+  if (starts.far && few_if_far(s)) return scan_match(s, err);
+  LODE__TRY(walk_match(s, &starts, err));
   return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? scan_match(s, err) : LODE_OK;
 }
 
@@ -422,11 +460,7 @@ static lode_status prepare(search *s, lode_error *err) {
     room->query_cap = bytes;
   }
   s->beam = s->request->beam ? s->request->beam : effort_of(s) + (s->k > USUAL_K ? 2 * (s->k - USUAL_K) : 0);
-  s->keep = s->beam > s->k ? s->beam : s->k;
-  if (s->keep > s->n_allowed) s->keep = (size_t)s->n_allowed;
-  if (!lode__grow(&room->candidates, &room->candidates_cap, s->keep, sizeof *room->candidates)) {
-    return lode__fail_nomem(err);
-  }
+  LODE__TRY(candidates_room(s, s->beam > s->k ? s->beam : s->k, err));
   lode__code_query_vector(&s->segment->model, s->request->query, room->query, &s->query.code);
   return LODE_OK;
 }
