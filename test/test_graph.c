@@ -422,3 +422,22 @@ TEST(every_allocation_may_fail) {
   CHECK(finished);
   scene_release(&s);
 }
+
+/* One large cluster, and small ones that lie apart: of each a row is an entry. */
+TEST(what_lies_apart_has_an_entry) {
+  enum { SMALL = 10, SMALL_ROWS = 200, ROWS = 6000, DIM = 16 };
+  scene s;
+  lode_error err;
+  bool has[SMALL + 1] = {false};
+  test_srand(test_seed());
+  scene_init(&s, UNIFORM, LODE_L2, ROWS, DIM);
+  for (uint32_t i = 0; i < SMALL * SMALL_ROWS; i++) s.vectors[(size_t)i * DIM + i % SMALL] += 100;
+  scene_build(&s, LODE__GRAPH, 1);
+  OK(lode__segment_preload(s.segment, &err));
+  for (uint32_t i = 0; i < s.segment->info.n_entries; i++) {
+    uint32_t slot = lode__code_slot(s.segment->rows.data + (size_t)i * s.segment->stride);
+    has[slot < SMALL * SMALL_ROWS ? slot % SMALL : SMALL] = true;
+  }
+  for (uint32_t c = 0; c <= SMALL; c++) CHECKF(has[c], "cluster %u has no entry", c);
+  scene_release(&s);
+}

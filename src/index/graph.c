@@ -17,6 +17,7 @@ enum {
   DEGREE = 32, BEAM = 128,
   MAX_DEGREE = 1024,
   LEAST_ENTRIES = 32, MOST_ENTRIES = 256,
+  ENTRY_SAMPLE = 8,   /* rows for each entry, among which those are looked for that lie apart */
   GROUP = 8,          /* neighbours that a candidate is compared with at once */
   FIRST_BATCH = 32,   /* a batch is as large as the graph until here, then a share of it */
   BATCH_SHARE = 24,
@@ -233,6 +234,49 @@ static size_t prune(const lode__grow_state *g, lode__grow_worker *w, const uint6
   return chosen;
 }
 
+/* ---- Entries ---- */
+
+/* Distances from one row to others, taken into account where they are the least so far. */
+static void keep_least(const lode__grow_state *g, uint32_t from, const uint32_t *rows, size_t n, float *least) {
+  const unsigned char *row = row_of(g, from), *others[GROUP];
+  lode__grow_worker *w = &g->workers[0];
+  lode__code_query query;
+  float keys[GROUP], bias = lode__code_bias(row);
+  lode__code_query_row(row, g->input.dim, w->query, &query);
+  for (size_t i = 0; i < n; i += GROUP) {
+    size_t m = n - i < GROUP ? n - i : GROUP;
+    for (size_t j = 0; j < m; j++) others[j] = row_of(g, rows[i + j]);
+    lode__code_keys(&query, others, m, keys);
+    for (size_t j = 0; j < m; j++) {
+      float d = bias + keys[j] - 2 * extra_of(g, from) * extra_of(g, rows[i + j]);
+      if (d < least[i + j]) least[i + j] = d;
+    }
+  }
+}
+
+/* Half of the entries are as they come, where most rows are; each of the others is the row of a sample that is farthest from all
+ * entries so far, so that what lies apart has one. */
+static lode_status spread_entries(lode__grow_state *g, lode_error *err) {
+  uint32_t drawn = (g->n_entries + 1) / 2, *sequence = g->sequence;
+  uint32_t sample = g->n_unique / ENTRY_SAMPLE < g->n_entries ? g->n_unique : g->n_entries * ENTRY_SAMPLE;
+  float *least = lode__alloc_zero(sample, sizeof *least);
+  if (!least) return lode__fail_nomem(err);
+  for (uint32_t i = 0; i < sample; i++) least[i] = INFINITY;
+  for (uint32_t i = 0; i < drawn; i++) keep_least(g, sequence[i], sequence + drawn, sample - drawn, least + drawn);
+  for (uint32_t next = drawn; next < g->n_entries; next++) {
+    uint32_t farthest = next;
+    for (uint32_t i = next + 1; i < sample; i++)
+      if (least[i] > least[farthest]) farthest = i;
+    uint32_t row = sequence[farthest];
+    sequence[farthest] = sequence[next];
+    least[farthest] = least[next];
+    sequence[next] = row;
+    keep_least(g, row, sequence + next + 1, sample - next - 1, least + next + 1);
+  }
+  lode__free(least);
+  return LODE_OK;
+}
+
 /* ---- One batch ---- */
 
 /* Search for one row of the batch, and prune: the result goes to found, not to links, which others are reading. */
@@ -337,6 +381,7 @@ static size_t next_batch(const lode__grow_state *g) {
   size_t batch = g->done <= FIRST_BATCH ? g->done : g->done / BATCH_SHARE;
   if (batch < FIRST_BATCH && g->done >= FIRST_BATCH) batch = FIRST_BATCH;
   if (batch > MAX_BATCH) batch = MAX_BATCH;
+  if (g->done < g->n_entries && batch > g->n_entries - g->done) batch = g->n_entries - g->done; /* batches are sorted: none mixes them */
   if (batch > g->n_unique - g->done) batch = g->n_unique - g->done;
   return batch;
 }
@@ -413,6 +458,7 @@ lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_
   if (!(g.options.alpha > 0)) g.options.alpha = ALPHA;
   g.n_entries = options->entries ? options->entries : entries_for(input->n);
   LODE__GOTO(set_up(&g, err));
+  LODE__GOTO(spread_entries(&g, err));
   LODE__GOTO(grow(&g, err));
   g.view.n_entries = g.n_entries;
   graph->n = input->n;

@@ -22,7 +22,7 @@ enum {
   FAR_FACTOR = 16,        /* how much wider the beam is when there are more of them */
   FAR_KEEP = 4,           /* beams of candidates that are kept of those */
   MATCH_SCAN = 2,         /* matches that lie in one piece are scanned when they are not more than so many walks cost */
-  SCOUTS = 8,             /* rows that are found before a walk among matches that lie in one piece */
+  SCOUTS = 16,            /* rows that are found before a walk among matches that lie in one piece */
   SEEDS = 512,
   STEP = 64,
   EXACT_BYTES = 1 << 16,  /* read at once by an exact scan */
