@@ -12,10 +12,12 @@ _Static_assert(LODE__MATCH_WIDTH * sizeof(uint32_t) == 128, "a row of links is a
 
 enum {
   REACHED = 1024,      /* rows that are looked at for the links of one match, at most */
-  TABLE = 4 * REACHED, /* a hash table of those */
+  TABLE = 2 * REACHED, /* a hash table of those */
   ROW_BITS = 7, ROW_BYTES = 1 << ROW_BITS, /* of links: each is a page of its own, made when a walk first comes there */
-  MORE_ENTRIES = 32,   /* beside those that stand for the segment's own */
-  SLACK = 4,           /* matches that may be missing around a query by chance, beside half of them */
+  WITNESSES = 8,       /* entries of the segment that are asked what is near a query */
+  SPREAD = LODE__MATCH_STARTS - WITNESSES, /* matches that are starts in any case */
+  STEP = 64,           /* rows whose keys are computed together */
+  SLACK = 4,           /* matches that may be missing around a query by chance */
 };
 
 uint64_t lode__match_bytes(const lode__segment *segment, uint32_t n) {
@@ -30,6 +32,11 @@ static uint32_t rank_of(const lode__match *m, uint32_t ordinal) {
   return m->before[ordinal / 64] + (uint32_t)__builtin_popcountll(below);
 }
 
+/* Are so many of the rows that were seen fewer than chance would have it? */
+static bool too_few(const lode__match *m, uint64_t found, uint64_t seen) {
+  return found * m->segment->info.n <= seen * m->n;
+}
+
 static lode_status links_of(lode__segment *s, uint32_t ordinal, const uint32_t **links, lode_error *err) {
   size_t bytes = s->info.degree * sizeof(uint32_t);
   LODE__TRY(lode__paged_need(&s->links, (uint64_t)ordinal * bytes, bytes, err));
@@ -42,36 +49,36 @@ static lode_status links_of(lode__segment *s, uint32_t ordinal, const uint32_t *
 typedef struct reach {
   uint32_t queue[REACHED];
   uint32_t table[TABLE]; /* ordinal + 1; 0: free */
-  size_t n;
+  size_t n, seen;
+  uint32_t found[LODE__MATCH_WIDTH]; /* ranks of matches, the nearest by links first */
+  uint32_t n_found;
 } reach;
 
-static bool is_new(reach *r, uint32_t ordinal) {
+/* table: TABLE places, of which no more than REACHED are taken. */
+static bool is_new(uint32_t *table, uint32_t ordinal) {
   uint32_t at = ordinal * 2654435761u % TABLE;
-  for (; r->table[at]; at = (at + 1) % TABLE)
-    if (r->table[at] == ordinal + 1) return false;
-  r->table[at] = ordinal + 1;
+  for (; table[at]; at = (at + 1) % TABLE)
+    if (table[at] == ordinal + 1) return false;
+  table[at] = ordinal + 1;
   return true;
 }
 
-/* Breadth first from an ordinal over rows that do not match; ends of the ways are matches: *found ranks, at most `most`. */
-static lode_status find_near(lode__match *m, uint32_t ordinal, uint32_t most, reach *r, uint32_t *out, uint32_t *found,
-                             lode_error *err) {
+/* Breadth first from an ordinal over rows that do not match; ends of the ways are matches, which are what is found. */
+static lode_status find_near(lode__match *m, uint32_t ordinal, reach *r, lode_error *err) {
   lode__segment *s = m->segment;
-  size_t seen = 1;
   memset(r->table, 0, sizeof r->table);
-  *found = 0;
-  r->n = 0;
+  r->n = r->seen = r->n_found = 0;
   r->queue[r->n++] = ordinal;
-  (void)is_new(r, ordinal);
-  for (size_t i = 0; i < r->n && *found < most && seen < REACHED; i++) {
+  (void)is_new(r->table, ordinal);
+  for (size_t i = 0; i < r->n; i++) {
     const uint32_t *links;
     LODE__TRY(links_of(s, r->queue[i], &links, err));
     for (uint32_t j = 0; j < s->info.degree && links[j] < s->info.n; j++) {
-      if (*found == most || seen >= REACHED) break;
-      if (!is_new(r, links[j])) continue;
-      seen++;
-      if (has(m, links[j])) out[(*found)++] = rank_of(m, links[j]);
-      else if (r->n < REACHED) r->queue[r->n++] = links[j];
+      if (r->n_found == LODE__MATCH_WIDTH || r->seen == REACHED - 1) return LODE_OK;
+      if (!is_new(r->table, links[j])) continue;
+      r->seen++;
+      if (has(m, links[j])) r->found[r->n_found++] = rank_of(m, links[j]);
+      else r->queue[r->n++] = links[j];
     }
   }
   return LODE_OK;
@@ -79,9 +86,8 @@ static lode_status find_near(lode__match *m, uint32_t ordinal, uint32_t most, re
 
 static lode_status load_row(lode__match *m, uint64_t rank, reach *r, lode_error *err) {
   uint32_t *out = (uint32_t *)(void *)((unsigned char *)(uintptr_t)m->links.data + rank * ROW_BYTES);
-  uint32_t found;
-  LODE__TRY(find_near(m, m->ordinal_of[rank], LODE__MATCH_WIDTH, r, out, &found, err));
-  while (found < LODE__MATCH_WIDTH) out[found++] = LODE__NO_LINK;
+  LODE__TRY(find_near(m, m->ordinal_of[rank], r, err));
+  for (uint32_t i = 0; i < LODE__MATCH_WIDTH; i++) out[i] = i < r->n_found ? r->found[i] : LODE__NO_LINK;
   atomic_fetch_or_explicit(&m->links.loaded[rank / 64], (uint64_t)1 << (rank % 64), memory_order_release);
   return LODE_OK;
 }
@@ -142,33 +148,20 @@ static lode_status copy_rows(lode__match *m, lode_error *err) {
   return LODE_OK;
 }
 
-static uint32_t sort_unique(uint32_t *ranks, uint32_t n) {
-  uint32_t kept = 0;
-  qsort(ranks, n, sizeof *ranks, lode__compare_u32);
-  for (uint32_t i = 0; i < n; i++)
-    if (i == 0 || ranks[i] != ranks[i - 1]) ranks[kept++] = ranks[i];
-  return kept;
-}
-
 /* The segment's entries were chosen so that they lie in all parts of the data: each stands here as the match nearest to it by
- * links. What lies apart from all others is found by them alone, however few of it match; the rest are spread evenly. */
-static lode_status choose_entries(lode__match *m, lode_error *err) {
-  const lode__segment_info *info = &m->segment->info;
-  uint32_t n = 0;
+ * links, so that what lies apart from all others is found, however few of it match. */
+static lode_status look_at_entries(lode__match *m, lode_error *err) {
   lode_status st = LODE_OK;
   reach *r = lode__alloc(sizeof *r);
   if (!r) return lode__fail_nomem(err);
-  for (uint32_t i = 0; i < info->n_entries && st == LODE_OK; i++) {
-    uint32_t found = 1;
-    if (has(m, i)) m->entries[n] = rank_of(m, i);
-    else st = find_near(m, i, 1, r, &m->entries[n], &found, err);
-    n += found;
+  for (uint32_t i = 0; i < m->segment->info.n_entries && st == LODE_OK; i++) {
+    st = find_near(m, i, r, err);
+    if (st != LODE_OK) break;
+    m->stand_in[i] = has(m, i) ? rank_of(m, i) : r->n_found ? r->found[0] : LODE__NO_LINK;
+    m->sparse[i] = too_few(m, 2 * (uint64_t)r->n_found + SLACK, r->seen);
   }
   lode__free(r);
-  LODE__TRY(st);
-  for (uint32_t i = 0; i < MORE_ENTRIES; i++) m->entries[n++] = (uint32_t)((uint64_t)i * m->n / MORE_ENTRIES);
-  m->n_entries = sort_unique(m->entries, n);
-  return LODE_OK;
+  return st;
 }
 
 static lode_status make_room(lode__match *m, lode_error *err) {
@@ -176,11 +169,12 @@ static lode_status make_room(lode__match *m, lode_error *err) {
   m->ordinals = lode__alloc_zero(words, sizeof *m->ordinals);
   m->before = lode__alloc_zero(words, sizeof *m->before);
   m->ordinal_of = lode__alloc_zero(m->n, sizeof *m->ordinal_of);
-  m->entries = lode__alloc_zero((size_t)m->segment->info.n_entries + MORE_ENTRIES, sizeof *m->entries);
+  m->stand_in = lode__alloc_zero(m->segment->info.n_entries, sizeof *m->stand_in);
+  m->sparse = lode__alloc_zero(m->segment->info.n_entries, sizeof *m->sparse);
   m->rows = (lode__paged){.data = lode__alloc_aligned(64, (size_t)m->n * m->segment->stride), .bytes = (uint64_t)m->n * m->segment->stride};
   m->links = (lode__paged){.data = lode__alloc_aligned(LODE__PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS, .load = load,
                            .owner = m, .loaded = lode__alloc_zero((size_t)m->n / 64 + 1, sizeof(uint64_t))};
-  bool ok = m->ordinals && m->before && m->ordinal_of && m->entries && m->rows.data && m->links.data && m->links.loaded;
+  bool ok = m->ordinals && m->before && m->ordinal_of && m->stand_in && m->sparse && m->rows.data && m->links.data && m->links.loaded;
   return ok ? LODE_OK : lode__fail_nomem(err);
 }
 
@@ -195,7 +189,7 @@ lode_status lode__match_make(lode__segment *segment, const uint64_t *slots, uint
   pthread_rwlock_rdlock(&segment->use);
   if (st == LODE_OK) st = mark_ordinals(m, slots, err);
   if (st == LODE_OK) st = copy_rows(m, err);
-  if (st == LODE_OK) st = choose_entries(m, err);
+  if (st == LODE_OK) st = look_at_entries(m, err);
   pthread_rwlock_unlock(&segment->use);
   if (st == LODE_OK) *out = m;
   else lode__match_free(m);
@@ -207,7 +201,8 @@ void lode__match_free(lode__match *m) {
   lode__free(m->ordinals);
   lode__free(m->before);
   lode__free(m->ordinal_of);
-  lode__free(m->entries);
+  lode__free(m->stand_in);
+  lode__free(m->sparse);
   lode__free((void *)(uintptr_t)m->rows.data);
   lode__free((void *)(uintptr_t)m->links.data);
   lode__free(m->links.loaded);
@@ -215,30 +210,85 @@ void lode__match_free(lode__match *m) {
   lode__free(m);
 }
 
-static void add_start(const lode__match *m, uint32_t ordinal, uint32_t *found, lode__match_starts *starts) {
+/* ---- Where walks begin ---- */
+
+static uint32_t sort_unique(uint32_t *ranks, uint32_t n) {
+  uint32_t kept = 0;
+  qsort(ranks, n, sizeof *ranks, lode__compare_u32);
+  for (uint32_t i = 0; i < n; i++)
+    if (i == 0 || ranks[i] != ranks[i - 1]) ranks[kept++] = ranks[i];
+  return kept;
+}
+
+/* Those of the segment's entries that are nearest to the query: the order of the key, then the entry. */
+static lode_status find_witnesses(lode__segment *s, const lode__code_query *query, uint64_t *best, size_t *n, lode_error *err) {
+  const unsigned char *rows[STEP];
+  float keys[STEP];
+  *n = 0;
+  for (uint32_t base = 0; base < s->info.n_entries; base += STEP) {
+    uint32_t some = s->info.n_entries - base < STEP ? s->info.n_entries - base : STEP;
+    LODE__TRY(lode__paged_need(&s->rows, (uint64_t)base * s->stride, (uint64_t)some * s->stride, err));
+    for (uint32_t i = 0; i < some; i++) rows[i] = s->rows.data + (size_t)(base + i) * s->stride;
+    lode__code_keys(query, rows, some, keys);
+    for (uint32_t i = 0; i < some; i++) {
+      uint64_t entry = (uint64_t)lode__code_order(keys[i]) << 32 | (base + i);
+      if (*n == WITNESSES && entry >= best[WITNESSES - 1]) continue;
+      size_t at = *n < WITNESSES ? (*n)++ : WITNESSES - 1;
+      for (; at > 0 && best[at - 1] > entry; at--) best[at] = best[at - 1];
+      best[at] = entry;
+    }
+  }
+  return LODE_OK;
+}
+
+lode_status lode__match_begin(lode__match *m, const lode__code_query *query, lode__match_starts *starts, lode_error *err) {
+  uint64_t best[WITNESSES], matching = 0;
+  size_t n;
+  *starts = (lode__match_starts){0};
+  LODE__TRY(find_witnesses(m->segment, query, best, &n, err));
+  for (size_t i = 0; i < n; i++) {
+    uint32_t entry = (uint32_t)best[i];
+    if (m->stand_in[entry] != LODE__NO_LINK) starts->ranks[starts->n++] = m->stand_in[entry];
+    starts->far = starts->far || m->sparse[entry];
+    matching += has(m, entry);
+  }
+  starts->far = starts->far || too_few(m, matching + SLACK / 2, n);
+  for (uint32_t i = 0; i < SPREAD; i++) starts->ranks[starts->n++] = (uint32_t)((uint64_t)i * m->n / SPREAD);
+  starts->n = sort_unique(starts->ranks, starts->n);
+  return LODE_OK;
+}
+
+/* What is seen around a query. */
+typedef struct surroundings {
+  uint32_t table[TABLE];
+  uint32_t seen, found, nearest; /* nearest: of the rows nearest to the query, those that match */
+} surroundings;
+
+static void look_at(const lode__match *m, uint32_t ordinal, surroundings *around, lode__match_starts *starts) {
+  if (around->seen == REACHED || !is_new(around->table, ordinal)) return;
+  around->seen++;
   if (!has(m, ordinal)) return;
-  ++*found;
-  if (starts->n < LODE__MATCH_STARTS) starts->ranks[starts->n++] = rank_of(m, ordinal);
+  if (around->found++ < LODE__MATCH_STARTS) starts->ranks[starts->n++] = rank_of(m, ordinal);
 }
 
 lode_status lode__match_look_around(lode__match *m, const lode__walk_room *scouts, lode__match_starts *starts, lode_error *err) {
   const lode__segment_info *info = &m->segment->info;
-  uint32_t seen = 0, found = 0;
-  starts->n = 0;
+  surroundings around = {0};
+  *starts = (lode__match_starts){0};
   for (size_t i = 0; i < scouts->n; i++) {
     const uint32_t *links;
-    uint32_t ordinal = lode__pool_ordinal(scouts->pool[i]), j;
+    uint32_t ordinal = lode__pool_ordinal(scouts->pool[i]);
     LODE__TRY(links_of(m->segment, ordinal, &links, err));
-    add_start(m, ordinal, &found, starts);
-    for (j = 0; j < info->degree && links[j] < info->n; j++) add_start(m, links[j], &found, starts);
-    seen += j + 1;
+    around.nearest += has(m, ordinal);
+    look_at(m, ordinal, &around, starts);
+    for (uint32_t j = 0; j < info->degree && links[j] < info->n; j++) look_at(m, links[j], &around, starts);
   }
-  starts->n = sort_unique(starts->ranks, starts->n);
-  starts->far = found == 0 || (2 * (uint64_t)found + SLACK) * info->n <= (uint64_t)seen * m->n;
+  starts->far = around.found == 0 || too_few(m, 2 * (uint64_t)around.found + SLACK, around.seen) ||
+                too_few(m, 4 * (uint64_t)around.nearest + SLACK, scouts->n);
   return LODE_OK;
 }
 
-lode__graph_view lode__match_view(lode__match *m) {
+lode__graph_view lode__match_view(lode__match *m, const lode__match_starts *starts) {
   return (lode__graph_view){.rows = &m->rows, .links = &m->links, .stride = m->segment->stride, .n = m->n, .dim = m->segment->info.dim,
-                            .width = LODE__MATCH_WIDTH, .n_entries = m->n_entries, .entries = m->entries};
+                            .width = LODE__MATCH_WIDTH, .n_entries = starts->n, .entries = starts->ranks};
 }

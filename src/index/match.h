@@ -20,8 +20,8 @@ typedef struct lode__match {
   uint32_t *before;         /* of each word of ordinals: how many match before it */
   uint32_t *ordinal_of;     /* of each rank */
   lode__paged rows, links;  /* by rank */
-  uint32_t *entries;        /* ranks in rising order, where walks begin */
-  uint32_t n_entries;
+  uint32_t *stand_in;       /* of each entry of the segment: the match nearest to it by links, LODE__NO_LINK: none */
+  bool *sparse;             /* of each entry of the segment: around it matches are rarer than they should be */
   pthread_mutex_t locks[LODE__MATCH_LOCKS];
 } lode__match;
 
@@ -31,17 +31,22 @@ LODE_MUST lode_status lode__match_make(lode__segment *segment, const uint64_t *s
 void lode__match_free(lode__match *match);
 /* Bytes that it takes, when all of it is there. */
 uint64_t lode__match_bytes(const lode__segment *segment, uint32_t n);
-lode__graph_view lode__match_view(lode__match *match);
 
-/* Where a walk begins that knows the rows nearest to its query, whether they match or not. */
-enum { LODE__MATCH_STARTS = 64 };
+/* Where a walk begins. */
+enum { LODE__MATCH_STARTS = 40 };
 typedef struct lode__match_starts {
-  uint32_t ranks[LODE__MATCH_STARTS]; /* matches among those rows and their neighbours */
+  uint32_t ranks[LODE__MATCH_STARTS]; /* all different */
   uint32_t n;
-  bool far;                           /* they are fewer than chance would have it: the matches lie somewhere else */
+  bool far;                           /* the matches may not be where the query is */
 } lode__match_starts;
-/* scouts: the pool of a walk over the segment. Called within a search: the segment's use lock is held. */
+/* As the segment's entries say, which costs next to nothing. Called, as the next, with the segment's use lock held. */
+LODE_MUST lode_status lode__match_begin(lode__match *match, const lode__code_query *query, lode__match_starts *starts,
+                                        lode_error *err);
+/* As the rows nearest to the query say, whether they match or not: matches among them and their neighbours. scouts: the pool of a
+ * walk over the segment. */
 LODE_MUST lode_status lode__match_look_around(lode__match *match, const lode__walk_room *scouts, lode__match_starts *starts,
                                               lode_error *err);
+/* starts must stay. */
+lode__graph_view lode__match_view(lode__match *match, const lode__match_starts *starts);
 
 #endif

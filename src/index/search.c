@@ -377,17 +377,11 @@ static lode_status scout(search *s, lode__match_starts *starts, lode_error *err)
   return lode__match_look_around(s->request->match, walk, starts, err);
 }
 
-static lode_status walk_match(search *s, const lode__match_starts *starts, lode_error *err) {
+static lode_status walk_match(search *s, const lode__match_starts *starts, size_t beam, lode_error *err) {
   lode__match *m = s->request->match;
-  lode__graph_view view = lode__match_view(m);
+  lode__graph_view view = lode__match_view(m, starts);
   lode__walk_room *walk = &s->room->walk;
-  size_t beam = starts->far ? FAR_FACTOR * s->beam : s->beam + s->beam / 4;
-  if (starts->far) LODE__TRY(expect_far(s, err));
   if (beam < s->keep) beam = s->keep;
-  if (!starts->far) {
-    view.entries = starts->ranks;
-    view.n_entries = starts->n;
-  }
   s->room->stats.ways |= LODE__BY_WALK | LODE__BY_MATCH;
   LODE__TRY(lode__walk_room_init(walk, view.n, beam, err));
   LODE__TRY(lode__walk(&view, &s->query, beam, SIZE_MAX, walk, err));
@@ -401,22 +395,30 @@ static lode_status walk_match(search *s, const lode__match_starts *starts, lode_
 }
 
 static lode_status find_matches(search *s, lode_error *err) {
-  lode__match_starts starts;
+  lode__match_starts starts, near;
+  size_t beam = s->beam + s->beam / 4;
   if (s->segment->info.kind == LODE__FLAT || s->n_allowed <= (uint64_t)MATCH_SCAN * PER_BEAM * s->beam) return scan_match(s, err);
-  LODE__TRY(scout(s, &starts, err));
-  if (starts.far && few_if_far(s)) return scan_match(s, err);
-  LODE__TRY(walk_match(s, &starts, err));
+  LODE__TRY(lode__match_begin(s->request->match, &s->query.code, &starts, err));
+  s->room->stats.distances += s->segment->info.n_entries;
+  if (starts.far) {
+    LODE__TRY(scout(s, &near, err));
+    if (near.far && few_if_far(s)) return scan_match(s, err);
+    if (near.far) LODE__TRY(expect_far(s, err));
+    if (near.far) beam = FAR_FACTOR * s->beam;
+    else starts = near;
+  }
+  LODE__TRY(walk_match(s, &starts, beam, err));
   return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? scan_match(s, err) : LODE_OK;
 }
 
 static lode_status find_candidates(search *s, lode_error *err) {
-  if (s->request->match) return find_matches(s, err);
   uint64_t n = s->segment->info.n, m = s->n_allowed;
   uint64_t walk = (uint64_t)s->beam * PER_BEAM, wide = (uint64_t)s->beam * n / m;
   uint64_t plain_cost = wide * PER_BEAM, allowed_cost = NEAR_SCAN * walk + m / MARK;
-  bool far = false;
+  bool far = false, most = m * 100 >= n * MOST_PERCENT;
+  if (s->request->match && !most) return find_matches(s, err);
   if (s->segment->info.kind == LODE__FLAT) return scan_codes(s, err);
-  if (plain_cost <= allowed_cost || m * 100 >= n * MOST_PERCENT) {
+  if (plain_cost <= allowed_cost || most) {
     if (m <= plain_cost) return scan_codes(s, err);
     if (s->request->allowed && wide < s->keep) wide = s->keep; /* some of the pool will not be allowed */
     LODE__TRY(plain_walk(s, wide > n ? n : (size_t)wide, err));
