@@ -340,9 +340,14 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *vectors, bo
 const lode__rids *lode__marked_find(lode__vectors *vectors, const char *filter, size_t len);
 /* Notes them; the snapshot takes the list over. */
 const lode__rids *lode__marked_add(const lode_store *store, lode__vectors *vectors, const char *filter, size_t len, lode__rids *rids);
-/* Notes, and tells, that listing a filter takes a scan of all records. */
-void lode__marked_scans(const lode_store *store, lode__vectors *vectors, const char *filter, size_t len);
-bool lode__marked_is_scan(lode__vectors *vectors, const char *filter, size_t len);
+/* What is known of a filter whose matches are not listed. */
+typedef struct lode__filter_note {
+  uint64_t judged, matched; /* records near queries that were looked at, and those of them that match */
+  bool scans;               /* listing takes a scan of all records */
+} lode__filter_note;
+lode__filter_note lode__marked_noted(lode__vectors *vectors, const char *filter, size_t len);
+/* Adds to it. */
+void lode__marked_note(const lode_store *store, lode__vectors *vectors, const char *filter, size_t len, lode__filter_note more);
 void lode__marked_free(lode__marked *marks);
 /* Frees the rooms of searches. */
 void lode__indexed_forget(lode_store *store);

@@ -27,7 +27,8 @@ struct lode__marked {
   } *segs;                /* of each segment */
   size_t n_segs;
   uint64_t bytes;
-  bool scans;             /* not listed: that takes a scan of all records */
+  bool listed;            /* else only this is known: */
+  lode__filter_note note;
 };
 
 /* ---- Filters ---- */
@@ -47,24 +48,25 @@ void lode__marked_free(lode__marked *marks) {
   }
 }
 
-static lode__marked *find_mark(lode__vectors *v, const char *filter, size_t len, bool scans) {
+static lode__marked *find_mark(lode__vectors *v, const char *filter, size_t len, bool listed) {
   lode__marked *m = v->marks;
-  while (m && !(m->scans == scans && m->len == len && memcmp(m->filter, filter, len) == 0)) m = m->next;
+  while (m && !(m->listed == listed && m->len == len && memcmp(m->filter, filter, len) == 0)) m = m->next;
   return m;
 }
 
 const lode__rids *lode__marked_find(lode__vectors *v, const char *filter, size_t len) {
   pthread_mutex_lock(&v->marks_lock);
-  lode__marked *m = find_mark(v, filter, len, false);
+  lode__marked *m = find_mark(v, filter, len, true);
   pthread_mutex_unlock(&v->marks_lock);
   return m ? &m->rids : NULL;
 }
 
-bool lode__marked_is_scan(lode__vectors *v, const char *filter, size_t len) {
+lode__filter_note lode__marked_noted(lode__vectors *v, const char *filter, size_t len) {
   pthread_mutex_lock(&v->marks_lock);
-  bool found = find_mark(v, filter, len, true) != NULL;
+  const lode__marked *m = find_mark(v, filter, len, false);
+  lode__filter_note note = m ? m->note : (lode__filter_note){0};
   pthread_mutex_unlock(&v->marks_lock);
-  return found;
+  return note;
 }
 
 /* Entries may be in use by others: when there is no room, the new one is not kept, or not made ready. */
@@ -77,9 +79,7 @@ static bool has_room(const lode__vectors *v, uint64_t budget, uint64_t more) {
 
 static uint64_t marks_budget(const lode_store *store) { return store->options->memory_bytes / 8; }
 
-/* scans: only that is noted. */
-static const lode__rids *add_mark(const lode_store *store, lode__vectors *v, const char *filter, size_t len, lode__rids *rids,
-                                  bool scans) {
+static lode__marked *mark_new(const lode__vectors *v, const char *filter, size_t len) {
   lode__marked *m = lode__alloc_zero(1, sizeof *m);
   if (!m) return NULL;
   m->filter = lode__alloc(len + 1);
@@ -90,33 +90,49 @@ static const lode__rids *add_mark(const lode_store *store, lode__vectors *v, con
   }
   memcpy(m->filter, filter, len);
   m->len = len;
-  m->scans = scans;
   m->n_segs = v->n_segs;
-  m->rids = *rids;
-  m->bytes = sizeof *m + len + rids->n * sizeof *rids->v;
-  for (size_t i = 0; i < v->n_segs && !scans; i++) m->bytes += v->segs[i].seg->row.rows / 8;
-  pthread_mutex_lock(&v->marks_lock);
-  lode__marked *old = find_mark(v, filter, len, scans);
-  bool kept = !old && has_room(v, marks_budget(store), m->bytes);
-  if (kept) {
-    m->next = v->marks;
-    v->marks = m;
-    *rids = (lode__rids){0};
-  }
-  pthread_mutex_unlock(&v->marks_lock);
-  if (kept) return &m->rids;
-  m->rids = (lode__rids){0}; /* still the caller's */
-  lode__marked_free(m);
-  return old ? &old->rids : NULL;
+  m->bytes = sizeof *m + len;
+  return m;
+}
+
+/* Under the lock: the entry that there is, or m if there is room for it, or NULL. */
+static lode__marked *keep_mark(const lode_store *store, lode__vectors *v, lode__marked *m) {
+  lode__marked *old = find_mark(v, m->filter, m->len, m->listed);
+  if (old) return old;
+  if (!has_room(v, marks_budget(store), m->bytes)) return NULL;
+  m->next = v->marks;
+  return v->marks = m;
 }
 
 const lode__rids *lode__marked_add(const lode_store *store, lode__vectors *v, const char *filter, size_t len, lode__rids *rids) {
-  return add_mark(store, v, filter, len, rids, false);
+  lode__marked *m = mark_new(v, filter, len);
+  if (!m) return NULL;
+  m->listed = true;
+  m->bytes += rids->n * sizeof *rids->v;
+  for (size_t i = 0; i < v->n_segs; i++) m->bytes += v->segs[i].seg->row.rows / 8;
+  pthread_mutex_lock(&v->marks_lock);
+  lode__marked *kept = keep_mark(store, v, m);
+  if (kept == m) {
+    m->rids = *rids;
+    *rids = (lode__rids){0};
+  }
+  pthread_mutex_unlock(&v->marks_lock);
+  if (kept != m) lode__marked_free(m);
+  return kept ? &kept->rids : NULL;
 }
 
-void lode__marked_scans(const lode_store *store, lode__vectors *v, const char *filter, size_t len) {
-  lode__rids none = {0};
-  (void)add_mark(store, v, filter, len, &none, true);
+void lode__marked_note(const lode_store *store, lode__vectors *v, const char *filter, size_t len, lode__filter_note more) {
+  lode__marked *m = mark_new(v, filter, len);
+  if (!m) return;
+  pthread_mutex_lock(&v->marks_lock);
+  lode__marked *kept = keep_mark(store, v, m);
+  if (kept) {
+    kept->note.judged += more.judged;
+    kept->note.matched += more.matched;
+    kept->note.scans |= more.scans;
+  }
+  pthread_mutex_unlock(&v->marks_lock);
+  if (kept != m) lode__marked_free(m);
 }
 
 static lode_status mark(const lode__covered *c, const lode__rids *rids, lode__slots **out, lode_error *err) {
@@ -170,7 +186,7 @@ static lode_status find_allowed(const lode__nearest *near, lode__vectors *v, siz
   }
   if (!near->filter) return mark(c, near->only, &out->slots, err);
   pthread_mutex_lock(&v->marks_lock);
-  lode__marked *m = find_mark(v, near->filter, near->filter_len, false);
+  lode__marked *m = find_mark(v, near->filter, near->filter_len, true);
   if (m && !m->segs[i].slots) st = mark(c, &m->rids, &m->segs[i].slots, err);
   if (m && st == LODE_OK) {
     make_ready(near->reader->handle->store, v, m, i);

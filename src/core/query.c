@@ -17,7 +17,9 @@
 
 #include <math.h>
 
-enum { GROUP_QUERIES = 64, GROUP_ROWS = 8192, ATTEMPTS = 4, LEAST_FUSED = 64 };
+enum { GROUP_QUERIES = 64, GROUP_ROWS = 8192, ATTEMPTS = 4, LEAST_FUSED = 64, FEW_MORE = 4,
+       MOST_JUDGED = 8,         /* times as many as wanted: a filter that needs more is listed when it comes again */
+       PROPOSALS_A_RECORD = 64  /* that the metadata index lists while one record is judged, and as much again for the times to come */ };
 
 typedef struct run {
   lode_collection *handle;
@@ -30,6 +32,7 @@ typedef struct run {
   bool proposed;           /* as an index proposed it: some may not match */
   bool reversed;           /* the filter is left to step 3 for now */
   size_t reversed_more;    /* and so many candidates more are asked for */
+  lode__filter_note judged; /* what step 3 has shown of the filter */
   lode__rids only;
   const lode__rids *list;  /* `only`, or that of the snapshot */
   lode__vectors *held;     /* which is held for it */
@@ -109,6 +112,8 @@ static lode_status settle(run *q, const lode__nearest *near, lode__best *best, s
     bool found, changed;
     if (hits->n >= want && c->distance > hits->v[hits->n - 1].distance) break;
     LODE__TRY(read_hit(q, c->key, c->aux, &found, &changed, &hit, err));
+    q->judged.judged++;
+    q->judged.matched += found;
     if (changed && near->by_record) *again = true;
     if (!found) continue;
     hit.distance = c->distance;
@@ -253,11 +258,13 @@ done:
 
 /* ---- A group ---- */
 
+static size_t wanted(const run *q) { return q->request->mode == LODE_HYBRID ? fused_want(q) : q->request->k; }
+
 static size_t plus(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 
 /* How many candidates to ask for: more than wanted where some may be refused in the end. */
 static size_t candidates_wanted(const run *q) {
-  size_t want = q->request->mode == LODE_HYBRID ? fused_want(q) : q->request->k, more = 16;
+  size_t want = wanted(q), more = 16;
   if (q->reversed) more = q->reversed_more;
   for (unsigned i = 0; i < q->attempt; i++) more = more > SIZE_MAX / 8 ? SIZE_MAX : more * 8;
   return plus(want, more);
@@ -267,11 +274,12 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
   const lode_query_request *r = q->request;
   lode__nearest near = {0};
   lode_status st = LODE_OK;
+  q->judged = (lode__filter_note){0};
   bool by_vector = r->mode != LODE_BY_TEXT && q->reader.coll.dim != 0;
   if (by_vector) {
     LODE__GOTO(lode__nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n, candidates_wanted(q),
                                   q->listed ? q->list : NULL, err));
-    if (q->attempt == 0 && !q->reversed) near.k = r->mode == LODE_HYBRID ? fused_want(q) : r->k;
+    if (q->attempt == 0 && !q->reversed) near.k = wanted(q);
     near.exact = r->exact || r->target_recall == 1;
     near.effort = r->effort;
     near.target_recall = r->target_recall;
@@ -291,17 +299,33 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
       LODE__GOTO(add_rows(q, query, &q->near, again, err));
     }
   }
+  if (q->reversed && q->held && q->key.len)
+    lode__marked_note(q->handle->store, q->held, q->key.data, q->key.len, q->judged);
 done:
   lode__nearest_release(&near);
   return st;
+}
+
+/* Where an index brings the nearest, a filter is first tried on them, before its matches are listed: of one that most records match
+ * that is all there is to do. How many match is learned on the way; when judging has cost a part of what listing would, it is
+ * time for the list. */
+static bool can_judge_first(run *q) {
+  size_t want = wanted(q);
+  if (!q->held || !q->key.len || q->attempt > 0 || q->select.what.ids || want > GROUP_ROWS) return false;
+  lode__filter_note note = lode__marked_noted(q->held, q->key.data, q->key.len);
+  double share = ((double)note.matched + 1) / ((double)note.judged + 1), records = (double)q->reader.coll.records;
+  double more = note.judged ? 2 * (double)want * (1 / share - 1) + FEW_MORE : 4 * (double)(want + FEW_MORE);
+  if (note.judged && more > MOST_JUDGED * (double)want) return false;
+  double price = lode__filter_is_probe(q->select.filter) && !note.scans ? share * records / PROPOSALS_A_RECORD : records;
+  q->reversed_more = (size_t)more;
+  return (double)lode__vectors_spend(q->held, q->reversed_more * q->n) <= price || !note.judged;
 }
 
 /* To judge the nearest is cheaper than to list all that match, if that is likely to find enough: when many match. Where an index
  * of vectors brings the nearest, few are asked for at first, and more if too few of them match. */
 static bool can_reverse(run *q, bool cheap) {
   uint64_t records = q->reader.coll.records, matches = q->select.n + q->reader.coll.unindexed;
-  size_t want = q->request->mode == LODE_HYBRID ? fused_want(q) : q->request->k;
-  size_t factor = 8, more = 32;
+  size_t want = wanted(q), factor = 8, more = 32;
   if (q->attempt > (q->held ? 1 : 0) || q->select.what.ids || want > GROUP_ROWS) return false;
   if (q->held) factor = 4, more = 4;
   if (cheap) factor = matches ? (q->held ? 2 : 4) * (size_t)(records / matches + 1) : SIZE_MAX;
@@ -349,12 +373,14 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   LODE__TRY(lode__reader_begin(&q->reader, err));
   LODE__TRY(find_listed(q, err));
   if (q->listed) return LODE_OK;
+  q->reversed = can_judge_first(q);
+  if (q->reversed) return LODE_OK;
   uint64_t cursor = lode__tx_cursor(q->reader.tx);
   q->select.generous = q->held != NULL;
-  bool scans = q->held && q->key.len && lode__marked_is_scan(q->held, q->key.data, q->key.len);
+  bool known = q->held && q->key.len, scans = known && lode__marked_noted(q->held, q->key.data, q->key.len).scans;
   if (!scans) LODE__TRY(lode__select_plan(&q->select, &cheap, err));
-  if (!scans && !cheap && q->held && q->key.len && q->held->cursor == cursor)
-    lode__marked_scans(q->handle->store, q->held, q->key.data, q->key.len);
+  if (!scans && !cheap && known && q->held->cursor == cursor)
+    lode__marked_note(q->handle->store, q->held, q->key.data, q->key.len, (lode__filter_note){.scans = true});
   q->reversed = can_reverse(q, cheap);
   uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
   if (q->reversed && q->held && lode__vectors_spend(q->held, q->reversed_more) > price) q->reversed = false;
