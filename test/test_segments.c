@@ -235,6 +235,26 @@ TEST_SLOW(bulk_load_stays_flat, 120) {
   }
 }
 
+/* What a load brings is put together once, eight segments at a time, not again and again. */
+TEST(bulk_load_merges_once) {
+  vkit k = {.no_background = true, .bulk_load = true};
+  lode__build_request request = {.flat = true};
+  lode_error err;
+  unsigned flat, graph;
+  test_srand(test_seed());
+  vkit_limits(50, 30);
+  vkit_open(&k, test_folder(), LODE_L2, 8);
+  for (unsigned round = 1; round <= 20; round++) {
+    bool more = true;
+    vkit_add(&k, 50);
+    while (more) OK(lode__build_step(k.store, &request, &more, &err));
+    count_kinds(&k, &flat, &graph);
+    CHECKF(graph == 0 && flat == round / 8 + round % 8, "%u graphs and %u flat after %u", graph, flat, round);
+  }
+  CHECK(vkit_mean(&k, 3, 10, NULL, NULL, -1, NULL) == 1);
+  vkit_close(&k);
+}
+
 TEST_SLOW(another_process_picks_segments_up, 120) {
   vkit k = {.no_background = true};
   int down[2], up[2];

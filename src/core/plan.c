@@ -7,14 +7,15 @@
  *   4. the tail, when it has tail_rows: made a segment together with those before it that are not much larger, so that
  *      each is at least about twice all that come after it, and their number grows with the logarithm of the rows
  *   5. the same without a tail, after deletions
- * While a bulk load goes on (request->flat), graphs are left as they are, the dead in them too.
+ * While a bulk load goes on (request->flat), graphs are left as they are, the dead in them too; what the load brings is written at most
+ * twice before it becomes a graph: as a segment of tail_rows, and as one of LOAD_FACTOR times as many.
  * A segment has at most as many rows as can be built within half of the memory budget: the rest is for pages and transactions.
  */
 #include "build.h"
 
 lode__build_limits lode__build_limits_now = {.tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20};
 
-enum { LEAST_MOST_ROWS = 20000, MERGE_FACTOR = 2, DEGREE = 32 };
+enum { LEAST_MOST_ROWS = 20000, MERGE_FACTOR = 2, DEGREE = 32, LOAD_FACTOR = 8 };
 
 typedef struct cell {
   lode__seg_row row;
@@ -78,13 +79,20 @@ static bool find_dead(search *s) {
   return false;
 }
 
+static size_t load_run_start(const search *s, size_t end, uint64_t sum) {
+  uint64_t full = (uint64_t)LOAD_FACTOR * lode__build_limits_now.tail_rows;
+  size_t i = end;
+  if (full > s->plan->most_rows) full = s->plan->most_rows;
+  while (i > 0 && s->cells[i - 1].live < full && s->cells[i - 1].row.kind == LODE__FLAT) sum += s->cells[--i].live;
+  return sum >= full ? i : end;
+}
+
 /* The run of segments from the end that is merged with `sum` rows behind them. */
 static size_t run_start(const search *s, size_t end, uint64_t sum) {
+  if (s->request->flat) return load_run_start(s, end, sum);
   size_t i = end;
-  while (i > 0 && s->cells[i - 1].live <= MERGE_FACTOR * sum && sum + s->cells[i - 1].live <= s->plan->most_rows &&
-         !(s->request->flat && s->cells[i - 1].row.kind == LODE__GRAPH)) {
+  while (i > 0 && s->cells[i - 1].live <= MERGE_FACTOR * sum && sum + s->cells[i - 1].live <= s->plan->most_rows)
     sum += s->cells[--i].live;
-  }
   return i;
 }
 
