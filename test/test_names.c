@@ -253,3 +253,35 @@ TEST_SLOW(text_index_begins_anew_when_nearly_all_is_dead, 120) {
   lode_collection_close(d);
   close_world(&w);
 }
+
+/* In a load metadata waits until many records need it, or nothing else is left to do, and then comes in one step. */
+TEST(a_load_indexes_metadata_in_large_batches) {
+  enum { FEW = 60, LOAD = 200 };
+  const char *folder = test_folder();
+  world w = {0};
+  lode__db *db;
+  lode_stats stats;
+  bool more;
+  char ids[LOAD][16];
+  lode_record r[LOAD];
+  open_world(&w, folder);
+  for (unsigned i = 0; i < LOAD; i++)
+    r[i] = (lode_record){.id = id_of(ids[i], i), .document = S("word"), .metadata = S("{\"k\":1,\"l\":\"x\"}")};
+  lode__load_records = 100;
+  OK(lode__db_open(folder, &(lode_open_options){.bulk_load = true}, &db, &err));
+  OK(lode_add(w.c, NULL, r, FEW, LODE_FAIL_EXISTING, NULL, &err));
+  OK(lode__work_step(db, &more, &err));
+  OK(lode_store_stats(w.store, &stats, &err));
+  CHECK(stats.untexted == 0 && stats.unindexed == FEW);
+  OK(lode_add(w.c, NULL, r + FEW, LOAD - FEW, LODE_FAIL_EXISTING, NULL, &err));
+  OK(lode__work_step(db, &more, &err));
+  OK(lode_store_stats(w.store, &stats, &err));
+  CHECK(stats.untexted == LOAD - FEW && stats.unindexed == 0);
+  OK(lode_upsert(w.c, NULL, r, FEW, NULL, &err));
+  for (more = true; more;) OK(lode__work_step(db, &more, &err));
+  OK(lode_store_stats(w.store, &stats, &err));
+  CHECK(stats.untexted == 0 && stats.unindexed == 0);
+  OK(lode_verify(w.store, show, NULL, (lode_progress){0}, &err));
+  lode__db_close(db);
+  close_world(&w);
+}

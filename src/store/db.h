@@ -364,6 +364,9 @@ lode_status lode__sizes_put(lode__tx *tx, lode__sizes *sizes, int64_t rid, uint6
 lode_status lode__sizes_flush(lode__tx *tx, lode__sizes *sizes, lode_error *err);
 lode_status lode__sizes_erase(lode__tx *tx, int64_t cid, lode_error *err); /* of a dropped collection */
 
+/* work.c */
+extern uint64_t lode__load_records; /* a bulk load indexes the metadata of so many at once; tests make it small */
+
 /* write.c */
 lode_status lode__text_row_add(lode__tx *tx, lode__sizes *sizes, int64_t rid, lode_str text, lode_error *err);
 lode_status lode__text_row_remove(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);

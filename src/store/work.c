@@ -20,6 +20,9 @@
 #define FORGET_TIMES 8   /* so many dead for one that lives, */
 #define FORGET_LEAST 2000 /* and so many at all, are reason to begin the text index anew */
 #define ERASE_SOME 128 /* records between two looks at the clock */
+#define LOAD_TERMS (1u << 20) /* in one transaction of a bulk load */
+
+uint64_t lode__load_records = 100000;
 
 typedef struct step {
   lode__tx *tx;
@@ -287,10 +290,17 @@ static lode_status catch_up_text(step *w, lode_error *err) {
   return lode__sizes_flush(tx, &sizes, err);
 }
 
+/* Values come in no order: a batch of terms, small or large, changes pages all over the index. So a load writes few large ones: whenever
+ * many records wait, and at its end. */
+static bool terms_are_due(const step *w) {
+  if (!w->tx->db->opt.bulk_load) return w->coll.unindexed > 0;
+  return w->coll.unindexed >= lode__load_records || (w->coll.unindexed && !w->coll.untexted);
+}
+
 static lode_status catch_up_terms(step *w, lode_error *err) {
   lode__tx *tx = w->tx;
   lode__rec rec;
-  bool more;
+  bool more, load = tx->db->opt.bulk_load;
   lode_status st;
   lode__term_batch batch = {0};
   LODE__GOTO(lode__rec_scan(tx, w->coll.cid, w->coll.term_cursor, err));
@@ -306,7 +316,7 @@ static lode_status catch_up_terms(step *w, lode_error *err) {
     if (rec.metadata.data) LODE__GOTO(lode__term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, true, err));
     w->coll.term_cursor = rec.rid;
     w->coll.unindexed--;
-    if (is_over(w)) break;
+    if (load ? batch.n >= LOAD_TERMS : is_over(w)) break;
   }
   st = lode__term_batch_write(&batch, LODE__STMT_TERM_PUT, err);
 done:
@@ -378,7 +388,7 @@ static lode_status step_collection(step *w, int64_t cid, lode_error *err) {
   LODE__GOTO(lode__coll_load(w->tx, cid, &arena, &w->coll, err));
   if (w->coll.graves)
     st = erase_graves(w, err);
-  else if (w->coll.unindexed)
+  else if (terms_are_due(w))
     st = catch_up_terms(w, err);
   else if (w->coll.untexted)
     st = catch_up_text(w, err);
