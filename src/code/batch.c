@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-enum { FULL_CHUNKS = 2000, FULL_FILES = 1000, REMOVE_IDS = 20000, MOST_TRIES = 20 };
-#define FULL_BYTES (8u << 20)
+enum { FULL_CHUNKS = 4000, FULL_FILES = 1000, REMOVE_IDS = 20000, MOST_TRIES = 20 };
+#define FULL_BYTES (16u << 20)
 
 lode_status lode__file_batch_add(lode__file_batch *b, lode__feed_file *file, lode_error *err) {
   if (!lode__grow(&b->files, &b->cap, b->n + 1, sizeof *b->files)) {

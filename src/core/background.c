@@ -54,12 +54,18 @@ static bool is_written_to(lode_store *store) {
   return lode__os->now_ns() - atomic_load(&store->written_ns) < (uint64_t)QUIET_MS * 1000000;
 }
 
-/* Waits for a quiet moment; false: it is time to stop. In a bulk load there is none, and what falls behind has to be caught up with at its
- * end, on one thread: the work on words goes on beside it, and a step ends as soon as the load wants to write. */
+/* In a bulk load there is no quiet moment, and what falls behind has to be caught up with at its end, on one thread: what is enough for a
+ * whole step does not wait. */
+static bool is_pressing(lode_store *store, const lode__background *b) {
+  bool much = false;
+  if (!store->options->bulk_load || b != &store->background) return false;
+  return lode__work_is_much(store->db, &much, NULL) == LODE_OK && much;
+}
+
+/* Waits for a quiet moment; false: it is time to stop. */
 static bool pause_for_writers(lode_store *store, lode__background *b) {
   bool kicked;
-  if (store->options->bulk_load && b == &store->background) return true;
-  for (unsigned i = 0; i < PAUSES && is_written_to(store); i++)
+  for (unsigned i = 0; i < PAUSES && is_written_to(store) && !is_pressing(store, b); i++)
     if (!sleep_ms(store, b, PAUSE_MS, false, &kicked)) return false;
   return true;
 }

@@ -240,6 +240,8 @@ lode_status lode__counter_keys(lode__tx *tx, int64_t cid, lode__counter_fn *fn, 
 lode_status lode__work_step(lode__db *db, bool *more, lode_error *err);
 /* What is left, in rows. */
 lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err);
+/* Is it enough for a whole step of a bulk load? */
+lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err);
 
 /* ---- Whole-store operations ---- */
 

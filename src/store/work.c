@@ -1,7 +1,9 @@
 /* work.c - background work: erasing what was deleted, and bringing the indexes up to date.
  *
  * Work is done in steps. A step is one write transaction of at most a second, and is over as soon as somebody waits for the lock,
- * so that neither readers nor other writers are held up; kill -9 between or within steps costs at most one step. The order
+ * so that neither readers nor other writers are held up; kill -9 between or within steps costs at most one step. A bulk load waits for
+ * whole steps, and those of its indexes end by bytes and terms, not by the clock: small ones leave small pieces of an index, which are
+ * written again and again until they are large. The order
  * within a collection matters: graves are emptied first, so that an index never takes in a dead record
  * (invariant 5 of write.c).
  *
@@ -14,22 +16,21 @@
 #include <fcntl.h>
 
 #define STEP_NS UINT64_C(1000000000)
-#define STEP_LEAST_NS UINT64_C(200000000) /* of a bulk load: commits of a few records each would take longer than the work itself */
 #define STEP_TEXT_BYTES (8u << 20)
+#define STEP_TERMS (1u << 20)
+#define LOAD_TEXTS 8192 /* documents that are enough for a step of a load, */
 #define VACUUM_PAGES 512
 #define FORGET_TIMES 8   /* so many dead for one that lives, */
 #define FORGET_LEAST 2000 /* and so many at all, are reason to begin the text index anew */
 #define ERASE_SOME 128 /* records between two looks at the clock */
-#define LOAD_TERMS (1u << 20) /* in one transaction of a bulk load */
 
-uint64_t lode__load_records = 100000;
+uint64_t lode__load_records = 100000; /* and records whose metadata is */
 
 typedef struct step {
   lode__tx *tx;
   lode__coll coll;   /* only counts and cursors are used and saved */
   lode__arena *arena; /* its strings */
   uint64_t until_ns;
-  uint64_t least_ns; /* until then others wait */
   unsigned ticks;
   unsigned few;      /* records, no more: the disk is full; 0: as many as there is time for */
 } step;
@@ -39,7 +40,7 @@ static bool is_over(step *w) {
   if (w->few) return true;
   if (++w->ticks % 16 != 0) return false;
   uint64_t now = lode__os->now_ns();
-  return now > w->until_ns || (now >= w->least_ns && lode__db_others_wait(w->tx->db));
+  return now > w->until_ns || (!w->tx->db->opt.bulk_load && lode__db_others_wait(w->tx->db));
 }
 
 static lode_status run_keyed(lode__tx *tx, int which, int64_t key, lode_error *err) {
@@ -270,6 +271,7 @@ static lode_status catch_up_text(step *w, lode_error *err) {
   bool more;
   lode_str text;
   size_t bytes = 0;
+  bool load = tx->db->opt.bulk_load;
   lode__sizes sizes = {0};
   LODE__TRY(lode__rec_scan(tx, w->coll.cid, w->coll.text_cursor, err));
   for (;;) {
@@ -285,7 +287,7 @@ static lode_status catch_up_text(step *w, lode_error *err) {
     }
     w->coll.text_cursor = rec.rid;
     w->coll.untexted--;
-    if (is_over(w) || bytes > STEP_TEXT_BYTES) break;
+    if (bytes > STEP_TEXT_BYTES || (!load && is_over(w))) break;
   }
   return lode__sizes_flush(tx, &sizes, err);
 }
@@ -316,7 +318,7 @@ static lode_status catch_up_terms(step *w, lode_error *err) {
     if (rec.metadata.data) LODE__GOTO(lode__term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, true, err));
     w->coll.term_cursor = rec.rid;
     w->coll.unindexed--;
-    if (load ? batch.n >= LOAD_TERMS : is_over(w)) break;
+    if (batch.n >= STEP_TERMS || (!load && is_over(w))) break;
   }
   st = lode__term_batch_write(&batch, LODE__STMT_TERM_PUT, err);
 done:
@@ -441,7 +443,6 @@ static lode_status try_step(lode__db *db, int64_t after, unsigned few, int64_t *
   *cid = 0;
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
   w.until_ns = lode__os->now_ns() + STEP_NS;
-  if (db->opt.bulk_load) w.least_ns = w.until_ns - STEP_NS + STEP_LEAST_NS;
   LODE__GOTO(next_collection(w.tx, after, cid, err));
   if (*cid) st = step_collection(&w, *cid, err);
   else if (after == 0) st = vacuum_some(w.tx, few, err);
@@ -508,6 +509,16 @@ lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err) {
   if (st == LODE_OK && *left == 0) st = vacuum_due(tx, &due, err);
   if (due) *left = 1;
   lode__tx_rollback(tx);
+  return st;
+}
+
+lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err) {
+  lode__tx *tx;
+  int64_t n[6] = {0};
+  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  lode_status st = sums(tx, n, err);
+  lode__tx_rollback(tx);
+  *much = st == LODE_OK && (n[4] >= LOAD_TEXTS || n[5] >= (int64_t)lode__load_records);
   return st;
 }
 
