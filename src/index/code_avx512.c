@@ -68,9 +68,21 @@ VNNI static void dots(const int8_t *query, size_t dim, const unsigned char *cons
   for (; i < n; i++) out[i] = one(query, dim, rows[i]);
 }
 
+VNNI static int32_t centre(const unsigned char *codes, size_t dim, int8_t *out) {
+  const __m512i low7 = _mm512_set1_epi8(127), zero = _mm512_set1_epi8(64);
+  __m512i sums = _mm512_setzero_si512();
+  size_t i = 0;
+  for (; i + BLOCK <= dim; i += BLOCK) {
+    __m512i c = _mm512_and_si512(_mm512_loadu_si512(codes + i), low7);
+    sums = _mm512_add_epi64(sums, _mm512_sad_epu8(c, _mm512_setzero_si512()));
+    _mm512_storeu_si512(out + i, _mm512_sub_epi8(c, zero));
+  }
+  int32_t sum = (int32_t)_mm512_reduce_add_epi64(sums); /* below 2^31 */
+  return sum - 64 * (int32_t)i + lode__code_centre(codes + i, dim - i, out + i);
+}
+
 static bool supported(void) { return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"); }
 
-const lode__code_kernel lode__code_avx512 = {.name = "avx512", .supported = supported, .dots = dots,
-                                             .centre = lode__code_centre};
+const lode__code_kernel lode__code_avx512 = {.name = "avx512", .supported = supported, .dots = dots, .centre = centre};
 
 #endif
