@@ -109,7 +109,7 @@
   X(COUNTER_ERASE, "DELETE FROM counter WHERE kid IN (SELECT kid FROM metakey WHERE cid=?1)")                      \
   X(TEXT_PUT, "INSERT INTO text(rowid,body) VALUES(?1,?2)")                                                        \
   X(TEXT_DELETE, "INSERT INTO text(text,rowid,body) VALUES('delete',?1,?2)")                                       \
-  X(TEXT_FIND, "SELECT rowid,lode_counts(text) FROM text WHERE text MATCH ?1 AND rowid>?2 AND rowid<=?3 "                                 \
+  X(TEXT_FIND, "SELECT 1 FROM text WHERE text MATCH ?1 AND rowid>?2 AND rowid<=?3 AND lode_visit(text,?4) "         \
                "ORDER BY rowid")                                                                                    \
   X(TEXT_FORGET, "INSERT INTO text(text) VALUES('delete-all')")                                                    \
   X(SIZES_GET, "SELECT codes FROM size WHERE block=?1")                                                             \

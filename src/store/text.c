@@ -1,8 +1,9 @@
 /* text.c - full-text search: FTS5 with our tokenizer, and a function that counts words instead of ranking.
  *
- * The index is contentless: it stores words and places, no text and no lengths. lode_counts(text) gives, for the row at
- * hand, how often each word of the query occurs, as an array of u16. Ranking is done above, with statistics of the
- * collection alone.
+ * The index is contentless: it stores words and places, no text and no lengths. lode_visit(text, ?) tells the caller of
+ * lode__text_each, for the row at hand, how often each word of the query occurs, and is true where that is to end. A common
+ * word has hundreds of thousands of rows, and none of them takes the way out of the statement and back. Ranking is done above, with
+ * statistics of the collection alone.
  */
 #include "db.h"
 
@@ -41,25 +42,37 @@ static int tokenizer_run(Fts5Tokenizer *t, void *ctx, int flags, const char *tex
   return lode__tokenize(text, (size_t)len, pass_token, &sink);
 }
 
-/* ---- lode_counts ---- */
+/* ---- lode_visit ---- */
 
-static void count_words(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *ctx, int n, sqlite3_value **values) {
-  uint16_t counts[LODE__TEXT_WORDS] = {0};
-  (void)n;
-  (void)values;
-  int words = api->xPhraseCount(fts);
-  if (words > LODE__TEXT_WORDS) words = LODE__TEXT_WORDS;
-  for (int w = 0; w < words; w++) {
-    Fts5PhraseIter it;
-    int column, offset;
-    int rc = api->xPhraseFirst(fts, w, &it, &column, &offset);
-    if (rc != SQLITE_OK) {
-      sqlite3_result_error_code(ctx, rc);
-      return;
-    }
-    for (; column >= 0 && counts[w] < UINT16_MAX; api->xPhraseNext(fts, &it, &column, &offset)) counts[w]++;
+static const char visit_type[] = "lode_visit";
+
+typedef struct visit {
+  lode__text_fn *fn;
+  void *ctx;
+  lode_error *err;
+  lode_status st;
+} visit;
+
+static int count_word(const Fts5ExtensionApi *api, Fts5Context *fts, int word, uint16_t *count) {
+  Fts5PhraseIter it;
+  int column, offset, rc = api->xPhraseFirst(fts, word, &it, &column, &offset);
+  uint16_t n = 0;
+  for (; rc == SQLITE_OK && column >= 0 && n < UINT16_MAX; api->xPhraseNext(fts, &it, &column, &offset)) n++;
+  *count = n;
+  return rc;
+}
+
+static void visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *ctx, int n, sqlite3_value **values) {
+  uint16_t counts[LODE__TEXT_WORDS];
+  visit *v = n == 1 ? sqlite3_value_pointer(values[0], visit_type) : NULL;
+  int words = api->xPhraseCount(fts), rc = v && words <= LODE__TEXT_WORDS ? SQLITE_OK : SQLITE_MISUSE;
+  for (int w = 0; w < words && rc == SQLITE_OK; w++) rc = count_word(api, fts, w, &counts[w]);
+  if (rc != SQLITE_OK) {
+    sqlite3_result_error_code(ctx, rc);
+    return;
   }
-  sqlite3_result_blob(ctx, counts, words * (int)sizeof *counts, SQLITE_TRANSIENT);
+  v->st = v->fn(v->ctx, api->xRowid(fts), counts, v->err);
+  sqlite3_result_int(ctx, v->st != LODE_OK);
 }
 
 /* ---- Registration ---- */
@@ -78,7 +91,7 @@ lode_status lode__text_register(sqlite3 *sql, lode_error *err) {
   if (!api) return lode__fail(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
   fts5_tokenizer copy = tokenizer;
   rc = api->xCreateTokenizer(api, "lode", NULL, &copy, NULL);
-  if (rc == SQLITE_OK) rc = api->xCreateFunction(api, "lode_counts", NULL, count_words, NULL);
+  if (rc == SQLITE_OK) rc = api->xCreateFunction(api, "lode_visit", NULL, visit_row, NULL);
   return rc == SQLITE_OK ? LODE_OK : lode__fail_nomem(err);
 }
 
@@ -102,7 +115,7 @@ lode_status lode__text_each(lode__tx *tx, int64_t cid, int64_t after_rid, const 
   bool row;
   lode_status st = LODE_OK;
   lode__buf match = {0};
-  uint16_t counts[LODE__TEXT_WORDS];
+  visit v = {.fn = fn, .ctx = ctx, .err = err};
   if (n_words == 0) return LODE_OK;
   if (n_words > LODE__TEXT_WORDS) return lode__fail(err, LODE_LIMIT, "more than %d words", LODE__TEXT_WORDS);
   build_match(&match, words, n_words);
@@ -115,14 +128,9 @@ lode_status lode__text_each(lode__tx *tx, int64_t cid, int64_t after_rid, const 
   int64_t first = lode__key_first(cid);
   sqlite3_bind_int64(s, 2, after_rid > first ? after_rid : first);
   sqlite3_bind_int64(s, 3, lode__key_last(cid));
-  for (;;) {
-    LODE__GOTO(lode__step(tx, s, &row, err));
-    if (!row) break;
-    lode_str blob = lode__column(s, 1);
-    memset(counts, 0, sizeof counts);
-    memcpy(counts, blob.data, blob.len < sizeof counts ? blob.len : sizeof counts);
-    LODE__GOTO(fn(ctx, sqlite3_column_int64(s, 0), counts, err));
-  }
+  sqlite3_bind_pointer(s, 4, &v, visit_type, NULL);
+  LODE__GOTO(lode__step(tx, s, &row, err));
+  st = v.st;
 done:
   if (s) {
     sqlite3_reset(s);
