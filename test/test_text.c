@@ -207,3 +207,34 @@ TEST(few_of_many_candidates_are_read) {
   lode_collection_close(c);
   lode_close(store);
 }
+
+static size_t count_found(lode_collection *c, lode_str text) {
+  lode_error err = {0};
+  lode_result *rows;
+  OK(lode_query(c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = &text, .n = 1, .k = 10}, &rows, &err));
+  size_t n = lode_result_count(rows);
+  lode_result_free(rows);
+  return n;
+}
+
+/* One letter or digit is a word where it stands alone, and not where it is a part of a longer one. */
+TEST(single_characters_of_longer_words_are_not_asked_for) {
+  lode_store *store;
+  lode_collection *c;
+  lode_error err = {0};
+  static const char *const texts[] = {"int tcp_v4_rcv(void)", "the rcv side", "version 4 of the letter v", "vitamin c"};
+  char ids[4][16];
+  lode_record r[4];
+  for (unsigned i = 0; i < 4; i++) r[i] = record(ids[i], i, texts[i]);
+  OK(lode_open(test_folder(), &(lode_open_options){.create = true, .no_background = true}, &store, &err));
+  OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+  OK(lode_add(c, NULL, r, 4, LODE_FAIL_EXISTING, NULL, &err));
+  for (int indexed = 0; indexed < 2; indexed++) {
+    CHECK(count_found(c, S("tcp_v4_rcv")) == 2);
+    CHECK(count_found(c, S("4")) == 2 && count_found(c, S("v 4")) == 2);
+    CHECK(count_found(c, S("c")) == 1 && count_found(c, S("vitamin c, c++")) == 1);
+    OK(lode_optimize(store, (lode_progress){0}, &err));
+  }
+  lode_collection_close(c);
+  lode_close(store);
+}
