@@ -240,7 +240,7 @@ static lode_status finish(lode__indexer *x, bool whole, uint64_t started, lode_e
   lode_stats stats;
   LODE__TRY(write_stamp(x, whole, started, err));
   LODE__TRY(switch_over(x, err));
-  if (did_something(x->report)) LODE__TRY(lode_optimize(x->store, lode__indexing_progress(x), err));
+  if (did_something(x->report) && (whole || !x->options.stays)) LODE__TRY(lode_optimize(x->store, lode__indexing_progress(x), err));
   uint64_t before = now_ms();
   LODE__TRY(embed(x, err));
   x->report->embed_ms = now_ms() - before;

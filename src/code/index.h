@@ -22,6 +22,7 @@ typedef struct lode__index_options {
   bool force;               /* build everything anew, aside, and switch over at the end */
   bool quality;             /* also the second vectors */
   bool no_vectors;          /* leave missing vectors to another run */
+  bool stays;               /* the caller keeps the store open, and its threads bring its indexes along: a run over some paths does not wait for them */
   uint32_t workers;         /* 0: from the configuration */
   lode_embedder *embedder;  /* instead of the configuration's model; the caller's */
   lode_progress progress;

@@ -265,6 +265,11 @@ static lode_status collect(lode__watch *w, uint64_t *next, lode_error *err) {
   return LODE_OK;
 }
 
+bool lode__watch_has_news(const lode__watch *w) {
+  struct pollfd fd = {.fd = w->fd, .events = POLLIN};
+  return w->n || w->everything || poll(&fd, 1, 0) > 0;
+}
+
 lode_status lode__watch_wait(lode__watch *w, uint32_t wait_ms, lode__watch_changes *changes, lode_error *err) {
   uint64_t until = now_ms() + wait_ms, next;
   memset(changes, 0, sizeof *changes);

@@ -21,6 +21,8 @@ LODE_MUST lode_status lode__watch_open(const lode__root *root, uint32_t debounce
 void lode__watch_close(lode__watch *watch);
 /* Waits at most wait_ms; nothing may have changed then. LODE_GONE when the root was removed. */
 LODE_MUST lode_status lode__watch_wait(lode__watch *watch, uint32_t wait_ms, lode__watch_changes *changes, lode_error *err);
+/* Has something changed since? */
+bool lode__watch_has_news(const lode__watch *watch);
 /* How many folders are watched, and whether there are more than the kernel lets us watch. */
 size_t lode__watch_folders(const lode__watch *watch, bool *incomplete);
 

@@ -1,7 +1,9 @@
 /* op_code_watch.c - keeping the index up to date while files change.
  *
  * The watcher holds the project's LODE__JOB_WATCH for as long as it runs, and LODE__JOB_INDEX only while it indexes, so that `lode index`
- * and it take turns. Between changes it makes vectors that are still missing, if the configuration asks for quality. */
+ * and it take turns. A change is searchable when it is written. What is left to do then has no hurry: the store's threads bring its indexes
+ * along, and when nothing happens the watcher makes graphs of new vectors, and vectors that are still missing if the configuration asks
+ * for quality. */
 #include "op_code.h"
 
 #include "base/os.h"
@@ -17,7 +19,7 @@ typedef struct watching {
   lode__indexer *indexer;
   lode__watch *events;
   uint64_t scanned_ms;   /* monotonic */
-  bool vectors_done;
+  bool indexes_done, vectors_done;
 } watching;
 
 static uint64_t now_ms(void) { return lode__os->now_ns() / 1000000; }
@@ -45,12 +47,13 @@ static lode_status bring(watching *w, const char *what, const lode_str *paths, s
   if (!paths) w->scanned_ms = now_ms();
   bool any = report.added || report.changed || report.removed;
   w->vectors_done = w->vectors_done && !any;
+  w->indexes_done = !paths || (w->indexes_done && !any);
   return any || !paths ? tell(w, what, &report, now_ms() - start, err) : LODE_OK;
 }
 
 static lode_status begin(watching *w, const lode__args *args, lode_error *err) {
   const lode__arg *debounce = lode__arg_of(args, "debounce");
-  lode__index_options options = {.no_vectors = true, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
+  lode__index_options options = {.no_vectors = true, .stays = true, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
   uint64_t quiet = debounce->set ? debounce->number : lode__config_int(&w->project.config, LODE__CONFIG_WATCH_DEBOUNCE);
   bool incomplete;
   LODE__TRY(lode__project_prepare(&w->project, err));
@@ -76,7 +79,22 @@ static bool go_on(void *ctx, const char *phase, uint64_t done, uint64_t total) {
   return !w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0);
 }
 
-static lode_status be_idle(watching *w, lode_error *err) {
+static bool nothing_happens(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  watching *w = ctx;
+  (void)phase;
+  (void)done;
+  (void)total;
+  return !lode__watch_has_news(w->events) && (!w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0));
+}
+
+static lode_status finish_indexes(watching *w, lode_error *err) {
+  if (w->indexes_done) return LODE_OK;
+  LODE__TRY(lode_optimize(w->store, (lode_progress){nothing_happens, w}, err));
+  w->indexes_done = true;
+  return LODE_OK;
+}
+
+static lode_status make_vectors(watching *w, lode_error *err) {
   lode__index_options options = {.quality = true, .job = &w->index, .progress = {go_on, w}};
   lode__indexer *filler = NULL;
   lode__index_report report;
@@ -104,7 +122,8 @@ static lode_status run(watching *w, bool once, lode_error *err) {
     if (due || changes.n) idle_since = now_ms();
     if (once && (changes.n || changes.everything)) return LODE_OK;
     if (now_ms() - idle_since < IDLE_MS) continue;
-    lode_status st = be_idle(w, err);
+    lode_status st = finish_indexes(w, err);
+    if (st == LODE_OK) st = make_vectors(w, err);
     if (st != LODE_OK && st != LODE_BUSY && st != LODE_CANCELLED) return st;
     idle_since = now_ms();
   }
