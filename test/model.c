@@ -630,7 +630,7 @@ size_t model_text(const model_collection *c, lode_str text, const model_filter *
   double df[MOST_WORDS] = {0}, idf[MOST_WORDS], documents = 0, bytes = 0;
   size_t n = 0;
   b = (bag){0};
-  (void)lode__tokenize(text.data, text.len, add_word, &b);
+  (void)lode__tokenize_query(text.data, text.len, add_word, &b);
   b.fixed = true;
   for (size_t i = 0; i < c->n; i++) {
     documents += c->r[i].has_document;

@@ -401,3 +401,23 @@ int lode__tokenize(const char *text, size_t len, lode__token_fn *fn, void *ctx) 
   }
   return 0;
 }
+
+/* ---- Queries ---- */
+
+typedef struct asked {
+  lode__token_fn *fn;
+  void *ctx;
+  size_t word_end; /* of the last word: what ends there or before is a part of it */
+} asked;
+
+static int ask(void *ctx, const lode__token *token) {
+  asked *q = ctx;
+  bool part = token->end <= q->word_end;
+  if (!part) q->word_end = token->end;
+  return part && token->len == 1 ? 0 : q->fn(q->ctx, token);
+}
+
+int lode__tokenize_query(const char *text, size_t len, lode__token_fn *fn, void *ctx) {
+  asked q = {.fn = fn, .ctx = ctx};
+  return lode__tokenize(text, len, ask, &q);
+}

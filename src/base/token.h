@@ -37,5 +37,8 @@ typedef struct lode__token {
 /* Return non-zero to stop; that value is returned. */
 typedef int lode__token_fn(void *ctx, const lode__token *token);
 int lode__tokenize(const char *text, size_t len, lode__token_fn *fn, void *ctx);
+/* What a query asks for: the same without the single letters and digits of longer words. The 4 of tcp_v4_rcv is in every other document, and
+ * tells nothing that the word itself and its longer parts do not. */
+int lode__tokenize_query(const char *text, size_t len, lode__token_fn *fn, void *ctx);
 
 #endif

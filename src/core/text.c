@@ -5,9 +5,6 @@
  * kept. tf comes from the text index for records up to its cursor, and from the documents themselves behind it: the same
  * tokenizer on both sides, so that the score does not tell where a record was found. df counts living records only.
  *
- * Of a word that has parts (tcp_v4_rcv) those of one letter or digit are not asked for: they are in every other document, and tell nothing
- * that the word itself and its longer parts do not.
- *
  * A common word is in a million documents, and a transaction lasts 50 ms: index and tail are read in as many as it takes. If
  * something was committed between the first and the last of them, a record that changed may have been missed, and the
  * search is to be done again; the caller's last attempt is made in one.
@@ -45,7 +42,6 @@ typedef struct search {
   lode__arena arena;
   lode_str words[LODE__TEXT_WORDS];
   size_t n_words;
-  size_t word_end;  /* of the query's last word: what ends there or before is a part of it */
   uint64_t df[LODE__TEXT_WORDS];
   double idf[LODE__TEXT_WORDS];
   double average;
@@ -73,9 +69,6 @@ static size_t find_word(const search *s, const char *text, size_t len) {
 
 static int add_word(void *ctx, const lode__token *t) {
   search *s = ctx;
-  bool part = t->end <= s->word_end;
-  if (!part) s->word_end = t->end;
-  if (part && t->len == 1) return 0;
   if (find_word(s, t->text, t->len) != SIZE_MAX) return 0;
   char *copy = lode__arena_copy(&s->arena, t->text, t->len);
   if (!copy) return -1;
@@ -276,7 +269,7 @@ lode_status lode__text_search(lode__reader *reader, const lode__text_query *quer
   hits->n = 0;
   if (query->want == 0) return LODE_OK;
   lode__arena_init(&s.arena, 0);
-  if (lode__tokenize(query->text.data ? query->text.data : "", query->text.len, add_word, &s) < 0) {
+  if (lode__tokenize_query(query->text.data ? query->text.data : "", query->text.len, add_word, &s) < 0) {
     st = lode__fail_nomem(err);
     goto done;
   }

@@ -113,7 +113,7 @@ static int by_hash(const void *a, const void *b) {
 bool lode__point_words(lode__buf *out, lode_str text, bool query, lode_error *err, lode_status *st) {
   words w = {0};
   *st = LODE_OK;
-  if (text.data && lode__tokenize(text.data, text.len, add_word, &w)) *st = lode__fail_nomem(err);
+  if (text.data && (query ? lode__tokenize_query : lode__tokenize)(text.data, text.len, add_word, &w)) *st = lode__fail_nomem(err);
   size_t n = 0;
   if (w.n) qsort(w.v, w.n, sizeof *w.v, by_hash);
   for (size_t i = 0; i < w.n; i++) {
