@@ -180,6 +180,24 @@ TEST(a_second_chunk_comes_before_files_that_hardly_match) {
   for (size_t i = 1; i < 4; i++) CHECK(hits[i].score <= hits[i - 1].score);
 }
 
+TEST(of_files_that_match_alike_the_one_that_others_name_comes_first) {
+  lode__candidate v[] = {chunk("a#0", "src/pipe_names.c", "x", "function", 5), chunk("b#0", "src/pipe-modes.c", "y", "function", 5),
+                         chunk("c#0", "src/one.c", "z", "function", 1), chunk("d#0", "src/two.c", "w", "function", 1)};
+  lode__ranked_hit hits[4];
+  v[0].text = S("pipe-modes of pipe_names: pipe_names, PIPE_NAMES"); /* what a file says of itself does not count */
+  v[2].text = S("#include \"Pipe-Modes.h\"");
+  v[3].text = S("pipe-modes and pipe-modes; old_pipe_names");
+  CHECK(rank("open a pipe", v, 4, 4, hits) == 4);
+  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+  CHECK(v[1].features[LODE__FEATURE_CENTRAL] == 1 && v[0].features[LODE__FEATURE_CENTRAL] == 0);
+}
+
+TEST(a_plain_file_has_the_name_of_its_folder) {
+  CHECK(first_wins("open a pipe", "src/pipe/index.js", "src/b.js", "javascript"));
+  CHECK(first_wins("open a pipe", "src/pipe/__init__.py", "src/b.py", "python"));
+  CHECK(!first_wins("open a pipe", "main.go", "src/b.go", "go"));
+}
+
 TEST(words_written_together_are_known) {
   lode__words w;
   lode__words_of(S("thread pools threadpool threads poolthread"), &w);

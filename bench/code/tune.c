@@ -284,6 +284,7 @@ static void load(const char *file, const char *folder, lode_mode mode) {
     lode__search_request request = {.query = lode__str(kept), .mode = mode, .limit = AT};
     repo *r = &repos[t->repo];
     if (lode__search_candidates(&r->project, r->store, &request, &t->result, &t->candidates, &t->n, &err) != LODE_OK) die(kept, &err);
+    if (t->result.note[0]) die(t->result.note, NULL);
   }
   free(line);
   fclose(f);

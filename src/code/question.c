@@ -5,9 +5,7 @@
 
 enum { MOST_NAME_BYTES = 128 };
 
-static bool is_name_char(unsigned char c) {
-  return c == '_' || c == '$' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
-}
+static bool is_name_char(unsigned char c) { return c == '$' || lode__is_name_byte(c); }
 static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 

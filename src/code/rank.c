@@ -1,13 +1,12 @@
 /* rank.c - the order of search results. See rank.h. */
 #include "rank.h"
 
-#include "base/token.h"
 #include "code/walk.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { VECTOR_FLOOR_RANK = 200, ALIKE_BITS = 3 };
+enum { VECTOR_FLOOR_RANK = 200 };
 
 const lode__weights lode__rank_weights = {
 #define WORDS(id, of, name, words, names, about) words,
@@ -43,39 +42,13 @@ const char *lode__feature_name(lode__feature feature) {
   return (unsigned)feature < LODE__FEATURE_COUNT ? names[feature] : "";
 }
 
-/* ---- Likeness ---- */
-
-typedef struct votes {
-  int32_t v[64];
-} votes;
-
-static int vote(void *ctx, const lode__token *t) {
-  votes *all = ctx;
-  uint64_t h = 0xcbf29ce484222325u;
-  if (t->same_place) return 0;
-  for (size_t i = 0; i < t->len; i++) h = (h ^ (unsigned char)t->text[i]) * 0x100000001b3u;
-  h ^= h >> 29;
-  h *= 0xbf58476d1ce4e5b9u;
-  h ^= h >> 32;
-  for (int i = 0; i < 64; i++) all->v[i] += (h >> i) & 1 ? 1 : -1;
-  return 0;
-}
-
-uint64_t lode__likeness(lode_str text) {
-  votes all = {{0}};
-  uint64_t hash = 0;
-  (void)lode__tokenize(text.data, text.len, vote, &all);
-  for (int i = 0; i < 64; i++) hash |= (uint64_t)(all.v[i] > 0) << i;
-  return hash;
-}
-
 /* ---- Files ---- */
 
 typedef struct file { /* what all chunks of a file share */
-  lode_str path;
+  lode_str path, base;       /* base: the file's name without its ending, or the folder's that it speaks for */
   unsigned marks;
-  lode__words stem, folders; /* of the file's name without its ending, and of the folders above */
-  double name, folder;       /* features */
+  lode__words stem, folders; /* of `base`, and of the folders above */
+  double name, central;      /* features */
   double best, sum;
   size_t chunks;
   size_t top;                /* its best chunk */
@@ -88,56 +61,55 @@ typedef struct ranking {
   size_t n;
   file *files;
   size_t n_files;
-  size_t *order;             /* of candidates, by file, then by score */
+  size_t *order;             /* of candidates, by file; when they are weighed, then by score */
   double word_weight[LODE__WORDS_MOST];
   bool has_native;           /* some files are for this system: then those for others come later */
 } ranking;
 
-static int by_path(const void *a, const void *b) {
-  const lode__candidate *x = *(lode__candidate *const *)a, *y = *(lode__candidate *const *)b;
-  return lode__str_cmp(x->path, y->path);
+static int by_path(const void *a, const void *b, void *ctx) {
+  const lode__candidate *v = ctx;
+  return lode__str_cmp(v[*(const size_t *)a].path, v[*(const size_t *)b].path);
 }
 
-static void split_path(file *f) {
-  lode_str path = f->path;
-  size_t slash = path.len;
-  while (slash && path.data[slash - 1] != '/') slash--;
+static size_t last_slash(lode_str path) {
+  while (path.len && path.data[path.len - 1] != '/') path.len--;
+  return path.len;
+}
+
+/* index.js, mod.rs, __init__.py, main.go speak for their folder: its name is theirs. */
+static lode_str base_of(lode_str path) {
+  static const char *const plain[] = {"index", "mod", "__init__", "main", "lib"};
+  size_t slash = last_slash(path);
   lode_str name = {path.data + slash, path.len - slash};
   for (size_t i = name.len; i-- > 1;)
     if (name.data[i] == '.') {
       name.len = i;
       break;
     }
-  lode__words_of(name, &f->stem);
-  lode__words_of((lode_str){path.data, slash}, &f->folders);
-  /* index.js, mod.rs, __init__.py, main.go speak for their folder: its name is theirs */
-  static const char *const plain[] = {"index", "mod", "init", "main", "lib"};
   bool is_plain = false;
-  for (size_t i = 0; f->stem.n == 1 && i < sizeof plain / sizeof *plain; i++) is_plain = is_plain || strcmp(f->stem.v[0].text, plain[i]) == 0;
-  if (!is_plain || slash < 2) return;
-  size_t start = slash - 1;
-  while (start && path.data[start - 1] != '/') start--;
-  lode__words_of((lode_str){path.data + start, slash - 1 - start}, &f->stem);
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) is_plain = is_plain || lode__str_eq(name, lode__str(plain[i]));
+  if (!is_plain || slash < 2) return name;
+  size_t start = last_slash((lode_str){path.data, slash - 1});
+  return (lode_str){path.data + start, slash - 1 - start};
+}
+
+static void split_path(file *f) {
+  f->base = base_of(f->path);
+  lode__words_of(f->base, &f->stem);
+  lode__words_of((lode_str){f->path.data, last_slash(f->path)}, &f->folders);
 }
 
 static lode_status group(ranking *r, lode_error *err) {
-  lode__candidate **sorted = lode__alloc_zero(r->n, sizeof *sorted);
   r->files = lode__alloc_zero(r->n, sizeof *r->files);
   r->order = lode__alloc_zero(r->n, sizeof *r->order);
-  if (!sorted || !r->files || !r->order) {
-    lode__free(sorted);
-    return lode__fail_nomem(err);
-  }
-  for (size_t i = 0; i < r->n; i++) sorted[i] = &r->v[i];
-  qsort(sorted, r->n, sizeof *sorted, by_path);
+  if (!r->files || !r->order) return lode__fail_nomem(err);
+  for (size_t i = 0; i < r->n; i++) r->order[i] = i;
+  qsort_r(r->order, r->n, sizeof *r->order, by_path, r->v);
   for (size_t i = 0; i < r->n; i++) {
-    if (i == 0 || !lode__str_eq(sorted[i]->path, sorted[i - 1]->path)) {
-      file *f = &r->files[r->n_files++];
-      f->path = sorted[i]->path;
-    }
-    sorted[i]->file = r->n_files - 1;
+    lode__candidate *c = &r->v[r->order[i]];
+    if (i == 0 || !lode__str_eq(c->path, r->files[r->n_files - 1].path)) r->files[r->n_files++].path = c->path;
+    c->file = r->n_files - 1;
   }
-  lode__free(sorted);
   return LODE_OK;
 }
 
@@ -199,16 +171,6 @@ static double overlap(const ranking *r, const lode__words *name) {
   return recall + precision > 0 ? 1.25 * recall * precision / (recall + 0.25 * precision) : 0;
 }
 
-static double coverage(const ranking *r, const lode__words *name) {
-  const lode__words *words = &r->question->words;
-  double asked = 0, found = 0;
-  for (size_t w = 0; w < words->n; w++) {
-    asked += r->word_weight[w];
-    found += r->word_weight[w] * lode__word_among(&words->v[w], name);
-  }
-  return asked > 0 ? found / asked : 0;
-}
-
 static bool same_folded(lode_str a, lode_str b) {
   if (a.len != b.len) return false;
   for (size_t i = 0; i < a.len; i++) {
@@ -240,6 +202,67 @@ static double kind_value(lode_str kind) {
     case LODE__KIND_IMPL: case LODE__KIND_CONSTANT: case LODE__KIND_NAMESPACE: case LODE__KIND_TABLE: return 0.5;
     default: return 0;
   }
+}
+
+/* ---- Files that others name ---- */
+
+/* What the others build on is named by them: an import, an include, a type in its own file. Of two files that match alike, such a one is
+ * meant more often. Names are compared without case. */
+typedef struct naming {
+  size_t *first, mask;       /* a table by hash: file + 1; 0: none */
+  size_t *next, *named_by;   /* of each file: the next one of the same slot; the last file that named it + 1 */
+  size_t *count;             /* of each file: how many others name it */
+} naming;
+
+static uint64_t hash_folded(lode_str name) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < name.len; i++) {
+    unsigned char c = (unsigned char)name.data[i];
+    h = (h ^ (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c)) * 0x100000001b3u;
+  }
+  return h ^ h >> 32;
+}
+
+static void count_name(const ranking *r, naming *n, lode_str name, size_t by) {
+  for (size_t f = n->first[hash_folded(name) & n->mask]; f; f = n->next[f - 1]) {
+    if (f - 1 == by || n->named_by[f - 1] == by + 1 || !same_folded(r->files[f - 1].base, name)) continue;
+    n->named_by[f - 1] = by + 1;
+    n->count[f - 1]++;
+  }
+}
+
+static bool is_name_at(lode_str text, size_t i) { return i < text.len && lode__is_name_byte((unsigned char)text.data[i]); }
+
+/* A hyphen between letters belongs to a name, as in "fs-poll": files are called so. */
+static void count_names(const ranking *r, naming *n, lode_str text, size_t by) {
+  for (size_t i = 0; i < text.len;) {
+    size_t start = i;
+    while (i < text.len && (is_name_at(text, i) || (text.data[i] == '-' && i > start && is_name_at(text, i + 1)))) i++;
+    if (i - start > 1) count_name(r, n, (lode_str){text.data + start, i - start}, by);
+    if (i == start) i++;
+  }
+}
+
+static lode_status find_central(ranking *r, lode_error *err) {
+  naming n = {.mask = 1};
+  size_t most = 0;
+  while (n.mask < 2 * r->n_files) n.mask = 2 * n.mask + 1;
+  size_t *all = lode__alloc_zero(n.mask + 1 + 3 * r->n_files, sizeof *all);
+  if (!all) return lode__fail_nomem(err);
+  n.first = all;
+  n.next = n.first + n.mask + 1;
+  n.named_by = n.next + r->n_files;
+  n.count = n.named_by + r->n_files;
+  for (size_t f = 0; f < r->n_files; f++) {
+    size_t *slot = &n.first[hash_folded(r->files[f].base) & n.mask];
+    n.next[f] = *slot;
+    *slot = f + 1;
+  }
+  for (size_t i = 0; i < r->n; i++) count_names(r, &n, r->v[r->order[i]].text, r->v[r->order[i]].file);
+  for (size_t f = 0; f < r->n_files; f++) most = n.count[f] > most ? n.count[f] : most;
+  for (size_t f = 0; f < r->n_files && most; f++) r->files[f].central = log(1 + (double)n.count[f]) / log(1 + (double)most);
+  lode__free(all);
+  return LODE_OK;
 }
 
 /* ---- Features ---- */
@@ -350,11 +373,9 @@ static lode_status measure(ranking *r, lode_error *err) {
     split_path(&r->files[i]);
   }
   mark_old_versions(r);
+  LODE__TRY(find_central(r, err));
   weigh_words(r);
-  for (size_t i = 0; i < r->n_files; i++) {
-    r->files[i].name = overlap(r, &r->files[i].stem);
-    r->files[i].folder = coverage(r, &r->files[i].folders);
-  }
+  for (size_t i = 0; i < r->n_files; i++) r->files[i].name = overlap(r, &r->files[i].stem);
   for (size_t i = 0; i < r->n; i++) {
     lode__candidate *c = &r->v[i];
     lode__words name;
@@ -362,7 +383,7 @@ static lode_status measure(ranking *r, lode_error *err) {
     c->features[LODE__FEATURE_DEFINES] = defines(r->question, c->name);
     c->features[LODE__FEATURE_NAME] = overlap(r, &name);
     c->features[LODE__FEATURE_FILE] = r->files[c->file].name;
-    c->features[LODE__FEATURE_FOLDER] = r->files[c->file].folder;
+    c->features[LODE__FEATURE_CENTRAL] = r->files[c->file].central;
     c->features[LODE__FEATURE_KIND] = kind_value(c->kind);
     c->factors = factors_of(r, &r->files[c->file], c);
     c->measured = true;
@@ -395,7 +416,6 @@ static int by_file_then_score(const void *a, const void *b, void *ctx) {
 
 static void gather_files(ranking *r) {
   double more = r->weights->more[r->question->is_name];
-  for (size_t i = 0; i < r->n; i++) r->order[i] = i;
   qsort_r(r->order, r->n, sizeof *r->order, by_file_then_score, r->v);
   for (size_t i = 0; i < r->n;) {
     file *f = &r->files[r->v[r->order[i]].file];
@@ -411,16 +431,11 @@ static void gather_files(ranking *r) {
   }
 }
 
-static int bits_apart(uint64_t a, uint64_t b) { return __builtin_popcountll(a ^ b); }
-
-/* Says the same as one that is shown already: the same text, or the same name and nearly the same words. */
+/* Says the same as one that is shown already. */
 static lode__ranked_hit *copy_of(lode__ranked_hit *hits, size_t n, const lode__candidate *c) {
   for (size_t i = 0; i < n; i++) {
-    const lode__candidate *other = hits[i].chunk;
-    if (c->hash && other->hash && strcmp(c->hash, other->hash) == 0) return &hits[i];
-    if (c->likeness && other->likeness && c->name.len && lode__str_eq(c->name, other->name) &&
-        bits_apart(c->likeness, other->likeness) <= ALIKE_BITS)
-      return &hits[i];
+    const char *other = hits[i].chunk->hash;
+    if (c->hash && other && strcmp(c->hash, other) == 0) return &hits[i];
   }
   return NULL;
 }

@@ -21,13 +21,13 @@
 /* X(id, of the CHUNK or of the FILE, name, weight for words, weight for names, what it is) */
 #define LODE__FEATURES(X)                                                                                                 \
   X(TEXT, CHUNK, "text", 0.70, 1.60, "BM25 of the chunk, against the best candidate's")                                   \
-  X(VECTOR, CHUNK, "vector", 1.00, 0.20, "cosine of question and chunk, against the candidates'")                         \
+  X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                         \
   X(QUALITY, CHUNK, "quality", 1.00, 0.40, "the same with the second vector")                                             \
   X(OUTLINE, FILE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                          \
   X(DEFINES, CHUNK, "defines", 0.40, 2.00, "the chunk defines exactly a name that the query holds")                       \
-  X(NAME, CHUNK, "name", 0.50, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
+  X(NAME, CHUNK, "name", 0.30, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
   X(FILE, FILE, "file", 2.20, 1.60, "the same for the name of the file")                                                  \
-  X(FOLDER, FILE, "folder", 0.20, 0.20, "how many of the query's words the folders of the path have")                     \
+  X(CENTRAL, FILE, "central", 0.50, 0.10, "how many of the candidates' other files name this one, against the most named: by logarithm") \
   X(KIND, CHUNK, "kind", 0.10, 0.30, "the chunk is a definition: a type counts fully, a function a little less")
 
 /* X(id, name, factor, what it applies to, unless the question asks for it) */
@@ -81,11 +81,11 @@ void lode__question_read(lode_str text, lode__question *question);
 typedef struct lode__candidate {
   lode_str id, path, language, kind, name, parents; /* the caller's */
   const char *hash;          /* of its text; equal ones are folded */
-  uint64_t likeness;         /* a hash of its words in which alike texts differ by few bits; 0: not known */
   uint32_t first, last;
   double bm25;               /* 0: not found by words */
   double cosine, cosine2;    /* NaN: not known */
   double outline;            /* BM25 of the file's outline */
+  lode_str text;             /* its own; empty: not known */
   /* set by lode__rank; what was measured once is not measured again when other weights are tried */
   bool measured;
   double features[LODE__FEATURE_COUNT];
@@ -104,7 +104,5 @@ typedef struct lode__ranked_hit {
 /* Orders the candidates and writes at most `limit` hits; *n of them. Candidates are changed in place. weights NULL: the table. */
 LODE_MUST lode_status lode__rank(const lode__question *question, lode__candidate *candidates, size_t count, const lode__weights *weights,
                                  size_t limit, lode__ranked_hit *hits, size_t *n, lode_error *err);
-/* A 64-bit hash of the words of a text: alike texts have hashes that differ by few bits. */
-uint64_t lode__likeness(lode_str text);
 
 #endif

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3,
-       MOST_WANT = 1 << 20, MOST_BEHIND = 10000 };
+       MOST_WANT = 1 << 20, MOST_BEHIND = 10000, MOST_READ = 1000 };
 
 /* ---- Candidates ---- */
 
@@ -55,7 +55,8 @@ static lode_status candidate(searching *s, const lode_row *row, lode__candidate 
   lode__candidate c = {.id = row->id, .path = view.path, .language = view.language, .kind = view.kind, .name = view.name,
                        .parents = view.parents, .first = view.first, .last = view.last, .cosine = NAN, .cosine2 = NAN};
   lode_str hash = view.hash;
-  lode_str *texts[] = {&c.id, &c.path, &c.language, &c.kind, &c.name, &c.parents, &hash};
+  if (row->document.len > view.offset) c.text = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
+  lode_str *texts[] = {&c.id, &c.path, &c.language, &c.kind, &c.name, &c.parents, &c.text, &hash};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (!lode__searching_copy(s, texts[i])) return lode__fail_nomem(err);
   c.hash = hash.data;
@@ -71,6 +72,9 @@ static size_t want(const searching *s, size_t least) {
   return n * s->want_more;
 }
 
+/* Texts are for the ranking, which does without those of very many. */
+static unsigned parts(size_t k) { return k <= MOST_READ ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA; }
+
 /* ---- By words ---- */
 
 static void ask(lode_collection *c, const lode_query_request *request, asked *to) {
@@ -82,7 +86,7 @@ static void ask(lode_collection *c, const lode_query_request *request, asked *to
 /* Without the caller's progress, which belongs to the caller's thread: what it takes is bounded. */
 static void ask_words(searching *s) {
   lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_TEXT), .select = lode__searching_selection(s),
-                          .include = LODE_METADATA, .most_unindexed = MOST_BEHIND};
+                          .include = parts(want(s, WANT_TEXT)), .most_unindexed = MOST_BEHIND};
   ask(s->code, &q, &s->words);
 }
 
@@ -235,7 +239,7 @@ done:
 
 static void ask_vector(const searching *s, asked *to) {
   lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1, .k = want(s, WANT_VECTOR),
-                          .select = lode__searching_selection(s), .include = LODE_METADATA, .progress = s->request->progress};
+                          .select = lode__searching_selection(s), .include = parts(want(s, WANT_VECTOR)), .progress = s->request->progress};
   if (s->vector) ask(s->code, &q, to);
 }
 

@@ -19,6 +19,10 @@ typedef struct lode__words {
   size_t n;
 } lode__words;
 
+/* Letters, digits and _ : what names are made of in nearly every language. */
+static inline bool lode__is_name_byte(unsigned char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
+}
 /* The parts of all names in the text, in order, the first LODE__WORDS_MOST of them, repetitions left out. */
 void lode__words_of(lode_str text, lode__words *words);
 /* 0: not alike; 1: equal stems; between: one begins the other. */
