@@ -19,7 +19,7 @@ const lode__weights lode__rank_weights = {
 #undef FACTOR
     .more = {0.30, 0.08},
     .decay = 0.7,
-    .again = 0.25,
+    .again = 0.30,
 };
 
 /* A feature of the file is counted once, however many chunks the file has among the candidates */
@@ -48,6 +48,8 @@ typedef struct file { /* what all chunks of a file share */
   lode_str path, base;       /* base: the file's name without its ending, or the folder's that it speaks for */
   unsigned marks;
   lode__words stem, folders; /* of `base`, and of the folders above */
+  size_t named, named_by;    /* how many other files name it; the last of them + 1 */
+  size_t next;               /* + 1, in the table of names */
   double name, central;      /* features */
   double best, sum;
   size_t chunks;
@@ -208,12 +210,6 @@ static double kind_value(lode_str kind) {
 
 /* What the others build on is named by them: an import, an include, a type in its own file. Of two files that match alike, such a one is
  * meant more often. Names are compared without case. */
-typedef struct naming {
-  size_t *first, mask;       /* a table by hash: file + 1; 0: none */
-  size_t *next, *named_by;   /* of each file: the next one of the same slot; the last file that named it + 1 */
-  size_t *count;             /* of each file: how many others name it */
-} naming;
-
 static uint64_t hash_folded(lode_str name) {
   uint64_t h = 0xcbf29ce484222325u;
   for (size_t i = 0; i < name.len; i++) {
@@ -223,45 +219,45 @@ static uint64_t hash_folded(lode_str name) {
   return h ^ h >> 32;
 }
 
-static void count_name(const ranking *r, naming *n, lode_str name, size_t by) {
-  for (size_t f = n->first[hash_folded(name) & n->mask]; f; f = n->next[f - 1]) {
-    if (f - 1 == by || n->named_by[f - 1] == by + 1 || !same_folded(r->files[f - 1].base, name)) continue;
-    n->named_by[f - 1] = by + 1;
-    n->count[f - 1]++;
+typedef struct by_base { /* files by the hash of their base; 0: none, else index + 1 */
+  size_t *first, mask;
+} by_base;
+
+static void count_name(ranking *r, const by_base *table, lode_str name, size_t by) {
+  for (size_t i = table->first[hash_folded(name) & table->mask]; i; i = r->files[i - 1].next) {
+    file *f = &r->files[i - 1];
+    if (i - 1 == by || f->named_by == by + 1 || !same_folded(f->base, name)) continue;
+    f->named_by = by + 1;
+    f->named++;
   }
 }
 
 static bool is_name_at(lode_str text, size_t i) { return i < text.len && lode__is_name_byte((unsigned char)text.data[i]); }
 
 /* A hyphen between letters belongs to a name, as in "fs-poll": files are called so. */
-static void count_names(const ranking *r, naming *n, lode_str text, size_t by) {
-  for (size_t i = 0; i < text.len;) {
+static void count_names(ranking *r, const by_base *table, const lode__candidate *c) {
+  for (size_t i = 0; i < c->text.len; i++) {
     size_t start = i;
-    while (i < text.len && (is_name_at(text, i) || (text.data[i] == '-' && i > start && is_name_at(text, i + 1)))) i++;
-    if (i - start > 1) count_name(r, n, (lode_str){text.data + start, i - start}, by);
-    if (i == start) i++;
+    while (is_name_at(c->text, i) || (i > start && is_name_at(c->text, i + 1) && c->text.data[i] == '-')) i++;
+    if (i - start > 1) count_name(r, table, (lode_str){c->text.data + start, i - start}, c->file);
   }
 }
 
 static lode_status find_central(ranking *r, lode_error *err) {
-  naming n = {.mask = 1};
+  by_base table = {.mask = 1};
   size_t most = 0;
-  while (n.mask < 2 * r->n_files) n.mask = 2 * n.mask + 1;
-  size_t *all = lode__alloc_zero(n.mask + 1 + 3 * r->n_files, sizeof *all);
-  if (!all) return lode__fail_nomem(err);
-  n.first = all;
-  n.next = n.first + n.mask + 1;
-  n.named_by = n.next + r->n_files;
-  n.count = n.named_by + r->n_files;
+  while (table.mask < 2 * r->n_files) table.mask = 2 * table.mask + 1;
+  table.first = lode__alloc_zero(table.mask + 1, sizeof *table.first);
+  if (!table.first) return lode__fail_nomem(err);
   for (size_t f = 0; f < r->n_files; f++) {
-    size_t *slot = &n.first[hash_folded(r->files[f].base) & n.mask];
-    n.next[f] = *slot;
+    size_t *slot = &table.first[hash_folded(r->files[f].base) & table.mask];
+    r->files[f].next = *slot;
     *slot = f + 1;
   }
-  for (size_t i = 0; i < r->n; i++) count_names(r, &n, r->v[r->order[i]].text, r->v[r->order[i]].file);
-  for (size_t f = 0; f < r->n_files; f++) most = n.count[f] > most ? n.count[f] : most;
-  for (size_t f = 0; f < r->n_files && most; f++) r->files[f].central = log(1 + (double)n.count[f]) / log(1 + (double)most);
-  lode__free(all);
+  for (size_t i = 0; i < r->n; i++) count_names(r, &table, &r->v[r->order[i]]); /* by file: each is counted once */
+  for (size_t f = 0; f < r->n_files; f++) most = r->files[f].named > most ? r->files[f].named : most;
+  for (size_t f = 0; f < r->n_files && most; f++) r->files[f].central = log(1 + (double)r->files[f].named) / log(1 + (double)most);
+  lode__free(table.first);
   return LODE_OK;
 }
 
@@ -450,7 +446,7 @@ static void show(ranking *r, file *f, size_t place, size_t limit, double score, 
   if (*n < limit) hits[(*n)++] = (lode__ranked_hit){.chunk = c, .score = score, .more = f->chunks - 1};
 }
 
-typedef struct turn { /* of a chunk: the best of a file has the file's score, the others their own, which counts less each time */
+typedef struct turn { /* of a chunk: the best of a file has the file's score, the others a share of their own, which is less each time */
   size_t file, place;
   double score;
 } turn;
@@ -468,12 +464,9 @@ static lode_status put_hits(ranking *r, size_t limit, lode__ranked_hit *hits, si
   size_t count = 0;
   if (!turns) return lode__fail_nomem(err);
   for (size_t i = 0; i < r->n_files; i++) {
-    double share = 1;
-    for (size_t place = 0; place < r->files[i].chunks; place++) {
-      const lode__candidate *c = &r->v[r->order[r->files[i].top + place]];
-      turns[count++] = (turn){i, place, place ? share * (c->score + c->shared) : r->files[i].best};
-      share *= r->weights->again;
-    }
+    turns[count++] = (turn){i, 0, r->files[i].best};
+    for (size_t place = 1; place < r->files[i].chunks; place++)
+      turns[count++] = (turn){i, place, r->weights->again / (double)place * r->v[r->order[r->files[i].top + place]].score};
   }
   qsort_r(turns, count, sizeof *turns, by_turn, r->files);
   for (size_t i = 0; i < count && *n < limit; i++) show(r, &r->files[turns[i].file], turns[i].place, limit, turns[i].score, hits, n);

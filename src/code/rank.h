@@ -8,9 +8,9 @@
  *                 + (sum of weight * feature of the file) * (product of the factors that apply)
  *
  * Files are ordered by their scores, and each shows its best chunk; chunks that say the same as a better one are folded into it. A file's
- * k-th further chunk counts `again` to the k of what it would alone: one file does not fill the page, and its second chunk still comes before
- * files that have hardly to do with the question. There are two columns of weights: a question in words, and a query that is a name. Nothing here
- * reads a store or a file: the same candidates give the same order. `lode search --explain` shows the features.
+ * k-th further chunk stands among the files with `again` / k of its own score: one file does not fill the page, and its second chunk still
+ * comes before files that have hardly to do with the question. There are two columns of weights: a question in words, and a query that is
+ * a name. Nothing here reads a store or a file: the same candidates give the same order. `lode search --explain` shows the features.
  */
 #ifndef LODE_CODE_RANK_H
 #define LODE_CODE_RANK_H
