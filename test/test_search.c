@@ -99,6 +99,17 @@ TEST(definitions_come_before_uses) {
   CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
 }
 
+TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
+  lode__candidate v[] = {chunk("a#0", "src/open_doors.c", "open_doors", "function", 4), chunk("b#0", "test/test_doors.c", "open_door", "function", 5),
+                         chunk("c#0", "src/door.c", "open_door", "function", 5)};
+  lode__ranked_hit hits[4];
+  CHECK(rank("open_door", v, 2, 4, hits) == 2);
+  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+  for (size_t i = 0; i < 3; i++) v[i].measured = false;
+  CHECK(rank("open_door", v, 3, 4, hits) == 3);
+  CHECK(lode__str_eq(hits[0].chunk->id, S("c#0"))); /* where there is another, that one */
+}
+
 TEST(names_of_files_count_and_tests_come_later) {
   lode__candidate v[] = {chunk("a#0", "src/misc.c", "x", "function", 5), chunk("b#0", "src/retry.c", "y", "function", 4.5),
                          chunk("c#0", "tests/retry_test.c", "z", "function", 5)};

@@ -65,6 +65,7 @@ typedef struct ranking {
   size_t n_files;
   size_t *order;             /* of candidates, by file; when they are weighed, then by score */
   double word_weight[LODE__WORDS_MOST];
+  bool has_vectors;          /* some cosines are known */
   bool has_native;           /* some files are for this system: then those for others come later */
 } ranking;
 
@@ -387,17 +388,24 @@ static lode_status measure(ranking *r, lode_error *err) {
   return LODE_OK;
 }
 
+/* What a feature of this chunk is worth. A question's words count double where no vectors stand beside them. What is asked for by its name
+ * is meant, also in a test: no factor makes its definition less. */
+static double worth(const ranking *r, const lode__candidate *c, size_t feature, double factor) {
+  bool is_name = r->question->is_name;
+  double value = r->weights->feature[is_name][feature] * c->features[feature];
+  if (feature == LODE__FEATURE_TEXT && !is_name && !r->has_vectors) value *= 2;
+  return feature == LODE__FEATURE_DEFINES && is_name ? value : factor * value;
+}
+
 static void weigh(ranking *r) {
-  const double *weight = r->weights->feature[r->question->is_name];
+  for (size_t i = 0; i < r->n; i++) r->has_vectors = r->has_vectors || !isnan(r->v[i].cosine) || !isnan(r->v[i].cosine2);
   for (size_t i = 0; i < r->n; i++) {
     lode__candidate *c = &r->v[i];
     double factor = 1;
     c->score = c->shared = 0;
     for (size_t f = 0; f < LODE__FACTOR_COUNT; f++)
       if (c->factors >> f & 1) factor *= r->weights->factor[f];
-    for (size_t f = 0; f < LODE__FEATURE_COUNT; f++)
-      if (is_of_file[f]) c->shared += factor * weight[f] * c->features[f];
-      else c->score += factor * weight[f] * c->features[f];
+    for (size_t f = 0; f < LODE__FEATURE_COUNT; f++) *(is_of_file[f] ? &c->shared : &c->score) += worth(r, c, f, factor);
   }
 }
 
