@@ -95,34 +95,24 @@ lode_status lode__bert_measure(const lode__bert_config *c, lode__bert_sizes *siz
   /* bounded by the limits of read_config: no product leaves 64 bits */
   shape s[4];
   shapes(c, s);
-  size_t vectors = 4 * (size_t)c->hidden, panels = 0, narrow = 0;
+  size_t vectors = 4 * (size_t)c->hidden, panels = 0;
   for (int i = 0; i < 4; i++) {
     size_t padded = lode__pad(s[i].n, LODE__PANEL);
     vectors += 2 * padded;
     panels += padded * s[i].k;
-    narrow += padded * lode__pad(s[i].k, 2);
   }
   sizes->vectors = (size_t)c->positions * c->hidden + 2 * (size_t)c->hidden + c->layers * vectors;
   sizes->panels = c->layers * panels;
-  sizes->narrow = c->layers * narrow;
   if (sizes->panels > (size_t)1 << 30) return lode__fail(err, LODE_LIMIT, "the model has more than 2^30 weights");
   return LODE_OK;
 }
 
-lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, bool full, bool narrow, lode_error *err) {
-  *bert = (lode__bert){.config = *config, .kernel = lode__gemm_kernel_get()};
-  lode__bert_sizes sizes;
-  LODE__TRY(lode__bert_measure(config, &sizes, err));
-  bert->layers = lode__alloc_zero(config->layers, sizeof *bert->layers);
-  bert->vectors = lode__alloc_aligned(64, sizes.vectors * sizeof(float));
-  if (full) bert->full = lode__alloc_large(sizes.panels * sizeof(float));
-  if (narrow) bert->narrow = lode__alloc_large(sizes.narrow * sizeof(int16_t));
-  if (!bert->layers || !bert->vectors || (full && !bert->full) || (narrow && !bert->narrow)) {
-    lode__bert_release(bert);
-    return lode__fail_nomem(err);
-  }
-  lode__bert_bind(bert);
-  return LODE_OK;
+static size_t block_bytes(const lode__bert_config *c, const lode__arithmetic *how) {
+  size_t bytes = 0;
+  shape s[4];
+  shapes(c, s);
+  for (int i = 0; i < 4; i++) bytes += lode__panels(s[i].n) * lode__panel_bytes(how, s[i].k);
+  return c->layers * bytes;
 }
 
 static float *take(float **at, size_t n) {
@@ -131,10 +121,10 @@ static float *take(float **at, size_t n) {
   return p;
 }
 
-void lode__bert_bind(lode__bert *bert) {
+static void bind(lode__bert *bert) {
   const lode__bert_config *c = &bert->config;
-  float *at = bert->vectors, *full = bert->full;
-  int16_t *narrow = bert->narrow;
+  float *at = bert->vectors;
+  char *panels = bert->panels;
   shape s[4];
   shapes(c, s);
   bert->positions = take(&at, (size_t)c->positions * c->hidden);
@@ -144,12 +134,10 @@ void lode__bert_bind(lode__bert *bert) {
     lode__bert_layer *layer = &bert->layers[l];
     lode__weights *w[4] = {&layer->qkv, &layer->out, &layer->up, &layer->down};
     for (int i = 0; i < 4; i++) {
-      size_t padded = lode__pad(s[i].n, LODE__PANEL);
-      *w[i] = (lode__weights){.k = s[i].k, .n = s[i].n, .full = full, .narrow = narrow};
-      w[i]->bias = take(&at, padded);
-      w[i]->scales = take(&at, padded);
-      if (full) full += padded * s[i].k;
-      if (narrow) narrow += padded * lode__pad(s[i].k, 2);
+      *w[i] = (lode__weights){.k = s[i].k, .n = s[i].n, .panels = panels};
+      w[i]->bias = take(&at, lode__pad(s[i].n, LODE__PANEL));
+      w[i]->scales = take(&at, lode__pad(s[i].n, LODE__PANEL));
+      panels += lode__panels(s[i].n) * lode__panel_bytes(bert->weights, s[i].k);
     }
     layer->gain1 = take(&at, c->hidden);
     layer->shift1 = take(&at, c->hidden);
@@ -158,10 +146,27 @@ void lode__bert_bind(lode__bert *bert) {
   }
 }
 
+lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, const lode__gemm_kernel *kernel, bool narrow,
+                            lode_error *err) {
+  *bert = (lode__bert){.config = *config, .kernel = kernel};
+  bert->weights = narrow ? &kernel->narrow : &kernel->full;
+  bert->attention = bert->weights->scaled ? &kernel->full : bert->weights; /* keys and values have no scales made for them */
+  lode__bert_sizes sizes;
+  LODE__TRY(lode__bert_measure(config, &sizes, err));
+  bert->layers = lode__alloc_zero(config->layers, sizeof *bert->layers);
+  bert->vectors = lode__alloc_aligned(64, sizes.vectors * sizeof(float));
+  bert->panels = lode__alloc_large(block_bytes(config, bert->weights));
+  if (!bert->layers || !bert->vectors || !bert->panels) {
+    lode__bert_release(bert);
+    return lode__fail_nomem(err);
+  }
+  bind(bert);
+  return LODE_OK;
+}
+
 void lode__bert_release(lode__bert *bert) {
   lode__free(bert->vectors);
-  lode__free(bert->full);
-  lode__free(bert->narrow);
+  lode__free(bert->panels);
   lode__free(bert->layers);
   *bert = (lode__bert){0};
 }
@@ -193,27 +198,25 @@ static lode_status matrix(const lode__safetensors *file, const char *name, size_
   return lode__safetensors_read(file, t, 0, n * k, out, err);
 }
 
-/* `parts` linear layers, one below the other, as one. `w` and `spare` have room for all of them. */
-static lode_status linear(const lode__gemm_kernel *kernel, lode__weights *to, const lode__safetensors *file, unsigned layer,
+/* `parts` linear layers, one below the other, as one. `w` has room for all of them, `spare` for a panel of floats. */
+static lode_status linear(const lode__arithmetic *how, lode__weights *to, const lode__safetensors *file, unsigned layer,
                           const char *const *parts, size_t n_parts, float *w, float *spare, lode_error *err) {
-  size_t n = to->n / n_parts;
+  size_t n = to->n / n_parts, k = to->k;
   char name[128];
   memset(to->bias, 0, lode__pad(to->n, LODE__PANEL) * sizeof(float));
   for (size_t i = 0; i < n_parts; i++) {
     snprintf(name, sizeof name, "encoder.layer.%u.%s.weight", layer, parts[i]);
-    LODE__TRY(matrix(file, name, n, to->k, w + i * n * to->k, err));
+    LODE__TRY(matrix(file, name, n, k, w + i * n * k, err));
     snprintf(name, sizeof name, "encoder.layer.%u.%s.bias", layer, parts[i]);
     LODE__TRY(vector(file, name, n, to->bias + i * n, err));
   }
-  for (size_t i = 0; i < to->n * to->k; i++)
+  for (size_t i = 0; i < to->n * k; i++)
     if (!isfinite(w[i])) return lode__fail(err, LODE_CORRUPT, "the weights of layer %u have a value that is not finite", layer);
-  for (size_t o = 0; o < lode__pad(to->n, LODE__PANEL); o++)
-    to->scales[o] = o < to->n ? lode__weight_scale(w + o * to->k, to->k) : 1;
-  float *panels = to->full ? to->full : spare;
-  lode__weights_pack(w, to->n, to->k, panels);
-  for (size_t p = 0; to->narrow && p < lode__panels(to->n); p++)
-    kernel->narrow(panels + p * to->k * LODE__PANEL, to->k, to->scales + p * LODE__PANEL,
-                         to->narrow + p * lode__pad(to->k, 2) * LODE__PANEL);
+  for (size_t o = 0; o < lode__pad(to->n, LODE__PANEL); o++) to->scales[o] = o < to->n ? lode__weight_scale(w + o * k, k) : 1;
+  for (size_t o = 0; o < to->n; o += LODE__PANEL) {
+    lode__panel_pack(w + o * k, k, to->n - o < LODE__PANEL ? to->n - o : LODE__PANEL, k, spare);
+    lode__weights_put(how, to, o / LODE__PANEL, spare);
+  }
   return LODE_OK;
 }
 
@@ -230,10 +233,10 @@ static lode_status fill_layer(lode__bert *bert, const lode__safetensors *file, u
   static const char *const qkv[] = {"attention.self.query", "attention.self.key", "attention.self.value"};
   static const char *const out[] = {"attention.output.dense"}, *const up[] = {"intermediate.dense"}, *const down[] = {"output.dense"};
   lode__bert_layer *layer = &bert->layers[l];
-  LODE__TRY(linear(bert->kernel, &layer->qkv, file, l, qkv, 3, w, spare, err));
-  LODE__TRY(linear(bert->kernel, &layer->out, file, l, out, 1, w, spare, err));
-  LODE__TRY(linear(bert->kernel, &layer->up, file, l, up, 1, w, spare, err));
-  LODE__TRY(linear(bert->kernel, &layer->down, file, l, down, 1, w, spare, err));
+  LODE__TRY(linear(bert->weights, &layer->qkv, file, l, qkv, 3, w, spare, err));
+  LODE__TRY(linear(bert->weights, &layer->out, file, l, out, 1, w, spare, err));
+  LODE__TRY(linear(bert->weights, &layer->up, file, l, up, 1, w, spare, err));
+  LODE__TRY(linear(bert->weights, &layer->down, file, l, down, 1, w, spare, err));
   LODE__TRY(norm(file, l, "attention.output.LayerNorm", bert->config.hidden, layer->gain1, layer->shift1, err));
   return norm(file, l, "output.LayerNorm", bert->config.hidden, layer->gain2, layer->shift2, err);
 }
@@ -255,9 +258,9 @@ static lode_status fill_embeddings(lode__bert *bert, const lode__safetensors *fi
 lode_status lode__bert_fill(lode__bert *bert, const lode__safetensors *file, lode_progress progress, lode_error *err) {
   const lode__bert_config *c = &bert->config;
   LODE__TRY(fill_embeddings(bert, file, err));
-  size_t most = (size_t)c->hidden * lode__pad(3 * c->hidden > c->inner ? 3 * (size_t)c->hidden : c->inner, LODE__PANEL);
-  most = lode__pad(most > (size_t)c->inner * lode__pad(c->hidden, LODE__PANEL) ? most : (size_t)c->inner * lode__pad(c->hidden, LODE__PANEL), 16);
-  float *w = lode__alloc(2 * most * sizeof *w);
+  size_t deepest = c->inner > c->hidden ? c->inner : c->hidden;
+  size_t most = lode__pad((size_t)c->hidden * (3 * (size_t)c->hidden > c->inner ? 3 * (size_t)c->hidden : c->inner), 16);
+  float *w = lode__alloc_aligned(64, (most + deepest * LODE__PANEL) * sizeof *w);
   if (!w) return lode__fail_nomem(err);
   lode_status st = LODE_OK;
   for (uint32_t l = 0; l < c->layers && st == LODE_OK; l++) {

@@ -1,11 +1,10 @@
 /* bert.h - a BERT encoder for sentences: its weights in memory, where they come from, and text to vector.
  *
- * Weights live in three blocks, whose layout follows from the configuration alone:
+ * Weights live in two blocks, whose layout follows from the configuration and the arithmetic:
  *   vectors  float32: positions (with token type 0 added), the first norm's gain and shift, then for each layer the biases
  *            of qkv, out, up and down and the scales of their integer panels (padded to 16), and two norms
- *   full     float32 panels of each layer's qkv, out, up, down (gemm.h)
- *   narrow   the same as 16-bit integers
- * full or narrow may be absent. The table of words is asked for row by row.
+ *   panels   of each layer's qkv, out, up, down (gemm.h)
+ * The table of words is asked for row by row.
  */
 #ifndef LODE_BERT_H
 #define LODE_BERT_H
@@ -28,8 +27,9 @@ typedef struct lode__bert_layer {
 typedef struct lode__bert {
   lode__bert_config config;
   const lode__gemm_kernel *kernel;
-  float *vectors, *full;
-  int16_t *narrow;
+  const lode__arithmetic *weights, *attention; /* of the kernel: products with weights, and with keys and values */
+  float *vectors;
+  void *panels;
   float *positions, *gain, *shift; /* inside vectors */
   lode__bert_layer *layers;
   /* Word `id` as `hidden` floats. */
@@ -37,9 +37,9 @@ typedef struct lode__bert {
   void *word_ctx;
 } lode__bert;
 
-/* Sizes of the blocks, in elements. LODE_CORRUPT when the configuration is impossible, LODE_LIMIT when it is too large. */
+/* How many floats the vectors have, and the panels of floats, as the pack keeps them. LODE_CORRUPT when the configuration is impossible, LODE_LIMIT when it is too large. */
 typedef struct lode__bert_sizes {
-  size_t vectors, panels, narrow;
+  size_t vectors, panels;
 } lode__bert_sizes;
 lode_status lode__bert_measure(const lode__bert_config *config, lode__bert_sizes *sizes, lode_error *err);
 
@@ -48,9 +48,8 @@ lode_status lode__bert_config_read(lode__bert_config *config, lode_str json, lod
 lode_status lode__bert_pooling_read(lode__bert_config *config, lode_str json, lode_error *err);
 
 /* Allocates the blocks and points the layers into them. */
-lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, bool full, bool narrow, lode_error *err);
-/* Points the weights to the blocks that are there. */
-void lode__bert_bind(lode__bert *bert);
+lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, const lode__gemm_kernel *kernel, bool narrow,
+                            lode_error *err);
 void lode__bert_release(lode__bert *bert);
 
 /* Fills the blocks from the tensors of a model with Hugging Face's names (with or without a "bert." before them). */
@@ -66,7 +65,6 @@ enum { LODE__ENCODE_THREADS = 64 };
 typedef struct lode__encode_options {
   uint32_t max_tokens; /* of a text, [CLS] and [SEP] included */
   uint32_t threads;
-  bool narrow;         /* integer arithmetic */
 } lode__encode_options;
 
 /* n texts to n x hidden floats of length 1. */

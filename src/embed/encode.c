@@ -1,7 +1,7 @@
 /* encode.c - text to vector: the encoder itself, over any number of texts and threads.
  *
  * The tokens of all texts of a chunk are rows of one matrix, one text after the other, without padding. Everything but
- * attention works on rows alone, in blocks that stay in the second-level cache; attention sees the rows of one text.
+ * attention works on rows alone, in blocks whose size the kernel knows; attention sees the rows of one text.
  *
  * Threads: a call starts its own. With many chunks each thread takes chunks as it comes. With few, all threads work on
  * one chunk, each on its own rows; they meet twice in a layer: before attention, which reads keys and values of other
@@ -14,8 +14,8 @@
 #include <stdatomic.h>
 
 enum {
-  BLOCK = 96,           /* rows that go through a layer together */
-  SLICE = 2 * LODE__DEPTH, /* of the inner layer: made, and used up, at once, for the second-level cache */
+  SLICE = LODE__STEP,   /* of the inner layer: made, and used up, at once, for the second-level cache */
+  QUERIES = 32,         /* rows that attend together: their scores stay in the first-level cache */
   CHUNK_ROWS = 384,     /* rows of a chunk, unless one text has more */
   WAVE_ROWS = 8192,     /* rows that are tokenized before encoding begins, for each thread */
 };
@@ -25,7 +25,6 @@ enum {
 /* What all threads of a team share. */
 typedef struct chunk {
   const lode__bert *bert;
-  bool narrow;
   const uint32_t *ids;     /* of all rows */
   const size_t *starts;    /* first row of each text, and the end, counted from row0 */
   size_t row0, n_texts, rows;
@@ -38,7 +37,8 @@ typedef struct chunk {
 typedef struct scratch {
   void *memory;
   float *x, *qkv; /* of a chunk that is its own */
-  float *tmp, *up, *scores, *keys, *values, *mixed, *quant;
+  float *tmp, *up, *scores, *mixed, *spare;
+  void *keys, *values, *rows;
 } scratch;
 
 typedef struct team {
@@ -51,14 +51,12 @@ typedef struct team {
   _Atomic(bool) failed;
 } team;
 
+static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t start_of(const chunk *c, size_t text) { return c->starts[text] - c->row0; }
 static inline size_t stride_of(size_t n) { return lode__pad(n, LODE__PANEL); }
 
 static void multiply(const chunk *c, lode__part part, const float *a, size_t lda, size_t m, float *out, size_t ldc, scratch *s) {
-  if (c->narrow)
-    lode__gemm16(c->bert->kernel, &part, a, lda, m, out, ldc, s->quant);
-  else
-    lode__gemm(c->bert->kernel, &part, a, lda, m, out, ldc);
+  lode__gemm(c->bert->weights, &part, a, lda, m, out, ldc, s->rows);
 }
 
 static lode_status embed_rows(const chunk *c, size_t from, size_t to, lode_error *err) {
@@ -73,56 +71,56 @@ static lode_status embed_rows(const chunk *c, size_t from, size_t to, lode_error
   return LODE_OK;
 }
 
-/* Floats of a text's n keys, or values, as panels of one head. */
-static inline size_t keys_of(const lode__bert_config *c, size_t n) { return stride_of(n) * (c->hidden / c->heads); }
-static inline size_t values_of(const lode__bert_config *c, size_t n) { return n * stride_of(c->hidden / c->heads); }
+/* Bytes of a text's n keys, or values, as panels of one head. */
+static inline size_t keys_of(const lode__bert *b, size_t n) {
+  return lode__panels(n) * lode__panel_bytes(b->attention, b->config.hidden / b->config.heads);
+}
+static inline size_t values_of(const lode__bert *b, size_t n) {
+  return lode__panels(b->config.hidden / b->config.heads) * lode__panel_bytes(b->attention, n);
+}
 
-/* Keys and values of a text, as panels, one head after the other. They are read row by row, as they lie in memory. */
-static void pack_heads(const chunk *c, size_t first, size_t n, scratch *s) {
-  const lode__bert_config *config = &c->bert->config;
-  size_t h = config->hidden, d = h / config->heads, stride = stride_of(3 * h), keys = keys_of(config, n), values = values_of(config, n);
-  for (size_t j = 0; j < stride_of(n); j++) {
-    const float *k = c->qkv + (first + j) * stride + h, *v = k + h;
-    for (size_t head = 0; head < config->heads; head++) {
-      float *to = s->keys + head * keys + j / LODE__PANEL * LODE__PANEL * d + j % LODE__PANEL;
-      if (j >= n) {
-        for (size_t i = 0; i < d; i++) to[i * LODE__PANEL] = 0;
-        continue;
-      }
-      for (size_t i = 0; i < d; i++) to[i * LODE__PANEL] = k[head * d + i];
-      for (size_t i = 0; i < d; i += LODE__PANEL) {
-        size_t columns = d - i < LODE__PANEL ? d - i : LODE__PANEL;
-        to = s->values + head * values + i * n + j * LODE__PANEL;
-        memcpy(to, v + head * d + i, columns * sizeof(float));
-        for (size_t e = columns; e < LODE__PANEL; e++) to[e] = 0;
-      }
+/* n keys of one head, or its values, d of each, as panels. */
+static void pack_keys(const lode__arithmetic *how, const float *k, size_t stride, size_t n, size_t d, char *keys, float *spare) {
+  for (size_t j = 0; j < n; j += LODE__PANEL, keys += lode__panel_bytes(how, d)) {
+    lode__panel_pack(k + j * stride, stride, least(n - j, LODE__PANEL), d, spare);
+    how->panel(spare, LODE__PANEL, d, NULL, keys);
+  }
+}
+static void pack_values(const lode__arithmetic *how, const float *v, size_t stride, size_t n, size_t d, char *values, float *spare) {
+  for (size_t i = 0; i < d; i += LODE__PANEL, values += lode__panel_bytes(how, n)) {
+    if (d - i >= LODE__PANEL) {
+      how->panel(v + i, stride, n, NULL, values);
+      continue;
     }
+    memset(spare, 0, n * LODE__PANEL * sizeof(float));
+    for (size_t j = 0; j < n; j++) memcpy(spare + j * LODE__PANEL, v + j * stride + i, (d - i) * sizeof(float));
+    how->panel(spare, LODE__PANEL, n, NULL, values);
   }
 }
 
-/* Rows from..to, all of a text of n rows whose keys and values are packed, attend to it with one head. */
-static void attend(const chunk *c, size_t n, size_t from, size_t to, size_t head, scratch *s) {
-  const lode__gemm_kernel *kernel = c->bert->kernel;
-  size_t h = c->bert->config.hidden, d = h / c->bert->config.heads, stride = stride_of(3 * h), wide = stride_of(n);
-  size_t mixed = stride_of(d);
-  const float *keys = s->keys + head * keys_of(&c->bert->config, n), *values = s->values + head * values_of(&c->bert->config, n);
+/* Rows from..to, all of a text of n rows that begins at row `first`, attend to it with one head. */
+static void attend(const chunk *c, size_t first, size_t n, size_t from, size_t to, size_t head, scratch *s) {
+  const lode__bert *b = c->bert;
+  const lode__arithmetic *how = b->attention;
+  size_t h = b->config.hidden, d = h / b->config.heads, stride = stride_of(3 * h), wide = stride_of(n), mixed = stride_of(d);
+  const float *k = c->qkv + first * stride + h + head * d;
   float scale = 1.0f / sqrtf((float)d);
-  for (size_t r = from; r < to; r += BLOCK) {
-    size_t m = to - r < BLOCK ? to - r : BLOCK;
+  pack_keys(how, k, stride, n, d, s->keys, s->spare);
+  pack_values(how, k + h, stride, n, d, s->values, s->spare);
+  for (size_t r = from; r < to; r += QUERIES) {
+    size_t m = least(to - r, QUERIES);
     float *q = c->qkv + r * stride + head * d;
-    lode__product scores = {.a = q, .lda = stride, .m = m, .k = d, .ldc = wide}, mix = {.a = s->scores, .lda = wide, .m = m, .k = n, .ldc = mixed};
-    for (size_t p = 0; p < lode__panels(n); p++) {
-      scores.panel = keys + p * LODE__PANEL * d;
-      scores.c = s->scores + p * LODE__PANEL;
-      kernel->panel(&scores);
-    }
-    for (size_t i = 0; i < m; i++) kernel->softmax(s->scores + i * wide, n, wide, scale);
-    for (size_t p = 0; p < lode__panels(d); p++) {
-      mix.panel = values + p * n * LODE__PANEL;
-      mix.c = s->mixed + p * LODE__PANEL;
-      kernel->panel(&mix);
-    }
-    for (size_t i = 0; i < m; i++) memcpy(q + i * stride, s->mixed + i * mixed, d * sizeof(float));
+    lode__product scores = {.panels = s->keys, .panel_bytes = lode__panel_bytes(how, d), .n_panels = lode__panels(n),
+                            .m = m, .k = d, .c = s->scores, .ldc = wide};
+    lode__product_rows(how, q, stride, s->rows, &scores);
+    how->multiply(&scores);
+    float factors[QUERIES];
+    for (size_t i = 0; i < m; i++) factors[i] = b->kernel->softmax(s->scores + i * wide, n, wide, scale);
+    lode__product mix = {.panels = s->values, .panel_bytes = lode__panel_bytes(how, n), .n_panels = lode__panels(d),
+                         .m = m, .k = n, .c = s->mixed, .ldc = mixed};
+    lode__product_rows(how, s->scores, wide, s->rows, &mix);
+    how->multiply(&mix);
+    for (size_t i = 0; i < m; i++) b->kernel->scale(s->mixed + i * mixed, factors[i], d, q + i * stride);
   }
 }
 
@@ -131,8 +129,7 @@ static void attention(const chunk *c, size_t from, size_t to, scratch *s) {
     size_t first = start_of(c, t), end = start_of(c, t + 1);
     size_t a = first > from ? first : from, b = end < to ? end : to;
     if (a >= b) continue;
-    pack_heads(c, first, end - first, s);
-    for (size_t head = 0; head < c->bert->config.heads; head++) attend(c, end - first, a, b, head, s);
+    for (size_t head = 0; head < c->bert->config.heads; head++) attend(c, first, end - first, a, b, head, s);
   }
 }
 
@@ -140,7 +137,7 @@ static void attention(const chunk *c, size_t from, size_t to, scratch *s) {
 static void inner_layer(const chunk *c, const lode__bert_layer *layer, const float *x, size_t m, scratch *s) {
   size_t h = c->bert->config.hidden, inner = c->bert->config.inner;
   for (size_t i = 0; i < inner; i += SLICE) {
-    size_t end = inner - i < SLICE ? inner : i + SLICE, stride = stride_of(end - i);
+    size_t end = least(inner, i + SLICE), stride = stride_of(end - i);
     multiply(c, (lode__part){&layer->up, 0, h, i, end}, x, h, m, s->up, stride, s);
     c->bert->kernel->gelu(s->up, m * stride);
     multiply(c, (lode__part){&layer->down, i, end, 0, h}, s->up, stride, m, s->tmp, stride_of(h), s);
@@ -150,9 +147,9 @@ static void inner_layer(const chunk *c, const lode__bert_layer *layer, const flo
 /* What follows attention: three products, two norms. */
 static void rest_of_layer(const chunk *c, const lode__bert_layer *layer, size_t from, size_t to, scratch *s) {
   const lode__bert *b = c->bert;
-  size_t h = b->config.hidden, hs = stride_of(h), qs = stride_of(3 * h);
-  for (size_t r = from; r < to; r += BLOCK) {
-    size_t m = to - r < BLOCK ? to - r : BLOCK;
+  size_t h = b->config.hidden, hs = stride_of(h), qs = stride_of(3 * h), block = b->kernel->block;
+  for (size_t r = from; r < to; r += block) {
+    size_t m = least(to - r, block);
     float *x = c->x + r * h;
     multiply(c, lode__part_all(&layer->out), c->qkv + r * qs, qs, m, s->tmp, hs, s);
     for (size_t i = 0; i < m; i++) b->kernel->norm(x + i * h, s->tmp + i * hs, layer->gain1, layer->shift1, h, b->config.epsilon);
@@ -187,14 +184,15 @@ static void note_failure(team *t, const lode_error *why) {
 static void encode_chunk(const chunk *c, team *t, size_t me, size_t size, scratch *s) {
   const lode__bert *b = c->bert;
   size_t from = c->rows * me / size, to = c->rows * (me + 1) / size, h = b->config.hidden, stride = stride_of(3 * h);
+  size_t block = b->kernel->block;
   lode_error why = {0};
   if (embed_rows(c, from, to, &why) != LODE_OK) note_failure(t, &why);
   if (size > 1) pthread_barrier_wait(&t->barrier);
   if (atomic_load(&t->failed)) return; /* a team sees the same, having met */
   for (uint32_t l = 0; l < b->config.layers; l++) {
     const lode__bert_layer *layer = &b->layers[l];
-    for (size_t r = from; r < to; r += BLOCK)
-      multiply(c, lode__part_all(&layer->qkv), c->x + r * h, h, to - r < BLOCK ? to - r : BLOCK, c->qkv + r * stride, stride, s);
+    for (size_t r = from; r < to; r += block)
+      multiply(c, lode__part_all(&layer->qkv), c->x + r * h, h, least(to - r, block), c->qkv + r * stride, stride, s);
     if (size > 1) pthread_barrier_wait(&t->barrier);
     attention(c, from, to, s);
     rest_of_layer(c, layer, from, to, s);
@@ -210,7 +208,7 @@ static void encode_chunk(const chunk *c, team *t, size_t me, size_t size, scratc
 typedef struct call {
   const lode__bert *bert;
   const lode__encode_options *options;
-  size_t max_rows;         /* of a chunk */
+  size_t max_rows;         /* of a chunk, that there is memory for */
   /* a wave: texts that were tokenized together */
   uint32_t *ids;
   size_t *starts, *chunks; /* first row of each text, first text of each chunk; and the ends */
@@ -232,7 +230,7 @@ typedef struct member {
 
 static chunk chunk_at(const call *k, size_t i, const scratch *owner) {
   size_t first = k->chunks[i], end = k->chunks[i + 1], row = k->starts[first];
-  return (chunk){.bert = k->bert, .narrow = k->options->narrow, .ids = k->ids + row, .starts = k->starts + first, .row0 = row,
+  return (chunk){.bert = k->bert, .ids = k->ids + row, .starts = k->starts + first, .row0 = row,
                  .n_texts = end - first, .rows = k->starts[end] - row, .x = owner->x, .qkv = owner->qkv,
                  .out = k->out + first * k->bert->config.hidden};
 }
@@ -291,39 +289,66 @@ static lode_status run_wave(call *k, lode_error *err) {
 
 /* ---- Memory ---- */
 
+static size_t rows_bytes(const lode__bert *b, size_t rows, size_t text) {
+  const lode__bert_config *c = &b->config;
+  size_t deepest = c->inner > c->hidden ? c->inner : c->hidden, head = c->hidden / c->heads;
+  size_t weights = lode__rows_scratch(b->weights, least(rows, b->kernel->block), least(deepest, b->weights->depth));
+  size_t attention = lode__rows_scratch(b->attention, least(rows, QUERIES), text > head ? text : head);
+  return weights > attention ? weights : attention;
+}
+
 static bool scratch_init(scratch *s, const call *k) {
-  const lode__bert_config *c = &k->bert->config;
-  size_t h = c->hidden, d = h / c->heads, rows = k->max_rows, text = stride_of(k->options->max_tokens);
-  size_t deepest = c->inner > c->hidden ? c->inner : c->hidden; /* a step of it at once */
-  size_t sizes[] = {rows * h, rows * stride_of(3 * h), BLOCK * stride_of(h), BLOCK * stride_of(c->inner < SLICE ? c->inner : SLICE), BLOCK * text,
-                    c->heads * keys_of(c, text), c->heads * values_of(c, text), BLOCK * stride_of(d),
-                    k->options->narrow ? lode__gemm16_scratch(BLOCK, deepest) / sizeof(float) + 16 : 0};
-  float **parts[] = {&s->x, &s->qkv, &s->tmp, &s->up, &s->scores, &s->keys, &s->values, &s->mixed, &s->quant};
+  const lode__bert *b = k->bert;
+  const lode__bert_config *c = &b->config;
+  size_t h = c->hidden, d = h / c->heads, f = sizeof(float), rows = k->max_rows, text = stride_of(least(k->options->max_tokens, rows));
+  size_t block = least(rows, b->kernel->block), queries = least(rows, QUERIES);
+  size_t sizes[] = {rows * h * f, rows * stride_of(3 * h) * f, block * stride_of(h) * f, block * stride_of(least(c->inner, SLICE)) * f,
+                    queries * text * f, queries * stride_of(d) * f, (d > text ? d : text) * LODE__PANEL * f, keys_of(b, text), values_of(b, text),
+                    rows_bytes(b, rows, text)};
+  enum { PARTS = sizeof sizes / sizeof *sizes };
+  void *parts[PARTS];
   size_t total = 0;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) total += lode__pad(sizes[i], 16);
-  s->memory = lode__alloc_aligned(64, total * sizeof(float));
-  if (!s->memory) return false;
-  float *at = s->memory;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    *parts[i] = at;
-    at += lode__pad(sizes[i], 16);
+  for (size_t i = 0; i < PARTS; i++) total += lode__pad(sizes[i], 64);
+  char *at = s->memory = lode__alloc_large(total);
+  if (!at) return false;
+  for (size_t i = 0; i < PARTS; i++) {
+    parts[i] = at;
+    at += lode__pad(sizes[i], 64);
   }
+  s->x = parts[0], s->qkv = parts[1], s->tmp = parts[2], s->up = parts[3], s->scores = parts[4];
+  s->mixed = parts[5], s->spare = parts[6], s->keys = parts[7], s->values = parts[8], s->rows = parts[9];
   return true;
 }
 
-static lode_status call_init(call *k, lode_error *err) {
-  pthread_mutex_init(&k->team.lock, NULL);
-  pthread_cond_init(&k->team.changed, NULL);
-  k->max_rows = k->options->max_tokens > CHUNK_ROWS ? k->options->max_tokens : CHUNK_ROWS;
-  k->scratches = lode__alloc_zero(k->options->threads, sizeof *k->scratches);
-  if (!k->scratches) return lode__fail_nomem(err);
+static void scratches_release(call *k) {
+  for (size_t i = 0; i < k->n_scratches; i++) lode__free(k->scratches[i].memory);
+  k->n_scratches = 0;
+}
+
+/* Memory for the largest chunk of this wave: a question of ten words should not pay for that of a book. */
+static lode_status make_room(call *k, lode_error *err) {
+  size_t most = 0;
+  for (size_t i = 0; i < k->n_chunks; i++) {
+    size_t rows = k->starts[k->chunks[i + 1]] - k->starts[k->chunks[i]];
+    most = rows > most ? rows : most;
+  }
+  if (most <= k->max_rows) return LODE_OK;
+  scratches_release(k);
+  k->max_rows = most;
   for (; k->n_scratches < k->options->threads; k->n_scratches++)
     if (!scratch_init(&k->scratches[k->n_scratches], k)) return lode__fail_nomem(err);
   return LODE_OK;
 }
 
+static lode_status call_init(call *k, lode_error *err) {
+  pthread_mutex_init(&k->team.lock, NULL);
+  pthread_cond_init(&k->team.changed, NULL);
+  k->scratches = lode__alloc_zero(k->options->threads, sizeof *k->scratches);
+  return k->scratches ? LODE_OK : lode__fail_nomem(err);
+}
+
 static void call_release(call *k) {
-  for (size_t i = 0; i < k->n_scratches; i++) lode__free(k->scratches[i].memory);
+  scratches_release(k);
   lode__free(k->scratches);
   lode__free(k->ids);
   lode__free(k->starts);
@@ -360,14 +385,14 @@ static lode_status tokenize(call *k, const lode__wordpiece *wp, const lode_str *
 lode_status lode__encode(const lode__bert *bert, const lode__wordpiece *wp, const lode__encode_options *options,
                          const lode_str *texts, size_t n, float *vectors, lode_error *err) {
   if (!LODE__INVARIANT(options->threads >= 1 && options->threads <= LODE__ENCODE_THREADS && options->max_tokens >= 2 &&
-                       options->max_tokens <= bert->config.positions && wp->count <= bert->config.words &&
-                       (options->narrow ? (void *)bert->narrow : (void *)bert->full)))
+                       options->max_tokens <= bert->config.positions && wp->count <= bert->config.words))
     return lode__fail_internal(err, "encode: options");
   call k = {.bert = bert, .options = options};
   lode_status st = call_init(&k, err);
   for (size_t at = 0, taken = 0; at < n && st == LODE_OK; at += taken) {
     k.out = vectors + at * bert->config.hidden;
     st = tokenize(&k, wp, texts + at, n - at, &taken, err);
+    if (st == LODE_OK) st = make_room(&k, err);
     if (st == LODE_OK) st = run_wave(&k, err);
   }
   call_release(&k);

@@ -18,6 +18,7 @@ typedef struct folder {
   lode__bert bert;
   lode__wordpiece wp;
   lode__encode_options options;
+  bool narrow; /* asked for */
   float *words;
 } folder;
 
@@ -122,7 +123,7 @@ static lode_status read_weights(folder *f, const char *path, const lode__bert_co
   }
   if (st == LODE_NOT_FOUND) return lode__fail(err, LODE_NOT_FOUND, "there is no model.safetensors in %.300s", path);
   if (st != LODE_OK) return st;
-  LODE__GOTO(lode__bert_init(&f->bert, config, !f->options.narrow, f->options.narrow, err));
+  LODE__GOTO(lode__bert_init(&f->bert, config, lode__gemm_kernel_get(), f->narrow, err));
   LODE__GOTO(lode__bert_fill(&f->bert, &file, (lode_progress){0}, err));
   LODE__GOTO(read_words(f, &file, err));
   st = sum_of(&file, crc, err);
@@ -173,7 +174,8 @@ lode_status lode__folder_open(const lode__embed_setup *setup, lode__embed_model 
   uint32_t crc = 0;
   lode__bert_config config;
   lode_status st;
-  f->options = (lode__encode_options){.threads = setup->threads, .narrow = setup->precision == LODE_PRECISION_INT8};
+  f->options = (lode__encode_options){.threads = setup->threads};
+  f->narrow = setup->precision == LODE_PRECISION_INT8;
   LODE__GOTO(locate(setup, &path, err));
   LODE__GOTO(read_config(path, &config, err));
   LODE__GOTO(read_tokenizer(f, path, err));
@@ -185,7 +187,7 @@ lode_status lode__folder_open(const lode__embed_setup *setup, lode__embed_model 
   uint32_t most = setup->max_tokens ? setup->max_tokens : DEFAULT_TOKENS;
   f->options.max_tokens = most < 2 ? 2 : most > config.positions ? config.positions : most;
   *model = (lode__embed_model){.embed = folder_embed, .close = folder_close, .self = f, .dimension = config.hidden,
-                               .max_tokens = f->options.max_tokens, .precision = f->options.narrow ? "int8" : "full",
+                               .max_tokens = f->options.max_tokens, .precision = f->narrow ? "int8" : "full",
                                .kernel = f->bert.kernel->name};
   const char *slash = strrchr(path, '/');
   snprintf(model->identity, sizeof model->identity, "bert:%.200s@%08x/%u/float", slash && slash[1] ? slash + 1 : path, crc, config.hidden);

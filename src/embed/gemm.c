@@ -5,14 +5,23 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 /* ---- Packing ---- */
 
-void lode__weights_pack(const float *w, size_t n, size_t k, float *panels) {
-  for (size_t p = 0; p < lode__panels(n); p++, panels += k * LODE__PANEL) {
-    for (size_t j = 0; j < LODE__PANEL; j++) {
-      size_t output = p * LODE__PANEL + j;
-      for (size_t i = 0; i < k; i++) panels[i * LODE__PANEL + j] = output < n ? w[output * k + i] : 0;
-    }
+void *lode__weights_panel(const lode__arithmetic *how, const lode__weights *w, size_t in, size_t at) {
+  return (char *)w->panels + lode__panels(w->n) * lode__panel_bytes(how, in) + at * lode__panel_bytes(how, lode__step(w, in));
+}
+
+void lode__weights_put(const lode__arithmetic *how, const lode__weights *w, size_t at, const float *panel) {
+  for (size_t in = 0; in < w->k; in += LODE__STEP)
+    how->panel(panel + in * LODE__PANEL, LODE__PANEL, lode__step(w, in), w->scales + at * LODE__PANEL, lode__weights_panel(how, w, in, at));
+}
+
+void lode__panel_pack(const float *w, size_t ldw, size_t outputs, size_t k, float *panel) {
+  for (size_t i = 0; i < k; i++, panel += LODE__PANEL) {
+    for (size_t j = 0; j < outputs; j++) panel[j] = w[j * ldw + i];
+    for (size_t j = outputs; j < LODE__PANEL; j++) panel[j] = 0;
   }
 }
 
@@ -32,48 +41,41 @@ float lode__weight_scale(const float *w, size_t k) {
 
 /* ---- Products ---- */
 
-static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
+/* Rows take whole cache lines. */
+static size_t row_stride(const lode__arithmetic *how, size_t k) { return lode__pad(lode__row_bytes(how, k), 64); }
+static size_t scales_bytes(size_t m) { return lode__pad(m * sizeof(float), 64); }
 
-void lode__gemm(const lode__gemm_kernel *kernel, const lode__part *part, const float *a, size_t lda, size_t m, float *c,
-                size_t ldc) {
-  const lode__weights *w = part->w;
-  size_t first = part->out / LODE__PANEL, end = lode__panels(part->out_end);
-  for (size_t i = part->in; i < part->in_end; i += LODE__DEPTH) {
-    lode__product p = {.a = a + (i - part->in), .lda = lda, .m = m, .k = least(part->in_end - i, LODE__DEPTH), .more = i > 0, .ldc = ldc};
-    for (size_t o = first; o < end; o++) {
-      p.panel = w->full + (o * w->k + i) * LODE__PANEL;
-      p.next = o + 1 < end ? p.panel + w->k * LODE__PANEL : NULL;
-      p.bias = w->bias ? w->bias + o * LODE__PANEL : NULL;
-      p.c = c + (o - first) * LODE__PANEL;
-      kernel->panel(&p);
-    }
+size_t lode__rows_scratch(const lode__arithmetic *how, size_t m, size_t k) {
+  return how->rows ? scales_bytes(m) + lode__pad(m, LODE__PANEL) * row_stride(how, k) : 0;
+}
+
+void lode__product_rows(const lode__arithmetic *how, const float *x, size_t ldx, void *scratch, lode__product *p) {
+  if (!how->rows) {
+    p->rows = x;
+    p->row_bytes = ldx * sizeof(float);
+    return;
   }
+  void *rows = (char *)scratch + scales_bytes(p->m);
+  p->rows = rows;
+  p->row_bytes = row_stride(how, p->k);
+  p->row_scales = scratch;
+  how->rows(x, ldx, p, rows, scratch);
 }
 
-enum { DEPTH16 = 2 * LODE__DEPTH };
-
-size_t lode__gemm16_scratch(size_t m, size_t k) {
-  return lode__pad(m * sizeof(float), 64) + m * lode__pad(least(k, DEPTH16), 32) * sizeof(int16_t);
-}
-
-void lode__gemm16(const lode__gemm_kernel *kernel, const lode__part *part, const float *a, size_t lda, size_t m, float *c,
-                  size_t ldc, void *scratch) {
+void lode__gemm(const lode__arithmetic *how, const lode__part *part, const float *a, size_t lda, size_t m, float *c, size_t ldc,
+                void *scratch) {
   const lode__weights *w = part->w;
-  size_t first = part->out / LODE__PANEL, end = lode__panels(part->out_end), panel = lode__pad(w->k, 2) * LODE__PANEL;
-  float *row_scales = scratch;
-  int16_t *q = (int16_t *)(void *)((char *)scratch + lode__pad(m * sizeof(float), 64));
-  for (size_t i = part->in; i < part->in_end; i += DEPTH16) {
-    size_t k = least(part->in_end - i, DEPTH16), k2 = lode__pad(k, 2), stride = lode__pad(k, 32);
-    for (size_t r = 0; r < m; r++) kernel->quantise(a + r * lda + (i - part->in), k, k2, q + r * stride, &row_scales[r]);
-    lode__product16 p = {.a = q, .lda = stride, .m = m, .k2 = k2, .row_scales = row_scales, .more = i > 0, .ldc = ldc};
-    for (size_t o = first; o < end; o++) {
-      p.panel = w->narrow + o * panel + i * LODE__PANEL;
-      p.next = o + 1 < end ? p.panel + panel : NULL;
-      p.scales = w->scales + o * LODE__PANEL;
-      p.bias = w->bias ? w->bias + o * LODE__PANEL : NULL;
-      p.c = c + (o - first) * LODE__PANEL;
-      kernel->panel16(&p);
-    }
+  size_t first = part->out / LODE__PANEL;
+  lode__product p = {.m = m, .n_panels = lode__panels(part->out_end) - first, .scales = w->scales + part->out,
+                     .bias = w->bias ? w->bias + part->out : NULL, .c = c, .ldc = ldc};
+  for (size_t i = part->in; i < part->in_end; i += how->depth) {
+    size_t inside = i % LODE__STEP;
+    p.k = least(part->in_end - i, how->depth);
+    p.more = i > 0;
+    p.panels = (const char *)lode__weights_panel(how, w, i - inside, first) + lode__panel_bytes(how, inside);
+    p.panel_bytes = lode__panel_bytes(how, lode__step(w, i - inside));
+    lode__product_rows(how, a + (i - part->in), lda, scratch, &p);
+    how->multiply(&p);
   }
 }
 
@@ -82,6 +84,7 @@ void lode__gemm16(const lode__gemm_kernel *kernel, const lode__part *part, const
 /* Best first. */
 static const lode__gemm_kernel *const kernels[] = {
 #if defined(__x86_64__)
+    &lode__gemm_amx,
     &lode__gemm_vnni,
     &lode__gemm_avx2,
 #endif

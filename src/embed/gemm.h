@@ -1,17 +1,21 @@
 /* gemm.h - the arithmetic of the encoder: products of activations with packed weights, and what stands between them.
  *
- * Weights (n outputs, k inputs) lie in panels of 16 outputs, padded with zeros. A float panel is k x 16, input after input.
- * An integer panel keeps two inputs together, as the instructions multiply and add them: k/2 x 16 x 2.
+ * A kernel is made for a CPU. It has two arithmetics, `full` and `narrow`, that differ in the numbers they make of floats:
+ *   floats            nothing is made of them
+ *   16-bit integers   the inputs of a step of a row become 13 bits with a scale of their own; weights have a scale for each
+ *                     output, as fine as 32-bit sums allow (no sum can overflow: lode__weight_scale). Eight bits were tried:
+ *                     they keep a cosine of 0.999 but change one neighbour in thirty.
+ *   bfloat16          the upper half of a float, 8 bits of precision; or two of them, a rest beside its number, 16 bits
+ *
+ * Weights (n outputs, k inputs) lie in steps of LODE__STEP inputs, and a step in panels of 16 outputs, padded with zeros, so that
+ * memory is read from end to end. A panel goes input after input; those that an instruction multiplies and adds at once
+ * (`together`) lie together: k/2 x 16 x 2 where it takes two.
  *
  * Every output is one sum in the order of its inputs, whatever the number of rows or their place: a text's vector does not
  * depend on what stands beside it, nor on the number of threads. Between instruction sets the last bits may differ.
  *
- * A product goes through its inputs in steps of LODE__DEPTH: that much of a panel, and of the rows it meets, stays in the
- * first-level cache; the sums of a step go on from those of the one before. While a panel is multiplied the next is fetched.
- *
- * Integers: the inputs of a step of a row become numbers of 13 bits with a scale of their own when they are needed; weights
- * have a scale for each output, as fine as 32-bit sums allow (no sum can overflow: lode__weight_scale). Eight bits were
- * tried: they keep a cosine of 0.999 but change one neighbour in thirty; sixteen cost no more on CPUs without VNNI.
+ * A product takes `depth` inputs at once: that much of a panel, and of the rows it meets, stays in the first-level cache; the
+ * sums go on from those of the inputs before.
  */
 #ifndef LODE_GEMM_H
 #define LODE_GEMM_H
@@ -20,47 +24,46 @@
 
 enum {
   LODE__PANEL = 16,
-  LODE__QUANT_MOST = 4095, /* of an activation */
-  LODE__DEPTH = 192,       /* inputs of a step: 12 KiB of a float panel; integers take two at once */
+  LODE__QUANT_MOST = 4095, /* of an activation as an integer */
+  LODE__STEP = 384,        /* a multiple of every depth */
 };
 
-/* c[i][0..16) = (more ? c[i] : bias) + a[i] . panel, for m rows of k inputs. */
+/* c[i][16 j + 0..16) = (more ? c[i][...] : bias) + row i . panel j, for m rows of k inputs and any number of panels. */
 typedef struct lode__product {
-  const float *a, *panel;
-  size_t lda, m, k;
-  const float *bias; /* NULL: zeros */
+  const void *rows, *panels;
+  size_t row_bytes, panel_bytes; /* of one; each arithmetic knows how its rows lie */
+  size_t m, k, n_panels;
+  const float *row_scales, *scales; /* of each row and of each output, where the numbers are scaled */
+  const float *bias;                /* NULL: zeros */
   bool more;
   float *c;
   size_t ldc;
-  const void *next;  /* what will be needed after this panel, and is as large; or NULL */
 } lode__product;
 
-/* The same of quantised rows, with a scale for each row and each output. */
-typedef struct lode__product16 {
-  const int16_t *a, *panel;
-  size_t lda, m, k2; /* k2: the inputs padded to a multiple of 2 */
-  const float *row_scales, *scales;
-  const float *bias;
-  bool more;
-  float *c;
-  size_t ldc;
-  const void *next;
-} lode__product16;
+typedef struct lode__arithmetic {
+  size_t bytes;    /* of an input, in a row as in a panel */
+  size_t together; /* rows and panels are padded to a multiple of it */
+  size_t depth;
+  bool scaled;
+  /* p->m rows of p->k floats, ldx apart, to `rows`, with room for m padded to 16; NULL: floats are taken as they are */
+  void (*rows)(const float *x, size_t ldx, const lode__product *p, void *rows, float *row_scales);
+  /* k inputs of 16 outputs, ldx apart, to a panel */
+  void (*panel)(const float *x, size_t ldx, size_t k, const float *scales, void *panel);
+  void (*multiply)(const lode__product *p);
+} lode__arithmetic;
 
 typedef struct lode__gemm_kernel {
   const char *name;
   bool (*supported)(void); /* by the CPU and the operating system */
-  void (*panel)(const lode__product *p);
-  void (*panel16)(const lode__product16 *p);
-  void (*quantise)(const float *x, size_t k, size_t k2, int16_t *q, float *scale);
+  lode__arithmetic full, narrow;
+  size_t block; /* rows that should go through a layer together: the faster the products, the more must share what is fetched */
   void (*gelu)(float *x, size_t n); /* exact form (erf), in place; n is a multiple of 16 */
-  /* of n values times scale; those from n to `padded` (a multiple of 16) become 0 */
-  void (*softmax)(float *x, size_t n, size_t padded, float scale);
+  /* of n values `times` something, but for the factor that it returns; those from n to `padded` (a multiple of 16) become 0 */
+  float (*softmax)(float *x, size_t n, size_t padded, float times);
+  void (*scale)(const float *x, float by, size_t n, float *out);
   /* x = norm(x + add) * gain + shift; add may be NULL */
   void (*norm)(float *x, const float *add, const float *gain, const float *shift, size_t n, float epsilon);
   void (*widen)(const uint16_t *halfs, float *out, size_t n); /* half precision to float */
-  /* A float panel of k inputs to an integer panel. */
-  void (*narrow)(const float *panel, size_t k, const float *scales, int16_t *out);
 } lode__gemm_kernel;
 
 /* The best one for this CPU; LODE_SIMD=NAME in the environment asks for another ("portable", "avx2", ...). */
@@ -72,39 +75,47 @@ const lode__gemm_kernel *lode__gemm_kernel_at(size_t i);
 
 typedef struct lode__weights {
   size_t k, n;
-  float *bias;       /* n padded to 16; NULL: none */
-  float *scales;     /* of each output of `narrow`, padded to 16 */
-  float *full;       /* panels, or NULL */
-  int16_t *narrow;   /* panels, or NULL */
+  float *bias;   /* n padded to 16; NULL: none */
+  float *scales; /* of each output as integers, padded to 16 */
+  void *panels;
 } lode__weights;
 
 static inline size_t lode__pad(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static inline size_t lode__panels(size_t n) { return (n + LODE__PANEL - 1) / LODE__PANEL; }
+static inline size_t lode__step(const lode__weights *w, size_t in) { return w->k - in < LODE__STEP ? w->k - in : LODE__STEP; }
+static inline size_t lode__row_bytes(const lode__arithmetic *how, size_t k) { return lode__pad(k, how->together) * how->bytes; }
+static inline size_t lode__panel_bytes(const lode__arithmetic *how, size_t k) { return lode__row_bytes(how, k) * LODE__PANEL; }
 
 /* The finest scale with which k weights fit 16 bits, and their sum with any activations 32 bits. */
 float lode__weight_scale(const float *w, size_t k);
-/* n rows of k floats (as PyTorch has them) to panels. */
-void lode__weights_pack(const float *w, size_t n, size_t k, float *panels);
+/* `outputs` (at most 16) rows of k floats, ldw apart, as PyTorch has weights, to a panel of floats. */
+void lode__panel_pack(const float *w, size_t ldw, size_t outputs, size_t k, float *panel);
+/* Panel number `at` of the step that begins with input `in`. */
+void *lode__weights_panel(const lode__arithmetic *how, const lode__weights *w, size_t in, size_t at);
+/* A panel of floats, of all inputs, becomes panel number `at` of w, whose scales are known. */
+void lode__weights_put(const lode__arithmetic *how, const lode__weights *w, size_t at, const float *panel);
 
-/* Part of a matrix: outputs [out, out_end) from inputs [in, in_end). `in` is a multiple of LODE__DEPTH * 2, `out` of
- * LODE__PANEL. Where `in` is not 0 the sums go on from those that c holds. */
+/* ---- Products ---- */
+
+/* Makes p->m rows of p->k floats ready to be multiplied. `scratch`: lode__rows_scratch() bytes, 64-byte aligned. */
+void lode__product_rows(const lode__arithmetic *how, const float *x, size_t ldx, void *scratch, lode__product *p);
+size_t lode__rows_scratch(const lode__arithmetic *how, size_t m, size_t k);
+
+/* Part of a matrix: outputs [out, out_end) from inputs [in, in_end). `in` is a multiple of LODE__STEP, `out` of LODE__PANEL.
+ * Where `in` is not 0 the sums go on from those that c holds. */
 typedef struct lode__part {
   const lode__weights *w;
   size_t in, in_end, out, out_end;
 } lode__part;
 static inline lode__part lode__part_all(const lode__weights *w) { return (lode__part){w, 0, w->k, 0, w->n}; }
 
-/* c (m rows, ldc >= outputs padded to 16) = a (m rows of the part's inputs) x part + bias. */
-void lode__gemm(const lode__gemm_kernel *kernel, const lode__part *part, const float *a, size_t lda, size_t m, float *c,
-                size_t ldc);
-/* The same with integers. `scratch`: lode__gemm16_scratch() bytes, 64-byte aligned. */
-size_t lode__gemm16_scratch(size_t m, size_t k);
-void lode__gemm16(const lode__gemm_kernel *kernel, const lode__part *part, const float *a, size_t lda, size_t m, float *c,
-                  size_t ldc, void *scratch);
+/* c (m rows, ldc >= outputs padded to 16) = a (m rows of the part's inputs) x part + bias. `scratch` is that of a step of m rows. */
+void lode__gemm(const lode__arithmetic *how, const lode__part *part, const float *a, size_t lda, size_t m, float *c, size_t ldc,
+                void *scratch);
 
 extern const lode__gemm_kernel lode__gemm_portable;
 #if defined(__x86_64__)
-extern const lode__gemm_kernel lode__gemm_avx2, lode__gemm_vnni;
+extern const lode__gemm_kernel lode__gemm_avx2, lode__gemm_vnni, lode__gemm_amx;
 #endif
 
 #endif

@@ -8,11 +8,17 @@
 #if defined(__x86_64__)
 
 #include <cpuid.h>
+#include <immintrin.h>
 
 #define LANES 8
 #define ROWS 6
 #define TARGET __attribute__((target("avx2,fma,f16c")))
+#define LEAST _mm256_min_ps
+#define MOST _mm256_max_ps
+#define INVERSE _mm256_rcp_ps
+#include "embed/gemm_rows.h"
 #include "embed/gemm_float.h"
+#include "embed/gemm_int.h"
 #include "embed/gemm_x86.h"
 
 /* clang's __builtin_cpu_supports does not know F16C. */
@@ -28,7 +34,7 @@ static bool supported(void) { return __builtin_cpu_supports("avx2") && __builtin
 /* Keeps the compiler from loading all rows first, for which there are not enough registers. */
 #define IN_ORDER(a, b) __asm__ volatile("" : "+x"(a), "+x"(b))
 
-TARGET static void quantise(const float *x, size_t k, size_t k2, int16_t *q, float *scale) {
+TARGET_INLINE void quantise(const float *x, size_t k, int16_t *q, float *scale) {
   float top = top_of(x, k), by = top > 0 ? LODE__QUANT_MOST / top : 0;
   __m256 times = _mm256_set1_ps(by);
   size_t i = 0;
@@ -38,16 +44,16 @@ TARGET static void quantise(const float *x, size_t k, size_t k2, int16_t *q, flo
     _mm256_storeu_si256((__m256i *)(void *)(q + i), _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xD8));
   }
   for (; i < k; i++) q[i] = (int16_t)nearbyintf(x[i] * by);
-  if (k < k2) q[k] = 0;
   *scale = top / LODE__QUANT_MOST;
 }
 
-TARGET_INLINE void tile16(int rows, const lode__product16 *t, size_t row) {
+TARGET_INLINE void tile16(int rows, const lode__product *t, size_t row, size_t at) {
   __m256i acc[ROWS][2];
-  const int16_t *a = t->a + row * t->lda, *p = t->panel;
-  size_t lda = t->lda, ldc = t->ldc, k2 = t->k2;
+  const int16_t *a = row_of(t, row), *p = panel_of(t, at);
+  const float *scales = t->scales + at * LODE__PANEL, *bias = t->bias ? t->bias + at * LODE__PANEL : NULL;
+  size_t lda = t->row_bytes / sizeof(int16_t), ldc = t->ldc;
   UNROLL for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
-  for (size_t g = 0; g < k2; g += 2, p += 2 * LODE__PANEL) {
+  for (size_t g = 0; g < t->k; g += 2, p += 2 * LODE__PANEL) {
     __m256i b0 = _mm256_loadu_si256((const __m256i *)(const void *)p);
     __m256i b1 = _mm256_loadu_si256((const __m256i *)(const void *)(p + 16));
     UNROLL for (int r = 0; r < rows; r++) {
@@ -60,19 +66,21 @@ TARGET_INLINE void tile16(int rows, const lode__product16 *t, size_t row) {
     }
   }
   UNROLL for (int r = 0; r < rows; r++) {
-    float *c = t->c + (row + (size_t)r) * ldc;
-    const float *from = t->more ? c : t->bias;
+    float *c = t->c + (row + (size_t)r) * ldc + at * LODE__PANEL;
+    const float *from = t->more ? c : bias;
     UNROLL for (int j = 0; j < 2; j++) {
-      __m256 by = _mm256_mul_ps(_mm256_set1_ps(t->row_scales[row + (size_t)r]), _mm256_loadu_ps(t->scales + 8 * j));
+      __m256 by = _mm256_mul_ps(_mm256_set1_ps(t->row_scales[row + (size_t)r]), _mm256_loadu_ps(scales + 8 * j));
       __m256 base = from ? _mm256_loadu_ps(from + 8 * j) : _mm256_setzero_ps();
       _mm256_storeu_ps(c + 8 * j, _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc[r][j]), by, base));
     }
   }
 }
 
+TARGET static void multiply16(const lode__product *p) { BY_TILES(tile16, p, sizeof(int16_t)) }
+
 const lode__gemm_kernel lode__gemm_avx2 = {
-    .name = "avx2", .supported = supported, .panel = panel, .panel16 = panel16, .quantise = quantise,
-    .gelu = gelu, .softmax = softmax, .norm = norm, .widen = widen, .narrow = narrow,
+    .name = "avx2", .supported = supported, .full = FLOATS, .narrow = INTEGERS,
+    .block = 96, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
 };
 
 #endif

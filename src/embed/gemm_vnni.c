@@ -6,10 +6,17 @@
 
 #if defined(__x86_64__)
 
+#include <immintrin.h>
+
 #define LANES 16
 #define ROWS 12
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")))
+#define LEAST _mm512_min_ps
+#define MOST _mm512_max_ps
+#define INVERSE _mm512_rcp14_ps
+#include "embed/gemm_rows.h"
 #include "embed/gemm_float.h"
+#include "embed/gemm_int.h"
 #include "embed/gemm_x86.h"
 
 static bool supported(void) {
@@ -19,7 +26,7 @@ static bool supported(void) {
 
 /* ---- Integers ---- */
 
-TARGET static void quantise(const float *x, size_t k, size_t k2, int16_t *q, float *scale) {
+TARGET_INLINE void quantise(const float *x, size_t k, int16_t *q, float *scale) {
   float top = top_of(x, k), by = top > 0 ? LODE__QUANT_MOST / top : 0;
   __m512 times = _mm512_set1_ps(by);
   size_t i = 0;
@@ -28,16 +35,16 @@ TARGET static void quantise(const float *x, size_t k, size_t k2, int16_t *q, flo
     _mm256_storeu_si256((__m256i *)(void *)(q + i), _mm512_cvtepi32_epi16(v));
   }
   for (; i < k; i++) q[i] = (int16_t)nearbyintf(x[i] * by);
-  if (k < k2) q[k] = 0;
   *scale = top / LODE__QUANT_MOST;
 }
 
-TARGET_INLINE void tile16(int rows, const lode__product16 *t, size_t row) {
+TARGET_INLINE void tile16(int rows, const lode__product *t, size_t row, size_t at) {
   __m512i acc[ROWS];
-  const int16_t *a = t->a + row * t->lda, *p = t->panel;
-  size_t lda = t->lda, ldc = t->ldc, k2 = t->k2;
+  const int16_t *a = row_of(t, row), *p = panel_of(t, at);
+  const float *scales = t->scales + at * LODE__PANEL, *bias = t->bias ? t->bias + at * LODE__PANEL : NULL;
+  size_t lda = t->row_bytes / sizeof(int16_t), ldc = t->ldc;
   UNROLL for (int r = 0; r < rows; r++) acc[r] = _mm512_setzero_si512();
-  for (size_t g = 0; g < k2; g += 2, p += 2 * LODE__PANEL) {
+  for (size_t g = 0; g < t->k; g += 2, p += 2 * LODE__PANEL) {
     __m512i b = _mm512_loadu_si512(p);
     UNROLL for (int r = 0; r < rows; r++) {
       int32_t pair;
@@ -45,19 +52,21 @@ TARGET_INLINE void tile16(int rows, const lode__product16 *t, size_t row) {
       acc[r] = _mm512_dpwssd_epi32(acc[r], _mm512_set1_epi32(pair), b);
     }
   }
-  __m512 by = _mm512_loadu_ps(t->scales);
+  __m512 by = _mm512_loadu_ps(scales);
   UNROLL for (int r = 0; r < rows; r++) {
-    float *c = t->c + (row + (size_t)r) * ldc;
-    const float *from = t->more ? c : t->bias;
+    float *c = t->c + (row + (size_t)r) * ldc + at * LODE__PANEL;
+    const float *from = t->more ? c : bias;
     __m512 base = from ? _mm512_loadu_ps(from) : _mm512_setzero_ps();
-    __m512 scale = _mm512_mul_ps(_mm512_set1_ps(t->row_scales[row + (size_t)r]), by);
-    _mm512_storeu_ps(c, _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[r]), scale, base));
+    __m512 both = _mm512_mul_ps(_mm512_set1_ps(t->row_scales[row + (size_t)r]), by);
+    _mm512_storeu_ps(c, _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[r]), both, base));
   }
 }
 
+TARGET static void multiply16(const lode__product *p) { BY_TILES(tile16, p, sizeof(int16_t)) }
+
 const lode__gemm_kernel lode__gemm_vnni = {
-    .name = "avx512-vnni", .supported = supported, .panel = panel, .panel16 = panel16, .quantise = quantise,
-    .gelu = gelu, .softmax = softmax, .norm = norm, .widen = widen, .narrow = narrow,
+    .name = "avx512-vnni", .supported = supported, .full = FLOATS, .narrow = INTEGERS,
+    .block = 96, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
 };
 
 #endif

@@ -26,6 +26,7 @@ typedef struct minilm {
   lode__bert bert;
   lode__wordpiece wp;
   lode__encode_options options;
+  bool narrow; /* asked for */
   const lode__pack_section *words;
   _Atomic(uint16_t *) *chunks;
   size_t n_chunks;
@@ -82,13 +83,27 @@ static lode_status write_words(lode__pack_writer *w, const lode__bert *bert, con
   return st;
 }
 
+/* A matrix of the portable kernel, whose numbers are plain floats, in half precision: panel after panel. Returns the end. */
+static uint16_t *put_halfs(const lode__weights *w, uint16_t *to) {
+  for (size_t p = 0; p < lode__panels(w->n); p++) {
+    for (size_t in = 0; in < w->k; in += LODE__STEP) {
+      const float *from = lode__weights_panel(&lode__gemm_portable.full, w, in, p);
+      for (size_t i = 0; i < lode__step(w, in) * LODE__PANEL; i++) *to++ = lode__float_to_half(from[i]);
+    }
+  }
+  return to;
+}
+
 static lode_status write_weights(lode__pack_writer *w, const lode__bert *bert, lode_error *err) {
   lode__bert_sizes sizes;
   LODE__TRY(lode__bert_measure(&bert->config, &sizes, err));
   LODE__TRY(lode__pack_add(w, "vectors", LODE__PACK_CHUNK, bert->vectors, sizes.vectors * sizeof(float), err));
-  uint16_t *halfs = lode__alloc(sizes.panels * sizeof *halfs);
+  uint16_t *halfs = lode__alloc(sizes.panels * sizeof *halfs), *at = halfs;
   if (!halfs) return lode__fail_nomem(err);
-  for (size_t i = 0; i < sizes.panels; i++) halfs[i] = lode__float_to_half(bert->full[i]);
+  for (uint32_t l = 0; l < bert->config.layers; l++) {
+    const lode__bert_layer *layer = &bert->layers[l];
+    at = put_halfs(&layer->down, put_halfs(&layer->up, put_halfs(&layer->out, put_halfs(&layer->qkv, at))));
+  }
   lode_status st = lode__pack_add(w, "panels", PANELS_CHUNK, halfs, sizes.panels * sizeof *halfs, err);
   lode__free(halfs);
   return st;
@@ -154,7 +169,7 @@ lode_status lode__minilm_install(const char *from, const char *to, lode_progress
   LODE__GOTO(lode__bert_config_read(&config, (lode_str){texts[0], lengths[0]}, err));
   LODE__GOTO(lode__vocab_from_json(&vocab, (lode_str){texts[1], lengths[1]}, err));
   LODE__GOTO(lode__safetensors_open(&file, paths[2], err));
-  LODE__GOTO(lode__bert_init(&bert, &config, true, false, err));
+  LODE__GOTO(lode__bert_init(&bert, &config, &lode__gemm_portable, false, err));
   LODE__GOTO(lode__bert_fill(&bert, &file, progress, err));
   st = write_pack(to, (lode_str){texts[0], lengths[0]}, &vocab, &bert, &file, err);
 done:
@@ -226,7 +241,7 @@ typedef struct panel_reader {
   float *wide;
 } panel_reader;
 
-/* One matrix, panel by panel: widened to floats, and then narrowed to integers if those are wanted. A panel never crosses the end of a chunk. */
+/* One matrix, panel by panel: widened to floats, and those made what the arithmetic wants. A panel never crosses the end of a chunk. */
 static lode_status read_matrix(const minilm *m, const lode__weights *w, const lode__pack_section *s, panel_reader *r, lode_error *err) {
   size_t weights = w->k * LODE__PANEL;
   for (size_t p = 0; p < lode__panels(w->n); p++, r->at += 2 * weights) {
@@ -236,9 +251,8 @@ static lode_status read_matrix(const minilm *m, const lode__weights *w, const lo
       LODE__TRY(lode__pack_read_chunk(&m->pack, s, r->chunk, r->halfs, &bytes, err));
     }
     if (r->at % s->chunk + 2 * weights > s->chunk) return wrong(m, "panels", err);
-    float *wide = w->full ? w->full + p * weights : r->wide;
-    m->bert.kernel->widen(r->halfs + r->at % s->chunk / 2, wide, weights);
-    if (w->narrow) m->bert.kernel->narrow(wide, w->k, w->scales + p * LODE__PANEL, w->narrow + p * lode__pad(w->k, 2) * LODE__PANEL);
+    m->bert.kernel->widen(r->halfs + r->at % s->chunk / 2, r->wide, weights);
+    lode__weights_put(m->bert.weights, w, p, r->wide);
   }
   return LODE_OK;
 }
@@ -305,7 +319,7 @@ static lode_status read_model(minilm *m, lode_error *err) {
   if (strcmp(m->pack.identity, identity) != 0) return wrong(m, "it holds another model", err);
   LODE__TRY(read_config(m, &config, err));
   LODE__TRY(lode__bert_measure(&config, &sizes, err));
-  LODE__TRY(lode__bert_init(&m->bert, &config, !m->options.narrow, m->options.narrow, err));
+  LODE__TRY(lode__bert_init(&m->bert, &config, lode__gemm_kernel_get(), m->narrow, err));
   LODE__TRY(read_section(m, "vectors", sizes.vectors * sizeof(float), m->bert.vectors, err));
   LODE__TRY(read_panels(m, err));
   LODE__TRY(read_vocab(m, err));
@@ -339,7 +353,8 @@ lode_status lode__minilm_open(const lode__embed_setup *setup, lode__embed_model 
     goto done;
   }
   if (st != LODE_OK) goto done;
-  m->options = (lode__encode_options){.threads = setup->threads, .narrow = setup->precision != LODE_PRECISION_FULL};
+  m->options = (lode__encode_options){.threads = setup->threads};
+  m->narrow = setup->precision != LODE_PRECISION_FULL;
   LODE__GOTO(lode__pack_open(&m->pack, path, err));
   LODE__GOTO(read_model(m, err));
   m->options.max_tokens = setup->max_tokens ? setup->max_tokens : 256;
@@ -347,7 +362,7 @@ lode_status lode__minilm_open(const lode__embed_setup *setup, lode__embed_model 
   if (m->options.max_tokens > m->bert.config.positions) m->options.max_tokens = m->bert.config.positions;
   *model = (lode__embed_model){
       .embed = minilm_embed, .close = minilm_close, .self = m, .dimension = m->bert.config.hidden,
-      .max_tokens = m->options.max_tokens, .precision = m->options.narrow ? "int8" : "full", .kernel = m->bert.kernel->name,
+      .max_tokens = m->options.max_tokens, .precision = m->narrow ? "int8" : "full", .kernel = m->bert.kernel->name,
   };
   memcpy(model->identity, identity, sizeof identity);
   m = NULL;

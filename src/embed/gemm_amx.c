@@ -1,0 +1,199 @@
+/* gemm_amx.c - the kernel for x86-64 with AMX: tiles of bfloat16.
+ *
+ * A tile is 16 rows of 64 bytes. tdpbf16ps multiplies 16 rows of 32 inputs with 32 inputs of 16 outputs and adds the products to
+ * 16 x 16 floats: 8192 multiply-adds in 16 cycles. Rows lie by tiles, as panels do: 16 rows of 32 inputs, the next
+ * 32 inputs of the same rows, and so on.
+ *
+ * `narrow` is one product of bfloat16. `full` splits a float into two, high + low: each 32 inputs are followed by their low parts,
+ * in rows as in panels, and there are three products (low x low is below the last bit that counts).
+ *
+ * A process must ask the system for tiles, and a thread's tiles are set up for each product and released after it: with them
+ * in use, each switch of threads would save 8 KiB more.
+ */
+#include "embed/gemm.h"
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <errno.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LANES 16
+#define TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c")))
+#define LEAST _mm512_min_ps
+#define MOST _mm512_max_ps
+#define INVERSE _mm512_rcp14_ps
+#include "embed/gemm_rows.h"
+#include "embed/gemm_x86.h"
+
+enum { TILE_ROWS = 16, TILE_INPUTS = 32, LINE = 64, TILE_BYTES = TILE_ROWS * LINE };
+
+/* ---- May it be used? ---- */
+
+static bool has_tiles(void) {
+  enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AVX512_BF16 = 1 << 5 };
+  unsigned a, b, c, d;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & (AMX_BF16 | AMX_TILE)) != (AMX_BF16 | AMX_TILE)) return false;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & AVX512_BF16);
+}
+
+/* The system refuses where it does not know tiles, where a filter of system calls says so, or where a thread has a signal stack
+ * too small for them. */
+static bool tiles_granted(void) {
+  enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+  int saved = errno;
+  bool granted = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+  errno = saved;
+  return granted;
+}
+
+static bool supported(void) {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && has_tiles() && tiles_granted();
+}
+
+/* ---- Products ---- */
+
+typedef struct tile_config {
+  uint8_t palette, start_row, reserved[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+} tile_config;
+
+/* Tiles 0 to 3 are sums, of two tiles of rows with two panels; 4 and 5 are rows, 6 and 7 panels. `first` and `second` are the
+ * rows of the two. */
+TARGET_INLINE void configure(size_t first, size_t second) {
+  tile_config config = {.palette = 1};
+  for (int i = 0; i < 8; i++) {
+    config.row_bytes[i] = LINE;
+    config.rows[i] = (uint8_t)(i < 2 || i == 4 ? first : i < 6 ? second : TILE_ROWS);
+  }
+  __asm__ volatile("" : : "r"(&config) : "memory"); /* gcc 12 thinks that only its first bytes are read */
+  _tile_loadconfig(&config);
+}
+
+/* Constant `rows` and `panels` of 1 or 2 tiles; `parts` of a number, 1 or 2. */
+TARGET_INLINE void block(int rows, int panels, int parts, const lode__product *p, size_t row, size_t at) {
+  const char *a = row_of(p, row), *b = panel_of(p, at);
+  size_t next_rows = TILE_ROWS * p->row_bytes, next_panel = p->panel_bytes, ldc = p->ldc * sizeof(float);
+  float *c = p->c + row * p->ldc + at * LODE__PANEL, *below = c + TILE_ROWS * p->ldc;
+  static const float zeros[2 * LODE__PANEL];
+  const float *from = p->more ? c : p->bias ? p->bias + at * LODE__PANEL : zeros, *from_below = p->more ? below : from;
+  size_t ld_from = p->more ? ldc : 0; /* 0: the same line for every row */
+
+  _tile_loadd(0, from, ld_from);
+  if (panels > 1) _tile_loadd(1, from + LODE__PANEL, ld_from);
+  if (rows > 1) _tile_loadd(2, from_below, ld_from);
+  if (rows > 1 && panels > 1) _tile_loadd(3, from_below + LODE__PANEL, ld_from);
+  for (size_t i = 0; i < p->k; i += TILE_INPUTS, a += parts * TILE_BYTES, b += parts * TILE_BYTES) {
+    UNROLL for (int term = 0; term < 2 * parts - 1; term++) { /* high x high, low x high, high x low */
+      const char *x = a + (term == 1 ? TILE_BYTES : 0), *y = b + (term == 2 ? TILE_BYTES : 0);
+      _tile_loadd(6, y, LINE);
+      _tile_loadd(4, x, LINE);
+      _tile_dpbf16ps(0, 4, 6);
+      if (panels > 1) _tile_loadd(7, y + next_panel, LINE);
+      if (panels > 1) _tile_dpbf16ps(1, 4, 7);
+      if (rows > 1) _tile_loadd(5, x + next_rows, LINE);
+      if (rows > 1) _tile_dpbf16ps(2, 5, 6);
+      if (rows > 1 && panels > 1) _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_stored(0, c, ldc);
+  if (panels > 1) _tile_stored(1, c + LODE__PANEL, ldc);
+  if (rows > 1) _tile_stored(2, below, ldc);
+  if (rows > 1 && panels > 1) _tile_stored(3, below + LODE__PANEL, ldc);
+}
+
+TARGET_INLINE void all_panels(int rows, int parts, const lode__product *p, size_t row, size_t end) {
+  for (size_t at = 0; at + 1 < p->n_panels; at += 2)
+    for (size_t r = row; r < end; r += 2 * TILE_ROWS) block(rows, 2, parts, p, r, at);
+  if (p->n_panels % 2)
+    for (size_t r = row; r < end; r += 2 * TILE_ROWS) block(rows, 1, parts, p, r, p->n_panels - 1);
+}
+
+TARGET_INLINE void multiply(int parts, const lode__product *p) {
+  size_t rest = p->m % (2 * TILE_ROWS), even = p->m - rest;
+  if (even) {
+    configure(TILE_ROWS, TILE_ROWS);
+    all_panels(2, parts, p, 0, even);
+  }
+  if (rest > TILE_ROWS) {
+    configure(TILE_ROWS, rest - TILE_ROWS);
+    all_panels(2, parts, p, even, p->m);
+  } else if (rest) {
+    configure(rest, rest);
+    all_panels(1, parts, p, even, p->m);
+  }
+  _tile_release();
+}
+
+TARGET static void multiply_narrow(const lode__product *p) { multiply(1, p); }
+TARGET static void multiply_full(const lode__product *p) { multiply(2, p); }
+
+/* ---- Numbers ---- */
+
+/* The upper halves of lanes, rounded, into lower halves. */
+TARGET_INLINE __m512i upper(__m512 x) { return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(x)); }
+
+/* What rounding left of x. */
+TARGET_INLINE __m512 rest_of(__m512 x) { return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(upper(x), 16))); }
+
+/* 32 inputs of a row. */
+TARGET_INLINE void line_of(int parts, __m512 a, __m512 b, char *to) {
+  UNROLL for (int part = 0; part < parts; part++, to += TILE_BYTES) {
+    _mm512_store_si512(to, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+    a = rest_of(a), b = rest_of(b);
+  }
+}
+
+TARGET_INLINE void rows_of(int parts, const float *x, size_t ldx, const lode__product *p, void *rows) {
+  size_t rest = p->k % TILE_INPUTS, whole = p->k - rest;
+  __mmask32 mask = (1u << rest) - 1;
+  for (size_t r = 0; r < p->m; r++, x += ldx) {
+    char *to = (char *)rows + r / TILE_ROWS * TILE_ROWS * p->row_bytes + r % TILE_ROWS * LINE;
+    for (size_t i = 0; i < whole; i += TILE_INPUTS, to += parts * TILE_BYTES)
+      line_of(parts, _mm512_loadu_ps(x + i), _mm512_loadu_ps(x + i + LANES), to);
+    if (rest)
+      line_of(parts, _mm512_maskz_loadu_ps((__mmask16)mask, x + whole), _mm512_maskz_loadu_ps((__mmask16)(mask >> LANES), x + whole + LANES), to);
+  }
+}
+
+TARGET_INLINE void panel_of_parts(int parts, const float *x, size_t ldx, size_t k, void *panel) {
+  for (size_t i = 0; i < lode__pad(k, TILE_INPUTS); i += 2) {
+    __m512 a = i < k ? _mm512_loadu_ps(x + i * ldx) : _mm512_setzero_ps();
+    __m512 b = i + 1 < k ? _mm512_loadu_ps(x + (i + 1) * ldx) : _mm512_setzero_ps();
+    char *to = (char *)panel + i / TILE_INPUTS * parts * TILE_BYTES + i % TILE_INPUTS / 2 * LINE;
+    UNROLL for (int part = 0; part < parts; part++, to += TILE_BYTES) {
+      _mm512_store_si512(to, _mm512_or_si512(upper(a), _mm512_slli_epi32(upper(b), 16)));
+      a = rest_of(a), b = rest_of(b);
+    }
+  }
+}
+
+TARGET static void rows_narrow(const float *x, size_t ldx, const lode__product *p, void *rows, float *row_scales) {
+  (void)row_scales;
+  rows_of(1, x, ldx, p, rows);
+}
+TARGET static void rows_full(const float *x, size_t ldx, const lode__product *p, void *rows, float *row_scales) {
+  (void)row_scales;
+  rows_of(2, x, ldx, p, rows);
+}
+TARGET static void panel_narrow(const float *x, size_t ldx, size_t k, const float *scales, void *panel) {
+  (void)scales;
+  panel_of_parts(1, x, ldx, k, panel);
+}
+TARGET static void panel_full(const float *x, size_t ldx, size_t k, const float *scales, void *panel) {
+  (void)scales;
+  panel_of_parts(2, x, ldx, k, panel);
+}
+
+const lode__gemm_kernel lode__gemm_amx = {
+    .name = "amx-bf16", .supported = supported,
+    .full = {.bytes = 4, .together = TILE_INPUTS, .depth = 192, .rows = rows_full, .panel = panel_full, .multiply = multiply_full},
+    .narrow = {.bytes = 2, .together = TILE_INPUTS, .depth = 384, .rows = rows_narrow, .panel = panel_narrow, .multiply = multiply_narrow},
+    .block = 384, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
+};
+
+#endif
