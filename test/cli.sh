@@ -96,7 +96,8 @@ check "reading made a store" [ ! -e "$S" ]
 run 0 db create c --metric l2 --metadata '{"owner":"me"}' --counters lang; is "c: made, metric l2"
 check "the folder's mode is not 0700" [ "$(stat -c %a "$S")" = 700 ]
 run 5 db create c; says "c"
-run 0 db create c --if-missing --metric ip --json; is '{"collection":"c","metric":"l2","created":false}'
+run 5 db create c --if-missing --metric ip; says "exists with the metric l2, not ip"
+run 0 db create c --if-missing --metric l2 --json; is '{"collection":"c","metric":"l2","created":false}'
 run 0 db create c --if-missing; is "c: metric l2"
 run 0 db collections --json; lines 1; has '{"name":"c","records":0,"pending":0,"metric":"l2","dimension":null'; has '"metadata":{"owner":"me"}'
 run 0 db collections; has "NAME"; has "l2"

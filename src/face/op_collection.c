@@ -71,7 +71,11 @@ lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_
     st = lode_collection_open(store, name, &options, &collection, err);
   }
   LODE__GOTO(st);
+  lode_metric wanted = options.metric;
   if (!created) LODE__GOTO(existing_metric(store, name, &options.metric, err));
+  if (wanted != options.metric && lode__arg_of(args, "metric")->set)
+    LODE__GOTO(lode__fail(err, LODE_MISMATCH, "the collection exists with the metric %s, not %s: name another, or drop it first",
+                          lode_metric_name(options.metric), lode_metric_name(wanted)));
   lode__row_begin(ctx);
   lode__row_text(ctx, "collection", name);
   lode__row_text(ctx, "metric", lode__str(lode_metric_name(options.metric)));
