@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -75,6 +77,44 @@ static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
 
 TEST(optimize_gives_up_at_once_when_its_lock_fails) { optimize_with(EIO, LODE_IO, 1); }
 TEST(optimize_gives_up_when_nobody_makes_progress) { optimize_with(EAGAIN, LODE_BUSY, 5000); }
+
+/* ---- The writers' turn ---- */
+
+static atomic_bool waiting_ends;
+
+static void *wait_again_and_again(void *store) {
+  lode_error mine;
+  lode_txn *txn;
+  while (!atomic_load(&waiting_ends))
+    if (lode_begin(store, &txn, &mine) == LODE_OK) lode_rollback(txn);
+  return NULL;
+}
+
+/* A thread that waits behind another thread of its handle, which waits for somebody else, must be told of that one. */
+TEST(who_waits_in_vain_is_told_who_holds_the_lock) {
+  lode_store *holder, *store;
+  lode_txn *held, *txn;
+  pthread_t thread;
+  char folder[400];
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &holder, &err));
+  OK(lode_open(folder, &(lode_open_options){.no_background = true, .busy_ms = 50}, &store, &err));
+  OK(lode_begin(holder, &held, &err));
+  CHECK(pthread_create(&thread, NULL, wait_again_and_again, store) == 0);
+  for (int i = 0; i < 10; i++) {
+    FAILS(LODE_BUSY, lode_begin(store, &txn, &err));
+    CHECKF(strstr(err.text, "was locked for 50 ms; last writer: process"), "%s", err.text);
+  }
+  atomic_store(&waiting_ends, true);
+  pthread_join(thread, NULL);
+  lode_rollback(held);
+  OK(lode_begin(store, &txn, &err));
+  FAILS(LODE_BUSY, lode_begin(store, &held, &err));
+  CHECKF(strstr(err.text, "this process has had a write transaction open"), "%s", err.text);
+  lode_rollback(txn);
+  lode_close(store);
+  lode_close(holder);
+}
 
 /* ---- The builder's lock ---- */
 

@@ -54,10 +54,9 @@ static lode_status sql_corrupt(lode__conn *conn, lode_error *err) {
                     conn->sql ? sqlite3_errmsg(conn->sql) : "no database", advice);
 }
 
-static lode_status sql_busy(lode__conn *conn, lode_error *err) {
+lode_status lode__db_locked(lode__db *db, lode_error *err) {
   char who[65] = "";
   size_t got = 0;
-  lode__db *db = conn->db;
   if (db->lock_fd < 0 || lode__os_read_full(db->lock_fd, who, 64, 64, &got, NULL) != LODE_OK) got = 0;
   who[got] = 0;
   for (char *p = who; *p; p++)
@@ -101,7 +100,7 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
   switch (rc & 0xff) {
     case SQLITE_NOMEM: return lode__fail_nomem(err);
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return sql_busy(conn, err);
+    case SQLITE_LOCKED: return lode__db_locked(conn->db, err);
     case SQLITE_IOERR: return sql_io(conn, rc, err);
     case SQLITE_ERROR: /* all our SQL is fixed: what it does not find is not there any more */
     case SQLITE_CORRUPT:

@@ -191,7 +191,8 @@ struct lode__db {
   lode_open_options opt;
   pthread_mutex_t mutex;     /* guards everything below; nobody waits for a lock with it held */
   pthread_cond_t writer_free;
-  bool writer_active;        /* a write transaction of this process is open */
+  bool writer_active;        /* a thread of this handle has a write transaction open, */
+  bool writer_waits;         /* or has its turn and waits for the lock that others hold */
   lode__conn *idle;
   size_t n_idle;
   int lock_fd;               /* -1: none (read-only medium) */
@@ -245,6 +246,8 @@ struct lode__tx {
 
 /* Maps an SQLite result to a status and says what to do. */
 lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err);
+/* LODE_BUSY: others have held the lock for too long, and who they are. */
+lode_status lode__db_locked(lode__db *db, lode_error *err);
 /* A reset statement with no bindings left over, prepared on first use. */
 lode_status lode__stmt(lode__tx *tx, int which, sqlite3_stmt **stmt, lode_error *err);
 /* Steps to the first row: *row says whether there is one. The statement is not reset. */

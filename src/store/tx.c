@@ -31,7 +31,7 @@ static void after_fork(lode__db *db) {
   if (db->lock_generation == lode__vfs_generation()) return;
   forget_connections(db);
   lode__private_drop(&db->copy);
-  db->writer_active = false;
+  db->writer_active = db->writer_waits = false;
   db->waiting = db->queued = 0;
   db->working = db->building = false;
   if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
@@ -220,18 +220,18 @@ static lode_status wait_for_writer_turn(lode__db *db, lode_error *err) {
   db->queued++;
   while (db->writer_active && st == LODE_OK)
     if (pthread_cond_timedwait(&db->writer_free, &db->mutex, &until) == ETIMEDOUT && db->writer_active)
-      st = lode__fail(err, LODE_BUSY,
-                      "this process has had a write transaction open for more than %u ms: commit it or roll it back",
-                      db->opt.busy_ms);
+      st = db->writer_waits ? lode__db_locked(db, err)
+                            : lode__fail(err, LODE_BUSY, "this process has had a write transaction open for more than %u ms: commit it or roll it back",
+                                         db->opt.busy_ms);
   db->queued--;
-  if (st == LODE_OK) db->writer_active = true;
+  if (st == LODE_OK) db->writer_active = db->writer_waits = true;
   pthread_mutex_unlock(&db->mutex);
   return st;
 }
 
 static void end_writer_turn(lode__db *db) {
   pthread_mutex_lock(&db->mutex);
-  db->writer_active = false;
+  db->writer_active = db->writer_waits = false;
   pthread_cond_signal(&db->writer_free);
   pthread_mutex_unlock(&db->mutex);
 }
@@ -254,6 +254,13 @@ static void sign_lock_file(lode__db *db) {
       memcmp(was, now, sizeof now) == 0)
     return;
   (void)lode__os_write_full(db->lock_fd, now, sizeof now, 64, NULL);
+}
+
+static void begin_writing(lode__db *db) {
+  pthread_mutex_lock(&db->mutex);
+  db->writer_waits = false;
+  pthread_mutex_unlock(&db->mutex);
+  sign_lock_file(db);
 }
 
 static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
@@ -316,7 +323,7 @@ lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lod
   st = begin_once(tx, err);
   if (st == LODE_READONLY && db->opt.read_only && met_hot_journal(db)) st = begin_on_copy(tx, err);
   if (st == LODE_OK) {
-    if (kind == LODE__WRITE) sign_lock_file(db);
+    if (kind == LODE__WRITE) begin_writing(db);
     *out = tx;
     return st;
   }
