@@ -216,6 +216,8 @@ run 0 db export copy
 check "import of an export differs" [ "$out" = "$(cat "$tmp/c.jsonl")" ]
 run 0 db export c --where '{"lang":"go"}' --include none; lines 2; hasnt document
 run 0 db import vecs "$tmp/q.fvecs" --create --first-id 10; is "vecs: 2 written"
+head -c 17 "$tmp/q.fvecs" >"$tmp/cut.fvecs"
+run 2 db import vecs "$tmp/cut.fvecs"; says "row 2: the stream ends"
 run 0 db get vecs --json --include none; is '{"id":"10"}
 {"id":"11"}'
 {

@@ -33,11 +33,12 @@ typedef struct import {
   float *vector;
 } import;
 
-/* Names the line in the error. */
-static lode_status at_line(lode_error *err, lode_status st, uint64_t line) {
+/* Names the line, or the row of a matrix, in the error. */
+static lode_status at_line(const import *m, uint64_t line, lode_status st, lode_error *err) {
   if (!err || st == LODE_OK || st == LODE_NOMEM) return st;
   lode_error inner = *err;
-  return lode__fail_at(err, st, (size_t)line, "line %llu: %s", (unsigned long long)line + 1, inner.text);
+  return lode__fail_at(err, st, (size_t)line, "%s %llu: %s", m->request->format == LODE_JSONL ? "line" : "row", (unsigned long long)line + 1,
+                       inner.text);
 }
 
 /* ---- Batches ---- */
@@ -54,7 +55,7 @@ static lode_status write_batch(import *m, lode_progress progress, lode_error *er
     default: st = lode_add(m->handle, NULL, m->records, m->n, m->request->on_existing, &result, err);
   }
   lode_vectors_free(vectors);
-  if (st != LODE_OK) return err && err->record < m->n ? at_line(err, st, m->lines[err->record]) : st;
+  if (st != LODE_OK) return err && err->record < m->n ? at_line(m, m->lines[err->record], st, err) : st;
   for (size_t i = 0; m->missing && i < m->n; i++)
     if (m->missing[i]) m->request->missing(m->request->missing_ctx, m->records[i].id);
   m->report->written += result.written;
@@ -222,13 +223,13 @@ static lode_status import_lines(import *m, lode_progress progress, lode_error *e
     lode_record r = {0};
     bool more;
     lode_status st = lode__input_line(&m->in, m->max_line, &line, &more, err);
-    if (st != LODE_OK) return at_line(err, st, m->line);
+    if (st != LODE_OK) return at_line(m, m->line, st, err);
     if (!more) return LODE_OK;
     if (m->line == 0 && line.len >= 3 && memcmp(line.data, "\xEF\xBB\xBF", 3) == 0) line = (lode_str){line.data + 3, line.len - 3};
     while (line.len && is_space(line.data[line.len - 1])) line.len--;
     if (line.len == 0) continue;
     st = parse_line(m, line, &r, err);
-    if (st != LODE_OK) return at_line(err, st, m->line);
+    if (st != LODE_OK) return at_line(m, m->line, st, err);
     LODE__TRY(add(m, r, progress, err));
   }
 }
@@ -244,10 +245,10 @@ static lode_status import_rows(import *m, lode_progress progress, lode_error *er
     uint64_t number;
     lode_record r = {0};
     lode_status st = lode__matrix_next(&matrix, &m->in, &m->row, &r.dimension, &more, err);
-    if (st != LODE_OK) return at_line(err, st, m->line);
+    if (st != LODE_OK) return at_line(m, m->line, st, err);
     if (!more) return LODE_OK;
     if (__builtin_add_overflow(m->request->first_id, m->line, &number))
-      return at_line(err, lode__fail(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), m->line);
+      return at_line(m, m->line, lode__fail(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), err);
     int len = snprintf(id, sizeof id, "%llu", (unsigned long long)number);
     r.id = (lode_str){id, (size_t)len};
     r.vector = (const float *)(const void *)m->row.data;
