@@ -186,13 +186,14 @@ TEST(deleting_makes_room_on_a_full_disk) {
   static lode__os_table table;
   lode_error err;
   lode_store *store;
-  lode_collection *c;
+  lode_collection *c, *waits;
   lode_stats stats;
   table = lode__os_real;
   table.pwrite = bounded_pwrite;
   lode__os = &table;
   snprintf(disk, sizeof disk, "%s/s", test_folder());
   OK(lode_open(disk, &(lode_open_options){.create = true, .no_background = true, .page_bytes = 1024}, &store, &err));
+  OK(lode_collection_open(store, (lode_str){"waits", 5}, &(lode_collection_options){.create = true}, &waits, &err));
   OK(lode_collection_open(store, (lode_str){"c", 1}, &(lode_collection_options){.create = true}, &c, &err));
   for (int i = 0; i < 2000; i += 100) {
     static char ids[100][20], texts[100][300];
@@ -204,14 +205,19 @@ TEST(deleting_makes_room_on_a_full_disk) {
     OK(lode_add(c, NULL, records, 100, LODE_FAIL_EXISTING, NULL, &err));
   }
   OK(lode_optimize(store, (lode_progress){0}, &err));
+  /* Of this one the words are still to be taken in, and there is no room for them yet */
+  static char text[60000];
+  for (size_t i = 0; i < sizeof text; i++) text[i] = i % 6 ? (char)('a' + test_below(26)) : ' ';
+  OK(lode_add(waits, NULL, &(lode_record){.id = {"w", 1}, .document = {text, sizeof text}}, 1, LODE_FAIL_EXISTING, NULL, &err));
   off_t full = size_of("lode.db");
   disk_bytes = full + 64 * 1024;
   OK(lode_delete(c, NULL, &(lode_selection){.where = {"{}", 2}}, NULL, &err));
   OK(lode_compact(store, (lode_progress){0}, &err));
   OK(lode_store_stats(store, &stats, &err));
-  CHECKF(stats.unerased == 0 && size_of("lode.db") < full / 4, "%llu unerased, %lld bytes of %lld", (unsigned long long)stats.unerased,
+  CHECKF(stats.unerased == 0 && stats.untexted == 0 && size_of("lode.db") < full / 2, "%llu unerased, %lld bytes of %lld", (unsigned long long)stats.unerased,
          (long long)size_of("lode.db"), (long long)full);
   lode_collection_close(c);
+  lode_collection_close(waits);
   lode_close(store);
   scene_verify(disk, "a full disk");
 }

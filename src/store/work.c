@@ -7,8 +7,9 @@
  * within a collection matters: graves are emptied first, so that an index never takes in a dead record
  * (invariant 5 of write.c).
  *
- * A transaction needs room for a journal of the pages that it changes. On a full disk erasing, which is what makes room, goes on
- * in steps so small that little room is enough, twice as large after each that went well, and pages are given back between them.
+ * A transaction needs room for a journal of the pages that it changes. On a full disk erasing, which is what makes room, comes
+ * first in all collections, in steps so small that little room is enough, twice as large after each that went well, and pages
+ * are given back between them.
  */
 #include "db.h"
 
@@ -32,7 +33,8 @@ typedef struct step {
   lode__arena *arena; /* its strings */
   uint64_t until_ns;
   unsigned ticks;
-  unsigned few;      /* records, no more: the disk is full; 0: as many as there is time for */
+  unsigned few;      /* records to erase, no more, and no catching up: the disk is full; 0: as there is time */
+  bool put_off;      /* there is only catching up to do */
 } step;
 
 /* Cheap enough to ask for each row. */
@@ -388,6 +390,8 @@ static lode_status step_collection(step *w, int64_t cid, lode_error *err) {
   lode__arena_init(&arena, 0);
   w->arena = &arena;
   LODE__GOTO(lode__coll_load(w->tx, cid, &arena, &w->coll, err));
+  w->put_off = w->few && !w->coll.graves;
+  if (w->put_off) goto done;
   if (w->coll.graves)
     st = erase_graves(w, err);
   else if (terms_are_due(w))
@@ -437,22 +441,24 @@ static lode_status look_for_work(lode__db *db, bool *found, lode_error *err) {
 }
 
 /* A step for the first collection with work behind `after`; *cid: which, 0 for none. */
-static lode_status try_step(lode__db *db, int64_t after, unsigned few, int64_t *cid, lode_error *err) {
+static lode_status try_step(lode__db *db, int64_t after, int64_t *cid, bool *put_off, lode_error *err) {
   lode_status st;
-  step w = {.few = few};
+  step w = {.few = db->few};
   *cid = 0;
+  *put_off = false;
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
   w.until_ns = lode__os->now_ns() + STEP_NS;
   LODE__GOTO(next_collection(w.tx, after, cid, err));
   if (*cid) st = step_collection(&w, *cid, err);
-  else if (after == 0) st = vacuum_some(w.tx, few, err);
+  else if (after == 0) st = vacuum_some(w.tx, w.few, err);
 done:
-  if (st == LODE_OK) return lode__tx_commit(w.tx, err);
+  *put_off = w.put_off;
+  if (st == LODE_OK && !w.put_off) return lode__tx_commit(w.tx, err);
   lode__tx_rollback(w.tx);
   return st;
 }
 
-/* What a small step freed makes room for the next. */
+/* Free pages make room for the next step. */
 static void give_some_back(lode__db *db) {
   lode__tx *tx;
   if (lode__tx_begin(db, LODE__WRITE, &tx, NULL) != LODE_OK) return;
@@ -460,29 +466,45 @@ static void give_some_back(lode__db *db) {
   else lode__tx_rollback(tx);
 }
 
-/* Only the one who has claimed the work is here. */
-static lode_status do_step(lode__db *db, int64_t after, int64_t *cid, lode_error *err) {
-  lode_status st = try_step(db, after, db->few, cid, err);
-  if (st == LODE_FULL && db->few != 1) st = try_step(db, after, db->few = 1, cid, err);
-  if (st != LODE_OK || !db->few) return st;
+/* Only the one who has claimed the work is here. *put_off: nothing was done, for want of room. */
+static lode_status do_step(lode__db *db, int64_t after, int64_t *cid, bool *put_off, lode_error *err) {
+  lode_status st = try_step(db, after, cid, put_off, err);
+  if (st == LODE_FULL && db->few != 1) {
+    db->few = 1;
+    give_some_back(db);
+    st = try_step(db, after, cid, put_off, err);
+    if (*put_off) return lode__fail(err, LODE_FULL, "no space left for %s; what is to be erased comes first", db->path);
+  }
+  if (st != LODE_OK || *put_off || !db->few) return st;
   if (*cid) give_some_back(db);
-  db->few = db->few < ERASE_SOME ? db->few * 2 : 0;
+  if (db->few < ERASE_SOME) db->few *= 2;
+  else if (!*cid) db->few = 0;
   return LODE_OK;
 }
 
-/* A collection whose work meets damage does not hold up those behind it. */
+/* A collection whose work meets damage, or needs room that there is not, does not hold up those behind it. */
 static lode_status do_work(lode__db *db, lode_error *err) {
-  lode_error damage = {.status = LODE_OK};
+  lode_error first = {.status = LODE_OK};
+  bool put_off, any = false;
   for (int64_t after = 0, cid;; after = cid) {
-    lode_status st = do_step(db, after, &cid, err);
-    if (st == LODE_CORRUPT && cid) {
-      if (damage.status == LODE_OK && err) damage = *err;
-      damage.status = LODE_CORRUPT;
+    lode_status st = do_step(db, after, &cid, &put_off, err);
+    any = any || put_off;
+    if ((st == LODE_CORRUPT || st == LODE_FULL) && cid) {
+      if (first.status == LODE_OK && err) first = *err;
+      if (first.status == LODE_OK) first.status = st;
       continue;
     }
-    if (st != LODE_OK || cid || damage.status == LODE_OK) return st;
-    if (err) *err = damage;
-    return LODE_CORRUPT;
+    if (st == LODE_OK && put_off) continue;
+    if (st != LODE_OK || cid) return st;
+    db->few = any ? 0 : db->few; /* nothing is left to erase */
+    if (first.status == LODE_OK && !any) return LODE_OK;
+    if (first.status == LODE_OK) {
+      any = false;
+      cid = 0;
+      continue;
+    }
+    if (err) *err = first;
+    return first.status;
   }
 }
 
