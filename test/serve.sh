@@ -305,7 +305,7 @@ fi
 
 "$lode" db create shown --store "$work/still" > /dev/null
 echo '{"id":"a","document":"as it was"}' | "$lode" db add shown --store "$work/still" > /dev/null
-before=$(cat "$work/still/lode.db" | cksum)
+before=$(cksum < "$work/still/lode.db")
 start still --read-only
 L=$base/api/lode/v1
 want 'a read' 200 '"count":1' "$L/db/count" -d '{"collection":"shown"}'
@@ -313,7 +313,7 @@ want 'no write' 403 'READONLY' "$L/db/upsert" -d '{"collection":"shown","records
 want 'no new collection' 403 'READONLY' "$L/db/create" -d '{"collection":"other"}'
 want 'no write by Chroma' 403 'read' "$base/api/v2/tenants/default_tenant/databases/default_database/collections" -d '{"name":"other"}'
 stop
-[ "$(cat "$work/still/lode.db" | cksum)" = "$before" ] && [ ! -e "$work/still/crashes" ] && ok || bad "--read-only wrote: $(ls "$work/still")"
+[ "$(cksum < "$work/still/lode.db")" = "$before" ] && [ ! -e "$work/still/crashes" ] && ok || bad "--read-only wrote: $(ls "$work/still")"
 
 # ---- An orderly stop ----
 

@@ -1,6 +1,6 @@
-/* op_serve.c - `lode serve` and `lode ui`: puts supervisor and HTTP face together, runs until SIGTERM, SIGINT or SIGHUP, and stops in good order: no new
- * connections, what runs is finished, the worker closes the store. A second signal ends the process at once; the store does
- * not mind. Log lines go to standard error, one write each.
+/* op_serve.c - `lode serve` and `lode ui`: puts supervisor and HTTP face together, runs until SIGTERM, SIGINT or SIGHUP, and stops
+ * in good order: no new connections, what runs is finished, the worker closes the store. A second signal ends the process at once;
+ * the store does not mind. Log lines go to standard error, one write each.
  */
 #include "browser.h"
 #include "cli.h"

@@ -142,7 +142,8 @@ static lode_status write_stream(lode__op_context *ctx, const lode__args *args, l
   if (st != LODE_OK && lode__interrupted)
     return lode__fail(err, LODE_CANCELLED, "interrupted; %llu records are written", (unsigned long long)done.written);
   if (st != LODE_OK && done.written)
-    return lode__fail_at(err, st, err->record, "%s; %llu records of earlier batches are written", err->text, (unsigned long long)done.written);
+    return lode__fail_at(err, st, err->record, "%s; %llu records of earlier batches are written", err->text,
+                         (unsigned long long)done.written);
   if (st != LODE_OK) return st;
   ctx->nothing = request->mode == LODE_IMPORT_UPDATE && done.written == 0 && done.skipped > 0;
   return report(ctx, args, &done, &u, err);

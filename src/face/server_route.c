@@ -309,5 +309,6 @@ void lode__server_route(lode__request *r) {
     allow(r, at->method);
   }
   if (r->allow[0]) lode__request_fail(r, 405, "MethodNotAllowedError", "this path takes %s", r->allow);
-  else lode__request_fail(r, 404, "NotFoundError", "there is nothing at this path; GET /api/lode/v1 lists the operations, / is a page for people");
+  else lode__request_fail(r, 404, "NotFoundError", "there is nothing at this path; GET /api/lode/v1 lists the operations, / is a page "
+                                                  "for people");
 }

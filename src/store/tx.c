@@ -205,6 +205,11 @@ lode_status lode__state_put(lode__tx *tx, int key, int64_t value, lode_error *er
 
 /* ---- Transactions ---- */
 
+static lode_status own_transaction(const lode__db *db, lode_error *err) {
+  return lode__fail(err, LODE_BUSY, "this process has had a write transaction open for more than %u ms: commit it or roll it back",
+                    db->opt.busy_ms);
+}
+
 static lode_status wait_for_writer_turn(lode__db *db, lode_error *err) {
   struct timespec until;
   lode_status st = LODE_OK;
@@ -220,9 +225,7 @@ static lode_status wait_for_writer_turn(lode__db *db, lode_error *err) {
   db->queued++;
   while (db->writer_active && st == LODE_OK)
     if (pthread_cond_timedwait(&db->writer_free, &db->mutex, &until) == ETIMEDOUT && db->writer_active)
-      st = db->writer_waits ? lode__db_locked(db, err)
-                            : lode__fail(err, LODE_BUSY, "this process has had a write transaction open for more than %u ms: commit it or roll it back",
-                                         db->opt.busy_ms);
+      st = db->writer_waits ? lode__db_locked(db, err) : own_transaction(db, err);
   db->queued--;
   if (st == LODE_OK) db->writer_active = db->writer_waits = true;
   pthread_mutex_unlock(&db->mutex);
