@@ -93,7 +93,6 @@ static void give(pairing *g, size_t rec, const lode__hnsw_slot *slot, bool by_or
   r->slot = (uint32_t)i + 1;
   r->folder = (uint8_t)g->folder;
   r->by_order = by_order;
-  if (g->f->aside && !r->doubt) r->doubt = "its vector is from an index that was set aside";
 }
 
 /* The label that the pickle gives a record; 0 when its two halves do not agree. */

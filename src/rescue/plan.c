@@ -186,6 +186,7 @@ static void settle(lode__plan *p) {
     p->from_index += r->from == LODE__VEC_INDEX;
     p->by_order += r->from == LODE__VEC_INDEX && r->by_order;
     p->missing += r->from == LODE__VEC_NONE;
+    if (r->from == LODE__VEC_INDEX && p->folders[r->folder].aside && !r->doubt) r->doubt = "its vector is from an index that was set aside";
     p->recs[n++] = *r;
   }
   p->n = n;
