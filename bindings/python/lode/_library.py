@@ -126,18 +126,29 @@ def of_text(item):
     return None if address is None else memory[address:address + item.len].decode()
 
 
+def _numpy_floats(values):
+    """A contiguous array of float32, which is not copied if it is one already."""
+    try:
+        return numpy.ascontiguousarray(values, dtype=numpy.float32)
+    except (TypeError, ValueError) as why:
+        raise TypeError("vectors are arrays of numbers: %s" % why) from None
+
+
 def _owner_of_floats(values):
-    """A vector as an array of floats, numpy's or Python's; a contiguous one of numpy's float32 is not copied."""
+    """A vector as an array of floats, numpy's or Python's."""
     if isinstance(values, (bytes, bytearray)):  # else they would be taken for the bytes of floats
         raise TypeError("a vector is an array of numbers, not %r" % (values,))
-    try:
-        if numpy is None or not hasattr(values, "__array__"):
-            return array("f", values)
-        owner = numpy.ascontiguousarray(values, dtype=numpy.float32)
-    except (TypeError, ValueError, OverflowError) as why:
-        raise TypeError("a vector is an array of numbers: %s" % why) from None
-    if numpy.ndim(values) != 1:
-        raise TypeError("a vector is an array of numbers, not of %d dimensions" % numpy.ndim(values))
+    if numpy is not None and hasattr(values, "__array__"):
+        owner = _numpy_floats(values)
+        if numpy.ndim(values) != 1:
+            raise TypeError("a vector is an array of numbers, not of %d dimensions" % numpy.ndim(values))
+    else:
+        try:
+            owner = array("f", values)
+        except (TypeError, OverflowError) as why:
+            raise TypeError("a vector is an array of numbers: %s" % why) from None
+    if not len(owner):  # else the library would take it for none
+        raise Invalid("a vector has 1 to %d dimensions, not 0" % _abi.LODE_MAX_DIMENSION)
     return owner
 
 
@@ -158,7 +169,7 @@ def floats_at(address, n):
 def matrix(vectors):
     """Vectors of equal length: the address of their floats, rows, columns, and what keeps them alive. One vector is a matrix of one row."""
     if numpy is not None and getattr(vectors, "ndim", 0) == 2:
-        owner = numpy.ascontiguousarray(vectors, dtype=numpy.float32)
+        owner = _numpy_floats(vectors)
         return owner.ctypes.data, owner.shape[0], owner.shape[1], owner
     rows = list(vectors)
     if rows and not hasattr(rows[0], "__len__"):

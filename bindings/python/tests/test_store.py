@@ -236,6 +236,20 @@ class WrongArguments(Base):
             with self.assertRaises(TypeError):
                 call()
 
+    def test_what_is_no_vector(self):
+        notes = self.notes()
+        for vector in ("ab", b"12345678", bytearray(8), [None, 1], [[1, 0]], [10**400, 0], 5):
+            with self.assertRaises((TypeError, lode.Mismatch), msg=vector):
+                notes.query(vector)
+            with self.assertRaises(TypeError, msg=vector):
+                notes.add(["x"], vectors=[vector])
+        for call in (lambda: notes.query([]), lambda: notes.add(["x"], vectors=[[]])):  # not the same as none
+            with self.assertRaises(ValueError):
+                call()
+        with self.assertRaises(TypeError):
+            notes.query_many([[1, 0], [1]])
+        self.assertEqual(notes.count(), 3)
+
     def test_numbers_do_not_wrap(self):
         notes = self.notes()
         for call in (lambda: notes.get(limit=-1), lambda: notes.query([1, 0], k=-1), lambda: notes.facets("lang", limit=-1),
