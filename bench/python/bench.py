@@ -83,7 +83,6 @@ def from_c(scale):
 
 ROWS = [(SMALL, "count", "`count()`"), (SMALL, "get", "`get([id])`, document and metadata"),
         (SMALL, "query", "`query(vector, k=10)`, ids and distances"), (SMALL, "query_parts", "`query(vector, k=10)`, document and metadata"),
-        (LARGE, "query_parts", "`query(vector, k=10)`, document and metadata"),
         (LARGE, "query_many", "`query_many(1,000 vectors, k=10)`, for each vector")]
 
 for scale in (SMALL, LARGE):
