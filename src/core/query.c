@@ -384,7 +384,7 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   q->reversed = can_reverse(q, cheap);
   uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
   if (q->reversed && q->held && lode__vectors_spend(q->held, q->reversed_more) > price) q->reversed = false;
-  bool by_index = q->held && cheap && q->attempt == 0 && lode__filter_is_probe(q->select.filter); /* the list is there */
+  bool by_index = q->held && cheap && q->attempt <= 1 && lode__filter_is_probe(q->select.filter); /* the list is there */
   if (!by_index && (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
   q->reversed = false;
   q->only.n = 0;
