@@ -234,17 +234,25 @@ static lode_status take_hits(lode__best *best, const lode__segment_hit *hits, si
   return LODE_OK;
 }
 
-static lode_status search_segment(lode__nearest *near, const lode__covered *c, const allowed *may, lode__search_room *room,
-                                  lode__segment_hit *hits, lode_error *err) {
-  lode__segment *segment = c->seg->segment;
+/* What a search works with. */
+typedef struct search_kit {
+  lode__vectors *v;
+  lode__search_room *room;
+  lode__segment_hit *hits; /* near->k of them */
+} search_kit;
+
+/* Pages that are too many are given back after each query: a group of queries may touch all there are. */
+static lode_status search_segment(lode__nearest *near, const search_kit *kit, size_t seg, const allowed *may, lode_error *err) {
+  lode__segment *segment = kit->v->segs[seg].seg->segment;
   size_t n = 0;
   lode__search_request request = {.k = near->k, .beam = near->effort, .recall = near->target_recall,
                                   .allowed = may->slots ? may->slots->bits : NULL, .match = may->match};
   for (size_t q = 0; q < near->n; q++) {
     request.query = near->queries + q * near->dim;
-    LODE__TRY(lode__segment_search(segment, &request, room, hits, &n, err));
-    LODE__TRY(take_hits(&near->best[q], hits, n, err));
+    LODE__TRY(lode__segment_search(segment, &request, kit->room, kit->hits, &n, err));
+    LODE__TRY(take_hits(&near->best[q], kit->hits, n, err));
     if (n == near->k) near->best[q].full = true; /* more may be there */
+    lode__vectors_trim(near->reader->handle->store, kit->v);
   }
   return LODE_OK;
 }
@@ -253,14 +261,13 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
   lode_store *store = near->reader->handle->store;
   lode_status st = LODE_OK;
   lode_error why;
-  lode__search_room *room = take_room(store);
-  lode__segment_hit *hits = lode__alloc_zero(near->k, sizeof *hits);
-  if (!room || !hits) st = lode__fail_nomem(err);
+  search_kit kit = {.v = v, .room = take_room(store), .hits = lode__alloc_zero(near->k, sizeof *kit.hits)};
+  if (!kit.room || !kit.hits) st = lode__fail_nomem(err);
   for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
     allowed may;
     if (v->segs[i].seg->segment->info.kind == LODE__FLAT) continue; /* nearest.c reads them wholly */
     st = find_allowed(near, v, i, &may, &why);
-    if (st == LODE_OK && (!may.slots || may.slots->n)) st = search_segment(near, &v->segs[i], &may, room, hits, &why);
+    if (st == LODE_OK && (!may.slots || may.slots->n)) st = search_segment(near, &kit, i, &may, &why);
     lode__slots_release(may.slots);
     if (st == LODE_OK) continue;
     if (st == LODE_NOMEM) {
@@ -272,9 +279,8 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
     st = LODE_OK;
     break;
   }
-  if (room) give_room(store, room);
-  lode__vectors_trim(store, v);
-  lode__free(hits);
+  if (kit.room) give_room(store, kit.room);
+  lode__free(kit.hits);
   return st;
 }
 
