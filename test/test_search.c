@@ -197,7 +197,7 @@ TEST(of_files_that_match_alike_the_one_that_others_name_comes_first) {
   lode__ranked_hit hits[4];
   v[0].text = S("pipe-modes of pipe_names: pipe_names, PIPE_NAMES"); /* what a file says of itself does not count */
   v[2].text = S("#include \"Pipe-Modes.h\"");
-  v[3].text = S("pipe-modes and pipe-modes; old_pipe_names");
+  v[3].text = S("pipe-modes->next and pipe-modes; old_pipe_names");
   CHECK(rank("open a pipe", v, 4, 4, hits) == 4);
   CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
   CHECK(v[1].features[LODE__FEATURE_CENTRAL] == 1 && v[0].features[LODE__FEATURE_CENTRAL] == 0);

@@ -47,7 +47,7 @@ const char *lode__feature_name(lode__feature feature) {
 typedef struct file { /* what all chunks of a file share */
   lode_str path, base;       /* base: the file's name without its ending, or the folder's that it speaks for */
   unsigned marks;
-  lode__words stem, folders; /* of `base`, and of the folders above */
+  lode__words stem;          /* of `base` */
   size_t named, named_by;    /* how many other files name it; the last of them + 1 */
   size_t next;               /* + 1, in the table of names */
   double name, central;      /* features */
@@ -96,12 +96,6 @@ static lode_str base_of(lode_str path) {
   return (lode_str){path.data + start, slash - 1 - start};
 }
 
-static void split_path(file *f) {
-  f->base = base_of(f->path);
-  lode__words_of(f->base, &f->stem);
-  lode__words_of((lode_str){f->path.data, last_slash(f->path)}, &f->folders);
-}
-
 static lode_status group(ranking *r, lode_error *err) {
   r->files = lode__alloc_zero(r->n, sizeof *r->files);
   r->order = lode__alloc_zero(r->n, sizeof *r->order);
@@ -121,14 +115,17 @@ static lode_status group(ranking *r, lode_error *err) {
 /* A word that most of the candidates' paths have says little about any of them. */
 static void weigh_words(ranking *r) {
   const lode__words *words = &r->question->words;
-  for (size_t w = 0; w < words->n; w++) {
-    double have = 0;
-    for (size_t i = 0; i < r->n_files; i++) {
-      double a = lode__word_among(&words->v[w], &r->files[i].stem), b = lode__word_among(&words->v[w], &r->files[i].folders);
-      have += a > b ? a : b;
+  double have[LODE__WORDS_MOST] = {0};
+  for (size_t i = 0; i < r->n_files; i++) {
+    const file *f = &r->files[i];
+    lode__words folders;
+    lode__words_of((lode_str){f->path.data, last_slash(f->path)}, &folders);
+    for (size_t w = 0; w < words->n; w++) {
+      double a = lode__word_among(&words->v[w], &f->stem), b = lode__word_among(&words->v[w], &folders);
+      have[w] += a > b ? a : b;
     }
-    r->word_weight[w] = log(1 + (double)r->n_files / (1 + have)) / log(2 + (double)r->n_files);
   }
+  for (size_t w = 0; w < words->n; w++) r->word_weight[w] = log(1 + (double)r->n_files / (1 + have[w])) / log(2 + (double)r->n_files);
 }
 
 /* How much of a name each word of the question is, and the other way round: 0 to 1 for each. */
@@ -174,14 +171,12 @@ static double overlap(const ranking *r, const lode__words *name) {
   return recall + precision > 0 ? 1.25 * recall * precision / (recall + 0.25 * precision) : 0;
 }
 
+static char fold(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
 static bool same_folded(lode_str a, lode_str b) {
   if (a.len != b.len) return false;
-  for (size_t i = 0; i < a.len; i++) {
-    char x = a.data[i], y = b.data[i];
-    if (x >= 'A' && x <= 'Z') x = (char)(x - 'A' + 'a');
-    if (y >= 'A' && y <= 'Z') y = (char)(y - 'A' + 'a');
-    if (x != y) return false;
-  }
+  for (size_t i = 0; i < a.len; i++)
+    if (fold(a.data[i]) != fold(b.data[i])) return false;
   return true;
 }
 
@@ -211,21 +206,23 @@ static double kind_value(lode_str kind) {
 
 /* What the others build on is named by them: an import, an include, a type in its own file. Of two files that match alike, such a one is
  * meant more often. Names are compared without case. */
-static uint64_t hash_folded(lode_str name) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < name.len; i++) {
-    unsigned char c = (unsigned char)name.data[i];
-    h = (h ^ (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c)) * 0x100000001b3u;
-  }
-  return h ^ h >> 32;
-}
-
-typedef struct by_base { /* files by the hash of their base; 0: none, else index + 1 */
-  size_t *first, mask;
+typedef struct by_base {
+  size_t *first, mask;       /* files by the hash of their base: index + 1; 0: none */
+  uint64_t lengths[256];     /* by the first byte: bit n, some base has n bytes (63: or more). Few names of a text pass */
+  bool in_name[256];         /* bytes of names, and the hyphen: files are called "fs-poll" */
 } by_base;
 
+static uint64_t length_bit(lode_str name) { return (uint64_t)1 << (name.len < 63 ? name.len : 63); }
+
+static size_t *slot_of(const by_base *table, lode_str name) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < name.len; i++) h = (h ^ (unsigned char)fold(name.data[i])) * 0x100000001b3u;
+  return &table->first[(h ^ h >> 32) & table->mask];
+}
+
 static void count_name(ranking *r, const by_base *table, lode_str name, size_t by) {
-  for (size_t i = table->first[hash_folded(name) & table->mask]; i; i = r->files[i - 1].next) {
+  if (!(table->lengths[(unsigned char)fold(name.data[0])] & length_bit(name))) return;
+  for (size_t i = *slot_of(table, name); i; i = r->files[i - 1].next) {
     file *f = &r->files[i - 1];
     if (i - 1 == by || f->named_by == by + 1 || !same_folded(f->base, name)) continue;
     f->named_by = by + 1;
@@ -233,14 +230,13 @@ static void count_name(ranking *r, const by_base *table, lode_str name, size_t b
   }
 }
 
-static bool is_name_at(lode_str text, size_t i) { return i < text.len && lode__is_name_byte((unsigned char)text.data[i]); }
-
-/* A hyphen between letters belongs to a name, as in "fs-poll": files are called so. */
-static void count_names(ranking *r, const by_base *table, const lode__candidate *c) {
-  for (size_t i = 0; i < c->text.len; i++) {
+static void count_names(ranking *r, const by_base *table, lode_str text, size_t by) {
+  for (size_t i = 0; i < text.len; i++) {
     size_t start = i;
-    while (is_name_at(c->text, i) || (i > start && is_name_at(c->text, i + 1) && c->text.data[i] == '-')) i++;
-    if (i - start > 1) count_name(r, table, (lode_str){c->text.data + start, i - start}, c->file);
+    while (i < text.len && table->in_name[(unsigned char)text.data[i]]) i++;
+    lode_str name = {text.data + start, i - start};
+    while (name.len && name.data[name.len - 1] == '-') name.len--; /* of "loop->time" */
+    if (name.len > 1) count_name(r, table, name, by);
   }
 }
 
@@ -248,14 +244,20 @@ static lode_status find_central(ranking *r, lode_error *err) {
   by_base table = {.mask = 1};
   size_t most = 0;
   while (table.mask < 2 * r->n_files) table.mask = 2 * table.mask + 1;
+  for (int c = 0; c < 256; c++) table.in_name[c] = c == '-' || lode__is_name_byte((unsigned char)c);
   table.first = lode__alloc_zero(table.mask + 1, sizeof *table.first);
   if (!table.first) return lode__fail_nomem(err);
   for (size_t f = 0; f < r->n_files; f++) {
-    size_t *slot = &table.first[hash_folded(r->files[f].base) & table.mask];
+    lode_str base = r->files[f].base;
+    size_t *slot = slot_of(&table, base);
     r->files[f].next = *slot;
     *slot = f + 1;
+    if (base.len) table.lengths[(unsigned char)fold(base.data[0])] |= length_bit(base);
   }
-  for (size_t i = 0; i < r->n; i++) count_names(r, &table, &r->v[r->order[i]]); /* by file: each is counted once */
+  for (size_t i = 0; i < r->n; i++) { /* by file: each is counted once */
+    const lode__candidate *c = &r->v[r->order[i]];
+    count_names(r, &table, c->text, c->file);
+  }
   for (size_t f = 0; f < r->n_files; f++) most = r->files[f].named > most ? r->files[f].named : most;
   for (size_t f = 0; f < r->n_files && most; f++) r->files[f].central = log(1 + (double)r->files[f].named) / log(1 + (double)most);
   lode__free(table.first);
@@ -367,7 +369,8 @@ static lode_status measure(ranking *r, lode_error *err) {
   for (size_t i = 0; i < r->n_files; i++) {
     r->files[i].marks = lode__path_marks(r->files[i].path);
     r->has_native = r->has_native || (r->files[i].marks & LODE__MARK_NATIVE);
-    split_path(&r->files[i]);
+    r->files[i].base = base_of(r->files[i].path);
+    lode__words_of(r->files[i].base, &r->files[i].stem);
   }
   mark_old_versions(r);
   LODE__TRY(find_central(r, err));
