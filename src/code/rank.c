@@ -65,7 +65,7 @@ typedef struct ranking {
   size_t n_files;
   size_t *order;             /* of candidates, by file; when they are weighed, then by score */
   double word_weight[LODE__WORDS_MOST];
-  bool has_vectors;          /* some cosines are known */
+  bool is_half;              /* there are no words, or no vectors */
   bool has_native;           /* some files are for this system: then those for others come later */
 } ranking;
 
@@ -391,17 +391,22 @@ static lode_status measure(ranking *r, lode_error *err) {
   return LODE_OK;
 }
 
-/* What a feature of this chunk is worth. A question's words count double where no vectors stand beside them. What is asked for by its name
- * is meant, also in a test: no factor makes its definition less. */
+/* What a feature of this chunk is worth. Of a question, words and vectors count double where the others are missing. What is asked for by its
+ * name is meant, also in a test: no factor makes its definition less. */
 static double worth(const ranking *r, const lode__candidate *c, size_t feature, double factor) {
   bool is_name = r->question->is_name;
   double value = r->weights->feature[is_name][feature] * c->features[feature];
-  if (feature == LODE__FEATURE_TEXT && !is_name && !r->has_vectors) value *= 2;
+  if ((feature == LODE__FEATURE_TEXT || feature == LODE__FEATURE_VECTOR) && !is_name && r->is_half) value *= 2;
   return feature == LODE__FEATURE_DEFINES && is_name ? value : factor * value;
 }
 
 static void weigh(ranking *r) {
-  for (size_t i = 0; i < r->n; i++) r->has_vectors = r->has_vectors || !isnan(r->v[i].cosine) || !isnan(r->v[i].cosine2);
+  bool words = false, vectors = false;
+  for (size_t i = 0; i < r->n; i++) {
+    words = words || r->v[i].bm25 > 0;
+    vectors = vectors || !isnan(r->v[i].cosine) || !isnan(r->v[i].cosine2);
+  }
+  r->is_half = !words || !vectors;
   for (size_t i = 0; i < r->n; i++) {
     lode__candidate *c = &r->v[i];
     double factor = 1;
