@@ -7,6 +7,9 @@
  *   file score  = its best chunk's score + `more` * what its other chunks add, each counting `decay` of the one before
  *                 + (sum of weight * feature of the file) * (product of the factors that apply)
  *
+ * Two exceptions: of a question, words and vectors count double where the others are missing; and when a name is asked for, no factor makes
+ * its definition less.
+ *
  * Files are ordered by their scores, and each shows its best chunk; chunks that say the same as a better one are folded into it. A file's
  * k-th further chunk stands among the files with `again` / k of its own score: one file does not fill the page, and its second chunk still
  * comes before files that have hardly to do with the question. There are two columns of weights: a question in words, and a query that is
@@ -22,7 +25,7 @@
 #define LODE__FEATURES(X)                                                                                                 \
   X(TEXT, CHUNK, "text", 0.70, 2.40, "BM25 of the chunk, against the best candidate's")                                   \
   X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                         \
-  X(QUALITY, CHUNK, "quality", 1.00, 0.40, "the same with the second vector")                                             \
+  X(QUALITY, CHUNK, "quality", 0.20, 0.10, "the same with the second vector")                                             \
   X(OUTLINE, FILE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                          \
   X(DEFINES, CHUNK, "defines", 0.40, 3.00, "the chunk defines exactly a name that the query holds")                       \
   X(NAME, CHUNK, "name", 0.30, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
