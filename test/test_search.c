@@ -203,6 +203,16 @@ TEST(of_files_that_match_alike_the_one_that_others_name_comes_first) {
   CHECK(v[1].features[LODE__FEATURE_CENTRAL] == 1 && v[0].features[LODE__FEATURE_CENTRAL] == 0);
 }
 
+TEST(words_alone_count_double) {
+  lode__candidate v[] = {chunk("a#0", "a.c", "", "text", 5), chunk("b#0", "b.c", "", "text", 0)};
+  double text = lode__rank_weights.feature[0][LODE__FEATURE_TEXT];
+  lode__ranked_hit hits[2];
+  CHECK(rank("some words", v, 2, 2, hits) == 2 && hits[0].score == 2 * text);
+  v[1].cosine = 0.5;
+  for (size_t i = 0; i < 2; i++) v[i].measured = false;
+  CHECK(rank("some words", v, 2, 2, hits) == 2 && v[0].score == text);
+}
+
 TEST(a_plain_file_has_the_name_of_its_folder) {
   CHECK(first_wins("open a pipe", "src/pipe/index.js", "src/b.js", "javascript"));
   CHECK(first_wins("open a pipe", "src/pipe/__init__.py", "src/b.py", "python"));

@@ -286,8 +286,8 @@ static lode_status spread(ranking *r, size_t at, lode__feature feature, lode_err
     double range = top - floor_ > 1e-6 ? top - floor_ : 1;
     for (size_t i = 0; i < r->n; i++) {
       double c = at ? r->v[i].cosine2 : r->v[i].cosine;
-      double x = isnan(c) ? 0 : (c - floor_) / range;
-      r->v[i].features[feature] = x < 0 ? 0 : n == 1 ? 1 : x;
+      double x = n == 1 ? 1 : (c - floor_) / range;
+      r->v[i].features[feature] = isnan(c) || x < 0 ? 0 : x;
     }
   }
   lode__free(all);
