@@ -19,7 +19,7 @@
 #define STEP_NS UINT64_C(1000000000)
 #define STEP_TEXT_BYTES (8u << 20)
 #define STEP_TERMS (1u << 20)
-#define LOAD_TEXTS 8192 /* documents that are enough for a step of a load, */
+#define LOAD_ROWS 8192 /* documents, or dead, that are enough for a step of a load, */
 #define VACUUM_PAGES 512
 #define FORGET_TIMES 8   /* so many dead for one that lives, */
 #define FORGET_LEAST 2000 /* and so many at all, are reason to begin the text index anew */
@@ -540,7 +540,7 @@ lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err) {
   LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   lode_status st = sums(tx, n, err);
   lode__tx_rollback(tx);
-  *much = st == LODE_OK && (n[4] >= LOAD_TEXTS || n[5] >= (int64_t)lode__load_records);
+  *much = st == LODE_OK && (n[3] >= LOAD_ROWS || n[4] >= LOAD_ROWS || n[5] >= (int64_t)lode__load_records);
   return st;
 }
 
