@@ -261,7 +261,7 @@ TEST(a_load_indexes_metadata_in_large_batches) {
   world w = {0};
   lode__db *db;
   lode_stats stats;
-  bool more;
+  bool more, much;
   char ids[LOAD][16];
   lode_record r[LOAD];
   open_world(&w, folder);
@@ -270,10 +270,14 @@ TEST(a_load_indexes_metadata_in_large_batches) {
   lode__load_records = 100;
   OK(lode__db_open(folder, &(lode_open_options){.bulk_load = true}, &db, &err));
   OK(lode_add(w.c, NULL, r, FEW, LODE_FAIL_EXISTING, NULL, &err));
+  OK(lode__work_is_much(db, &much, &err));
+  CHECK(!much);
   OK(lode__work_step(db, &more, &err));
   OK(lode_store_stats(w.store, &stats, &err));
   CHECK(stats.untexted == 0 && stats.unindexed == FEW);
   OK(lode_add(w.c, NULL, r + FEW, LOAD - FEW, LODE_FAIL_EXISTING, NULL, &err));
+  OK(lode__work_is_much(db, &much, &err));
+  CHECK(much);
   OK(lode__work_step(db, &more, &err));
   OK(lode_store_stats(w.store, &stats, &err));
   CHECK(stats.untexted == LOAD - FEW && stats.unindexed == 0);

@@ -406,6 +406,27 @@ TEST(a_tree_is_indexed_searched_and_followed) {
   }
 }
 
+/* Who stays finds a change before any index holds it, and leaves those to the store. */
+TEST(a_watcher_does_not_wait_for_indexes) {
+  scene s = {0};
+  lode__index_report r;
+  lode__indexer *indexer = NULL;
+  lode_stats stats;
+  lode_str path = S("alpha.c");
+  scene_open(&s, "letters@1/8/static");
+  lode__index_options options = {.embedder = s.model, .workers = 1, .stays = true};
+  OK(lode__indexer_open(&s.project, s.store, &options, &indexer, &err));
+  for (int whole = 1; whole >= 0; whole--) {
+    if (!whole) write_in(s.project.root, "alpha.c", "int open_gate(void) { return 1; }\n");
+    OK(lode__indexer_run(indexer, whole ? NULL : &path, 1, &r, &err));
+    OK(lode_store_stats(s.store, &stats, &err));
+    CHECKF((stats.untexted == 0) == whole, "%llu without index", (unsigned long long)stats.untexted);
+    expect_first(&s, whole ? "open_door" : "open_gate", LODE_BY_TEXT, "alpha.c");
+  }
+  lode__indexer_close(indexer);
+  scene_close(&s);
+}
+
 /* What is made anew takes the place of all that was there, so it is never made of a part. */
 TEST(an_index_that_is_made_anew_is_made_whole) {
   scene s = {0};
