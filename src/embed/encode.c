@@ -16,7 +16,7 @@
 enum {
   SLICE = LODE__STEP,   /* of the inner layer: made, and used up, at once, for the second-level cache */
   QUERIES = 32,         /* rows that attend together: their scores stay in the first-level cache */
-  CHUNK_ROWS = 384,     /* rows of a chunk, unless one text has more */
+  CHUNK_ROWS = 256,     /* rows of a chunk, unless one text has more */
   WAVE_ROWS = 8192,     /* rows that are tokenized before encoding begins, for each thread */
 };
 

@@ -193,7 +193,7 @@ const lode__gemm_kernel lode__gemm_amx = {
     .name = "amx-bf16", .supported = supported,
     .full = {.bytes = 4, .together = TILE_INPUTS, .depth = 192, .rows = rows_full, .panel = panel_full, .multiply = multiply_full},
     .narrow = {.bytes = 2, .together = TILE_INPUTS, .depth = 384, .rows = rows_narrow, .panel = panel_narrow, .multiply = multiply_narrow},
-    .block = 384, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
+    .block = 256, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
 };
 
 #endif
