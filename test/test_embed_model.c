@@ -187,6 +187,7 @@ static lode_embedder *open_model(const char *folder, lode_precision precision, u
 }
 
 TEST(an_encoder_agrees_with_plain_sums) {
+  bool integers = lode__gemm_kernel_get()->narrow.scaled; /* bfloat16 is coarser */
   test_srand(test_seed());
   random_model();
   const char *folder = test_folder();
@@ -206,8 +207,8 @@ TEST(an_encoder_agrees_with_plain_sums) {
         dot += want[i] * v[t * H + i];
         worst = fmax(worst, fabs(want[i] - v[t * H + i]));
       }
-      CHECKF(dot > (p == LODE_PRECISION_FULL ? 0.9999999 : 0.9999), "text %d, precision %d: cosine %.9f", t, p, dot);
-      CHECKF(worst < (p == LODE_PRECISION_FULL ? 1e-5 : 1e-2), "text %d, precision %d: %g off", t, p, worst);
+      CHECKF(dot > (p == LODE_PRECISION_FULL ? 0.9999999 : integers ? 0.99999 : 0.9999), "text %d, precision %d: cosine %.9f", t, p, dot);
+      CHECKF(worst < (p == LODE_PRECISION_FULL ? 1e-5 : integers ? 5e-3 : 1e-2), "text %d, precision %d: %g off", t, p, worst);
     }
     lode_embedder_close(e);
   }

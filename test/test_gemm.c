@@ -91,7 +91,7 @@ static void one_product(const char *what, const lode__arithmetic *how, double sl
 /* Both arithmetics of a kernel. */
 static void one_size(const lode__gemm_kernel *kernel, size_t rows, size_t k, size_t n) {
   char what[64];
-  double full = 1e-5, narrow = kernel->narrow.scaled ? 4e-4 : 8e-3; /* 8 bits of bfloat16, twice */
+  double full = kernel->full.rows ? 1e-5 : 2e-6, narrow = kernel->narrow.scaled ? 4e-4 : 8e-3; /* bfloat16 is coarser */
   snprintf(what, sizeof what, "%s full", kernel->name);
   one_product(what, &kernel->full, full, rows, k, n);
   snprintf(what, sizeof what, "%s narrow", kernel->name);
