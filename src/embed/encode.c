@@ -3,9 +3,10 @@
  * The tokens of all texts of a chunk are rows of one matrix, one text after the other, without padding. Everything but
  * attention works on rows alone, in blocks whose size the kernel knows; attention sees the rows of one text.
  *
- * Threads: a call starts its own. With many chunks each thread takes chunks as it comes. With few, all threads work on
- * one chunk, each on its own rows; they meet twice in a layer: before attention, which reads keys and values of other
- * rows, and before those are overwritten. Memory is allocated before threads start: they cannot fail but by `word`.
+ * Threads: a call starts its own. With many chunks, or as many for each, each thread takes chunks as it comes. With few,
+ * all threads work on one chunk, each on its own rows; they meet twice in a layer: before attention, which reads keys and
+ * values of other rows, and before those are overwritten. Memory is allocated before threads start: they cannot fail but
+ * by `word`.
  */
 #include "embed/bert.h"
 
@@ -377,7 +378,8 @@ static lode_status tokenize(call *k, const lode__wordpiece *wp, const lode_str *
     k->n_texts++;
   }
   k->chunks[k->n_chunks] = k->n_texts;
-  k->together = k->options->threads > 1 && k->n_chunks < 4 * (size_t)k->options->threads;
+  size_t threads = k->options->threads;
+  k->together = threads > 1 && k->n_chunks < 4 * threads && k->n_chunks % threads != 0; /* else each has as much as the others */
   *taken = k->n_texts;
   return LODE_OK;
 }
