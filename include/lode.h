@@ -130,7 +130,7 @@ typedef struct lode_open_options {
 
 LODE_MUST LODE_API lode_status lode_open(const char *address, const lode_open_options *options,
                                          lode_store **store, lode_error *err);
-/* Waits for the maintenance thread's current step (milliseconds). NULL is allowed. Close collections first. */
+/* Waits for the maintenance thread's current step (milliseconds; of a bulk load, seconds). NULL is allowed. Close collections first. */
 LODE_API void lode_close(lode_store *store);
 
 /* ---- Collections ---------------------------------------------------------------------------- */

@@ -218,6 +218,10 @@ run 5 reset index; says "--yes"
 for writes in 'reset index --yes' 'reset all --yes --no-backup' 'config set search.refresh off' 'doctor --repair' 'index'; do
   run 5 $writes --read-only; says "read"
 done
+mkdir "$tmp/untouched" && echo 'int x;' >"$tmp/untouched/x.c"
+run 5 index "$tmp/untouched" --read-only; says "read"
+run 5 watch "$tmp/untouched" --once --read-only; says "read"
+check "--read-only made a folder" [ ! -e "$tmp/untouched/.lode" ]
 run 0 reset index --yes; has "backup"
 run 0 reset index --yes; has "backup" # and once more within the second
 run 1 status

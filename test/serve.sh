@@ -314,8 +314,26 @@ want 'no new collection' 403 'READONLY' "$L/db/create" -d '{"collection":"other"
 want 'no write by Chroma' 403 'read' "$base/api/v2/tenants/default_tenant/databases/default_database/collections" -d '{"name":"other"}'
 stop
 [ "$(cksum < "$work/still/lode.db")" = "$before" ] && [ ! -e "$work/still/crashes" ] && ok || bad "--read-only wrote: $(ls "$work/still")"
+export XDG_STATE_HOME=$work/state
+start still --read-only
+kill -SEGV "$(pgrep -P "$server" | head -1)"
+for _ in $(seq 100); do ls "$work/state/lode/crashes/"crash-*.txt > /dev/null 2>&1 && break; sleep 0.05; done
+ls "$work/state/lode/crashes/"crash-*.txt > /dev/null 2>&1 && ok || bad "no report of a worker that only reads: $(cat "$serverlog")"
+stop
+export XDG_STATE_HOME=/dev/null/nowhere
+start still --read-only
+want 'without a folder for reports' 200 '"count":1' "$base/api/lode/v1/db/count" -d '{"collection":"shown"}'
+stop
+unset XDG_STATE_HOME
 
 # ---- An orderly stop ----
+
+trap '' HUP # as under nohup
+start five
+trap - HUP
+kill -HUP "$server"
+want 'a hang-up that is ignored' 200 '' "$base/api/v2/heartbeat"
+stop
 
 start four
 want 'before the stop' 200 '' "$base/api/v2/tenants/default_tenant/databases/default_database/collections" -d '{"name":"kept"}'

@@ -1,7 +1,9 @@
 // peer.mjs - the requests that Lode sends, through Qdrant's own client: the same data, queries and parts. Usage: peer.mjs URL ROWS EFFORT
 // Points have the same parts as Lode's: two vectors, a payload with document, metadata and its words. Making them is not timed.
+// Queries are also sent as bare requests: the client's wait for a delayed acknowledgement of TCP on some systems, 40 ms each.
 import { QdrantClient } from '@qdrant/js-client-rest';
 import { createHash } from 'node:crypto';
+import http from 'node:http';
 import { fillVector } from './data.mjs';
 
 const [url, rowsText, effortText] = process.argv.slice(2);
@@ -52,7 +54,19 @@ console.log(`ingest ${(rows / took) * 1000}`);
 const green = async () => (await client.getCollection(name)).status === 'green';
 for (let i = 0; i < 300 && !(await green()); i++) await new Promise((r) => setTimeout(r, 200));
 
-const ask = async (filter, most = queries) => {
+const agent = new http.Agent({ keepAlive: true, maxSockets: 1, noDelay: true });
+const bare = (body) => new Promise((done, failed) => {
+  const to = { agent, method: 'POST', headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) } };
+  const request = http.request(`${url}/collections/${name}/points/query/batch`, to, (answer) => {
+    const parts = [];
+    answer.on('data', (part) => parts.push(part));
+    answer.on('end', () => done(JSON.parse(Buffer.concat(parts))));
+  });
+  request.on('error', failed);
+  request.end(body);
+});
+
+const ask = async (filter, send = (search) => client.queryBatch(name, { searches: [search] }), most = queries) => {
   let spent = 0, asked = 0;
   for (let i = 0; i < most && spent < 20000; i++, asked++) {
     const params = { quantization: { rescore: true, oversampling: 2.0 } };
@@ -62,15 +76,19 @@ const ask = async (filter, most = queries) => {
       params, ...(filter ? { filter } : {}),
     };
     const start = performance.now();
-    await client.queryBatch(name, { searches: [search] });
+    await send(search);
     spent += performance.now() - start;
   }
   return (asked / spent) * 1000;
 };
-await ask(undefined, 200);
+const sendBare = (search) => bare(JSON.stringify({ searches: [search] }));
+await ask(undefined, sendBare, 200);
 console.log(`query ${await ask()}`);
+console.log(`bare_query ${await ask(undefined, sendBare)}`);
 await client.createPayloadIndex(name, { field_name: 'f.a', field_schema: 'keyword', wait: true });
 for (let i = 0; i < 300 && !(await green()); i++) await new Promise((r) => setTimeout(r, 200));
 const filter = { must: [{ key: 'f.a', match: { any: ['sc'] } }] };
-await ask(filter, 200);
+await ask(filter, sendBare, 200);
 console.log(`filtered ${await ask(filter)}`);
+console.log(`bare_filtered ${await ask(filter, sendBare)}`);
+agent.destroy();

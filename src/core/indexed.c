@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-enum { MOST_MARKS = 16, READY_AFTER = 1, ALL_PERCENT = 90 };
+enum { MOST_MARKS = 16, MOST_NOTES = 256, READY_AFTER = 1, ALL_PERCENT = 90 };
 
 struct lode__marked {
   lode__marked *next;
@@ -71,10 +71,16 @@ lode__filter_note lode__marked_noted(lode__vectors *v, const char *filter, size_
 
 /* Entries may be in use by others: when there is no room, the new one is not kept, or not made ready. */
 static bool has_room(const lode__vectors *v, uint64_t budget, uint64_t more) {
-  size_t n = 0;
   uint64_t bytes = more;
-  for (const lode__marked *m = v->marks; m; m = m->next, n++) bytes += m->bytes;
-  return n <= MOST_MARKS && bytes <= budget;
+  for (const lode__marked *m = v->marks; m; m = m->next) bytes += m->bytes;
+  return bytes <= budget;
+}
+
+/* Lists and notes each have places of their own: whoever asks with many filters takes none from those that come again. */
+static bool has_place(const lode__vectors *v, bool listed) {
+  size_t n = 0;
+  for (const lode__marked *m = v->marks; m; m = m->next) n += m->listed == listed;
+  return n < (listed ? MOST_MARKS : MOST_NOTES);
 }
 
 static uint64_t marks_budget(const lode_store *store) { return store->options->memory_bytes / 8; }
@@ -99,7 +105,7 @@ static lode__marked *mark_new(const lode__vectors *v, const char *filter, size_t
 static lode__marked *keep_mark(const lode_store *store, lode__vectors *v, lode__marked *m) {
   lode__marked *old = find_mark(v, m->filter, m->len, m->listed);
   if (old) return old;
-  if (!has_room(v, marks_budget(store), m->bytes)) return NULL;
+  if (!has_place(v, m->listed) || !has_room(v, marks_budget(store), m->bytes)) return NULL;
   m->next = v->marks;
   return v->marks = m;
 }

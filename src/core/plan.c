@@ -82,8 +82,8 @@ static bool find_dead(search *s) {
 static size_t load_run_start(const search *s, size_t end, uint64_t sum) {
   uint64_t full = (uint64_t)LOAD_FACTOR * lode__build_limits_now.tail_rows;
   size_t i = end;
-  if (full > s->plan->most_rows) full = s->plan->most_rows;
-  while (i > 0 && s->cells[i - 1].live < full && s->cells[i - 1].row.kind == LODE__FLAT) sum += s->cells[--i].live;
+  if (full > s->plan->most_rows / 2) full = s->plan->most_rows / 2; /* two that are not full are no more than one may have */
+  while (sum < full && i > 0 && s->cells[i - 1].live < full && s->cells[i - 1].row.kind == LODE__FLAT) sum += s->cells[--i].live;
   return sum >= full ? i : end;
 }
 

@@ -164,6 +164,7 @@ lode_status lode__code_index(lode__op_context *ctx, const lode__project *project
     options.note = ctx->note;
     options.note_ctx = ctx->note_ctx;
   }
+  LODE__GOTO(lode__op_may_write(ctx, err));
   LODE__GOTO(lode__project_prepare(project, err));
   LODE__GOTO(lode__job_begin(&job, project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : WAIT_MS, err));
   LODE__GOTO(lode__code_open(ctx, project, true, &store, err));

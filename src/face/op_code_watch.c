@@ -53,9 +53,10 @@ static lode_status bring(watching *w, const char *what, const lode_str *paths, s
 
 static lode_status begin(watching *w, const lode__args *args, lode_error *err) {
   const lode__arg *debounce = lode__arg_of(args, "debounce");
-  lode__index_options options = {.no_vectors = true, .stays = true, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
+  lode__index_options options = {.no_vectors = true, .stays = !lode__arg_of(args, "once")->number, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
   uint64_t quiet = debounce->set ? debounce->number : lode__config_int(&w->project.config, LODE__CONFIG_WATCH_DEBOUNCE);
   bool incomplete;
+  LODE__TRY(lode__op_may_write(w->ctx, err));
   LODE__TRY(lode__project_prepare(&w->project, err));
   LODE__TRY(lode__job_begin(&w->watch, &w->project, LODE__JOB_WATCH, 0, err));
   lode__job_note(&w->watch, "watching", 0, 0);

@@ -288,7 +288,8 @@ static void catch_signals(void) {
   struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
   sigaction(SIGINT, &stop, NULL);
   sigaction(SIGTERM, &stop, NULL);
-  sigaction(SIGHUP, &stop, NULL);
+  struct sigaction was;
+  if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(SIGHUP, &stop, NULL); /* nohup */
 }
 
 /* Waits until all that was asked is answered and written, and nobody stopped us or stopped reading. */

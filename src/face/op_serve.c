@@ -39,7 +39,6 @@ static void log_line(void *ctx, const char *text) {
 
 typedef struct files {
   lode__buf token, certificate, key;
-  lode__buf crashes; /* folder for reports */
 } files;
 
 static lode_status read_token(const char *path, files *f, lode_str *token, lode_error *err) {
@@ -88,17 +87,6 @@ static lode_status read_options(const lode__args *args, files *f, lode__server_o
   return LODE_OK;
 }
 
-/* The store's folder, with the reports in it; those of a store elsewhere go where programs keep their state. */
-static lode_status make_folders(const char *store, bool read_only, lode__buf *crashes, lode_error *err) {
-  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-  if (!lode__is_address(store) && !read_only) lode__buf_adds(crashes, store);
-  else if (state && state[0] == '/') lode__buf_addf(crashes, "%s/lode", state);
-  else lode__buf_addf(crashes, "%s/.local/state/lode", home ? home : "/tmp");
-  lode__buf_addf(crashes, "/crashes%c", 0);
-  if (crashes->failed) return lode__fail_nomem(err);
-  return lode__make_parents(crashes->data, err);
-}
-
 /* ---- Around the server ---- */
 
 /* Each connection is a descriptor. */
@@ -120,6 +108,15 @@ static void notify(const char *state) {
   if (fd < 0) return;
   (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
   close(fd);
+}
+
+/* It is there before the sandbox is. */
+static lode_status make_folder(const char *store, lode_error *err) {
+  lode__buf path = {0};
+  lode__buf_addf(&path, "%s/%c", store, 0);
+  lode_status st = path.failed ? lode__fail_nomem(err) : lode__make_parents(path.data, err);
+  lode__buf_release(&path);
+  return st;
 }
 
 static void announce(const lode__server_options *o, const lode__server *http, const char *folder, const char *sandbox) {
@@ -178,28 +175,29 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   files f = {0};
   lode__proc browser = LODE__PROC_NONE;
   sigset_t signals;
+  struct sigaction hangup;
   char sandbox[400] = "no sandbox: switched off";
   lode_status st;
   LODE__GOTO(read_options(args, &f, &options, err));
   if (ui) options.log = LODE__LOG_ERRORS;
-  LODE__GOTO(make_folders(ctx->folder, settings->read_only, &f.crashes, err));
+  if (!settings->read_only && !lode__is_address(ctx->folder)) LODE__GOTO(make_folder(ctx->folder, err));
   raise_descriptors();
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
+  if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    sigaddset(&signals, SIGHUP); /* blocked, it would be taken even under nohup */
   pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads that follow */
   lode__supervisor_options so = {
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
                 .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = !ui, .preload = true,
                 .no_sandbox = no_sandbox, .read_only = settings->read_only},
-      .crashes = f.crashes.data,
       .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
       .log = log_line};
   LODE__GOTO(lode__supervisor_start(&so, &supervisor, err));
   LODE__GOTO(lode__server_start(&options, supervisor, &http, err));
   if (ui) open_page(&options, http, lode__arg_of(args, "no_open")->number != 0, &browser); /* which needs its privileges */
-  if (!no_sandbox) lode__sandbox_face(ctx->folder, sandbox, sizeof sandbox);
+  if (!no_sandbox) lode__sandbox_face(ctx->folder, lode__supervisor_crashes(supervisor), sandbox, sizeof sandbox);
   announce(&options, http, ctx->folder, sandbox);
   wait_for_signal(&signals);
   lode__server_drain(http);
@@ -213,7 +211,6 @@ done:
   lode__buf_release(&f.token);
   lode__buf_release(&f.certificate);
   lode__buf_release(&f.key);
-  lode__buf_release(&f.crashes);
   return st == LODE_OK ? summary(ctx, &figures, err) : st;
 }
 

@@ -49,7 +49,7 @@ static bool allow_below(int rules, const char *path, uint64_t access) {
 }
 
 /* "" when it is in force, else why not. */
-static const char *landlock(const char *store) {
+static const char *landlock(const char *store, const char *crashes) {
   const char *tmp = getenv("TMPDIR"), *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
   char path[4096];
   int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -59,6 +59,7 @@ static const char *landlock(const char *store) {
   if (rules < 0) return "it cannot be set up";
   const char *failed = NULL;
   if (!allow_below(rules, store, writing(abi))) failed = "the store's folder is not there";
+  if (crashes) (void)allow_below(rules, crashes, writing(abi));
   (void)allow_below(rules, "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE);
   (void)allow_below(rules, tmp && *tmp ? tmp : "/tmp", writing(abi));
   if (cache && *cache) snprintf(path, sizeof path, "%s", cache);
@@ -105,15 +106,15 @@ static const char *seccomp(void) {
 #endif
 }
 
-static void apply(const char *store, char *said, size_t size) {
+static void apply(const char *store, const char *crashes, char *said, size_t size) {
   struct rlimit none = {0, 0};
   bool privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
   bool cores = setrlimit(RLIMIT_CORE, &none) == 0;
-  const char *files = privs ? landlock(store) : "no_new_privs is off", *calls = privs ? seccomp() : files;
+  const char *files = privs ? landlock(store, crashes) : "no_new_privs is off", *calls = privs ? seccomp() : files;
   snprintf(said, size, "no_new_privs %s, core dumps %s, Landlock %s%s%s, seccomp %s%s%s", privs ? "on" : "off",
            cores ? "off" : "as they were", *files ? "off (" : "on", files, *files ? ")" : "", *calls ? "off (" : "on", calls,
            *calls ? ")" : "");
 }
 
-void lode__sandbox_worker(const char *store, char *said, size_t size) { apply(store, said, size); }
-void lode__sandbox_face(const char *store, char *said, size_t size) { apply(store, said, size); }
+void lode__sandbox_worker(const char *store, char *said, size_t size) { apply(store, NULL, said, size); }
+void lode__sandbox_face(const char *store, const char *crashes, char *said, size_t size) { apply(store, crashes, said, size); }

@@ -78,7 +78,7 @@ static lode_status run(gather *g, const lode__op *op, lode_error *err) {
   lode__task *task = g->task;
   lode__args args;
   lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .write = lode__shared_write, .opener = task->shared,
-                          .folder = lode__shared_folder(task->shared), .sink = &g->sink, .progress = {step, task},
+                          .folder = lode__shared_folder(task->shared), .settings = lode__shared_settings(task->shared), .sink = &g->sink, .progress = {step, task},
                           .note = take_note, .note_ctx = task, .far = is_far(task)};
   lode__args_init(&args, op);
   lode_status st = lode__args_from_json(&args, task->body.len ? task->body : LODE__LIT("{}"), err);

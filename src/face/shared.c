@@ -70,6 +70,7 @@ lode_status lode__shared_make(const char *folder, const lode_open_options *optio
 }
 
 const char *lode__shared_folder(const lode__shared *e) { return e->folder; }
+const lode_open_options *lode__shared_settings(const lode__shared *e) { return &e->options; }
 lode__handles *lode__shared_handles(lode__shared *e) { return e->handles; }
 
 /* ---- The store ---- */

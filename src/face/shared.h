@@ -18,6 +18,7 @@ typedef struct lode__shared lode__shared;
 lode_status lode__shared_make(const char *folder, const lode_open_options *options, lode__shared **shared, lode_error *err);
 void lode__shared_free(lode__shared *shared);
 const char *lode__shared_folder(const lode__shared *shared);
+const lode_open_options *lode__shared_settings(const lode__shared *shared);
 lode__handles *lode__shared_handles(lode__shared *shared);
 
 /* The store, opened if it is not. It is closed with the rest. */

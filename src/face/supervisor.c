@@ -9,6 +9,7 @@
  * thread receives, notices the worker's death as the end of its stream, keeps time, and starts the next worker.
  */
 #include "supervisor.h"
+#include "cli.h"
 #include "crash.h"
 
 #include "base/os.h"
@@ -573,10 +574,23 @@ static void *run(void *ctx) {
 
 /* ---- Beginning and end ---- */
 
+/* Reports lie in the store's folder; where that is elsewhere, or not to be written to, where programs keep their state. That folder is
+ * made now, because a sandbox has to know it; without it there are no reports. */
+static void put_crashes(const lode__worker_setup *setup, lode__buf *folder) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  bool elsewhere = setup->read_only || lode__is_address(setup->store);
+  if (!elsewhere) lode__buf_adds(folder, setup->store);
+  else if (state && state[0] == '/') lode__buf_addf(folder, "%s/lode", state);
+  else lode__buf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
+  lode__buf_addf(folder, "/crashes/%c", 0);
+  if (folder->failed) return;
+  if (elsewhere) (void)lode__make_parents(folder->data, NULL);
+  folder->data[strlen(folder->data) - 1] = 0;
+}
+
 static lode_status copy_strings(lode__supervisor *s, const lode__supervisor_options *o, lode_error *err) {
   lode__buf_addf(&s->store, "%s%c", o->setup.store, 0);
-  if (o->crashes) lode__buf_addf(&s->crashes, "%s%c", o->crashes, 0);
-  else lode__buf_addf(&s->crashes, "%s/crashes%c", o->setup.store, 0);
+  put_crashes(&o->setup, &s->crashes);
   if (s->store.failed || s->crashes.failed) return lode__fail_nomem(err);
   s->options.setup.store = s->store.data;
   return LODE_OK;
@@ -648,6 +662,8 @@ void lode__supervisor_stop(lode__supervisor *s, uint32_t grace_ms) {
   if (s->hung_up && s->proc.fd >= 0) (void)lode__proc_close(&s->proc, 2000);
   destroy(s);
 }
+
+const char *lode__supervisor_crashes(const lode__supervisor *s) { return s->crashes.data; }
 
 void lode__supervisor_figures_get(lode__supervisor *s, lode__supervisor_figures *figures) {
   pthread_mutex_lock(&s->lock);

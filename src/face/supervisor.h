@@ -22,7 +22,6 @@ typedef struct lode__supervisor lode__supervisor;
 typedef struct lode__supervisor_options {
   const char *program;     /* NULL: this one */
   lode__worker_setup setup;
-  const char *crashes;     /* folder for reports; NULL: STORE/crashes */
   size_t max_calls;        /* at a time; 0 = 2,048 */
   size_t max_bytes;        /* of bodies in flight; 0 = 1 GiB */
   uint32_t timeout_ms;     /* of calls that name none and are not long; 0 = 60,000 */
@@ -81,6 +80,8 @@ typedef struct lode__supervisor_figures {
   uint64_t calls, refused, answered, died, expired, restarts;
   uint64_t restart_ns;   /* of the last restart: from the death of a worker to the next one taking calls */
 } lode__supervisor_figures;
+/* The folder of reports; as long as the supervisor lives. */
+const char *lode__supervisor_crashes(const lode__supervisor *supervisor);
 void lode__supervisor_figures_get(lode__supervisor *supervisor, lode__supervisor_figures *figures);
 
 #endif

@@ -244,7 +244,7 @@ const lode__op lode__ops_code[] = {
                  "# everything anew; search goes on meanwhile\nlode index --force\nlode index --remove src/old"},
     {OP(search), .about = "find code by a question, a name or an example", .flags = READS | PROJECT | LODE__OP_PAGED,
      .params = search_params, .row = search_row, .layout = LODE__LAYOUT_HITS,
-     .detail = "Words and vectors bring candidates; definitions, names of files and folders, and how much of a file matches decide the "
+     .detail = "Words and vectors bring candidates; definitions, names of files, how many others name them, and how much of a file matches decide the "
                "order; tests, examples and copies of other projects come later. Each file shows its best chunk. Exit code 1 when nothing is found. "
                "Search writes nothing, unless --refresh is given.",
      .examples = "lode search \"where are sessions closed\"\nlode search parseHeader\nlode search --lang go --type function \"retry with backoff\"\n"

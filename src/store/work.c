@@ -19,7 +19,9 @@
 #define STEP_NS UINT64_C(1000000000)
 #define STEP_TEXT_BYTES (8u << 20)
 #define STEP_TERMS (1u << 20)
+#define TERM_BYTES 256 /* of the memory budget for each of them */
 #define LOAD_ROWS 8192 /* documents, or dead, that are enough for a step of a load, */
+#define LOAD_TIMES 8   /* of lode__load_records are the most of one, whether or not they have anything to index */
 #define VACUUM_PAGES 512
 #define FORGET_TIMES 8   /* so many dead for one that lives, */
 #define FORGET_LEAST 2000 /* and so many at all, are reason to begin the text index anew */
@@ -273,6 +275,7 @@ static lode_status catch_up_text(step *w, lode_error *err) {
   bool more;
   lode_str text;
   size_t bytes = 0;
+  uint64_t rows = 0;
   bool load = tx->db->opt.bulk_load;
   lode__sizes sizes = {0};
   LODE__TRY(lode__rec_scan(tx, w->coll.cid, w->coll.text_cursor, err));
@@ -289,7 +292,7 @@ static lode_status catch_up_text(step *w, lode_error *err) {
     }
     w->coll.text_cursor = rec.rid;
     w->coll.untexted--;
-    if (bytes > STEP_TEXT_BYTES || (!load && is_over(w))) break;
+    if (bytes > STEP_TEXT_BYTES || (load ? ++rows >= LOAD_TIMES * lode__load_records : is_over(w))) break;
   }
   return lode__sizes_flush(tx, &sizes, err);
 }
@@ -307,6 +310,8 @@ static lode_status catch_up_terms(step *w, lode_error *err) {
   bool more, load = tx->db->opt.bulk_load;
   lode_status st;
   lode__term_batch batch = {0};
+  uint64_t rows = 0, most = tx->db->opt.memory_bytes / TERM_BYTES;
+  if (most > STEP_TERMS) most = STEP_TERMS;
   LODE__GOTO(lode__rec_scan(tx, w->coll.cid, w->coll.term_cursor, err));
   /* Half of the time for gathering, the rest for writing. */
   uint64_t until = w->until_ns;
@@ -320,7 +325,7 @@ static lode_status catch_up_terms(step *w, lode_error *err) {
     if (rec.metadata.data) LODE__GOTO(lode__term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, true, err));
     w->coll.term_cursor = rec.rid;
     w->coll.unindexed--;
-    if (batch.n >= STEP_TERMS || (!load && is_over(w))) break;
+    if (batch.n >= most || (load ? ++rows >= LOAD_TIMES * lode__load_records : is_over(w))) break;
   }
   st = lode__term_batch_write(&batch, LODE__STMT_TERM_PUT, err);
 done:
