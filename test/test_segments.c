@@ -323,6 +323,40 @@ TEST_SLOW(filters_of_any_selectivity, 180) {
   vkit_close(&k);
 }
 
+/* Whoever asks with many filters takes no places from those that come again. */
+TEST(notes_of_filters_take_no_places_of_lists) {
+  enum { NOTES = 100, LISTS = 16 };
+  vkit k = {.no_background = true};
+  lode_error err;
+  lode__reader reader;
+  lode__vectors *v = NULL;
+  char filter[16];
+  vkit_limits(50, 30);
+  vkit_open(&k, test_folder(), LODE_L2, 8);
+  vkit_add(&k, 200);
+  vkit_optimize(&k);
+  lode__reader_init(&reader, k.c);
+  OK(lode__reader_begin(&reader, &err));
+  OK(lode__vectors_get(&reader, &v, &err));
+  CHECK(v && v->n_segs);
+  for (int i = 0; i < NOTES; i++) {
+    size_t len = (size_t)snprintf(filter, sizeof filter, "f%d", i);
+    lode__marked_note(k.store, v, filter, len, (lode__filter_note){.judged = 10, .matched = 1});
+  }
+  for (int i = 0; i <= LISTS; i++) {
+    lode__rids rids = {0};
+    size_t len = (size_t)snprintf(filter, sizeof filter, "f%d", i);
+    CHECK(lode__rids_add(&rids, 1));
+    const lode__rids *kept = lode__marked_add(k.store, v, filter, len, &rids);
+    CHECKF((kept != NULL) == (i < LISTS), "list %d", i);
+    lode__free(rids.v);
+  }
+  CHECK(lode__marked_noted(v, "f99", 3).judged == 10);
+  lode__vectors_release(v);
+  lode__reader_release(&reader);
+  vkit_close(&k);
+}
+
 /* An index proposes arrays that hold a value for a filter that wants the value itself: none may come back, none be missing. */
 TEST(what_an_index_proposes_is_judged) {
   vkit k = {.no_background = true};
