@@ -274,7 +274,8 @@ TEST_SLOW(a_wanted_recall_is_reached, 120) {
         OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
         sum += scene_recall(&s, request.query, NULL, 10, hits, n);
       }
-      CHECKF(sum / QUERIES >= wanted[i] - 0.02, "%s: recall %.3f, not %.2f", shape_names[how], sum / QUERIES, wanted[i]);
+      double slack = 0.01 + 0.3 * (1 - wanted[i]); /* two samples: those of the curve and these; what one misses comes in heaps */
+      CHECKF(sum / QUERIES >= wanted[i] - slack, "%s: recall %.3f, not %.2f", shape_names[how], sum / QUERIES, wanted[i]);
       CHECKF(room.stats.distances >= before, "%s: %.2f costs less than a smaller one", shape_names[how], wanted[i]);
       before = room.stats.distances;
       lode__search_room_release(&room);
