@@ -19,7 +19,7 @@
 #define STEP_NS UINT64_C(1000000000)
 #define STEP_TEXT_BYTES (8u << 20)
 #define STEP_TERMS (1u << 20)
-#define TERM_BYTES 256 /* of the memory budget for each of them */
+#define TERM_BYTES 1024 /* of the memory budget for each of them, which takes about a fifth of it */
 #define LOAD_ROWS 8192 /* documents, or dead, that are enough for a step of a load, */
 #define LOAD_TIMES 8   /* of lode__load_records are the most of one, whether or not they have anything to index */
 #define VACUUM_PAGES 512
