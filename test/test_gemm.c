@@ -104,26 +104,58 @@ static void products_of_any_size(const lode__gemm_kernel *kernel) {
   for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) one_size(kernel, 1 + test_below(70), depths[i], 1 + test_below(40));
 }
 
+/* Outputs as rows make the panel that their columns make, byte for byte. */
+static void panels_of_rows(const lode__gemm_kernel *kernel) {
+  const lode__arithmetic *both[] = {&kernel->full, &kernel->narrow};
+  for (int b = 0; b < 2; b++) {
+    const lode__arithmetic *how = both[b];
+    for (size_t k = 1; how->panel_of_rows && k <= 100; k += 1 + test_below(7)) {
+      size_t outputs = 1 + test_below(LODE__PANEL), ldx = k + test_below(20), bytes = lode__panel_bytes(how, k);
+      float *x = floats(LODE__PANEL * ldx), *columns = floats(k * LODE__PANEL), *one = floats(bytes / sizeof(float)), *other = floats(bytes / sizeof(float));
+      lode__panel_pack(x, ldx, outputs, k, columns);
+      how->panel(columns, LODE__PANEL, k, NULL, one);
+      how->panel_of_rows(x, ldx, outputs, k, other);
+      CHECKF(memcmp(one, other, bytes) == 0, "%s: panel of %zu outputs, %zu inputs", kernel->name, outputs, k);
+      free(x), free(columns), free(one), free(other);
+    }
+  }
+}
+
+/* gelu within `error` times its argument, softmax within `error`, in rows of every length. */
+static void as_fine_as_products(const char *name, const lode__arithmetic *how, double error) {
+  enum { N = 160, ROWS = 3 };
+  float x[N], y[N], rows[ROWS * N], factors[ROWS];
+  for (int i = 0; i < N; i++) y[i] = x[i] = 12 * unit();
+  how->gelu(y, N);
+  for (int i = 0; i < N; i++) {
+    double want = x[i] * 0.5 * (1 + erf(x[i] / sqrt(2)));
+    CHECKF(fabs(y[i] - want) < error * (1 + fabs((double)x[i])), "%s: gelu(%g) is %g, not %g", name, (double)x[i], (double)y[i], want);
+  }
+  for (size_t n = 1; n <= N; n += 1 + test_below(9)) {
+    size_t padded = lode__pad(n, LODE__PANEL);
+    for (size_t r = 0; r < ROWS; r++)
+      for (size_t i = 0; i < padded; i++) rows[r * padded + i] = (float)(r + 1) * x[i];
+    how->softmax(rows, ROWS, n, padded, 0.25f, factors);
+    for (size_t r = 0; r < ROWS; r++) {
+      double sum = 0, top = -1e9, by = 0.25 * (double)(r + 1);
+      for (size_t i = 0; i < n; i++) top = x[i] > top ? (double)x[i] : top;
+      for (size_t i = 0; i < n; i++) sum += exp((x[i] - top) * by);
+      for (size_t i = 0; i < padded; i++) {
+        double want = i < n ? exp((x[i] - top) * by) / sum : 0, is = rows[r * padded + i] * factors[r];
+        CHECKF(fabs(is - want) < error, "%s: softmax of %zu, number %zu: %g, not %g", name, n, i, is, want);
+      }
+    }
+  }
+}
+
 static void what_stands_between_products(const lode__gemm_kernel *kernel) {
   enum { N = 160 };
   float x[N], y[N], gain[N], shift[N];
-  for (int i = 0; i < N; i++) y[i] = x[i] = 12 * unit();
-  kernel->gelu(y, N);
-  for (int i = 0; i < N; i++) {
-    double want = x[i] * 0.5 * (1 + erf(x[i] / sqrt(2)));
-    CHECKF(fabs(y[i] - want) < 1e-5, "%s: gelu(%g) is %g, not %g", kernel->name, (double)x[i], (double)y[i], want);
-  }
+  as_fine_as_products(kernel->name, &kernel->full, 1e-6);
+  as_fine_as_products(kernel->name, &kernel->narrow, 1e-4);
+  for (int i = 0; i < N; i++) x[i] = 12 * unit();
   for (size_t n = 1; n <= N; n += 1 + test_below(9)) {
-    double sum = 0, top = -1e9, mean = 0, var = 0;
-    for (size_t i = 0; i < n; i++) top = x[i] > top ? (double)x[i] : top;
-    for (size_t i = 0; i < n; i++) sum += exp((x[i] - top) * 0.25);
-    memcpy(y, x, sizeof y);
-    size_t padded = lode__pad(n, LODE__PANEL);
-    float factor = kernel->softmax(y, n, padded, 0.25f);
-    for (size_t i = 0; i < padded; i++) {
-      double want = i < n ? exp((x[i] - top) * 0.25) / sum : 0;
-      CHECKF(fabs(y[i] * factor - want) < 1e-6, "%s: softmax of %zu, number %zu: %g, not %g", kernel->name, n, i, (double)(y[i] * factor), want);
-    }
+    double mean = 0, var = 0;
     for (size_t i = 0; i < n; i++) gain[i] = unit(), shift[i] = unit();
     memcpy(y, x, sizeof y);
     kernel->norm(y, NULL, gain, shift, n, 1e-12f);
@@ -149,6 +181,7 @@ static const lode__gemm_kernel *named(const char *name) {
     const lode__gemm_kernel *kernel = named(name); \
     test_srand(test_seed());                     \
     products_of_any_size(kernel);                \
+    panels_of_rows(kernel);                      \
     what_stands_between_products(kernel);        \
   }
 KERNEL_TEST(kernel_portable, "portable")

@@ -2,6 +2,7 @@
 #include "embed/bert.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 #include "base/json.h"
 
@@ -168,6 +169,7 @@ void lode__bert_release(lode__bert *bert) {
   lode__free(bert->vectors);
   lode__free(bert->panels);
   lode__free(bert->layers);
+  lode__encode_room_free(atomic_load(&bert->room));
   *bert = (lode__bert){0};
 }
 

@@ -35,6 +35,7 @@ typedef struct lode__bert {
   /* Word `id` as `hidden` floats. */
   lode_status (*word)(void *ctx, uint32_t id, float *out, lode_error *err);
   void *word_ctx;
+  _Atomic(struct lode__encode_room *) room; /* memory that encode.c keeps from one call to the next */
 } lode__bert;
 
 /* How many floats the vectors have, and the panels of floats, as the pack keeps them. LODE_CORRUPT when the configuration is impossible, LODE_LIMIT when it is too large. */
@@ -60,6 +61,8 @@ lode_status lode__bert_tensor(const lode__safetensors *file, const char *name, u
 
 /* ---- encode.c ---- */
 
+void lode__encode_room_free(struct lode__encode_room *room);
+
 enum { LODE__ENCODE_THREADS = 64 };
 
 typedef struct lode__encode_options {
@@ -68,7 +71,7 @@ typedef struct lode__encode_options {
 } lode__encode_options;
 
 /* n texts to n x hidden floats of length 1. */
-lode_status lode__encode(const lode__bert *bert, const lode__wordpiece *wp, const lode__encode_options *options,
+lode_status lode__encode(lode__bert *bert, const lode__wordpiece *wp, const lode__encode_options *options,
                          const lode_str *texts, size_t n, float *vectors, lode_error *err);
 
 #endif

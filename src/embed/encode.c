@@ -5,13 +5,14 @@
  *
  * Threads: a call starts its own. With many chunks, or as many for each, each thread takes chunks as it comes. With few,
  * all threads work on one chunk, each on its own rows; they meet twice in a layer: before attention, which reads keys and
- * values of other rows, and before those are overwritten. Memory is allocated before threads start: they cannot fail but
- * by `word`.
+ * values of other rows, and before those are overwritten. A layer takes less time than the system needs to wake a thread, so
+ * they wait awake. Memory is allocated before threads start: they cannot fail but by `word`.
  */
 #include "embed/bert.h"
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 enum {
@@ -20,6 +21,14 @@ enum {
   CHUNK_ROWS = 256,     /* rows of a chunk, unless one text has more */
   WAVE_ROWS = 8192,     /* rows that are tokenized before encoding begins, for each thread */
 };
+
+#if defined(__x86_64__)
+#define PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define PAUSE() __asm__ volatile("yield")
+#else
+#define PAUSE() ((void)0)
+#endif
 
 /* ---- One chunk ---- */
 
@@ -36,20 +45,17 @@ typedef struct chunk {
 
 /* What a thread has for itself. */
 typedef struct scratch {
-  void *memory;
   float *x, *qkv; /* of a chunk that is its own */
   float *tmp, *up, *scores, *mixed, *spare;
   void *keys, *values, *rows;
 } scratch;
 
 typedef struct team {
-  pthread_mutex_t lock;      /* of all below but `failed` */
-  pthread_cond_t changed;
-  bool go;                   /* size is final */
-  size_t size;
-  pthread_barrier_t barrier; /* of `size`, where size > 1 */
-  lode_error err;            /* of the first failure */
+  size_t size;                      /* final from round 1 on */
+  _Atomic(uint32_t) arrived, round; /* where all meet: how many are there, and how often all were */
   _Atomic(bool) failed;
+  pthread_mutex_t lock;             /* of err, the first failure's */
+  lode_error err;
 } team;
 
 static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
@@ -83,6 +89,10 @@ static inline size_t values_of(const lode__bert *b, size_t n) {
 /* n keys of one head, or its values, d of each, as panels. */
 static void pack_keys(const lode__arithmetic *how, const float *k, size_t stride, size_t n, size_t d, char *keys, float *spare) {
   for (size_t j = 0; j < n; j += LODE__PANEL, keys += lode__panel_bytes(how, d)) {
+    if (how->panel_of_rows) {
+      how->panel_of_rows(k + j * stride, stride, least(n - j, LODE__PANEL), d, keys);
+      continue;
+    }
     lode__panel_pack(k + j * stride, stride, least(n - j, LODE__PANEL), d, spare);
     how->panel(spare, LODE__PANEL, d, NULL, keys);
   }
@@ -116,7 +126,7 @@ static void attend(const chunk *c, size_t first, size_t n, size_t from, size_t t
     lode__product_rows(how, q, stride, s->rows, &scores);
     how->multiply(&scores);
     float factors[QUERIES];
-    for (size_t i = 0; i < m; i++) factors[i] = b->kernel->softmax(s->scores + i * wide, n, wide, scale);
+    how->softmax(s->scores, m, n, wide, scale, factors);
     lode__product mix = {.panels = s->values, .panel_bytes = lode__panel_bytes(how, n), .n_panels = lode__panels(d),
                          .m = m, .k = n, .c = s->mixed, .ldc = mixed};
     lode__product_rows(how, s->scores, wide, s->rows, &mix);
@@ -140,7 +150,7 @@ static void inner_layer(const chunk *c, const lode__bert_layer *layer, const flo
   for (size_t i = 0; i < inner; i += SLICE) {
     size_t end = least(inner, i + SLICE), stride = stride_of(end - i);
     multiply(c, (lode__part){&layer->up, 0, h, i, end}, x, h, m, s->up, stride, s);
-    c->bert->kernel->gelu(s->up, m * stride);
+    c->bert->weights->gelu(s->up, m * stride);
     multiply(c, (lode__part){&layer->down, i, end, 0, h}, s->up, stride, m, s->tmp, stride_of(h), s);
   }
 }
@@ -174,6 +184,27 @@ static void pool(const chunk *c, size_t text) {
   for (size_t i = 0; i < h; i++) out[i] *= scale;
 }
 
+/* Until `round` has passed; in turn with others where there are more threads than processors. */
+static void await(team *t, uint32_t round) {
+  enum { PATIENCE = 2000 };
+  for (int i = 0; atomic_load_explicit(&t->round, memory_order_acquire) == round; i++) {
+    if (i > PATIENCE) sched_yield();
+    else PAUSE();
+  }
+}
+
+/* Nobody of `size` goes on before all have come. */
+static void meet(team *t, size_t size) {
+  if (size == 1) return;
+  uint32_t round = atomic_load_explicit(&t->round, memory_order_relaxed);
+  if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 < size) {
+    await(t, round);
+    return;
+  }
+  atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
+  atomic_store_explicit(&t->round, round + 1, memory_order_release);
+}
+
 static void note_failure(team *t, const lode_error *why) {
   pthread_mutex_lock(&t->lock);
   if (!atomic_load(&t->failed)) t->err = *why;
@@ -188,28 +219,35 @@ static void encode_chunk(const chunk *c, team *t, size_t me, size_t size, scratc
   size_t block = b->kernel->block;
   lode_error why = {0};
   if (embed_rows(c, from, to, &why) != LODE_OK) note_failure(t, &why);
-  if (size > 1) pthread_barrier_wait(&t->barrier);
+  meet(t, size);
   if (atomic_load(&t->failed)) return; /* a team sees the same, having met */
   for (uint32_t l = 0; l < b->config.layers; l++) {
     const lode__bert_layer *layer = &b->layers[l];
     for (size_t r = from; r < to; r += block)
       multiply(c, lode__part_all(&layer->qkv), c->x + r * h, h, least(to - r, block), c->qkv + r * stride, stride, s);
-    if (size > 1) pthread_barrier_wait(&t->barrier);
+    meet(t, size);
     attention(c, from, to, s);
     rest_of_layer(c, layer, from, to, s);
-    if (size > 1) pthread_barrier_wait(&t->barrier);
+    meet(t, size);
   }
   for (size_t i = me; i < c->n_texts; i += size) pool(c, i);
-  if (size > 1) pthread_barrier_wait(&t->barrier); /* before x is used again */
+  meet(t, size); /* before x is used again */
 }
 
 /* ---- Many chunks ---- */
 
+/* Scratch for some threads, chunks and texts of some rows at most. One stays with the encoder between calls: to get such
+ * memory from the system and to give it back costs more than a short text does. */
+struct lode__encode_room {
+  size_t rows, text, threads;
+  void *memory;
+  scratch each[];
+};
+
 /* What a call of lode__encode works with. */
 typedef struct call {
-  const lode__bert *bert;
+  lode__bert *bert;
   const lode__encode_options *options;
-  size_t max_rows;         /* of a chunk, that there is memory for */
   /* a wave: texts that were tokenized together */
   uint32_t *ids;
   size_t *starts, *chunks; /* first row of each text, first text of each chunk; and the ends */
@@ -218,9 +256,7 @@ typedef struct call {
   bool together;           /* all threads on each chunk, in turn */
   _Atomic(size_t) next;    /* else: the chunk to be taken */
   team team;
-  /* of each thread */
-  scratch *scratches;
-  size_t n_scratches;
+  struct lode__encode_room *room;
 } call;
 
 typedef struct member {
@@ -239,24 +275,21 @@ static chunk chunk_at(const call *k, size_t i, const scratch *owner) {
 static void work(call *k, size_t me) {
   if (k->together) {
     for (size_t i = 0; i < k->n_chunks && !atomic_load(&k->team.failed); i++) {
-      chunk c = chunk_at(k, i, &k->scratches[0]);
-      encode_chunk(&c, &k->team, me, k->team.size, &k->scratches[me]);
+      chunk c = chunk_at(k, i, &k->room->each[0]);
+      encode_chunk(&c, &k->team, me, k->team.size, &k->room->each[me]);
     }
     return;
   }
   size_t i;
   while (!atomic_load(&k->team.failed) && (i = atomic_fetch_add(&k->next, 1)) < k->n_chunks) {
-    chunk c = chunk_at(k, i, &k->scratches[me]);
-    encode_chunk(&c, &k->team, 0, 1, &k->scratches[me]);
+    chunk c = chunk_at(k, i, &k->room->each[me]);
+    encode_chunk(&c, &k->team, 0, 1, &k->room->each[me]);
   }
 }
 
 static void *run_member(void *arg) {
   member *m = arg;
-  team *t = &m->call->team;
-  pthread_mutex_lock(&t->lock);
-  while (!t->go) pthread_cond_wait(&t->changed, &t->lock);
-  pthread_mutex_unlock(&t->lock);
+  await(&m->call->team, 0);
   work(m->call, m->me);
   return NULL;
 }
@@ -267,22 +300,16 @@ static lode_status run_wave(call *k, lode_error *err) {
   team *t = &k->team;
   size_t want = k->options->threads, n = 1;
   if (!k->together && want > k->n_chunks) want = k->n_chunks;
-  t->go = false;
+  atomic_store(&t->round, 0);
   atomic_store(&k->next, 0);
   for (; n < want; n++) {
     members[n] = (member){.call = k, .me = n};
     if (pthread_create(&members[n].thread, NULL, run_member, &members[n]) != 0) break;
   }
-  bool barrier = k->together && n > 1 && pthread_barrier_init(&t->barrier, NULL, (unsigned)n) == 0;
-  if (!barrier) k->together = false; /* nobody has begun */
-  pthread_mutex_lock(&t->lock);
   t->size = n;
-  t->go = true;
-  pthread_cond_broadcast(&t->changed);
-  pthread_mutex_unlock(&t->lock);
+  atomic_store_explicit(&t->round, 1, memory_order_release);
   work(k, 0);
   for (size_t i = 1; i < n; i++) pthread_join(members[i].thread, NULL);
-  if (barrier) pthread_barrier_destroy(&t->barrier);
   if (!atomic_load(&t->failed)) return LODE_OK;
   if (err) *err = t->err;
   return t->err.status;
@@ -298,63 +325,67 @@ static size_t rows_bytes(const lode__bert *b, size_t rows, size_t text) {
   return weights > attention ? weights : attention;
 }
 
-static bool scratch_init(scratch *s, const call *k) {
-  const lode__bert *b = k->bert;
+enum { PARTS = 10 }; /* of a scratch */
+
+static void sizes_of(const lode__bert *b, size_t rows, size_t text, size_t sizes[PARTS]) {
   const lode__bert_config *c = &b->config;
-  size_t h = c->hidden, d = h / c->heads, f = sizeof(float), rows = k->max_rows, text = stride_of(least(k->options->max_tokens, rows));
-  size_t block = least(rows, b->kernel->block), queries = least(rows, QUERIES);
-  size_t sizes[] = {rows * h * f, rows * stride_of(3 * h) * f, block * stride_of(h) * f, block * stride_of(least(c->inner, SLICE)) * f,
-                    queries * text * f, queries * stride_of(d) * f, (d > text ? d : text) * LODE__PANEL * f, keys_of(b, text), values_of(b, text),
-                    rows_bytes(b, rows, text)};
-  enum { PARTS = sizeof sizes / sizeof *sizes };
-  void *parts[PARTS];
-  size_t total = 0;
-  for (size_t i = 0; i < PARTS; i++) total += lode__pad(sizes[i], 64);
-  char *at = s->memory = lode__alloc_large(total);
-  if (!at) return false;
-  for (size_t i = 0; i < PARTS; i++) {
-    parts[i] = at;
-    at += lode__pad(sizes[i], 64);
-  }
-  s->x = parts[0], s->qkv = parts[1], s->tmp = parts[2], s->up = parts[3], s->scores = parts[4];
-  s->mixed = parts[5], s->spare = parts[6], s->keys = parts[7], s->values = parts[8], s->rows = parts[9];
-  return true;
+  size_t h = c->hidden, d = h / c->heads, f = sizeof(float), block = least(rows, b->kernel->block), queries = least(rows, QUERIES);
+  text = stride_of(text);
+  const size_t list[PARTS] = {rows * h * f, rows * stride_of(3 * h) * f, block * stride_of(h) * f, block * stride_of(least(c->inner, SLICE)) * f,
+                              queries * text * f, queries * stride_of(d) * f, (d > text ? d : text) * LODE__PANEL * f, keys_of(b, text), values_of(b, text),
+                              rows_bytes(b, rows, text)};
+  for (size_t i = 0; i < PARTS; i++) sizes[i] = lode__pad(list[i], 64);
 }
 
-static void scratches_release(call *k) {
-  for (size_t i = 0; i < k->n_scratches; i++) lode__free(k->scratches[i].memory);
-  k->n_scratches = 0;
+static char *scratch_bind(scratch *s, char *at, const size_t sizes[PARTS]) {
+  void *parts[PARTS];
+  for (size_t i = 0; i < PARTS; at += sizes[i++]) parts[i] = at;
+  s->x = parts[0], s->qkv = parts[1], s->tmp = parts[2], s->up = parts[3], s->scores = parts[4];
+  s->mixed = parts[5], s->spare = parts[6], s->keys = parts[7], s->values = parts[8], s->rows = parts[9];
+  return at;
+}
+
+static struct lode__encode_room *room_new(const lode__bert *b, size_t rows, size_t text, size_t threads) {
+  size_t sizes[PARTS], each = 0;
+  sizes_of(b, rows, text, sizes);
+  for (size_t i = 0; i < PARTS; i++) each += sizes[i];
+  struct lode__encode_room *room = lode__alloc(sizeof *room + threads * sizeof *room->each);
+  if (!room) return NULL;
+  *room = (struct lode__encode_room){.rows = rows, .text = text, .threads = threads, .memory = lode__alloc_large(threads * each)};
+  if (!room->memory) {
+    lode__free(room);
+    return NULL;
+  }
+  char *at = room->memory;
+  for (size_t i = 0; i < threads; i++) at = scratch_bind(&room->each[i], at, sizes);
+  return room;
+}
+
+void lode__encode_room_free(struct lode__encode_room *room) {
+  if (room) lode__free(room->memory);
+  lode__free(room);
 }
 
 /* Memory for the largest chunk of this wave: a question of ten words should not pay for that of a book. */
 static lode_status make_room(call *k, lode_error *err) {
-  size_t most = 0;
+  size_t rows = 0, threads = k->options->threads;
   for (size_t i = 0; i < k->n_chunks; i++) {
-    size_t rows = k->starts[k->chunks[i + 1]] - k->starts[k->chunks[i]];
-    most = rows > most ? rows : most;
+    size_t some = k->starts[k->chunks[i + 1]] - k->starts[k->chunks[i]];
+    rows = some > rows ? some : rows;
   }
-  if (most <= k->max_rows) return LODE_OK;
-  scratches_release(k);
-  k->max_rows = most;
-  for (; k->n_scratches < k->options->threads; k->n_scratches++)
-    if (!scratch_init(&k->scratches[k->n_scratches], k)) return lode__fail_nomem(err);
-  return LODE_OK;
-}
-
-static lode_status call_init(call *k, lode_error *err) {
-  pthread_mutex_init(&k->team.lock, NULL);
-  pthread_cond_init(&k->team.changed, NULL);
-  k->scratches = lode__alloc_zero(k->options->threads, sizeof *k->scratches);
-  return k->scratches ? LODE_OK : lode__fail_nomem(err);
+  size_t text = least(k->options->max_tokens, rows);
+  if (!k->room) k->room = atomic_exchange(&k->bert->room, NULL);
+  if (k->room && k->room->rows >= rows && k->room->text >= text && k->room->threads >= threads) return LODE_OK;
+  lode__encode_room_free(k->room);
+  k->room = room_new(k->bert, rows, text, threads);
+  return k->room ? LODE_OK : lode__fail_nomem(err);
 }
 
 static void call_release(call *k) {
-  scratches_release(k);
-  lode__free(k->scratches);
+  lode__encode_room_free(atomic_exchange(&k->bert->room, k->room));
   lode__free(k->ids);
   lode__free(k->starts);
   lode__free(k->chunks);
-  pthread_cond_destroy(&k->team.changed);
   pthread_mutex_destroy(&k->team.lock);
 }
 
@@ -384,13 +415,14 @@ static lode_status tokenize(call *k, const lode__wordpiece *wp, const lode_str *
   return LODE_OK;
 }
 
-lode_status lode__encode(const lode__bert *bert, const lode__wordpiece *wp, const lode__encode_options *options,
+lode_status lode__encode(lode__bert *bert, const lode__wordpiece *wp, const lode__encode_options *options,
                          const lode_str *texts, size_t n, float *vectors, lode_error *err) {
   if (!LODE__INVARIANT(options->threads >= 1 && options->threads <= LODE__ENCODE_THREADS && options->max_tokens >= 2 &&
                        options->max_tokens <= bert->config.positions && wp->count <= bert->config.words))
     return lode__fail_internal(err, "encode: options");
   call k = {.bert = bert, .options = options};
-  lode_status st = call_init(&k, err);
+  lode_status st = LODE_OK;
+  pthread_mutex_init(&k.team.lock, NULL);
   for (size_t at = 0, taken = 0; at < n && st == LODE_OK; at += taken) {
     k.out = vectors + at * bert->config.hidden;
     st = tokenize(&k, wp, texts + at, n - at, &taken, err);

@@ -49,7 +49,14 @@ typedef struct lode__arithmetic {
   void (*rows)(const float *x, size_t ldx, const lode__product *p, void *rows, float *row_scales);
   /* k inputs of 16 outputs, ldx apart, to a panel */
   void (*panel)(const float *x, size_t ldx, size_t k, const float *scales, void *panel);
+  /* the same where each of at most 16 outputs is a row of x: lode__panel_pack() and `panel` in one; NULL: no faster than those */
+  void (*panel_of_rows)(const float *x, size_t ldx, size_t outputs, size_t k, void *panel);
   void (*multiply)(const lode__product *p);
+  /* Between products, as fine as they are. */
+  void (*gelu)(float *x, size_t n); /* exact form (erf), in place; n is a multiple of 16 */
+  /* of m rows of n values `times` something, but for a factor of each row; rows lie `stride` apart, a multiple of 16, and what is
+   * behind their values becomes 0 */
+  void (*softmax)(float *x, size_t m, size_t n, size_t stride, float times, float *factors);
 } lode__arithmetic;
 
 typedef struct lode__gemm_kernel {
@@ -57,9 +64,6 @@ typedef struct lode__gemm_kernel {
   bool (*supported)(void); /* by the CPU and the operating system */
   lode__arithmetic full, narrow;
   size_t block; /* rows that should go through a layer together: the faster the products, the more must share what is fetched */
-  void (*gelu)(float *x, size_t n); /* exact form (erf), in place; n is a multiple of 16 */
-  /* of n values `times` something, but for the factor that it returns; those from n to `padded` (a multiple of 16) become 0 */
-  float (*softmax)(float *x, size_t n, size_t padded, float times);
   void (*scale)(const float *x, float by, size_t n, float *out);
   /* x = norm(x + add) * gain + shift; add may be NULL */
   void (*norm)(float *x, const float *add, const float *gain, const float *shift, size_t n, float epsilon);

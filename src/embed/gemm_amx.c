@@ -25,6 +25,8 @@
 #define LEAST _mm512_min_ps
 #define MOST _mm512_max_ps
 #define INVERSE _mm512_rcp14_ps
+#define SUM_OF _mm512_reduce_add_ps
+#define GREATEST_OF _mm512_reduce_max_ps
 #include "embed/gemm_rows.h"
 #include "embed/gemm_x86.h"
 
@@ -172,6 +174,46 @@ TARGET_INLINE void panel_of_parts(int parts, const float *x, size_t ldx, size_t 
   }
 }
 
+/* 16 x 16 numbers of 32 bits: blocks of 8, then of 4, 2 and 1 change places across the diagonal. */
+TARGET_INLINE void transpose(__m512i x[TILE_ROWS]) {
+  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  UNROLL for (int d = TILE_ROWS / 2; d > 0; d /= 2) {
+    const __mmask16 low = d == 8 ? 0x00ff : d == 4 ? 0x0f0f : d == 2 ? 0x3333 : 0x5555;
+    const __m512i by = _mm512_set1_epi32(d);
+    const __m512i left = _mm512_mask_sub_epi32(lane, (__mmask16)~low, _mm512_add_epi32(lane, _mm512_set1_epi32(TILE_ROWS)), by);
+    const __m512i right = _mm512_mask_add_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(TILE_ROWS)), low, lane, by);
+    UNROLL for (int i = 0; i < TILE_ROWS; i++) {
+      if (i & d) continue;
+      __m512i a = x[i], b = x[i + d];
+      x[i] = _mm512_permutex2var_epi32(a, left, b);
+      x[i + d] = _mm512_permutex2var_epi32(a, right, b);
+    }
+  }
+}
+
+/* A tile of a panel: 32 inputs, of which `inputs` count, of 16 outputs, of which each is a row. */
+TARGET_INLINE void tile_of_rows(int parts, const float *x, size_t ldx, size_t outputs, size_t inputs, char *to) {
+  __m512i tiles[2][TILE_ROWS];
+  __mmask32 mask = inputs < TILE_INPUTS ? (1u << inputs) - 1 : ~0u;
+  UNROLL for (size_t j = 0; j < TILE_ROWS; j++) {
+    const float *row = x + (j < outputs ? j : 0) * ldx;
+    __mmask32 here = j < outputs ? mask : 0;
+    __m512 a = _mm512_maskz_loadu_ps((__mmask16)here, row), b = _mm512_maskz_loadu_ps((__mmask16)(here >> LANES), row + LANES);
+    UNROLL for (int part = 0; part < parts; part++) {
+      tiles[part][j] = (__m512i)_mm512_cvtne2ps_pbh(b, a);
+      a = rest_of(a), b = rest_of(b);
+    }
+  }
+  UNROLL for (int part = 0; part < parts; part++, to += TILE_BYTES) {
+    transpose(tiles[part]);
+    UNROLL for (int i = 0; i < TILE_ROWS; i++) _mm512_store_si512(to + i * LINE, tiles[part][i]);
+  }
+}
+
+TARGET_INLINE void panel_of_rows(int parts, const float *x, size_t ldx, size_t outputs, size_t k, char *panel) {
+  for (size_t i = 0; i < k; i += TILE_INPUTS, panel += parts * TILE_BYTES) tile_of_rows(parts, x + i, ldx, outputs, k - i, panel);
+}
+
 TARGET static void rows_narrow(const float *x, size_t ldx, const lode__product *p, void *rows, float *row_scales) {
   (void)row_scales;
   rows_of(1, x, ldx, p, rows);
@@ -189,11 +231,20 @@ TARGET static void panel_full(const float *x, size_t ldx, size_t k, const float 
   panel_of_parts(2, x, ldx, k, panel);
 }
 
+TARGET static void panel_of_rows_narrow(const float *x, size_t ldx, size_t outputs, size_t k, void *panel) {
+  panel_of_rows(1, x, ldx, outputs, k, panel);
+}
+TARGET static void panel_of_rows_full(const float *x, size_t ldx, size_t outputs, size_t k, void *panel) {
+  panel_of_rows(2, x, ldx, outputs, k, panel);
+}
+
 const lode__gemm_kernel lode__gemm_amx = {
     .name = "amx-bf16", .supported = supported,
-    .full = {.bytes = 4, .together = TILE_INPUTS, .depth = 192, .rows = rows_full, .panel = panel_full, .multiply = multiply_full},
-    .narrow = {.bytes = 2, .together = TILE_INPUTS, .depth = 384, .rows = rows_narrow, .panel = panel_narrow, .multiply = multiply_narrow},
-    .block = 256, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
+    .full = {.bytes = 4, .together = TILE_INPUTS, .depth = 192, .rows = rows_full, .panel = panel_full,
+             .panel_of_rows = panel_of_rows_full, .multiply = multiply_full, .gelu = gelu_fine, .softmax = softmax_fine},
+    .narrow = {.bytes = 2, .together = TILE_INPUTS, .depth = 384, .rows = rows_narrow, .panel = panel_narrow,
+               .panel_of_rows = panel_of_rows_narrow, .multiply = multiply_narrow, .gelu = gelu_coarse, .softmax = softmax_coarse},
+    .block = 256, .scale = scale, .norm = norm, .widen = widen,
 };
 
 #endif

@@ -80,7 +80,7 @@ TARGET static void multiply16(const lode__product *p) { BY_TILES(tile16, p, size
 
 const lode__gemm_kernel lode__gemm_avx2 = {
     .name = "avx2", .supported = supported, .full = FLOATS, .narrow = INTEGERS,
-    .block = 96, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
+    .block = 96, .scale = scale, .norm = norm, .widen = widen,
 };
 
 #endif

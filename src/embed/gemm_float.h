@@ -73,4 +73,5 @@ TARGET static void panel(const float *x, size_t ldx, size_t k, const float *scal
 }
 
 /* What gemm.h calls floats. */
-#define FLOATS {.bytes = 4, .together = 1, .depth = 192, .panel = panel, .multiply = multiply}
+#define FLOATS {.bytes = 4, .together = 1, .depth = 192, .panel = panel, .multiply = multiply, \
+                .gelu = gelu_fine, .softmax = softmax_fine}

@@ -38,4 +38,5 @@ TARGET static void rows16(const float *x, size_t ldx, const lode__product *p, vo
 }
 
 /* What gemm.h calls 16-bit integers. */
-#define INTEGERS {.bytes = 2, .together = 2, .depth = 384, .scaled = true, .rows = rows16, .panel = panel16, .multiply = multiply16}
+#define INTEGERS {.bytes = 2, .together = 2, .depth = 384, .scaled = true, .rows = rows16, .panel = panel16, .multiply = multiply16, \
+                  .gelu = gelu_coarse, .softmax = softmax_coarse}

@@ -45,5 +45,5 @@ static void widen(const uint16_t *halfs, float *out, size_t n) {
 
 const lode__gemm_kernel lode__gemm_portable = {
     .name = "portable", .supported = supported, .full = FLOATS, .narrow = INTEGERS,
-    .block = 96, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
+    .block = 96, .scale = scale, .norm = norm, .widen = widen,
 };

@@ -43,6 +43,10 @@ TARGET_INLINE vec inverse(vec x) { return 1.0f / x; }
 #endif
 
 /* Halves upon halves: a chain of LANES additions would cost more than the rest of a short row. */
+#ifdef SUM_OF
+TARGET_INLINE float sum_of(vec v) { return SUM_OF(v); }
+TARGET_INLINE float greatest_of(vec v) { return GREATEST_OF(v); }
+#else
 #define FOLD(name, both) \
   TARGET_INLINE float name(vec v) { \
     float x[LANES]; \
@@ -55,30 +59,37 @@ static inline float sum(float a, float b) { return a + b; }
 static inline float greater(float a, float b) { return a > b ? a : b; }
 FOLD(sum_of, sum)
 FOLD(greatest_of, greater)
+#endif
 
 static inline const void *row_of(const lode__product *p, size_t i) { return (const char *)p->rows + i * p->row_bytes; }
 static inline const void *panel_of(const lode__product *p, size_t i) { return (const char *)p->panels + i * p->panel_bytes; }
 
-/* ---- exp and erf ---- */
+/* ---- exp and erf ----
+ *
+ * Fine for full arithmetic; coarse where what comes out is rounded to 8 or 13 bits anyway. */
 
-/* e^x for x <= 0 (and a little above): 2^n * 2^f with |f| <= 1/2, relative error below 2e-7; 1e-38 below -87. */
-TARGET_INLINE vec exp_of(vec x) {
-  vec kept = most(x, all(-87.3f));
-  vec shifted = kept * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: the low bits hold the rounded number */
-  vec n = shifted - 12582912.0f;
-  vec f = kept - n * 0.693359375f;
-  f = f - n * -2.12194440e-4f;
-  vec p = f * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * f + 8.3334519073e-3f;
-  p = p * f + 4.1665795894e-2f;
-  p = p * f + 1.6666665459e-1f;
-  p = p * f + 5.0000001201e-1f;
-  p = p * (f * f) + f + 1.0f;
-  ivec power = ((ivec)shifted - 0x4B400000 + 127) << 23;
-  return p * (vec)power;
+/* 2^x for x <= 0 (and a little above), as 2^n * 2^f with |f| <= 1/2; nearly 0 below -126. */
+TARGET_INLINE vec power_of(bool fine, vec x) {
+  vec kept = most(x, all(-126.0f));
+  vec shifted = kept + 12582912.0f; /* 1.5 * 2^23: the low bits hold the rounded number */
+  vec f = kept - (shifted - 12582912.0f);
+  vec p;
+  if (fine) { /* relative error 2e-7 */
+    p = f * 1.535336188e-4f + 1.339887440e-3f;
+    p = p * f + 9.618437358e-3f;
+    p = p * f + 5.550332471e-2f;
+    p = p * f + 2.402264791e-1f;
+    p = p * f + 6.931472029e-1f;
+    p = p * f + 1.0f;
+  } else { /* 8e-5 */
+    p = f * 5.51717303e-2f + 2.42611291e-1f;
+    p = p * f + 6.93260991e-1f;
+    p = p * f + 9.99928064e-1f;
+  }
+  return (vec)((ivec)p + (((ivec)shifted - 0x4B400000) << 23));
 }
 
-/* A ratio of polynomials on [-4, 4], beyond which it is 1 in float; absolute error below 4e-7. */
+/* erf(x), |x| bounded: an odd rational approximation of degree 13 / 8, error below 5e-7. */
 TARGET_INLINE vec erf_of(vec x) {
   x = most(least(x, all(4.0f)), all(-4.0f));
   vec s = x * x;
@@ -95,27 +106,56 @@ TARGET_INLINE vec erf_of(vec x) {
   return x * p * inverse(q);
 }
 
-TARGET static void gelu(float *x, size_t n) {
+/* erf(x / sqrt(2)) / 2: error below 4e-5. */
+TARGET_INLINE vec half_erf_of(vec x) {
+  x = most(least(x, all(4.0f)), all(-4.0f));
+  vec s = x * x;
+  vec p = s * -1.30128408e-9f + 1.0419545e-7f;
+  p = p * s + -3.65711935e-6f;
+  p = p * s + 7.48548846e-5f;
+  p = p * s + -1.00648939e-3f;
+  p = p * s + 9.50539485e-3f;
+  p = p * s + -6.58878386e-2f;
+  p = p * s + 3.98673385e-1f;
+  return x * p;
+}
+
+TARGET static void gelu_fine(float *x, size_t n) {
   for (size_t i = 0; i < n; i += LANES) {
     vec v = load(x + i);
     store(x + i, v * 0.5f * (1.0f + erf_of(v * 0.707106781f)));
   }
 }
+TARGET static void gelu_coarse(float *x, size_t n) {
+  for (size_t i = 0; i < n; i += LANES) {
+    vec v = load(x + i);
+    store(x + i, v * 0.5f + v * half_erf_of(v));
+  }
+}
 
 /* ---- Rows ---- */
 
-TARGET static float softmax(float *x, size_t n, size_t padded, float times) {
-  for (size_t i = n; i < padded; i++) x[i] = -INFINITY;
-  vec high = all(x[0]), sum = {0};
-  for (size_t i = 0; i < padded; i += LANES) high = most(high, load(x + i));
-  float top = greatest_of(high);
-  for (size_t i = 0; i < padded; i += LANES) {
-    vec e = exp_of((load(x + i) - top) * times);
-    store(x + i, e);
-    sum += e;
+TARGET_INLINE void softmax(bool fine, float *x, size_t m, size_t n, size_t stride, float times, float *factors) {
+  float by = times * 1.44269504f;
+  for (size_t r = 0; r < m; r++, x += stride) {
+    for (size_t i = n; i < stride; i++) x[i] = -INFINITY;
+    vec high = load(x), sum = {0};
+    for (size_t i = LANES; i < stride; i += LANES) high = most(high, load(x + i));
+    vec top = all(greatest_of(high)) * by;
+    for (size_t i = 0; i < stride; i += LANES) {
+      vec e = power_of(fine, load(x + i) * by - top);
+      store(x + i, e);
+      sum += e;
+    }
+    for (size_t i = n; i < stride; i++) x[i] = 0;
+    factors[r] = 1.0f / sum_of(sum);
   }
-  for (size_t i = n; i < padded; i++) x[i] = 0;
-  return 1.0f / sum_of(sum);
+}
+TARGET static void softmax_fine(float *x, size_t m, size_t n, size_t stride, float times, float *factors) {
+  softmax(true, x, m, n, stride, times, factors);
+}
+TARGET static void softmax_coarse(float *x, size_t m, size_t n, size_t stride, float times, float *factors) {
+  softmax(false, x, m, n, stride, times, factors);
 }
 
 TARGET static void scale(const float *x, float by, size_t n, float *out) {

@@ -14,6 +14,8 @@
 #define LEAST _mm512_min_ps
 #define MOST _mm512_max_ps
 #define INVERSE _mm512_rcp14_ps
+#define SUM_OF _mm512_reduce_add_ps
+#define GREATEST_OF _mm512_reduce_max_ps
 #include "embed/gemm_rows.h"
 #include "embed/gemm_float.h"
 #include "embed/gemm_int.h"
@@ -66,7 +68,7 @@ TARGET static void multiply16(const lode__product *p) { BY_TILES(tile16, p, size
 
 const lode__gemm_kernel lode__gemm_vnni = {
     .name = "avx512-vnni", .supported = supported, .full = FLOATS, .narrow = INTEGERS,
-    .block = 96, .gelu = gelu, .softmax = softmax, .scale = scale, .norm = norm, .widen = widen,
+    .block = 96, .scale = scale, .norm = norm, .widen = widen,
 };
 
 #endif
