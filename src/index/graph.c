@@ -126,8 +126,8 @@ static lode_status set_up(lode__grow_state *g, lode_error *err) {
   g->n_workers = g->options.parallel.run && g->options.parallel.workers ? g->options.parallel.workers : 1;
   g->room = g->options.degree + g->options.degree / 2;
   size_t cells;
-  if (lode__mul_over(in->n, g->room, &cells)) return lode__fail_nomem(err);
-  g->links = lode__alloc_zero(cells, sizeof *g->links);
+  if (lode__mul_over(in->n, g->room, &cells) || cells > SIZE_MAX / sizeof *g->links) return lode__fail_nomem(err);
+  g->links = lode__alloc_large(cells * sizeof *g->links);
   g->sequence = lode__alloc_zero(in->n, sizeof *g->sequence);
   g->original = lode__alloc_zero(in->n, sizeof *g->original);
   g->incoming = lode__alloc_zero(in->n, sizeof *g->incoming);

@@ -54,6 +54,17 @@ static lode_status end_section(pages *p, lode_error *err) {
 
 /* ---- Rows as they come ---- */
 
+/* Construction reads rows in any order, over and over. */
+static bool reserve(lode__maker *maker, uint32_t rows) {
+  size_t bytes;
+  if (rows == 0) return true;
+  if (lode__mul_over(rows, maker->stride, &bytes)) return false;
+  maker->rows = lode__alloc_large(bytes);
+  maker->rows_cap = maker->rows ? rows : 0;
+  return maker->rows && lode__grow(&maker->records, &maker->records_cap, rows, LODE__SEG_RECORD_BYTES) &&
+         lode__grow(&maker->lengths, &maker->lengths_cap, rows, sizeof *maker->lengths);
+}
+
 lode_status lode__maker_begin(lode__maker *maker, const lode__maker_options *options, lode_error *err) {
   const lode__code_model *model = &options->model;
   *maker = (lode__maker){.options = *options};
@@ -66,14 +77,9 @@ lode_status lode__maker_begin(lode__maker *maker, const lode__maker_options *opt
   maker->stride = lode__code_stride(model->dim);
   maker->vectors_end = LODE__PAGE_BYTES;
   maker->buffer = lode__alloc(BUFFER_BYTES);
-  uint32_t hint = options->rows_hint;
-  if (!maker->buffer || (hint && (!lode__grow(&maker->rows, &maker->rows_cap, hint, maker->stride) ||
-                                  !lode__grow(&maker->records, &maker->records_cap, hint, LODE__SEG_RECORD_BYTES) ||
-                                  !lode__grow(&maker->lengths, &maker->lengths_cap, hint, sizeof *maker->lengths)))) {
-    lode__maker_release(maker);
-    return lode__fail_nomem(err);
-  }
-  return LODE_OK;
+  if (maker->buffer && reserve(maker, options->rows_hint)) return LODE_OK;
+  lode__maker_release(maker);
+  return lode__fail_nomem(err);
 }
 
 static lode_status flush_vectors(lode__maker *maker, lode_error *err) {
