@@ -439,22 +439,70 @@ static void check_shape(const char *text, size_t len) {
   CHECKF(lode__number_scan(text, text + len, &n) == text + len && !n.integer, "%.*s", (int)len, text);
 }
 
+/* The float with these bits reads back; thorough: with as few digits as that takes, the nearest of those. */
+static void check_float(uint32_t image, bool thorough) {
+  float f, back;
+  char text[LODE__NUMBER_BYTES + 1], printed[64];
+  memcpy(&f, &image, sizeof f);
+  if (!isfinite(f)) return;
+  size_t len = lode__number_put_float(f, text);
+  text[len] = '\0';
+  back = strtof(text, NULL);
+  CHECKF(memcmp(&f, &back, sizeof f) == 0, "%s: %a, wanted %a", text, (double)back, (double)f);
+  if (!thorough || f == 0) return;
+  check_shape(text, len);
+  int least = digits_needed((double)f, true);
+  CHECKF(digits_written(text, len) <= least, "%s", text);
+  snprintf(printed, sizeof printed, "%.*e", least - 1, (double)f);
+  double off = fabs(strtod(text, NULL) - (double)f), by_printf = fabs(strtod(printed, NULL) - (double)f);
+  CHECKF(off <= by_printf * (1 + 1e-6), "%s is not as near as %s", text, printed);
+}
+
 TEST(floats_read_back_and_are_short) {
-  uint32_t step = test_full() ? 257 : 7919;
-  for (uint64_t bits = test_below(step), i = 0; bits < UINT64_C(1) << 32; bits += step, i++) {
-    uint32_t image = (uint32_t)bits;
-    float f, back;
-    char text[LODE__NUMBER_BYTES + 1];
-    memcpy(&f, &image, sizeof f);
-    if (!isfinite(f)) continue;
-    size_t len = lode__number_put_float(f, text);
-    text[len] = '\0';
-    back = strtof(text, NULL);
-    CHECKF(memcmp(&f, &back, sizeof f) == 0, "%s: %a, wanted %a", text, (double)back, (double)f);
-    if (i % 16) continue;
-    check_shape(text, len);
-    if (f != 0) CHECKF(digits_written(text, len) <= digits_needed((double)f, true), "%s", text);
+  uint32_t step = test_full() ? 257 : 2003; /* some two million, spread over all of them */
+  for (uint64_t bits = test_below(step), i = 0; bits < UINT64_C(1) << 32; bits += step, i++) check_float((uint32_t)bits, i % 64 == 0);
+}
+
+/* Powers of two and of ten, and what is beside them; numbers that people write. */
+TEST(floats_at_the_edges_read_back) {
+  for (uint32_t exponent = 0; exponent < 255; exponent++)
+    for (uint32_t beside = 0; beside < 7; beside++) check_float((exponent << 23) + beside - 3, true);
+  for (int power = -45; power < 39; power++) {
+    char text[16];
+    uint32_t image;
+    snprintf(text, sizeof text, "1e%d", power);
+    float f = strtof(text, NULL);
+    memcpy(&image, &f, sizeof image);
+    for (uint32_t beside = 0; beside < 7; beside++) check_float(image + beside - 3, true);
   }
+  test_srand(test_seed());
+  for (int i = 0; i < 100000; i++) {
+    static const float scales[] = {1e-9f, 1e-6f, 1e-3f, 0.01f, 0.1f, 1, 10, 1e6f};
+    float f = (float)test_below(100000) * scales[test_below(8)] * (i % 2 ? 1.0f : -1.0f);
+    uint32_t image;
+    memcpy(&image, &f, sizeof image);
+    check_float(image, i % 8 == 0);
+  }
+}
+
+TEST(vectors_are_written) {
+  lode__buf buf = {0};
+  float v[200];
+  lode__json_put_vector(&buf, NULL, 0);
+  check_text(&buf, "[]");
+  lode__json_put_vector(&buf, (const float[]){0.5f, -1, NAN, 1e-7f}, 4);
+  check_text(&buf, "[0.5,-1.0,null,1e-7]");
+  for (size_t i = 0; i < 200; i++) v[i] = (float)i / 7;
+  for (size_t n = 0; n <= 200; n++) {
+    float back[200];
+    size_t dim;
+    lode_error err;
+    buf.len = 0;
+    lode__json_put_vector(&buf, v, n);
+    OK(lode__json_floats((lode_str){buf.data, buf.len}, back, 200, &dim, &err));
+    CHECK(dim == n && memcmp(v, back, n * sizeof *v) == 0);
+  }
+  lode__buf_release(&buf);
 }
 
 TEST(doubles_read_back_and_are_short) {

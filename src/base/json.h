@@ -63,6 +63,7 @@ void lode__json_put_string(lode__buf *buf, lode_str s);   /* with quotes; invali
 /* Shortest that reads back the same, always with . or e; NaN and infinities as null. */
 void lode__json_put_double(lode__buf *buf, double d);
 void lode__json_put_float(lode__buf *buf, float f);
+void lode__json_put_vector(lode__buf *buf, const float *v, size_t n); /* [1.0,0.5] */
 void lode__json_put_int(lode__buf *buf, int64_t i);
 void lode__json_put_node(lode__buf *buf, const lode__json *json, uint32_t node); /* compact, whole subtree */
 

@@ -59,13 +59,30 @@ void lode__json_put_double(lode__buf *buf, double d) {
   if (at) buf->len += lode__number_put_double(d, at);
 }
 
+static inline size_t put_float(float f, char out[LODE__NUMBER_BYTES]) {
+  if (isfinite(f)) return lode__number_put_float(f, out);
+  memcpy(out, "null", 4);
+  return 4;
+}
+
 void lode__json_put_float(lode__buf *buf, float f) {
-  if (!isfinite(f)) {
-    lode__buf_add(buf, "null", 4);
-    return;
-  }
   char *at = lode__buf_room(buf, LODE__NUMBER_BYTES);
-  if (at) buf->len += lode__number_put_float(f, at);
+  if (at) buf->len += put_float(f, at);
+}
+
+void lode__json_put_vector(lode__buf *buf, const float *v, size_t n) {
+  enum { SOME = 64 }; /* numbers that room is made for at once */
+  lode__buf_addc(buf, '[');
+  for (size_t i = 0; i < n;) {
+    char *begin = lode__buf_room(buf, (size_t)SOME * (LODE__NUMBER_BYTES + 1)), *at = begin;
+    if (!at) return;
+    for (size_t end = n - i < SOME ? n : i + SOME; i < end; i++) {
+      if (i) *at++ = ',';
+      at += put_float(v[i], at);
+    }
+    buf->len += (size_t)(at - begin);
+  }
+  lode__buf_addc(buf, ']');
 }
 
 void lode__json_put_int(lode__buf *buf, int64_t i) {

@@ -7,7 +7,8 @@
  *
  * Writing: the value times a power of ten, rounded to an integer of N digits in the same arithmetic, for the smallest
  * N whose integer is nearer to the value than half way to its neighbours, and so reads back; 17 digits are always
- * enough for a double, 9 for a float. Values too large or small for that go through printf's digits.
+ * enough for a double, 9 for a float. Floats that need no more than 64 bits for it are scaled only once. Values too large or
+ * small go through printf's digits.
  */
 #include "number.h"
 
@@ -279,6 +280,9 @@ static inline bool scale_to_integer(const binary *value, int k, uint64_t *intege
   return quotient >> 64 == 0;
 }
 
+/* floor(log10(2^power)), with 78913 / 2^18 for log10(2): the place of the first digit, or one less. */
+static inline int first_place(int power) { return (power * 78913 - (power < 0 ? (1 << 18) - 1 : 0)) / (1 << 18); }
+
 /* The fewest digits that read back. False when the value is out of this method's range. */
 static bool shortest_by_integers(double size, bool single, decimal *best) {
   if (size < 1e-19 || size > 1e40) return false; /* all floats and doubles between are normal */
@@ -287,9 +291,7 @@ static bool shortest_by_integers(double size, bool single, decimal *best) {
   uint64_t image;
   memcpy(&image, &size, sizeof image);
   binary value = {(image & (hidden - 1)) | hidden, (int)(image >> 52) - 1075, single ? 1u << 29 : 1};
-  /* floor(log10(2^power)), with 78913 / 2^18 for log10(2): the first digit's place, or one less */
-  int power = value.e2 + 52;
-  int place = (power * 78913 - (power < 0 ? (1 << 18) - 1 : 0)) / (1 << 18);
+  int place = first_place(value.e2 + 52);
   decimal d;
   bool back;
   if (!scale_to_integer(&value, n - 1 - place, &d.digits, &back)) return false;
@@ -305,6 +307,41 @@ static bool shortest_by_integers(double size, bool single, decimal *best) {
     if (!scale_to_integer(&value, n - 1 - place, &d.digits, &back)) return false;
     if (!back) return true;
   }
+}
+
+/* A float scaled to nine digits: digits + rest / unit. What is less than limit / 4 of the rest's units away from it reads back. */
+typedef struct nine_digits {
+  uint64_t digits, rest, unit, limit;
+} nine_digits;
+
+/* Rounds the last digits away, step being 10, 100, ... Whether that reads back. */
+static inline bool round_to(const nine_digits *v, uint64_t step, uint64_t *integer) {
+  uint64_t unit = v->unit * step, rest = v->digits % step * v->unit + v->rest, other = unit - rest;
+  *integer = v->digits / step + (rest > other);
+  return 4 * (rest > other ? other : rest) < v->limit;
+}
+
+/* The same for floats from 10^-9 to 10^8, which vectors are made of: in 64 bits, scaled once, and with few branches, because nobody can
+ * tell beforehand where they go. */
+static bool shortest_float(float size, decimal *best) {
+  enum { MOST_POW5 = 17 }; /* 24 bits times 5^17 are 64 */
+  const uint32_t hidden = 1u << 23;
+  uint32_t image;
+  memcpy(&image, &size, sizeof image);
+  uint32_t m = (image & (hidden - 1)) | hidden;
+  int e2 = (int)(image >> 23) - 150, k = 8 - first_place(e2 + 23), shift = -(e2 + k);
+  if (k < 0 || k > MOST_POW5 || shift <= 0 || m == hidden) return false; /* powers of two: their neighbours are not equally near */
+  uint64_t value = m * pow5[k], unit = UINT64_C(1) << shift, integer, shorter;
+  nine_digits v = {value >> shift, value & (unit - 1), unit, 2 * pow5[k] + !(m & 1)};
+  if (v.digits >= pow10_table[9]) { /* ten of them */
+    v = (nine_digits){v.digits / 10, v.digits % 10 * unit + v.rest, unit * 10, v.limit};
+    k--;
+  }
+  (void)round_to(&v, 1, &integer);
+  bool eight = round_to(&v, 10, &shorter);
+  *best = (decimal){eight ? shorter : integer, eight - k};
+  for (int n = 2; n <= 3 && round_to(&v, pow10_table[n], &shorter); n++) *best = (decimal){shorter, n - k};
+  return true;
 }
 
 /* The same by printf: slow, for every value. Subnormal ones have fewer digits the smaller they are. */
@@ -332,16 +369,33 @@ static void shortest_by_printf(double value, bool single, decimal *best) {
   }
 }
 
+/* Eight digits, leading zeros too. */
+static inline void put_eight(uint32_t w, char *out) {
+  static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+                              "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+  uint32_t high = w / 10000, low = w % 10000;
+  memcpy(out, pairs + high / 100 * 2, 2);
+  memcpy(out + 2, pairs + high % 100 * 2, 2);
+  memcpy(out + 4, pairs + low / 100 * 2, 2);
+  memcpy(out + 6, pairs + low % 100 * 2, 2);
+}
+
 /* Plain from 0.00001 to 10^16, as d.ddde-7 outside. */
 static size_t format(decimal d, bool negative, char *out) {
-  char digits[24];
-  char *begin = out;
-  while (d.digits % 10 == 0 && d.digits) d.digits /= 10, d.exp10++;
-  int n = 0;
-  for (uint64_t w = d.digits; w; w /= 10) digits[23 - n++] = (char)('0' + w % 10);
-  const char *from = digits + 24 - n;
-  int place = d.exp10 + n - 1; /* power of ten of the first digit */
-  if (negative) *out++ = '-';
+  enum { EIGHTS = 3, MOST = 17 };
+  char digits[8 * EIGHTS + MOST] = {0}, *begin = out;
+  const char *from = digits + 8 * EIGHTS, *end = from;
+  do {
+    from -= 8;
+    put_eight((uint32_t)(d.digits % 100000000), digits + (from - digits));
+    d.digits /= 100000000;
+  } while (d.digits);
+  while (*from == '0') from++;
+  int place = d.exp10 + (int)(end - from) - 1; /* power of ten of the first digit */
+  while (end[-1] == '0') end--;
+  int n = (int)(end - from);
+  *out = '-';
+  out += negative;
   if (place < -5 || place >= 16) {
     *out++ = *from++;
     if (n > 1) {
@@ -357,10 +411,10 @@ static size_t format(decimal d, bool negative, char *out) {
     return (size_t)(out - begin);
   }
   if (place < 0) {
-    *out++ = '0', *out++ = '.';
-    for (int i = -1; i > place; i--) *out++ = '0';
-    for (int i = 0; i < n; i++) *out++ = *from++;
-    return (size_t)(out - begin);
+    memcpy(out, "0.0000", 6);
+    out += 1 - place;
+    memcpy(out, from, MOST); /* of a fixed length, which is quicker; what is behind the digits does not count */
+    return (size_t)(out - begin) + (size_t)n;
   }
   for (int i = 0; i <= place; i++) *out++ = i < n ? *from++ : '0';
   *out++ = '.';
@@ -369,7 +423,7 @@ static size_t format(decimal d, bool negative, char *out) {
   return (size_t)(out - begin);
 }
 
-static size_t put(double value, bool single, char *out) {
+static inline size_t put(double value, bool single, char *out) {
   bool negative = signbit(value);
   double size = fabs(value);
   decimal d = {0};
@@ -378,7 +432,8 @@ static size_t put(double value, bool single, char *out) {
     if (!negative) memcpy(out, "0.0", 3);
     return negative ? 4 : 3;
   }
-  if (!shortest_by_integers(size, single, &d)) shortest_by_printf(size, single, &d);
+  bool found = single && shortest_float((float)size, &d);
+  if (!found && !shortest_by_integers(size, single, &d)) shortest_by_printf(size, single, &d);
   return format(d, negative, out);
 }
 

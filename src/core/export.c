@@ -24,12 +24,8 @@ static lode_status put_vector(export *e, const lode__rec *rec, lode_error *err) 
   if (!e->vector) e->vector = lode__alloc((size_t)LODE_MAX_DIMENSION * sizeof *e->vector);
   if (!e->vector) return lode__fail_nomem(err);
   LODE__TRY(lode__rec_vector(e->reader.tx, rec->vid, e->vector, dim, err));
-  lode__buf_adds(&e->lines, ",\"embedding\":[");
-  for (uint32_t i = 0; i < dim; i++) {
-    if (i) lode__buf_addc(&e->lines, ',');
-    lode__json_put_float(&e->lines, e->vector[i]);
-  }
-  lode__buf_addc(&e->lines, ']');
+  lode__buf_adds(&e->lines, ",\"embedding\":");
+  lode__json_put_vector(&e->lines, e->vector, dim);
   return LODE_OK;
 }
 

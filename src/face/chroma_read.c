@@ -47,16 +47,8 @@ static unsigned parts_of(unsigned include) {
 /* ---- Rows ---- */
 
 static void put_vector(lode__buf *out, const lode_row *row) {
-  if (!row->vector) {
-    lode__buf_adds(out, "null");
-    return;
-  }
-  lode__buf_addc(out, '[');
-  for (uint32_t i = 0; i < row->dimension; i++) {
-    if (i) lode__buf_addc(out, ',');
-    lode__json_put_float(out, row->vector[i]);
-  }
-  lode__buf_addc(out, ']');
+  if (row->vector) lode__json_put_vector(out, row->vector, row->dimension);
+  else lode__buf_adds(out, "null");
 }
 
 static void put_text(lode__buf *out, lode_str text) {

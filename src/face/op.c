@@ -65,16 +65,8 @@ void lode__row_json(lode__op_context *ctx, const char *name, lode_str json) {
 
 void lode__row_vector(lode__op_context *ctx, const char *name, const float *vector, uint32_t dimension) {
   lode__buf *buf = field(ctx, name);
-  if (!vector) {
-    lode__buf_adds(buf, "null");
-    return;
-  }
-  lode__buf_addc(buf, '[');
-  for (uint32_t i = 0; i < dimension; i++) {
-    if (i) lode__buf_addc(buf, ',');
-    lode__json_put_float(buf, vector[i]);
-  }
-  lode__buf_addc(buf, ']');
+  if (vector) lode__json_put_vector(buf, vector, dimension);
+  else lode__buf_adds(buf, "null");
 }
 
 lode_status lode__row_send(lode__op_context *ctx, lode_error *err) {

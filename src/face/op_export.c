@@ -89,12 +89,8 @@ static lode_status chroma_line(void *v, const lode_row *row, lode_error *err) {
   lode__buf_adds(&l->line, "{\"id\":");
   lode__json_put_string(&l->line, row->id);
   lode__buf_adds(&l->line, ",\"embedding\":");
-  if (!row->vector) lode__buf_adds(&l->line, "null");
-  for (uint32_t i = 0; i < row->dimension && row->vector; i++) {
-    lode__buf_addc(&l->line, i ? ',' : '[');
-    lode__json_put_float(&l->line, row->vector[i]);
-  }
-  if (row->vector) lode__buf_addc(&l->line, ']');
+  if (row->vector) lode__json_put_vector(&l->line, row->vector, row->dimension);
+  else lode__buf_adds(&l->line, "null");
   put_text(&l->line, "document", row->document);
   LODE__TRY(put_metadata(l, row->metadata, err));
   lode__buf_adds(&l->line, "}\n");

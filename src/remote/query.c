@@ -49,12 +49,8 @@ static void put_search(querying *q, bool words, size_t query, size_t limit, lode
     (void)lode__point_words(out, r->texts[query], true, err, st);
     lode__buf_adds(out, ",\"using\":\"t\"");
   } else {
-    lode__buf_addc(out, '[');
-    for (uint32_t i = 0; i < r->dimension; i++) {
-      if (i) lode__buf_addc(out, ',');
-      lode__json_put_float(out, r->vectors[query * r->dimension + i]);
-    }
-    lode__buf_adds(out, "],\"using\":\"v\",\"params\":{");
+    lode__json_put_vector(out, r->vectors + query * r->dimension, r->dimension);
+    lode__buf_adds(out, ",\"using\":\"v\",\"params\":{");
     if (r->exact || r->target_recall >= 1) lode__buf_adds(out, "\"exact\":true}");
     else {
       if (r->effort) lode__buf_addf(out, "\"hnsw_ef\":%u,", r->effort);

@@ -256,11 +256,11 @@ static void put_line(lode__buf *out, const lode_row *row) {
     lode__buf_adds(out, ",\"metadata\":");
     lode__buf_add(out, row->metadata.data, row->metadata.len);
   }
-  for (uint32_t i = 0; row->vector && i < row->dimension; i++) {
-    lode__buf_adds(out, i ? "," : ",\"embedding\":[");
-    lode__json_put_float(out, row->vector[i]);
+  if (row->vector) {
+    lode__buf_adds(out, ",\"embedding\":");
+    lode__json_put_vector(out, row->vector, row->dimension);
   }
-  lode__buf_adds(out, row->vector ? "]}\n" : "}\n");
+  lode__buf_adds(out, "}\n");
 }
 
 static lode_status flush(lode__buf *lines, lode_write_fn *write, void *ctx, lode_error *err) {
