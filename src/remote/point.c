@@ -6,6 +6,7 @@
 #include "remote.h"
 
 #include "base/crc32c.h"
+#include "base/number.h"
 #include "base/sha256.h"
 #include "base/token.h"
 
@@ -22,18 +23,30 @@ enum { WORD_BYTES = 200 };
 /* ---- Names ---- */
 
 void lode__point_uuid(lode_str id, char text[LODE__UUID_TEXT]) {
+  static const uint8_t groups[][2] = {{0, 8}, {8, 4}, {12, 4}, {16, 4}, {20, 12}}; /* first hex digit, how many */
   uint8_t d[LODE__SHA256_BYTES];
+  char hex[LODE__SHA256_HEX];
   lode__sha256_of(id.data, id.len, d);
   d[6] = (uint8_t)((d[6] & 0x0F) | 0x80); /* version 8: made by an application's own rule */
   d[8] = (uint8_t)((d[8] & 0x3F) | 0x80);
-  snprintf(text, LODE__UUID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", d[0], d[1], d[2], d[3],
-           d[4], d[5], d[6], d[7], d[8], d[9], d[10], d[11], d[12], d[13], d[14], d[15]);
+  lode__sha256_hex(d, hex);
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    memcpy(text + groups[i][0] + i, hex + groups[i][0], groups[i][1]);
+    text[groups[i][0] + groups[i][1] + i] = '-';
+  }
+  text[LODE__UUID_TEXT - 1] = '\0';
 }
 
 void lode__point_field(char kind, lode_str key, char text[LODE__FIELD_TEXT_BYTES]) {
+  enum { DIGITS = 16 };
   uint8_t d[LODE__SHA256_BYTES];
+  char hex[LODE__SHA256_HEX];
   lode__sha256_of(key.data, key.len, d);
-  snprintf(text, LODE__FIELD_TEXT_BYTES, "%c.%02x%02x%02x%02x%02x%02x%02x%02x", kind, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]);
+  lode__sha256_hex(d, hex);
+  text[0] = kind;
+  text[1] = '.';
+  memcpy(text + 2, hex, DIGITS);
+  text[2 + DIGITS] = '\0';
 }
 
 bool lode__point_word(lode__buf *out, const lode__value *v) {
@@ -121,12 +134,19 @@ bool lode__point_words(lode__buf *out, lode_str text, bool query, lode_error *er
     else w.v[n++] = w.v[i];
   }
   lode__buf_adds(out, "{\"indices\":[");
-  for (size_t i = 0; i < n; i++) lode__buf_addf(out, i ? ",%u" : "%u", w.v[i].hash);
+  for (size_t i = 0; i < n; i++) {
+    if (i) lode__buf_addc(out, ',');
+    lode__json_put_int(out, w.v[i].hash);
+  }
   lode__buf_adds(out, "],\"values\":[");
+  char value[LODE__NUMBER_BYTES];
+  size_t len = 0;
   for (size_t i = 0; i < n; i++) {
     double tf = w.v[i].count, norm = K1 * (1 - B + B * (double)w.places / USUAL_WORDS);
     if (i) lode__buf_addc(out, ',');
-    lode__json_put_float(out, query ? (float)tf : (float)(tf * (K1 + 1) / (tf + norm)));
+    if (i == 0 || w.v[i].count != w.v[i - 1].count) /* most words are there once */
+      len = lode__number_put_float(query ? (float)tf : (float)(tf * (K1 + 1) / (tf + norm)), value);
+    lode__buf_add(out, value, len);
   }
   lode__buf_adds(out, "]}");
   lode__free(w.v);
@@ -136,7 +156,7 @@ bool lode__point_words(lode__buf *out, lode_str text, bool query, lode_error *er
 /* ---- Metadata as fields ---- */
 
 typedef struct fields {
-  lode__buf *out, word;
+  lode__buf *out, *word;
   char kind;         /* 'f' or 'x' */
   bool any;          /* a key was begun */
   lode_str key;
@@ -152,7 +172,9 @@ static lode_status put_value(void *ctx, lode_str key, const lode__value *v, lode
   } else {
     char field[LODE__FIELD_TEXT_BYTES];
     lode__point_field(f->kind, key, field);
-    lode__buf_addf(f->out, "%s\"%s\":[", f->any ? "]," : "", field + 2);
+    lode__buf_adds(f->out, f->any ? "],\"" : "\"");
+    lode__buf_adds(f->out, field + 2);
+    lode__buf_adds(f->out, "\":[");
     f->key = key;
     f->any = true;
   }
@@ -161,21 +183,24 @@ static lode_status put_value(void *ctx, lode_str key, const lode__value *v, lode
     else lode__json_put_double(f->out, v->d);
     return LODE_OK;
   }
-  f->word.len = 0;
-  (void)lode__point_word(&f->word, v);
-  lode__json_put_string(f->out, (lode_str){f->word.data, f->word.len});
+  f->word->len = 0;
+  (void)lode__point_word(f->word, v);
+  lode__json_put_string(f->out, (lode_str){f->word->data, f->word->len});
   return LODE_OK;
 }
 
-static lode_status put_fields(lode__buf *out, lode_str metadata, char kind, lode_error *err) {
-  fields f = {.out = out, .kind = kind};
+static lode_status put_fields(lode__buf *out, lode_str metadata, lode_error *err) {
   lode__json json = {0};
+  lode__buf word = {0};
   lode_status st = lode__meta_parse_stored(&json, metadata, err);
-  lode__buf_addf(out, ",\"%c\":{", kind);
-  if (st == LODE_OK) st = lode__meta_values(&json, put_value, &f, err);
-  lode__buf_adds(out, f.any ? "]}" : "}");
-  if (f.word.failed) out->failed = true;
-  lode__buf_release(&f.word);
+  for (int i = 0; i < 2 && st == LODE_OK; i++) {
+    fields f = {.out = out, .word = &word, .kind = "fx"[i]};
+    lode__buf_adds(out, i ? ",\"x\":{" : ",\"f\":{");
+    st = lode__meta_values(&json, put_value, &f, err);
+    lode__buf_adds(out, f.any ? "]}" : "}");
+  }
+  if (word.failed) out->failed = true;
+  lode__buf_release(&word);
   lode__json_release(&json);
   return st;
 }
@@ -198,27 +223,25 @@ static void put_base64(lode__buf *out, const uint8_t *p, size_t n) {
   out->len += len;
 }
 
-static int digit_of(char c) {
-  const char *p = c ? strchr(digits, c) : NULL;
-  return p ? (int)(p - digits) : -1;
-}
-
 /* Exactly n bytes. */
 static bool take_base64(lode_str text, uint8_t *out, size_t n) {
+  enum { NONE = 64 };
+  uint8_t value[256];
+  uint32_t seen = 0;
   if (text.len != (n + 2) / 3 * 4) return false;
-  for (size_t i = 0; i < n; i += 3) {
-    const char *p = text.data + i / 3 * 4;
-    uint32_t x = 0;
-    for (size_t k = 0; k < 4; k++) {
-      int digit = p[k] == '=' && i + k > n ? 0 : digit_of(p[k]);
-      if (digit < 0) return false;
-      x = x << 6 | (uint32_t)digit;
-    }
+  memset(value, NONE, sizeof value);
+  for (size_t i = 0; i < 64; i++) value[(uint8_t)digits[i]] = (uint8_t)i;
+  const uint8_t *p = (const uint8_t *)text.data;
+  for (size_t i = 0; i < n; i += 3, p += 4) {
+    size_t left = n - i;
+    uint32_t v[4] = {value[p[0]], value[p[1]], left < 2 && p[2] == '=' ? 0 : value[p[2]], left < 3 && p[3] == '=' ? 0 : value[p[3]]};
+    seen |= v[0] | v[1] | v[2] | v[3];
+    uint32_t x = v[0] << 18 | v[1] << 12 | v[2] << 6 | v[3];
     out[i] = (uint8_t)(x >> 16);
-    if (i + 1 < n) out[i + 1] = (uint8_t)(x >> 8);
-    if (i + 2 < n) out[i + 2] = (uint8_t)x;
+    if (left > 1) out[i + 1] = (uint8_t)(x >> 8);
+    if (left > 2) out[i + 2] = (uint8_t)x;
   }
-  return true;
+  return seen < NONE;
 }
 
 /* ---- To JSON ---- */
@@ -227,14 +250,12 @@ lode_status lode__point_put(lode__buf *out, const lode__point *p, lode_metric me
   char uuid[LODE__UUID_TEXT];
   lode_status st = LODE_OK;
   lode__point_uuid(p->id, uuid);
-  lode__buf_addf(out, "{\"id\":\"%s\",\"vector\":{", uuid);
+  lode__buf_adds(out, "{\"id\":\"");
+  lode__buf_adds(out, uuid);
+  lode__buf_adds(out, "\",\"vector\":{");
   if (p->vector) {
-    lode__buf_adds(out, "\"v\":[");
-    for (uint32_t i = 0; i < p->dim; i++) {
-      if (i) lode__buf_addc(out, ',');
-      lode__json_put_float(out, p->vector[i]);
-    }
-    lode__buf_addc(out, ']');
+    lode__buf_adds(out, "\"v\":");
+    lode__json_put_vector(out, p->vector, p->dim);
   }
   size_t before = out->len;
   if (p->vector) lode__buf_addc(out, ',');
@@ -251,8 +272,7 @@ lode_status lode__point_put(lode__buf *out, const lode__point *p, lode_metric me
   if (p->metadata.data) {
     lode__buf_adds(out, ",\"meta\":");
     lode__json_put_string(out, p->metadata);
-    LODE__TRY(put_fields(out, p->metadata, 'f', err));
-    LODE__TRY(put_fields(out, p->metadata, 'x', err));
+    LODE__TRY(put_fields(out, p->metadata, err));
   }
   if (p->vector && metric == LODE_COSINE) {
     lode__buf_adds(out, ",\"v\":\"");

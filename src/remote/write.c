@@ -75,8 +75,8 @@ static lode_status read_olds(writing *w, lode_error *err) {
 static lode_status merge(writing *w, size_t i, lode_str *out, lode_error *err) {
   const old *o = &w->olds[i];
   lode_str change = w->batch.metadata[i];
-  *out = o->metadata;
-  if (!change.data) return LODE_OK;
+  *out = change.data ? change : o->metadata;
+  if (!change.data || (!o->metadata.data && !w->batch.has_null[i])) return LODE_OK;
   lode__json old_json = {0}, new_json = {0};
   lode__buf buf = {0};
   bool empty = false;
