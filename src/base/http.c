@@ -12,6 +12,9 @@
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 
+/* What libcurl sends and takes at once: by default less, and it waits for the socket each time. */
+enum { UPLOAD_BYTES = 1 << 20, DOWNLOAD_BYTES = 1 << 18 };
+
 typedef struct library {
   CURLcode (*global_init)(long flags);
   CURL *(*easy_init)(void);
@@ -140,6 +143,8 @@ static void set_options(lode__http *http, exchange *x, struct curl_slist *header
   if (!getenv("no_proxy") && !getenv("NO_PROXY")) lib.easy_setopt(c, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
   lib.easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
   lib.easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
+  lib.easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BYTES);
+  lib.easy_setopt(c, CURLOPT_BUFFERSIZE, (long)DOWNLOAD_BYTES);
   lib.easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
   lib.easy_setopt(c, CURLOPT_USERAGENT, "lode/" LODE_VERSION_TEXT);
   lib.easy_setopt(c, CURLOPT_ACCEPT_ENCODING, NULL);
