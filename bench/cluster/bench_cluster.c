@@ -1,15 +1,18 @@
 /* bench_cluster.c - one program against any store, by its address: rows written, queries, queries with a filter, a second; recall.
  *
  *   bench_cluster STORE ROWS [RECALL]
+ *   bench_cluster --turns STORE EFFORT     in turns with another client of the same node, see turns.mjs
  *
  * Vectors lie in heaps, as those of texts do: half of each is that of one of HEAPS rows, half its own. RECALL: queries go with the least
  * effort that finds this share of the true nearest, so that stores are compared at the same recall; else with the default one.
  */
 #include "common.h"
 
-#include <pthread.h>
+#include "remote/remote.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { WRITE_BATCH = 500, QUERIES = 1000, RECALL_QUERIES = 200, K = 10, HEAPS = 500, THREADS = 4 };
 
@@ -20,49 +23,63 @@ static void heap_vector(float *out, uint32_t i) {
   for (size_t d = 0; d < DIM; d++) out[d] = 0.5f * out[d] + 0.5f * own[d];
 }
 
-static double write_rows(opened *o, uint32_t rows) {
+static double cpu_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* What the calls took; making rows and queries does not count. */
+typedef struct taken {
+  double wall, cpu;
+} taken;
+static taken begin(void) { return (taken){now_s(), cpu_s()}; }
+static void end(taken *sum, taken start) {
+  sum->wall += now_s() - start.wall;
+  sum->cpu += cpu_s() - start.cpu;
+}
+
+static taken write_rows(lode_collection *c, uint32_t first, uint32_t rows) {
   lode_error err;
   batch *b = batch_new();
-  double took = 0;
+  taken took = {0};
   for (uint32_t at = 0; at < rows; at += WRITE_BATCH) {
     size_t n = rows - at < WRITE_BATCH ? rows - at : WRITE_BATCH;
-    batch_fill(b, at, n);
-    for (size_t k = 0; k < n; k++) heap_vector(b->rows[k].vector, at + (uint32_t)k);
-    double start = now_s();
-    need(lode_add(o->collection, NULL, b->records, n, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
-    took += now_s() - start;
+    batch_fill(b, first + at, n);
+    for (size_t k = 0; k < n; k++) heap_vector(b->rows[k].vector, first + at + (uint32_t)k);
+    taken start = begin();
+    need(lode_add(c, NULL, b->records, n, LODE_FAIL_EXISTING, NULL, &err), &err, "add");
+    end(&took, start);
   }
   free(b);
-  return rows / took;
+  return took;
 }
 
 typedef struct asking {
   lode_collection *collection;
   const char *where;
   uint32_t first, n, effort;
-  double took;
+  taken took;
 } asking;
 
-static lode_result *query(const asking *a, uint32_t i, bool exact) {
+static lode_result *query(const asking *a, uint32_t i, bool exact, taken *took) {
   lode_error err;
   float v[DIM];
   lode_result *result;
   lode_query_request q = {.vectors = v, .dimension = DIM, .n = 1, .k = K, .include = LODE_DOCUMENT | LODE_METADATA, .effort = a->effort, .exact = exact};
   if (a->where) q.select.where = (lode_str){a->where, __builtin_strlen(a->where)};
   heap_vector(v, i);
+  taken start = begin();
   need(lode_query(a->collection, &q, &result, &err), &err, "query");
+  end(took, start);
   if (lode_result_count(result) != K) fail("%zu results", lode_result_count(result));
   return result;
 }
 
 static void *ask(void *ctx) {
   asking *a = ctx;
-  for (uint32_t i = 0; i < a->n; i++) {
-    double start = now_s();
-    lode_result *result = query(a, a->first + i, false);
-    a->took += now_s() - start;
-    lode_result_free(result);
-  }
+  a->took = (taken){0};
+  for (uint32_t i = 0; i < a->n; i++) lode_result_free(query(a, a->first + i, false, &a->took));
   return NULL;
 }
 
@@ -70,9 +87,8 @@ static void *ask(void *ctx) {
 static double rate(const asking *what) {
   asking a = *what;
   (void)ask(&a);
-  a.took = 0;
   (void)ask(&a);
-  return a.n / a.took;
+  return a.n / a.took.wall;
 }
 
 static double rate_of_many(const asking *what) {
@@ -90,8 +106,9 @@ static double rate_of_many(const asking *what) {
 
 static double recall(const asking *a) {
   size_t found = 0;
+  taken unused = {0};
   for (uint32_t i = 0; i < RECALL_QUERIES; i++) {
-    lode_result *got = query(a, a->first + i, false), *best = query(a, a->first + i, true);
+    lode_result *got = query(a, a->first + i, false, &unused), *best = query(a, a->first + i, true, &unused);
     for (size_t x = 0; x < K; x++) {
       const lode_row *row = lode_result_at(got, x);
       found += row->distance <= lode_result_at(best, K - 1)->distance;
@@ -102,18 +119,72 @@ static double recall(const asking *a) {
   return (double)found / (K * RECALL_QUERIES);
 }
 
+static lode_collection *open_collection(lode_store *store, const char *name) {
+  lode_error err;
+  lode_collection *c;
+  lode_collection_options how = {.create = true, .metric = LODE_COSINE};
+  need(lode_collection_open(store, lode__str(name), &how, &c, &err), &err, "open the collection");
+  return c;
+}
+
+static opened open_address(const char *address) {
+  lode_error err;
+  opened o = {0};
+  need(lode_open(address, &(lode_open_options){.create = true}, &o.store, &err), &err, "open");
+  o.collection = open_collection(o.store, COLLECTION);
+  return o;
+}
+
+/* ---- In turns with another client ---- */
+
+#define FILTER "{\"language\":\"c\"}"
+#define REHEARSAL "rehearsal"
+
+static FILE *record; /* requests go there too, one a line, where it is open */
+
+static lode_status send_and_record(lode__http *http, const lode__http_request *r, lode__http_response *response, lode_error *err) {
+  if (record) (void)fprintf(record, "%s %s %.*s\n", r->method, r->url, (int)r->body.len, r->body.data ? r->body.data : "");
+  return lode__http_send(http, r, response, err);
+}
+
+/* Lines of stdin: `write FIRST N FILE`, `query FIRST N FILE`, `filter FIRST N FILE`; each is answered with the seconds and the seconds of CPU
+ * that the calls took. With a FILE, which is not -, it is a rehearsal: the requests are recorded, and rows go to a collection that lasts
+ * until `drop`. */
+static void take_turns(const char *address, uint32_t effort) {
+  opened o = open_address(address);
+  lode_collection *rehearsal = open_collection(o.store, REHEARSAL);
+  lode_error err;
+  char line[1200], verb[16], file[1024];
+  uint32_t first, n;
+  (void)write_rows(rehearsal, 2000000000u, 1); /* its dimension is fixed: what is recorded are writes alone */
+  lode__remote_transport = send_and_record;
+  while (fgets(line, sizeof line, stdin) && sscanf(line, "%15s %u %u %1023s", verb, &first, &n, file) == 4) {
+    bool recorded = strcmp(file, "-") != 0;
+    asking a = {.collection = o.collection, .first = first, .n = n, .effort = effort, .where = strcmp(verb, "filter") == 0 ? FILTER : NULL};
+    if (recorded && !(record = fopen(file, "we"))) fail("%s cannot be written", file);
+    if (strcmp(verb, "drop") == 0) need(lode_collection_drop(o.store, lode__str(REHEARSAL), &err), &err, "drop");
+    else if (strcmp(verb, "write") == 0) a.took = write_rows(recorded ? rehearsal : o.collection, first, n);
+    else (void)ask(&a);
+    if (record && fclose(record)) fail("%s cannot be written", file);
+    record = NULL;
+    printf("%.6f %.6f\n", a.took.wall, a.took.cpu);
+    (void)fflush(stdout);
+  }
+  lode_collection_close(rehearsal);
+  close_store(&o);
+}
+
 int main(int argc, char **argv) {
-  if (argc < 3 || argc > 4) fail("usage: bench_cluster STORE ROWS [RECALL]");
+  if (argc == 4 && strcmp(argv[1], "--turns") == 0) {
+    take_turns(argv[2], number(argv[3], 0, 4096, "EFFORT"));
+    return 0;
+  }
+  if (argc < 3 || argc > 4) fail("usage: bench_cluster STORE ROWS [RECALL], bench_cluster --turns STORE EFFORT");
   uint32_t rows = number(argv[2], 1000, 10000000, "ROWS");
   double wanted = argc == 4 ? strtod(argv[3], NULL) : 0;
-  lode_error err;
-  lode_open_options options = {.create = true};
-  opened o = {0};
-  need(lode_open(argv[1], &options, &o.store, &err), &err, "open");
-  need(lode_collection_open(o.store, (lode_str){COLLECTION, sizeof COLLECTION - 1}, &(lode_collection_options){.create = true, .metric = LODE_COSINE},
-                            &o.collection, &err), &err, "open the collection");
+  opened o = open_address(argv[1]);
   asking a = {.collection = o.collection, .first = rows, .n = QUERIES};
-  printf("ingest %.1f\n", write_rows(&o, rows));
+  printf("ingest %.1f\n", rows / write_rows(o.collection, 0, rows).wall);
   double start = now_s();
   optimize(&o);
   printf("optimize %.1f\n", now_s() - start);
@@ -124,7 +195,7 @@ int main(int argc, char **argv) {
   printf("effort %u\n", a.effort);
   printf("query %.1f\n", rate(&a));
   printf("query4 %.1f\n", rate_of_many(&a));
-  a.where = "{\"language\":\"c\"}";
+  a.where = FILTER;
   printf("filtered %.1f\n", rate(&a));
   printf("rss %.0f\n", memory_now_mib());
   close_store(&o);
