@@ -1,16 +1,12 @@
-/* test_embed_server.c - embedding servers that answer, are slow, cut the connection, or talk nonsense. The server is a thread of the
- * test that speaks just enough HTTP; pauses between attempts take no time here. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <pthread.h>
+/* test_embed_server.c - embedding servers that answer, are slow, cut the connection, or talk nonsense. Pauses between attempts take no time here. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/os.h"
+#include "http_kit.h"
 #include "test.h"
 
 static lode_error err;
@@ -18,8 +14,6 @@ static lode_error err;
 typedef enum mood { WELL, REVERSED, BROKEN_JSON, NO_JSON_AT_ALL, WRONG_DIMENSION, TOO_FEW, NOT_NUMBERS, CUT, BUSY_TWICE, ALWAYS_BUSY, KEY_REFUSED, NO_MODEL, SLOW } mood;
 
 static struct {
-  int fd;
-  unsigned port;
   _Atomic(int) mood;
   _Atomic(int) requests, busy, texts, pauses;
   _Atomic(bool) saw_key;
@@ -28,28 +22,6 @@ static struct {
 static void count_pause(uint64_t us) {
   (void)us;
   atomic_fetch_add(&server.pauses, 1);
-}
-
-static size_t read_request(int fd, char *buf, size_t size, size_t *body) {
-  size_t n = 0, want = 0;
-  for (;;) {
-    ssize_t got = read(fd, buf + n, size - 1 - n);
-    if (got <= 0) return 0;
-    n += (size_t)got;
-    buf[n] = 0;
-    char *end = strstr(buf, "\r\n\r\n"), *length = strcasestr(buf, "content-length:");
-    if (strcasestr(buf, "expect: 100-continue")) (void)!write(fd, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-    if (!end || !length) continue;
-    *body = (size_t)(end + 4 - buf);
-    want = *body + (size_t)strtoul(length + 15, NULL, 10);
-    if (n >= want) return want;
-  }
-}
-
-static void answer(int fd, const char *status, const char *extra, const char *body) {
-  char head[300];
-  int n = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n", status, strlen(body), extra);
-  if (write(fd, head, (size_t)n) < 0 || write(fd, body, strlen(body)) < 0) return;
 }
 
 /* A vector of three numbers for each text: its length, its first byte, 1. */
@@ -71,76 +43,42 @@ static void vectors(int fd, const char *request, const lode__json *json, int how
   }
   lode__buf_adds(&out, "]}");
   lode__buf_addc(&out, 0);
-  answer(fd, "200 OK", "", out.data);
+  http_kit_answer(fd, "200 OK", "", out.data);
   lode__buf_release(&out);
 }
 
-static bool serve_one(int fd, char *buf, size_t size) {
-  size_t body = 0, n = read_request(fd, buf, size, &body);
-  if (n == 0) return false;
+static bool serve_one(int fd, const char *request, const char *body, size_t len) {
   atomic_fetch_add(&server.requests, 1);
-  if (strcasestr(buf, "authorization: bearer secret")) atomic_store(&server.saw_key, true);
+  if (strcasestr(request, "authorization: bearer secret")) atomic_store(&server.saw_key, true);
   lode__json json = {0};
-  if (lode__json_parse(&json, (lode_str){buf + body, n - body}, NULL, NULL) != LODE_OK) {
-    answer(fd, "400 Bad Request", "", "{\"error\":\"not JSON\"}");
+  if (lode__json_parse(&json, (lode_str){body, len}, NULL, NULL) != LODE_OK) {
+    http_kit_answer(fd, "400 Bad Request", "", "{\"error\":\"not JSON\"}");
     return true;
   }
   int how = atomic_load(&server.mood);
   bool open = true;
   if (how == CUT) open = false;
-  else if (how == BROKEN_JSON) answer(fd, "200 OK", "", "{\"data\":[{\"embedding\":[1,2,");
-  else if (how == NO_JSON_AT_ALL) answer(fd, "200 OK", "", "<html>hello</html>");
+  else if (how == BROKEN_JSON) http_kit_answer(fd, "200 OK", "", "{\"data\":[{\"embedding\":[1,2,");
+  else if (how == NO_JSON_AT_ALL) http_kit_answer(fd, "200 OK", "", "<html>hello</html>");
   else if (how == ALWAYS_BUSY || (how == BUSY_TWICE && atomic_fetch_add(&server.busy, 1) < 2))
-    answer(fd, "429 Too Many Requests", "Retry-After: 1\r\n", "{\"error\":{\"message\":\"slow down, please\"}}");
-  else if (how == KEY_REFUSED) answer(fd, "401 Unauthorized", "", "{\"error\":{\"message\":\"Incorrect API key\"}}");
-  else if (how == NO_MODEL) answer(fd, "404 Not Found", "", "{\"error\":\"model 'm' not found\"}");
+    http_kit_answer(fd, "429 Too Many Requests", "Retry-After: 1\r\n", "{\"error\":{\"message\":\"slow down, please\"}}");
+  else if (how == KEY_REFUSED) http_kit_answer(fd, "401 Unauthorized", "", "{\"error\":{\"message\":\"Incorrect API key\"}}");
+  else if (how == NO_MODEL) http_kit_answer(fd, "404 Not Found", "", "{\"error\":\"model 'm' not found\"}");
   else if (how == SLOW) open = usleep(1500000) == 0 && false;
-  else vectors(fd, buf, &json, how);
+  else vectors(fd, request, &json, how);
   lode__json_release(&json);
   return open;
-}
-
-static void *serve_connection(void *arg) {
-  int fd = *(int *)arg;
-  size_t size = 4 << 20;
-  char *buf = malloc(size);
-  free(arg);
-  while (buf && serve_one(fd, buf, size)) {}
-  free(buf);
-  close(fd);
-  return NULL;
-}
-
-static void *serve(void *unused) {
-  (void)unused;
-  for (;;) {
-    pthread_t thread;
-    int *fd = malloc(sizeof *fd);
-    if (!fd || (*fd = accept(server.fd, NULL, NULL)) < 0 || pthread_create(&thread, NULL, serve_connection, fd) != 0) {
-      free(fd);
-      return NULL;
-    }
-    pthread_detach(thread);
-  }
 }
 
 static char url[64];
 
 static void start(mood how) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t len = sizeof address;
-  pthread_t thread;
   static lode__os_table table;
   table = lode__os_real;
   table.sleep_us = count_pause;
   lode__os = &table;
-  server.fd = socket(AF_INET, SOCK_STREAM, 0);
-  CHECK(bind(server.fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(server.fd, 16) == 0);
-  CHECK(getsockname(server.fd, (struct sockaddr *)&address, &len) == 0);
-  snprintf(url, sizeof url, "http://127.0.0.1:%u", ntohs(address.sin_port));
   atomic_store(&server.mood, how);
-  CHECK(pthread_create(&thread, NULL, serve, NULL) == 0);
-  pthread_detach(thread);
+  snprintf(url, sizeof url, "http://127.0.0.1:%u", http_kit_serve(serve_one));
 }
 
 static lode_embedder *open_server(const char *model) {
@@ -233,6 +171,5 @@ TEST(nonsense_is_refused) {
   }
   FAILS(LODE_NOT_FOUND, lode_embedder_open(LODE__LIT("ollama:m"), &(lode_embedder_options){.url = url, .timeout_ms = 700}, &other, &err));
   lode_embedder_close(e);
-  close(server.fd);
   FAILS(LODE_IO, lode_embedder_open(LODE__LIT("openai:m"), &(lode_embedder_options){.url = "http://127.0.0.1:1"}, &other, &err));
 }

@@ -140,10 +140,10 @@ static opened open_address(const char *address) {
 #define FILTER "{\"language\":\"c\"}"
 #define REHEARSAL "rehearsal"
 
-static FILE *record; /* requests go there too, one a line, where it is open */
+static FILE *record; /* requests go there too, one a line */
 
 static lode_status send_and_record(lode__http *http, const lode__http_request *r, lode__http_response *response, lode_error *err) {
-  if (record) (void)fprintf(record, "%s %s %.*s\n", r->method, r->url, (int)r->body.len, r->body.data ? r->body.data : "");
+  (void)fprintf(record, "%s %s %.*s\n", r->method, r->url, (int)r->body.len, r->body.data ? r->body.data : "");
   return lode__http_send(http, r, response, err);
 }
 
@@ -157,11 +157,11 @@ static void take_turns(const char *address, uint32_t effort) {
   char line[1200], verb[16], file[1024];
   uint32_t first, n;
   (void)write_rows(rehearsal, 2000000000u, 1); /* its dimension is fixed: what is recorded are writes alone */
-  lode__remote_transport = send_and_record;
   while (fgets(line, sizeof line, stdin) && sscanf(line, "%15s %u %u %1023s", verb, &first, &n, file) == 4) {
     bool recorded = strcmp(file, "-") != 0;
     asking a = {.collection = o.collection, .first = first, .n = n, .effort = effort, .where = strcmp(verb, "filter") == 0 ? FILTER : NULL};
     if (recorded && !(record = fopen(file, "we"))) fail("%s cannot be written", file);
+    lode__remote_transport = recorded ? send_and_record : lode__http_send;
     if (strcmp(verb, "drop") == 0) need(lode_collection_drop(o.store, lode__str(REHEARSAL), &err), &err, "drop");
     else if (strcmp(verb, "write") == 0) a.took = write_rows(recorded ? rehearsal : o.collection, first, n);
     else (void)ask(&a);

@@ -37,5 +37,10 @@ void lode__http_free(lode__http *http);
 /* LODE_OK: there is an answer, of whatever status. LODE_IO: there is none (refused, cut, timed out). */
 lode_status lode__http_send(lode__http *http, const lode__http_request *request, lode__http_response *response,
                             lode_error *err);
+/* The same in two steps, for who has something else to do meanwhile: what the request points to, and the response, must live until
+ * the end. Nothing moves by itself: push sends and takes what can be without waiting, and is to be called now and then. */
+lode_status lode__http_begin(lode__http *http, const lode__http_request *request, lode__http_response *response, lode_error *err);
+void lode__http_push(lode__http *http);
+lode_status lode__http_end(lode__http *http, lode_error *err);
 
 #endif
