@@ -117,7 +117,7 @@ static lode_status take_address(lode_store *s, const char *address, lode_error *
   }
   const char *key = getenv("LODE_QDRANT_API_KEY");
   if (!key || !*key) key = getenv("QDRANT_API_KEY");
-  if (key && *key && !(s->key_header = keep(s, "api-key: ", key, strlen(key)))) return lode__fail_nomem(err);
+  if (key && *key && !(s->headers[0] = keep(s, "api-key: ", key, strlen(key)))) return lode__fail_nomem(err);
   return LODE_OK;
 }
 
@@ -146,8 +146,10 @@ static void give_connection(lode_store *s, lode__http *http) {
 lode__transport *lode__remote_transport = lode__http_send;
 
 void lode__call_release(lode__call *call) {
+  lode__http_free(call->started);
   lode__buf_release(&call->path);
   lode__buf_release(&call->body);
+  lode__buf_release(&call->url);
   lode__buf_release(&call->response.body);
   lode__json_release(&call->answer);
   *call = (lode__call){0};
@@ -216,32 +218,34 @@ static bool go_on(void *ctx) {
   return !progress->step || progress->step(progress->ctx, "read", 0, 0);
 }
 
+/* Points into the call. `last`: there is no other address to turn to. */
+static lode__http_request make_request(const lode_store *s, size_t base, bool last, const char *method, lode__call *call) {
+  call->url.len = 0;
+  lode__buf_adds(&call->url, s->bases[base]);
+  lode__buf_add(&call->url, call->path.data, call->path.len);
+  lode__buf_addc(&call->url, '\0');
+  return (lode__http_request){
+      .method = method,
+      .url = call->url.data,
+      .headers = s->headers,
+      .body = call->body.len ? (lode_str){call->body.data, call->body.len} : (lode_str){0},
+      .connect_ms = s->n_bases > 1 ? 1000 : s->options->busy_ms,
+      .go_on = call->progress.step ? go_on : NULL,
+      .ctx = &call->progress,
+      .timeout_ms = !last || s->options->busy_ms > 60000 ? s->options->busy_ms : 60000,
+  };
+}
+
+static bool is_made(const lode__call *call) { return !call->path.failed && !call->body.failed && !call->url.failed; }
+
 /* One round over the addresses, from the one that answered last. */
 static lode_status try_addresses(lode_store *s, lode__http *http, const char *method, lode__call *call, lode_error *err) {
-  const char *headers[] = {s->key_header, NULL};
-  lode__buf url = {0};
   lode_status st = LODE_IO;
   size_t first = atomic_load_explicit(&s->base, memory_order_relaxed);
   for (size_t i = 0; i < s->n_bases; i++) {
     size_t base = (first + i) % s->n_bases;
-    url.len = 0;
-    lode__buf_adds(&url, s->bases[base]);
-    lode__buf_add(&url, call->path.data, call->path.len);
-    lode__buf_addc(&url, '\0');
-    if (url.failed) {
-      st = lode__fail_nomem(err);
-      break;
-    }
-    lode__http_request request = {
-        .method = method,
-        .url = url.data,
-        .headers = headers,
-        .body = call->body.len ? (lode_str){call->body.data, call->body.len} : (lode_str){0},
-        .connect_ms = s->n_bases > 1 ? 1000 : s->options->busy_ms,
-        .go_on = call->progress.step ? go_on : NULL,
-        .ctx = &call->progress,
-        .timeout_ms = i + 1 < s->n_bases ? s->options->busy_ms : s->options->busy_ms > 60000 ? s->options->busy_ms : 60000,
-    };
+    lode__http_request request = make_request(s, base, i + 1 == s->n_bases, method, call);
+    if (!is_made(call)) return lode__fail_nomem(err);
     st = lode__remote_transport(http, &request, &call->response, err);
     if (st == LODE_OK) {
       atomic_store_explicit(&s->base, base, memory_order_relaxed);
@@ -250,19 +254,38 @@ static lode_status try_addresses(lode_store *s, lode__http *http, const char *me
       break;
     }
   }
-  lode__buf_release(&url);
   return st;
+}
+
+void lode__call_start(lode_store *s, const char *method, lode__call *call) {
+  lode_error unused;
+  lode__http *http;
+  lode__http_request request = make_request(s, atomic_load_explicit(&s->base, memory_order_relaxed), s->n_bases == 1, method, call);
+  if (!is_made(call) || lode__remote_transport != lode__http_send || take_connection(s, &http, &unused) != LODE_OK) return;
+  if (lode__http_begin(http, &request, &call->response, &unused) == LODE_OK) call->started = http;
+  else give_connection(s, http);
+}
+
+void lode__call_push(lode__call *call) {
+  if (call->started) lode__http_push(call->started);
 }
 
 lode_status lode__call_send(lode_store *s, const char *method, lode__call *call, lode_error *err) {
   uint64_t until = lode__os->now_ns() + (uint64_t)s->options->busy_ms * 1000000, wait = FIRST_WAIT_MS;
-  lode__http *http;
+  lode__http *http = call->started;
   lode_status st;
-  if (call->path.failed || call->body.failed) return lode__fail_nomem(err);
-  LODE__TRY(take_connection(s, &http, err));
+  bool started = http != NULL;
+  call->started = NULL;
+  if (!http) LODE__TRY(take_connection(s, &http, err));
   for (;;) {
-    st = try_addresses(s, http, method, call, err);
+    st = started ? lode__http_end(http, err) : try_addresses(s, http, method, call, err);
     bool passing = st == LODE_IO || (st == LODE_OK && is_passing(call->response.status) && !is_full(call));
+    if (started && passing) { /* as ever, but the others first */
+      size_t base = atomic_load_explicit(&s->base, memory_order_relaxed);
+      atomic_store_explicit(&s->base, (base + 1) % s->n_bases, memory_order_relaxed);
+      started = false;
+      continue;
+    }
     uint64_t now = lode__os->now_ns(), asked = (uint64_t)call->response.retry_after_s * 1000;
     if (asked > wait) wait = asked;
     if (!passing || now + wait * 1000000 > until) break;

@@ -48,7 +48,7 @@ struct lode_store {
   lode__arena arena;                 /* what follows points into it */
   const char *bases[LODE__REMOTE_ADDRESSES]; /* "http://host:port" */
   size_t n_bases;
-  const char *key_header;            /* "api-key: ...", or NULL */
+  const char *headers[2];            /* "api-key: ...", or NULL; NULL */
   const char *prefix;                /* of the names of Qdrant's collections */
   uint32_t shards, replicas, write_consistency; /* of new collections; 0 = Qdrant's defaults */
   _Atomic size_t base;               /* which address answered last */
@@ -67,6 +67,8 @@ extern lode__transport *lode__remote_transport;
 /* One request and its answer; zeroed is empty, and it may be used again. */
 typedef struct lode__call {
   lode__buf path, body;      /* body empty: none */
+  lode__buf url;
+  lode__http *started;       /* its first attempt is on its way there; NULL: it is not */
   lode__http_response response;
   lode__json answer;
   uint32_t result;           /* node of "result" */
@@ -79,6 +81,10 @@ __attribute__((format(printf, 2, 3))) void lode__call_path(lode__call *call, con
  * (busy_ms). All our requests may be repeated. LODE_NOT_FOUND for status 404; LODE_REFUSED, with the server's words, for others
  * of 4xx; LODE_IO, LODE_BUSY or LODE_FULL when it did not work out. */
 lode_status lode__call_send(lode_store *store, const char *method, lode__call *call, lode_error *err);
+/* A head start: the request goes out, and the caller does something else until lode__call_send, which must follow, and the call is not
+ * touched until then. Whatever goes wrong with it is only lost time. push moves it on, now and then. */
+void lode__call_start(lode_store *store, const char *method, lode__call *call);
+void lode__call_push(lode__call *call);
 /* The next number in the order of insertion; n of them are taken. */
 uint64_t lode__remote_tick(lode_store *store, size_t n);
 

@@ -1,12 +1,12 @@
 /* write.c - add, upsert, update, delete.
  *
  * A point is written as a whole: what a record keeps of its old self is read first. A batch is sent in several requests when it
- * is large; when one of them fails, those before it stay, and the call may simply be repeated. Acknowledged means wait=true and
- * the collection's write consistency.
+ * is large, one after the other: while one is on its way, the next is made. When one of them fails, those before it stay, and the call
+ * may simply be repeated. Acknowledged means wait=true and the collection's write consistency.
  */
 #include "remote.h"
 
-enum { SEND_POINTS = 500, SEND_BYTES = 8 << 20, DELETE_POINTS = 5000 };
+enum { SEND_POINTS = 500, SEND_BYTES = 8 << 20, PUSH_RECORDS = 16, DELETE_POINTS = 5000 };
 
 typedef enum verb { ADD, UPSERT, UPDATE } verb;
 
@@ -112,41 +112,68 @@ static lode_status make_point(writing *w, size_t i, uint64_t number, lode__point
   return merge(w, i, &p->metadata, err);
 }
 
-static lode_status send_points(writing *w, lode__call *call, size_t *n, lode_error *err) {
-  if (*n == 0) return LODE_OK;
-  lode__buf_adds(&call->body, "]}");
-  LODE__TRY(lode__call_send(w->c->store, "PUT", call, err));
-  w->result.written += *n;
-  *n = 0;
+/* Some points: being made, or sent. */
+typedef struct load {
+  lode__call call;
+  size_t n;
+  bool sent;
+} load;
+
+static lode_status add_record(writing *w, size_t i, load *l, lode_error *err) {
+  lode__point p;
+  bool skip;
+  lode_status st = make_point(w, i, w->number + i, &p, &skip, err);
+  if (st != LODE_OK && err) err->record = i;
+  LODE__TRY(st);
+  w->result.skipped += skip;
+  if (skip) return LODE_OK;
+  if (l->n == 0) lode__remote_path(&l->call, w->c->store, &w->kind, "/points?wait=true");
+  lode__buf_adds(&l->call.body, l->n++ ? "," : "{\"points\":[");
+  return lode__point_put(&l->call.body, &p, w->kind.metric, err);
+}
+
+/* Until it is acknowledged. */
+static lode_status await(writing *w, load *l, lode_error *err) {
+  if (!l->sent) return LODE_OK;
+  l->sent = false;
+  LODE__TRY(lode__call_send(w->c->store, "PUT", &l->call, err));
+  w->result.written += l->n;
+  l->n = 0;
+  return LODE_OK;
+}
+
+static lode_status send_after(writing *w, load *before, load *l, lode_error *err) {
+  LODE__TRY(await(w, before, err));
+  if (l->n == 0) return LODE_OK;
+  lode__buf_adds(&l->call.body, "]}");
+  lode__call_start(w->c->store, "PUT", &l->call);
+  l->sent = true;
   return LODE_OK;
 }
 
 static lode_status write_points(writing *w, lode_error *err) {
-  lode__call call = {0};
+  load loads[2] = {{.n = 0}};
   lode_status st = LODE_OK;
-  size_t n = 0;
+  lode_error late;
+  size_t now = 0; /* which of them is being made */
   if (!w->number) w->number = lode__remote_tick(w->c->store, w->n);
   w->result = (lode_write_result){0};
-  for (size_t i = 0; i < w->n; i++) {
-    lode__point p;
-    bool skip;
-    st = make_point(w, i, w->number + i, &p, &skip, err);
-    if (st != LODE_OK && err) err->record = i;
-    if (st != LODE_OK) goto done;
-    w->result.skipped += skip;
-    if (skip) continue;
-    if (n == 0) {
-      lode__remote_path(&call, w->c->store, &w->kind, "/points?wait=true");
-      lode__buf_adds(&call.body, "{\"points\":[");
-    } else {
-      lode__buf_addc(&call.body, ',');
-    }
-    LODE__GOTO(lode__point_put(&call.body, &p, w->kind.metric, err));
-    if (++n == SEND_POINTS || call.body.len > SEND_BYTES) LODE__GOTO(send_points(w, &call, &n, err));
+  for (size_t i = 0; i < w->n && st == LODE_OK; i++) {
+    load *l = &loads[now], *before = &loads[!now];
+    st = add_record(w, i, l, err);
+    if (i % PUSH_RECORDS == 0) lode__call_push(&before->call);
+    if (st != LODE_OK || (l->n < SEND_POINTS && l->call.body.len <= SEND_BYTES)) continue;
+    st = send_after(w, before, l, err);
+    now = !now;
   }
-  st = send_points(w, &call, &n, err);
-done:
-  lode__call_release(&call);
+  if (st == LODE_OK) st = send_after(w, &loads[!now], &loads[now], err);
+  lode__error_clear(&late);
+  for (int i = 0; i < 2; i++) { /* one at most; what was wrong with it was wrong before anything else */
+    lode_status sent = await(w, &loads[i], &late);
+    if (sent != LODE_OK) st = sent;
+    if (sent != LODE_OK && err) *err = late;
+    lode__call_release(&loads[i].call);
+  }
   return st;
 }
 
