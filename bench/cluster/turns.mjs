@@ -5,10 +5,10 @@
 //   bare    node:http, one connection, TCP_NODELAY
 //   ready   the same, but bodies are bytes that were made before, and answers are not parsed: what Qdrant and the wire take
 //
-// Lode's requests are recorded in a rehearsal; the others send what was recorded, each to a collection of its own. Timed is, of client and
-// bare, what a program does that has the objects: JSON.stringify, the requests, JSON.parse of the answers. JSON.stringify writes numbers that
-// came from JSON.parse as Lode wrote them. Round 0 does not count; another begins in each round, because the machine is never quiet.
-// Collections and records are compared after the writes.
+// Lode's requests are recorded in a rehearsal; the others send what was recorded. Each writes to a collection of its own, which are compared
+// afterwards, and all ask Lode's. Timed is, of client and bare, what a program does that has the objects: JSON.stringify, the requests,
+// JSON.parse of the answers. JSON.stringify writes numbers that came from JSON.parse as Lode wrote them. Rounds are short, and another begins
+// in each, because the machine is never quiet; round 0 does not count. No index is built while writes are timed.
 // Figures: "VERB.WHO RATE", "VERB.WHO.cpu_ms N", of one record or query; "VERB.WHO.ratio MEDIAN LEAST MOST" of the rounds' ratios of Lode's
 // rate to that of WHO.
 import { QdrantClient } from '@qdrant/js-client-rest';
@@ -20,8 +20,8 @@ import path from 'node:path';
 import readline from 'node:readline';
 
 const [program, host, rowsText, effort, folder] = process.argv.slice(2);
-const rounds = 9, batch = 500, perRound = Math.max(batch, Math.floor(Number(rowsText) / (rounds + 1) / batch) * batch);
-const rows = perRound * (rounds + 1), queries = 100, slowQueries = 20; // slow: with the client, see CLUSTER.md
+const rounds = 19, batch = 500, perRound = Math.max(batch, Math.floor(Number(rowsText) / (rounds + 1) / batch) * batch);
+const rows = perRound * (rounds + 1), queries = 100, slowQueries = 10; // slow: with the client, see CLUSTER.md
 
 // ---- Who takes turns
 
@@ -57,9 +57,9 @@ const byClient = {
   'PUT /index?wait=true': (to, body) => client.createPayloadIndex(to, { wait: true, ...body }),
 };
 const send = {
-  client: ({ kind, body }) => byClient[kind]('client', body),
-  bare: async ({ method, rest, body }) => JSON.parse(await raw(method, `/collections/bare${rest}`, JSON.stringify(body))),
-  ready: ({ method, rest, bytes }) => raw(method, `/collections/ready${rest}`, bytes),
+  client: (to, { kind, body }) => byClient[kind](to, body),
+  bare: async (to, { method, rest, body }) => JSON.parse(await raw(method, `/collections/${to}${rest}`, JSON.stringify(body))),
+  ready: (to, { method, rest, bytes }) => raw(method, `/collections/${to}${rest}`, bytes),
 };
 
 // The requests of a rehearsal, one a line: METHOD URL BODY
@@ -70,12 +70,12 @@ const requestOf = (line) => {
   return { method, rest, kind, body: JSON.parse(body), bytes: Buffer.from(body) };
 };
 // share: of the recorded requests
-async function replay(file, who, most = Infinity) {
+async function replay(file, who, to, most = Infinity) {
   const lines = linesOf(file), n = Math.min(lines.length, most);
   let wall = 0, cpu = 0;
   for (let i = 0; i < n; i++) {
     const request = requestOf(lines[i]), start = performance.now(), before = process.cpuUsage();
-    await send[who](request);
+    await send[who](to, request);
     const used = process.cpuUsage(before);
     wall += (performance.now() - start) / 1000;
     cpu += (used.user + used.system) / 1e6;
@@ -89,18 +89,20 @@ const median = (values) => Float64Array.from(values).sort()[values.length >> 1];
 const say = (name, ...values) => console.log(name, ...values.map((v) => Number(v.toPrecision(5))));
 const fileOf = (verb, round) => path.join(folder, `${verb}${round}`);
 
-// Takes of each round's requests the first `most`, of whom that says so.
-async function race(verb, first, n, most = {}) {
+// To `to`, or each to its own; of each round's requests the first `most`, where that says so.
+async function race(verb, first, n, { to, most = {}, warm = () => {} }) {
   const names = ['lode', ...others], seconds = {}, cpu = {};
   for (const who of names) seconds[who] = [], cpu[who] = [];
-  for (let round = 0; round <= rounds; round++)
+  for (let round = 0; round <= rounds; round++) {
     for (let i = 0; i < names.length; i++) {
-      const who = names[(i + round) % names.length];
-      const took = who === 'lode' ? await tell(`${verb} ${first + round * n} ${n} -`) : await replay(fileOf(verb, round), who, most[who]);
+      const who = names[(i + round) % names.length], file = fileOf(verb, round);
+      const took = who === 'lode' ? await tell(`${verb} ${first + round * n} ${n} -`) : await replay(file, who, to ?? who, most[who]);
       if (round === 0) continue;
       seconds[who].push(took.wall / took.share / n);
       cpu[who].push(took.cpu / took.share / n);
     }
+    if (round === 0) await warm();
+  }
   for (const who of names) {
     const ratios = seconds[who].map((s, i) => s / seconds.lode[i]);
     say(`${verb}.${who}`, 1 / median(seconds[who]));
@@ -125,11 +127,18 @@ for (const name of others) {
   await client.createPayloadIndex(name, { field_name: 'n', field_schema: 'integer', wait: true });
   await client.createPayloadIndex(name, { field_name: 'p', field_schema: 'bool', wait: true });
 }
-await race('write', 0, perRound);
+let ours, threshold;
+const setThreshold = (name, kb) => client.updateCollection(name, { optimizers_config: { indexing_threshold: kb } });
+await race('write', 0, perRound, {
+  warm: async () => {
+    const { collections } = await client.getCollections();
+    ours = collections.map((c) => c.name).find((name) => name.startsWith('lode-') && name !== 'lode-registry');
+    threshold = (await client.getCollection(ours)).config.optimizer_config.indexing_threshold;
+    for (const name of [ours, ...others]) await setThreshold(name, 0);
+  },
+});
 
 // The same records, in collections of the same kind?
-const { collections } = await client.getCollections();
-const ours = collections.map((c) => c.name).find((name) => name.startsWith('lode-') && name !== 'lode-registry');
 const configOf = async (name) => (await client.getCollection(name)).config;
 const pointsOf = async (name) => {
   const { points } = await client.scroll(name, { limit: 200, with_payload: true, with_vector: true });
@@ -142,10 +151,11 @@ for (const name of others) {
   assert.deepEqual(await pointsOf(name), await pointsOf(ours));
 }
 assert.equal((await client.count(ours, { exact: true })).count, rows);
-const green = async () => (await Promise.all([ours, ...others].map((name) => client.getCollection(name)))).every((c) => c.status === 'green');
+for (const name of others) await client.deleteCollection(name);
+await setThreshold(ours, threshold);
 const settle = async () => {
   for (let i = 0, quiet = 0; i < 1500 && quiet < 5; i++) {
-    quiet = (await green()) ? quiet + 1 : 0;
+    quiet = (await client.getCollection(ours)).status === 'green' ? quiet + 1 : 0;
     await new Promise((done) => setTimeout(done, 200));
   }
 };
@@ -156,7 +166,7 @@ await settle();
 for (const verb of ['query', 'filter']) {
   await rehearse(verb, rows, queries, queries);
   await settle();
-  await race(verb, rows, queries, { client: slowQueries });
+  await race(verb, rows, queries, { to: ours, most: { client: slowQueries } });
 }
 lode.stdin.end();
 agent.destroy();
