@@ -3,7 +3,7 @@
 //   lode    PROGRAM, which is bench_cluster --turns
 //   client  @qdrant/js-client-rest
 //   bare    node:http, one connection, TCP_NODELAY
-//   ready   the same, but bodies are bytes that were made before, and answers are not parsed: what Qdrant and the wire take
+//   ready   the same, but bodies are bytes that were made before, and answers are not parsed: what Qdrant, the wire and node:http take
 //
 // Lode's requests are recorded in a rehearsal; the others send what was recorded. Each writes to a collection of its own, which are compared
 // afterwards, and all ask Lode's. Timed is, of client and bare, what a program does that has the objects: JSON.stringify, the requests,
