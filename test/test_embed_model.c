@@ -1,9 +1,11 @@
 /* test_embed_model.c - encoders from a folder, against the same sums done plainly in doubles; damage to weights and packs; MiniLM
  * itself where it is installed (LODE_MODELS). */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/os.h"
@@ -245,6 +247,80 @@ TEST(a_vector_does_not_depend_on_batch_or_threads) {
   }
 }
 
+typedef struct user {
+  lode_embedder *e;
+  const float *want;
+  bool right;
+} user;
+
+static const lode_str some[] = {LODE__LIT("the cat sat"), LODE__LIT("on the mat"), LODE__LIT("cats, sitting on a mat, and a mat on a cat")};
+enum { SOME = 3 };
+
+static void *use_again(void *arg) {
+  user *u = arg;
+  u->right = true;
+  for (int i = 0; i < 50; i++) {
+    float v[SOME * H];
+    lode_error why;
+    size_t n = 1 + (size_t)i % SOME;
+    if (lode_embed(u->e, some, n, v, &why) != LODE_OK || memcmp(v, u->want, n * H * sizeof(float)) != 0) u->right = false;
+  }
+  return NULL;
+}
+
+TEST(one_embedder_serves_many_threads) {
+  enum { USERS = 4 };
+  float want[SOME * H];
+  user users[USERS];
+  pthread_t threads[USERS];
+  test_srand(test_seed());
+  random_model();
+  const char *folder = test_folder();
+  write_model(folder);
+  lode_embedder *e = open_model(folder, LODE_PRECISION_INT8, 3);
+  OK(lode_embed(e, some, SOME, want, &err));
+  for (int i = 0; i < USERS; i++) {
+    users[i] = (user){.e = e, .want = want};
+    CHECK(pthread_create(&threads[i], NULL, use_again, &users[i]) == 0);
+  }
+  for (int i = 0; i < USERS; i++) {
+    CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(users[i].right);
+  }
+  lode_embedder_close(e);
+}
+
+/* Threads of the parent are not there, whatever they held. */
+TEST(a_forked_process_embeds) {
+  if (LODE__TSAN) test_skip("ThreadSanitizer knows no threads of a forked process");
+  float want[SOME * H], v[SOME * H];
+  test_srand(test_seed());
+  random_model();
+  const char *folder = test_folder();
+  write_model(folder);
+  lode_embedder *e = open_model(folder, LODE_PRECISION_INT8, 3);
+  OK(lode_embed(e, some, SOME, want, &err));
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    lode_error why;
+    bool right = lode_embed(e, some, SOME, v, &why) == LODE_OK && memcmp(v, want, sizeof v) == 0;
+    lode_embedder_close(e);
+    _exit(right ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  OK(lode_embed(e, some, SOME, v, &err));
+  CHECK(memcmp(v, want, sizeof v) == 0);
+  child = fork();
+  if (child == 0) {
+    lode_embedder_close(e); /* without having worked there */
+    _exit(0);
+  }
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  lode_embedder_close(e);
+}
+
 /* ---- Damage ---- */
 
 static lode_status open_quietly(const char *folder) {
@@ -444,7 +520,7 @@ static lode_status use(const char *folder) {
   lode_str texts[] = {LODE__LIT("the cat sat"), LODE__LIT("on the mat")};
   float v[2 * H];
   lode_embedder *e = NULL;
-  lode_status st = lode_embedder_open(lode__str(folder), &(lode_embedder_options){.threads = 1}, &e, &err);
+  lode_status st = lode_embedder_open(lode__str(folder), &(lode_embedder_options){.threads = 2}, &e, &err);
   if (st == LODE_OK) st = lode_embed(e, texts, 2, v, &err);
   lode_embedder_close(e);
   return st;

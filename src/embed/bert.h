@@ -35,7 +35,7 @@ typedef struct lode__bert {
   /* Word `id` as `hidden` floats. */
   lode_status (*word)(void *ctx, uint32_t id, float *out, lode_error *err);
   void *word_ctx;
-  _Atomic(struct lode__encode_room *) room; /* memory that encode.c keeps from one call to the next */
+  _Atomic(struct lode__encode_room *) room; /* what encode.c keeps from one call to the next */
 } lode__bert;
 
 /* How many floats the vectors have, and the panels of floats, as the pack keeps them. LODE_CORRUPT when the configuration is impossible, LODE_LIMIT when it is too large. */
@@ -63,7 +63,7 @@ lode_status lode__bert_tensor(const lode__safetensors *file, const char *name, u
 
 void lode__encode_room_free(struct lode__encode_room *room);
 
-enum { LODE__ENCODE_THREADS = 64 };
+enum { LODE__ENCODE_THREADS = 64 }; /* as many as a crew has at most */
 
 typedef struct lode__encode_options {
   uint32_t max_tokens; /* of a text, [CLS] and [SEP] included */

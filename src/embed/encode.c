@@ -3,7 +3,7 @@
  * The tokens of all texts of a chunk are rows of one matrix, one text after the other, without padding. Everything but
  * attention works on rows alone, in blocks whose size the kernel knows; attention sees the rows of one text.
  *
- * Threads: a call starts its own. With many chunks, or as many for each, each thread takes chunks as it comes. With few,
+ * Threads (crew.h): with many chunks, or as many for each, each thread takes chunks as it comes. With few,
  * all threads work on one chunk, each on its own rows; they meet twice in a layer: before attention, which reads keys and
  * values of other rows, and before those are overwritten. A layer takes less time than the system needs to wake a thread, so
  * they wait awake. Memory is allocated before threads start: they cannot fail but by `word`.
@@ -12,8 +12,9 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
+
+#include "embed/crew.h"
 
 enum {
   SLICE = LODE__STEP,   /* of the inner layer: made, and used up, at once, for the second-level cache */
@@ -21,14 +22,6 @@ enum {
   CHUNK_ROWS = 256,     /* rows of a chunk, unless one text has more */
   WAVE_ROWS = 8192,     /* rows that are tokenized before encoding begins, for each thread */
 };
-
-#if defined(__x86_64__)
-#define PAUSE() __builtin_ia32_pause()
-#elif defined(__aarch64__)
-#define PAUSE() __asm__ volatile("yield")
-#else
-#define PAUSE() ((void)0)
-#endif
 
 /* ---- One chunk ---- */
 
@@ -51,7 +44,7 @@ typedef struct scratch {
 } scratch;
 
 typedef struct team {
-  size_t size;                      /* final from round 1 on */
+  size_t size;
   _Atomic(uint32_t) arrived, round; /* where all meet: how many are there, and how often all were */
   _Atomic(bool) failed;
   pthread_mutex_t lock;             /* of err, the first failure's */
@@ -184,21 +177,12 @@ static void pool(const chunk *c, size_t text) {
   for (size_t i = 0; i < h; i++) out[i] *= scale;
 }
 
-/* Until `round` has passed; in turn with others where there are more threads than processors. */
-static void await(team *t, uint32_t round) {
-  enum { PATIENCE = 2000 };
-  for (int i = 0; atomic_load_explicit(&t->round, memory_order_acquire) == round; i++) {
-    if (i > PATIENCE) sched_yield();
-    else PAUSE();
-  }
-}
-
 /* Nobody of `size` goes on before all have come. */
 static void meet(team *t, size_t size) {
   if (size == 1) return;
   uint32_t round = atomic_load_explicit(&t->round, memory_order_relaxed);
   if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 < size) {
-    await(t, round);
+    for (unsigned turns = 0; atomic_load_explicit(&t->round, memory_order_acquire) == round;) lode__wait_awake(&turns);
     return;
   }
   atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
@@ -236,10 +220,11 @@ static void encode_chunk(const chunk *c, team *t, size_t me, size_t size, scratc
 
 /* ---- Many chunks ---- */
 
-/* Scratch for some threads, chunks and texts of some rows at most. One stays with the encoder between calls: to get such
- * memory from the system and to give it back costs more than a short text does. */
+/* Threads, and scratch for them, for chunks and texts of some rows at most. One room stays with the encoder between calls: to get
+ * all that from the system and to give it back costs more than a short text does. */
 struct lode__encode_room {
   size_t rows, text, threads;
+  lode__crew *crew;
   void *memory;
   scratch each[];
 };
@@ -259,12 +244,6 @@ typedef struct call {
   struct lode__encode_room *room;
 } call;
 
-typedef struct member {
-  call *call;
-  size_t me;
-  pthread_t thread;
-} member;
-
 static chunk chunk_at(const call *k, size_t i, const scratch *owner) {
   size_t first = k->chunks[i], end = k->chunks[i + 1], row = k->starts[first];
   return (chunk){.bert = k->bert, .ids = k->ids + row, .starts = k->starts + first, .row0 = row,
@@ -272,7 +251,8 @@ static chunk chunk_at(const call *k, size_t i, const scratch *owner) {
                  .out = k->out + first * k->bert->config.hidden};
 }
 
-static void work(call *k, size_t me) {
+static void work(void *ctx, size_t me) {
+  call *k = ctx;
   if (k->together) {
     for (size_t i = 0; i < k->n_chunks && !atomic_load(&k->team.failed); i++) {
       chunk c = chunk_at(k, i, &k->room->each[0]);
@@ -287,29 +267,14 @@ static void work(call *k, size_t me) {
   }
 }
 
-static void *run_member(void *arg) {
-  member *m = arg;
-  await(&m->call->team, 0);
-  work(m->call, m->me);
-  return NULL;
-}
-
 /* With fewer threads than asked for where the system gives no more. */
 static lode_status run_wave(call *k, lode_error *err) {
-  member members[LODE__ENCODE_THREADS];
   team *t = &k->team;
-  size_t want = k->options->threads, n = 1;
+  size_t want = k->options->threads;
   if (!k->together && want > k->n_chunks) want = k->n_chunks;
-  atomic_store(&t->round, 0);
   atomic_store(&k->next, 0);
-  for (; n < want; n++) {
-    members[n] = (member){.call = k, .me = n};
-    if (pthread_create(&members[n].thread, NULL, run_member, &members[n]) != 0) break;
-  }
-  t->size = n;
-  atomic_store_explicit(&t->round, 1, memory_order_release);
-  work(k, 0);
-  for (size_t i = 1; i < n; i++) pthread_join(members[i].thread, NULL);
+  t->size = lode__crew_hire(k->room->crew, want);
+  lode__crew_run(k->room->crew, t->size, work, k);
   if (!atomic_load(&t->failed)) return LODE_OK;
   if (err) *err = t->err;
   return t->err.status;
@@ -345,15 +310,23 @@ static char *scratch_bind(scratch *s, char *at, const size_t sizes[PARTS]) {
   return at;
 }
 
+void lode__encode_room_free(struct lode__encode_room *room) {
+  if (!room) return;
+  lode__crew_free(room->crew);
+  lode__free(room->memory);
+  lode__free(room);
+}
+
 static struct lode__encode_room *room_new(const lode__bert *b, size_t rows, size_t text, size_t threads) {
   size_t sizes[PARTS], each = 0;
   sizes_of(b, rows, text, sizes);
   for (size_t i = 0; i < PARTS; i++) each += sizes[i];
   struct lode__encode_room *room = lode__alloc(sizeof *room + threads * sizeof *room->each);
   if (!room) return NULL;
-  *room = (struct lode__encode_room){.rows = rows, .text = text, .threads = threads, .memory = lode__alloc_large(threads * each)};
-  if (!room->memory) {
-    lode__free(room);
+  *room = (struct lode__encode_room){.rows = rows, .text = text, .threads = threads, .crew = lode__crew_new(),
+                                     .memory = lode__alloc_large(threads * each)};
+  if (!room->memory || !room->crew) {
+    lode__encode_room_free(room);
     return NULL;
   }
   char *at = room->memory;
@@ -361,10 +334,6 @@ static struct lode__encode_room *room_new(const lode__bert *b, size_t rows, size
   return room;
 }
 
-void lode__encode_room_free(struct lode__encode_room *room) {
-  if (room) lode__free(room->memory);
-  lode__free(room);
-}
 
 /* Memory for the largest chunk of this wave: a question of ten words should not pay for that of a book. */
 static lode_status make_room(call *k, lode_error *err) {
