@@ -1,10 +1,10 @@
 #!/bin/sh
 # run.sh - text to vector beside onnxruntime-node: tokens a second, ratios, agreement, and a query in a new process. Writes bench/EMBED.md.
 # BENCH_CLOCK=cpu measures in CPU seconds of the process, one thread, for a machine that does other things too.
-# SECONDS_EACH=1 ROUNDS=2: each cell is measured ROUNDS times, ours and theirs in turn, and the best of each counts.
+# SECONDS_EACH=0.5 ROUNDS=5: each cell is measured ROUNDS times, ours and theirs in turn, and the best of each counts.
 set -eu
 cd "$(dirname "$0")/../.."
-each=${SECONDS_EACH:-0.7} rounds=${ROUNDS:-2} all_threads="1 2"
+each=${SECONDS_EACH:-0.5} rounds=${ROUNDS:-5} all_threads="1 2"
 clock="seconds"
 if [ "${BENCH_CLOCK:-}" = cpu ]; then all_threads=1 clock="CPU seconds (the machine did other things too)"; fi
 out=build/bench-embed
