@@ -255,6 +255,31 @@ TEST(bulk_load_merges_once) {
   vkit_close(&k);
 }
 
+/* But never to more than half of what may be built at once: two that are not full make one that may be. */
+TEST(bulk_load_keeps_to_the_budget) {
+  vkit k = {.no_background = true, .bulk_load = true};
+  lode__build_request request = {.flat = true};
+  lode_error err;
+  unsigned flat, graph;
+  test_srand(test_seed());
+  vkit_limits(50, 30);
+  lode__build_limits_now.most_rows = 200;
+  vkit_open(&k, test_folder(), LODE_L2, 8);
+  for (unsigned round = 1; round <= 20; round++) {
+    bool more = true;
+    vkit_add(&k, 50);
+    while (more) OK(lode__build_step(k.store, &request, &more, &err));
+    count_kinds(&k, &flat, &graph);
+    CHECKF(graph == 0 && flat == round / 2 + round % 2, "%u graphs and %u flat after %u", graph, flat, round);
+  }
+  vkit_optimize(&k);
+  count_kinds(&k, &flat, &graph);
+  CHECKF(graph == 5 && flat == 0, "%u graphs and %u flat of 1,000 rows, 200 at once", graph, flat);
+  check_recall(&k, NULL, NULL, -1, 0.95);
+  vkit_close(&k);
+  lode__build_limits_now.most_rows = 0;
+}
+
 TEST_SLOW(another_process_picks_segments_up, 120) {
   vkit k = {.no_background = true};
   int down[2], up[2];

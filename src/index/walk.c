@@ -2,7 +2,8 @@
  *
  * Where the time goes is memory: a hop gathers the neighbours that were not seen yet, starts the loads of all their
  * rows, and only then computes. The visited set is a bitmap (n / 8 bytes: it stays in the second-level cache), cleared
- * by the list of what was touched.
+ * by the list of what was touched. Whether a row was seen before, and where it belongs among the others, nobody can
+ * foretell: both are found without branches.
  */
 #include "index/walk.h"
 
@@ -36,12 +37,14 @@ void lode__walk_room_release(lode__walk_room *room) {
   *room = (lode__walk_room){0};
 }
 
+/* There is room for one more in `touched`. */
 static inline bool visit(lode__walk_room *room, uint32_t ordinal) {
-  uint64_t bit = (uint64_t)1 << (ordinal % 64), *word = &room->visited[ordinal / 64];
-  if (*word & bit) return false;
-  *word |= bit;
-  room->touched[room->n_touched++] = ordinal;
-  return true;
+  uint64_t *word = &room->visited[ordinal / 64], before = *word;
+  bool fresh = !(before >> (ordinal % 64) & 1);
+  *word = before | (uint64_t)1 << (ordinal % 64);
+  room->touched[room->n_touched] = ordinal;
+  room->n_touched += fresh;
+  return fresh;
 }
 
 static void forget(lode__walk_room *room) {
@@ -55,11 +58,10 @@ static void offer(lode__walk_room *room, uint64_t entry) {
     if (entry >= pool[room->n - 1]) return;
     room->n--;
   }
-  size_t lo = 0, hi = room->n;
-  while (lo < hi) {
-    size_t mid = (lo + hi) / 2;
-    if (pool[mid] < entry) lo = mid + 1;
-    else hi = mid;
+  size_t lo = 0;
+  for (size_t n = room->n, half; n > 0; n -= half) {
+    half = (n + 1) / 2;
+    lo += pool[lo + half - 1] < entry ? half : 0;
   }
   memmove(pool + lo + 1, pool + lo, (room->n - lo) * sizeof *pool);
   pool[lo] = entry;
@@ -165,10 +167,10 @@ static lode_status expand(const lode__graph_view *view, const lode__walk_query *
   LODE__TRY(room_for(room, view->width, err));
   room->count.hops++;
   size_t before = room->n_touched;
-  for (uint32_t i = 0; i < view->width && links[i] < view->n; i++) {
-    if (!visit(room, links[i])) continue;
-    LODE__TRY(need_row(view, links[i], err));
-    fetch_row(row_at(view, links[i]), view->stride);
+  for (uint32_t i = 0; i < view->width && links[i] < view->n; i++) (void)visit(room, links[i]);
+  for (size_t i = before; i < room->n_touched; i++) {
+    LODE__TRY(need_row(view, room->touched[i], err));
+    fetch_row(row_at(view, room->touched[i]), view->stride);
   }
   score(view, query, room->touched + before, room->n_touched - before, room);
   return LODE_OK;
