@@ -1,6 +1,6 @@
 #!/bin/bash
-# search.sh BUILD - how well `lode search` finds: NDCG@10 on labelled repositories, by category, for words alone, the static model, and both
-# kinds of vectors where MiniLM is installed.
+# search.sh BUILD - how well `lode search` finds: NDCG@10 on labelled repositories, by category, for the raw lists of its index, words alone, the
+# static model, and both kinds of vectors where MiniLM is installed.
 #   LODE_DATA    a folder with repos-dev/tasks.jsonl and repos-dev/repos.json
 #   LODE_REPOS   a folder with the trees, as owner+name
 #   LODE_UNSEEN  a folder for the trees of unseen/tasks.jsonl, which unseen/fetch.sh fetches
@@ -21,7 +21,7 @@ index() {
   done <"$tmp/repos"
 }
 
-ask() { # all queries, as lines for score
+ask() { # all queries, as lines for score; MODE is of lode search, or raw-MODE: the best ten chunks as the index has them
   local mode=$1 tasks=$2
   while IFS= read -r line; do
     name=$(sed 's/.*"repo": "\([^"]*\)".*/\1/' <<<"$line")
@@ -29,14 +29,22 @@ ask() { # all queries, as lines for score
     read -r _ tree root <<<"$(grep "^$name " "$tmp/repos")"
     [ -d "$tmp/$name" ] || continue
     text=$(sed 's/\\\(.\)/\1/g' <<<"$query")
-    hits=$("$lode" search --json -n 10 --mode "$mode" --store "$tmp/$name" -p "$tree/$root" -- "$text" 2>/dev/null </dev/null |
-      sed "s~^{\"rank\":[0-9]*,\"path\":\"\(\([^\"\\\\]\|\\\\.\)*\)\",\"start_line\":\([0-9]*\),\"end_line\":\([0-9]*\),.*~{\"path\":\"${root:+$root/}\1\",\"start_line\":\3,\"end_line\":\4}~" | paste -sd,)
+    case $mode in
+      raw-*) hits=$("$lode" db query code --json -k 10 --mode "${mode#raw-}" --include metadata --exact --store "$tmp/$name" --text "$text" 2>/dev/null </dev/null |
+        sed "s~.*\"path\":\"\(\([^\"\\\\]\|\\\\.\)*\)\".*\"span\":\"\([0-9]*\)-\([0-9]*\)/.*~{\"path\":\"${root:+$root/}\1\",\"start_line\":\3,\"end_line\":\4}~" | paste -sd,) ;;
+      *) hits=$("$lode" search --json -n 10 --mode "$mode" --store "$tmp/$name" -p "$tree/$root" -- "$text" 2>/dev/null </dev/null |
+        sed "s~^{\"rank\":[0-9]*,\"path\":\"\(\([^\"\\\\]\|\\\\.\)*\)\",\"start_line\":\([0-9]*\),\"end_line\":\([0-9]*\),.*~{\"path\":\"${root:+$root/}\1\",\"start_line\":\3,\"end_line\":\4}~" | paste -sd,) ;;
+    esac
     echo "{\"repo\":\"$name\",\"query\":\"$query\",\"results\":[$hits]}"
   done <"$tasks"
 }
 
 measure() { # TASKS TITLE
   index ""
+  for mode in raw-text raw-vector; do
+    echo "== the best ten chunks of the index as they come, no ranking: lode db query --mode ${mode#raw-}, $2"
+    ask $mode "$1" | "$out/bench/quality/score" "$1"
+  done
   for mode in text vector hybrid; do
     echo "== lode search --mode $mode, $2"
     ask $mode "$1" | "$out/bench/quality/score" "$1"
