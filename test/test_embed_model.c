@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "embed/gemm.h"
+#include "embed/bert.h"
 #include "embed/pack.h"
 #include "embed/safetensors.h"
 #include "fault.h"
@@ -319,6 +319,43 @@ TEST(a_forked_process_embeds) {
   }
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
   lode_embedder_close(e);
+}
+
+/* ---- A word that cannot be read ---- */
+
+enum { UNREADABLE = 11, UNREADABLE_AT = 20, MANY = 30 }; /* the third chunk of ten texts begins with it */
+
+static lode_status word_or_not(void *ctx, uint32_t id, float *out, lode_error *why) {
+  (void)ctx;
+  for (int i = 0; i < H; i++) out[i] = (float)((id + 1) * (unsigned)(i + 1) % 7);
+  return id == UNREADABLE ? lode__fail(why, LODE_CORRUPT, "the word is damaged") : LODE_OK;
+}
+
+/* Those who work on one chunk wait for each other: also when one of them finds that it cannot go on before another has begun. */
+TEST(a_word_that_cannot_be_read_ends_the_call_for_all_threads) {
+  const lode__bert_config config = {.hidden = H, .layers = 0, .heads = HEADS, .inner = INNER, .positions = POSITIONS, .words = WORDS, .epsilon = 1e-12f};
+  const lode__wordpiece_settings settings = {.lowercase = true, .unknown = 1, .first = 2, .last = 3, .max_word_chars = 100};
+  const char *long_text = "the cat sat on the cat the cat sat on the cat the cat sat on the cat the cat sat on the cat";
+  lode_str tokens[WORDS], texts[MANY];
+  static float v[MANY * H];
+  lode__bert_sizes sizes;
+  lode__wordpiece wp;
+  lode__bert bert;
+  for (int i = 0; i < WORDS; i++) tokens[i] = lode__str(vocabulary[i]);
+  for (int i = 0; i < MANY; i++) texts[i] = lode__str(i == UNREADABLE_AT ? "mat" : long_text);
+  OK(lode__wordpiece_init(&wp, &settings, tokens, WORDS, NULL, 0, &err));
+  OK(lode__bert_init(&bert, &config, lode__gemm_kernel_get(), false, &err));
+  OK(lode__bert_measure(&config, &sizes, &err));
+  memset(bert.vectors, 0, sizes.vectors * sizeof(float));
+  bert.word = word_or_not;
+  for (uint32_t threads = 1; threads <= 5; threads++) {
+    const lode__encode_options options = {.max_tokens = POSITIONS, .threads = threads};
+    for (int i = 0; i < 500; i++) FAILS(LODE_CORRUPT, lode__encode(&bert, &wp, &options, texts, MANY, v, &err));
+    CHECK(strcmp(err.text, "the word is damaged") == 0);
+    OK(lode__encode(&bert, &wp, &options, texts, UNREADABLE_AT, v, &err));
+  }
+  lode__bert_release(&bert);
+  lode__wordpiece_release(&wp);
 }
 
 /* ---- Damage ---- */

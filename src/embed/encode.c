@@ -196,15 +196,16 @@ static void note_failure(team *t, const lode_error *why) {
   pthread_mutex_unlock(&t->lock);
 }
 
-/* Member `me` of `size` that all call this for the same chunk. */
-static void encode_chunk(const chunk *c, team *t, size_t me, size_t size, scratch *s) {
+/* Member `me` of `size` that all call this for the same chunk. False: a word could not be read; all of a team are told so, because
+ * who only looked at `failed` might see already what another met in the next chunk, and not come there. */
+static bool encode_chunk(const chunk *c, team *t, size_t me, size_t size, scratch *s) {
   const lode__bert *b = c->bert;
   size_t from = c->rows * me / size, to = c->rows * (me + 1) / size, h = b->config.hidden, stride = stride_of(3 * h);
   size_t block = b->kernel->block;
   lode_error why = {0};
   if (embed_rows(c, from, to, &why) != LODE_OK) note_failure(t, &why);
   meet(t, size);
-  if (atomic_load(&t->failed)) return; /* a team sees the same, having met */
+  if (atomic_load(&t->failed)) return false; /* a team sees the same, having met */
   for (uint32_t l = 0; l < b->config.layers; l++) {
     const lode__bert_layer *layer = &b->layers[l];
     for (size_t r = from; r < to; r += block)
@@ -216,6 +217,7 @@ static void encode_chunk(const chunk *c, team *t, size_t me, size_t size, scratc
   }
   for (size_t i = me; i < c->n_texts; i += size) pool(c, i);
   meet(t, size); /* before x is used again */
+  return true;
 }
 
 /* ---- Many chunks ---- */
@@ -254,16 +256,17 @@ static chunk chunk_at(const call *k, size_t i, const scratch *owner) {
 static void work(void *ctx, size_t me) {
   call *k = ctx;
   if (k->together) {
-    for (size_t i = 0; i < k->n_chunks && !atomic_load(&k->team.failed); i++) {
+    bool well = true;
+    for (size_t i = 0; i < k->n_chunks && well; i++) {
       chunk c = chunk_at(k, i, &k->room->each[0]);
-      encode_chunk(&c, &k->team, me, k->team.size, &k->room->each[me]);
+      well = encode_chunk(&c, &k->team, me, k->team.size, &k->room->each[me]);
     }
     return;
   }
   size_t i;
   while (!atomic_load(&k->team.failed) && (i = atomic_fetch_add(&k->next, 1)) < k->n_chunks) {
     chunk c = chunk_at(k, i, &k->room->each[me]);
-    encode_chunk(&c, &k->team, 0, 1, &k->room->each[me]);
+    (void)encode_chunk(&c, &k->team, 0, 1, &k->room->each[me]);
   }
 }
 
