@@ -2,6 +2,7 @@
  * itself where it is installed (LODE_MODELS). */
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 
 #include "base/os.h"
 #include "embed/bert.h"
+#include "embed/crew.h"
 #include "embed/pack.h"
 #include "embed/safetensors.h"
 #include "fault.h"
@@ -319,6 +321,37 @@ TEST(a_forked_process_embeds) {
   }
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
   lode_embedder_close(e);
+}
+
+/* ---- Threads ---- */
+
+static void on_fault(int sig) {
+  (void)sig;
+  _exit(7);
+}
+
+static void fault_elsewhere(void *ctx, size_t me) {
+  (void)ctx;
+  if (me == 1) __builtin_trap();
+}
+
+/* Else crash reports would not be written. */
+TEST(a_fault_in_a_thread_reaches_the_programs_handler) {
+  if (LODE__TSAN) test_skip("ThreadSanitizer knows no threads of a forked process");
+  int status = -1;
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    struct sigaction action = {.sa_handler = on_fault};
+    sigaction(SIGILL, &action, NULL);
+    sigaction(SIGTRAP, &action, NULL); /* what other CPUs have for it */
+    lode__crew *crew = lode__crew_new();
+    if (!crew || lode__crew_hire(crew, 2) != 2) _exit(1);
+    lode__crew_run(crew, 2, fault_elsewhere, NULL);
+    _exit(2);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", (unsigned)status);
 }
 
 /* ---- A word that cannot be read ---- */

@@ -83,12 +83,20 @@ void lode__crew_free(lode__crew *crew) {
   lode__free(crew);
 }
 
+/* Signals are the program's. Those of a fault go to the thread that makes it: where they are blocked, no handler is asked. */
+static void block_signals(sigset_t *before) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGABRT};
+  sigset_t most;
+  sigfillset(&most);
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&most, faults[i]);
+  pthread_sigmask(SIG_BLOCK, &most, before);
+}
+
 size_t lode__crew_hire(lode__crew *crew, size_t want) {
-  sigset_t all, before;
+  sigset_t before;
   if (crew->pid != getpid()) begin(crew); /* the lock may be held by a thread that is not here */
   if (want > LODE__CREW_MAX) want = LODE__CREW_MAX;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
+  block_signals(&before);
   for (; crew->n + 1 < want; crew->n++) {
     member *m = &crew->all[crew->n];
     *m = (member){.crew = crew, .me = crew->n + 1, .seen = atomic_load(&crew->round)};
