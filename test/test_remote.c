@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "http_kit.h"
 #include "lode.h"
 #include "test.h"
@@ -19,6 +20,7 @@ static struct {
   mood mood;            /* at the put with the number `at`, the first being 0 */
   int at;
   _Atomic int now, puts;
+  const char *busy;      /* headers of who is busy */
   _Atomic bool together; /* two puts at the same time */
   _Atomic int points[MOST];
 } cluster;
@@ -35,7 +37,8 @@ static bool take_points(int fd, const char *body, size_t len) {
   CHECK(put < MOST && body[0] == '{' && strcmp(body + len - 2, "]}") == 0);
   if (put == cluster.at && cluster.mood == CUTS) return false;
   if (put == cluster.at && cluster.mood != WELL) {
-    http_kit_answer(fd, cluster.mood == BUSY ? "503 Service Unavailable" : "400 Bad Request", "", "{\"status\":{\"error\":\"not this one\"}}");
+    http_kit_answer(fd, cluster.mood == BUSY ? "503 Service Unavailable" : "400 Bad Request",
+                    cluster.mood == BUSY && cluster.busy ? cluster.busy : "", "{\"status\":{\"error\":\"not this one\"}}");
     return true;
   }
   atomic_store(&cluster.points[put], count(body, "\"payload\":"));
@@ -115,4 +118,15 @@ TEST(a_part_that_is_not_taken_is_sent_again) {
       CHECK(result.written == ROWS && cluster.puts == 4);
       check_points(at == 0 ? 0 : 500, at == 1 ? 0 : 500, at == 2 ? 0 : 500, 200);
     }
+}
+
+TEST(a_cluster_that_asks_for_time_is_given_it) {
+  lode_write_result result;
+  cluster.busy = "Retry-After: 1\r\n";
+  for (int at = 0; at < 3; at++) {
+    atomic_store(&cluster.puts, 0);
+    uint64_t from = lode__os->now_ns();
+    OK(add(BUSY, at, &result));
+    CHECK(result.written == ROWS && cluster.puts == 4 && lode__os->now_ns() - from > 1000000000);
+  }
 }

@@ -260,7 +260,8 @@ static lode_status try_addresses(lode_store *s, lode__http *http, const char *me
 void lode__call_start(lode_store *s, const char *method, lode__call *call) {
   lode_error unused;
   lode__http *http;
-  lode__http_request request = make_request(s, atomic_load_explicit(&s->base, memory_order_relaxed), s->n_bases == 1, method, call);
+  call->base = atomic_load_explicit(&s->base, memory_order_relaxed);
+  lode__http_request request = make_request(s, call->base, s->n_bases == 1, method, call);
   if (!is_made(call) || lode__remote_transport != lode__http_send || take_connection(s, &http, &unused) != LODE_OK) return;
   if (lode__http_begin(http, &request, &call->response, &unused) == LODE_OK) call->started = http;
   else give_connection(s, http);
@@ -280,10 +281,11 @@ lode_status lode__call_send(lode_store *s, const char *method, lode__call *call,
   for (;;) {
     st = started ? lode__http_end(http, err) : try_addresses(s, http, method, call, err);
     bool passing = st == LODE_IO || (st == LODE_OK && is_passing(call->response.status) && !is_full(call));
-    if (started && passing) { /* as ever, but the others first */
-      size_t base = atomic_load_explicit(&s->base, memory_order_relaxed);
-      atomic_store_explicit(&s->base, (base + 1) % s->n_bases, memory_order_relaxed);
-      started = false;
+    bool at_once = started && passing && (st == LODE_IO || s->n_bases > 1); /* who is busy, and alone, is given time */
+    started = false;
+    if (at_once) { /* as ever, but the others first, if nobody has turned to them yet */
+      size_t base = call->base;
+      atomic_compare_exchange_strong(&s->base, &base, (base + 1) % s->n_bases);
       continue;
     }
     uint64_t now = lode__os->now_ns(), asked = (uint64_t)call->response.retry_after_s * 1000;

@@ -69,6 +69,7 @@ typedef struct lode__call {
   lode__buf path, body;      /* body empty: none */
   lode__buf url;
   lode__http *started;       /* its first attempt is on its way there; NULL: it is not */
+  size_t base;               /* the address that it went to */
   lode__http_response response;
   lode__json answer;
   uint32_t result;           /* node of "result" */
