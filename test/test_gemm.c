@@ -148,11 +148,28 @@ static void as_fine_as_products(const char *name, const lode__arithmetic *how, d
   }
 }
 
+/* Weights may be anything: where scores are huge, the greatest takes all. */
+static void softmax_of_huge_scores(const char *name, const lode__arithmetic *how) {
+  enum { N = 48 };
+  for (float size = 1e6f; size < 1e37f; size *= 10) {
+    float x[N], factor;
+    size_t top = test_below(N - 5);
+    for (size_t i = 0; i < N - 5; i++) x[i] = size * (i == top ? 1.5f + unit() / 4 : unit());
+    how->softmax(x, 1, N - 5, N, 0.125f, &factor);
+    for (size_t i = 0; i < N; i++) {
+      double want = i == top, is = x[i] * factor;
+      CHECKF(fabs(is - want) < 1e-3, "%s: softmax of numbers to %g, number %zu: %g, not %g", name, (double)size, i, is, want);
+    }
+  }
+}
+
 static void what_stands_between_products(const lode__gemm_kernel *kernel) {
   enum { N = 160 };
   float x[N], y[N], gain[N], shift[N];
   as_fine_as_products(kernel->name, &kernel->full, 1e-6);
   as_fine_as_products(kernel->name, &kernel->narrow, 1e-4);
+  softmax_of_huge_scores(kernel->name, &kernel->full);
+  softmax_of_huge_scores(kernel->name, &kernel->narrow);
   for (int i = 0; i < N; i++) x[i] = 12 * unit();
   for (size_t n = 1; n <= N; n += 1 + test_below(9)) {
     double mean = 0, var = 0;

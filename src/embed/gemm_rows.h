@@ -68,7 +68,7 @@ static inline const void *panel_of(const lode__product *p, size_t i) { return (c
  *
  * Fine for full arithmetic; coarse where what comes out is rounded to 8 or 13 bits anyway. */
 
-/* 2^x for x <= 0 (and a little above), as 2^n * 2^f with |f| <= 1/2; nearly 0 below -126. */
+/* 2^x for x <= 0, as 2^n * 2^f with |f| <= 1/2; nearly 0 below -126. */
 TARGET_INLINE vec power_of(bool fine, vec x) {
   vec kept = most(x, all(-126.0f));
   vec shifted = kept + 12582912.0f; /* 1.5 * 2^23: the low bits hold the rounded number */
@@ -141,9 +141,9 @@ TARGET_INLINE void softmax(bool fine, float *x, size_t m, size_t n, size_t strid
     for (size_t i = n; i < stride; i++) x[i] = -INFINITY;
     vec high = load(x), sum = {0};
     for (size_t i = LANES; i < stride; i += LANES) high = most(high, load(x + i));
-    vec top = all(greatest_of(high)) * by;
+    vec top = all(greatest_of(high));
     for (size_t i = 0; i < stride; i += LANES) {
-      vec e = power_of(fine, load(x + i) * by - top);
+      vec e = power_of(fine, (load(x + i) - top) * by); /* in this order: never above 0, however large they are */
       store(x + i, e);
       sum += e;
     }
