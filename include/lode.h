@@ -491,7 +491,7 @@ typedef struct lode_embedder_options {
   const char *folder;       /* where installed models lie; NULL = $LODE_MODELS, else $XDG_DATA_HOME/lode/models, else
                                ~/.local/share/lode/models; what is not there is looked for in PREFIX/share/lode/models */
   uint32_t max_tokens;      /* longer texts are cut; 0 = the model's own setting (minilm: 256) */
-  uint32_t threads;         /* for one lode_embed() call; 0 = 1 */
+  uint32_t threads;         /* for one lode_embed() call; 0 = 1. Those of built-in models stay, asleep, until the embedder is closed */
   lode_precision precision; /* default: int8 where the model has it */
   const char *url;          /* servers: base address; NULL = from the environment */
   const char *key;          /* servers: API key; NULL = from the environment */

@@ -2,8 +2,8 @@
  * compiled for each instruction set.
  *
  * The including file defines LANES (floats in a vector) and TARGET (function attributes); LEAST, MOST and INVERSE (to 11 bits
- * or more) where the CPU has instructions for them, which compilers do not find. Multiply-adds they do: these files are
- * compiled with -ffp-contract=fast.
+ * or more), and SUM_OF and GREATEST_OF (of a vector's floats), where the CPU has instructions for them, which compilers do not
+ * find. Multiply-adds they do: these files are compiled with -ffp-contract=fast.
  */
 #include "embed/gemm.h"
 
