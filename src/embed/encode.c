@@ -337,7 +337,6 @@ static struct lode__encode_room *room_new(const lode__bert *b, size_t rows, size
   return room;
 }
 
-
 /* Memory for the largest chunk of this wave: a question of ten words should not pay for that of a book. */
 static lode_status make_room(call *k, lode_error *err) {
   size_t rows = 0, threads = k->options->threads;
