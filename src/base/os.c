@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -263,6 +264,17 @@ bool lode__os_own_folder(char *folder, size_t size) {
   if (!slash) return false;
   *slash = 0;
   return true;
+}
+
+int lode__os_thread(pthread_t *thread, void *(*body)(void *arg), void *arg) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGABRT};
+  sigset_t others, before;
+  sigfillset(&others);
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&others, faults[i]);
+  pthread_sigmask(SIG_BLOCK, &others, &before); /* a thread begins with the mask of the one that starts it */
+  int errnum = pthread_create(thread, NULL, body, arg);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return errnum;
 }
 
 uint64_t lode__os_wall_ms(void) { return clock_ns(CLOCK_REALTIME) / 1000000u; }

@@ -13,6 +13,7 @@
 #include "base.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -74,6 +75,9 @@ void lode__os_folder_close(lode__os_folder *folder);
 /* The folder of the program or shared library that this code is part of: what is installed beside it is found from
  * there. False when it cannot be told or does not fit. */
 bool lode__os_own_folder(char *folder, size_t size);
+/* A thread of the library in a program that is somebody else's: signals are for the program's own threads, but for those of a
+ * fault, which go to the thread that makes it; were they blocked, no handler would be asked. 0, or an errno. */
+int lode__os_thread(pthread_t *thread, void *(*body)(void *arg), void *arg);
 /* Wall clock, milliseconds since 1970 (UTC). */
 uint64_t lode__os_wall_ms(void);
 /* True when the file system at path is a network one (NFS, SMB, ...): locks there are not to be trusted. */

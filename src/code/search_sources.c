@@ -1,11 +1,11 @@
 /* search_sources.c - candidates from words, vectors, names and outlines. See searching.h. */
 #include "searching.h"
 
+#include "base/os.h"
 #include "base/vector.h"
 #include "code/ignore.h"
 
 #include <math.h>
-#include <signal.h>
 
 enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3,
        MOST_WANT = 1 << 20, MOST_BEHIND = 10000, MOST_READ = 1000 };
@@ -96,11 +96,7 @@ static void *run_words(void *ctx) {
 }
 
 void lode__searching_begin_words(searching *s) {
-  sigset_t all, before;
-  sigfillset(&all); /* signals are the caller's */
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  s->asking = s->request->mode != LODE_BY_VECTOR && pthread_create(&s->thread, NULL, run_words, s) == 0;
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  s->asking = s->request->mode != LODE_BY_VECTOR && lode__os_thread(&s->thread, run_words, s) == 0;
 }
 
 void lode__searching_end_words(searching *s) {

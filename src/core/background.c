@@ -12,7 +12,6 @@
  */
 #include "core.h"
 
-#include <signal.h>
 #include <time.h>
 
 enum { LOOK_MS = 2000, PAUSE_MS = 20, PAUSES = 100, QUIET_MS = 300, BUSY_LEAST_MS = 5, BUSY_MOST_MS = 250 };
@@ -160,18 +159,14 @@ static void *builder_main(void *ctx) {
 
 static void start(lode_store *store, lode__background *b, void *(*body)(void *)) {
   pthread_condattr_t attr;
-  sigset_t all, before;
   (void)pthread_condattr_init(&attr);
   (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   (void)pthread_cond_init(&b->wake, &attr);
   (void)pthread_condattr_destroy(&attr);
-  sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_mutex_lock(&store->lock);
-  int rc = pthread_create(&b->thread, NULL, body, store);
+  int rc = lode__os_thread(&b->thread, body, store);
   b->running = rc == 0;
   pthread_mutex_unlock(&store->lock);
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (rc == 0) return;
   (void)pthread_cond_destroy(&b->wake);
   lode__db_log(store->db, "no thread for maintenance (%s): lode_optimize() does that work", strerror(rc));

@@ -2,7 +2,6 @@
 #include "core.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 static bool goes_on(lode_progress p, const char *phase, uint64_t done, uint64_t total) {
   return !p.step || p.step(p.ctx, phase, done, total);
@@ -79,11 +78,7 @@ static void watch_builder(builder *b, lode_progress progress) {
 
 static lode_status optimize_beside(lode_store *store, builder *b, lode_progress progress, lode_error *err) {
   pthread_t thread;
-  sigset_t all, before;
-  sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool beside = pthread_create(&thread, NULL, build_beside, b) == 0;
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  bool beside = lode__os_thread(&thread, build_beside, b) == 0;
   lode_status st = optimize(store, progress, err);
   if (!beside) return st;
   if (st != LODE_OK) atomic_store(&b->stop, true);

@@ -2,7 +2,6 @@
  * threads cannot be had, fewer do the work. The threads block all signals. */
 #include "core.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 enum { MOST_THREADS = 8, GRAIN = 16 };
@@ -30,12 +29,8 @@ static void run(void *ctx, size_t n, lode__parallel_body *body, void *arg) {
   const unsigned *wanted = ctx;
   pthread_t threads[MOST_THREADS];
   unsigned started = 0, most = n / GRAIN < *wanted ? (unsigned)(n / GRAIN) : *wanted;
-  sigset_t all, before;
   loop l = {.n = n, .body = body, .arg = arg};
-  sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (started + 1 < most && pthread_create(&threads[started], NULL, work, &l) == 0) started++;
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  while (started + 1 < most && lode__os_thread(&threads[started], work, &l) == 0) started++;
   (void)work(&l);
   for (unsigned i = 0; i < started; i++) (void)pthread_join(threads[i], NULL);
 }

@@ -2,9 +2,10 @@
 #include "embed/crew.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
+
+#include "base/os.h"
 
 enum { AWAKE = 1000 }; /* turns before a thread sleeps: some 50 microseconds */
 
@@ -83,26 +84,14 @@ void lode__crew_free(lode__crew *crew) {
   lode__free(crew);
 }
 
-/* Signals are the program's. Those of a fault go to the thread that makes it: where they are blocked, no handler is asked. */
-static void block_signals(sigset_t *before) {
-  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGABRT};
-  sigset_t most;
-  sigfillset(&most);
-  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&most, faults[i]);
-  pthread_sigmask(SIG_BLOCK, &most, before);
-}
-
 size_t lode__crew_hire(lode__crew *crew, size_t want) {
-  sigset_t before;
   if (crew->pid != getpid()) begin(crew); /* the lock may be held by a thread that is not here */
   if (want > LODE__CREW_MAX) want = LODE__CREW_MAX;
-  block_signals(&before);
   for (; crew->n + 1 < want; crew->n++) {
     member *m = &crew->all[crew->n];
     *m = (member){.crew = crew, .me = crew->n + 1, .seen = atomic_load(&crew->round)};
-    if (pthread_create(&m->thread, NULL, serve, m) != 0) break;
+    if (lode__os_thread(&m->thread, serve, m) != 0) break;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   return crew->n + 1 < want ? crew->n + 1 : want;
 }
 
