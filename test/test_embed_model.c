@@ -270,17 +270,23 @@ static void *use_again(void *arg) {
   return NULL;
 }
 
-TEST(one_embedder_serves_many_threads) {
-  enum { USERS = 4 };
-  float want[SOME * H];
-  user users[USERS];
-  pthread_t threads[USERS];
+/* A model of three threads, and what it makes of `some`. */
+static lode_embedder *open_with_threads(float want[SOME * H]) {
   test_srand(test_seed());
   random_model();
   const char *folder = test_folder();
   write_model(folder);
   lode_embedder *e = open_model(folder, LODE_PRECISION_INT8, 3);
   OK(lode_embed(e, some, SOME, want, &err));
+  return e;
+}
+
+TEST(one_embedder_serves_many_threads) {
+  enum { USERS = 4 };
+  float want[SOME * H];
+  user users[USERS];
+  pthread_t threads[USERS];
+  lode_embedder *e = open_with_threads(want);
   for (int i = 0; i < USERS; i++) {
     users[i] = (user){.e = e, .want = want};
     CHECK(pthread_create(&threads[i], NULL, use_again, &users[i]) == 0);
@@ -296,12 +302,7 @@ TEST(one_embedder_serves_many_threads) {
 TEST(a_forked_process_embeds) {
   if (LODE__TSAN) test_skip("ThreadSanitizer knows no threads of a forked process");
   float want[SOME * H], v[SOME * H];
-  test_srand(test_seed());
-  random_model();
-  const char *folder = test_folder();
-  write_model(folder);
-  lode_embedder *e = open_model(folder, LODE_PRECISION_INT8, 3);
-  OK(lode_embed(e, some, SOME, want, &err));
+  lode_embedder *e = open_with_threads(want);
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {

@@ -235,43 +235,36 @@ TEST_SLOW(bulk_load_stays_flat, 120) {
   }
 }
 
-/* What a load brings is put together once, eight segments at a time, not again and again. */
-TEST(bulk_load_merges_once) {
-  vkit k = {.no_background = true, .bulk_load = true};
+/* A load of 1,000 rows, 50 at a time: so many of the flat segments are put together once, and not again and again. */
+static void load(vkit *k, unsigned together) {
   lode__build_request request = {.flat = true};
   lode_error err;
   unsigned flat, graph;
   test_srand(test_seed());
   vkit_limits(50, 30);
-  vkit_open(&k, test_folder(), LODE_L2, 8);
+  vkit_open(k, test_folder(), LODE_L2, 8);
   for (unsigned round = 1; round <= 20; round++) {
     bool more = true;
-    vkit_add(&k, 50);
-    while (more) OK(lode__build_step(k.store, &request, &more, &err));
-    count_kinds(&k, &flat, &graph);
-    CHECKF(graph == 0 && flat == round / 8 + round % 8, "%u graphs and %u flat after %u", graph, flat, round);
+    vkit_add(k, 50);
+    while (more) OK(lode__build_step(k->store, &request, &more, &err));
+    count_kinds(k, &flat, &graph);
+    CHECKF(graph == 0 && flat == round / together + round % together, "%u graphs and %u flat after %u", graph, flat, round);
   }
-  CHECK(vkit_mean(&k, 3, 10, NULL, NULL, -1, NULL) == 1);
+  CHECK(vkit_mean(k, 3, 10, NULL, NULL, -1, NULL) == 1);
+}
+
+TEST(bulk_load_merges_once) {
+  vkit k = {.no_background = true, .bulk_load = true};
+  load(&k, 8);
   vkit_close(&k);
 }
 
-/* But never to more than half of what may be built at once: two that are not full make one that may be. */
+/* Never to more than half of what may be built at once: two that are not full make one that may be. */
 TEST(bulk_load_keeps_to_the_budget) {
   vkit k = {.no_background = true, .bulk_load = true};
-  lode__build_request request = {.flat = true};
-  lode_error err;
   unsigned flat, graph;
-  test_srand(test_seed());
-  vkit_limits(50, 30);
   lode__build_limits_now.most_rows = 200;
-  vkit_open(&k, test_folder(), LODE_L2, 8);
-  for (unsigned round = 1; round <= 20; round++) {
-    bool more = true;
-    vkit_add(&k, 50);
-    while (more) OK(lode__build_step(k.store, &request, &more, &err));
-    count_kinds(&k, &flat, &graph);
-    CHECKF(graph == 0 && flat == round / 2 + round % 2, "%u graphs and %u flat after %u", graph, flat, round);
-  }
+  load(&k, 2);
   vkit_optimize(&k);
   count_kinds(&k, &flat, &graph);
   CHECKF(graph == 5 && flat == 0, "%u graphs and %u flat of 1,000 rows, 200 at once", graph, flat);
