@@ -9,8 +9,8 @@ check() { # text command...
 }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-check "make install" make --no-print-directory install DESTDIR="$tmp/root" PREFIX=/opt/lode
-root=$tmp/root/opt/lode
+check "make install" make --no-print-directory install DESTDIR="$tmp/tree" PREFIX=/opt/lode
+root=$tmp/tree/opt/lode
 for f in bin/lode include/lode.h lib/liblode.a lib/liblode.so lib/pkgconfig/lode.pc share/man/man1/lode.1 \
   share/bash-completion/completions/lode share/zsh/site-functions/_lode share/fish/vendor_completions.d/lode.fish share/lode/models/code.model; do
   check "$f is installed" test -s "$root/$f"
@@ -41,7 +41,7 @@ check "it finds its model" installed model verify code
 check "it indexes" installed index "$tmp/project"
 check "it searches by meaning" sh -c "HOME=$tmp/home $root/bin/lode search 'how many sheep' --mode vector --project $tmp/project | grep -q sheep.c"
 check "it finds the model for code beside itself" env -u LODE_MODELS HOME="$tmp" "$root/bin/lode" embed --model code "read a file"
-check "make uninstall" make --no-print-directory uninstall DESTDIR="$tmp/root" PREFIX=/opt/lode
+check "make uninstall" make --no-print-directory uninstall DESTDIR="$tmp/tree" PREFIX=/opt/lode
 check "nothing is left" sh -c "[ -z \"\$(find $root -type f)\" ]"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
