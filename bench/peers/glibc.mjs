@@ -56,7 +56,8 @@ export function loadable(work) {
   if (weaken(elf, have) === 0) return { binding: original, preload: "" };
   const binding = path.join(path.resolve(work), "chroma.node"), preload = path.join(path.resolve(work), "glibc.so");
   fs.mkdirSync(work, { recursive: true });
-  execFileSync(process.env.CC || "cc", ["-shared", "-fPIC", "-O2", "-o", preload, path.join(here, "glibc.c")]);
+  const [cc, ...words] = (process.env.CC || "cc").split(/\s+/); // it may be "ccache gcc"
+  execFileSync(cc, [...words, "-shared", "-fPIC", "-O2", "-o", preload, path.join(here, "glibc.c")]);
   fs.writeFileSync(binding, elf);
   return { binding, preload };
 }
