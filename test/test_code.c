@@ -36,12 +36,13 @@ static int64_t spec_dot(const int8_t *query, const unsigned char *row, size_t di
 
 typedef enum fill { RANDOM, HIGHEST, LOWEST, MIXED } fill;
 
-static void check_dots(size_t dim, fill how) {
+static void check_keys(size_t dim, fill how) {
   size_t stride = LODE__CODE_HEAD + dim, room_bytes = lode__code_query_bytes((uint32_t)dim);
   int8_t *codes = room(room_bytes);
   unsigned char *rows = room(N_ROWS * stride);
   const unsigned char *at[N_ROWS];
-  int32_t sum = 0, dots[N_ROWS];
+  int32_t sum = 0;
+  float got[N_ROWS], scales[N_ROWS], biases[N_ROWS];
   memset(codes, 0, room_bytes);
   for (size_t j = 0; j < dim; j++) {
     int c = how == RANDOM ? (int)test_below(255) - 127 : how == HIGHEST ? 127 : how == LOWEST ? -127 : j % 2 ? 127 : -127;
@@ -50,31 +51,42 @@ static void check_dots(size_t dim, fill how) {
   }
   for (size_t i = 0; i < N_ROWS; i++) {
     at[i] = rows + i * stride;
+    scales[i] = (float)(1 + test_below(1000)) / 1000;
+    biases[i] = (float)test_below(1000);
+    memcpy(rows + i * stride, &scales[i], sizeof scales[i]);
+    memcpy(rows + i * stride + 4, &biases[i], sizeof biases[i]);
     for (size_t j = 0; j < dim; j++) rows[i * stride + LODE__CODE_HEAD + j] = how == RANDOM ? (unsigned char)test_below(128) : 127;
   }
-  lode__code_query query = {.code = codes, .dim = (uint32_t)dim, .offset = 64 * sum};
   EACH_KERNEL {
-    for (size_t n = 0; n <= N_ROWS; n += n < 5 ? 1 : 6) {
-      lode__code_dots(&query, at, n, dots);
+    for (size_t n = 0; n <= N_ROWS; n += n < 9 ? 1 : 2) {
+      lode__code_query query = {.code = codes, .dim = (uint32_t)dim, .offset = 64 * sum, .scale = 0.3f};
+      lode__code_keys(&query, at, n, got);
       for (size_t i = 0; i < n; i++) {
-        int64_t want = spec_dot(codes, at[i], dim);
-        CHECKF(dots[i] == want, "%s: dimension %zu, row %zu of %zu: %d, not %lld", lode__code_name(), dim, i, n, dots[i],
-               (long long)want);
+        int64_t dot = spec_dot(codes, at[i], dim);
+        float by = query.scale * scales[i], part = by * (float)dot, want = biases[i] - part;
+        CHECKF(memcmp(&got[i], &want, sizeof want) == 0, "%s: dimension %zu, row %zu of %zu: %.9g, not %.9g", lode__code_name(), dim, i,
+               n, (double)got[i], (double)want);
       }
+    }
+    for (size_t i = 0; i < N_ROWS; i++) { /* rounding hides nothing where the rest of the sum is 1 */
+      int32_t one_less = (int32_t)spec_dot(codes, at[i], dim) - 1;
+      lode__code_query query = {.code = codes, .dim = (uint32_t)dim, .offset = 64 * sum + one_less, .scale = 1};
+      lode__code_keys(&query, at + i, 1, got);
+      CHECKF(got[0] == biases[i] - scales[i], "%s: dimension %zu, row %zu: not exact", lode__code_name(), dim, i);
     }
   }
   lode__free(codes);
   lode__free(rows);
 }
 
-TEST(integer_dot_products_are_exact_on_every_kernel) {
+TEST(keys_have_the_same_bits_on_every_kernel) {
   test_srand(test_seed());
   static const size_t large[] = {384, 784, 1536, 65504, 65535};
-  for (size_t dim = 1; dim <= 200; dim++) check_dots(dim, RANDOM);
+  for (size_t dim = 1; dim <= 200; dim++) check_keys(dim, RANDOM);
   for (fill how = RANDOM; how <= MIXED; how++) {
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_dots(large[i], how);
-    check_dots(2, how); /* two products of the greatest numbers: where 16 bits would saturate first */
-    check_dots(64, how);
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_keys(large[i], how);
+    check_keys(2, how); /* two products of the greatest numbers: where 16 bits would saturate first */
+    check_keys(64, how);
   }
 }
 
@@ -83,17 +95,20 @@ TEST(kernels_read_nothing_behind_a_row) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   unsigned char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(p != MAP_FAILED && mprotect(p + page, page, PROT_NONE) == 0);
-  memset(p, 1, page);
   int8_t *codes = room(256);
   for (uint32_t dim = 1; dim <= 160; dim++) {
     memset(codes, 0, 256);
     memset(codes, 1, dim);
-    const unsigned char *row = p + page - dim - LODE__CODE_HEAD, *rows[5] = {row, row, row, row, row};
-    lode__code_query query = {.code = codes, .dim = dim};
-    int32_t dots[5];
+    static const float ones[2] = {1, 1};
+    unsigned char *row = p + page - dim - LODE__CODE_HEAD;
+    const unsigned char *rows[5] = {row, row, row, row, row};
+    lode__code_query query = {.code = codes, .dim = dim, .scale = 1};
+    float keys[5];
+    memcpy(row, ones, sizeof ones);
+    memset(row + LODE__CODE_HEAD, 1, dim);
     EACH_KERNEL {
-      lode__code_dots(&query, rows, 5, dots);
-      for (int i = 0; i < 5; i++) CHECK(dots[i] == (int32_t)dim);
+      lode__code_keys(&query, rows, 5, keys);
+      for (int i = 0; i < 5; i++) CHECK(keys[i] == 1 - (float)dim);
     }
   }
   lode__free(codes);

@@ -20,12 +20,12 @@
 
 /* ---- Portable kernel, and the choice ---- */
 
-static void portable_dots(const int8_t *query, size_t dim, const unsigned char *const *rows, size_t n, int32_t *out) {
+static void portable_keys(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out) {
   for (size_t i = 0; i < n; i++) {
-    const unsigned char *row = rows[i];
+    const unsigned char *codes = rows[i] + LODE__CODE_HEAD;
     int32_t sum = 0;
-    for (size_t j = 0; j < dim; j++) sum += (int32_t)query[j] * row[j]; /* 255 * 127 * 65,535 still fits */
-    out[i] = sum;
+    for (size_t j = 0; j < query->dim; j++) sum += (int32_t)query->code[j] * codes[j]; /* 255 * 127 * 65,535 still fits */
+    out[i] = lode__code_key(query, rows[i], sum);
   }
 }
 
@@ -54,7 +54,7 @@ int32_t lode__code_centre(const unsigned char *codes, size_t dim, int8_t *out) {
 static bool portable_supported(void) { return true; }
 
 const lode__code_kernel lode__code_portable = {
-    .name = "portable", .supported = portable_supported, .dots = portable_dots,
+    .name = "portable", .supported = portable_supported, .keys = portable_keys,
     .centre = lode__code_centre,
 };
 
@@ -239,26 +239,6 @@ void lode__code_query_row(const unsigned char *row, uint32_t dim, int8_t *room, 
 
 /* ---- Keys ---- */
 
-enum { AT_ONCE = 64 };
-
-void lode__code_dots(const lode__code_query *query, const unsigned char *const *rows, size_t n, int32_t *out) {
-  const unsigned char *codes[AT_ONCE];
-  for (size_t i = 0; i < n; i += AT_ONCE) {
-    size_t m = n - i < AT_ONCE ? n - i : AT_ONCE;
-    for (size_t j = 0; j < m; j++) codes[j] = rows[i + j] + LODE__CODE_HEAD;
-    kernel()->dots(query->code, query->dim, codes, m, out + i);
-    for (size_t j = 0; j < m; j++) out[i + j] = (int32_t)((uint32_t)out[i + j] - (uint32_t)query->offset);
-  }
-}
-
 void lode__code_keys(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out) {
-  int32_t dots[AT_ONCE];
-  for (size_t i = 0; i < n; i += AT_ONCE) {
-    size_t m = n - i < AT_ONCE ? n - i : AT_ONCE;
-    lode__code_dots(query, rows + i, m, dots);
-    for (size_t j = 0; j < m; j++) {
-      const unsigned char *row = rows[i + j];
-      out[i + j] = lode__code_bias(row) - query->scale * lode__code_scale(row) * (float)dots[j];
-    }
-  }
+  kernel()->keys(query, rows, n, out);
 }

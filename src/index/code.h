@@ -88,8 +88,6 @@ void lode__code_query_vector(const lode__code_model *model, const float *vector,
 /* A row as a query to other rows. */
 void lode__code_query_row(const unsigned char *row, uint32_t dim, int8_t *room, lode__code_query *query);
 
-/* Dot products of the query and n rows, exact. */
-void lode__code_dots(const lode__code_query *query, const unsigned char *const *rows, size_t n, int32_t *out);
 /* Keys of n rows. */
 void lode__code_keys(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out);
 

@@ -12,20 +12,20 @@
 
 #include <immintrin.h>
 
-#define AVX2 __attribute__((target("avx2")))
-#define AVX2_INLINE static inline __attribute__((target("avx2"), always_inline))
+#define TARGET __attribute__((target("avx2")))
+#define TARGET_INLINE static inline __attribute__((target("avx2"), always_inline))
 
 enum { BLOCK = 32 };
 
-AVX2_INLINE __m256i load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+TARGET_INLINE __m256i load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-AVX2_INLINE __m256i step(__m256i sum, __m256i query, const unsigned char *row) {
+TARGET_INLINE __m256i step(__m256i sum, __m256i query, const unsigned char *row) {
   __m256i pairs = _mm256_maddubs_epi16(load(row), query);
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
 /* The query's last block, beginning at dim - 32, without the first (-dim mod 32) elements. */
-AVX2_INLINE __m256i last_block(const int8_t *query, size_t dim) {
+TARGET_INLINE __m256i last_block(const int8_t *query, size_t dim) {
   static const int8_t mask[2 * BLOCK] = {
       0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
       0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
@@ -33,64 +33,46 @@ AVX2_INLINE __m256i last_block(const int8_t *query, size_t dim) {
   return _mm256_and_si256(load(query + dim - BLOCK), load(mask + dim % BLOCK));
 }
 
-AVX2_INLINE int32_t total(__m256i sum) {
+TARGET_INLINE int32_t total(__m256i sum) {
   __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
   s = _mm_add_epi32(s, _mm_unpackhi_epi64(s, s));
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 1)));
 }
 
-AVX2 static int32_t one_short(const int8_t *query, size_t dim, const unsigned char *row) {
-  unsigned char padded[BLOCK] = {0};
-  memcpy(padded, row, dim);
-  return total(step(_mm256_setzero_si256(), load(query), padded)); /* the query is padded with zeros */
-}
-
-AVX2 static int32_t one(const int8_t *query, size_t dim, const unsigned char *row) {
-  __m256i a = _mm256_setzero_si256(), b = a;
-  size_t i = 0;
-  for (; i + 2 * BLOCK <= dim; i += 2 * BLOCK) {
-    a = step(a, load(query + i), row + i);
-    b = step(b, load(query + i + BLOCK), row + i + BLOCK);
-  }
-  if (i + BLOCK <= dim) a = step(a, load(query + i), row + i);
-  if (dim % BLOCK) b = step(b, last_block(query, dim), row + dim - BLOCK);
-  return total(_mm256_add_epi32(a, b));
-}
-
-AVX2 static void four(const int8_t *query, size_t dim, const unsigned char *const *rows, int32_t *out) {
-  const unsigned char *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
+TARGET_INLINE __m128i sums_of_four(const int8_t *query, size_t dim, const unsigned char *const *rows) {
   __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+  unsigned char padded[4][BLOCK];
   size_t i = 0;
   for (; i + BLOCK <= dim; i += BLOCK) {
     __m256i q = load(query + i);
-    a = step(a, q, r0 + i);
-    b = step(b, q, r1 + i);
-    c = step(c, q, r2 + i);
-    d = step(d, q, r3 + i);
+    a = step(a, q, rows[0] + i);
+    b = step(b, q, rows[1] + i);
+    c = step(c, q, rows[2] + i);
+    d = step(d, q, rows[3] + i);
   }
-  if (dim % BLOCK) {
+  if (dim < BLOCK) { /* the query is padded with zeros */
+    memset(padded, 0, sizeof padded);
+    for (size_t r = 0; r < 4; r++) memcpy(padded[r], rows[r], dim);
+    __m256i q = load(query);
+    a = step(a, q, padded[0]);
+    b = step(b, q, padded[1]);
+    c = step(c, q, padded[2]);
+    d = step(d, q, padded[3]);
+  } else if (dim % BLOCK) {
     __m256i q = last_block(query, dim);
     i = dim - BLOCK;
-    a = step(a, q, r0 + i);
-    b = step(b, q, r1 + i);
-    c = step(c, q, r2 + i);
-    d = step(d, q, r3 + i);
+    a = step(a, q, rows[0] + i);
+    b = step(b, q, rows[1] + i);
+    c = step(c, q, rows[2] + i);
+    d = step(d, q, rows[3] + i);
   }
   __m256i s = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
-  _mm_storeu_si128((__m128i *)out, _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1)));
+  return _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
 }
 
-AVX2 static void dots(const int8_t *query, size_t dim, const unsigned char *const *rows, size_t n, int32_t *out) {
-  size_t i = 0;
-  if (dim < BLOCK) {
-    for (; i < n; i++) out[i] = one_short(query, dim, rows[i]);
-    return;
-  }
-  for (; i + 4 <= n; i += 4) four(query, dim, rows + i, out + i);
-  for (; i < n; i++) out[i] = one(query, dim, rows[i]);
-}
+#include "index/code_x86.h"
 
-AVX2 static int32_t centre(const unsigned char *codes, size_t dim, int8_t *out) {
+TARGET static int32_t centre(const unsigned char *codes, size_t dim, int8_t *out) {
   const __m256i low7 = _mm256_set1_epi8(127), zero = _mm256_set1_epi8(64);
   __m256i sums = _mm256_setzero_si256();
   size_t i = 0;
@@ -104,6 +86,6 @@ AVX2 static int32_t centre(const unsigned char *codes, size_t dim, int8_t *out) 
 
 static bool supported(void) { return __builtin_cpu_supports("avx2"); }
 
-const lode__code_kernel lode__code_avx2 = {.name = "avx2", .supported = supported, .dots = dots, .centre = centre};
+const lode__code_kernel lode__code_avx2 = {.name = "avx2", .supported = supported, .keys = keys, .centre = centre};
 
 #endif

@@ -9,21 +9,21 @@
 
 #include <immintrin.h>
 
-#define VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
-#define VNNI_INLINE static inline __attribute__((target("avx512f,avx512bw,avx512vnni"), always_inline))
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vnni")))
+#define TARGET_INLINE static inline __attribute__((target("avx512f,avx512bw,avx512vnni"), always_inline))
 
 enum { BLOCK = 64 };
 
-VNNI_INLINE __m512i step(__m512i sum, __m512i query, const unsigned char *row) {
+TARGET_INLINE __m512i step(__m512i sum, __m512i query, const unsigned char *row) {
   return _mm512_dpbusd_epi32(sum, _mm512_loadu_si512(row), query);
 }
 
-VNNI_INLINE __m512i step_part(__m512i sum, __m512i query, const unsigned char *row, __mmask64 part) {
+TARGET_INLINE __m512i step_part(__m512i sum, __m512i query, const unsigned char *row, __mmask64 part) {
   return _mm512_dpbusd_epi32(sum, _mm512_maskz_loadu_epi8(part, row), query);
 }
 
 /* The sums of the lanes of four registers: together, because at 128 dimensions they cost as much as the products. */
-VNNI_INLINE __m128i sum_each(__m512i a, __m512i b, __m512i c, __m512i d) {
+TARGET_INLINE __m128i sum_each(__m512i a, __m512i b, __m512i c, __m512i d) {
   __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
   __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
   __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
@@ -31,50 +31,30 @@ VNNI_INLINE __m128i sum_each(__m512i a, __m512i b, __m512i c, __m512i d) {
   return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-VNNI static int32_t one(const int8_t *query, size_t dim, const unsigned char *row) {
-  __m512i a = _mm512_setzero_si512(), b = a;
-  size_t i = 0;
-  for (; i + 2 * BLOCK <= dim; i += 2 * BLOCK) {
-    a = step(a, _mm512_loadu_si512(query + i), row + i);
-    b = step(b, _mm512_loadu_si512(query + i + BLOCK), row + i + BLOCK);
-  }
-  if (i + BLOCK <= dim) {
-    a = step(a, _mm512_loadu_si512(query + i), row + i);
-    i += BLOCK;
-  }
-  if (i < dim) b = step_part(b, _mm512_loadu_si512(query + i), row + i, ((__mmask64)1 << (dim - i)) - 1);
-  return _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
-}
-
-VNNI static void four(const int8_t *query, size_t dim, const unsigned char *const *rows, int32_t *out) {
-  const unsigned char *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
+TARGET_INLINE __m128i sums_of_four(const int8_t *query, size_t dim, const unsigned char *const *rows) {
   __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
   size_t i = 0;
   for (; i + BLOCK <= dim; i += BLOCK) {
     __m512i q = _mm512_loadu_si512(query + i);
-    a = step(a, q, r0 + i);
-    b = step(b, q, r1 + i);
-    c = step(c, q, r2 + i);
-    d = step(d, q, r3 + i);
+    a = step(a, q, rows[0] + i);
+    b = step(b, q, rows[1] + i);
+    c = step(c, q, rows[2] + i);
+    d = step(d, q, rows[3] + i);
   }
   if (i < dim) {
     __mmask64 part = ((__mmask64)1 << (dim - i)) - 1;
     __m512i q = _mm512_loadu_si512(query + i);
-    a = step_part(a, q, r0 + i, part);
-    b = step_part(b, q, r1 + i, part);
-    c = step_part(c, q, r2 + i, part);
-    d = step_part(d, q, r3 + i, part);
+    a = step_part(a, q, rows[0] + i, part);
+    b = step_part(b, q, rows[1] + i, part);
+    c = step_part(c, q, rows[2] + i, part);
+    d = step_part(d, q, rows[3] + i, part);
   }
-  _mm_storeu_si128((__m128i *)(void *)out, sum_each(a, b, c, d));
+  return sum_each(a, b, c, d);
 }
 
-VNNI static void dots(const int8_t *query, size_t dim, const unsigned char *const *rows, size_t n, int32_t *out) {
-  size_t i = 0;
-  for (; i + 4 <= n; i += 4) four(query, dim, rows + i, out + i);
-  for (; i < n; i++) out[i] = one(query, dim, rows[i]);
-}
+#include "index/code_x86.h"
 
-VNNI static int32_t centre(const unsigned char *codes, size_t dim, int8_t *out) {
+TARGET static int32_t centre(const unsigned char *codes, size_t dim, int8_t *out) {
   const __m512i low7 = _mm512_set1_epi8(127), zero = _mm512_set1_epi8(64);
   __m512i sums = _mm512_setzero_si512();
   size_t i = 0;
@@ -89,6 +69,6 @@ VNNI static int32_t centre(const unsigned char *codes, size_t dim, int8_t *out) 
 
 static bool supported(void) { return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"); }
 
-const lode__code_kernel lode__code_avx512 = {.name = "avx512", .supported = supported, .dots = dots, .centre = centre};
+const lode__code_kernel lode__code_avx512 = {.name = "avx512", .supported = supported, .keys = keys, .centre = centre};
 
 #endif

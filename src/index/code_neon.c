@@ -30,24 +30,26 @@ INLINE int8x16_t load_part(const unsigned char *row, size_t n) {
   return load_row(padded);
 }
 
-static void dots(const int8_t *query, size_t dim, const unsigned char *const *rows, size_t n, int32_t *out) {
+static void keys(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out) {
   for (size_t r = 0; r < n; r++) {
-    const unsigned char *row = rows[r];
+    const unsigned char *row = rows[r] + LODE__CODE_HEAD;
+    const int8_t *codes = query->code;
+    size_t dim = query->dim;
     int32x4_t a = vdupq_n_s32(0), b = a;
     size_t i = 0;
     for (; i + 2 * BLOCK <= dim; i += 2 * BLOCK) {
-      a = step(a, vld1q_s8(query + i), load_row(row + i));
-      b = step(b, vld1q_s8(query + i + BLOCK), load_row(row + i + BLOCK));
+      a = step(a, vld1q_s8(codes + i), load_row(row + i));
+      b = step(b, vld1q_s8(codes + i + BLOCK), load_row(row + i + BLOCK));
     }
-    for (; i + BLOCK <= dim; i += BLOCK) a = step(a, vld1q_s8(query + i), load_row(row + i));
-    if (i < dim) b = step(b, vld1q_s8(query + i), load_part(row + i, dim - i));
-    out[r] = vaddvq_s32(vaddq_s32(a, b));
+    for (; i + BLOCK <= dim; i += BLOCK) a = step(a, vld1q_s8(codes + i), load_row(row + i));
+    if (i < dim) b = step(b, vld1q_s8(codes + i), load_part(row + i, dim - i));
+    out[r] = lode__code_key(query, rows[r], vaddvq_s32(vaddq_s32(a, b)));
   }
 }
 
 static bool supported(void) { return true; }
 
-const lode__code_kernel lode__code_neon = {.name = "neon", .supported = supported, .dots = dots,
+const lode__code_kernel lode__code_neon = {.name = "neon", .supported = supported, .keys = keys,
                                            .centre = lode__code_centre};
 
 /* The instruction by hand: clang's header only offers it when the whole file is compiled for it. */
@@ -62,18 +64,20 @@ DOT static inline int32x4_t step_dot(int32x4_t sum, int8x16_t query, int8x16_t r
   return sum;
 }
 
-DOT static void dots_dot(const int8_t *query, size_t dim, const unsigned char *const *rows, size_t n, int32_t *out) {
+DOT static void keys_dot(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out) {
   for (size_t r = 0; r < n; r++) {
-    const unsigned char *row = rows[r];
+    const unsigned char *row = rows[r] + LODE__CODE_HEAD;
+    const int8_t *codes = query->code;
+    size_t dim = query->dim;
     int32x4_t a = vdupq_n_s32(0), b = a;
     size_t i = 0;
     for (; i + 2 * BLOCK <= dim; i += 2 * BLOCK) {
-      a = step_dot(a, vld1q_s8(query + i), load_row(row + i));
-      b = step_dot(b, vld1q_s8(query + i + BLOCK), load_row(row + i + BLOCK));
+      a = step_dot(a, vld1q_s8(codes + i), load_row(row + i));
+      b = step_dot(b, vld1q_s8(codes + i + BLOCK), load_row(row + i + BLOCK));
     }
-    for (; i + BLOCK <= dim; i += BLOCK) a = step_dot(a, vld1q_s8(query + i), load_row(row + i));
-    if (i < dim) b = step_dot(b, vld1q_s8(query + i), load_part(row + i, dim - i));
-    out[r] = vaddvq_s32(vaddq_s32(a, b));
+    for (; i + BLOCK <= dim; i += BLOCK) a = step_dot(a, vld1q_s8(codes + i), load_row(row + i));
+    if (i < dim) b = step_dot(b, vld1q_s8(codes + i), load_part(row + i, dim - i));
+    out[r] = lode__code_key(query, rows[r], vaddvq_s32(vaddq_s32(a, b)));
   }
 }
 
@@ -85,7 +89,7 @@ static bool supported_dot(void) {
 #endif
 }
 
-const lode__code_kernel lode__code_neon_dot = {.name = "neon-dot", .supported = supported_dot, .dots = dots_dot,
+const lode__code_kernel lode__code_neon_dot = {.name = "neon-dot", .supported = supported_dot, .keys = keys_dot,
                                                .centre = lode__code_centre};
 
 #endif

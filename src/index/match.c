@@ -88,7 +88,7 @@ static lode_status load_row(lode__match *m, uint64_t rank, reach *r, lode_error 
   uint32_t *out = (uint32_t *)(void *)((unsigned char *)(uintptr_t)m->links.data + rank * ROW_BYTES);
   LODE__TRY(find_near(m, m->ordinal_of[rank], r, err));
   for (uint32_t i = 0; i < LODE__MATCH_WIDTH; i++) out[i] = i < r->n_found ? r->found[i] : LODE__NO_LINK;
-  atomic_fetch_or_explicit(&m->links.loaded[rank / 64], (uint64_t)1 << (rank % 64), memory_order_release);
+  lode__paged_publish(&m->links, rank / 64, (uint64_t)1 << (rank % 64));
   return LODE_OK;
 }
 
@@ -173,7 +173,7 @@ static lode_status make_room(lode__match *m, lode_error *err) {
   m->sparse = lode__alloc_zero(m->segment->info.n_entries, sizeof *m->sparse);
   m->rows = (lode__paged){.data = lode__alloc_aligned(64, (size_t)m->n * m->segment->stride), .bytes = (uint64_t)m->n * m->segment->stride};
   m->links = (lode__paged){.data = lode__alloc_aligned(LODE__PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS, .load = load,
-                           .owner = m, .loaded = lode__alloc_zero((size_t)m->n / 64 + 1, sizeof(uint64_t))};
+                           .owner = m, .missing = m->n, .loaded = lode__alloc_zero((size_t)m->n / 64 + 1, sizeof(uint64_t))};
   bool ok = m->ordinals && m->before && m->ordinal_of && m->stand_in && m->sparse && m->rows.data && m->links.data && m->links.loaded;
   return ok ? LODE_OK : lode__fail_nomem(err);
 }

@@ -172,7 +172,7 @@ static lode_status load_run(lode__segment *s, lode__paged *paged, uint64_t first
     if (!page_is_right(s, base + p, to + (p - first) * LODE__PAGE_BYTES)) return damaged(err, "page checksum");
     bits |= (uint64_t)1 << (p % 64);
   }
-  atomic_fetch_or_explicit(&paged->loaded[first / 64], bits, memory_order_release);
+  lode__paged_publish(paged, first / 64, bits);
   atomic_fetch_add_explicit(&s->resident, bytes, memory_order_relaxed);
   return LODE_OK;
 }
@@ -208,7 +208,8 @@ static lode_status make_paged(lode__segment *s, lode__paged *paged, int section,
   /* Not touched here: untouched anonymous memory costs nothing. */
   size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : RUN_BYTES;
   unsigned char *data = lode__alloc_aligned(align, (size_t)(pages * LODE__PAGE_BYTES));
-  *paged = (lode__paged){.data = data, .bytes = bytes, .page_bits = LODE__PAGE_BITS, .load = load, .owner = s};
+  *paged = (lode__paged){.data = data, .bytes = bytes, .page_bits = LODE__PAGE_BITS, .load = load, .owner = s,
+                          .missing = pages};
   if (!data) return lode__fail_nomem(err);
   paged->loaded = lode__alloc_zero((size_t)(pages / 64 + 1), sizeof *paged->loaded);
   return paged->loaded ? LODE_OK : lode__fail_nomem(err);
@@ -327,6 +328,7 @@ static uint64_t drop_run(lode__paged *paged, uint64_t word) {
   uint64_t len = pages * LODE__PAGE_BYTES - at < RUN_BYTES ? pages * LODE__PAGE_BYTES - at : RUN_BYTES;
   if (!bits) return 0;
   atomic_store_explicit(&paged->loaded[word], 0, memory_order_relaxed);
+  atomic_fetch_add_explicit(&paged->missing, (uint64_t)__builtin_popcountll(bits), memory_order_relaxed);
   (void)madvise((void *)(uintptr_t)(paged->data + at), (size_t)len, MADV_DONTNEED);
   return (uint64_t)__builtin_popcountll(bits) * LODE__PAGE_BYTES;
 }

@@ -9,6 +9,7 @@
 
 enum {
   SEEDS = 8,          /* entries that a walk begins with */
+  SHIFT = 8,          /* entries of the pool that make room together */
   STEP = 64,          /* rows whose keys are computed together */
   FRESH = 32,         /* allowed rows that an expansion among them brings at most */
   AHEAD = 8,          /* rows of links that are asked for before they are looked at */
@@ -37,36 +38,42 @@ void lode__walk_room_release(lode__walk_room *room) {
   *room = (lode__walk_room){0};
 }
 
-/* There is room for one more in `touched`. */
-static inline bool visit(lode__walk_room *room, uint32_t ordinal) {
-  uint64_t *word = &room->visited[ordinal / 64], before = *word;
-  bool fresh = !(before >> (ordinal % 64) & 1);
-  *word = before | (uint64_t)1 << (ordinal % 64);
-  room->touched[room->n_touched] = ordinal;
-  room->n_touched += fresh;
-  return fresh;
+/* Those of the rows, up to the first that is not below the limit, that were not seen before go to `touched`, where there is room
+ * for n more; returns how many. */
+static inline size_t visit_all(lode__walk_room *room, const uint32_t *ordinals, size_t n, uint32_t limit) {
+  uint64_t *visited = room->visited;
+  uint32_t *fresh = room->touched + room->n_touched;
+  size_t n_fresh = 0;
+  for (size_t i = 0; i < n && ordinals[i] < limit; i++) {
+    uint32_t ordinal = ordinals[i];
+    uint64_t before = visited[ordinal / 64], bit = (uint64_t)1 << (ordinal % 64);
+    visited[ordinal / 64] = before | bit;
+    fresh[n_fresh] = ordinal;
+    n_fresh += !(before & bit);
+  }
+  room->n_touched += n_fresh;
+  return n_fresh;
 }
+
+static inline bool visit(lode__walk_room *room, uint32_t ordinal) { return visit_all(room, &ordinal, 1, UINT32_MAX) == 1; }
 
 static void forget(lode__walk_room *room) {
   for (size_t i = 0; i < room->n_touched; i++) room->visited[room->touched[i] / 64] = 0;
   room->n_touched = 0;
 }
 
-static void offer(lode__walk_room *room, uint64_t entry) {
+/* From the end: most that come are not much better than the worst. */
+static inline void offer(lode__walk_room *room, uint64_t entry) {
   uint64_t *pool = room->pool;
-  if (room->n == room->beam) {
-    if (entry >= pool[room->n - 1]) return;
-    room->n--;
+  size_t at = room->n;
+  if (at < room->beam) room->n++;
+  else at--;
+  for (; at >= SHIFT && pool[at - SHIFT] > entry; at -= SHIFT) {
+    memmove(pool + at - SHIFT + 1, pool + at - SHIFT, SHIFT * sizeof *pool);
   }
-  size_t lo = 0;
-  for (size_t n = room->n, half; n > 0; n -= half) {
-    half = (n + 1) / 2;
-    lo += pool[lo + half - 1] < entry ? half : 0;
-  }
-  memmove(pool + lo + 1, pool + lo, (room->n - lo) * sizeof *pool);
-  pool[lo] = entry;
-  room->n++;
-  if (lo < room->next) room->next = lo;
+  for (; at > 0 && pool[at - 1] > entry; at--) pool[at] = pool[at - 1];
+  pool[at] = entry;
+  if (at < room->next) room->next = at;
 }
 
 static inline const unsigned char *row_at(const lode__graph_view *view, uint32_t ordinal) {
@@ -105,13 +112,16 @@ static void score(const lode__graph_view *view, const lode__walk_query *query, c
                   lode__walk_room *room) {
   const unsigned char *rows[STEP];
   float keys[STEP];
+  uint64_t worst = room->n < room->beam ? UINT64_MAX : room->pool[room->n - 1];
   for (size_t i = 0; i < n; i += STEP) {
     size_t m = n - i < STEP ? n - i : STEP;
     for (size_t j = 0; j < m; j++) rows[j] = row_at(view, list[i + j]);
     lode__code_keys(&query->code, rows, m, keys);
     for (size_t j = 0; j < m; j++) {
       uint64_t entry = entry_of(view, query, keys[j], list[i + j]);
-      if (room->n < room->beam || entry < room->pool[room->n - 1]) offer(room, entry);
+      if (entry >= worst) continue;
+      offer(room, entry);
+      if (room->n == room->beam) worst = room->pool[room->n - 1];
     }
   }
   room->count.distances += n;
@@ -160,19 +170,23 @@ static lode_status room_for(lode__walk_room *room, size_t more, lode_error *err)
   return lode__fail_nomem(err);
 }
 
+/* Starts the loads of the rows. */
+static lode_status fetch_rows(const lode__graph_view *view, const uint32_t *list, size_t n, lode_error *err) {
+  for (size_t i = 0; i < n && !lode__paged_whole(view->rows); i++) LODE__TRY(need_row(view, list[i], err));
+  for (size_t i = 0; i < n; i++) fetch_row(row_at(view, list[i]), view->stride);
+  return LODE_OK;
+}
+
 static lode_status expand(const lode__graph_view *view, const lode__walk_query *query, uint32_t ordinal,
                           lode__walk_room *room, lode_error *err) {
   const uint32_t *links;
   LODE__TRY(links_of(view, ordinal, &links, err));
   LODE__TRY(room_for(room, view->width, err));
   room->count.hops++;
-  size_t before = room->n_touched;
-  for (uint32_t i = 0; i < view->width && links[i] < view->n; i++) (void)visit(room, links[i]);
-  for (size_t i = before; i < room->n_touched; i++) {
-    LODE__TRY(need_row(view, room->touched[i], err));
-    fetch_row(row_at(view, room->touched[i]), view->stride);
-  }
-  score(view, query, room->touched + before, room->n_touched - before, room);
+  size_t n = visit_all(room, links, view->width, view->n);
+  const uint32_t *fresh = room->touched + room->n_touched - n;
+  LODE__TRY(fetch_rows(view, fresh, n, err));
+  score(view, query, fresh, n, room);
   return LODE_OK;
 }
 
@@ -240,10 +254,7 @@ static lode_status expand_allowed(const lode__graph_view *view, const lode__walk
       if (has(allowed, links[i]) && visit(room, links[i])) fresh[n_fresh++] = links[i];
     }
   }
-  for (size_t i = 0; i < n_fresh; i++) {
-    LODE__TRY(need_row(view, fresh[i], err));
-    fetch_row(row_at(view, fresh[i]), view->stride);
-  }
+  LODE__TRY(fetch_rows(view, fresh, n_fresh, err));
   score(view, query, fresh, n_fresh, room);
   return LODE_OK;
 }
@@ -257,10 +268,9 @@ static lode_status score_allowed(const lode__graph_view *view, const lode__walk_
   size_t before = room->n_touched;
   LODE__TRY(room_for(room, n, err));
   for (size_t i = 0; i < n; i += every) {
-    if (rows[i] >= view->n || !has(allowed, rows[i]) || !visit(room, rows[i])) continue;
-    LODE__TRY(need_row(view, rows[i], err));
-    fetch_row(row_at(view, rows[i]), view->stride);
+    if (rows[i] < view->n && has(allowed, rows[i])) (void)visit(room, rows[i]);
   }
+  LODE__TRY(fetch_rows(view, room->touched + before, room->n_touched - before, err));
   score(view, query, room->touched + before, room->n_touched - before, room);
   return LODE_OK;
 }
