@@ -16,10 +16,10 @@
 
 #define POLYNOMIAL 0x82F63B78u /* bits reversed */
 
-enum { LONG_BYTES = 4096, SHORT_BYTES = 256 }; /* of one stream; multiples of 8 */
+enum { LONG_BYTES = 4096, SHORT_BYTES = 256, TINY_BYTES = 80 }; /* of one stream; multiples of 8 */
 
 static uint32_t slices[8][256];
-static uint32_t shift_long[4][256], shift_short[4][256];
+static uint32_t shift_long[4][256], shift_short[4][256], shift_tiny[4][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static inline uint64_t load_le64(const unsigned char *p) {
@@ -45,7 +45,7 @@ static uint32_t sliced(uint32_t reg, const unsigned char *p, size_t len) {
 
 /* table[j][b] = what byte j with value b of a register becomes after `bytes` zero bytes. */
 static void make_shift(uint32_t table[4][256], size_t bytes) {
-  static const unsigned char zeros[SHORT_BYTES];
+  static const unsigned char zeros[16];
   for (unsigned bit = 0; bit < 32; bit++) {
     uint32_t reg = (uint32_t)1 << bit;
     for (size_t at = 0; at < bytes; at += sizeof zeros) reg = sliced(reg, zeros, sizeof zeros);
@@ -66,6 +66,7 @@ static void make_tables(void) {
   }
   make_shift(shift_long, LONG_BYTES);
   make_shift(shift_short, SHORT_BYTES);
+  make_shift(shift_tiny, TINY_BYTES);
 }
 
 uint32_t lode__crc32c_portable(uint32_t crc, const void *data, size_t len) {
@@ -126,6 +127,9 @@ HARDWARE static uint32_t hardware(uint32_t crc, const void *data, size_t len) {
   }
   for (; len >= 3 * SHORT_BYTES; p += 3 * SHORT_BYTES, len -= 3 * SHORT_BYTES) {
     reg = three_streams(reg, p, SHORT_BYTES, shift_short);
+  }
+  for (; len >= 3 * TINY_BYTES; p += 3 * TINY_BYTES, len -= 3 * TINY_BYTES) {
+    reg = three_streams(reg, p, TINY_BYTES, shift_tiny);
   }
   for (; len >= 8; p += 8, len -= 8) reg = STEP8(reg, load_le64(p));
   for (; len; p++, len--) reg = STEP1(reg, *p);
