@@ -304,46 +304,58 @@ static double run_peer(bench *b, uint32_t beam, uint32_t *found) {
 }
 
 typedef struct curve {
-  double recall[BEAMS], speed[BEAMS];
-  size_t n;
+  double recall[BEAMS], speed[BEAMS]; /* speed: the best of the rounds */
+  lode__search_stats stats[BEAMS];
+  size_t first, n; /* beams [first, n) were tried */
 } curve;
 
 /* Queries a second at a recall, between the two nearest points (linear in time per query); 0: not reached. */
 static double at(const curve *c, double wanted) {
-  for (size_t i = 0; i < c->n; i++) {
+  for (size_t i = c->first; i < c->n; i++) {
     if (c->recall[i] < wanted) continue;
-    if (i == 0 || c->recall[i] <= c->recall[i - 1]) return c->speed[i];
+    if (i == c->first || c->recall[i] <= c->recall[i - 1]) return c->speed[i];
     double part = (wanted - c->recall[i - 1]) / (c->recall[i] - c->recall[i - 1]);
     return 1 / (part / c->speed[i] + (1 - part) / c->speed[i - 1]);
   }
   return 0;
 }
 
+static void try_beam(bench *b, curve *c, size_t i, bool peer, uint32_t *found) {
+  double speed = peer ? run_peer(b, beams[i], found) : run(b, beams[i], NULL, NULL, found);
+  c->recall[i] = recall(b, found, b->bounds);
+  c->speed[i] = fmax(c->speed[i], speed);
+  c->stats[i] = b->room.stats;
+}
+
+/* Round after round over all beams, so that each is measured at many moments: what else the machine does changes within seconds. */
+static void try_all(bench *b, curve *ours, curve *theirs) {
+  uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
+  while (b->peer && beams[theirs->first] < K) theirs->first++;
+  theirs->n = theirs->first;
+  for (; ours->n < BEAMS && (ours->n == 0 || ours->recall[ours->n - 1] < 0.99); ours->n++) try_beam(b, ours, ours->n, false, found);
+  for (; b->peer && theirs->n < BEAMS && (theirs->n == theirs->first || theirs->recall[theirs->n - 1] < 0.99); theirs->n++)
+    try_beam(b, theirs, theirs->n, true, found);
+  for (unsigned round = 0; round < b->rounds; round++) {
+    for (size_t i = 0; i < ours->n || i < theirs->n; i++) {
+      if (i >= theirs->first && i < theirs->n) try_beam(b, theirs, i, true, found);
+      if (i < ours->n) try_beam(b, ours, i, false, found);
+    }
+  }
+  free(found);
+}
+
 static void compare(bench *b) {
   curve ours = {0}, theirs = {0};
-  uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
-  for (size_t i = 0; i < BEAMS; i++) {
-    bool more = ours.n == 0 || ours.recall[ours.n - 1] < 0.99;
-    bool peer = b->peer && beams[i] >= K && (theirs.n == 0 || theirs.recall[theirs.n - 1] < 0.99);
-    double best = 0, peer_best = 0, r = 0, peer_r = 0;
-    if (!more && !peer) break;
-    for (unsigned round = 0; round < b->rounds; round++) {
-      if (peer) peer_best = fmax(peer_best, run_peer(b, beams[i], found)), peer_r = recall(b, found, b->bounds);
-      if (more) best = fmax(best, run(b, beams[i], NULL, NULL, found)), r = recall(b, found, b->bounds);
-    }
+  try_all(b, &ours, &theirs);
+  for (size_t i = 0; i < ours.n || i < theirs.n; i++) {
     printf("beam %4u", beams[i]);
-    if (peer) {
-      printf("   hnswlib %.4f %8.0f/s", peer_r, peer_best);
-      theirs.recall[theirs.n] = peer_r, theirs.speed[theirs.n++] = peer_best;
-    }
-    if (more) {
-      const lode__search_stats *st = &b->room.stats;
-      printf("   lode %.4f %8.0f/s %6.0f distances %4.0f hops %4.1f vectors", r, best, (double)st->distances / b->n_queries,
-             (double)st->hops / b->n_queries, (double)st->vectors / b->n_queries);
-      ours.recall[ours.n] = r, ours.speed[ours.n++] = best;
+    if (i >= theirs.first && i < theirs.n) printf("   hnswlib %.4f %8.0f/s", theirs.recall[i], theirs.speed[i]);
+    if (i < ours.n) {
+      const lode__search_stats *st = &ours.stats[i];
+      printf("   lode %.4f %8.0f/s %6.0f distances %4.0f hops %4.1f vectors", ours.recall[i], ours.speed[i],
+             (double)st->distances / b->n_queries, (double)st->hops / b->n_queries, (double)st->vectors / b->n_queries);
     }
     printf("\n");
-    fflush(stdout);
   }
   for (double wanted = 0.95; wanted < 1; wanted += 0.04) {
     double a = at(&ours, wanted), p = at(&theirs, wanted);
@@ -351,7 +363,6 @@ static void compare(bench *b) {
     if (b->peer) printf(", hnswlib %.0f/s, ratio %.2f", p, p > 0 ? a / p : 0);
     printf("\n");
   }
-  free(found);
 }
 
 static void compare_filters(bench *b) {

@@ -102,7 +102,7 @@ index_alone() {
   # shellcheck disable=SC2086
   if [ $hnsw = 1 ]; then
     say "$set: the index alone, beside hnswlib"
-    "$out/bench_index" "$data/$set.bin" --rows "$rows" --queries "$queries" --rounds 10 --threads "$(nproc)" --filters 2>&1 |
+    "$out/bench_index" "$data/$set.bin" --rows "$rows" --queries "$queries" --rounds 20 --threads "$(nproc)" --filters 2>&1 |
       tee "$out/index-$set.txt" >&2
     sed -n 's/^recall 0\.\([0-9]*\): lode \([0-9]*\)\/s, hnswlib \([0-9]*\)\/s, ratio \(.*\)/lode_at_\1 \2\nhnswlib_at_\1 \3\nratio_at_\1 \4/p
             s/^build: lode \([0-9.]*\) s, hnswlib \([0-9.]*\) s, ratio \(.*\)/lode_build_s \1\nhnswlib_build_s \2\nratio_build \3/p
