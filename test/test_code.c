@@ -28,16 +28,28 @@ static void *room(size_t bytes) {
   return p;
 }
 
+static size_t row_bytes(size_t dim) { return dim < LODE__CODE_LEAST ? LODE__CODE_LEAST : dim; }
+
+/* Bit by bit, as the format says it: first 0 is the scale, 32 the bias, 64 the slot. */
+static void put_bits(unsigned char *row, size_t first, const void *value) {
+  uint32_t bits;
+  memcpy(&bits, value, sizeof bits);
+  for (size_t i = 0; i < 32; i++) {
+    row[first + i] &= 127;
+    if (bits >> i & 1) row[first + i] |= 128;
+  }
+}
+
 static int64_t spec_dot(const int8_t *query, const unsigned char *row, size_t dim) {
   int64_t sum = 0;
-  for (size_t j = 0; j < dim; j++) sum += (int64_t)query[j] * ((int)row[LODE__CODE_HEAD + j] - 64);
+  for (size_t j = 0; j < dim; j++) sum += (int64_t)query[j] * ((int)(row[j] & 127) - 64);
   return sum;
 }
 
 typedef enum fill { RANDOM, HIGHEST, LOWEST, MIXED } fill;
 
 static void check_keys(size_t dim, fill how) {
-  size_t stride = LODE__CODE_HEAD + dim, room_bytes = lode__code_query_bytes((uint32_t)dim);
+  size_t stride = row_bytes(dim), room_bytes = lode__code_query_bytes((uint32_t)dim);
   int8_t *codes = room(room_bytes);
   unsigned char *rows = room(N_ROWS * stride);
   const unsigned char *at[N_ROWS];
@@ -53,9 +65,13 @@ static void check_keys(size_t dim, fill how) {
     at[i] = rows + i * stride;
     scales[i] = (float)(1 + test_below(1000)) / 1000;
     biases[i] = (float)test_below(1000);
-    memcpy(rows + i * stride, &scales[i], sizeof scales[i]);
-    memcpy(rows + i * stride + 4, &biases[i], sizeof biases[i]);
-    for (size_t j = 0; j < dim; j++) rows[i * stride + LODE__CODE_HEAD + j] = how == RANDOM ? (unsigned char)test_below(128) : 127;
+    uint32_t slot = (uint32_t)test_below(UINT32_MAX);
+    memset(rows + i * stride, 0, stride);
+    for (size_t j = 0; j < dim; j++) rows[i * stride + j] = how == RANDOM ? (unsigned char)test_below(128) : 127;
+    put_bits(rows + i * stride, 0, &scales[i]);
+    put_bits(rows + i * stride, 32, &biases[i]);
+    put_bits(rows + i * stride, 64, &slot);
+    CHECK(lode__code_scale(at[i]) == scales[i] && lode__code_bias(at[i]) == biases[i] && lode__code_slot(at[i]) == slot);
   }
   EACH_KERNEL {
     for (size_t n = 0; n <= N_ROWS; n += n < 9 ? 1 : 2) {
@@ -99,13 +115,15 @@ TEST(kernels_read_nothing_behind_a_row) {
   for (uint32_t dim = 1; dim <= 160; dim++) {
     memset(codes, 0, 256);
     memset(codes, 1, dim);
-    static const float ones[2] = {1, 1};
-    unsigned char *row = p + page - dim - LODE__CODE_HEAD;
+    static const float one = 1;
+    unsigned char *row = p + page - row_bytes(dim);
     const unsigned char *rows[5] = {row, row, row, row, row};
     lode__code_query query = {.code = codes, .dim = dim, .scale = 1};
     float keys[5];
-    memcpy(row, ones, sizeof ones);
-    memset(row + LODE__CODE_HEAD, 1, dim);
+    memset(row, 0, row_bytes(dim));
+    memset(row, 1, dim);
+    put_bits(row, 0, &one);
+    put_bits(row, 32, &one);
     EACH_KERNEL {
       lode__code_keys(&query, rows, 5, keys);
       for (int i = 0; i < 5; i++) CHECK(keys[i] == 1 - (float)dim);
@@ -118,24 +136,49 @@ TEST(kernels_read_nothing_behind_a_row) {
 TEST(a_row_as_query_is_the_row) {
   test_srand(test_seed());
   for (uint32_t dim = 1; dim <= 300; dim += dim < 70 ? 1 : 23) {
-    unsigned char *row = room(LODE__CODE_HEAD + dim);
+    unsigned char *row = room(row_bytes(dim));
     int8_t *codes = room(lode__code_query_bytes(dim));
-    float scale = 0.25f;
-    memcpy(row, &scale, sizeof scale);
+    float scale = 0.25f, bias = -3.75f;
     int32_t sum = 0;
+    memset(row, 0, row_bytes(dim));
     for (uint32_t j = 0; j < dim; j++) {
-      row[LODE__CODE_HEAD + j] = (unsigned char)test_below(128);
-      sum += row[LODE__CODE_HEAD + j] - 64;
+      row[j] = (unsigned char)test_below(128);
+      sum += row[j] - 64;
     }
+    put_bits(row, 0, &scale);
+    put_bits(row, 32, &bias);
     EACH_KERNEL {
       lode__code_query query;
       lode__code_query_row(row, dim, codes, &query);
-      for (uint32_t j = 0; j < dim; j++) CHECK(codes[j] == row[LODE__CODE_HEAD + j] - 64);
+      for (uint32_t j = 0; j < dim; j++) CHECK(codes[j] == (row[j] & 127) - 64);
       for (size_t j = dim; j < lode__code_query_bytes(dim); j++) CHECK(codes[j] == 0);
       CHECK(query.offset == 64 * sum && query.scale == 0.5f && query.dim == dim);
     }
     lode__free(row);
     lode__free(codes);
+  }
+}
+
+TEST(rows_are_equal_whatever_their_slots) {
+  for (uint32_t dim = 3; dim <= 203; dim += 50) {
+    size_t stride = lode__code_stride(dim);
+    unsigned char *a = room(stride), *b = room(stride);
+    uint32_t slots[2] = {0x12345678, 0xEDCBA987}; /* each bit differs */
+    memset(a, 0, stride);
+    for (uint32_t j = 0; j < dim; j++) a[j] = (unsigned char)(1 + j % 127);
+    memcpy(b, a, stride);
+    put_bits(a, 64, &slots[0]);
+    put_bits(b, 64, &slots[1]);
+    CHECK(lode__code_equal(a, b, stride) && lode__code_hash(a, stride) == lode__code_hash(b, stride));
+    for (size_t i = 0; i < 8 * stride; i++) {
+      bool of_slot = i / 8 >= 64 && i / 8 < 96 && i % 8 == 7;
+      b[i / 8] ^= (unsigned char)(1u << i % 8);
+      CHECKF(lode__code_equal(a, b, stride) == of_slot, "dimension %u, bit %zu", dim, i);
+      CHECK((lode__code_hash(a, stride) == lode__code_hash(b, stride)) == of_slot);
+      b[i / 8] ^= (unsigned char)(1u << i % 8);
+    }
+    lode__free(a);
+    lode__free(b);
   }
 }
 
@@ -232,7 +275,7 @@ TEST(codes_use_their_range_and_carry_slot_and_length) {
     int least = 255, most = 0;
     double length2 = 0;
     for (size_t j = 0; j < s.dim; j++) {
-      int c = row[LODE__CODE_HEAD + j];
+      int c = row[j] & 127;
       if (c < least) least = c;
       if (c > most) most = c;
       length2 += (double)(c - 64) * (c - 64) * (double)lode__code_scale(row) * (double)lode__code_scale(row);
@@ -240,7 +283,7 @@ TEST(codes_use_their_range_and_carry_slot_and_length) {
     CHECK(least >= 1 && most <= 127 && (least == 1 || most == 127));
     CHECK(lode__code_slot(row) == i);
     CHECK(fabs(length2 - (double)lode__code_bias(row)) <= 1e-5 * length2);
-    for (size_t j = LODE__CODE_HEAD + s.dim; j < s.stride; j++) CHECK(row[j] == 0);
+    for (size_t j = s.dim; j < s.stride; j++) CHECK((row[j] & (j < LODE__CODE_LEAST ? 127 : 255)) == 0);
   }
   free_scene(&s);
 }
@@ -311,7 +354,7 @@ TEST(codes_have_the_same_bytes_everywhere) {
         crc = lode__crc32c(crc, &key, sizeof key);
       }
     }
-    CHECKF(crc == 0x4577ED6Du, "%s: %#x", lode__code_name(), crc);
+    CHECKF(crc == 0xF40B2F16u, "%s: %#x", lode__code_name(), crc);
   }
   free_scene(&s);
 }

@@ -227,7 +227,7 @@ TEST(a_newer_format_is_told_apart_from_damage) {
   lode_error err;
   test_srand(test_seed());
   small_scene(&s, LODE__FLAT);
-  s.file[8] = 2;
+  s.file[8]++;
   uint32_t crc = lode__crc32c(0, s.file, LODE__SEG_HEADER_CRC_AT);
   memcpy(s.file + LODE__SEG_HEADER_CRC_AT, &crc, sizeof crc);
   FAILS(LODE_VERSION, scene_open(&s, &err));

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "base/crc32c.h"
 #include "index/code_impl.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -22,10 +23,11 @@
 
 static void portable_keys(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out) {
   for (size_t i = 0; i < n; i++) {
-    const unsigned char *codes = rows[i] + LODE__CODE_HEAD;
+    const unsigned char *row = rows[i];
+    uint64_t head = (uint64_t)lode__code_bits32(row + 32) << 32 | lode__code_bits32(row);
     int32_t sum = 0;
-    for (size_t j = 0; j < query->dim; j++) sum += (int32_t)query->code[j] * codes[j]; /* 255 * 127 * 65,535 still fits */
-    out[i] = lode__code_key(query, rows[i], sum);
+    for (size_t j = 0; j < query->dim; j++) sum += (int32_t)query->code[j] * (row[j] & 127);
+    out[i] = lode__code_key(query, head, sum);
   }
 }
 
@@ -104,13 +106,38 @@ bool lode__code_use(const char *name) {
   return k != NULL;
 }
 
+/* ---- Four elements at a time ---- */
+
+enum { LANES = 4 };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t ints __attribute__((vector_size(LANES * sizeof(int32_t))));
+
+static inline lanes all(float f) { return (lanes){f, f, f, f}; }
+static inline lanes choose_lanes(ints which, lanes a, lanes b) { return (lanes)((which & (ints)a) | (~which & (ints)b)); }
+static inline lanes least(lanes a, lanes b) { return choose_lanes(a < b, a, b); }
+static inline lanes greatest_of(lanes a, lanes b) { return choose_lanes(a > b, a, b); }
+
+/* The first n of them, and zeros; n is not 0. */
+static inline lanes load(const float *p, size_t n) {
+  lanes v = {0};
+  if (n >= LANES) memcpy(&v, p, sizeof v);
+  else memcpy(&v, p, n * sizeof *p);
+  return v;
+}
+
+static inline float greatest_lane(lanes v) {
+  float a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
+  return a > b ? a : b;
+}
+
 /* ---- Model ---- */
 
 /* What a vector is multiplied by before anything else: 1, or for cosine 1 / length (0 for a zero vector). */
 static double rescale(lode_metric metric, const float *vector, size_t dim) {
   if (metric != LODE_COSINE) return 1;
-  double norm2 = 0;
-  for (size_t j = 0; j < dim; j++) norm2 += (double)vector[j] * vector[j];
+  double sums[LANES] = {0};
+  for (size_t j = 0; j < dim; j++) sums[j % LANES] += (double)vector[j] * vector[j];
+  double norm2 = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   return norm2 > 0 ? 1 / sqrt(norm2) : 0;
 }
 
@@ -150,50 +177,94 @@ void lode__code_fit_release(lode__code_fit *fit) {
 /* ---- Rows and queries ---- */
 
 size_t lode__code_stride(uint32_t dim) {
-  size_t least = LODE__CODE_HEAD + (size_t)dim;
+  size_t least = dim < LODE__CODE_LEAST ? LODE__CODE_LEAST : dim;
   size_t lines = (least + 63) / 64 * 64;
   return (lines - least) * 6 <= least ? lines : (least + 7) / 8 * 8;
 }
 
-static inline float within(float v) { return v > FARTHEST ? FARTHEST : v < -FARTHEST ? -FARTHEST : v; }
+/* The vector in the model's units, elements from j on; by is 1 except for cosine. Behind its end there are zeros. */
+static inline lanes elements(const lode__code_model *model, const float *vector, double by, size_t j) {
+  lanes v = load(vector + j, model->dim - j);
+  if (model->metric == LODE_COSINE)
+    v = (lanes){(float)(v[0] * by), (float)(v[1] * by), (float)(v[2] * by), (float)(v[3] * by)};
+  return greatest_of(least(v * all(model->unit), all(FARTHEST)), all(-FARTHEST));
+}
 
-/* Element j of the vector in the model's units. by is 1 except for cosine. */
-static inline float element(const lode__code_model *model, const float *vector, double by, size_t j) {
-  float v = model->metric == LODE_COSINE ? (float)(vector[j] * by) : vector[j];
-  return within(v * model->unit);
+static inline lanes centred(const lode__code_model *model, lanes v, size_t j) { return v - load(model->mean + j, model->dim - j); }
+
+static inline lanes size_of(lanes v) { return (lanes)((ints)v & INT32_MAX); }
+
+/* Steps of 1 / per, counted from zero on, which is `middle`; rounded by what is added, and then cut off. */
+static inline ints steps(lanes v, float per, int middle, int reach) {
+  ints c = __builtin_convertvector(v * all(per) + all((float)middle + 0.5f), ints), low = c < middle - reach, high = c > middle + reach;
+  return (low & (middle - reach)) | (high & (middle + reach)) | (~(low | high) & c);
+}
+
+static void set_bits32(unsigned char *bytes, uint32_t bits) {
+  for (int i = 0; i < 32; i++) bytes[i] = (unsigned char)((bytes[i] & 127) | (bits >> i & 1) << 7);
+}
+
+static uint32_t bits_of(float f) {
+  uint32_t u;
+  memcpy(&u, &f, sizeof u);
+  return u;
+}
+
+void lode__code_set_bias(unsigned char *row, float bias) { set_bits32(row + 32, bits_of(bias)); }
+
+/* A row without its slot. */
+enum { SLOT_AT = 64, SLOT_END = LODE__CODE_LEAST };
+static void codes_beside_slot(const unsigned char *row, unsigned char *codes) {
+  for (int i = 0; i < SLOT_END - SLOT_AT; i++) codes[i] = row[SLOT_AT + i] & 127;
+}
+
+bool lode__code_equal(const unsigned char *a, const unsigned char *b, size_t stride) {
+  unsigned char x[SLOT_END - SLOT_AT], y[sizeof x];
+  codes_beside_slot(a, x);
+  codes_beside_slot(b, y);
+  return memcmp(a, b, SLOT_AT) == 0 && memcmp(x, y, sizeof x) == 0 && memcmp(a + SLOT_END, b + SLOT_END, stride - SLOT_END) == 0;
+}
+
+uint32_t lode__code_hash(const unsigned char *row, size_t stride) {
+  unsigned char x[SLOT_END - SLOT_AT];
+  codes_beside_slot(row, x);
+  return lode__crc32c(lode__crc32c(lode__crc32c(0, row, SLOT_AT), x, sizeof x), row + SLOT_END, stride - SLOT_END);
+}
+
+/* The scale by which the greatest magnitude is `reach` steps, and its reciprocal; both are 0 where the one would be too small for a
+ * reciprocal. */
+static float scale_for(float greatest, int reach, float *per) {
+  float scale = greatest / (float)reach;
+  *per = scale > FLT_MIN ? 1 / scale : 0;
+  return *per == 0 ? 0 : scale;
 }
 
 float lode__code_row(const lode__code_model *model, const float *vector, uint32_t slot, unsigned char *row) {
   double by = rescale(model->metric, vector, model->dim);
-  float greatest = 0, length2 = 0;
-  for (size_t j = 0; j < model->dim; j++) {
-    float v = element(model, vector, by, j), size = fabsf(v - model->mean[j]);
+  lanes greatest = {0}, length2 = {0};
+  for (size_t j = 0; j < model->dim; j += LANES) {
+    lanes v = elements(model, vector, by, j);
     length2 += v * v;
-    if (size > greatest) greatest = size;
+    greatest = greatest_of(greatest, size_of(centred(model, v, j)));
   }
-  float scale = greatest / LODE__CODE_REACH;
-  float per = scale > FLT_MIN ? 1 / scale : 0;
-  if (per == 0) scale = 0;
-  unsigned char *code = row + LODE__CODE_HEAD;
+  float per, scale = scale_for(greatest_lane(greatest), LODE__CODE_REACH, &per);
   memset(row, 0, lode__code_stride(model->dim));
-  for (size_t j = 0; j < model->dim; j++) {
-    float v = (element(model, vector, by, j) - model->mean[j]) * per + (LODE__CODE_ZERO + 0.5f);
-    int c = (int)v; /* v is positive: this rounds */
-    code[j] = (unsigned char)(c < 1 ? 1 : c > 127 ? 127 : c);
+  for (size_t j = 0; j < model->dim; j += LANES) {
+    ints c = steps(centred(model, elements(model, vector, by, j), j), per, LODE__CODE_ZERO, LODE__CODE_REACH);
+    for (size_t k = 0; k < LANES && j + k < model->dim; k++) row[j + k] = (unsigned char)c[k];
   }
-  memcpy(row, &scale, sizeof scale);
+  set_bits32(row, bits_of(scale));
   float bias = model->metric == LODE_IP ? 0 : lode__code_norm(row, model->dim);
   if (model->metric == LODE_COSINE && by == 0) bias += model->unit * model->unit;
-  memcpy(row + 4, &bias, sizeof bias);
-  memcpy(row + 8, &slot, sizeof slot);
-  return length2;
+  lode__code_set_bias(row, bias);
+  set_bits32(row + 64, slot);
+  return (length2[0] + length2[1]) + (length2[2] + length2[3]);
 }
 
 float lode__code_norm(const unsigned char *row, uint32_t dim) {
-  const unsigned char *code = row + LODE__CODE_HEAD;
-  uint32_t sum = 0; /* 191 * 191 * 65,535, of a forged file, fits too */
+  uint32_t sum = 0;
   for (size_t j = 0; j < dim; j++) {
-    int32_t c = code[j] - LODE__CODE_ZERO;
+    int32_t c = (row[j] & 127) - LODE__CODE_ZERO;
     sum += (uint32_t)(c * c);
   }
   float scale = lode__code_scale(row);
@@ -212,28 +283,26 @@ static void finish_query(int8_t *room, uint32_t dim, int32_t sum, float scale, l
 void lode__code_query_vector(const lode__code_model *model, const float *vector, int8_t *room,
                              lode__code_query *query) {
   double by = rescale(model->metric, vector, model->dim);
-  bool centred = model->metric != LODE_IP;
-  float greatest = 0;
-  for (size_t j = 0; j < model->dim; j++) {
-    float size = fabsf(element(model, vector, by, j) - (centred ? model->mean[j] : 0));
-    if (size > greatest) greatest = size;
+  bool from_mean = model->metric != LODE_IP;
+  lanes greatest = {0};
+  for (size_t j = 0; j < model->dim; j += LANES) {
+    lanes v = elements(model, vector, by, j);
+    greatest = greatest_of(greatest, size_of(from_mean ? centred(model, v, j) : v));
   }
-  float scale = greatest / LODE__QUERY_REACH;
-  float per = scale > FLT_MIN ? 1 / scale : 0;
-  if (per == 0) scale = 0;
-  int32_t sum = 0;
-  for (size_t j = 0; j < model->dim; j++) {
-    float v = (element(model, vector, by, j) - (centred ? model->mean[j] : 0)) * per + 128.5f;
-    int c = (int)v - 128;
-    c = c < -LODE__QUERY_REACH ? -LODE__QUERY_REACH : c > LODE__QUERY_REACH ? LODE__QUERY_REACH : c;
-    room[j] = (int8_t)c;
-    sum += c;
+  float per, scale = scale_for(greatest_lane(greatest), LODE__QUERY_REACH, &per);
+  ints sums = {0};
+  for (size_t j = 0; j < model->dim; j += LANES) {
+    lanes v = elements(model, vector, by, j);
+    /* counted from 128, as numbers that are cut off must not be negative */
+    ints c = steps(from_mean ? centred(model, v, j) : v, per, 128, LODE__QUERY_REACH) - 128;
+    sums += c;
+    for (size_t k = 0; k < LANES && j + k < model->dim; k++) room[j + k] = (int8_t)c[k];
   }
-  finish_query(room, model->dim, sum, 2 * scale, query);
+  finish_query(room, model->dim, (sums[0] + sums[1]) + (sums[2] + sums[3]), 2 * scale, query);
 }
 
 void lode__code_query_row(const unsigned char *row, uint32_t dim, int8_t *room, lode__code_query *query) {
-  int32_t sum = kernel()->centre(row + LODE__CODE_HEAD, dim, room);
+  int32_t sum = kernel()->centre(row, dim, room);
   finish_query(room, dim, sum, 2 * lode__code_scale(row), query);
 }
 

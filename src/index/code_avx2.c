@@ -4,7 +4,7 @@
  * and -127 to 127 the sum is within 2 * 127 * 127 = 32,258, so it never saturates. vpmaddwd with ones then widens to
  * 32 bits: three instructions for 32 elements, half of what sign extension to 16 bits costs. Four rows at a time share
  * the loads of the query and the final sum. The last, partial block is read from dim - 32, with the part of the query
- * that was already counted masked to zero; shorter rows are copied.
+ * that was already counted masked to zero.
  */
 #include "index/code_impl.h"
 
@@ -19,9 +19,14 @@ enum { BLOCK = 32 };
 
 TARGET_INLINE __m256i load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-TARGET_INLINE __m256i step(__m256i sum, __m256i query, const unsigned char *row) {
-  __m256i pairs = _mm256_maddubs_epi16(load(row), query);
-  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+TARGET_INLINE uint64_t head_of(const unsigned char *row) {
+  return (uint64_t)(uint32_t)_mm256_movemask_epi8(load(row + BLOCK)) << 32 | (uint32_t)_mm256_movemask_epi8(load(row));
+}
+
+/* headed: eighth bits may be set. */
+TARGET_INLINE __m256i step(__m256i sum, __m256i query, __m256i row, bool headed) {
+  __m256i codes = headed ? _mm256_and_si256(row, _mm256_set1_epi8(127)) : row;
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, query), _mm256_set1_epi16(1)));
 }
 
 /* The query's last block, beginning at dim - 32, without the first (-dim mod 32) elements. */
@@ -39,34 +44,23 @@ TARGET_INLINE int32_t total(__m256i sum) {
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 1)));
 }
 
+/* One block of four rows. */
+TARGET_INLINE void step_four(__m256i *sums, __m256i query, const unsigned char *const *rows, size_t i, bool headed) {
+  sums[0] = step(sums[0], query, load(rows[0] + i), headed);
+  sums[1] = step(sums[1], query, load(rows[1] + i), headed);
+  sums[2] = step(sums[2], query, load(rows[2] + i), headed);
+  sums[3] = step(sums[3], query, load(rows[3] + i), headed);
+}
+
 TARGET_INLINE __m128i sums_of_four(const int8_t *query, size_t dim, const unsigned char *const *rows) {
-  __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
-  unsigned char padded[4][BLOCK];
+  const __m256i none = _mm256_setzero_si256();
+  __m256i sums[4] = {none, none, none, none};
   size_t i = 0;
-  for (; i + BLOCK <= dim; i += BLOCK) {
-    __m256i q = load(query + i);
-    a = step(a, q, rows[0] + i);
-    b = step(b, q, rows[1] + i);
-    c = step(c, q, rows[2] + i);
-    d = step(d, q, rows[3] + i);
-  }
-  if (dim < BLOCK) { /* the query is padded with zeros */
-    memset(padded, 0, sizeof padded);
-    for (size_t r = 0; r < 4; r++) memcpy(padded[r], rows[r], dim);
-    __m256i q = load(query);
-    a = step(a, q, padded[0]);
-    b = step(b, q, padded[1]);
-    c = step(c, q, padded[2]);
-    d = step(d, q, padded[3]);
-  } else if (dim % BLOCK) {
-    __m256i q = last_block(query, dim);
-    i = dim - BLOCK;
-    a = step(a, q, rows[0] + i);
-    b = step(b, q, rows[1] + i);
-    c = step(c, q, rows[2] + i);
-    d = step(d, q, rows[3] + i);
-  }
-  __m256i s = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+  for (; i + BLOCK <= dim && i < LODE__CODE_LEAST; i += BLOCK) step_four(sums, load(query + i), rows, i, true);
+  for (; i + BLOCK <= dim; i += BLOCK) step_four(sums, load(query + i), rows, i, false);
+  if (dim < BLOCK) step_four(sums, load(query), rows, 0, true); /* both are padded */
+  else if (dim % BLOCK) step_four(sums, last_block(query, dim), rows, dim - BLOCK, true);
+  __m256i s = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]), _mm256_hadd_epi32(sums[2], sums[3]));
   return _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
 }
 

@@ -14,12 +14,11 @@
 
 enum { BLOCK = 64 };
 
-TARGET_INLINE __m512i step(__m512i sum, __m512i query, const unsigned char *row) {
-  return _mm512_dpbusd_epi32(sum, _mm512_loadu_si512(row), query);
-}
+TARGET_INLINE uint64_t head_of(const unsigned char *row) { return _cvtmask64_u64(_mm512_movepi8_mask(_mm512_loadu_si512(row))); }
 
-TARGET_INLINE __m512i step_part(__m512i sum, __m512i query, const unsigned char *row, __mmask64 part) {
-  return _mm512_dpbusd_epi32(sum, _mm512_maskz_loadu_epi8(part, row), query);
+/* headed: eighth bits may be set. */
+TARGET_INLINE __m512i step(__m512i sum, __m512i query, __m512i row, bool headed) {
+  return _mm512_dpbusd_epi32(sum, headed ? _mm512_and_si512(row, _mm512_set1_epi8(127)) : row, query);
 }
 
 /* The sums of the lanes of four registers: together, because at 128 dimensions they cost as much as the products. */
@@ -31,25 +30,29 @@ TARGET_INLINE __m128i sum_each(__m512i a, __m512i b, __m512i c, __m512i d) {
   return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
+/* One block of four rows. */
+TARGET_INLINE void step_four(__m512i *sums, __m512i query, const unsigned char *const *rows, size_t i, bool headed) {
+  sums[0] = step(sums[0], query, _mm512_loadu_si512(rows[0] + i), headed);
+  sums[1] = step(sums[1], query, _mm512_loadu_si512(rows[1] + i), headed);
+  sums[2] = step(sums[2], query, _mm512_loadu_si512(rows[2] + i), headed);
+  sums[3] = step(sums[3], query, _mm512_loadu_si512(rows[3] + i), headed);
+}
+
+TARGET_INLINE void step_four_partly(__m512i *sums, __m512i query, const unsigned char *const *rows, size_t i, __mmask64 part) {
+  sums[0] = step(sums[0], query, _mm512_maskz_loadu_epi8(part, rows[0] + i), true);
+  sums[1] = step(sums[1], query, _mm512_maskz_loadu_epi8(part, rows[1] + i), true);
+  sums[2] = step(sums[2], query, _mm512_maskz_loadu_epi8(part, rows[2] + i), true);
+  sums[3] = step(sums[3], query, _mm512_maskz_loadu_epi8(part, rows[3] + i), true);
+}
+
 TARGET_INLINE __m128i sums_of_four(const int8_t *query, size_t dim, const unsigned char *const *rows) {
-  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
+  const __m512i none = _mm512_setzero_si512();
+  __m512i sums[4] = {none, none, none, none};
   size_t i = 0;
-  for (; i + BLOCK <= dim; i += BLOCK) {
-    __m512i q = _mm512_loadu_si512(query + i);
-    a = step(a, q, rows[0] + i);
-    b = step(b, q, rows[1] + i);
-    c = step(c, q, rows[2] + i);
-    d = step(d, q, rows[3] + i);
-  }
-  if (i < dim) {
-    __mmask64 part = ((__mmask64)1 << (dim - i)) - 1;
-    __m512i q = _mm512_loadu_si512(query + i);
-    a = step_part(a, q, rows[0] + i, part);
-    b = step_part(b, q, rows[1] + i, part);
-    c = step_part(c, q, rows[2] + i, part);
-    d = step_part(d, q, rows[3] + i, part);
-  }
-  return sum_each(a, b, c, d);
+  for (; i + BLOCK <= dim && i < LODE__CODE_LEAST; i += BLOCK) step_four(sums, _mm512_loadu_si512(query + i), rows, i, true);
+  for (; i + BLOCK <= dim; i += BLOCK) step_four(sums, _mm512_loadu_si512(query + i), rows, i, false);
+  if (i < dim) step_four_partly(sums, _mm512_loadu_si512(query + i), rows, i, ((__mmask64)1 << (dim - i)) - 1);
+  return sum_each(sums[0], sums[1], sums[2], sums[3]);
 }
 
 #include "index/code_x86.h"

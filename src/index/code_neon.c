@@ -1,6 +1,6 @@
 /* code_neon.c - integer dot products for 64-bit ARM: with the dot product instructions of ARMv8.2, and without.
  *
- * A row's bytes are below 128, so both sides count as signed. smull makes 16-bit products (at most 127 * 127), sadalp
+ * Codes are below 128, so both sides count as signed. smull makes 16-bit products (at most 127 * 127), sadalp
  * adds them in pairs to 32 bits; sdot does four at once. A partial block is copied and padded with zeros. Products of
  * bytes are exact in both, so both give the same sums.
  */
@@ -22,7 +22,7 @@ INLINE int32x4_t step(int32x4_t sum, int8x16_t query, int8x16_t row) {
   return vpadalq_s16(sum, vmull_high_s8(query, row));
 }
 
-INLINE int8x16_t load_row(const unsigned char *row) { return vreinterpretq_s8_u8(vld1q_u8(row)); }
+INLINE int8x16_t load_row(const unsigned char *row) { return vreinterpretq_s8_u8(vandq_u8(vld1q_u8(row), vdupq_n_u8(127))); }
 
 INLINE int8x16_t load_part(const unsigned char *row, size_t n) {
   unsigned char padded[BLOCK] = {0};
@@ -30,9 +30,18 @@ INLINE int8x16_t load_part(const unsigned char *row, size_t n) {
   return load_row(padded);
 }
 
+/* A bit of its own for each of eight bytes, added up in pairs three times: eight bytes become one. */
+INLINE uint64_t head_of(const unsigned char *row) {
+  static const unsigned char bit[BLOCK] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  uint8x16_t bits = vld1q_u8(bit), part[4];
+  for (int i = 0; i < 4; i++) part[i] = vandq_u8(vcltzq_s8(vreinterpretq_s8_u8(vld1q_u8(row + i * BLOCK))), bits);
+  uint8x16_t pairs = vpaddq_u8(vpaddq_u8(part[0], part[1]), vpaddq_u8(part[2], part[3]));
+  return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(pairs, pairs)), 0);
+}
+
 static void keys(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out) {
   for (size_t r = 0; r < n; r++) {
-    const unsigned char *row = rows[r] + LODE__CODE_HEAD;
+    const unsigned char *row = rows[r];
     const int8_t *codes = query->code;
     size_t dim = query->dim;
     int32x4_t a = vdupq_n_s32(0), b = a;
@@ -43,7 +52,7 @@ static void keys(const lode__code_query *query, const unsigned char *const *rows
     }
     for (; i + BLOCK <= dim; i += BLOCK) a = step(a, vld1q_s8(codes + i), load_row(row + i));
     if (i < dim) b = step(b, vld1q_s8(codes + i), load_part(row + i, dim - i));
-    out[r] = lode__code_key(query, rows[r], vaddvq_s32(vaddq_s32(a, b)));
+    out[r] = lode__code_key(query, head_of(row), vaddvq_s32(vaddq_s32(a, b)));
   }
 }
 
@@ -66,7 +75,7 @@ DOT static inline int32x4_t step_dot(int32x4_t sum, int8x16_t query, int8x16_t r
 
 DOT static void keys_dot(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out) {
   for (size_t r = 0; r < n; r++) {
-    const unsigned char *row = rows[r] + LODE__CODE_HEAD;
+    const unsigned char *row = rows[r];
     const int8_t *codes = query->code;
     size_t dim = query->dim;
     int32x4_t a = vdupq_n_s32(0), b = a;
@@ -77,7 +86,7 @@ DOT static void keys_dot(const lode__code_query *query, const unsigned char *con
     }
     for (; i + BLOCK <= dim; i += BLOCK) a = step_dot(a, vld1q_s8(codes + i), load_row(row + i));
     if (i < dim) b = step_dot(b, vld1q_s8(codes + i), load_part(row + i, dim - i));
-    out[r] = lode__code_key(query, rows[r], vaddvq_s32(vaddq_s32(a, b)));
+    out[r] = lode__code_key(query, head_of(row), vaddvq_s32(vaddq_s32(a, b)));
   }
 }
 

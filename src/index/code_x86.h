@@ -1,16 +1,13 @@
 /* code_x86.h - keys from sums, four rows at a time: what the kernels for x86-64 share. The including file defines TARGET (function
- * attributes), TARGET_INLINE, and sums_of_four(): the sums of products of a query's codes and the bytes of four rows.
+ * attributes), TARGET_INLINE, head_of(): the eighth bits of 64 bytes, and sums_of_four(): the sums of products of a query's codes and
+ * those of four rows.
  */
 
 /* As lode__code_key, each step of it rounded alike. */
 TARGET_INLINE __m128 keys_of_four(const lode__code_query *query, const unsigned char *const *rows) {
-  const unsigned char *codes[4] = {rows[0] + LODE__CODE_HEAD, rows[1] + LODE__CODE_HEAD, rows[2] + LODE__CODE_HEAD,
-                                   rows[3] + LODE__CODE_HEAD};
-  __m128i dots = _mm_sub_epi32(sums_of_four(query->code, query->dim, codes), _mm_set1_epi32(query->offset));
-  __m128i head0 = _mm_loadl_epi64((const __m128i *)(const void *)rows[0]); /* scale, bias */
-  __m128i head1 = _mm_loadl_epi64((const __m128i *)(const void *)rows[1]);
-  __m128i head2 = _mm_loadl_epi64((const __m128i *)(const void *)rows[2]);
-  __m128i head3 = _mm_loadl_epi64((const __m128i *)(const void *)rows[3]);
+  __m128i dots = _mm_sub_epi32(sums_of_four(query->code, query->dim, rows), _mm_set1_epi32(query->offset));
+  __m128i head0 = _mm_cvtsi64_si128((long long)head_of(rows[0])), head1 = _mm_cvtsi64_si128((long long)head_of(rows[1]));
+  __m128i head2 = _mm_cvtsi64_si128((long long)head_of(rows[2])), head3 = _mm_cvtsi64_si128((long long)head_of(rows[3]));
   __m128i low = _mm_unpacklo_epi32(head0, head1), high = _mm_unpacklo_epi32(head2, head3);
   __m128 scales = _mm_castsi128_ps(_mm_unpacklo_epi64(low, high)), biases = _mm_castsi128_ps(_mm_unpackhi_epi64(low, high));
   return _mm_sub_ps(biases, _mm_mul_ps(_mm_mul_ps(_mm_set1_ps(query->scale), scales), _mm_cvtepi32_ps(dots)));

@@ -93,15 +93,14 @@ static lode_status set_extra(lode__grow_state *g, lode_error *err) {
     float extra2 = longest - in->lengths[i];
     float bias = lode__code_norm(row, in->dim) + extra2;
     g->extra[i] = sqrtf(extra2);
-    memcpy(row + 4, &bias, sizeof bias);
+    lode__code_set_bias(row, bias);
   }
   return LODE_OK;
 }
 
 static void unset_extra(lode__grow_state *g) {
-  static const float none = 0;
   for (uint32_t i = 0; g->extra && g->input.metric == LODE_IP && i < g->input.n; i++) {
-    memcpy(g->input.rows + i * g->input.stride + 4, &none, sizeof none);
+    lode__code_set_bias(g->input.rows + i * g->input.stride, 0);
   }
 }
 

@@ -18,7 +18,7 @@
 static const char magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
 enum {
-  FORMAT = 1,
+  FORMAT = 2,
   HEADER_CRC_AT = LODE__SEG_HEADER_CRC_AT,
   CURVE_AT = 64,
   MAX_DEGREE = 1024, MAX_EFFORT = 65536,
@@ -137,7 +137,7 @@ lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_by
   memcpy(got.curve.found, page + CURVE_AT, sizeof got.curve.found);
   if (kind != LODE__FLAT && kind != LODE__GRAPH) return damaged(err, "kind");
   if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return damaged(err, "metric");
-  if (get32(page + 8) != FORMAT) return damaged(err, "format");
+  if (get32(page + 8) != FORMAT) return damaged(err, "of an older format");
   if (got.effort > MAX_EFFORT) return damaged(err, "effort");
   if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return damaged(err, "unit");
   got.kind = (lode__segment_kind)kind;

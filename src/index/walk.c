@@ -7,6 +7,8 @@
  */
 #include "index/walk.h"
 
+#include <math.h>
+
 enum {
   SEEDS = 8,          /* entries that a walk begins with */
   SHIFT = 8,          /* entries of the pool that make room together */
@@ -62,12 +64,14 @@ static void forget(lode__walk_room *room) {
   room->n_touched = 0;
 }
 
+static inline float key_of(uint64_t entry) { return lode__code_key_of((uint32_t)(entry >> 32)); }
+
 /* From the end: most that come are not much better than the worst. */
 static inline void offer(lode__walk_room *room, uint64_t entry) {
   uint64_t *pool = room->pool;
   size_t at = room->n;
   if (at < room->beam) room->n++;
-  else at--;
+  else if (entry >= pool[--at]) return;
   for (; at >= SHIFT && pool[at - SHIFT] > entry; at -= SHIFT) {
     memmove(pool + at - SHIFT + 1, pool + at - SHIFT, SHIFT * sizeof *pool);
   }
@@ -101,27 +105,28 @@ static inline void fetch_row(const unsigned char *row, size_t stride) {
   }
 }
 
-static inline uint64_t entry_of(const lode__graph_view *view, const lode__walk_query *query, float key,
-                                uint32_t ordinal) {
-  if (view->extra) key -= 2 * query->extra * view->extra[ordinal];
-  return (uint64_t)lode__code_order(key) << 32 | (uint64_t)ordinal << 1;
+static inline uint64_t entry_of(float key, uint32_t ordinal) { return (uint64_t)lode__code_order(key) << 32 | (uint64_t)ordinal << 1; }
+
+/* Keys of at most STEP rows. */
+static inline void keys_of(const lode__graph_view *view, const lode__walk_query *query, const uint32_t *list, size_t n,
+                           float *keys) {
+  const unsigned char *rows[STEP];
+  for (size_t j = 0; j < n; j++) rows[j] = row_at(view, list[j]);
+  lode__code_keys(&query->code, rows, n, keys);
+  for (size_t j = 0; view->extra && j < n; j++) keys[j] -= 2 * query->extra * view->extra[list[j]];
 }
 
 /* Keys of the rows in list, offered to the pool. */
 static void score(const lode__graph_view *view, const lode__walk_query *query, const uint32_t *list, size_t n,
                   lode__walk_room *room) {
-  const unsigned char *rows[STEP];
-  float keys[STEP];
-  uint64_t worst = room->n < room->beam ? UINT64_MAX : room->pool[room->n - 1];
+  float keys[STEP], worst = room->n < room->beam ? INFINITY : key_of(room->pool[room->n - 1]);
   for (size_t i = 0; i < n; i += STEP) {
     size_t m = n - i < STEP ? n - i : STEP;
-    for (size_t j = 0; j < m; j++) rows[j] = row_at(view, list[i + j]);
-    lode__code_keys(&query->code, rows, m, keys);
+    keys_of(view, query, list + i, m, keys);
     for (size_t j = 0; j < m; j++) {
-      uint64_t entry = entry_of(view, query, keys[j], list[i + j]);
-      if (entry >= worst) continue;
-      offer(room, entry);
-      if (room->n == room->beam) worst = room->pool[room->n - 1];
+      if (keys[j] > worst) continue; /* most are */
+      offer(room, entry_of(keys[j], list[i + j]));
+      if (room->n == room->beam) worst = key_of(room->pool[room->n - 1]);
     }
   }
   room->count.distances += n;
@@ -130,31 +135,27 @@ static void score(const lode__graph_view *view, const lode__walk_query *query, c
 /* Begins with the nearest few of the entries. */
 static lode_status seed(const lode__graph_view *view, const lode__walk_query *query, lode__walk_room *room,
                         lode_error *err) {
+  size_t n = view->n_entries, n_best = n < SEEDS ? n : SEEDS;
   uint64_t best[SEEDS];
-  size_t n_best = 0;
-  const unsigned char *rows[STEP];
   uint32_t list[STEP];
-  float keys[STEP];
-  for (size_t i = 0; i < view->n_entries; i += STEP) {
-    size_t m = view->n_entries - i < STEP ? view->n_entries - i : STEP;
+  float keys[STEP], worst = INFINITY;
+  for (size_t i = 0; i < SEEDS; i++) best[i] = UINT64_MAX;
+  for (size_t i = 0; i < n; i += STEP) {
+    size_t m = n - i < STEP ? n - i : STEP;
+    for (size_t j = 0; j < m; j++) list[j] = view->entries ? view->entries[i + j] : (uint32_t)(i + j);
+    for (size_t j = 0; j < m && !lode__paged_whole(view->rows); j++) LODE__TRY(need_row(view, list[j], err));
+    keys_of(view, query, list, m, keys);
     for (size_t j = 0; j < m; j++) {
-      list[j] = view->entries ? view->entries[i + j] : (uint32_t)(i + j);
-      LODE__TRY(need_row(view, list[j], err));
-      rows[j] = row_at(view, list[j]);
-    }
-    lode__code_keys(&query->code, rows, m, keys);
-    for (size_t j = 0; j < m; j++) {
-      uint64_t entry = entry_of(view, query, keys[j], list[j]);
-      size_t at = n_best < SEEDS ? n_best++ : SEEDS;
-      if (at == SEEDS) {
-        if (entry >= best[SEEDS - 1]) continue;
-        at = SEEDS - 1;
-      }
+      if (keys[j] > worst) continue;
+      uint64_t entry = entry_of(keys[j], list[j]);
+      if (entry >= best[SEEDS - 1]) continue;
+      size_t at = SEEDS - 1;
       for (; at > 0 && best[at - 1] > entry; at--) best[at] = best[at - 1];
       best[at] = entry;
+      if (best[SEEDS - 1] != UINT64_MAX) worst = key_of(best[SEEDS - 1]);
     }
   }
-  room->count.distances += view->n_entries;
+  room->count.distances += n;
   for (size_t i = 0; i < n_best; i++) {
     visit(room, lode__pool_ordinal(best[i]));
     offer(room, best[i]);
