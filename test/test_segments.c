@@ -375,6 +375,55 @@ TEST(notes_of_filters_take_no_places_of_lists) {
   vkit_close(&k);
 }
 
+static bool is_listed(vkit *k, const char *where) {
+  lode_error err;
+  lode__reader reader;
+  lode__vectors *v = NULL;
+  lode__buf key = {0};
+  size_t len = strlen(where), none = 0;
+  lode__buf_add(&key, &len, sizeof len);
+  lode__buf_addc(&key, 1);
+  lode__buf_add(&key, where, len);
+  lode__buf_add(&key, &none, sizeof none);
+  lode__buf_addc(&key, 0);
+  lode__reader_init(&reader, k->c);
+  OK(lode__reader_begin(&reader, &err));
+  OK(lode__vectors_get(&reader, &v, &err));
+  bool listed = lode__marked_find(v, key.data, key.len) != NULL;
+  lode__buf_release(&key);
+  lode__vectors_release(v);
+  lode__reader_release(&reader);
+  return listed;
+}
+
+/* Records on a line; of those nearest to its end that are judged first, two match (groups 0 and 1), of all others a tenth does. The
+ * list would have 3,200: too many for one query, worth it for more. */
+TEST(a_filter_is_listed_when_it_comes_again) {
+  enum { ROWS = 32000, DIM = 4, JUDGED = 4 + 4 * (4 + 4), LAST = JUDGED + 8 };
+  static const char where[] = "{\"g\":{\"$lt\":10}}";
+  vkit k = {.no_background = true};
+  vkit_answer *a = malloc(sizeof *a);
+  float *v = calloc((size_t)ROWS * DIM, sizeof *v), end[DIM] = {0};
+  vkit_limits(1000, 800);
+  vkit_open(&k, test_folder(), LODE_L2, DIM);
+  for (size_t i = 0; i < ROWS; i++) { /* 0 and 1, then 10 and on, then 2 to 9, then the rest */
+    size_t place = i < 2 ? i : i < 10 ? i + JUDGED - 2 : i < LAST ? i - 8 : i;
+    v[i * DIM] = (float)place;
+  }
+  vkit_add_vectors(&k, v, ROWS);
+  vkit_optimize(&k);
+  vkit_query(&k, end, 4, NULL, NULL, a); /* the snapshot is there from now on */
+  for (int use = 0; use < 3; use++) {
+    vkit_query(&k, end, 4, NULL, where, a);
+    CHECK(a->n == 4);
+    for (size_t i = 0; i < a->n; i++) CHECKF((size_t)a->id[i] == i, "place %zu: %zu", i, (size_t)a->id[i]);
+    CHECKF(is_listed(&k, where) == (use > 0), "use %d", use);
+  }
+  free(a);
+  free(v);
+  vkit_close(&k);
+}
+
 /* An index proposes arrays that hold a value for a filter that wants the value itself: none may come back, none be missing. */
 TEST(what_an_index_proposes_is_judged) {
   vkit k = {.no_background = true};

@@ -19,7 +19,8 @@
 
 enum { GROUP_QUERIES = 64, GROUP_ROWS = 8192, ATTEMPTS = 4, LEAST_FUSED = 64, FEW_MORE = 4,
        MOST_JUDGED = 8,         /* times as many as wanted: a filter that needs more is listed when it comes again */
-       PROPOSALS_A_RECORD = 64  /* that the metadata index lists while one record is judged, and as much again for the times to come */ };
+       PROPOSALS_A_RECORD = 16, /* that the metadata index lists while one record is judged */
+       TIMES_TO_COME = 4        /* for which a list is made */ };
 
 typedef struct run {
   lode_collection *handle;
@@ -31,6 +32,7 @@ typedef struct run {
   bool listed;             /* `only` holds it */
   bool proposed;           /* as an index proposed it: some may not match */
   bool reversed;           /* the filter is left to step 3 for now */
+  bool new_filter;         /* nothing was known of it before */
   size_t reversed_more;    /* and so many candidates more are asked for */
   lode__filter_note judged; /* what step 3 has shown of the filter */
   lode__rids only;
@@ -265,7 +267,7 @@ static size_t plus(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a 
 /* How many candidates to ask for: more than wanted where some may be refused in the end. */
 static size_t candidates_wanted(const run *q) {
   size_t want = wanted(q), more = 16;
-  if (q->reversed) more = q->reversed_more;
+  if (q->reversed) return plus(want, q->reversed_more);
   for (unsigned i = 0; i < q->attempt; i++) more = more > SIZE_MAX / 8 ? SIZE_MAX : more * 8;
   return plus(want, more);
 }
@@ -308,17 +310,24 @@ done:
 
 /* Where an index brings the nearest, a filter is first tried on them, before its matches are listed: of one that most records match
  * that is all there is to do. How many match is learned on the way; when judging has cost a part of what listing would, it is
- * time for the list. */
+ * time for the list. One that is new, and of which too few matched, is tried once more, on as many as that has shown to be needed, where
+ * this is cheaper than the list: it may never come again. */
 static bool can_judge_first(run *q) {
   size_t want = wanted(q);
-  if (!q->held || !q->key.len || q->attempt > 0 || q->select.what.ids || want > GROUP_ROWS) return false;
+  if (!q->held || !q->key.len || q->attempt > 1 || q->select.what.ids || want > GROUP_ROWS) return false;
   lode__filter_note note = lode__marked_noted(q->held, q->key.data, q->key.len);
+  if (q->attempt == 0) q->new_filter = !note.judged;
+  else if (!q->new_filter || !note.judged) return false;
   double share = ((double)note.matched + 1) / ((double)note.judged + 1), records = (double)q->reader.coll.records;
-  double more = note.judged ? 2 * (double)want * (1 / share - 1) + FEW_MORE : 4 * (double)(want + FEW_MORE);
-  if (note.judged && more > MOST_JUDGED * (double)want) return false;
-  double price = lode__filter_is_probe(q->select.filter) && !note.scans ? share * records / PROPOSALS_A_RECORD : records;
+  double more = q->attempt    ? 3 * (double)want / share
+                : note.judged ? 2 * (double)want * (1 / share - 1) + FEW_MORE
+                              : 4 * (double)(want + FEW_MORE);
+  if (q->attempt == 0 && note.judged && more > MOST_JUDGED * (double)want) return false;
+  bool probe = lode__filter_is_probe(q->select.filter) && !note.scans;
+  double list = probe ? share * records / PROPOSALS_A_RECORD : records;
+  if (q->attempt && (more * (double)q->n > list || (probe && !note.matched))) return false; /* a short list may be all there is */
   q->reversed_more = (size_t)more;
-  return (double)lode__vectors_spend(q->held, q->reversed_more * q->n) <= price || !note.judged;
+  return (double)lode__vectors_spend(q->held, q->reversed_more * q->n) <= (probe ? list / TIMES_TO_COME : list) || q->new_filter;
 }
 
 /* To judge the nearest is cheaper than to list all that match, if that is likely to find enough: when many match. Where an index
@@ -330,6 +339,7 @@ static bool can_reverse(run *q, bool cheap) {
   if (q->held) factor = 4, more = 4;
   if (cheap) factor = matches ? (q->held ? 2 : 4) * (size_t)(records / matches + 1) : SIZE_MAX;
   q->reversed_more = factor > SIZE_MAX / (want + more) ? SIZE_MAX : factor * (want + more);
+  if (q->attempt) q->reversed_more = q->reversed_more > SIZE_MAX / 8 ? SIZE_MAX : q->reversed_more * 8;
   return !cheap || q->reversed_more < matches / 2;
 }
 

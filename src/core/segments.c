@@ -111,7 +111,8 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
   if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
     return lode__fail(err, LODE_CORRUPT, "the file is not what the manifest says");
   const lode_open_options *o = seg->store->options;
-  uint64_t wanted = seg->segment->rows.bytes + seg->segment->links.bytes + seg->segment->ordinals.bytes;
+  const lode__segment *s = seg->segment;
+  uint64_t wanted = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
   return o->preload && wanted <= o->memory_bytes / 2 ? lode__segment_preload(seg->segment, err) : LODE_OK;
 }
 

@@ -309,7 +309,7 @@ static void ask_for_large_pages(const lode__paged *paged) {
 }
 
 lode_status lode__segment_preload(lode__segment *segment, lode_error *err) {
-  lode__paged *wanted[] = {&segment->rows, &segment->links, &segment->ordinals};
+  lode__paged *wanted[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
   lode_status st = LODE_OK;
   pthread_rwlock_rdlock(&segment->use);
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted && st == LODE_OK; i++) {
@@ -437,6 +437,8 @@ static lode_status mark_unlocked(lode__segment *s, const lode__segment_record *w
                                  size_t *marked, lode_error *err) {
   const unsigned char *bytes = NULL;
   uint32_t slot = 0;
+  /* Many are on most pages: those are read run by run rather than one by one. */
+  if (n > s->records.bytes / LODE__PAGE_BYTES / 2) LODE__TRY(lode__paged_need(&s->records, 0, s->records.bytes, err));
   for (size_t i = 0; i < n && slot < s->info.n; i++) {
     LODE__TRY(seek(s, who[i].key, slot, &slot, err));
     if (slot >= s->info.n) break;

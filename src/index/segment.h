@@ -132,7 +132,7 @@ typedef struct lode__segment_source {
 LODE_MUST lode_status lode__segment_open(const lode__segment_source *source, lode__segment **segment, lode_error *err);
 void lode__segment_close(lode__segment *segment);
 
-/* Brings codes, links and ordinals into memory. */
+/* Brings all but the vectors into memory. */
 LODE_MUST lode_status lode__segment_preload(lode__segment *segment, lode_error *err);
 /* Gives memory back until at most `keep` bytes of pages are resident; the entries stay. Waits for running searches. */
 void lode__segment_evict(lode__segment *segment, uint64_t keep);
