@@ -10,7 +10,7 @@
 
 /* ---- Vectors ---- */
 
-static float normal(void) {
+float scene_normal(void) {
   float sum = 0;
   for (int i = 0; i < 6; i++) sum += (float)test_below(1 << 20) / (1 << 20) - 0.5f;
   return sum;
@@ -23,16 +23,16 @@ void scene_init(scene *s, shape how, lode_metric metric, uint32_t n, uint32_t di
   enum { CENTRES = 20 };
   float *centres = malloc((size_t)CENTRES * dim * sizeof *centres);
   CHECK(centres != NULL);
-  for (size_t i = 0; i < (size_t)CENTRES * dim; i++) centres[i] = normal();
+  for (size_t i = 0; i < (size_t)CENTRES * dim; i++) centres[i] = scene_normal();
   for (uint32_t i = 0; i < n; i++) {
-    float *v = s->vectors + (size_t)i * dim, size = how == SKEWED ? expf(3 * normal()) : 1;
+    float *v = s->vectors + (size_t)i * dim, size = how == SKEWED ? expf(3 * scene_normal()) : 1;
     const float *centre = centres + (size_t)(test_below(CENTRES)) * dim;
     for (uint32_t j = 0; j < dim; j++) {
       switch (how) {
-        case CLUSTERS: case SKEWED: v[j] = size * (centre[j] + 0.4f * normal()); break;
-        case UNIFORM: v[j] = normal(); break;
+        case CLUSTERS: case SKEWED: v[j] = size * (centre[j] + 0.4f * scene_normal()); break;
+        case UNIFORM: v[j] = scene_normal(); break;
         case EQUAL: v[j] = 0.5f; break;
-        case ZEROS: v[j] = i % 3 ? 0 : normal(); break;
+        case ZEROS: v[j] = i % 3 ? 0 : scene_normal(); break;
         case LINE: v[j] = (float)i; break;
         case DUPLICATES: v[j] = centre[j]; break;
       }

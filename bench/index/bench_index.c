@@ -252,7 +252,7 @@ static void build(bench *b) {
   double before = heap_bytes();
   check(lode__segment_open(&source, &b->segment, &err), &err);
   check(lode__segment_preload(b->segment, &err), &err);
-  b->bytes = (heap_bytes() - before - (double)b->segment->records.bytes) / b->n; /* records are loaded as needed */
+  b->bytes = (heap_bytes() - before) / b->n;
 }
 
 static void add_to_peer(void *ctx, size_t i, unsigned worker) {

@@ -192,7 +192,7 @@ static inline lanes elements(const lode__code_model *model, const float *vector,
 
 static inline lanes centred(const lode__code_model *model, lanes v, size_t j) { return v - load(model->mean + j, model->dim - j); }
 
-static inline lanes size_of(lanes v) { return (lanes)((ints)v & INT32_MAX); }
+static inline lanes magnitude(lanes v) { return (lanes)((ints)v & INT32_MAX); }
 
 /* Steps of 1 / per, counted from zero on, which is `middle`; rounded by what is added, and then cut off. */
 static inline ints steps(lanes v, float per, int middle, int reach) {
@@ -245,7 +245,7 @@ float lode__code_row(const lode__code_model *model, const float *vector, uint32_
   for (size_t j = 0; j < model->dim; j += LANES) {
     lanes v = elements(model, vector, by, j);
     length2 += v * v;
-    greatest = greatest_of(greatest, size_of(centred(model, v, j)));
+    greatest = greatest_of(greatest, magnitude(centred(model, v, j)));
   }
   float per, scale = scale_for(greatest_lane(greatest), LODE__CODE_REACH, &per);
   memset(row, 0, lode__code_stride(model->dim));
@@ -287,7 +287,7 @@ void lode__code_query_vector(const lode__code_model *model, const float *vector,
   lanes greatest = {0};
   for (size_t j = 0; j < model->dim; j += LANES) {
     lanes v = elements(model, vector, by, j);
-    greatest = greatest_of(greatest, size_of(from_mean ? centred(model, v, j) : v));
+    greatest = greatest_of(greatest, magnitude(from_mean ? centred(model, v, j) : v));
   }
   float per, scale = scale_for(greatest_lane(greatest), LODE__QUERY_REACH, &per);
   ints sums = {0};

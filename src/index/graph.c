@@ -22,6 +22,8 @@ enum {
   FIRST_BATCH = 32,   /* a batch is as large as the graph until here, then a share of it */
   BATCH_SHARE = 24,
   MAX_BATCH = 16384,
+  CLIMBS = 32,
+  UNEVEN = 2,         /* the longest row is so many times as long (squared) as rows are on average */
 };
 
 #define ALPHA 1.05f
@@ -76,12 +78,15 @@ static void choose_order(lode__grow_state *g) {
 static lode_status set_extra(lode__grow_state *g, lode_error *err) {
   const lode__graph_input *in = &g->input;
   float longest = 0;
+  double sum = 0;
   bool wanted = in->metric == LODE_IP;
   for (uint32_t i = 0; i < in->n && in->metric != LODE_L2; i++) {
     if (in->lengths[i] > longest) longest = in->lengths[i];
+    sum += (double)in->lengths[i];
     if (in->metric == LODE_COSINE && in->lengths[i] == 0) wanted = true;
   }
   if (!wanted) return LODE_OK;
+  if (in->metric == LODE_IP && UNEVEN * sum < (double)longest * in->n) g->climbs = CLIMBS;
   g->extra = lode__alloc_zero(in->n, sizeof *g->extra);
   if (!g->extra) return lode__fail_nomem(err);
   for (uint32_t i = 0; i < in->n; i++) {
@@ -465,6 +470,7 @@ lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_
   graph->n_entries = g.n_entries;
   graph->effort = g.effort;
   graph->curve = g.curve;
+  graph->climbs = g.climbs;
   LODE__GOTO(lode__graph_add_copies(&g, err));
   LODE__GOTO(lode__graph_connect(&g, err));
   LODE__GOTO(lode__graph_arrange(&g, graph, err));

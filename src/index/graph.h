@@ -34,6 +34,9 @@ typedef struct lode__graph {
   uint32_t n_entries;
   uint32_t effort;  /* that finds about 98 of 100 of the ten nearest of a row that is not in it; 0: too small to say */
   lode__effort_curve curve;
+  /* Under inner products, where rows differ in length, the best are at the ends of several clusters, and a walk that has come to the end
+   * of one sees nothing but that: so walks are to begin with so many climbs. 0 otherwise. The curve is that of walks without. */
+  uint32_t climbs;
   uint32_t *links;  /* n * degree, by old ordinals, rows filled up with LODE__NO_LINK */
   uint32_t *order;  /* new ordinal -> old; the entries come first, the one nearest to the centre before all */
   uint32_t *place;  /* old ordinal -> new */

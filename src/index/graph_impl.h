@@ -26,6 +26,7 @@ typedef struct lode__grow_state {
   uint32_t n_unique;
   uint32_t effort;     /* 0: not known */
   lode__effort_curve curve;
+  uint32_t climbs;
   size_t done;         /* rows that are in the graph */
   float *extra;
   lode__paged row_bytes, link_bytes;

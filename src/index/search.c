@@ -280,7 +280,7 @@ static lode_status scan_codes(search *s, lode_error *err) {
 static lode__graph_view view_of(lode__segment *segment) {
   return (lode__graph_view){.rows = &segment->rows, .links = &segment->links, .stride = segment->stride,
                             .n = segment->info.n, .dim = segment->info.dim, .width = segment->info.degree,
-                            .n_entries = segment->info.n_entries};
+                            .n_entries = segment->info.n_entries, .climbs = segment->info.climbs};
 }
 
 /* From the pool of a walk to candidates: those that are allowed. */

@@ -1,9 +1,9 @@
 /* segment.c - layout, header and reading of a segment; see segment.h. Nothing that comes from the file is trusted.
  *
- * Header:  0 "LODESEG1"   8 u32 format (1)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
+ * Header:  0 "LODESEG1"   8 u32 format (2)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
  *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort
  *         60 u32 CRC-32C of 0 .. 59            64 u16 x 20: what efforts find (effort.h)
- *        104 zeros up to the end of the page
+ *        104 u32 climbs                       108 zeros up to the end of the page
  *
  * Invariants: a page's bit in `loaded` is set only after its checksum was right and its bytes are in place; bytes of
  * a loaded page do not change until eviction, which nothing overlaps (the use lock).
@@ -20,7 +20,7 @@ static const char magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 enum {
   FORMAT = 2,
   HEADER_CRC_AT = LODE__SEG_HEADER_CRC_AT,
-  CURVE_AT = 64,
+  CURVE_AT = 64, CLIMBS_AT = 104,
   MAX_DEGREE = 1024, MAX_EFFORT = 65536,
   RUN_PAGES = 64,            /* pages of one word of `loaded`: read together, given back together */
   RUN_BYTES = RUN_PAGES * LODE__PAGE_BYTES,
@@ -113,6 +113,7 @@ void lode__segment_header_put(const lode__segment_info *info, unsigned char *pag
   put32(page + 56, info->effort);
   put32(page + HEADER_CRC_AT, lode__crc32c(0, page, HEADER_CRC_AT));
   memcpy(page + CURVE_AT, info->curve.found, sizeof info->curve.found);
+  put32(page + CLIMBS_AT, info->climbs);
 }
 
 static lode_status damaged(lode_error *err, const char *what) {
@@ -132,7 +133,7 @@ lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_by
   uint32_t kind = get32(page + 12), metric = get32(page + 16);
   lode__segment_info got = {.dim = get32(page + 20), .n = get32(page + 24), .degree = get32(page + 28),
                             .n_entries = get32(page + 32), .id = get64(page + 40), .bytes = get64(page + 48),
-                            .effort = get32(page + 56)};
+                            .effort = get32(page + 56), .climbs = get32(page + CLIMBS_AT)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
   memcpy(got.curve.found, page + CURVE_AT, sizeof got.curve.found);
   if (kind != LODE__FLAT && kind != LODE__GRAPH) return damaged(err, "kind");

@@ -42,6 +42,7 @@ typedef struct lode__segment_info {
   float unit;        /* of the codes */
   uint32_t effort;   /* of a search that does not say: see lode__graph; 0: not known */
   lode__effort_curve curve; /* of one that wants a recall */
+  uint32_t climbs;   /* of walks: see lode__graph */
 } lode__segment_info;
 
 /* ---- Layout; only for segment*.c and tests ---- */

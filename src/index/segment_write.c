@@ -187,6 +187,7 @@ lode_status lode__maker_finish(lode__maker *maker, lode_error *err) {
     maker->info.n_entries = graph.n_entries;
     maker->info.effort = graph.effort;
     maker->info.curve = graph.curve;
+    maker->info.climbs = graph.climbs;
   }
   if (!lode__segment_layout_of(&maker->info, &layout)) {
     LODE__GOTO(lode__fail(err, LODE_LIMIT, "a segment of %u rows is too large", maker->info.n));

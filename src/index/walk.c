@@ -2,15 +2,15 @@
  *
  * Where the time goes is memory: a hop gathers the neighbours that were not seen yet, starts the loads of all their
  * rows, and only then computes. The visited set is a bitmap (n / 8 bytes: it stays in the second-level cache), cleared
- * by the list of what was touched. Whether a row was seen before, and where it belongs among the others, nobody can
- * foretell: both are found without branches.
+ * by the list of what was touched. Whether a row was seen before nobody can foretell: that is found without a branch.
  */
 #include "index/walk.h"
 
 #include <math.h>
 
 enum {
-  SEEDS = 8,          /* entries that a walk begins with */
+  SEEDS = 8,          /* entries that a walk begins with, */
+  MOST_SEEDS = 64,    /* if it climbs */
   SHIFT = 8,          /* entries of the pool that make room together */
   STEP = 64,          /* rows whose keys are computed together */
   FRESH = 32,         /* allowed rows that an expansion among them brings at most */
@@ -66,7 +66,7 @@ static void forget(lode__walk_room *room) {
 
 static inline float key_of(uint64_t entry) { return lode__code_key_of((uint32_t)(entry >> 32)); }
 
-/* From the end: most that come are not much better than the worst. */
+/* Looks for its place from the end: most that come are not much better than the worst. */
 static inline void offer(lode__walk_room *room, uint64_t entry) {
   uint64_t *pool = room->pool;
   size_t at = room->n;
@@ -88,7 +88,7 @@ static inline lode_status need_row(const lode__graph_view *view, uint32_t ordina
   return lode__paged_need(view->rows, (uint64_t)ordinal * view->stride, view->stride, err);
 }
 
-/* The row of links, there to be read; counts the hop. */
+/* The row of links, there to be read. */
 static inline lode_status links_of(const lode__graph_view *view, uint32_t ordinal, const uint32_t **links,
                                    lode_error *err) {
   size_t bytes = view->width * sizeof(uint32_t);
@@ -132,37 +132,6 @@ static void score(const lode__graph_view *view, const lode__walk_query *query, c
   room->count.distances += n;
 }
 
-/* Begins with the nearest few of the entries. */
-static lode_status seed(const lode__graph_view *view, const lode__walk_query *query, lode__walk_room *room,
-                        lode_error *err) {
-  size_t n = view->n_entries, n_best = n < SEEDS ? n : SEEDS;
-  uint64_t best[SEEDS];
-  uint32_t list[STEP];
-  float keys[STEP], worst = INFINITY;
-  for (size_t i = 0; i < SEEDS; i++) best[i] = UINT64_MAX;
-  for (size_t i = 0; i < n; i += STEP) {
-    size_t m = n - i < STEP ? n - i : STEP;
-    for (size_t j = 0; j < m; j++) list[j] = view->entries ? view->entries[i + j] : (uint32_t)(i + j);
-    for (size_t j = 0; j < m && !lode__paged_whole(view->rows); j++) LODE__TRY(need_row(view, list[j], err));
-    keys_of(view, query, list, m, keys);
-    for (size_t j = 0; j < m; j++) {
-      if (keys[j] > worst) continue;
-      uint64_t entry = entry_of(keys[j], list[j]);
-      if (entry >= best[SEEDS - 1]) continue;
-      size_t at = SEEDS - 1;
-      for (; at > 0 && best[at - 1] > entry; at--) best[at] = best[at - 1];
-      best[at] = entry;
-      if (best[SEEDS - 1] != UINT64_MAX) worst = key_of(best[SEEDS - 1]);
-    }
-  }
-  room->count.distances += n;
-  for (size_t i = 0; i < n_best; i++) {
-    visit(room, lode__pool_ordinal(best[i]));
-    offer(room, best[i]);
-  }
-  return LODE_OK;
-}
-
 static lode_status room_for(lode__walk_room *room, size_t more, lode_error *err) {
   size_t need = room->n_touched + more;
   if (need <= room->touched_cap || lode__grow(&room->touched, &room->touched_cap, need, sizeof *room->touched)) {
@@ -178,16 +147,79 @@ static lode_status fetch_rows(const lode__graph_view *view, const uint32_t *list
   return LODE_OK;
 }
 
-static lode_status expand(const lode__graph_view *view, const lode__walk_query *query, uint32_t ordinal,
-                          lode__walk_room *room, lode_error *err) {
+/* The neighbours of a row that were not seen yet, on their way to the cache. */
+static lode_status gather(const lode__graph_view *view, uint32_t ordinal, lode__walk_room *room, const uint32_t **fresh,
+                          size_t *n, lode_error *err) {
   const uint32_t *links;
   LODE__TRY(links_of(view, ordinal, &links, err));
   LODE__TRY(room_for(room, view->width, err));
   room->count.hops++;
-  size_t n = visit_all(room, links, view->width, view->n);
-  const uint32_t *fresh = room->touched + room->n_touched - n;
-  LODE__TRY(fetch_rows(view, fresh, n, err));
+  *n = visit_all(room, links, view->width, view->n);
+  *fresh = room->touched + room->n_touched - *n;
+  return fetch_rows(view, *fresh, *n, err);
+}
+
+static lode_status expand(const lode__graph_view *view, const lode__walk_query *query, uint32_t ordinal,
+                          lode__walk_room *room, lode_error *err) {
+  const uint32_t *fresh;
+  size_t n;
+  LODE__TRY(gather(view, ordinal, room, &fresh, &n, err));
   score(view, query, fresh, n, room);
+  return LODE_OK;
+}
+
+/* From neighbour to better neighbour, until there is none, whether or not the pool has better ones. */
+static lode_status climb(const lode__graph_view *view, const lode__walk_query *query, uint64_t from, lode__walk_room *room,
+                         lode_error *err) {
+  float keys[STEP];
+  for (uint64_t best = from;; from = best) {
+    const uint32_t *fresh;
+    size_t n;
+    LODE__TRY(gather(view, lode__pool_ordinal(from), room, &fresh, &n, err));
+    for (size_t i = 0; i < n; i += STEP) {
+      size_t m = n - i < STEP ? n - i : STEP;
+      keys_of(view, query, fresh + i, m, keys);
+      for (size_t j = 0; j < m; j++) {
+        uint64_t entry = entry_of(keys[j], fresh[i + j]);
+        offer(room, entry);
+        if (entry < best) best = entry;
+      }
+    }
+    room->count.distances += n;
+    if (best == from) return LODE_OK;
+  }
+}
+
+/* Begins with the nearest few of the entries. */
+static lode_status seed(const lode__graph_view *view, const lode__walk_query *query, lode__walk_room *room,
+                        lode_error *err) {
+  size_t n = view->n_entries, climbs = view->climbs < MOST_SEEDS ? view->climbs : MOST_SEEDS;
+  size_t wanted = climbs > SEEDS ? climbs : SEEDS, n_best = n < wanted ? n : wanted;
+  uint64_t best[MOST_SEEDS];
+  uint32_t list[STEP];
+  float keys[STEP], worst = INFINITY;
+  for (size_t i = 0; i < wanted; i++) best[i] = UINT64_MAX;
+  for (size_t i = 0; i < n; i += STEP) {
+    size_t m = n - i < STEP ? n - i : STEP;
+    for (size_t j = 0; j < m; j++) list[j] = view->entries ? view->entries[i + j] : (uint32_t)(i + j);
+    for (size_t j = 0; j < m && !lode__paged_whole(view->rows); j++) LODE__TRY(need_row(view, list[j], err));
+    keys_of(view, query, list, m, keys);
+    for (size_t j = 0; j < m; j++) {
+      if (keys[j] > worst) continue;
+      uint64_t entry = entry_of(keys[j], list[j]);
+      if (entry >= best[wanted - 1]) continue;
+      size_t at = wanted - 1;
+      for (; at > 0 && best[at - 1] > entry; at--) best[at] = best[at - 1];
+      best[at] = entry;
+      if (best[wanted - 1] != UINT64_MAX) worst = key_of(best[wanted - 1]);
+    }
+  }
+  room->count.distances += n;
+  for (size_t i = 0; i < n_best; i++) {
+    visit(room, lode__pool_ordinal(best[i]));
+    offer(room, best[i]);
+  }
+  for (size_t i = 0; i < n_best && i < climbs; i++) LODE__TRY(climb(view, query, best[i], room, err));
   return LODE_OK;
 }
 
@@ -211,7 +243,7 @@ static lode_status begin(const lode__graph_view *view, size_t beam, size_t effor
   room->beam = beam < view->n ? beam : view->n;
   room->effort = effort;
   room->n = room->next = 0;
-  return room_for(room, SEEDS, err);
+  return room_for(room, MOST_SEEDS, err);
 }
 
 lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *query, size_t beam, size_t effort,

@@ -21,6 +21,7 @@ typedef struct lode__graph_view {
   uint32_t n, dim, width;
   uint32_t n_entries;      /* where walks begin: */
   const uint32_t *entries; /* these; NULL: ordinals 0 to n_entries - 1 */
+  uint32_t climbs;         /* from so many of them, each by itself, to where nothing near is better, before the walk; see graph.h */
   const float *extra;      /* construction only, may be NULL: one more dimension of each row, see graph.c */
 } lode__graph_view;
 
