@@ -589,11 +589,18 @@ static void random_string(lode__buf *buf) {
 
 static void random_scalar(lode__buf *buf) {
   char text[256];
+  size_t len;
   switch (test_below(6)) {
     case 0: lode__buf_adds(buf, "null"); break;
     case 1: lode__buf_adds(buf, test_below(2) ? "true" : "false"); break;
     case 2: lode__json_put_int(buf, (int64_t)(test_rand() >> test_below(64))); break;
-    case 3: lode__buf_add(buf, text, random_decimal(text, sizeof text)); break;
+    case 3:
+      do { /* a text with a number beyond all doubles would not be valid */
+        len = random_decimal(text, sizeof text);
+        text[len] = '\0';
+      } while (!isfinite(strtod(text, NULL)));
+      lode__buf_add(buf, text, len);
+      break;
     default: random_string(buf); break;
   }
 }
