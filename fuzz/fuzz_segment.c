@@ -67,6 +67,11 @@ static void use(lode__segment *segment, uint8_t flags) {
   for (size_t i = 0; i < n; i++) {
     if (hits[i].slot >= slots) abort();
   }
+  request = (lode__search_request){.query = query, .k = 2, .beam = 1}; /* walks, where there are so few rows */
+  if (lode__segment_search(segment, &request, &room, hits, &n, NULL) != LODE_OK && n != 0) abort();
+  for (size_t i = 0; i < n; i++) {
+    if (hits[i].slot >= slots) abort();
+  }
   if (lode__segment_verify(segment, &report, NULL) == LODE_OK && report.unreachable) abort();
   lode__segment_evict(segment, 0);
   lode__search_room_release(&room);
@@ -136,7 +141,7 @@ static void make_seed(bytes *b, lode__segment_kind kind) {
 
 static void mutate(bytes *b) {
   for (uint32_t i = draw(6); i-- > 0;) {
-    size_t at = 1 + (draw(2) ? draw(60) : draw((uint32_t)b->n - 1));
+    size_t at = 1 + (draw(2) ? draw(108) : draw((uint32_t)b->n - 1));
     switch (draw(4)) {
       case 0: b->data[at] ^= (unsigned char)(1u << draw(8)); break;
       case 1: b->data[at] = (unsigned char)draw(256); break;

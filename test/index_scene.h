@@ -19,9 +19,9 @@ typedef struct scene {
 
 typedef enum shape { CLUSTERS, UNIFORM, EQUAL, ZEROS, LINE, DUPLICATES, SKEWED } shape;
 
-/* n vectors of a shape, from test_rand(). */
 /* Nearly normal, variance 1/2. */
 float scene_normal(void);
+/* n vectors of a shape, from test_rand(). */
 void scene_init(scene *s, shape how, lode_metric metric, uint32_t n, uint32_t dim);
 /* Makes the segment and opens it; workers > 1: on that many threads. */
 void scene_build(scene *s, lode__segment_kind kind, unsigned workers);

@@ -245,6 +245,36 @@ TEST_SLOW(inner_products_with_clusters_of_different_length, 240) {
   }
 }
 
+/* The walk among allowed rows begins with scouts, which are more than are asked for here; the room is new each time. */
+TEST(a_narrow_beam_has_room_for_scouts) {
+  enum { ROWS = 10000, DIM = 4, K = 4, EVERY = 24 };
+  scene s;
+  lode_error err;
+  uint64_t *allowed = calloc(ROWS / 64 + 1, sizeof *allowed);
+  float query[DIM];
+  test_srand(test_seed());
+  scene_init(&s, UNIFORM, LODE_L2, ROWS, DIM);
+  scene_build(&s, LODE__GRAPH, 2);
+  OK(scene_open(&s, &err));
+  for (uint32_t i = 0; i < ROWS; i += EVERY) allowed[i / 64] |= (uint64_t)1 << (i % 64);
+  unsigned ways = 0;
+  for (uint32_t beam = 1; beam <= 16; beam++) {
+    lode__search_room room = {0};
+    lode__segment_hit hits[K];
+    size_t n;
+    scene_query(&s, query);
+    lode__search_request request = {.query = query, .k = K, .beam = beam, .allowed = allowed};
+    OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+    CHECK(n == K);
+    for (size_t i = 0; i < n; i++) CHECK(hits[i].slot % EVERY == 0);
+    ways |= room.stats.ways;
+    lode__search_room_release(&room);
+  }
+  CHECK(ways & LODE__BY_WALK_ALLOWED);
+  free(allowed);
+  scene_release(&s);
+}
+
 TEST(no_match_is_no_hit_and_bits_past_the_end_do_not_count) {
   test_srand(test_seed());
   for (lode__segment_kind kind = LODE__FLAT; kind <= LODE__GRAPH; kind++) {

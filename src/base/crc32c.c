@@ -16,7 +16,7 @@
 
 #define POLYNOMIAL 0x82F63B78u /* bits reversed */
 
-enum { LONG_BYTES = 4096, SHORT_BYTES = 256, TINY_BYTES = 80 }; /* of one stream; multiples of 8 */
+enum { LONG_BYTES = 4096, SHORT_BYTES = 256, TINY_BYTES = 80 }; /* of one stream; multiples of 16 */
 
 static uint32_t slices[8][256];
 static uint32_t shift_long[4][256], shift_short[4][256], shift_tiny[4][256];

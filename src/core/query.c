@@ -33,6 +33,7 @@ typedef struct run {
   bool proposed;           /* as an index proposed it: some may not match */
   bool reversed;           /* the filter is left to step 3 for now */
   bool new_filter;         /* nothing was known of it before */
+  unsigned judged_again;   /* 1: so it was tried twice */
   size_t reversed_more;    /* and so many candidates more are asked for */
   lode__filter_note judged; /* what step 3 has shown of the filter */
   lode__rids only;
@@ -316,7 +317,7 @@ static bool can_judge_first(run *q) {
   size_t want = wanted(q);
   if (!q->held || !q->key.len || q->attempt > 1 || q->select.what.ids || want > GROUP_ROWS) return false;
   lode__filter_note note = lode__marked_noted(q->held, q->key.data, q->key.len);
-  if (q->attempt == 0) q->new_filter = !note.judged;
+  if (q->attempt == 0) q->new_filter = !note.judged, q->judged_again = 0;
   else if (!q->new_filter || !note.judged) return false;
   double share = ((double)note.matched + 1) / ((double)note.judged + 1), records = (double)q->reader.coll.records;
   double more = q->attempt    ? 3 * (double)want / share
@@ -327,6 +328,7 @@ static bool can_judge_first(run *q) {
   double list = probe ? share * records / PROPOSALS_A_RECORD : records;
   if (q->attempt && (more * (double)q->n > list || (probe && !note.matched))) return false; /* a short list may be all there is */
   q->reversed_more = (size_t)more;
+  q->judged_again = q->attempt;
   return (double)lode__vectors_spend(q->held, q->reversed_more * q->n) <= (probe ? list / TIMES_TO_COME : list) || q->new_filter;
 }
 
@@ -394,7 +396,7 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   q->reversed = can_reverse(q, cheap);
   uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
   if (q->reversed && q->held && lode__vectors_spend(q->held, q->reversed_more) > price) q->reversed = false;
-  bool by_index = q->held && cheap && q->attempt <= 1 && lode__filter_is_probe(q->select.filter); /* the list is there */
+  bool by_index = q->held && cheap && q->attempt <= 1 + q->judged_again && lode__filter_is_probe(q->select.filter); /* the list is there */
   if (!by_index && (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
   q->reversed = false;
   q->only.n = 0;

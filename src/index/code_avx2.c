@@ -1,4 +1,4 @@
-/* code_avx2.c - integer dot products for x86-64 with AVX2.
+/* code_avx2.c - keys of rows, by integer dot products, for x86-64 with AVX2.
  *
  * vpmaddubsw adds two products of an unsigned and a signed byte in 16 bits, with saturation; with bytes of 0 to 127
  * and -127 to 127 the sum is within 2 * 127 * 127 = 32,258, so it never saturates. vpmaddwd with ones then widens to

@@ -1,4 +1,4 @@
-/* code_avx512.c - integer dot products for x86-64 with AVX-512 VNNI.
+/* code_avx512.c - keys of rows, by integer dot products, for x86-64 with AVX-512 VNNI.
  *
  * vpdpbusd adds four products of an unsigned and a signed byte to 32 bits, and does not saturate. Four rows at a time
  * share the loads of the query; a partial block is read under a mask.

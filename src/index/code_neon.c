@@ -1,4 +1,4 @@
-/* code_neon.c - integer dot products for 64-bit ARM: with the dot product instructions of ARMv8.2, and without.
+/* code_neon.c - keys of rows, by integer dot products, for 64-bit ARM: with the dot product instructions of ARMv8.2, and without.
  *
  * Codes are below 128, so both sides count as signed. smull makes 16-bit products (at most 127 * 127), sadalp
  * adds them in pairs to 32 bits; sdot does four at once. A partial block is copied and padded with zeros. Products of

@@ -5,7 +5,7 @@
  *         60 u32 CRC-32C of 0 .. 59            64 u16 x 20: what efforts find (effort.h)
  *        104 u32 climbs                       108 zeros up to the end of the page
  *
- * Invariants: a page's bit in `loaded` is set only after its checksum was right and its bytes are in place; bytes of
+ * Invariants: a page's bit in `loaded` is set, and then it is no more counted in `missing`, only after its checksum was right and its bytes are in place; bytes of
  * a loaded page do not change until eviction, which nothing overlaps (the use lock).
  */
 #include "index/segment.h"
@@ -341,7 +341,11 @@ void lode__segment_evict(lode__segment *segment, uint64_t keep) {
   uint64_t entries = (uint64_t)segment->info.n_entries * segment->stride / RUN_BYTES + 1, total = 0;
   if (atomic_load(&segment->resident) <= keep) return;
   pthread_rwlock_wrlock(&segment->use);
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) total += runs_of(all[i]);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    total += runs_of(all[i]);
+    /* from now on it is loaded page by page, which is to cost a page */
+    if (all[i]->bytes >= LARGE_BYTES) (void)madvise((void *)(uintptr_t)all[i]->data, (size_t)all[i]->bytes, MADV_NOHUGEPAGE);
+  }
   for (uint64_t tried = 0; tried < total && atomic_load(&segment->resident) > keep; tried++) {
     uint64_t run = segment->hand++ % total;
     size_t i = 0;
@@ -434,12 +438,39 @@ static lode_status seek(lode__segment *s, int64_t key, uint32_t from, uint32_t *
   return LODE_OK;
 }
 
+/* How many of those sorted by key are below it. */
+static size_t count_below(const lode__segment_record *who, size_t n, int64_t key) {
+  size_t low = 0, high = n;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (who[middle].key < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/* Many on few pages: those are read run by run rather than one by one. */
+static lode_status need_range(lode__segment *s, const lode__segment_record *who, size_t n, lode_error *err) {
+  enum { LEAST = 64 };
+  int64_t least, greatest;
+  uint32_t first, last;
+  if (n < LEAST) return LODE_OK;
+  LODE__TRY(key_at(s, 0, &least, err));
+  LODE__TRY(key_at(s, s->info.n - 1, &greatest, err));
+  size_t before = count_below(who, n, least), end = count_below(who, n, greatest);
+  if (end < before + LEAST) return LODE_OK;
+  LODE__TRY(seek(s, who[before].key, 0, &first, err));
+  LODE__TRY(seek(s, who[end - 1].key, first, &last, err));
+  if (last >= s->info.n) return LODE_OK;
+  uint64_t at = (uint64_t)first * LODE__SEG_RECORD_BYTES, bytes = (uint64_t)(last - first + 1) * LODE__SEG_RECORD_BYTES;
+  return end - before > bytes / LODE__PAGE_BYTES / 2 ? lode__paged_need(&s->records, at, bytes, err) : LODE_OK;
+}
+
 static lode_status mark_unlocked(lode__segment *s, const lode__segment_record *who, size_t n, uint64_t *bits,
                                  size_t *marked, lode_error *err) {
   const unsigned char *bytes = NULL;
   uint32_t slot = 0;
-  /* Many are on most pages: those are read run by run rather than one by one. */
-  if (n > s->records.bytes / LODE__PAGE_BYTES / 2) LODE__TRY(lode__paged_need(&s->records, 0, s->records.bytes, err));
+  LODE__TRY(need_range(s, who, n, err));
   for (size_t i = 0; i < n && slot < s->info.n; i++) {
     LODE__TRY(seek(s, who[i].key, slot, &slot, err));
     if (slot >= s->info.n) break;

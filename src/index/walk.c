@@ -313,6 +313,7 @@ lode_status lode__walk_allowed(const lode__graph_view *view, const lode__walk_qu
   lode_status st = LODE_OK;
   uint32_t scouts[SCOUTS], ordinal;
   size_t n_scouts;
+  LODE__TRY(lode__walk_room_init(room, view->n, SCOUTS, err)); /* where all beams are narrower */
   LODE__TRY(lode__walk(view, query, SCOUTS, SCOUTS, room, err));
   for (n_scouts = 0; n_scouts < room->n; n_scouts++) scouts[n_scouts] = lode__pool_ordinal(room->pool[n_scouts]);
   LODE__GOTO(begin(view, filter->beam, SIZE_MAX, room, err));
