@@ -243,8 +243,10 @@ static bool find_segment(bench *b, lode__segment_source *source) {
 static void build(bench *b) {
   lode_error err;
   lode__segment_source source;
-  char path[4096], tmp[] = "/tmp/lode-bench-XXXXXX";
+  const char *folder = getenv("TMPDIR");
+  char path[4096], tmp[4096];
   const char *name = cached(b, "segment", path, sizeof path);
+  if (snprintf(tmp, sizeof tmp, "%s/lode-bench-XXXXXX", folder ? folder : P_tmpdir) >= (int)sizeof tmp) stop("TMPDIR is too long");
   b->fd = name ? open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : mkstemp(tmp);
   if (b->fd < 0) stop("segment");
   if (!name) unlink(tmp);

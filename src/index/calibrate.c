@@ -21,7 +21,7 @@ static void scan(const lode__grow_state *g, const lode__walk_query *query, uint6
   for (size_t i = 0; i < NEAREST; i++) best[i] = UINT64_MAX;
   for (size_t i = 0; i < g->done; i += STEP) {
     size_t m = g->done - i < STEP ? g->done - i : STEP;
-    for (size_t j = 0; j < m; j++) rows[j] = g->input.rows + (size_t)g->sequence[i + j] * g->input.stride;
+    for (size_t j = 0; j < m; j++) rows[j] = lode__grow_row(g, g->sequence[i + j]);
     lode__code_keys(&query->code, rows, m, keys);
     for (size_t j = 0; j < m; j++) {
       uint32_t ordinal = g->sequence[i + j];
@@ -52,7 +52,7 @@ static void try_row(void *arg, size_t i, unsigned worker) {
   lode__grow_state *g = arg;
   lode__grow_worker *w = &g->workers[worker];
   uint32_t *found = g->sources + i * LODE__EFFORTS, self = g->sequence[g->done + i];
-  const unsigned char *row = g->input.rows + (size_t)self * g->input.stride;
+  const unsigned char *row = lode__grow_row(g, self);
   lode__walk_query query = {0}; /* without the extra dimension, like a query */
   uint64_t best[NEAREST];
   if (w->st != LODE_OK) return;

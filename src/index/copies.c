@@ -10,21 +10,19 @@
 
 enum { FAN = 8 };
 
-static const unsigned char *row_of(const lode__grow_state *g, uint32_t i) { return g->input.rows + (size_t)i * g->input.stride; }
-
 lode_status lode__graph_find_copies(lode__grow_state *g, lode_error *err) {
   uint32_t n = g->input.n, last = n;
   uint64_t *sums = lode__alloc_zero(n, sizeof *sums);
   if (!sums) return lode__fail_nomem(err);
   for (uint32_t i = 0; i < n; i++) {
-    sums[i] = (uint64_t)lode__code_hash(row_of(g, i), g->input.stride) << 32 | i;
+    sums[i] = (uint64_t)lode__code_hash(lode__grow_row(g, i), g->input.stride) << 32 | i;
     g->original[i] = i;
   }
   qsort(sums, n, sizeof *sums, lode__compare_u64);
   for (uint32_t i = 1; i < n; i++) {
     uint32_t before = g->original[(uint32_t)sums[i - 1]], self = (uint32_t)sums[i];
     if (sums[i] >> 32 != sums[i - 1] >> 32) continue;
-    if (lode__code_equal(row_of(g, before), row_of(g, self), g->input.stride)) g->original[self] = before;
+    if (lode__code_equal(lode__grow_row(g, before), lode__grow_row(g, self), g->input.stride)) g->original[self] = before;
   }
   lode__free(sums);
   for (uint32_t i = n; i-- > 0;) {

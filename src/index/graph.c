@@ -182,10 +182,6 @@ static void tear_down(lode__grow_state *g) {
 
 /* ---- Pruning ---- */
 
-static inline const unsigned char *row_of(const lode__grow_state *g, uint32_t i) {
-  return g->input.rows + (size_t)i * g->input.stride;
-}
-
 static inline float extra_of(const lode__grow_state *g, uint32_t i) { return g->extra ? g->extra[i] : 0; }
 
 /* A candidate: the order of its distance to the row, then its ordinal. */
@@ -193,17 +189,11 @@ static inline uint64_t candidate_of(float distance, uint32_t ordinal) {
   return (uint64_t)lode__code_order(distance) << 32 | ordinal;
 }
 
-static inline float distance_of(uint64_t candidate) {
-  uint32_t u = (uint32_t)(candidate >> 32);
-  float f;
-  u = (u >> 31) ? u ^ 0x80000000u : ~u;
-  memcpy(&f, &u, sizeof f);
-  return f;
-}
+static inline float distance_of(uint64_t candidate) { return lode__code_key_of((uint32_t)(candidate >> 32)); }
 
 /* Does one of the chosen stand in front of the candidate, seen from the row that is `distance` away? */
 static bool hidden(const lode__grow_state *g, lode__grow_worker *w, uint32_t candidate, float distance, size_t n) {
-  const unsigned char *row = row_of(g, candidate);
+  const unsigned char *row = lode__grow_row(g, candidate);
   lode__code_query query;
   float keys[GROUP], bias = lode__code_bias(row), extra = 2 * extra_of(g, candidate);
   if (n) lode__code_query_row(row, g->input.dim, w->candidate, &query);
@@ -227,7 +217,7 @@ static size_t prune(const lode__grow_state *g, lode__grow_worker *w, const uint6
     uint32_t c = (uint32_t)candidates[i];
     if (hidden(g, w, c, distance_of(candidates[i]), chosen)) continue;
     w->chosen[chosen] = c;
-    w->chosen_rows[chosen++] = row_of(g, c);
+    w->chosen_rows[chosen++] = lode__grow_row(g, c);
   }
   size_t visible = chosen; /* these are in the order of the candidates */
   for (size_t i = 0; i < n && chosen < g->options.degree; i++) {
@@ -242,14 +232,14 @@ static size_t prune(const lode__grow_state *g, lode__grow_worker *w, const uint6
 
 /* Distances from one row to others, taken into account where they are the least so far. */
 static void keep_least(const lode__grow_state *g, uint32_t from, const uint32_t *rows, size_t n, float *least) {
-  const unsigned char *row = row_of(g, from), *others[GROUP];
+  const unsigned char *row = lode__grow_row(g, from), *others[GROUP];
   lode__grow_worker *w = &g->workers[0];
   lode__code_query query;
   float keys[GROUP], bias = lode__code_bias(row);
   lode__code_query_row(row, g->input.dim, w->query, &query);
   for (size_t i = 0; i < n; i += GROUP) {
     size_t m = n - i < GROUP ? n - i : GROUP;
-    for (size_t j = 0; j < m; j++) others[j] = row_of(g, rows[i + j]);
+    for (size_t j = 0; j < m; j++) others[j] = lode__grow_row(g, rows[i + j]);
     lode__code_keys(&query, others, m, keys);
     for (size_t j = 0; j < m; j++) {
       float d = bias + keys[j] - 2 * extra_of(g, from) * extra_of(g, rows[i + j]);
@@ -289,7 +279,7 @@ static void find_links(void *arg, size_t i, unsigned worker) {
   lode__grow_worker *w = &g->workers[worker];
   if (w->st != LODE_OK) return;
   uint32_t self = g->sequence[g->done + i], *found = g->found + i * g->options.degree;
-  const unsigned char *row = row_of(g, self);
+  const unsigned char *row = lode__grow_row(g, self);
   lode__walk_query query = {.extra = extra_of(g, self)};
   lode__code_query_row(row, g->input.dim, w->query, &query.code);
   w->st = lode__walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, &w->err);
@@ -339,7 +329,7 @@ static size_t count_links(const uint32_t *links, size_t room) {
 /* Prunes a row's links together with n more to `degree`. */
 static void prune_links(lode__grow_state *g, lode__grow_worker *w, uint32_t self, const uint32_t *more, size_t n) {
   uint32_t *links = g->links + (size_t)self * g->room;
-  const unsigned char *row = row_of(g, self), *rows[GROUP];
+  const unsigned char *row = lode__grow_row(g, self), *rows[GROUP];
   size_t old = count_links(links, g->room), all = old + n;
   lode__code_query query;
   float keys[GROUP], bias = lode__code_bias(row), extra = 2 * extra_of(g, self);
@@ -349,7 +339,7 @@ static void prune_links(lode__grow_state *g, lode__grow_worker *w, uint32_t self
     uint32_t ordinals[GROUP];
     for (size_t j = 0; j < m; j++) {
       ordinals[j] = i + j < old ? links[i + j] : more[i + j - old];
-      rows[j] = row_of(g, ordinals[j]);
+      rows[j] = lode__grow_row(g, ordinals[j]);
     }
     lode__code_keys(&query, rows, m, keys);
     for (size_t j = 0; j < m; j++) {

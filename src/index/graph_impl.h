@@ -39,6 +39,10 @@ typedef struct lode__grow_state {
   size_t n_targets;
 } lode__grow_state;
 
+static inline const unsigned char *lode__grow_row(const lode__grow_state *g, uint32_t i) {
+  return g->input.rows + (size_t)i * g->input.stride;
+}
+
 /* Copies (rows with equal codes) do not take part in the growth: they would fill each other's links and shut the
  * others out. Finds them: sets original, n_unique and the sequence, middle first, the others in order, copies last. */
 LODE_MUST lode_status lode__graph_find_copies(lode__grow_state *g, lode_error *err);
