@@ -1,11 +1,12 @@
 /* vfs_page.c - pages of a database file: their checksums on the way in and out.
  *
  * Every page of a database file carries a valid checksum, or is damaged, or is a leaf of the free list (see below).
- *   1. What is verified depends on the place and length of the read alone, never on what a header says. SQLite reads
- *      whole pages; page 1 is first proven by the page size in its own header, so a damaged header cannot choose a
- *      size that suits it. Of the two shorter reads that SQLite does, one (16 bytes at 24, "has the file changed?")
- *      proves all of page 1; the other (100 bytes at 0, without a lock) is a hint for the page size which SQLite
- *      compares with the proven page 1 afterwards.
+ *   1. Every read is of whole pages here, whatever SQLite asks for: a part is copied from the page after all of it was
+ *      proven. The page size is that of a proven page 1, which is first proven by the size in its own header, so a
+ *      damaged header cannot choose a size that suits it. Parts that SQLite reads: of page 1, 16 bytes at 24 ("has the
+ *      file changed?"); of overflow pages, the first bytes, past its cache (3.45 to 3.47 unasked; later versions only
+ *      if a VFS offers SQLITE_IOCAP_SUBPAGE_READ). One read is not proven: 100 bytes at 0, without a lock, a hint for
+ *      the page size which SQLite compares with the proven page 1 afterwards.
  *   2. A page is sealed in the buffer that SQLite gives us to write. That buffer is the pager's own image of the
  *      page (or scratch space), so a page in the cache carries what the file carries.
  *   3. A page in the journal is such an image from before its first change. It would be sealed already, but for pages
@@ -54,11 +55,16 @@ static int damaged(lode__vfs_file *f, uint32_t page_number, const char *why) {
 
 /* ---- Reading ---- */
 
+static int need_buffer(lode__vfs_file *f) {
+  if (!f->page) f->page = lode__alloc(LODE__PAGE_MAX);
+  return f->page ? SQLITE_OK : SQLITE_IOERR_NOMEM;
+}
+
 /* Proves page 1 and leaves it in f->page. SQLITE_IOERR_SHORT_READ: the file is empty. */
 static int load_first(lode__vfs_file *f) {
   size_t got = 0, more = 0, n = f->page_bytes ? f->page_bytes : LODE__PAGE_MIN;
-  if (!f->page && !(f->page = lode__alloc(LODE__PAGE_MAX))) return SQLITE_IOERR_NOMEM;
-  int rc = lode__vfs_pread(f, f->page, n, 0, &got);
+  int rc = need_buffer(f);
+  if (rc == SQLITE_OK) rc = lode__vfs_pread(f, f->page, n, 0, &got);
   if (rc != SQLITE_OK) return rc;
   if (got == 0) return f->size ? damaged(f, 1, "the file was emptied") : SQLITE_IOERR_SHORT_READ;
   if (got < LODE__PAGE_MIN) return damaged(f, 1, "the file is cut short");
@@ -135,8 +141,19 @@ static int read_other(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t 
   return rc;
 }
 
+/* A part of a page other than the first. When the page is not sound, read_other looks for it in the free list, which
+ * puts page 1 into f->page; it sets the page to zeros afterwards. */
+static int read_part(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
+  uint64_t start = off - off % f->page_bytes;
+  int rc = need_buffer(f);
+  if (rc != SQLITE_OK) return rc;
+  rc = read_other(f, f->page, f->page_bytes, start);
+  if (rc == SQLITE_OK || rc == SQLITE_IOERR_SHORT_READ) memcpy(buf, f->page + (off - start), n);
+  return rc;
+}
+
 int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
-  size_t got = 0;
+  size_t got = 0, page = f->page_bytes;
   if (off == 0 && n == 100) { /* the hint: no lock is held, so the bytes prove nothing, nor does their damage */
     int rc = lode__vfs_pread(f, buf, n, off, &got);
     if (rc != SQLITE_OK) return rc;
@@ -144,6 +161,8 @@ int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
     return got < n ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
   }
   if (off / LODE__PAGE_MAX > UINT32_MAX) return SQLITE_IOERR_READ;
+  if (page && off >= page && n != page)
+    return off % page + n <= page ? read_part(f, buf, n, off) : SQLITE_IOERR_READ; /* two pages: no checksum of its own */
   bool whole = lode__page_size_valid(n) && off % n == 0;
   if (whole && off > 0) return read_other(f, buf, n, off);
   if (whole || off + n <= LODE__PAGE_MIN) return read_first(f, buf, n, off);
