@@ -105,7 +105,10 @@ run 1 db count cc; says 'did you mean "c"'
 run 1 db count elsewhere; says "lode db create"
 run 0 db create gone
 run 0 db rename gone went; is "gone: now called went"
-run 0 db drop went --json; is '{"collection":"went","dropped":0}'
+run 5 db drop went; says "--yes"
+run 0 db count went
+run 0 db drop went --yes --json; is '{"collection":"went","dropped":0}'
+run 1 db drop went --yes
 run 1 db drop went
 run 5 db create x --read-only; says "read"
 
@@ -335,7 +338,7 @@ check "closed input: $(cat "$tmp/err")" grep -q "Bad file descriptor" "$tmp/err"
 "$lode" --store "$S" db create closed <&- >&- 2>&-
 code=$?
 check "all closed: exit $code" [ $code -eq 5 ]
-run 0 db drop closed
+run 0 db drop closed --yes
 feed '{"id":"u","embedding":[1,"a"]}' 5 db add big; says 'line 1: record "u": the embedding cannot be used: invalid JSON at byte 3: expected a number'
 feed '{"id":"u","embedding":[1,[2],3]}' 5 db add big; says 'record "u": the embedding'
 feed '{"id":"u","embedding":[1,2,3,4,5],"document":oops}' 5 db add big; says "byte 45: expected a value"

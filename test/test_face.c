@@ -481,6 +481,25 @@ TEST(a_document_cannot_talk_to_the_terminal) {
   lode__buf_release(&b);
 }
 
+TEST(text_that_turns_or_hides_is_shown_as_escapes) {
+  /* Trojan source: bidirectional overrides and isolates, marks, zero-width characters, a byte order mark, tags */
+  static const struct {
+    const char *raw, *shown;
+  } cases[] = {
+      {"a\u202Eb", "a\\u202eb"}, {"\u202A\u202B\u202C\u202D", "\\u202a\\u202b\\u202c\\u202d"}, {"\u2066x\u2067y\u2068z\u2069", "\\u2066x\\u2067y\\u2068z\\u2069"},
+      {"\u200E\u200F\u061C", "\\u200e\\u200f\\u061c"}, {"\u200B\u200D\u2060\uFEFF", "\\u200b\\u200d\\u2060\\ufeff"},
+      {"\u2028\u2029\u00AD", "\\u2028\\u2029\\xad"}, {"\U000E0041", "\\u{e0041}"}, {"✔\uFE0F é 漢 😀", "✔\uFE0F é 漢 😀"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lode__buf b = {0};
+    lode__put_clean(&b, str(cases[i].raw), 0);
+    CHECKF(strcmp(text_of(&b), cases[i].shown) == 0, "case %zu: %s", i, b.data);
+    lode__buf_release(&b);
+  }
+  /* A message that quotes what a user wrote is for terminals too */
+  char quoted[256];
+  CHECKF(strcmp(lode__quote(str("a\u202Eb"), quoted, sizeof quoted), "\"a\\xe2\\x80\\xaeb\"") == 0, "%s", quoted);
+}
+
 TEST(the_progress_line_tells_rate_and_time_left) {
   lode__progress_bar bar = {.phase = "import", .phase_ns = 0};
   lode__buf b = {0};
@@ -665,6 +684,8 @@ static void close_here(void *opener, lode_store *store) {
 static capture answer;
 static bool nothing;
 
+static bool far; /* as if the caller were on another machine */
+
 static lode_status run(const char *verb, const char *json) {
   static char folder[300];
   static int counter;
@@ -673,7 +694,7 @@ static lode_status run(const char *verb, const char *json) {
   lode__buf_release(&answer.summary);
   lode__buf_release(&answer.bytes);
   answer = (capture){.sink = {take_row, take_summary, take_bytes, NULL}, .op = lode__op_find("db", str(verb))};
-  lode__op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink};
+  lode__op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink, .far = far};
   lode__args args;
   lode_status st = from_json(&args, verb, json);
   if (st == LODE_OK) st = lode__op_run(&ctx, &args, &err);
@@ -732,7 +753,10 @@ TEST(operations_answer_as_their_schemas_say) {
   OK(run("rename", "{\"collection\":\"c\",\"new_name\":\"e\"}"));
   OK(run("delete", "{\"collection\":\"e\",\"where\":{\"lang\":\"c\"}}"));
   CHECK(has(answer.summary.data, "\"deleted\":2"));
+  CHECK(run("drop", "{\"collection\":\"e\"}") == LODE_REFUSED); /* there is no terminal to be asked */
+  far = true;
   OK(run("drop", "{\"collection\":\"e\"}"));
+  far = false;
   CHECK(has(answer.summary.data, "\"dropped\":1"));
 }
 

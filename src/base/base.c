@@ -136,8 +136,7 @@ const char *lode__quote(lode_str s, char *buf, size_t size) {
   while (i < s.len) {
     unsigned char c = (unsigned char)s.data[i];
     size_t width = lode__utf8_width(s.data + i, s.len - i);
-    bool control = c < 0x20 || c == 0x7F || (width == 2 && c == 0xC2 && (unsigned char)s.data[i + 1] < 0xA0);
-    bool escape = width == 0 || control || c == '"' || c == '\\';
+    bool escape = width == 0 || lode__utf8_hidden(lode__utf8_code(s.data + i, width)) || c == '"' || c == '\\';
     if (escape) width = 1;
     if (i + width > QUOTE_BYTES) break;
     if (escape) {

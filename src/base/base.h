@@ -139,6 +139,10 @@ lode_status lode__order_strings(const lode_str *first, size_t stride, size_t n, 
 bool lode__utf8_valid(const char *data, size_t len);
 /* Bytes (1 to 4) of the character at p, of which `left` >= 1 bytes are there; 0 when it is not one of UTF-8. */
 size_t lode__utf8_width(const char *p, size_t left);
+/* The character of that many bytes, which lode__utf8_width gave. */
+uint32_t lode__utf8_code(const char *p, size_t width);
+/* Does a terminal obey it, or show nothing: controls, bidirectional and zero-width characters, tags? Text for people has them as escapes. */
+bool lode__utf8_hidden(uint32_t code);
 
 /* ---- Hash (not stable between versions, seeded per process against hostile keys) ---- */
 

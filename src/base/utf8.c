@@ -47,3 +47,29 @@ bool lode__utf8_valid(const char *data, size_t len) {
   }
   return true;
 }
+
+/* Characters that a terminal obeys or does not show: controls, those that turn the direction of text, those without width, and tags.
+ * U+FE0E and U+FE0F stay: they choose between text and emoji. */
+static const struct {
+  uint32_t first, last;
+} hidden[] = {
+    {0x00, 0x1F},     {0x7F, 0x9F},     {0xAD, 0xAD},     {0x34F, 0x34F},   {0x61C, 0x61C},   {0x115F, 0x1160},     {0x17B4, 0x17B5},
+    {0x180B, 0x180F}, {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164}, {0xFE00, 0xFE0D},     {0xFEFF, 0xFEFF},
+    {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
+};
+
+uint32_t lode__utf8_code(const char *text, size_t width) {
+  const unsigned char *p = (const unsigned char *)text;
+  switch (width) {
+    case 1: return p[0];
+    case 2: return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+    case 3: return (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+    default: return (p[0] & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
+  }
+}
+
+bool lode__utf8_hidden(uint32_t code) {
+  for (size_t i = 0; i < sizeof hidden / sizeof *hidden && code >= hidden[i].first; i++)
+    if (code <= hidden[i].last) return true;
+  return false;
+}

@@ -1,5 +1,6 @@
 /* chroma_collection.c - collections of Chroma's API: make, list, describe, change, drop. See chroma.h. */
 #include "chroma.h"
+#include "code/owned.h"
 
 #include <arpa/inet.h>
 
@@ -352,7 +353,8 @@ bool lode__chroma_delete_collection(lode__chroma *c) {
   lode_str full = lode__chroma_full_name(c, c->task->words[2]);
   if (!full.data) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
   if (lode__str_eq(full, LODE__LIT(LODE__CHROMA_REGISTRY))) return lode__chroma_no_collection(c);
-  lode_status st = lode_collection_drop(c->store, full, &c->err);
+  lode_status st = lode__owned_guard(c->store, full, &c->err);
+  if (st == LODE_OK) st = lode_collection_drop(c->store, full, &c->err);
   if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
   return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);
 }

@@ -1,5 +1,6 @@
 /* chroma_tenant.c - tenants and databases: records of the collection ".chroma". See rescue/kept.h. */
 #include "chroma.h"
+#include "code/owned.h"
 
 static bool is(lode_str s, const char *name) { return lode__str_eq(s, lode__str(name)); }
 
@@ -190,7 +191,7 @@ bool lode__chroma_list_databases(lode__chroma *c) {
   return true;
 }
 
-/* Drops the collections that `own` says yes to. */
+/* The collections of this database, or all; those of a project's code index stay. */
 static lode_status drop_all(lode__chroma *c, bool everything) {
   lode_collection_list *list = NULL;
   lode_str name;
@@ -198,8 +199,10 @@ static lode_status drop_all(lode__chroma *c, bool everything) {
   lode_status st = LODE_OK;
   for (size_t i = 0; st == LODE_OK && i < lode_collection_list_count(list); i++) {
     lode_str full = lode_collection_list_at(list, i)->name;
+    bool owned;
     if (!everything && !lode__chroma_own_name(c, full, &name)) continue;
-    st = lode_collection_drop(c->store, full, &c->err);
+    st = lode__owned_is(c->store, full, &owned, &c->err);
+    if (st == LODE_OK && !owned) st = lode_collection_drop(c->store, full, &c->err);
     if (st == LODE_NOT_FOUND) st = LODE_OK; /* somebody else was quicker */
   }
   lode_collection_list_free(list);

@@ -1,8 +1,11 @@
 /* op.c - what handlers share: running, rows, opening the store and the collection. */
+#include "cli.h"
 #include "op.h"
+#include "stream.h"
 #include "suggest.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   ctx->nothing = ctx->damaged = false;
@@ -14,6 +17,22 @@ lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_err
 lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err) {
   if (!ctx->settings || !ctx->settings->read_only) return LODE_OK;
   return lode__fail(err, LODE_READONLY, "this writes: leave out --read-only");
+}
+
+lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args, const char *what, lode_error *err) {
+  lode__buf line = {0};
+  char answer[16] = "";
+  if (ctx->far || lode__arg_of(args, "yes")->number) return LODE_OK;
+  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    return lode__fail(err, LODE_REFUSED, "this removes %.300s: say --yes to do it", what);
+  lode__buf_adds(&line, "remove ");
+  lode__put_clean(&line, lode__str(what), 0);
+  lode__buf_adds(&line, "? [y/N] ");
+  bool asked = !line.failed && lode__write_fd(STDERR_FILENO, line.data, line.len) == 0;
+  lode__buf_release(&line);
+  ssize_t n = asked ? read(STDIN_FILENO, answer, sizeof answer - 1) : 0;
+  if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y')) return LODE_OK;
+  return lode__fail(err, LODE_REFUSED, "nothing was removed");
 }
 
 void lode__op_note(lode__op_context *ctx, const char *format, ...) {

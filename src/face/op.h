@@ -230,6 +230,9 @@ struct lode__op_context {
 lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_error *err);
 /* For handlers that change the store's folder without opening the store: LODE_READONLY when the caller said --read-only. */
 lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err);
+/* Before `what` is removed: a terminal is asked, unless --yes was given; without a terminal LODE_REFUSED. A caller over HTTP named the
+ * operation and is not asked. */
+lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args, const char *what, lode_error *err);
 __attribute__((format(printf, 2, 3))) void lode__op_note(lode__op_context *ctx, const char *format, ...);
 
 /* ---- Rows: begin, put fields, send ---- */

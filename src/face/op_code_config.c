@@ -88,19 +88,6 @@ lode_status lode__op_completion(lode__op_context *ctx, const lode__args *args, l
 
 /* ---- reset ---- */
 
-/* A terminal is asked; nobody else is. */
-static lode_status confirm(const lode__args *args, const char *what, lode_error *err) {
-  char line[16] = "";
-  if (lode__arg_of(args, "yes")->number) return LODE_OK;
-  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return lode__fail(err, LODE_REFUSED, "this removes %.300s: say --yes to do it", what);
-  fprintf(stderr, "remove %s? [y/N] ", what);
-  fflush(stderr);
-  ssize_t n = read(STDIN_FILENO, line, sizeof line - 1);
-  if (n > 0 && (line[0] == 'y' || line[0] == 'Y')) return LODE_OK;
-  return lode__fail(err, LODE_REFUSED, "nothing was removed");
-}
-
 /* The parts of the folder that are the index: the truth and what is derived from it. */
 static bool is_setting(const char *name) {
   return strcmp(name, LODE__CONFIG_FILE) == 0 || strcmp(name, ".gitignore") == 0 || strcmp(name, "index.lock") == 0 ||
@@ -154,7 +141,7 @@ lode_status lode__op_reset(lode__op_context *ctx, const lode__args *args, lode_e
   lode__buf_addf(&what, "%s %s", all ? "everything in" : "the index in", project.folder);
   lode__buf_addc(&what, '\0');
   if (what.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(confirm(args, what.data, err));
+  LODE__GOTO(lode__op_confirm(ctx, args, what.data, err));
   LODE__GOTO(lode__job_begin(&job, &project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
   if (keep) LODE__GOTO(set_aside(&project, all, &backup, err));
   else LODE__GOTO(empty_folder(project.folder, all, err));

@@ -1,4 +1,5 @@
 /* op_collection.c - collections as a whole: create, collections, rename, drop, count, facets, stats. */
+#include "code/owned.h"
 #include "op.h"
 
 static lode_status open_store(lode__op_context *ctx, bool write, lode_store **store, lode_error *err) {
@@ -142,15 +143,23 @@ lode_status lode__op_drop(lode__op_context *ctx, const lode__args *args, lode_er
   lode_str name = lode__arg_of(args, "collection")->text;
   lode__target target;
   uint64_t count = 0;
+  lode__buf what = {0};
+  char quoted[256];
   LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st;
+  LODE__GOTO(lode__owned_guard(target.store, name, err));
   LODE__GOTO(lode_count(target.collection, &count, err));
+  lode__buf_addf(&what, "the collection %s with %llu records", lode__quote(name, quoted, sizeof quoted), (unsigned long long)count);
+  lode__buf_addc(&what, '\0');
+  if (what.failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(lode__op_confirm(ctx, args, what.data, err));
   LODE__GOTO(lode_collection_drop(target.store, name, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "collection", name);
   lode__row_count(ctx, "dropped", count);
   LODE__GOTO(lode__row_summary(ctx, err));
 done:
+  lode__buf_release(&what);
   lode__target_close(ctx, &target);
   return st;
 }

@@ -4,8 +4,8 @@
  * An answer is for an agent, whose context is small: texts are cut at SNIPPET_BYTES or DOCUMENT_BYTES (a row that was cut says so), and
  * rows are left out once ANSWER_BYTES are reached, which the answer says too.
  */
+#include "code/owned.h"
 #include "code/project.h"
-#include "code/record.h"
 #include "mcp.h"
 #include "worker.h"
 
@@ -88,16 +88,11 @@ static bool step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
 
 /* The collections of the code index are not memory: agents may read them, no more. */
 static lode_status guard(const lode__tool *tool, const lode__op *op, const lode__args *args, lode_error *err) {
-  static const char *const own[] = {LODE__CODE, LODE__CODE_FILES, LODE__CODE_QUALITY};
   lode_str name = lode__arg_of(args, "collection")->text;
-  if (tool->project || op->flags & LODE__OP_READS) return LODE_OK;
-  for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-    size_t len = strlen(own[i]);
-    if (name.len >= len && memcmp(name.data, own[i], len) == 0 &&
-        (name.len == len || lode__str_eq((lode_str){name.data + len, name.len - len}, LODE__LIT(LODE__CODE_ASIDE))))
-      return lode__fail(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name", own[i]);
-  }
-  return LODE_OK;
+  char quoted[256];
+  if (tool->project || op->flags & LODE__OP_READS || !lode__owned_name(name)) return LODE_OK;
+  return lode__fail(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
+                    lode__quote(name, quoted, sizeof quoted));
 }
 
 /* Memory of a project that has no store yet goes where its index would be. */

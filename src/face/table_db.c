@@ -80,6 +80,10 @@ static const lode__param rename_params[] = {
     {.name = "new_name", .type = LODE__ARG_TEXT, .flags = REQUIRED | PLACE, .value = "NEW", .about = "its new name"},
     {0}};
 static const lode__param name_params[] = {P_COLLECTION, {0}};
+static const lode__param drop_params[] = {
+    P_COLLECTION,
+    {.name = "yes", .type = LODE__ARG_FLAG, .letter = 'y', .flags = CLI, .about = "do not ask"},
+    {0}};
 static const lode__param add_params[] = {P_COLLECTION, P_RECORDS, P_ON_EXISTING, P_CREATE, P_METRIC, P_EMBED, P_BATCH, {0}};
 static const lode__param upsert_params[] = {P_COLLECTION, P_RECORDS, P_CREATE, P_METRIC, P_EMBED, P_BATCH, {0}};
 static const lode__param update_params[] = {P_COLLECTION, P_RECORDS, P_BATCH, {0}};
@@ -392,10 +396,11 @@ const lode__op lode__ops_db[] = {
      .examples = "lode db collections\nlode db collections --json --store ./data"},
     {OP(rename), .about = "give a collection another name", .params = rename_params, .summary = rename_summary,
      .say = "{collection}: now called {new_name}", .examples = "lode db rename notes journal"},
-    {OP(drop), .about = "remove a collection and all its records", .flags = DESTROYS, .params = name_params,
+    {OP(drop), .about = "remove a collection and all its records", .flags = DESTROYS, .params = drop_params,
      .summary = drop_summary, .say = "{collection}: dropped, {dropped} records",
-     .detail = "It is gone at once for every reader. Its bytes are erased by maintenance, and surely by compact.",
-     .examples = "lode db drop notes"},
+     .detail = "Asks on a terminal; elsewhere --yes is needed. It is gone at once for every reader. Its bytes are erased by maintenance, and "
+               "surely by compact. The collections of a project's code index are refused: lode reset index removes those.",
+     .examples = "lode db drop notes\nlode db drop notes --yes"},
     {OP(add), .about = "add records, one JSON object a line", .flags = LONG, .params = add_params,
      .summary = write_summary, .say = "{collection}: {written} added[, {skipped} kept as they were]",
      .detail = "A record without an embedding is pending until an update brings one. Standard input is read as it "

@@ -6,7 +6,7 @@ static const lode__param serve_params[] = {
      .about = "address to listen at; one that other machines can reach needs a token"},
     {.name = "port", .type = LODE__ARG_INT, .value = "N", .fallback = "8000", .max = 65535, .about = "0: the system picks one, and the log says which"},
     {.name = "token_file", .type = LODE__ARG_PATH, .value = "FILE", .about = "file with the secret that clients must send"},
-    {.name = "allow_reset", .type = LODE__ARG_FLAG, .about = "let clients remove everything (Chroma's reset)"},
+    {.name = "allow_reset", .type = LODE__ARG_FLAG, .about = "let clients remove everything but the code index (Chroma's reset)"},
     {.name = "allow_host", .type = LODE__ARG_LIST, .value = "NAME,NAME", .about = "names, other than addresses and localhost, that the server answers to"},
     {.name = "allow_origin", .type = LODE__ARG_LIST, .value = "URL,URL", .about = "web pages of other servers that may use this one: https://example.org"},
     {.name = "certificate", .type = LODE__ARG_PATH, .value = "FILE", .about = "TLS: the certificate chain, PEM"},

@@ -40,29 +40,25 @@ void lode__put_bytes(lode__buf *out, uint64_t n) {
   lode__buf_addf(out, "%.1f %s", d, units[unit]);
 }
 
-/* Bytes of the UTF-8 character at s; 1 for what is not valid. */
-static size_t char_len(const char *s, size_t left) {
-  unsigned char c = (unsigned char)*s;
-  size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-  return n <= left && lode__utf8_valid(s, n) ? n : 1;
+static void put_char(lode__buf *out, const char *p, size_t width) {
+  uint32_t code = lode__utf8_code(p, width);
+  if (code == '\t') lode__buf_addc(out, ' ');
+  else if (code == '\n') lode__buf_adds(out, "⏎");
+  else if (!lode__utf8_hidden(code)) lode__buf_add(out, p, width);
+  else if (code <= 0xFF) lode__buf_addf(out, "\\x%02x", (unsigned)code);
+  else lode__buf_addf(out, code <= 0xFFFF ? "\\u%04x" : "\\u{%x}", (unsigned)code);
 }
 
 void lode__put_clean(lode__buf *out, lode_str text, size_t max) {
   size_t chars = 0;
   for (size_t i = 0; i < text.len; chars++) {
-    size_t n = char_len(text.data + i, text.len - i);
-    unsigned char c = (unsigned char)text.data[i];
+    size_t width = lode__utf8_width(text.data + i, text.len - i), n = width ? width : 1;
     if (max && chars + 1 >= max && i + n < text.len) {
       lode__buf_adds(out, "…");
       return;
     }
-    if (c == '\t') lode__buf_addc(out, ' ');
-    else if (c == '\n') lode__buf_adds(out, "⏎");
-    else if (c < 0x20 || c == 0x7f) lode__buf_addf(out, "\\x%02x", c);
-    else if (n == 1 && c >= 0x80) lode__buf_adds(out, "\xef\xbf\xbd");
-    else if (n == 2 && c == 0xc2 && (unsigned char)text.data[i + 1] < 0xa0)
-      lode__buf_addf(out, "\\x%02x", (unsigned char)text.data[i + 1]);
-    else lode__buf_add(out, text.data + i, n);
+    if (width) put_char(out, text.data + i, width);
+    else lode__buf_adds(out, "\xef\xbf\xbd");
     i += n;
   }
 }

@@ -1,0 +1,36 @@
+/* owned.c - see owned.h. */
+#include "owned.h"
+
+#include "code/record.h"
+#include "code/stamp.h"
+
+bool lode__owned_name(lode_str name) {
+  static const lode_str aside = LODE__LIT(LODE__CODE_ASIDE);
+  if (name.len > aside.len && memcmp(name.data + name.len - aside.len, aside.data, aside.len) == 0) name.len -= aside.len;
+  return lode__str_eq(name, LODE__LIT(LODE__CODE)) || lode__str_eq(name, LODE__LIT(LODE__CODE_FILES)) ||
+      lode__str_eq(name, LODE__LIT(LODE__CODE_QUALITY));
+}
+
+lode_status lode__owned_is(lode_store *store, lode_str name, bool *owned, lode_error *err) {
+  lode_collection_list *list = NULL;
+  lode__stamp stamp = {0};
+  *owned = false;
+  if (!lode__owned_name(name)) return LODE_OK;
+  LODE__TRY(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) lode__stamp_parse(info->metadata, &stamp);
+  }
+  lode_collection_list_free(list);
+  *owned = stamp.revision > 0;
+  return LODE_OK;
+}
+
+lode_status lode__owned_guard(lode_store *store, lode_str name, lode_error *err) {
+  char quoted[256];
+  bool owned;
+  LODE__TRY(lode__owned_is(store, name, &owned, err));
+  if (!owned) return LODE_OK;
+  return lode__fail(err, LODE_REFUSED, "%s belongs to the code index of this project: `lode reset index` removes the index, `lode index --force` rebuilds it",
+                    lode__quote(name, quoted, sizeof quoted));
+}

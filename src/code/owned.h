@@ -1,0 +1,17 @@
+/* owned.h - which collections of a store are the code index of a project.
+ *
+ * "code", "files" and "quality" (and the same with ".new", while they are built aside) belong to the project when the store has an index:
+ * when the metadata of "files" are a stamp. In a store without one these are names like any other. */
+#ifndef LODE_CODE_OWNED_H
+#define LODE_CODE_OWNED_H
+
+#include "base/base.h"
+
+/* By its name alone. */
+bool lode__owned_name(lode_str name);
+/* LODE_REFUSED, with what to do instead, when the collection belongs to the code index in this store. */
+LODE_MUST lode_status lode__owned_guard(lode_store *store, lode_str name, lode_error *err);
+/* The same as an answer: *owned. */
+LODE_MUST lode_status lode__owned_is(lode_store *store, lode_str name, bool *owned, lode_error *err);
+
+#endif

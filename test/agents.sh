@@ -1,0 +1,118 @@
+#!/bin/bash
+# agents.sh PROGRAM - what files, stores and settings of others can make lode show, keep or remove: text for agents and terminals, secrets,
+# linked settings of clients, dropped collections. Ends with "N passed, N failed, N skipped".
+set -u
+lode=$(realpath "${1:?usage: agents.sh PATH-OF-LODE}")
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/lode-agents-XXXXXX")
+server=
+cleanup() {
+  [ -n "$server" ] && kill -9 "$server" 2>/dev/null
+  rm -rf "$tmp"
+}
+trap cleanup EXIT
+export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" NO_COLOR=1 LODE_PAGER= GIT_CONFIG_GLOBAL=/dev/null
+unset LODE_STORE
+mkdir -p "$HOME"
+passed=0 failed=0 skipped=0
+
+ok() { passed=$((passed + 1)); }
+bad() {
+  failed=$((failed + 1))
+  echo "FAIL line ${BASH_LINENO[1]}: $*"
+}
+skip() {
+  skipped=$((skipped + 1))
+  echo "skipped: $*"
+}
+# run CODE ARGS...: runs lode in the present folder, checks the exit code, keeps $out and $err
+run() {
+  local want=$1
+  shift
+  out=$("$lode" "$@" 2>"$tmp/err" </dev/null)
+  local got=$?
+  err=$(cat "$tmp/err")
+  if [ $got -eq "$want" ]; then ok; else bad "lode $*: exit $got, wanted $want: ${out:0:300} ${err:0:300}"; fi
+}
+has() { case $out in *"$1"*) ok ;; *) bad "no '$1' in: ${out:0:600}" ;; esac; }
+hasnt() { case $out in *"$1"*) bad "'$1' in: ${out:0:600}" ;; *) ok ;; esac; }
+says() { case $err in *"$1"*) ok ;; *) bad "no '$1' in: ${err:0:400}" ;; esac; }
+check() {
+  local text=$1
+  shift
+  if "$@"; then ok; else bad "$text"; fi
+}
+field() { printf '%s' "$out" | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" | head -1; }
+is_field() { check "$1 is '$(field "$1")', wanted $2: ${out:0:400}" [ "$(field "$1")" = "$2" ]; }
+project() { # an empty project in a new folder
+  rm -rf "$1"
+  mkdir -p "$1/.git"
+  cd "$1" || exit 1
+}
+
+# ---- Terminals: nothing that a file says turns or hides text ----
+
+project "$tmp/bidi"
+printf 'int check_admin(void) {\n  /* \342\200\256 } \342\201\246if (admin)\342\201\251 */ return 0;\342\200\213\n}\n' >"$(printf 'rev\342\200\256c.c')"
+run 0 index
+run 0 search check_admin; has '\u202e'; has '\u2066'; has '\u200b'; has 'rev\u202ec.c'
+hasnt "$(printf '\342\200\256')"; hasnt "$(printf '\342\201\246')"; hasnt "$(printf '\342\200\213')"
+run 0 context --name check_admin; has '\u202e'; hasnt "$(printf '\342\200\256')"
+run 0 search check_admin --json; has "$(printf 'rev\342\200\256c.c')"
+run 0 db create notes
+printf '{"id":"a\342\200\256b","document":"x\342\200\256y","metadata":{"k\342\200\256":"v\342\200\256w"}}\n' >"$tmp/note.jsonl"
+run 0 db add notes "$tmp/note.jsonl"
+run 0 db get notes; has 'a\u202eb'; has 'x\u202ey'; has 'v\u202ew'; hasnt "$(printf '\342\200\256')"
+run 1 db count "$(printf 'no\342\200\256tes')"; case $err in *"$(printf '\342\200\256')"*) bad "a message turns: $err" ;; *) ok ;; esac
+
+# ---- db drop: not the code index, and not without a question ----
+
+for name in code files; do run 5 db drop $name --yes; says 'lode reset index'; done
+run 0 search check_admin --json
+run 5 db drop notes; says '--yes'
+run 0 db count notes
+if command -v script >/dev/null; then
+  script -qec "echo n | cat; '$lode' db drop notes" /dev/null <<< n >"$tmp/asked" 2>&1
+  grep -q 'remove the collection "notes" with 1 records?' "$tmp/asked" && ok || bad "a terminal was not asked: $(cat "$tmp/asked")"
+  run 0 db count notes
+  script -qec "'$lode' db drop notes" /dev/null <<< y >"$tmp/asked" 2>&1
+  run 1 db count notes
+else
+  skip "questions on a terminal: script is not installed"
+fi
+# The names are anybody's in a store without an index
+run 0 db create code --store "$tmp/plain"
+run 0 db drop code --store "$tmp/plain" --yes
+if command -v curl >/dev/null; then
+  "$lode" serve --store "$tmp/bidi/.lode" --port 0 --allow-reset 2>"$tmp/log" >/dev/null &
+  server=$!
+  for _ in $(seq 600); do
+    port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$tmp/log" | head -1)
+    [ -n "$port" ] && grep -q "is ready" "$tmp/log" && break
+    sleep 0.05
+  done
+  api="http://127.0.0.1:$port/api"
+  db=$api/v2/tenants/default_tenant/databases/default_database/collections
+  # want STATUS CURL-ARGS...
+  want() {
+    local status=$1 got
+    shift
+    got=$(curl -s -m 60 -o "$tmp/body" -w '%{http_code}' "$@")
+    [ "$got" = "$status" ] && ok || bad "curl $*: $got, wanted $status: $(head -c 300 "$tmp/body")"
+  }
+  want 200 "$db" -d '{"name":"mine"}'
+  want 400 -X DELETE "$db/code"
+  want 200 -X DELETE "$db/mine"
+  want 200 "$db" -d '{"name":"mine"}'
+  curl -s -m 60 "$api/lode/v1/db/drop" -d '{"collection":"files"}' >"$tmp/body"; grep -q 'lode reset index' "$tmp/body" && ok || bad "$(cat "$tmp/body")"
+  want 200 "$api/lode/v1/db/drop" -d '{"collection":"mine"}'
+  want 200 "$db" -d '{"name":"mine"}'
+  want 200 -X POST "$api/v2/reset"
+  want 404 "$db/mine"
+  kill "$server"; wait "$server"; server=
+  cd "$tmp/bidi" && run 0 search check_admin --json
+else
+  skip "dropping over HTTP: curl is not installed"
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]
