@@ -224,6 +224,20 @@ add {"collection":"notes","records":[{"document":"x"}]} id
 count [] object
 EOF
 
+# A tool may name the models that are installed and the collection's own: no path, whose FIFO would never answer, and no service
+mkdir "$tmp/model"
+mkfifo "$tmp/model/config.json"
+for model in "$tmp/model" "$tmp/nowhere/model" openai:text-embedding-3-small bert:..; do
+  for tool in add upsert; do
+    ask "$(call 12 $tool "{\"collection\":\"notes\",\"embed\":true,\"model\":\"$model\",\"records\":[{\"id\":\"m\",\"document\":\"d\"}]}")"
+    answer 12 && { has 12 '"isError":true'; has 12 'may name the models'; }
+  done
+done
+ask "$(call 12 add '{"collection":"coded","embed":true,"model":"code","records":[{"id":"m","document":"open the file"}]}')"
+answer 12 && has 12 '"written":1'
+ask "$(call 12 query '{"collection":"coded","text":"open the file"}')"
+answer 12 && { has 12 '"id":"m"'; hasnt 12 'words alone'; }
+
 # Answers are bounded, and say so
 long=$(head -c 6000 /dev/zero | tr '\0' x)
 records=$(for i in $(seq 30); do printf ',{"id":"%s","document":"%s"}' "$i" "$long"; done)

@@ -122,6 +122,11 @@ want 'with a limit' 200 '^\{"deleted":1\}$' "$C/delete" -d '{"where_document":{"
 want 'what is left' 200 '^2$' "$C/count"
 want 'index status' 200 '"total_ops":2' "$C/indexing_status"
 want fork 501 'unsupported' "$C/fork" -d '{"new_name":"forked"}'
+want 'fork count' 501 'unsupported' "$C/fork_count"
+want search 501 '' "$C/search" -d '{"searches":[]}'
+want 'attach a function' 501 'functions are unsupported' "$C/functions/attach" -d '{"name":"f","function_id":"record_counter","output_collection":"o","params":null}'
+want 'an attached function' 501 'functions are unsupported' "$C/functions/f"
+want 'detach a function' 501 'functions are unsupported' "$C/attached_functions/f/detach" -d '{"delete_output":false}'
 want rename 200 '^\{\}$' -X PUT "$C" -d '{"new_name":"renamed","new_metadata":{"z":1},"new_configuration":{"hnsw":{"ef_search":200}}}'
 want renamed 200 '"ef_search":200.*"metadata":\{"z":1\}' "$D/collections/renamed"
 want 'list' 200 '"name":"renamed"' "$D/collections?limit=1&offset=0"
@@ -139,6 +144,18 @@ L=$base/api/lode/v1
 want 'operations' 200 '"path":"/api/lode/v1/db/query"' "$L"
 want 'schema' 200 '"inputSchema"' "$L/db/query"
 want 'no operation' 404 '"status":"NOT_FOUND"' "$L/db/fly" -d '{}'
+# What is listed is served: each operation of the list takes a request, and none of its arguments names a file of the server's machine
+curl -s "$L" > "$work/list"
+for path in $(grep -o '"path":"/api/lode/v1/[^"]*"' "$work/list" | cut -d'"' -f4); do
+  curl -s -m 60 "$base$path" -d '{"no such argument":1}' > "$work/body"
+  grep -q 'no such argument' "$work/body" && ok || bad "$path is listed and does not take a request: $(head -c 200 "$work/body")"
+done
+for path in chroma/check db/backup db/export export/jsonl export/npy completion db/import setup serve; do
+  grep -q "/v1/$path\"" "$work/list" && bad "$path is listed" || ok
+  want "$path" 501 'command line' "$L/$path" -d '{}'
+  want "schema of $path" 404 '' "$L/$path"
+done
+grep -q '"project"' "$work/list" && bad "an argument that names a file is listed" || ok
 want 'files stay closed' 501 'command line' "$L/db/backup" -d '{"file":"/tmp/x"}'
 want 'other projects stay closed' 501 'command line' "$L/search" -d '{"query":"x","project":"/tmp"}'
 want 'the page' 200 '<title>Lode</title>' "$base/"
@@ -148,6 +165,33 @@ want 'a map' 200 '"summary":\{"collection"' "$L/db/map" -d '{"collection":"notes
 want 'seen by chroma' 200 '"name":"notes"' "$D/collections/notes"
 want 'bad argument' 400 '"status":"INVALID"' "$L/db/query" -d '{"collection":"notes","k":"ten"}'
 want 'no collection' 404 'did you mean' "$L/db/count" -d '{"collection":"note"}'
+
+# A model is a path or a paid service: a request may not name any it likes. The answer is the same for a path that is there, one that
+# is not, and one whose FIFO would never answer
+mkdir "$work/model"
+mkfifo "$work/model/config.json"
+workers=$(pgrep -P "$server")
+for model in "$work/model" "$work/model/" "$work/nowhere/model" openai:text-embedding-3-small ollama:x bert:.. "$work/model@1/2/float" 'minilm/../x'; do
+  want "model $model" 422 'may name the models' -m 10 "$L/embed" -d "{\"texts\":[\"a\"],\"model\":\"$model\"}"
+  want "add with $model" 422 'may name the models' -m 10 "$L/db/add" -d "{\"collection\":\"notes\",\"embed\":true,\"model\":\"$model\",\"records\":[{\"id\":\"m\",\"document\":\"d\"}]}"
+  want "upsert with $model" 422 'may name the models' -m 10 "$L/db/upsert" -d "{\"collection\":\"notes\",\"embed\":true,\"model\":\"$model\",\"records\":[{\"id\":\"m\",\"document\":\"d\"}]}"
+  want "vectors by $model" 422 'may name the models' -m 10 "$L/db/embed" -d "{\"collection\":\"notes\",\"model\":\"$model\"}"
+  want "a collection of $model" 422 'may name the models' -m 10 "$L/db/create" -d "{\"collection\":\"stamped\",\"embedder\":\"$model\",\"embedder_dim\":2}"
+done
+want 'arguments of the command line' 400 'url' "$L/embed" -d '{"texts":["a"],"url":"http://127.0.0.1:9"}'
+want 'folders of models' 400 'models' "$L/embed" -d '{"texts":["a"],"models":"/tmp"}'
+want 'an installed model' 200 '"model":"code@1/256/static"' "$L/embed" -d '{"texts":["a"],"model":"code"}'
+want 'its identity' 200 '"dimension":256' "$L/embed" -d '{"texts":["a"],"model":"code@1/256/static"}'
+want 'a label of a client' 200 '"created":true' "$L/db/create" -d '{"collection":"labelled","embedder":"my-own","embedder_dim":2}'
+want 'an installed embedder' 200 '"created":true' "$L/db/create" -d '{"collection":"coded","embedder":"code"}'
+want "the collection's own" 200 '"written":1' "$L/db/add" -d '{"collection":"coded","embed":true,"records":[{"id":"a","document":"read the file"}]}'
+want 'its name' 200 '"written":1' "$L/db/add" -d '{"collection":"coded","embed":true,"model":"code@1/256/static","records":[{"id":"b","document":"write the file"}]}'
+# The embedding function of Chroma's configuration is the client's: it is kept, and never opened here
+want 'a function of Chroma' 200 "\"model_name\":\"$work/model\"" "$D/collections" -d "{\"name\":\"functional\",\"configuration\":{\"embedding_function\":{\"type\":\"known\",\"name\":\"openai\",\"config\":{\"model_name\":\"$work/model\"}}}}"
+want 'is not a model' 200 '"written":1' -m 10 "$L/db/add" -d '{"collection":"functional","records":[{"id":"a","document":"read the file","embedding":[1,2]}]}'
+want 'nor opened by a query' 200 '"id":"a"' -m 10 "$L/db/query" -d '{"collection":"functional","text":"read the file"}'
+[ "$(pgrep -P "$server")" = "$workers" ] && ok || bad "the name of a model cost the worker"
+for name in labelled coded functional; do want "drop $name" 200 '' "$L/db/drop" -d "{\"collection\":\"$name\"}"; done
 
 # ---- Caps and hostile clients ----
 
@@ -259,6 +303,19 @@ want 'metrics are closed' 401 '' "$base/metrics"
 want 'no reset' 403 'allow-reset' -X POST -H 'X-Chroma-Token: 0123456789abcdef0123' "$base/api/v2/reset"
 want 'an allowed name' 200 '' -H 'X-Chroma-Token: 0123456789abcdef0123' -H 'Host: lode.example' "$base/api/v2/version"
 want 'an allowed origin' 200 '' -H 'X-Chroma-Token: 0123456789abcdef0123' -H 'Origin: https://app.example' "$base/api/v2/version"
+stop
+
+# ---- Models that the server was told of ----
+
+"$lode" serve --store "$work/allowing" --port 0 --allow-model nonsense 2> "$work/refused"
+[ $? = 2 ] && grep -q 'no model that lode could open' "$work/refused" && ok || bad "a model that is none was allowed: $(cat "$work/refused")"
+start allowing --allow-model "openai:told,$work/here/model" --allow-model ollama:also --log nothing
+L=$base/api/lode/v1
+want 'an allowed path is looked for' 404 'here/model' "$L/embed" -d "{\"texts\":[\"a\"],\"model\":\"$work/here/model\"}"
+want 'one beside it is not' 422 'may name the models' "$L/embed" -d "{\"texts\":[\"a\"],\"model\":\"$work/here/model2\"}"
+want 'another service' 422 'may name the models' "$L/embed" -d '{"texts":["a"],"model":"openai:else"}'
+want 'a collection of an allowed one' 200 '"created":true' "$L/db/create" -d '{"collection":"told","embedder":"openai:told","embedder_dim":2}'
+want 'the second flag counts too' 200 '"created":true' "$L/db/create" -d '{"collection":"also","embedder":"ollama:also","embedder_dim":2}'
 stop
 
 # ---- TLS ----

@@ -252,8 +252,10 @@ bool lode__os_own_folder(char *folder, size_t size) {
   Dl_info self;
   char *slash;
   if (size < 2) return false;
-  /* a shared library is known by the path it was loaded from; a program may be known by a bare name only */
-  if (dladdr((const void *)&lode__os_real, &self) && self.dli_fname && self.dli_fname[0] == '/' && strlen(self.dli_fname) < size) {
+  /* A shared library is known by the path it was loaded from. A program may be known by a bare name only, and a worker, which is
+   * this program again, as /proc/self/exe. */
+  if (dladdr((const void *)&lode__os_real, &self) && self.dli_fname && self.dli_fname[0] == '/' && strlen(self.dli_fname) < size &&
+      strcmp(self.dli_fname, "/proc/self/exe") != 0) {
     memcpy(folder, self.dli_fname, strlen(self.dli_fname) + 1);
   } else {
     ssize_t n = readlink("/proc/self/exe", folder, size - 1);

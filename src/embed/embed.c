@@ -32,6 +32,8 @@ static size_t name_length(lode_str text) {
   return slashes == 2 && part > 0 ? at - 1 : text.len;
 }
 
+lode_str lode__model_bare_name(lode_str text) { return (lode_str){text.data, name_length(text)}; }
+
 static bool begins(lode_str text, const char *with) {
   size_t n = strlen(with);
   return text.len > n && memcmp(text.data, with, n) == 0;

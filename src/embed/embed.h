@@ -73,6 +73,8 @@ extern const size_t lode__models_count;
 /* Where its pack is; one that is part of lode is looked for beside the program too. */
 lode_status lode__embed_locate_model(const lode__embed_folders *folders, const lode__model_kind *kind, char **path, lode_error *err);
 const lode__model_kind *lode__model_find(lode_str name); /* NULL: not one of the table */
+/* NAME of an identity NAME@REVISION/DIMENSION/FAMILY; what is no identity stays as it is. */
+lode_str lode__model_bare_name(lode_str text);
 /* Whether a name is of a kind that lode_embedder_open() takes, be the model there or not; LODE_NOT_FOUND names the kinds. */
 lode_status lode__model_check_name(lode_str name, lode_error *err);
 

@@ -1,6 +1,8 @@
 /* model.c - see model.h. */
 #include "model.h"
 
+#include "embed/embed.h"
+
 #include <unistd.h>
 
 enum { FILL_BATCH = 256 };
@@ -12,7 +14,54 @@ static uint32_t threads_of(const lode__args *args) {
   return n < 1 ? 1 : n > 16 ? 16 : (uint32_t)n;
 }
 
-lode_status lode__embedder_of(const lode__args *args, lode_str model, lode_embedder **embedder, lode_error *err) {
+/* ---- What a request may name ---- */
+
+/* One of the table, or a folder of the models folder, which only its owner fills. */
+static bool is_installed_kind(lode_str name) {
+  lode_str bare = lode__model_bare_name(name);
+  if (bare.len == 0 || lode__model_find(bare)) return true; /* none is the default one */
+  return bare.len > 5 && memcmp(bare.data, "bert:", 5) == 0 && bare.data[5] != '.' && !memchr(bare.data, '/', bare.len);
+}
+
+static bool is_own(lode_str name, lode_str own) {
+  return own.data && own.len && (lode__str_eq(name, own) || lode__str_eq(name, lode__model_bare_name(own)));
+}
+
+static bool is_listed(const lode__model_policy *policy, lode_str name) {
+  for (size_t i = 0; i < policy->n; i++)
+    if (lode__str_eq(policy->allowed[i], name) || lode__str_eq(policy->allowed[i], lode__model_bare_name(name))) return true;
+  return false;
+}
+
+static lode_status may_name(const lode__op_context *ctx, lode_str name, lode_str own, lode_error *err) {
+  char quoted[256];
+  if (!ctx->models || is_installed_kind(name) || is_own(name, own) || is_listed(ctx->models, name)) return LODE_OK;
+  return lode__fail(err, LODE_REFUSED, "a request may name the models that are installed (minilm, code, bert:NAME), the collection's own, and those "
+                    "that the server was started with; %s is none of these: --allow-model of lode serve, ui and mcp lets requests use it",
+                    lode__quote(name, quoted, sizeof quoted));
+}
+
+lode_status lode__models_allowed(const lode__args *args, lode__model_policy *policy, lode_error *err) {
+  const lode__arg *given = lode__arg_of(args, "allow_model");
+  *policy = (lode__model_policy){given->list, given->n};
+  if (given->n > LODE__MODELS_ALLOWED)
+    return lode__fail(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n, LODE__MODELS_ALLOWED);
+  for (size_t i = 0; i < given->n; i++)
+    if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) || lode__model_check_name(given->list[i], err) != LODE_OK)
+      return lode__fail(err, LODE_INVALID, "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
+                        "of a folder with a / in it", i + 1);
+  return LODE_OK;
+}
+
+lode_status lode__model_may_stamp(const lode__op_context *ctx, lode_str name, lode_error *err) {
+  if (!name.data || lode__model_check_name(name, NULL) != LODE_OK) return LODE_OK;
+  return may_name(ctx, name, (lode_str){0}, err);
+}
+
+lode_status lode__embedder_of(const lode__op_context *ctx, const lode__args *args, lode_str model, lode_str own, lode_embedder **embedder,
+                              lode_error *err) {
+  *embedder = NULL;
+  LODE__TRY(may_name(ctx, model, own, err));
   static const lode_precision precisions[] = {LODE_PRECISION_FULL, LODE_PRECISION_INT8};
   const lode__arg *precision = lode__arg_of(args, "precision");
   lode_embedder_options options = {
@@ -40,7 +89,7 @@ lode_status lode__embedder_stamped(lode_store *store, lode_str collection, lode_
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
-lode_status lode__target_embedder(const lode__args *args, lode__target *target, lode_embedder **embedder, lode_error *err) {
+lode_status lode__target_embedder(const lode__op_context *ctx, const lode__args *args, lode__target *target, lode_embedder **embedder, lode_error *err) {
   lode_str name = lode__arg_of(args, "collection")->text, asked = lode__arg_of(args, "model")->text;
   lode__buf stamped = {0};
   lode_collection *reopened = NULL;
@@ -49,7 +98,7 @@ lode_status lode__target_embedder(const lode__args *args, lode__target *target, 
   *embedder = NULL;
   LODE__GOTO(lode__embedder_stamped(target->store, name, &stamped, &dimension, err));
   if (!asked.data) asked = stamped.data[0] ? lode__str(stamped.data) : LODE__LIT(LODE_MODEL_MINILM);
-  LODE__GOTO(lode__embedder_of(args, asked, embedder, err));
+  LODE__GOTO(lode__embedder_of(ctx, args, asked, lode__str(stamped.data), embedder, err));
   const lode_embedder_info *info = lode_embedder_info_of(*embedder);
   if (stamped.data[0] && !lode__str_eq(info->identity, lode__str(stamped.data))) {
     st = lode__fail(err, LODE_MISMATCH, "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "

@@ -35,6 +35,24 @@ lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args
   return lode__fail(err, LODE_REFUSED, "nothing was removed");
 }
 
+bool lode__op_for_requests(const lode__op *op) {
+  if (op->flags & LODE__OP_SERVES) return false;
+  if (!(op->flags & LODE__OP_LOCAL)) return true;
+  if (!(op->flags & LODE__OP_READS) || (!op->row && !op->summary)) return false;
+  for (const lode__param *p = op->params; p->name; p++)
+    if (p->type == LODE__ARG_PATH && (p->flags & LODE__PARAM_REQUIRED || p->fallback)) return false;
+  return true;
+}
+
+void lode__op_as_request(const lode__op *op, lode__op *out, lode__param params[LODE__OP_MAX_PARAMS + 1]) {
+  size_t n = 0;
+  for (const lode__param *p = op->params; p->name && n < LODE__OP_MAX_PARAMS; p++)
+    if (p->type != LODE__ARG_PATH) params[n++] = *p;
+  params[n] = (lode__param){0};
+  *out = *op;
+  out->params = params;
+}
+
 void lode__op_note(lode__op_context *ctx, const char *format, ...) {
   char text[600];
   va_list list;

@@ -132,6 +132,12 @@ void lode__choices_each(const char *choices, bool (*fn)(void *ctx, size_t i, lod
 /* Position of `text` in "a|b|c", or -1. */
 int lode__choice_index(const char *choices, lode_str text);
 
+/* May a request over HTTP run it at all? Not what is a server itself, changes files of this machine, works on a file that it is given,
+ * or has bytes for an answer. */
+bool lode__op_for_requests(const lode__op *op);
+/* The operation as requests see it: without the arguments that name files. `params` is where its list goes. */
+void lode__op_as_request(const lode__op *op, lode__op *out, lode__param params[LODE__OP_MAX_PARAMS + 1]);
+
 /* {"name","description","inputSchema","outputSchema","annotations"}, as MCP lists tools. */
 void lode__op_schema(lode__buf *out, const lode__op *op);
 void lode__op_input_schema(lode__buf *out, const lode__op *op);
@@ -204,6 +210,13 @@ typedef struct lode__open_how {
 
 typedef lode_status lode__write_fn(void *ctx, lode_txn *txn, lode_error *err);
 
+#define LODE__MODELS_ALLOWED 64
+/* Which models a request may name, besides those that are installed and the collection's own. */
+typedef struct lode__model_policy {
+  const lode_str *allowed;
+  size_t n;
+} lode__model_policy;
+
 struct lode__op_context {
   /* Opens the store, or hands out one that is open; given back with release. */
   lode_status (*open)(void *opener, const lode__open_how *how, lode_store **store, lode_error *err);
@@ -214,6 +227,7 @@ struct lode__op_context {
   void *opener;
   const char *folder; /* of the store; for LODE__OP_PROJECT: NULL unless the caller named one */
   bool far;           /* the caller may be on another machine: nothing of this one is changed but the store */
+  const lode__model_policy *models; /* NULL: any. Checked by model.c */
   uint64_t busy_ms;   /* how long to wait for others; 0: the default */
   lode__sink *sink;
   lode_progress progress;

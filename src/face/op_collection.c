@@ -1,6 +1,6 @@
 /* op_collection.c - collections as a whole: create, collections, rename, drop, count, facets, stats. */
 #include "code/owned.h"
-#include "op.h"
+#include "model.h"
 
 static lode_status open_store(lode__op_context *ctx, bool write, lode_store **store, lode_error *err) {
   lode__open_how how = {.write = write};
@@ -63,6 +63,7 @@ lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_
   bool created = true;
   if (!lode_metric_parse(lode__arg_of(args, "metric")->text, &options.metric))
     return lode__fail(err, LODE_INVALID, "the metric must be l2, cosine or ip");
+  LODE__TRY(lode__model_may_stamp(ctx, options.embedder, err));
   name_embedder(&options);
   LODE__GOTO(ctx->open(ctx->opener, &how, &store, err));
   st = lode_collection_open(store, name, &options, &collection, err);

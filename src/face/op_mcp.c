@@ -12,6 +12,7 @@
 #include "cli.h"
 #include "mcp.h"
 #include "mcp_clients.h"
+#include "model.h"
 #include "supervisor.h"
 
 #include "base/os.h"
@@ -41,6 +42,7 @@ typedef struct server {
   lode__project project;
   const lode_open_options *settings;
   bool no_sandbox;
+  lode__model_policy models;    /* that tools may name */
   lode__supervisor *supervisor; /* NULL until a tool is called */
   struct stat folder;           /* of the store, when the worker was started; st_ino 0: there was none */
   /* output */
@@ -163,7 +165,8 @@ static lode_status need_worker(server *s, lode_error *err) {
   look_at_folder(s, &s->folder);
   lode__supervisor_options options = {
       .setup = {.store = s->project.folder, .memory_bytes = s->settings->memory_bytes, .max_document_bytes = s->settings->max_document_bytes,
-                .busy_ms = s->settings->busy_ms, .no_sandbox = s->no_sandbox, .read_only = s->settings->read_only},
+                .busy_ms = s->settings->busy_ms, .no_sandbox = s->no_sandbox, .read_only = s->settings->read_only,
+                .models = s->models},
       .max_calls = MOST_CALLS,
       .max_bytes = MOST_CALL_BYTES,
       .log = log_line};
@@ -348,6 +351,7 @@ static lode_status serve(server *s, lode_error *err) {
 lode_status lode__op_mcp(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   server s = {.settings = ctx->settings, .watch = lode__arg_of(args, "watch")->number, .no_sandbox = lode__arg_of(args, "no_sandbox")->number,
               .wake = -1};
+  LODE__TRY(lode__models_allowed(args, &s.models, err));
   LODE__TRY(lode__project_locate(&s.project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
   lode_status st = serve(&s, err);
   lode__mcp_free(s.mcp);

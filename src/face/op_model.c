@@ -86,7 +86,7 @@ lode_status lode__op_embed(lode__op_context *ctx, const lode__args *args, lode_e
   lode__stream stream;
   lode_status st;
   if (!texts->n && !args->flags) return lode__fail(err, LODE_INVALID, "there is no text to embed");
-  LODE__GOTO(lode__embedder_of(args, lode__arg_of(args, "model")->text, &e.embedder, err));
+  LODE__GOTO(lode__embedder_of(ctx, args, lode__arg_of(args, "model")->text, (lode_str){0}, &e.embedder, err));
   e.vectors = lode__alloc_zero(EMBED_BATCH, lode_embedder_info_of(e.embedder)->dimension * sizeof(float));
   if (!e.vectors) LODE__GOTO(lode__fail_nomem(err));
   if (texts->n) {
@@ -116,7 +116,7 @@ lode_status lode__op_fill(lode__op_context *ctx, const lode__args *args, lode_er
   lode_embedder *embedder = NULL;
   lode__filled filled = {0};
   LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = lode__target_embedder(args, &target, &embedder, err);
+  lode_status st = lode__target_embedder(ctx, args, &target, &embedder, err);
   if (st == LODE_OK) st = lode__fill_pending(ctx, &target, embedder, &filled, err);
   if (st == LODE_OK) {
     lode__row_begin(ctx);

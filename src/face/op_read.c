@@ -158,7 +158,7 @@ static lode_status embed_query(lode__op_context *ctx, const lode__args *args, co
                       "vector, use mode text, or make vectors with `lode db embed`");
     goto done;
   }
-  st = lode__embedder_of(args, lode__str(stamped.data), &embedder, err);
+  st = lode__embedder_of(ctx, args, lode__str(stamped.data), lode__str(stamped.data), &embedder, err);
   if (st != LODE_OK && ask->may_not) { /* not installed, no server, or a name that only its owner knows */
     if (err && st != LODE_NOT_FOUND) lode__op_note(ctx, "searching by words alone: %s", err->text);
     else lode__op_note(ctx, "searching by words alone: the collection's model %s is not at hand", stamped.data);

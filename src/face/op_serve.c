@@ -4,6 +4,7 @@
  */
 #include "browser.h"
 #include "cli.h"
+#include "model.h"
 #include "server.h"
 #include "sandbox.h"
 
@@ -172,6 +173,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   lode__supervisor_figures figures = {0};
   lode__server *http = NULL;
   lode__server_options options;
+  lode__model_policy models;
   files f = {0};
   lode__proc browser = LODE__PROC_NONE;
   sigset_t signals;
@@ -179,6 +181,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   char sandbox[400] = "no sandbox: switched off";
   lode_status st;
   LODE__GOTO(read_options(args, &f, &options, err));
+  LODE__GOTO(lode__models_allowed(args, &models, err));
   if (ui) options.log = LODE__LOG_ERRORS;
   if (!settings->read_only && !lode__is_address(ctx->folder)) LODE__GOTO(make_folder(ctx->folder, err));
   raise_descriptors();
@@ -191,7 +194,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   lode__supervisor_options so = {
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
                 .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = !ui, .preload = true,
-                .no_sandbox = no_sandbox, .read_only = settings->read_only},
+                .no_sandbox = no_sandbox, .read_only = settings->read_only, .models = models},
       .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
       .log = log_line};
   LODE__GOTO(lode__supervisor_start(&so, &supervisor, err));

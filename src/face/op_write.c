@@ -59,7 +59,7 @@ static lode_status embedder_for_write(lode__op_context *ctx, const lode__args *a
     lode__target_close(ctx, target);
     return lode__fail(err, LODE_INVALID, "model goes with embed: say both");
   }
-  lode_status st = lode__target_embedder(args, target, embedder, err);
+  lode_status st = lode__target_embedder(ctx, args, target, embedder, err);
   if (st != LODE_OK) lode__target_close(ctx, target);
   return st;
 }

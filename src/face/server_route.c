@@ -89,6 +89,8 @@ static void old_api(lode__request *r) {
   lode__request_fail(r, 410, "Unimplemented", "The v1 API is deprecated. Please use /v2 apis");
 }
 
+static void no_functions(lode__request *r) { lode__request_fail(r, 501, "ChromaError", "Attached functions are unsupported for local chroma"); }
+
 static void may_reset(lode__request *r) {
   if (!lode__server_options_of(r->http)->allow_reset)
     lode__request_fail(r, 403, "ChromaError", "Resetting is not allowed: start the server with --allow-reset");
@@ -126,9 +128,11 @@ static void fail_lode(lode__request *r, lode_status st, const char *text) {
   lode__request_answer(r, http_status(st), &body);
 }
 
-/* Only what a caller from afar may use; the worker looks at the arguments too. */
-static bool for_callers(const lode__op *op) {
-  return op && !(op->flags & LODE__OP_SERVES) && (!(op->flags & LODE__OP_LOCAL) || (op->flags & LODE__OP_READS));
+static void put_schema(lode__buf *out, const lode__op *op) {
+  lode__param params[LODE__OP_MAX_PARAMS + 1];
+  lode__op shown;
+  lode__op_as_request(op, &shown, params);
+  lode__op_schema(out, &shown);
 }
 
 /* Words "db", "query", or "search": the operation, and its name as a call. */
@@ -145,7 +149,7 @@ static void run_op(lode__request *r) {
   r->n_words = 1;
   if (!op) {
     fail_lode(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
-  } else if (!for_callers(op)) {
+  } else if (!lode__op_for_requests(op)) { /* the worker looks at the arguments too */
     fail_lode(r, LODE_UNSUPPORTED, "this operation works on files of the server's machine: use the command line there");
   } else {
     r->route = op->name;
@@ -158,11 +162,11 @@ static void run_op(lode__request *r) {
 static void op_schema(lode__request *r) {
   const lode__op *op = op_of_words(r);
   lode__buf body = {0};
-  if (!for_callers(op)) {
+  if (!op || !lode__op_for_requests(op)) {
     fail_lode(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
     return;
   }
-  lode__op_schema(&body, op);
+  put_schema(&body, op);
   lode__request_answer(r, 200, &body);
 }
 
@@ -172,9 +176,9 @@ static void op_list(lode__request *r) {
   bool first = true;
   LODE__EACH_GROUP(g) {
     LODE__EACH_OP(g, op) {
-      if (!for_callers(op)) continue;
+      if (!lode__op_for_requests(op)) continue;
       lode__buf_addf(&body, "%s{\"path\":\"/api/lode/v1/%s%s%s\",\"schema\":", first ? "" : ",", g->name ? g->name : "", g->name ? "/" : "", op->name);
-      lode__op_schema(&body, op);
+      put_schema(&body, op);
       lode__buf_addc(&body, '}');
       first = false;
     }
@@ -206,6 +210,9 @@ static const route routes[] = {
     {"POST", C "/search", "chroma.search", NULL, {0}},
     {"POST", C "/fork", "chroma.fork", NULL, {0}},
     {"GET", C "/fork_count", "chroma.fork_count", NULL, {0}},
+    {"POST", C "/functions/attach", NULL, no_functions, {0}},
+    {"GET", C "/functions/{}", NULL, no_functions, {0}},
+    {"POST", C "/attached_functions/{}/detach", NULL, no_functions, {0}},
     {"GET", D "/collections/by-id/{}", "chroma.get_collection_by_id", NULL, {0}},
     {"GET", C, "chroma.get_collection", NULL, {0}},
     {"PUT", C, "chroma.update_collection", NULL, {0}},

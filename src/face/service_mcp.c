@@ -113,7 +113,7 @@ static lode_status run(gather *g, const lode__tool *tool, const char *root, lode
   lode__args args, translated = {.op = base};
   const char *folder = lode__shared_folder(task->shared);
   lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .opener = task->shared, .folder = folder,
-                          .sink = &g->sink, .progress = {step, task}, .note = take_note, .note_ctx = g};
+                          .sink = &g->sink, .progress = {step, task}, .note = take_note, .note_ctx = g, .models = lode__shared_models(task->shared)};
   lode_status st;
   lode__tool_op(tool, &op, params);
   lode__args_init(&args, &op);

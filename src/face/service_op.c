@@ -65,12 +65,12 @@ static lode_status no_bytes(lode__sink *sink, const void *data, size_t size, lod
 
 static bool is_far(const lode__task *task) { return task->n_words > 0 && lode__str_eq(task->words[0], LODE__LIT(LODE__FROM_AFAR)); }
 
-/* What callers from afar may do with the files of this machine: read those that belong to the store, and name none. */
+/* What requests may do with the files of this machine: read those that belong to the store, and name none. */
 static lode_status check_far(const lode__task *task, const lode__op *op, const lode__args *args, lode_error *err) {
   if (!is_far(task)) return LODE_OK;
   bool names = false;
   for (const lode__param *p = op->params; p->name; p++) names = names || (p->type == LODE__ARG_PATH && args->values[p - op->params].set);
-  if (!names && (!(op->flags & LODE__OP_LOCAL) || (op->flags & LODE__OP_READS))) return LODE_OK;
+  if (!names && lode__op_for_requests(op)) return LODE_OK;
   return lode__fail(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
 }
 
@@ -79,7 +79,8 @@ static lode_status run(gather *g, const lode__op *op, lode_error *err) {
   lode__args args;
   lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .write = lode__shared_write, .opener = task->shared,
                           .folder = lode__shared_folder(task->shared), .settings = lode__shared_settings(task->shared), .sink = &g->sink, .progress = {step, task},
-                          .note = take_note, .note_ctx = task, .far = is_far(task)};
+                          .note = take_note, .note_ctx = task, .far = is_far(task),
+                          .models = lode__shared_models(task->shared)};
   lode__args_init(&args, op);
   lode_status st = lode__args_from_json(&args, task->body.len ? task->body : LODE__LIT("{}"), err);
   if (st == LODE_OK) st = check_far(task, op, &args, err);

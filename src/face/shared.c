@@ -39,6 +39,7 @@ struct lode__shared {
   char *folder;
   lode__handles *handles;
   lode_open_options options;
+  lode__model_policy models;
   pthread_mutex_t open_lock, lock;
   lode_store *_Atomic store;
   other *others;
@@ -71,6 +72,8 @@ lode_status lode__shared_make(const char *folder, const lode_open_options *optio
 
 const char *lode__shared_folder(const lode__shared *e) { return e->folder; }
 const lode_open_options *lode__shared_settings(const lode__shared *e) { return &e->options; }
+void lode__shared_allow_models(lode__shared *e, lode__model_policy policy) { e->models = policy; }
+const lode__model_policy *lode__shared_models(const lode__shared *e) { return &e->models; }
 lode__handles *lode__shared_handles(lode__shared *e) { return e->handles; }
 
 /* ---- The store ---- */

@@ -19,6 +19,9 @@ lode_status lode__shared_make(const char *folder, const lode_open_options *optio
 void lode__shared_free(lode__shared *shared);
 const char *lode__shared_folder(const lode__shared *shared);
 const lode_open_options *lode__shared_settings(const lode__shared *shared);
+/* Which models requests may name; `allowed` must stay as long as the rest. */
+void lode__shared_allow_models(lode__shared *shared, lode__model_policy policy);
+const lode__model_policy *lode__shared_models(const lode__shared *shared);
 lode__handles *lode__shared_handles(lode__shared *shared);
 
 /* The store, opened if it is not. It is closed with the rest. */

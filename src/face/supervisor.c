@@ -362,7 +362,7 @@ static lode_status pass_crash_fd(lode__supervisor *s, lode_error *err) {
 
 static lode_status start_worker(lode__supervisor *s, lode_error *err) {
   const char *program = s->options.program ? s->options.program : "/proc/self/exe";
-  char *argv[LODE__WORKER_ARGC + 1];
+  char *argv[LODE__WORKER_MOST_ARGS + 1];
   lode__buf strings = {0};
   lode_status st;
   LODE__GOTO(lode__worker_argv(&s->options.setup, program, &strings, argv, err));

@@ -13,6 +13,8 @@
 static const lode__param mcp_params[] = {
     P_PATH,
     {.name = "watch", .type = LODE__ARG_FLAG, .about = "keep the index up to date while files change, as lode watch does"},
+    {.name = "allow_model", .type = LODE__ARG_LIST, .value = "MODEL,MODEL",
+     .about = "models that tools may name besides those installed and the collection's own: openai:MODEL, ollama:MODEL, a folder"},
     {.name = "no_sandbox", .type = LODE__ARG_FLAG, .about = "keep all privileges: for debuggers"},
     {0}};
 static const lode__param install_params[] = {

@@ -1,6 +1,10 @@
 /* table_serve.c - operations that are servers. See table.c. */
 #include "op.h"
 
+#define P_ALLOW_MODEL                                                                                   \
+  {.name = "allow_model", .type = LODE__ARG_LIST, .value = "MODEL,MODEL",                              \
+   .about = "models that requests may name besides those installed and the collection's own: openai:MODEL, ollama:MODEL, a folder"}
+
 static const lode__param serve_params[] = {
     {.name = "host", .type = LODE__ARG_TEXT, .value = "HOST", .fallback = "127.0.0.1",
      .about = "address to listen at; one that other machines can reach needs a token"},
@@ -9,6 +13,7 @@ static const lode__param serve_params[] = {
     {.name = "allow_reset", .type = LODE__ARG_FLAG, .about = "let clients remove everything but the code index (Chroma's reset)"},
     {.name = "allow_host", .type = LODE__ARG_LIST, .value = "NAME,NAME", .about = "names, other than addresses and localhost, that the server answers to"},
     {.name = "allow_origin", .type = LODE__ARG_LIST, .value = "URL,URL", .about = "web pages of other servers that may use this one: https://example.org"},
+    P_ALLOW_MODEL,
     {.name = "certificate", .type = LODE__ARG_PATH, .value = "FILE", .about = "TLS: the certificate chain, PEM"},
     {.name = "key", .type = LODE__ARG_PATH, .value = "FILE", .about = "TLS: its private key, PEM"},
     {.name = "max_body", .type = LODE__ARG_SIZE, .value = "SIZE", .fallback = "128M", .about = "largest request"},
@@ -23,6 +28,7 @@ static const lode__param serve_params[] = {
 
 static const lode__param ui_params[] = {
     {.name = "port", .type = LODE__ARG_INT, .value = "N", .fallback = "0", .max = 65535, .about = "0: the system picks a free one"},
+    P_ALLOW_MODEL,
     {.name = "no_open", .type = LODE__ARG_FLAG, .about = "print the address, and open no browser"},
     {.name = "no_sandbox", .type = LODE__ARG_FLAG, .about = "keep all privileges: for debuggers"},
     {0}};

@@ -233,30 +233,38 @@ static void receive_all(worker *w) {
 /* ---- Beginning and end ---- */
 
 lode_status lode__worker_argv(const lode__worker_setup *setup, const char *program, lode__buf *buffer,
-                              char *argv[LODE__WORKER_ARGC + 1], lode_error *err) {
-  size_t at = 0;
+                              char *argv[LODE__WORKER_MOST_ARGS + 1], lode_error *err) {
+  size_t at = 0, n = LODE__WORKER_ARGC + setup->models.n;
+  if (setup->models.n > LODE__MODELS_ALLOWED)
+    return lode__fail(err, LODE_LIMIT, "%zu models are too many to allow; the most is %d", setup->models.n, LODE__MODELS_ALLOWED);
   buffer->len = 0;
   lode__buf_addf(buffer, "%s%c" LODE__WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
   lode__buf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
                  (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
                  setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3, 0);
+  for (size_t i = 0; i < setup->models.n; i++) {
+    lode__buf_add(buffer, setup->models.allowed[i].data, setup->models.allowed[i].len);
+    lode__buf_addc(buffer, 0);
+  }
   if (buffer->failed) return lode__fail_nomem(err);
-  for (size_t i = 0; i < LODE__WORKER_ARGC; i++) {
+  for (size_t i = 0; i < n; i++) {
     argv[i] = buffer->data + at;
     at += strlen(argv[i]) + 1;
   }
-  argv[LODE__WORKER_ARGC] = NULL;
+  argv[n] = NULL;
   return LODE_OK;
 }
 
-static bool read_setup(lode__worker_setup *setup, int argc, char **argv) {
+static bool read_setup(lode__worker_setup *setup, int argc, char **argv, lode_str models[LODE__MODELS_ALLOWED]) {
   uint64_t n[5];
-  if (argc != LODE__WORKER_ARGC) return false;
+  if (argc < LODE__WORKER_ARGC || argc > LODE__WORKER_MOST_ARGS) return false;
   for (int i = 0; i < 5; i++)
     if (!lode__parse_uint(lode__str(argv[3 + i]), &n[i])) return false;
   *setup = (lode__worker_setup){.store = argv[2], .memory_bytes = n[0], .max_document_bytes = n[1],
                                 .busy_ms = (uint32_t)n[2], .threads = (uint32_t)n[3], .create = n[4] & 1,
-                                .preload = n[4] & 2, .no_sandbox = n[4] & 4, .read_only = n[4] & 8};
+                                .preload = n[4] & 2, .no_sandbox = n[4] & 4, .read_only = n[4] & 8,
+                                .models = {models, (size_t)(argc - LODE__WORKER_ARGC)}};
+  for (size_t i = 0; i < setup->models.n; i++) models[i] = lode__str(argv[LODE__WORKER_ARGC + i]);
   return true;
 }
 
@@ -315,9 +323,10 @@ static int serve(worker *w, const lode__worker_setup *setup) {
 int lode__worker_main(int argc, char **argv, const lode__service *services) {
   worker w = {.services = services ? services : lode__services};
   lode__worker_setup setup;
+  lode_str models[LODE__MODELS_ALLOWED];
   lode_error err = {.record = LODE_NO_RECORD};
   struct sigaction ignore = {.sa_handler = SIG_IGN};
-  if (!read_setup(&setup, argc, argv)) return FAILED;
+  if (!read_setup(&setup, argc, argv, models)) return FAILED;
   /* A terminal's Ctrl-C is for the face, which lets us finish */
   static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) sigaction(ignored[i], &ignore, NULL);
@@ -331,6 +340,7 @@ int lode__worker_main(int argc, char **argv, const lode__service *services) {
   pthread_cond_init(&w.work, NULL);
   if (crash_fd < 0 || lode__crash_catch(crash_fd, &err) != LODE_OK) return FAILED;
   if (lode__shared_make(setup.store, &options, &w.shared, &err) != LODE_OK) return FAILED;
+  lode__shared_allow_models(w.shared, setup.models);
   int code = serve(&w, &setup);
   lode__shared_free(w.shared);
   lode__crash_thread_end();

@@ -20,14 +20,16 @@ typedef struct lode__worker_setup {
   bool preload;        /* open the store before the first call */
   bool no_sandbox;     /* no Landlock, no seccomp: for sanitizers and debuggers */
   bool read_only;      /* never write to the store, nor make one */
+  lode__model_policy models; /* which ones requests may name; at most LODE__MODELS_ALLOWED */
 } lode__worker_setup;
 
 #define LODE__WORKER_ARG "--worker"
 
 /* argv for exec, NULL behind it; its strings live in the buffer. */
-#define LODE__WORKER_ARGC 8
+#define LODE__WORKER_ARGC 8 /* and the names of models after these */
+#define LODE__WORKER_MOST_ARGS (LODE__WORKER_ARGC + LODE__MODELS_ALLOWED)
 lode_status lode__worker_argv(const lode__worker_setup *setup, const char *program, lode__buf *buffer,
-                              char *argv[LODE__WORKER_ARGC + 1], lode_error *err);
+                              char *argv[LODE__WORKER_MOST_ARGS + 1], lode_error *err);
 
 /* One call, as its service sees it. */
 typedef struct lode__task lode__task;
