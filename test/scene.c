@@ -453,6 +453,19 @@ const act scene_acts[] = {
 };
 const int scene_n_acts = (int)(sizeof scene_acts / sizeof *scene_acts);
 
+void scene_sql(const char *folder, const char *sql) {
+  char path[600], *text = NULL;
+  sqlite3 *db = NULL;
+  lode_error err = {0};
+  snprintf(path, sizeof path, "%s/lode.db", folder);
+  OK(lode__vfs_register(&err));
+  CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, LODE__VFS_NAME) == SQLITE_OK);
+  OK(lode__text_register(db, &err));
+  int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
+  CHECKF(rc == SQLITE_OK, "%s: %s", sql, text ? text : "?");
+  sqlite3_close(db);
+}
+
 void scene_set_format(const char *file, unsigned format) {
   size_t len;
   unsigned char *bytes = (unsigned char *)test_read_file(file, &len);

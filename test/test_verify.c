@@ -117,20 +117,6 @@ TEST(whole_stores) {
 
 /* ---- Damage that carries valid checksums of pages ---- */
 
-static void run_sql(const char *folder, const char *sql) {
-  char path[500];
-  sqlite3 *db = NULL;
-  lode_error err = {0};
-  char *text = NULL;
-  snprintf(path, sizeof path, "%s/lode.db", folder);
-  OK(lode__vfs_register(&err));
-  CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, LODE__VFS_NAME) == SQLITE_OK);
-  OK(lode__text_register(db, &err));
-  int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
-  CHECKF(rc == SQLITE_OK, "%s: %s", sql, text ? text : "?");
-  sqlite3_close(db);
-}
-
 #define OF(id) "(SELECT rid FROM record WHERE id=CAST('" id "' AS BLOB))"
 #define VECTOR_OF(id) "(SELECT vid FROM record WHERE rid=" OF(id) ")"
 /* `name` holds those of the records that the scene made first, `fresh` those that came last */
@@ -194,7 +180,7 @@ TEST_SLOW(logical_damage, 300) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *sql = cases[i].sql;
     test_copy_tree(base, work);
-    run_sql(work, sql);
+    scene_sql(work, sql);
     lode_status st = verify(work, i % 2, &f, &err);
     CHECKF(st == LODE_CORRUPT, "%s: %s", sql, lode_status_name(st));
     CHECKF(has(&f, cases[i].what, cases[i].id), "%s: no \"%s\" of %s, but %s of %s: %s", sql, cases[i].what, cases[i].id, f.all[0].what,
@@ -389,7 +375,7 @@ TEST(on_a_private_copy) {
   for (int damaged = 0; damaged < 2; damaged++) {
     lode_store *store;
     lode_open_options o = {.no_background = true, .log = count_copies, .log_ctx = &copies};
-    if (damaged) run_sql(folder, "UPDATE collection SET records=records+1 WHERE name='alpha'; DELETE FROM term WHERE value=17");
+    if (damaged) scene_sql(folder, "UPDATE collection SET records=records+1 WHERE name='alpha'; DELETE FROM term WHERE value=17");
     int fd = open(lock, O_RDWR);
     CHECK(fd >= 0 && lode__os_real.lock(fd, F_RDLCK, LODE__LOCK_WAIT, 1) == 0);
     OK(lode_open(folder, &o, &store, &err));
@@ -444,7 +430,7 @@ static void upgrade(const char *sql) {
   lode_error err = {0};
   snprintf(folder, sizeof folder, "%s/s", test_folder());
   scene_make(folder, PAGE);
-  run_sql(folder, sql);
+  scene_sql(folder, sql);
   lode_status st = lode_open(folder, &(lode_open_options){.read_only = true}, &store, &err);
   CHECKF(st == LODE_VERSION && strstr(err.text, "lode db optimize"), "%s %s", lode_status_name(st), err.text);
   OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));

@@ -10,7 +10,6 @@
  * back into the restored file.
  */
 #include "db.h"
-#include "pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -225,6 +224,7 @@ static lode_status check_structure(const char *path, const char *file, lode_prog
   faults f = {.progress = progress};
   LODE__TRY(lode__vfs_register(err));
   int rc = sqlite3_open_v2(path, &sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, LODE__VFS_NAME);
+  if (rc == SQLITE_OK) lode__conn_harden(sql);
   if (rc == SQLITE_OK) sqlite3_progress_handler(sql, 100000, on_tick, &f);
   lode_status st = rc == SQLITE_OK ? lode__text_register(sql, err) : LODE_OK;
   if (st == LODE_OK && rc == SQLITE_OK) rc = lode__integrity_each(sql, on_fault, &f);
@@ -320,6 +320,7 @@ lode_status lode__db_restore(const char *file, const char *folder, lode_progress
   LODE__TRY(st);
   LODE__TRY(lode__pages_open(file, &pages, err));
   LODE__GOTO(pass_pages(&pages, file, -1, progress, err));
+  LODE__GOTO(lode__schema_check_pages(&pages, file, err)); /* before SQLite sees it */
   LODE__GOTO(restore_into(&pages, file, folder, progress, err));
   LODE__GOTO(lode__db_open(folder, &options, &db, err)); /* marks the folder as a complete store */
 done:

@@ -151,6 +151,28 @@ static lode_status configure(lode__conn *conn, lode_error *err) {
   return lode__exec(conn, sql, err);
 }
 
+void lode__conn_harden(sqlite3 *sql) {
+  static const struct { int what, value; } settings[] = {
+      {SQLITE_DBCONFIG_DEFENSIVE, 1},       {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},      {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+      {SQLITE_DBCONFIG_ENABLE_VIEW, 0},     {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}, {SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0},
+      {SQLITE_DBCONFIG_DQS_DDL, 0},         {SQLITE_DBCONFIG_DQS_DML, 0},
+  };
+  static const struct { int what, value; } limits[] = {
+      {SQLITE_LIMIT_SQL_LENGTH, 16384}, {SQLITE_LIMIT_COLUMN, 64},       {SQLITE_LIMIT_EXPR_DEPTH, 64},
+      {SQLITE_LIMIT_COMPOUND_SELECT, 8}, {SQLITE_LIMIT_ATTACHED, 0},     {SQLITE_LIMIT_TRIGGER_DEPTH, 0},
+      {SQLITE_LIMIT_WORKER_THREADS, 0},
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) (void)sqlite3_db_config(sql, settings[i].what, settings[i].value, NULL);
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) (void)sqlite3_limit(sql, limits[i].what, limits[i].value);
+}
+
+/* Each time a file is opened: the store may have been replaced by another. */
+static lode_status look_at_schema(lode__conn *conn, lode_error *err) {
+  LODE__TRY(lode__exec(conn, "BEGIN", err));
+  LODE__TRY(lode__schema_check(conn, err)); /* whoever fails closes the connection */
+  return lode__exec(conn, "COMMIT", err);
+}
+
 lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__conn **out, lode_error *err) {
   lode_status st = LODE_OK;
   struct stat sb;
@@ -170,10 +192,7 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
     goto done;
   }
   (void)sqlite3_busy_handler(conn->sql, on_busy, conn);
-  (void)sqlite3_db_config(conn->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-  (void)sqlite3_db_config(conn->sql, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
-  LODE__GOTO(lode__text_register(conn->sql, err));
-  LODE__GOTO(lode__feed_register(conn, err));
+  lode__conn_harden(conn->sql);
   rc = sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
   if (rc != SQLITE_OK || LODE__RETRY(lode__os->fstat(vs.fd, &sb)) != 0) {
     st = lode__fail_errno(err, rc == SQLITE_OK ? errno : EIO, path);
@@ -181,8 +200,10 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   }
   conn->dev = sb.st_dev;
   conn->ino = sb.st_ino;
+  if (!create) LODE__GOTO(look_at_schema(conn, err)); /* before all else, for which SQLite may read it */
+  LODE__GOTO(lode__text_register(conn->sql, err));
+  LODE__GOTO(lode__feed_register(conn, err));
   LODE__GOTO(configure(conn, err));
-  if (!create) LODE__GOTO(lode__db_check_format(conn, err)); /* each time: the store may have been replaced by a newer one's */
 done:
   if (st == LODE_OK)
     *out = conn;

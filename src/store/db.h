@@ -10,6 +10,7 @@
 #ifndef LODE_DB_H
 #define LODE_DB_H
 
+#include "pages.h"
 #include "store.h"
 #include "vfs.h"
 
@@ -116,6 +117,7 @@
   X(SIZES_PUT, "INSERT OR REPLACE INTO size(block,codes) VALUES(?1,?2)")                                            \
   X(SIZES_ERASE, "DELETE FROM size WHERE block BETWEEN ?1 AND ?2")                                                  \
   X(COLL_FORGET, "UPDATE collection SET text_cursor=?2,untexted=records+?3 WHERE cid=?1")                          \
+  X(SCHEMA_COOKIE, "PRAGMA schema_version")                                                                        \
   X(BEGIN_READ, "BEGIN")                                                                                           \
   X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                                \
   X(COMMIT, "COMMIT")                                                                                              \
@@ -176,6 +178,9 @@ struct lode__conn {
   uint64_t damage_seen;    /* of the VFS state, already added to the db's count */
   uint64_t wait_until_ns;  /* busy handler: give up then; 0 when not waiting */
   bool waiting;
+  bool schema_known;       /* the schema with the number below was compared (schema_check.c), */
+  int64_t schema_cookie;
+  unsigned step;           /* and is of this step */
   lode__feed feed;         /* while a statement that reads it runs */
   /* The dead (record.c): keys in graves of one collection, sorted. Kept from transaction to transaction, because keys are
    * never used again; erased ones may be among them. */
@@ -299,13 +304,39 @@ lode_status lode__copy_make(lode__db *db, lode_error *err);
 bool lode__copy_is_stale(const lode__db *db, const struct stat *truth);
 
 /* schema.c */
-extern const char lode__schema[];
+/* What a store's schema may be, step by step as the format grew. */
+typedef enum lode__schema_step {
+  LODE__STEP_FIRST = 1,
+  LODE__STEP_VECTORS, /* with the manifest of the vector index */
+  LODE__STEP_SIZES,   /* with the lengths of documents */
+  LODE__STEP_LAST = LODE__STEP_SIZES,
+} lode__schema_step;
+typedef struct lode__object {
+  const char *type, *name, *table;
+  const char *sql;  /* NULL: an index that SQLite makes with its table */
+  unsigned step;    /* of the first schema that has it */
+  bool own;         /* made by its SQL; false: comes with another */
+} lode__object;
+#define LODE__SCHEMA_OBJECTS 21
+extern const lode__object lode__schema_objects[LODE__SCHEMA_OBJECTS];
+/* The first step that stores of a format may be at. LODE_VERSION: a newer Lode's. */
+lode_status lode__schema_format(uint32_t format, const char *path, unsigned *first_step, lode_error *err);
 lode_status lode__db_create(lode__db *db, lode_error *err);
 /* Reads the store once, and brings one that was made by an earlier Lode up to date; LODE_VERSION for a read-only handle. */
 lode_status lode__db_upgrade(lode__db *db, lode_error *err);
-lode_status lode__db_check_format(lode__conn *conn, lode_error *err);
+
+/* schema_check.c */
+/* With a lock of the truth file held, before anything else runs in a transaction: is the schema one of ours? Looks again
+ * whenever SQLite would. Sets conn->step. */
+lode_status lode__schema_check(lode__conn *conn, lode_error *err);
+/* The same for a file that is read as pages: a backup. */
+lode_status lode__schema_check_pages(lode__pages *pages, const char *path, lode_error *err);
+/* Is there anything in the schema that Lode did not make? Not known, so false, where pages of it are damaged. */
+bool lode__schema_is_foreign(lode__pages *pages, const char *path, lode_error *why);
 
 /* conn.c */
+/* Nothing that a schema might hold is run or trusted, and nothing of SQLite that Lode has no use for can be reached. */
+void lode__conn_harden(sqlite3 *sql);
 lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__conn **conn, lode_error *err);
 void lode__conn_close(lode__conn *conn); /* NULL is allowed */
 void lode__conn_stop_waiting(lode__conn *conn);

@@ -52,7 +52,8 @@ static const lode__page_image *find_image(const lode__pages *p, uint32_t number)
   return low < p->n_images && p->images[low].number == number ? &p->images[low] : NULL;
 }
 
-bool lode__pages_read(lode__pages *p, uint32_t number, unsigned char *page) {
+static bool read_proven(lode__pages *p, uint32_t number, unsigned char *page) {
+  if (p->read) return p->read(p->read_ctx, number, page);
   const lode__page_image *image = find_image(p, number);
   if (image && p->journal_whole) {
     read_or_zero(p->journal_fd, page, p->page_bytes, image->offset);
@@ -65,6 +66,12 @@ bool lode__pages_read(lode__pages *p, uint32_t number, unsigned char *page) {
   if (lode__page_is_sound(number, page, p->page_bytes)) return true;
   read_or_zero(p->fd, page, p->page_bytes, (uint64_t)(number - 1) * p->page_bytes);
   return false;
+}
+
+bool lode__pages_read(lode__pages *p, uint32_t number, unsigned char *page) {
+  bool sound = read_proven(p, number, page);
+  p->damaged_reads += !sound;
+  return sound;
 }
 
 static uint32_t lock_page(const lode__pages *p) { return LOCK_BYTE / p->page_bytes + 1; }

@@ -22,6 +22,9 @@ typedef struct lode__page_image {
 
 typedef struct lode__pages {
   int fd, journal_fd;
+  /* Where pages come from instead of the file, if it is set: whoever holds SQLite's lock reads through SQLite's handle. */
+  bool (*read)(void *ctx, uint32_t number, unsigned char *page);
+  void *read_ctx;
   uint64_t file_bytes;
   uint32_t page_bytes;
   uint32_t usable;       /* without the reserved bytes */
@@ -35,6 +38,7 @@ typedef struct lode__pages {
   uint32_t map_number;   /* pointer-map page held in `map`; 0: none */
   bool map_sound;
   unsigned char *map, *chain; /* page buffers */
+  uint64_t damaged_reads;
 } lode__pages;
 
 /* Opens a file as pages. LODE_CORRUPT when nothing in it looks like a page of a store. */

@@ -393,6 +393,7 @@ lode_status lode__db_salvage(const char *from, const char *to, lode_damage_fn *l
                              lode_salvage_report *report, lode_error *err) {
   lode_status st;
   lode_salvage_report own;
+  lode_error foreign;
   char *file = NULL;
   if (!report) report = &own;
   *report = (lode_salvage_report){0};
@@ -415,6 +416,7 @@ lode_status lode__db_salvage(const char *from, const char *to, lode_damage_fn *l
   if (s.pages.declared > s.pages.count)
     lode__salvage_loss(&s, "file", 0, (lode_str){NULL, 0}, "the file is cut short: %u of %u pages are there", s.pages.count,
                        s.pages.declared);
+  if (lode__schema_is_foreign(&s.pages, file, &foreign)) lode__salvage_loss(&s, "schema", 0, (lode_str){NULL, 0}, "%s", foreign.text);
   LODE__GOTO(lode__salvage_look(&s, err));
   LODE__GOTO(salvage_to(&s, to, err));
 done:

@@ -10,97 +10,98 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* The manifest of the vector index (segments.c). */
-#define SEGMENT_TABLES \
-  "CREATE TABLE segment(id INTEGER PRIMARY KEY, cid INTEGER NOT NULL, after INTEGER NOT NULL, last INTEGER NOT NULL," \
-  " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc INTEGER NOT NULL);" \
-  "CREATE TABLE dead(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL);"
+/* One row for each object of the schema, with its SQL exactly as SQLite keeps it. Whatever is added later gets a step of its own
+ * (enum lode__schema_step), here and in `formats`, and upgrades follow from the table. */
+#define TABLE(name, step, columns) {"table", name, name, "CREATE TABLE " name columns, step, true}
+#define SHADOW(name, columns) {"table", name, name, "CREATE TABLE '" name "'" columns, LODE__STEP_FIRST, false}
+#define AUTOINDEX(table) {"index", "sqlite_autoindex_" table "_1", table, NULL, LODE__STEP_FIRST, false}
 
-#define SIZE_TABLE "CREATE TABLE size(block INTEGER PRIMARY KEY, codes BLOB NOT NULL);"
+const lode__object lode__schema_objects[LODE__SCHEMA_OBJECTS] = {
+    TABLE("state", LODE__STEP_FIRST, "(k INTEGER PRIMARY KEY, v)"),
+    TABLE("collection", LODE__STEP_FIRST,
+          "(cid INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name TEXT UNIQUE, metric INTEGER NOT NULL,"
+          " dim INTEGER NOT NULL, metadata TEXT, embedder TEXT, embedder_dim INTEGER NOT NULL, counted INTEGER NOT NULL,"
+          " created INTEGER NOT NULL, records INTEGER NOT NULL, pending INTEGER NOT NULL, documents INTEGER NOT NULL,"
+          " document_bytes INTEGER NOT NULL, graves INTEGER NOT NULL, text_cursor INTEGER NOT NULL,"
+          " term_cursor INTEGER NOT NULL, untexted INTEGER NOT NULL, unindexed INTEGER NOT NULL, horizon INTEGER NOT NULL,"
+          " crc INTEGER NOT NULL)"),
+    AUTOINDEX("collection"),
+    TABLE("name", LODE__STEP_FIRST,
+          "(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
+          " PRIMARY KEY(cid, id)) WITHOUT ROWID"),
+    TABLE("fresh", LODE__STEP_FIRST,
+          "(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
+          " PRIMARY KEY(cid, id)) WITHOUT ROWID"),
+    TABLE("record", LODE__STEP_FIRST,
+          "(rid INTEGER PRIMARY KEY, id BLOB NOT NULL, seq INTEGER NOT NULL, vid INTEGER NOT NULL,"
+          " doc INTEGER, meta TEXT, crc INTEGER NOT NULL)"),
+    {"index", "pending", "record", "CREATE INDEX pending ON record(vid) WHERE vid=0", LODE__STEP_FIRST, true},
+    TABLE("document", LODE__STEP_FIRST, "(rid INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER NOT NULL)"),
+    TABLE("vector", LODE__STEP_FIRST,
+          "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"),
+    TABLE("grave", LODE__STEP_FIRST,
+          "(gid INTEGER PRIMARY KEY, rids BLOB NOT NULL, vid INTEGER NOT NULL, crc INTEGER NOT NULL)"),
+    TABLE("metakey", LODE__STEP_FIRST,
+          "(kid INTEGER PRIMARY KEY, cid INTEGER NOT NULL, name TEXT NOT NULL, counted INTEGER NOT NULL,"
+          " UNIQUE(cid, name))"),
+    AUTOINDEX("metakey"),
+    TABLE("term", LODE__STEP_FIRST,
+          "(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
+          " WITHOUT ROWID"),
+    TABLE("counter", LODE__STEP_FIRST,
+          "(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID"),
+    TABLE("segment", LODE__STEP_VECTORS, /* the manifest of the vector index (segments.c) */
+          "(id INTEGER PRIMARY KEY, cid INTEGER NOT NULL, after INTEGER NOT NULL, last INTEGER NOT NULL,"
+          " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc INTEGER NOT NULL)"),
+    TABLE("dead", LODE__STEP_VECTORS, "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL)"),
+    TABLE("size", LODE__STEP_SIZES, "(block INTEGER PRIMARY KEY, codes BLOB NOT NULL)"),
+    {"table", "text", "text", "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode')",
+     LODE__STEP_FIRST, true},
+    /* What FTS5 makes for it: the same in every SQLite from 3.40 to 3.53. */
+    SHADOW("text_data", "(id INTEGER PRIMARY KEY, block BLOB)"),
+    SHADOW("text_idx", "(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID"),
+    SHADOW("text_config", "(k PRIMARY KEY, v) WITHOUT ROWID"),
+};
 
-const char lode__schema[] =
-    "CREATE TABLE state(k INTEGER PRIMARY KEY, v);"
-    "CREATE TABLE collection(cid INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name TEXT UNIQUE, metric INTEGER NOT NULL,"
-    " dim INTEGER NOT NULL, metadata TEXT, embedder TEXT, embedder_dim INTEGER NOT NULL, counted INTEGER NOT NULL,"
-    " created INTEGER NOT NULL, records INTEGER NOT NULL, pending INTEGER NOT NULL, documents INTEGER NOT NULL,"
-    " document_bytes INTEGER NOT NULL, graves INTEGER NOT NULL, text_cursor INTEGER NOT NULL,"
-    " term_cursor INTEGER NOT NULL, untexted INTEGER NOT NULL, unindexed INTEGER NOT NULL, horizon INTEGER NOT NULL,"
-    " crc INTEGER NOT NULL);"
-    "CREATE TABLE name(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
-    " PRIMARY KEY(cid, id)) WITHOUT ROWID;"
-    "CREATE TABLE fresh(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
-    " PRIMARY KEY(cid, id)) WITHOUT ROWID;"
-    "CREATE TABLE record(rid INTEGER PRIMARY KEY, id BLOB NOT NULL, seq INTEGER NOT NULL, vid INTEGER NOT NULL,"
-    " doc INTEGER, meta TEXT, crc INTEGER NOT NULL);"
-    "CREATE INDEX pending ON record(vid) WHERE vid=0;"
-    "CREATE TABLE document(rid INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER NOT NULL);"
-    "CREATE TABLE vector(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL);"
-    "CREATE TABLE grave(gid INTEGER PRIMARY KEY, rids BLOB NOT NULL, vid INTEGER NOT NULL, crc INTEGER NOT NULL);"
-    "CREATE TABLE metakey(kid INTEGER PRIMARY KEY, cid INTEGER NOT NULL, name TEXT NOT NULL, counted INTEGER NOT NULL,"
-    " UNIQUE(cid, name));"
-    "CREATE TABLE term(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
-    " WITHOUT ROWID;"
-    "CREATE TABLE counter(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID;"
-    SEGMENT_TABLES SIZE_TABLE
-    "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode');"
-    /* Words come in large batches from the background: fewer, larger segments are merged less often. */
-    "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
-    "INSERT INTO text(text,rank) VALUES('automerge',8);";
+/* Words come in large batches from the background: fewer, larger segments are merged less often. */
+static const char text_settings[] = "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
+                                    "INSERT INTO text(text,rank) VALUES('automerge',8);";
 
-lode_status lode__db_check_format(lode__conn *conn, lode_error *err) {
-  int64_t values[2] = {0, 0};
-  static const char *const pragmas[2] = {"PRAGMA application_id", "PRAGMA user_version"};
-  for (int i = 0; i < 2; i++) {
-    sqlite3_stmt *s = NULL;
-    int rc = sqlite3_prepare_v2(conn->sql, pragmas[i], -1, &s, NULL);
-    if (rc == SQLITE_OK) rc = sqlite3_step(s);
-    if (rc == SQLITE_ROW) values[i] = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    if (rc != SQLITE_ROW) return lode__sql_fail(conn, rc, err);
-  }
-  if (values[0] != LODE__APPLICATION_ID)
-    return lode__fail(err, LODE_CORRUPT, "%s is not a Lode store, or its first page is damaged", conn->db->path);
-  if (values[1] > LODE__FORMAT)
+/* Which steps stores of a format may be at: any from this one on. */
+static const struct { uint32_t format, first_step; } formats[] = {{1, LODE__STEP_FIRST}};
+
+lode_status lode__schema_format(uint32_t format, const char *path, unsigned *first_step, lode_error *err) {
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (formats[i].format == format) {
+      *first_step = formats[i].first_step;
+      return LODE_OK;
+    }
+  if (format > LODE__FORMAT)
     return lode__fail(err, LODE_VERSION,
-                      "%s has format %lld, and this Lode knows formats up to %u; use a newer Lode (nothing was changed)",
-                      conn->db->path, (long long)values[1], LODE__FORMAT);
-  if (values[1] < 1) return lode__fail(err, LODE_CORRUPT, "%s has no valid format number", conn->db->path);
-  return LODE_OK;
+                      "%s has format %u, and this Lode knows formats up to %u; use a newer Lode (nothing was changed)", path,
+                      format, LODE__FORMAT);
+  return lode__fail(err, LODE_CORRUPT, "%s has no valid format number; `lode db salvage` brings over what is whole", path);
 }
 
-/* Tables that came after the first stores. */
-static const struct { const char *name, *make; } later[] = {{"segment", SEGMENT_TABLES}, {"size", SIZE_TABLE}};
-enum { LATER = sizeof later / sizeof *later };
-
-/* Which of them a store lacks, as bits. */
-static lode_status look_what_lacks(lode__conn *conn, unsigned *lacks, lode_error *err) {
-  int rc = SQLITE_ROW;
-  *lacks = 0;
-  for (unsigned i = 0; i < LATER && rc == SQLITE_ROW; i++) {
-    sqlite3_stmt *s = NULL;
-    rc = sqlite3_prepare_v2(conn->sql, "SELECT count(*) FROM sqlite_schema WHERE name=?1", -1, &s, NULL);
-    if (rc == SQLITE_OK) rc = sqlite3_bind_text(s, 1, later[i].name, -1, SQLITE_STATIC);
-    if (rc == SQLITE_OK) rc = sqlite3_step(s);
-    if (rc == SQLITE_ROW && sqlite3_column_int64(s, 0) == 0) *lacks |= 1u << i;
-    sqlite3_finalize(s);
+/* What a store at step `from` lacks; 0 makes all of it. */
+static lode_status make_objects(lode__conn *conn, unsigned from, lode_error *err) {
+  for (size_t i = 0; i < LODE__SCHEMA_OBJECTS; i++) {
+    const lode__object *o = &lode__schema_objects[i];
+    if (o->own && o->step > from) LODE__TRY(lode__exec(conn, o->sql, err));
   }
-  return rc == SQLITE_ROW ? LODE_OK : lode__sql_fail(conn, rc, err);
+  return LODE_OK;
 }
 
 lode_status lode__db_upgrade(lode__db *db, lode_error *err) {
   lode__tx *tx = NULL;
-  unsigned lacks = 0;
   LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
-  lode_status st = look_what_lacks(tx->conn, &lacks, err);
+  unsigned step = tx->conn->step;
   lode__tx_rollback(tx);
-  if (st == LODE_CORRUPT) return LODE_OK; /* whoever needs what is damaged will say so */
-  if (st != LODE_OK || !lacks) return st;
+  if (step == LODE__STEP_LAST) return LODE_OK;
   if (db->opt.read_only)
     return lode__fail(err, LODE_VERSION, "%s was made by an earlier Lode; `lode db optimize` brings it up to date", db->path);
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
-  st = look_what_lacks(tx->conn, &lacks, err); /* another process may have been faster */
-  for (unsigned i = 0; i < LATER && st == LODE_OK; i++)
-    if (lacks & 1u << i) st = lode__exec(tx->conn, later[i].make, err);
+  lode_status st = make_objects(tx->conn, tx->conn->step, err); /* as it is now: another process may have been faster */
   if (st == LODE_OK) return lode__tx_commit(tx, err);
   lode__tx_rollback(tx);
   return st;
@@ -116,7 +117,8 @@ static lode_status fill_new(lode__conn *conn, lode_error *err) {
            "PRAGMA user_version=%u;",
            conn->db->opt.page_bytes, LODE__APPLICATION_ID, LODE__FORMAT);
   LODE__TRY(lode__exec(conn, sql, err));
-  LODE__TRY(lode__exec(conn, lode__schema, err));
+  LODE__TRY(make_objects(conn, 0, err));
+  LODE__TRY(lode__exec(conn, text_settings, err));
   snprintf(sql, sizeof sql, "INSERT INTO state(k,v) VALUES(%d,%lld),(%d,%lld),(%d,0),(%d,1),(%d,1),(%d,0); COMMIT;", LODE__STATE_UID,
            (long long)(lode__random() >> 1), LODE__STATE_CREATED, (long long)lode__os_wall_ms(), LODE__STATE_CURSOR,
            LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID, LODE__STATE_FRESH);

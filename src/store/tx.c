@@ -272,6 +272,7 @@ static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
   LODE__TRY(lode__stmt(tx, tx->kind == LODE__WRITE ? LODE__STMT_BEGIN_WRITE : LODE__STMT_BEGIN_READ, &s, err));
   LODE__TRY(lode__run(tx, s, err));
   tx->open = true;
+  LODE__TRY(lode__schema_check(tx->conn, err));
   LODE__TRY(lode__state_get(tx, LODE__STATE_CURSOR, &cursor, err));
   if (cursor < 0 || cursor > LODE__KEY_MAX)
     return lode__fail(err, LODE_CORRUPT, "the cursor in %s is out of range", tx->db->path);
