@@ -114,5 +114,70 @@ else
   skip "dropping over HTTP: curl is not installed"
 fi
 
+# ---- Secrets: skipped or masked, counted, listed ----
+
+# Written in parts, so that this file has none in it
+token="ghp""_16C7e42F292c6912E7710c838347Ae178B4a"
+aws="AKIA""QYLPMN5HHHFPZAM2"
+key() { # a private key
+  printf -- "-----BEGIN RSA PRIV"; printf 'ATE KEY-----\n'
+  for c in M n o; do printf '%sIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\n' $c; done
+  printf -- "-----END RSA PRIV"; printf 'ATE KEY-----\n'
+}
+secret_project() {
+  project "$1"
+  { echo 'int before_the_key(void);'; echo 'static const char pem[] = "'; key; echo '";'; echo 'int behind_the_key(void) { return 7; }'; } >with_key.c
+  printf 'def connect_to_github():\n    token = "%s"\n    return login(token)\n' "$token" >login.py
+  printf 'def plain_function():\n    return 1\n' >plain.py
+  printf 'db_password = "hunter2"\n' >prod.tfvars
+  printf 'PASSWORD=hunter2\n' >.env.local
+  printf 'PASSWORD=\n' >.env.example
+  key >deploy
+  printf '{"type": "service_account", "private_key": "%s"}\n' "$aws" >robot.json
+  printf 'apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers:\n- token: hunter2\n' >cluster.yaml
+}
+secret_project "$tmp/sec"
+run 0 index --json; is_field secrets 5; is_field masked 2
+run 0 index; has '5 secrets left out, 2 masked'
+run 0 index --json; is_field secrets 5; is_field masked 2; is_field unchanged 6
+run 0 status --json; is_field masked 2; is_field secret 5
+run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5; hasnt hunter2; has connect_to_github; has behind_the_key; has 'ghp_****'
+run 0 db export files; hasnt "${token:4}"; hasnt mPq2WvN5
+run 0 search connect_to_github --json -n 1; has '"start_line":1,"end_line":3'; hasnt "${token:4}"; has '****'
+run 0 search behind_the_key -C 20 --json; hasnt mPq2WvN5; has '****'; has 'before_the_key'
+run 0 search behind_the_key --json -n 1; has '"end_line":9'
+run 0 context --name connect_to_github --json; hasnt "${token:4}"
+out=$("$lode" db export code --include document,embedding 2>/dev/null | grep -c 'ghp_\*'); check "the masked chunk has a vector" [ "$out" = 1 ]
+run 0 skipped --reason secret --json; for f in prod.tfvars .env.local deploy robot.json cluster.yaml; do has "\"path\":\"$f\",\"reason\":\"secret\""; done; hasnt .env.example
+run 0 skipped --reason masked; has login.py; has with_key.c; has '1 secret masked'; hasnt plain.py
+run 0 skipped --json; has '"reason":"hidden"'; has '"path":".git/"'; has '"reason":"masked"'
+run 2 skipped --reason nonsense; says 'masked'
+run 1 skipped --reason minified
+# The setting: all of it, none of it, and back
+run 0 config set index.secrets skip
+run 0 index --json; is_field changed 2; is_field secrets 7; is_field masked 0
+run 1 search connect_to_github --mode text --json -n 1
+run 0 config set index.secrets index
+run 0 index --json; is_field secrets 0; is_field masked 0
+run 0 db export code; has "$token"; has mPq2WvN5; has 'db_password'
+run 0 search behind_the_key -C 20 --json; has mPq2WvN5
+run 0 config set index.secrets mask
+run 0 index --json; is_field secrets 5; is_field masked 2
+run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5; hasnt hunter2
+run 0 index --json; is_field changed 0; is_field unchanged 6
+run 2 config set index.secrets perhaps
+printf '{"index.secrets": true}\n' >.lode/config.json
+run 0 config get index.secrets; has index
+printf '{"index.secrets": false}\n' >.lode/config.json
+run 0 config get index.secrets; has mask
+# An index that an older lode made knows nothing of this: its files are looked at once, and only those with secrets are done again
+secret_project "$tmp/old"
+run 0 config set index.secrets index
+run 0 index
+run 0 config set index.secrets
+run 0 search connect_to_github --json -n 1; hasnt "${token:4}"
+run 0 index --json; is_field changed 5; is_field removed 1; is_field unchanged 1
+run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

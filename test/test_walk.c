@@ -298,6 +298,48 @@ TEST(texts_are_judged) {
   lode__root_close(r);
 }
 
+/* What `lode skipped --reason secret` lists: by names, by the folder, by the whole text. */
+TEST(files_that_are_secrets_are_told_by_name_and_text) {
+  static const char *const secret[] = {".env", ".env.local", ".env.production", "prod.env", "id_rsa", "id_ed25519", "deploy.pem", "server.key", "terraform.tfvars",
+                                       "prod.auto.tfvars", "x.tfvars.json", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "credentials", "kubeconfig",
+                                       "dev.kubeconfig", "service-account-prod.json", "client_secret_1.json", "secrets.yaml", "Terraform.TFVARS", ".dockercfg"};
+  static const char *const plain[] = {".env.example", ".env.sample", ".env.template", "env.c", "id_rsa.pub", "config.json", "variables.tf", "x.tfvars.example",
+                                      "credentials.c", "environment.md", "secrets.c"};
+  static const char *const placed[] = {".docker/config.json", ".kube/config", ".aws/credentials", ".ssh/work", "a/b/.ssh/id_x"};
+  const char *root = test_folder();
+  for (size_t i = 0; i < sizeof secret / sizeof *secret; i++) put(root, secret[i], "x\n");
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) put(root, plain[i], "x\n");
+  for (size_t i = 0; i < sizeof placed / sizeof *placed; i++) put(root, placed[i], "x\n");
+  put(root, ".ssh/work.pub", "x\n");
+  lode__walk_options o = {.hidden = true};
+  found f = walk(root, &o, "");
+  for (size_t i = 0; i < sizeof secret / sizeof *secret; i++) {
+    char wanted[100];
+    snprintf(wanted, sizeof wanted, "%s=secret", secret[i]);
+    CHECKF(has(&f.skipped, wanted), "%s is not in %s", wanted, f.skipped.data);
+  }
+  for (size_t i = 0; i < sizeof placed / sizeof *placed; i++) {
+    char wanted[100];
+    snprintf(wanted, sizeof wanted, "%s=secret", placed[i]);
+    CHECKF(has(&f.skipped, wanted), "%s is not in %s", wanted, f.skipped.data);
+  }
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CHECKF(has(&f.files, plain[i]), "%s is not in %s", plain[i], f.files.data);
+  CHECK(has(&f.files, ".ssh/work.pub"));
+  release(&f);
+  o.secrets = LODE__SECRETS_INDEX;
+  f = walk(root, &o, "");
+  CHECK(has(&f.files, ".env") && has(&f.files, ".ssh/work") && has(&f.files, "server.key") && !has(&f.skipped, "=secret"));
+  release(&f);
+  lode__root *r;
+  static const char account[] = "{\n \"type\": \"service_account\",\n \"private_key\": \"x\"\n}\n";
+  static const char kube[] = "apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers: []\n";
+  static const char workload[] = "apiVersion: v1\nkind: ConfigMap\ndata: {}\n";
+  OK(lode__root_open(root, NULL, &r, &err));
+  CHECK(judge(r, "a.json", account, sizeof account - 1) == LODE__SKIP_SECRET && judge(r, "a.yaml", kube, sizeof kube - 1) == LODE__SKIP_SECRET);
+  CHECK(judge(r, "b.yaml", workload, sizeof workload - 1) == LODE__SKIP_NONE);
+  lode__root_close(r);
+}
+
 TEST(marks_of_paths) {
   CHECK(lode__path_marks(LODE__LIT("src/a.c")) == 0);
   CHECK(lode__path_marks(LODE__LIT("tests/a.c")) == LODE__MARK_TEST && lode__path_marks(LODE__LIT("src/a_test.go")) == LODE__MARK_TEST);

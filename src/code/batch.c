@@ -184,7 +184,7 @@ static lode_status file_records(const lode__file_batch *b, lode__arena *arena, r
     const lode__feed_file *f = b->files[i];
     if (!has_state(f)) continue;
     text.len = 0;
-    lode__file_state_put(&text, &f->state, f->language->name, f->skip == LODE__SKIP_NONE ? NULL : lode__skip_name(f->skip));
+    lode__file_state_put(&text, &f->state, f->language->name);
     char *copy = text.failed ? NULL : lode__arena_copy(arena, text.data, text.len);
     if (!copy) LODE__GOTO(lode__fail_nomem(err));
     files->v[files->n++] = (lode_record){.id = f->task->path, .metadata = {copy, text.len},

@@ -83,9 +83,17 @@ static lode_status check(const lode__config_entry *e, lode_str value, lode_error
   return LODE_OK;
 }
 
+/* index.secrets was true or false. */
+static lode_str renamed(lode__config_key key, lode_str value) {
+  if (key != LODE__CONFIG_INDEX_SECRETS) return value;
+  if (lode__str_eq(value, LODE__LIT("true"))) return LODE__LIT("index");
+  return lode__str_eq(value, LODE__LIT("false")) ? LODE__LIT("mask") : value;
+}
+
 lode_status lode__config_set(lode__config *config, lode__config_key key, lode_str value, lode_error *err) {
   char *copy = NULL;
   if (value.data) {
+    value = renamed(key, value);
     LODE__TRY(check(&lode__config_entries[key], value, err));
     copy = lode__alloc(value.len + 1);
     if (!copy) return lode__fail_nomem(err);

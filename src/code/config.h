@@ -20,7 +20,8 @@
   X(INDEX_MAX_FILE, "index.max_file", INT, NULL, "1048576", "larger files are skipped, in bytes")                     \
   X(INDEX_HIDDEN, "index.hidden", BOOL, NULL, "false", "index files and folders whose names begin with a dot")        \
   X(INDEX_GENERATED, "index.generated", BOOL, NULL, "false", "index minified and generated files")                    \
-  X(INDEX_SECRETS, "index.secrets", BOOL, NULL, "false", "index files that look like keys and passwords")             \
+  X(INDEX_SECRETS, "index.secrets", CHOICE, "mask|skip|index", "mask",                                                \
+    "mask: key files are skipped, secrets inside others masked; skip: files with secrets are skipped; index: all as it is") \
   X(INDEX_WORKERS, "index.workers", INT, "0 to 64", "0", "processes that parse; 0 = as many as there are processors") \
   X(WATCH_DEBOUNCE, "watch.debounce_ms", INT, NULL, "200", "how long a file must be quiet before it is indexed")      \
   X(WATCH_RESCAN, "watch.rescan_s", INT, NULL, "600", "how often the whole tree is looked at beside the events; 0 = never")

@@ -10,7 +10,8 @@ enum { MOST_DEFINITIONS = 4, CANDIDATES = 200, USE_LINES = 3, SHORT_BYTES = 600 
 
 typedef struct finding {
   lode__context *out;
-  lode_collection *code;
+  lode_collection *code, *files;
+  bool masks;
   lode__json json;
   lode__buf where;
 } finding;
@@ -33,6 +34,7 @@ static lode_status add_item(finding *f, const lode__chunk_view *v, lode__relatio
   if (!keep(&c->arena, &i.path) || !keep(&c->arena, &i.language) || !keep(&c->arena, &i.kind) || !keep(&c->arena, &i.name) ||
       !keep(&c->arena, &i.parents) || !keep(&c->arena, &i.snippet))
     return lode__fail_nomem(err);
+  if (f->masks) (void)lode__mask((char *)i.snippet.data, i.snippet.len); /* also of an index that was made before secrets were masked */
   c->items[c->n++] = i;
   return LODE_OK;
 }
@@ -40,6 +42,10 @@ static lode_status add_item(finding *f, const lode__chunk_view *v, lode__relatio
 /* The chunk's own text, without the head that the text index sees. False: this record is no chunk. */
 static bool view_of(finding *f, const lode_row *row, lode__chunk_view *view, lode_str *text) {
   if (lode__chunk_view_of(row->metadata, &f->json, view, NULL) != LODE_OK || view->offset > row->document.len) return false;
+  if (!lode__place_inside(view->path)) {
+    f->out->outside++;
+    return false;
+  }
   *text = (lode_str){row->document.data + view->offset, row->document.len - view->offset};
   while (text->len && (unsigned char)text->data[text->len - 1] <= ' ') text->len--;
   return true;
@@ -228,6 +234,25 @@ done:
 
 /* ---- All of it ---- */
 
+static lode_status check_files(finding *f, const char *root, lode_error *err) {
+  lode__context *c = f->out;
+  lode_str *paths = lode__alloc_zero(c->n, sizeof *paths);
+  lode__freshness *fresh = lode__alloc_zero(c->n, sizeof *fresh);
+  lode__place place;
+  lode_status st = paths && fresh ? LODE_OK : lode__fail_nomem(err);
+  lode__place_open(&place, root);
+  for (size_t i = 0; i < c->n && st == LODE_OK; i++) paths[i] = c->items[i].path;
+  if (st == LODE_OK) st = lode__place_check(&place, f->files, paths, c->n, fresh, err);
+  for (size_t i = 0; i < c->n && st == LODE_OK; i++) {
+    c->items[i].freshness = fresh[i];
+    c->stale += fresh[i] != LODE__FRESH;
+  }
+  lode__place_close(&place);
+  lode__free(paths);
+  lode__free(fresh);
+  return st;
+}
+
 lode_status lode__context_find(const lode__project *project, lode_store *store, const lode__context_request *request,
                                lode__context *context, lode_error *err) {
   finding f = {.out = context};
@@ -237,17 +262,23 @@ lode_status lode__context_find(const lode__project *project, lode_store *store, 
   lode_status st;
   memset(context, 0, sizeof *context);
   lode__arena_init(&context->arena, 0);
+  f.masks = lode__secrets_of(lode__config_text(&project->config, LODE__CONFIG_INDEX_SECRETS)) != LODE__SECRETS_INDEX;
   st = lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &f.code, err);
   if (st == LODE_NOT_FOUND) st = lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project->root);
   if (st != LODE_OK) goto done;
+  st = lode_collection_open(store, LODE__LIT(LODE__CODE_FILES), &plain, &f.files, err);
+  if (st == LODE_NOT_FOUND) lode__error_clear(err);
+  else if (st != LODE_OK) goto done;
   if (request->path.data) LODE__GOTO(find_place(&f, request, &id, &name, err));
   else LODE__GOTO(find_name(&f, name, &id, err));
   if (id.data) LODE__GOTO(find_neighbours(&f, id, err));
   if (name.len) LODE__GOTO(find_uses(&f, name, request->limit, err));
   if (!context->n)
     LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "nothing in the index defines or uses %s", lode__quote(name, quoted, sizeof quoted)));
+  LODE__GOTO(check_files(&f, project->root, err));
 done:
   if (st != LODE_OK) lode__context_release(context);
+  if (f.files) lode_collection_close(f.files);
   if (f.code) lode_collection_close(f.code);
   lode__json_release(&f.json);
   lode__buf_release(&f.where);

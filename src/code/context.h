@@ -1,4 +1,5 @@
-/* context.h - what belongs to a piece of code: its definition, its neighbours in the file, and who uses its name. Reads the index only.
+/* context.h - what belongs to a piece of code: its definition, its neighbours in the file, and who uses its name. Reads the
+ * index only; of the files it looks whether they are as they were.
  *
  * "Uses" are places where the name stands as a word of its own, in chunks other than its definitions: by words, not by types, so a
  * name that several things share shows the users of all of them.
@@ -6,6 +7,7 @@
 #ifndef LODE_CODE_CONTEXT_H
 #define LODE_CODE_CONTEXT_H
 
+#include "code/place.h"
 #include "code/project.h"
 
 typedef enum lode__relation { LODE__RELATION_HERE, LODE__RELATION_BEFORE, LODE__RELATION_BEHIND, LODE__RELATION_USE } lode__relation;
@@ -22,11 +24,14 @@ typedef struct lode__context_item {
   lode__relation relation;
   lode_str path, language, kind, name, parents, snippet;
   uint32_t first, last, snippet_line;
+  lode__freshness freshness; /* of its file */
 } lode__context_item;
 
 typedef struct lode__context {
   lode__context_item *items;
   size_t n, cap;
+  uint64_t stale;     /* items whose files changed since they were indexed, or are gone */
+  uint64_t outside;   /* records that were left out because their paths lead out of the project */
   bool more;          /* there are more uses than were asked for */
   lode__arena arena;
 } lode__context;

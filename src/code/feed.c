@@ -70,6 +70,23 @@ static lode_status make_records(worker *w, lode__feed_file *f, lode_error *err) 
   return feed->options.embedder && f->n ? embed(feed, f, err) : LODE_OK;
 }
 
+/* Looked at again, the same bytes are left out for the same reason, or have no secrets and had none. */
+static bool is_kept(const lode__feed_file *f) {
+  const lode__file_state *old = &f->task->old;
+  if (f->skip != LODE__SKIP_NONE) return old->skip == f->skip && !old->chunks;
+  return old->skip == LODE__SKIP_NONE && old->chunks && !old->masked && !f->state.masked;
+}
+
+/* Its bytes are those that are indexed. */
+static lode_status keep_old(lode__feed_file *f) {
+  f->same = true;
+  f->skip = LODE__SKIP_NONE; /* its state says why it has no chunks */
+  f->state.chunks = f->task->old.chunks;
+  f->state.masked = f->task->old.masked;
+  f->state.skip = f->task->old.skip;
+  return LODE_OK;
+}
+
 static lode_status read_file(worker *w, lode__feed_file *f, lode_error *err) {
   const lode__feed_options *o = &w->feed->options;
   lode__entry entry;
@@ -84,16 +101,17 @@ static lode_status read_file(worker *w, lode__feed_file *f, lode_error *err) {
   f->state.size = entry.size;
   f->state.mtime_ns = entry.mtime_ns;
   f->state.inode = entry.inode;
+  f->state.skip = f->skip;
   if (f->skip != LODE__SKIP_NONE) return LODE_OK;
   lode_str text = {w->text.data ? w->text.data : "", w->text.len};
   lode__digest_of(text.data, text.len, f->state.hash);
   f->language = lode__language_of(raw, text);
-  if (f->task->known && memcmp(f->state.hash, f->task->old.hash, sizeof f->state.hash) == 0) {
-    f->same = true;
-    f->state.chunks = f->task->old.chunks;
-    return LODE_OK;
-  }
+  bool same = f->task->known && memcmp(f->state.hash, f->task->old.hash, sizeof f->state.hash) == 0;
+  if (same && !f->task->recheck) return keep_old(f);
   f->skip = lode__judge_text(o->root, raw, f->language, text);
+  if (f->skip == LODE__SKIP_NONE) f->skip = lode__root_mask(o->root, w->text.data, w->text.len, &f->state.masked);
+  f->state.skip = f->skip;
+  if (same && is_kept(f)) return keep_old(f);
   if (f->skip != LODE__SKIP_NONE) return LODE_OK;
   LODE__TRY(lode__pool_chunk(o->pool, f->language, text, &w->parsed, err));
   f->outcome = w->parsed.outcome;

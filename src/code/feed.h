@@ -15,6 +15,7 @@ typedef struct lode__feed_task {
   lode_str path;          /* as shown */
   lode__file_state old;
   bool known;             /* old is set */
+  bool recheck;           /* secrets were treated in another way when it was indexed: the same bytes may have to be done again */
   uint64_t size;          /* as the walk saw it */
 } lode__feed_task;
 

@@ -29,14 +29,19 @@ static uint64_t now_ms(void) { return lode__os->now_ns() / 1000000; }
 
 /* ---- Life ---- */
 
+lode__walk_options lode__index_walk_options(const lode__config *config) {
+  return (lode__walk_options){
+      .hidden = lode__config_bool(config, LODE__CONFIG_INDEX_HIDDEN),
+      .generated = lode__config_bool(config, LODE__CONFIG_INDEX_GENERATED),
+      .secrets = lode__secrets_of(lode__config_text(config, LODE__CONFIG_INDEX_SECRETS)),
+      .max_bytes = lode__config_int(config, LODE__CONFIG_INDEX_MAX_FILE),
+  };
+}
+
 lode_status lode__indexer_open(const lode__project *project, lode_store *store, const lode__index_options *options,
                                lode__indexer **out, lode_error *err) {
   const lode__config *config = &project->config;
-  lode__walk_options walk = {
-      .hidden = lode__config_bool(config, LODE__CONFIG_INDEX_HIDDEN),
-      .generated = lode__config_bool(config, LODE__CONFIG_INDEX_GENERATED),
-      .max_bytes = lode__config_int(config, LODE__CONFIG_INDEX_MAX_FILE),
-  };
+  lode__walk_options walk = lode__index_walk_options(config);
   lode_status st;
   *out = NULL;
   lode__indexer *x = lode__alloc_zero(1, sizeof *x);
@@ -87,7 +92,9 @@ const lode__root *lode__indexer_root(const lode__indexer *x) { return x->root; }
 static void account(lode__indexer *x, const lode__feed_file *f) {
   lode__index_report *r = x->report;
   char quoted[256];
-  if (f->skip != LODE__SKIP_NONE) r->skipped[f->skip]++;
+  lode__skip skip = f->skip != LODE__SKIP_NONE ? f->skip : f->state.skip;
+  if (skip != LODE__SKIP_NONE) r->skipped[skip]++;
+  r->masked += f->state.masked;
   if (f->same) r->unchanged++;
   else if (f->task->known) r->changed++;
   else if (f->skip == LODE__SKIP_NONE) r->added++;
@@ -228,6 +235,9 @@ static lode_status write_stamp(lode__indexer *x, bool whole, uint64_t started, l
     s->scanned_ms = s->indexed_ms;
     s->took_ms = now_ms() - started;
     memcpy(s->skipped, x->report->skipped, sizeof s->skipped);
+    s->masked = x->report->masked;
+    lode__indexing_secrets(x, s->secrets);
+    x->recheck = false;
   }
   snprintf(s->lode, sizeof s->lode, "%s", lode_version());
   snprintf(s->root, sizeof s->root, "%s", lode__utf8_valid(x->project->root, strlen(x->project->root)) ? x->project->root : "");

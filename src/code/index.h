@@ -40,12 +40,16 @@ typedef struct lode__index_report {
   uint64_t pending;     /* chunks without a vector, in all */
   uint64_t bytes;       /* of the files read */
   uint64_t skipped[LODE__SKIP_COUNT]; /* by the walk, and by their text */
+  uint64_t masked;      /* secrets inside of files in the scope, which were masked */
   uint64_t unparsed;    /* files whose parser crashed, hung or gave up: chunked by lines */
   uint64_t walk_ms, index_ms, embed_ms, finish_ms;
   bool vectorless;      /* there is no model: text only */
 } lode__index_report;
 
 typedef struct lode__indexer lode__indexer;
+
+/* How the settings of a project say to walk it. */
+lode__walk_options lode__index_walk_options(const lode__config *config);
 
 /* `store` is open for writing; the caller holds the project's LODE__JOB_INDEX while a run lasts. */
 LODE_MUST lode_status lode__indexer_open(const lode__project *project, lode_store *store, const lode__index_options *options,

@@ -27,10 +27,7 @@ static lode_status compare_entry(comparing *c, const lode__entry *e, lode_error 
 
 lode_status lode__index_compare(const lode__project *project, lode_store *store, lode_progress progress,
                                 lode__index_changes *changes, lode_error *err) {
-  const lode__config *config = &project->config;
-  lode__walk_options options = {.hidden = lode__config_bool(config, LODE__CONFIG_INDEX_HIDDEN),
-                                .generated = lode__config_bool(config, LODE__CONFIG_INDEX_GENERATED),
-                                .max_bytes = lode__config_int(config, LODE__CONFIG_INDEX_MAX_FILE)};
+  lode__walk_options options = lode__index_walk_options(&project->config);
   lode_collection_options plain = {0};
   lode_collection *files = NULL;
   lode__root *root = NULL;

@@ -55,7 +55,7 @@ static lode_status add_task(lode__indexer *x, lode_str shown, const lode__known 
   tasks *t = &x->todo;
   char *copy = lode__arena_copy(&t->arena, shown.data, shown.len);
   if (!copy || !lode__grow(&t->v, &t->cap, t->n + 1, sizeof *t->v)) return lode__fail_nomem(err);
-  t->v[t->n] = (lode__feed_task){.path = {copy, shown.len}, .size = e->size, .known = known != NULL};
+  t->v[t->n] = (lode__feed_task){.path = {copy, shown.len}, .size = e->size, .known = known != NULL, .recheck = x->recheck};
   if (known) t->v[t->n].old = known->file;
   t->n++;
   t->cost += e->size + LODE__FILE_COST;
@@ -77,8 +77,10 @@ static lode_status meet(lode__indexer *x, const lode__entry *e, lode__buf *shown
   }
   x->report->files++;
   if (known) known->mark = x->known.mark;
-  if (known && looks_same(&known->file, e)) {
+  if (known && !x->recheck && looks_same(&known->file, e)) {
     x->report->unchanged++;
+    x->report->masked += known->file.masked;
+    if (known->file.skip != LODE__SKIP_NONE) x->report->skipped[known->file.skip]++;
     return LODE_OK;
   }
   return add_task(x, path, known, e, err);

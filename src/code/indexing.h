@@ -35,6 +35,7 @@ struct lode__indexer {
   bool own_embedder, instant; /* instant: the model is fast enough to embed in the first pass */
   lode__shelf shelf;
   lode_collection *old_code, *old_quality; /* while building aside: donors of vectors */
+  bool recheck;             /* secrets were treated in another way when the index was made: all files are read again, once */
   bool aside, donate;       /* donate: vectors of old_code are of the same model */
   lode__known_files known;
   lode__stamp stamp;
@@ -47,6 +48,8 @@ struct lode__indexer {
 
 /* For the user to read; the first few of a run. */
 void lode__indexing_note(lode__indexer *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* How secrets are treated now, as the stamp says it. */
+void lode__indexing_secrets(const lode__indexer *x, char out[32]);
 /* Progress; false: stop. */
 bool lode__indexing_step(void *ctx, const char *phase, uint64_t done, uint64_t total);
 lode_progress lode__indexing_progress(lode__indexer *x);

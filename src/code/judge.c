@@ -17,26 +17,39 @@ static const char *const skip_texts[] = {LODE__SKIPS(SKIP_TEXT)};
 const char *lode__skip_name(lode__skip skip) { return (unsigned)skip < LODE__SKIP_COUNT ? skip_names[skip] : "unknown"; }
 const char *lode__skip_text(lode__skip skip) { return (unsigned)skip < LODE__SKIP_COUNT ? skip_texts[skip] : "unknown"; }
 
+lode__skip lode__skip_of(lode_str name) {
+  for (size_t i = 0; i < LODE__SKIP_COUNT; i++)
+    if (lode__str_eq(name, lode__str(skip_names[i]))) return (lode__skip)i;
+  return LODE__SKIP_NONE;
+}
+
 /* Globs over lower-case names, each with its verdict; the first that matches decides. */
 static const struct {
   const char *glob;
   lode__skip skip;
 } names[] = {
-    {".env.example", LODE__SKIP_NONE},        {".env.sample", LODE__SKIP_NONE},
-    {".env.template", LODE__SKIP_NONE},       {".env", LODE__SKIP_SECRET},
-    {".env.*", LODE__SKIP_SECRET},            {"*.env", LODE__SKIP_SECRET},
-    {"*.pem", LODE__SKIP_SECRET},             {"*.key", LODE__SKIP_SECRET},
-    {"*.p12", LODE__SKIP_SECRET},             {"*.pfx", LODE__SKIP_SECRET},
-    {"*.jks", LODE__SKIP_SECRET},             {"*.keystore", LODE__SKIP_SECRET},
-    {"*.kdbx", LODE__SKIP_SECRET},            {"*.ppk", LODE__SKIP_SECRET},
-    {"id_rsa", LODE__SKIP_SECRET},            {"id_dsa", LODE__SKIP_SECRET},
-    {"id_ecdsa", LODE__SKIP_SECRET},          {"id_ed25519", LODE__SKIP_SECRET},
-    {".netrc", LODE__SKIP_SECRET},            {"_netrc", LODE__SKIP_SECRET},
-    {".pgpass", LODE__SKIP_SECRET},           {".htpasswd", LODE__SKIP_SECRET},
-    {".npmrc", LODE__SKIP_SECRET},            {".pypirc", LODE__SKIP_SECRET},
-    {".git-credentials", LODE__SKIP_SECRET},  {"credentials", LODE__SKIP_SECRET},
-    {"secrets.y*ml", LODE__SKIP_SECRET},      {"secrets.json", LODE__SKIP_SECRET},
-    {"*.tfstate", LODE__SKIP_SECRET},         {"*.tfstate.backup", LODE__SKIP_SECRET},
+    {".env.example", LODE__SKIP_NONE}, {".env.sample", LODE__SKIP_NONE}, {".env.template", LODE__SKIP_NONE},
+    {".env.dist", LODE__SKIP_NONE}, {".env", LODE__SKIP_SECRET}, {".env.*", LODE__SKIP_SECRET},
+    {"*.env", LODE__SKIP_SECRET}, {"*.pem", LODE__SKIP_SECRET}, {"*.key", LODE__SKIP_SECRET},
+    {"*.p12", LODE__SKIP_SECRET}, {"*.pfx", LODE__SKIP_SECRET}, {"*.pkcs12", LODE__SKIP_SECRET},
+    {"*.jks", LODE__SKIP_SECRET}, {"*.keystore", LODE__SKIP_SECRET}, {"*.kdbx", LODE__SKIP_SECRET},
+    {"*.ppk", LODE__SKIP_SECRET}, {"*.ovpn", LODE__SKIP_SECRET}, {"*.agekey", LODE__SKIP_SECRET},
+    {"id_rsa", LODE__SKIP_SECRET}, {"id_dsa", LODE__SKIP_SECRET}, {"id_ecdsa", LODE__SKIP_SECRET},
+    {"id_ecdsa_sk", LODE__SKIP_SECRET}, {"id_ed25519", LODE__SKIP_SECRET}, {"id_ed25519_sk", LODE__SKIP_SECRET},
+    {".netrc", LODE__SKIP_SECRET}, {"_netrc", LODE__SKIP_SECRET}, {".pgpass", LODE__SKIP_SECRET},
+    {".my.cnf", LODE__SKIP_SECRET}, {".htpasswd", LODE__SKIP_SECRET}, {".npmrc", LODE__SKIP_SECRET},
+    {".pypirc", LODE__SKIP_SECRET}, {".dockercfg", LODE__SKIP_SECRET}, {".dockerconfigjson", LODE__SKIP_SECRET},
+    {".s3cfg", LODE__SKIP_SECRET}, {".boto", LODE__SKIP_SECRET}, {".vault-token", LODE__SKIP_SECRET},
+    {".git-credentials", LODE__SKIP_SECRET}, {"credentials", LODE__SKIP_SECRET},
+    {"credentials.json", LODE__SKIP_SECRET}, {"credentials.toml", LODE__SKIP_SECRET},
+    {"credentials.tfrc.json", LODE__SKIP_SECRET}, {".terraformrc", LODE__SKIP_SECRET},
+    {"client_secret*.json", LODE__SKIP_SECRET}, {"service-account*.json", LODE__SKIP_SECRET},
+    {"service_account*.json", LODE__SKIP_SECRET}, {"serviceaccount*.json", LODE__SKIP_SECRET},
+    {"application_default_credentials.json", LODE__SKIP_SECRET}, {"kubeconfig", LODE__SKIP_SECRET},
+    {"kubeconfig.y*ml", LODE__SKIP_SECRET}, {"*.kubeconfig", LODE__SKIP_SECRET},
+    {"secrets.y*ml", LODE__SKIP_SECRET}, {"secrets.json", LODE__SKIP_SECRET}, {"secrets.toml", LODE__SKIP_SECRET},
+    {"*.tfvars", LODE__SKIP_SECRET}, {"*.tfvars.json", LODE__SKIP_SECRET}, {"*.tfstate", LODE__SKIP_SECRET},
+    {"*.tfstate.backup", LODE__SKIP_SECRET},
     {"package-lock.json", LODE__SKIP_GENERATED}, {"npm-shrinkwrap.json", LODE__SKIP_GENERATED},
     {"yarn.lock", LODE__SKIP_GENERATED},      {"pnpm-lock.yaml", LODE__SKIP_GENERATED},
     {"composer.lock", LODE__SKIP_GENERATED},  {"cargo.lock", LODE__SKIP_GENERATED},
@@ -54,6 +67,15 @@ static const struct {
     {"*.min.js", LODE__SKIP_MINIFIED},        {"*.min.mjs", LODE__SKIP_MINIFIED},
     {"*.min.css", LODE__SKIP_MINIFIED},       {"*-min.js", LODE__SKIP_MINIFIED},
     {"*.bundle.js", LODE__SKIP_MINIFIED},
+};
+
+/* Files that are secrets because of the folder they are in: both as globs over lower-case names. The first that matches decides. */
+static const struct {
+  const char *folder, *glob;
+  bool secret;
+} places[] = {
+    {".docker", "config.json", true}, {".kube", "config", true},      {".aws", "config", true}, {".ssh", "*.pub", false},
+    {".ssh", "config", false},        {".ssh", "known_hosts*", false}, {".ssh", "*", true},      {".gnupg", "*", true},
 };
 
 /* Endings of what is never text: saves the reading. */
@@ -87,12 +109,34 @@ static bool listed(const char *list, const char *word, size_t len) {
 
 bool lode__judge_dependencies(lode_str name) { return listed(dependency_folders, name.data, name.len); }
 
-lode__skip lode__judge_name(lode_str name) {
+static bool lower(lode_str name, char low[256]) {
+  if (name.len > 256) return false;
+  for (size_t i = 0; i < name.len; i++) low[i] = (char)tolower((unsigned char)name.data[i]);
+  return true;
+}
+
+static bool is_secret_place(lode_str folder, lode_str low) {
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    if (lode__str_eq(folder, lode__str(places[i].folder)) && lode__glob_match(lode__str(places[i].glob), low)) return places[i].secret;
+  return false;
+}
+
+/* The name of the folder that the last name of a path is in; empty when there is none. */
+static lode_str folder_of(lode_str path, lode_str name) {
+  if (path.len == name.len) return (lode_str){path.data, 0};
+  size_t end = path.len - name.len - 1, start = end;
+  while (start && path.data[start - 1] != '/') start--;
+  return (lode_str){path.data + start, end - start};
+}
+
+lode__skip lode__judge_name(lode_str path) {
   char low[256];
+  const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
+  lode_str name = slash ? (lode_str){slash + 1, path.len - (size_t)(slash + 1 - path.data)} : path;
   const char *dot = name.len ? memrchr(name.data, '.', name.len) : NULL;
   if (dot && listed(binary_endings, dot + 1, name.len - (size_t)(dot + 1 - name.data))) return LODE__SKIP_BINARY;
-  if (name.len > sizeof low) return LODE__SKIP_NONE;
-  for (size_t i = 0; i < name.len; i++) low[i] = (char)tolower((unsigned char)name.data[i]);
+  if (!lower(name, low)) return LODE__SKIP_NONE;
+  if (is_secret_place(folder_of(path, name), (lode_str){low, name.len})) return LODE__SKIP_SECRET;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (lode__glob_match(lode__str(names[i].glob), (lode_str){low, name.len})) return names[i].skip;
   return LODE__SKIP_NONE;
@@ -229,26 +273,22 @@ static bool is_generated(lode_str text) {
   return false;
 }
 
+/* The whole file is a secret: a private key, the account of a service, the settings of kubectl. Secrets inside of other files are masked. */
 static bool is_secret(lode_str text) {
-  const char *at = memmem(text.data, text.len, "-----BEGIN ", 11);
-  /* the armour of a key that begins a line and is followed by its base64 */
-  while (at) {
-    size_t left = text.len - (size_t)(at - text.data);
-    lode_str head = {at, left < 64 ? left : 64};
-    bool first = at == text.data || at[-1] == '\n';
-    const char *eol = memchr(at, '\n', left);
-    if (first && has(head, "PRIVATE KEY") && eol && left > (size_t)(eol - at) + 40) return true;
-    if (left <= 11) return false;
-    at = memmem(at + 11, left - 11, "-----BEGIN ", 11);
-  }
-  return false;
+  lode_str head = {text.data, text.len < HEAD_BYTES ? text.len : HEAD_BYTES};
+  size_t at = 0;
+  while (at < head.len && (unsigned char)head.data[at] <= ' ') at++;
+  lode_str first = {head.data + at, head.len - at < 64 ? head.len - at : 64};
+  if (starts(first, "-----BEGIN ") && has(first, "PRIVATE KEY") && head.len - at > 100) return true;
+  if (starts(first, "{") && has(head, "\"service_account\"") && has(head, "\"private_key\"")) return true;
+  return has(head, "kind: Config") && has(head, "clusters:") && has(head, "users:") && has(head, "contexts:");
 }
 
-lode__skip lode__judge_content(const lode__language *language, lode_str text, bool generated_too) {
+lode__skip lode__judge_content(const lode__language *language, lode_str text, const lode__walk_options *options) {
   if (text.len == 0) return LODE__SKIP_EMPTY;
   if (is_binary(text)) return LODE__SKIP_BINARY;
-  if (is_secret(text)) return LODE__SKIP_SECRET;
-  if (generated_too) return LODE__SKIP_NONE;
+  if (options->secrets != LODE__SECRETS_INDEX && is_secret(text)) return LODE__SKIP_SECRET;
+  if (options->generated) return LODE__SKIP_NONE;
   if (is_minified(language, text)) return LODE__SKIP_MINIFIED;
   return is_generated(text) ? LODE__SKIP_GENERATED : LODE__SKIP_NONE;
 }

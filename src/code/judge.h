@@ -4,11 +4,11 @@
 
 #include "code/walk.h"
 
-/* Of the last name of a path: BINARY, SECRET, GENERATED, MINIFIED or NONE. */
-lode__skip lode__judge_name(lode_str name);
+/* Of the last name of a path, and the folder it is in: BINARY, SECRET, GENERATED, MINIFIED or NONE. */
+lode__skip lode__judge_name(lode_str path);
 /* A folder of installed packages, or a cache. */
 bool lode__judge_dependencies(lode_str name);
-/* EMPTY, BINARY, SECRET, MINIFIED, GENERATED or NONE; generated_too: the last two do not count. */
-lode__skip lode__judge_content(const lode__language *language, lode_str text, bool generated_too);
+/* EMPTY, BINARY, SECRET (the whole of it), MINIFIED, GENERATED or NONE, as far as the options want them left out. */
+lode__skip lode__judge_content(const lode__language *language, lode_str text, const lode__walk_options *options);
 
 #endif

@@ -231,14 +231,15 @@ lode_status lode__embed_text(const lode__chunk_view *view, lode_str document, lo
 
 /* ---- Files ---- */
 
-void lode__file_state_put(lode__buf *out, const lode__file_state *s, const char *language, const char *skip) {
+void lode__file_state_put(lode__buf *out, const lode__file_state *s, const char *language) {
   char hash[LODE__DIGEST_HEX + 1];
   lode__digest_hex(s->hash, hash);
   lode__buf_adds(out, "{\"language\":");
   lode__json_put_string(out, lode__str(language));
   lode__buf_addf(out, ",\"size\":%lld,\"mtime\":%lld,\"inode\":%lld,\"hash\":\"%s\",\"chunks\":%u,\"at\":%lld", (long long)s->size,
                  (long long)s->mtime_ns, (long long)s->inode, hash, s->chunks, (long long)s->at_ms);
-  if (skip) lode__buf_addf(out, ",\"skip\":\"%s\"", skip);
+  if (s->skip != LODE__SKIP_NONE) lode__buf_addf(out, ",\"skip\":\"%s\"", lode__skip_name(s->skip));
+  if (s->masked) lode__buf_addf(out, ",\"masked\":%u", s->masked);
   lode__buf_addc(out, '}');
 }
 
@@ -250,7 +251,7 @@ static bool number_of(const lode__json *json, const char *key, int64_t *out) {
 }
 
 bool lode__file_state_of(lode_str metadata, lode__json *json, lode__file_state *s) {
-  int64_t size, inode, at, chunks;
+  int64_t size, inode, at, chunks, masked;
   memset(s, 0, sizeof *s);
   if (!metadata.data || lode__json_parse(json, metadata, NULL, NULL) != LODE_OK || json->nodes[0].type != LODE__JSON_OBJECT)
     return false;
@@ -268,5 +269,7 @@ bool lode__file_state_of(lode_str metadata, lode__json *json, lode__file_state *
   s->inode = (uint64_t)inode;
   s->at_ms = (uint64_t)at;
   s->chunks = (uint32_t)chunks;
+  s->masked = number_of(json, "masked", &masked) && masked > 0 && masked <= UINT32_MAX ? (uint32_t)masked : 0;
+  s->skip = lode__skip_of(text_of(json, "skip"));
   return true;
 }

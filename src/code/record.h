@@ -10,6 +10,7 @@
  * Collection "files" has a record for each file: id is the path; the document is its outline (path, names that it defines), metadata:
  *   language, size, mtime (ns), inode, hash (digest of its bytes), chunks (how many), at (ms, when it was read)
  *   skip      why it has no chunks, if it has none for a reason that its text tells
+ *   masked    how many secrets in it were masked, if any (mask.h); documents and vectors are made of the masked text
  * Collection "quality" has the ids of "code" and a second vector for each.
  */
 #ifndef LODE_CODE_RECORD_H
@@ -18,6 +19,7 @@
 #include "code/digest.h"
 #include "base/json.h"
 #include "code/chunk.h"
+#include "code/walk.h"
 
 #define LODE__CODE "code"
 #define LODE__CODE_FILES "files"
@@ -79,11 +81,12 @@ typedef struct lode__file_state {
   uint64_t size, inode, at_ms;
   int64_t mtime_ns;
   uint8_t hash[LODE__DIGEST_BYTES];
-  uint32_t chunks;
+  uint32_t chunks, masked; /* masked: secrets in it */
+  lode__skip skip;         /* why it has no chunks */
 } lode__file_state;
 
-/* Appends the metadata. `skip` may be NULL. */
-void lode__file_state_put(lode__buf *out, const lode__file_state *state, const char *language, const char *skip);
+/* Appends the metadata. */
+void lode__file_state_put(lode__buf *out, const lode__file_state *state, const char *language);
 /* False when it is not of this form: then the file counts as not indexed. */
 bool lode__file_state_of(lode_str metadata, lode__json *json, lode__file_state *state);
 

@@ -212,7 +212,14 @@ lode_status lode__root_read(const lode__root *root, lode_str path, lode__buf *te
   return st;
 }
 
+lode__skip lode__root_mask(const lode__root *root, char *text, size_t len, uint32_t *masked) {
+  size_t n = root->options.secrets == LODE__SECRETS_INDEX ? 0 : lode__mask(text, len);
+  bool skip = n && root->options.secrets == LODE__SECRETS_SKIP;
+  *masked = skip ? 0 : n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+  return skip ? LODE__SKIP_SECRET : LODE__SKIP_NONE;
+}
+
 lode__skip lode__judge_text(const lode__root *root, lode_str path, const lode__language *language, lode_str text) {
   (void)path;
-  return lode__judge_content(language, text, root->options.generated);
+  return lode__judge_content(language, text, &root->options);
 }

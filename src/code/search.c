@@ -170,14 +170,17 @@ static lode_status open_models(searching *s, lode_error *err) {
 
 /* ---- A search ---- */
 
-/* The chunk that was asked about is no answer. */
-static void drop_itself(searching *s) {
-  const lode__search_request *r = s->request;
-  if (!r->similar.data) return;
+/* The chunk that was asked about. */
+static bool is_itself(const lode__search_request *r, const lode__candidate *c) {
+  return r->similar.data && lode__str_eq(c->path, r->similar) && (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
+}
+
+/* What was asked about is no answer, and a path that leads out of the project is none that its files gave. */
+static void drop_others(searching *s) {
   for (size_t i = 0; i < s->n;) {
-    const lode__candidate *c = &s->v[i];
-    bool itself = lode__str_eq(c->path, r->similar) && (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
-    if (itself) s->v[i] = s->v[--s->n];
+    bool outside = !lode__place_inside(s->v[i].path);
+    s->result->outside += outside;
+    if (outside || is_itself(s->request, &s->v[i])) s->v[i] = s->v[--s->n];
     else i++;
   }
 }
@@ -202,7 +205,7 @@ static lode_status find_candidates(searching *s, lode_error *err) {
   LODE__TRY(lode__searching_gather(s, &used, err));
   if (!used) return err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
   LODE__TRY(lode__searching_measure(s, err));
-  drop_itself(s);
+  drop_others(s);
   return LODE_OK;
 }
 

@@ -7,6 +7,7 @@
 #ifndef LODE_CODE_SEARCH_H
 #define LODE_CODE_SEARCH_H
 
+#include "code/place.h"
 #include "code/project.h"
 #include "code/rank.h"
 
@@ -34,12 +35,14 @@ typedef struct lode__search_hit {
   double score, bm25, cosine, cosine2; /* cosines: NaN where there is none */
   double features[LODE__FEATURE_COUNT];
   size_t more, copies;
+  lode__freshness freshness;     /* of its file */
 } lode__search_hit;
 
 typedef struct lode__search_result {
   lode__search_hit *hits;
   size_t n;
-  uint64_t stale;      /* files among the hits that changed since they were indexed */
+  uint64_t stale;      /* hits whose files changed since they were indexed, or are gone */
+  uint64_t outside;    /* records that were left out because their paths lead out of the project */
   uint64_t pending;    /* chunks without a vector */
   char note[400];      /* what could not be used; empty when all is well */
   lode__question question;

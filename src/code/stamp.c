@@ -23,6 +23,8 @@ void lode__stamp_parse(lode_str metadata, lode__stamp *stamp) {
     stamp->indexed_ms = number(&json, 0, "indexed_ms");
     stamp->scanned_ms = number(&json, 0, "scanned_ms");
     stamp->took_ms = number(&json, 0, "took_ms");
+    stamp->masked = number(&json, 0, "masked");
+    text(&json, "secrets", stamp->secrets, sizeof stamp->secrets);
     text(&json, "lode", stamp->lode, sizeof stamp->lode);
     text(&json, "root", stamp->root, sizeof stamp->root);
     uint32_t skipped = lode__json_get(&json, 0, LODE__LIT("skipped"));
@@ -39,7 +41,9 @@ void lode__stamp_put(lode__buf *out, const lode__stamp *s) {
   lode__json_put_string(out, lode__str(s->lode));
   lode__buf_adds(out, ",\"root\":");
   lode__json_put_string(out, lode__str(s->root));
-  lode__buf_adds(out, ",\"skipped\":{");
+  lode__buf_adds(out, ",\"secrets\":");
+  lode__json_put_string(out, lode__str(s->secrets));
+  lode__buf_addf(out, ",\"masked\":%llu,\"skipped\":{", (unsigned long long)s->masked);
   for (size_t i = 1; i < LODE__SKIP_COUNT; i++) {
     if (!s->skipped[i]) continue;
     lode__buf_addf(out, "%s\"%s\":%llu", first ? "" : ",", lode__skip_name((lode__skip)i), (unsigned long long)s->skipped[i]);

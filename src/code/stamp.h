@@ -11,6 +11,8 @@ typedef struct lode__stamp {
   uint64_t scanned_ms;   /* end of the last run that walked the whole tree */
   uint64_t took_ms;      /* that run */
   uint64_t skipped[LODE__SKIP_COUNT]; /* by that run */
+  uint64_t masked;       /* secrets that were masked, in all files, by that run */
+  char secrets[32];      /* how secrets were treated by the last run that looked at all files: "mask@1" */
   char lode[32];         /* version of the program */
   char root[1024];       /* where the tree was */
 } lode__stamp;

@@ -65,7 +65,8 @@ static lode__skip judge_by_rules(const lode__walker *w, lode_str name, bool is_f
   if (is_folder && !o->generated && lode__judge_dependencies(name)) return LODE__SKIP_DEPENDENCIES;
   if (!o->hidden && name.data[0] == '.') return LODE__SKIP_HIDDEN;
   if (is_folder) return LODE__SKIP_NONE;
-  lode__skip skip = lode__judge_name(name);
+  lode__skip skip = lode__judge_name(current(w));
+  if (skip == LODE__SKIP_SECRET && o->secrets == LODE__SECRETS_INDEX) return LODE__SKIP_NONE;
   return o->generated && (skip == LODE__SKIP_GENERATED || skip == LODE__SKIP_MINIFIED) ? LODE__SKIP_NONE : skip;
 }
 
@@ -90,7 +91,7 @@ static void judge(lode__walker *w, int folder_fd, const char *name, int kind, lo
   if (strcmp(name, ".git") == 0 || strcmp(name, ".lode") == 0) return;
   entry->skip = judge_kind(kind);
   if (entry->skip != LODE__SKIP_NONE) return;
-  if (kind == DT_REG && file.data[0] == '.' && lode__judge_name(file) == LODE__SKIP_SECRET) {
+  if (kind == DT_REG && file.data[0] == '.' && o->secrets != LODE__SECRETS_INDEX && lode__judge_name(entry->path) == LODE__SKIP_SECRET) {
     entry->skip = LODE__SKIP_SECRET;
     return;
   }

@@ -14,6 +14,7 @@
 #define LODE_CODE_WALK_H
 
 #include "code/language.h"
+#include "code/mask.h"
 
 /* X(enum, name as stored and shown, text for people) */
 #define LODE__SKIPS(X)                                                             \
@@ -42,6 +43,8 @@ typedef enum lode__skip {
 
 const char *lode__skip_name(lode__skip skip);
 const char *lode__skip_text(lode__skip skip);
+/* By its name; NONE when there is no such reason. */
+lode__skip lode__skip_of(lode_str name);
 
 enum { /* marks: what ranking may want to know; told from the path alone */
   LODE__MARK_TEST = 1,
@@ -61,6 +64,7 @@ typedef struct lode__walk_options {
   bool hidden;         /* also what begins with a dot (never .git and .lode) */
   bool no_ignore;      /* ignore files do not count */
   bool generated;      /* also generated and minified files, and dependencies */
+  lode__secrets secrets; /* INDEX: names and texts that look like secrets are as good as others */
   bool one_device;     /* stays on the root's file system */
   uint64_t max_bytes;  /* larger files are skipped; 0 = 1 MiB, the most is LODE__CHUNK_MAX_TEXT */
   lode_str exclude;    /* more lines of .lodeignore, of the configuration; they lie at the root */
@@ -94,6 +98,9 @@ LODE_MUST lode_status lode__root_read(const lode__root *root, lode_str path, lod
 LODE_MUST lode_status lode__root_judge(const lode__root *root, lode_str path, lode__entry *entry, lode_error *err);
 /* Is the text binary, minified, generated, a secret? */
 lode__skip lode__judge_text(const lode__root *root, lode_str path, const lode__language *language, lode_str text);
+
+/* Masks the secrets inside of the text, as the options want it: SECRET when the file is to be left out because of them. */
+lode__skip lode__root_mask(const lode__root *root, char *text, size_t len, uint32_t *masked);
 
 /* ---- The walk ---- */
 

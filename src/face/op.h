@@ -295,7 +295,7 @@ LODE__OPS_DB(LODE__OP_DECLARE)
 LODE__OPS_RESCUE(LODE__OP_DECLARE)
 LODE__OP_DECLARE(serve) LODE__OP_DECLARE(mcp) LODE__OP_DECLARE(mcp_install) LODE__OP_DECLARE(mcp_remove) LODE__OP_DECLARE(ui)
 #define LODE__OPS_CODE(X) \
-  X(setup) X(index) X(search) X(around) X(status) X(watch) X(doctor) X(reset) X(completion) X(config_get) X(config_set) X(config_list)
+  X(setup) X(index) X(search) X(around) X(status) X(skipped) X(watch) X(doctor) X(reset) X(completion) X(config_get) X(config_set) X(config_list)
 LODE__OPS_CODE(LODE__OP_DECLARE)
 #define LODE__OPS_MODEL(X) X(embed) X(model_list) X(model_install) X(model_info) X(model_verify)
 LODE__OPS_MODEL(LODE__OP_DECLARE)

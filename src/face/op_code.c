@@ -213,6 +213,7 @@ static lode_status send_report(lode__op_context *ctx, const lode__project *proje
   put_skipped(ctx, r->skipped);
   lode__row_count(ctx, "left_out", left_out);
   lode__row_count(ctx, "secrets", r->skipped[LODE__SKIP_SECRET]);
+  lode__row_count(ctx, "masked", r->masked);
   lode__row_count(ctx, "unparsed", r->unparsed);
   lode__row_count(ctx, "bytes", r->bytes);
   lode__row_count(ctx, "walk_ms", r->walk_ms);
@@ -325,6 +326,7 @@ static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_
   if (h->snippet_line != h->first) lode__row_count(ctx, "snippet_line", h->snippet_line);
   if (h->more) lode__row_count(ctx, "more", h->more);
   if (h->copies) lode__row_count(ctx, "copies", h->copies);
+  if (h->freshness != LODE__FRESH) lode__row_text(ctx, "stale", lode__str(lode__freshness_name(h->freshness)));
   if (lode__arg_of(args, "explain")->number) {
     lode__buf text = {0};
     lode__buf_addf(&text, "{\"bm25\":%.4f", h->bm25);
@@ -336,12 +338,13 @@ static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_
   return lode__row_send(ctx, err);
 }
 
-/* What should be known about the answer. */
-static void send_notes(lode__op_context *ctx, const lode__search_result *result) {
-  if (result->note[0]) lode__op_note(ctx, "%s", result->note);
-  if (result->stale)
-    lode__op_note(ctx, "%llu of the files shown changed since they were indexed: `lode index` or --refresh brings them up to date",
-                  (unsigned long long)result->stale);
+void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside) {
+  if (stale)
+    lode__op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
+                  (unsigned long long)stale);
+  if (outside)
+    lode__op_note(ctx, "%llu records were left out: their paths lead out of the project, which no file of it gave; `lode index --force` makes the index anew",
+                  (unsigned long long)outside);
 }
 
 static lode_status refresh(lode__op_context *ctx, const lode__project *project, lode_error *err) {
@@ -392,7 +395,8 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
   LODE__GOTO(lode__code_open(ctx, &project, false, &store, err));
   LODE__GOTO(lode__search_run(&project, store, &request, &result, err));
   for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = send_hit(ctx, args, i + 1, &result.hits[i], err);
-  if (st == LODE_OK) send_notes(ctx, &result);
+  if (st == LODE_OK && result.note[0]) lode__op_note(ctx, "%s", result.note);
+  if (st == LODE_OK) lode__code_notes(ctx, result.stale, result.outside);
   ctx->nothing = result.n == 0;
 done:
   lode__search_release(&result);

@@ -47,6 +47,7 @@ static lode_status send_item(lode__op_context *ctx, size_t rank, const lode__con
   lode__row_text(ctx, "language", i->language);
   lode__row_text(ctx, "snippet", i->snippet);
   if (i->snippet_line != i->first) lode__row_count(ctx, "snippet_line", i->snippet_line);
+  if (i->freshness != LODE__FRESH) lode__row_text(ctx, "stale", lode__str(lode__freshness_name(i->freshness)));
   return lode__row_send(ctx, err);
 }
 
@@ -66,6 +67,7 @@ lode_status lode__op_around(lode__op_context *ctx, const lode__args *args, lode_
   LODE__GOTO(lode__context_find(&project, store, &request, &context, err));
   for (size_t i = 0; i < context.n && st == LODE_OK; i++) st = send_item(ctx, i + 1, &context.items[i], err);
   if (st == LODE_OK && context.more) lode__op_note(ctx, "there are more uses than the %zu shown", request.limit);
+  if (st == LODE_OK) lode__code_notes(ctx, context.stale, context.outside);
 done:
   lode__context_release(&context);
   if (store) ctx->release(ctx->opener, store);

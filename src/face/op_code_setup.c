@@ -42,10 +42,7 @@ static int most_first(const void *a, const void *b) {
 }
 
 static lode_status count_languages(setup *s, tally *all, uint64_t *files, lode_error *err) {
-  const lode__config *config = &s->project.config;
-  lode__walk_options options = {.hidden = lode__config_bool(config, LODE__CONFIG_INDEX_HIDDEN),
-                                .generated = lode__config_bool(config, LODE__CONFIG_INDEX_GENERATED),
-                                .max_bytes = lode__config_int(config, LODE__CONFIG_INDEX_MAX_FILE)};
+  lode__walk_options options = lode__index_walk_options(&s->project.config);
   lode__root *root = NULL;
   lode__walker *walker = NULL;
   lode__entry entry;

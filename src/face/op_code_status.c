@@ -171,6 +171,7 @@ static void put_numbers(lode__op_context *ctx, view *v, bool skip, bool recount)
     put_counts(ctx, v, "languages", v->files, "language", recount);
     put_counts(ctx, v, "kinds", v->code, "kind", recount);
     put_skipped(ctx, v);
+    if (v->stamp.masked) lode__row_count(ctx, "masked", v->stamp.masked);
   }
   lode__row_text(ctx, "model", code ? code->embedder : (lode_str){0});
   lode__row_text(ctx, "model_wanted", lode__str(lode__config_text(&v->project.config, LODE__CONFIG_MODEL)));

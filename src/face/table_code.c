@@ -61,6 +61,10 @@ static const lode__param status_params[] = {
     {.name = "force_refresh", .type = LODE__ARG_FLAG, .about = "count everything again instead of reading counters"},
     P_PROJECT,
     {0}};
+static const lode__param skipped_params[] = {
+    P_PATH,
+    {.name = "reason", .type = LODE__ARG_TEXT, .letter = 'r', .value = "REASON", .about = "only those: secret, masked, ignored, binary, ..."},
+    {0}};
 static const lode__param watch_params[] = {
     P_PATH,
     {.name = "debounce", .type = LODE__ARG_INT, .value = "MS", .max = 60000, .about = "how long a file must be quiet (watch.debounce_ms)"},
@@ -114,6 +118,7 @@ static const lode__field index_summary[] = {
     {"skipped", LODE__FIELD_OBJECT, 0, "files and folders left out, by reason"},
     {"left_out", LODE__FIELD_COUNT, 0, "all of them"},
     {"secrets", LODE__FIELD_COUNT, 0, "those of them that look like keys or passwords"},
+    {"masked", LODE__FIELD_COUNT, 0, "secrets inside of files that were masked"},
     {"unparsed", LODE__FIELD_COUNT, 0, "files whose parser failed: cut by lines"},
     {"bytes", LODE__FIELD_BYTES, 0, "read"},
     {"walk_ms", LODE__FIELD_NUMBER, 0, "time spent looking at files"},
@@ -137,6 +142,7 @@ static const lode__field search_row[] = {
     {"snippet_line", LODE__FIELD_NUMBER, OPTIONAL, "where the snippet begins, if not at start_line"},
     {"more", LODE__FIELD_NUMBER, OPTIONAL, "other chunks of the file that match"},
     {"copies", LODE__FIELD_NUMBER, OPTIONAL, "chunks elsewhere that say the same"},
+    {"stale", LODE__FIELD_TEXT, OPTIONAL, "changed or gone: its file is not as it was indexed"},
     {"explain", LODE__FIELD_OBJECT, OPTIONAL, "figures from 0 to 1 that the score is made of"},
     {0}};
 static const lode__field context_row[] = {
@@ -151,6 +157,7 @@ static const lode__field context_row[] = {
     {"language", LODE__FIELD_TEXT, 0, "of the file"},
     {"snippet", LODE__FIELD_TEXT, 0, "its text; of a use, the lines that hold the name"},
     {"snippet_line", LODE__FIELD_NUMBER, OPTIONAL, "where the snippet begins, if not at start_line"},
+    {"stale", LODE__FIELD_TEXT, OPTIONAL, "changed or gone: its file is not as it was indexed"},
     {0}};
 static const lode__field status_summary[] = {
     {"root", LODE__FIELD_TEXT, 0, "of the project"},
@@ -163,6 +170,7 @@ static const lode__field status_summary[] = {
     {"languages", LODE__FIELD_OBJECT, OPTIONAL, "files by language"},
     {"kinds", LODE__FIELD_OBJECT, OPTIONAL, "chunks by kind"},
     {"skipped", LODE__FIELD_OBJECT, OPTIONAL, "left out by the last full run, by reason"},
+    {"masked", LODE__FIELD_COUNT, OPTIONAL, "secrets inside of files that were masked"},
     {"model", LODE__FIELD_TEXT, NULLABLE, "that made the vectors"},
     {"model_wanted", LODE__FIELD_TEXT, 0, "of the configuration"},
     {"bytes", LODE__FIELD_BYTES, OPTIONAL, "of the index"},
@@ -180,6 +188,11 @@ static const lode__field status_summary[] = {
     {"new_files", LODE__FIELD_COUNT, OPTIONAL, "--check: not indexed yet"},
     {"removed_files", LODE__FIELD_COUNT, OPTIONAL, "--check: indexed, and gone"},
     {"revision", LODE__FIELD_NUMBER, OPTIONAL, "of the way files are cut"},
+    {0}};
+static const lode__field skipped_row[] = {
+    {"path", LODE__FIELD_TEXT, 0, "from the root; of a folder, with a slash at its end"},
+    {"reason", LODE__FIELD_TEXT, 0, "one word, as status counts it"},
+    {"about", LODE__FIELD_TEXT, 0, "what it means"},
     {0}};
 static const lode__field watch_row[] = {
     {"time", LODE__FIELD_TEXT, 0, "when"},
@@ -236,10 +249,11 @@ const lode__op lode__ops_code[] = {
     {OP(index), .about = "bring the index of a project up to date", .flags = LONG | LOCAL | PROJECT | DESTROYS, .params = index_params,
      .summary = index_summary,
      .say = "{root}: {files} files: {added} new, {changed} changed, {removed} removed, {unchanged} unchanged; {chunks} chunks, {vectors} "
-            "vectors[, {reused} reused][, {pending} pending][, {secrets} secrets left out][, {unparsed} not parsed]; {seconds} s",
+            "vectors[, {reused} reused][, {pending} pending][, {secrets} secrets left out][, {masked} masked][, {unparsed} not parsed]; {seconds} s",
      .detail = "Only what changed is read: a file is known by its size, time and inode, and by the digest of its bytes. A file's chunks, "
                "vectors and state change in one transaction; a run that was interrupted goes on where it stopped. Files that "
-               ".gitignore or .lodeignore leave out are left out, as are binary, generated and very large ones, and what looks like secrets.",
+               ".gitignore or .lodeignore leave out are left out, as are binary, generated and very large ones, and what looks like secrets; "
+               "keys and tokens inside of other files are masked (index.secrets). `lode skipped` lists what was left out, and why.",
      .examples = "lode index\nlode index ~/src/linux\n# second vectors, better and slower\nlode index --quality\n"
                  "# everything anew; search goes on meanwhile\nlode index --force\nlode index --remove src/old"},
     {OP(search), .about = "find code by a question, a name or an example", .flags = READS | PROJECT | LODE__OP_PAGED,
@@ -259,6 +273,11 @@ const lode__op lode__ops_code[] = {
      .detail = "Answers at once, whatever the size, and also while another process indexes, when the index is damaged, or when there is "
                "no model.",
      .examples = "lode status\nlode status --json\nlode status --check"},
+    {OP(skipped), .about = "list the files that are not in the index, and why", .flags = READS | PROJECT | LOCAL | LODE__OP_PAGED,
+     .params = skipped_params, .row = skipped_row,
+     .detail = "Walks the tree by the rules of lode index, and adds what the index knows of texts. A folder that is left out is one line. Files "
+               "in which secrets were masked are listed too, with the reason masked. Exit code 1 when there are none.",
+     .examples = "lode skipped\nlode skipped --reason secret\nlode skipped --reason masked --json"},
     {OP(watch), .about = "keep the index up to date while files change", .flags = LONG | LOCAL | PROJECT, .params = watch_params, .row = watch_row,
      .detail = "Indexes what changed a moment after it was saved. When the kernel drops events, the whole tree is looked at again. Ctrl-C ends.",
      .examples = "lode watch\nlode watch --debounce 1000"},

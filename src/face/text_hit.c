@@ -271,6 +271,12 @@ void lode__text_hit(lode__writer *w) {
   }
   lode_str relation = text_of(w, "relation");
   if (relation.len) lode__buf_addf(&w->out, "  (%.*s)", (int)relation.len, relation.data);
+  lode_str stale = text_of(w, "stale");
+  if (stale.len) {
+    paint(w, WARN);
+    lode__buf_adds(&w->out, lode__str_eq(stale, LODE__LIT("gone")) ? "  (the file is gone)" : "  (the file changed since it was indexed)");
+    paint(w, PLAIN);
+  }
   if (number_of(w, "copies")) lode__buf_addf(&w->out, "  (%lld more like it)", number_of(w, "copies"));
   paint(w, PLAIN);
   lode__buf_addc(&w->out, '\n');

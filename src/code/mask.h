@@ -1,0 +1,31 @@
+/* mask.h - secrets inside of ordinary text: private keys and tokens of well-known shapes.
+ *
+ * A secret is replaced by '*' in place: no byte is added or taken away and no line break is touched, so that offsets and lines stay what they
+ * are. The public part of a token (AKIA, ghp_) stays, for the reader to know what was there. The time is linear in the length of the text:
+ * each rule looks at a byte at most twice.
+ *
+ * Shapes were chosen for being certain: a prefix that a vendor registered, and a length and alphabet that words and identifiers do not have.
+ * A password without a shape is not found.
+ */
+#ifndef LODE_CODE_MASK_H
+#define LODE_CODE_MASK_H
+
+#include "base/base.h"
+
+/* Changes whenever the same text would be masked in another way: then the files of an index are looked at again. */
+#define LODE__MASK_VERSION 1
+
+/* What to do with secrets: the setting index.secrets. */
+typedef enum lode__secrets {
+  LODE__SECRETS_MASK,  /* files that are secrets are skipped, secrets inside of others masked */
+  LODE__SECRETS_SKIP,  /* files with a secret anywhere in them are skipped */
+  LODE__SECRETS_INDEX, /* as any other text */
+} lode__secrets;
+
+/* By its name in the settings; "mask" for what is none. */
+lode__secrets lode__secrets_of(const char *name);
+const char *lode__secrets_name(lode__secrets secrets);
+/* How many secrets were masked. The text stays UTF-8 if it was. */
+size_t lode__mask(char *text, size_t len);
+
+#endif

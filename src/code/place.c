@@ -1,0 +1,123 @@
+/* place.c - see place.h. */
+#include "place.h"
+
+#include <fcntl.h>
+
+const char *lode__freshness_name(lode__freshness freshness) {
+  static const char *const names[] = {NULL, "changed", "gone"};
+  return names[freshness];
+}
+
+/* Of the bytes, for \x2e\x2e is .. too. */
+static bool is_inside(lode_str path) {
+  if (path.len == 0 || memchr(path.data, '\0', path.len)) return false;
+  for (size_t at = 0; at <= path.len;) {
+    const char *slash = memchr(path.data + at, '/', path.len - at);
+    size_t n = slash ? (size_t)(slash - path.data) - at : path.len - at;
+    const char *name = path.data + at;
+    if (n == 0 || (n == 1 && name[0] == '.') || (n == 2 && name[0] == '.' && name[1] == '.')) return false;
+    at += n + 1;
+  }
+  return true;
+}
+
+bool lode__place_inside(lode_str shown) {
+  lode__buf raw = {0};
+  lode__path_bytes(&raw, shown);
+  bool inside = !raw.failed && is_inside((lode_str){raw.data ? raw.data : "", raw.len});
+  lode__buf_release(&raw);
+  return inside;
+}
+
+void lode__place_open(lode__place *p, const char *root) {
+  *p = (lode__place){.fd = LODE__RETRY(lode__os->open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))};
+}
+
+void lode__place_close(lode__place *p) {
+  if (p->fd >= 0) lode__os->close(p->fd);
+  lode__buf_release(&p->raw);
+  lode__buf_release(&p->text);
+  p->fd = -1;
+}
+
+/* -1 with errno. */
+static int open_file(lode__place *p, lode_str shown, int flags) {
+  p->raw.len = 0;
+  lode__path_bytes(&p->raw, shown);
+  lode__buf_addc(&p->raw, '\0');
+  errno = p->raw.failed ? ENOMEM : ENOENT;
+  if (p->raw.failed || p->fd < 0 || !is_inside((lode_str){p->raw.data, p->raw.len - 1})) return -1;
+  return LODE__RETRY(lode__os->open_below(p->fd, p->raw.data, flags | O_NOCTTY | O_CLOEXEC));
+}
+
+lode_status lode__place_read(lode__place *p, lode_str shown, size_t max, bool *found, lode_error *err) {
+  struct stat s;
+  size_t got = 0;
+  *found = false;
+  p->text.len = 0;
+  int fd = open_file(p, shown, O_RDONLY | O_NONBLOCK);
+  if (fd < 0) return errno == ENOMEM ? lode__fail_nomem(err) : LODE_OK;
+  bool whole = LODE__RETRY(lode__os->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 && (uint64_t)s.st_size <= max;
+  char *room = whole ? lode__buf_room(&p->text, (size_t)s.st_size + 1) : NULL;
+  if (room && lode__os_read_full(fd, room, (size_t)s.st_size, 0, &got, NULL) == LODE_OK) {
+    p->text.len = got;
+    *found = true;
+  }
+  lode__os->close(fd);
+  return whole && !room ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* ---- Fresh? ---- */
+
+static bool same_stat(const struct stat *s, const lode__file_state *state) {
+  return (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec == state->mtime_ns && (uint64_t)s->st_size == state->size;
+}
+
+static lode_status look(lode__place *p, lode_str shown, const lode__file_state *state, lode__freshness *out, lode_error *err) {
+  uint8_t digest[LODE__DIGEST_BYTES];
+  struct stat s;
+  bool found;
+  *out = LODE__CHANGED;
+  int fd = open_file(p, shown, O_PATH);
+  if (fd < 0) {
+    if (errno == ENOMEM) return lode__fail_nomem(err);
+    if (errno == ENOENT || errno == ENOTDIR) *out = LODE__GONE;
+    return LODE_OK;
+  }
+  bool known = LODE__RETRY(lode__os->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && state;
+  lode__os->close(fd);
+  if (!known || (uint64_t)s.st_size != state->size) return LODE_OK;
+  if (same_stat(&s, state)) {
+    *out = LODE__FRESH;
+    return LODE_OK;
+  }
+  LODE__TRY(lode__place_read(p, shown, (size_t)state->size, &found, err));
+  if (!found || p->text.len != state->size) return LODE_OK;
+  lode__digest_of(p->text.data ? p->text.data : "", p->text.len, digest);
+  if (memcmp(digest, state->hash, sizeof digest) == 0) *out = LODE__FRESH;
+  return LODE_OK;
+}
+
+static const lode_row *row_of(const lode_result *rows, lode_str id) {
+  for (size_t i = 0; i < lode_result_count(rows); i++)
+    if (lode__str_eq(lode_result_at(rows, i)->id, id)) return lode_result_at(rows, i);
+  return NULL;
+}
+
+lode_status lode__place_check(lode__place *p, lode_collection *files, const lode_str *paths, size_t n, lode__freshness *out, lode_error *err) {
+  lode_get_request get = {.select = {.ids = paths, .n_ids = n}, .include = LODE_METADATA};
+  lode_result *rows = NULL;
+  lode__json json = {0};
+  lode_status st = LODE_OK;
+  if (n == 0) return LODE_OK;
+  if (files) st = lode_get(files, &get, &rows, err);
+  for (size_t i = 0; i < n && st == LODE_OK; i++) {
+    lode__file_state state;
+    const lode_row *row = row_of(rows, paths[i]);
+    bool known = row && lode__file_state_of(row->metadata, &json, &state);
+    st = look(p, paths[i], known ? &state : NULL, &out[i], err);
+  }
+  lode__json_release(&json);
+  lode_result_free(rows);
+  return st;
+}

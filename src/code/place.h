@@ -1,0 +1,36 @@
+/* place.h - files that the records of a store name, seen from the project's root.
+ *
+ * A store may have been written by anybody: a path in it is a claim. Paths that lead out of the root are no paths of the project, and
+ * files are opened from the root's descriptor, without following links: what is read lies below the root.
+ */
+#ifndef LODE_CODE_PLACE_H
+#define LODE_CODE_PLACE_H
+
+#include "base/os.h"
+#include "code/record.h"
+
+typedef enum lode__freshness {
+  LODE__FRESH,   /* the file is as it was indexed */
+  LODE__CHANGED, /* it is another one now, or was never indexed */
+  LODE__GONE,
+} lode__freshness;
+/* "changed", "gone"; NULL when it is fresh. */
+const char *lode__freshness_name(lode__freshness freshness);
+
+/* Is it a path below the root, as shown: relative, with no empty name, "." or ".." in it? */
+bool lode__place_inside(lode_str shown);
+
+typedef struct lode__place {
+  int fd;         /* the root; -1: it cannot be opened, so all files are gone */
+  lode__buf raw, text;
+} lode__place;
+
+void lode__place_open(lode__place *place, const char *root);
+void lode__place_close(lode__place *place);
+/* Are the files as the collection "files" says (NULL: nothing is known)? One for each path. A file that was only touched is fresh. */
+LODE_MUST lode_status lode__place_check(lode__place *place, lode_collection *files, const lode_str *paths, size_t n, lode__freshness *out,
+                                        lode_error *err);
+/* The whole file, of at most `max` bytes, into place->text; *found false when it cannot be had. */
+LODE_MUST lode_status lode__place_read(lode__place *place, lode_str shown, size_t max, bool *found, lode_error *err);
+
+#endif
