@@ -179,5 +179,37 @@ run 0 search connect_to_github --json -n 1; hasnt "${token:4}"
 run 0 index --json; is_field changed 5; is_field removed 1; is_field unchanged 1
 run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5
 
+# ---- What a store claims: paths that lead out, links, files that changed or are gone ----
+
+project "$tmp/claims"
+printf 'int honest_function(void) {\n  return 1;\n}\n' >honest.c
+printf 'int changing_function(void) {\n  return 1;\n}\n' >changing.c
+printf 'int vanishing_function(void) {\n  return changing_function();\n}\n' >vanishing.c
+printf 'int touched_function(void) {\n  return 1;\n}\n' >touched.c
+mkdir -p "$tmp/elsewhere" && printf 'line one\nthe_outer_secret\nline three\n' >"$tmp/elsewhere/f.c"
+run 0 index
+ln -s "$tmp/elsewhere" link
+plant() { # plant PATH: a record as lode index would have made it, with a path of the planter's
+  printf '{"id":"%s#0","document":"int planted_function(void);","embedding":null,"metadata":{"path":"%s","language":"c","kind":"function","name":"planted_function","span":"1-1/1@0","hash":"x"}}\n' "$1" "$1"
+}
+for p in ../../etc/passwd /etc/passwd a/../../b.c ./x.c 'a//b.c' '\\x2e\\x2e/c.c' .. link/f.c; do plant "$p"; done >"$tmp/planted.jsonl"
+run 0 db add code "$tmp/planted.jsonl"
+run 0 search planted_function --mode text --json; hasnt passwd; hasnt '"path":"a/'; hasnt '"path":"."'; hasnt './x.c'; hasnt 'x2e'; has '"path":"link/f.c"'; says '7 records were left out'
+run 0 search planted_function --mode text --json -C 5; hasnt the_outer_secret; has '"stale":"changed"'
+run 0 context --name planted_function --json; hasnt passwd; says 'records were left out'
+sleep 0.01
+printf 'int changing_function(void) {\n  return 2;\n}\n' >changing.c
+touch -d '2001-01-01' touched.c
+rm vanishing.c
+run 0 search changing_function --json -n 1; has '"path":"changing.c"'; has '"stale":"changed"'; says 'changed since they were indexed'
+run 0 search changing_function -n 1; has '(the file changed since it was indexed)'
+run 0 search vanishing_function --json -n 1; has '"stale":"gone"'
+run 0 search vanishing_function -n 1; has '(the file is gone)'
+run 0 search honest_function --json -n 1; hasnt stale
+run 0 search touched_function --json -n 1; hasnt stale
+run 0 search --similar honest.c --json; has '"stale":"changed"'; has '"stale":"gone"'
+run 0 context --name vanishing_function --json; has '"stale":"gone"'; says 'or are gone'
+run 0 context changing.c:1; has '(the file changed since it was indexed)'; has '(the file is gone)'
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

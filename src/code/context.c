@@ -111,8 +111,8 @@ static lode_status find_name(finding *f, lode_str name, lode_str *id, lode_error
   lode__chunk_view view;
   lode_str text;
   lode_status st;
-  LODE__GOTO(rows_where(f, "name", name, MOST_DEFINITIONS, &rows, err));
-  for (size_t i = 0; i < lode_result_count(rows); i++) {
+  LODE__GOTO(rows_where(f, "name", name, CANDIDATES, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows) && f->out->n < MOST_DEFINITIONS; i++) {
     const lode_row *row = lode_result_at(rows, i);
     if (!view_of(f, row, &view, &text)) continue;
     LODE__GOTO(add_item(f, &view, LODE__RELATION_HERE, text, view.first, err));

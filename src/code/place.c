@@ -47,7 +47,7 @@ static int open_file(lode__place *p, lode_str shown, int flags) {
   lode__buf_addc(&p->raw, '\0');
   errno = p->raw.failed ? ENOMEM : ENOENT;
   if (p->raw.failed || p->fd < 0 || !is_inside((lode_str){p->raw.data, p->raw.len - 1})) return -1;
-  return LODE__RETRY(lode__os->open_below(p->fd, p->raw.data, flags | O_NOCTTY | O_CLOEXEC));
+  return LODE__RETRY(lode__os->open_below(p->fd, p->raw.data, flags | O_CLOEXEC));
 }
 
 lode_status lode__place_read(lode__place *p, lode_str shown, size_t max, bool *found, lode_error *err) {
@@ -55,7 +55,7 @@ lode_status lode__place_read(lode__place *p, lode_str shown, size_t max, bool *f
   size_t got = 0;
   *found = false;
   p->text.len = 0;
-  int fd = open_file(p, shown, O_RDONLY | O_NONBLOCK);
+  int fd = open_file(p, shown, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return errno == ENOMEM ? lode__fail_nomem(err) : LODE_OK;
   bool whole = LODE__RETRY(lode__os->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 && (uint64_t)s.st_size <= max;
   char *room = whole ? lode__buf_room(&p->text, (size_t)s.st_size + 1) : NULL;
