@@ -460,7 +460,7 @@ void scene_sql(const char *folder, const char *sql) {
   snprintf(path, sizeof path, "%s/lode.db", folder);
   OK(lode__vfs_register(&err));
   CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, LODE__VFS_NAME) == SQLITE_OK);
-  OK(lode__text_register(db, &err));
+  CHECK(lode__text_register(db) == SQLITE_OK);
   int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
   CHECKF(rc == SQLITE_OK, "%s: %s", sql, text ? text : "?");
   sqlite3_close(db);

@@ -163,10 +163,9 @@ static const struct {
 static bool plant(const char *folder, const char *sql) {
   char path[600];
   sqlite3 *db = NULL;
-  lode_error err = {0};
   snprintf(path, sizeof path, "%s/lode.db", folder);
   CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, LODE__VFS_NAME) == SQLITE_OK);
-  OK(lode__text_register(db, &err));
+  CHECK(lode__text_register(db) == SQLITE_OK);
   bool done = sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
   sqlite3_close(db);
   return done;

@@ -258,7 +258,7 @@ static void check_part(sqlite3_file *f, const unsigned char *data, size_t n, siz
   CHECKF(rc == SQLITE_OK && memcmp(buf, data + off, n) == 0 && buf[n] == 0xa5, "%zu bytes at %zu: %d", n, off, rc);
 }
 
-/* SQLite 3.45 to 3.47 read overflow pages without the page cache, and only as many bytes from the start of the page as
+/* SQLite 3.45.0 to 3.47.0 read overflow pages without the page cache, and only as many bytes from the start of the page as
  * they want. A part whose length happens to be another page size is still a part. */
 static void read_parts(unsigned page_bytes) {
   const char *file = in_folder(test_folder(), "a.db");

@@ -226,10 +226,10 @@ static lode_status check_structure(const char *path, const char *file, lode_prog
   int rc = sqlite3_open_v2(path, &sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, LODE__VFS_NAME);
   if (rc == SQLITE_OK) lode__conn_harden(sql);
   if (rc == SQLITE_OK) sqlite3_progress_handler(sql, 100000, on_tick, &f);
-  lode_status st = rc == SQLITE_OK ? lode__text_register(sql, err) : LODE_OK;
-  if (st == LODE_OK && rc == SQLITE_OK) rc = lode__integrity_each(sql, on_fault, &f);
+  if (rc == SQLITE_OK) rc = lode__text_register(sql);
+  if (rc == SQLITE_OK) rc = lode__integrity_each(sql, on_fault, &f);
   (void)sqlite3_close(sql);
-  if (st != LODE_OK) return st;
+  if (rc == SQLITE_NOTFOUND) return lode__text_missing(err);
   if (f.cancelled) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
   if (f.first[0]) return not_whole(err, file, f.first);
   if (rc == SQLITE_NOMEM) return lode__fail_nomem(err);

@@ -201,7 +201,11 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   conn->dev = sb.st_dev;
   conn->ino = sb.st_ino;
   if (!create) LODE__GOTO(look_at_schema(conn, err)); /* before all else, for which SQLite may read it */
-  LODE__GOTO(lode__text_register(conn->sql, err));
+  rc = lode__text_register(conn->sql);
+  if (rc != SQLITE_OK) {
+    st = rc == SQLITE_NOTFOUND ? lode__text_missing(err) : lode__sql_fail(conn, rc, err);
+    goto done;
+  }
   LODE__GOTO(lode__feed_register(conn, err));
   LODE__GOTO(configure(conn, err));
 done:

@@ -454,7 +454,9 @@ bool lode__row_record(const struct lode__row *row, const lode__buf *payload, lod
 typedef void lode__integrity_fn(void *ctx, const char *line);
 int lode__integrity_each(sqlite3 *sql, lode__integrity_fn *line, void *ctx);
 
-/* text.c: FTS5's tokenizer and the counting function, for a new connection */
-lode_status lode__text_register(sqlite3 *sql, lode_error *err);
+/* text.c: FTS5's tokenizer and the counting function, for a new connection. Returns SQLite's code; SQLITE_NOTFOUND: there
+ * is no FTS5, for which the second makes the error. */
+int lode__text_register(sqlite3 *sql);
+lode_status lode__text_missing(lode_error *err);
 
 #endif

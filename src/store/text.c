@@ -77,22 +77,27 @@ static void visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_con
 
 /* ---- Registration ---- */
 
-lode_status lode__text_register(sqlite3 *sql, lode_error *err) {
+/* SQLite may read the schema to prepare even this statement (3.48 and later do), so it can fail in all the ways that
+ * reading the database can. */
+int lode__text_register(sqlite3 *sql) {
   fts5_api *api = NULL;
   sqlite3_stmt *s = NULL;
   static const fts5_tokenizer tokenizer = {tokenizer_create, tokenizer_delete, tokenizer_run};
   int rc = sqlite3_prepare_v2(sql, "SELECT fts5(?1)", -1, &s, NULL);
-  if (rc == SQLITE_OK) {
-    sqlite3_bind_pointer(s, 1, &api, "fts5_api_ptr", NULL);
-    (void)sqlite3_step(s);
-  }
-  sqlite3_finalize(s);
-  if (rc == SQLITE_NOMEM) return lode__fail_nomem(err);
-  if (!api) return lode__fail(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
+  if (rc == SQLITE_ERROR && strncmp(sqlite3_errmsg(sql), "no such function", 16) == 0) rc = SQLITE_NOTFOUND;
+  if (rc != SQLITE_OK) return rc;
+  sqlite3_bind_pointer(s, 1, &api, "fts5_api_ptr", NULL);
+  (void)sqlite3_step(s);
+  rc = sqlite3_finalize(s);
+  if (!api) return rc == SQLITE_OK ? SQLITE_NOTFOUND : rc;
   fts5_tokenizer copy = tokenizer;
   rc = api->xCreateTokenizer(api, "lode", NULL, &copy, NULL);
   if (rc == SQLITE_OK) rc = api->xCreateFunction(api, "lode_visit", NULL, visit_row, NULL);
-  return rc == SQLITE_OK ? LODE_OK : lode__fail_nomem(err);
+  return rc;
+}
+
+lode_status lode__text_missing(lode_error *err) {
+  return lode__fail(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
 }
 
 /* ---- Asking ---- */

@@ -4,7 +4,7 @@
  *   1. Every read is of whole pages here, whatever SQLite asks for: a part is copied from the page after all of it was
  *      proven. The page size is that of a proven page 1, which is first proven by the size in its own header, so a
  *      damaged header cannot choose a size that suits it. Parts that SQLite reads: of page 1, 16 bytes at 24 ("has the
- *      file changed?"); of overflow pages, the first bytes, past its cache (3.45 to 3.47 unasked; later versions only
+ *      file changed?"); of overflow pages, the first bytes, past its cache (3.45.0 to 3.47.0 unasked; later versions only
  *      if a VFS offers SQLITE_IOCAP_SUBPAGE_READ). One read is not proven: 100 bytes at 0, without a lock, a hint for
  *      the page size which SQLite compares with the proven page 1 afterwards.
  *   2. A page is sealed in the buffer that SQLite gives us to write. That buffer is the pager's own image of the
