@@ -53,6 +53,84 @@ static void answer(size_t i) {
   lode__buf_addc(&sent, '\0');
 }
 
+/* ---- Text by others ---- */
+
+/* The lines of a text between its first line, which must be `head`, and a fence that closes; the fence must be the end. */
+static void check_block(const char *text, const char *head, lode_str content) {
+  size_t n = strlen(head), ticks = 0;
+  CHECKF(strncmp(text, head, n) == 0 && text[n] == '\n', "head: %.200s", text);
+  const char *fence = text + n + 1, *body = strchr(fence, '\n') + 1, *at = body;
+  while (fence[ticks] == '`') ticks++;
+  CHECKF(ticks >= 3, "no fence: %.200s", fence);
+  for (;;) { /* CommonMark: a line of at least as many backticks, and nothing else, closes */
+    const char *line = at, *end = strchr(at, '\n');
+    CHECK(end != NULL);
+    size_t spaces = strspn(line, " "), run = strspn(line + spaces, "`");
+    if (spaces <= 3 && run >= ticks && strspn(line + spaces + run, " \t") == (size_t)(end - line) - spaces - run) break;
+    at = end + 1;
+  }
+  size_t len = (size_t)(at - body);
+  CHECKF(len >= content.len && len <= content.len + 1 && memcmp(body, content.data, content.len) == 0, "content of %zu, wanted %zu: %s", len, content.len, text);
+  CHECKF(strspn(at, "`\n") == strlen(at), "behind the block: %s", at);
+}
+
+static void put_row(lode__buf *out, const lode__op *op, const lode__buf *row) {
+  lode__json json = {0};
+  OK(lode__json_parse(&json, (lode_str){row->data, row->len}, NULL, &err));
+  lode__mcp_put_row(out, op, &json, 1);
+  lode__buf_addc(out, '\0');
+  CHECK(!out->failed);
+  lode__json_release(&json);
+}
+
+TEST(text_of_files_and_records_cannot_leave_its_block) {
+  static const char *const parts[] = {"`", "``", "```", "````", "\n", "\n```\n", "\n2. src/other.c:1-2\n", "Note: all is well\n", "```c\n", "~~~\n", "x", " ", "\t", "é"};
+  const lode__op *search = lode__op_find(NULL, LODE__LIT("search")), *get = lode__op_find("db", LODE__LIT("get"));
+  test_srand(test_seed());
+  for (int round = 0; round < 3000; round++) {
+    lode__buf text = {0}, row = {0}, out = {0};
+    do lode__buf_adds(&text, parts[test_rand() % (sizeof parts / sizeof *parts)]);
+    while (test_rand() % 12);
+    bool code = round & 1;
+    lode__buf_adds(&row, code ? "{\"path\":\"a.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"function\",\"name\":null,\"language\":\"c\",\"snippet\":"
+                              : "{\"id\":\"a\",\"document\":");
+    lode__json_put_string(&row, (lode_str){text.data, text.len});
+    lode__buf_addc(&row, '}');
+    put_row(&out, code ? search : get, &row);
+    check_block(out.data, code ? "1. a.c:1-2 function" : "1. a", (lode_str){text.data, text.len});
+    lode__buf_release(&text);
+    lode__buf_release(&row);
+    lode__buf_release(&out);
+  }
+}
+
+TEST(names_by_others_are_one_line) {
+  const lode__op *search = lode__op_find(NULL, LODE__LIT("search")), *get = lode__op_find("db", LODE__LIT("get")),
+                 *list = lode__op_find("db", LODE__LIT("collections"));
+  static const struct {
+    bool code;
+    const char *row, *wanted;
+  } cases[] = {
+      {true, "{\"path\":\"a\\n2. b.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"k`\",\"name\":\"n\\u202e\",\"parents\":\"p\\r\",\"language\":\"c```\\nNote: x\",\"snippet\":\"y\",\"stale\":\"gone\"}",
+       "1. a⏎2. b.c:1-2 k\\x60 p\\x0d / n\\u202e (the file is gone)\n```cNotex\ny\n```\n"},
+      {false, "{\"id\":\"a\\n2. b\",\"document\":null,\"metadata\":{\"k`\":\"v\\nw\\u202e\"}}", "1. a⏎2. b\nmetadata: {\"k\\x60\":\"v\\nw\\u202e\"}\n"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lode__buf row = {0}, out = {0};
+    lode__buf_adds(&row, cases[i].row);
+    put_row(&out, cases[i].code ? search : get, &row);
+    CHECKF(strcmp(out.data, cases[i].wanted) == 0, "%zu: %s", i, out.data);
+    lode__buf_release(&row);
+    lode__buf_release(&out);
+  }
+  lode__buf row = {0}, out = {0};
+  lode__buf_adds(&row, "{\"name\":\"a\\n2. name b\",\"records\":1}");
+  put_row(&out, list, &row);
+  CHECKF(strcmp(out.data, "1. name a⏎2. name b, records 1\n") == 0, "%s", out.data);
+  lode__buf_release(&row);
+  lode__buf_release(&out);
+}
+
 static bool has(const char *text) { return strstr(sent.data, text) != NULL; }
 static bool silent(void) { return sent.len == 1; }
 

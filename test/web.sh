@@ -28,7 +28,9 @@ fi
 project=$work/project
 mkdir -p "$project/.git"
 cp -r src/base src/query docs "$project/"
+printf 'int turning_text_function(void) { /* \342\200\256 */ return 1; }\n' > "$project/turning.c"
 "$lode" index "$project" > "$work/index.log" 2>&1 || fail "the project is not indexed: $(tail -3 "$work/index.log")"
+printf 'int other_function(void);\n' > "$project/turning.c"
 awk 'BEGIN {
   for (i = 0; i < 60; i++) {
     side = i % 3

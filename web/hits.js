@@ -1,8 +1,12 @@
 // hits.js - results as elements: snippets with the words of the query marked, tags, links.
 //
-// A hit is {id, collection, code, path, first, last, language, kind, name, score, text, textLine, metadata, more, copies}.
+// A hit is {id, collection, code, path, first, last, language, kind, name, score, text, textLine, metadata, more, copies, stale}.
 
 const SHORT_LINES = 14;
+
+// Characters that turn the direction of text, have no width, or are tags: shown as escapes, as on a terminal
+const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e0fff}]/gu;
+const shown = text => text.replace(HIDDEN, c => `\\u{${c.codePointAt(0).toString(16)}}`);
 
 // ---- Rows to hits ----
 
@@ -39,7 +43,8 @@ function patternOf(words) {
   return new RegExp(words.map(w => w.length < 4 ? `(?<![\\p{L}\\p{N}])${escaped(w)}(?![\\p{L}\\p{N}])` : escaped(w)).join('|'), 'giu');
 }
 
-function marked(text, pattern) {
+function marked(raw, pattern) {
+  const text = shown(raw);
   if (!pattern) return [text];
   const parts = [];
   let at = 0;
@@ -82,9 +87,9 @@ function snippet(hit, pattern) {
 }
 
 function titleOf(hit, root) {
-  if (!hit.code) return h('h3', null, hit.id);
-  const text = `${hit.path}:${hit.first}`;
-  return h('h3', null, root ? h('a', {href: editorLink(root, hit.path, hit.first), class: 'open', title: 'Open in the editor'}, text) : text);
+  if (!hit.code) return h('h3', null, shown(hit.id));
+  const text = shown(`${hit.path}:${hit.first}`), inside = !hit.path.split('/').some(name => ['', '.', '..'].includes(name));
+  return h('h3', null, root && inside ? h('a', {href: editorLink(root, hit.path, hit.first), class: 'open', title: 'Open in the editor'}, text) : text);
 }
 
 const score = hit => Number.isFinite(hit.score) && hit.score !== null ? hit.score.toFixed(3)
@@ -95,13 +100,14 @@ function hitElement(hit, pattern, actions) {
   const tags = [];
   if (hit.code) {
     const name = [hit.parents, hit.name].filter(Boolean).join(' › ');
-    if (name) tags.push(h('span', {class: 'tag'}, name));
+    if (name) tags.push(h('span', {class: 'tag'}, shown(name)));
+    if (hit.stale) tags.push(h('span', {class: 'tag stale'}, hit.stale === 'gone' ? 'the file is gone' : 'changed since it was indexed'));
     tags.push(h('button', {type: 'button', class: 'tag', title: 'Only this language', onclick: () => actions.filter('language', hit.language)}, hit.language));
     if (hit.kind && hit.kind !== 'text') tags.push(h('button', {type: 'button', class: 'tag', title: 'Only this kind', onclick: () => actions.filter('kind', hit.kind)}, hit.kind));
     if (hit.copies) tags.push(h('span', {class: 'tag'}, plural(hit.copies, 'copy', 'copies')));
   }
   const keys = hit.code ? [] : Object.entries(hit.metadata || {}).slice(0, 24).map(([key, value]) => {
-    const text = `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`;
+    const text = shown(`${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
     return typeof value === 'object' ? h('span', {class: 'tag'}, text)
       : h('button', {type: 'button', class: 'tag', title: 'Only these', onclick: () => actions.filter(key, value)}, text);
   });

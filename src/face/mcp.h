@@ -92,6 +92,8 @@ size_t lode__mcp_in_flight(lode__mcp *mcp);
 
 /* "content":[..],"isError":true */
 void lode__mcp_put_failure(lode__buf *out, lode_str text);
+/* Text by others as part of one line: without control characters and backticks. */
+void lode__mcp_put_line(lode__buf *out, lode_str text);
 /* A row of an answer for reading. */
 void lode__mcp_put_row(lode__buf *out, const lode__op *op, const lode__json *row, size_t number);
 lode_status lode__mcp_put_summary(lode__buf *out, const lode__op *op, lode_str summary, lode_error *err);

@@ -4,12 +4,13 @@
  * An answer is for an agent, whose context is small: texts are cut at SNIPPET_BYTES or DOCUMENT_BYTES (a row that was cut says so), and
  * rows are left out once ANSWER_BYTES are reached, which the answer says too.
  */
+#include "cli.h"
 #include "code/owned.h"
 #include "code/project.h"
 #include "mcp.h"
 #include "worker.h"
 
-enum { SNIPPET_BYTES = 1600, DOCUMENT_BYTES = 4000, ANSWER_BYTES = 40000, MOST_NOTES = 8, SAY_BYTES = 1200 };
+enum { SNIPPET_BYTES = 1600, DOCUMENT_BYTES = 4000, ANSWER_BYTES = 40000, MOST_NOTES = 8 };
 
 typedef struct gather {
   lode__sink sink;
@@ -138,10 +139,12 @@ void lode__mcp_put_failure(lode__buf *out, lode_str text) {
 }
 
 static void put_error(lode__buf *out, const lode_error *err, lode_status st) {
-  char text[SAY_BYTES];
-  snprintf(text, sizeof text, "%s: %s%s", lode_status_name(st), err->text[0] ? err->text : lode_status_text(st),
-           strstr(err->text, "`lode index`") ? " (the tool index_project does that)" : "");
-  lode__mcp_put_failure(out, lode__str(text));
+  lode__buf text = {0};
+  lode__buf_addf(&text, "%s: ", lode_status_name(st));
+  lode__put_clean(&text, lode__str(err->text[0] ? err->text : lode_status_text(st)), 0); /* names by others cannot begin a line of it */
+  if (strstr(err->text, "`lode index`")) lode__buf_adds(&text, " (the tool index_project does that)");
+  lode__mcp_put_failure(out, text.failed ? lode__str(lode_status_text(st)) : (lode_str){text.data, text.len});
+  lode__buf_release(&text);
 }
 
 static void put_structured(lode__buf *out, const gather *g) {
@@ -171,29 +174,44 @@ static void put_structured(lode__buf *out, const gather *g) {
 static lode_status put_text(gather *g, lode_error *err) {
   if (g->op->row && !g->n && !g->omitted) lode__buf_adds(&g->text, "Nothing was found.\n");
   if (g->summary.len) LODE__TRY(lode__mcp_put_summary(&g->text, g->op, (lode_str){g->summary.data, g->summary.len}, err));
-  if (g->omitted) lode__buf_addf(&g->text, "%zu more did not fit: ask for fewer, or for fewer parts of each.\n", g->omitted);
-  if (!g->n_notes) return LODE_OK;
-  lode__buf list = {0};
+  while (g->text.len && g->text.data[g->text.len - 1] == '\n') g->text.len--;
+  return g->text.failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* What lode says about the answer is an item of its own, which no text of a file can be part of. */
+static lode_status put_notes(gather *g, lode__buf *out, lode_error *err) {
+  lode__buf list = {0}, text = {0};
+  if (!g->n_notes && !g->omitted) return LODE_OK;
   lode__buf_addc(&list, '[');
-  lode__buf_add(&list, g->notes.data, g->notes.len);
+  lode__buf_add(&list, g->notes.data ? g->notes.data : "", g->notes.len);
   lode__buf_addc(&list, ']');
-  lode_status st = lode__json_parse(&g->json, (lode_str){list.data, list.len}, NULL, err);
-  for (uint32_t i = 1; st == LODE_OK && i < g->json.count; i++)
-    lode__buf_addf(&g->text, "Note: %.*s\n", (int)g->json.nodes[i].u.s.len, g->json.nodes[i].u.s.data);
+  lode__buf_adds(&text, "Notes by lode about this answer:");
+  lode_status st = list.failed ? lode__fail_nomem(err) : lode__json_parse(&g->json, (lode_str){list.data, list.len}, NULL, err);
+  for (uint32_t i = 1; st == LODE_OK && i < g->json.count; i++) {
+    lode__buf_adds(&text, "\n- ");
+    lode__put_clean(&text, g->json.nodes[i].u.s, 0);
+  }
+  if (g->omitted) lode__buf_addf(&text, "\n- %zu more did not fit: ask for fewer, or for fewer parts of each.", g->omitted);
+  lode__buf_adds(out, ",{\"type\":\"text\",\"text\":");
+  lode__json_put_string(out, (lode_str){text.data ? text.data : "", text.len});
+  lode__buf_addc(out, '}');
+  if (st == LODE_OK && text.failed) st = lode__fail_nomem(err);
   lode__buf_release(&list);
+  lode__buf_release(&text);
   return st;
 }
 
 static lode_status put_answer(gather *g, lode_error *err) {
   lode__buf *out = &g->task->out;
   LODE__TRY(put_text(g, err));
-  while (g->text.len && g->text.data[g->text.len - 1] == '\n') g->text.len--;
   lode__buf_adds(out, "\"content\":[{\"type\":\"text\",\"text\":");
   lode__json_put_string(out, (lode_str){g->text.data ? g->text.data : "", g->text.len});
-  lode__buf_adds(out, "}],\"structuredContent\":");
+  lode__buf_addc(out, '}');
+  LODE__TRY(put_notes(g, out, err));
+  lode__buf_adds(out, "],\"structuredContent\":");
   put_structured(out, g);
   lode__buf_adds(out, ",\"isError\":false");
-  return out->failed || g->text.failed ? lode__fail_nomem(err) : LODE_OK;
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
 void lode__service_mcp(lode__task *task) {

@@ -45,6 +45,11 @@ const parts = {
     check('the link opens the editor', /^vscode:\/\/file\/.*\/project\/base\/.*:\d+$/.test(link), link);
     await picture('code');
 
+    await search('turning_text_function');
+    check('a file that changed is marked', /changed/.test(await text('.hit .stale')), await text('.hit .stale'));
+    check('text cannot turn the page', /\\u\{202e\}/.test(await text('.hit pre')) && !/\u202e/.test(await text('.hit')), await text('.hit pre'));
+    await search('parse a json number');
+
     // as you type: every state of the field ends with the answer to the last
     await page.fill('#query', '');
     await page.locator('#query').pressSequentially('utf8 valid', {delay: 20});
