@@ -53,22 +53,44 @@ run() {
   fi
 }
 
+start() {
+  : > "$work/log"
+  "$lode" serve --store "$work/store" --port 0 "$@" 2> "$work/log" > /dev/null &
+  server=$!
+  for _ in $(seq 600); do
+    port=$(sed -n 's/.* at http:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$work/log" | head -1)
+    [ -n "$port" ] && grep -q "is ready" "$work/log" && break
+    sleep 0.05
+  done
+}
+stop() {
+  kill -TERM "$server"
+  wait "$server" || { failed=$((failed + 1)); echo "FAILED: the server did not stop well: $(tail -3 "$work/log")"; }
+  server=
+}
+
+have_npm && npm=yes || { npm=; skip "npm's client, because $why"; }
+have_python && python=yes || { python=; skip "Python's client, because $why"; }
+
 token=0123456789abcdef0123
 echo $token > "$work/token"
-"$lode" serve --store "$work/store" --port 0 --token-file "$work/token" 2> "$work/log" > /dev/null &
-server=$!
-for _ in $(seq 600); do
-  port=$(sed -n 's/.* at http:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$work/log" | head -1)
-  [ -n "$port" ] && grep -q "is ready" "$work/log" && break
-  sleep 0.05
-done
+start --token-file "$work/token"
+[ -z "$npm" ] || run npm sh -c "cd '$to' && exec node chroma.mjs 127.0.0.1 $port $token"
+[ -z "$python" ] || run python "$to/venv/bin/python" "$from/chroma.py" 127.0.0.1 "$port" "$token"
+stop
 
-if have_npm; then run npm sh -c "cd '$to' && exec node chroma.mjs 127.0.0.1 $port $token"; else skip "npm's client, because $why"; fi
-if have_python; then run python "$to/venv/bin/python" "$from/chroma.py" 127.0.0.1 "$port" "$token"; else skip "Python's client, because $why"; fi
-
-kill -TERM "$server"
-wait "$server" || { failed=$((failed + 1)); echo "FAILED: the server did not stop well: $(tail -3 "$work/log")"; }
-server=
+# Without a token the clients of the server's own user need no headers, and those of another user are refused
+start
+[ -z "$npm" ] || run npm-owner sh -c "cd '$to' && exec node chroma.mjs 127.0.0.1 $port"
+hello="import chromadb; c = chromadb.HttpClient(port=$port); c.get_or_create_collection('hello', embedding_function=None).add(ids=['a'], embeddings=[[1]])"
+if [ -n "$python" ]; then
+  "$to/venv/bin/python" -c "$hello" > "$work/owner.out" 2>&1 && passed=$((passed + 1)) || { failed=$((failed + 1)); echo "FAILED: the owner's client"; tail -3 "$work/owner.out"; }
+  stranger="setpriv --reuid 54321 --regid 54321 --clear-groups env HOME=/nonexistent $(realpath "$to/venv/bin")/python"
+  if [ "$(id -u)" != 0 ] || ! $stranger -c 'import chromadb' > /dev/null 2>&1; then skip "another user's client, because there is no other user who can run it"
+  elif $stranger -c "$hello" > "$work/stranger.out" 2>&1 || ! grep -q 'its own user' "$work/stranger.out"; then failed=$((failed + 1)); echo "FAILED: another user's client: $(tail -3 "$work/stranger.out")"
+  else passed=$((passed + 1)); fi
+fi
+stop
 [ -d "$work/store/crashes" ] && [ -n "$(ls "$work/store/crashes")" ] && { failed=$((failed + 1)); echo "FAILED: the worker died"; cat "$work"/store/crashes/*; }
 if [ $skipped = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
 [ $failed = 0 ]

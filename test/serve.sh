@@ -20,6 +20,7 @@ start() {
   local log="$work/$1.log"
   store="$work/$1"
   shift
+  : > "$log"
   "$lode" serve --store "$store" --port 0 "$@" 2> "$log" > /dev/null &
   server=$!
   for _ in $(seq 600); do
@@ -305,6 +306,107 @@ want 'an allowed name' 200 '' -H 'X-Chroma-Token: 0123456789abcdef0123' -H 'Host
 want 'an allowed origin' 200 '' -H 'X-Chroma-Token: 0123456789abcdef0123' -H 'Origin: https://app.example' "$base/api/v2/version"
 stop
 
+# ---- Other users of this machine ----
+
+# other NAME STATUS PATTERN CURL-ARGS...: the same as want, by a user who has nothing here
+other() {
+  local name=$1 status=$2 pattern=$3 got
+  shift 3
+  got=$(setpriv --reuid "$stranger" --regid "$stranger" --clear-groups curl -s -m 60 -w '\n%{http_code}' "$@")
+  if [ "${got##*$'\n'}" = "$status" ] && { [ -z "$pattern" ] || grep -qE -- "$pattern" <<< "$got"; }; then ok
+  else bad "$name: $(head -c 300 <<< "$got"), wanted $status $pattern"; fi
+}
+stranger=54321 users=0
+if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
+  start mine
+  grep -q 'for its own user' "$serverlog" && ok || bad "the log does not say whom it serves: $(cat "$serverlog")"
+  want 'the owner needs no token' 200 '' "$base/api/v2/version"
+  for path in api/v2/version api/v2/heartbeat metrics api/lode/v1; do other "a stranger at $path" 401 'its own user' "$base/$path"; done
+  other 'a stranger writes' 401 'its own user' "$base/api/lode/v1/db/create" -d '{"collection":"theirs"}'
+  other 'with any token' 401 'its own user' -H 'Authorization: Bearer ' "$base/api/v2/version"
+  other 'with a long one' 401 'its own user' -H 'X-Chroma-Token: 0123456789abcdef0123' "$base/api/v2/version"
+  other 'probes are for all' 200 '' "$base/healthz"
+  other 'the page is for all' 200 '<title>Lode' "$base/"
+  want 'nothing was made' 200 '^0$' "$base/api/v2/tenants/default_tenant/databases/default_database/collections_count"
+  # Two requests on one connection
+  got=$(curl -s -m 60 -w '%{http_code} ' -o /dev/null -o /dev/null "$base/api/v2/version" "$base/api/v2/version")
+  [ "$got" = '200 200 ' ] && ok || bad "a connection that is kept: $got"
+  exec 5<> "/dev/tcp/127.0.0.1/$port"
+  printf 'GET /api/v2/version HTTP/1.0\r\n\r\n' >&5
+  got=$(timeout 10 cat <&5)
+  exec 5>&-
+  case $got in 'HTTP/1.'?' 200'*) ok ;; *) bad "the owner over a raw socket: $got" ;; esac
+  stop
+  # With a token: everybody, or all but the owner
+  start mine --token-file "$work/token"
+  grep -q 'other users can read' "$serverlog" && ok || bad "a token that all can read is not worth a warning: $(cat "$serverlog")"
+  want 'a token is asked of the owner too' 401 'a token is needed' "$base/api/v2/version"
+  other 'a stranger with the token' 200 '' -H 'Authorization: Bearer 0123456789abcdef0123' "$base/api/v2/version"
+  stop
+  chmod 600 "$work/token"
+  start mine --token-file "$work/token" --token-for others
+  grep -q 'other users can read' "$serverlog" && bad "a warning about a token that is secret" || ok
+  want 'the owner needs none' 200 '' "$base/api/v2/version"
+  other 'a stranger needs one' 401 'a token is needed' "$base/api/v2/version"
+  other 'a stranger with it' 200 '' -H 'Authorization: Bearer 0123456789abcdef0123' "$base/api/v2/version"
+  stop
+  start mine --token --token-for others
+  token=$(sed -n 's/.*other users must send the token \([0-9a-f]\{48\}\)$/\1/p' "$serverlog")
+  want 'the owner needs none' 200 '' "$base/api/v2/version"
+  other 'a stranger without it' 401 'a token is needed' "$base/api/v2/version"
+  other 'a stranger with what the log shows' 200 '' -H "X-Chroma-Token: $token" "$base/api/v2/version"
+  stop
+  start mine --host ::1 2> /dev/null
+  if [ -n "$port" ]; then
+    want 'the owner over IPv6' 200 '' "http://[::1]:$port/api/v2/version"
+    other 'a stranger over IPv6' 401 'its own user' "http://[::1]:$port/api/v2/version"
+    stop
+  else wait "$server"; server=; fi
+  # `lode ui`: others need the token of its address
+  "$lode" ui --no-open --store "$work/mine" 2> "$work/ui.log" > /dev/null &
+  server=$!
+  for _ in $(seq 600); do grep -q 'is ready' "$work/ui.log" && break; sleep 0.05; done
+  base=$(sed -n 's/.*the page is at \(http:[^#]*\)\/#token=.*/\1/p' "$work/ui.log")
+  token=$(sed -n 's/.*#token=\([0-9a-f]\{48\}\);.*/\1/p' "$work/ui.log")
+  want 'the page, for its owner' 200 '"rows"' "$base/api/lode/v1/db/collections" -d '{}'
+  other 'not for strangers' 401 'a token is needed' "$base/api/lode/v1/db/collections" -d '{}'
+  other 'but with its token' 200 '"rows"' -H "Authorization: Bearer $token" "$base/api/lode/v1/db/collections" -d '{}'
+  serverlog=$work/ui.log
+  stop
+  # A user that is nobody in particular cannot be told from others: a warning that says what to do; with a token it is asked of all
+  nobody=$(mktemp -d "${TMPDIR:-/tmp}/lode-nobody-XXXXXX")
+  chown 65534:65534 "$nobody"
+  nobody_serves() {
+    setpriv --reuid 65534 --regid 65534 --clear-groups env HOME="$nobody" "$lode" "$@" --store "$nobody/s" --port 0 2> "$work/nobody.log" > /dev/null &
+    server=$! serverlog=$work/nobody.log
+    for _ in $(seq 600); do grep -q 'is ready' "$serverlog" && break; kill -0 "$server" 2> /dev/null || break; sleep 0.05; done
+    base=$(sed -n 's/.* at \(http:[^ ]*:[0-9]*\)[/,;].*/\1/p' "$serverlog" | tail -1)
+  }
+  if setpriv --reuid 65534 --regid 65534 --clear-groups "$lode" --version > /dev/null 2>&1; then
+    nobody_serves serve
+    grep -q 'warning: .*every user of this machine.*--token' "$serverlog" && ok || bad "no warning where users cannot be known: $(cat "$serverlog")"
+    other 'then it is open' 200 '' "$base/api/v2/version"
+    stop
+    nobody_serves serve --token --token-for others
+    want 'or all must send the token' 401 'a token is needed' "$base/api/v2/version"
+    stop
+    nobody_serves ui --no-open
+    want 'ui always has one' 401 'a token is needed' "$base/api/lode/v1/db/collections" -d '{}'
+    stop
+  else
+    echo "skipped: a server whose user cannot be known, because other users cannot run $lode"
+    users=1
+  fi
+  rm -rf "$nobody"
+else
+  echo "skipped: other users, because this is not run by root or setpriv is not installed"
+  users=1
+fi
+"$lode" serve --store "$work/two" --port 0 --token-for others 2> "$work/refused"
+[ $? = 2 ] && grep -q 'needs a token' "$work/refused" && ok || bad "--token-for without a token: $(cat "$work/refused")"
+"$lode" serve --store "$work/two" --port 0 --token --token-file "$work/token" 2> "$work/refused"
+[ $? = 2 ] && grep -q 'one of them' "$work/refused" && ok || bad "two tokens: $(cat "$work/refused")"
+
 # ---- Models that the server was told of ----
 
 "$lode" serve --store "$work/allowing" --port 0 --allow-model nonsense 2> "$work/refused"
@@ -325,10 +427,10 @@ if command -v openssl > /dev/null && openssl req -x509 -newkey rsa:2048 -nodes -
   start three --certificate "$work/cert.pem" --key "$work/key.pem"
   want 'over TLS' 200 '^"1.0.0"$' --cacert "$work/cert.pem" "https://127.0.0.1:$port/api/v2/version"
   stop
-  tls=
+  tls=0
 else
   echo "skipped: TLS, because openssl is not installed"
-  tls=", 1 skipped"
+  tls=1
 fi
 
 # ---- A project's store: it is the project that is meant, wherever the server was started ----
@@ -401,5 +503,6 @@ kill $idle 2> /dev/null
 grep -q 'stopping (SIGHUP)' "$serverlog" && ok || bad "the log does not say that it stopped"
 [ "$("$lode" db collections --store "$store" --json | grep -c kept)" = 1 ] && ok || bad "what was written is not there"
 
-echo "$passed passed, $failed failed$tls"
+skipped=$((users + tls))
+[ $skipped = 0 ] && echo "$passed passed, $failed failed" || echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -4,6 +4,14 @@ class Failure extends Error {
   constructor(status, message, rows) { super(message); this.status = status; this.rows = rows || []; }
 }
 
+// `lode ui` prints an address that ends in #token=...: it is kept for this tab, and does not stay in the address
+const given = new URLSearchParams(location.hash.slice(1));
+if (given.has('token')) {
+  sessionStorage.setItem('lode-token', given.get('token'));
+  given.delete('token');
+  history.replaceState(null, '', location.pathname + (given.toString() && '#' + given));
+}
+
 let tokenAsked = null; // a promise while the dialog is open: all calls wait for the same answer
 
 function askToken() {

@@ -5,6 +5,7 @@
 #include "browser.h"
 #include "cli.h"
 #include "model.h"
+#include "peer.h"
 #include "server.h"
 #include "sandbox.h"
 
@@ -12,13 +13,15 @@
 #include "base/proc.h"
 
 #include <signal.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 10000, SHORTEST_TOKEN = 16, MOST_FILE = 1 << 20 };
+enum { GRACE_MS = 10000, SHORTEST_TOKEN = 16, MADE_TOKEN = 24 /* bytes, each two characters */, MOST_FILE = 1 << 20 };
 
 static void log_line(void *ctx, const char *text) {
   (void)ctx;
@@ -43,11 +46,24 @@ typedef struct files {
 } files;
 
 static lode_status read_token(const char *path, files *f, lode_str *token, lode_error *err) {
+  struct stat info;
   LODE__TRY(lode__read_all(path, MOST_FILE, &f->token, err));
+  if (lode__os->stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_mode & (S_IRGRP | S_IROTH))
+    log_line(NULL, "warning: other users can read the file of the token; chmod 600 keeps it secret");
   while (f->token.len && strchr(" \t\r\n", f->token.data[f->token.len - 1])) f->token.len--;
   if (f->token.len < SHORTEST_TOKEN)
     return lode__fail(err, LODE_REFUSED, "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
                       path, f->token.len, SHORTEST_TOKEN);
+  *token = (lode_str){f->token.data, f->token.len};
+  return LODE_OK;
+}
+
+/* A new one, for this run. */
+static lode_status make_token(files *f, lode_str *token, lode_error *err) {
+  unsigned char bytes[MADE_TOKEN];
+  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return lode__fail_errno(err, errno, "getrandom");
+  for (size_t i = 0; i < sizeof bytes; i++) lode__buf_addf(&f->token, "%02x", bytes[i]);
+  if (f->token.failed) return lode__fail_nomem(err);
   *token = (lode_str){f->token.data, f->token.len};
   return LODE_OK;
 }
@@ -59,10 +75,30 @@ static lode_status read_pem(const char *path, lode__buf *out, const char **text,
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
+/* Who must send a token. Without one the server is for connections of its own user. One that is given is asked of everybody: a proxy of
+ * the same user may bring requests from anywhere. `ui` always makes one; its own user, whose browser opens the page, needs none. */
+static lode_status choose_token(const lode__args *args, bool ui, files *f, lode__server_options *o, lode_error *err) {
+  const lode__arg *file = lode__arg_of(args, "token_file"), *who = lode__arg_of(args, "token_for");
+  bool make = ui || lode__arg_of(args, "token")->number, asks_all = !ui && who->number == 0;
+  if (file->set && make) return lode__fail(err, LODE_INVALID, "--token makes a token and --token-file reads one: give one of them");
+  if (file->set) LODE__TRY(read_token(file->text.data, f, &o->token, err));
+  if (make) LODE__TRY(make_token(f, &o->token, err));
+  if (!o->token.data && who->set) return lode__fail(err, LODE_INVALID, "--token-for needs a token: --token, or --token-file FILE");
+  if (!o->token.data && !lode__is_loopback(o->host))
+    return lode__fail(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
+  if (o->token.data && asks_all) return LODE_OK;
+  o->own_user = lode__peer_known();
+  if (!o->own_user && !o->token.data)
+    log_line(NULL, "warning: whose connections come in cannot be known here, so every user of this machine can use this server; --token keeps "
+                   "others out");
+  else if (!o->own_user) log_line(NULL, "whose connections come in cannot be known here: everybody must send the token");
+  return LODE_OK;
+}
+
 /* Of `serve`; `ui` has a few of these parameters, and the defaults for the rest. */
-static lode_status read_options(const lode__args *args, files *f, lode__server_options *o, lode_error *err) {
+static lode_status read_options(const lode__args *args, bool ui, files *f, lode__server_options *o, lode_error *err) {
   static const lode__server_log logs[] = {LODE__LOG_REQUESTS, LODE__LOG_ERRORS, LODE__LOG_NOTHING};
-  const lode__arg *token = lode__arg_of(args, "token_file"), *certificate = lode__arg_of(args, "certificate"), *key = lode__arg_of(args, "key");
+  const lode__arg *certificate = lode__arg_of(args, "certificate"), *key = lode__arg_of(args, "key");
   *o = (lode__server_options){
       .host = lode__arg_of(args, "host")->text.data,
       .port = (uint16_t)lode__arg_of(args, "port")->number,
@@ -79,12 +115,10 @@ static lode_status read_options(const lode__args *args, files *f, lode__server_o
       .say = log_line,
   };
   if (!o->host) o->host = "127.0.0.1";
-  if (token->set) LODE__TRY(read_token(token->text.data, f, &o->token, err));
+  LODE__TRY(choose_token(args, ui, f, o, err));
   if (certificate->set != key->set) return lode__fail(err, LODE_INVALID, "TLS needs both --certificate and --key");
   if (certificate->set) LODE__TRY(read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
   if (key->set) LODE__TRY(read_pem(key->text.data, &f->key, &o->key, err));
-  if (!token->set && !lode__is_loopback(o->host))
-    return lode__fail(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
   return LODE_OK;
 }
 
@@ -120,12 +154,16 @@ static lode_status make_folder(const char *store, lode_error *err) {
   return st;
 }
 
-static void announce(const lode__server_options *o, const lode__server *http, const char *folder, const char *sandbox) {
+static void announce(const lode__server_options *o, const lode__server *http, const char *folder, const char *sandbox, bool made) {
   char line[1000];
   bool six = strchr(o->host, ':') != NULL;
   snprintf(line, sizeof line, "serving %.300s at %s://%s%.100s%s:%u%s; %s", folder, o->certificate ? "https" : "http", six ? "[" : "", o->host, six ? "]" : "",
-           lode__server_port(http), o->token.data ? ", with a token" : "", sandbox);
+           lode__server_port(http), o->token.data ? ", with a token" : o->own_user ? ", for its own user" : "", sandbox);
   log_line(NULL, line);
+  if (made) {
+    snprintf(line, sizeof line, "%s must send the token %.*s", o->own_user ? "other users" : "clients", (int)o->token.len, o->token.data);
+    log_line(NULL, line);
+  }
   notify("READY=1");
 }
 
@@ -157,12 +195,14 @@ static lode_status summary(lode__op_context *ctx, const lode__supervisor_figures
   return lode__row_summary(ctx, err);
 }
 
-/* Where a person finds the page, and the browser that shows it. */
+/* Where a person finds the page, and the browser that shows it. Other users can see the arguments of a browser, so no token is in them:
+ * where our own user needs one too, the person opens the page. */
 static void open_page(const lode__server_options *o, const lode__server *http, bool no_open, lode__proc *browser) {
-  char url[200], line[300];
+  char url[200], line[400];
   snprintf(url, sizeof url, "http://%.100s:%u/", o->host, lode__server_port(http));
-  bool opened = !no_open && lode__browser_open(url, browser);
-  snprintf(line, sizeof line, "%s %s; Ctrl-C ends", opened ? "the browser shows" : "the page is at", url);
+  bool opened = !no_open && o->own_user && lode__browser_open(url, browser);
+  snprintf(line, sizeof line, "%s %s#token=%.*s; Ctrl-C ends", opened ? "the browser shows" : "the page is at", url, (int)o->token.len,
+           o->token.data);
   log_line(NULL, line);
 }
 
@@ -180,7 +220,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   struct sigaction hangup;
   char sandbox[400] = "no sandbox: switched off";
   lode_status st;
-  LODE__GOTO(read_options(args, &f, &options, err));
+  LODE__GOTO(read_options(args, ui, &f, &options, err));
   LODE__GOTO(lode__models_allowed(args, &models, err));
   if (ui) options.log = LODE__LOG_ERRORS;
   if (!settings->read_only && !lode__is_address(ctx->folder)) LODE__GOTO(make_folder(ctx->folder, err));
@@ -201,7 +241,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   LODE__GOTO(lode__server_start(&options, supervisor, &http, err));
   if (ui) open_page(&options, http, lode__arg_of(args, "no_open")->number != 0, &browser); /* which needs its privileges */
   if (!no_sandbox) lode__sandbox_face(ctx->folder, lode__supervisor_crashes(supervisor), sandbox, sizeof sandbox);
-  announce(&options, http, ctx->folder, sandbox);
+  announce(&options, http, ctx->folder, sandbox, lode__arg_of(args, "token")->number != 0);
   wait_for_signal(&signals);
   lode__server_drain(http);
   drain(http, GRACE_MS);

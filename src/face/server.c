@@ -10,6 +10,7 @@
  */
 #include "server.h"
 #include "mhd.h"
+#include "peer.h"
 
 #include "base/os.h"
 
@@ -31,6 +32,7 @@ struct seat {
   int fd;
   bool working;        /* a whole request is being answered: nobody dawdles */
   bool shut;
+  bool own_user;       /* the other end belongs to our user; settled before the first byte is read */
   uint64_t call;       /* of the supervisor, while working; 0: none, or it was cancelled */
   uint64_t since_ns, until_ns;
   seat *before, *after;
@@ -100,18 +102,27 @@ static void make_room(lode__server *h) {
   if (oldest) shut(h, oldest);
 }
 
+/* Once for each connection, when it begins: it cannot change hands. Without the lock, because the kernel is asked. */
+static bool is_own_user(const lode__server *h, int fd) {
+  uid_t uid;
+  return h->options.own_user && lode__peer_uid(fd, &uid) && uid == geteuid();
+}
+
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context, enum MHD_ConnectionNotificationCode what) {
   lode__server *h = cls;
   seat *s = *context;
+  const union MHD_ConnectionInfo *info = lode__mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  int fd = info ? info->connect_fd : -1;
+  bool own_user = what == MHD_CONNECTION_NOTIFY_STARTED && is_own_user(h, fd);
   pthread_mutex_lock(&h->lock);
   if (what == MHD_CONNECTION_NOTIFY_STARTED) {
     make_room(h);
     s = lode__alloc_zero(1, sizeof *s);
     *context = s;
     if (s) {
-      const union MHD_ConnectionInfo *info = lode__mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
       int one = 1;
-      s->fd = info ? info->connect_fd : -1;
+      s->fd = fd;
+      s->own_user = own_user;
       setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
       wait_for(s, h->options.wait_s * 1000ull);
       s->after = h->seats;
@@ -328,6 +339,13 @@ static bool is_public(const lode__request *r) {
   return false;
 }
 
+static bool token_missing(const lode__request *r) {
+  const lode__server_options *o = &r->http->options;
+  const seat *s = r->seat;
+  if (o->own_user ? s && s->own_user : !o->token.data) return false;
+  return strcmp(r->method, "OPTIONS") != 0 && !is_public(r) && !(o->token.data && token_given(r));
+}
+
 /* Headers that must come once: a proxy in front may go by the other one, and see requests where we see a body. */
 typedef struct framing {
   unsigned hosts, lengths, encodings;
@@ -364,8 +382,11 @@ static void guard(lode__request *r) {
   else if (r->http->draining) {
     lode__request_fail(r, 503, "UnavailableError", "the server is stopping");
     r->retry_later = true;
-  } else if (o->token.data && strcmp(r->method, "OPTIONS") != 0 && !is_public(r) && !token_given(r))
+  } else if (token_missing(r) && o->token.data)
     lode__request_fail(r, 401, "AuthError", "a token is needed: Authorization: Bearer TOKEN, or X-Chroma-Token: TOKEN");
+  else if (token_missing(r))
+    lode__request_fail(r, 401, "AuthError", "this server is for connections of its own user, and has no token for others: lode serve --token or "
+                       "--token-file FILE gives it one");
   else if (length && (!lode__parse_uint(lode__str(length), &bytes) || bytes > o->max_body))
     lode__request_fail(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit", o->max_body);
 }

@@ -25,6 +25,7 @@ typedef struct lode__server_options {
   uint16_t port;
   bool any_port;                /* port 0 means: the system picks one */
   lode_str token;               /* absent: none is asked for */
+  bool own_user;                /* connections of the server's own user need no token, those of others do: see peer.h */
   const lode_str *allow_hosts, *allow_origins;
   size_t n_allow_hosts, n_allow_origins;
   const char *certificate, *key; /* PEM texts; NULL: no TLS */

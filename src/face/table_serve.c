@@ -10,6 +10,9 @@ static const lode__param serve_params[] = {
      .about = "address to listen at; one that other machines can reach needs a token"},
     {.name = "port", .type = LODE__ARG_INT, .value = "N", .fallback = "8000", .max = 65535, .about = "0: the system picks one, and the log says which"},
     {.name = "token_file", .type = LODE__ARG_PATH, .value = "FILE", .about = "file with the secret that clients must send"},
+    {.name = "token", .type = LODE__ARG_FLAG, .about = "make such a secret for this run; the log shows it"},
+    {.name = "token_for", .type = LODE__ARG_CHOICE, .value = "WHOM", .choices = "all|others", .fallback = "all",
+     .about = "who must send it: everybody, or all but connections of the server's own user on this machine"},
     {.name = "allow_reset", .type = LODE__ARG_FLAG, .about = "let clients remove everything but the code index (Chroma's reset)"},
     {.name = "allow_host", .type = LODE__ARG_LIST, .value = "NAME,NAME", .about = "names, other than addresses and localhost, that the server answers to"},
     {.name = "allow_origin", .type = LODE__ARG_LIST, .value = "URL,URL", .about = "web pages of other servers that may use this one: https://example.org"},
@@ -44,16 +47,18 @@ const lode__op lode__ops_serve[] = {
      .flags = LODE__OP_SERVES | LODE__OP_LOCAL, .params = serve_params, .summary = serve_summary,
      .say = "{store}: stopped after {calls} calls[, {restarts} workers died]",
      .detail = "Speaks the v2 API of Chroma, so that its clients work unchanged, and lode's own under /api/lode/v1 (GET it for a list). "
-               "Also /healthz, /readyz and /metrics. Runs until SIGTERM or Ctrl-C, then finishes what runs. The work is done by a "
+               "Also /healthz, /readyz and /metrics. Without a token it is for connections of the user who started it: other users of "
+               "this machine are refused. Runs until SIGTERM or Ctrl-C, then finishes what runs. The work is done by a "
                "process of its own: if that dies, its requests are answered with an error that names a crash report, and the next "
                "request is served.",
      .examples = "lode serve --store ./data\n"
+                 "# other users of this machine too, with the token that the log shows\nlode serve --token --token-for others\n"
                  "lode serve --host 0.0.0.0 --token-file token --certificate cert.pem --key key.pem\n"
                  "curl http://127.0.0.1:8000/api/lode/v1/db/query -d '{\"collection\":\"notes\",\"text\":\"parser\"}'"},
     {.name = "ui", .run = lode__op_ui, .about = "open the web page of the nearest project or store in the browser",
      .flags = LODE__OP_SERVES | LODE__OP_LOCAL, .params = ui_params, .summary = serve_summary,
      .say = "{store}: stopped after {calls} calls[, {restarts} workers died]",
      .detail = "Search as you type, the health of the store, a map of its vectors. The same page is at / of every `lode serve`. Only this "
-               "machine can reach it. Without a desktop, or with --no-open, the address is printed. Runs until Ctrl-C.",
+               "machine can reach it, and other users of it need the token that the address shows. Without a desktop, or with --no-open, the address is printed. Runs until Ctrl-C.",
      .examples = "lode ui\nlode ui --store ./data --port 8080 --no-open"},
     {0}};

@@ -244,6 +244,12 @@ const parts = {
     await page.reload();
     await page.waitForSelector('#facts dt');
     check('it is kept for the tab', !await page.locator('#token-asked').isVisible());
+    await page.evaluate(() => sessionStorage.clear());
+    await page.goto('about:blank');
+    await page.goto(url + '#token=' + readFileSync(`${work}/token`, 'utf8') + '&q=harbour');
+    await page.waitForSelector('#facts dt');
+    check('an address with the token lets in', !await page.locator('#token-asked').isVisible());
+    check('and does not keep it', await page.evaluate(() => !/token/.test(location.href) && /q=harbour/.test(location.href)), page.url());
     const refused = await fetch(url + 'api/lode/v1/db/collections', {method: 'POST', body: '{}'});
     check('without it nothing is told', refused.status === 401, refused.status);
     const head = await fetch(url), again = await fetch(url, {headers: {'If-None-Match': head.headers.get('etag')}});
