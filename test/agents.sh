@@ -246,5 +246,56 @@ for call in 'search_code {"query":"gone_function"}' 'search_similar {"file":"for
 done
 tool search_context '{"name":"no\nsuch `name`"}'; has '"isError":true'; has 'uses \"no\\nsuch'
 
+# ---- Settings of clients that are links ----
+
+project "$tmp/links"
+mkdir -p "$HOME/.codex" "$HOME/dotfiles" "$tmp/outside"
+printf '# mine\nmodel = "x"\n' >"$HOME/dotfiles/codex.toml"
+chmod 664 "$HOME/dotfiles/codex.toml"
+ln -s ../dotfiles/hop.toml "$HOME/.codex/config.toml"
+ln -s "$HOME/dotfiles/codex.toml" "$HOME/dotfiles/hop.toml"
+umask 077
+run 0 mcp install --client codex --json
+umask 022
+out=$(cat "$HOME/dotfiles/codex.toml"); has '# mine'; has '[mcp_servers.lode]'
+check "the links stay links" [ -L "$HOME/.codex/config.toml" -a -L "$HOME/dotfiles/hop.toml" ]
+check "the mode stays: $(stat -c %a "$HOME/dotfiles/codex.toml")" [ "$(stat -c %a "$HOME/dotfiles/codex.toml")" = 664 ]
+check "a copy is kept" grep -q '# mine' "$HOME/.codex/config.toml.lode-backup"
+run 0 mcp install --client codex --json; has '"state":"same"'
+run 1 status --json; has '"mcp":["codex"]'
+run 0 mcp remove --client codex --json; has '"state":"removed"'
+check "the link stays" [ -L "$HOME/.codex/config.toml" ]
+check "removed through the link" [ "$(grep -c mcp_servers "$HOME/dotfiles/codex.toml")" = 0 ]
+# A link whose end is not there yet, and one without an end
+rm "$HOME/.codex/config.toml" && ln -s ../dotfiles/new/codex.toml "$HOME/.codex/config.toml"
+run 0 mcp install --client codex
+check "a dangling link makes its target" grep -q mcp_servers "$HOME/dotfiles/new/codex.toml"
+check "and stays a link" [ -L "$HOME/.codex/config.toml" ]
+rm "$HOME/.codex/config.toml" && ln -s config.toml "$HOME/.codex/config.toml"
+run 5 mcp install --client codex; says 'leads to itself'
+check "a loop stays as it is" [ -L "$HOME/.codex/config.toml" ]
+run 1 status --json; has '"mcp":[]'
+run 0 setup --no-index --json; has '"step":"codex","state":"failed"'
+rm -r "$HOME/.codex"
+# Links that came with the project: within it they are followed, out of it they are not
+mkdir config && printf '{"mcpServers": {}}\n' >config/mcp.json && ln -s config/mcp.json .mcp.json
+run 0 mcp install --client claude-code
+check "written through the link" grep -q '"lode"' config/mcp.json
+check "the link stays a link" [ -L .mcp.json ]
+printf '{"mcpServers": {}}\n' >"$tmp/outside/mcp.json"
+for to in "$tmp/outside/mcp.json" "$tmp/outside/none.json" ../outside/mcp.json; do
+  rm .mcp.json && ln -s "$to" .mcp.json
+  run 5 mcp install --client claude-code; says 'leads out of the project'
+done
+ln -s "$tmp/outside" .cursor
+run 5 mcp install --client cursor; says 'leads out of the project'
+run 0 setup --no-index --json; has '"step":"cursor","state":"failed"'; has 'leads out of the project'
+check "nothing outside was written: $(cd "$tmp/outside" && ls && cat mcp.json)" [ "$(cd "$tmp/outside" && ls && cat mcp.json)" = "$(printf 'mcp.json\n{"mcpServers": {}}')" ]
+# A pipe in its place keeps nobody waiting
+rm .mcp.json && mkfifo .mcp.json
+timeout 20 "$lode" status --json >/dev/null 2>&1; check "status answers" [ $? != 124 ]
+timeout 20 "$lode" mcp install --client claude-code >/dev/null 2>&1; check "install answers" [ $? != 124 ]
+rm .mcp.json
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

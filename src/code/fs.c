@@ -2,10 +2,11 @@
 #include "fs.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { READ_STEP = 64 * 1024 };
+enum { READ_STEP = 64 * 1024, MOST_LINKS = 40 };
 
 bool lode__fs_is_folder(const char *path) {
   struct stat info;
@@ -26,12 +27,41 @@ lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, 
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
+/* One link: `out` becomes what it names. *more = false when it is none. */
+static lode_status follow_link(lode__buf *out, bool *more, lode_error *err) {
+  char to[PATH_MAX];
+  ssize_t n = readlink(out->data, to, sizeof to - 1);
+  *more = n >= 0;
+  if (n < 0) return errno == EINVAL || errno == ENOENT || errno == ENOTDIR ? LODE_OK : lode__fail_errno(err, errno, out->data);
+  const char *slash = strrchr(out->data, '/');
+  out->len = to[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - out->data);
+  lode__buf_add(out, to, (size_t)n);
+  lode__buf_addc(out, '\0');
+  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+lode_status lode__fs_resolve(const char *path, lode__buf *out, lode_error *err) {
+  bool more = true;
+  out->len = 0;
+  lode__buf_adds(out, path);
+  lode__buf_addc(out, '\0');
+  if (out->failed) return lode__fail_nomem(err);
+  for (int i = 0; i < MOST_LINKS; i++) {
+    LODE__TRY(follow_link(out, &more, err));
+    if (!more) return LODE_OK;
+  }
+  return lode__fail(err, LODE_REFUSED, "%.400s is a link that leads to itself: mend or remove it", path);
+}
+
 lode_status lode__fs_read(const char *path, size_t max, lode__buf *out, lode_error *err) {
   lode_status st = LODE_OK;
+  struct stat info;
   out->len = 0;
-  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)); /* a pipe does not wait for a writer */
   if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return lode__fail(err, LODE_NOT_FOUND, "there is no file %.400s", path);
   if (fd < 0) return lode__fail_errno(err, errno, path);
+  if (LODE__RETRY(lode__os->fstat(fd, &info)) < 0) LODE__GOTO(lode__fail_errno(err, errno, path));
+  if (!S_ISREG(info.st_mode)) LODE__GOTO(lode__fail(err, LODE_INVALID, "%.400s is not a regular file", path));
   for (;;) {
     size_t got = 0, room = READ_STEP;
     char *to = lode__buf_room(out, room + 1);
@@ -51,12 +81,14 @@ lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
   struct stat old;
   lode__buf beside = {0};
   lode_status st = LODE_OK;
-  unsigned mode = lode__os->stat(path, &old) == 0 ? old.st_mode & 07777 : 0644;
+  bool is_old = lode__os->stat(path, &old) == 0;
+  unsigned mode = is_old ? old.st_mode & 07777 : 0644;
   int fd = -1;
   lode__buf_addf(&beside, "%s.%llx.tmp", path, (unsigned long long)lode__random());
   if (beside.failed) LODE__GOTO(lode__fail_nomem(err));
   fd = LODE__RETRY(lode__os->open(beside.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (fd < 0) LODE__GOTO(lode__fail_errno(err, errno, path));
+  if (is_old) (void)fchmod(fd, mode); /* what the umask took; a file system without modes is as good */
   st = lode__os_write_full(fd, data.data, data.len, 0, err);
   if (st == LODE_OK && LODE__RETRY(lode__os->fsync(fd)) < 0) st = lode__fail_errno(err, errno, path);
   lode__os->close(fd);

@@ -46,6 +46,33 @@ static lode_status path_of(const char *file, const char *root, lode__buf *out, l
   return lode__fs_join(out, home, file + 2, err);
 }
 
+/* Of the folder of a path, or the nearest above it that exists. malloc'ed. */
+static char *real_folder(const char *path) {
+  char *folder = strdup(path), *real = NULL, *slash;
+  while (folder && !real && (slash = strrchr(folder, '/')) != NULL) {
+    slash[slash == folder] = '\0';
+    real = realpath(folder, NULL);
+    if (slash == folder) break;
+  }
+  free(folder);
+  return real;
+}
+
+/* Settings that are a link are written where it leads. Links in the user's home are the user's; one in the project may have come with it, and
+ * must stay in it. */
+static lode_status target_of(const client *c, const char *root, const char *path, lode__buf *target, lode_error *err) {
+  LODE__TRY(lode__fs_resolve(path, target, err));
+  if (c->file[0] == '~') return LODE_OK;
+  char *real = realpath(root, NULL), *folder = real_folder(target->data);
+  size_t n = real ? strlen(real) : 0;
+  bool inside = real && folder && strncmp(folder, real, n) == 0 && (folder[n] == '\0' || folder[n] == '/' || n == 1);
+  free(real);
+  free(folder);
+  if (inside) return LODE_OK;
+  return lode__fail(err, LODE_REFUSED, "%s: %.200s is a link that leads out of the project; it was left as it is: edit what it leads to yourself (lode mcp install "
+                    "--client %s --print shows the entry)", c->title, path, c->name);
+}
+
 static bool is_used(const client *c, const char *root) {
   lode__buf path = {0};
   bool used = false;
@@ -255,12 +282,14 @@ static lode_status back_up(const char *path, lode_str text, lode_error *err) {
 
 static lode_status edit(size_t i, const char *root, const char *program, bool *changed, lode__buf *preview, lode_error *err) {
   const client *c = &clients[i];
-  lode__buf path = {0}, text = {0}, out = {0};
+  lode__buf path = {0}, target = {0}, text = {0}, out = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st;
   bool same = false;
   LODE__GOTO(path_of(c->file, root, &path, err));
-  st = read_settings(path.data, &text, &why);
+  st = preview ? lode__fs_resolve(path.data, &target, err) : target_of(c, root, path.data, &target, err);
+  if (st != LODE_OK) goto done;
+  st = read_settings(target.data, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = new_text(c, root, program, old, &same, &out, &why);
   if (st == LODE_INVALID) st = explain(c, path.data, &why, err);
@@ -273,11 +302,12 @@ static lode_status edit(size_t i, const char *root, const char *program, bool *c
     goto done;
   }
   if (same) goto done;
-  LODE__GOTO(lode__make_parents(path.data, err));
+  LODE__GOTO(lode__make_parents(target.data, err));
   LODE__GOTO(back_up(path.data, old, err));
-  LODE__GOTO(lode__fs_write(path.data, (lode_str){out.data, out.len}, err));
+  LODE__GOTO(lode__fs_write(target.data, (lode_str){out.data, out.len}, err));
 done:
   lode__buf_release(&path);
+  lode__buf_release(&target);
   lode__buf_release(&text);
   lode__buf_release(&out);
   return st;
@@ -295,14 +325,15 @@ lode_status lode__mcp_preview(size_t i, const char *root, const char *program, l
 lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_error *err) {
   const client *c = &clients[i];
   const char *keys[] = {c->key, "lode"};
-  lode__buf path = {0}, text = {0}, out = {0};
+  lode__buf path = {0}, target = {0}, text = {0}, out = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_str entry = {0};
   size_t from, to;
   lode_status st;
   *changed = false;
   LODE__GOTO(path_of(c->file, root, &path, err));
-  st = read_settings(path.data, &text, &why);
+  LODE__GOTO(target_of(c, root, path.data, &target, err));
+  st = read_settings(target.data, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = find_entry(c, old, &entry, &why);
   if (st == LODE_INVALID) st = explain(c, path.data, &why, err);
@@ -317,10 +348,11 @@ lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_err
     if (out.failed) LODE__GOTO(lode__fail_nomem(err));
   }
   LODE__GOTO(back_up(path.data, old, err));
-  LODE__GOTO(lode__fs_write(path.data, (lode_str){out.data ? out.data : "", out.len}, err));
+  LODE__GOTO(lode__fs_write(target.data, (lode_str){out.data ? out.data : "", out.len}, err));
   *changed = true;
 done:
   lode__buf_release(&path);
+  lode__buf_release(&target);
   lode__buf_release(&text);
   lode__buf_release(&out);
   return st;
@@ -330,7 +362,7 @@ done:
 
 lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, lode__buf *path, lode_error *err) {
   const client *c = &clients[i];
-  lode__buf text = {0}, program = {0}, out = {0};
+  lode__buf text = {0}, target = {0}, program = {0}, out = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_str entry = {0};
   bool same = false;
@@ -342,7 +374,8 @@ lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, l
     lode__buf_addc(path, '\0');
     return path->failed ? lode__fail_nomem(err) : LODE_OK;
   }
-  st = read_settings(path->data, &text, &why);
+  st = target_of(c, root, path->data, &target, &why);
+  if (st == LODE_OK) st = read_settings(target.data, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = find_entry(c, old, &entry, &why);
   if (st == LODE_OK && entry.data) {
@@ -352,6 +385,7 @@ lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, l
   if (st == LODE_OK) *state = entry.data ? (same ? LODE__MCP_SAME : LODE__MCP_OTHER) : is_used(c, root) ? LODE__MCP_MISSING : LODE__MCP_ABSENT;
   else if (st != LODE_NOMEM) *state = LODE__MCP_BROKEN;
   lode__buf_release(&text);
+  lode__buf_release(&target);
   lode__buf_release(&program);
   lode__buf_release(&out);
   return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;

@@ -2,7 +2,8 @@
  *
  * One table has the clients: where their settings lie, and in which form they list servers. A settings file is edited, not rewritten:
  * every byte that is not ours stays as it is, comments included. What was there is kept beside it as FILE.lode-backup before the first
- * change. A file that cannot be parsed is left alone, and said so.
+ * change. A file that cannot be parsed is left alone, and said so. A settings file that is a link stays one: what it leads to is written; a link
+ * of the project that leads out of it is refused.
  */
 #ifndef LODE_FACE_MCP_CLIENTS_H
 #define LODE_FACE_MCP_CLIENTS_H
@@ -14,7 +15,7 @@ typedef enum lode__mcp_state {
   LODE__MCP_MISSING,  /* the client is there and does not know lode */
   LODE__MCP_SAME,     /* it knows lode as it should */
   LODE__MCP_OTHER,    /* it knows another lode, or with other arguments */
-  LODE__MCP_BROKEN,   /* its settings cannot be parsed */
+  LODE__MCP_BROKEN,   /* its settings cannot be read, parsed or written */
 } lode__mcp_state;
 
 size_t lode__mcp_count(void);

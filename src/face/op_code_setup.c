@@ -156,8 +156,8 @@ static lode_status tell_client(setup *s, size_t i, const char *program, size_t *
   lode_status st = lode__mcp_look(i, s->project.root, &state, &path, err);
   if (st != LODE_OK || state == LODE__MCP_ABSENT) goto done;
   (*found)++;
-  if (state == LODE__MCP_BROKEN) st = tell(s, lode__mcp_name(i), "failed", err, "%s cannot be parsed: it was left as it is", path.data);
-  else if (state == LODE__MCP_SAME) st = tell(s, lode__mcp_name(i), "same", err, "%s knows it: %s", lode__mcp_title(i), path.data);
+  if (state == LODE__MCP_SAME) st = tell(s, lode__mcp_name(i), "same", err, "%s knows it: %s", lode__mcp_title(i), path.data);
+  else if (s->dry && state == LODE__MCP_BROKEN) st = tell(s, lode__mcp_name(i), "failed", err, "%s cannot be read, parsed or written", path.data);
   else if (s->dry) st = tell(s, lode__mcp_name(i), "would", err, "register with %s: %s", lode__mcp_title(i), path.data);
   else if (lode__mcp_install(i, s->project.root, program, &changed, &why) == LODE_OK)
     st = tell(s, lode__mcp_name(i), "done", err, "registered with %s: %s", lode__mcp_title(i), path.data);

@@ -47,7 +47,8 @@ const lode__op lode__ops_mcp_clients[] = {
     {.group = "mcp", .name = "install", .run = lode__op_mcp_install, .about = "tell an AI tool about the MCP server of a project",
      .flags = LOCAL | PROJECT, .params = install_params, .row = client_row,
      .detail = "Edits its settings file: everything else in it stays as it is, and a copy is kept beside it as FILE.lode-backup. A file that "
-               "cannot be parsed is left alone. Twice is harmless.",
+               "cannot be parsed is left alone. A file that is a link stays one, and what it leads to is written; a link of the project that leads "
+               "out of it is refused. Twice is harmless.",
      .examples = "lode mcp install --client claude-code\nlode mcp install --client codex --print"},
     {.group = "mcp", .name = "remove", .run = lode__op_mcp_remove, .about = "take that back",
      .flags = LOCAL | PROJECT, .params = remove_params, .row = client_row, .examples = "lode mcp remove --client cursor"},
