@@ -257,6 +257,13 @@ run 0 db delete many --ids-file "$tmp/all"; is "many: 20,000 deleted"
 
 run 0 db verify; has "0 damages found"
 run 0 db verify --json; has '"ok":true'
+# rubbish in place of a journal stops nobody, is set aside by the first who writes, and is mentioned
+cp -a "$S" "$tmp/odd"
+printf x > "$tmp/odd/lode.db-journal"
+S="$tmp/odd" run 0 db verify; has "0 damages found"; hasnt "set aside"
+S="$tmp/odd" run 0 db optimize
+S="$tmp/odd" run 0 db verify; has "1 files were set aside earlier"
+S="$tmp/odd" run 0 db stats --json; has '"quarantined":1'
 run 0 db optimize --json; has '"bytes_before"'
 run 0 db compact; has "was"
 run 0 db backup "$tmp/backup"; has "backup"

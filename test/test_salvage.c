@@ -683,6 +683,7 @@ static void write_journal(const char *path, const char *before, size_t before_le
   put_le32(head + 28, lode__crc32c(0, head, 28));
   put_le32(head + 32, 1);
   put_le32(head + 36, lode__crc32c_u32(lode__crc32c(0, head, 28), 1));
+  lode__journal_ids_put(head, lode__commit_id((const unsigned char *)before), lode__commit_id((const unsigned char *)after));
   memcpy(out.data, head, sizeof head);
   test_write_file(path, out.data, out.len);
   lode__buf_release(&out);

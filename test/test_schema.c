@@ -317,7 +317,8 @@ TEST(a_newer_format_is_left_alone) {
 /* Each step of the format, as opened by this SQLite, whatever made it. */
 TEST(known_schemas_pass) {
   static const uint32_t sizes[] = {512, 1024, 16384, 65536};
-  static const char *const steps[] = {"SELECT 1", "DROP TABLE size", "DROP TABLE size; DROP TABLE segment; DROP TABLE dead"};
+  static const char *const steps[] = {"SELECT 1", SCENE_FORMAT_1, SCENE_FORMAT_1 "DROP TABLE size",
+                                      SCENE_FORMAT_1 "DROP TABLE size; DROP TABLE segment; DROP TABLE dead"};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
       ground g;

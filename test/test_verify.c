@@ -439,8 +439,10 @@ static void upgrade(const char *sql) {
   passes(folder, "upgraded");
 }
 
-TEST(a_store_of_before_the_vector_index_is_brought_up_to_date) { upgrade("DROP TABLE segment; DROP TABLE dead; DROP TABLE size"); }
-TEST(a_store_of_before_the_lengths_is_brought_up_to_date) { upgrade("DROP TABLE size"); }
+TEST(a_store_of_before_the_vector_index_is_brought_up_to_date) {
+  upgrade(SCENE_FORMAT_1 "DROP TABLE segment; DROP TABLE dead; DROP TABLE size");
+}
+TEST(a_store_of_before_the_lengths_is_brought_up_to_date) { upgrade(SCENE_FORMAT_1 "DROP TABLE size"); }
 
 static bool stop_at(void *ctx, const char *phase, uint64_t at, uint64_t total) {
   int *left = ctx;

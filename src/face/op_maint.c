@@ -36,6 +36,7 @@ static lode_status verify_summary(lode__op_context *ctx, bool ok, uint64_t count
   lode__row_count(ctx, "damages", count);
   if (stats) lode__row_count(ctx, "records", stats->records);
   else lode__row_json(ctx, "records", (lode_str){0});
+  if (stats && stats->quarantined) lode__row_count(ctx, "quarantined", stats->quarantined);
   return lode__row_summary(ctx, err);
 }
 

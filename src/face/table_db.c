@@ -339,6 +339,7 @@ static const lode__field verify_summary[] = {
     {"ok", LODE__FIELD_BOOL, 0, "no damage was found"},
     {"damages", LODE__FIELD_COUNT, 0, "how many were found"},
     {"records", LODE__FIELD_COUNT, NULLABLE, "that the store counts; null where that cannot be read"},
+    {"quarantined", LODE__FIELD_COUNT, OPTIONAL, "files that were set aside earlier, if there are any"},
     {0}};
 static const lode__field copy_summary[] = {
     {"collection", LODE__FIELD_TEXT, 0, "name of the copy"},
@@ -464,7 +465,7 @@ const lode__op lode__ops_db[] = {
     {OP(stats), .about = "figures of the store or of one collection", .flags = READS, .params = stats_params,
      .summary = stats_summary, .examples = "lode db stats\nlode db stats notes --json"},
     {OP(verify), .about = "check everything and name each damage", .flags = READS | LONG, .params = no_params,
-     .row = damage_row, .summary = verify_summary, .say = "{store}: {damages} damages found[ in {records} records]",
+     .row = damage_row, .summary = verify_summary, .say = "{store}: {damages} damages found[ in {records} records][; {quarantined} files were set aside earlier]",
      .detail = "Every record's checksum, the database's own checks, the text index, the counters against a recount, and "
                "derived files. Exit code 3 when there is damage.",
      .examples = "lode db verify\nlode db verify --json --store ./data"},

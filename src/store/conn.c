@@ -93,6 +93,17 @@ static lode_status sql_full(lode__conn *conn, lode_error *err) {
                     vs.last_errno == EFBIG ? " (a limit on the size of files: see ulimit -f)" : "");
 }
 
+static lode_status sql_readonly(lode__conn *conn, lode_error *err) {
+  lode__vfs_state vs = {0};
+  const char *path = conn->db->path;
+  if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
+  if (vs.linked)
+    return lode__fail(err, LODE_REFUSED,
+                      "%s has more than one name (hard links), and an interrupted write would be undone under one of them only; "
+                      "make it a file of its own first: in its folder, `cp -p lode.db own && mv own lode.db`", path);
+  return lode__fail(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
+}
+
 lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
   const char *path = conn->db->path;
   int extended = conn->sql ? sqlite3_extended_errcode(conn->sql) : rc;
@@ -111,12 +122,7 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
     case SQLITE_READONLY:
       if (rc == SQLITE_READONLY_DBMOVED)
         return lode__fail(err, LODE_GONE, "%s was removed or replaced while open; open the store again", path);
-      if (rc == SQLITE_READONLY_ROLLBACK) {
-        pthread_mutex_lock(&conn->db->mutex);
-        conn->db->hot_journal = true;
-        pthread_mutex_unlock(&conn->db->mutex);
-      }
-      return lode__fail(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
+      return sql_readonly(conn, err);
     case SQLITE_CANTOPEN: {
       struct stat sb;
       if (LODE__RETRY(lode__os->stat(path, &sb)) != 0 && errno == ENOENT)
@@ -183,8 +189,7 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   conn->db = db;
   conn->generation = lode__vfs_generation();
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  /* A private copy is rolled back, so it is opened for writing even by a read-only handle. */
-  flags |= db->opt.read_only && strcmp(path, db->path) == 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  flags |= db->opt.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   if (create) flags |= SQLITE_OPEN_CREATE;
   int rc = sqlite3_open_v2(path, &conn->sql, flags, LODE__VFS_NAME);
   if (rc != SQLITE_OK) {
@@ -200,6 +205,7 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   }
   conn->dev = sb.st_dev;
   conn->ino = sb.st_ino;
+  conn->linked = vs.linked;
   if (!create) LODE__GOTO(look_at_schema(conn, err)); /* before all else, for which SQLite may read it */
   rc = lode__text_register(conn->sql);
   if (rc != SQLITE_OK) {

@@ -139,8 +139,12 @@ enum {
   LODE__STMT_COUNT
 };
 
-/* Rows of table state. */
-enum { LODE__STATE_UID = 1, LODE__STATE_CREATED, LODE__STATE_CURSOR, LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID, LODE__STATE_FRESH };
+/* Rows of table state. Format 1 had the cursor in row 3. It has moved so that a program which knows no other format, and
+ * has the store open while it is brought up, finds none and stops. */
+enum {
+  LODE__STATE_UID = 1, LODE__STATE_CREATED, LODE__STATE_CURSOR_1, LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID,
+  LODE__STATE_FRESH, LODE__STATE_CURSOR,
+};
 
 /* A record that is about to be inserted. */
 typedef struct lode__new {
@@ -175,6 +179,7 @@ struct lode__conn {
   dev_t dev;
   ino_t ino;
   unsigned generation;
+  bool linked;             /* the file had several names when it was opened */
   uint64_t damage_seen;    /* of the VFS state, already added to the db's count */
   uint64_t wait_until_ns;  /* busy handler: give up then; 0 when not waiting */
   bool waiting;
@@ -211,9 +216,6 @@ struct lode__db {
   ino_t truth_ino;
   unsigned epoch;            /* how often that was another one than before */
   uint64_t damaged_pages;
-  bool hot_journal;          /* a read-only connection met an interrupted transaction */
-  lode__private copy;        /* read-only open over a hot journal: rolled-back copy of the truth */
-  struct stat copy_of;       /* the truth file that it is a copy of */
 };
 
 /* What lode__tx keeps of one collection's metadata keys. */
@@ -244,6 +246,7 @@ struct lode__tx {
   int64_t segmented_cid; /* of which segmented_last is known; 0: of none */
   int64_t segmented_last; /* the last vector that a segment may hold */
   bool open;             /* BEGIN was done */
+  bool format_1;         /* the store has format 1; writers have raised it */
   bool failed;           /* a statement failed half-way: only rollback, or an end of the savepoint, is allowed */
   lode_status why;       /* it failed */
   bool in_savepoint;
@@ -261,6 +264,7 @@ lode_status lode__step(lode__tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *
 lode_status lode__run(lode__tx *tx, sqlite3_stmt *stmt, lode_error *err);
 lode_status lode__exec(lode__conn *conn, const char *sql, lode_error *err);
 lode_status lode__state_get(lode__tx *tx, int key, int64_t *value, lode_error *err);
+lode_status lode__state_find(lode__tx *tx, int key, int64_t *value, bool *found, lode_error *err);
 lode_status lode__state_put(lode__tx *tx, int key, int64_t value, lode_error *err);
 
 /* The next commit-ordered number of a write. */
@@ -298,11 +302,6 @@ void lode__private_drop(lode__private *p);                         /* with the f
 /* The text for a full disk under such a folder; other failures stay as they are. */
 lode_status lode__private_failed(lode_status st, lode_error *err);
 
-/* copy.c; with the db's mutex held */
-lode_status lode__copy_make(lode__db *db, lode_error *err);
-/* Has somebody repaired the original, whose state is `truth` now? */
-bool lode__copy_is_stale(const lode__db *db, const struct stat *truth);
-
 /* schema.c */
 /* What a store's schema may be, step by step as the format grew. */
 typedef enum lode__schema_step {
@@ -322,8 +321,11 @@ extern const lode__object lode__schema_objects[LODE__SCHEMA_OBJECTS];
 /* The first step that stores of a format may be at. LODE_VERSION: a newer Lode's. */
 lode_status lode__schema_format(uint32_t format, const char *path, unsigned *first_step, lode_error *err);
 lode_status lode__db_create(lode__db *db, lode_error *err);
-/* Reads the store once, and brings one that was made by an earlier Lode up to date; LODE_VERSION for a read-only handle. */
+/* Reads the store once, and brings one that was made by an earlier Lode up to date. A read-only handle reads format 1 as it is;
+ * LODE_VERSION where tables are missing. */
 lode_status lode__db_upgrade(lode__db *db, lode_error *err);
+/* From format 1 to this one, within a write transaction. */
+lode_status lode__db_raise_format(lode__tx *tx, lode_error *err);
 
 /* schema_check.c */
 /* With a lock of the truth file held, before anything else runs in a transaction: is the schema one of ours? Looks again

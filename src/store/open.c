@@ -213,7 +213,6 @@ void lode__db_close(lode__db *db) {
     lode__conn_close(c);
   }
   if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
-  lode__private_drop(&db->copy);
   pthread_cond_destroy(&db->writer_free);
   pthread_mutex_destroy(&db->mutex);
   lode__free(db->folder);

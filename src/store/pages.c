@@ -9,31 +9,17 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "base/crc32c.h"
 #include "base/sqlite_file.h"
 
-enum { PAGE_MIN = 512, PAGE_MAX = 65536, SAMPLE = 512, JOURNAL_SECTOR = 512, JOURNAL_HEADER = 28 };
+enum { PAGE_MIN = 512, PAGE_MAX = 65536, SAMPLE = 512 };
 #define LOCK_BYTE 0x40000000u
 
 static uint32_t be16(const unsigned char *p) { return (uint32_t)p[0] << 8 | p[1]; }
 static uint32_t be32(const unsigned char *p) { return be16(p) << 16 | be16(p + 2); }
-static uint32_t le32(const unsigned char *p) { return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0]; }
 
 static bool size_possible(uint64_t n) { return n >= PAGE_MIN && n <= PAGE_MAX && (n & (n - 1)) == 0; }
 
 /* ---- Pages ---- */
-
-bool lode__page_is_sound(uint32_t number, const unsigned char *page, size_t page_bytes) {
-  const unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
-  return le32(tail) == lode__page_crc(number, page, page_bytes) && le32(tail + 4) == 0;
-}
-
-void lode__page_make_sound(uint32_t number, unsigned char *page, size_t page_bytes) {
-  unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
-  uint32_t crc = lode__page_crc(number, page, page_bytes);
-  memset(tail, 0, LODE__PAGE_RESERVED);
-  for (int i = 0; i < 4; i++) tail[i] = (unsigned char)(crc >> (8 * i));
-}
 
 /* What the medium does not give back is zeros. */
 static void read_or_zero(int fd, void *buf, size_t n, uint64_t off) {
@@ -42,19 +28,9 @@ static void read_or_zero(int fd, void *buf, size_t n, uint64_t off) {
   memset((char *)buf + got, 0, n - got);
 }
 
-static const lode__page_image *find_image(const lode__pages *p, uint32_t number) {
-  size_t low = 0, high = p->n_images;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    if (p->images[mid].number < number) low = mid + 1;
-    else high = mid;
-  }
-  return low < p->n_images && p->images[low].number == number ? &p->images[low] : NULL;
-}
-
 static bool read_proven(lode__pages *p, uint32_t number, unsigned char *page) {
   if (p->read) return p->read(p->read_ctx, number, page);
-  const lode__page_image *image = find_image(p, number);
+  const lode__page_image *image = lode__image_find(p->images, p->n_images, number);
   if (image && p->journal_whole) {
     read_or_zero(p->journal_fd, page, p->page_bytes, image->offset);
     if (lode__page_is_sound(number, page, p->page_bytes)) return true;
@@ -143,77 +119,59 @@ static lode_status find_size(lode__pages *p, const char *file, lode_error *err) 
 
 /* ---- The journal ---- */
 
-static int compare_images(const void *x, const void *y) {
-  const lode__page_image *a = x, *b = y;
-  if (a->number != b->number) return a->number < b->number ? -1 : 1;
-  return (a->offset > b->offset) - (a->offset < b->offset);
-}
-
-typedef struct journal_header {
-  uint32_t records, nonce, first_pages;
-} journal_header;
-
-static bool journal_header_at(const lode__pages *p, uint64_t off, unsigned char *sector, journal_header *h) {
-  static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
-  read_or_zero(p->journal_fd, sector, JOURNAL_SECTOR, off);
-  h->records = be32(sector + 8);
-  h->nonce = be32(sector + 12);
-  h->first_pages = be32(sector + 16);
-  return memcmp(sector, magic, sizeof magic) == 0 && le32(sector + JOURNAL_HEADER) == lode__crc32c(0, sector, JOURNAL_HEADER) &&
-         be32(sector + 20) == JOURNAL_SECTOR && be32(sector + 24) == p->page_bytes;
-}
-
-/* Takes in the sound images of a segment's records; false when one of them is not sound. */
-static bool take_images(lode__pages *p, const journal_header *h, uint64_t size, uint64_t *off, bool *nomem) {
+/* Takes in the sound images of a segment's records. */
+static void take_images(lode__pages *p, const lode__journal_header *h, uint64_t size, uint64_t *off, bool *nomem) {
   uint64_t each = (uint64_t)p->page_bytes + 8, room = size > *off ? (size - *off) / each : 0;
   uint64_t records = h->records == UINT32_MAX ? room : h->records;
-  bool all = records <= room;
   for (uint64_t i = 0; i < records && i < room; i++, *off += each) {
     unsigned char number[4];
     read_or_zero(p->journal_fd, number, 4, *off);
     read_or_zero(p->journal_fd, p->chain, p->page_bytes, *off + 4);
     uint32_t page = be32(number);
-    if (page == 0 || page > h->first_pages || !lode__page_is_sound(page, p->chain, p->page_bytes)) {
-      all = false;
-      continue;
-    }
+    if (page == 0 || page > h->first_pages || !lode__page_is_sound(page, p->chain, p->page_bytes)) continue;
     if (!lode__grow(&p->images, &p->cap_images, p->n_images + 1, sizeof *p->images)) {
       *nomem = true;
-      return false;
+      return;
     }
     p->images[p->n_images++] = (lode__page_image){page, *off + 4};
   }
-  return all;
+}
+
+static bool header_at(const lode__pages *p, uint64_t off, lode__journal_header *h) {
+  unsigned char sector[LODE__SECTOR];
+  read_or_zero(p->journal_fd, sector, sizeof sector, off);
+  return lode__journal_header_sound(sector, h) && h->page_bytes == p->page_bytes;
+}
+
+/* Whatever is sound in a journal that is not whole. */
+static lode_status rake_journal(lode__pages *p, uint64_t size, lode_error *err) {
+  lode__journal_header h;
+  bool nomem = false;
+  for (uint64_t off = 0; off + LODE__SECTOR <= size && header_at(p, off, &h);) {
+    off += LODE__SECTOR;
+    take_images(p, &h, size, &off, &nomem);
+    if (nomem) return lode__fail_nomem(err);
+    off = (off + LODE__SECTOR - 1) / LODE__SECTOR * LODE__SECTOR;
+  }
+  p->n_images = lode__images_sort(p->images, p->n_images);
+  return LODE_OK;
 }
 
 static lode_status read_journal(lode__pages *p, lode_error *err) {
-  unsigned char sector[JOURNAL_SECTOR];
-  journal_header h;
-  struct stat sb;
-  bool nomem = false;
-  if (LODE__RETRY(lode__os->fstat(p->journal_fd, &sb)) != 0 || sb.st_size < JOURNAL_SECTOR) return LODE_OK;
-  uint64_t size = (uint64_t)sb.st_size, off = JOURNAL_SECTOR;
-  if (!journal_header_at(p, 0, sector, &h)) return LODE_OK;
-  uint32_t count = le32(sector + 32), first_pages = h.first_pages;
-  bool whole = le32(sector + 36) == lode__crc32c_u32(le32(sector + JOURNAL_HEADER), count) && count > 0;
-  for (uint32_t seen = 1;; seen++) {
-    whole &= take_images(p, &h, size, &off, &nomem);
-    if (nomem) return lode__fail_nomem(err);
-    off = (off + JOURNAL_SECTOR - 1) / JOURNAL_SECTOR * JOURNAL_SECTOR;
-    if (off + JOURNAL_SECTOR > size || !journal_header_at(p, off, sector, &h)) {
-      whole &= seen >= count;
-      break;
-    }
-    off += JOURNAL_SECTOR;
+  lode__judged j;
+  lode_status st = lode__journal_judge(p->journal_fd, p->fd, LODE__JUDGE_IMAGES, &j);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st != LODE_OK) return LODE_OK; /* the medium does not give it back */
+  if (j.verdict == LODE__JOURNAL_DAMAGED) return rake_journal(p, j.size, err);
+  if (j.verdict != LODE__JOURNAL_HOT || j.page_bytes != p->page_bytes) {
+    lode__judged_release(&j);
+    return LODE_OK;
   }
-  p->journal_whole = whole;
-  if (whole && first_pages && first_pages < p->count) p->count = first_pages; /* what was appended since does not count */
-  if (p->n_images == 0) return LODE_OK;
-  qsort(p->images, p->n_images, sizeof *p->images, compare_images);
-  size_t n = 1; /* the first image of a page is the one from before the transaction */
-  for (size_t i = 1; i < p->n_images; i++)
-    if (p->images[i].number != p->images[n - 1].number) p->images[n++] = p->images[i];
-  p->n_images = n;
+  p->images = j.images;
+  p->n_images = j.n_images;
+  p->cap_images = j.cap_images;
+  p->journal_whole = true;
+  if (j.first_pages && j.first_pages < p->count) p->count = j.first_pages; /* what was appended since does not count */
   return LODE_OK;
 }
 

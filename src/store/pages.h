@@ -4,21 +4,15 @@
  * used, overflow chains are followed for as many pages as the row's length needs and no further, and a row is
  * only proven by the checksum in it (checksums.c). A page that the medium does not give back reads as zeros.
  *
- * A journal beside the file that is whole (every image in it is proven, none is missing) belongs to a transaction that did not
- * finish: its images are the pages as they were, and are read instead of the file's. From a journal that is not
- * whole, images serve only where the file's own page is damaged.
+ * A journal beside the file that is hot (judge.h) belongs to a transaction that did not finish: its images are the pages as
+ * they were, and are read instead of the file's. From one that is damaged, images serve only where the file's own page is.
  */
 #ifndef LODE_PAGES_H
 #define LODE_PAGES_H
 
-#include "vfs.h"
+#include "judge.h"
 
 #define LODE__ROW_COLUMNS 24
-
-typedef struct lode__page_image {
-  uint32_t number;
-  uint64_t offset; /* in the journal */
-} lode__page_image;
 
 typedef struct lode__pages {
   int fd, journal_fd;
@@ -46,9 +40,6 @@ lode_status lode__pages_open(const char *file, lode__pages *pages, lode_error *e
 void lode__pages_close(lode__pages *pages);
 /* `page` has page_bytes bytes. False: damaged (the bytes are what could be read). */
 bool lode__pages_read(lode__pages *pages, uint32_t number, unsigned char *page);
-
-bool lode__page_is_sound(uint32_t number, const unsigned char *page, size_t page_bytes);
-void lode__page_make_sound(uint32_t number, unsigned char *page, size_t page_bytes);
 
 /* What a page is for, as far as the pointer map can tell. */
 typedef enum lode__page_use {

@@ -68,7 +68,7 @@ static const char text_settings[] = "INSERT INTO text(text,rank) VALUES('hashsiz
                                     "INSERT INTO text(text,rank) VALUES('automerge',8);";
 
 /* Which steps stores of a format may be at: any from this one on. */
-static const struct { uint32_t format, first_step; } formats[] = {{1, LODE__STEP_FIRST}};
+static const struct { uint32_t format, first_step; } formats[] = {{1, LODE__STEP_FIRST}, {2, LODE__STEP_SIZES}};
 
 lode_status lode__schema_format(uint32_t format, const char *path, unsigned *first_step, lode_error *err) {
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
@@ -92,19 +92,38 @@ static lode_status make_objects(lode__conn *conn, unsigned from, lode_error *err
   return LODE_OK;
 }
 
+lode_status lode__db_raise_format(lode__tx *tx, lode_error *err) {
+  char sql[200];
+  lode__conn *conn = tx->conn;
+  conn->schema_known = false; /* in the next transaction: this one may be rolled back */
+  LODE__TRY(make_objects(conn, conn->step, err));
+  conn->step = LODE__STEP_LAST;
+  snprintf(sql, sizeof sql, "PRAGMA user_version=%u; UPDATE state SET k=%d WHERE k=%d", LODE__FORMAT, LODE__STATE_CURSOR,
+           LODE__STATE_CURSOR_1);
+  return lode__exec(conn, sql, err);
+}
+
+/* Whoever writes to it later raises the format then. */
+static bool is_not_to_be_written(lode_status st) { return st == LODE_READONLY || st == LODE_REFUSED || st == LODE_FULL; }
+
 lode_status lode__db_upgrade(lode__db *db, lode_error *err) {
   lode__tx *tx = NULL;
   LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   unsigned step = tx->conn->step;
+  bool old = tx->format_1;
   lode__tx_rollback(tx);
-  if (step == LODE__STEP_LAST) return LODE_OK;
+  if (step == LODE__STEP_LAST && (!old || db->opt.read_only)) return LODE_OK;
   if (db->opt.read_only)
     return lode__fail(err, LODE_VERSION, "%s was made by an earlier Lode; `lode db optimize` brings it up to date", db->path);
-  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
-  lode_status st = make_objects(tx->conn, tx->conn->step, err); /* as it is now: another process may have been faster */
-  if (st == LODE_OK) return lode__tx_commit(tx, err);
-  lode__tx_rollback(tx);
-  return st;
+  lode_status st = lode__tx_begin(db, LODE__WRITE, &tx, err); /* raises the format */
+  if (st == LODE_OK) {
+    st = make_objects(tx->conn, tx->conn->step, err); /* as it is now: another process may have been faster */
+    if (st == LODE_OK) st = lode__tx_commit(tx, err);
+    else lode__tx_rollback(tx);
+  }
+  if (st == LODE_OK || step != LODE__STEP_LAST || !is_not_to_be_written(st)) return st;
+  lode__error_clear(err); /* it can be read as it is */
+  return LODE_OK;
 }
 
 static lode_status fill_new(lode__conn *conn, lode_error *err) {

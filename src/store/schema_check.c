@@ -10,7 +10,7 @@
  * compared again, under the same lock that SQLite then parses it under.
  *
  * Pages are read through SQLite's own file handle, so they are proven by their checksums, and an interrupted transaction has been
- * rolled back by then.
+ * rolled back by then, or is read through.
  */
 #include "db.h"
 

@@ -20,7 +20,7 @@
 #include "base/meta.h"
 #include "base/os.h"
 
-#define LODE__FORMAT 1u
+#define LODE__FORMAT 2u
 #define LODE__TRUTH_FILE "lode.db"
 #define LODE__LOCK_FILE "lode.lock"
 #define LODE__KEY_BITS 40

@@ -30,7 +30,6 @@ static void forget_connections(lode__db *db) {
 static void after_fork(lode__db *db) {
   if (db->lock_generation == lode__vfs_generation()) return;
   forget_connections(db);
-  lode__private_drop(&db->copy);
   db->writer_active = db->writer_waits = false;
   db->waiting = db->queued = 0;
   db->working = db->building = false;
@@ -39,9 +38,8 @@ static void after_fork(lode__db *db) {
   db->lock_generation = lode__vfs_generation();
 }
 
-/* An idle connection to the file that is there now, or NULL; *path (freed by the caller) is what to open then. A connection
- * to an earlier copy may still come back after the copy was dropped: it is known by its file. */
-static lode_status find_idle(lode__db *db, lode__conn **out, char **path, struct stat *truth, lode_error *err) {
+/* An idle connection to the file that is there now, or NULL. A writer tries again with a file that had several names. */
+static lode_status find_idle(lode__db *db, lode__tx_kind kind, lode__conn **out, lode_error *err) {
   struct stat sb;
   lode_status st = LODE_OK;
   pthread_mutex_lock(&db->mutex);
@@ -53,59 +51,38 @@ static lode_status find_idle(lode__db *db, lode__conn **out, char **path, struct
     st = e == ENOENT || e == ENOTDIR
              ? lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", db->path)
              : lode__fail_errno(err, e, db->path);
-    goto done;
   }
-  if (db->copy.folder && lode__copy_is_stale(db, &sb)) {
-    forget_connections(db);
-    lode__private_drop(&db->copy);
-  }
-  *path = lode__path_join(db->copy.folder ? db->copy.folder : db->folder, LODE__TRUTH_FILE);
-  if (!*path) {
-    st = lode__fail_nomem(err);
-    goto done;
-  }
-  *truth = sb;
-  if (db->copy.folder && LODE__RETRY(lode__os->stat(*path, &sb)) != 0) {
-    st = lode__fail_errno(err, errno, *path);
-    goto done;
-  }
-  while (db->idle && !*out) {
+  while (st == LODE_OK && db->idle && !*out) {
     lode__conn *c = db->idle;
     db->idle = c->next;
     db->n_idle--;
-    if (c->dev == sb.st_dev && c->ino == sb.st_ino)
+    if (c->dev == sb.st_dev && c->ino == sb.st_ino && !(kind == LODE__WRITE && c->linked))
       *out = c;
     else
       lode__conn_close(c);
   }
-done:
   pthread_mutex_unlock(&db->mutex);
   return st;
 }
 
-/* Which truth file a connection leads to; a private copy stands for its original. */
-static unsigned note_epoch(lode__db *db, const lode__conn *conn, bool is_copy, const struct stat *truth) {
-  dev_t dev = is_copy ? truth->st_dev : conn->dev;
-  ino_t ino = is_copy ? truth->st_ino : conn->ino;
+/* Which truth file a connection leads to. */
+static unsigned note_epoch(lode__db *db, const lode__conn *conn) {
   pthread_mutex_lock(&db->mutex);
-  if (dev != db->truth_dev || ino != db->truth_ino) db->epoch++;
-  db->truth_dev = dev;
-  db->truth_ino = ino;
+  if (conn->dev != db->truth_dev || conn->ino != db->truth_ino) db->epoch++;
+  db->truth_dev = conn->dev;
+  db->truth_ino = conn->ino;
   unsigned epoch = db->epoch;
   pthread_mutex_unlock(&db->mutex);
   return epoch;
 }
 
-static lode_status take_conn(lode__db *db, lode__conn **out, unsigned *epoch, lode_error *err) {
-  char *path = NULL;
-  struct stat truth = {0};
+static lode_status take_conn(lode__db *db, lode__tx_kind kind, lode__conn **out, unsigned *epoch, lode_error *err) {
   *out = NULL;
-  lode_status st = find_idle(db, out, &path, &truth, err);
+  LODE__TRY(find_idle(db, kind, out, err));
   /* Opening may have to wait for a lock, so it is done without the mutex. */
-  if (st == LODE_OK && !*out) st = lode__conn_open(db, path, false, out, err);
-  if (st == LODE_OK) *epoch = note_epoch(db, *out, strcmp(path, db->path) != 0, &truth);
-  lode__free(path);
-  return st;
+  if (!*out) LODE__TRY(lode__conn_open(db, db->path, false, out, err));
+  *epoch = note_epoch(db, *out);
+  return LODE_OK;
 }
 
 static void give_conn(lode__conn *conn, bool healthy) {
@@ -183,16 +160,23 @@ lode_status lode__run(lode__tx *tx, sqlite3_stmt *stmt, lode_error *err) {
   return st;
 }
 
-lode_status lode__state_get(lode__tx *tx, int key, int64_t *value, lode_error *err) {
+lode_status lode__state_find(lode__tx *tx, int key, int64_t *value, bool *found, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
+  *found = false;
   LODE__TRY(lode__stmt(tx, LODE__STMT_STATE_GET, &s, err));
   sqlite3_bind_int(s, 1, key);
   LODE__TRY(lode__step(tx, s, &row, err));
   *value = row ? sqlite3_column_int64(s, 0) : 0;
-  bool sane = row && sqlite3_column_type(s, 0) == SQLITE_INTEGER;
+  *found = row && sqlite3_column_type(s, 0) == SQLITE_INTEGER;
   sqlite3_reset(s);
-  return sane ? LODE_OK : lode__fail(err, LODE_CORRUPT, "row %d of table state is missing in %s", key, tx->db->path);
+  return LODE_OK;
+}
+
+lode_status lode__state_get(lode__tx *tx, int key, int64_t *value, lode_error *err) {
+  bool found;
+  LODE__TRY(lode__state_find(tx, key, value, &found, err));
+  return found ? LODE_OK : lode__fail(err, LODE_CORRUPT, "row %d of table state is missing in %s", key, tx->db->path);
 }
 
 lode_status lode__state_put(lode__tx *tx, int key, int64_t value, lode_error *err) {
@@ -266,6 +250,15 @@ static void begin_writing(lode__db *db) {
   sign_lock_file(db);
 }
 
+static lode_status read_cursor(lode__tx *tx, int64_t *cursor, lode_error *err) {
+  bool found;
+  LODE__TRY(lode__state_find(tx, LODE__STATE_CURSOR, cursor, &found, err));
+  if (found) return LODE_OK;
+  LODE__TRY(lode__state_find(tx, LODE__STATE_CURSOR_1, cursor, &tx->format_1, err));
+  if (!tx->format_1) return lode__state_get(tx, LODE__STATE_CURSOR, cursor, err); /* says that it is missing */
+  return tx->kind == LODE__WRITE ? lode__db_raise_format(tx, err) : LODE_OK;
+}
+
 static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
   sqlite3_stmt *s;
   int64_t cursor;
@@ -273,7 +266,7 @@ static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
   LODE__TRY(lode__run(tx, s, err));
   tx->open = true;
   LODE__TRY(lode__schema_check(tx->conn, err));
-  LODE__TRY(lode__state_get(tx, LODE__STATE_CURSOR, &cursor, err));
+  LODE__TRY(read_cursor(tx, &cursor, err));
   if (cursor < 0 || cursor > LODE__KEY_MAX)
     return lode__fail(err, LODE_CORRUPT, "the cursor in %s is out of range", tx->db->path);
   tx->cursor = tx->cursor_saved = (uint64_t)cursor;
@@ -281,8 +274,8 @@ static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
 }
 
 static lode_status begin_once(lode__tx *tx, lode_error *err) {
-  tx->failed = tx->open = false;
-  LODE__TRY(take_conn(tx->db, &tx->conn, &tx->epoch, err));
+  tx->failed = tx->open = tx->format_1 = false;
+  LODE__TRY(take_conn(tx->db, tx->kind, &tx->conn, &tx->epoch, err));
   tx->began_ns = lode__os->now_ns();
   lode_status st = begin_on_conn(tx, err);
   lode__conn_stop_waiting(tx->conn);
@@ -290,25 +283,6 @@ static lode_status begin_once(lode__tx *tx, lode_error *err) {
   give_conn(tx->conn, false);
   tx->conn = NULL;
   return st;
-}
-
-/* A read-only handle that met an interrupted transaction goes on with a private copy of the store. */
-static lode_status begin_on_copy(lode__tx *tx, lode_error *err) {
-  lode__db *db = tx->db;
-  lode__error_clear(err);
-  pthread_mutex_lock(&db->mutex);
-  db->hot_journal = false;
-  forget_connections(db);
-  lode_status st = db->copy.folder ? LODE_OK : lode__copy_make(db, err);
-  pthread_mutex_unlock(&db->mutex);
-  return st == LODE_OK ? begin_once(tx, err) : st;
-}
-
-static bool met_hot_journal(lode__db *db) {
-  pthread_mutex_lock(&db->mutex);
-  bool yes = db->hot_journal;
-  pthread_mutex_unlock(&db->mutex);
-  return yes;
 }
 
 lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lode_error *err) {
@@ -325,7 +299,6 @@ lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lod
     return st;
   }
   st = begin_once(tx, err);
-  if (st == LODE_READONLY && db->opt.read_only && met_hot_journal(db)) st = begin_on_copy(tx, err);
   if (st == LODE_OK) {
     if (kind == LODE__WRITE) begin_writing(db);
     *out = tx;

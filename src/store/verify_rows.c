@@ -501,8 +501,7 @@ static lode_status check_page_by_page(rows *r, lode_error *err) {
   lode_status st;
   raw w = {.number = 1, .pages = {.fd = -1, .journal_fd = -1}};
   lode__db *db = r->v->db;
-  char *copy = db->copy.folder ? lode__path_join(db->copy.folder, LODE__TRUTH_FILE) : NULL;
-  LODE__GOTO(lode__pages_open(copy ? copy : db->path, &w.pages, err));
+  LODE__GOTO(lode__pages_open(db->path, &w.pages, err));
   w.page = lode__alloc(w.pages.page_bytes);
   if (!w.page) {
     st = lode__fail_nomem(err);
@@ -519,7 +518,6 @@ static lode_status check_page_by_page(rows *r, lode_error *err) {
 done:
   lode__pages_close(&w.pages);
   lode__free(w.page);
-  lode__free(copy);
   lode__buf_release(&w.payload);
   return st;
 }

@@ -4,8 +4,6 @@
  * The last component of a path may not be a symbolic link: the journal of a database that is opened through one lies
  * beside the link, where others would not look for it. Links among the folders are harmless.
  *
- * A journal is opened in three ways. For reading: SQLite looks whether it begins with a zero byte. For writing without
- * creating: it is about to be rolled back, and is proven first. With creating: a transaction begins.
  */
 #include "vfs_internal.h"
 
@@ -47,6 +45,7 @@ int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode) {
   if (r == 0 && S_ISREG(st.st_mode)) {
     f->dev = st.st_dev;
     f->ino = st.st_ino;
+    f->state.linked = st.st_nlink > 1;
     return SQLITE_OK;
   }
   int rc = lode__vfs_errno(f, r < 0 ? SQLITE_IOERR_FSTAT : SQLITE_CANTOPEN);
@@ -60,63 +59,23 @@ static int open_db(lode__vfs_file *f, int flags, int *out_flags) {
   int create = flags & SQLITE_OPEN_CREATE ? O_CREAT : 0;
   if (flags & SQLITE_OPEN_EXCLUSIVE) create |= O_EXCL;
   int rc = lode__vfs_open(f, writable ? O_RDWR | create : O_RDONLY, 0600);
-  if (rc == SQLITE_CANTOPEN && writable && (errno == EACCES || errno == EPERM || errno == EROFS)) {
+  bool refused = rc == SQLITE_CANTOPEN && (errno == EACCES || errno == EPERM || errno == EROFS);
+  bool linked = rc == SQLITE_OK && f->state.linked;
+  f->read_only = !writable || refused || linked;
+  if (writable && f->read_only) {
     *out_flags = (*out_flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
+    lode__vfs_close(f);
     rc = lode__vfs_open(f, O_RDONLY, 0);
   }
   return rc;
 }
 
-/* Opens the journal of a transaction that begins, making it if there is none. */
-static int open_new_journal(lode__vfs_file *f) {
-  lode__vfs_file *db = f->db;
-  unsigned mode = 0600;
-  struct stat st;
-  bool created = false, moved = false;
-  int rc = lode__vfs_open(f, O_RDWR, 0);
-  if (rc == SQLITE_CANTOPEN && errno == ENOENT) {
-    /* who may read the database must be able to roll it back */
-    if (db && lode__os->fstat(db->fd, &st) == 0) mode = st.st_mode & 0777;
-    rc = lode__vfs_open(f, O_RDWR | O_CREAT | O_EXCL, mode);
-    created = rc == SQLITE_OK;
-    if (rc == SQLITE_CANTOPEN && errno == EEXIST) rc = lode__vfs_open(f, O_RDWR, 0);
-  }
-  if (rc != SQLITE_OK) return rc;
-  f->name_due = created || !db || !db->journal_named || db->journal_dev != f->dev || db->journal_ino != f->ino;
-  /* SQLite asked already whether the database has moved; it may have done so before the journal was opened, which then
-   * is another store's. Nothing has been written to it. */
-  if (db) rc = lode__vfs_moved(db, &moved);
-  return rc == SQLITE_OK && moved ? SQLITE_READONLY_DBMOVED : rc;
-}
-
-/* What a crashed transaction left unfinished has no worth (the database was not touched), but its tail could be taken
- * for ours. A journal that was finished would have been rolled back under the lock that we hold. */
-static int clear_leftovers(lode__vfs_file *f) {
-  unsigned char first = 0;
-  uint64_t size = 0;
-  size_t got = 0;
-  int r, rc = lode__vfs_fsize(f, &size);
-  if (rc != SQLITE_OK || size == 0) return rc;
-  rc = lode__vfs_pread(f, &first, 1, 0, &got);
-  if (rc != SQLITE_OK) return rc;
-  if (first != 0) {
-    if (f->db) f->db->state.damaged_journal = true;
-    return SQLITE_IOERR_DATA;
-  }
-  r = LODE__RETRY(lode__os->ftruncate(f->fd, 0));
-  return r < 0 ? lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE) : SQLITE_OK;
-}
-
 static int open_journal(lode__vfs_file *f, int flags) {
   sqlite3_file *db = sqlite3_database_file_object(f->path);
-  if (db && db->pMethods == &lode__vfs_methods) f->db = (lode__vfs_file *)db;
-  if (!(flags & SQLITE_OPEN_READWRITE)) return lode__vfs_open(f, O_RDONLY, 0); /* to look at its first byte */
-  if (!(flags & SQLITE_OPEN_CREATE)) {
-    int rc = lode__vfs_open(f, O_RDWR, 0);
-    return rc == SQLITE_OK ? lode__journal_check(f) : rc; /* to be rolled back; the lock is EXCLUSIVE */
-  }
-  int rc = open_new_journal(f);
-  return rc == SQLITE_OK ? clear_leftovers(f) : rc;
+  if (!db || db->pMethods != &lode__vfs_methods) return SQLITE_CANTOPEN;
+  f->db = (lode__vfs_file *)db;
+  if (!(flags & SQLITE_OPEN_READWRITE)) return lode__journal_open_to_look(f);
+  return flags & SQLITE_OPEN_CREATE ? lode__journal_open_to_write(f) : lode__journal_open_to_undo(f);
 }
 
 /* Without a name from the start, or without one very soon. */

@@ -156,6 +156,14 @@ static int lock_shared(lode__vfs_file *f) {
   return rc != SQLITE_OK ? rc : rc2;
 }
 
+/* A file that got a second name since it was opened; see vfs.h. */
+static int refuse_linked(lode__vfs_file *f) {
+  struct stat st;
+  if (LODE__RETRY(lode__os->fstat(f->fd, &st)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
+  f->state.linked = st.st_nlink > 1;
+  return f->state.linked ? SQLITE_READONLY : SQLITE_OK;
+}
+
 static int vfs_lock(sqlite3_file *file, int level) {
   lode__vfs_file *f = (lode__vfs_file *)file;
   int rc = SQLITE_OK;
@@ -163,8 +171,10 @@ static int vfs_lock(sqlite3_file *file, int level) {
   if (f->lock >= level) return SQLITE_OK;
   if (level == SQLITE_LOCK_SHARED) {
     rc = lock_shared(f);
+    f->commit_known = false;
   } else if (level == SQLITE_LOCK_RESERVED) {
-    rc = set_lock(f, F_WRLCK, RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
+    rc = refuse_linked(f);
+    if (rc == SQLITE_OK) rc = set_lock(f, F_WRLCK, RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
   } else {
     /* PENDING keeps new readers out while the old ones leave; it is kept when they have not left yet. */
     if (f->lock < PENDING_LOCK) rc = set_lock(f, F_WRLCK, PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
@@ -182,6 +192,8 @@ static int vfs_unlock(sqlite3_file *file, int level) {
   if (f->fd < 0) return SQLITE_IOERR;
   if (f->lock <= level) return SQLITE_OK;
   f->wrote = false;
+  f->next_commit_id = 0;
+  f->commit_known = false;
   if (level == SQLITE_LOCK_SHARED) {
     /* to a read lock first: there must be no moment without one */
     rc = set_lock(f, F_RDLCK, SHARED_FIRST, SHARED_SIZE, SQLITE_IOERR_RDLOCK);
@@ -189,6 +201,7 @@ static int vfs_unlock(sqlite3_file *file, int level) {
     if (rc == SQLITE_OK) f->lock = level;
     return rc == SQLITE_BUSY ? SQLITE_IOERR_RDLOCK : rc;
   }
+  lode__through_pause(f);
   f->size = 0; /* others may change it from now on */
   f->lock = SQLITE_LOCK_NONE;
   return set_lock(f, F_UNLCK, 0, 0, SQLITE_IOERR_UNLOCK);
@@ -210,6 +223,7 @@ static int vfs_check_reserved(sqlite3_file *file, int *held) {
 static int vfs_close(sqlite3_file *file) {
   lode__vfs_file *f = (lode__vfs_file *)file;
   lode__vfs_close(f);
+  lode__through_drop(f);
   lode__free(f->page);
   f->page = NULL;
   f->base.pMethods = NULL;
@@ -220,6 +234,11 @@ static int vfs_read(sqlite3_file *file, void *buf, int amount, sqlite3_int64 at)
   lode__vfs_file *f = (lode__vfs_file *)file;
   size_t n = (size_t)amount, got = 0;
   uint64_t off = (uint64_t)at;
+  if (f->shown) {
+    memset(buf, 0, n);
+    if (at == 0 && n > 0) *(unsigned char *)buf = f->first_byte;
+    return n == 1 && at == 0 ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
+  }
   if (f->fd < 0 || amount < 0 || at < 0) return SQLITE_IOERR;
   if (f->kind == LODE__VFS_DB) return lode__page_read(f, buf, n, off);
   if (f->kind == LODE__VFS_JOURNAL) return lode__journal_read(f, buf, n, off);
@@ -283,7 +302,7 @@ static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *size) {
   uint64_t now = 0;
   *size = 0;
   if (f->fd < 0) return SQLITE_IOERR;
-  int rc = lode__vfs_fsize(f, &now);
+  int rc = lode__through_size(f, &now) ? SQLITE_OK : lode__vfs_fsize(f, &now);
   if (rc != SQLITE_OK) return rc;
   if (f->kind == LODE__VFS_DB) {
     if (now == 0 && f->lock != SQLITE_LOCK_NONE) rc = lode__journal_check_empty(f);

@@ -1,18 +1,17 @@
-/* vfs_internal.h - what vfs.c, vfs_page.c and vfs_journal.c share. Nobody else includes it.
+/* vfs_internal.h - what the vfs*.c files share. Nobody else includes it.
  *
  * Functions here return SQLite result codes, as the methods they serve do.
  */
 #ifndef LODE_VFS_INTERNAL_H
 #define LODE_VFS_INTERNAL_H
 
-#include "vfs.h"
+#include "judge.h"
 
 #include <errno.h>
 #include <sqlite3.h>
 
 #define LODE__PAGE_MIN 512u
 #define LODE__PAGE_MAX 65536u
-#define LODE__SECTOR 512u /* what a power cut leaves whole; also the place of a journal header */
 
 typedef enum lode__vfs_kind { LODE__VFS_DB, LODE__VFS_JOURNAL, LODE__VFS_TEMP } lode__vfs_kind;
 
@@ -22,6 +21,7 @@ typedef struct lode__journal {
   uint64_t header_off;       /* of the newest header written */
   unsigned char header[28];
   uint32_t first_crc;        /* stored CRC of the first header */
+  uint64_t before, after;    /* commit ids of the transaction */
   uint32_t segments;         /* headers that hold a record count */
   bool count_due;            /* the first header is to learn of another one after the next sync */
   bool in_record;            /* a page number was the last thing read or written ... */
@@ -29,6 +29,7 @@ typedef struct lode__journal {
   uint32_t record_page;      /* this one */
 } lode__journal;
 
+typedef struct lode__through lode__through; /* vfs_through.c */
 typedef struct lode__vfs_file lode__vfs_file;
 struct lode__vfs_file {
   sqlite3_file base;             /* first: SQLite's view of it */
@@ -43,6 +44,11 @@ struct lode__vfs_file {
 
   /* databases */
   int lock;                      /* SQLITE_LOCK_* */
+  bool read_only;                /* opened so, or all that was possible */
+  uint64_t commit_id;            /* of the newest proven page 1 */
+  bool commit_known;             /* it is that of the moment which the lock keeps */
+  uint64_t next_commit_id;       /* what page 1 gets in this transaction; 0: none chosen yet */
+  lode__through *through;        /* the hot journal that a reader found; NULL: none */
   uint32_t page_bytes;           /* from the newest proven page 1; 0: not known */
   bool wrote;                    /* written to since the lock was SHARED */
   bool sync_failed;              /* and never succeeds again */
@@ -55,6 +61,8 @@ struct lode__vfs_file {
   /* journals */
   lode__vfs_file *db;            /* whose journal; NULL when not known */
   bool name_due;                 /* the folder is to be synced with the first sync */
+  bool shown;                    /* its first byte is shown to SQLite as ... */
+  unsigned char first_byte;      /* ... this, and nothing else is */
   lode__journal journal;
 };
 
@@ -99,19 +107,40 @@ void lode__vfs_fork_child(void);
 /* ---- vfs_page.c ---- */
 
 bool lode__page_size_valid(uint64_t n);
-void lode__page_seal(uint32_t page_number, unsigned char *page, size_t page_bytes);
-bool lode__page_sound(uint32_t page_number, const unsigned char *page, size_t page_bytes);
 int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
 int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
 
+/* The commit id of the database as the last transaction left it; a lock is held. */
+int lode__page_commit_id(lode__vfs_file *f, uint64_t *id);
+
 /* ---- vfs_journal.c ---- */
 
-/* Proves a journal that is about to be rolled back, or fails with SQLITE_IOERR_DATA. */
-int lode__journal_check(lode__vfs_file *f);
+/* The three ways in which SQLite opens a journal; see vfs_journal.c. */
+int lode__journal_open_to_look(lode__vfs_file *f);
+int lode__journal_open_to_undo(lode__vfs_file *f);
+int lode__journal_open_to_write(lode__vfs_file *f);
 /* A database file that is empty: fails with SQLITE_IOERR_DATA when its journal knows that it was not. */
 int lode__journal_check_empty(lode__vfs_file *db);
+/* Judges the journal `f` of f->db. A verdict is no failure. */
+int lode__journal_judge_file(lode__vfs_file *f, lode__judge_depth depth, lode__judged *judged);
+int lode__journal_damaged(lode__vfs_file *f, const char *why, uint64_t off);
+/* Does errno of a failed open say that a link, a folder, a pipe is there: no journal of SQLite's? */
+bool lode__journal_is_no_file(int error);
 int lode__journal_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
 int lode__journal_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
 int lode__journal_sync(lode__vfs_file *f);
+
+/* ---- vfs_through.c: for connections that may only read ---- */
+
+/* Looks at the journal, with a SHARED lock. From then on, until the lock is given back, the database reads as it was
+ * before the transaction of a hot one. SQLITE_BUSY: it changes all the time; SQLITE_IOERR_DATA: it cannot be undone. */
+int lode__through_look(lode__vfs_file *db);
+/* The lock is given back. What was learnt is kept for the next one, if there was anything to read through. */
+void lode__through_pause(lode__vfs_file *db);
+void lode__through_drop(lode__vfs_file *db);
+/* False: there is nothing to read through. */
+bool lode__through_size(const lode__vfs_file *db, uint64_t *bytes);
+/* lode__vfs_pread() of a database; of a page's bytes (or of some of page 1's) as the transaction is to see them. */
+int lode__through_pread(lode__vfs_file *db, void *buf, size_t n, uint64_t off, size_t *got);
 
 #endif

@@ -6,17 +6,18 @@
  * transaction has one segment unless its cache spills. We add, little-endian, in the header's unused bytes:
  *   28  CRC-32C of the 28 bytes                                           (each header)
  *   32  how many segments are filled in; 36  CRC-32C of that, seeded with the CRC at 28    (the first header)
+ *   40  commit id of the database before the transaction; 48  the one that it gets; 56  CRC-32C of both      (the same)
  * A header is filled in by two writes to its sector: everything but the first byte, then that one. If the disk is full
  * half-way, or a power cut keeps the second alone (nothing of this was synced, so the database is untouched), the first
- * byte or everything behind the 28 is zero: such a header was never filled in. The count of segments is raised, and synced, after the new segment's header was synced and
- * before SQLite hears that it was; if that is cut, the CRC is still that of the count before, which holds. Hence:
+ * byte or everything after the 28 is zero: such a header was never filled in (judge.c). The count of segments is raised,
+ * and synced, after the new segment's header was synced and before SQLite hears that it was; if that is cut, the CRC is
+ * still that of the count before, which holds. Hence:
  *   1. A database page changed by a transaction is in a segment that the first header counts.
  *   2. What is counted was durable. If any of it cannot be proven now, something was lost or changed since: damage.
  *   3. What is not counted may be anything; it is rolled back if it proves itself, and needs no rolling back if it
  *      ends before a header with the magic.
  *   4. The database is never shorter than the journal's note of its first size: a transaction only makes it longer,
  *      until the journal has been emptied.
- * An empty journal, or one that begins with a zero byte, was never filled in: nothing is to be rolled back.
  * Super-journals (commits over several files) do not exist here: their mark is never shown to SQLite.
  */
 #include "vfs_internal.h"
@@ -25,169 +26,162 @@
 
 #include "base/crc32c.h"
 
-static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+/* ---- Judging ---- */
 
-enum {
-  HEADER_BYTES = 28,
-  HEADER_COUNT_OFF = 32,
-  HEADER_FULL = 40,
-  RECORD_EXTRA = 8,          /* page number and sum */
-  LOCK_BYTE = 0x40000000,    /* the page that holds it is never used */
-};
-static const uint32_t count_by_size = 0xffffffff; /* synchronous=OFF: the length of the file says how many */
-
-typedef struct header {
-  uint32_t records, nonce, first_pages, sector, page_bytes;
-} header;
-
-static void parse(const unsigned char *p, header *h) {
-  h->records = lode__be32(p + 8);
-  h->nonce = lode__be32(p + 12);
-  h->first_pages = lode__be32(p + 16);
-  h->sector = lode__be32(p + 20);
-  h->page_bytes = lode__be32(p + 24);
-}
-
-/* ---- Proving ---- */
-
-static int damaged(lode__vfs_file *f, const char *why, uint64_t off) {
-  lode__vfs_file *db = f->kind == LODE__VFS_DB ? f : f->db;
-  if (db) db->state.damaged_journal = true;
+int lode__journal_damaged(lode__vfs_file *f, const char *why, uint64_t off) {
+  f->db->state.damaged_journal = true;
   sqlite3_log(SQLITE_IOERR_DATA, "journal %s is damaged at %llu: %s", f->path, (unsigned long long)off, why);
   return SQLITE_IOERR_DATA;
 }
 
-static bool header_sound(const unsigned char *sector, header *h) {
-  parse(sector, h);
-  return memcmp(sector, magic, sizeof magic) == 0 &&
-         lode__le32(sector + HEADER_BYTES) == lode__crc32c(0, sector, HEADER_BYTES) && h->sector == LODE__SECTOR &&
-         lode__page_size_valid(h->page_bytes);
-}
-
-/* Begun and not ended. */
-static bool never_filled_in(const unsigned char *sector) {
-  static const unsigned char zeros[HEADER_FULL - HEADER_BYTES];
-  return sector[0] == 0 || memcmp(sector + HEADER_BYTES, zeros, sizeof zeros) == 0;
-}
-
-/* SQLite's own sum: the nonce and every 200th byte from the end. */
-static uint32_t record_sum(uint32_t nonce, const unsigned char *page, uint32_t page_bytes) {
-  for (uint32_t i = page_bytes - 200; (int32_t)i > 0; i -= 200) nonce += page[i];
-  return nonce;
-}
-
-static int read_whole(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
-  size_t got = 0;
-  int rc = lode__vfs_pread(f, buf, n, off, &got);
-  if (rc == SQLITE_OK && got < n) rc = damaged(f, "it is cut short", off + got);
-  return rc;
-}
-
-/* The records of one segment that begin at *off; moves *off behind them. */
-static int check_records(lode__vfs_file *f, const header *h, uint64_t size, uint64_t *off) {
-  size_t each = (size_t)h->page_bytes + RECORD_EXTRA;
-  uint32_t records = h->records, lock_page = LOCK_BYTE / h->page_bytes + 1;
-  if (records == count_by_size) records = (uint32_t)((size - *off) / each);
-  if (records > (size - *off) / each) return damaged(f, "records are missing", size);
-  unsigned char *record = lode__alloc(each);
-  int rc = record ? SQLITE_OK : SQLITE_IOERR_NOMEM;
-  for (uint32_t i = 0; i < records && rc == SQLITE_OK; i++, *off += each) {
-    rc = read_whole(f, record, each, *off);
-    if (rc != SQLITE_OK) break;
-    uint32_t page = lode__be32(record);
-    if (page == 0 || page == lock_page || page > h->first_pages) rc = damaged(f, "a page number is impossible", *off);
-    else if (!lode__page_sound(page, record + 4, h->page_bytes)) rc = damaged(f, "a page image is wrong", *off);
-    else if (lode__be32(record + 4 + h->page_bytes) != record_sum(h->nonce, record + 4, h->page_bytes))
-      rc = damaged(f, "a record's sum is wrong", *off);
-  }
-  lode__free(record);
-  return rc;
-}
-
-/* Looks for a header at `off`, where a segment ended; *end says that there is none and need not be one. */
-static int next_header(lode__vfs_file *f, uint64_t size, uint64_t off, bool counted, header *h, bool *end) {
-  unsigned char sector[LODE__SECTOR];
-  *end = !counted;
-  if (off + LODE__SECTOR > size) return counted ? damaged(f, "a segment is missing", size) : SQLITE_OK;
-  int rc = read_whole(f, sector, sizeof sector, off);
-  if (rc != SQLITE_OK) return rc;
-  if (!counted && (memcmp(sector, magic, sizeof magic) != 0 || never_filled_in(sector))) return SQLITE_OK;
-  *end = false;
-  return header_sound(sector, h) ? SQLITE_OK : damaged(f, "a header is wrong", off);
-}
-
-static int check_segments(lode__vfs_file *f, const header *first, uint32_t count, uint64_t size) {
-  header h = *first;
-  uint64_t off = LODE__SECTOR;
-  bool end = false;
-  for (uint32_t seen = 1;; seen++) {
-    int rc = check_records(f, &h, size, &off);
-    if (rc != SQLITE_OK) return rc;
-    off = (off + LODE__SECTOR - 1) / LODE__SECTOR * LODE__SECTOR;
-    rc = next_header(f, size, off, seen < count, &h, &end);
-    if (rc != SQLITE_OK || end) return rc;
-    if (h.page_bytes != first->page_bytes || h.first_pages != first->first_pages)
-      return damaged(f, "headers disagree", off);
-    off += LODE__SECTOR;
-  }
-}
-
-/* *found = false: never filled in. */
-static int read_first(lode__vfs_file *f, uint64_t size, header *h, uint32_t *count, bool *found) {
-  unsigned char sector[LODE__SECTOR] = {0};
-  size_t got = 0;
-  *found = false;
-  int rc = lode__vfs_pread(f, sector, sizeof sector, 0, &got);
-  if (rc != SQLITE_OK || size == 0 || sector[0] == 0) return rc;
-  if (got < sizeof sector) return damaged(f, "it is cut short", got);
-  if (never_filled_in(sector)) return SQLITE_OK;
-  if (!header_sound(sector, h)) return damaged(f, "the first header is wrong", 0);
-  *count = lode__le32(sector + HEADER_COUNT_OFF);
-  uint32_t seed = lode__le32(sector + HEADER_BYTES), crc = lode__le32(sector + HEADER_COUNT_OFF + 4);
-  if (*count > 1 && crc == lode__crc32c_u32(seed, *count - 1)) --*count; /* it was being raised */
-  if (crc != lode__crc32c_u32(seed, *count) || *count == 0)
-    return damaged(f, "the count of segments is wrong", HEADER_COUNT_OFF);
-  *found = true;
-  return SQLITE_OK;
-}
-
-int lode__journal_check(lode__vfs_file *f) {
-  header h = {0};
-  uint64_t size = 0, db_size = 0;
-  uint32_t count = 0;
-  bool found = false;
-  int rc = lode__vfs_fsize(f, &size);
-  if (rc == SQLITE_OK) rc = read_first(f, size, &h, &count, &found);
-  if (rc != SQLITE_OK || !found) return rc;
-  if (f->db) {
-    rc = lode__vfs_fsize(f->db, &db_size);
-    if (rc != SQLITE_OK) return rc;
-    if (db_size / h.page_bytes < h.first_pages) return damaged(f, "the database is shorter than it was", 0);
-  }
-  rc = check_segments(f, &h, count, size);
-  f->journal.page_bytes = h.page_bytes;
-  f->size = size;
-  return rc;
+int lode__journal_judge_file(lode__vfs_file *f, lode__judge_depth depth, lode__judged *judged) {
+  lode_status st = lode__journal_judge(f->fd, f->db->fd, depth, judged);
+  if (st == LODE_OK) return SQLITE_OK;
+  return st == LODE_NOMEM ? SQLITE_IOERR_NOMEM : lode__vfs_errno(f, SQLITE_IOERR_READ);
 }
 
 int lode__journal_check_empty(lode__vfs_file *db) {
-  const char *path = sqlite3_filename_journal(db->path);
-  lode__vfs_file f = {.kind = LODE__VFS_JOURNAL, .path = path, .db = db, .fd = -1};
-  header h = {0};
-  uint64_t size = 0;
-  uint32_t count = 0;
-  bool found = false;
+  lode__vfs_file f = {.kind = LODE__VFS_JOURNAL, .path = sqlite3_filename_journal(db->path), .db = db, .fd = -1};
+  lode__judged judged;
   struct stat st;
   bool exists = false;
   /* SQLite would remove such a journal, and with it all that is left of the database */
-  int rc = lode__vfs_stat(path, &st, &exists);
+  int rc = lode__vfs_stat(f.path, &st, &exists);
   if (rc != SQLITE_OK || !exists || st.st_size == 0) return rc;
   rc = lode__vfs_open(&f, O_RDONLY, 0);
   if (rc != SQLITE_OK) return rc;
-  rc = lode__vfs_fsize(&f, &size);
-  if (rc == SQLITE_OK) rc = read_first(&f, size, &h, &count, &found);
-  if (rc == SQLITE_OK && found && h.first_pages > 0) rc = damaged(&f, "the database was emptied", 0);
+  rc = lode__journal_judge_file(&f, LODE__JUDGE_HEADER, &judged);
+  if (rc == SQLITE_OK && judged.verdict == LODE__JOURNAL_DAMAGED)
+    rc = lode__journal_damaged(&f, "the database was emptied", 0);
   lode__vfs_close(&f);
+  return rc;
+}
+
+/* ---- Opening ----
+ *
+ * To look: SQLite has found a journal, holds a SHARED lock, and wants to know whether it begins with a zero byte. To
+ * undo: it does not, the lock is EXCLUSIVE, and the journal is about to be rolled back. To write: a transaction begins.
+ */
+
+/* Makes room for a new journal. Nothing is synced: the name of the next journal will be, and this one with it. */
+static int set_aside(lode__vfs_file *f, const char *why) {
+  uint64_t now = lode__os_wall_ms();
+  struct stat st;
+  bool taken = true;
+  int rc = SQLITE_OK;
+  char *to = NULL;
+  for (int i = 0; i < 1000 && taken && rc == SQLITE_OK; i++) {
+    sqlite3_free(to);
+    to = sqlite3_mprintf("%s" LODE__ASIDE "%llu", f->path, (unsigned long long)now + (unsigned)i);
+    rc = to ? lode__vfs_stat(to, &st, &taken) : SQLITE_IOERR_NOMEM;
+  }
+  if (rc == SQLITE_OK && (taken || LODE__RETRY(lode__os->rename(f->path, to)) != 0))
+    rc = lode__vfs_errno(f, SQLITE_IOERR_ACCESS);
+  if (rc == SQLITE_OK) sqlite3_log(SQLITE_NOTICE, "journal %s was set aside as %s: %s", f->path, to, why);
+  sqlite3_free(to);
+  return rc;
+}
+
+/* Whoever may read the database must be able to roll it back. */
+static unsigned mode_of(const lode__vfs_file *db) {
+  struct stat st;
+  return lode__os->fstat(db->fd, &st) == 0 ? st.st_mode & 0777 : 0600;
+}
+
+bool lode__journal_is_no_file(int error) {
+  return error == ELOOP || error == EINVAL || error == EISDIR || error == ENXIO || error == ENODEV;
+}
+
+/* Opens the file under the journal's name, and makes it if there is none. */
+static int open_or_make(lode__vfs_file *f, bool *made) {
+  *made = false;
+  int rc = lode__vfs_open(f, O_RDWR, 0);
+  if (rc == SQLITE_CANTOPEN && lode__journal_is_no_file(errno)) {
+    rc = set_aside(f, "it is no file");
+    if (rc != SQLITE_OK) return rc;
+    rc = SQLITE_CANTOPEN;
+    errno = ENOENT;
+  }
+  if (rc != SQLITE_CANTOPEN || errno != ENOENT) return rc;
+  rc = lode__vfs_open(f, O_RDWR | O_CREAT | O_EXCL, mode_of(f->db));
+  *made = rc == SQLITE_OK;
+  return rc == SQLITE_CANTOPEN && errno == EEXIST ? lode__vfs_open(f, O_RDWR, 0) : rc;
+}
+
+/* Another, empty file in place of a stray one. */
+static int replace(lode__vfs_file *f, const char *why) {
+  bool made;
+  int rc = set_aside(f, why);
+  lode__vfs_close(f);
+  return rc == SQLITE_OK ? open_or_make(f, &made) : rc;
+}
+
+static int show(lode__vfs_file *f, unsigned char first_byte) {
+  f->shown = true;
+  f->first_byte = first_byte;
+  return SQLITE_OK;
+}
+
+int lode__journal_open_to_look(lode__vfs_file *f) {
+  lode__judged judged;
+  unsigned char first = 0;
+  size_t got;
+  int rc;
+  if (f->db->read_only) {
+    rc = lode__through_look(f->db);
+    return rc == SQLITE_OK ? show(f, 0) : rc;
+  }
+  rc = lode__vfs_open(f, O_RDONLY, 0);
+  if (rc == SQLITE_CANTOPEN && errno == ENOENT) return show(f, 0); /* somebody has rolled it back meanwhile */
+  if (rc == SQLITE_OK) rc = lode__vfs_pread(f, &first, 1, 0, &got);
+  if (rc != SQLITE_OK || first != 0) return rc;
+  /* finished but for this byte, or damaged: the lock is needed to find out */
+  rc = lode__journal_judge_file(f, LODE__JUDGE_HEADER, &judged);
+  return rc == SQLITE_OK ? show(f, judged.verdict == LODE__JOURNAL_NONE ? 0 : lode__journal_magic[0]) : rc;
+}
+
+int lode__journal_open_to_undo(lode__vfs_file *f) {
+  lode__judged judged;
+  bool made;
+  int rc = open_or_make(f, &made);
+  if (rc == SQLITE_OK) rc = lode__journal_judge_file(f, LODE__JUDGE_RECORDS, &judged);
+  if (rc != SQLITE_OK) return rc;
+  if (judged.verdict == LODE__JOURNAL_DAMAGED) return lode__journal_damaged(f, judged.why, judged.at);
+  if (judged.verdict == LODE__JOURNAL_STRAY) return replace(f, judged.why);
+  if (judged.verdict == LODE__JOURNAL_NONE) return SQLITE_OK;
+  if (judged.head_torn) rc = lode__vfs_pwrite(f, lode__journal_magic, sizeof lode__journal_magic, 0);
+  f->journal.page_bytes = judged.page_bytes;
+  f->size = judged.size;
+  return rc;
+}
+
+/* What a crashed transaction left unfinished is worthless, for the database was not touched, but its tail could be taken
+ * for ours. A hot journal would have been rolled back before anybody could get the lock that we hold. */
+static int clear_leftovers(lode__vfs_file *f) {
+  lode__judged judged;
+  uint64_t size = 0;
+  int rc = lode__vfs_fsize(f, &size);
+  if (rc != SQLITE_OK || size == 0) return rc;
+  rc = lode__journal_judge_file(f, LODE__JUDGE_HEADER, &judged);
+  if (rc != SQLITE_OK) return rc;
+  if (judged.verdict == LODE__JOURNAL_STRAY) return replace(f, judged.why);
+  if (judged.verdict != LODE__JOURNAL_NONE)
+    return lode__journal_damaged(f, "it came while the database was locked", 0);
+  if (LODE__RETRY(lode__os->ftruncate(f->fd, 0)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE);
+  return SQLITE_OK;
+}
+
+int lode__journal_open_to_write(lode__vfs_file *f) {
+  lode__vfs_file *db = f->db;
+  bool made, moved = false;
+  int rc = open_or_make(f, &made);
+  if (rc == SQLITE_OK) rc = lode__vfs_moved(db, &moved);
+  if (rc != SQLITE_OK) return rc;
+  /* SQLite asked already whether the database has moved; it may have done so before the journal was opened, which then
+   * is another store's. Nothing has been written to it. */
+  if (moved) return SQLITE_READONLY_DBMOVED;
+  rc = clear_leftovers(f);
+  f->name_due = made || !db->journal_named || db->journal_dev != f->dev || db->journal_ino != f->ino;
   return rc;
 }
 
@@ -199,17 +193,22 @@ int lode__journal_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   int rc = lode__vfs_pread(f, buf, n, off, &got);
   if (rc != SQLITE_OK) return rc;
   memset((char *)buf + got, 0, n - got);
-  if (got < n) return off + got < f->size ? damaged(f, "it was cut short", off + got) : SQLITE_IOERR_SHORT_READ;
+  if (got < n && off + got < f->size) return lode__journal_damaged(f, "it was cut short", off + got);
+  if (got < n) return SQLITE_IOERR_SHORT_READ;
   /* Eight bytes at the very end: SQLite looks for the mark of a super-journal, which only page content could fake. */
-  if (n == sizeof magic && off + n == f->size) memset(buf, 0, n);
-  if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !lode__page_sound(j->record_page, buf, n))
-    return damaged(f, "a page image is wrong", off);
+  if (n == sizeof lode__journal_magic && off + n == f->size) memset(buf, 0, n);
+  if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !lode__page_is_sound(j->record_page, buf, n))
+    return lode__journal_damaged(f, "a page image is wrong", off);
   j->in_record = n == 4;
   if (n == 4) {
     j->record_off = off;
     j->record_page = lode__be32(buf);
   }
   return SQLITE_OK;
+}
+
+static bool begins_with_magic(const void *buf) {
+  return memcmp(buf, lode__journal_magic, sizeof lode__journal_magic) == 0;
 }
 
 /* Its first byte comes last. */
@@ -221,19 +220,30 @@ static int fill_in(lode__vfs_file *f, const unsigned char *bytes, size_t n, uint
 /* Header, its CRC and, for the first, the count of segments. */
 static int write_header(lode__vfs_file *f, uint64_t off) {
   lode__journal *j = &f->journal;
-  unsigned char out[HEADER_FULL] = {0};
-  uint32_t crc = lode__crc32c(0, j->header, HEADER_BYTES);
-  memcpy(out, j->header, HEADER_BYTES);
-  lode__put_le32(out + HEADER_BYTES, crc);
+  unsigned char out[LODE__HEADER_FULL] = {0};
+  uint32_t crc = lode__crc32c(0, j->header, LODE__HEADER_BYTES);
+  memcpy(out, j->header, LODE__HEADER_BYTES);
+  lode__put_le32(out + LODE__HEADER_BYTES, crc);
   if (off > 0) {
     j->count_due = true;
-    return fill_in(f, out, HEADER_COUNT_OFF, off);
+    return fill_in(f, out, LODE__HEADER_COUNT_OFF, off);
   }
   j->first_crc = crc;
   j->segments = 1;
-  lode__put_le32(out + HEADER_COUNT_OFF, 1);
-  lode__put_le32(out + HEADER_COUNT_OFF + 4, lode__crc32c_u32(crc, 1));
-  return fill_in(f, out, HEADER_FULL, 0);
+  lode__put_le32(out + LODE__HEADER_COUNT_OFF, 1);
+  lode__put_le32(out + LODE__HEADER_COUNT_OFF + 4, lode__crc32c_u32(crc, 1));
+  lode__journal_ids_put(out, j->before, j->after);
+  return fill_in(f, out, LODE__HEADER_FULL, 0);
+}
+
+/* The transaction's commit ids, with its first header. Page 1 gets the second when it is written. */
+static int choose_ids(lode__vfs_file *f) {
+  lode__journal *j = &f->journal;
+  int rc = lode__page_commit_id(f->db, &j->before);
+  do j->after = lode__random();
+  while (j->after == 0 || j->after == j->before);
+  f->db->next_commit_id = j->after;
+  return rc;
 }
 
 /* A write is known by its length and place: headers lie at multiples of 512, and a page image never does, because
@@ -243,14 +253,15 @@ static int write_any(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   bool in_record = j->in_record;
   j->in_record = false;
   if (n == LODE__SECTOR && off % LODE__SECTOR == 0) {
-    memcpy(j->header, buf, HEADER_BYTES);
+    memcpy(j->header, buf, LODE__HEADER_BYTES);
     j->header_off = off;
     j->page_bytes = lode__be32(j->header + 24);
-    int rc = lode__vfs_pwrite(f, buf, n, off);
-    if (rc == SQLITE_OK && memcmp(buf, magic, sizeof magic) == 0) rc = write_header(f, off);
+    int rc = off == 0 ? choose_ids(f) : SQLITE_OK;
+    if (rc == SQLITE_OK) rc = lode__vfs_pwrite(f, buf, n, off);
+    if (rc == SQLITE_OK && begins_with_magic(buf)) rc = write_header(f, off);
     return rc;
   }
-  if (n == 12 && off == j->header_off && j->page_bytes && memcmp(buf, magic, sizeof magic) == 0) {
+  if (n == 12 && off == j->header_off && j->page_bytes && begins_with_magic(buf)) {
     memcpy(j->header, buf, n);
     return write_header(f, off);
   }
@@ -260,7 +271,7 @@ static int write_any(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
     j->record_page = lode__be32(buf);
   } else if (in_record && n == j->page_bytes && off == j->record_off + 4) {
     j->in_record = true; /* its sum follows */
-    if (lode__page_size_valid(n)) lode__page_seal(j->record_page, buf, n);
+    if (lode__page_size_valid(n)) lode__page_make_sound(j->record_page, buf, n);
   }
   return lode__vfs_pwrite(f, buf, n, off);
 }
@@ -278,7 +289,7 @@ int lode__journal_sync(lode__vfs_file *f) {
   if (rc != SQLITE_OK || !j->count_due) return rc;
   lode__put_le32(out, j->segments + 1);
   lode__put_le32(out + 4, lode__crc32c_u32(j->first_crc, j->segments + 1));
-  rc = lode__vfs_pwrite(f, out, sizeof out, HEADER_COUNT_OFF);
+  rc = lode__vfs_pwrite(f, out, sizeof out, LODE__HEADER_COUNT_OFF);
   if (rc == SQLITE_OK) rc = lode__vfs_fdatasync(f);
   if (rc != SQLITE_OK) return rc;
   j->segments++;

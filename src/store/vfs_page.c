@@ -16,6 +16,9 @@
  *   5. A free-list leaf has no content, so SQLite neither journals it when it is used again nor minds what a crash
  *      leaves there. A bad checksum is looked up in the file's free list before it is called damage; a free page
  *      reads as zeros. That holds while the file is as the last commit left it, i.e. until this handle writes.
+ *   6. Page 1 gets the transaction's commit id when it is written. A page 1 that carries a right checksum was not changed
+ *      since it got its id (or comes from the journal, in a rollback), and is written as it is: every commit changes
+ *      it, because SQLite's change counter lies there.
  */
 #include "vfs_internal.h"
 
@@ -29,13 +32,13 @@ uint32_t lode__page_crc(uint32_t page_number, const unsigned char *page, size_t 
 
 bool lode__page_size_valid(uint64_t n) { return n >= LODE__PAGE_MIN && n <= LODE__PAGE_MAX && (n & (n - 1)) == 0; }
 
-void lode__page_seal(uint32_t page_number, unsigned char *page, size_t page_bytes) {
+void lode__page_make_sound(uint32_t page_number, unsigned char *page, size_t page_bytes) {
   unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
   lode__put_le32(tail, lode__page_crc(page_number, page, page_bytes));
   lode__put_le32(tail + 4, 0);
 }
 
-bool lode__page_sound(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
+bool lode__page_is_sound(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
   const unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
   return lode__le32(tail) == lode__page_crc(page_number, page, page_bytes) && lode__le32(tail + 4) == 0;
 }
@@ -62,9 +65,9 @@ static int need_buffer(lode__vfs_file *f) {
 
 /* Proves page 1 and leaves it in f->page. SQLITE_IOERR_SHORT_READ: the file is empty. */
 static int load_first(lode__vfs_file *f) {
-  size_t got = 0, more = 0, n = f->page_bytes ? f->page_bytes : LODE__PAGE_MIN;
+  size_t got = 0, n = f->page_bytes ? f->page_bytes : LODE__PAGE_MIN;
   int rc = need_buffer(f);
-  if (rc == SQLITE_OK) rc = lode__vfs_pread(f, f->page, n, 0, &got);
+  if (rc == SQLITE_OK) rc = lode__through_pread(f, f->page, n, 0, &got);
   if (rc != SQLITE_OK) return rc;
   if (got == 0) return f->size ? damaged(f, 1, "the file was emptied") : SQLITE_IOERR_SHORT_READ;
   if (got < LODE__PAGE_MIN) return damaged(f, 1, "the file is cut short");
@@ -75,14 +78,22 @@ static int load_first(lode__vfs_file *f) {
   uint32_t size = declared_size(f->page);
   if (!size) return damaged(f, 1, "its page size is impossible");
   if (got < size) {
-    rc = lode__vfs_pread(f, f->page + got, size - got, got, &more);
+    rc = lode__through_pread(f, f->page, size, 0, &got);
     if (rc != SQLITE_OK) return rc;
-    if (got + more < size) return damaged(f, 1, "the file is cut short");
+    if (got < size) return damaged(f, 1, "the file is cut short");
   }
   if (f->page[20] != LODE__PAGE_RESERVED) return damaged(f, 1, "it has no room for a checksum");
-  if (!lode__page_sound(1, f->page, size)) return damaged(f, 1, "its checksum is wrong");
+  if (!lode__page_is_sound(1, f->page, size)) return damaged(f, 1, "its checksum is wrong");
   f->page_bytes = size;
+  f->commit_id = lode__commit_id(f->page);
+  f->commit_known = f->lock != SQLITE_LOCK_NONE;
   return SQLITE_OK;
+}
+
+int lode__page_commit_id(lode__vfs_file *f, uint64_t *id) {
+  int rc = f->commit_known ? SQLITE_OK : load_first(f);
+  *id = rc == SQLITE_OK ? f->commit_id : 0;
+  return rc == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : rc; /* a new database */
 }
 
 static int read_first(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
@@ -107,14 +118,14 @@ static int find_free(lode__vfs_file *f, uint32_t page_number, size_t n, bool *is
   if (f->wrote) return SQLITE_OK;
   int rc = load_first(f);
   if (rc != SQLITE_OK || f->page_bytes != n) return rc;
-  rc = lode__vfs_fsize(f, &size);
+  if (!lode__through_size(f, &size)) rc = lode__vfs_fsize(f, &size);
   if (rc != SQLITE_OK) return rc;
   if (!(trunk = lode__alloc(n))) return SQLITE_IOERR_NOMEM;
   uint32_t at = lode__be32(f->page + 32);
   /* the number of pages bounds the walk, should the list be a ring */
   for (uint64_t left = size / n; at > 1 && left > 0 && !*is_free; left--) {
-    rc = lode__vfs_pread(f, trunk, n, (uint64_t)(at - 1) * n, &got);
-    if (rc != SQLITE_OK || got < n || !lode__page_sound(at, trunk, n)) break;
+    rc = lode__through_pread(f, trunk, n, (uint64_t)(at - 1) * n, &got);
+    if (rc != SQLITE_OK || got < n || !lode__page_is_sound(at, trunk, n)) break;
     uint32_t leaves = lode__be32(trunk + 4);
     if (leaves > (n - LODE__PAGE_RESERVED) / 4 - 2) break;
     for (uint32_t i = 0; i < leaves && !*is_free; i++) *is_free = lode__be32(trunk + 8 + 4 * (size_t)i) == page_number;
@@ -128,9 +139,9 @@ static int read_other(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t 
   uint32_t page_number = (uint32_t)(off / n + 1);
   size_t got = 0;
   bool is_free = false;
-  int rc = lode__vfs_pread(f, buf, n, off, &got);
+  int rc = lode__through_pread(f, buf, n, off, &got);
   if (rc != SQLITE_OK) return rc;
-  if (got == n && lode__page_sound(page_number, buf, n)) return SQLITE_OK;
+  if (got == n && lode__page_is_sound(page_number, buf, n)) return SQLITE_OK;
   memset(buf + got, 0, n - got);
   /* Past the end lies what this transaction allocated and has not written yet. */
   if (got == 0 && off >= f->size) return SQLITE_IOERR_SHORT_READ;
@@ -183,7 +194,7 @@ static int fill_gap(lode__vfs_file *f, size_t n, uint64_t off) {
   unsigned char *blank = lode__alloc_zero(1, n);
   if (!blank) return SQLITE_IOERR_NOMEM;
   for (uint64_t at = (size + n - 1) / n * n; at < off && rc == SQLITE_OK; at += n) {
-    lode__page_seal((uint32_t)(at / n + 1), blank, n);
+    lode__page_make_sound((uint32_t)(at / n + 1), blank, n);
     rc = lode__vfs_pwrite(f, blank, n, at);
   }
   lode__free(blank);
@@ -203,11 +214,18 @@ int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   }
   int rc = fill_gap(f, n, off);
   if (rc != SQLITE_OK) return rc;
-  lode__page_seal((uint32_t)(off / n + 1), page, n);
+  if (off == 0 && !lode__page_is_sound(1, page, n)) {
+    while (f->next_commit_id == 0) f->next_commit_id = lode__random();
+    lode__commit_id_put(page, f->next_commit_id);
+  }
+  lode__page_make_sound((uint32_t)(off / n + 1), page, n);
   f->wrote = true;
   rc = lode__vfs_pwrite(f, page, n, off);
   if (rc != SQLITE_OK) return rc;
   if (off + n > f->size) f->size = off + n;
-  if (off == 0) f->page_bytes = (uint32_t)n;
+  if (off == 0) {
+    f->page_bytes = (uint32_t)n;
+    f->commit_known = false;
+  }
   return SQLITE_OK;
 }

@@ -589,7 +589,7 @@ lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err) {
       .cursor = tx->cursor,
       .free_bytes = (uint64_t)free_pages * (uint64_t)page_bytes,
       .page_bytes = (uint32_t)page_bytes,
-      .format = LODE__FORMAT,
+      .format = tx->format_1 ? 1 : LODE__FORMAT,
   };
   count_files(db->folder, stats);
   char *segments = lode__path_join(db->folder, LODE__SEGMENTS_FOLDER);
