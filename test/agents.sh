@@ -66,7 +66,7 @@ run 1 db count "$(printf 'no\342\200\256tes')"; case $err in *"$(printf '\342\20
 
 # ---- db drop: not the code index, and not without a question ----
 
-for name in code files; do run 5 db drop $name --yes; says 'lode reset index'; done
+for name in code files; do run 5 db drop $name --yes; says 'lode reset index'; run 5 db rename $name other; says 'lode reset index'; done
 run 0 search check_admin --json
 run 5 db drop notes; says '--yes'
 run 0 db count notes
@@ -101,6 +101,9 @@ if command -v curl >/dev/null; then
   }
   want 200 "$db" -d '{"name":"mine"}'
   want 400 -X DELETE "$db/code"
+  id=$(curl -s -m 60 "$db/files" | sed -n 's/.*"id":"\([0-9a-f-]*\)".*/\1/p')
+  want 400 -X PUT "$db/$id" -d '{"new_name":"other"}'
+  want 400 -X PUT "$db/$id" -d '{"new_metadata":{"revision":0}}'
   want 200 -X DELETE "$db/mine"
   want 200 "$db" -d '{"name":"mine"}'
   curl -s -m 60 "$api/lode/v1/db/drop" -d '{"collection":"files"}' >"$tmp/body"; grep -q 'lode reset index' "$tmp/body" && ok || bad "$(cat "$tmp/body")"

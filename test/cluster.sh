@@ -119,6 +119,15 @@ check "a backup is refused with exit code 5" [ $? = 5 ]
 check "and says what to do" grep -q "snapshots" "$tmp/err"
 check "verify" "$lode" --store "$S" db verify --quiet >/dev/null
 
+# Collections are dropped when that was asked for in so many words, and those of a code index are not
+"$lode" --store "$S" db create files --metadata '{"revision":1}' --quiet >/dev/null
+"$lode" --store "$S" db drop files --yes 2>"$tmp/err"
+check "the code index is not dropped: $?" grep -q "lode reset index" "$tmp/err"
+"$lode" --store "$S" db create doomed --quiet >/dev/null
+"$lode" --store "$S" db drop doomed 2>"$tmp/err"
+check "a question is not asked without a terminal" [ $? = 5 ]
+check "drop" "$lode" --store "$S" db drop doomed --yes --quiet >/dev/null
+
 # ---- A load, while nodes die
 
 "$lode" --store "$S" db create load --replicas 2 --shards 3 >/dev/null || bad "create"

@@ -4,6 +4,7 @@
 
 #include "base/os.h"
 #include "code/audit.h"
+#include "code/context.h"
 #include "code/config.h"
 #include "code/index.h"
 #include "code/rank.h"
@@ -520,6 +521,67 @@ TEST(a_file_that_is_swept_takes_no_other_with_it) {
   scene_close(&s);
 }
 
+/* ---- Secrets ---- */
+
+#define TOKEN "gh" "p_16C7e42F292c6912E7710c838347Ae178B4a"
+
+static bool holds(scene *s, const char *words) {
+  lode_collection_options plain = {0};
+  lode_get_request get = {.include = LODE_DOCUMENT};
+  lode_collection *code = NULL;
+  lode_result *rows = NULL;
+  bool found = false;
+  OK(lode_collection_open(s->store, S("code"), &plain, &code, &err));
+  OK(lode_get(code, &get, &rows, &err));
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    lode_str d = lode_result_at(rows, i)->document;
+    found = found || (d.len && memmem(d.data, d.len, words, strlen(words)));
+  }
+  lode_result_free(rows);
+  lode_collection_close(code);
+  return found;
+}
+
+static long steps_left;
+static bool stop_later(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  (void)ctx, (void)phase, (void)done, (void)total;
+  return steps_left-- > 0;
+}
+
+/* As if it had been made by a lode that masked nothing: whatever stops the run that looks at all files again, the next one goes on. */
+TEST(an_index_with_secrets_in_it_is_mended_once) {
+  scene s = {0};
+  lode__index_report r;
+  long most = 0;
+  scene_open(&s, "letters@1/8/static");
+  for (int i = 0; i < 4; i++) {
+    char name[40], text[200];
+    snprintf(name, sizeof name, "secret%d.py", i);
+    snprintf(text, sizeof text, "def secret_%d():\n    return \"%s\"\n", i, TOKEN);
+    write_in(s.project.root, name, text);
+  }
+  for (long stop = 0; stop <= most; stop += 3) {
+    OK(lode__config_set(&s.project.config, LODE__CONFIG_INDEX_SECRETS, S("index"), &err));
+    OK(run_index(&s, false, &r));
+    CHECK(holds(&s, TOKEN) && r.masked == 0);
+    OK(lode__config_set(&s.project.config, LODE__CONFIG_INDEX_SECRETS, S("mask"), &err));
+    lode__index_options options = {.embedder = s.model, .workers = 1, .progress = {stop_later, NULL}};
+    lode__indexer *indexer = NULL;
+    steps_left = stop ? stop : 1000000;
+    OK(lode__indexer_open(&s.project, s.store, &options, &indexer, &err));
+    lode_status st = lode__indexer_run(indexer, NULL, 0, &r, &err);
+    lode__indexer_close(indexer);
+    if (stop == 0) most = 1000000 - steps_left; /* so many steps has a whole run */
+    CHECKF(st == LODE_OK || (stop && st == LODE_CANCELLED), "stop %ld: %s", stop, lode_status_name(st));
+    OK(run_index(&s, false, &r));
+    CHECKF(!holds(&s, TOKEN) && holds(&s, "secret_3") && r.masked == 4, "stop %ld: %llu masked", stop, (unsigned long long)r.masked);
+    OK(run_index(&s, false, &r));
+    CHECKF(r.unchanged == 6 && r.changed == 0 && r.masked == 4, "stop %ld: %llu changed", stop, (unsigned long long)r.changed);
+  }
+  CHECKF(most > 2, "%ld steps", most);
+  scene_close(&s);
+}
+
 /* Allocation N fails: an error or a result, never a crash, and afterwards all is well. */
 static _Atomic long countdown = -1;
 static bool count_down(void) { return countdown < 0 || countdown-- > 0; }
@@ -536,10 +598,14 @@ TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
     lode_status st = run_index(&s, round % 5 == 4, &r);
     countdown = -1;
     CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO || st == LODE_CORRUPT || st == LODE_BUSY, "round %d: %s %s", round, lode_status_name(st), err.text);
-    lode__search_request request = {.query = S("open"), .mode = LODE_HYBRID, .limit = 5, .embedder = s.model};
+    lode__search_request request = {.query = S("open"), .mode = LODE_HYBRID, .limit = 5, .context = 2, .embedder = s.model};
+    lode__context_request around = {.name = S("close_window"), .limit = 5};
     lode__search_result result;
+    lode__context context;
     countdown = (long)test_below(1500);
     if (lode__search_run(&s.project, s.store, &request, &result, &err) == LODE_OK) lode__search_release(&result);
+    countdown = (long)test_below(600);
+    if (lode__context_find(&s.project, s.store, &around, &context, &err) == LODE_OK) lode__context_release(&context);
     countdown = -1;
   }
   OK(run_index(&s, false, &r));

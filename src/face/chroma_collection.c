@@ -328,7 +328,8 @@ static bool change(lode__chroma *c, const lode_collection_info *info, lode_str o
     lode__chroma_failed(c, lode__fail_nomem(&c->err));
     goto done;
   }
-  if (!lode__str_eq(full, info->name)) st = lode_collection_rename(c->store, info->name, full, &c->err);
+  st = lode__owned_guard(c->store, info->name, &c->err); /* its name and metadata are what the index is found by */
+  if (st == LODE_OK && !lode__str_eq(full, info->name)) st = lode_collection_rename(c->store, info->name, full, &c->err);
   if (st == LODE_OK) st = lode_collection_set_metadata(c->store, full, text, &c->err);
   if (st == LODE_EXISTS) lode__chroma_fail(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
   else if (st != LODE_OK) lode__chroma_failed(c, st);

@@ -128,7 +128,8 @@ lode_status lode__op_rename(lode__op_context *ctx, const lode__args *args, lode_
   lode_str name = lode__arg_of(args, "collection")->text, new_name = lode__arg_of(args, "new_name")->text;
   lode__target target;
   LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = lode_collection_rename(target.store, name, new_name, err);
+  lode_status st = lode__owned_guard(target.store, name, err);
+  if (st == LODE_OK) st = lode_collection_rename(target.store, name, new_name, err);
   if (st == LODE_OK) {
     lode__row_begin(ctx);
     lode__row_text(ctx, "collection", name);

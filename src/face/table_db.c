@@ -396,7 +396,7 @@ const lode__op lode__ops_db[] = {
     {OP(collections), .about = "list the collections", .flags = READS, .params = no_params, .row = collections_row,
      .examples = "lode db collections\nlode db collections --json --store ./data"},
     {OP(rename), .about = "give a collection another name", .params = rename_params, .summary = rename_summary,
-     .say = "{collection}: now called {new_name}", .examples = "lode db rename notes journal"},
+     .say = "{collection}: now called {new_name}", .detail = "The collections of a project's code index are refused.", .examples = "lode db rename notes journal"},
     {OP(drop), .about = "remove a collection and all its records", .flags = DESTROYS, .params = drop_params,
      .summary = drop_summary, .say = "{collection}: dropped, {dropped} records",
      .detail = "Asks on a terminal; elsewhere --yes is needed. It is gone at once for every reader. Its bytes are erased by maintenance, and "
