@@ -164,7 +164,7 @@ ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)
 TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),$(if $(wildcard test/test_$(t).c),tsan/$(t)=$(BUILD)/tsan/test/test_$(t)))
 SHELL_RUNS  = cluster="test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test"
 SHELL_RUNS += cli="test/cli.sh $(BUILD)/release/lode"
-SHELL_RUNS += code="test/code.sh $(BUILD)/release/lode"
+SHELL_RUNS += code="test/code.sh $(BUILD)/release/lode" trust="test/trust.sh $(BUILD)/release/lode"
 SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
               symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
 SHELL_RUNS += serve="test/serve.sh $(BUILD)/release/lode" serve_asan="test/serve.sh $(BUILD)/asan/lode" clients="test/clients.sh $(BUILD)/release/lode"

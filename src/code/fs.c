@@ -10,12 +10,12 @@ enum { READ_STEP = 64 * 1024, MOST_LINKS = 40 };
 
 bool lode__fs_is_folder(const char *path) {
   struct stat info;
-  return lode__os->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+  return LODE__RETRY(lode__os->stat(path, &info)) == 0 && S_ISDIR(info.st_mode);
 }
 
 bool lode__fs_exists(const char *path) {
   struct stat info;
-  return lode__os->stat(path, &info) == 0;
+  return LODE__RETRY(lode__os->stat(path, &info)) == 0;
 }
 
 lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, lode_error *err) {
@@ -81,7 +81,7 @@ lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
   struct stat old;
   lode__buf beside = {0};
   lode_status st = LODE_OK;
-  bool is_old = lode__os->stat(path, &old) == 0;
+  bool is_old = LODE__RETRY(lode__os->stat(path, &old)) == 0;
   unsigned mode = is_old ? old.st_mode & 07777 : 0644;
   int fd = -1;
   lode__buf_addf(&beside, "%s.%llx.tmp", path, (unsigned long long)lode__random());
@@ -92,11 +92,33 @@ lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
   st = lode__os_write_full(fd, data.data, data.len, 0, err);
   if (st == LODE_OK && LODE__RETRY(lode__os->fsync(fd)) < 0) st = lode__fail_errno(err, errno, path);
   lode__os->close(fd);
-  if (st == LODE_OK && lode__os->rename(beside.data, path) < 0) st = lode__fail_errno(err, errno, path);
+  if (st == LODE_OK && LODE__RETRY(lode__os->rename(beside.data, path)) < 0) st = lode__fail_errno(err, errno, path);
   if (st != LODE_OK) lode__os->unlink(beside.data);
   else st = lode__os_sync_folder_of(path, err);
 done:
   lode__buf_release(&beside);
+  return st;
+}
+
+lode_status lode__fs_make_parents(const char *path, lode_error *err) {
+  lode__buf part = {0};
+  lode_status st = LODE_OK;
+  for (const char *p = path + (path[0] == '/'); (p = strchr(p, '/')) != NULL; p++) {
+    part.len = 0;
+    lode__buf_add(&part, path, (size_t)(p - path));
+    lode__buf_addc(&part, '\0');
+    if (part.failed) {
+      st = lode__fail_nomem(err);
+      break;
+    }
+    int errnum = LODE__RETRY(lode__os->mkdir(part.data, 0700)) < 0 ? errno : 0;
+    if (errnum && !lode__fs_is_folder(part.data)) {
+      st = errnum == EEXIST ? lode__fail(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
+                            : lode__fail_errno(err, errnum, part.data);
+      break;
+    }
+  }
+  lode__buf_release(&part);
   return st;
 }
 

@@ -13,6 +13,8 @@ lode_status lode__fs_write(const char *path, lode_str data, lode_error *err);
 lode_status lode__fs_resolve(const char *path, lode__buf *out, lode_error *err);
 /* "folder/name", NUL behind; out is cleared first. */
 lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, lode_error *err);
+/* Makes the folders above path. */
+lode_status lode__fs_make_parents(const char *path, lode_error *err);
 bool lode__fs_is_folder(const char *path);
 bool lode__fs_exists(const char *path);
 /* Removes a folder with all that is in it, without recursion and without following links. */
