@@ -173,11 +173,12 @@ SHELL_RUNS += mcp="test/mcp.sh $(BUILD)/release/lode" mcp_clients="test/mcp_clie
 
 SHELL_RUNS += web="test/web.sh $(BUILD)/release/lode"
 SHELL_RUNS += python="test/python.sh $(BUILD)/release/lode"
+SHELL_RUNS += outside="$(BUILD)/release/test/outside/outside $(BUILD)/release/lode 40"
 SHELL_RUNS += parity="test/parity.sh $(BUILD)/release/lode"
 
 .PHONY: test test-full asan tsan
 test: deps-test grammars
-	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
 	@$(MAKE) --no-print-directory test-model
@@ -195,6 +196,16 @@ test-cluster: deps-test
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory -j2 SAN=asan $(foreach t,model api api_read api_streams api_upkeep,$(BUILD)/asan/test/test_$(t))
 	@test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test
+
+# Stores damaged from outside, by a program that knows only the command line: ROUNDS=1200 SEED=
+ROUNDS ?= 1200
+$(OUT)/test/outside/outside: test/outside/outside.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c11 -O1 -g $(WARN) -o $@ $< -lm
+.PHONY: test-outside
+test-outside: deps-test
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/test/outside/outside
+	@$(OUT)/test/outside/outside $(OUT)/lode $(ROUNDS) $(SEED)
 
 # Every byte and every call instead of a sample of them
 test-full:
@@ -341,6 +352,7 @@ help:
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local DESTDIR="
 	@echo "make asan | tsan  the tests of one sanitizer"
+	@echo "make test-outside stores damaged from outside, ROUNDS=1200 of them"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
 	@echo "make bench-code   code search on the Linux tree and others, written to bench/CODE.md"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
