@@ -16,7 +16,9 @@ OPT.      := -O2 -D_FORTIFY_SOURCE=2
 OPT.asan  := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DLODE_CHECKED
 OPT.tsan  := -O1 -fsanitize=thread -fno-omit-frame-pointer -DLODE_CHECKED
 OPT.fuzz  := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-WARN      := -Wall -Wextra -Werror -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
+# -Werror with the compilers that CI knows
+WERROR    ?= $(shell tools/werror.sh $(CC))
+WARN      := $(WERROR) -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
 HARDEN    := -fstack-protector-strong -fstack-clash-protection -fPIC
 LDHARDEN  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 # Distances must be the same on every CPU: no fused multiply-add behind our back
@@ -147,12 +149,13 @@ tests: $(TESTS) $(REPLAYS) $(OUT)/lode $(PARSER)
 # ---- Tests
 
 DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev
-DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl git
+DEPS_TEST  := $(DEPS_BUILD) clang libjansson-dev strace sqlite3 procps xz-utils curl openssl git
 .PHONY: deps deps-test
 deps:
 	@tools/deps.sh $(DEPS_BUILD)
 deps-test:
 	@tools/deps.sh $(DEPS_TEST)
+	@tools/deps-clang.sh
 	@command -v chromium >/dev/null || tools/deps.sh chromium || echo "deps: no chromium: the tests of the web page are skipped"
 	@python3 -c 'import ensurepip, setuptools, wheel' 2>/dev/null || tools/deps.sh python3-venv python3-pip python3-setuptools python3-wheel || \
 	  echo "deps: no packages of Python: some tests of the binding are skipped"
