@@ -178,6 +178,7 @@ SHELL_RUNS += web="test/web.sh $(BUILD)/release/lode"
 SHELL_RUNS += python="test/python.sh $(BUILD)/release/lode"
 SHELL_RUNS += outside="$(BUILD)/release/test/outside/outside $(BUILD)/release/lode 40"
 SHELL_RUNS += parity="test/parity.sh $(BUILD)/release/lode"
+SHELL_RUNS += sqlite="test/sqlite.sh $(BUILD)/asan/test" run="test/run_test.sh $(BUILD)/asan/test/test_vfs_crash"
 
 .PHONY: test test-full asan tsan
 test: deps-test grammars
@@ -209,6 +210,13 @@ $(OUT)/test/outside/outside: test/outside/outside.c
 test-outside: deps-test
 	@$(MAKE) --no-print-directory -j2 all $(OUT)/test/outside/outside
 	@$(OUT)/test/outside/outside $(OUT)/lode $(ROUNDS) $(SEED)
+
+# The store with other versions of SQLite than the installed one
+SQLITE_VERSIONS = $(shell sed -n 's/^\([0-9][^ ]*\) .*/\1/p' deps/sqlite/versions.txt)
+.PHONY: test-sqlite
+test-sqlite: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@test/run.sh $(foreach v,$(SQLITE_VERSIONS),sqlite-$(v)="test/sqlite.sh $(BUILD)/asan/test all $(v)")
 
 # Every byte and every call instead of a sample of them
 test-full:
@@ -356,6 +364,7 @@ help:
 	@echo "make install      PREFIX=/usr/local DESTDIR="
 	@echo "make asan | tsan  the tests of one sanitizer"
 	@echo "make test-outside stores damaged from outside, ROUNDS=1200 of them"
+	@echo "make test-sqlite  the store's tests with several versions of SQLite"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
 	@echo "make bench-code   code search on the Linux tree and others, written to bench/CODE.md"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
