@@ -170,6 +170,8 @@ run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5; hasnt hunter2
 run 0 index --json; is_field changed 0; is_field unchanged 6
 run 2 config set index.secrets perhaps
 printf '{"index.secrets": true}\n' >.lode/config.json
+run 0 config get index.secrets; has mask # nobody has said so but the file
+run 0 trust
 run 0 config get index.secrets; has index
 printf '{"index.secrets": false}\n' >.lode/config.json
 run 0 config get index.secrets; has mask

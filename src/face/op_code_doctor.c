@@ -159,6 +159,12 @@ static void count_damage(void *ctx, const lode_damage *damage) {
   if (all->n++ == 0) snprintf(all->first, sizeof all->first, "%s: %s", damage->what, damage->detail);
 }
 
+/* The new store has an id of its own, and is as much the user's as the old one was. */
+static void remember_store(doctor *d) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  if (lode__trust_made(d->project.folder, NULL, &why) != LODE_OK) lode__op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
+}
+
 /* Everything that still proves itself, into a new store that takes the place of the old; the old one is kept. */
 static lode_status rescue(doctor *d, lode_salvage_report *report, lode__buf *kept) {
   unsigned long long now = (unsigned long long)(lode__os_wall_ms() / 1000);
@@ -178,6 +184,7 @@ static lode_status rescue(doctor *d, lode_salvage_report *report, lode__buf *kep
   if (d->has_config) LODE__GOTO(lode__config_save(&d->project.config, fresh.data, d->err));
   if (lode__os->rename(d->project.folder, kept->data) < 0 || lode__os->rename(fresh.data, d->project.folder) < 0)
     LODE__GOTO(lode__fail_errno(d->err, errno, d->project.folder));
+  if (d->project.trust.state == LODE__TRUST_OURS) remember_store(d);
 done:
   lode__buf_release(&fresh);
   return st;
