@@ -1,4 +1,4 @@
-/* test_mask.c - secrets inside of text: every shape is found, what only looks like one is not, and nothing else changes. */
+/* test_mask.c - secrets inside text: every shape is found, what only looks like one is not, and nothing else changes. */
 #include "code/mask.h"
 #include "test.h"
 

@@ -27,7 +27,7 @@ lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, 
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
-/* One link: `out` becomes what it names. *more = false when it is none. */
+/* One link: `out` becomes what it names. *more = false when it is not a link. */
 static lode_status follow_link(lode__buf *out, bool *more, lode_error *err) {
   char to[PATH_MAX];
   ssize_t n = readlink(out->data, to, sizeof to - 1);

@@ -175,7 +175,7 @@ static bool is_itself(const lode__search_request *r, const lode__candidate *c) {
   return r->similar.data && lode__str_eq(c->path, r->similar) && (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
 }
 
-/* What was asked about is no answer, and a path that leads out of the project is none that its files gave. */
+/* Drops the chunk that was asked about, and records whose paths lead out of the project: no file of it can have given those. */
 static void drop_others(searching *s) {
   for (size_t i = 0; i < s->n;) {
     bool outside = !lode__place_inside(s->v[i].path);

@@ -369,7 +369,7 @@ void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside) {
     lode__op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
                   (unsigned long long)stale);
   if (outside)
-    lode__op_note(ctx, "%llu records were left out: their paths lead out of the project, which no file of it gave; `lode index --force` makes the index anew",
+    lode__op_note(ctx, "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode index --force` rebuilds the index",
                   (unsigned long long)outside);
 }
 

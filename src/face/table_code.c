@@ -123,7 +123,7 @@ static const lode__field index_summary[] = {
     {"skipped", LODE__FIELD_OBJECT, 0, "files and folders left out, by reason"},
     {"left_out", LODE__FIELD_COUNT, 0, "all of them"},
     {"secrets", LODE__FIELD_COUNT, 0, "those of them that look like keys or passwords"},
-    {"masked", LODE__FIELD_COUNT, 0, "secrets inside of files that were masked"},
+    {"masked", LODE__FIELD_COUNT, 0, "secrets inside files that were masked"},
     {"unparsed", LODE__FIELD_COUNT, 0, "files whose parser failed: cut by lines"},
     {"bytes", LODE__FIELD_BYTES, 0, "read"},
     {"walk_ms", LODE__FIELD_NUMBER, 0, "time spent looking at files"},
@@ -175,7 +175,7 @@ static const lode__field status_summary[] = {
     {"languages", LODE__FIELD_OBJECT, OPTIONAL, "files by language"},
     {"kinds", LODE__FIELD_OBJECT, OPTIONAL, "chunks by kind"},
     {"skipped", LODE__FIELD_OBJECT, OPTIONAL, "left out by the last full run, by reason"},
-    {"masked", LODE__FIELD_COUNT, OPTIONAL, "secrets inside of files that were masked"},
+    {"masked", LODE__FIELD_COUNT, OPTIONAL, "secrets inside files that were masked"},
     {"model", LODE__FIELD_TEXT, NULLABLE, "that made the vectors"},
     {"model_wanted", LODE__FIELD_TEXT, 0, "of the configuration"},
     {"bytes", LODE__FIELD_BYTES, OPTIONAL, "of the index"},
@@ -271,7 +271,7 @@ const lode__op lode__ops_code[] = {
      .detail = "Only what changed is read: a file is known by its size, time and inode, and by the digest of its bytes. A file's chunks, "
                "vectors and state change in one transaction; a run that was interrupted goes on where it stopped. Files that "
                ".gitignore or .lodeignore leave out are left out, as are binary, generated and very large ones, and what looks like secrets; "
-               "keys and tokens inside of other files are masked (index.secrets). `lode skipped` lists what was left out, and why.",
+               "keys and tokens inside other files are masked (index.secrets). `lode skipped` lists what was left out, and why.",
      .examples = "lode index\nlode index ~/src/linux\n# second vectors, better and slower\nlode index --quality\n"
                  "# everything anew; search goes on meanwhile\nlode index --force\nlode index --remove src/old"},
     {OP(search), .about = "find code by a question, a name or an example", .flags = READS | PROJECT | LODE__OP_PAGED,
@@ -293,7 +293,7 @@ const lode__op lode__ops_code[] = {
      .examples = "lode status\nlode status --json\nlode status --check"},
     {OP(skipped), .about = "list the files that are not in the index, and why", .flags = READS | PROJECT | LOCAL | LODE__OP_PAGED,
      .params = skipped_params, .row = skipped_row,
-     .detail = "Walks the tree by the rules of lode index, and adds what the index knows of texts. A folder that is left out is one line. Files "
+     .detail = "Walks the tree by the rules of lode index, and adds the files that the last run left out because of their text. A folder that is left out is one line. Files "
                "in which secrets were masked are listed too, with the reason masked. Exit code 1 when there are none.",
      .examples = "lode skipped\nlode skipped --reason secret\nlode skipped --reason masked --json"},
     {OP(watch), .about = "keep the index up to date while files change", .flags = LONG | LOCAL | PROJECT, .params = watch_params, .row = watch_row,
