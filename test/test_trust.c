@@ -375,6 +375,25 @@ TEST(a_change_that_fails_leaves_the_list_whole) {
   }
 }
 
+static lode_status put_b(void *ctx, lode_error *err) {
+  (void)ctx;
+  return try_put("/b/.lode", LODE__TRUST_LEVEL_TRUSTED, "", "", "", err);
+}
+
+TEST(a_change_that_is_killed_leaves_the_list_whole) {
+  lode_error err;
+  bool was;
+  begin();
+  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "2", "");
+  for (uint64_t n = 1;; n++) {
+    bool through = fault_in_child(put_b, NULL, FAULT_ANY, n, FAULT_EXIT) != 0;
+    check_after("killed at call", n, through ? LODE_OK : LODE_IO);
+    OK(lode__trust_list_forget("/b/.lode", &was, &err)); /* and the lock has died with its holder */
+    if (through) break;
+    CHECK(n < 1000);
+  }
+}
+
 /* ---- What is looked at ---- */
 
 static void make_store(const char *folder) {

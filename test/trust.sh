@@ -293,6 +293,17 @@ run 0 db query code --text sheep --json -k 1; says "words alone"
 run 0 search sheep; says "words"
 run 0 index; says "model = ollama:own"
 check "a copy's model was asked" [ "$(sent)" -eq "$before" ]
+"$lode" serve --port 0 >/dev/null 2>"$tmp/log" & pid=$!
+for _ in $(seq 200); do grep -q "^.* serving " "$tmp/log" && break; sleep 0.05; done
+url=$(sed -n 's|.* serving .* at \(http://[0-9.:]*\).*|\1|p' "$tmp/log")
+python3 - "$url" >"$tmp/answer" <<'PY'
+import sys, urllib.request
+for op, body in (("db/query", b'{"collection":"code","text":"sheep","k":1}'), ("search", b'{"query":"sheep"}')):
+    print(urllib.request.urlopen(sys.argv[1] + "/api/lode/v1/" + op, body).read().decode())
+PY
+kill "$pid"; wait "$pid"
+check "a served copy does not answer: $(cat "$tmp/answer" "$tmp/log")" [ "$(grep -c sheep.c "$tmp/answer")" -eq 2 ]
+check "a served copy's model was asked" [ "$(sent)" -eq "$before" ]
 run 0 trust; run 0 search sheep; silent "lode trust"; check "nothing was asked after trust" [ "$(sent)" -gt "$before" ]
 
 # ---- The list
