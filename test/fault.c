@@ -81,12 +81,20 @@ static int fault_fsync(int fd) { return hit(FAULT_FSYNC) ? -1 : under->fsync(fd)
 static int fault_fdatasync(int fd) { return hit(FAULT_FDATASYNC) ? -1 : under->fdatasync(fd); }
 static int fault_fstat(int fd, struct stat *st) { return hit(FAULT_FSTAT) ? -1 : under->fstat(fd, st); }
 static int fault_stat(const char *path, struct stat *st) { return hit(FAULT_STAT) ? -1 : under->stat(path, st); }
-static int fault_open_below(int folder, const char *path, int flags) {
-  return hit(FAULT_OPEN) ? -1 : under->open_below(folder, path, flags);
+static int fault_open_below(int folder, const char *path, int flags, unsigned mode) {
+  return hit(FAULT_OPEN) ? -1 : under->open_below(folder, path, flags, mode);
 }
 static int fault_lstat_at(int folder, const char *name, struct stat *st) {
   return hit(FAULT_STAT) ? -1 : under->lstat_at(folder, name, st);
 }
+static int fault_unlink_at(int folder, const char *name) { return hit(FAULT_UNLINK) ? -1 : under->unlink_at(folder, name); }
+static int fault_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
+  return hit(FAULT_RENAME) ? -1 : under->rename_at(from_folder, from, to_folder, to);
+}
+static int fault_mkdir_at(int folder, const char *name, unsigned mode) {
+  return hit(FAULT_MKDIR) ? -1 : under->mkdir_at(folder, name, mode);
+}
+static int fault_rmdir_at(int folder, const char *name) { return hit(FAULT_RMDIR) ? -1 : under->rmdir_at(folder, name); }
 static int fault_unlink(const char *path) { return hit(FAULT_UNLINK) ? -1 : under->unlink(path); }
 static int fault_rename(const char *from, const char *to) { return hit(FAULT_RENAME) ? -1 : under->rename(from, to); }
 static int fault_mkdir(const char *path, unsigned mode) { return hit(FAULT_MKDIR) ? -1 : under->mkdir(path, mode); }
@@ -115,6 +123,10 @@ static const lode__os_table table = {
   .stat = fault_stat,
   .open_below = fault_open_below,
   .lstat_at = fault_lstat_at,
+  .unlink_at = fault_unlink_at,
+  .rename_at = fault_rename_at,
+  .mkdir_at = fault_mkdir_at,
+  .rmdir_at = fault_rmdir_at,
   .unlink = fault_unlink,
   .rename = fault_rename,
   .mkdir = fault_mkdir,

@@ -223,6 +223,9 @@ static void opened(int fd, const char *path, int flags, bool existed) {
   struct stat st;
   if (fd >= MAX_FDS) test_failed(__FILE__, __LINE__, "simdisk: too many files");
   if (fstat(fd, &st) < 0) test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
+  free(fds[fd].folder); /* of one that was closed by closedir */
+  fds[fd].folder = NULL;
+  fds[fd].node = NULL;
   if (S_ISDIR(st.st_mode)) {
     fds[fd].folder = must(strdup(path));
     return;
@@ -381,9 +384,57 @@ static int sim_lock_held(int fd, short type, off_t start, off_t len) {
   return rc;
 }
 
-/* Trees of others are not on the simulated disk. */
-static int sim_open_below(int folder, const char *path, int flags) { return lode__os_real.open_below(folder, path, flags); }
-static int sim_lstat_at(int folder, const char *file, struct stat *st) { return lode__os_real.lstat_at(folder, file, st); }
+/* ---- Names in an open folder ---- */
+
+/* The path of a name in a folder that lies on the simulated disk; false for other folders. */
+static bool path_in(int folder, const char *file, char path[4096]) {
+  pthread_mutex_lock(&mutex);
+  const char *of = folder >= 0 && folder < MAX_FDS ? fds[folder].folder : NULL;
+  if (of && strcmp(file, ".") == 0) snprintf(path, 4096, "%s", of);
+  else if (of) snprintf(path, 4096, "%s/%s", of, file);
+  leave();
+  return of != NULL;
+}
+
+static int sim_open_below(int folder, const char *file, int flags, unsigned mode) {
+  char path[4096];
+  struct stat st;
+  bool known = path_in(folder, file, path);
+  if (!enter()) return -1;
+  bool existed = known && lstat(path, &st) == 0;
+  int fd = lode__os_real.open_below(folder, file, flags, mode);
+  if (fd >= 0 && known) opened(fd, path, flags, existed);
+  leave();
+  return fd;
+}
+
+static int sim_lstat_at(int folder, const char *file, struct stat *st) {
+  if (!enter()) return -1;
+  int rc = lode__os_real.lstat_at(folder, file, st);
+  leave();
+  return rc;
+}
+
+static int sim_unlink_at(int folder, const char *file) {
+  char path[4096];
+  return path_in(folder, file, path) ? sim_unlink(path) : lode__os_real.unlink_at(folder, file);
+}
+
+static int sim_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
+  char old[4096], new[4096];
+  if (path_in(from_folder, from, old) && path_in(to_folder, to, new)) return sim_rename(old, new);
+  return lode__os_real.rename_at(from_folder, from, to_folder, to);
+}
+
+static int sim_mkdir_at(int folder, const char *file, unsigned mode) {
+  char path[4096];
+  return path_in(folder, file, path) ? sim_mkdir(path, mode) : lode__os_real.mkdir_at(folder, file, mode);
+}
+
+static int sim_rmdir_at(int folder, const char *file) {
+  char path[4096];
+  return path_in(folder, file, path) ? sim_rmdir(path) : lode__os_real.rmdir_at(folder, file);
+}
 
 static uint64_t sim_now_ns(void) { return lode__os_real.now_ns(); }
 static void sim_sleep_us(uint64_t us) { lode__os_real.sleep_us(us); }
@@ -400,6 +451,10 @@ static const lode__os_table table = {
   .stat = sim_stat,
   .open_below = sim_open_below,
   .lstat_at = sim_lstat_at,
+  .unlink_at = sim_unlink_at,
+  .rename_at = sim_rename_at,
+  .mkdir_at = sim_mkdir_at,
+  .rmdir_at = sim_rmdir_at,
   .unlink = sim_unlink,
   .rename = sim_rename,
   .mkdir = sim_mkdir,

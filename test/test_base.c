@@ -513,7 +513,7 @@ TEST(no_file_takes_the_place_of_a_standard_stream) {
   close(STDIN_FILENO);
   int fd = lode__os_real.open(path, O_RDWR | O_CREAT, 0600);
   int folder = lode__os_real.open(home, O_RDONLY | O_DIRECTORY, 0);
-  int below = lode__os_real.open_below(folder, "f", O_RDONLY);
+  int below = lode__os_real.open_below(folder, "f", O_RDONLY, 0);
   bool left_closed = fcntl(STDIN_FILENO, F_GETFD) < 0;
   if (kept >= 0) dup2(kept, STDIN_FILENO);
   if (kept >= 0) close(kept);

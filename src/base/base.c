@@ -78,6 +78,10 @@ lode_status lode__fail_errno(lode_error *err, int errnum, const char *what) {
   if (lode__errno_is_full(errnum)) status = LODE_FULL;
   if (errnum == ENOMEM) status = LODE_NOMEM;
   char text[128];
+  if (errnum == ELOOP)
+    return lode__fail(err, LODE_REFUSED, "%s is a symbolic link, which is not followed here: put the file or folder itself in its place", what);
+  if (errnum == ENXIO)
+    return lode__fail(err, LODE_REFUSED, "%s is a pipe, a socket or a device, not a file: remove it, or name another one", what);
   return lode__fail(err, status, "%s: %s", what, strerror_r(errnum, text, sizeof text));
 }
 

@@ -73,8 +73,15 @@ static int real_fdatasync(int fd) {
 static int real_fstat(int fd, struct stat *st) { return fstat(fd, st); }
 static int real_stat(const char *path, struct stat *st) { return stat(path, st); }
 
+/* Of a link where a folder is wanted the kernel says ENOTDIR: let it be ELOOP, as elsewhere. */
+static int says_loop(int fd, int folder, const char *path) {
+  struct stat st;
+  if (fd < 0 && errno == ENOTDIR) errno = fstatat(folder, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+  return fd;
+}
+
 /* Name by name, for kernels without openat2. */
-static int open_step_by_step(int folder, const char *path, int flags) {
+static int portable_open_below(int folder, const char *path, int flags, unsigned mode) {
   char name[256];
   int at = folder, fd = -1;
   for (;;) {
@@ -86,31 +93,52 @@ static int open_step_by_step(int folder, const char *path, int flags) {
       memcpy(name, path, len);
       name[len] = '\0';
       bool last = path[len] == '\0';
-      fd = openat(at, name, (last ? flags : O_RDONLY | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
+      do {
+        fd = openat(at, name, (last ? flags : LODE__OPEN_FOLDER) | O_NOFOLLOW | O_CLOEXEC, last ? (mode_t)mode : 0);
+      } while (fd < 0 && errno == EINTR);
+      fd = says_loop(fd, at, name);
       path += len + !last;
       if (fd >= 0 && last) path = NULL;
     }
     int errnum = errno;
     if (at != folder) close(at);
     errno = errnum;
-    if (fd < 0 || !path) return fd;
+    if (fd < 0 || !path) return above_standard(fd);
     at = fd;
   }
 }
 
-static int real_open_below(int folder, const char *path, int flags) {
-  struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC), .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+static int real_open_below(int folder, const char *path, int flags, unsigned mode) {
+  struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC), .mode = flags & O_CREAT ? mode : 0,
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
   long fd;
   do {
     fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
   } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
   /* EPERM: a sandbox that does not know the call */
-  return above_standard(fd < 0 && (errno == ENOSYS || errno == EPERM) ? open_step_by_step(folder, path, flags) : (int)fd);
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM)) return portable_open_below(folder, path, flags, mode);
+  return above_standard(says_loop((int)fd, folder, path));
 }
 
 static int real_lstat_at(int folder, const char *name, struct stat *st) {
   return fstatat(folder, name, st, AT_SYMLINK_NOFOLLOW);
 }
+
+/* A name, not a path: nothing on the way could be a link. */
+static bool is_one_name(const char *name) {
+  if (!strchr(name, '/')) return true;
+  errno = EXDEV;
+  return false;
+}
+
+static int real_unlink_at(int folder, const char *name) { return is_one_name(name) ? unlinkat(folder, name, 0) : -1; }
+static int real_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
+  return is_one_name(from) && is_one_name(to) ? renameat(from_folder, from, to_folder, to) : -1;
+}
+static int real_mkdir_at(int folder, const char *name, unsigned mode) {
+  return is_one_name(name) ? mkdirat(folder, name, (mode_t)mode) : -1;
+}
+static int real_rmdir_at(int folder, const char *name) { return is_one_name(name) ? unlinkat(folder, name, AT_REMOVEDIR) : -1; }
 
 static int real_unlink(const char *path) { return unlink(path); }
 static int real_rename(const char *from, const char *to) { return rename(from, to); }
@@ -149,29 +177,43 @@ static void real_sleep_us(uint64_t us) {
   while (nanosleep(&left, &left) < 0 && errno == EINTR) continue;
 }
 
-const lode__os_table lode__os_real = {
-  .open = real_open,
-  .close = real_close,
-  .pread = real_pread,
-  .pwrite = real_pwrite,
-  .ftruncate = real_ftruncate,
-  .fsync = real_fsync,
-  .fdatasync = real_fdatasync,
-  .fstat = real_fstat,
-  .stat = real_stat,
-  .open_below = real_open_below,
-  .lstat_at = real_lstat_at,
-  .unlink = real_unlink,
-  .rename = real_rename,
-  .mkdir = real_mkdir,
-  .rmdir = real_rmdir,
-  .lock = real_lock,
-  .lock_held = real_lock_held,
-  .now_ns = real_now_ns,
-  .sleep_us = real_sleep_us,
-};
+#define ALL_BUT_OPEN_BELOW \
+  .open = real_open, .close = real_close, .pread = real_pread, .pwrite = real_pwrite, \
+  .ftruncate = real_ftruncate, .fsync = real_fsync, .fdatasync = real_fdatasync, .fstat = real_fstat, \
+  .stat = real_stat, .lstat_at = real_lstat_at, .unlink_at = real_unlink_at, .rename_at = real_rename_at, \
+  .mkdir_at = real_mkdir_at, .rmdir_at = real_rmdir_at, .unlink = real_unlink, .rename = real_rename, \
+  .mkdir = real_mkdir, .rmdir = real_rmdir, .lock = real_lock, .lock_held = real_lock_held, \
+  .now_ns = real_now_ns, .sleep_us = real_sleep_us
+
+const lode__os_table lode__os_real = {ALL_BUT_OPEN_BELOW, .open_below = real_open_below};
+const lode__os_table lode__os_portable = {ALL_BUT_OPEN_BELOW, .open_below = portable_open_below};
 
 const lode__os_table *lode__os = &lode__os_real;
+
+/* ---- Files that may be anything ---- */
+
+int lode__os_not_regular(const struct stat *st) {
+  if (S_ISREG(st->st_mode)) return 0;
+  return S_ISLNK(st->st_mode) ? ELOOP : S_ISDIR(st->st_mode) ? EISDIR : ENXIO;
+}
+
+int lode__os_keep_regular(int fd) {
+  struct stat st;
+  if (fd < 0) return -1;
+  int errnum = LODE__RETRY(lode__os->fstat(fd, &st)) < 0 ? errno : lode__os_not_regular(&st);
+  if (errnum == 0) return fd;
+  (void)lode__os->close(fd);
+  errno = errnum;
+  return -1;
+}
+
+int lode__os_open_regular(const char *path) {
+  struct stat st;
+  if (LODE__RETRY(lode__os->stat(path, &st)) < 0) return -1;
+  errno = lode__os_not_regular(&st);
+  if (errno) return -1;
+  return lode__os_keep_regular(LODE__RETRY(lode__os->open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)));
+}
 
 /* ---- Whole transfers ---- */
 
@@ -228,22 +270,18 @@ static lode_status folder_of(const char *path, char **folder, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__os_sync_folder_of(const char *path, lode_error *err) {
-  lode_status st = LODE_OK;
-  char *folder = NULL;
-  int fd = -1, rc;
-  LODE__GOTO(folder_of(path, &folder, err));
-  do {
-    fd = lode__os->open(folder, O_RDONLY | O_DIRECTORY, 0);
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) LODE__GOTO(lode__fail_errno(err, errno, folder));
-  do {
-    rc = lode__os->fsync(fd);
-  } while (rc < 0 && errno == EINTR);
+lode_status lode__os_sync_folder(int fd, const char *what, lode_error *err) {
   /* Some file systems cannot sync a folder and say EINVAL: they have nothing better to offer. */
-  if (rc < 0 && errno != EINVAL) LODE__GOTO(lode__fail_errno(err, errno, folder));
-done:
-  if (fd >= 0) lode__os->close(fd);
+  int rc = fd < 0 ? -1 : LODE__RETRY(lode__os->fsync(fd));
+  lode_status st = rc < 0 && (fd < 0 || errno != EINVAL) ? lode__fail_errno(err, errno, what) : LODE_OK;
+  if (fd >= 0) (void)lode__os->close(fd);
+  return st;
+}
+
+lode_status lode__os_sync_folder_of(const char *path, lode_error *err) {
+  char *folder = NULL;
+  LODE__TRY(folder_of(path, &folder, err));
+  lode_status st = lode__os_sync_folder(LODE__RETRY(lode__os->open(folder, O_RDONLY | O_DIRECTORY, 0)), folder, err);
   lode__free(folder);
   return st;
 }
@@ -293,23 +331,6 @@ static const struct {
   {0x7461636F, "OCFS2"},   {0x01161970, "GFS2"},     {0x19830326, "BeeGFS"}, {0xAAD7AAEA, "PanFS"},
   {0xBEEFDEAD, "SNFS"},    {0x20030528, "OrangeFS"}, {0x786F4256, "vboxsf"}, {0xBACBACBC, "vmhgfs"},
 };
-
-void lode__os_identity(const char *path, char *text, size_t size, bool *exact) {
-  struct stat st;
-  text[0] = '\0';
-  *exact = false;
-#ifdef STATX_BTIME
-  struct statx s;
-  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &s) == 0 && s.stx_mask & STATX_INO && s.stx_mask & STATX_BTIME) {
-    snprintf(text, size, "%x.%x-%llx-%llx.%x", s.stx_dev_major, s.stx_dev_minor, (unsigned long long)s.stx_ino,
-             (unsigned long long)s.stx_btime.tv_sec, s.stx_btime.tv_nsec);
-    *exact = true;
-    return;
-  }
-#endif
-  if (lode__os->lstat_at(AT_FDCWD, path, &st) == 0)
-    snprintf(text, size, "%llx-%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
-}
 
 bool lode__os_is_network(const char *path, char *name, size_t name_size) {
   struct statfs fs;

@@ -13,6 +13,7 @@
 #include "base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -27,10 +28,15 @@ typedef struct lode__os_table {
   int (*fdatasync)(int fd);
   int (*fstat)(int fd, struct stat *st);
   int (*stat)(const char *path, struct stat *st);
-  /* For trees that belong to others. A relative path below an open folder, or its own "."; neither a link nor .. may be
-   * on the way, nor be the last name (ELOOP, ENOTDIR, EXDEV): what is opened lies below the folder. Reading only. */
-  int (*open_below)(int folder, const char *path, int flags);
+  /* For folders that others may have filled. A relative path below an open folder, or its own "."; neither a link nor ..
+   * may be on the way, nor be the last name (ELOOP, EXDEV): what is opened or made lies below the folder. */
+  int (*open_below)(int folder, const char *path, int flags, unsigned mode);
   int (*lstat_at)(int folder, const char *name, struct stat *st); /* follows nothing */
+  /* One name in an open folder. Of a link, the link itself is removed or renamed. */
+  int (*unlink_at)(int folder, const char *name);
+  int (*rename_at)(int from_folder, const char *from, int to_folder, const char *to);
+  int (*mkdir_at)(int folder, const char *name, unsigned mode);
+  int (*rmdir_at)(int folder, const char *name);
   int (*unlink)(const char *path);
   int (*rename)(const char *from, const char *to);
   int (*mkdir)(const char *path, unsigned mode);
@@ -44,8 +50,17 @@ typedef struct lode__os_table {
 } lode__os_table;
 
 extern const lode__os_table lode__os_real;
+/* The same, made of POSIX calls alone: what lode__os_real falls back to on a kernel that lacks openat2. */
+extern const lode__os_table lode__os_portable;
 /* The one in use. Only tests assign it, before any store is open. */
 extern const lode__os_table *lode__os;
+
+/* How a folder is opened for the calls that take one: not through a link. */
+#ifdef O_PATH
+#define LODE__OPEN_FOLDER (O_PATH | O_DIRECTORY | O_NOFOLLOW)
+#else
+#define LODE__OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+#endif
 
 /* A call of the table, again as long as a signal interrupts it. */
 #define LODE__RETRY(call)                         \
@@ -57,11 +72,20 @@ extern const lode__os_table *lode__os;
     retry_;                                       \
   })
 
+/* Opens a file for reading that may turn out to be anything. What is not a regular file is not opened (ENXIO; EISDIR): to open
+ * a FIFO waits for its other end, and to open a device may act on it. The path may lead through links. */
+int lode__os_open_regular(const char *path);
+/* Its two halves: 0 or the errno for what was seen; and a descriptor that is closed (-1, errno) unless it is such a file. */
+int lode__os_not_regular(const struct stat *st);
+int lode__os_keep_regular(int fd);
+
 /* Whole transfers, over EINTR and short counts. */
 lode_status lode__os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err);
 lode_status lode__os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err);
 /* Folder of a path, fsynced: makes creations, renames and removals in it durable. */
 lode_status lode__os_sync_folder_of(const char *path, lode_error *err);
+/* The same of a descriptor that has just been opened (-1: errno says why not), and is closed. */
+lode_status lode__os_sync_folder(int fd, const char *what, lode_error *err);
 /* The names in a folder, without . and .. ; NULL at the end. */
 typedef struct lode__os_folder lode__os_folder;
 lode__os_folder *lode__os_folder_open(const char *path); /* NULL and errno */
@@ -80,9 +104,6 @@ bool lode__os_own_folder(char *folder, size_t size);
 int lode__os_thread(pthread_t *thread, void *(*body)(void *arg), void *arg);
 /* Wall clock, milliseconds since 1970 (UTC). */
 uint64_t lode__os_wall_ms(void);
-/* What tells a file from every other that has been or will be at its path: device, inode and time of birth, as text. *exact is false
- * where the file system keeps no times of birth: then a later file may have the same. "" when there is no file. Follows no link. */
-void lode__os_identity(const char *path, char *text, size_t size, bool *exact);
 /* True when the file system at path is a network one (NFS, SMB, ...): locks there are not to be trusted. */
 bool lode__os_is_network(const char *path, char *name, size_t name_size);
 

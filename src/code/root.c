@@ -94,8 +94,9 @@ lode_status lode__root_read_rules(lode__ignore *rules, int folder_fd, lode_str f
   for (size_t i = 0; i < 2; i++) {
     struct stat s;
     size_t got;
-    int fd = LODE__RETRY(lode__os->open_below(folder_fd, files[i].name, O_RDONLY | O_NONBLOCK));
-    if (fd < 0) continue; /* also a link, which git does not follow here */
+    if (lode__os->lstat_at(folder_fd, files[i].name, &s) < 0 || !S_ISREG(s.st_mode)) continue; /* to open a device may act on it */
+    int fd = LODE__RETRY(lode__os->open_below(folder_fd, files[i].name, O_RDONLY | O_NONBLOCK, 0));
+    if (fd < 0) continue; /* also a link by now, which git does not follow here either */
     char *room = NULL;
     if (LODE__RETRY(lode__os->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode)) {
       size_t want = (uint64_t)s.st_size > LODE__IGNORE_FILE_BYTES ? LODE__IGNORE_FILE_BYTES : (size_t)s.st_size;
@@ -199,8 +200,14 @@ lode_status lode__root_read(const lode__root *root, lode_str path, lode__buf *te
   if (path.len >= sizeof name || memchr(path.data, '\0', path.len)) return LODE_OK;
   memcpy(name, path.data, path.len);
   name[path.len] = '\0';
+  struct stat before;
+  if (LODE__RETRY(lode__os->lstat_at(root->fd, name, &before)) == 0 && lode__os_not_regular(&before) == ENXIO) {
+    lode__entry_stat(entry, &before);
+    entry->skip = LODE__SKIP_SPECIAL; /* to open a device may act on it */
+    return LODE_OK;
+  }
   entry->skip = LODE__SKIP_UNREADABLE;
-  int fd = LODE__RETRY(lode__os->open_below(root->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  int fd = LODE__RETRY(lode__os->open_below(root->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
   if (fd < 0) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return lode__fail_errno(err, errno, "opening a file");
     if (errno == ELOOP || errno == EXDEV) entry->skip = LODE__SKIP_LINK;

@@ -141,7 +141,7 @@ static lode_status enter(lode__walker *w, int folder_fd, const char *name, lode_
   struct stat s;
   *skip = LODE__SKIP_TOO_DEEP;
   if (w->depth >= LODE__WALK_DEPTH) return LODE_OK;
-  int fd = LODE__RETRY(lode__os->open_below(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK));
+  int fd = LODE__RETRY(lode__os->open_below(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0));
   if (fd < 0) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return lode__fail_errno(err, errno, "opening a folder");
     *skip = errno == ELOOP ? LODE__SKIP_LINK : LODE__SKIP_UNREADABLE;

@@ -1,0 +1,145 @@
+/* inside.c - see inside.h. */
+#include "inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+lode_status lode__inside_resolve(const char *path, char **resolved, lode_error *err) {
+  char cwd[4096];
+  struct stat st;
+  lode__buf b = {0};
+  size_t len = strlen(path);
+  while (len > 1 && path[len - 1] == '/') len--;
+  if (path[0] != '/' && getcwd(cwd, sizeof cwd)) {
+    lode__buf_adds(&b, strcmp(cwd, "/") == 0 ? "" : cwd);
+    lode__buf_addc(&b, '/');
+  }
+  lode__buf_add(&b, path, len);
+  lode__buf_addc(&b, '\0');
+  char *target = NULL;
+  if (!b.failed && LODE__RETRY(lode__os->lstat_at(AT_FDCWD, b.data, &st)) == 0 && S_ISLNK(st.st_mode)) target = realpath(b.data, NULL);
+  if (target) {
+    b.len = 0;
+    lode__buf_add(&b, target, strlen(target) + 1);
+    free(target);
+  }
+  if (b.failed) lode__buf_release(&b);
+  *resolved = b.data; /* NULL after a release */
+  return b.data ? LODE_OK : lode__fail_nomem(err);
+}
+
+bool lode__inside_split(const char *path, char *folder, size_t folder_size, const char **name) {
+  const char *slash = strrchr(path, '/');
+  size_t len = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+  if (len == 0 || len >= folder_size) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  memcpy(folder, path, len);
+  folder[len] = '\0';
+  *name = slash + 1;
+  return true;
+}
+
+/* ---- Getting there ---- */
+
+static void close_keeping_errno(int fd) {
+  int errnum = errno;
+  if (fd >= 0) (void)lode__os->close(fd);
+  errno = errnum;
+}
+
+int lode__inside_enter(const char *folder) {
+  struct stat st;
+  int fd = LODE__RETRY(lode__os->open(folder, LODE__OPEN_FOLDER, 0));
+  if (fd < 0 && errno == ENOTDIR) { /* also said of a link */
+    errno = LODE__RETRY(lode__os->lstat_at(AT_FDCWD, folder, &st)) == 0 && S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+  }
+  return fd;
+}
+
+/* The folder that holds the last part of the name. */
+static int enter_parent(const char *folder, const char *name, const char **last) {
+  char between[64];
+  const char *slash = strrchr(name, '/');
+  int at = lode__inside_enter(folder), fd;
+  *last = slash ? slash + 1 : name;
+  if (at < 0 || !slash) return at;
+  if ((size_t)(slash - name) >= sizeof between) {
+    errno = ENAMETOOLONG;
+    fd = -1;
+  } else {
+    memcpy(between, name, (size_t)(slash - name));
+    between[slash - name] = '\0';
+    fd = LODE__RETRY(lode__os->open_below(at, between, LODE__OPEN_FOLDER, 0));
+  }
+  close_keeping_errno(at);
+  return fd;
+}
+
+/* ---- Doing it ---- */
+
+int lode__inside_open(const char *folder, const char *name, int flags, unsigned mode) {
+  struct stat st;
+  const char *last;
+  int fd = -1, at = enter_parent(folder, name, &last);
+  if (at < 0) return -1;
+  int errnum = LODE__RETRY(lode__os->lstat_at(at, last, &st)) == 0 ? lode__os_not_regular(&st) : errno == ENOENT ? 0 : errno;
+  if (errnum) errno = errnum;
+  else fd = lode__os_keep_regular(LODE__RETRY(lode__os->open_below(at, last, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)));
+  close_keeping_errno(at);
+  return fd;
+}
+
+int lode__inside_lstat(const char *folder, const char *name, struct stat *st) {
+  const char *last;
+  int at = enter_parent(folder, name, &last);
+  if (at < 0) return -1;
+  int rc = LODE__RETRY(lode__os->lstat_at(at, last, st));
+  close_keeping_errno(at);
+  return rc;
+}
+
+int lode__inside_unlink(const char *folder, const char *name) {
+  const char *last;
+  int at = enter_parent(folder, name, &last);
+  if (at < 0) return -1;
+  int rc = LODE__RETRY(lode__os->unlink_at(at, last));
+  close_keeping_errno(at);
+  return rc;
+}
+
+int lode__inside_rename(const char *folder, const char *from, const char *to) {
+  const char *last, *slash = strrchr(to, '/');
+  int at = enter_parent(folder, from, &last);
+  if (at < 0) return -1;
+  int rc = LODE__RETRY(lode__os->rename_at(at, last, at, slash ? slash + 1 : to));
+  close_keeping_errno(at);
+  return rc;
+}
+
+int lode__inside_mkdir(const char *folder, const char *name, unsigned mode) {
+  const char *last;
+  int at = enter_parent(folder, name, &last);
+  if (at < 0) return -1;
+  int rc = LODE__RETRY(lode__os->mkdir_at(at, last, mode));
+  close_keeping_errno(at);
+  return rc;
+}
+
+lode_status lode__inside_sync(const char *folder, const char *name, lode_error *err) {
+  const char *last;
+  int fd = -1, at = enter_parent(folder, name, &last);
+  if (at >= 0) fd = LODE__RETRY(lode__os->open_below(at, ".", O_RDONLY | O_DIRECTORY, 0));
+  close_keeping_errno(at);
+  return lode__os_sync_folder(fd, folder, err);
+}
+
+lode__os_folder *lode__inside_list(const char *folder, const char *name) {
+  int at = lode__inside_enter(folder);
+  if (at < 0) return NULL;
+  int fd = LODE__RETRY(lode__os->open_below(at, name, O_RDONLY | O_DIRECTORY, 0));
+  close_keeping_errno(at);
+  return fd < 0 ? NULL : lode__os_folder_of(fd);
+}

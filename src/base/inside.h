@@ -1,0 +1,35 @@
+/* inside.h - the files of a folder that anybody may have filled: a store, and the .lode of a project.
+ *
+ * Each function takes the path of the folder and a name below it: "lode.db", or "segments/ID.seg". The parents of the folder may be
+ * links; the folder itself must not be one (a link that the user named is resolved once, by lode__inside_resolve), and no link is
+ * followed from there on. Everything is reached through a descriptor of the folder, which is opened for each call: the folder
+ * at that path may be replaced by another one while a store is open.
+ *
+ * The contracts are those of the table in os.h: -1 and errno. ELOOP: a link. EISDIR, ENXIO: not a regular file.
+ */
+#ifndef LODE_INSIDE_H
+#define LODE_INSIDE_H
+
+#include "os.h"
+
+/* For a folder or file that the user named: its absolute path, that of the target if it is a link. Freed by the caller. */
+lode_status lode__inside_resolve(const char *path, char **resolved, lode_error *err);
+
+/* Regular files only. Nothing else is opened, not even for a moment: see lode__os_open_regular. */
+int lode__inside_open(const char *folder, const char *name, int flags, unsigned mode);
+int lode__inside_lstat(const char *folder, const char *name, struct stat *st);
+int lode__inside_unlink(const char *folder, const char *name);
+/* Both names in the same folder below `folder`. */
+int lode__inside_rename(const char *folder, const char *from, const char *to);
+int lode__inside_mkdir(const char *folder, const char *name, unsigned mode);
+/* Makes durable what was made, renamed or removed beside `name`. */
+lode_status lode__inside_sync(const char *folder, const char *name, lode_error *err);
+/* The folder itself, ("."), or one below it, for lode__os_folder_next; NULL and errno. */
+lode__os_folder *lode__inside_list(const char *folder, const char *name);
+/* A descriptor of the folder, for the calls of the table that take one. */
+int lode__inside_enter(const char *folder);
+
+/* "FOLDER/NAME" taken apart; false when it is too long or has no slash. */
+bool lode__inside_split(const char *path, char *folder, size_t folder_size, const char **name);
+
+#endif
