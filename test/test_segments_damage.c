@@ -217,8 +217,8 @@ TEST_SLOW(files_cut_while_queries_run, 120) {
 
 /* A read-only handle answers, tells, and touches nothing. */
 /* A process that has too many files open knows nothing about the one that it could not open. */
-static int open_too_many(const char *path, int flags, unsigned mode) {
-  if (!strstr(path, ".seg")) return lode__os_real.open(path, flags, mode);
+static int open_too_many(int folder, const char *path, int flags, unsigned mode) {
+  if (!strstr(path, ".seg")) return lode__os_real.open_below(folder, path, flags, mode);
   errno = EMFILE;
   return -1;
 }
@@ -230,7 +230,7 @@ TEST(a_file_that_was_one_too_many_is_not_damaged) {
   make(&k);
   char *path = only_file(&k);
   vkit_reopen(&k);
-  table.open = open_too_many;
+  table.open_below = open_too_many;
   lode__os = &table;
   check_answers(&k, 1, "too many open files");
   vkit_optimize(&k);

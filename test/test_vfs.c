@@ -503,20 +503,20 @@ TEST(nothing_is_written_where_the_database_was) {
 
 /* Another store takes the place of ours after SQLite asked whether it has moved, before it opens the journal. */
 static char replaced_file[1024], replaced_by[1024];
-static int replacing_open(const char *name, int flags, unsigned mode) {
+static int replacing_open(int folder, const char *name, int flags, unsigned mode) {
   size_t n = strlen(name);
   if (replaced_by[0] && n > 8 && strcmp(name + n - 8, "-journal") == 0) {
     CHECK(rename(replaced_by, replaced_file) == 0);
     replaced_by[0] = '\0';
   }
-  return lode__os_real.open(name, flags, mode);
+  return lode__os_real.open_below(folder, name, flags, mode);
 }
 
 TEST(a_journal_of_another_store_is_not_touched) {
   const char *folder = test_folder();
   lode__os_table table = lode__os_real;
   size_t len = 0;
-  table.open = replacing_open;
+  table.open_below = replacing_open;
   snprintf(replaced_file, sizeof replaced_file, "%s/a.db", folder);
   snprintf(replaced_by, sizeof replaced_by, "%s/b.db", folder);
   snprintf(other, sizeof other, "%s-journal", replaced_file);

@@ -171,22 +171,15 @@ static bool graph_step(void *ctx, const char *phase, uint64_t done, uint64_t tot
 }
 
 static lode_status open_file(build *b, lode_error *err) {
-  lode__buf folder = {0};
-  lode_status st = LODE_OK;
-  lode__buf_addf(&folder, "%s/%s", lode__db_folder(b->store->db), LODE__SEGMENTS_FOLDER);
-  lode__buf_addc(&folder, 0);
+  const char *folder = lode__db_folder(b->store->db);
+  char name[LODE__SEG_NAME];
   b->tmp = lode__seg_path(b->store, b->row.id, ".tmp");
   b->path = lode__seg_path(b->store, b->row.id, ".seg");
-  if (folder.failed || !b->tmp || !b->path) {
-    st = lode__fail_nomem(err);
-  } else if (LODE__RETRY(lode__os->mkdir(folder.data, 0700)) == 0) {
-    st = lode__os_sync_folder_of(folder.data, err);
-  } else if (errno != EEXIST) {
-    st = lode__fail_errno(err, errno, folder.data);
-  }
-  lode__buf_release(&folder);
-  LODE__TRY(st);
-  b->fd = LODE__RETRY(lode__os->open(b->tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  if (!b->tmp || !b->path) return lode__fail_nomem(err);
+  if (lode__inside_mkdir(folder, LODE__SEGMENTS_FOLDER, 0700) == 0) LODE__TRY(lode__inside_sync(folder, LODE__SEGMENTS_FOLDER, err));
+  else if (errno != EEXIST) return lode__fail_errno(err, errno, LODE__SEGMENTS_FOLDER);
+  lode__seg_name(name, b->row.id, ".tmp");
+  b->fd = lode__inside_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600);
   return b->fd < 0 ? lode__fail_errno(err, errno, b->tmp) : LODE_OK;
 }
 
@@ -232,8 +225,11 @@ static lode_status make_file(build *b, lode_error *err) {
 
 static lode_status settle_file(build *b, lode_error *err) {
   if (LODE__RETRY(lode__os->fsync(b->fd)) != 0) return lode__fail_errno(err, errno, b->tmp);
-  if (LODE__RETRY(lode__os->rename(b->tmp, b->path)) != 0) return lode__fail_errno(err, errno, b->path);
-  return lode__os_sync_folder_of(b->path, err);
+  char from[LODE__SEG_NAME], to[LODE__SEG_NAME];
+  lode__seg_name(from, b->row.id, ".tmp");
+  lode__seg_name(to, b->row.id, ".seg");
+  if (lode__inside_rename(lode__db_folder(b->store->db), from, to) != 0) return lode__fail_errno(err, errno, b->path);
+  return lode__inside_sync(lode__db_folder(b->store->db), to, err);
 }
 
 /* Those that lie within the new one's range; the one behind an empty gap takes the gap over. */

@@ -216,7 +216,9 @@ lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__se
 lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **seg, lode_error *err);
 lode__seg *lode__seg_share(lode__seg *seg);
 void lode__seg_release(lode__seg *seg);
-char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending); /* freed by the caller */
+#define LODE__SEG_NAME 64
+void lode__seg_name(char name[LODE__SEG_NAME], uint64_t id, const char *ending); /* below the store's folder: base/inside.h */
+char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending); /* for messages; freed by the caller */
 /* Damage was met: it is not used again by this handle, and the builder looks at it. */
 void lode__seg_suspect(lode_store *store, uint64_t id, const char *why);
 /* The same for a file that is not there, which is no damage. */

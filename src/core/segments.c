@@ -10,6 +10,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
+void lode__seg_name(char name[LODE__SEG_NAME], uint64_t id, const char *ending) {
+  snprintf(name, LODE__SEG_NAME, LODE__SEGMENTS_FOLDER "/%016" PRIx64 "%s", id, ending);
+}
+
 char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending) {
   lode__buf path = {0};
   lode__buf_addf(&path, "%s/%s/%016" PRIx64 "%s", lode__db_folder(store->db), LODE__SEGMENTS_FOLDER, id, ending);
@@ -92,16 +96,13 @@ void lode__seg_release(lode__seg *seg) {
 
 static lode_status open_file(lode__seg *seg, lode_error *err) {
   struct stat sb;
-  char *path = lode__seg_path(seg->store, seg->row.id, ".seg");
-  if (!path) return lode__fail_nomem(err);
-  seg->fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
-  lode_status st = LODE_OK;
-  if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) st = lode__fail(err, LODE_LIMIT, "too many files are open");
-  else if (seg->fd < 0) st = lode__fail_errno(err, errno, path);
-  lode__free(path);
-  if (st != LODE_OK) return st;
+  char name[LODE__SEG_NAME];
+  lode__seg_name(name, seg->row.id, ".seg");
+  seg->fd = lode__inside_open(lode__db_folder(seg->store->db), name, O_RDONLY, 0);
+  if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return lode__fail(err, LODE_LIMIT, "too many files are open");
+  if (seg->fd < 0) return lode__fail_errno(err, errno, name);
   if (LODE__RETRY(lode__os->fstat(seg->fd, &sb)) != 0) return lode__fail_errno(err, errno, "a segment of the vector index");
-  if (!S_ISREG(sb.st_mode) || (uint64_t)sb.st_size != seg->row.bytes)
+  if ((uint64_t)sb.st_size != seg->row.bytes)
     return lode__fail(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
                       (unsigned long long)seg->row.bytes);
   lode__segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
@@ -118,10 +119,9 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
 
 bool lode__seg_is_missing(const lode_store *store, uint64_t id) {
   struct stat sb;
-  char *path = lode__seg_path(store, id, ".seg");
-  bool missing = path && LODE__RETRY(lode__os->stat(path, &sb)) != 0 && (errno == ENOENT || errno == ENOTDIR);
-  lode__free(path);
-  return missing;
+  char name[LODE__SEG_NAME];
+  lode__seg_name(name, id, ".seg");
+  return lode__inside_lstat(lode__db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **out, lode_error *err) {

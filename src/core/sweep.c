@@ -42,23 +42,10 @@ lode_status lode__seg_remove_alone(lode_store *store, uint64_t id, lode_error *e
 }
 
 lode_status lode__seg_unlink(lode_store *store, uint64_t id, const char *ending) {
-  char *path = lode__seg_path(store, id, ending);
-  if (!path) return LODE_NOMEM;
-  int rc = LODE__RETRY(lode__os->unlink(path));
-  lode__free(path);
+  char name[LODE__SEG_NAME];
+  lode__seg_name(name, id, ending);
+  int rc = lode__inside_unlink(lode__db_folder(store->db), name);
   return rc == 0 || errno == ENOENT ? LODE_OK : LODE_IO;
-}
-
-/* "0123456789abcdef.seg" or ".tmp": one of ours. */
-static bool parse_name(const char *name, uint64_t *id, const char **ending) {
-  *id = 0;
-  for (int i = 0; i < 16; i++) {
-    char c = name[i];
-    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
-    *id = *id << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-  }
-  *ending = name + 16;
-  return strcmp(*ending, ".seg") == 0 || strcmp(*ending, ".tmp") == 0;
 }
 
 static const lode__seg_row *find_row(const lode__seg_rows *rows, uint64_t id) {
@@ -68,20 +55,16 @@ static const lode__seg_row *find_row(const lode__seg_rows *rows, uint64_t id) {
 }
 
 static void sweep_files(lode_store *store, const lode__seg_rows *rows) {
-  lode__buf path = {0};
   const char *name, *ending;
   uint64_t id;
-  lode__buf_addf(&path, "%s/%s", lode__db_folder(store->db), LODE__SEGMENTS_FOLDER);
-  lode__buf_addc(&path, 0);
-  lode__os_folder *folder = path.failed ? NULL : lode__os_folder_open(path.data);
+  lode__os_folder *folder = lode__inside_list(lode__db_folder(store->db), LODE__SEGMENTS_FOLDER);
   while (folder && (name = lode__os_folder_next(folder)) != NULL) {
-    if (!parse_name(name, &id, &ending)) continue;
+    if (!lode__store_files_segment(name, &id, &ending)) continue;
     const lode__seg_row *row = find_row(rows, id);
     if (row && row->bytes && strcmp(ending, ".seg") == 0) continue;
-    (void)lode__seg_unlink(store, id, strcmp(ending, ".seg") == 0 ? ".seg" : ".tmp");
+    (void)lode__seg_unlink(store, id, ending);
   }
   if (folder) lode__os_folder_close(folder);
-  lode__buf_release(&path);
 }
 
 lode_status lode__sweep(lode_store *store, lode_error *err) {
@@ -123,12 +106,13 @@ static lode_status check_file(lode_store *store, const lode__seg_row *row, bool 
 static lode_status set_aside(lode_store *store, const lode__seg_row *row, const char *why, lode_error *err) {
   lode__buf aside = {0};
   lode_status st = LODE_OK;
-  char *path = lode__seg_path(store, row->id, ".seg");
-  if (path) lode__buf_addf(&aside, "%s.quarantine-%llu", path, (unsigned long long)lode__os_wall_ms());
+  char *path = lode__seg_path(store, row->id, ".seg"), name[LODE__SEG_NAME];
+  lode__seg_name(name, row->id, ".seg");
+  lode__buf_addf(&aside, "%s.quarantine-%llu", name, (unsigned long long)lode__os_wall_ms());
   lode__buf_addc(&aside, 0);
   if (!path || aside.failed) st = lode__fail_nomem(err);
-  else if (LODE__RETRY(lode__os->rename(path, aside.data)) != 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path);
-  else st = lode__os_sync_folder_of(path, err);
+  else if (lode__inside_rename(lode__db_folder(store->db), name, aside.data) != 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path);
+  else st = lode__inside_sync(lode__db_folder(store->db), name, err);
   if (st == LODE_OK)
     lode__db_log(store->db, "segment %016" PRIx64 " of the vector index is damaged (%s): set aside, it will be made anew", row->id, why);
   lode__buf_release(&aside);

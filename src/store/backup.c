@@ -131,7 +131,7 @@ done:
 
 static lode_status refuse_existing(const char *path, const char *advice, lode_error *err) {
   struct stat sb;
-  if (LODE__RETRY(lode__os->stat(path, &sb)) == 0) return lode__fail(err, LODE_EXISTS, "%s exists already: %s", path, advice);
+  if (LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, &sb)) == 0) return lode__fail(err, LODE_EXISTS, "%s exists already: %s", path, advice);
   return errno == ENOENT || errno == ENOTDIR ? LODE_OK : lode__fail_errno(err, errno, path);
 }
 
@@ -236,8 +236,10 @@ static lode_status check_structure(const char *path, const char *file, lode_prog
   return rc == SQLITE_OK ? LODE_OK : not_whole(err, file, sqlite3_errstr(rc));
 }
 
-static lode_status write_copy(lode__pages *p, const char *file, const char *path, lode_progress progress, lode_error *err) {
-  int fd = LODE__RETRY(lode__os->open(path, O_RDWR | O_CREAT | O_TRUNC, 0600));
+/* `path` is that of LODE__RESTORE_FILE in the folder. */
+static lode_status write_copy(lode__pages *p, const char *file, const char *folder, const char *path, lode_progress progress,
+                              lode_error *err) {
+  int fd = lode__inside_open(folder, LODE__RESTORE_FILE, O_RDWR | O_CREAT | O_TRUNC, 0600);
   if (fd < 0) return lode__fail_errno(err, errno, path);
   lode_status st = pass_pages(p, file, fd, progress, err);
   if (st == LODE_OK && LODE__RETRY(lode__os->ftruncate(fd, (off_t)p->count * p->page_bytes)) != 0) st = lode__fail_errno(err, errno, path);
@@ -248,36 +250,27 @@ static lode_status write_copy(lode__pages *p, const char *file, const char *path
 
 static lode_status set_journal_aside(const char *folder, lode_error *err) {
   struct stat sb;
-  lode_status st = LODE_OK;
-  lode__buf aside = {0};
-  char *journal = lode__path_join(folder, LODE__TRUTH_FILE "-journal");
-  if (!journal) return lode__fail_nomem(err);
-  if (LODE__RETRY(lode__os->stat(journal, &sb)) == 0 && sb.st_size > 0) {
-    lode__buf_addf(&aside, "%s.quarantine-%llu", journal, (unsigned long long)lode__os_wall_ms());
-    lode__buf_addc(&aside, 0);
-    if (aside.failed) st = lode__fail_nomem(err);
-    else if (LODE__RETRY(lode__os->rename(journal, aside.data)) != 0) st = lode__fail_errno(err, errno, journal);
-  }
-  lode__buf_release(&aside);
-  lode__free(journal);
-  return st;
+  char aside[80];
+  if (lode__inside_lstat(folder, LODE__JOURNAL_FILE, &sb) != 0 || (S_ISREG(sb.st_mode) && sb.st_size == 0)) return LODE_OK;
+  snprintf(aside, sizeof aside, LODE__JOURNAL_FILE ".quarantine-%llu", (unsigned long long)lode__os_wall_ms());
+  return lode__inside_rename(folder, LODE__JOURNAL_FILE, aside) == 0 ? LODE_OK : lode__fail_errno(err, errno, LODE__JOURNAL_FILE);
 }
 
 /* With the CREATE lock held. */
 static lode_status put_in_place(lode__pages *p, const char *file, const char *folder, lode_progress progress, lode_error *err) {
   lode_status st;
-  char *truth = lode__path_join(folder, LODE__TRUTH_FILE), *copy = lode__path_join(folder, LODE__TRUTH_FILE ".restore");
+  char *truth = lode__path_join(folder, LODE__TRUTH_FILE), *copy = lode__path_join(folder, LODE__RESTORE_FILE);
   if (!truth || !copy) {
     st = lode__fail_nomem(err);
     goto done;
   }
   LODE__GOTO(refuse_existing(truth, "restore into another folder, or move that store away", err));
-  st = write_copy(p, file, copy, progress, err);
+  st = write_copy(p, file, folder, copy, progress, err);
   if (st == LODE_OK) st = check_structure(copy, file, progress, err);
   if (st == LODE_OK) st = set_journal_aside(folder, err);
-  if (st == LODE_OK && LODE__RETRY(lode__os->rename(copy, truth)) != 0) st = lode__fail_errno(err, errno, truth);
-  if (st == LODE_OK) st = lode__os_sync_folder_of(truth, err);
-  else (void)lode__os->unlink(copy);
+  if (st == LODE_OK && lode__inside_rename(folder, LODE__RESTORE_FILE, LODE__TRUTH_FILE) != 0) st = lode__fail_errno(err, errno, truth);
+  if (st == LODE_OK) st = lode__inside_sync(folder, LODE__TRUTH_FILE, err);
+  else (void)lode__inside_unlink(folder, LODE__RESTORE_FILE);
 done:
   lode__free(truth);
   lode__free(copy);
@@ -290,7 +283,7 @@ static lode_status restore_into(lode__pages *p, const char *file, const char *fo
   char *lock_path = lode__path_join(folder, LODE__LOCK_FILE);
   if (!lock_path) return lode__fail_nomem(err);
   LODE__GOTO(lode__make_folder(folder, err));
-  lock = LODE__RETRY(lode__os->open(lock_path, O_RDWR | O_CREAT, 0600));
+  lock = lode__inside_open(folder, LODE__LOCK_FILE, O_RDWR | O_CREAT, 0600);
   if (lock < 0) {
     st = lode__fail_errno(err, errno, lock_path);
     goto done;
@@ -307,24 +300,39 @@ done:
   return st;
 }
 
-lode_status lode__db_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
+static lode_status restore_pages(const char *file, const char *folder, lode_progress progress, lode_error *err) {
   lode_status st;
   lode__pages pages;
-  lode__db *db = NULL;
-  lode_open_options options = {.create = true};
-  if (!file || !*file || !folder || !*folder) return lode__fail(err, LODE_INVALID, "name the backup and the store's folder");
-  char *truth = lode__path_join(folder, LODE__TRUTH_FILE);
-  if (!truth) return lode__fail_nomem(err);
-  st = refuse_existing(truth, "restore into another folder, or move that store away", err);
-  lode__free(truth);
-  LODE__TRY(st);
   LODE__TRY(lode__pages_open(file, &pages, err));
   LODE__GOTO(pass_pages(&pages, file, -1, progress, err));
   LODE__GOTO(lode__schema_check_pages(&pages, file, err)); /* before SQLite sees it */
   LODE__GOTO(restore_into(&pages, file, folder, progress, err));
-  LODE__GOTO(lode__db_open(folder, &options, &db, err)); /* marks the folder as a complete store */
+done:
+  lode__pages_close(&pages);
+  return st;
+}
+
+/* The backup and the folder are the user's, and may be links. */
+lode_status lode__db_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
+  lode_status st;
+  lode__db *db = NULL;
+  lode_open_options options = {.create = true};
+  char *from = NULL, *to = NULL, *truth = NULL;
+  if (!file || !*file || !folder || !*folder) return lode__fail(err, LODE_INVALID, "name the backup and the store's folder");
+  LODE__GOTO(lode__inside_resolve(file, &from, err));
+  LODE__GOTO(lode__inside_resolve(folder, &to, err));
+  truth = lode__path_join(to, LODE__TRUTH_FILE);
+  if (!truth) {
+    st = lode__fail_nomem(err);
+    goto done;
+  }
+  LODE__GOTO(refuse_existing(truth, "restore into another folder, or move that store away", err));
+  LODE__GOTO(restore_pages(from, to, progress, err));
+  LODE__GOTO(lode__db_open(to, &options, &db, err)); /* marks the folder as a complete store */
 done:
   lode__db_close(db);
-  lode__pages_close(&pages);
+  lode__free(from);
+  lode__free(to);
+  lode__free(truth);
   return st;
 }

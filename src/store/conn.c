@@ -77,13 +77,25 @@ static lode_status sql_io(lode__conn *conn, int rc, lode_error *err) {
   return lode__fail(err, LODE_IO, "%s: %s", conn->db->path, conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc));
 }
 
-static bool is_link(const char *path) {
+/* Why a file could not be opened: there is none, or something else is in its place. */
+static lode_status sql_cannot_open(lode__conn *conn, int rc, lode_error *err) {
   struct stat sb;
-  int fd = LODE__RETRY(lode__os->open(path, O_PATH | O_NOFOLLOW, 0));
-  if (fd < 0) return false;
-  bool link = LODE__RETRY(lode__os->fstat(fd, &sb)) == 0 && S_ISLNK(sb.st_mode);
-  (void)lode__os->close(fd);
-  return link;
+  const char *path = conn->db->path;
+  if (LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, &sb)) != 0) {
+    if (errno == ENOENT) return lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", path);
+    return lode__fail_errno(err, errno, path);
+  }
+  if (S_ISLNK(sb.st_mode))
+    return lode__fail(err, LODE_REFUSED, "%s is a symbolic link: journal and locks would be in another place than its target's; "
+                                         "open the folder that the file is in (that may be a link)", path);
+  if (!S_ISREG(sb.st_mode)) return lode__fail_errno(err, lode__os_not_regular(&sb), path);
+  if (lode__inside_lstat(conn->db->folder, LODE__JOURNAL_FILE, &sb) == 0 && !S_ISREG(sb.st_mode)) {
+    char *journal = lode__path_join(conn->db->folder, LODE__JOURNAL_FILE);
+    lode_status st = lode__fail_errno(err, lode__os_not_regular(&sb), journal ? journal : LODE__JOURNAL_FILE);
+    lode__free(journal);
+    return st;
+  }
+  return sql_io(conn, rc, err);
 }
 
 static lode_status sql_full(lode__conn *conn, lode_error *err) {
@@ -123,15 +135,7 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
       if (rc == SQLITE_READONLY_DBMOVED)
         return lode__fail(err, LODE_GONE, "%s was removed or replaced while open; open the store again", path);
       return sql_readonly(conn, err);
-    case SQLITE_CANTOPEN: {
-      struct stat sb;
-      if (LODE__RETRY(lode__os->stat(path, &sb)) != 0 && errno == ENOENT)
-        return lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", path);
-      if (is_link(path))
-        return lode__fail(err, LODE_REFUSED, "%s is a symbolic link: journal and locks would be in another place than its target's; "
-                                             "open the folder that the file is in (that may be a link)", path);
-      return sql_io(conn, rc, err);
-    }
+    case SQLITE_CANTOPEN: return sql_cannot_open(conn, rc, err);
     default:
       return lode__fail(err, LODE_INTERNAL, "SQLite says %d (%s) for %s", rc,
                         conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc), path);

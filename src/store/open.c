@@ -62,8 +62,8 @@ lode_status lode__make_folder(const char *folder, lode_error *err) {
 
 int lode__db_open_lock_file(lode__db *db) {
   int fd = -1;
-  if (!db->opt.read_only) fd = LODE__RETRY(lode__os->open(db->lock_path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | (db->opt.create ? O_CREAT : 0), 0600));
-  if (fd < 0) fd = LODE__RETRY(lode__os->open(db->lock_path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0));
+  if (!db->opt.read_only) fd = lode__inside_open(db->folder, LODE__LOCK_FILE, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
+  if (fd < 0) fd = lode__inside_open(db->folder, LODE__LOCK_FILE, O_RDONLY, 0);
   return fd;
 }
 
@@ -90,7 +90,7 @@ static lode_status create_if_missing(lode__db *db, lode_error *err) {
   struct stat sb;
   lode_status st = LODE_OK;
   LODE__TRY(wait_for_create_lock(db, err));
-  if (LODE__RETRY(lode__os->stat(db->path, &sb)) != 0) {
+  if (lode__inside_lstat(db->folder, LODE__TRUTH_FILE, &sb) != 0) {
     if (errno != ENOENT)
       st = lode__fail_errno(err, errno, db->path);
     else if (is_marked(db))
@@ -109,41 +109,32 @@ static lode_status prepare_folder(lode__db *db, lode_error *err) {
   struct stat sb;
   char fs[32];
   if (db->opt.create && !db->opt.read_only) LODE__TRY(lode__make_folder(db->folder, err));
-  if (LODE__RETRY(lode__os->stat(db->folder, &sb)) != 0) {
+  if (LODE__RETRY(lode__os->lstat_at(AT_FDCWD, db->folder, &sb)) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) return lode__fail_errno(err, errno, db->folder);
     return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
   }
+  if (S_ISLNK(sb.st_mode)) return lode__fail_errno(err, ELOOP, db->folder);
   if (!S_ISDIR(sb.st_mode)) return lode__fail(err, LODE_INVALID, "%s is not a folder", db->folder);
   db->lock_fd = lode__db_open_lock_file(db);
+  /* without permission, or on a read-only medium, there may be none; but nobody writes without it because something is in its place */
+  if (db->lock_fd < 0 && lode__inside_lstat(db->folder, LODE__LOCK_FILE, &sb) == 0 && !S_ISREG(sb.st_mode))
+    return lode__fail_errno(err, lode__os_not_regular(&sb), db->lock_path);
   db->lock_generation = lode__vfs_generation();
   if (lode__os_is_network(db->folder, fs, sizeof fs))
     lode__db_log(db, "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
                  db->folder, fs);
-  if (LODE__RETRY(lode__os->stat(db->path, &sb)) == 0) return LODE_OK;
+  if (lode__inside_lstat(db->folder, LODE__TRUTH_FILE, &sb) == 0) return LODE_OK;
   if (errno != ENOENT) return lode__fail_errno(err, errno, db->path);
   if (db->opt.create && !db->opt.read_only) {
-    if (db->lock_fd < 0) return lode__fail_errno(err, errno, db->lock_path);
+    if (db->lock_fd < 0) {
+      db->lock_fd = lode__db_open_lock_file(db);
+      if (db->lock_fd < 0) return lode__fail_errno(err, errno, db->lock_path);
+    }
     return create_if_missing(db, err);
   }
   if (is_marked(db))
     return lode__fail(err, LODE_CORRUPT, "%s is missing, but there was a store here: restore a backup", db->path);
   return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
-}
-
-/* The store stays where it was opened, wherever the process goes afterwards. NULL: out of memory. */
-static char *absolute(const char *folder) {
-  char cwd[4096];
-  size_t len = strlen(folder);
-  while (len > 1 && folder[len - 1] == '/') len--;
-  lode__buf b = {0};
-  if (folder[0] != '/' && getcwd(cwd, sizeof cwd)) {
-    lode__buf_adds(&b, strcmp(cwd, "/") == 0 ? "" : cwd);
-    lode__buf_addc(&b, '/');
-  }
-  lode__buf_add(&b, folder, len);
-  lode__buf_addc(&b, 0);
-  if (b.failed) lode__buf_release(&b);
-  return b.failed ? NULL : b.data;
 }
 
 static lode_status init_sync(lode__db *db, lode_error *err) {
@@ -184,11 +175,10 @@ lode_status lode__db_open(const char *folder, const lode_open_options *options, 
     st = lode__fail(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
     goto done;
   }
-  db->folder = absolute(folder);
-  if (db->folder) {
-    db->path = lode__path_join(db->folder, LODE__TRUTH_FILE);
-    db->lock_path = lode__path_join(db->folder, LODE__LOCK_FILE);
-  }
+  /* The store stays where it was opened, wherever the process goes afterwards, and whatever becomes of a link that led there. */
+  LODE__GOTO(lode__inside_resolve(folder, &db->folder, err));
+  db->path = lode__path_join(db->folder, LODE__TRUTH_FILE);
+  db->lock_path = lode__path_join(db->folder, LODE__LOCK_FILE);
   if (!db->path || !db->lock_path) {
     st = lode__fail_nomem(err);
     goto done;

@@ -177,28 +177,27 @@ static lode_status read_journal(lode__pages *p, lode_error *err) {
 
 /* ---- Opening ---- */
 
-static lode_status open_journal(lode__pages *p, const char *file, lode_error *err) {
-  lode__buf path = {0};
-  lode__buf_addf(&path, "%s-journal", file);
-  lode__buf_addc(&path, 0);
-  if (path.failed) return lode__fail_nomem(err);
-  p->journal_fd = LODE__RETRY(lode__os->open(path.data, O_RDONLY, 0));
-  lode__buf_release(&path);
+static lode_status open_journal(lode__pages *p, const char *folder, const char *name, lode_error *err) {
+  lode__buf journal = {0};
+  lode__buf_addf(&journal, "%s-journal", name);
+  lode__buf_addc(&journal, 0);
+  if (journal.failed) return lode__fail_nomem(err);
+  p->journal_fd = lode__inside_open(folder, journal.data, O_RDONLY, 0);
+  lode__buf_release(&journal);
   return p->journal_fd >= 0 ? read_journal(p, err) : LODE_OK;
 }
 
 lode_status lode__pages_open(const char *file, lode__pages *p, lode_error *err) {
   lode_status st = LODE_OK;
   struct stat sb;
+  char folder[4096];
+  const char *name;
   *p = (lode__pages){.fd = -1, .journal_fd = -1, .has_map = true};
-  p->fd = LODE__RETRY(lode__os->open(file, O_RDONLY | O_NONBLOCK, 0)); /* to open a pipe would wait for its other end */
+  if (!lode__inside_split(file, folder, sizeof folder, &name)) return lode__fail_errno(err, errno, file);
+  p->fd = lode__inside_open(folder, name, O_RDONLY, 0);
   if (p->fd < 0 || LODE__RETRY(lode__os->fstat(p->fd, &sb)) != 0) {
     st = errno == ENOENT || errno == ENOTDIR ? lode__fail(err, LODE_NOT_FOUND, "there is no file %s", file)
                                              : lode__fail_errno(err, errno, file);
-    goto done;
-  }
-  if (!S_ISREG(sb.st_mode)) {
-    st = lode__fail(err, LODE_INVALID, "%s is not a file", file);
     goto done;
   }
   p->file_bytes = (uint64_t)sb.st_size;
@@ -209,7 +208,7 @@ lode_status lode__pages_open(const char *file, lode__pages *p, lode_error *err) 
     st = lode__fail_nomem(err);
     goto done;
   }
-  LODE__GOTO(open_journal(p, file, err));
+  LODE__GOTO(open_journal(p, folder, name, err));
   if (lode__pages_read(p, 1, p->map)) {
     p->has_map = be32(p->map + 52) != 0;
     p->declared = be32(p->map + 28);

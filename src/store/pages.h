@@ -36,6 +36,7 @@ typedef struct lode__pages {
 } lode__pages;
 
 /* Opens a file as pages. LODE_CORRUPT when nothing in it looks like a page of a store. */
+/* An absolute path; neither the file nor its folder may be a link. */
 lode_status lode__pages_open(const char *file, lode__pages *pages, lode_error *err);
 void lode__pages_close(lode__pages *pages);
 /* `page` has page_bytes bytes. False: damaged (the bytes are what could be read). */

@@ -13,21 +13,15 @@
 
 #define PREFIX "lode-private-"
 #define HOUR_MS UINT64_C(3600000)
-static const char mark[] = "in-use";
+static const char mark[] = LODE__IN_USE_FILE;
 
 static const char *temporary(void) {
   const char *tmp = getenv("TMPDIR");
   return tmp && *tmp ? tmp : "/tmp";
 }
 
-/* The lock file goes last: as long as it is there, others can tell that the folder is in use. */
 static void remove_folder(const char *folder) {
-  static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal", LODE__LOCK_FILE, mark};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    char *path = lode__path_join(folder, names[i]);
-    if (path) (void)LODE__RETRY(lode__os->unlink(path));
-    lode__free(path);
-  }
+  (void)!lode__store_files_clear(folder, LODE__FILES_DATA | LODE__FILES_PRIVATE, NULL, NULL, NULL);
   (void)LODE__RETRY(lode__os->rmdir(folder));
 }
 
@@ -45,9 +39,7 @@ static bool is_own_folder(const char *path, struct stat *sb) {
 static void sweep_one(const char *folder) {
   struct stat sb;
   if (!is_own_folder(folder, &sb)) return;
-  char *path = lode__path_join(folder, mark);
-  if (!path) return;
-  int fd = LODE__RETRY(lode__os->open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0));
+  int fd = lode__inside_open(folder, mark, O_RDWR, 0);
   bool missing = fd < 0 && errno == ENOENT;
   uint64_t made_ms = (uint64_t)sb.st_mtim.tv_sec * 1000;
   if (fd >= 0 && LODE__RETRY(lode__os->lock(fd, F_WRLCK, 0, 1)) == 0)
@@ -55,7 +47,6 @@ static void sweep_one(const char *folder) {
   else if (missing && made_ms + HOUR_MS < lode__os_wall_ms())
     (void)LODE__RETRY(lode__os->rmdir(folder));
   if (fd >= 0) (void)lode__os->close(fd);
-  lode__free(path);
 }
 
 static void sweep(void) {
@@ -78,13 +69,13 @@ static lode_status claim(lode__private *p, bool *swept, lode_error *err) {
   struct stat by_path, by_fd;
   char *path = lode__path_join(p->folder, mark);
   if (!path) return lode__fail_nomem(err);
-  p->fd = LODE__RETRY(lode__os->open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  p->fd = lode__inside_open(p->folder, mark, O_RDWR | O_CREAT | O_EXCL, 0600);
   lode_status st = p->fd < 0 ? lode__fail_errno(err, errno, path) : LODE_OK;
   if (st == LODE_OK && LODE__RETRY(lode__os->lock(p->fd, F_WRLCK, 0, 1)) != 0) {
     *swept = errno == EAGAIN || errno == EACCES;
     if (!*swept) st = lode__fail_errno(err, errno, path);
   } else if (st == LODE_OK) {
-    *swept = LODE__RETRY(lode__os->stat(path, &by_path)) != 0 || LODE__RETRY(lode__os->fstat(p->fd, &by_fd)) != 0 ||
+    *swept = lode__inside_lstat(p->folder, mark, &by_path) != 0 || LODE__RETRY(lode__os->fstat(p->fd, &by_fd)) != 0 ||
              by_path.st_ino != by_fd.st_ino;
   }
   lode__free(path);

@@ -309,19 +309,17 @@ done:
 
 /* ---- Paths ---- */
 
-/* The file in a folder, or the file itself. */
+/* The file in a folder, or the file itself. What the user names may be a link. */
 static lode_status source_file(const char *from, char **file, lode_error *err) {
   struct stat sb;
+  char *resolved = NULL;
   *file = NULL;
   if (LODE__RETRY(lode__os->stat(from, &sb)) != 0)
     return errno == ENOENT || errno == ENOTDIR ? lode__fail(err, LODE_NOT_FOUND, "there is nothing at %s", from)
                                                : lode__fail_errno(err, errno, from);
-  if (S_ISDIR(sb.st_mode)) {
-    *file = lode__path_join(from, LODE__TRUTH_FILE);
-  } else {
-    *file = lode__alloc(strlen(from) + 1);
-    if (*file) memcpy(*file, from, strlen(from) + 1);
-  }
+  LODE__TRY(lode__inside_resolve(from, &resolved, err));
+  *file = S_ISDIR(sb.st_mode) ? lode__path_join(resolved, LODE__TRUTH_FILE) : resolved;
+  if (*file != resolved) lode__free(resolved);
   return *file ? LODE_OK : lode__fail_nomem(err);
 }
 
@@ -336,13 +334,7 @@ static lode_status check_target(const char *to, lode_error *err) {
 }
 
 static void remove_partial(const char *folder) {
-  static const char *const names[] = {LODE__TRUTH_FILE, LODE__TRUTH_FILE "-journal", LODE__TRUTH_FILE ".new",
-                                      LODE__TRUTH_FILE ".new-journal", LODE__LOCK_FILE};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    char *path = lode__path_join(folder, names[i]);
-    if (path) (void)lode__os->unlink(path);
-    lode__free(path);
-  }
+  (void)!lode__store_files_clear(folder, LODE__FILES_DATA, NULL, NULL, NULL);
   (void)lode__os->rmdir(folder);
 }
 

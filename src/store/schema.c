@@ -144,51 +144,33 @@ static lode_status fill_new(lode__conn *conn, lode_error *err) {
   return lode__exec(conn, sql, err);
 }
 
-lode_status lode__db_id(lode__db *db, uint64_t *id, lode_error *err) {
-  lode__tx *tx;
-  int64_t value = 0;
-  *id = 0;
-  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
-  lode_status st = lode__state_get(tx, LODE__STATE_UID, &value, err);
-  lode__tx_rollback(tx);
-  if (st == LODE_OK) *id = (uint64_t)value;
-  return st;
-}
-
-static lode_status remove_left(const char *path, lode_error *err) {
-  if (LODE__RETRY(lode__os->unlink(path)) == 0 || errno == ENOENT) return LODE_OK;
-  return lode__fail_errno(err, errno, path);
+static lode_status remove_left(const lode__db *db, const char *name, lode_error *err) {
+  if (lode__inside_unlink(db->folder, name) == 0 || errno == ENOENT) return LODE_OK;
+  return lode__fail_errno(err, errno, name);
 }
 
 /* The caller holds the CREATE lock and has seen that there is no truth file. */
 lode_status lode__db_create(lode__db *db, lode_error *err) {
-  lode_status st;
+  lode_status st = LODE_OK;
   lode__conn *conn = NULL;
-  lode__buf path = {0};
   /* One fixed name: whatever a killed creation left there, journal included, is removed by the next, which holds the lock. */
-  lode__buf_addf(&path, "%s.new-journal", db->path);
-  lode__buf_addc(&path, 0);
-  if (path.failed) return lode__fail_nomem(err);
-  LODE__GOTO(remove_left(path.data, err));
-  path.len -= sizeof "-journal";
-  lode__buf_addc(&path, 0);
-  LODE__GOTO(remove_left(path.data, err));
-  LODE__GOTO(lode__conn_open(db, path.data, true, &conn, err));
+  char *path = lode__path_join(db->folder, LODE__NEW_FILE);
+  if (!path) return lode__fail_nomem(err);
+  LODE__GOTO(remove_left(db, LODE__NEW_JOURNAL_FILE, err));
+  LODE__GOTO(remove_left(db, LODE__NEW_FILE, err));
+  LODE__GOTO(lode__conn_open(db, path, true, &conn, err));
   LODE__GOTO(fill_new(conn, err));
   lode__conn_close(conn);
   conn = NULL;
-  if (LODE__RETRY(lode__os->rename(path.data, db->path)) != 0) {
+  if (lode__inside_rename(db->folder, LODE__NEW_FILE, LODE__TRUTH_FILE) != 0) {
     st = lode__fail_errno(err, errno, db->path);
     goto done;
   }
-  LODE__GOTO(lode__os_sync_folder_of(db->path, err));
+  LODE__GOTO(lode__inside_sync(db->folder, LODE__TRUTH_FILE, err));
   /* Its journal was truncated to nothing; without this it would stay behind under the temporary name. */
-  path.len--;
-  lode__buf_adds(&path, "-journal");
-  lode__buf_addc(&path, 0);
-  if (!path.failed) (void)LODE__RETRY(lode__os->unlink(path.data));
+  (void)lode__inside_unlink(db->folder, LODE__NEW_JOURNAL_FILE);
 done:
   lode__conn_close(conn);
-  lode__buf_release(&path);
+  lode__free(path);
   return st;
 }

@@ -18,11 +18,9 @@
 
 #include "base/json.h"
 #include "base/meta.h"
-#include "base/os.h"
+#include "base/store_files.h"
 
 #define LODE__FORMAT 2u
-#define LODE__TRUTH_FILE "lode.db"
-#define LODE__LOCK_FILE "lode.lock"
 #define LODE__KEY_BITS 40
 #define LODE__KEY_MAX ((INT64_C(1) << LODE__KEY_BITS) - 1)
 
@@ -142,7 +140,6 @@ lode_status lode__grave_horizon(lode__tx *tx, int64_t cid, int64_t *gid, lode_er
 
 /* ---- Segments of the vector index: the manifest (segments.c) ---- */
 
-#define LODE__SEGMENTS_FOLDER "segments"
 typedef struct lode__seg_row {
   uint64_t id;          /* random, below 2^63; names the file and seeds its checksums */
   int64_t cid;
@@ -245,8 +242,6 @@ lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err);
 
 /* ---- Whole-store operations ---- */
 
-/* The random number that it was made with. */
-lode_status lode__db_id(lode__db *db, uint64_t *id, lode_error *err);
 lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err);
 /* Packs what there is; do the background work first. */
 lode_status lode__db_compact(lode__db *db, lode_progress progress, lode_error *err);

@@ -44,7 +44,7 @@ static lode_status find_idle(lode__db *db, lode__tx_kind kind, lode__conn **out,
   lode_status st = LODE_OK;
   pthread_mutex_lock(&db->mutex);
   after_fork(db);
-  if (LODE__RETRY(lode__os->stat(db->path, &sb)) != 0) {
+  if (LODE__RETRY(lode__os->lstat_at(AT_FDCWD, db->path, &sb)) != 0) {
     int e = errno;
     forget_connections(db);
     db->truth_ino = 0;

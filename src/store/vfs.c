@@ -1,8 +1,9 @@
 /* vfs.c - the VFS "lode": how files are opened, and the small services SQLite asks for. Contract in vfs.h; an open
  * file's methods are in vfs_file.c, pages in vfs_page.c, journals in vfs_journal.c.
  *
- * The last component of a path may not be a symbolic link: the journal of a database that is opened through one lies
- * beside the link, where others would not look for it. Links among the folders are harmless.
+ * Neither a file nor the folder that it lies in may be a symbolic link (base/inside.h): the journal of a database that is opened
+ * through one lies beside the link, where others would not look for it, and a hostile one leads to files that are not ours.
+ * Links among the folders above are harmless.
  *
  */
 #include "vfs_internal.h"
@@ -34,21 +35,22 @@ static int open_high(const char *path, int flags, unsigned mode) {
 int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode) {
   struct stat st;
   int r;
-  /* Opened and listed as one: a child forked in between would hold the descriptor, and one day its locks, unknowingly.
-   * O_NONBLOCK: to open a pipe would wait for its other end. */
+  char folder[PATH_BYTES];
+  const char *name;
+  /* Opened and listed as one: a child forked in between would hold the descriptor, and one day its locks, unknowingly. */
   lode__vfs_list_lock();
-  f->fd = open_high(f->path, flags | O_NOFOLLOW | O_NONBLOCK, mode);
+  if (lode__inside_split(f->path, folder, sizeof folder, &name)) f->fd = lode__inside_open(folder, name, flags, mode);
   if (f->fd >= 0) lode__vfs_list_add(f);
   lode__vfs_list_unlock();
   if (f->fd < 0) return lode__vfs_errno(f, SQLITE_CANTOPEN);
   r = LODE__RETRY(lode__os->fstat(f->fd, &st));
-  if (r == 0 && S_ISREG(st.st_mode)) {
+  if (r == 0) {
     f->dev = st.st_dev;
     f->ino = st.st_ino;
     f->state.linked = st.st_nlink > 1;
     return SQLITE_OK;
   }
-  int rc = lode__vfs_errno(f, r < 0 ? SQLITE_IOERR_FSTAT : SQLITE_CANTOPEN);
+  int rc = lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
   lode__vfs_close(f);
   errno = EINVAL; /* callers look whether to try otherwise */
   return rc;
@@ -134,10 +136,11 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 /* ---- The rest of the VFS ---- */
 
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
-  int r;
+  char folder[PATH_BYTES];
+  const char *file;
   (void)vfs;
-  r = LODE__RETRY(lode__os->unlink(name));
-  if (r < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
+  if (!lode__inside_split(name, folder, sizeof folder, &file)) return SQLITE_IOERR_DELETE;
+  if (lode__inside_unlink(folder, file) < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
   if (sync_folder && lode__os_sync_folder_of(name, NULL) != LODE_OK) return SQLITE_IOERR_DIR_FSYNC;
   return SQLITE_OK;
 }

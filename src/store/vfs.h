@@ -33,7 +33,7 @@
 #ifndef LODE_VFS_H
 #define LODE_VFS_H
 
-#include "base/os.h"
+#include "base/inside.h"
 
 #define LODE__VFS_NAME "lode"
 #define LODE__PAGE_RESERVED 8

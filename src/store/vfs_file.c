@@ -88,7 +88,7 @@ int lode__vfs_fsize(lode__vfs_file *f, uint64_t *size) {
 
 int lode__vfs_stat(const char *path, struct stat *st, bool *exists) {
   int r;
-  r = LODE__RETRY(lode__os->stat(path, st));
+  r = LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, st));
   *exists = r == 0;
   /* "cannot tell" must not become "no journal" */
   return r == 0 || errno == ENOENT || errno == ENOTDIR ? SQLITE_OK : SQLITE_IOERR_ACCESS;

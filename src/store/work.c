@@ -551,21 +551,17 @@ lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err) {
 
 /* ---- Statistics ---- */
 
-static void count_files(const char *path_of, lode_stats *stats) {
-  lode__os_folder *folder = lode__os_folder_open(path_of);
+static void count_files(const char *store, const char *within, lode_stats *stats) {
+  lode__os_folder *folder = lode__inside_list(store, within);
   const char *name;
   if (!folder) return;
   while ((name = lode__os_folder_next(folder)) != NULL) {
     struct stat sb;
-    lode__buf path = {0};
-    lode__buf_addf(&path, "%s/%s", path_of, name);
-    lode__buf_addc(&path, 0);
-    if (!path.failed && LODE__RETRY(lode__os->stat(path.data, &sb)) == 0 && S_ISREG(sb.st_mode)) {
+    if (LODE__RETRY(lode__os->lstat_at(lode__os_folder_fd(folder), name, &sb)) == 0 && S_ISREG(sb.st_mode)) {
       stats->files++;
       stats->bytes += (uint64_t)sb.st_size;
       if (strstr(name, ".quarantine-")) stats->quarantined++;
     }
-    lode__buf_release(&path);
   }
   lode__os_folder_close(folder);
 }
@@ -591,10 +587,8 @@ lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err) {
       .page_bytes = (uint32_t)page_bytes,
       .format = tx->format_1 ? 1 : LODE__FORMAT,
   };
-  count_files(db->folder, stats);
-  char *segments = lode__path_join(db->folder, LODE__SEGMENTS_FOLDER);
-  if (segments) count_files(segments, stats);
-  lode__free(segments);
+  count_files(db->folder, ".", stats);
+  count_files(db->folder, LODE__SEGMENTS_FOLDER, stats);
   pthread_mutex_lock(&db->mutex);
   stats->damaged_pages = db->damaged_pages;
   pthread_mutex_unlock(&db->mutex);
