@@ -223,7 +223,9 @@ run 5 index "$tmp/untouched" --read-only; says "read"
 run 5 watch "$tmp/untouched" --once --read-only; says "read"
 check "--read-only made a folder" [ ! -e "$tmp/untouched/.lode" ]
 run 0 reset index --yes; has "backup"
+run 0 index -q
 run 0 reset index --yes; has "backup" # and once more within the second
+run 0 reset index --yes; hasnt "backup" # nothing was there
 run 1 status
 run 0 index
 run 0 reset all --yes --no-backup

@@ -625,7 +625,7 @@ TEST_SLOW(every_failing_read_is_a_status, 120) {
     fault_install(&lode__os_real);
     fault_set(FAULT_ANY, n, false, n % 3 == 0 ? FAULT_SHORT : n % 3 == 1 ? FAULT_EIO : FAULT_EINTR);
     lode_status st = use(folder);
-    hits = fault_hits();
+    hits = fault_count(FAULT_ANY) >= n; /* a short count is for transfers only */
     fault_uninstall();
     CHECKF(st == LODE_OK || st == LODE_IO || st == LODE_NOT_FOUND, "call %llu: %s %s", (unsigned long long)n, lode_status_name(st), err.text);
   }

@@ -1,7 +1,6 @@
 /* config.c - see config.h. */
 #include "config.h"
 
-#include "embed/embed.h"
 #include "fs.h"
 
 #include <stdio.h>
@@ -16,10 +15,7 @@ const lode__config_entry lode__config_entries[LODE__CONFIG_COUNT] = {
 };
 
 void lode__config_release(lode__config *config) {
-  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) {
-    lode__free(config->values[i]);
-    lode__free(config->held[i]);
-  }
+  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) lode__free(config->values[i]);
   memset(config, 0, sizeof *config);
 }
 
@@ -39,21 +35,6 @@ uint64_t lode__config_int(const lode__config *config, lode__config_key key) {
 
 bool lode__config_bool(const lode__config *config, lode__config_key key) {
   return strcmp(lode__config_text(config, key), "true") == 0;
-}
-
-bool lode__config_reaches(lode__config_key key, lode_str value) {
-  switch (key) {
-    case LODE__CONFIG_MODEL: return lode__model_reaches(value);
-    case LODE__CONFIG_SEARCH_REFRESH: return lode__str_eq(value, LODE__LIT("auto"));
-    case LODE__CONFIG_INDEX_SECRETS: return lode__str_eq(value, LODE__LIT("index"));
-    default: return false;
-  }
-}
-
-void lode__config_hold(lode__config *config, lode__config_key key) {
-  lode__free(config->held[key]);
-  config->held[key] = config->values[key];
-  config->values[key] = NULL;
 }
 
 /* ---- Setting ---- */
@@ -120,8 +101,6 @@ lode_status lode__config_set(lode__config *config, lode__config_key key, lode_st
     copy[value.len] = '\0';
   }
   lode__free(config->values[key]);
-  lode__free(config->held[key]);
-  config->held[key] = NULL;
   config->values[key] = copy;
   return LODE_OK;
 }
@@ -139,9 +118,9 @@ static lode_status take_value(lode__config *config, lode__config_key key, const 
   return st;
 }
 
-static lode_status parse(const char *path, lode__json *json, lode__buf *text, lode_error *err) {
+static lode_status parse(const char *folder, const char *path, lode__json *json, lode__buf *text, lode_error *err) {
   lode_error inner = {.record = LODE_NO_RECORD};
-  lode_status st = lode__fs_read(path, MOST_BYTES, text, err);
+  lode_status st = lode__fs_read_inside(folder, LODE__CONFIG_FILE, MOST_BYTES, text, err);
   if (st != LODE_OK) return st;
   st = lode__json_parse(json, (lode_str){text->data, text->len}, NULL, &inner);
   if (st == LODE_OK && json->nodes[0].type != LODE__JSON_OBJECT) st = lode__fail(&inner, LODE_INVALID, "it is not an object");
@@ -157,7 +136,7 @@ lode_status lode__config_load(lode__config *config, const char *folder, lode_err
   lode_status st;
   memset(config, 0, sizeof *config);
   LODE__GOTO(lode__fs_join(&path, folder, LODE__CONFIG_FILE, err));
-  st = parse(path.data, &json, &text, err);
+  st = parse(folder, path.data, &json, &text, err);
   if (st == LODE_NOT_FOUND) st = LODE_OK;
   for (uint32_t i = 1; st == LODE_OK && json.count && i < json.nodes[0].next; i = json.nodes[i + 1].next) {
     lode__config_key key = lode__config_find(json.nodes[i].u.s);
@@ -185,7 +164,7 @@ lode_status lode__config_save(const lode__config *config, const char *folder, lo
   lode_status st;
   bool first = true;
   LODE__GOTO(lode__fs_join(&path, folder, LODE__CONFIG_FILE, err));
-  st = parse(path.data, &json, &text, err);
+  st = parse(folder, path.data, &json, &text, err);
   if (st == LODE_NOT_FOUND) st = LODE_OK;
   if (st != LODE_OK) goto done;
   lode__buf_adds(&out, "{");
@@ -198,16 +177,15 @@ lode_status lode__config_save(const lode__config *config, const char *folder, lo
     lode__json_put_node(&out, &json, i + 1);
   }
   for (size_t k = 0; k < LODE__CONFIG_COUNT; k++) {
-    const char *value = config->values[k] ? config->values[k] : config->held[k];
-    if (!value) continue;
+    if (!config->values[k]) continue;
     lode__buf_adds(&out, first ? "\n  " : ",\n  ");
     first = false;
     lode__json_put_string(&out, lode__str(lode__config_entries[k].key));
     lode__buf_adds(&out, ": ");
-    put_value(&out, (lode__config_key)k, value);
+    put_value(&out, (lode__config_key)k, config->values[k]);
   }
   lode__buf_adds(&out, first ? "}\n" : "\n}\n");
-  st = out.failed ? lode__fail_nomem(err) : lode__fs_write(path.data, (lode_str){out.data, out.len}, err);
+  st = out.failed ? lode__fail_nomem(err) : lode__fs_write_inside(folder, LODE__CONFIG_FILE, (lode_str){out.data, out.len}, err);
 done:
   lode__json_release(&json);
   lode__buf_release(&text);

@@ -10,12 +10,12 @@ enum { READ_STEP = 64 * 1024, MOST_LINKS = 40 };
 
 bool lode__fs_is_folder(const char *path) {
   struct stat info;
-  return LODE__RETRY(lode__os->stat(path, &info)) == 0 && S_ISDIR(info.st_mode);
+  return lode__os->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 bool lode__fs_exists(const char *path) {
   struct stat info;
-  return LODE__RETRY(lode__os->stat(path, &info)) == 0;
+  return lode__os->stat(path, &info) == 0;
 }
 
 lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, lode_error *err) {
@@ -27,7 +27,7 @@ lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, 
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
-/* One link: `out` becomes what it names. *more = false when it is not a link. */
+/* One link: `out` becomes what it names. *more = false when it is none. */
 static lode_status follow_link(lode__buf *out, bool *more, lode_error *err) {
   char to[PATH_MAX];
   ssize_t n = readlink(out->data, to, sizeof to - 1);
@@ -53,15 +53,12 @@ lode_status lode__fs_resolve(const char *path, lode__buf *out, lode_error *err) 
   return lode__fail(err, LODE_REFUSED, "%.400s is a link that leads to itself: mend or remove it", path);
 }
 
-lode_status lode__fs_read(const char *path, size_t max, lode__buf *out, lode_error *err) {
+/* Takes the descriptor, or the errno of why there is none. */
+static lode_status read_whole(int fd, const char *path, size_t max, lode__buf *out, lode_error *err) {
   lode_status st = LODE_OK;
-  struct stat info;
   out->len = 0;
-  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)); /* a pipe does not wait for a writer */
   if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return lode__fail(err, LODE_NOT_FOUND, "there is no file %.400s", path);
   if (fd < 0) return lode__fail_errno(err, errno, path);
-  if (LODE__RETRY(lode__os->fstat(fd, &info)) < 0) LODE__GOTO(lode__fail_errno(err, errno, path));
-  if (!S_ISREG(info.st_mode)) LODE__GOTO(lode__fail(err, LODE_INVALID, "%.400s is not a regular file", path));
   for (;;) {
     size_t got = 0, room = READ_STEP;
     char *to = lode__buf_room(out, room + 1);
@@ -77,89 +74,50 @@ done:
   return st;
 }
 
-lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
+lode_status lode__fs_read(const char *path, size_t max, lode__buf *out, lode_error *err) {
+  return read_whole(lode__os_open_regular(path), path, max, out, err);
+}
+
+lode_status lode__fs_read_inside(const char *folder, const char *name, size_t max, lode__buf *out, lode_error *err) {
+  lode__buf path = {0};
+  LODE__TRY(lode__fs_join(&path, folder, name, err));
+  lode_status st = read_whole(lode__inside_open(folder, name, O_RDONLY, 0), path.data, max, out, err);
+  lode__buf_release(&path);
+  return st;
+}
+
+lode_status lode__fs_write_inside(const char *folder, const char *name, lode_str data, lode_error *err) {
   struct stat old;
-  lode__buf beside = {0};
-  lode_status st = LODE_OK;
-  bool is_old = LODE__RETRY(lode__os->stat(path, &old)) == 0;
+  char beside[300];
+  lode_status st;
+  bool is_old = lode__inside_lstat(folder, name, &old) == 0 && S_ISREG(old.st_mode);
   unsigned mode = is_old ? old.st_mode & 07777 : 0644;
-  int fd = -1;
-  lode__buf_addf(&beside, "%s.%llx.tmp", path, (unsigned long long)lode__random());
-  if (beside.failed) LODE__GOTO(lode__fail_nomem(err));
-  fd = LODE__RETRY(lode__os->open(beside.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  if (fd < 0) LODE__GOTO(lode__fail_errno(err, errno, path));
+  int n = snprintf(beside, sizeof beside, "%s.%llx.tmp", name, (unsigned long long)lode__random());
+  if (n < 0 || (size_t)n >= sizeof beside) return lode__fail_errno(err, ENAMETOOLONG, name);
+  int fd = lode__inside_open(folder, beside, O_WRONLY | O_CREAT | O_EXCL, mode);
+  if (fd < 0) return lode__fail_errno(err, errno, folder);
   if (is_old) (void)fchmod(fd, mode); /* what the umask took; a file system without modes is as good */
   st = lode__os_write_full(fd, data.data, data.len, 0, err);
-  if (st == LODE_OK && LODE__RETRY(lode__os->fsync(fd)) < 0) st = lode__fail_errno(err, errno, path);
+  if (st == LODE_OK && LODE__RETRY(lode__os->fsync(fd)) < 0) st = lode__fail_errno(err, errno, name);
   lode__os->close(fd);
-  if (st == LODE_OK && LODE__RETRY(lode__os->rename(beside.data, path)) < 0) st = lode__fail_errno(err, errno, path);
-  if (st != LODE_OK) lode__os->unlink(beside.data);
-  else st = lode__os_sync_folder_of(path, err);
+  if (st == LODE_OK && lode__inside_rename(folder, beside, name) < 0) st = lode__fail_errno(err, errno, name);
+  if (st != LODE_OK) (void)lode__inside_unlink(folder, beside);
+  else st = lode__inside_sync(folder, name, err);
+  return st;
+}
+
+lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  lode__buf named = {0};
+  char *folder = NULL;
+  lode_status st;
+  lode__buf_add(&named, slash ? path : ".", slash ? (size_t)(slash - path) + (slash == path) : 1);
+  lode__buf_addc(&named, '\0');
+  if (named.failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(lode__inside_resolve(named.data, &folder, err));
+  LODE__GOTO(lode__fs_write_inside(folder, name, data, err));
 done:
-  lode__buf_release(&beside);
-  return st;
-}
-
-lode_status lode__fs_make_parents(const char *path, lode_error *err) {
-  lode__buf part = {0};
-  lode_status st = LODE_OK;
-  for (const char *p = path + (path[0] == '/'); (p = strchr(p, '/')) != NULL; p++) {
-    part.len = 0;
-    lode__buf_add(&part, path, (size_t)(p - path));
-    lode__buf_addc(&part, '\0');
-    if (part.failed) {
-      st = lode__fail_nomem(err);
-      break;
-    }
-    int errnum = LODE__RETRY(lode__os->mkdir(part.data, 0700)) < 0 ? errno : 0;
-    if (errnum && !lode__fs_is_folder(part.data)) {
-      st = errnum == EEXIST ? lode__fail(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
-                            : lode__fail_errno(err, errnum, part.data);
-      break;
-    }
-  }
-  lode__buf_release(&part);
-  return st;
-}
-
-/* Goes down to a folder without folders, removes it, and begins anew at the top: no stack, and folders are few. */
-static lode_status remove_deepest(const char *top, lode__buf *path, bool *gone, lode_error *err) {
-  lode_status st = LODE_OK;
-  path->len = 0;
-  lode__buf_adds(path, top);
-  lode__buf_addc(path, '\0');
-  for (;;) {
-    if (path->failed) return lode__fail_nomem(err);
-    lode__os_folder *folder = lode__os_folder_open(path->data);
-    size_t base = path->len - 1;
-    bool deeper = false;
-    const char *name;
-    if (!folder) return lode__fail_errno(err, errno, path->data);
-    while (!deeper && st == LODE_OK && (name = lode__os_folder_next(folder)) != NULL) {
-      path->len = base;
-      lode__buf_addf(path, "/%s", name);
-      lode__buf_addc(path, '\0');
-      if (path->failed) st = lode__fail_nomem(err);
-      else if (unlink(path->data) == 0 || errno == ENOENT) continue;
-      else if (errno == EISDIR || errno == EPERM) deeper = true;
-      else st = lode__fail_errno(err, errno, path->data);
-    }
-    lode__os_folder_close(folder);
-    if (st != LODE_OK) return st;
-    if (deeper) continue;
-    path->len = base;
-    lode__buf_addc(path, '\0');
-    if (lode__os->rmdir(path->data) < 0 && errno != ENOENT) return lode__fail_errno(err, errno, path->data);
-    *gone = base == strlen(top);
-    return LODE_OK;
-  }
-}
-
-lode_status lode__fs_remove_tree(const char *path, lode_error *err) {
-  lode__buf work = {0};
-  lode_status st = LODE_OK;
-  bool gone = !lode__fs_exists(path);
-  while (!gone && st == LODE_OK) st = remove_deepest(path, &work, &gone, err);
-  lode__buf_release(&work);
+  lode__buf_release(&named);
+  lode__free(folder);
   return st;
 }

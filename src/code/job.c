@@ -12,7 +12,7 @@
 
 enum { NOTE_BYTES = 160, NOTE_EVERY_MS = 150, POLL_US = 20000 };
 
-static const char *const names[] = {"index.lock", "watch.lock"};
+static const char *const names[] = {LODE__INDEX_LOCK_FILE, LODE__WATCH_LOCK_FILE};
 static const char *const verbs[] = {"indexes", "watches"};
 
 static bool parse(char *text, lode__job_view *view) {
@@ -29,17 +29,12 @@ static bool parse(char *text, lode__job_view *view) {
 
 void lode__job_look(const char *folder, lode__job_kind kind, lode__job_view *view) {
   char text[NOTE_BYTES + 1] = {0};
-  lode__buf path = {0};
   memset(view, 0, sizeof *view);
-  if (lode__fs_join(&path, folder, names[kind], NULL) == LODE_OK) {
-    int fd = lode__os->open(path.data, O_RDONLY | O_CLOEXEC, 0);
-    if (fd >= 0) {
-      view->running = lode__os->lock_held(fd, F_RDLCK, 0, 1) == 1;
-      if (view->running && lode__os->pread(fd, text, NOTE_BYTES, 0) > 0) (void)parse(text, view);
-      lode__os->close(fd);
-    }
-  }
-  lode__buf_release(&path);
+  int fd = lode__inside_open(folder, names[kind], O_RDONLY, 0);
+  if (fd < 0) return;
+  view->running = lode__os->lock_held(fd, F_RDLCK, 0, 1) == 1;
+  if (view->running && lode__os->pread(fd, text, NOTE_BYTES, 0) > 0) (void)parse(text, view);
+  lode__os->close(fd);
 }
 
 static lode_status wait_for(int fd, const char *folder, lode__job_kind kind, uint64_t wait_ms, lode_error *err) {
@@ -65,7 +60,7 @@ lode_status lode__job_begin(lode__job *job, const lode__project *project, lode__
   lode_status st;
   *job = (lode__job){.fd = -1};
   LODE__GOTO(lode__fs_join(&path, project->folder, names[kind], err));
-  job->fd = LODE__RETRY(lode__os->open(path.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  job->fd = lode__inside_open(project->folder, names[kind], O_RDWR | O_CREAT, 0600);
   if (job->fd < 0) {
     st = errno == EACCES || errno == EROFS
         ? lode__fail(err, LODE_READONLY, "%.400s cannot be written: %.80s; another place can be named with --store DIR",

@@ -46,7 +46,7 @@ static lode_status check_sum(const char *path, const char *want, lode_error *err
   char *buf = lode__alloc(SIZE), hex[LODE__SHA256_HEX];
   uint8_t digest[LODE__SHA256_BYTES];
   if (!buf) return lode__fail_nomem(err);
-  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  int fd = lode__os_open_regular(path);
   if (fd < 0) {
     st = lode__fail_errno(err, errno, path);
     goto done;

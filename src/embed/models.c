@@ -114,7 +114,7 @@ lode_status lode__embed_read_file(const char *path, size_t most, char **text, si
   *len = 0;
   struct stat info;
   lode_status st = LODE_OK;
-  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  int fd = lode__os_open_regular(path);
   if (fd < 0 || lode__os->fstat(fd, &info) != 0) {
     int error = errno;
     if (fd >= 0) lode__os->close(fd);

@@ -78,7 +78,7 @@ lode_status lode__pack_open(lode__pack *pack, const char *path, lode_error *err)
   pack->path = lode__alloc(strlen(path) + 1);
   if (!pack->path) return lode__fail_nomem(err);
   memcpy(pack->path, path, strlen(path) + 1);
-  pack->fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  pack->fd = lode__os_open_regular(path);
   lode_status st = pack->fd < 0 ? lode__fail_errno(err, errno, path) : read_head(pack, err);
   if (st != LODE_OK) lode__pack_close(pack);
   return st;

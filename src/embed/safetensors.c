@@ -137,7 +137,7 @@ lode_status lode__safetensors_open(lode__safetensors *file, const char *path, lo
   struct stat info;
   unsigned char head[8];
   size_t got;
-  file->fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_CLOEXEC, 0));
+  file->fd = lode__os_open_regular(path);
   if (file->fd < 0) return lode__fail_errno(err, errno, path);
   if (lode__os->fstat(file->fd, &info) != 0) {
     st = lode__fail_errno(err, errno, path);

@@ -305,7 +305,7 @@ static lode_status open_file(const char *path, static_model **model, lode_error 
     goto done;
   }
   memcpy(m->path, path, len);
-  m->fd = LODE__RETRY(lode__os->open(path, O_RDONLY, 0));
+  m->fd = lode__os_open_regular(path);
   if (m->fd < 0) {
     st = lode__fail_errno(err, errno, path);
     goto done;

@@ -3,8 +3,10 @@
 #include "op_code.h"
 #include "suggest.h"
 
-#include "base/os.h"
+#include "base/store_files.h"
 #include "code/fs.h"
+#include "code/owned.h"
+#include "code/record.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -50,10 +52,8 @@ lode_status lode__op_config_set(lode__op_context *ctx, const lode__args *args, l
   const lode__arg *value = lode__arg_of(args, "value");
   if (key == LODE__CONFIG_MODEL && value->set) LODE__GOTO(lode__code_check_model(value->text, err));
   LODE__GOTO(lode__config_set(&project.config, key, value->text, err));
-  if (project.trust.state == LODE__TRUST_FOREIGN) LODE__GOTO(lode__trust_check(&project.trust, err));
   LODE__GOTO(lode__project_prepare(&project, err));
   LODE__GOTO(lode__config_save(&project.config, project.folder, err));
-  lode__code_allow(ctx, &project, key);
   LODE__GOTO(send_setting(ctx, &project.config, key, err));
 done:
   lode__project_release(&project);
@@ -69,7 +69,6 @@ lode_status lode__op_config_list(lode__op_context *ctx, const lode__args *args, 
     lode__row_text(ctx, "key", lode__str(lode__config_entries[i].key));
     lode__row_text(ctx, "value", lode__str(lode__config_text(&project.config, (lode__config_key)i)));
     lode__row_bool(ctx, "set", project.config.values[i] != NULL);
-    if (project.config.held[i]) lode__row_text(ctx, "held", lode__str(project.config.held[i]));
     lode__row_text(ctx, "about", lode__str(lode__config_entries[i].about));
     st = lode__row_send(ctx, err);
   }
@@ -91,76 +90,147 @@ lode_status lode__op_completion(lode__op_context *ctx, const lode__args *args, l
 
 /* ---- reset ---- */
 
-/* The parts of the folder that are the index: the truth and what is derived from it. */
-static bool is_setting(const char *name) {
-  return strcmp(name, LODE__CONFIG_FILE) == 0 || strcmp(name, ".gitignore") == 0 || strcmp(name, "index.lock") == 0 ||
-      strcmp(name, "watch.lock") == 0;
+/* Nothing that Lode did not make is touched, and nothing that the user keeps in the same store: base/store_files.h knows the files,
+ * code/owned.h the collections. */
+typedef struct reset {
+  lode__op_context *ctx;
+  lode__project project;
+  bool all, keep;
+  lode__buf backup;   /* the folder with the copy; empty: none was made */
+  lode__buf foreign;  /* files that stay */
+  bool indexed;       /* the store has a code index */
+  size_t others;      /* collections that are not of it */
+} reset;
+
+static lode_status make_backup_folder(reset *r, lode_error *err) {
+  lode__buf_addf(&r->backup, "%s.backup-%llu", r->project.folder, (unsigned long long)lode__os_wall_ms());
+  lode__buf_addc(&r->backup, '\0');
+  if (r->backup.failed) return lode__fail_nomem(err);
+  if (lode__os->mkdir(r->backup.data, 0700) == 0) return LODE_OK;
+  lode_status st = errno == EROFS || errno == EACCES
+      ? lode__fail(err, LODE_READONLY, "%.400s cannot be made: %.100s", r->backup.data, strerror(errno))
+      : lode__fail_errno(err, errno, r->backup.data);
+  r->backup.len = 0;
+  return st;
 }
 
-static lode_status empty_folder(const char *folder, bool all, lode_error *err) {
-  lode__os_folder *names = lode__os_folder_open(folder);
-  lode__buf path = {0};
-  lode_status st = LODE_OK;
-  const char *name;
-  if (!names) return lode__fail_errno(err, errno, folder);
-  while (st == LODE_OK && (name = lode__os_folder_next(names)) != NULL) {
-    if (!all && is_setting(name)) continue;
-    st = lode__fs_join(&path, folder, name, err);
-    if (st != LODE_OK) break;
-    if (lode__fs_is_folder(path.data)) st = lode__fs_remove_tree(path.data, err);
-    else if (lode__os->unlink(path.data) < 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path.data);
+/* The files go, or move to the backup. */
+static lode_status clear_files(reset *r, lode_error *err) {
+  unsigned kinds = LODE__FILES_DATA | (r->all ? LODE__FILES_PROJECT : 0u);
+  if (r->keep) LODE__TRY(make_backup_folder(r, err));
+  LODE__TRY(lode__store_files_clear(r->project.folder, kinds, r->keep ? r->backup.data : NULL, &r->foreign, err));
+  /* nothing was there: no copy either */
+  if (r->keep && lode__os->rmdir(r->backup.data) == 0) r->backup.len = 0;
+  return LODE_OK;
+}
+
+static lode_status count_others(reset *r, lode_store *store, lode_error *err) {
+  lode_collection_list *list = NULL;
+  LODE__TRY(lode__owned_is(store, LODE__LIT(LODE__CODE_FILES), &r->indexed, err));
+  LODE__TRY(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    if (!r->indexed || !lode__owned_name(lode_collection_list_at(list, i)->name)) r->others++;
   }
-  lode__os_folder_close(names);
-  lode__buf_release(&path);
+  lode_collection_list_free(list);
+  return LODE_OK;
+}
+
+static lode_status drop(lode_store *store, lode_str name, lode_error *err) {
+  lode_status st = lode_collection_drop(store, name, err);
+  return st == LODE_NOT_FOUND ? LODE_OK : st; /* another process did it */
+}
+
+/* The one whose metadata say that this is an index goes last: until then, what a kill leaves is still known as the project's. */
+static lode_status drop_owned(lode_store *store, lode_error *err) {
+  static const lode_str last = LODE__LIT(LODE__CODE_FILES);
+  lode_collection_list *list = NULL;
+  lode_status st = LODE_OK;
+  LODE__TRY(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list) && st == LODE_OK; i++) {
+    lode_str name = lode_collection_list_at(list, i)->name;
+    if (lode__owned_name(name) && !lode__str_eq(name, last)) st = drop(store, name, err);
+  }
+  lode_collection_list_free(list);
+  return st == LODE_OK ? drop(store, last, err) : st;
+}
+
+/* A store that also holds what is not the project's: a copy of all of it is made, and the project's collections are dropped. */
+static lode_status clear_collections(reset *r, lode_store *store, lode_error *err) {
+  lode__buf file = {0};
+  lode_status st = LODE_OK;
+  if (r->keep) {
+    LODE__GOTO(make_backup_folder(r, err));
+    LODE__GOTO(lode__fs_join(&file, r->backup.data, LODE__TRUTH_FILE, err));
+    LODE__GOTO(lode_backup(store, file.data, r->ctx->progress, err));
+  }
+  if (r->indexed) LODE__GOTO(drop_owned(store, err));
+done:
+  lode__buf_release(&file);
   return st;
 }
 
-/* One rename takes it away whole; what stays is copied back. */
-static lode_status set_aside(const lode__project *project, bool all, lode__buf *backup, lode_error *err) {
-  lode__config config = {0};
+/* Opening also finishes what a killed writer left, so that no file is moved or removed before its journal was used. */
+static lode_status reset_store(reset *r, lode_error *err) {
+  lode__open_how how = {.write = true, .brief = true, .folder = r->project.folder};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_store *store = NULL;
   lode_status st = LODE_OK;
-  lode__buf_addf(backup, "%s.backup-%llu", project->folder, (unsigned long long)lode__os_wall_ms());
-  lode__buf_addc(backup, '\0');
-  if (backup->failed) return lode__fail_nomem(err);
-  if (!all) LODE__GOTO(lode__config_load(&config, project->folder, err));
-  if (lode__os->rename(project->folder, backup->data) < 0) LODE__GOTO(lode__fail_errno(err, errno, project->folder));
-  if (all) goto done;
-  LODE__GOTO(lode__project_prepare(project, err));
-  LODE__GOTO(lode__config_save(&config, project->folder, err));
-done:
-  lode__config_release(&config);
-  return st;
+  if (!lode__project_has_store(&r->project)) return clear_files(r, err);
+  st = r->ctx->open(r->ctx->opener, &how, &store, &why);
+  if (st == LODE_OK) st = count_others(r, store, &why);
+  if (st == LODE_OK && !r->all && r->others) {
+    st = clear_collections(r, store, err);
+    r->ctx->release(r->ctx->opener, store);
+    return st;
+  }
+  if (store) r->ctx->release(r->ctx->opener, store);
+  if (st == LODE_BUSY || st == LODE_READONLY || st == LODE_NOMEM) {
+    if (err) *err = why;
+    return st;
+  }
+  if (st != LODE_OK && !r->all && !r->keep)
+    return lode__fail(err, LODE_REFUSED, "the store cannot be read, so it is not known what else is in it (%.200s): without --no-backup it is set "
+                                         "aside, `lode reset all` removes all of it", why.text);
+  r->others = 0; /* they go with the files */
+  return clear_files(r, err);
+}
+
+static lode_status send_reset(reset *r, lode_error *err) {
+  lode__op_context *ctx = r->ctx;
+  if (r->foreign.len)
+    lode__op_note(ctx, "not made by lode, so left in %.200s: %.*s", r->project.folder, (int)(r->foreign.len > 300 ? 300 : r->foreign.len),
+                  r->foreign.data);
+  if (r->others) lode__op_note(ctx, "%zu other collections of this store stay", r->others);
+  lode__row_begin(ctx);
+  lode__row_text(ctx, "root", lode__str(r->project.root));
+  lode__row_text(ctx, "removed", lode__str(r->all ? "the index and its settings are removed" : "the index is removed"));
+  lode__row_text(ctx, "backup", r->backup.len ? lode__str(r->backup.data) : (lode_str){0});
+  return lode__row_summary(ctx, err);
 }
 
 lode_status lode__op_reset(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  bool all = lode__arg_of(args, "what")->number == 1, keep = !lode__arg_of(args, "no_backup")->number;
-  lode__project project;
+  reset r = {.ctx = ctx, .all = lode__arg_of(args, "what")->number == 1, .keep = !lode__arg_of(args, "no_backup")->number};
   lode__job job = {.fd = -1};
-  lode__buf backup = {0}, what = {0};
+  lode__buf what = {0};
   lode_status st;
   LODE__TRY(lode__op_may_write(ctx, err));
-  LODE__TRY(lode__project_locate(&project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
-  if (!ctx->folder && *lode__trust_foreign(project.folder))
-    LODE__GOTO(lode__fail(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", project.folder, lode__trust_foreign(project.folder)));
-  if (!lode__fs_is_folder(project.folder)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no index at %.300s", project.folder));
-  lode__buf_addf(&what, "%s %s", all ? "everything in" : "the index in", project.folder);
+  LODE__TRY(lode__project_locate(&r.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
+  if (!lode__fs_is_folder(r.project.folder)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
+  lode__buf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
   lode__buf_addc(&what, '\0');
   if (what.failed) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(lode__op_confirm(ctx, args, what.data, err));
-  LODE__GOTO(lode__job_begin(&job, &project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
-  if (keep) LODE__GOTO(set_aside(&project, all, &backup, err));
-  else LODE__GOTO(empty_folder(project.folder, all, err));
+  LODE__GOTO(lode__job_begin(&job, &r.project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
+  LODE__GOTO(reset_store(&r, err));
   lode__job_end(&job);
-  if (all && !keep && lode__os->rmdir(project.folder) < 0 && errno != ENOENT) LODE__GOTO(lode__fail_errno(err, errno, project.folder));
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "root", lode__str(project.root));
-  lode__row_text(ctx, "removed", lode__str(all ? "the index and its settings are removed" : "the index is removed"));
-  lode__row_text(ctx, "backup", keep ? lode__str(backup.data) : (lode_str){0});
-  LODE__GOTO(lode__row_summary(ctx, err));
+  if (r.all && lode__os->rmdir(r.project.folder) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+    LODE__GOTO(lode__fail_errno(err, errno, r.project.folder));
+  LODE__GOTO(send_reset(&r, err));
 done:
   lode__job_end(&job);
-  lode__buf_release(&backup);
+  lode__buf_release(&r.backup);
+  lode__buf_release(&r.foreign);
   lode__buf_release(&what);
-  lode__project_release(&project);
+  lode__project_release(&r.project);
   return st;
 }
