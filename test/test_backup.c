@@ -316,7 +316,15 @@ TEST(begins_anew) {
   lode_error err = {0};
   meddler m = {0};
   lode__os_table table = lode__os_real;
+  static char document[400 * 512];
   prepare(&g, 512);
+  memset(document, 'x', sizeof document - 1);
+  OK(lode_open(g.base, &(lode_open_options){.no_background = true}, &store, &err));
+  OK(lode_collection_open(store, S("alpha"), NULL, &m.c, &err));
+  lode_record r = {.id = S("long"), .document = {document, sizeof document - 1}};
+  OK(lode_upsert(m.c, NULL, &r, 1, NULL, &err));
+  lode_collection_close(m.c);
+  lode_close(store);
   table.now_ns = fast_now;
   lode__os = &table;
   OK(lode_open(g.base, &(lode_open_options){.no_background = true}, &store, &err));

@@ -2,6 +2,7 @@
 #include "vkit.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,6 +192,7 @@ static void count_kinds(const vkit *k, unsigned *flat, unsigned *graph) {
     if (!strstr(e->d_name, ".seg")) continue;
     snprintf(path, sizeof path, "%s/segments/%.200s", k->folder, e->d_name);
     FILE *f = fopen(path, "rb");
+    if (!f && errno == ENOENT) continue; /* replaced by the background meanwhile */
     CHECK(f && fread(head, 1, sizeof head, f) == sizeof head);
     if (f) fclose(f);
     *(head[12] == LODE__GRAPH ? graph : flat) += 1;

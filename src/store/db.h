@@ -231,6 +231,7 @@ struct lode__tx {
   lode__tx_kind kind;
   unsigned epoch;
   uint64_t began_ns;
+  bool looked_at;        /* lode__tx_is_old() was asked before */
   uint64_t cursor;       /* as read at the start; writers: the last one handed out */
   uint64_t cursor_saved; /* as it stands in the database */
   int64_t fresh, fresh_saved; /* rows of table fresh, in the same two ways (names.c) */

@@ -20,6 +20,8 @@
 #include "base/meta.h"
 #include "base/store_files.h"
 
+#include <stdatomic.h>
+
 #define LODE__FORMAT 2u
 #define LODE__KEY_BITS 40
 #define LODE__KEY_MAX ((INT64_C(1) << LODE__KEY_BITS) - 1)
@@ -45,7 +47,21 @@ typedef enum lode__tx_kind { LODE__READ, LODE__WRITE } lode__tx_kind;
 lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **tx, lode_error *err);
 lode_status lode__tx_commit(lode__tx *tx, lode_error *err); /* frees tx either way; durable when OK */
 void lode__tx_rollback(lode__tx *tx);                        /* also ends a read; NULL is allowed */
-bool lode__tx_is_old(const lode__tx *tx);                    /* a read that lasted 50 ms: end it and go on with a new one */
+bool lode__tx_is_old(lode__tx *tx);                          /* a read that lasted 50 ms: end it and go on with a new one */
+/* A read that was kept for half of the time that a writer waits for a lock, and somebody waits: it must end now. */
+bool lode__tx_outstays(const lode__tx *tx);
+#ifdef LODE_CHECKED
+/* Tests: what the clock and the locks decide otherwise, so that every interleaving can be brought about in one
+ * thread, from a seed. `gap` is called before each read transaction begins, when the thread has none open: a test
+ * commits there. NULL members decide nothing. */
+typedef struct lode__tx_gaps {
+  bool (*is_old)(void);    /* is this read transaction old? */
+  bool (*is_wanted)(void); /* does anybody wait for a lock? */
+  bool (*outstays)(void);  /* lode__tx_outstays() */
+  void (*gap)(void);
+} lode__tx_gaps;
+extern const lode__tx_gaps *_Atomic lode__tx_gaps_hook;
+#endif
 lode__db *lode__tx_db(lode__tx *tx);
 /* Position of the newest commit that this tx sees. */
 uint64_t lode__tx_cursor(lode__tx *tx);

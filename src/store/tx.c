@@ -15,6 +15,22 @@
 
 #define MAX_IDLE 4
 
+#ifdef LODE_CHECKED
+const lode__tx_gaps *_Atomic lode__tx_gaps_hook;
+#define DECIDED_BY_TEST(what)                                    \
+  do {                                                           \
+    const lode__tx_gaps *gaps_ = lode__tx_gaps_hook;             \
+    if (gaps_ && gaps_->what) return gaps_->what();              \
+  } while (0)
+static void meet_gap(void) {
+  const lode__tx_gaps *gaps = lode__tx_gaps_hook;
+  if (gaps && gaps->gap) gaps->gap();
+}
+#else
+#define DECIDED_BY_TEST(what) ((void)0)
+static void meet_gap(void) {}
+#endif
+
 /* ---- The pool ---- */
 
 static void forget_connections(lode__db *db) {
@@ -100,6 +116,7 @@ static void give_conn(lode__conn *conn, bool healthy) {
 
 /* Does anybody wait for a lock of the file? */
 static bool is_wanted(lode__db *db) {
+  DECIDED_BY_TEST(is_wanted);
   pthread_mutex_lock(&db->mutex);
   bool yes = db->waiting > 0;
   int fd = db->lock_fd;
@@ -276,8 +293,8 @@ static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
 static lode_status begin_once(lode__tx *tx, lode_error *err) {
   tx->failed = tx->open = tx->format_1 = false;
   LODE__TRY(take_conn(tx->db, tx->kind, &tx->conn, &tx->epoch, err));
-  tx->began_ns = lode__os->now_ns();
   lode_status st = begin_on_conn(tx, err);
+  tx->began_ns = lode__os->now_ns(); /* of its lock, for which it may have waited */
   lode__conn_stop_waiting(tx->conn);
   if (st == LODE_OK) return st;
   give_conn(tx->conn, false);
@@ -289,6 +306,7 @@ lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lod
   *out = NULL;
   if (kind == LODE__WRITE && db->opt.read_only)
     return lode__fail(err, LODE_READONLY, "%s is open for reading only", db->folder);
+  if (kind == LODE__READ) meet_gap();
   lode__tx *tx = lode__alloc_zero(1, sizeof *tx);
   if (!tx) return lode__fail_nomem(err);
   tx->db = db;
@@ -381,8 +399,21 @@ void lode__tx_rollback(lode__tx *tx) {
   free_tx(tx, healthy);
 }
 
-bool lode__tx_is_old(const lode__tx *tx) {
-  return tx->kind == LODE__READ && lode__os->now_ns() - tx->began_ns > UINT64_C(50000000);
+/* Never at the first look: whoever goes on in a new transaction gets something done in it, however long it waited for
+ * the processor. */
+bool lode__tx_is_old(lode__tx *tx) {
+  if (tx->kind != LODE__READ || !tx->looked_at) {
+    tx->looked_at = true;
+    return false;
+  }
+  DECIDED_BY_TEST(is_old);
+  return lode__os->now_ns() - tx->began_ns > UINT64_C(50000000);
+}
+
+bool lode__tx_outstays(const lode__tx *tx) {
+  if (tx->kind != LODE__READ) return false;
+  DECIDED_BY_TEST(outstays);
+  return lode__os->now_ns() - tx->began_ns > (uint64_t)tx->db->opt.busy_ms * 500000 && lode__db_others_wait(tx->db);
 }
 
 lode__db *lode__tx_db(lode__tx *tx) { return tx->db; }
