@@ -12,7 +12,9 @@
  *   - A lode_store and its lode_collections may be used by many threads at once. A lode_txn, a
  *     lode_result and a lode_error belong to one thread at a time.
  *   - A store may be open in many processes at once. Readers see every commit that was acknowledged
- *     before they began, whoever made it. A handle used after fork() opens the store anew.
+ *     before they began, whoever made it. One answer (a page of lode_get(), the rows of a query, facets) speaks of one
+ *     moment; where others commit all the time, and an answer would hold them up for longer than half of busy_ms, it
+ *     is LODE_BUSY. A handle used after fork() opens the store anew.
  *   - The library never prints, exits, maps a file or installs a signal handler.
  *
  * Distances are those that Chroma's users know: l2 is squared, cosine is 1 - cos (1 for a zero vector),
@@ -340,7 +342,8 @@ typedef struct lode_query_request {
   lode_progress progress; /* as for lode_get_request */
 } lode_query_request;
 
-/* Rows of query 0 by rank, then of query 1, ...
+/* Rows of query 0 by rank, then of query 1, ... The rows of a query are of one moment; queries of a large request are
+ * answered in groups (of 64 at most), each at a later moment than the one before.
  *
  * Large collections have an index of their vectors, made in the background: a query finds nearly all of the true nearest
  * (see target_recall), with exact distances, among all records of the newest commit. Never fewer rows come back than exist. */
@@ -440,7 +443,9 @@ LODE_MUST LODE_API lode_status lode_restore(const char *file, const char *folder
 typedef int64_t lode_read_fn(void *ctx, void *buffer, size_t size);
 typedef int64_t lode_write_fn(void *ctx, const void *data, size_t size);
 
-/* One JSON object a line: {"id","document","metadata","embedding"}, in the order of insertion. */
+/* One JSON object a line: {"id","document","metadata","embedding"}, in the order of insertion. Up to 1 MiB are of one
+ * moment. Of more, a record that is there from beginning to end is in it once, as it was when it was read; one that
+ * is deleted and added again meanwhile may be in it twice. lode_backup() is of one moment. */
 LODE_MUST LODE_API lode_status lode_export(lode_collection *collection, const lode_selection *selection,
                                            unsigned include, lode_write_fn *write, void *ctx,
                                            lode_progress progress, uint64_t *written, lode_error *err);

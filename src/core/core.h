@@ -102,7 +102,14 @@ void lode__background_start(lode_store *store);
 void lode__background_stop(lode_store *store);
 void lode__background_kick(lode_store *store);
 
-/* ---- Reading in short transactions ---- */
+/* ---- Reading in short transactions: reader.c has the rules ---- */
+
+/* Two transactions of one moment see the same records. */
+typedef struct lode__moment {
+  unsigned epoch;      /* which truth file */
+  uint64_t cursor;     /* the newest commit of records or segments */
+  int64_t text_cursor, term_cursor; /* indexes may advance within a moment; one that was begun anew is another moment */
+} lode__moment;
 
 /* A read transaction on one collection that can be renewed. A borrowed one (a write's) or a patient one never is. */
 typedef struct lode__reader {
@@ -113,6 +120,12 @@ typedef struct lode__reader {
   bool borrowed, patient;
   uint64_t count;       /* transactions so far */
   unsigned epoch;       /* of all of them */
+  lode__moment moment;  /* that all transactions since lode__reader_answer() must see */
+  uint64_t moments;     /* different ones seen since then: more than 1 only if the reader follows */
+  unsigned follows;     /* > 0: later moments may be met */
+  bool taken;           /* a part of the answer was made: it is bound to the moment */
+  bool overtaken;       /* another moment was met: what was made is void */
+  bool gave_way;        /* the patient attempt took too long: LODE_BUSY */
   lode_progress progress; /* asked before each transaction; false: LODE_CANCELLED */
 } lode__reader;
 
@@ -120,11 +133,30 @@ typedef struct lode__reader {
 lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, lode__arena *arena, lode__coll *coll, lode_error *err);
 void lode__reader_init(lode__reader *reader, lode_collection *handle);
 void lode__reader_borrow(lode__reader *reader, lode_collection *handle, lode__tx *tx, const lode__coll *coll);
-lode_status lode__reader_begin(lode__reader *reader, lode_error *err); /* does nothing when a transaction is open */
-void lode__reader_pause(lode__reader *reader);                         /* ends it; borrowed ones stay */
+/* Does nothing when a transaction is open. */
+LODE_MUST lode_status lode__reader_begin(lode__reader *reader, lode_error *err);
+void lode__reader_pause(lode__reader *reader); /* ends it; borrowed and patient ones stay */
 bool lode__reader_is_old(const lode__reader *reader);
-lode_status lode__reader_renew_if_old(lode__reader *reader, lode_error *err);
+/* When the new transaction sees another moment, this fails (as does lode__reader_begin), and lode__reader_answer
+ * begins again. */
+LODE_MUST lode_status lode__reader_renew_if_old(lode__reader *reader, lode_error *err);
 void lode__reader_release(lode__reader *reader);
+
+/* Makes an answer of one moment: calls `make`, which starts from nothing each time, until no commit has come in
+ * between. The last attempt keeps its transaction to the end. */
+typedef lode_status lode__answer_fn(void *ctx, lode_error *err);
+LODE_MUST lode_status lode__reader_answer(lode__reader *reader, lode__answer_fn *make, void *ctx, lode_error *err);
+
+/* For walks that put up with commits, and can prove it: from here on transactions may see later moments. */
+lode__moment lode__reader_follow(lode__reader *reader);
+/* The end of that, when parts of the answer were made before: fails like a renewal if the moment is not the one of
+ * before. */
+LODE_MUST lode_status lode__reader_rejoin(lode__reader *reader, const lode__moment *before, lode_error *err);
+/* The end of that, when nothing was taken before: the answer speaks of the present transaction's moment. */
+LODE_MUST lode_status lode__reader_settle(lode__reader *reader, lode_error *err);
+/* Have all transactions since lode__reader_answer() (or the first) seen the same records? */
+static inline bool lode__reader_one_moment(const lode__reader *reader) { return reader->moments <= 1; }
+bool lode__moment_same(const lode__moment *a, const lode__moment *now);
 
 /* A record's document: absent when it has none. Valid until the next call. */
 lode_status lode__reader_document(lode__reader *reader, const lode__rec *rec, lode_str *document, lode_error *err);
@@ -278,7 +310,8 @@ typedef struct lode__vectors {
 bool lode__vectors_gap(const lode__vectors *vectors, int64_t at, int64_t *from, int64_t *to);
 
 /* The vectors as the reader's transaction sees them; that transaction may be a new one when this returns. *vectors is
- * NULL when they do not fit in the budget and no segment holds any; a patient reader gets no segments. */
+ * NULL when they do not fit in the budget and no segment holds any, or when a patient reader would have to wait for
+ * them. */
 lode_status lode__vectors_get(lode__reader *reader, lode__vectors **vectors, lode_error *err);
 void lode__vectors_release(lode__vectors *vectors);
 /* The same if there was one before, and it has segments; else NULL. */
@@ -319,6 +352,7 @@ typedef struct lode__nearest {
   lode__best *best;        /* of each query; key is rid, aux is vid */
   const lode__rids *only;  /* NULL: all records */
   bool exact;              /* do not trust codes and graphs */
+  bool from_truth;         /* read every vector from the store */
   uint32_t effort;         /* of walks; 0: the default */
   double target_recall;    /* 0: the default */
   size_t k;                /* what is wanted in the end: segments are asked for that many */
@@ -328,11 +362,14 @@ typedef struct lode__nearest {
 } lode__nearest;
 lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const float *queries, size_t n, size_t want,
                                const lode__rids *only, lode_error *err);
-/* Fills `best`. When it returns, the reader's transaction is the moment that the answer must agree with: every living
- * vector of that moment has been looked at; candidates may have died since they were, so look at each again.
- * *again: the search was overtaken and must be done anew. */
+/* Fills `best`. When it returns, every living vector of the reader's present transaction has been looked at. Without
+ * `only`, and if the reader has taken nothing yet, this may be a later moment than before; candidates may have died
+ * since they were looked at, so look at each again. *again: the search must be done again. */
 lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err);
 void lode__nearest_release(lode__nearest *near);
+
+/* Scans of more bytes are made without a transaction. Tests make it small. */
+extern uint64_t lode__scan_in_tx_bytes;
 
 /* For indexed.c: offers a candidate; false when out of memory. */
 bool lode__best_push(lode__best *best, float distance, int64_t rid, int64_t vid);
@@ -419,8 +456,7 @@ typedef struct lode__text_query {
   lode__arena *arena;      /* for ids */
   bool telling;            /* words that most documents hold tell nothing: they weigh 0, and records that hold no others score 0 */
 } lode__text_query;
-/* The best `want` by BM25, in order. *again: something was committed meanwhile, and the search must be done anew. */
-lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, bool *again,
-                              lode_error *err);
+/* The best `want` by BM25, in order. */
+lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, lode_error *err);
 
 #endif

@@ -2,6 +2,12 @@
  *
  * Lines are gathered in memory while a read transaction is open, and handed to the caller's function when it is not: a
  * slow consumer must not hold up commits.
+ *
+ * The first FLUSH_BYTES are an answer of one moment (reader.c), so a small export is, unless even that takes longer
+ * than commits can wait. What was handed out cannot be taken back: a longer one follows later moments from there on.
+ * It goes by keys, which are in the order of insertion, so every record that is there from beginning to end is in it
+ * once, as it was when it was read; one that is deleted and added again meanwhile has a new key, and may be in it
+ * twice. A backup is of one moment whatever its size.
  */
 #include "core.h"
 
@@ -17,6 +23,7 @@ typedef struct export {
   void *ctx;
   lode_progress progress;
   uint64_t total, written;
+  bool more, flows;
 } export;
 
 static lode_status put_vector(export *e, const lode__rec *rec, lode_error *err) {
@@ -64,19 +71,40 @@ static lode_status flush(export *e, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status export_all(export *e, lode_error *err) {
-  for (;;) {
+/* As many as fit in one flush. */
+static lode_status gather(export *e, lode_error *err) {
+  e->more = true;
+  while (e->lines.len < FLUSH_BYTES && !(e->flows && lode__reader_is_old(&e->reader))) {
     lode__rec rec;
-    bool more;
-    LODE__TRY(lode__select_next(&e->select, &rec, &more, err));
-    if (!more) break;
+    LODE__TRY(lode__select_next(&e->select, &rec, &e->more, err));
+    if (!e->more) break;
     LODE__TRY(put_line(e, &rec, err));
-    if (e->lines.len < FLUSH_BYTES && !lode__reader_is_old(&e->reader)) continue;
+  }
+  return LODE_OK;
+}
+
+static lode_status gather_first(void *ctx, lode_error *err) {
+  export *e = ctx;
+  lode__select_again(&e->select);
+  e->lines.len = 0;
+  e->written = 0;
+  if (!e->select.what.ids && !e->select.judges) e->total = e->reader.coll.records;
+  return gather(e, err);
+}
+
+static lode_status export_all(export *e, lode_error *err) {
+  lode_status st = lode__reader_answer(&e->reader, gather_first, e, err);
+  if (st != LODE_OK && !e->reader.gave_way) return st;
+  lode__error_clear(err);
+  (void)lode__reader_follow(&e->reader);
+  e->flows = true;
+  if (st != LODE_OK) LODE__TRY(gather_first(e, err));
+  for (;;) {
     lode__reader_pause(&e->reader);
     LODE__TRY(flush(e, err));
+    if (!e->more) return LODE_OK;
+    LODE__TRY(gather(e, err));
   }
-  lode__reader_pause(&e->reader);
-  return flush(e, err);
 }
 
 lode_status lode__core_export(lode_collection *collection, const lode_selection *selection, unsigned include, lode_write_fn *write,
@@ -90,8 +118,6 @@ lode_status lode__core_export(lode_collection *collection, const lode_selection 
   lode__reader_init(&e.reader, collection);
   LODE__GOTO(lode__check_include(include, err));
   LODE__GOTO(lode__select_init(&e.select, &e.reader, what, err));
-  LODE__GOTO(lode__reader_begin(&e.reader, err));
-  if (!what->ids && !e.select.judges) e.total = e.reader.coll.records;
   LODE__GOTO(export_all(&e, err));
   if (written) *written = e.written;
 done:

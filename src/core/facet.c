@@ -4,8 +4,8 @@
  * behind it are read. With a filter the selected records are read. Either way a record counts once for each distinct
  * value, and numbers that are equal are one value (1 and 1.0), written as an integer where they are one.
  *
- * The index is walked in short transactions, one kind of value after the other (they have different places in it),
- * resuming at a value: a record that moves from one value to another meanwhile may count for both or none.
+ * The index is walked in short transactions of one moment (reader.c), one kind of value after the other (they have
+ * different places in it), resuming at a value.
  */
 #include "core.h"
 
@@ -252,6 +252,15 @@ static void counting_init(counting *c, lode__reader *reader, lode_str key) {
   lode__arena_init(&c->table.arena, 0);
 }
 
+/* Makes it empty again. */
+static void counting_reset(counting *c) {
+  size_t limit = c->table.limit_bytes;
+  table_release(&c->table);
+  c->table = (table){.limit_bytes = limit};
+  lode__arena_init(&c->table.arena, 0);
+  c->long_rids.n = 0;
+}
+
 static void counting_release(counting *c) {
   table_release(&c->table);
   lode__json_release(&c->json);
@@ -259,29 +268,40 @@ static void counting_release(counting *c) {
   lode__free(c->long_rids.v);
 }
 
+typedef struct facets {
+  counting c;
+  lode__reader reader;
+  lode__select select;
+} facets;
+
+static lode_status count_all(void *ctx, lode_error *err) {
+  facets *f = ctx;
+  counting_reset(&f->c);
+  lode__select_again(&f->select);
+  if (!f->select.judges) {
+    LODE__TRY(count_indexed(&f->c, err));
+    lode__select_after(&f->select, f->c.cursor);
+  }
+  return count_selected(&f->c, &f->select, err);
+}
+
 lode_status lode__core_facets(lode_collection *collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
                               lode_error *err) {
   lode_selection what = {.where = where};
-  lode__reader reader;
-  lode__select select = {0};
-  counting c;
+  facets f = {0};
   lode_status st;
   lode__error_clear(err);
   *list = NULL;
   if (!key.data) return lode__fail(err, LODE_INVALID, "name the metadata key whose values are to be counted");
-  lode__reader_init(&reader, collection);
-  counting_init(&c, &reader, key);
-  LODE__GOTO(lode__select_init(&select, &reader, &what, err));
-  if (!select.judges) {
-    LODE__GOTO(count_indexed(&c, err));
-    lode__select_after(&select, c.cursor);
-  }
-  LODE__GOTO(count_selected(&c, &select, err));
-  st = make_list(&c.table, limit, list, err);
+  lode__reader_init(&f.reader, collection);
+  counting_init(&f.c, &f.reader, key);
+  LODE__GOTO(lode__select_init(&f.select, &f.reader, &what, err));
+  LODE__GOTO(lode__reader_answer(&f.reader, count_all, &f, err));
+  st = make_list(&f.c.table, limit, list, err);
 done:
-  counting_release(&c);
-  lode__select_release(&select);
-  lode__reader_release(&reader);
+  counting_release(&f.c);
+  lode__select_release(&f.select);
+  lode__reader_release(&f.reader);
   return st;
 }
 

@@ -6,10 +6,12 @@
  *                      the caller wants exact results, all read
  *   memory             the others, as a snapshot of vectors.c holds them, scanned
  *   stream             those that do not fit in memory: read from the store in short transactions
- * A long scan is done without a transaction; the vectors that have come since are then scanned in a new one.
- * A stream goes from small keys to large: what is written meanwhile has larger keys and is met at its end. So in each
- * case all living vectors of the last transaction have been looked at, and some that died on the way; the caller looks
- * at the candidates again in that transaction, and asks for some more than it needs because some may have died.
+ * A long scan is done without a transaction; the vectors that have come since are then scanned in a new one. A stream
+ * goes from small keys to large: what is written meanwhile has larger keys and is met at its end. So in each case all
+ * living vectors of the last transaction have been looked at, and some that died on the way; the caller looks at the
+ * candidates again in that transaction, and asks for some more than it needs because some may have died. That is why
+ * a search of all records may follow later moments (reader.c). A list of records is of one moment, and so is its
+ * search.
  * A segment that turns out to be damaged is left out, and the search done again: its vectors come from the store then.
  *
  * The k best are kept together with all others at the k-th distance: which of those belong to the answer is decided by
@@ -20,7 +22,7 @@
 #include <math.h>
 
 enum { BLOCK_ROWS = 256, BLOCK_QUERIES = 8, LOOK_EVERY = 16, FEW_RECORDS = 8, FEW_WHEN_COLD = 2000 };
-#define SCAN_IN_TX_BYTES ((uint64_t)128 << 20) /* some 20 ms */
+uint64_t lode__scan_in_tx_bytes = (uint64_t)128 << 20; /* some 20 ms */
 
 /* ---- The best ---- */
 
@@ -304,7 +306,7 @@ static lode_status run_snapshot(lode__nearest *near, lode__vectors *v, bool *dam
     *k = *k > SIZE_MAX - v->unknown ? SIZE_MAX : *k + v->unknown;
   }
   bool exact = must_be_exact(near, v);
-  bool in_tx = bytes_to_read(near, v, exact) <= SCAN_IN_TX_BYTES;
+  bool in_tx = bytes_to_read(near, v, exact) <= lode__scan_in_tx_bytes;
   if (!in_tx && !v->streams) lode__reader_pause(reader);
   if (v->n_segs && !exact) LODE__GOTO(lode__indexed_search(near, v, damaged, err));
   if (v->n_segs && !*damaged) LODE__GOTO(scan_segments(near, v, exact, damaged, err));
@@ -397,15 +399,13 @@ static void start_over(lode__nearest *near, const size_t *wanted) {
   }
 }
 
-lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err) {
+static lode_status search_from(lode__nearest *near, bool *again, lode_error *err) {
   size_t wanted = near->best[0].top.k;
   bool damaged = true, few;
-  *again = false;
-  if (near->reader->coll.dim == 0 || (near->only && near->only->n == 0)) return LODE_OK;
   LODE__TRY(lode__reader_begin(near->reader, err));
   LODE__TRY(few_enough(near, &few, err));
   if (few) return run_by_record(near, err);
-  if (near->reader->patient) return run_stream(near, NULL, err);
+  if (near->from_truth) return run_stream(near, NULL, err);
   while (damaged) { /* each round leaves out one segment more */
     lode__vectors *v = NULL;
     damaged = false;
@@ -417,6 +417,17 @@ lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err)
     if (damaged) LODE__TRY(lode__reader_begin(near->reader, err));
   }
   return LODE_OK;
+}
+
+lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err) {
+  lode__reader *reader = near->reader;
+  *again = false;
+  if (reader->coll.dim == 0 || (near->only && near->only->n == 0)) return LODE_OK;
+  if (near->only || reader->taken) return search_from(near, again, err);
+  (void)lode__reader_follow(reader);
+  lode_status st = search_from(near, again, err);
+  lode_status settled = lode__reader_settle(reader, st == LODE_OK ? err : NULL);
+  return st == LODE_OK ? settled : st;
 }
 
 void lode__nearest_release(lode__nearest *near) {

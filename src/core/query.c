@@ -1,15 +1,15 @@
 /* query.c - the three kinds of query.
  *
- * A request of many queries is answered in groups, each of which sees one moment: its last transaction. For one group:
+ * A request of many queries is answered in groups, each of which is an answer of one moment (reader.c). For one group:
  *   1. the selection, if there is one, becomes a list of records; a filter that many records match, or that no index
  *      helps with, is first tried the other way round, by judging the nearest records until enough match
  *   2. nearest.c and text.c bring candidates
- *   3. in the last transaction every candidate is read: it must live, still have the vector that was measured, and
- *      match the filter; then it is ordered, ties by id, and becomes a row
+ *   3. every candidate is read: it must live, still have the vector that was measured, and match the filter; then it
+ *      is ordered, ties by id, and becomes a row
  * A selection by filter that was listed stays with the snapshot of vectors (indexed.c) and serves until something is
  * written; one that is judged the other way round is listed as soon as that has cost as much as listing it would have.
- * When too few are left although there were more candidates, or the store changed on the way in a manner that matters,
- * the group is done again, asking for more; the last attempt keeps one transaction open, which nothing can overtake.
+ * When too few are left although there were more candidates, the group is done again, asking for more; the last
+ * attempt looks at every vector in the truth.
  */
 #include "core.h"
 
@@ -30,6 +30,7 @@ typedef struct run {
   lode__select select;
   bool selects;            /* there is a selection */
   bool listed;             /* `only` holds it */
+  lode__moment listed_at;  /* what is known of the selection is of this moment */
   bool proposed;           /* as an index proposed it: some may not match */
   bool reversed;           /* the filter is left to step 3 for now */
   bool new_filter;         /* nothing was known of it before */
@@ -43,6 +44,7 @@ typedef struct run {
   lode_result *result;
   lode__arena arena;       /* ids of one attempt */
   size_t first, n;         /* the group */
+  size_t rows;             /* of the groups before it */
   unsigned attempt;
   lode__hits near, text;   /* of one query */
 } run;
@@ -108,6 +110,7 @@ static lode_status read_hit(run *q, int64_t rid, int64_t vid, bool *found, bool 
 static lode_status settle(run *q, const lode__nearest *near, lode__best *best, size_t want, lode__hits *hits, bool *again,
                           lode_error *err) {
   hits->n = 0;
+  q->reader.taken = true;
   lode__topk_sort(&best->top);
   for (size_t i = 0; i < best->top.n + best->n_ties; i++) {
     const lode__near *c = i < best->top.n ? &best->top.heap[i] : &best->ties[i - best->top.n];
@@ -155,7 +158,7 @@ static lode_status add_rows(run *q, size_t query, const lode__hits *hits, bool *
 
 /* ---- Text and hybrid ---- */
 
-static lode_status search_text(run *q, size_t query, size_t want, bool telling, bool *again, lode_error *err) {
+static lode_status search_text(run *q, size_t query, size_t want, bool telling, lode_error *err) {
   lode__text_query t = {
       .text = q->request->texts[query],
       .want = want,
@@ -165,10 +168,10 @@ static lode_status search_text(run *q, size_t query, size_t want, bool telling, 
       .arena = &q->arena,
       .telling = telling,
   };
-  return lode__text_search(&q->reader, &t, &q->text, again, err);
+  return lode__text_search(&q->reader, &t, &q->text, err);
 }
 
-/* Distances of the hits that came by text alone. Since then the transaction may have been renewed, and a vector erased. */
+/* Distances of the hits that came by text alone. */
 static lode_status measure(run *q, size_t query, lode__hits *hits, bool *again, lode_error *err) {
   const lode__coll *coll = &q->reader.coll;
   const float *v = coll->dim ? q->request->vectors + query * coll->dim : NULL;
@@ -248,8 +251,7 @@ static lode_status answer_hybrid(run *q, lode__nearest *near, size_t query, size
   q->near.n = 0;
   if (near) LODE__GOTO(settle(q, near, &near->best[at], fused_want(q), &q->near, again, err));
   if (*again) goto done;
-  LODE__GOTO(search_text(q, query, fused_want(q), q->near.n > 0, again, err));
-  if (*again) goto done;
+  LODE__GOTO(search_text(q, query, fused_want(q), q->near.n > 0, err));
   LODE__GOTO(fuse(q, &joined, err));
   if (joined.n > q->request->k) joined.n = q->request->k;
   LODE__GOTO(measure(q, query, &joined, again, err));
@@ -284,6 +286,7 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
                                   q->listed ? q->list : NULL, err));
     if (q->attempt == 0 && !q->reversed) near.k = wanted(q);
     near.exact = r->exact || r->target_recall == 1;
+    near.from_truth = q->attempt + 1 == ATTEMPTS;
     near.effort = r->effort;
     near.target_recall = r->target_recall;
     near.filter = q->listed && q->key.len ? q->key.data : NULL;
@@ -295,7 +298,7 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
     if (r->mode == LODE_HYBRID) {
       LODE__GOTO(answer_hybrid(q, by_vector ? &near : NULL, query, i, again, err));
     } else if (r->mode == LODE_BY_TEXT) {
-      LODE__GOTO(search_text(q, query, r->k, false, again, err));
+      LODE__GOTO(search_text(q, query, r->k, false, err));
       LODE__GOTO(add_rows(q, query, &q->text, again, err));
     } else if (by_vector) {
       LODE__GOTO(settle(q, &near, &near.best[i], r->k, &q->near, again, err));
@@ -363,10 +366,19 @@ static lode_status find_listed(run *q, lode_error *err) {
   if (q->key.failed) return lode__fail_nomem(err);
   lode__vectors_release(q->held);
   q->held = NULL;
-  LODE__TRY(lode__vectors_peek(&q->reader, &q->held, err));
+  if (q->reader.taken) {
+    LODE__TRY(lode__vectors_peek(&q->reader, &q->held, err));
+  } else { /* nothing depends on the moment yet: it may be a later one */
+    (void)lode__reader_follow(&q->reader);
+    lode_status st = lode__vectors_peek(&q->reader, &q->held, err);
+    lode_status settled = lode__reader_settle(&q->reader, st == LODE_OK ? err : NULL);
+    LODE__TRY(st);
+    LODE__TRY(settled);
+  }
   if (!q->held) return lode__reader_begin(&q->reader, err);
   q->list = lode__marked_find(q->held, q->key.data, q->key.len);
   q->listed = q->list != NULL;
+  q->reader.taken = q->reader.taken || q->listed;
   q->proposed = q->listed && lode__filter_is_probe(q->select.filter);
   return LODE_OK;
 }
@@ -408,25 +420,28 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status run_group(run *q, lode_error *err) {
-  size_t rows = q->result->n;
+static void forget_selection(run *q) {
+  q->listed = q->proposed = false;
+  q->key.len = 0;
+  lode__select_again(&q->select);
+}
+
+static lode_status run_group(void *ctx, lode_error *err) {
+  run *q = ctx;
+  if (!lode__moment_same(&q->listed_at, &q->reader.moment)) forget_selection(q);
+  else if (q->listed || q->select.planned) q->reader.taken = true;
   for (q->attempt = 0; q->attempt < ATTEMPTS; q->attempt++) {
     bool again = false;
-    q->result->n = rows;
+    q->result->n = q->rows;
     q->reversed = false;
-    if (q->attempt > 1 && q->proposed) { /* what was proposed did not match: it is judged now */
-      q->listed = q->proposed = false;
-      q->key.len = 0;
-      lode__select_again(&q->select);
-    }
+    if (q->attempt > 1 && q->proposed) forget_selection(q); /* what was proposed did not match: it is judged now */
     lode__arena_reset(&q->arena);
-    if (q->attempt > 0 || lode__reader_is_old(&q->reader)) lode__reader_pause(&q->reader);
+    LODE__TRY(lode__reader_renew_if_old(&q->reader, err));
     LODE__TRY(prepare_selection(q, err));
-    q->reader.patient = q->attempt + 1 == ATTEMPTS;
+    q->listed_at = q->reader.moment;
     LODE__TRY(lode__reader_begin(&q->reader, err));
     LODE__TRY(check_against(q, err));
     LODE__TRY(answer_group(q, &again, err));
-    q->reader.patient = false;
     if (!again) return LODE_OK;
   }
   return lode__fail(err, LODE_BUSY, "the collection changed faster than the query could be answered: try again");
@@ -437,12 +452,14 @@ static lode_status run_all(run *q, lode_error *err) {
   size_t group = r->k ? GROUP_ROWS / r->k : GROUP_QUERIES;
   if (group > GROUP_QUERIES) group = GROUP_QUERIES;
   if (group < 1) group = 1;
-  LODE__TRY(lode__reader_begin(&q->reader, err));
-  LODE__TRY(check_against(q, err));
-  if (r->k == 0) return LODE_OK;
+  if (r->k == 0) {
+    LODE__TRY(lode__reader_begin(&q->reader, err));
+    return check_against(q, err);
+  }
   for (q->first = 0; q->first < r->n; q->first += q->n) {
     q->n = r->n - q->first < group ? r->n - q->first : group;
-    LODE__TRY(run_group(q, err));
+    q->rows = q->result->n;
+    LODE__TRY(lode__reader_answer(&q->reader, run_group, q, err));
   }
   return LODE_OK;
 }

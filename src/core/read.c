@@ -1,5 +1,6 @@
 /* read.c - get and count: both read the truth alone.
  *
+ * A page is of one moment (reader.c); the next page is of a later one.
  * A page of lode_get() ends at a key; `after` continues behind it. Keys are handed out without the collection's part, so
  * that they stay small numbers. By ids the position in the list of ids takes the key's place.
  */
@@ -14,55 +15,70 @@ static lode_status check_request(const lode_get_request *r, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status fill(lode__select *select, const lode_get_request *r, lode_result *result, lode_error *err) {
+typedef struct page {
+  const lode_get_request *request;
+  lode__reader reader;
+  lode__select select;
+  lode_result *result;
+} page;
+
+static lode_status fill(page *p, lode_error *err) {
+  const lode_get_request *r = p->request;
   lode__rec rec;
   lode_row *row;
   bool more = true;
   size_t skip = r->offset;
   int64_t last = 0;
-  while (r->limit == 0 || result->n < r->limit) {
-    LODE__TRY(lode__select_next(select, &rec, &more, err));
+  while (r->limit == 0 || p->result->n < r->limit) {
+    LODE__TRY(lode__select_next(&p->select, &rec, &more, err));
     if (!more) return LODE_OK;
     if (skip) {
       skip--;
       continue;
     }
     last = rec.rid;
-    LODE__TRY(lode__result_add(result, select->reader, &rec, r->include, &row, err));
+    LODE__TRY(lode__result_add(p->result, &p->reader, &rec, r->include, &row, err));
   }
   if (r->select.ids)
-    result->next = select->at < select->n ? select->at : 0;
+    p->result->next = p->select.at < p->select.n ? p->select.at : 0;
   else
-    result->next = (uint64_t)(last & LODE__KEY_MAX);
+    p->result->next = (uint64_t)(last & LODE__KEY_MAX);
   return LODE_OK;
+}
+
+static lode_status make_page(void *ctx, lode_error *err) {
+  page *p = ctx;
+  lode_collection *collection = p->reader.handle;
+  lode_result_free(p->result);
+  p->result = NULL;
+  LODE__TRY(lode__result_new(collection->store->options->memory_bytes, &p->result, err));
+  lode__select_again(&p->select);
+  if (p->request->after) {
+    int64_t first = (int64_t)((uint64_t)collection->cid << LODE__KEY_BITS);
+    int64_t after = (int64_t)p->request->after;
+    lode__select_after(&p->select, p->request->select.ids ? after : first + after);
+  }
+  return fill(p, err);
 }
 
 lode_status lode__core_get(lode_collection *collection, const lode_get_request *request, lode_result **out, lode_error *err) {
   static const lode_get_request everything;
-  const lode_get_request *r = request ? request : &everything;
-  lode__reader reader;
-  lode__select select = {0};
-  lode_result *result = NULL;
+  page p = {.request = request ? request : &everything};
   lode_status st;
   lode__error_clear(err);
   *out = NULL;
-  lode__reader_init(&reader, collection);
-  reader.progress = r->progress;
-  LODE__GOTO(check_request(r, err));
-  LODE__GOTO(lode__result_new(collection->store->options->memory_bytes, &result, err));
-  LODE__GOTO(lode__select_init(&select, &reader, &r->select, err));
-  select.as_asked = true;
-  select.pending_only = r->pending_only;
-  if (r->after) {
-    int64_t first = (int64_t)((uint64_t)collection->cid << LODE__KEY_BITS);
-    lode__select_after(&select, r->select.ids ? (int64_t)r->after : first + (int64_t)r->after);
-  }
-  LODE__GOTO(fill(&select, r, result, err));
-  *out = result;
+  lode__reader_init(&p.reader, collection);
+  p.reader.progress = p.request->progress;
+  LODE__GOTO(check_request(p.request, err));
+  LODE__GOTO(lode__select_init(&p.select, &p.reader, &p.request->select, err));
+  p.select.as_asked = true;
+  p.select.pending_only = p.request->pending_only;
+  LODE__GOTO(lode__reader_answer(&p.reader, make_page, &p, err));
+  *out = p.result;
 done:
-  lode__select_release(&select);
-  lode__reader_release(&reader);
-  if (st != LODE_OK) lode_result_free(result);
+  lode__select_release(&p.select);
+  lode__reader_release(&p.reader);
+  if (st != LODE_OK) lode_result_free(p.result);
   return st;
 }
 

@@ -1,10 +1,25 @@
-/* reader.c - read transactions that are renewed before they grow old.
+/* reader.c - read transactions that are renewed before they grow old, and answers of one moment.
  *
  * A read transaction holds up commits, so none lasts much longer than 50 ms: whoever walks over many records calls
- * lode__reader_renew_if_old and goes on from where it stood (keys are in the order of insertion, so nothing is missed
- * and nothing comes twice). Each new transaction loads the collection anew: a dropped one is LODE_NOT_FOUND.
+ * lode__reader_renew_if_old and goes on from where it stood. Each new transaction loads the collection again: a
+ * dropped one is LODE_NOT_FOUND.
+ *
+ * One answer speaks of one moment. So:
+ *   - Every answer is made by lode__reader_answer. Its first transaction sets the moment; a later one that sees
+ *     another fails, whoever began it and for whatever reason, and `overtaken` is set. The failure ends the attempt
+ *     like any other, and the answer is made again from the start. There is no way to begin a transaction without
+ *     this check.
+ *   - Under a writer that never pauses an answer that takes several transactions would never be done. So the last of
+ *     ATTEMPTS is patient: it keeps its transaction to the end, and commits wait for it, but for half of busy_ms at
+ *     most: then it gives way (LODE_BUSY). The attempts before it end at their first renewal after a commit.
+ *   - A walk that puts up with commits (vectors are brought into memory, or scanned without a filter; a long export)
+ *     says so by lode__reader_follow. What it has found at its end is of the present transaction's moment, and parts
+ *     of the answer that were made before it must be of the same: lode__reader_rejoin checks that,
+ *     lode__reader_settle that there are none.
  */
 #include "core.h"
+
+enum { ATTEMPTS = 4 };
 
 void lode__reader_init(lode__reader *reader, lode_collection *handle) {
   *reader = (lode__reader){.handle = handle};
@@ -23,6 +38,37 @@ lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, lode__arena *ar
   return lode__fail(err, LODE_NOT_FOUND, "the collection is gone: the store was replaced by another; open it again");
 }
 
+/* ---- Moments ---- */
+
+/* What an index held at `a` it holds now. */
+bool lode__moment_same(const lode__moment *a, const lode__moment *now) {
+  return a->epoch == now->epoch && a->cursor == now->cursor && a->text_cursor <= now->text_cursor &&
+         a->term_cursor <= now->term_cursor;
+}
+
+static lode_status overtaken(lode__reader *reader, lode_error *err) {
+  reader->overtaken = true;
+  return lode__fail(err, LODE_BUSY, "the collection changed while it was being read: try again");
+}
+
+/* Compares a transaction that has just begun with those before it. */
+static lode_status meet_moment(lode__reader *reader, lode_error *err) {
+  unsigned epoch = lode__tx_epoch(reader->tx);
+  lode__moment now = {epoch, lode__tx_cursor(reader->tx), reader->coll.text_cursor, reader->coll.term_cursor};
+  bool first = reader->moments == 0, same = !first && lode__moment_same(&reader->moment, &now);
+  if (first || !same) reader->moments++;
+  if (!first && !same && !reader->follows) return overtaken(reader, err);
+  if (!first && reader->epoch != epoch) {
+    reader->overtaken = true;
+    return lode__fail(err, LODE_GONE, "the store was replaced by another while it was being read: try again");
+  }
+  reader->moment = now;
+  reader->epoch = epoch;
+  return LODE_OK;
+}
+
+/* ---- Transactions ---- */
+
 lode_status lode__reader_begin(lode__reader *reader, lode_error *err) {
   if (reader->tx) return LODE_OK;
   if (reader->progress.step && !reader->progress.step(reader->progress.ctx, "read", 0, 0))
@@ -30,17 +76,17 @@ lode_status lode__reader_begin(lode__reader *reader, lode_error *err) {
   LODE__TRY(lode__tx_begin(reader->handle->store->db, LODE__READ, &reader->tx, err));
   lode__arena_reset(&reader->arena);
   lode_status st = lode__coll_of(reader->handle, reader->tx, &reader->arena, &reader->coll, err);
-  unsigned epoch = lode__tx_epoch(reader->tx);
-  if (st == LODE_OK && reader->count && reader->epoch != epoch)
-    st = lode__fail(err, LODE_GONE, "the store was replaced by another while it was being read: try again");
-  reader->epoch = epoch;
+  if (st == LODE_OK) st = meet_moment(reader, err);
   reader->count++;
-  if (st != LODE_OK) lode__reader_pause(reader);
+  if (st != LODE_OK) {
+    lode__tx_rollback(reader->tx);
+    reader->tx = NULL;
+  }
   return st;
 }
 
 void lode__reader_pause(lode__reader *reader) {
-  if (reader->borrowed) return;
+  if (reader->borrowed || reader->patient) return;
   lode__tx_rollback(reader->tx);
   reader->tx = NULL;
 }
@@ -50,13 +96,60 @@ bool lode__reader_is_old(const lode__reader *reader) {
 }
 
 lode_status lode__reader_renew_if_old(lode__reader *reader, lode_error *err) {
+  if (reader->patient && reader->tx && lode__tx_outstays(reader->tx)) {
+    reader->gave_way = true;
+    return lode__fail(err, LODE_BUSY, "the store is written to all the time, and this takes too long to be answered "
+                                      "between two commits: narrow it, or try again later");
+  }
   if (lode__reader_is_old(reader)) lode__reader_pause(reader);
   return lode__reader_begin(reader, err);
 }
 
 void lode__reader_release(lode__reader *reader) {
+  reader->patient = false;
   lode__reader_pause(reader);
   lode__arena_release(&reader->arena);
+}
+
+/* ---- Answers ---- */
+
+/* What was known of the moment is forgotten; a transaction that is still young is gone on with. */
+static lode_status begin_attempt(lode__reader *reader, bool again, lode_error *err) {
+  if (again || lode__reader_is_old(reader)) lode__reader_pause(reader);
+  reader->taken = reader->overtaken = reader->gave_way = false;
+  reader->follows = 0;
+  reader->moments = reader->tx ? 1 : 0;
+  return lode__reader_begin(reader, err);
+}
+
+lode_status lode__reader_answer(lode__reader *reader, lode__answer_fn *make, void *ctx, lode_error *err) {
+  if (reader->borrowed) return make(ctx, err);
+  for (unsigned attempt = 1;; attempt++) {
+    lode_status st = begin_attempt(reader, attempt > 1, err);
+    reader->patient = attempt == ATTEMPTS;
+    if (st == LODE_OK) st = make(ctx, err);
+    reader->patient = false;
+    LODE__ENSURE(!(st == LODE_OK && reader->overtaken), err); /* somebody did not hand the failure on */
+    if (!reader->overtaken || attempt == ATTEMPTS) return st;
+    lode__error_clear(err);
+  }
+}
+
+lode__moment lode__reader_follow(lode__reader *reader) {
+  reader->follows++;
+  return reader->moment;
+}
+
+lode_status lode__reader_rejoin(lode__reader *reader, const lode__moment *before, lode_error *err) {
+  reader->follows--;
+  if (reader->follows || reader->borrowed || lode__moment_same(before, &reader->moment)) return LODE_OK;
+  return overtaken(reader, err);
+}
+
+lode_status lode__reader_settle(lode__reader *reader, lode_error *err) {
+  reader->follows--;
+  LODE__ENSURE(!reader->taken, err);
+  return LODE_OK;
 }
 
 lode_status lode__reader_document(lode__reader *reader, const lode__rec *rec, lode_str *document, lode_error *err) {

@@ -4,6 +4,7 @@
 lode_status lode__result_add(lode_result *result, lode__reader *reader, const lode__rec *rec, unsigned include,
                              lode_row **out, lode_error *err) {
   lode_row *row;
+  reader->taken = true;
   LODE__TRY(lode__result_row(result, &row, err));
   row->cursor = rec->seq;
   row->position = (uint64_t)rec->rid;

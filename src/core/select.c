@@ -8,8 +8,9 @@
  * Whatever was found is then read and judged by the filter itself (filter.h): an index makes a selection fast, never
  * wrong. Records come in the order of their keys.
  *
- * A selection that takes longer than a read transaction may last goes on in a new one from the last key. It then sees
- * each record as it is when it is looked at, and every record that existed when it began and still does.
+ * A selection that takes longer than a read transaction may last goes on in a new one from the last key, of the same
+ * moment unless its reader follows (reader.c). One that follows, and takes all records or asks by ids, sees each
+ * record as it is when it is looked at, and every record that existed when it began and still does, once.
  */
 #include "core.h"
 
@@ -187,6 +188,7 @@ static lode_status plan(lode__select *s, lode_error *err) {
   bool usable = false;
   if (s->planned) return LODE_OK;
   LODE__TRY(lode__reader_renew_if_old(s->reader, err));
+  s->reader->taken = true;
   s->phase = PHASE_SCAN;
   if (s->what.ids) {
     LODE__TRY(find_ids(s, err));
@@ -292,5 +294,6 @@ void lode__select_again(lode__select *s) {
   s->n = s->cap = s->at = 0;
   s->last = 0;
   s->scan_tx = 0;
+  s->phase = 0;
   s->planned = false;
 }

@@ -5,9 +5,8 @@
  * kept. tf comes from the text index for records up to its cursor, and from the documents themselves behind it: the same
  * tokenizer on both sides, so that the score does not tell where a record was found. df counts living records only.
  *
- * A common word is in a million documents, and a transaction lasts 50 ms: index and tail are read in as many as it takes. If
- * something was committed between the first and the last of them, a record that changed may have been missed, and the
- * search is to be done again; the caller's last attempt is made in one.
+ * A common word is in a million documents, and a transaction lasts 50 ms: index and tail are read in as many as it
+ * takes, all of one moment (reader.c).
  *
  * Candidates are looked at in the order of the score that they would have with a document of the length that the text index
  * keeps, a little too short (store/sizes.c), which none exceeds; once `want` have been found whose scores are out of reach for
@@ -262,8 +261,7 @@ static lode_status gather(search *s, lode_error *err) {
   return scan_index(s, err);
 }
 
-lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, bool *again,
-                              lode_error *err) {
+lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, lode_error *err) {
   search s = {.reader = reader, .query = query};
   lode_status st = LODE_OK;
   hits->n = 0;
@@ -275,7 +273,7 @@ lode_status lode__text_search(lode__reader *reader, const lode__text_query *quer
   }
   if (s.n_words == 0) goto done;
   LODE__GOTO(lode__reader_renew_if_old(reader, err));
-  uint64_t moment = lode__tx_cursor(reader->tx);
+  reader->taken = true;
   LODE__GOTO(gather(&s, err));
   weigh(&s);
   for (size_t i = s.n / 2; i-- > 0;) sink_candidate(s.all, i, s.n);
@@ -284,7 +282,6 @@ lode_status lode__text_search(lode__reader *reader, const lode__text_query *quer
     LODE__GOTO(consider(&s, &c, hits, err));
     if (i % LOOK_EVERY == 0) LODE__GOTO(lode__reader_renew_if_old(reader, err));
   }
-  if (lode__tx_cursor(reader->tx) != moment) *again = true;
   lode__hits_sort(hits, true);
   if (hits->n > query->want) hits->n = query->want;
 done:

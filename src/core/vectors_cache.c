@@ -145,12 +145,19 @@ lode_status lode__vectors_get(lode__reader *reader, lode__vectors **out, lode_er
   }
   lode__vectors_release(now);
   if (pthread_mutex_trylock(&entry->update) != 0) {
-    lode__reader_pause(reader); /* see core.h: never wait with a transaction open */
+    if (reader->patient) return LODE_OK; /* see core.h: never wait with a transaction open */
+    lode__reader_pause(reader);
     pthread_mutex_lock(&entry->update);
   }
+  lode__moment before = lode__reader_follow(reader);
   lode_status st = lode__vectors_next(reader, entry, out, err);
   pthread_mutex_unlock(&entry->update);
   if (st == LODE_OK && !*out) st = lode__reader_begin(reader, err);
+  lode_status joined = lode__reader_rejoin(reader, &before, st == LODE_OK ? err : NULL);
+  if (st == LODE_OK) st = joined;
+  if (st == LODE_OK) return LODE_OK;
+  lode__vectors_release(*out);
+  *out = NULL;
   return st;
 }
 
