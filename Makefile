@@ -16,7 +16,9 @@ OPT.      := -O2 -D_FORTIFY_SOURCE=2
 OPT.asan  := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DLODE_CHECKED
 OPT.tsan  := -O1 -fsanitize=thread -fno-omit-frame-pointer -DLODE_CHECKED
 OPT.fuzz  := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-WARN      := -Wall -Wextra -Werror -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
+# -Werror with the compilers that CI knows
+WERROR    ?= $(shell tools/werror.sh $(CC))
+WARN      := $(WERROR) -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
 HARDEN    := -fstack-protector-strong -fstack-clash-protection -fPIC
 LDHARDEN  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 # Distances must be the same on every CPU: no fused multiply-add behind our back
@@ -147,12 +149,13 @@ tests: $(TESTS) $(REPLAYS) $(OUT)/lode $(PARSER)
 # ---- Tests
 
 DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev
-DEPS_TEST  := $(DEPS_BUILD) clang libclang-rt-14-dev libjansson-dev strace sqlite3 procps xz-utils curl openssl git
+DEPS_TEST  := $(DEPS_BUILD) clang libjansson-dev strace sqlite3 procps xz-utils curl openssl git
 .PHONY: deps deps-test
 deps:
 	@tools/deps.sh $(DEPS_BUILD)
 deps-test:
 	@tools/deps.sh $(DEPS_TEST)
+	@tools/deps-clang.sh
 	@command -v chromium >/dev/null || tools/deps.sh chromium || echo "deps: no chromium: the tests of the web page are skipped"
 	@python3 -c 'import ensurepip, setuptools, wheel' 2>/dev/null || tools/deps.sh python3-venv python3-pip python3-setuptools python3-wheel || \
 	  echo "deps: no packages of Python: some tests of the binding are skipped"
@@ -164,7 +167,7 @@ ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)
 TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),$(if $(wildcard test/test_$(t).c),tsan/$(t)=$(BUILD)/tsan/test/test_$(t)))
 SHELL_RUNS  = cluster="test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test"
 SHELL_RUNS += cli="test/cli.sh $(BUILD)/release/lode"
-SHELL_RUNS += code="test/code.sh $(BUILD)/release/lode"
+SHELL_RUNS += code="test/code.sh $(BUILD)/release/lode" trust="test/trust.sh $(BUILD)/release/lode"
 SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
               symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
 SHELL_RUNS += serve="test/serve.sh $(BUILD)/release/lode" serve_asan="test/serve.sh $(BUILD)/asan/lode" clients="test/clients.sh $(BUILD)/release/lode"
@@ -174,11 +177,13 @@ SHELL_RUNS += mcp="test/mcp.sh $(BUILD)/release/lode" mcp_clients="test/mcp_clie
 
 SHELL_RUNS += web="test/web.sh $(BUILD)/release/lode"
 SHELL_RUNS += python="test/python.sh $(BUILD)/release/lode"
+SHELL_RUNS += outside="$(BUILD)/release/test/outside/outside $(BUILD)/release/lode 40"
 SHELL_RUNS += parity="test/parity.sh $(BUILD)/release/lode"
+SHELL_RUNS += sqlite="test/sqlite.sh $(BUILD)/asan/test" run="test/run_test.sh $(BUILD)/asan/test/test_vfs_crash"
 
 .PHONY: test test-full asan tsan
 test: deps-test grammars
-	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
 	@$(MAKE) --no-print-directory test-model
@@ -196,6 +201,23 @@ test-cluster: deps-test
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory -j2 SAN=asan $(foreach t,model api api_read api_streams api_upkeep,$(BUILD)/asan/test/test_$(t))
 	@test/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test
+
+# Stores damaged from outside, by a program that knows only the command line: ROUNDS=1200 SEED=
+ROUNDS ?= 1200
+$(OUT)/test/outside/outside: test/outside/outside.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c11 -O1 -g $(WARN) -o $@ $< -lm
+.PHONY: test-outside
+test-outside: deps-test
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/test/outside/outside
+	@$(OUT)/test/outside/outside $(OUT)/lode $(ROUNDS) $(SEED)
+
+# The store with other versions of SQLite than the installed one
+SQLITE_VERSIONS = $(shell sed -n 's/^\([0-9][^ ]*\) .*/\1/p' deps/sqlite/versions.txt)
+.PHONY: test-sqlite
+test-sqlite: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@test/run.sh $(foreach v,$(SQLITE_VERSIONS),sqlite-$(v)="test/sqlite.sh $(BUILD)/asan/test all $(v)")
 
 # Every byte and every call instead of a sample of them
 test-full:
@@ -342,6 +364,8 @@ help:
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local DESTDIR="
 	@echo "make asan | tsan  the tests of one sanitizer"
+	@echo "make test-outside stores damaged from outside, ROUNDS=1200 of them"
+	@echo "make test-sqlite  the store's tests with several versions of SQLite"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
 	@echo "make bench-code   code search on the Linux tree and others, written to bench/CODE.md"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"

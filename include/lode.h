@@ -399,6 +399,10 @@ LODE_MUST LODE_API lode_status lode_store_stats(lode_store *store, lode_stats *s
 LODE_MUST LODE_API lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats,
                                                      lode_error *err);
 
+/* The random number that a store gets when it is made. Copies and backups share it: it tells a store from another one in its place,
+ * and proves nothing. LODE_UNSUPPORTED on a cluster. */
+LODE_MUST LODE_API lode_status lode_store_id(lode_store *store, uint64_t *id, lode_error *err);
+
 /* ---- Maintenance ---------------------------------------------------------------------------- */
 
 /* Does the pending maintenance now: text, metadata and vector index, erasure of deleted data, giving pages back. */

@@ -170,6 +170,8 @@ run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5; hasnt hunter2
 run 0 index --json; is_field changed 0; is_field unchanged 6
 run 2 config set index.secrets perhaps
 printf '{"index.secrets": true}\n' >.lode/config.json
+run 0 config get index.secrets; has mask # nobody has said so but the file
+run 0 trust
 run 0 config get index.secrets; has index
 printf '{"index.secrets": false}\n' >.lode/config.json
 run 0 config get index.secrets; has mask
@@ -189,6 +191,7 @@ printf 'int honest_function(void) {\n  return 1;\n}\n' >honest.c
 printf 'int changing_function(void) {\n  return 1;\n}\n' >changing.c
 printf 'int vanishing_function(void) {\n  return changing_function();\n}\n' >vanishing.c
 printf 'int touched_function(void) {\n  return 1;\n}\n' >touched.c
+printf 'int swapped_function(void) {\n  return 1;\n}\n' >swapped.c
 mkdir -p "$tmp/elsewhere" && printf 'line one\nthe_outer_secret\nline three\n' >"$tmp/elsewhere/f.c"
 run 0 index
 ln -s "$tmp/elsewhere" link
@@ -203,7 +206,9 @@ run 0 context --name planted_function --json; hasnt passwd; says 'records were l
 sleep 0.01
 printf 'int changing_function(void) {\n  return 2;\n}\n' >changing.c
 touch -d '2001-01-01' touched.c
+cp -p swapped.c "$tmp/swapped.c" && printf 'int swapped_function(void) {\n  return 2;\n}\n' >swapped.c && touch -r "$tmp/swapped.c" swapped.c
 rm vanishing.c
+run 0 search swapped_function --json -n 1; has '"stale":"changed"'
 run 0 search changing_function --json -n 1; has '"path":"changing.c"'; has '"stale":"changed"'; says 'changed since they were indexed'
 run 0 search changing_function -n 1; has '(the file changed since it was indexed)'
 run 0 search vanishing_function --json -n 1; has '"stale":"gone"'

@@ -437,7 +437,7 @@ fi
 
 mkdir -p "$work/project" "$work/elsewhere"
 printf 'int answer(void) {\n  return 42;\n}\n' > "$work/project/a.c"
-if "$lode" index "$work/project" --quiet > /dev/null 2>&1; then
+if XDG_DATA_HOME="$work/data" "$lode" index "$work/project" --quiet > /dev/null 2>&1; then
   log="$work/five.log"
   for place in "$work/project/.lode" "$work/moved"; do
     [ "$place" = "$work/moved" ] && mv "$work/project/.lode" "$place"

@@ -4,11 +4,13 @@
  * whole group is killed and what it left behind is reaped (the runner is their reaper), so that no test can disturb
  * the next. A child's exit status is its verdict: 0, EXIT_CHECK (a check failed and said so), or EXIT_SKIPPED;
  * anything else, a signal or a sanitizer's own status, is a failure too. Folders live under one folder per run, which
- * the runner removes, also when it is interrupted. The seed is drawn by the runner, which can thus name it also when
- * the child was killed.
+ * the runner removes, also when it is interrupted; one whose runner was killed outright is removed by the next program.
+ * It is in use while somebody holds the lock of the file .owner in it (test/run.sh does the same). The seed is drawn by
+ * the runner, which can thus name it also when the child was killed.
  */
 #include "test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -218,9 +221,53 @@ void test_copy_tree(const char *from, const char *to) {
 
 /* ---- The runner ---- */
 
+/* What the last test left in it; .owner stays, and its lock. */
 static void empty_run_folder(void) {
-  test_remove_tree(run_folder);
-  mkdir(run_folder, 0700);
+  DIR *d = opendir(run_folder);
+  char path[sizeof run_folder + 260];
+  if (!d) return;
+  for (struct dirent *e; (e = readdir(d));) {
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || strcmp(e->d_name, ".owner") == 0) continue;
+    snprintf(path, sizeof path, "%s/%s", run_folder, e->d_name);
+    test_remove_tree(path);
+  }
+  closedir(d);
+}
+
+/* Folders of runners that are dead: nobody holds the lock. */
+static void remove_dead(const char *base) {
+  char path[sizeof run_folder], owner[sizeof run_folder + 16];
+  struct stat st;
+  DIR *d = opendir(base);
+  if (!d) return;
+  for (struct dirent *e; (e = readdir(d));) {
+    if (strncmp(e->d_name, "lode-test-", 10) != 0) continue;
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", base, e->d_name) >= sizeof path) continue;
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) continue;
+    snprintf(owner, sizeof owner, "%s/.owner", path);
+    int fd = open(owner, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) test_remove_tree(path);
+    close(fd);
+  }
+  closedir(d);
+}
+
+/* Locked before it has its name: nobody must find a folder of ours without its lock. The lock lasts as long as this
+ * process and the tests that it forks. */
+static void make_run_folder(const char *base) {
+  char fresh[sizeof run_folder + 16], owner[sizeof run_folder + 16];
+  if ((size_t)snprintf(run_folder, sizeof run_folder, "%s/lode-test-XXXXXX", base) >= sizeof run_folder || !mkdtemp(run_folder)) {
+    perror(base);
+    exit(EXIT_FAILURE);
+  }
+  snprintf(fresh, sizeof fresh, "%s/.owner.new", run_folder);
+  snprintf(owner, sizeof owner, "%s/.owner", run_folder);
+  int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || rename(fresh, owner) < 0) {
+    perror(owner);
+    exit(EXIT_FAILURE);
+  }
 }
 
 static uint64_t now_ms(void) {
@@ -357,11 +404,9 @@ static void prepare(void) {
     perror("mmap");
     exit(EXIT_FAILURE);
   }
-  snprintf(run_folder, sizeof run_folder, "%s/lode-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-  if (!mkdtemp(run_folder)) {
-    perror(run_folder);
-    exit(EXIT_FAILURE);
-  }
+  if (!tmp || !*tmp) tmp = "/tmp";
+  remove_dead(tmp);
+  make_run_folder(tmp);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 

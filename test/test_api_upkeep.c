@@ -94,6 +94,39 @@ TEST(backup_restore_verify_and_salvage_keep_everything) {
   lode_close(s);
 }
 
+TEST(a_store_has_an_id_that_its_copies_share) {
+  lode_error err;
+  char file[4200], folder[4200];
+  const char *base = test_folder(), *place = store_place();
+  uint64_t id = 1, again = 2, other = 3;
+  lode_store *s = open_at(place, (lode_open_options){.create = true, .no_background = true});
+  lode_status st = lode_store_id(s, &id, &err);
+  if (st == LODE_UNSUPPORTED) {
+    CHECK(id == 0 && strstr(err.text, "address")); /* a cluster */
+    lode_close(s);
+    return;
+  }
+  OK(st);
+  CHECK(id != 0);
+  snprintf(file, sizeof file, "%s/backup", base);
+  snprintf(folder, sizeof folder, "%s/restored", base);
+  OK(lode_backup(s, file, quiet, &err));
+  lode_close(s);
+  s = open_at(place, (lode_open_options){.read_only = true});
+  OK(lode_store_id(s, &again, &err));
+  CHECK(again == id);
+  lode_close(s);
+  OK(lode_restore(file, folder, quiet, &err));
+  s = open_at(folder, (lode_open_options){.read_only = true});
+  OK(lode_store_id(s, &again, &err));
+  CHECK(again == id);
+  lode_close(s);
+  s = open_at(test_folder(), (lode_open_options){.create = true, .no_background = true});
+  OK(lode_store_id(s, &other, &err));
+  CHECK(other != id);
+  lode_close(s);
+}
+
 /* ---- Threads and processes ---- */
 
 typedef struct crowd {

@@ -1,4 +1,4 @@
-/* test_mask.c - secrets inside of text: every shape is found, what only looks like one is not, and nothing else changes. */
+/* test_mask.c - secrets inside text: every shape is found, what only looks like one is not, and nothing else changes. */
 #include "code/mask.h"
 #include "test.h"
 
@@ -54,7 +54,7 @@ static const char *const harmless[] = {
     "aws_secret_access_key = os.environ[\"AWS_SECRET_ACCESS_KEY\"]",
     "certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUM1ekNDQWMrZ0F3SUJBZ0lCQURBTkJna3Foa2lHOXcwQkFRc0ZBREFWTVJNd0VRWURWUVFE",
     "const begin = \"-----BEGIN RSA " "PRIVATE KEY-----\";\nconst end = \"-----END RSA " "PRIVATE KEY-----\";\nreturn text.slice(begin.length);\n",
-    "looks for \"-----BEGIN RSA " "PRIVATE KEY-----\" in the text of a file, as a scanner of secrets does\n",
+    ("looks for \"-----BEGIN RSA " "PRIVATE KEY-----\" in the text of a file, as a scanner of secrets does\n"),
     "-----BEGIN CERTIFICATE-----\nMIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\n-----END CERTIFICATE-----\n",
     "-----BEGIN PUBLIC KEY-----\nMIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\n-----END PUBLIC KEY-----\n",
 };

@@ -61,11 +61,7 @@ static char *toy_file(size_t *size) {
 }
 
 static char folder[256];
-static void make_folder(void) {
-  const char *tmp = getenv("TMPDIR");
-  snprintf(folder, sizeof folder, "%s/lode-static-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-  CHECK(mkdtemp(folder));
-}
+static void make_folder(void) { CHECK((size_t)snprintf(folder, sizeof folder, "%s", test_folder()) < sizeof folder); }
 
 static void put_file(const char *bytes, size_t size) {
   char path[320];

@@ -56,6 +56,7 @@
     (lode_collection * collection, const lode_query_request *request, lode_result **result, lode_error *err),            \
     (collection, request, result, err))                                                                                  \
   X(store_stats, store, (lode_store * store, lode_stats *stats, lode_error *err), (store, stats, err))                   \
+  X(store_id, store, (lode_store * store, uint64_t *id, lode_error *err), (store, id, err))                              \
   X(collection_stats, collection, (lode_collection * collection, lode_stats *stats, lode_error *err),                    \
     (collection, stats, err))                                                                                            \
   X(optimize, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))              \

@@ -332,6 +332,23 @@ static const struct {
   {0xBEEFDEAD, "SNFS"},    {0x20030528, "OrangeFS"}, {0x786F4256, "vboxsf"}, {0xBACBACBC, "vmhgfs"},
 };
 
+void lode__os_identity(const char *path, char *text, size_t size, bool *exact) {
+  struct stat st;
+  text[0] = '\0';
+  *exact = false;
+#ifdef STATX_BTIME
+  struct statx s;
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &s) == 0 && s.stx_mask & STATX_INO && s.stx_mask & STATX_BTIME) {
+    snprintf(text, size, "%x.%x-%llx-%llx.%x", s.stx_dev_major, s.stx_dev_minor, (unsigned long long)s.stx_ino,
+             (unsigned long long)s.stx_btime.tv_sec, s.stx_btime.tv_nsec);
+    *exact = true;
+    return;
+  }
+#endif
+  if (lode__os->lstat_at(AT_FDCWD, path, &st) == 0)
+    snprintf(text, size, "%llx-%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+}
+
 bool lode__os_is_network(const char *path, char *name, size_t name_size) {
   struct statfs fs;
   int rc;

@@ -1,6 +1,7 @@
 /* config.c - see config.h. */
 #include "config.h"
 
+#include "embed/embed.h"
 #include "fs.h"
 
 #include <stdio.h>
@@ -15,7 +16,10 @@ const lode__config_entry lode__config_entries[LODE__CONFIG_COUNT] = {
 };
 
 void lode__config_release(lode__config *config) {
-  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) lode__free(config->values[i]);
+  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) {
+    lode__free(config->values[i]);
+    lode__free(config->held[i]);
+  }
   memset(config, 0, sizeof *config);
 }
 
@@ -35,6 +39,21 @@ uint64_t lode__config_int(const lode__config *config, lode__config_key key) {
 
 bool lode__config_bool(const lode__config *config, lode__config_key key) {
   return strcmp(lode__config_text(config, key), "true") == 0;
+}
+
+bool lode__config_reaches(lode__config_key key, lode_str value) {
+  switch (key) {
+    case LODE__CONFIG_MODEL: return lode__model_reaches(value);
+    case LODE__CONFIG_SEARCH_REFRESH: return lode__str_eq(value, LODE__LIT("auto"));
+    case LODE__CONFIG_INDEX_SECRETS: return lode__str_eq(value, LODE__LIT("index"));
+    default: return false;
+  }
+}
+
+void lode__config_hold(lode__config *config, lode__config_key key) {
+  lode__free(config->held[key]);
+  config->held[key] = config->values[key];
+  config->values[key] = NULL;
 }
 
 /* ---- Setting ---- */
@@ -101,6 +120,8 @@ lode_status lode__config_set(lode__config *config, lode__config_key key, lode_st
     copy[value.len] = '\0';
   }
   lode__free(config->values[key]);
+  lode__free(config->held[key]);
+  config->held[key] = NULL;
   config->values[key] = copy;
   return LODE_OK;
 }
@@ -177,12 +198,13 @@ lode_status lode__config_save(const lode__config *config, const char *folder, lo
     lode__json_put_node(&out, &json, i + 1);
   }
   for (size_t k = 0; k < LODE__CONFIG_COUNT; k++) {
-    if (!config->values[k]) continue;
+    const char *value = config->values[k] ? config->values[k] : config->held[k];
+    if (!value) continue;
     lode__buf_adds(&out, first ? "\n  " : ",\n  ");
     first = false;
     lode__json_put_string(&out, lode__str(lode__config_entries[k].key));
     lode__buf_adds(&out, ": ");
-    put_value(&out, (lode__config_key)k, config->values[k]);
+    put_value(&out, (lode__config_key)k, value);
   }
   lode__buf_adds(&out, first ? "}\n" : "\n}\n");
   st = out.failed ? lode__fail_nomem(err) : lode__fs_write_inside(folder, LODE__CONFIG_FILE, (lode_str){out.data, out.len}, err);

@@ -45,7 +45,14 @@ extern const lode__config_entry lode__config_entries[LODE__CONFIG_COUNT];
 
 typedef struct lode__config {
   char *values[LODE__CONFIG_COUNT]; /* NULL: not set */
+  char *held[LODE__CONFIG_COUNT];   /* set, and without effect (trust.h) */
 } lode__config;
+
+/* A value that would have effects beyond the project's folder: it sends or reads something elsewhere, writes when nothing was to be
+ * written, or brings what is secret into answers. Everything else only says which files are indexed and how much is shown. */
+bool lode__config_reaches(lode__config_key key, lode_str value);
+/* Takes a value's effect away: the fallback counts. lode__config_save keeps it. */
+void lode__config_hold(lode__config *config, lode__config_key key);
 
 /* From FOLDER/config.json; no file, no settings. */
 lode_status lode__config_load(lode__config *config, const char *folder, lode_error *err);

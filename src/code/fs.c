@@ -10,12 +10,12 @@ enum { READ_STEP = 64 * 1024, MOST_LINKS = 40 };
 
 bool lode__fs_is_folder(const char *path) {
   struct stat info;
-  return lode__os->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+  return LODE__RETRY(lode__os->stat(path, &info)) == 0 && S_ISDIR(info.st_mode);
 }
 
 bool lode__fs_exists(const char *path) {
   struct stat info;
-  return lode__os->stat(path, &info) == 0;
+  return LODE__RETRY(lode__os->stat(path, &info)) == 0;
 }
 
 lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, lode_error *err) {
@@ -27,7 +27,7 @@ lode_status lode__fs_join(lode__buf *out, const char *folder, const char *name, 
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
-/* One link: `out` becomes what it names. *more = false when it is none. */
+/* One link: `out` becomes what it names. *more = false when it is not a link. */
 static lode_status follow_link(lode__buf *out, bool *more, lode_error *err) {
   char to[PATH_MAX];
   ssize_t n = readlink(out->data, to, sizeof to - 1);
@@ -119,5 +119,27 @@ lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
 done:
   lode__buf_release(&named);
   lode__free(folder);
+  return st;
+}
+
+lode_status lode__fs_make_parents(const char *path, lode_error *err) {
+  lode__buf part = {0};
+  lode_status st = LODE_OK;
+  for (const char *p = path + (path[0] == '/'); (p = strchr(p, '/')) != NULL; p++) {
+    part.len = 0;
+    lode__buf_add(&part, path, (size_t)(p - path));
+    lode__buf_addc(&part, '\0');
+    if (part.failed) {
+      st = lode__fail_nomem(err);
+      break;
+    }
+    int errnum = LODE__RETRY(lode__os->mkdir(part.data, 0700)) < 0 ? errno : 0;
+    if (errnum && !lode__fs_is_folder(part.data)) {
+      st = errnum == EEXIST ? lode__fail(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
+                            : lode__fail_errno(err, errnum, part.data);
+      break;
+    }
+  }
+  lode__buf_release(&part);
   return st;
 }

@@ -48,37 +48,40 @@ static void trim_line(char *text) {
   text[n] = '\0';
 }
 
-/* A .git that is a file says "gitdir: PATH"; that folder may say in commondir where the shared one is. */
-static bool follow(const char *path, size_t top, lode__buf *git) {
-  lode__buf text = {0}, folder = {0};
+/* A .git that is a file says "gitdir: PATH", which is the folder of a worktree or submodule; that folder may say in commondir where the
+ * shared one is, and `git` becomes that. */
+static bool follow(const char *path, size_t top, lode__buf *git, lode__buf *own) {
+  lode__buf text = {0};
   bool found = false;
   if (read_small(git->data, 4096, &text) && text.len > 8 && memcmp(text.data, "gitdir: ", 8) == 0) {
     trim_line(text.data);
-    set_path(&folder, path, top, text.data + 8);
-    if (!folder.failed && is_folder(folder.data)) {
+    set_path(own, path, top, text.data + 8);
+    if (!own->failed && is_folder(own->data)) {
       found = true;
-      set_path(git, folder.data, folder.len, "commondir");
+      set_path(git, own->data, own->len, "commondir");
       if (!git->failed && read_small(git->data, 4096, &text)) {
         trim_line(text.data);
-        set_path(git, folder.data, folder.len, text.data);
+        set_path(git, own->data, own->len, text.data);
       } else {
-        set_path(git, "", 0, folder.data);
+        set_path(git, "", 0, own->data);
       }
     }
   }
   found = found && !git->failed;
   lode__buf_release(&text);
-  lode__buf_release(&folder);
   return found;
 }
 
 bool lode__git_find(const char *path, size_t *top, lode__buf *git) {
+  lode__buf own = {0};
   size_t len = strlen(path);
   while (len > 1 && path[len - 1] == '/') len--;
   for (;;) {
     set_path(git, path, len, ".git");
     if (git->failed) break;
-    if (is_folder(git->data) || follow(path, len, git)) {
+    bool found = is_folder(git->data) || follow(path, len, git, &own);
+    lode__buf_release(&own);
+    if (found) {
       *top = len;
       return true;
     }
@@ -122,22 +125,23 @@ static void put_value(const char *p, const char *end, lode__buf *value) {
   value->len = keep;
 }
 
-bool lode__git_excludes_file(lode_str config, lode__buf *value) {
+/* The last value of a key of a section, which is given as "[core]". */
+static bool find_value(lode_str config, const char *section, const char *key, lode__buf *value) {
   const char *p = config.data, *end = p + config.len;
-  bool core = false, found = false;
+  bool inside = false, found = false;
   while (p && p < end) {
     const char *eol = memchr(p, '\n', (size_t)(end - p));
     if (!eol) eol = end;
     while (p < eol && isspace((unsigned char)*p)) p++;
     if (p < eol && *p == '[') {
-      core = word_at(p, eol, "[core]");
+      inside = word_at(p, eol, section);
       p = memchr(p, ']', (size_t)(eol - p));
       if (!p) p = eol;
       else p++;
       while (p < eol && isspace((unsigned char)*p)) p++;
     }
-    if (core && word_at(p, eol, "excludesfile")) {
-      p += strlen("excludesfile");
+    if (inside && word_at(p, eol, key)) {
+      p += strlen(key);
       while (p < eol && (*p == ' ' || *p == '\t')) p++;
       if (p < eol && *p == '=') {
         put_value(p + 1, end, value);
@@ -148,6 +152,8 @@ bool lode__git_excludes_file(lode_str config, lode__buf *value) {
   }
   return found;
 }
+
+bool lode__git_excludes_file(lode_str config, lode__buf *value) { return find_value(config, "[core]", "excludesfile", value); }
 
 static void put_home(lode__buf *out, const char *rest) {
   const char *home = getenv("HOME");
@@ -193,6 +199,50 @@ static void locate_excludes(const char *git, lode__buf *path) {
   lode__buf_release(&text);
   lode__buf_release(&value);
 }
+
+/* ---- Where a repository keeps its index ---- */
+
+static bool exists(const char *path) {
+  struct stat st;
+  return lode__os->lstat_at(AT_FDCWD, path, &st) == 0;
+}
+
+static bool uses_sha256(const char *common) {
+  lode__buf path = {0}, text = {0}, value = {0};
+  set_path(&path, common, strlen(common), "config");
+  bool said = !path.failed && read_small(path.data, 1u << 20, &text) &&
+              find_value((lode_str){text.data, text.len}, "[extensions]", "objectformat", &value);
+  bool is = said && value.len == 6 && strncasecmp(value.data, "sha256", 6) == 0;
+  lode__buf_release(&path);
+  lode__buf_release(&text);
+  lode__buf_release(&value);
+  return is;
+}
+
+lode__git_found lode__git_place_find(const char *path, size_t len, lode__git_place *place) {
+  lode__buf common = {0};
+  lode__git_found found = LODE__GIT_NONE;
+  while (found == LODE__GIT_NONE) {
+    set_path(&common, path, len, ".git");
+    if (common.failed) break;
+    if (is_folder(common.data)) {
+      set_path(&place->own, "", 0, common.data);
+      found = LODE__GIT_FOUND;
+    } else if (exists(common.data)) {
+      found = follow(path, len, &common, &place->own) ? LODE__GIT_FOUND : LODE__GIT_BROKEN;
+    }
+    place->top = len;
+    if (len <= 1) break;
+    while (len > 0 && path[len - 1] != '/') len--;
+    if (len > 1) len--;
+  }
+  if (common.failed || place->own.failed) found = LODE__GIT_BROKEN;
+  if (found == LODE__GIT_FOUND) place->sha256 = uses_sha256(common.data);
+  lode__buf_release(&common);
+  return found;
+}
+
+void lode__git_place_release(lode__git_place *place) { lode__buf_release(&place->own); }
 
 lode_status lode__git_excludes(lode__ignore *ignore, const char *git, lode_error *err) {
   lode_status st = LODE_OK;

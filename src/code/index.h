@@ -40,7 +40,7 @@ typedef struct lode__index_report {
   uint64_t pending;     /* chunks without a vector, in all */
   uint64_t bytes;       /* of the files read */
   uint64_t skipped[LODE__SKIP_COUNT]; /* by the walk, and by their text */
-  uint64_t masked;      /* secrets inside of files in the scope, which were masked */
+  uint64_t masked;      /* secrets inside files in the scope, which were masked */
   uint64_t unparsed;    /* files whose parser crashed, hung or gave up: chunked by lines */
   uint64_t walk_ms, index_ms, embed_ms, finish_ms;
   bool vectorless;      /* there is no model: text only */

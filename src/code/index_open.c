@@ -5,6 +5,8 @@
  */
 #include "indexing.h"
 
+#include "embed/embed.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,6 +15,21 @@
 static bool is_instant(lode_str identity) {
   static const char family[] = "/static";
   return identity.len >= sizeof family - 1 && memcmp(identity.data + identity.len - (sizeof family - 1), family, sizeof family - 1) == 0;
+}
+
+/* The vectors of a held model are not mixed with those of another one: new chunks wait for the user's word. */
+static bool waits_for_trust(lode__indexer *x) {
+  const char *held = x->project->config.held[LODE__CONFIG_MODEL];
+  lode_collection_list *list = NULL;
+  bool waits = false;
+  if (!held || lode_collections(x->store, &list, NULL) != LODE_OK) return false;
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    waits = waits || (lode__str_eq(info->name, LODE__LIT(LODE__CODE)) && info->embedder.data && lode__model_reaches(info->embedder));
+  }
+  lode_collection_list_free(list);
+  if (waits) lode__indexing_note(x, "no vectors are made, search goes by words alone: `lode trust` allows the model %.200s", held);
+  return waits;
 }
 
 /* A model that is not there costs its vectors, which is said, not the run. */
@@ -37,7 +54,7 @@ static lode_status open_second(lode__indexer *x, lode_error *err) {
 lode_status lode__indexing_open_models(lode__indexer *x, lode_error *err) {
   const char *name = lode__config_text(&x->project->config, LODE__CONFIG_MODEL);
   x->embedder = x->options.embedder;
-  if (!x->embedder && strcmp(name, "none") != 0) {
+  if (!x->embedder && strcmp(name, "none") != 0 && !waits_for_trust(x)) {
     LODE__TRY(open_model(x, name, "no vectors are made, search goes by words alone", &x->embedder, err));
     x->own_embedder = x->embedder != NULL;
   }

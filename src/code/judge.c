@@ -273,7 +273,7 @@ static bool is_generated(lode_str text) {
   return false;
 }
 
-/* The whole file is a secret: a private key, the account of a service, the settings of kubectl. Secrets inside of other files are masked. */
+/* The whole file is a secret: a private key, the account of a service, the settings of kubectl. Secrets inside other files are masked. */
 static bool is_secret(lode_str text) {
   lode_str head = {text.data, text.len < HEAD_BYTES ? text.len : HEAD_BYTES};
   size_t at = 0;

@@ -39,10 +39,10 @@ static unsigned class_of(char c) {
 /* ---- Tokens ---- */
 
 enum {
-  MIXED = 1,  /* small and capital letters and digits, and a part of 16 without - and _ : words with hyphens are none */
+  MIXED = 1,  /* upper case, lower case, digits, and 16 of them in a row: rules out words joined by hyphens */
   VALUE = 2,  /* the prefix is the name of a setting: quotes, colons, ... may stand between it and its value */
   JWT = 4,    /* three parts with dots, the second one JSON too */
-  KEY64 = 8,  /* base64 of a PEM block; certificates and public keys are none */
+  KEY64 = 8,  /* base64 of a PEM block that is no certificate and no public key */
 };
 
 /* `least` to `most` bytes of the alphabet follow the prefix, and nothing of it comes before. Sorted by prefix. */

@@ -1,4 +1,4 @@
-/* mask.h - secrets inside of ordinary text: private keys and tokens of well-known shapes.
+/* mask.h - secrets inside ordinary text: private keys and tokens of well-known shapes.
  *
  * A secret is replaced by '*' in place: no byte is added or taken away and no line break is touched, so that offsets and lines stay what they
  * are. The public part of a token (AKIA, ghp_) stays, for the reader to know what was there. The time is linear in the length of the text:
@@ -17,12 +17,12 @@
 
 /* What to do with secrets: the setting index.secrets. */
 typedef enum lode__secrets {
-  LODE__SECRETS_MASK,  /* files that are secrets are skipped, secrets inside of others masked */
+  LODE__SECRETS_MASK,  /* files that are secrets are skipped, secrets inside others masked */
   LODE__SECRETS_SKIP,  /* files with a secret anywhere in them are skipped */
   LODE__SECRETS_INDEX, /* as any other text */
 } lode__secrets;
 
-/* By its name in the settings; "mask" for what is none. */
+/* By its name in the settings; "mask" for any other text. */
 lode__secrets lode__secrets_of(const char *name);
 const char *lode__secrets_name(lode__secrets secrets);
 /* How many secrets were masked. The text stays UTF-8 if it was. */

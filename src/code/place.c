@@ -69,8 +69,10 @@ lode_status lode__place_read(lode__place *p, lode_str shown, size_t max, bool *f
 
 /* ---- Fresh? ---- */
 
+/* Times of writing can be set by anybody (touch -r), those of change cannot: after the file was read, nothing may have changed. */
 static bool same_stat(const struct stat *s, const lode__file_state *state) {
-  return (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec == state->mtime_ns && (uint64_t)s->st_size == state->size;
+  return (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec == state->mtime_ns && (uint64_t)s->st_size == state->size &&
+      (int64_t)s->st_ctim.tv_sec * 1000 + s->st_ctim.tv_nsec / 1000000 < (int64_t)state->at_ms;
 }
 
 static lode_status look(lode__place *p, lode_str shown, const lode__file_state *state, lode__freshness *out, lode_error *err) {

@@ -2,8 +2,11 @@
 #include "project.h"
 
 #include "fs.h"
+#include "git.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -31,28 +34,48 @@ static lode_status folder_of(const char *start, lode__buf *out, bool *is_file, l
   return out->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
-/* The nearest folder at or above path[0..len) that holds `name`; 0 when there is none. */
-static lode_status find_upward(lode_str from, const char *name, bool folder_only, size_t *len, lode_error *err) {
+/* "folder/name", of a folder that is from[0..len). */
+static bool put_name(lode__buf *path, lode_str from, size_t len, const char *name) {
+  path->len = 0;
+  lode__buf_add(path, from.data, len);
+  if (len == 0 || from.data[len - 1] != '/') lode__buf_addc(path, '/');
+  lode__buf_add(path, name, strlen(name) + 1);
+  return !path->failed;
+}
+
+/* Also a .git that leads nowhere. */
+static bool is_there(const char *path) {
+  struct stat st;
+  return lode__os->lstat_at(AT_FDCWD, path, &st) == 0;
+}
+
+static bool is_link(const char *path) {
+  struct stat st;
+  return lode__os->lstat_at(AT_FDCWD, path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+lode_status lode__project_find(lode_str from, size_t *store, size_t *git, char *passed, size_t size, lode_error *err) {
   lode__buf path = {0};
   size_t at = from.len;
-  *len = 0;
+  lode_status st = LODE_OK;
+  *store = *git = 0;
+  passed[0] = '\0';
   for (;;) {
-    path.len = 0;
-    lode__buf_add(&path, from.data, at);
-    if (at == 0 || from.data[at - 1] != '/') lode__buf_addc(&path, '/');
-    lode__buf_adds(&path, name);
-    lode__buf_addc(&path, '\0');
-    if (path.failed) return lode__fail_nomem(err);
-    if (folder_only ? lode__fs_is_folder(path.data) : lode__fs_exists(path.data)) {
-      *len = at ? at : 1;
-      break;
+    if (!put_name(&path, from, at, LODE__PROJECT_FOLDER)) LODE__GOTO(lode__fail_nomem(err));
+    if (lode__fs_is_folder(path.data)) {
+      const char *why = is_link(path.data) ? "is a symbolic link" : lode__trust_foreign(path.data);
+      if (!*why) *store = at ? at : 1;
+      else if (!passed[0]) snprintf(passed, size, "%.300s %s: it is passed over", path.data, why);
     }
-    if (at <= 1) break;
+    if (!put_name(&path, from, at, ".git")) LODE__GOTO(lode__fail_nomem(err));
+    if (is_there(path.data)) *git = at ? at : 1;
+    if (*store || *git || at <= 1) break;
     while (at > 1 && from.data[at - 1] != '/') at--;
     if (at > 1) at--;
   }
+done:
   lode__buf_release(&path);
-  return LODE_OK;
+  return st;
 }
 
 /* A store that lies in a project's root belongs to that project: *root is its path's length, 0 for other stores. */
@@ -70,9 +93,8 @@ static lode_status root_of_store(const char *store, lode__buf *path, size_t *roo
 
 /* The user may name a link; one that was found in a folder may lead anywhere. */
 static lode_status check_link(const lode__project *p, const char *store, char **target, lode_error *err) {
-  struct stat info;
   *target = NULL;
-  if (lode__os->lstat_at(AT_FDCWD, p->folder, &info) < 0 || !S_ISLNK(info.st_mode)) return LODE_OK;
+  if (!is_link(p->folder)) return LODE_OK;
   if (store) return lode__inside_resolve(store, target, err);
   return lode__fail(err, LODE_REFUSED, "%.300s is a symbolic link, and could lead to anybody's files: remove it, or name the folder that it leads "
                                        "to with --store DIR", p->folder);
@@ -81,14 +103,19 @@ static lode_status check_link(const lode__project *p, const char *store, char **
 lode_status lode__project_locate(lode__project *p, const char *start, const char *store, lode_error *err) {
   lode__buf at = {0}, folder = {0};
   lode_status st;
-  size_t len = 0;
+  lode__git_place place = {0};
+  size_t len = 0, found, git;
   bool is_file = false;
   char *target = NULL;
   memset(p, 0, sizeof *p);
   LODE__GOTO(folder_of(start, &at, &is_file, err));
   if (store && !start) LODE__GOTO(root_of_store(store, &at, &len, err));
-  if (!store) LODE__GOTO(find_upward((lode_str){at.data, at.len}, LODE__PROJECT_FOLDER, true, &len, err));
-  if (!len) LODE__GOTO(find_upward((lode_str){at.data, at.len}, ".git", false, &len, err));
+  if (!store) {
+    LODE__GOTO(lode__project_find((lode_str){at.data, at.len}, &found, &git, p->passed, sizeof p->passed, err));
+    len = found ? found : git;
+  } else if (!len && lode__git_place_find(at.data, at.len, &place) != LODE__GIT_NONE) {
+    len = place.top;
+  }
   /* A file stands for its project, but not for whatever else lies in its folder */
   if (!len && is_file)
     LODE__GOTO(lode__fail(err, LODE_INVALID, "%.300s is a file that belongs to no project (there is neither .lode nor .git above it): name a folder", start));
@@ -104,6 +131,7 @@ lode_status lode__project_locate(lode__project *p, const char *start, const char
     p->folder = target;
   }
 done:
+  lode__git_place_release(&place);
   lode__buf_release(&at);
   lode__buf_release(&folder);
   if (st != LODE_OK) lode__project_release(p);
@@ -119,9 +147,19 @@ lode_status lode__project_open(lode__project *p, const char *start, const char *
 
 void lode__project_release(lode__project *p) {
   lode__config_release(&p->config);
+  lode__trust_release(&p->trust);
   lode__free(p->root);
   lode__free(p->folder);
   memset(p, 0, sizeof *p);
+}
+
+lode_status lode__project_open_model(const lode__project *p, lode_str name, const lode_embedder_options *options, lode_embedder **model,
+                                     lode_error *err) {
+  char quoted[256];
+  *model = NULL;
+  if (lode__trust_model(&p->trust, name)) return lode_embedder_open(name, options, model, err);
+  return lode__fail(err, LODE_REFUSED, "the index names the model %s, and was not made by you: `lode trust` allows it",
+                    lode__quote(name, quoted, sizeof quoted));
 }
 
 bool lode__project_has_store(const lode__project *p) {

@@ -1,7 +1,9 @@
 /* project.h - a code base and its index: the root, the store's folder in it, the settings, and who is at work there.
  *
- * The root is the nearest folder upward that has a .lode folder, else the nearest that has .git, else the folder itself. The store
- * is ROOT/.lode, which tells git to ignore it; it may lie elsewhere when its user says so.
+ * The root is the nearest folder upward that has a .lode folder, else the nearest that has .git, else the folder itself. The search for
+ * .lode ends at the first folder that has a .git of either kind (a submodule and a worktree have a file): what lies above belongs to
+ * another tree. A .lode of another user, or one that others may write, is passed over. The store is ROOT/.lode, which tells
+ * git to ignore it; it may lie elsewhere when its user says so.
  *
  * One process indexes at a time: it holds a lock on FOLDER/index.lock, and writes into that file what it is doing, so that others
  * can say so. The lock dies with its holder. A watcher holds FOLDER/watch.lock in the same way for as long as it runs.
@@ -10,6 +12,7 @@
 #define LODE_CODE_PROJECT_H
 
 #include "config.h"
+#include "trust.h"
 
 #define LODE__PROJECT_FOLDER ".lode"
 
@@ -17,13 +20,22 @@ typedef struct lode__project {
   char *root;    /* absolute, without symbolic links */
   char *folder;  /* of the store */
   lode__config config;
+  lode__trust trust; /* whose the store is, once somebody has asked lode__trust_look */
+  char passed[400];  /* a .lode that was passed over, and why; "": none */
 } lode__project;
+
+/* The nearest .lode at or above a folder (absolute, without links), by the rules above: *store is the length of the folder that has it, *git
+ * that of the one with the .git where the search ended; 0: none. `passed` (of `size` bytes) says which was passed over. */
+LODE_MUST lode_status lode__project_find(lode_str from, size_t *store, size_t *git, char *passed, size_t size, lode_error *err);
 
 /* Finds the project of a file or folder (NULL: the working directory). `store` names the store's folder, or is NULL. Writes
  * nothing. A configuration that cannot be read is an error; lode__project_locate leaves it alone. */
 lode_status lode__project_open(lode__project *project, const char *start, const char *store, lode_error *err);
 lode_status lode__project_locate(lode__project *project, const char *start, const char *store, lode_error *err);
 void lode__project_release(lode__project *project);
+/* A model that the store or its settings name: LODE_REFUSED when it reaches beyond this machine and the store may not name such a one. */
+LODE_MUST lode_status lode__project_open_model(const lode__project *project, lode_str name, const lode_embedder_options *options,
+                                               lode_embedder **model, lode_error *err);
 /* There is a store. */
 bool lode__project_has_store(const lode__project *project);
 /* Makes the store's folder, with a .gitignore in it. */

@@ -141,7 +141,7 @@ static lode_status open_models(searching *s, lode_error *err) {
   if (!s->vector && s->embedder[0]) {
     s->model = r->embedder;
     if (!s->model) {
-      st = lode_embedder_open(lode__str(s->embedder), NULL, &s->model, &why);
+      st = lode__project_open_model(s->project, lode__str(s->embedder), NULL, &s->model, &why);
       s->own_model = st == LODE_OK;
     }
     if (st == LODE_OK) st = embed_question(s->model, r->query, &s->vector, &s->dim, &why);
@@ -153,7 +153,7 @@ static lode_status open_models(searching *s, lode_error *err) {
     }
   }
   if (s->quality && s->quality_embedder[0] && !r->similar.data) {
-    st = lode_embedder_open(lode__str(s->quality_embedder), NULL, &s->second, &why);
+    st = lode__project_open_model(s->project, lode__str(s->quality_embedder), NULL, &s->second, &why);
     if (st == LODE_OK) st = embed_question(s->second, r->query, &s->vector2, &s->dim2, &why);
     if (st == LODE_NOMEM) return lode__fail_nomem(err);
     if (st != LODE_OK) {
@@ -175,7 +175,7 @@ static bool is_itself(const lode__search_request *r, const lode__candidate *c) {
   return r->similar.data && lode__str_eq(c->path, r->similar) && (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
 }
 
-/* What was asked about is no answer, and a path that leads out of the project is none that its files gave. */
+/* Drops the chunk that was asked about, and records whose paths lead out of the project: no file of it can have given those. */
 static void drop_others(searching *s) {
   for (size_t i = 0; i < s->n;) {
     bool outside = !lode__place_inside(s->v[i].path);

@@ -99,7 +99,7 @@ LODE_MUST lode_status lode__root_judge(const lode__root *root, lode_str path, lo
 /* Is the text binary, minified, generated, a secret? */
 lode__skip lode__judge_text(const lode__root *root, lode_str path, const lode__language *language, lode_str text);
 
-/* Masks the secrets inside of the text, as the options want it: SECRET when the file is to be left out because of them. */
+/* Masks the secrets inside the text, as the options want it: SECRET when the file is to be left out because of them. */
 lode__skip lode__root_mask(const lode__root *root, char *text, size_t len, uint32_t *masked);
 
 /* ---- The walk ---- */

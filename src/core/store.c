@@ -126,6 +126,12 @@ lode_status lode__core_store_stats(lode_store *store, lode_stats *stats, lode_er
   return st;
 }
 
+lode_status lode__core_store_id(lode_store *store, uint64_t *id, lode_error *err) {
+  lode__error_clear(err);
+  lode__store_enter(store);
+  return lode__db_id(store->db, id, err);
+}
+
 lode_status lode__core_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
   lode__reader reader;
   lode__error_clear(err);

@@ -58,6 +58,11 @@ lode_status lode__model_check_name(lode_str name, lode_error *err) {
   return kind_of((lode_str){name.data, name_length(name)}) ? LODE_OK : unknown(name, err);
 }
 
+bool lode__model_reaches(lode_str name) {
+  lode__embed_open_fn *open = kind_of((lode_str){name.data, name_length(name)});
+  return open == lode__server_open || open == lode__folder_open;
+}
+
 /* ---- Opening ---- */
 
 static void describe(lode_embedder *e) {

@@ -77,6 +77,8 @@ const lode__model_kind *lode__model_find(lode_str name); /* NULL: not one of the
 lode_str lode__model_bare_name(lode_str text);
 /* Whether a name is of a kind that lode_embedder_open() takes, be the model there or not; LODE_NOT_FOUND names the kinds. */
 lode_status lode__model_check_name(lode_str name, lode_error *err);
+/* Whether a model, by name or identity, is more than a file in the models folder: a server, or a path. */
+bool lode__model_reaches(lode_str name);
 
 /* ---- The kinds ---- */
 

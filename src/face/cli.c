@@ -5,7 +5,7 @@
 static const lode__param common_params[] = {
     {.name = "store", .type = LODE__ARG_PATH, .value = "DIR",
      .about = "the store's folder, or a cluster's address, qdrant://HOST:PORT; when not given, the nearest .lode folder "
-              "upward, else $XDG_DATA_HOME/lode, else ~/.local/share/lode"},
+              "upward (no further than a .git; see lode trust), else $XDG_DATA_HOME/lode, else ~/.local/share/lode"},
     {.name = "json", .type = LODE__ARG_FLAG, .about = "one JSON object a line; errors too, on standard error"},
     {.name = "full", .type = LODE__ARG_FLAG, .about = "show documents whole, not their first lines"},
     {.name = "quiet", .type = LODE__ARG_FLAG, .letter = 'q',

@@ -121,12 +121,14 @@ void lode__put_clean(lode__buf *out, lode_str text, size_t max);
 
 /* ---- The store ---- */
 
-/* Where the store is: `given`, else the nearest .lode folder upward, else $XDG_DATA_HOME/lode, else ~/.local/share/lode.
+typedef struct lode__located {
+  bool found;       /* a .lode folder that nobody named: code/trust.h has rules for it */
+  char passed[400]; /* one that was passed over, and why; "": none */
+} lode__located;
+/* Where the store is: `given`, else the nearest .lode folder upward (code/project.h), else $XDG_DATA_HOME/lode, else ~/.local/share/lode.
  * NUL-terminated into path. */
-lode_status lode__store_locate(const char *given, lode__buf *path, lode_error *err);
+lode_status lode__store_locate(const char *given, lode__buf *path, lode__located *located, lode_error *err);
 /* A cluster's address, not a folder. */
 bool lode__is_address(const char *store);
-/* Makes the folders above path. */
-lode_status lode__make_parents(const char *path, lode_error *err);
 
 #endif

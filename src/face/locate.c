@@ -2,49 +2,34 @@
 #include "cli.h"
 
 #include "base/os.h"
+#include "code/project.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static bool is_folder(const char *path) {
-  struct stat info;
-  return lode__os->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-/* The nearest .lode from the working directory upward. */
-static bool find_upward(lode__buf *path) {
+/* The nearest .lode from the working directory upward, as for projects. */
+static lode_status find_upward(lode__buf *path, bool *found, char *passed, size_t size, lode_error *err) {
+  size_t store = 0, git;
   char *cwd = getcwd(NULL, 0);
-  if (!cwd) return false;
-  size_t len = strlen(cwd);
-  bool found = false;
-  for (;;) {
-    path->len = 0;
-    lode__buf_add(path, cwd, len);
-    if (len == 0 || cwd[len - 1] != '/') lode__buf_addc(path, '/');
-    lode__buf_adds(path, ".lode");
-    lode__buf_addc(path, '\0');
-    found = !path->failed && is_folder(path->data);
-    if (found || len <= 1 || path->failed) break;
-    while (len > 1 && cwd[len - 1] != '/') len--;
-    if (len > 1) len--;
+  *found = false;
+  if (!cwd) return LODE_OK;
+  lode_status st = lode__project_find(lode__str(cwd), &store, &git, passed, size, err);
+  if (st == LODE_OK && store) {
+    lode__buf_addf(path, "%.*s%s" LODE__PROJECT_FOLDER, (int)store, cwd, store == 1 ? "" : "/");
+    *found = true;
   }
   free(cwd);
-  return found;
+  return st;
 }
 
-lode_status lode__store_locate(const char *given, lode__buf *path, lode_error *err) {
+lode_status lode__store_locate(const char *given, lode__buf *path, lode__located *located, lode_error *err) {
   const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+  memset(located, 0, sizeof *located);
   path->len = 0;
-  if (given) {
-    lode__buf_adds(path, given);
-  } else if (find_upward(path)) {
-    struct stat info;
-    if (lode__os->lstat_at(AT_FDCWD, path->data, &info) < 0 || !S_ISLNK(info.st_mode)) return LODE_OK;
-    return lode__fail(err, LODE_REFUSED, "%.300s is a symbolic link, and could lead to anybody's files: remove it, or name the folder that it "
-                                         "leads to with --store DIR", path->data);
-  } else {
-    path->len = 0;
+  if (given) lode__buf_adds(path, given);
+  else LODE__TRY(find_upward(path, &located->found, located->passed, sizeof located->passed, err));
+  if (!given && !located->found) {
     if (data && data[0] == '/') lode__buf_addf(path, "%s/lode", data);
     else if (home && home[0]) lode__buf_addf(path, "%s/.local/share/lode", home);
     else return lode__fail(err, LODE_INVALID, "neither HOME nor XDG_DATA_HOME is set: name the store with --store DIR");
@@ -54,25 +39,3 @@ lode_status lode__store_locate(const char *given, lode__buf *path, lode_error *e
 }
 
 bool lode__is_address(const char *store) { return strstr(store, "://") != NULL; }
-
-lode_status lode__make_parents(const char *path, lode_error *err) {
-  lode__buf part = {0};
-  lode_status st = LODE_OK;
-  for (const char *p = path + (path[0] == '/'); (p = strchr(p, '/')) != NULL; p++) {
-    part.len = 0;
-    lode__buf_add(&part, path, (size_t)(p - path));
-    lode__buf_addc(&part, '\0');
-    if (part.failed) {
-      st = lode__fail_nomem(err);
-      break;
-    }
-    int errnum = lode__os->mkdir(part.data, 0700) < 0 ? errno : 0;
-    if (errnum && !is_folder(part.data)) {
-      st = errnum == EEXIST ? lode__fail(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
-                            : lode__fail_errno(err, errnum, part.data);
-      break;
-    }
-  }
-  lode__buf_release(&part);
-  return st;
-}

@@ -9,6 +9,9 @@
 #include "suggest.h"
 #include "worker.h"
 
+#include "code/fs.h"
+#include "code/project.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,6 +23,8 @@
 typedef struct session {
   const lode__command *command;
   const char *folder;
+  bool found;           /* the folder was found, not named */
+  lode__op_context *ctx;
   bool quiet;
   lode__progress_bar *bar;
 } session;
@@ -58,6 +63,31 @@ static lode_open_options settings_of(session *s) {
 /* A million chunks in one segment: a search walks one graph, not three. */
 #define BULK_MEMORY (UINT64_C(1280) << 20)
 
+/* Whose is the store that was found? Once for a command. */
+static lode_status check_found(session *s, lode_error *err) {
+  lode__trust trust;
+  if (!s->found) return LODE_OK;
+  s->found = false;
+  lode__trust_look(s->folder, !common(s->command, "read_only")->number, &trust);
+  lode__trust_say(&trust, note, s);
+  s->ctx->adopted = trust.state == LODE__TRUST_ADOPTED;
+  lode_status st = lode__trust_check(&trust, err);
+  lode__trust_release(&trust);
+  return st;
+}
+
+/* One that is made where projects have theirs is remembered as this user's. */
+static void remember_made(session *s, const char *folder, lode_store *store) {
+  char *real = realpath(folder, NULL), *slash = real ? strrchr(real, '/') : NULL;
+  lode_error err = {.record = LODE_NO_RECORD};
+  char text[700];
+  if (slash && strcmp(slash + 1, LODE__PROJECT_FOLDER) == 0 && lode__trust_made(real, store, &err) != LODE_OK) {
+    snprintf(text, sizeof text, "%.200s cannot be remembered as made by you: %.300s", real, err.text);
+    note(s, text);
+  }
+  free(real);
+}
+
 static lode_status open_store(void *opener, const lode__open_how *how, lode_store **store, lode_error *err) {
   session *s = opener;
   lode_open_options options = settings_of(s);
@@ -68,8 +98,11 @@ static lode_status open_store(void *opener, const lode__open_how *how, lode_stor
   if (how->bulk && !common(s->command, "memory")->set) options.memory_bytes = BULK_MEMORY;
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
-  if (options.create && !lode__is_address(folder)) LODE__TRY(lode__make_parents(folder, err));
+  if (!how->folder) LODE__TRY(check_found(s, err));
+  if (options.create && !lode__is_address(folder)) LODE__TRY(lode__fs_make_parents(folder, err));
+  bool made = options.create && !lode__is_address(folder) && !lode__trust_has_store(folder);
   lode_status st = lode_open(folder, &options, store, err);
+  if (st == LODE_OK && made) remember_made(s, folder, *store);
   if (st != LODE_NOT_FOUND || how->folder) return st;
   return lode__fail(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another", s->folder);
 }
@@ -277,11 +310,14 @@ static int run_op(session *s, const lode__command *c) {
   lode__crash_cli_catch(command);
   s->bar = &bar;
   bool project = c->op->flags & LODE__OP_PROJECT;
-  if (!project && lode__store_locate(given.data, &folder, &err) != LODE_OK) {
+  lode__located located = {0};
+  if (!project && lode__store_locate(given.data, &folder, &located, &err) != LODE_OK) {
     lode__buf_release(&folder);
     return fail(s, json, &err);
   }
   s->folder = project ? given.data : folder.data;
+  s->found = located.found;
+  if (located.passed[0]) note(s, located.passed);
   lode__writer_init(&writer, c->op, STDOUT_FILENO);
   writer.json = json;
   writer.quiet = s->quiet;
@@ -292,12 +328,15 @@ static int run_op(session *s, const lode__command *c) {
   writer.args = &c->args;
   lode_open_options settings = settings_of(s);
   lode__op_context ctx = {.open = open_store, .release = release_store, .opener = s, .folder = s->folder, .settings = &settings,
-                          .busy_ms = common(c, "busy_ms")->number,
+                          .found = located.found, .busy_ms = common(c, "busy_ms")->number,
                           .sink = &writer.sink, .progress = {lode__progress_step, &bar}, .note = note, .note_ctx = s};
+  s->ctx = &ctx;
   bar.input = &ctx.input;
   catch_signals(is_long);
   if (typed) note(s, "reading JSON lines from the terminal; Ctrl-D ends");
-  lode_status st = lode__op_run(&ctx, &c->args, &err);
+  /* Servers give the folder to another process */
+  lode_status st = c->op->flags & LODE__OP_SERVES ? check_found(s, &err) : LODE_OK;
+  if (st == LODE_OK) st = lode__op_run(&ctx, &c->args, &err);
   int code = finish(s, &writer, st, &ctx, &err);
   lode__writer_release(&writer);
   lode__buf_release(&folder);

@@ -142,6 +142,7 @@ void lode__manual(lode__buf *out, const char *group) {
   for (size_t i = 0; lode__topic_name(i); i++) put_topic(out, i);
   lode__buf_adds(out, ".SH ENVIRONMENT\n"
                       ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
+                      ".TP\n.B LODE_TRUST\n1: every .lode folder that is found is used as it is; see lode trust.\n"
                       ".TP\n.B NO_COLOR\nNo colours, when set to anything.\n"
                       ".SH SEE ALSO\n");
   lode__buf_adds(out, group ? ".BR lode (1)\n" : ".BR lode\\-db (1)\n");

@@ -302,7 +302,7 @@ static lode_status edit(size_t i, const char *root, const char *program, bool *c
     goto done;
   }
   if (same) goto done;
-  LODE__GOTO(lode__make_parents(target.data, err));
+  LODE__GOTO(lode__fs_make_parents(target.data, err));
   LODE__GOTO(back_up(path.data, old, err));
   LODE__GOTO(lode__fs_write(target.data, (lode_str){out.data, out.len}, err));
 done:

@@ -41,6 +41,14 @@ static lode_status may_name(const lode__op_context *ctx, lode_str name, lode_str
                     lode__quote(name, quoted, sizeof quoted));
 }
 
+/* A store that was found and adopted may not choose a server or a path; its user may. */
+static lode_status may_follow(const lode__op_context *ctx, const lode__args *args, lode_str model, lode_error *err) {
+  char quoted[256];
+  if (!ctx->adopted || lode__arg_of(args, "model")->set || !lode__model_reaches(model)) return LODE_OK;
+  return lode__fail(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
+                    lode__quote(model, quoted, sizeof quoted));
+}
+
 lode_status lode__models_allowed(const lode__args *args, lode__model_policy *policy, lode_error *err) {
   const lode__arg *given = lode__arg_of(args, "allow_model");
   *policy = (lode__model_policy){given->list, given->n};
@@ -62,6 +70,7 @@ lode_status lode__embedder_of(const lode__op_context *ctx, const lode__args *arg
                               lode_error *err) {
   *embedder = NULL;
   LODE__TRY(may_name(ctx, model, own, err));
+  LODE__TRY(may_follow(ctx, args, model, err));
   static const lode_precision precisions[] = {LODE_PRECISION_FULL, LODE_PRECISION_INT8};
   const lode__arg *precision = lode__arg_of(args, "precision");
   lode_embedder_options options = {

@@ -226,6 +226,8 @@ struct lode__op_context {
   lode_status (*write)(void *opener, lode__write_fn *write, void *ctx, lode_error *err);
   void *opener;
   const char *folder; /* of the store; for LODE__OP_PROJECT: NULL unless the caller named one */
+  bool found;         /* the folder was found, not named: code/trust.h has rules for it */
+  bool adopted;       /* and it is adopted: models that it names may not reach beyond this machine */
   bool far;           /* the caller may be on another machine: nothing of this one is changed but the store */
   const lode__model_policy *models; /* NULL: any. Checked by model.c */
   uint64_t busy_ms;   /* how long to wait for others; 0: the default */
@@ -295,7 +297,7 @@ LODE__OPS_DB(LODE__OP_DECLARE)
 LODE__OPS_RESCUE(LODE__OP_DECLARE)
 LODE__OP_DECLARE(serve) LODE__OP_DECLARE(mcp) LODE__OP_DECLARE(mcp_install) LODE__OP_DECLARE(mcp_remove) LODE__OP_DECLARE(ui)
 #define LODE__OPS_CODE(X) \
-  X(setup) X(index) X(search) X(around) X(status) X(skipped) X(watch) X(doctor) X(reset) X(completion) X(config_get) X(config_set) X(config_list)
+  X(setup) X(index) X(search) X(around) X(status) X(skipped) X(watch) X(doctor) X(reset) X(trust) X(completion) X(config_get) X(config_set) X(config_list)
 LODE__OPS_CODE(LODE__OP_DECLARE)
 #define LODE__OPS_MODEL(X) X(embed) X(model_list) X(model_install) X(model_info) X(model_verify)
 LODE__OPS_MODEL(LODE__OP_DECLARE)

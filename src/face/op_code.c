@@ -48,18 +48,43 @@ lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, con
     tree_of_index(ctx, root, sizeof root);
     if (root[0] && lode__fs_is_folder(root)) start = root;
   }
-  return lode__project_locate(project, start, ctx->folder, err);
+  LODE__TRY(lode__project_locate(project, start, ctx->folder, err));
+  if (ctx->folder && !ctx->found) return LODE_OK;
+  if (project->passed[0]) lode__op_note(ctx, "%s", project->passed);
+  bool writes = !ctx->settings || !ctx->settings->read_only;
+  lode__trust_look(project->folder, writes && !ctx->found, &project->trust); /* a worker leaves the list to its parent */
+  if (!ctx->far) lode__trust_say(&project->trust, ctx->note, ctx->note_ctx);
+  return LODE_OK;
+}
+
+lode_status lode__code_settings(lode__op_context *ctx, lode__project *project, lode_error *err) {
+  lode__buf held = {0};
+  LODE__TRY(lode__config_load(&project->config, project->folder, err));
+  lode__trust_hold(&project->trust, &project->config, &held);
+  if (held.len)
+    lode__op_note(ctx, "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode trust` allows it",
+                  project->folder, held.data);
+  lode__buf_release(&held);
+  return LODE_OK;
 }
 
 lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
   LODE__TRY(lode__code_locate(ctx, args, param, project, err));
-  lode_status st = lode__config_load(&project->config, project->folder, err);
+  lode_status st = lode__code_settings(ctx, project, err);
   if (st != LODE_OK) lode__project_release(project);
   return st;
 }
 
+void lode__code_allow(lode__op_context *ctx, const lode__project *project, lode__config_key key) {
+  lode_str value = lode__str(project->config.values[key]);
+  lode_error why = {.record = LODE_NO_RECORD};
+  if (project->trust.state == LODE__TRUST_NAMED || lode__trust_set(project->folder, key, value, &why) == LODE_OK) return;
+  lode__op_note(ctx, "it cannot be remembered that you have set it: %.300s (LODE_TRUST=1 trusts every folder)", why.text);
+}
+
 lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err) {
   lode__open_how how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
+  LODE__TRY(lode__trust_check(&project->trust, err));
   if (write) LODE__TRY(lode__project_prepare(project, err));
   else if (!lode__project_has_store(project))
     return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project->root);
@@ -165,6 +190,7 @@ lode_status lode__code_index(lode__op_context *ctx, const lode__project *project
     options.note_ctx = ctx->note_ctx;
   }
   LODE__GOTO(lode__op_may_write(ctx, err));
+  LODE__GOTO(lode__trust_check(&project->trust, err));
   LODE__GOTO(lode__project_prepare(project, err));
   LODE__GOTO(lode__job_begin(&job, project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : WAIT_MS, err));
   LODE__GOTO(lode__code_open(ctx, project, true, &store, err));
@@ -343,7 +369,7 @@ void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside) {
     lode__op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
                   (unsigned long long)stale);
   if (outside)
-    lode__op_note(ctx, "%llu records were left out: their paths lead out of the project, which no file of it gave; `lode index --force` makes the index anew",
+    lode__op_note(ctx, "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode index --force` rebuilds the index",
                   (unsigned long long)outside);
 }
 

@@ -9,6 +9,10 @@
 /* The project that args name by `param` ("path" or "project"); the store's folder is the context's, if it has one. */
 lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err);
 lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err);
+/* Its settings, those without effect held; part of lode__code_project. */
+lode_status lode__code_settings(lode__op_context *ctx, lode__project *project, lode_error *err);
+/* The user has set the value that the configuration has now: it may reach beyond the folder. */
+void lode__code_allow(lode__op_context *ctx, const lode__project *project, lode__config_key key);
 /* The project's store. For reading: LODE_NOT_FOUND says that it is not indexed. */
 lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err);
 /* A setting `model` that could be one: a name of a model, installed or not, or none. Else LODE_INVALID. */

@@ -52,8 +52,10 @@ lode_status lode__op_config_set(lode__op_context *ctx, const lode__args *args, l
   const lode__arg *value = lode__arg_of(args, "value");
   if (key == LODE__CONFIG_MODEL && value->set) LODE__GOTO(lode__code_check_model(value->text, err));
   LODE__GOTO(lode__config_set(&project.config, key, value->text, err));
+  if (project.trust.state == LODE__TRUST_FOREIGN) LODE__GOTO(lode__trust_check(&project.trust, err));
   LODE__GOTO(lode__project_prepare(&project, err));
   LODE__GOTO(lode__config_save(&project.config, project.folder, err));
+  lode__code_allow(ctx, &project, key);
   LODE__GOTO(send_setting(ctx, &project.config, key, err));
 done:
   lode__project_release(&project);
@@ -69,6 +71,7 @@ lode_status lode__op_config_list(lode__op_context *ctx, const lode__args *args, 
     lode__row_text(ctx, "key", lode__str(lode__config_entries[i].key));
     lode__row_text(ctx, "value", lode__str(lode__config_text(&project.config, (lode__config_key)i)));
     lode__row_bool(ctx, "set", project.config.values[i] != NULL);
+    if (project.config.held[i]) lode__row_text(ctx, "held", lode__str(project.config.held[i]));
     lode__row_text(ctx, "about", lode__str(lode__config_entries[i].about));
     st = lode__row_send(ctx, err);
   }
@@ -215,6 +218,9 @@ lode_status lode__op_reset(lode__op_context *ctx, const lode__args *args, lode_e
   lode_status st;
   LODE__TRY(lode__op_may_write(ctx, err));
   LODE__TRY(lode__project_locate(&r.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
+  if (!ctx->folder && *lode__trust_foreign(r.project.folder))
+    LODE__GOTO(lode__fail(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
+                          lode__trust_foreign(r.project.folder)));
   if (!lode__fs_is_folder(r.project.folder)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
   lode__buf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
   lode__buf_addc(&what, '\0');

@@ -53,11 +53,24 @@ static lode_status find(doctor *d, const char *check, verdict v, const char *rem
 
 static lode_status check_settings(doctor *d) {
   lode_error why = {.record = LODE_NO_RECORD};
-  lode_status st = lode__config_load(&d->project.config, d->project.folder, &why);
+  lode_status st = lode__code_settings(d->ctx, &d->project, &why);
   d->has_config = st == LODE_OK;
   if (st != LODE_OK) return find(d, "settings", WRONG, "mend or move away .lode/" LODE__CONFIG_FILE, "%s", why.text);
   return find(d, "settings", FINE, NULL, "model %s, search %s", lode__config_text(&d->project.config, LODE__CONFIG_MODEL),
               lode__config_text(&d->project.config, LODE__CONFIG_SEARCH_MODE));
+}
+
+static lode_status check_trust(doctor *d) {
+  const lode__trust *t = &d->project.trust;
+  bool held = false;
+  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) held = held || d->project.config.held[i];
+  if (t->state == LODE__TRUST_TRACKED) return find(d, "trust", WRONG, "lode trust", "%s", t->why);
+  if (t->state == LODE__TRUST_FOREIGN) return find(d, "trust", WRONG, "use --store DIR", "%s", t->why);
+  if (held) return find(d, "trust", WORTH_NOTING, "lode config list, then lode trust", "settings that reach beyond the folder were not set by you, and have no effect");
+  if (t->state == LODE__TRUST_ADOPTED)
+    return find(d, "trust", WORTH_NOTING, "lode trust", "the index was found here, not made by you: it is used, but the models that it names may not reach beyond this machine");
+  return find(d, "trust", FINE, NULL, "%s", t->state == LODE__TRUST_NAMED ? "the store was named, or LODE_TRUST is set" : t->state == LODE__TRUST_NONE ?
+              "there is no store yet" : "the store is yours");
 }
 
 static lode_status check_folder(doctor *d) {
@@ -126,7 +139,7 @@ static lode_status check_model(doctor *d) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
   if (strcmp(name, "none") == 0) return find(d, "model", FINE, NULL, "none is wanted: search goes by words");
-  lode_status st = lode_embedder_open(lode__str(name), NULL, &model, &why);
+  lode_status st = lode_embedder_open(lode__str(name), NULL, &model, &why); /* what is held is not set */
   if (st != LODE_OK) return find(d, "model", WORTH_NOTING, "lode model list", "%s", why.text);
   lode_str identity = lode_embedder_info_of(model)->identity;
   st = find(d, "model", FINE, NULL, "%.*s", (int)identity.len, identity.data);
@@ -144,6 +157,12 @@ typedef struct damages {
 static void count_damage(void *ctx, const lode_damage *damage) {
   damages *all = ctx;
   if (all->n++ == 0) snprintf(all->first, sizeof all->first, "%s: %s", damage->what, damage->detail);
+}
+
+/* The new store has an id of its own, and is as much the user's as the old one was. */
+static void remember_store(doctor *d) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  if (lode__trust_made(d->project.folder, NULL, &why) != LODE_OK) lode__op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
 }
 
 /* Everything that still proves itself, into a new store that takes the place of the old; the old one is kept. */
@@ -165,6 +184,7 @@ static lode_status rescue(doctor *d, lode_salvage_report *report, lode__buf *kep
   if (d->has_config) LODE__GOTO(lode__config_save(&d->project.config, fresh.data, d->err));
   if (lode__os->rename(d->project.folder, kept->data) < 0 || lode__os->rename(fresh.data, d->project.folder) < 0)
     LODE__GOTO(lode__fail_errno(d->err, errno, d->project.folder));
+  if (d->project.trust.state == LODE__TRUST_OURS) remember_store(d);
 done:
   lode__buf_release(&fresh);
   return st;
@@ -257,6 +277,7 @@ static lode_status check_store(doctor *d) {
   lode_store *store = NULL;
   lode_error why = {.record = LODE_NO_RECORD};
   bool sound = false;
+  if (lode__trust_check(&d->project.trust, NULL) != LODE_OK) return LODE_OK; /* said already */
   if (!lode__project_has_store(&d->project)) return find(d, "store", WORTH_NOTING, "lode index", "there is none yet");
   lode_status st = lode__code_open(d->ctx, &d->project, false, &store, &why);
   if (st == LODE_OK) {
@@ -290,9 +311,10 @@ lode_status lode__op_doctor(lode__op_context *ctx, const lode__args *args, lode_
   doctor d = {.ctx = ctx, .repair = lode__arg_of(args, "repair")->number, .err = err};
   lode_status st;
   if (d.repair) LODE__TRY(lode__op_may_write(ctx, err));
-  LODE__TRY(lode__project_locate(&d.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
+  LODE__TRY(lode__code_locate(ctx, args, "project", &d.project, err));
   LODE__GOTO(find(&d, "root", FINE, NULL, "%.400s", d.project.root));
   LODE__GOTO(check_settings(&d));
+  LODE__GOTO(check_trust(&d));
   LODE__GOTO(check_folder(&d));
   LODE__GOTO(check_jobs(&d));
   LODE__GOTO(check_store(&d));

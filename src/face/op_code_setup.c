@@ -121,8 +121,10 @@ static lode_status choose_model(setup *s, const lode__arg *wanted, lode_error *e
     LODE__TRY(lode__code_check_model(wanted->text, err));
     LODE__TRY(lode__config_set(&s->project.config, LODE__CONFIG_MODEL, wanted->text, err));
     if (!s->dry) {
+      LODE__TRY(lode__trust_check(&s->project.trust, err));
       LODE__TRY(lode__project_prepare(&s->project, err));
       LODE__TRY(lode__config_save(&s->project.config, s->project.folder, err));
+      lode__code_allow(s->ctx, &s->project, LODE__CONFIG_MODEL);
     }
   }
   const char *name = lode__config_text(&s->project.config, LODE__CONFIG_MODEL);

@@ -1,4 +1,4 @@
-/* op_code_skipped.c - which files are not in the index, or not wholly, and why: the tree as it is now, and what the index knows of texts. */
+/* op_code_skipped.c - which files are not in the index, or not wholly, and why: from a walk of the tree, and from what the index knows. */
 #include "op_code.h"
 
 #include "code/known.h"
@@ -33,7 +33,7 @@ static lode_status send_entry(listing *l, const lode__entry *e, lode_error *err)
   return send(l, (lode_str){l->shown.data ? l->shown.data : "", l->shown.len}, lode__skip_name(e->skip), lode__skip_text(e->skip), err);
 }
 
-/* What names and sizes tell. */
+/* Files left out because of their names, kinds and sizes. */
 static lode_status list_tree(listing *l, const lode__project *project, lode_error *err) {
   lode__walk_options options = lode__index_walk_options(&project->config);
   lode__root *root = NULL;
@@ -66,7 +66,7 @@ static lode_status send_known(listing *l, const lode__known *k, lode_error *err)
   return l->about.failed ? lode__fail_nomem(err) : send(l, k->path, MASKED, l->about.data, err);
 }
 
-/* What texts told when they were read. */
+/* Files left out, or masked, because of their text, as the last run found them. */
 static lode_status list_index(listing *l, const lode__project *project, lode_error *err) {
   lode_collection_options plain = {0};
   lode__known_files known = {0};
@@ -76,7 +76,7 @@ static lode_status list_index(listing *l, const lode__project *project, lode_err
   if (st == LODE_OK) st = lode_collection_open(store, LODE__LIT(LODE__CODE_FILES), &plain, &files, err);
   if (st == LODE_NOT_FOUND) {
     lode__error_clear(err);
-    lode__op_note(l->ctx, "not indexed yet: what texts would tell is not known");
+    lode__op_note(l->ctx, "not indexed yet: files left out because of their text are not listed");
     st = LODE_OK;
     goto done;
   }

@@ -123,6 +123,7 @@ static void put_job(lode__op_context *ctx, const char *name, const lode__job_vie
 }
 
 static const char *state_of(const view *v) {
+  if (v->damage.status == LODE_REFUSED && lode__trust_check(&v->project.trust, NULL) != LODE_OK) return "untrusted";
   if (v->damage.status == LODE_NOT_FOUND) return v->index.running ? "indexing" : "not indexed";
   if (v->damage.status != LODE_OK) return v->damage.status == LODE_BUSY ? "busy" : "damaged";
   if (v->index.running) return "indexing";
@@ -137,6 +138,26 @@ static void put_damage(lode__op_context *ctx, const view *v) {
   snprintf(text, sizeof text, "%s%s", v->damage.text,
            v->damage.status == LODE_CORRUPT ? "; `lode doctor` says more, `lode doctor --repair` brings over what can be read" : "");
   lode__row_text(ctx, "damage", lode__str(text));
+}
+
+/* Whose the store is; settings without effect. Nothing for one that was named. */
+static void put_trust(lode__op_context *ctx, const view *v) {
+  const lode__config *config = &v->project.config;
+  lode__buf held = {0};
+  bool any = false;
+  if (v->project.trust.state == LODE__TRUST_NAMED) return;
+  lode__row_text(ctx, "trust", lode__str(lode__trust_state_name(v->project.trust.state)));
+  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) {
+    if (!config->held[i]) continue;
+    lode__buf_addc(&held, any ? ',' : '{');
+    lode__json_put_string(&held, lode__str(lode__config_entries[i].key));
+    lode__buf_addc(&held, ':');
+    lode__json_put_string(&held, lode__str(config->held[i]));
+    any = true;
+  }
+  lode__buf_addc(&held, '}');
+  if (any && !held.failed) lode__row_json(ctx, "held", (lode_str){held.data, held.len});
+  lode__buf_release(&held);
 }
 
 static void put_count(lode__op_context *ctx, const char *name, const lode_collection_info *info, uint64_t n) {
@@ -192,7 +213,7 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   lode_error config = {.record = LODE_NO_RECORD};
   lode_status st;
   LODE__TRY(lode__code_locate(ctx, args, "project", &v.project, err));
-  st = lode__config_load(&v.project.config, v.project.folder, &config);
+  st = lode__code_settings(ctx, &v.project, &config);
   if (st != LODE_OK) hurt(&v, st, &config);
   lode__job_look(v.project.folder, LODE__JOB_INDEX, &v.index);
   lode__job_look(v.project.folder, LODE__JOB_WATCH, &v.watch);
@@ -212,6 +233,7 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
     lode__row_count(ctx, "quarantined", v.stats.quarantined);
   }
   put_damage(ctx, &v);
+  put_trust(ctx, &v);
   st = lode__arg_of(args, "check")->number ? put_changes(ctx, &v, err) : LODE_OK;
   if (v.stamp.revision) lode__row_count(ctx, "revision", v.stamp.revision);
   if (st == LODE_OK) st = lode__row_summary(ctx, err);

@@ -57,6 +57,7 @@ static lode_status begin(watching *w, const lode__args *args, lode_error *err) {
   uint64_t quiet = debounce->set ? debounce->number : lode__config_int(&w->project.config, LODE__CONFIG_WATCH_DEBOUNCE);
   bool incomplete;
   LODE__TRY(lode__op_may_write(w->ctx, err));
+  LODE__TRY(lode__trust_check(&w->project.trust, err));
   LODE__TRY(lode__project_prepare(&w->project, err));
   LODE__TRY(lode__job_begin(&w->watch, &w->project, LODE__JOB_WATCH, 0, err));
   lode__job_note(&w->watch, "watching", 0, 0);

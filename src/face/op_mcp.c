@@ -43,6 +43,8 @@ typedef struct server {
   const lode_open_options *settings;
   bool no_sandbox;
   lode__model_policy models;    /* that tools may name */
+  bool found;                   /* the store's folder was found, not named */
+  bool looked, expected;        /* a tool was called; the store is about to be made by a worker */
   lode__supervisor *supervisor; /* NULL until a tool is called */
   struct stat folder;           /* of the store, when the worker was started; st_ino 0: there was none */
   /* output */
@@ -166,11 +168,27 @@ static lode_status need_worker(server *s, lode_error *err) {
   lode__supervisor_options options = {
       .setup = {.store = s->project.folder, .memory_bytes = s->settings->memory_bytes, .max_document_bytes = s->settings->max_document_bytes,
                 .busy_ms = s->settings->busy_ms, .no_sandbox = s->no_sandbox, .read_only = s->settings->read_only,
-                .models = s->models},
+                .found = s->found, .models = s->models},
       .max_calls = MOST_CALLS,
       .max_bytes = MOST_CALL_BYTES,
       .log = log_line};
   return lode__supervisor_start(&options, &s->supervisor, err);
+}
+
+/* The worker, which may not write the user's list, decides whether the store is to be used and says why not. What it adopted is put into
+ * the list behind its first answer, which says so; a store that it is about to make, before. */
+static void keep_list(server *s, bool writes) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode__trust trust;
+  if (!s->found || s->settings->read_only) return;
+  if (s->looked) {
+    lode__trust_look(s->project.folder, true, &trust);
+    lode__trust_release(&trust);
+  }
+  s->looked = true;
+  if (!writes || s->expected || lode__trust_has_store(s->project.folder)) return;
+  s->expected = true;
+  if (lode__trust_made(s->project.folder, NULL, &err) != LODE_OK) log_line(NULL, err.text);
 }
 
 static void call_done(void *ctx, lode__answer *answer) {
@@ -192,6 +210,7 @@ static void run_tool(void *ctx, lode__mcp_request *r) {
     call.flags = LODE__CALL_LONG | LODE__CALL_PROGRESS;
     call.progress = call_progress;
   }
+  keep_list(s, !(lode__tool_base(r->tool)->flags & LODE__OP_READS));
   lode_status st = need_worker(s, &err);
   if (st == LODE_OK) st = lode__supervisor_call(s->supervisor, &call, &r->call, &err);
   if (st != LODE_OK) lode__mcp_fail(r, err.text);
@@ -229,6 +248,7 @@ static void keep_watching(server *s) {
   lode__call call = {.name = "watch", .body = {body->data, body->len}, .flags = LODE__CALL_LONG | LODE__CALL_PROGRESS | LODE__CALL_ROWS,
                      .done = watch_done, .ctx = s};
   atomic_store(&s->watching, true);
+  keep_list(s, true);
   lode_status st = body->failed ? lode__fail_nomem(&err) : need_worker(s, &err);
   if (st == LODE_OK) st = lode__supervisor_call(s->supervisor, &call, &s->watch_call, &err);
   if (st == LODE_OK) return;
@@ -353,7 +373,10 @@ lode_status lode__op_mcp(lode__op_context *ctx, const lode__args *args, lode_err
               .wake = -1};
   LODE__TRY(lode__models_allowed(args, &s.models, err));
   LODE__TRY(lode__project_locate(&s.project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
+  s.found = ctx->folder == NULL;
+  if (s.project.passed[0]) log_line(NULL, s.project.passed);
   lode_status st = serve(&s, err);
+  if (s.looked) keep_list(&s, false);
   lode__mcp_free(s.mcp);
   if (s.wake >= 0) close(s.wake);
   lode__buf_release(&s.in);

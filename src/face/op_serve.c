@@ -10,6 +10,8 @@
 #include "sandbox.h"
 
 #include "base/os.h"
+#include "code/fs.h"
+#include "code/trust.h"
 #include "base/proc.h"
 
 #include <signal.h>
@@ -149,9 +151,18 @@ static void notify(const char *state) {
 static lode_status make_folder(const char *store, lode_error *err) {
   lode__buf path = {0};
   lode__buf_addf(&path, "%s/%c", store, 0);
-  lode_status st = path.failed ? lode__fail_nomem(err) : lode__make_parents(path.data, err);
+  lode_status st = path.failed ? lode__fail_nomem(err) : lode__fs_make_parents(path.data, err);
   lode__buf_release(&path);
   return st;
+}
+
+/* The worker makes it, and cannot write the user's list. */
+static lode_status expect_store(lode__op_context *ctx, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = lode__trust_made(ctx->folder, NULL, &why);
+  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st != LODE_OK) lode__op_note(ctx, "%.200s cannot be remembered as made by you: %.300s", ctx->folder, why.text);
+  return LODE_OK;
 }
 
 static void announce(const lode__server_options *o, const lode__server *http, const char *folder, const char *sandbox, bool made) {
@@ -224,6 +235,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   LODE__GOTO(lode__models_allowed(args, &models, err));
   if (ui) options.log = LODE__LOG_ERRORS;
   if (!settings->read_only && !lode__is_address(ctx->folder)) LODE__GOTO(make_folder(ctx->folder, err));
+  if (ctx->found && !ui && !settings->read_only && !lode__trust_has_store(ctx->folder)) LODE__GOTO(expect_store(ctx, err));
   raise_descriptors();
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -234,7 +246,8 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   lode__supervisor_options so = {
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
                 .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = !ui, .preload = true,
-                .no_sandbox = no_sandbox, .read_only = settings->read_only, .models = models},
+                .no_sandbox = no_sandbox, .read_only = settings->read_only, .models = models,
+                .found = ctx->found, .adopted = ctx->adopted},
       .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
       .log = log_line};
   LODE__GOTO(lode__supervisor_start(&so, &supervisor, err));

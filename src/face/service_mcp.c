@@ -106,6 +106,18 @@ static lode_status prepare(const lode__tool *tool, const lode__op *op, const cha
   return st;
 }
 
+/* The tools of the code index look for themselves. */
+static lode_status check_found(lode__op_context *ctx, const lode__tool *tool, lode_error *err) {
+  lode__trust trust;
+  if (!ctx->found || tool->project) return LODE_OK;
+  lode__trust_look(ctx->folder, false, &trust);
+  lode__trust_say(&trust, ctx->note, ctx->note_ctx);
+  ctx->adopted = trust.state == LODE__TRUST_ADOPTED;
+  lode_status st = lode__trust_check(&trust, err);
+  lode__trust_release(&trust);
+  return st;
+}
+
 static lode_status run(gather *g, const lode__tool *tool, const char *root, lode_error *err) {
   lode__task *task = g->task;
   const lode__op *base = lode__tool_base(tool);
@@ -114,7 +126,8 @@ static lode_status run(gather *g, const lode__tool *tool, const char *root, lode
   lode__args args, translated = {.op = base};
   const char *folder = lode__shared_folder(task->shared);
   lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .opener = task->shared, .folder = folder,
-                          .sink = &g->sink, .progress = {step, task}, .note = take_note, .note_ctx = g, .models = lode__shared_models(task->shared)};
+                          .sink = &g->sink, .progress = {step, task}, .note = take_note, .note_ctx = g,
+                          .found = lode__shared_found(task->shared), .models = lode__shared_models(task->shared)};
   lode_status st;
   lode__tool_op(tool, &op, params);
   lode__args_init(&args, &op);
@@ -122,6 +135,7 @@ static lode_status run(gather *g, const lode__tool *tool, const char *root, lode
   LODE__GOTO(lode__args_from_json(&args, task->body, err));
   LODE__GOTO(lode__tool_translate(tool, root, &args, &translated, err));
   LODE__GOTO(guard(tool, base, &translated, err));
+  LODE__GOTO(check_found(&ctx, tool, err));
   LODE__GOTO(prepare(tool, base, root, folder, err));
   LODE__GOTO(lode__op_run(&ctx, &translated, err));
 done:

@@ -80,7 +80,7 @@ static lode_status run(gather *g, const lode__op *op, lode_error *err) {
   lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .write = lode__shared_write, .opener = task->shared,
                           .folder = lode__shared_folder(task->shared), .settings = lode__shared_settings(task->shared), .sink = &g->sink, .progress = {step, task},
                           .note = take_note, .note_ctx = task, .far = is_far(task),
-                          .models = lode__shared_models(task->shared)};
+                          .found = lode__shared_found(task->shared), .adopted = lode__shared_adopted(task->shared), .models = lode__shared_models(task->shared)};
   lode__args_init(&args, op);
   lode_status st = lode__args_from_json(&args, task->body.len ? task->body : LODE__LIT("{}"), err);
   if (st == LODE_OK) st = check_far(task, op, &args, err);

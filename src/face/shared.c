@@ -7,6 +7,8 @@
 #include "cli.h"
 #include "crash.h"
 
+#include "code/fs.h"
+
 #include <stdatomic.h>
 
 /* One commit takes up to this many writes: later ones wait for the next, so that nobody waits long. */
@@ -40,6 +42,7 @@ struct lode__shared {
   lode__handles *handles;
   lode_open_options options;
   lode__model_policy models;
+  bool found, adopted;
   pthread_mutex_t open_lock, lock;
   lode_store *_Atomic store;
   other *others;
@@ -74,6 +77,12 @@ const char *lode__shared_folder(const lode__shared *e) { return e->folder; }
 const lode_open_options *lode__shared_settings(const lode__shared *e) { return &e->options; }
 void lode__shared_allow_models(lode__shared *e, lode__model_policy policy) { e->models = policy; }
 const lode__model_policy *lode__shared_models(const lode__shared *e) { return &e->models; }
+void lode__shared_mark(lode__shared *e, bool found, bool adopted) {
+  e->found = found;
+  e->adopted = adopted;
+}
+bool lode__shared_found(const lode__shared *e) { return e->found; }
+bool lode__shared_adopted(const lode__shared *e) { return e->adopted; }
 lode__handles *lode__shared_handles(lode__shared *e) { return e->handles; }
 
 /* ---- The store ---- */
@@ -82,7 +91,7 @@ static lode_status open_store(lode__shared *e, const lode__open_how *how, lode_s
   lode_open_options options = e->options;
   options.create = !options.read_only && (options.create || how->create);
   options.no_background = options.read_only;
-  if (options.create && !lode__is_address(e->folder)) LODE__TRY(lode__make_parents(e->folder, err));
+  if (options.create && !lode__is_address(e->folder)) LODE__TRY(lode__fs_make_parents(e->folder, err));
   lode_status st = lode_open(e->folder, &options, store, err);
   if (st == LODE_READONLY && !how->write) {
     options.create = false;
@@ -120,7 +129,7 @@ static lode_status open_other(lode__shared *e, const lode__open_how *how, other 
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
   options.read_only = options.no_background = !how->write || options.read_only;
-  lode_status st = options.create && !lode__is_address(o->folder) ? lode__make_parents(o->folder, err) : LODE_OK;
+  lode_status st = options.create && !lode__is_address(o->folder) ? lode__fs_make_parents(o->folder, err) : LODE_OK;
   if (st == LODE_OK) st = lode_open(o->folder, &options, &o->store, err);
   if (st != LODE_OK) {
     lode__free(o);

@@ -22,6 +22,10 @@ const lode_open_options *lode__shared_settings(const lode__shared *shared);
 /* Which models requests may name; `allowed` must stay as long as the rest. */
 void lode__shared_allow_models(lode__shared *shared, lode__model_policy policy);
 const lode__model_policy *lode__shared_models(const lode__shared *shared);
+/* Whether the folder was found, and adopted: as in lode__op_context, for those that are made with this. */
+void lode__shared_mark(lode__shared *shared, bool found, bool adopted);
+bool lode__shared_found(const lode__shared *shared);
+bool lode__shared_adopted(const lode__shared *shared);
 lode__handles *lode__shared_handles(lode__shared *shared);
 
 /* The store, opened if it is not. It is closed with the rest. */

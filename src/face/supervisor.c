@@ -13,6 +13,7 @@
 #include "crash.h"
 
 #include "base/os.h"
+#include "code/fs.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -584,7 +585,7 @@ static void put_crashes(const lode__worker_setup *setup, lode__buf *folder) {
   else lode__buf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
   lode__buf_addf(folder, "/crashes/%c", 0);
   if (folder->failed) return;
-  if (elsewhere) (void)lode__make_parents(folder->data, NULL);
+  if (elsewhere) (void)lode__fs_make_parents(folder->data, NULL);
   folder->data[strlen(folder->data) - 1] = 0;
 }
 

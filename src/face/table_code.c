@@ -85,6 +85,11 @@ static const lode__param completion_params[] = {
     {.name = "shell", .type = LODE__ARG_CHOICE, .flags = REQUIRED | PLACE, .value = "SHELL", .choices = "bash|zsh|fish",
      .about = "whose script to print"},
     {0}};
+static const lode__param trust_params[] = {
+    {.name = "path", .type = LODE__ARG_PATH, .flags = LODE__PARAM_POSITIONAL, .value = "FOLDER", .about = "a folder of the project; the working directory"},
+    {.name = "list", .type = LODE__ARG_FLAG, .about = "show the folders that are known, and do nothing else"},
+    {.name = "forget", .type = LODE__ARG_FLAG, .about = "take it back"},
+    {0}};
 static const lode__param config_get_params[] = {
     {.name = "key", .type = LODE__ARG_TEXT, .flags = REQUIRED | PLACE, .value = "KEY", .about = "the setting"}, P_PROJECT, {0}};
 static const lode__param config_set_params[] = {
@@ -118,7 +123,7 @@ static const lode__field index_summary[] = {
     {"skipped", LODE__FIELD_OBJECT, 0, "files and folders left out, by reason"},
     {"left_out", LODE__FIELD_COUNT, 0, "all of them"},
     {"secrets", LODE__FIELD_COUNT, 0, "those of them that look like keys or passwords"},
-    {"masked", LODE__FIELD_COUNT, 0, "secrets inside of files that were masked"},
+    {"masked", LODE__FIELD_COUNT, 0, "secrets inside files that were masked"},
     {"unparsed", LODE__FIELD_COUNT, 0, "files whose parser failed: cut by lines"},
     {"bytes", LODE__FIELD_BYTES, 0, "read"},
     {"walk_ms", LODE__FIELD_NUMBER, 0, "time spent looking at files"},
@@ -161,7 +166,7 @@ static const lode__field context_row[] = {
     {0}};
 static const lode__field status_summary[] = {
     {"root", LODE__FIELD_TEXT, 0, "of the project"},
-    {"state", LODE__FIELD_TEXT, 0, "not indexed, indexing, unfinished, ready, busy or damaged"},
+    {"state", LODE__FIELD_TEXT, 0, "not indexed, indexing, unfinished, ready, busy, damaged or untrusted"},
     {"damage", LODE__FIELD_TEXT, NULLABLE | OPTIONAL, "what is wrong, and what to run"},
     {"files", LODE__FIELD_COUNT, NULLABLE, "indexed"},
     {"chunks", LODE__FIELD_COUNT, NULLABLE, "of them"},
@@ -170,7 +175,7 @@ static const lode__field status_summary[] = {
     {"languages", LODE__FIELD_OBJECT, OPTIONAL, "files by language"},
     {"kinds", LODE__FIELD_OBJECT, OPTIONAL, "chunks by kind"},
     {"skipped", LODE__FIELD_OBJECT, OPTIONAL, "left out by the last full run, by reason"},
-    {"masked", LODE__FIELD_COUNT, OPTIONAL, "secrets inside of files that were masked"},
+    {"masked", LODE__FIELD_COUNT, OPTIONAL, "secrets inside files that were masked"},
     {"model", LODE__FIELD_TEXT, NULLABLE, "that made the vectors"},
     {"model_wanted", LODE__FIELD_TEXT, 0, "of the configuration"},
     {"bytes", LODE__FIELD_BYTES, OPTIONAL, "of the index"},
@@ -184,6 +189,8 @@ static const lode__field status_summary[] = {
     {"untexted", LODE__FIELD_COUNT, OPTIONAL, "chunks that text search still scans"},
     {"damaged_pages", LODE__FIELD_COUNT, OPTIONAL, "met by this command"},
     {"quarantined", LODE__FIELD_COUNT, OPTIONAL, "damaged files that were set aside"},
+    {"trust", LODE__FIELD_TEXT, OPTIONAL, "none (no store yet), ours, adopted, untrusted or foreign; absent when the store was named"},
+    {"held", LODE__FIELD_OBJECT, OPTIONAL, "settings without effect until `lode trust`"},
     {"changed_files", LODE__FIELD_COUNT, OPTIONAL, "--check: not as they were indexed"},
     {"new_files", LODE__FIELD_COUNT, OPTIONAL, "--check: not indexed yet"},
     {"removed_files", LODE__FIELD_COUNT, OPTIONAL, "--check: indexed, and gone"},
@@ -219,10 +226,21 @@ static const lode__field reset_summary[] = {
     {"removed", LODE__FIELD_TEXT, NULLABLE, "what was removed"},
     {"backup", LODE__FIELD_TEXT, NULLABLE, "where a copy of it is"},
     {0}};
+static const lode__field trust_row[] = {
+    {"folder", LODE__FIELD_TEXT, 0, "of a store"},
+    {"level", LODE__FIELD_TEXT, 0, "made, adopted or trusted"},
+    {"settings", LODE__FIELD_OBJECT, 0, "values that may reach beyond the folder"},
+    {0}};
+static const lode__field trust_summary[] = {
+    {"folder", LODE__FIELD_TEXT, 0, "of the store"},
+    {"done", LODE__FIELD_TEXT, 0, "what was done"},
+    {"settings", LODE__FIELD_OBJECT, 0, "values that may reach beyond the folder from now on"},
+    {0}};
 static const lode__field config_row[] = {
     {"key", LODE__FIELD_TEXT, 0, "the setting"},
     {"value", LODE__FIELD_TEXT, 0, "its value"},
     {"set", LODE__FIELD_BOOL, 0, "false: it is the default"},
+    {"held", LODE__FIELD_TEXT, OPTIONAL, "the value in the file, which has no effect until `lode trust`"},
     {"about", LODE__FIELD_TEXT, 0, "what it means"},
     {0}};
 static const lode__field config_summary[] = {
@@ -253,7 +271,7 @@ const lode__op lode__ops_code[] = {
      .detail = "Only what changed is read: a file is known by its size, time and inode, and by the digest of its bytes. A file's chunks, "
                "vectors and state change in one transaction; a run that was interrupted goes on where it stopped. Files that "
                ".gitignore or .lodeignore leave out are left out, as are binary, generated and very large ones, and what looks like secrets; "
-               "keys and tokens inside of other files are masked (index.secrets). `lode skipped` lists what was left out, and why.",
+               "keys and tokens inside other files are masked (index.secrets). `lode skipped` lists what was left out, and why.",
      .examples = "lode index\nlode index ~/src/linux\n# second vectors, better and slower\nlode index --quality\n"
                  "# everything anew; search goes on meanwhile\nlode index --force\nlode index --remove src/old"},
     {OP(search), .about = "find code by a question, a name or an example", .flags = READS | PROJECT | LODE__OP_PAGED,
@@ -275,7 +293,7 @@ const lode__op lode__ops_code[] = {
      .examples = "lode status\nlode status --json\nlode status --check"},
     {OP(skipped), .about = "list the files that are not in the index, and why", .flags = READS | PROJECT | LOCAL | LODE__OP_PAGED,
      .params = skipped_params, .row = skipped_row,
-     .detail = "Walks the tree by the rules of lode index, and adds what the index knows of texts. A folder that is left out is one line. Files "
+     .detail = "Walks the tree by the rules of lode index, and adds the files that the last run left out because of their text. A folder that is left out is one line. Files "
                "in which secrets were masked are listed too, with the reason masked. Exit code 1 when there are none.",
      .examples = "lode skipped\nlode skipped --reason secret\nlode skipped --reason masked --json"},
     {OP(watch), .about = "keep the index up to date while files change", .flags = LONG | LOCAL | PROJECT, .params = watch_params, .row = watch_row,
@@ -291,6 +309,14 @@ const lode__op lode__ops_code[] = {
      .detail = "Asks on a terminal; elsewhere --yes is needed. A copy is kept beside it unless --no-backup is given. Other collections of the store "
                "stay when the index is removed. Files that lode did not make always stay, and are named.",
      .examples = "lode reset index\nlode reset all --yes --no-backup"},
+    {OP(trust), .about = "use a store that came from elsewhere, and let its settings count", .flags = LOCAL | PROJECT, .params = trust_params,
+     .row = trust_row, .summary = trust_summary, .say = "{folder}: {done}; settings that may reach beyond it: {settings}",
+     .detail = "A .lode folder that is found is used when you made it, or when it is yours and git does not track it. One that came with a clone is "
+               "refused until you say `lode trust`. Settings that reach beyond the folder (a model that is a server or a path, search.refresh, "
+               "index.secrets) count only with the values that you have set by `lode config set` or `lode setup`, or that you trust here. "
+               "Look at .lode first: from then on lode reads that store as yours. A store that --store names is always used; LODE_TRUST=1 in the "
+               "environment trusts every folder. What you trust is kept in $XDG_DATA_HOME/lode/trusted, else ~/.local/share/lode/trusted.",
+     .examples = "lode trust\nlode trust ~/src/project\nlode trust --list\nlode trust --forget ~/src/project"},
     {OP(completion), .about = "print the completion script of a shell", .flags = READS | LOCAL | PROJECT, .params = completion_params,
      .examples = "lode completion bash > /etc/bash_completion.d/lode\nlode completion fish | source"},
     {0}};

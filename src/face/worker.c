@@ -241,7 +241,8 @@ lode_status lode__worker_argv(const lode__worker_setup *setup, const char *progr
   lode__buf_addf(buffer, "%s%c" LODE__WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
   lode__buf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
                  (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
-                 setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3, 0);
+                 setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3 | setup->found << 4 |
+                     setup->adopted << 5, 0);
   for (size_t i = 0; i < setup->models.n; i++) {
     lode__buf_add(buffer, setup->models.allowed[i].data, setup->models.allowed[i].len);
     lode__buf_addc(buffer, 0);
@@ -263,6 +264,7 @@ static bool read_setup(lode__worker_setup *setup, int argc, char **argv, lode_st
   *setup = (lode__worker_setup){.store = argv[2], .memory_bytes = n[0], .max_document_bytes = n[1],
                                 .busy_ms = (uint32_t)n[2], .threads = (uint32_t)n[3], .create = n[4] & 1,
                                 .preload = n[4] & 2, .no_sandbox = n[4] & 4, .read_only = n[4] & 8,
+                                .found = n[4] & 16, .adopted = n[4] & 32,
                                 .models = {models, (size_t)(argc - LODE__WORKER_ARGC)}};
   for (size_t i = 0; i < setup->models.n; i++) models[i] = lode__str(argv[LODE__WORKER_ARGC + i]);
   return true;
@@ -341,6 +343,7 @@ int lode__worker_main(int argc, char **argv, const lode__service *services) {
   if (crash_fd < 0 || lode__crash_catch(crash_fd, &err) != LODE_OK) return FAILED;
   if (lode__shared_make(setup.store, &options, &w.shared, &err) != LODE_OK) return FAILED;
   lode__shared_allow_models(w.shared, setup.models);
+  lode__shared_mark(w.shared, setup.found, setup.adopted);
   int code = serve(&w, &setup);
   lode__shared_free(w.shared);
   lode__crash_thread_end();

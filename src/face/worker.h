@@ -20,6 +20,7 @@ typedef struct lode__worker_setup {
   bool preload;        /* open the store before the first call */
   bool no_sandbox;     /* no Landlock, no seccomp: for sanitizers and debuggers */
   bool read_only;      /* never write to the store, nor make one */
+  bool found, adopted; /* as in lode__op_context */
   lode__model_policy models; /* which ones requests may name; at most LODE__MODELS_ALLOWED */
 } lode__worker_setup;
 

@@ -111,6 +111,7 @@ static inline uint64_t entry_of(float key, uint32_t ordinal) { return (uint64_t)
 static inline void keys_of(const lode__graph_view *view, const lode__walk_query *query, const uint32_t *list, size_t n,
                            float *keys) {
   const unsigned char *rows[STEP];
+  if (n == 0) return;
   for (size_t j = 0; j < n; j++) rows[j] = row_at(view, list[j]);
   lode__code_keys(&query->code, rows, n, keys);
   for (size_t j = 0; view->extra && j < n; j++) keys[j] -= 2 * query->extra * view->extra[list[j]];

@@ -76,6 +76,12 @@ lode_status lode__remote_store_stats(lode_store *s, lode_stats *stats, lode_erro
   return LODE_OK;
 }
 
+lode_status lode__remote_store_id(lode_store *s, uint64_t *id, lode_error *err) {
+  (void)s;
+  *id = 0;
+  return refuse(err, "id of its own", "its address names it");
+}
+
 /* ---- Waiting for Qdrant's optimizers ---- */
 
 /* *green: it has nothing left to do. */

@@ -144,6 +144,17 @@ static lode_status fill_new(lode__conn *conn, lode_error *err) {
   return lode__exec(conn, sql, err);
 }
 
+lode_status lode__db_id(lode__db *db, uint64_t *id, lode_error *err) {
+  lode__tx *tx;
+  int64_t value = 0;
+  *id = 0;
+  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  lode_status st = lode__state_get(tx, LODE__STATE_UID, &value, err);
+  lode__tx_rollback(tx);
+  if (st == LODE_OK) *id = (uint64_t)value;
+  return st;
+}
+
 static lode_status remove_left(const lode__db *db, const char *name, lode_error *err) {
   if (lode__inside_unlink(db->folder, name) == 0 || errno == ENOENT) return LODE_OK;
   return lode__fail_errno(err, errno, name);

@@ -258,6 +258,8 @@ lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err);
 
 /* ---- Whole-store operations ---- */
 
+/* The random number that it was made with. */
+lode_status lode__db_id(lode__db *db, uint64_t *id, lode_error *err);
 lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err);
 /* Packs what there is; do the background work first. */
 lode_status lode__db_compact(lode__db *db, lode_progress progress, lode_error *err);

@@ -1,0 +1,272 @@
+/* git_index.c - see git_index.h. The format is that of git's Documentation/gitformat-index.txt. */
+#include "code/git_index.h"
+
+#include "base/os.h"
+#include "code/git.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <strings.h>
+
+enum {
+  PIECE = 64 * 1024,
+  MOST_NAME = 16 * 1024,   /* longer paths exist on no system that git runs on */
+  STAT_BYTES = 40,         /* of an entry, before its object id */
+  MODE_AT = 24,
+  MOST_REPOSITORIES = 32,
+};
+#define MOST_INDEX (UINT64_C(4) << 30)
+
+/* ---- A file, byte after byte ---- */
+
+typedef struct source {
+  int fd;
+  uint64_t at, end;      /* of the file; the checksum at its end is not part of it */
+  unsigned char piece[PIECE];
+  size_t next, have;
+  bool failed;
+} source;
+
+static bool source_fill(source *s) {
+  uint64_t left = s->end - s->at;
+  size_t want = left < PIECE ? (size_t)left : PIECE, got = 0;
+  if (s->failed || want == 0 || lode__os_read_full(s->fd, s->piece, want, s->at, &got, NULL) != LODE_OK || got == 0) {
+    s->failed = true;
+    return false;
+  }
+  s->at += got;
+  s->next = 0;
+  s->have = got;
+  return true;
+}
+
+static uint64_t source_left(const source *s) { return s->end - s->at + (s->have - s->next); }
+
+static int source_byte(source *s) {
+  if (s->next == s->have && !source_fill(s)) return -1;
+  return s->piece[s->next++];
+}
+
+static bool source_bytes(source *s, void *to, size_t n) {
+  unsigned char *out = to;
+  while (n > 0) {
+    if (s->next == s->have && !source_fill(s)) return false;
+    size_t take = s->have - s->next < n ? s->have - s->next : n;
+    if (out) {
+      memcpy(out, s->piece + s->next, take);
+      out += take;
+    }
+    s->next += take;
+    n -= take;
+  }
+  return true;
+}
+
+/* Past extensions that do not matter, without reading them. */
+static bool source_skip(source *s, uint64_t n) {
+  uint64_t here = s->have - s->next;
+  if (n > source_left(s)) return false;
+  if (n <= here) {
+    s->next += (size_t)n;
+  } else {
+    s->at += n - here;
+    s->next = s->have;
+  }
+  return true;
+}
+
+static uint32_t big_endian(const unsigned char *p) {
+  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* ---- Entries ---- */
+
+typedef struct entry_name {
+  char text[MOST_NAME + 1];
+  size_t len;
+} entry_name;
+
+/* Up to a NUL, behind what is there already. */
+static bool read_to_nul(source *s, entry_name *n) {
+  for (int c; (c = source_byte(s)) != 0;) {
+    if (c < 0 || n->len == MOST_NAME) return false;
+    n->text[n->len++] = (char)c;
+  }
+  return true;
+}
+
+/* Version 4: how much of the name before goes, then what comes behind. */
+static bool read_compressed(source *s, entry_name *n) {
+  int c = source_byte(s);
+  uint64_t strip = (uint64_t)(c & 127);
+  while (c >= 0 && c & 128) {
+    c = source_byte(s);
+    if (strip > MOST_NAME) return false;
+    strip = (strip + 1) << 7 | (uint64_t)(c & 127);
+  }
+  if (c < 0 || strip > n->len) return false;
+  n->len -= (size_t)strip;
+  return read_to_nul(s, n);
+}
+
+static bool read_padded(source *s, entry_name *n, size_t stated, size_t head) {
+  unsigned char pad[8];
+  n->len = 0;
+  if (stated < 0xfff) {
+    if (!source_bytes(s, n->text, stated) || memchr(n->text, 0, stated)) return false;
+    n->len = stated;
+    size_t rest = 8 - (head + stated) % 8;
+    return source_bytes(s, pad, rest) && memcmp(pad, "\0\0\0\0\0\0\0\0", rest) == 0;
+  }
+  if (!read_to_nul(s, n) || n->len < 0xfff) return false;
+  size_t rest = 7 - (head + n->len) % 8; /* one NUL is read */
+  return source_bytes(s, pad, rest) && memcmp(pad, "\0\0\0\0\0\0\0", rest) == 0;
+}
+
+static bool read_entry(source *s, uint32_t version, size_t oid_bytes, entry_name *n, uint32_t *mode) {
+  unsigned char head[STAT_BYTES + 32 + 4];
+  size_t size = STAT_BYTES + oid_bytes + 2;
+  if (!source_bytes(s, head, size)) return false;
+  unsigned flags = (unsigned)head[size - 2] << 8 | head[size - 1];
+  if (flags & 0x4000) { /* extended */
+    if (version < 3 || !source_bytes(s, head + size, 2)) return false;
+    size += 2;
+  }
+  *mode = big_endian(head + MODE_AT);
+  return version == 4 ? read_compressed(s, n) : read_padded(s, n, flags & 0xfff, size);
+}
+
+/* ---- Does it concern the folder? ---- */
+
+static bool is_excepted(const char *const *except, const char *text, size_t len) {
+  for (; except && *except; except++)
+    if (strlen(*except) == len && strncasecmp(*except, text, len) == 0) return true;
+  return false;
+}
+
+static bool concerns(const lode__git_query *q, const entry_name *n, uint32_t mode) {
+  size_t len = q->below.len;
+  bool closed = (mode & 0170000) == 0040000; /* a folder of a sparse index */
+  if (closed && n->len && n->text[n->len - 1] == '/' && n->len <= len + 1)
+    return strncasecmp(n->text, q->below.data, n->len - 1) == 0 && (n->len == len + 1 || q->below.data[n->len - 1] == '/');
+  if (n->len < len || strncasecmp(n->text, q->below.data, len) != 0) return false;
+  if (n->len == len) return true; /* a submodule, a link, a file */
+  return n->text[len] == '/' && !is_excepted(q->except, n->text + len + 1, n->len - len - 1);
+}
+
+/* ---- The file ---- */
+
+static bool read_extensions(source *s, const lode__git_query *q, lode__git_answer *answer) {
+  while (source_left(s) > 0) {
+    unsigned char head[8];
+    if (!source_bytes(s, head, sizeof head)) return false;
+    uint64_t size = big_endian(head + 4);
+    if (memcmp(head, "link", 4) == 0) {
+      if (size < q->oid_bytes || answer->split || !source_bytes(s, answer->base, q->oid_bytes)) return false;
+      answer->split = true;
+      size -= q->oid_bytes;
+    } else if (memcmp(head, "sdir", 4) != 0 && (head[0] < 'A' || head[0] > 'Z')) {
+      return false; /* one that must be understood */
+    }
+    if (!source_skip(s, size)) return false;
+  }
+  return true;
+}
+
+/* False: damaged. */
+static bool read_all(source *s, const lode__git_query *q, lode__git_answer *answer, entry_name *n) {
+  unsigned char head[12];
+  uint32_t mode;
+  bool found = false, nameless = false;
+  if (!source_bytes(s, head, sizeof head) || memcmp(head, "DIRC", 4) != 0) return false;
+  uint32_t version = big_endian(head + 4), count = big_endian(head + 8);
+  if (version < 2 || version > 4 || (uint64_t)count * (STAT_BYTES + q->oid_bytes + 3) > source_left(s)) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!read_entry(s, version, q->oid_bytes, n, &mode)) return false;
+    nameless = nameless || n->len == 0;
+    found = found || concerns(q, n, mode);
+  }
+  if (!read_extensions(s, q, answer)) return false;
+  answer->tracked = found ? LODE__TRACKED_YES : LODE__TRACKED_NO;
+  /* Entries without a name replace those of the shared index, which has the names */
+  return answer->split || !nameless;
+}
+
+void lode__git_index_read(int fd, uint64_t size, const lode__git_query *query, lode__git_answer *answer) {
+  source *s = lode__alloc(sizeof *s);
+  entry_name *n = lode__alloc(sizeof *n);
+  *answer = (lode__git_answer){.tracked = LODE__TRACKED_UNKNOWN};
+  if (s && n && size > query->oid_bytes && size <= MOST_INDEX) {
+    s->fd = fd;
+    s->at = 0;
+    s->end = size - query->oid_bytes;
+    s->next = s->have = 0;
+    s->failed = false;
+    n->len = 0;
+    if (!read_all(s, query, answer, n)) *answer = (lode__git_answer){.tracked = LODE__TRACKED_UNKNOWN};
+  }
+  lode__free(s);
+  lode__free(n);
+}
+
+/* ---- Repositories ---- */
+
+/* A file that is not there tracks nothing. */
+static void read_file(const char *path, const lode__git_query *query, bool must_exist, lode__git_answer *answer) {
+  struct stat st;
+  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_NONBLOCK, 0));
+  *answer = (lode__git_answer){.tracked = LODE__TRACKED_UNKNOWN};
+  if (fd < 0) {
+    if (errno == ENOENT && !must_exist) answer->tracked = LODE__TRACKED_NO;
+    return;
+  }
+  if (lode__os->fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) lode__git_index_read(fd, (uint64_t)st.st_size, query, answer);
+  lode__os->close(fd);
+}
+
+static lode__tracked ask_repository(const lode__git_place *git, lode_str below, const char *const *except, lode__buf *file) {
+  lode__git_query query = {.below = below, .except = except, .oid_bytes = git->sha256 ? 32 : 20};
+  lode__git_answer answer, shared;
+  file->len = 0;
+  lode__buf_addf(file, "%s/index%c", git->own.data, 0);
+  if (file->failed) return LODE__TRACKED_UNKNOWN;
+  read_file(file->data, &query, false, &answer);
+  if (answer.tracked != LODE__TRACKED_NO || !answer.split) return answer.tracked;
+  file->len = 0;
+  lode__buf_addf(file, "%s/sharedindex.", git->own.data);
+  for (size_t i = 0; i < query.oid_bytes; i++) lode__buf_addf(file, "%02x", answer.base[i]);
+  lode__buf_addc(file, '\0');
+  if (file->failed) return LODE__TRACKED_UNKNOWN;
+  read_file(file->data, &query, true, &shared);
+  return shared.split ? LODE__TRACKED_UNKNOWN : shared.tracked;
+}
+
+lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, lode__buf *file) {
+  lode__git_place git = {0};
+  lode__buf below = {0};
+  size_t len = strlen(folder);
+  lode__tracked answer = LODE__TRACKED_NO;
+  file->len = 0;
+  for (int i = 0; i < MOST_REPOSITORIES && answer == LODE__TRACKED_NO; i++) {
+    lode__git_found found = lode__git_place_find(folder, len, &git);
+    if (found == LODE__GIT_NONE) break;
+    below.len = 0;
+    if (git.top < strlen(folder)) lode__buf_addf(&below, "%s/", folder + git.top + (folder[git.top] == '/'));
+    lode__buf_adds(&below, name);
+    if (found == LODE__GIT_BROKEN || below.failed) {
+      answer = LODE__TRACKED_UNKNOWN;
+      file->len = 0;
+      lode__buf_addf(file, "%.*s/.git%c", (int)git.top, folder, 0);
+    } else {
+      answer = ask_repository(&git, (lode_str){below.data, below.len}, except, file);
+    }
+    if (answer == LODE__TRACKED_UNKNOWN && i > 0) answer = LODE__TRACKED_NO; /* only the nearest may stop the user */
+    if (git.top <= 1) break;
+    for (len = git.top; len > 1 && folder[len - 1] != '/';) len--;
+    if (len > 1) len--;
+  }
+  if (answer == LODE__TRACKED_NO || file->failed) lode__buf_release(file);
+  lode__buf_release(&below);
+  lode__git_place_release(&git);
+  return answer;
+}

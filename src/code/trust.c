@@ -1,0 +1,325 @@
+/* trust.c - see trust.h. */
+#include "code/trust.h"
+
+#include "code/fs.h"
+#include "code/git_index.h"
+#include "code/trust_list.h"
+#include "embed/embed.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { OPEN_MS = 2000 };
+
+static const char *const state_names[] = {"named", "none", "ours", "adopted", "untrusted", "foreign"};
+const char *lode__trust_state_name(lode__trust_state state) { return state_names[state]; }
+
+void lode__trust_release(lode__trust *trust) {
+  lode__buf_release(&trust->settings);
+  memset(trust, 0, sizeof *trust);
+}
+
+void lode__trust_say(const lode__trust *trust, void (*note)(void *ctx, const char *text), void *ctx) {
+  if (note && trust->list_note[0]) note(ctx, trust->list_note);
+  if (note && trust->note[0]) note(ctx, trust->note);
+}
+
+/* ---- The folder ---- */
+
+static bool trusts_all(void) {
+  const char *all = getenv("LODE_TRUST");
+  return all && strcmp(all, "1") == 0;
+}
+
+static bool look_at(const char *folder, const char *name, struct stat *st) {
+  lode__buf path = {0};
+  bool there = lode__fs_join(&path, folder, name, NULL) == LODE_OK && lode__os->lstat_at(AT_FDCWD, path.data, st) == 0;
+  lode__buf_release(&path);
+  return there;
+}
+
+bool lode__trust_has_store(const char *folder) {
+  struct stat st;
+  return look_at(folder, "lode.db", &st);
+}
+
+const char *lode__trust_foreign(const char *folder) {
+  static const char *const files[] = {"lode.db", LODE__CONFIG_FILE};
+  struct stat st;
+  if (trusts_all() || lode__os->stat(folder, &st) < 0) return "";
+  const char *why = lode__trust_owner(&st);
+  bool closed = (st.st_mode & (S_IXGRP | S_IXOTH)) == 0;
+  for (size_t i = 0; !*why && i < sizeof files / sizeof *files; i++) {
+    if (!look_at(folder, files[i], &st)) continue;
+    /* Where nobody else gets in, the mode of a file opens it to others only by a second name elsewhere */
+    if (closed && st.st_nlink == 1) st.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
+    if (S_ISLNK(st.st_mode)) st.st_mode = 0; /* its mode means nothing */
+    why = lode__trust_owner(&st);
+  }
+  return why;
+}
+
+/* True when no other file can ever be the same. */
+static bool file_of(const char *folder, char file[LODE__TRUST_FILE_CHARS]) {
+  lode__buf path = {0};
+  bool exact = false;
+  file[0] = '\0';
+  if (lode__fs_join(&path, folder, "lode.db", NULL) == LODE_OK) lode__os_identity(path.data, file, LODE__TRUST_FILE_CHARS, &exact);
+  lode__buf_release(&path);
+  return exact;
+}
+
+static void put_id(lode_store *store, char id[LODE__TRUST_ID_CHARS]) {
+  uint64_t number;
+  id[0] = '\0';
+  if (lode_store_id(store, &number, NULL) == LODE_OK) snprintf(id, LODE__TRUST_ID_CHARS, "%016llx", (unsigned long long)number);
+}
+
+/* "" when it cannot be read: then the store is known by nothing but its file. */
+static void id_of(const char *folder, char id[LODE__TRUST_ID_CHARS]) {
+  lode_open_options options = {.read_only = true, .no_background = true, .busy_ms = OPEN_MS};
+  lode_store *store = NULL;
+  id[0] = '\0';
+  if (lode_open(folder, &options, &store, NULL) != LODE_OK) return;
+  put_id(store, id);
+  lode_close(store);
+}
+
+/* ---- The decision ---- */
+
+static bool set_path(lode__trust_entry *e, const char *folder) {
+  e->path.len = 0;
+  lode__buf_add(&e->path, folder, strlen(folder) + 1);
+  return !e->path.failed;
+}
+
+static void remember(lode__trust *trust, lode__trust_entry *e, const char *folder, bool wanted) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  if (!wanted || !set_path(e, folder) || lode__trust_list_put(e, &err) == LODE_OK || trust->list_note[0]) return;
+  snprintf(trust->list_note, sizeof trust->list_note, "%.150s cannot be remembered: %.200s (LODE_TRUST=1 trusts every folder)", folder, err.text);
+}
+
+static bool came_with_a_clone(const char *folder, lode__trust *trust) {
+  /* Settings are looked at by their values, and every .lode has the same .gitignore */
+  static const char *const except[] = {LODE__CONFIG_FILE, ".gitignore", NULL};
+  lode__buf root = {0}, file = {0};
+  struct stat st;
+  const char *slash = strrchr(folder, '/');
+  lode__tracked tracked = LODE__TRACKED_UNKNOWN;
+  if (slash) {
+    lode__buf_add(&root, folder, slash == folder ? 1 : (size_t)(slash - folder));
+    lode__buf_addc(&root, '\0');
+  }
+  if (slash && !root.failed) tracked = lode__git_tracks(root.data, slash + 1, except, &file);
+  if (tracked == LODE__TRACKED_NO && look_at(folder, ".git", &st)) tracked = LODE__TRACKED_YES; /* it is a repository itself */
+  if (tracked != LODE__TRACKED_NO) {
+    const char *place = root.len > 1 && !root.failed ? root.data : "";
+    snprintf(trust->why, sizeof trust->why, "%.250s %s: %s; look at it, then run `lode trust %.200s` to use it, or remove it", folder,
+             tracked == LODE__TRACKED_YES ? "came with the repository" : "may have come with a repository",
+             tracked == LODE__TRACKED_YES ? "git tracks its files" : "git's index cannot be read", place);
+    trust->state = LODE__TRUST_TRACKED;
+  }
+  lode__buf_release(&root);
+  lode__buf_release(&file);
+  return tracked != LODE__TRACKED_NO;
+}
+
+static void use_entry(lode__trust *trust, const lode__trust_entry *e) {
+  trust->state = e->level == LODE__TRUST_LEVEL_ADOPTED ? LODE__TRUST_ADOPTED : LODE__TRUST_OURS;
+}
+
+/* The list does not know the file: it was moved, copied, restored, replaced, or is new to it. `e` is the path's entry, if there is one. */
+static void look_closer(const char *folder, const lode__trust_list *list, bool known_path, lode__trust_entry *e, const char *file, bool keep,
+                        lode__trust *trust) {
+  char id[LODE__TRUST_ID_CHARS];
+  if (came_with_a_clone(folder, trust)) return;
+  id_of(folder, id);
+  bool expected = known_path && !e->id[0] && !e->file[0];
+  bool same = known_path && id[0] && strcmp(id, e->id) == 0;
+  bool moved = !expected && !same && id[0] && lode__trust_list_find_file(list, file, e) && strcmp(id, e->id) == 0;
+  if (!expected && !same && !moved) {
+    lode__buf_release(&e->settings);
+    /* What only writes the folder itself goes on working, as does everything that reaches nowhere */
+    lode__buf_adds(&e->settings, "{\"search.refresh\":\"auto\"}");
+    e->level = LODE__TRUST_LEVEL_ADOPTED;
+    snprintf(trust->note, sizeof trust->note, "%.200s is not known to have been made by you here: it is used from now on, as git does not track it; "
+             "`lode trust` lets its settings reach beyond the folder, `lode trust --forget` forgets it", folder);
+  }
+  snprintf(e->id, sizeof e->id, "%s", id);
+  snprintf(e->file, sizeof e->file, "%s", file);
+  use_entry(trust, e);
+  /* A store that cannot be read is asked for its id again next time */
+  remember(trust, e, folder, keep && id[0]);
+}
+
+static bool is_same_store(const char *folder, const lode__trust_entry *e, char file[LODE__TRUST_FILE_CHARS]) {
+  char id[LODE__TRUST_ID_CHARS];
+  bool exact = file_of(folder, file);
+  if (!file[0] || strcmp(file, e->file) != 0) return false;
+  if (exact) return true;
+  id_of(folder, id);
+  return id[0] && strcmp(id, e->id) == 0;
+}
+
+static void look_at_store(const char *folder, bool keep, lode__trust *trust) {
+  lode__trust_list list;
+  lode__trust_entry e = {0};
+  char file[LODE__TRUST_FILE_CHARS];
+  lode__trust_list_read(&list);
+  snprintf(trust->list_note, sizeof trust->list_note, "%s", list.note);
+  bool known = lode__trust_list_find(&list, folder, &e);
+  if (!lode__trust_has_store(folder)) {
+    trust->state = LODE__TRUST_NONE;
+  } else {
+    if (is_same_store(folder, &e, file) && known) use_entry(trust, &e);
+    else look_closer(folder, &list, known, &e, file, keep, trust);
+  }
+  if (trust->state != LODE__TRUST_TRACKED && e.settings.len) lode__buf_add(&trust->settings, e.settings.data, e.settings.len);
+  lode__trust_entry_release(&e);
+  lode__trust_list_release(&list);
+}
+
+void lode__trust_look(const char *folder, bool keep, lode__trust *trust) {
+  memset(trust, 0, sizeof *trust);
+  if (trusts_all()) return;
+  const char *foreign = lode__trust_foreign(folder);
+  if (!*foreign) {
+    look_at_store(folder, keep, trust);
+    return;
+  }
+  trust->state = LODE__TRUST_FOREIGN;
+  snprintf(trust->why, sizeof trust->why, "%.300s %s, so it is not used: name it with --store if you trust them, or name another place", folder, foreign);
+}
+
+lode_status lode__trust_check(const lode__trust *trust, lode_error *err) {
+  return trust->state == LODE__TRUST_TRACKED || trust->state == LODE__TRUST_FOREIGN ? lode__fail(err, LODE_REFUSED, "%s", trust->why) : LODE_OK;
+}
+
+bool lode__trust_model(const lode__trust *trust, lode_str model) {
+  return trust->state != LODE__TRUST_ADOPTED || !lode__model_reaches(model);
+}
+
+/* ---- Settings ---- */
+
+static bool is_allowed(const lode__json *allowed, const char *key, const char *value) {
+  if (!allowed->count || allowed->nodes[0].type != LODE__JSON_OBJECT) return false;
+  uint32_t i = lode__json_get(allowed, 0, lode__str(key));
+  return i && allowed->nodes[i].type == LODE__JSON_STRING && lode__str_eq(allowed->nodes[i].u.s, lode__str(value));
+}
+
+void lode__trust_hold(const lode__trust *trust, lode__config *config, lode__buf *held) {
+  lode__json allowed = {0};
+  held->len = 0;
+  if (trust->state == LODE__TRUST_NAMED) return;
+  if (trust->settings.len) (void)!lode__json_parse(&allowed, (lode_str){trust->settings.data, trust->settings.len}, NULL, NULL);
+  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) {
+    lode__config_key key = (lode__config_key)i;
+    const char *name = lode__config_entries[i].key, *value = config->values[i];
+    if (!value || !lode__config_reaches(key, lode__str(value)) || is_allowed(&allowed, name, value)) continue;
+    lode__buf_addf(held, "%s%s = %.80s", held->len ? ", " : "", name, value);
+    lode__config_hold(config, key);
+  }
+  if (held->len) lode__buf_addc(held, '\0');
+  if (held->failed) lode__buf_release(held);
+  lode__json_release(&allowed);
+}
+
+/* ---- What the list learns ---- */
+
+/* The path's entry, or a new one. */
+static bool begin_entry(const char *folder, lode__trust_entry *e) {
+  lode__trust_list list;
+  lode__trust_list_read(&list);
+  bool known = lode__trust_list_find(&list, folder, e);
+  lode__trust_list_release(&list);
+  if (!known) {
+    lode__trust_entry_release(e);
+    e->level = LODE__TRUST_LEVEL_ADOPTED;
+  }
+  return set_path(e, folder);
+}
+
+lode_status lode__trust_made(const char *folder, lode_store *store, lode_error *err) {
+  lode__trust_entry e = {0};
+  if (trusts_all()) return LODE_OK;
+  lode_status st = begin_entry(folder, &e) ? LODE_OK : lode__fail_nomem(err);
+  e.level = LODE__TRUST_LEVEL_MADE;
+  e.id[0] = e.file[0] = '\0';
+  if (store) {
+    put_id(store, e.id);
+    file_of(folder, e.file);
+  }
+  if (st == LODE_OK) st = lode__trust_list_put(&e, err);
+  lode__trust_entry_release(&e);
+  return st;
+}
+
+static void put_setting(lode__buf *out, const char *key, lode_str value) {
+  lode__buf_addc(out, out->len ? ',' : '{');
+  lode__json_put_string(out, lode__str(key));
+  lode__buf_addc(out, ':');
+  lode__json_put_string(out, value);
+}
+
+static void end_settings(lode__buf *out) {
+  if (out->len) lode__buf_addc(out, '}');
+}
+
+lode_status lode__trust_set(const char *folder, lode__config_key key, lode_str value, lode_error *err) {
+  lode__trust_entry e = {0};
+  lode__json json = {0};
+  lode__buf settings = {0};
+  const char *name = lode__config_entries[key].key;
+  bool reaches = value.data && lode__config_reaches(key, value);
+  if (trusts_all()) return LODE_OK;
+  lode_status st = begin_entry(folder, &e) ? LODE_OK : lode__fail_nomem(err);
+  bool had = e.settings.len && lode__json_parse(&json, (lode_str){e.settings.data, e.settings.len}, NULL, NULL) == LODE_OK &&
+             json.nodes[0].type == LODE__JSON_OBJECT && lode__json_get(&json, 0, lode__str(name));
+  if (st != LODE_OK || (!reaches && !had)) goto done; /* nothing to learn */
+  for (uint32_t i = 1; json.count && i < json.nodes[0].next; i = json.nodes[i + 1].next) {
+    lode_str other = json.nodes[i].u.s;
+    if (lode__str_eq(other, lode__str(name)) || json.nodes[i + 1].type != LODE__JSON_STRING) continue;
+    lode__config_key known = lode__config_find(other);
+    if (known != LODE__CONFIG_COUNT) put_setting(&settings, lode__config_entries[known].key, json.nodes[i + 1].u.s);
+  }
+  if (reaches) put_setting(&settings, name, value);
+  end_settings(&settings);
+  lode__buf_release(&e.settings);
+  e.settings = settings;
+  settings = (lode__buf){0};
+  st = e.settings.failed ? lode__fail_nomem(err) : lode__trust_list_put(&e, err);
+done:
+  lode__json_release(&json);
+  lode__buf_release(&settings);
+  lode__trust_entry_release(&e);
+  return st;
+}
+
+lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_error *err) {
+  lode__trust_entry e = {0};
+  lode__config config = {0};
+  const char *foreign = lode__trust_foreign(folder);
+  lode_status st = LODE_OK;
+  settings->len = 0;
+  if (*foreign) return lode__fail(err, LODE_REFUSED, "%.300s %s: name it with --store if you trust them", folder, foreign);
+  LODE__GOTO(lode__config_load(&config, folder, err));
+  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++)
+    if (config.values[i] && lode__config_reaches((lode__config_key)i, lode__str(config.values[i])))
+      put_setting(settings, lode__config_entries[i].key, lode__str(config.values[i]));
+  end_settings(settings);
+  if (!set_path(&e, folder)) LODE__GOTO(lode__fail_nomem(err));
+  e.level = LODE__TRUST_LEVEL_TRUSTED;
+  if (lode__trust_has_store(folder)) {
+    id_of(folder, e.id);
+    file_of(folder, e.file);
+  }
+  if (settings->len) lode__buf_add(&e.settings, settings->data, settings->len);
+  if (settings->failed || e.settings.failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(lode__trust_list_put(&e, err));
+done:
+  lode__config_release(&config);
+  lode__trust_entry_release(&e);
+  return st;
+}

@@ -1,0 +1,65 @@
+/* trust.h - whose is a store that was found? docs/SECURITY.md has the rules.
+ *
+ * They concern a .lode folder that Lode found by itself, never one that the user named with --store. Such a folder is
+ *   foreign  owned by another user, or open to writing by others: not used;
+ *   ours     made by this user here, or trusted by `lode trust`;
+ *   adopted  the user's own by the file system, unknown so far, and not tracked by git: used from now on, but no setting and no model of
+ *            it reaches beyond the folder;
+ *   tracked  its store came with a clone: not used until the user says `lode trust`.
+ * LODE_TRUST=1 in the environment switches all of this off.
+ *
+ * A store is known again by its file (device, inode and time of birth of lode.db: git, tar and cp make a new file), else by its path
+ * together with its id. An id alone proves nothing: whoever has a copy of a store has its id.
+ *
+ * Settings that reach beyond the folder count only with the very values that this user has set (`lode config set`, `lode setup`) or trusted.
+ */
+#ifndef LODE_CODE_TRUST_H
+#define LODE_CODE_TRUST_H
+
+#include "code/config.h"
+
+typedef enum lode__trust_state {
+  LODE__TRUST_NAMED,   /* by the user: nothing was looked at */
+  LODE__TRUST_NONE,    /* there is no store yet */
+  LODE__TRUST_OURS,
+  LODE__TRUST_ADOPTED,
+  LODE__TRUST_TRACKED,
+  LODE__TRUST_FOREIGN,
+} lode__trust_state;
+const char *lode__trust_state_name(lode__trust_state state);
+
+typedef struct lode__trust {
+  lode__trust_state state;
+  char why[700];       /* tracked, foreign: what is wrong and what to do */
+  char note[500];      /* it was adopted now; "": it was not */
+  char list_note[500]; /* what is wrong with the user's list; "": nothing */
+  lode__buf settings;  /* {"model":"openai:x"}: the values that may reach beyond the folder */
+} lode__trust;
+
+/* Of a folder that was found. `remember`: a store that is adopted is written into the user's list. Never fails. */
+void lode__trust_look(const char *folder, bool remember, lode__trust *trust);
+void lode__trust_release(lode__trust *trust);
+/* What the user should hear about it; note may be NULL. */
+void lode__trust_say(const lode__trust *trust, void (*note)(void *ctx, const char *text), void *ctx);
+/* LODE_REFUSED with the reason for stores that are not to be used. */
+LODE_MUST lode_status lode__trust_check(const lode__trust *trust, lode_error *err);
+/* Settings that reach beyond the folder without the user's word lose their effect, and are named in `held` ("model = openai:x, ..."). */
+void lode__trust_hold(const lode__trust *trust, lode__config *config, lode__buf *held);
+/* A model that the store names may be opened: it is the user's own store, or the model is one of this machine. */
+bool lode__trust_model(const lode__trust *trust, lode_str model);
+
+/* "" when a folder and the files in it are this user's alone (or it does not exist), else why not. */
+const char *lode__trust_foreign(const char *folder);
+
+/* ---- What the user's list learns; failures are for a note ---- */
+
+/* Whether there is a lode.db, of whatever kind. */
+bool lode__trust_has_store(const char *folder);
+/* A store was made here by this user; store NULL: it is about to be made by a process that cannot write the list. */
+LODE_MUST lode_status lode__trust_made(const char *folder, lode_store *store, lode_error *err);
+/* The user has set this value; absent: taken it back. */
+LODE_MUST lode_status lode__trust_set(const char *folder, lode__config_key key, lode_str value, lode_error *err);
+/* The user trusts the folder as it is now. `settings` gets what may reach beyond it from now on, as JSON. */
+LODE_MUST lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_error *err);
+
+#endif

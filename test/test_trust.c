@@ -1,0 +1,481 @@
+/* test_trust.c - the list of folders that a user trusts, and git's index as far as it says what is tracked: right answers from real
+ * repositories, and no harm from damaged files. test/trust.sh has the rest, from end to end. */
+#include "code/git_index.h"
+#include "code/trust.h"
+#include "code/trust_list.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "fault.h"
+#include "test.h"
+
+static char base[4096];
+
+/* Runs a command in the test's folder. */
+__attribute__((format(printf, 1, 2))) static void sh(const char *format, ...) {
+  char command[13000], rest[4000];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(rest, sizeof rest, format, list);
+  va_end(list);
+  snprintf(command, sizeof command, "cd '%s' && export HOME='%s' GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b "
+           "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b && { %s; } >/dev/null 2>&1", base, base, rest);
+  CHECKF(system(command) == 0, "%s", rest);
+}
+
+static void begin(void) {
+  char *real = realpath(test_folder(), NULL);
+  CHECK(real != NULL);
+  snprintf(base, sizeof base, "%s", real);
+  free(real);
+  setenv("XDG_DATA_HOME", base, 1);
+  unsetenv("LODE_TRUST");
+  unsetenv("SUDO_UID");
+}
+
+static const char *at(const char *name) {
+  static char path[4][8300];
+  static size_t i;
+  i = (i + 1) % 4;
+  snprintf(path[i], sizeof path[i], "%s/%s", base, name);
+  return path[i];
+}
+
+static const char *const except[] = {"config.json", ".gitignore", NULL};
+
+static lode__tracked tracked(const char *folder) {
+  lode__buf file = {0};
+  lode__tracked t = lode__git_tracks(at(folder), ".lode", except, &file);
+  CHECK((t == LODE__TRACKED_NO) == (file.len == 0));
+  lode__buf_release(&file);
+  return t;
+}
+
+/* ---- Real repositories ---- */
+
+static void make_repository(const char *name, const char *init) {
+  sh("git init -q %s %s && cd %s && mkdir -p .lode/segments sub/deep/.lode A z && echo x >.lode/lode.db && echo x >.lode/config.json && "
+     "echo x >A/a && echo x >z/z && echo x >sub/deep/.lode/lode.db && echo x >.lodestar && echo x >.lode-old && "
+     "git add A z .lodestar .lode-old .lode/config.json",
+     init, name, name);
+}
+
+TEST(what_git_tracks_is_known_from_every_kind_of_index) {
+  static const struct {
+    const char *name, *init, *after;
+  } kinds[] = {
+      {"v2", "", "git update-index --index-version 2"},
+      {"v3", "", "touch i && git add -N i && git update-index --index-version 3"},
+      {"v4", "", "git update-index --index-version 4"},
+      {"split", "", "git update-index --split-index && echo y >later && git add later"},
+      {"split4", "", "git update-index --index-version 4 && git update-index --split-index && echo y >A/a && git add A"},
+      {"sha256", "--object-format=sha256", "git update-index --index-version 2"},
+      {"sha256v4", "--object-format=sha256", "git update-index --index-version 4"},
+      {"sha256split", "--object-format=sha256", "git update-index --split-index && echo y >later && git add later"},
+  };
+  begin();
+  CHECK(tracked(".") == LODE__TRACKED_NO); /* no repository */
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const char *name = kinds[i].name;
+    char deep[64];
+    make_repository(name, kinds[i].init);
+    snprintf(deep, sizeof deep, "%s/sub/deep", name);
+    sh("cd %s && %s", name, kinds[i].after);
+    CHECKF(tracked(name) == LODE__TRACKED_NO && tracked(deep) == LODE__TRACKED_NO, "%s: settings alone", name);
+    sh("cd %s && git add -f sub && %s", name, kinds[i].after);
+    CHECKF(tracked(name) == LODE__TRACKED_NO && tracked(deep) == LODE__TRACKED_YES, "%s: a store further down", name);
+    sh("cd %s && git add -f .lode && git commit -qm all", name);
+    CHECKF(tracked(name) == LODE__TRACKED_YES, "%s: the store", name);
+    sh("git clone -q %s %s-clone", name, name);
+    snprintf(deep, sizeof deep, "%s-clone", name);
+    CHECKF(tracked(deep) == LODE__TRACKED_YES, "%s: a clone", name);
+  }
+  sh("git init -q empty && mkdir empty/.lode");
+  CHECK(tracked("empty") == LODE__TRACKED_NO); /* there is no index yet */
+}
+
+TEST(worktrees_submodules_and_sparse_checkouts_have_their_index_elsewhere) {
+  begin();
+  make_repository("r", "");
+  sh("cd r && git add -f .lode && git commit -qm all && git worktree add -q ../tree");
+  CHECK(tracked("tree") == LODE__TRACKED_YES);
+  sh("cd tree && git rm -q --cached -r .lode");
+  CHECK(tracked("tree") == LODE__TRACKED_NO && tracked("r") == LODE__TRACKED_YES);
+  sh("git init -q super && cd super && git -c protocol.file.allow=always submodule add -q ../r part && mkdir .lode && echo x >.lode/lode.db");
+  CHECK(tracked("super/part") == LODE__TRACKED_YES && tracked("super") == LODE__TRACKED_NO);
+  sh("cd super && rm -rf .lode && git -c protocol.file.allow=always submodule add -q ../r .lode");
+  CHECK(tracked("super") == LODE__TRACKED_YES); /* the folder is a submodule */
+  sh("cd r && git add -f sub && git commit -qm sub && cd .. && git clone -q --sparse r sparse && cd sparse && "
+     "git sparse-checkout set --cone --sparse-index A && mkdir -p .lode sub/deep/.lode sub/other/.lode");
+  CHECK(tracked("sparse") == LODE__TRACKED_YES && tracked("sparse/sub/deep") == LODE__TRACKED_YES);
+  CHECK(tracked("sparse/sub/other") == LODE__TRACKED_YES); /* below a closed folder: not known to be free */
+  CHECK(tracked("sparse/A") == LODE__TRACKED_NO);
+  /* A .git that leads nowhere is not "no repository" */
+  sh("mkdir -p r/gone && echo 'gitdir: /nowhere' >r/gone/.git");
+  CHECK(tracked("r/gone") == LODE__TRACKED_UNKNOWN);
+  /* The repository around tracks what a nearer, empty one does not; and one around that is damaged stops nobody */
+  sh("cd r && mkdir -p in/.lode && echo x >in/.lode/lode.db && git add -f in && git init -q in");
+  CHECK(tracked("r/in") == LODE__TRACKED_YES);
+  sh("cd r && echo junk >.git/index");
+  CHECK(tracked("r") == LODE__TRACKED_UNKNOWN && tracked("r/in") == LODE__TRACKED_NO);
+}
+
+TEST(letters_in_the_other_case_count) {
+  begin();
+  sh("git init -q r && cd r && mkdir .LODE && echo x >.LODE/Lode.db && git add -f .LODE");
+  CHECK(tracked("r") == LODE__TRACKED_YES);
+}
+
+/* ---- Damaged ones ---- */
+
+static lode__tracked ask(const void *data, size_t size, size_t oid) {
+  lode__git_query q = {.below = {".lode", 5}, .except = except, .oid_bytes = oid};
+  lode__git_answer a;
+  int fd = open(at("index"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+  lode__git_index_read(fd, size, &q, &a);
+  close(fd);
+  return a.tracked;
+}
+
+TEST(a_damaged_index_of_git_ends_in_an_answer) {
+  static const char *const versions[] = {"--index-version 2", "--index-version 4", "--split-index"};
+  begin();
+  make_repository("r", "");
+  sh("cd r && git add -f .lode");
+  for (size_t v = 0; v < 3; v++) {
+    size_t size;
+    sh("cd r && git update-index %s", versions[v]);
+    unsigned char *text = (unsigned char *)test_read_file(at("r/.git/index"), &size);
+    CHECK(v == 2 || ask(text, size, 20) == LODE__TRACKED_YES);
+    for (size_t i = 0; i < size; i++) {
+      static const unsigned char masks[] = {0xff, 0x80, 0x01};
+      unsigned char was = text[i];
+      text[i] ^= masks[i % 3];
+      (void)ask(text, size, i % 2 ? 20 : 32);
+      text[i] = was;
+    }
+    /* Cut in the middle of its entries: never "no". (One that is split ends in an extension.) */
+    for (size_t i = 0; v < 2 && i < size; i += 1 + size / 64) CHECK(ask(text, i, 20) == LODE__TRACKED_UNKNOWN);
+    free(text);
+  }
+}
+
+TEST(counts_and_lengths_of_an_index_are_not_believed) {
+  unsigned char text[200] = "DIRC\0\0\0\2\xff\xff\xff\xff";
+  begin();
+  CHECK(ask(text, sizeof text, 20) == LODE__TRACKED_UNKNOWN); /* four thousand million entries */
+  memcpy(text, "DIRC\0\0\0\2\0\0\0\0link\xff\xff\xff\xff", 20);
+  CHECK(ask(text, sizeof text, 20) == LODE__TRACKED_UNKNOWN);
+  memcpy(text, "DIRC\0\0\0\5\0\0\0\0", 12);
+  CHECK(ask(text, sizeof text, 20) == LODE__TRACKED_UNKNOWN); /* a version that is not known */
+  memset(text, 0, sizeof text);
+  memcpy(text, "DIRC\0\0\0\2\0\0\0\0newx\0\0\0\0", 20);
+  CHECK(ask(text, 40, 20) == LODE__TRACKED_UNKNOWN); /* an extension that must be understood, and is not */
+  memcpy(text + 12, "NEWX", 4);
+  CHECK(ask(text, 40, 20) == LODE__TRACKED_NO);
+  CHECK(ask("", 0, 20) == LODE__TRACKED_UNKNOWN);
+}
+
+/* ---- The list ---- */
+
+static lode_status try_put(const char *path, lode__trust_level level, const char *id, const char *file, const char *settings, lode_error *err) {
+  lode__trust_entry e = {.level = level};
+  lode__buf_add(&e.path, path, strlen(path) + 1);
+  snprintf(e.id, sizeof e.id, "%s", id);
+  snprintf(e.file, sizeof e.file, "%s", file);
+  lode__buf_adds(&e.settings, settings);
+  lode_status st = e.path.failed || e.settings.failed ? LODE_NOMEM : lode__trust_list_put(&e, err);
+  lode__trust_entry_release(&e);
+  return st;
+}
+
+static void put(const char *path, lode__trust_level level, const char *id, const char *file, const char *settings) {
+  lode_error err;
+  OK(try_put(path, level, id, file, settings, &err));
+}
+
+static size_t list_size(char *note, size_t size) {
+  lode__trust_list list;
+  lode__trust_entry e = {0};
+  size_t place = 0, n = 0;
+  lode__trust_list_read(&list);
+  while (lode__trust_list_next(&list, &place, &e)) n++;
+  if (note) snprintf(note, size, "%s", list.note);
+  CHECK(!list.note[0] || n == 0);
+  lode__trust_entry_release(&e);
+  lode__trust_list_release(&list);
+  return n;
+}
+
+TEST(entries_come_back_as_they_were) {
+  static const char *const paths[] = {"/a/.lode", "/a/b/.lode", "/with \"quotes\"\n/.lode", "/not utf-8 \xff\xfe/.lode", "/with \\x41/.lode",
+                                      "/\xc3\xbc/.lode"};
+  lode__trust_list list;
+  lode__trust_entry e = {0};
+  lode_error err;
+  bool was;
+  begin();
+  CHECK(list_size(NULL, 0) == 0);
+  for (size_t i = 0; i < 6; i++) put(paths[i], (lode__trust_level)(i % 3), "00ff", "8.1-2-3.4", i == 1 ? "{\"model\":\"openai:x\"}" : "");
+  put(paths[0], LODE__TRUST_LEVEL_TRUSTED, "01", "9", "{\"model\":\"a\"}"); /* replaced, not added */
+  lode__trust_list_read(&list);
+  CHECK(!list.note[0]);
+  for (size_t i = 0; i < 6; i++) {
+    CHECKF(lode__trust_list_find(&list, paths[i], &e) && strcmp(e.path.data, paths[i]) == 0, "%s", paths[i]);
+    if (i) CHECK(e.level == (lode__trust_level)(i % 3) && strcmp(e.id, "00ff") == 0);
+    CHECK(e.settings.len == (i == 0 ? 13 : i == 1 ? 20 : 0));
+  }
+  CHECK(lode__trust_list_find(&list, paths[0], &e) && e.level == LODE__TRUST_LEVEL_TRUSTED && strcmp(e.file, "9") == 0);
+  CHECK(!lode__trust_list_find(&list, "/a", &e) && !lode__trust_list_find(&list, "/a/.lod", &e) && !lode__trust_list_find(&list, "", &e));
+  CHECK(lode__trust_list_find_file(&list, "9", &e) && strcmp(e.path.data, paths[0]) == 0);
+  CHECK(!lode__trust_list_find_file(&list, "", &e) && !lode__trust_list_find_file(&list, "8.1", &e));
+  lode__trust_list_release(&list);
+  CHECK(list_size(NULL, 0) == 6);
+  OK(lode__trust_list_forget(paths[3], &was, &err));
+  CHECK(was && list_size(NULL, 0) == 5);
+  OK(lode__trust_list_forget(paths[3], &was, &err));
+  CHECK(!was);
+  lode__trust_entry_release(&e);
+}
+
+TEST(a_damaged_list_is_empty_and_says_so) {
+  char note[400];
+  size_t size;
+  begin();
+  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "2", "{\"model\":\"openai:x\"}");
+  put("/b/.lode", LODE__TRUST_LEVEL_ADOPTED, "3", "4", "");
+  char *text = test_read_file(at("lode/trusted"), &size);
+  for (size_t i = 0; i < size; i++) {
+    char was = text[i];
+    text[i] ^= (char)(1 << i % 8);
+    test_write_file(at("lode/trusted"), text, size);
+    size_t n = list_size(note, sizeof note);
+    /* A digit of the checksum in the other case is the same number */
+    CHECKF(n == 0 ? note[0] != 0 : n == 2 && i >= 15 && i < 23 && i % 8 == 5, "byte %zu: %zu entries, %s", i, n, note);
+    text[i] = was;
+  }
+  for (size_t i = 0; i < size; i++) {
+    test_write_file(at("lode/trusted"), text, i);
+    CHECKF(list_size(note, sizeof note) == 0 && note[0], "cut to %zu bytes", i);
+  }
+  /* The next change begins a new list, and keeps what was there */
+  put("/c/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  CHECK(list_size(note, sizeof note) == 1 && !note[0]);
+  CHECK(access(at("lode/trusted.damaged"), F_OK) == 0);
+  free(text);
+}
+
+TEST(a_list_of_others_is_not_used) {
+  char note[400];
+  begin();
+  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  CHECK(chmod(at("lode/trusted"), 0660) == 0);
+  CHECK(list_size(note, sizeof note) == 0 && strstr(note, "written by other"));
+  CHECK(chmod(at("lode/trusted"), 0600) == 0 && list_size(note, sizeof note) == 1);
+  if (geteuid() == 0) {
+    CHECK(chown(at("lode/trusted"), 65534, 65534) == 0);
+    CHECK(list_size(note, sizeof note) == 0 && strstr(note, "another user"));
+  }
+  CHECK(unlink(at("lode/trusted")) == 0 && mkfifo(at("lode/trusted"), 0600) == 0);
+  CHECK(list_size(note, sizeof note) == 0 && note[0]);
+  CHECK(unlink(at("lode/trusted")) == 0 && symlink("/dev/zero", at("lode/trusted")) == 0);
+  CHECK(list_size(note, sizeof note) == 0 && note[0]);
+}
+
+TEST(the_list_is_bounded) {
+  char path[100];
+  lode__trust_list list;
+  lode__trust_entry e = {0};
+  lode__buf lines = {0}, all = {0};
+  begin();
+  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  for (int i = 0; i < LODE__TRUST_MOST; i++) /* at once: each put is synced */
+    lode__buf_addf(&lines, "{\"path\":\"%s/%d\",\"level\":\"made\",\"id\":\"\",\"file\":\"\",\"settings\":{}}\n", i % 2 ? base : "/gone", i);
+  lode__buf_addf(&all, "lode-trusted 1 %08x\n", lode__crc32c(0, lines.data, lines.len));
+  lode__buf_add(&all, lines.data, lines.len);
+  test_write_file(at("lode/trusted"), all.data, all.len);
+  CHECK(list_size(NULL, 0) == LODE__TRUST_MOST);
+  for (int i = 1; i < 6; i += 2) {
+    snprintf(path, sizeof path, "%d", i);
+    CHECK(mkdir(at(path), 0700) == 0); /* exist, and are the oldest */
+  }
+  put("/new/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  lode__trust_list_read(&list);
+  CHECK(lode__trust_list_find(&list, "/new/.lode", &e) && lode__trust_list_find(&list, at("1"), &e));
+  CHECK(!lode__trust_list_find(&list, "/gone/0", &e) && list_size(NULL, 0) <= LODE__TRUST_MOST);
+  lode__trust_entry_release(&e);
+  lode__trust_list_release(&list);
+  lode__buf_release(&lines);
+  lode__buf_release(&all);
+}
+
+TEST(many_processes_change_it_at_once) {
+  enum { PROCESSES = 8, EACH = 6 };
+  begin();
+  for (int p = 0; p < PROCESSES; p++) {
+    if (fork() != 0) continue;
+    for (int i = 0; i < EACH; i++) {
+      char path[64];
+      snprintf(path, sizeof path, "/p%d/%d/.lode", p, i);
+      put(path, LODE__TRUST_LEVEL_ADOPTED, "1", "", "");
+    }
+    _exit(0);
+  }
+  for (int p = 0, status; p < PROCESSES; p++) CHECK(wait(&status) > 0 && status == 0);
+  CHECKF(list_size(NULL, 0) == PROCESSES * EACH, "%zu entries", list_size(NULL, 0));
+}
+
+/* ---- Faults: whatever fails, the list is as it was or as it should be ---- */
+
+static void check_after(const char *what, uint64_t n, lode_status st) {
+  char note[400];
+  size_t now = list_size(note, sizeof note);
+  /* A folder that cannot be synced is told, and the new list is there */
+  CHECKF(!note[0] && (now == 2 || (st != LODE_OK && now == 1)), "%s %llu: %s, %zu entries, %s", what, (unsigned long long)n,
+         lode_status_name(st), now, note);
+}
+
+TEST(a_change_that_fails_leaves_the_list_whole) {
+  static const fault_effect effects[] = {FAULT_EIO, FAULT_ENOSPC, FAULT_EINTR};
+  lode_error err;
+  bool was;
+  begin();
+  fault_alloc_install();
+  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "2", "");
+  for (uint64_t n = 1;; n++) {
+    fault_alloc_set(n, false);
+    lode_status st = try_put("/b/.lode", LODE__TRUST_LEVEL_TRUSTED, "", "", "{\"model\":\"x\"}", &err);
+    bool hit = fault_alloc_hits();
+    fault_alloc_set(0, false);
+    check_after("allocation", n, st);
+    OK(lode__trust_list_forget("/b/.lode", &was, &err));
+    if (!hit) break;
+    CHECK(n < 1000);
+  }
+  for (size_t k = 0; k < 3; k++) {
+    for (uint64_t n = 1;; n++) {
+      fault_install(&lode__os_real);
+      fault_set(FAULT_ANY, n, false, effects[k]);
+      lode_status st = try_put("/b/.lode", LODE__TRUST_LEVEL_TRUSTED, "", "", "", &err);
+      bool hit = fault_hits();
+      fault_uninstall();
+      if (effects[k] == FAULT_EINTR) CHECKF(st == LODE_OK, "EINTR at call %llu: %s", (unsigned long long)n, err.text);
+      check_after("call", n, st);
+      OK(lode__trust_list_forget("/b/.lode", &was, &err));
+      if (!hit) break;
+      CHECK(n < 1000);
+    }
+  }
+}
+
+static lode_status put_b(void *ctx, lode_error *err) {
+  (void)ctx;
+  return try_put("/b/.lode", LODE__TRUST_LEVEL_TRUSTED, "", "", "", err);
+}
+
+TEST(a_change_that_is_killed_leaves_the_list_whole) {
+  lode_error err;
+  bool was;
+  begin();
+  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "2", "");
+  for (uint64_t n = 1;; n++) {
+    bool through = fault_in_child(put_b, NULL, FAULT_ANY, n, FAULT_EXIT) != 0;
+    check_after("killed at call", n, through ? LODE_OK : LODE_IO);
+    OK(lode__trust_list_forget("/b/.lode", &was, &err)); /* and the lock has died with its holder */
+    if (through) break;
+    CHECK(n < 1000);
+  }
+}
+
+/* ---- What is looked at ---- */
+
+static void make_store(const char *folder) {
+  lode_error err;
+  lode_store *store;
+  lode_open_options options = {.create = true, .no_background = true};
+  OK(lode_open(at(folder), &options, &store, &err));
+  lode_close(store);
+}
+
+static lode__trust_state look(const char *folder, bool remember, bool *said) {
+  lode__trust trust;
+  lode__trust_look(at(folder), remember, &trust);
+  if (said) *said = trust.note[0] != 0;
+  lode__trust_state state = trust.state;
+  lode__trust_release(&trust);
+  return state;
+}
+
+TEST(a_store_is_known_by_its_file_or_by_its_place_and_id) {
+  lode_error err;
+  bool said;
+  begin();
+  sh("mkdir p q");
+  CHECK(look("p/.lode", true, NULL) == LODE__TRUST_NONE);
+  make_store("p/.lode");
+  CHECK(look("p/.lode", false, &said) == LODE__TRUST_ADOPTED && said);
+  CHECK(look("p/.lode", true, &said) == LODE__TRUST_ADOPTED && said); /* it was not to be remembered before */
+  CHECK(look("p/.lode", true, &said) == LODE__TRUST_ADOPTED && !said);
+  OK(lode__trust_made(at("p/.lode"), NULL, &err)); /* by a process that cannot write the list */
+  CHECK(look("p/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  sh("mv p/.lode q/.lode");
+  CHECK(look("q/.lode", true, &said) == LODE__TRUST_OURS && !said); /* moved */
+  sh("cp -a q/.lode p/.lode");
+  CHECK(look("p/.lode", true, &said) == LODE__TRUST_OURS && !said); /* the same id at a place that is known */
+  sh("mkdir r && cp -a q/.lode r/.lode");
+  CHECK(look("r/.lode", true, &said) == LODE__TRUST_ADOPTED && said); /* the same id elsewhere proves nothing */
+  sh("rm -rf q/.lode && cp -a r/.lode q/other && rm q/other/lode.db");
+  make_store("q/.lode");
+  CHECK(look("q/.lode", true, &said) == LODE__TRUST_ADOPTED && said); /* another store at a place that is known */
+  setenv("LODE_TRUST", "1", 1);
+  CHECK(look("q/.lode", true, &said) == LODE__TRUST_NAMED && !said);
+}
+
+TEST(values_count_that_the_user_has_set) {
+  lode_error err;
+  lode__trust trust;
+  lode__config config;
+  lode__buf held = {0}, settings = {0};
+  static const char text[] = "{\"model\":\"openai:x\",\"search.limit\":3,\"search.refresh\":\"auto\",\"quality\":true}";
+  begin();
+  sh("mkdir -p p/.lode");
+  test_write_file(at("p/.lode/config.json"), text, sizeof text - 1);
+  for (int step = 0; step < 4; step++) {
+    if (step == 1) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, LODE__LIT("openai:x"), &err));
+    if (step == 2) OK(lode__trust_grant(at("p/.lode"), &settings, &err));
+    if (step == 3) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, LODE__LIT("minilm"), &err)); /* reaches nowhere */
+    lode__trust_look(at("p/.lode"), true, &trust);
+    OK(lode__config_load(&config, at("p/.lode"), &err));
+    lode__trust_hold(&trust, &config, &held);
+    bool model = step == 1 || step == 2, refresh = step >= 2;
+    CHECK(strcmp(lode__config_text(&config, LODE__CONFIG_MODEL), model ? "openai:x" : "code") == 0);
+    CHECK(strcmp(lode__config_text(&config, LODE__CONFIG_SEARCH_REFRESH), refresh ? "auto" : "off") == 0);
+    CHECK(lode__config_int(&config, LODE__CONFIG_SEARCH_LIMIT) == 3 && lode__config_bool(&config, LODE__CONFIG_QUALITY));
+    CHECK((held.len != 0) == (!model || !refresh));
+    /* What has no effect is not lost when something else is saved */
+    OK(lode__config_save(&config, at("p/.lode"), &err));
+    lode__config_release(&config);
+    OK(lode__config_load(&config, at("p/.lode"), &err));
+    CHECK(strcmp(lode__config_text(&config, LODE__CONFIG_MODEL), "openai:x") == 0);
+    lode__config_release(&config);
+    lode__trust_release(&trust);
+  }
+  lode__buf_release(&held);
+  lode__buf_release(&settings);
+}
+
+TEST(models_that_reach_beyond_the_machine) {
+  static const char *const near[] = {"code", "minilm", "none", "code@1/256/static", "minilm@l6-v2/384/float", "", "bogus"};
+  static const char *const far[] = {"openai:x", "ollama:x", "openai:x@server/4/float", "/a/path", "./path", "bert:name", "~/x"};
+  for (size_t i = 0; i < 7; i++) {
+    CHECKF(!lode__config_reaches(LODE__CONFIG_MODEL, lode__str(near[i])), "%s", near[i]);
+    CHECKF(lode__config_reaches(LODE__CONFIG_MODEL, lode__str(far[i])), "%s", far[i]);
+  }
+}

@@ -1,0 +1,334 @@
+#!/bin/bash
+# trust.sh - whose is a .lode that was found? Neighbours' folders, repositories in repositories, clones, copies, and settings that reach
+# beyond the folder. Usage: trust.sh PATH-OF-LODE. Ends with "N passed, N failed, N skipped".
+set -u
+lode=$(realpath "${1:?usage: trust.sh PATH-OF-LODE}")
+tmp=$(mktemp -d)
+server=
+cleanup() {
+  [ -n "$server" ] && kill "$server" 2>/dev/null
+  rm -rf "$tmp"
+}
+trap cleanup EXIT
+chmod 755 "$tmp"
+export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" NO_COLOR=1 LODE_PAGER= GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b GIT_ALLOW_PROTOCOL=file
+unset LODE_STORE LODE_TRUST SUDO_UID
+mkdir -p "$HOME"
+list="$XDG_DATA_HOME/lode/trusted"
+passed=0
+failed=0
+skipped=0
+
+ok() { passed=$((passed + 1)); }
+bad() {
+  failed=$((failed + 1))
+  echo "FAIL line ${BASH_LINENO[1]}: $*"
+}
+skip() {
+  skipped=$((skipped + 1))
+  echo "skipped: $*"
+}
+run() { # CODE ARGS...
+  local want=$1
+  shift
+  out=$(timeout 60 "$lode" "$@" 2>"$tmp/err" </dev/null)
+  local got=$?
+  err=$(cat "$tmp/err")
+  if [ $got -eq "$want" ]; then ok; else bad "lode $*: exit $got, wanted $want: ${out:0:300} ${err:0:300}"; fi
+}
+has() { case $out in *"$1"*) ok ;; *) bad "no '$1' in: ${out:0:400}" ;; esac; }
+hasnt() { case $out in *"$1"*) bad "'$1' in: ${out:0:400}" ;; *) ok ;; esac; }
+says() { case $err in *"$1"*) ok ;; *) bad "no '$1' in: ${err:0:500}" ;; esac; }
+silent() { case $err in *"$1"*) bad "'$1' in: ${err:0:500}" ;; *) ok ;; esac; }
+check() {
+  local text=$1
+  shift
+  if "$@"; then ok; else bad "$text"; fi
+}
+sources() { # FOLDER
+  mkdir -p "$1/src"
+  printf 'int count_sheep(int n) { return n + 1; }\n' >"$1/src/sheep.c"
+  printf 'def shear_sheep(n):\n    """Takes the wool."""\n    return n - 1\n' >"$1/src/wool.py"
+}
+project() { # FOLDER: with an index
+  sources "$1"
+  (cd "$1" && "$lode" index -q) || bad "no index in $1"
+}
+forget_all() { rm -rf "$XDG_DATA_HOME/lode/trusted"*; }
+
+# ---- A neighbour's .lode above
+
+mkdir -p "$tmp/shared"
+project "$tmp/shared"
+sources "$tmp/shared/mine/deep"
+cd "$tmp/shared/mine/deep" || exit 1
+run 0 search sheep; has sheep.c; silent note
+if [ "$(id -u)" = 0 ]; then
+  chown -R 65534 "$tmp/shared/.lode"
+  run 1 search sheep; says "belongs to another user"; says "not indexed yet"
+  run 1 db collections --json; says "belongs to another user"; says "$XDG_DATA_HOME/lode"
+  run 1 status --json; has "\"root\":\"$tmp/shared/mine/deep\""
+  # ... nor where it lies right beside the sources
+  (cd "$tmp/shared" && "$lode" search sheep 2>"$tmp/err"); check "a neighbour's store was searched" [ $? -eq 5 ]
+  check "no reason" grep -q "belongs to another user" "$tmp/err"
+  for writes in "index $tmp/shared" "watch --once $tmp/shared" "trust $tmp/shared" "reset all --yes --project $tmp/shared" \
+    "config set search.limit 3 --project $tmp/shared"; do
+    run 5 $writes; says "belongs to another user"
+  done
+  # Whoever named it meant it; sudo is still oneself; junk is nobody
+  run 0 search sheep --project "$tmp/shared" --store "$tmp/shared/.lode"; has sheep.c
+  SUDO_UID=65534 run 0 search sheep; has sheep.c
+  SUDO_UID=65533 run 1 search sheep
+  SUDO_UID=65534x run 1 search sheep
+  SUDO_UID= run 1 search sheep
+  LODE_TRUST=1 run 0 search sheep; has sheep.c
+  LODE_TRUST=0 run 1 search sheep
+  # A user in a folder of root's
+  chown -R 0 "$tmp/shared/.lode"
+  chmod -R a+rX "$tmp/shared/.lode"
+  mkdir "$tmp/nobody" && chown 65534 "$tmp/nobody"
+  out=$(HOME=$tmp/nobody XDG_DATA_HOME=$tmp/nobody setpriv --reuid=65534 --regid=65534 --clear-groups "$lode" search sheep 2>&1)
+  check "nobody uses root's store: $out" [ $? -eq 1 ]
+  has "belongs to another user"
+  chmod -R go-rwx "$tmp/shared/.lode"
+else
+  skip "stores of other users: not root"
+fi
+# Writable by others
+chmod 770 "$tmp/shared/.lode"; run 1 search sheep; says "can be written by other users"
+chmod 702 "$tmp/shared/.lode"; run 1 search sheep; says "can be written by other users"
+chmod 711 "$tmp/shared/.lode"; run 0 search sheep
+chmod 666 "$tmp/shared/.lode/lode.db"; run 1 search sheep; says "can be written by other users"
+chmod 700 "$tmp/shared/.lode"; run 0 search sheep; has sheep.c # nobody else gets there
+ln "$tmp/shared/.lode/lode.db" "$tmp/second-name"; run 1 search sheep; says "can be written by other users"
+rm "$tmp/second-name"; chmod 600 "$tmp/shared/.lode/lode.db"; run 0 search sheep
+
+# ---- Nothing climbs past a .git
+
+mkdir "$tmp/shared/mine/.git"
+run 1 search sheep; says "not indexed yet"
+run 1 status --json; has "\"root\":\"$tmp/shared/mine\""
+run 0 search sheep --store "$tmp/shared/.lode"; has sheep.c
+rmdir "$tmp/shared/mine/.git"
+for git in "gitdir: ../.git/modules/mine" "gitdir: /nowhere" "" ; do # submodules, worktrees, and what was one
+  printf '%s\n' "$git" >"$tmp/shared/mine/.git"
+  run 1 search sheep; says "not indexed yet"
+done
+rm "$tmp/shared/mine/.git"; ln -s nowhere "$tmp/shared/mine/.git"
+run 1 search sheep
+rm "$tmp/shared/mine/.git"
+run 0 search sheep; has sheep.c
+# The .lode beside a .git is the nearest one
+git init -q "$tmp/shared"; run 0 search sheep; has sheep.c
+rm -rf "$tmp/shared/.git"
+
+# ---- A clone that brings a store
+
+mkdir "$tmp/hub"
+project "$tmp/hub/origin"
+cd "$tmp/hub/origin" || exit 1
+git init -q . && git add -A && git commit -qm one
+run 0 search sheep; silent note # not tracked: .lode says * in its .gitignore
+git add -f .lode && git commit -qm two
+run 0 search sheep; silent note # made here, whatever git does with it
+git clone -q "$tmp/hub/origin" "$tmp/clone"
+chmod -R go-w "$tmp/clone"
+cd "$tmp/clone/src" || exit 1
+for refused in "search sheep" "context --name count_sheep" "index" "watch --once" "db collections" "db count code" "db verify" "serve --port 0" "ui --no-open"; do
+  run 5 $refused; says "lode trust $tmp/clone"
+done
+run 0 status --json; has '"state":"untrusted"'; has '"trust":"untrusted"'; has "git tracks"
+run 3 doctor; has "lode trust"
+run 0 model list
+check "something was written into an untrusted store" git -C "$tmp/clone" diff --quiet
+check "an untrusted folder is in the list" [ "$(grep -c "$tmp/clone" "$list")" -eq 0 ]
+printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_code","arguments":{"query":"sheep"}}}' \
+  '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get","arguments":{"collection":"code"}}}' \
+  '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_project_status","arguments":{}}}' |
+  "$lode" mcp >"$tmp/mcp" 2>/dev/null
+check "an agent searched an untrusted store" [ "$(grep -c '"isError":true' "$tmp/mcp")" -eq 2 ]
+check "an agent is not told why" [ "$(grep -c 'lode trust' "$tmp/mcp")" -eq 3 ]
+check "no status for an agent" grep -q '"state":"untrusted"' "$tmp/mcp"
+LODE_TRUST=1 run 0 search sheep; has sheep.c
+run 0 search sheep --store ../.lode; has sheep.c
+run 5 search sheep
+run 0 trust; has "$tmp/clone/.lode"
+run 0 search sheep; has sheep.c; silent "from now on"
+run 0 status --json; has '"trust":"ours"'
+run 0 trust --list --json; has "\"folder\":\"$tmp/clone/.lode\",\"level\":\"trusted\""
+run 0 trust --forget; run 5 search sheep
+run 1 trust --forget
+run 0 trust
+# What a pull brings is not what was trusted
+(cd "$tmp/hub/origin" && echo 'int lambs(void) { return 7; }' >>src/sheep.c && "$lode" index -q && git add -A -f . && git commit -qm three)
+git -C "$tmp/clone" checkout -q . && git -C "$tmp/clone" pull -q 2>/dev/null
+run 5 search sheep; says "lode trust"
+# A worktree, a submodule, a .lode that is a submodule itself
+git -C "$tmp/hub/origin" worktree add -q "$tmp/worktree" 2>/dev/null
+chmod -R go-w "$tmp/worktree"
+cd "$tmp/worktree" && run 5 search sheep && says "lode trust"
+git init -q "$tmp/super" && git -C "$tmp/super" -c protocol.file.allow=always submodule add -q "$tmp/hub/origin" part 2>/dev/null
+chmod -R go-w "$tmp/super"
+cd "$tmp/super/part/src" && run 5 search sheep && says "lode trust"
+mkdir "$tmp/hub/bare" && cp -a "$tmp/hub/origin/.lode" "$tmp/hub/bare/s" && rm "$tmp/hub/bare/s/.gitignore"
+git -C "$tmp/hub/bare/s" init -q . && git -C "$tmp/hub/bare/s" add -A && git -C "$tmp/hub/bare/s" commit -qm s
+git init -q "$tmp/super2" && git -C "$tmp/super2" -c protocol.file.allow=always submodule add -q "$tmp/hub/bare/s" .lode 2>/dev/null
+chmod -R go-w "$tmp/super2"
+cd "$tmp/super2" && run 5 search sheep && says "lode trust"
+# Tracked by the repository around, though a nearer one is empty
+git clone -q "$tmp/hub/origin" "$tmp/around" && chmod -R go-w "$tmp/around" && mkdir "$tmp/around/inner"
+git -C "$tmp/around" mv .lode inner/.lode 2>/dev/null && git init -q "$tmp/around/inner"
+cd "$tmp/around/inner" && run 5 search sheep && says "lode trust"
+# Git's index is damaged: it is not known, so it is asked
+cp -a "$tmp/hub/origin" "$tmp/damaged" && chmod -R go-w "$tmp/damaged" && printf 'DIRC junk' >"$tmp/damaged/.git/index"
+cd "$tmp/damaged" && run 5 search sheep && says "index cannot be read"
+
+# ---- The user's own, unknown so far: adopted once
+
+cp -a "$tmp/shared" "$tmp/copy"
+cd "$tmp/copy" || exit 1
+run 0 search sheep; has sheep.c; says "is used from now on"; says "lode trust"
+run 0 search sheep; silent note
+run 0 status --json; has '"trust":"adopted"'
+run 0 doctor; has "trust"
+mv "$tmp/copy" "$tmp/moved" && cd "$tmp/moved" || exit 1
+run 0 search sheep; silent note # the same file elsewhere
+cp -a .lode "$tmp/backup" && rm -rf .lode && cp -a "$tmp/backup" .lode
+run 0 search sheep; silent note # the same store at the same place
+rm -rf .lode && cp -a "$tmp/hub/origin/.lode" .lode && chmod -R go-w .lode
+run 0 search sheep; says "is used from now on" # another store in its place
+forget_all
+cd "$tmp/shared" || exit 1
+run 0 search sheep --read-only; says "is used from now on"
+check "--read-only wrote the list" [ ! -e "$list" ]
+run 0 search sheep; says "is used from now on" # as after an update from a lode that had no list
+run 0 search sheep; silent note
+run 0 reset index --yes --no-backup; run 0 index; silent note
+run 0 search sheep; silent note
+run 0 status --json; has '"trust":"ours"'
+# A store that was mended is still the user's
+dd if=/dev/urandom of=.lode/lode.db bs=16384 seek=$(($(stat -c %s .lode/lode.db) / 16384 / 2)) count=3 conv=notrunc 2>/dev/null
+run 0 doctor --repair; has mended
+run 0 search sheep; silent "from now on"
+run 0 status --json; has '"trust":"ours"'
+mkdir -p "$tmp/notes/.lode" && cd "$tmp/notes" || exit 1
+run 0 db create memory; silent note
+run 0 db collections; silent note
+mkdir "$tmp/agent" && sources "$tmp/agent" && cd "$tmp/agent" || exit 1
+: >"$tmp/mcp"
+{
+  printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"index_project","arguments":{}}}'
+  for _ in $(seq 400); do [ -s "$tmp/mcp" ] && break; sleep 0.05; done # long work ends with the input
+} | "$lode" mcp >"$tmp/mcp" 2>/dev/null
+run 0 search sheep; silent note # made by an agent of this user
+cp -a "$tmp/agent" "$tmp/agent2" && cd "$tmp/agent2" || exit 1
+ask='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_code","arguments":{"query":"sheep"}}}'
+printf '%s\n' "$ask" | "$lode" mcp >"$tmp/mcp" 2>/dev/null
+check "an agent is not told of an adoption: $(cat "$tmp/mcp")" grep -q '"notes":\[".*is used from now on' "$tmp/mcp"
+printf '%s\n' "$ask" | "$lode" mcp >"$tmp/mcp" 2>/dev/null
+check "an agent is told twice" [ "$(grep -c 'is used from now on' "$tmp/mcp")" -eq 0 ]
+
+# ---- Settings that reach beyond the folder
+
+cat >"$tmp/server.py" <<'PY'
+import http.server, json, sys
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
+        open(sys.argv[1], "a").write("%d texts for %s\n" % (len(texts), asked["model"]))
+        body = json.dumps({"embeddings": [[1.0, float(len(t) % 7), 0.5, 0.25] for t in texts]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args): pass
+s = http.server.HTTPServer(("127.0.0.1", 0), Server)
+open(sys.argv[2], "w").write(str(s.server_port))
+s.serve_forever()
+PY
+: >"$tmp/sent"
+python3 "$tmp/server.py" "$tmp/sent" "$tmp/port" & server=$!
+for _ in $(seq 100); do [ -s "$tmp/port" ] && break; sleep 0.05; done
+export OLLAMA_HOST="http://127.0.0.1:$(cat "$tmp/port")"
+sent() { wc -l <"$tmp/sent"; }
+
+git init -q "$tmp/hub/settings" && sources "$tmp/hub/settings" && mkdir "$tmp/hub/settings/.lode"
+echo '{"model":"ollama:spy","search.refresh":"auto","index.secrets":true,"search.limit":1,"index.max_file":5000}' >"$tmp/hub/settings/.lode/config.json"
+git -C "$tmp/hub/settings" add -A -f && git -C "$tmp/hub/settings" commit -qm one
+git clone -q "$tmp/hub/settings" "$tmp/team" && chmod -R go-w "$tmp/team" && cd "$tmp/team" || exit 1
+run 0 index; says "model = ollama:spy"; says "search.refresh = auto"; says "index.secrets = index"; says "lode trust"
+run 0 search sheep --json; check "safe settings count" [ "$(printf '%s\n' "$out" | wc -l)" -eq 1 ]; silent "is used from now on"
+echo 'int freshly_added(void) { return 1; }' >src/fresh.c
+run 1 search freshly_added --mode text
+run 0 config get model; check "the model is $out" [ "$out" = code ]
+run 0 config list --json; has '"held":"ollama:spy"'
+run 0 setup --no-mcp; run 0 status --json; has '"held":{"model":"ollama:spy"'; has '"model_wanted":"code"'
+run 0 doctor; has "lode trust"
+printf '%s\n' "$ask" | "$lode" mcp >"$tmp/mcp" 2>/dev/null
+check "an agent is not told of settings without effect" grep -q '"notes":\[".*ollama:spy' "$tmp/mcp"
+check "a clone's settings sent $(cat "$tmp/sent")" [ "$(sent)" -eq 0 ]
+run 0 config set search.limit 2; silent "cannot"
+check "a setting was lost: $(cat .lode/config.json)" grep -q 'ollama:spy' .lode/config.json
+run 0 trust; has "ollama:spy"
+run 0 index --force; check "trusted, and nothing was sent" [ "$(sent)" -gt 0 ]
+run 0 search freshly_added; has fresh.c
+# Another value than the trusted one is not trusted
+sed -i 's/ollama:spy/ollama:other/' .lode/config.json; before=$(sent)
+run 0 index; says "ollama:other"; says "no vectors are made"
+check "another model was asked" [ "$(grep -c other "$tmp/sent")" -eq 0 ]
+run 0 config set model ollama:mine
+run 0 index --force; silent "ollama:mine reaches"; check "a model that the user set was not asked" grep -q mine "$tmp/sent"
+# What the user sets in a folder of his own needs no word
+sources "$tmp/own" && cd "$tmp/own" || exit 1
+run 0 config set model ollama:own; run 0 config set search.refresh auto
+run 0 index; silent "lode trust"; check "the user's own model was not asked" grep -q own "$tmp/sent"
+run 0 search sheep; silent "lode trust"
+# A copy of that store is adopted: its model is not asked before the user says so
+cp -a "$tmp/own" "$tmp/stolen" && cd "$tmp/stolen" || exit 1
+before=$(sent)
+run 0 search sheep; says "lode trust"; has sheep.c
+run 0 db query code --text sheep --json -k 1; says "words alone"
+run 0 search sheep; says "words"
+run 0 index; says "model = ollama:own"
+check "a copy's model was asked" [ "$(sent)" -eq "$before" ]
+"$lode" serve --port 0 >/dev/null 2>"$tmp/log" & pid=$!
+for _ in $(seq 200); do grep -q "^.* serving " "$tmp/log" && break; sleep 0.05; done
+url=$(sed -n 's|.* serving .* at \(http://[0-9.:]*\).*|\1|p' "$tmp/log")
+python3 - "$url" >"$tmp/answer" <<'PY'
+import sys, urllib.request
+for op, body in (("db/query", b'{"collection":"code","text":"sheep","k":1}'), ("search", b'{"query":"sheep"}')):
+    print(urllib.request.urlopen(sys.argv[1] + "/api/lode/v1/" + op, body).read().decode())
+PY
+kill "$pid"; wait "$pid"
+check "a served copy does not answer: $(cat "$tmp/answer" "$tmp/log")" [ "$(grep -c sheep.c "$tmp/answer")" -eq 2 ]
+check "a served copy's model was asked" [ "$(sent)" -eq "$before" ]
+run 0 trust; run 0 search sheep; silent "lode trust"; check "nothing was asked after trust" [ "$(sent)" -gt "$before" ]
+
+# ---- The list
+
+cd "$tmp/own" || exit 1
+cp "$list" "$tmp/list"
+printf 'x' >>"$list"; run 0 search sheep; says "is damaged"; says "is used from now on"
+check "the damaged list is gone" [ -e "$list.damaged" ]
+run 0 search sheep; silent "is damaged"
+cp "$tmp/list" "$list"; chmod 666 "$list"; run 0 search sheep --read-only; says "can be written by other users"
+rm -f "$list"; mkfifo "$list"; run 0 search sheep --read-only; says "is not a file"
+rm -f "$list"; ln -s "$tmp/list" "$list"; run 0 search sheep --read-only; says "trusted"
+rm -f "$list"
+out=$(env -u HOME -u XDG_DATA_HOME "$lode" search sheep 2>&1); has sheep.c; has "cannot be remembered"
+out=$(XDG_DATA_HOME=/dev/null/x "$lode" search sheep 2>&1); has sheep.c; has "cannot be remembered"
+forget_all
+for i in $(seq 12); do cp -a "$tmp/shared" "$tmp/many$i"; done
+pids=()
+for i in $(seq 12); do "$lode" search sheep --project "$tmp/many$i" >/dev/null 2>&1 & pids+=($!); done
+wait "${pids[@]}"
+check "of 12 at once $(grep -c "$tmp/many" "$list") are known" [ "$(grep -c "$tmp/many" "$list")" -eq 12 ]
+run 0 trust --list --json; check "not 12 in the list" [ "$(printf '%s\n' "$out" | grep -c adopted)" -eq 12 ]
+run 2 trust --list "$tmp"; run 2 trust --store "$tmp/own/.lode"
+run 0 trust --help; has "LODE_TRUST"
+run 1 trust "$tmp/home"
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
