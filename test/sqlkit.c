@@ -95,6 +95,16 @@ int kit_sum_file(const char *path, uint64_t *sum) {
   return rc;
 }
 
+int kit_sum_read_only(const char *path, uint64_t *sum) {
+  sqlite3 *db = NULL;
+  lode_error err = {0};
+  if (lode__vfs_register(&err) != LODE_OK) return SQLITE_NOMEM;
+  int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME);
+  if (rc == SQLITE_OK) rc = kit_sum(db, sum);
+  sqlite3_close(db);
+  return rc;
+}
+
 static int copy_all(sqlite3 *db) {
   sqlite3 *memory = NULL;
   int rc = sqlite3_open(":memory:", &memory);

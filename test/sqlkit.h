@@ -26,6 +26,8 @@ int kit_exec(sqlite3 *db, const char *sql);
 int kit_sum(sqlite3 *db, uint64_t *sum);
 /* Opens, sums, closes. */
 int kit_sum_file(const char *path, uint64_t *sum);
+/* The same by a connection that may only read. */
+int kit_sum_read_only(const char *path, uint64_t *sum);
 /* PRAGMA integrity_check says ok, and every page of the file can be read. */
 void kit_check_sound(sqlite3 *db);
 /* Every page of the file carries its checksum. */

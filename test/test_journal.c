@@ -121,14 +121,6 @@ static void free_crash(crash *c) {
   free(c->journal.data);
 }
 
-static int read_only_sum(uint64_t *sum) {
-  sqlite3 *db = NULL;
-  int rc = sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME);
-  if (rc == SQLITE_OK) rc = kit_sum(db, sum);
-  sqlite3_close(db);
-  return rc;
-}
-
 static void check_same_file(const char *path, const bytes *was, const char *what) {
   bytes now = load(path);
   CHECKF(now.len == was->len && memcmp(now.data, was->data, now.len) == 0, "%s: %s was changed", what, path);
@@ -144,7 +136,7 @@ static fate try_with(const crash *c, int moment, const bytes *with, const char *
   snprintf(text, sizeof text, "%s at %zu of %zu, database %s", what, at, c->journal.len, moments[moment]);
   store(file, &c->db[moment]);
   store(journal, with);
-  int reader = read_only_sum(&seen);
+  int reader = kit_sum_read_only(file, &seen);
   check_same_file(file, &c->db[moment], text);
   check_same_file(journal, with, text);
   int rc = kit_sum_file(file, &sum);
@@ -219,6 +211,42 @@ static void zero_header(const crash *c) {
   free(copy.data);
 }
 
+/* Somebody's program, or a dying disk: blocks of zeros, of noise and of words, several at once. */
+static void damage_at_random(const crash *c) {
+  bytes copy = {malloc(c->journal.len), c->journal.len};
+  static const char zeros[LODE__SECTOR];
+  size_t undone = 0, refused = 0;
+  for (int round = 0; round < (test_full() ? 3000 : 150); round++) {
+    memcpy(copy.data, c->journal.data, c->journal.len);
+    copy.len = c->journal.len;
+    for (uint64_t n = 1 + test_below(3), how = test_below(4); n > 0; n--, how = test_below(4)) {
+      size_t at = test_below(2) ? 0 : test_below(copy.len), len = 1 + test_below(copy.len / 4);
+      if (len > copy.len - at) len = copy.len - at;
+      if (how == 0) memset(copy.data + at, 0, len);
+      if (how == 1) for (size_t i = 0; i < len; i++) copy.data[at + i] = (char)test_below(256);
+      if (how == 2) for (size_t i = 0; i < len; i++) copy.data[at + i] = "corrupted "[i % 10];
+      if (how == 3) copy.len -= len / 2;
+    }
+    /* one that is zeros looks as after a power cut: page 1 alone can tell */
+    if (memcmp(copy.data, zeros, sizeof zeros) == 0) continue;
+    fate f = try_with(c, 1, &copy, "random", (size_t)round);
+    CHECKF(f == REFUSED || f == UNDONE, "round %d: %d", round, (int)f);
+    undone += f == UNDONE;
+    refused += f == REFUSED;
+    f = try_with(c, 2, &copy, "random", (size_t)round);
+    CHECKF(f == REFUSED || f == UNDONE, "round %d: %d", round, (int)f);
+  }
+  CHECKF(refused > 20, "%zu refused, %zu undone", refused, undone);
+  free(copy.data);
+}
+
+TEST_SLOW(a_hot_journal_damaged_at_random, 300) {
+  test_srand(test_seed());
+  crash c = make_crash("");
+  damage_at_random(&c);
+  free_crash(&c);
+}
+
 TEST_SLOW(a_hot_journal_with_a_damaged_header, 300) {
   crash c = make_crash("");
   for (int m = 1; m < 3; m++) CHECK(try_with(&c, m, &c.journal, "whole", 0) == UNDONE);
@@ -284,7 +312,7 @@ TEST(a_link_a_pipe_or_a_folder_in_place_of_a_journal_is_set_aside) {
     if (how == 1) CHECK(mkfifo(journal, 0600) == 0);
     if (how == 2) CHECK(mkdir(journal, 0700) == 0);
     if (how == 3) CHECK(symlink("/nonexistent/place", journal) == 0);
-    CHECKF(read_only_sum(&sum) == SQLITE_OK && sum == c.before, "way %d", how);
+    CHECKF(kit_sum_read_only(file, &sum) == SQLITE_OK && sum == c.before, "way %d", how);
     sqlite3 *db = kit_open(file, PAGE);
     KIT_OK(db, "UPDATE t SET k = 'later' WHERE id = 1");
     sqlite3_close(db);
@@ -316,7 +344,7 @@ TEST(a_journal_of_another_moment_is_set_aside) {
     store(file, &now);
     copy.data[i] ^= 0x11;
     store(journal, &copy);
-    CHECKF(read_only_sum(&sum) == SQLITE_OK && sum == newest, "byte %zu", i);
+    CHECKF(kit_sum_read_only(file, &sum) == SQLITE_OK && sum == newest, "byte %zu", i);
     CHECKF(kit_sum_file(file, &sum) == SQLITE_OK && sum == newest && take_asides() == 1, "byte %zu", i);
     copy.data[i] ^= 0x11;
   }
@@ -468,7 +496,7 @@ TEST_SLOW(calls_fail_while_reading_through, 120) {
     fault_call call = effects[effect] == FAULT_SHORT ? FAULT_PREAD : FAULT_ANY;
     for (uint64_t at = 1;; at += test_full() ? 1 : 1 + test_below(4)) {
       fault_set(call, at, false, effects[effect]);
-      int rc = read_only_sum(&sum);
+      int rc = kit_sum_read_only(file, &sum);
       bool hit = fault_hits() > 0;
       fault_clear();
       CHECKF(rc == SQLITE_OK ? sum == c.before : effect == 0 && hit && (rc & 0xff) != SQLITE_CORRUPT && rc != SQLITE_IOERR_DATA,
@@ -480,6 +508,29 @@ TEST_SLOW(calls_fail_while_reading_through, 120) {
   fault_uninstall();
   CHECK(met > 20);
   check_same_file(file, &c.db[2], "readers");
+  check_same_file(journal, &c.journal, "readers");
+  free_crash(&c);
+}
+
+TEST_SLOW(memory_fails_while_reading_through, 120) {
+  fault_alloc_install();
+  fault_alloc_set(0, false);
+  crash c = make_crash("");
+  uint64_t sum = 0, met = 0;
+  store(file, &c.db[2]);
+  store(journal, &c.journal);
+  for (int for_good = 0; for_good < 2; for_good++)
+    for (uint64_t at = 1;; at += test_full() ? 1 : 1 + test_below(8)) {
+      fault_alloc_set(at, for_good);
+      int rc = kit_sum_read_only(file, &sum);
+      bool hit = fault_alloc_hits() > 0;
+      fault_alloc_set(0, false);
+      CHECKF(rc == SQLITE_OK ? sum == c.before : hit, "allocation %llu: %d", (unsigned long long)at, rc);
+      CHECKF(rc != SQLITE_IOERR_DATA, "allocation %llu: no memory is no damage", (unsigned long long)at);
+      if (!hit) break;
+      met++;
+    }
+  CHECK(met > 20);
   check_same_file(journal, &c.journal, "readers");
   free_crash(&c);
 }

@@ -401,11 +401,14 @@ static int run_steps(uint64_t *sums) {
 
 /* One possible world after the cut: it must be what was acknowledged, or one step more. */
 static void check_world(const uint64_t *sums, int done, const char *folder, uint64_t sync, uint64_t seed) {
-  uint64_t sum = 0;
+  uint64_t sum = 0, seen = 0;
   sqlite3 *db = NULL;
   name_files(folder);
+  int reader = kit_sum_read_only(file, &seen); /* nothing has been rolled back yet */
   int rc = kit_try_open(file, 512, &db);
   if (rc == SQLITE_OK) rc = kit_sum(db, &sum);
+  CHECKF(rc == SQLITE_OK ? reader == rc && seen == sum : reader != SQLITE_OK, "sync %llu, world %llu: a reader says %d",
+         (unsigned long long)sync, (unsigned long long)seed, reader);
   if (done <= 1 && rc == SQLITE_ERROR) sum = 0; /* no table yet */
   else
     CHECKF(rc == SQLITE_OK, "sync %llu, world %llu: %d %s", (unsigned long long)sync, (unsigned long long)seed, rc,

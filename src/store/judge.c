@@ -163,6 +163,7 @@ static bool names_database(const judge *g) {
 /* Begun and not finished. The last field of format 1 lies at 36, that of format 2 at 56. */
 static bool never_filled_in(const judge *g) {
   const unsigned char *s = g->sector;
+  if (!all_zero(s + LODE__HEADER_FULL, LODE__SECTOR - LODE__HEADER_FULL)) return false; /* nobody writes there */
   if (s[0] == lode__journal_magic[0] && g->j->size >= LODE__SECTOR)
     return all_zero(s + 1, 11) && all_zero(s + LODE__HEADER_BYTES, LODE__HEADER_FULL - LODE__HEADER_BYTES);
   return s[0] == 0 && le32(s + LODE__HEADER_IDS_OFF + 16) == 0 && !(g->header_sound && g->ids_absent && g->db_id == 0);
@@ -255,13 +256,21 @@ static lode_status record_at(judge *g, uint64_t off, uint32_t *number, bool *sou
   return LODE_OK;
 }
 
+/* Is a page of this database anywhere in the journal where a record of its first segment would be? */
+static lode_status has_image(judge *g, bool *found) {
+  uint64_t each = (uint64_t)g->db_page_bytes + RECORD_EXTRA;
+  uint32_t number;
+  *found = false;
+  for (uint64_t off = LODE__SECTOR; off < g->j->size && !*found; off += each) LODE__TRY(record_at(g, off, &number, found));
+  return LODE_OK;
+}
+
 static lode_status has_traces(judge *g, bool *traces) {
   size_t right = 0, n = g->j->size < 8 ? (size_t)g->j->size : 8;
-  uint32_t number;
   for (size_t i = 0; i < n; i++) right += g->sector[i] == lode__journal_magic[i];
   *traces = right >= (n < MAGIC_TRACE ? n : MAGIC_TRACE) || (g->ids_known && names_database(g)) ||
             (be32(g->sector + 20) == LODE__SECTOR && size_possible(be32(g->sector + 24)));
-  return *traces ? LODE_OK : record_at(g, LODE__SECTOR, &number, traces);
+  return *traces ? LODE_OK : has_image(g, traces);
 }
 
 /* Is the number of records that the header holds this one, or was it this one? */
@@ -297,14 +306,14 @@ static lode_status equals_images(judge *g, bool *equal) {
 static lode_status judge_lost_header(judge *g) {
   uint64_t each = (uint64_t)g->db_page_bytes + RECORD_EXTRA;
   uint32_t number;
-  bool sound = true;
+  bool sound;
   size_t got;
   if (!g->db_page_bytes) return LODE_OK;
-  for (uint64_t off = LODE__SECTOR; sound; off += each) {
+  LODE__TRY(read_at(g->db_fd, g->page, g->db_page_bytes, 0, &got));
+  for (uint64_t off = LODE__SECTOR; off < g->j->size; off += each) {
     LODE__TRY(record_at(g, off, &number, &sound));
-    if (!sound || number != 1) continue;
-    LODE__TRY(read_at(g->db_fd, g->page, g->db_page_bytes, 0, &got));
-    if (memcmp(g->page, g->record + 4, g->db_page_bytes) != 0) return damage(g, "its first header is lost", 0);
+    if (!sound || number != 1 || memcmp(g->page, g->record + 4, g->db_page_bytes) == 0) continue;
+    return damage(g, "its first header is lost", 0);
   }
   return LODE_OK;
 }
