@@ -346,25 +346,43 @@ static bool token_missing(const lode__request *r) {
   return strcmp(r->method, "OPTIONS") != 0 && !is_public(r) && !(o->token.data && token_given(r));
 }
 
-/* Headers that must come once: a proxy in front may go by the other one, and see requests where we see a body. */
+/* Headers that must come once: a proxy in front may go by the other one, and see requests where we see a body. The same holds for names
+ * with spaces and for lines that are continued on the next one. libmicrohttpd refuses those from 1.0 on. Earlier ones make a wrong
+ * name of a continued line, in memory of its own; all others lie as they came, name and value on one line, which is how they are told
+ * apart. */
 typedef struct framing {
   unsigned hosts, lengths, encodings;
+  bool strict; /* libmicrohttpd is */
+  bool malformed, unknown_encoding;
 } framing;
 
 static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value) {
   framing *f = cls;
   (void)kind;
-  (void)value;
+  f->malformed = f->malformed || !lode__is_header_name(name) || (!f->strict && !lode__is_one_line(name, value));
+  if (strcasecmp(name, "Transfer-Encoding") == 0) f->unknown_encoding = f->unknown_encoding || !value || strcasecmp(value, "chunked") != 0;
   f->hosts += strcasecmp(name, "Host") == 0;
   f->lengths += strcasecmp(name, "Content-Length") == 0;
   f->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
   return MHD_YES;
 }
 
-static bool is_ambiguous(const lode__request *r) {
-  framing f = {0};
-  (void)lode__mhd.get_connection_values(r->connection, MHD_HEADER_KIND, count_header, &f);
-  return f.hosts > 1 || f.lengths + f.encodings > 1;
+/* What is wrong with the headers, or with those after a body in chunks; NULL: nothing. */
+static const char *misframed(lode__request *r, enum MHD_ValueKind kind) {
+  framing f = {.strict = lode__mhd.get_version()[0] != '0'};
+  (void)lode__mhd.get_connection_values(r->connection, kind, count_header, &f);
+  if (kind == MHD_HEADER_KIND) r->chunked = f.encodings != 0;
+  if (f.malformed) return "a header has a space in its name, or is continued on the next line";
+  if (f.unknown_encoding) return "Transfer-Encoding can only be chunked";
+  return f.hosts > 1 || f.lengths + f.encodings > 1 ? "Host, and Content-Length or Transfer-Encoding, must come once" : NULL;
+}
+
+static bool is_well_framed(lode__request *r, enum MHD_ValueKind kind) {
+  const char *wrong = misframed(r, kind);
+  if (!wrong) return true;
+  lode__request_fail(r, 400, "InvalidArgumentError", "%s", wrong);
+  r->last = true;
+  return false;
 }
 
 /* Before the body is read. */
@@ -372,10 +390,8 @@ static void guard(lode__request *r) {
   const lode__server_options *o = &r->http->options;
   const char *host = header(r, "Host"), *origin = header(r, "Origin"), *length = header(r, "Content-Length");
   uint64_t bytes = 0;
-  if (is_ambiguous(r)) {
-    lode__request_fail(r, 400, "InvalidArgumentError", "Host, and Content-Length or Transfer-Encoding, must come once");
-    r->last = true;
-  } else if (!lode__host_allowed(o, host))
+  if (!is_well_framed(r, MHD_HEADER_KIND)) return;
+  if (!lode__host_allowed(o, host))
     lode__request_fail(r, 403, "ForbiddenError", "this server does not answer to the name in Host; --allow-host NAME makes it");
   else if (!lode__origin_allowed(o, origin, host))
     lode__request_fail(r, 403, "ForbiddenError", "pages from this Origin may not use this server; --allow-origin ORIGIN lets them");
@@ -450,7 +466,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     *size = 0;
     return MHD_YES;
   }
-  if (r->waiting == OPEN && !r->answered) {
+  if (r->waiting == OPEN && !r->answered && (!r->chunked || is_well_framed(r, MHD_FOOTER_KIND))) {
     pthread_mutex_lock(&r->http->lock);
     if (r->seat) ((seat *)r->seat)->working = true;
     pthread_mutex_unlock(&r->http->lock);
@@ -555,7 +571,7 @@ static lode_status start_daemon(lode__server *h, int fd, lode_error *err) {
     return lode__fail(err, LODE_UNSUPPORTED, "this build of libmicrohttpd has no TLS");
   h->daemon = lode__mhd.start_daemon(
       flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_notice, h, MHD_OPTION_LISTEN_SOCKET, fd,
-      MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
+      MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
       NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->max_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
       MHD_OPTION_ARRAY, more, MHD_OPTION_END);
   if (!h->daemon) return lode__fail(err, LODE_IO, "the HTTP server does not start%s", o->certificate ? ": is it a good certificate and its key?" : "");

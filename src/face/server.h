@@ -68,6 +68,7 @@ struct lode__request {
   bool retry_later;        /* adds Retry-After */
   bool last;               /* ends the connection */
   bool answered;
+  bool chunked;            /* its body is: there may be headers after it */
   unsigned waiting;        /* state of its call: see server.c */
   lode_str words[LODE__WIRE_WORDS];
   size_t n_words;
@@ -98,6 +99,10 @@ lode__supervisor *lode__server_supervisor(const lode__server *http);
 bool lode__is_loopback(const char *host);
 /* Host: an address, localhost, or one of those allowed. A name that an attacker's DNS points at us is none of these. */
 bool lode__host_allowed(const lode__server_options *options, const char *host);
+/* Is it the name of a header (RFC 9110, 5.1)? One with a space before the colon is not: others may take it for the name without. */
+bool lode__is_header_name(const char *name);
+/* Does the value follow its name as on one line: "Name\0 value"? */
+bool lode__is_one_line(const char *name, const char *value);
 /* Origin: this server itself, or one of those allowed. */
 bool lode__origin_allowed(const lode__server_options *options, const char *origin, const char *host);
 /* In time that does not depend on where they differ. */

@@ -50,6 +50,23 @@ bool lode__host_allowed(const lode__server_options *options, const char *host) {
          listed(options->allow_hosts, options->n_allow_hosts, name);
 }
 
+bool lode__is_header_name(const char *name) {
+  static const char also[] = "!#$%&'*+-.^_`|~";
+  if (!*name) return false;
+  for (; *name; name++) {
+    char c = *name;
+    if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !strchr(also, c)) return false;
+  }
+  return true;
+}
+
+bool lode__is_one_line(const char *name, const char *value) {
+  const char *at = name + strlen(name) + 1;
+  if (!value || (uintptr_t)value < (uintptr_t)at) return false;
+  while (at < value && (*at == ' ' || *at == '\t')) at++;
+  return at == value;
+}
+
 bool lode__origin_allowed(const lode__server_options *options, const char *origin, const char *host) {
   const char *scheme = options->certificate ? "https://" : "http://";
   if (!origin) return true;
