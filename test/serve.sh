@@ -279,6 +279,30 @@ worker() { pgrep -P "$server" | head -1; }
 metric() { curl -s "$base/metrics" | sed -n "s/^$1 //p"; }
 until_metric() { for _ in $(seq 600); do [ "$(metric "$1")" = "$2" ] && return 0; sleep 0.05; done; return 1; }
 
+# One client asks for everything, many times, before another asks for one number: that is answered before most of the rest. The worker is
+# stopped meanwhile, so that all of them are queued
+awk 'BEGIN { for (i = 0; i < 30000; i++) printf "{\"id\":\"r%d\",\"document\":\"record %d of many that are read at once\",\"embedding\":[%d,1,2,3,4,5,6,7]}\n", i, i, i }' > "$work/many.jsonl"
+"$lode" db add many "$work/many.jsonl" --create --store "$store" > /dev/null || bad "no records"
+want many 200 '' "$D/collections/many"
+M=$D/collections/$(field id)
+stopped=$(worker)
+kill -STOP "$stopped"
+readers=
+for i in $(seq 40); do
+  (curl -s -m 120 -o /dev/null -w '%{http_code} %{size_download}\n' "$M/get" -d '{"include":["documents","embeddings"]}' >> "$work/read") &
+  readers="$readers $!"
+done
+until_metric lode_worker_calls_in_flight 40 && ok || bad "the reads are not queued"
+(curl -s -m 120 -o /dev/null "$M/count"; wc -l < "$work/read" > "$work/before") &
+counter=$!
+until_metric lode_worker_calls_in_flight 41 && ok || bad "the count is not queued"
+kill -CONT "$stopped"
+wait $counter
+[ "$(cat "$work/before")" -lt 20 ] && ok || bad "$(cat "$work/before") of 40 large reads came first"
+wait $readers
+[ "$(sort "$work/read" | uniq -c | wc -l)" = 1 ] && grep -q '^200 ' "$work/read" && [ "$(wc -l < "$work/read")" = 40 ] && ok || bad "large reads: $(sort "$work/read" | uniq -c)"
+want 'drop many' 200 '' -X DELETE "$D/collections/many"
+
 # A client that hangs up: what it asked for is cancelled. The worker is stopped, so that it has the call until then
 stopped=$(worker)
 kill -STOP "$stopped"

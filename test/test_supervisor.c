@@ -47,6 +47,14 @@ static void serve_test(lode__task *task) {
       if (lode__task_row(task, (lode_str){row, (size_t)n}, NULL) != LODE_OK) break;
       lode__task_progress(task, "counting", i + 1, 100);
     }
+  } else if (strcmp(what, "large") == 0 || strcmp(what, "hold") == 0) { /* says that it runs, and goes on until it is cancelled */
+    if (strcmp(what, "large") == 0 && lode__task_put_back(task, LODE__LARGE_ROWS + 1)) return;
+    if (lode__task_row(task, LODE__LIT("{\"runs\":1}"), NULL) != LODE_OK) {
+      task->code = LODE_CANCELLED;
+      return;
+    }
+    for (int i = 0; i < 30000 && !lode__task_cancelled(task); i++) lode__os->sleep_us(1000);
+    task->code = lode__task_cancelled(task) ? LODE_CANCELLED : LODE_OK;
   } else { /* echo */
     for (size_t i = 0; i < task->n_words; i++) {
       lode__buf_add(&task->out, task->words[i].data, task->words[i].len);
@@ -71,9 +79,13 @@ typedef struct asked {
   lode__call_end end;
   unsigned code;
   char *body, text[700];
-  size_t size, rows, steps;
+  size_t size, steps;
+  atomic_size_t rows;
   uint64_t total;
+  size_t place; /* among those that were answered, from 1 */
 } asked;
+static atomic_size_t answers;
+static uint64_t client; /* of the calls that are begun */
 
 static void on_row(void *ctx, lode_str row) {
   asked *a = ctx;
@@ -93,6 +105,7 @@ static void on_done(void *ctx, lode__answer *answer) {
   pthread_mutex_lock(&a->lock);
   CHECK(!a->done);
   a->done = true;
+  a->place = atomic_fetch_add(&answers, 1) + 1;
   a->end = answer->end;
   a->code = answer->code;
   a->body = answer->body;
@@ -107,7 +120,7 @@ static void begin(lode__supervisor *s, asked *a, const char *name, lode_str body
   static const lode_str words[] = {{"one", 3}, {"", 0}, {"three", 5}};
   *a = (asked){.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
   lode__call call = {.name = name, .words = words, .n_words = strncmp(name, "test.", 5) == 0 ? 3 : 0, .body = body, .flags = flags,
-                     .timeout_ms = timeout_ms, .row = on_row, .progress = on_progress, .done = on_done, .ctx = a};
+                     .timeout_ms = timeout_ms, .client = client, .row = on_row, .progress = on_progress, .done = on_done, .ctx = a};
   OK(lode__supervisor_call(s, &call, id, &err));
 }
 
@@ -268,6 +281,86 @@ TEST(long_calls_do_not_hold_up_short_ones) {
     await(&a[i]);
     lode__free(a[i].body);
   }
+  lode__supervisor_stop(s, 1000);
+}
+
+static void await_running(asked *a) {
+  while (atomic_load(&a->rows) == 0) lode__os->sleep_us(1000);
+}
+
+static void let_go(lode__supervisor *s, asked *a, const uint64_t *ids, size_t n) {
+  for (size_t i = 0; i < n; i++) lode__supervisor_cancel(s, ids[i]);
+  for (size_t i = 0; i < n; i++) {
+    await(&a[i]);
+    CHECKF(a[i].end == LODE__CALL_ANSWERED && a[i].code == LODE_CANCELLED, "%zu: %d %u", i, (int)a[i].end, a[i].code);
+    lode__free(a[i].body);
+  }
+}
+
+/* One client has queued many calls when another comes with one: it is among the next that are answered, not the last. */
+TEST(clients_take_turns) {
+  enum { THREADS = 4, MANY = 100 };
+  lode__supervisor_options o = {.setup.threads = THREADS};
+  lode__supervisor *s = start(test_folder(), &o);
+  asked held[THREADS], many[MANY], one;
+  uint64_t ids[THREADS];
+  for (client = 0; client < THREADS; client++) {
+    begin(s, &held[client], "test.hold", (lode_str){0}, LODE__CALL_ROWS, 0, &ids[client]);
+    await_running(&held[client]);
+  }
+  client = 77;
+  for (int i = 0; i < MANY; i++) begin(s, &many[i], "test.echo", (lode_str){0}, 0, 0, NULL);
+  client = 78;
+  begin(s, &one, "test.echo", (lode_str){0}, 0, 0, NULL);
+  size_t before = atomic_load(&answers);
+  let_go(s, held, ids, THREADS);
+  await(&one);
+  CHECKF(one.place - before <= THREADS + 2 * THREADS, "answered as number %zu", one.place - before);
+  lode__free(one.body);
+  for (int i = 0; i < MANY; i++) {
+    await(&many[i]);
+    CHECK(many[i].end == LODE__CALL_ANSWERED);
+    lode__free(many[i].body);
+  }
+  client = 0;
+  lode__supervisor_stop(s, 1000);
+}
+
+/* However many large reads are queued, short calls of the same client find a thread; the reads wait, and are then answered whole. */
+TEST(large_reads_do_not_hold_up_short_ones) {
+  enum { THREADS = 4, LARGE = 12, RECORDS = LODE__LARGE_ROWS + 200 };
+  lode__supervisor_options o = {.setup.threads = THREADS};
+  lode__supervisor *s = start(test_folder(), &o);
+  asked large[LARGE], get, query, flagged;
+  uint64_t ids[LARGE];
+  lode__buf body = {0};
+  lode__buf_adds(&body, "{\"collection\":\"c\",\"create\":true,\"records\":[");
+  for (int i = 0; i < RECORDS; i++) lode__buf_addf(&body, "%s{\"id\":\"r%04d\",\"embedding\":[%d,1]}", i ? "," : "", i, i);
+  lode__buf_addf(&body, "]}%c", 0);
+  ask(s, &get, "db.add", body.data);
+  CHECKF(get.code == LODE_OK, "%s", get.body);
+  lode__free(get.body);
+  lode__buf_release(&body);
+  for (int i = 0; i < LARGE; i++) {
+    begin(s, &large[i], "test.large", (lode_str){0}, LODE__CALL_ROWS, 0, &ids[i]);
+    if (i == 0) await_running(&large[0]);
+  }
+  begin(s, &get, "db.get", LODE__LIT("{\"collection\":\"c\",\"limit\":0,\"include\":[]}"), 0, 0, NULL);
+  begin(s, &query, "db.query", LODE__LIT("{\"collection\":\"c\",\"vector\":[1,1],\"k\":1200,\"include\":[]}"), 0, 0, NULL);
+  begin(s, &flagged, "test.echo", LODE__LIT("x"), LODE__CALL_LARGE, 0, NULL);
+  for (int i = 0; i < 20; i++) check_echo(s);
+  CHECK(!get.done && !query.done && !flagged.done); /* the place of large reads is taken until it is let go */
+  let_go(s, large, ids, LARGE);
+  await(&get);
+  CHECKF(get.code == LODE_OK && strstr(get.body, "\"r0000\"") && strstr(get.body, "\"r1199\"") && strncmp(get.body, "{\"rows\":[{\"id\"", 14) == 0,
+         "%.200s", get.body);
+  await(&query);
+  CHECKF(query.code == LODE_OK && strstr(query.body, "\"rank\":1200"), "%.200s", query.body);
+  await(&flagged);
+  CHECK(flagged.end == LODE__CALL_ANSWERED);
+  lode__free(get.body);
+  lode__free(query.body);
+  lode__free(flagged.body);
   lode__supervisor_stop(s, 1000);
 }
 

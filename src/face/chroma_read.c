@@ -213,6 +213,13 @@ static lode_status get_by_filter(answer *a, lode_collection *collection, lode_ge
   return st;
 }
 
+/* As many as there are, if no limit says less: even a filter may have to look at them. */
+static bool is_put_back(lode__chroma *c, const lode__handle *handle, const lode_selection *select, uint64_t limit) {
+  uint64_t rows = select->ids && select->n_ids < limit ? select->n_ids : limit;
+  if (rows > LODE__LARGE_ROWS && !select->ids && lode_count(handle->collection, &rows, &c->err) != LODE_OK) return false; /* the read will say why */
+  return lode__task_put_back(c->task, rows < limit ? rows : limit);
+}
+
 bool lode__chroma_get(lode__chroma *c) {
   answer a = {.c = c};
   lode_get_request request = {.progress = lode__task_wanted(c->task)};
@@ -221,6 +228,10 @@ bool lode__chroma_get(lode__chroma *c) {
   if (!lode__chroma_selection(c, &request.select) || !lode__chroma_count_of(c, "limit", UINT64_MAX, &limit) ||
       !lode__chroma_count_of(c, "offset", 0, &offset) || !read_include(c, DOCUMENTS | METADATAS, &a.include) || !lode__chroma_hold(c, &handle))
     return false;
+  if (is_put_back(c, handle, &request.select, limit)) {
+    lode__chroma_let_go(c, handle, LODE_OK);
+    return false;
+  }
   a.include &= ~(unsigned)DISTANCES;
   request.include = parts_of(a.include);
   request.offset = (size_t)offset;
@@ -283,7 +294,7 @@ bool lode__chroma_query(lode__chroma *c) {
     return false;
   if (k > LODE__CHROMA_HITS / request.n)
     return lode__chroma_invalid(c, "%zu queries with %llu results each: %d results in all are the most", request.n, (unsigned long long)k, LODE__CHROMA_HITS);
-  if (!lode__chroma_hold(c, &handle)) return false;
+  if (lode__task_put_back(c->task, k * request.n) || !lode__chroma_hold(c, &handle)) return false;
   request.k = (size_t)k;
   request.include = parts_of(a.include);
   if (k) st = lode_query(handle->collection, &request, &result, &c->err);

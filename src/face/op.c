@@ -35,6 +35,11 @@ lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args
   return lode__fail(err, LODE_REFUSED, "nothing was removed");
 }
 
+lode_status lode__op_before_reading(const lode__op_context *ctx, uint64_t rows, lode_error *err) {
+  if (!ctx->put_back || !ctx->put_back(ctx->put_back_ctx, rows)) return LODE_OK;
+  return lode__fail(err, LODE_BUSY, "other large reads come first");
+}
+
 bool lode__op_for_requests(const lode__op *op) {
   if (op->flags & LODE__OP_SERVES) return false;
   if (!(op->flags & LODE__OP_LOCAL)) return true;

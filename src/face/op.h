@@ -233,6 +233,9 @@ struct lode__op_context {
   uint64_t busy_ms;   /* how long to wait for others; 0: the default */
   lode__sink *sink;
   lode_progress progress;
+  /* Before a read of this many rows: true: not now; the handler gives up at once, with any failure, and is run again. May be NULL. */
+  bool (*put_back)(void *ctx, uint64_t rows);
+  void *put_back_ctx;
   void (*note)(void *ctx, const char *text); /* things worth knowing that are no failure; may be NULL */
   void *note_ctx;
   const lode_open_options *settings; /* how the caller wants stores opened: for handlers that let another process do it */
@@ -249,6 +252,8 @@ lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err);
 /* Before `what` is removed: a terminal is asked, unless --yes was given; without a terminal LODE_REFUSED. A caller over HTTP named the
  * operation and is not asked. */
 lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args, const char *what, lode_error *err);
+/* For handlers that may read many rows: LODE_BUSY when they shall give up for now. */
+lode_status lode__op_before_reading(const lode__op_context *ctx, uint64_t rows, lode_error *err);
 __attribute__((format(printf, 2, 3))) void lode__op_note(lode__op_context *ctx, const char *format, ...);
 
 /* ---- Rows: begin, put fields, send ---- */

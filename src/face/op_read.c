@@ -88,6 +88,14 @@ static lode_status get_summary(lode__op_context *ctx, const getting *get, bool m
   return lode__row_summary(ctx, err);
 }
 
+/* All that there are, if no limit says less: even a filter may have to look at them. */
+static lode_status may_get(lode__op_context *ctx, lode_collection *collection, uint64_t limit, lode_error *err) {
+  uint64_t count = limit;
+  if (!ctx->put_back) return LODE_OK;
+  if (limit == UINT64_MAX) LODE__TRY(lode_count(collection, &count, err));
+  return lode__op_before_reading(ctx, count, err);
+}
+
 lode_status lode__op_get(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__open_how how = {0};
   const lode__arg *limit = lode__arg_of(args, "limit");
@@ -102,8 +110,8 @@ lode_status lode__op_get(lode__op_context *ctx, const lode__args *args, lode_err
     return lode__fail(err, LODE_INVALID, "ids and after do not go together: ids are not paged");
   get.left = limit->set && limit->number ? limit->number : !limit->set && !by_ids ? DEFAULT_LIMIT : UINT64_MAX;
   LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = by_ids ? get_by_ids(ctx, target.collection, &get, err)
-                         : get_by_pages(ctx, target.collection, &get, err);
+  lode_status st = may_get(ctx, target.collection, by_ids ? get.request.select.n_ids : get.left, err);
+  if (st == LODE_OK) st = by_ids ? get_by_ids(ctx, target.collection, &get, err) : get_by_pages(ctx, target.collection, &get, err);
   lode__target_close(ctx, &target);
   if (st != LODE_OK) return st;
   ctx->nothing = get.sent == 0;
@@ -221,6 +229,7 @@ lode_status lode__op_query(lode__op_context *ctx, const lode__args *args, lode_e
   lode_str *texts = NULL;
   float *made = NULL;
   asking ask = {0};
+  size_t rows;
   lode_query_request request = {
       .vectors = vectors->vectors,
       .dimension = vectors->dimension,
@@ -239,6 +248,8 @@ lode_status lode__op_query(lode__op_context *ctx, const lode__args *args, lode_e
   LODE__GOTO(pick_mode(args, &ask, err));
   if (request.vector_weight < 0 || request.text_weight < 0 || request.vector_weight + request.text_weight <= 0)
     LODE__GOTO(lode__fail(err, LODE_INVALID, "weights must not be negative, nor both be 0"));
+  if (lode__mul_over(request.n, request.k, &rows)) rows = SIZE_MAX;
+  LODE__GOTO(lode__op_before_reading(ctx, rows, err));
   LODE__GOTO(lode__target_open(ctx, args, &how, NULL, &target, err));
   request.mode = ask.mode;
   if (ask.embed) {

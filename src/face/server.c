@@ -32,6 +32,7 @@ struct seat {
   int fd;
   bool working;        /* a whole request is being answered: nobody dawdles */
   bool shut;
+  uint64_t client;     /* the same for all connections from one address, and there from one user where that is known */
   bool own_user;       /* the other end belongs to our user; settled before the first byte is read */
   uint64_t call;       /* of the supervisor, while working; 0: none, or it was cancelled */
   uint64_t since_ns, until_ns;
@@ -108,6 +109,18 @@ static bool is_own_user(const lode__server *h, int fd) {
   return h->options.own_user && lode__peer_uid(fd, &uid) && uid == geteuid();
 }
 
+/* Never 0, which is what calls that are nobody's have. */
+static uint64_t client_of(int fd, bool own_user) {
+  struct sockaddr_storage peer;
+  struct in6_addr address = {0};
+  socklen_t size = sizeof peer;
+  if (fd >= 0 && getpeername(fd, (struct sockaddr *)&peer, &size) == 0) {
+    if (peer.ss_family == AF_INET) memcpy(&address, &((struct sockaddr_in *)&peer)->sin_addr, 4);
+    else if (peer.ss_family == AF_INET6) address = ((struct sockaddr_in6 *)&peer)->sin6_addr;
+  }
+  return (lode__hash(&address, sizeof address) ^ own_user) | 1ull << 63;
+}
+
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context, enum MHD_ConnectionNotificationCode what) {
   lode__server *h = cls;
   seat *s = *context;
@@ -123,6 +136,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
       int one = 1;
       s->fd = fd;
       s->own_user = own_user;
+      s->client = client_of(fd, own_user);
       setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
       wait_for(s, h->options.wait_s * 1000ull);
       s->after = h->seats;
@@ -292,7 +306,7 @@ static void on_done(void *ctx, lode__answer *answer) {
 static void make_call(lode__request *r) {
   lode_error err = {.record = LODE_NO_RECORD};
   lode__call call = {.name = r->call, .words = r->words, .n_words = r->n_words, .body = {r->body.data, r->body.len},
-                     .flags = r->call_flags, .done = on_done, .ctx = r};
+                     .flags = r->call_flags, .client = r->seat ? ((seat *)r->seat)->client : 0, .done = on_done, .ctx = r};
   r->waiting = CALLED;
   lode__mhd.suspend_connection(r->connection); /* before the call: its end may come at once */
   /* Whoever frees the seat takes this lock: its end may come at once, and then r is gone */

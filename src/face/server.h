@@ -74,7 +74,7 @@ struct lode__request {
   size_t n_words;
   const char *call;        /* "chroma.add": what to ask the worker */
   char call_name[80];
-  unsigned call_flags;
+  unsigned call_flags;     /* LODE__CALL_LONG, ... */
   void (*translate)(lode__request *request, unsigned code); /* of the worker's answer; NULL: code is the status */
   void *seat;              /* the connection's, see server.c */
 };

@@ -154,7 +154,7 @@ static void run_op(lode__request *r) {
   } else {
     r->route = op->name;
     r->call = r->call_name;
-    r->call_flags = op->flags & LODE__OP_LONG && !(op->flags & LODE__OP_READS) ? LODE__CALL_LONG : 0;
+    r->call_flags = !(op->flags & LODE__OP_LONG) ? 0 : op->flags & LODE__OP_READS ? LODE__CALL_LARGE : LODE__CALL_LONG;
     r->translate = from_lode;
   }
 }

@@ -74,13 +74,16 @@ static lode_status check_far(const lode__task *task, const lode__op *op, const l
   return lode__fail(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
 }
 
+static bool put_back(void *ctx, uint64_t rows) { return lode__task_put_back(ctx, rows); }
+
 static lode_status run(gather *g, const lode__op *op, lode_error *err) {
   lode__task *task = g->task;
   lode__args args;
   lode__op_context ctx = {.open = lode__shared_open, .release = lode__shared_release, .write = lode__shared_write, .opener = task->shared,
                           .folder = lode__shared_folder(task->shared), .settings = lode__shared_settings(task->shared), .sink = &g->sink, .progress = {step, task},
                           .note = take_note, .note_ctx = task, .far = is_far(task),
-                          .found = lode__shared_found(task->shared), .adopted = lode__shared_adopted(task->shared), .models = lode__shared_models(task->shared)};
+                          .found = lode__shared_found(task->shared), .adopted = lode__shared_adopted(task->shared),
+                          .models = lode__shared_models(task->shared), .put_back = put_back, .put_back_ctx = task};
   lode__args_init(&args, op);
   lode_status st = lode__args_from_json(&args, task->body.len ? task->body : LODE__LIT("{}"), err);
   if (st == LODE_OK) st = check_far(task, op, &args, err);

@@ -200,7 +200,7 @@ lode_status lode__supervisor_call(lode__supervisor *s, const lode__call *call, u
   e->words = words;
   snprintf(e->name, sizeof e->name, "%s", call->name);
   e->head = (lode__wire){.magic = LODE__WIRE_MAGIC, .kind = LODE__WIRE_CALL, .words = (uint8_t)(call->n_words + 1),
-                         .code = (uint16_t)call->flags, .id = e->id, .size = words.len + call->body.len};
+                         .code = (uint16_t)call->flags, .id = e->id, .client = call->client, .size = words.len + call->body.len};
   e->started_ns = lode__os->now_ns();
   e->deadline_ns = timeout ? e->started_ns + (uint64_t)timeout * MS : NEVER;
   if (id) *id = e->id;

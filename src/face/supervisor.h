@@ -59,6 +59,7 @@ typedef struct lode__call {
   lode_str body;              /* must stay until done */
   unsigned flags;             /* LODE__CALL_ROWS, ... */
   uint32_t timeout_ms;
+  uint64_t client;            /* calls of different clients take turns; 0 is one too */
   void (*row)(void *ctx, lode_str row);
   void (*progress)(void *ctx, lode_str phase, uint64_t done, uint64_t total);
   void (*done)(void *ctx, lode__answer *answer);

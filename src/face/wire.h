@@ -33,6 +33,7 @@ enum {
   LODE__CALL_ROWS = 1,     /* send each row when it is there, instead of all of them in the answer */
   LODE__CALL_PROGRESS = 2, /* tell how far it is */
   LODE__CALL_LONG = 4,     /* may take minutes: runs beside the short ones, never instead of them */
+  LODE__CALL_LARGE = 8,    /* reads much: a few of these run at a time, so that short ones find a thread */
 };
 
 typedef struct lode__wire {
@@ -41,6 +42,7 @@ typedef struct lode__wire {
   uint8_t words;  /* CALL: how many */
   uint16_t code;
   uint64_t id;    /* of the call */
+  uint64_t client; /* CALL: whose it is; a number that means nothing */
   uint64_t size;  /* of the payload */
 } lode__wire;
 

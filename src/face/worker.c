@@ -2,7 +2,8 @@
  *
  * Threads: the main thread receives frames; a pool runs the calls. `lock` guards the queues and the list of running jobs;
  * `send_lock` guards the socket, so that frames do not mix. Long calls have a queue of their own and at most half of
- * the pool, so that short ones never wait behind them.
+ * the pool, so that short ones never wait for them. Large reads have another one and a quarter of the pool, as much as there are
+ * CPUs; whether a read is large its service finds out, and gives it back then. In each queue clients take turns.
  *
  * Life: READY is sent when the process is set up. When the face closes its end, what is queued and running is finished,
  * the store is closed, and the process exits. Whatever goes wrong with the socket ends the process: nobody is left to
@@ -21,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 64, FAILED = 70 };
+enum { MOST_THREADS = 64, FAILED = 70, CLIENTS = 256 };
 
 typedef struct worker worker;
 typedef struct job job;
@@ -31,11 +32,17 @@ struct job {
   uint64_t id;
   char *payload;
   atomic_bool cancelled;
+  bool large;          /* it is one of large_running, or in their queue */
+  uint64_t client, turn;
   job *next;
 };
 
+/* In order of turns. The first job of a client gets the next turn, its second one the turn after that, and so on: so a client that has
+ * one job waits for one job of each other client, however many those have queued. Clients whose numbers share a place share turns. */
 typedef struct queue {
-  job *first, **last;
+  job *first, *last;
+  uint64_t now;             /* the turn of the job that was taken last */
+  uint64_t turns[CLIENTS];  /* the last turn that each client was given */
 } queue;
 
 struct worker {
@@ -43,9 +50,9 @@ struct worker {
   lode__shared *shared;
   pthread_mutex_t send_lock, lock;
   pthread_cond_t work;
-  queue brief, lengthy;
+  queue brief, large, lengthy;
   job *running;
-  unsigned threads, long_running;
+  unsigned threads, long_running, large_running;
   bool closing;
 };
 
@@ -108,19 +115,50 @@ void lode__task_log(lode__task *task, const char *format, ...) {
   if (task->job) log_line(((job *)task->job)->worker, line);
 }
 
+/* As many as there are CPUs, where the number of threads was not given. */
+static unsigned most_large(const worker *w) { return w->threads < 8 ? 1 : w->threads / 4; }
+
+bool lode__task_put_back(lode__task *task, uint64_t rows) {
+  job *j = task->job;
+  if (!j || rows <= LODE__LARGE_ROWS || j->large || task->flags & LODE__CALL_LONG) return false;
+  worker *w = j->worker;
+  pthread_mutex_lock(&w->lock);
+  /* Those that wait already come first */
+  task->put_back = w->large.first || w->large_running >= most_large(w);
+  w->large_running += !task->put_back;
+  pthread_mutex_unlock(&w->lock);
+  j->large = true;
+  return task->put_back;
+}
+
 /* ---- Running ---- */
 
 static void queue_add(queue *q, job *j) {
-  j->next = NULL;
-  *q->last = j;
-  q->last = &j->next;
+  uint64_t *given = &q->turns[j->client % CLIENTS];
+  j->turn = *given = (*given > q->now ? *given : q->now) + 1;
+  /* Nearly always at the end: there is one client, or none has a backlog */
+  job **at = q->last && q->last->turn <= j->turn ? &q->last->next : &q->first;
+  while (*at && (*at)->turn <= j->turn) at = &(*at)->next;
+  j->next = *at;
+  *at = j;
+  if (!j->next) q->last = j;
 }
 
 static job *queue_take(queue *q) {
   job *j = q->first;
   if (!j) return NULL;
   q->first = j->next;
-  if (!q->first) q->last = &q->first;
+  if (!q->first) q->last = NULL;
+  q->now = j->turn;
+  return j;
+}
+
+/* With the lock. One large read goes on even where short calls never end. */
+static job *take_job(worker *w) {
+  job *j = w->large_running == 0 ? queue_take(&w->large) : NULL;
+  if (!j) j = queue_take(&w->brief);
+  if (!j && w->large_running < most_large(w)) j = queue_take(&w->large);
+  if (!j && w->long_running < (w->threads + 1) / 2) j = queue_take(&w->lengthy);
   return j;
 }
 
@@ -129,36 +167,52 @@ static job *next_job(worker *w) {
   job *j = NULL;
   pthread_mutex_lock(&w->lock);
   for (;;) {
-    j = queue_take(&w->brief);
-    if (!j && w->long_running < (w->threads + 1) / 2) j = queue_take(&w->lengthy);
-    if (j || (w->closing && !w->lengthy.first)) break;
+    j = take_job(w);
+    if (j || (w->closing && !w->lengthy.first && !w->large.first)) break;
     pthread_cond_wait(&w->work, &w->lock);
   }
   if (j) {
     j->next = w->running;
     w->running = j;
     w->long_running += (j->task.flags & LODE__CALL_LONG) != 0;
+    w->large_running += j->large;
   }
   pthread_mutex_unlock(&w->lock);
   return j;
 }
 
-static void end_job(worker *w, job *j) {
-  pthread_mutex_lock(&w->lock);
+/* With the lock. */
+static void stop_running(worker *w, job *j) {
   job **at = &w->running;
   while (*at != j) at = &(*at)->next;
   *at = j->next;
-  if (j->task.flags & LODE__CALL_LONG) {
-    w->long_running--;
-    pthread_cond_broadcast(&w->work);
-  }
+}
+
+static void end_job(worker *w, job *j) {
+  bool is_long = (j->task.flags & LODE__CALL_LONG) != 0;
+  pthread_mutex_lock(&w->lock);
+  stop_running(w, j);
+  w->long_running -= is_long;
+  w->large_running -= j->large;
+  if (is_long || j->large) pthread_cond_broadcast(&w->work);
   pthread_mutex_unlock(&w->lock);
   lode__buf_release(&j->task.out);
   lode__free(j->payload);
   lode__free(j);
 }
 
-static void run_job(worker *w, job *j) {
+static void wait_again(worker *w, job *j) {
+  lode__buf_release(&j->task.out);
+  j->task.put_back = false;
+  pthread_mutex_lock(&w->lock);
+  stop_running(w, j);
+  queue_add(&w->large, j);
+  pthread_cond_signal(&w->work);
+  pthread_mutex_unlock(&w->lock);
+}
+
+/* False: it was put back. */
+static bool run_job(worker *w, job *j) {
   lode__task *task = &j->task;
   const lode__service *s = w->services;
   while (s[1].prefix && strncmp(task->name, s->prefix, strlen(s->prefix)) != 0) s++; /* the last takes what is left */
@@ -166,9 +220,14 @@ static void run_job(worker *w, job *j) {
   atomic_fetch_add_explicit(&lode__crash.calls, 1, memory_order_relaxed);
   s->run(task);
   lode__crash_doing(NULL);
+  if (task->put_back) {
+    wait_again(w, j);
+    return false;
+  }
   struct iovec part = {task->out.data, task->out.failed ? 0 : task->out.len};
   if (task->out.failed) task->code = LODE_NOMEM;
   send_frame(w, (lode__wire){.kind = LODE__WIRE_DONE, .code = (uint16_t)task->code, .id = j->id}, &part, 1);
+  return true;
 }
 
 static void *pool_thread(void *ctx) {
@@ -176,8 +235,7 @@ static void *pool_thread(void *ctx) {
   job *j;
   if (lode__crash_thread_begin(NULL) != LODE_OK) return NULL;
   while ((j = next_job(w)) != NULL) {
-    run_job(w, j);
-    end_job(w, j);
+    if (run_job(w, j)) end_job(w, j);
   }
   lode__crash_thread_end();
   return NULL;
@@ -195,11 +253,13 @@ static bool accept_call(worker *w, const lode__wire *head, char *payload) {
   j->worker = w;
   j->id = head->id;
   j->payload = payload;
+  j->client = head->client;
+  j->large = head->code & LODE__CALL_LARGE;
   j->task = (lode__task){.name = words[0].data, .n_words = head->words - 1u, .body = body, .flags = head->code,
                          .shared = w->shared, .job = j};
   for (size_t i = 1; i < head->words; i++) j->task.words[i - 1] = words[i];
   pthread_mutex_lock(&w->lock);
-  queue_add(head->code & LODE__CALL_LONG ? &w->lengthy : &w->brief, j);
+  queue_add(head->code & LODE__CALL_LONG ? &w->lengthy : j->large ? &w->large : &w->brief, j);
   pthread_cond_signal(&w->work);
   pthread_mutex_unlock(&w->lock);
   return true;
@@ -214,6 +274,7 @@ static void cancel_call(worker *w, uint64_t id) {
   pthread_mutex_lock(&w->lock);
   mark_cancelled(w->running, id);
   mark_cancelled(w->brief.first, id);
+  mark_cancelled(w->large.first, id);
   mark_cancelled(w->lengthy.first, id);
   pthread_mutex_unlock(&w->lock);
 }
@@ -335,8 +396,6 @@ int lode__worker_main(int argc, char **argv, const lode__service *services) {
   int crash_fd = receive_crash_fd();
   lode_open_options options = {.memory_bytes = setup.memory_bytes, .max_document_bytes = setup.max_document_bytes,
                                .busy_ms = setup.busy_ms, .create = setup.create, .read_only = setup.read_only, .log = log_line, .log_ctx = &w};
-  w.brief.last = &w.brief.first;
-  w.lengthy.last = &w.lengthy.first;
   pthread_mutex_init(&w.send_lock, NULL);
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.work, NULL);

@@ -43,11 +43,16 @@ struct lode__task {
   lode__shared *shared;
   lode__buf out;       /* the answer's body: filled by the service */
   unsigned code;       /* and its status */
+  bool put_back;       /* by lode__task_put_back() */
   void *job;           /* the worker's; NULL: run without one, and nobody cancels it or hears of rows and progress */
 };
 
 /* True when the caller does not want it any more. */
 bool lode__task_cancelled(const lode__task *task);
+/* Before a read of this many rows. True: it is a large one, and as many of those run as may. The service returns at once, without an
+ * answer, and is run again from the start when there is room. */
+bool lode__task_put_back(lode__task *task, uint64_t rows);
+#define LODE__LARGE_ROWS 1000
 /* For requests to the library: asks whether the caller still wants it. */
 lode_progress lode__task_wanted(lode__task *task);
 /* Only where task->flags ask for them. */
