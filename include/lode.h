@@ -407,7 +407,8 @@ LODE_MUST LODE_API lode_status lode_store_id(lode_store *store, uint64_t *id, lo
 
 /* Does the pending maintenance now: text, metadata and vector index, erasure of deleted data, giving pages back. */
 LODE_MUST LODE_API lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err);
-/* lode_optimize(), and then the file is rewritten as small as it can be; deleted bytes are gone for good. */
+/* Erases what was deleted, for good, and rewrites the files as small as they can be: a store never grows by it. Indexes that lag are
+ * left to lode_optimize() and the background. */
 LODE_MUST LODE_API lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err);
 
 typedef struct lode_damage {

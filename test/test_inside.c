@@ -274,11 +274,11 @@ TEST(only_names_that_lode_makes_are_known) {
   static const char *const ours[] = {"lode.db", "lode.db-journal", "lode.lock", "lode.db.new", "lode.db.new-journal", "lode.db.restore",
                                      "lode.db-journal.quarantine-1700000000000", "segments/0123456789abcdef.seg",
                                      "segments/0123456789abcdef.tmp", "segments/0123456789abcdef.seg.quarantine-1700000000000"};
-  static const char *const project[] = {"config.json", "config.json.1f.tmp", "crashes/crash-20260101T101112.123-4711-0.txt", ".gitignore", ".gitignore.0123456789abcdef.tmp", "index.lock", "watch.lock"};
+  static const char *const project[] = {"config.json", "config.json.1f.tmp", ".gitignore", ".gitignore.0123456789abcdef.tmp", "index.lock", "watch.lock"};
   static const char *const foreign[] = {"", "lode.db2", "Lode.db", "lode.db.bak", "lode.db-journal.quarantine-", "lode.db-journal.quarantine-1x",
                                         "segments/0123456789abcde.seg", "segments/0123456789abcdef0.seg", "segments/0123456789ABCDEF.seg",
                                         "0123456789abcdef.seg", "segments/0123456789abcdef.seg.bak", "segments", "segments/",
-                                        "crashes", "crashes/crash-course.txt", "config.json.tmp", "config.json.xyz.tmp", "config.jso", "a.txt", ".git", "segments/../lode.db"};
+                                        "config.json.tmp", "config.json.xyz.tmp", "config.jso", "a.txt", ".git", "segments/../lode.db"};
   for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) CHECKF(lode__store_files_kind(ours[i]) == LODE__FILES_DATA, "%s", ours[i]);
   for (size_t i = 0; i < sizeof project / sizeof *project; i++) CHECKF(lode__store_files_kind(project[i]) == LODE__FILES_PROJECT, "%s", project[i]);
   for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) CHECKF(lode__store_files_kind(foreign[i]) == 0, "%s", foreign[i]);

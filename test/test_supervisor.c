@@ -3,7 +3,6 @@
  * This program is its own worker: started with LODE__WORKER_ARG it serves "test." calls that crash, hang, sleep, count and
  * echo, and the operations of the table beside them. */
 #include "base/os.h"
-#include "base/store_files.h"
 #include "face/crash.h"
 #include "face/supervisor.h"
 #include "test.h"
@@ -517,41 +516,4 @@ TEST_SLOW(two_hundred_deaths_under_load_lose_nothing_that_was_acknowledged, 300)
   CHECKF(a.code == LODE_OK && strstr(a.body, "\"damages\":0"), "%s", a.body ? a.body : a.text);
   lode__free(a.body);
   lode__supervisor_stop(s, 2000);
-}
-
-/* ---- Reports ---- */
-
-static size_t count_names(const char *folder) {
-  size_t n = 0;
-  lode__os_folder *list = lode__os_folder_open(folder);
-  CHECK(list);
-  while (lode__os_folder_next(list)) n++;
-  lode__os_folder_close(list);
-  return n;
-}
-
-TEST(reports_go_through_no_link_and_remove_no_foreign_file) {
-  lode__buf path = {0};
-  const char *store = test_folder(), *outside = test_folder();
-  char crashes[4200], name[4300];
-  snprintf(crashes, sizeof crashes, "%s/crashes", store);
-  lode__crash_facts facts = {.folder = crashes, .store = store, .pid = 1, .fd = -1};
-  for (int i = 0; i < 30; i++) {
-    snprintf(name, sizeof name, "%s/crash-0000-%02d.txt", outside, i);
-    test_write_file(name, "mine", 4);
-  }
-  CHECK(symlink(outside, crashes) == 0);
-  FAILS(LODE_REFUSED, lode__crash_write(&facts, &path, &err));
-  CHECK(count_names(outside) == 30);
-  CHECK(unlink(crashes) == 0 && mkdir(crashes, 0700) == 0);
-  snprintf(name, sizeof name, "%s/crash-course.txt", crashes);
-  test_write_file(name, "mine", 4);
-  for (int i = 0; i < LODE__CRASH_KEPT + 3; i++) {
-    OK(lode__crash_write(&facts, &path, &err));
-    CHECK(access(path.data, R_OK) == 0);
-  }
-  CHECK(count_names(crashes) == LODE__CRASH_KEPT + 1 && access(name, R_OK) == 0);
-  OK(lode__store_files_clear(store, LODE__FILES_PROJECT, NULL, NULL, &err));
-  CHECK(count_names(crashes) == 1 && access(name, R_OK) == 0);
-  lode__buf_release(&path);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #define SEGMENTS LODE__SEGMENTS_FOLDER "/"
-#define CRASHES LODE__CRASHES_FOLDER "/"
 
 /* @: 16 hexadecimal digits, %: one or more, #: one or more decimal ones. The order is that of removal: the journal goes before the truth,
  * which opens without one (whoever removes has seen to it that it is empty), while a new truth must not meet an old journal;
@@ -23,8 +22,6 @@ static const struct {
     {LODE__JOURNAL_FILE, LODE__FILES_DATA},
     {LODE__LOCK_FILE, LODE__FILES_DATA},
     {LODE__TRUTH_FILE, LODE__FILES_DATA},
-    {CRASHES "crash-#T#.#-#-#.txt", LODE__FILES_PROJECT},
-    {CRASHES "crash-#T#.#-#-#.txt.%.tmp", LODE__FILES_PROJECT},
     {LODE__CONFIG_FILE, LODE__FILES_PROJECT},
     {LODE__CONFIG_FILE ".%.tmp", LODE__FILES_PROJECT},
     {".gitignore", LODE__FILES_PROJECT},
@@ -34,13 +31,6 @@ static const struct {
     {LODE__IN_USE_FILE, LODE__FILES_PRIVATE}, /* last: as long as it is there, others can tell that the folder is in use */
 };
 enum { TABLE_ROWS = sizeof table / sizeof *table };
-
-/* The folders in a store; each goes when it is empty. */
-static const struct {
-  const char *name, *prefix;
-  unsigned kind;
-} folders[] = {{LODE__SEGMENTS_FOLDER, SEGMENTS, LODE__FILES_DATA}, {LODE__CRASHES_FOLDER, CRASHES, LODE__FILES_PROJECT}};
-enum { FOLDERS = sizeof folders / sizeof *folders };
 
 /* ---- Names ---- */
 
@@ -110,20 +100,13 @@ static lode_status add_entry(clearing *c, size_t row, const char *within, const 
   return LODE_OK;
 }
 
-static bool is_folder_of_ours(const char *name) {
-  size_t i = 0;
-  while (i < FOLDERS && strcmp(folders[i].name, name) != 0) i++;
-  return i < FOLDERS;
-}
-
-/* What the store's folder (name "."), or one of those in it, holds: ours to the list, the rest is foreign. */
-static lode_status look_into(clearing *c, const char *in, const char *within, lode_error *err) {
+/* What the folder holds, or the one of segments in it: ours to the list, the rest is foreign. */
+static lode_status look_into(clearing *c, const char *within, lode_error *err) {
   lode__buf path = {0};
   struct stat st;
   const char *name;
   lode_status status = LODE_OK;
-  lode__os_folder *names = lode__inside_list(c->folder, in);
-  if (!names && *within && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) return LODE_OK; /* named by the folder around it */
+  lode__os_folder *names = lode__inside_list(c->folder, *within ? LODE__SEGMENTS_FOLDER : ".");
   if (!names) return lode__fail_errno(err, errno, c->folder);
   while (status == LODE_OK && (name = lode__os_folder_next(names)) != NULL) {
     path.len = 0;
@@ -135,8 +118,8 @@ static lode_status look_into(clearing *c, const char *in, const char *within, lo
     }
     if (LODE__RETRY(lode__os->lstat_at(lode__os_folder_fd(names), name, &st)) != 0) continue; /* gone meanwhile */
     size_t row = row_of(path.data);
-    if (!*within && S_ISDIR(st.st_mode) && is_folder_of_ours(name)) continue; /* looked into on its own */
-    if (row == TABLE_ROWS || !S_ISREG(st.st_mode)) status = note_foreign(c, within, name, err);
+    if (!*within && strcmp(name, LODE__SEGMENTS_FOLDER) == 0 && S_ISDIR(st.st_mode)) status = look_into(c, SEGMENTS, err);
+    else if (row == TABLE_ROWS || !S_ISREG(st.st_mode)) status = note_foreign(c, within, name, err);
     else if (table[row].kind & c->kinds) status = add_entry(c, row, within, name, err);
   }
   lode__os_folder_close(names);
@@ -153,14 +136,14 @@ static int put_away(const clearing *c, int from, const char *name) {
   return c->to < 0 ? LODE__RETRY(lode__os->unlink_at(from, name)) : LODE__RETRY(lode__os->rename_at(from, name, c->to, name));
 }
 
-/* From a folder in the store's; the same one, in the target, is made when it is needed. */
-static int put_away_within(const clearing *c, int folder, const char *within, const char *name) {
-  int from = LODE__RETRY(lode__os->open_below(folder, within, LODE__OPEN_FOLDER, 0)), rc = -1;
+/* From the folder of segments; the same one, in the target, is made when it is needed. */
+static int put_segment_away(const clearing *c, int folder, const char *name) {
+  int from = LODE__RETRY(lode__os->open_below(folder, LODE__SEGMENTS_FOLDER, LODE__OPEN_FOLDER, 0)), rc = -1;
   clearing there = *c;
   if (from < 0) return -1;
   if (c->to >= 0) {
-    (void)LODE__RETRY(lode__os->mkdir_at(c->to, within, 0700));
-    there.to = LODE__RETRY(lode__os->open_below(c->to, within, LODE__OPEN_FOLDER, 0));
+    (void)LODE__RETRY(lode__os->mkdir_at(c->to, LODE__SEGMENTS_FOLDER, 0700));
+    there.to = LODE__RETRY(lode__os->open_below(c->to, LODE__SEGMENTS_FOLDER, LODE__OPEN_FOLDER, 0));
   }
   if (c->to < 0 || there.to >= 0) rc = put_away(&there, from, name);
   int errnum = errno;
@@ -170,18 +153,12 @@ static int put_away_within(const clearing *c, int folder, const char *within, co
   return rc;
 }
 
-static int put_any_away(const clearing *c, int folder, const char *name) {
-  for (size_t i = 0; i < FOLDERS; i++) {
-    size_t len = strlen(folders[i].prefix);
-    if (strncmp(name, folders[i].prefix, len) == 0) return put_away_within(c, folder, folders[i].name, name + len);
-  }
-  return put_away(c, folder, name);
-}
-
 static lode_status put_all_away(const clearing *c, int folder, lode_error *err) {
+  const size_t within = sizeof SEGMENTS - 1;
   for (size_t i = 0; i < c->n; i++) {
     const char *name = c->list[i]->name;
-    if (put_any_away(c, folder, name) < 0 && errno != ENOENT) {
+    int rc = strncmp(name, SEGMENTS, within) == 0 ? put_segment_away(c, folder, name + within) : put_away(c, folder, name);
+    if (rc < 0 && errno != ENOENT) {
       int errnum = errno;
       lode__buf path = {0};
       lode__buf_addf(&path, "%s/%s", c->folder, name);
@@ -192,8 +169,7 @@ static lode_status put_all_away(const clearing *c, int folder, lode_error *err) 
     }
   }
   /* fails when something foreign is in it, or when it is a link: then it stays */
-  for (size_t i = 0; i < FOLDERS; i++)
-    if (c->kinds & folders[i].kind) (void)LODE__RETRY(lode__os->rmdir_at(folder, folders[i].name));
+  if (c->kinds & LODE__FILES_DATA) (void)LODE__RETRY(lode__os->rmdir_at(folder, LODE__SEGMENTS_FOLDER));
   return LODE_OK;
 }
 
@@ -206,8 +182,7 @@ lode_status lode__store_files_clear(const char *folder, unsigned kinds, const ch
     c.to = lode__inside_enter(to);
     if (c.to < 0) LODE__GOTO(lode__fail_errno(err, errno, to));
   }
-  LODE__GOTO(look_into(&c, ".", "", err));
-  for (size_t i = 0; i < FOLDERS; i++) LODE__GOTO(look_into(&c, folders[i].name, folders[i].prefix, err));
+  LODE__GOTO(look_into(&c, "", err));
   if (c.n) qsort(c.list, c.n, sizeof *c.list, by_row);
   LODE__GOTO(put_all_away(&c, fd, err));
 done:

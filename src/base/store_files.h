@@ -15,7 +15,6 @@
 #define LODE__RESTORE_FILE LODE__TRUTH_FILE ".restore"     /* one being restored */
 #define LODE__LOCK_FILE "lode.lock"
 #define LODE__SEGMENTS_FOLDER "segments"
-#define LODE__CRASHES_FOLDER "crashes"
 #define LODE__CONFIG_FILE "config.json"
 #define LODE__INDEX_LOCK_FILE "index.lock"
 #define LODE__WATCH_LOCK_FILE "watch.lock"
@@ -23,11 +22,11 @@
 
 typedef enum lode__store_files {
   LODE__FILES_DATA = 1,     /* the truth, what belongs to it, and what is derived from it */
-  LODE__FILES_PROJECT = 2,  /* a project's settings, the locks of those who index and watch it, reports of crashes */
+  LODE__FILES_PROJECT = 2,  /* a project's settings, and the locks of those who index and watch it */
   LODE__FILES_PRIVATE = 4,  /* in a temporary folder (store/private.c) */
 } lode__store_files;
 
-/* Which of the above a name is, 0 for a foreign one. "segments/NAME", "crashes/NAME" for what is in those folders. */
+/* Which of the above a name is, 0 for a foreign one. "segments/NAME" for what is in the folder of segments. */
 unsigned lode__store_files_kind(const char *name);
 /* "ID.seg" or "ID.tmp" in the folder of segments: its id, and where the ending begins. */
 bool lode__store_files_segment(const char *name, uint64_t *id, const char **ending);

@@ -197,7 +197,7 @@ static lode_status add_rows(build *b, lode_error *err) {
 static lode_status make_file(build *b, lode_error *err) {
   lode__maker_options options = {
       .id = b->row.id,
-      .kind = b->n >= lode__build_limits_now.graph_rows && !b->request->flat ? LODE__GRAPH : LODE__FLAT,
+      .kind = b->n >= lode__build_limits_now.graph_rows && !b->request->flat && !b->plan.flat ? LODE__GRAPH : LODE__FLAT,
       .rows_hint = (uint32_t)b->n,
       .write = write_bytes,
       .ctx = b,

@@ -18,6 +18,7 @@ typedef struct lode__plan {
   int64_t after, last;  /* last INT64_MAX: up to the newest */
   bool gap;             /* lies between segments: when it is empty, the one behind it answers for it */
   bool empty;           /* nothing in it lives: the rows are taken out */
+  bool flat;            /* no graph, however many rows it has */
   size_t most_rows;
 } lode__plan;
 lode_status lode__plan_next(lode_store *store, const lode__build_request *request, lode__plan *plan, lode_error *err);

@@ -178,6 +178,8 @@ typedef struct lode__select {
   size_t n, cap, at;
   int64_t last;       /* scans: everything up to here has been looked at */
   uint64_t scan_tx;   /* which transaction of the reader the scan stands in; 0: none */
+  bool scan_whole;    /* the scan began with the first record, and all its transactions saw the same ones */
+  uint64_t scan_cursor, scanned; /* as of which commit; records met */
 } lode__select;
 
 /* The selection's memory must outlive the select. */
@@ -306,6 +308,8 @@ typedef struct lode__vectors {
   lode__marked *marks;   /* guarded by marks_lock */
 } lode__vectors;
 
+/* LODE_CORRUPT: fewer vectors (or, in one moment, another number) were met than the truth says there are. */
+lode_status lode__vectors_lost(const lode__coll *coll, uint64_t met, lode_error *err);
 /* The next range (*from, *to] behind `at` that no segment of the snapshot holds; false when there is none. */
 bool lode__vectors_gap(const lode__vectors *vectors, int64_t at, int64_t *from, int64_t *to);
 
@@ -412,7 +416,7 @@ typedef struct lode__build_request {
   bool thorough;
   bool gentle;           /* leaves processors to others */
   bool flat;             /* no graphs: a load goes on, and more than once they would be made for nothing */
-  bool no_dead;          /* rewrite every segment that holds a dead vector */
+  bool only_dead;        /* rewrite every segment that holds a dead vector, as what it is, and make no others */
 } lode__build_request;
 /* All of it, now; waits while a thread of this handle builds. */
 lode_status lode__build_all(lode_store *store, const lode__build_request *request, lode_error *err);

@@ -9,11 +9,13 @@ static bool goes_on(lode_progress p, const char *phase, uint64_t done, uint64_t 
 
 /* Writers come first, and another process may be doing the same work: we try again, and give up only when nothing has been
  * done, by whomever, for as long as the store is to wait for a lock. */
-static lode_status step_or_wait(lode_store *store, bool *more, lode_error *err) {
+typedef lode_status work_fn(lode__db *db, bool *more, lode_error *err);
+
+static lode_status step_or_wait(lode_store *store, work_fn *step, bool *more, lode_error *err) {
   uint64_t patience = (uint64_t)store->options->busy_ms * 1000000, until = lode__os->now_ns() + patience;
   uint64_t left = UINT64_MAX, now_left;
   for (uint64_t us = 500;; us = us < 20000 ? us * 2 : us) {
-    lode_status st = lode__work_step(store->db, more, err);
+    lode_status st = step(store->db, more, err);
     if (st != LODE_BUSY) return st;
     if (lode__os->now_ns() >= until) {
       LODE__TRY(lode__work_left(store->db, &now_left, NULL));
@@ -32,7 +34,7 @@ static lode_status optimize(lode_store *store, lode_progress progress, lode_erro
   for (left = total; more;) {
     if (!goes_on(progress, "optimize", total - left, total))
       return lode__fail(err, LODE_CANCELLED, "cancelled: what is done stays done, the rest will be done later");
-    LODE__TRY(step_or_wait(store, &more, err));
+    LODE__TRY(step_or_wait(store, lode__work_step, &more, err));
     if (progress.step) LODE__TRY(lode__work_left(store->db, &left, err));
     if (left > total) total = left;
   }
@@ -90,10 +92,10 @@ static lode_status optimize_beside(lode_store *store, builder *b, lode_progress 
 
 /* What was erased meanwhile may have left segments with many dead: so the builder looks once more at the end. The files were checked by
  * then, unless this is the end of a load, which is no time for reading all that was there before. */
-static lode_status optimize_all(lode_store *store, bool no_dead, lode_progress progress, lode_error *err) {
-  bool beside = store->options->bulk_load && !no_dead;
+static lode_status optimize_all(lode_store *store, lode_progress progress, lode_error *err) {
+  bool beside = store->options->bulk_load;
   builder b = {.store = store, .request = {.stop = must_stop, .stop_ctx = &b}, .err = {.record = LODE_NO_RECORD}};
-  lode__build_request request = {.progress = progress, .thorough = !store->options->bulk_load, .no_dead = no_dead};
+  lode__build_request request = {.progress = progress, .thorough = !store->options->bulk_load};
   atomic_fetch_add(&store->optimizers, 1);
   lode_status st = beside ? optimize_beside(store, &b, progress, err) : optimize(store, progress, err);
   if (st == LODE_OK) st = lode__build_all(store, &request, err);
@@ -105,16 +107,34 @@ lode_status lode__core_optimize(lode_store *store, lode_progress progress, lode_
   lode__error_clear(err);
   lode__store_enter(store);
   LODE__TRY(check_writable(store, err));
-  return optimize_all(store, false, progress, err);
+  return optimize_all(store, progress, err);
 }
 
-/* Vectors that were deleted leave the segments too. */
+static lode_status erase_all(lode_store *store, lode_progress progress, lode_error *err) {
+  bool more = true;
+  while (more) {
+    if (!goes_on(progress, "erase", 0, 0)) return lode__fail(err, LODE_CANCELLED, "cancelled: what is done stays done");
+    LODE__TRY(step_or_wait(store, lode__work_erase, &more, err));
+  }
+  lode__error_clear(err);
+  return LODE_OK;
+}
+
+/* Vectors that were deleted leave the segments too. Nothing that could make the store larger is done: indexes that lag stay as they
+ * are, for the background or lode_optimize() to bring up to date. */
 lode_status lode__core_compact(lode_store *store, lode_progress progress, lode_error *err) {
+  lode__build_request request = {.progress = progress, .only_dead = true};
+  lode_status st;
   lode__error_clear(err);
   lode__store_enter(store);
   LODE__TRY(check_writable(store, err));
-  LODE__TRY(optimize_all(store, true, progress, err));
-  return lode__db_compact(store->db, progress, err);
+  atomic_fetch_add(&store->optimizers, 1);
+  LODE__GOTO(erase_all(store, progress, err));
+  LODE__GOTO(lode__build_all(store, &request, err));
+  LODE__GOTO(lode__db_compact(store->db, progress, err));
+done:
+  atomic_fetch_sub(&store->optimizers, 1);
+  return st;
 }
 
 lode_status lode__core_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {

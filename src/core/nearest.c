@@ -154,6 +154,8 @@ typedef struct stream {
   size_t n;
   int64_t last_vid;
   size_t hint;
+  uint64_t met, cursor;   /* all of them so far, and the commit that all transactions saw; */
+  bool moved;             /* or they did not */
 } stream;
 
 static lode_status flush(stream *s, lode_error *err) {
@@ -170,6 +172,8 @@ static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
   int64_t from = s->last_vid, to = INT64_MAX;
   bool more = true, behind = false;
   *ended = false;
+  s->moved |= s->cursor && s->cursor != lode__tx_cursor(reader->tx);
+  s->cursor = lode__tx_cursor(reader->tx);
   if (s->v && !lode__vectors_gap(s->v, s->last_vid, &from, &to)) {
     *ended = true;
     return LODE_OK;
@@ -188,6 +192,7 @@ static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
     if (more && !behind) {
       memcpy(s->rows + s->n * dim, data, (size_t)dim * sizeof(float));
       s->last_vid = s->vid[s->n++];
+      s->met++;
     }
     if (s->n < BLOCK_ROWS && more && !behind) continue;
     LODE__TRY(flush(s, err));
@@ -211,6 +216,9 @@ static lode_status run_stream(lode__nearest *near, const lode__vectors *v, lode_
     st = lode__reader_renew_if_old(near->reader, err);
     if (st == LODE_OK) st = stream_some(s, &ended, err);
   }
+  const lode__coll *c = &near->reader->coll;
+  if (st == LODE_OK && !v && !s->moved && !near->reader->borrowed && s->met != c->records - c->pending)
+    st = lode__vectors_lost(c, s->met, err);
   lode__free(s->rows);
   lode__free(s->norms);
   lode__free(s);

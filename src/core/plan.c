@@ -71,8 +71,9 @@ static bool find_dead(search *s) {
   for (size_t i = 0; i < s->n; i++) {
     const cell *c = &s->cells[i];
     bool many = c->dead * 100 >= (uint64_t)lode__build_limits_now.dead_percent * c->row.rows;
-    if (c->dead == 0 || (!many && !s->request->no_dead)) continue;
+    if (c->dead == 0 || (!many && !s->request->only_dead)) continue;
     s->plan->empty = c->live == 0;
+    s->plan->flat = s->request->only_dead && c->row.kind == LODE__FLAT;
     s->plan->most_rows = LODE__MAX_ROWS; /* what was one segment may be one again */
     return choose(s, c->row.after, c->row.last);
   }
@@ -146,7 +147,7 @@ static lode_status look_at(void *ctx, const lode__coll *coll, lode_error *err) {
                           .most_rows = most_rows(s->store, coll->dim)};
   int64_t first = lode__vec_first(coll->cid);
   uint64_t loose = living > held ? living - held : 0;
-  if (find_gap(s, first) || find_flat(s, loose) || find_dead(s) || find_merge(s, first, loose))
+  if (s->request->only_dead ? find_dead(s) : find_gap(s, first) || find_flat(s, loose) || find_dead(s) || find_merge(s, first, loose))
     s->plan->cid = coll->cid;
   return LODE_OK;
 }

@@ -234,18 +234,37 @@ static lode_status next_listed(lode__select *s, lode__rec *rec, bool *more, lode
   return LODE_OK;
 }
 
+static lode_status begin_scan(lode__select *s, lode_error *err) {
+  lode__reader *r = s->reader;
+  uint64_t cursor = lode__tx_cursor(r->tx);
+  if (s->scan_tx == 0) s->scan_whole = !r->borrowed && (s->last & LODE__KEY_MAX) == 0;
+  else s->scan_whole &= cursor == s->scan_cursor; /* no record was written in between */
+  if (s->scan_tx == 0) s->scanned = 0;
+  s->scan_cursor = cursor;
+  s->scan_tx = r->count;
+  return (s->pending_only ? lode__rec_scan_pending : lode__rec_scan)(r->tx, r->coll.cid, s->last, err);
+}
+
+/* A scan of everything at one moment has met as many records as the truth says there are. */
+static lode_status end_scan(lode__select *s, lode_error *err) {
+  const lode__coll *c = &s->reader->coll;
+  uint64_t said = s->pending_only ? c->pending : c->records;
+  s->phase = PHASE_END;
+  if (!s->scan_whole || s->scanned == said) return LODE_OK;
+  return lode__fail(err, LODE_CORRUPT,
+                    "collection %.*s has %llu records%s and %llu were found: run `lode db verify`, then `lode db salvage`",
+                    (int)c->name.len, c->name.data, (unsigned long long)said, s->pending_only ? " without a vector" : "",
+                    (unsigned long long)s->scanned);
+}
+
 static lode_status next_scanned(lode__select *s, lode__rec *rec, bool *more, lode_error *err) {
   lode__reader *r = s->reader;
   LODE__TRY(lode__reader_renew_if_old(r, err));
-  if (s->scan_tx != r->count) {
-    LODE__TRY((s->pending_only ? lode__rec_scan_pending : lode__rec_scan)(r->tx, r->coll.cid, s->last, err));
-    s->scan_tx = r->count;
-  }
+  if (s->scan_tx != r->count) LODE__TRY(begin_scan(s, err));
   LODE__TRY(lode__rec_next(r->tx, rec, more, err));
-  if (*more)
-    s->last = rec->rid;
-  else
-    s->phase = PHASE_END;
+  if (!*more) return end_scan(s, err);
+  s->last = rec->rid;
+  s->scanned++;
   return LODE_OK;
 }
 

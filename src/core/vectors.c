@@ -131,6 +131,13 @@ lode__vectors *lode__vectors_new(uint32_t dim, const lode__vectors *from) {
 
 /* ---- Segments ---- */
 
+lode_status lode__vectors_lost(const lode__coll *coll, uint64_t met, lode_error *err) {
+  return lode__fail(err, LODE_CORRUPT,
+                    "collection %.*s has %llu vectors and %llu were found: run `lode db verify`, then `lode db salvage`",
+                    (int)coll->name.len, coll->name.data, (unsigned long long)(coll->records - coll->pending),
+                    (unsigned long long)met);
+}
+
 bool lode__vectors_gap(const lode__vectors *v, int64_t at, int64_t *from, int64_t *to) {
   *from = at;
   *to = INT64_MAX;

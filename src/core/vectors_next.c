@@ -25,6 +25,7 @@ typedef struct update {
   lode__rids rids, vids;    /* died, not in its lists yet */
   lode__segment_record *died; /* the same as segments know them */
   size_t n_died, cap_died;
+  bool fresh;               /* loaded from nothing */
   bool too_large;
   bool cut;                 /* the transaction grew old before the end */
 } update;
@@ -319,6 +320,7 @@ static lode_status begin_anew(update *u, lode_error *err) {
   lode__vectors_release(old);
   u->v->last_gid = u->reader->coll.horizon;
   u->v->epoch = u->reader->epoch;
+  u->fresh = true;
   return LODE_OK;
 }
 
@@ -360,15 +362,29 @@ static lode_status load(update *u, lode_error *err) {
 
 /* ---- The dead that we do not know of ---- */
 
-static void count_unknown(update *u) {
-  lode__vectors *v = u->v;
-  uint64_t living = u->reader->coll.records - u->reader->coll.pending;
+static size_t count_alive(const lode__vectors *v) {
   size_t alive = 0;
-  if (!v->missed) return; /* those that were unknown before still are: their graves are gone */
   for (size_t i = 0; i < v->n_segs; i++) alive += v->segs[i].live ? v->segs[i].live->n : v->segs[i].seg->row.rows;
   for (size_t p = 0; p < v->n_parts; p++)
     for (uint32_t i = v->parts[p].from; i < v->parts[p].n; i++)
       alive += lode__vectors_alive(v, v->parts[p].chunk->rid[i], v->parts[p].chunk->vid[i]);
+  return alive;
+}
+
+/* Every living vector has been met; fewer than the truth says means that some are lost. (Segments are the builder's to judge.) */
+static lode_status check_number(const update *u, lode_error *err) {
+  const lode__coll *c = &u->reader->coll;
+  uint64_t living = c->records - c->pending;
+  if (!u->fresh || u->too_large || u->v->n_segs) return LODE_OK;
+  size_t alive = count_alive(u->v);
+  return alive >= living ? LODE_OK : lode__vectors_lost(c, alive, err);
+}
+
+static void count_unknown(update *u) {
+  lode__vectors *v = u->v;
+  uint64_t living = u->reader->coll.records - u->reader->coll.pending;
+  if (!v->missed) return; /* those that were unknown before still are: their graves are gone */
+  size_t alive = count_alive(v);
   v->unknown = alive > living ? alive - (size_t)living : 0;
   v->missed = false;
 }
@@ -456,6 +472,7 @@ static lode_status make_current(update *u, lode__vectors **out, lode_error *err)
     LODE__GOTO(load(u, err));
     count_unknown(u);
   }
+  LODE__GOTO(check_number(u, err));
   if (u->too_large && u->v->n_segs == 0) goto done;
   if (u->too_large) {
     LODE__GOTO(begin_anew(u, err)); /* gives the chunks back */

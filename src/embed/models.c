@@ -187,7 +187,7 @@ lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_m
   char *path = NULL;
   lode_status st = lode__embed_locate_model(&folders, m, &path, err);
   struct stat file;
-  if (st == LODE_OK && lode__os->stat(path, &file) == 0 && S_ISREG(file.st_mode)) {
+  if (st == LODE_OK && lode__os->stat(path, &file) == 0) {
     info->file = path;
     info->bytes = (uint64_t)file.st_size;
     info->installed = true;

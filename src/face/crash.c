@@ -1,8 +1,8 @@
 /* crash.c - see crash.h. The upper half of this file runs in a signal handler: no locks, no allocation, no stdio. */
 #include "crash.h"
 
-#include "base/store_files.h"
-#include "code/fs.h"
+#include "base/os.h"
+#include "stream.h"
 
 #include <execinfo.h>
 #include <fcntl.h>
@@ -97,14 +97,19 @@ void lode__crash_end(const lode__proc_end *end, char *text, size_t size) {
 }
 
 static void put_files(lode__buf *out, const char *folder) {
-  lode__os_folder *list = lode__inside_list(folder, ".");
+  lode__os_folder *list = lode__os_folder_open(folder);
+  lode__buf path = {0};
   struct stat info;
   const char *name;
   while (list && (name = lode__os_folder_next(list)) != NULL) {
-    if (lode__os->lstat_at(lode__os_folder_fd(list), name, &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    path.len = 0;
+    lode__buf_addf(&path, "%s/%s", folder, name);
+    lode__buf_addc(&path, '\0');
+    if (path.failed || lode__os->stat(path.data, &info) != 0 || !S_ISREG(info.st_mode)) continue;
     lode__buf_addf(out, "  %s  %lld bytes\n", name, (long long)info.st_size);
   }
   lode__os_folder_close(list);
+  lode__buf_release(&path);
 }
 
 static void put_workers_half(lode__buf *out, int fd) {
@@ -134,40 +139,49 @@ static void put_report(lode__buf *out, const lode__crash_facts *facts, const str
 /* Names sort by time: the oldest is the smallest. */
 static void remove_oldest(const char *folder) {
   for (;;) {
-    lode__os_folder *list = lode__inside_list(folder, ".");
-    char oldest[256] = "", within[300];
+    lode__os_folder *list = lode__os_folder_open(folder);
+    char oldest[256] = "";
     const char *name;
     size_t n = 0;
+    lode__buf path = {0};
     while (list && (name = lode__os_folder_next(list)) != NULL) {
-      snprintf(within, sizeof within, LODE__CRASHES_FOLDER "/%s", name);
-      if (!lode__store_files_kind(within) || strlen(name) >= sizeof oldest) continue;
+      if (strncmp(name, "crash-", 6) != 0 || strlen(name) >= sizeof oldest) continue;
       n++;
       if (!oldest[0] || strcmp(name, oldest) < 0) memcpy(oldest, name, strlen(name) + 1);
     }
     lode__os_folder_close(list);
-    if (n <= LODE__CRASH_KEPT || lode__inside_unlink(folder, oldest) < 0) return;
+    if (n <= LODE__CRASH_KEPT) return;
+    lode__buf_addf(&path, "%s/%s", folder, oldest);
+    lode__buf_addc(&path, '\0');
+    bool gone = !path.failed && lode__os->unlink(path.data) == 0;
+    lode__buf_release(&path);
+    if (!gone) return;
   }
 }
 
-/* The folder is one in a store, or of the user's own. */
 lode_status lode__crash_write(const lode__crash_facts *facts, lode__buf *path, lode_error *err) {
   static atomic_uint serial;
   lode__buf text = {0};
-  char name[100];
+  lode__out_file file = {.fd = -1};
   struct tm now;
   uint64_t ms = lode__os_wall_ms();
   time_t seconds = (time_t)(ms / 1000);
   lode_status st = LODE_OK;
   gmtime_r(&seconds, &now);
   if (lode__os->mkdir(facts->folder, 0700) < 0 && errno != EEXIST) return lode__fail_errno(err, errno, facts->folder);
-  snprintf(name, sizeof name, "crash-%04d%02d%02dT%02d%02d%02d.%03u-%d-%u.txt", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday,
-           now.tm_hour, now.tm_min, now.tm_sec, (unsigned)(ms % 1000), (int)facts->pid, atomic_fetch_add(&serial, 1));
+  path->len = 0;
+  lode__buf_addf(path, "%s/crash-%04d%02d%02dT%02d%02d%02d.%03u-%d-%u.txt", facts->folder, now.tm_year + 1900,
+                 now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min, now.tm_sec, (unsigned)(ms % 1000),
+                 (int)facts->pid, atomic_fetch_add(&serial, 1));
+  lode__buf_addc(path, '\0');
   put_report(&text, facts, &now);
-  if (text.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__fs_join(path, facts->folder, name, err));
-  LODE__GOTO(lode__fs_write_inside(facts->folder, name, (lode_str){text.data, text.len}, err));
+  if (text.failed || path->failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(lode__out_file_open(&file, path->data, err));
+  if (lode__out_file_write(&file, text.data, text.len) < 0) LODE__GOTO(lode__fail_errno(err, file.errnum, path->data));
+  LODE__GOTO(lode__out_file_commit(&file, err));
   remove_oldest(facts->folder);
 done:
+  if (file.path) lode__out_file_close(&file);
   lode__buf_release(&text);
   return st;
 }

@@ -123,7 +123,7 @@ lode_status lode__op_restore(lode__op_context *ctx, const lode__args *args, lode
 
 static lode_status shrink(lode__op_context *ctx, lode_status (*work)(lode_store *, lode_progress, lode_error *),
                           lode_error *err) {
-  lode__open_how how = {.write = true};
+  lode__open_how how = {.write = true, .brief = true}; /* what is measured is what `work` did */
   lode_stats before = {0}, after = {0};
   lode_store *store = NULL;
   LODE__TRY(ctx->open(ctx->opener, &how, &store, err));

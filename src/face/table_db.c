@@ -484,7 +484,8 @@ const lode__op lode__ops_db[] = {
      .examples = "lode db restore notes-monday.lode ./restored"},
     {OP(compact), .about = "rewrite the store as small as it can be", .flags = LONG, .params = no_params,
      .summary = compact_summary, .say = "{store}: {bytes}, was {bytes_before}",
-     .detail = "Deleted bytes are gone for good, from the text index and from free pages too.",
+     .detail = "Deleted bytes are gone for good, from the text index and from free pages too. A store never grows by it: what waits to "
+               "be indexed goes on waiting, for the background or optimize.",
      .examples = "lode db compact"},
     {OP(optimize), .about = "do the pending background work now", .flags = LONG, .params = no_params,
      .summary = compact_summary, .say = "{store}: {bytes}, was {bytes_before}",

@@ -127,6 +127,35 @@ done:
   return st;
 }
 
+/* ---- Is it all there? ---- */
+
+typedef struct census {
+  lode__tx *tx;
+  lode_progress progress;
+} census;
+
+static lode_status count_collection(void *ctx, const lode__coll *coll, lode_error *err) {
+  census *c = ctx;
+  uint64_t n;
+  LODE__TRY(lode__progress(c->progress, "counting", 0, 0, err));
+  LODE__TRY(lode__rec_count(c->tx, coll->cid, &n, err));
+  if (n == coll->records) return LODE_OK;
+  return lode__fail(err, LODE_CORRUPT,
+                    "collection %.*s has %llu records and %llu were found: run `lode db verify`, then `lode db salvage`",
+                    (int)coll->name.len, coll->name.data, (unsigned long long)coll->records, (unsigned long long)n);
+}
+
+lode_status lode__copy_check_counts(const char *file, lode_progress progress, lode_error *err) {
+  lode__db *db;
+  census c = {.progress = progress};
+  LODE__TRY(lode__db_open_file(file, &db, err));
+  lode_status st = lode__tx_begin(db, LODE__READ, &c.tx, err);
+  if (st == LODE_OK) st = lode__coll_each(c.tx, count_collection, &c, err);
+  lode__tx_rollback(c.tx);
+  lode__db_close(db);
+  return st;
+}
+
 /* ---- Backup ---- */
 
 static lode_status refuse_existing(const char *path, const char *advice, lode_error *err) {
@@ -145,7 +174,8 @@ lode_status lode__db_backup(lode__db *db, const char *file, lode_progress progre
   lode__buf_addc(&part, 0);
   if (part.failed) return lode__fail_nomem(err);
   LODE__GOTO(lode__db_copy(db, part.data, progress, err));
-  st = refuse_existing(file, advice, err);
+  st = lode__copy_check_counts(part.data, progress, err);
+  if (st == LODE_OK) st = refuse_existing(file, advice, err);
   if (st == LODE_OK && LODE__RETRY(lode__os->rename(part.data, file)) != 0) st = lode__fail_errno(err, errno, file);
   if (st == LODE_OK) st = lode__os_sync_folder_of(file, err);
   else (void)lode__os->unlink(part.data);
@@ -267,6 +297,7 @@ static lode_status put_in_place(lode__pages *p, const char *file, const char *fo
   LODE__GOTO(refuse_existing(truth, "restore into another folder, or move that store away", err));
   st = write_copy(p, file, folder, copy, progress, err);
   if (st == LODE_OK) st = check_structure(copy, file, progress, err);
+  if (st == LODE_OK) st = lode__copy_check_counts(copy, progress, err);
   if (st == LODE_OK) st = set_journal_aside(folder, err);
   if (st == LODE_OK && lode__inside_rename(folder, LODE__RESTORE_FILE, LODE__TRUTH_FILE) != 0) st = lode__fail_errno(err, errno, truth);
   if (st == LODE_OK) st = lode__inside_sync(folder, LODE__TRUTH_FILE, err);

@@ -40,6 +40,7 @@
   X(COLL_ERASE, "DELETE FROM collection WHERE cid=?1")                                                             \
   X(COLL_NEXT_WORK, "SELECT cid FROM collection WHERE cid>?1 AND (name IS NULL OR graves>0 OR untexted>0 OR "      \
                     "unindexed>0) ORDER BY cid LIMIT 1")                                                           \
+  X(COLL_NEXT_DEAD, "SELECT cid FROM collection WHERE cid>?1 AND (name IS NULL OR graves>0) ORDER BY cid LIMIT 1")  \
   X(COLL_DROPPED, "SELECT text_cursor,term_cursor FROM collection WHERE cid=?1 AND name IS NULL")                                        \
   X(COLL_SUMS, "SELECT count(*),sum(records),sum(pending),sum(graves),sum(untexted),sum(unindexed) FROM collection " \
                "WHERE name IS NOT NULL")                                                                           \
@@ -64,6 +65,7 @@
   X(RECORD_SET, "UPDATE record SET seq=?3,vid=?4,doc=?5,meta=?6,crc=?7 WHERE rid=?1 AND id=?2")                    \
   X(RECORD_DELETE, "DELETE FROM record WHERE rid=?1")                                                              \
   X(RECORD_SCAN, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid>?1 AND rid<=?2 ORDER BY rid")           \
+  X(RECORD_KEYS, "SELECT rid FROM record WHERE rid>?1 AND rid<=?2 ORDER BY rid")                                   \
   X(RECORD_PENDING, "SELECT r.rid,r.id,r.seq,r.vid,r.doc,r.meta,r.crc FROM record AS r INDEXED BY pending WHERE "  \
                     "vid=0 AND rid>?1 AND rid<=?2 ORDER BY rid")                                                   \
   X(RECORD_IS_PENDING, "SELECT 1 FROM record INDEXED BY pending WHERE vid=0 AND rid=?1")                           \
@@ -295,6 +297,8 @@ static inline lode_str lode__column(sqlite3_stmt *s, int i) {
 /* open.c */
 char *lode__path_join(const char *folder, const char *name); /* freed by the caller; NULL when out of memory */
 int lode__db_open_lock_file(lode__db *db);
+/* A truth file outside of a store's folder, which nobody else knows: for reading, without locks. */
+lode_status lode__db_open_file(const char *file, lode__db **db, lode_error *err);
 lode_status lode__make_folder(const char *folder, lode_error *err); /* mode 0700, with its parents */
 
 /* private.c */
@@ -356,6 +360,15 @@ uint32_t lode__crc_segment(const lode__seg_row *row);
 lode_status lode__dead_note(lode__tx *tx, int64_t vid, int64_t rid, lode_error *err);
 lode_status lode__dead_drop_all(lode__tx *tx, int64_t cid, lode_error *err);
 lode_status lode__seg_drop_all(lode__tx *tx, int64_t cid, lode_error *err);
+
+/* work.c: what a pragma says. */
+lode_status lode__pragma_number(lode__tx *tx, const char *sql, int64_t *value, lode_error *err);
+
+/* record.c */
+lode_status lode__rec_count(lode__tx *tx, int64_t cid, uint64_t *n, lode_error *err);
+
+/* backup.c: LODE_CORRUPT unless each collection of a copy that nobody else knows has as many records as it says. */
+lode_status lode__copy_check_counts(const char *file, lode_progress progress, lode_error *err);
 
 /* feed.c */
 lode_status lode__feed_register(lode__conn *conn, lode_error *err); /* for a new connection */

@@ -195,6 +195,40 @@ done:
   return st;
 }
 
+/* The folder may be a link that the user named; the VFS follows none. */
+static lode_status resolve_folder_of(const char *file, char **folder, char **path, lode_error *err) {
+  char above[4096];
+  const char *name;
+  char *absolute = NULL;
+  LODE__TRY(lode__inside_resolve(file, &absolute, err));
+  lode_status st = lode__inside_split(absolute, above, sizeof above, &name)
+                       ? lode__inside_resolve(above, folder, err)
+                       : lode__fail(err, LODE_INVALID, "the path of %.100s... is too long", file);
+  if (st == LODE_OK && !(*path = lode__path_join(*folder, name))) st = lode__fail_nomem(err);
+  lode__free(absolute);
+  return st;
+}
+
+lode_status lode__db_open_file(const char *file, lode__db **out, lode_error *err) {
+  *out = NULL;
+  LODE__TRY(lode__vfs_register(err));
+  lode__db *db = lode__alloc_zero(1, sizeof *db);
+  if (!db) return lode__fail_nomem(err);
+  lode_status st = init_sync(db, err);
+  if (st != LODE_OK) {
+    lode__free(db);
+    return st;
+  }
+  db->lock_fd = -1;
+  db->lock_generation = lode__vfs_generation();
+  db->opt.read_only = true;
+  fill_defaults(&db->opt);
+  st = resolve_folder_of(file, &db->folder, &db->path, err);
+  if (st == LODE_OK) *out = db;
+  else lode__db_close(db);
+  return st;
+}
+
 void lode__db_close(lode__db *db) {
   if (!db) return;
   while (db->idle) {

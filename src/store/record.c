@@ -203,6 +203,21 @@ lode_status lode__rec_next(lode__tx *tx, lode__rec *rec, bool *more, lode_error 
   return st;
 }
 
+/* Living records, counted by their keys. */
+lode_status lode__rec_count(lode__tx *tx, int64_t cid, uint64_t *n, lode_error *err) {
+  sqlite3_stmt *s;
+  bool more = true;
+  *n = 0;
+  LODE__TRY(begin_scan(tx, LODE__STMT_RECORD_KEYS, cid, 0, &s, err));
+  for (;;) {
+    LODE__TRY(lode__step(tx, s, &more, err));
+    if (!more) break;
+    *n += !is_dead(tx, sqlite3_column_int64(s, 0));
+  }
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
 lode_status lode__vec_scan(lode__tx *tx, int64_t cid, int64_t after_vid, lode_error *err) {
   return begin_scan(tx, LODE__STMT_VECTOR_SCAN, cid, after_vid, &tx->vec_scan, err);
 }

@@ -251,6 +251,8 @@ lode_status lode__counter_keys(lode__tx *tx, int64_t cid, lode__counter_fn *fn, 
 /* Does one step; *more says that more may be left. LODE_BUSY when another thread or process is at work, or holds the write
  * lock: then try again. */
 lode_status lode__work_step(lode__db *db, bool *more, lode_error *err);
+/* The same, but nothing is brought up to date: what was deleted is erased, and pages are given back. */
+lode_status lode__work_erase(lode__db *db, bool *more, lode_error *err);
 /* What is left, in rows. */
 lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err);
 /* Is it enough for a whole step of a bulk load? */

@@ -335,7 +335,7 @@ done:
 
 /* ---- Giving pages back ---- */
 
-static lode_status pragma_number(lode__tx *tx, const char *sql, int64_t *value, lode_error *err) {
+lode_status lode__pragma_number(lode__tx *tx, const char *sql, int64_t *value, lode_error *err) {
   sqlite3_stmt *s = NULL;
   *value = 0;
   int rc = sqlite3_prepare_v2(tx->conn->sql, sql, -1, &s, NULL);
@@ -348,8 +348,8 @@ static lode_status pragma_number(lode__tx *tx, const char *sql, int64_t *value, 
 /* A sixteenth of the file may stay free: new data will fill it. */
 static lode_status vacuum_due(lode__tx *tx, bool *due, lode_error *err) {
   int64_t pages, free_pages;
-  LODE__TRY(pragma_number(tx, "PRAGMA page_count", &pages, err));
-  LODE__TRY(pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
+  LODE__TRY(lode__pragma_number(tx, "PRAGMA page_count", &pages, err));
+  LODE__TRY(lode__pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
   *due = free_pages > 64 && free_pages > pages / 16;
   return LODE_OK;
 }
@@ -362,10 +362,11 @@ static lode_status vacuum_some(lode__tx *tx, unsigned few, lode_error *err) {
 
 /* ---- Steps ---- */
 
-static lode_status next_collection(lode__tx *tx, int64_t after, int64_t *cid, lode_error *err) {
+/* `which`: COLL_NEXT_WORK or COLL_NEXT_DEAD, all work or erasing alone. */
+static lode_status next_collection(lode__tx *tx, int which, int64_t after, int64_t *cid, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_NEXT_WORK, &s, err));
+  LODE__TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, after);
   LODE__TRY(lode__step(tx, s, &row, err));
   *cid = row ? sqlite3_column_int64(s, 0) : 0;
@@ -433,12 +434,12 @@ static void release_work(lode__db *db) {
   pthread_mutex_unlock(&db->mutex);
 }
 
-static lode_status look_for_work(lode__db *db, bool *found, lode_error *err) {
+static lode_status look_for_work(lode__db *db, int which, bool *found, lode_error *err) {
   lode__tx *tx;
   int64_t cid;
   *found = false;
   LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
-  lode_status st = next_collection(tx, 0, &cid, err);
+  lode_status st = next_collection(tx, which, 0, &cid, err);
   if (st == LODE_OK) *found = cid != 0;
   if (st == LODE_OK && !cid) st = vacuum_due(tx, found, err);
   lode__tx_rollback(tx);
@@ -446,14 +447,14 @@ static lode_status look_for_work(lode__db *db, bool *found, lode_error *err) {
 }
 
 /* A step for the first collection with work behind `after`; *cid: which, 0 for none. */
-static lode_status try_step(lode__db *db, int64_t after, int64_t *cid, bool *put_off, lode_error *err) {
+static lode_status try_step(lode__db *db, int which, int64_t after, int64_t *cid, bool *put_off, lode_error *err) {
   lode_status st;
   step w = {.few = db->few};
   *cid = 0;
   *put_off = false;
   LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
   w.until_ns = lode__os->now_ns() + STEP_NS;
-  LODE__GOTO(next_collection(w.tx, after, cid, err));
+  LODE__GOTO(next_collection(w.tx, which, after, cid, err));
   if (*cid) st = step_collection(&w, *cid, err);
   else if (after == 0) st = vacuum_some(w.tx, w.few, err);
 done:
@@ -472,12 +473,12 @@ static void give_some_back(lode__db *db) {
 }
 
 /* Only the one who has claimed the work is here. *put_off: nothing was done, for want of room. */
-static lode_status do_step(lode__db *db, int64_t after, int64_t *cid, bool *put_off, lode_error *err) {
-  lode_status st = try_step(db, after, cid, put_off, err);
+static lode_status do_step(lode__db *db, int which, int64_t after, int64_t *cid, bool *put_off, lode_error *err) {
+  lode_status st = try_step(db, which, after, cid, put_off, err);
   if (st == LODE_FULL && db->few != 1) {
     db->few = 1;
     give_some_back(db);
-    st = try_step(db, after, cid, put_off, err);
+    st = try_step(db, which, after, cid, put_off, err);
     if (*put_off) return lode__fail(err, LODE_FULL, "no space left for %s; what is to be erased comes first", db->path);
   }
   if (st != LODE_OK || *put_off || !db->few) return st;
@@ -488,11 +489,11 @@ static lode_status do_step(lode__db *db, int64_t after, int64_t *cid, bool *put_
 }
 
 /* A collection whose work meets damage, or needs room that there is not, does not hold up those behind it. */
-static lode_status do_work(lode__db *db, lode_error *err) {
+static lode_status do_work(lode__db *db, int which, lode_error *err) {
   lode_error first = {.status = LODE_OK};
   bool put_off, any = false;
   for (int64_t after = 0, cid;; after = cid) {
-    lode_status st = do_step(db, after, &cid, &put_off, err);
+    lode_status st = do_step(db, which, after, &cid, &put_off, err);
     any = any || put_off;
     if ((st == LODE_CORRUPT || st == LODE_FULL) && cid) {
       if (first.status == LODE_OK && err) first = *err;
@@ -513,14 +514,22 @@ static lode_status do_work(lode__db *db, lode_error *err) {
   }
 }
 
-lode_status lode__work_step(lode__db *db, bool *more, lode_error *err) {
+static lode_status claim_and_work(lode__db *db, int which, bool *more, lode_error *err) {
   *more = false;
-  LODE__TRY(look_for_work(db, more, err));
+  LODE__TRY(look_for_work(db, which, more, err));
   if (!*more) return LODE_OK;
   LODE__TRY(claim_work(db, err));
-  lode_status st = do_work(db, err);
+  lode_status st = do_work(db, which, err);
   release_work(db);
   return st;
+}
+
+lode_status lode__work_step(lode__db *db, bool *more, lode_error *err) {
+  return claim_and_work(db, LODE__STMT_COLL_NEXT_WORK, more, err);
+}
+
+lode_status lode__work_erase(lode__db *db, bool *more, lode_error *err) {
+  return claim_and_work(db, LODE__STMT_COLL_NEXT_DEAD, more, err);
 }
 
 lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err) {
@@ -531,7 +540,7 @@ lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err) {
   LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   lode_status st = sums(tx, n, err);
   if (st == LODE_OK) *left = (uint64_t)(n[3] + n[4] + n[5]);
-  if (st == LODE_OK && *left == 0) st = next_collection(tx, 0, &cid, err);
+  if (st == LODE_OK && *left == 0) st = next_collection(tx, LODE__STMT_COLL_NEXT_WORK, 0, &cid, err);
   if (st == LODE_OK && *left == 0) *left = cid != 0;
   if (st == LODE_OK && *left == 0) st = vacuum_due(tx, &due, err);
   if (due) *left = 1;
@@ -573,8 +582,8 @@ lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err) {
   *stats = (lode_stats){0};
   LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   LODE__GOTO(sums(tx, n, err));
-  LODE__GOTO(pragma_number(tx, "PRAGMA page_size", &page_bytes, err));
-  LODE__GOTO(pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
+  LODE__GOTO(lode__pragma_number(tx, "PRAGMA page_size", &page_bytes, err));
+  LODE__GOTO(lode__pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
   *stats = (lode_stats){
       .collections = (uint64_t)n[0],
       .records = (uint64_t)n[1],
