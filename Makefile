@@ -223,6 +223,15 @@ test-sqlite: deps-test
 test-full:
 	@LODE_TEST_FULL=1 $(MAKE) --no-print-directory test
 
+# The same beside more busy processes than cores, with a fresh seed each time
+.PHONY: test-busy
+test-busy: deps-test grammars
+	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
+	@$(MAKE) --no-print-directory test-model
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/busy.sh test/run.sh $(or $(BUSY_RUNS),$(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS))
+
 .PHONY: tests-tsan
 tests-tsan: $(foreach t,$(TSAN_TESTS),$(if $(wildcard test/test_$(t).c),$(OUT)/test/test_$(t)))
 
@@ -360,6 +369,7 @@ uninstall:
 help:
 	@echo "make quickstart   install what is missing, build, index this tree, search it"
 	@echo "make test         all tests (sampled by a printed seed); make test-full: every byte, every call"
+	@echo "make test-busy    all tests beside more busy processes than cores"
 	@echo "make              the library and the program, in build/release"
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local DESTDIR="

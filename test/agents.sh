@@ -2,6 +2,7 @@
 # agents.sh PROGRAM - what files, stores and settings of others can make lode show, keep or remove: text for agents and terminals, secrets,
 # linked settings of clients, dropped collections. Ends with "N passed, N failed, N skipped".
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "${1:?usage: agents.sh PATH-OF-LODE}")
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/lode-agents-XXXXXX")
 server=
@@ -85,7 +86,7 @@ run 0 db drop code --store "$tmp/plain" --yes
 if command -v curl >/dev/null; then
   "$lode" serve --store "$tmp/bidi/.lode" --port 0 --allow-reset 2>"$tmp/log" >/dev/null &
   server=$!
-  for _ in $(seq 600); do
+  for _ in $(seq $((600 * patience))); do
     port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$tmp/log" | head -1)
     [ -n "$port" ] && grep -q "is ready" "$tmp/log" && break
     sleep 0.05
@@ -96,17 +97,17 @@ if command -v curl >/dev/null; then
   want() {
     local status=$1 got
     shift
-    got=$(curl -s -m 60 -o "$tmp/body" -w '%{http_code}' "$@")
+    got=$(curl -s -m $((60 * patience)) -o "$tmp/body" -w '%{http_code}' "$@")
     [ "$got" = "$status" ] && ok || bad "curl $*: $got, wanted $status: $(head -c 300 "$tmp/body")"
   }
   want 200 "$db" -d '{"name":"mine"}'
   want 400 -X DELETE "$db/code"
-  id=$(curl -s -m 60 "$db/files" | sed -n 's/.*"id":"\([0-9a-f-]*\)".*/\1/p')
+  id=$(curl -s -m $((60 * patience)) "$db/files" | sed -n 's/.*"id":"\([0-9a-f-]*\)".*/\1/p')
   want 400 -X PUT "$db/$id" -d '{"new_name":"other"}'
   want 400 -X PUT "$db/$id" -d '{"new_metadata":{"revision":0}}'
   want 200 -X DELETE "$db/mine"
   want 200 "$db" -d '{"name":"mine"}'
-  curl -s -m 60 "$api/lode/v1/db/drop" -d '{"collection":"files"}' >"$tmp/body"; grep -q 'lode reset index' "$tmp/body" && ok || bad "$(cat "$tmp/body")"
+  curl -s -m $((60 * patience)) "$api/lode/v1/db/drop" -d '{"collection":"files"}' >"$tmp/body"; grep -q 'lode reset index' "$tmp/body" && ok || bad "$(cat "$tmp/body")"
   want 200 "$api/lode/v1/db/drop" -d '{"collection":"mine"}'
   want 200 "$db" -d '{"name":"mine"}'
   want 200 -X POST "$api/v2/reset"
@@ -227,8 +228,8 @@ tool() {
   : >"$tmp/answers"
   {
     echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"$1\",\"arguments\":$2}}"
-    for k in $(seq 1200); do [ -s "$tmp/answers" ] && break; sleep 0.05; done
-  } | timeout 120 "$lode" mcp >"$tmp/answers" 2>"$tmp/err"
+    for k in $(seq $((1200 * patience))); do [ -s "$tmp/answers" ] && break; sleep 0.05; done
+  } | timeout $((120 * patience)) "$lode" mcp >"$tmp/answers" 2>"$tmp/err"
   out=$(cat "$tmp/answers")
 }
 # The first item of an answer has the results, the second one the notes
@@ -301,8 +302,8 @@ run 0 setup --no-index --json; has '"step":"cursor","state":"failed"'; has 'lead
 check "nothing outside was written: $(cd "$tmp/outside" && ls && cat mcp.json)" [ "$(cd "$tmp/outside" && ls && cat mcp.json)" = "$(printf 'mcp.json\n{"mcpServers": {}}')" ]
 # A pipe in its place keeps nobody waiting
 rm .mcp.json && mkfifo .mcp.json
-timeout 20 "$lode" status --json >/dev/null 2>&1; check "status answers" [ $? != 124 ]
-timeout 20 "$lode" mcp install --client claude-code >/dev/null 2>&1; check "install answers" [ $? != 124 ]
+timeout $((20 * patience)) "$lode" status --json >/dev/null 2>&1; check "status answers" [ $? != 124 ]
+timeout $((20 * patience)) "$lode" mcp install --client claude-code >/dev/null 2>&1; check "install answers" [ $? != 124 ]
 rm .mcp.json
 
 echo "$passed passed, $failed failed, $skipped skipped"

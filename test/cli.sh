@@ -2,6 +2,7 @@
 # cli.sh - the lode program from end to end: every verb, its output, its exit codes. Usage: cli.sh PATH-OF-LODE
 # Prints one line per failure and ends with "N passed, N failed".
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "${1:?usage: cli.sh PATH-OF-LODE}")
 here=$(cd "$(dirname "$0")/.." && pwd)
 tmp=$(mktemp -d)
@@ -367,7 +368,7 @@ pid=$!
 set +m
 exec 9>"$tmp/fifo"
 printf '{"id":"one"}\n' >&9
-for _ in $(seq 100); do [ -e "/proc/$pid/wchan" ] && "$lode" --store "$S" db count slow >/dev/null 2>&1 && break; sleep 0.05; done
+for _ in $(seq $((100 * patience))); do [ -e "/proc/$pid/wchan" ] && "$lode" --store "$S" db count slow >/dev/null 2>&1 && break; sleep 0.05; done
 kill -INT "$pid"
 wait "$pid"
 code=$?
@@ -379,7 +380,7 @@ set -m
 pid=$!
 set +m
 exec 9>"$tmp/fifo"
-for _ in $(seq 100); do "$lode" --store "$S" db count slow2 >/dev/null 2>&1 && break; sleep 0.05; done
+for _ in $(seq $((100 * patience))); do "$lode" --store "$S" db count slow2 >/dev/null 2>&1 && break; sleep 0.05; done
 kill -HUP "$pid"
 wait "$pid"
 code=$?
@@ -389,7 +390,7 @@ check "SIGHUP: $(cat "$tmp/err")" grep -q "interrupted" "$tmp/err"
 (trap '' HUP; exec "$lode" --store "$S" db add slow3 --create <"$tmp/fifo" >/dev/null 2>"$tmp/err") &
 pid=$!
 exec 9>"$tmp/fifo"
-for _ in $(seq 100); do "$lode" --store "$S" db count slow3 >/dev/null 2>&1 && break; sleep 0.05; done
+for _ in $(seq $((100 * patience))); do "$lode" --store "$S" db count slow3 >/dev/null 2>&1 && break; sleep 0.05; done
 kill -HUP "$pid"
 printf '{"id":"one"}\n' >&9
 exec 9>&-

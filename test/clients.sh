@@ -3,6 +3,7 @@
 # pinned. They are fetched once, into build/clients; where one cannot be had it is skipped, and says so. Ends with
 # "N passed, N failed[, N skipped]".
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "$1")
 cd "$(dirname "$0")/.." || exit 1
 from=test/clients
@@ -39,7 +40,7 @@ have_python() {
 run() {
   local name=$1
   shift
-  timeout 300 "$@" > "$work/$name.out" 2>&1
+  timeout $((300 * patience)) "$@" > "$work/$name.out" 2>&1
   local last p f
   last=$(tail -1 "$work/$name.out")
   p=$(expr "$last" : '\([0-9]*\) passed') f=$(expr "$last" : '.* \([0-9]*\) failed')
@@ -57,7 +58,7 @@ start() {
   : > "$work/log"
   "$lode" serve --store "$work/store" --port 0 "$@" 2> "$work/log" > /dev/null &
   server=$!
-  for _ in $(seq 600); do
+  for _ in $(seq $((600 * patience))); do
     port=$(sed -n 's/.* at http:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$work/log" | head -1)
     [ -n "$port" ] && grep -q "is ready" "$work/log" && break
     sleep 0.05

@@ -5,6 +5,7 @@
 # back, stopped, and all are restarted: no acknowledged write is lost, queries go on. A node whose disk is full says so and loses nothing. The server comes from npm (deps/qdrant) and is used only when its bytes
 # are the expected ones.
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$1
 tests=$2
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -62,7 +63,7 @@ start() { # node
   pids[n]=$!
 }
 ready() { # node: within a minute. One that found no other at its start ends: it is started again, as whoever looks after it would
-  for _ in $(seq 1 300); do
+  for _ in $(seq 1 $((300 * patience))); do
     curl -fs -m 2 "http://127.0.0.1:$(http "$1")/readyz" >/dev/null 2>&1 && return 0
     kill -0 "${pids[$1]}" 2>/dev/null || start "$1"
     sleep 0.2
@@ -158,7 +159,7 @@ lost() { # acknowledged ids that are not there
 acknowledged() { [ -e "$tmp/acknowledged" ] && wc -l <"$tmp/acknowledged" || echo 0; }
 more() { # writes go on: ten more are acknowledged within a minute
   local before; before=$(acknowledged)
-  for _ in $(seq 1 300); do [ "$(acknowledged)" -ge $((before + 10)) ] && return 0; sleep 0.2; done
+  for _ in $(seq 1 $((300 * patience))); do [ "$(acknowledged)" -ge $((before + 10)) ] && return 0; sleep 0.2; done
   return 1
 }
 writer & load=$!
@@ -194,7 +195,7 @@ out=$("$lode" --store "$S" --busy-ms 500 db count notes 2>&1)
 check "without the cluster there is a clear error" grep -q "no answer from" <<<"$out"
 for n in 0 1 2; do start $n; done
 for n in 0 1 2; do check "node $n starts again" ready $n; done
-again() { for _ in $(seq 1 100); do [ "$("$lode" --store "$S" db count notes 2>/dev/null)" = 700 ] && return 0; sleep 0.2; done; return 1; }
+again() { for _ in $(seq 1 $((100 * patience))); do [ "$("$lode" --store "$S" db count notes 2>/dev/null)" = 700 ] && return 0; sleep 0.2; done; return 1; }
 check "everything is there again" again
 check "the load too" [ "$(lost)" = 0 ]
 # ---- A disk that is full

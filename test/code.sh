@@ -3,6 +3,7 @@
 # Usage: code.sh PATH-OF-LODE. Prints one line per failure and ends with "N passed, N failed, N skipped". LODE_TEST_FULL=1 does all of it;
 # LODE_TEST_SEED=n replays the random moments.
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "${1:?usage: code.sh PATH-OF-LODE}")
 tmp=$(mktemp -d)
 children=()
@@ -386,7 +387,7 @@ project "$tmp/w"
 "$lode" watch --json >"$tmp/watch.out" 2>"$tmp/watch.err" & watcher=$!
 children+=($watcher)
 until_found() { # until_found QUERY PATH: within ten seconds
-  for _ in $(seq 1 100); do
+  for _ in $(seq 1 $((100 * patience))); do
     case $("$lode" search "$1" --mode text --json -n 1 2>/dev/null) in *"$2"*) ok; return ;; esac
     sleep 0.1
   done
@@ -399,7 +400,7 @@ mkdir -p new/deep && echo 'int in_new_folder(void);' >new/deep/x.c
 until_found in_new_folder new/deep/x.c
 echo 'int not_this_one(void);' >build/y.c
 rm -r new
-for _ in $(seq 1 100); do "$lode" search in_new_folder --mode text --json 2>/dev/null | grep -q new/deep || break; sleep 0.1; done
+for _ in $(seq 1 $((100 * patience))); do "$lode" search in_new_folder --mode text --json 2>/dev/null | grep -q new/deep || break; sleep 0.1; done
 run 0 search watched_function --json; hasnt "new/deep"; hasnt "build/y.c"
 run 0 status --json; has '"watcher":"process'
 run 4 watch; says "watches this project;"
@@ -426,7 +427,7 @@ run 0 search handle_9 --json -n 1; has "src/f9.c"
 project "$tmp/gone2"
 "$lode" watch >/dev/null 2>"$tmp/err" & watcher=$!
 children+=($watcher)
-for _ in $(seq 1 200); do grep -q watching "$tmp/err" && break; sleep 0.05; done
+for _ in $(seq 1 $((200 * patience))); do grep -q watching "$tmp/err" && break; sleep 0.05; done
 cd "$tmp" && rm -rf "$tmp/gone2"
 wait $watcher
 code=$?
@@ -438,7 +439,7 @@ check "nothing told: $(cat "$tmp/err")" grep -q "removed" "$tmp/err"
 many "$tmp/stopped" 6000
 cd "$tmp/stopped" || exit 1
 setsid "$lode" index >/dev/null 2>"$tmp/err" & pid=$!
-for _ in $(seq 1 600); do
+for _ in $(seq 1 $((600 * patience))); do
   out=$("$lode" status --skip-stats --json 2>/dev/null)
   [ "$(field files)" -gt 0 ] 2>/dev/null && break
   kill -0 $pid 2>/dev/null || break
@@ -465,7 +466,7 @@ cd "$tmp/c" || exit 1
 for pair in SEGV:139 BUS:135 ABRT:134; do
   rm -rf "$HOME/.local/state" .lode/index.lock
   "$lode" index -q --force 2>"$tmp/err" & pid=$!
-  for _ in $(seq 1 1000); do grep -qs . .lode/index.lock && break; sleep 0.01; done
+  for _ in $(seq 1 $((1000 * patience))); do grep -qs . .lode/index.lock && break; sleep 0.01; done
   kill -"${pair%:*}" $pid 2>/dev/null
   wait $pid 2>/dev/null
   code=$?
@@ -538,7 +539,7 @@ commands() { # every command on a damaged store: never a signal, never a hang
   for words in "status --json" "search handle_3 --json" "search --mode text sorting" "doctor" "index -q" "config list" "status --check" \
     "index -q --remove src/f1.c" "search --similar src/f2.c:2" "search copying --refresh"; do
     # shellcheck disable=SC2086
-    timeout 60 "$lode" $words >"$tmp/out" 2>"$tmp/err" </dev/null
+    timeout $((60 * patience)) "$lode" $words >"$tmp/out" 2>"$tmp/err" </dev/null
     code=$?
     if [ $code -ge 124 ]; then bad "$what: lode $words: exit $code: $(tail -c 300 "$tmp/err")"; else ok; fi
   done

@@ -2,6 +2,7 @@
 # mcp.sh PROGRAM - `lode mcp` as clients see it: transcripts of both eras, hostile input, cancellation, the worker killed, two servers on
 # one project, the end of the input; and the settings of clients. Ends with "N passed, N failed".
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "${1:?usage: mcp.sh PATH-OF-LODE}")
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/lode-mcp-XXXXXX")
 server=
@@ -44,11 +45,11 @@ session() {
   want=$(grep -c '"id":' "$tmp/requests")
   {
     cat "$tmp/requests"
-    for _ in $(seq 1200); do
+    for _ in $(seq $((1200 * patience))); do
       [ "$(wc -l < "$tmp/answers")" -ge "$want" ] && break
       sleep 0.05
     done
-  } | timeout 120 "$lode" mcp "$@" > "$tmp/answers" 2> "$tmp/err"
+  } | timeout $((120 * patience)) "$lode" mcp "$@" > "$tmp/answers" 2> "$tmp/err"
   code=$?
   out=$(cat "$tmp/answers")
 }
@@ -317,9 +318,9 @@ answer 35 && has 35 net/retry.py
 # It ends with its input, and its worker with it
 last_worker=$(worker)
 exec {in}>&-
-for _ in $(seq 200); do kill -0 "$server" 2>/dev/null || break; sleep 0.05; done
+for _ in $(seq $((200 * patience))); do kill -0 "$server" 2>/dev/null || break; sleep 0.05; done
 check "it ends at the end of its input" eval '! kill -0 $server 2>/dev/null'
-for _ in $(seq 100); do kill -0 "$last_worker" 2>/dev/null || break; sleep 0.05; done
+for _ in $(seq $((100 * patience))); do kill -0 "$last_worker" 2>/dev/null || break; sleep 0.05; done
 check "the worker ends too" eval '! kill -0 $last_worker 2>/dev/null'
 wait "$server"
 check "and well: $?" [ $? = 0 ]
@@ -331,9 +332,9 @@ mkfifo "$tmp/in.three" "$tmp/out.three"
 "$lode" mcp --watch < "$tmp/in.three" > "$tmp/out.three" 2> "$tmp/log.three" &
 server=$!
 exec {in}> "$tmp/in.three" {from}< "$tmp/out.three"
-for _ in $(seq 600); do grep -q watching "$tmp/log.three" && break; sleep 0.05; done
+for _ in $(seq $((600 * patience))); do grep -q watching "$tmp/log.three" && break; sleep 0.05; done
 printf 'int zebra_crossing(void) {\n  return 1;\n}\n' > net/zebra.c
-for _ in $(seq 300); do
+for _ in $(seq $((300 * patience))); do
   ask "$(call 1 search_code '{"query":"zebra_crossing","mode":"text"}')"
   answer 1 || break
   case $out in *net/zebra.c*) break ;; esac
@@ -361,7 +362,7 @@ mkfifo "$tmp/in.slow"
 server=$!
 exec {in}> "$tmp/in.slow"
 call 1 search_code '{"query":"socket","limit":1,"mode":"text"}' >&"$in"
-for _ in $(seq 600); do [ -s "$tmp/out.slow" ] && break; sleep 0.05; done
+for _ in $(seq $((600 * patience))); do [ -s "$tmp/out.slow" ] && break; sleep 0.05; done
 sleeper=$(pgrep -P "$server" | head -1)
 kill -STOP "$sleeper"
 for i in $(seq 2 30); do call "$i" search_code '{"query":"socket","limit":1,"mode":"text"}' >&"$in"; done
@@ -374,13 +375,13 @@ server=
 check "all that was asked before the end is answered: $(grep -c '"isError":false' "$tmp/out.slow")" [ "$(grep -c '"isError":false' "$tmp/out.slow")" = 30 ]
 
 out=$( { head -c 100000000 /dev/zero | tr '\0' '['; echo; printf '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"'; head -c 100000000 /dev/zero | tr '\0' y; echo '"}}'
-  echo '{"jsonrpc":"2.0","id":2,"method":"ping"}'; } | (limit_memory; timeout 120 "$lode" mcp 2>/dev/null))
+  echo '{"jsonrpc":"2.0","id":2,"method":"ping"}'; } | (limit_memory; timeout $((120 * patience)) "$lode" mcp 2>/dev/null))
 count 3
 check "a line of 100 MB is refused" [ "$(printf '%s\n' "$out" | grep -c 'longer than')" = 2 ]
 has 2 '"result":{}'
 
 # A client that never reads, and goes: the server goes too
-{ for i in $(seq 2000); do echo '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'; done; } | timeout 60 "$lode" mcp 2>/dev/null | head -c 10 > /dev/null
+{ for i in $(seq 2000); do echo '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'; done; } | timeout $((60 * patience)) "$lode" mcp 2>/dev/null | head -c 10 > /dev/null
 check "a reader that goes away ends it: ${PIPESTATUS[1]}" [ "${PIPESTATUS[1]}" != 124 ]
 
 # ---- Settings of clients ----

@@ -3,6 +3,7 @@
 # each of its modes) and the inspector's command line, versions as pinned. They are fetched once, into build/clients/mcp; where they cannot be
 # had they are skipped, and it says so. Ends with "N passed, N failed[, N skipped]".
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "$1")
 cd "$(dirname "$0")/.." || exit 1
 from=test/clients/mcp
@@ -26,7 +27,7 @@ have_npm() {
 run() {
   local name=$1 last p f
   shift
-  timeout 300 "$@" > "$work/$name.out" 2>&1
+  timeout $((300 * patience)) "$@" > "$work/$name.out" 2>&1
   last=$(tail -1 "$work/$name.out")
   p=$(expr "$last" : '\([0-9]*\) passed') f=$(expr "$last" : '.* \([0-9]*\) failed')
   if [ -n "$p" ] && [ -n "$f" ]; then
@@ -43,7 +44,7 @@ run() {
 inspect() {
   local wanted=$1
   shift
-  if timeout 120 "$to/node_modules/.bin/mcp-inspector-cli" --cli "$lode" mcp "$work/p" "$@" > "$work/inspect.out" 2>&1 && grep -q "$wanted" "$work/inspect.out"; then
+  if timeout $((120 * patience)) "$to/node_modules/.bin/mcp-inspector-cli" --cli "$lode" mcp "$work/p" "$@" > "$work/inspect.out" 2>&1 && grep -q "$wanted" "$work/inspect.out"; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))

@@ -3,6 +3,7 @@
 # installed elsewhere; and, where they can be had, the chromadb module answering the same tests and MemPalace itself on Lode.
 # LODE_TEST_FULL=1 installs chromadb and mempalace from PyPI for that; LODE_CHROMADB_PYTHON names an interpreter that has chromadb.
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 here=$(cd "$(dirname "$0")/.." && pwd)
 lode=$(realpath "$1")
 python=${PYTHON:-python3}
@@ -36,7 +37,7 @@ run() { # name interpreter module: adds up what unittest says
 # A server for the client over HTTP
 "$lode" serve --store "$tmp/served" --port 0 >"$tmp/serve.out" 2>"$tmp/serve.err" &
 server=$!
-for _ in $(seq 1 100); do
+for _ in $(seq 1 $((100 * patience))); do
   port=$(grep -ohE '127\.0\.0\.1:[0-9]+' "$tmp/serve.out" "$tmp/serve.err" | head -1)
   [ -n "$port" ] && break
   sleep 0.1

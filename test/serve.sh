@@ -2,6 +2,7 @@
 # serve.sh PROGRAM - `lode serve` over the wire, with curl and raw sockets: answers of Chroma's API as transcripts, lode's own API,
 # guards, caps, hostile clients, a worker that is killed, an orderly stop. Ends with "N passed, N failed[, N skipped]".
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "$1")
 if ! command -v curl > /dev/null; then
   echo "skipped: curl is not installed"
@@ -23,7 +24,7 @@ start() {
   : > "$log"
   "$lode" serve --store "$store" --port 0 "$@" 2> "$log" > /dev/null &
   server=$!
-  for _ in $(seq 600); do
+  for _ in $(seq $((600 * patience))); do
     port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$log" | head -1)
     [ -n "$port" ] && grep -q "is ready" "$log" && break
     kill -0 "$server" 2> /dev/null || break
@@ -46,7 +47,7 @@ want() {
   local name=$1 status=$2 pattern=$3
   shift 3
   local got
-  got=$(curl -s -m 60 -o "$work/body" -w '%{http_code}' "$@")
+  got=$(curl -s -m $((60 * patience)) -o "$work/body" -w '%{http_code}' "$@")
   if [ "$got" = "$status" ] && { [ -z "$pattern" ] || grep -qE -- "$pattern" "$work/body"; }; then ok
   else bad "$name: status $got, wanted $status; body $(head -c 300 "$work/body"), wanted $pattern"; fi
 }
@@ -148,7 +149,7 @@ want 'no operation' 404 '"status":"NOT_FOUND"' "$L/db/fly" -d '{}'
 # What is listed is served: each operation of the list takes a request, and none of its arguments names a file of the server's machine
 curl -s "$L" > "$work/list"
 for path in $(grep -o '"path":"/api/lode/v1/[^"]*"' "$work/list" | cut -d'"' -f4); do
-  curl -s -m 60 "$base$path" -d '{"no such argument":1}' > "$work/body"
+  curl -s -m $((60 * patience)) "$base$path" -d '{"no such argument":1}' > "$work/body"
   grep -q 'no such argument' "$work/body" && ok || bad "$path is listed and does not take a request: $(head -c 200 "$work/body")"
 done
 for path in chroma/check db/backup db/export export/jsonl export/npy completion db/import setup serve; do
@@ -219,7 +220,7 @@ want 'its own origin' 200 '' -H "Origin: $base" "$base/api/v2/version"
 for twice in 'Host: localhost\r\nHost: evil.example' 'Host: a\r\nContent-Length: 2\r\nContent-Length: 99' 'Host: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked'; do
   exec 5<> "/dev/tcp/127.0.0.1/$port"
   printf "POST /api/v2/tenants HTTP/1.1\r\n$twice\r\n\r\n{}" >&5
-  got=$(timeout 10 cat <&5)
+  got=$(timeout $((10 * patience)) cat <&5)
   exec 5>&-
   case $got in 'HTTP/1.1 400'*'Connection: close'*) ok ;; *) bad "$twice: $got" ;; esac
 done
@@ -266,7 +267,7 @@ for _ in $(seq 20); do (exec 3<> "/dev/tcp/127.0.0.1/$port" && printf 'GET /heal
 exec 4<> "/dev/tcp/127.0.0.1/$port"
 printf 'POST /api/v2/tenants HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"na' >&4
 want 'beside slow clients' 200 '^1$' "$N/count"
-if timeout 20 cat <&4 > /dev/null; then ok; else bad "a stuck client was not closed"; fi
+if timeout $((20 * patience)) cat <&4 > /dev/null; then ok; else bad "a stuck client was not closed"; fi
 exec 4>&-
 kill $slow 2> /dev/null
 want 'after slow clients' 200 'lode_http_connections_reaped_total [1-9]' "$base/metrics"
@@ -277,7 +278,7 @@ want 'after garbage' 200 '^1$' "$N/count"
 
 worker() { pgrep -P "$server" | head -1; }
 metric() { curl -s "$base/metrics" | sed -n "s/^$1 //p"; }
-until_metric() { for _ in $(seq 600); do [ "$(metric "$1")" = "$2" ] && return 0; sleep 0.05; done; return 1; }
+until_metric() { for _ in $(seq $((600 * patience))); do [ "$(metric "$1")" = "$2" ] && return 0; sleep 0.05; done; return 1; }
 
 # One client asks for everything, many times, before another asks for one number: that is answered before most of the rest. The worker is
 # stopped meanwhile, so that all of them are queued
@@ -324,7 +325,7 @@ deaths=0
 for signal in KILL SEGV BUS ABRT; do
   kill -$signal "$(worker)"
   deaths=$((deaths + 1))
-  for _ in $(seq 600); do # a request that comes before the death is noticed is one of those in flight
+  for _ in $(seq $((600 * patience))); do # a request that comes before the death is noticed is one of those in flight
     [ "$(restarts)" = $deaths ] && break
     sleep 0.02
   done
@@ -337,7 +338,7 @@ grep -q 'backtrace' "$store"/crashes/* && ok || bad "no backtrace in the reports
 # With a document in its hands: the report tells of the call, not of what was in it
 stopped=$(worker)
 kill -STOP "$stopped"
-curl -s -m 20 -o /dev/null "$N/upsert" -d '{"ids":["SECRET-id"],"embeddings":[[1,2,3]],"documents":["SECRET-document"],"metadatas":[{"k":"SECRET-value"}]}' &
+curl -s -m $((20 * patience)) -o /dev/null "$N/upsert" -d '{"ids":["SECRET-id"],"embeddings":[[1,2,3]],"documents":["SECRET-document"],"metadatas":[{"k":"SECRET-value"}]}' &
 call=$!
 until_metric lode_worker_calls_in_flight 1 || bad "the call did not come to the worker"
 kill -SEGV "$stopped"
@@ -377,7 +378,7 @@ stop
 other() {
   local name=$1 status=$2 pattern=$3 got
   shift 3
-  got=$(setpriv --reuid "$stranger" --regid "$stranger" --clear-groups curl -s -m 60 -w '\n%{http_code}' "$@")
+  got=$(setpriv --reuid "$stranger" --regid "$stranger" --clear-groups curl -s -m $((60 * patience)) -w '\n%{http_code}' "$@")
   if [ "${got##*$'\n'}" = "$status" ] && { [ -z "$pattern" ] || grep -qE -- "$pattern" <<< "$got"; }; then ok
   else bad "$name: $(head -c 300 <<< "$got"), wanted $status $pattern"; fi
 }
@@ -394,11 +395,11 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
   other 'the page is for all' 200 '<title>Lode' "$base/"
   want 'nothing was made' 200 '^0$' "$base/api/v2/tenants/default_tenant/databases/default_database/collections_count"
   # Two requests on one connection
-  got=$(curl -s -m 60 -w '%{http_code} ' -o /dev/null -o /dev/null "$base/api/v2/version" "$base/api/v2/version")
+  got=$(curl -s -m $((60 * patience)) -w '%{http_code} ' -o /dev/null -o /dev/null "$base/api/v2/version" "$base/api/v2/version")
   [ "$got" = '200 200 ' ] && ok || bad "a connection that is kept: $got"
   exec 5<> "/dev/tcp/127.0.0.1/$port"
   printf 'GET /api/v2/version HTTP/1.0\r\n\r\n' >&5
-  got=$(timeout 10 cat <&5)
+  got=$(timeout $((10 * patience)) cat <&5)
   exec 5>&-
   case $got in 'HTTP/1.'?' 200'*) ok ;; *) bad "the owner over a raw socket: $got" ;; esac
   stop
@@ -430,7 +431,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
   # `lode ui`: others need the token of its address
   "$lode" ui --no-open --store "$work/mine" 2> "$work/ui.log" > /dev/null &
   server=$!
-  for _ in $(seq 600); do grep -q 'is ready' "$work/ui.log" && break; sleep 0.05; done
+  for _ in $(seq $((600 * patience))); do grep -q 'is ready' "$work/ui.log" && break; sleep 0.05; done
   base=$(sed -n 's/.*the page is at \(http:[^#]*\)\/#token=.*/\1/p' "$work/ui.log")
   token=$(sed -n 's/.*#token=\([0-9a-f]\{48\}\);.*/\1/p' "$work/ui.log")
   want 'the page, for its owner' 200 '"rows"' "$base/api/lode/v1/db/collections" -d '{}'
@@ -444,7 +445,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
   nobody_serves() {
     setpriv --reuid 65534 --regid 65534 --clear-groups env HOME="$nobody" "$lode" "$@" --store "$nobody/s" --port 0 2> "$work/nobody.log" > /dev/null &
     server=$! serverlog=$work/nobody.log
-    for _ in $(seq 600); do grep -q 'is ready' "$serverlog" && break; kill -0 "$server" 2> /dev/null || break; sleep 0.05; done
+    for _ in $(seq $((600 * patience))); do grep -q 'is ready' "$serverlog" && break; kill -0 "$server" 2> /dev/null || break; sleep 0.05; done
     base=$(sed -n 's/.* at \(http:[^ ]*:[0-9]*\)[/,;].*/\1/p' "$serverlog" | tail -1)
   }
   if setpriv --reuid 65534 --regid 65534 --clear-groups "$lode" --version > /dev/null 2>&1; then
@@ -510,7 +511,7 @@ if XDG_DATA_HOME="$work/data" "$lode" index "$work/project" --quiet > /dev/null 
     server=$!
     serverlog=$log
     port=
-    for _ in $(seq 600); do
+    for _ in $(seq $((600 * patience))); do
       port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$log" | head -1)
       [ -n "$port" ] && grep -q "is ready" "$log" && break
       sleep 0.05
@@ -541,7 +542,7 @@ stop
 export XDG_STATE_HOME=$work/state
 start still --read-only
 kill -SEGV "$(pgrep -P "$server" | head -1)"
-for _ in $(seq 100); do ls "$work/state/lode/crashes/"crash-*.txt > /dev/null 2>&1 && break; sleep 0.05; done
+for _ in $(seq $((100 * patience))); do ls "$work/state/lode/crashes/"crash-*.txt > /dev/null 2>&1 && break; sleep 0.05; done
 ls "$work/state/lode/crashes/"crash-*.txt > /dev/null 2>&1 && ok || bad "no report of a worker that only reads: $(cat "$serverlog")"
 stop
 export XDG_STATE_HOME=/dev/null/nowhere

@@ -83,6 +83,12 @@ bool test_full(void) {
   return value && strcmp(value, "1") == 0;
 }
 
+unsigned test_patience(void) {
+  const char *value = getenv("LODE_TEST_PATIENCE");
+  unsigned long n = value ? strtoul(value, NULL, 10) : 1;
+  return n < 1 ? 1 : n > 1000 ? 1000 : (unsigned)n;
+}
+
 /* ---- Random numbers: xoshiro256**, seeded by splitmix64 ---- */
 
 uint64_t test_seed(void) {
@@ -343,7 +349,9 @@ static void report(const test_case *t, int status, bool in_time, unsigned timeou
 }
 
 /* Instrumented code is several times slower. */
-static unsigned timeout_of(const test_case *t) { return t->timeout_s * (LODE__ASAN || LODE__TSAN ? SLOW_FACTOR : 1); }
+static unsigned timeout_of(const test_case *t) {
+  return t->timeout_s * (LODE__ASAN || LODE__TSAN ? SLOW_FACTOR : 1) * test_patience();
+}
 
 static void run_forked(const test_case *t) {
   sigset_t waited, before;

@@ -3,6 +3,7 @@
  * and not the end of the run. The program prints one line per failure and ends with "N passed, N failed".
  *
  *   prog              runs all        prog WORD   runs tests whose name contains WORD
+ *   LODE_TEST_PATIENCE=n  time-outs are n times as long: for busy machines
  *   LODE_TEST_SEED=n  replays a random test; LODE_TEST_FULL=1 does every byte and every call; LODE_TEST_NOFORK=1 for gdb
  */
 #ifndef LODE_TEST_H
@@ -60,6 +61,7 @@ void test_srand(uint64_t seed);
 uint64_t test_rand(void);
 uint64_t test_below(uint64_t n);               /* 0 <= x < n */
 bool test_full(void);                          /* LODE_TEST_FULL=1 */
+unsigned test_patience(void);                  /* LODE_TEST_PATIENCE, 1 unless set: times as long as on a quiet machine */
 
 /* A fresh empty folder under $TMPDIR, another one at each call, removed when the test has ended. */
 const char *test_folder(void);

@@ -48,7 +48,7 @@ TEST(the_background_thread_does_it_by_itself) {
     if (!stats.untexted && !stats.unindexed && !stats.unerased) break;
     CHECKF(i < 1000, "after 10 s: %llu untexted, %llu unindexed, %llu unerased", (unsigned long long)stats.untexted,
            (unsigned long long)stats.unindexed, (unsigned long long)stats.unerased);
-    usleep(10000);
+    usleep(10000 * test_patience());
   }
   lode_collection_close(c);
   lode_close(s);

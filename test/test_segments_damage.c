@@ -197,7 +197,7 @@ TEST_SLOW(files_cut_while_queries_run, 120) {
     if (!strstr(path, ".quarantine-")) spoil(&k, how == 4 ? 0 : how, path, NULL);
     free(path);
     while (atomic_load(&c.rounds) < before + 10) usleep(1000);
-    for (int i = 0; i < 3000; i++) {
+    for (unsigned i = 0; i < 3000 * test_patience(); i++) {
       lode_stats s = vkit_stats(&k);
       char *paths[64];
       size_t n = vkit_files(k.folder, ".seg", paths, 64), files = 0;

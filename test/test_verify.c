@@ -327,7 +327,7 @@ static void wait_for_writes(lode_store *store) {
   lode_stats first, now;
   lode_error err = {0};
   OK(lode_store_stats(store, &first, &err));
-  for (int i = 0; i < 2000; i++) {
+  for (unsigned i = 0; i < 2000 * test_patience(); i++) {
     OK(lode_store_stats(store, &now, &err));
     if (now.cursor > first.cursor) return;
     usleep(10000);

@@ -147,7 +147,7 @@ void vkit_optimize(vkit *k) {
 }
 
 void vkit_wait_built(vkit *k) {
-  for (int i = 0; i < 6000; i++) {
+  for (unsigned i = 0; i < 6000 * test_patience(); i++) {
     lode_stats s = vkit_stats(k);
     if (s.tail < lode__build_limits_now.tail_rows && s.building == 0) return;
     usleep(10000);

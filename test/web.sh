@@ -3,6 +3,7 @@
 # playwright-core (as pinned) is fetched once, into build/webtest; where it, node or Chromium cannot be had the test is skipped and says
 # so. Pictures go to build/webtest/*.png. Ends with "N passed, N failed[, N skipped]".
 set -u
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "$1")
 cd "$(dirname "$0")/.." || exit 1
 from=test/web
@@ -56,7 +57,7 @@ start() {
   shift 2
   (cd "$folder" && exec "$lode" "$@") 2> "$log" > /dev/null &
   server=$!
-  for _ in $(seq 1200); do
+  for _ in $(seq $((1200 * patience))); do
     port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$log" | head -1)
     [ -n "$port" ] && grep -q "is ready" "$log" && break
     kill -0 "$server" 2> /dev/null || fail "the server did not start: $(tail -3 "$log")"
@@ -70,7 +71,7 @@ passed=0 failed=0
 # part NAME: one run of page.mjs
 part() {
   local last
-  timeout 280 node "$to/page.mjs" "$1" "$url" "$chromium" "$work/profile-$1" "$to" "$work" > "$work/$1.out" 2>&1
+  timeout $((280 * patience)) node "$to/page.mjs" "$1" "$url" "$chromium" "$work/profile-$1" "$to" "$work" > "$work/$1.out" 2>&1
   last=$(tail -1 "$work/$1.out")
   if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
     passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
@@ -86,7 +87,7 @@ mkdir "$work/bin"
 printf '#!/bin/sh\necho "$1" > %s\n' "$work/opened" > "$work/bin/xdg-open"
 chmod +x "$work/bin/xdg-open"
 DISPLAY=:99 PATH="$work/bin:$PATH" start ui "$project/base" ui
-for _ in $(seq 200); do [ -s "$work/opened" ] && break; sleep 0.05; done
+for _ in $(seq $((200 * patience))); do [ -s "$work/opened" ] && break; sleep 0.05; done
 opened=$(cat "$work/opened" 2> /dev/null)
 if [ "$opened" = "$url" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED ui opened '$opened', wanted $url"; fi
 part code
