@@ -283,6 +283,9 @@ LODE_API size_t lode_result_count(const lode_result *result);
 LODE_API const lode_row *lode_result_at(const lode_result *result, size_t i);
 /* After lode_get(): what to pass as `after` for the next page; 0 when there is none. */
 LODE_API uint64_t lode_result_next(const lode_result *result);
+/* The position of the newest commit that the answer knows of: two answers with the same one speak of one moment, so
+ * who needs several can tell whether to ask again. 0 where a store has no such order. */
+LODE_API uint64_t lode_result_moment(const lode_result *result);
 LODE_API void lode_result_free(lode_result *result);
 
 typedef struct lode_get_request {

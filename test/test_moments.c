@@ -9,6 +9,7 @@
  */
 #include "base/base.h"
 #include "core/core.h"
+#include "face/chroma.h"
 #include "lode.h"
 #include "store/store.h"
 #include "test.h"
@@ -172,6 +173,7 @@ static void see_active(seen *s, lode_str id, lode_str json, const float *vector)
 /* All rows of active records are of one generation; there are so many of them, and so many rows in all. */
 static void check_rows(lode_result *r, size_t active, size_t rows) {
   seen s = {0};
+  WRONG(lode_result_moment(r) > 0, "%s", "of no moment");
   for (size_t i = 0; i < lode_result_count(r); i++) {
     const lode_row *row = lode_result_at(r, i);
     see_active(&s, row->id, row->metadata, row->vector);
@@ -621,4 +623,75 @@ static void begin_anew_in_gap(unsigned gap) {
 
 TEST(text_index_begun_anew_under_a_search) {
   for (unsigned gap = 2; gap < 6; gap++) begin_anew_in_gap(gap); /* the first one is before the first transaction */
+}
+
+/* ---- Answers of several calls ---- */
+
+enum { MANY = 2200 };
+
+static void add_many(void) {
+  static char many_ids[MANY][16];
+  static lode_record many[MANY];
+  for (unsigned i = 0; i < MANY; i++) {
+    snprintf(many_ids[i], sizeof many_ids[i], "many-%04u", i);
+    many[i] = (lode_record){.id = lode__str(many_ids[i])};
+  }
+  OK(lode_add(g.other, NULL, many, MANY, LODE_FAIL_EXISTING, NULL, &err));
+}
+
+static lode__shared *chroma_open(char id[LODE__UUID_BYTES]) {
+  static const lode_open_options options = {.no_background = true};
+  lode__shared *shared;
+  lode_collection_list *list;
+  OK(lode__shared_make(g.folder, &options, &shared, &err));
+  OK(lode_collections(g.other_store, &list, &err));
+  lode__uuid_put(lode_collection_list_at(list, 0)->uid, id);
+  lode_collection_list_free(list);
+  return shared;
+}
+
+/* Pages of an answer over HTTP: by filter, or by ids. */
+static void check_chroma(lode__shared *shared, const char *id, const char *body, size_t many) {
+  lode__task task = {.name = "chroma.get", .n_words = 4,
+                     .words = {S("default_tenant"), S("default_database"), lode__str(id), S("")}, .body = lode__str(body), .shared = shared};
+  size_t active = 0, found = 0;
+  long generation = -1;
+  lode__service_chroma(&task);
+  lode__buf_addc(&task.out, 0);
+  WRONG(task.code == 200, "%d: %.300s", task.code, task.out.data);
+  for (const char *at = task.out.data; (at = strstr(at, "\"gen\":")); at++, active++) {
+    long this = strtol(at + 6, NULL, 10);
+    WRONG(generation < 0 || generation == this, "generations %ld and %ld", generation, this);
+    generation = this;
+  }
+  for (const char *at = task.out.data; (at = strstr(at, "\"many-")); at++) found++;
+  WRONG(active == SET && found == many, "%zu active, %zu others", active, found);
+  check_generation(generation);
+  lode__buf_release(&task.out);
+}
+
+TEST_SLOW(pages_over_http_are_of_one_moment, 120) {
+  char id[LODE__UUID_BYTES];
+  lode__buf body = {0};
+  stage_open(4, 4, false);
+  add_many();
+  lode__shared *shared = chroma_open(id);
+  lode__buf_adds(&body, "{\"include\":[\"metadatas\"],\"ids\":[\"a-00\"");
+  for (unsigned i = 1; i < ALL; i++) lode__buf_addf(&body, ",\"%c-%02u\"", (int)('a' + i / SET), i % SET);
+  for (unsigned i = 0; i < 1500; i++) lode__buf_addf(&body, ",\"many-%04u\"", i);
+  lode__buf_adds(&body, "]}");
+  lode__buf_addc(&body, 0);
+  lode__tx_gaps_hook = &by_seed;
+  for (unsigned round = 0; round < 6; round++) {
+    g.old_in = 1u << 20; /* so that the gaps are those between pages */
+    g.commit_in = 1u << test_below(3);
+    g.most_commits = g.commits + 12;
+    g.asked_at = g.generation;
+    g.kind = round % 2 ? "get over HTTP, by ids" : "get over HTTP";
+    check_chroma(shared, id, round % 2 ? body.data : "{\"include\":[\"metadatas\"]}", round % 2 ? 1500 : MANY);
+  }
+  lode__tx_gaps_hook = NULL;
+  lode__buf_release(&body);
+  lode__shared_free(shared);
+  stage_close();
 }

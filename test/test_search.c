@@ -12,8 +12,10 @@
 #include "code/search.h"
 #include "code/words.h"
 #include "fault.h"
+#include "store/store.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -579,6 +581,65 @@ TEST(an_index_with_secrets_in_it_is_mended_once) {
     CHECKF(r.unchanged == 6 && r.changed == 0 && r.masked == 4, "stop %ld: %llu changed", stop, (unsigned long long)r.changed);
   }
   CHECKF(most > 2, "%ld steps", most);
+  scene_close(&s);
+}
+
+/* ---- A search beside an index run ---- */
+
+static struct {
+  scene *other;
+  pthread_t thread;
+  bool busy, moved;
+  unsigned gap;
+} beside;
+
+/* The door moves from one file to another in one gap between two transactions of the search. */
+static void move_door(void) {
+  lode__index_report r;
+  char path[700];
+  if (beside.busy || !pthread_equal(pthread_self(), beside.thread) || beside.gap == 0 || --beside.gap) return;
+  beside.busy = true;
+  beside.moved = !beside.moved;
+  snprintf(path, sizeof path, "%s/%s", beside.other->project.root, beside.moved ? "alpha.c" : "gamma.c");
+  CHECK(remove(path) == 0);
+  write_in(beside.other->project.root, beside.moved ? "gamma.c" : "alpha.c",
+           "int open_door(int key) {\n  return key == 7;\n}\n");
+  OK(run_index(beside.other, false, &r));
+  beside.busy = false;
+}
+static const lode__tx_gaps moving = {.gap = move_door};
+
+TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
+  scene s = {0}, other;
+  lode__index_report r;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  other = s;
+  char folder[400];
+  snprintf(folder, sizeof folder, "%s/.lode", s.project.root);
+  OK(lode_open(folder, &(lode_open_options){.no_background = true}, &other.store, &err));
+  beside.other = &other;
+  beside.thread = pthread_self();
+  lode__tx_gaps_hook = &moving;
+  for (unsigned gap = 1; gap <= 24; gap++) {
+    lode__search_request request = {.query = S("open_door"), .mode = gap % 2 ? LODE_BY_TEXT : LODE_HYBRID, .limit = 5,
+                                    .embedder = s.model};
+    lode__search_result result;
+    beside.gap = gap;
+    OK(lode__search_run(&s.project, s.store, &request, &result, &err));
+    size_t doors = 0;
+    for (size_t i = 0; i < result.n; i++) {
+      const lode__search_hit *hit = &result.hits[i];
+      bool door = !lode__str_eq(hit->path, S("beta.py"));
+      doors += door;
+      CHECKF(!door || (hit->snippet.len && memmem(hit->snippet.data, hit->snippet.len, "open_door", 9)),
+             "gap %u: %.*s without its text", gap, (int)hit->path.len, hit->path.data);
+    }
+    CHECKF(doors == 1, "gap %u: %zu doors", gap, doors);
+    lode__search_release(&result);
+  }
+  lode__tx_gaps_hook = NULL;
+  lode_close(other.store);
   scene_close(&s);
 }
 

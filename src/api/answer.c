@@ -28,6 +28,7 @@ const lode_row *lode_result_at(const lode_result *result, size_t i) {
 }
 
 uint64_t lode_result_next(const lode_result *result) { return result ? result->next : 0; }
+uint64_t lode_result_moment(const lode_result *result) { return result ? result->moment : 0; }
 
 lode_status lode__result_row(lode_result *result, lode_row **row, lode_error *err) {
   if (!lode__grow(&result->rows, &result->cap, result->n + 1, sizeof *result->rows)) return lode__fail_nomem(err);

@@ -111,6 +111,7 @@ struct lode_result {
   lode_row *rows;
   size_t n, cap;
   uint64_t next;
+  uint64_t moment;
   size_t limit_bytes;
   lode__arena arena;
 };

@@ -3,11 +3,20 @@
 
 #include <stdio.h>
 
+enum { ATTEMPTS = 4 };
+
 /* ---- Notes ---- */
 
 void lode__searching_note(searching *s, const char *what, const lode_error *why) {
   size_t len = strlen(s->result->note);
   snprintf(s->result->note + len, sizeof s->result->note - len, "%s%s: %.200s", len ? "; " : "", what, why->text);
+}
+
+void lode__searching_saw(searching *s, const lode_result *rows) {
+  uint64_t moment = lode_result_moment(rows);
+  if (!moment) return; /* not asked, or a store that has no such order */
+  if (!s->moment) s->moment = moment;
+  s->mixed = s->mixed || s->moment != moment;
 }
 
 /* ---- Opening ---- */
@@ -74,6 +83,7 @@ static lode_status take_similar(searching *s, lode_error *err) {
   if (where.failed) LODE__GOTO(lode__fail_nomem(err));
   lode_get_request get = {.select = {.where = {where.data, where.len}}, .include = LODE_ALL};
   LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  lode__searching_saw(s, rows);
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
     lode__chunk_view view;
@@ -217,15 +227,20 @@ static void begin(searching *s, const lode__project *project, lode_store *store,
                    .want_more = 1};
 }
 
+/* A search asks the store several times. When something was committed in between, it is made again; beside an index run
+ * that commits faster than that, the answer is of several moments in the end. */
 lode_status lode__search_run(const lode__project *project, lode_store *store, const lode__search_request *request,
                              lode__search_result *result, lode_error *err) {
-  searching s;
-  begin(&s, project, store, request, result);
-  lode_status st = find_candidates(&s, err);
-  if (st == LODE_OK) st = lode__searching_answer(&s, err);
-  close_all(&s);
-  if (st != LODE_OK) lode__search_release(result);
-  return st;
+  for (int attempt = 1;; attempt++) {
+    searching s;
+    begin(&s, project, store, request, result);
+    lode_status st = find_candidates(&s, err);
+    if (st == LODE_OK) st = lode__searching_answer(&s, err);
+    close_all(&s);
+    bool again = st == LODE_OK && s.mixed && attempt < ATTEMPTS;
+    if (st != LODE_OK || again) lode__search_release(result);
+    if (!again) return st;
+  }
 }
 
 lode_status lode__search_candidates(const lode__project *project, lode_store *store, const lode__search_request *request,

@@ -46,6 +46,7 @@ static lode_status add_snippets(searching *s, lode__place *place, const lode__ra
   for (size_t i = 0; i < n; i++) ids[i] = ranked[i].chunk->id;
   lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_DOCUMENT | LODE_METADATA};
   LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  lode__searching_saw(s, rows);
   size_t at = 0;
   for (size_t i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(rows, at);

@@ -109,6 +109,7 @@ static lode_status by_words(searching *s, lode_error *err) {
   else ask_words(s);
   const lode_result *rows = s->words.rows;
   lode_status st = s->words.st;
+  lode__searching_saw(s, rows);
   if (st != LODE_OK && err) *err = s->words.err;
   s->cut = s->cut || lode_result_count(rows) >= want(s, WANT_TEXT);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
@@ -140,6 +141,7 @@ static lode_status by_names(searching *s, lode_error *err) {
   if (where.failed) LODE__GOTO(lode__fail_nomem(err));
   lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = WANT_NAMES, .include = LODE_METADATA};
   LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  lode__searching_saw(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
     lode__candidate *c;
     st = candidate(s, lode_result_at(rows, i), &c, err);
@@ -180,6 +182,7 @@ static lode_status add_files(searching *s, const lode_result *rows, lode_error *
   get.select.ids = ids;
   get.select.n_ids = n;
   LODE__GOTO(lode_get(s->code, &get, &chunks, err));
+  lode__searching_saw(s, chunks);
   for (size_t i = 0; i < lode_result_count(chunks) && st == LODE_OK; i++) {
     lode__candidate *c;
     st = candidate(s, lode_result_at(chunks, i), &c, err);
@@ -198,6 +201,7 @@ static void ask_outlines(const searching *s, asked *to) {
 
 static lode_status by_outlines(searching *s, const asked *from, lode_error *err) {
   lode_status st = from->st;
+  lode__searching_saw(s, from->rows);
   if (st != LODE_OK && err) *err = from->err;
   if (st == LODE_OK) st = add_files(s, from->rows, err);
   for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++)
@@ -219,6 +223,7 @@ static lode_status measure(searching *s, lode_collection *c, const float *vector
     if (isnan(second ? s->v[i].cosine2 : s->v[i].cosine)) ids[n++] = s->v[i].id;
   lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_VECTOR};
   if (n) LODE__GOTO(lode_get(c, &get, &rows, err));
+  lode__searching_saw(s, rows);
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
     size_t slot = slot_of(s, row->id);
@@ -241,6 +246,7 @@ static void ask_vector(const searching *s, asked *to) {
 
 static lode_status by_vector(searching *s, const asked *from, lode_error *err) {
   lode_status st = from->st;
+  lode__searching_saw(s, from->rows);
   if (st != LODE_OK && err) *err = from->err;
   s->cut = s->cut || lode_result_count(from->rows) >= want(s, WANT_VECTOR);
   for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++) {
@@ -259,6 +265,7 @@ static lode_status by_second(searching *s, lode_error *err) {
   lode_str *ids = NULL;
   lode_status st;
   LODE__GOTO(lode_query(s->quality, &q, &near, err));
+  lode__searching_saw(s, near);
   size_t n = lode_result_count(near);
   s->cut = s->cut || n >= q.k;
   ids = lode__alloc_zero(n, sizeof *ids);
@@ -268,6 +275,7 @@ static lode_status by_second(searching *s, lode_error *err) {
   get.select.ids = ids;
   get.select.n_ids = n;
   if (n) LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  lode__searching_saw(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
     lode__candidate *c;
     st = candidate(s, lode_result_at(rows, i), &c, err);

@@ -43,11 +43,15 @@ typedef struct searching {
   bool asking;                /* the thread was started and not joined yet */
   bool names_behind;          /* so many chunks wait for the metadata index that asking for names would take long */
   bool cut;                   /* a source gave as many as it was asked for: more may match */
+  uint64_t moment;            /* of the answers of the store so far; 0: none */
+  bool mixed;                 /* they are of several */
   size_t want_more;           /* factor on what is asked for, when the glob leaves too few */
 } searching;
 
 /* Something could not be used, and why: for the user to read. */
 void lode__searching_note(searching *s, const char *what, const lode_error *why);
+/* Notes the moment of an answer of the store. */
+void lode__searching_saw(searching *s, const lode_result *rows);
 /* A copy in the arena; false: no memory. */
 bool lode__searching_copy(searching *s, lode_str *text);
 LODE_MUST lode_status lode__searching_filter(searching *s, lode_error *err);

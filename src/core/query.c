@@ -480,6 +480,7 @@ lode_status lode__core_query(lode_collection *collection, const lode_query_reque
   LODE__GOTO(lode__select_init(&q.select, &q.reader, &request->select, err));
   LODE__GOTO(lode__result_new(collection->store->options->memory_bytes, &q.result, err));
   LODE__GOTO(run_all(&q, err));
+  q.result->moment = q.reader.moment.cursor;
   *out = q.result;
   q.result = NULL;
 done:

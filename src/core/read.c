@@ -74,6 +74,7 @@ lode_status lode__core_get(lode_collection *collection, const lode_get_request *
   p.select.as_asked = true;
   p.select.pending_only = p.request->pending_only;
   LODE__GOTO(lode__reader_answer(&p.reader, make_page, &p, err));
+  p.result->moment = p.reader.moment.cursor;
   *out = p.result;
 done:
   lode__select_release(&p.select);

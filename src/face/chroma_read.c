@@ -5,7 +5,7 @@
  */
 #include "chroma.h"
 
-enum { PAGE_ROWS = 1000 };
+enum { PAGE_ROWS = 1000, ATTEMPTS = 4 };
 enum { DISTANCES = 1, DOCUMENTS = 2, EMBEDDINGS = 4, METADATAS = 8, URIS = 16 };
 
 static const char *const names[] = {"distances", "documents", "embeddings", "metadatas", "uris"};
@@ -16,6 +16,10 @@ typedef struct answer {
   lode__buf ids, documents, embeddings, metadatas, uris, distances;
   lode__json metadata; /* of a row */
   size_t rows;         /* in the list that is open */
+  size_t page_rows;
+  uint64_t moment;     /* of its pages, */
+  size_t pages;        /* which are so many */
+  bool again;          /* one was of another moment */
 } answer;
 
 static void release(answer *a) {
@@ -100,6 +104,11 @@ static void put_all(answer *a, const char *text) {
     if (a->include & bit) lode__buf_adds(column(a, bit), text);
 }
 
+static void clear_all(answer *a) {
+  a->ids.len = 0;
+  for (unsigned bit = 1; bit <= URIS; bit <<= 1) column(a, bit)->len = 0;
+}
+
 static size_t size_of(const answer *a) {
   return a->ids.len + a->documents.len + a->embeddings.len + a->metadatas.len + a->uris.len + a->distances.len;
 }
@@ -147,6 +156,7 @@ static bool finish(answer *a, bool query, const char *fallback) {
 typedef struct place {
   uint64_t position;
   lode_str id;
+  const lode_row *row;
 } place;
 
 static int by_position(const void *a, const void *b) {
@@ -154,23 +164,58 @@ static int by_position(const void *a, const void *b) {
   return x->position < y->position ? -1 : x->position > y->position;
 }
 
+/* The rows in the order of insertion, each once. */
+static lode_status order_rows(lode__chroma *c, const lode_result *rows, place **out, size_t *kept) {
+  size_t n = lode_result_count(rows);
+  place *places = *out = lode__arena_alloc(&c->arena, (n + 1) * sizeof *places);
+  *kept = 0;
+  if (!places) return lode__fail_nomem(&c->err);
+  for (size_t i = 0; i < n; i++) {
+    const lode_row *row = lode_result_at(rows, i);
+    places[i] = (place){row->position, row->id, row};
+  }
+  qsort(places, n, sizeof *places, by_position);
+  for (size_t i = 0; i < n; i++)
+    if (*kept == 0 || !lode__str_eq(places[i].id, places[*kept - 1].id)) places[(*kept)++] = places[i];
+  return LODE_OK;
+}
+
 /* Which of the ids are there and match, in the order of insertion, each once; replaces the selection's. */
 static lode_status order_ids(lode__chroma *c, lode_collection *collection, lode_selection *select, lode_result **rows) {
   lode_get_request request = {.select = *select, .progress = lode__task_wanted(c->task)};
+  place *places;
+  size_t kept;
   LODE__TRY(lode_get(collection, &request, rows, &c->err));
-  size_t n = lode_result_count(*rows), kept = 0;
-  place *places = lode__arena_alloc(&c->arena, (n + 1) * sizeof *places);
-  lode_str *ids = lode__arena_alloc(&c->arena, (n + 1) * sizeof *ids);
-  if (!places || !ids) return lode__fail_nomem(&c->err);
-  for (size_t i = 0; i < n; i++) places[i] = (place){lode_result_at(*rows, i)->position, lode_result_at(*rows, i)->id};
-  qsort(places, n, sizeof *places, by_position);
-  for (size_t i = 0; i < n; i++)
-    if (i == 0 || !lode__str_eq(places[i].id, places[i - 1].id)) ids[kept++] = places[i].id;
+  LODE__TRY(order_rows(c, *rows, &places, &kept));
+  lode_str *ids = lode__arena_alloc(&c->arena, (kept + 1) * sizeof *ids);
+  if (!ids) return lode__fail_nomem(&c->err);
+  for (size_t i = 0; i < kept; i++) ids[i] = places[i].id;
   *select = (lode_selection){.ids = ids, .n_ids = kept};
   return LODE_OK;
 }
 
+/* In one call: needs memory for all that match. */
+static lode_status get_ids_at_once(answer *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
+  lode__chroma *c = a->c;
+  lode_result *rows = NULL;
+  place *places;
+  size_t n, at = request->offset;
+  request->offset = 0;
+  lode_status st = lode_get(collection, request, &rows, &c->err);
+  if (st == LODE_OK) st = order_rows(c, rows, &places, &n);
+  for (; st == LODE_OK && at < n && limit; at++, limit--) st = put_row(a, places[at].row, &c->err);
+  lode_result_free(rows);
+  return st;
+}
+
+/* All pages must be of one moment: *again when this one is not of the first one's. */
 static lode_status put_page(answer *a, const lode_result *result, lode_error *err) {
+  uint64_t moment = lode_result_moment(result);
+  if (a->pages++ == 0) a->moment = moment;
+  if (a->moment != moment) {
+    a->again = true;
+    return LODE_OK;
+  }
   for (size_t i = 0; i < lode_result_count(result); i++) LODE__TRY(put_row(a, lode_result_at(result, i), err));
   return LODE_OK;
 }
@@ -179,15 +224,17 @@ static lode_status get_by_ids(answer *a, lode_collection *collection, lode_get_r
   lode__chroma *c = a->c;
   lode_result *places = NULL;
   lode_status st;
+  if (a->page_rows == SIZE_MAX) return get_ids_at_once(a, collection, request, limit);
   if (request->select.n_ids > 1) LODE__GOTO(order_ids(c, collection, &request->select, &places));
   const lode_str *ids = request->select.ids;
   size_t n = request->select.n_ids, at = request->offset;
   if (limit < n && at < n - limit) n = at + (size_t)limit;
   request->offset = 0;
-  for (st = LODE_OK; st == LODE_OK && at < n; at += PAGE_ROWS) {
+  if (places) a->moment = lode_result_moment(places), a->pages = 1;
+  for (st = LODE_OK; st == LODE_OK && at < n && !a->again; at += request->select.n_ids) {
     lode_result *result = NULL;
     request->select.ids = ids + at;
-    request->select.n_ids = n - at < PAGE_ROWS ? n - at : PAGE_ROWS;
+    request->select.n_ids = n - at < a->page_rows ? n - at : a->page_rows;
     st = lode_get(collection, request, &result, &c->err);
     if (st == LODE_OK) st = put_page(a, result, &c->err);
     lode_result_free(result);
@@ -199,9 +246,9 @@ done:
 
 static lode_status get_by_filter(answer *a, lode_collection *collection, lode_get_request *request, uint64_t left) {
   lode_status st = LODE_OK;
-  while (st == LODE_OK && left) {
+  while (st == LODE_OK && left && !a->again) {
     lode_result *result = NULL;
-    request->limit = left < PAGE_ROWS ? (size_t)left : PAGE_ROWS;
+    request->limit = left < a->page_rows ? (size_t)left : a->page_rows;
     st = lode_get(collection, request, &result, &a->c->err);
     if (st == LODE_OK) st = put_page(a, result, &a->c->err);
     left -= lode_result_count(result);
@@ -220,6 +267,24 @@ static bool is_put_back(lode__chroma *c, const lode__handle *handle, const lode_
   return lode__task_put_back(c->task, rows < limit ? rows : limit);
 }
 
+/* Page by page, which needs little memory; where others write all the time, at once. */
+static lode_status get_all(answer *a, lode_collection *collection, const lode_get_request *request, uint64_t limit) {
+  lode_status st = LODE_OK;
+  a->again = true;
+  for (int attempt = 1; st == LODE_OK && a->again; attempt++) {
+    lode_get_request copy = *request;
+    a->again = false;
+    a->pages = 0;
+    a->rows = 0;
+    a->page_rows = attempt < ATTEMPTS ? PAGE_ROWS : SIZE_MAX;
+    clear_all(a);
+    put_all(a, "[");
+    st = copy.select.ids ? get_by_ids(a, collection, &copy, limit) : get_by_filter(a, collection, &copy, limit);
+    put_all(a, "]");
+  }
+  return st;
+}
+
 bool lode__chroma_get(lode__chroma *c) {
   answer a = {.c = c};
   lode_get_request request = {.progress = lode__task_wanted(c->task)};
@@ -235,9 +300,7 @@ bool lode__chroma_get(lode__chroma *c) {
   a.include &= ~(unsigned)DISTANCES;
   request.include = parts_of(a.include);
   request.offset = (size_t)offset;
-  put_all(&a, "[");
-  lode_status st = request.select.ids ? get_by_ids(&a, handle->collection, &request, limit) : get_by_filter(&a, handle->collection, &request, limit);
-  put_all(&a, "]");
+  lode_status st = get_all(&a, handle->collection, &request, limit);
   lode__chroma_let_go(c, handle, st);
   bool ok = st == LODE_OK ? finish(&a, false, "[\"metadatas\",\"documents\"]") : st == LODE_NOT_FOUND ? lode__chroma_no_collection(c) : lode__chroma_failed(c, st);
   release(&a);
