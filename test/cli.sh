@@ -374,9 +374,9 @@ wait "$pid"
 code=$?
 exec 9>&-
 check "SIGINT: exit $code: $(cat "$tmp/err")" [ $code -eq 130 ]
-# A terminal that goes away is the same, unless it was started to outlive that
+# A terminal that goes away is the same, unless it was started to outlive that (as the tests may be: nohup make test)
 set -m
-"$lode" --store "$S" db add slow2 --create <"$tmp/fifo" >/dev/null 2>"$tmp/err" &
+env --default-signal=HUP "$lode" --store "$S" db add slow2 --create <"$tmp/fifo" >/dev/null 2>"$tmp/err" &
 pid=$!
 set +m
 exec 9>"$tmp/fifo"

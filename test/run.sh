@@ -8,8 +8,9 @@
 set -u
 jobs=${LODE_TEST_JOBS:-2}
 base=${TMPDIR:-}
-# Most of the time goes to syncing small files: in memory that costs nothing (power cuts are simulated, not waited for)
-if [ -z "$base" ] && [ -w /dev/shm ] && [ "$(df -Pk /dev/shm | awk 'NR==2 { print $4 }')" -gt 1000000 ]; then
+# Most of the time goes to syncing small files: in memory that costs nothing (power cuts are simulated, not waited for). The nodes
+# of the cluster's test take 4 GB.
+if [ -z "$base" ] && [ -w /dev/shm ] && [ "$(df -Pk /dev/shm | awk 'NR==2 { print $4 }')" -gt 5000000 ]; then
   base=/dev/shm
 fi
 base=${base:-/tmp}

@@ -29,7 +29,7 @@ appears() { # pattern
   for _ in $(seq 400); do ! holds "$1" || return 0; sleep 0.05; done
   return 1
 }
-run() { TMPDIR=$tmp/base LODE_TEST_JOBS=1 exec test/run.sh "$@" >"$tmp/log" 2>&1; }
+run() { TMPDIR=$tmp/base LODE_TEST_JOBS=1 exec env --default-signal=HUP test/run.sh "$@" >"$tmp/log" 2>&1; }
 mkdir "$tmp/base"
 
 # A test that fails: its files, folders that it locked itself out of, and a process that left its group
