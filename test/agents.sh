@@ -301,6 +301,28 @@ run 5 mcp install --client cursor; says 'leads out of the project'
 run 0 setup --no-index --json; has '"step":"cursor","state":"failed"'; has 'leads out of the project'
 check "nothing outside was written: $(cd "$tmp/outside" && ls && cat mcp.json)" [ "$(cd "$tmp/outside" && ls && cat mcp.json)" = "$(printf 'mcp.json\n{"mcpServers": {}}')" ]
 # A pipe in its place keeps nobody waiting
+# Through a folder that is not there yet: what .. leads to is not known before it is made
+printf 'precious\n' >"$tmp/precious.txt"
+printf '{"mcpServers": {}}\n' >"$tmp/precious.json"
+for to in nonexist/../../precious.txt nonexist/../../precious.json nonexist/../x.json ./nonexist/sub/../../../precious.txt no/ .. .; do
+  rm .mcp.json && ln -s "$to" .mcp.json
+  run 5 mcp install --client claude-code; says '.mcp.json'
+  run 0 setup --no-index --json; has '"step":"claude-code","state":"failed"'
+done
+check "a file outside was overwritten: $(cat "$tmp/precious.txt")" [ "$(cat "$tmp/precious.txt")" = precious ]
+check "settings outside were changed" [ "$(cat "$tmp/precious.json")" = '{"mcpServers": {}}' ]
+check "folders were made on the way" [ ! -e nonexist ]
+# A link on the way that leads nowhere yet
+ln -s "$tmp/outside/late" late && rm .mcp.json && ln -s late/mcp.json .mcp.json
+out=$("$lode" mcp install --client claude-code 2>&1); check "installed through a dangling folder: $out" [ $? -ne 0 ]
+check "a folder was made outside" [ ! -e "$tmp/outside/late" ]
+rm late
+# One that stays in the project is followed, and what is there is kept
+rm .mcp.json && ln -s new/deep/mcp.json .mcp.json
+run 0 mcp install --client claude-code; check "made where the link leads" grep -q '"lode"' new/deep/mcp.json
+printf '{"mcpServers": {"other": {"command": "x"}}}\n' >new/deep/mcp.json && ln -sfn ../links/./new/deep/../deep/mcp.json .mcp.json
+run 0 mcp install --client claude-code; check "the old entry stays" grep -q '"other"' new/deep/mcp.json
+check "beside the new one" grep -q '"lode"' new/deep/mcp.json
 rm .mcp.json && mkfifo .mcp.json
 timeout $((20 * patience)) "$lode" status --json >/dev/null 2>&1; check "status answers" [ $? != 124 ]
 timeout $((20 * patience)) "$lode" mcp install --client claude-code >/dev/null 2>&1; check "install answers" [ $? != 124 ]

@@ -1,6 +1,7 @@
 /* inside.c - see inside.h. */
 #include "inside.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,7 +62,7 @@ int lode__inside_enter(const char *folder) {
 
 /* The folder that holds the last part of the name. */
 static int enter_parent(const char *folder, const char *name, const char **last) {
-  char between[64];
+  char between[PATH_MAX];
   const char *slash = strrchr(name, '/');
   int at = lode__inside_enter(folder), fd;
   *last = slash ? slash + 1 : name;
@@ -126,6 +127,21 @@ int lode__inside_mkdir(const char *folder, const char *name, unsigned mode) {
   int rc = LODE__RETRY(lode__os->mkdir_at(at, last, mode));
   close_keeping_errno(at);
   return rc;
+}
+
+int lode__inside_make_parents(const char *folder, const char *name, unsigned mode) {
+  char part[PATH_MAX];
+  for (const char *p = name; (p = strchr(p, '/')) != NULL; p++) {
+    size_t len = (size_t)(p - name);
+    if (len >= sizeof part) {
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    memcpy(part, name, len);
+    part[len] = '\0';
+    if (lode__inside_mkdir(folder, part, mode) < 0 && errno != EEXIST) return -1;
+  }
+  return 0;
 }
 
 lode_status lode__inside_sync(const char *folder, const char *name, lode_error *err) {

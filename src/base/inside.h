@@ -22,6 +22,8 @@ int lode__inside_unlink(const char *folder, const char *name);
 /* Both names in the same folder below `folder`. */
 int lode__inside_rename(const char *folder, const char *from, const char *to);
 int lode__inside_mkdir(const char *folder, const char *name, unsigned mode);
+/* The folders between `folder` and the last part of the name, which has neither empty parts nor "..". What exists stays. */
+int lode__inside_make_parents(const char *folder, const char *name, unsigned mode);
 /* Makes durable what was made, renamed or removed beside `name`. */
 lode_status lode__inside_sync(const char *folder, const char *name, lode_error *err);
 /* The folder itself, ("."), or one below it, for lode__os_folder_next; NULL and errno. */

@@ -88,7 +88,7 @@ lode_status lode__fs_read_inside(const char *folder, const char *name, size_t ma
 
 lode_status lode__fs_write_inside(const char *folder, const char *name, lode_str data, lode_error *err) {
   struct stat old;
-  char beside[300];
+  char beside[PATH_MAX];
   lode_status st;
   bool is_old = lode__inside_lstat(folder, name, &old) == 0 && S_ISREG(old.st_mode);
   unsigned mode = is_old ? old.st_mode & 07777 : 0644;

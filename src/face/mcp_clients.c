@@ -46,31 +46,96 @@ static lode_status path_of(const char *file, const char *root, lode__buf *out, l
   return lode__fs_join(out, home, file + 2, err);
 }
 
-/* Of the folder of a path, or the nearest above it that exists. malloc'ed. */
-static char *real_folder(const char *path) {
-  char *folder = strdup(path), *real = NULL, *slash;
+/* A file by a folder and a name below it, for base/inside.h: no link is followed from the folder on. */
+typedef struct spot {
+  char *folder; /* malloc'ed */
+  lode__buf name;
+} spot;
+
+static void spot_release(spot *s) {
+  free(s->folder);
+  lode__buf_release(&s->name);
+}
+
+/* The parts of a path that do not exist yet. What ".." leads to is not known before they do, so there is none among them. */
+static bool add_parts(lode__buf *name, const char *parts) {
+  for (const char *p = parts; *p; p += strspn(p, "/")) {
+    size_t len = strcspn(p, "/");
+    if (len == 2 && memcmp(p, "..", 2) == 0) return false;
+    if (len && !(len == 1 && *p == '.')) {
+      if (name->len) lode__buf_addc(name, '/');
+      lode__buf_add(name, p, len);
+    }
+    p += len;
+  }
+  return true;
+}
+
+/* An absolute path as a name below the project's root, links in its folders resolved. False when it is not known to lie there. */
+static bool spot_in_project(const char *root, const char *path, spot *s) {
+  char *folder = strdup(path), *real = NULL, *slash = NULL;
+  size_t n;
+  s->folder = realpath(root, NULL);
+  n = s->folder ? strlen(s->folder) : 0;
+  if (n == 1) n = 0; /* "/" */
   while (folder && !real && (slash = strrchr(folder, '/')) != NULL) {
     slash[slash == folder] = '\0';
     real = realpath(folder, NULL);
     if (slash == folder) break;
   }
+  bool inside = s->folder && real && slash && strncmp(real, s->folder, n) == 0 && (real[n] == '\0' || real[n] == '/') &&
+                add_parts(&s->name, real + n);
+  const char *rest = inside ? path + (slash - folder) : "", *last = strrchr(path, '/');
+  inside = inside && add_parts(&s->name, rest) && last && last[1] && strcmp(last, "/.") != 0;
+  if (inside) lode__buf_addc(&s->name, '\0');
   free(folder);
-  return real;
+  free(real);
+  return inside;
 }
 
-/* Settings that are a link are written where it leads. Links in the user's home are the user's; one in the project may have come with it, and
- * must stay in it. */
-static lode_status target_of(const client *c, const char *root, const char *path, lode__buf *target, lode_error *err) {
-  LODE__TRY(lode__fs_resolve(path, target, err));
-  if (c->file[0] == '~') return LODE_OK;
-  char *real = realpath(root, NULL), *folder = real_folder(target->data);
-  size_t n = real ? strlen(real) : 0;
-  bool inside = real && folder && strncmp(folder, real, n) == 0 && (folder[n] == '\0' || folder[n] == '/' || n == 1);
-  free(real);
+static lode_status spot_in_home(const char *path, spot *s, lode_error *err) {
+  const char *slash = strrchr(path, '/');
+  char *folder = strndup(path, slash && slash != path ? (size_t)(slash - path) : 1);
+  if (!folder) return lode__fail_nomem(err);
+  lode_status st = lode__inside_resolve(folder, &s->folder, err);
   free(folder);
-  if (inside) return LODE_OK;
-  return lode__fail(err, LODE_REFUSED, "%s: %.200s is a link that leads out of the project; it was left as it is: edit what it leads to yourself (lode mcp install "
-                    "--client %s --print shows the entry)", c->title, path, c->name);
+  lode__buf_adds(&s->name, slash ? slash + 1 : path);
+  lode__buf_addc(&s->name, '\0');
+  return st;
+}
+
+/* Links in the user's home are the user's; one in the project may have come with it, and must stay in it. */
+static lode_status spot_of(const client *c, const char *root, const char *file, const char *path, spot *s, lode_error *err) {
+  if (c->file[0] == '~') {
+    LODE__TRY(spot_in_home(path, s, err));
+  } else if (!spot_in_project(root, path, s)) {
+    return lode__fail(err, LODE_REFUSED, "%s: %.200s is a link that leads out of the project, or through a folder that does not exist; it was left as it is: "
+                      "edit what it leads to yourself (lode mcp install --client %s --print shows the entry)", c->title, file, c->name);
+  }
+  return s->name.failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
+/* Settings that are a link are written where it leads. */
+static lode_status target_of(const client *c, const char *root, const char *path, spot *target, lode_error *err) {
+  lode__buf end = {0};
+  lode_status st = lode__fs_resolve(path, &end, err);
+  if (st == LODE_OK) st = spot_of(c, root, path, end.data, target, err);
+  lode__buf_release(&end);
+  return st;
+}
+
+/* Before anything is read: only then is what is read what will be replaced. */
+static lode_status make_folders(const client *c, const spot *target, lode_error *err) {
+  lode__buf path = {0};
+  lode_status st = LODE_OK;
+  if (c->file[0] == '~') {
+    st = lode__fs_join(&path, target->folder, target->name.data, err);
+    if (st == LODE_OK) st = lode__fs_make_parents(path.data, err);
+    lode__buf_release(&path);
+  } else if (lode__inside_make_parents(target->folder, target->name.data, 0700) < 0) {
+    st = lode__fail_errno(err, errno, target->name.data);
+  }
+  return st;
 }
 
 static bool is_used(const client *c, const char *root) {
@@ -212,8 +277,7 @@ static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error
 
 /* ---- Reading ---- */
 
-static lode_status read_settings(const char *path, lode__buf *text, lode_error *err) {
-  lode_status st = lode__fs_read(path, MOST_BYTES, text, err);
+static lode_status checked(lode_status st, lode__buf *text, lode_error *err) {
   if (st == LODE_NOT_FOUND) {
     lode__error_clear(err);
     text->len = 0;
@@ -221,6 +285,15 @@ static lode_status read_settings(const char *path, lode__buf *text, lode_error *
   }
   if (st == LODE_OK && !lode__utf8_valid(text->data, text->len)) return lode__fail(err, LODE_INVALID, "it is not UTF-8");
   return st;
+}
+
+static lode_status read_settings(const spot *target, lode__buf *text, lode_error *err) {
+  return checked(lode__fs_read_inside(target->folder, target->name.data, MOST_BYTES, text, err), text, err);
+}
+
+/* To be shown, not changed: wherever a link leads. */
+static lode_status read_for_preview(const char *path, lode__buf *text, lode_error *err) {
+  return checked(lode__fs_read(path, MOST_BYTES, text, err), text, err);
 }
 
 static lode_status find_entry(const client *c, lode_str text, lode_str *entry, lode_error *err) {
@@ -268,72 +341,90 @@ static lode_status explain(const client *c, const char *path, const lode_error *
 
 /* ---- Writing ---- */
 
-/* The file as it was before lode first touched it. */
-static lode_status back_up(const char *path, lode_str text, lode_error *err) {
-  lode__buf backup = {0};
+/* The file as it was before lode first touched it, beside the link if it is one. */
+static lode_status back_up(const client *c, const char *root, const char *path, lode_str text, lode_error *err) {
+  lode__buf name = {0};
+  spot s = {0};
+  struct stat info;
   lode_status st = LODE_OK;
   if (!lode__fs_exists(path)) return LODE_OK;
-  lode__buf_addf(&backup, "%s.lode-backup", path);
-  if (backup.failed) st = lode__fail_nomem(err);
-  else if (!lode__fs_exists(backup.data)) st = lode__fs_write(backup.data, text, err);
-  lode__buf_release(&backup);
+  lode__buf_addf(&name, "%s.lode-backup", path);
+  lode__buf_addc(&name, '\0');
+  if (name.failed) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(spot_of(c, root, path, name.data, &s, err));
+  if (lode__inside_lstat(s.folder, s.name.data, &info) < 0) LODE__GOTO(lode__fs_write_inside(s.folder, s.name.data, text, err));
+done:
+  lode__buf_release(&name);
+  spot_release(&s);
   return st;
 }
 
-static lode_status edit(size_t i, const char *root, const char *program, bool *changed, lode__buf *preview, lode_error *err) {
-  const client *c = &clients[i];
-  lode__buf path = {0}, target = {0}, text = {0}, out = {0};
+static lode_status preview_of(const client *c, const char *root, const char *program, const char *path, lode__buf *out, lode_error *err) {
+  lode__buf text = {0}, made = {0};
   lode_error why = {.record = LODE_NO_RECORD};
+  bool same;
+  lode_status st = read_for_preview(path, &text, &why);
+  if (st == LODE_OK) st = new_text(c, root, program, (lode_str){text.data ? text.data : "", text.len}, &same, &made, &why);
+  if (st == LODE_INVALID) st = explain(c, path, &why, err);
+  else if (st != LODE_OK && err) *err = why;
+  if (st == LODE_OK) {
+    lode__buf_addf(out, "# %s\n", path);
+    lode__buf_add(out, made.data, made.len);
+  }
+  lode__buf_release(&text);
+  lode__buf_release(&made);
+  return st;
+}
+
+lode_status lode__mcp_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err) {
+  const client *c = &clients[i];
+  lode__buf path = {0}, text = {0}, out = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  spot target = {0};
   lode_status st;
   bool same = false;
   LODE__GOTO(path_of(c->file, root, &path, err));
-  st = preview ? lode__fs_resolve(path.data, &target, err) : target_of(c, root, path.data, &target, err);
-  if (st != LODE_OK) goto done;
-  st = read_settings(target.data, &text, &why);
+  LODE__GOTO(target_of(c, root, path.data, &target, err));
+  LODE__GOTO(make_folders(c, &target, err));
+  st = read_settings(&target, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = new_text(c, root, program, old, &same, &out, &why);
   if (st == LODE_INVALID) st = explain(c, path.data, &why, err);
   else if (st != LODE_OK && err) *err = why;
   if (st != LODE_OK) goto done;
   *changed = !same;
-  if (preview) {
-    lode__buf_addf(preview, "# %s\n", path.data);
-    lode__buf_add(preview, out.data, out.len);
-    goto done;
-  }
   if (same) goto done;
-  LODE__GOTO(lode__fs_make_parents(target.data, err));
-  LODE__GOTO(back_up(path.data, old, err));
-  LODE__GOTO(lode__fs_write(target.data, (lode_str){out.data, out.len}, err));
+  LODE__GOTO(back_up(c, root, path.data, old, err));
+  LODE__GOTO(lode__fs_write_inside(target.folder, target.name.data, (lode_str){out.data, out.len}, err));
 done:
+  spot_release(&target);
   lode__buf_release(&path);
-  lode__buf_release(&target);
   lode__buf_release(&text);
   lode__buf_release(&out);
   return st;
 }
 
-lode_status lode__mcp_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err) {
-  return edit(i, root, program, changed, NULL, err);
-}
-
 lode_status lode__mcp_preview(size_t i, const char *root, const char *program, lode__buf *out, lode_error *err) {
-  bool changed;
-  return edit(i, root, program, &changed, out, err);
+  lode__buf path = {0};
+  lode_status st = path_of(clients[i].file, root, &path, err);
+  if (st == LODE_OK) st = preview_of(&clients[i], root, program, path.data, out, err);
+  lode__buf_release(&path);
+  return st;
 }
 
 lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_error *err) {
   const client *c = &clients[i];
   const char *keys[] = {c->key, "lode"};
-  lode__buf path = {0}, target = {0}, text = {0}, out = {0};
+  lode__buf path = {0}, text = {0}, out = {0};
   lode_error why = {.record = LODE_NO_RECORD};
+  spot target = {0};
   lode_str entry = {0};
   size_t from, to;
   lode_status st;
   *changed = false;
   LODE__GOTO(path_of(c->file, root, &path, err));
   LODE__GOTO(target_of(c, root, path.data, &target, err));
-  st = read_settings(target.data, &text, &why);
+  st = read_settings(&target, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = find_entry(c, old, &entry, &why);
   if (st == LODE_INVALID) st = explain(c, path.data, &why, err);
@@ -347,12 +438,12 @@ lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_err
     lode__buf_add(&out, old.data + to, old.len - to);
     if (out.failed) LODE__GOTO(lode__fail_nomem(err));
   }
-  LODE__GOTO(back_up(path.data, old, err));
-  LODE__GOTO(lode__fs_write(target.data, (lode_str){out.data ? out.data : "", out.len}, err));
+  LODE__GOTO(back_up(c, root, path.data, old, err));
+  LODE__GOTO(lode__fs_write_inside(target.folder, target.name.data, (lode_str){out.data ? out.data : "", out.len}, err));
   *changed = true;
 done:
   lode__buf_release(&path);
-  lode__buf_release(&target);
+  spot_release(&target);
   lode__buf_release(&text);
   lode__buf_release(&out);
   return st;
@@ -362,7 +453,8 @@ done:
 
 lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, lode__buf *path, lode_error *err) {
   const client *c = &clients[i];
-  lode__buf text = {0}, target = {0}, program = {0}, out = {0};
+  lode__buf text = {0}, program = {0}, out = {0};
+  spot target = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_str entry = {0};
   bool same = false;
@@ -375,7 +467,7 @@ lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, l
     return path->failed ? lode__fail_nomem(err) : LODE_OK;
   }
   st = target_of(c, root, path->data, &target, &why);
-  if (st == LODE_OK) st = read_settings(target.data, &text, &why);
+  if (st == LODE_OK) st = read_settings(&target, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = find_entry(c, old, &entry, &why);
   if (st == LODE_OK && entry.data) {
@@ -385,7 +477,7 @@ lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, l
   if (st == LODE_OK) *state = entry.data ? (same ? LODE__MCP_SAME : LODE__MCP_OTHER) : is_used(c, root) ? LODE__MCP_MISSING : LODE__MCP_ABSENT;
   else if (st != LODE_NOMEM) *state = LODE__MCP_BROKEN;
   lode__buf_release(&text);
-  lode__buf_release(&target);
+  spot_release(&target);
   lode__buf_release(&program);
   lode__buf_release(&out);
   return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;
