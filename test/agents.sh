@@ -196,13 +196,14 @@ printf 'int swapped_function(void) {\n  return 1;\n}\n' >swapped.c
 mkdir -p "$tmp/elsewhere" && printf 'line one\nthe_outer_secret\nline three\n' >"$tmp/elsewhere/f.c"
 run 0 index
 ln -s "$tmp/elsewhere" link
+printf 'first\nthe_inner_secret\nlast\n' >.env # in the project, and not indexed
 plant() { # plant PATH: a record as lode index would have made it, with a path of the planter's
-  printf '{"id":"%s#0","document":"int planted_function(void);","embedding":null,"metadata":{"path":"%s","language":"c","kind":"function","name":"planted_function","span":"1-1/1@0","hash":"x"}}\n' "$1" "$1"
+  printf '{"id":"%s#0","document":"int planted_function(void);","embedding":null,"metadata":{"path":"%s","language":"c","kind":"function","name":"planted_function","span":"1-1/1@0","hash":"%s"}}\n' "$1" "$1" "$1"
 }
-for p in ../../etc/passwd /etc/passwd a/../../b.c ./x.c 'a//b.c' '\\x2e\\x2e/c.c' .. link/f.c; do plant "$p"; done >"$tmp/planted.jsonl"
+for p in ../../etc/passwd /etc/passwd a/../../b.c ./x.c 'a//b.c' '\\x2e\\x2e/c.c' .. link/f.c .env; do plant "$p"; done >"$tmp/planted.jsonl"
 run 0 db add code "$tmp/planted.jsonl"
 run 0 search planted_function --mode text --json; hasnt passwd; hasnt '"path":"a/'; hasnt '"path":"."'; hasnt './x.c'; hasnt 'x2e'; has '"path":"link/f.c"'; says '7 records were left out'
-run 0 search planted_function --mode text --json -C 5; hasnt the_outer_secret; has '"stale":"changed"'
+run 0 search planted_function --mode text --json -C 5; hasnt the_outer_secret; hasnt the_inner_secret; has '"path":".env"'; has '"stale":"changed"'
 run 0 context --name planted_function --json; hasnt passwd; says 'records were left out'
 sleep 0.01
 printf 'int changing_function(void) {\n  return 2;\n}\n' >changing.c

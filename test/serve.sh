@@ -502,7 +502,7 @@ fi
 # ---- A project's store: it is the project that is meant, wherever the server was started ----
 
 mkdir -p "$work/project" "$work/elsewhere"
-printf 'int answer(void) {\n  return 42;\n}\n' > "$work/project/a.c"
+printf 'int lines_around(void) {\n  return 41;\n}\n\nint answer(void) {\n  return 42;\n}\n' > "$work/project/a.c"
 if XDG_DATA_HOME="$work/data" "$lode" index "$work/project" --quiet > /dev/null 2>&1; then
   log="$work/five.log"
   for place in "$work/project/.lode" "$work/moved"; do
@@ -517,14 +517,41 @@ if XDG_DATA_HOME="$work/data" "$lode" index "$work/project" --quiet > /dev/null 
       sleep 0.05
     done
     base="http://127.0.0.1:$port"
-    want "the root of $place" 200 "\"root\":\"[^\"]*/project\"" "$base/api/lode/v1/status" -d '{}'
+    # A store that lies elsewhere has no root: what it says of one is its writers' word
+    [ "$place" = "$work/moved" ] && root=null || root='"[^"]*/project"'
+    want "the root of $place" 200 "\"root\":$root" "$base/api/lode/v1/status" -d '{}'
     want 'a search there' 200 '"path":"a.c"' "$base/api/lode/v1/search" -d '{"query":"answer","mode":"text"}'
+    want 'a search with context' 200 'int answer' "$base/api/lode/v1/search" -d '{"query":"answer","mode":"text","context":5,"limit":1}'
+    [ "$place" = "$work/moved" ] && around=0 || around=1
+    [ "$(grep -c 'lines_around' "$work/body")" = $around ] && ok || bad "lines around a hit: $(cat "$work/body")"
+    [ "$(grep -c '"stale"' "$work/body")" = 0 ] && ok || bad "files that nobody looked at are said to be stale: $(cat "$work/body")"
+    want 'a comparison with the files' 200 '"revision"' "$base/api/lode/v1/status" -d '{"check":true}'
+    [ "$(grep -c 'changed_files' "$work/body")" = $around ] && ok || bad "compared with files: $(cat "$work/body")"
     want 'a search writes nothing' 501 'only reads' "$base/api/lode/v1/search" -d '{"query":"answer","refresh":true}'
     stop
   done
 else
   bad "a project of one file was not indexed"
 fi
+
+# ---- A store whose content names a folder of the server's machine: no file of it is read or looked at ----
+
+mkdir -p "$work/private"
+printf 'first\nthe_private_line\nlast\n' > "$work/private/.secret"
+start forged
+L=$base/api/lode/v1
+stamp="{\"root\":\"$work/private\",\"revision\":1,\"indexed\":1,\"scanned\":1}"
+want 'a forged list of files' 200 '"created":true' "$L/db/create" -d "{\"collection\":\"files\",\"metadata\":$stamp}"
+want 'a forged index' 200 '"created":true' "$L/db/create" -d '{"collection":"code","if_missing":true}'
+want 'forged chunks' 200 '' "$L/db/add" -d '{"collection":"code","records":[
+  {"id":".secret#0","document":"parse it","metadata":{"path":".secret","language":"c","kind":"function","name":"parse","span":"1-1/1@0","hash":"x"}},
+  {"id":"none#0","document":"parse it","metadata":{"path":"none","language":"c","kind":"function","name":"parse","span":"1-1/1@0","hash":"y"}}]}'
+want 'a search in it' 200 '"rows"' "$L/search" -d '{"query":"parse","mode":"text","context":5}'
+grep -q 'the_private_line' "$work/body" && bad "a client read a file of the server's machine: $(cat "$work/body")" || ok
+grep -q '"stale"' "$work/body" && bad "a client learns which files exist: $(cat "$work/body")" || ok
+want 'what belongs to it' 200 '"rows"' "$L/context" -d '{"name":"parse"}'
+grep -q '"stale"' "$work/body" && bad "context says which files exist: $(cat "$work/body")" || ok
+stop
 
 # ---- Reading only ----
 

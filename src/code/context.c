@@ -264,7 +264,7 @@ lode_status lode__context_find(const lode__project *project, lode_store *store, 
   lode__arena_init(&context->arena, 0);
   f.masks = lode__secrets_of(lode__config_text(&project->config, LODE__CONFIG_INDEX_SECRETS)) != LODE__SECRETS_INDEX;
   st = lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &f.code, err);
-  if (st == LODE_NOT_FOUND) st = lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project->root);
+  if (st == LODE_NOT_FOUND) st = lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
   if (st != LODE_OK) goto done;
   st = lode_collection_open(store, LODE__LIT(LODE__CODE_FILES), &plain, &f.files, err);
   if (st == LODE_NOT_FOUND) lode__error_clear(err);

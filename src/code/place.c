@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#define MOST_FILE_BYTES (64u << 20)
+
 const char *lode__freshness_name(lode__freshness freshness) {
   static const char *const names[] = {NULL, "changed", "gone"};
   return names[freshness];
@@ -30,7 +32,8 @@ bool lode__place_inside(lode_str shown) {
 }
 
 void lode__place_open(lode__place *p, const char *root) {
-  *p = (lode__place){.fd = LODE__RETRY(lode__os->open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))};
+  *p = (lode__place){.fd = -1, .nowhere = !root[0]};
+  if (!p->nowhere) p->fd = LODE__RETRY(lode__os->open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
 }
 
 void lode__place_close(lode__place *p) {
@@ -50,7 +53,7 @@ static int open_file(lode__place *p, lode_str shown, int flags) {
   return LODE__RETRY(lode__os->open_below(p->fd, p->raw.data, flags | O_CLOEXEC, 0));
 }
 
-lode_status lode__place_read(lode__place *p, lode_str shown, size_t max, bool *found, lode_error *err) {
+static lode_status read_file(lode__place *p, lode_str shown, size_t max, bool *found, lode_error *err) {
   struct stat s;
   size_t got = 0;
   *found = false;
@@ -75,10 +78,18 @@ static bool same_stat(const struct stat *s, const lode__file_state *state) {
       (int64_t)s->st_ctim.tv_sec * 1000 + s->st_ctim.tv_nsec / 1000000 < (int64_t)state->at_ms;
 }
 
-static lode_status look(lode__place *p, lode_str shown, const lode__file_state *state, lode__freshness *out, lode_error *err) {
+/* Into p->text; *same when it has the digest of the state. */
+static lode_status read_same(lode__place *p, lode_str shown, const lode__file_state *state, bool *same, lode_error *err) {
   uint8_t digest[LODE__DIGEST_BYTES];
+  LODE__TRY(read_file(p, shown, (size_t)state->size, same, err));
+  if (!*same) return LODE_OK;
+  lode__digest_of(p->text.data ? p->text.data : "", p->text.len, digest);
+  *same = p->text.len == state->size && memcmp(digest, state->hash, sizeof digest) == 0;
+  return LODE_OK;
+}
+
+static lode_status look(lode__place *p, lode_str shown, const lode__file_state *state, lode__freshness *out, lode_error *err) {
   struct stat s;
-  bool found;
   *out = LODE__CHANGED;
   int fd = open_file(p, shown, O_PATH);
   if (fd < 0) {
@@ -93,10 +104,9 @@ static lode_status look(lode__place *p, lode_str shown, const lode__file_state *
     *out = LODE__FRESH;
     return LODE_OK;
   }
-  LODE__TRY(lode__place_read(p, shown, (size_t)state->size, &found, err));
-  if (!found || p->text.len != state->size) return LODE_OK;
-  lode__digest_of(p->text.data ? p->text.data : "", p->text.len, digest);
-  if (memcmp(digest, state->hash, sizeof digest) == 0) *out = LODE__FRESH;
+  bool same;
+  LODE__TRY(read_same(p, shown, state, &same, err));
+  if (same) *out = LODE__FRESH;
   return LODE_OK;
 }
 
@@ -111,7 +121,8 @@ lode_status lode__place_check(lode__place *p, lode_collection *files, const lode
   lode_result *rows = NULL;
   lode__json json = {0};
   lode_status st = LODE_OK;
-  if (n == 0) return LODE_OK;
+  if (p->nowhere) memset(out, 0, n * sizeof *out); /* LODE__FRESH: nothing is known against them */
+  if (n == 0 || p->nowhere) return LODE_OK;
   if (files) st = lode_get(files, &get, &rows, err);
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     lode__file_state state;
@@ -119,6 +130,22 @@ lode_status lode__place_check(lode__place *p, lode_collection *files, const lode
     bool known = row && lode__file_state_of(row->metadata, &json, &state);
     st = look(p, paths[i], known ? &state : NULL, &out[i], err);
   }
+  lode__json_release(&json);
+  lode_result_free(rows);
+  return st;
+}
+
+lode_status lode__place_read(lode__place *p, lode_collection *files, lode_str shown, bool *found, lode_error *err) {
+  lode_get_request get = {.select = {.ids = &shown, .n_ids = 1}, .include = LODE_METADATA};
+  lode_result *rows = NULL;
+  lode__json json = {0};
+  lode__file_state state;
+  *found = false;
+  if (p->fd < 0 || !files) return LODE_OK;
+  LODE__TRY(lode_get(files, &get, &rows, err));
+  const lode_row *row = row_of(rows, shown);
+  bool indexed = row && lode__file_state_of(row->metadata, &json, &state) && state.skip == LODE__SKIP_NONE && state.size <= MOST_FILE_BYTES;
+  lode_status st = indexed ? read_same(p, shown, &state, found, err) : LODE_OK;
   lode__json_release(&json);
   lode_result_free(rows);
   return st;

@@ -22,6 +22,7 @@ bool lode__place_inside(lode_str shown);
 
 typedef struct lode__place {
   int fd;         /* the root; -1: it cannot be opened, so all files are gone */
+  bool nowhere;   /* the project has no root: no file is looked at, and none counts as changed or gone */
   lode__buf raw, text;
 } lode__place;
 
@@ -30,7 +31,8 @@ void lode__place_close(lode__place *place);
 /* Are the files as the collection "files" says (NULL: nothing is known)? One for each path. A file that was only touched is fresh. */
 LODE_MUST lode_status lode__place_check(lode__place *place, lode_collection *files, const lode_str *paths, size_t n, lode__freshness *out,
                                         lode_error *err);
-/* The whole file, of at most `max` bytes, into place->text; *found false when it cannot be had. */
-LODE_MUST lode_status lode__place_read(lode__place *place, lode_str shown, size_t max, bool *found, lode_error *err);
+/* The whole file into place->text, when it is byte for byte the one that "files" says was indexed; else *found is false. Sizes and times
+ * do not count here: whoever writes a store can claim them, but the digest only of a file that they know. */
+LODE_MUST lode_status lode__place_read(lode__place *place, lode_collection *files, lode_str shown, bool *found, lode_error *err);
 
 #endif

@@ -138,6 +138,27 @@ done:
   return st;
 }
 
+lode_status lode__project_of_store(lode__project *p, const char *store, lode_error *err) {
+  lode__buf root = {0};
+  char *target = NULL;
+  size_t len;
+  lode_status st;
+  memset(p, 0, sizeof *p);
+  LODE__GOTO(root_of_store(store, &root, &len, err));
+  p->root = copy_text(len ? root.data : "", len);
+  p->folder = copy_text(store, strlen(store));
+  if (!p->root || !p->folder) LODE__GOTO(lode__fail_nomem(err));
+  LODE__GOTO(check_link(p, store, &target, err));
+  if (target) {
+    lode__free(p->folder);
+    p->folder = target;
+  }
+done:
+  lode__buf_release(&root);
+  if (st != LODE_OK) lode__project_release(p);
+  return st;
+}
+
 lode_status lode__project_open(lode__project *p, const char *start, const char *store, lode_error *err) {
   LODE__TRY(lode__project_locate(p, start, store, err));
   lode_status st = lode__config_load(&p->config, p->folder, err);
@@ -161,6 +182,8 @@ lode_status lode__project_open_model(const lode__project *p, lode_str name, cons
   return lode__fail(err, LODE_REFUSED, "the index names the model %s, and was not made by you: `lode trust` allows it",
                     lode__quote(name, quoted, sizeof quoted));
 }
+
+const char *lode__project_name(const lode__project *p) { return p->root[0] ? p->root : p->folder; }
 
 bool lode__project_has_store(const lode__project *p) {
   struct stat info;

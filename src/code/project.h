@@ -17,7 +17,7 @@
 #define LODE__PROJECT_FOLDER ".lode"
 
 typedef struct lode__project {
-  char *root;    /* absolute, without symbolic links */
+  char *root;    /* absolute, without symbolic links; "": there is none */
   char *folder;  /* of the store */
   lode__config config;
   lode__trust trust; /* whose the store is, once somebody has asked lode__trust_look */
@@ -32,10 +32,15 @@ LODE_MUST lode_status lode__project_find(lode_str from, size_t *store, size_t *g
  * nothing. A configuration that cannot be read is an error; lode__project_locate leaves it alone. */
 lode_status lode__project_open(lode__project *project, const char *start, const char *store, lode_error *err);
 lode_status lode__project_locate(lode__project *project, const char *start, const char *store, lode_error *err);
+/* The project of a store, for callers who may not name a folder: the root is the folder that the store lies in as .lode. Any other store has
+ * no root ("": no file is read or looked at), whatever it says of itself: its content is its writers' claim. */
+LODE_MUST lode_status lode__project_of_store(lode__project *project, const char *store, lode_error *err);
 void lode__project_release(lode__project *project);
 /* A model that the store or its settings name: LODE_REFUSED when it reaches beyond this machine and the store may not name such a one. */
 LODE_MUST lode_status lode__project_open_model(const lode__project *project, lode_str name, const lode_embedder_options *options,
                                                lode_embedder **model, lode_error *err);
+/* What to call it in messages: the root, or the store's folder where there is none. */
+const char *lode__project_name(const lode__project *project);
 /* There is a store. */
 bool lode__project_has_store(const lode__project *project);
 /* Makes the store's folder, with a .gitignore in it. */

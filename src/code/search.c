@@ -43,7 +43,7 @@ static lode_status open_collections(searching *s, lode_error *err) {
     }
   }
   lode_collection_list_free(list);
-  if (!code) return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", s->project->root);
+  if (!code) return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(s->project));
   LODE__GOTO(lode_collection_open(s->store, LODE__LIT(LODE__CODE), &plain, &s->code, err));
   if (files) LODE__GOTO(lode_collection_open(s->store, LODE__LIT(LODE__CODE_FILES), &plain, &s->files, err));
   if (quality) LODE__GOTO(lode_collection_open(s->store, LODE__LIT(LODE__CODE_QUALITY), &plain, &s->quality, err));

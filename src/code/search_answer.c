@@ -1,8 +1,6 @@
 /* search_answer.c - what is shown of the best candidates. See searching.h. */
 #include "searching.h"
 
-#define MOST_FILE_BYTES (64u << 20)
-
 /* Lines `from` to `to` (from 1) of a text. */
 static lode_str lines_of(lode_str text, uint32_t from, uint32_t to) {
   size_t at = 0, start = text.len;
@@ -21,11 +19,11 @@ static void mask(const searching *s, lode_str text) {
     (void)lode__mask((char *)text.data, text.len);
 }
 
-/* With lines around it, from the file as it is now: masked as a whole, for a key may begin outside of them. */
+/* With lines around it, from the file, as long as it is the one that was indexed: masked as a whole, for a key may begin outside of them. */
 static lode_status widen(searching *s, lode__place *place, lode__search_hit *hit, lode_error *err) {
   uint32_t n = s->request->context, from = hit->first > n ? hit->first - n : 1, to = hit->last + n;
   bool found;
-  LODE__TRY(lode__place_read(place, hit->path, MOST_FILE_BYTES, &found, err));
+  LODE__TRY(lode__place_read(place, s->files, hit->path, &found, err));
   if (!found) return LODE_OK;
   lode_str text = {place->text.data ? place->text.data : "", place->text.len};
   if (text.len) mask(s, text);

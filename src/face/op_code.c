@@ -2,11 +2,9 @@
 #include "op_code.h"
 
 #include "base/os.h"
-#include "code/fs.h"
 #include "code/pool.h"
 #include "code/record.h"
 #include "code/search.h"
-#include "code/stamp.h"
 #include "embed/embed.h"
 
 #include <limits.h>
@@ -19,36 +17,12 @@ enum { WAIT_MS = 10000, STEPS = 256 };
 
 /* ---- Project and store ---- */
 
-/* Where the index in the context's store says that its tree is; empty when it does not. */
-static void tree_of_index(lode__op_context *ctx, char *root, size_t size) {
-  lode__open_how how = {0};
-  lode_store *store = NULL;
-  lode_collection_list *list = NULL;
-  lode_error unused;
-  lode__stamp stamp;
-  root[0] = '\0';
-  if (ctx->open(ctx->opener, &how, &store, &unused) != LODE_OK) return;
-  if (lode_collections(store, &list, &unused) == LODE_OK) {
-    for (size_t i = 0; i < lode_collection_list_count(list); i++) {
-      const lode_collection_info *info = lode_collection_list_at(list, i);
-      if (!lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) continue;
-      lode__stamp_parse(info->metadata, &stamp);
-      snprintf(root, size, "%s", stamp.root);
-    }
-    lode_collection_list_free(list);
-  }
-  ctx->release(ctx->opener, store);
-}
-
-/* Callers from afar mean the project of the store, not the folder that the server was started in. */
+/* Requests mean the project that the server's store lies in, not the folder that the server was started in. What the store says of its
+ * tree does not count: requests may have written it. */
 lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
-  char root[sizeof((lode__stamp *)0)->root];
   const char *start = lode__arg_of(args, param)->text.data;
-  if (ctx->far && !start) {
-    tree_of_index(ctx, root, sizeof root);
-    if (root[0] && lode__fs_is_folder(root)) start = root;
-  }
-  LODE__TRY(lode__project_locate(project, start, ctx->folder, err));
+  if (ctx->far && !start && ctx->folder) LODE__TRY(lode__project_of_store(project, ctx->folder, err));
+  else LODE__TRY(lode__project_locate(project, start, ctx->folder, err));
   if (ctx->folder && !ctx->found) return LODE_OK;
   if (project->passed[0]) lode__op_note(ctx, "%s", project->passed);
   bool writes = !ctx->settings || !ctx->settings->read_only;
@@ -87,7 +61,7 @@ lode_status lode__code_open(lode__op_context *ctx, const lode__project *project,
   LODE__TRY(lode__trust_check(&project->trust, err));
   if (write) LODE__TRY(lode__project_prepare(project, err));
   else if (!lode__project_has_store(project))
-    return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project->root);
+    return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
   return ctx->open(ctx->opener, &how, store, err);
 }
 
@@ -268,7 +242,7 @@ static lode_status need_index(lode__op_context *ctx, const lode__project *projec
   lode_store *store = NULL;
   LODE__TRY(lode__code_open(ctx, project, false, &store, err));
   lode_status st = lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &code, err);
-  if (st == LODE_NOT_FOUND) st = lode__fail(err, st, "%.300s is not indexed yet: run `lode index`", project->root);
+  if (st == LODE_NOT_FOUND) st = lode__fail(err, st, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
   if (code) lode_collection_close(code);
   ctx->release(ctx->opener, store);
   return st;

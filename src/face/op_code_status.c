@@ -175,6 +175,10 @@ static void put_clients(lode__op_context *ctx, const view *v) {
 static lode_status put_changes(lode__op_context *ctx, view *v, lode_error *err) {
   lode__index_changes changes;
   if (!v->store || !v->files_info) return LODE_OK;
+  if (!v->project.root[0]) {
+    lode__op_note(ctx, "\"check\": this store does not lie in its project as .lode, so the server does not know where the files are");
+    return LODE_OK;
+  }
   LODE__TRY(lode__index_compare(&v->project, v->store, ctx->progress, &changes, err));
   lode__row_count(ctx, "changed_files", changes.changed);
   lode__row_count(ctx, "new_files", changes.added);
@@ -219,7 +223,7 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   lode__job_look(v.project.folder, LODE__JOB_WATCH, &v.watch);
   look_at_store(ctx, &v, skip);
   lode__row_begin(ctx);
-  lode__row_text(ctx, "root", lode__str(v.project.root));
+  lode__row_text(ctx, "root", v.project.root[0] ? lode__str(v.project.root) : (lode_str){0});
   lode__row_text(ctx, "state", lode__str(state_of(&v)));
   put_numbers(ctx, &v, skip, recount);
   put_times(ctx, &v);

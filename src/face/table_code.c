@@ -165,7 +165,7 @@ static const lode__field context_row[] = {
     {"stale", LODE__FIELD_TEXT, OPTIONAL, "changed or gone: its file is not as it was indexed"},
     {0}};
 static const lode__field status_summary[] = {
-    {"root", LODE__FIELD_TEXT, 0, "of the project"},
+    {"root", LODE__FIELD_TEXT, NULLABLE, "of the project; null in a request to a store that does not lie in one as .lode"},
     {"state", LODE__FIELD_TEXT, 0, "not indexed, indexing, unfinished, ready, busy, damaged or untrusted"},
     {"damage", LODE__FIELD_TEXT, NULLABLE | OPTIONAL, "what is wrong, and what to run"},
     {"files", LODE__FIELD_COUNT, NULLABLE, "indexed"},
