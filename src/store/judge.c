@@ -27,7 +27,7 @@ enum {
   COMMIT_OFF = 72,        /* in page 1: reserved by SQLite, which keeps what is there and never reads it */
   RECORD_EXTRA = 8,       /* page number and sum */
   LOCK_BYTE = 0x40000000, /* the page that holds it is never used */
-  MAGIC_TRACE = 5,        /* so many bytes of the magic are no accident */
+  MAGIC_TRACE = 5,        /* this many bytes of the magic are no accident */
 };
 static const uint32_t count_by_size = 0xffffffff; /* synchronous=OFF: the length of the file says how many */
 static const uint32_t ids_seed = 0x6c6f6465;
@@ -80,7 +80,9 @@ typedef struct judge {
   bool header_sound;       /* with the right magic, whatever the file has in its place */
   bool ids_known, ids_absent;
   bool image_known;        /* page 1 is in the journal, ... */
-  uint64_t image_id;       /* ... with this commit id */
+  uint64_t image_id;       /* ... with this commit id, */
+  bool image_same;         /* and the same first sector as the database's */
+  unsigned char db_head[LODE__SECTOR]; /* the first sector of the database */
   uint64_t db_bytes;
   uint32_t db_page_bytes;  /* 0: page 1 is not sound */
   uint64_t db_id;          /* as it stands in the first sector, also if page 1 is torn */
@@ -113,6 +115,7 @@ static lode_status look_at_database(judge *g) {
   size_t got;
   LODE__TRY(file_bytes(g->db_fd, &g->db_bytes));
   LODE__TRY(read_at(g->db_fd, g->page, PAGE_MIN, 0, &got));
+  memcpy(g->db_head, g->page, sizeof g->db_head);
   g->db_id = lode__commit_id(g->page);
   uint32_t size = (uint32_t)g->page[16] << 8 | (uint32_t)g->page[17] << 16; /* 65536 is written as 1 */
   if (memcmp(g->page, "SQLite format 3", 16) != 0 || !size_possible(size)) return LODE_OK;
@@ -205,6 +208,7 @@ static lode_status prove_records(judge *g, const lode__journal_header *h, uint64
     if (page == 1 && !g->image_known) {
       g->image_known = true;
       g->image_id = lode__commit_id(image);
+      g->image_same = memcmp(image, g->db_head, sizeof g->db_head) == 0;
     }
     LODE__TRY(add_image(g, page, *off + 4));
   }
@@ -246,6 +250,13 @@ static lode_status prove_segments(judge *g) {
 
 /* ---- Traces ---- */
 
+/* Where records of the database's own page size end at the latest: a transaction journals a page once, and only pages
+ * that the database has. A longer file, of whatever length, is not looked at any further. */
+static uint64_t records_end(const judge *g) {
+  uint64_t pages = g->db_bytes / g->db_page_bytes, end = LODE__SECTOR + pages * (g->db_page_bytes + (uint64_t)RECORD_EXTRA);
+  return end < g->j->size ? end : g->j->size;
+}
+
 /* The record at `off`, by the database's own page size; false: no sound image of one of its pages is there. */
 static lode_status record_at(judge *g, uint64_t off, uint32_t *number, bool *sound) {
   size_t got, each = (size_t)g->db_page_bytes + RECORD_EXTRA;
@@ -261,14 +272,14 @@ static lode_status has_image(judge *g, bool *found) {
   uint64_t each = (uint64_t)g->db_page_bytes + RECORD_EXTRA;
   uint32_t number;
   *found = false;
-  for (uint64_t off = LODE__SECTOR; off < g->j->size && !*found; off += each) LODE__TRY(record_at(g, off, &number, found));
+  for (uint64_t off = LODE__SECTOR; off < records_end(g) && !*found; off += each) LODE__TRY(record_at(g, off, &number, found));
   return LODE_OK;
 }
 
 static lode_status has_traces(judge *g, bool *traces) {
-  size_t right = 0, n = g->j->size < 8 ? (size_t)g->j->size : 8;
-  for (size_t i = 0; i < n; i++) right += g->sector[i] == lode__journal_magic[i];
-  *traces = right >= (n < MAGIC_TRACE ? n : MAGIC_TRACE) || (g->ids_known && names_database(g)) ||
+  size_t right = 0;
+  for (size_t i = 0; i < sizeof lode__journal_magic; i++) right += g->sector[i] == lode__journal_magic[i];
+  *traces = right >= MAGIC_TRACE || (g->ids_known && names_database(g)) ||
             (be32(g->sector + 20) == LODE__SECTOR && size_possible(be32(g->sector + 24)));
   return *traces ? LODE_OK : has_image(g, traces);
 }
@@ -290,7 +301,7 @@ static lode_status equals_images(judge *g, bool *equal) {
   bool sound, first = false;
   size_t got;
   *equal = false;
-  for (; off < g->j->size; off += each, records++) {
+  for (; off < records_end(g); off += each, records++) {
     LODE__TRY(record_at(g, off, &number, &sound));
     if (!sound) return LODE_OK;
     LODE__TRY(read_at(g->db_fd, g->page, g->db_page_bytes, (uint64_t)(number - 1) * g->db_page_bytes, &got));
@@ -302,18 +313,19 @@ static lode_status equals_images(judge *g, bool *equal) {
   return LODE_OK;
 }
 
-/* A first sector that was lost altogether: so it may be after a power cut, while the database is untouched. */
+/* A first sector that was lost altogether: so it may be after a power cut, while the database is untouched. Then each
+ * image equals its page; where a page differs, the database was touched, and the way back is lost. */
 static lode_status judge_lost_header(judge *g) {
-  uint64_t each = (uint64_t)g->db_page_bytes + RECORD_EXTRA;
-  uint32_t number;
-  bool sound;
-  size_t got;
   if (!g->db_page_bytes) return LODE_OK;
-  LODE__TRY(read_at(g->db_fd, g->page, g->db_page_bytes, 0, &got));
-  for (uint64_t off = LODE__SECTOR; off < g->j->size; off += each) {
+  size_t got, n = g->db_page_bytes;
+  for (uint64_t off = LODE__SECTOR; off < records_end(g); off += n + RECORD_EXTRA) {
+    uint32_t number;
+    bool sound;
     LODE__TRY(record_at(g, off, &number, &sound));
-    if (!sound || number != 1 || memcmp(g->page, g->record + 4, g->db_page_bytes) == 0) continue;
-    return damage(g, "its first header is lost", 0);
+    if (!sound) continue;
+    LODE__TRY(read_at(g->db_fd, g->page, n, (uint64_t)(number - 1) * n, &got));
+    if (lode__page_is_sound(number, g->page, n) && memcmp(g->page, g->record + 4, n) != 0)
+      return damage(g, "its first header is lost", 0);
   }
   return LODE_OK;
 }
@@ -330,6 +342,10 @@ static lode_status judge_without_ids(judge *g) {
   return damage(g, "its commit ids are lost", LODE__HEADER_IDS_OFF);
 }
 
+/* Id 0 is that of every database of format 1. The journal of the transaction that brings one to format 2 names its own
+ * by the first sector of page 1, which keeps its id until it is written. */
+static bool is_of_upgrade(const judge *g) { return g->ids_known && g->before == 0 && g->db_id == 0 && g->db_bytes > 0; }
+
 static lode_status judge_sound(judge *g) {
   lode__judged *j = g->j;
   if (!names_database(g) && g->db_bytes > 0) {
@@ -343,7 +359,8 @@ static lode_status judge_sound(judge *g) {
   memcpy(j->head, lode__journal_magic, sizeof lode__journal_magic);
   j->page_bytes = g->header.page_bytes;
   j->first_pages = g->header.first_pages;
-  if (g->depth != LODE__JUDGE_HEADER) LODE__TRY(prove_segments(g));
+  if (g->depth != LODE__JUDGE_HEADER || is_of_upgrade(g)) LODE__TRY(prove_segments(g));
+  if (is_of_upgrade(g) && g->image_known && !g->image_same) return settle(g, LODE__JOURNAL_STRAY, another_moment, 0);
   j->n_images = lode__images_sort(j->images, j->n_images);
   return LODE_OK;
 }

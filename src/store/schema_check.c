@@ -27,6 +27,7 @@ typedef struct comparison {
   uint32_t found;                        /* objects, as bits */
   int64_t roots[LODE__SCHEMA_OBJECTS];   /* their root pages */
   uint32_t todo[MAX_PAGES], n_todo;      /* pages of the tree that are still to be read */
+  unsigned first_step;                   /* that a store of its format may be at */
   lode__buf payload;
 } comparison;
 
@@ -125,12 +126,24 @@ static lode_status take_inner(comparison *c, size_t header, lode_error *err) {
   return push(c, be32(c->page + header + 8), err);
 }
 
+/* What the header says of how the rest is to be read: as SQLite makes it, or it would be read in another way. Before any row: a newer
+ * format may have others. */
+static lode_status check_header(comparison *c, lode_error *err) {
+  const unsigned char *head = c->page;
+  if (memcmp(head, "SQLite format 3", 16) != 0 || be32(head + 68) != LODE__APPLICATION_ID) return no_store(c->path, err);
+  LODE__TRY(lode__schema_format(be32(head + 60), c->path, &c->first_step, err));
+  if (head[20] != LODE__PAGE_RESERVED || be32(head + 44) != 4 || be32(head + 56) != 1)
+    return no_tree(c, "is encoded in another way than Lode's", err);
+  return LODE_OK;
+}
+
 static lode_status take_page(comparison *c, uint32_t number, lode_error *err) {
   lode__page_view view;
   lode__row row;
   size_t header = number == 1 ? 100 : 0;
   if (!lode__pages_read(c->p, number, c->page))
     return lode__fail(err, LODE_CORRUPT, "page %u of %s is damaged; `lode db salvage` brings over what is whole", number, c->path);
+  if (number == 1) LODE__TRY(check_header(c, err));
   if (c->page[header] == 0x05) return take_inner(c, header, err);
   if (c->page[header] != 0x0d || !lode__page_look(c->p, number, c->page, &view)) return no_tree(c, "is not a tree", err);
   for (uint32_t i = 0; i < view.cells; i++) {
@@ -138,16 +151,6 @@ static lode_status take_page(comparison *c, uint32_t number, lode_error *err) {
     if (!offset || !lode__row_at(c->p, &view, offset, &row)) return no_tree(c, "has a row that cannot be read", err);
     LODE__TRY(take_row(c, &row, err));
   }
-  return LODE_OK;
-}
-
-/* What the header says of how the rest is to be read: as SQLite makes it, or it would be read in another way. */
-static lode_status check_header(comparison *c, unsigned *first_step, lode_error *err) {
-  const unsigned char *head = c->page;
-  if (memcmp(head, "SQLite format 3", 16) != 0 || be32(head + 68) != LODE__APPLICATION_ID) return no_store(c->path, err);
-  LODE__TRY(lode__schema_format(be32(head + 60), c->path, first_step, err));
-  if (head[20] != LODE__PAGE_RESERVED || be32(head + 44) != 4 || be32(head + 56) != 1)
-    return no_tree(c, "is encoded in another way than Lode's", err);
   return LODE_OK;
 }
 
@@ -172,7 +175,6 @@ static lode_status find_step(const comparison *c, unsigned first, unsigned *step
 }
 
 static lode_status compare(comparison *c, unsigned *step, lode_error *err) {
-  unsigned first_step = 0;
   lode_status st;
   c->page = lode__alloc(c->p->page_bytes);
   if (!c->page) return lode__fail_nomem(err);
@@ -185,9 +187,8 @@ static lode_status compare(comparison *c, unsigned *step, lode_error *err) {
     }
     uint32_t number = c->todo[--c->n_todo];
     LODE__GOTO(take_page(c, number, err));
-    if (number == 1) LODE__GOTO(check_header(c, &first_step, err));
   }
-  st = find_step(c, first_step, step, err);
+  st = find_step(c, c->first_step, step, err);
 done:
   lode__buf_release(&c->payload);
   lode__free(c->page);

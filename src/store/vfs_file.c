@@ -177,7 +177,8 @@ static int vfs_lock(sqlite3_file *file, int level) {
     if (rc == SQLITE_OK) rc = set_lock(f, F_WRLCK, RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
   } else {
     /* PENDING keeps new readers out while the old ones leave; it is kept when they have not left yet. */
-    if (f->lock < PENDING_LOCK) rc = set_lock(f, F_WRLCK, PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
+    if (f->lock < SQLITE_LOCK_RESERVED) rc = refuse_linked(f); /* to roll back */
+    if (rc == SQLITE_OK && f->lock < PENDING_LOCK) rc = set_lock(f, F_WRLCK, PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
     if (rc != SQLITE_OK) return rc;
     f->lock = PENDING_LOCK;
     rc = set_lock(f, F_WRLCK, SHARED_FIRST, SHARED_SIZE, SQLITE_IOERR_LOCK);
