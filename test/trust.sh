@@ -123,6 +123,35 @@ run 0 search sheep; has sheep.c
 git init -q "$tmp/shared"; run 0 search sheep; has sheep.c
 rm -rf "$tmp/shared/.git"
 
+# ---- A neighbour's .git above: no root, and nothing of it is read
+
+if [ "$(id -u)" = 0 ]; then
+  common="$tmp/common"
+  sources "$common/victim" && chmod 1777 "$common"
+  git init -q "$common" && git -C "$common" config core.excludesFile "$common/rules" && mkdir -p "$common/.git/info"
+  printf 'victim/*\n' | tee "$common/.gitignore" "$common/.git/info/exclude" >"$common/rules"
+  printf 'int evil_sheep(void) { return 0; }\n' >"$common/evil.c"
+  chown -R 12345 "$common/.git" "$common/.gitignore" "$common/rules" "$common/evil.c"
+  cd "$common/victim" || exit 1
+  run 0 index --json; has "\"root\":\"$common/victim\""; says "$common/.git belongs to another user"
+  check "an index was made in the neighbour's folder" [ ! -e "$common/.lode" ]
+  run 0 search sheep; has sheep.c; hasnt evil
+  rm -rf .lode
+  run 0 index -q --store "$tmp/apart" --json; has "\"root\":\"$common/victim\""
+  run 0 search sheep --store "$tmp/apart"; has sheep.c; hasnt evil
+  SUDO_UID=12345 run 1 status --json; has "\"root\":\"$common\""; silent "another user"
+  LODE_TRUST=1 run 1 status --json; has "\"root\":\"$common\""
+  cd src || exit 1
+  run 1 status --json; has "\"root\":\"$common/victim/src\""
+  rm -rf "$common/.git" && printf 'gitdir: %s\n' "$tmp/hub/.git" >"$common/.git" && chown 12345 "$common/.git"
+  run 1 status --json; has "\"root\":\"$common/victim/src\""
+  # One's own between is the project's
+  mkdir "$common/victim/.git"; run 1 status --json; has "\"root\":\"$common/victim\""; silent "another user"
+  rm -rf "$common" "$tmp/apart"
+else
+  skip "repositories of other users: not root"
+fi
+
 # ---- A clone that brings a store
 
 mkdir "$tmp/hub"

@@ -2,6 +2,7 @@
 #include "code/git.h"
 
 #include "base/os.h"
+#include "code/trust_list.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -72,13 +73,18 @@ static bool follow(const char *path, size_t top, lode__buf *git, lode__buf *own)
   return found;
 }
 
+static bool is_strangers(const char *git) {
+  struct stat st;
+  return lode__os->lstat_at(AT_FDCWD, git, &st) == 0 && lode__trust_stranger(&st);
+}
+
 bool lode__git_find(const char *path, size_t *top, lode__buf *git) {
   lode__buf own = {0};
   size_t len = strlen(path);
   while (len > 1 && path[len - 1] == '/') len--;
   for (;;) {
     set_path(git, path, len, ".git");
-    if (git->failed) break;
+    if (git->failed || is_strangers(git->data)) break;
     bool found = is_folder(git->data) || follow(path, len, git, &own);
     lode__buf_release(&own);
     if (found) {
@@ -224,7 +230,7 @@ lode__git_found lode__git_place_find(const char *path, size_t len, lode__git_pla
   lode__git_found found = LODE__GIT_NONE;
   while (found == LODE__GIT_NONE) {
     set_path(&common, path, len, ".git");
-    if (common.failed) break;
+    if (common.failed || is_strangers(common.data)) break;
     if (is_folder(common.data)) {
       set_path(&place->own, "", 0, common.data);
       found = LODE__GIT_FOUND;

@@ -1,7 +1,8 @@
 /* git.h - what of a git repository concerns ignoring: where its top is, and the patterns outside of .gitignore files.
  *
  * Repositories and their configuration are only read, and what cannot be read is as if it were not there. A .git that is a
- * file (worktrees, submodules) is followed to the folder that it names.
+ * file (worktrees, submodules) is followed to the folder that it names. A .git of another user ends the search, as if there
+ * were no repository: whoever can make a folder above could otherwise choose what is indexed.
  */
 #ifndef LODE_CODE_GIT_H
 #define LODE_CODE_GIT_H

@@ -3,6 +3,7 @@
 
 #include "fs.h"
 #include "git.h"
+#include "trust_list.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -43,10 +44,12 @@ static bool put_name(lode__buf *path, lode_str from, size_t len, const char *nam
   return !path->failed;
 }
 
-/* Also a .git that leads nowhere. */
-static bool is_there(const char *path) {
+/* Also a .git that leads nowhere. *own = false: another user's. */
+static bool is_there(const char *path, bool *own) {
   struct stat st;
-  return lode__os->lstat_at(AT_FDCWD, path, &st) == 0;
+  bool there = lode__os->lstat_at(AT_FDCWD, path, &st) == 0;
+  *own = there && !lode__trust_stranger(&st);
+  return there;
 }
 
 static bool is_link(const char *path) {
@@ -68,8 +71,11 @@ lode_status lode__project_find(lode_str from, size_t *store, size_t *git, char *
       else if (!passed[0]) snprintf(passed, size, "%.300s %s: it is passed over", path.data, why);
     }
     if (!put_name(&path, from, at, ".git")) LODE__GOTO(lode__fail_nomem(err));
-    if (is_there(path.data)) *git = at ? at : 1;
-    if (*store || *git || at <= 1) break;
+    bool own, ends = is_there(path.data, &own);
+    if (own) *git = at ? at : 1;
+    else if (ends && !*store && !passed[0])
+      snprintf(passed, size, "%.300s belongs to another user: its folder is not taken for the project (LODE_TRUST=1 trusts every folder)", path.data);
+    if (*store || ends || at <= 1) break;
     while (at > 1 && from.data[at - 1] != '/') at--;
     if (at > 1) at--;
   }

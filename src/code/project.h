@@ -21,7 +21,7 @@ typedef struct lode__project {
   char *folder;  /* of the store */
   lode__config config;
   lode__trust trust; /* whose the store is, once somebody has asked lode__trust_look */
-  char passed[400];  /* a .lode that was passed over, and why; "": none */
+  char passed[400];  /* a .lode or .git that was passed over, and why; "": none */
 } lode__project;
 
 /* The nearest .lode at or above a folder (absolute, without links), by the rules above: *store is the length of the folder that has it, *git

@@ -49,8 +49,12 @@ bool lode__trust_list_next(const lode__trust_list *list, size_t *at, lode__trust
 LODE_MUST lode_status lode__trust_list_put(const lode__trust_entry *entry, lode_error *err);
 LODE_MUST lode_status lode__trust_list_forget(const char *path, bool *was_there, lode_error *err);
 
-/* "" unless the owner and the mode of a file or folder let others change it: then what to say about it. */
+/* LODE_TRUST=1: the user trusts everybody whose files are found. */
+bool lode__trust_all(void);
+/* A file of another user, who is not trusted. */
 struct stat;
+bool lode__trust_stranger(const struct stat *st);
+/* "" unless the owner and the mode of a file or folder let others change it: then what to say about it. */
 const char *lode__trust_owner(const struct stat *st);
 
 #endif
