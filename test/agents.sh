@@ -200,8 +200,17 @@ printf 'first\nthe_inner_secret\nlast\n' >.env # in the project, and not indexed
 plant() { # plant PATH: a record as lode index would have made it, with a path of the planter's
   printf '{"id":"%s#0","document":"int planted_function(void);","embedding":null,"metadata":{"path":"%s","language":"c","kind":"function","name":"planted_function","span":"1-1/1@0","hash":"%s"}}\n' "$1" "$1" "$1"
 }
+graft() { # graft FILE: the store of a stranger, who wrote these records into its index
+  rm -rf "$tmp/grafted"
+  "$lode" db push code --to "$tmp/grafted" --quiet >/dev/null && "$lode" db add code "$1" --store "$tmp/grafted" --quiet >/dev/null &&
+    "$lode" db push files --to "$tmp/grafted" --quiet >/dev/null && rm -rf .lode && mv "$tmp/grafted" .lode && ok || bad "nothing was grafted"
+}
 for p in ../../etc/passwd /etc/passwd a/../../b.c ./x.c 'a//b.c' '\\x2e\\x2e/c.c' .. link/f.c .env; do plant "$p"; done >"$tmp/planted.jsonl"
-run 0 db add code "$tmp/planted.jsonl"
+for call in add upsert update; do run 5 db $call code "$tmp/planted.jsonl"; says 'belongs to the code index'; done
+run 5 db import code "$tmp/planted.jsonl"; says 'belongs to the code index'
+run 5 db delete code --where '{}'; says 'lode index --force'
+run 5 db embed code; says 'belongs to the code index'
+graft "$tmp/planted.jsonl"
 run 0 search planted_function --mode text --json; hasnt passwd; hasnt '"path":"a/'; hasnt '"path":"."'; hasnt './x.c'; hasnt 'x2e'; has '"path":"link/f.c"'; says '7 records were left out'
 run 0 search planted_function --mode text --json -C 5; hasnt the_outer_secret; hasnt the_inner_secret; has '"path":".env"'; has '"stale":"changed"'
 run 0 context --name planted_function --json; hasnt passwd; says 'records were left out'
@@ -248,7 +257,7 @@ tool get '{"collection":"notes"}'; has '1. x⏎2. y\n'; has '````\nforging words
 tool query '{"collection":"notes","text":"forging"}'; has '````\nforging words'
 tool search_code '{"query":"token_function"}'; hasnt "${token:4}"; has 'ghp_****'
 plant ../../etc/passwd >"$tmp/planted.jsonl"
-run 0 db add code "$tmp/planted.jsonl"
+graft "$tmp/planted.jsonl"
 tool search_code '{"query":"planted_function","mode":"text"}'; hasnt passwd; notes; has '1 records were left out'
 rm gone.c
 for call in 'search_code {"query":"gone_function"}' 'search_similar {"file":"forge.c"}' 'search_context {"name":"forging_function"}'; do

@@ -527,12 +527,36 @@ if XDG_DATA_HOME="$work/data" "$lode" index "$work/project" --quiet > /dev/null 
     [ "$(grep -c '"stale"' "$work/body")" = 0 ] && ok || bad "files that nobody looked at are said to be stale: $(cat "$work/body")"
     want 'a comparison with the files' 200 '"revision"' "$base/api/lode/v1/status" -d '{"check":true}'
     [ "$(grep -c 'changed_files' "$work/body")" = $around ] && ok || bad "compared with files: $(cat "$work/body")"
+    for call in add upsert update; do
+      want "no $call" 422 'REFUSED.*lode index' "$base/api/lode/v1/db/$call" -d '{"collection":"code","records":[{"id":"a.c#0","document":"x"}]}'
+    done
+    want 'no delete' 422 'REFUSED' "$base/api/lode/v1/db/delete" -d '{"collection":"files","where":{}}'
+    want 'no new collection of the index' 422 'REFUSED' "$base/api/lode/v1/db/create" -d '{"collection":"quality"}'
+    want 'no embedding' 422 'REFUSED' "$base/api/lode/v1/db/embed" -d '{"collection":"code"}'
+    want 'no renaming to its names' 422 'REFUSED' "$base/api/lode/v1/db/rename" -d '{"collection":"files","new_name":"quality"}'
+    C=$base/api/v2/tenants/default_tenant/databases/default_database/collections
+    want 'the index by Chroma' 200 '' "$C/code"
+    id=$(field id)
+    for call in add upsert update; do
+      want "no $call by Chroma" 400 'belongs to the code index' "$C/$id/$call" -d '{"ids":["a.c#0"],"documents":["x"],"embeddings":[[1]]}'
+    done
+    want 'no delete by Chroma' 400 'belongs to the code index' "$C/$id/delete" -d '{"ids":["a.c#0"]}'
+    want 'no new one by Chroma' 400 'belongs to the code index' "$C" -d '{"name":"quality"}'
     want 'a search writes nothing' 501 'only reads' "$base/api/lode/v1/search" -d '{"query":"answer","refresh":true}'
     stop
   done
 else
   bad "a project of one file was not indexed"
 fi
+
+# The names are the index's in a project's store before it is indexed, too
+mkdir -p "$work/early"
+start early/.lode
+want 'no index by hand' 422 'REFUSED' "$base/api/lode/v1/db/create" -d '{"collection":"files"}'
+want 'no index by a write' 422 'REFUSED' "$base/api/lode/v1/db/add" -d '{"collection":"code","create":true,"records":[{"id":"x"}]}'
+want 'other names' 200 '' "$base/api/lode/v1/db/create" -d '{"collection":"notes"}'
+want 'no index by another name' 422 'REFUSED' "$base/api/lode/v1/db/rename" -d '{"collection":"notes","new_name":"code"}'
+stop
 
 # ---- A store whose content names a folder of the server's machine: no file of it is read or looked at ----
 
@@ -541,11 +565,12 @@ printf 'first\nthe_private_line\nlast\n' > "$work/private/.secret"
 start forged
 L=$base/api/lode/v1
 stamp="{\"root\":\"$work/private\",\"revision\":1,\"indexed\":1,\"scanned\":1}"
-want 'a forged list of files' 200 '"created":true' "$L/db/create" -d "{\"collection\":\"files\",\"metadata\":$stamp}"
 want 'a forged index' 200 '"created":true' "$L/db/create" -d '{"collection":"code","if_missing":true}'
 want 'forged chunks' 200 '' "$L/db/add" -d '{"collection":"code","records":[
   {"id":".secret#0","document":"parse it","metadata":{"path":".secret","language":"c","kind":"function","name":"parse","span":"1-1/1@0","hash":"x"}},
   {"id":"none#0","document":"parse it","metadata":{"path":"none","language":"c","kind":"function","name":"parse","span":"1-1/1@0","hash":"y"}}]}'
+want 'a forged list of files' 200 '"created":true' "$L/db/create" -d "{\"collection\":\"files\",\"metadata\":$stamp}"
+want 'a code index takes no records of clients' 422 'REFUSED' "$L/db/add" -d '{"collection":"code","records":[{"id":"x","document":"x"}]}'
 want 'a search in it' 200 '"rows"' "$L/search" -d '{"query":"parse","mode":"text","context":5}'
 grep -q 'the_private_line' "$work/body" && bad "a client read a file of the server's machine: $(cat "$work/body")" || ok
 grep -q '"stale"' "$work/body" && bad "a client learns which files exist: $(cat "$work/body")" || ok

@@ -1,6 +1,7 @@
 /* owned.c - see owned.h. */
 #include "owned.h"
 
+#include "code/project.h"
 #include "code/record.h"
 #include "code/stamp.h"
 
@@ -26,11 +27,23 @@ lode_status lode__owned_is(lode_store *store, lode_str name, bool *owned, lode_e
   return LODE_OK;
 }
 
-lode_status lode__owned_guard(lode_store *store, lode_str name, lode_error *err) {
+static lode_status refuse(lode_str name, lode_error *err) {
   char quoted[256];
+  return lode__fail(err, LODE_REFUSED, "%s belongs to the code index of this project: use another name; `lode index` keeps it up to date, "
+                    "`lode index --force` rebuilds it, `lode reset index` removes it", lode__quote(name, quoted, sizeof quoted));
+}
+
+lode_status lode__owned_guard(lode_store *store, lode_str name, lode_error *err) {
   bool owned;
   LODE__TRY(lode__owned_is(store, name, &owned, err));
-  if (!owned) return LODE_OK;
-  return lode__fail(err, LODE_REFUSED, "%s belongs to the code index of this project: `lode reset index` removes the index, `lode index --force` rebuilds it",
-                    lode__quote(name, quoted, sizeof quoted));
+  return owned ? refuse(name, err) : LODE_OK;
+}
+
+lode_status lode__owned_guard_request(lode_store *store, const char *folder, lode_str name, lode_error *err) {
+  lode__project project;
+  if (!lode__owned_name(name)) return LODE_OK;
+  LODE__TRY(lode__project_of_store(&project, folder, err));
+  bool in_project = project.root[0] != '\0';
+  lode__project_release(&project);
+  return in_project ? refuse(name, err) : lode__owned_guard(store, name, err);
 }

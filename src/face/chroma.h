@@ -58,6 +58,8 @@ bool lode__chroma_where(lode__chroma *c, uint32_t node, bool on_document, lode_s
 /* A collection by the UUID in word 2; must be let go, with the status of what was done with it. */
 bool lode__chroma_hold(lode__chroma *c, lode__handle **handle);
 void lode__chroma_let_go(lode__chroma *c, lode__handle *handle, lode_status last);
+/* LODE_REFUSED, in c->err, for the collections of a code index. */
+LODE_MUST lode_status lode__chroma_may_change(lode__chroma *c, lode_str full);
 bool lode__chroma_no_collection(lode__chroma *c);
 
 /* "TENANT/DATABASE/NAME" or the plain name; words 0 and 1 of the task are tenant and database. */

@@ -127,6 +127,10 @@ bool lode__chroma_hold(lode__chroma *c, lode__handle **handle) {
   return lode__chroma_no_collection(c);
 }
 
+lode_status lode__chroma_may_change(lode__chroma *c, lode_str full) {
+  return lode__owned_guard_request(c->store, lode__shared_folder(c->task->shared), full, &c->err);
+}
+
 void lode__chroma_let_go(lode__chroma *c, lode__handle *handle, lode_status last) {
   lode__handles_let_go(lode__shared_handles(c->task->shared), handle, last == LODE_NOT_FOUND);
 }
@@ -301,7 +305,8 @@ bool lode__chroma_create_collection(lode__chroma *c) {
   lode_collection_options options = {.create = true, .must_create = !reuse, .metric = config.metric,
                                      .metadata = kept_metadata(c, &c->json, metadata, metadata != 0, &config)};
   if (!full.data || !options.metadata.data) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
-  lode_status st = lode_collection_open(c->store, full, &options, &made, &c->err);
+  lode_status st = lode__chroma_may_change(c, full);
+  if (st == LODE_OK) st = lode_collection_open(c->store, full, &options, &made, &c->err);
   lode_collection_close(made);
   if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
@@ -328,7 +333,8 @@ static bool change(lode__chroma *c, const lode_collection_info *info, lode_str o
     lode__chroma_failed(c, lode__fail_nomem(&c->err));
     goto done;
   }
-  st = lode__owned_guard(c->store, info->name, &c->err); /* its name and metadata are what the index is found by */
+  st = lode__chroma_may_change(c, info->name); /* its name and metadata are what the index is found by */
+  if (st == LODE_OK) st = lode__chroma_may_change(c, full);
   if (st == LODE_OK && !lode__str_eq(full, info->name)) st = lode_collection_rename(c->store, info->name, full, &c->err);
   if (st == LODE_OK) st = lode_collection_set_metadata(c->store, full, text, &c->err);
   if (st == LODE_EXISTS) lode__chroma_fail(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
@@ -354,7 +360,7 @@ bool lode__chroma_delete_collection(lode__chroma *c) {
   lode_str full = lode__chroma_full_name(c, c->task->words[2]);
   if (!full.data) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
   if (lode__str_eq(full, LODE__LIT(LODE__CHROMA_REGISTRY))) return lode__chroma_no_collection(c);
-  lode_status st = lode__owned_guard(c->store, full, &c->err);
+  lode_status st = lode__chroma_may_change(c, full);
   if (st == LODE_OK) st = lode_collection_drop(c->store, full, &c->err);
   if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
   return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);

@@ -180,7 +180,8 @@ static bool run(lode__chroma *c, verb what) {
   lode__handle *handle;
   if (!read_batch(c, &b) || !lode__chroma_hold(c, &handle)) return false;
   b.collection = handle->collection;
-  lode_status st = b.n <= SMALL_WRITE ? lode__shared_write(c->task->shared, write_batch, &b, &c->err) : write_batch(&b, NULL, &c->err);
+  lode_status st = lode__chroma_may_change(c, handle->name);
+  if (st == LODE_OK) st = b.n <= SMALL_WRITE ? lode__shared_write(c->task->shared, write_batch, &b, &c->err) : write_batch(&b, NULL, &c->err);
   lode__chroma_let_go(c, handle, st);
   if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
@@ -221,12 +222,13 @@ bool lode__chroma_delete(lode__chroma *c) {
   uint64_t limit;
   lode__handle *handle;
   lode_result *rows = NULL;
-  lode_status st = LODE_OK;
+  lode_status st;
   if (!lode__chroma_selection(c, &d.select) || !lode__chroma_count_of(c, "limit", UINT64_MAX, &limit) || !lode__chroma_hold(c, &handle)) return false;
   bool filtered = d.select.where.data || d.select.where_document.data, by_ids = d.select.ids && !filtered;
   size_t asked = d.select.n_ids;
   d.collection = handle->collection;
-  if (limit != UINT64_MAX && filtered) st = limit ? limit_selection(c, &d, limit, &rows) : LODE_OK;
+  st = lode__chroma_may_change(c, handle->name);
+  if (st == LODE_OK && limit != UINT64_MAX && filtered) st = limit ? limit_selection(c, &d, limit, &rows) : LODE_OK;
   if (st == LODE_OK && limit && (filtered || asked)) st = lode__shared_write(c->task->shared, run_deletion, &d, &c->err);
   lode_result_free(rows);
   lode__chroma_let_go(c, handle, st);

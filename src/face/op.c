@@ -4,6 +4,8 @@
 #include "stream.h"
 #include "suggest.h"
 
+#include "code/owned.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -17,6 +19,10 @@ lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_err
 lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err) {
   if (!ctx->settings || !ctx->settings->read_only) return LODE_OK;
   return lode__fail(err, LODE_READONLY, "this writes: leave out --read-only");
+}
+
+lode_status lode__op_may_change(const lode__op_context *ctx, lode_store *store, lode_str name, lode_error *err) {
+  return ctx->far && ctx->folder ? lode__owned_guard_request(store, ctx->folder, name, err) : lode__owned_guard(store, name, err);
 }
 
 lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args, const char *what, lode_error *err) {
@@ -150,7 +156,8 @@ lode_status lode__target_open(lode__op_context *ctx, const lode__args *args, con
   lode_str name = lode__arg_of(args, "collection")->text;
   memset(target, 0, sizeof *target);
   LODE__TRY(ctx->open(ctx->opener, how, &target->store, err));
-  lode_status st = lode_collection_open(target->store, name, options ? options : &existing, &target->collection, err);
+  lode_status st = how->write ? lode__op_may_change(ctx, target->store, name, err) : LODE_OK;
+  if (st == LODE_OK) st = lode_collection_open(target->store, name, options ? options : &existing, &target->collection, err);
   if (st == LODE_NOT_FOUND) st = no_collection(ctx, target->store, name, err);
   if (st != LODE_OK) lode__target_close(ctx, target);
   return st;

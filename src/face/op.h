@@ -249,6 +249,8 @@ struct lode__op_context {
 lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_error *err);
 /* For handlers that change the store's folder without opening the store: LODE_READONLY when the caller said --read-only. */
 lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err);
+/* LODE_REFUSED for the collections of a code index, which only `lode index` writes (code/owned.h). */
+LODE_MUST lode_status lode__op_may_change(const lode__op_context *ctx, lode_store *store, lode_str name, lode_error *err);
 /* Before `what` is removed: a terminal is asked, unless --yes was given; without a terminal LODE_REFUSED. A caller over HTTP named the
  * operation and is not asked. */
 lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args, const char *what, lode_error *err);
@@ -276,7 +278,7 @@ typedef struct lode__target {
   lode_collection *collection;
 } lode__target;
 
-/* Opens the store and the collection that args name. `options` NULL: it must exist. */
+/* Opens the store and the collection that args name. `options` NULL: it must exist. To write: LODE_REFUSED for those of a code index. */
 lode_status lode__target_open(lode__op_context *ctx, const lode__args *args, const lode__open_how *how,
                               const lode_collection_options *options, lode__target *target, lode_error *err);
 void lode__target_close(lode__op_context *ctx, lode__target *target);

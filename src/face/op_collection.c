@@ -1,5 +1,4 @@
 /* op_collection.c - collections as a whole: create, collections, rename, drop, count, facets, stats. */
-#include "code/owned.h"
 #include "model.h"
 
 static lode_status open_store(lode__op_context *ctx, bool write, lode_store **store, lode_error *err) {
@@ -66,6 +65,7 @@ lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_
   LODE__TRY(lode__model_may_stamp(ctx, options.embedder, err));
   name_embedder(&options);
   LODE__GOTO(ctx->open(ctx->opener, &how, &store, err));
+  LODE__GOTO(lode__op_may_change(ctx, store, name, err));
   st = lode_collection_open(store, name, &options, &collection, err);
   if (st == LODE_EXISTS && lode__arg_of(args, "if_missing")->number) {
     created = false;
@@ -128,7 +128,7 @@ lode_status lode__op_rename(lode__op_context *ctx, const lode__args *args, lode_
   lode_str name = lode__arg_of(args, "collection")->text, new_name = lode__arg_of(args, "new_name")->text;
   lode__target target;
   LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = lode__owned_guard(target.store, name, err);
+  lode_status st = lode__op_may_change(ctx, target.store, new_name, err);
   if (st == LODE_OK) st = lode_collection_rename(target.store, name, new_name, err);
   if (st == LODE_OK) {
     lode__row_begin(ctx);
@@ -149,7 +149,6 @@ lode_status lode__op_drop(lode__op_context *ctx, const lode__args *args, lode_er
   char quoted[256];
   LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st;
-  LODE__GOTO(lode__owned_guard(target.store, name, err));
   LODE__GOTO(lode_count(target.collection, &count, err));
   lode__buf_addf(&what, "the collection %s with %llu records", lode__quote(name, quoted, sizeof quoted), (unsigned long long)count);
   lode__buf_addc(&what, '\0');
