@@ -26,6 +26,7 @@ for old in "$base"/lode-test-*; do
 done
 
 TMPDIR=$(mktemp -d "$base/lode-test-XXXXXX") || exit 1
+chmod 711 "$TMPDIR" # some tests run programs as another user in folders of theirs
 export TMPDIR
 logs=$TMPDIR/logs
 mkdir "$logs"
