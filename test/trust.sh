@@ -96,7 +96,17 @@ else
   skip "stores of other users: not root"
 fi
 # Writable by others
-chmod 770 "$tmp/shared/.lode"; run 1 search sheep; says "can be written by other users"
+if [ "$(id -u)" = 0 ]; then
+  chgrp 65534 "$tmp/shared/.lode"
+  chmod 770 "$tmp/shared/.lode"; run 1 search sheep; says "can be written by other users"; says "passed over"
+  (cd "$tmp/shared" && "$lode" search sheep 2>"$tmp/err"); check "a shared store was searched" [ $? -eq 5 ]
+  check "no advice: $(cat "$tmp/err")" grep -q "chmod -R go-w $tmp/shared/.lode" "$tmp/err"
+  check "passed over and refused: $(cat "$tmp/err")" [ "$(grep -c "passed over" "$tmp/err")" -eq 0 ]
+  chmod -R go-w "$tmp/shared/.lode"; run 0 search sheep; silent note
+  chgrp 0 "$tmp/shared/.lode"
+else
+  skip "folders of other groups: not root"
+fi
 chmod 702 "$tmp/shared/.lode"; run 1 search sheep; says "can be written by other users"
 chmod 711 "$tmp/shared/.lode"; run 0 search sheep
 chmod 666 "$tmp/shared/.lode/lode.db"; run 1 search sheep; says "can be written by other users"
@@ -212,6 +222,23 @@ cd "$tmp/around/inner" && run 5 search sheep && says "lode trust"
 # Git's index is damaged: it is not known, so it is asked
 cp -a "$tmp/hub/origin" "$tmp/damaged" && chmod -R go-w "$tmp/damaged" && printf 'DIRC junk' >"$tmp/damaged/.git/index"
 cd "$tmp/damaged" && run 5 search sheep && says "index cannot be read"
+
+# ---- Settings that came with a clone under umask 002: the group is the user's own
+
+if [ "$(id -gn)" = "$(id -un)" ]; then
+  mkdir "$tmp/hub/grouped" && sources "$tmp/hub/grouped" && mkdir "$tmp/hub/grouped/.lode" && echo '{"search.limit": 3}' >"$tmp/hub/grouped/.lode/config.json"
+  (cd "$tmp/hub/grouped" && git init -q . && git add -Af && git commit -qm one)
+  (umask 002 && git clone -q "$tmp/hub/grouped" "$tmp/group")
+  cd "$tmp/group" || exit 1
+  check "the clone is not open to the group" [ "$(stat -c %a .lode .lode/config.json | tr '\n' ' ')" = "775 664 " ]
+  umask 002
+  run 0 index -q; run 0 search sheep; has sheep.c; silent note; run 0 status --json; has '"trust":"ours"'
+  umask 022
+  chmod o+w .lode/config.json; run 5 search sheep; says "chmod -R go-w $tmp/group/.lode"; chmod o-w .lode/config.json
+  if [ "$(id -u)" = 0 ]; then chgrp 65534 .lode/config.json; run 5 index; says "can be written by other users"; silent "passed over"; fi
+else
+  skip "a private group: $(id -un) is in $(id -gn)"
+fi
 
 # ---- The user's own, unknown so far: adopted once
 

@@ -132,6 +132,8 @@ lode_status lode__project_locate(lode__project *p, const char *start, const char
   p->folder = folder.failed ? NULL : copy_text(folder.data ? folder.data : "", store ? folder.len : folder.len - 1);
   if (!p->folder) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(check_link(p, store, &target, err));
+  size_t n = strlen(p->folder);
+  if (!store && strncmp(p->passed, p->folder, n) == 0 && p->passed[n] == ' ') p->passed[0] = '\0'; /* not passed over, but refused */
   if (target) {
     lode__free(p->folder);
     p->folder = target;

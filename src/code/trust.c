@@ -7,6 +7,8 @@
 #include "embed/embed.h"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,18 +42,35 @@ bool lode__trust_has_store(const char *folder) {
   return look_at(folder, "lode.db", &st);
 }
 
+/* The owner's own group, as under umask 002: the primary one, of the same name, without other members. */
+static bool is_private_group(const struct stat *st) {
+  char user_text[4096], group_text[16384];
+  struct passwd user, *u = NULL;
+  struct group group, *g = NULL;
+  if (getpwuid_r(st->st_uid, &user, user_text, sizeof user_text, &u) != 0 || !u || u->pw_gid != st->st_gid) return false;
+  if (getgrgid_r(st->st_gid, &group, group_text, sizeof group_text, &g) != 0 || !g || strcmp(g->gr_name, u->pw_name) != 0) return false;
+  for (char **member = g->gr_mem; *member; member++)
+    if (strcmp(*member, u->pw_name) != 0) return false;
+  return true;
+}
+
+static const char *who_else(struct stat *st) {
+  if ((st->st_mode & S_IWGRP) && is_private_group(st)) st->st_mode &= ~(mode_t)S_IWGRP;
+  return lode__trust_owner(st);
+}
+
 const char *lode__trust_foreign(const char *folder) {
   static const char *const files[] = {"lode.db", LODE__CONFIG_FILE};
   struct stat st;
   if (lode__trust_all() || lode__os->stat(folder, &st) < 0) return "";
-  const char *why = lode__trust_owner(&st);
+  const char *why = who_else(&st);
   bool closed = (st.st_mode & (S_IXGRP | S_IXOTH)) == 0;
   for (size_t i = 0; !*why && i < sizeof files / sizeof *files; i++) {
     if (!look_at(folder, files[i], &st)) continue;
     /* Where nobody else gets in, the mode of a file opens it to others only by a second name elsewhere */
     if (closed && st.st_nlink == 1) st.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
     if (S_ISLNK(st.st_mode)) st.st_mode = 0; /* its mode means nothing */
-    why = lode__trust_owner(&st);
+    why = who_else(&st);
   }
   return why;
 }
@@ -176,6 +195,13 @@ static void look_at_store(const char *folder, bool keep, lode__trust *trust) {
   lode__trust_list_release(&list);
 }
 
+static void explain_foreign(const char *folder, const char *foreign, char *why, size_t size) {
+  if (strcmp(foreign, LODE__TRUST_WRITABLE) == 0)
+    snprintf(why, size, "%.250s %s, so it is not used: look at it, then run `chmod -R go-w %.250s`, or name another place with --store", folder, foreign, folder);
+  else
+    snprintf(why, size, "%.300s %s, so it is not used: name it with --store if you trust them, or name another place", folder, foreign);
+}
+
 void lode__trust_look(const char *folder, bool keep, lode__trust *trust) {
   memset(trust, 0, sizeof *trust);
   if (lode__trust_all()) return;
@@ -185,7 +211,7 @@ void lode__trust_look(const char *folder, bool keep, lode__trust *trust) {
     return;
   }
   trust->state = LODE__TRUST_FOREIGN;
-  snprintf(trust->why, sizeof trust->why, "%.300s %s, so it is not used: name it with --store if you trust them, or name another place", folder, foreign);
+  explain_foreign(folder, foreign, trust->why, sizeof trust->why);
 }
 
 lode_status lode__trust_check(const lode__trust *trust, lode_error *err) {
@@ -298,7 +324,11 @@ lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_erro
   const char *foreign = lode__trust_foreign(folder);
   lode_status st = LODE_OK;
   settings->len = 0;
-  if (*foreign) return lode__fail(err, LODE_REFUSED, "%.300s %s: name it with --store if you trust them", folder, foreign);
+  if (*foreign) {
+    char why[sizeof((lode__trust *)0)->why];
+    explain_foreign(folder, foreign, why, sizeof why);
+    return lode__fail(err, LODE_REFUSED, "%s", why);
+  }
   LODE__GOTO(lode__config_load(&config, folder, err));
   for (size_t i = 0; i < LODE__CONFIG_COUNT; i++)
     if (config.values[i] && lode__config_reaches((lode__config_key)i, lode__str(config.values[i])))

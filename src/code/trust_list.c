@@ -45,7 +45,7 @@ bool lode__trust_stranger(const struct stat *st) { return !is_own(st->st_uid) &&
 
 const char *lode__trust_owner(const struct stat *st) {
   if (!is_own(st->st_uid)) return "belongs to another user";
-  if (st->st_mode & (S_IWGRP | S_IWOTH)) return "can be written by other users";
+  if (st->st_mode & (S_IWGRP | S_IWOTH)) return LODE__TRUST_WRITABLE;
   return "";
 }
 

@@ -54,6 +54,7 @@ bool lode__trust_all(void);
 /* A file of another user, who is not trusted. */
 struct stat;
 bool lode__trust_stranger(const struct stat *st);
+#define LODE__TRUST_WRITABLE "can be written by other users"
 /* "" unless the owner and the mode of a file or folder let others change it: then what to say about it. */
 const char *lode__trust_owner(const struct stat *st);
 
