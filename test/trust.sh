@@ -76,6 +76,14 @@ if [ "$(id -u)" = 0 ]; then
     "config set search.limit 3 --project $tmp/shared"; do
     run 5 $writes; says "belongs to another user"
   done
+  run 5 index "$tmp/shared"; says "LODE_TRUST=1"
+  # ... and its settings are not read
+  for settings in '{"model": "openai:x"}' '{"search.limit": "junk"}'; do
+    echo "$settings" >"$tmp/shared/.lode/config.json" && chown 65534 "$tmp/shared/.lode/config.json"
+    run 5 index "$tmp/shared"; says "belongs to another user"; silent "reaches beyond"
+  done
+  (cd "$tmp/shared" && "$lode" status 2>"$tmp/err" >"$tmp/out"); check "settings of a neighbour: $(cat "$tmp/err")" [ "$(grep -c "reaches beyond\|junk" "$tmp/err")" -eq 0 ]
+  rm "$tmp/shared/.lode/config.json"
   # Whoever named it meant it; sudo is still oneself; junk is nobody
   run 0 search sheep --project "$tmp/shared" --store "$tmp/shared/.lode"; has sheep.c
   SUDO_UID=65534 run 0 search sheep; has sheep.c
@@ -175,7 +183,7 @@ git clone -q "$tmp/hub/origin" "$tmp/clone"
 chmod -R go-w "$tmp/clone"
 cd "$tmp/clone/src" || exit 1
 for refused in "search sheep" "context --name count_sheep" "index" "watch --once" "db collections" "db count code" "db verify" "serve --port 0" "ui --no-open"; do
-  run 5 $refused; says "lode trust $tmp/clone"
+  run 5 $refused; says "lode trust $tmp/clone"; says "LODE_TRUST=1"
 done
 run 0 status --json; has '"state":"untrusted"'; has '"trust":"untrusted"'; has "git tracks"
 run 3 doctor; has "lode trust"

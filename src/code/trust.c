@@ -130,7 +130,7 @@ static bool came_with_a_clone(const char *folder, lode__trust *trust) {
   if (tracked == LODE__TRACKED_NO && look_at(folder, ".git", &st)) tracked = LODE__TRACKED_YES; /* it is a repository itself */
   if (tracked != LODE__TRACKED_NO) {
     const char *place = root.len > 1 && !root.failed ? root.data : "";
-    snprintf(trust->why, sizeof trust->why, "%.250s %s: %s; look at it, then run `lode trust %.200s` to use it, or remove it", folder,
+    snprintf(trust->why, sizeof trust->why, "%.250s %s: %s; look at it, then run `lode trust %.200s` to use it (in a container, set LODE_TRUST=1), or remove it", folder,
              tracked == LODE__TRACKED_YES ? "came with the repository" : "may have come with a repository",
              tracked == LODE__TRACKED_YES ? "git tracks its files" : "git's index cannot be read", place);
     trust->state = LODE__TRUST_TRACKED;
@@ -199,7 +199,8 @@ static void explain_foreign(const char *folder, const char *foreign, char *why, 
   if (strcmp(foreign, LODE__TRUST_WRITABLE) == 0)
     snprintf(why, size, "%.250s %s, so it is not used: look at it, then run `chmod -R go-w %.250s`, or name another place with --store", folder, foreign, folder);
   else
-    snprintf(why, size, "%.300s %s, so it is not used: name it with --store if you trust them, or name another place", folder, foreign);
+    snprintf(why, size, "%.300s %s, so it is not used: if you trust them, name it with --store or set LODE_TRUST=1 (as in a container); else name another place",
+             folder, foreign);
 }
 
 void lode__trust_look(const char *folder, bool keep, lode__trust *trust) {
