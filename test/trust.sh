@@ -349,6 +349,7 @@ sources "$tmp/own" && cd "$tmp/own" || exit 1
 run 0 config set model ollama:own; run 0 config set search.refresh auto
 run 0 index; silent "lode trust"; check "the user's own model was not asked" grep -q own "$tmp/sent"
 run 0 search sheep; silent "lode trust"
+run 0 db create notes --embedder ollama:own
 # A copy of that store is adopted: its model is not asked before the user says so
 cp -a "$tmp/own" "$tmp/stolen" && cd "$tmp/stolen" || exit 1
 before=$(sent)
@@ -361,12 +362,17 @@ check "a copy's model was asked" [ "$(sent)" -eq "$before" ]
 for _ in $(seq 200); do grep -q "^.* serving " "$tmp/log" && break; sleep 0.05; done
 url=$(sed -n 's|.* serving .* at \(http://[0-9.:]*\).*|\1|p' "$tmp/log")
 python3 - "$url" >"$tmp/answer" <<'PY'
-import sys, urllib.request
-for op, body in (("db/query", b'{"collection":"code","text":"sheep","k":1}'), ("search", b'{"query":"sheep"}')):
-    print(urllib.request.urlopen(sys.argv[1] + "/api/lode/v1/" + op, body).read().decode())
+import sys, urllib.error, urllib.request
+for op, body in (("db/query", b'{"collection":"code","text":"sheep","k":1}'), ("search", b'{"query":"sheep"}'),
+                 ("db/add", b'{"collection":"notes","records":[{"id":"a","document":"sheep"}],"embed":true,"model":"ollama:own"}')):
+    try:
+        print(urllib.request.urlopen(sys.argv[1] + "/api/lode/v1/" + op, body).read().decode())
+    except urllib.error.HTTPError as e:
+        print("refused", e.code)
 PY
 kill "$pid"; wait "$pid"
 check "a served copy does not answer: $(cat "$tmp/answer" "$tmp/log")" [ "$(grep -c sheep.c "$tmp/answer")" -eq 2 ]
+check "a request may name a copy's model: $(cat "$tmp/answer")" grep -q 'refused 422' "$tmp/answer"
 check "a served copy's model was asked" [ "$(sent)" -eq "$before" ]
 run 0 trust; run 0 search sheep; silent "lode trust"; check "nothing was asked after trust" [ "$(sent)" -gt "$before" ]
 

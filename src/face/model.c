@@ -41,10 +41,12 @@ static lode_status may_name(const lode__op_context *ctx, lode_str name, lode_str
                     lode__quote(name, quoted, sizeof quoted));
 }
 
-/* A store that was found and adopted may not choose a server or a path; its user may. */
+/* A store that was found and adopted may not choose a server or a path; its user may: on the command line by naming it, for requests by
+ * --allow-model. A request that names it is not the user's word. */
 static lode_status may_follow(const lode__op_context *ctx, const lode__args *args, lode_str model, lode_error *err) {
   char quoted[256];
-  if (!ctx->adopted || lode__arg_of(args, "model")->set || !lode__model_reaches(model)) return LODE_OK;
+  if (!ctx->adopted || !lode__model_reaches(model)) return LODE_OK;
+  if (ctx->models ? is_listed(ctx->models, model) : lode__arg_of(args, "model")->set) return LODE_OK;
   return lode__fail(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
                     lode__quote(model, quoted, sizeof quoted));
 }
