@@ -26,7 +26,7 @@ static lode_status folder_of(const char *start, lode__buf *out, bool *is_file, l
     return lode__fail(err, LODE_NOT_FOUND, "there is no file or folder %.400s", start ? start : "(the working directory was removed)");
   if (!real) return lode__fail_errno(err, errno, start ? start : "the working directory");
   size_t len = strlen(real);
-  *is_file = !lode__fs_is_folder(real);
+  *is_file = start && !lode__fs_is_folder(real); /* the working directory may lie where its own user cannot look */
   if (*is_file)
     while (len > 1 && real[--len] != '/') {}
   out->len = 0;
