@@ -17,6 +17,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,13 @@ typedef struct row {
   uid_t uid;
   uint64_t inode;
 } row;
+
+/* What a way of asking knows. */
+typedef enum verdict {
+  SOMEBODY,
+  NOBODY,    /* there is no such socket */
+  NO_ANSWER, /* this way does not work here */
+} verdict;
 
 static bool take_address(const struct sockaddr_storage *a, bool *six, struct in6_addr *address, in_port_t *port) {
   memset(address, 0, sizeof *address);
@@ -67,7 +75,7 @@ static bool find_ends(int fd, ends *e) {
 
 /* ---- Netlink ---- */
 
-static bool ask_diag(const ends *e, row *found) {
+static verdict query_diag(const ends *e, row *found) {
   struct {
     struct nlmsghdr head;
     struct inet_diag_req_v2 request;
@@ -86,21 +94,29 @@ static bool ask_diag(const ends *e, row *found) {
   memcpy(ask.request.id.idiag_src, &e->from, sizeof e->from);
   memcpy(ask.request.id.idiag_dst, &e->to, sizeof e->to);
   int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-  if (fd < 0) return false;
+  if (fd < 0) return NO_ANSWER;
   /* The kernel answers within the call: there is nothing to wait for */
   if (send(fd, &ask, sizeof ask, MSG_DONTWAIT) == (ssize_t)sizeof ask)
     got = recvfrom(fd, &answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&sender, &sender_size);
   close(fd);
-  if (got < (ssize_t)(NLMSG_HDRLEN + sizeof(struct inet_diag_msg)) || sender.nl_pid != 0) return false;
+  if (got < (ssize_t)NLMSG_HDRLEN || sender.nl_pid != 0) return NO_ANSWER;
   if (answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || answer.head.nlmsg_len > (size_t)got ||
       answer.head.nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
-    return false;
+    return NOBODY;
   struct inet_diag_msg socket_row;
   memcpy(&socket_row, answer.bytes + NLMSG_HDRLEN, sizeof socket_row);
   /* Where no socket has both addresses and ports, the kernel may answer with one that listens */
-  if (socket_row.id.idiag_sport != e->from_port || socket_row.id.idiag_dport != e->to_port) return false;
+  if (socket_row.id.idiag_sport != e->from_port || socket_row.id.idiag_dport != e->to_port) return NOBODY;
   *found = (row){socket_row.idiag_state, socket_row.idiag_uid, socket_row.idiag_inode};
-  return true;
+  return SOMEBODY;
+}
+
+/* A kernel without the module for TCP answers as if there were no such socket: our own end shows which it is. */
+static verdict ask_diag(const ends *e, row *found) {
+  ends own = {.six = e->six, .from = e->to, .to = e->from, .from_port = e->to_port, .to_port = e->from_port};
+  row unused;
+  verdict v = query_diag(e, found);
+  return v == NOBODY && query_diag(&own, &unused) != SOMEBODY ? NO_ANSWER : v;
 }
 
 /* ---- /proc/net/tcp ---- */
@@ -128,12 +144,17 @@ static bool take_line(char *line, const char *wanted, row *found) {
   return true;
 }
 
+static atomic_ulong tables_read;
+
+unsigned long lode__peer_tables_read(void) { return atomic_load(&tables_read); }
+
 static bool search_table(const char *path, const char *wanted, row *found) {
   char buffer[READ_BYTES + LINE_BYTES + 1];
   size_t kept = 0, total = 0;
   bool there = false;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
+  atomic_fetch_add(&tables_read, 1);
   while (!there && total < TABLE_BYTES) {
     ssize_t got = read(fd, buffer + kept, READ_BYTES);
     if (got < 0 && errno == EINTR) continue;
@@ -155,7 +176,7 @@ static bool search_table(const char *path, const char *wanted, row *found) {
   return there;
 }
 
-static bool ask_table(const ends *e, row *found) {
+static bool find_in_tables(const ends *e, row *found) {
   char wanted[120];
   size_t words = e->six ? 4 : 1, len = put_address(wanted, sizeof wanted, &e->from, words, e->from_port);
   wanted[len++] = ' ';
@@ -172,6 +193,8 @@ static bool ask_table(const ends *e, row *found) {
   return search_table("/proc/net/tcp6", wanted, found);
 }
 
+static verdict ask_table(const ends *e, row *found) { return find_in_tables(e, found) ? SOMEBODY : NOBODY; }
+
 /* ---- Either ---- */
 
 static bool is_connected(int fd) {
@@ -182,20 +205,26 @@ static bool is_connected(int fd) {
   return info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT;
 }
 
-static bool find_uid(int fd, bool ask(const ends *, row *), uid_t *uid) {
+static verdict find_uid(int fd, verdict ask(const ends *, row *), uid_t *uid) {
   ends e;
   row found;
-  if (!find_ends(fd, &e) || !ask(&e, &found)) return false;
-  if (found.inode == 0 || (found.state != TCP_ESTABLISHED && found.state != TCP_FIN_WAIT1 && found.state != TCP_FIN_WAIT2)) return false;
-  if (!is_connected(fd)) return false;
+  if (!find_ends(fd, &e)) return NOBODY;
+  verdict v = ask(&e, &found);
+  if (v != SOMEBODY) return v;
+  if (found.inode == 0 || (found.state != TCP_ESTABLISHED && found.state != TCP_FIN_WAIT1 && found.state != TCP_FIN_WAIT2)) return NOBODY;
+  if (!is_connected(fd)) return NOBODY;
   *uid = found.uid;
-  return true;
+  return SOMEBODY;
 }
 
-bool lode__peer_uid_by_diag(int fd, uid_t *uid) { return find_uid(fd, ask_diag, uid); }
-bool lode__peer_uid_by_table(int fd, uid_t *uid) { return find_uid(fd, ask_table, uid); }
+bool lode__peer_uid_by_diag(int fd, uid_t *uid) { return find_uid(fd, ask_diag, uid) == SOMEBODY; }
+bool lode__peer_uid_by_table(int fd, uid_t *uid) { return find_uid(fd, ask_table, uid) == SOMEBODY; }
 
-bool lode__peer_uid(int fd, uid_t *uid) { return lode__peer_uid_by_diag(fd, uid) || lode__peer_uid_by_table(fd, uid); }
+/* The tables are long on a busy machine, and a client that closes early must not make us read them. */
+bool lode__peer_uid(int fd, uid_t *uid) {
+  verdict v = find_uid(fd, ask_diag, uid);
+  return v == NO_ANSWER && is_connected(fd) ? lode__peer_uid_by_table(fd, uid) : v == SOMEBODY;
+}
 
 /* In a user namespace, users that it does not map are all shown as this one: it is nobody in particular. */
 static bool is_someone(uid_t uid) { return uid != (uid_t)-1 && uid != OVERFLOW_UID; }

@@ -14,5 +14,7 @@ bool lode__peer_known(void);
 /* The two ways to ask the kernel, for tests: either finds what lode__peer_uid() does. */
 bool lode__peer_uid_by_diag(int fd, uid_t *uid);
 bool lode__peer_uid_by_table(int fd, uid_t *uid);
+/* How often a table was read by this process. */
+unsigned long lode__peer_tables_read(void);
 
 #endif
