@@ -527,6 +527,11 @@ if XDG_DATA_HOME="$work/data" "$lode" index "$work/project" --quiet > /dev/null 
     [ "$(grep -c '"stale"' "$work/body")" = 0 ] && ok || bad "files that nobody looked at are said to be stale: $(cat "$work/body")"
     want 'a comparison with the files' 200 '"revision"' "$base/api/lode/v1/status" -d '{"check":true}'
     [ "$(grep -c 'changed_files' "$work/body")" = $around ] && ok || bad "compared with files: $(cat "$work/body")"
+    want 'a path of the project' 200 '"path":"a.c"' "$base/api/lode/v1/context" -d '{"at":"./x/../a.c:5"}'
+    want 'what is like it' 200 '"rows"' "$base/api/lode/v1/search" -d '{"similar":"a.c:5"}'
+    want 'files of the machine' 501 'command line' "$base/api/lode/v1/skipped" -d '{}'
+    want 'the list' 200 '"search"' "$base/api/lode/v1"
+    grep -q '"skipped"' "$work/body" && grep -q '"name":"skipped"' "$work/body" && bad 'skipped is listed for requests' || ok
     for call in add upsert update; do
       want "no $call" 422 'REFUSED.*lode index' "$base/api/lode/v1/db/$call" -d '{"collection":"code","records":[{"id":"a.c#0","document":"x"}]}'
     done

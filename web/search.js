@@ -35,7 +35,7 @@ function whereGiven() {
 
 function codeArgs(query) {
   const args = {limit: state.limit};
-  if (state.similar) args.similar = `${state.root}/${state.similar.path}:${state.similar.line}`;
+  if (state.similar) args.similar = `${state.similar.path}:${state.similar.line}`;
   else args.query = query;
   if ($('language').value) args.lang = $('language').value;
   if ($('kind').value) args.type = $('kind').value;

@@ -47,7 +47,7 @@ lode_status lode__op_before_reading(const lode__op_context *ctx, uint64_t rows, 
 }
 
 bool lode__op_for_requests(const lode__op *op) {
-  if (op->flags & LODE__OP_SERVES) return false;
+  if (op->flags & (LODE__OP_SERVES | LODE__OP_HERE)) return false;
   if (!(op->flags & LODE__OP_LOCAL)) return true;
   if (!(op->flags & LODE__OP_READS) || (!op->row && !op->summary)) return false;
   for (const lode__param *p = op->params; p->name; p++)

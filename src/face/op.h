@@ -83,6 +83,7 @@ enum {
   LODE__OP_LOCAL = 8,       /* reads or writes files of this machine: not for remote callers */
   LODE__OP_HIDE_SUMMARY = 16, /* the command line's JSON lines are the rows alone */
   LODE__OP_SERVES = 32,     /* is a face itself: runs until it is stopped, and only from a command line */
+  LODE__OP_HERE = 64,       /* lists files of this machine: not for requests */
   LODE__OP_PROJECT = 128,   /* works on the code of a project: finds its store itself */
   LODE__OP_PAGED = 256,     /* long answers on a terminal go through a pager */
 };

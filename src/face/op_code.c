@@ -33,7 +33,6 @@ lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, con
 
 lode_status lode__code_settings(lode__op_context *ctx, lode__project *project, lode_error *err) {
   lode__buf held = {0};
-  if (project->trust.state == LODE__TRUST_FOREIGN) return LODE_OK; /* its store is refused, and so are its settings */
   LODE__TRY(lode__config_load(&project->config, project->folder, err));
   lode__trust_hold(&project->trust, &project->config, &held);
   if (held.len)
@@ -100,14 +99,17 @@ static void clean_path(char *path) {
   *out = '\0';
 }
 
-lode_status lode__code_relative(const lode__project *project, const char *path, lode__buf *out, lode_error *err) {
-  char *real = realpath(path, NULL);
+lode_status lode__code_relative(const lode__op_context *ctx, const lode__project *project, const char *path, lode__buf *out, lode_error *err) {
+  char *real = ctx->far ? NULL : realpath(path, NULL);
   lode__buf full = {0};
   size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
   lode_status st = LODE_OK;
   out->len = 0;
   if (real) {
     lode__buf_adds(&full, real);
+  } else if (ctx->far) { /* a name in the index: the files of this machine, and where the server was started, say nothing about it */
+    if (path[0] != '/') lode__buf_addf(&full, "%s/", project->root);
+    lode__buf_adds(&full, path);
   } else {
     char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
     if (cwd) lode__buf_addf(&full, "%s/", cwd);
@@ -265,7 +267,7 @@ lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_e
   if (pending) run.only = LODE__PROJECT_FOLDER; /* a path without files */
   if (run.only) LODE__GOTO(need_index(ctx, &project, err));
   if (remove->set) {
-    LODE__GOTO(lode__code_relative(&project, remove->text.data, &gone, err));
+    LODE__GOTO(lode__code_relative(ctx, &project, remove->text.data, &gone, err));
     run.remove = gone.data;
     if (!lode__project_has_store(&project)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
   }
@@ -282,7 +284,8 @@ done:
 /* ---- search ---- */
 
 /* FILE[:LINE] */
-static lode_status take_similar(const lode__project *project, lode_str given, lode__search_request *request, lode__buf *path, lode_error *err) {
+static lode_status take_similar(const lode__op_context *ctx, const lode__project *project, lode_str given, lode__search_request *request,
+                                lode__buf *path, lode_error *err) {
   lode__buf file = {0}, raw = {0};
   const char *colon = NULL;
   for (size_t i = given.len; i-- > 1;)
@@ -299,7 +302,7 @@ static lode_status take_similar(const lode__project *project, lode_str given, lo
   lode__buf_add(&file, given.data, len);
   lode__buf_addc(&file, '\0');
   if (file.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__code_relative(project, file.data, &raw, err));
+  LODE__GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
   path->len = 0;
   lode__path_show(path, lode__str(raw.data));
   if (path->failed) LODE__GOTO(lode__fail_nomem(err));
@@ -384,7 +387,7 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
   const char *setting = lode__config_text(&project.config, LODE__CONFIG_SEARCH_MODE);
   request.mode = modes[mode->set ? mode->number : strcmp(setting, "vector") == 0 ? 1 : strcmp(setting, "text") == 0 ? 2 : 0];
   if (request.limit < 1) request.limit = 1;
-  if (similar->set) LODE__GOTO(take_similar(&project, similar->text, &request, &path, err));
+  if (similar->set) LODE__GOTO(take_similar(ctx, &project, similar->text, &request, &path, err));
   else if (!request.query.len && request.name.data) request.query = request.name;
   if (!similar->set && !request.query.len)
     LODE__GOTO(lode__fail(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));

@@ -27,7 +27,7 @@ typedef struct lode__code_run {
 lode_status lode__code_index(lode__op_context *ctx, const lode__project *project, const lode__code_run *run, lode__index_report *report,
                              lode_error *err);
 /* A path as the user wrote it, from the working directory, becomes one from the root, as shown. It need not exist. */
-lode_status lode__code_relative(const lode__project *project, const char *path, lode__buf *out, lode_error *err);
+lode_status lode__code_relative(const lode__op_context *ctx, const lode__project *project, const char *path, lode__buf *out, lode_error *err);
 /* What should be known about an answer that shows files: how many are not as they were indexed, and what was left out. */
 void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside);
 /* "2026-11-16 02:55:01" */

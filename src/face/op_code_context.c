@@ -16,14 +16,15 @@ static size_t split_place(lode_str given, uint64_t *line) {
   return given.len;
 }
 
-static lode_status take_place(const lode__project *project, lode_str given, lode__context_request *request, lode__buf *path, lode_error *err) {
+static lode_status take_place(const lode__op_context *ctx, const lode__project *project, lode_str given, lode__context_request *request,
+                              lode__buf *path, lode_error *err) {
   lode__buf file = {0}, raw = {0};
   uint64_t line;
   lode_status st;
   lode__buf_add(&file, given.data, split_place(given, &line));
   lode__buf_addc(&file, '\0');
   if (file.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__code_relative(project, file.data, &raw, err));
+  LODE__GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
   lode__path_show(path, lode__str(raw.data));
   if (path->failed) LODE__GOTO(lode__fail_nomem(err));
   request->path = (lode_str){path->data ? path->data : "", path->len};
@@ -62,7 +63,7 @@ lode_status lode__op_around(lode__op_context *ctx, const lode__args *args, lode_
   if (at->set == name->set) return lode__fail(err, LODE_INVALID, "name one piece of code: a file and a line, or a \"name\"");
   if (name->set && !name->text.len) return lode__fail(err, LODE_INVALID, "\"name\" must not be empty");
   LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
-  if (at->set) LODE__GOTO(take_place(&project, at->text, &request, &path, err));
+  if (at->set) LODE__GOTO(take_place(ctx, &project, at->text, &request, &path, err));
   LODE__GOTO(lode__code_open(ctx, &project, false, &store, err));
   LODE__GOTO(lode__context_find(&project, store, &request, &context, err));
   for (size_t i = 0; i < context.n && st == LODE_OK; i++) st = send_item(ctx, i + 1, &context.items[i], err);

@@ -291,7 +291,7 @@ const lode__op lode__ops_code[] = {
      .detail = "Answers at once, whatever the size, and also while another process indexes, when the index is damaged, or when there is "
                "no model.",
      .examples = "lode status\nlode status --json\nlode status --check"},
-    {OP(skipped), .about = "list the files that are not in the index, and why", .flags = READS | PROJECT | LOCAL | LODE__OP_PAGED,
+    {OP(skipped), .about = "list the files that are not in the index, and why", .flags = LODE__OP_HERE | READS | PROJECT | LOCAL | LODE__OP_PAGED,
      .params = skipped_params, .row = skipped_row,
      .detail = "Walks the tree by the rules of lode index, and adds the files that the last run left out because of their text. A folder that is left out is one line. Files "
                "in which secrets were masked are listed too, with the reason masked. Exit code 1 when there are none.",
