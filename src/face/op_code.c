@@ -33,6 +33,7 @@ lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, con
 
 lode_status lode__code_settings(lode__op_context *ctx, lode__project *project, lode_error *err) {
   lode__buf held = {0};
+  if (project->trust.state == LODE__TRUST_FOREIGN) return LODE_OK; /* its store is refused, and so are its settings */
   LODE__TRY(lode__config_load(&project->config, project->folder, err));
   lode__trust_hold(&project->trust, &project->config, &held);
   if (held.len)
