@@ -55,7 +55,7 @@ is_field() { check "$1 is $(field "$1"), wanted $2: ${out:0:300}" [ "$(field "$1
 # All that the index holds, in one order, without what differs between runs (times, inodes)
 content() {
   "$lode" db export code --include document,metadata 2>/dev/null | sort
-  "$lode" db get files --limit 0 --include document,metadata --json 2>/dev/null | sed -e 's/"mtime":[0-9-]*,//; s/"inode":[0-9-]*,//; s/,"at":[0-9]*//' | sort
+  "$lode" db get files --limit 0 --include document,metadata --json 2>/dev/null | sed -e 's/"mtime":[0-9-]*,//; s/"ctime":[0-9-]*,//; s/"inode":[0-9-]*,//; s/,"at":[0-9]*//' | sort
 }
 project() { # a small project of several languages in a new folder
   rm -rf "$1"
@@ -169,6 +169,27 @@ run 0 index --json; is_field changed 1; is_field unchanged 4
 run 0 search new_function_here --json -n 1; has "src/parser.c"
 touch src/session.js
 run 0 index --json; is_field changed 0; is_field chunks 0
+# the same size, and its time set back: its time of change tells
+touch -d 2001-01-01 src/session.js
+run 0 index --json; is_field changed 0
+run 0 status --check --json; is_field changed_files 0
+cp -p src/session.js "$tmp/before.js"
+sed -i 's/closeSession/reopnSession/' src/session.js && touch -r "$tmp/before.js" src/session.js
+run 0 status --check --json; is_field changed_files 1
+run 0 index --json; is_field changed 1
+run 0 search reopnSession --json -n 1; has "src/session.js"
+cp "$tmp/before.js" src/session.js
+run 0 index --json; is_field changed 1
+# an index of before times of change were kept: read again where they are younger than the index, and nothing is embedded again
+touch -d 2001-01-01 src/session.js
+run 0 index --json; is_field changed 0; is_field chunks 0
+printf '{"id":"src/session.js","metadata":{"ctime":null}}\n' | "$lode" db update files --quiet || bad "an old state cannot be made"
+run 0 index --json; is_field changed 0; is_field chunks 0; is_field vectors 0
+sed -i 's/closeSession/reopnSession/' src/session.js && touch -r "$tmp/before.js" src/session.js
+touch -d 2001-01-01 src/session.js
+run 0 index --json; is_field changed 1
+sed -i 's/reopnSession/closeSession/' src/session.js
+run 0 index --json; is_field changed 1
 git mv src/session.js src/closing.js 2>/dev/null || mv src/session.js src/closing.js
 run 0 index --json; is_field added 1; is_field removed 1
 run 0 search closeSession --json -n 1; has "src/closing.js"

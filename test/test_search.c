@@ -276,7 +276,7 @@ TEST(paths_of_any_bytes_come_back) {
 }
 
 TEST(states_come_back_and_nonsense_is_refused) {
-  lode__file_state a = {.size = 123, .inode = UINT64_C(9000000000), .at_ms = 77, .mtime_ns = -5, .chunks = 4, .masked = 2, .skip = LODE__SKIP_BINARY}, b;
+  lode__file_state a = {.size = 123, .inode = UINT64_C(9000000000), .at_ms = 77, .mtime_ns = -5, .ctime_ns = 6, .chunks = 4, .masked = 2, .skip = LODE__SKIP_BINARY}, b;
   lode__json json = {0};
   lode__buf text = {0};
   for (size_t i = 0; i < sizeof a.hash; i++) a.hash[i] = (uint8_t)(i * 17);

@@ -100,6 +100,7 @@ static lode_status read_file(worker *w, lode__feed_file *f, lode_error *err) {
   f->skip = entry.skip;
   f->state.size = entry.size;
   f->state.mtime_ns = entry.mtime_ns;
+  f->state.ctime_ns = entry.ctime_ns;
   f->state.inode = entry.inode;
   f->state.skip = f->skip;
   if (f->skip != LODE__SKIP_NONE) return LODE_OK;

@@ -21,7 +21,7 @@ static lode_status compare_entry(comparing *c, const lode__entry *e, lode_error 
     return LODE_OK;
   }
   known->mark = 1;
-  if (known->file.size != e->size || known->file.mtime_ns != e->mtime_ns || known->file.inode != e->inode) c->changes->changed++;
+  if (!lode__file_state_fits(&known->file, e->size, e->inode, e->mtime_ns, e->ctime_ns)) c->changes->changed++;
   return LODE_OK;
 }
 

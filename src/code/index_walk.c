@@ -45,10 +45,9 @@ static lode_status tidy(prefixes *p, lode_error *err) {
   return LODE_OK;
 }
 
-/* Same name, size, time and inode, and written long enough before it was read that a later write would show. */
+/* Same name, size, times and inode, and written long enough before it was read that a later write would show. */
 static bool looks_same(const lode__file_state *old, const lode__entry *e) {
-  return old->size == e->size && old->mtime_ns == e->mtime_ns && old->inode == e->inode &&
-      e->mtime_ns / 1000000 + YOUNG_MS < (int64_t)old->at_ms;
+  return lode__file_state_fits(old, e->size, e->inode, e->mtime_ns, e->ctime_ns) && e->mtime_ns / 1000000 + YOUNG_MS < (int64_t)old->at_ms;
 }
 
 static lode_status add_task(lode__indexer *x, lode_str shown, const lode__known *known, const lode__entry *e, lode_error *err) {

@@ -236,8 +236,8 @@ void lode__file_state_put(lode__buf *out, const lode__file_state *s, const char 
   lode__digest_hex(s->hash, hash);
   lode__buf_adds(out, "{\"language\":");
   lode__json_put_string(out, lode__str(language));
-  lode__buf_addf(out, ",\"size\":%lld,\"mtime\":%lld,\"inode\":%lld,\"hash\":\"%s\",\"chunks\":%u,\"at\":%lld", (long long)s->size,
-                 (long long)s->mtime_ns, (long long)s->inode, hash, s->chunks, (long long)s->at_ms);
+  lode__buf_addf(out, ",\"size\":%lld,\"mtime\":%lld,\"ctime\":%lld,\"inode\":%lld,\"hash\":\"%s\",\"chunks\":%u,\"at\":%lld", (long long)s->size,
+                 (long long)s->mtime_ns, (long long)s->ctime_ns, (long long)s->inode, hash, s->chunks, (long long)s->at_ms);
   if (s->skip != LODE__SKIP_NONE) lode__buf_addf(out, ",\"skip\":\"%s\"", lode__skip_name(s->skip));
   if (s->masked) lode__buf_addf(out, ",\"masked\":%u", s->masked);
   lode__buf_addc(out, '}');
@@ -265,6 +265,7 @@ bool lode__file_state_of(lode_str metadata, lode__json *json, lode__file_state *
     if (high < 0 || low < 0) return false;
     s->hash[i] = (uint8_t)(high * 16 + low);
   }
+  if (!number_of(json, "ctime", &s->ctime_ns)) s->ctime_ns = 0;
   s->size = (uint64_t)size;
   s->inode = (uint64_t)inode;
   s->at_ms = (uint64_t)at;

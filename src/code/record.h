@@ -8,7 +8,7 @@
  *   span      FIRST-LAST/LINE@OFFSET: its lines, the line of the definition itself, where its own text begins in the document
  *   hash      digest of the text that slow models embed, which has no path in it: equal hashes, equal vectors, wherever the file lies
  * Collection "files" has a record for each file: id is the path; the document is its outline (path, names that it defines), metadata:
- *   language, size, mtime (ns), inode, hash (digest of its bytes), chunks (how many), at (ms, when it was read)
+ *   language, size, mtime and ctime (ns), inode, hash (digest of its bytes), chunks (how many), at (ms, when it was read)
  *   skip      why it has no chunks, if it has none for a reason that its text tells
  *   masked    how many secrets in it were masked, if any (mask.h); documents and vectors are made of the masked text
  * Collection "quality" has the ids of "code" and a second vector for each.
@@ -79,12 +79,17 @@ void lode__path_bytes(lode__buf *out, lode_str shown);
 
 typedef struct lode__file_state {
   uint64_t size, inode, at_ms;
-  int64_t mtime_ns;
+  int64_t mtime_ns, ctime_ns; /* ctime_ns 0: an index of before it was kept */
   uint8_t hash[LODE__DIGEST_BYTES];
   uint32_t chunks, masked; /* masked: secrets in it */
   lode__skip skip;         /* why it has no chunks */
 } lode__file_state;
 
+/* Could the file have been written to since? Anybody can set its time of writing back (touch -r), nobody that of its change. */
+static inline bool lode__file_state_fits(const lode__file_state *s, uint64_t size, uint64_t inode, int64_t mtime_ns, int64_t ctime_ns) {
+  bool same_change = s->ctime_ns ? s->ctime_ns == ctime_ns : ctime_ns / 1000000 < (int64_t)s->at_ms;
+  return s->size == size && s->inode == inode && s->mtime_ns == mtime_ns && same_change;
+}
 /* Appends the metadata. */
 void lode__file_state_put(lode__buf *out, const lode__file_state *state, const char *language);
 /* False when it is not of this form: then the file counts as not indexed. */

@@ -268,7 +268,7 @@ const lode__op lode__ops_code[] = {
      .summary = index_summary,
      .say = "{root}: {files} files: {added} new, {changed} changed, {removed} removed, {unchanged} unchanged; {chunks} chunks, {vectors} "
             "vectors[, {reused} reused][, {pending} pending][, {secrets} secrets left out][, {masked} masked][, {unparsed} not parsed]; {seconds} s",
-     .detail = "Only what changed is read: a file is known by its size, time and inode, and by the digest of its bytes. A file's chunks, "
+     .detail = "Only what changed is read: a file is known by its size, times and inode, and by the digest of its bytes. A file's chunks, "
                "vectors and state change in one transaction; a run that was interrupted goes on where it stopped. Files that "
                ".gitignore or .lodeignore leave out are left out, as are binary, generated and very large ones, and what looks like secrets; "
                "keys and tokens inside other files are masked (index.secrets). `lode skipped` lists what was left out, and why.",
