@@ -43,7 +43,7 @@ TEST(export_and_import_are_inverse) {
   lode_error err;
   lode_store *s = open_new();
   lode_collection *c = collection(s, "c", LODE_L2), *d = collection(s, "d", LODE_L2);
-  const float odd[] = {0.1f, -3.4028235e38f, 1.17549435e-38f};
+  const float odd[] = {0.1f, -4.6116855e18f, 1.17549435e-38f};
   lode_record r[] = {
       {S("q\"\n\xE2\x82\xAC"), S("line 1\nline 2\t\x01\\"), S("{\"embedding\": [1, 2], \"d\": 0.1}"), odd, 3},
       {S("bare"), NONE, NONE, NULL, 0},

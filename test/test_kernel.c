@@ -49,16 +49,36 @@ static float spec(const float *a, const float *b, size_t dim, bool l2) {
   return isnan(sum) ? from_bits(QUIET_NAN) : sum;
 }
 
-static float spec_distance(lode_metric metric, const float *a, const float *b, size_t dim) {
-  if (metric == LODE_L2) return spec(a, b, dim, true);
-  float dot = spec(a, b, dim, false), d = 1 - dot;
+static bool is_usual(double norm2) { return norm2 >= 0x1p-80 && norm2 <= 0x1p125; }
+
+static float spec_in_double(lode_metric metric, const float *a, const float *b, size_t dim) {
+  double l2 = 0, dot = 0, na = 0, nb = 0;
+  for (size_t i = 0; i < dim; i++) {
+    double x = a[i], y = b[i];
+    l2 += (x - y) * (x - y);
+    dot += x * y;
+    na += x * x;
+    nb += y * y;
+  }
+  double d = metric == LODE_L2 ? l2 : 1 - dot;
   if (metric == LODE_COSINE) {
-    double na = spec(a, a, dim, false), nb = spec(b, b, dim, false);
     if (na == 0 || nb == 0) return 1;
     double c = dot / sqrt(na * nb);
-    d = (float)(1 - (c > 1 ? 1 : c < -1 ? -1 : c));
+    return (float)(1 - (c > 1 ? 1 : c < -1 ? -1 : c));
   }
-  return isnan(d) ? from_bits(QUIET_NAN) : d;
+  return d > FLT_MAX ? FLT_MAX : d < -FLT_MAX ? -FLT_MAX : (float)d;
+}
+
+static float spec_distance(lode_metric metric, const float *a, const float *b, size_t dim) {
+  float sum = spec(a, b, dim, metric == LODE_L2);
+  if (metric == LODE_COSINE) {
+    double na = spec(a, a, dim, false), nb = spec(b, b, dim, false);
+    if (!is_usual(na) || !is_usual(nb)) return spec_in_double(metric, a, b, dim);
+    double c = sum / sqrt(na * nb);
+    return (float)(1 - (c > 1 ? 1 : c < -1 ? -1 : c));
+  }
+  if (!isfinite(sum)) return spec_in_double(metric, a, b, dim);
+  return metric == LODE_L2 ? sum : 1 - sum;
 }
 
 /* ---- Vectors ---- */
@@ -215,22 +235,35 @@ TEST(tiny_values_are_not_flushed_to_zero) {
   }
 }
 
-TEST(overflow_gives_infinities_and_one_nan) {
+TEST(sums_overflow_to_infinities_and_one_nan_and_distances_never) {
   float a[20], b[20];
-  for (size_t i = 0; i < 20; i++) a[i] = b[i] = 1e30f;
+  for (size_t i = 0; i < 20; i++) a[i] = 1e30f;
   EACH_KERNEL {
     for (size_t dim = 1; dim <= 20; dim++) {
       memcpy(b, a, sizeof b);
       CHECK(lode__dot(a, b, dim) == INFINITY);
-      CHECK(lode__distance(LODE_IP, a, 0, b, dim) == -INFINITY);
-      CHECK(bits(lode__distance(LODE_COSINE, a, lode__dot(a, a, dim), b, dim)) == QUIET_NAN);
+      CHECK(lode__distance(LODE_IP, a, 0, b, dim) == -FLT_MAX);
+      CHECK(lode__distance(LODE_COSINE, a, lode__dot(a, a, dim), b, dim) == 0);
       b[dim - 1] = -1e30f;
       CHECK(lode__l2sq(a, b, dim) == INFINITY);
-      CHECK(lode__distance(LODE_L2, a, 0, b, dim) == INFINITY);
+      CHECK(lode__distance(LODE_L2, a, 0, b, dim) == FLT_MAX);
+      float cosine = lode__distance(LODE_COSINE, a, lode__dot(a, a, dim), b, dim);
+      CHECK(fabsf(cosine - 2 / (float)dim) < 1e-6f);
       if (dim == 1) continue;
       CHECK(bits(lode__dot(a, b, dim)) == QUIET_NAN); /* infinity - infinity */
-      CHECK(bits(lode__distance(LODE_IP, a, 0, b, dim)) == QUIET_NAN);
+      CHECK(isfinite(lode__distance(LODE_IP, a, 0, b, dim)));
     }
+  }
+}
+
+TEST(tiny_vectors_have_a_direction) {
+  float a[20] = {1e-30f, 1e-30f}, b[20] = {1e-30f}, out;
+  EACH_KERNEL {
+    CHECK(lode__dot(a, a, 20) == 0);
+    CHECK(lode__distance(LODE_COSINE, a, 0, a, 20) == 0);
+    CHECK(fabsf(lode__distance(LODE_COSINE, a, 0, b, 20) - (1 - sqrtf(0.5f))) < 1e-6f);
+    lode__distances(LODE_COSINE, a, 0, b, 20, NULL, 1, 20, &out);
+    CHECK(bits(out) == bits(lode__distance(LODE_COSINE, a, 0, b, 20)));
   }
 }
 

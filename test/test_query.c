@@ -74,23 +74,6 @@ TEST(many_queries_are_answered_as_each_alone) {
   world_end(&w);
 }
 
-TEST(distances_that_overflow_come_last) {
-  lode_error err;
-  lode_store *s;
-  lode_collection *c;
-  lode_result *r;
-  OK(lode_open(test_folder(), &(lode_open_options){.create = true, .no_background = true}, &s, &err));
-  OK(lode_collection_open(s, S("c"), &(lode_collection_options){.create = true, .metric = LODE_IP}, &c, &err));
-  const float big[] = {3e38f, 3e38f, -3e38f, -3e38f}, one[] = {1, 1, 1, 1};
-  lode_record x[] = {{.id = S("a"), .vector = big, .dimension = 4}, {.id = S("b"), .vector = one, .dimension = 4}};
-  OK(lode_add(c, NULL, x, 2, LODE_FAIL_EXISTING, NULL, &err));
-  OK(lode_query(c, &(lode_query_request){.vectors = big, .dimension = 4, .n = 1, .k = 2}, &r, &err));
-  CHECK(lode_result_count(r) == 2 && !isnan(lode_result_at(r, 0)->distance) && !isnan(lode_result_at(r, 1)->distance));
-  lode_result_free(r);
-  lode_collection_close(c);
-  lode_close(s);
-}
-
 /* ---- Selections ---- */
 
 /* get by the same filter, in the order of insertion. */

@@ -1,6 +1,7 @@
 /* check.c - every check of what the user brings, before anything is written. See check.h. */
 #include "check.h"
 
+#include "base/vector.h"
 #include "base/meta.h"
 
 #include <math.h>
@@ -109,6 +110,17 @@ lode_status lode__check_collection_options(const lode_collection_options *o, lod
   return LODE_OK;
 }
 
+#define LENGTHS "lengths from 1e-12 to 4e18 are possible, and 0: distances of others do not fit in a float. Divide it by its length"
+
+static lode_status check_lengths(const lode_query_request *r, lode_error *err) {
+  for (size_t i = 0; i < r->n; i++) {
+    double length = lode__vector_length(r->vectors + i * r->dimension, r->dimension);
+    if (!lode__length_fits(length))
+      return lode__fail_at(err, LODE_INVALID, i, "the vector of query %zu has length %.3g: " LENGTHS, i, length);
+  }
+  return LODE_OK;
+}
+
 static lode_status check_vectors(const lode_query_request *r, lode_error *err) {
   size_t total;
   if (!r->vectors) return lode__fail(err, LODE_INVALID, "a query by vector needs vectors");
@@ -119,7 +131,7 @@ static lode_status check_vectors(const lode_query_request *r, lode_error *err) {
   if (bad < total)
     return lode__fail_at(err, LODE_INVALID, bad / r->dimension, "element %zu of query %zu is not a finite number",
                          bad % r->dimension, bad / r->dimension);
-  return LODE_OK;
+  return check_lengths(r, err);
 }
 
 lode_status lode__check_query(const lode_query_request *r, lode_error *err) {
@@ -189,6 +201,10 @@ static lode_status check_vector(const lode_record *r, size_t i, lode_error *err)
   if (bad < r->dimension)
     return lode__fail_at(err, LODE_REFUSED, i, "element %zu of the vector of %s is %s: vectors must be finite", bad,
                          lode__quote(r->id, quoted, sizeof quoted), isnan(r->vector[bad]) ? "not a number" : "infinite");
+  double length = lode__vector_length(r->vector, r->dimension);
+  if (!lode__length_fits(length))
+    return lode__fail_at(err, LODE_REFUSED, i, "the vector of %s has length %.3g: " LENGTHS,
+                         lode__quote(r->id, quoted, sizeof quoted), length);
   return LODE_OK;
 }
 

@@ -116,13 +116,46 @@ bool lode__kernel_use(const char *name) {
 /* CPUs differ in the sign and payload of the NaNs that they make. */
 static inline float one_nan(float x) { return x == x ? x : __builtin_nanf(""); }
 
-static inline float cosine_of(float dot, float norm2_a, float norm2_b) {
-  if (norm2_a == 0 || norm2_b == 0) return 1;
-  /* The product of two floats is exact in double, and neither overflows nor underflows there. */
-  double c = (double)dot / sqrt((double)norm2_a * (double)norm2_b);
+/* Squared lengths between these leave no trace of what underflowed or overflowed on the way. */
+#define LEAST_NORM2 0x1p-80f
+#define MOST_NORM2 0x1p125f
+
+static inline bool is_usual(float norm2) { return norm2 >= LEAST_NORM2 && norm2 <= MOST_NORM2; }
+static inline bool is_finite(float x) { return x >= -FLT_MAX && x <= FLT_MAX; }
+
+static float within_float(double x) { return x > FLT_MAX ? FLT_MAX : x < -FLT_MAX ? -FLT_MAX : (float)x; }
+
+static float cosine_between(double dot, double norm2_product) {
+  double c = dot / sqrt(norm2_product);
   if (c > 1) c = 1;
   if (c < -1) c = -1;
-  return one_nan((float)(1 - c));
+  return (float)(1 - c);
+}
+
+/* For the few that float's range is too small for. In double no square or product of floats overflows or underflows. */
+static float distance_in_double(lode_metric metric, const float *a, const float *b, size_t dim) {
+  double l2 = 0, dot = 0, norm2_a = 0, norm2_b = 0;
+  for (size_t i = 0; i < dim; i++) {
+    double x = a[i], y = b[i];
+    l2 += (x - y) * (x - y);
+    dot += x * y;
+    norm2_a += x * x;
+    norm2_b += y * y;
+  }
+  if (metric == LODE_L2) return within_float(l2);
+  if (metric == LODE_IP) return within_float(1 - dot);
+  return norm2_a == 0 || norm2_b == 0 ? 1 : cosine_between(dot, norm2_a * norm2_b);
+}
+
+typedef struct pair {
+  const float *query, *row;
+  size_t dim;
+} pair;
+
+static inline float cosine_of(float dot, float norm2_query, float norm2_row, pair of) {
+  /* The product of two floats is exact in double, and neither overflows nor underflows there. */
+  if (is_usual(norm2_query) && is_usual(norm2_row)) return cosine_between(dot, (double)norm2_query * (double)norm2_row);
+  return distance_in_double(LODE_COSINE, of.query, of.row, of.dim);
 }
 
 float lode__dot(const float *a, const float *b, size_t dim) { return one_nan(kernel()->dot(a, b, dim)); }
@@ -134,26 +167,29 @@ void lode__distances(lode_metric metric, const float *query, float query_norm2, 
   const lode__kernel *k = kernel();
   if (metric == LODE_L2) {
     k->l2sqs(query, rows, stride, n, dim, out);
-    for (size_t i = 0; i < n; i++) out[i] = one_nan(out[i]);
+    for (size_t i = 0; i < n; i++)
+      if (!is_finite(out[i])) out[i] = distance_in_double(metric, query, rows + i * stride, dim);
     return;
   }
   k->dots(query, rows, stride, n, dim, out);
   if (metric == LODE_IP) {
-    for (size_t i = 0; i < n; i++) out[i] = one_nan(1 - out[i]);
+    for (size_t i = 0; i < n; i++)
+      out[i] = is_finite(out[i]) ? 1 - out[i] : distance_in_double(metric, query, rows + i * stride, dim);
     return;
   }
   for (size_t i = 0; i < n; i++) {
     const float *row = rows + i * stride;
-    out[i] = cosine_of(out[i], query_norm2, norms ? norms[i] : k->dot(row, row, dim));
+    out[i] = cosine_of(out[i], query_norm2, norms ? norms[i] : k->dot(row, row, dim), (pair){query, row, dim});
   }
 }
 
 /* By dot and l2sq, which unlike dots and l2sqs do not read ahead of the row. */
 float lode__distance(lode_metric metric, const float *query, float query_norm2, const float *row, size_t dim) {
   const lode__kernel *k = kernel();
-  if (metric == LODE_L2) return one_nan(k->l2sq(query, row, dim));
-  float dot = k->dot(query, row, dim);
-  return metric == LODE_IP ? one_nan(1 - dot) : cosine_of(dot, query_norm2, k->dot(row, row, dim));
+  float sum = metric == LODE_L2 ? k->l2sq(query, row, dim) : k->dot(query, row, dim);
+  if (metric == LODE_COSINE) return cosine_of(sum, query_norm2, k->dot(row, row, dim), (pair){query, row, dim});
+  if (!is_finite(sum)) return distance_in_double(metric, query, row, dim);
+  return metric == LODE_IP ? 1 - sum : sum;
 }
 
 /* Rows are taken in tiles that stay in the second-level cache while query after query passes over them. */

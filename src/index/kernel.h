@@ -7,8 +7,10 @@
  * first use; LODE_SIMD=portable|avx2|avx512|neon forces one (an unavailable one is ignored).
  *
  * Vectors are finite floats, aligned to 4 bytes, in the default rounding mode. Where squares or products leave
- * float's range (elements beyond about 1e18), l2 is +infinity, ip is infinite or NaN, cosine is 1 or NaN; each
- * NaN is the same quiet one. A vector whose squared length is 0, be it by underflow, counts as zero for cosine.
+ * float's range (elements beyond about 1e18), the sums below are infinite or NaN; each NaN is the same quiet one.
+ * Distances are finite: where a sum has left that range, they are computed again in double, element by element, and
+ * kept within FLT_MAX. Under cosine that is also done where a squared length is so small that squares underflowed.
+ * Such vectors are refused when they are written (base/vector.h); stores of before that may hold some.
  * Pure: no files, no clock, no allocation. All functions may be called by many threads at once.
  */
 #ifndef LODE_KERNEL_H
@@ -25,7 +27,7 @@ bool lode__kernel_use(const char *name);
 /* Distances of `n` rows (row i at rows + i * stride floats) to the query, written to out; as in lode.h.
  *   l2: lode__l2sq      ip: 1 - dot, in float
  *   cosine: 1 - dot / sqrt(query_norm2 * norm2), in double, the quotient kept within -1 and 1, rounded to float once;
- *           exactly 0 between equal vectors
+ *           exactly 0 between equal vectors, and 1 where one has no length
  * query_norm2, norms: squared lengths (lode__dot of a vector with itself), only read for cosine; norms may be NULL:
  * then they are computed, at about twice the cost. */
 void lode__distances(lode_metric metric, const float *query, float query_norm2, const float *rows, size_t stride,

@@ -1,6 +1,8 @@
 /* hnsw.c - see hnsw.h. */
 #include "hnsw.h"
 
+#include "base/vector.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -255,11 +257,13 @@ lode__hnsw_got lode__hnsw_vector(lode__hnsw *x, const lode__hnsw_slot *slot, boo
     if (!isfinite(vector[i])) return LODE__HNSW_BAD;
     square += (double)vector[i] * vector[i];
   }
+  if (!lode__length_fits(sqrt(square))) return LODE__HNSW_BAD; /* no store takes it */
   if (!cosine) return LODE__HNSW_EXACT;
   if (square != 0 && fabs(square - 1) > 1e-3) return LODE__HNSW_BAD;
   if (slot->place >= x->n_lengths) return LODE__HNSW_NO_LENGTH;
   float length = x->lengths[slot->place];
   if (!isfinite(length) || length < 0 || (length == 0 && square != 0)) return LODE__HNSW_NO_LENGTH;
+  if (!lode__length_fits((double)length * sqrt(square))) return LODE__HNSW_NO_LENGTH;
   for (uint32_t i = 0; i < s->dimension; i++) vector[i] *= length;
   return LODE__HNSW_EXACT;
 }

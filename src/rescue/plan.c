@@ -1,6 +1,8 @@
 /* plan.c - records of a collection, and the folders of its index. See plan.h; labels are pairs.c's. */
 #include "plan.h"
 
+#include "base/vector.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,9 +130,7 @@ bool lode__plan_log_vector(lode__plan *p, const lode__rec *r, float *vector) {
   if (lode__chroma_log_read(p->chroma, l, &row, &bytes, &metadata, NULL) != LODE_OK) return false;
   if (!bytes.data || bytes.len != 4 * (size_t)p->dimension) return false;
   memcpy(vector, bytes.data, bytes.len); /* little-endian floats, as on every machine that lode runs on */
-  for (uint32_t i = 0; i < p->dimension; i++)
-    if (!isfinite(vector[i])) return false;
-  return true;
+  return lode__length_fits(lode__vector_length(vector, p->dimension)); /* not finite ones neither */
 }
 
 /* ---- Folders of the index ---- */
