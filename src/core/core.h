@@ -75,7 +75,8 @@ struct lode_store {
   lode__background background;       /* short steps of the store */
   lode__background builder;          /* segments */
   lode__build_progress progress;
-  uint64_t suspects[LODE__MOST_SUSPECTS]; /* ids of segments found damaged: answered from the truth until looked at */
+  uint64_t suspects[LODE__MOST_SUSPECTS]; /* ids of segments that cannot be used: answered from the truth until looked at, */
+  uint64_t suspect_until_ns[LODE__MOST_SUSPECTS]; /* or, where reading failed, which proves nothing, until then; 0: no such time */
   atomic_size_t n_suspects;
   lode__search_room *rooms[LODE__KEPT_ROOMS]; /* for searches, kept from one to the next */
   _Atomic uint64_t damaged_segments; /* seen by this handle */
@@ -253,8 +254,9 @@ void lode__seg_release(lode__seg *seg);
 #define LODE__SEG_NAME 64
 void lode__seg_name(char name[LODE__SEG_NAME], uint64_t id, const char *ending); /* below the store's folder: base/inside.h */
 char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending); /* for messages; freed by the caller */
-/* Damage was met: it is not used again by this handle, and the builder looks at it. */
-void lode__seg_suspect(lode_store *store, uint64_t id, const char *why);
+/* It cannot be used, and the builder is to look at it. `st`: LODE_IO is the medium's or the system's failure, and the file is tried again
+ * in some seconds; all else is damage, and this handle does not use it again. */
+void lode__seg_suspect(lode_store *store, uint64_t id, lode_status st, const char *why);
 /* The same for a file that is not there, which is no damage. */
 void lode__seg_missing(lode_store *store, uint64_t id);
 bool lode__seg_is_missing(const lode_store *store, uint64_t id);

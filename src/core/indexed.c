@@ -280,7 +280,7 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
       st = lode__fail_nomem(err);
       break;
     }
-    lode__seg_suspect(store, v->segs[i].seg->row.id, why.text);
+    lode__seg_suspect(store, v->segs[i].seg->row.id, st, why.text);
     *damaged = true;
     st = LODE_OK;
     break;

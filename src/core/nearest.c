@@ -271,7 +271,7 @@ static lode_status scan_segments(lode__nearest *near, lode__vectors *v, bool all
     for (uint32_t at = 0; at < rows && st == LODE_OK; at += BLOCK_ROWS)
       st = read_block(near, c, at, rows - at < BLOCK_ROWS ? rows - at : BLOCK_ROWS, w, &hint, &why);
     if (st == LODE_OK) continue;
-    if (st != LODE_NOMEM) lode__seg_suspect(c->seg->store, c->seg->row.id, why.text);
+    if (st != LODE_NOMEM) lode__seg_suspect(c->seg->store, c->seg->row.id, st, why.text);
     *damaged = st != LODE_NOMEM;
     st = *damaged ? LODE_OK : lode__fail_nomem(err);
     break;

@@ -3,10 +3,12 @@
  * A file is opened in the transaction in which its row was read; from then on its descriptor serves, whatever becomes
  * of the name. Nothing of it is trusted: lengths and checksums are looked at when bytes are first needed (index/segment.h).
  * A file that turns out to be damaged becomes a suspect: this handle answers for its vectors from the truth, and the
- * builder (build.c), if this handle may write, looks at it again and sets it aside.
+ * builder (build.c), if this handle may write, looks at it again and sets it aside. A read that fails proves no damage: the
+ * truth answers meanwhile, and the file is tried again.
  */
 #include "core.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 
@@ -24,58 +26,75 @@ char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending) {
 
 /* ---- Suspects ---- */
 
+#define TRY_AGAIN_NS UINT64_C(5000000000)
+
 static size_t find_suspect(const lode_store *store, uint64_t id) {
   size_t i = 0;
   while (i < store->n_suspects && store->suspects[i] != id) i++;
   return i;
 }
 
+static void remove_suspect(lode_store *store, size_t i) {
+  store->n_suspects--;
+  memmove(store->suspects + i, store->suspects + i + 1, (store->n_suspects - i) * sizeof *store->suspects);
+  memmove(store->suspect_until_ns + i, store->suspect_until_ns + i + 1, (store->n_suspects - i) * sizeof *store->suspect_until_ns);
+}
+
 bool lode__seg_is_suspect(lode_store *store, uint64_t id) {
   if (atomic_load_explicit(&store->n_suspects, memory_order_relaxed) == 0) return false;
   pthread_mutex_lock(&store->lock);
-  bool found = find_suspect(store, id) < store->n_suspects;
+  size_t i = find_suspect(store, id);
+  bool found = i < store->n_suspects;
+  if (found && store->suspect_until_ns[i] && lode__os->now_ns() > store->suspect_until_ns[i]) {
+    remove_suspect(store, i);
+    found = false;
+  }
   pthread_mutex_unlock(&store->lock);
   return found;
 }
 
-static void suspect(lode_store *store, uint64_t id, bool missing, const char *why) {
+typedef enum grounds { MISSING, UNREADABLE, DAMAGED } grounds;
+
+static void suspect(lode_store *store, uint64_t id, grounds what, const char *why) {
   pthread_mutex_lock(&store->lock);
-  bool is_new = find_suspect(store, id) == store->n_suspects;
-  if (is_new && store->n_suspects == LODE__MOST_SUSPECTS) /* the oldest makes room: it will be met again */
-    memmove(store->suspects, store->suspects + 1, --store->n_suspects * sizeof *store->suspects);
-  if (is_new) store->suspects[store->n_suspects] = id;
-  if (is_new) store->n_suspects++;
+  size_t i = find_suspect(store, id);
+  bool is_new = i == store->n_suspects;
+  if (is_new && store->n_suspects == LODE__MOST_SUSPECTS) remove_suspect(store, 0); /* the oldest: it will be met again */
+  if (is_new) i = store->n_suspects++;
+  store->suspects[i] = id;
+  store->suspect_until_ns[i] = what == UNREADABLE ? lode__os->now_ns() + TRY_AGAIN_NS : 0;
   if (is_new && store->builder.running) {
     store->builder.kicked = true;
     (void)pthread_cond_signal(&store->builder.wake);
   }
   pthread_mutex_unlock(&store->lock);
-  if (!is_new) return;
-  if (missing) return; /* removed by somebody, or never there, as after a restore: no damage */
-  atomic_fetch_add(&store->damaged_segments, 1);
-  lode__db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it is "
-               "made anew", id, why);
+  if (!is_new || what == MISSING) return; /* removed by somebody, or never there, as after a restore: no damage */
+  if (what == DAMAGED) atomic_fetch_add(&store->damaged_segments, 1);
+  lode__db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it %s",
+               id, why, what == DAMAGED ? "is rebuilt" : "can be read again");
 }
 
-void lode__seg_suspect(lode_store *store, uint64_t id, const char *why) { suspect(store, id, false, why); }
-void lode__seg_missing(lode_store *store, uint64_t id) { suspect(store, id, true, ""); }
+void lode__seg_suspect(lode_store *store, uint64_t id, lode_status st, const char *why) {
+  suspect(store, id, st == LODE_IO ? UNREADABLE : DAMAGED, why);
+}
+void lode__seg_missing(lode_store *store, uint64_t id) { suspect(store, id, MISSING, ""); }
 
 void lode__seg_clear_suspect(lode_store *store, uint64_t id) {
   pthread_mutex_lock(&store->lock);
   size_t i = find_suspect(store, id);
-  if (i < store->n_suspects) {
-    store->n_suspects--;
-    memmove(store->suspects + i, store->suspects + i + 1, (store->n_suspects - i) * sizeof *store->suspects);
-  }
+  if (i < store->n_suspects) remove_suspect(store, i);
   pthread_mutex_unlock(&store->lock);
 }
 
 /* ---- Files ---- */
 
+/* A failure may be gone at the next attempt. */
 static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
   const lode__seg *seg = ctx;
   size_t got = 0;
-  LODE__TRY(lode__os_read_full(seg->fd, buf, n, offset, &got, err));
+  lode_status st = lode__os_read_full(seg->fd, buf, n, offset, &got, err);
+  if (st == LODE_IO) st = lode__os_read_full(seg->fd, buf, n, offset, &got, err);
+  if (st != LODE_OK) return st;
   return got == n ? LODE_OK : lode__fail(err, LODE_CORRUPT, "a segment of the vector index is cut short");
 }
 
@@ -100,6 +119,7 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
   lode__seg_name(name, seg->row.id, ".seg");
   seg->fd = lode__inside_open(lode__db_folder(seg->store->db), name, O_RDONLY, 0);
   if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return lode__fail(err, LODE_LIMIT, "too many files are open");
+  if (seg->fd < 0 && errno == EISDIR) return lode__fail(err, LODE_CORRUPT, "there is a folder in its place");
   if (seg->fd < 0) return lode__fail_errno(err, errno, name);
   if (LODE__RETRY(lode__os->fstat(seg->fd, &sb)) != 0) return lode__fail_errno(err, errno, "a segment of the vector index");
   if ((uint64_t)sb.st_size != seg->row.bytes)
@@ -147,7 +167,7 @@ lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__se
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return lode__fail_nomem(err);
   if (lode__seg_is_missing(store, row->id)) lode__seg_missing(store, row->id);
-  else lode__seg_suspect(store, row->id, why.text);
+  else lode__seg_suspect(store, row->id, st, why.text);
   return LODE_OK;
 }
 

@@ -4,7 +4,7 @@
  *   - rows of segments being made, whose builder must have died, and rows that do not prove themselves, are taken out
  *   - files that no row names are unlinked: nobody has ever been told of them, or they were replaced
  *   - a suspect's file and row are read once more. If it is damaged, the file is renamed to NAME.quarantine-TIME, and
- *     then its row taken out. In this order: a row without a file is harmless.
+ *     then its row taken out. In this order: a row without a file is harmless. One that cannot be read (EIO) stays.
  */
 #include "build.h"
 
@@ -129,7 +129,8 @@ static lode_status examine(lode_store *store, uint64_t id, lode_error *err) {
   lode_status st = LODE_OK;
   lode__error_clear(&why);
   if (row) st = check_file(store, row, &missing, &why);
-  if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION) { /* says nothing about the file, or that it is not ours to judge */
+  /* says nothing about the file, or that it is not ours to judge */
+  if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION || st == LODE_IO) {
     lode__free(rows.v);
     return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;
   }
@@ -184,7 +185,7 @@ lode_status lode__sweep_check(lode_store *store, const lode__build_request *requ
     st = read_all(seg, request, &why);
     if (st == LODE_NOMEM) st = lode__fail_nomem(err);
     else if (st == LODE_CANCELLED) st = lode__fail(err, LODE_CANCELLED, "cancelled");
-    else if (st != LODE_OK) lode__seg_suspect(store, rows.v[i].id, why.text), st = LODE_OK;
+    else if (st != LODE_OK) lode__seg_suspect(store, rows.v[i].id, st, why.text), st = LODE_OK;
     lode__seg_release(seg);
   }
   lode__free(rows.v);

@@ -87,7 +87,7 @@ static lode_status bury_or_suspect(update *u, lode__covered *c, lode_error *err)
   lode_status st = bury(u, c, &why);
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  lode__seg_suspect(c->seg->store, c->seg->row.id, why.text);
+  lode__seg_suspect(c->seg->store, c->seg->row.id, st, why.text);
   return LODE_OK;
 }
 
@@ -120,7 +120,7 @@ static lode_status add_seg(void *ctx, const lode__seg_row *row, lode_error *err)
   c.after = row->after; /* the range of a known one may have grown over an empty gap */
   c.last = row->last;
   if (c.seg && c.seg->segment->info.dim != v->dim) { /* of another store, or forged */
-    lode__seg_suspect(store, row->id, "its dimension is not the collection's");
+    lode__seg_suspect(store, row->id, LODE_CORRUPT, "its dimension is not the collection's");
     lode__seg_release(c.seg);
     lode__slots_release(c.live);
     return LODE_OK;
