@@ -6,10 +6,6 @@
 # left by then are killed. Who is killed outright cannot do that: the next run does it. A folder is in use as long as somebody
 # holds the lock of its file .owner (the lock is inherited by all that run in it). Test programs do the same by themselves (test.c).
 set -u
-# Under nohup SIGHUP is ignored, which a shell cannot undo, and tests of it would wait for ever
-if [ -z "${LODE_TEST_SIGNALS:-}" ] && env --default-signal=HUP true 2>/dev/null; then
-  LODE_TEST_SIGNALS=default exec env --default-signal=HUP "$0" "$@"
-fi
 jobs=${LODE_TEST_JOBS:-2}
 base=${TMPDIR:-}
 # Most of the time goes to syncing small files: in memory that costs nothing (power cuts are simulated, not waited for). The nodes
