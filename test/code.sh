@@ -180,16 +180,6 @@ run 0 index --json; is_field changed 1
 run 0 search reopnSession --json -n 1; has "src/session.js"
 cp "$tmp/before.js" src/session.js
 run 0 index --json; is_field changed 1
-# an index of before times of change were kept: read again where they are younger than the index, and nothing is embedded again
-touch -d 2001-01-01 src/session.js
-run 0 index --json; is_field changed 0; is_field chunks 0
-printf '{"id":"src/session.js","metadata":{"ctime":null}}\n' | "$lode" db update files --quiet || bad "an old state cannot be made"
-run 0 index --json; is_field changed 0; is_field chunks 0; is_field vectors 0
-sed -i 's/closeSession/reopnSession/' src/session.js && touch -r "$tmp/before.js" src/session.js
-touch -d 2001-01-01 src/session.js
-run 0 index --json; is_field changed 1
-sed -i 's/reopnSession/closeSession/' src/session.js
-run 0 index --json; is_field changed 1
 git mv src/session.js src/closing.js 2>/dev/null || mv src/session.js src/closing.js
 run 0 index --json; is_field added 1; is_field removed 1
 run 0 search closeSession --json -n 1; has "src/closing.js"
