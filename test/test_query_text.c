@@ -86,18 +86,26 @@ static size_t by_text(const world *w, const char *query, world_keep *keep, world
 
 /* ---- Text ---- */
 
+/* Sums of the same numbers in another order differ in their last bits, and then records that are equal change places. */
+static bool may_stand_at(const world_answer *want, size_t n, size_t place, const void *record) {
+  for (size_t i = 0; i < n; i++)
+    if (want[i].r == record) return fabs(want[i].score - want[place].score) < 1e-9;
+  return false;
+}
+
 static void check_text(const world *w, const char *query, size_t k, lode_selection select, world_keep *keep) {
   lode_error err;
   lode_result *r;
   world_answer *want = calloc(w->n + 1, sizeof *want);
-  size_t n = least(by_text(w, query, keep, want), k);
+  size_t all = by_text(w, query, keep, want), n = least(all, k);
   OK(lode_query(w->c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = (lode_str[]){lode__str(query)}, .n = 1, .k = k, .select = select}, &r, &err));
   CHECKF(lode_result_count(r) == n, "\"%s\": %zu rows, wanted %zu", query, lode_result_count(r), n);
   for (size_t i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(r, i);
     CHECK(isnan(row->distance) && row->rank == i);
     CHECKF(fabs(row->score - want[i].score) < 1e-9, "\"%s\" rank %zu: score %.12g, wanted %.12g", query, i, row->score, want[i].score);
-    CHECKF(world_find(w, row->id) == want[i].r, "\"%s\" rank %zu: %.*s, wanted %s", query, i, (int)row->id.len, row->id.data, want[i].r->id);
+    CHECKF(may_stand_at(want, all, i, world_find(w, row->id)), "\"%s\" rank %zu: %.*s, wanted %s", query, i, (int)row->id.len,
+           row->id.data, want[i].r->id);
   }
   free(want);
   lode_result_free(r);
