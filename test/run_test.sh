@@ -29,7 +29,7 @@ appears() { # pattern
   for _ in $(seq 400); do ! holds "$1" || return 0; sleep 0.05; done
   return 1
 }
-run() { TMPDIR=$tmp/base LODE_TEST_JOBS=1 exec env --default-signal=HUP test/run.sh "$@" >"$tmp/log" 2>&1; }
+run() { TMPDIR=$tmp/base LODE_TEST_JOBS=1 exec env --default-signal=HUP,INT test/run.sh "$@" >"$tmp/log" 2>&1; }
 mkdir "$tmp/base"
 
 # A test that fails: its files, folders that it locked itself out of, and a process that left its group
@@ -59,9 +59,9 @@ for signal in TERM INT HUP; do
 done
 
 # A runner that is killed outright: the next one cleans up, and leaves a run alone that goes on
+rm -f "$tmp/pid" "$tmp/pid2"
 run sleeps="sh $tmp/sleeps $tmp/pid" &
 live=$!
-rm -f "$tmp/pid2"
 check "a run goes on" written "$tmp/pid"
 going=$(compgen -G "$tmp/base/*")
 run sleeps="sh $tmp/sleeps $tmp/pid2" &
@@ -69,6 +69,7 @@ killed=$!
 check "another goes on beside it" written "$tmp/pid2"
 kill -9 -- -$killed
 check "killed outright" gone $killed
+check "with all that it ran" gone "$(cat "$tmp/pid2")"
 check "it has left its folder" [ "$(compgen -G "$tmp/base/*" | wc -l)" = 2 ]
 TMPDIR=$tmp/base test/run.sh quick='echo "1 passed, 0 failed"' >/dev/null 2>&1
 check "only the dead one's folder is removed" [ "$(compgen -G "$tmp/base/*")" = "$going" ]

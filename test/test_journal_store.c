@@ -344,7 +344,7 @@ static void read_until(const char *stop, bool read_only) {
   lode_error err = {0};
   uint64_t n, last = 0;
   struct stat sb;
-  for (int round = 0; stat(stop, &sb) != 0; round++) {
+  while (stat(stop, &sb) != 0) {
     open_store(read_only, false, &store, &c);
     for (int i = 0; i < 20; i++) {
       lode_result *rows;
