@@ -31,10 +31,10 @@ export TMPDIR
 logs=$TMPDIR/logs
 mkdir "$logs"
 
-# What tests started and left running, whatever group or session it went to: it has our TMPDIR
+# What tests started and left running, whatever group or session it went to: it has our TMPDIR, or one in it
 kill_left() {
   for p in /proc/[0-9]*; do
-    if grep -qzxF "TMPDIR=$TMPDIR" "$p/environ" 2>/dev/null; then kill -9 "${p#/proc/}" 2>/dev/null; fi
+    if grep -qzF "TMPDIR=$TMPDIR" "$p/environ" 2>/dev/null; then kill -9 "${p#/proc/}" 2>/dev/null; fi
   done
 }
 cleanup() {

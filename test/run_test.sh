@@ -37,6 +37,8 @@ cat >"$tmp/fails" <<'T'
 mkdir -p "$TMPDIR/a/b" && echo x >"$TMPDIR/a/b/c" && chmod 000 "$TMPDIR/a" && d=$(mktemp -d) && echo x >"$d/x"
 setsid sleep 1000 &
 echo $! >"$1"
+TMPDIR=$TMPDIR/a setsid sleep 1000 & # as a test does that runs others
+echo $! >"$1.inner"
 echo "0 passed, 1 failed"
 exit 1
 T
@@ -44,6 +46,7 @@ T
 check "a failed test is reported" grep -q "^FAIL  fails" "$tmp/log"
 check "a failed test leaves files" empty
 check "a failed test leaves a process" gone "$(cat "$tmp/pid")"
+check "a failed test leaves a process in a folder of its own" gone "$(cat "$tmp/pid.inner")"
 
 # One that is interrupted
 printf 'echo x >"$TMPDIR/begun"\nmktemp -d >/dev/null\nsleep 1000 &\necho $! >"$1"\nsleep 1000\n' >"$tmp/sleeps"
