@@ -449,7 +449,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
     for _ in $(seq $((600 * patience))); do grep -q 'is ready' "$serverlog" && break; kill -0 "$server" 2> /dev/null || break; sleep 0.05; done
     base=$(sed -n 's/.* at \(http:[^ ]*:[0-9]*\)[/,;].*/\1/p' "$serverlog" | tail -1)
   }
-  if setpriv --reuid 65534 --regid 65534 --clear-groups "$lode" --version > /dev/null 2>&1; then
+  if setpriv --reuid 65534 --regid 65534 --clear-groups env "$lode" --version > /dev/null 2>&1; then
     nobody_serves serve
     grep -q 'warning: .*every user of this machine.*--token' "$serverlog" && ok || bad "no warning where users cannot be known: $(cat "$serverlog")"
     other 'then it is open' 200 '' "$base/api/v2/version"
