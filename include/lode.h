@@ -14,7 +14,7 @@
  *   - A store may be open in many processes at once. Readers see every commit that was acknowledged
  *     before they began, whoever made it. One answer (a page of lode_get(), the rows of a query, facets) speaks of one
  *     moment; where others commit all the time, and an answer would hold them up for longer than half of busy_ms, it
- *     is LODE_BUSY. A handle used after fork() opens the store anew.
+ *     is LODE_BUSY. A handle used after fork() opens the store again.
  *   - The library never prints, exits, maps a file or installs a signal handler.
  *
  * Distances are those that Chroma's users know: l2 is squared, cosine is 1 - cos (1 for a zero vector),

@@ -170,7 +170,7 @@ static void see_active(seen *s, lode_str id, lode_str json, const float *vector)
         of_vector);
 }
 
-/* All rows of active records are of one generation; there are so many of them, and so many rows in all. */
+/* All rows of active records are of one generation; how many they are, and how many rows there are in all. */
 static void check_rows(lode_result *r, size_t active, size_t rows) {
   seen s = {0};
   WRONG(lode_result_moment(r) > 0, "%s", "of no moment");

@@ -109,7 +109,7 @@ void lode__background_kick(lode_store *store);
 typedef struct lode__moment {
   unsigned epoch;      /* which truth file */
   uint64_t cursor;     /* the newest commit of records or segments */
-  int64_t text_cursor, term_cursor; /* indexes may advance within a moment; one that was begun anew is another moment */
+  int64_t text_cursor, term_cursor; /* indexes may advance within a moment; one that was rebuilt is another moment */
 } lode__moment;
 
 /* A read transaction on one collection that can be renewed. A borrowed one (a write's) or a patient one never is. */
