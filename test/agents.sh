@@ -71,7 +71,7 @@ for name in code files; do run 5 db drop $name --yes; says 'lode reset index'; r
 run 0 search check_admin --json
 run 5 db drop notes; says '--yes'
 run 0 db count notes
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
   script -qec "echo n | cat; '$lode' db drop notes" /dev/null <<< n >"$tmp/asked" 2>&1
   grep -q 'remove the collection "notes" with 1 records?' "$tmp/asked" && ok || bad "a terminal was not asked: $(cat "$tmp/asked")"
   run 0 db count notes

@@ -268,14 +268,14 @@ run 0 setup --no-mcp --no-index --model none; has "none"
 run 0 config get model; has none
 rm -rf "$HOME/.claude" "$HOME/.codex"
 project "$tmp/s2"
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
   # On a terminal of 80 columns no line is longer, colours and links aside, but for words that are: paths
   for words in "config list" "model list" "doctor" "setup --dry-run --no-mcp" "help" "help search" "db collections --store $tmp/s/.lode"; do
     wide=$(script -qec "stty cols 80; '$lode' $words" /dev/null </dev/null | tr -d '\r' | sed 's/\x1b\[[0-9;]*[mK]//g' | grep -vE '/[^ ]{40}' | LC_ALL=C.UTF-8 wc -L)
     check "lode $words: $wide columns on a terminal of 80" [ "$wide" -gt 20 -a "$wide" -le 80 ]
   done
 else
-  skip "lines on a terminal: script is not installed"
+  skip "lines on a terminal: no script(1), or no pseudo-terminals here"
 fi
 run 0 setup --json; has '"step":"mcp","state":"skipped"'
 mkdir -p "$tmp/alone" && cp "$lode" "$tmp/alone/lode"
