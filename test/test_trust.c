@@ -1,10 +1,12 @@
 /* test_trust.c - the list of folders that a user trusts, and git's index as far as it says what is tracked: right answers from real
  * repositories, and no harm from damaged files. test/trust.sh has the rest, from end to end. */
+#include "code/git.h"
 #include "code/git_index.h"
 #include "code/trust.h"
 #include "code/trust_list.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -55,6 +57,14 @@ static lode__tracked tracked(const char *folder) {
   CHECK((t == LODE__TRACKED_NO) == (file.len == 0));
   lode__buf_release(&file);
   return t;
+}
+
+/* Opening a device may act on it, and opening a FIFO wakes or waits for another process: neither is done, not even for a moment. */
+static int spy_open(const char *path, int flags, unsigned mode) {
+  struct stat sb;
+  int fd = lode__os_real.open(path, flags, mode);
+  if (fd >= 0 && fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode)) test_failed(__FILE__, __LINE__, "opened: %s", path);
+  return fd;
 }
 
 /* ---- Real repositories ---- */
@@ -181,6 +191,44 @@ TEST(counts_and_lengths_of_an_index_are_not_believed) {
   memcpy(text + 12, "NEWX", 4);
   CHECK(ask(text, 40, 20) == LODE__TRACKED_NO);
   CHECK(ask("", 0, 20) == LODE__TRACKED_UNKNOWN);
+}
+
+TEST(what_lies_in_place_of_gits_files_is_not_opened) {
+  static const char *const names[] = {"r/.git/index", "r/.git/config", "r/.git/info/exclude", "tree/.git", "r/.git/worktrees/tree/index",
+                                      "r/.git/worktrees/tree/commondir", "split/.git/sharedindex"};
+  static const char *const kinds[] = {"mkfifo", "mkdir", "ln -s /dev/zero", "python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'",
+                                      "ln -s ."};
+  lode__os_table spying = lode__os_real;
+  begin();
+  make_repository("r", "");
+  sh("cd r && git add -f .lode && git commit -qm all && git worktree add -q ../tree");
+  make_repository("split", "");
+  sh("cd split && git add -f .lode && git update-index --split-index && echo y >later && git add later");
+  spying.open = spy_open;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *folder = i < 3 ? "r" : i < 6 ? "tree" : "split";
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+      lode__buf git = {0};
+      lode__ignore *ignore = NULL;
+      lode_error err;
+      size_t top;
+      sh("rm -rf kept && mkdir kept && for f in %s*; do mv $f kept/ && %s $f; done", names[i], kinds[k]);
+      lode__os = &spying;
+      lode__tracked t = tracked(folder);
+      bool leads = i == 3 && (k == 1 || k == 4); /* an empty folder as .git is a repository without an index */
+      lode__tracked want = leads ? LODE__TRACKED_NO : i == 3 || strstr(names[i], "ndex") ? LODE__TRACKED_UNKNOWN : LODE__TRACKED_YES;
+      CHECKF(t == want, "%s by %s: %d", names[i], kinds[k], (int)t);
+      (void)lode__git_find(at(folder), &top, &git);
+      OK(lode__ignore_new(&ignore, &err));
+      OK(lode__git_excludes(ignore, git.len ? git.data : "", &err));
+      lode__ignore_free(ignore);
+      lode__os = &lode__os_real;
+      lode__buf_release(&git);
+      int parent = (int)(strrchr(names[i], '/') - names[i]);
+      sh("for f in $(ls -A kept); do rm -rf %.*s/$f && mv kept/$f %.*s/; done", parent, names[i], parent, names[i]);
+    }
+    CHECKF(tracked(folder) == LODE__TRACKED_YES, "%s was not put back", names[i]);
+  }
 }
 
 /* ---- The list ---- */
@@ -316,6 +364,54 @@ TEST(the_list_is_bounded) {
   lode__buf_release(&all);
 }
 
+TEST(a_list_that_is_a_link_is_written_through) {
+  char note[400], to[PATH_MAX];
+  begin();
+  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  sh("mkdir elsewhere && mv lode/trusted elsewhere/list && ln -s ../elsewhere/list lode/two && ln -s two lode/trusted");
+  CHECK(list_size(note, sizeof note) == 1 && !note[0]);
+  put("/b/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  CHECK(list_size(note, sizeof note) == 2 && !note[0]);
+  CHECK(readlink(at("lode/trusted"), to, sizeof to) == 3 && memcmp(to, "two", 3) == 0);
+  sh("test $(ls elsewhere) = list && grep -q /b/.lode elsewhere/list && rm elsewhere/list");
+  CHECK(list_size(note, sizeof note) == 0 && !note[0]);
+  put("/c/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  sh("test -L lode/trusted && grep -q /c/.lode elsewhere/list && printf x >>elsewhere/list");
+  CHECK(list_size(note, sizeof note) == 0 && strstr(note, "damaged"));
+  put("/d/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  sh("test -L lode/trusted && grep -q /c/.lode elsewhere/list.damaged && grep -q /d/.lode elsewhere/list");
+  /* What is not a file of this user's is neither moved nor written: the link gives way */
+  sh("rm lode/trusted && ln -s ../elsewhere lode/trusted");
+  CHECK(list_size(note, sizeof note) == 0 && strstr(note, "not a file"));
+  put("/e/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  CHECK(list_size(note, sizeof note) == 1 && !note[0]);
+  sh("test -f lode/trusted && test ! -L lode/trusted && test -d elsewhere && grep -q /d/.lode elsewhere/list");
+  if (geteuid() == 0) {
+    sh("mv lode/trusted elsewhere/theirs && chown 65534 elsewhere/theirs && ln -s ../elsewhere/theirs lode/trusted");
+    CHECK(list_size(note, sizeof note) == 0 && strstr(note, "another user"));
+    put("/f/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+    sh("test ! -L lode/trusted && grep -q /e/.lode elsewhere/theirs && ! grep -q /f/.lode elsewhere/theirs");
+  }
+}
+
+TEST(a_list_that_names_devices_is_understood) {
+  lode__trust_list list;
+  lode__trust_entry e = {0};
+  begin();
+  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "fe.1-2a-65.7", "");
+  put("/b/.lode", LODE__TRUST_LEVEL_MADE, "1", "fe01-2a", ""); /* no time of birth */
+  put("/c/.lode", LODE__TRUST_LEVEL_MADE, "1", "2b-65.7", "");
+  lode__trust_list_read(&list);
+  CHECK(lode__trust_list_find(&list, "/a/.lode", &e) && strcmp(e.file, "2a-65.7") == 0);
+  CHECK(lode__trust_list_find_file(&list, "2a-65.7", &e) && strcmp(e.path.data, "/a/.lode") == 0);
+  CHECK(lode__trust_list_find_file(&list, "fe01-2a", &e) && strcmp(e.path.data, "/b/.lode") == 0);
+  CHECK(lode__trust_list_find_file(&list, "2b-65.7", &e) && strcmp(e.path.data, "/c/.lode") == 0);
+  CHECK(!lode__trust_list_find_file(&list, "a-65.7", &e) && !lode__trust_list_find_file(&list, "65.7", &e));
+  CHECK(!lode__trust_list_find_file(&list, "2a", &e));
+  lode__trust_entry_release(&e);
+  lode__trust_list_release(&list);
+}
+
 TEST(many_processes_change_it_at_once) {
   enum { PROCESSES = 8, EACH = 6 };
   begin();
@@ -438,6 +534,76 @@ TEST(a_store_is_known_by_its_file_or_by_its_place_and_id) {
   CHECK(look("q/.lode", true, &said) == LODE__TRUST_NAMED && !said);
 }
 
+TEST(an_identity_has_no_device_where_there_are_times_of_birth) {
+  char file[LODE__TRUST_FILE_CHARS], want[64];
+  struct stat st;
+  bool exact;
+  begin();
+  test_write_file(at("f"), "x", 1);
+  lode__os_identity(at("f"), file, sizeof file, &exact);
+  CHECK(stat(at("f"), &st) == 0);
+  snprintf(want, sizeof want, "%llx-", (unsigned long long)st.st_ino);
+  if (exact) CHECKF(strncmp(file, want, strlen(want)) == 0 && !strchr(file + strlen(want), '-'), "%s", file);
+}
+
+TEST(trust_is_of_a_store_and_not_of_a_place) {
+  lode_error err;
+  lode__buf settings = {0};
+  bool said;
+  begin();
+  sh("mkdir -p p/.lode");
+  CHECK(lode__trust_grant(at("p/.lode"), &settings, &err) == LODE_NOT_FOUND && strstr(err.text, "no store"));
+  OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, LODE__LIT("openai:x"), &err)); /* knows the place, and no store */
+  make_store("p/.lode");
+  CHECK(look("p/.lode", true, &said) == LODE__TRUST_ADOPTED && said);
+  OK(lode__trust_grant(at("p/.lode"), &settings, &err));
+  CHECK(look("p/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  lode__buf_release(&settings);
+}
+
+TEST(what_git_tracks_takes_the_users_word) {
+  lode_error err;
+  lode__trust trust;
+  lode__buf settings = {0};
+  bool said;
+  begin();
+  sh("git init -q r && cd r && mkdir -p .lode/segments && echo x >.lode/segments/a && git add -f .lode");
+  CHECK(look("r/.lode", true, NULL) == LODE__TRUST_TRACKED); /* there is no store */
+  sh("cd r && git rm -rq --cached .lode && echo {} >.lode/config.json && touch .lode/.gitignore && git add -f .lode/config.json .lode/.gitignore");
+  CHECK(look("r/.lode", true, NULL) == LODE__TRUST_NONE);
+  make_store("r/.lode");
+  OK(lode__trust_made(at("r/.lode"), NULL, &err));
+  CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  OK(lode__trust_grant(at("r/.lode"), &settings, &err)); /* of what git does not track */
+  sh("cd r && git add -f .lode/segments");
+  CHECK(look("r/.lode", true, NULL) == LODE__TRUST_TRACKED);
+  lode__trust_look(at("r/.lode"), true, &trust);
+  CHECKF(strstr(trust.why, "git rm -r --cached .lode") && strstr(trust.why, "lode trust "), "%s", trust.why);
+  lode__trust_release(&trust);
+  OK(lode__trust_grant(at("r/.lode"), &settings, &err));
+  for (int i = 0; i < 2; i++) CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && said); /* each time */
+  /* What is not known about git takes nothing away from a store that is known */
+  sh("cp r/.git/index index && printf junk >r/.git/index");
+  CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  sh("mv index r/.git/index && cd r && git rm -rq --cached .lode");
+  CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  lode__buf_release(&settings);
+}
+
+TEST(many_processes_adopt_one_store_at_once) {
+  enum { PROCESSES = 8 };
+  begin();
+  sh("mkdir p");
+  make_store("p/.lode");
+  for (int p = 0; p < PROCESSES; p++) {
+    if (fork() != 0) continue;
+    for (int i = 0; i < 4; i++) CHECK(look("p/.lode", true, NULL) == LODE__TRUST_ADOPTED);
+    _exit(0);
+  }
+  for (int p = 0, status; p < PROCESSES; p++) CHECK(wait(&status) > 0 && status == 0);
+  CHECKF(list_size(NULL, 0) == 1, "%zu entries", list_size(NULL, 0));
+}
+
 TEST(values_count_that_the_user_has_set) {
   lode_error err;
   lode__trust trust;
@@ -446,6 +612,8 @@ TEST(values_count_that_the_user_has_set) {
   static const char text[] = "{\"model\":\"openai:x\",\"search.limit\":3,\"search.refresh\":\"auto\",\"quality\":true}";
   begin();
   sh("mkdir -p p/.lode");
+  make_store("p/.lode");
+  OK(lode__trust_made(at("p/.lode"), NULL, &err));
   test_write_file(at("p/.lode/config.json"), text, sizeof text - 1);
   for (int step = 0; step < 4; step++) {
     if (step == 1) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, LODE__LIT("openai:x"), &err));

@@ -178,13 +178,25 @@ cd "$tmp/hub/origin" || exit 1
 git init -q . && git add -A && git commit -qm one
 run 0 search sheep; silent note # not tracked: .lode says * in its .gitignore
 git add -f .lode && git commit -qm two
-run 0 search sheep; silent note # made here, whatever git does with it
+# Made here, but git may have changed its files since: it takes the user's word, and is said each time
+run 5 search sheep; says "lode trust $tmp/hub/origin"; says "git rm -r --cached .lode"
+run 0 trust
+run 0 search sheep; says "git tracks files of $tmp/hub/origin/.lode"
+run 0 index; says "git tracks files of"; run 0 db count code; says "git tracks files of"
+run 0 doctor; has "git rm -r --cached .lode"
 git clone -q "$tmp/hub/origin" "$tmp/clone"
 chmod -R go-w "$tmp/clone"
 cd "$tmp/clone/src" || exit 1
-for refused in "search sheep" "context --name count_sheep" "index" "watch --once" "db collections" "db count code" "db verify" "serve --port 0" "ui --no-open"; do
+echo '{"id":"a","document":"b"}' >"$tmp/records"
+for refused in "search sheep" "context --name count_sheep" "index" "index --pending" "watch --once" "skipped" "setup --no-mcp" "serve --port 0" "ui --no-open" \
+  "db collections" "db create x" "db drop code --yes" "db rename code x" "db add x $tmp/records" "db import x $tmp/records" "db upsert code $tmp/records" \
+  "db update code $tmp/records" "db get code" "db query code --text sheep" "db embed code" "db delete code --ids a" "db count code" "db facets code kind" \
+  "db map code" "db stats" "db verify" "db salvage $tmp/salvaged" "db backup $tmp/copied" "db restore $tmp/records" "db compact" "db optimize" "db export code" \
+  "db push code --to $tmp/pushed" "db pull code --from $tmp/shared/.lode"; do
   run 5 $refused; says "lode trust $tmp/clone"; says "LODE_TRUST=1"
+  check "lode $refused: printed $out" [ -z "$out" ]
 done
+check "something was made of an untrusted store" [ ! -e "$tmp/salvaged" -a ! -e "$tmp/copied" -a ! -e "$tmp/pushed" ]
 run 0 status --json; has '"state":"untrusted"'; has '"trust":"untrusted"'; has "git tracks"
 run 3 doctor; has "lode trust"
 run 0 model list
@@ -201,7 +213,9 @@ LODE_TRUST=1 run 0 search sheep; has sheep.c
 run 0 search sheep --store ../.lode; has sheep.c
 run 5 search sheep
 run 0 trust; has "$tmp/clone/.lode"
-run 0 search sheep; has sheep.c; silent "from now on"
+run 0 search sheep; has sheep.c; silent "from now on"; says "git tracks files of $tmp/clone/.lode"
+printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_code","arguments":{"query":"sheep"}}}' | "$lode" mcp >"$tmp/mcp" 2>/dev/null
+check "an agent is not told that git tracks the store: $(cat "$tmp/mcp")" grep -q '"notes":\[".*git tracks files of' "$tmp/mcp"
 run 0 status --json; has '"trust":"ours"'
 run 0 trust --list --json; has "\"folder\":\"$tmp/clone/.lode\",\"level\":\"trusted\""
 run 0 trust --forget; run 5 search sheep
@@ -211,6 +225,45 @@ run 0 trust
 (cd "$tmp/hub/origin" && echo 'int lambs(void) { return 7; }' >>src/sheep.c && "$lode" index -q && git add -A -f . && git commit -qm three)
 git -C "$tmp/clone" checkout -q . && git -C "$tmp/clone" pull -q 2>/dev/null
 run 5 search sheep; says "lode trust"
+# ... nor what it brings beside a store of the user's own: git overwrites what is ignored
+mkdir "$tmp/hub/later" && sources "$tmp/hub/later" && (cd "$tmp/hub/later" && git init -q . && git add -A && git commit -qm one)
+git clone -q "$tmp/hub/later" "$tmp/pulled" && cd "$tmp/pulled" || exit 1
+run 0 index -q; run 0 search sheep; silent note
+(cd "$tmp/hub/later" && mkdir -p .lode/segments && echo junk >.lode/segments/0123456789abcdef.seg && git add -Af && git commit -qm two)
+git pull -q 2>/dev/null; check "nothing was pulled" [ -e .lode/segments/0123456789abcdef.seg ]
+for refused in "search sheep" index "db count code" "watch --once"; do run 5 $refused; says "git rm -r --cached .lode"; done
+# ... also if it was trusted before
+run 0 trust; run 0 search sheep; says "git tracks files of"
+git rm -rq --cached .lode && run 0 search sheep && silent note
+git reset -q --hard; rm -rf .lode/segments/0123456789abcdef.seg; git rm -rq --cached .lode; run 0 trust --forget; run 0 search sheep; run 0 trust
+git reset -q; run 5 search sheep; says "git rm -r --cached .lode"
+# A clone that brings everything but lode.db, or one file that is none of Lode's
+git clone -q "$tmp/hub/later" "$tmp/nostore" && cd "$tmp/nostore" || exit 1
+for round in there removed; do
+  for refused in index "search sheep" "watch --once" "setup --no-mcp" "skipped"; do run 5 $refused; says "git rm -r .lode"; done
+  run 0 status --json; has '"state":"untrusted"'
+  run 3 doctor; has "git rm -r .lode"
+  check "a store was made" [ ! -e .lode/lode.db ]
+  run 1 trust; says "no store"
+  [ $round = there ] && run 5 db create x && says "git rm -r .lode" && rm -rf .lode
+done
+git rm -rq .lode; run 0 index; silent note; run 0 search sheep; silent note
+mkdir "$tmp/hub/odd" && sources "$tmp/hub/odd" && mkdir -p "$tmp/hub/odd/.lode/config" && echo '{}' >"$tmp/hub/odd/.lode/config/settings"
+(cd "$tmp/hub/odd" && git init -q . && git add -Af && git commit -qm one && git clone -q . "$tmp/odd") && cd "$tmp/odd" && run 5 index && says "git rm -r .lode"
+LODE_TRUST=1 run 0 index -q
+# Trust is of a store, not of a place where one may appear later
+mkdir -p "$tmp/place/.lode" && cd "$tmp/place" && run 1 trust && says "no store"
+cp -a "$tmp/clone/.lode/." .lode/ && chmod -R go-w .lode && run 0 search sheep && says "is used from now on"
+# An untrusted store can be removed, unread: its lode.db cannot be a database
+git clone -q "$tmp/hub/origin" "$tmp/removed" && cd "$tmp/removed" && chmod -R go-w . && echo mine >.lode/mine || exit 1
+cp .lode/lode.db "$tmp/untouched" && rm .lode/lode.db && mkfifo .lode/lode.db
+run 5 reset index --yes --no-backup; says "lode reset all"
+rm .lode/lode.db && cp "$tmp/untouched" .lode/lode.db && chmod 600 .lode/lode.db
+run 5 reset index --yes --no-backup; says "not known what else is in it"
+run 0 reset index --yes; check "the store is there" [ ! -e .lode/lode.db ]
+check "the copy is not as it was" cmp -s .lode.backup-*/lode.db "$tmp/untouched"
+git checkout -q . && chmod -R go-w . && run 0 reset all --yes --no-backup
+check "a file of others went, or one of Lode's stayed: $(ls -A .lode)" [ "$(ls -A .lode)" = mine ]
 # A worktree, a submodule, a .lode that is a submodule itself
 git -C "$tmp/hub/origin" worktree add -q "$tmp/worktree" 2>/dev/null
 chmod -R go-w "$tmp/worktree"
@@ -292,6 +345,14 @@ printf '%s\n' "$ask" | "$lode" mcp >"$tmp/mcp" 2>/dev/null
 check "an agent is not told of an adoption: $(cat "$tmp/mcp")" grep -q '"notes":\[".*is used from now on' "$tmp/mcp"
 printf '%s\n' "$ask" | "$lode" mcp >"$tmp/mcp" 2>/dev/null
 check "an agent is told twice" [ "$(grep -c 'is used from now on' "$tmp/mcp")" -eq 0 ]
+
+# What an adopted store's settings say beyond showing and choosing files has no effect
+cp -a "$tmp/shared" "$tmp/auto" && cd "$tmp/auto" && echo '{"search.refresh":"auto","search.limit":1}' >.lode/config.json
+echo 'int brought_later(void) { return 1; }' >src/later.c
+run 1 search brought_later --mode text; says "is used from now on"; says "search.refresh = auto"
+run 0 status --json; has '"held":{"search.refresh":"auto"}'
+run 1 search brought_later --mode text; says "search.refresh = auto"; silent "is used from now on"
+run 0 trust; run 0 search brought_later --mode text; silent note
 
 # ---- Settings that reach beyond the folder
 
@@ -385,8 +446,28 @@ check "the damaged list is gone" [ -e "$list.damaged" ]
 run 0 search sheep; silent "is damaged"
 cp "$tmp/list" "$list"; chmod 666 "$list"; run 0 search sheep --read-only; says "can be written by other users"
 rm -f "$list"; mkfifo "$list"; run 0 search sheep --read-only; says "is not a file"
-rm -f "$list"; ln -s "$tmp/list" "$list"; run 0 search sheep --read-only; says "trusted"
 rm -f "$list"
+# A link, as those who keep such files elsewhere make: followed and written through
+cd "$tmp/moved" || exit 1
+run 0 index -q; run 0 search sheep; cp "$list" "$tmp/list"; rm "$list"
+mkdir "$tmp/dotfiles" && cp "$tmp/list" "$tmp/dotfiles/trusted" && ln -s "$tmp/dotfiles/trusted" "$list"
+run 0 search sheep --read-only; silent note
+run 0 search sheep --project "$tmp/stolen"; run 0 trust --forget "$tmp/stolen"; run 0 trust "$tmp/stolen"
+check "the link was replaced" [ -L "$list" ]; check "the target was not written" grep -q "$tmp/stolen" "$tmp/dotfiles/trusted"
+check "something was left beside the target: $(ls "$tmp/dotfiles")" [ "$(ls "$tmp/dotfiles")" = trusted ]
+if [ "$(id -u)" = 0 ]; then
+  chown 65534 "$tmp/dotfiles/trusted"; run 0 search sheep --read-only; says "belongs to another user"; chown 0 "$tmp/dotfiles/trusted"
+  chown -h 65534 "$list"; run 0 search sheep --read-only; says "belongs to another user"; chown -h 0 "$list"
+fi
+printf x >>"$tmp/dotfiles/trusted"; run 0 search sheep; says "is damaged"
+check "the damaged target is gone" [ -e "$tmp/dotfiles/trusted.damaged" -a -L "$list" ]
+rm -f "$tmp/dotfiles/trusted"; run 0 search sheep; says "is used from now on"; run 0 search sheep; silent note
+check "a link to nothing was replaced" [ -L "$list" -a -s "$tmp/dotfiles/trusted" ]
+rm -f "$list"; ln -s /dev/null "$list"; run 0 search sheep; says "is not a file"
+check "a device was set aside" [ -c /dev/null -a -f "$list" -a ! -L "$list" ]
+rm -f "$list"* ; ln -s trusted "$list"; run 0 search sheep; says "trusted"; run 0 search sheep; silent note
+rm -f "$list"*
+cd "$tmp/own" || exit 1
 out=$(env -u HOME -u XDG_DATA_HOME "$lode" search sheep 2>&1); has sheep.c; has "cannot be remembered"
 out=$(XDG_DATA_HOME=/dev/null/x "$lode" search sheep 2>&1); has sheep.c; has "cannot be remembered"
 forget_all
@@ -396,6 +477,19 @@ for i in $(seq 12); do "$lode" search sheep --project "$tmp/many$i" >/dev/null 2
 wait "${pids[@]}"
 check "of 12 at once $(grep -c "$tmp/many" "$list") are known" [ "$(grep -c "$tmp/many" "$list")" -eq 12 ]
 run 0 trust --list --json; check "not 12 in the list" [ "$(printf '%s\n' "$out" | grep -c adopted)" -eq 12 ]
+# Many at once adopt one store, and it is one entry
+forget_all; pids=()
+for i in $(seq 8); do "$lode" search sheep --project "$tmp/many1" >/dev/null 2>"$tmp/err$i" & pids+=($!); done
+wait "${pids[@]}"
+run 0 trust --list --json; check "not one entry: $out" [ "$(printf '%s\n' "$out" | grep -c many1)" -eq 1 ]; silent note
+# Killed at any moment
+run 0 trust "$tmp/many2"
+for i in $(seq 30); do
+  "$lode" trust "$tmp/many$((i % 12 + 1))" >/dev/null 2>&1 & pid=$!
+  sleep "0.00$((i % 10))"; kill -9 $pid 2>/dev/null; wait $pid 2>/dev/null
+  out=$("$lode" trust --list --json 2>&1); case $out in *damaged* | *note*) bad "after kill $i: $out" ;; *many2*) ok ;; *) bad "lost: $out" ;; esac
+done
+run 0 trust "$tmp/many3"; has trusted
 run 2 trust --list "$tmp"; run 2 trust --store "$tmp/own/.lode"
 run 0 trust --help; has "LODE_TRUST"
 run 1 trust "$tmp/home"

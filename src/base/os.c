@@ -339,8 +339,8 @@ void lode__os_identity(const char *path, char *text, size_t size, bool *exact) {
 #ifdef STATX_BTIME
   struct statx s;
   if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &s) == 0 && s.stx_mask & STATX_INO && s.stx_mask & STATX_BTIME) {
-    snprintf(text, size, "%x.%x-%llx-%llx.%x", s.stx_dev_major, s.stx_dev_minor, (unsigned long long)s.stx_ino,
-             (unsigned long long)s.stx_btime.tv_sec, s.stx_btime.tv_nsec);
+    snprintf(text, size, "%llx-%llx.%x", (unsigned long long)s.stx_ino, (unsigned long long)s.stx_btime.tv_sec,
+             s.stx_btime.tv_nsec);
     *exact = true;
     return;
   }

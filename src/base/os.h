@@ -104,8 +104,9 @@ bool lode__os_own_folder(char *folder, size_t size);
 int lode__os_thread(pthread_t *thread, void *(*body)(void *arg), void *arg);
 /* Wall clock, milliseconds since 1970 (UTC). */
 uint64_t lode__os_wall_ms(void);
-/* What tells a file from every other that has been or will be at its path: device, inode and time of birth, as text. *exact is false
- * where the file system keeps no times of birth: then a later file may have the same. "" when there is no file. Follows no link. */
+/* What tells a file from every other that has been or will be at its path: inode and time of birth, as text. (Not the
+ * device, whose number may change with the next boot or mount.) *exact is false where the file system keeps no times of
+ * birth: then it is device and inode, and a later file may have the same. "" when there is no file. Follows no link. */
 void lode__os_identity(const char *path, char *text, size_t size, bool *exact);
 /* True when the file system at path is a network one (NFS, SMB, ...): locks there are not to be trusted. */
 bool lode__os_is_network(const char *path, char *name, size_t name_size);

@@ -14,9 +14,9 @@ static bool read_small(const char *path, size_t max, lode__buf *out) {
   size_t got = 0;
   bool ok = false;
   out->len = 0;
-  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_NONBLOCK, 0));
+  int fd = lode__os_open_regular(path);
   if (fd < 0) return false;
-  if (lode__os->fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+  if (LODE__RETRY(lode__os->fstat(fd, &st)) == 0) {
     size_t want = st.st_size < 0 ? 0 : (uint64_t)st.st_size > max ? max : (size_t)st.st_size;
     char *room = lode__buf_room(out, want + 1);
     if (room && lode__os_read_full(fd, room, want, 0, &got, &err) == LODE_OK) {

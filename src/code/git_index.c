@@ -214,13 +214,14 @@ void lode__git_index_read(int fd, uint64_t size, const lode__git_query *query, l
 /* A file that is not there tracks nothing. */
 static void read_file(const char *path, const lode__git_query *query, bool must_exist, lode__git_answer *answer) {
   struct stat st;
-  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_NONBLOCK, 0));
+  int fd = lode__os_open_regular(path);
   *answer = (lode__git_answer){.tracked = LODE__TRACKED_UNKNOWN};
   if (fd < 0) {
     if (errno == ENOENT && !must_exist) answer->tracked = LODE__TRACKED_NO;
     return;
   }
-  if (lode__os->fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) lode__git_index_read(fd, (uint64_t)st.st_size, query, answer);
+  if (LODE__RETRY(lode__os->fstat(fd, &st)) == 0 && st.st_size > 0)
+    lode__git_index_read(fd, (uint64_t)st.st_size, query, answer);
   lode__os->close(fd);
 }
 

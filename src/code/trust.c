@@ -115,33 +115,78 @@ static void remember(lode__trust *trust, lode__trust_entry *e, const char *folde
   snprintf(trust->list_note, sizeof trust->list_note, "%.150s cannot be remembered: %.200s (LODE_TRUST=1 trusts every folder)", folder, err.text);
 }
 
-static bool came_with_a_clone(const char *folder, lode__trust *trust) {
+/* Does git track files in the folder? `root` gets the folder around it. */
+static lode__tracked ask_git(const char *folder, lode__buf *root) {
   /* Settings are looked at by their values, and every .lode has the same .gitignore */
   static const char *const except[] = {LODE__CONFIG_FILE, ".gitignore", NULL};
-  lode__buf root = {0}, file = {0};
+  lode__buf file = {0};
   struct stat st;
   const char *slash = strrchr(folder, '/');
   lode__tracked tracked = LODE__TRACKED_UNKNOWN;
-  if (slash) {
-    lode__buf_add(&root, folder, slash == folder ? 1 : (size_t)(slash - folder));
-    lode__buf_addc(&root, '\0');
-  }
-  if (slash && !root.failed) tracked = lode__git_tracks(root.data, slash + 1, except, &file);
+  if (slash) lode__buf_add(root, folder, slash == folder ? 1 : (size_t)(slash - folder));
+  lode__buf_addc(root, '\0');
+  if (slash && !root->failed) tracked = lode__git_tracks(root->data, slash + 1, except, &file);
   if (tracked == LODE__TRACKED_NO && look_at(folder, ".git", &st)) tracked = LODE__TRACKED_YES; /* it is a repository itself */
-  if (tracked != LODE__TRACKED_NO) {
-    const char *place = root.len > 1 && !root.failed ? root.data : "";
-    snprintf(trust->why, sizeof trust->why, "%.250s %s: %s; look at it, then run `lode trust %.200s` to use it (in a container, set LODE_TRUST=1), or remove it", folder,
-             tracked == LODE__TRACKED_YES ? "came with the repository" : "may have come with a repository",
-             tracked == LODE__TRACKED_YES ? "git tracks its files" : "git's index cannot be read", place);
-    trust->state = LODE__TRUST_TRACKED;
-  }
-  lode__buf_release(&root);
   lode__buf_release(&file);
+  return tracked;
+}
+
+/* Why a folder is refused, and the lines to run. */
+#define IN_A_CONTAINER "(in a container, set LODE_TRUST=1)"
+static const char unknown_form[] = "%.220s %s; look at it, then run `lode trust %.220s` to use it " IN_A_CONTAINER
+                                   ", or remove it with `git rm -r .lode`";
+static const char changed_form[] = "%.220s %s, and a pull or checkout may have changed them; look at it, then run "
+                                   "`lode trust %.220s` to use it " IN_A_CONTAINER
+                                   ", or `git rm -r --cached .lode` to take it out of git";
+static const char empty_form[] = "%.220s %s, but has no store: run `git rm -r .lode` in %.220s to remove it, or name "
+                                 "another place with --store DIR " IN_A_CONTAINER;
+
+static void refuse(lode__trust *trust, const char *form, const char *folder, lode__tracked tracked,
+                   const lode__buf *root) {
+  const char *place = root->failed ? "" : root->data;
+  const char *what = tracked == LODE__TRACKED_UNKNOWN ? "may have come with a repository: git's index cannot be read"
+                     : form == unknown_form           ? "came with the repository: git tracks its files"
+                                                      : "has files that git tracks";
+  snprintf(trust->why, sizeof trust->why, form, folder, what, place);
+  trust->state = LODE__TRUST_TRACKED;
+}
+
+static bool came_with_a_clone(const char *folder, lode__trust *trust) {
+  lode__buf root = {0};
+  lode__tracked tracked = ask_git(folder, &root);
+  trust->tracked = tracked == LODE__TRACKED_YES;
+  if (tracked != LODE__TRACKED_NO) refuse(trust, unknown_form, folder, tracked, &root);
+  lode__buf_release(&root);
   return tracked != LODE__TRACKED_NO;
 }
 
 static void use_entry(lode__trust *trust, const lode__trust_entry *e) {
   trust->state = e->level == LODE__TRUST_LEVEL_ADOPTED ? LODE__TRUST_ADOPTED : LODE__TRUST_OURS;
+}
+
+/* The list knows the file, and that proves lode.db alone: what git tracks beside it (segments, a journal) comes with every
+ * pull. An index of git's that cannot be read takes nothing away, as no pull can damage it. */
+static void look_at_known(const char *folder, const lode__trust_entry *e, lode__trust *trust) {
+  lode__buf root = {0};
+  trust->tracked = ask_git(folder, &root) == LODE__TRACKED_YES;
+  if (trust->tracked && !e->tracked) {
+    refuse(trust, changed_form, folder, LODE__TRACKED_YES, &root);
+  } else {
+    use_entry(trust, e);
+    if (trust->tracked)
+      snprintf(trust->note, sizeof trust->note, "git tracks files of %.200s: it is used as you trusted it, with whatever a "
+               "pull or checkout changes beside lode.db; `git rm -r --cached .lode` takes it out of git", folder);
+  }
+  lode__buf_release(&root);
+}
+
+/* A folder that git fills, and no store: it would be made among files of others. */
+static void look_at_none(const char *folder, lode__trust *trust) {
+  lode__buf root = {0};
+  trust->state = LODE__TRUST_NONE;
+  trust->tracked = ask_git(folder, &root) == LODE__TRACKED_YES;
+  if (trust->tracked) refuse(trust, empty_form, folder, LODE__TRACKED_YES, &root);
+  lode__buf_release(&root);
 }
 
 /* The list does not know the file: it was moved, copied, restored, replaced, or is new to it. `e` is the path's entry, if there is one. */
@@ -150,19 +195,18 @@ static void look_closer(const char *folder, const lode__trust_list *list, bool k
   char id[LODE__TRUST_ID_CHARS];
   if (came_with_a_clone(folder, trust)) return;
   id_of(folder, id);
-  bool expected = known_path && !e->id[0] && !e->file[0];
+  bool expected = known_path && e->level == LODE__TRUST_LEVEL_MADE && !e->id[0] && !e->file[0];
   bool same = known_path && id[0] && strcmp(id, e->id) == 0;
   bool moved = !expected && !same && id[0] && lode__trust_list_find_file(list, file, e) && strcmp(id, e->id) == 0;
   if (!expected && !same && !moved) {
     lode__buf_release(&e->settings);
-    /* What only writes the folder itself goes on working, as does everything that reaches nowhere */
-    lode__buf_adds(&e->settings, "{\"search.refresh\":\"auto\"}");
     e->level = LODE__TRUST_LEVEL_ADOPTED;
     snprintf(trust->note, sizeof trust->note, "%.200s is not known to have been made by you here: it is used from now on, as git does not track it; "
              "`lode trust` lets its settings reach beyond the folder, `lode trust --forget` forgets it", folder);
   }
   snprintf(e->id, sizeof e->id, "%s", id);
   snprintf(e->file, sizeof e->file, "%s", file);
+  e->tracked = false;
   use_entry(trust, e);
   /* A store that cannot be read is asked for its id again next time */
   remember(trust, e, folder, keep && id[0]);
@@ -184,12 +228,9 @@ static void look_at_store(const char *folder, bool keep, lode__trust *trust) {
   lode__trust_list_read(&list);
   snprintf(trust->list_note, sizeof trust->list_note, "%s", list.note);
   bool known = lode__trust_list_find(&list, folder, &e);
-  if (!lode__trust_has_store(folder)) {
-    trust->state = LODE__TRUST_NONE;
-  } else {
-    if (is_same_store(folder, &e, file) && known) use_entry(trust, &e);
-    else look_closer(folder, &list, known, &e, file, keep, trust);
-  }
+  if (!lode__trust_has_store(folder)) look_at_none(folder, trust);
+  else if (is_same_store(folder, &e, file) && known) look_at_known(folder, &e, trust);
+  else look_closer(folder, &list, known, &e, file, keep, trust);
   if (trust->state != LODE__TRUST_TRACKED && e.settings.len) lode__buf_add(&trust->settings, e.settings.data, e.settings.len);
   lode__trust_entry_release(&e);
   lode__trust_list_release(&list);
@@ -322,6 +363,7 @@ done:
 lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_error *err) {
   lode__trust_entry e = {0};
   lode__config config = {0};
+  lode__buf root = {0};
   const char *foreign = lode__trust_foreign(folder);
   lode_status st = LODE_OK;
   settings->len = 0;
@@ -330,6 +372,10 @@ lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_erro
     explain_foreign(folder, foreign, why, sizeof why);
     return lode__fail(err, LODE_REFUSED, "%s", why);
   }
+  /* Trust is of a store: one that appears here later is another question */
+  if (!lode__trust_has_store(folder))
+    return lode__fail(err, LODE_NOT_FOUND, "there is no store in %.300s, so there is nothing to trust: what you make "
+                      "yourself is trusted; for its settings run `lode index` first, then `lode trust`", folder);
   LODE__GOTO(lode__config_load(&config, folder, err));
   for (size_t i = 0; i < LODE__CONFIG_COUNT; i++)
     if (config.values[i] && lode__config_reaches((lode__config_key)i, lode__str(config.values[i])))
@@ -337,14 +383,14 @@ lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_erro
   end_settings(settings);
   if (!set_path(&e, folder)) LODE__GOTO(lode__fail_nomem(err));
   e.level = LODE__TRUST_LEVEL_TRUSTED;
-  if (lode__trust_has_store(folder)) {
-    id_of(folder, e.id);
-    file_of(folder, e.file);
-  }
+  e.tracked = ask_git(folder, &root) != LODE__TRACKED_NO;
+  id_of(folder, e.id);
+  file_of(folder, e.file);
   if (settings->len) lode__buf_add(&e.settings, settings->data, settings->len);
   if (settings->failed || e.settings.failed) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(lode__trust_list_put(&e, err));
 done:
+  lode__buf_release(&root);
   lode__config_release(&config);
   lode__trust_entry_release(&e);
   return st;

@@ -5,10 +5,11 @@
  *   ours     made by this user here, or trusted by `lode trust`;
  *   adopted  the user's own by the file system, unknown so far, and not tracked by git: used from now on, but no setting and no model of
  *            it reaches beyond the folder;
- *   tracked  its store came with a clone: not used until the user says `lode trust`.
+ *   tracked  git tracks files in it, so a clone, pull or checkout may have written them: not used until the user says `lode trust`,
+ *            not even a store that the user made. Without a lode.db there is nothing to trust, and it has to be removed.
  * LODE_TRUST=1 in the environment switches all of this off.
  *
- * A store is known again by its file (device, inode and time of birth of lode.db: git, tar and cp make a new file), else by its path
+ * A store is known again by its file (inode and time of birth of lode.db: git, tar and cp make a new file), else by its path
  * together with its id. An id alone proves nothing: whoever has a copy of a store has its id.
  *
  * Settings that reach beyond the folder count only with the very values that this user has set (`lode config set`, `lode setup`) or trusted.
@@ -31,7 +32,8 @@ const char *lode__trust_state_name(lode__trust_state state);
 typedef struct lode__trust {
   lode__trust_state state;
   char why[700];       /* tracked, foreign: what is wrong and what to do */
-  char note[500];      /* it was adopted now; "": it was not */
+  char note[500];      /* it was adopted now, or is used though git tracks files in it; "": neither */
+  bool tracked;        /* git tracks files in it */
   char list_note[500]; /* what is wrong with the user's list; "": nothing */
   lode__buf settings;  /* {"model":"openai:x"}: the values that may reach beyond the folder */
 } lode__trust;
@@ -59,7 +61,8 @@ bool lode__trust_has_store(const char *folder);
 LODE_MUST lode_status lode__trust_made(const char *folder, lode_store *store, lode_error *err);
 /* The user has set this value; absent: taken it back. */
 LODE_MUST lode_status lode__trust_set(const char *folder, lode__config_key key, lode_str value, lode_error *err);
-/* The user trusts the folder as it is now. `settings` gets what may reach beyond it from now on, as JSON. */
+/* The user trusts the store as it is now; LODE_NOT_FOUND when there is none. `settings` gets what may reach beyond the folder from now
+ * on, as JSON. */
 LODE_MUST lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_error *err);
 
 #endif

@@ -83,16 +83,23 @@ static void check_text(lode__trust_list *list, const char *path) {
   t->len -= HEAD_BYTES;
 }
 
+static bool is_strangers_link(const char *path) {
+  struct stat st;
+  return LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISLNK(st.st_mode) && !is_own(st.st_uid);
+}
+
 static void read_path(lode__trust_list *list, const char *path) {
   struct stat st;
   size_t got = 0;
-  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0));
-  if (fd < 0) {
-    if (errno != ENOENT && errno != ENOTDIR) reject(list, path, errno == ELOOP, strerror(errno));
+  if (is_strangers_link(path)) {
+    reject(list, path, true, "belongs to another user");
     return;
   }
-  if (LODE__RETRY(lode__os->fstat(fd, &st)) < 0) reject(list, path, errno == ELOOP, strerror(errno));
-  else if (!S_ISREG(st.st_mode)) reject(list, path, true, "is not a file");
+  int fd = lode__os_open_regular(path);
+  if (fd < 0 && (errno == ENXIO || errno == EISDIR)) reject(list, path, true, "is not a file");
+  else if (fd < 0 && errno != ENOENT && errno != ENOTDIR) reject(list, path, errno == ELOOP, strerror(errno));
+  if (fd < 0) return;
+  if (LODE__RETRY(lode__os->fstat(fd, &st)) < 0) reject(list, path, false, strerror(errno));
   else if (*lode__trust_owner(&st)) reject(list, path, true, lode__trust_owner(&st));
   else if (st.st_size > MOST_BYTES) reject(list, path, true, "is too long");
   else {
@@ -135,7 +142,7 @@ static void put_entry(lode__buf *out, const lode__trust_entry *e) {
   put_path(out, e->path.data);
   lode__buf_addf(out, "\"level\":\"%s\",\"id\":\"%s\",\"file\":\"%s\",\"settings\":", level_names[e->level], e->id, e->file);
   lode__buf_add(out, e->settings.len ? e->settings.data : "{}", e->settings.len ? e->settings.len : 2);
-  lode__buf_adds(out, "}\n");
+  lode__buf_adds(out, e->tracked ? ",\"tracked\":true}\n" : "}\n");
 }
 
 static lode_str text_of(const lode__json *json, const char *key) {
@@ -143,13 +150,22 @@ static lode_str text_of(const lode__json *json, const char *key) {
   return i && json->nodes[i].type == LODE__JSON_STRING ? json->nodes[i].u.s : (lode_str){"", 0};
 }
 
+/* Older lists have the device first, whose number may change with the next boot: "8.1-INODE-SECONDS.NANOSECONDS". */
+static lode_str without_device(lode_str file) {
+  const char *dash = file.len ? memchr(file.data, '-', file.len) : NULL;
+  size_t rest = dash ? file.len - (size_t)(dash + 1 - file.data) : 0;
+  return rest && memchr(dash + 1, '-', rest) ? (lode_str){dash + 1, rest} : file;
+}
+
 static bool parse_entry(lode_str line, lode__trust_entry *e) {
   lode__json json = {0};
   bool ok = lode__json_parse(&json, line, NULL, NULL) == LODE_OK && json.nodes[0].type == LODE__JSON_OBJECT;
   e->path.len = e->settings.len = 0;
   if (ok) {
-    lode_str path = text_of(&json, "path"), level = text_of(&json, "level"), id = text_of(&json, "id"), file = text_of(&json, "file");
+    lode_str path = text_of(&json, "path"), level = text_of(&json, "level"), id = text_of(&json, "id");
+    lode_str file = without_device(text_of(&json, "file"));
     uint32_t settings = lode__json_get(&json, 0, LODE__LIT("settings"));
+    uint32_t tracked = lode__json_get(&json, 0, LODE__LIT("tracked"));
     lode__path_bytes(&e->path, path);
     lode__buf_addc(&e->path, '\0');
     e->level = LODE__TRUST_LEVEL_ADOPTED;
@@ -157,6 +173,7 @@ static bool parse_entry(lode_str line, lode__trust_entry *e) {
       if (lode__str_eq(level, lode__str(level_names[i]))) e->level = (lode__trust_level)i;
     snprintf(e->id, sizeof e->id, "%.*s", (int)id.len, id.data);
     snprintf(e->file, sizeof e->file, "%.*s", (int)file.len, file.data);
+    e->tracked = tracked && json.nodes[tracked].type == LODE__JSON_TRUE;
     if (settings && json.nodes[settings].type == LODE__JSON_OBJECT && json.nodes[settings].u.count)
       lode__json_put_node(&e->settings, &json, settings);
     ok = !e->path.failed && !e->settings.failed;
@@ -199,7 +216,7 @@ bool lode__trust_list_find_file(const lode__trust_list *list, const char *file, 
   char part[LODE__TRUST_FILE_CHARS + 16];
   size_t at = 0;
   if (!*file || !list->text.len) return false;
-  snprintf(part, sizeof part, "\"file\":\"%s\"", file);
+  snprintf(part, sizeof part, "%s\"", file); /* there may be a device before it */
   if (!memmem(list->text.data, list->text.len, part, strlen(part))) return false;
   while (lode__trust_list_next(list, &at, entry))
     if (strcmp(entry->file, file) == 0) return true;
@@ -287,6 +304,22 @@ static lode_status write_list(const char *path, const lode__buf *lines, lode_err
   return st;
 }
 
+static bool is_own_file(const char *path) {
+  struct stat st;
+  return LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISREG(st.st_mode) && is_own(st.st_uid);
+}
+
+/* The file that is written: the target of a link, which may not exist yet. Links that lead in a circle, or to what is not a
+ * file of this user's, are no place for it: then the link itself gives way. */
+static lode_status find_target(const char *path, bool damaged, lode__buf *target, lode_error *err) {
+  if (is_strangers_link(path) || lode__fs_resolve(path, target, NULL) != LODE_OK ||
+      (damaged && !is_own_file(target->data))) {
+    target->len = 0;
+    lode__buf_add(target, path, strlen(path) + 1);
+  }
+  return target->failed ? lode__fail_nomem(err) : LODE_OK;
+}
+
 /* A list that cannot be used is kept, once. */
 static lode_status set_aside(const char *path, lode_error *err) {
   lode__buf aside = {0};
@@ -301,23 +334,25 @@ static lode_status set_aside(const char *path, lode_error *err) {
 /* entry NULL: the path's one goes. */
 static lode_status change(const char *path, const lode__trust_entry *entry, bool *was_there, lode_error *err) {
   lode__trust_list list = {0};
-  lode__buf file = {0}, lines = {0};
+  lode__buf file = {0}, target = {0}, lines = {0};
   int lock = -1;
   lode_status st;
   *was_there = false;
   LODE__GOTO(take_lock(&lock, err));
   LODE__GOTO(list_path(&file, "trusted", err));
   lode__trust_list_read(&list);
-  if (list.damaged) LODE__GOTO(set_aside(file.data, err));
+  LODE__GOTO(find_target(file.data, list.damaged, &target, err));
+  if (list.damaged) LODE__GOTO(set_aside(target.data, err));
   else if (list.note[0]) LODE__GOTO(lode__fail(err, LODE_IO, "%s", list.note));
   LODE__GOTO(copy_lines(&list, path, entry ? LODE__TRUST_MOST - 1 : LODE__TRUST_MOST, &lines, was_there, err));
   if (entry) put_entry(&lines, entry);
   if (lines.failed) LODE__GOTO(lode__fail_nomem(err));
-  if (entry || *was_there) LODE__GOTO(write_list(file.data, &lines, err));
+  if (entry || *was_there) LODE__GOTO(write_list(target.data, &lines, err));
 done:
   if (lock >= 0) lode__os->close(lock);
   lode__trust_list_release(&list);
   lode__buf_release(&file);
+  lode__buf_release(&target);
   lode__buf_release(&lines);
   return st;
 }

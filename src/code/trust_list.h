@@ -1,5 +1,5 @@
 /* trust_list.h - the folders of stores that this user has made, adopted or trusted: DATA/lode/trusted, where DATA is $XDG_DATA_HOME or
- * ~/.local/share.
+ * ~/.local/share. It may be a symbolic link of this user's, which is followed, and stays.
  *
  * A text file: "lode-trusted 1 CRC\n", where CRC is the CRC-32C of all that follows in hexadecimal, then one JSON object a line, the
  * oldest first. Whoever changes it holds a lock on DATA/lode/trusted.lock and replaces the file whole. A file that is damaged, belongs to
@@ -26,6 +26,7 @@ typedef struct lode__trust_entry {
   lode__trust_level level;
   char id[LODE__TRUST_ID_CHARS];     /* of the store, in hexadecimal; "": not known yet */
   char file[LODE__TRUST_FILE_CHARS]; /* lode.db as the file system knows it; "": not known yet, or no longer */
+  bool tracked;         /* git tracked files of it when the user trusted it */
   lode__buf settings;   /* {"model":"openai:x"}: values that may reach beyond the folder; empty: none */
 } lode__trust_entry;
 void lode__trust_entry_release(lode__trust_entry *entry);

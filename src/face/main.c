@@ -64,7 +64,8 @@ static lode_open_options settings_of(session *s) {
 #define BULK_MEMORY (UINT64_C(1280) << 20)
 
 /* Whose is the store that was found? Once for a command. */
-static lode_status check_found(session *s, lode_error *err) {
+static lode_status check_found(void *opener, lode_error *err) {
+  session *s = opener;
   lode__trust trust;
   if (!s->found) return LODE_OK;
   s->found = false;
@@ -327,8 +328,8 @@ static int run_op(session *s, const lode__command *c) {
   writer.bar = &bar;
   writer.args = &c->args;
   lode_open_options settings = settings_of(s);
-  lode__op_context ctx = {.open = open_store, .release = release_store, .opener = s, .folder = s->folder, .settings = &settings,
-                          .found = located.found, .busy_ms = common(c, "busy_ms")->number,
+  lode__op_context ctx = {.open = open_store, .release = release_store, .may_use = check_found, .opener = s,
+                          .folder = s->folder, .settings = &settings, .found = located.found, .busy_ms = common(c, "busy_ms")->number,
                           .sink = &writer.sink, .progress = {lode__progress_step, &bar}, .note = note, .note_ctx = s};
   s->ctx = &ctx;
   bar.input = &ctx.input;

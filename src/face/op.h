@@ -222,6 +222,8 @@ struct lode__op_context {
   /* Opens the store, or hands out one that is open; given back with release. */
   lode_status (*open)(void *opener, const lode__open_how *how, lode_store **store, lode_error *err);
   void (*release)(void *opener, lode_store *store);
+  /* For handlers that use the context's own folder without `open`: LODE_REFUSED when it was found and is not to be used. */
+  lode_status (*may_use)(void *opener, lode_error *err);
   /* Runs a small write in a transaction that those of other callers may share, on the context's own store; NULL: there is no such
    * thing here, and a write is a transaction of its own. */
   lode_status (*write)(void *opener, lode__write_fn *write, void *ctx, lode_error *err);

@@ -172,14 +172,15 @@ done:
   return st;
 }
 
-/* Opening also finishes what a killed writer left, so that no file is moved or removed before its journal was used. */
+/* Opening also finishes what a killed writer left, so that no file is moved or removed before its journal was used. A store
+ * that is not trusted is not opened, and goes or is set aside as it is. */
 static lode_status reset_store(reset *r, lode_error *err) {
   lode__open_how how = {.write = true, .brief = true, .folder = r->project.folder};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_store *store = NULL;
-  lode_status st = LODE_OK;
   if (!lode__project_has_store(&r->project)) return clear_files(r, err);
-  st = r->ctx->open(r->ctx->opener, &how, &store, &why);
+  lode_status st = lode__trust_check(&r->project.trust, &why);
+  if (st == LODE_OK) st = r->ctx->open(r->ctx->opener, &how, &store, &why);
   if (st == LODE_OK) st = count_others(r, store, &why);
   if (st == LODE_OK && !r->all && r->others) {
     st = clear_collections(r, store, err);
@@ -192,8 +193,9 @@ static lode_status reset_store(reset *r, lode_error *err) {
     return st;
   }
   if (st != LODE_OK && !r->all && !r->keep)
-    return lode__fail(err, LODE_REFUSED, "the store cannot be read, so it is not known what else is in it (%.200s): without --no-backup it is set "
-                                         "aside, `lode reset all` removes all of it", why.text);
+    return lode__fail(err, LODE_REFUSED, "the store %s, so it is not known what else is in it (%.200s): without "
+                      "--no-backup it is set aside, `lode reset all` removes all of it",
+                      st == LODE_REFUSED ? "is not trusted" : "cannot be read", why.text);
   r->others = 0; /* they go with the files */
   return clear_files(r, err);
 }
@@ -221,6 +223,7 @@ lode_status lode__op_reset(lode__op_context *ctx, const lode__args *args, lode_e
   if (!ctx->folder && *lode__trust_foreign(r.project.folder))
     LODE__GOTO(lode__fail(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
                           lode__trust_foreign(r.project.folder)));
+  if (!ctx->folder) lode__trust_look(r.project.folder, false, &r.project.trust);
   if (!lode__fs_is_folder(r.project.folder)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
   lode__buf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
   lode__buf_addc(&what, '\0');

@@ -64,8 +64,12 @@ static lode_status check_trust(doctor *d) {
   const lode__trust *t = &d->project.trust;
   bool held = false;
   for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) held = held || d->project.config.held[i];
-  if (t->state == LODE__TRUST_TRACKED) return find(d, "trust", WRONG, "lode trust", "%s", t->why);
+  const char *remedy = lode__trust_has_store(d->project.folder) ? "lode trust" : "git rm -r .lode";
+  if (t->state == LODE__TRUST_TRACKED) return find(d, "trust", WRONG, remedy, "%s", t->why);
   if (t->state == LODE__TRUST_FOREIGN) return find(d, "trust", WRONG, "use --store DIR", "%s", t->why);
+  if (t->tracked)
+    LODE__TRY(find(d, "git", WORTH_NOTING, "git rm -r --cached .lode",
+                   "git tracks files of the store: what a pull changes there is used as yours"));
   if (held) return find(d, "trust", WORTH_NOTING, "lode config list, then lode trust", "settings that reach beyond the folder were not set by you, and have no effect");
   if (t->state == LODE__TRUST_ADOPTED)
     return find(d, "trust", WORTH_NOTING, "lode trust", "the index was found here, not made by you: it is used, but the models that it names may not reach beyond this machine");

@@ -183,6 +183,8 @@ lode_status lode__op_setup(lode__op_context *ctx, const lode__args *args, lode_e
   setup s = {.ctx = ctx, .dry = lode__arg_of(args, "dry_run")->number};
   lode_status st;
   LODE__TRY(lode__code_project(ctx, args, "path", &s.project, err));
+  /* Before anything is done */
+  if (!lode__arg_of(args, "no_index")->number) LODE__GOTO(lode__trust_check(&s.project.trust, err));
   LODE__GOTO(tell(&s, "root", "done", err, "%s", s.project.root));
   LODE__GOTO(find_languages(&s, err));
   LODE__GOTO(choose_model(&s, lode__arg_of(args, "model"), err));

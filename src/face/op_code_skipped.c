@@ -109,6 +109,7 @@ lode_status lode__op_skipped(lode__op_context *ctx, const lode__args *args, lode
   if (ctx->far) return lode__fail(err, LODE_UNSUPPORTED, "this lists files of the server's machine: use the command line there");
   LODE__TRY(check_reason(l.reason, err));
   LODE__TRY(lode__code_project(ctx, args, "path", &project, err));
+  LODE__GOTO(lode__trust_check(&project.trust, err));
   LODE__GOTO(list_tree(&l, &project, err));
   LODE__GOTO(list_index(&l, &project, err));
   ctx->nothing = l.rows == 0;

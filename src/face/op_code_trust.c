@@ -52,10 +52,7 @@ done:
 
 static lode_status grant(lode__op_context *ctx, const lode__project *project, lode_error *err) {
   lode__buf settings = {0};
-  struct stat info;
   lode_status st = LODE_OK;
-  if (lode__os->stat(project->folder, &info) < 0)
-    LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no %.300s to trust; what you make yourself is trusted", project->folder));
   LODE__GOTO(lode__trust_grant(project->folder, &settings, err));
   LODE__GOTO(send_summary(ctx, project->folder, "trusted as it is now", &settings, err));
 done:

@@ -55,8 +55,10 @@ static const struct {
      "A store is a folder. --store DIR names it; otherwise it is the nearest folder called .lode in the working directory "
      "or above it, else $XDG_DATA_HOME/lode, else ~/.local/share/lode.\n"
      "\n"
-     "The search upward ends at the first folder that has a .git. A .lode of another user, or one that others may write, is passed over; one that "
-     "came with a clone is refused until you run `lode trust` (see lode help trust). What --store names is always used.\n"
+     "The search upward ends at the first folder that has a .git, be it a repository, a submodule or a worktree: each has a .lode of its own. A .git of "
+     "another user ends it as well, and nothing of it is read. A .lode of another user, or one that others may write, is passed over; a group may "
+     "write if it is the owner's private one, as under umask 002. A .lode that git tracks is refused until you run `lode trust` (see lode help trust). "
+     "LODE_TRUST=1 in the environment switches these rules off, for containers. What --store names is always used.\n"
      "\n"
      "`lode db create`, and add, upsert and import with --create, make the store if there is none; no other command does. Commands "
      "that read never write to it, not even to recover. Many processes may use a store at once."},
