@@ -53,8 +53,10 @@ static const char *const except[] = {"config.json", ".gitignore", NULL};
 
 static lode__tracked tracked(const char *folder) {
   lode__buf file = {0};
-  lode__tracked t = lode__git_tracks(at(folder), ".lode", except, &file);
+  lode__tracked t = lode__git_tracks(at(folder), ".lode", except, false, &file);
   CHECK((t == LODE__TRACKED_NO) == (file.len == 0));
+  lode__tracked quick = lode__git_tracks(at(folder), ".lode", except, true, &file);
+  CHECKF(quick == t || t == LODE__TRACKED_UNKNOWN, "%s: quickly %d, wholly %d", folder, (int)quick, (int)t);
   lode__buf_release(&file);
   return t;
 }
@@ -143,6 +145,48 @@ TEST(letters_in_the_other_case_count) {
 }
 
 /* ---- Damaged ones ---- */
+
+static size_t bytes_read;
+static ssize_t count_pread(int fd, void *buf, size_t n, off_t off) {
+  ssize_t got = lode__os_real.pread(fd, buf, n, off);
+  if (got > 0) bytes_read += (size_t)got;
+  return got;
+}
+
+TEST(a_quick_answer_is_the_same_and_reads_little) {
+  static const char *const names[] = {".LODE/x", ".Lode/lode.db", ".lode/config.json", ".lode/lode.db", ".lode-old/x", ".lode", ".lode0", ".lod", ".lodf",
+                                      ".lode/.gitignore", "!", "+", ".", "..x", "A/a", "a/.lode/x", "Sub/.LODE/x", "sub/.lode/x", "sub/.lod", "sub/.lodes/x",
+                                      "sub", "sub/a", "sub0/.lode/x", "tub/x", "\303\274", ".lode/\303\274", "SUB/.lode/y", "sub-/x"};
+  enum { NAMES = sizeof names / sizeof *names, ROUNDS = 24 };
+  lode__os_table counting = lode__os_real;
+  uint64_t seed = test_seed();
+  lode__buf file = {0}, lines = {0};
+  begin();
+  sh("git init -q r && mkdir r/sub && git -C r hash-object -w --stdin </dev/null");
+  for (int round = 0; round < ROUNDS; round++) {
+    lines.len = 0;
+    for (size_t i = 0; i < NAMES; i++) {
+      seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+      if (seed >> 33 & 3) continue;
+      lode__buf_addf(&lines, "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\t\"%s\"\n", names[i]);
+    }
+    test_write_file(at("lines"), lines.data ? lines.data : "", lines.len);
+    sh("cd r && rm -f .git/index && git update-index --index-version %d && git update-index --replace --index-info <../lines", round % 2 ? 4 : 2);
+    (void)tracked("r"); /* checks that both agree */
+    (void)tracked("r/sub");
+  }
+  lines.len = 0;
+  for (int i = 0; i < 20000; i++) lode__buf_addf(&lines, "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tsrc/%05d\n", i);
+  test_write_file(at("lines"), lines.data, lines.len);
+  sh("cd r && rm -f .git/index && git update-index --index-info <../lines && test $(wc -c <.git/index) -gt 1000000");
+  counting.pread = count_pread;
+  lode__os = &counting;
+  CHECK(lode__git_tracks(at("r"), ".lode", except, true, &file) == LODE__TRACKED_NO);
+  lode__os = &lode__os_real;
+  CHECKF(bytes_read && bytes_read < 100000, "%zu bytes were read", bytes_read);
+  lode__buf_release(&file);
+  lode__buf_release(&lines);
+}
 
 static lode__tracked ask(const void *data, size_t size, size_t oid) {
   lode__git_query q = {.below = {".lode", 5}, .except = except, .oid_bytes = oid};

@@ -55,6 +55,13 @@ project() { # FOLDER: with an index
   sources "$1"
   (cd "$1" && "$lode" index -q) || bad "no index in $1"
 }
+ask_to_index() { # over MCP; long work ends with the input
+  : >"$tmp/mcp"
+  {
+    printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"index_project","arguments":{}}}'
+    for _ in $(seq 400); do [ -s "$tmp/mcp" ] && break; sleep 0.05; done
+  } | "$lode" mcp >"$tmp/mcp" 2>/dev/null
+}
 forget_all() { rm -rf "$XDG_DATA_HOME/lode/trusted"*; }
 
 # ---- A neighbour's .lode above
@@ -243,7 +250,10 @@ for round in there removed; do
   for refused in index "search sheep" "watch --once" "setup --no-mcp" "skipped"; do run 5 $refused; says "git rm -r .lode"; done
   run 0 status --json; has '"state":"untrusted"'
   run 3 doctor; has "git rm -r .lode"
+  ask_to_index
+  check "an agent is not told: $(cat "$tmp/mcp")" grep -q 'git rm -r .lode' "$tmp/mcp"
   check "a store was made" [ ! -e .lode/lode.db ]
+  check "a store is expected" [ "$(grep -c "$tmp/nostore" "$list")" -eq 0 ]
   run 1 trust; says "no store"
   [ $round = there ] && run 5 db create x && says "git rm -r .lode" && rm -rf .lode
 done
@@ -333,11 +343,7 @@ mkdir -p "$tmp/notes/.lode" && cd "$tmp/notes" || exit 1
 run 0 db create memory; silent note
 run 0 db collections; silent note
 mkdir "$tmp/agent" && sources "$tmp/agent" && cd "$tmp/agent" || exit 1
-: >"$tmp/mcp"
-{
-  printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"index_project","arguments":{}}}'
-  for _ in $(seq 400); do [ -s "$tmp/mcp" ] && break; sleep 0.05; done # long work ends with the input
-} | "$lode" mcp >"$tmp/mcp" 2>/dev/null
+ask_to_index
 run 0 search sheep; silent note # made by an agent of this user
 cp -a "$tmp/agent" "$tmp/agent2" && cd "$tmp/agent2" || exit 1
 ask='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_code","arguments":{"query":"sheep"}}}'

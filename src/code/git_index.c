@@ -154,6 +154,16 @@ static bool concerns(const lode__git_query *q, const entry_name *n, uint32_t mod
   return n->text[len] == '/' && !is_excepted(q->except, n->text + len + 1, n->len - len - 1);
 }
 
+/* Neither this name nor any after it concerns the folder: in the order of bytes, capital letters come before small ones. */
+static bool is_past(const lode__git_query *q, const entry_name *n) {
+  for (size_t i = 0; i < q->below.len && i < n->len; i++) {
+    unsigned char c = (unsigned char)q->below.data[i], other = (unsigned char)n->text[i];
+    if (c >= 'A' && c <= 'Z') c = (unsigned char)(c - 'A' + 'a');
+    if (other != c) return other > c;
+  }
+  return n->len > q->below.len && (unsigned char)n->text[q->below.len] > '/';
+}
+
 /* ---- The file ---- */
 
 static bool read_extensions(source *s, const lode__git_query *q, lode__git_answer *answer) {
@@ -185,6 +195,10 @@ static bool read_all(source *s, const lode__git_query *q, lode__git_answer *answ
     if (!read_entry(s, version, q->oid_bytes, n, &mode)) return false;
     nameless = nameless || n->len == 0;
     found = found || concerns(q, n, mode);
+    if (q->quick && (found || is_past(q, n))) {
+      answer->tracked = found ? LODE__TRACKED_YES : LODE__TRACKED_NO;
+      return true;
+    }
   }
   if (!read_extensions(s, q, answer)) return false;
   answer->tracked = found ? LODE__TRACKED_YES : LODE__TRACKED_NO;
@@ -225,9 +239,23 @@ static void read_file(const char *path, const lode__git_query *query, bool must_
   lode__os->close(fd);
 }
 
-static lode__tracked ask_repository(const lode__git_place *git, lode_str below, const char *const *except, lode__buf *file) {
-  lode__git_query query = {.below = below, .except = except, .oid_bytes = git->sha256 ? 32 : 20};
+/* An index that is split says so at its end, and its base lies beside it. True when that cannot be known. */
+static bool may_be_split(const char *git) {
+  static const char base[] = "sharedindex.";
+  lode__os_folder *folder = lode__os_folder_open(git);
+  bool split = !folder;
+  int kind, errnum = 0;
+  for (const char *name; folder && !split && (name = lode__os_folder_next_kind(folder, &kind, &errnum)) != NULL;)
+    split = strncmp(name, base, sizeof base - 1) == 0;
+  lode__os_folder_close(folder);
+  return split || errnum;
+}
+
+static lode__tracked ask_repository(const lode__git_place *git, const lode__git_query *asked, lode__buf *file) {
+  lode__git_query query = *asked;
   lode__git_answer answer, shared;
+  query.oid_bytes = git->sha256 ? 32 : 20;
+  query.quick = asked->quick && !may_be_split(git->own.data);
   file->len = 0;
   lode__buf_addf(file, "%s/index%c", git->own.data, 0);
   if (file->failed) return LODE__TRACKED_UNKNOWN;
@@ -242,7 +270,7 @@ static lode__tracked ask_repository(const lode__git_place *git, lode_str below, 
   return shared.split ? LODE__TRACKED_UNKNOWN : shared.tracked;
 }
 
-lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, lode__buf *file) {
+lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, bool quick, lode__buf *file) {
   lode__git_place git = {0};
   lode__buf below = {0};
   size_t len = strlen(folder);
@@ -259,7 +287,8 @@ lode__tracked lode__git_tracks(const char *folder, const char *name, const char 
       file->len = 0;
       lode__buf_addf(file, "%.*s/.git%c", (int)git.top, folder, 0);
     } else {
-      answer = ask_repository(&git, (lode_str){below.data, below.len}, except, file);
+      lode__git_query query = {.below = {below.data, below.len}, .except = except, .quick = quick};
+      answer = ask_repository(&git, &query, file);
     }
     if (answer == LODE__TRACKED_UNKNOWN && i > 0) answer = LODE__TRACKED_NO; /* only the nearest may stop the user */
     if (git.top <= 1) break;

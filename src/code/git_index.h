@@ -18,10 +18,13 @@ typedef enum lode__tracked {
   LODE__TRACKED_UNKNOWN, /* there is a repository, and its index cannot be read */
 } lode__tracked;
 
-/* Looks in every repository at or above the folder (absolute, without links) for files of FOLDER/NAME, those listed in `except`
+/* `quick`: git keeps its entries in order, so the file is read no further than a name could be that matters; damage further
+ * on is not noticed.
+ *
+ * Looks in every repository at or above the folder (absolute, without links) for files of FOLDER/NAME, those listed in `except`
  * (NULL at the end) left out. Letters count in either case, for file systems that do not tell them apart. Of the repositories above the
  * nearest one, those that cannot be read are passed over. `file` gets the index that says so, or what is wrong. */
-lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, lode__buf *file);
+lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, bool quick, lode__buf *file);
 
 /* ---- One index file ---- */
 
@@ -29,6 +32,7 @@ typedef struct lode__git_query {
   lode_str below;            /* path from the top of the repository, without a slash at its end */
   const char *const *except; /* names directly below it */
   size_t oid_bytes;          /* 20 or 32 */
+  bool quick;                /* as above; whether it is split is not told */
 } lode__git_query;
 
 typedef struct lode__git_answer {

@@ -115,8 +115,9 @@ static void remember(lode__trust *trust, lode__trust_entry *e, const char *folde
   snprintf(trust->list_note, sizeof trust->list_note, "%.150s cannot be remembered: %.200s (LODE_TRUST=1 trusts every folder)", folder, err.text);
 }
 
-/* Does git track files in the folder? `root` gets the folder around it. */
-static lode__tracked ask_git(const char *folder, lode__buf *root) {
+/* Does git track files in the folder? `root` gets the folder around it. Asked for a store that is unknown, git's index is read
+ * to its end, and has to be sound; otherwise (quick) as far as it matters. */
+static lode__tracked ask_git(const char *folder, bool quick, lode__buf *root) {
   /* Settings are looked at by their values, and every .lode has the same .gitignore */
   static const char *const except[] = {LODE__CONFIG_FILE, ".gitignore", NULL};
   lode__buf file = {0};
@@ -125,7 +126,7 @@ static lode__tracked ask_git(const char *folder, lode__buf *root) {
   lode__tracked tracked = LODE__TRACKED_UNKNOWN;
   if (slash) lode__buf_add(root, folder, slash == folder ? 1 : (size_t)(slash - folder));
   lode__buf_addc(root, '\0');
-  if (slash && !root->failed) tracked = lode__git_tracks(root->data, slash + 1, except, &file);
+  if (slash && !root->failed) tracked = lode__git_tracks(root->data, slash + 1, except, quick, &file);
   if (tracked == LODE__TRACKED_NO && look_at(folder, ".git", &st)) tracked = LODE__TRACKED_YES; /* it is a repository itself */
   lode__buf_release(&file);
   return tracked;
@@ -153,7 +154,7 @@ static void refuse(lode__trust *trust, const char *form, const char *folder, lod
 
 static bool came_with_a_clone(const char *folder, lode__trust *trust) {
   lode__buf root = {0};
-  lode__tracked tracked = ask_git(folder, &root);
+  lode__tracked tracked = ask_git(folder, false, &root);
   trust->tracked = tracked == LODE__TRACKED_YES;
   if (tracked != LODE__TRACKED_NO) refuse(trust, unknown_form, folder, tracked, &root);
   lode__buf_release(&root);
@@ -168,7 +169,7 @@ static void use_entry(lode__trust *trust, const lode__trust_entry *e) {
  * pull. An index of git's that cannot be read takes nothing away, as no pull can damage it. */
 static void look_at_known(const char *folder, const lode__trust_entry *e, lode__trust *trust) {
   lode__buf root = {0};
-  trust->tracked = ask_git(folder, &root) == LODE__TRACKED_YES;
+  trust->tracked = ask_git(folder, true, &root) == LODE__TRACKED_YES;
   if (trust->tracked && !e->tracked) {
     refuse(trust, changed_form, folder, LODE__TRACKED_YES, &root);
   } else {
@@ -184,7 +185,7 @@ static void look_at_known(const char *folder, const lode__trust_entry *e, lode__
 static void look_at_none(const char *folder, lode__trust *trust) {
   lode__buf root = {0};
   trust->state = LODE__TRUST_NONE;
-  trust->tracked = ask_git(folder, &root) == LODE__TRACKED_YES;
+  trust->tracked = ask_git(folder, true, &root) == LODE__TRACKED_YES;
   if (trust->tracked) refuse(trust, empty_form, folder, LODE__TRACKED_YES, &root);
   lode__buf_release(&root);
 }
@@ -383,7 +384,7 @@ lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_erro
   end_settings(settings);
   if (!set_path(&e, folder)) LODE__GOTO(lode__fail_nomem(err));
   e.level = LODE__TRUST_LEVEL_TRUSTED;
-  e.tracked = ask_git(folder, &root) != LODE__TRACKED_NO;
+  e.tracked = ask_git(folder, false, &root) != LODE__TRACKED_NO;
   id_of(folder, e.id);
   file_of(folder, e.file);
   if (settings->len) lode__buf_add(&e.settings, settings->data, settings->len);

@@ -21,6 +21,10 @@ lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err) {
   return lode__fail(err, LODE_READONLY, "this writes: leave out --read-only");
 }
 
+lode_status lode__op_may_use(const lode__op_context *ctx, lode_error *err) {
+  return ctx->may_use ? ctx->may_use(ctx->opener, err) : LODE_OK;
+}
+
 lode_status lode__op_may_change(const lode__op_context *ctx, lode_store *store, lode_str name, lode_error *err) {
   return ctx->far && ctx->folder ? lode__owned_guard_request(store, ctx->folder, name, err) : lode__owned_guard(store, name, err);
 }

@@ -222,7 +222,7 @@ struct lode__op_context {
   /* Opens the store, or hands out one that is open; given back with release. */
   lode_status (*open)(void *opener, const lode__open_how *how, lode_store **store, lode_error *err);
   void (*release)(void *opener, lode_store *store);
-  /* For handlers that use the context's own folder without `open`: LODE_REFUSED when it was found and is not to be used. */
+  /* LODE_REFUSED when the folder was found and is not to be used; `open` asks by itself. NULL: somebody has asked before. */
   lode_status (*may_use)(void *opener, lode_error *err);
   /* Runs a small write in a transaction that those of other callers may share, on the context's own store; NULL: there is no such
    * thing here, and a write is a transaction of its own. */
@@ -252,6 +252,8 @@ struct lode__op_context {
 lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_error *err);
 /* For handlers that change the store's folder without opening the store: LODE_READONLY when the caller said --read-only. */
 lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err);
+/* For handlers that use the context's own folder without `open`ing the store: LODE_REFUSED when it is not to be used. */
+LODE_MUST lode_status lode__op_may_use(const lode__op_context *ctx, lode_error *err);
 /* LODE_REFUSED for the collections of a code index, which only `lode index` writes (code/owned.h). */
 LODE_MUST lode_status lode__op_may_change(const lode__op_context *ctx, lode_store *store, lode_str name, lode_error *err);
 /* Before `what` is removed: a terminal is asked, unless --yes was given; without a terminal LODE_REFUSED. A caller over HTTP named the

@@ -79,7 +79,7 @@ lode_status lode__op_salvage(lode__op_context *ctx, const lode__args *args, lode
   lode_str to = lode__arg_of(args, "to")->text;
   damages lost = {.ctx = ctx};
   lode_salvage_report report = {0};
-  if (!from->set) LODE__TRY(ctx->may_use(ctx->opener, err));
+  if (!from->set) LODE__TRY(lode__op_may_use(ctx, err));
   LODE__TRY(lode_salvage(source, to.data, send_damage, &lost, ctx->progress, &report, err));
   LODE__TRY(damages_status(&lost, err));
   lode__row_begin(ctx);
@@ -115,7 +115,7 @@ lode_status lode__op_restore(lode__op_context *ctx, const lode__args *args, lode
   const lode__arg *to = lode__arg_of(args, "to");
   const char *folder = to->set ? to->text.data : ctx->folder;
   LODE__TRY(lode__op_may_write(ctx, err));
-  if (!to->set) LODE__TRY(ctx->may_use(ctx->opener, err));
+  if (!to->set) LODE__TRY(lode__op_may_use(ctx, err));
   LODE__TRY(lode_restore(file.data, folder, ctx->progress, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "file", file);

@@ -181,12 +181,11 @@ static void keep_list(server *s, bool writes) {
   lode_error err = {.record = LODE_NO_RECORD};
   lode__trust trust;
   if (!s->found || s->settings->read_only) return;
-  if (s->looked) {
-    lode__trust_look(s->project.folder, true, &trust);
-    lode__trust_release(&trust);
-  }
+  lode__trust_look(s->project.folder, s->looked, &trust);
+  bool refused = lode__trust_check(&trust, NULL) != LODE_OK;
+  lode__trust_release(&trust);
   s->looked = true;
-  if (!writes || s->expected || lode__trust_has_store(s->project.folder)) return;
+  if (!writes || refused || s->expected || lode__trust_has_store(s->project.folder)) return;
   s->expected = true;
   if (lode__trust_made(s->project.folder, NULL, &err) != LODE_OK) log_line(NULL, err.text);
 }
