@@ -172,7 +172,7 @@ SHELL_RUNS += install="test/install.sh" includes=tools/check-includes.sh \
               symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
 SHELL_RUNS += serve="test/serve.sh $(BUILD)/release/lode" serve_asan="test/serve.sh $(BUILD)/asan/lode" clients="test/clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += hostile="test/hostile.sh $(BUILD)/release/lode"
-SHELL_RUNS += agents="test/agents.sh $(BUILD)/release/lode"
+SHELL_RUNS += agents="test/agents.sh $(BUILD)/release/lode" doors="test/doors.sh $(BUILD)/release/lode"
 SHELL_RUNS += mcp="test/mcp.sh $(BUILD)/release/lode" mcp_clients="test/mcp_clients.sh $(BUILD)/release/lode"
 
 SHELL_RUNS += web="test/web.sh $(BUILD)/release/lode"

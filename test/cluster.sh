@@ -133,6 +133,8 @@ check "verify" "$lode" --store "$S" db verify --quiet >/dev/null
 "$lode" --store "$S" db create files --metadata '{"revision":1}' --quiet >/dev/null
 "$lode" --store "$S" db drop files --yes 2>"$tmp/err"
 check "the code index is not dropped: $?" grep -q "lode reset index" "$tmp/err"
+"$lode" --store "$tmp/local" db push notes --to "$S" --as files 2>"$tmp/err"
+check "nothing is pushed into the code index: $?" grep -q "belongs to the code index" "$tmp/err"
 "$lode" --store "$S" db create doomed --quiet >/dev/null
 "$lode" --store "$S" db drop doomed 2>"$tmp/err"
 check "a question is not asked without a terminal" [ $? = 5 ]

@@ -199,6 +199,7 @@ static lode_status copy(lode__op_context *ctx, const lode__args *args, bool push
   LODE__GOTO(lode_open(other, &options, &others, err));
   lode_store *source = push ? mine : others, *target = push ? others : mine;
   LODE__GOTO(lode_collection_open(source, name, NULL, &c.from, err));
+  LODE__GOTO(lode__op_may_change(ctx, target, there, err));
   LODE__GOTO(open_twin(source, c.from, name, target, there, &c.to, err));
   LODE__GOTO(copy_all(&c, err));
   st = send_summary(&c, there, other, err);

@@ -48,9 +48,27 @@ static lode_status doubts_close(doubts *d, lode_error *err) {
   return st;
 }
 
+/* ---- The code index of the target ---- */
+
+/* Where a rescue writes: the first member of what its callbacks get. */
+typedef struct rescue_target {
+  lode__op_context *ctx;
+  lode_store *store;
+} rescue_target;
+
+static lode_status may_write(void *v, lode_str name, lode_error *err) {
+  const rescue_target *t = v;
+  char quoted[256];
+  lode_status st = lode__op_may_change(t->ctx, t->store, name, err);
+  if (st != LODE_REFUSED) return st;
+  return lode__fail(err, st, "the directory has a collection %s, and in this store that name belongs to the code index of the project: nothing was "
+                    "brought over; --to DIR brings it into another store", lode__quote(name, quoted, sizeof quoted));
+}
+
 /* ---- rescue chroma, import chroma ---- */
 
 typedef struct rescuing {
+  rescue_target target;
   lode__op_context *ctx;
   lode__rescue_count total;
   uint64_t collections;
@@ -155,7 +173,7 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   const lode__arg *to = lode__arg_of(args, "to"), *file = lode__arg_of(args, "doubtful");
   const char *from = lode__arg_of(args, "dir")->text.data, *target = to->set ? to->text.data : ctx->folder;
   bool dry = lode__arg_of(args, "dry_run")->number;
-  rescuing r = {.ctx = ctx, .list = {.fd = -1}};
+  rescuing r = {.target = {.ctx = ctx}, .ctx = ctx, .list = {.fd = -1}};
   lode_error ignored;
   lode__buf path = {0};
   lode_status st = LODE_OK;
@@ -164,6 +182,7 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
       .embed = lode__arg_of(args, "embed")->number,
       .model = lode__arg_of(args, "model")->text,
       .progress = ctx->progress,
+      .may_write = may_write,
       .collection = one_collection,
       .doubt = one_doubt,
       .note = one_note,
@@ -179,6 +198,7 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   if (file->set) r.list.path = file->text.data;
   else if (!dry) r.list.path = path.data;
   if (!dry) LODE__GOTO(open_target(ctx, from, to, &q.to, err));
+  r.target.store = q.to;
   LODE__GOTO(lode__rescue_chroma(&q, err));
   LODE__GOTO(doubts_flush(&r.list, err));
   if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
@@ -230,8 +250,13 @@ lode_status lode__op_chroma_check(lode__op_context *ctx, const lode__args *args,
 
 /* ---- chroma quarantine ---- */
 
+typedef struct quarantining {
+  rescue_target target;
+  lode__rescue_count all;
+} quarantining;
+
 static lode_status count_only(void *v, const lode__rescue_count *n, lode_error *err) {
-  lode__rescue_count *t = v;
+  lode__rescue_count *t = &((quarantining *)v)->all;
   (void)err;
   t->records += n->records;
   t->missing += n->missing;
@@ -252,8 +277,9 @@ lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *
   const lode__arg *to = lode__arg_of(args, "to");
   const char *dir = lode__arg_of(args, "dir")->text.data;
   bool dry = lode__arg_of(args, "dry_run")->number;
-  lode__rescue_count all = {0};
-  lode__rescue_request rescue = {.from = dir, .progress = ctx->progress, .collection = count_only, .ctx = &all};
+  quarantining into = {.target = {.ctx = ctx}};
+  const lode__rescue_count *all = &into.all;
+  lode__rescue_request rescue = {.from = dir, .progress = ctx->progress, .may_write = may_write, .collection = count_only, .ctx = &into};
   lode__quarantine_request q = {
       .from = dir,
       .stale_seconds = lode__arg_of(args, "stale_seconds")->number,
@@ -264,18 +290,19 @@ lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *
   };
   lode__quarantine_report r;
   if (!dry) LODE__TRY(open_target(ctx, dir, to, &rescue.to, err));
+  into.target.store = rescue.to;
   lode_status st = lode__rescue_chroma(&rescue, err);
   if (rescue.to && to->set) lode_close(rescue.to);
   else if (rescue.to) ctx->release(ctx->opener, rescue.to);
   if (st != LODE_OK) return st;
-  if (all.missing || all.refused)
+  if (all->missing || all->refused)
     return lode__fail(err, LODE_REFUSED, "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
-                      (unsigned long long)all.missing, (unsigned long long)all.refused);
+                      (unsigned long long)all->missing, (unsigned long long)all->refused);
   LODE__TRY(lode__chroma_quarantine(&q, &r, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "dir", lode__str(dir));
   lode__row_text(ctx, "store", lode__str(dry ? NULL : to->set ? to->text.data : ctx->folder));
-  lode__row_count(ctx, "records", all.records);
+  lode__row_count(ctx, "records", all->records);
   lode__row_count(ctx, "set_aside", r.set_aside);
   lode__row_count(ctx, "kept", r.kept);
   lode__row_count(ctx, "seq_ids", r.seq_ids);

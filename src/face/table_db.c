@@ -505,12 +505,12 @@ const lode__op lode__ops_db[] = {
      .summary = copy_summary,
      .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum {checksum}",
      .detail = "Range by range: what the other store has already is compared, what differs is written, read back and compared. "
-               "Started again, it goes on where it stopped.",
+               "Started again, it goes on where it stopped. The code index of the other store, if it has one, is not written to.",
      .examples = "lode db push notes --to qdrant://10.0.0.5:6333\n"
                  "# two replicas in six shards\nlode db push notes --to 'qdrant://a:6333,b:6333/team?replicas=2&shards=6'"},
     {OP(pull), .about = "copy a collection from another store, online", .flags = LONG | LOCAL, .params = pull_params,
      .summary = copy_summary,
      .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum {checksum}",
-     .detail = "The same as push, the other way round.",
+     .detail = "The same as push, the other way round. The code index of a project is not written to: --as NAME copies under another name.",
      .examples = "lode db pull notes --from qdrant://10.0.0.5:6333"},
     {0}};

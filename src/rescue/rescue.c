@@ -233,6 +233,15 @@ done:
   return st;
 }
 
+static lode_status check_names(session *s, lode_error *err) {
+  lode_str name;
+  for (size_t i = 0; s->q->may_write && i < s->chroma.n_colls; i++) {
+    LODE__TRY(lode__rescue_name(&s->chroma.colls[i], &s->names, &name, err));
+    LODE__TRY(s->q->may_write(s->q->ctx, name, err));
+  }
+  return LODE_OK;
+}
+
 lode_status lode__rescue_chroma(const lode__rescue_request *q, lode_error *err) {
   lode_status st;
   session *s = lode__alloc_zero(1, sizeof *s);
@@ -248,6 +257,7 @@ lode_status lode__rescue_chroma(const lode__rescue_request *q, lode_error *err) 
   s->total = s->chroma.n_rows;
   if (s->chroma.damaged) note(s, "chroma.sqlite3 is damaged: rows on pages that no table reaches are taken too (%llu of them)",
                               (unsigned long long)s->chroma.stray_rows);
+  if (q->to) LODE__GOTO(check_names(s, err));
   if (q->to) LODE__GOTO(lode__rescue_databases(q->to, &s->chroma, err));
   for (size_t i = 0; i < s->chroma.n_colls; i++) LODE__GOTO(rescue_collection(s, &s->chroma.colls[i], err));
   st = lode__sq_unchanged(s->chroma.file, err);

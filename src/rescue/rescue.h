@@ -32,6 +32,8 @@ typedef struct lode__rescue_request {
   bool embed;           /* make missing vectors again, where the model is known and installed */
   lode_str model;       /* the model that made them; absent: what the directory says */
   lode_progress progress;
+  /* Whether the store takes a collection of this name: asked of all of them before anything is written. NULL: it takes all. */
+  lode_status (*may_write)(void *ctx, lode_str name, lode_error *err);
   /* One call a collection; LODE_OK goes on. */
   lode_status (*collection)(void *ctx, const lode__rescue_count *count, lode_error *err);
   /* One call for each doubtful, refused or lost record. */
