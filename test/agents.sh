@@ -128,6 +128,7 @@ key() { # a private key
   for c in M n o; do printf '%sIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\n' $c; done
   printf -- "-----END RSA PRIV"; printf 'ATE KEY-----\n'
 }
+putty() { printf 'Private-Lines: 3\n'; key | sed '1d;$d'; printf 'Private-MAC: 2baf65ef\n'; }
 secret_project() {
   project "$1"
   { echo 'int before_the_key(void);'; echo 'static const char pem[] = "'; key; echo '";'; echo 'int behind_the_key(void) { return 7; }'; } >with_key.c
@@ -137,14 +138,16 @@ secret_project() {
   printf 'PASSWORD=hunter2\n' >.env.local
   printf 'PASSWORD=\n' >.env.example
   key >deploy
+  { printf 'PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nPublic-Lines: 1\nAAAAB3NzaC1yc2E\n'; putty; } >putty.txt
+  { echo 'keys:'; putty | sed 's/^/  /'; } >fleet.yaml
   printf '{"type": "service_account", "private_key": "%s"}\n' "$aws" >robot.json
   printf 'apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers:\n- token: hunter2\n' >cluster.yaml
 }
 secret_project "$tmp/sec"
-run 0 index --json; is_field secrets 5; is_field masked 2
-run 0 index; has '5 secrets left out, 2 masked'
-run 0 index --json; is_field secrets 5; is_field masked 2; is_field unchanged 6
-run 0 status --json; is_field masked 2; is_field secret 5
+run 0 index --json; is_field secrets 6; is_field masked 3
+run 0 index; has '6 secrets left out, 3 masked'
+run 0 index --json; is_field secrets 6; is_field masked 3; is_field unchanged 8
+run 0 status --json; is_field masked 3; is_field secret 6
 run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5; hasnt hunter2; has connect_to_github; has behind_the_key; has 'ghp_****'
 run 0 db export files; hasnt "${token:4}"; hasnt mPq2WvN5
 run 0 search connect_to_github --json -n 1; has '"start_line":1,"end_line":3'; hasnt "${token:4}"; has '****'
@@ -152,23 +155,23 @@ run 0 search behind_the_key -C 20 --json; hasnt mPq2WvN5; has '****'; has 'befor
 run 0 search behind_the_key --json -n 1; has '"end_line":9'
 run 0 context --name connect_to_github --json; hasnt "${token:4}"
 out=$("$lode" db export code --include document,embedding 2>/dev/null | grep -c 'ghp_\*'); check "the masked chunk has a vector" [ "$out" = 1 ]
-run 0 skipped --reason secret --json; for f in prod.tfvars .env.local deploy robot.json cluster.yaml; do has "\"path\":\"$f\",\"reason\":\"secret\""; done; hasnt .env.example
+run 0 skipped --reason secret --json; for f in prod.tfvars .env.local deploy putty.txt robot.json cluster.yaml; do has "\"path\":\"$f\",\"reason\":\"secret\""; done; hasnt .env.example
 run 0 skipped --reason masked; has login.py; has with_key.c; has '1 secret masked'; hasnt plain.py
 run 0 skipped --json; has '"reason":"hidden"'; has '"path":".git/"'; has '"reason":"masked"'
 run 2 skipped --reason nonsense; says 'masked'
 run 1 skipped --reason minified
 # The setting: all of it, none of it, and back
 run 0 config set index.secrets skip
-run 0 index --json; is_field changed 2; is_field secrets 7; is_field masked 0
+run 0 index --json; is_field changed 3; is_field secrets 9; is_field masked 0
 run 1 search connect_to_github --mode text --json -n 1
 run 0 config set index.secrets index
 run 0 index --json; is_field secrets 0; is_field masked 0
 run 0 db export code; has "$token"; has mPq2WvN5; has 'db_password'
 run 0 search behind_the_key -C 20 --json; has mPq2WvN5
 run 0 config set index.secrets mask
-run 0 index --json; is_field secrets 5; is_field masked 2
+run 0 index --json; is_field secrets 6; is_field masked 3
 run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5; hasnt hunter2
-run 0 index --json; is_field changed 0; is_field unchanged 6
+run 0 index --json; is_field changed 0; is_field unchanged 8
 run 2 config set index.secrets perhaps
 printf '{"index.secrets": true}\n' >.lode/config.json
 run 0 config get index.secrets; has mask # nobody has said so but the file
@@ -182,8 +185,23 @@ run 0 config set index.secrets index
 run 0 index
 run 0 config set index.secrets
 run 0 search connect_to_github --json -n 1; hasnt "${token:4}"
-run 0 index --json; is_field changed 5; is_field removed 1; is_field unchanged 1
+run 0 index --json; is_field changed 7; is_field removed 1; is_field unchanged 1
 run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5
+# It was cut into pieces, and those of a long key know neither its beginning nor its end
+project "$tmp/pieces"
+{ echo 'The key of the server:'; key | head -1; for i in $(seq 100 399); do echo "Q${i}IIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8Q"; done; key | tail -1; } >long.txt
+piece=Q250IIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8Q
+run 0 config set index.secrets index
+run 0 index
+run 0 search $piece --mode text --json; has mPq2WvN5; check "a note: $err" [ -z "$err" ]
+run 0 config set index.secrets
+for how in '' '-C 3'; do run 0 search $piece --mode text --json $how; has '"path":"long.txt"'; hasnt mPq2WvN5; has '****'; says '`lode index` reads the files again'; done
+run 0 search $piece --mode text --files-only --json; hasnt mPq2WvN5
+run 0 context long.txt:150 --json; hasnt mPq2WvN5; says 'reads the files again'
+run 0 doctor --json; has 'rules for secrets'
+run 0 index --json; is_field changed 1; is_field masked 1
+run 0 db export code; hasnt mPq2WvN5
+run 0 search 'key of the server' --mode text --json; check "a note: $err" [ -z "$err" ]
 
 # ---- What a store claims: paths that lead out, links, files that changed or are gone ----
 

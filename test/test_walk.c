@@ -293,6 +293,10 @@ TEST(texts_are_judged) {
   CHECK(judge(r, "a.c", people, strlen(people)) == LODE__SKIP_NONE);
   const char *key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghijklmnopqrstuvwxyz\n-----END RSA PRIVATE KEY-----\n";
   CHECK(judge(r, "a.txt", key, strlen(key)) == LODE__SKIP_SECRET);
+  const char *putty = "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPublic-Lines: 1\nAAAA\nPrivate-Lines: 1\nAAAA\nPrivate-MAC: 2b\n";
+  CHECK(judge(r, "a.txt", putty, strlen(putty)) == LODE__SKIP_SECRET);
+  const char *manual = "PuTTY-User-Key-File-version: algorithm-name\nis the first line of such a file\n";
+  CHECK(judge(r, "a.txt", manual, strlen(manual)) == LODE__SKIP_NONE);
   const char *talk = "looks for \"-----BEGIN RSA PRIVATE KEY-----\" in the text of a file, as a scanner of secrets does\n";
   CHECK(judge(r, "a.txt", talk, strlen(talk)) == LODE__SKIP_NONE);
   lode__root_close(r);

@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include "code/record.h"
+#include "code/stamp.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@ enum { MOST_DEFINITIONS = 4, CANDIDATES = 200, USE_LINES = 3, SHORT_BYTES = 600 
 typedef struct finding {
   lode__context *out;
   lode_collection *code, *files;
-  bool masks;
+  lode__showing showing;
   lode__json json;
   lode__buf where;
 } finding;
@@ -34,7 +35,7 @@ static lode_status add_item(finding *f, const lode__chunk_view *v, lode__relatio
   if (!keep(&c->arena, &i.path) || !keep(&c->arena, &i.language) || !keep(&c->arena, &i.kind) || !keep(&c->arena, &i.name) ||
       !keep(&c->arena, &i.parents) || !keep(&c->arena, &i.snippet))
     return lode__fail_nomem(err);
-  if (f->masks) (void)lode__mask((char *)i.snippet.data, i.snippet.len); /* also of an index that was made before secrets were masked */
+  lode__show(f->showing, (char *)i.snippet.data, i.snippet.len);
   c->items[c->n++] = i;
   return LODE_OK;
 }
@@ -253,6 +254,20 @@ static lode_status check_files(finding *f, const char *root, lode_error *err) {
   return st;
 }
 
+static lode_status find_showing(finding *f, const lode__project *project, lode_store *store, lode_error *err) {
+  lode_collection_list *list = NULL;
+  lode__stamp stamp = {0};
+  LODE__TRY(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) lode__stamp_parse(info->metadata, &stamp);
+  }
+  lode_collection_list_free(list);
+  f->showing = lode__stamp_showing(&stamp, &project->config);
+  f->out->doubted = f->showing == LODE__SHOW_DOUBTED;
+  return LODE_OK;
+}
+
 lode_status lode__context_find(const lode__project *project, lode_store *store, const lode__context_request *request,
                                lode__context *context, lode_error *err) {
   finding f = {.out = context};
@@ -262,7 +277,7 @@ lode_status lode__context_find(const lode__project *project, lode_store *store, 
   lode_status st;
   memset(context, 0, sizeof *context);
   lode__arena_init(&context->arena, 0);
-  f.masks = lode__secrets_of(lode__config_text(&project->config, LODE__CONFIG_INDEX_SECRETS)) != LODE__SECRETS_INDEX;
+  LODE__GOTO(find_showing(&f, project, store, err));
   st = lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &f.code, err);
   if (st == LODE_NOT_FOUND) st = lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
   if (st != LODE_OK) goto done;

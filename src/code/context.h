@@ -32,6 +32,7 @@ typedef struct lode__context {
   size_t n, cap;
   uint64_t stale;     /* items whose files changed since they were indexed, or are gone */
   uint64_t outside;   /* records that were left out because their paths lead out of the project */
+  bool doubted;       /* the index was made under other rules for secrets: lode__stamp_showing */
   bool more;          /* there are more uses than were asked for */
   lode__arena arena;
 } lode__context;

@@ -236,7 +236,7 @@ static lode_status write_stamp(lode__indexer *x, bool whole, uint64_t started, l
     s->took_ms = now_ms() - started;
     memcpy(s->skipped, x->report->skipped, sizeof s->skipped);
     s->masked = x->report->masked;
-    lode__indexing_secrets(x, s->secrets);
+    lode__stamp_secrets(&x->project->config, s->secrets);
     x->recheck = false;
   }
   snprintf(s->lode, sizeof s->lode, "%s", lode_version());

@@ -188,10 +188,6 @@ lode_status lode__indexing_keep_stamp(lode__indexer *x, lode_error *err) {
   return st;
 }
 
-void lode__indexing_secrets(const lode__indexer *x, char out[32]) {
-  snprintf(out, 32, "%s@%d", lode__secrets_name(lode__index_walk_options(&x->project->config).secrets), LODE__MASK_VERSION);
-}
-
 lode_status lode__indexing_open(lode__indexer *x, lode_error *err) {
   char secrets[32];
   found f;
@@ -203,7 +199,7 @@ lode_status lode__indexing_open(lode__indexer *x, lode_error *err) {
   else if (newer && !x->options.force) lode__indexing_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
   if (!x->aside) LODE__TRY(check_model(x, &f, err));
   x->stamp = f.stamp;
-  lode__indexing_secrets(x, secrets);
+  lode__stamp_secrets(&x->project->config, secrets);
   x->recheck = !x->aside && f.files && f.stamp.revision && strcmp(f.stamp.secrets, secrets) != 0;
   if (x->recheck) lode__indexing_note(x, "secrets are treated in another way than when the index was made: all files are looked at again");
   if (x->aside) LODE__TRY(open_donors(x, &f, err));

@@ -48,8 +48,6 @@ struct lode__indexer {
 
 /* For the user to read; the first few of a run. */
 void lode__indexing_note(lode__indexer *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* How secrets are treated now, as the stamp says it. */
-void lode__indexing_secrets(const lode__indexer *x, char out[32]);
 /* Progress; false: stop. */
 bool lode__indexing_step(void *ctx, const char *phase, uint64_t done, uint64_t total);
 lode_progress lode__indexing_progress(lode__indexer *x);

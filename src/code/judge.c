@@ -280,6 +280,7 @@ static bool is_secret(lode_str text) {
   while (at < head.len && (unsigned char)head.data[at] <= ' ') at++;
   lode_str first = {head.data + at, head.len - at < 64 ? head.len - at : 64};
   if (starts(first, "-----BEGIN ") && has(first, "PRIVATE KEY") && head.len - at > 100) return true;
+  if (starts(first, "PuTTY-User-Key-File-") && has(head, "Private-Lines: ")) return true;
   if (starts(first, "{") && has(head, "\"service_account\"") && has(head, "\"private_key\"")) return true;
   return has(head, "kind: Config") && has(head, "clusters:") && has(head, "users:") && has(head, "contexts:");
 }

@@ -13,7 +13,7 @@
 #include "base/base.h"
 
 /* Changes whenever the same text would be masked in another way: then the files of an index are looked at again. */
-#define LODE__MASK_VERSION 1
+#define LODE__MASK_VERSION 2
 
 /* What to do with secrets: the setting index.secrets. */
 typedef enum lode__secrets {
@@ -27,5 +27,7 @@ lode__secrets lode__secrets_of(const char *name);
 const char *lode__secrets_name(lode__secrets secrets);
 /* How many secrets were masked. The text stays UTF-8 if it was. */
 size_t lode__mask(char *text, size_t len);
+/* For a piece that may have been cut out of a key: also lines that look like the middle of one. */
+size_t lode__mask_piece(char *text, size_t len);
 
 #endif

@@ -26,6 +26,7 @@ static lode_status open_collections(searching *s, lode_error *err) {
   lode_collection_options plain = {0};
   lode_status st = LODE_OK;
   bool code = false, files = false, quality = false;
+  lode__stamp stamp = {0};
   LODE__TRY(lode_collections(s->store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
@@ -36,6 +37,7 @@ static lode_status open_collections(searching *s, lode_error *err) {
         snprintf(s->embedder, sizeof s->embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
     } else if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) {
       files = true;
+      lode__stamp_parse(info->metadata, &stamp);
     } else if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_QUALITY)) && info->records > info->pending) {
       quality = true;
       if (info->embedder.data)
@@ -43,6 +45,8 @@ static lode_status open_collections(searching *s, lode_error *err) {
     }
   }
   lode_collection_list_free(list);
+  s->showing = lode__stamp_showing(&stamp, &s->project->config);
+  s->result->doubted = s->showing == LODE__SHOW_DOUBTED;
   if (!code) return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(s->project));
   LODE__GOTO(lode_collection_open(s->store, LODE__LIT(LODE__CODE), &plain, &s->code, err));
   if (files) LODE__GOTO(lode_collection_open(s->store, LODE__LIT(LODE__CODE_FILES), &plain, &s->files, err));

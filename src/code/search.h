@@ -42,6 +42,7 @@ typedef struct lode__search_result {
   lode__search_hit *hits;
   size_t n;
   uint64_t stale;      /* hits whose files changed since they were indexed, or are gone */
+  bool doubted;        /* the index was made under other rules for secrets: lode__stamp_showing */
   uint64_t outside;    /* records that were left out because their paths lead out of the project */
   uint64_t pending;    /* chunks without a vector */
   char note[400];      /* what could not be used; empty when all is well */

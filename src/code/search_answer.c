@@ -13,12 +13,6 @@ static lode_str lines_of(lode_str text, uint32_t from, uint32_t to) {
   return start < at ? (lode_str){text.data + start, at - start} : (lode_str){"", 0};
 }
 
-/* Also of an index that was made before secrets were masked. The text is the arena's. */
-static void mask(const searching *s, lode_str text) {
-  if (lode__secrets_of(lode__config_text(&s->project->config, LODE__CONFIG_INDEX_SECRETS)) != LODE__SECRETS_INDEX)
-    (void)lode__mask((char *)text.data, text.len);
-}
-
 /* With lines around it, from the file, as long as it is the one that was indexed: masked as a whole, for a key may begin outside of them. */
 static lode_status widen(searching *s, lode__place *place, lode__search_hit *hit, lode_error *err) {
   uint32_t n = s->request->context, from = hit->first > n ? hit->first - n : 1, to = hit->last + n;
@@ -26,7 +20,7 @@ static lode_status widen(searching *s, lode__place *place, lode__search_hit *hit
   LODE__TRY(lode__place_read(place, s->files, hit->path, &found, err));
   if (!found) return LODE_OK;
   lode_str text = {place->text.data ? place->text.data : "", place->text.len};
-  if (text.len) mask(s, text);
+  if (text.len) lode__show(s->showing, place->text.data, text.len);
   lode_str part = lines_of(text, from, to);
   if (!part.len || !lode__utf8_valid(part.data, part.len)) return LODE_OK;
   if (!lode__searching_copy(s, &part)) return lode__fail_nomem(err);
@@ -56,7 +50,7 @@ static lode_status add_snippets(searching *s, lode__place *place, const lode__ra
     hit->snippet = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
     while (hit->snippet.len && (unsigned char)hit->snippet.data[hit->snippet.len - 1] <= ' ') hit->snippet.len--;
     if (!lode__searching_copy(s, &hit->snippet)) LODE__GOTO(lode__fail_nomem(err));
-    mask(s, hit->snippet);
+    lode__show(s->showing, (char *)hit->snippet.data, hit->snippet.len); /* the arena's */
     hit->line = view.line;
     if (s->request->context) LODE__GOTO(widen(s, place, hit, err));
   }

@@ -9,6 +9,7 @@
 #define LODE_CODE_SEARCHING_H
 
 #include "code/search.h"
+#include "code/stamp.h"
 
 #include <pthread.h>
 
@@ -28,6 +29,7 @@ typedef struct searching {
   lode_collection *code, *files, *quality;
   lode_embedder *model, *second;
   bool own_model;
+  lode__showing showing;      /* of snippets */
   char embedder[400], quality_embedder[400];
   float *vector, *vector2;    /* of the question */
   uint32_t dim, dim2;

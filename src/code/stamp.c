@@ -51,3 +51,19 @@ void lode__stamp_put(lode__buf *out, const lode__stamp *s) {
   }
   lode__buf_adds(out, "}}");
 }
+
+void lode__stamp_secrets(const lode__config *config, char out[32]) {
+  snprintf(out, 32, "%s@%d", lode__secrets_name(lode__secrets_of(lode__config_text(config, LODE__CONFIG_INDEX_SECRETS))), LODE__MASK_VERSION);
+}
+
+lode__showing lode__stamp_showing(const lode__stamp *stamp, const lode__config *config) {
+  char secrets[32];
+  if (lode__secrets_of(lode__config_text(config, LODE__CONFIG_INDEX_SECRETS)) == LODE__SECRETS_INDEX) return LODE__SHOW_AS_IS;
+  lode__stamp_secrets(config, secrets);
+  return strcmp(stamp->secrets, secrets) == 0 ? LODE__SHOW_MASKED : LODE__SHOW_DOUBTED;
+}
+
+void lode__show(lode__showing how, char *text, size_t len) {
+  if (how == LODE__SHOW_MASKED) (void)lode__mask(text, len);
+  else if (how == LODE__SHOW_DOUBTED) (void)lode__mask_piece(text, len);
+}

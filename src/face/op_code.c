@@ -343,7 +343,10 @@ static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_
   return lode__row_send(ctx, err);
 }
 
-void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside) {
+void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside, bool doubted) {
+  if (doubted)
+    lode__op_note(ctx, "the index was made under other rules for secrets than those of now, so it may hold some: what looks like one is masked in this "
+                       "answer; `lode index` reads the files again");
   if (stale)
     lode__op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
                   (unsigned long long)stale);
@@ -401,7 +404,7 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
   LODE__GOTO(lode__search_run(&project, store, &request, &result, err));
   for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = send_hit(ctx, args, i + 1, &result.hits[i], err);
   if (st == LODE_OK && result.note[0]) lode__op_note(ctx, "%s", result.note);
-  if (st == LODE_OK) lode__code_notes(ctx, result.stale, result.outside);
+  if (st == LODE_OK) lode__code_notes(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
   ctx->nothing = result.n == 0;
 done:
   lode__search_release(&result);

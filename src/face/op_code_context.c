@@ -68,7 +68,7 @@ lode_status lode__op_around(lode__op_context *ctx, const lode__args *args, lode_
   LODE__GOTO(lode__context_find(&project, store, &request, &context, err));
   for (size_t i = 0; i < context.n && st == LODE_OK; i++) st = send_item(ctx, i + 1, &context.items[i], err);
   if (st == LODE_OK && context.more) lode__op_note(ctx, "there are more uses than the %zu shown", request.limit);
-  if (st == LODE_OK) lode__code_notes(ctx, context.stale, context.outside);
+  if (st == LODE_OK) lode__code_notes(ctx, context.stale, context.outside, context.doubted);
 done:
   lode__context_release(&context);
   if (store) ctx->release(ctx->opener, store);

@@ -251,6 +251,8 @@ static lode_status check_index(doctor *d, lode_store *store) {
   if (aside) LODE__TRY(find(d, "index", WORTH_NOTING, "lode index", "a run with --force was interrupted; the old index serves"));
   if (stamp.revision != LODE__CODE_REVISION)
     LODE__TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
+  if (lode__stamp_showing(&stamp, &d->project.config) == LODE__SHOW_DOUBTED)
+    LODE__TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made under other rules for secrets than those of now, and may hold some"));
   if (stamp.root[0] && strcmp(stamp.root, d->project.root) != 0)
     LODE__TRY(find(d, "index", WORTH_NOTING, NULL, "it was made when the project lay at %.300s", stamp.root));
   return find(d, "index", FINE, NULL, "made by lode %s%s%s", stamp.lode, embedder[0] ? " with " : "", embedder);
