@@ -106,7 +106,7 @@ $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null
 $(OUT)/libface.a: $(filter-out %/main.o,$(FACE_OBJ))
 	@rm -f $@
 	$(call say,AR)ar rcs $@ $^
-FACE_TESTS := $(addprefix $(OUT)/test/test_,face supervisor mcp map moments peer)
+FACE_TESTS := $(addprefix $(OUT)/test/test_,face supervisor mcp map moments peer sandbox)
 $(FACE_TESTS): $(OUT)/libface.a
 $(FACE_TESTS): TEST_LIBS = $(OUT)/libface.a $(OUT)/liblode.a $(LIBS) $(FACE_LIBS)
 

@@ -174,6 +174,14 @@ void *lode__alloc(size_t size) {
   return malloc(size ? size : 1);
 }
 
+char *lode__copy(const char *text, size_t len) {
+  char *copy = lode__alloc(len + 1);
+  if (!copy) return NULL;
+  if (len) memcpy(copy, text, len);
+  copy[len] = '\0';
+  return copy;
+}
+
 void *lode__alloc_zero(size_t count, size_t size) {
   size_t bytes;
   if (lode__mul_over(count, size, &bytes) || !may_allocate(bytes)) return NULL;

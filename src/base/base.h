@@ -67,6 +67,7 @@ lode_status lode__fail_internal(lode_error *err, const char *what);
 /* ---- Memory ---- */
 
 void *lode__alloc(size_t size);               /* NULL when out of memory; size 0 gives a valid pointer */
+char *lode__copy(const char *text, size_t len); /* with a NUL at its end; NULL when out of memory. text may be NULL when len is 0 */
 void *lode__alloc_zero(size_t count, size_t size); /* checked product */
 void *lode__realloc(void *p, size_t size);
 void lode__free(void *p);

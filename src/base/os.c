@@ -263,11 +263,8 @@ static lode_status folder_of(const char *path, char **folder, lode_error *err) {
   while (len > 1 && path[len - 1] == '/') len--;
   const char *from = len ? path : ".";
   if (len == 0) len = 1;
-  *folder = lode__alloc(len + 1);
-  if (!*folder) return lode__fail_nomem(err);
-  memcpy(*folder, from, len);
-  (*folder)[len] = '\0';
-  return LODE_OK;
+  *folder = lode__copy(from, len);
+  return *folder ? LODE_OK : lode__fail_nomem(err);
 }
 
 lode_status lode__os_sync_folder(int fd, const char *what, lode_error *err) {

@@ -114,10 +114,8 @@ lode_status lode__config_set(lode__config *config, lode__config_key key, lode_st
   if (value.data) {
     value = renamed(key, value);
     LODE__TRY(check(&lode__config_entries[key], value, err));
-    copy = lode__alloc(value.len + 1);
+    copy = lode__copy(value.data, value.len);
     if (!copy) return lode__fail_nomem(err);
-    memcpy(copy, value.data, value.len);
-    copy[value.len] = '\0';
   }
   lode__free(config->values[key]);
   lode__free(config->held[key]);

@@ -125,21 +125,13 @@ static lode_status parse(layer *l, size_t len, lode_error *err) {
   return LODE_OK;
 }
 
-static char *copy(lode_str s) {
-  char *c = lode__alloc(s.len + 1);
-  if (!c) return NULL;
-  if (s.len) memcpy(c, s.data, s.len);
-  c[s.len] = '\0';
-  return c;
-}
-
 lode_status lode__ignore_add(lode__ignore *ignore, lode__ignore_source source, lode_str folder, lode_str patterns,
                              lode_error *err) {
   lode_status st = LODE_OK;
   layer l = {.source = source, .folder_len = folder.len};
   if (patterns.len > LODE__IGNORE_FILE_BYTES) patterns.len = LODE__IGNORE_FILE_BYTES;
-  l.folder = copy(folder);
-  l.text = copy(patterns);
+  l.folder = lode__copy(folder.data, folder.len);
+  l.text = lode__copy(patterns.data, patterns.len);
   if (!l.folder || !l.text) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(parse(&l, patterns.len, err));
   if (l.n == 0) goto done; /* nothing to remember */

@@ -11,14 +11,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static char *copy_text(const char *text, size_t len) {
-  char *copy = lode__alloc(len + 1);
-  if (!copy) return NULL;
-  memcpy(copy, text, len);
-  copy[len] = '\0';
-  return copy;
-}
-
 /* The absolute folder of `start`, without links; the folder around it when it is a file. */
 static lode_status folder_of(const char *start, lode__buf *out, bool *is_file, lode_error *err) {
   char *real = realpath(start ? start : ".", NULL);
@@ -125,11 +117,11 @@ lode_status lode__project_locate(lode__project *p, const char *start, const char
   /* A file stands for its project, but not for whatever else lies in its folder */
   if (!len && is_file)
     LODE__GOTO(lode__fail(err, LODE_INVALID, "%.300s is a file that belongs to no project (there is neither .lode nor .git above it): name a folder", start));
-  p->root = copy_text(at.data, len ? len : at.len);
+  p->root = lode__copy(at.data, len ? len : at.len);
   if (!p->root) LODE__GOTO(lode__fail_nomem(err));
   if (store) lode__buf_adds(&folder, store);
   else LODE__GOTO(lode__fs_join(&folder, p->root, LODE__PROJECT_FOLDER, err));
-  p->folder = folder.failed ? NULL : copy_text(folder.data ? folder.data : "", store ? folder.len : folder.len - 1);
+  p->folder = folder.failed ? NULL : lode__copy(folder.data ? folder.data : "", store ? folder.len : folder.len - 1);
   if (!p->folder) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(check_link(p, store, &target, err));
   size_t n = strlen(p->folder);
@@ -153,8 +145,8 @@ lode_status lode__project_of_store(lode__project *p, const char *store, lode_err
   lode_status st;
   memset(p, 0, sizeof *p);
   LODE__GOTO(root_of_store(store, &root, &len, err));
-  p->root = copy_text(len ? root.data : "", len);
-  p->folder = copy_text(store, strlen(store));
+  p->root = lode__copy(len ? root.data : "", len);
+  p->folder = lode__copy(store, strlen(store));
   if (!p->root || !p->folder) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(check_link(p, store, &target, err));
   if (target) {

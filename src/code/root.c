@@ -11,14 +11,6 @@
 
 enum { READ_TRIES = 3 };
 
-static char *copy_text(const char *text, size_t len) {
-  char *c = lode__alloc(len + 1);
-  if (!c) return NULL;
-  if (len) memcpy(c, text, len);
-  c[len] = '\0';
-  return c;
-}
-
 /* A folder that its own repository leaves out is a project of its own: the rules above it do not count. */
 static lode_status drop_foreign_rules(lode__root *root, lode_error *err) {
   lode_status st = LODE_OK;
@@ -51,8 +43,8 @@ lode_status lode__root_open(const char *path, const lode__walk_options *options,
     if (errno == ENOENT) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no folder %.400s", path));
     LODE__GOTO(lode__fail_errno(err, errno, path));
   }
-  root->path = copy_text(real, strlen(real));
-  root->exclude = copy_text(root->options.exclude.data, root->options.exclude.len);
+  root->path = lode__copy(real, strlen(real));
+  root->exclude = lode__copy(root->options.exclude.data, root->options.exclude.len);
   if (!root->path || !root->exclude) LODE__GOTO(lode__fail_nomem(err));
   root->options.exclude.data = root->exclude;
   root->fd = LODE__RETRY(lode__os->open(root->path, O_RDONLY | O_DIRECTORY, 0));
@@ -60,7 +52,7 @@ lode_status lode__root_open(const char *path, const lode__walk_options *options,
   if (root->fd < 0 || LODE__RETRY(lode__os->fstat(root->fd, &s)) < 0) LODE__GOTO(lode__fail_errno(err, errno, root->path));
   root->device = (uint64_t)s.st_dev;
   if (!lode__git_find(root->path, &root->top, &git)) git.len = 0;
-  root->git = copy_text(git.data, git.len);
+  root->git = lode__copy(git.data, git.len);
   if (!root->git || git.failed) LODE__GOTO(lode__fail_nomem(err));
   LODE__GOTO(drop_foreign_rules(root, err));
   *out = root;

@@ -38,14 +38,6 @@ struct lode__watch {
 
 static uint64_t now_ms(void) { return lode__os->now_ns() / 1000000; }
 
-static char *copy_text(const char *text, size_t len) {
-  char *copy = lode__alloc(len + 1);
-  if (!copy) return NULL;
-  memcpy(copy, text, len);
-  copy[len] = '\0';
-  return copy;
-}
-
 /* ---- Folders ---- */
 
 static lode_status watch_folder(lode__watch *w, const char *path, lode_error *err) {
@@ -61,7 +53,7 @@ static lode_status watch_folder(lode__watch *w, const char *path, lode_error *er
   size_t need = (size_t)wd + 1;
   if (!lode__grow(&w->folders, &w->cap_folders, need, sizeof *w->folders)) LODE__GOTO(lode__fail_nomem(err));
   for (; w->n_folders < need; w->n_folders++) w->folders[w->n_folders].path = NULL;
-  char *copy = copy_text(path, strlen(path));
+  char *copy = lode__copy(path, strlen(path));
   if (!copy) LODE__GOTO(lode__fail_nomem(err));
   if (!w->folders[wd].path) w->live++;
   lode__free(w->folders[wd].path);
@@ -82,7 +74,7 @@ static lode_status watch_tree(lode__watch *w, const char *path, lode_error *err)
     /* The last path of the stack */
     size_t start = stack.len - 1;
     while (start && stack.data[start - 1]) start--;
-    char *here = copy_text(stack.data + start, strlen(stack.data + start));
+    char *here = lode__copy(stack.data + start, strlen(stack.data + start));
     stack.len = start;
     if (!here) LODE__GOTO(lode__fail_nomem(err));
     st = watch_folder(w, here, err);
@@ -131,7 +123,7 @@ static lode_status changed(lode__watch *w, const char *path, lode_error *err) {
     w->everything = true;
     return LODE_OK;
   }
-  char *copy = copy_text(path, strlen(path));
+  char *copy = lode__copy(path, strlen(path));
   if (!copy || !lode__grow(&w->due, &w->cap, w->n + 1, sizeof *w->due)) {
     lode__free(copy);
     return lode__fail_nomem(err);

@@ -66,8 +66,7 @@ lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *a
   char *first = NULL;
   if (!asked || !*asked) asked = env("LODE_MODELS");
   if (asked) {
-    first = lode__alloc(strlen(asked) + 1);
-    if (first) memcpy(first, asked, strlen(asked) + 1);
+    first = lode__copy(asked, strlen(asked));
   } else if ((base = env("XDG_DATA_HOME"))) {
     first = join(base, "lode/models");
   } else if ((base = env("HOME"))) {
@@ -218,9 +217,8 @@ static lode_status known(lode_str name, const lode__model_kind **kind, lode_erro
 /* mkdir -p */
 static lode_status make_folder(const char *path, lode_error *err) {
   size_t len = strlen(path);
-  char *copy = lode__alloc(len + 1);
+  char *copy = lode__copy(path, len);
   if (!copy) return lode__fail_nomem(err);
-  memcpy(copy, path, len + 1);
   lode_status st = LODE_OK;
   for (size_t i = 1; i <= len && st == LODE_OK; i++) {
     if (copy[i] != '/' && copy[i] != 0) continue;

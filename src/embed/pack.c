@@ -75,9 +75,8 @@ static lode_status read_head(lode__pack *p, lode_error *err) {
 
 lode_status lode__pack_open(lode__pack *pack, const char *path, lode_error *err) {
   *pack = (lode__pack){.fd = -1};
-  pack->path = lode__alloc(strlen(path) + 1);
+  pack->path = lode__copy(path, strlen(path));
   if (!pack->path) return lode__fail_nomem(err);
-  memcpy(pack->path, path, strlen(path) + 1);
   pack->fd = lode__os_open_regular(path);
   lode_status st = pack->fd < 0 ? lode__fail_errno(err, errno, path) : read_head(pack, err);
   if (st != LODE_OK) lode__pack_close(pack);

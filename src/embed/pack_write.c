@@ -11,13 +11,12 @@
 lode_status lode__pack_create(lode__pack_writer *w, const char *path, lode_error *err) {
   *w = (lode__pack_writer){.pack = {.fd = -1, .length = HEADER_BYTES}};
   size_t len = strlen(path);
-  w->pack.path = lode__alloc(len + 1);
+  w->pack.path = lode__copy(path, len);
   w->temporary = lode__alloc(len + 48);
   if (!w->pack.path || !w->temporary) {
     lode__pack_discard(w);
     return lode__fail_nomem(err);
   }
-  memcpy(w->pack.path, path, len + 1);
   snprintf(w->temporary, len + 48, "%s.tmp-%016llx", path, (unsigned long long)lode__random());
   w->pack.fd = LODE__RETRY(lode__os->open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (w->pack.fd < 0) {

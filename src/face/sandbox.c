@@ -39,9 +39,10 @@ static uint64_t writing(int abi) {
   return access;
 }
 
-static bool allow_below(int rules, const char *path, uint64_t access) {
+/* `flags`: O_NOFOLLOW | O_DIRECTORY for a name inside the store, which anybody may have made. */
+static bool allow_below(int rules, const char *path, int flags, uint64_t access) {
   struct landlock_path_beneath_attr below = {.allowed_access = access};
-  below.parent_fd = open(path, O_PATH | O_CLOEXEC);
+  below.parent_fd = open(path, O_PATH | O_CLOEXEC | flags);
   if (below.parent_fd < 0) return false;
   bool added = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &below, 0) == 0;
   close(below.parent_fd);
@@ -58,13 +59,13 @@ static const char *landlock(const char *store, const char *crashes) {
   int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0);
   if (rules < 0) return "it cannot be set up";
   const char *failed = NULL;
-  if (!allow_below(rules, store, writing(abi))) failed = "the store's folder is not there";
-  if (crashes) (void)allow_below(rules, crashes, writing(abi));
-  (void)allow_below(rules, "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE);
-  (void)allow_below(rules, tmp && *tmp ? tmp : "/tmp", writing(abi));
+  if (!allow_below(rules, store, 0, writing(abi))) failed = "the store's folder is not there";
+  if (crashes) (void)allow_below(rules, crashes, O_NOFOLLOW | O_DIRECTORY, writing(abi));
+  (void)allow_below(rules, "/dev/null", 0, LANDLOCK_ACCESS_FS_WRITE_FILE);
+  (void)allow_below(rules, tmp && *tmp ? tmp : "/tmp", 0, writing(abi));
   if (cache && *cache) snprintf(path, sizeof path, "%s", cache);
   else snprintf(path, sizeof path, "%s/.cache", home ? home : "");
-  (void)allow_below(rules, path, writing(abi)); /* models live there, if it exists */
+  (void)allow_below(rules, path, 0, writing(abi)); /* models live there, if it exists */
   if (!failed && syscall(SYS_landlock_restrict_self, rules, 0) != 0) failed = "it was refused";
   close(rules);
   return failed ? failed : "";
