@@ -137,6 +137,26 @@ for how in '--no-backup' ''; do
   rm -rf "$tmp/dir" "$tmp"/dir.backup-*
 done
 
+# ---- git sees no copy
+
+where='git status after reset'
+if command -v git >/dev/null; then
+  for notes in '' with; do
+    for what in 'index' 'all'; do
+      fresh
+      rm -rf .lode.backup-*
+      git init -q . 2>/dev/null
+      before=$(git status --porcelain --untracked-files=all)
+      [ -z "$notes" ] || { echo '{"id":"n1"}' >"$tmp/note"; exits 0 db add notes "$tmp/note" --create; }
+      exits 0 reset $what --yes
+      check "$where: no copy" [ -f .lode.backup-*/lode.db ]
+      check "$where $what: $(git status --porcelain --untracked-files=all)" [ "$(git status --porcelain --untracked-files=all)" = "$before" ]
+      exits 0 status --store .lode.backup-*
+      rm -rf .lode.backup-*
+    done
+  done
+fi
+
 # ---- reset index leaves what is not the index
 
 where='notes beside the index'

@@ -190,14 +190,18 @@ bool lode__project_has_store(const lode__project *p) {
   return lode__inside_lstat(p->folder, LODE__TRUTH_FILE, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-lode_status lode__project_prepare(const lode__project *p, lode_error *err) {
+lode_status lode__project_hide(const char *folder, lode_error *err) {
   static const char ignore[] = "# made by lode: the index of this project, which can be made again\n*\n";
   struct stat info;
+  if (lode__inside_lstat(folder, ".gitignore", &info) == 0) return LODE_OK;
+  return lode__fs_write_inside(folder, ".gitignore", (lode_str){ignore, sizeof ignore - 1}, err);
+}
+
+lode_status lode__project_prepare(const lode__project *p, lode_error *err) {
   if (lode__os->mkdir(p->folder, 0700) < 0 && errno != EEXIST) {
     if (errno == ENOENT) return lode__fail(err, LODE_GONE, "the folder of %.400s was removed", p->folder);
     return lode__fail(err, errno == EROFS || errno == EACCES ? LODE_READONLY : LODE_IO,
                       "the index cannot be made in %.300s: %.100s; name another place with --store DIR", p->folder, strerror(errno));
   }
-  if (lode__inside_lstat(p->folder, ".gitignore", &info) == 0) return LODE_OK;
-  return lode__fs_write_inside(p->folder, ".gitignore", (lode_str){ignore, sizeof ignore - 1}, err);
+  return lode__project_hide(p->folder, err);
 }

@@ -45,6 +45,8 @@ const char *lode__project_name(const lode__project *project);
 bool lode__project_has_store(const lode__project *project);
 /* Makes the store's folder, with a .gitignore in it. */
 lode_status lode__project_prepare(const lode__project *project, lode_error *err);
+/* A folder of the project that git is not to see: a .gitignore in it, unless there is one. */
+lode_status lode__project_hide(const char *folder, lode_error *err);
 
 /* ---- Who is at work ---- */
 

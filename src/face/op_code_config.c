@@ -117,6 +117,12 @@ static lode_status make_backup_folder(reset *r, lode_error *err) {
   return st;
 }
 
+/* The copy is made: that git would list it fails nothing. */
+static void hide_backup(reset *r) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  if (lode__project_hide(r->backup.data, &why) != LODE_OK) lode__op_note(r->ctx, "git will list %.200s: %.200s", r->backup.data, why.text);
+}
+
 /* The files go, or move to the backup. */
 static lode_status clear_files(reset *r, lode_error *err) {
   unsigned kinds = LODE__FILES_DATA | (r->all ? LODE__FILES_PROJECT : 0u);
@@ -124,6 +130,7 @@ static lode_status clear_files(reset *r, lode_error *err) {
   LODE__TRY(lode__store_files_clear(r->project.folder, kinds, r->keep ? r->backup.data : NULL, &r->foreign, err));
   /* nothing was there: no copy either */
   if (r->keep && lode__os->rmdir(r->backup.data) == 0) r->backup.len = 0;
+  if (r->backup.len) hide_backup(r);
   return LODE_OK;
 }
 
@@ -165,6 +172,7 @@ static lode_status clear_collections(reset *r, lode_store *store, lode_error *er
     LODE__GOTO(make_backup_folder(r, err));
     LODE__GOTO(lode__fs_join(&file, r->backup.data, LODE__TRUTH_FILE, err));
     LODE__GOTO(lode_backup(store, file.data, r->ctx->progress, err));
+    hide_backup(r);
   }
   if (r->indexed) LODE__GOTO(drop_owned(store, err));
 done:
