@@ -631,6 +631,15 @@ TEST(what_git_tracks_takes_the_users_word) {
   CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
   sh("mv index r/.git/index && cd r && git rm -rq --cached .lode");
   CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  /* That word was about that store, not about the next one */
+  sh("rm r/.lode/lode.*");
+  lode_store *store;
+  OK(lode_open(at("r/.lode"), &(lode_open_options){.create = true, .no_background = true}, &store, &err));
+  OK(lode__trust_made(at("r/.lode"), store, &err));
+  lode_close(store);
+  CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  sh("cd r && git add -f .lode/segments");
+  CHECK(look("r/.lode", true, NULL) == LODE__TRUST_TRACKED);
   lode__buf_release(&settings);
 }
 

@@ -199,7 +199,7 @@ for refused in "search sheep" "context --name count_sheep" "index" "index --pend
   "db collections" "db create x" "db drop code --yes" "db rename code x" "db add x $tmp/records" "db import x $tmp/records" "db upsert code $tmp/records" \
   "db update code $tmp/records" "db get code" "db query code --text sheep" "db embed code" "db delete code --ids a" "db count code" "db facets code kind" \
   "db map code" "db stats" "db verify" "db salvage $tmp/salvaged" "db backup $tmp/copied" "db restore $tmp/records" "db compact" "db optimize" "db export code" \
-  "db push code --to $tmp/pushed" "db pull code --from $tmp/shared/.lode"; do
+  "db push code --to $tmp/pushed" "db pull code --from $tmp/shared/.lode" "rescue chroma $tmp/home"; do
   run 5 $refused; says "lode trust $tmp/clone"; says "LODE_TRUST=1"
   check "lode $refused: printed $out" [ -z "$out" ]
 done
@@ -245,7 +245,7 @@ git rm -rq --cached .lode && run 0 search sheep && silent note
 git reset -q --hard; rm -rf .lode/segments/0123456789abcdef.seg; git rm -rq --cached .lode; run 0 trust --forget; run 0 search sheep; run 0 trust
 git reset -q; run 5 search sheep; says "git rm -r --cached .lode"
 # A clone that brings everything but lode.db, or one file that is none of Lode's
-git clone -q "$tmp/hub/later" "$tmp/nostore" && cd "$tmp/nostore" || exit 1
+git clone -q "$tmp/hub/later" "$tmp/nostore" && chmod -R go-w "$tmp/nostore" && cd "$tmp/nostore" || exit 1
 for round in there removed; do
   for refused in index "search sheep" "watch --once" "setup --no-mcp" "skipped"; do run 5 $refused; says "git rm -r .lode"; done
   run 0 status --json; has '"state":"untrusted"'
@@ -259,7 +259,7 @@ for round in there removed; do
 done
 git rm -rq .lode; run 0 index; silent note; run 0 search sheep; silent note
 mkdir "$tmp/hub/odd" && sources "$tmp/hub/odd" && mkdir -p "$tmp/hub/odd/.lode/config" && echo '{}' >"$tmp/hub/odd/.lode/config/settings"
-(cd "$tmp/hub/odd" && git init -q . && git add -Af && git commit -qm one && git clone -q . "$tmp/odd") && cd "$tmp/odd" && run 5 index && says "git rm -r .lode"
+(cd "$tmp/hub/odd" && git init -q . && git add -Af && git commit -qm one && git clone -q . "$tmp/odd") && chmod -R go-w "$tmp/odd" && cd "$tmp/odd" && run 5 index && says "git rm -r .lode"
 LODE_TRUST=1 run 0 index -q
 # Trust is of a store, not of a place where one may appear later
 mkdir -p "$tmp/place/.lode" && cd "$tmp/place" && run 1 trust && says "no store"

@@ -311,6 +311,7 @@ lode_status lode__trust_made(const char *folder, lode_store *store, lode_error *
   lode_status st = begin_entry(folder, &e) ? LODE_OK : lode__fail_nomem(err);
   e.level = LODE__TRUST_LEVEL_MADE;
   e.id[0] = e.file[0] = '\0';
+  e.tracked = false;
   if (store) {
     put_id(store, e.id);
     file_of(folder, e.file);
