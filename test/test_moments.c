@@ -14,6 +14,7 @@
 #include "store/store.h"
 #include "test.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -509,6 +510,13 @@ TEST_SLOW(streamed_answers_are_of_one_moment, 120) {
   stage_close();
 }
 
+/* Several blocks of rows: a scan may end its transaction at each. */
+TEST_SLOW(answers_of_several_blocks_are_of_one_moment, 120) {
+  stage_open(4, 600, false);
+  run_kinds(1);
+  stage_close();
+}
+
 /* Long scans of memory are made without a transaction. */
 TEST_SLOW(answers_of_long_scans_are_of_one_moment, 120) {
   lode__scan_in_tx_bytes = 0;
@@ -540,6 +548,84 @@ TEST(a_long_answer_gives_way_to_writers) {
   CHECK(written >= g.fill + ALL);
   lode__free(out.data);
   lode__tx_gaps_hook = NULL;
+  stage_close();
+}
+
+/* The transaction of a patient attempt has lasted too long from the n-th time on that this is asked. */
+static unsigned asked, too_long_at;
+static bool too_long(void) { return !g.in_gap && ++asked >= too_long_at; }
+static const lode__tx_gaps patient = {yes, yes, too_long, seed_gap};
+
+/* Ids of the groups, and enough others that the records are not read one by one. */
+static lode_selection many_ids(void) {
+  enum { LISTED = 200 };
+  static char names[LISTED][16];
+  static lode_str listed[LISTED];
+  for (unsigned i = 0; i < LISTED; i++) {
+    if (i < ALL) snprintf(names[i], sizeof names[i], "%c-%02u", (int)('a' + i / SET), i % SET);
+    else snprintf(names[i], sizeof names[i], "fill-%04u", i);
+    listed[i] = lode__str(names[i]);
+  }
+  return (lode_selection){.ids = listed, .n_ids = LISTED};
+}
+
+/* Commits in every gap leave a search among listed records to its patient attempt. It gives way wherever it learns that
+ * it is in the way. Returns how often it asked. */
+static unsigned check_patient_search(bool exact, size_t queries) {
+  lode_result *r = NULL;
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .n = queries, .k = SET, .include = LODE_ALL, .exact = exact,
+                          .vectors = origin, .dimension = g.dim, .select = many_ids()};
+  g.kind = "patient";
+  g.asked_at = g.generation;
+  ask_vector(); /* loads the vectors */
+  g.most_commits = UINT64_MAX;
+  lode__tx_gaps_hook = &patient;
+  asked = 0;
+  too_long_at = UINT_MAX;
+  ask_query(q, SET * queries, SET * queries);
+  unsigned all = asked;
+  for (too_long_at = 1; too_long_at <= all; too_long_at += 1 + too_long_at / 4) {
+    asked = 0;
+    FAILS(LODE_BUSY, lode_query(g.c, &q, &r, &err));
+    CHECKF(!r && strstr(err.text, "narrow it"), "%s", err.text);
+    CHECKF(asked == too_long_at, "asked %u times, but was to give way after %u", asked, too_long_at);
+  }
+  lode__tx_gaps_hook = NULL;
+  return all;
+}
+
+static void add_blocks(unsigned blocks) {
+  enum { BLOCK = 256 }; /* BLOCK_ROWS of nearest.c */
+  for (unsigned i = 0; i < blocks * BLOCK; i++) {
+    char id[16];
+    float far[4] = {300 + (float)(i % 100), (float)(i % 7)};
+    snprintf(id, sizeof id, "more-%04u", i);
+    lode_record r = {.id = lode__str(id), .vector = far, .dimension = g.dim};
+    OK(lode_add(g.other, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
+  }
+}
+
+TEST_SLOW(a_long_scan_of_vectors_gives_way_to_writers, 60) {
+  stage_open(4, 200, false);
+  unsigned before = check_patient_search(false, 1);
+  add_blocks(6);
+  unsigned after = check_patient_search(false, 1);
+  CHECKF(after >= before + 6, "asked %u times, and %u times with 6 blocks more", before, after);
+  stage_close();
+}
+
+TEST_SLOW(a_long_search_of_segments_gives_way_to_writers, 60) {
+  lode__build_limits_now = (lode__build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
+  stage_open(4, 200, true);
+  g.indexes = false; /* so that they stay as they are */
+  unsigned one = check_patient_search(false, 1), eight = check_patient_search(false, 8);
+  CHECKF(eight >= one + 7, "asked %u times for a query, and %u times for 8", one, eight);
+  unsigned before = check_patient_search(true, 1);
+  add_blocks(6);
+  OK(lode_optimize(g.other_store, (lode_progress){0}, &err));
+  unsigned after = check_patient_search(true, 1);
+  /* those in memory have become part of the same files */
+  CHECKF(after >= before + 4, "asked %u times, and %u times with 6 blocks more", before, after);
   stage_close();
 }
 

@@ -137,7 +137,10 @@ void lode__reader_borrow(lode__reader *reader, lode_collection *handle, lode__tx
 /* Does nothing when a transaction is open. */
 LODE_MUST lode_status lode__reader_begin(lode__reader *reader, lode_error *err);
 void lode__reader_pause(lode__reader *reader); /* ends it; borrowed and patient ones stay */
-bool lode__reader_is_old(const lode__reader *reader);
+/* It is time to renew. Of a patient reader: writers have waited for too long, and renewing fails. */
+bool lode__reader_is_old(lode__reader *reader);
+/* Ends an old transaction. A patient reader that is in the way fails instead: LODE_BUSY, and `gave_way`. */
+LODE_MUST lode_status lode__reader_pause_if_old(lode__reader *reader, lode_error *err);
 /* When the new transaction sees another moment, this fails (as does lode__reader_begin), and lode__reader_answer
  * begins again. */
 LODE_MUST lode_status lode__reader_renew_if_old(lode__reader *reader, lode_error *err);

@@ -254,6 +254,7 @@ static lode_status search_segment(lode__nearest *near, const search_kit *kit, si
   lode__search_request request = {.k = near->k, .beam = near->effort, .recall = near->target_recall,
                                   .allowed = may->slots ? may->slots->bits : NULL, .match = may->match};
   for (size_t q = 0; q < near->n; q++) {
+    LODE__TRY(lode__reader_pause_if_old(near->reader, err));
     request.query = near->queries + q * near->dim;
     LODE__TRY(lode__segment_search(segment, &request, kit->room, kit->hits, &n, err));
     LODE__TRY(take_hits(&near->best[q], kit->hits, n, err));
@@ -276,8 +277,8 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
     if (st == LODE_OK && (!may.slots || may.slots->n)) st = search_segment(near, &kit, i, &may, &why);
     lode__slots_release(may.slots);
     if (st == LODE_OK) continue;
-    if (st == LODE_NOMEM) {
-      st = lode__fail_nomem(err);
+    if (st == LODE_NOMEM || near->reader->gave_way) { /* says nothing about the file */
+      st = lode__fail(err, st, "%s", why.text);
       break;
     }
     lode__seg_suspect(store, v->segs[i].seg->row.id, st, why.text);

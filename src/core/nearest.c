@@ -6,7 +6,8 @@
  *                      the caller wants exact results, all read
  *   memory             the others, as a snapshot of vectors.c holds them, scanned
  *   stream             those that do not fit in memory: read from the store in short transactions
- * A long scan is done without a transaction; the vectors that have come since are then scanned in a new one. A stream
+ * A long scan is done without a transaction, and one that turns out to be long (each block of rows and each query of a
+ * segment looks at the clock) goes on without it; the vectors that have come since are then scanned in a new one. A stream
  * goes from small keys to large: what is written meanwhile has larger keys and is met at its end. So in each case all
  * living vectors of the last transaction have been looked at, and some that died on the way; the caller looks at the
  * candidates again in that transaction, and asks for some more than it needs because some may have died. That is why
@@ -138,6 +139,7 @@ static lode_status scan_memory(lode__nearest *near, const lode__vectors *v, int6
           .vid = c->vid + i,
           .snapshot = v,
       };
+      LODE__TRY(lode__reader_pause_if_old(near->reader, err));
       LODE__TRY(look_at(near, &b, &hint, err));
     }
   }
@@ -268,14 +270,17 @@ static lode_status scan_segments(lode__nearest *near, lode__vectors *v, bool all
     uint32_t rows = c->seg->row.rows;
     size_t hint = 0;
     if (!all && c->seg->segment->info.kind == LODE__GRAPH) continue;
-    for (uint32_t at = 0; at < rows && st == LODE_OK; at += BLOCK_ROWS)
+    for (uint32_t at = 0; at < rows && st == LODE_OK; at += BLOCK_ROWS) {
+      LODE__GOTO(lode__reader_pause_if_old(near->reader, err));
       st = read_block(near, c, at, rows - at < BLOCK_ROWS ? rows - at : BLOCK_ROWS, w, &hint, &why);
+    }
     if (st == LODE_OK) continue;
     if (st != LODE_NOMEM) lode__seg_suspect(c->seg->store, c->seg->row.id, st, why.text);
     *damaged = st != LODE_NOMEM;
     st = *damaged ? LODE_OK : lode__fail_nomem(err);
     break;
   }
+done:
   lode__free(w->rows);
   lode__free(w->norms);
   lode__free(w);
@@ -301,10 +306,31 @@ static uint64_t bytes_to_read(const lode__nearest *near, const lode__vectors *v,
   return rows * v->stride * sizeof(float) * near->n;
 }
 
+/* The vectors in memory, and as long as that was done without a transaction, those that have come since. */
+static lode_status scan_to_present(lode__nearest *near, lode__vectors *v, bool *again, lode_error *err) {
+  lode__reader *reader = near->reader;
+  lode__vectors *held = NULL;
+  int64_t seen = 0;
+  lode_status st;
+  for (;;) {
+    lode__vectors *later = NULL;
+    LODE__GOTO(scan_memory(near, v, seen, err));
+    if (reader->tx) break;
+    LODE__GOTO(lode__reader_begin(reader, err));
+    LODE__GOTO(lode__vectors_get(reader, &later, err));
+    seen = v->last_vid;
+    lode__vectors_release(held);
+    held = v = later;
+    *again = !v || v->dim != near->dim || v->streams || (v->n_segs && v->segs[v->n_segs - 1].last > seen);
+    if (*again) break;
+  }
+done:
+  lode__vectors_release(held);
+  return st;
+}
+
 static lode_status run_snapshot(lode__nearest *near, lode__vectors *v, bool *damaged, bool *again, lode_error *err) {
   lode__reader *reader = near->reader;
-  lode__vectors *later = NULL;
-  lode_status st;
   if (v->dim != near->dim) {
     *again = true;
     return LODE_OK;
@@ -316,24 +342,12 @@ static lode_status run_snapshot(lode__nearest *near, lode__vectors *v, bool *dam
   bool exact = must_be_exact(near, v);
   bool in_tx = bytes_to_read(near, v, exact) <= lode__scan_in_tx_bytes;
   if (!in_tx && !v->streams) lode__reader_pause(reader);
-  if (v->n_segs && !exact) LODE__GOTO(lode__indexed_search(near, v, damaged, err));
-  if (v->n_segs && !*damaged) LODE__GOTO(scan_segments(near, v, exact, damaged, err));
-  if (*damaged) goto done;
-  if (v->streams) {
-    LODE__GOTO(lode__reader_begin(reader, err));
-    LODE__GOTO(run_stream(near, v, err));
-    goto done;
-  }
-  LODE__GOTO(scan_memory(near, v, 0, err));
-  if (in_tx) goto done;
-  LODE__GOTO(lode__reader_begin(reader, err));
-  LODE__GOTO(lode__vectors_get(reader, &later, err));
-  *again = !later || later->dim != near->dim || later->streams ||
-           (later->n_segs && later->segs[later->n_segs - 1].last > v->last_vid);
-  if (!*again) LODE__GOTO(scan_memory(near, later, v->last_vid, err));
-done:
-  lode__vectors_release(later);
-  return st;
+  if (v->n_segs && !exact) LODE__TRY(lode__indexed_search(near, v, damaged, err));
+  if (v->n_segs && !*damaged) LODE__TRY(scan_segments(near, v, exact, damaged, err));
+  if (*damaged) return LODE_OK;
+  if (!v->streams) return scan_to_present(near, v, again, err);
+  LODE__TRY(lode__reader_begin(reader, err));
+  return run_stream(near, v, err);
 }
 
 static lode_status run_by_record(lode__nearest *near, lode_error *err) {

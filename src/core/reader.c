@@ -1,8 +1,9 @@
 /* reader.c - read transactions that are renewed before they grow old, and answers of one moment.
  *
  * A read transaction holds up commits, so none lasts much longer than 50 ms: whoever walks over many records calls
- * lode__reader_renew_if_old and goes on from where it stood. Each new transaction loads the collection again: a
- * dropped one is LODE_NOT_FOUND.
+ * lode__reader_renew_if_old and goes on from where it stood; whoever reads a snapshot, for which no transaction is
+ * needed, calls lode__reader_pause_if_old and begins another one at the end. Each new transaction loads the collection
+ * again: a dropped one is LODE_NOT_FOUND.
  *
  * One answer speaks of one moment. So:
  *   - Every answer is made by lode__reader_answer. Its first transaction sets the moment; a later one that sees
@@ -91,17 +92,25 @@ void lode__reader_pause(lode__reader *reader) {
   reader->tx = NULL;
 }
 
-bool lode__reader_is_old(const lode__reader *reader) {
-  return reader->tx && !reader->borrowed && !reader->patient && lode__tx_is_old(reader->tx);
+/* A patient reader that was once found to be in the way gives way, even if the writer has stopped waiting meanwhile. */
+bool lode__reader_is_old(lode__reader *reader) {
+  if (!reader->tx || reader->borrowed) return false;
+  if (!reader->patient) return lode__tx_is_old(reader->tx);
+  reader->gave_way = reader->gave_way || lode__tx_outstays(reader->tx);
+  return reader->gave_way;
+}
+
+lode_status lode__reader_pause_if_old(lode__reader *reader, lode_error *err) {
+  if (!lode__reader_is_old(reader)) return LODE_OK;
+  if (reader->patient)
+    return lode__fail(err, LODE_BUSY, "the store is written to all the time, and this takes too long to be answered "
+                                      "between two commits: narrow it, or try again later");
+  lode__reader_pause(reader);
+  return LODE_OK;
 }
 
 lode_status lode__reader_renew_if_old(lode__reader *reader, lode_error *err) {
-  if (reader->patient && reader->tx && lode__tx_outstays(reader->tx)) {
-    reader->gave_way = true;
-    return lode__fail(err, LODE_BUSY, "the store is written to all the time, and this takes too long to be answered "
-                                      "between two commits: narrow it, or try again later");
-  }
-  if (lode__reader_is_old(reader)) lode__reader_pause(reader);
+  LODE__TRY(lode__reader_pause_if_old(reader, err));
   return lode__reader_begin(reader, err);
 }
 
