@@ -3,6 +3,7 @@
 #include "fault.h"
 #include "lode.h"
 #include "scene.h"
+#include "store/db.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -259,6 +260,34 @@ TEST(stores_of_0_1_0_are_read_as_they_are_and_brought_up) {
     CHECK(count(true) == 22);
     scene_verify(folder, "a store of 0.1.0, written to");
   }
+}
+
+/* Somebody else writes, or only holds the lock, all the time: it is read as it is, and brought up by the first write. */
+TEST(a_store_of_0_1_0_is_read_beside_a_writer) {
+  char root[500];
+  sqlite3 *writer = NULL;
+  lode_store *store;
+  lode_collection *c;
+  lode_error err = {0};
+  uint64_t n;
+  unpack();
+  snprintf(root, sizeof root, "%s", folder);
+  use(root, "whole");
+  OK(lode__vfs_register(&err));
+  CHECK(sqlite3_open_v2(truth, &writer, SQLITE_OPEN_READWRITE, LODE__VFS_NAME) == SQLITE_OK);
+  CHECK(sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
+  OK(lode_open(folder, &(lode_open_options){.no_background = true, .busy_ms = 20}, &store, &err));
+  OK(lode_collection_open(store, S("c"), NULL, &c, &err));
+  OK(lode_count(c, &n, &err));
+  CHECK(n == 12);
+  CHECK(add(c, 100, 10, &err) == LODE_BUSY);
+  CHECK(sqlite3_exec(writer, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK);
+  sqlite3_close(writer);
+  OK(add(c, 100, 10, &err));
+  lode_collection_close(c);
+  lode_close(store);
+  CHECK(count(true) == 22);
+  scene_verify(folder, "a store of 0.1.0, written to later");
 }
 
 TEST(a_journal_of_0_1_0_is_not_rolled_back_into_format_2) {

@@ -132,6 +132,8 @@ static const struct {
     {"DROP TABLE counter", "table \"counter\" is missing"},
     {"DROP TABLE dead", "table \"dead\" is missing"},
     {"DROP TABLE segment", "table \"segment\" is missing"},
+    {"DROP TABLE size", "table \"size\" is missing"},
+    {SCENE_FORMAT_1 "DROP TABLE size", "table \"size\" is missing"}, /* no released Lode made a store without */
     {"DROP TABLE text", "table \"text\" is missing"},
     {"ALTER TABLE dead ADD COLUMN extra", "table \"dead\""},
     {"ALTER TABLE dead RENAME TO gone", "table \"gone\""},
@@ -318,18 +320,17 @@ static void leave_newer_alone(uint32_t page_bytes) {
 TEST(a_newer_format_is_left_alone) { leave_newer_alone(512); }
 TEST(a_newer_format_is_left_alone_in_large_pages) { leave_newer_alone(16384); }
 
-/* Each step of the format, as opened by this SQLite, whatever made it. */
+/* Each format, as opened by this SQLite, whatever made it. */
 TEST(known_schemas_pass) {
   static const uint32_t sizes[] = {512, 1024, 16384, 65536};
-  static const char *const steps[] = {"SELECT 1", SCENE_FORMAT_1, SCENE_FORMAT_1 "DROP TABLE size",
-                                      SCENE_FORMAT_1 "DROP TABLE size; DROP TABLE segment; DROP TABLE dead"};
+  static const char *const formats[] = {"SELECT 1", SCENE_FORMAT_1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-    for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
+    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
       ground g;
       lode_error err = {0};
       prepare(&g, sizes[i]);
       begin(&g);
-      scene_sql(g.work, steps[k]);
+      scene_sql(g.work, formats[k]);
       copy_file(g.file, g.backup);
       OK(lode_restore(g.backup, g.to, (lode_progress){0}, &err));
       CHECK(scene_content(g.to) == g.content);

@@ -424,26 +424,6 @@ TEST(no_room_for_a_private_copy) {
   CHECK(scene_content(folder) == content);
 }
 
-static void upgrade(const char *sql) {
-  char folder[400];
-  lode_store *store;
-  lode_error err = {0};
-  snprintf(folder, sizeof folder, "%s/s", test_folder());
-  scene_make(folder, PAGE);
-  scene_sql(folder, sql);
-  lode_status st = lode_open(folder, &(lode_open_options){.read_only = true}, &store, &err);
-  CHECKF(st == LODE_VERSION && strstr(err.text, "lode db optimize"), "%s %s", lode_status_name(st), err.text);
-  OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
-  OK(lode_optimize(store, (lode_progress){0}, &err));
-  lode_close(store);
-  passes(folder, "upgraded");
-}
-
-TEST(a_store_of_before_the_vector_index_is_brought_up_to_date) {
-  upgrade(SCENE_FORMAT_1 "DROP TABLE segment; DROP TABLE dead; DROP TABLE size");
-}
-TEST(a_store_of_before_the_lengths_is_brought_up_to_date) { upgrade(SCENE_FORMAT_1 "DROP TABLE size"); }
-
 static bool stop_at(void *ctx, const char *phase, uint64_t at, uint64_t total) {
   int *left = ctx;
   (void)phase, (void)at, (void)total;

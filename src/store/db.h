@@ -185,9 +185,8 @@ struct lode__conn {
   uint64_t damage_seen;    /* of the VFS state, already added to the db's count */
   uint64_t wait_until_ns;  /* busy handler: give up then; 0 when not waiting */
   bool waiting;
-  bool schema_known;       /* the schema with the number below was compared (schema_check.c), */
+  bool schema_known;       /* the schema with the number below was compared (schema_check.c) */
   int64_t schema_cookie;
-  unsigned step;           /* and is of this step */
   lode__feed feed;         /* while a statement that reads it runs */
   /* The dead (record.c): keys in graves of one collection, sorted. Kept from transaction to transaction, because keys are
    * never used again; erased ones may be among them. */
@@ -308,33 +307,25 @@ void lode__private_drop(lode__private *p);                         /* with the f
 lode_status lode__private_failed(lode_status st, lode_error *err);
 
 /* schema.c */
-/* What a store's schema may be, step by step as the format grew. */
-typedef enum lode__schema_step {
-  LODE__STEP_FIRST = 1,
-  LODE__STEP_VECTORS, /* with the manifest of the vector index */
-  LODE__STEP_SIZES,   /* with the lengths of documents */
-  LODE__STEP_LAST = LODE__STEP_SIZES,
-} lode__schema_step;
 typedef struct lode__object {
   const char *type, *name, *table;
   const char *sql;  /* NULL: an index that SQLite makes with its table */
-  unsigned step;    /* of the first schema that has it */
   bool own;         /* made by its SQL; false: comes with another */
 } lode__object;
 #define LODE__SCHEMA_OBJECTS 21
 extern const lode__object lode__schema_objects[LODE__SCHEMA_OBJECTS];
-/* The first step that stores of a format may be at. LODE_VERSION: a newer Lode's. */
-lode_status lode__schema_format(uint32_t format, const char *path, unsigned *first_step, lode_error *err);
+/* LODE_VERSION: a newer Lode's. */
+lode_status lode__schema_format(uint32_t format, const char *path, lode_error *err);
 lode_status lode__db_create(lode__db *db, lode_error *err);
-/* Reads the store once, and brings one that was made by an earlier Lode up to date. A read-only handle reads format 1 as it is;
- * LODE_VERSION where tables are missing. */
+/* Reads the store once, and brings one that was made by an earlier Lode up to date. A read-only handle reads format 1 as it
+ * is, and so does one that cannot write at the moment. */
 lode_status lode__db_upgrade(lode__db *db, lode_error *err);
 /* From format 1 to this one, within a write transaction. */
 lode_status lode__db_raise_format(lode__tx *tx, lode_error *err);
 
 /* schema_check.c */
 /* With a lock of the truth file held, before anything else runs in a transaction: is the schema one of ours? Looks again
- * whenever SQLite would. Sets conn->step. */
+ * whenever SQLite would. */
 lode_status lode__schema_check(lode__conn *conn, lode_error *err);
 /* The same for a file that is read as pages: a backup. */
 lode_status lode__schema_check_pages(lode__pages *pages, const char *path, lode_error *err);

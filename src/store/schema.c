@@ -10,15 +10,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* One row for each object of the schema, with its SQL exactly as SQLite keeps it. Whatever is added later gets a step of its own
- * (enum lode__schema_step), here and in `formats`, and upgrades follow from the table. */
-#define TABLE(name, step, columns) {"table", name, name, "CREATE TABLE " name columns, step, true}
-#define SHADOW(name, columns) {"table", name, name, "CREATE TABLE '" name "'" columns, LODE__STEP_FIRST, false}
-#define AUTOINDEX(table) {"index", "sqlite_autoindex_" table "_1", table, NULL, LODE__STEP_FIRST, false}
+/* One row for each object of the schema, with its SQL exactly as SQLite keeps it. It is the same in formats 1 and 2: an
+ * object that is added later needs a format of its own. */
+#define TABLE(name, columns) {"table", name, name, "CREATE TABLE " name columns, true}
+#define SHADOW(name, columns) {"table", name, name, "CREATE TABLE '" name "'" columns, false}
+#define AUTOINDEX(table) {"index", "sqlite_autoindex_" table "_1", table, NULL, false}
 
 const lode__object lode__schema_objects[LODE__SCHEMA_OBJECTS] = {
-    TABLE("state", LODE__STEP_FIRST, "(k INTEGER PRIMARY KEY, v)"),
-    TABLE("collection", LODE__STEP_FIRST,
+    TABLE("state", "(k INTEGER PRIMARY KEY, v)"),
+    TABLE("collection",
           "(cid INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name TEXT UNIQUE, metric INTEGER NOT NULL,"
           " dim INTEGER NOT NULL, metadata TEXT, embedder TEXT, embedder_dim INTEGER NOT NULL, counted INTEGER NOT NULL,"
           " created INTEGER NOT NULL, records INTEGER NOT NULL, pending INTEGER NOT NULL, documents INTEGER NOT NULL,"
@@ -26,37 +26,36 @@ const lode__object lode__schema_objects[LODE__SCHEMA_OBJECTS] = {
           " term_cursor INTEGER NOT NULL, untexted INTEGER NOT NULL, unindexed INTEGER NOT NULL, horizon INTEGER NOT NULL,"
           " crc INTEGER NOT NULL)"),
     AUTOINDEX("collection"),
-    TABLE("name", LODE__STEP_FIRST,
+    TABLE("name",
           "(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
           " PRIMARY KEY(cid, id)) WITHOUT ROWID"),
-    TABLE("fresh", LODE__STEP_FIRST,
+    TABLE("fresh",
           "(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
           " PRIMARY KEY(cid, id)) WITHOUT ROWID"),
-    TABLE("record", LODE__STEP_FIRST,
+    TABLE("record",
           "(rid INTEGER PRIMARY KEY, id BLOB NOT NULL, seq INTEGER NOT NULL, vid INTEGER NOT NULL,"
           " doc INTEGER, meta TEXT, crc INTEGER NOT NULL)"),
-    {"index", "pending", "record", "CREATE INDEX pending ON record(vid) WHERE vid=0", LODE__STEP_FIRST, true},
-    TABLE("document", LODE__STEP_FIRST, "(rid INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER NOT NULL)"),
-    TABLE("vector", LODE__STEP_FIRST,
+    {"index", "pending", "record", "CREATE INDEX pending ON record(vid) WHERE vid=0", true},
+    TABLE("document", "(rid INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER NOT NULL)"),
+    TABLE("vector",
           "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"),
-    TABLE("grave", LODE__STEP_FIRST,
+    TABLE("grave",
           "(gid INTEGER PRIMARY KEY, rids BLOB NOT NULL, vid INTEGER NOT NULL, crc INTEGER NOT NULL)"),
-    TABLE("metakey", LODE__STEP_FIRST,
+    TABLE("metakey",
           "(kid INTEGER PRIMARY KEY, cid INTEGER NOT NULL, name TEXT NOT NULL, counted INTEGER NOT NULL,"
           " UNIQUE(cid, name))"),
     AUTOINDEX("metakey"),
-    TABLE("term", LODE__STEP_FIRST,
+    TABLE("term",
           "(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
           " WITHOUT ROWID"),
-    TABLE("counter", LODE__STEP_FIRST,
+    TABLE("counter",
           "(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID"),
-    TABLE("segment", LODE__STEP_VECTORS, /* the manifest of the vector index (segments.c) */
+    TABLE("segment", /* the manifest of the vector index (segments.c) */
           "(id INTEGER PRIMARY KEY, cid INTEGER NOT NULL, after INTEGER NOT NULL, last INTEGER NOT NULL,"
           " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc INTEGER NOT NULL)"),
-    TABLE("dead", LODE__STEP_VECTORS, "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL)"),
-    TABLE("size", LODE__STEP_SIZES, "(block INTEGER PRIMARY KEY, codes BLOB NOT NULL)"),
-    {"table", "text", "text", "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode')",
-     LODE__STEP_FIRST, true},
+    TABLE("dead", "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL)"),
+    TABLE("size", "(block INTEGER PRIMARY KEY, codes BLOB NOT NULL)"),
+    {"table", "text", "text", "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode')", true},
     /* What FTS5 makes for it: the same in every SQLite from 3.40 to 3.53. */
     SHADOW("text_data", "(id INTEGER PRIMARY KEY, block BLOB)"),
     SHADOW("text_idx", "(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID"),
@@ -67,15 +66,8 @@ const lode__object lode__schema_objects[LODE__SCHEMA_OBJECTS] = {
 static const char text_settings[] = "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
                                     "INSERT INTO text(text,rank) VALUES('automerge',8);";
 
-/* Which steps stores of a format may be at: any from this one on. */
-static const struct { uint32_t format, first_step; } formats[] = {{1, LODE__STEP_FIRST}, {2, LODE__STEP_SIZES}};
-
-lode_status lode__schema_format(uint32_t format, const char *path, unsigned *first_step, lode_error *err) {
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-    if (formats[i].format == format) {
-      *first_step = formats[i].first_step;
-      return LODE_OK;
-    }
+lode_status lode__schema_format(uint32_t format, const char *path, lode_error *err) {
+  if (format >= 1 && format <= LODE__FORMAT) return LODE_OK;
   if (format > LODE__FORMAT)
     return lode__fail(err, LODE_VERSION,
                       "%s has format %u, and this Lode knows formats up to %u; use a newer Lode (nothing was changed)", path,
@@ -83,12 +75,9 @@ lode_status lode__schema_format(uint32_t format, const char *path, unsigned *fir
   return lode__fail(err, LODE_CORRUPT, "%s has no valid format number; `lode db salvage` brings over what is whole", path);
 }
 
-/* What a store at step `from` lacks; 0 makes all of it. */
-static lode_status make_objects(lode__conn *conn, unsigned from, lode_error *err) {
-  for (size_t i = 0; i < LODE__SCHEMA_OBJECTS; i++) {
-    const lode__object *o = &lode__schema_objects[i];
-    if (o->own && o->step > from) LODE__TRY(lode__exec(conn, o->sql, err));
-  }
+static lode_status make_objects(lode__conn *conn, lode_error *err) {
+  for (size_t i = 0; i < LODE__SCHEMA_OBJECTS; i++)
+    if (lode__schema_objects[i].own) LODE__TRY(lode__exec(conn, lode__schema_objects[i].sql, err));
   return LODE_OK;
 }
 
@@ -96,32 +85,26 @@ lode_status lode__db_raise_format(lode__tx *tx, lode_error *err) {
   char sql[200];
   lode__conn *conn = tx->conn;
   conn->schema_known = false; /* in the next transaction: this one may be rolled back */
-  LODE__TRY(make_objects(conn, conn->step, err));
-  conn->step = LODE__STEP_LAST;
   snprintf(sql, sizeof sql, "PRAGMA user_version=%u; UPDATE state SET k=%d WHERE k=%d", LODE__FORMAT, LODE__STATE_CURSOR,
            LODE__STATE_CURSOR_1);
   return lode__exec(conn, sql, err);
 }
 
-/* Whoever writes to it later raises the format then. */
-static bool is_not_to_be_written(lode_status st) { return st == LODE_READONLY || st == LODE_REFUSED || st == LODE_FULL; }
+/* The format cannot be raised now, and whoever writes to the store later does it then. LODE_BUSY: readers never fail
+ * because of a writer. */
+static bool is_not_to_be_written(lode_status st) {
+  return st == LODE_READONLY || st == LODE_REFUSED || st == LODE_FULL || st == LODE_BUSY;
+}
 
 lode_status lode__db_upgrade(lode__db *db, lode_error *err) {
   lode__tx *tx = NULL;
   LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
-  unsigned step = tx->conn->step;
   bool old = tx->format_1;
   lode__tx_rollback(tx);
-  if (step == LODE__STEP_LAST && (!old || db->opt.read_only)) return LODE_OK;
-  if (db->opt.read_only)
-    return lode__fail(err, LODE_VERSION, "%s was made by an earlier Lode; `lode db optimize` brings it up to date", db->path);
+  if (!old || db->opt.read_only) return LODE_OK;
   lode_status st = lode__tx_begin(db, LODE__WRITE, &tx, err); /* raises the format */
-  if (st == LODE_OK) {
-    st = make_objects(tx->conn, tx->conn->step, err); /* as it is now: another process may have been faster */
-    if (st == LODE_OK) st = lode__tx_commit(tx, err);
-    else lode__tx_rollback(tx);
-  }
-  if (st == LODE_OK || step != LODE__STEP_LAST || !is_not_to_be_written(st)) return st;
+  if (st == LODE_OK) st = lode__tx_commit(tx, err);
+  if (!is_not_to_be_written(st)) return st;
   lode__error_clear(err); /* it can be read as it is */
   return LODE_OK;
 }
@@ -136,7 +119,7 @@ static lode_status fill_new(lode__conn *conn, lode_error *err) {
            "PRAGMA user_version=%u;",
            conn->db->opt.page_bytes, LODE__APPLICATION_ID, LODE__FORMAT);
   LODE__TRY(lode__exec(conn, sql, err));
-  LODE__TRY(make_objects(conn, 0, err));
+  LODE__TRY(make_objects(conn, err));
   LODE__TRY(lode__exec(conn, text_settings, err));
   snprintf(sql, sizeof sql, "INSERT INTO state(k,v) VALUES(%d,%lld),(%d,%lld),(%d,0),(%d,1),(%d,1),(%d,0); COMMIT;", LODE__STATE_UID,
            (long long)(lode__random() >> 1), LODE__STATE_CREATED, (long long)lode__os_wall_ms(), LODE__STATE_CURSOR,

@@ -27,7 +27,6 @@ typedef struct comparison {
   uint32_t found;                        /* objects, as bits */
   int64_t roots[LODE__SCHEMA_OBJECTS];   /* their root pages */
   uint32_t todo[MAX_PAGES], n_todo;      /* pages of the tree that are still to be read */
-  unsigned first_step;                   /* that a store of its format may be at */
   lode__buf payload;
 } comparison;
 
@@ -131,7 +130,7 @@ static lode_status take_inner(comparison *c, size_t header, lode_error *err) {
 static lode_status check_header(comparison *c, lode_error *err) {
   const unsigned char *head = c->page;
   if (memcmp(head, "SQLite format 3", 16) != 0 || be32(head + 68) != LODE__APPLICATION_ID) return no_store(c->path, err);
-  LODE__TRY(lode__schema_format(be32(head + 60), c->path, &c->first_step, err));
+  LODE__TRY(lode__schema_format(be32(head + 60), c->path, err));
   if (head[20] != LODE__PAGE_RESERVED || be32(head + 44) != 4 || be32(head + 56) != 1)
     return no_tree(c, "is encoded in another way than Lode's", err);
   return LODE_OK;
@@ -156,25 +155,13 @@ static lode_status take_page(comparison *c, uint32_t number, lode_error *err) {
 
 /* ---- The whole ---- */
 
-static uint32_t objects_of(unsigned step) {
-  uint32_t all = 0;
+static lode_status find_missing(const comparison *c, lode_error *err) {
   for (size_t i = 0; i < LODE__SCHEMA_OBJECTS; i++)
-    if (lode__schema_objects[i].step <= step) all |= 1u << i;
-  return all;
-}
-
-/* The newest step of which anything is there, which must then be there as a whole. */
-static lode_status find_step(const comparison *c, unsigned first, unsigned *step, lode_error *err) {
-  *step = first;
-  for (size_t i = 0; i < LODE__SCHEMA_OBJECTS; i++)
-    if (c->found & 1u << i && lode__schema_objects[i].step > *step) *step = lode__schema_objects[i].step;
-  uint32_t missing = objects_of(*step) & ~c->found;
-  for (size_t i = 0; i < LODE__SCHEMA_OBJECTS; i++)
-    if (missing & 1u << i) return altered(c, &lode__schema_objects[i], "is missing", err);
+    if (!(c->found & 1u << i)) return altered(c, &lode__schema_objects[i], "is missing", err);
   return LODE_OK;
 }
 
-static lode_status compare(comparison *c, unsigned *step, lode_error *err) {
+static lode_status compare(comparison *c, lode_error *err) {
   lode_status st;
   c->page = lode__alloc(c->p->page_bytes);
   if (!c->page) return lode__fail_nomem(err);
@@ -188,7 +175,7 @@ static lode_status compare(comparison *c, unsigned *step, lode_error *err) {
     uint32_t number = c->todo[--c->n_todo];
     LODE__GOTO(take_page(c, number, err));
   }
-  st = find_step(c, c->first_step, step, err);
+  st = find_missing(c, err);
 done:
   lode__buf_release(&c->payload);
   lode__free(c->page);
@@ -197,15 +184,13 @@ done:
 
 lode_status lode__schema_check_pages(lode__pages *pages, const char *path, lode_error *err) {
   comparison c = {.p = pages, .path = path, .advice = ADVICE};
-  unsigned step;
-  return compare(&c, &step, err);
+  return compare(&c, err);
 }
 
 bool lode__schema_is_foreign(lode__pages *pages, const char *path, lode_error *why) {
   comparison c = {.p = pages, .path = path, .advice = "it is left behind"};
-  unsigned step;
   uint64_t damaged = pages->damaged_reads;
-  return compare(&c, &step, why) == LODE_CORRUPT && pages->damaged_reads == damaged;
+  return compare(&c, why) == LODE_CORRUPT && pages->damaged_reads == damaged;
 }
 
 /* ---- Under SQLite's lock ---- */
@@ -240,7 +225,7 @@ static lode_status compare_open(lode__conn *conn, lode_error *err) {
   p.chain = lode__alloc(p.page_bytes);
   if (!p.chain) return lode__fail_nomem(err);
   comparison c = {.p = &p, .path = conn->db->path, .advice = ADVICE};
-  lode_status st = compare(&c, &conn->step, err);
+  lode_status st = compare(&c, err);
   lode__free(p.chain);
   return h.rc == SQLITE_OK ? st : lode__sql_fail(conn, h.rc, err);
 }
