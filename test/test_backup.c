@@ -147,6 +147,14 @@ TEST_SLOW(damaged_backups, 300) {
   free(bytes);
 }
 
+static size_t count_aside(const char *path) {
+  size_t n = 0;
+  lode__os_folder *folder = lode__os_folder_open(path);
+  for (const char *name; (name = lode__os_folder_next(folder)) != NULL;) n += strstr(name, "-journal.quarantine-") != NULL;
+  lode__os_folder_close(folder);
+  return n;
+}
+
 /* What an earlier store left in the folder must not be rolled back into the restored one, nor be deleted. */
 TEST(stale_journal) {
   ground g;
@@ -161,11 +169,64 @@ TEST(stale_journal) {
   test_write_file(path, "the journal of another store, which it was never rolled back into", 64);
   OK(lode_restore(g.file, g.to, (lode_progress){0}, &err));
   CHECK(scene_content(g.to) == was);
-  lode__os_folder *folder = lode__os_folder_open(g.to);
-  bool kept = false;
-  for (const char *name; (name = lode__os_folder_next(folder)) != NULL;) kept |= strstr(name, "-journal.quarantine-") != NULL;
-  lode__os_folder_close(folder);
-  CHECK(kept);
+  CHECK(count_aside(g.to) == 1);
+}
+
+/* The names of this and the next half second are taken. Nothing else in the test depends on how long it takes. */
+TEST(a_journal_is_set_aside_under_a_free_name) {
+  enum { TAKEN = 500 };
+  ground g;
+  lode_error err = {0};
+  char path[600];
+  size_t len;
+  prepare(&g, 512);
+  back_up(&g, false);
+  snprintf(path, sizeof path, "%s/deep", g.root);
+  CHECK(mkdir(path, 0700) == 0 && mkdir(g.to, 0700) == 0);
+  snprintf(path, sizeof path, "%s/lode.db-journal", g.to);
+  test_write_file(path, "the newest", 10);
+  uint64_t now = lode__os_wall_ms();
+  for (unsigned i = 0; i < TAKEN; i++) {
+    snprintf(path, sizeof path, "%s/lode.db-journal.quarantine-%llu", g.to, (unsigned long long)now + i);
+    test_write_file(path, "an earlier one", 14);
+  }
+  OK(lode_restore(g.file, g.to, (lode_progress){0}, &err));
+  for (unsigned i = 0; i < TAKEN; i++) {
+    snprintf(path, sizeof path, "%s/lode.db-journal.quarantine-%llu", g.to, (unsigned long long)now + i);
+    char *bytes = test_read_file(path, &len);
+    CHECKF(len == 14 && memcmp(bytes, "an earlier one", 14) == 0, "%s was overwritten", path);
+    free(bytes);
+  }
+  CHECK(count_aside(g.to) == TAKEN + 1);
+}
+
+/* A copy that a killed restore left is replaced, not written to: it may have another name. What is no file is left alone. */
+TEST(restore_writes_to_a_file_of_its_own) {
+  ground g;
+  lode_error err = {0};
+  char path[600], other[600];
+  struct stat st;
+  size_t len;
+  prepare(&g, 512);
+  uint64_t was = scene_content(g.base);
+  back_up(&g, false);
+  snprintf(path, sizeof path, "%s/deep", g.root);
+  CHECK(mkdir(path, 0700) == 0 && mkdir(g.to, 0700) == 0);
+  snprintf(path, sizeof path, "%s/lode.db.restore", g.to);
+  snprintf(other, sizeof other, "%s/precious", g.root);
+  test_write_file(other, "precious", 8);
+  CHECK(mkfifo(path, 0600) == 0);
+  CHECK(lode_restore(g.file, g.to, (lode_progress){0}, &err) != LODE_OK);
+  CHECK(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode) && unlink(path) == 0);
+  CHECK(symlink(other, path) == 0);
+  CHECK(lode_restore(g.file, g.to, (lode_progress){0}, &err) != LODE_OK);
+  CHECK(lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && unlink(path) == 0);
+  CHECK(link(other, path) == 0);
+  OK(lode_restore(g.file, g.to, (lode_progress){0}, &err));
+  CHECK(scene_content(g.to) == was);
+  char *bytes = test_read_file(other, &len);
+  CHECK(len == 8 && memcmp(bytes, "precious", 8) == 0);
+  free(bytes);
 }
 
 static bool stop_at(void *ctx, const char *phase, uint64_t at, uint64_t total) {

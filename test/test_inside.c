@@ -77,6 +77,8 @@ TEST(a_folder_that_is_a_link_is_not_entered) {
   CHECK(lode__inside_open(join(top, "link"), "file", O_RDONLY, 0) < 0 && errno == ELOOP);
   CHECK(lode__inside_lstat(join(top, "link"), "file", &sb) < 0 && errno == ELOOP);
   CHECK(lode__inside_unlink(join(top, "link"), "file") < 0 && exists(top, "real/file"));
+  CHECK(lode__inside_unlink(top, "link") < 0 && errno == ELOOP && exists(top, "link"));
+  CHECK(lode__inside_unlink(top, "real") < 0 && errno == EISDIR && lode__inside_unlink(top, "none") < 0 && errno == ENOENT);
   CHECK(lode__inside_rename(join(top, "link"), "file", "f") < 0 && lode__inside_mkdir(join(top, "link"), "m", 0700) < 0);
   CHECK(!lode__inside_list(join(top, "link"), ".") && errno == ELOOP);
   int fd = lode__inside_open(join(top, "up/real"), "file", O_RDONLY, 0); /* a link above is the user's own */

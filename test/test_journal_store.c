@@ -140,6 +140,35 @@ TEST(rubbish_in_place_of_a_journal_stops_nobody) {
   CHECK(quarantined() == 3); /* zeros are a journal that was never filled in */
 }
 
+/* A link, a FIFO, a folder: each is moved aside as it is and counted, and what it leads to stays. */
+TEST(what_is_no_journal_is_set_aside_and_counted) {
+  lode_store *store;
+  lode_collection *c;
+  lode_error err = {0};
+  char target[700];
+  size_t len;
+  name_store("s");
+  make_store(10);
+  snprintf(target, sizeof target, "%s/../target", folder);
+  test_write_file(target, "precious", 8);
+  for (int i = 0; i < 3; i++) {
+    (void)remove(journal);
+    CHECK((i == 0 ? symlink(target, journal) : i == 1 ? mkfifo(journal, 0600) : mkdir(journal, 0700)) == 0);
+    CHECK(count(true) == (uint64_t)(10 + i));
+    open_store(false, false, &store, &c);
+    OK(add(c, 10 + i, 1, &err));
+    lode_collection_close(c);
+    lode_close(store);
+    CHECKF(quarantined() == (uint64_t)i + 1, "%llu counted, %d there", (unsigned long long)quarantined(), i + 1);
+  }
+  char *bytes = test_read_file(target, &len);
+  CHECK(len == 8 && memcmp(bytes, "precious", 8) == 0);
+  free(bytes);
+  snprintf(target, sizeof target, "%s/notes.quarantine-old", folder);
+  test_write_file(target, "a user's", 8);
+  CHECK(quarantined() == 3); /* not a name of Lode's */
+}
+
 /* ---- Hard links ---- */
 
 TEST(a_store_with_two_names_is_read_and_not_written) {

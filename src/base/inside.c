@@ -2,6 +2,7 @@
 #include "inside.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -103,10 +104,37 @@ int lode__inside_lstat(const char *folder, const char *name, struct stat *st) {
 }
 
 int lode__inside_unlink(const char *folder, const char *name) {
+  struct stat st;
   const char *last;
   int at = enter_parent(folder, name, &last);
   if (at < 0) return -1;
-  int rc = LODE__RETRY(lode__os->unlink_at(at, last));
+  int rc = LODE__RETRY(lode__os->lstat_at(at, last, &st));
+  if (rc == 0) {
+    errno = lode__os_not_regular(&st);
+    rc = errno ? -1 : LODE__RETRY(lode__os->unlink_at(at, last));
+  }
+  close_keeping_errno(at);
+  return rc;
+}
+
+int lode__inside_set_aside(const char *folder, const char *name) {
+  char aside[NAME_MAX + 1];
+  struct stat st;
+  const char *last;
+  const uint64_t now = lode__os_wall_ms();
+  int rc = 0, at = enter_parent(folder, name, &last);
+  if (at < 0) return -1;
+  for (uint64_t i = 0; i < 1000 && rc == 0; i++) {
+    int n = snprintf(aside, sizeof aside, "%s" LODE__ASIDE "%llu", last, (unsigned long long)(now + i));
+    errno = ENAMETOOLONG;
+    rc = n < (int)sizeof aside ? LODE__RETRY(lode__os->lstat_at(at, aside, &st)) : -1;
+  }
+  if (rc < 0 && errno == ENOENT) {
+    rc = LODE__RETRY(lode__os->rename_at(at, last, at, aside));
+  } else if (rc == 0) {
+    rc = -1;
+    errno = EEXIST;
+  }
   close_keeping_errno(at);
   return rc;
 }

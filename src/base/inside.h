@@ -18,7 +18,11 @@ lode_status lode__inside_resolve(const char *path, char **resolved, lode_error *
 /* Regular files only. Nothing else is opened, not even for a moment: see lode__os_open_regular. */
 int lode__inside_open(const char *folder, const char *name, int flags, unsigned mode);
 int lode__inside_lstat(const char *folder, const char *name, struct stat *st);
-int lode__inside_unlink(const char *folder, const char *name);
+int lode__inside_unlink(const char *folder, const char *name); /* regular files only, too: anything else stays */
+/* Renames it, whatever it is, to NAME.quarantine-TIME beside it (milliseconds since 1970), a name that nothing has. The caller
+ * holds a lock that keeps others from doing the same. */
+#define LODE__ASIDE ".quarantine-"
+int lode__inside_set_aside(const char *folder, const char *name);
 /* Both names in the same folder below `folder`. */
 int lode__inside_rename(const char *folder, const char *from, const char *to);
 int lode__inside_mkdir(const char *folder, const char *name, unsigned mode);

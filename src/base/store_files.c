@@ -14,8 +14,8 @@ static const struct {
 } table[] = {
     {SEGMENTS "@.seg", LODE__FILES_DATA},
     {SEGMENTS "@.tmp", LODE__FILES_DATA},
-    {SEGMENTS "@.seg.quarantine-#", LODE__FILES_DATA},
-    {LODE__JOURNAL_FILE ".quarantine-#", LODE__FILES_DATA},
+    {SEGMENTS "@.seg" LODE__ASIDE "#", LODE__FILES_DATA},
+    {LODE__JOURNAL_FILE LODE__ASIDE "#", LODE__FILES_DATA},
     {LODE__NEW_JOURNAL_FILE, LODE__FILES_DATA},
     {LODE__NEW_FILE, LODE__FILES_DATA},
     {LODE__RESTORE_FILE, LODE__FILES_DATA},
@@ -58,6 +58,8 @@ unsigned lode__store_files_kind(const char *name) {
   size_t row = row_of(name);
   return row < TABLE_ROWS ? table[row].kind : 0;
 }
+
+bool lode__store_files_is_aside(const char *name) { return strstr(name, LODE__ASIDE) && lode__store_files_kind(name); }
 
 bool lode__store_files_segment(const char *name, uint64_t *id, const char **ending) {
   if (!matches("@.seg", name) && !matches("@.tmp", name)) return false;

@@ -28,6 +28,8 @@ typedef enum lode__store_files {
 
 /* Which of the above a name is, 0 for a foreign one. "segments/NAME" for what is in the folder of segments. */
 unsigned lode__store_files_kind(const char *name);
+/* One of those that were set aside: lode__inside_set_aside. */
+bool lode__store_files_is_aside(const char *name);
 /* "ID.seg" or "ID.tmp" in the folder of segments: its id, and where the ending begins. */
 bool lode__store_files_segment(const char *name, uint64_t *id, const char **ending);
 

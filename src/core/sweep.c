@@ -104,18 +104,14 @@ static lode_status check_file(lode_store *store, const lode__seg_row *row, bool 
 }
 
 static lode_status set_aside(lode_store *store, const lode__seg_row *row, const char *why, lode_error *err) {
-  lode__buf aside = {0};
   lode_status st = LODE_OK;
   char *path = lode__seg_path(store, row->id, ".seg"), name[LODE__SEG_NAME];
   lode__seg_name(name, row->id, ".seg");
-  lode__buf_addf(&aside, "%s.quarantine-%llu", name, (unsigned long long)lode__os_wall_ms());
-  lode__buf_addc(&aside, 0);
-  if (!path || aside.failed) st = lode__fail_nomem(err);
-  else if (lode__inside_rename(lode__db_folder(store->db), name, aside.data) != 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path);
+  if (!path) st = lode__fail_nomem(err);
+  else if (lode__inside_set_aside(lode__db_folder(store->db), name) != 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path);
   else st = lode__inside_sync(lode__db_folder(store->db), name, err);
   if (st == LODE_OK)
     lode__db_log(store->db, "segment %016" PRIx64 " of the vector index is damaged (%s): set aside, it will be made anew", row->id, why);
-  lode__buf_release(&aside);
   lode__free(path);
   return st;
 }

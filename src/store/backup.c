@@ -269,7 +269,9 @@ static lode_status check_structure(const char *path, const char *file, lode_prog
 /* `path` is that of LODE__RESTORE_FILE in the folder. */
 static lode_status write_copy(lode__pages *p, const char *file, const char *folder, const char *path, lode_progress progress,
                               lode_error *err) {
-  int fd = lode__inside_open(folder, LODE__RESTORE_FILE, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  /* What a killed restore left may have another name elsewhere: it is not written to. */
+  int fd = lode__inside_unlink(folder, LODE__RESTORE_FILE);
+  if (fd == 0 || errno == ENOENT) fd = lode__inside_open(folder, LODE__RESTORE_FILE, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (fd < 0) return lode__fail_errno(err, errno, path);
   lode_status st = pass_pages(p, file, fd, progress, err);
   if (st == LODE_OK && LODE__RETRY(lode__os->ftruncate(fd, (off_t)p->count * p->page_bytes)) != 0) st = lode__fail_errno(err, errno, path);
@@ -280,10 +282,8 @@ static lode_status write_copy(lode__pages *p, const char *file, const char *fold
 
 static lode_status set_journal_aside(const char *folder, lode_error *err) {
   struct stat sb;
-  char aside[80];
   if (lode__inside_lstat(folder, LODE__JOURNAL_FILE, &sb) != 0 || (S_ISREG(sb.st_mode) && sb.st_size == 0)) return LODE_OK;
-  snprintf(aside, sizeof aside, LODE__JOURNAL_FILE ".quarantine-%llu", (unsigned long long)lode__os_wall_ms());
-  return lode__inside_rename(folder, LODE__JOURNAL_FILE, aside) == 0 ? LODE_OK : lode__fail_errno(err, errno, LODE__JOURNAL_FILE);
+  return lode__inside_set_aside(folder, LODE__JOURNAL_FILE) == 0 ? LODE_OK : lode__fail_errno(err, errno, LODE__JOURNAL_FILE);
 }
 
 /* With the CREATE lock held. */

@@ -37,7 +37,6 @@
 
 #define LODE__VFS_NAME "lode"
 #define LODE__PAGE_RESERVED 8
-#define LODE__ASIDE ".quarantine-" /* in the names of files that were set aside; followed by milliseconds since 1970 */
 
 /* Registers the VFS; safe to call many times, from many threads. */
 lode_status lode__vfs_register(lode_error *err);

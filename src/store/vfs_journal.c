@@ -65,23 +65,12 @@ int lode__journal_check_empty(lode__vfs_file *db) {
 
 /* Makes room for a new journal. Nothing is synced: the name of the next journal will be, and this one with it. */
 static int set_aside(lode__vfs_file *f, const char *why) {
-  uint64_t now = lode__os_wall_ms();
-  struct stat st;
-  bool taken = true;
-  int rc = SQLITE_OK;
-  char *to = NULL, folder[4096];
+  char folder[4096];
   const char *name;
-  for (int i = 0; i < 1000 && taken && rc == SQLITE_OK; i++) {
-    sqlite3_free(to);
-    to = sqlite3_mprintf("%s" LODE__ASIDE "%llu", f->path, (unsigned long long)now + (unsigned)i);
-    rc = to ? lode__vfs_stat(to, &st, &taken) : SQLITE_IOERR_NOMEM;
-  }
-  if (rc == SQLITE_OK && (taken || !lode__inside_split(f->path, folder, sizeof folder, &name) ||
-                          lode__inside_rename(folder, name, strrchr(to, '/') + 1) != 0))
-    rc = lode__vfs_errno(f, SQLITE_IOERR_ACCESS);
-  if (rc == SQLITE_OK) sqlite3_log(SQLITE_NOTICE, "journal %s was set aside as %s: %s", f->path, to, why);
-  sqlite3_free(to);
-  return rc;
+  if (!lode__inside_split(f->path, folder, sizeof folder, &name) || lode__inside_set_aside(folder, name) != 0)
+    return lode__vfs_errno(f, SQLITE_IOERR_ACCESS);
+  sqlite3_log(SQLITE_NOTICE, "journal %s was set aside: %s", f->path, why);
+  return SQLITE_OK;
 }
 
 /* Whoever may read the database must be able to roll it back. */

@@ -560,17 +560,20 @@ lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err) {
 
 /* ---- Statistics ---- */
 
+/* What was set aside counts, whatever it is: a link or a FIFO in the place of a file is moved like one. */
 static void count_files(const char *store, const char *within, lode_stats *stats) {
   lode__os_folder *folder = lode__inside_list(store, within);
   const char *name;
+  char below[300];
   if (!folder) return;
   while ((name = lode__os_folder_next(folder)) != NULL) {
     struct stat sb;
-    if (LODE__RETRY(lode__os->lstat_at(lode__os_folder_fd(folder), name, &sb)) == 0 && S_ISREG(sb.st_mode)) {
-      stats->files++;
-      stats->bytes += (uint64_t)sb.st_size;
-      if (strstr(name, ".quarantine-")) stats->quarantined++;
-    }
+    if (LODE__RETRY(lode__os->lstat_at(lode__os_folder_fd(folder), name, &sb)) != 0) continue; /* gone meanwhile */
+    snprintf(below, sizeof below, "%s%s%s", *within == '.' ? "" : within, *within == '.' ? "" : "/", name);
+    stats->quarantined += lode__store_files_is_aside(below);
+    if (!S_ISREG(sb.st_mode)) continue;
+    stats->files++;
+    stats->bytes += (uint64_t)sb.st_size;
   }
   lode__os_folder_close(folder);
 }
