@@ -5,12 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-enum { PAGE_MIN = 512, PAGE_MAX = 65536, SAMPLE = 64, LOCK_TRIES = 40, LOCK_WAIT_US = 50000 };
-#define LOCK_BYTE 0x40000000u
-#define SHARED_FIRST (LOCK_BYTE + 2)
-#define SHARED_SIZE 510
-
-static bool size_possible(uint64_t n) { return n >= PAGE_MIN && n <= PAGE_MAX && (n & (n - 1)) == 0; }
+enum { SAMPLE = 64, LOCK_TRIES = 40, LOCK_WAIT_US = 50000 };
 
 /* What the medium does not give back is zeros; how many bytes it gave. */
 static size_t read_some(int fd, void *buf, size_t n, uint64_t off) {
@@ -167,8 +162,7 @@ static lode_status read_wal(lode__sq_file *f, lode_error *err) {
 /* ---- The page size ---- */
 
 static uint32_t header_size(const unsigned char *page1) {
-  uint32_t size = (uint32_t)page1[16] << 8 | (uint32_t)page1[17] << 16; /* 65536 is written as 1 */
-  return memcmp(page1, "SQLite format 3", 16) == 0 && size_possible(size) ? size : 0;
+  return lode__sq_has_magic(page1) ? lode__sq_page_size(page1) : 0;
 }
 
 /* How many of a sample of pages of that size look like pages of a tree, in 1/1000. */
@@ -189,11 +183,11 @@ static uint32_t score_size(const lode__sq_file *f, uint64_t bytes, uint32_t size
 static uint32_t guess_size(const lode__sq_file *f, uint64_t bytes) {
   uint32_t score[8] = {0}, best = 0;
   for (int i = 0; i < 8; i++) {
-    score[i] = score_size(f, bytes, (uint32_t)PAGE_MIN << i);
+    score[i] = score_size(f, bytes, (uint32_t)LODE__SQ_PAGE_MIN << i);
     if (score[i] > best) best = score[i];
   }
   for (int i = 0; i < 8 && best; i++)
-    if (score[i] * 10 >= best * 7) return (uint32_t)PAGE_MIN << i;
+    if (score[i] * 10 >= best * 7) return (uint32_t)LODE__SQ_PAGE_MIN << i;
   return 4096;
 }
 
@@ -202,10 +196,10 @@ static uint32_t guess_size(const lode__sq_file *f, uint64_t bytes) {
 /* As SQLite does it: not while a writer waits for the readers to leave. */
 static bool lock_shared(lode__sq_file *f) {
   for (int i = 0; i < LOCK_TRIES; i++) {
-    int pending = lode__os->lock_held(f->fd, F_RDLCK, LOCK_BYTE, 1);
+    int pending = lode__os->lock_held(f->fd, F_RDLCK, LODE__SQ_PENDING_BYTE, 1);
     if (pending < 0) return false;
     if (!pending) {
-      if (LODE__RETRY(lode__os->lock(f->fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE)) == 0) return true;
+      if (LODE__RETRY(lode__os->lock(f->fd, F_RDLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE)) == 0) return true;
       if (errno != EAGAIN && errno != EACCES) return false;
     }
     lode__os->sleep_us(LOCK_WAIT_US);
@@ -239,7 +233,7 @@ static lode_status prepare(lode__sq_file *f, const char *path, lode_error *err) 
   unsigned char h[100];
   uint64_t bytes = size_of(f->fd);
   size_t got = read_some(f->fd, h, sizeof h, 0);
-  if (bytes < PAGE_MIN) return lode__fail(err, LODE_CORRUPT, "%.300s is empty or cut short (%llu bytes)", path, (unsigned long long)bytes);
+  if (bytes < LODE__SQ_PAGE_MIN) return lode__fail(err, LODE_CORRUPT, "%.300s is empty or cut short (%llu bytes)", path, (unsigned long long)bytes);
   f->page_bytes = got == sizeof h ? header_size(h) : 0;
   f->info.header_lost = f->page_bytes == 0;
   if (!f->page_bytes) f->page_bytes = guess_size(f, bytes);

@@ -4,6 +4,7 @@
 
 #include "os.h"
 #include "sqlite_file.h"
+#include "sqlite_format.h"
 
 #include <stdlib.h>
 
@@ -38,12 +39,6 @@ struct lode__sq_file {
   uint32_t own_page;          /* in the last of them: the page of a row that was read again */
   lode__buf payload;
 };
-
-static inline uint32_t lode__be16(const unsigned char *p) { return (uint32_t)p[0] << 8 | p[1]; }
-static inline uint32_t lode__be32(const unsigned char *p) { return lode__be16(p) << 16 | lode__be16(p + 2); }
-static inline uint32_t lode__le32(const unsigned char *p) {
-  return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
 
 void lode__sq_load(lode__sq_file *f, uint32_t number, unsigned char *page);
 /* The page in a buffer of the file's, until other pages are asked for. */

@@ -10,11 +10,11 @@
 #include <time.h>
 
 #include "base/os.h"
+#include "base/sqlite_format.h"
 #include "rescue.h"
 #include "tables.h"
 
 enum { CHUNK = 1 << 20, BLOB_8 = 28, INTEGER_8 = 6 };
-#define LOCK_BYTE 0x40000000
 
 typedef struct work {
   const lode__quarantine_request *q;
@@ -192,7 +192,7 @@ done:
 /* As SQLite locks a file for writing: nobody reads, nobody writes. */
 static lode_status lock_all(const work *w, int fd, lode_error *err) {
   struct stat sb;
-  if (LODE__RETRY(lode__os->lock(fd, F_WRLCK, LOCK_BYTE, 512)) != 0)
+  if (LODE__RETRY(lode__os->lock(fd, F_WRLCK, LODE__SQ_PENDING_BYTE, 2 + LODE__SQ_SHARED_SIZE)) != 0)
     return lode__fail(err, LODE_BUSY, "chroma.sqlite3 is in use; stop the program that uses it, then run again");
   if (LODE__RETRY(lode__os->fstat(fd, &sb)) != 0 || sb.st_size != w->sb.st_size || sb.st_mtim.tv_sec != w->sb.st_mtim.tv_sec ||
       sb.st_mtim.tv_nsec != w->sb.st_mtim.tv_nsec)

@@ -15,11 +15,6 @@
 #include <fcntl.h>
 
 #define MAX_RESTARTS 3
-#define LOCK_BYTE 0x40000000u
-
-static uint32_t be32(const unsigned char *p) {
-  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
 
 /* ---- Pages as a transaction sees them ---- */
 
@@ -31,10 +26,10 @@ lode_status lode__truth_look(lode__tx *tx, lode__truth *t, lode_error *err) {
   if (rc == SQLITE_OK) rc = t->file->pMethods->xRead(t->file, head, sizeof head, 0);
   if (rc == SQLITE_OK) rc = t->file->pMethods->xFileSize(t->file, &size);
   if (rc != SQLITE_OK) return lode__sql_fail(tx->conn, rc, err);
-  t->page_bytes = (uint32_t)head[16] << 8 | (uint32_t)head[17] << 16;
-  t->change = be32(head + 24);
-  t->pages = be32(head + 28);
-  if (t->page_bytes < 512) return lode__fail(err, LODE_CORRUPT, "%s has no valid page size", tx->db->path);
+  t->page_bytes = lode__sq_page_size(head);
+  t->change = lode__be32(head + 24);
+  t->pages = lode__be32(head + 28);
+  if (!t->page_bytes) return lode__fail(err, LODE_CORRUPT, "%s has no valid page size", tx->db->path);
   t->file_pages = (uint32_t)((uint64_t)size / t->page_bytes);
   return LODE_OK;
 }
@@ -66,7 +61,7 @@ static bool is_same(const copier *c, const lode__tx *tx, const lode__truth *t) {
 }
 
 static lode_status copy_pages(copier *c, lode__tx *tx, const lode__truth *t, bool to_end, lode_error *err) {
-  uint32_t lock = LOCK_BYTE / t->page_bytes + 1;
+  uint32_t lock = lode__sq_lock_page(t->page_bytes);
   for (; c->next <= t->pages; c->next++) {
     if (c->next % 64 == 0) {
       if (!to_end && lode__tx_is_old(tx)) return LODE_OK;
@@ -193,9 +188,9 @@ static lode_status not_whole(lode_error *err, const char *file, const char *why)
 static lode_status check_header(lode__pages *p, const char *file, const unsigned char *page1, lode_error *err) {
   if (p->n_images)
     return lode__fail(err, LODE_INVALID, "%s-journal holds an interrupted transaction: this is a store, open it where it is", file);
-  if (memcmp(page1, "SQLite format 3", 16) != 0 || be32(page1 + 68) != LODE__APPLICATION_ID)
+  if (!lode__sq_has_magic(page1) || lode__be32(page1 + 68) != LODE__APPLICATION_ID)
     return lode__fail(err, LODE_INVALID, "%s is not a backup of a Lode store", file);
-  uint32_t format = be32(page1 + 60);
+  uint32_t format = lode__be32(page1 + 60);
   if (format > LODE__FORMAT)
     return lode__fail(err, LODE_VERSION, "%s has format %u, and this Lode knows formats up to %u; use a newer Lode", file, format,
                       LODE__FORMAT);

@@ -22,32 +22,12 @@
 const unsigned char lode__journal_magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 
 enum {
-  PAGE_MIN = 512,
-  PAGE_MAX = 65536,
   COMMIT_OFF = 72,        /* in page 1: reserved by SQLite, which keeps what is there and never reads it */
   RECORD_EXTRA = 8,       /* page number and sum */
-  LOCK_BYTE = 0x40000000, /* the page that holds it is never used */
   MAGIC_TRACE = 5,        /* this many bytes of the magic are no accident */
 };
 static const uint32_t count_by_size = 0xffffffff; /* synchronous=OFF: the length of the file says how many */
 static const uint32_t ids_seed = 0x6c6f6465;
-
-static uint32_t be32(const unsigned char *p) {
-  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-static uint32_t le32(const unsigned char *p) {
-  return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
-static uint64_t le64(const unsigned char *p) { return (uint64_t)le32(p + 4) << 32 | le32(p); }
-static void put_le32(unsigned char *p, uint32_t v) {
-  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
-}
-static void put_le64(unsigned char *p, uint64_t v) {
-  put_le32(p, (uint32_t)v);
-  put_le32(p + 4, (uint32_t)(v >> 32));
-}
-
-static bool size_possible(uint64_t n) { return n >= PAGE_MIN && n <= PAGE_MAX && (n & (n - 1)) == 0; }
 
 static bool all_zero(const unsigned char *p, size_t n) {
   for (size_t i = 0; i < n; i++)
@@ -55,16 +35,16 @@ static bool all_zero(const unsigned char *p, size_t n) {
   return true;
 }
 
-uint64_t lode__commit_id(const unsigned char *page1) { return le64(page1 + COMMIT_OFF); }
-void lode__commit_id_put(unsigned char *page1, uint64_t id) { put_le64(page1 + COMMIT_OFF, id); }
+uint64_t lode__commit_id(const unsigned char *page1) { return lode__le64(page1 + COMMIT_OFF); }
+void lode__commit_id_put(unsigned char *page1, uint64_t id) { lode__put_le64(page1 + COMMIT_OFF, id); }
 
 static uint32_t ids_crc(const unsigned char *ids) { return lode__crc32c(ids_seed, ids, 16); }
 
 void lode__journal_ids_put(unsigned char *head, uint64_t before, uint64_t after) {
   unsigned char *ids = head + LODE__HEADER_IDS_OFF;
-  put_le64(ids, before);
-  put_le64(ids + 8, after);
-  put_le32(ids + 16, ids_crc(ids));
+  lode__put_le64(ids, before);
+  lode__put_le64(ids + 8, after);
+  lode__put_le32(ids + 16, ids_crc(ids));
 }
 
 /* ---- The two files ---- */
@@ -86,7 +66,7 @@ typedef struct judge {
   uint64_t db_bytes;
   uint32_t db_page_bytes;  /* 0: page 1 is not sound */
   uint64_t db_id;          /* as it stands in the first sector, also if page 1 is torn */
-  unsigned char *page, *record; /* scratch, PAGE_MAX and some */
+  unsigned char *page, *record; /* scratch, LODE__SQ_PAGE_MAX and some */
 } judge;
 
 static lode_status read_at(int fd, void *buf, size_t n, uint64_t off, size_t *got) {
@@ -114,11 +94,11 @@ static lode_status damage(judge *g, const char *why, uint64_t at) { return settl
 static lode_status look_at_database(judge *g) {
   size_t got;
   LODE__TRY(file_bytes(g->db_fd, &g->db_bytes));
-  LODE__TRY(read_at(g->db_fd, g->page, PAGE_MIN, 0, &got));
+  LODE__TRY(read_at(g->db_fd, g->page, LODE__SQ_PAGE_MIN, 0, &got));
   memcpy(g->db_head, g->page, sizeof g->db_head);
   g->db_id = lode__commit_id(g->page);
-  uint32_t size = (uint32_t)g->page[16] << 8 | (uint32_t)g->page[17] << 16; /* 65536 is written as 1 */
-  if (memcmp(g->page, "SQLite format 3", 16) != 0 || !size_possible(size)) return LODE_OK;
+  uint32_t size = lode__sq_page_size(g->page);
+  if (!lode__sq_has_magic(g->page) || !size) return LODE_OK;
   if (g->page[20] != LODE__PAGE_RESERVED) return LODE_OK;
   LODE__TRY(read_at(g->db_fd, g->page, size, 0, &got));
   if (got == size && lode__page_is_sound(1, g->page, size)) g->db_page_bytes = size;
@@ -126,16 +106,16 @@ static lode_status look_at_database(judge *g) {
 }
 
 bool lode__journal_header_sound(const unsigned char *sector, lode__journal_header *h) {
-  *h = (lode__journal_header){be32(sector + 8), be32(sector + 12), be32(sector + 16), be32(sector + 24)};
+  *h = (lode__journal_header){lode__be32(sector + 8), lode__be32(sector + 12), lode__be32(sector + 16), lode__be32(sector + 24)};
   return memcmp(sector, lode__journal_magic, sizeof lode__journal_magic) == 0 &&
-         le32(sector + LODE__HEADER_BYTES) == lode__crc32c(0, sector, LODE__HEADER_BYTES) &&
-         be32(sector + 20) == LODE__SECTOR && size_possible(h->page_bytes);
+         lode__le32(sector + LODE__HEADER_BYTES) == lode__crc32c(0, sector, LODE__HEADER_BYTES) &&
+         lode__be32(sector + 20) == LODE__SECTOR && lode__sq_page_size_valid(h->page_bytes);
 }
 
 /* A count whose checksum is that of the number before was being raised, and the number before holds. */
 static bool count_sound(const unsigned char *sector, uint32_t *count) {
-  uint32_t seed = le32(sector + LODE__HEADER_BYTES), crc = le32(sector + LODE__HEADER_COUNT_OFF + 4);
-  *count = le32(sector + LODE__HEADER_COUNT_OFF);
+  uint32_t seed = lode__le32(sector + LODE__HEADER_BYTES), crc = lode__le32(sector + LODE__HEADER_COUNT_OFF + 4);
+  *count = lode__le32(sector + LODE__HEADER_COUNT_OFF);
   if (*count > 1 && crc == lode__crc32c_u32(seed, *count - 1)) --*count;
   return *count > 0 && crc == lode__crc32c_u32(seed, *count);
 }
@@ -146,9 +126,9 @@ static lode_status look_at_header(judge *g) {
   LODE__TRY(read_at(g->fd, g->sector, LODE__SECTOR, 0, &got));
   const unsigned char *ids = g->sector + LODE__HEADER_IDS_OFF;
   g->ids_absent = got == LODE__SECTOR && all_zero(ids, 20);
-  g->ids_known = !g->ids_absent && le32(ids + 16) == ids_crc(ids);
-  g->before = le64(ids);
-  g->after = le64(ids + 8);
+  g->ids_known = !g->ids_absent && lode__le32(ids + 16) == ids_crc(ids);
+  g->before = lode__le64(ids);
+  g->after = lode__le64(ids + 8);
   memcpy(proper, g->sector, sizeof proper);
   memcpy(proper, lode__journal_magic, sizeof lode__journal_magic);
   g->header_sound = lode__journal_header_sound(proper, &g->header) && count_sound(proper, &g->segments) &&
@@ -169,7 +149,7 @@ static bool never_filled_in(const judge *g) {
   if (!all_zero(s + LODE__HEADER_FULL, LODE__SECTOR - LODE__HEADER_FULL)) return false; /* nobody writes there */
   if (s[0] == lode__journal_magic[0] && g->j->size >= LODE__SECTOR)
     return all_zero(s + 1, 11) && all_zero(s + LODE__HEADER_BYTES, LODE__HEADER_FULL - LODE__HEADER_BYTES);
-  return s[0] == 0 && le32(s + LODE__HEADER_IDS_OFF + 16) == 0 && !(g->header_sound && g->ids_absent && g->db_id == 0);
+  return s[0] == 0 && lode__le32(s + LODE__HEADER_IDS_OFF + 16) == 0 && !(g->header_sound && g->ids_absent && g->db_id == 0);
 }
 
 /* ---- Records ---- */
@@ -192,18 +172,18 @@ static lode_status add_image(judge *g, uint32_t number, uint64_t offset) {
 static lode_status prove_records(judge *g, const lode__journal_header *h, uint64_t *off) {
   uint64_t each = (uint64_t)h->page_bytes + RECORD_EXTRA, room = g->j->size > *off ? (g->j->size - *off) / each : 0;
   uint64_t records = h->records == count_by_size ? room : h->records;
-  uint32_t lock_page = LOCK_BYTE / h->page_bytes + 1;
+  uint32_t lock_page = lode__sq_lock_page(h->page_bytes);
   size_t got;
   if (records > room) return damage(g, "records are missing", g->j->size);
   for (uint64_t i = 0; i < records; i++, *off += each) {
     LODE__TRY(read_at(g->fd, g->record, (size_t)each, *off, &got));
-    uint32_t page = be32(g->record);
+    uint32_t page = lode__be32(g->record);
     const unsigned char *image = g->record + 4;
     if (got < each) return damage(g, "it is cut short", *off + got);
     if (page == 0 || page == lock_page || page > h->first_pages)
       return damage(g, "a page number is impossible", *off);
     if (!lode__page_is_sound(page, image, h->page_bytes)) return damage(g, "a page image is wrong", *off);
-    if (be32(image + h->page_bytes) != record_sum(h->nonce, image, h->page_bytes))
+    if (lode__be32(image + h->page_bytes) != record_sum(h->nonce, image, h->page_bytes))
       return damage(g, "a record's sum is wrong", *off);
     if (page == 1 && !g->image_known) {
       g->image_known = true;
@@ -261,7 +241,7 @@ static uint64_t records_end(const judge *g) {
 static lode_status record_at(judge *g, uint64_t off, uint32_t *number, bool *sound) {
   size_t got, each = (size_t)g->db_page_bytes + RECORD_EXTRA;
   LODE__TRY(read_at(g->fd, g->record, each, off, &got));
-  *number = be32(g->record);
+  *number = lode__be32(g->record);
   *sound = got == each && *number > 0 && *number <= g->db_bytes / g->db_page_bytes &&
            lode__page_is_sound(*number, g->record + 4, g->db_page_bytes);
   return LODE_OK;
@@ -280,18 +260,18 @@ static lode_status has_traces(judge *g, bool *traces) {
   size_t right = 0;
   for (size_t i = 0; i < sizeof lode__journal_magic; i++) right += g->sector[i] == lode__journal_magic[i];
   *traces = right >= MAGIC_TRACE || (g->ids_known && names_database(g)) ||
-            (be32(g->sector + 20) == LODE__SECTOR && size_possible(be32(g->sector + 24)));
+            (lode__be32(g->sector + 20) == LODE__SECTOR && lode__sq_page_size_valid(lode__be32(g->sector + 24)));
   return *traces ? LODE_OK : has_image(g, traces);
 }
 
 /* Is the number of records that the header holds this one, or was it this one? */
 static bool counts_records(const judge *g, uint32_t records) {
   unsigned char proper[LODE__HEADER_BYTES];
-  if (be32(g->sector + 8) == records) return true;
+  if (lode__be32(g->sector + 8) == records) return true;
   memcpy(proper, g->sector, sizeof proper);
   memcpy(proper, lode__journal_magic, sizeof lode__journal_magic);
   for (int i = 0; i < 4; i++) proper[8 + i] = (unsigned char)(records >> (24 - 8 * i));
-  return le32(g->sector + LODE__HEADER_BYTES) == lode__crc32c(0, proper, sizeof proper);
+  return lode__le32(g->sector + LODE__HEADER_BYTES) == lode__crc32c(0, proper, sizeof proper);
 }
 
 /* The database equals each image of a journal that has one segment and ends with its last record. */
@@ -307,7 +287,7 @@ static lode_status equals_images(judge *g, bool *equal) {
     LODE__TRY(read_at(g->db_fd, g->page, g->db_page_bytes, (uint64_t)(number - 1) * g->db_page_bytes, &got));
     if (memcmp(g->page, g->record + 4, g->db_page_bytes) != 0) return LODE_OK;
     if (number != 1) continue;
-    first = (uint64_t)be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* nor was it made longer */
+    first = (uint64_t)lode__be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* nor was it made longer */
   }
   *equal = first && off == g->j->size && counts_records(g, records);
   return LODE_OK;
@@ -388,8 +368,8 @@ lode_status lode__journal_judge(int journal_fd, int db_fd, lode__judge_depth dep
   *j = (lode__judged){.verdict = LODE__JOURNAL_NONE, .why = ""};
   LODE__TRY(file_bytes(journal_fd, &j->size));
   if (j->size == 0) return LODE_OK;
-  g.page = lode__alloc(PAGE_MAX);
-  g.record = lode__alloc(PAGE_MAX + RECORD_EXTRA);
+  g.page = lode__alloc(LODE__SQ_PAGE_MAX);
+  g.record = lode__alloc(LODE__SQ_PAGE_MAX + RECORD_EXTRA);
   lode_status st = g.page && g.record ? judge_any(&g) : LODE_NOMEM;
   int saved = errno;
   lode__free(g.page);

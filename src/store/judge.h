@@ -9,6 +9,7 @@
 #ifndef LODE_JUDGE_H
 #define LODE_JUDGE_H
 
+#include "base/sqlite_format.h"
 #include "vfs.h"
 
 #define LODE__SECTOR 512u        /* what a power cut leaves whole; also the place of a journal header */

@@ -11,13 +11,7 @@
 
 #include "base/sqlite_file.h"
 
-enum { PAGE_MIN = 512, PAGE_MAX = 65536, SAMPLE = 512 };
-#define LOCK_BYTE 0x40000000u
-
-static uint32_t be16(const unsigned char *p) { return (uint32_t)p[0] << 8 | p[1]; }
-static uint32_t be32(const unsigned char *p) { return be16(p) << 16 | be16(p + 2); }
-
-static bool size_possible(uint64_t n) { return n >= PAGE_MIN && n <= PAGE_MAX && (n & (n - 1)) == 0; }
+enum { SAMPLE = 512 };
 
 /* ---- Pages ---- */
 
@@ -50,15 +44,13 @@ bool lode__pages_read(lode__pages *p, uint32_t number, unsigned char *page) {
   return sound;
 }
 
-static uint32_t lock_page(const lode__pages *p) { return LOCK_BYTE / p->page_bytes + 1; }
-
 lode__page_use lode__pages_use(lode__pages *p, uint32_t number) {
-  if (number == lock_page(p)) return LODE__USE_LOCK;
+  if (number == lode__sq_lock_page(p->page_bytes)) return LODE__USE_LOCK;
   if (number == 1) return LODE__USE_ROOT;
   if (!p->has_map) return LODE__USE_UNKNOWN;
   uint32_t each = p->usable / 5 + 1;
   uint32_t map = (number - 2) / each * each + 2;
-  if (map == lock_page(p)) map++;
+  if (map == lode__sq_lock_page(p->page_bytes)) map++;
   if (number == map) return LODE__USE_MAP;
   if (number < map) return LODE__USE_UNKNOWN;
   if (p->map_number != map) {
@@ -87,17 +79,16 @@ static uint32_t score_size(int fd, uint64_t file_bytes, uint32_t size, unsigned 
 }
 
 static uint32_t header_size(const unsigned char *page1) {
-  uint32_t size = (uint32_t)page1[16] << 8 | (uint32_t)page1[17] << 16; /* 65536 is written as 1 */
-  return memcmp(page1, "SQLite format 3", 16) == 0 && size_possible(size) ? size : 0;
+  return lode__sq_has_magic(page1) ? lode__sq_page_size(page1) : 0;
 }
 
 static lode_status find_size(lode__pages *p, const char *file, lode_error *err) {
-  unsigned char *page = lode__alloc(PAGE_MAX);
+  unsigned char *page = lode__alloc(LODE__SQ_PAGE_MAX);
   if (!page) return lode__fail_nomem(err);
-  read_or_zero(p->fd, page, PAGE_MIN, 0);
+  read_or_zero(p->fd, page, LODE__SQ_PAGE_MIN, 0);
   uint32_t declared = header_size(page), best = 0, best_score = 0;
   if (declared && score_size(p->fd, p->file_bytes, declared, page) > 0) best = declared;
-  for (uint32_t size = PAGE_MIN; !best && size <= PAGE_MAX; size *= 2) {
+  for (uint32_t size = LODE__SQ_PAGE_MIN; !best && size <= LODE__SQ_PAGE_MAX; size *= 2) {
     uint32_t score = score_size(p->fd, p->file_bytes, size, page);
     if (score > best_score) {
       best_score = score;
@@ -127,7 +118,7 @@ static void take_images(lode__pages *p, const lode__journal_header *h, uint64_t 
     unsigned char number[4];
     read_or_zero(p->journal_fd, number, 4, *off);
     read_or_zero(p->journal_fd, p->chain, p->page_bytes, *off + 4);
-    uint32_t page = be32(number);
+    uint32_t page = lode__be32(number);
     if (page == 0 || page > h->first_pages || !lode__page_is_sound(page, p->chain, p->page_bytes)) continue;
     if (!lode__grow(&p->images, &p->cap_images, p->n_images + 1, sizeof *p->images)) {
       *nomem = true;
@@ -210,9 +201,9 @@ lode_status lode__pages_open(const char *file, lode__pages *p, lode_error *err) 
   }
   LODE__GOTO(open_journal(p, folder, name, err));
   if (lode__pages_read(p, 1, p->map)) {
-    p->has_map = be32(p->map + 52) != 0;
-    p->declared = be32(p->map + 28);
-    p->format = be32(p->map + 60);
+    p->has_map = lode__be32(p->map + 52) != 0;
+    p->declared = lode__be32(p->map + 28);
+    p->format = lode__be32(p->map + 60);
   }
 done:
   if (st != LODE_OK) lode__pages_close(p);
@@ -238,8 +229,8 @@ bool lode__page_look(const lode__pages *p, uint32_t number, const unsigned char 
   v->table = type == 0x0d;
   v->child = type == 0x02 ? 4 : 0;
   v->pointers = header + (type == 0x02 ? 12 : 8);
-  v->cells = be16(page + header + 3);
-  v->content = be16(page + header + 5);
+  v->cells = lode__be16(page + header + 3);
+  v->content = lode__be16(page + header + 5);
   return v->cells <= (p->usable - v->pointers) / 2;
 }
 
@@ -250,7 +241,7 @@ void lode__page_assume_leaf(uint32_t number, const unsigned char *page, lode__pa
 size_t lode__page_cell(const lode__pages *p, const lode__page_view *v, uint32_t i) {
   size_t at = v->pointers + 2 * (size_t)i;
   if (at + 2 > p->usable) return 0;
-  size_t offset = be16(v->page + at);
+  size_t offset = lode__be16(v->page + at);
   return offset >= v->pointers && offset + 4 <= p->usable ? offset : 0;
 }
 
@@ -293,7 +284,7 @@ bool lode__row_at(const lode__pages *p, const lode__page_view *v, size_t offset,
   row->local_bytes = local_part(p, v->table, row->bytes);
   size_t left = (size_t)(end - at), need = row->local_bytes + (row->local_bytes < row->bytes ? 4 : 0);
   if (need > left) return false;
-  if (row->local_bytes < row->bytes) row->overflow = be32(at + row->local_bytes);
+  if (row->local_bytes < row->bytes) row->overflow = lode__be32(at + row->local_bytes);
   if (!(n = lode__sq_varint(at, at + row->local_bytes, &header)) || header < n || header > row->local_bytes) return false;
   size_t body = (size_t)header;
   for (const unsigned char *h = at + n, *h_end = at + header; h < h_end; h += n) {
@@ -318,7 +309,7 @@ lode_status lode__row_load(lode__pages *p, const lode__row *row, lode__buf *payl
     if (next < 2 || next > p->count) return lode__fail(err, LODE_CORRUPT, "a chain of overflow pages breaks off");
     (void)lode__pages_read(p, next, p->chain);
     lode__buf_add(payload, p->chain + 4, take);
-    next = be32(p->chain);
+    next = lode__be32(p->chain);
     left -= take;
   }
   return LODE_OK;

@@ -30,10 +30,6 @@ typedef struct comparison {
   lode__buf payload;
 } comparison;
 
-static uint32_t be32(const unsigned char *p) {
-  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* ---- What is said ---- */
 
 /* Names are somebody else's text: printable ASCII, and not much of it. */
@@ -120,18 +116,18 @@ static lode_status take_inner(comparison *c, size_t header, lode_error *err) {
   for (uint32_t i = 0; i < cells; i++) {
     size_t at = (size_t)c->page[pointers + 2 * i] << 8 | c->page[pointers + 2 * i + 1];
     if (at < pointers || at + 4 > c->p->usable) return no_tree(c, "is not a tree", err);
-    LODE__TRY(push(c, be32(c->page + at), err));
+    LODE__TRY(push(c, lode__be32(c->page + at), err));
   }
-  return push(c, be32(c->page + header + 8), err);
+  return push(c, lode__be32(c->page + header + 8), err);
 }
 
 /* What the header says of how the rest is to be read: as SQLite makes it, or it would be read in another way. Before any row: a newer
  * format may have others. */
 static lode_status check_header(comparison *c, lode_error *err) {
   const unsigned char *head = c->page;
-  if (memcmp(head, "SQLite format 3", 16) != 0 || be32(head + 68) != LODE__APPLICATION_ID) return no_store(c->path, err);
-  LODE__TRY(lode__schema_format(be32(head + 60), c->path, err));
-  if (head[20] != LODE__PAGE_RESERVED || be32(head + 44) != 4 || be32(head + 56) != 1)
+  if (!lode__sq_has_magic(head) || lode__be32(head + 68) != LODE__APPLICATION_ID) return no_store(c->path, err);
+  LODE__TRY(lode__schema_format(lode__be32(head + 60), c->path, err));
+  if (head[20] != LODE__PAGE_RESERVED || lode__be32(head + 44) != 4 || lode__be32(head + 56) != 1)
     return no_tree(c, "is encoded in another way than Lode's", err);
   return LODE_OK;
 }

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #define ATTEMPTS 3
-#define LOCK_BYTE 0x40000000u
 #define TICK_OPS 2000
 
 static const lode_str none = {NULL, 0};
@@ -49,7 +48,7 @@ static lode_status sweep_slice(lode__verify *v, lode__tx *tx, sweep *s, lode_err
     lode__verify_found(v, "file", none, none, "the file is cut short: %u of %u pages are there", t.file_pages, t.pages);
   for (; s->next <= t.pages && s->next <= t.file_pages; s->next++) {
     if (s->next % 16 == 0 && lode__tx_is_old(tx)) return LODE_OK;
-    if (s->next == LOCK_BYTE / t.page_bytes + 1) continue;
+    if (s->next == lode__sq_lock_page(t.page_bytes)) continue;
     lode_status st = lode__truth_read(tx, &t, s->next, s->page, err);
     if (st == LODE_CORRUPT) {
       v->damaged_pages++;

@@ -19,13 +19,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum {
-  PENDING_BYTE = 0x40000000,
-  RESERVED_BYTE = PENDING_BYTE + 1,
-  SHARED_FIRST = PENDING_BYTE + 2,
-  SHARED_SIZE = 510,
-  PENDING_LOCK = 3, /* SQLITE_LOCK_PENDING; SQLite never asks for it by name */
-};
+enum { PENDING_LOCK = 3 }; /* SQLITE_LOCK_PENDING; SQLite never asks for it by name */
 
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static lode__vfs_file *list_head;
@@ -147,10 +141,10 @@ static int set_lock(lode__vfs_file *f, short type, off_t start, off_t len, int f
 }
 
 static int lock_shared(lode__vfs_file *f) {
-  int rc = set_lock(f, F_RDLCK, PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
+  int rc = set_lock(f, F_RDLCK, LODE__SQ_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
   if (rc != SQLITE_OK) return rc;
-  rc = set_lock(f, F_RDLCK, SHARED_FIRST, SHARED_SIZE, SQLITE_IOERR_LOCK);
-  int rc2 = set_lock(f, F_UNLCK, PENDING_BYTE, 1, SQLITE_IOERR_UNLOCK);
+  rc = set_lock(f, F_RDLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE, SQLITE_IOERR_LOCK);
+  int rc2 = set_lock(f, F_UNLCK, LODE__SQ_PENDING_BYTE, 1, SQLITE_IOERR_UNLOCK);
   if (rc == SQLITE_OK && rc2 == SQLITE_OK) return SQLITE_OK;
   (void)lode__os->lock(f->fd, F_UNLCK, 0, 0);
   return rc != SQLITE_OK ? rc : rc2;
@@ -174,14 +168,14 @@ static int vfs_lock(sqlite3_file *file, int level) {
     f->commit_known = false;
   } else if (level == SQLITE_LOCK_RESERVED) {
     rc = refuse_linked(f);
-    if (rc == SQLITE_OK) rc = set_lock(f, F_WRLCK, RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
+    if (rc == SQLITE_OK) rc = set_lock(f, F_WRLCK, LODE__SQ_RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
   } else {
     /* PENDING keeps new readers out while the old ones leave; it is kept when they have not left yet. */
     if (f->lock < SQLITE_LOCK_RESERVED) rc = refuse_linked(f); /* to roll back */
-    if (rc == SQLITE_OK && f->lock < PENDING_LOCK) rc = set_lock(f, F_WRLCK, PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
+    if (rc == SQLITE_OK && f->lock < PENDING_LOCK) rc = set_lock(f, F_WRLCK, LODE__SQ_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
     if (rc != SQLITE_OK) return rc;
     f->lock = PENDING_LOCK;
-    rc = set_lock(f, F_WRLCK, SHARED_FIRST, SHARED_SIZE, SQLITE_IOERR_LOCK);
+    rc = set_lock(f, F_WRLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE, SQLITE_IOERR_LOCK);
   }
   if (rc == SQLITE_OK) f->lock = level;
   return rc;
@@ -197,8 +191,8 @@ static int vfs_unlock(sqlite3_file *file, int level) {
   f->commit_known = false;
   if (level == SQLITE_LOCK_SHARED) {
     /* to a read lock first: there must be no moment without one */
-    rc = set_lock(f, F_RDLCK, SHARED_FIRST, SHARED_SIZE, SQLITE_IOERR_RDLOCK);
-    if (rc == SQLITE_OK) rc = set_lock(f, F_UNLCK, PENDING_BYTE, 2, SQLITE_IOERR_UNLOCK);
+    rc = set_lock(f, F_RDLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE, SQLITE_IOERR_RDLOCK);
+    if (rc == SQLITE_OK) rc = set_lock(f, F_UNLCK, LODE__SQ_PENDING_BYTE, 2, SQLITE_IOERR_UNLOCK);
     if (rc == SQLITE_OK) f->lock = level;
     return rc == SQLITE_BUSY ? SQLITE_IOERR_RDLOCK : rc;
   }
@@ -213,7 +207,7 @@ static int vfs_check_reserved(sqlite3_file *file, int *held) {
   int r = 1;
   *held = 0;
   if (f->fd < 0) return SQLITE_IOERR;
-  if (f->lock < SQLITE_LOCK_RESERVED) r = LODE__RETRY(lode__os->lock_held(f->fd, F_WRLCK, RESERVED_BYTE, 1));
+  if (f->lock < SQLITE_LOCK_RESERVED) r = LODE__RETRY(lode__os->lock_held(f->fd, F_WRLCK, LODE__SQ_RESERVED_BYTE, 1));
   if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_CHECKRESERVEDLOCK);
   *held = r;
   return SQLITE_OK;

@@ -10,9 +10,6 @@
 #include <errno.h>
 #include <sqlite3.h>
 
-#define LODE__PAGE_MIN 512u
-#define LODE__PAGE_MAX 65536u
-
 typedef enum lode__vfs_kind { LODE__VFS_DB, LODE__VFS_JOURNAL, LODE__VFS_TEMP } lode__vfs_kind;
 
 /* What has passed through a journal's handle; see vfs_journal.c. */
@@ -66,16 +63,6 @@ struct lode__vfs_file {
   lode__journal journal;
 };
 
-static inline uint32_t lode__be32(const unsigned char *p) {
-  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-static inline uint32_t lode__le32(const unsigned char *p) {
-  return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
-static inline void lode__put_le32(unsigned char *p, uint32_t v) {
-  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
-}
-
 /* ---- vfs.c ---- */
 
 /* Opens f->path (fd, dev, ino) and lists it. Not a regular file, or a link: SQLITE_CANTOPEN. */
@@ -106,7 +93,6 @@ void lode__vfs_fork_child(void);
 
 /* ---- vfs_page.c ---- */
 
-bool lode__page_size_valid(uint64_t n);
 int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
 int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
 

@@ -262,7 +262,7 @@ static int write_any(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
     j->record_page = lode__be32(buf);
   } else if (in_record && n == j->page_bytes && off == j->record_off + 4) {
     j->in_record = true; /* its sum follows */
-    if (lode__page_size_valid(n)) lode__page_make_sound(j->record_page, buf, n);
+    if (lode__sq_page_size_valid(n)) lode__page_make_sound(j->record_page, buf, n);
   }
   return lode__vfs_pwrite(f, buf, n, off);
 }

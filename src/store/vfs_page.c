@@ -24,13 +24,9 @@
 
 #include "base/crc32c.h"
 
-static const char magic[16] = "SQLite format 3";
-
 uint32_t lode__page_crc(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
   return lode__crc32c(lode__crc32c_u32(0, page_number), page, page_bytes - LODE__PAGE_RESERVED);
 }
-
-bool lode__page_size_valid(uint64_t n) { return n >= LODE__PAGE_MIN && n <= LODE__PAGE_MAX && (n & (n - 1)) == 0; }
 
 void lode__page_make_sound(uint32_t page_number, unsigned char *page, size_t page_bytes) {
   unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
@@ -43,12 +39,6 @@ bool lode__page_is_sound(uint32_t page_number, const unsigned char *page, size_t
   return lode__le32(tail) == lode__page_crc(page_number, page, page_bytes) && lode__le32(tail + 4) == 0;
 }
 
-/* Page size that a page 1 declares; 65536 is written as 1. 0 when it is none. */
-static uint32_t declared_size(const unsigned char *page1) {
-  uint32_t n = (uint32_t)page1[16] << 8 | (uint32_t)page1[17] << 16;
-  return lode__page_size_valid(n) ? n : 0;
-}
-
 static int damaged(lode__vfs_file *f, uint32_t page_number, const char *why) {
   f->state.damaged_reads++;
   f->state.damaged_page = page_number;
@@ -59,23 +49,23 @@ static int damaged(lode__vfs_file *f, uint32_t page_number, const char *why) {
 /* ---- Reading ---- */
 
 static int need_buffer(lode__vfs_file *f) {
-  if (!f->page) f->page = lode__alloc(LODE__PAGE_MAX);
+  if (!f->page) f->page = lode__alloc(LODE__SQ_PAGE_MAX);
   return f->page ? SQLITE_OK : SQLITE_IOERR_NOMEM;
 }
 
 /* Proves page 1 and leaves it in f->page. SQLITE_IOERR_SHORT_READ: the file is empty. */
 static int load_first(lode__vfs_file *f) {
-  size_t got = 0, n = f->page_bytes ? f->page_bytes : LODE__PAGE_MIN;
+  size_t got = 0, n = f->page_bytes ? f->page_bytes : LODE__SQ_PAGE_MIN;
   int rc = need_buffer(f);
   if (rc == SQLITE_OK) rc = lode__through_pread(f, f->page, n, 0, &got);
   if (rc != SQLITE_OK) return rc;
   if (got == 0) return f->size ? damaged(f, 1, "the file was emptied") : SQLITE_IOERR_SHORT_READ;
-  if (got < LODE__PAGE_MIN) return damaged(f, 1, "the file is cut short");
-  if (memcmp(f->page, magic, sizeof magic) != 0) {
+  if (got < LODE__SQ_PAGE_MIN) return damaged(f, 1, "the file is cut short");
+  if (!lode__sq_has_magic(f->page)) {
     damaged(f, 1, "this is not a database");
     return SQLITE_NOTADB;
   }
-  uint32_t size = declared_size(f->page);
+  uint32_t size = lode__sq_page_size(f->page);
   if (!size) return damaged(f, 1, "its page size is impossible");
   if (got < size) {
     rc = lode__through_pread(f, f->page, size, 0, &got);
@@ -171,12 +161,12 @@ int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
     memset((char *)buf + got, 0, n - got);
     return got < n ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
   }
-  if (off / LODE__PAGE_MAX > UINT32_MAX) return SQLITE_IOERR_READ;
+  if (off / LODE__SQ_PAGE_MAX > UINT32_MAX) return SQLITE_IOERR_READ;
   if (page && off >= page && n != page)
     return off % page + n <= page ? read_part(f, buf, n, off) : SQLITE_IOERR_READ; /* two pages: no checksum of its own */
-  bool whole = lode__page_size_valid(n) && off % n == 0;
+  bool whole = lode__sq_page_size_valid(n) && off % n == 0;
   if (whole && off > 0) return read_other(f, buf, n, off);
-  if (whole || off + n <= LODE__PAGE_MIN) return read_first(f, buf, n, off);
+  if (whole || off + n <= LODE__SQ_PAGE_MIN) return read_first(f, buf, n, off);
   return SQLITE_IOERR_READ; /* nothing that could be proven */
 }
 
@@ -203,11 +193,11 @@ static int fill_gap(lode__vfs_file *f, size_t n, uint64_t off) {
 
 int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   unsigned char *page = buf;
-  if (!lode__page_size_valid(n) || off % n != 0 || off / n >= UINT32_MAX || (f->page_bytes && f->page_bytes != n)) {
+  if (!lode__sq_page_size_valid(n) || off % n != 0 || off / n >= UINT32_MAX || (f->page_bytes && f->page_bytes != n)) {
     sqlite3_log(SQLITE_IOERR_WRITE, "%s: refused to write other than a whole page", f->path);
     return SQLITE_IOERR_WRITE;
   }
-  if (off == 0 && (declared_size(page) != n || page[20] != LODE__PAGE_RESERVED)) {
+  if (off == 0 && (lode__sq_page_size(page) != n || page[20] != LODE__PAGE_RESERVED)) {
     sqlite3_log(SQLITE_IOERR_WRITE, "%s: page 1 has no room for a checksum (SQLITE_FCNTL_RESERVE_BYTES must be %d)",
                 f->path, LODE__PAGE_RESERVED);
     return SQLITE_IOERR_WRITE;

@@ -17,7 +17,7 @@
 
 #include <fcntl.h>
 
-enum { ATTEMPTS = 3, RESERVED_BYTE = 0x40000001 };
+enum { ATTEMPTS = 3 };
 
 struct lode__through {
   lode__vfs_file journal;
@@ -83,7 +83,7 @@ static int look_once(lode__vfs_file *db, bool *settled) {
   lode__through *t = db->through;
   rc = lode__journal_judge_file(&t->journal, LODE__JUDGE_IMAGES, &t->judged);
   if (rc != SQLITE_OK || t->judged.verdict == LODE__JOURNAL_NONE || t->judged.verdict == LODE__JOURNAL_STRAY) return rc;
-  int held = LODE__RETRY(lode__os->lock_held(db->fd, F_WRLCK, RESERVED_BYTE, 1));
+  int held = LODE__RETRY(lode__os->lock_held(db->fd, F_WRLCK, LODE__SQ_RESERVED_BYTE, 1));
   if (held < 0) return lode__vfs_errno(db, SQLITE_IOERR_CHECKRESERVEDLOCK);
   if (held) return SQLITE_OK;
   rc = is_same(db, &same);
