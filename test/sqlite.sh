@@ -13,7 +13,7 @@ all=${2:-}
 only=${3:-}
 unset LODE_TEST_FULL # every byte of every version would take days
 
-store="vfs vfs_crash journal journal_store schema text verify salvage backup damage names private locks segments segments_damage model crash killed
+store="vfs vfs_crash journal journal_read journal_store schema text verify salvage backup damage names private locks segments segments_damage model crash killed
   processes threads api api_read api_streams api_upkeep query query_text filter filter_random metamorphic rescue_db faults"
 # the reads and writes of a new store, documents longer than a page, words, damage that is met while opening
 sample="vfs:page_size vfs:parts_of_pages text schema:known damage:cut_short"

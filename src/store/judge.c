@@ -96,6 +96,7 @@ static lode_status look_at_database(judge *g) {
   LODE__TRY(file_bytes(g->db_fd, &g->db_bytes));
   LODE__TRY(read_at(g->db_fd, g->page, LODE__SQ_PAGE_MIN, 0, &got));
   memcpy(g->db_head, g->page, sizeof g->db_head);
+  memcpy(g->j->db_head, g->page, sizeof g->j->db_head);
   g->db_id = lode__commit_id(g->page);
   uint32_t size = lode__sq_page_size(g->page);
   if (!lode__sq_has_magic(g->page) || !size) return LODE_OK;

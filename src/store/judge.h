@@ -17,6 +17,7 @@
 #define LODE__HEADER_COUNT_OFF 32
 #define LODE__HEADER_IDS_OFF 40
 #define LODE__HEADER_FULL 60
+#define LODE__DB_HEAD 100        /* SQLite's header of a database; the commit id is in it */
 
 typedef struct lode__page_image {
   uint32_t number;
@@ -36,6 +37,7 @@ typedef struct lode__judged {
   uint64_t at;
   uint64_t size;        /* of the journal */
   unsigned char head[LODE__HEADER_FULL]; /* with a right magic if hot; tells one journal from another */
+  unsigned char db_head[LODE__DB_HEAD];  /* of the database that it was judged by */
   bool head_torn;       /* hot, but the magic in the file is not right */
   uint32_t page_bytes, first_pages; /* of the database before the transaction; hot ones only */
   lode__page_image *images; /* hot ones, if asked for: sorted by number, each page once */

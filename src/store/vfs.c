@@ -52,7 +52,6 @@ int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode) {
   }
   int rc = lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
   lode__vfs_close(f);
-  errno = EINVAL; /* callers look whether to try otherwise */
   return rc;
 }
 

@@ -45,7 +45,7 @@ struct lode__vfs_file {
   uint64_t commit_id;            /* of the newest proven page 1 */
   bool commit_known;             /* it is that of the moment which the lock keeps */
   uint64_t next_commit_id;       /* what page 1 gets in this transaction; 0: none chosen yet */
-  lode__through *through;        /* the hot journal that a reader found; NULL: none */
+  lode__through *through;        /* the journal that a reader found, and what it is; NULL: none */
   uint32_t page_bytes;           /* from the newest proven page 1; 0: not known */
   bool wrote;                    /* written to since the lock was SHARED */
   bool sync_failed;              /* and never succeeds again */
@@ -110,8 +110,10 @@ int lode__journal_check_empty(lode__vfs_file *db);
 /* Judges the journal `f` of f->db. A verdict is no failure. */
 int lode__journal_judge_file(lode__vfs_file *f, lode__judge_depth depth, lode__judged *judged);
 int lode__journal_damaged(lode__vfs_file *f, const char *why, uint64_t off);
-/* Does errno of a failed open say that a link, a folder, a pipe is there: no journal of SQLite's? */
-bool lode__journal_is_no_file(int error);
+/* What the name of a journal leads to that could not be opened. SQLITE_IOERR_ACCESS: it cannot be told; so it is when the
+ * database's folder has become a link. */
+typedef enum lode__name_holds { LODE__NAME_NOTHING, LODE__NAME_FILE, LODE__NAME_NO_FILE /* a link, a folder, a pipe */ } lode__name_holds;
+int lode__journal_look_at_name(lode__vfs_file *f, lode__name_holds *holds);
 int lode__journal_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
 int lode__journal_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off);
 int lode__journal_sync(lode__vfs_file *f);
@@ -121,7 +123,7 @@ int lode__journal_sync(lode__vfs_file *f);
 /* Looks at the journal, with a SHARED lock. From then on, until the lock is given back, the database reads as it was
  * before the transaction of a hot one. SQLITE_BUSY: it changes all the time; SQLITE_IOERR_DATA: it cannot be undone. */
 int lode__through_look(lode__vfs_file *db);
-/* The lock is given back. What was learnt is kept for the next one, if there was anything to read through. */
+/* The lock is given back. What was learnt of a journal is kept for the next one. */
 void lode__through_pause(lode__vfs_file *db);
 void lode__through_drop(lode__vfs_file *db);
 /* False: there is nothing to read through. */

@@ -47,7 +47,7 @@ int lode__journal_check_empty(lode__vfs_file *db) {
   bool exists = false;
   /* SQLite would remove such a journal, and with it all that is left of the database */
   int rc = lode__vfs_stat(f.path, &st, &exists);
-  if (rc != SQLITE_OK || !exists || st.st_size == 0) return rc;
+  if (rc != SQLITE_OK || !exists || !S_ISREG(st.st_mode) || st.st_size == 0) return rc;
   rc = lode__vfs_open(&f, O_RDONLY, 0);
   if (rc != SQLITE_OK) return rc;
   rc = lode__journal_judge_file(&f, LODE__JUDGE_HEADER, &judged);
@@ -79,21 +79,27 @@ static unsigned mode_of(const lode__vfs_file *db) {
   return lode__os->fstat(db->fd, &st) == 0 ? st.st_mode & 0777 : 0600;
 }
 
-bool lode__journal_is_no_file(int error) {
-  return error == ELOOP || error == EINVAL || error == EISDIR || error == ENXIO || error == ENODEV;
+int lode__journal_look_at_name(lode__vfs_file *f, lode__name_holds *holds) {
+  struct stat st;
+  char folder[4096];
+  const char *name;
+  *holds = LODE__NAME_NOTHING;
+  bool seen = lode__inside_split(f->path, folder, sizeof folder, &name) && lode__inside_lstat(folder, name, &st) == 0;
+  if (!seen) return errno == ENOENT ? SQLITE_OK : lode__vfs_errno(f, SQLITE_IOERR_ACCESS);
+  *holds = S_ISREG(st.st_mode) ? LODE__NAME_FILE : LODE__NAME_NO_FILE;
+  return SQLITE_OK;
 }
 
 /* Opens the file under the journal's name, and makes it if there is none. */
 static int open_or_make(lode__vfs_file *f, bool *made) {
+  lode__name_holds holds;
   *made = false;
   int rc = lode__vfs_open(f, O_RDWR, 0);
-  if (rc == SQLITE_CANTOPEN && lode__journal_is_no_file(errno)) {
-    rc = set_aside(f, "it is no file");
-    if (rc != SQLITE_OK) return rc;
-    rc = SQLITE_CANTOPEN;
-    errno = ENOENT;
-  }
-  if (rc != SQLITE_CANTOPEN || errno != ENOENT) return rc;
+  if (rc != SQLITE_CANTOPEN) return rc;
+  rc = lode__journal_look_at_name(f, &holds);
+  if (rc == SQLITE_OK && holds == LODE__NAME_NO_FILE) rc = set_aside(f, "it is no file");
+  if (rc != SQLITE_OK) return rc;
+  if (holds == LODE__NAME_FILE) return SQLITE_CANTOPEN;
   rc = lode__vfs_open(f, O_RDWR | O_CREAT | O_EXCL, mode_of(f->db));
   *made = rc == SQLITE_OK;
   return rc == SQLITE_CANTOPEN && errno == EEXIST ? lode__vfs_open(f, O_RDWR, 0) : rc;

@@ -1,17 +1,19 @@
-/* vfs_through.c - reading through a hot journal.
+/* vfs_through.c - the journal as a connection sees it that may only read.
  *
  * An interrupted transaction leaves a journal with the pages as they were. A connection that may write rolls it back.
  * One that may only read takes those pages from the journal and all others from the database, and SQLite is told that
- * there is no journal.
+ * there is no journal. What a writer would set aside, or use again, it leaves alone.
  *
- * The reader holds a SHARED lock. Under it a hot journal stays as it is, and so does the database: rolling back needs
- * the EXCLUSIVE lock, and whoever wants to write must roll back first. But a journal that looks hot may belong to a
- * live writer, who has filled it in, waits for this reader to leave, and may give up and empty it. Then the database
- * is untouched, and is read as it is. So a journal counts as hot when it was proven, then nobody held the RESERVED
- * lock, and then it still was the same one.
+ * SQLite looks for a journal once it holds a SHARED lock and has seen that nobody holds the RESERVED lock. As long as the
+ * SHARED lock is held, a hot journal stays as it is, and so does the database: whoever wants to write must roll back first,
+ * which takes the EXCLUSIVE lock. But a writer may have begun since SQLite looked, may have filled in a journal of its own,
+ * and may roll back and empty it without having touched the database. So a journal counts as hot when it was proven, then
+ * nobody held the RESERVED lock, and then it still was the same one. If somebody holds that lock, the journal is the
+ * writer's, and the database is read as it is.
  *
- * Proving a journal means reading all of it. The result is kept for the connection's next transactions, for as long as
- * the journal has the same length and the same header, which holds numbers that no other transaction has.
+ * To judge a journal may take reading all of it. The verdict is kept for the connection's next transactions, for as long as
+ * nothing that it rests on has changed: the journal (which file it is, its length, its times, its header) and the
+ * database's header, which holds the commit id.
  */
 #include "vfs_internal.h"
 
@@ -21,9 +23,12 @@ enum { ATTEMPTS = 3 };
 
 struct lode__through {
   lode__vfs_file journal;
+  struct stat seen;    /* of the journal, before it was judged */
   lode__judged judged;
-  bool active;
+  bool in_use;         /* the verdict is that of the transaction at hand */
 };
+
+static bool reads_through(const lode__through *t) { return t && t->in_use && t->judged.verdict == LODE__JOURNAL_HOT; }
 
 void lode__through_drop(lode__vfs_file *db) {
   lode__through *t = db->through;
@@ -37,32 +42,47 @@ void lode__through_drop(lode__vfs_file *db) {
 
 void lode__through_pause(lode__vfs_file *db) {
   if (!db->through) return;
-  if (!db->through->active) lode__through_drop(db);
-  else db->through->active = false;
+  if (!db->through->in_use) lode__through_drop(db); /* a whole transaction without that journal */
+  else db->through->in_use = false;
   db->state.journal_pages = 0;
 }
 
-/* Is the file under the journal's name still the one that was judged? */
+static bool is_same_time(struct timespec a, struct timespec b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
+
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+         is_same_time(a->st_mtim, b->st_mtim) && is_same_time(a->st_ctim, b->st_ctim);
+}
+
+/* The first bytes of a file, with zeros after its end. */
+static int read_head(lode__vfs_file *f, unsigned char *head, size_t n) {
+  size_t got = 0;
+  int rc = lode__vfs_pread(f, head, n, 0, &got);
+  memset(head + got, 0, n - got);
+  return rc;
+}
+
+/* Are the file under the journal's name and the database still those that were judged? */
 static int is_same(lode__vfs_file *db, bool *same) {
   lode__through *t = db->through;
-  unsigned char head[LODE__HEADER_FULL];
+  unsigned char head[LODE__HEADER_FULL], db_head[LODE__DB_HEAD];
   struct stat st;
-  size_t got = 0;
   bool exists = false;
   *same = false;
   int rc = lode__vfs_stat(t->journal.path, &st, &exists);
   if (rc != SQLITE_OK) return lode__vfs_errno(db, rc);
-  if (!exists || st.st_dev != t->journal.dev || st.st_ino != t->journal.ino) return SQLITE_OK;
-  if ((uint64_t)st.st_size != t->judged.size) return SQLITE_OK;
-  rc = lode__vfs_pread(&t->journal, head, sizeof head, 0, &got);
-  memset(head + got, 0, sizeof head - got);
+  if (!exists || !is_same_file(&st, &t->seen)) return SQLITE_OK;
+  rc = read_head(&t->journal, head, sizeof head);
+  if (rc == SQLITE_OK) rc = read_head(db, db_head, sizeof db_head);
+  if (rc != SQLITE_OK) return rc;
   if (t->judged.head_torn) memcpy(head, lode__journal_magic, sizeof lode__journal_magic);
-  *same = memcmp(head, t->judged.head, sizeof head) == 0;
-  return rc;
+  *same = memcmp(head, t->judged.head, sizeof head) == 0 && memcmp(db_head, t->judged.db_head, sizeof db_head) == 0;
+  return SQLITE_OK;
 }
 
 /* *found = false: there is no journal, or it is nothing that SQLite could have made. */
 static int open_journal(lode__vfs_file *db, bool *found) {
+  lode__name_holds holds;
   lode__through *t = lode__alloc_zero(1, sizeof *t);
   if (!t) return SQLITE_IOERR_NOMEM;
   t->journal = (lode__vfs_file){.kind = LODE__VFS_JOURNAL, .db = db, .fd = -1};
@@ -70,8 +90,10 @@ static int open_journal(lode__vfs_file *db, bool *found) {
   db->through = t;
   int rc = lode__vfs_open(&t->journal, O_RDONLY, 0);
   *found = rc == SQLITE_OK;
-  if (rc == SQLITE_CANTOPEN && (errno == ENOENT || lode__journal_is_no_file(errno))) return SQLITE_OK;
-  return rc == SQLITE_CANTOPEN ? SQLITE_IOERR_ACCESS : rc;
+  if (*found && LODE__RETRY(lode__os->fstat(t->journal.fd, &t->seen)) != 0) rc = lode__vfs_errno(db, SQLITE_IOERR_FSTAT);
+  if (rc != SQLITE_CANTOPEN) return rc;
+  rc = lode__journal_look_at_name(&t->journal, &holds);
+  return rc == SQLITE_OK && holds == LODE__NAME_FILE ? SQLITE_IOERR_ACCESS : rc;
 }
 
 /* One look. *settled = false: it changed meanwhile. */
@@ -82,7 +104,11 @@ static int look_once(lode__vfs_file *db, bool *settled) {
   if (rc != SQLITE_OK || !found) return rc;
   lode__through *t = db->through;
   rc = lode__journal_judge_file(&t->journal, LODE__JUDGE_IMAGES, &t->judged);
-  if (rc != SQLITE_OK || t->judged.verdict == LODE__JOURNAL_NONE || t->judged.verdict == LODE__JOURNAL_STRAY) return rc;
+  if (rc != SQLITE_OK) return rc;
+  if (t->judged.verdict == LODE__JOURNAL_NONE || t->judged.verdict == LODE__JOURNAL_STRAY) {
+    t->in_use = true;
+    return SQLITE_OK;
+  }
   int held = LODE__RETRY(lode__os->lock_held(db->fd, F_WRLCK, LODE__SQ_RESERVED_BYTE, 1));
   if (held < 0) return lode__vfs_errno(db, SQLITE_IOERR_CHECKRESERVEDLOCK);
   if (held) return SQLITE_OK;
@@ -91,7 +117,7 @@ static int look_once(lode__vfs_file *db, bool *settled) {
   if (rc != SQLITE_OK || !same) return rc;
   if (t->judged.verdict == LODE__JOURNAL_DAMAGED)
     return lode__journal_damaged(&t->journal, t->judged.why, t->judged.at);
-  t->active = true;
+  t->in_use = true;
   return SQLITE_OK;
 }
 
@@ -100,21 +126,21 @@ int lode__through_look(lode__vfs_file *db) {
   bool settled = false;
   if (db->through) {
     rc = is_same(db, &settled);
-    if (rc == SQLITE_OK && settled) db->through->active = true;
+    if (rc == SQLITE_OK && settled) db->through->in_use = true;
   }
   for (int i = 0; i < ATTEMPTS && !settled && rc == SQLITE_OK; i++) {
     lode__through_drop(db);
     rc = look_once(db, &settled);
   }
   if (rc == SQLITE_OK && !settled) rc = SQLITE_BUSY;
-  if (rc == SQLITE_OK && db->through->active) db->state.journal_pages = (uint32_t)db->through->judged.n_images;
-  else lode__through_drop(db);
+  if (rc != SQLITE_OK || !db->through->in_use) lode__through_drop(db);
+  else if (reads_through(db->through)) db->state.journal_pages = (uint32_t)db->through->judged.n_images;
   return rc;
 }
 
 bool lode__through_size(const lode__vfs_file *db, uint64_t *bytes) {
   const lode__through *t = db->through;
-  if (!t || !t->active) return false;
+  if (!reads_through(t)) return false;
   *bytes = (uint64_t)t->judged.first_pages * t->judged.page_bytes;
   return true;
 }
