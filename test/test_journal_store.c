@@ -381,6 +381,79 @@ TEST(a_store_of_0_1_0_on_a_full_disk_can_be_read) {
   CHECK(check_records(false) == 2);
 }
 
+/* ---- How a rollback ends ---- */
+
+static ino_t journal_ino;
+static unsigned emptied, removed;
+static bool sync_due;
+
+static bool is_journal(int fd) {
+  struct stat sb;
+  return fstat(fd, &sb) == 0 && sb.st_ino == journal_ino;
+}
+static int noting_ftruncate(int fd, off_t size) {
+  if (is_journal(fd)) {
+    CHECK(size == 0);
+    emptied++;
+    sync_due = true;
+  }
+  return lode__os_real.ftruncate(fd, size);
+}
+static int noting_fdatasync(int fd) {
+  if (is_journal(fd)) sync_due = false;
+  return lode__os_real.fdatasync(fd);
+}
+static int noting_unlink_at(int at, const char *name) {
+  removed += strstr(name, "-journal") != NULL;
+  return lode__os_real.unlink_at(at, name);
+}
+
+/* Also one that begins with the first read of a connection, which is that of the schema: the journal is emptied, and that is synced. */
+TEST(a_rollback_while_opening_empties_the_journal) {
+  static lode__os_table table;
+  struct stat sb;
+  name_store("s");
+  make_store(10);
+  crash_while_adding(10, 20);
+  CHECK(stat(journal, &sb) == 0 && sb.st_size > 0);
+  journal_ino = sb.st_ino;
+  table = lode__os_real;
+  table.ftruncate = noting_ftruncate;
+  table.fdatasync = noting_fdatasync;
+  table.unlink_at = noting_unlink_at;
+  lode__os = &table;
+  CHECK(count(false) == 10);
+  lode__os = &lode__os_real;
+  CHECKF(emptied == 1 && !removed && !sync_due, "emptied %u times, removed %u times%s", emptied, removed, sync_due ? ", not synced" : "");
+  CHECK(stat(journal, &sb) == 0 && sb.st_size == 0 && sb.st_ino == journal_ino);
+  scene_verify(folder, "rolled back while opening");
+}
+
+TEST_SLOW(calls_fail_in_a_rollback_while_opening, 120) {
+  lode_error err = {0};
+  char saved[700];
+  uint64_t met = 0;
+  name_store("s");
+  make_store(10);
+  crash_while_adding(10, 20);
+  snprintf(saved, sizeof saved, "%s/saved", test_folder());
+  test_copy_tree(folder, saved);
+  fault_install(&lode__os_real);
+  for (uint64_t at = 1, hit = 1; hit; at += test_full() ? 1 : 1 + test_below(3)) {
+    test_remove_tree(folder);
+    test_copy_tree(saved, folder);
+    fault_set(FAULT_ANY, at, test_below(2), FAULT_EIO);
+    lode_status st = only_open(NULL, &err);
+    hit = fault_hits();
+    fault_clear();
+    CHECKF(st == LODE_OK || (st == LODE_IO && hit), "call %llu: %s %s", (unsigned long long)at, lode_status_name(st), err.text);
+    CHECKF(count(true) == 10 && count(false) == 10, "call %llu", (unsigned long long)at);
+    met += hit > 0;
+  }
+  fault_uninstall();
+  CHECK(met > 15 && quarantined() == 0);
+}
+
 /* ---- Many processes ---- */
 
 enum { EACH = 7 }; /* records in a transaction */

@@ -266,6 +266,42 @@ TEST(planted_without_a_new_number) {
   all_refuse(&g, "without a new number", "keep_out");
 }
 
+/* Between a look at the schema and SQLite's first parse of it there is no moment without the lock: what is planted as soon as the
+ * lock is given back, without a new schema number, was not parsed. */
+static const char *plant_in;
+static int planting_lock(int fd, short type, off_t start, off_t len) {
+  int rc = lode__os_real.lock(fd, type, start, len);
+  const char *work = plant_in;
+  if (rc == 0 && type == F_UNLCK && start == 0 && len == 0 && work) {
+    plant_in = NULL;
+    scene_sql(work, EDIT "UPDATE sqlite_schema SET sql=replace(sql,'meta TEXT','meta TEXT CHECK(0)') WHERE name='record'");
+  }
+  return rc;
+}
+
+TEST(planted_while_a_store_is_opened) {
+  ground g;
+  lode_store *store;
+  lode_collection *c;
+  lode_error err = {0};
+  static lode__os_table table;
+  prepare(&g, 4096);
+  begin(&g);
+  table = lode__os_real;
+  table.lock = planting_lock;
+  lode__os = &table;
+  plant_in = g.work;
+  OK(lode_open(g.work, &(lode_open_options){.no_background = true}, &store, &err));
+  CHECK(!plant_in);
+  OK(lode_collection_open(store, S("alpha"), NULL, &c, &err));
+  lode_record r = {.id = S("new"), .document = S("new"), .metadata = S("{\"a\":1}")};
+  OK(lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
+  lode_collection_close(c);
+  lode_close(store);
+  lode__os = &lode__os_real;
+  all_refuse(&g, "planted while it was opened", "record");
+}
+
 /* ---- The tree that the schema is in ---- */
 
 /* Trees that are rings, lie about their pages or hold nothing. Page 1 of a store of small pages is an inner page. */

@@ -155,7 +155,7 @@ static lode_status configure(lode__conn *conn, lode_error *err) {
   uint64_t budget = conn->db->opt.memory_bytes, page = conn->db->opt.page_bytes;
   if (page < 512) page = 512;
   snprintf(sql, sizeof sql,
-           "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA secure_delete=ON;"
+           "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA secure_delete=ON;"
            "PRAGMA cell_size_check=ON; PRAGMA cache_size=-%llu; PRAGMA cache_spill=%llu;",
            (unsigned long long)(budget / 16 / 1024), (unsigned long long)(budget / 2 / page | 1));
   return lode__exec(conn, sql, err);
@@ -176,10 +176,15 @@ void lode__conn_harden(sqlite3 *sql) {
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) (void)sqlite3_limit(sql, limits[i].what, limits[i].value);
 }
 
-/* Each time a file is opened: the store may have been replaced by another. */
-static lode_status look_at_schema(lode__conn *conn, lode_error *err) {
+/* To set the journal mode is the first statement for which SQLite parses the schema. So that is compared before, each time a file is
+ * opened (the store may have been replaced by another), and both are done in one transaction: what SQLite has parsed is what
+ * was compared. Whoever fails closes the connection. */
+static lode_status enter_schema(lode__conn *conn, bool create, lode_error *err) {
+  static const char first[] = "PRAGMA journal_mode=TRUNCATE";
+  if (create) return lode__exec(conn, first, err);
   LODE__TRY(lode__exec(conn, "BEGIN", err));
-  LODE__TRY(lode__schema_check(conn, err)); /* whoever fails closes the connection */
+  LODE__TRY(lode__schema_check(conn, err));
+  LODE__TRY(lode__exec(conn, first, err));
   return lode__exec(conn, "COMMIT", err);
 }
 
@@ -210,7 +215,7 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   conn->dev = sb.st_dev;
   conn->ino = sb.st_ino;
   conn->linked = vs.linked;
-  if (!create) LODE__GOTO(look_at_schema(conn, err)); /* before all else, for which SQLite may read it */
+  LODE__GOTO(enter_schema(conn, create, err)); /* before all else, for which SQLite may read it */
   rc = lode__text_register(conn->sql);
   if (rc != SQLITE_OK) {
     st = rc == SQLITE_NOTFOUND ? lode__text_missing(err) : lode__sql_fail(conn, rc, err);

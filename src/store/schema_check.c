@@ -7,7 +7,7 @@
  *
  * When. SQLite parses the schema on first use and whenever its number (the "cookie" of the header) has changed. Every transaction
  * asks for that number first, which takes the lock and does not parse; where it is not the one that was compared, the schema is
- * compared again, under the same lock that SQLite then parses it under.
+ * compared again, under the same lock that SQLite then parses it under. A new connection does both in one transaction (conn.c).
  *
  * Pages are read through SQLite's own file handle, so they are proven by their checksums, and an interrupted transaction has been
  * rolled back by then, or is read through.

@@ -134,14 +134,21 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 
 /* ---- The rest of the VFS ---- */
 
+/* All that SQLite deletes by name is journals. They are emptied instead, durably, as every transaction ends its own: a
+ * connection may have to roll back in its first read, and can be told its journal mode only after that (conn.c). */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
   char folder[PATH_BYTES];
   const char *file;
   (void)vfs;
+  (void)sync_folder; /* the name stays */
   if (!lode__inside_split(name, folder, sizeof folder, &file)) return SQLITE_IOERR_DELETE;
-  if (lode__inside_unlink(folder, file) < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
-  if (sync_folder && lode__os_sync_folder_of(name, NULL) != LODE_OK) return SQLITE_IOERR_DIR_FSYNC;
-  return SQLITE_OK;
+  int fd = lode__inside_open(folder, file, O_RDWR, 0);
+  if (fd < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
+  int rc = LODE__RETRY(lode__os->ftruncate(fd, 0)) != 0   ? SQLITE_IOERR_TRUNCATE
+           : LODE__RETRY(lode__os->fdatasync(fd)) != 0 ? SQLITE_IOERR_FSYNC
+                                                       : SQLITE_OK;
+  (void)lode__os->close(fd);
+  return rc;
 }
 
 static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
