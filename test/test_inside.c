@@ -9,6 +9,7 @@
 #include "vkit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,26 @@ static void check_below(const lode__os_table *os) {
 
 TEST(below_a_folder_no_link_is_followed) { check_below(&lode__os_real); }
 TEST(below_a_folder_no_link_is_followed_without_openat2) { check_below(&lode__os_portable); }
+
+/* The kernel says EAGAIN for as long as somebody holds a lease on the file and does not give it up, most of a minute: it is an answer. */
+static void check_lease(const lode__os_table *os) {
+  const char *top = test_folder();
+  put_text(top, "file", "text");
+  int held = open(join(top, "file"), O_RDWR | O_CLOEXEC), folder = os->open(top, LODE__OPEN_FOLDER, 0);
+  CHECK(signal(SIGIO, SIG_IGN) != SIG_ERR && held >= 0 && folder >= 0);
+  if (fcntl(held, F_SETLEASE, F_WRLCK) != 0) test_skip("no leases on this file system");
+  int fd = os->open_below(folder, "file", O_RDONLY | O_NONBLOCK, 0);
+  CHECKF(fd < 0 && errno == EAGAIN, "%d, %s", fd, strerror(errno));
+  CHECK(fcntl(held, F_SETLEASE, F_UNLCK) == 0);
+  fd = os->open_below(folder, "file", O_RDONLY | O_NONBLOCK, 0);
+  CHECK(fd >= 0);
+  os->close(fd);
+  os->close(folder);
+  close(held);
+}
+
+TEST(a_file_under_a_lease_is_not_waited_for) { check_lease(&lode__os_real); }
+TEST(a_file_under_a_lease_is_not_waited_for_without_openat2) { check_lease(&lode__os_portable); }
 
 TEST(a_folder_that_is_a_link_is_not_entered) {
   lode_error err;

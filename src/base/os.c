@@ -108,15 +108,20 @@ static int portable_open_below(int folder, const char *path, int flags, unsigned
   }
 }
 
+/* openat2 says EAGAIN when a rename kept it from proving that the path stays below the folder, and also when somebody holds a lease
+ * on the file, for as long as that lasts. So it is tried a few times, and then name by name, where EAGAIN is the answer. */
+enum { OPENAT2_TRIES = 16 };
+
 static int real_open_below(int folder, const char *path, int flags, unsigned mode) {
   struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC), .mode = flags & O_CREAT ? mode : 0,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
   long fd;
+  int tries = 0;
   do {
     fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
-  } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+  } while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < OPENAT2_TRIES)));
   /* EPERM: a sandbox that does not know the call */
-  if (fd < 0 && (errno == ENOSYS || errno == EPERM)) return portable_open_below(folder, path, flags, mode);
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EAGAIN)) return portable_open_below(folder, path, flags, mode);
   return above_standard(says_loop((int)fd, folder, path));
 }
 
