@@ -448,3 +448,126 @@ TEST(cancelled) {
   CHECK(steps >= 8);
   lode_close(store);
 }
+
+/* ---- Under the lock ---- */
+
+static ino_t truth_ino, journal_ino;
+static int asking = -1; /* a descriptor of the truth file that holds no lock */
+static uint64_t truth_reads, journal_reads, unlocked_reads;
+
+static ssize_t asking_pread(int fd, void *buf, size_t n, off_t off) {
+  struct stat sb;
+  bool hint = off == 0 && n == 100; /* of SQLite, when it opens a file: it relies on none of it */
+  bool truth = fstat(fd, &sb) == 0 && sb.st_ino == truth_ino, journal = sb.st_ino == journal_ino;
+  truth_reads += truth;
+  journal_reads += journal;
+  if ((truth || journal) && !hint)
+    unlocked_reads += lode__os_real.lock_held(asking, F_WRLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE) != 1;
+  return lode__os_real.pread(fd, buf, n, off);
+}
+
+/* Adds a record in a process that dies before its journal is emptied. */
+static void crash_while_adding(const char *folder) {
+  int status;
+  pid_t pid = fork();
+  CHECK(pid >= 0);
+  if (pid == 0) {
+    lode_store *store;
+    lode_collection *c;
+    lode_error err = {0};
+    lode_record r = {.id = S("unfinished"), .document = S("never to be seen")};
+    OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
+    OK(lode_collection_open(store, S("alpha"), NULL, &c, &err));
+    fault_install(&lode__os_real);
+    fault_set(FAULT_FTRUNCATE, 1, false, FAULT_EXIT);
+    OK(lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
+    _exit(0);
+  }
+  CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == FAULT_EXIT_STATUS);
+}
+
+/* Also where rows are taken from damaged tables page by page, and through a hot journal: nothing is judged without the lock, for a
+ * writer may be at work. */
+TEST(nothing_is_read_without_the_lock) {
+  ground g;
+  findings f, beside;
+  lode_error err = {0};
+  struct stat sb;
+  char journal[600];
+  static lode__os_table table;
+  prepare(&g);
+  snprintf(journal, sizeof journal, "%s-journal", g.file);
+  uint32_t page = 0;
+  char ids[32][40];
+  for (uint32_t i = (uint32_t)(g.len / PAGE); i > 1 && !page; i--)
+    if (ids_on(&g, i, ids) > 1) page = i;
+  CHECK(page > 1);
+  for (int hot = 0; hot < 2; hot++) {
+    if (hot) crash_while_adding(g.work);
+    int fd = open(g.file, O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0 && pwrite(fd, "damage", 6, (off_t)page * PAGE - 40) == 6 && close(fd) == 0);
+    asking = open(g.file, O_RDWR | O_CLOEXEC);
+    CHECK(fstat(asking, &sb) == 0);
+    truth_ino = sb.st_ino;
+    CHECK(stat(journal, &sb) == 0 && (sb.st_size > 0) == hot);
+    journal_ino = sb.st_ino;
+    truth_reads = journal_reads = unlocked_reads = 0;
+    table = lode__os_real;
+    table.pread = asking_pread;
+    lode__os = &table;
+    CHECK(verify(g.work, true, hot ? &beside : &f, &err) == LODE_CORRUPT);
+    lode__os = &lode__os_real;
+    CHECK(truth_reads > 100 && (journal_reads > 0) == hot);
+    CHECKF(unlocked_reads == 0, "%llu of %llu reads%s", (unsigned long long)unlocked_reads, (unsigned long long)(truth_reads + journal_reads),
+           hot ? ", beside a hot journal" : "");
+    close(asking);
+    if (!hot) test_write_file(g.file, g.bytes, g.len);
+  }
+  CHECK(has(&f, "page", NULL) && f.total == beside.total);
+  for (size_t i = 0; i < f.n; i++)
+    CHECKF(has(&beside, f.all[i].what, f.all[i].id), "beside a hot journal no %s of \"%s\"", f.all[i].what, f.all[i].id);
+  free(g.bytes);
+}
+
+static bool note_phase(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  (void)done;
+  (void)total;
+  if (!fault_hits()) snprintf(ctx, 40, "%s", phase);
+  return true;
+}
+
+/* A read that fails while rows are taken page by page says nothing about the page. (SQLite's own check of its structures takes it for
+ * damage.) */
+TEST_SLOW(reads_fail_page_by_page, 120) {
+  ground g;
+  findings whole, f = {0};
+  lode_error err = {0};
+  uint64_t met = 0;
+  prepare(&g);
+  char ids[32][40];
+  uint32_t page = (uint32_t)(g.len / PAGE);
+  while (page > 1 && ids_on(&g, page, ids) < 2) page--;
+  memcpy(g.bytes + (size_t)page * PAGE - 40, "damage", 6);
+  test_write_file(g.file, g.bytes, g.len);
+  CHECK(verify(g.work, true, &whole, &err) == LODE_CORRUPT);
+  fault_install(&lode__os_real);
+  for (uint64_t at = 1, hit = 1; hit; at += test_full() ? 1 : 1 + test_below(40)) {
+    lode_store *store;
+    memset(&f, 0, sizeof f);
+    OK(lode_open(g.work, &(lode_open_options){.no_background = true, .read_only = true}, &store, &err));
+    fault_set(FAULT_PREAD, at, false, FAULT_EIO);
+    char phase[40] = "";
+    lode_status st = lode_verify(store, on_found, &f, (lode_progress){.step = note_phase, .ctx = phase}, &err);
+    hit = fault_hits();
+    fault_clear();
+    lode_close(store);
+    bool early = hit && (strcmp(phase, "pages") == 0 || strcmp(phase, "rows") == 0);
+    CHECKF(st == LODE_IO || (st == LODE_CORRUPT && !early), "call %llu (%s): %s %s", (unsigned long long)at, phase, lode_status_name(st), err.text);
+    for (size_t i = 0; i < f.n; i++)
+      CHECKF(has(&whole, f.all[i].what, f.all[i].id), "call %llu: %s of \"%s\": %s", (unsigned long long)at, f.all[i].what, f.all[i].id, f.all[i].detail);
+    met += early;
+  }
+  fault_uninstall();
+  CHECKF(met > 5, "%llu", (unsigned long long)met);
+  free(g.bytes);
+}

@@ -16,31 +16,6 @@
 
 #define MAX_RESTARTS 3
 
-/* ---- Pages as a transaction sees them ---- */
-
-lode_status lode__truth_look(lode__tx *tx, lode__truth *t, lode_error *err) {
-  unsigned char head[96]; /* a read of 100 bytes would be SQLite's unproven hint */
-  sqlite3_int64 size = 0;
-  *t = (lode__truth){0};
-  int rc = sqlite3_file_control(tx->conn->sql, "main", SQLITE_FCNTL_FILE_POINTER, &t->file);
-  if (rc == SQLITE_OK) rc = t->file->pMethods->xRead(t->file, head, sizeof head, 0);
-  if (rc == SQLITE_OK) rc = t->file->pMethods->xFileSize(t->file, &size);
-  if (rc != SQLITE_OK) return lode__sql_fail(tx->conn, rc, err);
-  t->page_bytes = lode__sq_page_size(head);
-  t->change = lode__be32(head + 24);
-  t->pages = lode__be32(head + 28);
-  if (!t->page_bytes) return lode__fail(err, LODE_CORRUPT, "%s has no valid page size", tx->db->path);
-  t->file_pages = (uint32_t)((uint64_t)size / t->page_bytes);
-  return LODE_OK;
-}
-
-lode_status lode__truth_read(lode__tx *tx, const lode__truth *t, uint32_t number, unsigned char *page, lode_error *err) {
-  sqlite3_int64 off = (sqlite3_int64)(number - 1) * t->page_bytes;
-  int rc = t->file->pMethods->xRead(t->file, page, (int)t->page_bytes, off);
-  if (rc == SQLITE_IOERR_SHORT_READ) return lode__fail(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
-  return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(tx->conn, rc, err);
-}
-
 /* ---- Copying ---- */
 
 typedef struct copier {

@@ -119,7 +119,7 @@ static lode_status sql_readonly(lode__conn *conn, lode_error *err) {
 lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
   const char *path = conn->db->path;
   int extended = conn->sql ? sqlite3_extended_errcode(conn->sql) : rc;
-  if ((extended & 0xff) == (rc & 0xff)) rc = extended;
+  if ((extended & 0xff) == rc) rc = extended; /* but one that is extended may come from the file's methods, not from the connection */
   switch (rc & 0xff) {
     case SQLITE_NOMEM: return lode__fail_nomem(err);
     case SQLITE_BUSY:

@@ -439,18 +439,24 @@ lode_status lode__term_batch_add(lode__term_batch *b, lode__tx *tx, int64_t cid,
 lode_status lode__term_batch_write(lode__term_batch *b, int which, lode_error *err);
 void lode__term_batch_release(lode__term_batch *b);
 
-/* backup.c: the pages of the truth file as a transaction sees them, each proven by its checksum */
+/* truth.c: the pages of the truth file as a transaction sees them, each proven by its checksum */
 typedef struct lode__truth {
   sqlite3_file *file;
   uint32_t page_bytes;
   uint32_t pages;      /* of the database */
   uint32_t file_pages; /* whole ones in the file */
   uint32_t change;     /* differs after every commit */
+  bool has_map;        /* as in pages.h */
+  int rc;              /* how a read for pages.h has failed; SQLITE_IOERR_DATA: only by damage */
 } lode__truth;
+/* SQLite's code; SQLITE_IOERR_SHORT_READ: the file is empty. page_bytes is 0 when page 1 declares an impossible size. */
+int lode__truth_open(lode__conn *conn, lode__truth *truth);
 lode_status lode__truth_look(lode__tx *tx, lode__truth *truth, lode_error *err);
 /* LODE_CORRUPT: the page is damaged. Free pages may read as zeros. */
 lode_status lode__truth_read(lode__tx *tx, const lode__truth *truth, uint32_t number, unsigned char *page, lode_error *err);
-/* The whole truth at one moment, synced, in a new file. */
+/* Sets up pages.h to read from it, until the transaction ends; page buffers are the caller's. */
+void lode__truth_pages(lode__truth *truth, lode__pages *pages);
+/* backup.c: the whole truth at one moment, synced, in a new file. */
 lode_status lode__db_copy(lode__db *db, const char *file, lode_progress progress, lode_error *err);
 
 /* salvage_find.c: decodes a record's row as read by pages.h, and proves it; its strings lie in the payload */

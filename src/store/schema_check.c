@@ -191,39 +191,20 @@ bool lode__schema_is_foreign(lode__pages *pages, const char *path, lode_error *w
 
 /* ---- Under SQLite's lock ---- */
 
-typedef struct handle {
-  sqlite3_file *file;
-  size_t page_bytes;
-  int rc;
-} handle;
-
-static bool read_through(void *ctx, uint32_t number, unsigned char *page) {
-  handle *h = ctx;
-  int rc = h->file->pMethods->xRead(h->file, page, (int)h->page_bytes, (sqlite3_int64)(number - 1) * (sqlite3_int64)h->page_bytes);
-  if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ) h->rc = rc;
-  return rc == SQLITE_OK;
-}
-
 static lode_status compare_open(lode__conn *conn, lode_error *err) {
-  unsigned char head[96]; /* a read of 100 bytes would be SQLite's unproven hint */
-  sqlite3_int64 size = 0;
-  handle h = {0};
-  int rc = sqlite3_file_control(conn->sql, "main", SQLITE_FCNTL_FILE_POINTER, &h.file);
-  if (rc == SQLITE_OK) rc = h.file->pMethods->xRead(h.file, head, sizeof head, 0);
-  if (rc == SQLITE_OK) rc = h.file->pMethods->xFileSize(h.file, &size);
+  lode__truth t;
+  lode__pages p = {0};
+  int rc = lode__truth_open(conn, &t);
   if (rc == SQLITE_IOERR_SHORT_READ) return no_store(conn->db->path, err); /* it is empty */
   if (rc != SQLITE_OK) return lode__sql_fail(conn, rc, err);
-  h.page_bytes = (size_t)head[16] << 8 | (size_t)head[17] << 16;
-  if (h.page_bytes < 512) return no_store(conn->db->path, err);
-  lode__pages p = {.fd = -1, .journal_fd = -1, .read = read_through, .read_ctx = &h, .page_bytes = (uint32_t)h.page_bytes,
-                   .usable = (uint32_t)h.page_bytes - LODE__PAGE_RESERVED, .file_bytes = (uint64_t)size};
-  p.count = (uint32_t)(p.file_bytes / p.page_bytes);
+  if (!t.page_bytes) return no_store(conn->db->path, err);
+  lode__truth_pages(&t, &p);
   p.chain = lode__alloc(p.page_bytes);
   if (!p.chain) return lode__fail_nomem(err);
   comparison c = {.p = &p, .path = conn->db->path, .advice = ADVICE};
   lode_status st = compare(&c, err);
   lode__free(p.chain);
-  return h.rc == SQLITE_OK ? st : lode__sql_fail(conn, h.rc, err);
+  return t.rc == SQLITE_OK ? st : lode__sql_fail(conn, t.rc, err);
 }
 
 lode_status lode__schema_check(lode__conn *conn, lode_error *err) {

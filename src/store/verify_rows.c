@@ -425,6 +425,7 @@ done:
 /* ---- Page by page ---- */
 
 typedef struct raw {
+  lode__truth truth;     /* as the transaction at hand sees it */
   lode__pages pages;
   unsigned char *page;
   lode__buf payload;
@@ -486,10 +487,13 @@ static lode_status raw_page(rows *r, raw *w, lode_error *err) {
   return LODE_OK;
 }
 
+/* Pages come through the transaction's own handle: it holds the lock, and knows what a journal beside the file means. */
 static lode_status raw_slice(rows *r, raw *w, lode_error *err) {
-  w->pages.map_number = 0; /* others may have committed since */
+  LODE__TRY(lode__truth_look(r->tx, &w->truth, err)); /* others may have committed since */
+  lode__truth_pages(&w->truth, &w->pages);
   while (w->number <= w->pages.count && !lode__tx_is_old(r->tx)) {
     LODE__TRY(raw_page(r, w, err));
+    if (w->truth.rc != SQLITE_OK && w->truth.rc != SQLITE_IOERR_DATA) return lode__sql_fail(r->tx->conn, w->truth.rc, err);
     if (r->broken) break;
     w->number++;
     w->cell = 0;
@@ -498,12 +502,12 @@ static lode_status raw_slice(rows *r, raw *w, lode_error *err) {
 }
 
 static lode_status check_page_by_page(rows *r, lode_error *err) {
-  lode_status st;
-  raw w = {.number = 1, .pages = {.fd = -1, .journal_fd = -1}};
-  lode__db *db = r->v->db;
-  LODE__GOTO(lode__pages_open(db->path, &w.pages, err));
-  w.page = lode__alloc(w.pages.page_bytes);
-  if (!w.page) {
+  lode_status st = LODE_OK;
+  raw w = {.number = 1, .pages = {.fd = -1, .journal_fd = -1, .count = 1}};
+  w.page = lode__alloc(LODE__SQ_PAGE_MAX);
+  w.pages.map = lode__alloc(LODE__SQ_PAGE_MAX);
+  w.pages.chain = lode__alloc(LODE__SQ_PAGE_MAX);
+  if (!w.page || !w.pages.map || !w.pages.chain) {
     st = lode__fail_nomem(err);
     goto done;
   }
