@@ -165,11 +165,7 @@ static lode_status check_header(lode__pages *p, const char *file, const unsigned
     return lode__fail(err, LODE_INVALID, "%s-journal holds an interrupted transaction: this is a store, open it where it is", file);
   if (!lode__sq_has_magic(page1) || lode__be32(page1 + 68) != LODE__APPLICATION_ID)
     return lode__fail(err, LODE_INVALID, "%s is not a backup of a Lode store", file);
-  uint32_t format = lode__be32(page1 + 60);
-  if (format > LODE__FORMAT)
-    return lode__fail(err, LODE_VERSION, "%s has format %u, and this Lode knows formats up to %u; use a newer Lode", file, format,
-                      LODE__FORMAT);
-  if (format < 1) return not_whole(err, file, "it has no valid format number");
+  LODE__TRY(lode__schema_format(lode__be32(page1 + 60), file, err));
   if (p->declared != p->count || p->file_bytes % p->page_bytes) return not_whole(err, file, "it is cut short, or too long");
   return LODE_OK;
 }
