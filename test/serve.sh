@@ -16,13 +16,14 @@ trap 'test -n "$server" && kill -9 "$server" 2> /dev/null; rm -rf "$work"' EXIT
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAILED $*"; }
 
-# start NAME FLAGS...: a server on a free port; sets server, port, base
+# start NAME FLAGS...: a server on a free port; sets server, port, base. SIGHUP is as usual for it, also where the tests run under nohup
+hangup=--default-signal=HUP
 start() {
   local log="$work/$1.log"
   store="$work/$1"
   shift
   : > "$log"
-  "$lode" serve --store "$store" --port 0 "$@" 2> "$log" > /dev/null &
+  env $hangup "$lode" serve --store "$store" --port 0 "$@" 2> "$log" > /dev/null &
   server=$!
   for _ in $(seq $((600 * patience))); do
     port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$log" | head -1)
@@ -250,6 +251,7 @@ raw 'two encodings' 400 "${upload}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{
 raw 'no host' 400 'GET /api/v2/version HTTP/1.1\r\nConnection: close\r\n\r\n'
 raw 'an old client' 200 'GET /api/v2/version HTTP/1.0\r\n\r\n'
 raw 'a body in chunks' 422 "${upload}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\nX-After: v\r\n\r\n"
+raw 'a chunk with extensions' 422 "${upload}Transfer-Encoding: chunked\r\n\r\n1;name=value;other=\"a b\"\r\n{\r\n1;x\r\n}\r\n0;end\r\n\r\n"
 raw 'a chunk of no size' 400 "${upload}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"
 for line in 'X-After : v' 'X-After: v\r\n more'; do raw "after the chunks $line" 400 "${upload}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n$line\r\n\r\n"; done
 # In pieces, and as the second request of a connection
@@ -279,6 +281,22 @@ want 'after garbage' 200 '^1$' "$N/count"
 worker() { pgrep -P "$server" | head -1; }
 metric() { curl -s "$base/metrics" | sed -n "s/^$1 //p"; }
 until_metric() { for _ in $(seq $((600 * patience))); do [ "$(metric "$1")" = "$2" ] && return 0; sleep 0.05; done; return 1; }
+
+# Clients that do not read their answer are closed after --wait; one that reads slowly gets all of it, however long that takes
+awk 'BEGIN { for (i = 0; i < 1024; i++) text = text "many words of a long document "; for (i = 0; i < 1000; i++) printf "{\"id\":\"r%d\",\"document\":\"%s\"}\n", i, text }' > "$work/long.jsonl"
+"$lode" db add long "$work/long.jsonl" --create --store "$store" > /dev/null || bad "no long records"
+want long 200 '' "$D/collections/long"
+L=$D/collections/$(field id)
+until_metric lode_http_connections 1 && ok || bad "connections of before are not closed" # that of the question is left
+reaped=$(metric lode_http_connections_reaped_total)
+exec 4<> "/dev/tcp/127.0.0.1/$port"
+printf 'POST /%s/get HTTP/1.1\r\nHost: localhost\r\nContent-Length: 25\r\n\r\n{"include":["documents"]}' "${L#*://*/}" >&4
+slow=$(curl -s -m $((120 * patience)) --limit-rate 8M -o /dev/null -w '%{http_code} %{size_download}' "$L/get" -d '{"include":["documents"]}')
+case $slow in '200 3'???????) ok ;; *) bad "a slow reader got $slow" ;; esac
+for _ in $(seq $((600 * patience))); do [ "$(metric lode_http_connections_reaped_total)" = "$reaped" ] || break; sleep 0.05; done
+[ "$(metric lode_http_connections_reaped_total)" = $((reaped + 1)) ] && ok || bad "a client that does not read: $reaped reaped before, $(metric lode_http_connections_reaped_total) after"
+[ "$(timeout $((20 * patience)) cat <&4 | wc -c)" -lt 30000000 ] && ok || bad "a client that did not read got everything"
+exec 4>&-
 
 # One client asks for everything, many times, before another asks for one number: that is answered before most of the rest. The worker is
 # stopped meanwhile, so that all of them are queued
@@ -611,9 +629,9 @@ unset XDG_STATE_HOME
 
 # ---- An orderly stop ----
 
-trap '' HUP # as under nohup
+hangup=--ignore-signal=HUP # as under nohup
 start five
-trap - HUP
+hangup=--default-signal=HUP
 kill -HUP "$server"
 want 'a hang-up that is ignored' 200 '' "$base/api/v2/heartbeat"
 stop

@@ -2,7 +2,8 @@
  *
  * A connection has a seat: a small struct in one list, which says what it waits for and since when. The lock of that list
  * guards the seats and nothing else. The reaper shuts down sockets that have waited too long for the rest of a request,
- * byte by byte or not at all; when nearly all seats are taken it begins with whoever has waited longest, so that
+ * byte by byte or not at all, and those whose client does not read its answer: when the kernel's queue of bytes that
+ * the client has not taken stays as it is, or the whole takes too long. When nearly all seats are taken it begins with whoever has waited longest, so that
  * slow clients cannot keep others out. It also looks at the sockets of those that wait for an answer, which sleep in
  * libmicrohttpd: the call of a client that hung up is cancelled.
  *
@@ -19,6 +20,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,6 +33,8 @@ typedef struct seat seat;
 struct seat {
   int fd;
   bool working;        /* a whole request is being answered: nobody dawdles */
+  bool answering;      /* an answer is being sent: */
+  int unread;          /* bytes of it in the kernel that the client had not taken at the last look */
   bool shut;
   uint64_t client;     /* the same for all connections from one address, and there from one user where that is known */
   bool own_user;       /* the other end belongs to our user; settled before the first byte is read */
@@ -82,10 +86,27 @@ static void say(lode__server *h, const char *format, ...) {
 
 /* With the lock: from now on the connection is given `ms` for what it owes. */
 static void wait_for(seat *s, uint64_t ms) {
-  s->working = false;
+  s->working = s->answering = false;
   s->call = 0;
   s->since_ns = lode__os->now_ns();
   s->until_ns = s->since_ns + ms * MS;
+}
+
+/* With the lock: the client has to read an answer. */
+static void wait_for_reader(const lode__server *h, seat *s, uint64_t bytes) {
+  wait_for(s, h->options.wait_s * 1000ull + bytes * 1000 / BODY_RATE);
+  s->answering = true;
+  s->unread = 0;
+}
+
+/* An empty queue is not the client's fault, and one that changes is being read. */
+static bool is_late(const lode__server *h, seat *s, uint64_t now) {
+  int unread = 0;
+  if (now >= s->until_ns) return true;
+  if (!s->answering || ioctl(s->fd, TIOCOUTQ, &unread) != 0) return false;
+  if (unread == 0 || unread != s->unread) s->since_ns = now;
+  s->unread = unread;
+  return now - s->since_ns >= h->options.wait_s * 1000 * MS;
 }
 
 static void shut(lode__server *h, seat *s) {
@@ -175,7 +196,7 @@ static void *reap(void *ctx) {
     struct timespec until;
     uint64_t now = lode__os->now_ns(), gone[CANCEL_CALLS];
     for (seat *s = h->seats; s; s = s->after)
-      if (!s->working && now >= s->until_ns) shut(h, s);
+      if (!s->working && !s->shut && is_late(h, s, now)) shut(h, s);
     size_t n = h->draining ? 0 : find_hung_up(h, gone, CANCEL_CALLS);
     if (n) {
       h->cancelling = true;
@@ -274,6 +295,9 @@ static enum MHD_Result send_answer(lode__request *r) {
   if (h->draining || r->last) add_header(response, "Connection", "close");
   lode__metrics_add(h->metrics, r->route ? r->route : "other", r->status, ns, r->body.len, r->answer_size);
   log_request(r, ns);
+  pthread_mutex_lock(&h->lock);
+  if (r->seat) wait_for_reader(h, r->seat, r->answer_size);
+  pthread_mutex_unlock(&h->lock);
   enum MHD_Result queued = lode__mhd.queue_response(r->connection, r->status, response);
   lode__mhd.destroy_response(response);
   return queued;

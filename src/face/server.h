@@ -32,7 +32,7 @@ typedef struct lode__server_options {
   bool allow_reset;
   size_t max_body;              /* bytes; 128 MiB */
   uint32_t max_connections;     /* 512 */
-  uint32_t wait_s;              /* for the rest of a request, and for the next one; 30 */
+  uint32_t wait_s;              /* for the rest of a request, for the next one, and for a client to read on; 30 */
   lode__server_log log;
   void (*say)(void *ctx, const char *line);
   void *say_ctx;

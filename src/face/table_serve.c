@@ -22,7 +22,7 @@ static const lode__param serve_params[] = {
     {.name = "max_body", .type = LODE__ARG_SIZE, .value = "SIZE", .fallback = "128M", .about = "largest request"},
     {.name = "max_connections", .type = LODE__ARG_INT, .value = "N", .fallback = "512", .min = 17, .max = 60000, .about = "most connections at a time"},
     {.name = "wait", .type = LODE__ARG_INT, .value = "SECONDS", .fallback = "30", .min = 1, .max = 3600,
-     .about = "how long a connection may take to send a request, or to begin one"},
+     .about = "how long a connection may take to send a request, to begin one, or to read on in an answer"},
     {.name = "timeout", .type = LODE__ARG_INT, .value = "SECONDS", .fallback = "60", .min = 1, .max = 86400, .about = "how long a request may be worked on"},
     {.name = "threads", .type = LODE__ARG_INT, .value = "N", .fallback = "0", .max = 32, .about = "requests that are worked on at a time; 0: by the number of CPUs"},
     {.name = "log", .type = LODE__ARG_CHOICE, .value = "WHAT", .choices = "requests|errors|nothing", .fallback = "requests", .about = "what the log says of requests"},
