@@ -180,7 +180,7 @@ SHELL_RUNS += python="test/python.sh $(BUILD)/release/lode"
 SHELL_RUNS += outside="$(BUILD)/release/test/outside/outside $(BUILD)/release/lode 40"
 SHELL_RUNS += parity="test/parity.sh $(BUILD)/release/lode"
 SHELL_RUNS += sqlite="test/sqlite.sh $(BUILD)/asan/test"
-SHELL_RUNS += $(if $(LODE_TEST_FULL),run="test/run_test.sh $(BUILD)/asan/test/test_vfs_crash")
+SHELL_RUNS += run="test/run_test.sh $(BUILD)/asan/test/test_vfs_crash"
 
 .PHONY: test test-full asan tsan
 test: deps-test grammars

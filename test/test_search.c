@@ -297,6 +297,28 @@ TEST(states_come_back_and_nonsense_is_refused) {
   lode__buf_release(&text);
 }
 
+/* A state that was stored before the time of change was kept has 0 there: a file fits it if nothing has changed since the file was
+ * indexed. Otherwise the time of change must be the same. */
+TEST(a_state_fits_the_file_that_it_was_made_of) {
+  enum { INDEXED_MS = 5000, MS = 1000000 };
+  lode__file_state s = {.size = 10, .inode = 3, .at_ms = INDEXED_MS, .mtime_ns = 40, .ctime_ns = 0};
+  CHECK(lode__file_state_fits(&s, 10, 3, 40, 50));
+  CHECK(lode__file_state_fits(&s, 10, 3, 40, (int64_t)INDEXED_MS * MS - 1));
+  CHECK(!lode__file_state_fits(&s, 10, 3, 40, (int64_t)INDEXED_MS * MS)); /* perhaps after it was read */
+  CHECK(!lode__file_state_fits(&s, 10, 3, 40, (int64_t)(INDEXED_MS + 1) * MS));
+  CHECK(!lode__file_state_fits(&s, 11, 3, 40, 50) && !lode__file_state_fits(&s, 10, 4, 40, 50));
+  CHECK(!lode__file_state_fits(&s, 10, 3, 41, 50));
+  s.ctime_ns = 50;
+  CHECK(lode__file_state_fits(&s, 10, 3, 40, 50));
+  CHECK(!lode__file_state_fits(&s, 10, 3, 40, 49) && !lode__file_state_fits(&s, 10, 3, 40, 51));
+  CHECK(!lode__file_state_fits(&s, 11, 3, 40, 50));
+  lode__json json = {0}; /* as an index of before it holds it */
+  lode__file_state old;
+  static const char stored[] = "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":0,\"hash\":\"00000000000000000000000000000000\"}";
+  CHECK(lode__file_state_of(S(stored), &json, &old) && old.ctime_ns == 0 && old.at_ms == 1);
+  lode__json_release(&json);
+}
+
 /* ---- Settings ---- */
 
 TEST(settings_keep_what_they_do_not_know) {
