@@ -410,6 +410,9 @@ LODE_MUST LODE_API lode_status lode_store_id(lode_store *store, uint64_t *id, lo
 
 /* Does the pending maintenance now: text, metadata and vector index, erasure of deleted data, giving pages back. */
 LODE_MUST LODE_API lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err);
+/* The same, and files of the vector index that cannot be read are set aside and built again from the records: for a disk with bad sectors.
+ * lode_optimize() leaves them alone, because a read that fails proves no damage. LODE_UNSUPPORTED on a cluster. */
+LODE_MUST LODE_API lode_status lode_rebuild_unreadable(lode_store *store, lode_progress progress, lode_error *err);
 /* Erases what was deleted, for good, and rewrites the files as small as they can be: a store never grows by it. Indexes that lag are
  * left to lode_optimize() and the background. */
 LODE_MUST LODE_API lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err);

@@ -127,6 +127,8 @@ check "what was pushed by several is another" [ "${out##*checksum}" = "${out4##*
 "$lode" --store "$S" db backup "$tmp/file" 2>"$tmp/err"
 check "a backup is refused with exit code 5" [ $? = 5 ]
 check "and says what to do" grep -q "snapshots" "$tmp/err"
+"$lode" --store "$S" db optimize --rebuild-unreadable 2>"$tmp/err"
+check "rebuilding what cannot be read is refused with exit code 5" [ $? = 5 ]
 check "verify" "$lode" --store "$S" db verify --quiet >/dev/null
 
 # Collections are dropped when that was asked for in so many words, and those of a code index are not

@@ -11,12 +11,15 @@
 static lode__os_table table;
 static uint64_t reads, fails_from, fails_to, later_ns; /* reads of segments; those that fail; what is added to the clock */
 static int fails_with;
+static const char *fails_at; /* that file alone */
 
 static bool is_segment(int fd) {
   char link[64], path[600];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t n = readlink(link, path, sizeof path - 1);
-  return n > 4 && memcmp(path + n - 4, ".seg", 4) == 0;
+  if (n <= 4 || memcmp(path + n - 4, ".seg", 4) != 0) return false;
+  path[n] = '\0';
+  return !fails_at || strstr(path, fails_at);
 }
 
 static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at) {
@@ -142,5 +145,36 @@ TEST(what_is_damaged_is_set_aside) {
   free(paths[0]);
   free(file);
   free(bytes);
+  vkit_close(&k);
+}
+
+/* Bad sectors: the user says that the segment is to be built again. */
+TEST(what_stays_unreadable_is_rebuilt_when_asked_for) {
+  vkit k = {.no_background = true};
+  lode_error err = {0};
+  char *paths[64];
+  make(&k);
+  char *file = only_file(&k);
+  fails_at = strrchr(file, '/') + 1;
+  let_fail(1, UINT64_MAX, EIO);
+  answers_are_right(&k, "unreadable");
+  lode_status st = lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err);
+  CHECKF(st == LODE_IO && strstr(err.text, "--rebuild-unreadable"), "verify: %s %s", lode_status_name(st), err.text);
+  vkit_optimize(&k);
+  nothing_set_aside(&k, "optimize");
+  OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err));
+  CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
+  free(paths[0]);
+  CHECK(access(file, F_OK) != 0 && vkit_files(k.folder, ".seg", paths, 64) == 2); /* the new one, and the old one aside */
+  free(paths[0]);
+  free(paths[1]);
+  answers_are_right(&k, "rebuilt");
+  OK(lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
+  vkit_reopen(&k);
+  answers_are_right(&k, "reopened");
+  OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err)); /* all can be read: nothing is done */
+  CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
+  free(paths[0]);
+  free(file);
   vkit_close(&k);
 }

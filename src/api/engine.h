@@ -60,6 +60,7 @@
   X(collection_stats, collection, (lode_collection * collection, lode_stats *stats, lode_error *err),                    \
     (collection, stats, err))                                                                                            \
   X(optimize, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))              \
+  X(rebuild_unreadable, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))    \
   X(compact, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))               \
   X(verify, store,                                                                                                       \
     (lode_store * store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err),                     \

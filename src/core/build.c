@@ -383,7 +383,7 @@ static lode_status step_locked(lode_store *store, const lode__build_request *req
   LODE__TRY(lode__sweep(store, err));
   lode__sweep_missing(store);
   if (request->thorough) LODE__TRY(lode__sweep_check(store, request, err));
-  LODE__TRY(lode__sweep_suspects(store, err));
+  LODE__TRY(lode__sweep_suspects(store, request->unreadable, err));
   LODE__TRY(lode__plan_next(store, request, &plan, err));
   *more = plan.cid != 0;
   return plan.cid ? run(store, request, &plan, err) : LODE_OK;
@@ -407,13 +407,14 @@ lode_status lode__build_all(lode_store *store, const lode__build_request *reques
       /* a thread of ours gets as long as it needs, another process does not need our help */
       if (lode__build_stops(&r)) return cancelled(err);
       if (atomic_load(&store->progress.total) > 0) until = lode__os->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
+      if (lode__os->now_ns() >= until && r.unreadable) return st; /* what was asked for was not done */
       if (lode__os->now_ns() >= until) break;
       lode__os->sleep_us(2000);
       more = true;
       continue;
     }
     LODE__TRY(st);
-    r.thorough = false; /* once is enough */
+    r.thorough = r.unreadable = false; /* once is enough */
   }
   lode__error_clear(err);
   return LODE_OK;

@@ -25,8 +25,8 @@ lode_status lode__plan_next(lode_store *store, const lode__build_request *reques
 
 /* Removes what killed builders left. */
 lode_status lode__sweep(lode_store *store, lode_error *err);
-/* Looks at suspects again and sets aside what is damaged. */
-lode_status lode__sweep_suspects(lode_store *store, lode_error *err);
+/* Looks at suspects again and sets aside what is damaged; with `unreadable` also what cannot be read. */
+lode_status lode__sweep_suspects(lode_store *store, bool unreadable, lode_error *err);
 /* Reads all files; what is damaged becomes a suspect. */
 lode_status lode__sweep_check(lode_store *store, const lode__build_request *request, lode_error *err);
 /* The manifest, of all collections. */

@@ -419,6 +419,7 @@ typedef struct lode__build_request {
   void *stop_ctx;
   lode_progress progress;
   bool thorough;
+  bool unreadable;       /* what cannot be read is built again too; with thorough */
   bool gentle;           /* leaves processors to others */
   bool flat;             /* no graphs: a load goes on, and more than once they would be made for nothing */
   bool only_dead;        /* rewrite every segment that holds a dead vector, as what it is, and make no others */

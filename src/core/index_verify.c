@@ -121,7 +121,10 @@ static lode_status check_file(check *c, const lode__seg_row *row, lode_error *er
   if (st == LODE_OK) st = check_recall(c, seg, &why);
   lode__seg_release(seg);
   if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED || st == LODE_IO) return lode__fail(err, st, "%s", why.text);
+  if (st == LODE_IO)
+    return lode__fail(err, st, "segment %016" PRIx64 " of the vector index cannot be read: %.400s; if that stays so, `lode db optimize "
+                      "--rebuild-unreadable` builds it again from the records", row->id, why.text);
+  if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED) return lode__fail(err, st, "%s", why.text);
   if (st == LODE_OK) return LODE_OK;
   tell(c, row, why.text);
   lode__seg_suspect(c->store, row->id, st, why.text);

@@ -92,10 +92,10 @@ static lode_status optimize_beside(lode_store *store, builder *b, lode_progress 
 
 /* What was erased meanwhile may have left segments with many dead: so the builder looks once more at the end. The files were checked by
  * then, unless this is the end of a load, which is no time for reading all that was there before. */
-static lode_status optimize_all(lode_store *store, lode_progress progress, lode_error *err) {
+static lode_status optimize_all(lode_store *store, bool unreadable, lode_progress progress, lode_error *err) {
   bool beside = store->options->bulk_load;
   builder b = {.store = store, .request = {.stop = must_stop, .stop_ctx = &b}, .err = {.record = LODE_NO_RECORD}};
-  lode__build_request request = {.progress = progress, .thorough = !store->options->bulk_load};
+  lode__build_request request = {.progress = progress, .thorough = unreadable || !store->options->bulk_load, .unreadable = unreadable};
   atomic_fetch_add(&store->optimizers, 1);
   lode_status st = beside ? optimize_beside(store, &b, progress, err) : optimize(store, progress, err);
   if (st == LODE_OK) st = lode__build_all(store, &request, err);
@@ -107,7 +107,14 @@ lode_status lode__core_optimize(lode_store *store, lode_progress progress, lode_
   lode__error_clear(err);
   lode__store_enter(store);
   LODE__TRY(check_writable(store, err));
-  return optimize_all(store, progress, err);
+  return optimize_all(store, false, progress, err);
+}
+
+lode_status lode__core_rebuild_unreadable(lode_store *store, lode_progress progress, lode_error *err) {
+  lode__error_clear(err);
+  lode__store_enter(store);
+  LODE__TRY(check_writable(store, err));
+  return optimize_all(store, true, progress, err);
 }
 
 static lode_status erase_all(lode_store *store, lode_progress progress, lode_error *err) {

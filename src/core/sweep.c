@@ -4,7 +4,8 @@
  *   - rows of segments being made, whose builder must have died, and rows that do not prove themselves, are taken out
  *   - files that no row names are unlinked: nobody has ever been told of them, or they were replaced
  *   - a suspect's file and row are read once more. If it is damaged, the file is renamed to NAME.quarantine-TIME, and
- *     then its row taken out. In this order: a row without a file is harmless. One that cannot be read (EIO) stays.
+ *     then its row taken out. In this order: a row without a file is harmless. One that cannot be read (EIO)
+ *     stays, unless the user asked for it to be built again.
  */
 #include "build.h"
 
@@ -111,12 +112,12 @@ static lode_status set_aside(lode_store *store, const lode__seg_row *row, const 
   else if (lode__inside_set_aside(lode__db_folder(store->db), name) != 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path);
   else st = lode__inside_sync(lode__db_folder(store->db), name, err);
   if (st == LODE_OK)
-    lode__db_log(store->db, "segment %016" PRIx64 " of the vector index is damaged (%s): set aside, it will be made anew", row->id, why);
+    lode__db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt", row->id, why);
   lode__free(path);
   return st;
 }
 
-static lode_status examine(lode_store *store, uint64_t id, lode_error *err) {
+static lode_status examine(lode_store *store, uint64_t id, bool unreadable, lode_error *err) {
   lode__seg_rows rows;
   lode_error why;
   bool missing = false;
@@ -126,7 +127,7 @@ static lode_status examine(lode_store *store, uint64_t id, lode_error *err) {
   lode__error_clear(&why);
   if (row) st = check_file(store, row, &missing, &why);
   /* says nothing about the file, or that it is not ours to judge */
-  if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION || st == LODE_IO) {
+  if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION || (st == LODE_IO && !unreadable)) {
     lode__free(rows.v);
     return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;
   }
@@ -139,13 +140,13 @@ static lode_status examine(lode_store *store, uint64_t id, lode_error *err) {
   return st;
 }
 
-lode_status lode__sweep_suspects(lode_store *store, lode_error *err) {
+lode_status lode__sweep_suspects(lode_store *store, bool unreadable, lode_error *err) {
   uint64_t ids[LODE__MOST_SUSPECTS];
   pthread_mutex_lock(&store->lock);
   size_t n = store->n_suspects;
   memcpy(ids, store->suspects, n * sizeof *ids);
   pthread_mutex_unlock(&store->lock);
-  for (size_t i = 0; i < n; i++) LODE__TRY(examine(store, ids[i], err));
+  for (size_t i = 0; i < n; i++) LODE__TRY(examine(store, ids[i], unreadable, err));
   return LODE_OK;
 }
 

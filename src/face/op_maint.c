@@ -149,6 +149,5 @@ lode_status lode__op_compact(lode__op_context *ctx, const lode__args *args, lode
 }
 
 lode_status lode__op_optimize(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  (void)args;
-  return shrink(ctx, lode_optimize, err);
+  return shrink(ctx, lode__arg_of(args, "rebuild_unreadable")->number ? lode_rebuild_unreadable : lode_optimize, err);
 }

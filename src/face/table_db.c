@@ -53,6 +53,10 @@
    .about = "make vectors for records that have a document and no embedding"}, P_MODEL
 
 static const lode__param no_params[] = {{0}};
+static const lode__param optimize_params[] = {
+    {.name = "rebuild_unreadable", .type = LODE__ARG_FLAG,
+     .about = "build files of the vector index that cannot be read (a disk with bad sectors) again from the records"},
+    {0}};
 
 static const lode__param create_params[] = {
     P_COLLECTION,
@@ -487,10 +491,12 @@ const lode__op lode__ops_db[] = {
      .detail = "Deleted bytes are gone for good, from the text index and from free pages too. A store never grows by it: what waits to "
                "be indexed goes on waiting, for the background or optimize.",
      .examples = "lode db compact"},
-    {OP(optimize), .about = "do the pending background work now", .flags = LONG, .params = no_params,
+    {OP(optimize), .about = "do the pending background work now", .flags = LONG, .params = optimize_params,
      .summary = compact_summary, .say = "{store}: {bytes}, was {bytes_before}",
-     .detail = "Text and metadata index, erasure of deleted data, giving pages back.",
-     .examples = "lode db optimize"},
+     .detail = "Text, metadata and vector index, erasure of deleted data, giving pages back. Damaged files of the vector index are set aside and "
+               "rebuilt. One that cannot be read is left alone, as that proves no damage: its records are read one by one, until it can be "
+               "read again or --rebuild-unreadable sets it aside too. No record is in danger: the index is made from them.",
+     .examples = "lode db optimize\nlode db optimize --rebuild-unreadable"},
     {OP(export), .about = "write records as JSON lines", .flags = READS | LONG | LOCAL, .params = export_params,
      .summary = export_summary, .say = "{file}: {written} records",
      .detail = "The lines are those that add and import read.",

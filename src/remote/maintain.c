@@ -45,6 +45,11 @@ lode_status lode__remote_compact(lode_store *s, lode_progress progress, lode_err
   return refuse(err, "compaction on demand", "Qdrant's optimizers rewrite segments that hold much that is deleted");
 }
 
+lode_status lode__remote_rebuild_unreadable(lode_store *s, lode_progress progress, lode_error *err) {
+  (void)s, (void)progress;
+  return refuse(err, "rebuilding what cannot be read", "a node of Qdrant with a bad disk is replaced, and its replicas fill the new one");
+}
+
 /* ---- Statistics ---- */
 
 lode_status lode__remote_collection_stats(lode_collection *c, lode_stats *stats, lode_error *err) {
