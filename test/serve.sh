@@ -524,9 +524,21 @@ mkdir -p "$work/project" "$work/elsewhere"
 printf 'int lines_around(void) {\n  return 41;\n}\n\nint answer(void) {\n  return 42;\n}\n' > "$work/project/a.c"
 if XDG_DATA_HOME="$work/data" "$lode" index "$work/project" --quiet > /dev/null 2>&1; then
   log="$work/five.log"
-  for place in "$work/project/.lode" "$work/moved"; do
+  mkdir -p "$work/unindexed/.git"
+  XDG_DATA_HOME="$work/data" timeout $((60 * patience)) "$lode" serve --project "$work/unindexed" --port 0 > "$work/body" 2>&1
+  [ $? = 1 ] && grep -q 'is not indexed yet' "$work/body" && [ ! -e "$work/unindexed/.lode" ] && ok || bad "a project without an index: $(cat "$work/body")"
+  timeout $((60 * patience)) "$lode" serve --project "$work/project" --store "$work/x" --port 0 > "$work/body" 2>&1
+  [ $? = 2 ] && ok || bad "a project and a store: $(cat "$work/body")"
+  mv "$work/project/.lode" "$work/kept" && ln -s ../kept "$work/project/.lode"
+  XDG_DATA_HOME="$work/data" timeout $((60 * patience)) "$lode" serve --project "$work/project" --port 0 > "$work/body" 2>&1
+  [ $? = 5 ] && ok || bad "a linked store of a project: $(cat "$work/body")"
+  rm "$work/project/.lode" && mv "$work/kept" "$work/project/.lode"
+  for served in "--project $work/project/a.c" "--store $work/project/.lode" "--store $work/moved"; do
+    place=${served#* }
     [ "$place" = "$work/moved" ] && mv "$work/project/.lode" "$place"
-    ( cd "$work/elsewhere" && exec "$lode" serve --store "$place" --port 0 2> "$log" > /dev/null ) &
+    : > "$log"
+    # shellcheck disable=SC2086
+    ( cd "$work/elsewhere" && XDG_DATA_HOME="$work/data" exec "$lode" serve $served --port 0 2> "$log" > /dev/null ) &
     server=$!
     serverlog=$log
     port=

@@ -128,6 +128,8 @@ typedef struct lode__located {
 /* Where the store is: `given`, else the nearest .lode folder upward (code/project.h), else $XDG_DATA_HOME/lode, else ~/.local/share/lode.
  * NUL-terminated into path. */
 lode_status lode__store_locate(const char *given, lode__buf *path, lode__located *located, lode_error *err);
+/* The store of the project that a file or folder belongs to; LODE_NOT_FOUND when it has none. */
+lode_status lode__store_of_project(const char *place, lode__buf *path, lode__located *located, lode_error *err);
 /* A cluster's address, not a folder. */
 bool lode__is_address(const char *store);
 

@@ -38,4 +38,19 @@ lode_status lode__store_locate(const char *given, lode__buf *path, lode__located
   return path->failed ? lode__fail_nomem(err) : LODE_OK;
 }
 
+lode_status lode__store_of_project(const char *place, lode__buf *path, lode__located *located, lode_error *err) {
+  lode__project project;
+  memset(located, 0, sizeof *located);
+  path->len = 0;
+  LODE__TRY(lode__project_locate(&project, place, NULL, err));
+  lode_status st = lode__project_has_store(&project) ? LODE_OK
+      : lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index` there", lode__project_name(&project));
+  located->found = true;
+  memcpy(located->passed, project.passed, sizeof located->passed);
+  lode__buf_adds(path, project.folder);
+  lode__buf_addc(path, '\0');
+  lode__project_release(&project);
+  return st == LODE_OK && path->failed ? lode__fail_nomem(err) : st;
+}
+
 bool lode__is_address(const char *store) { return strstr(store, "://") != NULL; }

@@ -297,6 +297,14 @@ static int finish(session *s, lode__writer *w, lode_status st, const lode__op_co
   return interrupted ? 128 + (int)lode__interrupted : code;
 }
 
+/* Servers may be told the project instead of its store. */
+static lode_status locate(const lode__command *c, lode_str given, lode__buf *folder, lode__located *located, lode_error *err) {
+  const lode__arg *place = lode__arg_of(&c->args, "project");
+  if (!(c->op->flags & LODE__OP_SERVES) || !place->set) return lode__store_locate(given.data, folder, located, err);
+  if (given.data) return lode__fail(err, LODE_INVALID, "--project and --store both say what is served: give one of them");
+  return lode__store_of_project(place->text.data, folder, located, err);
+}
+
 static int run_op(session *s, const lode__command *c) {
   bool json = common(c, "json")->number, is_long = c->op->flags & LODE__OP_LONG;
   const lode__stream *input = lode__arg_of(&c->args, "records")->stream;
@@ -312,7 +320,7 @@ static int run_op(session *s, const lode__command *c) {
   s->bar = &bar;
   bool project = c->op->flags & LODE__OP_PROJECT;
   lode__located located = {0};
-  if (!project && lode__store_locate(given.data, &folder, &located, &err) != LODE_OK) {
+  if (!project && locate(c, given, &folder, &located, &err) != LODE_OK) {
     lode__buf_release(&folder);
     return fail(s, json, &err);
   }

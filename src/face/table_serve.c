@@ -5,7 +5,12 @@
   {.name = "allow_model", .type = LODE__ARG_LIST, .value = "MODEL,MODEL",                              \
    .about = "models that requests may name besides those installed and the collection's own: openai:MODEL, ollama:MODEL, a folder"}
 
+#define P_PROJECT                                                                                       \
+  {.name = "project", .type = LODE__ARG_PATH, .letter = 'p', .value = "DIR",                           \
+   .about = "a file or folder of the project whose store is served; when not given, the store is found as --store says"}
+
 static const lode__param serve_params[] = {
+    P_PROJECT,
     {.name = "host", .type = LODE__ARG_TEXT, .value = "HOST", .fallback = "127.0.0.1",
      .about = "address to listen at; one that other machines can reach needs a token"},
     {.name = "port", .type = LODE__ARG_INT, .value = "N", .fallback = "8000", .max = 65535, .about = "0: the system picks one, and the log says which"},
@@ -30,6 +35,7 @@ static const lode__param serve_params[] = {
     {0}};
 
 static const lode__param ui_params[] = {
+    P_PROJECT,
     {.name = "port", .type = LODE__ARG_INT, .value = "N", .fallback = "0", .max = 65535, .about = "0: the system picks a free one"},
     P_ALLOW_MODEL,
     {.name = "no_open", .type = LODE__ARG_FLAG, .about = "print the address, and open no browser"},
@@ -52,6 +58,7 @@ const lode__op lode__ops_serve[] = {
                "process of its own: if that dies, its requests are answered with an error that names a crash report, and the next "
                "request is served.",
      .examples = "lode serve --store ./data\n"
+                 "# the code search of a project, from anywhere\nlode serve --project ~/src/app\n"
                  "# other users of this machine too, with the token that the log shows\nlode serve --token --token-for others\n"
                  "lode serve --host 0.0.0.0 --token-file token --certificate cert.pem --key key.pem\n"
                  "curl http://127.0.0.1:8000/api/lode/v1/db/query -d '{\"collection\":\"notes\",\"text\":\"parser\"}'"},
@@ -60,5 +67,5 @@ const lode__op lode__ops_serve[] = {
      .say = "{store}: stopped after {calls} calls[, {restarts} workers died]",
      .detail = "Search as you type, the health of the store, a map of its vectors. The same page is at / of every `lode serve`. Only this "
                "machine can reach it, and other users of it need the token that the address shows. Without a desktop, or with --no-open, the address is printed. Runs until Ctrl-C.",
-     .examples = "lode ui\nlode ui --store ./data --port 8080 --no-open"},
+     .examples = "lode ui\nlode ui --project ~/src/app\nlode ui --store ./data --port 8080 --no-open"},
     {0}};
