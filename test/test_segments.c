@@ -361,7 +361,7 @@ TEST(notes_of_filters_take_no_places_of_lists) {
   CHECK(v && v->n_segs);
   for (int i = 0; i < NOTES; i++) {
     size_t len = (size_t)snprintf(filter, sizeof filter, "f%d", i);
-    lode__marked_note(k.store, v, filter, len, (lode__filter_note){.judged = 10, .matched = 1});
+    lode__marked_note(k.store, v, filter, len, (lode__filter_note){.evaluated = 10, .matched = 1});
   }
   for (int i = 0; i <= LISTS; i++) {
     lode__rids rids = {0};
@@ -371,7 +371,7 @@ TEST(notes_of_filters_take_no_places_of_lists) {
     CHECKF((kept != NULL) == (i < LISTS), "list %d", i);
     lode__free(rids.v);
   }
-  CHECK(lode__marked_noted(v, "f99", 3).judged == 10);
+  CHECK(lode__marked_noted(v, "f99", 3).evaluated == 10);
   lode__vectors_release(v);
   lode__reader_release(&reader);
   vkit_close(&k);
@@ -571,12 +571,12 @@ TEST_SLOW(cost_of_a_query, 120) {
   CHECK(vkit_stats(&k).segments == 1);
   vkit_random(&k, q);
   vkit_query(&k, q, 10, NULL, NULL, a);
-  lode__search_stats before = k.store->rooms[0]->stats;
+  lode__search_stats before = k.store->scratch[0]->stats;
   for (int i = 0; i < 50; i++) {
     vkit_random(&k, q);
     vkit_query(&k, q, 10, NULL, NULL, a);
   }
-  lode__search_stats after = k.store->rooms[0]->stats;
+  lode__search_stats after = k.store->scratch[0]->stats;
   uint64_t distances = (after.distances - before.distances) / 50, vectors = (after.vectors - before.vectors) / 50;
   CHECKF(distances < 12000 / 5, "%llu distances a query", (unsigned long long)distances);
   CHECKF(vectors <= 13, "%llu vectors read a query", (unsigned long long)vectors);

@@ -66,10 +66,10 @@ lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *
 lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got, lode_error *err) {
   *got = 0;
   while (*got < n) {
-    size_t have = in->end - in->at, take = have < n - *got ? have : n - *got;
-    if (take) memcpy((char *)out + *got, in->data + in->at, take);
-    in->at += take;
-    *got += take;
+    size_t have = in->end - in->at, count = have < n - *got ? have : n - *got;
+    if (count) memcpy((char *)out + *got, in->data + in->at, count);
+    in->at += count;
+    *got += count;
     if (*got == n || in->eof) break;
     LODE__TRY(fill(in, err));
   }

@@ -2,7 +2,7 @@
  *
  * Each sleeps on its `wake` until a commit of this handle kicks it, and looks by itself every two seconds
  * for what other processes left. Each step is a transaction of some milliseconds (store.h). It makes room for
- * writers: while this handle is being written to, a step waits for a quiet moment, but not longer than PAUSES allow, so
+ * writers: while this handle is being written to, a step waits for a quiet moment, but not longer than BACKGROUND_MAX_PAUSES allow, so
  * that a saturating writer loses little and yet does not keep the indexes from growing; LODE_BUSY (another process
  * writes) makes it wait longer each time. Any other failure is logged once and tried again later: maintenance is never
  * needed for right answers. The builder works long, but holds no transaction while it computes; it stops when the
@@ -32,10 +32,10 @@ static struct timespec in_ms(unsigned ms) {
 static bool sleep_ms(lode_store *store, lode__background *b, unsigned ms, bool for_kick, bool *kicked) {
   struct timespec until = in_ms(ms);
   pthread_mutex_lock(&store->lock);
-  while (!b->stop && !(for_kick && b->kicked))
+  while (!b->stop && !(for_kick && b->woken))
     if (pthread_cond_timedwait(&b->wake, &store->lock, &until) != 0) break;
-  *kicked = b->kicked;
-  if (for_kick) b->kicked = false;
+  *kicked = b->woken;
+  if (for_kick) b->woken = false;
   bool go_on = !b->stop;
   pthread_mutex_unlock(&store->lock);
   return go_on;
@@ -43,9 +43,9 @@ static bool sleep_ms(lode_store *store, lode__background *b, unsigned ms, bool f
 
 static bool must_stop(lode_store *store, const lode__background *b) {
   pthread_mutex_lock(&store->lock);
-  bool stop = b->stop;
+  bool stopping = b->stop;
   pthread_mutex_unlock(&store->lock);
-  return stop;
+  return stopping;
 }
 
 static bool is_written_to(lode_store *store) {
@@ -197,7 +197,7 @@ void lode__background_stop(lode_store *store) {
 
 static void kick(lode__background *b) {
   if (!b->running) return;
-  b->kicked = true;
+  b->woken = true;
   (void)pthread_cond_signal(&b->wake);
 }
 

@@ -48,7 +48,7 @@ typedef struct lode__background {
   pthread_cond_t wake;
   bool running;  /* a thread was started and not joined */
   bool stop;
-  bool kicked;   /* something was written since the thread last looked */
+  bool woken;   /* something was written since the thread last looked */
 } lode__background;
 
 /* What the builder of this handle is doing, for those who ask. */
@@ -78,7 +78,7 @@ struct lode_store {
   uint64_t suspects[LODE__MOST_SUSPECTS]; /* ids of segments that cannot be used: answered from the truth until looked at, */
   uint64_t suspect_until_ns[LODE__MOST_SUSPECTS]; /* or, where reading failed, which proves nothing, until then; 0: no such time */
   atomic_size_t n_suspects;
-  lode__search_room *rooms[LODE__KEPT_ROOMS]; /* for searches, kept from one to the next */
+  lode__search_room *scratch[LODE__KEPT_ROOMS]; /* for searches, kept from one to the next */
   _Atomic uint64_t damaged_segments; /* seen by this handle */
 };
 
@@ -118,7 +118,7 @@ typedef struct lode__reader {
   lode__tx *tx;         /* NULL between transactions */
   lode__coll coll;      /* as this transaction sees it */
   lode__arena arena;    /* its strings */
-  bool borrowed, patient;
+  bool borrowed, pinned;
   uint64_t count;       /* transactions so far */
   unsigned epoch;       /* of all of them */
   lode__moment moment;  /* that all transactions since lode__reader_answer() must see */
@@ -171,10 +171,10 @@ typedef struct lode__select {
   lode__reader *reader;
   lode_selection what;
   lode__filter *filter;
-  lode__judge *judge;
-  bool judges;        /* the filter does not match everything */
+  lode__judge *eval;
+  bool has_filter;        /* the filter does not match everything */
   bool pending_only;
-  bool generous;      /* the list will be used again: a long one is worth while */
+  bool will_reuse;      /* the list will be used again: a long one is worth while */
   bool as_asked;      /* ids: keep their order and repetitions */
   bool planned;
   int phase;
@@ -310,7 +310,7 @@ typedef struct lode__vectors {
   _Atomic uint64_t spent; /* records judged because filters were not listed */
   bool streams;     /* the parts do not fit in the budget: what no segment holds is read from the store */
   pthread_mutex_t marks_lock;
-  lode__marked *marks;   /* guarded by marks_lock */
+  lode__marked *filter_cache;   /* guarded by marks_lock */
 } lode__vectors;
 
 /* LODE_CORRUPT: fewer vectors (or, in one moment, another number) were met than the truth says there are. */
@@ -390,7 +390,7 @@ const lode__rids *lode__marked_find(lode__vectors *vectors, const char *filter, 
 const lode__rids *lode__marked_add(const lode_store *store, lode__vectors *vectors, const char *filter, size_t len, lode__rids *rids);
 /* What is known of a filter whose matches are not listed. */
 typedef struct lode__filter_note {
-  uint64_t judged, matched; /* records near queries that were looked at, and those of them that match */
+  uint64_t evaluated, matched; /* records near queries that were looked at, and those of them that match */
   bool scans;               /* listing takes a scan of all records */
 } lode__filter_note;
 lode__filter_note lode__marked_noted(lode__vectors *vectors, const char *filter, size_t len);
@@ -464,7 +464,7 @@ typedef struct lode__text_query {
   const lode__rids *only;  /* NULL: all records */
   uint64_t most_tail;      /* records behind the index that are looked at; 0: all */
   lode__arena *arena;      /* for ids */
-  bool telling;            /* words that most documents hold tell nothing: they weigh 0, and records that hold no others score 0 */
+  bool skip_common;            /* words that most documents hold tell nothing: they weigh 0, and records that hold no others score 0 */
 } lode__text_query;
 /* The best `want` by BM25, in order. */
 lode_status lode__text_search(lode__reader *reader, const lode__text_query *query, lode__hits *hits, lode_error *err);

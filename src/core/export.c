@@ -3,7 +3,7 @@
  * Lines are gathered in memory while a read transaction is open, and handed to the caller's function when it is not: a
  * slow consumer must not hold up commits.
  *
- * The first FLUSH_BYTES are an answer of one moment (reader.c), so a small export is, unless even that takes longer
+ * The first EXPORT_FLUSH_BYTES are an answer of one moment (reader.c), so a small export is, unless even that takes longer
  * than commits can wait. What was handed out cannot be taken back: a longer one follows later moments from there on.
  * It goes by keys, which are in the order of insertion, so every record that is there from beginning to end is in it
  * once, as it was when it was read; one that is deleted and added again meanwhile has a new key, and may be in it
@@ -88,7 +88,7 @@ static lode_status gather_first(void *ctx, lode_error *err) {
   lode__select_again(&e->select);
   e->lines.len = 0;
   e->written = 0;
-  if (!e->select.what.ids && !e->select.judges) e->total = e->reader.coll.records;
+  if (!e->select.what.ids && !e->select.has_filter) e->total = e->reader.coll.records;
   return gather(e, err);
 }
 

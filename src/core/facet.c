@@ -19,7 +19,7 @@ typedef struct count {
 
 /* ---- Table of counts ---- */
 
-typedef struct table {
+typedef struct facet_table {
   count *counts;         /* in the order of their first appearance */
   size_t n, cap;
   size_t *slots;         /* open addressing: position + 1, or 0 */
@@ -27,7 +27,7 @@ typedef struct table {
   size_t last;           /* the value counted last: an index brings equal ones in a row */
   size_t limit_bytes;
   lode__arena arena;
-} table;
+} facet_table;
 
 static lode__value normal(lode__value v) {
   if (v.type == LODE__VALUE_DOUBLE && v.d >= -0x1p63 && v.d < 0x1p63 && v.d == (double)(int64_t)v.d)
@@ -45,7 +45,7 @@ static uint64_t hash_of(const lode__value *v) {
 
 static bool same(const lode__value *a, const lode__value *b) { return a->type == b->type && lode__value_cmp(a, b) == 0; }
 
-static lode_status rehash(table *t, lode_error *err) {
+static lode_status rehash(facet_table *t, lode_error *err) {
   size_t n = t->n_slots ? t->n_slots * 2 : 256;
   size_t *slots = lode__alloc_zero(n, sizeof *slots);
   if (!slots) return lode__fail_nomem(err);
@@ -60,7 +60,7 @@ static lode_status rehash(table *t, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status add_value(table *t, lode__value v, uint64_t hash, size_t slot, lode_error *err) {
+static lode_status add_value(facet_table *t, lode__value v, uint64_t hash, size_t slot, lode_error *err) {
   size_t bytes = t->arena.used + t->n * sizeof *t->counts + t->n_slots * sizeof *t->slots;
   if (bytes > t->limit_bytes)
     return lode__fail(err, LODE_LIMIT, "the key has more different values than fit in the store's memory budget: narrow them "
@@ -76,7 +76,7 @@ static lode_status add_value(table *t, lode__value v, uint64_t hash, size_t slot
   return LODE_OK;
 }
 
-static lode_status count_value(table *t, const lode__value *value, lode_error *err) {
+static lode_status count_value(facet_table *t, const lode__value *value, lode_error *err) {
   lode__value v = normal(*value);
   if (t->n && same(&t->counts[t->last].value, &v)) {
     t->counts[t->last].n++;
@@ -95,7 +95,7 @@ static lode_status count_value(table *t, const lode__value *value, lode_error *e
   return add_value(t, v, hash, at, err);
 }
 
-static void table_release(table *t) {
+static void table_release(facet_table *t) {
   lode__free(t->counts);
   lode__free(t->slots);
   lode__arena_release(&t->arena);
@@ -109,7 +109,7 @@ static int by_count(const void *a, const void *b) {
   return lode__value_cmp(&x->value, &y->value);
 }
 
-static lode_status make_list(table *t, size_t limit, lode_facet_list **out, lode_error *err) {
+static lode_status make_list(facet_table *t, size_t limit, lode_facet_list **out, lode_error *err) {
   lode__buf buf = {0};
   lode_status st = LODE_OK;
   lode_facet_list *list = lode__alloc_zero(1, sizeof *list);
@@ -139,7 +139,7 @@ static lode_status make_list(table *t, size_t limit, lode_facet_list **out, lode
 typedef struct counting {
   lode__reader *reader;
   lode_str key;
-  table table;
+  facet_table totals;
   lode__json json;
   /* walking the index */
   int64_t cursor;       /* records behind it are read */
@@ -151,7 +151,7 @@ typedef struct counting {
 
 static lode_status count_if_key(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
   counting *c = ctx;
-  return lode__str_eq(key, c->key) ? count_value(&c->table, value, err) : LODE_OK;
+  return lode__str_eq(key, c->key) ? count_value(&c->totals, value, err) : LODE_OK;
 }
 
 /* All records that the select brings. */
@@ -188,7 +188,7 @@ static lode_status count_long(void *ctx, lode_str key, const lode__value *value,
   long_values *l = ctx;
   bool is_it = lode__str_eq(key, l->c->key) && value->type == LODE__VALUE_STRING && value->s.len >= l->prefix.len &&
                memcmp(value->s.data, l->prefix.data, l->prefix.len) == 0;
-  return is_it ? count_value(&l->c->table, value, err) : LODE_OK;
+  return is_it ? count_value(&l->c->totals, value, err) : LODE_OK;
 }
 
 /* Reads the records that the index has under the present, cut value. */
@@ -218,7 +218,7 @@ static lode_status count_term(void *ctx, const lode__value *value, bool exact, i
   if (rid > c->cursor) return LODE_OK;
   if (!exact) return lode__rids_add(&c->long_rids, rid) ? LODE_OK : lode__fail_nomem(err);
   LODE__TRY(lode__rec_alive(c->reader->tx, rid, &alive, err));
-  return alive ? count_value(&c->table, value, err) : LODE_OK;
+  return alive ? count_value(&c->totals, value, err) : LODE_OK;
 }
 
 static lode_status count_kind(counting *c, lode__value first, lode_error *err) {
@@ -248,21 +248,21 @@ static lode_status count_indexed(counting *c, lode_error *err) {
 static void counting_init(counting *c, lode__reader *reader, lode_str key) {
   uint64_t limit = reader->handle->store->options->memory_bytes;
   *c = (counting){.reader = reader, .key = key};
-  c->table.limit_bytes = limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
-  lode__arena_init(&c->table.arena, 0);
+  c->totals.limit_bytes = limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
+  lode__arena_init(&c->totals.arena, 0);
 }
 
 /* Makes it empty again. */
 static void counting_reset(counting *c) {
-  size_t limit = c->table.limit_bytes;
-  table_release(&c->table);
-  c->table = (table){.limit_bytes = limit};
-  lode__arena_init(&c->table.arena, 0);
+  size_t limit = c->totals.limit_bytes;
+  table_release(&c->totals);
+  c->totals = (facet_table){.limit_bytes = limit};
+  lode__arena_init(&c->totals.arena, 0);
   c->long_rids.n = 0;
 }
 
 static void counting_release(counting *c) {
-  table_release(&c->table);
+  table_release(&c->totals);
   lode__json_release(&c->json);
   lode__buf_release(&c->text);
   lode__free(c->long_rids.v);
@@ -278,7 +278,7 @@ static lode_status count_all(void *ctx, lode_error *err) {
   facets *f = ctx;
   counting_reset(&f->c);
   lode__select_again(&f->select);
-  if (!f->select.judges) {
+  if (!f->select.has_filter) {
     LODE__TRY(count_indexed(&f->c, err));
     lode__select_after(&f->select, f->c.cursor);
   }
@@ -297,7 +297,7 @@ lode_status lode__core_facets(lode_collection *collection, lode_str key, lode_st
   counting_init(&f.c, &f.reader, key);
   LODE__GOTO(lode__select_init(&f.select, &f.reader, &what, err));
   LODE__GOTO(lode__reader_answer(&f.reader, count_all, &f, err));
-  st = make_list(&f.c.table, limit, list, err);
+  st = make_list(&f.c.totals, limit, list, err);
 done:
   counting_release(&f.c);
   lode__select_release(&f.select);
@@ -308,16 +308,16 @@ done:
 static lode_status take_counter(void *ctx, const lode__value *value, uint64_t n, lode_error *err) {
   counting *c = ctx;
   if (n == 0) return LODE_OK;
-  LODE__TRY(count_value(&c->table, value, err));
-  c->table.counts[c->table.last].n += n - 1;
+  LODE__TRY(count_value(&c->totals, value, err));
+  c->totals.counts[c->totals.last].n += n - 1;
   return LODE_OK;
 }
 
 /* A declared key is listed also while no record has a value of it. */
 static lode_status take_key(void *ctx, const lode__value *value, uint64_t n, lode_error *err) {
   counting *c = ctx;
-  LODE__TRY(count_value(&c->table, value, err));
-  c->table.counts[c->table.last].n = n;
+  LODE__TRY(count_value(&c->totals, value, err));
+  c->totals.counts[c->totals.last].n = n;
   return LODE_OK;
 }
 
@@ -332,7 +332,7 @@ lode_status lode__core_counters(lode_collection *collection, lode_str key, lode_
   LODE__GOTO(lode__reader_begin(&reader, err));
   LODE__GOTO(key.data ? lode__counter_each(reader.tx, reader.coll.cid, key, take_counter, &c, err)
                       : lode__counter_keys(reader.tx, reader.coll.cid, take_key, &c, err));
-  st = make_list(&c.table, 0, list, err);
+  st = make_list(&c.totals, 0, list, err);
 done:
   counting_release(&c);
   lode__reader_release(&reader);

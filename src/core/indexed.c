@@ -49,7 +49,7 @@ void lode__marked_free(lode__marked *marks) {
 }
 
 static lode__marked *find_mark(lode__vectors *v, const char *filter, size_t len, bool listed) {
-  lode__marked *m = v->marks;
+  lode__marked *m = v->filter_cache;
   while (m && !(m->listed == listed && m->len == len && memcmp(m->filter, filter, len) == 0)) m = m->next;
   return m;
 }
@@ -72,14 +72,14 @@ lode__filter_note lode__marked_noted(lode__vectors *v, const char *filter, size_
 /* Entries may be in use by others: when there is no room, the new one is not kept, or not made ready. */
 static bool has_room(const lode__vectors *v, uint64_t budget, uint64_t more) {
   uint64_t bytes = more;
-  for (const lode__marked *m = v->marks; m; m = m->next) bytes += m->bytes;
+  for (const lode__marked *m = v->filter_cache; m; m = m->next) bytes += m->bytes;
   return bytes <= budget;
 }
 
 /* Lists and notes each have places of their own: whoever asks with many filters takes none from those that come again. */
 static bool has_place(const lode__vectors *v, bool listed) {
   size_t n = 0;
-  for (const lode__marked *m = v->marks; m; m = m->next) n += m->listed == listed;
+  for (const lode__marked *m = v->filter_cache; m; m = m->next) n += m->listed == listed;
   return n < (listed ? MOST_MARKS : MOST_NOTES);
 }
 
@@ -106,8 +106,8 @@ static lode__marked *keep_mark(const lode_store *store, lode__vectors *v, lode__
   lode__marked *old = find_mark(v, m->filter, m->len, m->listed);
   if (old) return old;
   if (!has_place(v, m->listed) || !has_room(v, marks_budget(store), m->bytes)) return NULL;
-  m->next = v->marks;
-  return v->marks = m;
+  m->next = v->filter_cache;
+  return v->filter_cache = m;
 }
 
 const lode__rids *lode__marked_add(const lode_store *store, lode__vectors *v, const char *filter, size_t len, lode__rids *rids) {
@@ -133,7 +133,7 @@ void lode__marked_note(const lode_store *store, lode__vectors *v, const char *fi
   pthread_mutex_lock(&v->marks_lock);
   lode__marked *kept = keep_mark(store, v, m);
   if (kept) {
-    kept->note.judged += more.judged;
+    kept->note.evaluated += more.evaluated;
     kept->note.matched += more.matched;
     kept->note.scans |= more.scans;
   }
@@ -209,8 +209,8 @@ static lode__search_room *take_room(lode_store *store) {
   lode__search_room *room = NULL;
   pthread_mutex_lock(&store->lock);
   for (size_t i = 0; i < LODE__KEPT_ROOMS && !room; i++) {
-    room = store->rooms[i];
-    store->rooms[i] = NULL;
+    room = store->scratch[i];
+    store->scratch[i] = NULL;
   }
   pthread_mutex_unlock(&store->lock);
   return room ? room : lode__alloc_zero(1, sizeof *room);
@@ -219,8 +219,8 @@ static lode__search_room *take_room(lode_store *store) {
 static void give_room(lode_store *store, lode__search_room *room) {
   pthread_mutex_lock(&store->lock);
   for (size_t i = 0; i < LODE__KEPT_ROOMS && room; i++) {
-    if (store->rooms[i]) continue;
-    store->rooms[i] = room;
+    if (store->scratch[i]) continue;
+    store->scratch[i] = room;
     room = NULL;
   }
   pthread_mutex_unlock(&store->lock);
@@ -293,9 +293,9 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
 
 void lode__indexed_forget(lode_store *store) {
   for (size_t i = 0; i < LODE__KEPT_ROOMS; i++) {
-    if (!store->rooms[i]) continue;
-    lode__search_room_release(store->rooms[i]);
-    lode__free(store->rooms[i]);
-    store->rooms[i] = NULL;
+    if (!store->scratch[i]) continue;
+    lode__search_room_release(store->scratch[i]);
+    lode__free(store->scratch[i]);
+    store->scratch[i] = NULL;
   }
 }

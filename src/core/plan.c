@@ -8,7 +8,7 @@
  *      each is at least about twice all that come after it, and their number grows with the logarithm of the rows
  *   5. the same without a tail, after deletions
  * While a bulk load goes on (request->flat), graphs are left as they are, the dead in them too; what the load brings is written at most
- * twice before it becomes a graph: as a segment of tail_rows, and as one of LOAD_FACTOR times as many.
+ * twice before it becomes a graph: as a segment of tail_rows, and as one of PLAN_LOAD_FACTOR times as many.
  * A segment has at most as many rows as can be built within half of the memory budget: the rest is for pages and transactions.
  */
 #include "build.h"

@@ -36,7 +36,7 @@ typedef struct run {
   bool new_filter;         /* nothing was known of it before */
   unsigned judged_again;   /* 1: so it was tried twice */
   size_t reversed_more;    /* and so many candidates more are asked for */
-  lode__filter_note judged; /* what step 3 has shown of the filter */
+  lode__filter_note evaluated; /* what step 3 has shown of the filter */
   lode__rids only;
   const lode__rids *list;  /* `only`, or that of the snapshot */
   lode__vectors *held;     /* which is held for it */
@@ -118,8 +118,8 @@ static lode_status settle(run *q, const lode__nearest *near, lode__best *best, s
     bool found, changed;
     if (hits->n >= want && c->distance > hits->v[hits->n - 1].distance) break;
     LODE__TRY(read_hit(q, c->key, c->aux, &found, &changed, &hit, err));
-    q->judged.judged++;
-    q->judged.matched += found;
+    q->evaluated.evaluated++;
+    q->evaluated.matched += found;
     if (changed && near->by_record) *again = true;
     if (!found) continue;
     hit.distance = c->distance;
@@ -166,7 +166,7 @@ static lode_status search_text(run *q, size_t query, size_t want, bool telling, 
       .only = q->listed ? q->list : NULL,
       .most_tail = q->request->most_unindexed,
       .arena = &q->arena,
-      .telling = telling,
+      .skip_common = telling,
   };
   return lode__text_search(&q->reader, &t, &q->text, err);
 }
@@ -279,7 +279,7 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
   const lode_query_request *r = q->request;
   lode__nearest near = {0};
   lode_status st = LODE_OK;
-  q->judged = (lode__filter_note){0};
+  q->evaluated = (lode__filter_note){0};
   bool by_vector = r->mode != LODE_BY_TEXT && q->reader.coll.dim != 0;
   if (by_vector) {
     LODE__GOTO(lode__nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n, candidates_wanted(q),
@@ -306,7 +306,7 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
     }
   }
   if (q->reversed && q->held && q->key.len)
-    lode__marked_note(q->handle->store, q->held, q->key.data, q->key.len, q->judged);
+    lode__marked_note(q->handle->store, q->held, q->key.data, q->key.len, q->evaluated);
 done:
   lode__nearest_release(&near);
   return st;
@@ -320,13 +320,13 @@ static bool can_judge_first(run *q) {
   size_t want = wanted(q);
   if (!q->held || !q->key.len || q->attempt > 1 || q->select.what.ids || want > GROUP_ROWS) return false;
   lode__filter_note note = lode__marked_noted(q->held, q->key.data, q->key.len);
-  if (q->attempt == 0) q->new_filter = !note.judged, q->judged_again = 0;
-  else if (!q->new_filter || !note.judged) return false;
-  double share = ((double)note.matched + 1) / ((double)note.judged + 1), records = (double)q->reader.coll.records;
+  if (q->attempt == 0) q->new_filter = !note.evaluated, q->judged_again = 0;
+  else if (!q->new_filter || !note.evaluated) return false;
+  double share = ((double)note.matched + 1) / ((double)note.evaluated + 1), records = (double)q->reader.coll.records;
   double more = q->attempt    ? 3 * (double)want / share
-                : note.judged ? 2 * (double)want * (1 / share - 1) + FEW_MORE
+                : note.evaluated ? 2 * (double)want * (1 / share - 1) + FEW_MORE
                               : 4 * (double)(want + FEW_MORE);
-  if (q->attempt == 0 && note.judged && more > MOST_JUDGED * (double)want) return false;
+  if (q->attempt == 0 && note.evaluated && more > MOST_JUDGED * (double)want) return false;
   bool probe = lode__filter_is_probe(q->select.filter) && !note.scans;
   double list = probe ? share * records / PROPOSALS_A_RECORD : records;
   if (q->attempt && (more * (double)q->n > list || (probe && !note.matched))) return false; /* a short list may be all there is */
@@ -400,7 +400,7 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   q->reversed = can_judge_first(q);
   if (q->reversed) return LODE_OK;
   uint64_t cursor = lode__tx_cursor(q->reader.tx);
-  q->select.generous = q->held != NULL;
+  q->select.will_reuse = q->held != NULL;
   bool known = q->held && q->key.len, scans = known && lode__marked_noted(q->held, q->key.data, q->key.len).scans;
   if (!scans) LODE__TRY(lode__select_plan(&q->select, &cheap, err));
   if (!scans && !cheap && known && q->held->cursor == cursor)

@@ -11,7 +11,7 @@
  *     like any other, and the answer is made again from the start. There is no way to begin a transaction without
  *     this check.
  *   - Under a writer that never pauses an answer that takes several transactions would never be done. So the last of
- *     ATTEMPTS is patient: it keeps its transaction to the end, and commits wait for it, but for half of busy_ms at
+ *     READER_ATTEMPTS is patient: it keeps its transaction to the end, and commits wait for it, but for half of busy_ms at
  *     most: then it gives way (LODE_BUSY). The attempts before it end at their first renewal after a commit.
  *   - A walk that puts up with commits (vectors are brought into memory, or scanned without a filter; a long export)
  *     says so by lode__reader_follow. What it has found at its end is of the present transaction's moment, and parts
@@ -87,7 +87,7 @@ lode_status lode__reader_begin(lode__reader *reader, lode_error *err) {
 }
 
 void lode__reader_pause(lode__reader *reader) {
-  if (reader->borrowed || reader->patient) return;
+  if (reader->borrowed || reader->pinned) return;
   lode__tx_rollback(reader->tx);
   reader->tx = NULL;
 }
@@ -95,14 +95,14 @@ void lode__reader_pause(lode__reader *reader) {
 /* A patient reader that was once found to be in the way gives way, even if the writer has stopped waiting meanwhile. */
 bool lode__reader_is_old(lode__reader *reader) {
   if (!reader->tx || reader->borrowed) return false;
-  if (!reader->patient) return lode__tx_is_old(reader->tx);
+  if (!reader->pinned) return lode__tx_is_old(reader->tx);
   reader->gave_way = reader->gave_way || lode__tx_outstays(reader->tx);
   return reader->gave_way;
 }
 
 lode_status lode__reader_pause_if_old(lode__reader *reader, lode_error *err) {
   if (!lode__reader_is_old(reader)) return LODE_OK;
-  if (reader->patient)
+  if (reader->pinned)
     return lode__fail(err, LODE_BUSY, "the store is written to all the time, and this takes too long to be answered "
                                       "between two commits: narrow it, or try again later");
   lode__reader_pause(reader);
@@ -115,7 +115,7 @@ lode_status lode__reader_renew_if_old(lode__reader *reader, lode_error *err) {
 }
 
 void lode__reader_release(lode__reader *reader) {
-  reader->patient = false;
+  reader->pinned = false;
   lode__reader_pause(reader);
   lode__arena_release(&reader->arena);
 }
@@ -135,9 +135,9 @@ lode_status lode__reader_answer(lode__reader *reader, lode__answer_fn *make, voi
   if (reader->borrowed) return make(ctx, err);
   for (unsigned attempt = 1;; attempt++) {
     lode_status st = begin_attempt(reader, attempt > 1, err);
-    reader->patient = attempt == ATTEMPTS;
+    reader->pinned = attempt == ATTEMPTS;
     if (st == LODE_OK) st = make(ctx, err);
-    reader->patient = false;
+    reader->pinned = false;
     LODE__ENSURE(!(st == LODE_OK && reader->overtaken), err); /* somebody did not hand the failure on */
     if (!reader->overtaken || attempt == ATTEMPTS) return st;
     lode__error_clear(err);

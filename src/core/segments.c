@@ -64,7 +64,7 @@ static void suspect(lode_store *store, uint64_t id, grounds what, const char *wh
   store->suspects[i] = id;
   store->suspect_until_ns[i] = what == UNREADABLE ? lode__os->now_ns() + TRY_AGAIN_NS : 0;
   if (is_new && store->builder.running) {
-    store->builder.kicked = true;
+    store->builder.woken = true;
     (void)pthread_cond_signal(&store->builder.wake);
   }
   pthread_mutex_unlock(&store->lock);

@@ -59,15 +59,15 @@ lode_status lode__select_init(lode__select *s, lode__reader *reader, const lode_
   *s = (lode__select){.reader = reader, .what = *what};
   LODE__GOTO(lode__check_selection(what, err));
   LODE__GOTO(lode__filter_parse(what->where, what->where_document, &s->filter, err));
-  LODE__GOTO(lode__judge_new(s->filter, &s->judge, err));
-  s->judges = !lode__filter_is_true(s->filter);
+  LODE__GOTO(lode__judge_new(s->filter, &s->eval, err));
+  s->has_filter = !lode__filter_is_true(s->filter);
 done:
   if (st != LODE_OK) lode__select_release(s);
   return st;
 }
 
 void lode__select_release(lode__select *s) {
-  lode__judge_free(s->judge);
+  lode__judge_free(s->eval);
   lode__filter_free(s->filter);
   lode__free(s->list);
   *s = (lode__select){0};
@@ -151,7 +151,7 @@ static lode_status ask_index(lode__select *s, bool *usable, lode_error *err) {
   lode_status st = LODE_OK;
   size_t n = lode__filter_probes(s->filter, &probes);
   size_t records = (size_t)s->reader->coll.records, most = records / 5 + LEAST_PROPOSALS;
-  if (s->generous && lode__filter_is_probe(s->filter) && most < MOST_GENEROUS) most = records < MOST_GENEROUS ? records : MOST_GENEROUS;
+  if (s->will_reuse && lode__filter_is_probe(s->filter) && most < MOST_GENEROUS) most = records < MOST_GENEROUS ? records : MOST_GENEROUS;
   bool cut;
   *usable = false;
   for (size_t i = 0; i < n && i < MOST_PROBES && (!*usable || most > LEAST_PROPOSALS); i++) {
@@ -197,7 +197,7 @@ static lode_status plan(lode__select *s, lode_error *err) {
     else
       sort_list(s);
     s->phase = PHASE_LIST;
-  } else if (s->judges && !s->pending_only) {
+  } else if (s->has_filter && !s->pending_only) {
     LODE__TRY(ask_index(s, &usable, err));
     if (usable) s->phase = PHASE_LIST;
   }
@@ -217,9 +217,9 @@ lode_status lode__select_plan(lode__select *s, bool *cheap, lode_error *err) {
 lode_status lode__select_judge(lode__select *s, const lode__rec *rec, bool *match, lode_error *err) {
   lode_str document = {NULL, 0};
   *match = !(s->pending_only && rec->vid != 0);
-  if (!*match || !s->judges) return LODE_OK;
+  if (!*match || !s->has_filter) return LODE_OK;
   if (lode__filter_needs_document(s->filter)) LODE__TRY(lode__reader_document(s->reader, rec, &document, err));
-  return lode__judge_match(s->judge, rec->metadata, document, match, err);
+  return lode__judge_match(s->eval, rec->metadata, document, match, err);
 }
 
 /* The next record of the list that lives; *more is false behind its end. */

@@ -2,7 +2,7 @@
  *
  * A forked child inherits memory, but neither threads nor the right to use locks that a thread of the parent may have
  * held. Every public call passes lode__store_enter, which notices by the generation (store/vfs.h) that it runs in a
- * new child, makes the locks anew, drops what was cached and goes on without a background thread. fork_lock makes the
+ * new child, makes the locks anew, drops what was cached and goes on without a background thread. engine_fork_lock makes the
  * first of several threads do that; it is held over every fork, so it is never found locked in a child.
  */
 #include "core.h"
@@ -20,7 +20,7 @@ static void become_child(lode_store *store) {
   bool sane = pthread_mutex_trylock(&store->lock) == 0;
   (void)pthread_mutex_init(&store->lock, NULL);
   store->background = store->builder = (lode__background){0};
-  memset(store->rooms, 0, sizeof store->rooms); /* a thread of the parent may have been using them */
+  memset(store->scratch, 0, sizeof store->scratch); /* a thread of the parent may have been using them */
   atomic_store(&store->progress.total, 0);
   lode__db_after_fork(store->db);
   atomic_store(&store->writers, 0);
@@ -145,7 +145,7 @@ lode_status lode__core_collection_stats(lode_collection *collection, lode_stats 
         .records = c->records,
         .pending = c->pending,
         .cursor = lode__tx_cursor(reader.tx),
-        .unerased = c->graves,
+        .unerased = c->tombstones,
         .untexted = c->untexted,
         .unindexed = c->unindexed,
     };

@@ -186,7 +186,7 @@ static void weigh(search *s) {
   s->average = documents > 0 ? (double)s->reader->coll.document_bytes / documents : 0;
   for (size_t w = 0; w < s->n_words; w++) {
     double df = (double)s->df[w], n = documents > df ? documents : df;
-    s->idf[w] = s->query->telling && 2 * df > n ? 0 : log(1 + (n - df + 0.5) / (df + 0.5));
+    s->idf[w] = s->query->skip_common && 2 * df > n ? 0 : log(1 + (n - df + 0.5) / (df + 0.5));
   }
   for (size_t i = 0; i < s->n; i++) s->all[i].bound = score_of(s, &s->all[i], (double)s->all[i].bytes);
 }

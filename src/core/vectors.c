@@ -82,7 +82,7 @@ lode__covered lode__covered_share(const lode__covered *c) {
 
 void lode__vectors_release(lode__vectors *v) {
   if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1) return;
-  lode__marked_free(v->marks);
+  lode__marked_free(v->filter_cache);
   lode__covered_free(v->segs, v->n_segs);
   (void)pthread_mutex_destroy(&v->marks_lock);
   for (size_t i = 0; i < v->n_parts; i++) lode__chunk_release(v->parts[i].chunk);

@@ -145,7 +145,7 @@ lode_status lode__vectors_get(lode__reader *reader, lode__vectors **out, lode_er
   }
   lode__vectors_release(now);
   if (pthread_mutex_trylock(&entry->update) != 0) {
-    if (reader->patient) return LODE_OK; /* see core.h: never wait with a transaction open */
+    if (reader->pinned) return LODE_OK; /* see core.h: never wait with a transaction open */
     lode__reader_pause(reader);
     pthread_mutex_lock(&entry->update);
   }

@@ -318,7 +318,7 @@ static lode_status begin_anew(update *u, lode_error *err) {
     old->n_segs = 0;
   }
   lode__vectors_release(old);
-  u->v->last_gid = u->reader->coll.horizon;
+  u->v->last_gid = u->reader->coll.low_water;
   u->v->epoch = u->reader->epoch;
   u->fresh = true;
   return LODE_OK;
@@ -340,8 +340,8 @@ static bool could_fit(const update *u) {
 static lode_status advance(update *u, lode_error *err) {
   u->cut = false;
   if (!u->v || u->v->dim != u->reader->coll.dim || u->v->streams) LODE__TRY(begin_anew(u, err));
-  if (u->v->last_gid < u->reader->coll.horizon) {
-    u->v->last_gid = u->reader->coll.horizon;
+  if (u->v->last_gid < u->reader->coll.low_water) {
+    u->v->last_gid = u->reader->coll.low_water;
     u->v->missed = true;
   }
   LODE__TRY(see_segments(u, err));

@@ -12,21 +12,21 @@
 
 /* ---- Transactions ---- */
 
-typedef struct touched {
-  struct touched *next;
+typedef struct txn_collection {
+  struct txn_collection *next;
   lode__coll coll;
   lode__arena arena;
-} touched;
+} txn_collection;
 
 struct lode_txn {
   const lode__engine *engine; /* lode__txn_head */
   lode_store *store;
   lode__tx *tx;
-  touched *touched;
+  txn_collection *changed_colls;
 };
 
 static void free_txn(lode_txn *txn) {
-  for (touched *t = txn->touched, *next; t; t = next) {
+  for (txn_collection *t = txn->changed_colls, *next; t; t = next) {
     next = t->next;
     lode__arena_release(&t->arena);
     lode__free(t);
@@ -53,7 +53,7 @@ lode_status lode__core_commit(lode_txn *txn, lode_error *err) {
   lode_status st = LODE_OK;
   lode__error_clear(err);
   lode__store_enter(txn->store);
-  for (touched *t = txn->touched; t && st == LODE_OK; t = t->next) st = lode__coll_save(txn->tx, &t->coll, err);
+  for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next) st = lode__coll_save(txn->tx, &t->coll, err);
   if (st == LODE_OK)
     st = lode__store_commit(txn->store, txn->tx, err);
   else
@@ -81,12 +81,12 @@ typedef struct writer {
 } writer;
 
 static lode_status touch(lode_txn *txn, lode_collection *handle, lode__coll **coll, lode_error *err) {
-  for (touched *t = txn->touched; t; t = t->next)
+  for (txn_collection *t = txn->changed_colls; t; t = t->next)
     if (t->coll.cid == handle->cid) {
       *coll = &t->coll;
       return LODE_OK;
     }
-  touched *t = lode__alloc_zero(1, sizeof *t);
+  txn_collection *t = lode__alloc_zero(1, sizeof *t);
   if (!t) return lode__fail_nomem(err);
   lode__arena_init(&t->arena, 0);
   lode_status st = lode__coll_of(handle, txn->tx, &t->arena, &t->coll, err);
@@ -95,8 +95,8 @@ static lode_status touch(lode_txn *txn, lode_collection *handle, lode__coll **co
     lode__free(t);
     return st;
   }
-  t->next = txn->touched;
-  txn->touched = t;
+  t->next = txn->changed_colls;
+  txn->changed_colls = t;
   *coll = &t->coll;
   return LODE_OK;
 }
@@ -153,7 +153,7 @@ typedef struct batch_write {
   lode__arena arena;    /* their metadata, where it is not the caller's */
   bool *missing;
   lode_write_result result;
-  lode__json old, change;
+  lode__json old, patch;
   lode__buf buf;
 } batch_write;
 
@@ -186,9 +186,9 @@ static lode_status merge(batch_write *b, lode_str old, size_t i, lode_str *merge
   bool empty;
   *merged = (lode_str){NULL, 0};
   if (old.data) LODE__TRY(lode__meta_parse_stored(&b->old, old, err));
-  LODE__TRY(lode__json_parse(&b->change, b->batch.metadata[i], NULL, err));
+  LODE__TRY(lode__json_parse(&b->patch, b->batch.metadata[i], NULL, err));
   b->buf.len = 0;
-  lode_status st = lode__meta_merge(old.data ? &b->old : NULL, &b->change, &b->buf, &empty, err);
+  lode_status st = lode__meta_merge(old.data ? &b->old : NULL, &b->patch, &b->buf, &empty, err);
   if (st == LODE_OK && b->buf.failed) return lode__fail_nomem(err);
   if (st != LODE_OK && err) err->record = i;
   if (st == LODE_OK && !empty) *merged = (lode_str){b->buf.data, b->buf.len};
@@ -216,7 +216,7 @@ static lode_status insert(batch_write *b, size_t i, lode_error *err) {
   return b->n_inserts == SOME ? insert_gathered(b, err) : LODE_OK;
 }
 
-static lode_status change(batch_write *b, size_t i, lode_error *err) {
+static lode_status write_batch_change(batch_write *b, size_t i, lode_error *err) {
   const lode_record *r = &b->batch.records[i];
   lode__change c = {.id = r->id, .set_document = r->document.data != NULL, .document = r->document,
                     .set_metadata = b->batch.metadata[i].data != NULL, .vector = r->vector, .dim = r->dimension};
@@ -241,7 +241,7 @@ static lode_status write_those(batch_write *b, bool existing, uint32_t dim, lode
       continue;
     }
     if (b->batch.records[i].vector) b->w.coll->dim = dim;
-    LODE__TRY(existing ? change(b, i, err) : insert(b, i, err));
+    LODE__TRY(existing ? write_batch_change(b, i, err) : insert(b, i, err));
     b->result.written++;
   }
   return LODE_OK;
@@ -281,7 +281,7 @@ static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn
   lode__arena_release(&b->arena);
   lode__batch_release(&b->batch);
   lode__json_release(&b->old);
-  lode__json_release(&b->change);
+  lode__json_release(&b->patch);
   lode__buf_release(&b->buf);
   return st;
 }

@@ -159,7 +159,7 @@ static lode_status facets(lode_collection *c, bool fresh, lode__remote_select *s
   bool whole = false;
   LODE__TRY(lode__remote_kind_of(c, fresh, arena, &kind, err));
   t->n = 0;
-  if (!select->judges && !c->store->options->read_only) LODE__TRY(count_words(t, c, &kind, &whole, err));
+  if (!select->has_filter && !c->store->options->read_only) LODE__TRY(count_words(t, c, &kind, &whole, err));
   if (whole) return LODE_OK;
   t->n = 0;
   return count_records(t, select, &kind, err);

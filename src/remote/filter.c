@@ -13,18 +13,18 @@ lode_status lode__remote_select_init(lode__remote_select *s, lode_collection *c,
   *s = (lode__remote_select){.c = c, .what = what};
   LODE__TRY(lode__check_selection(what, err));
   LODE__TRY(lode__filter_parse(what->where, what->where_document, &s->filter, err));
-  s->judges = !lode__filter_is_true(s->filter);
-  return s->judges ? lode__judge_new(s->filter, &s->judge, err) : LODE_OK;
+  s->has_filter = !lode__filter_is_true(s->filter);
+  return s->has_filter ? lode__judge_new(s->filter, &s->eval, err) : LODE_OK;
 }
 
 void lode__remote_select_release(lode__remote_select *s) {
-  lode__judge_free(s->judge);
+  lode__judge_free(s->eval);
   lode__filter_free(s->filter);
   lode__buf_release(&s->prefilter);
   *s = (lode__remote_select){0};
 }
 
-bool lode__remote_needs_document(const lode__remote_select *s) { return s->judges && lode__filter_needs_document(s->filter); }
+bool lode__remote_needs_document(const lode__remote_select *s) { return s->has_filter && lode__filter_needs_document(s->filter); }
 
 static void put_values(lode__buf *out, const lode__probe *probe, const char *field) {
   lode__buf word = {0};
@@ -60,7 +60,7 @@ static void put_range(lode__buf *out, const lode__probe *probe, const char *fiel
 
 lode_status lode__remote_select_plan(lode__remote_select *s, const lode__remote_kind *kind, lode_error *err) {
   const lode__probe *probes;
-  size_t n = s->judges ? lode__filter_probes(s->filter, &probes) : 0;
+  size_t n = s->has_filter ? lode__filter_probes(s->filter, &probes) : 0;
   lode__buf *out = &s->prefilter;
   out->len = 0;
   if (s->pending_only) lode__buf_adds(out, "{\"key\":\"p\",\"match\":{\"value\":true}}");
@@ -81,8 +81,8 @@ lode_status lode__remote_select_plan(lode__remote_select *s, const lode__remote_
 
 lode_status lode__remote_select_match(lode__remote_select *s, const lode__point *p, bool *match, lode_error *err) {
   *match = !s->pending_only || p->pending;
-  if (!*match || !s->judges) return LODE_OK;
-  return lode__judge_match(s->judge, p->metadata, p->document, match, err);
+  if (!*match || !s->has_filter) return LODE_OK;
+  return lode__judge_match(s->eval, p->metadata, p->document, match, err);
 }
 
 void lode__remote_put_filter(lode__buf *out, const lode__remote_select *s, lode_str more) {

@@ -152,7 +152,7 @@ static lode_status search_one(querying *q, size_t query, bool words, size_t want
 }
 
 static size_t first_limit(const querying *q, size_t want) {
-  size_t factor = q->select.judges ? 2 : 1;
+  size_t factor = q->select.has_filter ? 2 : 1;
   return want > (MOST_LIMIT - SLACK) / factor ? MOST_LIMIT : want * factor + SLACK;
 }
 

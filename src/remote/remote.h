@@ -209,8 +209,8 @@ typedef struct lode__remote_select {
   lode_collection *c;
   const lode_selection *what;
   lode__filter *filter;
-  lode__judge *judge;
-  bool judges;          /* the filter does not match everything */
+  lode__judge *eval;
+  bool has_filter;          /* the filter does not match everything */
   bool pending_only;
   lode__buf prefilter;  /* "must" conditions, with commas between them; may be empty */
 } lode__remote_select;

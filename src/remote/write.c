@@ -8,7 +8,7 @@
 
 enum { SEND_POINTS = 500, SEND_BYTES = 8 << 20, PUSH_RECORDS = 16, DELETE_POINTS = 5000 };
 
-typedef enum verb { ADD, UPSERT, UPDATE } verb;
+typedef enum remote_verb { ADD, UPSERT, UPDATE } remote_verb;
 
 /* What a record was before. */
 typedef struct old {
@@ -21,7 +21,7 @@ typedef struct old {
 
 typedef struct writing {
   lode_collection *c;
-  verb verb;
+  remote_verb op;
   lode_on_existing on_existing;
   const lode_record *records;
   size_t n;
@@ -44,10 +44,10 @@ static lode_status writable(const lode_collection *c, const lode_txn *txn, lode_
 static lode_status note_old(void *ctx, size_t i, const lode__point *p, lode_error *err) {
   writing *w = ctx;
   old *o = &w->olds[i];
-  if (w->verb == ADD && w->number && p->n == w->number + i) return LODE_OK; /* by this very call, which is done again */
+  if (w->op == ADD && w->number && p->n == w->number + i) return LODE_OK; /* by this very call, which is done again */
   o->exists = true;
   o->n = p->n;
-  o->whole = w->verb != ADD;
+  o->whole = w->op != ADD;
   const lode_str from[] = {p->document, p->metadata};
   lode_str *to[] = {&o->document, &o->metadata};
   for (size_t k = 0; k < 2; k++) {
@@ -66,7 +66,7 @@ static lode_status note_old(void *ctx, size_t i, const lode__point *p, lode_erro
 }
 
 static lode_status read_olds(writing *w, lode_error *err) {
-  bool parts = w->verb != ADD;
+  bool parts = w->op != ADD;
   memset(w->olds, 0, w->n * sizeof *w->olds);
   return lode__remote_find(w->c, &w->kind, w->ids, w->n, parts ? LODE_ALL : 0, parts, note_old, w, err);
 }
@@ -95,7 +95,7 @@ done:
 }
 
 static bool is_skipped(const writing *w, size_t i) {
-  return w->verb == ADD ? w->olds[i].exists : w->verb == UPDATE && !w->olds[i].exists;
+  return w->op == ADD ? w->olds[i].exists : w->op == UPDATE && !w->olds[i].exists;
 }
 
 /* The record as it will be; *skip: it is not written. */
@@ -103,7 +103,7 @@ static lode_status make_point(writing *w, size_t i, uint64_t number, lode__point
   const lode_record *r = &w->records[i];
   const old *o = &w->olds[i];
   *skip = is_skipped(w, i);
-  if (w->missing) w->missing[i] = w->verb == UPDATE && !o->exists;
+  if (w->missing) w->missing[i] = w->op == UPDATE && !o->exists;
   if (*skip) return LODE_OK;
   *p = (lode__point){.id = r->id, .n = o->exists ? o->n : number, .seq = number};
   p->document = r->document.data ? r->document : o->document;
@@ -196,7 +196,7 @@ static bool brings_vectors(const writing *w) {
 static lode_status look(writing *w, uint32_t *dim, lode_error *err) {
   LODE__TRY(lode__batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, dim, err));
   LODE__TRY(read_olds(w, err));
-  return w->verb == ADD && w->on_existing == LODE_FAIL_EXISTING ? refuse_existing(w, err) : LODE_OK;
+  return w->op == ADD && w->on_existing == LODE_FAIL_EXISTING ? refuse_existing(w, err) : LODE_OK;
 }
 
 static lode_status try_write(writing *w, bool fresh, lode_error *err) {
@@ -227,7 +227,7 @@ static lode_status run(writing *w, lode_write_result *result, lode_error *err) {
   lode_status st;
   if (result) *result = (lode_write_result){0};
   lode__arena_init(&w->arena, 0);
-  LODE__GOTO(lode__batch_init(&w->batch, w->c->store->options->max_document_bytes, w->records, w->n, w->verb != ADD, err));
+  LODE__GOTO(lode__batch_init(&w->batch, w->c->store->options->max_document_bytes, w->records, w->n, w->op != ADD, err));
   w->olds = lode__alloc_zero(w->n, sizeof *w->olds);
   w->ids = lode__alloc_zero(w->n, sizeof *w->ids);
   if (!w->olds || !w->ids) {
@@ -250,7 +250,7 @@ done:
 
 lode_status lode__remote_add(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, lode_on_existing on_existing,
                              lode_write_result *result, lode_error *err) {
-  writing w = {.c = c, .verb = ADD, .on_existing = on_existing, .records = records, .n = n};
+  writing w = {.c = c, .op = ADD, .on_existing = on_existing, .records = records, .n = n};
   lode__error_clear(err);
   LODE__TRY(writable(c, txn, err));
   return run(&w, result, err);
@@ -258,7 +258,7 @@ lode_status lode__remote_add(lode_collection *c, lode_txn *txn, const lode_recor
 
 lode_status lode__remote_upsert(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, lode_write_result *result,
                                 lode_error *err) {
-  writing w = {.c = c, .verb = UPSERT, .records = records, .n = n};
+  writing w = {.c = c, .op = UPSERT, .records = records, .n = n};
   lode__error_clear(err);
   LODE__TRY(writable(c, txn, err));
   return run(&w, result, err);
@@ -266,7 +266,7 @@ lode_status lode__remote_upsert(lode_collection *c, lode_txn *txn, const lode_re
 
 lode_status lode__remote_update(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, bool *missing,
                                 lode_write_result *result, lode_error *err) {
-  writing w = {.c = c, .verb = UPDATE, .records = records, .n = n, .missing = missing};
+  writing w = {.c = c, .op = UPDATE, .records = records, .n = n, .missing = missing};
   lode__error_clear(err);
   LODE__TRY(writable(c, txn, err));
   return run(&w, result, err);
@@ -322,7 +322,7 @@ static lode_status delete_ids(deleting *d, lode_error *err) {
   for (size_t i = 0; i < what->n_ids; i++)
     if (n == 0 || !lode__str_eq(ids[n - 1], ids[i])) ids[n++] = ids[i];
   unsigned include = lode__remote_needs_document(&d->select) ? LODE_DOCUMENT : 0u;
-  lode_status st = lode__remote_find(d->c, &d->kind, ids, n, include, d->select.judges, delete_found, d, err);
+  lode_status st = lode__remote_find(d->c, &d->kind, ids, n, include, d->select.has_filter, delete_found, d, err);
   lode__free(ids);
   return st;
 }

@@ -2,7 +2,7 @@
  *
  * A backup is a copy of the truth file's pages, read through the store's own file, which proves each by its checksum. It is
  * read in transactions of at most 50 ms; if something was committed between two of them (the file's change
- * counter says so) the copy begins anew, and after MAX_RESTARTS times it is made in one transaction, which holds up
+ * counter says so) the copy begins anew, and after BACKUP_MAX_RESTARTS times it is made in one transaction, which holds up
  * commits meanwhile. The file appears under its name when it is complete and synced.
  *
  * A restore proves the backup first: every page, the format, the number of pages, SQLite's structures. Whoever makes a

@@ -27,12 +27,12 @@ static lode_status load(lode__tx *tx, sqlite3_stmt *s, lode__arena *arena, lode_
       .pending = (uint64_t)sqlite3_column_int64(s, C_PENDING),
       .documents = (uint64_t)sqlite3_column_int64(s, C_DOCUMENTS),
       .document_bytes = (uint64_t)sqlite3_column_int64(s, C_DOCUMENT_BYTES),
-      .graves = (uint64_t)sqlite3_column_int64(s, C_GRAVES),
+      .tombstones = (uint64_t)sqlite3_column_int64(s, C_GRAVES),
       .text_cursor = sqlite3_column_int64(s, C_TEXT_CURSOR),
       .term_cursor = sqlite3_column_int64(s, C_TERM_CURSOR),
       .untexted = (uint64_t)sqlite3_column_int64(s, C_UNTEXTED),
       .unindexed = (uint64_t)sqlite3_column_int64(s, C_UNINDEXED),
-      .horizon = sqlite3_column_int64(s, C_HORIZON),
+      .low_water = sqlite3_column_int64(s, C_HORIZON),
       .name = lode__column(s, C_NAME),
       .metadata = lode__column(s, C_METADATA),
       .embedder = lode__column(s, C_EMBEDDER),
@@ -197,11 +197,11 @@ lode_status lode__coll_save(lode__tx *tx, const lode__coll *c, lode_error *err) 
   sqlite3_bind_int64(s, 3, (int64_t)c->pending);
   sqlite3_bind_int64(s, 4, (int64_t)c->documents);
   sqlite3_bind_int64(s, 5, (int64_t)c->document_bytes);
-  sqlite3_bind_int64(s, 6, (int64_t)c->graves);
+  sqlite3_bind_int64(s, 6, (int64_t)c->tombstones);
   sqlite3_bind_int64(s, 7, c->text_cursor);
   sqlite3_bind_int64(s, 8, c->term_cursor);
   sqlite3_bind_int64(s, 9, (int64_t)c->untexted);
   sqlite3_bind_int64(s, 10, (int64_t)c->unindexed);
-  sqlite3_bind_int64(s, 11, c->horizon);
+  sqlite3_bind_int64(s, 11, c->low_water);
   return lode__run(tx, s, err);
 }

@@ -134,10 +134,10 @@ static lode_status remember_last(const packed_table *t, run *r, lode_error *err)
 
 /* Pages that hold something. */
 static lode_status used_pages(lode__tx *tx, int64_t *pages, lode_error *err) {
-  int64_t free_pages;
+  int64_t unused;
   LODE__TRY(lode__pragma_number(tx, "PRAGMA page_count", pages, err));
-  LODE__TRY(lode__pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
-  *pages -= free_pages;
+  LODE__TRY(lode__pragma_number(tx, "PRAGMA freelist_count", &unused, err));
+  *pages -= unused;
   return LODE_OK;
 }
 

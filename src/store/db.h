@@ -187,7 +187,7 @@ struct lode__conn {
   bool waiting;
   bool schema_known;       /* the schema with the number below was compared (schema_check.c) */
   int64_t schema_cookie;
-  lode__feed feed;         /* while a statement that reads it runs */
+  lode__feed batch;         /* while a statement that reads it runs */
   /* The dead (record.c): keys in graves of one collection, sorted. Kept from transaction to transaction, because keys are
    * never used again; erased ones may be among them. */
   int64_t *dead;
@@ -364,7 +364,7 @@ lode_status lode__copy_check_counts(const char *file, lode_progress progress, lo
 /* feed.c */
 lode_status lode__feed_register(lode__conn *conn, lode_error *err); /* for a new connection */
 /* Runs a statement that reads lode_feed; `first` is its first parameter, if it has one. */
-lode_status lode__feed_run(lode__tx *tx, int which, int64_t first, lode__feed feed, lode_error *err);
+lode_status lode__feed_run(lode__tx *tx, int which, int64_t first, lode__feed batch, lode_error *err);
 
 /* names.c */
 extern int64_t lode__fresh_least; /* tests make it small, so that names move often */
@@ -393,10 +393,10 @@ typedef struct lode__grave {
 lode_status lode__grave_dig_vector(lode__tx *tx, lode__coll *coll, int64_t vid, lode_error *err);
 lode_status lode__grave_dig_records(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, lode_error *err); /* rising */
 /* Keeps the records from `first` on; none left: the row goes. */
-lode_status lode__grave_shorten(lode__tx *tx, const lode__grave *grave, size_t first, lode_error *err);
-bool lode__grave_decode(int64_t gid, lode_str rids, int64_t vid, lode__grave *grave); /* false: not possible */
+lode_status lode__grave_shorten(lode__tx *tx, const lode__grave *tombstone, size_t first, lode_error *err);
+bool lode__grave_decode(int64_t gid, lode_str rids, int64_t vid, lode__grave *tombstone); /* false: not possible */
 /* The row that a statement with columns gid, rids, vid, crc stands on; proven. */
-lode_status lode__grave_read(lode__tx *tx, sqlite3_stmt *s, lode__grave *grave, lode_error *err);
+lode_status lode__grave_read(lode__tx *tx, sqlite3_stmt *s, lode__grave *tombstone, lode_error *err);
 
 /* sizes.c: about how long documents are. Blocks are read and written as rids come; flush at the end of a writer's turn. */
 unsigned lode__size_code(uint64_t bytes);       /* 1 to 255 */

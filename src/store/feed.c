@@ -16,7 +16,7 @@ typedef struct feed_table {
 
 typedef struct feed_cursor {
   sqlite3_vtab_cursor base;
-  const lode__feed *feed;
+  const lode__feed *batch;
   size_t at;
 } feed_cursor;
 
@@ -49,7 +49,7 @@ static int feed_best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
 static int feed_open(sqlite3_vtab *table, sqlite3_vtab_cursor **out) {
   feed_cursor *c = sqlite3_malloc(sizeof *c);
   if (!c) return SQLITE_NOMEM;
-  *c = (feed_cursor){.feed = &((feed_table *)table)->conn->feed};
+  *c = (feed_cursor){.batch = &((feed_table *)table)->conn->batch};
   *out = &c->base;
   return SQLITE_OK;
 }
@@ -60,12 +60,12 @@ static int feed_close(sqlite3_vtab_cursor *cursor) {
 }
 
 static const lode__new *row_at(const feed_cursor *c) {
-  return &c->feed->rows[c->feed->order ? c->feed->order[c->at] : c->at];
+  return &c->batch->rows[c->batch->order ? c->batch->order[c->at] : c->at];
 }
 
 /* Is the row at hand one of those that are wanted? */
 static bool is_wanted(const feed_cursor *c) {
-  switch (c->feed->part) {
+  switch (c->batch->part) {
     case LODE__FEED_DOCUMENTS: return row_at(c)->rec.has_document;
     case LODE__FEED_VECTORS: return row_at(c)->rec.vid != 0;
     default: return true;
@@ -73,7 +73,7 @@ static bool is_wanted(const feed_cursor *c) {
 }
 
 static void skip_unwanted(feed_cursor *c) {
-  while (c->at < c->feed->n && !is_wanted(c)) c->at++;
+  while (c->at < c->batch->n && !is_wanted(c)) c->at++;
 }
 
 static int feed_filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int argc, sqlite3_value **argv) {
@@ -96,7 +96,7 @@ static int feed_next(sqlite3_vtab_cursor *cursor) {
 
 static int feed_eof(sqlite3_vtab_cursor *cursor) {
   const feed_cursor *c = (const feed_cursor *)cursor;
-  return c->at >= c->feed->n;
+  return c->at >= c->batch->n;
 }
 
 static void give_blob(sqlite3_context *ctx, lode_str v) {
@@ -109,8 +109,8 @@ static void give_text(sqlite3_context *ctx, lode_str v) {
 
 static int feed_column(sqlite3_vtab_cursor *cursor, sqlite3_context *ctx, int column) {
   const feed_cursor *c = (const feed_cursor *)cursor;
-  if (c->feed->ids) { /* ids alone */
-    if (column == F_ID) give_blob(ctx, c->feed->ids[c->at]);
+  if (c->batch->ids) { /* ids alone */
+    if (column == F_ID) give_blob(ctx, c->batch->ids[c->at]);
     return SQLITE_OK;
   }
   const lode__new *r = row_at(c);
@@ -149,12 +149,12 @@ lode_status lode__feed_register(lode__conn *conn, lode_error *err) {
   return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(conn, rc, err);
 }
 
-lode_status lode__feed_run(lode__tx *tx, int which, int64_t first, lode__feed feed, lode_error *err) {
+lode_status lode__feed_run(lode__tx *tx, int which, int64_t first, lode__feed batch, lode_error *err) {
   sqlite3_stmt *s;
   LODE__TRY(lode__stmt(tx, which, &s, err));
   if (sqlite3_bind_parameter_count(s)) sqlite3_bind_int64(s, 1, first);
-  tx->conn->feed = feed;
+  tx->conn->batch = batch;
   lode_status st = lode__run(tx, s, err);
-  tx->conn->feed = (lode__feed){0};
+  tx->conn->batch = (lode__feed){0};
   return st;
 }

@@ -25,18 +25,18 @@ static size_t take_number(const unsigned char *p, size_t left, uint64_t *v) {
   return 0;
 }
 
-bool lode__grave_decode(int64_t gid, lode_str rids, int64_t vid, lode__grave *grave) {
+bool lode__grave_decode(int64_t gid, lode_str rids, int64_t vid, lode__grave *tombstone) {
   int64_t key = lode__key_first(lode__key_cid(gid)), last = lode__key_last(lode__key_cid(gid));
-  *grave = (lode__grave){.gid = gid, .vid = vid};
+  *tombstone = (lode__grave){.gid = gid, .vid = vid};
   if (vid) return rids.len == 0 && lode__key_cid(vid) == lode__key_cid(gid);
   for (size_t at = 0, taken; at < rids.len; at += taken) {
     uint64_t step;
     taken = take_number((const unsigned char *)rids.data + at, rids.len - at, &step);
-    if (!taken || step == 0 || step > (uint64_t)(last - key) || grave->n == LODE__GRAVE_MOST) return false;
+    if (!taken || step == 0 || step > (uint64_t)(last - key) || tombstone->n == LODE__GRAVE_MOST) return false;
     key += (int64_t)step;
-    grave->rids[grave->n++] = key;
+    tombstone->rids[tombstone->n++] = key;
   }
-  return grave->n > 0 && grave->n <= (size_t)(gid - lode__key_first(lode__key_cid(gid)));
+  return tombstone->n > 0 && tombstone->n <= (size_t)(gid - lode__key_first(lode__key_cid(gid)));
 }
 
 static size_t encode(int64_t cid, const int64_t *rids, size_t n, unsigned char *out) {
@@ -67,7 +67,7 @@ static lode_status dig(lode__tx *tx, lode__coll *coll, const int64_t *rids, size
   uint64_t seq = 0;
   size_t dead = vid ? 1 : n;
   for (size_t i = 0; i < dead; i++) LODE__TRY(lode__tx_next(tx, &seq, err));
-  coll->graves += dead;
+  coll->tombstones += dead;
   tx->dead_cid = 0;
   return write_row(tx, LODE__STMT_GRAVE_PUT, lode__key_of(coll->cid, seq), rids, n, vid, err);
 }
@@ -84,21 +84,21 @@ lode_status lode__grave_dig_records(lode__tx *tx, lode__coll *coll, const int64_
   return LODE_OK;
 }
 
-lode_status lode__grave_shorten(lode__tx *tx, const lode__grave *grave, size_t first, lode_error *err) {
-  if (first < grave->n) return write_row(tx, LODE__STMT_GRAVE_SET, grave->gid, grave->rids + first, grave->n - first, 0, err);
+lode_status lode__grave_shorten(lode__tx *tx, const lode__grave *tombstone, size_t first, lode_error *err) {
+  if (first < tombstone->n) return write_row(tx, LODE__STMT_GRAVE_SET, tombstone->gid, tombstone->rids + first, tombstone->n - first, 0, err);
   sqlite3_stmt *s;
   LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_DELETE, &s, err));
-  sqlite3_bind_int64(s, 1, grave->gid);
+  sqlite3_bind_int64(s, 1, tombstone->gid);
   return lode__run(tx, s, err);
 }
 
 /* ---- Reading ---- */
 
-lode_status lode__grave_read(lode__tx *tx, sqlite3_stmt *s, lode__grave *grave, lode_error *err) {
+lode_status lode__grave_read(lode__tx *tx, sqlite3_stmt *s, lode__grave *tombstone, lode_error *err) {
   int64_t gid = sqlite3_column_int64(s, 0), vid = sqlite3_column_int64(s, 2);
   lode_str rids = lode__column(s, 1);
   bool proven = (uint32_t)sqlite3_column_int64(s, 3) == lode__crc_grave(gid, rids, vid);
-  if (proven && lode__grave_decode(gid, rids, vid, grave)) return LODE_OK;
+  if (proven && lode__grave_decode(gid, rids, vid, tombstone)) return LODE_OK;
   return lode__fail(err, LODE_CORRUPT, "the note of a deletion (%lld) in %s fails its checksum; run `lode db verify`, then `lode db "
                                        "salvage`", (long long)gid, tx->db->path);
 }
@@ -116,7 +116,7 @@ lode_status lode__grave_each(lode__tx *tx, int64_t cid, int64_t after_gid, lode_
   sqlite3_stmt *s;
   bool row;
   lode_status st;
-  lode__grave grave;
+  lode__grave tombstone;
   LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
   int64_t first = lode__key_first(cid);
   sqlite3_bind_int64(s, 1, after_gid > first ? after_gid : first);
@@ -124,8 +124,8 @@ lode_status lode__grave_each(lode__tx *tx, int64_t cid, int64_t after_gid, lode_
   for (;;) {
     LODE__TRY(lode__step(tx, s, &row, err));
     if (!row) break;
-    LODE__GOTO(lode__grave_read(tx, s, &grave, err));
-    LODE__GOTO(each_of(&grave, after_gid, fn, ctx, err));
+    LODE__GOTO(lode__grave_read(tx, s, &tombstone, err));
+    LODE__GOTO(each_of(&tombstone, after_gid, fn, ctx, err));
   }
   st = LODE_OK;
 done:
@@ -137,6 +137,6 @@ lode_status lode__grave_horizon(lode__tx *tx, int64_t cid, int64_t *gid, lode_er
   lode__coll c;
   *gid = 0;
   LODE__TRY(lode__coll_load(tx, cid, NULL, &c, err));
-  *gid = c.horizon;
+  *gid = c.low_water;
   return LODE_OK;
 }

@@ -51,8 +51,8 @@ typedef enum lode__judge_depth {
 } lode__judge_depth;
 
 /* Fails for want of memory and when a file cannot be read (errno says why), never because of what is in it. */
-lode_status lode__journal_judge(int journal_fd, int db_fd, lode__judge_depth depth, lode__judged *judged);
-void lode__judged_release(lode__judged *judged);
+lode_status lode__journal_judge(int journal_fd, int db_fd, lode__judge_depth depth, lode__judged *findings);
+void lode__judged_release(lode__judged *findings);
 
 /* NULL: the journal has no image of that page. */
 const lode__page_image *lode__image_find(const lode__page_image *images, size_t n, uint32_t number);

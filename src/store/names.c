@@ -77,10 +77,10 @@ lode_status lode__names_find(lode__tx *tx, int64_t cid, const lode_str *ids, siz
   memset(names, 0, n * sizeof *names);
   if (n == 0) return LODE_OK;
   LODE__TRY(know_fresh(tx, err));
-  tx->conn->feed = (lode__feed){.ids = ids, .n = n};
+  tx->conn->batch = (lode__feed){.ids = ids, .n = n};
   lode_status st = find_in(tx, LODE__STMT_NAMES_FIND, cid, names, n, err);
   if (st == LODE_OK && tx->fresh) st = find_in(tx, LODE__STMT_FRESH_FIND, cid, names, n, err);
-  tx->conn->feed = (lode__feed){0};
+  tx->conn->batch = (lode__feed){0};
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     bool alive = true;
     if (names[i].rid) st = lode__rec_alive(tx, names[i].rid, &alive, err);
@@ -139,7 +139,7 @@ done:
 lode_status lode__names_each(lode__tx *tx, const lode__coll *coll, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
                              lode_error *err) {
   if (n == 0) return LODE_OK;
-  if (n < LOOK_UP || n < (coll->records + coll->graves) / WALK_PART) return each_found(tx, coll->cid, ids, n, fn, ctx, err);
+  if (n < LOOK_UP || n < (coll->records + coll->tombstones) / WALK_PART) return each_found(tx, coll->cid, ids, n, fn, ctx, err);
   LODE__TRY(know_fresh(tx, err));
   LODE__TRY(each_walked(tx, LODE__STMT_NAMES_WALK, coll->cid, ids, n, fn, ctx, err));
   return tx->fresh ? each_walked(tx, LODE__STMT_FRESH_WALK, coll->cid, ids, n, fn, ctx, err) : LODE_OK;

@@ -181,12 +181,12 @@ static lode_status take_row(lode__salvage *s, lode__row_kind kind, const lode__r
     case LODE__ROW_RECORD:
       return lode__row_record(row, &s->payload, &rec) ? add_found(&s->records, row->key, page, offset, trust, err) : LODE_OK;
     case LODE__ROW_GRAVE: {
-      lode__grave grave;
+      lode__grave tombstone;
       lode_str rids = lode__row_str(row, 1, &s->payload);
       int64_t vid = lode__row_int(row, 2, &s->payload);
       bool proven = (uint32_t)lode__row_int(row, 3, &s->payload) == lode__crc_grave(row->key, rids, vid);
-      if (!proven || !lode__grave_decode(row->key, rids, vid, &grave)) return LODE_OK;
-      for (size_t i = 0; i < grave.n; i++) LODE__TRY(add_key(&s->dead, grave.rids[i], err));
+      if (!proven || !lode__grave_decode(row->key, rids, vid, &tombstone)) return LODE_OK;
+      for (size_t i = 0; i < tombstone.n; i++) LODE__TRY(add_key(&s->dead, tombstone.rids[i], err));
       return LODE_OK;
     }
     case LODE__ROW_COLLECTION: return take_collection(s, row, trust, err);

@@ -3,7 +3,7 @@
  * A schema is SQL: triggers, views, CHECK constraints, generated columns and expression indexes in it are run by statements that
  * know nothing of them. So before SQLite parses the schema of a file, each row of it is compared with the known ones (schema.c),
  * by a reader of our own, which runs nothing and is bounded: it stops at the first row that is not known, or known and there
- * already, at the first row that is longer than any of ours, and after MAX_PAGES pages.
+ * already, at the first row that is longer than any of ours, and after SCHEMA_MAX_PAGES pages.
  *
  * When. SQLite parses the schema on first use and whenever its number (the "cookie" of the header) has changed. Every transaction
  * asks for that number first, which takes the lock and does not parse; where it is not the one that was compared, the schema is

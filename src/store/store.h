@@ -82,11 +82,11 @@ typedef struct lode__coll {
   uint32_t embedder_dim;
   uint64_t records, pending;
   uint64_t documents, document_bytes;  /* of records with a document: for BM25 */
-  uint64_t graves;      /* not erased yet */
+  uint64_t tombstones;      /* not erased yet */
   int64_t text_cursor;  /* rid up to which the text index holds every record */
   int64_t term_cursor;  /* the same of the metadata index */
   uint64_t untexted, unindexed; /* records past them */
-  int64_t horizon;      /* newest erased grave */
+  int64_t low_water;      /* newest erased grave */
   lode_str name, metadata, embedder; /* in the arena given */
 } lode__coll;
 

@@ -1,7 +1,7 @@
 /* terms.c - the metadata index and the declared counters.
  *
  * Table term holds (key, value, rid) for every scalar value and array element of the records up to the collection's
- * term_cursor. It only proposes: strings are cut to TERM_BYTES, and the judge (src/query) looks at the record itself.
+ * term_cursor. It only proposes: strings are cut to TERM_MAX_BYTES, and the judge (src/query) looks at the record itself.
  * Values are stored as SQLite orders them: numbers (int64 and double by value), then strings by bytes, then
  * booleans as one-byte blobs.
  */

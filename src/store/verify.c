@@ -6,7 +6,7 @@
  *   4. SQLite checks its b-trees, its free list and its own indexes.
  * The first two read in transactions of at most 50 ms, and judge each row within one of them: commits in between are no
  * damage. The last two need one moment. They read in one transaction, which gives way as soon as somebody waits for a lock; when that
- * has happened ATTEMPTS times they are done on a private copy of the store instead. A store that is both damaged
+ * has happened VERIFY_ATTEMPTS times they are done on a private copy of the store instead. A store that is both damaged
  * and being written to cannot be copied: then only the first two are done, and the log says so.
  */
 #include "verify.h"

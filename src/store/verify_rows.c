@@ -119,7 +119,7 @@ static lode_status check_length_of(rows *r, const lode__rec *rec, size_t bytes, 
     st = lode__step(r->tx, s, &row, err);
   }
   LODE__TRY(judge(r, st, &readable, err));
-  if (!readable) return LODE_OK; /* check_name_of tells */
+  if (!readable) return LODE_OK; /* rows_check_id_of tells */
   if (row && sqlite3_column_int64(s, 0) == rec->rid && sqlite3_column_int64(s, 1) != (int64_t)bytes)
     lode__verify_found(r->v, "name", r->coll.name, rec->id, "the name tells another length of the document");
   sqlite3_reset(s);
@@ -261,15 +261,15 @@ static lode_status check_vector(rows *r, int64_t vid, int64_t rid, lode_error *e
 static lode_status check_grave(rows *r, int64_t gid, lode_str rids, int64_t vid, uint32_t crc, lode_error *err) {
   sqlite3_stmt *s;
   bool row, readable, go;
-  lode__grave grave;
+  lode__grave tombstone;
   LODE__TRY(enter(r, lode__key_cid(gid), &go, err));
   if (!go) return LODE_OK;
-  if (crc != lode__crc_grave(gid, rids, vid) || !lode__grave_decode(gid, rids, vid, &grave)) {
+  if (crc != lode__crc_grave(gid, rids, vid) || !lode__grave_decode(gid, rids, vid, &tombstone)) {
     lode__verify_found(r->v, "structure", r->coll.name, none, "the note of a deletion (%lld) fails its checksum", (long long)gid);
     return LODE_OK;
   }
-  for (size_t i = 0; i < (vid ? 1 : grave.n); i++) {
-    int64_t key = vid ? vid : grave.rids[i];
+  for (size_t i = 0; i < (vid ? 1 : tombstone.n); i++) {
+    int64_t key = vid ? vid : tombstone.rids[i];
     LODE__TRY(look_up(r, vid ? LODE__STMT_VECTOR_EXISTS : LODE__STMT_RECORD_GET, key, &s, &row, &readable, err));
     if (!readable) return LODE_OK;
     sqlite3_reset(s);

@@ -20,7 +20,7 @@ enum { WANTED, HELD };
 typedef struct tally {
   lode__coll said;    /* the counts and cursors of its row; name in the arena */
   bool dropped;
-  uint64_t records, pending, documents, document_bytes, graves, untexted, unindexed, missized;
+  uint64_t records, pending, documents, document_bytes, tombstones, untexted, unindexed, missized;
   entries terms[2], counters[2], words[2]; /* what the records call for, what is there */
 } tally;
 
@@ -144,7 +144,7 @@ static lode_status on_collection(sums *s, sqlite3_stmt *q, lode_error *err) {
                .pending = (uint64_t)sqlite3_column_int64(q, 3),
                .documents = (uint64_t)sqlite3_column_int64(q, 4),
                .document_bytes = (uint64_t)sqlite3_column_int64(q, 5),
-               .graves = (uint64_t)sqlite3_column_int64(q, 6),
+               .tombstones = (uint64_t)sqlite3_column_int64(q, 6),
                .text_cursor = sqlite3_column_int64(q, 7),
                .term_cursor = sqlite3_column_int64(q, 8),
                .untexted = (uint64_t)sqlite3_column_int64(q, 9),
@@ -166,11 +166,11 @@ static lode_status push(int64_t **items, size_t *n, size_t *cap, int64_t key, lo
 }
 
 static lode_status on_grave(sums *s, sqlite3_stmt *q, lode_error *err) {
-  lode__grave grave;
+  lode__grave tombstone;
   int64_t gid = sqlite3_column_int64(q, 0);
-  if (!lode__grave_decode(gid, lode__column(q, 1), sqlite3_column_int64(q, 2), &grave)) return LODE_OK; /* reported with its row */
-  tally_of(s, lode__key_cid(gid))->graves += grave.vid ? 1 : grave.n;
-  for (size_t i = 0; i < grave.n; i++) LODE__TRY(push(&s->dead, &s->n_dead, &s->cap_dead, grave.rids[i], err));
+  if (!lode__grave_decode(gid, lode__column(q, 1), sqlite3_column_int64(q, 2), &tombstone)) return LODE_OK; /* reported with its row */
+  tally_of(s, lode__key_cid(gid))->tombstones += tombstone.vid ? 1 : tombstone.n;
+  for (size_t i = 0; i < tombstone.n; i++) LODE__TRY(push(&s->dead, &s->n_dead, &s->cap_dead, tombstone.rids[i], err));
   return LODE_OK;
 }
 
@@ -331,7 +331,7 @@ static void compare(sums *s) {
       compare_count(s, t, "pending", c->pending, t->pending);
       compare_count(s, t, "documents", c->documents, t->documents);
       compare_count(s, t, "document_bytes", c->document_bytes, t->document_bytes);
-      compare_count(s, t, "graves", c->graves, t->graves);
+      compare_count(s, t, "graves", c->tombstones, t->tombstones);
       compare_count(s, t, "untexted", c->untexted, t->untexted);
       compare_count(s, t, "unindexed", c->unindexed, t->unindexed);
       compare_entries(s, t, "counter", "declared counters", t->counters);

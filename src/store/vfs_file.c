@@ -8,7 +8,7 @@
  * file of the connection remembers it, for itself and its journals, until it is closed.
  *
  * Threads and fork: a file belongs to its connection, which SQLite serialises. The list of open files is guarded by
- * list_mutex, which fork holds; the child closes every file of the list (to keep them would keep the parent's locks
+ * vfs_list_mutex, which fork holds; the child closes every file of the list (to keep them would keep the parent's locks
  * alive) and marks it by fd = -1, on which every method fails.
  */
 #include "vfs_internal.h"

@@ -45,7 +45,7 @@ struct lode__vfs_file {
   uint64_t commit_id;            /* of the newest proven page 1 */
   bool commit_known;             /* it is that of the moment which the lock keeps */
   uint64_t next_commit_id;       /* what page 1 gets in this transaction; 0: none chosen yet */
-  lode__through *through;        /* the journal that a reader found, and what it is; NULL: none */
+  lode__through *view;        /* the journal that a reader found, and what it is; NULL: none */
   uint32_t page_bytes;           /* from the newest proven page 1; 0: not known */
   bool wrote;                    /* written to since the lock was SHARED */
   bool sync_failed;              /* and never succeeds again */
@@ -108,7 +108,7 @@ int lode__journal_open_to_write(lode__vfs_file *f);
 /* A database file that is empty: fails with SQLITE_IOERR_DATA when its journal knows that it was not. */
 int lode__journal_check_empty(lode__vfs_file *db);
 /* Judges the journal `f` of f->db. A verdict is no failure. */
-int lode__journal_judge_file(lode__vfs_file *f, lode__judge_depth depth, lode__judged *judged);
+int lode__journal_judge_file(lode__vfs_file *f, lode__judge_depth depth, lode__judged *findings);
 int lode__journal_damaged(lode__vfs_file *f, const char *why, uint64_t off);
 /* What the name of a journal leads to that could not be opened. SQLITE_IOERR_ACCESS: it cannot be told; so it is when the
  * database's folder has become a link. */

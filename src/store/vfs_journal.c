@@ -34,15 +34,15 @@ int lode__journal_damaged(lode__vfs_file *f, const char *why, uint64_t off) {
   return SQLITE_IOERR_DATA;
 }
 
-int lode__journal_judge_file(lode__vfs_file *f, lode__judge_depth depth, lode__judged *judged) {
-  lode_status st = lode__journal_judge(f->fd, f->db->fd, depth, judged);
+int lode__journal_judge_file(lode__vfs_file *f, lode__judge_depth depth, lode__judged *findings) {
+  lode_status st = lode__journal_judge(f->fd, f->db->fd, depth, findings);
   if (st == LODE_OK) return SQLITE_OK;
   return st == LODE_NOMEM ? SQLITE_IOERR_NOMEM : lode__vfs_errno(f, SQLITE_IOERR_READ);
 }
 
 int lode__journal_check_empty(lode__vfs_file *db) {
   lode__vfs_file f = {.kind = LODE__VFS_JOURNAL, .path = sqlite3_filename_journal(db->path), .db = db, .fd = -1};
-  lode__judged judged;
+  lode__judged findings;
   struct stat st;
   bool exists = false;
   /* SQLite would remove such a journal, and with it all that is left of the database */
@@ -50,8 +50,8 @@ int lode__journal_check_empty(lode__vfs_file *db) {
   if (rc != SQLITE_OK || !exists || !S_ISREG(st.st_mode) || st.st_size == 0) return rc;
   rc = lode__vfs_open(&f, O_RDONLY, 0);
   if (rc != SQLITE_OK) return rc;
-  rc = lode__journal_judge_file(&f, LODE__JUDGE_HEADER, &judged);
-  if (rc == SQLITE_OK && judged.verdict == LODE__JOURNAL_DAMAGED)
+  rc = lode__journal_judge_file(&f, LODE__JUDGE_HEADER, &findings);
+  if (rc == SQLITE_OK && findings.verdict == LODE__JOURNAL_DAMAGED)
     rc = lode__journal_damaged(&f, "the database was emptied", 0);
   lode__vfs_close(&f);
   return rc;
@@ -120,7 +120,7 @@ static int show(lode__vfs_file *f, unsigned char first_byte) {
 }
 
 int lode__journal_open_to_look(lode__vfs_file *f) {
-  lode__judged judged;
+  lode__judged findings;
   unsigned char first = 0;
   size_t got;
   int rc;
@@ -133,36 +133,36 @@ int lode__journal_open_to_look(lode__vfs_file *f) {
   if (rc == SQLITE_OK) rc = lode__vfs_pread(f, &first, 1, 0, &got);
   if (rc != SQLITE_OK || first != 0) return rc;
   /* finished but for this byte, or damaged: the lock is needed to find out */
-  rc = lode__journal_judge_file(f, LODE__JUDGE_HEADER, &judged);
-  return rc == SQLITE_OK ? show(f, judged.verdict == LODE__JOURNAL_NONE ? 0 : lode__journal_magic[0]) : rc;
+  rc = lode__journal_judge_file(f, LODE__JUDGE_HEADER, &findings);
+  return rc == SQLITE_OK ? show(f, findings.verdict == LODE__JOURNAL_NONE ? 0 : lode__journal_magic[0]) : rc;
 }
 
 int lode__journal_open_to_undo(lode__vfs_file *f) {
-  lode__judged judged;
+  lode__judged findings;
   bool made;
   int rc = open_or_make(f, &made);
-  if (rc == SQLITE_OK) rc = lode__journal_judge_file(f, LODE__JUDGE_RECORDS, &judged);
+  if (rc == SQLITE_OK) rc = lode__journal_judge_file(f, LODE__JUDGE_RECORDS, &findings);
   if (rc != SQLITE_OK) return rc;
-  if (judged.verdict == LODE__JOURNAL_DAMAGED) return lode__journal_damaged(f, judged.why, judged.at);
-  if (judged.verdict == LODE__JOURNAL_STRAY) return replace(f, judged.why);
-  if (judged.verdict == LODE__JOURNAL_NONE) return SQLITE_OK;
-  if (judged.head_torn) rc = lode__vfs_pwrite(f, lode__journal_magic, sizeof lode__journal_magic, 0);
-  f->journal.page_bytes = judged.page_bytes;
-  f->size = judged.size;
+  if (findings.verdict == LODE__JOURNAL_DAMAGED) return lode__journal_damaged(f, findings.why, findings.at);
+  if (findings.verdict == LODE__JOURNAL_STRAY) return replace(f, findings.why);
+  if (findings.verdict == LODE__JOURNAL_NONE) return SQLITE_OK;
+  if (findings.head_torn) rc = lode__vfs_pwrite(f, lode__journal_magic, sizeof lode__journal_magic, 0);
+  f->journal.page_bytes = findings.page_bytes;
+  f->size = findings.size;
   return rc;
 }
 
 /* What a crashed transaction left unfinished is worthless, for the database was not touched, but its tail could be taken
  * for ours. A hot journal would have been rolled back before anybody could get the lock that we hold. */
 static int clear_leftovers(lode__vfs_file *f) {
-  lode__judged judged;
+  lode__judged findings;
   uint64_t size = 0;
   int rc = lode__vfs_fsize(f, &size);
   if (rc != SQLITE_OK || size == 0) return rc;
-  rc = lode__journal_judge_file(f, LODE__JUDGE_HEADER, &judged);
+  rc = lode__journal_judge_file(f, LODE__JUDGE_HEADER, &findings);
   if (rc != SQLITE_OK) return rc;
-  if (judged.verdict == LODE__JOURNAL_STRAY) return replace(f, judged.why);
-  if (judged.verdict != LODE__JOURNAL_NONE)
+  if (findings.verdict == LODE__JOURNAL_STRAY) return replace(f, findings.why);
+  if (findings.verdict != LODE__JOURNAL_NONE)
     return lode__journal_damaged(f, "it came while the database was locked", 0);
   if (LODE__RETRY(lode__os->ftruncate(f->fd, 0)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE);
   return SQLITE_OK;

@@ -142,7 +142,7 @@ static int read_other(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t 
   return rc;
 }
 
-/* A part of a page other than the first. When the page is not sound, read_other looks for it in the free list, which
+/* A part of a page other than the first. When the page is not sound, vfs_page_read_other looks for it in the free list, which
  * puts page 1 into f->page; it sets the page to zeros afterwards. */
 static int read_part(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
   uint64_t start = off - off % f->page_bytes;

@@ -24,26 +24,26 @@ enum { ATTEMPTS = 3 };
 struct lode__through {
   lode__vfs_file journal;
   struct stat seen;    /* of the journal, before it was judged */
-  lode__judged judged;
+  lode__judged findings;
   bool in_use;         /* the verdict is that of the transaction at hand */
 };
 
-static bool reads_through(const lode__through *t) { return t && t->in_use && t->judged.verdict == LODE__JOURNAL_HOT; }
+static bool reads_through(const lode__through *t) { return t && t->in_use && t->findings.verdict == LODE__JOURNAL_HOT; }
 
 void lode__through_drop(lode__vfs_file *db) {
-  lode__through *t = db->through;
+  lode__through *t = db->view;
   if (!t) return;
   lode__vfs_close(&t->journal);
-  lode__judged_release(&t->judged);
+  lode__judged_release(&t->findings);
   lode__free(t);
-  db->through = NULL;
+  db->view = NULL;
   db->state.journal_pages = 0;
 }
 
 void lode__through_pause(lode__vfs_file *db) {
-  if (!db->through) return;
-  if (!db->through->in_use) lode__through_drop(db); /* a whole transaction without that journal */
-  else db->through->in_use = false;
+  if (!db->view) return;
+  if (!db->view->in_use) lode__through_drop(db); /* a whole transaction without that journal */
+  else db->view->in_use = false;
   db->state.journal_pages = 0;
 }
 
@@ -64,7 +64,7 @@ static int read_head(lode__vfs_file *f, unsigned char *head, size_t n) {
 
 /* Are the file under the journal's name and the database still those that were judged? */
 static int is_same(lode__vfs_file *db, bool *same) {
-  lode__through *t = db->through;
+  lode__through *t = db->view;
   unsigned char head[LODE__HEADER_FULL], db_head[LODE__DB_HEAD];
   struct stat st;
   bool exists = false;
@@ -75,8 +75,8 @@ static int is_same(lode__vfs_file *db, bool *same) {
   rc = read_head(&t->journal, head, sizeof head);
   if (rc == SQLITE_OK) rc = read_head(db, db_head, sizeof db_head);
   if (rc != SQLITE_OK) return rc;
-  if (t->judged.head_torn) memcpy(head, lode__journal_magic, sizeof lode__journal_magic);
-  *same = memcmp(head, t->judged.head, sizeof head) == 0 && memcmp(db_head, t->judged.db_head, sizeof db_head) == 0;
+  if (t->findings.head_torn) memcpy(head, lode__journal_magic, sizeof lode__journal_magic);
+  *same = memcmp(head, t->findings.head, sizeof head) == 0 && memcmp(db_head, t->findings.db_head, sizeof db_head) == 0;
   return SQLITE_OK;
 }
 
@@ -87,7 +87,7 @@ static int open_journal(lode__vfs_file *db, bool *found) {
   if (!t) return SQLITE_IOERR_NOMEM;
   t->journal = (lode__vfs_file){.kind = LODE__VFS_JOURNAL, .db = db, .fd = -1};
   t->journal.path = sqlite3_filename_journal(db->path);
-  db->through = t;
+  db->view = t;
   int rc = lode__vfs_open(&t->journal, O_RDONLY, 0);
   *found = rc == SQLITE_OK;
   if (*found && LODE__RETRY(lode__os->fstat(t->journal.fd, &t->seen)) != 0) rc = lode__vfs_errno(db, SQLITE_IOERR_FSTAT);
@@ -102,10 +102,10 @@ static int look_once(lode__vfs_file *db, bool *settled) {
   int rc = open_journal(db, &found);
   *settled = true;
   if (rc != SQLITE_OK || !found) return rc;
-  lode__through *t = db->through;
-  rc = lode__journal_judge_file(&t->journal, LODE__JUDGE_IMAGES, &t->judged);
+  lode__through *t = db->view;
+  rc = lode__journal_judge_file(&t->journal, LODE__JUDGE_IMAGES, &t->findings);
   if (rc != SQLITE_OK) return rc;
-  if (t->judged.verdict == LODE__JOURNAL_NONE || t->judged.verdict == LODE__JOURNAL_STRAY) {
+  if (t->findings.verdict == LODE__JOURNAL_NONE || t->findings.verdict == LODE__JOURNAL_STRAY) {
     t->in_use = true;
     return SQLITE_OK;
   }
@@ -115,8 +115,8 @@ static int look_once(lode__vfs_file *db, bool *settled) {
   rc = is_same(db, &same);
   *settled = same;
   if (rc != SQLITE_OK || !same) return rc;
-  if (t->judged.verdict == LODE__JOURNAL_DAMAGED)
-    return lode__journal_damaged(&t->journal, t->judged.why, t->judged.at);
+  if (t->findings.verdict == LODE__JOURNAL_DAMAGED)
+    return lode__journal_damaged(&t->journal, t->findings.why, t->findings.at);
   t->in_use = true;
   return SQLITE_OK;
 }
@@ -124,35 +124,35 @@ static int look_once(lode__vfs_file *db, bool *settled) {
 int lode__through_look(lode__vfs_file *db) {
   int rc = SQLITE_OK;
   bool settled = false;
-  if (db->through) {
+  if (db->view) {
     rc = is_same(db, &settled);
-    if (rc == SQLITE_OK && settled) db->through->in_use = true;
+    if (rc == SQLITE_OK && settled) db->view->in_use = true;
   }
   for (int i = 0; i < ATTEMPTS && !settled && rc == SQLITE_OK; i++) {
     lode__through_drop(db);
     rc = look_once(db, &settled);
   }
   if (rc == SQLITE_OK && !settled) rc = SQLITE_BUSY;
-  if (rc != SQLITE_OK || !db->through->in_use) lode__through_drop(db);
-  else if (reads_through(db->through)) db->state.journal_pages = (uint32_t)db->through->judged.n_images;
+  if (rc != SQLITE_OK || !db->view->in_use) lode__through_drop(db);
+  else if (reads_through(db->view)) db->state.journal_pages = (uint32_t)db->view->findings.n_images;
   return rc;
 }
 
 bool lode__through_size(const lode__vfs_file *db, uint64_t *bytes) {
-  const lode__through *t = db->through;
+  const lode__through *t = db->view;
   if (!reads_through(t)) return false;
-  *bytes = (uint64_t)t->judged.first_pages * t->judged.page_bytes;
+  *bytes = (uint64_t)t->findings.first_pages * t->findings.page_bytes;
   return true;
 }
 
 int lode__through_pread(lode__vfs_file *db, void *buf, size_t n, uint64_t off, size_t *got) {
-  const lode__through *t = db->through;
+  const lode__through *t = db->view;
   uint64_t size;
   if (!lode__through_size(db, &size)) return lode__vfs_pread(db, buf, n, off, got);
   *got = 0;
   if (off >= size) return SQLITE_OK;
-  if (off > 0 && n != t->judged.page_bytes) return SQLITE_IOERR_READ; /* nothing that SQLite asks for */
-  const lode__page_image *image = lode__image_find(t->judged.images, t->judged.n_images, (uint32_t)(off / n + 1));
-  if (image) return lode__vfs_pread(&db->through->journal, buf, n, image->offset, got);
+  if (off > 0 && n != t->findings.page_bytes) return SQLITE_IOERR_READ; /* nothing that SQLite asks for */
+  const lode__page_image *image = lode__image_find(t->findings.images, t->findings.n_images, (uint32_t)(off / n + 1));
+  if (image) return lode__vfs_pread(&db->view->journal, buf, n, image->offset, got);
   return lode__vfs_pread(db, buf, n, off, got);
 }

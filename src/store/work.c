@@ -109,7 +109,7 @@ static lode_status take_dead(step *w, some_dead *d, lode_error *err) {
   lode__tx *tx = w->tx;
   sqlite3_stmt *s;
   bool row;
-  lode__grave grave;
+  lode__grave tombstone;
   size_t most = w->few ? w->few : ERASE_SOME;
   *d = (some_dead){0};
   for (size_t took = 0; took < most;) {
@@ -117,19 +117,19 @@ static lode_status take_dead(step *w, some_dead *d, lode_error *err) {
     sqlite3_bind_int64(s, 1, lode__key_first(w->coll.cid));
     sqlite3_bind_int64(s, 2, lode__key_last(w->coll.cid));
     LODE__TRY(lode__step(tx, s, &row, err));
-    lode_status st = row ? lode__grave_read(tx, s, &grave, err) : LODE_OK;
+    lode_status st = row ? lode__grave_read(tx, s, &tombstone, err) : LODE_OK;
     sqlite3_reset(s);
     if (!row) {
-      w->coll.graves = took;
+      w->coll.tombstones = took;
       return LODE_OK;
     }
     LODE__TRY(st);
-    size_t n = grave.vid ? 1 : grave.n;
+    size_t n = tombstone.vid ? 1 : tombstone.n;
     if (n > most - took) n = most - took;
-    if (grave.vid) d->vids[d->n_vids++] = grave.vid;
-    for (size_t i = 0; i < n && !grave.vid; i++) d->rids[d->n_rids++] = grave.rids[i];
-    LODE__TRY(lode__grave_shorten(tx, &grave, n, err));
-    w->coll.horizon = grave.vid ? grave.gid : grave.gid - (int64_t)(grave.n - n);
+    if (tombstone.vid) d->vids[d->n_vids++] = tombstone.vid;
+    for (size_t i = 0; i < n && !tombstone.vid; i++) d->rids[d->n_rids++] = tombstone.rids[i];
+    LODE__TRY(lode__grave_shorten(tx, &tombstone, n, err));
+    w->coll.low_water = tombstone.vid ? tombstone.gid : tombstone.gid - (int64_t)(tombstone.n - n);
     took += n;
   }
   return LODE_OK;
@@ -199,9 +199,9 @@ static lode_status erase_graves(step *w, lode_error *err) {
   do {
     LODE__TRY(take_dead(w, &d, err));
     LODE__TRY(erase_dead(w, &d, err));
-    w->coll.graves -= d.n_rids + d.n_vids;
+    w->coll.tombstones -= d.n_rids + d.n_vids;
     w->ticks |= 15; /* ask */
-  } while (w->coll.graves && !is_over(w));
+  } while (w->coll.tombstones && !is_over(w));
   return LODE_OK;
 }
 
@@ -396,9 +396,9 @@ static lode_status step_collection(step *w, int64_t cid, lode_error *err) {
   lode__arena_init(&arena, 0);
   w->arena = &arena;
   LODE__GOTO(lode__coll_load(w->tx, cid, &arena, &w->coll, err));
-  w->put_off = w->few && !w->coll.graves;
+  w->put_off = w->few && !w->coll.tombstones;
   if (w->put_off) goto done;
-  if (w->coll.graves)
+  if (w->coll.tombstones)
     st = erase_graves(w, err);
   else if (terms_are_due(w))
     st = catch_up_terms(w, err);
