@@ -107,7 +107,7 @@ static double now_s(void) {
 static void *need(size_t count, size_t size) {
   size_t bytes = 0;
   void *p = NULL;
-  if (!lode__mul_over(count, size, &bytes)) p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  if (!mem_mul_overflow(count, size, &bytes)) p = aligned_alloc(64, (bytes + 63) / 64 * 64);
   if (!p) {
     fprintf(stderr, "bench_scan: out of memory; try fewer rows\n");
     exit(2);

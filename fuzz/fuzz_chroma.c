@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 2) return 0;
   if (!scratch[0]) scratch_begin(), atexit(clear);
   scratch_store(folder, sizeof folder);
-  (void)lode__os->mkdir(folder, 0700);
+  (void)os_api->mkdir(folder, 0700);
   clear();
   size_t side = (size_t)data[0] | (size_t)(data[1] & 0x7f) << 8;
   if (side > size - 2) side = size - 2;
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   for (size_t i = 0; i < c.n_rows; i++) REQUIRE(c.rows[i].coll < c.n_colls && c.rows[i].id.len > 0);
   for (size_t i = 0; i < c.n_metas; i++) {
-    lode__sq_row row;
+    sqf_row row;
     lode__chroma_value v;
     st = lode__chroma_meta_read(&c, &c.metas[i], &row, &v, &err);
     REQUIRE(st == LODE_OK || st == LODE_CORRUPT || st == LODE_NOMEM);

@@ -35,16 +35,16 @@ static lode_status judge(lode_str where, lode_str where_document, lode_str metad
 }
 
 static void check_negation(lode_str where, lode_str metadata, lode_str document, bool match) {
-  lode__buf text = {0};
+  strbuf text = {0};
   lode__filter *filter = NULL;
   bool opposite;
-  lode__buf_adds(&text, "{\"$not\":");
-  lode__buf_add(&text, where.data, where.len);
-  lode__buf_adds(&text, "}");
+  strbuf_addstr(&text, "{\"$not\":");
+  strbuf_add(&text, where.data, where.len);
+  strbuf_addstr(&text, "}");
   lode_status st = judge((lode_str){text.data, text.len}, (lode_str){0}, metadata, document, &filter, &opposite);
   require(st == LODE_LIMIT || (st == LODE_OK && opposite == !match));
   lode__filter_free(filter);
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }
 
 typedef struct search {
@@ -52,36 +52,36 @@ typedef struct search {
   bool fulfilled;
 } search;
 
-static lode_status look(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+static lode_status look(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   search *s = ctx;
   const lode__probe *p = s->probe;
   (void)err;
-  if (!lode__str_eq(key, p->key)) return LODE_OK;
+  if (!str_eq(key, p->key)) return LODE_OK;
   bool inside = p->n_values == 0;
   if (p->has_low) {
-    int c = lode__value_comparable(value, &p->low) ? lode__value_cmp(value, &p->low) : -1;
+    int c = meta_value_comparable(value, &p->low) ? meta_value_cmp(value, &p->low) : -1;
     if (c < 0 || (c == 0 && p->low_open)) inside = false;
   }
   if (p->has_high) {
-    int c = lode__value_comparable(value, &p->high) ? lode__value_cmp(value, &p->high) : 1;
+    int c = meta_value_comparable(value, &p->high) ? meta_value_cmp(value, &p->high) : 1;
     if (c > 0 || (c == 0 && p->high_open)) inside = false;
   }
-  for (size_t i = 0; i < p->n_values; i++) inside |= lode__value_cmp(value, &p->values[i]) == 0;
+  for (size_t i = 0; i < p->n_values; i++) inside |= meta_value_cmp(value, &p->values[i]) == 0;
   s->fulfilled |= inside;
   return LODE_OK;
 }
 
 static void check_probes(const lode__filter *filter, lode_str metadata) {
   const lode__probe *probes;
-  lode__json json = {0};
+  json_doc json = {0};
   size_t n = lode__filter_probes(filter, &probes);
-  if (lode__meta_check(&json, metadata, false, NULL) == LODE_OK) {
+  if (meta_check(&json, metadata, false, NULL) == LODE_OK) {
     for (size_t i = 0; i < n; i++) {
       search s = {.probe = &probes[i]};
-      require(lode__meta_values(&json, look, &s, NULL) == LODE_OK && s.fulfilled);
+      require(meta_each_value(&json, look, &s, NULL) == LODE_OK && s.fulfilled);
     }
   }
-  lode__json_release(&json);
+  json_release(&json);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

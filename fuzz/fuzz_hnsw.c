@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 102) return 0;
   if (!scratch[0]) scratch_begin(), atexit(end);
   scratch_store(folder, sizeof folder);
-  (void)lode__os->mkdir(folder, 0700);
+  (void)os_api->mkdir(folder, 0700);
   put("header.bin", data + 2, 100);
   put("data_level0.bin", data + 102, size - 102);
   put("length.bin", data, size / 9);

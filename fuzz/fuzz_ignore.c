@@ -16,11 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   size_t n = nul ? (size_t)(nul - data) : size;
   lode_str patterns = {(const char *)data, n}, path = {nul ? (const char *)nul + 1 : "", nul ? size - n - 1 : 0};
   lode__ignore *ig = NULL;
-  lode__buf value = {0};
+  strbuf value = {0};
   lode_error err;
   require(lode__ignore_new(&ig, &err) == LODE_OK);
-  require(lode__ignore_add(ig, LODE__IGNORE_GIT, LODE__LIT(""), patterns, &err) == LODE_OK);
-  require(lode__ignore_add(ig, LODE__IGNORE_LODE, LODE__LIT("a"), patterns, &err) == LODE_OK);
+  require(lode__ignore_add(ig, LODE__IGNORE_GIT, STR_LIT(""), patterns, &err) == LODE_OK);
+  require(lode__ignore_add(ig, LODE__IGNORE_LODE, STR_LIT("a"), patterns, &err) == LODE_OK);
   for (size_t i = 0; i < path.len; i++)
     if (path.data[i] == '/' && lode__ignore_match(ig, (lode_str){path.data, i}, true, NULL) == LODE__IGNORE_YES)
       require(lode__ignore_path(ig, path, false));
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   (void)lode__glob_match(patterns, path);
   (void)lode__glob_path(patterns, path);
   (void)lode__git_excludes_file(patterns, &value);
-  lode__buf_release(&value);
+  strbuf_release(&value);
   lode__ignore_free(ig);
   return 0;
 }

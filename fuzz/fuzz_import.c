@@ -27,7 +27,7 @@ static int64_t give(void *ctx, void *buffer, size_t size) {
 }
 
 static int64_t take(void *ctx, const void *data, size_t size) {
-  lode__buf_add(ctx, data, size);
+  strbuf_add(ctx, data, size);
   return (int64_t)size;
 }
 
@@ -51,18 +51,18 @@ static lode_collection *new_collection(void) {
   lode_collection *c;
   lode_error err;
   snprintf(name, sizeof name, "c%u", made++);
-  REQUIRE(lode_collection_open(store, lode__str(name), &options, &c, &err) == LODE_OK);
+  REQUIRE(lode_collection_open(store, str_of(name), &options, &c, &err) == LODE_OK);
   return c;
 }
 
-static void export_all(lode_collection *c, lode__buf *out) {
+static void export_all(lode_collection *c, strbuf *out) {
   lode_error err;
   REQUIRE(lode_export(c, NULL, LODE_ALL, take, out, (lode_progress){0}, NULL, &err) == LODE_OK);
   REQUIRE(!out->failed);
 }
 
 static void check_round_trip(lode_collection *from) {
-  lode__buf first = {0}, second = {0};
+  strbuf first = {0}, second = {0};
   lode_error err;
   lode_import_report report;
   lode_collection *to = new_collection();
@@ -73,8 +73,8 @@ static void check_round_trip(lode_collection *from) {
   REQUIRE(report.skipped == 0 && report.written == report.lines);
   export_all(to, &second);
   REQUIRE(first.len == second.len && (first.len == 0 || memcmp(first.data, second.data, first.len) == 0));
-  lode__buf_release(&first);
-  lode__buf_release(&second);
+  strbuf_release(&first);
+  strbuf_release(&second);
   lode_collection_close(to);
 }
 

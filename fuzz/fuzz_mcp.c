@@ -12,16 +12,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static lode__mcp_request *late[64];
 static size_t n_late, calls;
 
-static void take(void *ctx, lode__buf *line) {
-  lode__json json = {0};
+static void take(void *ctx, strbuf *line) {
+  json_doc json = {0};
   lode_error err;
   (void)ctx;
   REQUIRE(!line->failed && line->len > 1 && line->data[line->len - 1] == '\n');
   REQUIRE(!memchr(line->data, '\n', line->len - 1));
-  REQUIRE(lode__json_parse(&json, (lode_str){line->data, line->len - 1}, NULL, &err) == LODE_OK);
-  REQUIRE(json.nodes[0].type == LODE__JSON_OBJECT || json.nodes[0].type == LODE__JSON_ARRAY);
-  lode__json_release(&json);
-  lode__buf_release(line);
+  REQUIRE(json_parse(&json, (lode_str){line->data, line->len - 1}, NULL, &err) == LODE_OK);
+  REQUIRE(json.nodes[0].type == JSON_NODE_OBJECT || json.nodes[0].type == JSON_NODE_ARRAY);
+  json_release(&json);
+  strbuf_release(line);
 }
 
 static void check_arguments(const lode__mcp_request *r, lode_error *err) {
@@ -30,7 +30,7 @@ static void check_arguments(const lode__mcp_request *r, lode_error *err) {
   lode__args args, base = {.op = lode__tool_base(r->tool)};
   lode__tool_op(r->tool, &op, params);
   lode__args_init(&args, &op);
-  lode__arena_init(&base.arena, 0);
+  mem_arena_init(&base.arena, 0);
   lode_status st = lode__args_from_json(&args, (lode_str){r->arguments.data, r->arguments.len}, err);
   if (st == LODE_OK) st = lode__tool_translate(r->tool, "/project", &args, &base, err);
   REQUIRE(st == LODE_OK || (err->text[0] && st != LODE_INTERNAL));
@@ -39,10 +39,10 @@ static void check_arguments(const lode__mcp_request *r, lode_error *err) {
 }
 
 static void answer(lode__mcp_request *r) {
-  lode__mcp_progress(r, LODE__LIT("one"), 1, 2);
-  lode__mcp_progress(r, LODE__LIT("two"), 1, 0);
+  lode__mcp_progress(r, STR_LIT("one"), 1, 2);
+  lode__mcp_progress(r, STR_LIT("two"), 1, 0);
   if (calls % 2) lode__mcp_fail(r, "no");
-  else lode__mcp_answer(r, LODE__LIT("\"content\":[]"));
+  else lode__mcp_answer(r, STR_LIT("\"content\":[]"));
 }
 
 static void run(void *ctx, lode__mcp_request *r) {

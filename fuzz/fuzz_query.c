@@ -26,9 +26,9 @@ static void add_record(unsigned i) {
   snprintf(document, sizeof document, "document %u: getUserName in src/file%u.c, alpha%s", i, i % 7, i % 2 ? " beta" : "\ngamma");
   snprintf(metadata, sizeof metadata, "{\"n\":%u,\"half\":%u.5,\"path\":\"src/file%u.c\",\"odd\":%s,\"tags\":[\"t%u\",\"all\"]}", i, i, i % 7,
            i % 2 ? "true" : "false", i % 3);
-  lode_record r = {.id = lode__str(id), .vector = i % 9 ? v : NULL, .dimension = DIM};
-  if (i % 6) r.document = lode__str(document);
-  if (i % 8) r.metadata = lode__str(metadata);
+  lode_record r = {.id = str_of(id), .vector = i % 9 ? v : NULL, .dimension = DIM};
+  if (i % 6) r.document = str_of(document);
+  if (i % 8) r.metadata = str_of(metadata);
   REQUIRE(lode_add(things, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err) == LODE_OK);
 }
 
@@ -41,7 +41,7 @@ static void prepare(void) {
   scratch_begin();
   scratch_store(path, sizeof path);
   REQUIRE(lode_open(path, &options, &store, &err) == LODE_OK);
-  REQUIRE(lode_collection_open(store, lode__str("things"), &create, &things, &err) == LODE_OK);
+  REQUIRE(lode_collection_open(store, str_of("things"), &create, &things, &err) == LODE_OK);
   for (unsigned i = 0; i < RECORDS; i++) {
     add_record(i);
     if (i == RECORDS / 2) REQUIRE(lode_optimize(store, (lode_progress){0}, &err) == LODE_OK);
@@ -51,52 +51,52 @@ static void prepare(void) {
 /* ---- The request ---- */
 
 typedef struct request {
-  lode__json json;
-  lode__buf where, where_document;
+  json_doc json;
+  strbuf where, where_document;
   lode_str ids[MOST_IDS];
   float vector[64];
   lode_query_request query;
   lode_str text;
 } request;
 
-static lode_str as_text(const request *r, uint32_t node, lode__buf *buf) {
+static lode_str as_text(const request *r, uint32_t node, strbuf *buf) {
   if (!node) return (lode_str){NULL, 0};
-  lode__json_put_node(buf, &r->json, node);
+  json_put_node(buf, &r->json, node);
   return (lode_str){buf->data, buf->len};
 }
 
-static uint32_t value_of(const request *r, const char *key) { return lode__json_get(&r->json, 0, lode__str(key)); }
+static uint32_t value_of(const request *r, const char *key) { return json_get(&r->json, 0, str_of(key)); }
 
 static void read_ids(request *r, uint32_t node) {
-  const lode__json_node *nodes = r->json.nodes;
+  const json_node *nodes = r->json.nodes;
   size_t n = 0;
-  if (!node || nodes[node].type != LODE__JSON_ARRAY) return;
+  if (!node || nodes[node].type != JSON_NODE_ARRAY) return;
   for (uint32_t e = node + 1; e < nodes[node].next && n < MOST_IDS; e = nodes[e].next)
-    if (nodes[e].type == LODE__JSON_STRING) r->ids[n++] = nodes[e].u.s;
+    if (nodes[e].type == JSON_NODE_STRING) r->ids[n++] = nodes[e].u.s;
   r->query.select.ids = r->ids;
   r->query.select.n_ids = n;
 }
 
 static void read_vector(request *r, uint32_t node) {
-  lode__buf text = {0};
+  strbuf text = {0};
   size_t dim;
-  if (node && lode__json_floats(as_text(r, node, &text), r->vector, 64, &dim, NULL) == LODE_OK && dim) {
+  if (node && json_parse_floats(as_text(r, node, &text), r->vector, 64, &dim, NULL) == LODE_OK && dim) {
     r->query.vectors = r->vector;
     r->query.dimension = (uint32_t)dim;
   }
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }
 
 static bool read_request(request *r, lode_str text) {
-  if (lode__json_parse(&r->json, text, NULL, NULL) != LODE_OK || r->json.nodes[0].type != LODE__JSON_OBJECT) return false;
-  const lode__json_node *nodes = r->json.nodes;
+  if (json_parse(&r->json, text, NULL, NULL) != LODE_OK || r->json.nodes[0].type != JSON_NODE_OBJECT) return false;
+  const json_node *nodes = r->json.nodes;
   uint32_t k = value_of(r, "k"), words = value_of(r, "text");
-  r->query = (lode_query_request){.n = 1, .k = k && nodes[k].type == LODE__JSON_INT ? (size_t)nodes[k].u.i : 10};
+  r->query = (lode_query_request){.n = 1, .k = k && nodes[k].type == JSON_NODE_INT ? (size_t)nodes[k].u.i : 10};
   r->query.select.where = as_text(r, value_of(r, "where"), &r->where);
   r->query.select.where_document = as_text(r, value_of(r, "where_document"), &r->where_document);
   read_ids(r, value_of(r, "ids"));
   read_vector(r, value_of(r, "vector"));
-  if (words && nodes[words].type == LODE__JSON_STRING) {
+  if (words && nodes[words].type == JSON_NODE_STRING) {
     r->text = nodes[words].u.s;
     r->query.texts = &r->text;
   }
@@ -105,16 +105,16 @@ static bool read_request(request *r, lode_str text) {
 }
 
 static void release(request *r) {
-  lode__json_release(&r->json);
-  lode__buf_release(&r->where);
-  lode__buf_release(&r->where_document);
+  json_release(&r->json);
+  strbuf_release(&r->where);
+  strbuf_release(&r->where_document);
 }
 
 /* ---- What must be true ---- */
 
 static bool in_order(const lode_row *a, const lode_row *b, bool by_distance) {
   double x = by_distance ? a->distance : -a->score, y = by_distance ? b->distance : -b->score;
-  return x < y || (x == y && lode__str_cmp(a->id, b->id) < 0);
+  return x < y || (x == y && str_cmp(a->id, b->id) < 0);
 }
 
 static bool matches(const request *r, lode_str id) {
@@ -128,7 +128,7 @@ static bool matches(const request *r, lode_str id) {
 
 static bool was_asked_for(const request *r, lode_str id) {
   for (size_t i = 0; i < r->query.select.n_ids; i++)
-    if (lode__str_eq(r->query.select.ids[i], id)) return true;
+    if (str_eq(r->query.select.ids[i], id)) return true;
   return !r->query.select.ids;
 }
 
@@ -153,7 +153,7 @@ static void check_all_found(const request *r, const lode_result *rows) {
   REQUIRE(lode_get(things, &get, &all, NULL) == LODE_OK);
   for (size_t i = 0; i < lode_result_count(all); i++) {
     bool repeated = false;
-    for (size_t j = 0; j < i && !repeated; j++) repeated = lode__str_eq(lode_result_at(all, j)->id, lode_result_at(all, i)->id);
+    for (size_t j = 0; j < i && !repeated; j++) repeated = str_eq(lode_result_at(all, j)->id, lode_result_at(all, i)->id);
     wanted += lode_result_at(all, i)->vector && !repeated;
   }
   REQUIRE(lode_result_count(rows) == (wanted < r->query.k ? wanted : r->query.k));

@@ -18,22 +18,22 @@ static void require(bool truth) {
   if (!truth) abort();
 }
 
-static lode_status answer(lode__http *http, const lode__http_request *request, lode__http_response *response, lode_error *err) {
+static lode_status answer(http_client *http, const http_request *request, http_response *response, lode_error *err) {
   (void)http;
   require(request->url && request->method);
   response->status = 0;
   response->retry_after_s = 0;
   response->body.len = 0;
-  if (n_left == 0) return lode__fail(err, LODE_IO, "no more answers");
+  if (n_left == 0) return err_set(err, LODE_IO, "no more answers");
   require(++requests < MOST_REQUESTS); /* each answer is asked for once or twice, and an empty one ends it all */
   const uint8_t *end = memchr(left, 0, n_left);
   size_t len = end ? (size_t)(end - left) : n_left, head = 0;
   while (head < 3 && head < len && left[head] >= '0' && left[head] <= '9') response->status = response->status * 10 + (left[head++] - '0');
   if (head < 3) response->status = 200, head = 0;
-  lode__buf_add(&response->body, left + head, len - head);
+  strbuf_add(&response->body, left + head, len - head);
   left += end ? len + 1 : len;
   n_left -= end ? len + 1 : len;
-  return response->body.failed ? lode__fail_nomem(err) : LODE_OK;
+  return response->body.failed ? err_nomem(err) : LODE_OK;
 }
 
 static void check(lode_status st, const lode_error *err) {
@@ -54,7 +54,7 @@ static void check_rows(lode_status st, lode_result **given, bool measured, const
 
 static void ask(lode_collection *c) {
   lode_error err = {.record = LODE_NO_RECORD};
-  lode_str ids[] = {LODE__LIT("a"), LODE__LIT("b")}, text = LODE__LIT("red apple");
+  lode_str ids[] = {STR_LIT("a"), STR_LIT("b")}, text = STR_LIT("red apple");
   const float v[] = {1, 0, 0};
   lode_result *rows;
   lode_facet_list *facets;
@@ -67,13 +67,13 @@ static void ask(lode_collection *c) {
   q.texts = &text;
   check_rows(lode_query(c, &q, &rows, &err), &rows, false, &err);
   q.mode = LODE_HYBRID;
-  q.select.where = LODE__LIT("{\"k\":1}");
+  q.select.where = STR_LIT("{\"k\":1}");
   check_rows(lode_query(c, &q, &rows, &err), &rows, false, &err);
   check(lode_count(c, &n, &err), &err);
-  check(lode_facets(c, LODE__LIT("k"), (lode_str){0}, 0, &facets, &err), &err);
+  check(lode_facets(c, STR_LIT("k"), (lode_str){0}, 0, &facets, &err), &err);
   lode_facet_list_free(facets);
   check(lode_upsert(c, NULL, &(lode_record){.id = ids[0], .document = text, .vector = v, .dimension = 3}, 1, NULL, &err), &err);
-  check(lode_delete(c, NULL, &(lode_selection){.where = LODE__LIT("{\"k\":1}")}, NULL, &err), &err);
+  check(lode_delete(c, NULL, &(lode_selection){.where = STR_LIT("{\"k\":1}")}, NULL, &err), &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lode_status st = lode_open("qdrant://127.0.0.1:1/fuzz", &options, &store, &err);
   check(st, &err);
   if (st != LODE_OK) return 0;
-  if (lode_collection_open(store, LODE__LIT("c"), &(lode_collection_options){.create = true, .metric = LODE_COSINE}, &c, &err) == LODE_OK) {
+  if (lode_collection_open(store, STR_LIT("c"), &(lode_collection_options){.create = true, .metric = LODE_COSINE}, &c, &err) == LODE_OK) {
     ask(c);
     lode_collection_close(c);
   }

@@ -20,7 +20,7 @@ typedef struct bytes {
 
 static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
   const bytes *b = ctx;
-  if (offset > b->n || n > b->n - offset) return lode__fail(err, LODE_CORRUPT, "too short");
+  if (offset > b->n || n > b->n - offset) return err_set(err, LODE_CORRUPT, "too short");
   memcpy(buf, b->data + offset, n);
   return LODE_OK;
 }
@@ -32,7 +32,7 @@ static uint32_t repair(bytes *b, uint64_t *id) {
   lode__segment_info info;
   lode__segment_layout layout;
   if (b->n < LODE__PAGE_BYTES) return 0;
-  put32(b->data + LODE__SEG_HEADER_CRC_AT, lode__crc32c(0, b->data, LODE__SEG_HEADER_CRC_AT));
+  put32(b->data + LODE__SEG_HEADER_CRC_AT, crc32c_update(0, b->data, LODE__SEG_HEADER_CRC_AT));
   if (lode__segment_header_get(b->data, b->n, &info, NULL) != LODE_OK) return 0;
   if (!lode__segment_layout_of(&info, &layout)) abort();
   *id = info.id;
@@ -102,7 +102,7 @@ static lode_status write_bytes(void *ctx, uint64_t offset, const void *data, siz
   bytes *b = ctx;
   if (offset + n > b->n) {
     unsigned char *grown = realloc(b->data, (size_t)offset + n);
-    if (!grown) return lode__fail_nomem(err);
+    if (!grown) return err_nomem(err);
     memset(grown + b->n, 0, (size_t)offset + n - b->n);
     b->data = grown;
     b->n = (size_t)offset + n;

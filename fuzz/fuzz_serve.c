@@ -27,12 +27,12 @@ static void prepare(void) {
   scratch_store(path, sizeof path);
   REQUIRE(lode__shared_make(path, &options, &shared, &err) == LODE_OK);
   REQUIRE(lode__shared_store(shared, &how, &store, &err) == LODE_OK);
-  REQUIRE(lode_collection_open(store, lode__str("things"), &create, &things, &err) == LODE_OK);
+  REQUIRE(lode_collection_open(store, str_of("things"), &create, &things, &err) == LODE_OK);
   for (int i = 0; i < 20; i++) {
     char name[20];
     snprintf(name, sizeof name, "r%d", i);
-    lode_record r = {.id = lode__str(name), .document = lode__str(i % 3 ? "some text" : "other"), .vector = v, .dimension = 2,
-                     .metadata = lode__str(i % 2 ? "{\"k\":1,\"tags\":[\"x\"]}" : "{\"chroma:uri\":\"u\",\"k\":2.5}")};
+    lode_record r = {.id = str_of(name), .document = str_of(i % 3 ? "some text" : "other"), .vector = v, .dimension = 2,
+                     .metadata = str_of(i % 2 ? "{\"k\":1,\"tags\":[\"x\"]}" : "{\"chroma:uri\":\"u\",\"k\":2.5}")};
     REQUIRE(lode_upsert(things, NULL, &r, 1, NULL, &err) == LODE_OK);
   }
   REQUIRE(lode_collections(store, &list, &err) == LODE_OK);
@@ -49,14 +49,14 @@ static bool allowed(const char *name) {
 }
 
 static void check(const lode__task *task) {
-  lode__json json = {0};
+  json_doc json = {0};
   lode_error err;
   bool chroma = strncmp(task->name, "chroma.", 7) == 0;
   REQUIRE(!task->out.failed);
-  REQUIRE(lode__json_parse(&json, (lode_str){task->out.data, task->out.len}, &(lode__json_limits){.max_depth = 2000}, &err) == LODE_OK);
+  REQUIRE(json_parse(&json, (lode_str){task->out.data, task->out.len}, &(json_limits){.max_depth = 2000}, &err) == LODE_OK);
   if (chroma) REQUIRE((task->code >= 200 && task->code < 500) || task->code == 501);
   else REQUIRE(task->code != LODE_INTERNAL && task->code != LODE_CORRUPT && task->code != LODE_IO);
-  lode__json_release(&json);
+  json_release(&json);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t len = strlen(at);
     if (n == 0) task.name = at;
     else if (!lode__percent_decode(at, &len)) return 0;
-    else task.words[task.n_words++] = len == 2 && memcmp(at, "ID", 2) == 0 ? lode__str(id) : (lode_str){at, len};
+    else task.words[task.n_words++] = len == 2 && memcmp(at, "ID", 2) == 0 ? str_of(id) : (lode_str){at, len};
   }
   if (!allowed(task.name)) return 0;
   lode__server_options guard = {.host = "127.0.0.1"};
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     (void)!lode__host_allowed(&guard, host);
     (void)!lode__origin_allowed(&guard, host, "localhost:1");
   }
-  for (; task.n_words < 4; task.n_words++) task.words[task.n_words] = LODE__LIT("");
+  for (; task.n_words < 4; task.n_words++) task.words[task.n_words] = STR_LIT("");
   char *body = malloc(size + 1);
   REQUIRE(body != NULL);
   size_t body_len = size - (size_t)(end + 1 - data);
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (strncmp(task.name, "chroma.", 7) == 0) lode__service_chroma(&task);
   else lode__service_op(&task);
   check(&task);
-  lode__buf_release(&task.out);
+  strbuf_release(&task.out);
   free(body);
   return 0;
 }

@@ -34,11 +34,11 @@ static size_t repair(char *file, size_t size) {
   if (l.file_size > size) memset(file + size, 0, (size_t)l.file_size - size);
   h.file_size = l.file_size;
   for (uint32_t p = 0; p < h.pages; p++) {
-    uint32_t crc = lode__crc32c(lode__crc32c_u32(0, p), file + l.rows + (size_t)p * LODE__STATIC_PAGE, LODE__STATIC_PAGE);
+    uint32_t crc = crc32c_update(crc32c_update_u32(0, p), file + l.rows + (size_t)p * LODE__STATIC_PAGE, LODE__STATIC_PAGE);
     memcpy(file + LODE__STATIC_HEADER + l.crcs + 4 * (size_t)p, &crc, sizeof crc);
   }
-  h.lexicon_crc = lode__crc32c(0, file + LODE__STATIC_HEADER, (size_t)l.rows - LODE__STATIC_HEADER);
-  h.crc = lode__crc32c(0, &h, offsetof(lode__static_header, crc));
+  h.lexicon_crc = crc32c_update(0, file + LODE__STATIC_HEADER, (size_t)l.rows - LODE__STATIC_HEADER);
+  h.crc = crc32c_update(0, &h, offsetof(lode__static_header, crc));
   memcpy(file, &h, sizeof h);
   return (size_t)l.file_size;
 }
@@ -46,7 +46,7 @@ static size_t repair(char *file, size_t size) {
 static void use(lode_embedder *e, const uint8_t *data, size_t size) {
   static float v[3 * LODE__STATIC_DIM];
   lode_error err;
-  lode_str texts[3] = {LODE__LIT("read the file of getaddrinfo"), {(const char *)data, size < 2000 ? size : 2000}, {NULL, 0}};
+  lode_str texts[3] = {STR_LIT("read the file of getaddrinfo"), {(const char *)data, size < 2000 ? size : 2000}, {NULL, 0}};
   if (lode_embed(e, texts, 3, v, &err) != LODE_OK) return;
   for (int i = 0; i < 3; i++) {
     double square = 0;
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lode_embedder *e;
   lode_error err;
   lode_embedder_options options = {.folder = scratch};
-  if (lode_embedder_open(LODE__LIT(LODE_MODEL_CODE), &options, &e, &err) == LODE_OK) {
+  if (lode_embedder_open(STR_LIT(LODE_MODEL_CODE), &options, &e, &err) == LODE_OK) {
     use(e, data, size);
     lode_embedder_close(e);
   }

@@ -40,12 +40,12 @@ static int no_sync(int fd) {
 }
 
 static void prepare(void) {
-  static lode__os_table table;
+  static os_calls table;
   const char *tmp = getenv("TMPDIR");
   if (folder[0]) return;
-  table = lode__os_real;
+  table = os_real;
   table.fsync = table.fdatasync = no_sync;
-  lode__os = &table;
+  os_api = &table;
   snprintf(folder, sizeof folder, "%.150s/lode-fuzz-XXXXXX", tmp && *tmp ? tmp : "/tmp");
   if (!mkdtemp(folder)) abort();
   in_folder(work, sizeof work, folder, "work");
@@ -83,7 +83,7 @@ static void ask(lode_store *store) {
     if (lode_collection_open(store, lode_collection_list_at(list, i)->name, NULL, &c, &err) != LODE_OK) continue;
     (void)!lode_count(c, &n, &err);
     if (lode_get(c, &(lode_get_request){.include = LODE_ALL, .limit = 50}, &rows, &err) == LODE_OK) lode_result_free(rows);
-    lode_str text = LODE__LIT("document");
+    lode_str text = STR_LIT("document");
     lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &text, .n = 1, .k = 5};
     if (lode_query(c, &q, &rows, &err) == LODE_OK) lode_result_free(rows);
     lode_collection_close(c);
@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (data[0] & 1) seal(bytes, len);
   clear(work);
   clear(copy);
-  if (lode__os->mkdir(work, 0700) != 0) abort();
+  if (os_api->mkdir(work, 0700) != 0) abort();
   write_file("lode.db", bytes, len);
   if (journal) write_file("lode.db-journal", data + 5 + len, journal);
   free(bytes);

@@ -15,14 +15,14 @@ typedef struct digest {
   uint64_t sum;
 } digest;
 
-static int note(void *ctx, const lode__token *t) {
+static int note(void *ctx, const token_item *t) {
   digest *d = ctx;
-  require(t->len > 0 && t->len <= LODE__TOKEN_BYTES && lode__utf8_valid(t->text, t->len));
+  require(t->len > 0 && t->len <= TOKEN_MAX_BYTES && utf8_valid(t->text, t->len));
   require(t->start < t->end && t->end <= d->len);
   require(d->tokens == 0 ? !t->same_place : t->start >= d->place);
   if (!t->same_place) d->place = t->start;
   d->tokens++;
-  d->sum = (d->sum ^ lode__hash(t->text, t->len)) * 1099511628211u + t->same_place;
+  d->sum = (d->sum ^ hash_bytes(t->text, t->len)) * 1099511628211u + t->same_place;
   return 0;
 }
 
@@ -30,7 +30,7 @@ static void tokenize(const char *text, size_t len, digest *d) {
   d->len = len;
   d->place = 0;
   d->tokens = 0; /* a text begins with a new place */
-  require(lode__tokenize(text, len, note, d) == 0);
+  require(token_split(text, len, note, d) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -12,7 +12,7 @@ static void require(bool truth) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lode__vocab vocab, back;
   lode__wordpiece wp;
-  lode__buf packed = {0};
+  strbuf packed = {0};
   uint32_t ids[16];
   if (lode__vocab_from_pack(&back, (lode_str){(const char *)data, size}, NULL) == LODE_OK) lode__vocab_release(&back);
   if (lode__vocab_from_json(&vocab, (lode_str){(const char *)data, size}, NULL) != LODE_OK) return 0;
@@ -22,9 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     lode__vocab_put(&vocab, &packed);
     require(!packed.failed && lode__vocab_from_pack(&back, (lode_str){packed.data, packed.len}, NULL) == LODE_OK);
     require(back.count == vocab.count);
-    for (size_t i = 0; i < back.count; i++) require(lode__str_eq(back.tokens[i], vocab.tokens[i]));
+    for (size_t i = 0; i < back.count; i++) require(str_eq(back.tokens[i], vocab.tokens[i]));
     lode__vocab_release(&back);
-    lode__buf_release(&packed);
+    strbuf_release(&packed);
     lode__wordpiece_release(&wp);
   }
   lode__vocab_release(&vocab);

@@ -11,8 +11,8 @@ static void require(bool truth) {
 }
 
 static const lode_str vocabulary[] = {
-    LODE__LIT("[PAD]"), LODE__LIT("[UNK]"), LODE__LIT("[CLS]"), LODE__LIT("[SEP]"), LODE__LIT("a"), LODE__LIT("b"), LODE__LIT("##a"), LODE__LIT("##b"),
-    LODE__LIT("ab"), LODE__LIT("##aba"), LODE__LIT("."), LODE__LIT("#"), LODE__LIT("\xE4\xB8\xAD"), LODE__LIT("##\xCC\x84"), LODE__LIT("e"), LODE__LIT("1")};
+    STR_LIT("[PAD]"), STR_LIT("[UNK]"), STR_LIT("[CLS]"), STR_LIT("[SEP]"), STR_LIT("a"), STR_LIT("b"), STR_LIT("##a"), STR_LIT("##b"),
+    STR_LIT("ab"), STR_LIT("##aba"), STR_LIT("."), STR_LIT("#"), STR_LIT("\xE4\xB8\xAD"), STR_LIT("##\xCC\x84"), STR_LIT("e"), STR_LIT("1")};
 enum { COUNT = sizeof vocabulary / sizeof *vocabulary, MOST = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

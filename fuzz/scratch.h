@@ -42,12 +42,12 @@ static inline int scratch_no_sync(int fd) {
 }
 
 static inline void scratch_begin(void) {
-  static lode__os_table table;
+  static os_calls table;
   const char *tmp = getenv("TMPDIR");
   if (!tmp || !*tmp) tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-  table = lode__os_real;
+  table = os_real;
   table.fsync = table.fdatasync = scratch_no_sync;
-  lode__os = &table;
+  os_api = &table;
   snprintf(scratch, sizeof scratch, "%.200s/lode-fuzz-XXXXXX", tmp);
   REQUIRE(mkdtemp(scratch) != NULL);
   atexit(scratch_end);

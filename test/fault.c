@@ -12,7 +12,7 @@
 
 enum { EXIT_MUTE = 3, EXIT_FAILED = 4 }; /* of children */
 
-static const lode__os_table *under;
+static const os_calls *under;
 static struct {
   fault_call call;
   uint64_t at;  /* 0: none */
@@ -111,7 +111,7 @@ static int fault_lock_held(int fd, short type, off_t start, off_t len) {
 static uint64_t fault_now_ns(void) { return under->now_ns(); }
 static void fault_sleep_us(uint64_t us) { under->sleep_us(us); }
 
-static const lode__os_table table = {
+static const os_calls table = {
   .open = fault_open,
   .close = fault_close,
   .pread = fault_pread,
@@ -137,14 +137,14 @@ static const lode__os_table table = {
   .sleep_us = fault_sleep_us,
 };
 
-void fault_install(const lode__os_table *below) {
+void fault_install(const os_calls *below) {
   under = below;
-  lode__os = &table;
+  os_api = &table;
   fault_set(FAULT_ANY, 0, false, FAULT_EIO);
 }
 
 void fault_uninstall(void) {
-  if (lode__os == &table) lode__os = under;
+  if (os_api == &table) os_api = under;
 }
 
 void fault_set(fault_call call, uint64_t at, bool for_good, fault_effect effect) {
@@ -185,7 +185,7 @@ uint64_t fault_in_child(fault_work *work, void *ctx, fault_call call, uint64_t n
   pid_t pid = fork();
   CHECK(pid >= 0);
   if (pid == 0) {
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(call, n, true, effect);
     _exit(work_in_child(work, ctx, call, effect, ends[1]));
   }
@@ -211,16 +211,16 @@ static bool alloc_allowed(void) {
   return !fails;
 }
 
-static void *mem_malloc(int n) { return alloc_allowed() ? sqlite_mem.xMalloc(n) : NULL; }
-static void *mem_realloc(void *p, int n) { return alloc_allowed() ? sqlite_mem.xRealloc(p, n) : NULL; }
+static void *sqlite_mem_malloc(int n) { return alloc_allowed() ? sqlite_mem.xMalloc(n) : NULL; }
+static void *sqlite_mem_realloc(void *p, int n) { return alloc_allowed() ? sqlite_mem.xRealloc(p, n) : NULL; }
 
 void fault_alloc_install(void) {
   if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_mem) != SQLITE_OK) abort();
   sqlite3_mem_methods ours = sqlite_mem;
-  ours.xMalloc = mem_malloc;
-  ours.xRealloc = mem_realloc;
+  ours.xMalloc = sqlite_mem_malloc;
+  ours.xRealloc = sqlite_mem_realloc;
   if (sqlite3_config(SQLITE_CONFIG_MALLOC, &ours) != SQLITE_OK) abort(); /* SQLite was in use already */
-  lode__alloc_hook = alloc_allowed;
+  mem_alloc_hook = alloc_allowed;
 }
 
 void fault_alloc_set(uint64_t at, bool for_good) {

@@ -1,6 +1,6 @@
 /* fault.h - lets the operating system and the allocator fail on purpose.
  *
- * System calls: fault_install() puts a lode__os_table between lode and another table (the real one, or a simdisk). It
+ * System calls: fault_install() puts a os_calls between lode and another table (the real one, or a simdisk). It
  * counts calls, per kind and in total, and lets call number `at` after fault_set() fail: once, or from there on.
  *   FAULT_EIO, FAULT_ENOSPC  -1 and that errno; nothing is done. A write that finds the disk full first writes half,
  *                            as a kernel does, and its next call fails.
@@ -9,7 +9,7 @@
  *   FAULT_EXIT               the process ends at once, before the call: a kill -9 at that place
  * now_ns and sleep_us never fail and are not counted; close does what it should also when it says that it failed.
  *
- * Memory: fault_alloc_install() wraps SQLite's allocator and sets lode__alloc_hook; both share one counter. It must come
+ * Memory: fault_alloc_install() wraps SQLite's allocator and sets mem_alloc_hook; both share one counter. It must come
  * before anything of SQLite is used in the process.
  *
  * A typical loop: for (n = 1;; n++) { fault_set(FAULT_ANY, n, false, FAULT_EIO); work(); if (!fault_hits()) break; }
@@ -30,7 +30,7 @@ typedef enum fault_call {
 typedef enum fault_effect { FAULT_EIO, FAULT_ENOSPC, FAULT_SHORT, FAULT_EINTR, FAULT_EXIT } fault_effect;
 enum { FAULT_EXIT_STATUS = 98 }; /* of the process; a failed CHECK has another */
 
-void fault_install(const lode__os_table *under); /* counts from zero, no fault set */
+void fault_install(const os_calls *under); /* counts from zero, no fault set */
 void fault_uninstall(void);                      /* puts the table under it back */
 void fault_set(fault_call call, uint64_t at, bool for_good, fault_effect effect); /* counts from zero again */
 void fault_clear(void);                          /* no more faults; counts stay */

@@ -15,9 +15,9 @@ static inline bool judge_texts(const char *where, const char *where_document, co
   lode__filter *filter;
   lode__judge *judge;
   bool match;
-  OK(lode__filter_parse(lode__str(where), lode__str(where_document), &filter, &err));
+  OK(lode__filter_parse(str_of(where), str_of(where_document), &filter, &err));
   OK(lode__judge_new(filter, &judge, &err));
-  OK(lode__judge_match(judge, lode__str(metadata), lode__str(document), &match, &err));
+  OK(lode__judge_match(judge, str_of(metadata), str_of(document), &match, &err));
   lode__judge_free(judge);
   lode__filter_free(filter);
   return match;
@@ -37,7 +37,7 @@ static inline lode_status parse_only(lode_str where, lode_str where_document) {
 
 /* The filter is refused, and the message has the word in it. */
 static inline void check_refused(int line, const char *where, bool document, const char *word) {
-  lode_status st = document ? parse_only(none, lode__str(where)) : parse_only(lode__str(where), none);
+  lode_status st = document ? parse_only(none, str_of(where)) : parse_only(str_of(where), none);
   if (st != LODE_INVALID) test_failed(__FILE__, line, "%s: %s", where, lode_status_name(st));
   if (!strstr(err.text, word)) test_failed(__FILE__, line, "%s: \"%s\" lacks \"%s\"", where, err.text, word);
 }

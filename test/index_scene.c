@@ -82,7 +82,7 @@ static lode_status write_bytes(void *ctx, uint64_t offset, const void *data, siz
   if (offset + n > s->file_cap) {
     s->file_cap = (size_t)(offset + n) * 2;
     s->file = realloc(s->file, s->file_cap);
-    if (!s->file) return lode__fail_nomem(err);
+    if (!s->file) return err_nomem(err);
   }
   if (offset > s->file_bytes) memset(s->file + s->file_bytes, 0xEE, (size_t)offset - s->file_bytes);
   memcpy(s->file + offset, data, n);
@@ -94,7 +94,7 @@ static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, l
   scene *s = ctx;
   size_t have = s->file_bytes - (s->short_by < s->file_bytes ? s->short_by : s->file_bytes);
   __atomic_fetch_add(&s->bytes_read, n, __ATOMIC_RELAXED);
-  if (offset > have || n > have - offset) return lode__fail(err, LODE_CORRUPT, "the file is too short");
+  if (offset > have || n > have - offset) return err_set(err, LODE_CORRUPT, "the file is too short");
   memcpy(buf, s->file + offset, n);
   return LODE_OK;
 }
@@ -151,7 +151,7 @@ void scene_repair(scene *s) {
   lode__segment_layout layout;
   lode_error err;
   if (s->file_bytes < LODE__PAGE_BYTES) return;
-  put32(s->file + LODE__SEG_HEADER_CRC_AT, lode__crc32c(0, s->file, LODE__SEG_HEADER_CRC_AT));
+  put32(s->file + LODE__SEG_HEADER_CRC_AT, crc32c_update(0, s->file, LODE__SEG_HEADER_CRC_AT));
   if (lode__segment_header_get(s->file, s->file_bytes, &info, &err) != LODE_OK) return;
   CHECK(lode__segment_layout_of(&info, &layout));
   s->id = info.id;

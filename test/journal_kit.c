@@ -62,7 +62,7 @@ static bool run_and_die(const char *setup, const char *sql, fault_call call, uin
   if (child == 0) {
     sqlite3 *db = kit_open(journal_db, JOURNAL_PAGE);
     KIT_OK(db, setup);
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(call, at, false, FAULT_EXIT);
     KIT_OK(db, sql);
     _exit(0);

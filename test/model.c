@@ -12,13 +12,13 @@
 #include <stdlib.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define INT(x) {.type = LODE__VALUE_INT, .i = (x)}
-#define DOUBLE(x) {.type = LODE__VALUE_DOUBLE, .d = (x)}
-#define TEXT(x) {.type = LODE__VALUE_STRING, .s = {x, sizeof(x) - 1}}
-#define BOOL(x) {.type = LODE__VALUE_BOOL, .i = (x)}
+#define INT(x) {.type = META_INT, .i = (x)}
+#define DOUBLE(x) {.type = META_DOUBLE, .d = (x)}
+#define TEXT(x) {.type = META_STRING, .s = {x, sizeof(x) - 1}}
+#define BOOL(x) {.type = META_BOOL, .i = (x)}
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
-static const lode__value values[] = {
+static const meta_value values[] = {
     INT(-3), INT(-1), INT(0), INT(1), INT(2), INT(3), INT(7), INT(100), INT(INT64_MAX), INT(INT64_MIN), INT(9007199254740992),
     INT(9007199254740993), INT(9223372036854774784), DOUBLE(-0.0), DOUBLE(0.5), DOUBLE(1.0), DOUBLE(2.0), DOUBLE(2.5), DOUBLE(-1.5),
     DOUBLE(1e300), DOUBLE(5e-324), DOUBLE(9007199254740992.0), DOUBLE(9223372036854774784.0), DOUBLE(0x1p63), DOUBLE(-0x1p63),
@@ -51,10 +51,10 @@ static int no_sync(int fd) {
 }
 
 void model_no_sync(void) {
-  static lode__os_table table;
-  table = lode__os_real;
+  static os_calls table;
+  table = os_real;
   table.fsync = table.fdatasync = no_sync;
-  lode__os = &table;
+  os_api = &table;
 }
 
 /* ---- Collections ---- */
@@ -96,29 +96,29 @@ void model_remove(model_collection *c, size_t at) {
   c->n--;
 }
 
-static void put_value(lode__buf *buf, int v) { lode__value_put(buf, &values[v]); }
+static void put_value(strbuf *buf, int v) { meta_value_put(buf, &values[v]); }
 
-lode_str model_meta_text(const model_record *r, lode__buf *buf) {
+lode_str model_meta_text(const model_record *r, strbuf *buf) {
   size_t start = buf->len;
   if (!r->has_meta) return (lode_str){NULL, 0};
-  lode__buf_addc(buf, '{');
+  strbuf_addch(buf, '{');
   for (int i = 0; i < r->meta.n; i++) {
     const model_field *f = &r->meta.f[i];
-    if (i) lode__buf_addc(buf, ',');
-    lode__json_put_string(buf, keys[f->key]);
-    lode__buf_addc(buf, ':');
+    if (i) strbuf_addch(buf, ',');
+    json_put_string(buf, keys[f->key]);
+    strbuf_addch(buf, ':');
     if (f->null) {
-      lode__buf_adds(buf, "null");
+      strbuf_addstr(buf, "null");
       continue;
     }
-    if (f->array) lode__buf_addc(buf, '[');
+    if (f->array) strbuf_addch(buf, '[');
     for (int e = 0; e < f->n; e++) {
-      if (e) lode__buf_addc(buf, ',');
+      if (e) strbuf_addch(buf, ',');
       put_value(buf, f->v[e]);
     }
-    if (f->array) lode__buf_addc(buf, ']');
+    if (f->array) strbuf_addch(buf, ']');
   }
-  lode__buf_addc(buf, '}');
+  strbuf_addch(buf, '}');
   CHECK(!buf->failed);
   return (lode_str){buf->data + start, buf->len - start};
 }
@@ -277,7 +277,7 @@ static int kind_of(int v) { return v < N_NUMBERS ? 1 : v < N_NUMBERS + N_STRINGS
 
 /* long double holds every int64 and every double as it is, on each CPU that we know. */
 static long double number(int v) {
-  return values[v].type == LODE__VALUE_INT ? (long double)values[v].i : (long double)values[v].d;
+  return values[v].type == META_INT ? (long double)values[v].i : (long double)values[v].d;
 }
 
 static int compare(int a, int b) {
@@ -340,71 +340,71 @@ static int16_t random_tree(model_filter *f, bool document, unsigned depth) {
   return at;
 }
 
-static void put_node(lode__buf *buf, const model_filter *f, int16_t at, bool braces);
+static void put_node(strbuf *buf, const model_filter *f, int16_t at, bool braces);
 
-static void put_list(lode__buf *buf, const model_filter *f, const model_node *node) {
-  lode__buf_adds(buf, node->op == MODEL_AND ? "\"$and\":[" : "\"$or\":[");
+static void put_list(strbuf *buf, const model_filter *f, const model_node *node) {
+  strbuf_addstr(buf, node->op == MODEL_AND ? "\"$and\":[" : "\"$or\":[");
   for (int i = 0; i < 3 && node->kid[i] >= 0; i++) {
-    if (i) lode__buf_addc(buf, ',');
+    if (i) strbuf_addch(buf, ',');
     put_node(buf, f, node->kid[i], true);
   }
-  lode__buf_addc(buf, ']');
+  strbuf_addch(buf, ']');
 }
 
 /* "key":{"$op":operand} */
-static void put_leaf(lode__buf *buf, const model_node *node) {
+static void put_leaf(strbuf *buf, const model_node *node) {
   static const char *const names[] = {[MODEL_EQ] = "$eq", [MODEL_NE] = "$ne", [MODEL_GT] = "$gt", [MODEL_GTE] = "$gte", [MODEL_LT] = "$lt",
                                       [MODEL_LTE] = "$lte", [MODEL_IN] = "$in", [MODEL_NIN] = "$nin", [MODEL_HAS] = "$contains",
                                       [MODEL_HAS_NOT] = "$not_contains"};
   bool list = node->op == MODEL_IN || node->op == MODEL_NIN;
-  lode__json_put_string(buf, keys[node->key]);
-  lode__buf_addc(buf, ':');
+  json_put_string(buf, keys[node->key]);
+  strbuf_addch(buf, ':');
   if (node->op == MODEL_EQ && node->flat) {
     put_value(buf, node->v[0]);
     return;
   }
   if (node->op == MODEL_BETWEEN) {
-    lode__buf_adds(buf, "{\"$gte\":");
+    strbuf_addstr(buf, "{\"$gte\":");
     put_value(buf, node->v[0]);
-    lode__buf_adds(buf, ",\"$lt\":");
+    strbuf_addstr(buf, ",\"$lt\":");
     put_value(buf, node->v[1]);
-    lode__buf_addc(buf, '}');
+    strbuf_addch(buf, '}');
     return;
   }
-  lode__buf_addf(buf, "{\"%s\":%s", names[node->op], list ? "[" : "");
+  strbuf_addf(buf, "{\"%s\":%s", names[node->op], list ? "[" : "");
   for (int i = 0; i < node->n; i++) {
-    if (i) lode__buf_addc(buf, ',');
+    if (i) strbuf_addch(buf, ',');
     put_value(buf, node->v[i]);
   }
-  lode__buf_adds(buf, list ? "]}" : "}");
+  strbuf_addstr(buf, list ? "]}" : "}");
 }
 
-static void put_document_leaf(lode__buf *buf, const model_node *node) {
+static void put_document_leaf(strbuf *buf, const model_node *node) {
   static const char *const names[] = {[MODEL_TEXT] = "$contains", [MODEL_NO_TEXT] = "$not_contains", [MODEL_REGEX] = "$regex",
                                       [MODEL_NO_REGEX] = "$not_regex"};
-  lode__buf_addf(buf, "\"%s\":", names[node->op]);
-  lode__json_put_string(buf, node->op >= MODEL_REGEX ? lode__str(patterns[node->v[0]]) : words[node->v[0]]);
+  strbuf_addf(buf, "\"%s\":", names[node->op]);
+  json_put_string(buf, node->op >= MODEL_REGEX ? str_of(patterns[node->v[0]]) : words[node->v[0]]);
 }
 
-static void put_node(lode__buf *buf, const model_filter *f, int16_t at, bool braces) {
+static void put_node(strbuf *buf, const model_filter *f, int16_t at, bool braces) {
   const model_node *node = &f->node[at];
-  if (braces) lode__buf_addc(buf, '{');
+  if (braces) strbuf_addch(buf, '{');
   if (node->op == MODEL_AND && node->flat) {
     for (int i = 0; i < 3 && node->kid[i] >= 0; i++) {
-      if (i) lode__buf_addc(buf, ',');
+      if (i) strbuf_addch(buf, ',');
       put_node(buf, f, node->kid[i], false);
     }
   } else if (node->op == MODEL_AND || node->op == MODEL_OR) {
     put_list(buf, f, node);
   } else if (node->op == MODEL_NOT || node->op == MODEL_DOCUMENT) {
-    lode__buf_adds(buf, node->op == MODEL_NOT ? "\"$not\":" : "\"#document\":");
+    strbuf_addstr(buf, node->op == MODEL_NOT ? "\"$not\":" : "\"#document\":");
     put_node(buf, f, node->kid[0], true);
   } else if (node->op > MODEL_DOCUMENT) {
     put_document_leaf(buf, node);
   } else if (node->op != MODEL_TRUE) {
     put_leaf(buf, node);
   }
-  if (braces) lode__buf_addc(buf, '}');
+  if (braces) strbuf_addch(buf, '}');
 }
 
 /* Members of one object must not be empty, nor objects themselves. */
@@ -454,7 +454,7 @@ void model_random_filter(model_filter *f, bool document, int owner) {
 }
 
 void model_filter_release(model_filter *f) {
-  lode__buf_release(&f->text);
+  strbuf_release(&f->text);
   f->n = 0;
 }
 
@@ -587,12 +587,12 @@ size_t model_nearest(const model_collection *c, const float *query, const model_
 
 enum { MOST_WORDS = 64 };
 typedef struct bag {
-  char word[MOST_WORDS][LODE__TOKEN_BYTES];
+  char word[MOST_WORDS][TOKEN_MAX_BYTES];
   size_t len[MOST_WORDS], n, count[MOST_WORDS];
   bool fixed; /* only counts words that are in it */
 } bag;
 
-static int add_word(void *ctx, const lode__token *t) {
+static int add_word(void *ctx, const token_item *t) {
   bag *b = ctx;
   size_t i = 0;
   while (i < b->n && (b->len[i] != t->len || memcmp(b->word[i], t->text, t->len) != 0)) i++;
@@ -610,7 +610,7 @@ static int add_word(void *ctx, const lode__token *t) {
 static bool count_words(bag *b, const model_record *r) {
   bool any = false;
   memset(b->count, 0, sizeof b->count);
-  if (r->has_document) (void)lode__tokenize(r->document, r->document_len, add_word, b);
+  if (r->has_document) (void)token_split(r->document, r->document_len, add_word, b);
   for (size_t i = 0; i < b->n; i++) any = any || b->count[i];
   return any;
 }
@@ -630,7 +630,7 @@ size_t model_text(const model_collection *c, lode_str text, const model_filter *
   double df[MOST_WORDS] = {0}, idf[MOST_WORDS], documents = 0, bytes = 0;
   size_t n = 0;
   b = (bag){0};
-  (void)lode__tokenize_query(text.data, text.len, add_word, &b);
+  (void)token_split_query(text.data, text.len, add_word, &b);
   b.fixed = true;
   for (size_t i = 0; i < c->n; i++) {
     documents += c->r[i].has_document;
@@ -679,10 +679,10 @@ size_t model_facets(const model_collection *c, int key, const model_filter *wher
 }
 
 /* Equal numbers are one value, written as an integer where they are one. */
-void model_facet_text(const model_facet *facet, lode__buf *buf) {
-  const lode__value *v = &values[facet->value];
-  if (v->type == LODE__VALUE_DOUBLE && v->d >= -0x1p63 && v->d < 0x1p63 && v->d == floor(v->d))
-    lode__json_put_int(buf, (int64_t)v->d);
+void model_facet_text(const model_facet *facet, strbuf *buf) {
+  const meta_value *v = &values[facet->value];
+  if (v->type == META_DOUBLE && v->d >= -0x1p63 && v->d < 0x1p63 && v->d == floor(v->d))
+    json_put_int(buf, (int64_t)v->d);
   else
-    lode__value_put(buf, v);
+    meta_value_put(buf, v);
 }

@@ -54,7 +54,7 @@ void model_copy(model_collection *to, const model_collection *from);
 size_t model_find(const model_collection *c, lode_str id); /* SIZE_MAX: none */
 size_t model_pending(const model_collection *c);
 /* The metadata as JSON, as the library gives it back; absent when there is none. Appends to buf. */
-lode_str model_meta_text(const model_record *r, lode__buf *buf);
+lode_str model_meta_text(const model_record *r, strbuf *buf);
 
 /* Syncs do nothing from now on: power cuts are other tests' matter, and these get through a hundred times more. */
 void model_no_sync(void);
@@ -97,7 +97,7 @@ typedef struct model_node {
 typedef struct model_filter {
   model_node node[64];
   int16_t n, root;
-  lode__buf text;
+  strbuf text;
 } model_filter;
 
 /* On metadata, or on documents. With an owner only that owner's records match. */
@@ -126,6 +126,6 @@ typedef struct model_facet {
   uint64_t count;
 } model_facet;
 size_t model_facets(const model_collection *c, int key, const model_filter *where, model_facet *facets); /* room for 64 */
-void model_facet_text(const model_facet *facet, lode__buf *buf);
+void model_facet_text(const model_facet *facet, strbuf *buf);
 
 #endif

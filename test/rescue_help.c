@@ -37,7 +37,7 @@ void rescue_segment(const char *folder, const char *collection, char *path, size
   OK(lode__chroma_open(dir, (lode_progress){0}, &c, &err));
   path[0] = 0;
   for (size_t i = 0; i < c.n_colls; i++)
-    if (lode__str_eq(c.colls[i].name, lode__str(collection)) && c.colls[i].vector_segment != LODE__NO_NAME)
+    if (str_eq(c.colls[i].name, str_of(collection)) && c.colls[i].vector_segment != LODE__NO_NAME)
       snprintf(path, size, "%s/%s", dir, c.names[c.colls[i].vector_segment].text.data);
   lode__chroma_close(&c);
   CHECKF(path[0], "%s has no index", collection);
@@ -98,7 +98,7 @@ static bool was_told(const run *r, lode_str collection, lode_str id) {
   for (size_t at = 0; at < r->len;) {
     const char *c = r->told + at, *c_end = memchr(c, '\n', r->len - at);
     const char *i = c_end + 1, *i_end = memchr(i, '\n', (size_t)(r->told + r->len - i));
-    if (lode__str_eq((lode_str){c, (size_t)(c_end - c)}, collection) && lode__str_eq((lode_str){i, (size_t)(i_end - i)}, id)) return true;
+    if (str_eq((lode_str){c, (size_t)(c_end - c)}, collection) && str_eq((lode_str){i, (size_t)(i_end - i)}, id)) return true;
     at = (size_t)(i_end + 1 - r->told);
   }
   return false;
@@ -108,17 +108,17 @@ static bool was_told(const run *r, lode_str collection, lode_str id) {
 
 static bool same_number(double a, double b) { return fabs(a - b) <= 1e-5 * (1 + fabs(a)); }
 
-static double number_of(const lode__json_node *n) { return n->type == LODE__JSON_INT ? (double)n->u.i : n->u.d; }
-static bool is_number(const lode__json_node *n) { return n->type == LODE__JSON_INT || n->type == LODE__JSON_DOUBLE; }
+static double number_of(const json_node *n) { return n->type == JSON_NODE_INT ? (double)n->u.i : n->u.d; }
+static bool is_number(const json_node *n) { return n->type == JSON_NODE_INT || n->type == JSON_NODE_DOUBLE; }
 
 /* Flat values and arrays of them; types count: 1 is not 1.0. */
-static bool same_value(const lode__json *a, uint32_t i, const lode__json *b, uint32_t j) {
-  const lode__json_node *x = &a->nodes[i], *y = &b->nodes[j];
+static bool same_value(const json_doc *a, uint32_t i, const json_doc *b, uint32_t j) {
+  const json_node *x = &a->nodes[i], *y = &b->nodes[j];
   if (x->type != y->type) return false;
-  if (x->type == LODE__JSON_STRING) return lode__str_eq(x->u.s, y->u.s);
-  if (x->type == LODE__JSON_INT) return x->u.i == y->u.i;
-  if (x->type == LODE__JSON_DOUBLE) return x->u.d == y->u.d;
-  if (x->type != LODE__JSON_ARRAY) return true;
+  if (x->type == JSON_NODE_STRING) return str_eq(x->u.s, y->u.s);
+  if (x->type == JSON_NODE_INT) return x->u.i == y->u.i;
+  if (x->type == JSON_NODE_DOUBLE) return x->u.d == y->u.d;
+  if (x->type != JSON_NODE_ARRAY) return true;
   if (x->u.count != y->u.count) return false;
   for (uint32_t k = i + 1, l = j + 1; k < x->next; k = a->nodes[k].next, l = b->nodes[l].next) {
     if (is_number(&a->nodes[k]) ? !is_number(&b->nodes[l]) || number_of(&a->nodes[k]) != number_of(&b->nodes[l]) : !same_value(a, k, b, l)) return false;
@@ -126,22 +126,22 @@ static bool same_value(const lode__json *a, uint32_t i, const lode__json *b, uin
   return true;
 }
 
-static bool same_metadata(const lode__json *want, uint32_t object, lode_str got) {
-  lode__json json = {0};
+static bool same_metadata(const json_doc *want, uint32_t object, lode_str got) {
+  json_doc json = {0};
   bool same = true;
-  if (want->nodes[object].type == LODE__JSON_NULL) return !got.data;
-  if (!got.data || lode__json_parse(&json, got, NULL, NULL) != LODE_OK) return false;
+  if (want->nodes[object].type == JSON_NODE_NULL) return !got.data;
+  if (!got.data || json_parse(&json, got, NULL, NULL) != LODE_OK) return false;
   if (json.nodes[0].u.count != want->nodes[object].u.count) same = false;
   for (uint32_t k = object + 1; same && k < want->nodes[object].next;) {
-    uint32_t value = want->nodes[k].next, mine = lode__json_get(&json, 0, want->nodes[k].u.s);
+    uint32_t value = want->nodes[k].next, mine = json_get(&json, 0, want->nodes[k].u.s);
     if (!mine || !same_value(want, value, &json, mine)) same = false;
     k = want->nodes[value].next;
   }
-  lode__json_release(&json);
+  json_release(&json);
   return same;
 }
 
-static bool same_vector(const lode__json *want, uint32_t array, const lode_row *row) {
+static bool same_vector(const json_doc *want, uint32_t array, const lode_row *row) {
   uint32_t at = array + 1;
   if (want->nodes[array].u.count != row->dimension) return false;
   for (uint32_t i = 0; i < row->dimension; i++, at = want->nodes[at].next)
@@ -149,11 +149,11 @@ static bool same_vector(const lode__json *want, uint32_t array, const lode_row *
   return true;
 }
 
-static void compare_record(run *r, lode_collection *c, lode_str collection, const lode__json *want) {
+static void compare_record(run *r, lode_collection *c, lode_str collection, const json_doc *want) {
   rescue_outcome *o = r->o;
   lode_error err;
   lode_result *rows = NULL;
-  lode_str id = want->nodes[lode__json_get(want, 0, LODE__LIT("id"))].u.s;
+  lode_str id = want->nodes[json_get(want, 0, STR_LIT("id"))].u.s;
   lode_get_request get = {.select = {.ids = &id, .n_ids = 1}, .include = LODE_ALL};
   o->compared++;
   if (!c) {
@@ -165,10 +165,10 @@ static void compare_record(run *r, lode_collection *c, lode_str collection, cons
     o->absent++;
   } else {
     const lode_row *row = lode_result_at(rows, 0);
-    const lode__json_node *doc = &want->nodes[lode__json_get(want, 0, LODE__LIT("document"))];
-    bool wrong = doc->type == LODE__JSON_STRING ? !row->document.data || !lode__str_eq(row->document, doc->u.s) : row->document.data != NULL;
-    wrong |= !same_metadata(want, lode__json_get(want, 0, LODE__LIT("metadata")), row->metadata);
-    bool other = row->vector && !same_vector(want, lode__json_get(want, 0, LODE__LIT("embedding")), row);
+    const json_node *doc = &want->nodes[json_get(want, 0, STR_LIT("document"))];
+    bool wrong = doc->type == JSON_NODE_STRING ? !row->document.data || !str_eq(row->document, doc->u.s) : row->document.data != NULL;
+    wrong |= !same_metadata(want, json_get(want, 0, STR_LIT("metadata")), row->metadata);
+    bool other = row->vector && !same_vector(want, json_get(want, 0, STR_LIT("embedding")), row);
     o->wrong_text += wrong;
     o->no_vector += !row->vector;
     o->wrong_vector += other;
@@ -181,7 +181,7 @@ static void compare_record(run *r, lode_collection *c, lode_str collection, cons
 static void compare(run *r, lode_store *store, const char *folder, const char *only) {
   char path[300];
   size_t len;
-  lode__json json = {0};
+  json_doc json = {0};
   lode_error err;
   lode_collection *c = NULL;
   char name[200] = "";
@@ -189,26 +189,26 @@ static void compare(run *r, lode_store *store, const char *folder, const char *o
   snprintf(path, sizeof path, "%s/expected.jsonl", folder);
   char *text = test_read_file(path, &len);
   for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
-    OK(lode__json_parse(&json, (lode_str){line, (size_t)(end - line)}, NULL, &err));
-    uint32_t head = lode__json_get(&json, 0, LODE__LIT("collection"));
+    OK(json_parse(&json, (lode_str){line, (size_t)(end - line)}, NULL, &err));
+    uint32_t head = json_get(&json, 0, STR_LIT("collection"));
     if (head) {
       lode_collection_close(c);
       c = NULL;
       snprintf(name, sizeof name, "%.*s", (int)json.nodes[head].u.s.len, json.nodes[head].u.s.data);
       if (only && strcmp(only, name) != 0) continue;
-      lode_status st = lode_collection_open(store, lode__str(name), &(lode_collection_options){0}, &c, &err);
+      lode_status st = lode_collection_open(store, str_of(name), &(lode_collection_options){0}, &c, &err);
       if (st == LODE_OK) {
         OK(lode_count(c, &n, &err));
         there += n;
       }
-      expected += (uint64_t)json.nodes[lode__json_get(&json, 0, LODE__LIT("count"))].u.i;
+      expected += (uint64_t)json.nodes[json_get(&json, 0, STR_LIT("count"))].u.i;
     } else if (!only || strcmp(only, name) == 0) {
-      compare_record(r, c, lode__str(name), &json);
+      compare_record(r, c, str_of(name), &json);
     }
   }
   r->o->extra = there > expected - r->o->absent ? there - (expected - r->o->absent) : 0;
   lode_collection_close(c);
-  lode__json_release(&json);
+  json_release(&json);
   free(text);
 }
 

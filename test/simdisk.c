@@ -248,7 +248,7 @@ static int sim_open(const char *path, int flags, unsigned mode) {
   struct stat st;
   if (!enter()) return -1;
   bool existed = stat(path, &st) == 0;
-  int fd = lode__os_real.open(path, flags, mode);
+  int fd = os_real.open(path, flags, mode);
   if (fd >= 0 && ours(path)) opened(fd, path, flags, existed);
   leave();
   return fd;
@@ -261,7 +261,7 @@ static int sim_close(int fd) {
     fds[fd].folder = NULL;
     fds[fd].node = NULL;
   }
-  int rc = lode__os_real.close(fd);
+  int rc = os_real.close(fd);
   if (is_cut) {
     rc = -1;
     errno = EIO;
@@ -272,14 +272,14 @@ static int sim_close(int fd) {
 
 static ssize_t sim_pread(int fd, void *buf, size_t n, off_t off) {
   if (!enter()) return -1;
-  ssize_t rc = lode__os_real.pread(fd, buf, n, off);
+  ssize_t rc = os_real.pread(fd, buf, n, off);
   leave();
   return rc;
 }
 
 static ssize_t sim_pwrite(int fd, const void *buf, size_t n, off_t off) {
   if (!enter()) return -1;
-  ssize_t rc = lode__os_real.pwrite(fd, buf, n, off);
+  ssize_t rc = os_real.pwrite(fd, buf, n, off);
   if (rc > 0 && fd_node(fd)) add_op(fd_node(fd), false, (uint64_t)off, buf, (size_t)rc);
   leave();
   return rc;
@@ -287,7 +287,7 @@ static ssize_t sim_pwrite(int fd, const void *buf, size_t n, off_t off) {
 
 static int sim_ftruncate(int fd, off_t size) {
   if (!enter()) return -1;
-  int rc = lode__os_real.ftruncate(fd, size);
+  int rc = os_real.ftruncate(fd, size);
   if (rc == 0 && fd_node(fd)) add_op(fd_node(fd), true, (uint64_t)size, NULL, 0);
   leave();
   return rc;
@@ -312,14 +312,14 @@ static int sync_any(int fd) {
 
 static int sim_fstat(int fd, struct stat *st) {
   if (!enter()) return -1;
-  int rc = lode__os_real.fstat(fd, st);
+  int rc = os_real.fstat(fd, st);
   leave();
   return rc;
 }
 
 static int sim_stat(const char *path, struct stat *st) {
   if (!enter()) return -1;
-  int rc = lode__os_real.stat(path, st);
+  int rc = os_real.stat(path, st);
   leave();
   return rc;
 }
@@ -334,7 +334,7 @@ static int sim_unlink(const char *path) {
   struct stat st;
   if (!enter()) return -1;
   bool known = ours(path) && stat(path, &st) == 0;
-  int rc = lode__os_real.unlink(path);
+  int rc = os_real.unlink(path);
   if (rc == 0 && known) {
     forget_inode(&st);
     add_name_op(NAME_UNLINK, path, NULL, NULL);
@@ -347,7 +347,7 @@ static int sim_rename(const char *from, const char *to) {
   struct stat st;
   if (!enter()) return -1;
   bool replaces = ours(to) && stat(to, &st) == 0 && S_ISREG(st.st_mode);
-  int rc = lode__os_real.rename(from, to);
+  int rc = os_real.rename(from, to);
   if (rc == 0 && replaces) forget_inode(&st);
   if (rc == 0 && ours(from) && ours(to)) add_name_op(NAME_RENAME, from, to, NULL);
   leave();
@@ -356,7 +356,7 @@ static int sim_rename(const char *from, const char *to) {
 
 static int sim_mkdir(const char *path, unsigned mode) {
   if (!enter()) return -1;
-  int rc = lode__os_real.mkdir(path, mode);
+  int rc = os_real.mkdir(path, mode);
   if (rc == 0 && ours(path)) add_name_op(NAME_LINK, path, NULL, NULL);
   leave();
   return rc;
@@ -364,7 +364,7 @@ static int sim_mkdir(const char *path, unsigned mode) {
 
 static int sim_rmdir(const char *path) {
   if (!enter()) return -1;
-  int rc = lode__os_real.rmdir(path);
+  int rc = os_real.rmdir(path);
   if (rc == 0 && ours(path)) add_name_op(NAME_UNLINK, path, NULL, NULL);
   leave();
   return rc;
@@ -372,14 +372,14 @@ static int sim_rmdir(const char *path) {
 
 static int sim_lock(int fd, short type, off_t start, off_t len) {
   if (!enter()) return -1;
-  int rc = lode__os_real.lock(fd, type, start, len);
+  int rc = os_real.lock(fd, type, start, len);
   leave();
   return rc;
 }
 
 static int sim_lock_held(int fd, short type, off_t start, off_t len) {
   if (!enter()) return -1;
-  int rc = lode__os_real.lock_held(fd, type, start, len);
+  int rc = os_real.lock_held(fd, type, start, len);
   leave();
   return rc;
 }
@@ -402,7 +402,7 @@ static int sim_open_below(int folder, const char *file, int flags, unsigned mode
   bool known = path_in(folder, file, path);
   if (!enter()) return -1;
   bool existed = known && lstat(path, &st) == 0;
-  int fd = lode__os_real.open_below(folder, file, flags, mode);
+  int fd = os_real.open_below(folder, file, flags, mode);
   if (fd >= 0 && known) opened(fd, path, flags, existed);
   leave();
   return fd;
@@ -410,36 +410,36 @@ static int sim_open_below(int folder, const char *file, int flags, unsigned mode
 
 static int sim_lstat_at(int folder, const char *file, struct stat *st) {
   if (!enter()) return -1;
-  int rc = lode__os_real.lstat_at(folder, file, st);
+  int rc = os_real.lstat_at(folder, file, st);
   leave();
   return rc;
 }
 
 static int sim_unlink_at(int folder, const char *file) {
   char path[4096];
-  return path_in(folder, file, path) ? sim_unlink(path) : lode__os_real.unlink_at(folder, file);
+  return path_in(folder, file, path) ? sim_unlink(path) : os_real.unlink_at(folder, file);
 }
 
 static int sim_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
   char old[4096], new[4096];
   if (path_in(from_folder, from, old) && path_in(to_folder, to, new)) return sim_rename(old, new);
-  return lode__os_real.rename_at(from_folder, from, to_folder, to);
+  return os_real.rename_at(from_folder, from, to_folder, to);
 }
 
 static int sim_mkdir_at(int folder, const char *file, unsigned mode) {
   char path[4096];
-  return path_in(folder, file, path) ? sim_mkdir(path, mode) : lode__os_real.mkdir_at(folder, file, mode);
+  return path_in(folder, file, path) ? sim_mkdir(path, mode) : os_real.mkdir_at(folder, file, mode);
 }
 
 static int sim_rmdir_at(int folder, const char *file) {
   char path[4096];
-  return path_in(folder, file, path) ? sim_rmdir(path) : lode__os_real.rmdir_at(folder, file);
+  return path_in(folder, file, path) ? sim_rmdir(path) : os_real.rmdir_at(folder, file);
 }
 
-static uint64_t sim_now_ns(void) { return lode__os_real.now_ns(); }
-static void sim_sleep_us(uint64_t us) { lode__os_real.sleep_us(us); }
+static uint64_t sim_now_ns(void) { return os_real.now_ns(); }
+static void sim_sleep_us(uint64_t us) { os_real.sleep_us(us); }
 
-static const lode__os_table table = {
+static const os_calls table = {
   .open = sim_open,
   .close = sim_close,
   .pread = sim_pread,
@@ -546,11 +546,11 @@ void simdisk_start(const char *folder) {
   load_tree();
   simdisk_cut_at(0);
   is_cut = false;
-  lode__os = &table;
+  os_api = &table;
 }
 
 void simdisk_stop(void) {
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   for (node *nd = nodes, *next; nd; nd = next) {
     next = nd->next;
     for (size_t i = 0; i < nd->n_ops; i++) free(nd->ops[i].data);

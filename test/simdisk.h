@@ -1,6 +1,6 @@
 /* simdisk.h - a disk that loses what was not synced.
  *
- * simdisk_start(root) puts a lode__os_table in use that passes calls on to the real files below `root` and remembers,
+ * simdisk_start(root) puts a os_calls in use that passes calls on to the real files below `root` and remembers,
  * for each of them, what is durable and every write and truncation since:
  *   - fsync or fdatasync of a file makes its content and length durable;
  *   - making, renaming and removing names is durable after an fsync of the folder;

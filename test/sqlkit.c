@@ -66,7 +66,7 @@ static int sum_query(sqlite3 *db, const char *sql, uint64_t *sum) {
       const void *data = sqlite3_column_blob(stmt, i);
       uint32_t len = (uint32_t)sqlite3_column_bytes(stmt, i);
       if (len && !data) rc = SQLITE_NOMEM;
-      else crc = lode__crc32c(lode__crc32c_u32(crc, len), data ? data : "", len);
+      else crc = crc32c_update(crc32c_update_u32(crc, len), data ? data : "", len);
     }
     rows++;
   }

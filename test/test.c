@@ -350,7 +350,7 @@ static void report(const test_case *t, int status, bool in_time, unsigned timeou
 
 /* Instrumented code is several times slower. */
 static unsigned timeout_of(const test_case *t) {
-  return t->timeout_s * (LODE__ASAN || LODE__TSAN ? SLOW_FACTOR : 1) * test_patience();
+  return t->timeout_s * (BUILD_ASAN || BUILD_TSAN ? SLOW_FACTOR : 1) * test_patience();
 }
 
 static void run_forked(const test_case *t) {

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/sanitized.h" /* LODE__ASAN, LODE__TSAN */
+#include "base/sanitized.h" /* BUILD_ASAN, BUILD_TSAN */
 
 typedef struct test_case {
   const char *name, *file;

@@ -195,7 +195,7 @@ TEST(queries_see_one_moment_while_others_write) {
 /* Under ASan without the store's thread: its allocator may be left locked in a child of many threads. */
 TEST(a_forked_child_goes_on_with_the_handle) {
   lode_error err;
-  lode_store *s = open_at(store_place(), (lode_open_options){.no_background = LODE__ASAN});
+  lode_store *s = open_at(store_place(), (lode_open_options){.no_background = BUILD_ASAN});
   lode_collection *c = collection(s, "c", LODE_L2);
   add_three(c);
   lode_query_request q = {.vectors = b3, .dimension = 3, .n = 1, .k = 1};

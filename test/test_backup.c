@@ -34,11 +34,11 @@ static void back_up(ground *g, bool read_only) {
 }
 
 static int count_names(const char *path) {
-  lode__os_folder *folder = lode__os_folder_open(path);
+  os_dir *folder = os_dir_open(path);
   int n = 0;
   CHECK(folder);
-  while (lode__os_folder_next(folder)) n++;
-  lode__os_folder_close(folder);
+  while (os_dir_next(folder)) n++;
+  os_dir_close(folder);
   return n;
 }
 
@@ -149,9 +149,9 @@ TEST_SLOW(damaged_backups, 300) {
 
 static size_t count_aside(const char *path) {
   size_t n = 0;
-  lode__os_folder *folder = lode__os_folder_open(path);
-  for (const char *name; (name = lode__os_folder_next(folder)) != NULL;) n += strstr(name, "-journal.quarantine-") != NULL;
-  lode__os_folder_close(folder);
+  os_dir *folder = os_dir_open(path);
+  for (const char *name; (name = os_dir_next(folder)) != NULL;) n += strstr(name, "-journal.quarantine-") != NULL;
+  os_dir_close(folder);
   return n;
 }
 
@@ -185,7 +185,7 @@ TEST(a_journal_is_set_aside_under_a_free_name) {
   CHECK(mkdir(path, 0700) == 0 && mkdir(g.to, 0700) == 0);
   snprintf(path, sizeof path, "%s/lode.db-journal", g.to);
   test_write_file(path, "the newest", 10);
-  uint64_t now = lode__os_wall_ms();
+  uint64_t now = os_wall_ms();
   for (unsigned i = 0; i < TAKEN; i++) {
     snprintf(path, sizeof path, "%s/lode.db-journal.quarantine-%llu", g.to, (unsigned long long)now + i);
     test_write_file(path, "an earlier one", 14);
@@ -303,9 +303,9 @@ static size_t check_pairs(const char *folder) {
     bool found = false;
     for (size_t k = 0; k < n && !found; k++) {
       const lode_row *r = lode_result_at(rows, k);
-      if (r->id.data[0] != 'r' || !lode__str_eq((lode_str){r->id.data + 6, r->id.len - 6}, (lode_str){l->id.data + 5, l->id.len - 5})) continue;
+      if (r->id.data[0] != 'r' || !str_eq((lode_str){r->id.data + 6, r->id.len - 6}, (lode_str){l->id.data + 5, l->id.len - 5})) continue;
       found = true;
-      CHECKF(lode__str_eq(l->metadata, r->metadata), "half of a transaction: %.*s", (int)l->id.len, l->id.data);
+      CHECKF(str_eq(l->metadata, r->metadata), "half of a transaction: %.*s", (int)l->id.len, l->id.data);
     }
     CHECKF(found, "%.*s is alone", (int)l->id.len, l->id.data);
   }
@@ -376,7 +376,7 @@ TEST(begins_anew) {
   lode_store *store;
   lode_error err = {0};
   meddler m = {0};
-  lode__os_table table = lode__os_real;
+  os_calls table = os_real;
   static char document[400 * 512];
   prepare(&g, 512);
   memset(document, 'x', sizeof document - 1);
@@ -387,11 +387,11 @@ TEST(begins_anew) {
   lode_collection_close(m.c);
   lode_close(store);
   table.now_ns = fast_now;
-  lode__os = &table;
+  os_api = &table;
   OK(lode_open(g.base, &(lode_open_options){.no_background = true}, &store, &err));
   OK(lode_collection_open(store, S("alpha"), NULL, &m.c, &err));
   OK(lode_backup(store, g.file, (lode_progress){write_at_each_step, &m}, &err));
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   CHECKF(m.n >= 4, "%u commits came in between", m.n);
   lode_collection_close(m.c);
   lode_close(store);

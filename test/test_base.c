@@ -26,21 +26,21 @@ TEST(statuses_have_names_and_texts) {
 
 TEST(errors_say_what_record_and_why) {
   lode_error err;
-  CHECK(lode__fail_at(&err, LODE_REFUSED, 7, "id %d", 42) == LODE_REFUSED);
+  CHECK(err_set_at(&err, LODE_REFUSED, 7, "id %d", 42) == LODE_REFUSED);
   CHECK(err.status == LODE_REFUSED && err.record == 7 && strcmp(err.text, "id 42") == 0);
-  CHECK(lode__fail(&err, LODE_INVALID, "no") == LODE_INVALID);
+  CHECK(err_set(&err, LODE_INVALID, "no") == LODE_INVALID);
   CHECK(err.record == LODE_NO_RECORD);
-  CHECK(lode__fail(&err, LODE_IO, "outer: %s", err.text) == LODE_IO && strcmp(err.text, "outer: no") == 0);
-  lode__error_clear(&err);
+  CHECK(err_set(&err, LODE_IO, "outer: %s", err.text) == LODE_IO && strcmp(err.text, "outer: no") == 0);
+  err_clear(&err);
   CHECK(err.status == LODE_OK && err.record == LODE_NO_RECORD && err.text[0] == '\0');
-  lode__error_clear(NULL);
-  CHECK(lode__fail(NULL, LODE_BUSY, "%s", "nobody listens") == LODE_BUSY);
-  CHECK(lode__fail_nomem(&err) == LODE_NOMEM && err.text[0]);
-  CHECK(lode__fail_errno(&err, ENOSPC, "x") == LODE_FULL);
-  CHECK(lode__fail_errno(&err, EDQUOT, "x") == LODE_FULL);
-  CHECK(lode__fail_errno(&err, EFBIG, "x") == LODE_FULL);
-  CHECK(lode__fail_errno(&err, ENOMEM, "x") == LODE_NOMEM);
-  CHECK(lode__fail_errno(&err, EIO, "a/b") == LODE_IO);
+  err_clear(NULL);
+  CHECK(err_set(NULL, LODE_BUSY, "%s", "nobody listens") == LODE_BUSY);
+  CHECK(err_nomem(&err) == LODE_NOMEM && err.text[0]);
+  CHECK(err_errno(&err, ENOSPC, "x") == LODE_FULL);
+  CHECK(err_errno(&err, EDQUOT, "x") == LODE_FULL);
+  CHECK(err_errno(&err, EFBIG, "x") == LODE_FULL);
+  CHECK(err_errno(&err, ENOMEM, "x") == LODE_NOMEM);
+  CHECK(err_errno(&err, EIO, "a/b") == LODE_IO);
   CHECKF(strncmp(err.text, "a/b: ", 5) == 0 && strlen(err.text) > 5, "%s", err.text);
 }
 
@@ -52,22 +52,22 @@ TEST(long_error_texts_are_cut_at_a_character) {
     memset(text, 'a', shift);
     for (; n + 4 < sizeof text; n += 4) memcpy(text + n, "\xF0\x9F\x90\x98", 4);
     text[n] = '\0';
-    (void)lode__fail(&err, LODE_INVALID, "%s", text);
+    (void)err_set(&err, LODE_INVALID, "%s", text);
     size_t len = strlen(err.text);
     CHECK(len < sizeof err.text && len >= sizeof err.text - 4);
-    CHECK(lode__utf8_valid(err.text, len));
+    CHECK(utf8_valid(err.text, len));
   }
 }
 
 static lode_status ensure_small(int x, lode_error *err) {
-  LODE__ENSURE(x < 10, err);
+  ENSURE(x < 10, err);
   return LODE_OK;
 }
 
 TEST(broken_invariants_abort_checked_builds_only) {
   lode_error err;
   int evaluated = 0;
-  CHECK(LODE__INVARIANT(++evaluated == 1) && evaluated == 1);
+  CHECK(INVARIANT(++evaluated == 1) && evaluated == 1);
   OK(ensure_small(9, &err));
 #ifdef LODE_CHECKED
   pid_t child = fork();
@@ -79,7 +79,7 @@ TEST(broken_invariants_abort_checked_builds_only) {
   CHECK(waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 #else
-  CHECK(!LODE__INVARIANT(++evaluated == 0) && evaluated == 2);
+  CHECK(!INVARIANT(++evaluated == 0) && evaluated == 2);
   FAILS(LODE_INTERNAL, ensure_small(10, &err));
   CHECK(strstr(err.text, "x < 10"));
 #endif
@@ -87,27 +87,27 @@ TEST(broken_invariants_abort_checked_builds_only) {
 
 static void check_quote(lode_str s, const char *want) {
   char buf[256];
-  CHECK(lode__quote(s, buf, sizeof buf) == buf);
+  CHECK(str_quote(s, buf, sizeof buf) == buf);
   CHECKF(strcmp(buf, want) == 0, "%s, wanted %s", buf, want);
 }
 
 TEST(quotes_show_any_bytes_safely) {
   check_quote((lode_str){NULL, 0}, "null");
-  check_quote(LODE__LIT(""), "\"\"");
-  check_quote(LODE__LIT("plain"), "\"plain\"");
-  check_quote(LODE__LIT("a\"b\\c\n\t\r\x01\x7F"), "\"a\\\"b\\\\c\\n\\t\\r\\x01\\x7f\"");
-  check_quote(LODE__LIT("caf\xC3\xA9"), "\"caf\xC3\xA9\"");
-  check_quote(LODE__LIT("bad\xC3"), "\"bad\\xc3\"");
-  check_quote(LODE__LIT("\xED\xA0\x80"), "\"\\xed\\xa0\\x80\"");
-  check_quote(LODE__LIT("\xC2\x9B" "2J"), "\"\\xc2\\x9b2J\""); /* a control character that terminals obey */
+  check_quote(STR_LIT(""), "\"\"");
+  check_quote(STR_LIT("plain"), "\"plain\"");
+  check_quote(STR_LIT("a\"b\\c\n\t\r\x01\x7F"), "\"a\\\"b\\\\c\\n\\t\\r\\x01\\x7f\"");
+  check_quote(STR_LIT("caf\xC3\xA9"), "\"caf\xC3\xA9\"");
+  check_quote(STR_LIT("bad\xC3"), "\"bad\\xc3\"");
+  check_quote(STR_LIT("\xED\xA0\x80"), "\"\\xed\\xa0\\x80\"");
+  check_quote(STR_LIT("\xC2\x9B" "2J"), "\"\\xc2\\x9b2J\""); /* a control character that terminals obey */
   char zeros[100] = {0}, buf[256];
-  lode__quote((lode_str){zeros, sizeof zeros}, buf, sizeof buf); /* the longest there is */
+  str_quote((lode_str){zeros, sizeof zeros}, buf, sizeof buf); /* the longest there is */
   CHECK(strlen(buf) == 2 + 60 * 4 + 3);
   char wide[80];
   memset(wide, 'x', 59);
   memcpy(wide + 59, "\xE2\x82\xAC tail", 8);
-  lode__quote((lode_str){wide, 67}, buf, sizeof buf); /* the euro would end past byte 60: left out whole */
-  CHECK(strlen(buf) == 2 + 59 + 3 && lode__utf8_valid(buf, strlen(buf)));
+  str_quote((lode_str){wide, 67}, buf, sizeof buf); /* the euro would end past byte 60: left out whole */
+  CHECK(strlen(buf) == 2 + 59 + 3 && utf8_valid(buf, strlen(buf)));
 }
 
 /* ---- Memory ---- */
@@ -116,51 +116,51 @@ static int allocations_left;
 static bool count_down(void) { return allocations_left-- > 0; }
 
 TEST(allocations_of_nothing_and_of_too_much) {
-  void *p = lode__alloc(0), *q = lode__alloc_zero(0, 8), *r = lode__realloc(NULL, 0);
+  void *p = mem_alloc(0), *q = mem_calloc(0, 8), *r = mem_realloc(NULL, 0);
   CHECK(p && q && r);
-  r = lode__realloc(r, 0);
+  r = mem_realloc(r, 0);
   CHECK(r);
-  lode__free(p), lode__free(q), lode__free(r), lode__free(NULL);
-  CHECK(lode__alloc_zero(SIZE_MAX / 2, 3) == NULL);
-  unsigned char *z = lode__alloc_zero(100, 3);
+  mem_free(p), mem_free(q), mem_free(r), mem_free(NULL);
+  CHECK(mem_calloc(SIZE_MAX / 2, 3) == NULL);
+  unsigned char *z = mem_calloc(100, 3);
   for (int i = 0; i < 300; i++) CHECK(z[i] == 0);
-  lode__free(z);
+  mem_free(z);
   for (size_t align = 1; align <= 4096; align *= 2) {
-    char *a = lode__alloc_aligned(align, 100);
+    char *a = mem_alloc_aligned(align, 100);
     CHECK(a && (uintptr_t)a % align == 0);
     memset(a, 1, 100);
-    lode__free(a);
+    mem_free(a);
   }
 }
 
 TEST(the_hook_fails_every_kind_of_allocation) {
   allocations_left = 0;
-  lode__alloc_hook = count_down;
-  CHECK(!lode__alloc(8) && !lode__alloc_zero(1, 8) && !lode__realloc(NULL, 8) && !lode__alloc_aligned(16, 8));
-  lode__alloc_hook = NULL;
-  void *p = lode__alloc(8);
+  mem_alloc_hook = count_down;
+  CHECK(!mem_alloc(8) && !mem_calloc(1, 8) && !mem_realloc(NULL, 8) && !mem_alloc_aligned(16, 8));
+  mem_alloc_hook = NULL;
+  void *p = mem_alloc(8);
   CHECK(p);
-  lode__free(p);
+  mem_free(p);
 }
 
 /* Some work with all kinds of containers; true when all of it could be done. */
 static bool some_work(void) {
-  lode__buf buf = {0};
-  lode__arena arena;
+  strbuf buf = {0};
+  mem_arena arena;
   int *items = NULL;
   size_t cap = 0;
   bool ok = true;
-  lode__arena_init(&arena, 0);
-  for (int i = 0; i < 500; i++) lode__buf_addf(&buf, "%d,", i);
-  for (int i = 0; ok && i < 500; i++) ok = lode__arena_alloc(&arena, 100) != NULL;
+  mem_arena_init(&arena, 0);
+  for (int i = 0; i < 500; i++) strbuf_addf(&buf, "%d,", i);
+  for (int i = 0; ok && i < 500; i++) ok = mem_arena_alloc(&arena, 100) != NULL;
   for (size_t i = 0; ok && i < 500; i++) {
-    ok = lode__grow(&items, &cap, i + 1, sizeof *items);
+    ok = mem_grow(&items, &cap, i + 1, sizeof *items);
     if (ok) items[i] = (int)i;
   }
   ok = ok && !buf.failed;
-  lode__buf_release(&buf);
-  lode__arena_release(&arena);
-  lode__free(items);
+  strbuf_release(&buf);
+  mem_arena_release(&arena);
+  mem_free(items);
   return ok;
 }
 
@@ -168,9 +168,9 @@ TEST(each_allocation_may_fail) {
   int failures = 0;
   for (int n = 0;; n++) { /* leaks and bad accesses are the sanitizers' to find */
     allocations_left = n;
-    lode__alloc_hook = count_down;
+    mem_alloc_hook = count_down;
     bool ok = some_work();
-    lode__alloc_hook = NULL;
+    mem_alloc_hook = NULL;
     CHECK(ok == (allocations_left >= 0));
     if (ok) break;
     failures++;
@@ -181,134 +181,134 @@ TEST(each_allocation_may_fail) {
 /* ---- Arena ---- */
 
 TEST(arena_objects_are_aligned_and_apart) {
-  lode__arena arena;
-  lode__arena_init(&arena, 0);
+  mem_arena arena;
+  mem_arena_init(&arena, 0);
   unsigned char *objects[2000];
   for (size_t i = 0; i < 2000; i++) {
-    objects[i] = lode__arena_alloc(&arena, i % 97);
+    objects[i] = mem_arena_alloc(&arena, i % 97);
     CHECK(objects[i] && (uintptr_t)objects[i] % 16 == 0);
     memset(objects[i], (int)(i & 255), i % 97);
   }
   for (size_t i = 0; i < 2000; i++) {
     for (size_t j = 0; j < i % 97; j++) CHECK(objects[i][j] == (i & 255));
   }
-  CHECK(lode__arena_alloc(&arena, 0) != lode__arena_alloc(&arena, 0));
-  char *big = lode__arena_alloc(&arena, 5 << 20);
+  CHECK(mem_arena_alloc(&arena, 0) != mem_arena_alloc(&arena, 0));
+  char *big = mem_arena_alloc(&arena, 5 << 20);
   CHECK(big);
   memset(big, 1, 5 << 20);
-  CHECK(!lode__arena_alloc(&arena, SIZE_MAX) && !lode__arena_alloc(&arena, SIZE_MAX - 20));
-  char *copy = lode__arena_copy(&arena, "abc", 2);
+  CHECK(!mem_arena_alloc(&arena, SIZE_MAX) && !mem_arena_alloc(&arena, SIZE_MAX - 20));
+  char *copy = mem_arena_copy(&arena, "abc", 2);
   CHECK(strcmp(copy, "ab") == 0);
-  copy = lode__arena_copy(&arena, NULL, 0);
+  copy = mem_arena_copy(&arena, NULL, 0);
   CHECK(copy && *copy == '\0');
-  CHECK(!lode__arena_copy(&arena, "x", SIZE_MAX));
-  lode__arena_release(&arena);
+  CHECK(!mem_arena_copy(&arena, "x", SIZE_MAX));
+  mem_arena_release(&arena);
 }
 
 TEST(arena_limit_holds_and_is_usable) {
   for (size_t limit = 64; limit < 20000; limit += 997) {
-    lode__arena arena;
-    lode__arena_init(&arena, limit);
+    mem_arena arena;
+    mem_arena_init(&arena, limit);
     size_t got = 0;
-    while (lode__arena_alloc(&arena, 16)) got += 16;
+    while (mem_arena_alloc(&arena, 16)) got += 16;
     CHECK(arena.used <= limit);
     CHECKF(got + 200 > limit, "%zu of %zu", got, limit); /* a few headers and rests of blocks, no more */
-    CHECK(!lode__arena_alloc(&arena, 1));
-    lode__arena_reset(&arena);
-    CHECK(lode__arena_alloc(&arena, 1));
-    lode__arena_release(&arena);
+    CHECK(!mem_arena_alloc(&arena, 1));
+    mem_arena_reset(&arena);
+    CHECK(mem_arena_alloc(&arena, 1));
+    mem_arena_release(&arena);
     CHECK(arena.used == 0);
   }
-  lode__arena arena;
-  lode__arena_init(&arena, 1 << 20);
-  CHECK(!lode__arena_alloc(&arena, 1 << 20)); /* the header does not fit */
-  CHECK(lode__arena_alloc(&arena, (1 << 20) - 100));
-  CHECK(!lode__arena_alloc(&arena, 200));
-  lode__arena_release(&arena);
+  mem_arena arena;
+  mem_arena_init(&arena, 1 << 20);
+  CHECK(!mem_arena_alloc(&arena, 1 << 20)); /* the header does not fit */
+  CHECK(mem_arena_alloc(&arena, (1 << 20) - 100));
+  CHECK(!mem_arena_alloc(&arena, 200));
+  mem_arena_release(&arena);
 }
 
 TEST(arena_reset_keeps_one_block_of_modest_size) {
-  lode__arena arena;
-  lode__arena_init(&arena, 0);
-  for (int i = 0; i < 1000; i++) CHECK(lode__arena_alloc(&arena, 1000));
-  CHECK(lode__arena_alloc(&arena, 64 << 20));
+  mem_arena arena;
+  mem_arena_init(&arena, 0);
+  for (int i = 0; i < 1000; i++) CHECK(mem_arena_alloc(&arena, 1000));
+  CHECK(mem_arena_alloc(&arena, 64 << 20));
   CHECK(arena.used > 64 << 20);
-  lode__arena_reset(&arena);
+  mem_arena_reset(&arena);
   CHECK(arena.used > 0 && arena.used <= 1 << 20);
   size_t kept = arena.used;
   allocations_left = 0;
-  lode__alloc_hook = count_down; /* the kept block serves without the allocator */
-  for (size_t i = 0; i + 4 < kept / 1024; i++) CHECK(lode__arena_alloc(&arena, 1000));
-  lode__alloc_hook = NULL;
+  mem_alloc_hook = count_down; /* the kept block serves without the allocator */
+  for (size_t i = 0; i + 4 < kept / 1024; i++) CHECK(mem_arena_alloc(&arena, 1000));
+  mem_alloc_hook = NULL;
   CHECK(arena.used == kept);
-  lode__arena_release(&arena);
-  lode__arena_reset(&arena);
+  mem_arena_release(&arena);
+  mem_arena_reset(&arena);
   CHECK(arena.used == 0 && arena.head == NULL);
 }
 
 /* ---- Buffers and arrays ---- */
 
 TEST(buf_grows_and_keeps) {
-  lode__buf buf = {0};
-  lode__buf_add(&buf, NULL, 0);
+  strbuf buf = {0};
+  strbuf_add(&buf, NULL, 0);
   CHECK(buf.len == 0 && !buf.failed);
-  for (int i = 0; i < 1000; i++) lode__buf_addf(&buf, "%03d", i);
-  lode__buf_adds(&buf, "end");
-  lode__buf_addc(&buf, '!');
+  for (int i = 0; i < 1000; i++) strbuf_addf(&buf, "%03d", i);
+  strbuf_addstr(&buf, "end");
+  strbuf_addch(&buf, '!');
   CHECK(buf.len == 3004 && memcmp(buf.data, "000001002", 9) == 0 && memcmp(buf.data + 3000, "end!", 4) == 0);
-  char *at = lode__buf_room(&buf, 5000);
+  char *at = strbuf_reserve(&buf, 5000);
   CHECK(at == buf.data + 3004 && buf.cap >= 8004 && buf.len == 3004);
-  lode__buf_release(&buf);
+  strbuf_release(&buf);
   CHECK(buf.data == NULL && buf.cap == 0);
 }
 
 TEST(buf_failure_sticks) {
-  lode__buf buf = {0};
-  lode__buf_adds(&buf, "kept");
+  strbuf buf = {0};
+  strbuf_addstr(&buf, "kept");
   allocations_left = 0;
-  lode__alloc_hook = count_down;
+  mem_alloc_hook = count_down;
   char big[200] = {0};
-  lode__buf_add(&buf, big, sizeof big);
-  lode__alloc_hook = NULL;
+  strbuf_add(&buf, big, sizeof big);
+  mem_alloc_hook = NULL;
   CHECK(buf.failed && buf.len == 4);
-  lode__buf_addc(&buf, 'x'); /* there would be room: still nothing */
-  lode__buf_addf(&buf, "%d", 1);
-  CHECK(!lode__buf_room(&buf, 0));
+  strbuf_addch(&buf, 'x'); /* there would be room: still nothing */
+  strbuf_addf(&buf, "%d", 1);
+  CHECK(!strbuf_reserve(&buf, 0));
   CHECK(buf.failed && buf.len == 4 && memcmp(buf.data, "kept", 4) == 0);
-  lode__buf_release(&buf);
+  strbuf_release(&buf);
   CHECK(!buf.failed);
-  CHECK(!lode__buf_room(&buf, SIZE_MAX - 8) && buf.failed);
-  lode__buf_release(&buf);
-  lode__buf_addc(&buf, 'a');
-  CHECK(!lode__buf_room(&buf, SIZE_MAX) && buf.failed);
-  lode__buf_release(&buf);
+  CHECK(!strbuf_reserve(&buf, SIZE_MAX - 8) && buf.failed);
+  strbuf_release(&buf);
+  strbuf_addch(&buf, 'a');
+  CHECK(!strbuf_reserve(&buf, SIZE_MAX) && buf.failed);
+  strbuf_release(&buf);
 }
 
 TEST(grow_checks_its_product) {
   uint64_t *items = NULL;
   size_t cap = 0;
-  CHECK(lode__grow(&items, &cap, 3, sizeof *items) && cap >= 3);
+  CHECK(mem_grow(&items, &cap, 3, sizeof *items) && cap >= 3);
   items[0] = 11, items[2] = 33;
-  CHECK(lode__grow(&items, &cap, 1000, sizeof *items) && cap >= 1000 && items[0] == 11 && items[2] == 33);
+  CHECK(mem_grow(&items, &cap, 1000, sizeof *items) && cap >= 1000 && items[0] == 11 && items[2] == 33);
   uint64_t *before = items;
   size_t cap_before = cap;
-  CHECK(!lode__grow(&items, &cap, SIZE_MAX / 4, sizeof *items) && items == before && cap == cap_before);
-  CHECK(!lode__grow(&items, &cap, SIZE_MAX, 1) && items == before && cap == cap_before);
-  lode__free(items);
+  CHECK(!mem_grow(&items, &cap, SIZE_MAX / 4, sizeof *items) && items == before && cap == cap_before);
+  CHECK(!mem_grow(&items, &cap, SIZE_MAX, 1) && items == before && cap == cap_before);
+  mem_free(items);
 }
 
 /* ---- Text ---- */
 
 TEST(strings_compare_by_bytes_then_length) {
-  CHECK(lode__str_cmp(LODE__LIT("a"), LODE__LIT("b")) < 0);
-  CHECK(lode__str_cmp(LODE__LIT("b"), LODE__LIT("aa")) > 0);
-  CHECK(lode__str_cmp(LODE__LIT("a"), LODE__LIT("aa")) < 0);
-  CHECK(lode__str_cmp(LODE__LIT("a\0b"), LODE__LIT("a\0a")) > 0);
-  CHECK(lode__str_cmp(LODE__LIT("\x7F"), LODE__LIT("\x80")) < 0); /* bytes are unsigned */
-  CHECK(lode__str_cmp(LODE__LIT(""), (lode_str){NULL, 0}) == 0);
-  CHECK(lode__str_cmp(LODE__LIT(""), LODE__LIT("a")) < 0);
-  CHECK(lode__str_eq(LODE__LIT("x\0y"), LODE__LIT("x\0y")) && !lode__str_eq(LODE__LIT("x"), LODE__LIT("xy")));
-  CHECK(lode__str(NULL).data == NULL && lode__str("ab").len == 2);
+  CHECK(str_cmp(STR_LIT("a"), STR_LIT("b")) < 0);
+  CHECK(str_cmp(STR_LIT("b"), STR_LIT("aa")) > 0);
+  CHECK(str_cmp(STR_LIT("a"), STR_LIT("aa")) < 0);
+  CHECK(str_cmp(STR_LIT("a\0b"), STR_LIT("a\0a")) > 0);
+  CHECK(str_cmp(STR_LIT("\x7F"), STR_LIT("\x80")) < 0); /* bytes are unsigned */
+  CHECK(str_cmp(STR_LIT(""), (lode_str){NULL, 0}) == 0);
+  CHECK(str_cmp(STR_LIT(""), STR_LIT("a")) < 0);
+  CHECK(str_eq(STR_LIT("x\0y"), STR_LIT("x\0y")) && !str_eq(STR_LIT("x"), STR_LIT("xy")));
+  CHECK(str_of(NULL).data == NULL && str_of("ab").len == 2);
 }
 
 /* By decoding and encoding again, which is another way than the library's. */
@@ -337,10 +337,10 @@ TEST(utf8_every_short_sequence) {
   for (unsigned n = 0; n < 1u << 24; n += test_full() ? 1 : 5) { /* 5 and 2^24 have no common factor to hide behind */
     text[0] = (unsigned char)(n >> 16), text[1] = (unsigned char)(n >> 8), text[2] = (unsigned char)n;
     for (size_t len = 1; len <= 3; len++) {
-      bool want = reference_valid(text, len), got = lode__utf8_valid((char *)text, len);
+      bool want = reference_valid(text, len), got = utf8_valid((char *)text, len);
       CHECKF(want == got, "%02x %02x %02x, %zu bytes: %d", text[0], text[1], text[2], len, got);
     }
-    CHECK(lode__utf8_width((char *)text, 3) == reference_width(text, 3));
+    CHECK(utf8_width((char *)text, 3) == reference_width(text, 3));
   }
 }
 
@@ -353,15 +353,15 @@ TEST(utf8_named_cases) {
     "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xF8\x88\x80\x80\x80", "\xFE", "\xFF",                      /* past the end */
     "\xC2", "\xE2\x82", "\xF0\x9F\x90", "\xC2" "a", "\xE2\x82" "a", "\xF0\x9F\x90" "a",              /* truncated */
   };
-  for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECKF(lode__utf8_valid(good[i], strlen(good[i])), "good %zu", i);
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECKF(utf8_valid(good[i], strlen(good[i])), "good %zu", i);
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     for (size_t before = 0; before < 20; before++) { /* on every side of a step of eight */
       char text[64];
       size_t n = strlen(wrong[i]);
       memset(text, 'x', sizeof text);
       memcpy(text + before, wrong[i], n);
-      CHECKF(!lode__utf8_valid(text, before + n), "wrong %zu after %zu bytes", i, before);
-      CHECKF(!lode__utf8_valid(text, sizeof text), "wrong %zu after %zu bytes, more behind", i, before);
+      CHECKF(!utf8_valid(text, before + n), "wrong %zu after %zu bytes", i, before);
+      CHECKF(!utf8_valid(text, sizeof text), "wrong %zu after %zu bytes, more behind", i, before);
     }
   }
 }
@@ -376,7 +376,7 @@ TEST(utf8_random_against_the_reference) {
     for (size_t i = 0; i < n; i++) text[i] = test_below(3) ? bytes[test_below(sizeof bytes)] : 'a';
     bool want = reference_valid(text, n);
     valid += want;
-    CHECK(lode__utf8_valid((char *)text, n) == want);
+    CHECK(utf8_valid((char *)text, n) == want);
   }
   CHECK(valid > 10000 && valid < 290000);
 }
@@ -387,19 +387,19 @@ TEST(hash_depends_on_every_byte_and_the_length) {
   char text[40] = {0};
   uint64_t seen[41];
   for (size_t n = 0; n <= 40; n++) { /* zeros of every length differ */
-    seen[n] = lode__hash(text, n);
-    CHECK(seen[n] == lode__hash(text, n));
+    seen[n] = hash_bytes(text, n);
+    CHECK(seen[n] == hash_bytes(text, n));
     for (size_t i = 0; i < n; i++) CHECK(seen[i] != seen[n]);
   }
   for (size_t n = 1; n <= 40; n++) {
     for (size_t i = 0; i < n; i++) {
       text[i] ^= 1;
-      CHECK(lode__hash(text, n) != seen[n]);
+      CHECK(hash_bytes(text, n) != seen[n]);
       text[i] ^= 1;
     }
   }
   unsigned buckets[64] = {0};
-  for (uint32_t i = 0; i < 64000; i++) buckets[lode__hash(&i, sizeof i) & 63]++;
+  for (uint32_t i = 0; i < 64000; i++) buckets[hash_bytes(&i, sizeof i) & 63]++;
   for (int i = 0; i < 64; i++) CHECKF(buckets[i] > 800 && buckets[i] < 1200, "%u of 1000", buckets[i]);
 }
 
@@ -410,7 +410,7 @@ TEST(hash_keys_and_random_numbers_differ_between_processes) {
     CHECK(pipe(ends) == 0);
     pid_t child = fork();
     if (child == 0) {
-      uint64_t mine[2] = {lode__hash("key", 3), lode__random()};
+      uint64_t mine[2] = {hash_bytes("key", 3), rand_u64()};
       _exit(write(ends[1], mine, sizeof mine) == (ssize_t)sizeof mine ? 0 : 1);
     }
     CHECK(read(ends[0], values[i], sizeof values[i]) == (ssize_t)sizeof values[i]);
@@ -419,7 +419,7 @@ TEST(hash_keys_and_random_numbers_differ_between_processes) {
     close(ends[0]), close(ends[1]);
   }
   CHECK(values[0][0] != values[1][0] && values[0][1] != values[1][1]);
-  CHECK(lode__random() != lode__random());
+  CHECK(rand_u64() != rand_u64());
 }
 
 /* ---- CRC-32C ---- */
@@ -461,29 +461,29 @@ static void check_crc(uint32_t (*crc)(uint32_t, const void *, size_t)) {
   free(data);
 }
 
-TEST(crc_by_tables) { check_crc(lode__crc32c_portable); }
-TEST(crc_as_chosen) { check_crc(lode__crc32c); }
+TEST(crc_by_tables) { check_crc(crc32c_portable); }
+TEST(crc_as_chosen) { check_crc(crc32c_update); }
 
 TEST(crc_obeys_the_environment) {
   CHECK(setenv("LODE_SIMD", "portable", 1) == 0);
-  CHECK(strcmp(lode__crc32c_name(), "portable") == 0);
-  check_crc(lode__crc32c);
+  CHECK(strcmp(crc32c_name(), "portable") == 0);
+  check_crc(crc32c_update);
 }
 
 TEST(crc_uses_the_instruction_where_there_is_one) {
   unsetenv("LODE_SIMD");
 #if defined(__x86_64__)
-  CHECK((strcmp(lode__crc32c_name(), "sse4.2") == 0) == !!__builtin_cpu_supports("sse4.2"));
+  CHECK((strcmp(crc32c_name(), "sse4.2") == 0) == !!__builtin_cpu_supports("sse4.2"));
 #elif !defined(__aarch64__)
-  CHECK(strcmp(lode__crc32c_name(), "portable") == 0);
+  CHECK(strcmp(crc32c_name(), "portable") == 0);
 #else
-  CHECK(lode__crc32c_name()[0]);
+  CHECK(crc32c_name()[0]);
 #endif
 }
 
 TEST(crc_of_integers_is_little_endian) {
-  CHECK(lode__crc32c_u32(5, 0x04030201u) == lode__crc32c(5, "\1\2\3\4", 4));
-  CHECK(lode__crc32c_u64(5, 0x0807060504030201u) == lode__crc32c(5, "\1\2\3\4\5\6\7\10", 8));
+  CHECK(crc32c_update_u32(5, 0x04030201u) == crc32c_update(5, "\1\2\3\4", 4));
+  CHECK(crc32c_update_u64(5, 0x0807060504030201u) == crc32c_update(5, "\1\2\3\4\5\6\7\10", 8));
 }
 
 /* ---- The operating system ---- */
@@ -499,11 +499,11 @@ static char *path_in(const char *folder, const char *name) {
 /* A table whose transfers are short and often interrupted. */
 static ssize_t stingy_pread(int fd, void *buf, size_t n, off_t off) {
   if (test_below(3) == 0) return errno = EINTR, -1;
-  return lode__os_real.pread(fd, buf, n > 7 ? 1 + test_below(7) : n, off);
+  return os_real.pread(fd, buf, n > 7 ? 1 + test_below(7) : n, off);
 }
 static ssize_t stingy_pwrite(int fd, const void *buf, size_t n, off_t off) {
   if (test_below(3) == 0) return errno = EINTR, -1;
-  return lode__os_real.pwrite(fd, buf, n > 7 ? 1 + test_below(7) : n, off);
+  return os_real.pwrite(fd, buf, n > 7 ? 1 + test_below(7) : n, off);
 }
 
 /* A host without standard output that prints all the same would write over the head of the file. */
@@ -511,40 +511,40 @@ TEST(no_file_takes_the_place_of_a_standard_stream) {
   const char *home = test_folder(), *path = path_in(home, "f");
   int kept = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);
   close(STDIN_FILENO);
-  int fd = lode__os_real.open(path, O_RDWR | O_CREAT, 0600);
-  int folder = lode__os_real.open(home, O_RDONLY | O_DIRECTORY, 0);
-  int below = lode__os_real.open_below(folder, "f", O_RDONLY, 0);
+  int fd = os_real.open(path, O_RDWR | O_CREAT, 0600);
+  int folder = os_real.open(home, O_RDONLY | O_DIRECTORY, 0);
+  int below = os_real.open_below(folder, "f", O_RDONLY, 0);
   bool left_closed = fcntl(STDIN_FILENO, F_GETFD) < 0;
   if (kept >= 0) dup2(kept, STDIN_FILENO);
   if (kept >= 0) close(kept);
   CHECK(fd > 2 && folder > 2 && below > 2 && left_closed);
   CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC && fcntl(below, F_GETFD) == FD_CLOEXEC);
-  lode__os_real.close(fd);
-  lode__os_real.close(folder);
-  lode__os_real.close(below);
+  os_real.close(fd);
+  os_real.close(folder);
+  os_real.close(below);
 }
 
 TEST(transfers_go_on_over_interruptions_and_short_counts) {
   lode_error err;
-  lode__os_table stingy = lode__os_real;
+  os_calls stingy = os_real;
   stingy.pread = stingy_pread;
   stingy.pwrite = stingy_pwrite;
-  lode__os = &stingy;
+  os_api = &stingy;
   test_srand(test_seed());
   char data[5000], back[5100];
   for (size_t i = 0; i < sizeof data; i++) data[i] = (char)test_rand();
-  int fd = lode__os->open(path_in(test_folder(), "f"), O_RDWR | O_CREAT, 0600);
+  int fd = os_api->open(path_in(test_folder(), "f"), O_RDWR | O_CREAT, 0600);
   CHECK(fd >= 0);
-  OK(lode__os_write_full(fd, data, sizeof data, 100, &err));
+  OK(os_write_full(fd, data, sizeof data, 100, &err));
   size_t got;
-  OK(lode__os_read_full(fd, back, sizeof data, 100, &got, &err));
+  OK(os_read_full(fd, back, sizeof data, 100, &got, &err));
   CHECK(got == sizeof data && memcmp(data, back, sizeof data) == 0);
-  OK(lode__os_read_full(fd, back, sizeof back, 3000, &got, &err)); /* past the end: short, no error */
+  OK(os_read_full(fd, back, sizeof back, 3000, &got, &err)); /* past the end: short, no error */
   CHECK(got == 2100 && memcmp(data + 2900, back, 2100) == 0);
-  OK(lode__os_read_full(fd, back, 10, 1 << 20, &got, &err));
+  OK(os_read_full(fd, back, 10, 1 << 20, &got, &err));
   CHECK(got == 0);
-  OK(lode__os_write_full(fd, data, 0, 0, &err));
-  CHECK(lode__os->close(fd) == 0);
+  OK(os_write_full(fd, data, 0, 0, &err));
+  CHECK(os_api->close(fd) == 0);
 }
 
 static ssize_t full_pwrite(int fd, const void *buf, size_t n, off_t off) {
@@ -557,116 +557,116 @@ static ssize_t stuck_pwrite(int fd, const void *buf, size_t n, off_t off) {
 }
 static ssize_t broken_pread(int fd, void *buf, size_t n, off_t off) {
   if (off >= 4) return errno = EIO, -1;
-  return lode__os_real.pread(fd, buf, n < 4 ? n : 4, off);
+  return os_real.pread(fd, buf, n < 4 ? n : 4, off);
 }
 
 TEST(transfers_report_what_went_wrong) {
   lode_error err;
-  lode__os_table table = lode__os_real;
-  lode__os = &table;
+  os_calls table = os_real;
+  os_api = &table;
   char data[16] = "0123456789abcde";
   size_t got = 99;
-  int fd = lode__os->open(path_in(test_folder(), "f"), O_RDWR | O_CREAT, 0600);
-  OK(lode__os_write_full(fd, data, sizeof data, 0, &err));
+  int fd = os_api->open(path_in(test_folder(), "f"), O_RDWR | O_CREAT, 0600);
+  OK(os_write_full(fd, data, sizeof data, 0, &err));
   table.pwrite = full_pwrite;
-  FAILS(LODE_FULL, lode__os_write_full(fd, data, sizeof data, 0, &err));
+  FAILS(LODE_FULL, os_write_full(fd, data, sizeof data, 0, &err));
   table.pwrite = stuck_pwrite;
-  FAILS(LODE_IO, lode__os_write_full(fd, data, sizeof data, 0, &err)); /* and does not spin */
+  FAILS(LODE_IO, os_write_full(fd, data, sizeof data, 0, &err)); /* and does not spin */
   table.pread = broken_pread;
-  FAILS(LODE_IO, lode__os_read_full(fd, data, sizeof data, 0, &got, &err));
+  FAILS(LODE_IO, os_read_full(fd, data, sizeof data, 0, &got, &err));
   CHECK(got == 0);
-  FAILS(LODE_IO, lode__os_read_full(fd, data, sizeof data, UINT64_MAX - 3, &got, &err));
-  FAILS(LODE_IO, lode__os_write_full(fd, data, sizeof data, INT64_MAX - 3, &err));
-  lode__os->close(fd);
+  FAILS(LODE_IO, os_read_full(fd, data, sizeof data, UINT64_MAX - 3, &got, &err));
+  FAILS(LODE_IO, os_write_full(fd, data, sizeof data, INT64_MAX - 3, &err));
+  os_api->close(fd);
 }
 
 TEST(descriptors_do_not_survive_exec) {
-  int fd = lode__os->open(path_in(test_folder(), "f"), O_RDWR | O_CREAT, 0600);
+  int fd = os_api->open(path_in(test_folder(), "f"), O_RDWR | O_CREAT, 0600);
   CHECK(fd >= 0 && (fcntl(fd, F_GETFD) & FD_CLOEXEC));
-  lode__os->close(fd);
+  os_api->close(fd);
 }
 
 static char synced[4200];
 static int spy_open(const char *path, int flags, unsigned mode) {
   snprintf(synced, sizeof synced, "%s", path);
-  return lode__os_real.open(path, flags, mode);
+  return os_real.open(path, flags, mode);
 }
 static int failing_fsync(int fd) { return (void)fd, errno = EIO, -1; }
 static int unable_fsync(int fd) { return (void)fd, errno = EINVAL, -1; }
-static int interrupted_fsync(int fd) { return test_below(4) ? (errno = EINTR, -1) : lode__os_real.fsync(fd); }
+static int interrupted_fsync(int fd) { return test_below(4) ? (errno = EINTR, -1) : os_real.fsync(fd); }
 
 TEST(folder_of_a_path_is_synced) {
   lode_error err;
-  lode__os_table table = lode__os_real;
+  os_calls table = os_real;
   table.open = spy_open;
   table.fsync = interrupted_fsync;
-  lode__os = &table;
+  os_api = &table;
   const char *folder = test_folder();
   CHECK(chdir(folder) == 0);
-  OK(lode__os_sync_folder_of(path_in(folder, "name"), &err));
+  OK(os_sync_parent_dir(path_in(folder, "name"), &err));
   CHECK(strcmp(synced, folder) == 0);
-  OK(lode__os_sync_folder_of(path_in(folder, "sub//"), &err));
+  OK(os_sync_parent_dir(path_in(folder, "sub//"), &err));
   CHECK(strcmp(synced, folder) == 0);
-  OK(lode__os_sync_folder_of(path_in(folder, "/name"), &err));
+  OK(os_sync_parent_dir(path_in(folder, "/name"), &err));
   CHECK(strcmp(synced, folder) == 0);
-  OK(lode__os_sync_folder_of("name", &err));
+  OK(os_sync_parent_dir("name", &err));
   CHECK(strcmp(synced, ".") == 0);
-  OK(lode__os_sync_folder_of("/name", &err));
+  OK(os_sync_parent_dir("/name", &err));
   CHECK(strcmp(synced, "/") == 0);
-  FAILS(LODE_IO, lode__os_sync_folder_of(path_in(folder, "no/such"), &err));
+  FAILS(LODE_IO, os_sync_parent_dir(path_in(folder, "no/such"), &err));
   table.fsync = failing_fsync;
-  FAILS(LODE_IO, lode__os_sync_folder_of("name", &err));
+  FAILS(LODE_IO, os_sync_parent_dir("name", &err));
   table.fsync = unable_fsync;
-  OK(lode__os_sync_folder_of("name", &err));
+  OK(os_sync_parent_dir("name", &err));
   allocations_left = 0;
-  lode__alloc_hook = count_down;
-  FAILS(LODE_NOMEM, lode__os_sync_folder_of("name", &err));
-  lode__alloc_hook = NULL;
+  mem_alloc_hook = count_down;
+  FAILS(LODE_NOMEM, os_sync_parent_dir("name", &err));
+  mem_alloc_hook = NULL;
 }
 
 TEST(locks_conflict_between_descriptors_of_one_process) {
   const char *path = path_in(test_folder(), "lock");
-  int a = lode__os->open(path, O_RDWR | O_CREAT, 0600), b = lode__os->open(path, O_RDWR, 0);
+  int a = os_api->open(path, O_RDWR | O_CREAT, 0600), b = os_api->open(path, O_RDWR, 0);
   CHECK(a >= 0 && b >= 0);
-  CHECK(lode__os->lock(a, F_WRLCK, 0, 10) == 0);
+  CHECK(os_api->lock(a, F_WRLCK, 0, 10) == 0);
   errno = 0;
-  CHECK(lode__os->lock(b, F_RDLCK, 5, 1) == -1 && errno == EAGAIN);
-  CHECK(lode__os->lock(b, F_WRLCK, 10, 1) == 0); /* another range */
-  CHECK(lode__os->lock_held(b, F_RDLCK, 0, 1) == 1);
-  CHECK(lode__os->lock_held(a, F_WRLCK, 0, 10) == 0); /* one's own is none */
-  CHECK(lode__os->lock(a, F_RDLCK, 0, 10) == 0);
-  CHECK(lode__os->lock_held(b, F_RDLCK, 0, 1) == 0 && lode__os->lock_held(b, F_WRLCK, 0, 1) == 1);
-  CHECK(lode__os->lock(b, F_RDLCK, 0, 10) == 0);
-  CHECK(lode__os->lock(a, F_WRLCK, 0, 10) == -1 && errno == EAGAIN);
-  CHECK(lode__os->lock(b, F_UNLCK, 0, 10) == 0 && lode__os->lock(a, F_WRLCK, 0, 10) == 0);
-  int c = lode__os->open(path, O_RDWR, 0); /* closing another descriptor of the file takes nothing away */
-  CHECK(lode__os->close(c) == 0);
-  CHECK(lode__os->lock(b, F_WRLCK, 0, 1) == -1 && errno == EAGAIN);
-  CHECK(lode__os->close(a) == 0);
-  CHECK(lode__os->lock(b, F_WRLCK, 0, 1) == 0);
-  lode__os->close(b);
-  CHECK(lode__os->lock(b, F_WRLCK, 0, 1) == -1 && errno == EBADF);
-  CHECK(lode__os->lock_held(b, F_WRLCK, 0, 1) == -1);
+  CHECK(os_api->lock(b, F_RDLCK, 5, 1) == -1 && errno == EAGAIN);
+  CHECK(os_api->lock(b, F_WRLCK, 10, 1) == 0); /* another range */
+  CHECK(os_api->lock_held(b, F_RDLCK, 0, 1) == 1);
+  CHECK(os_api->lock_held(a, F_WRLCK, 0, 10) == 0); /* one's own is none */
+  CHECK(os_api->lock(a, F_RDLCK, 0, 10) == 0);
+  CHECK(os_api->lock_held(b, F_RDLCK, 0, 1) == 0 && os_api->lock_held(b, F_WRLCK, 0, 1) == 1);
+  CHECK(os_api->lock(b, F_RDLCK, 0, 10) == 0);
+  CHECK(os_api->lock(a, F_WRLCK, 0, 10) == -1 && errno == EAGAIN);
+  CHECK(os_api->lock(b, F_UNLCK, 0, 10) == 0 && os_api->lock(a, F_WRLCK, 0, 10) == 0);
+  int c = os_api->open(path, O_RDWR, 0); /* closing another descriptor of the file takes nothing away */
+  CHECK(os_api->close(c) == 0);
+  CHECK(os_api->lock(b, F_WRLCK, 0, 1) == -1 && errno == EAGAIN);
+  CHECK(os_api->close(a) == 0);
+  CHECK(os_api->lock(b, F_WRLCK, 0, 1) == 0);
+  os_api->close(b);
+  CHECK(os_api->lock(b, F_WRLCK, 0, 1) == -1 && errno == EBADF);
+  CHECK(os_api->lock_held(b, F_WRLCK, 0, 1) == -1);
 }
 
 TEST(locks_conflict_between_processes_and_die_with_them) {
   const char *path = path_in(test_folder(), "lock");
-  int fd = lode__os->open(path, O_RDWR | O_CREAT, 0600), ready[2];
+  int fd = os_api->open(path, O_RDWR | O_CREAT, 0600), ready[2];
   CHECK(fd >= 0 && pipe(ready) == 0);
   pid_t child = fork();
   if (child == 0) {
-    int own = lode__os->open(path, O_RDWR, 0);
-    char verdict = lode__os->lock(own, F_WRLCK, 0, 1) == 0 ? 'y' : 'n';
+    int own = os_api->open(path, O_RDWR, 0);
+    char verdict = os_api->lock(own, F_WRLCK, 0, 1) == 0 ? 'y' : 'n';
     if (write(ready[1], &verdict, 1) != 1) _exit(1);
     for (;;) pause();
   }
   char verdict = 0;
   CHECK(read(ready[0], &verdict, 1) == 1 && verdict == 'y');
-  CHECK(lode__os->lock_held(fd, F_RDLCK, 0, 1) == 1);
-  CHECK(lode__os->lock(fd, F_RDLCK, 0, 1) == -1 && errno == EAGAIN);
+  CHECK(os_api->lock_held(fd, F_RDLCK, 0, 1) == 1);
+  CHECK(os_api->lock(fd, F_RDLCK, 0, 1) == -1 && errno == EAGAIN);
   CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
-  CHECK(lode__os->lock(fd, F_WRLCK, 0, 1) == 0);
-  lode__os->close(fd);
+  CHECK(os_api->lock(fd, F_WRLCK, 0, 1) == 0);
+  os_api->close(fd);
   close(ready[0]), close(ready[1]);
 }
 
@@ -674,24 +674,24 @@ TEST(files_folders_and_clocks) {
   const char *folder = test_folder();
   char *a = path_in(folder, "a"), *b = path_in(folder, "b");
   struct stat st;
-  CHECK(lode__os->mkdir(a, 0700) == 0 && lode__os->stat(a, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0700);
-  CHECK(lode__os->rmdir(a) == 0 && lode__os->stat(a, &st) == -1 && errno == ENOENT);
-  int fd = lode__os->open(a, O_RDWR | O_CREAT | O_EXCL, 0600);
-  CHECK(fd >= 0 && lode__os->pwrite(fd, "hello", 5, 0) == 5 && lode__os->ftruncate(fd, 3) == 0);
-  CHECK(lode__os->fsync(fd) == 0 && lode__os->fdatasync(fd) == 0 && lode__os->fstat(fd, &st) == 0 && st.st_size == 3);
-  CHECK(lode__os->rename(a, b) == 0 && lode__os->stat(b, &st) == 0 && lode__os->unlink(b) == 0);
-  CHECK(lode__os->close(fd) == 0);
-  uint64_t before = lode__os->now_ns();
-  lode__os->sleep_us(20000);
-  uint64_t slept = lode__os->now_ns() - before;
+  CHECK(os_api->mkdir(a, 0700) == 0 && os_api->stat(a, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0700);
+  CHECK(os_api->rmdir(a) == 0 && os_api->stat(a, &st) == -1 && errno == ENOENT);
+  int fd = os_api->open(a, O_RDWR | O_CREAT | O_EXCL, 0600);
+  CHECK(fd >= 0 && os_api->pwrite(fd, "hello", 5, 0) == 5 && os_api->ftruncate(fd, 3) == 0);
+  CHECK(os_api->fsync(fd) == 0 && os_api->fdatasync(fd) == 0 && os_api->fstat(fd, &st) == 0 && st.st_size == 3);
+  CHECK(os_api->rename(a, b) == 0 && os_api->stat(b, &st) == 0 && os_api->unlink(b) == 0);
+  CHECK(os_api->close(fd) == 0);
+  uint64_t before = os_api->now_ns();
+  os_api->sleep_us(20000);
+  uint64_t slept = os_api->now_ns() - before;
   CHECKF(slept >= 20000000, "%llu ns", (unsigned long long)slept);
-  CHECK(lode__os_wall_ms() > UINT64_C(1600000000000));
+  CHECK(os_wall_ms() > UINT64_C(1600000000000));
 }
 
 TEST(network_file_systems_are_told_from_others) {
   char name[16] = "?";
-  CHECK(!lode__os_is_network("/proc", name, sizeof name) && name[0] == '\0');
-  CHECK(!lode__os_is_network(path_in(test_folder(), "absent"), NULL, 0));
+  CHECK(!os_is_network_fs("/proc", name, sizeof name) && name[0] == '\0');
+  CHECK(!os_is_network_fs(path_in(test_folder(), "absent"), NULL, 0));
 }
 
 /* ---- The harness itself ---- */

@@ -13,24 +13,24 @@ static lode_error err;
 
 /* ---- Golden results: test/chunk/NAME and NAME.chunks; LODE_TEST_BLESS=1 writes them anew ---- */
 
-static void show_lines(lode__buf *out, const char *label, lode_str s) {
+static void show_lines(strbuf *out, const char *label, lode_str s) {
   if (s.len == 0) return;
-  lode__buf_addf(out, "  %s: ", label);
+  strbuf_addf(out, "  %s: ", label);
   for (size_t i = 0; i < s.len; i++) {
-    lode__buf_addc(out, s.data[i]);
-    if (s.data[i] == '\n') lode__buf_adds(out, "    ");
+    strbuf_addch(out, s.data[i]);
+    if (s.data[i] == '\n') strbuf_addstr(out, "    ");
   }
-  lode__buf_addc(out, '\n');
+  strbuf_addch(out, '\n');
 }
 
-static void show(lode__buf *out, const lode__pool_result *r) {
+static void show(strbuf *out, const lode__pool_result *r) {
   for (size_t i = 0; i < r->chunks.n; i++) {
     const lode__chunk *c = &r->chunks.items[i];
-    lode__buf_addf(out, "%zu %s %.*s lines %u-%u at %u bytes %u-%u", i, lode__kind_name(c->kind), (int)c->name.len, c->name.data,
+    strbuf_addf(out, "%zu %s %.*s lines %u-%u at %u bytes %u-%u", i, lode__kind_name(c->kind), (int)c->name.len, c->name.data,
                    c->start_line, c->end_line, c->line, c->start, c->end);
-    if (c->parts > 1) lode__buf_addf(out, " part %u of %u", c->part, c->parts);
-    if (c->parent != LODE__CHUNK_NO_PARENT) lode__buf_addf(out, " in %u", c->parent);
-    lode__buf_addc(out, '\n');
+    if (c->parts > 1) strbuf_addf(out, " part %u of %u", c->part, c->parts);
+    if (c->parent != LODE__CHUNK_NO_PARENT) strbuf_addf(out, " in %u", c->parent);
+    strbuf_addch(out, '\n');
     show_lines(out, "parents", c->parents);
     show_lines(out, "signature", c->signature);
     show_lines(out, "doc", c->doc);
@@ -47,12 +47,12 @@ static bool ends_with(const char *s, const char *end) {
 static void check_golden(lode__pool *pool, const char *name, unsigned *compared, unsigned *skipped) {
   char path[400], golden[400];
   size_t n, m;
-  lode__buf out = {0};
+  strbuf out = {0};
   lode__pool_result r = {0};
   snprintf(path, sizeof path, "test/chunk/%s", name);
   snprintf(golden, sizeof golden, "test/chunk/%s.chunks", name);
   char *text = test_read_file(path, &n);
-  const lode__language *language = lode__language_of(lode__str(name), (lode_str){text, n});
+  const lode__language *language = lode__language_of(str_of(name), (lode_str){text, n});
   OK(lode__pool_chunk(pool, language, (lode_str){text, n}, &r, &err));
   CHECKF(lode__chunk_list_wrong(&r.chunks, n) == NULL, "%s: %s", name, lode__chunk_list_wrong(&r.chunks, n));
   if (r.outcome == LODE__PARSE_NO_GRAMMAR) {
@@ -67,7 +67,7 @@ static void check_golden(lode__pool *pool, const char *name, unsigned *compared,
     ++*compared;
   }
   free(text);
-  lode__buf_release(&out);
+  strbuf_release(&out);
   lode__pool_result_release(&r);
 }
 
@@ -91,7 +91,7 @@ TEST(every_grammar_of_the_table_has_a_sample) {
   CHECK(dir != NULL && lode__language_count < 256);
   for (struct dirent *e; (e = readdir(dir)) != NULL;)
     if (e->d_name[0] != '.' && !ends_with(e->d_name, ".chunks"))
-      seen[lode__language_id(lode__language_of(lode__str(e->d_name), (lode_str){0}))] = true;
+      seen[lode__language_id(lode__language_of(str_of(e->d_name), (lode_str){0}))] = true;
   closedir(dir);
   for (size_t i = 0; i < lode__language_count; i++)
     CHECKF(seen[i] || lode__languages[i].reader == LODE__READ_LINES, "%s has no sample in test/chunk", lode__languages[i].name);
@@ -100,7 +100,7 @@ TEST(every_grammar_of_the_table_has_a_sample) {
 /* ---- Languages ---- */
 
 static const char *language_of(const char *path, const char *head) {
-  return lode__language_of(lode__str(path), head ? lode__str(head) : (lode_str){0})->name;
+  return lode__language_of(str_of(path), head ? str_of(head) : (lode_str){0})->name;
 }
 
 TEST(files_are_known_by_name_and_first_line) {
@@ -118,9 +118,9 @@ TEST(files_are_known_by_name_and_first_line) {
   CHECK(strcmp(language_of("", NULL), "text") == 0);
   CHECK(strcmp(language_of(".", NULL), "text") == 0);
   CHECK(strcmp(language_of("a/.c", NULL), "text") == 0);
-  CHECK(strcmp(lode__language_find(LODE__LIT("CPP"))->name, "c++") == 0);
-  CHECK(lode__language_find(LODE__LIT("klingon")) == NULL);
-  CHECK(lode__kind_find(LODE__LIT("method")) == LODE__KIND_METHOD && lode__kind_find(LODE__LIT("x")) == LODE__KIND_COUNT);
+  CHECK(strcmp(lode__language_find(STR_LIT("CPP"))->name, "c++") == 0);
+  CHECK(lode__language_find(STR_LIT("klingon")) == NULL);
+  CHECK(lode__kind_find(STR_LIT("method")) == LODE__KIND_METHOD && lode__kind_find(STR_LIT("x")) == LODE__KIND_COUNT);
 }
 
 /* ---- Hostile text, with and without grammars ---- */
@@ -156,8 +156,8 @@ TEST_SLOW(hostile_texts_are_chunked_without_harm, 600) {
       if (!lode__languages[l].grammar || (!test_full() && test_below(8) != 0)) continue;
       check_text(pool, &lode__languages[l], (lode_str){text, n}, units[u]);
     }
-    check_text(pool, lode__language_find(LODE__LIT("markdown")), (lode_str){text, n}, units[u]);
-    check_text(pool, lode__language_find(LODE__LIT("rst")), (lode_str){text, n}, units[u]);
+    check_text(pool, lode__language_find(STR_LIT("markdown")), (lode_str){text, n}, units[u]);
+    check_text(pool, lode__language_find(STR_LIT("rst")), (lode_str){text, n}, units[u]);
     check_text(pool, &lode__languages[0], (lode_str){text, n}, units[u]);
     free(text);
   }
@@ -231,7 +231,7 @@ TEST_SLOW(broken_syntax_still_gives_chunks, 300) {
     if (e->d_name[0] == '.' || ends_with(e->d_name, ".chunks")) continue;
     snprintf(path, sizeof path, "test/chunk/%s", e->d_name);
     char *text = test_read_file(path, &n);
-    const lode__language *language = lode__language_of(lode__str(e->d_name), (lode_str){0});
+    const lode__language *language = lode__language_of(str_of(e->d_name), (lode_str){0});
     for (int round = 0; round < (test_full() ? 300 : 6) && n > 4; round++) {
       size_t len = n - test_below(n / 2);
       for (int i = 0; i < 4; i++) text[test_below(n)] = "{}()\n\"' \0x;:"[test_below(13)];
@@ -254,7 +254,7 @@ static void check_folder(lode__pool *pool, const char *folder, unsigned *files) 
     if (e->d_name[0] == '.' || e->d_type != DT_REG) continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     char *text = test_read_file(path, &n);
-    check_text(pool, lode__language_of(lode__str(path), (lode_str){text, n}), (lode_str){text, n}, path);
+    check_text(pool, lode__language_of(str_of(path), (lode_str){text, n}), (lode_str){text, n}, path);
     free(text);
     ++*files;
   }
@@ -277,26 +277,26 @@ TEST_SLOW(the_partition_holds_on_real_files, 300) {
 TEST(long_definitions_are_cut_at_statements_with_their_head) {
   lode__pool *pool;
   lode__pool_result r = {0};
-  lode__buf text = {0};
+  strbuf text = {0};
   lode__pool_options o = {.chunk = {.max_bytes = 600}};
   OK(lode__pool_open(&o, &pool, &err));
-  if (!lode__pool_has(pool, lode__language_find(LODE__LIT("c")))) {
+  if (!lode__pool_has(pool, lode__language_find(STR_LIT("c")))) {
     lode__pool_close(pool);
     test_skip("the grammar of C is not built (make grammars)");
   }
-  lode__buf_adds(&text, "/* Adds up. */\nstatic int sum(int a)\n{\n  int s = 0;\n");
-  for (int i = 0; i < 60; i++) lode__buf_addf(&text, "  if (a > %d) {\n    s += %d;\n    s -= a;\n  }\n", i, i);
-  lode__buf_adds(&text, "  return s;\n}\n");
-  OK(lode__pool_chunk(pool, lode__language_find(LODE__LIT("c")), (lode_str){text.data, text.len}, &r, &err));
+  strbuf_addstr(&text, "/* Adds up. */\nstatic int sum(int a)\n{\n  int s = 0;\n");
+  for (int i = 0; i < 60; i++) strbuf_addf(&text, "  if (a > %d) {\n    s += %d;\n    s -= a;\n  }\n", i, i);
+  strbuf_addstr(&text, "  return s;\n}\n");
+  OK(lode__pool_chunk(pool, lode__language_find(STR_LIT("c")), (lode_str){text.data, text.len}, &r, &err));
   CHECK(r.outcome == LODE__PARSE_SYNTAX && !r.broken && r.chunks.n > 3);
   for (size_t i = 0; i < r.chunks.n; i++) {
     const lode__chunk *c = &r.chunks.items[i];
     CHECK(c->end - c->start <= 600 && c->part == i && c->parts == r.chunks.n && c->kind == LODE__KIND_FUNCTION);
-    CHECK(lode__str_eq(c->name, LODE__LIT("sum")) && lode__str_eq(c->signature, LODE__LIT("static int sum(int a)")));
-    CHECK(lode__str_eq(c->doc, i ? LODE__LIT("") : LODE__LIT("Adds up.")));
+    CHECK(str_eq(c->name, STR_LIT("sum")) && str_eq(c->signature, STR_LIT("static int sum(int a)")));
+    CHECK(str_eq(c->doc, i ? STR_LIT("") : STR_LIT("Adds up.")));
     if (i) CHECKF(strncmp(text.data + c->start, "  if (", 6) == 0 || strncmp(text.data + c->start, "  return", 8) == 0, "part %zu", i);
   }
-  lode__buf_release(&text);
+  strbuf_release(&text);
   lode__pool_result_release(&r);
   lode__pool_close(pool);
 }
@@ -304,20 +304,20 @@ TEST(long_definitions_are_cut_at_statements_with_their_head) {
 /* ---- Between processes ---- */
 
 static void sample_list(lode__chunk_list *list, lode_str *text) {
-  *text = lode__str("# One\n\ntext\n\n## Two\n\nmore text\n\n# Three\n\nend\n");
-  OK(lode__chunk_plain(lode__language_find(LODE__LIT("markdown")), *text, NULL, list, &err));
+  *text = str_of("# One\n\ntext\n\n## Two\n\nmore text\n\n# Three\n\nend\n");
+  OK(lode__chunk_plain(lode__language_find(STR_LIT("markdown")), *text, NULL, list, &err));
   CHECK(list->n == 3);
 }
 
 TEST(lists_survive_the_way_and_damage_is_found) {
   lode__chunk_list list = {0}, copy = {0};
-  lode__buf bytes = {0};
+  strbuf bytes = {0};
   lode_str text;
   unsigned refused = 0;
   sample_list(&list, &text);
   lode__chunk_list_encode(&list, &bytes);
   OK(lode__chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err));
-  CHECK(copy.n == list.n && lode__str_eq(copy.items[1].parents, LODE__LIT("One")) && copy.items[1].parent == 0);
+  CHECK(copy.n == list.n && str_eq(copy.items[1].parents, STR_LIT("One")) && copy.items[1].parent == 0);
   FAILS(LODE_CORRUPT, lode__chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len + 1, &copy, &err));
   for (size_t cut = 0; cut < bytes.len; cut++)
     FAILS(LODE_CORRUPT, lode__chunk_list_decode((lode_str){bytes.data, cut}, text.len, &copy, &err));
@@ -329,7 +329,7 @@ TEST(lists_survive_the_way_and_damage_is_found) {
     bytes.data[bit / 8] = (char)(bytes.data[bit / 8] ^ (1 << (bit % 8)));
   }
   CHECK(refused > bytes.len);
-  lode__buf_release(&bytes);
+  strbuf_release(&bytes);
   lode__chunk_list_release(&list);
   lode__chunk_list_release(&copy);
 }
@@ -337,14 +337,14 @@ TEST(lists_survive_the_way_and_damage_is_found) {
 TEST(memory_that_runs_out_is_an_error) {
   lode_str text;
   lode__chunk_list list = {0}, copy = {0};
-  lode__buf bytes = {0};
+  strbuf bytes = {0};
   sample_list(&list, &text);
   lode__chunk_list_encode(&list, &bytes);
   lode__chunk_list_release(&list);
   fault_alloc_install();
   for (uint64_t at = 1;; at++) {
     fault_alloc_set(at, false);
-    lode_status a = lode__chunk_plain(lode__language_find(LODE__LIT("markdown")), text, NULL, &list, &err);
+    lode_status a = lode__chunk_plain(lode__language_find(STR_LIT("markdown")), text, NULL, &list, &err);
     lode_status b = lode__chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err);
     uint64_t hits = fault_alloc_hits();
     fault_alloc_set(0, false);
@@ -356,13 +356,13 @@ TEST(memory_that_runs_out_is_an_error) {
     lode__chunk_list_release(&copy);
     if (!hits) break;
   }
-  lode__buf_release(&bytes);
+  strbuf_release(&bytes);
 }
 
 TEST(texts_beyond_the_limit_are_refused) {
   lode__chunk_list list = {0};
   FAILS(LODE_LIMIT, lode__chunk_plain(&lode__languages[0], (lode_str){"", (size_t)LODE__CHUNK_MAX_TEXT + 1}, NULL, &list, &err));
-  OK(lode__chunk_plain(&lode__languages[0], LODE__LIT(""), NULL, &list, &err));
+  OK(lode__chunk_plain(&lode__languages[0], STR_LIT(""), NULL, &list, &err));
   CHECK(list.n == 0 && lode__chunk_list_wrong(&list, 0) == NULL && lode__chunk_list_wrong(&list, 1) != NULL);
   lode__chunk_list_release(&list);
 }

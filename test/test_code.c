@@ -1,4 +1,4 @@
-/* test_code.c - codes: every integer kernel gives the exact sum, codes have the same bytes everywhere, keys order rows
+/* test_quant.c - codes: every integer kernel gives the exact sum, codes have the same bytes everywhere, keys order rows
  * as their distances do, and odd vectors (zero, huge, tiny, one dimension) are well-behaved. */
 #include "index/code.h"
 
@@ -23,7 +23,7 @@ static const size_t n_kernels = sizeof kernel_names / sizeof *kernel_names;
 enum { MAX_DIM = LODE_MAX_DIMENSION, N_ROWS = 11 };
 
 static void *room(size_t bytes) {
-  void *p = lode__alloc_aligned(64, bytes);
+  void *p = mem_alloc_aligned(64, bytes);
   CHECK(p != NULL);
   return p;
 }
@@ -91,8 +91,8 @@ static void check_keys(size_t dim, fill how) {
       CHECKF(got[0] == biases[i] - scales[i], "%s: dimension %zu, row %zu: not exact", lode__code_name(), dim, i);
     }
   }
-  lode__free(codes);
-  lode__free(rows);
+  mem_free(codes);
+  mem_free(rows);
 }
 
 TEST(keys_have_the_same_bits_on_every_kernel) {
@@ -129,7 +129,7 @@ TEST(kernels_read_nothing_behind_a_row) {
       for (int i = 0; i < 5; i++) CHECK(keys[i] == 1 - (float)dim);
     }
   }
-  lode__free(codes);
+  mem_free(codes);
   munmap(p, 2 * page);
 }
 
@@ -154,8 +154,8 @@ TEST(a_row_as_query_is_the_row) {
       for (size_t j = dim; j < lode__code_query_bytes(dim); j++) CHECK(codes[j] == 0);
       CHECK(query.offset == 64 * sum && query.scale == 0.5f && query.dim == dim);
     }
-    lode__free(row);
-    lode__free(codes);
+    mem_free(row);
+    mem_free(codes);
   }
 }
 
@@ -177,8 +177,8 @@ TEST(rows_are_equal_whatever_their_slots) {
       CHECK((lode__code_hash(a, stride) == lode__code_hash(b, stride)) == of_slot);
       b[i / 8] ^= (unsigned char)(1u << i % 8);
     }
-    lode__free(a);
-    lode__free(b);
+    mem_free(a);
+    mem_free(b);
   }
 }
 
@@ -221,10 +221,10 @@ static scene make_scene(size_t n, size_t dim, float size, float shift) {
 }
 
 static void free_scene(scene *s) {
-  lode__free(s->vectors);
-  lode__free(s->mean);
-  lode__free(s->rows);
-  lode__free(s->query);
+  mem_free(s->vectors);
+  mem_free(s->mean);
+  mem_free(s->rows);
+  mem_free(s->query);
 }
 
 /* How many of the 10 nearest by distance are among the 20 nearest by key. */
@@ -343,15 +343,15 @@ TEST(codes_have_the_same_bytes_everywhere) {
     crc = 0;
     for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
       encode(&s, metric);
-      crc = lode__crc32c(crc, s.rows, N * s.stride);
+      crc = crc32c_update(crc, s.rows, N * s.stride);
       lode__code_query q;
       lode__code_query_vector(&s.model, s.vectors + 7 * DIM, s.query, &q);
-      crc = lode__crc32c(crc, s.query, DIM);
+      crc = crc32c_update(crc, s.query, DIM);
       for (size_t i = 0; i < N; i++) {
         const unsigned char *row = s.rows + i * s.stride;
         float key;
         lode__code_keys(&q, &row, 1, &key);
-        crc = lode__crc32c(crc, &key, sizeof key);
+        crc = crc32c_update(crc, &key, sizeof key);
       }
     }
     CHECKF(crc == 0xF40B2F16u, "%s: %#x", lode__code_name(), crc);

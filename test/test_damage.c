@@ -177,7 +177,7 @@ static void make_hot(ground *g) {
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-      fault_install(&lode__os_real);
+      fault_install(&os_real);
       fault_set(FAULT_FTRUNCATE, n, true, FAULT_EXIT);
       for (int i = 0; i < scene_n_acts; i++)
         if (strcmp(scene_acts[i].name, "upsert") == 0) (void)scene_acts[i].play(g->work);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static lode__os_table table;
+static os_calls table;
 static uint64_t reads, fails_from, fails_to, later_ns; /* reads of segments; those that fail; what is added to the clock */
 static int fails_with;
 static const char *fails_at; /* that file alone */
@@ -27,10 +27,10 @@ static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at) {
     errno = fails_with;
     return -1;
   }
-  return lode__os_real.pread(fd, buf, n, at);
+  return os_real.pread(fd, buf, n, at);
 }
 
-static uint64_t later(void) { return lode__os_real.now_ns() + later_ns; }
+static uint64_t later(void) { return os_real.now_ns() + later_ns; }
 
 /* Reads from number `from` on, before `to`, counted from now. */
 static void let_fail(uint64_t from, uint64_t to, int with) {
@@ -41,10 +41,10 @@ static void let_fail(uint64_t from, uint64_t to, int with) {
 }
 
 static void make(vkit *k) {
-  table = lode__os_real;
+  table = os_real;
   table.pread = failing_pread;
   table.now_ns = later;
-  lode__os = &table;
+  os_api = &table;
   test_srand(test_seed());
   let_fail(UINT64_MAX, 0, EIO);
   vkit_limits(200, 100);

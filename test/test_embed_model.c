@@ -89,20 +89,20 @@ static void write_text(const char *folder, const char *name, const char *text) {
 }
 
 static void write_model(const char *folder) {
-  lode__buf header = {0}, file = {0};
+  strbuf header = {0}, file = {0};
   size_t at = 0;
   for (size_t i = 0; i < n_tensors; i++) {
     size_t bytes = tensors[i].rows * (tensors[i].columns ? tensors[i].columns : 1) * 4;
-    lode__buf_addf(&header, "%s\"bert.%s\":{\"dtype\":\"F32\",\"shape\":[%zu", i ? "," : "{", tensors[i].name, tensors[i].rows);
-    if (tensors[i].columns) lode__buf_addf(&header, ",%zu", tensors[i].columns);
-    lode__buf_addf(&header, "],\"data_offsets\":[%zu,%zu]}", at, at + bytes);
+    strbuf_addf(&header, "%s\"bert.%s\":{\"dtype\":\"F32\",\"shape\":[%zu", i ? "," : "{", tensors[i].name, tensors[i].rows);
+    if (tensors[i].columns) strbuf_addf(&header, ",%zu", tensors[i].columns);
+    strbuf_addf(&header, "],\"data_offsets\":[%zu,%zu]}", at, at + bytes);
     at += bytes;
   }
-  lode__buf_adds(&header, ",\"__metadata__\":{\"format\":\"pt\"}}");
-  for (int i = 0; i < 8; i++) lode__buf_addc(&file, (char)(header.len >> (8 * i)));
-  lode__buf_add(&file, header.data, header.len);
+  strbuf_addstr(&header, ",\"__metadata__\":{\"format\":\"pt\"}}");
+  for (int i = 0; i < 8; i++) strbuf_addch(&file, (char)(header.len >> (8 * i)));
+  strbuf_add(&file, header.data, header.len);
   for (size_t i = 0; i < n_tensors; i++)
-    lode__buf_add(&file, tensors[i].data, tensors[i].rows * (tensors[i].columns ? tensors[i].columns : 1) * 4);
+    strbuf_add(&file, tensors[i].data, tensors[i].rows * (tensors[i].columns ? tensors[i].columns : 1) * 4);
   char path[600], config[512];
   snprintf(path, sizeof path, "%s/model.safetensors", folder);
   test_write_file(path, file.data, file.len);
@@ -110,13 +110,13 @@ static void write_model(const char *folder) {
            "\"num_attention_heads\":%d,\"intermediate_size\":%d,\"max_position_embeddings\":%d,\"vocab_size\":%d,\"layer_norm_eps\":1e-12}",
            H, LAYERS, HEADS, INNER, POSITIONS, WORDS);
   write_text(folder, "config.json", config);
-  lode__buf words = {0};
-  for (int i = 0; i < WORDS; i++) lode__buf_addf(&words, "%s\n", vocabulary[i]);
-  lode__buf_addc(&words, 0);
+  strbuf words = {0};
+  for (int i = 0; i < WORDS; i++) strbuf_addf(&words, "%s\n", vocabulary[i]);
+  strbuf_addch(&words, 0);
   write_text(folder, "vocab.txt", words.data);
-  lode__buf_release(&header);
-  lode__buf_release(&file);
-  lode__buf_release(&words);
+  strbuf_release(&header);
+  strbuf_release(&file);
+  strbuf_release(&words);
 }
 
 /* ---- The same, plainly ---- */
@@ -186,7 +186,7 @@ static void plain_encode(const int *ids, int n, double *out) {
 
 static lode_embedder *open_model(const char *folder, lode_precision precision, uint32_t threads) {
   lode_embedder *e;
-  OK(lode_embedder_open(lode__str(folder), &(lode_embedder_options){.precision = precision, .threads = threads}, &e, &err));
+  OK(lode_embedder_open(str_of(folder), &(lode_embedder_options){.precision = precision, .threads = threads}, &e, &err));
   return e;
 }
 
@@ -196,7 +196,7 @@ TEST(an_encoder_agrees_with_plain_sums) {
   random_model();
   const char *folder = test_folder();
   write_model(folder);
-  lode_str texts[] = {LODE__LIT("The cat sat on the mat."), LODE__LIT("cats, sitting"), LODE__LIT("")};
+  lode_str texts[] = {STR_LIT("The cat sat on the mat."), STR_LIT("cats, sitting"), STR_LIT("")};
   const int ids[][12] = {{2, 5, 6, 7, 10, 5, 11, 12, 3}, {2, 6, 8, 13, 1, 3}, {2, 3}};
   const int counts[] = {9, 6, 2};
   for (int p = LODE_PRECISION_FULL; p <= LODE_PRECISION_INT8; p++) {
@@ -255,7 +255,7 @@ typedef struct user {
   bool right;
 } user;
 
-static const lode_str some[] = {LODE__LIT("the cat sat"), LODE__LIT("on the mat"), LODE__LIT("cats, sitting on a mat, and a mat on a cat")};
+static const lode_str some[] = {STR_LIT("the cat sat"), STR_LIT("on the mat"), STR_LIT("cats, sitting on a mat, and a mat on a cat")};
 enum { SOME = 3 };
 
 static void *use_again(void *arg) {
@@ -300,7 +300,7 @@ TEST(one_embedder_serves_many_threads) {
 
 /* Threads of the parent are not there, whatever they held. */
 TEST(a_forked_process_embeds) {
-  if (LODE__TSAN) test_skip("ThreadSanitizer knows no threads of a forked process");
+  if (BUILD_TSAN) test_skip("ThreadSanitizer knows no threads of a forked process");
   float want[SOME * H], v[SOME * H];
   lode_embedder *e = open_with_threads(want);
   pid_t child = fork();
@@ -338,7 +338,7 @@ static void fault_elsewhere(void *ctx, size_t me) {
 
 /* Else crash reports would not be written. */
 TEST(a_fault_in_a_thread_reaches_the_programs_handler) {
-  if (LODE__TSAN) test_skip("ThreadSanitizer knows no threads of a forked process");
+  if (BUILD_TSAN) test_skip("ThreadSanitizer knows no threads of a forked process");
   int status = -1;
   pid_t child = fork();
   CHECK(child >= 0);
@@ -362,7 +362,7 @@ enum { UNREADABLE = 11, UNREADABLE_AT = 20, MANY = 30 }; /* the third chunk of t
 static lode_status word_or_not(void *ctx, uint32_t id, float *out, lode_error *why) {
   (void)ctx;
   for (int i = 0; i < H; i++) out[i] = (float)((id + 1) * (unsigned)(i + 1) % 7);
-  return id == UNREADABLE ? lode__fail(why, LODE_CORRUPT, "the word is damaged") : LODE_OK;
+  return id == UNREADABLE ? err_set(why, LODE_CORRUPT, "the word is damaged") : LODE_OK;
 }
 
 /* Those who work on one chunk wait for each other: also when one of them finds that it cannot go on before another has begun. */
@@ -375,8 +375,8 @@ TEST(a_word_that_cannot_be_read_ends_the_call_for_all_threads) {
   lode__bert_sizes sizes;
   lode__wordpiece wp;
   lode__bert bert;
-  for (int i = 0; i < WORDS; i++) tokens[i] = lode__str(vocabulary[i]);
-  for (int i = 0; i < MANY; i++) texts[i] = lode__str(i == UNREADABLE_AT ? "mat" : long_text);
+  for (int i = 0; i < WORDS; i++) tokens[i] = str_of(vocabulary[i]);
+  for (int i = 0; i < MANY; i++) texts[i] = str_of(i == UNREADABLE_AT ? "mat" : long_text);
   OK(lode__wordpiece_init(&wp, &settings, tokens, WORDS, NULL, 0, &err));
   OK(lode__bert_init(&bert, &config, lode__gemm_kernel_get(), false, &err));
   OK(lode__bert_measure(&config, &sizes, &err));
@@ -396,10 +396,10 @@ TEST(a_word_that_cannot_be_read_ends_the_call_for_all_threads) {
 
 static lode_status open_quietly(const char *folder) {
   lode_embedder *e;
-  lode_status st = lode_embedder_open(lode__str(folder), NULL, &e, &err);
+  lode_status st = lode_embedder_open(str_of(folder), NULL, &e, &err);
   if (st == LODE_OK) {
     float v[H];
-    lode_str text = LODE__LIT("the cat");
+    lode_str text = STR_LIT("the cat");
     lode_status used = lode_embed(e, &text, 1, v, &err); /* weights that overflow are refused, not passed on */
     CHECK(used == LODE_OK || used == LODE_REFUSED);
     lode_embedder_close(e);
@@ -440,7 +440,7 @@ TEST(lying_weights_are_a_status) {
       "{\"a\":1}", "[]", "", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}"};
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
     lode__safetensors file = {.fd = -1};
-    FAILS(LODE_CORRUPT, lode__safetensors_parse(&file, lode__str(lies[i]), 8 + strlen(lies[i]) + 16, &err));
+    FAILS(LODE_CORRUPT, lode__safetensors_parse(&file, str_of(lies[i]), 8 + strlen(lies[i]) + 16, &err));
     lode__safetensors_close(&file);
   }
   free(good);
@@ -480,8 +480,8 @@ static lode_status make_pack(const char *path) {
   lode__pack_writer w;
   lode_status st = lode__pack_create(&w, path, &err);
   if (st != LODE_OK) return st;
-  LODE__GOTO(lode__pack_add(&w, "one", 1000, pack_data, 2500, &err));
-  LODE__GOTO(lode__pack_add(&w, "two", 64, pack_data, 100, &err));
+  TRY_GOTO(lode__pack_add(&w, "one", 1000, pack_data, 2500, &err));
+  TRY_GOTO(lode__pack_add(&w, "two", 64, pack_data, 100, &err));
   st = lode__pack_finish(&w, "test@1/2/float", &err);
 done:
   lode__pack_discard(&w);
@@ -499,10 +499,10 @@ static lode_status check_pack(const char *path) {
 
 static size_t files_in(const char *path) {
   size_t n = 0;
-  lode__os_folder *folder = lode__os_folder_open(path);
+  os_dir *folder = os_dir_open(path);
   CHECK(folder);
-  while (lode__os_folder_next(folder)) n++;
-  lode__os_folder_close(folder);
+  while (os_dir_next(folder)) n++;
+  os_dir_close(folder);
   return n;
 }
 
@@ -543,7 +543,7 @@ TEST(a_pack_without_room_leaves_nothing) {
   uint64_t hits = 1, n = 1;
   for (; hits; n++) {
     CHECK(n < 100);
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(FAULT_PWRITE, n, true, FAULT_ENOSPC);
     lode_status st = make_pack(path);
     hits = fault_hits();
@@ -588,10 +588,10 @@ TEST(a_flipped_pack_is_never_believed) {
 }
 
 static lode_status use(const char *folder) {
-  lode_str texts[] = {LODE__LIT("the cat sat"), LODE__LIT("on the mat")};
+  lode_str texts[] = {STR_LIT("the cat sat"), STR_LIT("on the mat")};
   float v[2 * H];
   lode_embedder *e = NULL;
-  lode_status st = lode_embedder_open(lode__str(folder), &(lode_embedder_options){.threads = 2}, &e, &err);
+  lode_status st = lode_embedder_open(str_of(folder), &(lode_embedder_options){.threads = 2}, &e, &err);
   if (st == LODE_OK) st = lode_embed(e, texts, 2, v, &err);
   lode_embedder_close(e);
   return st;
@@ -622,7 +622,7 @@ TEST_SLOW(every_failing_read_is_a_status, 120) {
   write_model(folder);
   uint64_t n = 1, hits = 1;
   for (; hits && n < 5000; n++) {
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(FAULT_ANY, n, false, n % 3 == 0 ? FAULT_SHORT : n % 3 == 1 ? FAULT_EIO : FAULT_EINTR);
     lode_status st = use(folder);
     hits = fault_count(FAULT_ANY) >= n; /* a short count is for transfers only */
@@ -644,12 +644,12 @@ TEST_SLOW(minilm_gives_the_published_vectors, 300) {
   lode_embedder *e;
   if (!getenv("LODE_MODELS")) test_skip("LODE_MODELS does not name a folder with minilm (lode model install minilm)");
   for (int p = LODE_PRECISION_FULL; p <= LODE_PRECISION_INT8; p++) {
-    lode_status st = lode_embedder_open(LODE__LIT("minilm"), &(lode_embedder_options){.precision = (lode_precision)p}, &e, &err);
+    lode_status st = lode_embedder_open(STR_LIT("minilm"), &(lode_embedder_options){.precision = (lode_precision)p}, &e, &err);
     if (st == LODE_NOT_FOUND) test_skip("minilm is not installed (lode model install minilm)");
     OK(st);
     for (size_t i = 0; i < sizeof minilm_known / sizeof *minilm_known; i++) {
       float v[384];
-      lode_str text = lode__str(minilm_known[i].text);
+      lode_str text = str_of(minilm_known[i].text);
       OK(lode_embed(e, &text, 1, v, &err));
       for (int d = 0; d < 8; d++)
         CHECKF(fabsf(v[d] - minilm_known[i].first[d]) < (p == LODE_PRECISION_FULL ? 5e-4f : 2e-3f), "text %zu, number %d: %g, not %g", i, d,

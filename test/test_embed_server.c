@@ -25,33 +25,33 @@ static void count_pause(uint64_t us) {
 }
 
 /* A vector of three numbers for each text: its length, its first byte, 1. */
-static void vectors(int fd, const char *request, const lode__json *json, int how) {
+static void vectors(int fd, const char *request, const json_doc *json, int how) {
   bool ollama = strncmp(request, "POST /api/embed ", 16) == 0;
-  uint32_t input = lode__json_get(json, 0, LODE__LIT("input"));
+  uint32_t input = json_get(json, 0, STR_LIT("input"));
   size_t n = json->nodes[input].u.count;
-  lode__buf out = {0};
-  lode__buf_adds(&out, ollama ? "{\"embeddings\":[" : "{\"object\":\"list\",\"data\":[");
+  strbuf out = {0};
+  strbuf_addstr(&out, ollama ? "{\"embeddings\":[" : "{\"object\":\"list\",\"data\":[");
   for (size_t k = 0; k < n - (how == TOO_FEW && n > 1); k++) {
     size_t i = how == REVERSED ? n - 1 - k : k;
     lode_str t = json->nodes[input + 1 + i].u.s;
-    if (k) lode__buf_addc(&out, ',');
-    if (!ollama) lode__buf_addf(&out, "{\"index\":%zu,\"embedding\":", i);
-    lode__buf_addf(&out, how == NOT_NUMBERS && n > 1 ? "[%zu,%d,\"x\"]" : how == WRONG_DIMENSION && n > 1 ? "[%zu,%d,1,2]" : "[%zu,%d,1.0]", t.len,
+    if (k) strbuf_addch(&out, ',');
+    if (!ollama) strbuf_addf(&out, "{\"index\":%zu,\"embedding\":", i);
+    strbuf_addf(&out, how == NOT_NUMBERS && n > 1 ? "[%zu,%d,\"x\"]" : how == WRONG_DIMENSION && n > 1 ? "[%zu,%d,1,2]" : "[%zu,%d,1.0]", t.len,
                    t.len ? (unsigned char)t.data[0] : 0);
-    if (!ollama) lode__buf_addc(&out, '}');
+    if (!ollama) strbuf_addch(&out, '}');
     atomic_fetch_add(&server.texts, 1);
   }
-  lode__buf_adds(&out, "]}");
-  lode__buf_addc(&out, 0);
+  strbuf_addstr(&out, "]}");
+  strbuf_addch(&out, 0);
   http_kit_answer(fd, "200 OK", "", out.data);
-  lode__buf_release(&out);
+  strbuf_release(&out);
 }
 
 static bool serve_one(int fd, const char *request, const char *body, size_t len) {
   atomic_fetch_add(&server.requests, 1);
   if (strcasestr(request, "authorization: bearer secret")) atomic_store(&server.saw_key, true);
-  lode__json json = {0};
-  if (lode__json_parse(&json, (lode_str){body, len}, NULL, NULL) != LODE_OK) {
+  json_doc json = {0};
+  if (json_parse(&json, (lode_str){body, len}, NULL, NULL) != LODE_OK) {
     http_kit_answer(fd, "400 Bad Request", "", "{\"error\":\"not JSON\"}");
     return true;
   }
@@ -66,24 +66,24 @@ static bool serve_one(int fd, const char *request, const char *body, size_t len)
   else if (how == NO_MODEL) http_kit_answer(fd, "404 Not Found", "", "{\"error\":\"model 'm' not found\"}");
   else if (how == SLOW) open = usleep(1500000) == 0 && false;
   else vectors(fd, request, &json, how);
-  lode__json_release(&json);
+  json_release(&json);
   return open;
 }
 
 static char url[64];
 
 static void start(mood how) {
-  static lode__os_table table;
-  table = lode__os_real;
+  static os_calls table;
+  table = os_real;
   table.sleep_us = count_pause;
-  lode__os = &table;
+  os_api = &table;
   atomic_store(&server.mood, how);
   snprintf(url, sizeof url, "http://127.0.0.1:%u", http_kit_serve(serve_one));
 }
 
 static lode_embedder *open_server(const char *model) {
   lode_embedder *e;
-  lode_status st = lode_embedder_open(lode__str(model), &(lode_embedder_options){.url = url, .key = "secret", .timeout_ms = 700}, &e, &err);
+  lode_status st = lode_embedder_open(str_of(model), &(lode_embedder_options){.url = url, .key = "secret", .timeout_ms = 700}, &e, &err);
   if (st == LODE_UNSUPPORTED) test_skip("libcurl is not installed");
   OK(st);
   return e;
@@ -101,7 +101,7 @@ TEST(both_kinds_of_servers_answer) {
   start(WELL);
   lode_embedder *e = open_server("openai:m");
   const lode_embedder_info *info = lode_embedder_info_of(e);
-  CHECK(info->dimension == 3 && lode__str_eq(info->identity, LODE__LIT("openai:m@server/3/float")));
+  CHECK(info->dimension == 3 && str_eq(info->identity, STR_LIT("openai:m@server/3/float")));
   check_vectors(e);
   CHECK(server.saw_key);
   atomic_store(&server.mood, REVERSED); /* each vector has its index */
@@ -111,7 +111,7 @@ TEST(both_kinds_of_servers_answer) {
   e = open_server("ollama:m");
   check_vectors(e);
   lode_embedder_close(e);
-  FAILS(LODE_MISMATCH, lode_embedder_open(LODE__LIT("openai:m@server/4/float"), &(lode_embedder_options){.url = url}, &e, &err));
+  FAILS(LODE_MISMATCH, lode_embedder_open(STR_LIT("openai:m@server/4/float"), &(lode_embedder_options){.url = url}, &e, &err));
 }
 
 TEST(many_texts_go_in_batches) {
@@ -169,7 +169,7 @@ TEST(nonsense_is_refused) {
     CHECKF(strstr(err.text, cases[i].says), "%s", err.text);
     CHECK(v[0] == 0 && v[11] == 0);
   }
-  FAILS(LODE_NOT_FOUND, lode_embedder_open(LODE__LIT("ollama:m"), &(lode_embedder_options){.url = url, .timeout_ms = 700}, &other, &err));
+  FAILS(LODE_NOT_FOUND, lode_embedder_open(STR_LIT("ollama:m"), &(lode_embedder_options){.url = url, .timeout_ms = 700}, &other, &err));
   lode_embedder_close(e);
-  FAILS(LODE_IO, lode_embedder_open(LODE__LIT("openai:m"), &(lode_embedder_options){.url = "http://127.0.0.1:1"}, &other, &err));
+  FAILS(LODE_IO, lode_embedder_open(STR_LIT("openai:m"), &(lode_embedder_options){.url = "http://127.0.0.1:1"}, &other, &err));
 }

@@ -123,9 +123,9 @@ TEST(the_edges_are_right) {
 static void write_unchecked(lode_store *s, float (*v)[DIM], int n) {
   lode__tx *tx;
   lode__coll coll;
-  lode__arena arena;
+  mem_arena arena;
   lode_error err = {0};
-  lode__arena_init(&arena, 0);
+  mem_arena_init(&arena, 0);
   OK(lode__tx_begin(s->db, LODE__WRITE, &tx, &err));
   OK(lode__coll_find(tx, S("c"), &arena, &coll, &err));
   for (int i = 0; i < n; i++) {
@@ -136,7 +136,7 @@ static void write_unchecked(lode_store *s, float (*v)[DIM], int n) {
   }
   OK(lode__coll_save(tx, &coll, &err));
   OK(lode__tx_commit(tx, &err));
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
 }
 
 static void check_old(lode_collection *c, lode_metric metric, float (*v)[DIM], int n, const float *q, bool exact) {

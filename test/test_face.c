@@ -1,4 +1,4 @@
-/* test_face.c - the table of operations and what is derived from it: schemas, arguments from JSON and from flags, help,
+/* test_app.c - the table of operations and what is derived from it: schemas, arguments from JSON and from flags, help,
  * the texts for people, and each operation run in process against its own schema. */
 #include "base/base.h"
 #include "face/cli.h"
@@ -10,7 +10,7 @@
 
 static lode_error err;
 
-static lode_str str(const char *s) { return lode__str(s); }
+static lode_str str(const char *s) { return str_of(s); }
 static bool has(const char *text, const char *part) { return strstr(text, part) != NULL; }
 
 /* ---- The table ---- */
@@ -23,7 +23,7 @@ static size_t count_params(const lode__param *params) {
 
 static const lode__field *field_of(const lode__field *fields, lode_str name) {
   for (; fields && fields->name; fields++)
-    if (lode__str_eq(str(fields->name), name)) return fields;
+    if (str_eq(str(fields->name), name)) return fields;
   return NULL;
 }
 
@@ -67,58 +67,58 @@ TEST(sentences_name_fields_that_exist) {
 }
 
 TEST(schemas_are_json_and_list_the_parameters) {
-  lode__json json = {0};
+  json_doc json = {0};
   LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
-    lode__buf out = {0};
+    strbuf out = {0};
     lode__op_schema(&out, op);
     CHECK(!out.failed);
-    OK(lode__json_parse(&json, (lode_str){out.data, out.len}, NULL, &err));
-    uint32_t input = lode__json_get(&json, 0, str("inputSchema")), output = lode__json_get(&json, 0, str("outputSchema"));
-    uint32_t props = lode__json_get(&json, input, str("properties")), required = lode__json_get(&json, input, str("required"));
+    OK(json_parse(&json, (lode_str){out.data, out.len}, NULL, &err));
+    uint32_t input = json_get(&json, 0, str("inputSchema")), output = json_get(&json, 0, str("outputSchema"));
+    uint32_t props = json_get(&json, input, str("properties")), required = json_get(&json, input, str("required"));
     CHECK(input && output && props && required);
     size_t shown = 0, needed = 0;
     for (const lode__param *p = op->params; p->name; p++) {
-      uint32_t prop = lode__json_get(&json, props, str(p->name));
+      uint32_t prop = json_get(&json, props, str(p->name));
       CHECKF((prop != 0) == !(p->flags & LODE__PARAM_CLI), "%s %s", op->name, p->name);
       if (!prop) continue;
-      CHECK(lode__json_get(&json, prop, str("type")) && lode__json_get(&json, prop, str("description")));
-      CHECK((lode__json_get(&json, prop, str("default")) != 0) == (p->fallback != NULL));
+      CHECK(json_get(&json, prop, str("type")) && json_get(&json, prop, str("description")));
+      CHECK((json_get(&json, prop, str("default")) != 0) == (p->fallback != NULL));
       shown++;
       needed += (p->flags & LODE__PARAM_REQUIRED) != 0;
     }
     CHECK(json.nodes[props].u.count == shown);
     CHECK(json.nodes[required].u.count == needed);
-    lode__buf_release(&out);
+    strbuf_release(&out);
   }
-  lode__json_release(&json);
+  json_release(&json);
 }
 
-static void manuals(lode__buf *out) {
+static void manuals(strbuf *out) {
   lode__manual(out, NULL);
   lode__manual(out, "db");
 }
 
 TEST(help_manual_and_completions_name_every_flag) {
   lode__style style = {.width = 100};
-  void (*texts[])(lode__buf *) = {manuals, lode__complete_bash, lode__complete_zsh, lode__complete_fish};
+  void (*texts[])(strbuf *) = {manuals, lode__complete_bash, lode__complete_zsh, lode__complete_fish};
   LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
-    lode__buf help = {0};
+    strbuf help = {0};
     lode__help_op(&help, op, &style);
-    lode__buf_addc(&help, '\0');
+    strbuf_addch(&help, '\0');
     for (const lode__param *p = op->params; p->name; p++) {
-      lode__buf flag = {0};
-      if (p->flags & LODE__PARAM_POSITIONAL) lode__buf_adds(&flag, p->value);
+      strbuf flag = {0};
+      if (p->flags & LODE__PARAM_POSITIONAL) strbuf_addstr(&flag, p->value);
       else lode__put_flag(&flag, p);
-      lode__buf_addc(&flag, '\0');
+      strbuf_addch(&flag, '\0');
       CHECKF(has(help.data, flag.data), "help of %s lacks %s", op->name, flag.data);
-      lode__buf_release(&flag);
+      strbuf_release(&flag);
     }
-    lode__buf_release(&help);
+    strbuf_release(&help);
   }
   for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-    lode__buf text = {0};
+    strbuf text = {0};
     texts[t](&text);
-    lode__buf_addc(&text, '\0');
+    strbuf_addch(&text, '\0');
     CHECK(!text.failed);
     LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
       char name[64] = ""; /* a manual page writes - as \\- */
@@ -129,7 +129,7 @@ TEST(help_manual_and_completions_name_every_flag) {
       CHECKF(has(text.data, name), "text %zu lacks %s", t, name);
     }
     CHECK(has(text.data, t == 0 ? "where\\-document" : "where-document"));
-    lode__buf_release(&text);
+    strbuf_release(&text);
   }
 }
 
@@ -145,12 +145,12 @@ TEST(json_arguments_become_typed_values) {
   OK(from_json(&args, "query",
                "{\"collection\":\"c\",\"vector\":[1,2.5,-3],\"k\":7,\"where\":{\"a\":{\"$in\":[1,2]}},\"ids\":[\"x\",\"y,z\"],"
                "\"include\":[\"metadata\"],\"mode\":\"vector\",\"text_weight\":0.5,\"where_document\":null}"));
-  CHECK(lode__str_eq(lode__arg_of(&args, "collection")->text, str("c")));
+  CHECK(str_eq(lode__arg_of(&args, "collection")->text, str("c")));
   const lode__arg *v = lode__arg_of(&args, "vector");
   CHECK(v->n == 1 && v->dimension == 3 && v->vectors[1] == 2.5f && v->vectors[2] == -3);
   CHECK(lode__arg_of(&args, "k")->number == 7 && lode__arg_of(&args, "k")->set);
-  CHECK(lode__str_eq(lode__arg_of(&args, "where")->text, str("{\"a\":{\"$in\":[1,2]}}")));
-  CHECK(lode__arg_of(&args, "ids")->n == 2 && lode__str_eq(lode__arg_of(&args, "ids")->list[1], str("y,z")));
+  CHECK(str_eq(lode__arg_of(&args, "where")->text, str("{\"a\":{\"$in\":[1,2]}}")));
+  CHECK(lode__arg_of(&args, "ids")->n == 2 && str_eq(lode__arg_of(&args, "ids")->list[1], str("y,z")));
   CHECK(lode__arg_of(&args, "include")->number == 2);
   CHECK(lode__arg_of(&args, "text_weight")->real == 0.5);
   CHECK(lode__arg_of(&args, "vector_weight")->real == 1 && !lode__arg_of(&args, "vector_weight")->set);
@@ -172,8 +172,8 @@ TEST(records_of_a_request_are_parsed) {
   const lode__arg *records = lode__arg_of(&args, "records");
   CHECK(records->n == 2 && !records->stream);
   const lode_record *a = &records->records[0], *b = &records->records[1];
-  CHECK(a->dimension == 2 && a->vector[1] == 2.5f && lode__str_eq(a->metadata, str("{\"k\":[1]}")) && !a->document.data);
-  CHECK(lode__str_eq(b->id, str("b\n")) && lode__str_eq(b->document, str("x")) && !b->metadata.data && !b->vector);
+  CHECK(a->dimension == 2 && a->vector[1] == 2.5f && str_eq(a->metadata, str("{\"k\":[1]}")) && !a->document.data);
+  CHECK(str_eq(b->id, str("b\n")) && str_eq(b->document, str("x")) && !b->metadata.data && !b->vector);
   lode__args_release(&args);
   const char *bad[] = {"7", "{}", "{\"id\":1}", "{\"id\":\"a\",\"document\":[]}", "{\"id\":\"a\",\"metadata\":[]}",
                        "{\"id\":\"a\",\"embedding\":[]}", "{\"id\":\"a\",\"embedding\":[\"1\"]}", "{\"id\":\"a\",\"vector\":[1]}"};
@@ -237,9 +237,9 @@ TEST(arguments_survive_every_failed_allocation) {
   for (; st != LODE_OK; n++) {
     lode__args args;
     allocations_left = n;
-    lode__alloc_hook = fail_later;
+    mem_alloc_hook = fail_later;
     st = from_json(&args, "query", json);
-    lode__alloc_hook = NULL;
+    mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "call %zu: %s %s", n, lode_status_name(st), err.text);
     lode__args_release(&args);
     CHECK(n < 1000);
@@ -277,12 +277,12 @@ TEST(flags_may_stand_anywhere) {
     lode__command c;
     OK(parse(&c, lines[i]));
     CHECK(c.op == lode__op_find("db", str("query")));
-    CHECK(lode__str_eq(lode__arg_of(&c.args, "collection")->text, str("c")));
+    CHECK(str_eq(lode__arg_of(&c.args, "collection")->text, str("c")));
     CHECK(lode__arg_of(&c.args, "vector")->dimension == 2);
     CHECK(lode__arg_of(&c.args, "k")->number == 5);
-    CHECK(lode__arg_of(&c.args, "ids")->n == 2 && lode__str_eq(lode__arg_of(&c.args, "ids")->list[1], str("b")));
+    CHECK(lode__arg_of(&c.args, "ids")->n == 2 && str_eq(lode__arg_of(&c.args, "ids")->list[1], str("b")));
     CHECK(lode__arg_of(&c.common, "json")->number == 1);
-    CHECK(lode__str_eq(lode__arg_of(&c.common, "store")->text, str("/s")));
+    CHECK(str_eq(lode__arg_of(&c.common, "store")->text, str("/s")));
     lode__command_release(&c);
   }
 }
@@ -290,7 +290,7 @@ TEST(flags_may_stand_anywhere) {
 TEST(a_double_dash_ends_the_flags) {
   lode__command c;
   OK(parse(&c, "lode db count -- --help"));
-  CHECK(!c.help && lode__str_eq(lode__arg_of(&c.args, "collection")->text, str("--help")));
+  CHECK(!c.help && str_eq(lode__arg_of(&c.args, "collection")->text, str("--help")));
   lode__command_release(&c);
 }
 
@@ -367,8 +367,8 @@ TEST(ids_of_a_file_are_one_a_line) {
   OK(parse(&c, line));
   const lode__arg *ids = lode__arg_of(&c.args, "ids");
   CHECK(ids->set && ids->n == 5);
-  CHECK(lode__str_eq(ids->list[0], str("first")) && lode__str_eq(ids->list[2], str("b,c")));
-  CHECK(lode__str_eq(ids->list[3], str("  d")) && lode__str_eq(ids->list[4], str("last")));
+  CHECK(str_eq(ids->list[0], str("first")) && str_eq(ids->list[2], str("b,c")));
+  CHECK(str_eq(ids->list[3], str("  d")) && str_eq(ids->list[4], str("last")));
   lode__command_release(&c);
 }
 
@@ -387,7 +387,7 @@ TEST(lines_of_a_stream) {
     do {
       OK(lode__lines_next(&lines, bytes, &err));
       for (size_t i = 0; i < lines.n; i++, n++)
-        CHECKF(n < 5 && lode__str_eq(lines.list[i], str(wanted[n])), "%zu bytes, line %zu", bytes, n);
+        CHECKF(n < 5 && str_eq(lines.list[i], str(wanted[n])), "%zu bytes, line %zu", bytes, n);
       CHECK(lines.n || lines.ended);
     } while (!lines.ended);
     CHECK(n == 5);
@@ -444,41 +444,41 @@ TEST(suggestions_are_near) {
   CHECK(strcmp(suggestion(""), "") == 0);
 }
 
-static const char *text_of(lode__buf *buf) {
-  lode__buf_addc(buf, '\0');
+static const char *text_of(strbuf *buf) {
+  strbuf_addch(buf, '\0');
   return buf->data;
 }
 
 TEST(figures_are_readable) {
-  lode__buf b = {0};
+  strbuf b = {0};
   lode__put_grouped(&b, 0);
-  lode__buf_addc(&b, ' ');
+  strbuf_addch(&b, ' ');
   lode__put_grouped(&b, 999);
-  lode__buf_addc(&b, ' ');
+  strbuf_addch(&b, ' ');
   lode__put_grouped(&b, 1234567);
-  lode__buf_addc(&b, ' ');
+  strbuf_addch(&b, ' ');
   lode__put_grouped(&b, UINT64_MAX);
   CHECKF(strcmp(text_of(&b), "0 999 1,234,567 18,446,744,073,709,551,615") == 0, "%s", b.data);
   b.len = 0;
   lode__put_bytes(&b, 1023);
-  lode__buf_addc(&b, '|');
+  strbuf_addch(&b, '|');
   lode__put_bytes(&b, 1536);
-  lode__buf_addc(&b, '|');
+  strbuf_addch(&b, '|');
   lode__put_bytes(&b, (UINT64_C(1) << 20) - 1);
-  lode__buf_addc(&b, '|');
+  strbuf_addch(&b, '|');
   lode__put_bytes(&b, UINT64_C(5) << 40);
   CHECKF(strcmp(text_of(&b), "1023 bytes|1.5 KiB|1.0 MiB|5.0 TiB") == 0, "%s", b.data);
-  lode__buf_release(&b);
+  strbuf_release(&b);
 }
 
 TEST(a_document_cannot_talk_to_the_terminal) {
-  lode__buf b = {0};
+  strbuf b = {0};
   lode__put_clean(&b, str("a\033[2Jb\tc\x7f\nd\xc2\x9bz\xff"), 0);
   CHECKF(strcmp(text_of(&b), "a\\x1b[2Jb c\\x7f⏎d\\x9bz\xef\xbf\xbd") == 0, "%s", b.data);
   b.len = 0;
   lode__put_clean(&b, str("äöüß"), 3);
   CHECKF(strcmp(text_of(&b), "äö…") == 0, "%s", b.data);
-  lode__buf_release(&b);
+  strbuf_release(&b);
 }
 
 TEST(text_that_turns_or_hides_is_shown_as_escapes) {
@@ -490,19 +490,19 @@ TEST(text_that_turns_or_hides_is_shown_as_escapes) {
       {"\u200E\u200F\u061C", "\\u200e\\u200f\\u061c"}, {"\u200B\u200D\u2060\uFEFF", "\\u200b\\u200d\\u2060\\ufeff"},
       {"\u2028\u2029\u00AD", "\\u2028\\u2029\\xad"}, {"\U000E0041", "\\u{e0041}"}, {"✔\uFE0F é 漢 😀", "✔\uFE0F é 漢 😀"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    lode__buf b = {0};
+    strbuf b = {0};
     lode__put_clean(&b, str(cases[i].raw), 0);
     CHECKF(strcmp(text_of(&b), cases[i].shown) == 0, "case %zu: %s", i, b.data);
-    lode__buf_release(&b);
+    strbuf_release(&b);
   }
   /* A message that quotes what a user wrote is for terminals too */
   char quoted[256];
-  CHECKF(strcmp(lode__quote(str("a\u202Eb"), quoted, sizeof quoted), "\"a\\xe2\\x80\\xaeb\"") == 0, "%s", quoted);
+  CHECKF(strcmp(str_quote(str("a\u202Eb"), quoted, sizeof quoted), "\"a\\xe2\\x80\\xaeb\"") == 0, "%s", quoted);
 }
 
 TEST(the_progress_line_tells_rate_and_time_left) {
   lode__progress_bar bar = {.phase = "import", .phase_ns = 0};
-  lode__buf b = {0};
+  strbuf b = {0};
   lode__progress_line(&b, &bar, UINT64_C(10000000000), 5000, 20000, 80);
   CHECKF(has(text_of(&b), " 25%") && has(b.data, "5,000/20,000") && has(b.data, "500/s") && has(b.data, "left 0:30"), "%s", b.data);
   /* Of unknown length, but a file whose half is read */
@@ -512,7 +512,7 @@ TEST(the_progress_line_tells_rate_and_time_left) {
   b.len = 0;
   lode__progress_line(&b, &bar, UINT64_C(10000000000), 5000, 0, 80);
   CHECKF(has(text_of(&b), " 50%") && has(b.data, "left 0:10"), "%s", b.data);
-  lode__buf_release(&b);
+  strbuf_release(&b);
 }
 
 /* ---- Vector files ---- */
@@ -541,13 +541,13 @@ TEST(vector_files_of_each_format_are_read) {
   uint32_t dim;
   OK(load(file, make_npy(file, "<f4", "False", "(2, 3)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
   CHECK(n == 2 && dim == 3 && v[5] == 6);
-  lode__free(v);
+  mem_free(v);
   OK(load(file, make_npy(file, "<f8", "False", "(3, 2)", f8, sizeof f8), LODE_NPY, &v, &n, &dim));
   CHECK(n == 3 && dim == 2 && v[4] == 5);
-  lode__free(v);
+  mem_free(v);
   OK(load(file, make_npy(file, "<f4", "False", "(6,)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
   CHECK(n == 1 && dim == 6);
-  lode__free(v);
+  mem_free(v);
   FAILS(LODE_INVALID, load(file, make_npy(file, "<f4", "True", "(2, 3)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
   FAILS(LODE_INVALID, load(file, make_npy(file, "<i4", "False", "(2, 3)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
   FAILS(LODE_INVALID, load(file, make_npy(file, "<f4", "False", "(2, 4)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
@@ -556,13 +556,13 @@ TEST(vector_files_of_each_format_are_read) {
   char fvecs[] = "\2\0\0\0\0\0\x80\x3f\0\0\0\x40\2\0\0\0\0\0\x40\x40\0\0\x80\x40";
   OK(load(fvecs, 24, LODE_FVECS, &v, &n, &dim));
   CHECK(n == 2 && dim == 2 && v[0] == 1 && v[3] == 4);
-  lode__free(v);
+  mem_free(v);
   FAILS(LODE_INVALID, load(fvecs, 23, LODE_FVECS, &v, &n, &dim));
 
   const char *lines = "[1, 2]\n\n[3,4]\r\n";
   OK(load(lines, strlen(lines), LODE_JSONL, &v, &n, &dim));
   CHECK(n == 2 && dim == 2 && v[2] == 3);
-  lode__free(v);
+  mem_free(v);
   FAILS(LODE_INVALID, load("[1]\n[1,2]", 9, LODE_JSONL, &v, &n, &dim));
   CHECK(err.record == 1);
   FAILS(LODE_INVALID, load("", 0, LODE_JSONL, &v, &n, &dim));
@@ -570,7 +570,7 @@ TEST(vector_files_of_each_format_are_read) {
   const char *wrapped = " [ [1, 2] ,\n [3,4] ]\n";
   OK(load(wrapped, strlen(wrapped), LODE_JSONL, &v, &n, &dim));
   CHECK(n == 2 && dim == 2 && v[3] == 4);
-  lode__free(v);
+  mem_free(v);
   static const char *const bad[] = {"[[1,2]", "[[1,2],", "[[1,2],]", "[[1,2][3,4]]", "[[1,2]] x", "[[1,2]] [3,4]", "[[1,2],[3]]",
                                     "[[1,[2]]]", "[[]]", "[[", "[[1,2],3]"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -586,11 +586,11 @@ TEST(damaged_vector_files_are_read_or_refused) {
     size_t n;
     uint32_t dim;
     /* A copy that ends where the data ends, so that a sanitizer sees a read behind it */
-    char *exact = lode__alloc(cut);
+    char *exact = mem_alloc(cut);
     memcpy(exact, file, cut);
     CHECK((load(exact, cut, LODE_NPY, &v, &n, &dim) == LODE_OK) == (cut == len));
-    lode__free(v);
-    lode__free(exact);
+    mem_free(v);
+    mem_free(exact);
   }
   for (size_t i = 0; i < len * 8; i++) {
     float *v;
@@ -601,7 +601,7 @@ TEST(damaged_vector_files_are_read_or_refused) {
     lode_status st = load(copy, len, LODE_NPY, &v, &n, &dim);
     CHECKF(st == LODE_OK || st == LODE_INVALID, "bit %zu: %s", i, lode_status_name(st));
     CHECKF((st == LODE_OK) == (v != NULL) && n * dim <= 6, "bit %zu", i);
-    lode__free(v);
+    mem_free(v);
   }
 }
 
@@ -610,48 +610,48 @@ TEST(damaged_vector_files_are_read_or_refused) {
 typedef struct capture {
   lode__sink sink;
   const lode__op *op;
-  lode__buf rows, summary, bytes;
+  strbuf rows, summary, bytes;
   size_t n_rows, n_summaries;
 } capture;
 
-static bool type_fits(lode__json_type type, const lode__field *f) {
-  if (type == LODE__JSON_NULL) return f->flags & LODE__FIELD_NULLABLE;
+static bool type_fits(json_node_type type, const lode__field *f) {
+  if (type == JSON_NODE_NULL) return f->flags & LODE__FIELD_NULLABLE;
   switch (f->type) {
-    case LODE__FIELD_TEXT: return type == LODE__JSON_STRING;
+    case LODE__FIELD_TEXT: return type == JSON_NODE_STRING;
     case LODE__FIELD_COUNT:
     case LODE__FIELD_NUMBER:
-    case LODE__FIELD_BYTES: return type == LODE__JSON_INT;
-    case LODE__FIELD_REAL: return type == LODE__JSON_INT || type == LODE__JSON_DOUBLE;
-    case LODE__FIELD_BOOL: return type == LODE__JSON_TRUE || type == LODE__JSON_FALSE;
-    case LODE__FIELD_OBJECT: return type == LODE__JSON_OBJECT;
+    case LODE__FIELD_BYTES: return type == JSON_NODE_INT;
+    case LODE__FIELD_REAL: return type == JSON_NODE_INT || type == JSON_NODE_DOUBLE;
+    case LODE__FIELD_BOOL: return type == JSON_NODE_TRUE || type == JSON_NODE_FALSE;
+    case LODE__FIELD_OBJECT: return type == JSON_NODE_OBJECT;
     case LODE__FIELD_TEXTS:
-    case LODE__FIELD_VECTOR: return type == LODE__JSON_ARRAY;
-    case LODE__FIELD_SCALAR: return type < LODE__JSON_ARRAY;
+    case LODE__FIELD_VECTOR: return type == JSON_NODE_ARRAY;
+    case LODE__FIELD_SCALAR: return type < JSON_NODE_ARRAY;
   }
   return false;
 }
 
 /* Every answer of every test is held against the schema of its operation. */
 static void check_fields(const lode__op *op, const lode__field *fields, lode_str text) {
-  lode__json json = {0};
-  OK(lode__json_parse(&json, text, NULL, &err));
-  CHECK(fields && json.nodes[0].type == LODE__JSON_OBJECT);
+  json_doc json = {0};
+  OK(json_parse(&json, text, NULL, &err));
+  CHECK(fields && json.nodes[0].type == JSON_NODE_OBJECT);
   for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i + 1].next) {
     const lode__field *f = field_of(fields, json.nodes[i].u.s);
     CHECKF(f && type_fits(json.nodes[i + 1].type, f), "%s answers %.*s", op->name, (int)text.len, text.data);
   }
   for (const lode__field *f = fields; f->name; f++)
-    CHECKF((f->flags & LODE__FIELD_OPTIONAL) || lode__json_get(&json, 0, str(f->name)), "%s lacks %s: %.*s", op->name,
+    CHECKF((f->flags & LODE__FIELD_OPTIONAL) || json_get(&json, 0, str(f->name)), "%s lacks %s: %.*s", op->name,
            f->name, (int)text.len, text.data);
-  lode__json_release(&json);
+  json_release(&json);
 }
 
 static lode_status take_row(lode__sink *sink, lode_str json, lode_error *e) {
   capture *c = (capture *)sink;
   (void)e;
   check_fields(c->op, c->op->row, json);
-  lode__buf_add(&c->rows, json.data, json.len);
-  lode__buf_addc(&c->rows, '\n');
+  strbuf_add(&c->rows, json.data, json.len);
+  strbuf_addch(&c->rows, '\n');
   c->n_rows++;
   return LODE_OK;
 }
@@ -660,14 +660,14 @@ static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *e) 
   capture *c = (capture *)sink;
   (void)e;
   check_fields(c->op, c->op->summary, json);
-  lode__buf_add(&c->summary, json.data, json.len);
+  strbuf_add(&c->summary, json.data, json.len);
   c->n_summaries++;
   return LODE_OK;
 }
 
 static lode_status take_bytes(lode__sink *sink, const void *data, size_t size, lode_error *e) {
   (void)e;
-  lode__buf_add(&((capture *)sink)->bytes, data, size);
+  strbuf_add(&((capture *)sink)->bytes, data, size);
   return LODE_OK;
 }
 
@@ -690,9 +690,9 @@ static lode_status run(const char *verb, const char *json) {
   static char folder[300];
   static int counter;
   if (!counter++) snprintf(folder, sizeof folder, "%s/store", test_folder());
-  lode__buf_release(&answer.rows);
-  lode__buf_release(&answer.summary);
-  lode__buf_release(&answer.bytes);
+  strbuf_release(&answer.rows);
+  strbuf_release(&answer.summary);
+  strbuf_release(&answer.bytes);
   answer = (capture){.sink = {take_row, take_summary, take_bytes, NULL}, .op = lode__op_find("db", str(verb))};
   lode__op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink, .far = far};
   lode__args args;
@@ -700,8 +700,8 @@ static lode_status run(const char *verb, const char *json) {
   if (st == LODE_OK) st = lode__op_run(&ctx, &args, &err);
   lode__args_release(&args);
   nothing = ctx.nothing;
-  lode__buf_addc(&answer.rows, '\0');
-  lode__buf_addc(&answer.summary, '\0');
+  strbuf_addch(&answer.rows, '\0');
+  strbuf_addch(&answer.summary, '\0');
   return st;
 }
 
@@ -806,13 +806,13 @@ TEST(operations_refuse_what_makes_no_sense) {
 }
 
 TEST(pages_of_get_go_on_where_they_ended) {
-  lode__buf records = {0};
+  strbuf records = {0};
   OK(run("create", "{\"collection\":\"p\"}"));
-  lode__buf_adds(&records, "{\"collection\":\"p\",\"records\":[");
-  for (int i = 0; i < 1000; i++) lode__buf_addf(&records, "%s{\"id\":\"%d\"}", i ? "," : "", i);
-  lode__buf_adds(&records, "]}");
+  strbuf_addstr(&records, "{\"collection\":\"p\",\"records\":[");
+  for (int i = 0; i < 1000; i++) strbuf_addf(&records, "%s{\"id\":\"%d\"}", i ? "," : "", i);
+  strbuf_addstr(&records, "]}");
   OK(run("add", text_of(&records)));
-  lode__buf_release(&records);
+  strbuf_release(&records);
   OK(run("get", "{\"collection\":\"p\",\"include\":[]}"));
   CHECK(answer.n_rows == 100);
   OK(run("get", "{\"collection\":\"p\",\"include\":[],\"limit\":0}"));
@@ -824,12 +824,12 @@ TEST(pages_of_get_go_on_where_they_ended) {
   for (int page = 0; page < 10; page++) {
     OK(run("get", request));
     seen += answer.n_rows;
-    lode__json json = {0};
-    OK(lode__json_parse(&json, str(answer.summary.data), NULL, &err));
-    uint32_t next = lode__json_get(&json, 0, str("next"));
-    bool end = json.nodes[next].type == LODE__JSON_NULL;
+    json_doc json = {0};
+    OK(json_parse(&json, str(answer.summary.data), NULL, &err));
+    uint32_t next = json_get(&json, 0, str("next"));
+    bool end = json.nodes[next].type == JSON_NODE_NULL;
     if (!end) snprintf(request, sizeof request, "{\"collection\":\"p\",\"include\":[],\"limit\":300,\"after\":%lld}", (long long)json.nodes[next].u.i);
-    lode__json_release(&json);
+    json_release(&json);
     if (end) break;
   }
   CHECKF(seen == 1000, "%zu", seen);

@@ -79,14 +79,14 @@ static void fail_io(int i, fault_call call, fault_effect effect, bool for_good, 
   test_srand(test_seed() + (uint64_t)i);
   rehearse(&p, i);
   reset_stage(&p);
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   fault_set(call, 0, false, effect);
   (void)p.act->play(p.work);
   uint64_t total = fault_count(call);
   fault_uninstall();
   for (uint64_t n = 1; n <= total; n = next_call(n, total, tries)) {
     reset_stage(&p);
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(call, n, for_good, effect);
     outcome o = p.act->play(p.work);
     bool hit = fault_hits() > 0;
@@ -114,15 +114,15 @@ static void cut_power(int i) {
       uint64_t seed = test_rand();
       test_remove_tree(left);
       simdisk_cut(seed, left);
-      const lode__os_table *disk = lode__os;
-      lode__os = &lode__os_real;
+      const os_calls *disk = os_api;
+      os_api = &os_real;
       char what[200];
       snprintf(what, sizeof what, "%s, power cut at sync %llu, disk seed %llu", p.act->name, (unsigned long long)n, (unsigned long long)seed);
       uint64_t content = scene_content(left);
       CHECKF(content == p.after || (content == p.before && o.status != LODE_OK) || (content == p.before && cut && !p.act->writes),
              "%s: neither before nor after (%s %s)", what, lode_status_name(o.status), o.text);
       scene_verify(left, what);
-      lode__os = disk;
+      os_api = disk;
     }
     simdisk_stop();
     if (!cut) break;
@@ -170,27 +170,27 @@ static off_t size_of(const char *name) {
   struct stat st;
   char path[700];
   snprintf(path, sizeof path, "%s/%s", disk, name);
-  return lode__os_real.stat(path, &st) == 0 ? st.st_size : 0;
+  return os_real.stat(path, &st) == 0 ? st.st_size : 0;
 }
 
 static ssize_t bounded_pwrite(int fd, const void *buf, size_t n, off_t off) {
   struct stat st;
-  if (disk_bytes && lode__os_real.fstat(fd, &st) == 0 && off + (off_t)n > st.st_size &&
+  if (disk_bytes && os_real.fstat(fd, &st) == 0 && off + (off_t)n > st.st_size &&
       size_of("lode.db") + size_of("lode.db-journal") + off + (off_t)n - st.st_size > disk_bytes)
     return errno = ENOSPC, -1;
-  return lode__os_real.pwrite(fd, buf, n, off);
+  return os_real.pwrite(fd, buf, n, off);
 }
 
 /* Erasing needs a journal; with steps as large as time allows there would never be room for it again. */
 TEST(deleting_makes_room_on_a_full_disk) {
-  static lode__os_table table;
+  static os_calls table;
   lode_error err;
   lode_store *store;
   lode_collection *c, *waits;
   lode_stats stats;
-  table = lode__os_real;
+  table = os_real;
   table.pwrite = bounded_pwrite;
-  lode__os = &table;
+  os_api = &table;
   snprintf(disk, sizeof disk, "%s/s", test_folder());
   OK(lode_open(disk, &(lode_open_options){.create = true, .no_background = true, .page_bytes = 1024}, &store, &err));
   OK(lode_collection_open(store, (lode_str){"waits", 5}, &(lode_collection_options){.create = true}, &waits, &err));

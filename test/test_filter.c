@@ -108,7 +108,7 @@ TEST(filter_tells_what_it_needs) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     lode__filter *f;
-    OK(lode__filter_parse(lode__str(cases[i].where), lode__str(cases[i].document), &f, &err));
+    OK(lode__filter_parse(str_of(cases[i].where), str_of(cases[i].document), &f, &err));
     CHECKF(lode__filter_is_true(f) == cases[i].is_true, "case %zu", i);
     CHECKF(lode__filter_needs_metadata(f) == cases[i].metadata, "case %zu", i);
     CHECKF(lode__filter_needs_document(f) == cases[i].text, "case %zu", i);
@@ -156,15 +156,15 @@ TEST(filter_meets_damaged_records) {
   lode__filter *f;
   lode__judge *j;
   bool match = true;
-  OK(lode__filter_parse(LODE__LIT("{\"a\": 1}"), LODE__LIT("{\"$regex\": \"x\"}"), &f, &err));
+  OK(lode__filter_parse(STR_LIT("{\"a\": 1}"), STR_LIT("{\"$regex\": \"x\"}"), &f, &err));
   OK(lode__judge_new(f, &j, &err));
-  FAILS(LODE_CORRUPT, lode__judge_match(j, LODE__LIT("{\"a\""), none, &match, &err));
+  FAILS(LODE_CORRUPT, lode__judge_match(j, STR_LIT("{\"a\""), none, &match, &err));
   CHECK(!match);
-  FAILS(LODE_CORRUPT, lode__judge_match(j, LODE__LIT("[1]"), none, &match, &err));
-  FAILS(LODE_CORRUPT, lode__judge_match(j, LODE__LIT("{\"a\": 1}"), LODE__LIT("x\xFF"), &match, &err));
-  OK(lode__judge_match(j, LODE__LIT("{\"a\": 1}"), LODE__LIT("x"), &match, &err));
+  FAILS(LODE_CORRUPT, lode__judge_match(j, STR_LIT("[1]"), none, &match, &err));
+  FAILS(LODE_CORRUPT, lode__judge_match(j, STR_LIT("{\"a\": 1}"), STR_LIT("x\xFF"), &match, &err));
+  OK(lode__judge_match(j, STR_LIT("{\"a\": 1}"), STR_LIT("x"), &match, &err));
   CHECK(match);
-  OK(lode__judge_match(j, LODE__LIT("{\"b\": 1}"), LODE__LIT("x"), &match, &err));
+  OK(lode__judge_match(j, STR_LIT("{\"b\": 1}"), STR_LIT("x"), &match, &err));
   CHECK(!match); /* nothing is left of the record before */
   lode__judge_free(j);
   lode__filter_free(f);
@@ -174,7 +174,7 @@ TEST(filter_meets_damaged_records) {
 
 static lode__filter *probes_of(const char *where, size_t n, const lode__probe **probes) {
   lode__filter *f;
-  OK(lode__filter_parse(lode__str(where), none, &f, &err));
+  OK(lode__filter_parse(str_of(where), none, &f, &err));
   size_t got = lode__filter_probes(f, probes);
   CHECKF(got == n, "%s: %zu probes, not %zu", where, got, n);
   return f;
@@ -192,7 +192,7 @@ TEST(filter_probes_are_equalities) {
   };
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
     lode__filter *f = probes_of(texts[i], 1, &p);
-    CHECK(lode__str_eq(p->key, LODE__LIT("k")) && p->n_values == 2);
+    CHECK(str_eq(p->key, STR_LIT("k")) && p->n_values == 2);
     CHECK(p->values[0].i == 1 && p->values[1].i == 2);
     lode__filter_free(f);
   }

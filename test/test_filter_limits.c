@@ -4,11 +4,11 @@
 /* ---- Size ---- */
 
 /* open x n, middle, close x n */
-static lode_str nest(lode__buf *b, const char *open, const char *middle, const char *close, int n) {
+static lode_str nest(strbuf *b, const char *open, const char *middle, const char *close, int n) {
   b->len = 0;
-  for (int i = 0; i < n; i++) lode__buf_adds(b, open);
-  lode__buf_adds(b, middle);
-  for (int i = 0; i < n; i++) lode__buf_adds(b, close);
+  for (int i = 0; i < n; i++) strbuf_addstr(b, open);
+  strbuf_addstr(b, middle);
+  for (int i = 0; i < n; i++) strbuf_addstr(b, close);
   CHECK(!b->failed);
   return (lode_str){b->data, b->len};
 }
@@ -19,14 +19,14 @@ static bool judge_long(lode_str where, const char *metadata) {
   bool match;
   OK(lode__filter_parse(where, none, &filter, &err));
   OK(lode__judge_new(filter, &judge, &err));
-  OK(lode__judge_match(judge, lode__str(metadata), none, &match, &err));
+  OK(lode__judge_match(judge, str_of(metadata), none, &match, &err));
   lode__judge_free(judge);
   lode__filter_free(filter);
   return match;
 }
 
 TEST(filter_nests_as_deep_as_the_limit) {
-  lode__buf b = {0};
+  strbuf b = {0};
   const int most = LODE_MAX_FILTER_DEPTH;
   CHECK(judge_long(nest(&b, "{\"$not\":", "{\"a\":1}", "}", 100000), "{\"a\":1}"));
   CHECK(!judge_long(nest(&b, "{\"$not\":", "{\"a\":1}", "}", 99999), "{\"a\":1}"));
@@ -45,26 +45,26 @@ TEST(filter_nests_as_deep_as_the_limit) {
   FAILS(LODE_LIMIT, parse_only(none, nest(&b, "{\"$and\":[", "{}", "]}", most + 1)));
   FAILS(LODE_LIMIT, parse_only(nest(&b, "[", "", "]", 3 * most), none));
   FAILS(LODE_INVALID, parse_only(nest(&b, "{\"$not\":", "", "", most), none));
-  lode__buf_release(&b);
+  strbuf_release(&b);
 }
 
 /* {"$or": [<clause with its number>, ...]} */
-static lode_str list_of(lode__buf *b, const char *open, const char *format_before, const char *format_after, int n) {
+static lode_str list_of(strbuf *b, const char *open, const char *format_before, const char *format_after, int n) {
   b->len = 0;
-  lode__buf_adds(b, open);
+  strbuf_addstr(b, open);
   for (int i = 0; i < n; i++) {
-    if (i) lode__buf_addc(b, ',');
-    lode__buf_adds(b, format_before);
-    lode__buf_addf(b, "%d", (int)((i * 7919u) % (unsigned)n)); /* not in order */
-    lode__buf_adds(b, format_after);
+    if (i) strbuf_addch(b, ',');
+    strbuf_addstr(b, format_before);
+    strbuf_addf(b, "%d", (int)((i * 7919u) % (unsigned)n)); /* not in order */
+    strbuf_addstr(b, format_after);
   }
-  lode__buf_adds(b, "]}");
+  strbuf_addstr(b, "]}");
   CHECK(!b->failed);
   return (lode_str){b->data, b->len};
 }
 
 TEST(filter_or_of_many_equalities_is_one_set) {
-  lode__buf b = {0};
+  strbuf b = {0};
   lode__filter *f;
   lode__judge *j;
   const lode__probe *p;
@@ -73,12 +73,12 @@ TEST(filter_or_of_many_equalities_is_one_set) {
   lode_str text = list_of(&b, "{\"$or\":[", "{\"file_path\":{\"$eq\":\"src/file", ".c\"}}", n);
   OK(lode__filter_parse(text, none, &f, &err));
   CHECK(lode__filter_probes(f, &p) == 1 && p->n_values == (size_t)n);
-  for (size_t i = 1; i < p->n_values; i++) CHECK(lode__value_cmp(&p->values[i - 1], &p->values[i]) < 0);
+  for (size_t i = 1; i < p->n_values; i++) CHECK(meta_value_cmp(&p->values[i - 1], &p->values[i]) < 0);
   OK(lode__judge_new(f, &j, &err));
   for (int i = 0; i < n + 1000; i++) { /* a test of each clause on each record would end in the timeout */
     char metadata[100];
     snprintf(metadata, sizeof metadata, "{\"file_path\":\"src/file%d.c\",\"size\":%d}", i, i);
-    for (int again = 0; again < 20; again++) OK(lode__judge_match(j, lode__str(metadata), none, &match, &err));
+    for (int again = 0; again < 20; again++) OK(lode__judge_match(j, str_of(metadata), none, &match, &err));
     CHECK(match == (i < n));
   }
   lode__judge_free(j);
@@ -89,16 +89,16 @@ TEST(filter_or_of_many_equalities_is_one_set) {
   for (int i = 0; i < 2 * n; i++) {
     char metadata[100];
     snprintf(metadata, sizeof metadata, "{\"n\":%d.0}", i);
-    for (int again = 0; again < 10; again++) OK(lode__judge_match(j, lode__str(metadata), none, &match, &err));
+    for (int again = 0; again < 10; again++) OK(lode__judge_match(j, str_of(metadata), none, &match, &err));
     CHECK(match == (i >= n));
   }
   lode__judge_free(j);
   lode__filter_free(f);
-  lode__buf_release(&b);
+  strbuf_release(&b);
 }
 
 TEST(filter_takes_as_many_clauses_as_the_limit) {
-  lode__buf b = {0};
+  strbuf b = {0};
   const int most = LODE_MAX_FILTER_CLAUSES;
   CHECK(judge_long(list_of(&b, "{\"$or\":[", "{\"k", "\":1}", 100000), "{\"k99999\":1}"));
   CHECK(!judge_long(list_of(&b, "{\"$or\":[", "{\"k", "\":{\"$gt\":1}}", 100000), "{\"k99999\":1}"));
@@ -107,26 +107,26 @@ TEST(filter_takes_as_many_clauses_as_the_limit) {
   FAILS(LODE_LIMIT, parse_only(list_of(&b, "{\"$or\":[", "{\"k\":", "}", most + 1), none));
   CHECK(strstr(err.text, "clauses"));
   list_of(&b, "{\"k\":{\"$in\":[", "", "", most + 1);
-  lode__buf_addc(&b, '}');
+  strbuf_addch(&b, '}');
   FAILS(LODE_LIMIT, parse_only((lode_str){b.data, b.len}, none));
-  lode__buf_release(&b);
+  strbuf_release(&b);
 }
 
 TEST(filter_takes_regular_expressions_up_to_a_limit) {
-  lode__buf b = {0};
+  strbuf b = {0};
   OK(parse_only(none, list_of(&b, "{\"$or\":[", "{\"$regex\":\"", "\"}", 256)));
   FAILS(LODE_LIMIT, parse_only(none, list_of(&b, "{\"$or\":[", "{\"$regex\":\"", "\"}", 257)));
   b.len = 0;
-  lode__buf_adds(&b, "{\"$regex\":\"");
-  for (int i = 0; i < (64 << 10) + 1; i++) lode__buf_addc(&b, 'x');
-  lode__buf_adds(&b, "\"}");
+  strbuf_addstr(&b, "{\"$regex\":\"");
+  for (int i = 0; i < (64 << 10) + 1; i++) strbuf_addch(&b, 'x');
+  strbuf_addstr(&b, "\"}");
   FAILS(LODE_LIMIT, parse_only(none, (lode_str){b.data, b.len}));
   FAILS(LODE_INVALID, parse_only(none, nest(&b, "(", "{\"$regex\":\"x", ")", 10)));
   nest(&b, "(", "x", ")", 10000);
-  lode__buf quoted = {0};
-  lode__buf_addf(&quoted, "{\"$regex\":\"%.*s\"}", (int)b.len, b.data);
+  strbuf quoted = {0};
+  strbuf_addf(&quoted, "{\"$regex\":\"%.*s\"}", (int)b.len, b.data);
   FAILS(LODE_INVALID, parse_only(none, (lode_str){quoted.data, quoted.len}));
-  lode__buf_release(&b), lode__buf_release(&quoted);
+  strbuf_release(&b), strbuf_release(&quoted);
 }
 
 /* ---- Regular expressions that would never end ---- */
@@ -134,7 +134,7 @@ TEST(filter_takes_regular_expressions_up_to_a_limit) {
 static lode_status search(const char *where_document, lode_str document, bool *match) {
   lode__filter *filter;
   lode__judge *judge;
-  OK(lode__filter_parse(none, lode__str(where_document), &filter, &err));
+  OK(lode__filter_parse(none, str_of(where_document), &filter, &err));
   OK(lode__judge_new(filter, &judge, &err));
   lode_status st = lode__judge_match(judge, none, document, match, &err);
   lode__judge_free(judge);
@@ -200,18 +200,18 @@ TEST(filter_searches_long_documents) {
 /* Starts never fall inside a character, wherever windows end. */
 TEST(filter_searches_long_documents_of_wide_characters) {
   bool match;
-  lode__buf b = {0};
+  strbuf b = {0};
   for (int shift = 0; shift < 3; shift++) {
     b.len = 0;
-    for (int i = 0; i < shift; i++) lode__buf_addc(&b, 'x');
-    for (int i = 0; i < 20000; i++) lode__buf_adds(&b, "\xE6\x97\xA5");
-    lode__buf_adds(&b, "\xE6\x9C\xAC");
+    for (int i = 0; i < shift; i++) strbuf_addch(&b, 'x');
+    for (int i = 0; i < 20000; i++) strbuf_addstr(&b, "\xE6\x97\xA5");
+    strbuf_addstr(&b, "\xE6\x9C\xAC");
     OK(search("{\"$regex\": \"\\u65e5\\u672c$\"}", (lode_str){b.data, b.len}, &match));
     CHECK(match);
     OK(search("{\"$regex\": \"(?!\\u65e5|\\u672c|x).\"}", (lode_str){b.data, b.len}, &match));
     CHECK(!match);
   }
-  lode__buf_release(&b);
+  strbuf_release(&b);
 }
 
 /* The machine code's stack is too small for this; the interpreter's is not. */
@@ -232,9 +232,9 @@ static lode_status whole_life(lode_str where, lode_str where_document, lode_str 
   lode__filter *filter = NULL;
   lode__judge *judge = NULL;
   lode_status st = LODE_OK;
-  LODE__GOTO(lode__filter_parse(where, where_document, &filter, &err));
-  LODE__GOTO(lode__judge_new(filter, &judge, &err));
-  LODE__GOTO(lode__judge_match(judge, metadata, document, match, &err));
+  TRY_GOTO(lode__filter_parse(where, where_document, &filter, &err));
+  TRY_GOTO(lode__judge_new(filter, &judge, &err));
+  TRY_GOTO(lode__judge_match(judge, metadata, document, match, &err));
 done:
   lode__judge_free(judge);
   lode__filter_free(filter);
@@ -242,41 +242,41 @@ done:
 }
 
 TEST(filter_survives_every_failed_allocation) {
-  lode__buf b = {0};
+  strbuf b = {0};
   list_of(&b, "{\"$or\":[", "{\"$and\":[{\"k", "\":\"esc\\u0061ped\"},{\"z\":{\"$in\":[3,2,1]}}]}", 50);
   b.len -= 2;
-  lode__buf_adds(&b, ",{\"s\":3},{\"s\":{\"$contains\":2}},{\"s\":{\"$contains\":1}},{\"s\":1},{\"$not\":{\"a\":5}}],"
+  strbuf_addstr(&b, ",{\"s\":3},{\"s\":{\"$contains\":2}},{\"s\":{\"$contains\":1}},{\"s\":1},{\"$not\":{\"a\":5}}],"
                      "\"t\":{\"$gt\":1}}");
-  lode_str where = {b.data, b.len}, metadata = LODE__LIT("{\"s\":[1,2,\"\\n\"],\"t\":2}");
+  lode_str where = {b.data, b.len}, metadata = STR_LIT("{\"s\":[1,2,\"\\n\"],\"t\":2}");
   lode_status st = LODE_NOMEM;
   int n = 0;
   for (; st != LODE_OK && n < 100000; n++) {
     bool match = false;
     allocations_left = n;
-    lode__alloc_hook = count_down;
-    st = whole_life(where, LODE__LIT("{\"$regex\":\"(a|b)+c\",\"$contains\":\"c\"}"), metadata, LODE__LIT("ababc"), &match);
-    lode__alloc_hook = NULL;
+    mem_alloc_hook = count_down;
+    st = whole_life(where, STR_LIT("{\"$regex\":\"(a|b)+c\",\"$contains\":\"c\"}"), metadata, STR_LIT("ababc"), &match);
+    mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "call %d: %s %s", n, lode_status_name(st), err.text);
     CHECK(match == (st == LODE_OK));
   }
   CHECK(st == LODE_OK && n > 50);
-  lode__buf_release(&b);
+  strbuf_release(&b);
 }
 
 TEST(filter_judging_allocates_nothing_after_the_first_records) {
   lode__filter *f;
   lode__judge *j;
   bool match;
-  OK(lode__filter_parse(LODE__LIT("{\"a\":{\"$in\":[1,2]},\"b\":\"x\"}"), LODE__LIT("{\"$regex\":\"a+b\"}"), &f, &err));
+  OK(lode__filter_parse(STR_LIT("{\"a\":{\"$in\":[1,2]},\"b\":\"x\"}"), STR_LIT("{\"$regex\":\"a+b\"}"), &f, &err));
   OK(lode__judge_new(f, &j, &err));
-  OK(lode__judge_match(j, LODE__LIT("{\"a\":1,\"b\":\"\\u0078\"}"), LODE__LIT("aab"), &match, &err));
+  OK(lode__judge_match(j, STR_LIT("{\"a\":1,\"b\":\"\\u0078\"}"), STR_LIT("aab"), &match, &err));
   allocations_left = 0;
-  lode__alloc_hook = count_down;
+  mem_alloc_hook = count_down;
   for (int i = 0; i < 100; i++) {
-    OK(lode__judge_match(j, LODE__LIT("{\"a\":2,\"b\":\"\\u0078\"}"), LODE__LIT("xxaab"), &match, &err));
+    OK(lode__judge_match(j, STR_LIT("{\"a\":2,\"b\":\"\\u0078\"}"), STR_LIT("xxaab"), &match, &err));
     CHECK(match);
   }
-  lode__alloc_hook = NULL;
+  mem_alloc_hook = NULL;
   lode__judge_free(j);
   lode__filter_free(f);
 }
@@ -297,7 +297,7 @@ TEST(filter_survives_damaged_texts) {
       else memmove(copy + at, copy + at + 1, --n - at);
     }
     bool match;
-    lode_status st = whole_life((lode_str){copy, n}, none, LODE__LIT("{\"a\":1,\"b\":2}"), LODE__LIT("aa"), &match);
+    lode_status st = whole_life((lode_str){copy, n}, none, STR_LIT("{\"a\":1,\"b\":2}"), STR_LIT("aa"), &match);
     CHECK(st == LODE_OK || st == LODE_INVALID);
   }
 }

@@ -116,84 +116,84 @@ static object *random_object(int depth, bool document) {
   return o;
 }
 
-static void put_value(lode__buf *b, const value *v) {
-  if (v->kind == 'i') lode__buf_addf(b, "%lld", (long long)v->i);
-  if (v->kind == 'd') lode__buf_addf(b, "%.1f", v->d);
-  if (v->kind == 's') lode__buf_addf(b, "\"%s\"", v->s);
-  if (v->kind == 'b') lode__buf_adds(b, v->i ? "true" : "false");
+static void put_value(strbuf *b, const value *v) {
+  if (v->kind == 'i') strbuf_addf(b, "%lld", (long long)v->i);
+  if (v->kind == 'd') strbuf_addf(b, "%.1f", v->d);
+  if (v->kind == 's') strbuf_addf(b, "\"%s\"", v->s);
+  if (v->kind == 'b') strbuf_addstr(b, v->i ? "true" : "false");
 }
 
-static void put_object(lode__buf *b, const object *o);
+static void put_object(strbuf *b, const object *o);
 
-static void put_condition(lode__buf *b, const condition *c) {
+static void put_condition(strbuf *b, const condition *c) {
   bool list = c->op == IN || c->op == NIN;
-  lode__buf_addf(b, "\"%s\":%s", op_names[c->op], list ? "[" : "");
+  strbuf_addf(b, "\"%s\":%s", op_names[c->op], list ? "[" : "");
   for (size_t v = 0; v < c->n; v++) {
-    if (v) lode__buf_addc(b, ',');
+    if (v) strbuf_addch(b, ',');
     put_value(b, &c->v[v]);
   }
-  if (list) lode__buf_addc(b, ']');
+  if (list) strbuf_addch(b, ']');
 }
 
-static void put_pair(lode__buf *b, const pair *p) {
+static void put_pair(strbuf *b, const pair *p) {
   switch (p->kind) {
     case P_KEY:
-      lode__buf_addf(b, "\"key%d\":", p->key);
+      strbuf_addf(b, "\"key%d\":", p->key);
       if (p->n == 1 && p->c[0].op == EQ) {
         put_value(b, &p->c[0].v[0]);
         break;
       }
       for (size_t i = 0; i < p->n; i++) {
-        lode__buf_addc(b, i ? ',' : '{');
+        strbuf_addch(b, i ? ',' : '{');
         put_condition(b, &p->c[i]);
       }
-      lode__buf_addc(b, '}');
+      strbuf_addch(b, '}');
       break;
     case P_AND:
     case P_OR:
-      lode__buf_adds(b, p->kind == P_AND ? "\"$and\":[" : "\"$or\":[");
+      strbuf_addstr(b, p->kind == P_AND ? "\"$and\":[" : "\"$or\":[");
       for (size_t i = 0; i < p->n; i++) {
-        if (i) lode__buf_addc(b, ',');
+        if (i) strbuf_addch(b, ',');
         put_object(b, p->o[i]);
       }
-      lode__buf_addc(b, ']');
+      strbuf_addch(b, ']');
       break;
     case P_NOT:
     case P_DOCUMENT:
-      lode__buf_adds(b, p->kind == P_NOT ? "\"$not\":" : "\"#document\":");
+      strbuf_addstr(b, p->kind == P_NOT ? "\"$not\":" : "\"#document\":");
       put_object(b, p->o[0]);
       break;
     case P_TEXT:
     case P_REGEX:
-      lode__buf_addf(b, "\"$%s%s\":\"%s\"", p->not ? "not_" : "", p->kind == P_TEXT ? "contains" : "regex", p->text);
+      strbuf_addf(b, "\"$%s%s\":\"%s\"", p->not ? "not_" : "", p->kind == P_TEXT ? "contains" : "regex", p->text);
       break;
   }
 }
 
-static void put_object(lode__buf *b, const object *o) {
-  lode__buf_addc(b, '{');
+static void put_object(strbuf *b, const object *o) {
+  strbuf_addch(b, '{');
   for (size_t i = 0; i < o->n; i++) {
-    if (i) lode__buf_addc(b, ',');
+    if (i) strbuf_addch(b, ',');
     put_pair(b, &o->p[i]);
   }
-  lode__buf_addc(b, '}');
+  strbuf_addch(b, '}');
 }
 
-static void put_record(lode__buf *b, const record *r) {
+static void put_record(strbuf *b, const record *r) {
   bool first = true;
-  lode__buf_addc(b, '{');
+  strbuf_addch(b, '{');
   for (int k = 0; k < KEYS; k++) {
     const field *f = &r->f[k];
     if (!f->present) continue;
-    lode__buf_addf(b, "%s\"key%d\":%s", first ? "" : ",", k, f->array ? "[" : "");
+    strbuf_addf(b, "%s\"key%d\":%s", first ? "" : ",", k, f->array ? "[" : "");
     for (size_t i = 0; i < f->n; i++) {
-      if (i) lode__buf_addc(b, ',');
+      if (i) strbuf_addch(b, ',');
       put_value(b, &f->v[i]);
     }
-    if (f->array) lode__buf_addc(b, ']');
+    if (f->array) strbuf_addch(b, ']');
     first = false;
   }
-  lode__buf_addc(b, '}');
+  strbuf_addch(b, '}');
 }
 
 /* -2: not comparable. Numbers in a type that holds both exactly. Strings are compared as the escaped text is decoded. */
@@ -273,9 +273,9 @@ static bool holds_object(const object *o, const record *r) {
   return true;
 }
 
-static value value_from(const lode__value *v, char *text) {
+static value value_from(const meta_value *v, char *text) {
   value out = {.kind = "idsb"[v->type], .i = v->i, .d = v->d, .s = text};
-  if (v->type == LODE__VALUE_STRING) {
+  if (v->type == META_STRING) {
     memcpy(text, v->s.data, v->s.len);
     text[v->s.len] = '\0';
     if (strcmp(text, "a\"b") == 0) out.s = "a\\\"b";
@@ -309,7 +309,7 @@ static bool fulfils(const lode__probe *probe, const record *r) {
 }
 
 TEST_SLOW(filter_agrees_with_the_naive_evaluator, 300) {
-  lode__buf where = {0}, where_document = {0}, metadata = {0};
+  strbuf where = {0}, where_document = {0}, metadata = {0};
   int matches = 0, probes_seen = 0, rounds = test_full() ? 100000 : 10000;
   test_srand(test_seed());
   pool = calloc(POOL, sizeof *pool);
@@ -333,7 +333,7 @@ TEST_SLOW(filter_agrees_with_the_naive_evaluator, 300) {
       metadata.len = 0;
       put_record(&metadata, &r);
       bool got, want = holds_object(o, &r) && (!d || holds_object(d, &r));
-      OK(lode__judge_match(judge, (lode_str){metadata.data, metadata.len}, lode__str(r.document), &got, &err));
+      OK(lode__judge_match(judge, (lode_str){metadata.data, metadata.len}, str_of(r.document), &got, &err));
       CHECKF(got == want, "%.*s on %.*s, document %s: %d, not %d", (int)where.len, where.data, (int)metadata.len,
              metadata.data, r.document ? r.document : "-", got, want);
       CHECK(want || !lode__filter_is_true(filter));
@@ -349,5 +349,5 @@ TEST_SLOW(filter_agrees_with_the_naive_evaluator, 300) {
   CHECKF(matches > rounds && matches < rounds * 19 && probes_seen > rounds / 20, "dull filters: %d matches, %d with probes",
          matches, probes_seen);
   free(pool);
-  lode__buf_release(&where), lode__buf_release(&where_document), lode__buf_release(&metadata);
+  strbuf_release(&where), strbuf_release(&where_document), strbuf_release(&metadata);
 }

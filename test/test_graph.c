@@ -126,16 +126,16 @@ TEST_SLOW(the_same_bytes_with_any_number_of_threads_and_on_any_kernel, 240) {
     scene s;
     scene_init(&s, CLUSTERS, metric, 2200, 20);
     scene_build(&s, LODE__GRAPH, 1);
-    uint32_t first = lode__crc32c(0, s.file, s.file_bytes);
+    uint32_t first = crc32c_update(0, s.file, s.file_bytes);
     static const unsigned workers[] = {2, 3, 8};
     for (size_t i = 0; i < 3; i++) {
       scene_build(&s, LODE__GRAPH, workers[i]);
-      CHECKF(lode__crc32c(0, s.file, s.file_bytes) == first, "%u threads", workers[i]);
+      CHECKF(crc32c_update(0, s.file, s.file_bytes) == first, "%u threads", workers[i]);
     }
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
       if (!lode__code_use(kernels[i])) continue;
       scene_build(&s, LODE__GRAPH, 1);
-      CHECKF(lode__crc32c(0, s.file, s.file_bytes) == first, "%s", kernels[i]);
+      CHECKF(crc32c_update(0, s.file, s.file_bytes) == first, "%s", kernels[i]);
     }
     lode__code_use(NULL);
     scene_release(&s);
@@ -439,7 +439,7 @@ TEST(construction_can_be_cancelled_and_may_run_out_of_memory) {
   scene_init(&s, UNIFORM, LODE_IP, 3000, 8);
   size_t stride = lode__code_stride(s.dim);
   float mean[8], *lengths = malloc(s.n * sizeof *lengths);
-  unsigned char *rows = lode__alloc_aligned(64, s.n * stride);
+  unsigned char *rows = mem_alloc_aligned(64, s.n * stride);
   lode__code_fit fit;
   lode__code_model model;
   lode__graph graph;
@@ -449,19 +449,19 @@ TEST(construction_can_be_cancelled_and_may_run_out_of_memory) {
   lode__code_fit_end(&fit, mean, &model);
   lode__code_fit_release(&fit);
   for (uint32_t i = 0; i < s.n; i++) lengths[i] = lode__code_row(&model, s.vectors + i * s.dim, i, rows + i * stride);
-  uint32_t before = lode__crc32c(0, rows, s.n * stride);
+  uint32_t before = crc32c_update(0, rows, s.n * stride);
   lode__graph_input input = {.rows = rows, .lengths = lengths, .stride = stride, .n = s.n, .dim = s.dim,
                              .metric = s.metric, .unit = model.unit};
   lode__graph_options options = {.progress = {cancel_soon, &steps}};
   FAILS(LODE_CANCELLED, lode__graph_build(&input, &options, &graph, &err));
-  CHECK(graph.links == NULL && lode__crc32c(0, rows, s.n * stride) == before);
+  CHECK(graph.links == NULL && crc32c_update(0, rows, s.n * stride) == before);
   input.n = 0;
   FAILS(LODE_INVALID, lode__graph_build(&input, &options, &graph, &err));
   input.n = 100;
   options = (lode__graph_options){.degree = 1};
   FAILS(LODE_INVALID, lode__graph_build(&input, &options, &graph, &err));
   free(lengths);
-  lode__free(rows);
+  mem_free(rows);
   scene_release(&s);
 }
 
@@ -482,11 +482,11 @@ TEST(every_allocation_may_fail) {
     size_t n_hits = 0;
     uint64_t allowed[5] = {~(uint64_t)0, 0, ~(uint64_t)0, 0, 1};
     allocations_left = n;
-    lode__alloc_hook = allow_some;
+    mem_alloc_hook = allow_some;
     lode_status st = scene_open(&s, &err);
     lode__search_request request = {.query = s.vectors, .k = 10, .allowed = n % 2 ? allowed : NULL, .beam = 12};
     if (st == LODE_OK) st = lode__segment_search(s.segment, &request, &room, hits, &n_hits, &err);
-    lode__alloc_hook = NULL;
+    mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "%u: %s", n, err.text);
     finished = st == LODE_OK && n_hits == 10 && allocations_left > 0;
     lode__search_room_release(&room);

@@ -28,7 +28,7 @@ TEST(globs_match_as_git_does) {
       {"\xff*", "\xff\xfe", true}, {"***", "a/b", true}, {"***/x", "a/b/x", true}, {"x/***/y", "x/y", true},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    CHECKF(lode__glob_match(lode__str(cases[i].glob), lode__str(cases[i].text)) == cases[i].match, "%s on %s", cases[i].glob, cases[i].text);
+    CHECKF(lode__glob_match(str_of(cases[i].glob), str_of(cases[i].text)) == cases[i].match, "%s on %s", cases[i].glob, cases[i].text);
 }
 
 TEST(hostile_globs_take_no_time) {
@@ -41,50 +41,50 @@ TEST(hostile_globs_take_no_time) {
 }
 
 TEST(globs_of_path_arguments) {
-  CHECK(lode__glob_path(LODE__LIT("*.c"), LODE__LIT("src/a.c")));
-  CHECK(lode__glob_path(LODE__LIT("src"), LODE__LIT("src/a.c")));
-  CHECK(lode__glob_path(LODE__LIT("src/"), LODE__LIT("src/b/a.c")));
-  CHECK(lode__glob_path(LODE__LIT("./src/*.c"), LODE__LIT("src/a.c")));
-  CHECK(lode__glob_path(LODE__LIT("/src"), LODE__LIT("src/a.c")));
-  CHECK(!lode__glob_path(LODE__LIT("/src"), LODE__LIT("x/src/a.c")));
-  CHECK(lode__glob_path(LODE__LIT("src"), LODE__LIT("x/src/a.c")));
-  CHECK(!lode__glob_path(LODE__LIT("src/*.c"), LODE__LIT("src/b/a.c")));
-  CHECK(lode__glob_path(LODE__LIT("src/**/*.c"), LODE__LIT("src/b/a.c")));
-  CHECK(lode__glob_path(LODE__LIT("."), LODE__LIT("a")) && lode__glob_path(LODE__LIT("/"), LODE__LIT("a")));
-  CHECK(!lode__glob_path(LODE__LIT("lib"), LODE__LIT("src/a.c")));
+  CHECK(lode__glob_path(STR_LIT("*.c"), STR_LIT("src/a.c")));
+  CHECK(lode__glob_path(STR_LIT("src"), STR_LIT("src/a.c")));
+  CHECK(lode__glob_path(STR_LIT("src/"), STR_LIT("src/b/a.c")));
+  CHECK(lode__glob_path(STR_LIT("./src/*.c"), STR_LIT("src/a.c")));
+  CHECK(lode__glob_path(STR_LIT("/src"), STR_LIT("src/a.c")));
+  CHECK(!lode__glob_path(STR_LIT("/src"), STR_LIT("x/src/a.c")));
+  CHECK(lode__glob_path(STR_LIT("src"), STR_LIT("x/src/a.c")));
+  CHECK(!lode__glob_path(STR_LIT("src/*.c"), STR_LIT("src/b/a.c")));
+  CHECK(lode__glob_path(STR_LIT("src/**/*.c"), STR_LIT("src/b/a.c")));
+  CHECK(lode__glob_path(STR_LIT("."), STR_LIT("a")) && lode__glob_path(STR_LIT("/"), STR_LIT("a")));
+  CHECK(!lode__glob_path(STR_LIT("lib"), STR_LIT("src/a.c")));
 }
 
 static lode__ignore *rules(const char *root, const char *sub_folder, const char *sub) {
   lode__ignore *ig;
   OK(lode__ignore_new(&ig, &err));
-  OK(lode__ignore_add(ig, LODE__IGNORE_GIT, LODE__LIT(""), lode__str(root), &err));
-  if (sub) OK(lode__ignore_add(ig, LODE__IGNORE_GIT, lode__str(sub_folder), lode__str(sub), &err));
+  OK(lode__ignore_add(ig, LODE__IGNORE_GIT, STR_LIT(""), str_of(root), &err));
+  if (sub) OK(lode__ignore_add(ig, LODE__IGNORE_GIT, str_of(sub_folder), str_of(sub), &err));
   return ig;
 }
 
 TEST(layers_and_negation) {
   lode__ignore *ig = rules("*.log\n!keep.log\n/build\nsub/*.tmp\nonly/\n# no\n\\#yes\n\\!bang\ntrail   \nspace\\ \n", "sub", "!a.log\n*.c\n");
-  CHECK(lode__ignore_path(ig, LODE__LIT("x.log"), false) && lode__ignore_path(ig, LODE__LIT("d/x.log"), false));
-  CHECK(!lode__ignore_path(ig, LODE__LIT("keep.log"), false));
-  CHECK(lode__ignore_path(ig, LODE__LIT("build"), true) && !lode__ignore_path(ig, LODE__LIT("d/build"), true));
-  CHECK(lode__ignore_path(ig, LODE__LIT("build/a/b.c"), false)); /* inside of what is ignored */
-  CHECK(!lode__ignore_path(ig, LODE__LIT("sub/a.log"), false) && lode__ignore_path(ig, LODE__LIT("sub/b.log"), false));
-  CHECK(lode__ignore_path(ig, LODE__LIT("sub/q/x.c"), false) && !lode__ignore_path(ig, LODE__LIT("x.c"), false));
-  CHECK(lode__ignore_path(ig, LODE__LIT("only"), true) && !lode__ignore_path(ig, LODE__LIT("only"), false));
-  CHECK(lode__ignore_path(ig, LODE__LIT("#yes"), false) && lode__ignore_path(ig, LODE__LIT("!bang"), false));
-  CHECK(lode__ignore_path(ig, LODE__LIT("trail"), false) && lode__ignore_path(ig, LODE__LIT("space "), false));
-  lode__ignore_leave(ig, LODE__LIT("other"));
-  CHECK(lode__ignore_path(ig, LODE__LIT("sub/a.log"), false)); /* that layer is gone */
-  OK(lode__ignore_add(ig, LODE__IGNORE_LODE, LODE__LIT(""), LODE__LIT("!x.log\n"), &err));
-  CHECK(!lode__ignore_path(ig, LODE__LIT("x.log"), false)); /* .lodeignore has the last word */
+  CHECK(lode__ignore_path(ig, STR_LIT("x.log"), false) && lode__ignore_path(ig, STR_LIT("d/x.log"), false));
+  CHECK(!lode__ignore_path(ig, STR_LIT("keep.log"), false));
+  CHECK(lode__ignore_path(ig, STR_LIT("build"), true) && !lode__ignore_path(ig, STR_LIT("d/build"), true));
+  CHECK(lode__ignore_path(ig, STR_LIT("build/a/b.c"), false)); /* inside of what is ignored */
+  CHECK(!lode__ignore_path(ig, STR_LIT("sub/a.log"), false) && lode__ignore_path(ig, STR_LIT("sub/b.log"), false));
+  CHECK(lode__ignore_path(ig, STR_LIT("sub/q/x.c"), false) && !lode__ignore_path(ig, STR_LIT("x.c"), false));
+  CHECK(lode__ignore_path(ig, STR_LIT("only"), true) && !lode__ignore_path(ig, STR_LIT("only"), false));
+  CHECK(lode__ignore_path(ig, STR_LIT("#yes"), false) && lode__ignore_path(ig, STR_LIT("!bang"), false));
+  CHECK(lode__ignore_path(ig, STR_LIT("trail"), false) && lode__ignore_path(ig, STR_LIT("space "), false));
+  lode__ignore_leave(ig, STR_LIT("other"));
+  CHECK(lode__ignore_path(ig, STR_LIT("sub/a.log"), false)); /* that layer is gone */
+  OK(lode__ignore_add(ig, LODE__IGNORE_LODE, STR_LIT(""), STR_LIT("!x.log\n"), &err));
+  CHECK(!lode__ignore_path(ig, STR_LIT("x.log"), false)); /* .lodeignore has the last word */
   lode__ignore_free(ig);
 }
 
 static bool config_says(const char *config, const char *wanted) {
-  lode__buf value = {0};
-  bool said = lode__git_excludes_file(lode__str(config), &value);
-  bool same = wanted ? said && lode__str_eq((lode_str){value.data, value.len}, lode__str(wanted)) : !said;
-  lode__buf_release(&value);
+  strbuf value = {0};
+  bool said = lode__git_excludes_file(str_of(config), &value);
+  bool same = wanted ? said && str_eq((lode_str){value.data, value.len}, str_of(wanted)) : !said;
+  strbuf_release(&value);
   return same;
 }
 
@@ -103,19 +103,19 @@ static const char *const atoms[] = {"a", "b", "foo", "bar", "x.c", "*.c", "*.h",
                                     "a\\ b", "b*r", "*.*", "[[:alpha:]]", "foo.[a-c]ar", "**foo", "f**"};
 enum { NAMES = sizeof names / sizeof *names, ATOMS = sizeof atoms / sizeof *atoms };
 
-static void random_patterns(lode__buf *out) {
+static void random_patterns(strbuf *out) {
   out->len = 0;
   for (uint64_t lines = 1 + test_below(6); lines > 0; lines--) {
-    if (test_below(4) == 0) lode__buf_addc(out, '!');
-    if (test_below(4) == 0) lode__buf_addc(out, '/');
+    if (test_below(4) == 0) strbuf_addch(out, '!');
+    if (test_below(4) == 0) strbuf_addch(out, '/');
     for (uint64_t parts = 1 + test_below(3); parts > 0; parts--) {
-      lode__buf_adds(out, atoms[test_below(ATOMS)]);
-      if (parts > 1) lode__buf_addc(out, '/');
+      strbuf_addstr(out, atoms[test_below(ATOMS)]);
+      if (parts > 1) strbuf_addch(out, '/');
     }
-    if (test_below(4) == 0) lode__buf_addc(out, '/');
-    if (test_below(8) == 0) lode__buf_adds(out, "  ");
-    if (test_below(10) == 0) lode__buf_addc(out, '\r');
-    lode__buf_addc(out, '\n');
+    if (test_below(4) == 0) strbuf_addch(out, '/');
+    if (test_below(8) == 0) strbuf_addstr(out, "  ");
+    if (test_below(10) == 0) strbuf_addch(out, '\r');
+    strbuf_addch(out, '\n');
   }
 }
 
@@ -126,7 +126,7 @@ static void run(const char *folder, const char *command) {
 }
 
 /* One repository: some folders with rules, all paths of depth three asked of git and of us. */
-static void compare_once(const char *folder, lode__buf *text) {
+static void compare_once(const char *folder, strbuf *text) {
   lode__ignore *ig;
   char path[600], list[600], answers[600];
   size_t n, asked = 0;
@@ -137,12 +137,12 @@ static void compare_once(const char *folder, lode__buf *text) {
     random_patterns(text);
     snprintf(path, sizeof path, "%s/%s%s.gitignore", folder, where[i], i ? "/" : "");
     test_write_file(path, text->data, text->len);
-    OK(lode__ignore_add(ig, LODE__IGNORE_GIT, lode__str(where[i]), (lode_str){text->data, text->len}, &err));
+    OK(lode__ignore_add(ig, LODE__IGNORE_GIT, str_of(where[i]), (lode_str){text->data, text->len}, &err));
   }
   random_patterns(text);
   snprintf(path, sizeof path, "%s/.git/info/exclude", folder);
   test_write_file(path, text->data, text->len);
-  OK(lode__ignore_add(ig, LODE__IGNORE_EXCLUDE, LODE__LIT(""), (lode_str){text->data, text->len}, &err));
+  OK(lode__ignore_add(ig, LODE__IGNORE_EXCLUDE, STR_LIT(""), (lode_str){text->data, text->len}, &err));
   snprintf(list, sizeof list, "%s/.git/asked", folder);
   snprintf(answers, sizeof answers, "%s/.git/answers", folder);
   char *wanted = test_read_file(list, &n);
@@ -157,7 +157,7 @@ static void compare_once(const char *folder, lode__buf *text) {
     snprintf(path, sizeof path, "%s/%s", folder, q);
     bool is_folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
     bool git_says = *source && pattern[0] != '!';
-    bool we_say = lode__ignore_path(ig, lode__str(q), is_folder);
+    bool we_say = lode__ignore_path(ig, str_of(q), is_folder);
     CHECKF(git_says == we_say, "%s: git %s (%s:%s:%s), lode %s, seed %llu", q, git_says ? "ignores" : "keeps", source, line_no, pattern,
            we_say ? "ignores" : "keeps", (unsigned long long)test_seed());
     p = name + strlen(name) + 1;
@@ -171,22 +171,22 @@ static void compare_once(const char *folder, lode__buf *text) {
 
 TEST_SLOW(the_same_answers_as_git_on_generated_rules, 300) {
   const char *folder = test_folder();
-  lode__buf text = {0}, asked = {0};
+  strbuf text = {0}, asked = {0};
   char path[600];
   if (system("git --version >/dev/null 2>&1") != 0) test_skip("git is not installed");
   test_srand(test_seed());
   run(folder, "git init -q . && mkdir -p .git/info");
   for (int i = 0; i < NAMES; i++) {
-    lode__buf_add(&asked, names[i], strlen(names[i]) + 1);
+    strbuf_add(&asked, names[i], strlen(names[i]) + 1);
     for (int k = 0; k < NAMES; k++) {
       if (i == 4 || i == 5 || i == 7) continue; /* those are files */
-      lode__buf_addf(&asked, "%s/%s", names[i], names[k]);
-      lode__buf_addc(&asked, '\0');
+      strbuf_addf(&asked, "%s/%s", names[i], names[k]);
+      strbuf_addch(&asked, '\0');
       if (k > 5) continue;
       for (int j = 0; j < NAMES; j++) {
         if (k == 4 || k == 5) continue;
-        lode__buf_addf(&asked, "%s/%s/%s", names[i], names[k], names[j]);
-        lode__buf_addc(&asked, '\0');
+        strbuf_addf(&asked, "%s/%s/%s", names[i], names[k], names[j]);
+        strbuf_addch(&asked, '\0');
       }
     }
   }
@@ -195,8 +195,8 @@ TEST_SLOW(the_same_answers_as_git_on_generated_rules, 300) {
   run(folder, "for i in a b foo bar build 'a b' foo.bar '[x]' lib; do for k in a b foo bar; do mkdir -p \"$i/$k\"; done; "
               "touch \"$i/x.c\" \"$i/y.h\" \"$i/.h\"; for k in build 'a b' foo.bar '[x]' lib; do mkdir -p \"$i/$k\"; done; done; touch x.c y.h .h");
   for (int round = 0; round < (test_full() ? 2000 : 60); round++) compare_once(folder, &text);
-  lode__buf_release(&text);
-  lode__buf_release(&asked);
+  strbuf_release(&text);
+  strbuf_release(&asked);
 }
 
 TEST(memory_that_runs_out_is_an_error) {
@@ -205,7 +205,7 @@ TEST(memory_that_runs_out_is_an_error) {
     lode__ignore *ig = NULL;
     fault_alloc_set(at, false);
     lode_status st = lode__ignore_new(&ig, &err);
-    if (st == LODE_OK) st = lode__ignore_add(ig, LODE__IGNORE_GIT, LODE__LIT("sub"), LODE__LIT("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), &err);
+    if (st == LODE_OK) st = lode__ignore_add(ig, LODE__IGNORE_GIT, STR_LIT("sub"), STR_LIT("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), &err);
     uint64_t hits = fault_alloc_hits();
     fault_alloc_set(0, false);
     CHECK(hits ? st == LODE_NOMEM : st == LODE_OK);

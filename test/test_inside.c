@@ -1,4 +1,4 @@
-/* test_inside.c - a store whose folder somebody else filled: links, FIFOs, sockets, devices and folders in place of its files.
+/* test_beneath.c - a store whose folder somebody else filled: links, FIFOs, sockets, devices and folders in place of its files.
  *
  * With openat2 and with the walk for systems without it: nothing outside changes, nothing but files is opened, every call returns.
  */
@@ -35,12 +35,12 @@ static void put_text(const char *folder, const char *name, const char *text) { t
 
 /* ---- The operating system's part, in both variants ---- */
 
-static void check_below(const lode__os_table *os) {
+static void check_below(const os_calls *os) {
   const char *top = test_folder(), *outside = test_folder();
   struct stat sb;
   CHECK(mkdir(join(top, "sub"), 0700) == 0 && symlink("sub", join(top, "linked")) == 0 && symlink(outside, join(top, "away")) == 0);
   CHECK(symlink("sub/file", join(top, "link")) == 0 && symlink(join(outside, "new"), join(top, "nowhere")) == 0);
-  int folder = os->open(top, LODE__OPEN_FOLDER, 0);
+  int folder = os->open(top, OS_OPEN_DIR, 0);
   int fd = os->open_below(folder, "sub/file", O_RDWR | O_CREAT | O_EXCL, 0640);
   CHECK(fd > 2 && fstat(fd, &sb) == 0 && (sb.st_mode & 0777) == 0640 && os->pwrite(fd, "x", 1, 0) == 1);
   os->close(fd);
@@ -65,14 +65,14 @@ static void check_below(const lode__os_table *os) {
   os->close(folder);
 }
 
-TEST(below_a_folder_no_link_is_followed) { check_below(&lode__os_real); }
-TEST(below_a_folder_no_link_is_followed_without_openat2) { check_below(&lode__os_portable); }
+TEST(below_a_folder_no_link_is_followed) { check_below(&os_real); }
+TEST(below_a_folder_no_link_is_followed_without_openat2) { check_below(&os_portable); }
 
 /* The kernel says EAGAIN for as long as somebody holds a lease on the file and does not give it up, most of a minute: it is an answer. */
-static void check_lease(const lode__os_table *os) {
+static void check_lease(const os_calls *os) {
   const char *top = test_folder();
   put_text(top, "file", "text");
-  int held = open(join(top, "file"), O_RDWR | O_CLOEXEC), folder = os->open(top, LODE__OPEN_FOLDER, 0);
+  int held = open(join(top, "file"), O_RDWR | O_CLOEXEC), folder = os->open(top, OS_OPEN_DIR, 0);
   CHECK(signal(SIGIO, SIG_IGN) != SIG_ERR && held >= 0 && folder >= 0);
   if (fcntl(held, F_SETLEASE, F_WRLCK) != 0) test_skip("no leases on this file system");
   int fd = os->open_below(folder, "file", O_RDONLY | O_NONBLOCK, 0);
@@ -85,8 +85,8 @@ static void check_lease(const lode__os_table *os) {
   close(held);
 }
 
-TEST(a_file_under_a_lease_is_not_waited_for) { check_lease(&lode__os_real); }
-TEST(a_file_under_a_lease_is_not_waited_for_without_openat2) { check_lease(&lode__os_portable); }
+TEST(a_file_under_a_lease_is_not_waited_for) { check_lease(&os_real); }
+TEST(a_file_under_a_lease_is_not_waited_for_without_openat2) { check_lease(&os_portable); }
 
 TEST(a_folder_that_is_a_link_is_not_entered) {
   lode_error err;
@@ -95,21 +95,21 @@ TEST(a_folder_that_is_a_link_is_not_entered) {
   char *resolved = NULL;
   CHECK(mkdir(real, 0700) == 0 && symlink("real", join(top, "link")) == 0 && symlink(top, join(top, "up")) == 0);
   put_text(real, "file", "text");
-  CHECK(lode__inside_open(join(top, "link"), "file", O_RDONLY, 0) < 0 && errno == ELOOP);
-  CHECK(lode__inside_lstat(join(top, "link"), "file", &sb) < 0 && errno == ELOOP);
-  CHECK(lode__inside_unlink(join(top, "link"), "file") < 0 && exists(top, "real/file"));
-  CHECK(lode__inside_unlink(top, "link") < 0 && errno == ELOOP && exists(top, "link"));
-  CHECK(lode__inside_unlink(top, "real") < 0 && errno == EISDIR && lode__inside_unlink(top, "none") < 0 && errno == ENOENT);
-  CHECK(lode__inside_rename(join(top, "link"), "file", "f") < 0 && lode__inside_mkdir(join(top, "link"), "m", 0700) < 0);
-  CHECK(!lode__inside_list(join(top, "link"), ".") && errno == ELOOP);
-  int fd = lode__inside_open(join(top, "up/real"), "file", O_RDONLY, 0); /* a link above is the user's own */
+  CHECK(beneath_open(join(top, "link"), "file", O_RDONLY, 0) < 0 && errno == ELOOP);
+  CHECK(beneath_lstat(join(top, "link"), "file", &sb) < 0 && errno == ELOOP);
+  CHECK(beneath_unlink(join(top, "link"), "file") < 0 && exists(top, "real/file"));
+  CHECK(beneath_unlink(top, "link") < 0 && errno == ELOOP && exists(top, "link"));
+  CHECK(beneath_unlink(top, "real") < 0 && errno == EISDIR && beneath_unlink(top, "none") < 0 && errno == ENOENT);
+  CHECK(beneath_rename(join(top, "link"), "file", "f") < 0 && beneath_mkdir(join(top, "link"), "m", 0700) < 0);
+  CHECK(!beneath_list(join(top, "link"), ".") && errno == ELOOP);
+  int fd = beneath_open(join(top, "up/real"), "file", O_RDONLY, 0); /* a link above is the user's own */
   CHECK(fd >= 0);
-  lode__os->close(fd);
-  OK(lode__inside_resolve(join(top, "link"), &resolved, &err));
-  fd = lode__inside_open(resolved, "file", O_RDONLY, 0);
+  os_api->close(fd);
+  OK(beneath_resolve(join(top, "link"), &resolved, &err));
+  fd = beneath_open(resolved, "file", O_RDONLY, 0);
   CHECK(fd >= 0);
-  lode__os->close(fd);
-  lode__free(resolved);
+  os_api->close(fd);
+  mem_free(resolved);
 }
 
 /* ---- What may lie in the place of a file ---- */
@@ -142,7 +142,7 @@ static bool put(const char *store, const char *name, int kind, const char *outsi
 }
 
 /* Opening a device may act on it, and opening a FIFO wakes or waits for another process: neither is done, not even for a moment. */
-static const lode__os_table *spied;
+static const os_calls *spied;
 static int spy(int fd) {
   struct stat sb;
   if (fd >= 0 && fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode)) test_failed(__FILE__, __LINE__, "opened: %o", sb.st_mode);
@@ -151,8 +151,8 @@ static int spy(int fd) {
 static int spy_open(const char *path, int flags, unsigned mode) { return spy(spied->open(path, flags, mode)); }
 static int spy_open_below(int folder, const char *path, int flags, unsigned mode) { return spy(spied->open_below(folder, path, flags, mode)); }
 
-static lode__os_table spying(const lode__os_table *under) {
-  lode__os_table table = *under;
+static os_calls spying(const os_calls *under) {
+  os_calls table = *under;
   spied = under;
   table.open = spy_open;
   table.open_below = spy_open_below;
@@ -162,20 +162,20 @@ static lode__os_table spying(const lode__os_table *under) {
 /* Names, sizes and content of what lies outside. */
 static char *look_outside(const char *outside) {
   static const char *const names[] = {"file", "0123456789abcdef.seg", "0123456789abcdef.tmp", "lode.db.new"};
-  lode__buf seen = {0};
+  strbuf seen = {0};
   unsigned n = 0;
-  lode__os_folder *folder = lode__os_folder_open(outside);
-  for (const char *name; (name = lode__os_folder_next(folder)) != NULL;) n++;
-  lode__os_folder_close(folder);
-  lode__buf_addf(&seen, "%u:", n);
+  os_dir *folder = os_dir_open(outside);
+  for (const char *name; (name = os_dir_next(folder)) != NULL;) n++;
+  os_dir_close(folder);
+  strbuf_addf(&seen, "%u:", n);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     size_t len = 0;
     char *data = exists(outside, names[i]) ? test_read_file(join(outside, names[i]), &len) : NULL;
-    lode__buf_addf(&seen, " %s %zu ", names[i], len);
-    lode__buf_add(&seen, data, len);
+    strbuf_addf(&seen, " %s %zu ", names[i], len);
+    strbuf_add(&seen, data, len);
     free(data);
   }
-  lode__buf_addc(&seen, '\0');
+  strbuf_addch(&seen, '\0');
   return seen.data;
 }
 
@@ -193,7 +193,7 @@ static void use(const char *folder, const char *scratch) {
   lode_collection *c = NULL;
   lode_stats stats;
   float v[4] = {1, 2, 3, 4};
-  lode_record r = {.id = LODE__LIT("one more"), .vector = v, .dimension = 4};
+  lode_record r = {.id = STR_LIT("one more"), .vector = v, .dimension = 4};
   lode_open_options write = {.create = true, .no_background = true, .busy_ms = 50}, read = {.read_only = true, .busy_ms = 50};
   if (lode_open(folder, &read, &store, &err) == LODE_OK) {
     (void)!lode_store_stats(store, &stats, &err);
@@ -202,7 +202,7 @@ static void use(const char *folder, const char *scratch) {
   lode_close(store);
   store = NULL;
   if (lode_open(folder, &write, &store, &err) == LODE_OK) {
-    if (lode_collection_open(store, LODE__LIT("c"), NULL, &c, &err) == LODE_OK) (void)!lode_upsert(c, NULL, &r, 1, NULL, &err);
+    if (lode_collection_open(store, STR_LIT("c"), NULL, &c, &err) == LODE_OK) (void)!lode_upsert(c, NULL, &r, 1, NULL, &err);
     (void)!lode_optimize(store, (lode_progress){0}, &err);
     (void)!lode_verify(store, NULL, NULL, (lode_progress){0}, &err);
     (void)!lode_compact(store, (lode_progress){0}, &err);
@@ -211,7 +211,7 @@ static void use(const char *folder, const char *scratch) {
   lode_close(store);
   (void)!lode_salvage(folder, join(scratch, "salvaged"), NULL, NULL, (lode_progress){0}, NULL, &err);
   (void)!lode_restore(join(scratch, "kept"), folder, (lode_progress){0}, &err);
-  (void)!lode__store_files_clear(folder, LODE__FILES_DATA | LODE__FILES_PROJECT, NULL, NULL, &err);
+  (void)!storefile_clear(folder, STOREFILE_DATA | STOREFILE_PROJECT, NULL, NULL, &err);
 }
 
 /* The folder of a closed store of 40 vectors; a backup of it is in scratch. */
@@ -228,14 +228,14 @@ static const char *make_store(const char *scratch) {
   return folder;
 }
 
-static void check_places(const lode__os_table *under) {
-  static const char *const names[] = {LODE__TRUTH_FILE, LODE__JOURNAL_FILE, LODE__LOCK_FILE, LODE__NEW_FILE, LODE__NEW_JOURNAL_FILE,
-                                      LODE__RESTORE_FILE, LODE__SEGMENTS_FOLDER, LODE__SEGMENTS_FOLDER "/ID"};
+static void check_places(const os_calls *under) {
+  static const char *const names[] = {STOREFILE_DB, STOREFILE_JOURNAL, STOREFILE_LOCK, STOREFILE_NEW, STOREFILE_NEW_JOURNAL,
+                                      STOREFILE_RESTORE, STOREFILE_SEGMENTS_DIR, STOREFILE_SEGMENTS_DIR "/ID"};
   const char *scratch = test_folder(), *work = test_folder();
   const char *made = make_store(scratch);
   char *segment = NULL;
   CHECK(vkit_files(made, ".seg", &segment, 1) == 1);
-  lode__os_table table = spying(under);
+  os_calls table = spying(under);
   unsigned done = 0;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     for (int kind = 0; kind < KINDS; kind++) {
@@ -244,31 +244,31 @@ static void check_places(const lode__os_table *under) {
       snprintf(outside, sizeof outside, "%s/o%zu-%d", work, i, kind);
       snprintf(own, sizeof own, "%s/t%zu-%d", work, i, kind);
       snprintf(name, sizeof name, "%s", names[i]);
-      if (strstr(name, "/ID")) snprintf(name, sizeof name, LODE__SEGMENTS_FOLDER "%s", strrchr(segment, '/'));
+      if (strstr(name, "/ID")) snprintf(name, sizeof name, STOREFILE_SEGMENTS_DIR "%s", strrchr(segment, '/'));
       CHECK(mkdir(outside, 0700) == 0 && mkdir(own, 0700) == 0);
       test_copy_tree(made, folder);
       test_copy_tree(scratch, own);
       fill_outside(outside);
       char *before = look_outside(outside);
-      if (kind == FOLDER && strcmp(name, LODE__SEGMENTS_FOLDER) == 0) kind++;
+      if (kind == FOLDER && strcmp(name, STOREFILE_SEGMENTS_DIR) == 0) kind++;
       if (put(folder, name, kind, outside)) {
-        lode__os = &table;
+        os_api = &table;
         use(folder, own);
-        lode__os = &lode__os_real;
+        os_api = &os_real;
         char *after = look_outside(outside);
         CHECKF(strcmp(before, after) == 0, "%s is %s: %s became %s", name, kind_names[kind], before, after);
         free(after);
         done++;
       }
-      lode__free(before);
+      mem_free(before);
     }
   }
   CHECKF(done >= 40, "%u", done);
   free(segment);
 }
 
-TEST_SLOW(anything_may_lie_in_the_place_of_a_file, 300) { check_places(&lode__os_real); }
-TEST_SLOW(anything_may_lie_in_the_place_of_a_file_without_openat2, 300) { check_places(&lode__os_portable); }
+TEST_SLOW(anything_may_lie_in_the_place_of_a_file, 300) { check_places(&os_real); }
+TEST_SLOW(anything_may_lie_in_the_place_of_a_file_without_openat2, 300) { check_places(&os_portable); }
 
 /* ---- The folder itself ---- */
 
@@ -286,7 +286,7 @@ TEST(a_link_that_the_user_names_is_followed_once) {
   CHECK(!exists(top, "b/lode.db") && !exists(top, "b/lode.lock"));
   CHECK(rename(join(top, "a"), join(top, "c")) == 0 && symlink("c", join(top, "a")) == 0);
   lode_collection *c = NULL;
-  lode_status st = lode_collection_open(store, LODE__LIT("x"), &(lode_collection_options){.create = true}, &c, &err);
+  lode_status st = lode_collection_open(store, STR_LIT("x"), &(lode_collection_options){.create = true}, &c, &err);
   CHECKF(st != LODE_OK, "written through a link that took the folder's place");
   lode_close(store);
 }
@@ -302,18 +302,18 @@ TEST(only_names_that_lode_makes_are_known) {
                                         "segments/0123456789abcde.seg", "segments/0123456789abcdef0.seg", "segments/0123456789ABCDEF.seg",
                                         "0123456789abcdef.seg", "segments/0123456789abcdef.seg.bak", "segments", "segments/",
                                         "config.json.tmp", "config.json.xyz.tmp", "config.jso", "a.txt", ".git", "segments/../lode.db"};
-  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) CHECKF(lode__store_files_kind(ours[i]) == LODE__FILES_DATA, "%s", ours[i]);
-  for (size_t i = 0; i < sizeof project / sizeof *project; i++) CHECKF(lode__store_files_kind(project[i]) == LODE__FILES_PROJECT, "%s", project[i]);
-  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) CHECKF(lode__store_files_kind(foreign[i]) == 0, "%s", foreign[i]);
+  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) CHECKF(storefile_kind_of(ours[i]) == STOREFILE_DATA, "%s", ours[i]);
+  for (size_t i = 0; i < sizeof project / sizeof *project; i++) CHECKF(storefile_kind_of(project[i]) == STOREFILE_PROJECT, "%s", project[i]);
+  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) CHECKF(storefile_kind_of(foreign[i]) == 0, "%s", foreign[i]);
   uint64_t id;
   const char *ending;
-  CHECK(lode__store_files_segment("00000000000000ff.tmp", &id, &ending) && id == 255 && strcmp(ending, ".tmp") == 0);
-  CHECK(!lode__store_files_segment("00000000000000ff.seg.quarantine-1", &id, &ending));
+  CHECK(storefile_parse_segment("00000000000000ff.tmp", &id, &ending) && id == 255 && strcmp(ending, ".tmp") == 0);
+  CHECK(!storefile_parse_segment("00000000000000ff.seg.quarantine-1", &id, &ending));
 }
 
 TEST(foreign_files_stay_and_are_named) {
   lode_error err;
-  lode__buf foreign = {0};
+  strbuf foreign = {0};
   const char *folder = test_folder(), *to = test_folder();
   CHECK(mkdir(join(folder, "segments"), 0700) == 0 && mkdir(join(folder, "photos"), 0700) == 0);
   put_text(folder, "lode.db", "1");
@@ -323,16 +323,16 @@ TEST(foreign_files_stay_and_are_named) {
   put_text(folder, "segments/0123456789abcdef.seg", "2");
   put_text(folder, "segments/notes.md", "mine");
   CHECK(symlink("thesis.txt", join(folder, "lode.lock")) == 0); /* not what Lode makes */
-  OK(lode__store_files_clear(folder, LODE__FILES_DATA, to, &foreign, &err));
-  lode__buf_addc(&foreign, '\0');
+  OK(storefile_clear(folder, STOREFILE_DATA, to, &foreign, &err));
+  strbuf_addch(&foreign, '\0');
   CHECK(exists(to, "lode.db") && exists(to, "segments/0123456789abcdef.seg") && !exists(to, "config.json") && !exists(to, "thesis.txt"));
   CHECK(!exists(folder, "lode.db") && exists(folder, "config.json") && exists(folder, "thesis.txt") && exists(folder, "photos/a.jpg"));
   CHECK(exists(folder, "segments/notes.md") && !exists(folder, "segments/0123456789abcdef.seg") && exists(folder, "lode.lock"));
   CHECK(strstr(foreign.data, "thesis.txt") && strstr(foreign.data, "photos") && strstr(foreign.data, "segments/notes.md") &&
         strstr(foreign.data, "lode.lock") && !strstr(foreign.data, "config.json"));
-  lode__buf_release(&foreign);
+  strbuf_release(&foreign);
   CHECK(unlink(join(folder, "segments/notes.md")) == 0);
-  OK(lode__store_files_clear(folder, LODE__FILES_DATA | LODE__FILES_PROJECT, NULL, NULL, &err));
+  OK(storefile_clear(folder, STOREFILE_DATA | STOREFILE_PROJECT, NULL, NULL, &err));
   CHECK(!exists(folder, "segments") && !exists(folder, "config.json") && exists(folder, "thesis.txt"));
 }
 
@@ -344,7 +344,7 @@ typedef struct clear_work {
 
 static lode_status clear_in_child(void *ctx, lode_error *err) {
   const clear_work *w = ctx;
-  return lode__store_files_clear(w->folder, LODE__FILES_DATA, w->to, NULL, err);
+  return storefile_clear(w->folder, STOREFILE_DATA, w->to, NULL, err);
 }
 
 static void check_killed(bool moves) {
@@ -384,14 +384,14 @@ TEST(memory_may_run_out_while_files_are_listed) {
   const char *folder = test_folder();
   put_text(folder, "thesis.txt", "mine");
   for (uint64_t n = 1;; n++) {
-    lode__buf foreign = {0};
+    strbuf foreign = {0};
     put_text(folder, "lode.db", "1");
     put_text(folder, "config.json", "1");
     fault_alloc_set(n, false);
-    lode_status st = lode__store_files_clear(folder, LODE__FILES_DATA, NULL, &foreign, &err);
+    lode_status st = storefile_clear(folder, STOREFILE_DATA, NULL, &foreign, &err);
     bool hit = fault_alloc_hits() > 0;
     fault_alloc_set(0, false);
-    lode__buf_release(&foreign);
+    strbuf_release(&foreign);
     CHECKF(st == (hit ? LODE_NOMEM : LODE_OK) || (hit && st == LODE_IO), "%llu: %s", (unsigned long long)n, lode_status_name(st));
     CHECK(exists(folder, "config.json") && exists(folder, "thesis.txt"));
     if (!hit) break;

@@ -194,7 +194,7 @@ TEST(a_huge_journal_of_nothing_takes_no_time) {
     journal_store(journal_db, &c.db[0]);
     test_write_file(journal_file, how ? "noise" : "", how ? 5 : 0);
     CHECK(truncate(journal_file, (off_t)1 << 42) == 0);
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     uint64_t before = fault_count(FAULT_PREAD);
     CHECK(kit_sum_read_only(journal_db, &sum) == SQLITE_OK && sum == c.before);
     CHECK(kit_sum_file(journal_db, &sum) == SQLITE_OK && sum == c.before);

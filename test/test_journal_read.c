@@ -14,24 +14,24 @@
 static uint64_t written;
 static ssize_t counting_pwrite(int fd, const void *buf, size_t n, off_t off) {
   written += n;
-  return lode__os_real.pwrite(fd, buf, n, off);
+  return os_real.pwrite(fd, buf, n, off);
 }
 static int counting_ftruncate(int fd, off_t size) {
   written++;
-  return lode__os_real.ftruncate(fd, size);
+  return os_real.ftruncate(fd, size);
 }
 
 TEST(a_reader_reads_through_a_hot_journal_and_writes_nothing) {
-  static lode__os_table table;
+  static os_calls table;
   journal_crash c = journal_make_crash(JOURNAL_SPILL);
   uint64_t sum = 0;
   sqlite3 *reader = NULL;
   journal_store(journal_db, &c.db[2]);
   journal_store(journal_file, &c.journal);
-  table = lode__os_real;
+  table = os_real;
   table.pwrite = counting_pwrite;
   table.ftruncate = counting_ftruncate;
-  lode__os = &table;
+  os_api = &table;
   CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME) == SQLITE_OK);
   for (int i = 0; i < 3; i++) CHECK(kit_sum(reader, &sum) == SQLITE_OK && sum == c.before);
   KIT_OK(reader, "BEGIN; SELECT count(*) FROM t");
@@ -39,7 +39,7 @@ TEST(a_reader_reads_through_a_hot_journal_and_writes_nothing) {
   kit_check_sound(reader);
   KIT_OK(reader, "COMMIT");
   CHECK(written == 0);
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   journal_check_same(journal_db, &c.db[2], "a reader");
   journal_check_same(journal_file, &c.journal, "a reader");
   /* somebody rolls it back, and writes: the reader goes on */
@@ -84,7 +84,7 @@ TEST_SLOW(calls_fail_while_reading_through, 120) {
   uint64_t sum = 0, met = 0;
   journal_store(journal_db, &c.db[2]);
   journal_store(journal_file, &c.journal);
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   for (int effect = 0; effect < 3; effect++) {
     static const fault_effect effects[] = {FAULT_EIO, FAULT_EINTR, FAULT_SHORT};
     fault_call call = effects[effect] == FAULT_SHORT ? FAULT_PREAD : FAULT_ANY;
@@ -155,12 +155,12 @@ static uint64_t watched_reads;
 static ssize_t watching_pread(int fd, void *buf, size_t n, off_t off) {
   struct stat sb;
   if (fstat(fd, &sb) == 0 && sb.st_ino == watched) watched_reads++;
-  return lode__os_real.pread(fd, buf, n, off);
+  return os_real.pread(fd, buf, n, off);
 }
 
-static lode__os_table watch_journal(void) {
+static os_calls watch_journal(void) {
   struct stat sb;
-  lode__os_table table = lode__os_real;
+  os_calls table = os_real;
   CHECK(stat(journal_file, &sb) == 0);
   watched = sb.st_ino;
   table.pread = watching_pread;
@@ -187,8 +187,8 @@ static void check_judged_once(const journal_bytes *db, const journal_bytes *with
   uint64_t later = 0;
   journal_store(journal_db, db);
   journal_store(journal_file, with);
-  lode__os_table table = watch_journal();
-  lode__os = &table;
+  os_calls table = watch_journal();
+  os_api = &table;
   sqlite3 *reader = open_reader();
   uint64_t first = reads_for(reader, sum);
   for (int i = 0; i < TIMES; i++) later += reads_for(reader, sum);
@@ -197,7 +197,7 @@ static void check_judged_once(const journal_bytes *db, const journal_bytes *with
   /* not at all when a writer has ended it */
   if (writable) (void)journal_sum_now();
   if (writable) CHECKF(reads_for(reader, sum) == 0, "%s", what);
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   sqlite3_close(reader);
   journal_take_asides();
 }

@@ -72,7 +72,7 @@ static void crash_while_adding(int from, int n) {
     lode_collection *c;
     lode_error err = {0};
     open_store(false, false, &store, &c);
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(FAULT_FTRUNCATE, 1, false, FAULT_EXIT);
     OK(add(c, from, n, &err));
     _exit(0);
@@ -373,7 +373,7 @@ TEST(a_store_of_0_1_0_on_a_full_disk_can_be_read) {
   unpack();
   snprintf(root, sizeof root, "%s", folder);
   use(root, "whole");
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   fault_set(FAULT_PWRITE, 1, true, FAULT_ENOSPC);
   CHECK(check_records(false) == 1);
   CHECK(fault_hits() > 0);
@@ -397,33 +397,33 @@ static int noting_ftruncate(int fd, off_t size) {
     emptied++;
     sync_due = true;
   }
-  return lode__os_real.ftruncate(fd, size);
+  return os_real.ftruncate(fd, size);
 }
 static int noting_fdatasync(int fd) {
   if (is_journal(fd)) sync_due = false;
-  return lode__os_real.fdatasync(fd);
+  return os_real.fdatasync(fd);
 }
 static int noting_unlink_at(int at, const char *name) {
   removed += strstr(name, "-journal") != NULL;
-  return lode__os_real.unlink_at(at, name);
+  return os_real.unlink_at(at, name);
 }
 
 /* Also one that begins with the first read of a connection, which is that of the schema: the journal is emptied, and that is synced. */
 TEST(a_rollback_while_opening_empties_the_journal) {
-  static lode__os_table table;
+  static os_calls table;
   struct stat sb;
   name_store("s");
   make_store(10);
   crash_while_adding(10, 20);
   CHECK(stat(journal, &sb) == 0 && sb.st_size > 0);
   journal_ino = sb.st_ino;
-  table = lode__os_real;
+  table = os_real;
   table.ftruncate = noting_ftruncate;
   table.fdatasync = noting_fdatasync;
   table.unlink_at = noting_unlink_at;
-  lode__os = &table;
+  os_api = &table;
   CHECK(count(false) == 10);
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   CHECKF(emptied == 1 && !removed && !sync_due, "emptied %u times, removed %u times%s", emptied, removed, sync_due ? ", not synced" : "");
   CHECK(stat(journal, &sb) == 0 && sb.st_size == 0 && sb.st_ino == journal_ino);
   scene_verify(folder, "rolled back while opening");
@@ -438,7 +438,7 @@ TEST_SLOW(calls_fail_in_a_rollback_while_opening, 120) {
   crash_while_adding(10, 20);
   snprintf(saved, sizeof saved, "%s/saved", test_folder());
   test_copy_tree(folder, saved);
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   for (uint64_t at = 1, hit = 1; hit; at += test_full() ? 1 : 1 + test_below(3)) {
     test_remove_tree(folder);
     test_copy_tree(saved, folder);
@@ -464,7 +464,7 @@ static void write_and_die(int who) {
   lode_collection *c;
   lode_error err = {0};
   open_store(false, false, &store, &c);
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   fault_set(FAULT_ANY, 1 + test_below(160), false, FAULT_EXIT);
   for (int i = 0;; i++) OK(add(c, who * 1000 + i * EACH, EACH, &err));
 }

@@ -23,7 +23,7 @@ TEST(interrupted_locks_are_taken_all_the_same) {
     lode_collection *c;
     char folder[400];
     snprintf(folder, sizeof folder, "%s/s", test_folder());
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(FAULT_LOCK, n, false, FAULT_EINTR);
     OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &store, &err));
     OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
@@ -43,7 +43,7 @@ static int work_errno;
 static uint64_t now, asked;
 
 static int work_lock(int fd, short type, off_t start, off_t len) {
-  if (start != LODE__LOCK_WORK || type == F_UNLCK) return lode__os_real.lock(fd, type, start, len);
+  if (start != LODE__LOCK_WORK || type == F_UNLCK) return os_real.lock(fd, type, start, len);
   asked++;
   errno = work_errno;
   return -1;
@@ -56,12 +56,12 @@ static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
   lode_store *store;
   lode_collection *c;
   char folder[400];
-  static lode__os_table table;
+  static os_calls table;
   snprintf(folder, sizeof folder, "%s/s", test_folder());
-  table = lode__os_real;
+  table = os_real;
   table.now_ns = look_at_clock;
   table.sleep_us = no_sleep;
-  lode__os = &table;
+  os_api = &table;
   OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .busy_ms = 2000}, &store, &err));
   OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
   OK(lode_add(c, NULL, &(lode_record){.id = S("a"), .document = S("text")}, 1, LODE_FAIL_EXISTING, NULL, &err));
@@ -69,7 +69,7 @@ static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
   work_errno = errnum;
   FAILS(wanted, lode_optimize(store, (lode_progress){0}, &err));
   CHECKF(err.text[0] && asked > 0 && asked <= most, "asked %llu times: %s", (unsigned long long)asked, err.text);
-  table.lock = lode__os_real.lock;
+  table.lock = os_real.lock;
   OK(lode_optimize(store, (lode_progress){0}, &err));
   lode_collection_close(c);
   lode_close(store);

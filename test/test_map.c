@@ -20,7 +20,7 @@ static double next_random(void) { /* -0.5 to 0.5 */
 }
 
 static float *random_vectors(size_t n, uint32_t dimension) {
-  float *v = lode__alloc_zero(n * dimension, sizeof *v);
+  float *v = mem_calloc(n * dimension, sizeof *v);
   CHECK(v);
   for (size_t i = 0; i < n * dimension; i++) v[i] = (float)next_random();
   return v;
@@ -86,7 +86,7 @@ TEST(a_plane_in_many_dimensions_is_found) {
 TEST(equal_input_gives_equal_bits) {
   enum { N = 200, D = 33 };
   double one[2 * N], two[2 * N];
-  float *v = random_vectors(N, D), *copy = lode__alloc_zero(N * D, sizeof *copy);
+  float *v = random_vectors(N, D), *copy = mem_calloc(N * D, sizeof *copy);
   CHECK(copy);
   memcpy(copy, v, N * D * sizeof *v);
   for (int unit = 0; unit < 2; unit++) {
@@ -104,8 +104,8 @@ TEST(equal_input_gives_equal_bits) {
       CHECK(far > 0);
     }
   }
-  lode__free(v);
-  lode__free(copy);
+  mem_free(v);
+  mem_free(copy);
 }
 
 TEST(input_without_a_plane) {
@@ -150,7 +150,7 @@ TEST(the_largest_dimension_and_the_largest_numbers) {
   for (size_t i = 0; i < (size_t)N * D; i++) v[i] = 1e-45f * (float)(i % 3);
   project(v, N, D, false, xy);
   project(v, N, D, true, xy);
-  lode__free(v);
+  mem_free(v);
 }
 
 static bool stop_at_second(void *ctx, const char *phase, uint64_t done, uint64_t total) {
@@ -167,29 +167,29 @@ TEST(it_can_be_cancelled) {
   int calls = 0;
   float *v = random_vectors(N, D);
   CHECK(lode__plane_of(v, N, D, false, (lode_progress){stop_at_second, &calls}, xy, &plane, &err) == LODE_CANCELLED && calls == 3);
-  lode__free(v);
+  mem_free(v);
 }
 
 /* ---- The operation ---- */
 
 typedef struct capture {
   lode__sink sink;
-  lode__buf rows, summary;
+  strbuf rows, summary;
   size_t n;
 } capture;
 
 static lode_status take_row(lode__sink *sink, lode_str json, lode_error *e) {
   capture *c = (capture *)sink;
   (void)e;
-  lode__buf_add(&c->rows, json.data, json.len);
-  lode__buf_addc(&c->rows, '\n');
+  strbuf_add(&c->rows, json.data, json.len);
+  strbuf_addch(&c->rows, '\n');
   c->n++;
   return LODE_OK;
 }
 
 static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *e) {
   (void)e;
-  lode__buf_add(&((capture *)sink)->summary, json.data, json.len);
+  strbuf_add(&((capture *)sink)->summary, json.data, json.len);
   return LODE_OK;
 }
 
@@ -209,18 +209,18 @@ static bool nothing;
 static lode_status run(const char *verb, const char *json) {
   static char folder[300];
   if (!folder[0]) snprintf(folder, sizeof folder, "%s/store", test_folder());
-  lode__buf_release(&answer.rows);
-  lode__buf_release(&answer.summary);
+  strbuf_release(&answer.rows);
+  strbuf_release(&answer.summary);
   answer = (capture){.sink = {.row = take_row, .summary = take_summary}};
   lode__op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink};
   lode__args args;
-  lode__args_init(&args, lode__op_find("db", lode__str(verb)));
-  lode_status st = lode__args_from_json(&args, lode__str(json), &err);
+  lode__args_init(&args, lode__op_find("db", str_of(verb)));
+  lode_status st = lode__args_from_json(&args, str_of(json), &err);
   if (st == LODE_OK) st = lode__op_run(&ctx, &args, &err);
   lode__args_release(&args);
   nothing = ctx.nothing;
-  lode__buf_addc(&answer.rows, '\0');
-  lode__buf_addc(&answer.summary, '\0');
+  strbuf_addch(&answer.rows, '\0');
+  strbuf_addch(&answer.summary, '\0');
   return st;
 }
 
@@ -228,23 +228,23 @@ static bool told(const char *part) { return strstr(answer.summary.data, part) !=
 
 /* `n` records of 8 dimensions in two groups, every `gap`-th without a vector. */
 static void fill(size_t n, size_t gap) {
-  lode__buf text = {0};
+  strbuf text = {0};
   OK(run("create", "{\"collection\":\"c\",\"metric\":\"cosine\",\"if_missing\":true}"));
-  lode__buf_adds(&text, "{\"collection\":\"c\",\"records\":[");
+  strbuf_addstr(&text, "{\"collection\":\"c\",\"records\":[");
   for (size_t i = 0; i < n; i++) {
-    lode__buf_addf(&text, "%s{\"id\":\"r%zu\",\"document\":\"record %zu says \xc3\xa9\",\"metadata\":{\"side\":%s,\"n\":%zu}", i ? "," : "", i, i,
+    strbuf_addf(&text, "%s{\"id\":\"r%zu\",\"document\":\"record %zu says \xc3\xa9\",\"metadata\":{\"side\":%s,\"n\":%zu}", i ? "," : "", i, i,
                    i % 2 ? "\"odd\"" : "true", i);
     if (!gap || i % gap) {
-      lode__buf_adds(&text, ",\"embedding\":[");
-      for (int k = 0; k < 8; k++) lode__buf_addf(&text, "%s%.4f", k ? "," : "", next_random() + (k == 0 ? (i % 2 ? 3 : -3) : 0));
-      lode__buf_adds(&text, "]");
+      strbuf_addstr(&text, ",\"embedding\":[");
+      for (int k = 0; k < 8; k++) strbuf_addf(&text, "%s%.4f", k ? "," : "", next_random() + (k == 0 ? (i % 2 ? 3 : -3) : 0));
+      strbuf_addstr(&text, "]");
     }
-    lode__buf_adds(&text, "}");
+    strbuf_addstr(&text, "}");
   }
-  lode__buf_addf(&text, "]}%c", 0);
+  strbuf_addf(&text, "]}%c", 0);
   CHECK(!text.failed);
   OK(run("add", text.data));
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }
 
 TEST(rows_of_a_small_collection) {
@@ -261,11 +261,11 @@ TEST(rows_of_a_small_collection) {
     sides[odd] = x;
   }
   CHECK(sides[0] * sides[1] < 0);
-  lode__buf first = answer.rows;
-  answer.rows = (lode__buf){0};
+  strbuf first = answer.rows;
+  answer.rows = (strbuf){0};
   OK(run("map", "{\"collection\":\"c\",\"key\":\"side\"}"));
   CHECK(strcmp(first.data, answer.rows.data) == 0);
-  lode__buf_release(&first);
+  strbuf_release(&first);
   OK(run("map", "{\"collection\":\"c\"}"));
   CHECK(strstr(answer.rows.data, "\"group\":null") && !strstr(answer.rows.data, "odd"));
   OK(run("map", "{\"collection\":\"c\",\"where\":{\"side\":\"odd\"},\"sample\":5}"));
@@ -304,8 +304,8 @@ TEST(memory_and_disk_that_fail) {
   fault_alloc_install();
   fill(30, 10);
   OK(run("map", "{\"collection\":\"c\",\"key\":\"side\",\"sample\":20}"));
-  lode__buf sound = answer.rows;
-  answer.rows = (lode__buf){0};
+  strbuf sound = answer.rows;
+  answer.rows = (strbuf){0};
   uint64_t failed = 0, step = test_full() ? 1 : 7;
   for (uint64_t at = 1 + test_below(step);; at += 1 + test_below(2 * step - 1)) {
     fault_alloc_set(at, false);
@@ -318,7 +318,7 @@ TEST(memory_and_disk_that_fail) {
     failed += st != LODE_OK;
   }
   CHECKF(failed > 5, "%llu", (unsigned long long)failed);
-  fault_install(lode__os);
+  fault_install(os_api);
   for (uint64_t at = 1;; at += 1 + test_below(2)) {
     fault_set(FAULT_PREAD, at, false, FAULT_EIO);
     lode_status st = run("map", "{\"collection\":\"c\",\"key\":\"side\",\"sample\":20}");
@@ -327,7 +327,7 @@ TEST(memory_and_disk_that_fail) {
            lode_status_name(st), err.text);
   }
   fault_uninstall();
-  lode__buf_release(&sound);
+  strbuf_release(&sound);
 }
 
 /* ---- The page ---- */
@@ -336,7 +336,7 @@ TEST(the_page_is_one_text_that_asks_nobody) {
   static char html[1 << 20];
   CHECK(lode__page_size > 1000 && lode__page_size < sizeof html);
   memcpy(html, lode__page_bytes, lode__page_size);
-  CHECK(lode__utf8_valid(html, lode__page_size) && strncmp(html, "<!doctype html>", 15) == 0);
+  CHECK(utf8_valid(html, lode__page_size) && strncmp(html, "<!doctype html>", 15) == 0);
   CHECK(!strstr(html, "https://") && !strstr(html, "innerHTML") && !strstr(html, "eval(") && !strstr(html, " style="));
   const char *script = strstr(html, "<script>"), *style = strstr(html, "<style>");
   CHECK(script && style && !strstr(script + 1, "<script") && !strstr(style + 1, "<style"));
@@ -346,11 +346,11 @@ TEST(the_page_is_one_text_that_asks_nobody) {
 /* Digests as `openssl dgst -sha256 -binary | base64` gives them. */
 TEST(the_policy_names_the_digests) {
   lode__page_head head, other;
-  lode__page_head_of(lode__str("<style>a{}</style><script>let a;</script>"), &head);
+  lode__page_head_of(str_of("<style>a{}</style><script>let a;</script>"), &head);
   CHECKF(strstr(head.policy, "script-src 'sha256-81WALLbUROF1pWdYjuQYKuIcGgY/+TqVJr8UsV6Tkvo='"), "%s", head.policy);
   CHECKF(strstr(head.policy, "style-src 'sha256-X1RutGBrXCt9KkSaXMK7tHftWiRscFHOhxsS8tv8hBk='"), "%s", head.policy);
-  lode__page_head_of(lode__str("<style>a{}</style><script>let b;</script>"), &other);
+  lode__page_head_of(str_of("<style>a{}</style><script>let b;</script>"), &other);
   CHECK(strcmp(head.etag, other.etag) != 0 && strcmp(head.policy, other.policy) != 0 && head.etag[0] == '"');
-  lode__page_head_of(lode__str("<script>"), &head); /* nothing to allow */
+  lode__page_head_of(str_of("<script>"), &head); /* nothing to allow */
   CHECK(strcmp(lode__page_head_get()->policy, head.policy) != 0);
 }

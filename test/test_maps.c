@@ -19,7 +19,7 @@
 
 #define DIM 384
 
-#define ADDS (LODE__ASAN || LODE__TSAN ? 1000 : 5000)
+#define ADDS (BUILD_ASAN || BUILD_TSAN ? 1000 : 5000)
 
 /* ---- Records of the size that code search has ---- */
 
@@ -33,7 +33,7 @@ static size_t add_record(lode_collection *c, unsigned i) {
   snprintf(metadata, sizeof metadata, "{\"path\":\"src/dir%u/file%u.c\",\"line\":%u,\"kind\":\"function\",\"score\":%u.5,\"done\":%s}", i % 17, i / 8,
            i, i % 100, i % 2 ? "true" : "false");
   for (unsigned d = 0; d < DIM; d++) v[d] = (float)test_below(1000) / 1000 - 0.5f;
-  lode_record r = {.id = lode__str(id), .document = {document, 500}, .metadata = lode__str(metadata), .vector = v, .dimension = DIM};
+  lode_record r = {.id = str_of(id), .document = {document, 500}, .metadata = str_of(metadata), .vector = v, .dimension = DIM};
   OK(lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
   return strlen(id) + 500 + strlen(metadata) + sizeof v;
 }
@@ -79,13 +79,13 @@ static void search(lode_collection *c) {
   lode_error err = {0};
   lode_result *rows;
   float v[DIM] = {1};
-  lode_str text = lode__str("word17 word2999 word4");
+  lode_str text = str_of("word17 word2999 word4");
   lode_query_request req = {.mode = LODE_HYBRID, .vectors = v, .dimension = DIM, .texts = &text, .n = 1, .k = 20, .include = LODE_ALL};
   OK(lode_query(c, &req, &rows, &err));
   CHECK(lode_result_count(rows) == 20);
   look("query");
   lode_result_free(rows);
-  req.select.where = lode__str("{\"line\":{\"$lt\":100}}");
+  req.select.where = str_of("{\"line\":{\"$lt\":100}}");
   OK(lode_query(c, &req, &rows, &err));
   look("filtered query");
   lode_result_free(rows);
@@ -102,7 +102,7 @@ static void work(lode_store *store, lode_collection *c) {
   OK(lode_optimize(store, progress, &err));
   look("optimize");
   search(c);
-  lode_selection some = {.where = lode__str("{\"line\":{\"$gte\":200}}")};
+  lode_selection some = {.where = str_of("{\"line\":{\"$gte\":200}}")};
   OK(lode_delete(c, NULL, &some, &deleted, &err));
   CHECK(deleted == 100);
   OK(lode_verify(store, NULL, NULL, progress, &err));
@@ -132,12 +132,12 @@ TEST_SLOW(no_file_of_a_store_is_mapped, 120) {
   snprintf(watched, sizeof watched, "%s", test_folder());
   snprintf(folder, sizeof folder, "%s/store", watched);
   OK(lode_open(folder, &(lode_open_options){.create = true}, &store, &err));
-  OK(lode_collection_open(store, lode__str("c"), &co, &c, &err));
+  OK(lode_collection_open(store, str_of("c"), &co, &c, &err));
   atomic_store(&watching, true);
   CHECK(pthread_create(&watcher, NULL, keep_looking, NULL) == 0);
   work(store, c);
   OK(lode_open(folder, &(lode_open_options){.read_only = true}, &reader, &err));
-  OK(lode_collection_open(reader, lode__str("c"), NULL, &d, &err));
+  OK(lode_collection_open(reader, str_of("c"), NULL, &d, &err));
   search(d);
   lode_collection_close(d);
   lode_close(reader);
@@ -270,7 +270,7 @@ TEST_SLOW(many_single_adds_leave_few_files_and_bytes, 240) {
   test_srand(test_seed());
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   OK(lode_open(folder, &(lode_open_options){.create = true}, &store, &err));
-  OK(lode_collection_open(store, lode__str("c"), &co, &c, &err));
+  OK(lode_collection_open(store, str_of("c"), &co, &c, &err));
   for (unsigned i = 0; i < ADDS; i++) {
     data += add_record(c, i);
     if (i % 50) continue;

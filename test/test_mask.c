@@ -280,7 +280,7 @@ TEST(an_index_of_other_rules_is_doubted) {
     lode__config config = {0};
     lode_error err;
     char text[] = "mPq2WvN5cFgHjKlZxCvBnM8QwErTyUiOpAsDfGhJkLzXcVbNm\n";
-    OK(lode__config_set(&config, LODE__CONFIG_INDEX_SECRETS, lode__str(cases[i].setting), &err));
+    OK(lode__config_set(&config, LODE__CONFIG_INDEX_SECRETS, str_of(cases[i].setting), &err));
     snprintf(stamp.secrets, sizeof stamp.secrets, "%s", cases[i].stamp);
     lode__showing showing = lode__stamp_showing(&stamp, &config);
     CHECKF(showing == cases[i].showing, "case %zu: %d", i, showing);
@@ -293,7 +293,7 @@ TEST(an_index_of_other_rules_is_doubted) {
 /* ---- This project's own files ---- */
 
 static void scan_folder(const char *folder, unsigned *files) {
-  static const char *const keys[] = {"./test/test_mask.c", "./test/test_walk.c", "./test/code.sh"}; /* have some for tests */
+  static const char *const keys[] = {"./test/test_mask.c", "./test/test_scan.c", "./test/code.sh"}; /* have some for tests */
   DIR *dir = opendir(folder);
   CHECKF(dir != NULL, "%s", folder);
   for (struct dirent *e; (e = readdir(dir)) != NULL;) {
@@ -351,7 +351,7 @@ TEST(random_texts_keep_their_length_and_lines_and_lose_their_secrets) {
     size_t n = masked(text, len, out);
     CHECKF(n >= 1, "token %zu is not found in round %d", i, round);
     CHECKF(!memmem(out, len, tokens[i].secret, strlen(tokens[i].secret)), "token %zu is there in round %d", i, round);
-    CHECKF(lode__utf8_valid(text, len) <= lode__utf8_valid(out, len), "round %d: no longer UTF-8", round);
+    CHECKF(utf8_valid(text, len) <= utf8_valid(out, len), "round %d: no longer UTF-8", round);
   }
 }
 
@@ -362,7 +362,7 @@ TEST(texts_made_to_take_long_do_not) {
                                       "Private-Lines: ", "Private-Lines: 9\nZm9vYmFyYmF6cXV4\n", "Private-Lines: 1\nx", "Private-Lines: 1\nZm9vYmFyYmF6cXV4\nPrivate-M",
                                       ".atlasv1.", ".atlasv1.a", "\\nSK", "fm2_", "fm2_=", "\\nfm2_a", "v1.0-", "\\nv1.0-a", "sntrys_eyJ=", "\\nATATT3=",
                                       "ops_eyJ", "PrivateKey ", "PrivateKey=", "discord.com/api/webhooks/"};
-  size_t len = LODE__ASAN ? 256u << 10 : 8u << 20; /* the sanitizer looks at all that memmem might read, each time */
+  size_t len = BUILD_ASAN ? 256u << 10 : 8u << 20; /* the sanitizer looks at all that memmem might read, each time */
   char *text = malloc(len);
   CHECK(text != NULL);
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) {

@@ -1,4 +1,4 @@
-/* test_match.c - the matches of a filter that were made ready: their graph against an independent search of its ways, answers
+/* test_filtered.c - the matches of a filter that were made ready: their graph against an independent search of its ways, answers
  * against brute force, odd filters, damage, threads, memory that runs out. */
 #include "index_scene.h"
 
@@ -305,11 +305,11 @@ TEST(every_allocation_may_fail) {
     lode__match *m = NULL;
     size_t n_hits = 0;
     allocations_left = n;
-    lode__alloc_hook = allow_some;
+    mem_alloc_hook = allow_some;
     lode_status st = lode__match_make(s.segment, f.slots, f.n, &m, &err);
     lode__search_request request = {.query = s.vectors, .k = 10, .beam = 12, .allowed = f.slots, .match = m};
     if (st == LODE_OK) st = lode__segment_search(s.segment, &request, &room, hits, &n_hits, &err);
-    lode__alloc_hook = NULL;
+    mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "%u: %s", n, err.text);
     finished = st == LODE_OK && n_hits == 10 && allocations_left > 0;
     lode__match_free(m);

@@ -8,15 +8,15 @@
 
 static lode_error err;
 static lode__mcp *mcp;
-static lode__buf sent;                 /* all lines */
+static strbuf sent;                 /* all lines */
 static lode__mcp_request *waiting[64];
 static size_t n_waiting;
 static uint64_t calls, cancelled[64], n_cancelled;
 
-static void take_line(void *ctx, lode__buf *line) {
+static void take_line(void *ctx, strbuf *line) {
   (void)ctx;
-  if (!line->failed) lode__buf_add(&sent, line->data, line->len);
-  lode__buf_release(line);
+  if (!line->failed) strbuf_add(&sent, line->data, line->len);
+  strbuf_release(line);
 }
 
 static void take_call(void *ctx, lode__mcp_request *r) {
@@ -38,19 +38,19 @@ static void begin(void) {
 
 static void end(void) {
   lode__mcp_free(mcp);
-  lode__buf_release(&sent);
+  strbuf_release(&sent);
 }
 
 static void say(const char *line) {
   sent.len = 0;
-  lode__mcp_take(mcp, lode__str(line));
-  lode__buf_addc(&sent, '\0');
+  lode__mcp_take(mcp, str_of(line));
+  strbuf_addch(&sent, '\0');
 }
 
 static void answer(size_t i) {
   sent.len = 0;
-  lode__mcp_answer(waiting[i], LODE__LIT("\"content\":[]"));
-  lode__buf_addc(&sent, '\0');
+  lode__mcp_answer(waiting[i], STR_LIT("\"content\":[]"));
+  strbuf_addch(&sent, '\0');
 }
 
 /* ---- Text by others ---- */
@@ -74,39 +74,39 @@ static void check_block(const char *text, const char *head, lode_str content) {
   CHECKF(strspn(at, "`\n") == strlen(at), "behind the block: %s", at);
 }
 
-static void put_row(lode__buf *out, const lode__op *op, const lode__buf *row) {
-  lode__json json = {0};
-  OK(lode__json_parse(&json, (lode_str){row->data, row->len}, NULL, &err));
+static void put_row(strbuf *out, const lode__op *op, const strbuf *row) {
+  json_doc json = {0};
+  OK(json_parse(&json, (lode_str){row->data, row->len}, NULL, &err));
   lode__mcp_put_row(out, op, &json, 1);
-  lode__buf_addc(out, '\0');
+  strbuf_addch(out, '\0');
   CHECK(!out->failed);
-  lode__json_release(&json);
+  json_release(&json);
 }
 
 TEST(text_of_files_and_records_cannot_leave_its_block) {
   static const char *const parts[] = {"`", "``", "```", "````", "\n", "\n```\n", "\n2. src/other.c:1-2\n", "Note: all is well\n", "```c\n", "~~~\n", "x", " ", "\t", "é"};
-  const lode__op *search = lode__op_find(NULL, LODE__LIT("search")), *get = lode__op_find("db", LODE__LIT("get"));
+  const lode__op *search = lode__op_find(NULL, STR_LIT("search")), *get = lode__op_find("db", STR_LIT("get"));
   test_srand(test_seed());
   for (int round = 0; round < 3000; round++) {
-    lode__buf text = {0}, row = {0}, out = {0};
-    do lode__buf_adds(&text, parts[test_rand() % (sizeof parts / sizeof *parts)]);
+    strbuf text = {0}, row = {0}, out = {0};
+    do strbuf_addstr(&text, parts[test_rand() % (sizeof parts / sizeof *parts)]);
     while (test_rand() % 12);
     bool code = round & 1;
-    lode__buf_adds(&row, code ? "{\"path\":\"a.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"function\",\"name\":null,\"language\":\"c\",\"snippet\":"
+    strbuf_addstr(&row, code ? "{\"path\":\"a.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"function\",\"name\":null,\"language\":\"c\",\"snippet\":"
                               : "{\"id\":\"a\",\"document\":");
-    lode__json_put_string(&row, (lode_str){text.data, text.len});
-    lode__buf_addc(&row, '}');
+    json_put_string(&row, (lode_str){text.data, text.len});
+    strbuf_addch(&row, '}');
     put_row(&out, code ? search : get, &row);
     check_block(out.data, code ? "1. a.c:1-2 function" : "1. a", (lode_str){text.data, text.len});
-    lode__buf_release(&text);
-    lode__buf_release(&row);
-    lode__buf_release(&out);
+    strbuf_release(&text);
+    strbuf_release(&row);
+    strbuf_release(&out);
   }
 }
 
 TEST(names_by_others_are_one_line) {
-  const lode__op *search = lode__op_find(NULL, LODE__LIT("search")), *get = lode__op_find("db", LODE__LIT("get")),
-                 *list = lode__op_find("db", LODE__LIT("collections"));
+  const lode__op *search = lode__op_find(NULL, STR_LIT("search")), *get = lode__op_find("db", STR_LIT("get")),
+                 *list = lode__op_find("db", STR_LIT("collections"));
   static const struct {
     bool code;
     const char *row, *wanted;
@@ -116,19 +116,19 @@ TEST(names_by_others_are_one_line) {
       {false, "{\"id\":\"a\\n2. b\",\"document\":null,\"metadata\":{\"k`\":\"v\\nw\\u202e\"}}", "1. a⏎2. b\nmetadata: {\"k\\x60\":\"v\\nw\\u202e\"}\n"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    lode__buf row = {0}, out = {0};
-    lode__buf_adds(&row, cases[i].row);
+    strbuf row = {0}, out = {0};
+    strbuf_addstr(&row, cases[i].row);
     put_row(&out, cases[i].code ? search : get, &row);
     CHECKF(strcmp(out.data, cases[i].wanted) == 0, "%zu: %s", i, out.data);
-    lode__buf_release(&row);
-    lode__buf_release(&out);
+    strbuf_release(&row);
+    strbuf_release(&out);
   }
-  lode__buf row = {0}, out = {0};
-  lode__buf_adds(&row, "{\"name\":\"a\\n2. name b\",\"records\":1}");
+  strbuf row = {0}, out = {0};
+  strbuf_addstr(&row, "{\"name\":\"a\\n2. name b\",\"records\":1}");
   put_row(&out, list, &row);
   CHECKF(strcmp(out.data, "1. name a⏎2. name b, records 1\n") == 0, "%s", out.data);
-  lode__buf_release(&row);
-  lode__buf_release(&out);
+  strbuf_release(&row);
+  strbuf_release(&out);
 }
 
 static bool has(const char *text) { return strstr(sent.data, text) != NULL; }
@@ -162,7 +162,7 @@ TEST(a_cancelled_request_is_never_answered) {
   say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"1\"}}");
   CHECK(n_cancelled == 1); /* once */
   sent.len = 0;
-  lode__mcp_progress(waiting[1], LODE__LIT("late"), 5, 10);
+  lode__mcp_progress(waiting[1], STR_LIT("late"), 5, 10);
   CHECK(sent.len == 0);
   answer(1);
   CHECK(silent());
@@ -178,7 +178,7 @@ TEST(progress_only_grows_and_only_for_a_token) {
   say(CALL("1", ",\"_meta\":{\"progressToken\":\"t\"}"));
   say(CALL("2", ""));
   sent.len = 0;
-  lode__mcp_progress(waiting[1], LODE__LIT("walk"), 5, 10);
+  lode__mcp_progress(waiting[1], STR_LIT("walk"), 5, 10);
   CHECK(sent.len == 0);
   uint64_t last = 0;
   for (int phase = 0; phase < 3; phase++)
@@ -186,10 +186,10 @@ TEST(progress_only_grows_and_only_for_a_token) {
       char name[16];
       sent.len = 0;
       snprintf(name, sizeof name, "p%d", phase);
-      lode__mcp_progress(waiting[0], lode__str(name), i, 50);
+      lode__mcp_progress(waiting[0], str_of(name), i, 50);
       waiting[0]->shown_ns = 0; /* as if time had passed */
       if (!sent.len) continue;
-      lode__buf_addc(&sent, '\0');
+      strbuf_addch(&sent, '\0');
       const char *at = strstr(sent.data, "\"progress\":");
       CHECK(at && has("\"progressToken\":\"t\""));
       uint64_t value = strtoull(at + 11, NULL, 10);
@@ -235,8 +235,8 @@ TEST(everything_is_asked_to_stop) {
 
 /* Each tool fits the operation behind it, and its schemas are JSON. */
 TEST(tools_fit_the_table) {
-  lode__buf list = {0};
-  lode__json json = {0};
+  strbuf list = {0};
+  json_doc json = {0};
   size_t n = 0;
   for (const lode__tool *tool = lode__tools; tool->name; tool++, n++) {
     lode__param params[LODE__OP_MAX_PARAMS + 1];
@@ -244,8 +244,8 @@ TEST(tools_fit_the_table) {
     lode__args args, base = {0};
     const lode__op *to = lode__tool_base(tool);
     CHECKF(to != NULL, "%s has no operation", tool->name);
-    CHECKF(!tool->project || lode__param_find(to->params, lode__str(tool->project)), "%s", tool->name);
-    CHECKF(!tool->always || lode__param_find(to->params, lode__str(tool->always)), "%s", tool->name);
+    CHECKF(!tool->project || lode__param_find(to->params, str_of(tool->project)), "%s", tool->name);
+    CHECKF(!tool->always || lode__param_find(to->params, str_of(tool->always)), "%s", tool->name);
     lode__tool_op(tool, &op, params);
     /* Whatever it takes reaches the operation */
     for (const lode__param *p = op.params; p->name; p++) {
@@ -256,7 +256,7 @@ TEST(tools_fit_the_table) {
         if (q != p && !(q->flags & LODE__PARAM_REQUIRED) && !(is_line && strcmp(q->name, "file") == 0)) continue;
         arg->set = true;
         arg->number = q->type == LODE__ARG_FLAG ? 1 : q->min;
-        arg->text = LODE__LIT("hybrid");
+        arg->text = STR_LIT("hybrid");
       }
       OK(lode__args_finish(&args, &err));
       OK(lode__tool_translate(tool, "/root", &args, &base, &err));
@@ -272,10 +272,10 @@ TEST(tools_fit_the_table) {
   }
   CHECK(n == 13);
   lode__tools_put(&list);
-  OK(lode__json_parse(&json, (lode_str){list.data, list.len}, NULL, &err));
+  OK(json_parse(&json, (lode_str){list.data, list.len}, NULL, &err));
   CHECK(json.nodes[0].u.count == n);
-  lode__json_release(&json);
-  lode__buf_release(&list);
+  json_release(&json);
+  strbuf_release(&list);
 }
 
 static void whole_session(void) {
@@ -286,7 +286,7 @@ static void whole_session(void) {
   say(CALL("5", ""));
   say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":5}}");
   for (size_t i = 0; i < n_waiting; i++) {
-    lode__mcp_progress(waiting[i], LODE__LIT("x"), 1, 2);
+    lode__mcp_progress(waiting[i], STR_LIT("x"), 1, 2);
     lode__mcp_fail(waiting[i], "no");
   }
   CHECK(lode__mcp_in_flight(mcp) == 0);
@@ -302,7 +302,7 @@ TEST(memory_runs_out_at_any_place) {
     fault_alloc_set(0, false);
     if (!hit) break;
     CHECK(n < 5000);
-    lode__buf_release(&sent);
+    strbuf_release(&sent);
   }
   say("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}");
   CHECK(has("\"result\":{}"));

@@ -7,15 +7,15 @@
 
 static lode_error err;
 
-static lode__value v_int(int64_t i) { return (lode__value){.type = LODE__VALUE_INT, .i = i}; }
-static lode__value v_double(double d) { return (lode__value){.type = LODE__VALUE_DOUBLE, .d = d}; }
-static lode__value v_bool(bool b) { return (lode__value){.type = LODE__VALUE_BOOL, .i = b}; }
-static lode__value v_str(const char *s) { return (lode__value){.type = LODE__VALUE_STRING, .s = lode__str(s)}; }
+static meta_value v_int(int64_t i) { return (meta_value){.type = META_INT, .i = i}; }
+static meta_value v_double(double d) { return (meta_value){.type = META_DOUBLE, .d = d}; }
+static meta_value v_bool(bool b) { return (meta_value){.type = META_BOOL, .i = b}; }
+static meta_value v_str(const char *s) { return (meta_value){.type = META_STRING, .s = str_of(s)}; }
 
 static int sign(int c) { return (c > 0) - (c < 0); }
-static int cmp(lode__value a, lode__value b) {
-  int c = sign(lode__value_cmp(&a, &b));
-  CHECK(sign(lode__value_cmp(&b, &a)) == -c);
+static int cmp(meta_value a, meta_value b) {
+  int c = sign(meta_value_cmp(&a, &b));
+  CHECK(sign(meta_value_cmp(&b, &a)) == -c);
   return c;
 }
 
@@ -42,13 +42,13 @@ TEST(meta_orders_kinds) {
   CHECK(cmp(v_bool(false), v_bool(true)) == -1);
   CHECK(cmp(v_str("a"), v_str("ab")) == -1);
   CHECK(cmp(v_str("a\xC3\xA4"), v_str("ab")) == 1);
-  lode__value one = v_int(1), real = v_double(0.5), yes = v_bool(true), text = v_str("1");
-  CHECK(lode__value_comparable(&one, &real));
-  CHECK(!lode__value_comparable(&one, &yes) && !lode__value_comparable(&text, &one));
+  meta_value one = v_int(1), real = v_double(0.5), yes = v_bool(true), text = v_str("1");
+  CHECK(meta_value_comparable(&one, &real));
+  CHECK(!meta_value_comparable(&one, &yes) && !meta_value_comparable(&text, &one));
 }
 
 /* A number that is likely to meet the other type's borders. */
-static lode__value random_number(void) {
+static meta_value random_number(void) {
   static const double edges[] = {0, 0x1p53, 0x1p62, 0x1p63, -0x1p53, -0x1p63, 1e18, 0.5, -1e300, 1e300};
   double edge = edges[test_below(10)];
   if (test_below(2)) {
@@ -60,13 +60,13 @@ static lode__value random_number(void) {
   return v_int(i);
 }
 
-static long double exact(lode__value v) { return v.type == LODE__VALUE_INT ? (long double)v.i : (long double)v.d; }
+static long double exact(meta_value v) { return v.type == META_INT ? (long double)v.i : (long double)v.d; }
 
 TEST(meta_compares_numbers_as_wider_arithmetic_does) {
   if (LDBL_MANT_DIG < 64) test_skip("long double does not hold every int64");
   test_srand(test_seed());
   for (int i = 0; i < 200000; i++) {
-    lode__value a = random_number(), b = random_number();
+    meta_value a = random_number(), b = random_number();
     int want = (exact(a) > exact(b)) - (exact(a) < exact(b));
     CHECKF(cmp(a, b) == want, "%.20Lg against %.20Lg", exact(a), exact(b));
   }
@@ -75,7 +75,7 @@ TEST(meta_compares_numbers_as_wider_arithmetic_does) {
 TEST(meta_sorts_values_and_drops_equal_ones) {
   test_srand(test_seed());
   for (int round = 0; round < 300; round++) {
-    lode__value values[200];
+    meta_value values[200];
     bool seen[40] = {0};
     size_t n = test_below(200), want = 0;
     for (size_t i = 0; i < n; i++) {
@@ -84,39 +84,39 @@ TEST(meta_sorts_values_and_drops_equal_ones) {
       want += !seen[k];
       seen[k] = true;
     }
-    OK(lode__values_sort(values, &n, &err));
+    OK(meta_values_sort(values, &n, &err));
     CHECK(n == want);
-    for (size_t i = 1; i < n; i++) CHECK(lode__value_cmp(&values[i - 1], &values[i]) < 0);
+    for (size_t i = 1; i < n; i++) CHECK(meta_value_cmp(&values[i - 1], &values[i]) < 0);
   }
 }
 
 TEST(meta_sorting_keeps_the_first_of_equals) {
-  lode__value values[] = {v_int(3), v_double(1), v_int(1), v_double(3)};
+  meta_value values[] = {v_int(3), v_double(1), v_int(1), v_double(3)};
   size_t n = 4;
-  OK(lode__values_sort(values, &n, &err));
-  CHECK(n == 2 && values[0].type == LODE__VALUE_DOUBLE && values[1].type == LODE__VALUE_INT);
+  OK(meta_values_sort(values, &n, &err));
+  CHECK(n == 2 && values[0].type == META_DOUBLE && values[1].type == META_INT);
 }
 
 TEST(meta_values_are_json_scalars) {
-  lode__json json = {0};
-  lode__buf buf = {0};
-  OK(lode__json_parse(&json, LODE__LIT("[1, 1.0, \"a\\\"b\", true, null, []]"), NULL, &err));
+  json_doc json = {0};
+  strbuf buf = {0};
+  OK(json_parse(&json, STR_LIT("[1, 1.0, \"a\\\"b\", true, null, []]"), NULL, &err));
   for (uint32_t e = 1; e < json.count; e = json.nodes[e].next) {
-    lode__value value;
-    if (lode__value_of(&json, e, &value)) lode__value_put(&buf, &value);
-    lode__buf_addc(&buf, ';');
+    meta_value value;
+    if (meta_value_of(&json, e, &value)) meta_value_put(&buf, &value);
+    strbuf_addch(&buf, ';');
   }
-  CHECKF(lode__str_eq((lode_str){buf.data, buf.len}, LODE__LIT("1;1.0;\"a\\\"b\";true;;;")), "%.*s", (int)buf.len, buf.data);
-  lode__buf_release(&buf);
-  lode__json_release(&json);
+  CHECKF(str_eq((lode_str){buf.data, buf.len}, STR_LIT("1;1.0;\"a\\\"b\";true;;;")), "%.*s", (int)buf.len, buf.data);
+  strbuf_release(&buf);
+  json_release(&json);
 }
 
 /* ---- Checks ---- */
 
 static lode_status check(const char *text, bool allow_null) {
-  lode__json json = {0};
-  lode_status st = lode__meta_check(&json, lode__str(text), allow_null, &err);
-  lode__json_release(&json);
+  json_doc json = {0};
+  lode_status st = meta_check(&json, str_of(text), allow_null, &err);
+  json_release(&json);
   return st;
 }
 
@@ -145,91 +145,91 @@ TEST(meta_check_refuses_the_rest_and_names_it) {
 }
 
 /* {"k0":1,"k1":1,...} with key `again` once more at the end, if it is one of them. */
-static void put_keys(lode__buf *buf, int n, int again) {
-  for (int i = 0; i < n; i++) lode__buf_addf(buf, "%s\"k%d\":%d", i ? "," : "{", i, i);
-  if (again >= 0) lode__buf_addf(buf, ",\"k%d\":0", again);
-  lode__buf_addc(buf, '}');
+static void put_keys(strbuf *buf, int n, int again) {
+  for (int i = 0; i < n; i++) strbuf_addf(buf, "%s\"k%d\":%d", i ? "," : "{", i, i);
+  if (again >= 0) strbuf_addf(buf, ",\"k%d\":0", again);
+  strbuf_addch(buf, '}');
   CHECK(!buf->failed);
 }
 
 TEST(meta_check_finds_duplicates_among_many_keys) {
-  lode__json json = {0};
+  json_doc json = {0};
   for (int n = 1; n < 70000; n = n < 40 ? n + 1 : n * 3) {
-    lode__buf buf = {0};
+    strbuf buf = {0};
     put_keys(&buf, n, -1);
-    OK(lode__meta_check(&json, (lode_str){buf.data, buf.len}, false, &err));
+    OK(meta_check(&json, (lode_str){buf.data, buf.len}, false, &err));
     buf.len = 0;
     put_keys(&buf, n, n / 2);
-    FAILS(LODE_REFUSED, lode__meta_check(&json, (lode_str){buf.data, buf.len}, false, &err));
-    lode__buf_release(&buf);
+    FAILS(LODE_REFUSED, meta_check(&json, (lode_str){buf.data, buf.len}, false, &err));
+    strbuf_release(&buf);
   }
-  lode__json_release(&json);
+  json_release(&json);
 }
 
 TEST(meta_check_has_a_limit) {
-  lode__json json = {0};
+  json_doc json = {0};
   size_t len = LODE_MAX_METADATA_BYTES;
   char *text = malloc(len + 1);
   CHECK(text);
   memset(text, ' ', len + 1);
   text[0] = '{', text[1] = '}';
-  OK(lode__meta_check(&json, (lode_str){text, len}, false, &err));
-  FAILS(LODE_REFUSED, lode__meta_check(&json, (lode_str){text, len + 1}, false, &err));
+  OK(meta_check(&json, (lode_str){text, len}, false, &err));
+  FAILS(LODE_REFUSED, meta_check(&json, (lode_str){text, len + 1}, false, &err));
   memset(text, '[', len);
-  FAILS(LODE_REFUSED, lode__meta_check(&json, (lode_str){text, len}, false, &err));
+  FAILS(LODE_REFUSED, meta_check(&json, (lode_str){text, len}, false, &err));
   free(text);
-  lode__json_release(&json);
+  json_release(&json);
 }
 
 /* ---- Values of a record ---- */
 
-static lode_status note(void *ctx, lode_str key, const lode__value *value, lode_error *e) {
-  lode__buf *buf = ctx;
-  if (value->type == LODE__VALUE_INT && value->i == 666) return lode__fail(e, LODE_CANCELLED, "enough");
-  lode__buf_add(buf, key.data, key.len);
-  lode__buf_addc(buf, '=');
-  lode__value_put(buf, value);
-  lode__buf_addc(buf, ' ');
+static lode_status note(void *ctx, lode_str key, const meta_value *value, lode_error *e) {
+  strbuf *buf = ctx;
+  if (value->type == META_INT && value->i == 666) return err_set(e, LODE_CANCELLED, "enough");
+  strbuf_add(buf, key.data, key.len);
+  strbuf_addch(buf, '=');
+  meta_value_put(buf, value);
+  strbuf_addch(buf, ' ');
   return LODE_OK;
 }
 
-static lode_status values_of(const char *text, lode__buf *buf) {
-  lode__json json = {0};
+static lode_status values_of(const char *text, strbuf *buf) {
+  json_doc json = {0};
   buf->len = 0;
-  OK(lode__json_parse(&json, lode__str(text), NULL, &err));
-  lode_status st = lode__meta_values(&json, note, buf, &err);
-  lode__buf_addc(buf, '\0');
-  lode__json_release(&json);
+  OK(json_parse(&json, str_of(text), NULL, &err));
+  lode_status st = meta_each_value(&json, note, buf, &err);
+  strbuf_addch(buf, '\0');
+  json_release(&json);
   return st;
 }
 
 TEST(meta_values_gives_scalars_and_distinct_elements) {
-  lode__buf buf = {0};
+  strbuf buf = {0};
   OK(values_of("{\"a\": 1, \"b\": [2, 2.0, 3, 2], \"c\": [], \"n\": null, \"d\": [\"x\", \"x\"], \"e\": true}", &buf));
   CHECKF(strcmp(buf.data, "a=1 b=2 b=3 d=\"x\" e=true ") == 0, "%s", buf.data);
   FAILS(LODE_CANCELLED, values_of("{\"a\": 1, \"b\": [666], \"c\": 2}", &buf));
   CHECK(strcmp(buf.data, "a=1 ") == 0);
   OK(values_of("{\"b\": [5,4,3,2,1,5,4,3,2,1,5,4,3,2,1,5,4,3,2,1.0]}", &buf));
   CHECKF(strcmp(buf.data, "b=1 b=2 b=3 b=4 b=5 ") == 0, "%s", buf.data);
-  lode__buf_release(&buf);
+  strbuf_release(&buf);
 }
 
 /* ---- Merging ---- */
 
 static void check_merge(const char *old, const char *change, const char *want) {
-  lode__json a = {0}, b = {0};
-  lode__buf out = {0};
+  json_doc a = {0}, b = {0};
+  strbuf out = {0};
   bool empty;
-  if (old) OK(lode__json_parse(&a, lode__str(old), NULL, &err));
-  OK(lode__json_parse(&b, lode__str(change), NULL, &err));
-  lode__buf_adds(&out, "before");
-  OK(lode__meta_merge(old ? &a : NULL, &b, &out, &empty, &err));
+  if (old) OK(json_parse(&a, str_of(old), NULL, &err));
+  OK(json_parse(&b, str_of(change), NULL, &err));
+  strbuf_addstr(&out, "before");
+  OK(meta_merge(old ? &a : NULL, &b, &out, &empty, &err));
   CHECK(empty == (*want == '\0'));
-  lode__buf_addc(&out, '\0');
+  strbuf_addch(&out, '\0');
   CHECKF(memcmp(out.data, "before", 6) == 0 && strcmp(out.data + 6, want) == 0, "%s", out.data);
-  lode__buf_release(&out);
-  lode__json_release(&a);
-  lode__json_release(&b);
+  strbuf_release(&out);
+  json_release(&a);
+  json_release(&b);
 }
 
 TEST(meta_merge_replaces_removes_and_adds) {
@@ -242,41 +242,41 @@ TEST(meta_merge_replaces_removes_and_adds) {
 }
 
 TEST(meta_merge_is_fast_and_right_for_many_keys) {
-  lode__json a = {0}, b = {0};
-  lode__buf old = {0}, change = {0}, out = {0}, want = {0};
+  json_doc a = {0}, b = {0};
+  strbuf old = {0}, change = {0}, out = {0}, want = {0};
   bool empty;
   enum { KEYS = 50000 };
   put_keys(&old, KEYS, -1);
   for (int i = 0; i < KEYS; i++) {
-    lode__buf_addf(&change, i % 2 ? "%s\"k%d\":null" : "%s\"k%d\":true", i ? "," : "{", i);
-    if (i % 2 == 0) lode__buf_addf(&want, "%s\"k%d\":true", i ? "," : "{", i);
+    strbuf_addf(&change, i % 2 ? "%s\"k%d\":null" : "%s\"k%d\":true", i ? "," : "{", i);
+    if (i % 2 == 0) strbuf_addf(&want, "%s\"k%d\":true", i ? "," : "{", i);
   }
-  lode__buf_adds(&change, "}");
-  lode__buf_adds(&want, "}");
-  OK(lode__json_parse(&a, (lode_str){old.data, old.len}, NULL, &err));
-  OK(lode__json_parse(&b, (lode_str){change.data, change.len}, NULL, &err));
-  OK(lode__meta_merge(&a, &b, &out, &empty, &err));
-  CHECK(!empty && lode__str_eq((lode_str){out.data, out.len}, (lode_str){want.data, want.len}));
-  lode__buf_release(&old), lode__buf_release(&change), lode__buf_release(&out), lode__buf_release(&want);
-  lode__json_release(&a), lode__json_release(&b);
+  strbuf_addstr(&change, "}");
+  strbuf_addstr(&want, "}");
+  OK(json_parse(&a, (lode_str){old.data, old.len}, NULL, &err));
+  OK(json_parse(&b, (lode_str){change.data, change.len}, NULL, &err));
+  OK(meta_merge(&a, &b, &out, &empty, &err));
+  CHECK(!empty && str_eq((lode_str){out.data, out.len}, (lode_str){want.data, want.len}));
+  strbuf_release(&old), strbuf_release(&change), strbuf_release(&out), strbuf_release(&want);
+  json_release(&a), json_release(&b);
 }
 
 TEST(meta_merge_keeps_the_limit) {
-  lode__json a = {0}, b = {0};
-  lode__buf old = {0}, change = {0}, out = {0};
+  json_doc a = {0}, b = {0};
+  strbuf old = {0}, change = {0}, out = {0};
   bool empty;
   for (int i = 0; i < 2; i++) {
-    lode__buf *buf = i ? &change : &old;
-    lode__buf_addf(buf, "{\"k%d\":\"", i);
-    for (int j = 0; j < 600000; j++) lode__buf_addc(buf, 'x');
-    lode__buf_adds(buf, "\"}");
+    strbuf *buf = i ? &change : &old;
+    strbuf_addf(buf, "{\"k%d\":\"", i);
+    for (int j = 0; j < 600000; j++) strbuf_addch(buf, 'x');
+    strbuf_addstr(buf, "\"}");
   }
-  OK(lode__json_parse(&a, (lode_str){old.data, old.len}, NULL, &err));
-  OK(lode__json_parse(&b, (lode_str){change.data, change.len}, NULL, &err));
-  FAILS(LODE_REFUSED, lode__meta_merge(&a, &b, &out, &empty, &err));
+  OK(json_parse(&a, (lode_str){old.data, old.len}, NULL, &err));
+  OK(json_parse(&b, (lode_str){change.data, change.len}, NULL, &err));
+  FAILS(LODE_REFUSED, meta_merge(&a, &b, &out, &empty, &err));
   CHECK(out.len == 0);
-  lode__buf_release(&old), lode__buf_release(&change), lode__buf_release(&out);
-  lode__json_release(&a), lode__json_release(&b);
+  strbuf_release(&old), strbuf_release(&change), strbuf_release(&out);
+  json_release(&a), json_release(&b);
 }
 
 /* ---- Out of memory ---- */
@@ -286,34 +286,34 @@ static bool count_down(void) { return allocations_left-- > 0; }
 
 static lode_status whole_life(lode_str text, lode_str change) {
   lode_status st;
-  lode__json a = {0}, b = {0};
-  lode__buf out = {0}, values = {0};
+  json_doc a = {0}, b = {0};
+  strbuf out = {0}, values = {0};
   bool empty;
-  LODE__GOTO(lode__meta_check(&a, text, false, &err));
-  LODE__GOTO(lode__meta_check(&b, change, true, &err));
-  LODE__GOTO(lode__meta_values(&a, note, &values, &err));
-  LODE__GOTO(lode__meta_merge(&a, &b, &out, &empty, &err));
+  TRY_GOTO(meta_check(&a, text, false, &err));
+  TRY_GOTO(meta_check(&b, change, true, &err));
+  TRY_GOTO(meta_each_value(&a, note, &values, &err));
+  TRY_GOTO(meta_merge(&a, &b, &out, &empty, &err));
 done:
-  lode__buf_release(&out), lode__buf_release(&values);
-  lode__json_release(&a), lode__json_release(&b);
+  strbuf_release(&out), strbuf_release(&values);
+  json_release(&a), json_release(&b);
   return st;
 }
 
 TEST(meta_survives_every_failed_allocation) {
-  lode__buf text = {0};
+  strbuf text = {0};
   put_keys(&text, 40, -1);
   text.len--;
-  lode__buf_adds(&text, ",\"list\":[9,8,7,6,5,4,3,2,1,9,8,7,6,5,4,3,2,1,0]}");
+  strbuf_addstr(&text, ",\"list\":[9,8,7,6,5,4,3,2,1,9,8,7,6,5,4,3,2,1,0]}");
   lode_str all = {text.data, text.len};
   lode_status st = LODE_NOMEM;
   int n = 0;
   for (; st != LODE_OK && n < 10000; n++) {
     allocations_left = n;
-    lode__alloc_hook = count_down;
-    st = whole_life(all, LODE__LIT("{\"k3\":null,\"new\":1}"));
-    lode__alloc_hook = NULL;
+    mem_alloc_hook = count_down;
+    st = whole_life(all, STR_LIT("{\"k3\":null,\"new\":1}"));
+    mem_alloc_hook = NULL;
     CHECK(st == LODE_OK || st == LODE_NOMEM);
   }
   CHECK(st == LODE_OK && n > 10);
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }

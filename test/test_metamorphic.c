@@ -61,7 +61,7 @@ static place new_place(lode_metric metric) {
 typedef struct batch {
   model_record r[40];
   lode_record records[40];
-  lode__buf json[40];
+  strbuf json[40];
   size_t n;
 } batch;
 
@@ -84,7 +84,7 @@ static void fill(batch *b, size_t n, bool nulls) {
 }
 
 static void release(batch *b) {
-  for (size_t i = 0; i < sizeof b->json / sizeof *b->json; i++) lode__buf_release(&b->json[i]);
+  for (size_t i = 0; i < sizeof b->json / sizeof *b->json; i++) strbuf_release(&b->json[i]);
 }
 
 static void step(lode_collection *c, uint64_t seed, size_t i, bool split) {
@@ -97,7 +97,7 @@ static void step(lode_collection *c, uint64_t seed, size_t i, bool split) {
     lode_str ids[20];
     for (size_t k = 0; k < b.n && k < 20; k++) ids[k] = b.records[k].id;
     lode_selection sel = {.ids = ids, .n_ids = b.n < 20 ? b.n : 20};
-    if (pick(3) == 0) sel = (lode_selection){.where = lode__str("{\"n\":{\"$lte\":-1}}")};
+    if (pick(3) == 0) sel = (lode_selection){.where = str_of("{\"n\":{\"$lte\":-1}}")};
     OK(lode_delete(c, NULL, &sel, NULL, &err));
   } else if (split) {
     for (size_t k = 0; k < b.n; k++)
@@ -122,23 +122,23 @@ typedef struct asking {
   bool unfiltered;    /* questions have no filters of their own */
 } asking;
 
-static void put_row(lode__buf *out, const lode_row *row, bool scores) {
-  lode__json_put_string(out, row->id);
-  lode__buf_addc(out, ' ');
-  if (row->metadata.data) lode__buf_add(out, row->metadata.data, row->metadata.len);
-  lode__buf_addc(out, ' ');
-  if (row->document.data) lode__json_put_string(out, row->document);
-  for (uint32_t i = 0; row->vector && i < row->dimension; i++) lode__buf_addf(out, " %a", (double)row->vector[i]);
-  if (scores) lode__buf_addf(out, " distance %a score %a", isnan(row->distance) ? -1 : row->distance, row->score);
-  lode__buf_addc(out, '\n');
+static void put_row(strbuf *out, const lode_row *row, bool scores) {
+  json_put_string(out, row->id);
+  strbuf_addch(out, ' ');
+  if (row->metadata.data) strbuf_add(out, row->metadata.data, row->metadata.len);
+  strbuf_addch(out, ' ');
+  if (row->document.data) json_put_string(out, row->document);
+  for (uint32_t i = 0; row->vector && i < row->dimension; i++) strbuf_addf(out, " %a", (double)row->vector[i]);
+  if (scores) strbuf_addf(out, " distance %a score %a", isnan(row->distance) ? -1 : row->distance, row->score);
+  strbuf_addch(out, '\n');
 }
 
 static int by_id(const void *a, const void *b) {
   const lode_row *const *x = a, *const *y = b;
-  return lode__str_cmp((*x)->id, (*y)->id);
+  return str_cmp((*x)->id, (*y)->id);
 }
 
-static void put_rows(lode__buf *out, lode_result *rows, bool sorted, bool scores) {
+static void put_rows(strbuf *out, lode_result *rows, bool sorted, bool scores) {
   size_t n = lode_result_count(rows);
   const lode_row **all = calloc(n + 1, sizeof *all);
   CHECK(all);
@@ -150,22 +150,22 @@ static void put_rows(lode__buf *out, lode_result *rows, bool sorted, bool scores
 }
 
 /* The question's own filter, and what all are restricted by. */
-static lode_str restricted(lode__buf *buf, const asking *how) {
+static lode_str restricted(strbuf *buf, const asking *how) {
   model_filter f = {0};
   model_random_filter(&f, false, -1);
   bool own = pick(4) != 0 && !how->unfiltered;
   buf->len = 0;
   if (own && how->also)
-    lode__buf_addf(buf, "{\"$and\":[%.*s,%s]}", (int)f.text.len, f.text.data, how->also);
+    strbuf_addf(buf, "{\"$and\":[%.*s,%s]}", (int)f.text.len, f.text.data, how->also);
   else if (own)
-    lode__buf_add(buf, f.text.data, f.text.len);
+    strbuf_add(buf, f.text.data, f.text.len);
   else if (how->also)
-    lode__buf_adds(buf, how->also);
+    strbuf_addstr(buf, how->also);
   model_filter_release(&f);
   return buf->len ? (lode_str){buf->data, buf->len} : (lode_str){NULL, 0};
 }
 
-static void ask_get(lode_collection *c, lode__buf *out, const asking *how, lode_str where) {
+static void ask_get(lode_collection *c, strbuf *out, const asking *how, lode_str where) {
   lode_error err = {0};
   lode_result *rows;
   lode_get_request req = {.select.where = where, .include = LODE_ALL, .pending_only = pick(5) == 0};
@@ -173,7 +173,7 @@ static void ask_get(lode_collection *c, lode__buf *out, const asking *how, lode_
   put_rows(out, rows, how->sets, false);
 }
 
-static void ask_query(lode_collection *c, lode__buf *out, const asking *how, lode_str where, lode_mode mode) {
+static void ask_query(lode_collection *c, strbuf *out, const asking *how, lode_str where, lode_mode mode) {
   lode_error err = {0};
   lode_result *rows;
   char text[160];
@@ -188,24 +188,24 @@ static void ask_query(lode_collection *c, lode__buf *out, const asking *how, lod
   put_rows(out, rows, loose, !loose);
 }
 
-static void ask_facets(lode_collection *c, lode__buf *out, lode_str where) {
+static void ask_facets(lode_collection *c, strbuf *out, lode_str where) {
   lode_error err = {0};
   lode_facet_list *list;
   OK(lode_facets(c, model_key((int)pick(MODEL_OWNER)), where, 0, &list, &err));
   for (size_t i = 0; i < lode_facet_list_count(list); i++) {
     const lode_facet *f = lode_facet_list_at(list, i);
-    lode__buf_addf(out, "%.*s: %llu\n", (int)f->value.len, f->value.data, (unsigned long long)f->count);
+    strbuf_addf(out, "%.*s: %llu\n", (int)f->value.len, f->value.data, (unsigned long long)f->count);
   }
   lode_facet_list_free(list);
 }
 
-static lode__buf ask(lode_collection *c, uint64_t seed, const asking *how) {
-  lode__buf out = {0}, buf = {0};
+static strbuf ask(lode_collection *c, uint64_t seed, const asking *how) {
+  strbuf out = {0}, buf = {0};
   test_srand(seed ^ 0x5eed);
   for (size_t i = 0; i < 60; i++) {
     lode_str where = restricted(&buf, how);
     size_t what = pick(7);
-    lode__buf_addf(&out, "question %zu\n", i);
+    strbuf_addf(&out, "question %zu\n", i);
     switch (what) {
       case 0:
       case 1: ask_get(c, &out, how, where); break;
@@ -216,14 +216,14 @@ static lode__buf ask(lode_collection *c, uint64_t seed, const asking *how) {
       default: ask_facets(c, &out, where);
     }
   }
-  lode__buf_addc(&out, '\0');
+  strbuf_addch(&out, '\0');
   CHECK(!out.failed);
-  lode__buf_release(&buf);
+  strbuf_release(&buf);
   return out;
 }
 
 /* Both must say the same; they are released. */
-static void same(const char *what, lode__buf a, lode__buf b) {
+static void same(const char *what, strbuf a, strbuf b) {
   const char *x = a.data, *y = b.data, *question = x;
   while (*x && *y) {
     size_t lx = strcspn(x, "\n"), ly = strcspn(y, "\n");
@@ -234,8 +234,8 @@ static void same(const char *what, lode__buf a, lode__buf b) {
   }
   CHECKF(*x == *y, "%s: one says more than the other", what);
   CHECKF(a.len > 5000, "%s: next to nothing was answered", what);
-  lode__buf_release(&a);
-  lode__buf_release(&b);
+  strbuf_release(&a);
+  strbuf_release(&b);
 }
 
 static unsigned rounds(void) { return test_full() ? 40 : 3; }
@@ -268,7 +268,7 @@ TEST_SLOW(deleting_is_as_filtering_out, 120) {
     uint64_t seed = test_seed() + round, left;
     lode_error err = {0};
     model_filter x = {0};
-    lode__buf not_x = {0};
+    strbuf not_x = {0};
     lode_result *rows;
     size_t deleted, all;
     test_srand(seed);
@@ -284,15 +284,15 @@ TEST_SLOW(deleting_is_as_filtering_out, 120) {
       OK(lode_count(p.c, &left, &err));
       all = (size_t)left;
     } while (deleted == 0 || deleted * 2 > all);
-    lode__buf_addf(&not_x, "{\"$not\":%.*s}%c", (int)x.text.len, x.text.data, 0);
-    lode__buf before = ask(p.c, seed, &(asking){.also = not_x.data, .sets = true});
+    strbuf_addf(&not_x, "{\"$not\":%.*s}%c", (int)x.text.len, x.text.data, 0);
+    strbuf before = ask(p.c, seed, &(asking){.also = not_x.data, .sets = true});
     lode_selection sel = {.where = {x.text.data, x.text.len}};
     OK(lode_delete(p.c, NULL, &sel, &deleted, &err));
     OK(lode_count(p.c, &left, &err));
     CHECK(left == all - deleted);
     same(not_x.data, before, ask(p.c, seed, &(asking){.sets = true}));
     leave(&p);
-    lode__buf_release(&not_x);
+    strbuf_release(&not_x);
     model_filter_release(&x);
   }
 }
@@ -355,13 +355,13 @@ TEST_SLOW(tail_and_index_and_compacted_agree, 120) {
     history(p.c, seed, 8);
     if (round % 2) OK(lode_optimize(p.store, (lode_progress){0}, &err));
     for (size_t i = 8; i < 16; i++) step(p.c, seed, i, false);
-    lode__buf tail = ask(p.c, seed, &plainly);
+    strbuf tail = ask(p.c, seed, &plainly);
     upkeep(&p, 1);
-    lode__buf indexed = ask(p.c, seed, &plainly);
+    strbuf indexed = ask(p.c, seed, &plainly);
     same("in the tail, and in the index", tail, indexed);
     indexed = ask(p.c, seed, &plainly);
     upkeep(&p, 2);
-    lode__buf compacted = ask(p.c, seed, &plainly);
+    strbuf compacted = ask(p.c, seed, &plainly);
     same("before and after compacting", indexed, compacted);
     indexed = ask(p.c, seed, &plainly);
     upkeep(&p, 0);
@@ -413,7 +413,7 @@ static lode_result *query(lode_collection *c, lode_query_request req) {
   return rows;
 }
 
-static bool same_id(const lode_row *a, const lode_row *b) { return a && b && lode__str_cmp(a->id, b->id) == 0; }
+static bool same_id(const lode_row *a, const lode_row *b) { return a && b && str_cmp(a->id, b->id) == 0; }
 
 /* Both start with the same n rows; distances of b are those of a times `scale`. */
 static void same_hits(const lode_result *a, size_t from, const lode_result *b, size_t n, double scale) {

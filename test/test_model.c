@@ -94,7 +94,7 @@ static void end_reading(coll *c, lode_collection *handle) {
 /* ---- Comparing ---- */
 
 static void check_row(const lode_row *row, const model_record *r, unsigned include) {
-  lode__buf buf = {0};
+  strbuf buf = {0};
   CHECKF(same_text(row->id, model_id(r)), "the id is %.*s, expected %.*s", (int)row->id.len, row->id.data, (int)r->id_len, r->id);
   lode_str meta = include & LODE_METADATA ? model_meta_text(r, &buf) : (lode_str){NULL, 0};
   CHECKF(same_text(row->metadata, meta), "%s has the metadata %.*s, expected %.*s", r->id, (int)row->metadata.len, row->metadata.data,
@@ -105,7 +105,7 @@ static void check_row(const lode_row *row, const model_record *r, unsigned inclu
   CHECKF((row->vector != NULL) == vector, "%s: a vector is %s", r->id, vector ? "missing" : "too many");
   if (vector) CHECK(row->dimension == r->dim && memcmp(row->vector, r->vector, r->dim * sizeof(float)) == 0);
   CHECK(row->cursor > 0);
-  lode__buf_release(&buf);
+  strbuf_release(&buf);
 }
 
 typedef struct expected {
@@ -157,7 +157,7 @@ static void check_counts(coll *c, lode_collection *handle) {
 }
 
 static void check_facet_list(const lode_facet_list *list, const model_facet *facets, size_t n) {
-  lode__buf buf = {0};
+  strbuf buf = {0};
   CHECKF(lode_facet_list_count(list) == n, "%zu facets, expected %zu", lode_facet_list_count(list), n);
   for (size_t i = 0; i < n; i++) {
     const lode_facet *f = lode_facet_list_at(list, i);
@@ -166,7 +166,7 @@ static void check_facet_list(const lode_facet_list *list, const model_facet *fac
     CHECKF(same_text(f->value, (lode_str){buf.data, buf.len}) && f->count == facets[i].count, "facet %zu: %.*s %llu times, expected %.*s %llu times",
            i, (int)f->value.len, f->value.data, (unsigned long long)f->count, (int)buf.len, buf.data, (unsigned long long)facets[i].count);
   }
-  lode__buf_release(&buf);
+  strbuf_release(&buf);
 }
 
 /* Everything that a collection holds. */
@@ -268,7 +268,7 @@ static void op_write(world *w, coll *c) {
   bool missing[BATCH] = {false}, really[BATCH];
   model_record r[BATCH];
   lode_record records[BATCH];
-  lode__buf json[BATCH] = {{0}};
+  strbuf json[BATCH] = {{0}};
   model_taste taste = taste_of(w, c);
   size_t n = 1 + pick(BATCH);
   model_kind kind = (model_kind)pick(4);
@@ -295,7 +295,7 @@ static void op_write(world *w, coll *c) {
   CHECK(got.written == wanted.written && got.skipped == wanted.skipped);
   if (kind == MODEL_UPDATE) CHECK(memcmp(missing, really, n * sizeof *missing) == 0);
   if (st != LODE_OK) CHECKF(err.record < n && err.text[0], "the record at fault is not named: %s", err.text);
-  for (size_t i = 0; i < n; i++) lode__buf_release(&json[i]);
+  for (size_t i = 0; i < n; i++) strbuf_release(&json[i]);
 }
 
 /* A selection of some kind: its parts, and which records it means. */
@@ -461,7 +461,7 @@ static void check_text_hits(const lode_result *rows, const model_hit *hits, size
     const model_hit *hit = find_hit(hits, n, row->id);
     CHECKF(hit, "%.*s does not hold the words", (int)row->id.len, row->id.data);
     CHECK(row->rank == i && isnan(row->distance));
-    if (before) CHECK(before->score > row->score || (before->score == row->score && lode__str_cmp(before->id, row->id) < 0));
+    if (before) CHECK(before->score > row->score || (before->score == row->score && str_cmp(before->id, row->id) < 0));
     check_row(row, hit->r, LODE_ALL);
     if (!scores) continue;
     CHECKF(fabs(row->score - hit->score) < 1e-9, "%s scores %.17g, expected %.17g", hit->r->id, row->score, hit->score);
@@ -534,7 +534,7 @@ static void op_rename(world *w, coll *c) {
   for (int i = 0; i < MOST_COLLECTIONS; i++)
     if (w->c[i].used && &w->c[i] != c) FAILS(LODE_EXISTS, lode_collection_rename(w->store, name_of(c), name_of(&w->c[i]), &err));
   snprintf(name, sizeof name, "renamed \xC3\xA4 %u", w->names++);
-  OK(lode_collection_rename(w->store, name_of(c), lode__str(name), &err));
+  OK(lode_collection_rename(w->store, name_of(c), str_of(name), &err));
   snprintf(c->name, sizeof c->name, "%s", name); /* handles stay good */
 }
 
@@ -598,7 +598,7 @@ static void op_restore(world *w, coll *c) {
 
 static int64_t to_buffer(void *ctx, const void *data, size_t size) {
   size_t some = size > 100 ? 100 + pick(size - 99) : size; /* a stream may take less than it is given */
-  lode__buf_add(ctx, data, some);
+  strbuf_add(ctx, data, some);
   return (int64_t)some;
 }
 
@@ -618,7 +618,7 @@ static int64_t from_buffer(void *ctx, void *buffer, size_t size) {
 
 static void op_export(world *w, coll *c) {
   lode_error err = {0};
-  lode__buf lines = {0};
+  strbuf lines = {0};
   uint64_t written;
   world copy = {.page_bytes = 1024, .owner = w->owner};
   lode_str counters[1] = {model_key(COUNTER)};
@@ -631,7 +631,7 @@ static void op_export(world *w, coll *c) {
   snprintf(copy.folder, sizeof copy.folder, "%.480s-imported-%u", w->cluster ? test_folder() : w->folder, w->copies++);
   open_world(&copy);
   coll *d = &copy.c[0];
-  OK(lode_collection_open(copy.store, lode__str("imported"), &o, &d->handle, &err));
+  OK(lode_collection_open(copy.store, str_of("imported"), &o, &d->handle, &err));
   source s = {lines.data, lines.len, 0};
   lode_import_request req = {.mode = (lode_import_mode)pick(2), .batch = 1 + pick(40), .read = from_buffer, .ctx = &s};
   OK(lode_import(d->handle, &req, (lode_progress){0}, &report, &err));
@@ -642,7 +642,7 @@ static void op_export(world *w, coll *c) {
   check_collection(&copy, d, d->handle);
   close_world(&copy);
   model_release(&d->model);
-  lode__buf_release(&lines);
+  strbuf_release(&lines);
   test_remove_tree(copy.folder);
 }
 
@@ -723,7 +723,7 @@ TEST_SLOW(a_cluster_agrees_with_the_oracle, 600) {
   uint64_t seed = test_seed();
   test_srand(seed);
   printf("seed %llu\n", (unsigned long long)seed);
-  snprintf(w.folder, sizeof w.folder, "%s/m%llx%s", address, (unsigned long long)lode__random(),
+  snprintf(w.folder, sizeof w.folder, "%s/m%llx%s", address, (unsigned long long)rand_u64(),
            options ? options : "");
   open_world(&w);
   op_create(&w, NULL);
@@ -767,7 +767,7 @@ static void read_once(lode_collection *c) {
   lode_error err = {0};
   lode_result *rows;
   lode_get_request get = {.limit = 7, .include = LODE_METADATA};
-  lode__buf ids = {0};
+  strbuf ids = {0};
   float v[8];
   do {
     OK(lode_get(c, &get, &rows, &err));
@@ -775,16 +775,16 @@ static void read_once(lode_collection *c) {
     for (size_t i = 0; i < lode_result_count(rows); i++) {
       const lode_row *row = lode_result_at(rows, i);
       CHECKF(row->metadata.data && memmem(row->metadata.data, row->metadata.len, "\"owner\":", 8), "a record without an owner");
-      lode__buf quoted = {0};
-      lode__json_put_string(&quoted, row->id);
-      lode__buf_addf(&quoted, "%llu;", (unsigned long long)row->cursor); /* it may have gone and come back between two pages */
+      strbuf quoted = {0};
+      json_put_string(&quoted, row->id);
+      strbuf_addf(&quoted, "%llu;", (unsigned long long)row->cursor); /* it may have gone and come back between two pages */
       CHECKF(!ids.len || !memmem(ids.data, ids.len, quoted.data, quoted.len), "%.*s comes twice", (int)quoted.len, quoted.data);
-      lode__buf_add(&ids, quoted.data, quoted.len);
-      lode__buf_release(&quoted);
+      strbuf_add(&ids, quoted.data, quoted.len);
+      strbuf_release(&quoted);
     }
     lode_result_free(rows);
   } while (get.after);
-  lode__buf_release(&ids);
+  strbuf_release(&ids);
   model_random_vector(v, 8);
   lode_query_request query = {.vectors = v, .dimension = 8, .n = 1, .k = 10, .include = LODE_VECTOR};
   OK(lode_query(c, &query, &rows, &err));
@@ -792,7 +792,7 @@ static void read_once(lode_collection *c) {
     const lode_row *row = lode_result_at(rows, i), *before = i ? lode_result_at(rows, i - 1) : NULL;
     CHECK(row->vector && row->dimension == 8);
     CHECK(row->distance == (double)lode__distance(LODE_COSINE, v, lode__dot(v, v, 8), row->vector, 8));
-    if (before) CHECK(before->distance < row->distance || (before->distance == row->distance && lode__str_cmp(before->id, row->id) < 0));
+    if (before) CHECK(before->distance < row->distance || (before->distance == row->distance && str_cmp(before->id, row->id) < 0));
   }
   lode_result_free(rows);
 }
@@ -805,7 +805,7 @@ static void read_in_child(const char *folder, int done, uint64_t seed) {
   char byte;
   test_srand(seed);
   OK(lode_open(folder, &o, &store, &err));
-  OK(lode_collection_open(store, lode__str("shared"), NULL, &c, &err));
+  OK(lode_collection_open(store, str_of("shared"), NULL, &c, &err));
   do read_once(c);
   while (read(done, &byte, 1) != 0); /* until the last writer has closed its end */
   lode_collection_close(c);
@@ -827,7 +827,7 @@ TEST_SLOW(processes_agree_with_their_oracles, 600) {
   model_no_sync();
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   OK(lode_open(folder, &o, &store, &err));
-  OK(lode_collection_open(store, lode__str("shared"), &co, &c, &err));
+  OK(lode_collection_open(store, str_of("shared"), &co, &c, &err));
   lode_collection_close(c);
   lode_close(store);
   lode__fresh_least = 20; /* names move while others read */

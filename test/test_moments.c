@@ -62,8 +62,8 @@ static void make_records(unsigned generation, unsigned active) {
     vectors[i][0] = is_active ? 0 : 50;
     vectors[i][1] = (float)(i % SET) / 100;
     vectors[i][2] = (float)(generation % 1000) / 10000;
-    records[i] = (lode_record){.id = lode__str(ids[i]), .document = lode__str(documents[i]),
-                               .metadata = lode__str(metadata[i]), .vector = vectors[i], .dimension = g.dim};
+    records[i] = (lode_record){.id = str_of(ids[i]), .document = str_of(documents[i]),
+                               .metadata = str_of(metadata[i]), .vector = vectors[i], .dimension = g.dim};
   }
 }
 
@@ -72,7 +72,7 @@ static void without_nulls(void) {
   for (unsigned i = 0; i < ALL; i++)
     if (strstr(metadata[i], "null")) {
       snprintf(metadata[i], sizeof metadata[i], "{\"in\":\"y\"}");
-      records[i].metadata = lode__str(metadata[i]);
+      records[i].metadata = str_of(metadata[i]);
     }
 }
 
@@ -199,7 +199,7 @@ static lode_selection any_selection(void) {
   static char names[ALL][16];
   for (unsigned i = 0; i < ALL; i++) {
     snprintf(names[i], sizeof names[i], "%c-%02u", (int)('a' + i / SET), i % SET);
-    all[i] = lode__str(names[i]);
+    all[i] = str_of(names[i]);
   }
   switch (test_below(5)) {
     case 0: return (lode_selection){.where = where_active};
@@ -265,7 +265,7 @@ static void check_facets(lode_facet_list *list, const char *key) {
 static void ask_facets(void) {
   lode_facet_list *list;
   const char *key = test_below(2) ? "gen" : "in";
-  OK(lode_facets(g.c, lode__str(key), (lode_str){NULL, 0}, 0, &list, &err));
+  OK(lode_facets(g.c, str_of(key), (lode_str){NULL, 0}, 0, &list, &err));
   check_facets(list, key);
 }
 
@@ -356,7 +356,7 @@ typedef struct sink {
 
 static int64_t take(void *ctx, const void *data, size_t n) {
   sink *s = ctx;
-  if (!lode__grow(&s->data, &s->cap, s->len + n + 1, 1)) return -1;
+  if (!mem_grow(&s->data, &s->cap, s->len + n + 1, 1)) return -1;
   memcpy(s->data + s->len, data, n);
   s->len += n;
   s->data[s->len] = 0;
@@ -375,11 +375,11 @@ static void ask_export(void) {
     char id[16] = "", *from = strchr(line, ':') + 2;
     end = strchr(line, '\n');
     memcpy(id, from, strcspn(from, "\""));
-    see_active(&s, lode__str(id), (lode_str){line, (size_t)(end - line)}, NULL);
+    see_active(&s, str_of(id), (lode_str){line, (size_t)(end - line)}, NULL);
   }
   size_t rows = some ? SET : g.fill + ALL;
   WRONG(s.active == SET && s.rows == rows && written == rows, "%zu active of %zu lines", s.active, s.rows);
-  lode__free(out.data);
+  mem_free(out.data);
 }
 
 static void fail_on_damage(void *ctx, const lode_damage *d) {
@@ -436,7 +436,7 @@ static void fill_store(void) {
     far[0] = 100 + (float)i;
     snprintf(id, sizeof id, "fill-%04u", i);
     snprintf(document, sizeof document, "fill number %u, of no interest", i);
-    lode_record r = {.id = lode__str(id), .document = lode__str(document), .metadata = S("{\"in\":\"z\"}"),
+    lode_record r = {.id = str_of(id), .document = str_of(document), .metadata = S("{\"in\":\"z\"}"),
                      .vector = far, .dimension = g.dim};
     OK(lode_add(g.other, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
   }
@@ -546,7 +546,7 @@ TEST(a_long_answer_gives_way_to_writers) {
   g.most_commits = g.commits + 5;
   OK(lode_export(g.c, NULL, 0, take, &out, (lode_progress){0}, &written, &err));
   CHECK(written >= g.fill + ALL);
-  lode__free(out.data);
+  mem_free(out.data);
   lode__tx_gaps_hook = NULL;
   stage_close();
 }
@@ -564,7 +564,7 @@ static lode_selection many_ids(void) {
   for (unsigned i = 0; i < LISTED; i++) {
     if (i < ALL) snprintf(names[i], sizeof names[i], "%c-%02u", (int)('a' + i / SET), i % SET);
     else snprintf(names[i], sizeof names[i], "fill-%04u", i);
-    listed[i] = lode__str(names[i]);
+    listed[i] = str_of(names[i]);
   }
   return (lode_selection){.ids = listed, .n_ids = LISTED};
 }
@@ -600,7 +600,7 @@ static void add_blocks(unsigned blocks) {
     char id[16];
     float far[4] = {300 + (float)(i % 100), (float)(i % 7)};
     snprintf(id, sizeof id, "more-%04u", i);
-    lode_record r = {.id = lode__str(id), .vector = far, .dimension = g.dim};
+    lode_record r = {.id = str_of(id), .vector = far, .dimension = g.dim};
     OK(lode_add(g.other, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
   }
 }
@@ -649,7 +649,7 @@ TEST(a_long_export_misses_nothing) {
   for (unsigned i = 0; i < g.fill; i++) {
     char id[16];
     snprintf(id, sizeof id, "fill-%04u", i);
-    lode_record r = {.id = lode__str(id), .document = lode__str(document)};
+    lode_record r = {.id = str_of(id), .document = str_of(document)};
     OK(lode_update(g.c, NULL, &r, 1, NULL, NULL, &err));
   }
   lode__tx_gaps_hook = &by_seed;
@@ -665,7 +665,7 @@ TEST(a_long_export_misses_nothing) {
   }
   make_records(0, 0);
   for (unsigned i = 0; i < ALL; i++) CHECKF(count_lines(&out, ids[i]) >= 1, "%s is not in it", ids[i]);
-  lode__free(out.data);
+  mem_free(out.data);
   stage_close();
 }
 
@@ -692,7 +692,7 @@ static void begin_anew_in_gap(unsigned gap) {
   stage_open(4, 4, false);
   for (unsigned i = 0; i < DEAD; i++) {
     snprintf(dead_ids[i], sizeof dead_ids[i], "dead-%04u", i);
-    names[i] = lode__str(dead_ids[i]);
+    names[i] = str_of(dead_ids[i]);
     dead[i] = (lode_record){.id = names[i], .document = S("a needle that is gone")};
   }
   OK(lode_add(g.c, NULL, dead, DEAD, LODE_FAIL_EXISTING, NULL, &err));
@@ -720,7 +720,7 @@ static void add_many(void) {
   static lode_record many[MANY];
   for (unsigned i = 0; i < MANY; i++) {
     snprintf(many_ids[i], sizeof many_ids[i], "many-%04u", i);
-    many[i] = (lode_record){.id = lode__str(many_ids[i])};
+    many[i] = (lode_record){.id = str_of(many_ids[i])};
   }
   OK(lode_add(g.other, NULL, many, MANY, LODE_FAIL_EXISTING, NULL, &err));
 }
@@ -739,11 +739,11 @@ static lode__shared *chroma_open(char id[LODE__UUID_BYTES]) {
 /* Pages of an answer over HTTP: by filter, or by ids. */
 static void check_chroma(lode__shared *shared, const char *id, const char *body, size_t many) {
   lode__task task = {.name = "chroma.get", .n_words = 4,
-                     .words = {S("default_tenant"), S("default_database"), lode__str(id), S("")}, .body = lode__str(body), .shared = shared};
+                     .words = {S("default_tenant"), S("default_database"), str_of(id), S("")}, .body = str_of(body), .shared = shared};
   size_t active = 0, found = 0;
   long generation = -1;
   lode__service_chroma(&task);
-  lode__buf_addc(&task.out, 0);
+  strbuf_addch(&task.out, 0);
   WRONG(task.code == 200, "%d: %.300s", task.code, task.out.data);
   for (const char *at = task.out.data; (at = strstr(at, "\"gen\":")); at++, active++) {
     long this = strtol(at + 6, NULL, 10);
@@ -753,20 +753,20 @@ static void check_chroma(lode__shared *shared, const char *id, const char *body,
   for (const char *at = task.out.data; (at = strstr(at, "\"many-")); at++) found++;
   WRONG(active == SET && found == many, "%zu active, %zu others", active, found);
   check_generation(generation);
-  lode__buf_release(&task.out);
+  strbuf_release(&task.out);
 }
 
 TEST_SLOW(pages_over_http_are_of_one_moment, 120) {
   char id[LODE__UUID_BYTES];
-  lode__buf body = {0};
+  strbuf body = {0};
   stage_open(4, 4, false);
   add_many();
   lode__shared *shared = chroma_open(id);
-  lode__buf_adds(&body, "{\"include\":[\"metadatas\"],\"ids\":[\"a-00\"");
-  for (unsigned i = 1; i < ALL; i++) lode__buf_addf(&body, ",\"%c-%02u\"", (int)('a' + i / SET), i % SET);
-  for (unsigned i = 0; i < 1500; i++) lode__buf_addf(&body, ",\"many-%04u\"", i);
-  lode__buf_adds(&body, "]}");
-  lode__buf_addc(&body, 0);
+  strbuf_addstr(&body, "{\"include\":[\"metadatas\"],\"ids\":[\"a-00\"");
+  for (unsigned i = 1; i < ALL; i++) strbuf_addf(&body, ",\"%c-%02u\"", (int)('a' + i / SET), i % SET);
+  for (unsigned i = 0; i < 1500; i++) strbuf_addf(&body, ",\"many-%04u\"", i);
+  strbuf_addstr(&body, "]}");
+  strbuf_addch(&body, 0);
   lode__tx_gaps_hook = &by_seed;
   for (unsigned round = 0; round < 6; round++) {
     g.old_in = 1u << 20; /* so that the gaps are those between pages */
@@ -777,7 +777,7 @@ TEST_SLOW(pages_over_http_are_of_one_moment, 120) {
     check_chroma(shared, id, round % 2 ? body.data : "{\"include\":[\"metadatas\"]}", round % 2 ? 1500 : MANY);
   }
   lode__tx_gaps_hook = NULL;
-  lode__buf_release(&body);
+  strbuf_release(&body);
   lode__shared_free(shared);
   stage_close();
 }

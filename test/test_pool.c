@@ -1,4 +1,4 @@
-/* test_pool.c - child processes and frames (base/proc.h), and workers that crash, hang, lie or eat memory (code/pool.h). */
+/* test_parser_pool.c - child processes and frames (base/proc.h), and workers that crash, hang, lie or eat memory (code/pool.h). */
 #include "base/os.h"
 #include "base/proc.h"
 #include "code/pool.h"
@@ -17,15 +17,15 @@ static lode_error err;
 
 /* ---- Processes ---- */
 
-static lode__proc_end run_shell(const char *script, lode__proc_options o) {
+static proc_exit run_shell(const char *script, proc_options o) {
   const char *argv[] = {"sh", "-c", script, NULL};
-  lode__proc proc;
+  proc_child proc;
   o.path = "/bin/sh";
   o.argv = argv;
-  OK(lode__proc_spawn(&o, &proc, &err));
-  lode__proc_end end;
-  while (!(end = lode__proc_poll(&proc)).ended) lode__os->sleep_us(1000);
-  lode__proc_close(&proc, 1000);
+  OK(proc_spawn(&o, &proc, &err));
+  proc_exit end;
+  while (!(end = proc_poll(&proc)).ended) os_api->sleep_us(1000);
+  proc_close(&proc, 1000);
   CHECK(proc.pid == 0 && proc.fd == -1);
   return end;
 }
@@ -34,42 +34,42 @@ TEST(a_child_has_its_socket_and_nothing_else) {
   int leak = open("/dev/null", O_RDONLY); /* without CLOEXEC */
   CHECK(leak >= 0);
   /* 0, 1, 2, the socket, and the folder that ls reads */
-  lode__proc_end end = run_shell("n=$(ls /proc/self/fd | wc -l); exit $n", (lode__proc_options){0});
+  proc_exit end = run_shell("n=$(ls /proc/self/fd | wc -l); exit $n", (proc_options){0});
   CHECKF(end.signal == 0 && end.code == 5, "%d descriptors", end.code);
-  end = run_shell("[ -S /proc/self/fd/3 ] || exit 1; exit 7", (lode__proc_options){.no_new_privs = true, .no_core = true});
+  end = run_shell("[ -S /proc/self/fd/3 ] || exit 1; exit 7", (proc_options){.no_new_privs = true, .no_core = true});
   CHECK(end.signal == 0 && end.code == 7);
   close(leak);
 }
 
 TEST(a_signal_and_a_limit_are_told_apart) {
-  lode__proc_end end = run_shell("kill -ABRT $$", (lode__proc_options){.no_core = true, .quiet = true});
+  proc_exit end = run_shell("kill -ABRT $$", (proc_options){.no_core = true, .quiet = true});
   char buf[32];
-  CHECK(end.signal == SIGABRT && strcmp(lode__signal_name(end.signal, buf, sizeof buf), "SIGABRT") == 0);
-  end = run_shell("while :; do :; done", (lode__proc_options){.cpu_seconds = 1, .no_core = true, .quiet = true});
+  CHECK(end.signal == SIGABRT && strcmp(proc_signal_name(end.signal, buf, sizeof buf), "SIGABRT") == 0);
+  end = run_shell("while :; do :; done", (proc_options){.cpu_seconds = 1, .no_core = true, .quiet = true});
   CHECK(end.signal == SIGXCPU || end.signal == SIGKILL);
-  CHECK(strcmp(lode__signal_name(63, buf, sizeof buf), "signal 63") == 0);
+  CHECK(strcmp(proc_signal_name(63, buf, sizeof buf), "signal 63") == 0);
 }
 
 TEST(a_program_that_is_not_there_is_an_error) {
   const char *argv[] = {"x", NULL};
-  lode__proc proc;
-  lode__proc_options o = {.path = "/nonexistent/program", .argv = argv};
-  FAILS(LODE_NOT_FOUND, lode__proc_spawn(&o, &proc, &err));
+  proc_child proc;
+  proc_options o = {.path = "/nonexistent/program", .argv = argv};
+  FAILS(LODE_NOT_FOUND, proc_spawn(&o, &proc, &err));
   CHECK(proc.pid == 0 && proc.fd == -1);
   o.path = "/etc/passwd";
-  FAILS(LODE_NOT_FOUND, lode__proc_spawn(&o, &proc, &err));
+  FAILS(LODE_NOT_FOUND, proc_spawn(&o, &proc, &err));
   CHECK(waitpid(-1, NULL, WNOHANG) < 0); /* nobody is left to be reaped */
 }
 
 TEST(one_that_does_not_go_is_killed) {
   const char *argv[] = {"sh", "-c", "trap '' TERM; while :; do sleep 1; done", NULL};
-  lode__proc proc;
-  lode__proc_options o = {.path = "/bin/sh", .argv = argv};
-  OK(lode__proc_spawn(&o, &proc, &err));
-  lode__proc_end end = lode__proc_close(&proc, 50);
+  proc_child proc;
+  proc_options o = {.path = "/bin/sh", .argv = argv};
+  OK(proc_spawn(&o, &proc, &err));
+  proc_exit end = proc_close(&proc, 50);
   CHECK(end.ended && end.signal == SIGKILL);
-  OK(lode__proc_spawn(&o, &proc, &err));
-  end = lode__proc_kill(&proc);
+  OK(proc_spawn(&o, &proc, &err));
+  end = proc_kill(&proc);
   CHECK(end.ended && end.signal == SIGKILL && proc.pid == 0);
 }
 
@@ -80,30 +80,30 @@ static void pair(int fd[2]) { CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEX
 TEST(frames_come_whole_and_in_order) {
   int fd[2];
   uint32_t type;
-  lode__buf body = {0};
+  strbuf body = {0};
   pair(fd);
-  lode_str parts[] = {LODE__LIT("one "), LODE__LIT(""), LODE__LIT("two")};
-  OK(lode__frame_send(fd[0], 7, parts, 3, 0, &err));
-  OK(lode__frame_send(fd[0], 8, NULL, 0, 0, &err));
-  OK(lode__frame_receive(fd[1], 100, 0, &type, &body, &err));
-  CHECK(type == 7 && lode__str_eq((lode_str){body.data, body.len}, LODE__LIT("one two")));
-  OK(lode__frame_receive(fd[1], 100, 0, &type, &body, &err));
+  lode_str parts[] = {STR_LIT("one "), STR_LIT(""), STR_LIT("two")};
+  OK(proc_frame_send(fd[0], 7, parts, 3, 0, &err));
+  OK(proc_frame_send(fd[0], 8, NULL, 0, 0, &err));
+  OK(proc_frame_receive(fd[1], 100, 0, &type, &body, &err));
+  CHECK(type == 7 && str_eq((lode_str){body.data, body.len}, STR_LIT("one two")));
+  OK(proc_frame_receive(fd[1], 100, 0, &type, &body, &err));
   CHECK(type == 8 && body.len == 0);
-  FAILS(LODE_BUSY, lode__frame_receive(fd[1], 100, lode__os->now_ns() + 1000000, &type, &body, &err));
+  FAILS(LODE_BUSY, proc_frame_receive(fd[1], 100, os_api->now_ns() + 1000000, &type, &body, &err));
   close(fd[0]);
-  FAILS(LODE_GONE, lode__frame_receive(fd[1], 100, 0, &type, &body, &err));
-  FAILS(LODE_GONE, lode__frame_send(fd[1], 1, parts, 3, 0, &err)); /* and no SIGPIPE */
+  FAILS(LODE_GONE, proc_frame_receive(fd[1], 100, 0, &type, &body, &err));
+  FAILS(LODE_GONE, proc_frame_send(fd[1], 1, parts, 3, 0, &err)); /* and no SIGPIPE */
   close(fd[1]);
-  lode__buf_release(&body);
+  strbuf_release(&body);
 }
 
-static lode_status receive_bytes(const char *bytes, size_t n, size_t max, lode__buf *body) {
+static lode_status receive_bytes(const char *bytes, size_t n, size_t max, strbuf *body) {
   int fd[2];
   uint32_t type;
   pair(fd);
   CHECK(write(fd[0], bytes, n) == (ssize_t)n);
   close(fd[0]);
-  lode_status st = lode__frame_receive(fd[1], max, 0, &type, body, &err);
+  lode_status st = proc_frame_receive(fd[1], max, 0, &type, body, &err);
   close(fd[1]);
   return st;
 }
@@ -111,10 +111,10 @@ static lode_status receive_bytes(const char *bytes, size_t n, size_t max, lode__
 TEST(damaged_frames_are_refused) {
   int fd[2];
   char bytes[64];
-  lode__buf body = {0};
-  lode_str part = LODE__LIT("twenty bytes of body");
+  strbuf body = {0};
+  lode_str part = STR_LIT("twenty bytes of body");
   pair(fd);
-  OK(lode__frame_send(fd[0], 1, &part, 1, 0, &err));
+  OK(proc_frame_send(fd[0], 1, &part, 1, 0, &err));
   ssize_t n = read(fd[1], bytes, sizeof bytes);
   CHECK(n == 36);
   CHECK(receive_bytes(bytes, 36, 20, &body) == LODE_OK && body.len == 20);
@@ -127,12 +127,12 @@ TEST(damaged_frames_are_refused) {
   }
   close(fd[0]);
   close(fd[1]);
-  lode__buf_release(&body);
+  strbuf_release(&body);
 }
 
 /* ---- Workers ---- */
 
-static const lode__language *c_language(void) { return lode__language_find(LODE__LIT("c")); }
+static const lode__language *c_language(void) { return lode__language_find(STR_LIT("c")); }
 
 static lode__pool *open_pool(const lode__pool_options *o) {
   lode__pool *pool;
@@ -144,7 +144,7 @@ static lode__pool *open_pool(const lode__pool_options *o) {
 }
 
 static lode__parse_outcome chunk(lode__pool *pool, const char *text, lode__pool_result *r) {
-  OK(lode__pool_chunk(pool, c_language(), lode__str(text), r, &err));
+  OK(lode__pool_chunk(pool, c_language(), str_of(text), r, &err));
   CHECK(lode__chunk_list_wrong(&r->chunks, strlen(text)) == NULL);
   return r->outcome;
 }
@@ -153,7 +153,7 @@ static const char good[] = "int f(void)\n{\n  return 1;\n}\n";
 
 static void check_good(lode__pool *pool, lode__pool_result *r) {
   CHECK(chunk(pool, good, r) == LODE__PARSE_SYNTAX && r->chunks.n == 1);
-  CHECK(lode__str_eq(r->chunks.items[0].name, LODE__LIT("f")) && !r->broken && r->detail[0] == '\0');
+  CHECK(str_eq(r->chunks.items[0].name, STR_LIT("f")) && !r->broken && r->detail[0] == '\0');
 }
 
 TEST_SLOW(a_bad_worker_costs_one_file, 120) {
@@ -180,15 +180,15 @@ TEST_SLOW(a_bad_worker_costs_one_file, 120) {
 }
 
 TEST(long_lists_of_defines_are_not_parsed) {
-  lode__buf text = {0};
+  strbuf text = {0};
   lode__pool_result r = {0};
   lode__pool *pool = open_pool(NULL);
-  for (int i = 0; i < 3000; i++) lode__buf_addf(&text, "#define REGISTER_%d 0x%08x\n", i, i);
+  for (int i = 0; i < 3000; i++) strbuf_addf(&text, "#define REGISTER_%d 0x%08x\n", i, i);
   OK(lode__pool_chunk(pool, c_language(), (lode_str){text.data, text.len}, &r, &err));
   CHECK(r.outcome == LODE__PARSE_PLAIN && lode__chunk_list_wrong(&r.chunks, text.len) == NULL && r.chunks.n > 10);
   OK(lode__pool_chunk(pool, c_language(), (lode_str){text.data, 2600}, &r, &err));
   CHECK(r.outcome == LODE__PARSE_SYNTAX);
-  lode__buf_release(&text);
+  strbuf_release(&text);
   lode__pool_result_release(&r);
   lode__pool_close(pool);
 }

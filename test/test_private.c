@@ -18,10 +18,10 @@ static bool exists(const char *path) {
 
 static unsigned count_folders(const char *tmp) {
   unsigned n = 0;
-  lode__os_folder *folder = lode__os_folder_open(tmp);
+  os_dir *folder = os_dir_open(tmp);
   CHECK(folder);
-  for (const char *name; (name = lode__os_folder_next(folder)) != NULL;) n += strncmp(name, "lode-private-", 13) == 0;
-  lode__os_folder_close(folder);
+  for (const char *name; (name = os_dir_next(folder)) != NULL;) n += strncmp(name, "lode-private-", 13) == 0;
+  os_dir_close(folder);
   return n;
 }
 
@@ -96,11 +96,11 @@ TEST(files_of_others_in_a_swept_folder_stay) {
   const char *tmp = test_folder();
   CHECK(setenv("TMPDIR", tmp, 1) == 0);
   leave_one(true);
-  lode__os_folder *folder = lode__os_folder_open(tmp);
-  const char *name = lode__os_folder_next(folder);
+  os_dir *folder = os_dir_open(tmp);
+  const char *name = os_dir_next(folder);
   snprintf(file, sizeof file, "%s/%s/notes.txt", tmp, name);
   test_write_file(file, "mine", 4);
-  lode__os_folder_close(folder);
+  os_dir_close(folder);
   lode__private p;
   OK(lode__private_make(&p, &err));
   CHECK(exists(file));

@@ -106,7 +106,7 @@ TEST(filters_select_the_same_with_and_without_an_index) {
       for (size_t i = 0; i < 300; i++) {
         world_record *r = &w.r[i];
         r->alive = false;
-        OK(lode_delete(w.c, NULL, &(lode_selection){.ids = (lode_str[]){lode__str(r->id)}, .n_ids = 1}, NULL, &err));
+        OK(lode_delete(w.c, NULL, &(lode_selection){.ids = (lode_str[]){str_of(r->id)}, .n_ids = 1}, NULL, &err));
         world_record *x = &w.r[w.n++];
         snprintf(x->id, sizeof x->id, "x%zu", i);
         world_randomize(&w, x);
@@ -131,7 +131,7 @@ TEST(ids_restrict_a_query) {
     few.n = sizes[s];
     for (size_t i = 0; i < sizes[s]; i++) {
       few.r[i] = w.r[i * 7 % 600];
-      ids[i] = lode__str(few.r[i].id);
+      ids[i] = str_of(few.r[i].id);
     }
     ids[sizes[s]] = S("nobody");
     ids[sizes[s] + 1] = ids[0];
@@ -173,12 +173,12 @@ static void change(world *w, lode_collection *c) {
       if (!r->alive) return;
       world_vector(w, r->v);
       r->has_vector = true;
-      OK(lode_update(c, NULL, &(lode_record){.id = lode__str(r->id), .vector = r->v, .dimension = w->dim}, 1, NULL, NULL, &err));
+      OK(lode_update(c, NULL, &(lode_record){.id = str_of(r->id), .vector = r->v, .dimension = w->dim}, 1, NULL, NULL, &err));
       break;
     default:
       if (!r->alive) return;
       r->alive = false;
-      OK(lode_delete(c, NULL, &(lode_selection){.ids = (lode_str[]){lode__str(r->id)}, .n_ids = 1}, NULL, &err));
+      OK(lode_delete(c, NULL, &(lode_selection){.ids = (lode_str[]){str_of(r->id)}, .n_ids = 1}, NULL, &err));
   }
 }
 
@@ -213,7 +213,7 @@ TEST(what_was_erased_unseen_is_not_found) {
     size_t n = world_nearest(&w, q, NULL, all);
     for (size_t i = 0; i < deletions[d] && i < n; i++) {
       world_record *nearest = &w.r[all[i].r - w.r];
-      OK(lode_delete(w.c, NULL, &(lode_selection){.ids = (lode_str[]){lode__str(nearest->id)}, .n_ids = 1}, NULL, &err));
+      OK(lode_delete(w.c, NULL, &(lode_selection){.ids = (lode_str[]){str_of(nearest->id)}, .n_ids = 1}, NULL, &err));
       nearest->alive = false;
     }
     OK(lode_optimize(w.store, (lode_progress){0}, &err));
@@ -276,11 +276,11 @@ TEST_SLOW(what_does_not_fit_in_memory_is_answered_all_the_same, 120) {
     snprintf(id, sizeof id, "%d", i);
     snprintf(meta, sizeof meta, "{\"n\": %d}", i % 3);
     for (int j = 0; j < DIM; j++) v[j] = (float)test_below(1000) - 500;
-    lode_record x = {.id = lode__str(id), .metadata = lode__str(meta), .vector = v, .dimension = DIM};
+    lode_record x = {.id = str_of(id), .metadata = str_of(meta), .vector = v, .dimension = DIM};
     OK(lode_add(c[0], NULL, &x, 1, LODE_FAIL_EXISTING, NULL, &err));
     if (i % 4 == 0) OK(lode_add(d, NULL, &x, 1, LODE_FAIL_EXISTING, NULL, &err));
     if (i % 5 == 4) OK(lode_upsert(c[0], NULL, &(lode_record){.id = S("3"), .vector = v, .dimension = DIM}, 1, NULL, &err));
-    if (i % 7 == 6) OK(lode_delete(c[0], NULL, &(lode_selection){.ids = (lode_str[]){lode__str(id)}, .n_ids = 1}, NULL, &err));
+    if (i % 7 == 6) OK(lode_delete(c[0], NULL, &(lode_selection){.ids = (lode_str[]){str_of(id)}, .n_ids = 1}, NULL, &err));
   }
   lode_str wheres[] = {{0}, S("{\"n\": 1}"), S("{\"n\": {\"$ne\": 1}}")};
   for (int round = 0; round < 2; round++) {
@@ -329,8 +329,8 @@ static void *move_pairs(void *ctx) {
     snprintf(left, sizeof left, "l%u", i * 7 % PAIRS);
     snprintf(right, sizeof right, "r%u", i * 7 % PAIRS);
     v[i % 16] = (float)(i % 5);
-    lode_record pair[] = {{.id = lode__str(left), .vector = v, .dimension = LONG_DIM}, {.id = lode__str(right), .vector = v, .dimension = LONG_DIM}};
-    lode_str ids[] = {lode__str(left), lode__str(right)};
+    lode_record pair[] = {{.id = str_of(left), .vector = v, .dimension = LONG_DIM}, {.id = str_of(right), .vector = v, .dimension = LONG_DIM}};
+    lode_str ids[] = {str_of(left), str_of(right)};
     OK(lode_upsert(s->c, NULL, pair, 2, NULL, &err));
     if (i % 4 == 0) OK(lode_delete(s->c, NULL, &(lode_selection){.ids = ids, .n_ids = 2}, NULL, &err));
   }
@@ -351,7 +351,7 @@ TEST_SLOW(a_long_scan_sees_one_moment, 120) {
   for (size_t i = 0; i < LONG_RECORDS; i++) {
     for (size_t j = 0; j < LONG_DIM; j++) v[i % 100 * LONG_DIM + j] = (float)(100 + (i + j) % 7);
     snprintf(ids[i % 100], sizeof ids[0], "%zu", i);
-    batch[i % 100] = (lode_record){.id = lode__str(ids[i % 100]), .vector = v + i % 100 * LONG_DIM, .dimension = LONG_DIM};
+    batch[i % 100] = (lode_record){.id = str_of(ids[i % 100]), .vector = v + i % 100 * LONG_DIM, .dimension = LONG_DIM};
     if (i % 100 == 99) OK(lode_add(s.c, NULL, batch, 100, LODE_FAIL_EXISTING, NULL, &err));
   }
   CHECK(pthread_create(&writer, NULL, move_pairs, &s) == 0);
@@ -391,7 +391,7 @@ static bool stop_at(void *ctx, const char *phase, uint64_t done, uint64_t total)
 }
 
 /* A clock by which every look at it takes longer than a transaction may. */
-static const lode__os_table *real_os;
+static const os_calls *real_os;
 static uint64_t hasty_ns(void) {
   static uint64_t late;
   return real_os->now_ns() + (late += 60000000);
@@ -406,10 +406,10 @@ TEST(what_nobody_wants_any_more_is_cancelled) {
   lode_str where = S("{\"$and\": [{\"tag\": {\"$ne\": \"t1\"}}, {\"$not\": {\"tag\": \"t2\"}}]}");
   lode_query_request q = {.vectors = v, .dimension = 8, .texts = &S("alpha beta"), .n = 1, .k = 5, .select.where = where, .progress = {stop_at, NULL}};
   lode_get_request g = {.select.where = where, .limit = 3, .progress = {stop_at, NULL}};
-  lode__os_table hasty = *lode__os;
-  real_os = lode__os;
+  os_calls hasty = *os_api;
+  real_os = os_api;
   hasty.now_ns = hasty_ns;
-  lode__os = &hasty;
+  os_api = &hasty;
   for (int mode = LODE_BY_VECTOR; mode <= LODE_HYBRID; mode++) {
     q.mode = (lode_mode)mode;
     stop_after = asked = 0;
@@ -429,7 +429,7 @@ TEST(what_nobody_wants_any_more_is_cancelled) {
   asked = 0;
   FAILS(LODE_CANCELLED, lode_get(w.c, &g, &r, &err));
   CHECK(!r);
-  lode__os = real_os;
+  os_api = real_os;
   stop_after = 0;
   OK(lode_get(w.c, &g, &r, &err));
   CHECK(lode_result_count(r) == 3);

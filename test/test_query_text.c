@@ -24,7 +24,7 @@ typedef struct count_ctx {
   size_t len, n;
 } count_ctx;
 
-static int count_token(void *ctx, const lode__token *t) {
+static int count_token(void *ctx, const token_item *t) {
   count_ctx *c = ctx;
   c->n += t->len == c->len && memcmp(t->text, c->word, c->len) == 0;
   return 0;
@@ -35,7 +35,7 @@ typedef struct word_list {
   size_t n;
 } word_list;
 
-static int list_token(void *ctx, const lode__token *t) {
+static int list_token(void *ctx, const token_item *t) {
   word_list *l = ctx;
   for (size_t i = 0; i < l->n; i++)
     if (strlen(l->text[i]) == t->len && memcmp(l->text[i], t->text, t->len) == 0) return 0;
@@ -46,7 +46,7 @@ static int list_token(void *ctx, const lode__token *t) {
 
 static size_t occurrences(const world_record *r, const char *word) {
   count_ctx c = {word, strlen(word), 0};
-  if (r->has_document) (void)lode__tokenize(r->text, strlen(r->text), count_token, &c);
+  if (r->has_document) (void)token_split(r->text, strlen(r->text), count_token, &c);
   return c.n;
 }
 
@@ -55,7 +55,7 @@ static size_t by_words(const world *w, const char *query, world_keep *keep, bool
   word_list l = {.n = 0};
   double documents = 0, bytes = 0;
   size_t n = 0;
-  (void)lode__tokenize(query, strlen(query), list_token, &l);
+  (void)token_split(query, strlen(query), list_token, &l);
   for (size_t i = 0; i < w->n; i++) {
     if (!w->r[i].alive || !w->r[i].has_document) continue;
     documents++;
@@ -98,7 +98,7 @@ static void check_text(const world *w, const char *query, size_t k, lode_selecti
   lode_result *r;
   world_answer *want = calloc(w->n + 1, sizeof *want);
   size_t all = by_text(w, query, keep, want), n = least(all, k);
-  OK(lode_query(w->c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = (lode_str[]){lode__str(query)}, .n = 1, .k = k, .select = select}, &r, &err));
+  OK(lode_query(w->c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = (lode_str[]){str_of(query)}, .n = 1, .k = k, .select = select}, &r, &err));
   CHECKF(lode_result_count(r) == n, "\"%s\": %zu rows, wanted %zu", query, lode_result_count(r), n);
   for (size_t i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(r, i);
@@ -136,14 +136,14 @@ TEST(bm25_is_exact_with_and_without_an_index) {
         lode_record x = world_record_of(&w, r, meta, sizeof meta);
         r->has_vector = true; /* an upsert without one keeps the old */
         OK(lode_upsert(w.c, NULL, &x, 1, NULL, &err));
-        if (i % 2 == 0 && r->n < 0) OK(lode_update(w.c, NULL, &(lode_record){.id = lode__str(r->id), .metadata = S("{\"n\": null, \"odd\": null}")}, 1, NULL, NULL, &err));
+        if (i % 2 == 0 && r->n < 0) OK(lode_update(w.c, NULL, &(lode_record){.id = str_of(r->id), .metadata = S("{\"n\": null, \"odd\": null}")}, 1, NULL, NULL, &err));
       }
     }
   }
   /* Deleted ones are never found and count no more, whether they are erased or not. */
   for (size_t i = 0; i < 200; i++) {
     w.r[i].alive = false;
-    OK(lode_delete(w.c, NULL, &(lode_selection){.ids = (lode_str[]){lode__str(w.r[i].id)}, .n_ids = 1}, NULL, &err));
+    OK(lode_delete(w.c, NULL, &(lode_selection){.ids = (lode_str[]){str_of(w.r[i].id)}, .n_ids = 1}, NULL, &err));
   }
   for (int round = 0; round < 2; round++) {
     for (size_t t = 0; t < TEXTS; t++) check_text(&w, texts[t], 1000, (lode_selection){0}, NULL);
@@ -161,7 +161,7 @@ TEST(equal_scores_are_ordered_by_id) {
   for (int i = 299; i >= 0; i--) {
     char id[24];
     snprintf(id, sizeof id, "%03d", i * 7 % 300);
-    OK(lode_add(c, NULL, &(lode_record){.id = lode__str(id), .document = S("same words")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_add(c, NULL, &(lode_record){.id = str_of(id), .document = S("same words")}, 1, LODE_FAIL_EXISTING, NULL, &err));
   }
   for (int round = 0; round < 2; round++) {
     lode_result *r;
@@ -207,7 +207,7 @@ static void check_hybrid(const world *w, const char *text, size_t k, double wv, 
     if (b[i].score > 0) both[j].score += vb / (61.0 + (double)i);
   }
   qsort(both, n, sizeof *both, better_fused);
-  OK(lode_query(w->c, &(lode_query_request){.mode = LODE_HYBRID, .vectors = q, .dimension = w->dim, .texts = (lode_str[]){lode__str(text)}, .n = 1, .k = k,
+  OK(lode_query(w->c, &(lode_query_request){.mode = LODE_HYBRID, .vectors = q, .dimension = w->dim, .texts = (lode_str[]){str_of(text)}, .n = 1, .k = k,
                                             .vector_weight = wv, .text_weight = wt}, &r, &err));
   CHECKF(lode_result_count(r) == least(k, n), "%zu rows, wanted %zu", lode_result_count(r), least(k, n));
   for (size_t i = 0; i < lode_result_count(r); i++) {

@@ -125,8 +125,8 @@ TEST(a_cluster_that_asks_for_time_is_given_it) {
   cluster.busy = "Retry-After: 1\r\n";
   for (int at = 0; at < 3; at++) {
     atomic_store(&cluster.puts, 0);
-    uint64_t from = lode__os->now_ns();
+    uint64_t from = os_api->now_ns();
     OK(add(BUSY, at, &result));
-    CHECK(result.written == ROWS && cluster.puts == 4 && lode__os->now_ns() - from > 1000000000);
+    CHECK(result.written == ROWS && cluster.puts == 4 && os_api->now_ns() - from > 1000000000);
   }
 }

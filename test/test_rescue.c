@@ -60,7 +60,7 @@ TEST(a_second_run_finds_all_in_place_and_a_dry_run_says_the_same) {
   /* a record that somebody changed in the store becomes what it was */
   lode_collection *c = NULL;
   lode_record changed = {.id = {"r001", 4}, .document = {"other", 5}, .metadata = {"{\"new\":1}", 9}};
-  OK(lode_collection_open(store, LODE__LIT("by-l2"), &(lode_collection_options){0}, &c, &err));
+  OK(lode_collection_open(store, STR_LIT("by-l2"), &(lode_collection_options){0}, &c, &err));
   OK(lode_upsert(c, NULL, &changed, 1, NULL, &err));
   lode_collection_close(c);
   lode__rescue_count third = {0};
@@ -110,26 +110,26 @@ TEST_SLOW(links_header_and_graph_may_be_lost, 120) {
 /* An index as 1.x writes it: labels in no order, neighbours anywhere. */
 static void write_level0(const char *folder, unsigned n, unsigned dimension, unsigned m) {
   char path[400];
-  lode__buf elements = {0}, lengths = {0};
+  strbuf elements = {0}, lengths = {0};
   for (unsigned i = 0; i < n; i++) {
     uint32_t links = 2 * m, zero = 0;
     uint64_t label = 1 + (uint64_t)i * 7919 % n;
     float value = 1.5f;
-    lode__buf_add(&elements, &links, sizeof links);
+    strbuf_add(&elements, &links, sizeof links);
     for (unsigned k = 0; k < links; k++) {
       uint32_t neighbour = (uint32_t)test_below(n);
-      lode__buf_add(&elements, &neighbour, sizeof neighbour);
+      strbuf_add(&elements, &neighbour, sizeof neighbour);
     }
-    for (unsigned k = 0; k < dimension; k++) lode__buf_add(&elements, &value, sizeof value);
-    lode__buf_add(&elements, &label, sizeof label);
-    lode__buf_add(&lengths, &zero, sizeof zero);
+    for (unsigned k = 0; k < dimension; k++) strbuf_add(&elements, &value, sizeof value);
+    strbuf_add(&elements, &label, sizeof label);
+    strbuf_add(&lengths, &zero, sizeof zero);
   }
   snprintf(path, sizeof path, "%s/data_level0.bin", folder);
   test_write_file(path, elements.data, elements.len);
   snprintf(path, sizeof path, "%s/length.bin", folder);
   test_write_file(path, lengths.data, lengths.len);
-  lode__buf_release(&elements);
-  lode__buf_release(&lengths);
+  strbuf_release(&elements);
+  strbuf_release(&lengths);
 }
 
 TEST(the_shape_is_found_without_header_whatever_the_order_of_labels) {

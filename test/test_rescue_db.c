@@ -113,10 +113,10 @@ static int refuse_writes(const char *path, int flags, unsigned mode) {
     errno = EROFS;
     return -1;
   }
-  return lode__os_real.open(path, flags, mode);
+  return os_real.open(path, flags, mode);
 }
 static int refuse_rename(const char *from, const char *to) {
-  if (!strstr(from, "/chroma/")) return lode__os_real.rename(from, to);
+  if (!strstr(from, "/chroma/")) return os_real.rename(from, to);
   errno = EROFS;
   return -1;
 }
@@ -125,21 +125,21 @@ static int no_locks(int fd, short type, off_t start, off_t len) {
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t n = readlink(link, path, sizeof path - 1);
   path[n > 0 ? n : 0] = 0;
-  if (!strstr(path, "/chroma/")) return lode__os_real.lock(fd, type, start, len);
+  if (!strstr(path, "/chroma/")) return os_real.lock(fd, type, start, len);
   errno = ENOLCK;
   return -1;
 }
 
 TEST(a_read_only_folder_without_locks_is_enough) {
-  static lode__os_table table;
+  static os_calls table;
   lode_error err;
   rescue_outcome o;
   const char *folder = rescue_unpack("0.6.3");
-  table = lode__os_real;
+  table = os_real;
   table.open = refuse_writes;
   table.rename = refuse_rename;
   table.lock = no_locks;
-  lode__os = &table;
+  os_api = &table;
   OK(rescue_run(folder, NULL, &o, &err));
   rescue_check_whole(&o);
 }
@@ -151,7 +151,7 @@ static ssize_t failing_pread(int fd, void *buf, size_t n, off_t off) {
     errno = EIO;
     return -1;
   }
-  return lode__os_real.pread(fd, buf, n, off);
+  return os_real.pread(fd, buf, n, off);
 }
 static bool failing_alloc(void) { return ++reads != fail_at; }
 
@@ -162,19 +162,19 @@ static lode_status count_records(void *ctx, const lode__rescue_count *n, lode_er
 }
 
 TEST_SLOW(reads_and_allocations_may_fail_at_any_call, 240) {
-  static lode__os_table table;
+  static os_calls table;
   lode_error err;
   char from[400];
   uint64_t records = 0;
   snprintf(from, sizeof from, "%s/chroma", rescue_unpack("1.5.9"));
   lode__rescue_request q = {.from = from, .collection = count_records, .ctx = &records};
-  table = lode__os_real;
+  table = os_real;
   table.pread = failing_pread;
-  lode__os = &table;
+  os_api = &table;
   for (int kind = 0; kind < 2; kind++) {
     fail_at = 0;
     reads = 0;
-    if (kind) lode__os = &lode__os_real, lode__alloc_hook = failing_alloc;
+    if (kind) os_api = &os_real, mem_alloc_hook = failing_alloc;
     OK(lode__rescue_chroma(&q, &err));
     int all = reads;
     CHECK(all > 100);
@@ -185,7 +185,7 @@ TEST_SLOW(reads_and_allocations_may_fail_at_any_call, 240) {
       else CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_BUSY || st == LODE_IO, "call %d: %s", fail_at, lode_status_name(st));
     }
   }
-  lode__alloc_hook = NULL;
+  mem_alloc_hook = NULL;
 }
 
 /* ---- Drift ---- */
@@ -297,14 +297,14 @@ TEST_SLOW(drift_of_2349_is_named_and_costs_nothing, 60) {
   lode__rescue_request q = {.from = from, .to = store, .collection = count_records, .ctx = &records};
   OK(lode__rescue_chroma(&q, &err));
   lode_collection *c = NULL;
-  OK(lode_collection_open(store, LODE__LIT("palace"), &(lode_collection_options){0}, &c, &err));
+  OK(lode_collection_open(store, STR_LIT("palace"), &(lode_collection_options){0}, &c, &err));
   OK(lode_count(c, &n, &err));
   CHECK(n == ROWS && records == 102 + ROWS);
   float want[4] = {2999, 1, 2, 3};
   lode_result *rows = NULL;
   lode_query_request nearest = {.vectors = want, .dimension = 4, .n = 1, .k = 1};
   OK(lode_query(c, &nearest, &rows, &err));
-  CHECK(lode_result_count(rows) == 1 && lode_result_at(rows, 0)->distance == 0 && lode__str_eq(lode_result_at(rows, 0)->id, LODE__LIT("d2999")));
+  CHECK(lode_result_count(rows) == 1 && lode_result_at(rows, 0)->distance == 0 && str_eq(lode_result_at(rows, 0)->id, STR_LIT("d2999")));
   lode_result_free(rows);
   lode_collection_close(c);
   lode_close(store);
@@ -432,15 +432,15 @@ TEST(blobs_become_integers_and_the_old_database_stays) {
   CHECK(count_of(folder, "select count(*) from pragma_integrity_check where integrity_check = 'ok'") == 1);
   CHECK(count_of(folder, "select min(seq_id) from embeddings") > 0 && count_of(folder, "select max(seq_id) from embeddings") < 1000);
   int kept = 0;
-  lode__os_folder *all = lode__os_folder_open(from);
-  for (const char *name; all && (name = lode__os_folder_next(all));)
+  os_dir *all = os_dir_open(from);
+  for (const char *name; all && (name = os_dir_next(all));)
     if (strncmp(name, "chroma.sqlite3.before-", 22) == 0) {
       snprintf(path, sizeof path, "%s/%s", from, name);
       now = test_read_file(path, &len_now);
       kept += len == len_now && memcmp(before, now, len) == 0;
       free(now);
     }
-  if (all) lode__os_folder_close(all);
+  if (all) os_dir_close(all);
   CHECK(kept == 1);
   OK(rescue_run(folder, NULL, &o, &err));
   rescue_check_whole(&o);

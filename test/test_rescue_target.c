@@ -20,7 +20,7 @@ static void info_of(const char *to, const char *name, char *metadata, size_t siz
   OK(lode_collections(store, &list, &err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (!lode__str_eq(info->name, lode__str(name))) continue;
+    if (!str_eq(info->name, str_of(name))) continue;
     found = true;
     *metric = info->metric;
     snprintf(metadata, size, "%.*s", (int)info->metadata.len, info->metadata.data);
@@ -81,10 +81,10 @@ static bool registered(const char *to, const char *name, char *metadata, size_t 
   lode_store *store;
   lode_collection *c = NULL;
   lode_result *rows = NULL;
-  lode_str id = lode__str(name);
+  lode_str id = str_of(name);
   lode_get_request get = {.select = {.ids = &id, .n_ids = 1}, .include = LODE_METADATA};
   OK(lode_open(to, &(lode_open_options){.no_background = true}, &store, &err));
-  OK(lode_collection_open(store, LODE__LIT(LODE__CHROMA_REGISTRY), NULL, &c, &err));
+  OK(lode_collection_open(store, STR_LIT(LODE__CHROMA_REGISTRY), NULL, &c, &err));
   OK(lode_get(c, &get, &rows, &err));
   bool there = lode_result_count(rows) == 1;
   if (there) snprintf(metadata, size, "%.*s", (int)lode_result_at(rows, 0)->metadata.len, lode_result_at(rows, 0)->metadata.data);

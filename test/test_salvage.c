@@ -387,9 +387,9 @@ TEST(whole_store) {
   OK(lode_collections(store, &list, &err));
   CHECK(lode_collection_list_count(list) == 3);
   const lode_collection_info *a = lode_collection_list_at(list, 0), *b = lode_collection_list_at(list, 1);
-  CHECK(a->metric == LODE_COSINE && a->dimension == DIM && lode__str_eq(a->metadata, S("{\"made\":1}")));
-  CHECK(b->metric == LODE_IP && b->dimension == WIDE && lode__str_eq(b->embedder, S("model-x")) && b->embedder_dim == WIDE);
-  CHECK(lode__str_eq(lode_collection_list_at(list, 2)->name, S("empty")));
+  CHECK(a->metric == LODE_COSINE && a->dimension == DIM && str_eq(a->metadata, S("{\"made\":1}")));
+  CHECK(b->metric == LODE_IP && b->dimension == WIDE && str_eq(b->embedder, S("model-x")) && b->embedder_dim == WIDE);
+  CHECK(str_eq(lode_collection_list_at(list, 2)->name, S("empty")));
   lode_collection_list_free(list);
   OK(lode_collection_open(store, S("alpha"), NULL, &c, &err));
   OK(lode_counters(c, S("path"), &facets, &err));
@@ -583,10 +583,10 @@ TEST(target_and_cancel) {
   test_remove_tree(g.to);
   char parent[500];
   snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(g.to, '/') - g.to), g.to);
-  lode__os_folder *folder = lode__os_folder_open(parent);
+  os_dir *folder = os_dir_open(parent);
   int names = 0;
-  while (lode__os_folder_next(folder)) names++;
-  lode__os_folder_close(folder);
+  while (os_dir_next(folder)) names++;
+  os_dir_close(folder);
   CHECK(names == 2);
   /* an empty folder is taken, a file as the source too */
   CHECK(mkdir(g.to, 0700) == 0);
@@ -660,8 +660,8 @@ static void write_journal(const char *path, const char *before, size_t before_le
   static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
   unsigned char head[512] = {0}, record[PAGE + 8];
   uint32_t records = 0, pages = (uint32_t)(before_len / PAGE);
-  lode__buf out = {0};
-  lode__buf_add(&out, head, sizeof head);
+  strbuf out = {0};
+  strbuf_add(&out, head, sizeof head);
   for (uint32_t n = 1; n <= pages; n++) {
     size_t at = (size_t)(n - 1) * PAGE;
     if (at + PAGE <= after_len && memcmp(before + at, after + at, PAGE) == 0) continue;
@@ -670,7 +670,7 @@ static void write_journal(const char *path, const char *before, size_t before_le
     memcpy(record + 4, before + at, PAGE);
     for (uint32_t i = PAGE - 200; (int32_t)i > 0; i -= 200) sum += record[4 + i];
     put_be32(record + 4 + PAGE, sum);
-    lode__buf_add(&out, record, sizeof record);
+    strbuf_add(&out, record, sizeof record);
     records++;
   }
   CHECK(records > 3);
@@ -680,13 +680,13 @@ static void write_journal(const char *path, const char *before, size_t before_le
   put_be32(head + 16, pages);
   put_be32(head + 20, 512);
   put_be32(head + 24, PAGE);
-  put_le32(head + 28, lode__crc32c(0, head, 28));
+  put_le32(head + 28, crc32c_update(0, head, 28));
   put_le32(head + 32, 1);
-  put_le32(head + 36, lode__crc32c_u32(lode__crc32c(0, head, 28), 1));
+  put_le32(head + 36, crc32c_update_u32(crc32c_update(0, head, 28), 1));
   lode__journal_ids_put(head, lode__commit_id((const unsigned char *)before), lode__commit_id((const unsigned char *)after));
   memcpy(out.data, head, sizeof head);
   test_write_file(path, out.data, out.len);
-  lode__buf_release(&out);
+  strbuf_release(&out);
 }
 
 TEST(interrupted_transaction) {

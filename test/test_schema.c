@@ -270,7 +270,7 @@ TEST(planted_without_a_new_number) {
  * lock is given back, without a new schema number, was not parsed. */
 static const char *plant_in;
 static int planting_lock(int fd, short type, off_t start, off_t len) {
-  int rc = lode__os_real.lock(fd, type, start, len);
+  int rc = os_real.lock(fd, type, start, len);
   const char *work = plant_in;
   if (rc == 0 && type == F_UNLCK && start == 0 && len == 0 && work) {
     plant_in = NULL;
@@ -284,12 +284,12 @@ TEST(planted_while_a_store_is_opened) {
   lode_store *store;
   lode_collection *c;
   lode_error err = {0};
-  static lode__os_table table;
+  static os_calls table;
   prepare(&g, 4096);
   begin(&g);
-  table = lode__os_real;
+  table = os_real;
   table.lock = planting_lock;
-  lode__os = &table;
+  os_api = &table;
   plant_in = g.work;
   OK(lode_open(g.work, &(lode_open_options){.no_background = true}, &store, &err));
   CHECK(!plant_in);
@@ -298,7 +298,7 @@ TEST(planted_while_a_store_is_opened) {
   OK(lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
   lode_collection_close(c);
   lode_close(store);
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   all_refuse(&g, "planted while it was opened", "record");
 }
 

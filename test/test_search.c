@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 
 static lode_error err;
-#define S(text) lode__str(text)
+#define S(text) str_of(text)
 
 /* ---- Words and questions ---- */
 
@@ -75,7 +75,7 @@ TEST(a_query_is_words_or_a_name) {
   lode__question_read(S("the tests of the parser"), &q);
   CHECK(q.wants_tests && q.words.n == 2);
   lode__question_read(S(" class  Router "), &q);
-  CHECK(lode__str_eq(q.text, S("Router")) && q.words.n == 1 && lode__str_eq(q.names[0], S("Router")));
+  CHECK(str_eq(q.text, S("Router")) && q.words.n == 1 && str_eq(q.names[0], S("Router")));
   lode__question_read(S("how to do it"), &q);
   CHECK(q.words.n > 0); /* nothing but stop words: then they count */
 }
@@ -99,7 +99,7 @@ TEST(definitions_come_before_uses) {
   lode__candidate v[] = {chunk("a#0", "src/uses.c", "run", "function", 5), chunk("b#0", "src/defs.c", "open_door", "function", 4)};
   lode__ranked_hit hits[4];
   CHECK(rank("open_door", v, 2, 4, hits) == 2);
-  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
 }
 
 TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
@@ -107,10 +107,10 @@ TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
                          chunk("c#0", "src/door.c", "open_door", "function", 5)};
   lode__ranked_hit hits[4];
   CHECK(rank("open_door", v, 2, 4, hits) == 2);
-  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
   for (size_t i = 0; i < 3; i++) v[i].measured = false;
   CHECK(rank("open_door", v, 3, 4, hits) == 3);
-  CHECK(lode__str_eq(hits[0].chunk->id, S("c#0"))); /* where there is another, that one */
+  CHECK(str_eq(hits[0].chunk->id, S("c#0"))); /* where there is another, that one */
 }
 
 TEST(names_of_files_count_and_tests_come_later) {
@@ -118,10 +118,10 @@ TEST(names_of_files_count_and_tests_come_later) {
                          chunk("c#0", "tests/retry_test.c", "z", "function", 5)};
   lode__ranked_hit hits[4];
   CHECK(rank("retry of requests", v, 3, 4, hits) == 3);
-  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
   for (size_t i = 0; i < 3; i++) v[i].measured = false;
   CHECK(rank("tests of retry", v, 3, 4, hits) == 3);
-  CHECK(lode__str_eq(hits[0].chunk->id, S("c#0")) || lode__str_eq(hits[0].chunk->id, S("b#0")));
+  CHECK(str_eq(hits[0].chunk->id, S("c#0")) || str_eq(hits[0].chunk->id, S("b#0")));
 }
 
 TEST(one_file_does_not_fill_the_page_and_copies_are_folded) {
@@ -136,11 +136,11 @@ TEST(one_file_does_not_fill_the_page_and_copies_are_folded) {
   v[6] = chunk("c#0", "c.c", "h", "function", 2);
   v[5].hash = v[6].hash = "same";
   CHECK(rank("some words", v, 7, 2, hits) == 2);
-  CHECK(lode__str_eq(hits[0].chunk->path, S("a.c")) && lode__str_eq(hits[1].chunk->path, S("b.c")));
+  CHECK(str_eq(hits[0].chunk->path, S("a.c")) && str_eq(hits[1].chunk->path, S("b.c")));
   for (int i = 0; i < 7; i++) v[i].measured = false;
   CHECK(rank("some words", v, 7, 10, hits) == 6); /* the rest of a.c follows, the copy does not */
   CHECK(hits[1].copies == 1);
-  CHECK(lode__str_eq(hits[2].chunk->path, S("a.c")));
+  CHECK(str_eq(hits[2].chunk->path, S("a.c")));
 }
 
 /* The order of two files with equal words, asked by `query`: true when the first one comes first. */
@@ -150,7 +150,7 @@ static bool first_wins(const char *query, const char *first, const char *second,
   for (size_t i = 0; i < 2; i++) v[i].hash = i ? "two" : "one";
   v[1].language = S(language);
   CHECK(rank(query, v, 2, 2, hits) == 2);
-  return lode__str_eq(hits[0].chunk->path, S(first));
+  return str_eq(hits[0].chunk->path, S(first));
 }
 
 TEST(what_is_rarely_meant_comes_later_unless_it_is_asked_for) {
@@ -181,7 +181,7 @@ TEST(a_file_is_not_counted_once_for_each_of_its_chunks) {
   v[20] = chunk("b#0", "src/pipe_modes.c", "x", "text", 9);
   v[21] = chunk("c#0", "src/other.c", "x", "text", 1);
   CHECK(rank("open a pipe", v, 22, 30, hits) > 2);
-  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
 }
 
 TEST(a_second_chunk_comes_before_files_that_hardly_match) {
@@ -190,7 +190,7 @@ TEST(a_second_chunk_comes_before_files_that_hardly_match) {
   lode__ranked_hit hits[4];
   CHECK(rank("some words", v, 4, 4, hits) == 4);
   static const char *const want[] = {"a#0", "c#0", "a#1", "b#0"};
-  for (size_t i = 0; i < 4; i++) CHECKF(lode__str_eq(hits[i].chunk->id, S(want[i])), "hit %zu is %.*s", i, (int)hits[i].chunk->id.len, hits[i].chunk->id.data);
+  for (size_t i = 0; i < 4; i++) CHECKF(str_eq(hits[i].chunk->id, S(want[i])), "hit %zu is %.*s", i, (int)hits[i].chunk->id.len, hits[i].chunk->id.data);
   for (size_t i = 1; i < 4; i++) CHECK(hits[i].score <= hits[i - 1].score);
 }
 
@@ -202,7 +202,7 @@ TEST(of_files_that_match_alike_the_one_that_others_name_comes_first) {
   v[2].text = S("#include \"Pipe-Modes.h\"");
   v[3].text = S("pipe-modes->next and pipe-modes; old_pipe_names");
   CHECK(rank("open a pipe", v, 4, 4, hits) == 4);
-  CHECK(lode__str_eq(hits[0].chunk->id, S("b#0")));
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
   CHECK(v[1].features[LODE__FEATURE_CENTRAL] == 1 && v[0].features[LODE__FEATURE_CENTRAL] == 0);
 }
 
@@ -263,22 +263,22 @@ TEST(paths_of_any_bytes_come_back) {
   test_srand(test_seed());
   for (int round = 0; round < 2000; round++) {
     char raw[40];
-    lode__buf shown = {0}, back = {0};
+    strbuf shown = {0}, back = {0};
     size_t n = test_below(sizeof raw);
     for (size_t i = 0; i < n; i++) raw[i] = test_below(3) ? "\\xx0f9a/\303\251\377\n"[test_below(13)] : (char)(test_below(255) + 1);
     lode__path_show(&shown, (lode_str){raw, n});
-    CHECK(lode__utf8_valid(shown.data ? shown.data : "", shown.len));
+    CHECK(utf8_valid(shown.data ? shown.data : "", shown.len));
     lode__path_bytes(&back, (lode_str){shown.data ? shown.data : "", shown.len});
     CHECKF(back.len == n && memcmp(back.data ? back.data : "", raw, n) == 0, "seed %llu", (unsigned long long)test_seed());
-    lode__buf_release(&shown);
-    lode__buf_release(&back);
+    strbuf_release(&shown);
+    strbuf_release(&back);
   }
 }
 
 TEST(states_come_back_and_nonsense_is_refused) {
   lode__file_state a = {.size = 123, .inode = UINT64_C(9000000000), .at_ms = 77, .mtime_ns = -5, .ctime_ns = 6, .chunks = 4, .masked = 2, .skip = LODE__SKIP_BINARY}, b;
-  lode__json json = {0};
-  lode__buf text = {0};
+  json_doc json = {0};
+  strbuf text = {0};
   for (size_t i = 0; i < sizeof a.hash; i++) a.hash[i] = (uint8_t)(i * 17);
   lode__file_state_put(&text, &a, "c");
   CHECK(lode__file_state_of((lode_str){text.data, text.len}, &json, &b));
@@ -293,8 +293,8 @@ TEST(states_come_back_and_nonsense_is_refused) {
     lode_status st = lode__chunk_view_of(S(meta), &json, &view, &err);
     CHECKF((st == LODE_OK) == (i == 0), "%s", spans[i]);
   }
-  lode__json_release(&json);
-  lode__buf_release(&text);
+  json_release(&json);
+  strbuf_release(&text);
 }
 
 /* A state that was stored before the time of change was kept has 0 there: a file fits it if nothing has changed since the file was
@@ -312,11 +312,11 @@ TEST(a_state_fits_the_file_that_it_was_made_of) {
   CHECK(lode__file_state_fits(&s, 10, 3, 40, 50));
   CHECK(!lode__file_state_fits(&s, 10, 3, 40, 49) && !lode__file_state_fits(&s, 10, 3, 40, 51));
   CHECK(!lode__file_state_fits(&s, 11, 3, 40, 50));
-  lode__json json = {0}; /* as an index of before it holds it */
+  json_doc json = {0}; /* as an index of before it holds it */
   lode__file_state old;
   static const char stored[] = "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":0,\"hash\":\"00000000000000000000000000000000\"}";
   CHECK(lode__file_state_of(S(stored), &json, &old) && old.ctime_ns == 0 && old.at_ms == 1);
-  lode__json_release(&json);
+  json_release(&json);
 }
 
 /* ---- Settings ---- */
@@ -398,7 +398,7 @@ static void expect_first(scene *s, const char *query, lode_mode mode, const char
   lode__search_request request = {.query = S(query), .mode = mode, .limit = 5, .embedder = s->model};
   lode__search_result result;
   OK(lode__search_run(&s->project, s->store, &request, &result, &err));
-  CHECKF(result.n > 0 && lode__str_eq(result.hits[0].path, S(path)), "%s: %zu hits", query, result.n);
+  CHECKF(result.n > 0 && str_eq(result.hits[0].path, S(path)), "%s: %zu hits", query, result.n);
   lode__search_release(&result);
 }
 
@@ -502,9 +502,9 @@ TEST(another_model_is_refused_until_force) {
 static void lose(const scene *s, const char *collection, const char *id) {
   lode_collection *c;
   lode_collection_options plain = {0};
-  lode_selection one = {.ids = (lode_str[]){lode__str(id)}, .n_ids = 1};
+  lode_selection one = {.ids = (lode_str[]){str_of(id)}, .n_ids = 1};
   size_t deleted;
-  OK(lode_collection_open(s->store, lode__str(collection), &plain, &c, &err));
+  OK(lode_collection_open(s->store, str_of(collection), &plain, &c, &err));
   OK(lode_delete(c, NULL, &one, &deleted, &err));
   CHECK(deleted == 1);
   lode_collection_close(c);
@@ -652,7 +652,7 @@ TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
     size_t doors = 0;
     for (size_t i = 0; i < result.n; i++) {
       const lode__search_hit *hit = &result.hits[i];
-      bool door = !lode__str_eq(hit->path, S("beta.py"));
+      bool door = !str_eq(hit->path, S("beta.py"));
       doors += door;
       CHECKF(!door || (hit->snippet.len && memmem(hit->snippet.data, hit->snippet.len, "open_door", 9)),
              "gap %u: %.*s without its text", gap, (int)hit->path.len, hit->path.data);
@@ -674,7 +674,7 @@ TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
   lode__index_report r;
   scene_open(&s, "letters@1/8/static");
   test_srand(test_seed());
-  lode__alloc_hook = count_down;
+  mem_alloc_hook = count_down;
   for (int round = 0; round < (test_full() ? 400 : 40); round++) {
     write_in(s.project.root, "alpha.c", round % 2 ? "int open_gate(void) { return 1; }\n" : "int open_door(void) { return 2; }\n");
     countdown = (long)test_below(3000);
@@ -693,6 +693,6 @@ TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
   }
   OK(run_index(&s, false, &r));
   expect_first(&s, "close_window", LODE_BY_TEXT, "beta.py");
-  lode__alloc_hook = NULL;
+  mem_alloc_hook = NULL;
   scene_close(&s);
 }

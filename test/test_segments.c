@@ -369,7 +369,7 @@ TEST(notes_of_filters_take_no_places_of_lists) {
     CHECK(lode__rids_add(&rids, 1));
     const lode__rids *kept = lode__marked_add(k.store, v, filter, len, &rids);
     CHECKF((kept != NULL) == (i < LISTS), "list %d", i);
-    lode__free(rids.v);
+    mem_free(rids.v);
   }
   CHECK(lode__marked_noted(v, "f99", 3).evaluated == 10);
   lode__vectors_release(v);
@@ -381,18 +381,18 @@ static bool is_listed(vkit *k, const char *where) {
   lode_error err;
   lode__reader reader;
   lode__vectors *v = NULL;
-  lode__buf key = {0};
+  strbuf key = {0};
   size_t len = strlen(where), none = 0;
-  lode__buf_add(&key, &len, sizeof len);
-  lode__buf_addc(&key, 1);
-  lode__buf_add(&key, where, len);
-  lode__buf_add(&key, &none, sizeof none);
-  lode__buf_addc(&key, 0);
+  strbuf_add(&key, &len, sizeof len);
+  strbuf_addch(&key, 1);
+  strbuf_add(&key, where, len);
+  strbuf_add(&key, &none, sizeof none);
+  strbuf_addch(&key, 0);
   lode__reader_init(&reader, k->c);
   OK(lode__reader_begin(&reader, &err));
   OK(lode__vectors_get(&reader, &v, &err));
   bool listed = lode__marked_find(v, key.data, key.len) != NULL;
-  lode__buf_release(&key);
+  strbuf_release(&key);
   lode__vectors_release(v);
   lode__reader_release(&reader);
   return listed;
@@ -437,7 +437,7 @@ TEST(what_an_index_proposes_is_judged) {
   vkit_add(&k, 1500);
   for (size_t i = 0; i < 200; i++) { /* the nearest to record 0 and others: arrays */
     char id[24];
-    lode_record r = {.id = {id, (size_t)snprintf(id, sizeof id, "%zu", i)}, .metadata = LODE__LIT("{\"g\":[7,8]}")};
+    lode_record r = {.id = {id, (size_t)snprintf(id, sizeof id, "%zu", i)}, .metadata = STR_LIT("{\"g\":[7,8]}")};
     OK(lode_update(k.c, NULL, &r, 1, NULL, NULL, &err));
     k.group[i] = 1000;
   }
@@ -559,7 +559,7 @@ static ssize_t counting_pread(int fd, void *buf, size_t n, off_t off) {
 }
 
 TEST_SLOW(cost_of_a_query, 120) {
-  static lode__os_table table;
+  static os_calls table;
   vkit k = {.no_background = true};
   vkit_answer *a = malloc(sizeof *a);
   float q[32];
@@ -581,10 +581,10 @@ TEST_SLOW(cost_of_a_query, 120) {
   CHECKF(distances < 12000 / 5, "%llu distances a query", (unsigned long long)distances);
   CHECKF(vectors <= 13, "%llu vectors read a query", (unsigned long long)vectors);
   /* the first query of a new handle reads what it needs: not a tenth of the files */
-  table = lode__os_real;
+  table = os_real;
   real_pread = table.pread;
   table.pread = counting_pread;
-  lode__os = &table;
+  os_api = &table;
   vkit_reopen(&k);
   bytes_read = reads = 0;
   vkit_query(&k, q, 10, NULL, NULL, a);
@@ -594,7 +594,7 @@ TEST_SLOW(cost_of_a_query, 120) {
   bytes_read = reads = 0;
   for (int i = 0; i < 50; i++) vkit_query(&k, q, 10, NULL, NULL, a);
   CHECKF(bytes_read / 50 < 16384 + 20 * 32 * 4, "%llu bytes read by a query that was asked before", (unsigned long long)bytes_read / 50);
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   free(a);
   vkit_close(&k);
 }
@@ -715,16 +715,16 @@ TEST(preloading) {
   lode_close(k.store);
   OK(lode_open(k.folder, &(lode_open_options){.no_background = true, .preload = true}, &k.store, &err));
   OK(lode_collection_open(k.store, (lode_str){"c", 1}, NULL, &k.c, &err));
-  static lode__os_table table;
-  table = lode__os_real;
+  static os_calls table;
+  table = os_real;
   real_pread = table.pread;
   table.pread = counting_pread;
-  lode__os = &table;
+  os_api = &table;
   reads = 0;
   vkit_query(&k, k.v, 5, NULL, NULL, a);
   CHECK(a->id[0] == 0);
   CHECKF(reads < 40, "%llu reads", (unsigned long long)reads); /* vectors and records of the answer */
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   free(a);
   vkit_close(&k);
 }

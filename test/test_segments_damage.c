@@ -218,23 +218,23 @@ TEST_SLOW(files_cut_while_queries_run, 120) {
 /* A read-only handle answers, tells, and touches nothing. */
 /* A process that has too many files open knows nothing about the one that it could not open. */
 static int open_too_many(int folder, const char *path, int flags, unsigned mode) {
-  if (!strstr(path, ".seg")) return lode__os_real.open_below(folder, path, flags, mode);
+  if (!strstr(path, ".seg")) return os_real.open_below(folder, path, flags, mode);
   errno = EMFILE;
   return -1;
 }
 
 TEST(a_file_that_was_one_too_many_is_not_damaged) {
   vkit k = {.no_background = true};
-  lode__os_table table = lode__os_real;
+  os_calls table = os_real;
   test_srand(test_seed());
   make(&k);
   char *path = only_file(&k);
   vkit_reopen(&k);
   table.open_below = open_too_many;
-  lode__os = &table;
+  os_api = &table;
   check_answers(&k, 1, "too many open files");
   vkit_optimize(&k);
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   CHECK(vkit_stats(&k).damaged_segments == 1 && vkit_stats(&k).quarantined == 0);
   vkit_optimize(&k);
   char *same = only_file(&k);
@@ -289,7 +289,7 @@ static void put32(char *at, uint32_t v) { memcpy(at, &v, sizeof v); }
 static bool repair(char *bytes, size_t len, uint64_t id, uint32_t *table_crc) {
   lode__segment_info info;
   lode__segment_layout layout;
-  put32(bytes + LODE__SEG_HEADER_CRC_AT, lode__crc32c(0, bytes, LODE__SEG_HEADER_CRC_AT));
+  put32(bytes + LODE__SEG_HEADER_CRC_AT, crc32c_update(0, bytes, LODE__SEG_HEADER_CRC_AT));
   if (lode__segment_header_get((unsigned char *)bytes, len, &info, NULL) != LODE_OK || info.id != id) return false;
   CHECK(lode__segment_layout_of(&info, &layout));
   size_t row = info.dim * sizeof(float);
@@ -324,7 +324,7 @@ static void ask_forged(vkit *k, const lode_query_request *knobs, const char *whe
   r.dimension = DIM;
   r.n = 1;
   r.k = 10;
-  if (where) r.select.where = lode__str(where);
+  if (where) r.select.where = str_of(where);
   OK(lode_query(k->c, &r, &result, &err));
   CHECK(lode_result_count(result) <= 10);
   for (size_t i = 0; i < lode_result_count(result); i++) { /* whatever it answers, it lives */
@@ -377,7 +377,7 @@ static void build_in_child(const char *folder, fault_call call, uint64_t at, boo
   lode_error err;
   lode_open_options o = {.no_background = true};
   lode__build_limits_now.threads = 1;
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   OK(lode_open(folder, &o, &store, &err));
   fault_set(call, at, for_good, effect);
   lode_status st = compacts ? lode_compact(store, (lode_progress){0}, &err) : lode_optimize(store, (lode_progress){0}, &err);

@@ -3,10 +3,10 @@
 #include "test.h"
 
 static const char *hex_of(const void *data, size_t len) {
-  static char hex[LODE__SHA256_HEX];
-  uint8_t digest[LODE__SHA256_BYTES];
-  lode__sha256_of(data, len, digest);
-  lode__sha256_hex(digest, hex);
+  static char hex[SHA256_HEX_BYTES];
+  uint8_t digest[SHA256_BYTES];
+  sha256_of(data, len, digest);
+  sha256_hex(digest, hex);
   return hex;
 }
 
@@ -21,15 +21,15 @@ TEST(the_standards_examples) {
 }
 
 TEST(pieces_of_any_size_give_the_same) {
-  uint8_t data[300], whole[LODE__SHA256_BYTES], pieces[LODE__SHA256_BYTES];
+  uint8_t data[300], whole[SHA256_BYTES], pieces[SHA256_BYTES];
   for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * 7);
   for (size_t len = 0; len <= sizeof data; len++) {
-    lode__sha256_of(data, len, whole);
+    sha256_of(data, len, whole);
     for (size_t step = 1; step < 130; step += 1 + step / 8) {
-      lode__sha256 sha;
-      lode__sha256_init(&sha);
-      for (size_t at = 0; at < len; at += step) lode__sha256_add(&sha, data + at, len - at < step ? len - at : step);
-      lode__sha256_end(&sha, pieces);
+      sha256_ctx sha;
+      sha256_init(&sha);
+      for (size_t at = 0; at < len; at += step) sha256_update(&sha, data + at, len - at < step ? len - at : step);
+      sha256_final(&sha, pieces);
       CHECK(memcmp(whole, pieces, sizeof whole) == 0);
     }
   }

@@ -79,7 +79,7 @@ static void drop_folder(void) {
 
 static lode_status open_toy(lode_embedder **e) {
   lode_embedder_options options = {.folder = folder};
-  return lode_embedder_open(LODE__LIT(LODE_MODEL_CODE), &options, e, &err);
+  return lode_embedder_open(STR_LIT(LODE_MODEL_CODE), &options, e, &err);
 }
 
 static float dot(const float *a, const float *b) {
@@ -157,9 +157,9 @@ TEST(a_vector_is_the_weighted_sum_of_its_words) {
   put_file(bytes, size);
   OK(open_toy(&e));
   const lode_embedder_info *info = lode_embedder_info_of(e);
-  CHECK(lode__str_eq(info->identity, LODE__LIT("code@toy/256/static")) && info->dimension == 256);
+  CHECK(str_eq(info->identity, STR_LIT("code@toy/256/static")) && info->dimension == 256);
   float v[LODE__STATIC_DIM], wanted[LODE__STATIC_DIM];
-  lode_str text = LODE__LIT("file FILE file, file; server");
+  lode_str text = STR_LIT("file FILE file, file; server");
   OK(lode_embed(e, &text, 1, v, &err));
   double square = 0;
   for (int d = 0; d < LODE__STATIC_DIM; d++) {
@@ -169,19 +169,19 @@ TEST(a_vector_is_the_weighted_sum_of_its_words) {
   for (int d = 0; d < LODE__STATIC_DIM; d++) CHECK(fabs(v[d] - wanted[d] / sqrt(square)) < 1e-5);
   lode_embedder_close(e);
   drop_folder();
-  lode__free(bytes);
+  mem_free(bytes);
 }
 
 TEST(any_bytes_give_a_vector_of_length_1) {
   size_t size, big = 10 << 20;
-  char *bytes = toy_file(&size), *line = lode__alloc(big);
+  char *bytes = toy_file(&size), *line = mem_alloc(big);
   lode_embedder *e;
   CHECK(line);
   memset(line, 'r', big);
   make_folder();
   put_file(bytes, size);
   OK(open_toy(&e));
-  lode_str texts[] = {{NULL, 0}, LODE__LIT(""), LODE__LIT("\0\0\xff\xfe\x80"), LODE__LIT("qqq"), {line, big}, LODE__LIT("read")};
+  lode_str texts[] = {{NULL, 0}, STR_LIT(""), STR_LIT("\0\0\xff\xfe\x80"), STR_LIT("qqq"), {line, big}, STR_LIT("read")};
   float v[6 * LODE__STATIC_DIM], alone[LODE__STATIC_DIM];
   OK(lode_embed(e, texts, 6, v, &err));
   for (int i = 0; i < 6; i++) CHECK(fabs(dot(v + 256 * i, v + 256 * i) - 1) < 1e-4);
@@ -193,8 +193,8 @@ TEST(any_bytes_give_a_vector_of_length_1) {
   OK(lode_embed(e, &texts[4], 1, alone, &err)); /* cut, and done at once */
   lode_embedder_close(e);
   drop_folder();
-  lode__free(bytes);
-  lode__free(line);
+  mem_free(bytes);
+  mem_free(line);
 }
 
 TEST(every_kernel_gives_the_same_bits) {
@@ -207,7 +207,7 @@ TEST(every_kernel_gives_the_same_bits) {
   setenv("LODE_SIMD", "portable", 1);
   OK(open_toy(&plain));
   CHECK(strcmp(lode_embedder_info_of(plain)->kernel, "portable") == 0);
-  lode_str text = LODE__LIT("the server opens a socket, parses json, locks the thread: getaddrinfo, readFile, hash map of tree nodes");
+  lode_str text = STR_LIT("the server opens a socket, parses json, locks the thread: getaddrinfo, readFile, hash map of tree nodes");
   float a[LODE__STATIC_DIM], b[LODE__STATIC_DIM];
   OK(lode_embed(fast, &text, 1, a, &err));
   OK(lode_embed(plain, &text, 1, b, &err));
@@ -215,7 +215,7 @@ TEST(every_kernel_gives_the_same_bits) {
   lode_embedder_close(fast);
   lode_embedder_close(plain);
   drop_folder();
-  lode__free(bytes);
+  mem_free(bytes);
 }
 
 typedef struct sharer {
@@ -227,7 +227,7 @@ static void *share(void *arg) {
   sharer *s = arg;
   lode_error mine;
   for (int i = 0; i < 400; i++) {
-    lode_str text = lode__str(toy_words[i % TOY]);
+    lode_str text = str_of(toy_words[i % TOY]);
     float v[LODE__STATIC_DIM];
     if (lode_embed(s->e, &text, 1, v, &mine) != LODE_OK || memcmp(v, s->wanted + (size_t)(i % TOY) * LODE__STATIC_DIM, sizeof v) != 0) return arg;
   }
@@ -243,7 +243,7 @@ TEST(threads_share_an_embedder) {
   put_file(bytes, size);
   OK(open_toy(&e));
   for (int i = 0; i < TOY; i++) {
-    lode_str text = lode__str(toy_words[i]);
+    lode_str text = str_of(toy_words[i]);
     OK(lode_embed(e, &text, 1, wanted + (size_t)i * LODE__STATIC_DIM, &err));
   }
   lode_embedder_close(e);
@@ -260,7 +260,7 @@ TEST(threads_share_an_embedder) {
     lode_embedder_close(e);
   }
   drop_folder();
-  lode__free(bytes);
+  mem_free(bytes);
 }
 
 /* ---- Damage ---- */
@@ -268,7 +268,7 @@ TEST(threads_share_an_embedder) {
 /* Opens and embeds; damage must be a status, and what is answered must be right. */
 static void survive(const float *wanted, const char *what, size_t at) {
   lode_embedder *e;
-  lode_str texts[2] = {LODE__LIT("read the file from getaddrinfo"), LODE__LIT("lock")};
+  lode_str texts[2] = {STR_LIT("read the file from getaddrinfo"), STR_LIT("lock")};
   float v[2 * LODE__STATIC_DIM];
   lode_status st = open_toy(&e);
   if (st == LODE_OK) {
@@ -285,28 +285,28 @@ TEST_SLOW(flipped_and_cut_bytes_are_found, 120) {
   char *bytes = toy_file(&size);
   lode_embedder *e;
   static float wanted[2 * LODE__STATIC_DIM];
-  lode_str texts[2] = {LODE__LIT("read the file from getaddrinfo"), LODE__LIT("lock")};
+  lode_str texts[2] = {STR_LIT("read the file from getaddrinfo"), STR_LIT("lock")};
   make_folder();
   put_file(bytes, size);
   OK(open_toy(&e));
   OK(lode_embed(e, texts, 2, wanted, &err));
   lode_embedder_close(e);
-  OK(lode_model_verify(LODE__LIT(LODE_MODEL_CODE), &(lode_embedder_options){.folder = folder}, &err));
+  OK(lode_model_verify(STR_LIT(LODE_MODEL_CODE), &(lode_embedder_options){.folder = folder}, &err));
   test_srand(test_seed());
   size_t step = test_full() ? 1 : 1 + test_below(17);
   for (size_t at = 0; at < size; at += at < 256 ? 1 : step) {
     bytes[at] = (char)(bytes[at] ^ (1 << test_below(8)));
     put_file(bytes, size);
     survive(wanted, "a flipped bit", at);
-    FAILS(LODE_CORRUPT, lode_model_verify(LODE__LIT(LODE_MODEL_CODE), &(lode_embedder_options){.folder = folder}, &err));
-    bytes = (lode__free(bytes), toy_file(&size));
+    FAILS(LODE_CORRUPT, lode_model_verify(STR_LIT(LODE_MODEL_CODE), &(lode_embedder_options){.folder = folder}, &err));
+    bytes = (mem_free(bytes), toy_file(&size));
   }
   for (size_t cut = 0; cut < size; cut += test_full() ? 1 : 1 + test_below(97)) {
     put_file(bytes, cut);
     survive(wanted, "a cut", cut);
   }
   drop_folder();
-  lode__free(bytes);
+  mem_free(bytes);
 }
 
 /* Headers that lie, with checksums that are right. */
@@ -322,13 +322,13 @@ TEST(sizes_that_lie_are_refused) {
       memcpy(&h, bytes, sizeof h);
       if (memcmp((char *)&h + field, &lies[i], 4) == 0) continue;
       memcpy((char *)&h + field, &lies[i], 4);
-      h.crc = lode__crc32c(0, &h, offsetof(lode__static_header, crc));
-      char *lying = lode__alloc(size);
+      h.crc = crc32c_update(0, &h, offsetof(lode__static_header, crc));
+      char *lying = mem_alloc(size);
       CHECK(lying);
       memcpy(lying, bytes, size);
       memcpy(lying, &h, sizeof h);
       put_file(lying, size);
-      lode__free(lying);
+      mem_free(lying);
       lode_status st = open_toy(&e);
       bool harmless = field == 32 && lies[i] <= 1000; /* the exponent */
       CHECKF(harmless ? st == LODE_OK : st == LODE_CORRUPT || st == LODE_UNSUPPORTED, "field %zu as %u: %s", field, lies[i], lode_status_name(st));
@@ -336,14 +336,14 @@ TEST(sizes_that_lie_are_refused) {
     }
   }
   drop_folder();
-  lode__free(bytes);
+  mem_free(bytes);
 }
 
 TEST(a_file_cut_under_a_reader_is_a_status) {
   size_t size;
   char *bytes = toy_file(&size), path[320];
   lode_embedder *e;
-  lode_str text = LODE__LIT("lock");
+  lode_str text = STR_LIT("lock");
   float v[LODE__STATIC_DIM];
   make_folder();
   put_file(bytes, size);
@@ -355,14 +355,14 @@ TEST(a_file_cut_under_a_reader_is_a_status) {
   OK(lode_embed(e, &text, 1, v, &err));
   lode_embedder_close(e);
   drop_folder();
-  lode__free(bytes);
+  mem_free(bytes);
 }
 
 static lode_status open_and_embed(void) {
   lode_embedder *e;
   lode_str texts[20];
   static float v[20 * LODE__STATIC_DIM];
-  for (int i = 0; i < 20; i++) texts[i] = lode__str(toy_words[i]);
+  for (int i = 0; i < 20; i++) texts[i] = str_of(toy_words[i]);
   lode_status st = open_toy(&e);
   if (st != LODE_OK) {
     CHECK(!e);
@@ -388,7 +388,7 @@ TEST(memory_and_files_may_fail_at_every_call) {
     CHECKF(hits ? st == LODE_NOMEM : st == LODE_OK, "allocation %u: %s", (unsigned)n, lode_status_name(st));
     if (!hits) break;
   }
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   for (int effect = FAULT_EIO; effect <= FAULT_EINTR; effect++) {
     if (effect == FAULT_ENOSPC) continue;
     for (uint64_t n = 1;; n++) {
@@ -401,22 +401,22 @@ TEST(memory_and_files_may_fail_at_every_call) {
   }
   fault_uninstall();
   drop_folder();
-  lode__free(bytes);
+  mem_free(bytes);
 }
 
 /* ---- The model that is part of lode ---- */
 
 TEST(the_model_that_comes_with_lode_knows_code) {
   lode_embedder *e;
-  OK(lode_embedder_open(LODE__LIT(LODE_MODEL_CODE), NULL, &e, &err));
+  OK(lode_embedder_open(STR_LIT(LODE_MODEL_CODE), NULL, &e, &err));
   lode_str texts[] = {
-      LODE__LIT("read a whole file into memory"),
-      LODE__LIT("static char *slurp(const char *path, size_t *len) { FILE *f = fopen(path, \"rb\"); fseek(f, 0, SEEK_END); *len = ftell(f); "
+      STR_LIT("read a whole file into memory"),
+      STR_LIT("static char *slurp(const char *path, size_t *len) { FILE *f = fopen(path, \"rb\"); fseek(f, 0, SEEK_END); *len = ftell(f); "
                 "rewind(f); char *data = malloc(*len); fread(data, 1, *len, f); fclose(f); return data; }"),
-      LODE__LIT("def send_mail(sender, recipients, subject, body):\n    smtp = SMTP(host)\n    smtp.sendmail(sender, recipients, message)"),
-      LODE__LIT("function hslToRgb(h, s, l) { return [hue2rgb(p, q, h), hue2rgb(p, q, h + 1), hue2rgb(p, q, h - 1)] }"),
-      LODE__LIT("deliver an email message"),
-      LODE__LIT("convert a color between color spaces"),
+      STR_LIT("def send_mail(sender, recipients, subject, body):\n    smtp = SMTP(host)\n    smtp.sendmail(sender, recipients, message)"),
+      STR_LIT("function hslToRgb(h, s, l) { return [hue2rgb(p, q, h), hue2rgb(p, q, h + 1), hue2rgb(p, q, h - 1)] }"),
+      STR_LIT("deliver an email message"),
+      STR_LIT("convert a color between color spaces"),
   };
   static float v[6 * LODE__STATIC_DIM];
   OK(lode_embed(e, texts, 6, v, &err));
@@ -424,8 +424,8 @@ TEST(the_model_that_comes_with_lode_knows_code) {
   CHECK(dot(read_q, read_c) > dot(read_q, mail_c) && dot(read_q, read_c) > dot(read_q, color_c));
   CHECK(dot(mail_q, mail_c) > dot(mail_q, read_c) && dot(mail_q, mail_c) > dot(mail_q, color_c));
   CHECK(dot(color_q, color_c) > dot(color_q, read_c) && dot(color_q, color_c) > dot(color_q, mail_c));
-  const lode__model_kind *kind = lode__model_find(LODE__LIT(LODE_MODEL_CODE));
-  CHECK(lode__str_eq(lode_embedder_info_of(e)->identity, lode__str(kind->identity)));
-  OK(lode_model_verify(LODE__LIT(LODE_MODEL_CODE), NULL, &err));
+  const lode__model_kind *kind = lode__model_find(STR_LIT(LODE_MODEL_CODE));
+  CHECK(str_eq(lode_embedder_info_of(e)->identity, str_of(kind->identity)));
+  OK(lode_model_verify(STR_LIT(LODE_MODEL_CODE), NULL, &err));
   lode_embedder_close(e);
 }

@@ -35,10 +35,10 @@ static void serve_test(lode__task *task) {
   else if (strcmp(what, "exit") == 0) _exit(3);
   else if (strcmp(what, "stack") == 0) task->code = (unsigned)overflow(NULL);
   else if (strcmp(what, "sleep") == 0) {
-    for (int i = 0; i < 30000 && !lode__task_cancelled(task); i++) lode__os->sleep_us(1000);
+    for (int i = 0; i < 30000 && !lode__task_cancelled(task); i++) os_api->sleep_us(1000);
     task->code = lode__task_cancelled(task) ? LODE_CANCELLED : LODE_OK;
   } else if (strcmp(what, "deaf") == 0) {
-    for (;;) lode__os->sleep_us(100000);
+    for (;;) os_api->sleep_us(100000);
   } else if (strcmp(what, "rows") == 0) {
     for (uint64_t i = 0; i < 100; i++) {
       char row[32];
@@ -48,18 +48,18 @@ static void serve_test(lode__task *task) {
     }
   } else if (strcmp(what, "large") == 0 || strcmp(what, "hold") == 0) { /* says that it runs, and goes on until it is cancelled */
     if (strcmp(what, "large") == 0 && lode__task_put_back(task, LODE__LARGE_ROWS + 1)) return;
-    if (lode__task_row(task, LODE__LIT("{\"runs\":1}"), NULL) != LODE_OK) {
+    if (lode__task_row(task, STR_LIT("{\"runs\":1}"), NULL) != LODE_OK) {
       task->code = LODE_CANCELLED;
       return;
     }
-    for (int i = 0; i < 30000 && !lode__task_cancelled(task); i++) lode__os->sleep_us(1000);
+    for (int i = 0; i < 30000 && !lode__task_cancelled(task); i++) os_api->sleep_us(1000);
     task->code = lode__task_cancelled(task) ? LODE_CANCELLED : LODE_OK;
   } else { /* echo */
     for (size_t i = 0; i < task->n_words; i++) {
-      lode__buf_add(&task->out, task->words[i].data, task->words[i].len);
-      lode__buf_addc(&task->out, '|');
+      strbuf_add(&task->out, task->words[i].data, task->words[i].len);
+      strbuf_addch(&task->out, '|');
     }
-    lode__buf_add(&task->out, task->body.data, task->body.len);
+    strbuf_add(&task->out, task->body.data, task->body.len);
   }
 }
 
@@ -94,7 +94,7 @@ static void on_row(void *ctx, lode_str row) {
 
 static void on_progress(void *ctx, lode_str phase, uint64_t done, uint64_t total) {
   asked *a = ctx;
-  CHECK(lode__str_eq(phase, LODE__LIT("counting")) && done == a->steps + 1);
+  CHECK(str_eq(phase, STR_LIT("counting")) && done == a->steps + 1);
   a->steps++;
   a->total = total;
 }
@@ -130,7 +130,7 @@ static void await(asked *a) {
 }
 
 static void ask(lode__supervisor *s, asked *a, const char *name, const char *body) {
-  begin(s, a, name, lode__str(body), 0, 0, NULL);
+  begin(s, a, name, str_of(body), 0, 0, NULL);
   await(a);
 }
 
@@ -139,7 +139,7 @@ static void check_echo(lode__supervisor *s) {
   ask(s, &a, "test.echo", "hello");
   CHECKF(a.end == LODE__CALL_ANSWERED && a.size == 16 && memcmp(a.body, "one||three|hello", 16) == 0, "%d %.*s %s", (int)a.end,
          (int)a.size, a.body ? a.body : "", a.text);
-  lode__free(a.body);
+  mem_free(a.body);
 }
 
 static void log_line(void *ctx, const char *line) {
@@ -170,16 +170,16 @@ TEST(operations_of_the_table_run_in_the_worker) {
   asked a;
   ask(s, &a, "db.add", "{\"collection\":\"c\",\"create\":true,\"records\":[{\"id\":\"a\",\"embedding\":[1,2]}]}");
   CHECKF(a.code == LODE_OK && strstr(a.body, "\"written\":1"), "%s", a.body);
-  lode__free(a.body);
+  mem_free(a.body);
   ask(s, &a, "db.query", "{\"collection\":\"c\",\"vector\":[1,2],\"include\":[]}");
   CHECKF(strcmp(a.body, "{\"rows\":[{\"query\":0,\"rank\":1,\"id\":\"a\",\"distance\":0.0}],\"summary\":null}") == 0, "%s", a.body);
-  lode__free(a.body);
+  mem_free(a.body);
   ask(s, &a, "db.query", "{\"collection\":\"none\",\"vector\":[1,2]}");
   CHECKF(a.code == LODE_NOT_FOUND && strstr(a.body, "{\"error\":{\"status\":\"NOT_FOUND\""), "%s", a.body);
-  lode__free(a.body);
+  mem_free(a.body);
   ask(s, &a, "db.nonsense", "");
   CHECK(a.code == LODE_NOT_FOUND);
-  lode__free(a.body);
+  mem_free(a.body);
   lode__supervisor_stop(s, 1000);
 }
 
@@ -189,7 +189,7 @@ TEST(rows_and_progress_arrive_in_order_before_the_answer) {
   begin(s, &a, "test.rows", (lode_str){0}, LODE__CALL_ROWS | LODE__CALL_PROGRESS, 0, NULL);
   await(&a);
   CHECK(a.rows == 100 && a.steps == 100 && a.total == 100);
-  lode__free(a.body);
+  mem_free(a.body);
   lode__supervisor_stop(s, 1000);
 }
 
@@ -242,7 +242,7 @@ TEST(every_call_in_flight_is_told_once) {
   begin(s, &killer, "test.echo", (lode_str){0}, 0, 0, NULL);
   await(&killer);
   CHECK(killer.end == LODE__CALL_ANSWERED);
-  lode__free(killer.body);
+  mem_free(killer.body);
   lode__supervisor_stop(s, 1000);
 }
 
@@ -255,7 +255,7 @@ TEST(cancelling_and_expiring_end_a_call_and_nothing_else) {
   lode__supervisor_cancel(s, id);
   await(&a);
   CHECK(a.end == LODE__CALL_ANSWERED && a.code == LODE_CANCELLED);
-  lode__free(a.body);
+  mem_free(a.body);
   lode__supervisor_cancel(s, id);
   lode__supervisor_cancel(s, id + 1);
   begin(s, &b, "test.sleep", (lode_str){0}, 0, 50, NULL);
@@ -278,13 +278,13 @@ TEST(long_calls_do_not_hold_up_short_ones) {
   for (int i = 0; i < N; i++) lode__supervisor_cancel(s, id[i]);
   for (int i = 0; i < N; i++) {
     await(&a[i]);
-    lode__free(a[i].body);
+    mem_free(a[i].body);
   }
   lode__supervisor_stop(s, 1000);
 }
 
 static void await_running(asked *a) {
-  while (atomic_load(&a->rows) == 0) lode__os->sleep_us(1000);
+  while (atomic_load(&a->rows) == 0) os_api->sleep_us(1000);
 }
 
 static void let_go(lode__supervisor *s, asked *a, const uint64_t *ids, size_t n) {
@@ -292,7 +292,7 @@ static void let_go(lode__supervisor *s, asked *a, const uint64_t *ids, size_t n)
   for (size_t i = 0; i < n; i++) {
     await(&a[i]);
     CHECKF(a[i].end == LODE__CALL_ANSWERED && a[i].code == LODE_CANCELLED, "%zu: %d %u", i, (int)a[i].end, a[i].code);
-    lode__free(a[i].body);
+    mem_free(a[i].body);
   }
 }
 
@@ -315,11 +315,11 @@ TEST(clients_take_turns) {
   let_go(s, held, ids, 1); /* one thread for all, so that the order is that of the queue: what was held, one of many, the one */
   await(&one);
   CHECKF(one.place - before == 3, "answered as number %zu", one.place - before);
-  lode__free(one.body);
+  mem_free(one.body);
   for (int i = 0; i < MANY; i++) {
     await(&many[i]);
     CHECK(many[i].end == LODE__CALL_ANSWERED);
-    lode__free(many[i].body);
+    mem_free(many[i].body);
   }
   let_go(s, held + 1, ids + 1, THREADS - 1);
   client = 0;
@@ -333,21 +333,21 @@ TEST(large_reads_do_not_hold_up_short_ones) {
   lode__supervisor *s = start(test_folder(), &o);
   asked large[LARGE], get, query, flagged;
   uint64_t ids[LARGE];
-  lode__buf body = {0};
-  lode__buf_adds(&body, "{\"collection\":\"c\",\"create\":true,\"records\":[");
-  for (int i = 0; i < RECORDS; i++) lode__buf_addf(&body, "%s{\"id\":\"r%04d\",\"embedding\":[%d,1]}", i ? "," : "", i, i);
-  lode__buf_addf(&body, "]}%c", 0);
+  strbuf body = {0};
+  strbuf_addstr(&body, "{\"collection\":\"c\",\"create\":true,\"records\":[");
+  for (int i = 0; i < RECORDS; i++) strbuf_addf(&body, "%s{\"id\":\"r%04d\",\"embedding\":[%d,1]}", i ? "," : "", i, i);
+  strbuf_addf(&body, "]}%c", 0);
   ask(s, &get, "db.add", body.data);
   CHECKF(get.code == LODE_OK, "%s", get.body);
-  lode__free(get.body);
-  lode__buf_release(&body);
+  mem_free(get.body);
+  strbuf_release(&body);
   for (int i = 0; i < LARGE; i++) {
     begin(s, &large[i], "test.large", (lode_str){0}, LODE__CALL_ROWS, 0, &ids[i]);
     if (i == 0) await_running(&large[0]);
   }
-  begin(s, &get, "db.get", LODE__LIT("{\"collection\":\"c\",\"limit\":0,\"include\":[]}"), 0, 0, NULL);
-  begin(s, &query, "db.query", LODE__LIT("{\"collection\":\"c\",\"vector\":[1,1],\"k\":1200,\"include\":[]}"), 0, 0, NULL);
-  begin(s, &flagged, "test.echo", LODE__LIT("x"), LODE__CALL_LARGE, 0, NULL);
+  begin(s, &get, "db.get", STR_LIT("{\"collection\":\"c\",\"limit\":0,\"include\":[]}"), 0, 0, NULL);
+  begin(s, &query, "db.query", STR_LIT("{\"collection\":\"c\",\"vector\":[1,1],\"k\":1200,\"include\":[]}"), 0, 0, NULL);
+  begin(s, &flagged, "test.echo", STR_LIT("x"), LODE__CALL_LARGE, 0, NULL);
   for (int i = 0; i < 20; i++) check_echo(s);
   CHECK(!get.done && !query.done && !flagged.done); /* the place of large reads is taken until it is let go */
   let_go(s, large, ids, LARGE);
@@ -358,9 +358,9 @@ TEST(large_reads_do_not_hold_up_short_ones) {
   CHECKF(query.code == LODE_OK && strstr(query.body, "\"rank\":1200"), "%.200s", query.body);
   await(&flagged);
   CHECK(flagged.end == LODE__CALL_ANSWERED);
-  lode__free(get.body);
-  lode__free(query.body);
-  lode__free(flagged.body);
+  mem_free(get.body);
+  mem_free(query.body);
+  mem_free(flagged.body);
   lode__supervisor_stop(s, 1000);
 }
 
@@ -395,8 +395,8 @@ TEST(a_large_body_goes_through_in_both_directions) {
   await(&b);
   await(&a);
   CHECK(a.size == SIZE + 11 && memcmp(a.body + 11, body, SIZE) == 0);
-  lode__free(a.body);
-  lode__free(b.body);
+  mem_free(a.body);
+  mem_free(b.body);
   free(body);
   lode__supervisor_stop(s, 1000);
 }
@@ -420,7 +420,7 @@ TEST(a_worker_that_hears_nothing_is_ended_and_replaced) {
   await(&a);
   CHECK(a.end == LODE__CALL_EXPIRED);
   do {
-    lode__os->sleep_us(1000);
+    os_api->sleep_us(1000);
     lode__supervisor_figures_get(s, &f);
   } while (f.restarts == 0);
   check_echo(s);
@@ -439,9 +439,9 @@ TEST(reports_do_not_pile_up) {
   }
   lode__supervisor_stop(s, 1000);
   snprintf(path, sizeof path, "%s/crashes", folder);
-  lode__os_folder *list = lode__os_folder_open(path);
-  while (lode__os_folder_next(list)) n++;
-  lode__os_folder_close(list);
+  os_dir *list = os_dir_open(path);
+  while (os_dir_next(list)) n++;
+  os_dir_close(list);
   CHECKF(n == LODE__CRASH_KEPT, "%zu", n);
 }
 
@@ -469,7 +469,7 @@ static void *make_load(void *ctx) {
       atomic_fetch_add(&l->acknowledged, 1);
       atomic_fetch_add(&l->answered, 1);
     }
-    lode__free(a.body);
+    mem_free(a.body);
   }
   return NULL;
 }
@@ -492,7 +492,7 @@ TEST_SLOW(two_hundred_deaths_under_load_lose_nothing_that_was_acknowledged, 300)
     /* most of them while it works, some while it starts */
     bool early = test_below(8) == 0;
     do {
-      lode__os->sleep_us(test_below(3000));
+      os_api->sleep_us(test_below(3000));
       lode__supervisor_figures_get(s, &f);
     } while (!(early ? f.worker != 0 : f.ready && test_below(4) == 0));
     kill(f.worker, signals[test_below(3)]);
@@ -508,12 +508,12 @@ TEST_SLOW(two_hundred_deaths_under_load_lose_nothing_that_was_acknowledged, 300)
       snprintf(want, sizeof want, "\"embedding\":[%d.0,%d.0]", i, n);
       ask(s, &a, "db.get", body);
       CHECKF(a.end == LODE__CALL_ANSWERED && a.code == LODE_OK && strstr(a.body, want), "%s: %s", want, a.body ? a.body : a.text);
-      lode__free(a.body);
+      mem_free(a.body);
     }
   }
   asked a;
   ask(s, &a, "db.verify", "{}");
   CHECKF(a.code == LODE_OK && strstr(a.body, "\"damages\":0"), "%s", a.body ? a.body : a.text);
-  lode__free(a.body);
+  mem_free(a.body);
   lode__supervisor_stop(s, 2000);
 }

@@ -1,4 +1,4 @@
-/* test_text.c - a search by words that does not fit into one read transaction.
+/* test_text_renewed.c - a search by words that does not fit into one read transaction.
  *
  * Each transaction is old as soon as it may be (lode__tx_gaps_hook), so that a search takes as many as it can. In a
  * gap between two, when no lock is held, another handle changes the store: at each moment exactly one record holds
@@ -15,7 +15,7 @@
 #define S(text) ((lode_str){(text), sizeof(text) - 1})
 enum { RECORDS = 200 };
 
-static lode__os_table table;
+static os_calls table;
 
 static uint64_t gaps;
 static uint64_t change_at;            /* the gap in which the word moves */
@@ -151,7 +151,7 @@ TEST(sizes_are_rounded_down_a_little) {
 static uint64_t preads;
 static ssize_t count_pread(int fd, void *to, size_t n, off_t at) {
   preads++;
-  return lode__os_real.pread(fd, to, n, at);
+  return os_real.pread(fd, to, n, at);
 }
 
 /* The word is in every document once, so that the shortest are best: what is longer is not read to find that out, also after a
@@ -182,20 +182,20 @@ TEST(few_of_many_candidates_are_read) {
   lode_close(store);
   OK(lode_open(folder, &o, &store, &err)); /* with nothing in memory */
   OK(lode_collection_open(store, S("c"), NULL, &c, &err));
-  table = lode__os_real;
+  table = os_real;
   table.pread = count_pread;
-  lode__os = &table;
+  os_api = &table;
   lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &needle, .n = 1, .k = 5};
   lode_result *found;
   preads = 0;
   OK(lode_query(c, &q, &found, &err));
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   CHECKF(preads < N / 5, "%llu reads", (unsigned long long)preads);
   CHECK(lode_result_count(found) == 5);
   static const unsigned wanted[5] = {500, 0, 143, 286, 429}; /* 7 i = 0, 1, 2, 3 modulo N */
   for (size_t i = 0; i < 5; i++) {
     lode_str id = lode_result_at(found, i)->id;
-    CHECKF(lode__str_eq(id, lode__str(ids[wanted[i]])), "%zu: %.*s", i, (int)id.len, id.data);
+    CHECKF(str_eq(id, str_of(ids[wanted[i]])), "%zu: %.*s", i, (int)id.len, id.data);
   }
   lode_result_free(found);
   lode_collection_close(c);

@@ -72,8 +72,8 @@ static void make_pair(pair *p, unsigned number, unsigned version) {
     snprintf(p->document[h], sizeof p->document[h], "word%u halves version%u of the pairs", number, version);
     snprintf(p->metadata[h], sizeof p->metadata[h], "{\"pair\":%u,\"version\":%u}", number, version);
     fill_vector(p->vector[h], number, h, version);
-    p->ids[h] = lode__str(p->id[h]);
-    p->r[h] = (lode_record){.id = p->ids[h], .document = lode__str(p->document[h]), .metadata = lode__str(p->metadata[h]), .vector = p->vector[h], .dimension = DIM};
+    p->ids[h] = str_of(p->id[h]);
+    p->r[h] = (lode_record){.id = p->ids[h], .document = str_of(p->document[h]), .metadata = str_of(p->metadata[h]), .vector = p->vector[h], .dimension = DIM};
   }
 }
 
@@ -88,7 +88,7 @@ static void check_pair(const char *by, stage *s, lode_result *rows, unsigned num
     int len = snprintf(start, sizeof start, "{\"pair\":%u,\"version\":", number);
     CHECKF(a->metadata.len > (size_t)len && memcmp(a->metadata.data, start, (size_t)len) == 0, "by %s: %.*s is not of pair %u", by,
            (int)a->metadata.len, a->metadata.data, number);
-    CHECKF(lode__str_eq(a->metadata, b->metadata), "by %s: versions %.*s and %.*s", by, (int)a->metadata.len, a->metadata.data,
+    CHECKF(str_eq(a->metadata, b->metadata), "by %s: versions %.*s and %.*s", by, (int)a->metadata.len, a->metadata.data,
            (int)b->metadata.len, b->metadata.data);
     CHECKF(a->vector && b->vector && a->vector[2] == b->vector[2] && a->vector[3] == b->vector[3], "by %s: vectors of two versions", by);
     atomic_fetch_add(&s->hits, 1);
@@ -128,7 +128,7 @@ static void write_pair(actor *a, unsigned number, size_t how) {
   OK(lode_query(s->c, &req, &rows, &err));
   CHECK(lode_result_count(rows) == 1);
   const lode_row *row = lode_result_at(rows, 0);
-  CHECKF(row->distance == 0 && lode__str_eq(row->id, p.ids[1]), "%s was written and is not found: %.*s at %g", p.id[1], (int)row->id.len,
+  CHECKF(row->distance == 0 && str_eq(row->id, p.ids[1]), "%s was written and is not found: %.*s at %g", p.id[1], (int)row->id.len,
          row->id.data, row->distance);
   lode_result_free(rows);
 }
@@ -167,8 +167,8 @@ static void play_searcher(actor *a) {
     float v[DIM] = {(float)pick(a, 9), 1, (float)pick(a, 500)};
     snprintf(where, sizeof where, "{\"pair\":%u}", number);
     snprintf(word, sizeof word, "Word%u", number);
-    lode_str text = lode__str(word);
-    lode_query_request near = {.vectors = v, .dimension = DIM, .n = 1, .k = 9, .select.where = lode__str(where), .include = LODE_ALL};
+    lode_str text = str_of(word);
+    lode_query_request near = {.vectors = v, .dimension = DIM, .n = 1, .k = 9, .select.where = str_of(where), .include = LODE_ALL};
     lode_query_request found = {.mode = LODE_BY_TEXT, .texts = &text, .n = 1, .k = 9, .include = LODE_ALL};
     /* the word is cut into its parts, and others share the first: the filter is what singles the pair out */
     found.select.where = near.select.where;
@@ -188,7 +188,7 @@ static void play_counter(actor *a) {
     CHECKF(n % 2 == 0 && n >= PAIRS && n <= 2 * PAIRS, "the count is %llu", (unsigned long long)n);
     OK(lode_collection_stats(a->s->c, &stats, &err));
     CHECK(stats.records % 2 == 0 && stats.pending == 0);
-    OK(lode_counters(a->s->c, lode__str("pair"), &list, &err));
+    OK(lode_counters(a->s->c, str_of("pair"), &list, &err));
     for (size_t i = 0; i < lode_facet_list_count(list); i++) CHECK(lode_facet_list_at(list, i)->count == 2);
     lode_facet_list_free(list);
     OK(lode_store_stats(a->s->store, &stats, &err));
@@ -214,17 +214,17 @@ static void play_opener(actor *a) {
     uint64_t n;
     snprintf(name, sizeof name, "other-%u-%u", a->number, i);
     lode_collection_options o = {.create = true, .must_create = true};
-    OK(lode_collection_open(a->s->store, lode__str(name), &o, &c, &err));
+    OK(lode_collection_open(a->s->store, str_of(name), &o, &c, &err));
     float v[2] = {1, 2};
     lode_record r = {.id = {"x", 1}, .vector = v, .dimension = 2};
     OK(lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
-    OK(lode_collection_open(a->s->store, lode__str(name), NULL, &again, &err));
+    OK(lode_collection_open(a->s->store, str_of(name), NULL, &again, &err));
     OK(lode_count(again, &n, &err));
     CHECK(n == 1);
     OK(lode_collections(a->s->store, &list, &err));
     CHECK(lode_collection_list_count(list) >= 2);
     lode_collection_list_free(list);
-    OK(lode_collection_drop(a->s->store, lode__str(name), &err));
+    OK(lode_collection_drop(a->s->store, str_of(name), &err));
     FAILS(LODE_NOT_FOUND, lode_count(again, &n, &err));
     lode_collection_close(c);
     lode_collection_close(again);
@@ -241,7 +241,7 @@ static void *run_actor(void *ctx) {
 
 static void set_stage(stage *s, const char *folder, const lode_open_options *o) {
   lode_error err = {0};
-  lode_str counter = lode__str("pair");
+  lode_str counter = str_of("pair");
   lode_collection_options co = {.create = true, .metric = LODE_L2, .counters = &counter, .n_counters = 1};
   OK(lode_open(folder, o, &s->store, &err));
   OK(lode_collection_open(s->store, NAME, &co, &s->c, &err));
@@ -299,7 +299,7 @@ TEST_SLOW(a_store_closes_while_its_maintenance_works, 120) {
       OK(lode_upsert(s.c, NULL, p.r, 2, NULL, &err));
       total += 2;
     }
-    lode_selection some = {.where = lode__str("{\"version\":1,\"pair\":{\"$lt\":20}}")};
+    lode_selection some = {.where = str_of("{\"version\":1,\"pair\":{\"$lt\":20}}")};
     size_t deleted;
     OK(lode_delete(s.c, NULL, &some, &deleted, &err));
     total -= deleted;
@@ -390,7 +390,7 @@ TEST_SLOW(a_child_forked_amid_threads_goes_on, 240) {
   actor actors[ACTORS];
   lode_open_options o = {.create = true, .busy_ms = 120000};
   unsigned children = 0;
-  if (LODE__ASAN) test_skip("ASan's own allocator may be left locked in a child of many threads; it runs under TSan");
+  if (BUILD_ASAN) test_skip("ASan's own allocator may be left locked in a child of many threads; it runs under TSan");
   model_no_sync();
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   set_stage(&s, folder, &o);
@@ -441,7 +441,7 @@ static void answer(stage *s, unsigned q, char *text, size_t size) {
   size_t len = 0;
   snprintf(where, sizeof where, "{\"pair\":{\"$gte\":%u}}", q % 7 * 10);
   lode_query_request req = {.vectors = questions[q], .dimension = DIM, .n = 1, .k = 20, .include = LODE_METADATA};
-  if (q % 2) req.select.where = lode__str(where);
+  if (q % 2) req.select.where = str_of(where);
   OK(lode_query(s->c, &req, &rows, &err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);

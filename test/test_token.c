@@ -6,21 +6,21 @@
 #include <stdlib.h>
 
 typedef struct seen {
-  lode__buf text;
+  strbuf text;
   const char *source;
   size_t len, tokens, places;
   int stop_after;
 } seen;
 
-static int note(void *ctx, const lode__token *t) {
+static int note(void *ctx, const token_item *t) {
   seen *s = ctx;
-  CHECK(t->len > 0 && t->len <= LODE__TOKEN_BYTES);
-  CHECK(lode__utf8_valid(t->text, t->len));
+  CHECK(t->len > 0 && t->len <= TOKEN_MAX_BYTES);
+  CHECK(utf8_valid(t->text, t->len));
   CHECK(t->start < t->end && t->end <= s->len);
   CHECK(!t->same_place || s->tokens > 0);
-  if (s->tokens) lode__buf_addc(&s->text, ' ');
-  if (t->same_place) lode__buf_addc(&s->text, '=');
-  lode__buf_add(&s->text, t->text, t->len);
+  if (s->tokens) strbuf_addch(&s->text, ' ');
+  if (t->same_place) strbuf_addch(&s->text, '=');
+  strbuf_add(&s->text, t->text, t->len);
   s->tokens++;
   s->places += !t->same_place;
   return s->stop_after && (int)s->tokens == s->stop_after ? 42 : 0;
@@ -28,15 +28,15 @@ static int note(void *ctx, const lode__token *t) {
 
 static seen run(lode_str text) {
   seen s = {.source = text.data, .len = text.len};
-  CHECK(lode__tokenize(text.data, text.len, note, &s) == 0);
-  lode__buf_addc(&s.text, '\0');
+  CHECK(token_split(text.data, text.len, note, &s) == 0);
+  strbuf_addch(&s.text, '\0');
   return s;
 }
 
 static void check(int line, const char *text, const char *want) {
-  seen s = run(lode__str(text));
+  seen s = run(str_of(text));
   if (strcmp(s.text.data, want) != 0) test_failed(__FILE__, line, "%s gives \"%s\", not \"%s\"", text, s.text.data, want);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
 }
 #define GIVES(text, want) check(__LINE__, text, want)
 
@@ -104,37 +104,37 @@ TEST(token_gives_characters_of_scripts_without_spaces) {
   GIVES("\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E", "\xE6\x97\xA5 \xE6\x9C\xAC \xE8\xAA\x9E");
   GIVES("foo\xE6\x97\xA5.bar", "foo \xE6\x97\xA5 bar");
   /* the kana ga: composed, decomposed, and half width give one word, that is not ka */
-  seen composed = run(LODE__LIT("\xE3\x82\xAC")), decomposed = run(LODE__LIT("\xE3\x82\xAB\xE3\x82\x99"));
-  seen half = run(LODE__LIT("\xEF\xBD\xB6\xEF\xBE\x9E")), ka = run(LODE__LIT("\xE3\x82\xAB"));
+  seen composed = run(STR_LIT("\xE3\x82\xAC")), decomposed = run(STR_LIT("\xE3\x82\xAB\xE3\x82\x99"));
+  seen half = run(STR_LIT("\xEF\xBD\xB6\xEF\xBE\x9E")), ka = run(STR_LIT("\xE3\x82\xAB"));
   CHECK(composed.tokens == 1 && strcmp(composed.text.data, decomposed.text.data) == 0);
   CHECK(strcmp(composed.text.data, half.text.data) == 0 && strcmp(composed.text.data, ka.text.data) != 0);
-  lode__buf_release(&composed.text), lode__buf_release(&decomposed.text);
-  lode__buf_release(&half.text), lode__buf_release(&ka.text);
+  strbuf_release(&composed.text), strbuf_release(&decomposed.text);
+  strbuf_release(&half.text), strbuf_release(&ka.text);
   /* Korean has spaces; both of its spellings are one */
-  seen syllables = run(LODE__LIT("\xEA\xB0\x80\xEB\x82\x98"));
-  seen jamo = run(LODE__LIT("\xE1\x84\x80\xE1\x85\xA1\xE1\x84\x82\xE1\x85\xA1"));
+  seen syllables = run(STR_LIT("\xEA\xB0\x80\xEB\x82\x98"));
+  seen jamo = run(STR_LIT("\xE1\x84\x80\xE1\x85\xA1\xE1\x84\x82\xE1\x85\xA1"));
   CHECK(syllables.tokens == 1 && strcmp(syllables.text.data, jamo.text.data) == 0);
-  lode__buf_release(&syllables.text), lode__buf_release(&jamo.text);
+  strbuf_release(&syllables.text), strbuf_release(&jamo.text);
 }
 
 TEST(token_takes_any_bytes) {
   GIVES("a\xFF" "b", "a b");
   GIVES("a\xC3", "a");
   GIVES("\xED\xA0\x80x", "x");
-  seen s = run(LODE__LIT("a\0b"));
+  seen s = run(STR_LIT("a\0b"));
   CHECK(s.tokens == 2);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
 }
 
-static int note_place(void *ctx, const lode__token *t) {
-  lode__token **next = ctx;
+static int note_place(void *ctx, const token_item *t) {
+  token_item **next = ctx;
   *(*next)++ = *t;
   return 0;
 }
 
 TEST(token_tells_where_it_is) {
-  lode__token tokens[8], *next = tokens;
-  CHECK(lode__tokenize(" std::getIt", 11, note_place, &next) == 0);
+  token_item tokens[8], *next = tokens;
+  CHECK(token_split(" std::getIt", 11, note_place, &next) == 0);
   const struct { size_t start, end; } want[] = {{1, 11}, {1, 4}, {6, 11}, {6, 9}, {9, 11}};
   CHECK(next == tokens + 5);
   for (int i = 0; i < 5; i++) CHECK(tokens[i].start == want[i].start && tokens[i].end == want[i].end);
@@ -143,55 +143,55 @@ TEST(token_tells_where_it_is) {
 TEST(token_stops_when_told) {
   for (int n = 1; n <= 5; n++) {
     seen s = {.len = 11, .stop_after = n};
-    CHECK(lode__tokenize(" std::getIt", 11, note, &s) == 42);
+    CHECK(token_split(" std::getIt", 11, note, &s) == 42);
     CHECK((int)s.tokens == n);
-    lode__buf_release(&s.text);
+    strbuf_release(&s.text);
   }
 }
 
 /* ---- Long names ---- */
 
 static seen run_repeated(const char *unit, size_t times, const char *end) {
-  lode__buf text = {0};
-  for (size_t i = 0; i < times; i++) lode__buf_adds(&text, unit);
-  lode__buf_adds(&text, end);
+  strbuf text = {0};
+  for (size_t i = 0; i < times; i++) strbuf_addstr(&text, unit);
+  strbuf_addstr(&text, end);
   CHECK(!text.failed);
   seen s = run((lode_str){text.data, text.len});
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return s;
 }
 
 TEST(token_leaves_out_long_wholes) {
   seen s = run_repeated("a.", 63, "bc"); /* 128 bytes */
   CHECK(s.tokens == 65 && s.places == 64);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
   s = run_repeated("a.", 63, "bcd"); /* 129 */
   CHECK(s.tokens == 64 && s.places == 64);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
   s = run_repeated("snake_case::", 20, "end"); /* components still are given */
   CHECK(s.tokens == 20 * 3 + 1 && s.places == 20 * 2 + 1);
   CHECK(strncmp(s.text.data, "snake_case =snake case snake_case ", 34) == 0);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
   s = run_repeated("part_", 40, "end.of_it"); /* a long component, then a short one */
   CHECK(s.tokens == 41 + 3 && s.places == 41 + 2);
   const char *tail = " part end of_it =of it";
   CHECK(strcmp(s.text.data + s.text.len - 1 - strlen(tail), tail) == 0);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
 }
 
 TEST(token_cuts_long_parts_at_a_character) {
   seen s = run_repeated("x", 1000, "");
   CHECK(s.tokens == 1 && s.text.len == 128 + 1);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
   s = run_repeated("\xD0\xBF\xE0\xA4\x95", 1000, ""); /* 2 and 3 bytes: 128 is inside one */
   CHECK(s.tokens == 1 && s.text.len == 127 + 1);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
   s = run_repeated("x", 200, "YZ9_w");
   CHECK(s.tokens == 4 && strcmp(s.text.data + 128, " yz 9 w") == 0);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
   s = run_repeated("X", 200, "Yes"); /* the border is found one character late */
   CHECK(s.tokens == 2 && strcmp(s.text.data + 128, " yes") == 0);
-  lode__buf_release(&s.text);
+  strbuf_release(&s.text);
 }
 
 TEST(token_is_linear_in_hostile_text) {
@@ -199,7 +199,7 @@ TEST(token_is_linear_in_hostile_text) {
                          "a\xCC\x81", "\xC2\xAD", "9a", "X", "\xE6\x97\xA5\xCC\x81", "\xFF"};
   for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
     seen s = run_repeated(units[u], 1000000, ""); /* a quadratic scan would end in the timeout */
-    lode__buf_release(&s.text);
+    strbuf_release(&s.text);
   }
 }
 
@@ -213,29 +213,29 @@ static char kind(char c) {
 }
 
 /* The parts of a text are its maximal runs of letters and digits, cut at the borders. */
-static void expect_parts(const char *s, size_t n, lode__buf *out) {
+static void expect_parts(const char *s, size_t n, strbuf *out) {
   for (size_t i = 0; i < n; i++) {
     char k = kind(s[i]), before = i ? kind(s[i - 1]) : 0, after = i + 1 < n ? kind(s[i + 1]) : 0;
     if (!k) continue;
     bool begins = !before || (k == 'd') != (before == 'd') || (before == 'l' && k == 'u') ||
                   (before == 'u' && k == 'u' && after == 'l');
-    if (begins && out->len) lode__buf_addc(out, ' ');
-    lode__buf_addc(out, (char)(k == 'u' ? s[i] + 32 : s[i]));
+    if (begins && out->len) strbuf_addch(out, ' ');
+    strbuf_addch(out, (char)(k == 'u' ? s[i] + 32 : s[i]));
   }
 }
 
 typedef struct part_list {
-  lode__buf text, pending; /* the last token at a place is its part */
+  strbuf text, pending; /* the last token at a place is its part */
 } part_list;
 
-static int note_part(void *ctx, const lode__token *t) {
+static int note_part(void *ctx, const token_item *t) {
   part_list *p = ctx;
   if (!t->same_place && p->pending.len) {
-    if (p->text.len) lode__buf_addc(&p->text, ' ');
-    lode__buf_add(&p->text, p->pending.data, p->pending.len);
+    if (p->text.len) strbuf_addch(&p->text, ' ');
+    strbuf_add(&p->text, p->pending.data, p->pending.len);
   }
   p->pending.len = 0;
-  lode__buf_add(&p->pending, t->text, t->len);
+  strbuf_add(&p->pending, t->text, t->len);
   return 0;
 }
 
@@ -247,14 +247,14 @@ TEST(token_parts_follow_the_rules) {
     size_t n = test_below(test_below(10) ? 30 : sizeof text);
     for (size_t i = 0; i < n; i++) text[i] = letters[test_below(sizeof letters - 1)];
     part_list got = {0};
-    lode__buf want = {0};
-    CHECK(lode__tokenize(text, n, note_part, &got) == 0);
-    lode__token end = {.text = "", .len = 0};
+    strbuf want = {0};
+    CHECK(token_split(text, n, note_part, &got) == 0);
+    token_item end = {.text = "", .len = 0};
     note_part(&got, &end);
     expect_parts(text, n, &want);
-    CHECKF(lode__str_eq((lode_str){got.text.data, got.text.len}, (lode_str){want.data, want.len}),
+    CHECKF(str_eq((lode_str){got.text.data, got.text.len}, (lode_str){want.data, want.len}),
            "%.*s: \"%.*s\", wanted \"%.*s\"", (int)n, text, (int)got.text.len, got.text.data, (int)want.len, want.data);
-    lode__buf_release(&got.text), lode__buf_release(&got.pending), lode__buf_release(&want);
+    strbuf_release(&got.text), strbuf_release(&got.pending), strbuf_release(&want);
   }
 }
 
@@ -265,7 +265,7 @@ TEST(token_survives_random_bytes) {
     size_t n = test_below(sizeof text);
     for (size_t i = 0; i < n; i++) text[i] = (char)(test_below(3) ? 0x80 + test_below(0x80) : test_below(0x80));
     seen s = run((lode_str){text, n});
-    lode__buf_release(&s.text);
+    strbuf_release(&s.text);
   }
 }
 
@@ -281,6 +281,6 @@ TEST(token_takes_every_character) {
     text[n++] = (char)(0x80 | (c & 63));
     seen s = run((lode_str){text, n});
     CHECK(s.tokens >= 1);
-    lode__buf_release(&s.text);
+    strbuf_release(&s.text);
   }
 }

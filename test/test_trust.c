@@ -52,19 +52,19 @@ static const char *at(const char *name) {
 static const char *const except[] = {"config.json", ".gitignore", NULL};
 
 static lode__tracked tracked(const char *folder) {
-  lode__buf file = {0};
+  strbuf file = {0};
   lode__tracked t = lode__git_tracks(at(folder), ".lode", except, false, &file);
   CHECK((t == LODE__TRACKED_NO) == (file.len == 0));
   lode__tracked quick = lode__git_tracks(at(folder), ".lode", except, true, &file);
   CHECKF(quick == t || t == LODE__TRACKED_UNKNOWN, "%s: quickly %d, wholly %d", folder, (int)quick, (int)t);
-  lode__buf_release(&file);
+  strbuf_release(&file);
   return t;
 }
 
 /* Opening a device may act on it, and opening a FIFO wakes or waits for another process: neither is done, not even for a moment. */
 static int spy_open(const char *path, int flags, unsigned mode) {
   struct stat sb;
-  int fd = lode__os_real.open(path, flags, mode);
+  int fd = os_real.open(path, flags, mode);
   if (fd >= 0 && fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode)) test_failed(__FILE__, __LINE__, "opened: %s", path);
   return fd;
 }
@@ -148,7 +148,7 @@ TEST(letters_in_the_other_case_count) {
 
 static size_t bytes_read;
 static ssize_t count_pread(int fd, void *buf, size_t n, off_t off) {
-  ssize_t got = lode__os_real.pread(fd, buf, n, off);
+  ssize_t got = os_real.pread(fd, buf, n, off);
   if (got > 0) bytes_read += (size_t)got;
   return got;
 }
@@ -158,9 +158,9 @@ TEST(a_quick_answer_is_the_same_and_reads_little) {
                                       ".lode/.gitignore", "!", "+", ".", "..x", "A/a", "a/.lode/x", "Sub/.LODE/x", "sub/.lode/x", "sub/.lod", "sub/.lodes/x",
                                       "sub", "sub/a", "sub0/.lode/x", "tub/x", "\303\274", ".lode/\303\274", "SUB/.lode/y", "sub-/x"};
   enum { NAMES = sizeof names / sizeof *names, ROUNDS = 24 };
-  lode__os_table counting = lode__os_real;
+  os_calls counting = os_real;
   uint64_t seed = test_seed();
-  lode__buf file = {0}, lines = {0};
+  strbuf file = {0}, lines = {0};
   begin();
   sh("git init -q r && mkdir r/sub && git -C r hash-object -w --stdin </dev/null");
   for (int round = 0; round < ROUNDS; round++) {
@@ -168,7 +168,7 @@ TEST(a_quick_answer_is_the_same_and_reads_little) {
     for (size_t i = 0; i < NAMES; i++) {
       seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
       if (seed >> 33 & 3) continue;
-      lode__buf_addf(&lines, "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\t\"%s\"\n", names[i]);
+      strbuf_addf(&lines, "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\t\"%s\"\n", names[i]);
     }
     test_write_file(at("lines"), lines.data ? lines.data : "", lines.len);
     sh("cd r && rm -f .git/index && git update-index --index-version %d && git update-index --replace --index-info <../lines", round % 2 ? 4 : 2);
@@ -176,16 +176,16 @@ TEST(a_quick_answer_is_the_same_and_reads_little) {
     (void)tracked("r/sub");
   }
   lines.len = 0;
-  for (int i = 0; i < 20000; i++) lode__buf_addf(&lines, "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tsrc/%05d\n", i);
+  for (int i = 0; i < 20000; i++) strbuf_addf(&lines, "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tsrc/%05d\n", i);
   test_write_file(at("lines"), lines.data, lines.len);
   sh("cd r && rm -f .git/index && git update-index --index-info <../lines && test $(wc -c <.git/index) -gt 1000000");
   counting.pread = count_pread;
-  lode__os = &counting;
+  os_api = &counting;
   CHECK(lode__git_tracks(at("r"), ".lode", except, true, &file) == LODE__TRACKED_NO);
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   CHECKF(bytes_read && bytes_read < 100000, "%zu bytes were read", bytes_read);
-  lode__buf_release(&file);
-  lode__buf_release(&lines);
+  strbuf_release(&file);
+  strbuf_release(&lines);
 }
 
 static lode__tracked ask(const void *data, size_t size, size_t oid) {
@@ -242,7 +242,7 @@ TEST(what_lies_in_place_of_gits_files_is_not_opened) {
                                       "r/.git/worktrees/tree/commondir", "split/.git/sharedindex"};
   static const char *const kinds[] = {"mkfifo", "mkdir", "ln -s /dev/zero", "python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'",
                                       "ln -s ."};
-  lode__os_table spying = lode__os_real;
+  os_calls spying = os_real;
   begin();
   make_repository("r", "");
   sh("cd r && git add -f .lode && git commit -qm all && git worktree add -q ../tree");
@@ -252,12 +252,12 @@ TEST(what_lies_in_place_of_gits_files_is_not_opened) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const char *folder = i < 3 ? "r" : i < 6 ? "tree" : "split";
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-      lode__buf git = {0};
+      strbuf git = {0};
       lode__ignore *ignore = NULL;
       lode_error err;
       size_t top;
       sh("rm -rf kept && mkdir kept && for f in %s*; do mv $f kept/ && %s $f; done", names[i], kinds[k]);
-      lode__os = &spying;
+      os_api = &spying;
       lode__tracked t = tracked(folder);
       bool leads = i == 3 && (k == 1 || k == 4); /* an empty folder as .git is a repository without an index */
       lode__tracked want = leads ? LODE__TRACKED_NO : i == 3 || strstr(names[i], "ndex") ? LODE__TRACKED_UNKNOWN : LODE__TRACKED_YES;
@@ -266,8 +266,8 @@ TEST(what_lies_in_place_of_gits_files_is_not_opened) {
       OK(lode__ignore_new(&ignore, &err));
       OK(lode__git_excludes(ignore, git.len ? git.data : "", &err));
       lode__ignore_free(ignore);
-      lode__os = &lode__os_real;
-      lode__buf_release(&git);
+      os_api = &os_real;
+      strbuf_release(&git);
       int parent = (int)(strrchr(names[i], '/') - names[i]);
       sh("for f in $(ls -A kept); do rm -rf %.*s/$f && mv kept/$f %.*s/; done", parent, names[i], parent, names[i]);
     }
@@ -279,10 +279,10 @@ TEST(what_lies_in_place_of_gits_files_is_not_opened) {
 
 static lode_status try_put(const char *path, lode__trust_level level, const char *id, const char *file, const char *settings, lode_error *err) {
   lode__trust_entry e = {.level = level};
-  lode__buf_add(&e.path, path, strlen(path) + 1);
+  strbuf_add(&e.path, path, strlen(path) + 1);
   snprintf(e.id, sizeof e.id, "%s", id);
   snprintf(e.file, sizeof e.file, "%s", file);
-  lode__buf_adds(&e.settings, settings);
+  strbuf_addstr(&e.settings, settings);
   lode_status st = e.path.failed || e.settings.failed ? LODE_NOMEM : lode__trust_list_put(&e, err);
   lode__trust_entry_release(&e);
   return st;
@@ -385,13 +385,13 @@ TEST(the_list_is_bounded) {
   char path[100];
   lode__trust_list list;
   lode__trust_entry e = {0};
-  lode__buf lines = {0}, all = {0};
+  strbuf lines = {0}, all = {0};
   begin();
   put("/a/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
   for (int i = 0; i < LODE__TRUST_MOST; i++) /* at once: each put is synced */
-    lode__buf_addf(&lines, "{\"path\":\"%s/%d\",\"level\":\"made\",\"id\":\"\",\"file\":\"\",\"settings\":{}}\n", i % 2 ? base : "/gone", i);
-  lode__buf_addf(&all, "lode-trusted 1 %08x\n", lode__crc32c(0, lines.data, lines.len));
-  lode__buf_add(&all, lines.data, lines.len);
+    strbuf_addf(&lines, "{\"path\":\"%s/%d\",\"level\":\"made\",\"id\":\"\",\"file\":\"\",\"settings\":{}}\n", i % 2 ? base : "/gone", i);
+  strbuf_addf(&all, "lode-trusted 1 %08x\n", crc32c_update(0, lines.data, lines.len));
+  strbuf_add(&all, lines.data, lines.len);
   test_write_file(at("lode/trusted"), all.data, all.len);
   CHECK(list_size(NULL, 0) == LODE__TRUST_MOST);
   for (int i = 1; i < 6; i += 2) {
@@ -404,8 +404,8 @@ TEST(the_list_is_bounded) {
   CHECK(!lode__trust_list_find(&list, "/gone/0", &e) && list_size(NULL, 0) <= LODE__TRUST_MOST);
   lode__trust_entry_release(&e);
   lode__trust_list_release(&list);
-  lode__buf_release(&lines);
-  lode__buf_release(&all);
+  strbuf_release(&lines);
+  strbuf_release(&all);
 }
 
 TEST(a_list_that_is_a_link_is_written_through) {
@@ -501,7 +501,7 @@ TEST(a_change_that_fails_leaves_the_list_whole) {
   }
   for (size_t k = 0; k < 3; k++) {
     for (uint64_t n = 1;; n++) {
-      fault_install(&lode__os_real);
+      fault_install(&os_real);
       fault_set(FAULT_ANY, n, false, effects[k]);
       lode_status st = try_put("/b/.lode", LODE__TRUST_LEVEL_TRUSTED, "", "", "", &err);
       bool hit = fault_hits();
@@ -584,7 +584,7 @@ TEST(an_identity_has_no_device_where_there_are_times_of_birth) {
   bool exact;
   begin();
   test_write_file(at("f"), "x", 1);
-  lode__os_identity(at("f"), file, sizeof file, &exact);
+  os_file_identity(at("f"), file, sizeof file, &exact);
   CHECK(stat(at("f"), &st) == 0);
   snprintf(want, sizeof want, "%llx-", (unsigned long long)st.st_ino);
   if (exact) CHECKF(strncmp(file, want, strlen(want)) == 0 && !strchr(file + strlen(want), '-'), "%s", file);
@@ -592,23 +592,23 @@ TEST(an_identity_has_no_device_where_there_are_times_of_birth) {
 
 TEST(trust_is_of_a_store_and_not_of_a_place) {
   lode_error err;
-  lode__buf settings = {0};
+  strbuf settings = {0};
   bool said;
   begin();
   sh("mkdir -p p/.lode");
   CHECK(lode__trust_grant(at("p/.lode"), &settings, &err) == LODE_NOT_FOUND && strstr(err.text, "no store"));
-  OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, LODE__LIT("openai:x"), &err)); /* knows the place, and no store */
+  OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, STR_LIT("openai:x"), &err)); /* knows the place, and no store */
   make_store("p/.lode");
   CHECK(look("p/.lode", true, &said) == LODE__TRUST_ADOPTED && said);
   OK(lode__trust_grant(at("p/.lode"), &settings, &err));
   CHECK(look("p/.lode", true, &said) == LODE__TRUST_OURS && !said);
-  lode__buf_release(&settings);
+  strbuf_release(&settings);
 }
 
 TEST(what_git_tracks_takes_the_users_word) {
   lode_error err;
   lode__trust trust;
-  lode__buf settings = {0};
+  strbuf settings = {0};
   bool said;
   begin();
   sh("git init -q r && cd r && mkdir -p .lode/segments && echo x >.lode/segments/a && git add -f .lode");
@@ -640,7 +640,7 @@ TEST(what_git_tracks_takes_the_users_word) {
   CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
   sh("cd r && git add -f .lode/segments");
   CHECK(look("r/.lode", true, NULL) == LODE__TRUST_TRACKED);
-  lode__buf_release(&settings);
+  strbuf_release(&settings);
 }
 
 TEST(many_processes_adopt_one_store_at_once) {
@@ -661,7 +661,7 @@ TEST(values_count_that_the_user_has_set) {
   lode_error err;
   lode__trust trust;
   lode__config config;
-  lode__buf held = {0}, settings = {0};
+  strbuf held = {0}, settings = {0};
   static const char text[] = "{\"model\":\"openai:x\",\"search.limit\":3,\"search.refresh\":\"auto\",\"quality\":true}";
   begin();
   sh("mkdir -p p/.lode");
@@ -669,9 +669,9 @@ TEST(values_count_that_the_user_has_set) {
   OK(lode__trust_made(at("p/.lode"), NULL, &err));
   test_write_file(at("p/.lode/config.json"), text, sizeof text - 1);
   for (int step = 0; step < 4; step++) {
-    if (step == 1) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, LODE__LIT("openai:x"), &err));
+    if (step == 1) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, STR_LIT("openai:x"), &err));
     if (step == 2) OK(lode__trust_grant(at("p/.lode"), &settings, &err));
-    if (step == 3) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, LODE__LIT("minilm"), &err)); /* reaches nowhere */
+    if (step == 3) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, STR_LIT("minilm"), &err)); /* reaches nowhere */
     lode__trust_look(at("p/.lode"), true, &trust);
     OK(lode__config_load(&config, at("p/.lode"), &err));
     lode__trust_hold(&trust, &config, &held);
@@ -688,15 +688,15 @@ TEST(values_count_that_the_user_has_set) {
     lode__config_release(&config);
     lode__trust_release(&trust);
   }
-  lode__buf_release(&held);
-  lode__buf_release(&settings);
+  strbuf_release(&held);
+  strbuf_release(&settings);
 }
 
 TEST(models_that_reach_beyond_the_machine) {
   static const char *const near[] = {"code", "minilm", "none", "code@1/256/static", "minilm@l6-v2/384/float", "", "bogus"};
   static const char *const far[] = {"openai:x", "ollama:x", "openai:x@server/4/float", "/a/path", "./path", "bert:name", "~/x"};
   for (size_t i = 0; i < 7; i++) {
-    CHECKF(!lode__config_reaches(LODE__CONFIG_MODEL, lode__str(near[i])), "%s", near[i]);
-    CHECKF(lode__config_reaches(LODE__CONFIG_MODEL, lode__str(far[i])), "%s", far[i]);
+    CHECKF(!lode__config_reaches(LODE__CONFIG_MODEL, str_of(near[i])), "%s", near[i]);
+    CHECKF(lode__config_reaches(LODE__CONFIG_MODEL, str_of(far[i])), "%s", far[i]);
   }
 }

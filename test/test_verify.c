@@ -213,7 +213,7 @@ static size_t ids_on(ground *g, uint32_t page, char ids[32][40]) {
   lode__page_view view;
   lode__row row;
   lode__rec rec;
-  lode__buf payload = {0};
+  strbuf payload = {0};
   lode_error err = {0};
   unsigned char bytes[PAGE];
   size_t n = 0;
@@ -226,11 +226,11 @@ static size_t ids_on(ground *g, uint32_t page, char ids[32][40]) {
       OK(lode__row_load(&p, &row, &payload, &err));
       CHECK(lode__row_record(&row, &payload, &rec) && n < 32);
       /* deleted ones have no name to be reported by */
-      if (lode__str_eq(rec.id, S("item-003")) || lode__str_eq(rec.id, S("item-010"))) continue;
+      if (str_eq(rec.id, S("item-003")) || str_eq(rec.id, S("item-010"))) continue;
       snprintf(ids[n++], 40, "%.*s", (int)rec.id.len, rec.id.data);
     }
   lode__pages_close(&p);
-  lode__buf_release(&payload);
+  strbuf_release(&payload);
   return n;
 }
 
@@ -377,7 +377,7 @@ TEST(on_a_private_copy) {
     lode_open_options o = {.no_background = true, .log = count_copies, .log_ctx = &copies};
     if (damaged) scene_sql(folder, "UPDATE collection SET records=records+1 WHERE name='alpha'; DELETE FROM term WHERE value=17");
     int fd = open(lock, O_RDWR);
-    CHECK(fd >= 0 && lode__os_real.lock(fd, F_RDLCK, LODE__LOCK_WAIT, 1) == 0);
+    CHECK(fd >= 0 && os_real.lock(fd, F_RDLCK, LODE__LOCK_WAIT, 1) == 0);
     OK(lode_open(folder, &o, &store, &err));
     memset(&f, 0, sizeof f);
     lode_status st = lode_verify(store, on_found, &f, (lode_progress){0}, &err);
@@ -403,11 +403,11 @@ TEST(no_room_for_a_private_copy) {
   scene_make(folder, PAGE);
   uint64_t content = scene_content(folder), hits = 1;
   int fd = open(lock, O_RDWR), full = 0;
-  CHECK(fd >= 0 && lode__os_real.lock(fd, F_RDLCK, LODE__LOCK_WAIT, 1) == 0);
+  CHECK(fd >= 0 && os_real.lock(fd, F_RDLCK, LODE__LOCK_WAIT, 1) == 0);
   for (uint64_t n = 1; hits && n < 10000; n += test_full() ? 1 : 1 + test_below(20)) {
     OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
     memset(&f, 0, sizeof f);
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(FAULT_PWRITE, n, true, FAULT_ENOSPC);
     lode_status st = lode_verify(store, on_found, &f, (lode_progress){0}, &err);
     hits = fault_hits();
@@ -462,8 +462,8 @@ static ssize_t asking_pread(int fd, void *buf, size_t n, off_t off) {
   truth_reads += truth;
   journal_reads += journal;
   if ((truth || journal) && !hint)
-    unlocked_reads += lode__os_real.lock_held(asking, F_WRLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE) != 1;
-  return lode__os_real.pread(fd, buf, n, off);
+    unlocked_reads += os_real.lock_held(asking, F_WRLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE) != 1;
+  return os_real.pread(fd, buf, n, off);
 }
 
 /* Adds a record in a process that dies before its journal is emptied. */
@@ -478,7 +478,7 @@ static void crash_while_adding(const char *folder) {
     lode_record r = {.id = S("unfinished"), .document = S("never to be seen")};
     OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
     OK(lode_collection_open(store, S("alpha"), NULL, &c, &err));
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(FAULT_FTRUNCATE, 1, false, FAULT_EXIT);
     OK(lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
     _exit(0);
@@ -494,7 +494,7 @@ TEST(nothing_is_read_without_the_lock) {
   lode_error err = {0};
   struct stat sb;
   char journal[600];
-  static lode__os_table table;
+  static os_calls table;
   prepare(&g);
   snprintf(journal, sizeof journal, "%s-journal", g.file);
   uint32_t page = 0;
@@ -512,11 +512,11 @@ TEST(nothing_is_read_without_the_lock) {
     CHECK(stat(journal, &sb) == 0 && (sb.st_size > 0) == hot);
     journal_ino = sb.st_ino;
     truth_reads = journal_reads = unlocked_reads = 0;
-    table = lode__os_real;
+    table = os_real;
     table.pread = asking_pread;
-    lode__os = &table;
+    os_api = &table;
     CHECK(verify(g.work, true, hot ? &beside : &f, &err) == LODE_CORRUPT);
-    lode__os = &lode__os_real;
+    os_api = &os_real;
     CHECK(truth_reads > 100 && (journal_reads > 0) == hot);
     CHECKF(unlocked_reads == 0, "%llu of %llu reads%s", (unsigned long long)unlocked_reads, (unsigned long long)(truth_reads + journal_reads),
            hot ? ", beside a hot journal" : "");
@@ -550,7 +550,7 @@ TEST_SLOW(reads_fail_page_by_page, 120) {
   memcpy(g.bytes + (size_t)page * PAGE - 40, "damage", 6);
   test_write_file(g.file, g.bytes, g.len);
   CHECK(verify(g.work, true, &whole, &err) == LODE_CORRUPT);
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   for (uint64_t at = 1, hit = 1; hit; at += test_full() ? 1 : 1 + test_below(40)) {
     lode_store *store;
     memset(&f, 0, sizeof f);

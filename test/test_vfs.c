@@ -509,12 +509,12 @@ static int replacing_open(int folder, const char *name, int flags, unsigned mode
     CHECK(rename(replaced_by, replaced_file) == 0);
     replaced_by[0] = '\0';
   }
-  return lode__os_real.open_below(folder, name, flags, mode);
+  return os_real.open_below(folder, name, flags, mode);
 }
 
 TEST(a_journal_of_another_store_is_not_touched) {
   const char *folder = test_folder();
-  lode__os_table table = lode__os_real;
+  os_calls table = os_real;
   size_t len = 0;
   table.open_below = replacing_open;
   snprintf(replaced_file, sizeof replaced_file, "%s/a.db", folder);
@@ -525,9 +525,9 @@ TEST(a_journal_of_another_store_is_not_touched) {
   sqlite3 *db = kit_open(replaced_file, 512);
   KIT_OK(db, "SELECT count(*) FROM t; BEGIN IMMEDIATE");
   test_write_file(other, "\0journal of another", 19); /* not finished, so not hot */
-  lode__os = &table;
+  os_api = &table;
   CHECK(kit_exec(db, "UPDATE t SET k = 'a' WHERE id = 1") == SQLITE_READONLY_DBMOVED);
-  lode__os = &lode__os_real;
+  os_api = &os_real;
   char *data = test_read_file(other, &len);
   CHECK(len == 19 && memcmp(data, "\0journal of another", 19) == 0);
   free(data);

@@ -68,7 +68,7 @@ static bool run_and_die(const char *setup, const char *sql, fault_call call, uin
   if (child == 0) {
     sqlite3 *db = kit_open(file, 512);
     KIT_OK(db, setup);
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(call, at, false, FAULT_EXIT);
     KIT_OK(db, sql);
     _exit(0);
@@ -196,7 +196,7 @@ TEST_SLOW(damaged_journal_of_a_half_written_transaction, 600) {
   name_files(test_folder());
   make_base();
   sqlite3 *db = kit_open(file, 512);
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   KIT_OK(db, CHANGE);
   writes = fault_count(FAULT_PWRITE);
   fault_uninstall();
@@ -294,7 +294,7 @@ static void each_call_fails(fault_call call, bool for_good, fault_effect effect)
   bytes base = load(file);
   CHECK(run_and_die("", CHANGE, FAULT_ANY, 0));
   uint64_t after = sum_now();
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   for (uint64_t at = 1;; at += test_full() ? 1 : 1 + test_below(4)) {
     if (!change_with_fault(&base, before, after, call, at, for_good, effect)) break;
     met++;
@@ -317,7 +317,7 @@ TEST_SLOW(all_writes_are_short, 300) { each_call_fails(FAULT_PWRITE, true, FAULT
 TEST(a_failed_sync_is_never_forgotten) {
   name_files(test_folder());
   make_base();
-  fault_install(&lode__os_real);
+  fault_install(&os_real);
   for (uint64_t at = 1; at <= 4; at++) {
     uint64_t before = sum_now();
     sqlite3 *db = kit_open(file, 512);
@@ -490,10 +490,10 @@ TEST(the_simulated_disk_loses_what_was_not_synced) {
   char old_data[2048], new_data[2048];
   memset(old_data, 'o', sizeof old_data);
   memset(new_data, 'n', sizeof new_data);
-  int fd = lode__os->open(a, O_RDWR | O_CREAT, 0600), dir = lode__os->open(disk, O_RDONLY | O_DIRECTORY, 0);
+  int fd = os_api->open(a, O_RDWR | O_CREAT, 0600), dir = os_api->open(disk, O_RDONLY | O_DIRECTORY, 0);
   CHECK(fd >= 0 && dir >= 0);
-  CHECK(lode__os->pwrite(fd, old_data, sizeof old_data, 0) == sizeof old_data);
-  CHECK(lode__os->fdatasync(fd) == 0);
+  CHECK(os_api->pwrite(fd, old_data, sizeof old_data, 0) == sizeof old_data);
+  CHECK(os_api->fdatasync(fd) == 0);
   for (int named = 0; named < 2; named++) {
     for (uint64_t seed = 0; seed < 60; seed++) {
       snprintf(world, sizeof world, "%s/w-%d-%llu", folder, named, (unsigned long long)seed);
@@ -517,14 +517,14 @@ TEST(the_simulated_disk_loses_what_was_not_synced) {
       }
       free(b.data);
     }
-    CHECK(lode__os->fsync(dir) == 0);
-    if (!named) CHECK(lode__os->pwrite(fd, new_data, sizeof new_data, 0) == sizeof new_data);
+    CHECK(os_api->fsync(dir) == 0);
+    if (!named) CHECK(os_api->pwrite(fd, new_data, sizeof new_data, 0) == sizeof new_data);
   }
   CHECK(absent && lost && kept && torn);
   simdisk_cut_at(1);
-  CHECK(lode__os->fdatasync(fd) == -1 && errno == EIO && simdisk_is_cut());
-  CHECK(lode__os->pwrite(fd, "x", 1, 0) == -1 && errno == EIO);
-  lode__os->close(fd);
-  lode__os->close(dir);
+  CHECK(os_api->fdatasync(fd) == -1 && errno == EIO && simdisk_is_cut());
+  CHECK(os_api->pwrite(fd, "x", 1, 0) == -1 && errno == EIO);
+  os_api->close(fd);
+  os_api->close(dir);
   simdisk_stop();
 }

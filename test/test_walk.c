@@ -1,4 +1,4 @@
-/* test_walk.c - walks over trees of every kind: what is given, what is skipped and why, and that nothing leads outside. */
+/* test_scan.c - walks over trees of every kind: what is given, what is skipped and why, and that nothing leads outside. */
 #include "base/os.h"
 #include "code/walk.h"
 #include "fault.h"
@@ -24,7 +24,7 @@ static void put(const char *root, const char *path, const char *text) {
 }
 
 typedef struct found {
-  lode__buf files, skipped; /* "path\n", "path=reason\n" */
+  strbuf files, skipped; /* "path\n", "path=reason\n" */
   uint64_t n;
 } found;
 
@@ -40,17 +40,17 @@ static lode_status walk_status(const char *folder, const lode__walk_options *o, 
     st = lode__walker_next(w, &e, &more, &err);
     if (st != LODE_OK || !more) break;
     CHECK(e.path.data[e.path.len] == '\0' && e.language != NULL);
-    lode__buf *out = e.skip ? &f->skipped : &f->files;
-    lode__buf_adds(out, "\n");
-    lode__buf_add(out, e.path.data, e.path.len);
-    if (e.skip) lode__buf_addf(out, "=%s", lode__skip_name(e.skip));
+    strbuf *out = e.skip ? &f->skipped : &f->files;
+    strbuf_addstr(out, "\n");
+    strbuf_add(out, e.path.data, e.path.len);
+    if (e.skip) strbuf_addf(out, "=%s", lode__skip_name(e.skip));
     f->n += !e.skip;
   }
   if (st == LODE_OK) CHECK(lode__walker_counts(w)[LODE__SKIP_NONE] == f->n);
-  lode__buf_adds(&f->files, "\n");
-  lode__buf_adds(&f->skipped, "\n");
-  lode__buf_addc(&f->files, '\0');
-  lode__buf_addc(&f->skipped, '\0');
+  strbuf_addstr(&f->files, "\n");
+  strbuf_addstr(&f->skipped, "\n");
+  strbuf_addch(&f->files, '\0');
+  strbuf_addch(&f->skipped, '\0');
   lode__walker_close(w);
   lode__root_close(root);
   return st;
@@ -58,16 +58,16 @@ static lode_status walk_status(const char *folder, const lode__walk_options *o, 
 
 static found walk(const char *folder, const lode__walk_options *o, const char *below) {
   found f;
-  OK(walk_status(folder, o, lode__str(below), &f));
+  OK(walk_status(folder, o, str_of(below), &f));
   return f;
 }
 
 static void release(found *f) {
-  lode__buf_release(&f->files);
-  lode__buf_release(&f->skipped);
+  strbuf_release(&f->files);
+  strbuf_release(&f->skipped);
 }
 
-static bool has(const lode__buf *list, const char *line) {
+static bool has(const strbuf *list, const char *line) {
   char wanted[5000];
   snprintf(wanted, sizeof wanted, "\n%s\n", line);
   return strstr(list->data, wanted) != NULL;
@@ -126,7 +126,7 @@ TEST(lodeignore_and_configured_excludes_have_the_last_word) {
   put(root, "a.txt", "x\n");
   put(root, ".github/workflow.yml", "x\n");
   put(root, "data/b.c", "x\n");
-  lode__walk_options o = {.exclude = LODE__LIT("data/\n")};
+  lode__walk_options o = {.exclude = STR_LIT("data/\n")};
   found f = walk(root, &o, "");
   CHECK(has(&f.files, "keep.gen") && has(&f.files, ".github/workflow.yml") && f.n == 2);
   CHECK(has(&f.skipped, "other.gen=ignored") && has(&f.skipped, "a.txt=ignored") && has(&f.skipped, "data=ignored"));
@@ -183,7 +183,7 @@ TEST_SLOW(a_folder_of_many_files, 300) {
   lode__entry e;
   bool more = true;
   OK(lode__root_open(root, NULL, &r, &err));
-  OK(lode__walker_open(r, LODE__LIT(""), &w, &err));
+  OK(lode__walker_open(r, STR_LIT(""), &w, &err));
   while (more) OK(lode__walker_next(w, &e, &more, &err));
   CHECK(lode__walker_counts(w)[LODE__SKIP_NONE] == (uint64_t)n);
   lode__walker_close(w);
@@ -212,9 +212,9 @@ TEST(a_part_of_a_tree_and_a_part_of_a_repository) {
   f = walk(root, NULL, "sub/gone");
   CHECK(f.n == 0 && has(&f.skipped, "sub/gone=ignored"));
   release(&f);
-  FAILS(LODE_NOT_FOUND, walk_status(root, NULL, LODE__LIT("nothing"), &f));
+  FAILS(LODE_NOT_FOUND, walk_status(root, NULL, STR_LIT("nothing"), &f));
   release(&f);
-  FAILS(LODE_NOT_FOUND, walk_status(root, NULL, LODE__LIT("../.."), &f));
+  FAILS(LODE_NOT_FOUND, walk_status(root, NULL, STR_LIT("../.."), &f));
   release(&f);
   snprintf(path, sizeof path, "%s/sub", root);
   f = walk(path, NULL, ""); /* the rules above the root hold */
@@ -235,16 +235,16 @@ TEST(one_path_is_judged_as_the_walk_would) {
   put(root, "build/x/b.c", "x\n");
   put(root, "test/test_a.py", "x\n");
   OK(lode__root_open(root, NULL, &r, &err));
-  OK(lode__root_judge(r, LODE__LIT("src/a.c"), &e, &err));
+  OK(lode__root_judge(r, STR_LIT("src/a.c"), &e, &err));
   CHECK(e.skip == LODE__SKIP_NONE && !e.is_folder && e.size == 7 && strcmp(e.language->name, "c") == 0 && e.marks == 0);
-  OK(lode__root_judge(r, LODE__LIT("test/test_a.py"), &e, &err));
+  OK(lode__root_judge(r, STR_LIT("test/test_a.py"), &e, &err));
   CHECK(e.marks == LODE__MARK_TEST);
-  OK(lode__root_judge(r, LODE__LIT("build/x/b.c"), &e, &err));
+  OK(lode__root_judge(r, STR_LIT("build/x/b.c"), &e, &err));
   CHECK(e.skip == LODE__SKIP_IGNORED);
-  OK(lode__root_judge(r, LODE__LIT("src"), &e, &err));
+  OK(lode__root_judge(r, STR_LIT("src"), &e, &err));
   CHECK(e.skip == LODE__SKIP_NONE && e.is_folder);
-  FAILS(LODE_NOT_FOUND, lode__root_judge(r, LODE__LIT("src/none.c"), &e, &err));
-  FAILS(LODE_NOT_FOUND, lode__root_judge(r, LODE__LIT("src/a.c/x"), &e, &err));
+  FAILS(LODE_NOT_FOUND, lode__root_judge(r, STR_LIT("src/none.c"), &e, &err));
+  FAILS(LODE_NOT_FOUND, lode__root_judge(r, STR_LIT("src/a.c/x"), &e, &err));
   lode__root_close(r);
 }
 
@@ -253,28 +253,28 @@ TEST(reading_stays_below_the_root) {
   char path[600];
   lode__root *r;
   lode__entry e;
-  lode__buf text = {0};
+  strbuf text = {0};
   put(root, "in/a.c", "int a;\n");
   snprintf(path, sizeof path, "%s/out", root);
   CHECK(symlink("/etc", path) == 0);
   snprintf(path, sizeof path, "%s/in/link", root);
   CHECK(symlink("a.c", path) == 0);
   OK(lode__root_open(root, NULL, &r, &err));
-  OK(lode__root_read(r, LODE__LIT("in/a.c"), &text, &e, &err));
+  OK(lode__root_read(r, STR_LIT("in/a.c"), &text, &e, &err));
   CHECK(e.skip == LODE__SKIP_NONE && text.len == 7 && e.size == 7 && e.inode != 0);
   static const char *const bad[] = {"out/passwd", "in/link", "../etc/passwd", "/etc/passwd", "in/../../x", "in", "none", ""};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    OK(lode__root_read(r, lode__str(bad[i]), &text, &e, &err));
+    OK(lode__root_read(r, str_of(bad[i]), &text, &e, &err));
     CHECKF(e.skip != LODE__SKIP_NONE && text.len == 0, "%s", bad[i]);
   }
   FAILS(LODE_INVALID, lode__root_open("/etc/passwd", NULL, &(lode__root *){0}, &err));
   FAILS(LODE_NOT_FOUND, lode__root_open("/nonexistent/folder", NULL, &(lode__root *){0}, &err));
   lode__root_close(r);
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }
 
 static lode__skip judge(lode__root *r, const char *path, const char *text, size_t n) {
-  return lode__judge_text(r, lode__str(path), lode__language_of(lode__str(path), (lode_str){0}), (lode_str){text, n});
+  return lode__judge_text(r, str_of(path), lode__language_of(str_of(path), (lode_str){0}), (lode_str){text, n});
 }
 
 TEST(texts_are_judged) {
@@ -345,17 +345,17 @@ TEST(files_that_are_secrets_are_told_by_name_and_text) {
 }
 
 TEST(marks_of_paths) {
-  CHECK(lode__path_marks(LODE__LIT("src/a.c")) == 0);
-  CHECK(lode__path_marks(LODE__LIT("tests/a.c")) == LODE__MARK_TEST && lode__path_marks(LODE__LIT("src/a_test.go")) == LODE__MARK_TEST);
-  CHECK(lode__path_marks(LODE__LIT("src/a.spec.ts")) == LODE__MARK_TEST && lode__path_marks(LODE__LIT("x/LatestNews.java")) == 0);
-  CHECK(lode__path_marks(LODE__LIT("third_party/a.c")) == LODE__MARK_VENDORED);
-  CHECK(lode__path_marks(LODE__LIT("Docs/examples/a.c")) == (LODE__MARK_DOC | LODE__MARK_EXAMPLE));
-  CHECK(lode__path_marks(LODE__LIT("_examples/a.c")) == LODE__MARK_EXAMPLE && lode__path_marks(LODE__LIT("x/__tests__/a.js")) == LODE__MARK_TEST);
-  CHECK(lode__path_marks(LODE__LIT("deps/a.c")) == LODE__MARK_VENDORED && lode__path_marks(LODE__LIT("___/a.c")) == 0);
-  CHECK(lode__path_marks(LODE__LIT("src/win/a.c")) == LODE__MARK_FOREIGN && lode__path_marks(LODE__LIT("a_windows.go")) == LODE__MARK_FOREIGN);
-  CHECK(lode__path_marks(LODE__LIT("src/window.c")) == 0 && lode__path_marks(LODE__LIT("src/linux/a.c")) == LODE__MARK_NATIVE);
-  CHECK(lode__path_marks(LODE__LIT("legacy/a.c")) == LODE__MARK_OLD && lode__path_marks(LODE__LIT("a.d.ts")) == LODE__MARK_STUB);
-  CHECK(lode__path_marks(LODE__LIT("")) == 0 && lode__path_marks(LODE__LIT("/")) == 0 && lode__path_marks(LODE__LIT(".d.ts")) == 0);
+  CHECK(lode__path_marks(STR_LIT("src/a.c")) == 0);
+  CHECK(lode__path_marks(STR_LIT("tests/a.c")) == LODE__MARK_TEST && lode__path_marks(STR_LIT("src/a_test.go")) == LODE__MARK_TEST);
+  CHECK(lode__path_marks(STR_LIT("src/a.spec.ts")) == LODE__MARK_TEST && lode__path_marks(STR_LIT("x/LatestNews.java")) == 0);
+  CHECK(lode__path_marks(STR_LIT("third_party/a.c")) == LODE__MARK_VENDORED);
+  CHECK(lode__path_marks(STR_LIT("Docs/examples/a.c")) == (LODE__MARK_DOC | LODE__MARK_EXAMPLE));
+  CHECK(lode__path_marks(STR_LIT("_examples/a.c")) == LODE__MARK_EXAMPLE && lode__path_marks(STR_LIT("x/__tests__/a.js")) == LODE__MARK_TEST);
+  CHECK(lode__path_marks(STR_LIT("deps/a.c")) == LODE__MARK_VENDORED && lode__path_marks(STR_LIT("___/a.c")) == 0);
+  CHECK(lode__path_marks(STR_LIT("src/win/a.c")) == LODE__MARK_FOREIGN && lode__path_marks(STR_LIT("a_windows.go")) == LODE__MARK_FOREIGN);
+  CHECK(lode__path_marks(STR_LIT("src/window.c")) == 0 && lode__path_marks(STR_LIT("src/linux/a.c")) == LODE__MARK_NATIVE);
+  CHECK(lode__path_marks(STR_LIT("legacy/a.c")) == LODE__MARK_OLD && lode__path_marks(STR_LIT("a.d.ts")) == LODE__MARK_STUB);
+  CHECK(lode__path_marks(STR_LIT("")) == 0 && lode__path_marks(STR_LIT("/")) == 0 && lode__path_marks(STR_LIT(".d.ts")) == 0);
 }
 
 /* ---- Faults ---- */
@@ -369,9 +369,9 @@ TEST_SLOW(calls_that_fail_are_reported_or_skipped, 120) {
   put(root, "d/e/c.c", "x\n");
   for (uint64_t at = 1;; at++) {
     found f;
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(FAULT_ANY, at, false, FAULT_EIO);
-    lode_status st = walk_status(root, NULL, LODE__LIT(""), &f);
+    lode_status st = walk_status(root, NULL, STR_LIT(""), &f);
     uint64_t hits = fault_hits();
     fault_uninstall();
     if (!hits) CHECK(st == LODE_OK && f.n == 3);
@@ -380,9 +380,9 @@ TEST_SLOW(calls_that_fail_are_reported_or_skipped, 120) {
   }
   for (uint64_t at = 1;; at++) { /* what a signal interrupts leaves no trace */
     found f;
-    fault_install(&lode__os_real);
+    fault_install(&os_real);
     fault_set(FAULT_ANY, at, false, FAULT_EINTR);
-    OK(walk_status(root, NULL, LODE__LIT(""), &f));
+    OK(walk_status(root, NULL, STR_LIT(""), &f));
     uint64_t hits = fault_hits();
     fault_uninstall();
     CHECKF(f.n == 3, "call %llu", (unsigned long long)at);
@@ -405,7 +405,7 @@ TEST(memory_that_runs_out_is_an_error) {
     unsigned n = 0;
     fault_alloc_set(at, false);
     lode_status st = lode__root_open(root, NULL, &r, &err);
-    if (st == LODE_OK) st = lode__walker_open(r, LODE__LIT(""), &w, &err);
+    if (st == LODE_OK) st = lode__walker_open(r, STR_LIT(""), &w, &err);
     while (st == LODE_OK && more) {
       st = lode__walker_next(w, &e, &more, &err);
       n += st == LODE_OK && more && !e.skip;

@@ -163,7 +163,7 @@ void vkit_query(vkit *k, const float *q, size_t want, const lode_query_request *
   r.dimension = k->dim;
   r.n = 1;
   r.k = want;
-  if (where) r.select.where = lode__str(where);
+  if (where) r.select.where = str_of(where);
   OK(lode_query(k->c, &r, &result, &err));
   a->n = lode_result_count(result);
   CHECK(a->n <= 4096);
@@ -246,13 +246,13 @@ size_t vkit_files(const char *folder, const char *part, char **paths, size_t mos
   const char *name;
   size_t n = 0;
   snprintf(path, sizeof path, "%s/segments", folder);
-  lode__os_folder *f = lode__os_folder_open(path);
-  while (f && (name = lode__os_folder_next(f)) != NULL) {
+  os_dir *f = os_dir_open(path);
+  while (f && (name = os_dir_next(f)) != NULL) {
     if (!strstr(name, part) || n == most) continue;
     paths[n] = malloc(strlen(path) + strlen(name) + 2);
     snprintf(paths[n], strlen(path) + strlen(name) + 2, "%s/%s", path, name);
     n++;
   }
-  if (f) lode__os_folder_close(f);
+  if (f) os_dir_close(f);
   return n;
 }

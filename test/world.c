@@ -43,7 +43,7 @@ lode_record world_record_of(const world *w, const world_record *r, char *meta, s
              r->n % 2 ? "true" : "false");
   else
     snprintf(meta, size, "{\"tag\": \"t%d\", \"tags\": [\"t%d\", \"t%d\"]}", r->tag, r->tag, r->tag + 1);
-  return (lode_record){.id = lode__str(r->id), .document = r->has_document ? lode__str(r->text) : (lode_str){NULL, 0}, .metadata = lode__str(meta),
+  return (lode_record){.id = str_of(r->id), .document = r->has_document ? str_of(r->text) : (lode_str){NULL, 0}, .metadata = str_of(meta),
                        .vector = r->has_vector ? r->v : NULL, .dimension = r->has_vector ? w->dim : 0};
 }
 
@@ -53,7 +53,7 @@ world world_make(lode_metric metric, uint32_t dim, bool whole, size_t n, lode_op
   test_srand(test_seed());
   o.create = o.no_background = true;
   OK(lode_open(test_folder(), &o, &w.store, &err));
-  OK(lode_collection_open(w.store, LODE__LIT("c"), &(lode_collection_options){.create = true, .metric = metric}, &w.c, &err));
+  OK(lode_collection_open(w.store, STR_LIT("c"), &(lode_collection_options){.create = true, .metric = metric}, &w.c, &err));
   w.r = calloc(WORLD_MOST, sizeof *w.r);
   CHECK(n <= WORLD_MOST);
   for (size_t from = 0; from < n; from += 100) {
@@ -195,6 +195,6 @@ const world_filter world_filters[] = {
 const size_t world_n_filters = sizeof world_filters / sizeof *world_filters;
 
 lode_selection world_selection(size_t f) {
-  return (lode_selection){.where = world_filters[f].where ? lode__str(world_filters[f].where) : (lode_str){NULL, 0},
-                          .where_document = world_filters[f].where_document ? lode__str(world_filters[f].where_document) : (lode_str){NULL, 0}};
+  return (lode_selection){.where = world_filters[f].where ? str_of(world_filters[f].where) : (lode_str){NULL, 0},
+                          .where_document = world_filters[f].where_document ? str_of(world_filters[f].where_document) : (lode_str){NULL, 0}};
 }

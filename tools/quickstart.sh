@@ -21,7 +21,7 @@ show() {
 echo "Code search, on this project's own sources:"
 show index .
 show search 'who steps aside when somebody waits for a lock' -n 3
-show search lode__json_parse -n 2
+show search json_parse -n 2
 show status --skip-stats
 
 printf '\nThe model that other tools use for text, all-MiniLM-L6-v2 (45 MB, once):\n'

@@ -123,7 +123,7 @@ static lode_collection *open_collection(lode_store *store, const char *name) {
   lode_error err;
   lode_collection *c;
   lode_collection_options how = {.create = true, .metric = LODE_COSINE};
-  need(lode_collection_open(store, lode__str(name), &how, &c, &err), &err, "open the collection");
+  need(lode_collection_open(store, str_of(name), &how, &c, &err), &err, "open the collection");
   return c;
 }
 
@@ -142,9 +142,9 @@ static opened open_address(const char *address) {
 
 static FILE *record; /* requests go there too, one a line */
 
-static lode_status send_and_record(lode__http *http, const lode__http_request *r, lode__http_response *response, lode_error *err) {
+static lode_status send_and_record(http_client *http, const http_request *r, http_response *response, lode_error *err) {
   (void)fprintf(record, "%s %s %.*s\n", r->method, r->url, (int)r->body.len, r->body.data ? r->body.data : "");
-  return lode__http_send(http, r, response, err);
+  return http_send(http, r, response, err);
 }
 
 /* Lines of stdin: `write FIRST N FILE`, `query FIRST N FILE`, `filter FIRST N FILE`; each is answered with the seconds and the seconds of CPU
@@ -161,8 +161,8 @@ static void take_turns(const char *address, uint32_t effort) {
     bool recorded = strcmp(file, "-") != 0;
     asking a = {.collection = o.collection, .first = first, .n = n, .effort = effort, .where = strcmp(verb, "filter") == 0 ? FILTER : NULL};
     if (recorded && !(record = fopen(file, "we"))) fail("%s cannot be written", file);
-    lode__remote_transport = recorded ? send_and_record : lode__http_send;
-    if (strcmp(verb, "drop") == 0) need(lode_collection_drop(o.store, lode__str(REHEARSAL), &err), &err, "drop");
+    lode__remote_transport = recorded ? send_and_record : http_send;
+    if (strcmp(verb, "drop") == 0) need(lode_collection_drop(o.store, str_of(REHEARSAL), &err), &err, "drop");
     else if (strcmp(verb, "write") == 0) a.took = write_rows(recorded ? rehearsal : o.collection, first, n);
     else (void)ask(&a);
     if (record && fclose(record)) fail("%s cannot be written", file);

@@ -17,7 +17,7 @@ static struct {
 } b = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The next file's path; false at the end. */
-static bool next_file(lode__buf *path) {
+static bool next_file(strbuf *path) {
   lode_error err;
   lode__entry e;
   bool more = true;
@@ -26,13 +26,13 @@ static bool next_file(lode__buf *path) {
     if (lode__walker_next(b.walker, &e, &more, &err) != LODE_OK) more = false;
   } while (more && e.skip != LODE__SKIP_NONE);
   path->len = 0;
-  if (more) lode__buf_add(path, e.path.data, e.path.len);
+  if (more) strbuf_add(path, e.path.data, e.path.len);
   pthread_mutex_unlock(&b.lock);
   return more && !path->failed;
 }
 
 static void *run(void *unused) {
-  lode__buf path = {0}, text = {0};
+  strbuf path = {0}, text = {0};
   lode__pool_result r = {0};
   lode_error err;
   (void)unused;
@@ -58,8 +58,8 @@ static void *run(void *unused) {
     }
     pthread_mutex_unlock(&b.lock);
   }
-  lode__buf_release(&path);
-  lode__buf_release(&text);
+  strbuf_release(&path);
+  strbuf_release(&text);
   lode__pool_result_release(&r);
   return NULL;
 }
@@ -91,16 +91,16 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: bench_chunk FOLDER [THREADS]\n");
     return 2;
   }
-  if (lode__root_open(argv[1], NULL, &b.root, &err) != LODE_OK || lode__walker_open(b.root, LODE__LIT(""), &b.walker, &err) != LODE_OK ||
+  if (lode__root_open(argv[1], NULL, &b.root, &err) != LODE_OK || lode__walker_open(b.root, STR_LIT(""), &b.walker, &err) != LODE_OK ||
       lode__pool_open(&(lode__pool_options){.workers = (uint32_t)n}, &b.pool, &err) != LODE_OK) {
     fprintf(stderr, "bench_chunk: %s\n", err.text);
     return 1;
   }
-  uint64_t from = lode__os->now_ns();
+  uint64_t from = os_api->now_ns();
   for (long i = 0; i < n; i++)
     if (pthread_create(&threads[i], NULL, run, NULL) != 0) return 1;
   for (long i = 0; i < n; i++) pthread_join(threads[i], NULL);
-  report((double)(lode__os->now_ns() - from) / 1e9);
+  report((double)(os_api->now_ns() - from) / 1e9);
   lode__walker_close(b.walker);
   lode__root_close(b.root);
   return 0;

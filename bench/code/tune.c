@@ -60,7 +60,7 @@ static double judge(task *t, const lode__weights *w) {
       size_t skip = strlen(repos[t->repo].prefix);
       const char *want = t->targets[g].path;
       if (strncmp(want, repos[t->repo].prefix, skip) == 0) want += skip;
-      if (!lode__str_eq(c->path, lode__str(want))) continue;
+      if (!str_eq(c->path, str_of(want))) continue;
       if (t->targets[g].first && ((long)c->last < t->targets[g].first || (long)c->first > t->targets[g].last)) continue;
       gain += 1 / log2((double)i + 2);
       break;
@@ -151,7 +151,7 @@ static bool meets(const task *t, const target *g, const lode__candidate *c) {
   size_t skip = strlen(repos[t->repo].prefix);
   const char *want = g->path;
   if (strncmp(want, repos[t->repo].prefix, skip) == 0) want += skip;
-  return lode__str_eq(c->path, lode__str(want)) && (!g->first || ((long)c->last >= g->first && (long)c->first <= g->last));
+  return str_eq(c->path, str_of(want)) && (!g->first || ((long)c->last >= g->first && (long)c->first <= g->last));
 }
 
 static void show(const task *t, size_t rank, const lode__ranked_hit *hit) {
@@ -240,21 +240,21 @@ static size_t repo_of(const char *name, const char *folder) {
   return n_repos++;
 }
 
-static const char *text_at(const lode__json *json, uint32_t object, const char *key, char *out, size_t size) {
-  uint32_t node = lode__json_get(json, object, lode__str(key));
+static const char *text_at(const json_doc *json, uint32_t object, const char *key, char *out, size_t size) {
+  uint32_t node = json_get(json, object, str_of(key));
   out[0] = '\0';
-  if (node && json->nodes[node].type == LODE__JSON_STRING) snprintf(out, size, "%.*s", (int)json->nodes[node].u.s.len, json->nodes[node].u.s.data);
+  if (node && json->nodes[node].type == JSON_NODE_STRING) snprintf(out, size, "%.*s", (int)json->nodes[node].u.s.len, json->nodes[node].u.s.data);
   return out;
 }
 
-static long number_at(const lode__json *json, uint32_t object, const char *key) {
-  uint32_t node = lode__json_get(json, object, lode__str(key));
-  return node && json->nodes[node].type == LODE__JSON_INT ? (long)json->nodes[node].u.i : 0;
+static long number_at(const json_doc *json, uint32_t object, const char *key) {
+  uint32_t node = json_get(json, object, str_of(key));
+  return node && json->nodes[node].type == JSON_NODE_INT ? (long)json->nodes[node].u.i : 0;
 }
 
-static void add_targets(task *t, const lode__json *json, const char *key) {
-  uint32_t list = lode__json_get(json, 0, lode__str(key));
-  if (!list || json->nodes[list].type != LODE__JSON_ARRAY) return;
+static void add_targets(task *t, const json_doc *json, const char *key) {
+  uint32_t list = json_get(json, 0, str_of(key));
+  if (!list || json->nodes[list].type != JSON_NODE_ARRAY) return;
   for (uint32_t i = list + 1; i < json->nodes[list].next && t->n_targets < MOST_TARGETS; i = json->nodes[i].next) {
     target *g = &t->targets[t->n_targets++];
     text_at(json, i, "path", g->path, sizeof g->path);
@@ -268,11 +268,11 @@ static void load(const char *file, const char *folder, lode_mode mode) {
   size_t cap = 0;
   ssize_t len;
   FILE *f = fopen(file, "r");
-  lode__json json = {0};
+  json_doc json = {0};
   lode_error err;
   if (!f) die(file, NULL);
   while ((len = getline(&line, &cap, f)) > 0 && n_tasks < MOST_TASKS) {
-    if (lode__json_parse(&json, (lode_str){line, (size_t)len}, NULL, &err) != LODE_OK) die(file, &err);
+    if (json_parse(&json, (lode_str){line, (size_t)len}, NULL, &err) != LODE_OK) die(file, &err);
     task *t = &tasks[n_tasks++];
     t->repo = repo_of(text_at(&json, 0, "repo", name, sizeof name), folder);
     text_at(&json, 0, "category", t->category, sizeof t->category);
@@ -281,14 +281,14 @@ static void load(const char *file, const char *folder, lode_mode mode) {
     text_at(&json, 0, "query", query, sizeof query);
     char *kept = strdup(query);
     t->query = kept;
-    lode__search_request request = {.query = lode__str(kept), .mode = mode, .limit = AT};
+    lode__search_request request = {.query = str_of(kept), .mode = mode, .limit = AT};
     repo *r = &repos[t->repo];
     if (lode__search_candidates(&r->project, r->store, &request, &t->result, &t->candidates, &t->n, &err) != LODE_OK) die(kept, &err);
     if (t->result.note[0]) die(t->result.note, NULL);
   }
   free(line);
   fclose(f);
-  lode__json_release(&json);
+  json_release(&json);
 }
 
 static void by_category(const lode__weights *w) {

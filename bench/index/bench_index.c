@@ -176,7 +176,7 @@ static lode_status write_file(void *ctx, uint64_t offset, const void *data, size
   const bench *b = ctx;
   for (size_t put = 0; put < n;) {
     ssize_t m = pwrite(b->fd, (const char *)data + put, n - put, (off_t)(offset + put));
-    if (m <= 0) return lode__fail(err, LODE_IO, "cannot write the segment");
+    if (m <= 0) return err_set(err, LODE_IO, "cannot write the segment");
     put += (size_t)m;
   }
   return LODE_OK;
@@ -191,7 +191,7 @@ static lode_status read_file(void *ctx, uint64_t offset, void *buf, size_t n, lo
   }
   for (size_t got = 0; got < n;) {
     ssize_t m = pread(b->fd, (char *)buf + got, n - got, (off_t)(offset + got));
-    if (m <= 0) return lode__fail(err, LODE_IO, "cannot read the segment");
+    if (m <= 0) return err_set(err, LODE_IO, "cannot read the segment");
     got += (size_t)m;
   }
   return LODE_OK;

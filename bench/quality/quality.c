@@ -35,7 +35,7 @@ static void add_model(models *m, const char *name, const char *kind, const char 
   if (m->n == MODELS_MAX) return;
   model *one = &m->all[m->n];
   one->name = name;
-  if (lode_embedder_open(lode__str(kind), &options, &one->embedder, &err) == LODE_OK) m->n++;
+  if (lode_embedder_open(str_of(kind), &options, &one->embedder, &err) == LODE_OK) m->n++;
   else printf("skipped: %s: %s\n", name, err.text);
 }
 
@@ -56,8 +56,8 @@ typedef struct searcher {
 
 static void searcher_init(searcher *s, const models *m, const lode_str *all, size_t n, bool say) {
   *s = (searcher){.models = m, .n = n, .words = bm25_new(all, n)};
-  s->scores = lode__alloc((n + 1) * sizeof(float));
-  s->other = lode__alloc((n + 1) * sizeof(float));
+  s->scores = mem_alloc((n + 1) * sizeof(float));
+  s->other = mem_alloc((n + 1) * sizeof(float));
   if (!s->scores || !s->other) exit(2);
   for (size_t i = 0; i < m->n; i++) {
     dense_init(&s->vectors[i], m->all[i].embedder, all, n);
@@ -68,8 +68,8 @@ static void searcher_init(searcher *s, const models *m, const lode_str *all, siz
 static void searcher_release(searcher *s) {
   bm25_free(s->words);
   for (size_t i = 0; i < s->models->n; i++) dense_release(&s->vectors[i]);
-  lode__free(s->scores);
-  lode__free(s->other);
+  mem_free(s->scores);
+  mem_free(s->other);
 }
 
 static void ask(searcher *s, method by, lode_str query) {
@@ -111,7 +111,7 @@ typedef struct held {
 
 static int by_language(const void *a, const void *b) {
   const held *x = a, *y = b;
-  int c = lode__str_cmp(x->lang, y->lang);
+  int c = str_cmp(x->lang, y->lang);
   return c ? c : x->code.data < y->code.data ? -1 : 1;
 }
 
@@ -140,7 +140,7 @@ static size_t held_load(char *data, held **out) {
       at = tab ? tab + 1 : end + 1;
     }
     if (k == 7 && field[3][0] == 'f' && width[6] > 80) {
-      if (!lode__grow(&all, &cap, n + 1, sizeof *all)) exit(2);
+      if (!mem_grow(&all, &cap, n + 1, sizeof *all)) exit(2);
       lode_str doc = unescape(field[5], width[5]);
       const char *stop = memchr(doc.data, '.', doc.len);
       if (stop && stop - doc.data > 12) doc.len = (size_t)(stop - doc.data);
@@ -170,10 +170,10 @@ static void run_held_out(const models *m) {
   size_t languages = 0;
   for (size_t from = 0; from < n_held;) {
     size_t to = from;
-    while (to < n_held && lode__str_eq(all[to].lang, all[from].lang)) to++;
+    while (to < n_held && str_eq(all[to].lang, all[from].lang)) to++;
     size_t n = to - from, take = n < AMONG ? n : AMONG;
     if (n >= 100) {
-      lode_str *codes = lode__alloc(take * sizeof *codes), *docs = lode__alloc(take * sizeof *docs);
+      lode_str *codes = mem_alloc(take * sizeof *codes), *docs = mem_alloc(take * sizeof *docs);
       if (!codes || !docs) exit(2);
       for (size_t i = 0; i < take; i++) codes[i] = all[from + i * n / take].code, docs[i] = all[from + i * n / take].doc;
       searcher s;
@@ -194,8 +194,8 @@ static void run_held_out(const models *m) {
       }
       languages++;
       searcher_release(&s);
-      lode__free(codes);
-      lode__free(docs);
+      mem_free(codes);
+      mem_free(docs);
     }
     from = to;
   }
@@ -204,18 +204,18 @@ static void run_held_out(const models *m) {
     print_method(m, k);
     printf(" %.3f\n", mrr_sum[k] / (double)languages);
   }
-  lode__free(all);
-  lode__free(data);
+  mem_free(all);
+  mem_free(data);
 }
 
 /* ---- CoSQA ---- */
 
-static lode__json load_json(const char *path, char **text) {
-  lode__json j = {.count = 0};
+static json_doc load_json(const char *path, char **text) {
+  json_doc j = {.count = 0};
   lode_error err;
   size_t len;
   *text = read_file(path, &len);
-  if (lode__json_parse(&j, (lode_str){*text, len}, NULL, &err) == LODE_OK) return j;
+  if (json_parse(&j, (lode_str){*text, len}, NULL, &err) == LODE_OK) return j;
   fprintf(stderr, "%s: %s\n", path, err.text);
   exit(2);
 }
@@ -227,14 +227,14 @@ static void run_cosqa(const models *m, const char *folder) {
     printf("skipped: CoSQA (LODE_DATA names no folder with it)\n");
     return;
   }
-  lode__json map = load_json(path, &map_text);
+  json_doc map = load_json(path, &map_text);
   snprintf(path, sizeof path, "%s/cosqa/dev-500.json", folder);
-  lode__json queries = load_json(path, &query_text);
+  json_doc queries = load_json(path, &query_text);
   size_t n = map.nodes[0].u.count;
-  lode_str *codes = lode__alloc_zero(n, sizeof *codes);
+  lode_str *codes = mem_calloc(n, sizeof *codes);
   if (!codes) exit(2);
   for (uint32_t at = 1; at < map.nodes[0].next; at = map.nodes[at + 1].next) {
-    int64_t i = map.nodes[at + 1].type == LODE__JSON_INT ? map.nodes[at + 1].u.i : -1;
+    int64_t i = map.nodes[at + 1].type == JSON_NODE_INT ? map.nodes[at + 1].u.i : -1;
     if (i >= 0 && (size_t)i < n) codes[i] = map.nodes[at].u.s;
   }
   printf("CoSQA: %zu questions, %zu functions\n", queries.nodes[0].u.count, n);
@@ -244,7 +244,7 @@ static void run_cosqa(const models *m, const char *folder) {
     double mrr = 0, ten = 0;
     size_t asked = 0;
     for (uint32_t at = 1; at < queries.nodes[0].next; at = queries.nodes[at].next) {
-      uint32_t doc = lode__json_get(&queries, at, LODE__LIT("doc")), idx = lode__json_get(&queries, at, LODE__LIT("retrieval_idx"));
+      uint32_t doc = json_get(&queries, at, STR_LIT("doc")), idx = json_get(&queries, at, STR_LIT("retrieval_idx"));
       if (!doc || !idx || queries.nodes[idx].u.i < 0 || (size_t)queries.nodes[idx].u.i >= n) continue;
       ask(&s, method_at(k), queries.nodes[doc].u.s);
       size_t rank = rank_of(&s, (size_t)queries.nodes[idx].u.i);
@@ -256,11 +256,11 @@ static void run_cosqa(const models *m, const char *folder) {
     printf(" MRR %.4f  r@10 %.3f\n", mrr / (double)asked, ten / (double)asked);
   }
   searcher_release(&s);
-  lode__free(codes);
-  lode__json_release(&map);
-  lode__json_release(&queries);
-  lode__free(map_text);
-  lode__free(query_text);
+  mem_free(codes);
+  json_release(&map);
+  json_release(&queries);
+  mem_free(map_text);
+  mem_free(query_text);
 }
 
 /* ---- Repositories ---- */
@@ -280,7 +280,7 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
     printf("skipped: repositories (LODE_DATA names no folder with them, or LODE_REPOS none with their trees)\n");
     return;
   }
-  lode__json list = load_json(path, &text);
+  json_doc list = load_json(path, &text);
   tasks asked;
   snprintf(path, sizeof path, "%s/repos-dev/tasks.jsonl", folder);
   tasks_load(&asked, path);
@@ -289,8 +289,8 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
   size_t chunks = 0;
   double seconds[MODELS_MAX] = {0};
   for (uint32_t at = 1; at < list.nodes[0].next; at = list.nodes[at].next) {
-    lode_str name = list.nodes[lode__json_get(&list, at, LODE__LIT("name"))].u.s, github = list.nodes[lode__json_get(&list, at, LODE__LIT("github"))].u.s;
-    lode_str root = list.nodes[lode__json_get(&list, at, LODE__LIT("root"))].u.s;
+    lode_str name = list.nodes[json_get(&list, at, STR_LIT("name"))].u.s, github = list.nodes[json_get(&list, at, STR_LIT("github"))].u.s;
+    lode_str root = list.nodes[json_get(&list, at, STR_LIT("root"))].u.s;
     if (!tree_of(repos, github, path, sizeof path)) {
       printf("skipped: %.*s (no such folder in LODE_REPOS)\n", (int)github.len, github.data);
       continue;
@@ -303,7 +303,7 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
     for (size_t i = 0; i < m->n; i++) seconds[i] += s.vectors[i].seconds;
     for (size_t k = 0; k < n_methods(m); k++) {
       for (size_t i = 0; i < asked.n; i++) {
-        if (!lode__str_eq(asked.all[i].repo, name)) continue;
+        if (!str_eq(asked.all[i].repo, name)) continue;
         scored best[RESULTS_MAX];
         place results[RESULTS_MAX];
         ask(&s, method_at(k), asked.all[i].query);
@@ -330,8 +330,8 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
   }
   for (size_t i = 0; i < m->n; i++) printf("  %s: %.0f chunks a second of CPU\n", m->all[i].name, (double)chunks / (seconds[i] + 1e-9));
   tasks_release(&asked);
-  lode__json_release(&list);
-  lode__free(text);
+  json_release(&list);
+  mem_free(text);
 }
 
 int main(int argc, char **argv) {

@@ -69,7 +69,7 @@ static size_t slot_of(const bm25 *b, uint64_t hash) {
   return at;
 }
 
-static int index_word(void *ctx, const lode__token *t) {
+static int index_word(void *ctx, const token_item *t) {
   bm25 *b = ctx;
   uint64_t hash = stable_hash(t->text, t->len);
   size_t at = slot_of(b, hash);
@@ -78,7 +78,7 @@ static int index_word(void *ctx, const lode__token *t) {
     b->slots[at].hash = hash;
     b->slots[at].term = b->n_terms++;
   }
-  if (!lode__grow(&b->postings, &b->cap, b->n_postings + 1, sizeof *b->postings)) must(NULL);
+  if (!mem_grow(&b->postings, &b->cap, b->n_postings + 1, sizeof *b->postings)) must(NULL);
   b->postings[b->n_postings++] = (posting){b->slots[at].term, b->text};
   b->lengths[b->text]++;
   return 0;
@@ -91,17 +91,17 @@ static int by_term(const void *a, const void *b) {
 }
 
 bm25 *bm25_new(const lode_str *texts, size_t n) {
-  bm25 *b = must(lode__alloc_zero(1, sizeof *b));
+  bm25 *b = must(mem_calloc(1, sizeof *b));
   b->n_slots = 1 << 22;
-  b->slots = must(lode__alloc_zero(b->n_slots, sizeof *b->slots));
-  b->lengths = must(lode__alloc_zero(n + 1, sizeof *b->lengths));
+  b->slots = must(mem_calloc(b->n_slots, sizeof *b->slots));
+  b->lengths = must(mem_calloc(n + 1, sizeof *b->lengths));
   b->n_texts = n;
   for (size_t i = 0; i < n; i++) {
     b->text = (uint32_t)i;
-    (void)lode__tokenize(texts[i].data, texts[i].len, index_word, b);
+    (void)token_split(texts[i].data, texts[i].len, index_word, b);
   }
   if (b->n_postings) qsort(b->postings, b->n_postings, sizeof *b->postings, by_term);
-  b->starts = must(lode__alloc_zero(b->n_terms + 1, sizeof *b->starts));
+  b->starts = must(mem_calloc(b->n_terms + 1, sizeof *b->starts));
   for (size_t i = 0; i < b->n_postings; i++) b->starts[b->postings[i].term + 1] = (uint32_t)i + 1;
   for (size_t i = 0; i < n; i++) b->mean += b->lengths[i];
   b->mean /= n ? (double)n : 1;
@@ -113,7 +113,7 @@ typedef struct asking {
   float *scores;
 } asking;
 
-static int score_word(void *ctx, const lode__token *t) {
+static int score_word(void *ctx, const token_item *t) {
   const asking *a = ctx;
   const bm25 *b = a->index;
   size_t at = slot_of(b, stable_hash(t->text, t->len));
@@ -134,15 +134,15 @@ static int score_word(void *ctx, const lode__token *t) {
 void bm25_scores(const bm25 *b, lode_str query, float *scores) {
   asking a = {b, scores};
   memset(scores, 0, b->n_texts * sizeof *scores);
-  (void)lode__tokenize(query.data, query.len, score_word, &a);
+  (void)token_split(query.data, query.len, score_word, &a);
 }
 
 void bm25_free(bm25 *b) {
-  lode__free(b->postings);
-  lode__free(b->starts);
-  lode__free(b->lengths);
-  lode__free(b->slots);
-  lode__free(b);
+  mem_free(b->postings);
+  mem_free(b->starts);
+  mem_free(b->lengths);
+  mem_free(b->slots);
+  mem_free(b);
 }
 
 /* ---- Vectors ---- */
@@ -156,7 +156,7 @@ static void embed(lode_embedder *e, const lode_str *texts, size_t n, float *vect
 
 void dense_init(dense *d, lode_embedder *embedder, const lode_str *texts, size_t n) {
   *d = (dense){.embedder = embedder, .dimension = lode_embedder_info_of(embedder)->dimension, .n = n};
-  d->vectors = must(lode__alloc((n + 1) * d->dimension * sizeof(float)));
+  d->vectors = must(mem_alloc((n + 1) * d->dimension * sizeof(float)));
   clock_t began = clock();
   for (size_t i = 0; i < n; i += 64) embed(embedder, texts + i, n - i < 64 ? n - i : 64, d->vectors + i * d->dimension);
   d->seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
@@ -174,7 +174,7 @@ void dense_scores(const dense *d, lode_str query, float *scores) {
 }
 
 void dense_release(dense *d) {
-  lode__free(d->vectors);
+  mem_free(d->vectors);
   *d = (dense){.n = 0};
 }
 

@@ -17,39 +17,39 @@ typedef struct run {
 
 static const task *find_task(const tasks *t, lode_str repo, lode_str query) {
   for (size_t i = 0; i < t->n; i++) {
-    if (lode__str_eq(t->all[i].repo, repo) && lode__str_eq(t->all[i].query, query)) return &t->all[i];
+    if (str_eq(t->all[i].repo, repo) && str_eq(t->all[i].query, query)) return &t->all[i];
   }
   return NULL;
 }
 
-static lode_str text_of(const lode__json *j, uint32_t node) {
-  return node && j->nodes[node].type == LODE__JSON_STRING ? j->nodes[node].u.s : LODE__LIT("");
+static lode_str text_of(const json_doc *j, uint32_t node) {
+  return node && j->nodes[node].type == JSON_NODE_STRING ? j->nodes[node].u.s : STR_LIT("");
 }
 
-static int64_t line_of(const lode__json *j, uint32_t object, const char *key) {
-  uint32_t node = lode__json_get(j, object, lode__str(key));
-  return node && j->nodes[node].type == LODE__JSON_INT ? j->nodes[node].u.i : 0;
+static int64_t line_of(const json_doc *j, uint32_t object, const char *key) {
+  uint32_t node = json_get(j, object, str_of(key));
+  return node && j->nodes[node].type == JSON_NODE_INT ? j->nodes[node].u.i : 0;
 }
 
-static void score_line(const tasks *t, const lode__json *j, run *r) {
-  const task *k = find_task(t, text_of(j, lode__json_get(j, 0, LODE__LIT("repo"))), text_of(j, lode__json_get(j, 0, LODE__LIT("query"))));
-  uint32_t list = lode__json_get(j, 0, LODE__LIT("results"));
+static void score_line(const tasks *t, const json_doc *j, run *r) {
+  const task *k = find_task(t, text_of(j, json_get(j, 0, STR_LIT("repo"))), text_of(j, json_get(j, 0, STR_LIT("query"))));
+  uint32_t list = json_get(j, 0, STR_LIT("results"));
   place places[RESULTS_MAX];
   size_t n = 0;
-  if (!k || !list || j->nodes[list].type != LODE__JSON_ARRAY) return;
+  if (!k || !list || j->nodes[list].type != JSON_NODE_ARRAY) return;
   for (uint32_t at = list + 1; at < j->nodes[list].next && n < RESULTS_MAX; at = j->nodes[at].next) {
-    places[n++] = (place){text_of(j, lode__json_get(j, at, LODE__LIT("path"))), line_of(j, at, "start_line"), line_of(j, at, "end_line")};
+    places[n++] = (place){text_of(j, json_get(j, at, STR_LIT("path"))), line_of(j, at, "start_line"), line_of(j, at, "end_line")};
   }
   r->ndcg[k - t->all] = task_ndcg(k, places, n);
 }
 
 static bool is_wanted(const tasks *t, const run *r, lode_str repo, int argc, char **argv) {
   for (int i = 2; i < argc; i++) {
-    if (lode__str_eq(lode__str(argv[i]), repo)) return true;
+    if (str_eq(str_of(argv[i]), repo)) return true;
   }
   if (argc > 2) return false;
   for (size_t i = 0; i < t->n; i++) {
-    if (lode__str_eq(t->all[i].repo, repo) && r->ndcg[i] >= 0) return true;
+    if (str_eq(t->all[i].repo, repo) && r->ndcg[i] >= 0) return true;
   }
   return false;
 }
@@ -61,15 +61,15 @@ int main(int argc, char **argv) {
   }
   tasks t;
   tasks_load(&t, argv[1]);
-  run r = {.ndcg = lode__alloc_zero(t.n + 1, sizeof(double))};
+  run r = {.ndcg = mem_calloc(t.n + 1, sizeof(double))};
   if (!r.ndcg) return 2;
   for (size_t i = 0; i < t.n; i++) r.ndcg[i] = -1;
   char *line = NULL;
   size_t cap = 0, missing = 0;
-  lode__json json = {.count = 0};
+  json_doc json = {.count = 0};
   for (ssize_t n; (n = getline(&line, &cap, stdin)) > 0;) {
     lode_error err;
-    if (lode__json_parse(&json, (lode_str){line, (size_t)n}, NULL, &err) == LODE_OK) score_line(&t, &json, &r);
+    if (json_parse(&json, (lode_str){line, (size_t)n}, NULL, &err) == LODE_OK) score_line(&t, &json, &r);
     else fprintf(stderr, "score: a line that is not JSON: %s\n", err.text);
   }
   tally sums = {.n_repos = 0};
@@ -85,8 +85,8 @@ int main(int argc, char **argv) {
   if (missing) printf("%zu tasks without an answer count 0\n", missing);
   printf("NDCG@10 %.4f over %zu repositories\n", tally_mean(&sums), sums.n_repos);
   free(line);
-  lode__json_release(&json);
-  lode__free(r.ndcg);
+  json_release(&json);
+  mem_free(r.ndcg);
   tasks_release(&t);
   return 0;
 }

@@ -13,7 +13,7 @@ char *read_file(const char *path, size_t *len) {
     exit(2);
   }
   rewind(in);
-  char *data = lode__alloc((size_t)size + 1);
+  char *data = mem_alloc((size_t)size + 1);
   if (!data || fread(data, 1, (size_t)size, in) != (size_t)size) {
     perror(path);
     exit(2);
@@ -24,19 +24,19 @@ char *read_file(const char *path, size_t *len) {
   return data;
 }
 
-static lode_str string_at(const lode__json *j, uint32_t object, const char *key) {
-  uint32_t node = lode__json_get(j, object, lode__str(key));
-  return node && j->nodes[node].type == LODE__JSON_STRING ? j->nodes[node].u.s : LODE__LIT("");
+static lode_str string_at(const json_doc *j, uint32_t object, const char *key) {
+  uint32_t node = json_get(j, object, str_of(key));
+  return node && j->nodes[node].type == JSON_NODE_STRING ? j->nodes[node].u.s : STR_LIT("");
 }
 
-static int64_t number_at(const lode__json *j, uint32_t object, const char *key) {
-  uint32_t node = lode__json_get(j, object, lode__str(key));
-  return node && j->nodes[node].type == LODE__JSON_INT ? j->nodes[node].u.i : 0;
+static int64_t number_at(const json_doc *j, uint32_t object, const char *key) {
+  uint32_t node = json_get(j, object, str_of(key));
+  return node && j->nodes[node].type == JSON_NODE_INT ? j->nodes[node].u.i : 0;
 }
 
-static void add_places(task *t, const lode__json *j, const char *key) {
-  uint32_t list = lode__json_get(j, 0, lode__str(key));
-  if (!list || j->nodes[list].type != LODE__JSON_ARRAY) return;
+static void add_places(task *t, const json_doc *j, const char *key) {
+  uint32_t list = json_get(j, 0, str_of(key));
+  if (!list || j->nodes[list].type != JSON_NODE_ARRAY) return;
   for (uint32_t at = list + 1; at < j->nodes[list].next && t->n_targets < TARGETS_MAX; at = j->nodes[at].next) {
     t->targets[t->n_targets++] = (place){string_at(j, at, "path"), number_at(j, at, "start_line"), number_at(j, at, "end_line")};
   }
@@ -50,11 +50,11 @@ void tasks_load(tasks *t, const char *path) {
     size_t n = strcspn(at, "\n");
     lode_error err;
     if (n > 1) {
-      if (!lode__grow(&t->all, &t->cap, t->n + 1, sizeof *t->all) || !lode__grow(&t->lines, &line_cap, t->n + 1, sizeof *t->lines)) exit(2);
-      lode__json *j = &t->lines[t->n];
+      if (!mem_grow(&t->all, &t->cap, t->n + 1, sizeof *t->all) || !mem_grow(&t->lines, &line_cap, t->n + 1, sizeof *t->lines)) exit(2);
+      json_doc *j = &t->lines[t->n];
       task *k = &t->all[t->n];
-      *j = (lode__json){.count = 0};
-      if (lode__json_parse(j, (lode_str){at, n}, NULL, &err) != LODE_OK) {
+      *j = (json_doc){.count = 0};
+      if (json_parse(j, (lode_str){at, n}, NULL, &err) != LODE_OK) {
         fprintf(stderr, "%s: line %zu: %s\n", path, t->n + 1, err.text);
         exit(2);
       }
@@ -68,15 +68,15 @@ void tasks_load(tasks *t, const char *path) {
 }
 
 void tasks_release(tasks *t) {
-  for (size_t i = 0; i < t->n; i++) lode__json_release(&t->lines[i]);
-  lode__free(t->lines);
-  lode__free(t->all);
-  lode__free(t->text);
+  for (size_t i = 0; i < t->n; i++) json_release(&t->lines[i]);
+  mem_free(t->lines);
+  mem_free(t->all);
+  mem_free(t->text);
   *t = (tasks){.n = 0};
 }
 
 static bool answers(const place *target, const place *result) {
-  if (!lode__str_eq(target->path, result->path)) return false;
+  if (!str_eq(target->path, result->path)) return false;
   return !target->first || (result->first <= target->last && result->last >= target->first);
 }
 
@@ -95,13 +95,13 @@ double task_ndcg(const task *t, const place *results, size_t n) {
 
 void tally_add(tally *t, const task *asked, double ndcg) {
   size_t i = 0;
-  while (i < t->n_repos && !lode__str_eq(t->repos[i].name, asked->repo)) i++;
+  while (i < t->n_repos && !str_eq(t->repos[i].name, asked->repo)) i++;
   if (i < sizeof t->repos / sizeof t->repos[0]) {
     if (i == t->n_repos) t->repos[t->n_repos++].name = asked->repo;
     t->repos[i].sum += ndcg;
     t->repos[i].n++;
   }
-  for (i = 0; i < t->n_categories && !lode__str_eq(t->categories[i].name, asked->category);) i++;
+  for (i = 0; i < t->n_categories && !str_eq(t->categories[i].name, asked->category);) i++;
   if (i < sizeof t->categories / sizeof t->categories[0]) {
     if (i == t->n_categories) t->categories[t->n_categories++].name = asked->category;
     t->categories[i].sum += ndcg;

@@ -28,7 +28,7 @@ typedef struct tasks {
   task *all;
   size_t n, cap;
   char *text; /* what the strings point into, with the documents of the lines */
-  lode__json *lines;
+  json_doc *lines;
 } tasks;
 
 /* Exits with a message when the file cannot be read or is not such a file. */

@@ -9,7 +9,7 @@
 enum { CHUNK_GOOD = 1000, CHUNK_MOST = 1500, FILE_MOST = 1 << 20 };
 
 static void grow(texts *t) {
-  if (!lode__grow(&t->all, &t->cap, t->n + 1, sizeof *t->all) || !lode__grow(&t->places, &t->places_cap, t->n + 1, sizeof *t->places)) {
+  if (!mem_grow(&t->all, &t->cap, t->n + 1, sizeof *t->all) || !mem_grow(&t->places, &t->places_cap, t->n + 1, sizeof *t->places)) {
     fprintf(stderr, "out of memory\n");
     exit(2);
   }
@@ -17,16 +17,16 @@ static void grow(texts *t) {
 
 void texts_add(texts *t, lode_str text) {
   grow(t);
-  char *copy = lode__arena_copy(&t->memory, text.data, text.len);
+  char *copy = mem_arena_copy(&t->memory, text.data, text.len);
   if (!copy) exit(2);
   t->places[t->n] = (place){.first = 0};
   t->all[t->n++] = (lode_str){copy, text.len};
 }
 
 void texts_release(texts *t) {
-  lode__free(t->all);
-  lode__free(t->places);
-  lode__arena_release(&t->memory);
+  mem_free(t->all);
+  mem_free(t->places);
+  mem_arena_release(&t->memory);
   *t = (texts){.n = 0};
 }
 
@@ -46,7 +46,7 @@ static bool is_source(const char *name) {
 static void add_chunk(texts *t, lode_str path, const char *data, size_t len, int64_t first, int64_t last, bool with_path) {
   size_t head = with_path ? path.len + 1 : 0;
   grow(t);
-  char *copy = lode__arena_alloc(&t->memory, head + len + 1);
+  char *copy = mem_arena_alloc(&t->memory, head + len + 1);
   if (!copy) exit(2);
   if (with_path) memcpy(copy, path.data, path.len), copy[path.len] = '\n';
   memcpy(copy + head, data, len);
@@ -79,7 +79,7 @@ static void add_file(texts *t, const char *file, lode_str path, bool with_path) 
     }
     if (start < len) add_chunk(t, path, data + start, len - start, first, line - 1, with_path);
   }
-  lode__free(data);
+  mem_free(data);
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -99,20 +99,20 @@ void texts_of_tree(texts *t, const char *folder, lode_str root, bool with_path) 
       for (struct dirent *e; d && (e = readdir(d));) {
         char *name;
         if (e->d_name[0] == '.') continue;
-        if (!lode__grow(&todo, &cap, n + 1, sizeof *todo) || asprintf(&name, "%s%s%s", path, path[0] ? "/" : "", e->d_name) < 0) exit(2);
+        if (!mem_grow(&todo, &cap, n + 1, sizeof *todo) || asprintf(&name, "%s%s%s", path, path[0] ? "/" : "", e->d_name) < 0) exit(2);
         todo[n++] = name;
       }
       if (d) closedir(d);
       if (n > from) qsort(todo + from, n - from, sizeof *todo, by_name);
     } else if (S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size < FILE_MOST && is_source(path)) {
-      char *kept = lode__arena_copy(&t->memory, path, strlen(path));
+      char *kept = mem_arena_copy(&t->memory, path, strlen(path));
       if (!kept) exit(2);
-      add_file(t, file, lode__str(kept), with_path);
+      add_file(t, file, str_of(kept), with_path);
     }
     if (n == 0) break;
     n--;
     snprintf(path, sizeof path, "%s", todo[n]);
     free(todo[n]);
   }
-  lode__free(todo);
+  mem_free(todo);
 }

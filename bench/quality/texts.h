@@ -8,7 +8,7 @@ typedef struct texts {
   lode_str *all;
   place *places;      /* trees only */
   size_t n, cap, places_cap;
-  lode__arena memory; /* what the strings point into */
+  mem_arena memory; /* what the strings point into */
 } texts;
 
 /* The chunks of all source files under folder/root: whole lines, about 1,200 bytes, ended at a blank line where there

@@ -6,19 +6,19 @@
 /* ---- Rows ---- */
 
 lode_status lode__result_new(uint64_t limit_bytes, lode_result **out, lode_error *err) {
-  lode_result *result = lode__alloc_zero(1, sizeof *result);
+  lode_result *result = mem_calloc(1, sizeof *result);
   *out = result;
-  if (!result) return lode__fail_nomem(err);
+  if (!result) return err_nomem(err);
   result->limit_bytes = limit_bytes > SIZE_MAX ? SIZE_MAX : (size_t)limit_bytes;
-  lode__arena_init(&result->arena, result->limit_bytes);
+  mem_arena_init(&result->arena, result->limit_bytes);
   return LODE_OK;
 }
 
 void lode_result_free(lode_result *result) {
   if (!result) return;
-  lode__free(result->rows);
-  lode__arena_release(&result->arena);
-  lode__free(result);
+  mem_free(result->rows);
+  mem_arena_release(&result->arena);
+  mem_free(result);
 }
 
 size_t lode_result_count(const lode_result *result) { return result ? result->n : 0; }
@@ -31,7 +31,7 @@ uint64_t lode_result_next(const lode_result *result) { return result ? result->n
 uint64_t lode_result_moment(const lode_result *result) { return result ? result->moment : 0; }
 
 lode_status lode__result_row(lode_result *result, lode_row **row, lode_error *err) {
-  if (!lode__grow(&result->rows, &result->cap, result->n + 1, sizeof *result->rows)) return lode__fail_nomem(err);
+  if (!mem_grow(&result->rows, &result->cap, result->n + 1, sizeof *result->rows)) return err_nomem(err);
   *row = &result->rows[result->n];
   **row = (lode_row){.distance = NAN};
   return LODE_OK;
@@ -40,7 +40,7 @@ lode_status lode__result_row(lode_result *result, lode_row **row, lode_error *er
 void lode__result_keep(lode_result *result) { result->n++; }
 
 static lode_status too_large(const lode_result *result, lode_error *err) {
-  return lode__fail(err, LODE_LIMIT,
+  return err_set(err, LODE_LIMIT,
                     "the answer is larger than the store's memory budget (%zu bytes): ask for fewer rows or parts at a time "
                     "(limit and after page through lode_get), or open the store with more memory_bytes",
                     result->limit_bytes);
@@ -50,17 +50,17 @@ lode_status lode__result_bytes(lode_result *result, size_t size, void **out, lod
   size_t rows = result->cap * sizeof *result->rows;
   *out = NULL;
   if (size > result->limit_bytes || result->arena.used + rows > result->limit_bytes - size) return too_large(result, err);
-  *out = lode__arena_alloc(&result->arena, size);
+  *out = mem_arena_alloc(&result->arena, size);
   if (*out) return LODE_OK;
   bool at_limit = size + 4096 > result->limit_bytes - result->arena.used; /* 4096: more than a block's header */
-  return at_limit ? too_large(result, err) : lode__fail_nomem(err);
+  return at_limit ? too_large(result, err) : err_nomem(err);
 }
 
 lode_status lode__result_copy(lode_result *result, lode_str from, lode_str *to, lode_error *err) {
   void *p;
   *to = (lode_str){NULL, 0};
   if (!from.data) return LODE_OK;
-  LODE__TRY(lode__result_bytes(result, from.len + 1, &p, err));
+  TRY(lode__result_bytes(result, from.len + 1, &p, err));
   if (from.len) memcpy(p, from.data, from.len);
   ((char *)p)[from.len] = '\0';
   *to = (lode_str){p, from.len};
@@ -77,33 +77,33 @@ const lode_facet *lode_facet_list_at(const lode_facet_list *list, size_t i) {
 
 void lode_facet_list_free(lode_facet_list *list) {
   if (!list) return;
-  lode__free(list->facets);
-  lode__arena_release(&list->arena);
-  lode__free(list);
+  mem_free(list->facets);
+  mem_arena_release(&list->arena);
+  mem_free(list);
 }
 
 /* ---- Collections ---- */
 
 lode_status lode__collection_list_new(lode_collection_list **out, lode_error *err) {
-  lode_collection_list *list = lode__alloc_zero(1, sizeof *list);
+  lode_collection_list *list = mem_calloc(1, sizeof *list);
   *out = list;
-  if (!list) return lode__fail_nomem(err);
-  lode__arena_init(&list->arena, 0);
+  if (!list) return err_nomem(err);
+  mem_arena_init(&list->arena, 0);
   return LODE_OK;
 }
 
-static bool keep(lode__arena *arena, lode_str *s) {
+static bool keep(mem_arena *arena, lode_str *s) {
   if (!s->data) return true;
-  s->data = lode__arena_copy(arena, s->data, s->len);
+  s->data = mem_arena_copy(arena, s->data, s->len);
   return s->data != NULL;
 }
 
 lode_status lode__collection_list_add(lode_collection_list *list, const lode_collection_info *from, lode_error *err) {
-  if (!lode__grow(&list->infos, &list->cap, list->n + 1, sizeof *list->infos)) return lode__fail_nomem(err);
+  if (!mem_grow(&list->infos, &list->cap, list->n + 1, sizeof *list->infos)) return err_nomem(err);
   lode_collection_info *info = &list->infos[list->n];
   *info = *from;
   if (!keep(&list->arena, &info->name) || !keep(&list->arena, &info->metadata) || !keep(&list->arena, &info->embedder))
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   list->n++;
   return LODE_OK;
 }
@@ -116,7 +116,7 @@ const lode_collection_info *lode_collection_list_at(const lode_collection_list *
 
 void lode_collection_list_free(lode_collection_list *list) {
   if (!list) return;
-  lode__free(list->infos);
-  lode__arena_release(&list->arena);
-  lode__free(list);
+  mem_free(list->infos);
+  mem_arena_release(&list->arena);
+  mem_free(list);
 }

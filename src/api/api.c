@@ -14,13 +14,13 @@ static size_t scheme_of(const char *address) {
 }
 
 lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   *store = NULL;
-  if (!address || !*address) return lode__fail(err, LODE_INVALID, "name the folder of the store, or the address of a cluster");
-  if (options) LODE__TRY(lode__check_open_options(options, err));
+  if (!address || !*address) return err_set(err, LODE_INVALID, "name the folder of the store, or the address of a cluster");
+  if (options) TRY(lode__check_open_options(options, err));
   bool cluster = (starts_with(address, "qdrant://") || starts_with(address, "qdrants://"));
   if (!cluster && scheme_of(address))
-    return lode__fail(err, LODE_INVALID, "%.*s:// is no store that Lode knows: qdrant:// and qdrants:// are; a folder of that name is ./%.300s",
+    return err_set(err, LODE_INVALID, "%.*s:// is no store that Lode knows: qdrant:// and qdrants:// are; a folder of that name is ./%.300s",
                       (int)(scheme_of(address) < 40 ? scheme_of(address) : 40), address, address);
   return (cluster ? &lode__remote_engine : &lode__core_engine)->open(address, options, store, err);
 }

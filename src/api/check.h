@@ -32,7 +32,7 @@ typedef struct lode__batch {
   size_t *order;       /* positions, by id */
   lode_str *metadata;  /* of each: compact JSON; absent also for {} */
   bool *has_null;      /* of each: its metadata removes keys */
-  lode__arena arena;
+  mem_arena arena;
 } lode__batch;
 lode_status lode__batch_init(lode__batch *batch, uint64_t max_document_bytes, const lode_record *records, size_t n,
                              bool allow_null, lode_error *err);

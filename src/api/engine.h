@@ -114,7 +114,7 @@ struct lode_result {
   uint64_t next;
   uint64_t moment;
   size_t limit_bytes;
-  lode__arena arena;
+  mem_arena arena;
 };
 lode_status lode__result_new(uint64_t limit_bytes, lode_result **result, lode_error *err);
 /* A row behind the others, all of it absent. It counts once lode__result_keep was called. */
@@ -127,13 +127,13 @@ lode_status lode__result_copy(lode_result *result, lode_str from, lode_str *to, 
 struct lode_facet_list {
   lode_facet *facets;
   size_t n;
-  lode__arena arena;
+  mem_arena arena;
 };
 
 struct lode_collection_list {
   lode_collection_info *infos;
   size_t n, cap;
-  lode__arena arena;
+  mem_arena arena;
 };
 lode_status lode__collection_list_new(lode_collection_list **list, lode_error *err);
 /* Adds a copy. */

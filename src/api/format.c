@@ -16,12 +16,12 @@ enum { FIRST_BYTES = 1 << 16, MOST_HEADER_BYTES = 1 << 16 };
 
 lode_status lode__input_init(lode__input *in, lode_read_fn *read, void *ctx, lode_error *err) {
   *in = (lode__input){.read = read, .ctx = ctx};
-  if (!read) return lode__fail(err, LODE_INVALID, "an import needs a function to read from");
-  return lode__grow(&in->data, &in->cap, FIRST_BYTES, 1) ? LODE_OK : lode__fail_nomem(err);
+  if (!read) return err_set(err, LODE_INVALID, "an import needs a function to read from");
+  return mem_grow(&in->data, &in->cap, FIRST_BYTES, 1) ? LODE_OK : err_nomem(err);
 }
 
 void lode__input_release(lode__input *in) {
-  lode__free(in->data);
+  mem_free(in->data);
   *in = (lode__input){0};
 }
 
@@ -32,9 +32,9 @@ static lode_status fill(lode__input *in, lode_error *err) {
     in->end -= in->at;
     in->at = 0;
   }
-  if (in->end == in->cap && !lode__grow(&in->data, &in->cap, in->cap + 1, 1)) return lode__fail_nomem(err);
+  if (in->end == in->cap && !mem_grow(&in->data, &in->cap, in->cap + 1, 1)) return err_nomem(err);
   int64_t n = in->read(in->ctx, in->data + in->end, in->cap - in->end);
-  if (n < 0 || (uint64_t)n > in->cap - in->end) return lode__fail(err, LODE_IO, "reading the import failed");
+  if (n < 0 || (uint64_t)n > in->cap - in->end) return err_set(err, LODE_IO, "reading the import failed");
   in->end += (size_t)n;
   in->eof = n == 0;
   return LODE_OK;
@@ -50,10 +50,10 @@ lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *
     end = have > looked ? memchr(in->data + in->at + looked, '\n', have - looked) : NULL;
     size_t len = end ? (size_t)(end - in->data) - in->at : have;
     if (len > max)
-      return lode__fail(err, LODE_LIMIT, "the line is longer than %zu bytes: is this JSON, one object a line?", max);
+      return err_set(err, LODE_LIMIT, "the line is longer than %zu bytes: is this JSON, one object a line?", max);
     if (end || in->eof) break;
     looked = have;
-    LODE__TRY(fill(in, err));
+    TRY(fill(in, err));
   }
   if (!end && in->at == in->end) return LODE_OK;
   size_t len = (end ? (size_t)(end - in->data) : in->end) - in->at;
@@ -71,7 +71,7 @@ lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got,
     in->at += count;
     *got += count;
     if (*got == n || in->eof) break;
-    LODE__TRY(fill(in, err));
+    TRY(fill(in, err));
   }
   return LODE_OK;
 }
@@ -129,14 +129,14 @@ static lode_status parse_header(lode_str text, lode__matrix *m, lode_error *err)
   while (ok && !take(&c, "}")) {
     unsigned bit = 0;
     ok = take_quoted(&c, &key) && take(&c, ":");
-    if (ok && lode__str_eq(key, LODE__LIT("descr"))) {
+    if (ok && str_eq(key, STR_LIT("descr"))) {
       bit = 1;
       ok = take_quoted(&c, &descr);
-    } else if (ok && lode__str_eq(key, LODE__LIT("fortran_order"))) {
+    } else if (ok && str_eq(key, STR_LIT("fortran_order"))) {
       bit = 2;
       c_order = take(&c, "False");
       ok = c_order || take(&c, "True");
-    } else if (ok && lode__str_eq(key, LODE__LIT("shape"))) {
+    } else if (ok && str_eq(key, STR_LIT("shape"))) {
       bit = 4;
       ok = take_shape(&c, &m->rows, &columns);
     }
@@ -147,13 +147,13 @@ static lode_status parse_header(lode_str text, lode__matrix *m, lode_error *err)
   }
   skip_space(&c);
   if (!ok || seen != 7 || c.at != c.end)
-    return lode__fail(err, LODE_INVALID, "the header of the .npy is not that of a matrix: save a two-dimensional array");
-  m->width = lode__str_eq(descr, LODE__LIT("<f4")) ? 4 : lode__str_eq(descr, LODE__LIT("<f8")) ? 8 : 0;
+    return err_set(err, LODE_INVALID, "the header of the .npy is not that of a matrix: save a two-dimensional array");
+  m->width = str_eq(descr, STR_LIT("<f4")) ? 4 : str_eq(descr, STR_LIT("<f8")) ? 8 : 0;
   if (!m->width || !c_order)
-    return lode__fail(err, LODE_INVALID, "the .npy must hold little-endian float32 or float64 in C order: "
+    return err_set(err, LODE_INVALID, "the .npy must hold little-endian float32 or float64 in C order: "
                                          "numpy.ascontiguousarray(a, dtype='<f4') makes it so");
   if (columns < 1 || columns > LODE_MAX_DIMENSION)
-    return lode__fail(err, LODE_INVALID, "the .npy has %llu columns: vectors have 1 to %d dimensions",
+    return err_set(err, LODE_INVALID, "the .npy has %llu columns: vectors have 1 to %d dimensions",
                       (unsigned long long)columns, LODE_MAX_DIMENSION);
   m->dim = (uint32_t)columns;
   return LODE_OK;
@@ -165,8 +165,8 @@ static uint32_t get_u32(const unsigned char *p) {
 
 static lode_status read_exactly(lode__input *in, void *out, size_t n, lode_error *err) {
   size_t got;
-  LODE__TRY(lode__input_bytes(in, out, n, &got, err));
-  return got == n ? LODE_OK : lode__fail(err, LODE_INVALID, "the stream ends in the middle: it was cut off");
+  TRY(lode__input_bytes(in, out, n, &got, err));
+  return got == n ? LODE_OK : err_set(err, LODE_INVALID, "the stream ends in the middle: it was cut off");
 }
 
 lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format format, lode_error *err) {
@@ -174,18 +174,18 @@ lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format for
   lode_status st;
   *m = (lode__matrix){.format = format, .width = 4};
   if (format == LODE_FVECS) return LODE_OK;
-  LODE__TRY(read_exactly(in, head, 10, err));
-  if (memcmp(head, "\x93NUMPY", 6) != 0) return lode__fail(err, LODE_INVALID, "this is no .npy file");
+  TRY(read_exactly(in, head, 10, err));
+  if (memcmp(head, "\x93NUMPY", 6) != 0) return err_set(err, LODE_INVALID, "this is no .npy file");
   if (head[6] < 1 || head[6] > 3)
-    return lode__fail(err, LODE_INVALID, "version %u of .npy is not known: 1 to 3 are", (unsigned)head[6]);
-  if (head[6] > 1) LODE__TRY(read_exactly(in, head + 10, 2, err));
+    return err_set(err, LODE_INVALID, "version %u of .npy is not known: 1 to 3 are", (unsigned)head[6]);
+  if (head[6] > 1) TRY(read_exactly(in, head + 10, 2, err));
   size_t len = head[6] == 1 ? (size_t)head[8] | (size_t)head[9] << 8 : get_u32(head + 8);
-  if (len > MOST_HEADER_BYTES) return lode__fail(err, LODE_INVALID, "the header of the .npy is too long: %zu bytes", len);
-  char *text = lode__alloc(len);
-  if (!text) return lode__fail_nomem(err);
+  if (len > MOST_HEADER_BYTES) return err_set(err, LODE_INVALID, "the header of the .npy is too long: %zu bytes", len);
+  char *text = mem_alloc(len);
+  if (!text) return err_nomem(err);
   st = read_exactly(in, text, len, err);
   if (st == LODE_OK) st = parse_header((lode_str){text, len}, m, err);
-  lode__free(text);
+  mem_free(text);
   return st;
 }
 
@@ -196,7 +196,7 @@ static lode_status read_row(lode__matrix *m, lode__input *in, float *row, uint32
   size_t step = sizeof raw / m->width;
   for (size_t i = 0; i < dim; i += step) {
     size_t n = dim - i < step ? dim - i : step;
-    LODE__TRY(read_exactly(in, raw, n * m->width, err));
+    TRY(read_exactly(in, raw, n * m->width, err));
     for (size_t j = 0; j < n; j++) {
       const unsigned char *p = raw + j * m->width;
       if (m->width == 4) {
@@ -222,27 +222,27 @@ static lode_status next_dim(lode__matrix *m, lode__input *in, uint32_t *dim, boo
     *more = true;
     return LODE_OK;
   }
-  LODE__TRY(lode__input_bytes(in, head, m->format == LODE_NPY ? 1 : 4, &got, err));
+  TRY(lode__input_bytes(in, head, m->format == LODE_NPY ? 1 : 4, &got, err));
   if (got == 0) return LODE_OK;
   if (m->format == LODE_NPY)
-    return lode__fail(err, LODE_INVALID, "more bytes follow the last row than the header of the .npy says");
-  if (got < 4) return lode__fail(err, LODE_INVALID, "the stream ends in the middle of a vector: it was cut off");
+    return err_set(err, LODE_INVALID, "more bytes follow the last row than the header of the .npy says");
+  if (got < 4) return err_set(err, LODE_INVALID, "the stream ends in the middle of a vector: it was cut off");
   *dim = get_u32(head);
   if (*dim < 1 || *dim > LODE_MAX_DIMENSION)
-    return lode__fail(err, LODE_INVALID, "vector %llu has %u dimensions: 1 to %d are possible; is this an .fvecs file?",
+    return err_set(err, LODE_INVALID, "vector %llu has %u dimensions: 1 to %d are possible; is this an .fvecs file?",
                       (unsigned long long)m->at, *dim, LODE_MAX_DIMENSION);
   *more = true;
   return LODE_OK;
 }
 
-lode_status lode__matrix_next(lode__matrix *m, lode__input *in, lode__buf *row, uint32_t *dim, bool *more, lode_error *err) {
+lode_status lode__matrix_next(lode__matrix *m, lode__input *in, strbuf *row, uint32_t *dim, bool *more, lode_error *err) {
   *dim = 0;
-  LODE__TRY(next_dim(m, in, dim, more, err));
+  TRY(next_dim(m, in, dim, more, err));
   if (!*more) return LODE_OK;
   row->len = 0;
-  char *room = lode__buf_room(row, (size_t)*dim * sizeof(float));
-  if (!room) return lode__fail_nomem(err);
-  LODE__TRY(read_row(m, in, (float *)(void *)room, *dim, err));
+  char *room = strbuf_reserve(row, (size_t)*dim * sizeof(float));
+  if (!room) return err_nomem(err);
+  TRY(read_row(m, in, (float *)(void *)room, *dim, err));
   row->len = (size_t)*dim * sizeof(float);
   m->at++;
   return LODE_OK;

@@ -27,6 +27,6 @@ typedef struct lode__matrix {
 } lode__matrix;
 lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format format, lode_error *err);
 /* The next row into `row` (grown as needed); *more is false at the end. */
-lode_status lode__matrix_next(lode__matrix *m, lode__input *in, lode__buf *row, uint32_t *dim, bool *more, lode_error *err);
+lode_status lode__matrix_next(lode__matrix *m, lode__input *in, strbuf *row, uint32_t *dim, bool *more, lode_error *err);
 
 #endif

@@ -26,10 +26,10 @@ typedef struct import {
   uint64_t *seen;          /* hashes of the batch's ids; open addressing, 0: free */
   size_t n_seen;
   bool *missing;           /* of the batch; NULL when nobody asks */
-  lode__arena arena;       /* what the records point to */
-  lode__json json;
-  lode__buf rest;          /* a line without its embedding */
-  lode__buf text, row;     /* metadata; a vector, or its JSON text */
+  mem_arena arena;       /* what the records point to */
+  json_doc json;
+  strbuf rest;          /* a line without its embedding */
+  strbuf text, row;     /* metadata; a vector, or its JSON text */
   float *vector;
 } import;
 
@@ -37,7 +37,7 @@ typedef struct import {
 static lode_status at_line(const import *m, uint64_t line, lode_status st, lode_error *err) {
   if (!err || st == LODE_OK || st == LODE_NOMEM) return st;
   lode_error inner = *err;
-  return lode__fail_at(err, st, (size_t)line, "%s %llu: %s", m->request->format == LODE_JSONL ? "line" : "row", (unsigned long long)line + 1,
+  return err_set_at(err, st, (size_t)line, "%s %llu: %s", m->request->format == LODE_JSONL ? "line" : "row", (unsigned long long)line + 1,
                        inner.text);
 }
 
@@ -48,7 +48,7 @@ static lode_status write_batch(import *m, lode_progress progress, lode_error *er
   lode_status st;
   float *vectors = NULL;
   if (m->n == 0) return LODE_OK;
-  if (m->request->embedder) LODE__TRY(lode_embed_records(m->request->embedder, m->records, m->n, &vectors, err));
+  if (m->request->embedder) TRY(lode_embed_records(m->request->embedder, m->records, m->n, &vectors, err));
   switch (m->request->mode) {
     case LODE_IMPORT_UPSERT: st = lode_upsert(m->handle, NULL, m->records, m->n, &result, err); break;
     case LODE_IMPORT_UPDATE: st = lode_update(m->handle, NULL, m->records, m->n, m->missing, &result, err); break;
@@ -62,15 +62,15 @@ static lode_status write_batch(import *m, lode_progress progress, lode_error *er
   m->report->skipped += result.skipped;
   m->n = 0;
   memset(m->seen, 0, m->n_seen * sizeof *m->seen);
-  lode__arena_reset(&m->arena);
+  mem_arena_reset(&m->arena);
   if (progress.step && !progress.step(progress.ctx, "import", m->report->lines, 0))
-    return lode__fail(err, LODE_CANCELLED, "cancelled after %llu records: they stay", (unsigned long long)m->report->lines);
+    return err_set(err, LODE_CANCELLED, "cancelled after %llu records: they stay", (unsigned long long)m->report->lines);
   return LODE_OK;
 }
 
 /* True when the id (or one that looks like it) is in the batch already; else it is noted. */
 static bool is_repeated(import *m, lode_str id) {
-  uint64_t hash = lode__hash(id.data, id.len) | 1;
+  uint64_t hash = hash_bytes(id.data, id.len) | 1;
   size_t at = (hash >> 1) & (m->n_seen - 1);
   for (; m->seen[at]; at = (at + 1) & (m->n_seen - 1))
     if (m->seen[at] == hash) return true;
@@ -86,18 +86,18 @@ static bool is_full(const import *m) {
 static lode_status add(import *m, lode_record r, lode_progress progress, lode_error *err) {
   bool fails = m->request->mode == LODE_IMPORT_ADD && m->request->on_existing == LODE_FAIL_EXISTING;
   if (r.id.data && !fails && is_repeated(m, r.id)) {
-    LODE__TRY(write_batch(m, progress, err));
+    TRY(write_batch(m, progress, err));
     (void)is_repeated(m, r.id);
   }
-  if (!lode__grow(&m->records, &m->cap_records, m->n + 1, sizeof *m->records) ||
-      !lode__grow(&m->lines, &m->cap_lines, m->n + 1, sizeof *m->lines))
-    return lode__fail_nomem(err);
+  if (!mem_grow(&m->records, &m->cap_records, m->n + 1, sizeof *m->records) ||
+      !mem_grow(&m->lines, &m->cap_lines, m->n + 1, sizeof *m->lines))
+    return err_nomem(err);
   lode_str *parts[] = {&r.id, &r.document, &r.metadata};
   for (size_t i = 0; i < 3; i++)
-    if (parts[i]->data && !(parts[i]->data = lode__arena_copy(&m->arena, parts[i]->data, parts[i]->len)))
-      return lode__fail_nomem(err);
-  if (r.vector && !(r.vector = lode__arena_copy(&m->arena, r.vector, (size_t)r.dimension * sizeof(float))))
-    return lode__fail_nomem(err);
+    if (parts[i]->data && !(parts[i]->data = mem_arena_copy(&m->arena, parts[i]->data, parts[i]->len)))
+      return err_nomem(err);
+  if (r.vector && !(r.vector = mem_arena_copy(&m->arena, r.vector, (size_t)r.dimension * sizeof(float))))
+    return err_nomem(err);
   m->lines[m->n] = m->line;
   m->records[m->n++] = r;
   m->report->lines++;
@@ -133,56 +133,56 @@ static bool find_embedding(lode_str line, lode_str *array) {
 }
 
 static lode_status wrong(lode_error *err, const char *what) {
-  return lode__fail(err, LODE_REFUSED, "%s", what);
+  return err_set(err, LODE_REFUSED, "%s", what);
 }
 
 /* One key of the object. *floats: the JSON text of the embedding, when it was not taken out before. */
 static lode_status take_key(import *m, lode_str key, uint32_t node, unsigned *seen, lode_record *r, lode_str *floats,
                             lode_error *err) {
   static const char *const names[] = {"id", "document", "metadata", "embedding"};
-  const lode__json_node *v = &m->json.nodes[node];
+  const json_node *v = &m->json.nodes[node];
   char quoted[256];
   unsigned k = 0;
-  while (k < 4 && !lode__str_eq(key, lode__str(names[k]))) k++;
+  while (k < 4 && !str_eq(key, str_of(names[k]))) k++;
   if (k == 4)
-    return lode__fail(err, LODE_REFUSED, "the key %s is not known: id, document, metadata and embedding are",
-                      lode__quote(key, quoted, sizeof quoted));
-  if (*seen & 1u << k) return lode__fail(err, LODE_REFUSED, "the key \"%s\" comes twice", names[k]);
+    return err_set(err, LODE_REFUSED, "the key %s is not known: id, document, metadata and embedding are",
+                      str_quote(key, quoted, sizeof quoted));
+  if (*seen & 1u << k) return err_set(err, LODE_REFUSED, "the key \"%s\" comes twice", names[k]);
   *seen |= 1u << k;
-  if (v->type == LODE__JSON_NULL) return LODE_OK;
+  if (v->type == JSON_NODE_NULL) return LODE_OK;
   if (k < 2) {
-    if (v->type != LODE__JSON_STRING) return lode__fail(err, LODE_REFUSED, "\"%s\" must be a string", names[k]);
+    if (v->type != JSON_NODE_STRING) return err_set(err, LODE_REFUSED, "\"%s\" must be a string", names[k]);
     *(k == 0 ? &r->id : &r->document) = v->u.s;
     return LODE_OK;
   }
-  if (k == 2 && v->type != LODE__JSON_OBJECT) return wrong(err, "\"metadata\" must be an object");
-  if (k == 3 && v->type != LODE__JSON_ARRAY) return wrong(err, "\"embedding\" must be an array of numbers");
-  lode__buf *buf = k == 2 ? &m->text : &m->row;
+  if (k == 2 && v->type != JSON_NODE_OBJECT) return wrong(err, "\"metadata\" must be an object");
+  if (k == 3 && v->type != JSON_NODE_ARRAY) return wrong(err, "\"embedding\" must be an array of numbers");
+  strbuf *buf = k == 2 ? &m->text : &m->row;
   buf->len = 0;
-  lode__json_put_node(buf, &m->json, node);
-  if (buf->failed) return lode__fail_nomem(err);
+  json_put_node(buf, &m->json, node);
+  if (buf->failed) return err_nomem(err);
   *(k == 2 ? &r->metadata : floats) = (lode_str){buf->data, buf->len};
   return LODE_OK;
 }
 
 static lode_status parse_object(import *m, lode_str text, lode_record *r, lode_str *floats, lode_error *err) {
   unsigned seen = 0;
-  lode_status st = lode__json_parse(&m->json, text, NULL, err);
+  lode_status st = json_parse(&m->json, text, NULL, err);
   if (st != LODE_OK) {
     if (st != LODE_NOMEM && err) err->status = LODE_REFUSED;
     return st == LODE_NOMEM ? st : LODE_REFUSED;
   }
-  const lode__json_node *top = &m->json.nodes[0];
-  if (top->type != LODE__JSON_OBJECT) return wrong(err, "an object is wanted: {\"id\": ..., \"document\": ..., ...}");
+  const json_node *top = &m->json.nodes[0];
+  if (top->type != JSON_NODE_OBJECT) return wrong(err, "an object is wanted: {\"id\": ..., \"document\": ..., ...}");
   for (uint32_t at = 1; at < top->next; at = m->json.nodes[at + 1].next)
-    LODE__TRY(take_key(m, m->json.nodes[at].u.s, at + 1, &seen, r, floats, err));
+    TRY(take_key(m, m->json.nodes[at].u.s, at + 1, &seen, r, floats, err));
   return r->id.data ? LODE_OK : wrong(err, "the \"id\" is missing");
 }
 
 static lode_status bad_embedding(const lode_record *r, const lode_error *why, lode_error *err) {
   char quoted[256];
-  return lode__fail(err, LODE_REFUSED, "record %s: the embedding cannot be used: %s",
-                    lode__quote(r->id, quoted, sizeof quoted), why->text);
+  return err_set(err, LODE_REFUSED, "record %s: the embedding cannot be used: %s",
+                    str_quote(r->id, quoted, sizeof quoted), why->text);
 }
 
 static lode_status parse_line(import *m, lode_str line, lode_record *r, lode_error *err) {
@@ -191,10 +191,10 @@ static lode_status parse_line(import *m, lode_str line, lode_record *r, lode_err
   if (find_embedding(line, &floats)) {
     size_t before = (size_t)(floats.data - line.data);
     m->rest.len = 0;
-    lode__buf_add(&m->rest, line.data, before);
-    lode__buf_adds(&m->rest, "null");
-    lode__buf_add(&m->rest, floats.data + floats.len, line.len - before - floats.len);
-    if (m->rest.failed) return lode__fail_nomem(err);
+    strbuf_add(&m->rest, line.data, before);
+    strbuf_addstr(&m->rest, "null");
+    strbuf_add(&m->rest, floats.data + floats.len, line.len - before - floats.len);
+    if (m->rest.failed) return err_nomem(err);
     text = (lode_str){m->rest.data, m->rest.len};
   } else {
     floats = (lode_str){NULL, 0};
@@ -208,8 +208,8 @@ static lode_status parse_line(import *m, lode_str line, lode_record *r, lode_err
   }
   if (st != LODE_OK || !floats.data) return st;
   lode_error why;
-  st = lode__json_floats(floats, m->vector, LODE_MAX_DIMENSION, &dim, &why);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  st = json_parse_floats(floats, m->vector, LODE_MAX_DIMENSION, &dim, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) return bad_embedding(r, &why, err);
   if (dim == 0) return wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
   r->vector = m->vector;
@@ -230,7 +230,7 @@ static lode_status import_lines(import *m, lode_progress progress, lode_error *e
     if (line.len == 0) continue;
     st = parse_line(m, line, &r, err);
     if (st != LODE_OK) return at_line(m, m->line, st, err);
-    LODE__TRY(add(m, r, progress, err));
+    TRY(add(m, r, progress, err));
   }
 }
 
@@ -238,7 +238,7 @@ static lode_status import_lines(import *m, lode_progress progress, lode_error *e
 
 static lode_status import_rows(import *m, lode_progress progress, lode_error *err) {
   lode__matrix matrix;
-  LODE__TRY(lode__matrix_begin(&matrix, &m->in, m->request->format, err));
+  TRY(lode__matrix_begin(&matrix, &m->in, m->request->format, err));
   for (m->line = 0;; m->line++) {
     char id[24];
     bool more;
@@ -248,11 +248,11 @@ static lode_status import_rows(import *m, lode_progress progress, lode_error *er
     if (st != LODE_OK) return at_line(m, m->line, st, err);
     if (!more) return LODE_OK;
     if (__builtin_add_overflow(m->request->first_id, m->line, &number))
-      return at_line(m, m->line, lode__fail(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), err);
+      return at_line(m, m->line, err_set(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), err);
     int len = snprintf(id, sizeof id, "%llu", (unsigned long long)number);
     r.id = (lode_str){id, (size_t)len};
     r.vector = (const float *)(const void *)m->row.data;
-    LODE__TRY(add(m, r, progress, err));
+    TRY(add(m, r, progress, err));
   }
 }
 
@@ -260,26 +260,26 @@ static lode_status import_rows(import *m, lode_progress progress, lode_error *er
 
 static lode_status check_request(const lode_import_request *r, lode_error *err) {
   if (r->format != LODE_JSONL && r->format != LODE_NPY && r->format != LODE_FVECS)
-    return lode__fail(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS", (int)r->format);
+    return err_set(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS", (int)r->format);
   if (r->mode != LODE_IMPORT_ADD && r->mode != LODE_IMPORT_UPSERT && r->mode != LODE_IMPORT_UPDATE)
-    return lode__fail(err, LODE_INVALID, "there is no import mode %d", (int)r->mode);
-  if (r->batch > MOST_BATCH) return lode__fail(err, LODE_INVALID, "batch is %zu: the most is %d", r->batch, MOST_BATCH);
+    return err_set(err, LODE_INVALID, "there is no import mode %d", (int)r->mode);
+  if (r->batch > MOST_BATCH) return err_set(err, LODE_INVALID, "batch is %zu: the most is %d", r->batch, MOST_BATCH);
   return LODE_OK;
 }
 
 static lode_status prepare(import *m, lode_error *err) {
-  LODE__TRY(lode__input_init(&m->in, m->request->read, m->request->ctx, err));
+  TRY(lode__input_init(&m->in, m->request->read, m->request->ctx, err));
   m->batch = m->request->batch ? m->request->batch : DEFAULT_BATCH;
   /* A character of a document takes up to six bytes as JSON. */
   m->max_line = (size_t)m->options->max_document_bytes * 6 + LODE_MAX_METADATA_BYTES * 6u +
                 LODE_MAX_DIMENSION * 32u + LODE_MAX_ID_BYTES * 6u;
   for (m->n_seen = 64; m->n_seen < m->batch * 2; m->n_seen *= 2) {}
-  m->seen = lode__alloc_zero(m->n_seen, sizeof *m->seen);
-  m->vector = lode__alloc((size_t)LODE_MAX_DIMENSION * sizeof *m->vector);
+  m->seen = mem_calloc(m->n_seen, sizeof *m->seen);
+  m->vector = mem_alloc((size_t)LODE_MAX_DIMENSION * sizeof *m->vector);
   bool asked = m->request->mode == LODE_IMPORT_UPDATE && m->request->missing;
-  if (asked) m->missing = lode__alloc_zero(m->batch, sizeof *m->missing);
-  if (asked && !m->missing) return lode__fail_nomem(err);
-  return m->seen && m->vector ? LODE_OK : lode__fail_nomem(err);
+  if (asked) m->missing = mem_calloc(m->batch, sizeof *m->missing);
+  if (asked && !m->missing) return err_nomem(err);
+  return m->seen && m->vector ? LODE_OK : err_nomem(err);
 }
 
 lode_status lode_import(lode_collection *collection, const lode_import_request *request, lode_progress progress,
@@ -289,25 +289,25 @@ lode_status lode_import(lode_collection *collection, const lode_import_request *
   const lode__store_head *store = (const lode__store_head *)head->store;
   import m = {.handle = collection, .options = store->options, .request = request, .report = report ? report : &unused};
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   *m.report = (lode_import_report){0};
-  lode__arena_init(&m.arena, 0);
-  LODE__GOTO(check_request(request, err));
-  LODE__GOTO(prepare(&m, err));
-  LODE__GOTO(request->format == LODE_JSONL ? import_lines(&m, progress, err) : import_rows(&m, progress, err));
-  LODE__GOTO(write_batch(&m, progress, err));
+  mem_arena_init(&m.arena, 0);
+  TRY_GOTO(check_request(request, err));
+  TRY_GOTO(prepare(&m, err));
+  TRY_GOTO(request->format == LODE_JSONL ? import_lines(&m, progress, err) : import_rows(&m, progress, err));
+  TRY_GOTO(write_batch(&m, progress, err));
   if (head->engine->loaded) head->engine->loaded(head->store, m.report->written, progress);
 done:
   lode__input_release(&m.in);
-  lode__free(m.records);
-  lode__free(m.lines);
-  lode__free(m.seen);
-  lode__free(m.missing);
-  lode__free(m.vector);
-  lode__arena_release(&m.arena);
-  lode__json_release(&m.json);
-  lode__buf_release(&m.rest);
-  lode__buf_release(&m.text);
-  lode__buf_release(&m.row);
+  mem_free(m.records);
+  mem_free(m.lines);
+  mem_free(m.seen);
+  mem_free(m.missing);
+  mem_free(m.vector);
+  mem_arena_release(&m.arena);
+  json_release(&m.json);
+  strbuf_release(&m.rest);
+  strbuf_release(&m.text);
+  strbuf_release(&m.row);
   return st;
 }

@@ -9,64 +9,64 @@
 #include "base.h"
 #include "sanitized.h"
 
-#if LODE__ASAN
+#if BUILD_ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
-enum { ALIGN = 16, FIRST_BYTES = 4096, MOST_BYTES = 1 << 20, KEEP_BYTES = 1 << 20 };
+enum { ARENA_ALIGN = 16, ARENA_FIRST_BYTES = 4096, ARENA_MAX_BLOCK = 1 << 20, ARENA_KEEP_BYTES = 1 << 20 };
 
-struct lode__arena_block {
-  lode__arena_block *older;
+struct mem_arena_block {
+  mem_arena_block *older;
   size_t size; /* of the whole block, header included */
   size_t at;   /* where the next object begins, from the block's begin */
 };
 
-#define HEADER_BYTES ((sizeof(lode__arena_block) + ALIGN - 1) / ALIGN * ALIGN)
+#define ARENA_HEADER_BYTES ((sizeof(mem_arena_block) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN)
 
-void lode__arena_init(lode__arena *arena, size_t limit_bytes) {
-  *arena = (lode__arena){.limit = limit_bytes};
+void mem_arena_init(mem_arena *arena, size_t limit_bytes) {
+  *arena = (mem_arena){.limit = limit_bytes};
 }
 
-static void poison(lode__arena_block *block) {
-  ASAN_POISON_MEMORY_REGION((char *)block + HEADER_BYTES, block->size - HEADER_BYTES);
+static void arena_poison(mem_arena_block *block) {
+  ASAN_POISON_MEMORY_REGION((char *)block + ARENA_HEADER_BYTES, block->size - ARENA_HEADER_BYTES);
 }
 
-static void block_free(lode__arena_block *block) {
+static void arena_free_block(mem_arena_block *block) {
   ASAN_UNPOISON_MEMORY_REGION((char *)block, block->size);
-  lode__free(block);
+  mem_free(block);
 }
 
 /* A new head with room for `size` bytes. */
-static bool add_block(lode__arena *arena, size_t size) {
-  size_t need, want = arena->used < FIRST_BYTES ? FIRST_BYTES : arena->used;
-  if (lode__add_over(size, HEADER_BYTES, &need)) return false;
-  if (want > MOST_BYTES) want = MOST_BYTES;
+static bool arena_add_block(mem_arena *arena, size_t size) {
+  size_t need, want = arena->used < ARENA_FIRST_BYTES ? ARENA_FIRST_BYTES : arena->used;
+  if (mem_add_overflow(size, ARENA_HEADER_BYTES, &need)) return false;
+  if (want > ARENA_MAX_BLOCK) want = ARENA_MAX_BLOCK;
   if (want < need) want = need;
   if (arena->limit) {
     size_t left = arena->limit - arena->used;
     if (need > left) return false;
     if (want > left) want = left;
   }
-  lode__arena_block *block = lode__alloc_aligned(ALIGN, want);
+  mem_arena_block *block = mem_alloc_aligned(ARENA_ALIGN, want);
   if (!block) return false;
-  *block = (lode__arena_block){.older = arena->head, .size = want, .at = HEADER_BYTES};
-  poison(block);
+  *block = (mem_arena_block){.older = arena->head, .size = want, .at = ARENA_HEADER_BYTES};
+  arena_poison(block);
   arena->head = block;
   arena->used += want;
   return true;
 }
 
-void *lode__arena_alloc(lode__arena *arena, size_t size) {
+void *mem_arena_alloc(mem_arena *arena, size_t size) {
   size_t padded;
-  if (lode__add_over(size, ALIGN - 1, &padded)) return NULL;
-  padded = padded / ALIGN * ALIGN;
-  if (padded == 0) padded = ALIGN; /* two objects never share an address */
-  lode__arena_block *block = arena->head;
+  if (mem_add_overflow(size, ARENA_ALIGN - 1, &padded)) return NULL;
+  padded = padded / ARENA_ALIGN * ARENA_ALIGN;
+  if (padded == 0) padded = ARENA_ALIGN; /* two objects never share an address */
+  mem_arena_block *block = arena->head;
   if (!block || block->size - block->at < padded) {
-    if (!add_block(arena, padded)) return NULL;
+    if (!arena_add_block(arena, padded)) return NULL;
     block = arena->head;
   }
   void *p = (char *)block + block->at;
@@ -75,40 +75,40 @@ void *lode__arena_alloc(lode__arena *arena, size_t size) {
   return p;
 }
 
-void *lode__arena_copy(lode__arena *arena, const void *data, size_t size) {
+void *mem_arena_copy(mem_arena *arena, const void *data, size_t size) {
   size_t with_nul;
-  if (lode__add_over(size, 1, &with_nul)) return NULL;
-  char *p = lode__arena_alloc(arena, with_nul);
+  if (mem_add_overflow(size, 1, &with_nul)) return NULL;
+  char *p = mem_arena_alloc(arena, with_nul);
   if (!p) return NULL;
   if (size) memcpy(p, data, size);
   p[size] = '\0';
   return p;
 }
 
-void lode__arena_reset(lode__arena *arena) {
-  lode__arena_block *keep = NULL;
-  for (lode__arena_block *b = arena->head, *older; b; b = older) {
+void mem_arena_reset(mem_arena *arena) {
+  mem_arena_block *keep = NULL;
+  for (mem_arena_block *b = arena->head, *older; b; b = older) {
     older = b->older;
-    if (b->size > KEEP_BYTES || (keep && keep->size >= b->size)) {
-      block_free(b);
+    if (b->size > ARENA_KEEP_BYTES || (keep && keep->size >= b->size)) {
+      arena_free_block(b);
       continue;
     }
-    if (keep) block_free(keep);
+    if (keep) arena_free_block(keep);
     keep = b;
   }
   arena->head = keep;
   arena->used = 0;
   if (!keep) return;
   keep->older = NULL;
-  keep->at = HEADER_BYTES;
+  keep->at = ARENA_HEADER_BYTES;
   arena->used = keep->size;
-  poison(keep);
+  arena_poison(keep);
 }
 
-void lode__arena_release(lode__arena *arena) {
-  for (lode__arena_block *b = arena->head, *older; b; b = older) {
+void mem_arena_release(mem_arena *arena) {
+  for (mem_arena_block *b = arena->head, *older; b; b = older) {
     older = b->older;
-    block_free(b);
+    arena_free_block(b);
   }
   arena->head = NULL;
   arena->used = 0;

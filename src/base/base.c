@@ -1,7 +1,7 @@
 /* base.c - errors, invariants, the door to memory, growing buffers and arrays, strings.
  *
  * Error texts are cut at a character, so that a text of UTF-8 pieces stays UTF-8. Nothing here has state but
- * lode__alloc_hook, so everything may be called from any thread.
+ * mem_alloc_hook, so everything may be called from any thread.
  */
 #include "base.h"
 
@@ -39,7 +39,7 @@ static void cut_at_character(char *text, size_t len) {
   if (need > back + 1) text[len - 1 - back] = '\0';
 }
 
-__attribute__((format(printf, 4, 0))) static lode_status fail(lode_error *err, lode_status status, size_t record,
+__attribute__((format(printf, 4, 0))) static lode_status err_vset(lode_error *err, lode_status status, size_t record,
                                                               const char *format, va_list args) {
   char text[sizeof err->text] = ""; /* apart, because the old text may be one of the arguments */
   if (!err) return status;
@@ -51,52 +51,52 @@ __attribute__((format(printf, 4, 0))) static lode_status fail(lode_error *err, l
   return status;
 }
 
-lode_status lode__fail(lode_error *err, lode_status status, const char *format, ...) {
+lode_status err_set(lode_error *err, lode_status status, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  fail(err, status, LODE_NO_RECORD, format, args);
+  err_vset(err, status, LODE_NO_RECORD, format, args);
   va_end(args);
   return status;
 }
 
-lode_status lode__fail_at(lode_error *err, lode_status status, size_t record, const char *format, ...) {
+lode_status err_set_at(lode_error *err, lode_status status, size_t record, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  fail(err, status, record, format, args);
+  err_vset(err, status, record, format, args);
   va_end(args);
   return status;
 }
 
-lode_status lode__fail_nomem(lode_error *err) {
-  return lode__fail(err, LODE_NOMEM, "out of memory: free some, or ask for less at a time");
+lode_status err_nomem(lode_error *err) {
+  return err_set(err, LODE_NOMEM, "out of memory: free some, or ask for less at a time");
 }
 
-bool lode__errno_is_full(int errnum) { return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG; }
+bool err_is_disk_full(int errnum) { return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG; }
 
-lode_status lode__fail_errno(lode_error *err, int errnum, const char *what) {
+lode_status err_errno(lode_error *err, int errnum, const char *what) {
   lode_status status = LODE_IO;
-  if (lode__errno_is_full(errnum)) status = LODE_FULL;
+  if (err_is_disk_full(errnum)) status = LODE_FULL;
   if (errnum == ENOMEM) status = LODE_NOMEM;
   char text[128];
   if (errnum == ELOOP)
-    return lode__fail(err, LODE_REFUSED, "%s is a symbolic link, which is not followed here: put the file or folder itself in its place", what);
+    return err_set(err, LODE_REFUSED, "%s is a symbolic link, which is not followed here: put the file or folder itself in its place", what);
   if (errnum == ENXIO)
-    return lode__fail(err, LODE_REFUSED, "%s is a pipe, a socket or a device, not a file: remove it, or name another one", what);
-  return lode__fail(err, status, "%s: %s", what, strerror_r(errnum, text, sizeof text));
+    return err_set(err, LODE_REFUSED, "%s is a pipe, a socket or a device, not a file: remove it, or name another one", what);
+  return err_set(err, status, "%s: %s", what, strerror_r(errnum, text, sizeof text));
 }
 
-lode_status lode__fail_internal(lode_error *err, const char *what) {
-  return lode__fail(err, LODE_INTERNAL, "%s: a bug in lode (please report it); open the store anew to go on", what);
+lode_status err_internal(lode_error *err, const char *what) {
+  return err_set(err, LODE_INTERNAL, "%s: a bug in lode (please report it); open the store anew to go on", what);
 }
 
-void lode__error_clear(lode_error *err) {
+void err_clear(lode_error *err) {
   if (!err) return;
   err->status = LODE_OK;
   err->record = LODE_NO_RECORD;
   err->text[0] = '\0';
 }
 
-bool lode__invariant_broken(const char *cond, const char *file, int line) {
+bool err_invariant_broken(const char *cond, const char *file, int line) {
 #ifdef LODE_CHECKED
   fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, cond);
   abort();
@@ -128,7 +128,7 @@ static char *put_escaped(char *out, unsigned char c) {
   return out;
 }
 
-const char *lode__quote(lode_str s, char *buf, size_t size) {
+const char *str_quote(lode_str s, char *buf, size_t size) {
   if (size < 256) return "(...)";
   if (!s.data) {
     memcpy(buf, "null", 5);
@@ -139,8 +139,8 @@ const char *lode__quote(lode_str s, char *buf, size_t size) {
   *out++ = '"';
   while (i < s.len) {
     unsigned char c = (unsigned char)s.data[i];
-    size_t width = lode__utf8_width(s.data + i, s.len - i);
-    bool escape = width == 0 || lode__utf8_hidden(lode__utf8_code(s.data + i, width)) || c == '"' || c == '\\';
+    size_t width = utf8_width(s.data + i, s.len - i);
+    bool escape = width == 0 || utf8_is_hidden(utf8_decode(s.data + i, width)) || c == '"' || c == '\\';
     if (escape) width = 1;
     if (i + width > QUOTE_BYTES) break;
     if (escape) {
@@ -158,53 +158,53 @@ const char *lode__quote(lode_str s, char *buf, size_t size) {
 
 /* ---- Memory ---- */
 
-bool (*_Atomic lode__alloc_hook)(void);
+bool (*_Atomic mem_alloc_hook)(void);
 
 /* No request of ours is larger; absurd sizes are refused here, before allocators that abort on them. */
-#define LARGEST (SIZE_MAX >> 25)
+#define MEM_MAX_BYTES (SIZE_MAX >> 25)
 
 static bool may_allocate(size_t size) {
-  if (size > LARGEST) return false;
-  bool (*hook)(void) = atomic_load_explicit(&lode__alloc_hook, memory_order_relaxed);
+  if (size > MEM_MAX_BYTES) return false;
+  bool (*hook)(void) = atomic_load_explicit(&mem_alloc_hook, memory_order_relaxed);
   return __builtin_expect(hook == NULL, 1) || hook();
 }
 
-void *lode__alloc(size_t size) {
+void *mem_alloc(size_t size) {
   if (!may_allocate(size)) return NULL;
   return malloc(size ? size : 1);
 }
 
-char *lode__copy(const char *text, size_t len) {
-  char *copy = lode__alloc(len + 1);
+char *str_dup(const char *text, size_t len) {
+  char *copy = mem_alloc(len + 1);
   if (!copy) return NULL;
   if (len) memcpy(copy, text, len);
   copy[len] = '\0';
   return copy;
 }
 
-void *lode__alloc_zero(size_t count, size_t size) {
+void *mem_calloc(size_t count, size_t size) {
   size_t bytes;
-  if (lode__mul_over(count, size, &bytes) || !may_allocate(bytes)) return NULL;
+  if (mem_mul_overflow(count, size, &bytes) || !may_allocate(bytes)) return NULL;
   return calloc(1, bytes ? bytes : 1);
 }
 
-void *lode__realloc(void *p, size_t size) {
+void *mem_realloc(void *p, size_t size) {
   if (!may_allocate(size)) return NULL;
   return realloc(p, size ? size : 1);
 }
 
-void lode__free(void *p) { free(p); }
+void mem_free(void *p) { free(p); }
 
-void *lode__alloc_aligned(size_t align, size_t size) {
+void *mem_alloc_aligned(size_t align, size_t size) {
   void *p = NULL;
   if (!may_allocate(size)) return NULL;
   if (align < sizeof(void *)) align = sizeof(void *);
   return posix_memalign(&p, align, size ? size : 1) == 0 ? p : NULL;
 }
 
-void *lode__alloc_large(size_t size) {
+void *mem_alloc_large(size_t size) {
   enum { HUGE_PAGE = 1 << 21 };
-  void *p = lode__alloc_aligned(size < HUGE_PAGE ? 64 : HUGE_PAGE, size);
+  void *p = mem_alloc_aligned(size < HUGE_PAGE ? 64 : HUGE_PAGE, size);
 #ifdef MADV_HUGEPAGE
   int saved = errno;
   if (p && size >= HUGE_PAGE) (void)madvise(p, size, MADV_HUGEPAGE); /* a hint: where it is not taken, all works the same */
@@ -215,19 +215,19 @@ void *lode__alloc_large(size_t size) {
 
 /* ---- Growing buffer ---- */
 
-void lode__buf_release(lode__buf *buf) {
-  lode__free(buf->data);
-  *buf = (lode__buf){0};
+void strbuf_release(strbuf *buf) {
+  mem_free(buf->data);
+  *buf = (strbuf){0};
 }
 
-char *lode__buf_room(lode__buf *buf, size_t more) {
+char *strbuf_reserve(strbuf *buf, size_t more) {
   if (buf->failed) return NULL;
   if (more <= buf->cap - buf->len && buf->data) return buf->data + buf->len;
   size_t need, cap;
-  if (lode__add_over(buf->len, more, &need)) goto failed;
-  if (lode__add_over(buf->cap, buf->cap / 2, &cap) || cap < need) cap = need;
+  if (mem_add_overflow(buf->len, more, &need)) goto failed;
+  if (mem_add_overflow(buf->cap, buf->cap / 2, &cap) || cap < need) cap = need;
   if (cap < 64) cap = 64;
-  char *data = lode__realloc(buf->data, cap);
+  char *data = mem_realloc(buf->data, cap);
   if (!data) goto failed;
   buf->data = data;
   buf->cap = cap;
@@ -237,30 +237,30 @@ failed:
   return NULL;
 }
 
-void lode__buf_add(lode__buf *buf, const void *data, size_t len) {
+void strbuf_add(strbuf *buf, const void *data, size_t len) {
   if (len == 0) return;
-  char *at = lode__buf_room(buf, len);
+  char *at = strbuf_reserve(buf, len);
   if (!at) return;
   memcpy(at, data, len);
   buf->len += len;
 }
 
-void lode__buf_adds(lode__buf *buf, const char *text) { lode__buf_add(buf, text, strlen(text)); }
+void strbuf_addstr(strbuf *buf, const char *text) { strbuf_add(buf, text, strlen(text)); }
 
-void lode__buf_addc(lode__buf *buf, char c) {
-  char *at = lode__buf_room(buf, 1);
+void strbuf_addch(strbuf *buf, char c) {
+  char *at = strbuf_reserve(buf, 1);
   if (!at) return;
   *at = c;
   buf->len++;
 }
 
-void lode__buf_addf(lode__buf *buf, const char *format, ...) {
+void strbuf_addf(strbuf *buf, const char *format, ...) {
   va_list args;
   va_start(args, format);
   int n = vsnprintf(NULL, 0, format, args);
   va_end(args);
   if (n < 0) buf->failed = true;
-  char *at = n < 0 ? NULL : lode__buf_room(buf, (size_t)n + 1); /* vsnprintf wants to write its NUL */
+  char *at = n < 0 ? NULL : strbuf_reserve(buf, (size_t)n + 1); /* vsnprintf wants to write its NUL */
   if (!at) return;
   va_start(args, format);
   vsnprintf(at, (size_t)n + 1, format, args);
@@ -270,15 +270,15 @@ void lode__buf_addf(lode__buf *buf, const char *format, ...) {
 
 /* ---- Growing array ---- */
 
-bool lode__grow(void *items, size_t *cap, size_t need, size_t item_size) {
+bool mem_grow(void *items, size_t *cap, size_t need, size_t item_size) {
   if (need <= *cap) return true;
   size_t want, bytes;
-  if (lode__add_over(*cap, *cap / 2, &want) || want < need) want = need;
+  if (mem_add_overflow(*cap, *cap / 2, &want) || want < need) want = need;
   if (want < 8) want = 8;
-  if (lode__mul_over(want, item_size, &bytes)) return false;
+  if (mem_mul_overflow(want, item_size, &bytes)) return false;
   void *p;
   memcpy(&p, items, sizeof p); /* *items is a pointer of some type: its bytes are what we know of it */
-  p = lode__realloc(p, bytes);
+  p = mem_realloc(p, bytes);
   if (!p) return false;
   memcpy(items, &p, sizeof p);
   *cap = want;
@@ -287,7 +287,7 @@ bool lode__grow(void *items, size_t *cap, size_t need, size_t item_size) {
 
 /* ---- Strings ---- */
 
-int lode__str_cmp(lode_str a, lode_str b) {
+int str_cmp(lode_str a, lode_str b) {
   size_t n = a.len < b.len ? a.len : b.len;
   int c = n ? memcmp(a.data, b.data, n) : 0;
   if (c) return c;

@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 /* Extends `crc` (0 to begin) by the bytes; the value is the usual one ("123456789" gives 0xE3069283). */
-uint32_t lode__crc32c(uint32_t crc, const void *data, size_t len);
-/* The same by tables alone, on any CPU. LODE_SIMD=portable in the environment makes lode__crc32c this one. */
-uint32_t lode__crc32c_portable(uint32_t crc, const void *data, size_t len);
-/* Which one lode__crc32c is: "sse4.2", "armv8" or "portable". */
-const char *lode__crc32c_name(void);
+uint32_t crc32c_update(uint32_t crc, const void *data, size_t len);
+/* The same by tables alone, on any CPU. LODE_SIMD=portable in the environment makes crc32c_update this one. */
+uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len);
+/* Which one crc32c_update is: "sse4.2", "armv8" or "portable". */
+const char *crc32c_name(void);
 /* Helpers that feed integers in little-endian order. */
-uint32_t lode__crc32c_u32(uint32_t crc, uint32_t v);
-uint32_t lode__crc32c_u64(uint32_t crc, uint64_t v);
+uint32_t crc32c_update_u32(uint32_t crc, uint32_t v);
+uint32_t crc32c_update_u64(uint32_t crc, uint64_t v);
 
 #endif

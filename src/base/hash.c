@@ -11,43 +11,43 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t mix(uint64_t x) {
+static uint64_t hash_mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
 
-uint64_t lode__random(void) {
+uint64_t rand_u64(void) {
   uint64_t value;
   if (getrandom(&value, sizeof value, GRND_NONBLOCK) == (ssize_t)sizeof value) return value;
   /* Early at boot or under a filter of system calls: what differs between calls, threads and processes must do. */
   struct timespec now = {0};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return mix((uint64_t)now.tv_nsec + ((uint64_t)now.tv_sec << 30) + mix((uint64_t)getpid()) +
-             mix((uint64_t)(uintptr_t)&now));
+  return hash_mix((uint64_t)now.tv_nsec + ((uint64_t)now.tv_sec << 30) + hash_mix((uint64_t)getpid()) +
+             hash_mix((uint64_t)(uintptr_t)&now));
 }
 
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static uint64_t key0, key1;
+static pthread_once_t hash_key_once = PTHREAD_ONCE_INIT;
+static uint64_t hash_key0, hash_key1;
 
-static void draw_key(void) {
-  key0 = lode__random();
-  key1 = lode__random();
+static void hash_draw_key(void) {
+  hash_key0 = rand_u64();
+  hash_key1 = rand_u64();
 }
 
-static inline uint64_t rotate(uint64_t x, int by) { return (x << by) | (x >> (64 - by)); }
+static inline uint64_t hash_rotl(uint64_t x, int by) { return (x << by) | (x >> (64 - by)); }
 
 static inline void sip_round(uint64_t v[4]) {
-  v[0] += v[1], v[1] = rotate(v[1], 13) ^ v[0], v[0] = rotate(v[0], 32);
-  v[2] += v[3], v[3] = rotate(v[3], 16) ^ v[2];
-  v[0] += v[3], v[3] = rotate(v[3], 21) ^ v[0];
-  v[2] += v[1], v[1] = rotate(v[1], 17) ^ v[2], v[2] = rotate(v[2], 32);
+  v[0] += v[1], v[1] = hash_rotl(v[1], 13) ^ v[0], v[0] = hash_rotl(v[0], 32);
+  v[2] += v[3], v[3] = hash_rotl(v[3], 16) ^ v[2];
+  v[0] += v[3], v[3] = hash_rotl(v[3], 21) ^ v[0];
+  v[2] += v[1], v[1] = hash_rotl(v[1], 17) ^ v[2], v[2] = hash_rotl(v[2], 32);
 }
 
-uint64_t lode__hash(const void *data, size_t len) {
-  pthread_once(&key_once, draw_key);
-  uint64_t v[4] = {key0 ^ 0x736F6D6570736575u, key1 ^ 0x646F72616E646F6Du, key0 ^ 0x6C7967656E657261u,
-                   key1 ^ 0x7465646279746573u};
+uint64_t hash_bytes(const void *data, size_t len) {
+  pthread_once(&hash_key_once, hash_draw_key);
+  uint64_t v[4] = {hash_key0 ^ 0x736F6D6570736575u, hash_key1 ^ 0x646F72616E646F6Du, hash_key0 ^ 0x6C7967656E657261u,
+                   hash_key1 ^ 0x7465646279746573u};
   const unsigned char *p = data;
   size_t left = len;
   for (; left >= 8; p += 8, left -= 8) {

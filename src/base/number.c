@@ -85,7 +85,7 @@ static size_t significant(const char *p, const char *end) {
   return memchr(p, '.', n) ? n - 1 : n;
 }
 
-const char *lode__number_scan(const char *p, const char *end, lode__number *number) {
+const char *num_scan(const char *p, const char *end, num_parsed *number) {
   const char *begin = p;
   bool negative = p < end && *p == '-';
   if (negative) p++;
@@ -110,11 +110,11 @@ const char *lode__number_scan(const char *p, const char *end, lode__number *numb
     if (!p) return NULL;
     integer = false;
   }
-  *number = (lode__number){begin, p, w, exponent - places, negative, integer, exact};
+  *number = (num_parsed){begin, p, w, exponent - places, negative, integer, exact};
   return p;
 }
 
-bool lode__number_to_int(const lode__number *number, int64_t *value) {
+bool num_to_int(const num_parsed *number, int64_t *value) {
   uint64_t most = (uint64_t)INT64_MAX + number->negative;
   if (!number->integer || !number->exact || number->digits > most) return false;
   *value = number->negative ? (int64_t)(0 - number->digits) : (int64_t)number->digits;
@@ -184,7 +184,7 @@ static inline float make_float(uint64_t w, int e10, bool negative) {
 }
 
 /* All digits that can matter as "-DIGITSe-EXP" for strtod; returns false when the value is 0. */
-static bool plain_text(const lode__number *number, char out[SIGNIFICANT + 32]) {
+static bool plain_text(const num_parsed *number, char out[SIGNIFICANT + 32]) {
   size_t n = 0;
   int64_t dropped = 0, exponent = number->exp10;
   bool tail = false;
@@ -208,7 +208,7 @@ static bool plain_text(const lode__number *number, char out[SIGNIFICANT + 32]) {
   return true;
 }
 
-bool lode__number_to_double(const lode__number *number, double *value) {
+bool num_to_double(const num_parsed *number, double *value) {
   if (number->exact && scalable(number->digits, number->exp10)) {
     *value = make_double(number->digits, (int)number->exp10, number->negative);
     return true;
@@ -219,7 +219,7 @@ bool lode__number_to_double(const lode__number *number, double *value) {
   return isfinite(*value);
 }
 
-bool lode__number_to_float(const lode__number *number, float *value) {
+bool num_to_float(const num_parsed *number, float *value) {
   if (number->exact && scalable(number->digits, number->exp10)) {
     *value = make_float(number->digits, (int)number->exp10, number->negative);
     return isfinite(*value);
@@ -232,29 +232,29 @@ bool lode__number_to_float(const lode__number *number, float *value) {
 
 /* ---- Binary to digits ---- */
 
-typedef struct decimal {
+typedef struct num_decimal {
   uint64_t digits; /* value = digits * 10^exp10 */
   int exp10;
-} decimal;
+} num_decimal;
 
 /* A value taken apart: m * 2^e2 with m of 53 bits; neighbours of its type are `ulp` units of m away. */
-typedef struct binary {
+typedef struct num_binary {
   uint64_t m;
   int e2;
   uint64_t ulp;
-} binary;
+} num_binary;
 
 /* d was rounded from the value and differs from it by `distance`, in units of which the value's ulp has `ulp`.
  * Whether it rounds back: less than half way to the neighbour, or half way and even. Below a power of two the
  * neighbour is nearer. */
-static inline bool rounds_back(u128 distance, u128 ulp, bool below, const binary *value) {
+static inline bool rounds_back(u128 distance, u128 ulp, bool below, const num_binary *value) {
   bool near = below && value->m == UINT64_C(1) << 52, even = (value->m & value->ulp) == 0;
   distance <<= near ? 2 : 1;
   return distance < ulp || (distance == ulp && even);
 }
 
 /* Rounds the value to an integer times 10^-k. False when that is out of range; *back: whether it reads back. */
-static inline bool scale_to_integer(const binary *value, int k, uint64_t *integer, bool *back) {
+static inline bool scale_to_integer(const num_binary *value, int k, uint64_t *integer, bool *back) {
   int shift = value->e2 + k;
   u128 quotient;
   if (k > POW5_MAX || k < -POW5_MAX) return false;
@@ -284,15 +284,15 @@ static inline bool scale_to_integer(const binary *value, int k, uint64_t *intege
 static inline int first_place(int power) { return (power * 78913 - (power < 0 ? (1 << 18) - 1 : 0)) / (1 << 18); }
 
 /* The fewest digits that read back. False when the value is out of this method's range. */
-static bool shortest_by_integers(double size, bool single, decimal *best) {
+static bool shortest_by_integers(double size, bool single, num_decimal *best) {
   if (size < 1e-19 || size > 1e40) return false; /* all floats and doubles between are normal */
   int n = single ? 9 : 17, least = single ? 6 : 15;
   const uint64_t hidden = UINT64_C(1) << 52;
   uint64_t image;
   memcpy(&image, &size, sizeof image);
-  binary value = {(image & (hidden - 1)) | hidden, (int)(image >> 52) - 1075, single ? 1u << 29 : 1};
+  num_binary value = {(image & (hidden - 1)) | hidden, (int)(image >> 52) - 1075, single ? 1u << 29 : 1};
   int place = first_place(value.e2 + 52);
-  decimal d;
+  num_decimal d;
   bool back;
   if (!scale_to_integer(&value, n - 1 - place, &d.digits, &back)) return false;
   if (d.digits >= pow10_table[n]) {
@@ -323,14 +323,14 @@ static inline bool round_to(const nine_digits *v, uint64_t step, uint64_t *integ
 
 /* The same for floats from 10^-9 to 10^8, which vectors are made of: in 64 bits, scaled once, and with few branches, because nobody can
  * tell beforehand where they go. */
-static bool shortest_float(float size, decimal *best) {
-  enum { MOST_POW5 = 17 }; /* 24 bits times 5^17 are 64 */
+static bool shortest_float(float size, num_decimal *best) {
+  enum { FLOAT_MAX_POW5 = 17 }; /* 24 bits times 5^17 are 64 */
   const uint32_t hidden = 1u << 23;
   uint32_t image;
   memcpy(&image, &size, sizeof image);
   uint32_t m = (image & (hidden - 1)) | hidden;
   int e2 = (int)(image >> 23) - 150, k = 8 - first_place(e2 + 23), shift = -(e2 + k);
-  if (k < 0 || k > MOST_POW5 || shift <= 0 || m == hidden) return false; /* powers of two: their neighbours are not equally near */
+  if (k < 0 || k > FLOAT_MAX_POW5 || shift <= 0 || m == hidden) return false; /* powers of two: their neighbours are not equally near */
   uint64_t value = m * pow5[k], unit = UINT64_C(1) << shift, integer, shorter;
   nine_digits v = {value >> shift, value & (unit - 1), unit, 2 * pow5[k] + !(m & 1)};
   if (v.digits >= pow10_table[9]) { /* ten of them */
@@ -339,18 +339,18 @@ static bool shortest_float(float size, decimal *best) {
   }
   (void)round_to(&v, 1, &integer);
   bool eight = round_to(&v, 10, &shorter);
-  *best = (decimal){eight ? shorter : integer, eight - k};
-  for (int n = 2; n <= 3 && round_to(&v, pow10_table[n], &shorter); n++) *best = (decimal){shorter, n - k};
+  *best = (num_decimal){eight ? shorter : integer, eight - k};
+  for (int n = 2; n <= 3 && round_to(&v, pow10_table[n], &shorter); n++) *best = (num_decimal){shorter, n - k};
   return true;
 }
 
 /* The same by printf: slow, for every value. Subnormal ones have fewer digits the smaller they are. */
-static void shortest_by_printf(double value, bool single, decimal *best) {
+static void shortest_by_printf(double value, bool single, num_decimal *best) {
   int most = single ? 9 : 17, least = single ? 6 : 15;
   if (value < (single ? (double)FLT_MIN : DBL_MIN)) least = 1;
   for (int n = least; n <= most; n++) {
     char text[64];
-    lode__number number = {.exact = true};
+    num_parsed number = {.exact = true};
     double back_double = 0;
     float back_float = 0;
     snprintf(text, sizeof text, "%.*e", n - 1, value);
@@ -361,9 +361,9 @@ static void shortest_by_printf(double value, bool single, decimal *best) {
     }
     best->exp10 = (int)strtol(p + 1, NULL, 10) - (n - 1);
     int len = snprintf(text, sizeof text, "%llue%d", (unsigned long long)best->digits, best->exp10);
-    if (!lode__number_scan(text, text + len, &number)) continue;
-    if (single ? lode__number_to_float(&number, &back_float) && back_float == (float)value
-               : lode__number_to_double(&number, &back_double) && back_double == value) {
+    if (!num_scan(text, text + len, &number)) continue;
+    if (single ? num_to_float(&number, &back_float) && back_float == (float)value
+               : num_to_double(&number, &back_double) && back_double == value) {
       return;
     }
   }
@@ -381,9 +381,9 @@ static inline void put_eight(uint32_t w, char *out) {
 }
 
 /* Plain from 0.00001 to 10^16, as d.ddde-7 outside. */
-static size_t format(decimal d, bool negative, char *out) {
-  enum { EIGHTS = 3, MOST = 17 };
-  char digits[8 * EIGHTS + MOST] = {0}, *begin = out;
+static size_t num_format(num_decimal d, bool negative, char *out) {
+  enum { EIGHTS = 3, NUM_MAX_DIGITS = 17 };
+  char digits[8 * EIGHTS + NUM_MAX_DIGITS] = {0}, *begin = out;
   const char *from = digits + 8 * EIGHTS, *end = from;
   do {
     from -= 8;
@@ -413,7 +413,7 @@ static size_t format(decimal d, bool negative, char *out) {
   if (place < 0) {
     memcpy(out, "0.0000", 6);
     out += 1 - place;
-    memcpy(out, from, MOST); /* of a fixed length, which is quicker; what is behind the digits does not count */
+    memcpy(out, from, NUM_MAX_DIGITS); /* of a fixed length, which is quicker; what is behind the digits does not count */
     return (size_t)(out - begin) + (size_t)n;
   }
   for (int i = 0; i <= place; i++) *out++ = i < n ? *from++ : '0';
@@ -423,10 +423,10 @@ static size_t format(decimal d, bool negative, char *out) {
   return (size_t)(out - begin);
 }
 
-static inline size_t put(double value, bool single, char *out) {
+static inline size_t num_put(double value, bool single, char *out) {
   bool negative = signbit(value);
   double size = fabs(value);
-  decimal d = {0};
+  num_decimal d = {0};
   if (size == 0) {
     memcpy(out, "-0.0", 4);
     if (!negative) memcpy(out, "0.0", 3);
@@ -434,8 +434,8 @@ static inline size_t put(double value, bool single, char *out) {
   }
   bool found = single && shortest_float((float)size, &d);
   if (!found && !shortest_by_integers(size, single, &d)) shortest_by_printf(size, single, &d);
-  return format(d, negative, out);
+  return num_format(d, negative, out);
 }
 
-size_t lode__number_put_double(double value, char out[LODE__NUMBER_BYTES]) { return put(value, false, out); }
-size_t lode__number_put_float(float value, char out[LODE__NUMBER_BYTES]) { return put((double)value, true, out); }
+size_t num_put_double(double value, char out[NUM_MAX_BYTES]) { return num_put(value, false, out); }
+size_t num_put_float(float value, char out[NUM_MAX_BYTES]) { return num_put((double)value, true, out); }

@@ -21,7 +21,7 @@
 /* ---- The table ---- */
 
 /* A host that runs without standard input, output or error still prints to 1 and 2: no file may stand there. */
-static int above_standard(int fd) {
+static int os_above_stdio(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), errnum = errno;
   close(fd);
@@ -34,7 +34,7 @@ static int real_open(const char *path, int flags, unsigned mode) {
   do {
     fd = open(path, flags | O_CLOEXEC, (mode_t)mode);
   } while (fd < 0 && errno == EINTR);
-  return above_standard(fd);
+  return os_above_stdio(fd);
 }
 
 static int real_close(int fd) {
@@ -74,7 +74,7 @@ static int real_fstat(int fd, struct stat *st) { return fstat(fd, st); }
 static int real_stat(const char *path, struct stat *st) { return stat(path, st); }
 
 /* Of a link where a folder is wanted the kernel says ENOTDIR: let it be ELOOP, as elsewhere. */
-static int says_loop(int fd, int folder, const char *path) {
+static int os_loop_errno(int fd, int folder, const char *path) {
   struct stat st;
   if (fd < 0 && errno == ENOTDIR) errno = fstatat(folder, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
   return fd;
@@ -94,16 +94,16 @@ static int portable_open_below(int folder, const char *path, int flags, unsigned
       name[len] = '\0';
       bool last = path[len] == '\0';
       do {
-        fd = openat(at, name, (last ? flags : LODE__OPEN_FOLDER) | O_NOFOLLOW | O_CLOEXEC, last ? (mode_t)mode : 0);
+        fd = openat(at, name, (last ? flags : OS_OPEN_DIR) | O_NOFOLLOW | O_CLOEXEC, last ? (mode_t)mode : 0);
       } while (fd < 0 && errno == EINTR);
-      fd = says_loop(fd, at, name);
+      fd = os_loop_errno(fd, at, name);
       path += len + !last;
       if (fd >= 0 && last) path = NULL;
     }
     int errnum = errno;
     if (at != folder) close(at);
     errno = errnum;
-    if (fd < 0 || !path) return above_standard(fd);
+    if (fd < 0 || !path) return os_above_stdio(fd);
     at = fd;
   }
 }
@@ -122,7 +122,7 @@ static int real_open_below(int folder, const char *path, int flags, unsigned mod
   } while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < OPENAT2_TRIES)));
   /* EPERM: a sandbox that does not know the call */
   if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EAGAIN)) return portable_open_below(folder, path, flags, mode);
-  return above_standard(says_loop((int)fd, folder, path));
+  return os_above_stdio(os_loop_errno((int)fd, folder, path));
 }
 
 static int real_lstat_at(int folder, const char *name, struct stat *st) {
@@ -130,20 +130,20 @@ static int real_lstat_at(int folder, const char *name, struct stat *st) {
 }
 
 /* A name, not a path: nothing on the way could be a link. */
-static bool is_one_name(const char *name) {
+static bool os_is_one_name(const char *name) {
   if (!strchr(name, '/')) return true;
   errno = EXDEV;
   return false;
 }
 
-static int real_unlink_at(int folder, const char *name) { return is_one_name(name) ? unlinkat(folder, name, 0) : -1; }
+static int real_unlink_at(int folder, const char *name) { return os_is_one_name(name) ? unlinkat(folder, name, 0) : -1; }
 static int real_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
-  return is_one_name(from) && is_one_name(to) ? renameat(from_folder, from, to_folder, to) : -1;
+  return os_is_one_name(from) && os_is_one_name(to) ? renameat(from_folder, from, to_folder, to) : -1;
 }
 static int real_mkdir_at(int folder, const char *name, unsigned mode) {
-  return is_one_name(name) ? mkdirat(folder, name, (mode_t)mode) : -1;
+  return os_is_one_name(name) ? mkdirat(folder, name, (mode_t)mode) : -1;
 }
-static int real_rmdir_at(int folder, const char *name) { return is_one_name(name) ? unlinkat(folder, name, AT_REMOVEDIR) : -1; }
+static int real_rmdir_at(int folder, const char *name) { return os_is_one_name(name) ? unlinkat(folder, name, AT_REMOVEDIR) : -1; }
 
 static int real_unlink(const char *path) { return unlink(path); }
 static int real_rename(const char *from, const char *to) { return rename(from, to); }
@@ -169,13 +169,13 @@ static int real_lock_held(int fd, short type, off_t start, off_t len) {
   return rc < 0 ? -1 : range.l_type != F_UNLCK;
 }
 
-static uint64_t clock_ns(clockid_t clock) {
+static uint64_t os_clock_ns(clockid_t clock) {
   struct timespec now = {0};
   clock_gettime(clock, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t real_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+static uint64_t real_now_ns(void) { return os_clock_ns(CLOCK_MONOTONIC); }
 
 static void real_sleep_us(uint64_t us) {
   struct timespec left = {.tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000};
@@ -190,34 +190,34 @@ static void real_sleep_us(uint64_t us) {
   .mkdir = real_mkdir, .rmdir = real_rmdir, .lock = real_lock, .lock_held = real_lock_held, \
   .now_ns = real_now_ns, .sleep_us = real_sleep_us
 
-const lode__os_table lode__os_real = {ALL_BUT_OPEN_BELOW, .open_below = real_open_below};
-const lode__os_table lode__os_portable = {ALL_BUT_OPEN_BELOW, .open_below = portable_open_below};
+const os_calls os_real = {ALL_BUT_OPEN_BELOW, .open_below = real_open_below};
+const os_calls os_portable = {ALL_BUT_OPEN_BELOW, .open_below = portable_open_below};
 
-const lode__os_table *lode__os = &lode__os_real;
+const os_calls *os_api = &os_real;
 
 /* ---- Files that may be anything ---- */
 
-int lode__os_not_regular(const struct stat *st) {
+int os_not_regular(const struct stat *st) {
   if (S_ISREG(st->st_mode)) return 0;
   return S_ISLNK(st->st_mode) ? ELOOP : S_ISDIR(st->st_mode) ? EISDIR : ENXIO;
 }
 
-int lode__os_keep_regular(int fd) {
+int os_keep_regular(int fd) {
   struct stat st;
   if (fd < 0) return -1;
-  int errnum = LODE__RETRY(lode__os->fstat(fd, &st)) < 0 ? errno : lode__os_not_regular(&st);
+  int errnum = OS_RETRY(os_api->fstat(fd, &st)) < 0 ? errno : os_not_regular(&st);
   if (errnum == 0) return fd;
-  (void)lode__os->close(fd);
+  (void)os_api->close(fd);
   errno = errnum;
   return -1;
 }
 
-int lode__os_open_regular(const char *path) {
+int os_open_regular(const char *path) {
   struct stat st;
-  if (LODE__RETRY(lode__os->stat(path, &st)) < 0) return -1;
-  errno = lode__os_not_regular(&st);
+  if (OS_RETRY(os_api->stat(path, &st)) < 0) return -1;
+  errno = os_not_regular(&st);
   if (errno) return -1;
-  return lode__os_keep_regular(LODE__RETRY(lode__os->open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)));
+  return os_keep_regular(OS_RETRY(os_api->open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)));
 }
 
 /* ---- Whole transfers ---- */
@@ -225,19 +225,19 @@ int lode__os_open_regular(const char *path) {
 /* Linux moves at most 0x7ffff000 bytes in one call; asking for less keeps counts within ssize_t everywhere. */
 enum { TRANSFER_MAX = 1 << 30 };
 
-static bool past_the_end(uint64_t off, size_t n) {
+static bool os_past_max_offset(uint64_t off, size_t n) {
   return off > (uint64_t)INT64_MAX || n > (uint64_t)INT64_MAX - off;
 }
 
-lode_status lode__os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err) {
+lode_status os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err) {
   size_t done = 0;
   *got = 0;
-  if (past_the_end(off, n)) return lode__fail_errno(err, EOVERFLOW, "reading a file");
+  if (os_past_max_offset(off, n)) return err_errno(err, EOVERFLOW, "reading a file");
   while (done < n) {
     size_t ask = n - done < TRANSFER_MAX ? n - done : TRANSFER_MAX;
-    ssize_t rc = lode__os->pread(fd, (char *)buf + done, ask, (off_t)(off + done));
+    ssize_t rc = os_api->pread(fd, (char *)buf + done, ask, (off_t)(off + done));
     if (rc < 0 && errno == EINTR) continue;
-    if (rc < 0) return lode__fail_errno(err, errno, "reading a file");
+    if (rc < 0) return err_errno(err, errno, "reading a file");
     if (rc == 0) break;
     done += (size_t)rc;
   }
@@ -245,15 +245,15 @@ lode_status lode__os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t
   return LODE_OK;
 }
 
-lode_status lode__os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err) {
+lode_status os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err) {
   size_t done = 0;
-  if (past_the_end(off, n)) return lode__fail_errno(err, EOVERFLOW, "writing a file");
+  if (os_past_max_offset(off, n)) return err_errno(err, EOVERFLOW, "writing a file");
   while (done < n) {
     size_t ask = n - done < TRANSFER_MAX ? n - done : TRANSFER_MAX;
-    ssize_t rc = lode__os->pwrite(fd, (const char *)buf + done, ask, (off_t)(off + done));
+    ssize_t rc = os_api->pwrite(fd, (const char *)buf + done, ask, (off_t)(off + done));
     if (rc < 0 && errno == EINTR) continue;
-    if (rc < 0) return lode__fail_errno(err, errno, "writing a file");
-    if (rc == 0) return lode__fail_errno(err, EIO, "writing a file"); /* no progress and no reason given */
+    if (rc < 0) return err_errno(err, errno, "writing a file");
+    if (rc == 0) return err_errno(err, EIO, "writing a file"); /* no progress and no reason given */
     done += (size_t)rc;
   }
   return LODE_OK;
@@ -261,40 +261,40 @@ lode_status lode__os_write_full(int fd, const void *buf, size_t n, uint64_t off,
 
 /* ---- Folders ---- */
 
-static lode_status folder_of(const char *path, char **folder, lode_error *err) {
+static lode_status os_parent_dir(const char *path, char **folder, lode_error *err) {
   size_t len = strlen(path);
   while (len > 1 && path[len - 1] == '/') len--;
   while (len > 0 && path[len - 1] != '/') len--;
   while (len > 1 && path[len - 1] == '/') len--;
   const char *from = len ? path : ".";
   if (len == 0) len = 1;
-  *folder = lode__copy(from, len);
-  return *folder ? LODE_OK : lode__fail_nomem(err);
+  *folder = str_dup(from, len);
+  return *folder ? LODE_OK : err_nomem(err);
 }
 
-lode_status lode__os_sync_folder(int fd, const char *what, lode_error *err) {
+lode_status os_sync_dir(int fd, const char *what, lode_error *err) {
   /* Some file systems cannot sync a folder and say EINVAL: they have nothing better to offer. */
-  int rc = fd < 0 ? -1 : LODE__RETRY(lode__os->fsync(fd));
-  lode_status st = rc < 0 && (fd < 0 || errno != EINVAL) ? lode__fail_errno(err, errno, what) : LODE_OK;
-  if (fd >= 0) (void)lode__os->close(fd);
+  int rc = fd < 0 ? -1 : OS_RETRY(os_api->fsync(fd));
+  lode_status st = rc < 0 && (fd < 0 || errno != EINVAL) ? err_errno(err, errno, what) : LODE_OK;
+  if (fd >= 0) (void)os_api->close(fd);
   return st;
 }
 
-lode_status lode__os_sync_folder_of(const char *path, lode_error *err) {
+lode_status os_sync_parent_dir(const char *path, lode_error *err) {
   char *folder = NULL;
-  LODE__TRY(folder_of(path, &folder, err));
-  lode_status st = lode__os_sync_folder(LODE__RETRY(lode__os->open(folder, O_RDONLY | O_DIRECTORY, 0)), folder, err);
-  lode__free(folder);
+  TRY(os_parent_dir(path, &folder, err));
+  lode_status st = os_sync_dir(OS_RETRY(os_api->open(folder, O_RDONLY | O_DIRECTORY, 0)), folder, err);
+  mem_free(folder);
   return st;
 }
 
-bool lode__os_own_folder(char *folder, size_t size) {
+bool os_program_dir(char *folder, size_t size) {
   Dl_info self;
   char *slash;
   if (size < 2) return false;
   /* A shared library is known by the path it was loaded from. A program may be known by a bare name only, and a worker, which is
    * this program again, as /proc/self/exe. */
-  if (dladdr((const void *)&lode__os_real, &self) && self.dli_fname && self.dli_fname[0] == '/' && strlen(self.dli_fname) < size &&
+  if (dladdr((const void *)&os_real, &self) && self.dli_fname && self.dli_fname[0] == '/' && strlen(self.dli_fname) < size &&
       strcmp(self.dli_fname, "/proc/self/exe") != 0) {
     memcpy(folder, self.dli_fname, strlen(self.dli_fname) + 1);
   } else {
@@ -308,7 +308,7 @@ bool lode__os_own_folder(char *folder, size_t size) {
   return true;
 }
 
-int lode__os_thread(pthread_t *thread, void *(*body)(void *arg), void *arg) {
+int os_thread_create(pthread_t *thread, void *(*body)(void *arg), void *arg) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGABRT};
   sigset_t others, before;
   sigfillset(&others);
@@ -319,7 +319,7 @@ int lode__os_thread(pthread_t *thread, void *(*body)(void *arg), void *arg) {
   return errnum;
 }
 
-uint64_t lode__os_wall_ms(void) { return clock_ns(CLOCK_REALTIME) / 1000000u; }
+uint64_t os_wall_ms(void) { return os_clock_ns(CLOCK_REALTIME) / 1000000u; }
 
 /* ---- Network file systems ---- */
 
@@ -334,7 +334,7 @@ static const struct {
   {0xBEEFDEAD, "SNFS"},    {0x20030528, "OrangeFS"}, {0x786F4256, "vboxsf"}, {0xBACBACBC, "vmhgfs"},
 };
 
-void lode__os_identity(const char *path, char *text, size_t size, bool *exact) {
+void os_file_identity(const char *path, char *text, size_t size, bool *exact) {
   struct stat st;
   text[0] = '\0';
   *exact = false;
@@ -347,11 +347,11 @@ void lode__os_identity(const char *path, char *text, size_t size, bool *exact) {
     return;
   }
 #endif
-  if (lode__os->lstat_at(AT_FDCWD, path, &st) == 0)
+  if (os_api->lstat_at(AT_FDCWD, path, &st) == 0)
     snprintf(text, size, "%llx-%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
 }
 
-bool lode__os_is_network(const char *path, char *name, size_t name_size) {
+bool os_is_network_fs(const char *path, char *name, size_t name_size) {
   struct statfs fs;
   int rc;
   if (name_size) name[0] = '\0';
@@ -367,31 +367,31 @@ bool lode__os_is_network(const char *path, char *name, size_t name_size) {
   return false;
 }
 
-struct lode__os_folder {
+struct os_dir {
   DIR *dir;
 };
 
-lode__os_folder *lode__os_folder_open(const char *path) {
-  lode__os_folder *folder = lode__alloc(sizeof *folder);
+os_dir *os_dir_open(const char *path) {
+  os_dir *folder = mem_alloc(sizeof *folder);
   if (!folder) return NULL;
   folder->dir = opendir(path);
   if (folder->dir) return folder;
-  lode__free(folder);
+  mem_free(folder);
   return NULL;
 }
 
-lode__os_folder *lode__os_folder_of(int fd) {
-  lode__os_folder *folder = lode__alloc(sizeof *folder);
+os_dir *os_dir_from_fd(int fd) {
+  os_dir *folder = mem_alloc(sizeof *folder);
   if (folder) folder->dir = fdopendir(fd);
   if (folder && folder->dir) return folder;
   int errnum = folder ? errno : ENOMEM;
-  lode__free(folder);
+  mem_free(folder);
   close(fd);
   errno = errnum;
   return NULL;
 }
 
-const char *lode__os_folder_next_kind(lode__os_folder *folder, int *kind, int *errnum) {
+const char *os_dir_next_kind(os_dir *folder, int *kind, int *errnum) {
   struct dirent *e;
   do {
     errno = 0;
@@ -402,15 +402,15 @@ const char *lode__os_folder_next_kind(lode__os_folder *folder, int *kind, int *e
   return e ? e->d_name : NULL;
 }
 
-const char *lode__os_folder_next(lode__os_folder *folder) {
+const char *os_dir_next(os_dir *folder) {
   int kind, errnum;
-  return lode__os_folder_next_kind(folder, &kind, &errnum);
+  return os_dir_next_kind(folder, &kind, &errnum);
 }
 
-int lode__os_folder_fd(const lode__os_folder *folder) { return dirfd(folder->dir); }
+int os_dir_fd(const os_dir *folder) { return dirfd(folder->dir); }
 
-void lode__os_folder_close(lode__os_folder *folder) {
+void os_dir_close(os_dir *folder) {
   if (!folder) return;
   closedir(folder->dir);
-  lode__free(folder);
+  mem_free(folder);
 }

@@ -1,6 +1,6 @@
 /* os.h - one door to the operating system.
  *
- * Everything that touches a file or a clock goes through the table lode__os, so that tests can let call N fail,
+ * Everything that touches a file or a clock goes through the table os_api, so that tests can let call N fail,
  * be short or be interrupted, can lose what was not synced, and can count. The functions have the contracts of
  * their POSIX namesakes (-1 and errno). Files are never mapped: the table has no such entry.
  *
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-typedef struct lode__os_table {
+typedef struct os_calls {
   int (*open)(const char *path, int flags, unsigned mode);
   int (*close)(int fd);
   ssize_t (*pread)(int fd, void *buf, size_t n, off_t off);
@@ -47,23 +47,23 @@ typedef struct lode__os_table {
   int (*lock_held)(int fd, short type, off_t start, off_t len);
   uint64_t (*now_ns)(void);  /* monotonic */
   void (*sleep_us)(uint64_t us);
-} lode__os_table;
+} os_calls;
 
-extern const lode__os_table lode__os_real;
-/* The same, made of POSIX calls alone: what lode__os_real falls back to on a kernel that lacks openat2. */
-extern const lode__os_table lode__os_portable;
+extern const os_calls os_real;
+/* The same, made of POSIX calls alone: what os_real falls back to on a kernel that lacks openat2. */
+extern const os_calls os_portable;
 /* The one in use. Only tests assign it, before any store is open. */
-extern const lode__os_table *lode__os;
+extern const os_calls *os_api;
 
 /* How a folder is opened for the calls that take one: not through a link. */
 #ifdef O_PATH
-#define LODE__OPEN_FOLDER (O_PATH | O_DIRECTORY | O_NOFOLLOW)
+#define OS_OPEN_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW)
 #else
-#define LODE__OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+#define OS_OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 #endif
 
 /* A call of the table, again as long as a signal interrupts it. */
-#define LODE__RETRY(call)                         \
+#define OS_RETRY(call)                         \
   __extension__({                                 \
     __typeof__(call) retry_;                      \
     do {                                          \
@@ -74,41 +74,41 @@ extern const lode__os_table *lode__os;
 
 /* Opens a file for reading that may turn out to be anything. What is not a regular file is not opened (ENXIO; EISDIR): to open
  * a FIFO waits for its other end, and to open a device may act on it. The path may lead through links. */
-int lode__os_open_regular(const char *path);
+int os_open_regular(const char *path);
 /* Its two halves: 0 or the errno for what was seen; and a descriptor that is closed (-1, errno) unless it is such a file. */
-int lode__os_not_regular(const struct stat *st);
-int lode__os_keep_regular(int fd);
+int os_not_regular(const struct stat *st);
+int os_keep_regular(int fd);
 
 /* Whole transfers, over EINTR and short counts. */
-lode_status lode__os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err);
-lode_status lode__os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err);
+lode_status os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err);
+lode_status os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err);
 /* Folder of a path, fsynced: makes creations, renames and removals in it durable. */
-lode_status lode__os_sync_folder_of(const char *path, lode_error *err);
+lode_status os_sync_parent_dir(const char *path, lode_error *err);
 /* The same of a descriptor that has just been opened (-1: errno says why not), and is closed. */
-lode_status lode__os_sync_folder(int fd, const char *what, lode_error *err);
+lode_status os_sync_dir(int fd, const char *what, lode_error *err);
 /* The names in a folder, without . and .. ; NULL at the end. */
-typedef struct lode__os_folder lode__os_folder;
-lode__os_folder *lode__os_folder_open(const char *path); /* NULL and errno */
+typedef struct os_dir os_dir;
+os_dir *os_dir_open(const char *path); /* NULL and errno */
 /* The same of an open descriptor, which then belongs to the folder (also on failure). */
-lode__os_folder *lode__os_folder_of(int fd);
-const char *lode__os_folder_next(lode__os_folder *folder);
+os_dir *os_dir_from_fd(int fd);
+const char *os_dir_next(os_dir *folder);
 /* With the kind that the file system tells: DT_DIR, DT_REG, DT_LNK, ... or DT_UNKNOWN (dirent.h). *errnum: 0 at the end. */
-const char *lode__os_folder_next_kind(lode__os_folder *folder, int *kind, int *errnum);
-int lode__os_folder_fd(const lode__os_folder *folder);
-void lode__os_folder_close(lode__os_folder *folder);
+const char *os_dir_next_kind(os_dir *folder, int *kind, int *errnum);
+int os_dir_fd(const os_dir *folder);
+void os_dir_close(os_dir *folder);
 /* The folder of the program or shared library that this code is part of: what is installed beside it is found from
  * there. False when it cannot be told or does not fit. */
-bool lode__os_own_folder(char *folder, size_t size);
+bool os_program_dir(char *folder, size_t size);
 /* A thread of the library in a program that is somebody else's: signals are for the program's own threads, but for those of a
  * fault, which go to the thread that makes it; were they blocked, no handler would be asked. 0, or an errno. */
-int lode__os_thread(pthread_t *thread, void *(*body)(void *arg), void *arg);
+int os_thread_create(pthread_t *thread, void *(*body)(void *arg), void *arg);
 /* Wall clock, milliseconds since 1970 (UTC). */
-uint64_t lode__os_wall_ms(void);
+uint64_t os_wall_ms(void);
 /* What tells a file from every other that has been or will be at its path: inode and time of birth, as text. (Not the
  * device, whose number may change with the next boot or mount.) *exact is false where the file system keeps no times of
  * birth: then it is device and inode, and a later file may have the same. "" when there is no file. Follows no link. */
-void lode__os_identity(const char *path, char *text, size_t size, bool *exact);
+void os_file_identity(const char *path, char *text, size_t size, bool *exact);
 /* True when the file system at path is a network one (NFS, SMB, ...): locks there are not to be trusted. */
-bool lode__os_is_network(const char *path, char *name, size_t name_size);
+bool os_is_network_fs(const char *path, char *name, size_t name_size);
 
 #endif

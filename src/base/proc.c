@@ -21,7 +21,7 @@
 
 /* ---- Spawning ---- */
 
-static void limit(int which, uint64_t value) {
+static void proc_set_limit(int which, uint64_t value) {
   struct rlimit now;
   if (getrlimit((__rlimit_resource_t)which, &now) != 0) return;
   if (now.rlim_max != RLIM_INFINITY && value > now.rlim_max) value = now.rlim_max;
@@ -36,7 +36,7 @@ static void close_above(int last) {
 }
 
 /* In the child. `report` is CLOEXEC and above the others; socket, null and report are distinct. Never returns. */
-static void become(const lode__proc_options *o, int socket, int null, int report) {
+static void proc_exec_child(const proc_options *o, int socket, int null, int report) {
   struct sigaction usual = {.sa_handler = SIG_DFL};
   sigset_t none;
   int errnum;
@@ -45,13 +45,13 @@ static void become(const lode__proc_options *o, int socket, int null, int report
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0) goto failed;
   if (o->quiet && dup2(null, STDERR_FILENO) < 0) goto failed;
-  if (dup2(socket, LODE__PROC_FD) < 0) goto failed;
-  if (dup3(report, LODE__PROC_FD + 1, O_CLOEXEC) < 0) goto failed;
-  report = LODE__PROC_FD + 1;
+  if (dup2(socket, PROC_CHILD_FD) < 0) goto failed;
+  if (dup3(report, PROC_CHILD_FD + 1, O_CLOEXEC) < 0) goto failed;
+  report = PROC_CHILD_FD + 1;
   close_above(report);
-  if (o->memory_bytes) limit(RLIMIT_AS, o->memory_bytes);
-  if (o->cpu_seconds) limit(RLIMIT_CPU, o->cpu_seconds);
-  if (o->no_core) limit(RLIMIT_CORE, 0);
+  if (o->memory_bytes) proc_set_limit(RLIMIT_AS, o->memory_bytes);
+  if (o->cpu_seconds) proc_set_limit(RLIMIT_CPU, o->cpu_seconds);
+  if (o->no_core) proc_set_limit(RLIMIT_CORE, 0);
   if (o->no_new_privs) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   execv(o->path, (char *const *)(uintptr_t)o->argv);
 failed:
@@ -61,15 +61,15 @@ failed:
 }
 
 /* A copy of the descriptor above those that the child's side overwrites; the original is closed. */
-static int lift(int fd) {
-  if (fd < 0 || fd > LODE__PROC_FD + 1) return fd;
-  int up = fcntl(fd, F_DUPFD_CLOEXEC, LODE__PROC_FD + 2), errnum = errno;
+static int proc_lift_fd(int fd) {
+  if (fd < 0 || fd > PROC_CHILD_FD + 1) return fd;
+  int up = fcntl(fd, F_DUPFD_CLOEXEC, PROC_CHILD_FD + 2), errnum = errno;
   close(fd);
   errno = errnum;
   return up;
 }
 
-static int read_report(int fd) {
+static int proc_read_errno(int fd) {
   int errnum = 0;
   ssize_t got;
   do {
@@ -78,41 +78,41 @@ static int read_report(int fd) {
   return got == (ssize_t)sizeof errnum ? errnum : 0;
 }
 
-static void reap(pid_t pid) {
+static void proc_reap(pid_t pid) {
   while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
 }
 
-lode_status lode__proc_spawn(const lode__proc_options *options, lode__proc *proc, lode_error *err) {
+lode_status proc_spawn(const proc_options *options, proc_child *proc, lode_error *err) {
   lode_status st = LODE_OK;
   int pair[2] = {-1, -1}, report[2] = {-1, -1}, null = -1, errnum;
   sigset_t all, before;
   pid_t pid;
-  *proc = LODE__PROC_NONE;
+  *proc = PROC_NONE;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || pipe2(report, O_CLOEXEC) != 0 ||
       (null = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
-    LODE__GOTO(lode__fail_errno(err, errno, "starting a process"));
-  pair[1] = lift(pair[1]);
-  report[1] = lift(report[1]);
-  null = lift(null);
-  if (pair[1] < 0 || report[1] < 0 || null < 0) LODE__GOTO(lode__fail_errno(err, errno, "starting a process"));
+    TRY_GOTO(err_errno(err, errno, "starting a process"));
+  pair[1] = proc_lift_fd(pair[1]);
+  report[1] = proc_lift_fd(report[1]);
+  null = proc_lift_fd(null);
+  if (pair[1] < 0 || report[1] < 0 || null < 0) TRY_GOTO(err_errno(err, errno, "starting a process"));
   /* A signal's handler of ours must not run in the child, on what may be half-changed memory */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid = fork();
   errnum = errno;
-  if (pid == 0) become(options, pair[1], null, report[1]);
+  if (pid == 0) proc_exec_child(options, pair[1], null, report[1]);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (pid < 0) LODE__GOTO(lode__fail_errno(err, errnum, "starting a process"));
+  if (pid < 0) TRY_GOTO(err_errno(err, errnum, "starting a process"));
   close(report[1]);
   report[1] = -1;
-  errnum = read_report(report[0]);
+  errnum = proc_read_errno(report[0]);
   if (errnum != 0) {
-    reap(pid);
+    proc_reap(pid);
     if (errnum != ENOENT && errnum != EACCES && errnum != ENOTDIR && errnum != ENOEXEC)
-      LODE__GOTO(lode__fail_errno(err, errnum, options->path));
-    LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%.400s cannot be started: %s", options->path, strerror(errnum)));
+      TRY_GOTO(err_errno(err, errnum, options->path));
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.400s cannot be started: %s", options->path, strerror(errnum)));
   }
-  *proc = (lode__proc){pid, pair[0]};
+  *proc = (proc_child){pid, pair[0]};
   pair[0] = -1;
 done:
   for (int i = 0; i < 2; i++) {
@@ -125,11 +125,11 @@ done:
 
 /* ---- The end of a child ---- */
 
-static lode__proc_end end_of(lode__proc *proc, int flags) {
-  lode__proc_end end = {0};
+static proc_exit proc_wait(proc_child *proc, int flags) {
+  proc_exit end = {0};
   int status = 0;
   pid_t got;
-  if (proc->pid <= 0) return (lode__proc_end){.ended = true};
+  if (proc->pid <= 0) return (proc_exit){.ended = true};
   do {
     got = waitpid(proc->pid, &status, flags);
   } while (got < 0 && errno == EINTR);
@@ -141,34 +141,34 @@ static lode__proc_end end_of(lode__proc *proc, int flags) {
   return end;
 }
 
-static void hang_up(lode__proc *proc) {
+static void proc_hang_up(proc_child *proc) {
   if (proc->fd >= 0) close(proc->fd);
   proc->fd = -1;
 }
 
-lode__proc_end lode__proc_poll(lode__proc *proc) { return end_of(proc, WNOHANG); }
+proc_exit proc_poll(proc_child *proc) { return proc_wait(proc, WNOHANG); }
 
-lode__proc_end lode__proc_kill(lode__proc *proc) {
-  lode__proc_end end = end_of(proc, WNOHANG);
-  hang_up(proc);
+proc_exit proc_kill(proc_child *proc) {
+  proc_exit end = proc_wait(proc, WNOHANG);
+  proc_hang_up(proc);
   if (end.ended) return end;
   kill(proc->pid, SIGKILL); /* not reaped yet, so the pid is still its own */
-  return end_of(proc, 0);
+  return proc_wait(proc, 0);
 }
 
-lode__proc_end lode__proc_close(lode__proc *proc, uint32_t wait_ms) {
-  uint64_t until = lode__os->now_ns() + (uint64_t)wait_ms * 1000000u, pause_us = 100;
-  hang_up(proc);
+proc_exit proc_close(proc_child *proc, uint32_t wait_ms) {
+  uint64_t until = os_api->now_ns() + (uint64_t)wait_ms * 1000000u, pause_us = 100;
+  proc_hang_up(proc);
   for (;;) {
-    lode__proc_end end = end_of(proc, WNOHANG);
+    proc_exit end = proc_wait(proc, WNOHANG);
     if (end.ended) return end;
-    if (lode__os->now_ns() >= until) return lode__proc_kill(proc);
-    lode__os->sleep_us(pause_us);
+    if (os_api->now_ns() >= until) return proc_kill(proc);
+    os_api->sleep_us(pause_us);
     if (pause_us < 10000) pause_us *= 2;
   }
 }
 
-const char *lode__signal_name(int number, char *buf, size_t size) {
+const char *proc_signal_name(int number, char *buf, size_t size) {
   static const struct {
     int number;
     const char *name;
@@ -184,67 +184,67 @@ const char *lode__signal_name(int number, char *buf, size_t size) {
 
 /* ---- Frames ---- */
 
-enum { HEAD = 16 };
+enum { FRAME_HEAD_BYTES = 16 };
 
-static void put32(unsigned char *p, uint32_t v) {
+static void frame_put_u32(unsigned char *p, uint32_t v) {
   for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
 }
 
-static uint32_t get32(const unsigned char *p) {
+static uint32_t frame_get_u32(const unsigned char *p) {
   return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 /* Waits until the descriptor is ready, or the deadline passes. */
-static lode_status await(int fd, short events, uint64_t deadline_ns, lode_error *err) {
+static lode_status frame_wait(int fd, short events, uint64_t deadline_ns, lode_error *err) {
   for (;;) {
     struct pollfd p = {.fd = fd, .events = events};
     int wait_ms = -1;
     if (deadline_ns) {
-      uint64_t now = lode__os->now_ns();
-      if (now >= deadline_ns) return lode__fail(err, LODE_BUSY, "the other process took too long");
+      uint64_t now = os_api->now_ns();
+      if (now >= deadline_ns) return err_set(err, LODE_BUSY, "the other process took too long");
       uint64_t left = (deadline_ns - now + 999999u) / 1000000u;
       wait_ms = left > 1000000 ? 1000000 : (int)left;
     }
     int rc = poll(&p, 1, wait_ms);
     if (rc > 0) return LODE_OK;
-    if (rc < 0 && errno != EINTR) return lode__fail_errno(err, errno, "waiting for a process");
+    if (rc < 0 && errno != EINTR) return err_errno(err, errno, "waiting for a process");
   }
 }
 
-static lode_status send_bytes(int fd, const char *data, size_t n, uint64_t deadline_ns, lode_error *err) {
+static lode_status frame_send_bytes(int fd, const char *data, size_t n, uint64_t deadline_ns, lode_error *err) {
   while (n > 0) {
     ssize_t sent = send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       data += sent;
       n -= (size_t)sent;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      LODE__TRY(await(fd, POLLOUT, deadline_ns, err));
+      TRY(frame_wait(fd, POLLOUT, deadline_ns, err));
     } else if (errno == EPIPE || errno == ECONNRESET) {
-      return lode__fail(err, LODE_GONE, "the other process is gone");
+      return err_set(err, LODE_GONE, "the other process is gone");
     } else if (errno != EINTR) {
-      return lode__fail_errno(err, errno, "sending to a process");
+      return err_errno(err, errno, "sending to a process");
     }
   }
   return LODE_OK;
 }
 
-lode_status lode__frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns, lode_error *err) {
-  unsigned char head[HEAD];
+lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns, lode_error *err) {
+  unsigned char head[FRAME_HEAD_BYTES];
   size_t total = 0;
   for (size_t i = 0; i < n; i++)
-    if (lode__add_over(total, parts[i].len, &total)) total = SIZE_MAX;
-  if (total > UINT32_MAX) return lode__fail(err, LODE_LIMIT, "a message of more than 4 GiB");
+    if (mem_add_overflow(total, parts[i].len, &total)) total = SIZE_MAX;
+  if (total > UINT32_MAX) return err_set(err, LODE_LIMIT, "a message of more than 4 GiB");
   memcpy(head, "LFRM", 4);
-  put32(head + 4, type);
-  put32(head + 8, (uint32_t)total);
-  put32(head + 12, lode__crc32c(0, head, 12));
-  LODE__TRY(send_bytes(fd, (const char *)head, HEAD, deadline_ns, err));
-  for (size_t i = 0; i < n; i++) LODE__TRY(send_bytes(fd, parts[i].data, parts[i].len, deadline_ns, err));
+  frame_put_u32(head + 4, type);
+  frame_put_u32(head + 8, (uint32_t)total);
+  frame_put_u32(head + 12, crc32c_update(0, head, 12));
+  TRY(frame_send_bytes(fd, (const char *)head, FRAME_HEAD_BYTES, deadline_ns, err));
+  for (size_t i = 0; i < n; i++) TRY(frame_send_bytes(fd, parts[i].data, parts[i].len, deadline_ns, err));
   return LODE_OK;
 }
 
 /* *got < n at the end of the stream. */
-static lode_status receive_bytes(int fd, char *data, size_t n, uint64_t deadline_ns, size_t *got, lode_error *err) {
+static lode_status frame_receive_bytes(int fd, char *data, size_t n, uint64_t deadline_ns, size_t *got, lode_error *err) {
   *got = 0;
   while (*got < n) {
     ssize_t rc = recv(fd, data + *got, n - *got, MSG_DONTWAIT);
@@ -253,37 +253,37 @@ static lode_status receive_bytes(int fd, char *data, size_t n, uint64_t deadline
     } else if (rc == 0 || errno == ECONNRESET) {
       return LODE_OK;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      LODE__TRY(await(fd, POLLIN, deadline_ns, err));
+      TRY(frame_wait(fd, POLLIN, deadline_ns, err));
     } else if (errno != EINTR) {
-      return lode__fail_errno(err, errno, "receiving from a process");
+      return err_errno(err, errno, "receiving from a process");
     }
   }
   return LODE_OK;
 }
 
-lode_status lode__frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, lode__buf *body,
+lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, strbuf *body,
                                 lode_error *err) {
-  unsigned char head[HEAD];
+  unsigned char head[FRAME_HEAD_BYTES];
   size_t got;
   *type = 0;
   body->len = 0;
-  LODE__TRY(receive_bytes(fd, (char *)head, HEAD, deadline_ns, &got, err));
-  if (got == 0) return lode__fail(err, LODE_GONE, "the other process is gone");
-  if (got < HEAD) return lode__fail(err, LODE_CORRUPT, "a message from a process was cut short");
-  if (memcmp(head, "LFRM", 4) != 0 || get32(head + 12) != lode__crc32c(0, head, 12))
-    return lode__fail(err, LODE_CORRUPT, "a message from a process is damaged");
-  size_t len = get32(head + 8);
+  TRY(frame_receive_bytes(fd, (char *)head, FRAME_HEAD_BYTES, deadline_ns, &got, err));
+  if (got == 0) return err_set(err, LODE_GONE, "the other process is gone");
+  if (got < FRAME_HEAD_BYTES) return err_set(err, LODE_CORRUPT, "a message from a process was cut short");
+  if (memcmp(head, "LFRM", 4) != 0 || frame_get_u32(head + 12) != crc32c_update(0, head, 12))
+    return err_set(err, LODE_CORRUPT, "a message from a process is damaged");
+  size_t len = frame_get_u32(head + 8);
   if (len > max_bytes)
-    return lode__fail(err, LODE_CORRUPT, "a message from a process has %zu bytes, the limit is %zu", len, max_bytes);
+    return err_set(err, LODE_CORRUPT, "a message from a process has %zu bytes, the limit is %zu", len, max_bytes);
   /* Memory grows with what really comes, not with what was announced */
   while (body->len < len) {
     size_t step = len - body->len < (1u << 20) ? len - body->len : (1u << 20);
-    char *room = lode__buf_room(body, step);
-    if (!room) return lode__fail_nomem(err);
-    LODE__TRY(receive_bytes(fd, room, step, deadline_ns, &got, err));
+    char *room = strbuf_reserve(body, step);
+    if (!room) return err_nomem(err);
+    TRY(frame_receive_bytes(fd, room, step, deadline_ns, &got, err));
     body->len += got;
-    if (got < step) return lode__fail(err, LODE_CORRUPT, "a message from a process was cut short");
+    if (got < step) return err_set(err, LODE_CORRUPT, "a message from a process was cut short");
   }
-  *type = get32(head + 4);
+  *type = frame_get_u32(head + 4);
   return LODE_OK;
 }

@@ -9,7 +9,7 @@
  * stream between frames LODE_GONE, within one LODE_CORRUPT. A deadline that passes is LODE_BUSY. After any error the
  * stream is of no use. Sending never raises SIGPIPE.
  *
- * Threads: a lode__proc belongs to one thread at a time. Spawning is safe beside other threads: between fork and exec
+ * Threads: a proc_child belongs to one thread at a time. Spawning is safe beside other threads: between fork and exec
  * only async-signal-safe calls are made. Never PR_SET_PDEATHSIG: it fires when the spawning *thread* ends.
  */
 #ifndef LODE_PROC_H
@@ -19,15 +19,15 @@
 
 #include <sys/types.h>
 
-#define LODE__PROC_FD 3 /* the child's end */
+#define PROC_CHILD_FD 3 /* the child's end */
 
-typedef struct lode__proc {
+typedef struct proc_child {
   pid_t pid; /* 0: none */
   int fd;    /* the parent's end, CLOEXEC, blocking; -1: none */
-} lode__proc;
-#define LODE__PROC_NONE ((lode__proc){0, -1})
+} proc_child;
+#define PROC_NONE ((proc_child){0, -1})
 
-typedef struct lode__proc_options {
+typedef struct proc_options {
   const char *path;         /* the program; not looked for in PATH */
   const char *const *argv;  /* with argv[0], ends with NULL */
   uint64_t memory_bytes;    /* RLIMIT_AS; 0: as it is */
@@ -35,34 +35,34 @@ typedef struct lode__proc_options {
   bool no_core;             /* RLIMIT_CORE 0 */
   bool no_new_privs;
   bool quiet;               /* standard error is /dev/null too */
-} lode__proc_options;
+} proc_options;
 
 /* LODE_NOT_FOUND when there is no such program, or it cannot be executed. */
-LODE_MUST lode_status lode__proc_spawn(const lode__proc_options *options, lode__proc *proc, lode_error *err);
+LODE_MUST lode_status proc_spawn(const proc_options *options, proc_child *proc, lode_error *err);
 
-typedef struct lode__proc_end {
+typedef struct proc_exit {
   bool ended;
   int signal; /* that ended it, or 0 */
   int code;   /* its exit code when no signal did */
-} lode__proc_end;
+} proc_exit;
 
 /* Closes the socket, which asks the child to go; waits until wait_ms have passed, then kills it by its pid; reaps it.
- * Returns how it ended (signal 9 when it had to be killed). *proc is LODE__PROC_NONE after that. */
-lode__proc_end lode__proc_close(lode__proc *proc, uint32_t wait_ms);
+ * Returns how it ended (signal 9 when it had to be killed). *proc is PROC_NONE after that. */
+proc_exit proc_close(proc_child *proc, uint32_t wait_ms);
 /* Kills at once, reaps. If it has ended already, how it ended. */
-lode__proc_end lode__proc_kill(lode__proc *proc);
+proc_exit proc_kill(proc_child *proc);
 /* Has it ended? Reaps it then; never waits. */
-lode__proc_end lode__proc_poll(lode__proc *proc);
+proc_exit proc_poll(proc_child *proc);
 /* "SIGSEGV"; "signal 63" */
-const char *lode__signal_name(int number, char *buf, size_t size);
+const char *proc_signal_name(int number, char *buf, size_t size);
 
 /* ---- Frames ---- */
 
-/* deadline_ns is on the clock of lode__os->now_ns; 0: none. The body is the parts, one after the other. */
-LODE_MUST lode_status lode__frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns,
+/* deadline_ns is on the clock of os_api->now_ns; 0: none. The body is the parts, one after the other. */
+LODE_MUST lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns,
                                        lode_error *err);
 /* The body replaces what is in buf. */
-LODE_MUST lode_status lode__frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, lode__buf *body,
+LODE_MUST lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, strbuf *body,
                                           lode_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #endif
 
-static const uint32_t K[64] = {
+static const uint32_t SHA256_K[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -15,21 +15,21 @@ static const uint32_t K[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static inline uint32_t rotate(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
+static inline uint32_t sha256_rotr(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
 
-static void blocks_plain(uint32_t state[8], const uint8_t *p, size_t n) {
+static void sha256_blocks_portable(uint32_t state[8], const uint8_t *p, size_t n) {
   for (; n; n--, p += 64) {
     uint32_t w[64], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7];
     for (size_t i = 0; i < 16; i++)
       w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
     for (size_t i = 16; i < 64; i++) {
-      uint32_t s0 = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3;
-      uint32_t s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ w[i - 2] >> 10;
+      uint32_t s0 = sha256_rotr(w[i - 15], 7) ^ sha256_rotr(w[i - 15], 18) ^ w[i - 15] >> 3;
+      uint32_t s1 = sha256_rotr(w[i - 2], 17) ^ sha256_rotr(w[i - 2], 19) ^ w[i - 2] >> 10;
       w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
     for (size_t i = 0; i < 64; i++) {
-      uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + w[i];
-      uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      uint32_t t1 = h + (sha256_rotr(e, 6) ^ sha256_rotr(e, 11) ^ sha256_rotr(e, 25)) + ((e & f) ^ (~e & g)) + SHA256_K[i] + w[i];
+      uint32_t t2 = (sha256_rotr(a, 2) ^ sha256_rotr(a, 13) ^ sha256_rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
       h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
     }
     state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e, state[5] += f, state[6] += g, state[7] += h;
@@ -38,14 +38,14 @@ static void blocks_plain(uint32_t state[8], const uint8_t *p, size_t n) {
 
 #if defined(__x86_64__)
 /* Four rounds: w holds their words. */
-#define ROUNDS(w, k)                                                                          \
+#define SHA256_ROUNDS(w, k)                                                                          \
   do {                                                                                        \
-    __m128i m_ = _mm_add_epi32(w, _mm_loadu_si128((const __m128i *)(const void *)&K[k]));     \
+    __m128i m_ = _mm_add_epi32(w, _mm_loadu_si128((const __m128i *)(const void *)&SHA256_K[k]));     \
     cdgh = _mm_sha256rnds2_epu32(cdgh, abef, m_);                                             \
     abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(m_, 0x0E));                    \
   } while (0)
 
-__attribute__((target("sha,sse4.1,ssse3"))) static void blocks_sha(uint32_t state[8], const uint8_t *p, size_t n) {
+__attribute__((target("sha,sse4.1,ssse3"))) static void sha256_blocks_shani(uint32_t state[8], const uint8_t *p, size_t n) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
   __m128i lo = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)state), 0xB1);
   __m128i hi = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)(state + 4)), 0x1B);
@@ -54,13 +54,13 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void blocks_sha(uint32_t stat
     __m128i w[4], abef0 = abef, cdgh0 = cdgh;
     for (size_t i = 0; i < 4; i++) {
       w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), swap);
-      ROUNDS(w[i], 4 * i);
+      SHA256_ROUNDS(w[i], 4 * i);
     }
     for (size_t i = 4; i < 16; i++) {
       __m128i *w0 = &w[i & 3], w1 = w[(i + 1) & 3], w2 = w[(i + 2) & 3], w3 = w[(i + 3) & 3];
       __m128i t = _mm_add_epi32(_mm_sha256msg1_epu32(*w0, w1), _mm_alignr_epi8(w3, w2, 4));
       *w0 = _mm_sha256msg2_epu32(t, w3);
-      ROUNDS(*w0, 4 * i);
+      SHA256_ROUNDS(*w0, 4 * i);
     }
     abef = _mm_add_epi32(abef, abef0);
     cdgh = _mm_add_epi32(cdgh, cdgh0);
@@ -78,24 +78,24 @@ static bool has_sha(void) {
 }
 #endif
 
-static void blocks(uint32_t state[8], const uint8_t *p, size_t n) {
+static void sha256_blocks(uint32_t state[8], const uint8_t *p, size_t n) {
 #if defined(__x86_64__)
   static int known; /* 0: not asked yet, 1: no, 2: yes */
   int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if (!answer) __atomic_store_n(&known, answer = has_sha() ? 2 : 1, __ATOMIC_RELAXED);
   if (answer == 2) {
-    blocks_sha(state, p, n);
+    sha256_blocks_shani(state, p, n);
     return;
   }
 #endif
-  blocks_plain(state, p, n);
+  sha256_blocks_portable(state, p, n);
 }
 
-void lode__sha256_init(lode__sha256 *sha) {
-  *sha = (lode__sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+void sha256_init(sha256_ctx *sha) {
+  *sha = (sha256_ctx){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
-void lode__sha256_add(lode__sha256 *sha, const void *data, size_t len) {
+void sha256_update(sha256_ctx *sha, const void *data, size_t len) {
   const uint8_t *p = data;
   size_t have = sha->bytes % 64;
   if (len == 0) return;
@@ -104,30 +104,30 @@ void lode__sha256_add(lode__sha256 *sha, const void *data, size_t len) {
     size_t take = len < 64 - have ? len : 64 - have;
     memcpy(sha->block + have, p, take);
     if (have + take < 64) return;
-    blocks(sha->state, sha->block, 1);
+    sha256_blocks(sha->state, sha->block, 1);
     p += take, len -= take;
   }
-  blocks(sha->state, p, len / 64);
+  sha256_blocks(sha->state, p, len / 64);
   memcpy(sha->block, p + len / 64 * 64, len % 64);
 }
 
-void lode__sha256_end(lode__sha256 *sha, uint8_t digest[LODE__SHA256_BYTES]) {
+void sha256_final(sha256_ctx *sha, uint8_t digest[SHA256_BYTES]) {
   uint64_t bits = sha->bytes * 8;
   uint8_t pad[72] = {0x80};
   size_t n = 64 - (sha->bytes + 8) % 64;
   for (size_t i = 0; i < 8; i++) pad[n + i] = (uint8_t)(bits >> (56 - 8 * i));
-  lode__sha256_add(sha, pad, n + 8);
+  sha256_update(sha, pad, n + 8);
   for (size_t i = 0; i < 32; i++) digest[i] = (uint8_t)(sha->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void lode__sha256_of(const void *data, size_t len, uint8_t digest[LODE__SHA256_BYTES]) {
-  lode__sha256 sha;
-  lode__sha256_init(&sha);
-  lode__sha256_add(&sha, data, len);
-  lode__sha256_end(&sha, digest);
+void sha256_of(const void *data, size_t len, uint8_t digest[SHA256_BYTES]) {
+  sha256_ctx sha;
+  sha256_init(&sha);
+  sha256_update(&sha, data, len);
+  sha256_final(&sha, digest);
 }
 
-void lode__sha256_hex(const uint8_t digest[LODE__SHA256_BYTES], char hex[LODE__SHA256_HEX]) {
+void sha256_hex(const uint8_t digest[SHA256_BYTES], char hex[SHA256_HEX_BYTES]) {
   for (size_t i = 0; i < 32; i++) {
     hex[2 * i] = "0123456789abcdef"[digest[i] >> 4];
     hex[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];

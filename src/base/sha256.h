@@ -4,20 +4,20 @@
 
 #include "base.h"
 
-enum { LODE__SHA256_BYTES = 32, LODE__SHA256_HEX = 65 };
+enum { SHA256_BYTES = 32, SHA256_HEX_BYTES = 65 };
 
-typedef struct lode__sha256 {
+typedef struct sha256_ctx {
   uint32_t state[8];
   uint64_t bytes;
   uint8_t block[64];
-} lode__sha256;
+} sha256_ctx;
 
-void lode__sha256_init(lode__sha256 *sha);
-void lode__sha256_add(lode__sha256 *sha, const void *data, size_t len);
-void lode__sha256_end(lode__sha256 *sha, uint8_t digest[LODE__SHA256_BYTES]);
+void sha256_init(sha256_ctx *sha);
+void sha256_update(sha256_ctx *sha, const void *data, size_t len);
+void sha256_final(sha256_ctx *sha, uint8_t digest[SHA256_BYTES]);
 /* All at once. */
-void lode__sha256_of(const void *data, size_t len, uint8_t digest[LODE__SHA256_BYTES]);
+void sha256_of(const void *data, size_t len, uint8_t digest[SHA256_BYTES]);
 /* Lower case, with a NUL. */
-void lode__sha256_hex(const uint8_t digest[LODE__SHA256_BYTES], char hex[LODE__SHA256_HEX]);
+void sha256_hex(const uint8_t digest[SHA256_BYTES], char hex[SHA256_HEX_BYTES]);
 
 #endif

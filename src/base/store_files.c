@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define SEGMENTS LODE__SEGMENTS_FOLDER "/"
+#define SEGMENTS_PREFIX STOREFILE_SEGMENTS_DIR "/"
 
 /* @: 16 hexadecimal digits, %: one or more, #: one or more decimal ones. The order is that of removal: the journal goes before the truth,
  * which opens without one (whoever removes has seen to it that it is empty), while a new truth must not meet an old journal;
@@ -11,30 +11,30 @@
 static const struct {
   const char *pattern;
   unsigned kind;
-} table[] = {
-    {SEGMENTS "@.seg", LODE__FILES_DATA},
-    {SEGMENTS "@.tmp", LODE__FILES_DATA},
-    {SEGMENTS "@.seg" LODE__ASIDE "#", LODE__FILES_DATA},
-    {LODE__JOURNAL_FILE LODE__ASIDE "#", LODE__FILES_DATA},
-    {LODE__NEW_JOURNAL_FILE, LODE__FILES_DATA},
-    {LODE__NEW_FILE, LODE__FILES_DATA},
-    {LODE__RESTORE_FILE, LODE__FILES_DATA},
-    {LODE__JOURNAL_FILE, LODE__FILES_DATA},
-    {LODE__LOCK_FILE, LODE__FILES_DATA},
-    {LODE__TRUTH_FILE, LODE__FILES_DATA},
-    {LODE__CONFIG_FILE, LODE__FILES_PROJECT},
-    {LODE__CONFIG_FILE ".%.tmp", LODE__FILES_PROJECT},
-    {".gitignore", LODE__FILES_PROJECT},
-    {".gitignore.%.tmp", LODE__FILES_PROJECT},
-    {LODE__WATCH_LOCK_FILE, LODE__FILES_PROJECT},
-    {LODE__INDEX_LOCK_FILE, LODE__FILES_PROJECT},
-    {LODE__IN_USE_FILE, LODE__FILES_PRIVATE}, /* last: as long as it is there, others can tell that the folder is in use */
+} storefile_table[] = {
+    {SEGMENTS_PREFIX "@.seg", STOREFILE_DATA},
+    {SEGMENTS_PREFIX "@.tmp", STOREFILE_DATA},
+    {SEGMENTS_PREFIX "@.seg" LODE__ASIDE "#", STOREFILE_DATA},
+    {STOREFILE_JOURNAL LODE__ASIDE "#", STOREFILE_DATA},
+    {STOREFILE_NEW_JOURNAL, STOREFILE_DATA},
+    {STOREFILE_NEW, STOREFILE_DATA},
+    {STOREFILE_RESTORE, STOREFILE_DATA},
+    {STOREFILE_JOURNAL, STOREFILE_DATA},
+    {STOREFILE_LOCK, STOREFILE_DATA},
+    {STOREFILE_DB, STOREFILE_DATA},
+    {STOREFILE_CONFIG, STOREFILE_PROJECT},
+    {STOREFILE_CONFIG ".%.tmp", STOREFILE_PROJECT},
+    {".gitignore", STOREFILE_PROJECT},
+    {".gitignore.%.tmp", STOREFILE_PROJECT},
+    {STOREFILE_WATCH_LOCK, STOREFILE_PROJECT},
+    {STOREFILE_INDEX_LOCK, STOREFILE_PROJECT},
+    {STOREFILE_IN_USE, STOREFILE_PRIVATE}, /* last: as long as it is there, others can tell that the folder is in use */
 };
-enum { TABLE_ROWS = sizeof table / sizeof *table };
+enum { STOREFILE_TABLE_ROWS = sizeof storefile_table / sizeof *storefile_table };
 
 /* ---- Names ---- */
 
-static bool matches(const char *pattern, const char *name) {
+static bool storefile_matches(const char *pattern, const char *name) {
   static const char hex[] = "0123456789abcdef", decimal[] = "0123456789";
   for (; *pattern; pattern++) {
     size_t n = 1;
@@ -48,21 +48,21 @@ static bool matches(const char *pattern, const char *name) {
   return *name == '\0';
 }
 
-static size_t row_of(const char *name) {
+static size_t storefile_row_of(const char *name) {
   size_t i = 0;
-  while (i < TABLE_ROWS && !matches(table[i].pattern, name)) i++;
+  while (i < STOREFILE_TABLE_ROWS && !storefile_matches(storefile_table[i].pattern, name)) i++;
   return i;
 }
 
-unsigned lode__store_files_kind(const char *name) {
-  size_t row = row_of(name);
-  return row < TABLE_ROWS ? table[row].kind : 0;
+unsigned storefile_kind_of(const char *name) {
+  size_t row = storefile_row_of(name);
+  return row < STOREFILE_TABLE_ROWS ? storefile_table[row].kind : 0;
 }
 
-bool lode__store_files_is_aside(const char *name) { return strstr(name, LODE__ASIDE) && lode__store_files_kind(name); }
+bool storefile_is_set_aside(const char *name) { return strstr(name, LODE__ASIDE) && storefile_kind_of(name); }
 
-bool lode__store_files_segment(const char *name, uint64_t *id, const char **ending) {
-  if (!matches("@.seg", name) && !matches("@.tmp", name)) return false;
+bool storefile_parse_segment(const char *name, uint64_t *id, const char **ending) {
+  if (!storefile_matches("@.seg", name) && !storefile_matches("@.tmp", name)) return false;
   *id = strtoull(name, NULL, 16);
   *ending = name + 16;
   return true;
@@ -70,31 +70,31 @@ bool lode__store_files_segment(const char *name, uint64_t *id, const char **endi
 
 /* ---- Removing and moving ---- */
 
-typedef struct entry {
+typedef struct storefile_entry {
   size_t row;
   char name[];
-} entry;
+} storefile_entry;
 
-typedef struct clearing {
+typedef struct storefile_clearing {
   const char *folder;
   unsigned kinds;
   int to; /* -1: removed */
-  lode__buf *foreign;
-  entry **list;
+  strbuf *foreign;
+  storefile_entry **list;
   size_t n, cap;
-} clearing;
+} storefile_clearing;
 
-static lode_status note_foreign(clearing *c, const char *within, const char *name, lode_error *err) {
+static lode_status storefile_note_foreign(storefile_clearing *c, const char *within, const char *name, lode_error *err) {
   if (!c->foreign) return LODE_OK;
-  if (c->foreign->len) lode__buf_adds(c->foreign, ", ");
-  lode__buf_addf(c->foreign, "%s%s", within, name);
-  return c->foreign->failed ? lode__fail_nomem(err) : LODE_OK;
+  if (c->foreign->len) strbuf_addstr(c->foreign, ", ");
+  strbuf_addf(c->foreign, "%s%s", within, name);
+  return c->foreign->failed ? err_nomem(err) : LODE_OK;
 }
 
-static lode_status add_entry(clearing *c, size_t row, const char *within, const char *name, lode_error *err) {
+static lode_status storefile_add_entry(storefile_clearing *c, size_t row, const char *within, const char *name, lode_error *err) {
   size_t a = strlen(within), b = strlen(name);
-  entry *e = lode__grow(&c->list, &c->cap, c->n + 1, sizeof *c->list) ? lode__alloc(sizeof *e + a + b + 1) : NULL;
-  if (!e) return lode__fail_nomem(err);
+  storefile_entry *e = mem_grow(&c->list, &c->cap, c->n + 1, sizeof *c->list) ? mem_alloc(sizeof *e + a + b + 1) : NULL;
+  if (!e) return err_nomem(err);
   e->row = row;
   memcpy(e->name, within, a);
   memcpy(e->name + a, name, b + 1);
@@ -103,94 +103,94 @@ static lode_status add_entry(clearing *c, size_t row, const char *within, const 
 }
 
 /* What the folder holds, or the one of segments in it: ours to the list, the rest is foreign. */
-static lode_status look_into(clearing *c, const char *within, lode_error *err) {
-  lode__buf path = {0};
+static lode_status storefile_list_dir(storefile_clearing *c, const char *within, lode_error *err) {
+  strbuf path = {0};
   struct stat st;
   const char *name;
   lode_status status = LODE_OK;
-  lode__os_folder *names = lode__inside_list(c->folder, *within ? LODE__SEGMENTS_FOLDER : ".");
-  if (!names) return lode__fail_errno(err, errno, c->folder);
-  while (status == LODE_OK && (name = lode__os_folder_next(names)) != NULL) {
+  os_dir *names = beneath_list(c->folder, *within ? STOREFILE_SEGMENTS_DIR : ".");
+  if (!names) return err_errno(err, errno, c->folder);
+  while (status == LODE_OK && (name = os_dir_next(names)) != NULL) {
     path.len = 0;
-    lode__buf_addf(&path, "%s%s", within, name);
-    lode__buf_addc(&path, '\0');
+    strbuf_addf(&path, "%s%s", within, name);
+    strbuf_addch(&path, '\0');
     if (path.failed) {
-      status = lode__fail_nomem(err);
+      status = err_nomem(err);
       break;
     }
-    if (LODE__RETRY(lode__os->lstat_at(lode__os_folder_fd(names), name, &st)) != 0) continue; /* gone meanwhile */
-    size_t row = row_of(path.data);
-    if (!*within && strcmp(name, LODE__SEGMENTS_FOLDER) == 0 && S_ISDIR(st.st_mode)) status = look_into(c, SEGMENTS, err);
-    else if (row == TABLE_ROWS || !S_ISREG(st.st_mode)) status = note_foreign(c, within, name, err);
-    else if (table[row].kind & c->kinds) status = add_entry(c, row, within, name, err);
+    if (OS_RETRY(os_api->lstat_at(os_dir_fd(names), name, &st)) != 0) continue; /* gone meanwhile */
+    size_t row = storefile_row_of(path.data);
+    if (!*within && strcmp(name, STOREFILE_SEGMENTS_DIR) == 0 && S_ISDIR(st.st_mode)) status = storefile_list_dir(c, SEGMENTS_PREFIX, err);
+    else if (row == STOREFILE_TABLE_ROWS || !S_ISREG(st.st_mode)) status = storefile_note_foreign(c, within, name, err);
+    else if (storefile_table[row].kind & c->kinds) status = storefile_add_entry(c, row, within, name, err);
   }
-  lode__os_folder_close(names);
-  lode__buf_release(&path);
+  os_dir_close(names);
+  strbuf_release(&path);
   return status;
 }
 
-static int by_row(const void *a, const void *b) {
-  size_t x = (*(entry *const *)a)->row, y = (*(entry *const *)b)->row;
+static int storefile_by_row(const void *a, const void *b) {
+  size_t x = (*(storefile_entry *const *)a)->row, y = (*(storefile_entry *const *)b)->row;
   return x < y ? -1 : x > y;
 }
 
-static int put_away(const clearing *c, int from, const char *name) {
-  return c->to < 0 ? LODE__RETRY(lode__os->unlink_at(from, name)) : LODE__RETRY(lode__os->rename_at(from, name, c->to, name));
+static int storefile_clear_one(const storefile_clearing *c, int from, const char *name) {
+  return c->to < 0 ? OS_RETRY(os_api->unlink_at(from, name)) : OS_RETRY(os_api->rename_at(from, name, c->to, name));
 }
 
 /* From the folder of segments; the same one, in the target, is made when it is needed. */
-static int put_segment_away(const clearing *c, int folder, const char *name) {
-  int from = LODE__RETRY(lode__os->open_below(folder, LODE__SEGMENTS_FOLDER, LODE__OPEN_FOLDER, 0)), rc = -1;
-  clearing there = *c;
+static int storefile_clear_segment(const storefile_clearing *c, int folder, const char *name) {
+  int from = OS_RETRY(os_api->open_below(folder, STOREFILE_SEGMENTS_DIR, OS_OPEN_DIR, 0)), rc = -1;
+  storefile_clearing there = *c;
   if (from < 0) return -1;
   if (c->to >= 0) {
-    (void)LODE__RETRY(lode__os->mkdir_at(c->to, LODE__SEGMENTS_FOLDER, 0700));
-    there.to = LODE__RETRY(lode__os->open_below(c->to, LODE__SEGMENTS_FOLDER, LODE__OPEN_FOLDER, 0));
+    (void)OS_RETRY(os_api->mkdir_at(c->to, STOREFILE_SEGMENTS_DIR, 0700));
+    there.to = OS_RETRY(os_api->open_below(c->to, STOREFILE_SEGMENTS_DIR, OS_OPEN_DIR, 0));
   }
-  if (c->to < 0 || there.to >= 0) rc = put_away(&there, from, name);
+  if (c->to < 0 || there.to >= 0) rc = storefile_clear_one(&there, from, name);
   int errnum = errno;
-  (void)lode__os->close(from);
-  if (there.to >= 0) (void)lode__os->close(there.to);
+  (void)os_api->close(from);
+  if (there.to >= 0) (void)os_api->close(there.to);
   errno = errnum;
   return rc;
 }
 
-static lode_status put_all_away(const clearing *c, int folder, lode_error *err) {
-  const size_t within = sizeof SEGMENTS - 1;
+static lode_status storefile_clear_all(const storefile_clearing *c, int folder, lode_error *err) {
+  const size_t within = sizeof SEGMENTS_PREFIX - 1;
   for (size_t i = 0; i < c->n; i++) {
     const char *name = c->list[i]->name;
-    int rc = strncmp(name, SEGMENTS, within) == 0 ? put_segment_away(c, folder, name + within) : put_away(c, folder, name);
+    int rc = strncmp(name, SEGMENTS_PREFIX, within) == 0 ? storefile_clear_segment(c, folder, name + within) : storefile_clear_one(c, folder, name);
     if (rc < 0 && errno != ENOENT) {
       int errnum = errno;
-      lode__buf path = {0};
-      lode__buf_addf(&path, "%s/%s", c->folder, name);
-      lode__buf_addc(&path, '\0');
-      lode_status st = lode__fail_errno(err, errnum, path.failed ? name : path.data);
-      lode__buf_release(&path);
+      strbuf path = {0};
+      strbuf_addf(&path, "%s/%s", c->folder, name);
+      strbuf_addch(&path, '\0');
+      lode_status st = err_errno(err, errnum, path.failed ? name : path.data);
+      strbuf_release(&path);
       return st;
     }
   }
   /* fails when something foreign is in it, or when it is a link: then it stays */
-  if (c->kinds & LODE__FILES_DATA) (void)LODE__RETRY(lode__os->rmdir_at(folder, LODE__SEGMENTS_FOLDER));
+  if (c->kinds & STOREFILE_DATA) (void)OS_RETRY(os_api->rmdir_at(folder, STOREFILE_SEGMENTS_DIR));
   return LODE_OK;
 }
 
-lode_status lode__store_files_clear(const char *folder, unsigned kinds, const char *to, lode__buf *foreign, lode_error *err) {
-  clearing c = {.folder = folder, .kinds = kinds, .to = -1, .foreign = foreign};
+lode_status storefile_clear(const char *folder, unsigned kinds, const char *to, strbuf *foreign, lode_error *err) {
+  storefile_clearing c = {.folder = folder, .kinds = kinds, .to = -1, .foreign = foreign};
   lode_status st;
-  int fd = lode__inside_enter(folder);
-  if (fd < 0) return lode__fail_errno(err, errno, folder);
+  int fd = beneath_open_dir(folder);
+  if (fd < 0) return err_errno(err, errno, folder);
   if (to) {
-    c.to = lode__inside_enter(to);
-    if (c.to < 0) LODE__GOTO(lode__fail_errno(err, errno, to));
+    c.to = beneath_open_dir(to);
+    if (c.to < 0) TRY_GOTO(err_errno(err, errno, to));
   }
-  LODE__GOTO(look_into(&c, "", err));
-  if (c.n) qsort(c.list, c.n, sizeof *c.list, by_row);
-  LODE__GOTO(put_all_away(&c, fd, err));
+  TRY_GOTO(storefile_list_dir(&c, "", err));
+  if (c.n) qsort(c.list, c.n, sizeof *c.list, storefile_by_row);
+  TRY_GOTO(storefile_clear_all(&c, fd, err));
 done:
-  for (size_t i = 0; i < c.n; i++) lode__free(c.list[i]);
-  lode__free(c.list);
-  if (c.to >= 0) (void)lode__os->close(c.to);
-  (void)lode__os->close(fd);
+  for (size_t i = 0; i < c.n; i++) mem_free(c.list[i]);
+  mem_free(c.list);
+  if (c.to >= 0) (void)os_api->close(c.to);
+  (void)os_api->close(fd);
   return st;
 }

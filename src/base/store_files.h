@@ -8,34 +8,34 @@
 
 #include "inside.h"
 
-#define LODE__TRUTH_FILE "lode.db"
-#define LODE__JOURNAL_FILE LODE__TRUTH_FILE "-journal"
-#define LODE__NEW_FILE LODE__TRUTH_FILE ".new"             /* a truth file being made */
-#define LODE__NEW_JOURNAL_FILE LODE__NEW_FILE "-journal"
-#define LODE__RESTORE_FILE LODE__TRUTH_FILE ".restore"     /* one being restored */
-#define LODE__LOCK_FILE "lode.lock"
-#define LODE__SEGMENTS_FOLDER "segments"
-#define LODE__CONFIG_FILE "config.json"
-#define LODE__INDEX_LOCK_FILE "index.lock"
-#define LODE__WATCH_LOCK_FILE "watch.lock"
-#define LODE__IN_USE_FILE "in-use"                         /* of a temporary folder */
+#define STOREFILE_DB "lode.db"
+#define STOREFILE_JOURNAL STOREFILE_DB "-journal"
+#define STOREFILE_NEW STOREFILE_DB ".new"             /* a truth file being made */
+#define STOREFILE_NEW_JOURNAL STOREFILE_NEW "-journal"
+#define STOREFILE_RESTORE STOREFILE_DB ".restore"     /* one being restored */
+#define STOREFILE_LOCK "lode.lock"
+#define STOREFILE_SEGMENTS_DIR "segments"
+#define STOREFILE_CONFIG "config.json"
+#define STOREFILE_INDEX_LOCK "index.lock"
+#define STOREFILE_WATCH_LOCK "watch.lock"
+#define STOREFILE_IN_USE "in-use"                         /* of a temporary folder */
 
-typedef enum lode__store_files {
-  LODE__FILES_DATA = 1,     /* the truth, what belongs to it, and what is derived from it */
-  LODE__FILES_PROJECT = 2,  /* a project's settings, and the locks of those who index and watch it */
-  LODE__FILES_PRIVATE = 4,  /* in a temporary folder (store/private.c) */
-} lode__store_files;
+typedef enum storefile_kind {
+  STOREFILE_DATA = 1,     /* the truth, what belongs to it, and what is derived from it */
+  STOREFILE_PROJECT = 2,  /* a project's settings, and the locks of those who index and watch it */
+  STOREFILE_PRIVATE = 4,  /* in a temporary folder (store/private.c) */
+} storefile_kind;
 
 /* Which of the above a name is, 0 for a foreign one. "segments/NAME" for what is in the folder of segments. */
-unsigned lode__store_files_kind(const char *name);
-/* One of those that were set aside: lode__inside_set_aside. */
-bool lode__store_files_is_aside(const char *name);
+unsigned storefile_kind_of(const char *name);
+/* One of those that were set aside: beneath_set_aside. */
+bool storefile_is_set_aside(const char *name);
 /* "ID.seg" or "ID.tmp" in the folder of segments: its id, and where the ending begins. */
-bool lode__store_files_segment(const char *name, uint64_t *id, const char **ending);
+bool storefile_parse_segment(const char *name, uint64_t *id, const char **ending);
 
 /* Removes the files of these kinds; with `to`, moves them into that folder instead, which exists. In the order of the table, so that what
  * is left by a kill is a store, or no store, never one without its journal. Adds the names of foreign files to `foreign` (may be NULL),
  * separated by ", ". The folder itself stays. */
-lode_status lode__store_files_clear(const char *folder, unsigned kinds, const char *to, lode__buf *foreign, lode_error *err);
+lode_status storefile_clear(const char *folder, unsigned kinds, const char *to, strbuf *foreign, lode_error *err);
 
 #endif

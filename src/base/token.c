@@ -12,57 +12,57 @@
 #include <utf8proc.h>
 
 typedef enum char_class {
-  OTHER,
-  JOINER,
-  ALONE, /* a word by itself */
-  MARK,  /* goes with the character before it */
-  UNDER,
-  DIGIT,
-  LOWER, /* and letters without case */
-  UPPER,
+  TOKEN_OTHER,
+  TOKEN_JOINER,
+  TOKEN_ALONE, /* a word by itself */
+  TOKEN_MARK,  /* goes with the character before it */
+  TOKEN_UNDERSCORE,
+  TOKEN_DIGIT,
+  TOKEN_LOWER, /* and letters without case */
+  TOKEN_UPPER,
 } char_class;
 
-#define O OTHER
-#define J JOINER
-#define D DIGIT
-#define L LOWER
-#define U UPPER
+#define CO TOKEN_OTHER
+#define CJ TOKEN_JOINER
+#define CD TOKEN_DIGIT
+#define CL TOKEN_LOWER
+#define CU TOKEN_UPPER
 static const uint8_t ascii_class[128] = {
-    O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
-    O, O, O, O, O, O, O, O, O, O, O, O, O, J, J, J, D, D, D, D, D, D, D, D, D, D, J, O, O, O, O, O,
-    O, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, O, J, O, O, UNDER,
-    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
+    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO,
+    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CJ, CJ, CJ, CD, CD, CD, CD, CD, CD, CD, CD, CD, CD, CJ, CO, CO, CO, CO, CO,
+    CO, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CO, CJ, CO, CO, TOKEN_UNDERSCORE,
+    CO, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CO, CO, CO, CO, CO,
 };
-#undef O
-#undef J
-#undef D
-#undef L
-#undef U
+#undef CO
+#undef CJ
+#undef CD
+#undef CL
+#undef CU
 
-typedef enum unit_level { WHOLE, COMPONENT, PART } unit_level;
+typedef enum unit_level { TOKEN_WHOLE, TOKEN_COMPONENT, TOKEN_PART } unit_level;
 
 enum {
   FOLD_CODEPOINTS = 32,                  /* the longest decomposition of one character has 18 */
   FOLD_BYTES = FOLD_CODEPOINTS * 4,
-  MAX_PIECES = LODE__TOKEN_BYTES + 1,    /* each takes a byte of the buffer, or a joiner does */
+  MAX_PIECES = TOKEN_MAX_BYTES + 1,    /* each takes a byte of the buffer, or a joiner does */
 };
 
-typedef struct character {
+typedef struct token_char {
   char_class class;
   uint32_t width;
   int32_t codepoint; /* only of characters that are not ASCII */
-} character;
+} token_char;
 
-typedef struct piece {
+typedef struct token_piece {
   size_t start, end;   /* bytes of the source */
   uint32_t from, to;   /* bytes of the buffer */
   uint32_t owner;      /* parts: their component */
-} piece;
+} token_piece;
 
 typedef struct tokenizer {
   const unsigned char *text;
   size_t len;
-  lode__token_fn *fn;
+  token_fn *fn;
   void *ctx;
   /* the unit that was read last */
   size_t start, end;
@@ -71,8 +71,8 @@ typedef struct tokenizer {
   char_class before_last, last; /* of the open part's letters and digits; OTHER: none */
   size_t last_pos;              /* where `last` begins */
   uint32_t last_at;
-  char folded[LODE__TOKEN_BYTES + FOLD_BYTES];
-  piece components[MAX_PIECES + 1], parts[MAX_PIECES + 1];
+  char folded[TOKEN_MAX_BYTES + FOLD_BYTES];
+  token_piece components[MAX_PIECES + 1], parts[MAX_PIECES + 1];
 } tokenizer;
 
 /* ---- Characters ---- */
@@ -91,53 +91,53 @@ static bool is_unspaced(int32_t c) {
   return false;
 }
 
-static char_class class_of(int32_t c) {
-  if (c == 0xFF9E || c == 0xFF9F) return MARK; /* half-width kana voicing: a letter by name only */
+static char_class token_class_of(int32_t c) {
+  if (c == 0xFF9E || c == 0xFF9F) return TOKEN_MARK; /* half-width kana voicing: a letter by name only */
   switch (utf8proc_category(c)) {
     case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LT: return UPPER;
-    case UTF8PROC_CATEGORY_LL: return LOWER;
+    case UTF8PROC_CATEGORY_LT: return TOKEN_UPPER;
+    case UTF8PROC_CATEGORY_LL: return TOKEN_LOWER;
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return is_unspaced(c) ? ALONE : LOWER;
+    case UTF8PROC_CATEGORY_LO: return is_unspaced(c) ? TOKEN_ALONE : TOKEN_LOWER;
     case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NO: return DIGIT;
-    case UTF8PROC_CATEGORY_NL: return is_unspaced(c) ? ALONE : DIGIT;
+    case UTF8PROC_CATEGORY_NO: return TOKEN_DIGIT;
+    case UTF8PROC_CATEGORY_NL: return is_unspaced(c) ? TOKEN_ALONE : TOKEN_DIGIT;
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: return MARK;
+    case UTF8PROC_CATEGORY_ME: return TOKEN_MARK;
     case UTF8PROC_CATEGORY_CF: /* soft hyphen, (non-)joiners: inside a word, and without meaning to it */
-      return c == 0xAD || c == 0x200C || c == 0x200D || c == 0x2060 ? MARK : OTHER;
-    default: return OTHER;
+      return c == 0xAD || c == 0x200C || c == 0x200D || c == 0x2060 ? TOKEN_MARK : TOKEN_OTHER;
+    default: return TOKEN_OTHER;
   }
 }
 
-static character decode(const tokenizer *t, size_t pos) {
-  character c = {.class = OTHER, .width = 1};
+static token_char token_decode(const tokenizer *t, size_t pos) {
+  token_char c = {.class = TOKEN_OTHER, .width = 1};
   utf8proc_int32_t codepoint;
   size_t left = t->len - pos;
   utf8proc_ssize_t width = utf8proc_iterate(t->text + pos, left < 4 ? (utf8proc_ssize_t)left : 4, &codepoint);
   if (width <= 0) return c;
   c.width = (uint32_t)width;
   c.codepoint = codepoint;
-  c.class = class_of(codepoint);
+  c.class = token_class_of(codepoint);
   return c;
 }
 
-static inline character peek(const tokenizer *t, size_t pos) {
+static inline token_char token_peek(const tokenizer *t, size_t pos) {
   unsigned char byte = t->text[pos];
-  if (byte < 0x80) return (character){.class = (char_class)ascii_class[byte], .width = 1};
-  return decode(t, pos);
+  if (byte < 0x80) return (token_char){.class = (char_class)ascii_class[byte], .width = 1};
+  return token_decode(t, pos);
 }
 
 /* Whether a character of a decomposition is part of the folded word: accents, points and enclosing marks are not. */
-static bool stays(int32_t codepoint) {
-  if (codepoint < 0x80) return ascii_class[codepoint] >= UNDER;
+static bool token_keeps(int32_t codepoint) {
+  if (codepoint < 0x80) return ascii_class[codepoint] >= TOKEN_UNDERSCORE;
   if (utf8proc_get_property(codepoint)->combining_class >= 10) return false;
-  return class_of(codepoint) != OTHER && utf8proc_category(codepoint) != UTF8PROC_CATEGORY_ME;
+  return token_class_of(codepoint) != TOKEN_OTHER && utf8proc_category(codepoint) != UTF8PROC_CATEGORY_ME;
 }
 
 /* Writes the folded bytes of a character that is not ASCII (at most FOLD_BYTES) and returns how many. */
-static uint32_t fold(int32_t codepoint, char *out) {
+static uint32_t token_fold(int32_t codepoint, char *out) {
   utf8proc_int32_t points[FOLD_CODEPOINTS];
   int last_boundclass = 0;
   utf8proc_ssize_t n =
@@ -146,26 +146,26 @@ static uint32_t fold(int32_t codepoint, char *out) {
   if (n < 0 || n > FOLD_CODEPOINTS) return 0;
   uint32_t used = 0;
   for (utf8proc_ssize_t i = 0; i < n; i++) {
-    if (stays(points[i])) used += (uint32_t)utf8proc_encode_char(points[i], (utf8proc_uint8_t *)out + used);
+    if (token_keeps(points[i])) used += (uint32_t)utf8proc_encode_char(points[i], (utf8proc_uint8_t *)out + used);
   }
   return used;
 }
 
 /* Adds a character to the buffer. False: it does not fit. */
-static inline bool add(tokenizer *t, size_t pos, character c) {
+static inline bool token_add_char(tokenizer *t, size_t pos, token_char c) {
   if (c.width == 1) {
     unsigned char byte = t->text[pos];
-    t->folded[t->used] = (char)(c.class == UPPER ? byte | 0x20 : byte);
+    t->folded[t->used] = (char)(c.class == TOKEN_UPPER ? byte | 0x20 : byte);
     t->used++;
-    return t->used <= LODE__TOKEN_BYTES;
+    return t->used <= TOKEN_MAX_BYTES;
   }
-  t->used += fold(c.codepoint, t->folded + t->used);
-  return t->used <= LODE__TOKEN_BYTES;
+  t->used += token_fold(c.codepoint, t->folded + t->used);
+  return t->used <= TOKEN_MAX_BYTES;
 }
 
 /* Adds what follows of small ASCII letters, as far as it fits: most text is that, and it makes no borders. */
-static inline size_t add_lower(tokenizer *t, size_t pos) {
-  size_t room = LODE__TOKEN_BYTES - t->used;
+static inline size_t token_add_lower(tokenizer *t, size_t pos) {
+  size_t room = TOKEN_MAX_BYTES - t->used;
   size_t end = t->len - pos < room ? t->len : pos + room;
   for (; pos < end; pos++) {
     unsigned char byte = t->text[pos];
@@ -181,11 +181,11 @@ static inline size_t add_lower(tokenizer *t, size_t pos) {
 static size_t joiner_width(const tokenizer *t, size_t pos) {
   size_t width = 1;
   if (t->text[pos] == ':' && pos + 1 < t->len && t->text[pos + 1] == ':') width = 2;
-  return pos + width < t->len && peek(t, pos + width).class >= UNDER ? width : 0;
+  return pos + width < t->len && token_peek(t, pos + width).class >= TOKEN_UNDERSCORE ? width : 0;
 }
 
 static void open_component(tokenizer *t, size_t pos) {
-  t->components[t->n_components] = (piece){.start = pos, .from = t->used};
+  t->components[t->n_components] = (token_piece){.start = pos, .from = t->used};
 }
 
 static void close_component(tokenizer *t, size_t pos) {
@@ -195,7 +195,7 @@ static void close_component(tokenizer *t, size_t pos) {
 }
 
 static void open_part(tokenizer *t, size_t pos, uint32_t at) {
-  t->parts[t->n_parts] = (piece){.start = pos, .from = at, .owner = t->n_components};
+  t->parts[t->n_parts] = (token_piece){.start = pos, .from = at, .owner = t->n_components};
   t->part_open = true;
 }
 
@@ -203,7 +203,7 @@ static void open_part(tokenizer *t, size_t pos, uint32_t at) {
 static void close_part(tokenizer *t, size_t pos, uint32_t at) {
   if (!t->part_open) return;
   t->part_open = false;
-  piece *part = &t->parts[t->n_parts];
+  token_piece *part = &t->parts[t->n_parts];
   part->end = pos;
   part->to = at;
   if (part->to > part->from) t->n_parts++;
@@ -224,34 +224,34 @@ static size_t cross_joiner(tokenizer *t, size_t pos) {
 /* The border of a part that the letter or digit at pos makes known; false: none. It is at pos, or one character back
  * ("HTTPServer" shows it at its first e). */
 static inline bool find_border(const tokenizer *t, char_class now, size_t pos, size_t *border, uint32_t *at) {
-  if (!t->part_open || t->last == OTHER) return false;
+  if (!t->part_open || t->last == TOKEN_OTHER) return false;
   *border = pos;
   *at = t->used;
-  if ((now == DIGIT) != (t->last == DIGIT) || (now == UPPER && t->last == LOWER)) return true;
+  if ((now == TOKEN_DIGIT) != (t->last == TOKEN_DIGIT) || (now == TOKEN_UPPER && t->last == TOKEN_LOWER)) return true;
   *border = t->last_pos;
   *at = t->last_at;
-  return now == LOWER && t->last == UPPER && t->before_last == UPPER;
+  return now == TOKEN_LOWER && t->last == TOKEN_UPPER && t->before_last == TOKEN_UPPER;
 }
 
 /* Notes that a letter, digit or mark follows at pos. False: a new part begins, and the unit is only one. */
 static inline bool extend_part(tokenizer *t, char_class now, size_t *pos, unit_level level) {
   size_t border;
   uint32_t at;
-  if (now != MARK && find_border(t, now, *pos, &border, &at)) {
-    if (level == PART) {
+  if (now != TOKEN_MARK && find_border(t, now, *pos, &border, &at)) {
+    if (level == TOKEN_PART) {
       *pos = border;
       t->used = at;
       return false;
     }
     close_part(t, border, at);
     open_part(t, border, at);
-    if (border == *pos) t->last = OTHER;
+    if (border == *pos) t->last = TOKEN_OTHER;
   }
   if (!t->part_open) {
     open_part(t, *pos, t->used);
-    t->last = OTHER;
+    t->last = TOKEN_OTHER;
   }
-  if (now != MARK) {
+  if (now != TOKEN_MARK) {
     t->before_last = t->last;
     t->last = now;
     t->last_pos = *pos;
@@ -269,28 +269,28 @@ static bool read_unit(tokenizer *t, size_t pos, unit_level level) {
   t->part_open = false;
   open_component(t, pos);
   while (pos < t->len) {
-    character c = peek(t, pos);
-    if (c.class < MARK) {
-      size_t width = c.class == JOINER && level == WHOLE ? cross_joiner(t, pos) : 0;
+    token_char c = token_peek(t, pos);
+    if (c.class < TOKEN_MARK) {
+      size_t width = c.class == TOKEN_JOINER && level == TOKEN_WHOLE ? cross_joiner(t, pos) : 0;
       if (!width) break;
-      if (t->used > LODE__TOKEN_BYTES) return false;
+      if (t->used > TOKEN_MAX_BYTES) return false;
       pos += width;
       continue;
     }
-    if (c.class == UNDER) {
-      if (level == PART) break;
+    if (c.class == TOKEN_UNDERSCORE) {
+      if (level == TOKEN_PART) break;
       close_part(t, pos, t->used);
     } else if (!extend_part(t, c.class, &pos, level)) {
       break;
     }
     uint32_t used = t->used;
-    if (!cut && !add(t, pos, c)) {
-      if (level != PART) return false;
+    if (!cut && !token_add_char(t, pos, c)) {
+      if (level != TOKEN_PART) return false;
       t->used = used;
       cut = true;
     }
     pos += c.width;
-    if (c.class == LOWER && !cut) pos = add_lower(t, pos);
+    if (c.class == TOKEN_LOWER && !cut) pos = token_add_lower(t, pos);
   }
   close_part(t, pos, t->used);
   close_component(t, pos);
@@ -300,66 +300,66 @@ static bool read_unit(tokenizer *t, size_t pos, unit_level level) {
 
 /* ---- Giving tokens ---- */
 
-static int give(const tokenizer *t, const piece *p, bool same_place, bool part) {
-  lode__token token = {
+static int token_emit(const tokenizer *t, const token_piece *p, bool same_place, bool part) {
+  token_item token = {
       .text = t->folded + p->from, .len = p->to - p->from, .start = p->start, .end = p->end, .same_place = same_place, .part = part};
   return t->fn(t->ctx, &token);
 }
 
-static bool same_text(const piece *a, const piece *b) { return a->from == b->from && a->to == b->to; }
+static bool token_same_text(const token_piece *a, const token_piece *b) { return a->from == b->from && a->to == b->to; }
 
 /* Gives the tokens of the unit that was read: at each position the longest first. */
-static int give_unit(const tokenizer *t) {
-  const piece whole = {.start = t->start, .end = t->end, .from = 0, .to = t->used};
+static int token_emit_unit(const tokenizer *t) {
+  const token_piece whole = {.start = t->start, .end = t->end, .from = 0, .to = t->used};
   int stop = 0;
   for (uint32_t i = 0; i < t->n_parts && !stop; i++) {
-    const piece *part = &t->parts[i], *component = &t->components[part->owner];
+    const token_piece *part = &t->parts[i], *component = &t->components[part->owner];
     bool first = i == 0 || t->parts[i - 1].owner != part->owner, given = false;
-    if (i == 0 && !same_text(&whole, component)) {
-      stop = give(t, &whole, false, false);
+    if (i == 0 && !token_same_text(&whole, component)) {
+      stop = token_emit(t, &whole, false, false);
       given = true;
     }
-    if (!stop && first && !same_text(component, part)) {
-      stop = give(t, component, given, false);
+    if (!stop && first && !token_same_text(component, part)) {
+      stop = token_emit(t, component, given, false);
       given = true;
     }
-    if (!stop) stop = give(t, part, given, true);
+    if (!stop) stop = token_emit(t, part, given, true);
   }
   return stop;
 }
 
 /* A component that is too long to be a token: its parts, up to *pos. */
-static int give_parts(tokenizer *t, size_t *pos) {
+static int token_emit_parts(tokenizer *t, size_t *pos) {
   int stop = 0;
   while (*pos < t->len && !stop) {
-    character c = peek(t, *pos);
-    if (c.class < MARK) break;
-    if (c.class == UNDER) {
+    token_char c = token_peek(t, *pos);
+    if (c.class < TOKEN_MARK) break;
+    if (c.class == TOKEN_UNDERSCORE) {
       (*pos)++;
       continue;
     }
-    (void)read_unit(t, *pos, PART);
+    (void)read_unit(t, *pos, TOKEN_PART);
     *pos = t->end;
-    stop = give_unit(t);
+    stop = token_emit_unit(t);
   }
   return stop;
 }
 
 /* The name at *pos; moves *pos behind it. */
-static int give_name(tokenizer *t, size_t *pos) {
-  if (read_unit(t, *pos, WHOLE)) {
+static int token_emit_name(tokenizer *t, size_t *pos) {
+  if (read_unit(t, *pos, TOKEN_WHOLE)) {
     *pos = t->end;
-    return give_unit(t);
+    return token_emit_unit(t);
   }
   for (;;) {
     int stop;
-    if (read_unit(t, *pos, COMPONENT)) {
+    if (read_unit(t, *pos, TOKEN_COMPONENT)) {
       *pos = t->end;
-      stop = give_unit(t);
+      stop = token_emit_unit(t);
     } else {
-      stop = give_parts(t, pos);
+      stop = token_emit_parts(t, pos);
     }
-    if (stop || *pos >= t->len || peek(t, *pos).class != JOINER) return stop;
+    if (stop || *pos >= t->len || token_peek(t, *pos).class != TOKEN_JOINER) return stop;
     size_t width = joiner_width(t, *pos);
     if (!width) return 0;
     *pos += width;
@@ -367,33 +367,33 @@ static int give_name(tokenizer *t, size_t *pos) {
 }
 
 /* A character that is a word, and its marks. */
-static int give_alone(tokenizer *t, size_t *pos) {
-  piece word = {.start = *pos};
+static int token_emit_alone(tokenizer *t, size_t *pos) {
+  token_piece word = {.start = *pos};
   t->used = 0;
   do {
-    character c = peek(t, *pos);
+    token_char c = token_peek(t, *pos);
     uint32_t used = t->used;
-    if (!add(t, *pos, c)) t->used = used;
+    if (!token_add_char(t, *pos, c)) t->used = used;
     *pos += c.width;
-  } while (*pos < t->len && t->text[*pos] >= 0x80 && decode(t, *pos).class == MARK);
+  } while (*pos < t->len && t->text[*pos] >= 0x80 && token_decode(t, *pos).class == TOKEN_MARK);
   word.end = *pos;
   word.to = t->used;
-  return word.to ? give(t, &word, false, true) : 0;
+  return word.to ? token_emit(t, &word, false, true) : 0;
 }
 
-int lode__tokenize(const char *text, size_t len, lode__token_fn *fn, void *ctx) {
+int token_split(const char *text, size_t len, token_fn *fn, void *ctx) {
   tokenizer t;
   t.text = (const unsigned char *)text;
   t.len = len;
   t.fn = fn;
   t.ctx = ctx;
   for (size_t pos = 0; pos < len;) {
-    character c = peek(&t, pos);
+    token_char c = token_peek(&t, pos);
     int stop = 0;
-    if (c.class >= MARK) {
-      stop = give_name(&t, &pos);
-    } else if (c.class == ALONE) {
-      stop = give_alone(&t, &pos);
+    if (c.class >= TOKEN_MARK) {
+      stop = token_emit_name(&t, &pos);
+    } else if (c.class == TOKEN_ALONE) {
+      stop = token_emit_alone(&t, &pos);
     } else {
       pos += c.width;
     }
@@ -404,20 +404,20 @@ int lode__tokenize(const char *text, size_t len, lode__token_fn *fn, void *ctx) 
 
 /* ---- Queries ---- */
 
-typedef struct asked {
-  lode__token_fn *fn;
+typedef struct token_query {
+  token_fn *fn;
   void *ctx;
   size_t word_end; /* of the last word: what ends there or before is a part of it */
-} asked;
+} token_query;
 
-static int ask(void *ctx, const lode__token *token) {
-  asked *q = ctx;
+static int token_query_filter(void *ctx, const token_item *token) {
+  token_query *q = ctx;
   bool part = token->end <= q->word_end;
   if (!part) q->word_end = token->end;
   return part && token->len == 1 ? 0 : q->fn(q->ctx, token);
 }
 
-int lode__tokenize_query(const char *text, size_t len, lode__token_fn *fn, void *ctx) {
-  asked q = {.fn = fn, .ctx = ctx};
-  return lode__tokenize(text, len, ask, &q);
+int token_split_query(const char *text, size_t len, token_fn *fn, void *ctx) {
+  token_query q = {.fn = fn, .ctx = ctx};
+  return token_split(text, len, token_query_filter, &q);
 }

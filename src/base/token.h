@@ -11,7 +11,7 @@
  * Parts stand at successive positions, so that a phrase of parts is found however its words were joined. A component
  * stands at its first part's position, the whole at the name's first part's, in the order whole, component, part;
  * what would be the same text twice at one position is given once. Wholes and components of more than
- * LODE__TOKEN_BYTES are left out; a longer part is cut at a character. A name without a letter or digit gives nothing.
+ * TOKEN_MAX_BYTES are left out; a longer part is cut at a character. A name without a letter or digit gives nothing.
  *
  * Folding is by character: Unicode's compatibility decomposition and case folding, without accents, points (combining
  * class 10 and up: a voicing or vowel mark makes another letter, and stays) and enclosing marks. Thus text in NFC, NFD,
@@ -24,21 +24,21 @@
 
 #include "base.h"
 
-#define LODE__TOKEN_BYTES 128 /* no token is longer */
+#define TOKEN_MAX_BYTES 128 /* no token is longer */
 
-typedef struct lode__token {
+typedef struct token_item {
   const char *text;   /* folded; valid only during the call */
   size_t len;         /* never 0 */
   size_t start, end;  /* bytes of the source */
   bool same_place;    /* shares the position of the token before it */
   bool part;          /* of the finest level: has no parts of its own */
-} lode__token;
+} token_item;
 
 /* Return non-zero to stop; that value is returned. */
-typedef int lode__token_fn(void *ctx, const lode__token *token);
-int lode__tokenize(const char *text, size_t len, lode__token_fn *fn, void *ctx);
+typedef int token_fn(void *ctx, const token_item *token);
+int token_split(const char *text, size_t len, token_fn *fn, void *ctx);
 /* What a query asks for: the same without the single letters and digits of longer words. The 4 of tcp_v4_rcv is in every other document, and
  * tells nothing that the word itself and its longer parts do not. */
-int lode__tokenize_query(const char *text, size_t len, lode__token_fn *fn, void *ctx);
+int token_split_query(const char *text, size_t len, token_fn *fn, void *ctx);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "base.h"
 
-size_t lode__utf8_width(const char *text, size_t left) {
+size_t utf8_width(const char *text, size_t left) {
   const unsigned char *p = (const unsigned char *)text;
   unsigned char lead = p[0], low = 0x80, high = 0xBF;
   size_t width;
@@ -31,7 +31,7 @@ size_t lode__utf8_width(const char *text, size_t left) {
   return width;
 }
 
-bool lode__utf8_valid(const char *data, size_t len) {
+bool utf8_valid(const char *data, size_t len) {
   size_t i = 0;
   while (i < len) {
     uint64_t word;
@@ -41,7 +41,7 @@ bool lode__utf8_valid(const char *data, size_t len) {
       i += sizeof word;
     }
     if (i == len) break;
-    size_t width = lode__utf8_width(data + i, len - i);
+    size_t width = utf8_width(data + i, len - i);
     if (width == 0) return false;
     i += width;
   }
@@ -52,13 +52,13 @@ bool lode__utf8_valid(const char *data, size_t len) {
  * U+FE0E and U+FE0F stay: they choose between text and emoji. */
 static const struct {
   uint32_t first, last;
-} hidden[] = {
+} utf8_hidden_ranges[] = {
     {0x00, 0x1F},     {0x7F, 0x9F},     {0xAD, 0xAD},     {0x34F, 0x34F},   {0x61C, 0x61C},   {0x115F, 0x1160},     {0x17B4, 0x17B5},
     {0x180B, 0x180F}, {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164}, {0xFE00, 0xFE0D},     {0xFEFF, 0xFEFF},
     {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
 };
 
-uint32_t lode__utf8_code(const char *text, size_t width) {
+uint32_t utf8_decode(const char *text, size_t width) {
   const unsigned char *p = (const unsigned char *)text;
   switch (width) {
     case 1: return p[0];
@@ -68,8 +68,8 @@ uint32_t lode__utf8_code(const char *text, size_t width) {
   }
 }
 
-bool lode__utf8_hidden(uint32_t code) {
-  for (size_t i = 0; i < sizeof hidden / sizeof *hidden && code >= hidden[i].first; i++)
-    if (code <= hidden[i].last) return true;
+bool utf8_is_hidden(uint32_t code) {
+  for (size_t i = 0; i < sizeof utf8_hidden_ranges / sizeof *utf8_hidden_ranges && code >= utf8_hidden_ranges[i].first; i++)
+    if (code <= utf8_hidden_ranges[i].last) return true;
   return false;
 }

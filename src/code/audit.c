@@ -15,11 +15,11 @@ typedef struct auditing {
 static lode_status open_shelf(auditing *a, lode_store *store, lode_error *err) {
   lode_collection_options plain = {0};
   a->shelf.store = store;
-  LODE__TRY(lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &a->shelf.code, err));
-  LODE__TRY(lode_collection_open(store, LODE__LIT(LODE__CODE_FILES), &plain, &a->shelf.files, err));
-  lode_status st = lode_collection_open(store, LODE__LIT(LODE__CODE_QUALITY), &plain, &a->shelf.quality, err);
+  TRY(lode_collection_open(store, STR_LIT(LODE__CODE), &plain, &a->shelf.code, err));
+  TRY(lode_collection_open(store, STR_LIT(LODE__CODE_FILES), &plain, &a->shelf.files, err));
+  lode_status st = lode_collection_open(store, STR_LIT(LODE__CODE_QUALITY), &plain, &a->shelf.quality, err);
   if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
-  lode__error_clear(err);
+  err_clear(err);
   return LODE_OK;
 }
 
@@ -44,7 +44,7 @@ static lode_status look_at_chunks(auditing *a, lode_error *err) {
     lode_result *rows = NULL;
     lode_str orphans[PAGE];
     size_t n = 0;
-    LODE__TRY(lode_get(a->shelf.code, &request, &rows, err));
+    TRY(lode_get(a->shelf.code, &request, &rows, err));
     for (size_t i = 0; i < lode_result_count(rows); i++) {
       lode_str id = lode_result_at(rows, i)->id, path;
       lode__known *known = split_id(id, &path) ? lode__known_find(&a->known, path) : NULL;
@@ -62,7 +62,7 @@ static lode_status look_at_chunks(auditing *a, lode_error *err) {
     lode_result_free(rows);
     if (st != LODE_OK) return st;
     if (a->progress.step && !a->progress.step(a->progress.ctx, "checking chunks", a->audit->chunks, 0))
-      return lode__fail(err, LODE_CANCELLED, "interrupted");
+      return err_set(err, LODE_CANCELLED, "interrupted");
   } while (request.after);
   return LODE_OK;
 }
@@ -77,7 +77,7 @@ static lode_status look_at_files(auditing *a, lode_error *err) {
     if (!a->repair) continue;
     /* Ordinals beyond the count are possible when some in the middle are lost */
     known->file.chunks = most + 1024;
-    LODE__TRY(lode__file_batch_remove(&a->shelf, &a->known, &known, 1, (lode_progress){0}, err));
+    TRY(lode__file_batch_remove(&a->shelf, &a->known, &known, 1, (lode_progress){0}, err));
     a->audit->mended++;
   }
   return LODE_OK;
@@ -88,15 +88,15 @@ lode_status lode__audit_run(lode_store *store, bool repair, lode_progress progre
   uint64_t code = 0, quality = 0;
   lode_status st;
   memset(audit, 0, sizeof *audit);
-  LODE__GOTO(open_shelf(&a, store, err));
-  LODE__GOTO(lode__known_load(&a.known, a.shelf.files, progress, err));
-  a.counts = lode__alloc_zero(a.known.n + 1, sizeof *a.counts);
-  if (!a.counts) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(look_at_chunks(&a, err));
-  LODE__GOTO(look_at_files(&a, err));
+  TRY_GOTO(open_shelf(&a, store, err));
+  TRY_GOTO(lode__known_load(&a.known, a.shelf.files, progress, err));
+  a.counts = mem_calloc(a.known.n + 1, sizeof *a.counts);
+  if (!a.counts) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(look_at_chunks(&a, err));
+  TRY_GOTO(look_at_files(&a, err));
   if (a.shelf.quality) {
-    LODE__GOTO(lode_count(a.shelf.code, &code, err));
-    LODE__GOTO(lode_count(a.shelf.quality, &quality, err));
+    TRY_GOTO(lode_count(a.shelf.code, &code, err));
+    TRY_GOTO(lode_count(a.shelf.quality, &quality, err));
     audit->unpaired = code > quality ? code - quality : quality - code;
   }
 done:
@@ -104,6 +104,6 @@ done:
   if (a.shelf.files) lode_collection_close(a.shelf.files);
   if (a.shelf.quality) lode_collection_close(a.shelf.quality);
   lode__known_release(&a.known);
-  lode__free(a.counts);
+  mem_free(a.counts);
   return st;
 }

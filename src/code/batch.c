@@ -7,9 +7,9 @@ enum { FULL_CHUNKS = 4000, FULL_FILES = 1000, REMOVE_IDS = 20000, MOST_TRIES = 2
 #define FULL_BYTES (16u << 20)
 
 lode_status lode__file_batch_add(lode__file_batch *b, lode__feed_file *file, lode_error *err) {
-  if (!lode__grow(&b->files, &b->cap, b->n + 1, sizeof *b->files)) {
+  if (!mem_grow(&b->files, &b->cap, b->n + 1, sizeof *b->files)) {
     lode__feed_file_free(file);
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   b->files[b->n++] = file;
   b->chunks += file->n;
@@ -28,7 +28,7 @@ static void empty(lode__file_batch *b) {
 
 void lode__file_batch_release(lode__file_batch *b) {
   empty(b);
-  lode__free(b->files);
+  mem_free(b->files);
   memset(b, 0, sizeof *b);
 }
 
@@ -37,30 +37,30 @@ void lode__file_batch_release(lode__file_batch *b) {
 typedef struct id_list {
   lode_str *v;
   size_t n, cap;
-  lode__arena arena;
+  mem_arena arena;
 } id_list;
 
 static lode_status add_id(id_list *ids, lode_str id, lode_error *err) {
-  char *copy = lode__arena_copy(&ids->arena, id.data, id.len);
-  if (!copy || !lode__grow(&ids->v, &ids->cap, ids->n + 1, sizeof *ids->v)) return lode__fail_nomem(err);
+  char *copy = mem_arena_copy(&ids->arena, id.data, id.len);
+  if (!copy || !mem_grow(&ids->v, &ids->cap, ids->n + 1, sizeof *ids->v)) return err_nomem(err);
   ids->v[ids->n++] = (lode_str){copy, id.len};
   return LODE_OK;
 }
 
 static lode_status add_chunk_ids(id_list *ids, lode_str path, size_t n, lode_error *err) {
-  lode__buf id = {0};
+  strbuf id = {0};
   lode_status st = LODE_OK;
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     st = lode__chunk_id(&id, path, i, err);
     if (st == LODE_OK) st = add_id(ids, (lode_str){id.data, id.len - 1}, err);
   }
-  lode__buf_release(&id);
+  strbuf_release(&id);
   return st;
 }
 
 static void ids_release(id_list *ids) {
-  lode__free(ids->v);
-  lode__arena_release(&ids->arena);
+  mem_free(ids->v);
+  mem_arena_release(&ids->arena);
 }
 
 static lode_status delete_ids(lode_collection *c, lode_txn *txn, const id_list *ids, lode_error *err) {
@@ -87,14 +87,14 @@ static int by_hash(const void *a, const void *b) { return strcmp(((const kept *)
 static void keeping_release(keeping *k) {
   lode_result_free(k->code);
   lode_result_free(k->quality);
-  lode__free(k->v);
+  mem_free(k->v);
 }
 
 static const lode_row *row_of(const lode_result *rows, lode_str id, size_t *hint) {
   size_t n = lode_result_count(rows);
   for (size_t tried = 0; tried < n; tried++, *hint = (*hint + 1) % n) {
     const lode_row *row = lode_result_at(rows, *hint);
-    if (lode__str_eq(row->id, id)) return row;
+    if (str_eq(row->id, id)) return row;
   }
   return NULL;
 }
@@ -102,17 +102,17 @@ static const lode_row *row_of(const lode_result *rows, lode_str id, size_t *hint
 /* The old chunks' vectors, before they go. Both lists are in the order of the ids, so the hint is nearly always right. */
 static lode_status keep_vectors(const lode__file_batch *b, const id_list *old, keeping *k, lode_error *err) {
   lode_get_request request = {.select = {.ids = old->v, .n_ids = old->n}, .include = LODE_METADATA | LODE_VECTOR};
-  lode__json json = {0};
+  json_doc json = {0};
   lode__chunk_view view;
   lode_status st = LODE_OK;
   size_t hint = 0;
   if (old->n == 0 || (!b->keep_vectors && !b->shelf->quality)) return LODE_OK;
   if (!b->keep_vectors) request.include = LODE_METADATA;
-  LODE__GOTO(lode_get(b->shelf->code, &request, &k->code, err));
+  TRY_GOTO(lode_get(b->shelf->code, &request, &k->code, err));
   request.include = LODE_VECTOR;
-  if (b->shelf->quality) LODE__GOTO(lode_get(b->shelf->quality, &request, &k->quality, err));
-  k->v = lode__alloc_zero(lode_result_count(k->code), sizeof *k->v);
-  if (!k->v) LODE__GOTO(lode__fail_nomem(err));
+  if (b->shelf->quality) TRY_GOTO(lode_get(b->shelf->quality, &request, &k->quality, err));
+  k->v = mem_calloc(lode_result_count(k->code), sizeof *k->v);
+  if (!k->v) TRY_GOTO(err_nomem(err));
   for (size_t i = 0; i < lode_result_count(k->code); i++) {
     const lode_row *row = lode_result_at(k->code, i);
     if (lode__chunk_view_of(row->metadata, &json, &view, NULL) != LODE_OK || view.hash.len != LODE__DIGEST_HEX) continue;
@@ -125,7 +125,7 @@ static lode_status keep_vectors(const lode__file_batch *b, const id_list *old, k
   }
   if (k->n) qsort(k->v, k->n, sizeof *k->v, by_hash);
 done:
-  lode__json_release(&json);
+  json_release(&json);
   return st;
 }
 
@@ -144,9 +144,9 @@ typedef struct records {
 } records;
 
 static lode_status chunk_records(lode__file_batch *b, const keeping *k, records *code, records *quality, lode_error *err) {
-  code->v = lode__alloc_zero(b->chunks, sizeof *code->v);
-  quality->v = lode__alloc_zero(b->chunks, sizeof *quality->v);
-  if (!code->v || !quality->v) return lode__fail_nomem(err);
+  code->v = mem_calloc(b->chunks, sizeof *code->v);
+  quality->v = mem_calloc(b->chunks, sizeof *quality->v);
+  if (!code->v || !quality->v) return err_nomem(err);
   for (size_t f = 0; f < b->n; f++) {
     const lode__feed_file *file = b->files[f];
     for (size_t i = 0; i < file->n; i++) {
@@ -175,23 +175,23 @@ static lode_status chunk_records(lode__file_batch *b, const keeping *k, records 
 
 static bool has_state(const lode__feed_file *f) { return f->skip != LODE__SKIP_UNREADABLE; }
 
-static lode_status file_records(const lode__file_batch *b, lode__arena *arena, records *files, lode_error *err) {
-  lode__buf text = {0};
+static lode_status file_records(const lode__file_batch *b, mem_arena *arena, records *files, lode_error *err) {
+  strbuf text = {0};
   lode_status st = LODE_OK;
-  files->v = lode__alloc_zero(b->n, sizeof *files->v);
-  if (!files->v) return lode__fail_nomem(err);
+  files->v = mem_calloc(b->n, sizeof *files->v);
+  if (!files->v) return err_nomem(err);
   for (size_t i = 0; i < b->n; i++) {
     const lode__feed_file *f = b->files[i];
     if (!has_state(f)) continue;
     text.len = 0;
     lode__file_state_put(&text, &f->state, f->language->name);
-    char *copy = text.failed ? NULL : lode__arena_copy(arena, text.data, text.len);
-    if (!copy) LODE__GOTO(lode__fail_nomem(err));
+    char *copy = text.failed ? NULL : mem_arena_copy(arena, text.data, text.len);
+    if (!copy) TRY_GOTO(err_nomem(err));
     files->v[files->n++] = (lode_record){.id = f->task->path, .metadata = {copy, text.len},
                                          .document = f->outline.len ? f->outline : (lode_str){0}};
   }
 done:
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return st;
 }
 
@@ -201,7 +201,7 @@ typedef struct writing {
   id_list old_chunks, old_files;
   keeping kept;
   records code, quality, files;
-  lode__arena arena;
+  mem_arena arena;
 } writing;
 
 /* Files whose bytes are the same keep their chunks and their outline: only their times change. */
@@ -211,8 +211,8 @@ static lode_status list_old(const lode__file_batch *b, writing *w, lode_error *e
   for (size_t i = 0; i < b->n; i++) {
     const lode__feed_file *f = b->files[i];
     if (!f->task->known || !is_rewritten(f)) continue;
-    LODE__TRY(add_chunk_ids(&w->old_chunks, f->task->path, f->task->old.chunks, err));
-    LODE__TRY(add_id(&w->old_files, f->task->path, err));
+    TRY(add_chunk_ids(&w->old_chunks, f->task->path, f->task->old.chunks, err));
+    TRY(add_id(&w->old_files, f->task->path, err));
   }
   return LODE_OK;
 }
@@ -220,18 +220,18 @@ static lode_status list_old(const lode__file_batch *b, writing *w, lode_error *e
 /* What the index holds of the files that are written anew although nobody knows of it: after a loss, say, or because another process
  * was faster. The chunks of the others stay: nothing takes their place. */
 static lode_status sweep(const lode__file_batch *b, lode_txn *txn, lode_error *err) {
-  lode__buf where = {0};
+  strbuf where = {0};
   lode_status st = LODE_OK;
   for (size_t i = 0; i < b->n && st == LODE_OK; i++) {
     id_list ids = {0};
     lode_result *found = NULL;
     if (!is_rewritten(b->files[i])) continue;
     where.len = 0;
-    lode__buf_adds(&where, "{\"path\":");
-    lode__json_put_string(&where, b->files[i]->task->path);
-    lode__buf_addc(&where, '}');
+    strbuf_addstr(&where, "{\"path\":");
+    json_put_string(&where, b->files[i]->task->path);
+    strbuf_addch(&where, '}');
     lode_get_request request = {.select = {.where = {where.data, where.len}}};
-    st = where.failed ? lode__fail_nomem(err) : lode_get(b->shelf->code, &request, &found, err);
+    st = where.failed ? err_nomem(err) : lode_get(b->shelf->code, &request, &found, err);
     for (size_t r = 0; r < lode_result_count(found) && st == LODE_OK; r++) st = add_id(&ids, lode_result_at(found, r)->id, err);
     if (st == LODE_OK) st = delete_ids(b->shelf->code, txn, &ids, err);
     if (st == LODE_OK) st = delete_ids(b->shelf->quality, txn, &ids, err);
@@ -241,7 +241,7 @@ static lode_status sweep(const lode__file_batch *b, lode_txn *txn, lode_error *e
     lode_result_free(found);
     ids_release(&ids);
   }
-  lode__buf_release(&where);
+  strbuf_release(&where);
   return st;
 }
 
@@ -249,14 +249,14 @@ static lode_status write_all(const lode__file_batch *b, writing *w, bool sweepin
   const lode__shelf *s = b->shelf;
   lode_txn *txn = NULL;
   lode_status st;
-  LODE__TRY(lode_begin(s->store, &txn, err));
-  LODE__GOTO(delete_ids(s->code, txn, &w->old_chunks, err));
-  LODE__GOTO(delete_ids(s->quality, txn, &w->old_chunks, err));
-  LODE__GOTO(delete_ids(s->files, txn, &w->old_files, err));
-  if (sweeping) LODE__GOTO(sweep(b, txn, err));
-  if (w->code.n) LODE__GOTO(lode_add(s->code, txn, w->code.v, w->code.n, LODE_FAIL_EXISTING, NULL, err));
-  if (s->quality && w->quality.n) LODE__GOTO(lode_add(s->quality, txn, w->quality.v, w->quality.n, LODE_FAIL_EXISTING, NULL, err));
-  if (w->files.n) LODE__GOTO(lode_upsert(s->files, txn, w->files.v, w->files.n, NULL, err));
+  TRY(lode_begin(s->store, &txn, err));
+  TRY_GOTO(delete_ids(s->code, txn, &w->old_chunks, err));
+  TRY_GOTO(delete_ids(s->quality, txn, &w->old_chunks, err));
+  TRY_GOTO(delete_ids(s->files, txn, &w->old_files, err));
+  if (sweeping) TRY_GOTO(sweep(b, txn, err));
+  if (w->code.n) TRY_GOTO(lode_add(s->code, txn, w->code.v, w->code.n, LODE_FAIL_EXISTING, NULL, err));
+  if (s->quality && w->quality.n) TRY_GOTO(lode_add(s->quality, txn, w->quality.v, w->quality.n, LODE_FAIL_EXISTING, NULL, err));
+  if (w->files.n) TRY_GOTO(lode_upsert(s->files, txn, w->files.v, w->files.n, NULL, err));
   lode_txn *ending = txn;
   txn = NULL;
   st = lode_commit(ending, err);
@@ -267,7 +267,7 @@ done:
 
 static lode_status tell(lode__file_batch *b, lode_error *err) {
   for (size_t i = 0; i < b->n; i++)
-    if (has_state(b->files[i])) LODE__TRY(lode__known_put(b->known, b->files[i]->task->path, &b->files[i]->state, err));
+    if (has_state(b->files[i])) TRY(lode__known_put(b->known, b->files[i]->task->path, &b->files[i]->state, err));
   return LODE_OK;
 }
 
@@ -275,26 +275,26 @@ lode_status lode__file_batch_flush(lode__file_batch *b, lode_error *err) {
   writing w = {0};
   lode_status st;
   if (b->n == 0) return LODE_OK;
-  lode__arena_init(&w.arena, 0);
-  lode__arena_init(&w.old_chunks.arena, 0);
-  lode__arena_init(&w.old_files.arena, 0);
-  LODE__GOTO(list_old(b, &w, err));
-  LODE__GOTO(keep_vectors(b, &w.old_chunks, &w.kept, err));
-  LODE__GOTO(chunk_records(b, &w.kept, &w.code, &w.quality, err));
-  LODE__GOTO(file_records(b, &w.arena, &w.files, err));
+  mem_arena_init(&w.arena, 0);
+  mem_arena_init(&w.old_chunks.arena, 0);
+  mem_arena_init(&w.old_files.arena, 0);
+  TRY_GOTO(list_old(b, &w, err));
+  TRY_GOTO(keep_vectors(b, &w.old_chunks, &w.kept, err));
+  TRY_GOTO(chunk_records(b, &w.kept, &w.code, &w.quality, err));
+  TRY_GOTO(file_records(b, &w.arena, &w.files, err));
   /* A run of many minutes does not end because another thread or process held the store for some seconds */
   for (int tries = 0; (st = write_all(b, &w, false, err)) == LODE_BUSY && tries < MOST_TRIES; tries++) {}
   if (st == LODE_EXISTS || st == LODE_REFUSED) st = write_all(b, &w, true, err);
   if (st == LODE_OK) st = tell(b, err);
 done:
   empty(b);
-  lode__free(w.code.v);
-  lode__free(w.quality.v);
-  lode__free(w.files.v);
+  mem_free(w.code.v);
+  mem_free(w.quality.v);
+  mem_free(w.files.v);
   keeping_release(&w.kept);
   ids_release(&w.old_chunks);
   ids_release(&w.old_files);
-  lode__arena_release(&w.arena);
+  mem_arena_release(&w.arena);
   return st;
 }
 
@@ -303,10 +303,10 @@ done:
 static lode_status remove_ids(const lode__shelf *s, const id_list *chunks, const id_list *files, lode_error *err) {
   lode_txn *txn = NULL;
   lode_status st;
-  LODE__TRY(lode_begin(s->store, &txn, err));
-  LODE__GOTO(delete_ids(s->code, txn, chunks, err));
-  LODE__GOTO(delete_ids(s->quality, txn, chunks, err));
-  LODE__GOTO(delete_ids(s->files, txn, files, err));
+  TRY(lode_begin(s->store, &txn, err));
+  TRY_GOTO(delete_ids(s->code, txn, chunks, err));
+  TRY_GOTO(delete_ids(s->quality, txn, chunks, err));
+  TRY_GOTO(delete_ids(s->files, txn, files, err));
   lode_txn *ending = txn;
   txn = NULL;
   st = lode_commit(ending, err);
@@ -321,8 +321,8 @@ lode_status lode__file_batch_remove(const lode__shelf *shelf, lode__known_files 
     id_list chunks = {0}, paths = {0};
     size_t end = at;
     lode_status st = LODE_OK;
-    lode__arena_init(&chunks.arena, 0);
-    lode__arena_init(&paths.arena, 0);
+    mem_arena_init(&chunks.arena, 0);
+    mem_arena_init(&paths.arena, 0);
     for (; end < n && chunks.n + paths.n < REMOVE_IDS && st == LODE_OK; end++) {
       st = add_chunk_ids(&chunks, files[end]->path, files[end]->file.chunks, err);
       if (st == LODE_OK) st = add_id(&paths, files[end]->path, err);
@@ -332,7 +332,7 @@ lode_status lode__file_batch_remove(const lode__shelf *shelf, lode__known_files 
     ids_release(&paths);
     if (st != LODE_OK) return st;
     for (; at < end; at++) lode__known_remove(known, files[at]);
-    if (progress.step && !progress.step(progress.ctx, "removing", at, n)) return lode__fail(err, LODE_CANCELLED, "interrupted");
+    if (progress.step && !progress.step(progress.ctx, "removing", at, n)) return err_set(err, LODE_CANCELLED, "interrupted");
   }
   return LODE_OK;
 }

@@ -18,25 +18,25 @@ lode__chunk_options lode__chunk_bounds(const lode__chunk_options *options) {
 /* ---- The list ---- */
 
 void lode__chunk_list_release(lode__chunk_list *list) {
-  lode__free(list->items);
-  lode__arena_release(&list->strings);
+  mem_free(list->items);
+  mem_arena_release(&list->strings);
   *list = (lode__chunk_list){0};
 }
 
 void lode__chunk_list_clear(lode__chunk_list *list) {
   list->n = 0;
   list->failed = false;
-  lode__arena_reset(&list->strings);
+  mem_arena_reset(&list->strings);
   list->strings.limit = STRINGS_LIMIT;
 }
 
 lode__chunk *lode__chunk_add(lode__chunk_list *list, const lode__chunk *chunk) {
-  if (!lode__grow(&list->items, &list->cap, list->n + 1, sizeof *list->items)) return NULL;
+  if (!mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items)) return NULL;
   lode__chunk *c = &list->items[list->n++];
   *c = *chunk;
   lode_str *strings[] = {&c->name, &c->signature, &c->doc, &c->parents, &c->skeleton, &c->symbols};
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
-    if (!strings[i]->data) *strings[i] = LODE__LIT("");
+    if (!strings[i]->data) *strings[i] = STR_LIT("");
   return c;
 }
 
@@ -46,14 +46,14 @@ lode_str lode__chunk_string(lode__chunk_list *list, lode_str bytes, size_t max, 
   size_t n = 0;
   while (bytes.len && is_white(bytes.data[0])) bytes.data++, bytes.len--;
   while (bytes.len && is_white(bytes.data[bytes.len - 1])) bytes.len--;
-  if (bytes.len == 0) return LODE__LIT("");
-  char *out = lode__arena_alloc(&list->strings, (bytes.len < max ? 3 * bytes.len : max) + 4);
+  if (bytes.len == 0) return STR_LIT("");
+  char *out = mem_arena_alloc(&list->strings, (bytes.len < max ? 3 * bytes.len : max) + 4);
   if (!out) {
     list->failed = true;
-    return LODE__LIT("");
+    return STR_LIT("");
   }
   for (size_t i = 0; i < bytes.len;) {
-    size_t width = lode__utf8_width(bytes.data + i, bytes.len - i);
+    size_t width = utf8_width(bytes.data + i, bytes.len - i);
     bool bad = width == 0 || bytes.data[i] == '\0';
     if (flags & LODE__STRING_LINE && !bad && is_white(bytes.data[i])) {
       while (i < bytes.len && is_white(bytes.data[i])) i++;
@@ -206,7 +206,7 @@ bool lode__chunk_add_cut(lode__chunk_list *list, lode_str text, const lode__chun
     at = c.end;
     c.line = at;
     c.part++;
-    c.doc = c.skeleton = c.symbols = LODE__LIT("");
+    c.doc = c.skeleton = c.symbols = STR_LIT("");
   }
   for (size_t i = first; i < list->n; i++) list->items[i].parts = c.part;
   return true;
@@ -238,7 +238,7 @@ void lode__chunk_number_lines(lode__chunk_list *list, lode_str text) {
 /* ---- Invariants ---- */
 
 static bool string_ok(lode_str s, size_t max) {
-  return s.data && s.len <= max && !memchr(s.data, '\0', s.len) && lode__utf8_valid(s.data, s.len);
+  return s.data && s.len <= max && !memchr(s.data, '\0', s.len) && utf8_valid(s.data, s.len);
 }
 
 static const char *chunk_wrong(const lode__chunk_list *list, size_t i) {
@@ -270,12 +270,12 @@ const char *lode__chunk_list_wrong(const lode__chunk_list *list, size_t text_byt
 
 enum { NUMBERS = 9, STRINGS = 6 };
 
-static void put32(lode__buf *out, uint32_t v) {
+static void put32(strbuf *out, uint32_t v) {
   unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
-  lode__buf_add(out, b, 4);
+  strbuf_add(out, b, 4);
 }
 
-void lode__chunk_list_encode(const lode__chunk_list *list, lode__buf *out) {
+void lode__chunk_list_encode(const lode__chunk_list *list, strbuf *out) {
   put32(out, (uint32_t)list->n);
   for (size_t i = 0; i < list->n; i++) {
     const lode__chunk *c = &list->items[i];
@@ -284,7 +284,7 @@ void lode__chunk_list_encode(const lode__chunk_list *list, lode__buf *out) {
     for (size_t k = 0; k < NUMBERS; k++) put32(out, numbers[k]);
     for (size_t k = 0; k < STRINGS; k++) {
       put32(out, (uint32_t)strings[k].len);
-      lode__buf_add(out, strings[k].data, strings[k].len);
+      strbuf_add(out, strings[k].data, strings[k].len);
     }
   }
 }
@@ -309,7 +309,7 @@ static uint32_t get32(reader *r) {
 static lode_str get_string(reader *r) {
   size_t n = get32(r);
   if (n > r->left) r->bad = true;
-  if (r->bad) return LODE__LIT("");
+  if (r->bad) return STR_LIT("");
   lode_str s = {(const char *)r->p, n};
   r->p += n;
   r->left -= n;
@@ -338,19 +338,19 @@ static void get_chunk(reader *r, lode__chunk *c) {
 lode_status lode__chunk_list_decode(lode_str bytes, size_t text_bytes, lode__chunk_list *list, lode_error *err) {
   const char *wrong = "cut short";
   lode__chunk_list_clear(list);
-  if (bytes.len > STRINGS_LIMIT / 2) return lode__fail(err, LODE_CORRUPT, "a list of chunks is too long");
-  char *copy = lode__arena_copy(&list->strings, bytes.data, bytes.len);
-  if (!copy) return lode__fail_nomem(err);
+  if (bytes.len > STRINGS_LIMIT / 2) return err_set(err, LODE_CORRUPT, "a list of chunks is too long");
+  char *copy = mem_arena_copy(&list->strings, bytes.data, bytes.len);
+  if (!copy) return err_nomem(err);
   reader r = {(const unsigned char *)copy, bytes.len, false};
   size_t n = get32(&r);
   if (n > r.left / (4 * (NUMBERS + STRINGS))) r.bad = true;
   for (size_t i = 0; i < n && !r.bad; i++) {
     lode__chunk c = {0};
     get_chunk(&r, &c);
-    if (!r.bad && !lode__chunk_add(list, &c)) return lode__fail_nomem(err);
+    if (!r.bad && !lode__chunk_add(list, &c)) return err_nomem(err);
   }
   if (!r.bad) wrong = r.left ? "too long" : lode__chunk_list_wrong(list, text_bytes);
   if (!r.bad && !wrong) return LODE_OK;
   lode__chunk_list_clear(list);
-  return lode__fail(err, LODE_CORRUPT, "a list of chunks is damaged: %s", wrong);
+  return err_set(err, LODE_CORRUPT, "a list of chunks is damaged: %s", wrong);
 }

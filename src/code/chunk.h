@@ -40,7 +40,7 @@ typedef struct lode__chunk {
 typedef struct lode__chunk_list {
   lode__chunk *items;
   size_t n, cap;
-  lode__arena strings;
+  mem_arena strings;
   bool failed; /* while it is made: memory was short for a string */
 } lode__chunk_list; /* zeroed is empty */
 
@@ -61,7 +61,7 @@ LODE_MUST lode_status lode__chunk_plain(const lode__language *language, lode_str
 const char *lode__chunk_list_wrong(const lode__chunk_list *list, size_t text_bytes);
 
 /* As bytes between processes. Decoding trusts nothing: LODE_CORRUPT. */
-void lode__chunk_list_encode(const lode__chunk_list *list, lode__buf *out);
+void lode__chunk_list_encode(const lode__chunk_list *list, strbuf *out);
 LODE_MUST lode_status lode__chunk_list_decode(lode_str bytes, size_t text_bytes, lode__chunk_list *list, lode_error *err);
 
 #endif

@@ -17,15 +17,15 @@ const lode__config_entry lode__config_entries[LODE__CONFIG_COUNT] = {
 
 void lode__config_release(lode__config *config) {
   for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) {
-    lode__free(config->values[i]);
-    lode__free(config->held[i]);
+    mem_free(config->values[i]);
+    mem_free(config->held[i]);
   }
   memset(config, 0, sizeof *config);
 }
 
 lode__config_key lode__config_find(lode_str key) {
   size_t i = 0;
-  while (i < LODE__CONFIG_COUNT && !lode__str_eq(key, lode__str(lode__config_entries[i].key))) i++;
+  while (i < LODE__CONFIG_COUNT && !str_eq(key, str_of(lode__config_entries[i].key))) i++;
   return (lode__config_key)i;
 }
 
@@ -44,14 +44,14 @@ bool lode__config_bool(const lode__config *config, lode__config_key key) {
 bool lode__config_reaches(lode__config_key key, lode_str value) {
   switch (key) {
     case LODE__CONFIG_MODEL: return lode__model_reaches(value);
-    case LODE__CONFIG_SEARCH_REFRESH: return lode__str_eq(value, LODE__LIT("auto"));
-    case LODE__CONFIG_INDEX_SECRETS: return lode__str_eq(value, LODE__LIT("index"));
+    case LODE__CONFIG_SEARCH_REFRESH: return str_eq(value, STR_LIT("auto"));
+    case LODE__CONFIG_INDEX_SECRETS: return str_eq(value, STR_LIT("index"));
     default: return false;
   }
 }
 
 void lode__config_hold(lode__config *config, lode__config_key key) {
-  lode__free(config->held[key]);
+  mem_free(config->held[key]);
   config->held[key] = config->values[key];
   config->values[key] = NULL;
 }
@@ -62,7 +62,7 @@ static bool is_choice(const char *choices, lode_str value) {
   for (const char *p = choices; p && *p;) {
     const char *end = strchr(p, '|');
     size_t len = end ? (size_t)(end - p) : strlen(p);
-    if (lode__str_eq((lode_str){p, len}, value)) return true;
+    if (str_eq((lode_str){p, len}, value)) return true;
     p = end ? end + 1 : NULL;
   }
   return false;
@@ -84,20 +84,20 @@ static bool in_range(const char *range, lode_str digits) {
 
 static lode_status check(const lode__config_entry *e, lode_str value, lode_error *err) {
   char quoted[256];
-  lode__quote(value, quoted, sizeof quoted);
+  str_quote(value, quoted, sizeof quoted);
   switch (e->kind) {
     case LODE__CONFIG_KIND_BOOL:
       if (is_choice("true|false", value)) return LODE_OK;
-      return lode__fail(err, LODE_INVALID, "%s is true or false, not %s", e->key, quoted);
+      return err_set(err, LODE_INVALID, "%s is true or false, not %s", e->key, quoted);
     case LODE__CONFIG_KIND_CHOICE:
       if (is_choice(e->choices, value)) return LODE_OK;
-      return lode__fail(err, LODE_INVALID, "%s is one of %s, not %s", e->key, e->choices, quoted);
+      return err_set(err, LODE_INVALID, "%s is one of %s, not %s", e->key, e->choices, quoted);
     case LODE__CONFIG_KIND_INT:
       if (is_int(value) && in_range(e->choices, value)) return LODE_OK;
-      return lode__fail(err, LODE_INVALID, "%s is a number%s%s, not %s", e->key, e->choices ? ", " : "", e->choices ? e->choices : "", quoted);
+      return err_set(err, LODE_INVALID, "%s is a number%s%s, not %s", e->key, e->choices ? ", " : "", e->choices ? e->choices : "", quoted);
     case LODE__CONFIG_KIND_TEXT:
       if (value.len && !memchr(value.data, 0, value.len)) return LODE_OK;
-      return lode__fail(err, LODE_INVALID, "%s must not be empty", e->key);
+      return err_set(err, LODE_INVALID, "%s must not be empty", e->key);
   }
   return LODE_OK;
 }
@@ -105,20 +105,20 @@ static lode_status check(const lode__config_entry *e, lode_str value, lode_error
 /* index.secrets was true or false. */
 static lode_str renamed(lode__config_key key, lode_str value) {
   if (key != LODE__CONFIG_INDEX_SECRETS) return value;
-  if (lode__str_eq(value, LODE__LIT("true"))) return LODE__LIT("index");
-  return lode__str_eq(value, LODE__LIT("false")) ? LODE__LIT("mask") : value;
+  if (str_eq(value, STR_LIT("true"))) return STR_LIT("index");
+  return str_eq(value, STR_LIT("false")) ? STR_LIT("mask") : value;
 }
 
 lode_status lode__config_set(lode__config *config, lode__config_key key, lode_str value, lode_error *err) {
   char *copy = NULL;
   if (value.data) {
     value = renamed(key, value);
-    LODE__TRY(check(&lode__config_entries[key], value, err));
-    copy = lode__copy(value.data, value.len);
-    if (!copy) return lode__fail_nomem(err);
+    TRY(check(&lode__config_entries[key], value, err));
+    copy = str_dup(value.data, value.len);
+    if (!copy) return err_nomem(err);
   }
-  lode__free(config->values[key]);
-  lode__free(config->held[key]);
+  mem_free(config->values[key]);
+  mem_free(config->held[key]);
   config->held[key] = NULL;
   config->values[key] = copy;
   return LODE_OK;
@@ -126,90 +126,90 @@ lode_status lode__config_set(lode__config *config, lode__config_key key, lode_st
 
 /* ---- The file ---- */
 
-static lode_status take_value(lode__config *config, lode__config_key key, const lode__json *json, uint32_t node,
+static lode_status take_value(lode__config *config, lode__config_key key, const json_doc *json, uint32_t node,
                               lode_error *err) {
-  lode__buf text = {0};
-  if (json->nodes[node].type == LODE__JSON_STRING) lode__buf_add(&text, json->nodes[node].u.s.data, json->nodes[node].u.s.len);
-  else lode__json_put_node(&text, json, node);
-  lode_status st = text.failed ? lode__fail_nomem(err)
+  strbuf text = {0};
+  if (json->nodes[node].type == JSON_NODE_STRING) strbuf_add(&text, json->nodes[node].u.s.data, json->nodes[node].u.s.len);
+  else json_put_node(&text, json, node);
+  lode_status st = text.failed ? err_nomem(err)
                                : lode__config_set(config, key, (lode_str){text.data ? text.data : "", text.len}, err);
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return st;
 }
 
-static lode_status parse(const char *folder, const char *path, lode__json *json, lode__buf *text, lode_error *err) {
+static lode_status parse(const char *folder, const char *path, json_doc *json, strbuf *text, lode_error *err) {
   lode_error inner = {.record = LODE_NO_RECORD};
-  lode_status st = lode__fs_read_inside(folder, LODE__CONFIG_FILE, MOST_BYTES, text, err);
+  lode_status st = lode__fs_read_inside(folder, STOREFILE_CONFIG, MOST_BYTES, text, err);
   if (st != LODE_OK) return st;
-  st = lode__json_parse(json, (lode_str){text->data, text->len}, NULL, &inner);
-  if (st == LODE_OK && json->nodes[0].type != LODE__JSON_OBJECT) st = lode__fail(&inner, LODE_INVALID, "it is not an object");
+  st = json_parse(json, (lode_str){text->data, text->len}, NULL, &inner);
+  if (st == LODE_OK && json->nodes[0].type != JSON_NODE_OBJECT) st = err_set(&inner, LODE_INVALID, "it is not an object");
   if (st != LODE_OK)
-    return lode__fail(err, LODE_INVALID, "%.300s is not a JSON object (%.150s): mend it, or move it away", path, inner.text);
+    return err_set(err, LODE_INVALID, "%.300s is not a JSON object (%.150s): mend it, or move it away", path, inner.text);
   return LODE_OK;
 }
 
 lode_status lode__config_load(lode__config *config, const char *folder, lode_error *err) {
-  lode__buf path = {0}, text = {0};
-  lode__json json = {0};
+  strbuf path = {0}, text = {0};
+  json_doc json = {0};
   lode_error inner = {.record = LODE_NO_RECORD};
   lode_status st;
   memset(config, 0, sizeof *config);
-  LODE__GOTO(lode__fs_join(&path, folder, LODE__CONFIG_FILE, err));
+  TRY_GOTO(lode__fs_join(&path, folder, STOREFILE_CONFIG, err));
   st = parse(folder, path.data, &json, &text, err);
   if (st == LODE_NOT_FOUND) st = LODE_OK;
   for (uint32_t i = 1; st == LODE_OK && json.count && i < json.nodes[0].next; i = json.nodes[i + 1].next) {
     lode__config_key key = lode__config_find(json.nodes[i].u.s);
     if (key == LODE__CONFIG_COUNT) continue;
     st = take_value(config, key, &json, i + 1, &inner);
-    if (st != LODE_OK) st = lode__fail(err, st, "%.300s: %.200s", path.data, inner.text);
+    if (st != LODE_OK) st = err_set(err, st, "%.300s: %.200s", path.data, inner.text);
   }
 done:
   if (st != LODE_OK) lode__config_release(config);
-  lode__json_release(&json);
-  lode__buf_release(&text);
-  lode__buf_release(&path);
+  json_release(&json);
+  strbuf_release(&text);
+  strbuf_release(&path);
   return st;
 }
 
-static void put_value(lode__buf *out, lode__config_key key, const char *value) {
+static void put_value(strbuf *out, lode__config_key key, const char *value) {
   lode__config_kind kind = lode__config_entries[key].kind;
-  if (kind == LODE__CONFIG_KIND_BOOL || kind == LODE__CONFIG_KIND_INT) lode__buf_adds(out, value);
-  else lode__json_put_string(out, lode__str(value));
+  if (kind == LODE__CONFIG_KIND_BOOL || kind == LODE__CONFIG_KIND_INT) strbuf_addstr(out, value);
+  else json_put_string(out, str_of(value));
 }
 
 lode_status lode__config_save(const lode__config *config, const char *folder, lode_error *err) {
-  lode__buf path = {0}, text = {0}, out = {0};
-  lode__json json = {0};
+  strbuf path = {0}, text = {0}, out = {0};
+  json_doc json = {0};
   lode_status st;
   bool first = true;
-  LODE__GOTO(lode__fs_join(&path, folder, LODE__CONFIG_FILE, err));
+  TRY_GOTO(lode__fs_join(&path, folder, STOREFILE_CONFIG, err));
   st = parse(folder, path.data, &json, &text, err);
   if (st == LODE_NOT_FOUND) st = LODE_OK;
   if (st != LODE_OK) goto done;
-  lode__buf_adds(&out, "{");
+  strbuf_addstr(&out, "{");
   for (uint32_t i = 1; json.count && i < json.nodes[0].next; i = json.nodes[i + 1].next) {
     if (lode__config_find(json.nodes[i].u.s) != LODE__CONFIG_COUNT) continue;
-    lode__buf_adds(&out, first ? "\n  " : ",\n  ");
+    strbuf_addstr(&out, first ? "\n  " : ",\n  ");
     first = false;
-    lode__json_put_string(&out, json.nodes[i].u.s);
-    lode__buf_adds(&out, ": ");
-    lode__json_put_node(&out, &json, i + 1);
+    json_put_string(&out, json.nodes[i].u.s);
+    strbuf_addstr(&out, ": ");
+    json_put_node(&out, &json, i + 1);
   }
   for (size_t k = 0; k < LODE__CONFIG_COUNT; k++) {
     const char *value = config->values[k] ? config->values[k] : config->held[k];
     if (!value) continue;
-    lode__buf_adds(&out, first ? "\n  " : ",\n  ");
+    strbuf_addstr(&out, first ? "\n  " : ",\n  ");
     first = false;
-    lode__json_put_string(&out, lode__str(lode__config_entries[k].key));
-    lode__buf_adds(&out, ": ");
+    json_put_string(&out, str_of(lode__config_entries[k].key));
+    strbuf_addstr(&out, ": ");
     put_value(&out, (lode__config_key)k, value);
   }
-  lode__buf_adds(&out, first ? "}\n" : "\n}\n");
-  st = out.failed ? lode__fail_nomem(err) : lode__fs_write_inside(folder, LODE__CONFIG_FILE, (lode_str){out.data, out.len}, err);
+  strbuf_addstr(&out, first ? "}\n" : "\n}\n");
+  st = out.failed ? err_nomem(err) : lode__fs_write_inside(folder, STOREFILE_CONFIG, (lode_str){out.data, out.len}, err);
 done:
-  lode__json_release(&json);
-  lode__buf_release(&text);
-  lode__buf_release(&path);
-  lode__buf_release(&out);
+  json_release(&json);
+  strbuf_release(&text);
+  strbuf_release(&path);
+  strbuf_release(&out);
   return st;
 }

@@ -13,8 +13,8 @@ typedef struct finding {
   lode__context *out;
   lode_collection *code, *files;
   lode__showing showing;
-  lode__json json;
-  lode__buf where;
+  json_doc json;
+  strbuf where;
 } finding;
 
 const char *lode__relation_name(lode__relation relation) {
@@ -22,19 +22,19 @@ const char *lode__relation_name(lode__relation relation) {
   return names[relation];
 }
 
-static bool keep(lode__arena *arena, lode_str *text) {
-  text->data = lode__arena_copy(arena, text->data ? text->data : "", text->len);
+static bool keep(mem_arena *arena, lode_str *text) {
+  text->data = mem_arena_copy(arena, text->data ? text->data : "", text->len);
   return text->data != NULL;
 }
 
 static lode_status add_item(finding *f, const lode__chunk_view *v, lode__relation relation, lode_str snippet, uint32_t line, lode_error *err) {
   lode__context *c = f->out;
-  if (!lode__grow(&c->items, &c->cap, c->n + 1, sizeof *c->items)) return lode__fail_nomem(err);
+  if (!mem_grow(&c->items, &c->cap, c->n + 1, sizeof *c->items)) return err_nomem(err);
   lode__context_item i = {.relation = relation, .path = v->path, .language = v->language, .kind = v->kind, .name = v->name, .parents = v->parents,
                           .snippet = snippet, .first = v->first, .last = v->last, .snippet_line = line};
   if (!keep(&c->arena, &i.path) || !keep(&c->arena, &i.language) || !keep(&c->arena, &i.kind) || !keep(&c->arena, &i.name) ||
       !keep(&c->arena, &i.parents) || !keep(&c->arena, &i.snippet))
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   lode__show(f->showing, (char *)i.snippet.data, i.snippet.len);
   c->items[c->n++] = i;
   return LODE_OK;
@@ -65,10 +65,10 @@ static lode_str head_of(lode_str text) {
 
 static lode_status rows_where(finding *f, const char *key, lode_str value, size_t limit, lode_result **rows, lode_error *err) {
   f->where.len = 0;
-  lode__buf_addf(&f->where, "{\"%s\":", key);
-  lode__json_put_string(&f->where, value);
-  lode__buf_addc(&f->where, '}');
-  if (f->where.failed) return lode__fail_nomem(err);
+  strbuf_addf(&f->where, "{\"%s\":", key);
+  json_put_string(&f->where, value);
+  strbuf_addch(&f->where, '}');
+  if (f->where.failed) return err_nomem(err);
   lode_get_request get = {.select = {.where = {f->where.data, f->where.len}}, .limit = limit, .include = LODE_DOCUMENT | LODE_METADATA};
   return lode_get(f->code, &get, rows, err);
 }
@@ -84,7 +84,7 @@ static lode_status find_place(finding *f, const lode__context_request *r, lode_s
   lode_str text;
   char quoted[256];
   lode_status st;
-  LODE__GOTO(rows_where(f, "path", r->path, 0, &rows, err));
+  TRY_GOTO(rows_where(f, "path", r->path, 0, &rows, err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
     if (!view_of(f, row, &view, &text)) continue;
@@ -94,14 +94,14 @@ static lode_status find_place(finding *f, const lode__context_request *r, lode_s
     best = row;
     lines = view.last - view.first;
   }
-  lode__quote(r->path, quoted, sizeof quoted);
-  if (!best) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
+  str_quote(r->path, quoted, sizeof quoted);
+  if (!best) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
                                    lode_result_count(rows) ? " at that line" : ""));
   (void)view_of(f, best, &view, &text);
-  LODE__GOTO(add_item(f, &view, LODE__RELATION_HERE, text, view.first, err));
+  TRY_GOTO(add_item(f, &view, LODE__RELATION_HERE, text, view.first, err));
   *name = f->out->items[0].name;
   *id = best->id;
-  if (!keep(&f->out->arena, id)) LODE__GOTO(lode__fail_nomem(err));
+  if (!keep(&f->out->arena, id)) TRY_GOTO(err_nomem(err));
 done:
   lode_result_free(rows);
   return st;
@@ -112,14 +112,14 @@ static lode_status find_name(finding *f, lode_str name, lode_str *id, lode_error
   lode__chunk_view view;
   lode_str text;
   lode_status st;
-  LODE__GOTO(rows_where(f, "name", name, CANDIDATES, &rows, err));
+  TRY_GOTO(rows_where(f, "name", name, CANDIDATES, &rows, err));
   for (size_t i = 0; i < lode_result_count(rows) && f->out->n < MOST_DEFINITIONS; i++) {
     const lode_row *row = lode_result_at(rows, i);
     if (!view_of(f, row, &view, &text)) continue;
-    LODE__GOTO(add_item(f, &view, LODE__RELATION_HERE, text, view.first, err));
+    TRY_GOTO(add_item(f, &view, LODE__RELATION_HERE, text, view.first, err));
     if (id->data) continue;
     *id = row->id;
-    if (!keep(&f->out->arena, id)) LODE__GOTO(lode__fail_nomem(err));
+    if (!keep(&f->out->arena, id)) TRY_GOTO(err_nomem(err));
   }
 done:
   lode_result_free(rows);
@@ -134,27 +134,27 @@ static lode_status find_neighbours(finding *f, lode_str id, lode_error *err) {
   lode_result *rows = NULL;
   lode__chunk_view view;
   lode_str ids[2], text, path;
-  lode__buf names[2] = {{0}, {0}};
+  strbuf names[2] = {{0}, {0}};
   size_t n = 0;
   lode_status st = LODE_OK;
   if (!mark) return LODE_OK;
   unsigned long at = strtoul(mark + 1, NULL, 10);
   path = (lode_str){id.data, (size_t)(mark - id.data)};
-  if (at > 0) LODE__GOTO(lode__chunk_id(&names[n++], path, at - 1, err));
-  LODE__GOTO(lode__chunk_id(&names[n++], path, at + 1, err));
-  for (size_t i = 0; i < n; i++) ids[i] = lode__str(names[i].data);
+  if (at > 0) TRY_GOTO(lode__chunk_id(&names[n++], path, at - 1, err));
+  TRY_GOTO(lode__chunk_id(&names[n++], path, at + 1, err));
+  for (size_t i = 0; i < n; i++) ids[i] = str_of(names[i].data);
   lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_DOCUMENT | LODE_METADATA};
-  LODE__GOTO(lode_get(f->code, &get, &rows, err));
+  TRY_GOTO(lode_get(f->code, &get, &rows, err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
-    bool before = at > 0 && lode__str_eq(row->id, ids[0]);
+    bool before = at > 0 && str_eq(row->id, ids[0]);
     if (!view_of(f, row, &view, &text)) continue;
-    LODE__GOTO(add_item(f, &view, before ? LODE__RELATION_BEFORE : LODE__RELATION_BEHIND, head_of(text), view.first, err));
+    TRY_GOTO(add_item(f, &view, before ? LODE__RELATION_BEFORE : LODE__RELATION_BEHIND, head_of(text), view.first, err));
   }
 done:
   lode_result_free(rows);
-  lode__buf_release(&names[0]);
-  lode__buf_release(&names[1]);
+  strbuf_release(&names[0]);
+  strbuf_release(&names[1]);
   return st;
 }
 
@@ -175,7 +175,7 @@ static bool holds_word(lode_str line, lode_str name) {
 }
 
 /* The first lines of a chunk that use the name, as one text; *first is the number of the first of them, 0 when there is none. */
-static void lines_with(lode_str text, lode_str name, uint32_t line, lode__buf *out, uint32_t *first) {
+static void lines_with(lode_str text, lode_str name, uint32_t line, strbuf *out, uint32_t *first) {
   size_t found = 0;
   out->len = 0;
   *first = 0;
@@ -187,49 +187,49 @@ static void lines_with(lode_str text, lode_str name, uint32_t line, lode__buf *o
     if (*first && line != *first + found) break;
     if (!holds_word(one, name)) continue;
     if (found++ == 0) *first = line;
-    lode__buf_add(out, one.data, one.len);
-    lode__buf_addc(out, '\n');
+    strbuf_add(out, one.data, one.len);
+    strbuf_addch(out, '\n');
   }
 }
 
 static bool is_listed(const lode__context *c, const lode__chunk_view *v) {
   for (size_t i = 0; i < c->n; i++)
-    if (c->items[i].relation == LODE__RELATION_HERE && c->items[i].first == v->first && lode__str_eq(c->items[i].path, v->path)) return true;
+    if (c->items[i].relation == LODE__RELATION_HERE && c->items[i].first == v->first && str_eq(c->items[i].path, v->path)) return true;
   return false;
 }
 
 static lode_status find_uses(finding *f, lode_str name, size_t limit, lode_error *err) {
-  lode__buf contains = {0}, lines = {0};
+  strbuf contains = {0}, lines = {0};
   lode_result *rows = NULL;
   lode__chunk_view view;
   lode_str text;
   uint32_t first;
   size_t n = 0;
   lode_status st = LODE_OK;
-  lode__buf_adds(&contains, "{\"$contains\":");
-  lode__json_put_string(&contains, name);
-  lode__buf_addc(&contains, '}');
-  if (contains.failed) LODE__GOTO(lode__fail_nomem(err));
+  strbuf_addstr(&contains, "{\"$contains\":");
+  json_put_string(&contains, name);
+  strbuf_addch(&contains, '}');
+  if (contains.failed) TRY_GOTO(err_nomem(err));
   lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &name, .n = 1, .k = CANDIDATES, .include = LODE_DOCUMENT | LODE_METADATA,
                           .select = {.where_document = {contains.data, contains.len}}};
-  LODE__GOTO(lode_query(f->code, &q, &rows, err));
+  TRY_GOTO(lode_query(f->code, &q, &rows, err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     if (!view_of(f, lode_result_at(rows, i), &view, &text)) continue;
-    if (lode__str_eq(view.name, name) || is_listed(f->out, &view)) continue;
+    if (str_eq(view.name, name) || is_listed(f->out, &view)) continue;
     lines_with(text, name, view.first, &lines, &first);
-    if (lines.failed) LODE__GOTO(lode__fail_nomem(err));
+    if (lines.failed) TRY_GOTO(err_nomem(err));
     if (!first) continue;
     if (n == limit) {
       f->out->more = true;
       break;
     }
     n++;
-    LODE__GOTO(add_item(f, &view, LODE__RELATION_USE, head_of((lode_str){lines.data, lines.len - 1}), first, err));
+    TRY_GOTO(add_item(f, &view, LODE__RELATION_USE, head_of((lode_str){lines.data, lines.len - 1}), first, err));
   }
 done:
   lode_result_free(rows);
-  lode__buf_release(&contains);
-  lode__buf_release(&lines);
+  strbuf_release(&contains);
+  strbuf_release(&lines);
   return st;
 }
 
@@ -237,10 +237,10 @@ done:
 
 static lode_status check_files(finding *f, const char *root, lode_error *err) {
   lode__context *c = f->out;
-  lode_str *paths = lode__alloc_zero(c->n, sizeof *paths);
-  lode__freshness *fresh = lode__alloc_zero(c->n, sizeof *fresh);
+  lode_str *paths = mem_calloc(c->n, sizeof *paths);
+  lode__freshness *fresh = mem_calloc(c->n, sizeof *fresh);
   lode__place place;
-  lode_status st = paths && fresh ? LODE_OK : lode__fail_nomem(err);
+  lode_status st = paths && fresh ? LODE_OK : err_nomem(err);
   lode__place_open(&place, root);
   for (size_t i = 0; i < c->n && st == LODE_OK; i++) paths[i] = c->items[i].path;
   if (st == LODE_OK) st = lode__place_check(&place, f->files, paths, c->n, fresh, err);
@@ -249,18 +249,18 @@ static lode_status check_files(finding *f, const char *root, lode_error *err) {
     c->stale += fresh[i] != LODE__FRESH;
   }
   lode__place_close(&place);
-  lode__free(paths);
-  lode__free(fresh);
+  mem_free(paths);
+  mem_free(fresh);
   return st;
 }
 
 static lode_status find_showing(finding *f, const lode__project *project, lode_store *store, lode_error *err) {
   lode_collection_list *list = NULL;
   lode__stamp stamp = {0};
-  LODE__TRY(lode_collections(store, &list, err));
+  TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) lode__stamp_parse(info->metadata, &stamp);
+    if (str_eq(info->name, STR_LIT(LODE__CODE_FILES))) lode__stamp_parse(info->metadata, &stamp);
   }
   lode_collection_list_free(list);
   f->showing = lode__stamp_showing(&stamp, &project->config);
@@ -276,32 +276,32 @@ lode_status lode__context_find(const lode__project *project, lode_store *store, 
   char quoted[256];
   lode_status st;
   memset(context, 0, sizeof *context);
-  lode__arena_init(&context->arena, 0);
-  LODE__GOTO(find_showing(&f, project, store, err));
-  st = lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &f.code, err);
-  if (st == LODE_NOT_FOUND) st = lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
+  mem_arena_init(&context->arena, 0);
+  TRY_GOTO(find_showing(&f, project, store, err));
+  st = lode_collection_open(store, STR_LIT(LODE__CODE), &plain, &f.code, err);
+  if (st == LODE_NOT_FOUND) st = err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
   if (st != LODE_OK) goto done;
-  st = lode_collection_open(store, LODE__LIT(LODE__CODE_FILES), &plain, &f.files, err);
-  if (st == LODE_NOT_FOUND) lode__error_clear(err);
+  st = lode_collection_open(store, STR_LIT(LODE__CODE_FILES), &plain, &f.files, err);
+  if (st == LODE_NOT_FOUND) err_clear(err);
   else if (st != LODE_OK) goto done;
-  if (request->path.data) LODE__GOTO(find_place(&f, request, &id, &name, err));
-  else LODE__GOTO(find_name(&f, name, &id, err));
-  if (id.data) LODE__GOTO(find_neighbours(&f, id, err));
-  if (name.len) LODE__GOTO(find_uses(&f, name, request->limit, err));
+  if (request->path.data) TRY_GOTO(find_place(&f, request, &id, &name, err));
+  else TRY_GOTO(find_name(&f, name, &id, err));
+  if (id.data) TRY_GOTO(find_neighbours(&f, id, err));
+  if (name.len) TRY_GOTO(find_uses(&f, name, request->limit, err));
   if (!context->n)
-    LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "nothing in the index defines or uses %s", lode__quote(name, quoted, sizeof quoted)));
-  LODE__GOTO(check_files(&f, project->root, err));
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "nothing in the index defines or uses %s", str_quote(name, quoted, sizeof quoted)));
+  TRY_GOTO(check_files(&f, project->root, err));
 done:
   if (st != LODE_OK) lode__context_release(context);
   if (f.files) lode_collection_close(f.files);
   if (f.code) lode_collection_close(f.code);
-  lode__json_release(&f.json);
-  lode__buf_release(&f.where);
+  json_release(&f.json);
+  strbuf_release(&f.where);
   return st;
 }
 
 void lode__context_release(lode__context *context) {
-  lode__free(context->items);
-  lode__arena_release(&context->arena);
+  mem_free(context->items);
+  mem_arena_release(&context->arena);
   memset(context, 0, sizeof *context);
 }

@@ -34,7 +34,7 @@ typedef struct lode__context {
   uint64_t outside;   /* records that were left out because their paths lead out of the project */
   bool doubted;       /* the index was made under other rules for secrets: lode__stamp_showing */
   bool more;          /* there are more uses than were asked for */
-  lode__arena arena;
+  mem_arena arena;
 } lode__context;
 
 LODE_MUST lode_status lode__context_find(const lode__project *project, lode_store *store, const lode__context_request *request,

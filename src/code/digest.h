@@ -8,8 +8,8 @@
 #define LODE__DIGEST_HEX (2 * LODE__DIGEST_BYTES)
 
 static inline void lode__digest_of(const void *data, size_t len, uint8_t out[LODE__DIGEST_BYTES]) {
-  uint8_t whole[LODE__SHA256_BYTES];
-  lode__sha256_of(data, len, whole);
+  uint8_t whole[SHA256_BYTES];
+  sha256_of(data, len, whole);
   memcpy(out, whole, LODE__DIGEST_BYTES);
 }
 

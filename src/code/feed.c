@@ -25,15 +25,15 @@ struct lode__feed {
 
 typedef struct worker { /* what a thread uses again for each file */
   lode__feed *feed;
-  lode__buf text, raw, outline;
+  strbuf text, raw, outline;
   lode__pool_result parsed;
 } worker;
 
 void lode__feed_file_free(lode__feed_file *file) {
   if (!file) return;
-  lode__arena_release(&file->arena);
-  lode__free(file->vectors);
-  lode__free(file);
+  mem_arena_release(&file->arena);
+  mem_free(file->vectors);
+  mem_free(file);
 }
 
 /* ---- One file ---- */
@@ -42,13 +42,13 @@ static lode_status embed(const lode__feed *feed, lode__feed_file *f, lode_error 
   lode_str texts[EMBED_BATCH];
   uint32_t dim = lode_embedder_info_of(feed->options.embedder)->dimension;
   size_t total;
-  if (lode__mul_over(f->n, dim, &total)) return lode__fail_nomem(err);
-  f->vectors = lode__alloc_zero(total, sizeof *f->vectors);
-  if (!f->vectors) return lode__fail_nomem(err);
+  if (mem_mul_overflow(f->n, dim, &total)) return err_nomem(err);
+  f->vectors = mem_calloc(total, sizeof *f->vectors);
+  if (!f->vectors) return err_nomem(err);
   for (size_t at = 0; at < f->n; at += EMBED_BATCH) {
     size_t n = f->n - at < EMBED_BATCH ? f->n - at : EMBED_BATCH;
     for (size_t i = 0; i < n; i++) texts[i] = f->records[at + i].embed;
-    LODE__TRY(lode_embed(feed->options.embedder, texts, n, f->vectors + at * dim, err));
+    TRY(lode_embed(feed->options.embedder, texts, n, f->vectors + at * dim, err));
   }
   return LODE_OK;
 }
@@ -58,13 +58,13 @@ static lode_status make_records(worker *w, lode__feed_file *f, lode_error *err) 
   lode__chunk_source source = {.path = f->task->path, .language = f->language, .text = {w->text.data, w->text.len},
                                .chunks = &w->parsed.chunks};
   f->n = source.chunks->n;
-  f->records = lode__arena_alloc(&f->arena, (f->n ? f->n : 1) * sizeof *f->records);
-  if (!f->records) return lode__fail_nomem(err);
-  for (size_t i = 0; i < f->n; i++) LODE__TRY(lode__chunk_record_make(&source, i, &f->arena, &f->records[i], err));
+  f->records = mem_arena_alloc(&f->arena, (f->n ? f->n : 1) * sizeof *f->records);
+  if (!f->records) return err_nomem(err);
+  for (size_t i = 0; i < f->n; i++) TRY(lode__chunk_record_make(&source, i, &f->arena, &f->records[i], err));
   w->outline.len = 0;
-  LODE__TRY(lode__outline_make(&source, &w->outline, err));
-  char *outline = lode__arena_copy(&f->arena, w->outline.data, w->outline.len);
-  if (!outline) return lode__fail_nomem(err);
+  TRY(lode__outline_make(&source, &w->outline, err));
+  char *outline = mem_arena_copy(&f->arena, w->outline.data, w->outline.len);
+  if (!outline) return err_nomem(err);
   f->outline = (lode_str){outline, w->outline.len};
   f->state.chunks = (uint32_t)f->n;
   return feed->options.embedder && f->n ? embed(feed, f, err) : LODE_OK;
@@ -92,11 +92,11 @@ static lode_status read_file(worker *w, lode__feed_file *f, lode_error *err) {
   lode__entry entry;
   w->raw.len = 0;
   lode__path_bytes(&w->raw, f->task->path);
-  lode__buf_addc(&w->raw, '\0');
-  if (w->raw.failed) return lode__fail_nomem(err);
+  strbuf_addch(&w->raw, '\0');
+  if (w->raw.failed) return err_nomem(err);
   lode_str raw = {w->raw.data, w->raw.len - 1};
-  f->state.at_ms = lode__os_wall_ms();
-  LODE__TRY(lode__root_read(o->root, raw, &w->text, &entry, err));
+  f->state.at_ms = os_wall_ms();
+  TRY(lode__root_read(o->root, raw, &w->text, &entry, err));
   f->skip = entry.skip;
   f->state.size = entry.size;
   f->state.mtime_ns = entry.mtime_ns;
@@ -114,19 +114,19 @@ static lode_status read_file(worker *w, lode__feed_file *f, lode_error *err) {
   f->state.skip = f->skip;
   if (same && is_kept(f)) return keep_old(f);
   if (f->skip != LODE__SKIP_NONE) return LODE_OK;
-  LODE__TRY(lode__pool_chunk(o->pool, f->language, text, &w->parsed, err));
+  TRY(lode__pool_chunk(o->pool, f->language, text, &w->parsed, err));
   f->outcome = w->parsed.outcome;
   memcpy(f->detail, w->parsed.detail, sizeof f->detail);
   return make_records(w, f, err);
 }
 
 static lode__feed_file *make_file(worker *w, const lode__feed_task *task) {
-  lode__feed_file *f = lode__alloc_zero(1, sizeof *f);
+  lode__feed_file *f = mem_calloc(1, sizeof *f);
   if (!f) return NULL;
   f->task = task;
   f->error.record = LODE_NO_RECORD;
   f->language = lode__language_of(task->path, (lode_str){0});
-  lode__arena_init(&f->arena, 0);
+  mem_arena_init(&f->arena, 0);
   lode_status st = read_file(w, f, &f->error);
   f->error.status = st;
   return f;
@@ -163,9 +163,9 @@ static void *run(void *ctx) {
     if (!file) break; /* the writer notices that a file is missing */
     give(feed, file);
   }
-  lode__buf_release(&w.text);
-  lode__buf_release(&w.raw);
-  lode__buf_release(&w.outline);
+  strbuf_release(&w.text);
+  strbuf_release(&w.raw);
+  strbuf_release(&w.outline);
   lode__pool_result_release(&w.parsed);
   pthread_mutex_lock(&feed->mutex);
   feed->running--;
@@ -175,9 +175,9 @@ static void *run(void *ctx) {
 }
 
 lode_status lode__feed_open(const lode__feed_options *options, lode__feed **out, lode_error *err) {
-  lode__feed *feed = lode__alloc_zero(1, sizeof *feed);
+  lode__feed *feed = mem_calloc(1, sizeof *feed);
   *out = NULL;
-  if (!feed) return lode__fail_nomem(err);
+  if (!feed) return err_nomem(err);
   feed->options = *options;
   feed->last = &feed->first;
   pthread_condattr_t clock;
@@ -198,7 +198,7 @@ lode_status lode__feed_open(const lode__feed_options *options, lode__feed **out,
   pthread_mutex_unlock(&feed->mutex);
   if (feed->n_threads == 0) {
     lode__feed_close(feed);
-    return lode__fail_errno(err, errnum, "no thread can be started");
+    return err_errno(err, errnum, "no thread can be started");
   }
   *out = feed;
   return LODE_OK;
@@ -245,5 +245,5 @@ void lode__feed_close(lode__feed *feed) {
   pthread_cond_destroy(&feed->has_file);
   pthread_cond_destroy(&feed->has_room);
   pthread_mutex_destroy(&feed->mutex);
-  lode__free(feed);
+  mem_free(feed);
 }

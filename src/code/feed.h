@@ -25,7 +25,7 @@ typedef struct lode__feed_file {
   bool same;              /* its bytes are those that are indexed: only its state changes */
   const lode__language *language;
   lode__file_state state;
-  lode__arena arena;      /* of all below */
+  mem_arena arena;      /* of all below */
   lode__chunk_record *records;
   size_t n;
   float *vectors;         /* n x dimension, or NULL */

@@ -18,9 +18,9 @@ typedef struct page {
   need needs[PAGE];
   lode_str ids[PAGE];
   size_t n;
-  lode__arena arena;
-  lode__json json;
-  lode__buf scratch;
+  mem_arena arena;
+  json_doc json;
+  strbuf scratch;
   float *made;
   uint32_t dimension; /* of the vectors taken from others */
   uint64_t next;
@@ -33,11 +33,11 @@ static void page_release(page *p) {
     lode_result_free(p->twins[i]);
     lode_result_free(p->vectors[i]);
   }
-  lode__arena_release(&p->arena);
-  lode__json_release(&p->json);
-  lode__buf_release(&p->scratch);
-  lode__free(p->made);
-  lode__free(p);
+  mem_arena_release(&p->arena);
+  json_release(&p->json);
+  strbuf_release(&p->scratch);
+  mem_free(p->made);
+  mem_free(p);
 }
 
 static bool step(const lode__fill *f, uint64_t done, uint64_t total) {
@@ -48,22 +48,22 @@ static bool step(const lode__fill *f, uint64_t done, uint64_t total) {
 
 static lode_status read_needs(lode__fill *f, page *p, uint64_t after, lode_error *err) {
   lode_get_request request = {.pending_only = true, .limit = PAGE, .after = after};
-  LODE__TRY(lode_get(f->target, &request, &p->pending, err));
+  TRY(lode_get(f->target, &request, &p->pending, err));
   p->next = lode_result_next(p->pending);
   size_t n = lode_result_count(p->pending);
   for (size_t i = 0; i < n; i++) p->ids[i] = lode_result_at(p->pending, i)->id;
   if (n == 0) return LODE_OK;
   request = (lode_get_request){.select = {.ids = p->ids, .n_ids = n}, .include = LODE_DOCUMENT | LODE_METADATA};
-  LODE__TRY(lode_get(f->code, &request, &p->texts, err));
+  TRY(lode_get(f->code, &request, &p->texts, err));
   for (size_t i = 0; i < lode_result_count(p->texts); i++) {
     const lode_row *row = lode_result_at(p->texts, i);
     need *to = &p->needs[p->n];
     lode__chunk_view view;
     if (lode__chunk_view_of(row->metadata, &p->json, &view, NULL) != LODE_OK || view.hash.len != LODE__DIGEST_HEX) continue;
     p->scratch.len = 0;
-    LODE__TRY(lode__embed_text(&view, row->document.data ? row->document : LODE__LIT(""), &p->scratch, err));
-    char *copy = lode__arena_copy(&p->arena, p->scratch.data ? p->scratch.data : "", p->scratch.len);
-    if (!copy) return lode__fail_nomem(err);
+    TRY(lode__embed_text(&view, row->document.data ? row->document : STR_LIT(""), &p->scratch, err));
+    char *copy = mem_arena_copy(&p->arena, p->scratch.data ? p->scratch.data : "", p->scratch.len);
+    if (!copy) return err_nomem(err);
     *to = (need){.id = row->id, .text = {copy, p->scratch.len}};
     memcpy(to->hash, view.hash.data, LODE__DIGEST_HEX);
     p->n++;
@@ -76,10 +76,10 @@ static lode_status read_needs(lode__fill *f, page *p, uint64_t after, lode_error
 /* Chunks with these hashes, wherever they are. */
 static lode_status find_twins(lode_collection *code, page *p, lode_result **twins, lode_error *err) {
   p->scratch.len = 0;
-  lode__buf_adds(&p->scratch, "{\"hash\":{\"$in\":[");
-  for (size_t i = 0; i < p->n; i++) lode__buf_addf(&p->scratch, "%s\"%s\"", i ? "," : "", p->needs[i].hash);
-  lode__buf_adds(&p->scratch, "]}}");
-  if (p->scratch.failed) return lode__fail_nomem(err);
+  strbuf_addstr(&p->scratch, "{\"hash\":{\"$in\":[");
+  for (size_t i = 0; i < p->n; i++) strbuf_addf(&p->scratch, "%s\"%s\"", i ? "," : "", p->needs[i].hash);
+  strbuf_addstr(&p->scratch, "]}}");
+  if (p->scratch.failed) return err_nomem(err);
   lode_get_request request = {.select = {.where = {p->scratch.data, p->scratch.len}}, .limit = 16 * PAGE, .include = LODE_METADATA};
   return lode_get(code, &request, twins, err);
 }
@@ -87,24 +87,24 @@ static lode_status find_twins(lode_collection *code, page *p, lode_result **twin
 static lode_status take_vectors(lode__fill *f, page *p, size_t from, lode_error *err) {
   lode_collection *code = from ? f->donor_code : f->code, *target = from ? f->donor_target : f->target;
   if (!code || !target || p->n == 0) return LODE_OK;
-  LODE__TRY(find_twins(code, p, &p->twins[from], err));
+  TRY(find_twins(code, p, &p->twins[from], err));
   size_t n = lode_result_count(p->twins[from]);
   if (n == 0) return LODE_OK;
-  lode_str *ids = lode__alloc_zero(n, sizeof *ids);
-  if (!ids) return lode__fail_nomem(err);
+  lode_str *ids = mem_calloc(n, sizeof *ids);
+  if (!ids) return err_nomem(err);
   for (size_t i = 0; i < n; i++) ids[i] = lode_result_at(p->twins[from], i)->id;
   lode_get_request request = {.select = {.ids = ids, .n_ids = n}, .include = LODE_VECTOR};
   lode_status st = lode_get(target, &request, &p->vectors[from], err);
-  lode__free(ids);
+  mem_free(ids);
   size_t at = 0; /* both are in the order of ids; the second may lack some */
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     const lode_row *twin = lode_result_at(p->twins[from], i), *row = lode_result_at(p->vectors[from], at);
     lode__chunk_view view;
-    if (!row || !lode__str_eq(row->id, twin->id)) continue;
+    if (!row || !str_eq(row->id, twin->id)) continue;
     at++;
     if (!row->vector || lode__chunk_view_of(twin->metadata, &p->json, &view, NULL) != LODE_OK) continue;
     for (size_t k = 0; k < p->n; k++)
-      if (!p->needs[k].vector && lode__str_eq(view.hash, lode__str(p->needs[k].hash))) {
+      if (!p->needs[k].vector && str_eq(view.hash, str_of(p->needs[k].hash))) {
         p->needs[k].vector = row->vector;
         p->dimension = row->dimension;
         f->reused++;
@@ -128,9 +128,9 @@ static lode_status make_vectors(lode__fill *f, page *p, lode_error *err) {
     texts[n++] = p->needs[i].text;
   }
   if (n == 0) return LODE_OK;
-  p->made = lode__alloc_zero(n * (size_t)dim, sizeof *p->made);
-  if (!p->made) return lode__fail_nomem(err);
-  LODE__TRY(lode_embed(f->embedder, texts, n, p->made, err));
+  p->made = mem_calloc(n * (size_t)dim, sizeof *p->made);
+  if (!p->made) return err_nomem(err);
+  TRY(lode_embed(f->embedder, texts, n, p->made, err));
   for (size_t k = 0; k < n; k++)
     for (size_t i = which[k]; i < p->n; i++) {
       if (p->needs[i].vector || strcmp(p->needs[which[k]].hash, p->needs[i].hash) != 0) continue;
@@ -150,14 +150,14 @@ static lode_status write_vectors(lode__fill *f, page *p, lode_error *err) {
 }
 
 static lode_status run_page(lode__fill *f, uint64_t after, uint64_t *next, lode_error *err) {
-  page *p = lode__alloc_zero(1, sizeof *p);
+  page *p = mem_calloc(1, sizeof *p);
   lode_status st;
-  if (!p) return lode__fail_nomem(err);
-  lode__arena_init(&p->arena, 0);
-  LODE__GOTO(read_needs(f, p, after, err));
-  for (size_t from = 0; from < 2; from++) LODE__GOTO(take_vectors(f, p, from, err));
-  if (f->embedder) LODE__GOTO(make_vectors(f, p, err));
-  LODE__GOTO(write_vectors(f, p, err));
+  if (!p) return err_nomem(err);
+  mem_arena_init(&p->arena, 0);
+  TRY_GOTO(read_needs(f, p, after, err));
+  for (size_t from = 0; from < 2; from++) TRY_GOTO(take_vectors(f, p, from, err));
+  if (f->embedder) TRY_GOTO(make_vectors(f, p, err));
+  TRY_GOTO(write_vectors(f, p, err));
   *next = p->next;
 done:
   page_release(p);
@@ -167,10 +167,10 @@ done:
 lode_status lode__fill_run(lode__fill *f, lode_error *err) {
   lode_stats stats;
   uint64_t after = 0;
-  LODE__TRY(lode_collection_stats(f->target, &stats, err));
+  TRY(lode_collection_stats(f->target, &stats, err));
   for (uint64_t total = stats.pending; stats.pending;) {
-    if (!step(f, f->made + f->reused, total)) return lode__fail(err, LODE_CANCELLED, "interrupted");
-    LODE__TRY(run_page(f, after, &after, err));
+    if (!step(f, f->made + f->reused, total)) return err_set(err, LODE_CANCELLED, "interrupted");
+    TRY(run_page(f, after, &after, err));
     if (!after) break;
   }
   return LODE_OK;
@@ -179,23 +179,23 @@ lode_status lode__fill_run(lode__fill *f, lode_error *err) {
 lode_status lode__fill_prepare(lode__fill *f, lode_error *err) {
   lode_get_request request = {.limit = PREPARE_PAGE};
   uint64_t have, want, done = 0;
-  LODE__TRY(lode_count(f->target, &have, err));
-  LODE__TRY(lode_count(f->code, &want, err));
+  TRY(lode_count(f->target, &have, err));
+  TRY(lode_count(f->code, &want, err));
   if (have == want) return LODE_OK;
   do {
     lode_result *rows = NULL;
-    LODE__TRY(lode_get(f->code, &request, &rows, err));
+    TRY(lode_get(f->code, &request, &rows, err));
     size_t n = lode_result_count(rows);
-    lode_record *records = lode__alloc_zero(n, sizeof *records);
-    lode_status st = records ? LODE_OK : lode__fail_nomem(err);
+    lode_record *records = mem_calloc(n, sizeof *records);
+    lode_status st = records ? LODE_OK : err_nomem(err);
     for (size_t i = 0; i < n && st == LODE_OK; i++) records[i].id = lode_result_at(rows, i)->id;
     if (st == LODE_OK && n) st = lode_add(f->target, NULL, records, n, LODE_KEEP_EXISTING, NULL, err);
     request.after = lode_result_next(rows);
-    lode__free(records);
+    mem_free(records);
     lode_result_free(rows);
     if (st != LODE_OK) return st;
     done += n;
-    if (!step(f, done, want)) return lode__fail(err, LODE_CANCELLED, "interrupted");
+    if (!step(f, done, want)) return err_set(err, LODE_CANCELLED, "interrupted");
   } while (request.after);
   return LODE_OK;
 }

@@ -8,39 +8,39 @@
 #include <fcntl.h>
 
 /* A small file, NUL behind; false when there is none that can be read. */
-static bool read_small(const char *path, size_t max, lode__buf *out) {
+static bool read_small(const char *path, size_t max, strbuf *out) {
   lode_error err;
   struct stat st;
   size_t got = 0;
   bool ok = false;
   out->len = 0;
-  int fd = lode__os_open_regular(path);
+  int fd = os_open_regular(path);
   if (fd < 0) return false;
-  if (LODE__RETRY(lode__os->fstat(fd, &st)) == 0) {
+  if (OS_RETRY(os_api->fstat(fd, &st)) == 0) {
     size_t want = st.st_size < 0 ? 0 : (uint64_t)st.st_size > max ? max : (size_t)st.st_size;
-    char *room = lode__buf_room(out, want + 1);
-    if (room && lode__os_read_full(fd, room, want, 0, &got, &err) == LODE_OK) {
+    char *room = strbuf_reserve(out, want + 1);
+    if (room && os_read_full(fd, room, want, 0, &got, &err) == LODE_OK) {
       room[got] = '\0';
       out->len = got;
       ok = true;
     }
   }
-  lode__os->close(fd);
+  os_api->close(fd);
   return ok;
 }
 
-static void set_path(lode__buf *out, const char *folder, size_t len, const char *name) {
+static void set_path(strbuf *out, const char *folder, size_t len, const char *name) {
   out->len = 0;
   if (name[0] == '/') len = 0;
-  lode__buf_add(out, folder, len);
-  if (len && folder[len - 1] != '/') lode__buf_addc(out, '/');
-  lode__buf_add(out, name, strlen(name) + 1);
+  strbuf_add(out, folder, len);
+  if (len && folder[len - 1] != '/') strbuf_addch(out, '/');
+  strbuf_add(out, name, strlen(name) + 1);
   if (!out->failed) out->len--;
 }
 
 static bool is_folder(const char *path) {
   struct stat st;
-  return lode__os->stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+  return os_api->stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static void trim_line(char *text) {
@@ -51,8 +51,8 @@ static void trim_line(char *text) {
 
 /* A .git that is a file says "gitdir: PATH", which is the folder of a worktree or submodule; that folder may say in commondir where the
  * shared one is, and `git` becomes that. */
-static bool follow(const char *path, size_t top, lode__buf *git, lode__buf *own) {
-  lode__buf text = {0};
+static bool follow(const char *path, size_t top, strbuf *git, strbuf *own) {
+  strbuf text = {0};
   bool found = false;
   if (read_small(git->data, 4096, &text) && text.len > 8 && memcmp(text.data, "gitdir: ", 8) == 0) {
     trim_line(text.data);
@@ -69,24 +69,24 @@ static bool follow(const char *path, size_t top, lode__buf *git, lode__buf *own)
     }
   }
   found = found && !git->failed;
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return found;
 }
 
 static bool is_strangers(const char *git) {
   struct stat st;
-  return lode__os->lstat_at(AT_FDCWD, git, &st) == 0 && lode__trust_stranger(&st);
+  return os_api->lstat_at(AT_FDCWD, git, &st) == 0 && lode__trust_stranger(&st);
 }
 
-bool lode__git_find(const char *path, size_t *top, lode__buf *git) {
-  lode__buf own = {0};
+bool lode__git_find(const char *path, size_t *top, strbuf *git) {
+  strbuf own = {0};
   size_t len = strlen(path);
   while (len > 1 && path[len - 1] == '/') len--;
   for (;;) {
     set_path(git, path, len, ".git");
     if (git->failed || is_strangers(git->data)) break;
     bool found = is_folder(git->data) || follow(path, len, git, &own);
-    lode__buf_release(&own);
+    strbuf_release(&own);
     if (found) {
       *top = len;
       return true;
@@ -108,7 +108,7 @@ static bool word_at(const char *p, const char *end, const char *word) {
 }
 
 /* The value behind a =, with git's quotes and escapes, up to the end of its line or a comment. */
-static void put_value(const char *p, const char *end, lode__buf *value) {
+static void put_value(const char *p, const char *end, strbuf *value) {
   bool quoted = false;
   size_t keep = 0;
   value->len = 0;
@@ -125,14 +125,14 @@ static void put_value(const char *p, const char *end, lode__buf *value) {
       c = *p == 'n' ? '\n' : *p == 't' ? '\t' : *p;
       if (*p == '\n') continue;
     }
-    lode__buf_addc(value, c);
+    strbuf_addch(value, c);
     if (quoted || !isspace((unsigned char)c)) keep = value->len;
   }
   value->len = keep;
 }
 
 /* The last value of a key of a section, which is given as "[core]". */
-static bool find_value(lode_str config, const char *section, const char *key, lode__buf *value) {
+static bool find_value(lode_str config, const char *section, const char *key, strbuf *value) {
   const char *p = config.data, *end = p + config.len;
   bool inside = false, found = false;
   while (p && p < end) {
@@ -159,15 +159,15 @@ static bool find_value(lode_str config, const char *section, const char *key, lo
   return found;
 }
 
-bool lode__git_excludes_file(lode_str config, lode__buf *value) { return find_value(config, "[core]", "excludesfile", value); }
+bool lode__git_excludes_file(lode_str config, strbuf *value) { return find_value(config, "[core]", "excludesfile", value); }
 
-static void put_home(lode__buf *out, const char *rest) {
+static void put_home(strbuf *out, const char *rest) {
   const char *home = getenv("HOME");
   out->len = 0;
   if (home && *home) set_path(out, home, strlen(home), rest);
 }
 
-static void put_config_home(lode__buf *out, const char *rest) {
+static void put_config_home(strbuf *out, const char *rest) {
   const char *xdg = getenv("XDG_CONFIG_HOME");
   out->len = 0;
   if (xdg && *xdg) {
@@ -176,15 +176,15 @@ static void put_config_home(lode__buf *out, const char *rest) {
   }
   const char *home = getenv("HOME");
   if (!home || !*home) return;
-  lode__buf base = {0};
+  strbuf base = {0};
   set_path(&base, home, strlen(home), ".config");
   if (!base.failed) set_path(out, base.data, base.len, rest);
-  lode__buf_release(&base);
+  strbuf_release(&base);
 }
 
 /* Path of the user's excludes, from the least specific configuration to the most; the last that says something counts. */
-static void locate_excludes(const char *git, lode__buf *path) {
-  lode__buf file = {0}, text = {0}, value = {0};
+static void locate_excludes(const char *git, strbuf *path) {
+  strbuf file = {0}, text = {0}, value = {0};
   bool said = false;
   for (int i = 0; i < 4; i++) {
     if (i == 0) set_path(&file, "", 0, "/etc/gitconfig");
@@ -195,38 +195,38 @@ static void locate_excludes(const char *git, lode__buf *path) {
     if (file.failed || file.len == 0 || !read_small(file.data, 1u << 20, &text)) continue;
     if (!lode__git_excludes_file((lode_str){text.data, text.len}, &value)) continue;
     said = true;
-    lode__buf_addc(&value, '\0');
+    strbuf_addch(&value, '\0');
     if (value.failed) break;
     if (value.data[0] == '~' && value.data[1] == '/') put_home(path, value.data + 2);
     else set_path(path, "", 0, value.data);
   }
   if (!said) put_config_home(path, "git/ignore");
-  lode__buf_release(&file);
-  lode__buf_release(&text);
-  lode__buf_release(&value);
+  strbuf_release(&file);
+  strbuf_release(&text);
+  strbuf_release(&value);
 }
 
 /* ---- Where a repository keeps its index ---- */
 
 static bool exists(const char *path) {
   struct stat st;
-  return lode__os->lstat_at(AT_FDCWD, path, &st) == 0;
+  return os_api->lstat_at(AT_FDCWD, path, &st) == 0;
 }
 
 static bool uses_sha256(const char *common) {
-  lode__buf path = {0}, text = {0}, value = {0};
+  strbuf path = {0}, text = {0}, value = {0};
   set_path(&path, common, strlen(common), "config");
   bool said = !path.failed && read_small(path.data, 1u << 20, &text) &&
               find_value((lode_str){text.data, text.len}, "[extensions]", "objectformat", &value);
   bool is = said && value.len == 6 && strncasecmp(value.data, "sha256", 6) == 0;
-  lode__buf_release(&path);
-  lode__buf_release(&text);
-  lode__buf_release(&value);
+  strbuf_release(&path);
+  strbuf_release(&text);
+  strbuf_release(&value);
   return is;
 }
 
 lode__git_found lode__git_place_find(const char *path, size_t len, lode__git_place *place) {
-  lode__buf common = {0};
+  strbuf common = {0};
   lode__git_found found = LODE__GIT_NONE;
   while (found == LODE__GIT_NONE) {
     set_path(&common, path, len, ".git");
@@ -244,26 +244,26 @@ lode__git_found lode__git_place_find(const char *path, size_t len, lode__git_pla
   }
   if (common.failed || place->own.failed) found = LODE__GIT_BROKEN;
   if (found == LODE__GIT_FOUND) place->sha256 = uses_sha256(common.data);
-  lode__buf_release(&common);
+  strbuf_release(&common);
   return found;
 }
 
-void lode__git_place_release(lode__git_place *place) { lode__buf_release(&place->own); }
+void lode__git_place_release(lode__git_place *place) { strbuf_release(&place->own); }
 
 lode_status lode__git_excludes(lode__ignore *ignore, const char *git, lode_error *err) {
   lode_status st = LODE_OK;
-  lode__buf path = {0}, text = {0};
+  strbuf path = {0}, text = {0};
   locate_excludes(git, &path);
   if (path.len && !path.failed && read_small(path.data, LODE__IGNORE_FILE_BYTES, &text))
-    LODE__GOTO(lode__ignore_add(ignore, LODE__IGNORE_GLOBAL, LODE__LIT(""), (lode_str){text.data, text.len}, err));
+    TRY_GOTO(lode__ignore_add(ignore, LODE__IGNORE_GLOBAL, STR_LIT(""), (lode_str){text.data, text.len}, err));
   if (*git) {
     set_path(&path, git, strlen(git), "info/exclude");
     if (!path.failed && read_small(path.data, LODE__IGNORE_FILE_BYTES, &text))
-      LODE__GOTO(lode__ignore_add(ignore, LODE__IGNORE_EXCLUDE, LODE__LIT(""), (lode_str){text.data, text.len}, err));
+      TRY_GOTO(lode__ignore_add(ignore, LODE__IGNORE_EXCLUDE, STR_LIT(""), (lode_str){text.data, text.len}, err));
   }
-  if (path.failed || text.failed) st = lode__fail_nomem(err);
+  if (path.failed || text.failed) st = err_nomem(err);
 done:
-  lode__buf_release(&path);
-  lode__buf_release(&text);
+  strbuf_release(&path);
+  strbuf_release(&text);
   return st;
 }

@@ -30,7 +30,7 @@ typedef struct source {
 static bool source_fill(source *s) {
   uint64_t left = s->end - s->at;
   size_t want = left < PIECE ? (size_t)left : PIECE, got = 0;
-  if (s->failed || want == 0 || lode__os_read_full(s->fd, s->piece, want, s->at, &got, NULL) != LODE_OK || got == 0) {
+  if (s->failed || want == 0 || os_read_full(s->fd, s->piece, want, s->at, &got, NULL) != LODE_OK || got == 0) {
     s->failed = true;
     return false;
   }
@@ -207,8 +207,8 @@ static bool read_all(source *s, const lode__git_query *q, lode__git_answer *answ
 }
 
 void lode__git_index_read(int fd, uint64_t size, const lode__git_query *query, lode__git_answer *answer) {
-  source *s = lode__alloc(sizeof *s);
-  entry_name *n = lode__alloc(sizeof *n);
+  source *s = mem_alloc(sizeof *s);
+  entry_name *n = mem_alloc(sizeof *n);
   *answer = (lode__git_answer){.tracked = LODE__TRACKED_UNKNOWN};
   if (s && n && size > query->oid_bytes && size <= MOST_INDEX) {
     s->fd = fd;
@@ -219,8 +219,8 @@ void lode__git_index_read(int fd, uint64_t size, const lode__git_query *query, l
     n->len = 0;
     if (!read_all(s, query, answer, n)) *answer = (lode__git_answer){.tracked = LODE__TRACKED_UNKNOWN};
   }
-  lode__free(s);
-  lode__free(n);
+  mem_free(s);
+  mem_free(n);
 }
 
 /* ---- Repositories ---- */
@@ -228,51 +228,51 @@ void lode__git_index_read(int fd, uint64_t size, const lode__git_query *query, l
 /* A file that is not there tracks nothing. */
 static void read_file(const char *path, const lode__git_query *query, bool must_exist, lode__git_answer *answer) {
   struct stat st;
-  int fd = lode__os_open_regular(path);
+  int fd = os_open_regular(path);
   *answer = (lode__git_answer){.tracked = LODE__TRACKED_UNKNOWN};
   if (fd < 0) {
     if (errno == ENOENT && !must_exist) answer->tracked = LODE__TRACKED_NO;
     return;
   }
-  if (LODE__RETRY(lode__os->fstat(fd, &st)) == 0 && st.st_size > 0)
+  if (OS_RETRY(os_api->fstat(fd, &st)) == 0 && st.st_size > 0)
     lode__git_index_read(fd, (uint64_t)st.st_size, query, answer);
-  lode__os->close(fd);
+  os_api->close(fd);
 }
 
 /* An index that is split says so at its end, and its base lies beside it. True when that cannot be known. */
 static bool may_be_split(const char *git) {
   static const char base[] = "sharedindex.";
-  lode__os_folder *folder = lode__os_folder_open(git);
+  os_dir *folder = os_dir_open(git);
   bool split = !folder;
   int kind, errnum = 0;
-  for (const char *name; folder && !split && (name = lode__os_folder_next_kind(folder, &kind, &errnum)) != NULL;)
+  for (const char *name; folder && !split && (name = os_dir_next_kind(folder, &kind, &errnum)) != NULL;)
     split = strncmp(name, base, sizeof base - 1) == 0;
-  lode__os_folder_close(folder);
+  os_dir_close(folder);
   return split || errnum;
 }
 
-static lode__tracked ask_repository(const lode__git_place *git, const lode__git_query *asked, lode__buf *file) {
+static lode__tracked ask_repository(const lode__git_place *git, const lode__git_query *asked, strbuf *file) {
   lode__git_query query = *asked;
   lode__git_answer answer, shared;
   query.oid_bytes = git->sha256 ? 32 : 20;
   query.quick = asked->quick && !may_be_split(git->own.data);
   file->len = 0;
-  lode__buf_addf(file, "%s/index%c", git->own.data, 0);
+  strbuf_addf(file, "%s/index%c", git->own.data, 0);
   if (file->failed) return LODE__TRACKED_UNKNOWN;
   read_file(file->data, &query, false, &answer);
   if (answer.tracked != LODE__TRACKED_NO || !answer.split) return answer.tracked;
   file->len = 0;
-  lode__buf_addf(file, "%s/sharedindex.", git->own.data);
-  for (size_t i = 0; i < query.oid_bytes; i++) lode__buf_addf(file, "%02x", answer.base[i]);
-  lode__buf_addc(file, '\0');
+  strbuf_addf(file, "%s/sharedindex.", git->own.data);
+  for (size_t i = 0; i < query.oid_bytes; i++) strbuf_addf(file, "%02x", answer.base[i]);
+  strbuf_addch(file, '\0');
   if (file->failed) return LODE__TRACKED_UNKNOWN;
   read_file(file->data, &query, true, &shared);
   return shared.split ? LODE__TRACKED_UNKNOWN : shared.tracked;
 }
 
-lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, bool quick, lode__buf *file) {
+lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, bool quick, strbuf *file) {
   lode__git_place git = {0};
-  lode__buf below = {0};
+  strbuf below = {0};
   size_t len = strlen(folder);
   lode__tracked answer = LODE__TRACKED_NO;
   file->len = 0;
@@ -280,12 +280,12 @@ lode__tracked lode__git_tracks(const char *folder, const char *name, const char 
     lode__git_found found = lode__git_place_find(folder, len, &git);
     if (found == LODE__GIT_NONE) break;
     below.len = 0;
-    if (git.top < strlen(folder)) lode__buf_addf(&below, "%s/", folder + git.top + (folder[git.top] == '/'));
-    lode__buf_adds(&below, name);
+    if (git.top < strlen(folder)) strbuf_addf(&below, "%s/", folder + git.top + (folder[git.top] == '/'));
+    strbuf_addstr(&below, name);
     if (found == LODE__GIT_BROKEN || below.failed) {
       answer = LODE__TRACKED_UNKNOWN;
       file->len = 0;
-      lode__buf_addf(file, "%.*s/.git%c", (int)git.top, folder, 0);
+      strbuf_addf(file, "%.*s/.git%c", (int)git.top, folder, 0);
     } else {
       lode__git_query query = {.below = {below.data, below.len}, .except = except, .quick = quick};
       answer = ask_repository(&git, &query, file);
@@ -295,8 +295,8 @@ lode__tracked lode__git_tracks(const char *folder, const char *name, const char 
     for (len = git.top; len > 1 && folder[len - 1] != '/';) len--;
     if (len > 1) len--;
   }
-  if (answer == LODE__TRACKED_NO || file->failed) lode__buf_release(file);
-  lode__buf_release(&below);
+  if (answer == LODE__TRACKED_NO || file->failed) strbuf_release(file);
+  strbuf_release(&below);
   lode__git_place_release(&git);
   return answer;
 }

@@ -24,7 +24,7 @@ typedef enum lode__tracked {
  * Looks in every repository at or above the folder (absolute, without links) for files of FOLDER/NAME, those listed in `except`
  * (NULL at the end) left out. Letters count in either case, for file systems that do not tell them apart. Of the repositories above the
  * nearest one, those that cannot be read are passed over. `file` gets the index that says so, or what is wrong. */
-lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, bool quick, lode__buf *file);
+lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, bool quick, strbuf *file);
 
 /* ---- One index file ---- */
 

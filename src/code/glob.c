@@ -19,7 +19,7 @@ static bool class_has(lode_str name, unsigned char c) {
                  {"digit", isdigit}, {"graph", isgraph}, {"lower", islower}, {"print", isprint},
                  {"punct", ispunct}, {"space", isspace}, {"upper", isupper}, {"xdigit", isxdigit}};
   for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-    if (lode__str_eq(name, lode__str(classes[i].name))) return c < 0x80 && classes[i].has(c) != 0;
+    if (str_eq(name, str_of(classes[i].name))) return c < 0x80 && classes[i].has(c) != 0;
   return false;
 }
 
@@ -27,7 +27,7 @@ static bool class_known(lode_str name) {
   static const char *const names[] = {"alnum", "alpha", "blank", "cntrl", "digit", "graph",
                                       "lower", "print", "punct", "space", "upper", "xdigit"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (lode__str_eq(name, lode__str(names[i]))) return true;
+    if (str_eq(name, str_of(names[i]))) return true;
   return false;
 }
 

@@ -37,21 +37,21 @@ struct lode__ignore {
 };
 
 lode_status lode__ignore_new(lode__ignore **ignore, lode_error *err) {
-  *ignore = lode__alloc_zero(1, sizeof **ignore);
-  return *ignore ? LODE_OK : lode__fail_nomem(err);
+  *ignore = mem_calloc(1, sizeof **ignore);
+  return *ignore ? LODE_OK : err_nomem(err);
 }
 
 static void layer_release(layer *l) {
-  lode__free(l->folder);
-  lode__free(l->text);
-  lode__free(l->patterns);
+  mem_free(l->folder);
+  mem_free(l->text);
+  mem_free(l->patterns);
 }
 
 void lode__ignore_free(lode__ignore *ignore) {
   if (!ignore) return;
   for (size_t i = 0; i < ignore->n; i++) layer_release(&ignore->layers[i]);
-  lode__free(ignore->layers);
-  lode__free(ignore);
+  mem_free(ignore->layers);
+  mem_free(ignore);
 }
 
 /* ---- Parsing ---- */
@@ -117,7 +117,7 @@ static lode_status parse(layer *l, size_t len, lode_error *err) {
     if (!eol) eol = end;
     pattern parsed;
     if (parse_line(p, (size_t)(eol - p), &parsed)) {
-      if (!lode__grow(&l->patterns, &cap, l->n + 1, sizeof *l->patterns)) return lode__fail_nomem(err);
+      if (!mem_grow(&l->patterns, &cap, l->n + 1, sizeof *l->patterns)) return err_nomem(err);
       l->patterns[l->n++] = parsed;
     }
     p = eol + 1;
@@ -130,12 +130,12 @@ lode_status lode__ignore_add(lode__ignore *ignore, lode__ignore_source source, l
   lode_status st = LODE_OK;
   layer l = {.source = source, .folder_len = folder.len};
   if (patterns.len > LODE__IGNORE_FILE_BYTES) patterns.len = LODE__IGNORE_FILE_BYTES;
-  l.folder = lode__copy(folder.data, folder.len);
-  l.text = lode__copy(patterns.data, patterns.len);
-  if (!l.folder || !l.text) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(parse(&l, patterns.len, err));
+  l.folder = str_dup(folder.data, folder.len);
+  l.text = str_dup(patterns.data, patterns.len);
+  if (!l.folder || !l.text) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(parse(&l, patterns.len, err));
   if (l.n == 0) goto done; /* nothing to remember */
-  if (!lode__grow(&ignore->layers, &ignore->cap, ignore->n + 1, sizeof *ignore->layers)) LODE__GOTO(lode__fail_nomem(err));
+  if (!mem_grow(&ignore->layers, &ignore->cap, ignore->n + 1, sizeof *ignore->layers)) TRY_GOTO(err_nomem(err));
   ignore->layers[ignore->n++] = l;
   return LODE_OK;
 done:

@@ -25,7 +25,7 @@ bool lode__indexing_step(void *ctx, const char *phase, uint64_t done, uint64_t t
 }
 
 lode_progress lode__indexing_progress(lode__indexer *x) { return (lode_progress){lode__indexing_step, x}; }
-static uint64_t now_ms(void) { return lode__os->now_ns() / 1000000; }
+static uint64_t now_ms(void) { return os_api->now_ns() / 1000000; }
 
 /* ---- Life ---- */
 
@@ -44,20 +44,20 @@ lode_status lode__indexer_open(const lode__project *project, lode_store *store, 
   lode__walk_options walk = lode__index_walk_options(config);
   lode_status st;
   *out = NULL;
-  lode__indexer *x = lode__alloc_zero(1, sizeof *x);
-  if (!x) return lode__fail_nomem(err);
+  lode__indexer *x = mem_calloc(1, sizeof *x);
+  if (!x) return err_nomem(err);
   x->project = project;
   x->store = store;
   x->options = *options;
   if (!x->options.workers) x->options.workers = (uint32_t)lode__config_int(config, LODE__CONFIG_INDEX_WORKERS);
   if (!x->options.workers) x->options.workers = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
   lode__pool_options pool = {.workers = x->options.workers};
-  lode__arena_init(&x->known.paths, 0);
-  LODE__GOTO(lode__root_open(project->root, &walk, &x->root, err));
-  if (lode__os->stat(project->root, &x->root_stat) < 0) LODE__GOTO(lode__fail_errno(err, errno, project->root));
-  LODE__GOTO(lode__pool_open(&pool, &x->pool, err));
-  LODE__GOTO(lode__indexing_open_models(x, err));
-  LODE__GOTO(lode__indexing_open(x, err));
+  mem_arena_init(&x->known.paths, 0);
+  TRY_GOTO(lode__root_open(project->root, &walk, &x->root, err));
+  if (os_api->stat(project->root, &x->root_stat) < 0) TRY_GOTO(err_errno(err, errno, project->root));
+  TRY_GOTO(lode__pool_open(&pool, &x->pool, err));
+  TRY_GOTO(lode__indexing_open_models(x, err));
+  TRY_GOTO(lode__indexing_open(x, err));
   *out = x;
 done:
   if (st != LODE_OK) lode__indexer_close(x);
@@ -65,10 +65,10 @@ done:
 }
 
 static void forget_run(lode__indexer *x) {
-  lode__free(x->todo.v);
-  lode__arena_release(&x->todo.arena);
-  lode__free(x->scope.v);
-  lode__free(x->unreadable.v);
+  mem_free(x->todo.v);
+  mem_arena_release(&x->todo.arena);
+  mem_free(x->scope.v);
+  mem_free(x->unreadable.v);
   x->todo = (tasks){0};
   x->scope = x->unreadable = (prefixes){0};
 }
@@ -82,7 +82,7 @@ void lode__indexer_close(lode__indexer *x) {
   lode__root_close(x->root);
   if (x->own_embedder) lode_embedder_close(x->embedder);
   lode_embedder_close(x->second);
-  lode__free(x);
+  mem_free(x);
 }
 
 const lode__root *lode__indexer_root(const lode__indexer *x) { return x->root; }
@@ -104,7 +104,7 @@ static void account(lode__indexer *x, const lode__feed_file *f) {
   if (f->vectors) r->vectors += f->n;
   if (f->outcome < LODE__PARSE_CRASHED) return;
   r->unparsed++;
-  lode__indexing_note(x, "%s: %s%s%s; it was cut by lines", lode__quote(f->task->path, quoted, sizeof quoted),
+  lode__indexing_note(x, "%s: %s%s%s; it was cut by lines", str_quote(f->task->path, quoted, sizeof quoted),
        lode__parse_outcome_text(f->outcome), f->detail[0] ? ": " : "", f->detail);
 }
 
@@ -123,17 +123,17 @@ static lode_status drain(lode__indexer *x, lode__feed *feed, lode__file_batch *b
         return failed.status;
       }
       account(x, file);
-      LODE__TRY(lode__file_batch_add(batch, file, err));
+      TRY(lode__file_batch_add(batch, file, err));
     }
     if (lode__file_batch_full(batch) || now_ms() - flushed >= FLUSH_MS) {
-      LODE__TRY(lode__file_batch_flush(batch, err));
+      TRY(lode__file_batch_flush(batch, err));
       flushed = now_ms();
     }
     /* Files, but by their cost: so that the time left is right when large ones are still to come */
     uint64_t shown = x->todo.cost ? (uint64_t)((double)cost / (double)x->todo.cost * (double)x->todo.n) : 0;
     if (!lode__indexing_step(x, "indexing", shown < x->todo.n ? shown : x->todo.n, x->todo.n)) {
-      LODE__TRY(lode__file_batch_flush(batch, err));
-      return lode__fail(err, LODE_CANCELLED, "interrupted: what was done stays, `lode index` goes on from there");
+      TRY(lode__file_batch_flush(batch, err));
+      return err_set(err, LODE_CANCELLED, "interrupted: what was done stays, `lode index` goes on from there");
     }
   }
   return lode__file_batch_flush(batch, err);
@@ -148,9 +148,9 @@ static lode_status index_files(lode__indexer *x, lode_error *err) {
   lode_status st = LODE_OK;
   if (x->todo.n == 0) return LODE_OK;
   if (o.embedder) batch.dimension = lode_embedder_info_of(o.embedder)->dimension;
-  LODE__GOTO(lode__feed_open(&o, &feed, err));
-  LODE__GOTO(drain(x, feed, &batch, &done, err));
-  if (done < x->todo.n) st = lode__fail_nomem(err);
+  TRY_GOTO(lode__feed_open(&o, &feed, err));
+  TRY_GOTO(drain(x, feed, &batch, &done, err));
+  if (done < x->todo.n) st = err_nomem(err);
 done:
   x->report->reused += batch.reused;
   lode__feed_close(feed);
@@ -167,14 +167,14 @@ static lode_status remove_unseen(lode__indexer *x, lode_error *err) {
   for (size_t i = 0; i < x->known.n; i++) {
     lode__known *k = &x->known.items[i];
     if (k->gone || k->mark == x->known.mark || !lode__indexing_is_under(&x->scope, k->path) || lode__indexing_is_under(&x->unreadable, k->path)) continue;
-    if (!lode__grow(&gone, &cap, n + 1, sizeof *gone)) LODE__GOTO(lode__fail_nomem(err));
+    if (!mem_grow(&gone, &cap, n + 1, sizeof *gone)) TRY_GOTO(err_nomem(err));
     gone[n++] = k;
   }
-  if (n) LODE__GOTO(lode__indexing_check_root(x, err));
-  LODE__GOTO(lode__file_batch_remove(&x->shelf, &x->known, gone, n, lode__indexing_progress(x), err));
+  if (n) TRY_GOTO(lode__indexing_check_root(x, err));
+  TRY_GOTO(lode__file_batch_remove(&x->shelf, &x->known, gone, n, lode__indexing_progress(x), err));
   x->report->removed = n;
 done:
-  lode__free(gone);
+  mem_free(gone);
   return st;
 }
 
@@ -195,17 +195,17 @@ static lode_status fill(lode__indexer *x, lode_collection *target, lode_collecti
 /* What others have: without a model, so that it is quick. */
 static lode_status reuse(lode__indexer *x, lode_error *err) {
   if (!x->instant && x->embedder && (x->report->added || x->aside))
-    LODE__TRY(fill(x, x->shelf.code, x->donate ? x->old_code : NULL, NULL, "finding known vectors", err));
+    TRY(fill(x, x->shelf.code, x->donate ? x->old_code : NULL, NULL, "finding known vectors", err));
   if (x->shelf.quality && (x->report->added || x->aside))
-    LODE__TRY(fill(x, x->shelf.quality, x->old_quality, NULL, "finding known vectors", err));
+    TRY(fill(x, x->shelf.quality, x->old_quality, NULL, "finding known vectors", err));
   return LODE_OK;
 }
 
 static lode_status embed(lode__indexer *x, lode_error *err) {
   if (x->options.no_vectors) return LODE_OK;
-  if (x->embedder) LODE__TRY(fill(x, x->shelf.code, NULL, x->embedder, "embedding", err));
+  if (x->embedder) TRY(fill(x, x->shelf.code, NULL, x->embedder, "embedding", err));
   if (x->shelf.quality && x->second && (x->options.quality || lode__config_bool(&x->project->config, LODE__CONFIG_QUALITY)))
-    LODE__TRY(fill(x, x->shelf.quality, NULL, x->second, "embedding (quality)", err));
+    TRY(fill(x, x->shelf.quality, NULL, x->second, "embedding (quality)", err));
   return LODE_OK;
 }
 
@@ -213,15 +213,15 @@ static lode_status embed(lode__indexer *x, lode_error *err) {
 
 static lode_status switch_over(lode__indexer *x, lode_error *err) {
   lode_replacement pairs[] = {
-      {LODE__LIT(LODE__CODE LODE__CODE_ASIDE), LODE__LIT(LODE__CODE)},
-      {LODE__LIT(LODE__CODE_FILES LODE__CODE_ASIDE), LODE__LIT(LODE__CODE_FILES)},
-      {LODE__LIT(LODE__CODE_QUALITY LODE__CODE_ASIDE), LODE__LIT(LODE__CODE_QUALITY)},
+      {STR_LIT(LODE__CODE LODE__CODE_ASIDE), STR_LIT(LODE__CODE)},
+      {STR_LIT(LODE__CODE_FILES LODE__CODE_ASIDE), STR_LIT(LODE__CODE_FILES)},
+      {STR_LIT(LODE__CODE_QUALITY LODE__CODE_ASIDE), STR_LIT(LODE__CODE_QUALITY)},
   };
   if (!x->aside) return LODE_OK;
   if (x->old_code) lode_collection_close(x->old_code);
   if (x->old_quality) lode_collection_close(x->old_quality);
   x->old_code = x->old_quality = NULL;
-  LODE__TRY(lode_collections_replace(x->store, pairs, x->shelf.quality ? 3 : 2, err));
+  TRY(lode_collections_replace(x->store, pairs, x->shelf.quality ? 3 : 2, err));
   x->aside = false;
   x->options.force = false;
   return LODE_OK;
@@ -230,7 +230,7 @@ static lode_status switch_over(lode__indexer *x, lode_error *err) {
 static lode_status write_stamp(lode__indexer *x, bool whole, uint64_t started, lode_error *err) {
   lode__stamp *s = &x->stamp;
   s->revision = LODE__CODE_REVISION;
-  s->indexed_ms = lode__os_wall_ms();
+  s->indexed_ms = os_wall_ms();
   if (whole) {
     s->scanned_ms = s->indexed_ms;
     s->took_ms = now_ms() - started;
@@ -240,7 +240,7 @@ static lode_status write_stamp(lode__indexer *x, bool whole, uint64_t started, l
     x->recheck = false;
   }
   snprintf(s->lode, sizeof s->lode, "%s", lode_version());
-  snprintf(s->root, sizeof s->root, "%s", lode__utf8_valid(x->project->root, strlen(x->project->root)) ? x->project->root : "");
+  snprintf(s->root, sizeof s->root, "%s", utf8_valid(x->project->root, strlen(x->project->root)) ? x->project->root : "");
   return lode__indexing_keep_stamp(x, err);
 }
 
@@ -248,16 +248,16 @@ static bool did_something(const lode__index_report *r) { return r->chunks || r->
 
 static lode_status finish(lode__indexer *x, bool whole, uint64_t started, lode_error *err) {
   lode_stats stats;
-  LODE__TRY(write_stamp(x, whole, started, err));
-  LODE__TRY(switch_over(x, err));
-  if (did_something(x->report) && (whole || !x->options.stays)) LODE__TRY(lode_optimize(x->store, lode__indexing_progress(x), err));
+  TRY(write_stamp(x, whole, started, err));
+  TRY(switch_over(x, err));
+  if (did_something(x->report) && (whole || !x->options.stays)) TRY(lode_optimize(x->store, lode__indexing_progress(x), err));
   uint64_t before = now_ms();
-  LODE__TRY(embed(x, err));
+  TRY(embed(x, err));
   x->report->embed_ms = now_ms() - before;
-  if (x->report->embed_ms > FLUSH_MS) LODE__TRY(lode_optimize(x->store, lode__indexing_progress(x), err));
-  LODE__TRY(lode_collection_stats(x->shelf.code, &stats, err));
+  if (x->report->embed_ms > FLUSH_MS) TRY(lode_optimize(x->store, lode__indexing_progress(x), err));
+  TRY(lode_collection_stats(x->shelf.code, &stats, err));
   x->report->pending = stats.pending;
-  LODE__TRY(lode_collection_stats(x->shelf.files, &stats, err));
+  TRY(lode_collection_stats(x->shelf.files, &stats, err));
   x->known.cursor = stats.cursor;
   return LODE_OK;
 }
@@ -268,18 +268,18 @@ lode_status lode__indexer_run(lode__indexer *x, const lode_str *paths, size_t n_
   memset(report, 0, sizeof *report);
   x->report = report;
   x->notes = 0;
-  lode__arena_init(&x->todo.arena, 0);
+  mem_arena_init(&x->todo.arena, 0);
   if (x->aside) paths = NULL; /* what is made anew is made whole: it takes the place of all that was there */
   report->vectorless = !x->embedder;
-  LODE__GOTO(lode__indexing_walk(x, paths, n_paths, err));
+  TRY_GOTO(lode__indexing_walk(x, paths, n_paths, err));
   walked = now_ms();
   report->walk_ms = walked - start;
-  LODE__GOTO(index_files(x, err));
-  LODE__GOTO(reuse(x, err));
-  LODE__GOTO(remove_unseen(x, err));
+  TRY_GOTO(index_files(x, err));
+  TRY_GOTO(reuse(x, err));
+  TRY_GOTO(remove_unseen(x, err));
   indexed = now_ms();
   report->index_ms = indexed - walked;
-  LODE__GOTO(finish(x, paths == NULL, start, err));
+  TRY_GOTO(finish(x, paths == NULL, start, err));
   report->finish_ms = now_ms() - indexed - report->embed_ms;
 done:
   forget_run(x);
@@ -288,15 +288,15 @@ done:
 
 lode_status lode__indexer_remove(lode__indexer *x, lode_str path, lode__index_report *report, lode_error *err) {
   lode_status st;
-  if (x->aside) LODE__TRY(lode__indexer_run(x, NULL, 0, report, err));
+  if (x->aside) TRY(lode__indexer_run(x, NULL, 0, report, err));
   memset(report, 0, sizeof *report);
   x->report = report;
-  lode__arena_init(&x->todo.arena, 0);
-  LODE__GOTO(lode__indexing_load_known(x, err));
+  mem_arena_init(&x->todo.arena, 0);
+  TRY_GOTO(lode__indexing_load_known(x, err));
   x->known.mark++;
-  LODE__GOTO(lode__indexing_add_prefix(x, &x->scope, path, err));
-  LODE__GOTO(remove_unseen(x, err));
-  LODE__GOTO(finish(x, false, now_ms(), err));
+  TRY_GOTO(lode__indexing_add_prefix(x, &x->scope, path, err));
+  TRY_GOTO(remove_unseen(x, err));
+  TRY_GOTO(finish(x, false, now_ms(), err));
 done:
   forget_run(x);
   return st;

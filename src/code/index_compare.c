@@ -6,14 +6,14 @@
 typedef struct comparing {
   lode__known_files known;
   lode__index_changes *changes;
-  lode__buf shown;
+  strbuf shown;
 } comparing;
 
 static lode_status compare_entry(comparing *c, const lode__entry *e, lode_error *err) {
   if (e->skip != LODE__SKIP_NONE) return LODE_OK;
   c->shown.len = 0;
   lode__path_show(&c->shown, e->path);
-  if (c->shown.failed) return lode__fail_nomem(err);
+  if (c->shown.failed) return err_nomem(err);
   lode__known *known = lode__known_find(&c->known, (lode_str){c->shown.data, c->shown.len});
   c->changes->files++;
   if (!known) {
@@ -37,19 +37,19 @@ lode_status lode__index_compare(const lode__project *project, lode_store *store,
   lode_status st;
   bool more = true;
   memset(changes, 0, sizeof *changes);
-  LODE__GOTO(lode_collection_open(store, LODE__LIT(LODE__CODE_FILES), &plain, &files, err));
-  LODE__GOTO(lode__known_load(&c.known, files, progress, err));
-  LODE__GOTO(lode__root_open(project->root, &options, &root, err));
-  LODE__GOTO(lode__walker_open(root, LODE__LIT(""), &walker, err));
+  TRY_GOTO(lode_collection_open(store, STR_LIT(LODE__CODE_FILES), &plain, &files, err));
+  TRY_GOTO(lode__known_load(&c.known, files, progress, err));
+  TRY_GOTO(lode__root_open(project->root, &options, &root, err));
+  TRY_GOTO(lode__walker_open(root, STR_LIT(""), &walker, err));
   while (more) {
-    LODE__GOTO(lode__walker_next(walker, &entry, &more, err));
-    if (more) LODE__GOTO(compare_entry(&c, &entry, err));
+    TRY_GOTO(lode__walker_next(walker, &entry, &more, err));
+    if (more) TRY_GOTO(compare_entry(&c, &entry, err));
     if (progress.step && !progress.step(progress.ctx, "looking at files", changes->files, 0))
-      LODE__GOTO(lode__fail(err, LODE_CANCELLED, "interrupted"));
+      TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
   }
   for (size_t i = 0; i < c.known.n; i++) changes->removed += c.known.items[i].mark == 0;
 done:
-  lode__buf_release(&c.shown);
+  strbuf_release(&c.shown);
   lode__known_release(&c.known);
   lode__walker_close(walker);
   lode__root_close(root);

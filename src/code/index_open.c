@@ -25,7 +25,7 @@ static bool waits_for_trust(lode__indexer *x) {
   if (!held || lode_collections(x->store, &list, NULL) != LODE_OK) return false;
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    waits = waits || (lode__str_eq(info->name, LODE__LIT(LODE__CODE)) && info->embedder.data && lode__model_reaches(info->embedder));
+    waits = waits || (str_eq(info->name, STR_LIT(LODE__CODE)) && info->embedder.data && lode__model_reaches(info->embedder));
   }
   lode_collection_list_free(list);
   if (waits) lode__indexing_note(x, "no vectors are made, search goes by words alone: `lode trust` allows the model %.200s", held);
@@ -36,8 +36,8 @@ static bool waits_for_trust(lode__indexer *x) {
 static lode_status open_model(lode__indexer *x, const char *name, const char *without, lode_embedder **out, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
-  lode_status st = lode_embedder_open(lode__str(name), &options, out, &why);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  lode_status st = lode_embedder_open(str_of(name), &options, out, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) lode__indexing_note(x, "%s: %.400s", without, why.text);
   return LODE_OK;
 }
@@ -47,15 +47,15 @@ static lode_status open_second(lode__indexer *x, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
   if (!x->options.quality) return LODE_OK;
-  lode_status st = lode_embedder_open(LODE__LIT(LODE_MODEL_MINILM), &options, &x->second, &why);
-  return st == LODE_OK ? st : lode__fail(err, st, "no second vectors without MiniLM: %.400s", why.text);
+  lode_status st = lode_embedder_open(STR_LIT(LODE_MODEL_MINILM), &options, &x->second, &why);
+  return st == LODE_OK ? st : err_set(err, st, "no second vectors without MiniLM: %.400s", why.text);
 }
 
 lode_status lode__indexing_open_models(lode__indexer *x, lode_error *err) {
   const char *name = lode__config_text(&x->project->config, LODE__CONFIG_MODEL);
   x->embedder = x->options.embedder;
   if (!x->embedder && strcmp(name, "none") != 0 && !waits_for_trust(x)) {
-    LODE__TRY(open_model(x, name, "no vectors are made, search goes by words alone", &x->embedder, err));
+    TRY(open_model(x, name, "no vectors are made, search goes by words alone", &x->embedder, err));
     x->own_embedder = x->embedder != NULL;
   }
   if (x->embedder) x->instant = is_instant(lode_embedder_info_of(x->embedder)->identity);
@@ -71,12 +71,12 @@ typedef struct found { /* what the store says about the collections */
   uint64_t records;
 } found;
 
-static bool named(const lode_collection_info *info, const char *name) { return lode__str_eq(info->name, lode__str(name)); }
+static bool named(const lode_collection_info *info, const char *name) { return str_eq(info->name, str_of(name)); }
 
 static lode_status look(lode__indexer *x, found *f, lode_error *err) {
   lode_collection_list *list = NULL;
   memset(f, 0, sizeof *f);
-  LODE__TRY(lode_collections(x->store, &list, err));
+  TRY(lode_collections(x->store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     if (named(info, LODE__CODE)) {
@@ -101,10 +101,10 @@ static lode_status drop_aside(lode__indexer *x, lode_error *err) {
   static const char *const names[] = {LODE__CODE LODE__CODE_ASIDE, LODE__CODE_FILES LODE__CODE_ASIDE,
                                       LODE__CODE_QUALITY LODE__CODE_ASIDE};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    lode_status st = lode_collection_drop(x->store, lode__str(names[i]), err);
+    lode_status st = lode_collection_drop(x->store, str_of(names[i]), err);
     if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
   }
-  lode__error_clear(err);
+  err_clear(err);
   return LODE_OK;
 }
 
@@ -112,7 +112,7 @@ static lode_status open_one(lode__indexer *x, const char *name, bool aside, cons
                             lode_collection **out, lode_error *err) {
   char full[64];
   snprintf(full, sizeof full, "%s%s", name, aside ? LODE__CODE_ASIDE : "");
-  return lode_collection_open(x->store, lode__str(full), options, out, err);
+  return lode_collection_open(x->store, str_of(full), options, out, err);
 }
 
 static lode_collection_options with_model(lode_embedder *embedder) {
@@ -131,11 +131,11 @@ static lode_status open_shelf(lode__indexer *x, const found *f, lode_error *err)
   x->shelf.store = x->store;
   o.counters = code_counters;
   o.n_counters = 2;
-  LODE__TRY(open_one(x, LODE__CODE, aside, &o, &x->shelf.code, err));
+  TRY(open_one(x, LODE__CODE, aside, &o, &x->shelf.code, err));
   o = (lode_collection_options){.create = true, .counters = file_counters, .n_counters = 2};
-  LODE__TRY(open_one(x, LODE__CODE_FILES, aside, &o, &x->shelf.files, err));
+  TRY(open_one(x, LODE__CODE_FILES, aside, &o, &x->shelf.files, err));
   if (!f->quality && !x->options.quality && !lode__config_bool(&x->project->config, LODE__CONFIG_QUALITY)) return LODE_OK;
-  if (!x->second) LODE__TRY(open_model(x, LODE_MODEL_MINILM, "no second vectors are made", &x->second, err));
+  if (!x->second) TRY(open_model(x, LODE_MODEL_MINILM, "no second vectors are made", &x->second, err));
   if (!x->second && !f->quality) return LODE_OK;
   o = with_model(x->second);
   return open_one(x, LODE__CODE_QUALITY, aside, &o, &x->shelf.quality, err);
@@ -154,8 +154,8 @@ void lode__indexing_close(lode__indexer *x) {
 static lode_status check_model(const lode__indexer *x, const found *f, lode_error *err) {
   if (!x->embedder || !f->embedder[0]) return LODE_OK;
   lode_str mine = lode_embedder_info_of(x->embedder)->identity;
-  if (lode__str_eq(mine, lode__str(f->embedder))) return LODE_OK;
-  return lode__fail(err, LODE_MISMATCH,
+  if (str_eq(mine, str_of(f->embedder))) return LODE_OK;
+  return err_set(err, LODE_MISMATCH,
                     "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` makes the index anew, "
                     "`lode config set model` goes back; search by words goes on",
                     f->embedder, (int)mine.len, mine.data);
@@ -164,46 +164,46 @@ static lode_status check_model(const lode__indexer *x, const found *f, lode_erro
 /* The old collections stay open while new ones are built: equal texts take their vectors from there. */
 static lode_status open_donors(lode__indexer *x, const found *f, lode_error *err) {
   lode_collection_options plain = {0};
-  x->donate = x->embedder && !x->instant && lode__str_eq(lode_embedder_info_of(x->embedder)->identity, lode__str(f->embedder));
-  if (f->code) LODE__TRY(open_one(x, LODE__CODE, false, &plain, &x->old_code, err));
-  if (f->quality) LODE__TRY(open_one(x, LODE__CODE_QUALITY, false, &plain, &x->old_quality, err));
+  x->donate = x->embedder && !x->instant && str_eq(lode_embedder_info_of(x->embedder)->identity, str_of(f->embedder));
+  if (f->code) TRY(open_one(x, LODE__CODE, false, &plain, &x->old_code, err));
+  if (f->quality) TRY(open_one(x, LODE__CODE_QUALITY, false, &plain, &x->old_quality, err));
   return LODE_OK;
 }
 
 /* A newer code@1 instead of code@0: vectors that cost next to nothing are made anew without being asked. */
 static bool is_newer_model(const lode__indexer *x, const found *f) {
   if (!x->embedder || !x->instant || !f->embedder[0]) return false;
-  lode_str mine = lode_embedder_info_of(x->embedder)->identity, theirs = lode__str(f->embedder);
+  lode_str mine = lode_embedder_info_of(x->embedder)->identity, theirs = str_of(f->embedder);
   size_t name = strcspn(f->embedder, "@") + 1;
-  return !lode__str_eq(mine, theirs) && name <= theirs.len && name <= mine.len && memcmp(mine.data, theirs.data, name) == 0;
+  return !str_eq(mine, theirs) && name <= theirs.len && name <= mine.len && memcmp(mine.data, theirs.data, name) == 0;
 }
 
 lode_status lode__indexing_keep_stamp(lode__indexer *x, lode_error *err) {
-  lode__buf text = {0};
+  strbuf text = {0};
   lode__stamp_put(&text, &x->stamp);
-  lode_status st = text.failed ? lode__fail_nomem(err)
-                               : lode_collection_set_metadata(x->store, lode__str(x->aside ? LODE__CODE_FILES LODE__CODE_ASIDE : LODE__CODE_FILES),
+  lode_status st = text.failed ? err_nomem(err)
+                               : lode_collection_set_metadata(x->store, str_of(x->aside ? LODE__CODE_FILES LODE__CODE_ASIDE : LODE__CODE_FILES),
                                                               (lode_str){text.data, text.len}, err);
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return st;
 }
 
 lode_status lode__indexing_open(lode__indexer *x, lode_error *err) {
   char secrets[32];
   found f;
-  LODE__TRY(look(x, &f, err));
-  if (f.aside) LODE__TRY(drop_aside(x, err));
+  TRY(look(x, &f, err));
+  if (f.aside) TRY(drop_aside(x, err));
   bool recut = f.files && f.records && f.stamp.revision != LODE__CODE_REVISION, newer = is_newer_model(x, &f);
   x->aside = f.code && (x->options.force || recut || newer);
   if (recut && !x->options.force) lode__indexing_note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
   else if (newer && !x->options.force) lode__indexing_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
-  if (!x->aside) LODE__TRY(check_model(x, &f, err));
+  if (!x->aside) TRY(check_model(x, &f, err));
   x->stamp = f.stamp;
   lode__stamp_secrets(&x->project->config, secrets);
   x->recheck = !x->aside && f.files && f.stamp.revision && strcmp(f.stamp.secrets, secrets) != 0;
   if (x->recheck) lode__indexing_note(x, "secrets are treated in another way than when the index was made: all files are looked at again");
-  if (x->aside) LODE__TRY(open_donors(x, &f, err));
-  LODE__TRY(open_shelf(x, &f, err));
+  if (x->aside) TRY(open_donors(x, &f, err));
+  TRY(open_shelf(x, &f, err));
   if (x->aside || f.records || f.stamp.revision == LODE__CODE_REVISION) return LODE_OK;
   /* Known from the start, so that a first run that was interrupted is gone on with */
   x->stamp.revision = LODE__CODE_REVISION;

@@ -6,16 +6,16 @@
 enum { YOUNG_MS = 2000 };
 
 lode_status lode__indexing_add_prefix(lode__indexer *x, prefixes *p, lode_str path, lode_error *err) {
-  lode__buf shown = {0};
+  strbuf shown = {0};
   lode__path_show(&shown, path);
-  char *copy = shown.failed ? NULL : lode__arena_copy(&x->todo.arena, shown.data ? shown.data : "", shown.len);
-  lode__buf_release(&shown);
-  if (!copy || !lode__grow(&p->v, &p->cap, p->n + 1, sizeof *p->v)) return lode__fail_nomem(err);
+  char *copy = shown.failed ? NULL : mem_arena_copy(&x->todo.arena, shown.data ? shown.data : "", shown.len);
+  strbuf_release(&shown);
+  if (!copy || !mem_grow(&p->v, &p->cap, p->n + 1, sizeof *p->v)) return err_nomem(err);
   p->v[p->n++] = (lode_str){copy, strlen(copy)};
   return LODE_OK;
 }
 
-static bool has_prefix(const prefixes *p, lode_str path) { return p->n && bsearch(&path, p->v, p->n, sizeof *p->v, lode__compare_str) != NULL; }
+static bool has_prefix(const prefixes *p, lode_str path) { return p->n && bsearch(&path, p->v, p->n, sizeof *p->v, sort_cmp_str) != NULL; }
 
 /* Lies the path below one of them? They are sorted. */
 static bool is_below(const prefixes *p, lode_str path) {
@@ -31,16 +31,16 @@ bool lode__indexing_is_under(const prefixes *p, lode_str path) { return has_pref
 static lode_status tidy(prefixes *p, lode_error *err) {
   size_t n = 0;
   if (!p->n) return LODE_OK;
-  qsort(p->v, p->n, sizeof *p->v, lode__compare_str);
+  qsort(p->v, p->n, sizeof *p->v, sort_cmp_str);
   for (size_t i = 0; i < p->n; i++)
-    if (i == 0 || !lode__str_eq(p->v[i], p->v[n - 1])) p->v[n++] = p->v[i];
+    if (i == 0 || !str_eq(p->v[i], p->v[n - 1])) p->v[n++] = p->v[i];
   p->n = n;
-  lode_str *kept = lode__alloc_zero(p->n, sizeof *kept);
-  if (!kept) return lode__fail_nomem(err);
+  lode_str *kept = mem_calloc(p->n, sizeof *kept);
+  if (!kept) return err_nomem(err);
   n = 0;
   for (size_t i = 0; i < p->n; i++)
     if (!is_below(p, p->v[i])) kept[n++] = p->v[i];
-  lode__free(p->v);
+  mem_free(p->v);
   *p = (prefixes){.v = kept, .n = n, .cap = p->n};
   return LODE_OK;
 }
@@ -52,8 +52,8 @@ static bool looks_same(const lode__file_state *old, const lode__entry *e) {
 
 static lode_status add_task(lode__indexer *x, lode_str shown, const lode__known *known, const lode__entry *e, lode_error *err) {
   tasks *t = &x->todo;
-  char *copy = lode__arena_copy(&t->arena, shown.data, shown.len);
-  if (!copy || !lode__grow(&t->v, &t->cap, t->n + 1, sizeof *t->v)) return lode__fail_nomem(err);
+  char *copy = mem_arena_copy(&t->arena, shown.data, shown.len);
+  if (!copy || !mem_grow(&t->v, &t->cap, t->n + 1, sizeof *t->v)) return err_nomem(err);
   t->v[t->n] = (lode__feed_task){.path = {copy, shown.len}, .size = e->size, .known = known != NULL, .recheck = x->recheck};
   if (known) t->v[t->n].old = known->file;
   t->n++;
@@ -61,10 +61,10 @@ static lode_status add_task(lode__indexer *x, lode_str shown, const lode__known 
   return LODE_OK;
 }
 
-static lode_status meet(lode__indexer *x, const lode__entry *e, lode__buf *shown, lode_error *err) {
+static lode_status meet(lode__indexer *x, const lode__entry *e, strbuf *shown, lode_error *err) {
   shown->len = 0;
   lode__path_show(shown, e->path);
-  if (shown->failed) return lode__fail_nomem(err);
+  if (shown->failed) return err_nomem(err);
   lode_str path = {shown->data ? shown->data : "", shown->len};
   if (e->skip == LODE__SKIP_UNREADABLE && e->is_folder) return lode__indexing_add_prefix(x, &x->unreadable, e->path, err);
   lode__known *known = e->is_folder ? NULL : lode__known_find(&x->known, path);
@@ -87,56 +87,56 @@ static lode_status meet(lode__indexer *x, const lode__entry *e, lode__buf *shown
 
 static lode_status walk_one(lode__indexer *x, lode_str below, lode_error *err) {
   lode__walker *walker = NULL;
-  lode__buf shown = {0};
+  strbuf shown = {0};
   lode__entry entry;
   lode_status st = lode__walker_open(x->root, below, &walker, err);
   bool more = st == LODE_OK;
   if (st == LODE_NOT_FOUND) {
-    lode__error_clear(err);
+    err_clear(err);
     return LODE_OK;
   }
   while (more && st == LODE_OK) {
     st = lode__walker_next(walker, &entry, &more, err);
     if (st == LODE_OK && more) st = meet(x, &entry, &shown, err);
-    if (st == LODE_OK && more && !lode__indexing_step(x, "looking at files", x->report->files, 0)) st = lode__fail(err, LODE_CANCELLED, "interrupted");
+    if (st == LODE_OK && more && !lode__indexing_step(x, "looking at files", x->report->files, 0)) st = err_set(err, LODE_CANCELLED, "interrupted");
   }
   if (walker) {
     const uint64_t *counts = lode__walker_counts(walker);
     for (size_t i = 1; i < LODE__SKIP_COUNT; i++) x->report->skipped[i] += counts[i];
   }
   lode__walker_close(walker);
-  lode__buf_release(&shown);
+  strbuf_release(&shown);
   return st;
 }
 
 /* A root that went away while it was walked looks like one without files: nothing must be removed because of that. */
 lode_status lode__indexing_check_root(const lode__indexer *x, lode_error *err) {
   struct stat now;
-  if (lode__os->stat(x->project->root, &now) == 0 && now.st_ino == x->root_stat.st_ino && now.st_dev == x->root_stat.st_dev)
+  if (os_api->stat(x->project->root, &now) == 0 && now.st_ino == x->root_stat.st_ino && now.st_dev == x->root_stat.st_dev)
     return LODE_OK;
-  return lode__fail(err, LODE_GONE, "%.400s was removed or replaced while it was indexed; the index is as it was", x->project->root);
+  return err_set(err, LODE_GONE, "%.400s was removed or replaced while it was indexed; the index is as it was", x->project->root);
 }
 
 lode_status lode__indexing_load_known(lode__indexer *x, lode_error *err) {
   lode_stats stats;
-  LODE__TRY(lode_collection_stats(x->shelf.files, &stats, err));
+  TRY(lode_collection_stats(x->shelf.files, &stats, err));
   if (x->known.table && stats.cursor == x->known.cursor) return LODE_OK;
   return lode__known_load(&x->known, x->shelf.files, lode__indexing_progress(x), err);
 }
 
 lode_status lode__indexing_walk(lode__indexer *x, const lode_str *paths, size_t n, lode_error *err) {
-  LODE__TRY(lode__indexing_load_known(x, err));
+  TRY(lode__indexing_load_known(x, err));
   x->known.mark++;
-  if (!paths) LODE__TRY(lode__indexing_add_prefix(x, &x->scope, LODE__LIT(""), err));
-  for (size_t i = 0; paths && i < n; i++) LODE__TRY(lode__indexing_add_prefix(x, &x->scope, paths[i], err));
-  LODE__TRY(tidy(&x->scope, err));
+  if (!paths) TRY(lode__indexing_add_prefix(x, &x->scope, STR_LIT(""), err));
+  for (size_t i = 0; paths && i < n; i++) TRY(lode__indexing_add_prefix(x, &x->scope, paths[i], err));
+  TRY(tidy(&x->scope, err));
   for (size_t i = 0; i < x->scope.n; i++) {
-    lode__buf raw = {0};
+    strbuf raw = {0};
     lode__path_bytes(&raw, x->scope.v[i]);
-    lode_status st = raw.failed ? lode__fail_nomem(err) : walk_one(x, (lode_str){raw.data ? raw.data : "", raw.len}, err);
-    lode__buf_release(&raw);
-    LODE__TRY(st);
+    lode_status st = raw.failed ? err_nomem(err) : walk_one(x, (lode_str){raw.data ? raw.data : "", raw.len}, err);
+    strbuf_release(&raw);
+    TRY(st);
   }
-  LODE__TRY(tidy(&x->unreadable, err));
+  TRY(tidy(&x->unreadable, err));
   return lode__indexing_check_root(x, err);
 }

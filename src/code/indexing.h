@@ -16,7 +16,7 @@ typedef struct tasks {
   lode__feed_task *v;
   size_t n, cap;
   uint64_t cost;         /* bytes, and something for each file */
-  lode__arena arena;
+  mem_arena arena;
 } tasks;
 
 typedef struct prefixes {

@@ -19,7 +19,7 @@ const char *lode__skip_text(lode__skip skip) { return (unsigned)skip < LODE__SKI
 
 lode__skip lode__skip_of(lode_str name) {
   for (size_t i = 0; i < LODE__SKIP_COUNT; i++)
-    if (lode__str_eq(name, lode__str(skip_names[i]))) return (lode__skip)i;
+    if (str_eq(name, str_of(skip_names[i]))) return (lode__skip)i;
   return LODE__SKIP_NONE;
 }
 
@@ -117,7 +117,7 @@ static bool lower(lode_str name, char low[256]) {
 
 static bool is_secret_place(lode_str folder, lode_str low) {
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-    if (lode__str_eq(folder, lode__str(places[i].folder)) && lode__glob_match(lode__str(places[i].glob), low)) return places[i].secret;
+    if (str_eq(folder, str_of(places[i].folder)) && lode__glob_match(str_of(places[i].glob), low)) return places[i].secret;
   return false;
 }
 
@@ -138,7 +138,7 @@ lode__skip lode__judge_name(lode_str path) {
   if (!lower(name, low)) return LODE__SKIP_NONE;
   if (is_secret_place(folder_of(path, name), (lode_str){low, name.len})) return LODE__SKIP_SECRET;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (lode__glob_match(lode__str(names[i].glob), (lode_str){low, name.len})) return names[i].skip;
+    if (lode__glob_match(str_of(names[i].glob), (lode_str){low, name.len})) return names[i].skip;
   return LODE__SKIP_NONE;
 }
 

@@ -4,26 +4,26 @@
 enum { PAGE = 5000, LEAST_TABLE = 1024 };
 
 void lode__known_release(lode__known_files *s) {
-  lode__free(s->items);
-  lode__free(s->table);
-  lode__arena_release(&s->paths);
+  mem_free(s->items);
+  mem_free(s->table);
+  mem_arena_release(&s->paths);
   memset(s, 0, sizeof *s);
 }
 
 static size_t slot_of(const lode__known_files *s, lode_str path) {
-  size_t at = (size_t)lode__hash(path.data, path.len) & (s->table_size - 1);
-  while (s->table[at] && !lode__str_eq(s->items[s->table[at] - 1].path, path)) at = (at + 1) & (s->table_size - 1);
+  size_t at = (size_t)hash_bytes(path.data, path.len) & (s->table_size - 1);
+  while (s->table[at] && !str_eq(s->items[s->table[at] - 1].path, path)) at = (at + 1) & (s->table_size - 1);
   return at;
 }
 
 /* Room for one more: at most half of the table is used. */
 static bool make_room(lode__known_files *s) {
-  if (!lode__grow(&s->items, &s->cap, s->n + 1, sizeof *s->items)) return false;
+  if (!mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items)) return false;
   if (s->n + 1 <= s->table_size / 2) return true;
   size_t size = s->table_size ? s->table_size * 2 : LEAST_TABLE;
-  uint32_t *table = lode__alloc_zero(size, sizeof *table);
+  uint32_t *table = mem_calloc(size, sizeof *table);
   if (!table) return false;
-  lode__free(s->table);
+  mem_free(s->table);
   s->table = table;
   s->table_size = size;
   for (size_t i = 0; i < s->n; i++) s->table[slot_of(s, s->items[i].path)] = (uint32_t)i + 1;
@@ -44,9 +44,9 @@ lode__known *lode__known_find(lode__known_files *s, lode_str path) {
 lode_status lode__known_put(lode__known_files *s, lode_str path, const lode__file_state *file, lode_error *err) {
   lode__known *known = find_any(s, path);
   if (!known) {
-    if (s->n >= UINT32_MAX - 1) return lode__fail(err, LODE_LIMIT, "more than four billion files");
-    char *copy = lode__arena_copy(&s->paths, path.data, path.len);
-    if (!copy || !make_room(s)) return lode__fail_nomem(err);
+    if (s->n >= UINT32_MAX - 1) return err_set(err, LODE_LIMIT, "more than four billion files");
+    char *copy = mem_arena_copy(&s->paths, path.data, path.len);
+    if (!copy || !make_room(s)) return err_nomem(err);
     known = &s->items[s->n++];
     *known = (lode__known){.path = {copy, path.len}};
     s->table[slot_of(s, known->path)] = (uint32_t)s->n;
@@ -64,16 +64,16 @@ void lode__known_remove(lode__known_files *s, lode__known *known) {
 
 lode_status lode__known_load(lode__known_files *s, lode_collection *files, lode_progress progress, lode_error *err) {
   lode_get_request request = {.limit = PAGE, .include = LODE_METADATA};
-  lode__json json = {0};
+  json_doc json = {0};
   lode_stats stats;
   lode_status st;
   lode__known_release(s);
-  lode__arena_init(&s->paths, 0);
-  LODE__GOTO(lode_collection_stats(files, &stats, err));
+  mem_arena_init(&s->paths, 0);
+  TRY_GOTO(lode_collection_stats(files, &stats, err));
   s->cursor = stats.cursor;
   for (;;) {
     lode_result *page = NULL;
-    LODE__GOTO(lode_get(files, &request, &page, err));
+    TRY_GOTO(lode_get(files, &request, &page, err));
     for (size_t i = 0; i < lode_result_count(page) && st == LODE_OK; i++) {
       const lode_row *row = lode_result_at(page, i);
       lode__file_state file;
@@ -84,12 +84,12 @@ lode_status lode__known_load(lode__known_files *s, lode_collection *files, lode_
     lode_result_free(page);
     if (st != LODE_OK || !request.after) break;
     if (progress.step && !progress.step(progress.ctx, "reading the index", s->n, stats.records)) {
-      st = lode__fail(err, LODE_CANCELLED, "interrupted");
+      st = err_set(err, LODE_CANCELLED, "interrupted");
       break;
     }
   }
 done:
-  lode__json_release(&json);
+  json_release(&json);
   if (st != LODE_OK) lode__known_release(s);
   return st;
 }

@@ -18,7 +18,7 @@ typedef struct lode__known_files {
   size_t n, cap;
   uint32_t *table;        /* positions + 1 in items by hash of the path; 0 = free */
   size_t table_size;      /* a power of two, or 0 */
-  lode__arena paths;
+  mem_arena paths;
   uint64_t cursor;        /* of the collection when it was read */
   uint32_t mark;          /* of the present walk */
 } lode__known_files;

@@ -14,7 +14,7 @@ const char *lode__kind_name(lode__kind kind) { return (unsigned)kind < LODE__KIN
 
 lode__kind lode__kind_find(lode_str name) {
   unsigned k = 0;
-  while (k < LODE__KIND_COUNT && !lode__str_eq(name, lode__str(kind_names[k]))) k++;
+  while (k < LODE__KIND_COUNT && !str_eq(name, str_of(kind_names[k]))) k++;
   return (lode__kind)k;
 }
 
@@ -118,13 +118,13 @@ static bool contains(lode_str text, const char *words) { return memmem(text.data
 static const lode__language *second_look(const lode__language *l, lode_str ending, lode_str head) {
   if (!head.data) return l;
   if (head.len > 32768) head.len = 32768;
-  if (same_word(ending, LODE__LIT("h")) && (contains(head, "\nclass ") || contains(head, "\nnamespace ") || contains(head, "\ntemplate ") ||
+  if (same_word(ending, STR_LIT("h")) && (contains(head, "\nclass ") || contains(head, "\nnamespace ") || contains(head, "\ntemplate ") ||
                                             contains(head, "\ntemplate<") || contains(head, "public:") || contains(head, "std::")))
-    return lode__language_find(LODE__LIT("c++"));
-  if (same_word(ending, LODE__LIT("h")) && (contains(head, "\n@interface") || contains(head, "\n#import ")))
-    return lode__language_find(LODE__LIT("objective-c"));
-  if (same_word(ending, LODE__LIT("ts")) && (contains(head, "<!DOCTYPE TS>") || contains(head, "<?xml ")))
-    return lode__language_find(LODE__LIT("xml"));
+    return lode__language_find(STR_LIT("c++"));
+  if (same_word(ending, STR_LIT("h")) && (contains(head, "\n@interface") || contains(head, "\n#import ")))
+    return lode__language_find(STR_LIT("objective-c"));
+  if (same_word(ending, STR_LIT("ts")) && (contains(head, "<!DOCTYPE TS>") || contains(head, "<?xml ")))
+    return lode__language_find(STR_LIT("xml"));
   return l;
 }
 
@@ -132,7 +132,7 @@ static const lode__language *second_look(const lode__language *l, lode_str endin
 
 const lode__language *lode__language_find(lode_str name) {
   for (size_t i = 0; i < lode__language_count; i++)
-    if (same_word(name, lode__str(lode__languages[i].name)) || has_word(lode__languages[i].aliases, name)) return &lode__languages[i];
+    if (same_word(name, str_of(lode__languages[i].name)) || has_word(lode__languages[i].aliases, name)) return &lode__languages[i];
   return NULL;
 }
 

@@ -6,10 +6,10 @@
 #include "code/stamp.h"
 
 bool lode__owned_name(lode_str name) {
-  static const lode_str aside = LODE__LIT(LODE__CODE_ASIDE);
+  static const lode_str aside = STR_LIT(LODE__CODE_ASIDE);
   if (name.len > aside.len && memcmp(name.data + name.len - aside.len, aside.data, aside.len) == 0) name.len -= aside.len;
-  return lode__str_eq(name, LODE__LIT(LODE__CODE)) || lode__str_eq(name, LODE__LIT(LODE__CODE_FILES)) ||
-      lode__str_eq(name, LODE__LIT(LODE__CODE_QUALITY));
+  return str_eq(name, STR_LIT(LODE__CODE)) || str_eq(name, STR_LIT(LODE__CODE_FILES)) ||
+      str_eq(name, STR_LIT(LODE__CODE_QUALITY));
 }
 
 lode_status lode__owned_is(lode_store *store, lode_str name, bool *owned, lode_error *err) {
@@ -17,10 +17,10 @@ lode_status lode__owned_is(lode_store *store, lode_str name, bool *owned, lode_e
   lode__stamp stamp = {0};
   *owned = false;
   if (!lode__owned_name(name)) return LODE_OK;
-  LODE__TRY(lode_collections(store, &list, err));
+  TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) lode__stamp_parse(info->metadata, &stamp);
+    if (str_eq(info->name, STR_LIT(LODE__CODE_FILES))) lode__stamp_parse(info->metadata, &stamp);
   }
   lode_collection_list_free(list);
   *owned = stamp.revision > 0;
@@ -29,20 +29,20 @@ lode_status lode__owned_is(lode_store *store, lode_str name, bool *owned, lode_e
 
 static lode_status refuse(lode_str name, lode_error *err) {
   char quoted[256];
-  return lode__fail(err, LODE_REFUSED, "%s belongs to the code index of this project: use another name; `lode index` keeps it up to date, "
-                    "`lode index --force` rebuilds it, `lode reset index` removes it", lode__quote(name, quoted, sizeof quoted));
+  return err_set(err, LODE_REFUSED, "%s belongs to the code index of this project: use another name; `lode index` keeps it up to date, "
+                    "`lode index --force` rebuilds it, `lode reset index` removes it", str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status lode__owned_guard(lode_store *store, lode_str name, lode_error *err) {
   bool owned;
-  LODE__TRY(lode__owned_is(store, name, &owned, err));
+  TRY(lode__owned_is(store, name, &owned, err));
   return owned ? refuse(name, err) : LODE_OK;
 }
 
 lode_status lode__owned_guard_request(lode_store *store, const char *folder, lode_str name, lode_error *err) {
   lode__project project;
   if (!lode__owned_name(name)) return LODE_OK;
-  LODE__TRY(lode__project_of_store(&project, folder, err));
+  TRY(lode__project_of_store(&project, folder, err));
   bool in_project = project.root[0] != '\0';
   lode__project_release(&project);
   return in_project ? refuse(name, err) : lode__owned_guard(store, name, err);

@@ -24,22 +24,22 @@ static bool is_inside(lode_str path) {
 }
 
 bool lode__place_inside(lode_str shown) {
-  lode__buf raw = {0};
+  strbuf raw = {0};
   lode__path_bytes(&raw, shown);
   bool inside = !raw.failed && is_inside((lode_str){raw.data ? raw.data : "", raw.len});
-  lode__buf_release(&raw);
+  strbuf_release(&raw);
   return inside;
 }
 
 void lode__place_open(lode__place *p, const char *root) {
   *p = (lode__place){.fd = -1, .nowhere = !root[0]};
-  if (!p->nowhere) p->fd = LODE__RETRY(lode__os->open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  if (!p->nowhere) p->fd = OS_RETRY(os_api->open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
 }
 
 void lode__place_close(lode__place *p) {
-  if (p->fd >= 0) lode__os->close(p->fd);
-  lode__buf_release(&p->raw);
-  lode__buf_release(&p->text);
+  if (p->fd >= 0) os_api->close(p->fd);
+  strbuf_release(&p->raw);
+  strbuf_release(&p->text);
   p->fd = -1;
 }
 
@@ -47,10 +47,10 @@ void lode__place_close(lode__place *p) {
 static int open_file(lode__place *p, lode_str shown, int flags) {
   p->raw.len = 0;
   lode__path_bytes(&p->raw, shown);
-  lode__buf_addc(&p->raw, '\0');
+  strbuf_addch(&p->raw, '\0');
   errno = p->raw.failed ? ENOMEM : ENOENT;
   if (p->raw.failed || p->fd < 0 || !is_inside((lode_str){p->raw.data, p->raw.len - 1})) return -1;
-  return LODE__RETRY(lode__os->open_below(p->fd, p->raw.data, flags | O_CLOEXEC, 0));
+  return OS_RETRY(os_api->open_below(p->fd, p->raw.data, flags | O_CLOEXEC, 0));
 }
 
 static lode_status read_file(lode__place *p, lode_str shown, size_t max, bool *found, lode_error *err) {
@@ -59,15 +59,15 @@ static lode_status read_file(lode__place *p, lode_str shown, size_t max, bool *f
   *found = false;
   p->text.len = 0;
   int fd = open_file(p, shown, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return errno == ENOMEM ? lode__fail_nomem(err) : LODE_OK;
-  bool whole = LODE__RETRY(lode__os->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 && (uint64_t)s.st_size <= max;
-  char *room = whole ? lode__buf_room(&p->text, (size_t)s.st_size + 1) : NULL;
-  if (room && lode__os_read_full(fd, room, (size_t)s.st_size, 0, &got, NULL) == LODE_OK) {
+  if (fd < 0) return errno == ENOMEM ? err_nomem(err) : LODE_OK;
+  bool whole = OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 && (uint64_t)s.st_size <= max;
+  char *room = whole ? strbuf_reserve(&p->text, (size_t)s.st_size + 1) : NULL;
+  if (room && os_read_full(fd, room, (size_t)s.st_size, 0, &got, NULL) == LODE_OK) {
     p->text.len = got;
     *found = true;
   }
-  lode__os->close(fd);
-  return whole && !room ? lode__fail_nomem(err) : LODE_OK;
+  os_api->close(fd);
+  return whole && !room ? err_nomem(err) : LODE_OK;
 }
 
 /* ---- Fresh? ---- */
@@ -81,7 +81,7 @@ static bool same_stat(const struct stat *s, const lode__file_state *state) {
 /* Into p->text; *same when it has the digest of the state. */
 static lode_status read_same(lode__place *p, lode_str shown, const lode__file_state *state, bool *same, lode_error *err) {
   uint8_t digest[LODE__DIGEST_BYTES];
-  LODE__TRY(read_file(p, shown, (size_t)state->size, same, err));
+  TRY(read_file(p, shown, (size_t)state->size, same, err));
   if (!*same) return LODE_OK;
   lode__digest_of(p->text.data ? p->text.data : "", p->text.len, digest);
   *same = p->text.len == state->size && memcmp(digest, state->hash, sizeof digest) == 0;
@@ -93,33 +93,33 @@ static lode_status look(lode__place *p, lode_str shown, const lode__file_state *
   *out = LODE__CHANGED;
   int fd = open_file(p, shown, O_PATH);
   if (fd < 0) {
-    if (errno == ENOMEM) return lode__fail_nomem(err);
+    if (errno == ENOMEM) return err_nomem(err);
     if (errno == ENOENT || errno == ENOTDIR) *out = LODE__GONE;
     return LODE_OK;
   }
-  bool known = LODE__RETRY(lode__os->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && state;
-  lode__os->close(fd);
+  bool known = OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && state;
+  os_api->close(fd);
   if (!known || (uint64_t)s.st_size != state->size) return LODE_OK;
   if (same_stat(&s, state)) {
     *out = LODE__FRESH;
     return LODE_OK;
   }
   bool same;
-  LODE__TRY(read_same(p, shown, state, &same, err));
+  TRY(read_same(p, shown, state, &same, err));
   if (same) *out = LODE__FRESH;
   return LODE_OK;
 }
 
 static const lode_row *row_of(const lode_result *rows, lode_str id) {
   for (size_t i = 0; i < lode_result_count(rows); i++)
-    if (lode__str_eq(lode_result_at(rows, i)->id, id)) return lode_result_at(rows, i);
+    if (str_eq(lode_result_at(rows, i)->id, id)) return lode_result_at(rows, i);
   return NULL;
 }
 
 lode_status lode__place_check(lode__place *p, lode_collection *files, const lode_str *paths, size_t n, lode__freshness *out, lode_error *err) {
   lode_get_request get = {.select = {.ids = paths, .n_ids = n}, .include = LODE_METADATA};
   lode_result *rows = NULL;
-  lode__json json = {0};
+  json_doc json = {0};
   lode_status st = LODE_OK;
   if (p->nowhere) memset(out, 0, n * sizeof *out); /* LODE__FRESH: nothing is known against them */
   if (n == 0 || p->nowhere) return LODE_OK;
@@ -130,7 +130,7 @@ lode_status lode__place_check(lode__place *p, lode_collection *files, const lode
     bool known = row && lode__file_state_of(row->metadata, &json, &state);
     st = look(p, paths[i], known ? &state : NULL, &out[i], err);
   }
-  lode__json_release(&json);
+  json_release(&json);
   lode_result_free(rows);
   return st;
 }
@@ -138,15 +138,15 @@ lode_status lode__place_check(lode__place *p, lode_collection *files, const lode
 lode_status lode__place_read(lode__place *p, lode_collection *files, lode_str shown, bool *found, lode_error *err) {
   lode_get_request get = {.select = {.ids = &shown, .n_ids = 1}, .include = LODE_METADATA};
   lode_result *rows = NULL;
-  lode__json json = {0};
+  json_doc json = {0};
   lode__file_state state;
   *found = false;
   if (p->fd < 0 || !files) return LODE_OK;
-  LODE__TRY(lode_get(files, &get, &rows, err));
+  TRY(lode_get(files, &get, &rows, err));
   const lode_row *row = row_of(rows, shown);
   bool indexed = row && lode__file_state_of(row->metadata, &json, &state) && state.skip == LODE__SKIP_NONE && state.size <= MOST_FILE_BYTES;
   lode_status st = indexed ? read_same(p, shown, &state, found, err) : LODE_OK;
-  lode__json_release(&json);
+  json_release(&json);
   lode_result_free(rows);
   return st;
 }

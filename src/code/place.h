@@ -23,7 +23,7 @@ bool lode__place_inside(lode_str shown);
 typedef struct lode__place {
   int fd;         /* the root; -1: it cannot be opened, so all files are gone */
   bool nowhere;   /* the project has no root: no file is looked at, and none counts as changed or gone */
-  lode__buf raw, text;
+  strbuf raw, text;
 } lode__place;
 
 void lode__place_open(lode__place *place, const char *root);

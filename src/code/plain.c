@@ -220,7 +220,7 @@ lode_status lode__chunk_plain(const lode__language *language, lode_str text, con
   bool ok = true;
   lode__chunk_list_clear(list);
   if (text.len > LODE__CHUNK_MAX_TEXT)
-    return lode__fail(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LODE__CHUNK_MAX_TEXT);
+    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LODE__CHUNK_MAX_TEXT);
   if (text.len == 0) return LODE_OK;
   if (language->reader == LODE__READ_MARKDOWN || language->reader == LODE__READ_RST) {
     document d = {.list = list, .text = text, .max = o.max_bytes};
@@ -236,7 +236,7 @@ lode_status lode__chunk_plain(const lode__language *language, lode_str text, con
   }
   if (!ok || list->failed) {
     lode__chunk_list_clear(list);
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   lode__chunk_number_lines(list, text);
   return LODE_OK;

@@ -23,9 +23,9 @@ const char *lode__parse_outcome_text(lode__parse_outcome outcome) {
 }
 
 typedef struct worker {
-  lode__proc proc;
+  proc_child proc;
   bool busy;
-  lode__buf answer;
+  strbuf answer;
 } worker;
 
 struct lode__pool {
@@ -41,7 +41,7 @@ struct lode__pool {
 
 static char *join(const char *folder, size_t len, const char *rest) {
   size_t n = strlen(rest);
-  char *path = lode__alloc(len + n + 1);
+  char *path = mem_alloc(len + n + 1);
   if (!path) return NULL;
   memcpy(path, folder, len);
   memcpy(path + len, rest, n + 1);
@@ -59,7 +59,7 @@ static char *find_near(const char *const *places, int mode) {
   for (; *places; places++) {
     char *path = join(self, len, *places);
     if (path && access(path, mode) == 0) return path;
-    lode__free(path);
+    mem_free(path);
   }
   return NULL;
 }
@@ -84,7 +84,7 @@ static void look_for_grammars(lode__pool *pool) {
     snprintf(name, sizeof name, "/%.80s.so", lode__languages[i].grammar);
     char *path = join(pool->grammars, strlen(pool->grammars), name);
     pool->has[i] = path && access(path, R_OK) == 0;
-    lode__free(path);
+    mem_free(path);
   }
 }
 
@@ -92,9 +92,9 @@ static void look_for_grammars(lode__pool *pool) {
 
 lode_status lode__pool_open(const lode__pool_options *options, lode__pool **out, lode_error *err) {
   lode_status st = LODE_OK;
-  lode__pool *pool = lode__alloc_zero(1, sizeof *pool);
+  lode__pool *pool = mem_calloc(1, sizeof *pool);
   *out = NULL;
-  if (!pool) return lode__fail_nomem(err);
+  if (!pool) return err_nomem(err);
   if (options) pool->options = *options;
   lode__pool_options *o = &pool->options;
   if (o->workers == 0) {
@@ -107,10 +107,10 @@ lode_status lode__pool_open(const lode__pool_options *options, lode__pool **out,
   if (o->cpu_ms == 0) o->cpu_ms = 5000;
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->freed, NULL);
-  pool->workers = lode__alloc_zero(o->workers, sizeof *pool->workers);
-  pool->has = lode__alloc_zero(lode__language_count, 1);
-  if (!pool->workers || !pool->has) LODE__GOTO(lode__fail_nomem(err));
-  for (uint32_t i = 0; i < o->workers; i++) pool->workers[i].proc = LODE__PROC_NONE;
+  pool->workers = mem_calloc(o->workers, sizeof *pool->workers);
+  pool->has = mem_calloc(lode__language_count, 1);
+  if (!pool->workers || !pool->has) TRY_GOTO(err_nomem(err));
+  for (uint32_t i = 0; i < o->workers; i++) pool->workers[i].proc = PROC_NONE;
   pool->parser = find_parser(o->parser);
   pool->grammars = find_grammars();
   o->parser = pool->parser;
@@ -125,21 +125,21 @@ done:
 void lode__pool_close(lode__pool *pool) {
   if (!pool) return;
   for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
-    lode__proc *p = &pool->workers[i].proc;
+    proc_child *p = &pool->workers[i].proc;
     if (p->fd >= 0) close(p->fd); /* all of them are asked to go before the first is waited for */
     p->fd = -1;
   }
   for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
-    if (pool->workers[i].proc.pid) lode__proc_close(&pool->workers[i].proc, CLOSE_MS);
-    lode__buf_release(&pool->workers[i].answer);
+    if (pool->workers[i].proc.pid) proc_close(&pool->workers[i].proc, CLOSE_MS);
+    strbuf_release(&pool->workers[i].answer);
   }
   pthread_mutex_destroy(&pool->lock);
   pthread_cond_destroy(&pool->freed);
-  lode__free(pool->workers);
-  lode__free(pool->has);
-  lode__free(pool->parser);
-  lode__free(pool->grammars);
-  lode__free(pool);
+  mem_free(pool->workers);
+  mem_free(pool->has);
+  mem_free(pool->parser);
+  mem_free(pool->grammars);
+  mem_free(pool);
 }
 
 const char *lode__pool_parser(const lode__pool *pool) { return pool->parser; }
@@ -179,8 +179,8 @@ static lode_status start(lode__pool *pool, worker *w, lode_error *err) {
   char memory[32];
   snprintf(memory, sizeof memory, "%llu", (unsigned long long)pool->options.memory_bytes);
   const char *argv[] = {"lode-parser", pool->grammars, memory, NULL};
-  lode__proc_options o = {.path = pool->parser, .argv = argv, .no_core = true, .no_new_privs = true, .quiet = true};
-  return lode__proc_spawn(&o, &w->proc, err);
+  proc_options o = {.path = pool->parser, .argv = argv, .no_core = true, .no_new_privs = true, .quiet = true};
+  return proc_spawn(&o, &w->proc, err);
 }
 
 /* ---- One file ---- */
@@ -189,12 +189,12 @@ static lode_status send_request(const lode__pool *pool, worker *w, const lode__l
                                 lode_error *err) {
   unsigned char head[4 * LODE__WIRE_NUMBERS];
   const lode__pool_options *o = &pool->options;
-  lode_str name = lode__str(language->name);
+  lode_str name = str_of(language->name);
   uint32_t numbers[LODE__WIRE_NUMBERS] = {LODE__WIRE_VERSION, o->chunk.max_bytes, o->chunk.min_bytes, o->cpu_ms, 0,
                                           (uint32_t)name.len, (uint32_t)text.len};
   for (int i = 0; i < LODE__WIRE_NUMBERS; i++) lode__wire_put(head + 4 * i, numbers[i]);
   lode_str parts[] = {{(const char *)head, sizeof head}, name, text};
-  return lode__frame_send(w->proc.fd, LODE__WIRE_PARSE, parts, 3, deadline, err);
+  return proc_frame_send(w->proc.fd, LODE__WIRE_PARSE, parts, 3, deadline, err);
 }
 
 static void set_outcome(lode__pool_result *r, lode__parse_outcome outcome, const char *detail) {
@@ -203,12 +203,12 @@ static void set_outcome(lode__pool_result *r, lode__parse_outcome outcome, const
 }
 
 /* The worker is lost: how it ended says why. */
-static void autopsy(lode__pool_result *r, lode_status st, lode__proc_end end, bool killed) {
+static void autopsy(lode__pool_result *r, lode_status st, proc_exit end, bool killed) {
   char buf[32];
   if (killed && st == LODE_BUSY) set_outcome(r, LODE__PARSE_HUNG, "no answer");
   else if (end.signal == SIGPROF || end.signal == SIGXCPU) set_outcome(r, LODE__PARSE_HUNG, "out of CPU time");
   else if (!end.signal && end.code == LODE__WIRE_EXIT_MEMORY) set_outcome(r, LODE__PARSE_MEMORY, "");
-  else if (end.signal && !killed) set_outcome(r, LODE__PARSE_CRASHED, lode__signal_name(end.signal, buf, sizeof buf));
+  else if (end.signal && !killed) set_outcome(r, LODE__PARSE_CRASHED, proc_signal_name(end.signal, buf, sizeof buf));
   else if (st == LODE_CORRUPT) set_outcome(r, LODE__PARSE_REFUSED, "its answer is damaged");
   else {
     snprintf(buf, sizeof buf, "exit code %d", end.code);
@@ -219,7 +219,7 @@ static void autopsy(lode__pool_result *r, lode_status st, lode__proc_end end, bo
 static void bury(worker *w, lode_status st, lode__pool_result *r) {
   /* one that has closed its end is about to be gone by itself, and then tells more */
   bool kill_it = st == LODE_BUSY || st == LODE_CORRUPT;
-  lode__proc_end end = kill_it ? lode__proc_kill(&w->proc) : lode__proc_close(&w->proc, CLOSE_MS);
+  proc_exit end = kill_it ? proc_kill(&w->proc) : proc_close(&w->proc, CLOSE_MS);
   bool killed = end.signal == SIGKILL && kill_it;
   autopsy(r, st, end, killed);
 }
@@ -227,16 +227,16 @@ static void bury(worker *w, lode_status st, lode__pool_result *r) {
 static lode_status read_answer(worker *w, uint32_t type, size_t text_bytes, lode__pool_result *r, lode_error *err) {
   const unsigned char *p = (const unsigned char *)w->answer.data;
   char said[sizeof r->detail];
-  if (w->answer.len < 4) return lode__fail(err, LODE_CORRUPT, "a short answer");
+  if (w->answer.len < 4) return err_set(err, LODE_CORRUPT, "a short answer");
   uint32_t number = lode__wire_get(p);
   lode_str rest = {w->answer.data + 4, w->answer.len - 4};
   if (type == LODE__WIRE_CHUNKS) {
-    LODE__TRY(lode__chunk_list_decode(rest, text_bytes, &r->chunks, err));
+    TRY(lode__chunk_list_decode(rest, text_bytes, &r->chunks, err));
     r->broken = number != 0;
     set_outcome(r, LODE__PARSE_SYNTAX, "");
     return LODE_OK;
   }
-  if (type != LODE__WIRE_FAILED) return lode__fail(err, LODE_CORRUPT, "an unknown answer");
+  if (type != LODE__WIRE_FAILED) return err_set(err, LODE_CORRUPT, "an unknown answer");
   snprintf(said, sizeof said, "%.*s", rest.len < sizeof said ? (int)rest.len : (int)sizeof said - 1, rest.data);
   set_outcome(r, number == LODE__WIRE_NO_GRAMMAR  ? LODE__PARSE_NO_GRAMMAR
                  : number == LODE__WIRE_TOO_LONG  ? LODE__PARSE_HUNG
@@ -249,7 +249,7 @@ static lode_status read_answer(worker *w, uint32_t type, size_t text_bytes, lode
 static lode_status ask_worker(lode__pool *pool, worker *w, const lode__language *language, lode_str text, lode__pool_result *r,
                               lode_error *err) {
   /* the worker watches its own CPU time; the wall clock is for one that sleeps, on a machine of any load */
-  uint64_t deadline = lode__os->now_ns() + ((uint64_t)pool->options.cpu_ms * 20 + 60000) * 1000000u;
+  uint64_t deadline = os_api->now_ns() + ((uint64_t)pool->options.cpu_ms * 20 + 60000) * 1000000u;
   uint32_t type;
   lode_error why;
   lode_status st;
@@ -264,9 +264,9 @@ static lode_status ask_worker(lode__pool *pool, worker *w, const lode__language 
     }
     st = send_request(pool, w, language, text, deadline, &why);
     if (st != LODE_GONE || tries > 0) break;
-    lode__proc_kill(&w->proc); /* it died while nobody asked it anything: not this file's fault */
+    proc_kill(&w->proc); /* it died while nobody asked it anything: not this file's fault */
   }
-  if (st == LODE_OK) st = lode__frame_receive(w->proc.fd, LODE__WIRE_ANSWER_BYTES, deadline, &type, &w->answer, &why);
+  if (st == LODE_OK) st = proc_frame_receive(w->proc.fd, LODE__WIRE_ANSWER_BYTES, deadline, &type, &w->answer, &why);
   if (st == LODE_OK) st = read_answer(w, type, text.len, r, &why);
   if (st != LODE_OK) bury(w, st, r);
   return LODE_OK;
@@ -291,13 +291,13 @@ lode_status lode__pool_chunk(lode__pool *pool, const lode__language *language, l
   result->broken = false;
   lode__chunk_list_clear(&result->chunks);
   if (text.len > LODE__CHUNK_MAX_TEXT)
-    return lode__fail(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LODE__CHUNK_MAX_TEXT);
+    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LODE__CHUNK_MAX_TEXT);
   if (text.len && language->reader == LODE__READ_TREE && !is_define_table(language, text)) {
     if (lode__pool_has(pool, language)) {
       worker *w = borrow(pool);
       lode_status st = ask_worker(pool, w, language, text, result, err);
       give_back(pool, w);
-      LODE__TRY(st);
+      TRY(st);
     } else {
       set_outcome(result, LODE__PARSE_NO_GRAMMAR, "");
     }

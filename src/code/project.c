@@ -12,57 +12,57 @@
 #include <unistd.h>
 
 /* The absolute folder of `start`, without links; the folder around it when it is a file. */
-static lode_status folder_of(const char *start, lode__buf *out, bool *is_file, lode_error *err) {
+static lode_status folder_of(const char *start, strbuf *out, bool *is_file, lode_error *err) {
   char *real = realpath(start ? start : ".", NULL);
   if (!real && errno == ENOENT)
-    return lode__fail(err, LODE_NOT_FOUND, "there is no file or folder %.400s", start ? start : "(the working directory was removed)");
-  if (!real) return lode__fail_errno(err, errno, start ? start : "the working directory");
+    return err_set(err, LODE_NOT_FOUND, "there is no file or folder %.400s", start ? start : "(the working directory was removed)");
+  if (!real) return err_errno(err, errno, start ? start : "the working directory");
   size_t len = strlen(real);
   *is_file = start && !lode__fs_is_folder(real); /* the working directory may lie where its own user cannot look */
   if (*is_file)
     while (len > 1 && real[--len] != '/') {}
   out->len = 0;
-  lode__buf_add(out, real, len ? len : 1);
+  strbuf_add(out, real, len ? len : 1);
   free(real);
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 /* "folder/name", of a folder that is from[0..len). */
-static bool put_name(lode__buf *path, lode_str from, size_t len, const char *name) {
+static bool put_name(strbuf *path, lode_str from, size_t len, const char *name) {
   path->len = 0;
-  lode__buf_add(path, from.data, len);
-  if (len == 0 || from.data[len - 1] != '/') lode__buf_addc(path, '/');
-  lode__buf_add(path, name, strlen(name) + 1);
+  strbuf_add(path, from.data, len);
+  if (len == 0 || from.data[len - 1] != '/') strbuf_addch(path, '/');
+  strbuf_add(path, name, strlen(name) + 1);
   return !path->failed;
 }
 
 /* Also a .git that leads nowhere. *own = false: another user's. */
 static bool is_there(const char *path, bool *own) {
   struct stat st;
-  bool there = lode__os->lstat_at(AT_FDCWD, path, &st) == 0;
+  bool there = os_api->lstat_at(AT_FDCWD, path, &st) == 0;
   *own = there && !lode__trust_stranger(&st);
   return there;
 }
 
 static bool is_link(const char *path) {
   struct stat st;
-  return lode__os->lstat_at(AT_FDCWD, path, &st) == 0 && S_ISLNK(st.st_mode);
+  return os_api->lstat_at(AT_FDCWD, path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
 lode_status lode__project_find(lode_str from, size_t *store, size_t *git, char *passed, size_t size, lode_error *err) {
-  lode__buf path = {0};
+  strbuf path = {0};
   size_t at = from.len;
   lode_status st = LODE_OK;
   *store = *git = 0;
   passed[0] = '\0';
   for (;;) {
-    if (!put_name(&path, from, at, LODE__PROJECT_FOLDER)) LODE__GOTO(lode__fail_nomem(err));
+    if (!put_name(&path, from, at, LODE__PROJECT_FOLDER)) TRY_GOTO(err_nomem(err));
     if (lode__fs_is_folder(path.data)) {
       const char *why = is_link(path.data) ? "is a symbolic link" : lode__trust_foreign(path.data);
       if (!*why) *store = at ? at : 1;
       else if (!passed[0]) snprintf(passed, size, "%.300s %s: it is passed over", path.data, why);
     }
-    if (!put_name(&path, from, at, ".git")) LODE__GOTO(lode__fail_nomem(err));
+    if (!put_name(&path, from, at, ".git")) TRY_GOTO(err_nomem(err));
     bool own, ends = is_there(path.data, &own);
     if (own) *git = at ? at : 1;
     else if (ends && !*store && !passed[0])
@@ -72,95 +72,95 @@ lode_status lode__project_find(lode_str from, size_t *store, size_t *git, char *
     if (at > 1) at--;
   }
 done:
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return st;
 }
 
 /* A store that lies in a project's root belongs to that project: *root is its path's length, 0 for other stores. */
-static lode_status root_of_store(const char *store, lode__buf *path, size_t *root, lode_error *err) {
+static lode_status root_of_store(const char *store, strbuf *path, size_t *root, lode_error *err) {
   char *real = realpath(store, NULL), *slash = real ? strrchr(real, '/') : NULL;
   *root = 0;
   if (slash && strcmp(slash + 1, LODE__PROJECT_FOLDER) == 0) {
     *root = slash == real ? 1 : (size_t)(slash - real);
     path->len = 0;
-    lode__buf_add(path, real, *root);
+    strbuf_add(path, real, *root);
   }
   free(real);
-  return path->failed ? lode__fail_nomem(err) : LODE_OK;
+  return path->failed ? err_nomem(err) : LODE_OK;
 }
 
 /* The user may name a link; one that was found in a folder may lead anywhere. */
 static lode_status check_link(const lode__project *p, const char *store, char **target, lode_error *err) {
   *target = NULL;
   if (!is_link(p->folder)) return LODE_OK;
-  if (store) return lode__inside_resolve(store, target, err);
-  return lode__fail(err, LODE_REFUSED, "%.300s is a symbolic link, and could lead to anybody's files: remove it, or name the folder that it leads "
+  if (store) return beneath_resolve(store, target, err);
+  return err_set(err, LODE_REFUSED, "%.300s is a symbolic link, and could lead to anybody's files: remove it, or name the folder that it leads "
                                        "to with --store DIR", p->folder);
 }
 
 lode_status lode__project_locate(lode__project *p, const char *start, const char *store, lode_error *err) {
-  lode__buf at = {0}, folder = {0};
+  strbuf at = {0}, folder = {0};
   lode_status st;
   lode__git_place place = {0};
   size_t len = 0, found, git;
   bool is_file = false;
   char *target = NULL;
   memset(p, 0, sizeof *p);
-  LODE__GOTO(folder_of(start, &at, &is_file, err));
-  if (store && !start) LODE__GOTO(root_of_store(store, &at, &len, err));
+  TRY_GOTO(folder_of(start, &at, &is_file, err));
+  if (store && !start) TRY_GOTO(root_of_store(store, &at, &len, err));
   if (!store) {
-    LODE__GOTO(lode__project_find((lode_str){at.data, at.len}, &found, &git, p->passed, sizeof p->passed, err));
+    TRY_GOTO(lode__project_find((lode_str){at.data, at.len}, &found, &git, p->passed, sizeof p->passed, err));
     len = found ? found : git;
   } else if (!len && lode__git_place_find(at.data, at.len, &place) != LODE__GIT_NONE) {
     len = place.top;
   }
   /* A file stands for its project, but not for whatever else lies in its folder */
   if (!len && is_file)
-    LODE__GOTO(lode__fail(err, LODE_INVALID, "%.300s is a file that belongs to no project (there is neither .lode nor .git above it): name a folder", start));
-  p->root = lode__copy(at.data, len ? len : at.len);
-  if (!p->root) LODE__GOTO(lode__fail_nomem(err));
-  if (store) lode__buf_adds(&folder, store);
-  else LODE__GOTO(lode__fs_join(&folder, p->root, LODE__PROJECT_FOLDER, err));
-  p->folder = folder.failed ? NULL : lode__copy(folder.data ? folder.data : "", store ? folder.len : folder.len - 1);
-  if (!p->folder) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(check_link(p, store, &target, err));
+    TRY_GOTO(err_set(err, LODE_INVALID, "%.300s is a file that belongs to no project (there is neither .lode nor .git above it): name a folder", start));
+  p->root = str_dup(at.data, len ? len : at.len);
+  if (!p->root) TRY_GOTO(err_nomem(err));
+  if (store) strbuf_addstr(&folder, store);
+  else TRY_GOTO(lode__fs_join(&folder, p->root, LODE__PROJECT_FOLDER, err));
+  p->folder = folder.failed ? NULL : str_dup(folder.data ? folder.data : "", store ? folder.len : folder.len - 1);
+  if (!p->folder) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(check_link(p, store, &target, err));
   size_t n = strlen(p->folder);
   if (!store && strncmp(p->passed, p->folder, n) == 0 && p->passed[n] == ' ') p->passed[0] = '\0'; /* not passed over, but refused */
   if (target) {
-    lode__free(p->folder);
+    mem_free(p->folder);
     p->folder = target;
   }
 done:
   lode__git_place_release(&place);
-  lode__buf_release(&at);
-  lode__buf_release(&folder);
+  strbuf_release(&at);
+  strbuf_release(&folder);
   if (st != LODE_OK) lode__project_release(p);
   return st;
 }
 
 lode_status lode__project_of_store(lode__project *p, const char *store, lode_error *err) {
-  lode__buf root = {0};
+  strbuf root = {0};
   char *target = NULL;
   size_t len;
   lode_status st;
   memset(p, 0, sizeof *p);
-  LODE__GOTO(root_of_store(store, &root, &len, err));
-  p->root = lode__copy(len ? root.data : "", len);
-  p->folder = lode__copy(store, strlen(store));
-  if (!p->root || !p->folder) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(check_link(p, store, &target, err));
+  TRY_GOTO(root_of_store(store, &root, &len, err));
+  p->root = str_dup(len ? root.data : "", len);
+  p->folder = str_dup(store, strlen(store));
+  if (!p->root || !p->folder) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(check_link(p, store, &target, err));
   if (target) {
-    lode__free(p->folder);
+    mem_free(p->folder);
     p->folder = target;
   }
 done:
-  lode__buf_release(&root);
+  strbuf_release(&root);
   if (st != LODE_OK) lode__project_release(p);
   return st;
 }
 
 lode_status lode__project_open(lode__project *p, const char *start, const char *store, lode_error *err) {
-  LODE__TRY(lode__project_locate(p, start, store, err));
+  TRY(lode__project_locate(p, start, store, err));
   lode_status st = lode__config_load(&p->config, p->folder, err);
   if (st != LODE_OK) lode__project_release(p);
   return st;
@@ -169,8 +169,8 @@ lode_status lode__project_open(lode__project *p, const char *start, const char *
 void lode__project_release(lode__project *p) {
   lode__config_release(&p->config);
   lode__trust_release(&p->trust);
-  lode__free(p->root);
-  lode__free(p->folder);
+  mem_free(p->root);
+  mem_free(p->folder);
   memset(p, 0, sizeof *p);
 }
 
@@ -179,28 +179,28 @@ lode_status lode__project_open_model(const lode__project *p, lode_str name, cons
   char quoted[256];
   *model = NULL;
   if (lode__trust_model(&p->trust, name)) return lode_embedder_open(name, options, model, err);
-  return lode__fail(err, LODE_REFUSED, "the index names the model %s, and was not made by you: `lode trust` allows it",
-                    lode__quote(name, quoted, sizeof quoted));
+  return err_set(err, LODE_REFUSED, "the index names the model %s, and was not made by you: `lode trust` allows it",
+                    str_quote(name, quoted, sizeof quoted));
 }
 
 const char *lode__project_name(const lode__project *p) { return p->root[0] ? p->root : p->folder; }
 
 bool lode__project_has_store(const lode__project *p) {
   struct stat info;
-  return lode__inside_lstat(p->folder, LODE__TRUTH_FILE, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
+  return beneath_lstat(p->folder, STOREFILE_DB, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 lode_status lode__project_hide(const char *folder, lode_error *err) {
   static const char ignore[] = "# made by lode: the index of this project, which can be made again\n*\n";
   struct stat info;
-  if (lode__inside_lstat(folder, ".gitignore", &info) == 0) return LODE_OK;
+  if (beneath_lstat(folder, ".gitignore", &info) == 0) return LODE_OK;
   return lode__fs_write_inside(folder, ".gitignore", (lode_str){ignore, sizeof ignore - 1}, err);
 }
 
 lode_status lode__project_prepare(const lode__project *p, lode_error *err) {
-  if (lode__os->mkdir(p->folder, 0700) < 0 && errno != EEXIST) {
-    if (errno == ENOENT) return lode__fail(err, LODE_GONE, "the folder of %.400s was removed", p->folder);
-    return lode__fail(err, errno == EROFS || errno == EACCES ? LODE_READONLY : LODE_IO,
+  if (os_api->mkdir(p->folder, 0700) < 0 && errno != EEXIST) {
+    if (errno == ENOENT) return err_set(err, LODE_GONE, "the folder of %.400s was removed", p->folder);
+    return err_set(err, errno == EROFS || errno == EACCES ? LODE_READONLY : LODE_IO,
                       "the index cannot be made in %.300s: %.100s; name another place with --store DIR", p->folder, strerror(errno));
   }
   return lode__project_hide(p->folder, err);

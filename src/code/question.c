@@ -24,7 +24,7 @@ static bool looks_coded(lode_str name) {
 static bool add_name(lode__question *q, lode_str name) {
   if (q->n_names == sizeof q->names / sizeof *q->names || name.len == 0 || name.len > MOST_NAME_BYTES) return false;
   for (size_t i = 0; i < q->n_names; i++)
-    if (lode__str_eq(q->names[i], name)) return true;
+    if (str_eq(q->names[i], name)) return true;
   q->names[q->n_names++] = name;
   return true;
 }
@@ -83,7 +83,7 @@ static bool is_kind_word(lode_str word) {
   static const char *const kinds[] = {"class", "constant", "constructor", "def", "definition", "enum", "fn", "func", "function", "interface", "macro", "method",
                                       "module", "namespace", "object", "protocol", "record", "struct", "trait", "type", "typedef", "union", "variable"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (lode__str_eq(word, lode__str(kinds[i]))) return true;
+    if (str_eq(word, str_of(kinds[i]))) return true;
   return false;
 }
 
@@ -99,7 +99,7 @@ static lode_str without_kinds(lode_str text) {
 
 static bool says(const lode__words *words, const char *word) {
   lode__words other;
-  lode__words_of(lode__str(word), &other);
+  lode__words_of(str_of(word), &other);
   for (size_t i = 0; i < words->n; i++)
     if (words->v[i].stem == other.v[0].stem && memcmp(words->v[i].text, other.v[0].text, other.v[0].stem) == 0) return true;
   return false;

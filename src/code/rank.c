@@ -71,7 +71,7 @@ typedef struct ranking {
 
 static int by_path(const void *a, const void *b, void *ctx) {
   const lode__candidate *v = ctx;
-  return lode__str_cmp(v[*(const size_t *)a].path, v[*(const size_t *)b].path);
+  return str_cmp(v[*(const size_t *)a].path, v[*(const size_t *)b].path);
 }
 
 static size_t last_slash(lode_str path) {
@@ -90,21 +90,21 @@ static lode_str base_of(lode_str path) {
       break;
     }
   bool is_plain = false;
-  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) is_plain = is_plain || lode__str_eq(name, lode__str(plain[i]));
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) is_plain = is_plain || str_eq(name, str_of(plain[i]));
   if (!is_plain || slash < 2) return name;
   size_t start = last_slash((lode_str){path.data, slash - 1});
   return (lode_str){path.data + start, slash - 1 - start};
 }
 
 static lode_status group(ranking *r, lode_error *err) {
-  r->files = lode__alloc_zero(r->n, sizeof *r->files);
-  r->order = lode__alloc_zero(r->n, sizeof *r->order);
-  if (!r->files || !r->order) return lode__fail_nomem(err);
+  r->files = mem_calloc(r->n, sizeof *r->files);
+  r->order = mem_calloc(r->n, sizeof *r->order);
+  if (!r->files || !r->order) return err_nomem(err);
   for (size_t i = 0; i < r->n; i++) r->order[i] = i;
   qsort_r(r->order, r->n, sizeof *r->order, by_path, r->v);
   for (size_t i = 0; i < r->n; i++) {
     lode__candidate *c = &r->v[r->order[i]];
-    if (i == 0 || !lode__str_eq(c->path, r->files[r->n_files - 1].path)) r->files[r->n_files++].path = c->path;
+    if (i == 0 || !str_eq(c->path, r->files[r->n_files - 1].path)) r->files[r->n_files++].path = c->path;
     c->file = r->n_files - 1;
   }
   return LODE_OK;
@@ -186,7 +186,7 @@ static double defines(const lode__question *q, lode_str name) {
   double best = 0;
   for (size_t i = 0; i < q->n_names && name.len; i++) {
     double place = q->is_name && i + 1 < q->n_names ? 0.5 : 1;
-    double hit = lode__str_eq(q->names[i], name) ? 1 : same_folded(q->names[i], name) ? 0.8 : 0;
+    double hit = str_eq(q->names[i], name) ? 1 : same_folded(q->names[i], name) ? 0.8 : 0;
     if (hit * place > best) best = hit * place;
   }
   return best;
@@ -245,8 +245,8 @@ static lode_status find_central(ranking *r, lode_error *err) {
   size_t most = 0;
   while (table.mask < 2 * r->n_files) table.mask = 2 * table.mask + 1;
   for (int c = 0; c < 256; c++) table.in_name[c] = c == '-' || lode__is_name_byte((unsigned char)c);
-  table.first = lode__alloc_zero(table.mask + 1, sizeof *table.first);
-  if (!table.first) return lode__fail_nomem(err);
+  table.first = mem_calloc(table.mask + 1, sizeof *table.first);
+  if (!table.first) return err_nomem(err);
   for (size_t f = 0; f < r->n_files; f++) {
     lode_str base = r->files[f].base;
     size_t *slot = slot_of(&table, base);
@@ -260,7 +260,7 @@ static lode_status find_central(ranking *r, lode_error *err) {
   }
   for (size_t f = 0; f < r->n_files; f++) most = r->files[f].named > most ? r->files[f].named : most;
   for (size_t f = 0; f < r->n_files && most; f++) r->files[f].central = log(1 + (double)r->files[f].named) / log(1 + (double)most);
-  lode__free(table.first);
+  mem_free(table.first);
   return LODE_OK;
 }
 
@@ -273,9 +273,9 @@ static int larger_first(const void *a, const void *b) {
 
 /* Cosines of unrelated texts are not 0, and differ by model: 0 is what the VECTOR_FLOOR_RANK-th best has, 1 the best. */
 static lode_status spread(ranking *r, size_t at, lode__feature feature, lode_error *err) {
-  double *all = lode__alloc_zero(r->n, sizeof *all);
+  double *all = mem_calloc(r->n, sizeof *all);
   size_t n = 0;
-  if (!all) return lode__fail_nomem(err);
+  if (!all) return err_nomem(err);
   for (size_t i = 0; i < r->n; i++) {
     double c = at ? r->v[i].cosine2 : r->v[i].cosine;
     if (!isnan(c)) all[n++] = c;
@@ -290,7 +290,7 @@ static lode_status spread(ranking *r, size_t at, lode__feature feature, lode_err
       r->v[i].features[feature] = isnan(c) || x < 0 ? 0 : x;
     }
   }
-  lode__free(all);
+  mem_free(all);
   return LODE_OK;
 }
 
@@ -364,8 +364,8 @@ static unsigned factors_of(const ranking *r, const file *f, const lode__candidat
 
 static lode_status measure(ranking *r, lode_error *err) {
   scale(r);
-  LODE__TRY(spread(r, 0, LODE__FEATURE_VECTOR, err));
-  LODE__TRY(spread(r, 1, LODE__FEATURE_QUALITY, err));
+  TRY(spread(r, 0, LODE__FEATURE_VECTOR, err));
+  TRY(spread(r, 1, LODE__FEATURE_QUALITY, err));
   for (size_t i = 0; i < r->n_files; i++) {
     r->files[i].marks = lode__path_marks(r->files[i].path);
     r->has_native = r->has_native || (r->files[i].marks & LODE__MARK_NATIVE);
@@ -373,7 +373,7 @@ static lode_status measure(ranking *r, lode_error *err) {
     lode__words_of(r->files[i].base, &r->files[i].stem);
   }
   mark_old_versions(r);
-  LODE__TRY(find_central(r, err));
+  TRY(find_central(r, err));
   weigh_words(r);
   for (size_t i = 0; i < r->n_files; i++) r->files[i].name = overlap(r, &r->files[i].stem);
   for (size_t i = 0; i < r->n; i++) {
@@ -423,7 +423,7 @@ static int by_file_then_score(const void *a, const void *b, void *ctx) {
   const lode__candidate *v = ctx, *x = &v[*(const size_t *)a], *y = &v[*(const size_t *)b];
   if (x->file != y->file) return x->file < y->file ? -1 : 1;
   if (x->score != y->score) return x->score > y->score ? -1 : 1;
-  return lode__str_cmp(x->id, y->id);
+  return str_cmp(x->id, y->id);
 }
 
 static void gather_files(ranking *r) {
@@ -471,14 +471,14 @@ static int by_turn(const void *a, const void *b, void *ctx) {
   const turn *x = a, *y = b;
   const file *files = ctx;
   if (x->score != y->score) return x->score > y->score ? -1 : 1;
-  if (x->file != y->file) return lode__str_cmp(files[x->file].path, files[y->file].path);
+  if (x->file != y->file) return str_cmp(files[x->file].path, files[y->file].path);
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
 static lode_status put_hits(ranking *r, size_t limit, lode__ranked_hit *hits, size_t *n, lode_error *err) {
-  turn *turns = lode__alloc_zero(r->n, sizeof *turns);
+  turn *turns = mem_calloc(r->n, sizeof *turns);
   size_t count = 0;
-  if (!turns) return lode__fail_nomem(err);
+  if (!turns) return err_nomem(err);
   for (size_t i = 0; i < r->n_files; i++) {
     turns[count++] = (turn){i, 0, r->files[i].best};
     for (size_t place = 1; place < r->files[i].chunks; place++)
@@ -486,7 +486,7 @@ static lode_status put_hits(ranking *r, size_t limit, lode__ranked_hit *hits, si
   }
   qsort_r(turns, count, sizeof *turns, by_turn, r->files);
   for (size_t i = 0; i < count && *n < limit; i++) show(r, &r->files[turns[i].file], turns[i].place, limit, turns[i].score, hits, n);
-  lode__free(turns);
+  mem_free(turns);
   return LODE_OK;
 }
 
@@ -496,13 +496,13 @@ lode_status lode__rank(const lode__question *question, lode__candidate *candidat
   lode_status st = LODE_OK;
   *n = 0;
   if (count == 0 || limit == 0) return LODE_OK;
-  LODE__GOTO(group(&r, err));
-  if (!r.v[0].measured) LODE__GOTO(measure(&r, err));
+  TRY_GOTO(group(&r, err));
+  if (!r.v[0].measured) TRY_GOTO(measure(&r, err));
   weigh(&r);
   gather_files(&r);
-  LODE__GOTO(put_hits(&r, limit, hits, n, err));
+  TRY_GOTO(put_hits(&r, limit, hits, n, err));
 done:
-  lode__free(r.files);
-  lode__free(r.order);
+  mem_free(r.files);
+  mem_free(r.order);
   return st;
 }

@@ -49,12 +49,12 @@ typedef struct lode__chunk_record {
   char hash[LODE__DIGEST_HEX + 1];
 } lode__chunk_record;
 
-lode_status lode__chunk_record_make(const lode__chunk_source *source, size_t i, lode__arena *arena, lode__chunk_record *out,
+lode_status lode__chunk_record_make(const lode__chunk_source *source, size_t i, mem_arena *arena, lode__chunk_record *out,
                                     lode_error *err);
 /* The outline of a file: its path and the names that it defines. */
-lode_status lode__outline_make(const lode__chunk_source *source, lode__buf *out, lode_error *err);
+lode_status lode__outline_make(const lode__chunk_source *source, strbuf *out, lode_error *err);
 /* PATH#N into buf (emptied first), NUL behind. */
-lode_status lode__chunk_id(lode__buf *buf, lode_str path, size_t i, lode_error *err);
+lode_status lode__chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err);
 
 /* A chunk as read back. Strings point into the row (or into `json`'s strings). */
 typedef struct lode__chunk_view {
@@ -64,16 +64,16 @@ typedef struct lode__chunk_view {
 } lode__chunk_view;
 
 /* LODE_CORRUPT when the metadata are not of this form. Strings live in json, which is used again by the next call. */
-lode_status lode__chunk_view_of(lode_str metadata, lode__json *json, lode__chunk_view *view, lode_error *err);
+lode_status lode__chunk_view_of(lode_str metadata, json_doc *json, lode__chunk_view *view, lode_error *err);
 /* The text that slow models embed: names and body, made of a stored record. Appends. */
-lode_status lode__embed_text(const lode__chunk_view *view, lode_str document, lode__buf *out, lode_error *err);
+lode_status lode__embed_text(const lode__chunk_view *view, lode_str document, strbuf *out, lode_error *err);
 
 /* ---- Paths ---- */
 
 /* Bytes that are not UTF-8, and control characters and backslashes before xHH, as \xHH. Appends. */
-void lode__path_show(lode__buf *out, lode_str path);
+void lode__path_show(strbuf *out, lode_str path);
 /* Back to bytes. Appends. */
-void lode__path_bytes(lode__buf *out, lode_str shown);
+void lode__path_bytes(strbuf *out, lode_str shown);
 
 /* ---- Files ---- */
 
@@ -91,8 +91,8 @@ static inline bool lode__file_state_fits(const lode__file_state *s, uint64_t siz
   return s->size == size && s->inode == inode && s->mtime_ns == mtime_ns && same_change;
 }
 /* Appends the metadata. */
-void lode__file_state_put(lode__buf *out, const lode__file_state *state, const char *language);
+void lode__file_state_put(strbuf *out, const lode__file_state *state, const char *language);
 /* False when it is not of this form: then the file counts as not indexed. */
-bool lode__file_state_of(lode_str metadata, lode__json *json, lode__file_state *state);
+bool lode__file_state_of(lode_str metadata, json_doc *json, lode__file_state *state);
 
 #endif

@@ -17,7 +17,7 @@ static lode_status drop_foreign_rules(lode__root *root, lode_error *err) {
   lode__ignore *rules = NULL;
   lode_str prefix = lode__root_prefix(root);
   if (prefix.len == 0) return LODE_OK;
-  LODE__GOTO(lode__root_rules(root, &rules, err));
+  TRY_GOTO(lode__root_rules(root, &rules, err));
   if (lode__ignore_path(rules, prefix, true)) {
     root->top = 0;
     root->git[0] = '\0';
@@ -29,47 +29,47 @@ done:
 
 lode_status lode__root_open(const char *path, const lode__walk_options *options, lode__root **out, lode_error *err) {
   lode_status st = LODE_OK;
-  lode__root *root = lode__alloc_zero(1, sizeof *root);
-  lode__buf git = {0};
+  lode__root *root = mem_calloc(1, sizeof *root);
+  strbuf git = {0};
   struct stat s;
   char real[PATH_MAX];
   *out = NULL;
-  if (!root) return lode__fail_nomem(err);
+  if (!root) return err_nomem(err);
   root->fd = -1;
   if (options) root->options = *options;
   if (root->options.max_bytes == 0) root->options.max_bytes = 1u << 20;
   if (root->options.max_bytes > LODE__CHUNK_MAX_TEXT) root->options.max_bytes = LODE__CHUNK_MAX_TEXT;
   if (!realpath(path, real)) {
-    if (errno == ENOENT) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no folder %.400s", path));
-    LODE__GOTO(lode__fail_errno(err, errno, path));
+    if (errno == ENOENT) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no folder %.400s", path));
+    TRY_GOTO(err_errno(err, errno, path));
   }
-  root->path = lode__copy(real, strlen(real));
-  root->exclude = lode__copy(root->options.exclude.data, root->options.exclude.len);
-  if (!root->path || !root->exclude) LODE__GOTO(lode__fail_nomem(err));
+  root->path = str_dup(real, strlen(real));
+  root->exclude = str_dup(root->options.exclude.data, root->options.exclude.len);
+  if (!root->path || !root->exclude) TRY_GOTO(err_nomem(err));
   root->options.exclude.data = root->exclude;
-  root->fd = LODE__RETRY(lode__os->open(root->path, O_RDONLY | O_DIRECTORY, 0));
-  if (root->fd < 0 && errno == ENOTDIR) LODE__GOTO(lode__fail(err, LODE_INVALID, "%.400s is not a folder", root->path));
-  if (root->fd < 0 || LODE__RETRY(lode__os->fstat(root->fd, &s)) < 0) LODE__GOTO(lode__fail_errno(err, errno, root->path));
+  root->fd = OS_RETRY(os_api->open(root->path, O_RDONLY | O_DIRECTORY, 0));
+  if (root->fd < 0 && errno == ENOTDIR) TRY_GOTO(err_set(err, LODE_INVALID, "%.400s is not a folder", root->path));
+  if (root->fd < 0 || OS_RETRY(os_api->fstat(root->fd, &s)) < 0) TRY_GOTO(err_errno(err, errno, root->path));
   root->device = (uint64_t)s.st_dev;
   if (!lode__git_find(root->path, &root->top, &git)) git.len = 0;
-  root->git = lode__copy(git.data, git.len);
-  if (!root->git || git.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(drop_foreign_rules(root, err));
+  root->git = str_dup(git.data, git.len);
+  if (!root->git || git.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(drop_foreign_rules(root, err));
   *out = root;
   root = NULL;
 done:
   lode__root_close(root);
-  lode__buf_release(&git);
+  strbuf_release(&git);
   return st;
 }
 
 void lode__root_close(lode__root *root) {
   if (!root) return;
-  if (root->fd >= 0) lode__os->close(root->fd);
-  lode__free(root->path);
-  lode__free(root->git);
-  lode__free(root->exclude);
-  lode__free(root);
+  if (root->fd >= 0) os_api->close(root->fd);
+  mem_free(root->path);
+  mem_free(root->git);
+  mem_free(root->exclude);
+  mem_free(root);
 }
 
 const char *lode__root_path(const lode__root *root) { return root->path; }
@@ -82,26 +82,26 @@ lode_status lode__root_read_rules(lode__ignore *rules, int folder_fd, lode_str f
     lode__ignore_source source;
   } files[] = {{".gitignore", LODE__IGNORE_GIT}, {".lodeignore", LODE__IGNORE_LODE}};
   lode_status st = LODE_OK;
-  lode__buf text = {0};
+  strbuf text = {0};
   for (size_t i = 0; i < 2; i++) {
     struct stat s;
     size_t got;
-    if (lode__os->lstat_at(folder_fd, files[i].name, &s) < 0 || !S_ISREG(s.st_mode)) continue; /* to open a device may act on it */
-    int fd = LODE__RETRY(lode__os->open_below(folder_fd, files[i].name, O_RDONLY | O_NONBLOCK, 0));
+    if (os_api->lstat_at(folder_fd, files[i].name, &s) < 0 || !S_ISREG(s.st_mode)) continue; /* to open a device may act on it */
+    int fd = OS_RETRY(os_api->open_below(folder_fd, files[i].name, O_RDONLY | O_NONBLOCK, 0));
     if (fd < 0) continue; /* also a link by now, which git does not follow here either */
     char *room = NULL;
-    if (LODE__RETRY(lode__os->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode)) {
+    if (OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode)) {
       size_t want = (uint64_t)s.st_size > LODE__IGNORE_FILE_BYTES ? LODE__IGNORE_FILE_BYTES : (size_t)s.st_size;
       text.len = 0;
-      room = lode__buf_room(&text, want);
-      if (!room) st = lode__fail_nomem(err);
-      else if (lode__os_read_full(fd, room, want, 0, &got, NULL) == LODE_OK)
+      room = strbuf_reserve(&text, want);
+      if (!room) st = err_nomem(err);
+      else if (os_read_full(fd, room, want, 0, &got, NULL) == LODE_OK)
         st = lode__ignore_add(rules, files[i].source, folder, (lode_str){room, got}, err);
     }
-    lode__os->close(fd);
+    os_api->close(fd);
     if (st != LODE_OK) break;
   }
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return st;
 }
 
@@ -115,11 +115,11 @@ static lode_status rules_above(const lode__root *root, lode__ignore *rules, lode
     if (len >= sizeof folder) break;
     memcpy(folder, root->path, len);
     folder[len] = '\0';
-    int fd = LODE__RETRY(lode__os->open(folder, O_RDONLY | O_DIRECTORY, 0));
+    int fd = OS_RETRY(os_api->open(folder, O_RDONLY | O_DIRECTORY, 0));
     if (fd < 0) continue;
     lode_status st = lode__root_read_rules(rules, fd, (lode_str){prefix.data, end}, err);
-    lode__os->close(fd);
-    LODE__TRY(st);
+    os_api->close(fd);
+    TRY(st);
   }
   return LODE_OK;
 }
@@ -128,12 +128,12 @@ lode_status lode__root_rules(const lode__root *root, lode__ignore **out, lode_er
   lode_status st = LODE_OK;
   lode__ignore *rules = NULL;
   *out = NULL;
-  LODE__GOTO(lode__ignore_new(&rules, err));
+  TRY_GOTO(lode__ignore_new(&rules, err));
   if (!root->options.no_ignore) {
-    LODE__GOTO(lode__git_excludes(rules, root->git, err));
-    LODE__GOTO(rules_above(root, rules, err));
+    TRY_GOTO(lode__git_excludes(rules, root->git, err));
+    TRY_GOTO(rules_above(root, rules, err));
   }
-  LODE__GOTO(lode__ignore_add(rules, LODE__IGNORE_LODE, lode__root_prefix(root), root->options.exclude, err));
+  TRY_GOTO(lode__ignore_add(rules, LODE__IGNORE_LODE, lode__root_prefix(root), root->options.exclude, err));
   *out = rules;
   return LODE_OK;
 done:
@@ -157,23 +157,23 @@ static bool same_stat(const struct stat *a, const struct stat *b) {
 }
 
 /* One try; *again when the file changed under it. */
-static lode_status read_once(const lode__root *root, int fd, lode__buf *text, lode__entry *entry, bool *again, lode_error *err) {
+static lode_status read_once(const lode__root *root, int fd, strbuf *text, lode__entry *entry, bool *again, lode_error *err) {
   struct stat before, after;
   size_t got = 0;
   *again = false;
   entry->skip = LODE__SKIP_UNREADABLE;
-  if (LODE__RETRY(lode__os->fstat(fd, &before)) < 0) return LODE_OK;
+  if (OS_RETRY(os_api->fstat(fd, &before)) < 0) return LODE_OK;
   lode__entry_stat(entry, &before);
   if (!S_ISREG(before.st_mode)) entry->skip = S_ISDIR(before.st_mode) ? LODE__SKIP_UNREADABLE : LODE__SKIP_SPECIAL;
   else if ((uint64_t)before.st_size > root->options.max_bytes) entry->skip = LODE__SKIP_TOO_LARGE;
   else entry->skip = LODE__SKIP_NONE;
   if (entry->skip != LODE__SKIP_NONE) return LODE_OK;
   text->len = 0;
-  char *room = lode__buf_room(text, (size_t)before.st_size + 1);
-  if (!room) return lode__fail_nomem(err);
+  char *room = strbuf_reserve(text, (size_t)before.st_size + 1);
+  if (!room) return err_nomem(err);
   entry->skip = LODE__SKIP_UNREADABLE;
-  if (lode__os_read_full(fd, room, (size_t)before.st_size + 1, 0, &got, NULL) != LODE_OK) return LODE_OK;
-  if (LODE__RETRY(lode__os->fstat(fd, &after)) < 0) return LODE_OK;
+  if (os_read_full(fd, room, (size_t)before.st_size + 1, 0, &got, NULL) != LODE_OK) return LODE_OK;
+  if (OS_RETRY(os_api->fstat(fd, &after)) < 0) return LODE_OK;
   if (got != (size_t)before.st_size || !same_stat(&before, &after)) {
     *again = true;
     return LODE_OK;
@@ -183,7 +183,7 @@ static lode_status read_once(const lode__root *root, int fd, lode__buf *text, lo
   return LODE_OK;
 }
 
-lode_status lode__root_read(const lode__root *root, lode_str path, lode__buf *text, lode__entry *entry, lode_error *err) {
+lode_status lode__root_read(const lode__root *root, lode_str path, strbuf *text, lode__entry *entry, lode_error *err) {
   char name[LODE__PATH_BYTES];
   bool again = true;
   *entry = (lode__entry){.path = path, .skip = LODE__SKIP_TOO_DEEP, .language = lode__language_of(path, (lode_str){0}),
@@ -193,21 +193,21 @@ lode_status lode__root_read(const lode__root *root, lode_str path, lode__buf *te
   memcpy(name, path.data, path.len);
   name[path.len] = '\0';
   struct stat before;
-  if (LODE__RETRY(lode__os->lstat_at(root->fd, name, &before)) == 0 && lode__os_not_regular(&before) == ENXIO) {
+  if (OS_RETRY(os_api->lstat_at(root->fd, name, &before)) == 0 && os_not_regular(&before) == ENXIO) {
     lode__entry_stat(entry, &before);
     entry->skip = LODE__SKIP_SPECIAL; /* to open a device may act on it */
     return LODE_OK;
   }
   entry->skip = LODE__SKIP_UNREADABLE;
-  int fd = LODE__RETRY(lode__os->open_below(root->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
+  int fd = OS_RETRY(os_api->open_below(root->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
   if (fd < 0) {
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return lode__fail_errno(err, errno, "opening a file");
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return err_errno(err, errno, "opening a file");
     if (errno == ELOOP || errno == EXDEV) entry->skip = LODE__SKIP_LINK;
     return LODE_OK;
   }
   lode_status st = LODE_OK;
   for (int i = 0; st == LODE_OK && again && i < READ_TRIES; i++) st = read_once(root, fd, text, entry, &again, err);
-  lode__os->close(fd);
+  os_api->close(fd);
   return st;
 }
 

@@ -23,9 +23,9 @@ struct lode__root {
 /* What lies above the root as far as rules go: its path from the top of the repository, "" at the top. */
 static inline lode_str lode__root_prefix(const lode__root *root) {
   const char *rest = root->path + root->top;
-  if (root->top == 0) return LODE__LIT("");
+  if (root->top == 0) return STR_LIT("");
   while (*rest == '/') rest++;
-  return lode__str(rest);
+  return str_of(rest);
 }
 
 /* The rules that hold at the root: global ones, those of folders above, the configured excludes; not the root's own files. */

@@ -27,18 +27,18 @@ static lode_status open_collections(searching *s, lode_error *err) {
   lode_status st = LODE_OK;
   bool code = false, files = false, quality = false;
   lode__stamp stamp = {0};
-  LODE__TRY(lode_collections(s->store, &list, err));
+  TRY(lode_collections(s->store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE))) {
+    if (str_eq(info->name, STR_LIT(LODE__CODE))) {
       code = true;
       s->result->pending = info->pending;
       if (info->embedder.data && info->records > info->pending)
         snprintf(s->embedder, sizeof s->embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
-    } else if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) {
+    } else if (str_eq(info->name, STR_LIT(LODE__CODE_FILES))) {
       files = true;
       lode__stamp_parse(info->metadata, &stamp);
-    } else if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_QUALITY)) && info->records > info->pending) {
+    } else if (str_eq(info->name, STR_LIT(LODE__CODE_QUALITY)) && info->records > info->pending) {
       quality = true;
       if (info->embedder.data)
         snprintf(s->quality_embedder, sizeof s->quality_embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
@@ -47,10 +47,10 @@ static lode_status open_collections(searching *s, lode_error *err) {
   lode_collection_list_free(list);
   s->showing = lode__stamp_showing(&stamp, &s->project->config);
   s->result->doubted = s->showing == LODE__SHOW_DOUBTED;
-  if (!code) return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(s->project));
-  LODE__GOTO(lode_collection_open(s->store, LODE__LIT(LODE__CODE), &plain, &s->code, err));
-  if (files) LODE__GOTO(lode_collection_open(s->store, LODE__LIT(LODE__CODE_FILES), &plain, &s->files, err));
-  if (quality) LODE__GOTO(lode_collection_open(s->store, LODE__LIT(LODE__CODE_QUALITY), &plain, &s->quality, err));
+  if (!code) return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(s->project));
+  TRY_GOTO(lode_collection_open(s->store, STR_LIT(LODE__CODE), &plain, &s->code, err));
+  if (files) TRY_GOTO(lode_collection_open(s->store, STR_LIT(LODE__CODE_FILES), &plain, &s->files, err));
+  if (quality) TRY_GOTO(lode_collection_open(s->store, STR_LIT(LODE__CODE_QUALITY), &plain, &s->quality, err));
 done:
   return st;
 }
@@ -63,12 +63,12 @@ static void close_all(searching *s) {
   if (s->quality) lode_collection_close(s->quality);
   if (s->own_model) lode_embedder_close(s->model);
   lode_embedder_close(s->second);
-  lode__free(s->vector);
-  lode__free(s->vector2);
-  lode__free(s->v);
-  lode__free(s->table);
-  lode__buf_release(&s->where);
-  lode__json_release(&s->json);
+  mem_free(s->vector);
+  mem_free(s->vector2);
+  mem_free(s->v);
+  mem_free(s->table);
+  strbuf_release(&s->where);
+  json_release(&s->json);
 }
 
 /* ---- Like a chunk ---- */
@@ -76,17 +76,17 @@ static void close_all(searching *s) {
 /* The chunk around a line of a file becomes the question: its vector, or its words. */
 static lode_status take_similar(searching *s, lode_error *err) {
   const lode__search_request *r = s->request;
-  lode__buf where = {0};
+  strbuf where = {0};
   lode_result *rows = NULL;
   lode_status st;
   const lode_row *best = NULL;
   char quoted[256];
-  lode__buf_adds(&where, "{\"path\":");
-  lode__json_put_string(&where, r->similar);
-  lode__buf_addc(&where, '}');
-  if (where.failed) LODE__GOTO(lode__fail_nomem(err));
+  strbuf_addstr(&where, "{\"path\":");
+  json_put_string(&where, r->similar);
+  strbuf_addch(&where, '}');
+  if (where.failed) TRY_GOTO(err_nomem(err));
   lode_get_request get = {.select = {.where = {where.data, where.len}}, .include = LODE_ALL};
-  LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  TRY_GOTO(lode_get(s->code, &get, &rows, err));
   lode__searching_saw(s, rows);
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
@@ -96,15 +96,15 @@ static lode_status take_similar(searching *s, lode_error *err) {
     /* Of a whole file, its largest chunk speaks for it */
     if (here && (!best || (!r->similar_line && row->document.len > best->document.len))) best = row;
   }
-  lode__quote(r->similar, quoted, sizeof quoted);
-  if (!best) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
+  str_quote(r->similar, quoted, sizeof quoted);
+  if (!best) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
                                    r->similar_line ? " at that line" : ""));
-  s->text = (lode_str){lode__arena_copy(s->arena, best->document.data ? best->document.data : "", best->document.len), best->document.len};
-  if (!s->text.data) LODE__GOTO(lode__fail_nomem(err));
+  s->text = (lode_str){mem_arena_copy(s->arena, best->document.data ? best->document.data : "", best->document.len), best->document.len};
+  if (!s->text.data) TRY_GOTO(err_nomem(err));
   if (best->vector) {
     s->dim = best->dimension;
-    s->vector = lode__alloc_zero(s->dim, sizeof *s->vector);
-    if (!s->vector) LODE__GOTO(lode__fail_nomem(err));
+    s->vector = mem_calloc(s->dim, sizeof *s->vector);
+    if (!s->vector) TRY_GOTO(err_nomem(err));
     memcpy(s->vector, best->vector, s->dim * sizeof *s->vector);
   }
   lode__question_read(s->text.len > 400 ? (lode_str){s->text.data, 400} : s->text, &s->result->question);
@@ -112,7 +112,7 @@ static lode_status take_similar(searching *s, lode_error *err) {
   s->result->question.n_names = 0;
 done:
   lode_result_free(rows);
-  lode__buf_release(&where);
+  strbuf_release(&where);
   return st;
 }
 
@@ -121,7 +121,7 @@ done:
 /* Without words that say nothing: they would only bring every chunk in. */
 static lode_status take_text(searching *s, lode_error *err) {
   lode_str all = s->result->question.text;
-  lode__buf out = {0};
+  strbuf out = {0};
   lode_status st = LODE_OK;
   for (size_t i = 0; i < all.len;) {
     size_t start = i;
@@ -129,21 +129,21 @@ static lode_status take_text(searching *s, lode_error *err) {
     lode__words words;
     lode__words_of((lode_str){all.data + start, i - start}, &words);
     if (words.n != 1 || !lode__word_is_stop(&words.v[0])) {
-      lode__buf_add(&out, all.data + start, i - start);
-      lode__buf_addc(&out, ' ');
+      strbuf_add(&out, all.data + start, i - start);
+      strbuf_addch(&out, ' ');
     }
     while (i < all.len && (unsigned char)all.data[i] <= ' ') i++;
   }
   s->text = out.len ? (lode_str){out.data, out.len} : all;
-  if (out.failed || !lode__searching_copy(s, &s->text)) st = lode__fail_nomem(err);
-  lode__buf_release(&out);
+  if (out.failed || !lode__searching_copy(s, &s->text)) st = err_nomem(err);
+  strbuf_release(&out);
   return st;
 }
 
 static lode_status embed_question(lode_embedder *model, lode_str text, float **vector, uint32_t *dim, lode_error *err) {
   *dim = lode_embedder_info_of(model)->dimension;
-  *vector = lode__alloc_zero(*dim ? *dim : 1, sizeof **vector);
-  if (!*vector) return lode__fail_nomem(err);
+  *vector = mem_calloc(*dim ? *dim : 1, sizeof **vector);
+  if (!*vector) return err_nomem(err);
   return lode_embed(model, &text, 1, *vector, err);
 }
 
@@ -155,29 +155,29 @@ static lode_status open_models(searching *s, lode_error *err) {
   if (!s->vector && s->embedder[0]) {
     s->model = r->embedder;
     if (!s->model) {
-      st = lode__project_open_model(s->project, lode__str(s->embedder), NULL, &s->model, &why);
+      st = lode__project_open_model(s->project, str_of(s->embedder), NULL, &s->model, &why);
       s->own_model = st == LODE_OK;
     }
     if (st == LODE_OK) st = embed_question(s->model, r->query, &s->vector, &s->dim, &why);
-    if (st == LODE_NOMEM) return lode__fail_nomem(err);
+    if (st == LODE_NOMEM) return err_nomem(err);
     if (st != LODE_OK) {
       lode__searching_note(s, "by words alone", &why);
-      lode__free(s->vector);
+      mem_free(s->vector);
       s->vector = NULL;
     }
   }
   if (s->quality && s->quality_embedder[0] && !r->similar.data) {
-    st = lode__project_open_model(s->project, lode__str(s->quality_embedder), NULL, &s->second, &why);
+    st = lode__project_open_model(s->project, str_of(s->quality_embedder), NULL, &s->second, &why);
     if (st == LODE_OK) st = embed_question(s->second, r->query, &s->vector2, &s->dim2, &why);
-    if (st == LODE_NOMEM) return lode__fail_nomem(err);
+    if (st == LODE_NOMEM) return err_nomem(err);
     if (st != LODE_OK) {
       lode__searching_note(s, "without the second vectors", &why);
-      lode__free(s->vector2);
+      mem_free(s->vector2);
       s->vector2 = NULL;
     }
   }
   if (r->mode == LODE_BY_VECTOR && !s->vector && !s->vector2)
-    return lode__fail(err, LODE_UNSUPPORTED, "there are no vectors to search by%s%.300s; `lode search --mode text` goes by words",
+    return err_set(err, LODE_UNSUPPORTED, "there are no vectors to search by%s%.300s; `lode search --mode text` goes by words",
                       why.text[0] ? ": " : "", why.text);
   return LODE_OK;
 }
@@ -186,7 +186,7 @@ static lode_status open_models(searching *s, lode_error *err) {
 
 /* The chunk that was asked about. */
 static bool is_itself(const lode__search_request *r, const lode__candidate *c) {
-  return r->similar.data && lode__str_eq(c->path, r->similar) && (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
+  return r->similar.data && str_eq(c->path, r->similar) && (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
 }
 
 /* Drops the chunk that was asked about, and records whose paths lead out of the project: no file of it can have given those. */
@@ -204,21 +204,21 @@ static lode_status find_candidates(searching *s, lode_error *err) {
   const lode__search_request *request = s->request;
   lode__question *question = &s->result->question;
   bool used;
-  LODE__TRY(open_collections(s, err));
-  LODE__TRY(lode__searching_filter(s, err));
+  TRY(open_collections(s, err));
+  TRY(lode__searching_filter(s, err));
   if (request->similar.data) {
-    LODE__TRY(take_similar(s, err));
+    TRY(take_similar(s, err));
   } else {
     lode__question_read(request->query, question);
     if (question->words.n == 0 && request->mode != LODE_BY_VECTOR)
-      return lode__fail(err, LODE_INVALID, "the query has no words: ask with a question, a name or a piece of code");
-    LODE__TRY(take_text(s, err));
+      return err_set(err, LODE_INVALID, "the query has no words: ask with a question, a name or a piece of code");
+    TRY(take_text(s, err));
   }
   lode__searching_begin_words(s);
-  LODE__TRY(open_models(s, err));
-  LODE__TRY(lode__searching_gather(s, &used, err));
+  TRY(open_models(s, err));
+  TRY(lode__searching_gather(s, &used, err));
   if (!used) return err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
-  LODE__TRY(lode__searching_measure(s, err));
+  TRY(lode__searching_measure(s, err));
   drop_others(s);
   return LODE_OK;
 }
@@ -226,7 +226,7 @@ static lode_status find_candidates(searching *s, lode_error *err) {
 static void begin(searching *s, const lode__project *project, lode_store *store, const lode__search_request *request,
                   lode__search_result *result) {
   memset(result, 0, sizeof *result);
-  lode__arena_init(&result->arena, 0);
+  mem_arena_init(&result->arena, 0);
   *s = (searching){.project = project, .store = store, .request = request, .result = result, .arena = &result->arena,
                    .want_more = 1};
 }
@@ -265,7 +265,7 @@ lode_status lode__search_candidates(const lode__project *project, lode_store *st
 }
 
 void lode__search_release(lode__search_result *result) {
-  lode__arena_release(&result->arena);
+  mem_arena_release(&result->arena);
   result->hits = NULL;
   result->n = 0;
 }

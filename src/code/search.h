@@ -47,12 +47,12 @@ typedef struct lode__search_result {
   uint64_t pending;    /* chunks without a vector */
   char note[400];      /* what could not be used; empty when all is well */
   lode__question question;
-  lode__arena arena;
+  mem_arena arena;
 } lode__search_result;
 
 LODE_MUST lode_status lode__search_run(const lode__project *project, lode_store *store, const lode__search_request *request,
                                        lode__search_result *result, lode_error *err);
-/* The candidates alone, as lode__rank takes them: to try other weights. Free them with lode__free; their strings live in the result. */
+/* The candidates alone, as lode__rank takes them: to try other weights. Free them with mem_free; their strings live in the result. */
 LODE_MUST lode_status lode__search_candidates(const lode__project *project, lode_store *store, const lode__search_request *request,
                                               lode__search_result *result, lode__candidate **candidates, size_t *n, lode_error *err);
 void lode__search_release(lode__search_result *result);

@@ -1,12 +1,12 @@
 /* search_filter.c - what the flags of a search ask for, as a filter of the store. */
 #include "searching.h"
 
-static void begin_clause(searching *s) { lode__buf_adds(&s->where, s->where.len ? "," : "{\"$and\":["); }
+static void begin_clause(searching *s) { strbuf_addstr(&s->where, s->where.len ? "," : "{\"$and\":["); }
 
-static void put_in(lode__buf *out, const char *key, const lode__kind *kinds, size_t n) {
-  lode__buf_addf(out, "{\"%s\":{\"$in\":[", key);
-  for (size_t i = 0; i < n; i++) lode__buf_addf(out, "%s\"%s\"", i ? "," : "", lode__kind_name(kinds[i]));
-  lode__buf_adds(out, "]}}");
+static void put_in(strbuf *out, const char *key, const lode__kind *kinds, size_t n) {
+  strbuf_addf(out, "{\"%s\":{\"$in\":[", key);
+  for (size_t i = 0; i < n; i++) strbuf_addf(out, "%s\"%s\"", i ? "," : "", lode__kind_name(kinds[i]));
+  strbuf_addstr(out, "]}}");
 }
 
 static lode_status kind_clause(searching *s, lode_str kind, lode_error *err) {
@@ -15,12 +15,12 @@ static lode_status kind_clause(searching *s, lode_str kind, lode_error *err) {
                                        LODE__KIND_TRAIT, LODE__KIND_TYPE, LODE__KIND_IMPL};
   lode__kind one = lode__kind_find(kind);
   char quoted[256];
-  lode__buf names = {0};
+  strbuf names = {0};
   if (one == LODE__KIND_COUNT) {
-    for (int i = 0; i < LODE__KIND_COUNT; i++) lode__buf_addf(&names, "%s%s", i ? ", " : "", lode__kind_name((lode__kind)i));
-    lode_status st = lode__fail(err, LODE_INVALID, "there is no type %s; types are %.*s", lode__quote(kind, quoted, sizeof quoted),
+    for (int i = 0; i < LODE__KIND_COUNT; i++) strbuf_addf(&names, "%s%s", i ? ", " : "", lode__kind_name((lode__kind)i));
+    lode_status st = err_set(err, LODE_INVALID, "there is no type %s; types are %.*s", str_quote(kind, quoted, sizeof quoted),
                                 (int)names.len, names.data ? names.data : "");
-    lode__buf_release(&names);
+    strbuf_release(&names);
     return st;
   }
   begin_clause(s);
@@ -32,9 +32,9 @@ static lode_status kind_clause(searching *s, lode_str kind, lode_error *err) {
 
 static void text_clause(searching *s, const char *key, lode_str value) {
   begin_clause(s);
-  lode__buf_addf(&s->where, "{\"%s\":", key);
-  lode__json_put_string(&s->where, value);
-  lode__buf_addc(&s->where, '}');
+  strbuf_addf(&s->where, "{\"%s\":", key);
+  json_put_string(&s->where, value);
+  strbuf_addch(&s->where, '}');
 }
 
 /* A glob with a slash in it begins at the root: what stands before its first wildcard is a range of paths, which the index answers. The
@@ -48,16 +48,16 @@ static void path_clause(searching *s, lode_str glob) {
   unsigned char last = (unsigned char)prefix.data[prefix.len - 1];
   if (last >= 0x7f) return;
   begin_clause(s);
-  lode__buf_adds(&s->where, "{\"path\":{\"$gte\":");
-  lode__json_put_string(&s->where, prefix);
-  lode__buf_adds(&s->where, ",\"$lt\":");
-  lode__buf next = {0};
-  lode__buf_add(&next, prefix.data, prefix.len - 1);
-  lode__buf_addc(&next, (char)(last + 1));
-  lode__json_put_string(&s->where, (lode_str){next.data, next.len});
+  strbuf_addstr(&s->where, "{\"path\":{\"$gte\":");
+  json_put_string(&s->where, prefix);
+  strbuf_addstr(&s->where, ",\"$lt\":");
+  strbuf next = {0};
+  strbuf_add(&next, prefix.data, prefix.len - 1);
+  strbuf_addch(&next, (char)(last + 1));
+  json_put_string(&s->where, (lode_str){next.data, next.len});
   s->where.failed = s->where.failed || next.failed;
-  lode__buf_release(&next);
-  lode__buf_adds(&s->where, "}}");
+  strbuf_release(&next);
+  strbuf_addstr(&s->where, "}}");
 }
 
 lode_status lode__searching_filter(searching *s, lode_error *err) {
@@ -65,15 +65,15 @@ lode_status lode__searching_filter(searching *s, lode_error *err) {
   if (r->language.data) {
     const lode__language *language = lode__language_find(r->language);
     char quoted[256];
-    if (!language) return lode__fail(err, LODE_INVALID, "there is no language %s; `lode status` shows those of the index",
-                                     lode__quote(r->language, quoted, sizeof quoted));
-    text_clause(s, "language", lode__str(language->name));
+    if (!language) return err_set(err, LODE_INVALID, "there is no language %s; `lode status` shows those of the index",
+                                     str_quote(r->language, quoted, sizeof quoted));
+    text_clause(s, "language", str_of(language->name));
   }
-  if (r->kind.data) LODE__TRY(kind_clause(s, r->kind, err));
+  if (r->kind.data) TRY(kind_clause(s, r->kind, err));
   if (r->name.data) text_clause(s, "name", r->name);
   if (r->path.data) path_clause(s, r->path);
-  if (s->where.len) lode__buf_adds(&s->where, "]}");
-  return s->where.failed ? lode__fail_nomem(err) : LODE_OK;
+  if (s->where.len) strbuf_addstr(&s->where, "]}");
+  return s->where.failed ? err_nomem(err) : LODE_OK;
 }
 
 lode_selection lode__searching_selection(const searching *s) {

@@ -13,18 +13,18 @@ enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, 
 /* ---- Candidates ---- */
 
 static size_t slot_of(const searching *s, lode_str id) {
-  size_t at = (size_t)lode__hash(id.data, id.len) & (s->table_size - 1);
-  while (s->table[at] && !lode__str_eq(s->v[s->table[at] - 1].id, id)) at = (at + 1) & (s->table_size - 1);
+  size_t at = (size_t)hash_bytes(id.data, id.len) & (s->table_size - 1);
+  while (s->table[at] && !str_eq(s->v[s->table[at] - 1].id, id)) at = (at + 1) & (s->table_size - 1);
   return at;
 }
 
 static lode_status grow(searching *s, lode_error *err) {
-  if (!lode__grow(&s->v, &s->cap, s->n + 1, sizeof *s->v)) return lode__fail_nomem(err);
+  if (!mem_grow(&s->v, &s->cap, s->n + 1, sizeof *s->v)) return err_nomem(err);
   if (s->n + 1 <= s->table_size / 2) return LODE_OK;
   size_t size = s->table_size ? s->table_size * 2 : 1024;
-  uint32_t *table = lode__alloc_zero(size, sizeof *table);
-  if (!table) return lode__fail_nomem(err);
-  lode__free(s->table);
+  uint32_t *table = mem_calloc(size, sizeof *table);
+  if (!table) return err_nomem(err);
+  mem_free(s->table);
   s->table = table;
   s->table_size = size;
   for (size_t i = 0; i < s->n; i++) s->table[slot_of(s, s->v[i].id)] = (uint32_t)i + 1;
@@ -32,7 +32,7 @@ static lode_status grow(searching *s, lode_error *err) {
 }
 
 bool lode__searching_copy(searching *s, lode_str *text) {
-  char *p = lode__arena_copy(s->arena, text->data ? text->data : "", text->len);
+  char *p = mem_arena_copy(s->arena, text->data ? text->data : "", text->len);
   text->data = p;
   return p != NULL;
 }
@@ -41,7 +41,7 @@ bool lode__searching_copy(searching *s, lode_str *text) {
 static lode_status candidate(searching *s, const lode_row *row, lode__candidate **out, lode_error *err) {
   lode__chunk_view view;
   *out = NULL;
-  LODE__TRY(grow(s, err));
+  TRY(grow(s, err));
   size_t slot = slot_of(s, row->id);
   if (s->table[slot]) {
     *out = &s->v[s->table[slot] - 1];
@@ -58,7 +58,7 @@ static lode_status candidate(searching *s, const lode_row *row, lode__candidate 
   if (row->document.len > view.offset) c.text = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
   lode_str *texts[] = {&c.id, &c.path, &c.language, &c.kind, &c.name, &c.parents, &c.text, &hash};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    if (!lode__searching_copy(s, texts[i])) return lode__fail_nomem(err);
+    if (!lode__searching_copy(s, texts[i])) return err_nomem(err);
   c.hash = hash.data;
   s->v[s->n] = c;
   *out = &s->v[s->n++];
@@ -96,7 +96,7 @@ static void *run_words(void *ctx) {
 }
 
 void lode__searching_begin_words(searching *s) {
-  s->asking = s->request->mode != LODE_BY_VECTOR && lode__os_thread(&s->thread, run_words, s) == 0;
+  s->asking = s->request->mode != LODE_BY_VECTOR && os_thread_create(&s->thread, run_words, s) == 0;
 }
 
 void lode__searching_end_words(searching *s) {
@@ -123,24 +123,24 @@ static lode_status by_words(searching *s, lode_error *err) {
 /* Definitions of names that the query holds, wherever their words rank. */
 static lode_status by_names(searching *s, lode_error *err) {
   const lode__question *q = &s->result->question;
-  lode__buf where = {0};
+  strbuf where = {0};
   lode_result *rows = NULL;
   lode_status st = LODE_OK;
   if (q->n_names == 0) return LODE_OK;
-  lode__buf_adds(&where, "{\"$and\":[{\"name\":{\"$in\":[");
+  strbuf_addstr(&where, "{\"$and\":[{\"name\":{\"$in\":[");
   for (size_t i = 0; i < q->n_names; i++) {
-    if (i) lode__buf_addc(&where, ',');
-    lode__json_put_string(&where, q->names[i]);
+    if (i) strbuf_addch(&where, ',');
+    json_put_string(&where, q->names[i]);
   }
-  lode__buf_adds(&where, "]}}");
+  strbuf_addstr(&where, "]}}");
   if (s->where.len) {
-    lode__buf_addc(&where, ',');
-    lode__buf_add(&where, s->where.data, s->where.len);
+    strbuf_addch(&where, ',');
+    strbuf_add(&where, s->where.data, s->where.len);
   }
-  lode__buf_adds(&where, "]}");
-  if (where.failed) LODE__GOTO(lode__fail_nomem(err));
+  strbuf_addstr(&where, "]}");
+  if (where.failed) TRY_GOTO(err_nomem(err));
   lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = WANT_NAMES, .include = LODE_METADATA};
-  LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  TRY_GOTO(lode_get(s->code, &get, &rows, err));
   lode__searching_saw(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
     lode__candidate *c;
@@ -148,7 +148,7 @@ static lode_status by_names(searching *s, lode_error *err) {
   }
 done:
   lode_result_free(rows);
-  lode__buf_release(&where);
+  strbuf_release(&where);
   return st;
 }
 
@@ -156,14 +156,14 @@ done:
 
 static bool has_path(const searching *s, lode_str path) {
   for (size_t i = 0; i < s->n; i++)
-    if (lode__str_eq(s->v[i].path, path)) return true;
+    if (str_eq(s->v[i].path, path)) return true;
   return false;
 }
 
 /* The first chunks of files whose outline says more than their chunks do. */
 static lode_status add_files(searching *s, const lode_result *rows, lode_error *err) {
   lode_str ids[OUTLINE_FILES * OUTLINE_CHUNKS];
-  lode__buf id = {0};
+  strbuf id = {0};
   lode_result *chunks = NULL;
   size_t n = 0;
   lode_status st = LODE_OK;
@@ -171,9 +171,9 @@ static lode_status add_files(searching *s, const lode_result *rows, lode_error *
     lode_str path = lode_result_at(rows, i)->id;
     if (has_path(s, path)) continue;
     for (size_t k = 0; k < OUTLINE_CHUNKS; k++) {
-      LODE__GOTO(lode__chunk_id(&id, path, k, err));
-      char *p = lode__arena_copy(s->arena, id.data, id.len - 1);
-      if (!p) LODE__GOTO(lode__fail_nomem(err));
+      TRY_GOTO(lode__chunk_id(&id, path, k, err));
+      char *p = mem_arena_copy(s->arena, id.data, id.len - 1);
+      if (!p) TRY_GOTO(err_nomem(err));
       ids[n++] = (lode_str){p, id.len - 1};
     }
   }
@@ -181,7 +181,7 @@ static lode_status add_files(searching *s, const lode_result *rows, lode_error *
   lode_get_request get = {.select = lode__searching_selection(s), .include = LODE_METADATA};
   get.select.ids = ids;
   get.select.n_ids = n;
-  LODE__GOTO(lode_get(s->code, &get, &chunks, err));
+  TRY_GOTO(lode_get(s->code, &get, &chunks, err));
   lode__searching_saw(s, chunks);
   for (size_t i = 0; i < lode_result_count(chunks) && st == LODE_OK; i++) {
     lode__candidate *c;
@@ -189,7 +189,7 @@ static lode_status add_files(searching *s, const lode_result *rows, lode_error *
   }
 done:
   lode_result_free(chunks);
-  lode__buf_release(&id);
+  strbuf_release(&id);
   return st;
 }
 
@@ -206,7 +206,7 @@ static lode_status by_outlines(searching *s, const asked *from, lode_error *err)
   if (st == LODE_OK) st = add_files(s, from->rows, err);
   for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++)
     for (size_t k = 0; k < s->n; k++)
-      if (lode__str_eq(s->v[k].path, lode_result_at(from->rows, i)->id)) s->v[k].outline = lode_result_at(from->rows, i)->score;
+      if (str_eq(s->v[k].path, lode_result_at(from->rows, i)->id)) s->v[k].outline = lode_result_at(from->rows, i)->score;
   return st;
 }
 
@@ -214,27 +214,27 @@ static lode_status by_outlines(searching *s, const asked *from, lode_error *err)
 
 /* Cosines of candidates that came from elsewhere. */
 static lode_status measure(searching *s, lode_collection *c, const float *vector, uint32_t dim, bool second, lode_error *err) {
-  lode_str *ids = lode__alloc_zero(s->n, sizeof *ids);
+  lode_str *ids = mem_calloc(s->n, sizeof *ids);
   lode_result *rows = NULL;
   size_t n = 0;
   lode_status st = LODE_OK;
-  if (!ids) return lode__fail_nomem(err);
+  if (!ids) return err_nomem(err);
   for (size_t i = 0; i < s->n; i++)
     if (isnan(second ? s->v[i].cosine2 : s->v[i].cosine)) ids[n++] = s->v[i].id;
   lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_VECTOR};
-  if (n) LODE__GOTO(lode_get(c, &get, &rows, err));
+  if (n) TRY_GOTO(lode_get(c, &get, &rows, err));
   lode__searching_saw(s, rows);
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
     size_t slot = slot_of(s, row->id);
     if (!row->vector || row->dimension != dim || !s->table[slot]) continue;
-    double cosine = lode__cosine(vector, row->vector, dim);
+    double cosine = vec_cosine(vector, row->vector, dim);
     if (second) s->v[s->table[slot] - 1].cosine2 = cosine;
     else s->v[s->table[slot] - 1].cosine = cosine;
   }
 done:
   lode_result_free(rows);
-  lode__free(ids);
+  mem_free(ids);
   return st;
 }
 
@@ -264,24 +264,24 @@ static lode_status by_second(searching *s, lode_error *err) {
   lode_result *near = NULL, *rows = NULL;
   lode_str *ids = NULL;
   lode_status st;
-  LODE__GOTO(lode_query(s->quality, &q, &near, err));
+  TRY_GOTO(lode_query(s->quality, &q, &near, err));
   lode__searching_saw(s, near);
   size_t n = lode_result_count(near);
   s->cut = s->cut || n >= q.k;
-  ids = lode__alloc_zero(n, sizeof *ids);
-  if (!ids) LODE__GOTO(lode__fail_nomem(err));
+  ids = mem_calloc(n, sizeof *ids);
+  if (!ids) TRY_GOTO(err_nomem(err));
   for (size_t i = 0; i < n; i++) ids[i] = lode_result_at(near, i)->id;
   lode_get_request get = {.select = lode__searching_selection(s), .include = LODE_METADATA};
   get.select.ids = ids;
   get.select.n_ids = n;
-  if (n) LODE__GOTO(lode_get(s->code, &get, &rows, err));
+  if (n) TRY_GOTO(lode_get(s->code, &get, &rows, err));
   lode__searching_saw(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
     lode__candidate *c;
     st = candidate(s, lode_result_at(rows, i), &c, err);
   }
 done:
-  lode__free(ids);
+  mem_free(ids);
   lode_result_free(near);
   lode_result_free(rows);
   return st;
@@ -309,7 +309,7 @@ static void look_how_far_behind(searching *s) {
   s->names_behind = stats.unindexed > MOST_BEHIND;
   if (stats.untexted <= MOST_BEHIND) return;
   lode_error why = {.record = LODE_NO_RECORD};
-  (void)lode__fail(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
+  (void)err_set(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
                    (unsigned long long)stats.untexted);
   lode__searching_note(s, s->vector || s->vector2 ? "by vectors and some of the words" : "by some of the words", &why);
 }
@@ -318,11 +318,11 @@ static void look_how_far_behind(searching *s) {
 static lode_status take_all(searching *s, const asked *vector, const asked *outlines, bool *used, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   bool words = s->request->mode != LODE_BY_VECTOR, unused;
-  if (words) LODE__TRY(take(s, "without words", by_words(s, &why), &why, used, err));
-  if (s->vector) LODE__TRY(take(s, "without vectors", by_vector(s, vector, &why), &why, used, err));
-  if (s->vector2) LODE__TRY(take(s, "without the second vectors", by_second(s, &why), &why, used, err));
+  if (words) TRY(take(s, "without words", by_words(s, &why), &why, used, err));
+  if (s->vector) TRY(take(s, "without vectors", by_vector(s, vector, &why), &why, used, err));
+  if (s->vector2) TRY(take(s, "without the second vectors", by_second(s, &why), &why, used, err));
   if (!words || s->request->similar.data) return LODE_OK;
-  if (!s->names_behind) LODE__TRY(take(s, "without names", by_names(s, &why), &why, &unused, err));
+  if (!s->names_behind) TRY(take(s, "without names", by_names(s, &why), &why, &unused, err));
   return take(s, "without outlines", by_outlines(s, outlines, &why), &why, &unused, err);
 }
 
@@ -341,7 +341,7 @@ lode_status lode__searching_gather(searching *s, bool *used, lode_error *err) {
   look_how_far_behind(s);
   for (;; s->want_more *= 16) {
     s->cut = false;
-    LODE__TRY(gather_once(s, used, err));
+    TRY(gather_once(s, used, err));
     if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_more >= MOST_WANT) return LODE_OK; /* else the glob left too few */
   }
 }

@@ -25,7 +25,7 @@ typedef struct searching {
   lode_store *store;
   const lode__search_request *request;
   lode__search_result *result;
-  lode__arena *arena;         /* the result's */
+  mem_arena *arena;         /* the result's */
   lode_collection *code, *files, *quality;
   lode_embedder *model, *second;
   bool own_model;
@@ -33,13 +33,13 @@ typedef struct searching {
   char embedder[400], quality_embedder[400];
   float *vector, *vector2;    /* of the question */
   uint32_t dim, dim2;
-  lode__buf where;            /* filter as JSON; empty: none */
+  strbuf where;            /* filter as JSON; empty: none */
   lode_str text;              /* what is looked for by words */
   lode__candidate *v;
   size_t n, cap;
   size_t table_size;
   uint32_t *table;            /* of candidates by id */
-  lode__json json;
+  json_doc json;
   asked words;                /* asked on `thread`, which reads code, text, where and request */
   pthread_t thread;
   bool asking;                /* the thread was started and not joined yet */

@@ -3,22 +3,22 @@
 
 #include <stdio.h>
 
-static uint64_t number(const lode__json *json, uint32_t object, const char *key) {
-  uint32_t node = lode__json_get(json, object, lode__str(key));
-  return node && json->nodes[node].type == LODE__JSON_INT && json->nodes[node].u.i > 0 ? (uint64_t)json->nodes[node].u.i : 0;
+static uint64_t number(const json_doc *json, uint32_t object, const char *key) {
+  uint32_t node = json_get(json, object, str_of(key));
+  return node && json->nodes[node].type == JSON_NODE_INT && json->nodes[node].u.i > 0 ? (uint64_t)json->nodes[node].u.i : 0;
 }
 
-static void text(const lode__json *json, const char *key, char *out, size_t size) {
-  uint32_t node = lode__json_get(json, 0, lode__str(key));
-  if (!node || json->nodes[node].type != LODE__JSON_STRING) return;
+static void text(const json_doc *json, const char *key, char *out, size_t size) {
+  uint32_t node = json_get(json, 0, str_of(key));
+  if (!node || json->nodes[node].type != JSON_NODE_STRING) return;
   lode_str s = json->nodes[node].u.s;
   snprintf(out, size, "%.*s", (int)(s.len < size ? s.len : size - 1), s.data);
 }
 
 void lode__stamp_parse(lode_str metadata, lode__stamp *stamp) {
-  lode__json json = {0};
+  json_doc json = {0};
   memset(stamp, 0, sizeof *stamp);
-  if (metadata.data && lode__json_parse(&json, metadata, NULL, NULL) == LODE_OK && json.nodes[0].type == LODE__JSON_OBJECT) {
+  if (metadata.data && json_parse(&json, metadata, NULL, NULL) == LODE_OK && json.nodes[0].type == JSON_NODE_OBJECT) {
     stamp->revision = number(&json, 0, "revision");
     stamp->indexed_ms = number(&json, 0, "indexed_ms");
     stamp->scanned_ms = number(&json, 0, "scanned_ms");
@@ -27,29 +27,29 @@ void lode__stamp_parse(lode_str metadata, lode__stamp *stamp) {
     text(&json, "secrets", stamp->secrets, sizeof stamp->secrets);
     text(&json, "lode", stamp->lode, sizeof stamp->lode);
     text(&json, "root", stamp->root, sizeof stamp->root);
-    uint32_t skipped = lode__json_get(&json, 0, LODE__LIT("skipped"));
-    for (size_t i = 0; skipped && json.nodes[skipped].type == LODE__JSON_OBJECT && i < LODE__SKIP_COUNT; i++)
+    uint32_t skipped = json_get(&json, 0, STR_LIT("skipped"));
+    for (size_t i = 0; skipped && json.nodes[skipped].type == JSON_NODE_OBJECT && i < LODE__SKIP_COUNT; i++)
       stamp->skipped[i] = number(&json, skipped, lode__skip_name((lode__skip)i));
   }
-  lode__json_release(&json);
+  json_release(&json);
 }
 
-void lode__stamp_put(lode__buf *out, const lode__stamp *s) {
+void lode__stamp_put(strbuf *out, const lode__stamp *s) {
   bool first = true;
-  lode__buf_addf(out, "{\"revision\":%llu,\"indexed_ms\":%llu,\"scanned_ms\":%llu,\"took_ms\":%llu,\"lode\":", (unsigned long long)s->revision,
+  strbuf_addf(out, "{\"revision\":%llu,\"indexed_ms\":%llu,\"scanned_ms\":%llu,\"took_ms\":%llu,\"lode\":", (unsigned long long)s->revision,
                  (unsigned long long)s->indexed_ms, (unsigned long long)s->scanned_ms, (unsigned long long)s->took_ms);
-  lode__json_put_string(out, lode__str(s->lode));
-  lode__buf_adds(out, ",\"root\":");
-  lode__json_put_string(out, lode__str(s->root));
-  lode__buf_adds(out, ",\"secrets\":");
-  lode__json_put_string(out, lode__str(s->secrets));
-  lode__buf_addf(out, ",\"masked\":%llu,\"skipped\":{", (unsigned long long)s->masked);
+  json_put_string(out, str_of(s->lode));
+  strbuf_addstr(out, ",\"root\":");
+  json_put_string(out, str_of(s->root));
+  strbuf_addstr(out, ",\"secrets\":");
+  json_put_string(out, str_of(s->secrets));
+  strbuf_addf(out, ",\"masked\":%llu,\"skipped\":{", (unsigned long long)s->masked);
   for (size_t i = 1; i < LODE__SKIP_COUNT; i++) {
     if (!s->skipped[i]) continue;
-    lode__buf_addf(out, "%s\"%s\":%llu", first ? "" : ",", lode__skip_name((lode__skip)i), (unsigned long long)s->skipped[i]);
+    strbuf_addf(out, "%s\"%s\":%llu", first ? "" : ",", lode__skip_name((lode__skip)i), (unsigned long long)s->skipped[i]);
     first = false;
   }
-  lode__buf_adds(out, "}}");
+  strbuf_addstr(out, "}}");
 }
 
 void lode__stamp_secrets(const lode__config *config, char out[32]) {

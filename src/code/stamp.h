@@ -33,6 +33,6 @@ void lode__show(lode__showing how, char *text, size_t len);
 
 /* Absent or unreadable metadata give zeros. */
 void lode__stamp_parse(lode_str metadata, lode__stamp *stamp);
-void lode__stamp_put(lode__buf *out, const lode__stamp *stamp);
+void lode__stamp_put(strbuf *out, const lode__stamp *stamp);
 
 #endif

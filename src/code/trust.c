@@ -19,7 +19,7 @@ static const char *const state_names[] = {"named", "none", "ours", "adopted", "u
 const char *lode__trust_state_name(lode__trust_state state) { return state_names[state]; }
 
 void lode__trust_release(lode__trust *trust) {
-  lode__buf_release(&trust->settings);
+  strbuf_release(&trust->settings);
   memset(trust, 0, sizeof *trust);
 }
 
@@ -31,9 +31,9 @@ void lode__trust_say(const lode__trust *trust, void (*note)(void *ctx, const cha
 /* ---- The folder ---- */
 
 static bool look_at(const char *folder, const char *name, struct stat *st) {
-  lode__buf path = {0};
-  bool there = lode__fs_join(&path, folder, name, NULL) == LODE_OK && lode__os->lstat_at(AT_FDCWD, path.data, st) == 0;
-  lode__buf_release(&path);
+  strbuf path = {0};
+  bool there = lode__fs_join(&path, folder, name, NULL) == LODE_OK && os_api->lstat_at(AT_FDCWD, path.data, st) == 0;
+  strbuf_release(&path);
   return there;
 }
 
@@ -60,9 +60,9 @@ static const char *who_else(struct stat *st) {
 }
 
 const char *lode__trust_foreign(const char *folder) {
-  static const char *const files[] = {"lode.db", LODE__CONFIG_FILE};
+  static const char *const files[] = {"lode.db", STOREFILE_CONFIG};
   struct stat st;
-  if (lode__trust_all() || lode__os->stat(folder, &st) < 0) return "";
+  if (lode__trust_all() || os_api->stat(folder, &st) < 0) return "";
   const char *why = who_else(&st);
   bool closed = (st.st_mode & (S_IXGRP | S_IXOTH)) == 0;
   for (size_t i = 0; !*why && i < sizeof files / sizeof *files; i++) {
@@ -77,11 +77,11 @@ const char *lode__trust_foreign(const char *folder) {
 
 /* True when no other file can ever be the same. */
 static bool file_of(const char *folder, char file[LODE__TRUST_FILE_CHARS]) {
-  lode__buf path = {0};
+  strbuf path = {0};
   bool exact = false;
   file[0] = '\0';
-  if (lode__fs_join(&path, folder, "lode.db", NULL) == LODE_OK) lode__os_identity(path.data, file, LODE__TRUST_FILE_CHARS, &exact);
-  lode__buf_release(&path);
+  if (lode__fs_join(&path, folder, "lode.db", NULL) == LODE_OK) os_file_identity(path.data, file, LODE__TRUST_FILE_CHARS, &exact);
+  strbuf_release(&path);
   return exact;
 }
 
@@ -105,7 +105,7 @@ static void id_of(const char *folder, char id[LODE__TRUST_ID_CHARS]) {
 
 static bool set_path(lode__trust_entry *e, const char *folder) {
   e->path.len = 0;
-  lode__buf_add(&e->path, folder, strlen(folder) + 1);
+  strbuf_add(&e->path, folder, strlen(folder) + 1);
   return !e->path.failed;
 }
 
@@ -117,18 +117,18 @@ static void remember(lode__trust *trust, lode__trust_entry *e, const char *folde
 
 /* Does git track files in the folder? `root` gets the folder around it. Asked for a store that is unknown, git's index is read
  * to its end, and has to be sound; otherwise (quick) as far as it matters. */
-static lode__tracked ask_git(const char *folder, bool quick, lode__buf *root) {
+static lode__tracked ask_git(const char *folder, bool quick, strbuf *root) {
   /* Settings are looked at by their values, and every .lode has the same .gitignore */
-  static const char *const except[] = {LODE__CONFIG_FILE, ".gitignore", NULL};
-  lode__buf file = {0};
+  static const char *const except[] = {STOREFILE_CONFIG, ".gitignore", NULL};
+  strbuf file = {0};
   struct stat st;
   const char *slash = strrchr(folder, '/');
   lode__tracked tracked = LODE__TRACKED_UNKNOWN;
-  if (slash) lode__buf_add(root, folder, slash == folder ? 1 : (size_t)(slash - folder));
-  lode__buf_addc(root, '\0');
+  if (slash) strbuf_add(root, folder, slash == folder ? 1 : (size_t)(slash - folder));
+  strbuf_addch(root, '\0');
   if (slash && !root->failed) tracked = lode__git_tracks(root->data, slash + 1, except, quick, &file);
   if (tracked == LODE__TRACKED_NO && look_at(folder, ".git", &st)) tracked = LODE__TRACKED_YES; /* it is a repository itself */
-  lode__buf_release(&file);
+  strbuf_release(&file);
   return tracked;
 }
 
@@ -143,7 +143,7 @@ static const char empty_form[] = "%.220s %s, but has no store: run `git rm -r .l
                                  "another place with --store DIR " IN_A_CONTAINER;
 
 static void refuse(lode__trust *trust, const char *form, const char *folder, lode__tracked tracked,
-                   const lode__buf *root) {
+                   const strbuf *root) {
   const char *place = root->failed ? "" : root->data;
   const char *what = tracked == LODE__TRACKED_UNKNOWN ? "may have come with a repository: git's index cannot be read"
                      : form == unknown_form           ? "came with the repository: git tracks its files"
@@ -153,11 +153,11 @@ static void refuse(lode__trust *trust, const char *form, const char *folder, lod
 }
 
 static bool came_with_a_clone(const char *folder, lode__trust *trust) {
-  lode__buf root = {0};
+  strbuf root = {0};
   lode__tracked tracked = ask_git(folder, false, &root);
   trust->tracked = tracked == LODE__TRACKED_YES;
   if (tracked != LODE__TRACKED_NO) refuse(trust, unknown_form, folder, tracked, &root);
-  lode__buf_release(&root);
+  strbuf_release(&root);
   return tracked != LODE__TRACKED_NO;
 }
 
@@ -168,7 +168,7 @@ static void use_entry(lode__trust *trust, const lode__trust_entry *e) {
 /* The list knows the file, and that proves lode.db alone: what git tracks beside it (segments, a journal) comes with every
  * pull. An index of git's that cannot be read takes nothing away, as no pull can damage it. */
 static void look_at_known(const char *folder, const lode__trust_entry *e, lode__trust *trust) {
-  lode__buf root = {0};
+  strbuf root = {0};
   trust->tracked = ask_git(folder, true, &root) == LODE__TRACKED_YES;
   if (trust->tracked && !e->tracked) {
     refuse(trust, changed_form, folder, LODE__TRACKED_YES, &root);
@@ -178,16 +178,16 @@ static void look_at_known(const char *folder, const lode__trust_entry *e, lode__
       snprintf(trust->note, sizeof trust->note, "git tracks files of %.200s: it is used as you trusted it, with whatever a "
                "pull or checkout changes beside lode.db; `git rm -r --cached .lode` takes it out of git", folder);
   }
-  lode__buf_release(&root);
+  strbuf_release(&root);
 }
 
 /* A folder that git fills, and no store: it would be made among files of others. */
 static void look_at_none(const char *folder, lode__trust *trust) {
-  lode__buf root = {0};
+  strbuf root = {0};
   trust->state = LODE__TRUST_NONE;
   trust->tracked = ask_git(folder, true, &root) == LODE__TRACKED_YES;
   if (trust->tracked) refuse(trust, empty_form, folder, LODE__TRACKED_YES, &root);
-  lode__buf_release(&root);
+  strbuf_release(&root);
 }
 
 /* The list does not know the file: it was moved, copied, restored, replaced, or is new to it. `e` is the path's entry, if there is one. */
@@ -200,7 +200,7 @@ static void look_closer(const char *folder, const lode__trust_list *list, bool k
   bool same = known_path && id[0] && strcmp(id, e->id) == 0;
   bool moved = !expected && !same && id[0] && lode__trust_list_find_file(list, file, e) && strcmp(id, e->id) == 0;
   if (!expected && !same && !moved) {
-    lode__buf_release(&e->settings);
+    strbuf_release(&e->settings);
     e->level = LODE__TRUST_LEVEL_ADOPTED;
     snprintf(trust->note, sizeof trust->note, "%.200s is not known to have been made by you here: it is used from now on, as git does not track it; "
              "`lode trust` lets its settings reach beyond the folder, `lode trust --forget` forgets it", folder);
@@ -232,7 +232,7 @@ static void look_at_store(const char *folder, bool keep, lode__trust *trust) {
   if (!lode__trust_has_store(folder)) look_at_none(folder, trust);
   else if (is_same_store(folder, &e, file) && known) look_at_known(folder, &e, trust);
   else look_closer(folder, &list, known, &e, file, keep, trust);
-  if (trust->state != LODE__TRUST_TRACKED && e.settings.len) lode__buf_add(&trust->settings, e.settings.data, e.settings.len);
+  if (trust->state != LODE__TRUST_TRACKED && e.settings.len) strbuf_add(&trust->settings, e.settings.data, e.settings.len);
   lode__trust_entry_release(&e);
   lode__trust_list_release(&list);
 }
@@ -258,7 +258,7 @@ void lode__trust_look(const char *folder, bool keep, lode__trust *trust) {
 }
 
 lode_status lode__trust_check(const lode__trust *trust, lode_error *err) {
-  return trust->state == LODE__TRUST_TRACKED || trust->state == LODE__TRUST_FOREIGN ? lode__fail(err, LODE_REFUSED, "%s", trust->why) : LODE_OK;
+  return trust->state == LODE__TRUST_TRACKED || trust->state == LODE__TRUST_FOREIGN ? err_set(err, LODE_REFUSED, "%s", trust->why) : LODE_OK;
 }
 
 bool lode__trust_model(const lode__trust *trust, lode_str model) {
@@ -267,27 +267,27 @@ bool lode__trust_model(const lode__trust *trust, lode_str model) {
 
 /* ---- Settings ---- */
 
-static bool is_allowed(const lode__json *allowed, const char *key, const char *value) {
-  if (!allowed->count || allowed->nodes[0].type != LODE__JSON_OBJECT) return false;
-  uint32_t i = lode__json_get(allowed, 0, lode__str(key));
-  return i && allowed->nodes[i].type == LODE__JSON_STRING && lode__str_eq(allowed->nodes[i].u.s, lode__str(value));
+static bool is_allowed(const json_doc *allowed, const char *key, const char *value) {
+  if (!allowed->count || allowed->nodes[0].type != JSON_NODE_OBJECT) return false;
+  uint32_t i = json_get(allowed, 0, str_of(key));
+  return i && allowed->nodes[i].type == JSON_NODE_STRING && str_eq(allowed->nodes[i].u.s, str_of(value));
 }
 
-void lode__trust_hold(const lode__trust *trust, lode__config *config, lode__buf *held) {
-  lode__json allowed = {0};
+void lode__trust_hold(const lode__trust *trust, lode__config *config, strbuf *held) {
+  json_doc allowed = {0};
   held->len = 0;
   if (trust->state == LODE__TRUST_NAMED) return;
-  if (trust->settings.len) (void)!lode__json_parse(&allowed, (lode_str){trust->settings.data, trust->settings.len}, NULL, NULL);
+  if (trust->settings.len) (void)!json_parse(&allowed, (lode_str){trust->settings.data, trust->settings.len}, NULL, NULL);
   for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) {
     lode__config_key key = (lode__config_key)i;
     const char *name = lode__config_entries[i].key, *value = config->values[i];
-    if (!value || !lode__config_reaches(key, lode__str(value)) || is_allowed(&allowed, name, value)) continue;
-    lode__buf_addf(held, "%s%s = %.80s", held->len ? ", " : "", name, value);
+    if (!value || !lode__config_reaches(key, str_of(value)) || is_allowed(&allowed, name, value)) continue;
+    strbuf_addf(held, "%s%s = %.80s", held->len ? ", " : "", name, value);
     lode__config_hold(config, key);
   }
-  if (held->len) lode__buf_addc(held, '\0');
-  if (held->failed) lode__buf_release(held);
-  lode__json_release(&allowed);
+  if (held->len) strbuf_addch(held, '\0');
+  if (held->failed) strbuf_release(held);
+  json_release(&allowed);
 }
 
 /* ---- What the list learns ---- */
@@ -308,7 +308,7 @@ static bool begin_entry(const char *folder, lode__trust_entry *e) {
 lode_status lode__trust_made(const char *folder, lode_store *store, lode_error *err) {
   lode__trust_entry e = {0};
   if (lode__trust_all()) return LODE_OK;
-  lode_status st = begin_entry(folder, &e) ? LODE_OK : lode__fail_nomem(err);
+  lode_status st = begin_entry(folder, &e) ? LODE_OK : err_nomem(err);
   e.level = LODE__TRUST_LEVEL_MADE;
   e.id[0] = e.file[0] = '\0';
   e.tracked = false;
@@ -321,78 +321,78 @@ lode_status lode__trust_made(const char *folder, lode_store *store, lode_error *
   return st;
 }
 
-static void put_setting(lode__buf *out, const char *key, lode_str value) {
-  lode__buf_addc(out, out->len ? ',' : '{');
-  lode__json_put_string(out, lode__str(key));
-  lode__buf_addc(out, ':');
-  lode__json_put_string(out, value);
+static void put_setting(strbuf *out, const char *key, lode_str value) {
+  strbuf_addch(out, out->len ? ',' : '{');
+  json_put_string(out, str_of(key));
+  strbuf_addch(out, ':');
+  json_put_string(out, value);
 }
 
-static void end_settings(lode__buf *out) {
-  if (out->len) lode__buf_addc(out, '}');
+static void end_settings(strbuf *out) {
+  if (out->len) strbuf_addch(out, '}');
 }
 
 lode_status lode__trust_set(const char *folder, lode__config_key key, lode_str value, lode_error *err) {
   lode__trust_entry e = {0};
-  lode__json json = {0};
-  lode__buf settings = {0};
+  json_doc json = {0};
+  strbuf settings = {0};
   const char *name = lode__config_entries[key].key;
   bool reaches = value.data && lode__config_reaches(key, value);
   if (lode__trust_all()) return LODE_OK;
-  lode_status st = begin_entry(folder, &e) ? LODE_OK : lode__fail_nomem(err);
-  bool had = e.settings.len && lode__json_parse(&json, (lode_str){e.settings.data, e.settings.len}, NULL, NULL) == LODE_OK &&
-             json.nodes[0].type == LODE__JSON_OBJECT && lode__json_get(&json, 0, lode__str(name));
+  lode_status st = begin_entry(folder, &e) ? LODE_OK : err_nomem(err);
+  bool had = e.settings.len && json_parse(&json, (lode_str){e.settings.data, e.settings.len}, NULL, NULL) == LODE_OK &&
+             json.nodes[0].type == JSON_NODE_OBJECT && json_get(&json, 0, str_of(name));
   if (st != LODE_OK || (!reaches && !had)) goto done; /* nothing to learn */
   for (uint32_t i = 1; json.count && i < json.nodes[0].next; i = json.nodes[i + 1].next) {
     lode_str other = json.nodes[i].u.s;
-    if (lode__str_eq(other, lode__str(name)) || json.nodes[i + 1].type != LODE__JSON_STRING) continue;
+    if (str_eq(other, str_of(name)) || json.nodes[i + 1].type != JSON_NODE_STRING) continue;
     lode__config_key known = lode__config_find(other);
     if (known != LODE__CONFIG_COUNT) put_setting(&settings, lode__config_entries[known].key, json.nodes[i + 1].u.s);
   }
   if (reaches) put_setting(&settings, name, value);
   end_settings(&settings);
-  lode__buf_release(&e.settings);
+  strbuf_release(&e.settings);
   e.settings = settings;
-  settings = (lode__buf){0};
-  st = e.settings.failed ? lode__fail_nomem(err) : lode__trust_list_put(&e, err);
+  settings = (strbuf){0};
+  st = e.settings.failed ? err_nomem(err) : lode__trust_list_put(&e, err);
 done:
-  lode__json_release(&json);
-  lode__buf_release(&settings);
+  json_release(&json);
+  strbuf_release(&settings);
   lode__trust_entry_release(&e);
   return st;
 }
 
-lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_error *err) {
+lode_status lode__trust_grant(const char *folder, strbuf *settings, lode_error *err) {
   lode__trust_entry e = {0};
   lode__config config = {0};
-  lode__buf root = {0};
+  strbuf root = {0};
   const char *foreign = lode__trust_foreign(folder);
   lode_status st = LODE_OK;
   settings->len = 0;
   if (*foreign) {
     char why[sizeof((lode__trust *)0)->why];
     explain_foreign(folder, foreign, why, sizeof why);
-    return lode__fail(err, LODE_REFUSED, "%s", why);
+    return err_set(err, LODE_REFUSED, "%s", why);
   }
   /* Trust is of a store: one that appears here later is another question */
   if (!lode__trust_has_store(folder))
-    return lode__fail(err, LODE_NOT_FOUND, "there is no store in %.300s, so there is nothing to trust: what you make "
+    return err_set(err, LODE_NOT_FOUND, "there is no store in %.300s, so there is nothing to trust: what you make "
                       "yourself is trusted; for its settings run `lode index` first, then `lode trust`", folder);
-  LODE__GOTO(lode__config_load(&config, folder, err));
+  TRY_GOTO(lode__config_load(&config, folder, err));
   for (size_t i = 0; i < LODE__CONFIG_COUNT; i++)
-    if (config.values[i] && lode__config_reaches((lode__config_key)i, lode__str(config.values[i])))
-      put_setting(settings, lode__config_entries[i].key, lode__str(config.values[i]));
+    if (config.values[i] && lode__config_reaches((lode__config_key)i, str_of(config.values[i])))
+      put_setting(settings, lode__config_entries[i].key, str_of(config.values[i]));
   end_settings(settings);
-  if (!set_path(&e, folder)) LODE__GOTO(lode__fail_nomem(err));
+  if (!set_path(&e, folder)) TRY_GOTO(err_nomem(err));
   e.level = LODE__TRUST_LEVEL_TRUSTED;
   e.tracked = ask_git(folder, false, &root) != LODE__TRACKED_NO;
   id_of(folder, e.id);
   file_of(folder, e.file);
-  if (settings->len) lode__buf_add(&e.settings, settings->data, settings->len);
-  if (settings->failed || e.settings.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__trust_list_put(&e, err));
+  if (settings->len) strbuf_add(&e.settings, settings->data, settings->len);
+  if (settings->failed || e.settings.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(lode__trust_list_put(&e, err));
 done:
-  lode__buf_release(&root);
+  strbuf_release(&root);
   lode__config_release(&config);
   lode__trust_entry_release(&e);
   return st;

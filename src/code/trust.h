@@ -35,7 +35,7 @@ typedef struct lode__trust {
   char note[500];      /* it was adopted now, or is used though git tracks files in it; "": neither */
   bool tracked;        /* git tracks files in it */
   char list_note[500]; /* what is wrong with the user's list; "": nothing */
-  lode__buf settings;  /* {"model":"openai:x"}: the values that may reach beyond the folder */
+  strbuf settings;  /* {"model":"openai:x"}: the values that may reach beyond the folder */
 } lode__trust;
 
 /* Of a folder that was found. `remember`: a store that is adopted is written into the user's list. Never fails. */
@@ -46,7 +46,7 @@ void lode__trust_say(const lode__trust *trust, void (*note)(void *ctx, const cha
 /* LODE_REFUSED with the reason for stores that are not to be used. */
 LODE_MUST lode_status lode__trust_check(const lode__trust *trust, lode_error *err);
 /* Settings that reach beyond the folder without the user's word lose their effect, and are named in `held` ("model = openai:x, ..."). */
-void lode__trust_hold(const lode__trust *trust, lode__config *config, lode__buf *held);
+void lode__trust_hold(const lode__trust *trust, lode__config *config, strbuf *held);
 /* A model that the store names may be opened: it is the user's own store, or the model is one of this machine. */
 bool lode__trust_model(const lode__trust *trust, lode_str model);
 
@@ -63,6 +63,6 @@ LODE_MUST lode_status lode__trust_made(const char *folder, lode_store *store, lo
 LODE_MUST lode_status lode__trust_set(const char *folder, lode__config_key key, lode_str value, lode_error *err);
 /* The user trusts the store as it is now; LODE_NOT_FOUND when there is none. `settings` gets what may reach beyond the folder from now
  * on, as JSON. */
-LODE_MUST lode_status lode__trust_grant(const char *folder, lode__buf *settings, lode_error *err);
+LODE_MUST lode_status lode__trust_grant(const char *folder, strbuf *settings, lode_error *err);
 
 #endif

@@ -17,8 +17,8 @@ static const char *const level_names[] = {"adopted", "made", "trusted"};
 const char *lode__trust_level_name(lode__trust_level level) { return level_names[level]; }
 
 void lode__trust_entry_release(lode__trust_entry *entry) {
-  lode__buf_release(&entry->path);
-  lode__buf_release(&entry->settings);
+  strbuf_release(&entry->path);
+  strbuf_release(&entry->settings);
   memset(entry, 0, sizeof *entry);
 }
 
@@ -51,14 +51,14 @@ const char *lode__trust_owner(const struct stat *st) {
 
 /* ---- Where it is ---- */
 
-static lode_status list_path(lode__buf *path, const char *name, lode_error *err) {
+static lode_status list_path(strbuf *path, const char *name, lode_error *err) {
   const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
   path->len = 0;
-  if (data && data[0] == '/') lode__buf_addf(path, "%s/lode/%s", data, name);
-  else if (home && home[0] == '/') lode__buf_addf(path, "%s/.local/share/lode/%s", home, name);
-  else return lode__fail(err, LODE_NOT_FOUND, "neither HOME nor XDG_DATA_HOME is set");
-  lode__buf_addc(path, '\0');
-  return path->failed ? lode__fail_nomem(err) : LODE_OK;
+  if (data && data[0] == '/') strbuf_addf(path, "%s/lode/%s", data, name);
+  else if (home && home[0] == '/') strbuf_addf(path, "%s/.local/share/lode/%s", home, name);
+  else return err_set(err, LODE_NOT_FOUND, "neither HOME nor XDG_DATA_HOME is set");
+  strbuf_addch(path, '\0');
+  return path->failed ? err_nomem(err) : LODE_OK;
 }
 
 /* ---- Reading ---- */
@@ -72,10 +72,10 @@ static void reject(lode__trust_list *list, const char *path, bool damaged, const
 static void check_text(lode__trust_list *list, const char *path) {
   unsigned stated = 0;
   char head[HEAD_BYTES + 1] = "";
-  lode__buf *t = &list->text;
+  strbuf *t = &list->text;
   if (t->len >= HEAD_BYTES) memcpy(head, t->data, HEAD_BYTES);
   if (sscanf(head, "lode-trusted 1 %8x", &stated) != 1 || head[HEAD_BYTES - 1] != '\n' || t->data[t->len - 1] != '\n' ||
-      lode__crc32c(0, t->data + HEAD_BYTES, t->len - HEAD_BYTES) != stated) {
+      crc32c_update(0, t->data + HEAD_BYTES, t->len - HEAD_BYTES) != stated) {
     reject(list, path, true, "is damaged");
     return;
   }
@@ -85,7 +85,7 @@ static void check_text(lode__trust_list *list, const char *path) {
 
 static bool is_strangers_link(const char *path) {
   struct stat st;
-  return LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISLNK(st.st_mode) && !is_own(st.st_uid);
+  return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISLNK(st.st_mode) && !is_own(st.st_uid);
 }
 
 static void read_path(lode__trust_list *list, const char *path) {
@@ -95,59 +95,59 @@ static void read_path(lode__trust_list *list, const char *path) {
     reject(list, path, true, "belongs to another user");
     return;
   }
-  int fd = lode__os_open_regular(path);
+  int fd = os_open_regular(path);
   if (fd < 0 && (errno == ENXIO || errno == EISDIR)) reject(list, path, true, "is not a file");
   else if (fd < 0 && errno != ENOENT && errno != ENOTDIR) reject(list, path, errno == ELOOP, strerror(errno));
   if (fd < 0) return;
-  if (LODE__RETRY(lode__os->fstat(fd, &st)) < 0) reject(list, path, false, strerror(errno));
+  if (OS_RETRY(os_api->fstat(fd, &st)) < 0) reject(list, path, false, strerror(errno));
   else if (*lode__trust_owner(&st)) reject(list, path, true, lode__trust_owner(&st));
   else if (st.st_size > MOST_BYTES) reject(list, path, true, "is too long");
   else {
-    char *room = lode__buf_room(&list->text, (size_t)st.st_size + 1);
-    if (!room || lode__os_read_full(fd, room, (size_t)st.st_size, 0, &got, NULL) != LODE_OK) {
+    char *room = strbuf_reserve(&list->text, (size_t)st.st_size + 1);
+    if (!room || os_read_full(fd, room, (size_t)st.st_size, 0, &got, NULL) != LODE_OK) {
       reject(list, path, false, "cannot be read");
     } else {
       list->text.len = got;
       check_text(list, path);
     }
   }
-  lode__os->close(fd);
+  os_api->close(fd);
 }
 
 void lode__trust_list_read(lode__trust_list *list) {
-  lode__buf path = {0};
+  strbuf path = {0};
   memset(list, 0, sizeof *list);
   lode_status st = list_path(&path, "trusted", NULL);
   if (st == LODE_OK) read_path(list, path.data);
   else if (st == LODE_NOMEM) reject(list, "the list of trusted folders", false, "cannot be read: out of memory");
-  lode__buf_release(&path);
+  strbuf_release(&path);
 }
 
-void lode__trust_list_release(lode__trust_list *list) { lode__buf_release(&list->text); }
+void lode__trust_list_release(lode__trust_list *list) { strbuf_release(&list->text); }
 
 /* ---- Entries ---- */
 
 /* How the line of a path begins. */
-static void put_path(lode__buf *out, const char *path) {
-  lode__buf shown = {0};
-  lode__path_show(&shown, lode__str(path));
-  lode__buf_adds(out, "{\"path\":");
+static void put_path(strbuf *out, const char *path) {
+  strbuf shown = {0};
+  lode__path_show(&shown, str_of(path));
+  strbuf_addstr(out, "{\"path\":");
   if (shown.failed) out->failed = true;
-  else lode__json_put_string(out, (lode_str){shown.data ? shown.data : "", shown.len});
-  lode__buf_addc(out, ',');
-  lode__buf_release(&shown);
+  else json_put_string(out, (lode_str){shown.data ? shown.data : "", shown.len});
+  strbuf_addch(out, ',');
+  strbuf_release(&shown);
 }
 
-static void put_entry(lode__buf *out, const lode__trust_entry *e) {
+static void put_entry(strbuf *out, const lode__trust_entry *e) {
   put_path(out, e->path.data);
-  lode__buf_addf(out, "\"level\":\"%s\",\"id\":\"%s\",\"file\":\"%s\",\"settings\":", level_names[e->level], e->id, e->file);
-  lode__buf_add(out, e->settings.len ? e->settings.data : "{}", e->settings.len ? e->settings.len : 2);
-  lode__buf_adds(out, e->tracked ? ",\"tracked\":true}\n" : "}\n");
+  strbuf_addf(out, "\"level\":\"%s\",\"id\":\"%s\",\"file\":\"%s\",\"settings\":", level_names[e->level], e->id, e->file);
+  strbuf_add(out, e->settings.len ? e->settings.data : "{}", e->settings.len ? e->settings.len : 2);
+  strbuf_addstr(out, e->tracked ? ",\"tracked\":true}\n" : "}\n");
 }
 
-static lode_str text_of(const lode__json *json, const char *key) {
-  uint32_t i = lode__json_get(json, 0, lode__str(key));
-  return i && json->nodes[i].type == LODE__JSON_STRING ? json->nodes[i].u.s : (lode_str){"", 0};
+static lode_str text_of(const json_doc *json, const char *key) {
+  uint32_t i = json_get(json, 0, str_of(key));
+  return i && json->nodes[i].type == JSON_NODE_STRING ? json->nodes[i].u.s : (lode_str){"", 0};
 }
 
 /* Older lists have the device first, whose number may change with the next boot: "8.1-INODE-SECONDS.NANOSECONDS". */
@@ -158,32 +158,32 @@ static lode_str without_device(lode_str file) {
 }
 
 static bool parse_entry(lode_str line, lode__trust_entry *e) {
-  lode__json json = {0};
-  bool ok = lode__json_parse(&json, line, NULL, NULL) == LODE_OK && json.nodes[0].type == LODE__JSON_OBJECT;
+  json_doc json = {0};
+  bool ok = json_parse(&json, line, NULL, NULL) == LODE_OK && json.nodes[0].type == JSON_NODE_OBJECT;
   e->path.len = e->settings.len = 0;
   if (ok) {
     lode_str path = text_of(&json, "path"), level = text_of(&json, "level"), id = text_of(&json, "id");
     lode_str file = without_device(text_of(&json, "file"));
-    uint32_t settings = lode__json_get(&json, 0, LODE__LIT("settings"));
-    uint32_t tracked = lode__json_get(&json, 0, LODE__LIT("tracked"));
+    uint32_t settings = json_get(&json, 0, STR_LIT("settings"));
+    uint32_t tracked = json_get(&json, 0, STR_LIT("tracked"));
     lode__path_bytes(&e->path, path);
-    lode__buf_addc(&e->path, '\0');
+    strbuf_addch(&e->path, '\0');
     e->level = LODE__TRUST_LEVEL_ADOPTED;
     for (size_t i = 0; i < sizeof level_names / sizeof *level_names; i++)
-      if (lode__str_eq(level, lode__str(level_names[i]))) e->level = (lode__trust_level)i;
+      if (str_eq(level, str_of(level_names[i]))) e->level = (lode__trust_level)i;
     snprintf(e->id, sizeof e->id, "%.*s", (int)id.len, id.data);
     snprintf(e->file, sizeof e->file, "%.*s", (int)file.len, file.data);
-    e->tracked = tracked && json.nodes[tracked].type == LODE__JSON_TRUE;
-    if (settings && json.nodes[settings].type == LODE__JSON_OBJECT && json.nodes[settings].u.count)
-      lode__json_put_node(&e->settings, &json, settings);
+    e->tracked = tracked && json.nodes[tracked].type == JSON_NODE_TRUE;
+    if (settings && json.nodes[settings].type == JSON_NODE_OBJECT && json.nodes[settings].u.count)
+      json_put_node(&e->settings, &json, settings);
     ok = !e->path.failed && !e->settings.failed;
   }
-  lode__json_release(&json);
+  json_release(&json);
   return ok;
 }
 
 /* The line that begins with `text`; len 0: none. */
-static lode_str find_line(const lode__buf *all, lode_str begin) {
+static lode_str find_line(const strbuf *all, lode_str begin) {
   const char *p = all->data, *end = p + all->len;
   while (p && (p = memmem(p, (size_t)(end - p), begin.data, begin.len)) != NULL) {
     if (p == all->data || p[-1] == '\n') return (lode_str){p, (size_t)((const char *)memchr(p, '\n', (size_t)(end - p)) - p)};
@@ -193,12 +193,12 @@ static lode_str find_line(const lode__buf *all, lode_str begin) {
 }
 
 bool lode__trust_list_find(const lode__trust_list *list, const char *path, lode__trust_entry *entry) {
-  lode__buf begin = {0};
+  strbuf begin = {0};
   lode_str line = {0};
   if (!list->text.len) return false;
   put_path(&begin, path);
   if (!begin.failed) line = find_line(&list->text, (lode_str){begin.data, begin.len});
-  lode__buf_release(&begin);
+  strbuf_release(&begin);
   return line.len && parse_entry(line, entry);
 }
 
@@ -227,52 +227,52 @@ bool lode__trust_list_find_file(const lode__trust_list *list, const char *file, 
 
 static lode_status make_folder(const char *path, lode_error *err) {
   struct stat st;
-  lode__buf folder = {0};
+  strbuf folder = {0};
   lode_status status = lode__fs_make_parents(path, err);
-  lode__buf_add(&folder, path, (size_t)(strrchr(path, '/') - path));
-  lode__buf_addc(&folder, '\0');
-  if (status == LODE_OK && folder.failed) status = lode__fail_nomem(err);
-  if (status == LODE_OK && LODE__RETRY(lode__os->stat(folder.data, &st)) < 0) status = lode__fail_errno(err, errno, folder.data);
+  strbuf_add(&folder, path, (size_t)(strrchr(path, '/') - path));
+  strbuf_addch(&folder, '\0');
+  if (status == LODE_OK && folder.failed) status = err_nomem(err);
+  if (status == LODE_OK && OS_RETRY(os_api->stat(folder.data, &st)) < 0) status = err_errno(err, errno, folder.data);
   /* What root writes there, its owner could no longer read */
-  if (status == LODE_OK && st.st_uid != geteuid()) status = lode__fail(err, LODE_REFUSED, "%.300s belongs to another user", folder.data);
-  lode__buf_release(&folder);
+  if (status == LODE_OK && st.st_uid != geteuid()) status = err_set(err, LODE_REFUSED, "%.300s belongs to another user", folder.data);
+  strbuf_release(&folder);
   return status;
 }
 
 static lode_status take_lock(int *fd, lode_error *err) {
-  lode__buf path = {0};
-  uint64_t until = lode__os->now_ns() + (uint64_t)WAIT_MS * 1000000;
+  strbuf path = {0};
+  uint64_t until = os_api->now_ns() + (uint64_t)WAIT_MS * 1000000;
   lode_status st;
   *fd = -1;
-  LODE__GOTO(list_path(&path, "trusted.lock", err));
-  LODE__GOTO(make_folder(path.data, err));
-  *fd = LODE__RETRY(lode__os->open(path.data, O_RDWR | O_CREAT | O_NONBLOCK | O_NOFOLLOW, 0600));
-  if (*fd < 0) LODE__GOTO(lode__fail_errno(err, errno, path.data));
-  while (LODE__RETRY(lode__os->lock(*fd, F_WRLCK, 0, 1)) < 0) {
-    if (errno != EAGAIN && errno != EACCES) LODE__GOTO(lode__fail_errno(err, errno, path.data));
-    if (lode__os->now_ns() >= until) LODE__GOTO(lode__fail(err, LODE_BUSY, "another process holds %.300s", path.data));
-    lode__os->sleep_us(POLL_US);
+  TRY_GOTO(list_path(&path, "trusted.lock", err));
+  TRY_GOTO(make_folder(path.data, err));
+  *fd = OS_RETRY(os_api->open(path.data, O_RDWR | O_CREAT | O_NONBLOCK | O_NOFOLLOW, 0600));
+  if (*fd < 0) TRY_GOTO(err_errno(err, errno, path.data));
+  while (OS_RETRY(os_api->lock(*fd, F_WRLCK, 0, 1)) < 0) {
+    if (errno != EAGAIN && errno != EACCES) TRY_GOTO(err_errno(err, errno, path.data));
+    if (os_api->now_ns() >= until) TRY_GOTO(err_set(err, LODE_BUSY, "another process holds %.300s", path.data));
+    os_api->sleep_us(POLL_US);
   }
 done:
   if (st != LODE_OK && *fd >= 0) {
-    lode__os->close(*fd);
+    os_api->close(*fd);
     *fd = -1;
   }
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return st;
 }
 
 static bool is_gone(lode_str line) {
   lode__trust_entry e = {0};
   struct stat st;
-  bool gone = parse_entry(line, &e) && LODE__RETRY(lode__os->stat(e.path.data, &st)) < 0 && errno == ENOENT;
+  bool gone = parse_entry(line, &e) && OS_RETRY(os_api->stat(e.path.data, &st)) < 0 && errno == ENOENT;
   lode__trust_entry_release(&e);
   return gone;
 }
 
 /* All lines but that of `path`; of too many, those that are gone are left out, then the oldest. */
-static lode_status copy_lines(const lode__trust_list *list, const char *path, size_t most, lode__buf *out, bool *was_there, lode_error *err) {
-  lode__buf begin = {0};
+static lode_status copy_lines(const lode__trust_list *list, const char *path, size_t most, strbuf *out, bool *was_there, lode_error *err) {
+  strbuf begin = {0};
   size_t n = 0;
   const char *p = list->text.data, *end = p + list->text.len;
   put_path(&begin, path);
@@ -281,7 +281,7 @@ static lode_status copy_lines(const lode__trust_list *list, const char *path, si
     size_t len = (size_t)((const char *)memchr(p, '\n', (size_t)(end - p)) - p) + 1;
     bool same = len > begin.len && memcmp(p, begin.data, begin.len) == 0;
     if (same || (n > most && is_gone((lode_str){p, len - 1}))) n--;
-    else lode__buf_add(out, p, len);
+    else strbuf_add(out, p, len);
     *was_there = *was_there || same;
     p += len;
   }
@@ -291,69 +291,69 @@ static lode_status copy_lines(const lode__trust_list *list, const char *path, si
     out->len -= first;
   }
   bool failed = out->failed || begin.failed;
-  lode__buf_release(&begin);
-  return failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_release(&begin);
+  return failed ? err_nomem(err) : LODE_OK;
 }
 
-static lode_status write_list(const char *path, const lode__buf *lines, lode_error *err) {
-  lode__buf all = {0};
-  lode__buf_addf(&all, head_form, lode__crc32c(0, lines->data ? lines->data : "", lines->len));
-  lode__buf_add(&all, lines->data ? lines->data : "", lines->len);
-  lode_status st = all.failed ? lode__fail_nomem(err) : lode__fs_write(path, (lode_str){all.data, all.len}, err);
-  lode__buf_release(&all);
+static lode_status write_list(const char *path, const strbuf *lines, lode_error *err) {
+  strbuf all = {0};
+  strbuf_addf(&all, head_form, crc32c_update(0, lines->data ? lines->data : "", lines->len));
+  strbuf_add(&all, lines->data ? lines->data : "", lines->len);
+  lode_status st = all.failed ? err_nomem(err) : lode__fs_write(path, (lode_str){all.data, all.len}, err);
+  strbuf_release(&all);
   return st;
 }
 
 static bool is_own_file(const char *path) {
   struct stat st;
-  return LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISREG(st.st_mode) && is_own(st.st_uid);
+  return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISREG(st.st_mode) && is_own(st.st_uid);
 }
 
 /* The file that is written: the target of a link, which may not exist yet. Links that lead in a circle, or to what is not a
  * file of this user's, are no place for it: then the link itself gives way. */
-static lode_status find_target(const char *path, bool damaged, lode__buf *target, lode_error *err) {
+static lode_status find_target(const char *path, bool damaged, strbuf *target, lode_error *err) {
   if (is_strangers_link(path) || lode__fs_resolve(path, target, NULL) != LODE_OK ||
       (damaged && !is_own_file(target->data))) {
     target->len = 0;
-    lode__buf_add(target, path, strlen(path) + 1);
+    strbuf_add(target, path, strlen(path) + 1);
   }
-  return target->failed ? lode__fail_nomem(err) : LODE_OK;
+  return target->failed ? err_nomem(err) : LODE_OK;
 }
 
 /* A list that cannot be used is kept, once. */
 static lode_status set_aside(const char *path, lode_error *err) {
-  lode__buf aside = {0};
-  lode__buf_addf(&aside, "%s.damaged", path);
-  lode__buf_addc(&aside, '\0');
-  lode_status st = aside.failed ? lode__fail_nomem(err) : LODE_OK;
-  if (st == LODE_OK && LODE__RETRY(lode__os->rename(path, aside.data)) < 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path);
-  lode__buf_release(&aside);
+  strbuf aside = {0};
+  strbuf_addf(&aside, "%s.damaged", path);
+  strbuf_addch(&aside, '\0');
+  lode_status st = aside.failed ? err_nomem(err) : LODE_OK;
+  if (st == LODE_OK && OS_RETRY(os_api->rename(path, aside.data)) < 0 && errno != ENOENT) st = err_errno(err, errno, path);
+  strbuf_release(&aside);
   return st;
 }
 
 /* entry NULL: the path's one goes. */
 static lode_status change(const char *path, const lode__trust_entry *entry, bool *was_there, lode_error *err) {
   lode__trust_list list = {0};
-  lode__buf file = {0}, target = {0}, lines = {0};
+  strbuf file = {0}, target = {0}, lines = {0};
   int lock = -1;
   lode_status st;
   *was_there = false;
-  LODE__GOTO(take_lock(&lock, err));
-  LODE__GOTO(list_path(&file, "trusted", err));
+  TRY_GOTO(take_lock(&lock, err));
+  TRY_GOTO(list_path(&file, "trusted", err));
   lode__trust_list_read(&list);
-  LODE__GOTO(find_target(file.data, list.damaged, &target, err));
-  if (list.damaged) LODE__GOTO(set_aside(target.data, err));
-  else if (list.note[0]) LODE__GOTO(lode__fail(err, LODE_IO, "%s", list.note));
-  LODE__GOTO(copy_lines(&list, path, entry ? LODE__TRUST_MOST - 1 : LODE__TRUST_MOST, &lines, was_there, err));
+  TRY_GOTO(find_target(file.data, list.damaged, &target, err));
+  if (list.damaged) TRY_GOTO(set_aside(target.data, err));
+  else if (list.note[0]) TRY_GOTO(err_set(err, LODE_IO, "%s", list.note));
+  TRY_GOTO(copy_lines(&list, path, entry ? LODE__TRUST_MOST - 1 : LODE__TRUST_MOST, &lines, was_there, err));
   if (entry) put_entry(&lines, entry);
-  if (lines.failed) LODE__GOTO(lode__fail_nomem(err));
-  if (entry || *was_there) LODE__GOTO(write_list(target.data, &lines, err));
+  if (lines.failed) TRY_GOTO(err_nomem(err));
+  if (entry || *was_there) TRY_GOTO(write_list(target.data, &lines, err));
 done:
-  if (lock >= 0) lode__os->close(lock);
+  if (lock >= 0) os_api->close(lock);
   lode__trust_list_release(&list);
-  lode__buf_release(&file);
-  lode__buf_release(&target);
-  lode__buf_release(&lines);
+  strbuf_release(&file);
+  strbuf_release(&target);
+  strbuf_release(&lines);
   return st;
 }
 

@@ -22,17 +22,17 @@ typedef enum lode__trust_level {
 const char *lode__trust_level_name(lode__trust_level level);
 
 typedef struct lode__trust_entry {
-  lode__buf path;       /* of the store's folder, absolute and without links, NUL behind */
+  strbuf path;       /* of the store's folder, absolute and without links, NUL behind */
   lode__trust_level level;
   char id[LODE__TRUST_ID_CHARS];     /* of the store, in hexadecimal; "": not known yet */
   char file[LODE__TRUST_FILE_CHARS]; /* lode.db as the file system knows it; "": not known yet, or no longer */
   bool tracked;         /* git tracked files of it when the user trusted it */
-  lode__buf settings;   /* {"model":"openai:x"}: values that may reach beyond the folder; empty: none */
+  strbuf settings;   /* {"model":"openai:x"}: values that may reach beyond the folder; empty: none */
 } lode__trust_entry;
 void lode__trust_entry_release(lode__trust_entry *entry);
 
 typedef struct lode__trust_list {
-  lode__buf text;       /* the lines, without the first */
+  strbuf text;       /* the lines, without the first */
   char note[400];       /* why the list is empty though there may be a file; "": all is well */
   bool damaged;         /* what is there is not to be used, and may be set aside */
 } lode__trust_list;

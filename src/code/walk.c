@@ -13,7 +13,7 @@
 #include <fcntl.h>
 
 typedef struct frame {
-  lode__os_folder *folder;
+  os_dir *folder;
   size_t path_len; /* of walker->path, this folder */
   uint64_t device, inode;
 } frame;
@@ -31,7 +31,7 @@ struct lode__walker {
 };
 
 static lode_str current(const lode__walker *w) {
-  if (w->path_len < w->base) return LODE__LIT(""); /* the root itself */
+  if (w->path_len < w->base) return STR_LIT(""); /* the root itself */
   return (lode_str){w->path + w->base, w->path_len - w->base};
 }
 
@@ -77,12 +77,12 @@ static lode__skip judge_kind(int kind) {
 /* Fills entry for a name in an open folder whose path is already current. A folder to enter has skip NONE and is_folder. */
 static void judge(lode__walker *w, int folder_fd, const char *name, int kind, lode__entry *entry) {
   const lode__walk_options *o = &w->root->options;
-  lode_str file = lode__str(name);
+  lode_str file = str_of(name);
   struct stat s;
   bool have_stat = false;
   *entry = (lode__entry){.path = current(w), .skip = LODE__SKIP_UNREADABLE, .language = &lode__languages[0]};
   if (kind == DT_UNKNOWN) {
-    if (LODE__RETRY(lode__os->lstat_at(folder_fd, name, &s)) < 0) return;
+    if (OS_RETRY(os_api->lstat_at(folder_fd, name, &s)) < 0) return;
     have_stat = true;
     kind = kind_of_mode(s.st_mode);
   }
@@ -97,7 +97,7 @@ static void judge(lode__walker *w, int folder_fd, const char *name, int kind, lo
   }
   entry->skip = judge_by_rules(w, file, kind == DT_DIR);
   if (entry->skip != LODE__SKIP_NONE || kind == DT_DIR) return;
-  if (!have_stat && LODE__RETRY(lode__os->lstat_at(folder_fd, name, &s)) < 0) {
+  if (!have_stat && OS_RETRY(os_api->lstat_at(folder_fd, name, &s)) < 0) {
     entry->skip = LODE__SKIP_UNREADABLE;
     return;
   }
@@ -123,13 +123,13 @@ static bool is_cache(int fd) {
   static const char *const signs[] = {"CACHEDIR.TAG", "pyvenv.cfg"};
   struct stat s;
   for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-    if (lode__os->lstat_at(fd, signs[i], &s) == 0 && S_ISREG(s.st_mode)) return true;
+    if (os_api->lstat_at(fd, signs[i], &s) == 0 && S_ISREG(s.st_mode)) return true;
   return false;
 }
 
 /* Why the open folder is not entered. */
 static lode__skip judge_folder(const lode__walker *w, int fd, struct stat *s) {
-  if (LODE__RETRY(lode__os->fstat(fd, s)) < 0) return LODE__SKIP_UNREADABLE;
+  if (OS_RETRY(os_api->fstat(fd, s)) < 0) return LODE__SKIP_UNREADABLE;
   if (w->root->options.one_device && (uint64_t)s->st_dev != w->root->device) return LODE__SKIP_OTHER_DEVICE;
   if (is_ancestor(w, s)) return LODE__SKIP_LINK; /* mounted into itself */
   if (w->depth > 0 && !w->root->options.generated && is_cache(fd)) return LODE__SKIP_DEPENDENCIES;
@@ -141,48 +141,48 @@ static lode_status enter(lode__walker *w, int folder_fd, const char *name, lode_
   struct stat s;
   *skip = LODE__SKIP_TOO_DEEP;
   if (w->depth >= LODE__WALK_DEPTH) return LODE_OK;
-  int fd = LODE__RETRY(lode__os->open_below(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0));
+  int fd = OS_RETRY(os_api->open_below(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0));
   if (fd < 0) {
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return lode__fail_errno(err, errno, "opening a folder");
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return err_errno(err, errno, "opening a folder");
     *skip = errno == ELOOP ? LODE__SKIP_LINK : LODE__SKIP_UNREADABLE;
     return LODE_OK;
   }
   *skip = judge_folder(w, fd, &s);
   if (*skip != LODE__SKIP_NONE) {
-    lode__os->close(fd);
+    os_api->close(fd);
     return LODE_OK;
   }
   lode_status st = LODE_OK;
   lode_str path = {w->path, w->path_len};
-  if (!lode__grow(&w->frames, &w->frames_cap, w->depth + 1, sizeof *w->frames)) st = lode__fail_nomem(err);
+  if (!mem_grow(&w->frames, &w->frames_cap, w->depth + 1, sizeof *w->frames)) st = err_nomem(err);
   if (st == LODE_OK && !w->root->options.no_ignore) st = lode__root_read_rules(w->rules, fd, path, err);
   if (st != LODE_OK) {
-    lode__os->close(fd);
+    os_api->close(fd);
     return st;
   }
-  lode__os_folder *folder = lode__os_folder_of(fd);
+  os_dir *folder = os_dir_from_fd(fd);
   if (!folder) {
     *skip = LODE__SKIP_UNREADABLE;
-    return errno == ENOMEM ? lode__fail_nomem(err) : LODE_OK;
+    return errno == ENOMEM ? err_nomem(err) : LODE_OK;
   }
   w->frames[w->depth++] = (frame){folder, w->path_len, (uint64_t)s.st_dev, (uint64_t)s.st_ino};
   return LODE_OK;
 }
 
 static void leave(lode__walker *w) {
-  lode__os_folder_close(w->frames[--w->depth].folder);
+  os_dir_close(w->frames[--w->depth].folder);
   if (w->depth > 0) lode__ignore_leave(w->rules, (lode_str){w->path, w->frames[w->depth - 1].path_len});
 }
 
 /* ---- Opening ---- */
 
 static lode_status walker_new(const lode__root *root, lode__walker **out, lode_error *err) {
-  lode__walker *w = lode__alloc_zero(1, sizeof *w);
+  lode__walker *w = mem_calloc(1, sizeof *w);
   lode_str prefix = lode__root_prefix(root);
   *out = w;
-  if (!w) return lode__fail_nomem(err);
+  if (!w) return err_nomem(err);
   w->root = root;
-  if (prefix.len >= LODE__PATH_BYTES) return lode__fail(err, LODE_LIMIT, "the path of the root is too long");
+  if (prefix.len >= LODE__PATH_BYTES) return err_set(err, LODE_LIMIT, "the path of the root is too long");
   memcpy(w->path, prefix.data, prefix.len);
   w->path_len = prefix.len;
   w->base = prefix.len ? prefix.len + 1 : 0;
@@ -192,40 +192,40 @@ static lode_status walker_new(const lode__root *root, lode__walker **out, lode_e
 static lode_status enter_root(lode__walker *w, lode_error *err) {
   lode__skip skip;
   size_t len = w->path_len;
-  LODE__TRY(enter(w, w->root->fd, ".", &skip, err));
+  TRY(enter(w, w->root->fd, ".", &skip, err));
   w->path_len = len;
   if (skip == LODE__SKIP_NONE) return LODE_OK;
-  return lode__fail(err, LODE_IO, "the folder %.400s cannot be read: %s", w->root->path, lode__skip_text(skip));
+  return err_set(err, LODE_IO, "the folder %.400s cannot be read: %s", w->root->path, lode__skip_text(skip));
 }
 
 /* Goes down from the root to `below`, judging each name on the way. Ends in the folder (entered, *entry.is_folder and NONE),
  * or before what is no folder or is skipped (*entry). */
 static lode_status descend(lode__walker *w, lode_str below, lode__entry *entry, lode_error *err) {
   char name[256];
-  LODE__TRY(enter_root(w, err));
+  TRY(enter_root(w, err));
   *entry = (lode__entry){.path = below, .is_folder = true, .language = &lode__languages[0]};
   for (size_t at = 0; at < below.len;) {
     const char *slash = memchr(below.data + at, '/', below.len - at);
     size_t n = slash ? (size_t)(slash - below.data) - at : below.len - at;
     if (n == 0 || n >= sizeof name || memchr(below.data + at, '\0', n) || (n == 2 && memcmp(below.data + at, "..", 2) == 0))
-      return lode__fail(err, LODE_NOT_FOUND, "there is no such file below the root");
+      return err_set(err, LODE_NOT_FOUND, "there is no such file below the root");
     memcpy(name, below.data + at, n);
     name[n] = '\0';
     at += n + (slash != NULL);
     if (n == 1 && name[0] == '.') continue;
     frame *f = &w->frames[w->depth - 1];
-    int fd = lode__os_folder_fd(f->folder);
+    int fd = os_dir_fd(f->folder);
     struct stat s;
-    if (!set_path(w, f->path_len, name)) return lode__fail(err, LODE_LIMIT, "the path is too long");
-    if (LODE__RETRY(lode__os->lstat_at(fd, name, &s)) < 0)
-      return lode__fail(err, LODE_NOT_FOUND, "there is no such file below the root");
+    if (!set_path(w, f->path_len, name)) return err_set(err, LODE_LIMIT, "the path is too long");
+    if (OS_RETRY(os_api->lstat_at(fd, name, &s)) < 0)
+      return err_set(err, LODE_NOT_FOUND, "there is no such file below the root");
     judge(w, fd, name, kind_of_mode(s.st_mode), entry);
     if (entry->skip != LODE__SKIP_NONE) return LODE_OK;
     if (!entry->is_folder) {
-      if (at < below.len) return lode__fail(err, LODE_NOT_FOUND, "there is no such file below the root");
+      if (at < below.len) return err_set(err, LODE_NOT_FOUND, "there is no such file below the root");
       return LODE_OK;
     }
-    LODE__TRY(enter(w, fd, name, &entry->skip, err));
+    TRY(enter(w, fd, name, &entry->skip, err));
     if (entry->skip != LODE__SKIP_NONE) return LODE_OK;
   }
   return LODE_OK;
@@ -235,12 +235,12 @@ lode_status lode__walker_open(const lode__root *root, lode_str below, lode__walk
   lode_status st = LODE_OK;
   lode__walker *w = NULL;
   *out = NULL;
-  LODE__GOTO(walker_new(root, &w, err));
-  LODE__GOTO(descend(w, below, &w->single, err));
+  TRY_GOTO(walker_new(root, &w, err));
+  TRY_GOTO(descend(w, below, &w->single, err));
   w->has_single = !w->single.is_folder || w->single.skip != LODE__SKIP_NONE;
   /* of the folders on the way only the last one is walked */
   while (!w->has_single && w->depth > 1) {
-    lode__os_folder_close(w->frames[0].folder);
+    os_dir_close(w->frames[0].folder);
     memmove(w->frames, w->frames + 1, --w->depth * sizeof *w->frames);
   }
   *out = w;
@@ -272,8 +272,8 @@ lode_status lode__walker_next(lode__walker *w, lode__entry *entry, bool *more, l
   }
   while (w->depth > 0) {
     frame *f = &w->frames[w->depth - 1];
-    int kind, errnum, fd = lode__os_folder_fd(f->folder);
-    const char *name = lode__os_folder_next_kind(f->folder, &kind, &errnum);
+    int kind, errnum, fd = os_dir_fd(f->folder);
+    const char *name = os_dir_next_kind(f->folder, &kind, &errnum);
     if (!name && errnum == 0) {
       leave(w);
       continue;
@@ -288,14 +288,14 @@ lode_status lode__walker_next(lode__walker *w, lode__entry *entry, bool *more, l
     } else {
       judge(w, fd, name, kind, entry);
       if (entry->is_folder && entry->skip == LODE__SKIP_NONE) {
-        LODE__TRY(enter(w, fd, name, &entry->skip, err));
+        TRY(enter(w, fd, name, &entry->skip, err));
         if (entry->skip == LODE__SKIP_NONE) continue;
       }
     }
     w->counts[entry->skip]++;
     return LODE_OK;
   }
-  *entry = (lode__entry){.path = LODE__LIT(""), .language = &lode__languages[0]};
+  *entry = (lode__entry){.path = STR_LIT(""), .language = &lode__languages[0]};
   *more = false;
   return LODE_OK;
 }
@@ -306,6 +306,6 @@ void lode__walker_close(lode__walker *w) {
   if (!w) return;
   while (w->depth > 0) leave(w);
   lode__ignore_free(w->rules);
-  lode__free(w->frames);
-  lode__free(w);
+  mem_free(w->frames);
+  mem_free(w);
 }

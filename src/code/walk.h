@@ -92,7 +92,7 @@ const char *lode__root_path(const lode__root *root); /* absolute, without links 
 /* The whole file, checked to be regular and below the root with no link on the way; *entry gets what fstat said after the
  * reading, if that is what it said before (else it is read again; a file that keeps changing is UNREADABLE). Replaces
  * what is in text. A file that cannot be had is no error: entry->skip says why (also too large, gone: UNREADABLE). */
-LODE_MUST lode_status lode__root_read(const lode__root *root, lode_str path, lode__buf *text, lode__entry *entry,
+LODE_MUST lode_status lode__root_read(const lode__root *root, lode_str path, strbuf *text, lode__entry *entry,
                                       lode_error *err);
 /* One path, by the rules of the walk (ignore files are read anew): for watchers. NOT_FOUND when it does not exist. */
 LODE_MUST lode_status lode__root_judge(const lode__root *root, lode_str path, lode__entry *entry, lode_error *err);

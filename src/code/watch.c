@@ -36,14 +36,14 @@ struct lode__watch {
   char *events;
 };
 
-static uint64_t now_ms(void) { return lode__os->now_ns() / 1000000; }
+static uint64_t now_ms(void) { return os_api->now_ns() / 1000000; }
 
 /* ---- Folders ---- */
 
 static lode_status watch_folder(lode__watch *w, const char *path, lode_error *err) {
-  lode__buf full = {0};
+  strbuf full = {0};
   lode_status st = LODE_OK;
-  LODE__GOTO(lode__fs_join(&full, lode__root_path(w->root), path, err));
+  TRY_GOTO(lode__fs_join(&full, lode__root_path(w->root), path, err));
   int wd = inotify_add_watch(w->fd, full.data, EVENTS);
   if (wd < 0) {
     /* Gone again, or no folder: no matter. No more watches: the tree is looked at from time to time */
@@ -51,62 +51,62 @@ static lode_status watch_folder(lode__watch *w, const char *path, lode_error *er
     goto done;
   }
   size_t need = (size_t)wd + 1;
-  if (!lode__grow(&w->folders, &w->cap_folders, need, sizeof *w->folders)) LODE__GOTO(lode__fail_nomem(err));
+  if (!mem_grow(&w->folders, &w->cap_folders, need, sizeof *w->folders)) TRY_GOTO(err_nomem(err));
   for (; w->n_folders < need; w->n_folders++) w->folders[w->n_folders].path = NULL;
-  char *copy = lode__copy(path, strlen(path));
-  if (!copy) LODE__GOTO(lode__fail_nomem(err));
+  char *copy = str_dup(path, strlen(path));
+  if (!copy) TRY_GOTO(err_nomem(err));
   if (!w->folders[wd].path) w->live++;
-  lode__free(w->folders[wd].path);
+  mem_free(w->folders[wd].path);
   w->folders[wd].path = copy;
 done:
-  lode__buf_release(&full);
+  strbuf_release(&full);
   return st;
 }
 
 /* Every folder at or below `path` that the walk would enter. The walk gives files: a folder is known by what is in it, and an empty one
  * by its own event. */
 static lode_status watch_tree(lode__watch *w, const char *path, lode_error *err) {
-  lode__buf stack = {0}, full = {0}, child = {0};
+  strbuf stack = {0}, full = {0}, child = {0};
   lode_status st = LODE_OK;
-  lode__buf_adds(&stack, path);
-  lode__buf_addc(&stack, '\0');
+  strbuf_addstr(&stack, path);
+  strbuf_addch(&stack, '\0');
   while (stack.len && st == LODE_OK) {
     /* The last path of the stack */
     size_t start = stack.len - 1;
     while (start && stack.data[start - 1]) start--;
-    char *here = lode__copy(stack.data + start, strlen(stack.data + start));
+    char *here = str_dup(stack.data + start, strlen(stack.data + start));
     stack.len = start;
-    if (!here) LODE__GOTO(lode__fail_nomem(err));
+    if (!here) TRY_GOTO(err_nomem(err));
     st = watch_folder(w, here, err);
     if (st == LODE_OK) st = lode__fs_join(&full, lode__root_path(w->root), here, err);
-    lode__os_folder *names = st == LODE_OK ? lode__os_folder_open(full.data) : NULL;
+    os_dir *names = st == LODE_OK ? os_dir_open(full.data) : NULL;
     const char *name;
-    while (names && st == LODE_OK && (name = lode__os_folder_next(names)) != NULL) {
+    while (names && st == LODE_OK && (name = os_dir_next(names)) != NULL) {
       lode__entry entry;
       struct stat info;
       child.len = 0;
-      if (*here) lode__buf_addf(&child, "%s/", here);
-      lode__buf_adds(&child, name);
-      lode__buf_addc(&child, '\0');
+      if (*here) strbuf_addf(&child, "%s/", here);
+      strbuf_addstr(&child, name);
+      strbuf_addch(&child, '\0');
       if (child.failed) {
-        st = lode__fail_nomem(err);
+        st = err_nomem(err);
         break;
       }
       st = lode__fs_join(&full, lode__root_path(w->root), child.data, err);
       if (st != LODE_OK || lstat(full.data, &info) < 0 || !S_ISDIR(info.st_mode)) continue;
       lode_status judged = lode__root_judge(w->root, (lode_str){child.data, child.len - 1}, &entry, err);
       if (judged == LODE_NOMEM) st = judged;
-      if (judged == LODE_OK && entry.skip == LODE__SKIP_NONE) lode__buf_add(&stack, child.data, child.len);
+      if (judged == LODE_OK && entry.skip == LODE__SKIP_NONE) strbuf_add(&stack, child.data, child.len);
     }
-    lode__os_folder_close(names);
-    lode__free(here);
-    if (stack.failed && st == LODE_OK) st = lode__fail_nomem(err);
+    os_dir_close(names);
+    mem_free(here);
+    if (stack.failed && st == LODE_OK) st = err_nomem(err);
   }
 done:
-  lode__buf_release(&stack);
-  lode__buf_release(&full);
-  lode__buf_release(&child);
-  if (st == LODE_OK) lode__error_clear(err);
+  strbuf_release(&stack);
+  strbuf_release(&full);
+  strbuf_release(&child);
+  if (st == LODE_OK) err_clear(err);
   return st;
 }
 
@@ -123,10 +123,10 @@ static lode_status changed(lode__watch *w, const char *path, lode_error *err) {
     w->everything = true;
     return LODE_OK;
   }
-  char *copy = lode__copy(path, strlen(path));
-  if (!copy || !lode__grow(&w->due, &w->cap, w->n + 1, sizeof *w->due)) {
-    lode__free(copy);
-    return lode__fail_nomem(err);
+  char *copy = str_dup(path, strlen(path));
+  if (!copy || !mem_grow(&w->due, &w->cap, w->n + 1, sizeof *w->due)) {
+    mem_free(copy);
+    return err_nomem(err);
   }
   w->due[w->n++] = (waiting){copy, now, now};
   return LODE_OK;
@@ -135,7 +135,7 @@ static lode_status changed(lode__watch *w, const char *path, lode_error *err) {
 static bool is_rules(const char *name) { return strcmp(name, ".gitignore") == 0 || strcmp(name, ".lodeignore") == 0; }
 
 static lode_status on_event(lode__watch *w, const struct inotify_event *e, lode_error *err) {
-  lode__buf path = {0};
+  strbuf path = {0};
   lode_status st = LODE_OK;
   if (e->mask & IN_Q_OVERFLOW) {
     w->everything = true;
@@ -144,20 +144,20 @@ static lode_status on_event(lode__watch *w, const struct inotify_event *e, lode_
   if (e->wd < 0 || (size_t)e->wd >= w->n_folders || !w->folders[e->wd].path) return LODE_OK;
   folder *f = &w->folders[e->wd];
   if (e->mask & IN_IGNORED) {
-    lode__free(f->path);
+    mem_free(f->path);
     f->path = NULL;
     w->live--;
     return LODE_OK;
   }
   if (!e->len || !e->name[0]) return LODE_OK;
   if (!*f->path && strcmp(e->name, ".lode") == 0) return LODE_OK;
-  if (*f->path) lode__buf_addf(&path, "%s/", f->path);
-  lode__buf_adds(&path, e->name);
-  lode__buf_addc(&path, '\0');
-  if (path.failed) LODE__GOTO(lode__fail_nomem(err));
+  if (*f->path) strbuf_addf(&path, "%s/", f->path);
+  strbuf_addstr(&path, e->name);
+  strbuf_addch(&path, '\0');
+  if (path.failed) TRY_GOTO(err_nomem(err));
   /* Other rules may let files in and out anywhere below */
   if (is_rules(e->name)) {
-    LODE__GOTO(changed(w, f->path, err));
+    TRY_GOTO(changed(w, f->path, err));
     goto done;
   }
   if (e->mask & IN_ISDIR) {
@@ -168,13 +168,13 @@ static lode_status on_event(lode__watch *w, const struct inotify_event *e, lode_
     bool enter = st == LODE_OK && entry.skip == LODE__SKIP_NONE;
     bool gone = st != LODE_OK;
     st = LODE_OK;
-    lode__error_clear(err);
-    if (enter && (e->mask & (IN_CREATE | IN_MOVED_TO))) LODE__GOTO(watch_tree(w, path.data, err));
+    err_clear(err);
+    if (enter && (e->mask & (IN_CREATE | IN_MOVED_TO))) TRY_GOTO(watch_tree(w, path.data, err));
     if (!enter && !gone) goto done;
   }
-  LODE__GOTO(changed(w, path.data, err));
+  TRY_GOTO(changed(w, path.data, err));
 done:
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return st;
 }
 
@@ -182,11 +182,11 @@ static lode_status read_events(lode__watch *w, lode_error *err) {
   for (;;) {
     ssize_t n = read(w->fd, w->events, EVENT_BYTES);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 && errno != EAGAIN ? lode__fail_errno(err, errno, "inotify") : LODE_OK;
+    if (n <= 0) return n < 0 && errno != EAGAIN ? err_errno(err, errno, "inotify") : LODE_OK;
     for (size_t at = 0; at + sizeof(struct inotify_event) <= (size_t)n;) {
       const struct inotify_event *e = (const struct inotify_event *)(const void *)(w->events + at);
       at += sizeof *e + e->len;
-      LODE__TRY(on_event(w, e, err));
+      TRY(on_event(w, e, err));
     }
   }
 }
@@ -194,18 +194,18 @@ static lode_status read_events(lode__watch *w, lode_error *err) {
 /* ---- Life ---- */
 
 lode_status lode__watch_open(const lode__root *root, uint32_t debounce_ms, lode__watch **out, lode_error *err) {
-  lode__watch *w = lode__alloc_zero(1, sizeof *w);
+  lode__watch *w = mem_calloc(1, sizeof *w);
   lode_status st;
   *out = NULL;
-  if (!w) return lode__fail_nomem(err);
+  if (!w) return err_nomem(err);
   w->root = root;
   w->debounce_ms = debounce_ms;
   w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  w->events = lode__alloc_aligned(16, EVENT_BYTES);
-  if (!w->events) LODE__GOTO(lode__fail_nomem(err));
+  w->events = mem_alloc_aligned(16, EVENT_BYTES);
+  if (!w->events) TRY_GOTO(err_nomem(err));
   if (w->fd < 0)
-    LODE__GOTO(lode__fail(err, LODE_LIMIT, "the kernel gives no watch (%.80s): raise fs.inotify.max_user_instances", strerror(errno)));
-  LODE__GOTO(watch_tree(w, "", err));
+    TRY_GOTO(err_set(err, LODE_LIMIT, "the kernel gives no watch (%.80s): raise fs.inotify.max_user_instances", strerror(errno)));
+  TRY_GOTO(watch_tree(w, "", err));
   *out = w;
 done:
   if (st != LODE_OK) lode__watch_close(w);
@@ -213,21 +213,21 @@ done:
 }
 
 static void forget_given(lode__watch *w) {
-  for (size_t i = 0; i < w->n_given; i++) lode__free((char *)(uintptr_t)w->given[i].data);
+  for (size_t i = 0; i < w->n_given; i++) mem_free((char *)(uintptr_t)w->given[i].data);
   w->n_given = 0;
 }
 
 void lode__watch_close(lode__watch *w) {
   if (!w) return;
   forget_given(w);
-  for (size_t i = 0; i < w->n; i++) lode__free(w->due[i].path);
-  for (size_t i = 0; i < w->n_folders; i++) lode__free(w->folders[i].path);
-  lode__free(w->due);
-  lode__free(w->given);
-  lode__free(w->folders);
-  lode__free(w->events);
+  for (size_t i = 0; i < w->n; i++) mem_free(w->due[i].path);
+  for (size_t i = 0; i < w->n_folders; i++) mem_free(w->folders[i].path);
+  mem_free(w->due);
+  mem_free(w->given);
+  mem_free(w->folders);
+  mem_free(w->events);
   if (w->fd >= 0) close(w->fd);
-  lode__free(w);
+  mem_free(w);
 }
 
 size_t lode__watch_folders(const lode__watch *w, bool *incomplete) {
@@ -250,7 +250,7 @@ static lode_status collect(lode__watch *w, uint64_t *next, lode_error *err) {
       i++;
       continue;
     }
-    if (!lode__grow(&w->given, &w->cap_given, w->n_given + 1, sizeof *w->given)) return lode__fail_nomem(err);
+    if (!mem_grow(&w->given, &w->cap_given, w->n_given + 1, sizeof *w->given)) return err_nomem(err);
     w->given[w->n_given++] = (lode_str){d->path, strlen(d->path)};
     w->due[i] = w->due[--w->n];
   }
@@ -267,8 +267,8 @@ lode_status lode__watch_wait(lode__watch *w, uint32_t wait_ms, lode__watch_chang
   memset(changes, 0, sizeof *changes);
   forget_given(w);
   for (;;) {
-    LODE__TRY(read_events(w, err));
-    LODE__TRY(collect(w, &next, err));
+    TRY(read_events(w, err));
+    TRY(collect(w, &next, err));
     uint64_t now = now_ms();
     if (w->n_given || w->everything || now >= until) break;
     uint64_t wake = next < until ? next : until;
@@ -276,7 +276,7 @@ lode_status lode__watch_wait(lode__watch *w, uint32_t wait_ms, lode__watch_chang
     if (poll(&fd, 1, (int)(wake - now)) < 0 && errno == EINTR) break; /* a signal: the caller looks */
   }
   if (!lode__fs_is_folder(lode__root_path(w->root)))
-    return lode__fail(err, LODE_GONE, "%.400s was removed", lode__root_path(w->root));
+    return err_set(err, LODE_GONE, "%.400s was removed", lode__root_path(w->root));
   changes->everything = w->everything;
   w->everything = false;
   changes->paths = w->given;

@@ -51,7 +51,7 @@ static void keep(splitting *s) {
   words->v[words->n++] = s->last;
 }
 
-static int on_token(void *ctx, const lode__token *t) {
+static int on_token(void *ctx, const token_item *t) {
   splitting *s = ctx;
   size_t len = t->len < LODE__WORD_BYTES ? t->len : LODE__WORD_BYTES - 1;
   if (!t->same_place) keep(s);
@@ -65,7 +65,7 @@ static int on_token(void *ctx, const lode__token *t) {
 void lode__words_of(lode_str text, lode__words *words) {
   splitting s = {.words = words};
   words->n = 0;
-  if (text.len) (void)lode__tokenize(text.data, text.len, on_token, &s);
+  if (text.len) (void)token_split(text.data, text.len, on_token, &s);
   keep(&s);
 }
 

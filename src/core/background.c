@@ -50,7 +50,7 @@ static bool must_stop(lode_store *store, const lode__background *b) {
 
 static bool is_written_to(lode_store *store) {
   if (atomic_load(&store->writers) > 0) return true;
-  return lode__os->now_ns() - atomic_load(&store->written_ns) < (uint64_t)QUIET_MS * 1000000;
+  return os_api->now_ns() - atomic_load(&store->written_ns) < (uint64_t)QUIET_MS * 1000000;
 }
 
 /* In a bulk load there is no quiet moment, and what falls behind has to be caught up with at its end, on one thread: what is enough for a
@@ -95,7 +95,7 @@ static void *background_main(void *ctx) {
   do {
     lode_error err;
     uint64_t left = 0;
-    lode__error_clear(&err);
+    err_clear(&err);
     lode_status st = kicked ? LODE_OK : lode__work_left(store->db, &left, &err);
     if (st == LODE_OK && (kicked || left > 0)) st = work(store, &err);
     if (st == LODE_BUSY) st = LODE_OK;
@@ -131,7 +131,7 @@ static lode_status build(lode_store *store, lode_error *err) {
   bool more = true;
   while (more && !builder_stops(store) && atomic_load(&store->optimizers) == 0) {
     if (!pause_for_writers(store, &store->builder)) return LODE_OK;
-    LODE__TRY(lode__build_step(store, &request, &more, err));
+    TRY(lode__build_step(store, &request, &more, err));
   }
   return LODE_OK;
 }
@@ -143,7 +143,7 @@ static void *builder_main(void *ctx) {
   bool kicked = true, failed = false;
   do {
     lode_error err;
-    lode__error_clear(&err);
+    err_clear(&err);
     bool news = is_news(store, &seen);
     lode_status st = news || failed ? build(store, &err) : LODE_OK;
     failed = st != LODE_OK;
@@ -164,7 +164,7 @@ static void start(lode_store *store, lode__background *b, void *(*body)(void *))
   (void)pthread_cond_init(&b->wake, &attr);
   (void)pthread_condattr_destroy(&attr);
   pthread_mutex_lock(&store->lock);
-  int rc = lode__os_thread(&b->thread, body, store);
+  int rc = os_thread_create(&b->thread, body, store);
   b->running = rc == 0;
   pthread_mutex_unlock(&store->lock);
   if (rc == 0) return;

@@ -34,7 +34,7 @@ typedef struct build {
 bool lode__build_stops(const lode__build_request *r) { return r->stop && r->stop(r->stop_ctx); }
 
 static lode_status cancelled(lode_error *err) {
-  return lode__fail(err, LODE_CANCELLED, "cancelled: the index will be made later");
+  return err_set(err, LODE_CANCELLED, "cancelled: the index will be made later");
 }
 
 static lode_status tell(build *b, const char *phase, uint64_t done, uint64_t total, lode_error *err) {
@@ -49,19 +49,19 @@ static lode_status tell(build *b, const char *phase, uint64_t done, uint64_t tot
 
 static lode_status check_collection(build *b, lode__tx *tx, lode_error *err) {
   lode__coll coll;
-  LODE__TRY(lode__coll_load(tx, b->plan.cid, NULL, &coll, err));
+  TRY(lode__coll_load(tx, b->plan.cid, NULL, &coll, err));
   if (coll.uid == b->plan.uid && coll.dim == b->plan.dim) return LODE_OK;
-  return lode__fail(err, LODE_CANCELLED, "the collection was replaced by another");
+  return err_set(err, LODE_CANCELLED, "the collection was replaced by another");
 }
 
 static lode_status register_row(build *b, lode_error *err) {
   lode__tx *tx;
   lode_status st;
-  LODE__TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
-  LODE__GOTO(check_collection(b, tx, err));
+  TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
+  TRY_GOTO(check_collection(b, tx, err));
   if (b->plan.last == INT64_MAX) b->plan.last = lode__vec_last(tx, b->plan.cid);
-  b->row = (lode__seg_row){.id = lode__random() >> 1, .cid = b->plan.cid, .after = b->plan.after, .last = b->plan.last};
-  LODE__GOTO(lode__seg_put(tx, &b->row, err));
+  b->row = (lode__seg_row){.id = rand_u64() >> 1, .cid = b->plan.cid, .after = b->plan.after, .last = b->plan.last};
+  TRY_GOTO(lode__seg_put(tx, &b->row, err));
 done:
   if (st == LODE_OK) return lode__tx_commit(tx, err);
   lode__tx_rollback(tx);
@@ -74,7 +74,7 @@ static lode_status renew(build *b, lode_error *err) {
   if (b->tx && !lode__tx_is_old(b->tx)) return LODE_OK;
   lode__tx_rollback(b->tx);
   b->tx = NULL;
-  LODE__TRY(lode__tx_begin(b->store->db, LODE__READ, &b->tx, err));
+  TRY(lode__tx_begin(b->store->db, LODE__READ, &b->tx, err));
   return check_collection(b, b->tx, err);
 }
 
@@ -84,7 +84,7 @@ static void end_reading(build *b) {
 }
 
 static lode_status add_key(build *b, int64_t rid, int64_t vid, lode_error *err) {
-  if (!lode__grow(&b->keys, &b->cap, b->n + 1, sizeof *b->keys)) return lode__fail_nomem(err);
+  if (!mem_grow(&b->keys, &b->cap, b->n + 1, sizeof *b->keys)) return err_nomem(err);
   b->keys[b->n++] = (lode__segment_record){.key = rid, .cursor = (uint64_t)vid};
   return LODE_OK;
 }
@@ -94,19 +94,19 @@ static lode_status read_keys(build *b, lode_error *err) {
   int64_t at = b->plan.after, vid, rid;
   bool more = true;
   while (more) {
-    LODE__TRY(tell(b, "index", 0, 2 * (uint64_t)b->n, err));
+    TRY(tell(b, "index", 0, 2 * (uint64_t)b->n, err));
     end_reading(b);
-    LODE__TRY(renew(b, err));
-    LODE__TRY(lode__vec_scan_keys(b->tx, b->plan.cid, at, err));
+    TRY(renew(b, err));
+    TRY(lode__vec_scan_keys(b->tx, b->plan.cid, at, err));
     for (size_t i = 1; more && (i % LOOK_EVERY != 0 || !lode__tx_is_old(b->tx)); i++) {
-      LODE__TRY(lode__vec_next_key(b->tx, &vid, &rid, &more, err));
+      TRY(lode__vec_next_key(b->tx, &vid, &rid, &more, err));
       more = more && vid <= b->plan.last;
       if (more && b->n == b->plan.most_rows) {
         b->row.last = at;
         more = false;
       }
       if (!more) break;
-      LODE__TRY(add_key(b, rid, vid, err));
+      TRY(add_key(b, rid, vid, err));
       at = vid;
     }
   }
@@ -133,11 +133,11 @@ size_t lode__keys_settle(lode__segment_record *keys, size_t n) {
 /* *found is false when the vector was erased meanwhile. */
 static lode_status read_vector(build *b, size_t i, bool *found, lode_error *err) {
   int64_t vid = (int64_t)b->keys[i].cursor, rid = 0;
-  if (i % LOOK_EVERY == 0) LODE__TRY(renew(b, err));
+  if (i % LOOK_EVERY == 0) TRY(renew(b, err));
   lode_status st = lode__rec_vector(b->tx, vid, b->vector, b->plan.dim, err);
   *found = st == LODE_OK;
   if (st != LODE_CORRUPT) return st;
-  LODE__TRY(lode__vec_owner(b->tx, vid, &rid, err));
+  TRY(lode__vec_owner(b->tx, vid, &rid, err));
   return rid ? lode__rec_vector(b->tx, vid, b->vector, b->plan.dim, err) : LODE_OK;
 }
 
@@ -146,10 +146,10 @@ static lode_status fit_model(build *b, lode__code_model *model, lode_error *err)
   lode_status st = LODE_OK;
   bool found;
   size_t every = b->n / SAMPLE_ROWS + 1;
-  LODE__TRY(lode__code_fit_begin(&fit, b->plan.metric, b->plan.dim, err));
+  TRY(lode__code_fit_begin(&fit, b->plan.metric, b->plan.dim, err));
   for (size_t i = 0; i < b->n; i += every) {
-    LODE__GOTO(renew(b, err));
-    LODE__GOTO(read_vector(b, i, &found, err));
+    TRY_GOTO(renew(b, err));
+    TRY_GOTO(read_vector(b, i, &found, err));
     if (found) lode__code_fit_add(&fit, b->vector);
   }
   lode__code_fit_end(&fit, b->mean, model);
@@ -160,7 +160,7 @@ done:
 
 static lode_status write_bytes(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err) {
   const build *b = ctx;
-  return lode__os_write_full(b->fd, data, n, offset, err);
+  return os_write_full(b->fd, data, n, offset, err);
 }
 
 static bool graph_step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
@@ -175,20 +175,20 @@ static lode_status open_file(build *b, lode_error *err) {
   char name[LODE__SEG_NAME];
   b->tmp = lode__seg_path(b->store, b->row.id, ".tmp");
   b->path = lode__seg_path(b->store, b->row.id, ".seg");
-  if (!b->tmp || !b->path) return lode__fail_nomem(err);
-  if (lode__inside_mkdir(folder, LODE__SEGMENTS_FOLDER, 0700) == 0) LODE__TRY(lode__inside_sync(folder, LODE__SEGMENTS_FOLDER, err));
-  else if (errno != EEXIST) return lode__fail_errno(err, errno, LODE__SEGMENTS_FOLDER);
+  if (!b->tmp || !b->path) return err_nomem(err);
+  if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0) TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR, err));
+  else if (errno != EEXIST) return err_errno(err, errno, STOREFILE_SEGMENTS_DIR);
   lode__seg_name(name, b->row.id, ".tmp");
-  b->fd = lode__inside_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600);
-  return b->fd < 0 ? lode__fail_errno(err, errno, b->tmp) : LODE_OK;
+  b->fd = beneath_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  return b->fd < 0 ? err_errno(err, errno, b->tmp) : LODE_OK;
 }
 
 static lode_status add_rows(build *b, lode_error *err) {
   bool found;
   for (size_t i = 0; i < b->n; i++) {
-    if (i % 1024 == 0) LODE__TRY(tell(b, "index", i, 2 * (uint64_t)b->n, err));
-    LODE__TRY(read_vector(b, i, &found, err));
-    if (found) LODE__TRY(lode__maker_add(&b->maker, b->vector, b->keys[i].key, b->keys[i].cursor, err));
+    if (i % 1024 == 0) TRY(tell(b, "index", i, 2 * (uint64_t)b->n, err));
+    TRY(read_vector(b, i, &found, err));
+    if (found) TRY(lode__maker_add(&b->maker, b->vector, b->keys[i].key, b->keys[i].cursor, err));
   }
   end_reading(b);
   return LODE_OK;
@@ -213,10 +213,10 @@ static lode_status make_file(build *b, lode_error *err) {
     options.graph.beam = BULK_BEAM;
     options.graph.degree = BULK_DEGREE;
   }
-  LODE__TRY(fit_model(b, &options.model, err));
-  LODE__TRY(open_file(b, err));
-  LODE__TRY(lode__maker_begin(&b->maker, &options, err));
-  LODE__TRY(add_rows(b, err));
+  TRY(fit_model(b, &options.model, err));
+  TRY(open_file(b, err));
+  TRY(lode__maker_begin(&b->maker, &options, err));
+  TRY(add_rows(b, err));
   if (b->maker.info.n == 0) return LODE_OK; /* all were erased meanwhile */
   return lode__maker_finish(&b->maker, err);
 }
@@ -224,19 +224,19 @@ static lode_status make_file(build *b, lode_error *err) {
 /* ---- 4 and 5: publication ---- */
 
 static lode_status settle_file(build *b, lode_error *err) {
-  if (LODE__RETRY(lode__os->fsync(b->fd)) != 0) return lode__fail_errno(err, errno, b->tmp);
+  if (OS_RETRY(os_api->fsync(b->fd)) != 0) return err_errno(err, errno, b->tmp);
   char from[LODE__SEG_NAME], to[LODE__SEG_NAME];
   lode__seg_name(from, b->row.id, ".tmp");
   lode__seg_name(to, b->row.id, ".seg");
-  if (lode__inside_rename(lode__db_folder(b->store->db), from, to) != 0) return lode__fail_errno(err, errno, b->path);
-  return lode__inside_sync(lode__db_folder(b->store->db), to, err);
+  if (beneath_rename(lode__db_folder(b->store->db), from, to) != 0) return err_errno(err, errno, b->path);
+  return beneath_sync_dir(lode__db_folder(b->store->db), to, err);
 }
 
 /* Those that lie within the new one's range; the one behind an empty gap takes the gap over. */
 static lode_status see_row(void *ctx, const lode__seg_row *row, lode_error *err) {
   build *b = ctx;
   if (row->id == b->row.id || row->after < b->row.after || row->last > b->row.last) return LODE_OK;
-  if (!lode__grow(&b->replaced, &b->cap_replaced, b->n_replaced + 1, sizeof *b->replaced)) return lode__fail_nomem(err);
+  if (!mem_grow(&b->replaced, &b->cap_replaced, b->n_replaced + 1, sizeof *b->replaced)) return err_nomem(err);
   b->replaced[b->n_replaced++] = row->id;
   return LODE_OK;
 }
@@ -255,14 +255,14 @@ static lode_status find_behind(void *ctx, const lode__seg_row *row, lode_error *
 
 static lode_status change_rows(build *b, lode__tx *tx, bool empty, lode_error *err) {
   behind next = {.at = b->row.last};
-  LODE__TRY(check_collection(b, tx, err));
+  TRY(check_collection(b, tx, err));
   b->n_replaced = 0;
-  LODE__TRY(lode__seg_each(tx, b->plan.cid, see_row, b, err));
-  if (empty) LODE__TRY(lode__seg_remove(tx, b->row.id, err));
-  else LODE__TRY(lode__seg_put(tx, &b->row, err));
-  for (size_t i = 0; i < b->n_replaced; i++) LODE__TRY(lode__seg_remove(tx, b->replaced[i], err));
+  TRY(lode__seg_each(tx, b->plan.cid, see_row, b, err));
+  if (empty) TRY(lode__seg_remove(tx, b->row.id, err));
+  else TRY(lode__seg_put(tx, &b->row, err));
+  for (size_t i = 0; i < b->n_replaced; i++) TRY(lode__seg_remove(tx, b->replaced[i], err));
   if (!empty) return LODE_OK;
-  LODE__TRY(lode__seg_each(tx, b->plan.cid, find_behind, &next, err));
+  TRY(lode__seg_each(tx, b->plan.cid, find_behind, &next, err));
   if (!next.found) return LODE_OK;
   next.row.after = b->row.after;
   return lode__seg_put(tx, &next.row, err);
@@ -270,7 +270,7 @@ static lode_status change_rows(build *b, lode__tx *tx, bool empty, lode_error *e
 
 static lode_status publish(build *b, bool empty, lode_error *err) {
   lode__tx *tx;
-  LODE__TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
+  TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
   lode_status st = change_rows(b, tx, empty, err);
   if (st == LODE_OK) return lode__tx_commit(tx, err);
   lode__tx_rollback(tx);
@@ -296,13 +296,13 @@ static lode_status see_dead(void *ctx, int64_t vid, int64_t rid, lode_error *err
   (void)rid;
   l->last = vid;
   if (l->b->n && bsearch(&key, l->b->keys, l->b->n, sizeof key, by_cursor)) return LODE_OK;
-  if (!lode__rids_add(&l->vids, vid)) return lode__fail_nomem(err);
+  if (!lode__rids_add(&l->vids, vid)) return err_nomem(err);
   return l->vids.n < FORGET_ROWS ? LODE_OK : LODE_CANCELLED;
 }
 
 static lode_status forget_some(build *b, leftovers *l, bool *more, lode_error *err) {
   lode__tx *tx;
-  LODE__TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
+  TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
   l->vids.n = 0;
   lode_status st = lode__dead_each(tx, l->last, b->row.last, see_dead, l, err);
   *more = st == LODE_CANCELLED;
@@ -324,26 +324,26 @@ static void forget_dead(build *b) {
   if (st != LODE_OK || n == 0) return;
   if (b->n) qsort(b->keys, b->n, sizeof *b->keys, by_cursor);
   while (more && !lode__build_stops(b->request) && forget_some(b, &l, &more, NULL) == LODE_OK) {}
-  lode__free(l.vids.v);
+  mem_free(l.vids.v);
 }
 
 /* ---- One segment ---- */
 
 static lode_status build_one(build *b, lode_error *err) {
   bool empty = b->plan.empty;
-  if (!empty) LODE__TRY(read_keys(b, err));
+  if (!empty) TRY(read_keys(b, err));
   b->n = lode__keys_settle(b->keys, b->n);
   empty = b->n == 0;
-  if (!empty) LODE__TRY(make_file(b, err));
+  if (!empty) TRY(make_file(b, err));
   empty = empty || b->maker.info.n == 0;
   if (!empty) {
     b->row.bytes = b->maker.info.bytes;
     b->row.rows = b->maker.info.n;
     b->row.kind = (uint32_t)b->maker.info.kind;
     b->row.table_crc = b->maker.table_crc;
-    LODE__TRY(settle_file(b, err));
+    TRY(settle_file(b, err));
   }
-  LODE__TRY(publish(b, empty, err));
+  TRY(publish(b, empty, err));
   for (size_t i = 0; i < b->n_replaced; i++) (void)lode__seg_unlink(b->store, b->replaced[i], ".seg");
   if (empty) b->row.bytes = 0;
   else atomic_fetch_add(&b->store->progress.built, 1);
@@ -354,10 +354,10 @@ static lode_status build_one(build *b, lode_error *err) {
 static lode_status run(lode_store *store, const lode__build_request *request, const lode__plan *plan, lode_error *err) {
   build b = {.store = store, .request = request, .plan = *plan, .fd = -1};
   lode_status st = LODE_OK;
-  b.vector = lode__alloc_zero(plan->dim, sizeof *b.vector);
-  b.mean = lode__alloc_zero(plan->dim, sizeof *b.mean);
-  if (!b.vector || !b.mean) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(register_row(&b, err));
+  b.vector = mem_calloc(plan->dim, sizeof *b.vector);
+  b.mean = mem_calloc(plan->dim, sizeof *b.mean);
+  if (!b.vector || !b.mean) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(register_row(&b, err));
   st = build_one(&b, err);
   end_reading(&b);
   if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) (void)lode__seg_unlink(store, b.row.id, ".tmp");
@@ -366,39 +366,39 @@ static lode_status run(lode_store *store, const lode__build_request *request, co
     if (lode__seg_remove_alone(store, b.row.id, &ignored) == LODE_OK) (void)lode__seg_unlink(store, b.row.id, ".seg");
   }
 done:
-  if (b.fd >= 0) (void)lode__os->close(b.fd);
+  if (b.fd >= 0) (void)os_api->close(b.fd);
   lode__maker_release(&b.maker);
-  lode__free(b.keys);
-  lode__free(b.replaced);
-  lode__free(b.vector);
-  lode__free(b.mean);
-  lode__free(b.tmp);
-  lode__free(b.path);
+  mem_free(b.keys);
+  mem_free(b.replaced);
+  mem_free(b.vector);
+  mem_free(b.mean);
+  mem_free(b.tmp);
+  mem_free(b.path);
   atomic_store(&store->progress.total, 0);
   return st;
 }
 
 static lode_status step_locked(lode_store *store, const lode__build_request *request, bool *more, lode_error *err) {
   lode__plan plan;
-  LODE__TRY(lode__sweep(store, err));
+  TRY(lode__sweep(store, err));
   lode__sweep_missing(store);
-  if (request->thorough) LODE__TRY(lode__sweep_check(store, request, err));
-  LODE__TRY(lode__sweep_suspects(store, request->unreadable, err));
-  LODE__TRY(lode__plan_next(store, request, &plan, err));
+  if (request->thorough) TRY(lode__sweep_check(store, request, err));
+  TRY(lode__sweep_suspects(store, request->unreadable, err));
+  TRY(lode__plan_next(store, request, &plan, err));
   *more = plan.cid != 0;
   return plan.cid ? run(store, request, &plan, err) : LODE_OK;
 }
 
 lode_status lode__build_step(lode_store *store, const lode__build_request *request, bool *more, lode_error *err) {
   *more = false;
-  LODE__TRY(lode__build_claim(store->db, err));
+  TRY(lode__build_claim(store->db, err));
   lode_status st = step_locked(store, request, more, err);
   lode__build_release(store->db);
   return st;
 }
 
 lode_status lode__build_all(lode_store *store, const lode__build_request *request, lode_error *err) {
-  uint64_t until = lode__os->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
+  uint64_t until = os_api->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
   lode__build_request r = *request;
   bool more = true;
   while (more) {
@@ -406,16 +406,16 @@ lode_status lode__build_all(lode_store *store, const lode__build_request *reques
     if (st == LODE_BUSY) {
       /* a thread of ours gets as long as it needs, another process does not need our help */
       if (lode__build_stops(&r)) return cancelled(err);
-      if (atomic_load(&store->progress.total) > 0) until = lode__os->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
-      if (lode__os->now_ns() >= until && r.unreadable) return st; /* what was asked for was not done */
-      if (lode__os->now_ns() >= until) break;
-      lode__os->sleep_us(2000);
+      if (atomic_load(&store->progress.total) > 0) until = os_api->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
+      if (os_api->now_ns() >= until && r.unreadable) return st; /* what was asked for was not done */
+      if (os_api->now_ns() >= until) break;
+      os_api->sleep_us(2000);
       more = true;
       continue;
     }
-    LODE__TRY(st);
+    TRY(st);
     r.thorough = r.unreadable = false; /* once is enough */
   }
-  lode__error_clear(err);
+  err_clear(err);
   return LODE_OK;
 }

@@ -14,7 +14,7 @@ const char *lode_metric_name(lode_metric metric) {
 
 bool lode_metric_parse(lode_str text, lode_metric *metric) {
   for (size_t i = 0; i < sizeof metric_names / sizeof *metric_names; i++)
-    if (text.data && lode__str_eq(text, lode__str(metric_names[i]))) {
+    if (text.data && str_eq(text, str_of(metric_names[i]))) {
       *metric = (lode_metric)i;
       return true;
     }
@@ -32,7 +32,7 @@ typedef struct opening {
   lode_store *store;
   lode_str name;
   const lode_collection_options *options;
-  lode__arena arena;
+  mem_arena arena;
   lode__coll coll;
 } opening;
 
@@ -40,14 +40,14 @@ typedef struct opening {
 static lode_status open_reading(opening *o, bool *done, lode_error *err) {
   lode__tx *tx;
   *done = false;
-  LODE__TRY(lode__tx_begin(o->store->db, LODE__READ, &tx, err));
+  TRY(lode__tx_begin(o->store->db, LODE__READ, &tx, err));
   lode_status st = lode__coll_find(tx, o->name, &o->arena, &o->coll, err);
   lode__tx_rollback(tx);
   if (st == LODE_NOT_FOUND && o->options->create) return LODE_OK;
   if (st != LODE_OK) return st;
   if (o->options->create && o->options->must_create) {
     char quoted[256];
-    return lode__fail(err, LODE_EXISTS, "the collection %s exists already", lode__quote(o->name, quoted, sizeof quoted));
+    return err_set(err, LODE_EXISTS, "the collection %s exists already", str_quote(o->name, quoted, sizeof quoted));
   }
   *done = o->store->options->read_only || !wants_stamp(o->options, &o->coll);
   return LODE_OK;
@@ -57,14 +57,14 @@ static lode_status open_writing(opening *o, lode_error *err) {
   const lode_collection_options *want = o->options;
   lode__tx *tx;
   char quoted[256];
-  LODE__TRY(lode__store_begin_write(o->store, &tx, err));
+  TRY(lode__store_begin_write(o->store, &tx, err));
   lode_status st = lode__coll_find(tx, o->name, &o->arena, &o->coll, err);
   if (st == LODE_NOT_FOUND && want->create) {
     lode__coll c = {.name = o->name, .metric = want->metric, .metadata = want->metadata, .embedder = want->embedder,
                     .embedder_dim = want->embedder_dim};
     st = lode__coll_create(tx, &c, want->counters, want->n_counters, &o->arena, &o->coll, err);
   } else if (st == LODE_OK && want->create && want->must_create) {
-    st = lode__fail(err, LODE_EXISTS, "the collection %s exists already", lode__quote(o->name, quoted, sizeof quoted));
+    st = err_set(err, LODE_EXISTS, "the collection %s exists already", str_quote(o->name, quoted, sizeof quoted));
   } else if (st == LODE_OK && wants_stamp(want, &o->coll)) {
     st = lode__coll_set_embedder(tx, o->coll.cid, want->embedder, want->embedder_dim, err);
   }
@@ -80,19 +80,19 @@ lode_status lode__core_collection_open(lode_store *store, lode_str name, const l
   lode_collection *c = NULL;
   lode_status st;
   bool done = false;
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
   lode__store_enter(store);
-  lode__arena_init(&o.arena, 0);
-  LODE__GOTO(lode__check_name(name, "the name of the collection", err));
-  LODE__GOTO(lode__check_collection_options(o.options, err));
-  LODE__GOTO(open_reading(&o, &done, err));
-  if (!done) LODE__GOTO(open_writing(&o, err));
-  lode__error_clear(err);
+  mem_arena_init(&o.arena, 0);
+  TRY_GOTO(lode__check_name(name, "the name of the collection", err));
+  TRY_GOTO(lode__check_collection_options(o.options, err));
+  TRY_GOTO(open_reading(&o, &done, err));
+  if (!done) TRY_GOTO(open_writing(&o, err));
+  err_clear(err);
   size_t embedder_len = o.options->embedder.data ? o.options->embedder.len : 0;
-  c = lode__alloc_zero(1, sizeof *c + embedder_len);
+  c = mem_calloc(1, sizeof *c + embedder_len);
   if (!c) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   *c = (lode_collection){.engine = store->engine,
@@ -107,11 +107,11 @@ lode_status lode__core_collection_open(lode_store *store, lode_str name, const l
   *out = c;
   if (store->options->preload) lode__vectors_preload(c);
 done:
-  lode__arena_release(&o.arena);
+  mem_arena_release(&o.arena);
   return st;
 }
 
-void lode__core_collection_close(lode_collection *collection) { lode__free(collection); }
+void lode__core_collection_close(lode_collection *collection) { mem_free(collection); }
 
 /* ---- Changes ---- */
 
@@ -120,98 +120,98 @@ typedef enum change_kind { RENAME, DESCRIBE, DROP } change_kind;
 static lode_status rename_in(lode__tx *tx, const lode__coll *coll, lode_str name, lode_error *err) {
   lode__coll other;
   char quoted[256];
-  if (lode__str_eq(coll->name, name)) return LODE_OK;
+  if (str_eq(coll->name, name)) return LODE_OK;
   lode_status st = lode__coll_find(tx, name, NULL, &other, err);
   if (st == LODE_OK)
-    return lode__fail(err, LODE_EXISTS, "there is a collection %s already: choose another name or drop it first",
-                      lode__quote(name, quoted, sizeof quoted));
+    return err_set(err, LODE_EXISTS, "there is a collection %s already: choose another name or drop it first",
+                      str_quote(name, quoted, sizeof quoted));
   if (st != LODE_NOT_FOUND) return st;
-  lode__error_clear(err);
+  err_clear(err);
   return lode__coll_rename(tx, coll->cid, name, err);
 }
 
 static lode_status change(lode_store *store, change_kind kind, lode_str name, lode_str text, lode_error *err) {
-  lode__arena arena;
+  mem_arena arena;
   lode__tx *tx = NULL;
   lode__coll coll = {0};
   lode_status st;
-  lode__arena_init(&arena, 0);
-  LODE__GOTO(lode__check_name(name, "the name of the collection", err));
-  LODE__GOTO(lode__store_begin_write(store, &tx, err));
-  LODE__GOTO(lode__coll_find(tx, name, &arena, &coll, err));
+  mem_arena_init(&arena, 0);
+  TRY_GOTO(lode__check_name(name, "the name of the collection", err));
+  TRY_GOTO(lode__store_begin_write(store, &tx, err));
+  TRY_GOTO(lode__coll_find(tx, name, &arena, &coll, err));
   switch (kind) {
-    case RENAME: LODE__GOTO(rename_in(tx, &coll, text, err)); break;
-    case DESCRIBE: LODE__GOTO(lode__coll_set_metadata(tx, coll.cid, text, err)); break;
-    case DROP: LODE__GOTO(lode__coll_drop(tx, coll.cid, err)); break;
+    case RENAME: TRY_GOTO(rename_in(tx, &coll, text, err)); break;
+    case DESCRIBE: TRY_GOTO(lode__coll_set_metadata(tx, coll.cid, text, err)); break;
+    case DROP: TRY_GOTO(lode__coll_drop(tx, coll.cid, err)); break;
   }
   lode__tx *ending = tx;
   tx = NULL;
-  LODE__GOTO(lode__store_commit(store, ending, err));
+  TRY_GOTO(lode__store_commit(store, ending, err));
   if (kind == DROP) lode__vectors_forget(store, coll.cid);
 done:
   lode__tx_rollback(tx);
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   return st;
 }
 
 lode_status lode__core_collection_rename(lode_store *store, lode_str name, lode_str new_name, lode_error *err) {
-  lode__error_clear(err);
-  LODE__TRY(lode__check_name(new_name, "the new name of the collection", err));
+  err_clear(err);
+  TRY(lode__check_name(new_name, "the new name of the collection", err));
   return change(store, RENAME, name, new_name, err);
 }
 
 lode_status lode__core_collection_set_metadata(lode_store *store, lode_str name, lode_str metadata, lode_error *err) {
-  lode__error_clear(err);
-  LODE__TRY(lode__check_object(metadata, "the collection's metadata", err));
+  err_clear(err);
+  TRY(lode__check_object(metadata, "the collection's metadata", err));
   return change(store, DESCRIBE, name, metadata, err);
 }
 
 lode_status lode__core_collection_drop(lode_store *store, lode_str name, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   return change(store, DROP, name, (lode_str){NULL, 0}, err);
 }
 
 /* *dropped is the collection that had the name, or 0. */
-static lode_status replace_in(lode__tx *tx, const lode_replacement *pair, lode__arena *arena, int64_t *dropped, lode_error *err) {
+static lode_status replace_in(lode__tx *tx, const lode_replacement *pair, mem_arena *arena, int64_t *dropped, lode_error *err) {
   lode__coll coll, old;
   *dropped = 0;
-  LODE__TRY(lode__coll_find(tx, pair->name, arena, &coll, err));
-  if (lode__str_eq(pair->name, pair->new_name)) return LODE_OK;
+  TRY(lode__coll_find(tx, pair->name, arena, &coll, err));
+  if (str_eq(pair->name, pair->new_name)) return LODE_OK;
   lode_status st = lode__coll_find(tx, pair->new_name, arena, &old, err);
   if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
-  lode__error_clear(err);
+  err_clear(err);
   if (st == LODE_OK) {
-    LODE__TRY(lode__coll_drop(tx, old.cid, err));
+    TRY(lode__coll_drop(tx, old.cid, err));
     *dropped = old.cid;
   }
   return lode__coll_rename(tx, coll.cid, pair->new_name, err);
 }
 
 lode_status lode__core_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n, lode_error *err) {
-  lode__arena arena;
+  mem_arena arena;
   lode__tx *tx = NULL;
   int64_t *dropped = NULL;
   lode_status st = LODE_OK;
-  lode__error_clear(err);
-  lode__arena_init(&arena, 0);
+  err_clear(err);
+  mem_arena_init(&arena, 0);
   if (n == 0) return LODE_OK;
   for (size_t i = 0; i < n; i++) {
-    LODE__GOTO(lode__check_name(pairs[i].name, "the name of the collection", err));
-    LODE__GOTO(lode__check_name(pairs[i].new_name, "the new name of the collection", err));
+    TRY_GOTO(lode__check_name(pairs[i].name, "the name of the collection", err));
+    TRY_GOTO(lode__check_name(pairs[i].new_name, "the new name of the collection", err));
   }
-  dropped = lode__alloc_zero(n, sizeof *dropped);
-  if (!dropped) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__store_begin_write(store, &tx, err));
-  for (size_t i = 0; i < n; i++) LODE__GOTO(replace_in(tx, &pairs[i], &arena, &dropped[i], err));
+  dropped = mem_calloc(n, sizeof *dropped);
+  if (!dropped) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(lode__store_begin_write(store, &tx, err));
+  for (size_t i = 0; i < n; i++) TRY_GOTO(replace_in(tx, &pairs[i], &arena, &dropped[i], err));
   lode__tx *ending = tx;
   tx = NULL;
-  LODE__GOTO(lode__store_commit(store, ending, err));
+  TRY_GOTO(lode__store_commit(store, ending, err));
   for (size_t i = 0; i < n; i++)
     if (dropped[i]) lode__vectors_forget(store, dropped[i]);
 done:
   lode__tx_rollback(tx);
-  lode__free(dropped);
-  lode__arena_release(&arena);
+  mem_free(dropped);
+  mem_arena_release(&arena);
   return st;
 }
 
@@ -234,13 +234,13 @@ static lode_status add_info(void *list, const lode__coll *c, lode_error *err) {
 lode_status lode__core_collections(lode_store *store, lode_collection_list **out, lode_error *err) {
   lode__tx *tx = NULL;
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
   lode__store_enter(store);
   lode_collection_list *list;
-  LODE__TRY(lode__collection_list_new(&list, err));
-  LODE__GOTO(lode__tx_begin(store->db, LODE__READ, &tx, err));
-  LODE__GOTO(lode__coll_each(tx, add_info, list, err));
+  TRY(lode__collection_list_new(&list, err));
+  TRY_GOTO(lode__tx_begin(store->db, LODE__READ, &tx, err));
+  TRY_GOTO(lode__coll_each(tx, add_info, list, err));
   *out = list;
 done:
   lode__tx_rollback(tx);

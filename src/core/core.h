@@ -117,7 +117,7 @@ typedef struct lode__reader {
   lode_collection *handle;
   lode__tx *tx;         /* NULL between transactions */
   lode__coll coll;      /* as this transaction sees it */
-  lode__arena arena;    /* its strings */
+  mem_arena arena;    /* its strings */
   bool borrowed, pinned;
   uint64_t count;       /* transactions so far */
   unsigned epoch;       /* of all of them */
@@ -131,7 +131,7 @@ typedef struct lode__reader {
 } lode__reader;
 
 /* The collection of a handle in a transaction: LODE_NOT_FOUND when it was dropped. */
-lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, lode__arena *arena, lode__coll *coll, lode_error *err);
+lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, mem_arena *arena, lode__coll *coll, lode_error *err);
 void lode__reader_init(lode__reader *reader, lode_collection *handle);
 void lode__reader_borrow(lode__reader *reader, lode_collection *handle, lode__tx *tx, const lode__coll *coll);
 /* Does nothing when a transaction is open. */
@@ -463,7 +463,7 @@ typedef struct lode__text_query {
   lode__select *select;    /* judges; NULL: everything matches */
   const lode__rids *only;  /* NULL: all records */
   uint64_t most_tail;      /* records behind the index that are looked at; 0: all */
-  lode__arena *arena;      /* for ids */
+  mem_arena *arena;      /* for ids */
   bool skip_common;            /* words that most documents hold tell nothing: they weigh 0, and records that hold no others score 0 */
 } lode__text_query;
 /* The best `want` by BM25, in order. */

@@ -17,7 +17,7 @@ typedef struct export {
   lode__reader reader;
   lode__select select;
   unsigned include;
-  lode__buf lines;
+  strbuf lines;
   float *vector;
   lode_write_fn *write;
   void *ctx;
@@ -28,31 +28,31 @@ typedef struct export {
 
 static lode_status put_vector(export *e, const lode__rec *rec, lode_error *err) {
   uint32_t dim = e->reader.coll.dim;
-  if (!e->vector) e->vector = lode__alloc((size_t)LODE_MAX_DIMENSION * sizeof *e->vector);
-  if (!e->vector) return lode__fail_nomem(err);
-  LODE__TRY(lode__rec_vector(e->reader.tx, rec->vid, e->vector, dim, err));
-  lode__buf_adds(&e->lines, ",\"embedding\":");
-  lode__json_put_vector(&e->lines, e->vector, dim);
+  if (!e->vector) e->vector = mem_alloc((size_t)LODE_MAX_DIMENSION * sizeof *e->vector);
+  if (!e->vector) return err_nomem(err);
+  TRY(lode__rec_vector(e->reader.tx, rec->vid, e->vector, dim, err));
+  strbuf_addstr(&e->lines, ",\"embedding\":");
+  json_put_vector(&e->lines, e->vector, dim);
   return LODE_OK;
 }
 
 static lode_status put_line(export *e, const lode__rec *rec, lode_error *err) {
   lode_str document;
-  lode__buf_adds(&e->lines, "{\"id\":");
-  lode__json_put_string(&e->lines, rec->id);
+  strbuf_addstr(&e->lines, "{\"id\":");
+  json_put_string(&e->lines, rec->id);
   if ((e->include & LODE_DOCUMENT) && rec->has_document) {
-    LODE__TRY(lode__reader_document(&e->reader, rec, &document, err));
-    lode__buf_adds(&e->lines, ",\"document\":");
-    lode__json_put_string(&e->lines, document);
+    TRY(lode__reader_document(&e->reader, rec, &document, err));
+    strbuf_addstr(&e->lines, ",\"document\":");
+    json_put_string(&e->lines, document);
   }
   if ((e->include & LODE_METADATA) && rec->metadata.data) {
-    lode__buf_adds(&e->lines, ",\"metadata\":");
-    lode__buf_add(&e->lines, rec->metadata.data, rec->metadata.len);
+    strbuf_addstr(&e->lines, ",\"metadata\":");
+    strbuf_add(&e->lines, rec->metadata.data, rec->metadata.len);
   }
-  if ((e->include & LODE_VECTOR) && rec->vid) LODE__TRY(put_vector(e, rec, err));
-  lode__buf_adds(&e->lines, "}\n");
+  if ((e->include & LODE_VECTOR) && rec->vid) TRY(put_vector(e, rec, err));
+  strbuf_addstr(&e->lines, "}\n");
   e->written++;
-  return e->lines.failed ? lode__fail_nomem(err) : LODE_OK;
+  return e->lines.failed ? err_nomem(err) : LODE_OK;
 }
 
 /* Without a transaction. */
@@ -61,13 +61,13 @@ static lode_status flush(export *e, lode_error *err) {
   while (at < e->lines.len) {
     int64_t n = e->write(e->ctx, e->lines.data + at, e->lines.len - at);
     if (n <= 0 || (uint64_t)n > e->lines.len - at)
-      return lode__fail(err, LODE_IO, "writing the export failed: is the disk full, or the reader of the pipe gone?");
+      return err_set(err, LODE_IO, "writing the export failed: is the disk full, or the reader of the pipe gone?");
     at += (size_t)n;
   }
   e->lines.len = 0;
   if (e->total && e->total < e->written) e->total = e->written; /* somebody added some meanwhile */
   if (e->progress.step && !e->progress.step(e->progress.ctx, "export", e->written, e->total))
-    return lode__fail(err, LODE_CANCELLED, "cancelled after %llu records", (unsigned long long)e->written);
+    return err_set(err, LODE_CANCELLED, "cancelled after %llu records", (unsigned long long)e->written);
   return LODE_OK;
 }
 
@@ -76,9 +76,9 @@ static lode_status gather(export *e, lode_error *err) {
   e->more = true;
   while (e->lines.len < FLUSH_BYTES && !(e->flows && lode__reader_is_old(&e->reader))) {
     lode__rec rec;
-    LODE__TRY(lode__select_next(&e->select, &rec, &e->more, err));
+    TRY(lode__select_next(&e->select, &rec, &e->more, err));
     if (!e->more) break;
-    LODE__TRY(put_line(e, &rec, err));
+    TRY(put_line(e, &rec, err));
   }
   return LODE_OK;
 }
@@ -95,15 +95,15 @@ static lode_status gather_first(void *ctx, lode_error *err) {
 static lode_status export_all(export *e, lode_error *err) {
   lode_status st = lode__reader_answer(&e->reader, gather_first, e, err);
   if (st != LODE_OK && !e->reader.gave_way) return st;
-  lode__error_clear(err);
+  err_clear(err);
   (void)lode__reader_follow(&e->reader);
   e->flows = true;
-  if (st != LODE_OK) LODE__TRY(gather_first(e, err));
+  if (st != LODE_OK) TRY(gather_first(e, err));
   for (;;) {
     lode__reader_pause(&e->reader);
-    LODE__TRY(flush(e, err));
+    TRY(flush(e, err));
     if (!e->more) return LODE_OK;
-    LODE__TRY(gather(e, err));
+    TRY(gather(e, err));
   }
 }
 
@@ -113,17 +113,17 @@ lode_status lode__core_export(lode_collection *collection, const lode_selection 
   const lode_selection *what = selection ? selection : &everything;
   export e = {.include = include, .write = write, .ctx = ctx, .progress = progress};
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   if (written) *written = 0;
   lode__reader_init(&e.reader, collection);
-  LODE__GOTO(lode__check_include(include, err));
-  LODE__GOTO(lode__select_init(&e.select, &e.reader, what, err));
-  LODE__GOTO(export_all(&e, err));
+  TRY_GOTO(lode__check_include(include, err));
+  TRY_GOTO(lode__select_init(&e.select, &e.reader, what, err));
+  TRY_GOTO(export_all(&e, err));
   if (written) *written = e.written;
 done:
   lode__select_release(&e.select);
   lode__reader_release(&e.reader);
-  lode__buf_release(&e.lines);
-  lode__free(e.vector);
+  strbuf_release(&e.lines);
+  mem_free(e.vector);
   return st;
 }

@@ -12,7 +12,7 @@
 #include <float.h>
 
 typedef struct count {
-  lode__value value;
+  meta_value value;
   uint64_t hash;
   uint64_t n;
 } count;
@@ -26,63 +26,63 @@ typedef struct facet_table {
   size_t n_slots;        /* a power of two */
   size_t last;           /* the value counted last: an index brings equal ones in a row */
   size_t limit_bytes;
-  lode__arena arena;
+  mem_arena arena;
 } facet_table;
 
-static lode__value normal(lode__value v) {
-  if (v.type == LODE__VALUE_DOUBLE && v.d >= -0x1p63 && v.d < 0x1p63 && v.d == (double)(int64_t)v.d)
-    return (lode__value){.type = LODE__VALUE_INT, .i = (int64_t)v.d};
+static meta_value normal(meta_value v) {
+  if (v.type == META_DOUBLE && v.d >= -0x1p63 && v.d < 0x1p63 && v.d == (double)(int64_t)v.d)
+    return (meta_value){.type = META_INT, .i = (int64_t)v.d};
   return v;
 }
 
-static uint64_t hash_of(const lode__value *v) {
+static uint64_t hash_of(const meta_value *v) {
   switch (v->type) {
-    case LODE__VALUE_STRING: return lode__hash(v->s.data, v->s.len);
-    case LODE__VALUE_DOUBLE: return lode__hash(&v->d, sizeof v->d);
-    default: return lode__hash(&v->i, sizeof v->i) + (v->type == LODE__VALUE_BOOL);
+    case META_STRING: return hash_bytes(v->s.data, v->s.len);
+    case META_DOUBLE: return hash_bytes(&v->d, sizeof v->d);
+    default: return hash_bytes(&v->i, sizeof v->i) + (v->type == META_BOOL);
   }
 }
 
-static bool same(const lode__value *a, const lode__value *b) { return a->type == b->type && lode__value_cmp(a, b) == 0; }
+static bool same(const meta_value *a, const meta_value *b) { return a->type == b->type && meta_value_cmp(a, b) == 0; }
 
 static lode_status rehash(facet_table *t, lode_error *err) {
   size_t n = t->n_slots ? t->n_slots * 2 : 256;
-  size_t *slots = lode__alloc_zero(n, sizeof *slots);
-  if (!slots) return lode__fail_nomem(err);
+  size_t *slots = mem_calloc(n, sizeof *slots);
+  if (!slots) return err_nomem(err);
   for (size_t i = 0; i < t->n; i++) {
     size_t at = t->counts[i].hash & (n - 1);
     while (slots[at]) at = (at + 1) & (n - 1);
     slots[at] = i + 1;
   }
-  lode__free(t->slots);
+  mem_free(t->slots);
   t->slots = slots;
   t->n_slots = n;
   return LODE_OK;
 }
 
-static lode_status add_value(facet_table *t, lode__value v, uint64_t hash, size_t slot, lode_error *err) {
+static lode_status add_value(facet_table *t, meta_value v, uint64_t hash, size_t slot, lode_error *err) {
   size_t bytes = t->arena.used + t->n * sizeof *t->counts + t->n_slots * sizeof *t->slots;
   if (bytes > t->limit_bytes)
-    return lode__fail(err, LODE_LIMIT, "the key has more different values than fit in the store's memory budget: narrow them "
+    return err_set(err, LODE_LIMIT, "the key has more different values than fit in the store's memory budget: narrow them "
                                        "by a filter, or open the store with more memory_bytes");
-  if (v.type == LODE__VALUE_STRING) {
-    v.s.data = lode__arena_copy(&t->arena, v.s.data, v.s.len);
-    if (!v.s.data) return lode__fail_nomem(err);
+  if (v.type == META_STRING) {
+    v.s.data = mem_arena_copy(&t->arena, v.s.data, v.s.len);
+    if (!v.s.data) return err_nomem(err);
   }
-  if (!lode__grow(&t->counts, &t->cap, t->n + 1, sizeof *t->counts)) return lode__fail_nomem(err);
+  if (!mem_grow(&t->counts, &t->cap, t->n + 1, sizeof *t->counts)) return err_nomem(err);
   t->counts[t->n] = (count){.value = v, .hash = hash, .n = 1};
   t->last = t->n++;
   t->slots[slot] = t->n;
   return LODE_OK;
 }
 
-static lode_status count_value(facet_table *t, const lode__value *value, lode_error *err) {
-  lode__value v = normal(*value);
+static lode_status count_value(facet_table *t, const meta_value *value, lode_error *err) {
+  meta_value v = normal(*value);
   if (t->n && same(&t->counts[t->last].value, &v)) {
     t->counts[t->last].n++;
     return LODE_OK;
   }
-  if (t->n * 4 >= t->n_slots * 3) LODE__TRY(rehash(t, err));
+  if (t->n * 4 >= t->n_slots * 3) TRY(rehash(t, err));
   uint64_t hash = hash_of(&v);
   size_t at = hash & (t->n_slots - 1);
   for (; t->slots[at]; at = (at + 1) & (t->n_slots - 1)) {
@@ -96,9 +96,9 @@ static lode_status count_value(facet_table *t, const lode__value *value, lode_er
 }
 
 static void table_release(facet_table *t) {
-  lode__free(t->counts);
-  lode__free(t->slots);
-  lode__arena_release(&t->arena);
+  mem_free(t->counts);
+  mem_free(t->slots);
+  mem_arena_release(&t->arena);
 }
 
 /* ---- The list that is handed out ---- */
@@ -106,27 +106,27 @@ static void table_release(facet_table *t) {
 static int by_count(const void *a, const void *b) {
   const count *x = a, *y = b;
   if (x->n != y->n) return x->n > y->n ? -1 : 1;
-  return lode__value_cmp(&x->value, &y->value);
+  return meta_value_cmp(&x->value, &y->value);
 }
 
 static lode_status make_list(facet_table *t, size_t limit, lode_facet_list **out, lode_error *err) {
-  lode__buf buf = {0};
+  strbuf buf = {0};
   lode_status st = LODE_OK;
-  lode_facet_list *list = lode__alloc_zero(1, sizeof *list);
+  lode_facet_list *list = mem_calloc(1, sizeof *list);
   size_t n = limit && limit < t->n ? limit : t->n;
-  if (!list) return lode__fail_nomem(err);
-  lode__arena_init(&list->arena, 0);
+  if (!list) return err_nomem(err);
+  mem_arena_init(&list->arena, 0);
   if (t->n) qsort(t->counts, t->n, sizeof *t->counts, by_count);
-  list->facets = lode__alloc_zero(n, sizeof *list->facets);
-  if (!list->facets) st = lode__fail_nomem(err);
+  list->facets = mem_calloc(n, sizeof *list->facets);
+  if (!list->facets) st = err_nomem(err);
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     buf.len = 0;
-    lode__value_put(&buf, &t->counts[i].value);
-    char *text = buf.failed ? NULL : lode__arena_copy(&list->arena, buf.data, buf.len);
-    if (!text) st = lode__fail_nomem(err);
+    meta_value_put(&buf, &t->counts[i].value);
+    char *text = buf.failed ? NULL : mem_arena_copy(&list->arena, buf.data, buf.len);
+    if (!text) st = err_nomem(err);
     list->facets[list->n++] = (lode_facet){{text, buf.len}, t->counts[i].n};
   }
-  lode__buf_release(&buf);
+  strbuf_release(&buf);
   if (st == LODE_OK)
     *out = list;
   else
@@ -140,18 +140,18 @@ typedef struct counting {
   lode__reader *reader;
   lode_str key;
   facet_table totals;
-  lode__json json;
+  json_doc json;
   /* walking the index */
   int64_t cursor;       /* records behind it are read */
-  lode__value at;       /* where to go on; strings in `text` */
-  lode__buf text;
+  meta_value at;       /* where to go on; strings in `text` */
+  strbuf text;
   bool paused;
   lode__rids long_rids; /* records with strings too long for the index */
 } counting;
 
-static lode_status count_if_key(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+static lode_status count_if_key(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   counting *c = ctx;
-  return lode__str_eq(key, c->key) ? count_value(&c->totals, value, err) : LODE_OK;
+  return str_eq(key, c->key) ? count_value(&c->totals, value, err) : LODE_OK;
 }
 
 /* All records that the select brings. */
@@ -159,21 +159,21 @@ static lode_status count_selected(counting *c, lode__select *select, lode_error 
   for (;;) {
     lode__rec rec;
     bool more;
-    LODE__TRY(lode__select_next(select, &rec, &more, err));
+    TRY(lode__select_next(select, &rec, &more, err));
     if (!more) return LODE_OK;
     if (!rec.metadata.data) continue;
-    LODE__TRY(lode__meta_parse_stored(&c->json, rec.metadata, err));
-    LODE__TRY(lode__meta_values(&c->json, count_if_key, c, err));
+    TRY(meta_parse_stored(&c->json, rec.metadata, err));
+    TRY(meta_each_value(&c->json, count_if_key, c, err));
   }
 }
 
 /* ---- By the index ---- */
 
-static bool set_place(counting *c, const lode__value *value) {
+static bool set_place(counting *c, const meta_value *value) {
   c->at = *value;
-  if (value->type != LODE__VALUE_STRING) return true;
+  if (value->type != META_STRING) return true;
   c->text.len = 0;
-  lode__buf_add(&c->text, value->s.data, value->s.len);
+  strbuf_add(&c->text, value->s.data, value->s.len);
   c->at.s = (lode_str){c->text.len ? c->text.data : "", c->text.len};
   return !c->text.failed;
 }
@@ -184,9 +184,9 @@ typedef struct long_values {
   lode_str prefix;
 } long_values;
 
-static lode_status count_long(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+static lode_status count_long(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   long_values *l = ctx;
-  bool is_it = lode__str_eq(key, l->c->key) && value->type == LODE__VALUE_STRING && value->s.len >= l->prefix.len &&
+  bool is_it = str_eq(key, l->c->key) && value->type == META_STRING && value->s.len >= l->prefix.len &&
                memcmp(value->s.data, l->prefix.data, l->prefix.len) == 0;
   return is_it ? count_value(&l->c->totals, value, err) : LODE_OK;
 }
@@ -197,50 +197,50 @@ static lode_status count_long_values(counting *c, lode_error *err) {
   for (size_t i = 0; i < c->long_rids.n; i++) {
     lode__rec rec;
     bool found;
-    LODE__TRY(lode__rec_read(c->reader->tx, c->long_rids.v[i], &rec, &found, err));
+    TRY(lode__rec_read(c->reader->tx, c->long_rids.v[i], &rec, &found, err));
     if (!found || !rec.metadata.data) continue;
-    LODE__TRY(lode__meta_parse_stored(&c->json, rec.metadata, err));
-    LODE__TRY(lode__meta_values(&c->json, count_long, &l, err));
+    TRY(meta_parse_stored(&c->json, rec.metadata, err));
+    TRY(meta_each_value(&c->json, count_long, &l, err));
   }
   c->long_rids.n = 0;
   return LODE_OK;
 }
 
-static lode_status count_term(void *ctx, const lode__value *value, bool exact, int64_t rid, lode_error *err) {
+static lode_status count_term(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err) {
   counting *c = ctx;
   bool alive;
-  if (lode__value_cmp(value, &c->at) != 0) {
-    LODE__TRY(count_long_values(c, err));
-    if (!set_place(c, value)) return lode__fail_nomem(err);
+  if (meta_value_cmp(value, &c->at) != 0) {
+    TRY(count_long_values(c, err));
+    if (!set_place(c, value)) return err_nomem(err);
     c->paused = lode__reader_is_old(c->reader);
     if (c->paused) return LODE_CANCELLED;
   }
   if (rid > c->cursor) return LODE_OK;
-  if (!exact) return lode__rids_add(&c->long_rids, rid) ? LODE_OK : lode__fail_nomem(err);
-  LODE__TRY(lode__rec_alive(c->reader->tx, rid, &alive, err));
+  if (!exact) return lode__rids_add(&c->long_rids, rid) ? LODE_OK : err_nomem(err);
+  TRY(lode__rec_alive(c->reader->tx, rid, &alive, err));
   return alive ? count_value(&c->totals, value, err) : LODE_OK;
 }
 
-static lode_status count_kind(counting *c, lode__value first, lode_error *err) {
+static lode_status count_kind(counting *c, meta_value first, lode_error *err) {
   lode_status st;
   c->at = first;
   do {
     bool cut;
-    lode__value low = c->at;
+    meta_value low = c->at;
     lode__term_range range = {.key = c->key, .low = &low};
     c->paused = false;
-    LODE__TRY(lode__reader_renew_if_old(c->reader, err));
+    TRY(lode__reader_renew_if_old(c->reader, err));
     st = lode__term_each(c->reader->tx, c->reader->coll.cid, &range, 0, &cut, count_term, c, err);
   } while (c->paused && st == LODE_CANCELLED);
   return st == LODE_OK ? count_long_values(c, err) : st;
 }
 
 static lode_status count_indexed(counting *c, lode_error *err) {
-  LODE__TRY(lode__reader_begin(c->reader, err));
+  TRY(lode__reader_begin(c->reader, err));
   c->cursor = c->reader->coll.term_cursor;
-  LODE__TRY(count_kind(c, (lode__value){.type = LODE__VALUE_DOUBLE, .d = -DBL_MAX}, err));
-  LODE__TRY(count_kind(c, (lode__value){.type = LODE__VALUE_STRING, .s = {"", 0}}, err));
-  return count_kind(c, (lode__value){.type = LODE__VALUE_BOOL}, err);
+  TRY(count_kind(c, (meta_value){.type = META_DOUBLE, .d = -DBL_MAX}, err));
+  TRY(count_kind(c, (meta_value){.type = META_STRING, .s = {"", 0}}, err));
+  return count_kind(c, (meta_value){.type = META_BOOL}, err);
 }
 
 /* ---- The public functions ---- */
@@ -249,7 +249,7 @@ static void counting_init(counting *c, lode__reader *reader, lode_str key) {
   uint64_t limit = reader->handle->store->options->memory_bytes;
   *c = (counting){.reader = reader, .key = key};
   c->totals.limit_bytes = limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
-  lode__arena_init(&c->totals.arena, 0);
+  mem_arena_init(&c->totals.arena, 0);
 }
 
 /* Makes it empty again. */
@@ -257,15 +257,15 @@ static void counting_reset(counting *c) {
   size_t limit = c->totals.limit_bytes;
   table_release(&c->totals);
   c->totals = (facet_table){.limit_bytes = limit};
-  lode__arena_init(&c->totals.arena, 0);
+  mem_arena_init(&c->totals.arena, 0);
   c->long_rids.n = 0;
 }
 
 static void counting_release(counting *c) {
   table_release(&c->totals);
-  lode__json_release(&c->json);
-  lode__buf_release(&c->text);
-  lode__free(c->long_rids.v);
+  json_release(&c->json);
+  strbuf_release(&c->text);
+  mem_free(c->long_rids.v);
 }
 
 typedef struct facets {
@@ -279,7 +279,7 @@ static lode_status count_all(void *ctx, lode_error *err) {
   counting_reset(&f->c);
   lode__select_again(&f->select);
   if (!f->select.has_filter) {
-    LODE__TRY(count_indexed(&f->c, err));
+    TRY(count_indexed(&f->c, err));
     lode__select_after(&f->select, f->c.cursor);
   }
   return count_selected(&f->c, &f->select, err);
@@ -290,13 +290,13 @@ lode_status lode__core_facets(lode_collection *collection, lode_str key, lode_st
   lode_selection what = {.where = where};
   facets f = {0};
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   *list = NULL;
-  if (!key.data) return lode__fail(err, LODE_INVALID, "name the metadata key whose values are to be counted");
+  if (!key.data) return err_set(err, LODE_INVALID, "name the metadata key whose values are to be counted");
   lode__reader_init(&f.reader, collection);
   counting_init(&f.c, &f.reader, key);
-  LODE__GOTO(lode__select_init(&f.select, &f.reader, &what, err));
-  LODE__GOTO(lode__reader_answer(&f.reader, count_all, &f, err));
+  TRY_GOTO(lode__select_init(&f.select, &f.reader, &what, err));
+  TRY_GOTO(lode__reader_answer(&f.reader, count_all, &f, err));
   st = make_list(&f.c.totals, limit, list, err);
 done:
   counting_release(&f.c);
@@ -305,18 +305,18 @@ done:
   return st;
 }
 
-static lode_status take_counter(void *ctx, const lode__value *value, uint64_t n, lode_error *err) {
+static lode_status take_counter(void *ctx, const meta_value *value, uint64_t n, lode_error *err) {
   counting *c = ctx;
   if (n == 0) return LODE_OK;
-  LODE__TRY(count_value(&c->totals, value, err));
+  TRY(count_value(&c->totals, value, err));
   c->totals.counts[c->totals.last].n += n - 1;
   return LODE_OK;
 }
 
 /* A declared key is listed also while no record has a value of it. */
-static lode_status take_key(void *ctx, const lode__value *value, uint64_t n, lode_error *err) {
+static lode_status take_key(void *ctx, const meta_value *value, uint64_t n, lode_error *err) {
   counting *c = ctx;
-  LODE__TRY(count_value(&c->totals, value, err));
+  TRY(count_value(&c->totals, value, err));
   c->totals.counts[c->totals.last].n = n;
   return LODE_OK;
 }
@@ -325,12 +325,12 @@ lode_status lode__core_counters(lode_collection *collection, lode_str key, lode_
   lode__reader reader;
   counting c;
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   *list = NULL;
   lode__reader_init(&reader, collection);
   counting_init(&c, &reader, key);
-  LODE__GOTO(lode__reader_begin(&reader, err));
-  LODE__GOTO(key.data ? lode__counter_each(reader.tx, reader.coll.cid, key, take_counter, &c, err)
+  TRY_GOTO(lode__reader_begin(&reader, err));
+  TRY_GOTO(key.data ? lode__counter_each(reader.tx, reader.coll.cid, key, take_counter, &c, err)
                       : lode__counter_keys(reader.tx, reader.coll.cid, take_key, &c, err));
   st = make_list(&c.totals, 0, list, err);
 done:

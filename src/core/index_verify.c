@@ -37,14 +37,14 @@ static lode_status read_keys(check *c, const lode__seg_row *row, lode_error *err
   c->n = 0;
   while (more && st == LODE_OK) {
     lode__tx *tx;
-    LODE__TRY(lode__tx_begin(c->store->db, LODE__READ, &tx, err));
+    TRY(lode__tx_begin(c->store->db, LODE__READ, &tx, err));
     st = lode__vec_scan_keys(tx, row->cid, at, err);
     for (size_t i = 1; st == LODE_OK && more && (i % LOOK_EVERY != 0 || !lode__tx_is_old(tx)); i++) {
       int64_t vid, rid;
       st = lode__vec_next_key(tx, &vid, &rid, &more, err);
       more = st == LODE_OK && more && vid <= row->last;
       if (!more) break;
-      if (!lode__grow(&c->keys, &c->cap, c->n + 1, sizeof *c->keys)) st = lode__fail_nomem(err);
+      if (!mem_grow(&c->keys, &c->cap, c->n + 1, sizeof *c->keys)) st = err_nomem(err);
       else c->keys[c->n++] = (lode__segment_record){.key = rid, .cursor = (uint64_t)vid};
       at = vid;
     }
@@ -58,13 +58,13 @@ static lode_status read_keys(check *c, const lode__seg_row *row, lode_error *err
 static lode_status check_rows(check *c, lode__seg *seg, lode_error *err) {
   char why[160];
   size_t marked = 0;
-  LODE__TRY(read_keys(c, &seg->row, err));
+  TRY(read_keys(c, &seg->row, err));
   size_t kept = lode__keys_settle(c->keys, c->n);
   lode__slots *slots = lode__slots_new(seg->row.rows, false);
-  if (!slots) return lode__fail_nomem(err);
+  if (!slots) return err_nomem(err);
   lode_status st = lode__segment_mark(seg->segment, c->keys, kept, slots->bits, &marked, err);
   lode__slots_release(slots);
-  LODE__TRY(st);
+  TRY(st);
   if (marked >= kept) return LODE_OK;
   snprintf(why, sizeof why, "%zu of %zu living vectors of its range are not in it", kept - marked, kept);
   tell(c, &seg->row, why);
@@ -80,10 +80,10 @@ typedef struct sampling {
 static lode_status search_both(lode__segment *segment, sampling *s, uint32_t slot, size_t *hits, size_t *total, lode_error *err) {
   size_t n_near, n_exact;
   lode__search_request request = {.query = s->vector, .k = NEAREST};
-  LODE__TRY(lode__segment_vector(segment, slot, s->vector, err));
-  LODE__TRY(lode__segment_search(segment, &request, &s->room, s->near, &n_near, err));
+  TRY(lode__segment_vector(segment, slot, s->vector, err));
+  TRY(lode__segment_search(segment, &request, &s->room, s->near, &n_near, err));
   request.exact = true;
-  LODE__TRY(lode__segment_search(segment, &request, &s->room, s->exact, &n_exact, err));
+  TRY(lode__segment_search(segment, &request, &s->room, s->exact, &n_exact, err));
   *total += n_exact;
   for (size_t i = 0; i < n_near && n_exact; i++) *hits += s->near[i].distance <= s->exact[n_exact - 1].distance;
   return LODE_OK;
@@ -97,12 +97,12 @@ static lode_status check_recall(check *c, lode__seg *seg, lode_error *err) {
   uint64_t samples = MOST_READ_BYTES / ((uint64_t)n * seg->segment->info.dim * sizeof(float) + 1) + 1;
   if (samples > MOST_SAMPLES) samples = MOST_SAMPLES;
   if (samples > n) samples = n;
-  s.vector = lode__alloc_zero(seg->segment->info.dim, sizeof *s.vector);
-  lode_status st = s.vector ? LODE_OK : lode__fail_nomem(err);
+  s.vector = mem_calloc(seg->segment->info.dim, sizeof *s.vector);
+  lode_status st = s.vector ? LODE_OK : err_nomem(err);
   for (uint64_t i = 0; i < samples && st == LODE_OK; i++)
     st = search_both(seg->segment, &s, (uint32_t)(i * n / samples), &hits, &total, err);
   lode__search_room_release(&s.room);
-  lode__free(s.vector);
+  mem_free(s.vector);
   if (st != LODE_OK || (double)hits >= LEAST_RECALL * (double)total) return st;
   snprintf(why, sizeof why, "its search finds %zu of %zu nearest vectors only", hits, total);
   tell(c, &seg->row, why);
@@ -114,17 +114,17 @@ static lode_status check_file(check *c, const lode__seg_row *row, lode_error *er
   lode_error why;
   lode__graph_report report;
   if (lode__seg_is_missing(c->store, row->id)) return LODE_OK;
-  lode__error_clear(&why);
+  err_clear(&why);
   lode_status st = lode__seg_open_checked(c->store, row, &seg, &why);
   if (st == LODE_OK) st = lode__segment_verify(seg->segment, &report, &why);
   if (st == LODE_OK) st = check_rows(c, seg, &why);
   if (st == LODE_OK) st = check_recall(c, seg, &why);
   lode__seg_release(seg);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st == LODE_NOMEM) return err_nomem(err);
   if (st == LODE_IO)
-    return lode__fail(err, st, "segment %016" PRIx64 " of the vector index cannot be read: %.400s; if that stays so, `lode db optimize "
+    return err_set(err, st, "segment %016" PRIx64 " of the vector index cannot be read: %.400s; if that stays so, `lode db optimize "
                       "--rebuild-unreadable` builds it again from the records", row->id, why.text);
-  if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED) return lode__fail(err, st, "%s", why.text);
+  if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED) return err_set(err, st, "%s", why.text);
   if (st == LODE_OK) return LODE_OK;
   tell(c, row, why.text);
   lode__seg_suspect(c->store, row->id, st, why.text);
@@ -135,9 +135,9 @@ static lode_status check_file(check *c, const lode__seg_row *row, lode_error *er
 static lode_status still_there(check *c, uint64_t id, bool *there, lode_error *err) {
   lode__seg_rows rows;
   *there = false;
-  LODE__TRY(lode__seg_list(c->store, 0, &rows, err));
+  TRY(lode__seg_list(c->store, 0, &rows, err));
   for (size_t i = 0; i < rows.n; i++) *there = *there || rows.v[i].id == id;
-  lode__free(rows.v);
+  mem_free(rows.v);
   return LODE_OK;
 }
 
@@ -150,7 +150,7 @@ lode_status lode__build_verify(lode_store *store, lode_damage_fn *found, void *c
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     const lode__seg_row *row = &rows.v[i];
     if (progress.step && !progress.step(progress.ctx, "vector index", i, rows.n))
-      st = lode__fail(err, LODE_CANCELLED, "cancelled");
+      st = err_set(err, LODE_CANCELLED, "cancelled");
     if (st == LODE_OK) st = still_there(&c, row->id, &there, err);
     if (st != LODE_OK || !there) continue;
     if (!row->proven) tell(&c, row, "its row in the manifest is damaged");
@@ -158,7 +158,7 @@ lode_status lode__build_verify(lode_store *store, lode_damage_fn *found, void *c
   }
   if (st == LODE_CORRUPT && c.n_found++ == 0 && found) found(ctx, &(lode_damage){.what = "index", .detail = err->text}); /* the manifest */
   *n_found = c.n_found;
-  lode__free(c.keys);
-  lode__free(rows.v);
+  mem_free(c.keys);
+  mem_free(rows.v);
   return st;
 }

@@ -41,10 +41,10 @@ void lode__marked_free(lode__marked *marks) {
       lode__slots_release(m->segs[i].slots);
       lode__match_free(m->segs[i].match);
     }
-    lode__free(m->segs);
-    lode__free(m->filter);
-    lode__free(m->rids.v);
-    lode__free(m);
+    mem_free(m->segs);
+    mem_free(m->filter);
+    mem_free(m->rids.v);
+    mem_free(m);
   }
 }
 
@@ -86,10 +86,10 @@ static bool has_place(const lode__vectors *v, bool listed) {
 static uint64_t marks_budget(const lode_store *store) { return store->options->memory_bytes / 8; }
 
 static lode__marked *mark_new(const lode__vectors *v, const char *filter, size_t len) {
-  lode__marked *m = lode__alloc_zero(1, sizeof *m);
+  lode__marked *m = mem_calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->filter = lode__alloc(len + 1);
-  m->segs = lode__alloc_zero(v->n_segs, sizeof *m->segs);
+  m->filter = mem_alloc(len + 1);
+  m->segs = mem_calloc(v->n_segs, sizeof *m->segs);
   if (!m->filter || !m->segs) {
     lode__marked_free(m);
     return NULL;
@@ -143,9 +143,9 @@ void lode__marked_note(const lode_store *store, lode__vectors *v, const char *fi
 
 static lode_status mark(const lode__covered *c, const lode__rids *rids, lode__slots **out, lode_error *err) {
   size_t found = 0;
-  lode__segment_record *who = lode__alloc_zero(rids->n, sizeof *who);
+  lode__segment_record *who = mem_calloc(rids->n, sizeof *who);
   lode__slots *slots = lode__slots_new(c->seg->row.rows, false);
-  lode_status st = who && slots ? LODE_OK : lode__fail_nomem(err);
+  lode_status st = who && slots ? LODE_OK : err_nomem(err);
   for (size_t i = 0; i < rids->n && st == LODE_OK; i++) who[i].key = rids->v[i];
   if (st == LODE_OK) st = lode__segment_mark(c->seg->segment, who, rids->n, slots->bits, &found, err);
   if (st == LODE_OK) {
@@ -158,7 +158,7 @@ static lode_status mark(const lode__covered *c, const lode__rids *rids, lode__sl
     slots = NULL;
   }
   lode__slots_release(slots);
-  lode__free(who);
+  mem_free(who);
   return st;
 }
 
@@ -213,7 +213,7 @@ static lode__search_room *take_room(lode_store *store) {
     store->scratch[i] = NULL;
   }
   pthread_mutex_unlock(&store->lock);
-  return room ? room : lode__alloc_zero(1, sizeof *room);
+  return room ? room : mem_calloc(1, sizeof *room);
 }
 
 static void give_room(lode_store *store, lode__search_room *room) {
@@ -226,7 +226,7 @@ static void give_room(lode_store *store, lode__search_room *room) {
   pthread_mutex_unlock(&store->lock);
   if (!room) return;
   lode__search_room_release(room);
-  lode__free(room);
+  mem_free(room);
 }
 
 /* ---- The search ---- */
@@ -235,7 +235,7 @@ static lode_status take_hits(lode__best *best, const lode__segment_hit *hits, si
   for (size_t i = 0; i < n; i++) {
     float d = isnan(hits[i].distance) ? INFINITY : hits[i].distance;
     if (!lode__topk_wants(&best->top, d)) continue;
-    if (!lode__best_push(best, d, hits[i].record.key, (int64_t)hits[i].record.cursor)) return lode__fail_nomem(err);
+    if (!lode__best_push(best, d, hits[i].record.key, (int64_t)hits[i].record.cursor)) return err_nomem(err);
   }
   return LODE_OK;
 }
@@ -254,10 +254,10 @@ static lode_status search_segment(lode__nearest *near, const search_kit *kit, si
   lode__search_request request = {.k = near->k, .beam = near->effort, .recall = near->target_recall,
                                   .allowed = may->slots ? may->slots->bits : NULL, .match = may->match};
   for (size_t q = 0; q < near->n; q++) {
-    LODE__TRY(lode__reader_pause_if_old(near->reader, err));
+    TRY(lode__reader_pause_if_old(near->reader, err));
     request.query = near->queries + q * near->dim;
-    LODE__TRY(lode__segment_search(segment, &request, kit->room, kit->hits, &n, err));
-    LODE__TRY(take_hits(&near->best[q], kit->hits, n, err));
+    TRY(lode__segment_search(segment, &request, kit->room, kit->hits, &n, err));
+    TRY(take_hits(&near->best[q], kit->hits, n, err));
     if (n == near->k) near->best[q].full = true; /* more may be there */
     lode__vectors_trim(near->reader->handle->store, kit->v);
   }
@@ -268,8 +268,8 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
   lode_store *store = near->reader->handle->store;
   lode_status st = LODE_OK;
   lode_error why;
-  search_kit kit = {.v = v, .room = take_room(store), .hits = lode__alloc_zero(near->k, sizeof *kit.hits)};
-  if (!kit.room || !kit.hits) st = lode__fail_nomem(err);
+  search_kit kit = {.v = v, .room = take_room(store), .hits = mem_calloc(near->k, sizeof *kit.hits)};
+  if (!kit.room || !kit.hits) st = err_nomem(err);
   for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
     allowed may;
     if (v->segs[i].seg->segment->info.kind == LODE__FLAT) continue; /* nearest.c reads them wholly */
@@ -278,7 +278,7 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
     lode__slots_release(may.slots);
     if (st == LODE_OK) continue;
     if (st == LODE_NOMEM || near->reader->gave_way) { /* says nothing about the file */
-      st = lode__fail(err, st, "%s", why.text);
+      st = err_set(err, st, "%s", why.text);
       break;
     }
     lode__seg_suspect(store, v->segs[i].seg->row.id, st, why.text);
@@ -287,7 +287,7 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
     break;
   }
   if (kit.room) give_room(store, kit.room);
-  lode__free(kit.hits);
+  mem_free(kit.hits);
   return st;
 }
 
@@ -295,7 +295,7 @@ void lode__indexed_forget(lode_store *store) {
   for (size_t i = 0; i < LODE__KEPT_ROOMS; i++) {
     if (!store->scratch[i]) continue;
     lode__search_room_release(store->scratch[i]);
-    lode__free(store->scratch[i]);
+    mem_free(store->scratch[i]);
     store->scratch[i] = NULL;
   }
 }

@@ -12,40 +12,40 @@ static bool goes_on(lode_progress p, const char *phase, uint64_t done, uint64_t 
 typedef lode_status work_fn(lode__db *db, bool *more, lode_error *err);
 
 static lode_status step_or_wait(lode_store *store, work_fn *step, bool *more, lode_error *err) {
-  uint64_t patience = (uint64_t)store->options->busy_ms * 1000000, until = lode__os->now_ns() + patience;
+  uint64_t patience = (uint64_t)store->options->busy_ms * 1000000, until = os_api->now_ns() + patience;
   uint64_t left = UINT64_MAX, now_left;
   for (uint64_t us = 500;; us = us < 20000 ? us * 2 : us) {
     lode_status st = step(store->db, more, err);
     if (st != LODE_BUSY) return st;
-    if (lode__os->now_ns() >= until) {
-      LODE__TRY(lode__work_left(store->db, &now_left, NULL));
+    if (os_api->now_ns() >= until) {
+      TRY(lode__work_left(store->db, &now_left, NULL));
       if (now_left >= left) return st;
       left = now_left;
-      until = lode__os->now_ns() + patience;
+      until = os_api->now_ns() + patience;
     }
-    lode__os->sleep_us(us);
+    os_api->sleep_us(us);
   }
 }
 
 static lode_status optimize(lode_store *store, lode_progress progress, lode_error *err) {
   uint64_t total = 0, left = 0;
   bool more = true;
-  LODE__TRY(lode__work_left(store->db, &total, err));
+  TRY(lode__work_left(store->db, &total, err));
   for (left = total; more;) {
     if (!goes_on(progress, "optimize", total - left, total))
-      return lode__fail(err, LODE_CANCELLED, "cancelled: what is done stays done, the rest will be done later");
-    LODE__TRY(step_or_wait(store, lode__work_step, &more, err));
-    if (progress.step) LODE__TRY(lode__work_left(store->db, &left, err));
+      return err_set(err, LODE_CANCELLED, "cancelled: what is done stays done, the rest will be done later");
+    TRY(step_or_wait(store, lode__work_step, &more, err));
+    if (progress.step) TRY(lode__work_left(store->db, &left, err));
     if (left > total) total = left;
   }
-  lode__error_clear(err);
+  err_clear(err);
   (void)goes_on(progress, "optimize", total, total);
   return LODE_OK;
 }
 
 static lode_status check_writable(const lode_store *store, lode_error *err) {
   if (!store->options->read_only) return LODE_OK;
-  return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
+  return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
 }
 
 /* ---- Both indexes side by side ----
@@ -74,13 +74,13 @@ static void watch_builder(builder *b, lode_progress progress) {
   while (!atomic_load(&b->ended)) {
     uint64_t total = atomic_load(&b->store->progress.total), done = atomic_load(&b->store->progress.done);
     if (!goes_on(progress, "index", done < total ? done : total, total)) atomic_store(&b->stop, true);
-    lode__os->sleep_us(20000);
+    os_api->sleep_us(20000);
   }
 }
 
 static lode_status optimize_beside(lode_store *store, builder *b, lode_progress progress, lode_error *err) {
   pthread_t thread;
-  bool beside = lode__os_thread(&thread, build_beside, b) == 0;
+  bool beside = os_thread_create(&thread, build_beside, b) == 0;
   lode_status st = optimize(store, progress, err);
   if (!beside) return st;
   if (st != LODE_OK) atomic_store(&b->stop, true);
@@ -104,26 +104,26 @@ static lode_status optimize_all(lode_store *store, bool unreadable, lode_progres
 }
 
 lode_status lode__core_optimize(lode_store *store, lode_progress progress, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   lode__store_enter(store);
-  LODE__TRY(check_writable(store, err));
+  TRY(check_writable(store, err));
   return optimize_all(store, false, progress, err);
 }
 
 lode_status lode__core_rebuild_unreadable(lode_store *store, lode_progress progress, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   lode__store_enter(store);
-  LODE__TRY(check_writable(store, err));
+  TRY(check_writable(store, err));
   return optimize_all(store, true, progress, err);
 }
 
 static lode_status erase_all(lode_store *store, lode_progress progress, lode_error *err) {
   bool more = true;
   while (more) {
-    if (!goes_on(progress, "erase", 0, 0)) return lode__fail(err, LODE_CANCELLED, "cancelled: what is done stays done");
-    LODE__TRY(step_or_wait(store, lode__work_erase, &more, err));
+    if (!goes_on(progress, "erase", 0, 0)) return err_set(err, LODE_CANCELLED, "cancelled: what is done stays done");
+    TRY(step_or_wait(store, lode__work_erase, &more, err));
   }
-  lode__error_clear(err);
+  err_clear(err);
   return LODE_OK;
 }
 
@@ -132,20 +132,20 @@ static lode_status erase_all(lode_store *store, lode_progress progress, lode_err
 lode_status lode__core_compact(lode_store *store, lode_progress progress, lode_error *err) {
   lode__build_request request = {.progress = progress, .only_dead = true};
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   lode__store_enter(store);
-  LODE__TRY(check_writable(store, err));
+  TRY(check_writable(store, err));
   atomic_fetch_add(&store->optimizers, 1);
-  LODE__GOTO(erase_all(store, progress, err));
-  LODE__GOTO(lode__build_all(store, &request, err));
-  LODE__GOTO(lode__db_compact(store->db, progress, err));
+  TRY_GOTO(erase_all(store, progress, err));
+  TRY_GOTO(lode__build_all(store, &request, err));
+  TRY_GOTO(lode__db_compact(store->db, progress, err));
 done:
   atomic_fetch_sub(&store->optimizers, 1);
   return st;
 }
 
 lode_status lode__core_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   lode__store_enter(store);
   uint64_t n = 0;
   lode_error why;
@@ -153,32 +153,32 @@ lode_status lode__core_verify(lode_store *store, lode_damage_fn *found, void *ct
   if (st != LODE_OK && st != LODE_CORRUPT) return st;
   lode_status index = lode__build_verify(store, found, ctx, progress, &n, &why);
   if (st == LODE_CORRUPT) return st; /* the index of a damaged truth is the lesser worry */
-  if (index != LODE_OK) return lode__fail(err, index, "%s", why.text);
-  return n ? lode__fail(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` makes it anew",
+  if (index != LODE_OK) return err_set(err, index, "%s", why.text);
+  return n ? err_set(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` makes it anew",
                         (unsigned long long)n) : LODE_OK;
 }
 
 lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,
                          lode_salvage_report *report, lode_error *err) {
   lode_salvage_report unused;
-  lode__error_clear(err);
+  err_clear(err);
   if (!report) report = &unused;
   *report = (lode_salvage_report){0};
-  if (!from || !*from || !to || !*to) return lode__fail(err, LODE_INVALID, "name the damaged store and a folder for the new one");
+  if (!from || !*from || !to || !*to) return err_set(err, LODE_INVALID, "name the damaged store and a folder for the new one");
   return lode__db_salvage(from, to, lost, ctx, progress, report, err);
 }
 
 lode_status lode__core_backup(lode_store *store, const char *file, lode_progress progress, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   lode__store_enter(store);
-  if (!file || !*file) return lode__fail(err, LODE_INVALID, "name the file for the backup");
+  if (!file || !*file) return err_set(err, LODE_INVALID, "name the file for the backup");
   return lode__db_backup(store->db, file, progress, err);
 }
 
 lode_status lode_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   if (!file || !*file || !folder || !*folder)
-    return lode__fail(err, LODE_INVALID, "name the backup and the folder for the new store");
+    return err_set(err, LODE_INVALID, "name the backup and the folder for the new store");
   return lode__db_restore(file, folder, progress, err);
 }
 
@@ -187,7 +187,7 @@ void lode__core_loaded(lode_store *store, uint64_t records, lode_progress progre
   lode__build_request request = {.progress = progress};
   lode_error why;
   if (records < lode__build_limits_now.tail_rows) return;
-  lode__error_clear(&why);
+  err_clear(&why);
   if (lode__build_all(store, &request, &why) != LODE_OK)
     lode__db_log(store->db, "the vector index is put off: %s", why.text);
 }

@@ -28,7 +28,7 @@ uint64_t lode__scan_in_tx_bytes = (uint64_t)128 << 20; /* some 20 ms */
 /* ---- The best ---- */
 
 static bool add_tie(lode__best *b, lode__near item) {
-  if (!lode__grow(&b->ties, &b->cap_ties, b->n_ties + 1, sizeof *b->ties)) return false;
+  if (!mem_grow(&b->ties, &b->cap_ties, b->n_ties + 1, sizeof *b->ties)) return false;
   b->ties[b->n_ties++] = item;
   return true;
 }
@@ -36,7 +36,7 @@ static bool add_tie(lode__best *b, lode__near item) {
 bool lode__best_push(lode__best *b, float distance, int64_t rid, int64_t vid) {
   lode__topk *top = &b->top;
   if (top->n < top->k) {
-    if (!lode__grow(&top->heap, &b->cap, top->n + 1, sizeof *top->heap)) return false;
+    if (!mem_grow(&top->heap, &b->cap, top->n + 1, sizeof *top->heap)) return false;
     lode__topk_push(top, distance, rid, vid);
     return true;
   }
@@ -104,7 +104,7 @@ static lode_status look_at(lode__nearest *near, const block *b, size_t *hint, lo
     size_t nq = near->n - q < BLOCK_QUERIES ? near->n - q : BLOCK_QUERIES;
     measure(near, b, q, nq, takes_part, n * 4 < b->n, distances);
     for (size_t i = 0; i < nq; i++)
-      if (!keep_best(&near->best[q + i], b, takes_part, distances + i * BLOCK_ROWS)) return lode__fail_nomem(err);
+      if (!keep_best(&near->best[q + i], b, takes_part, distances + i * BLOCK_ROWS)) return err_nomem(err);
   }
   return LODE_OK;
 }
@@ -139,8 +139,8 @@ static lode_status scan_memory(lode__nearest *near, const lode__vectors *v, int6
           .vid = c->vid + i,
           .snapshot = v,
       };
-      LODE__TRY(lode__reader_pause_if_old(near->reader, err));
-      LODE__TRY(look_at(near, &b, &hint, err));
+      TRY(lode__reader_pause_if_old(near->reader, err));
+      TRY(look_at(near, &b, &hint, err));
     }
   }
   return LODE_OK;
@@ -181,14 +181,14 @@ static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
     return LODE_OK;
   }
   s->last_vid = from;
-  LODE__TRY(lode__vec_scan(reader->tx, reader->coll.cid, from, err));
+  TRY(lode__vec_scan(reader->tx, reader->coll.cid, from, err));
   while (more && !behind) {
     const void *data;
     uint32_t dim;
-    LODE__TRY(lode__vec_next(reader->tx, &s->vid[s->n], &s->rid[s->n], &data, &dim, &more, err));
+    TRY(lode__vec_next(reader->tx, &s->vid[s->n], &s->rid[s->n], &data, &dim, &more, err));
     behind = more && s->vid[s->n] > to;
     if (more && dim != s->near->dim)
-      return lode__fail(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
+      return err_set(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
                         dim, s->near->dim);
     if (behind) s->last_vid = to;
     if (more && !behind) {
@@ -197,7 +197,7 @@ static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
       s->met++;
     }
     if (s->n < BLOCK_ROWS && more && !behind) continue;
-    LODE__TRY(flush(s, err));
+    TRY(flush(s, err));
     if (more && !behind && lode__reader_is_old(reader)) return LODE_OK;
   }
   *ended = !more;
@@ -205,15 +205,15 @@ static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
 }
 
 static lode_status run_stream(lode__nearest *near, const lode__vectors *v, lode_error *err) {
-  stream *s = lode__alloc_zero(1, sizeof *s);
+  stream *s = mem_calloc(1, sizeof *s);
   lode_status st = LODE_OK;
   bool ended = false;
-  if (!s) return lode__fail_nomem(err);
+  if (!s) return err_nomem(err);
   s->near = near;
   s->v = v;
-  s->rows = lode__alloc_aligned(64, (size_t)BLOCK_ROWS * near->dim * sizeof(float));
-  s->norms = lode__alloc_aligned(64, BLOCK_ROWS * sizeof(float));
-  if (!s->rows || !s->norms) st = lode__fail_nomem(err);
+  s->rows = mem_alloc_aligned(64, (size_t)BLOCK_ROWS * near->dim * sizeof(float));
+  s->norms = mem_alloc_aligned(64, BLOCK_ROWS * sizeof(float));
+  if (!s->rows || !s->norms) st = err_nomem(err);
   while (st == LODE_OK && !ended) {
     st = lode__reader_renew_if_old(near->reader, err);
     if (st == LODE_OK) st = stream_some(s, &ended, err);
@@ -221,9 +221,9 @@ static lode_status run_stream(lode__nearest *near, const lode__vectors *v, lode_
   const lode__coll *c = &near->reader->coll;
   if (st == LODE_OK && !v && !s->moved && !near->reader->borrowed && s->met != c->records - c->pending)
     st = lode__vectors_lost(c, s->met, err);
-  lode__free(s->rows);
-  lode__free(s->norms);
-  lode__free(s);
+  mem_free(s->rows);
+  mem_free(s->norms);
+  mem_free(s);
   return st;
 }
 
@@ -242,7 +242,7 @@ static bool slot_lives(const lode__covered *c, uint32_t slot) {
 static lode_status read_block(lode__nearest *near, const lode__covered *c, uint32_t first, uint32_t n, whole *w, size_t *hint,
                               lode_error *err) {
   size_t dim = near->dim, kept = 0;
-  LODE__TRY(lode__segment_block(c->seg->segment, first, n, w->rows, w->records, err));
+  TRY(lode__segment_block(c->seg->segment, first, n, w->rows, w->records, err));
   for (uint32_t i = 0; i < n; i++) {
     if (!slot_lives(c, first + i)) continue;
     if (kept != i) memcpy(w->rows + kept * dim, w->rows + i * dim, dim * sizeof(float));
@@ -260,30 +260,30 @@ static lode_status read_block(lode__nearest *near, const lode__covered *c, uint3
 static lode_status scan_segments(lode__nearest *near, lode__vectors *v, bool all, bool *damaged, lode_error *err) {
   lode_status st = LODE_OK;
   lode_error why;
-  whole *w = lode__alloc_zero(1, sizeof *w);
-  if (!w) return lode__fail_nomem(err);
-  w->rows = lode__alloc_aligned(64, (size_t)BLOCK_ROWS * near->dim * sizeof(float));
-  w->norms = lode__alloc_zero(BLOCK_ROWS, sizeof(float));
-  if (!w->rows || !w->norms) st = lode__fail_nomem(err);
+  whole *w = mem_calloc(1, sizeof *w);
+  if (!w) return err_nomem(err);
+  w->rows = mem_alloc_aligned(64, (size_t)BLOCK_ROWS * near->dim * sizeof(float));
+  w->norms = mem_calloc(BLOCK_ROWS, sizeof(float));
+  if (!w->rows || !w->norms) st = err_nomem(err);
   for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
     const lode__covered *c = &v->segs[i];
     uint32_t rows = c->seg->row.rows;
     size_t hint = 0;
     if (!all && c->seg->segment->info.kind == LODE__GRAPH) continue;
     for (uint32_t at = 0; at < rows && st == LODE_OK; at += BLOCK_ROWS) {
-      LODE__GOTO(lode__reader_pause_if_old(near->reader, err));
+      TRY_GOTO(lode__reader_pause_if_old(near->reader, err));
       st = read_block(near, c, at, rows - at < BLOCK_ROWS ? rows - at : BLOCK_ROWS, w, &hint, &why);
     }
     if (st == LODE_OK) continue;
     if (st != LODE_NOMEM) lode__seg_suspect(c->seg->store, c->seg->row.id, st, why.text);
     *damaged = st != LODE_NOMEM;
-    st = *damaged ? LODE_OK : lode__fail_nomem(err);
+    st = *damaged ? LODE_OK : err_nomem(err);
     break;
   }
 done:
-  lode__free(w->rows);
-  lode__free(w->norms);
-  lode__free(w);
+  mem_free(w->rows);
+  mem_free(w->norms);
+  mem_free(w);
   lode__vectors_trim(near->reader->handle->store, v);
   return st;
 }
@@ -314,10 +314,10 @@ static lode_status scan_to_present(lode__nearest *near, lode__vectors *v, bool *
   lode_status st;
   for (;;) {
     lode__vectors *later = NULL;
-    LODE__GOTO(scan_memory(near, v, seen, err));
+    TRY_GOTO(scan_memory(near, v, seen, err));
     if (reader->tx) break;
-    LODE__GOTO(lode__reader_begin(reader, err));
-    LODE__GOTO(lode__vectors_get(reader, &later, err));
+    TRY_GOTO(lode__reader_begin(reader, err));
+    TRY_GOTO(lode__vectors_get(reader, &later, err));
     seen = v->last_vid;
     lode__vectors_release(held);
     held = v = later;
@@ -342,33 +342,33 @@ static lode_status run_snapshot(lode__nearest *near, lode__vectors *v, bool *dam
   bool exact = must_be_exact(near, v);
   bool in_tx = bytes_to_read(near, v, exact) <= lode__scan_in_tx_bytes;
   if (!in_tx && !v->streams) lode__reader_pause(reader);
-  if (v->n_segs && !exact) LODE__TRY(lode__indexed_search(near, v, damaged, err));
-  if (v->n_segs && !*damaged) LODE__TRY(scan_segments(near, v, exact, damaged, err));
+  if (v->n_segs && !exact) TRY(lode__indexed_search(near, v, damaged, err));
+  if (v->n_segs && !*damaged) TRY(scan_segments(near, v, exact, damaged, err));
   if (*damaged) return LODE_OK;
   if (!v->streams) return scan_to_present(near, v, again, err);
-  LODE__TRY(lode__reader_begin(reader, err));
+  TRY(lode__reader_begin(reader, err));
   return run_stream(near, v, err);
 }
 
 static lode_status run_by_record(lode__nearest *near, lode_error *err) {
   lode_status st = LODE_OK;
   size_t hint = 0;
-  float *row = lode__alloc_aligned(64, (size_t)near->dim * sizeof(float));
-  if (!row) return lode__fail_nomem(err);
+  float *row = mem_alloc_aligned(64, (size_t)near->dim * sizeof(float));
+  if (!row) return err_nomem(err);
   near->by_record = true;
   for (size_t i = 0; i < near->only->n; i++) {
     lode__rec rec;
     bool found;
-    if (i % LOOK_EVERY == 0) LODE__GOTO(lode__reader_renew_if_old(near->reader, err));
-    LODE__GOTO(lode__rec_read(near->reader->tx, near->only->v[i], &rec, &found, err));
+    if (i % LOOK_EVERY == 0) TRY_GOTO(lode__reader_renew_if_old(near->reader, err));
+    TRY_GOTO(lode__rec_read(near->reader->tx, near->only->v[i], &rec, &found, err));
     if (!found || !rec.vid) continue;
-    LODE__GOTO(lode__rec_vector(near->reader->tx, rec.vid, row, near->dim, err));
+    TRY_GOTO(lode__rec_vector(near->reader->tx, rec.vid, row, near->dim, err));
     float norm = lode__dot(row, row, near->dim);
     block b = {.data = row, .norms = &norm, .stride = near->dim, .n = 1, .rid = &rec.rid, .vid = &rec.vid};
-    LODE__GOTO(look_at(near, &b, &hint, err));
+    TRY_GOTO(look_at(near, &b, &hint, err));
   }
 done:
-  lode__free(row);
+  mem_free(row);
   return st;
 }
 
@@ -379,11 +379,11 @@ lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const 
   *near = (lode__nearest){.reader = reader, .metric = reader->coll.metric, .dim = reader->coll.dim, .queries = queries,
                           .n = n, .only = only};
   near->k = want;
-  near->norms = lode__alloc_zero(n, sizeof *near->norms);
-  near->best = lode__alloc_zero(n, sizeof *near->best);
+  near->norms = mem_calloc(n, sizeof *near->norms);
+  near->best = mem_calloc(n, sizeof *near->best);
   if (!near->norms || !near->best) {
     lode__nearest_release(near);
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   for (size_t q = 0; q < n; q++) {
     near->norms[q] = lode__dot(queries + q * near->dim, queries + q * near->dim, near->dim);
@@ -407,7 +407,7 @@ static lode_status few_enough(const lode__nearest *near, bool *few, lode_error *
   *few = near->only && near->only->n <= FEW_RECORDS;
   if (!near->only || *few) return LODE_OK;
   bool loaded = lode__vectors_loaded(near->reader->handle);
-  LODE__TRY(lode__seg_each(near->reader->tx, near->reader->coll.cid, find_published, &indexed, err));
+  TRY(lode__seg_each(near->reader->tx, near->reader->coll.cid, find_published, &indexed, err));
   if (indexed) *few = near->only->n <= (loaded ? FEW_RECORDS : FEW_WHEN_COLD);
   else *few = near->only->n < all / (loaded ? 32 : 4);
   return LODE_OK;
@@ -424,19 +424,19 @@ static void start_over(lode__nearest *near, const size_t *wanted) {
 static lode_status search_from(lode__nearest *near, bool *again, lode_error *err) {
   size_t wanted = near->best[0].top.k;
   bool damaged = true, few;
-  LODE__TRY(lode__reader_begin(near->reader, err));
-  LODE__TRY(few_enough(near, &few, err));
+  TRY(lode__reader_begin(near->reader, err));
+  TRY(few_enough(near, &few, err));
   if (few) return run_by_record(near, err);
   if (near->from_truth) return run_stream(near, NULL, err);
   while (damaged) { /* each round leaves out one segment more */
     lode__vectors *v = NULL;
     damaged = false;
     start_over(near, &wanted);
-    LODE__TRY(lode__vectors_get(near->reader, &v, err));
+    TRY(lode__vectors_get(near->reader, &v, err));
     lode_status st = v ? run_snapshot(near, v, &damaged, again, err) : run_stream(near, NULL, err);
     lode__vectors_release(v);
-    LODE__TRY(st);
-    if (damaged) LODE__TRY(lode__reader_begin(near->reader, err));
+    TRY(st);
+    if (damaged) TRY(lode__reader_begin(near->reader, err));
   }
   return LODE_OK;
 }
@@ -454,10 +454,10 @@ lode_status lode__nearest_run(lode__nearest *near, bool *again, lode_error *err)
 
 void lode__nearest_release(lode__nearest *near) {
   for (size_t q = 0; near->best && q < near->n; q++) {
-    lode__free(near->best[q].top.heap);
-    lode__free(near->best[q].ties);
+    mem_free(near->best[q].top.heap);
+    mem_free(near->best[q].ties);
   }
-  lode__free(near->best);
-  lode__free(near->norms);
+  mem_free(near->best);
+  mem_free(near->norms);
   *near = (lode__nearest){0};
 }

@@ -30,7 +30,7 @@ static void run(void *ctx, size_t n, lode__parallel_body *body, void *arg) {
   pthread_t threads[MOST_THREADS];
   unsigned started = 0, most = n / GRAIN < *wanted ? (unsigned)(n / GRAIN) : *wanted;
   loop l = {.n = n, .body = body, .arg = arg};
-  while (started + 1 < most && lode__os_thread(&threads[started], work, &l) == 0) started++;
+  while (started + 1 < most && os_thread_create(&threads[started], work, &l) == 0) started++;
   (void)work(&l);
   for (unsigned i = 0; i < started; i++) (void)pthread_join(threads[i], NULL);
 }

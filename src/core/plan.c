@@ -34,7 +34,7 @@ typedef struct search {
 static lode_status add_cell(void *ctx, const lode__seg_row *row, lode_error *err) {
   search *s = ctx;
   if (!row->proven || row->bytes == 0) return LODE_OK;
-  if (!lode__grow(&s->cells, &s->cap, s->n + 1, sizeof *s->cells)) return lode__fail_nomem(err);
+  if (!mem_grow(&s->cells, &s->cap, s->n + 1, sizeof *s->cells)) return err_nomem(err);
   s->cells[s->n++] = (cell){.row = *row};
   return LODE_OK;
 }
@@ -134,11 +134,11 @@ static lode_status look_at(void *ctx, const lode__coll *coll, lode_error *err) {
   uint64_t held = 0, living = coll->records - coll->pending;
   if (s->plan->cid || coll->dim == 0) return LODE_OK;
   s->n = 0;
-  LODE__TRY(lode__seg_each(s->tx, coll->cid, add_cell, s, err));
+  TRY(lode__seg_each(s->tx, coll->cid, add_cell, s, err));
   if (s->n == 0 && living < lode__build_limits_now.tail_rows) return LODE_OK;
   for (size_t i = 0; i < s->n; i++) {
     cell *c = &s->cells[i];
-    LODE__TRY(lode__dead_count(s->tx, c->row.after, c->row.last, &c->dead, err));
+    TRY(lode__dead_count(s->tx, c->row.after, c->row.last, &c->dead, err));
     if (c->dead > c->row.rows) c->dead = c->row.rows;
     c->live = c->row.rows - c->dead;
     held += c->live;
@@ -155,10 +155,10 @@ static lode_status look_at(void *ctx, const lode__coll *coll, lode_error *err) {
 lode_status lode__plan_next(lode_store *store, const lode__build_request *request, lode__plan *plan, lode_error *err) {
   search s = {.store = store, .request = request, .plan = plan};
   *plan = (lode__plan){0};
-  LODE__TRY(lode__tx_begin(store->db, LODE__READ, &s.tx, err));
+  TRY(lode__tx_begin(store->db, LODE__READ, &s.tx, err));
   lode_status st = lode__coll_each(s.tx, look_at, &s, err);
   lode__tx_rollback(s.tx);
-  lode__free(s.cells);
+  mem_free(s.cells);
   return st;
 }
 
@@ -177,7 +177,7 @@ static lode_status count_row(void *ctx, const lode__seg_row *row, lode_error *er
     c->counts->making++;
     return LODE_OK;
   }
-  LODE__TRY(lode__dead_count(c->tx, row->after, row->last, &dead, err));
+  TRY(lode__dead_count(c->tx, row->after, row->last, &dead, err));
   c->counts->segments++;
   c->counts->rows += row->rows;
   c->counts->bytes += row->bytes;

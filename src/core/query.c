@@ -40,9 +40,9 @@ typedef struct run {
   lode__rids only;
   const lode__rids *list;  /* `only`, or that of the snapshot */
   lode__vectors *held;     /* which is held for it */
-  lode__buf key;           /* names the filter among the snapshot's; empty: none */
+  strbuf key;           /* names the filter among the snapshot's; empty: none */
   lode_result *result;
-  lode__arena arena;       /* ids of one attempt */
+  mem_arena arena;       /* ids of one attempt */
   size_t first, n;         /* the group */
   size_t rows;             /* of the groups before it */
   unsigned attempt;
@@ -56,10 +56,10 @@ static lode_status check_against(const run *q, lode_error *err) {
   const lode__coll *coll = &q->reader.coll;
   if (r->mode == LODE_BY_TEXT) return LODE_OK;
   lode__fit fit = lode__coll_fit(coll);
-  LODE__TRY(lode__check_embedder(&q->handle->fit, &fit, err));
+  TRY(lode__check_embedder(&q->handle->fit, &fit, err));
   uint32_t dim = coll->dim ? coll->dim : coll->embedder_dim;
   if (dim && dim != r->dimension)
-    return lode__fail(err, LODE_MISMATCH,
+    return err_set(err, LODE_MISMATCH,
                       "the query has %u dimensions, and the vectors of the collection have %u: embed it with the model that "
                       "those were made with",
                       r->dimension, dim);
@@ -71,13 +71,13 @@ static lode_status check_against(const run *q, lode_error *err) {
 static int by_distance(const void *a, const void *b) {
   const lode__hit *x = a, *y = b;
   if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
-  return lode__str_cmp(x->id, y->id);
+  return str_cmp(x->id, y->id);
 }
 
 static int by_score(const void *a, const void *b) {
   const lode__hit *x = a, *y = b;
   if (x->score != y->score) return x->score > y->score ? -1 : 1;
-  return lode__str_cmp(x->id, y->id);
+  return str_cmp(x->id, y->id);
 }
 
 void lode__hits_sort(lode__hits *hits, bool larger_first) {
@@ -88,17 +88,17 @@ void lode__hits_sort(lode__hits *hits, bool larger_first) {
 static lode_status read_hit(run *q, int64_t rid, int64_t vid, bool *found, bool *changed, lode__hit *hit, lode_error *err) {
   lode__rec rec;
   *changed = false;
-  LODE__TRY(lode__rec_read(q->reader.tx, rid, &rec, found, err));
+  TRY(lode__rec_read(q->reader.tx, rid, &rec, found, err));
   if (*found && rec.vid != vid) {
     *changed = true;
     *found = false;
   }
-  if (*found && q->selects) LODE__TRY(lode__select_judge(&q->select, &rec, found, err));
+  if (*found && q->selects) TRY(lode__select_judge(&q->select, &rec, found, err));
   if (!*found) return LODE_OK;
   bool metadata = rec.metadata.data && (q->request->include & LODE_METADATA);
-  char *id = lode__arena_copy(&q->arena, rec.id.data, rec.id.len);
-  char *meta = metadata ? lode__arena_copy(&q->arena, rec.metadata.data, rec.metadata.len) : NULL;
-  if (!id || (metadata && !meta)) return lode__fail_nomem(err);
+  char *id = mem_arena_copy(&q->arena, rec.id.data, rec.id.len);
+  char *meta = metadata ? mem_arena_copy(&q->arena, rec.metadata.data, rec.metadata.len) : NULL;
+  if (!id || (metadata && !meta)) return err_nomem(err);
   rec.id.data = id;
   rec.metadata = (lode_str){meta, meta ? rec.metadata.len : 0};
   *hit = (lode__hit){.rid = rid, .vid = vid, .id = rec.id, .rec = rec, .seen = q->reader.count};
@@ -117,13 +117,13 @@ static lode_status settle(run *q, const lode__nearest *near, lode__best *best, s
     lode__hit hit;
     bool found, changed;
     if (hits->n >= want && c->distance > hits->v[hits->n - 1].distance) break;
-    LODE__TRY(read_hit(q, c->key, c->aux, &found, &changed, &hit, err));
+    TRY(read_hit(q, c->key, c->aux, &found, &changed, &hit, err));
     q->evaluated.evaluated++;
     q->evaluated.matched += found;
     if (changed && near->by_record) *again = true;
     if (!found) continue;
     hit.distance = c->distance;
-    if (!lode__grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v)) return lode__fail_nomem(err);
+    if (!mem_grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v)) return err_nomem(err);
     hits->v[hits->n++] = hit;
   }
   if (hits->n < want && best->full) *again = true;
@@ -138,12 +138,12 @@ static lode_status add_row(run *q, size_t query, size_t rank, const lode__hit *h
   lode__rec rec = hit->rec;
   lode_row *row;
   bool found = true;
-  if (hit->seen != q->reader.count) LODE__TRY(lode__rec_read(q->reader.tx, hit->rid, &rec, &found, err));
+  if (hit->seen != q->reader.count) TRY(lode__rec_read(q->reader.tx, hit->rid, &rec, &found, err));
   if (!found || rec.vid != hit->vid) {
     *again = true; /* a later transaction than the one that it was found in */
     return LODE_OK;
   }
-  LODE__TRY(lode__result_add(q->result, &q->reader, &rec, q->request->include, &row, err));
+  TRY(lode__result_add(q->result, &q->reader, &rec, q->request->include, &row, err));
   row->query = query;
   row->rank = rank;
   row->distance = hit->distance;
@@ -152,7 +152,7 @@ static lode_status add_row(run *q, size_t query, size_t rank, const lode__hit *h
 }
 
 static lode_status add_rows(run *q, size_t query, const lode__hits *hits, bool *again, lode_error *err) {
-  for (size_t i = 0; i < hits->n && !*again; i++) LODE__TRY(add_row(q, query, i, &hits->v[i], again, err));
+  for (size_t i = 0; i < hits->n && !*again; i++) TRY(add_row(q, query, i, &hits->v[i], again, err));
   return LODE_OK;
 }
 
@@ -176,24 +176,24 @@ static lode_status measure(run *q, size_t query, lode__hits *hits, bool *again, 
   const lode__coll *coll = &q->reader.coll;
   const float *v = coll->dim ? q->request->vectors + query * coll->dim : NULL;
   lode_status st = LODE_OK;
-  float *row = lode__alloc((size_t)coll->dim * sizeof *row);
-  if (!row) return lode__fail_nomem(err);
+  float *row = mem_alloc((size_t)coll->dim * sizeof *row);
+  if (!row) return err_nomem(err);
   float norm = v ? lode__dot(v, v, coll->dim) : 0;
   for (size_t i = 0; i < hits->n && v; i++) {
     lode__rec rec;
     bool found;
     if (!isnan(hits->v[i].distance) || !hits->v[i].vid) continue;
-    LODE__GOTO(lode__rec_read(q->reader.tx, hits->v[i].rid, &rec, &found, err));
+    TRY_GOTO(lode__rec_read(q->reader.tx, hits->v[i].rid, &rec, &found, err));
     if (!found || rec.vid != hits->v[i].vid) {
       *again = true;
       goto done;
     }
-    LODE__GOTO(lode__rec_vector(q->reader.tx, hits->v[i].vid, row, coll->dim, err));
+    TRY_GOTO(lode__rec_vector(q->reader.tx, hits->v[i].vid, row, coll->dim, err));
     float d = lode__distance(coll->metric, v, norm, row, coll->dim);
     hits->v[i].distance = isnan(d) ? INFINITY : d;
   }
 done:
-  lode__free(row);
+  mem_free(row);
   return st;
 }
 
@@ -207,16 +207,16 @@ static int by_rid(const void *a, const void *b) {
 static lode_status fuse(run *q, lode__hits *joined, lode_error *err) {
   size_t na = q->near.n, nb = q->text.n, n = 0, telling = 0;
   lode_status st = LODE_OK;
-  uint64_t *keys = lode__alloc_zero(na + nb, sizeof *keys);
-  lode__ranked *ranked = lode__alloc_zero(na + nb, sizeof *ranked);
-  if (!keys || !ranked || !lode__grow(&joined->v, &joined->cap, na + nb, sizeof *joined->v)) {
-    st = lode__fail_nomem(err);
+  uint64_t *keys = mem_calloc(na + nb, sizeof *keys);
+  lode__ranked *ranked = mem_calloc(na + nb, sizeof *ranked);
+  if (!keys || !ranked || !mem_grow(&joined->v, &joined->cap, na + nb, sizeof *joined->v)) {
+    st = err_nomem(err);
     goto done;
   }
   for (size_t i = 0; i < na; i++) keys[i] = (uint64_t)q->near.v[i].rid;
   while (telling < nb && q->text.v[telling].score > 0) telling++;
   for (size_t i = 0; i < nb; i++) keys[na + i] = (uint64_t)q->text.v[i].rid;
-  LODE__GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, telling, q->text_weight, ranked, &n, err));
+  TRY_GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, telling, q->text_weight, ranked, &n, err));
   if (q->near.n) qsort(q->near.v, q->near.n, sizeof *q->near.v, by_rid);
   for (size_t i = telling; i < nb; i++) {
     lode__hit key = {.rid = (int64_t)keys[na + i]};
@@ -234,14 +234,14 @@ static lode_status fuse(run *q, lode__hits *joined, lode_error *err) {
   }
   lode__hits_sort(joined, true);
 done:
-  lode__free(keys);
-  lode__free(ranked);
+  mem_free(keys);
+  mem_free(ranked);
   return st;
 }
 
 static size_t fused_want(const run *q) {
   size_t want;
-  if (lode__mul_over(q->request->k, 4, &want)) want = SIZE_MAX;
+  if (mem_mul_overflow(q->request->k, 4, &want)) want = SIZE_MAX;
   return want > LEAST_FUSED ? want : LEAST_FUSED;
 }
 
@@ -249,15 +249,15 @@ static lode_status answer_hybrid(run *q, lode__nearest *near, size_t query, size
   lode__hits joined = {0};
   lode_status st = LODE_OK;
   q->near.n = 0;
-  if (near) LODE__GOTO(settle(q, near, &near->best[at], fused_want(q), &q->near, again, err));
+  if (near) TRY_GOTO(settle(q, near, &near->best[at], fused_want(q), &q->near, again, err));
   if (*again) goto done;
-  LODE__GOTO(search_text(q, query, fused_want(q), q->near.n > 0, err));
-  LODE__GOTO(fuse(q, &joined, err));
+  TRY_GOTO(search_text(q, query, fused_want(q), q->near.n > 0, err));
+  TRY_GOTO(fuse(q, &joined, err));
   if (joined.n > q->request->k) joined.n = q->request->k;
-  LODE__GOTO(measure(q, query, &joined, again, err));
-  LODE__GOTO(add_rows(q, query, &joined, again, err));
+  TRY_GOTO(measure(q, query, &joined, again, err));
+  TRY_GOTO(add_rows(q, query, &joined, again, err));
 done:
-  lode__free(joined.v);
+  mem_free(joined.v);
   return st;
 }
 
@@ -282,7 +282,7 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
   q->evaluated = (lode__filter_note){0};
   bool by_vector = r->mode != LODE_BY_TEXT && q->reader.coll.dim != 0;
   if (by_vector) {
-    LODE__GOTO(lode__nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n, candidates_wanted(q),
+    TRY_GOTO(lode__nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n, candidates_wanted(q),
                                   q->listed ? q->list : NULL, err));
     if (q->attempt == 0 && !q->reversed) near.k = wanted(q);
     near.exact = r->exact || r->target_recall == 1;
@@ -291,18 +291,18 @@ static lode_status answer_group(run *q, bool *again, lode_error *err) {
     near.target_recall = r->target_recall;
     near.filter = q->listed && q->key.len ? q->key.data : NULL;
     near.filter_len = q->key.len;
-    LODE__GOTO(lode__nearest_run(&near, again, err));
+    TRY_GOTO(lode__nearest_run(&near, again, err));
   }
   for (size_t i = 0; i < q->n && !*again; i++) {
     size_t query = q->first + i;
     if (r->mode == LODE_HYBRID) {
-      LODE__GOTO(answer_hybrid(q, by_vector ? &near : NULL, query, i, again, err));
+      TRY_GOTO(answer_hybrid(q, by_vector ? &near : NULL, query, i, again, err));
     } else if (r->mode == LODE_BY_TEXT) {
-      LODE__GOTO(search_text(q, query, r->k, false, err));
-      LODE__GOTO(add_rows(q, query, &q->text, again, err));
+      TRY_GOTO(search_text(q, query, r->k, false, err));
+      TRY_GOTO(add_rows(q, query, &q->text, again, err));
     } else if (by_vector) {
-      LODE__GOTO(settle(q, &near, &near.best[i], r->k, &q->near, again, err));
-      LODE__GOTO(add_rows(q, query, &q->near, again, err));
+      TRY_GOTO(settle(q, &near, &near.best[i], r->k, &q->near, again, err));
+      TRY_GOTO(add_rows(q, query, &q->near, again, err));
     }
   }
   if (q->reversed && q->held && q->key.len)
@@ -350,10 +350,10 @@ static bool can_reverse(run *q, bool cheap) {
 
 /* ---- Filters that were used before ---- */
 
-static void add_part(lode__buf *key, lode_str part) {
-  lode__buf_add(key, &part.len, sizeof part.len);
-  lode__buf_addc(key, part.data ? 1 : 0);
-  lode__buf_add(key, part.data, part.len);
+static void add_part(strbuf *key, lode_str part) {
+  strbuf_add(key, &part.len, sizeof part.len);
+  strbuf_addch(key, part.data ? 1 : 0);
+  strbuf_add(key, part.data, part.len);
 }
 
 /* Holds the snapshot, and takes the list that it has, if it has one. */
@@ -363,17 +363,17 @@ static lode_status find_listed(run *q, lode_error *err) {
   q->key.len = 0;
   add_part(&q->key, q->select.what.where);
   add_part(&q->key, q->select.what.where_document);
-  if (q->key.failed) return lode__fail_nomem(err);
+  if (q->key.failed) return err_nomem(err);
   lode__vectors_release(q->held);
   q->held = NULL;
   if (q->reader.taken) {
-    LODE__TRY(lode__vectors_peek(&q->reader, &q->held, err));
+    TRY(lode__vectors_peek(&q->reader, &q->held, err));
   } else { /* nothing depends on the moment yet: it may be a later one */
     (void)lode__reader_follow(&q->reader);
     lode_status st = lode__vectors_peek(&q->reader, &q->held, err);
     lode_status settled = lode__reader_settle(&q->reader, st == LODE_OK ? err : NULL);
-    LODE__TRY(st);
-    LODE__TRY(settled);
+    TRY(st);
+    TRY(settled);
   }
   if (!q->held) return lode__reader_begin(&q->reader, err);
   q->list = lode__marked_find(q->held, q->key.data, q->key.len);
@@ -394,15 +394,15 @@ static void keep_listed(run *q, uint64_t cursor) {
 static lode_status prepare_selection(run *q, lode_error *err) {
   bool cheap = false;
   if (!q->selects || q->listed) return LODE_OK;
-  LODE__TRY(lode__reader_begin(&q->reader, err));
-  LODE__TRY(find_listed(q, err));
+  TRY(lode__reader_begin(&q->reader, err));
+  TRY(find_listed(q, err));
   if (q->listed) return LODE_OK;
   q->reversed = can_judge_first(q);
   if (q->reversed) return LODE_OK;
   uint64_t cursor = lode__tx_cursor(q->reader.tx);
   q->select.will_reuse = q->held != NULL;
   bool known = q->held && q->key.len, scans = known && lode__marked_noted(q->held, q->key.data, q->key.len).scans;
-  if (!scans) LODE__TRY(lode__select_plan(&q->select, &cheap, err));
+  if (!scans) TRY(lode__select_plan(&q->select, &cheap, err));
   if (!scans && !cheap && known && q->held->cursor == cursor)
     lode__marked_note(q->handle->store, q->held, q->key.data, q->key.len, (lode__filter_note){.scans = true});
   q->reversed = can_reverse(q, cheap);
@@ -412,8 +412,8 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   if (!by_index && (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
   q->reversed = false;
   q->only.n = 0;
-  if (by_index) LODE__TRY(lode__select_propose(&q->select, &q->only, &q->proposed, err));
-  else LODE__TRY(lode__select_all(&q->select, &q->only, err));
+  if (by_index) TRY(lode__select_propose(&q->select, &q->only, &q->proposed, err));
+  else TRY(lode__select_all(&q->select, &q->only, err));
   q->list = &q->only;
   q->listed = true;
   keep_listed(q, cursor);
@@ -435,16 +435,16 @@ static lode_status run_group(void *ctx, lode_error *err) {
     q->result->n = q->rows;
     q->reversed = false;
     if (q->attempt > 1 && q->proposed) forget_selection(q); /* what was proposed did not match: it is judged now */
-    lode__arena_reset(&q->arena);
-    LODE__TRY(lode__reader_renew_if_old(&q->reader, err));
-    LODE__TRY(prepare_selection(q, err));
+    mem_arena_reset(&q->arena);
+    TRY(lode__reader_renew_if_old(&q->reader, err));
+    TRY(prepare_selection(q, err));
     q->listed_at = q->reader.moment;
-    LODE__TRY(lode__reader_begin(&q->reader, err));
-    LODE__TRY(check_against(q, err));
-    LODE__TRY(answer_group(q, &again, err));
+    TRY(lode__reader_begin(&q->reader, err));
+    TRY(check_against(q, err));
+    TRY(answer_group(q, &again, err));
     if (!again) return LODE_OK;
   }
-  return lode__fail(err, LODE_BUSY, "the collection changed faster than the query could be answered: try again");
+  return err_set(err, LODE_BUSY, "the collection changed faster than the query could be answered: try again");
 }
 
 static lode_status run_all(run *q, lode_error *err) {
@@ -453,13 +453,13 @@ static lode_status run_all(run *q, lode_error *err) {
   if (group > GROUP_QUERIES) group = GROUP_QUERIES;
   if (group < 1) group = 1;
   if (r->k == 0) {
-    LODE__TRY(lode__reader_begin(&q->reader, err));
+    TRY(lode__reader_begin(&q->reader, err));
     return check_against(q, err);
   }
   for (q->first = 0; q->first < r->n; q->first += q->n) {
     q->n = r->n - q->first < group ? r->n - q->first : group;
     q->rows = q->result->n;
-    LODE__TRY(lode__reader_answer(&q->reader, run_group, q, err));
+    TRY(lode__reader_answer(&q->reader, run_group, q, err));
   }
   return LODE_OK;
 }
@@ -467,31 +467,31 @@ static lode_status run_all(run *q, lode_error *err) {
 lode_status lode__core_query(lode_collection *collection, const lode_query_request *request, lode_result **out, lode_error *err) {
   run q = {.handle = collection, .request = request};
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
   lode__reader_init(&q.reader, collection);
   q.reader.progress = request->progress;
-  lode__arena_init(&q.arena, 0);
-  LODE__GOTO(lode__check_query(request, err));
+  mem_arena_init(&q.arena, 0);
+  TRY_GOTO(lode__check_query(request, err));
   bool weighted = request->vector_weight > 0 || request->text_weight > 0;
   q.vector_weight = weighted ? request->vector_weight : 1;
   q.text_weight = weighted ? request->text_weight : 1;
   q.selects = request->select.ids || request->select.where.data || request->select.where_document.data;
-  LODE__GOTO(lode__select_init(&q.select, &q.reader, &request->select, err));
-  LODE__GOTO(lode__result_new(collection->store->options->memory_bytes, &q.result, err));
-  LODE__GOTO(run_all(&q, err));
+  TRY_GOTO(lode__select_init(&q.select, &q.reader, &request->select, err));
+  TRY_GOTO(lode__result_new(collection->store->options->memory_bytes, &q.result, err));
+  TRY_GOTO(run_all(&q, err));
   q.result->moment = q.reader.moment.cursor;
   *out = q.result;
   q.result = NULL;
 done:
   lode__select_release(&q.select);
   lode__reader_release(&q.reader);
-  lode__arena_release(&q.arena);
+  mem_arena_release(&q.arena);
   lode_result_free(q.result);
   lode__vectors_release(q.held);
-  lode__buf_release(&q.key);
-  lode__free(q.only.v);
-  lode__free(q.near.v);
-  lode__free(q.text.v);
+  strbuf_release(&q.key);
+  mem_free(q.only.v);
+  mem_free(q.near.v);
+  mem_free(q.text.v);
   return st;
 }

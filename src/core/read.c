@@ -7,10 +7,10 @@
 #include "core.h"
 
 static lode_status check_request(const lode_get_request *r, lode_error *err) {
-  LODE__TRY(lode__check_include(r->include, err));
+  TRY(lode__check_include(r->include, err));
   uint64_t most = r->select.ids ? r->select.n_ids : (uint64_t)LODE__KEY_MAX;
   if (r->after > most)
-    return lode__fail(err, LODE_INVALID, "after is %llu, which no page of this request has returned: pass lode_result_next()",
+    return err_set(err, LODE_INVALID, "after is %llu, which no page of this request has returned: pass lode_result_next()",
                       (unsigned long long)r->after);
   return LODE_OK;
 }
@@ -30,14 +30,14 @@ static lode_status fill(page *p, lode_error *err) {
   size_t skip = r->offset;
   int64_t last = 0;
   while (r->limit == 0 || p->result->n < r->limit) {
-    LODE__TRY(lode__select_next(&p->select, &rec, &more, err));
+    TRY(lode__select_next(&p->select, &rec, &more, err));
     if (!more) return LODE_OK;
     if (skip) {
       skip--;
       continue;
     }
     last = rec.rid;
-    LODE__TRY(lode__result_add(p->result, &p->reader, &rec, r->include, &row, err));
+    TRY(lode__result_add(p->result, &p->reader, &rec, r->include, &row, err));
   }
   if (r->select.ids)
     p->result->next = p->select.at < p->select.n ? p->select.at : 0;
@@ -51,7 +51,7 @@ static lode_status make_page(void *ctx, lode_error *err) {
   lode_collection *collection = p->reader.handle;
   lode_result_free(p->result);
   p->result = NULL;
-  LODE__TRY(lode__result_new(collection->store->options->memory_bytes, &p->result, err));
+  TRY(lode__result_new(collection->store->options->memory_bytes, &p->result, err));
   lode__select_again(&p->select);
   if (p->request->after) {
     int64_t first = (int64_t)((uint64_t)collection->cid << LODE__KEY_BITS);
@@ -65,15 +65,15 @@ lode_status lode__core_get(lode_collection *collection, const lode_get_request *
   static const lode_get_request everything;
   page p = {.request = request ? request : &everything};
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
   lode__reader_init(&p.reader, collection);
   p.reader.progress = p.request->progress;
-  LODE__GOTO(check_request(p.request, err));
-  LODE__GOTO(lode__select_init(&p.select, &p.reader, &p.request->select, err));
+  TRY_GOTO(check_request(p.request, err));
+  TRY_GOTO(lode__select_init(&p.select, &p.reader, &p.request->select, err));
   p.select.as_asked = true;
   p.select.pending_only = p.request->pending_only;
-  LODE__GOTO(lode__reader_answer(&p.reader, make_page, &p, err));
+  TRY_GOTO(lode__reader_answer(&p.reader, make_page, &p, err));
   p.result->moment = p.reader.moment.cursor;
   *out = p.result;
 done:
@@ -85,7 +85,7 @@ done:
 
 lode_status lode__core_count(lode_collection *collection, uint64_t *count, lode_error *err) {
   lode__reader reader;
-  lode__error_clear(err);
+  err_clear(err);
   *count = 0;
   lode__reader_init(&reader, collection);
   lode_status st = lode__reader_begin(&reader, err);

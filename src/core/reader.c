@@ -24,19 +24,19 @@ enum { ATTEMPTS = 4 };
 
 void lode__reader_init(lode__reader *reader, lode_collection *handle) {
   *reader = (lode__reader){.handle = handle};
-  lode__arena_init(&reader->arena, 0);
+  mem_arena_init(&reader->arena, 0);
   lode__store_enter(handle->store);
 }
 
 void lode__reader_borrow(lode__reader *reader, lode_collection *handle, lode__tx *tx, const lode__coll *coll) {
   *reader = (lode__reader){.handle = handle, .tx = tx, .coll = *coll, .borrowed = true, .count = 1};
-  lode__arena_init(&reader->arena, 0);
+  mem_arena_init(&reader->arena, 0);
 }
 
-lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, lode__arena *arena, lode__coll *coll, lode_error *err) {
-  LODE__TRY(lode__coll_load(tx, handle->cid, arena, coll, err));
+lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, mem_arena *arena, lode__coll *coll, lode_error *err) {
+  TRY(lode__coll_load(tx, handle->cid, arena, coll, err));
   if (coll->uid == handle->uid) return LODE_OK;
-  return lode__fail(err, LODE_NOT_FOUND, "the collection is gone: the store was replaced by another; open it again");
+  return err_set(err, LODE_NOT_FOUND, "the collection is gone: the store was replaced by another; open it again");
 }
 
 /* ---- Moments ---- */
@@ -49,7 +49,7 @@ bool lode__moment_same(const lode__moment *a, const lode__moment *now) {
 
 static lode_status overtaken(lode__reader *reader, lode_error *err) {
   reader->overtaken = true;
-  return lode__fail(err, LODE_BUSY, "the collection changed while it was being read: try again");
+  return err_set(err, LODE_BUSY, "the collection changed while it was being read: try again");
 }
 
 /* Compares a transaction that has just begun with those before it. */
@@ -61,7 +61,7 @@ static lode_status meet_moment(lode__reader *reader, lode_error *err) {
   if (!first && !same && !reader->follows) return overtaken(reader, err);
   if (!first && reader->epoch != epoch) {
     reader->overtaken = true;
-    return lode__fail(err, LODE_GONE, "the store was replaced by another while it was being read: try again");
+    return err_set(err, LODE_GONE, "the store was replaced by another while it was being read: try again");
   }
   reader->moment = now;
   reader->epoch = epoch;
@@ -73,9 +73,9 @@ static lode_status meet_moment(lode__reader *reader, lode_error *err) {
 lode_status lode__reader_begin(lode__reader *reader, lode_error *err) {
   if (reader->tx) return LODE_OK;
   if (reader->progress.step && !reader->progress.step(reader->progress.ctx, "read", 0, 0))
-    return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
-  LODE__TRY(lode__tx_begin(reader->handle->store->db, LODE__READ, &reader->tx, err));
-  lode__arena_reset(&reader->arena);
+    return err_set(err, LODE_CANCELLED, "cancelled by the caller");
+  TRY(lode__tx_begin(reader->handle->store->db, LODE__READ, &reader->tx, err));
+  mem_arena_reset(&reader->arena);
   lode_status st = lode__coll_of(reader->handle, reader->tx, &reader->arena, &reader->coll, err);
   if (st == LODE_OK) st = meet_moment(reader, err);
   reader->count++;
@@ -103,21 +103,21 @@ bool lode__reader_is_old(lode__reader *reader) {
 lode_status lode__reader_pause_if_old(lode__reader *reader, lode_error *err) {
   if (!lode__reader_is_old(reader)) return LODE_OK;
   if (reader->pinned)
-    return lode__fail(err, LODE_BUSY, "the store is written to all the time, and this takes too long to be answered "
+    return err_set(err, LODE_BUSY, "the store is written to all the time, and this takes too long to be answered "
                                       "between two commits: narrow it, or try again later");
   lode__reader_pause(reader);
   return LODE_OK;
 }
 
 lode_status lode__reader_renew_if_old(lode__reader *reader, lode_error *err) {
-  LODE__TRY(lode__reader_pause_if_old(reader, err));
+  TRY(lode__reader_pause_if_old(reader, err));
   return lode__reader_begin(reader, err);
 }
 
 void lode__reader_release(lode__reader *reader) {
   reader->pinned = false;
   lode__reader_pause(reader);
-  lode__arena_release(&reader->arena);
+  mem_arena_release(&reader->arena);
 }
 
 /* ---- Answers ---- */
@@ -138,9 +138,9 @@ lode_status lode__reader_answer(lode__reader *reader, lode__answer_fn *make, voi
     reader->pinned = attempt == ATTEMPTS;
     if (st == LODE_OK) st = make(ctx, err);
     reader->pinned = false;
-    LODE__ENSURE(!(st == LODE_OK && reader->overtaken), err); /* somebody did not hand the failure on */
+    ENSURE(!(st == LODE_OK && reader->overtaken), err); /* somebody did not hand the failure on */
     if (!reader->overtaken || attempt == ATTEMPTS) return st;
-    lode__error_clear(err);
+    err_clear(err);
   }
 }
 
@@ -157,7 +157,7 @@ lode_status lode__reader_rejoin(lode__reader *reader, const lode__moment *before
 
 lode_status lode__reader_settle(lode__reader *reader, lode_error *err) {
   reader->follows--;
-  LODE__ENSURE(!reader->taken, err);
+  ENSURE(!reader->taken, err);
   return LODE_OK;
 }
 

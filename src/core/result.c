@@ -5,22 +5,22 @@ lode_status lode__result_add(lode_result *result, lode__reader *reader, const lo
                              lode_row **out, lode_error *err) {
   lode_row *row;
   reader->taken = true;
-  LODE__TRY(lode__result_row(result, &row, err));
+  TRY(lode__result_row(result, &row, err));
   row->cursor = rec->seq;
   row->position = (uint64_t)rec->rid;
-  LODE__TRY(lode__result_copy(result, rec->id, &row->id, err));
-  if (include & LODE_METADATA) LODE__TRY(lode__result_copy(result, rec->metadata, &row->metadata, err));
+  TRY(lode__result_copy(result, rec->id, &row->id, err));
+  if (include & LODE_METADATA) TRY(lode__result_copy(result, rec->metadata, &row->metadata, err));
   if ((include & LODE_VECTOR) && rec->vid) {
     void *v;
-    LODE__TRY(lode__result_bytes(result, (size_t)reader->coll.dim * sizeof(float), &v, err));
-    LODE__TRY(lode__rec_vector(reader->tx, rec->vid, v, reader->coll.dim, err));
+    TRY(lode__result_bytes(result, (size_t)reader->coll.dim * sizeof(float), &v, err));
+    TRY(lode__rec_vector(reader->tx, rec->vid, v, reader->coll.dim, err));
     row->vector = v;
     row->dimension = reader->coll.dim;
   }
   if (include & LODE_DOCUMENT) { /* last: the record's own strings need not outlive it */
     lode_str document;
-    LODE__TRY(lode__reader_document(reader, rec, &document, err));
-    LODE__TRY(lode__result_copy(result, document, &row->document, err));
+    TRY(lode__reader_document(reader, rec, &document, err));
+    TRY(lode__result_copy(result, document, &row->document, err));
   }
   lode__result_keep(result);
   *out = row;

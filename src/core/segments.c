@@ -13,14 +13,14 @@
 #include <inttypes.h>
 
 void lode__seg_name(char name[LODE__SEG_NAME], uint64_t id, const char *ending) {
-  snprintf(name, LODE__SEG_NAME, LODE__SEGMENTS_FOLDER "/%016" PRIx64 "%s", id, ending);
+  snprintf(name, LODE__SEG_NAME, STOREFILE_SEGMENTS_DIR "/%016" PRIx64 "%s", id, ending);
 }
 
 char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending) {
-  lode__buf path = {0};
-  lode__buf_addf(&path, "%s/%s/%016" PRIx64 "%s", lode__db_folder(store->db), LODE__SEGMENTS_FOLDER, id, ending);
-  lode__buf_addc(&path, 0);
-  if (path.failed) lode__buf_release(&path);
+  strbuf path = {0};
+  strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", lode__db_folder(store->db), STOREFILE_SEGMENTS_DIR, id, ending);
+  strbuf_addch(&path, 0);
+  if (path.failed) strbuf_release(&path);
   return path.data;
 }
 
@@ -45,7 +45,7 @@ bool lode__seg_is_suspect(lode_store *store, uint64_t id) {
   pthread_mutex_lock(&store->lock);
   size_t i = find_suspect(store, id);
   bool found = i < store->n_suspects;
-  if (found && store->suspect_until_ns[i] && lode__os->now_ns() > store->suspect_until_ns[i]) {
+  if (found && store->suspect_until_ns[i] && os_api->now_ns() > store->suspect_until_ns[i]) {
     remove_suspect(store, i);
     found = false;
   }
@@ -62,7 +62,7 @@ static void suspect(lode_store *store, uint64_t id, grounds what, const char *wh
   if (is_new && store->n_suspects == LODE__MOST_SUSPECTS) remove_suspect(store, 0); /* the oldest: it will be met again */
   if (is_new) i = store->n_suspects++;
   store->suspects[i] = id;
-  store->suspect_until_ns[i] = what == UNREADABLE ? lode__os->now_ns() + TRY_AGAIN_NS : 0;
+  store->suspect_until_ns[i] = what == UNREADABLE ? os_api->now_ns() + TRY_AGAIN_NS : 0;
   if (is_new && store->builder.running) {
     store->builder.woken = true;
     (void)pthread_cond_signal(&store->builder.wake);
@@ -92,16 +92,16 @@ void lode__seg_clear_suspect(lode_store *store, uint64_t id) {
 static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
   const lode__seg *seg = ctx;
   size_t got = 0;
-  lode_status st = lode__os_read_full(seg->fd, buf, n, offset, &got, err);
-  if (st == LODE_IO) st = lode__os_read_full(seg->fd, buf, n, offset, &got, err);
+  lode_status st = os_read_full(seg->fd, buf, n, offset, &got, err);
+  if (st == LODE_IO) st = os_read_full(seg->fd, buf, n, offset, &got, err);
   if (st != LODE_OK) return st;
-  return got == n ? LODE_OK : lode__fail(err, LODE_CORRUPT, "a segment of the vector index is cut short");
+  return got == n ? LODE_OK : err_set(err, LODE_CORRUPT, "a segment of the vector index is cut short");
 }
 
 static void free_seg(lode__seg *seg) {
   lode__segment_close(seg->segment);
-  if (seg->fd >= 0) (void)lode__os->close(seg->fd);
-  lode__free(seg);
+  if (seg->fd >= 0) (void)os_api->close(seg->fd);
+  mem_free(seg);
 }
 
 lode__seg *lode__seg_share(lode__seg *seg) {
@@ -117,20 +117,20 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
   struct stat sb;
   char name[LODE__SEG_NAME];
   lode__seg_name(name, seg->row.id, ".seg");
-  seg->fd = lode__inside_open(lode__db_folder(seg->store->db), name, O_RDONLY, 0);
-  if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return lode__fail(err, LODE_LIMIT, "too many files are open");
-  if (seg->fd < 0 && errno == EISDIR) return lode__fail(err, LODE_CORRUPT, "there is a folder in its place");
-  if (seg->fd < 0) return lode__fail_errno(err, errno, name);
-  if (LODE__RETRY(lode__os->fstat(seg->fd, &sb)) != 0) return lode__fail_errno(err, errno, "a segment of the vector index");
+  seg->fd = beneath_open(lode__db_folder(seg->store->db), name, O_RDONLY, 0);
+  if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return err_set(err, LODE_LIMIT, "too many files are open");
+  if (seg->fd < 0 && errno == EISDIR) return err_set(err, LODE_CORRUPT, "there is a folder in its place");
+  if (seg->fd < 0) return err_errno(err, errno, name);
+  if (OS_RETRY(os_api->fstat(seg->fd, &sb)) != 0) return err_errno(err, errno, "a segment of the vector index");
   if ((uint64_t)sb.st_size != seg->row.bytes)
-    return lode__fail(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
+    return err_set(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
                       (unsigned long long)seg->row.bytes);
   lode__segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
                                  .read = read_bytes, .ctx = seg};
-  LODE__TRY(lode__segment_open(&source, &seg->segment, err));
+  TRY(lode__segment_open(&source, &seg->segment, err));
   const lode__segment_info *info = &seg->segment->info;
   if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
-    return lode__fail(err, LODE_CORRUPT, "the file is not what the manifest says");
+    return err_set(err, LODE_CORRUPT, "the file is not what the manifest says");
   const lode_open_options *o = seg->store->options;
   const lode__segment *s = seg->segment;
   uint64_t wanted = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
@@ -141,13 +141,13 @@ bool lode__seg_is_missing(const lode_store *store, uint64_t id) {
   struct stat sb;
   char name[LODE__SEG_NAME];
   lode__seg_name(name, id, ".seg");
-  return lode__inside_lstat(lode__db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  return beneath_lstat(lode__db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **out, lode_error *err) {
   *out = NULL;
-  lode__seg *seg = lode__alloc_zero(1, sizeof *seg);
-  if (!seg) return lode__fail_nomem(err);
+  lode__seg *seg = mem_calloc(1, sizeof *seg);
+  if (!seg) return err_nomem(err);
   atomic_init(&seg->refs, 1);
   seg->store = store;
   seg->row = *row;
@@ -162,10 +162,10 @@ lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__se
   lode_error why;
   *out = NULL;
   if (!row->proven || lode__seg_is_suspect(store, row->id)) return LODE_OK;
-  lode__error_clear(&why);
+  err_clear(&why);
   lode_status st = lode__seg_open_checked(store, row, out, &why);
   if (st == LODE_OK) return LODE_OK;
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st == LODE_NOMEM) return err_nomem(err);
   if (lode__seg_is_missing(store, row->id)) lode__seg_missing(store, row->id);
   else lode__seg_suspect(store, row->id, st, why.text);
   return LODE_OK;
@@ -175,7 +175,7 @@ lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__se
 
 lode__slots *lode__slots_new(uint32_t rows, bool set) {
   size_t words = (size_t)rows / 64 + 1;
-  lode__slots *s = lode__alloc(sizeof *s + words * sizeof *s->bits);
+  lode__slots *s = mem_alloc(sizeof *s + words * sizeof *s->bits);
   if (!s) return NULL;
   atomic_init(&s->refs, 1);
   s->words = words;
@@ -186,5 +186,5 @@ lode__slots *lode__slots_new(uint32_t rows, bool set) {
 }
 
 void lode__slots_release(lode__slots *s) {
-  if (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) lode__free(s);
+  if (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) mem_free(s);
 }

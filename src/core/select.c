@@ -21,7 +21,7 @@ enum { MOST_PROBES = 8, LEAST_PROPOSALS = 64, LOOK_EVERY = 16,
 /* ---- Lists of keys ---- */
 
 bool lode__rids_add(lode__rids *rids, int64_t rid) {
-  if (!lode__grow(&rids->v, &rids->cap, rids->n + 1, sizeof *rids->v)) return false;
+  if (!mem_grow(&rids->v, &rids->cap, rids->n + 1, sizeof *rids->v)) return false;
   rids->v[rids->n++] = rid;
   return true;
 }
@@ -31,7 +31,7 @@ void lode__rids_sort(lode__rids *rids) {
   bool sorted = true;
   for (size_t i = 1; i < rids->n && sorted; i++) sorted = rids->v[i - 1] < rids->v[i];
   if (sorted) return;
-  qsort(rids->v, rids->n, sizeof *rids->v, lode__compare_i64);
+  qsort(rids->v, rids->n, sizeof *rids->v, sort_cmp_i64);
   for (size_t i = 0; i < rids->n; i++)
     if (kept == 0 || rids->v[kept - 1] != rids->v[i]) rids->v[kept++] = rids->v[i];
   rids->n = kept;
@@ -57,9 +57,9 @@ bool lode__rids_have(const lode__rids *rids, int64_t rid, size_t *hint) {
 lode_status lode__select_init(lode__select *s, lode__reader *reader, const lode_selection *what, lode_error *err) {
   lode_status st;
   *s = (lode__select){.reader = reader, .what = *what};
-  LODE__GOTO(lode__check_selection(what, err));
-  LODE__GOTO(lode__filter_parse(what->where, what->where_document, &s->filter, err));
-  LODE__GOTO(lode__judge_new(s->filter, &s->eval, err));
+  TRY_GOTO(lode__check_selection(what, err));
+  TRY_GOTO(lode__filter_parse(what->where, what->where_document, &s->filter, err));
+  TRY_GOTO(lode__judge_new(s->filter, &s->eval, err));
   s->has_filter = !lode__filter_is_true(s->filter);
 done:
   if (st != LODE_OK) lode__select_release(s);
@@ -69,7 +69,7 @@ done:
 void lode__select_release(lode__select *s) {
   lode__judge_free(s->eval);
   lode__filter_free(s->filter);
-  lode__free(s->list);
+  mem_free(s->list);
   *s = (lode__select){0};
 }
 
@@ -79,17 +79,17 @@ void lode__select_after(lode__select *s, int64_t after) { s->last = after; }
 
 static int compare_ids(const void *a, const void *b, void *ctx) {
   const lode_str *ids = ctx;
-  return lode__str_cmp(ids[*(const size_t *)a], ids[*(const size_t *)b]);
+  return str_cmp(ids[*(const size_t *)a], ids[*(const size_t *)b]);
 }
 
 /* The rid of each id asked for, found in sorted order, kept in the order asked; 0 where there is none. */
 static lode_status find_ids(lode__select *s, lode_error *err) {
   size_t n = s->what.n_ids;
   lode_status st = LODE_OK;
-  size_t *order = lode__alloc_zero(n, sizeof *order);
-  s->list = lode__alloc_zero(n, sizeof *s->list);
+  size_t *order = mem_calloc(n, sizeof *order);
+  s->list = mem_calloc(n, sizeof *s->list);
   if (!order || !s->list) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   s->n = n;
@@ -97,14 +97,14 @@ static lode_status find_ids(lode__select *s, lode_error *err) {
   if (n) qsort_r(order, n, sizeof *order, compare_ids, (void *)(uintptr_t)s->what.ids);
   for (size_t i = 0; i < n; i++) {
     lode_str id = s->what.ids[order[i]];
-    if (i % LOOK_EVERY == 0) LODE__GOTO(lode__reader_renew_if_old(s->reader, err));
-    if (i && lode__str_eq(id, s->what.ids[order[i - 1]]))
+    if (i % LOOK_EVERY == 0) TRY_GOTO(lode__reader_renew_if_old(s->reader, err));
+    if (i && str_eq(id, s->what.ids[order[i - 1]]))
       s->list[order[i]] = s->list[order[i - 1]];
     else if (id.data && id.len && id.len <= LODE_MAX_ID_BYTES)
-      LODE__GOTO(lode__rec_find(s->reader->tx, s->reader->coll.cid, id, &s->list[order[i]], err));
+      TRY_GOTO(lode__rec_find(s->reader->tx, s->reader->coll.cid, id, &s->list[order[i]], err));
   }
 done:
-  lode__free(order);
+  mem_free(order);
   return st;
 }
 
@@ -114,13 +114,13 @@ typedef struct proposals {
   int64_t last;   /* the index's cursor: later records are scanned */
 } proposals;
 
-static lode_status propose(void *ctx, const lode__value *value, bool exact, int64_t rid, lode_error *err) {
+static lode_status propose(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err) {
   proposals *p = ctx;
   const lode__probe *probe = p->probe;
   if (rid > p->last) return LODE_OK;
-  if (exact && probe->low_open && probe->has_low && lode__value_cmp(value, &probe->low) == 0) return LODE_OK;
-  if (exact && probe->high_open && probe->has_high && lode__value_cmp(value, &probe->high) == 0) return LODE_OK;
-  return lode__rids_add(&p->rids, rid) ? LODE_OK : lode__fail_nomem(err);
+  if (exact && probe->low_open && probe->has_low && meta_value_cmp(value, &probe->low) == 0) return LODE_OK;
+  if (exact && probe->high_open && probe->has_high && meta_value_cmp(value, &probe->high) == 0) return LODE_OK;
+  return lode__rids_add(&p->rids, rid) ? LODE_OK : err_nomem(err);
 }
 
 /* Asks the index for a probe. *cut: it proposes more than `most`. */
@@ -137,8 +137,8 @@ static lode_status gather(lode__select *s, const lode__probe *probe, size_t most
       range.low = probe->has_low ? &probe->low : NULL;
       range.high = probe->has_high ? &probe->high : NULL;
     }
-    LODE__TRY(lode__reader_renew_if_old(s->reader, err));
-    LODE__TRY(lode__term_each(s->reader->tx, s->reader->coll.cid, &range, most - p->rids.n + 1, cut, propose, p, err));
+    TRY(lode__reader_renew_if_old(s->reader, err));
+    TRY(lode__term_each(s->reader->tx, s->reader->coll.cid, &range, most - p->rids.n + 1, cut, propose, p, err));
     if (p->rids.n > most) *cut = true;
   }
   return LODE_OK;
@@ -155,7 +155,7 @@ static lode_status ask_index(lode__select *s, bool *usable, lode_error *err) {
   bool cut;
   *usable = false;
   for (size_t i = 0; i < n && i < MOST_PROBES && (!*usable || most > LEAST_PROPOSALS); i++) {
-    LODE__GOTO(gather(s, &probes[i], most, &other, &cut, err));
+    TRY_GOTO(gather(s, &probes[i], most, &other, &cut, err));
     if (cut) continue;
     proposals swap = best;
     best = other;
@@ -172,8 +172,8 @@ static lode_status ask_index(lode__select *s, bool *usable, lode_error *err) {
   while (s->at < s->n && s->list[s->at] <= s->last) s->at++; /* a later page */
   if (s->last < other.last) s->last = other.last;
 done:
-  lode__free(best.rids.v);
-  lode__free(other.rids.v);
+  mem_free(best.rids.v);
+  mem_free(other.rids.v);
   return st;
 }
 
@@ -187,18 +187,18 @@ static void sort_list(lode__select *s) {
 static lode_status plan(lode__select *s, lode_error *err) {
   bool usable = false;
   if (s->planned) return LODE_OK;
-  LODE__TRY(lode__reader_renew_if_old(s->reader, err));
+  TRY(lode__reader_renew_if_old(s->reader, err));
   s->reader->taken = true;
   s->phase = PHASE_SCAN;
   if (s->what.ids) {
-    LODE__TRY(find_ids(s, err));
+    TRY(find_ids(s, err));
     if (s->as_asked)
       s->at = (uint64_t)s->last < s->n ? (size_t)s->last : s->n;
     else
       sort_list(s);
     s->phase = PHASE_LIST;
   } else if (s->has_filter && !s->pending_only) {
-    LODE__TRY(ask_index(s, &usable, err));
+    TRY(ask_index(s, &usable, err));
     if (usable) s->phase = PHASE_LIST;
   }
   s->planned = true;
@@ -207,7 +207,7 @@ static lode_status plan(lode__select *s, lode_error *err) {
 
 lode_status lode__select_plan(lode__select *s, bool *cheap, lode_error *err) {
   *cheap = false;
-  LODE__TRY(plan(s, err));
+  TRY(plan(s, err));
   *cheap = s->phase == PHASE_LIST;
   return LODE_OK;
 }
@@ -218,7 +218,7 @@ lode_status lode__select_judge(lode__select *s, const lode__rec *rec, bool *matc
   lode_str document = {NULL, 0};
   *match = !(s->pending_only && rec->vid != 0);
   if (!*match || !s->has_filter) return LODE_OK;
-  if (lode__filter_needs_document(s->filter)) LODE__TRY(lode__reader_document(s->reader, rec, &document, err));
+  if (lode__filter_needs_document(s->filter)) TRY(lode__reader_document(s->reader, rec, &document, err));
   return lode__judge_match(s->eval, rec->metadata, document, match, err);
 }
 
@@ -227,8 +227,8 @@ static lode_status next_listed(lode__select *s, lode__rec *rec, bool *more, lode
   *more = false;
   while (s->at < s->n && !*more) {
     int64_t rid = s->list[s->at++];
-    if (s->at % LOOK_EVERY == 0 || !s->reader->tx) LODE__TRY(lode__reader_renew_if_old(s->reader, err));
-    if (rid) LODE__TRY(lode__rec_read(s->reader->tx, rid, rec, more, err));
+    if (s->at % LOOK_EVERY == 0 || !s->reader->tx) TRY(lode__reader_renew_if_old(s->reader, err));
+    if (rid) TRY(lode__rec_read(s->reader->tx, rid, rec, more, err));
   }
   if (!*more) s->phase = s->what.ids ? PHASE_END : PHASE_SCAN;
   return LODE_OK;
@@ -251,7 +251,7 @@ static lode_status end_scan(lode__select *s, lode_error *err) {
   uint64_t said = s->pending_only ? c->pending : c->records;
   s->phase = PHASE_END;
   if (!s->scan_whole || s->scanned == said) return LODE_OK;
-  return lode__fail(err, LODE_CORRUPT,
+  return err_set(err, LODE_CORRUPT,
                     "collection %.*s has %llu records%s and %llu were found: run `lode db verify`, then `lode db salvage`",
                     (int)c->name.len, c->name.data, (unsigned long long)said, s->pending_only ? " without a vector" : "",
                     (unsigned long long)s->scanned);
@@ -259,9 +259,9 @@ static lode_status end_scan(lode__select *s, lode_error *err) {
 
 static lode_status next_scanned(lode__select *s, lode__rec *rec, bool *more, lode_error *err) {
   lode__reader *r = s->reader;
-  LODE__TRY(lode__reader_renew_if_old(r, err));
-  if (s->scan_tx != r->count) LODE__TRY(begin_scan(s, err));
-  LODE__TRY(lode__rec_next(r->tx, rec, more, err));
+  TRY(lode__reader_renew_if_old(r, err));
+  if (s->scan_tx != r->count) TRY(begin_scan(s, err));
+  TRY(lode__rec_next(r->tx, rec, more, err));
   if (!*more) return end_scan(s, err);
   s->last = rec->rid;
   s->scanned++;
@@ -270,12 +270,12 @@ static lode_status next_scanned(lode__select *s, lode__rec *rec, bool *more, lod
 
 lode_status lode__select_next(lode__select *s, lode__rec *rec, bool *more, lode_error *err) {
   *more = false;
-  LODE__TRY(plan(s, err));
+  TRY(plan(s, err));
   while (s->phase != PHASE_END) {
     bool found, match;
-    LODE__TRY(s->phase == PHASE_LIST ? next_listed(s, rec, &found, err) : next_scanned(s, rec, &found, err));
+    TRY(s->phase == PHASE_LIST ? next_listed(s, rec, &found, err) : next_scanned(s, rec, &found, err));
     if (!found) continue;
-    LODE__TRY(lode__select_judge(s, rec, &match, err));
+    TRY(lode__select_judge(s, rec, &match, err));
     if (!match) continue;
     *more = true;
     return LODE_OK;
@@ -288,18 +288,18 @@ lode_status lode__select_all(lode__select *s, lode__rids *rids, lode_error *err)
   lode__rec rec;
   bool more = true;
   for (;;) {
-    LODE__TRY(lode__select_next(s, &rec, &more, err));
+    TRY(lode__select_next(s, &rec, &more, err));
     if (!more) break;
-    if (!lode__rids_add(rids, rec.rid)) return lode__fail_nomem(err);
+    if (!lode__rids_add(rids, rec.rid)) return err_nomem(err);
   }
   return LODE_OK;
 }
 
 lode_status lode__select_propose(lode__select *s, lode__rids *rids, bool *proposed, lode_error *err) {
-  LODE__TRY(plan(s, err));
+  TRY(plan(s, err));
   *proposed = s->phase == PHASE_LIST && !s->what.ids && !s->pending_only && lode__filter_is_probe(s->filter);
   if (*proposed) {
-    if (!lode__grow(&rids->v, &rids->cap, rids->n + s->n + 1, sizeof *rids->v)) return lode__fail_nomem(err);
+    if (!mem_grow(&rids->v, &rids->cap, rids->n + s->n + 1, sizeof *rids->v)) return err_nomem(err);
     if (s->n) memcpy(rids->v + rids->n, s->list, s->n * sizeof *rids->v);
     rids->n += s->n;
     s->at = s->n;
@@ -308,7 +308,7 @@ lode_status lode__select_propose(lode__select *s, lode__rids *rids, bool *propos
 }
 
 void lode__select_again(lode__select *s) {
-  lode__free(s->list);
+  mem_free(s->list);
   s->list = NULL;
   s->n = s->cap = s->at = 0;
   s->last = 0;

@@ -42,7 +42,7 @@ lode_status lode__store_begin_write(lode_store *store, lode__tx **tx, lode_error
   *tx = NULL;
   lode__store_enter(store);
   if (store->options->read_only)
-    return lode__fail(err, LODE_READONLY, "%s is open for reading only: open it without read_only to write",
+    return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only to write",
                       lode__db_folder(store->db));
   atomic_fetch_add(&store->writers, 1);
   lode_status st = lode__tx_begin(store->db, LODE__WRITE, tx, err);
@@ -51,8 +51,8 @@ lode_status lode__store_begin_write(lode_store *store, lode__tx **tx, lode_error
 }
 
 lode_status lode__store_commit(lode_store *store, lode__tx *tx, lode_error *err) {
-  LODE__TRY(lode__tx_commit(tx, err));
-  atomic_store(&store->written_ns, lode__os->now_ns());
+  TRY(lode__tx_commit(tx, err));
+  atomic_store(&store->written_ns, os_api->now_ns());
   lode__background_kick(store);
   return LODE_OK;
 }
@@ -63,14 +63,14 @@ lode_status lode__core_open(const char *folder, const lode_open_options *options
   static const lode_open_options defaults;
   const lode_open_options *o = options ? options : &defaults;
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
   (void)pthread_once(&fork_once, watch_forks);
-  lode_store *store = lode__alloc_zero(1, sizeof *store);
-  if (!store) return lode__fail_nomem(err);
+  lode_store *store = mem_calloc(1, sizeof *store);
+  if (!store) return err_nomem(err);
   store->engine = &lode__core_engine;
   (void)pthread_mutex_init(&store->lock, NULL);
-  LODE__GOTO(lode__db_open(folder, o, &store->db, err));
+  TRY_GOTO(lode__db_open(folder, o, &store->db, err));
   atomic_store(&store->generation, lode__vfs_generation());
   store->options = lode__db_options(store->db);
   if (!o->read_only && !o->no_background) lode__background_start(store);
@@ -78,7 +78,7 @@ lode_status lode__core_open(const char *folder, const lode_open_options *options
 done:
   if (st != LODE_OK) {
     (void)pthread_mutex_destroy(&store->lock);
-    lode__free(store);
+    mem_free(store);
   }
   return st;
 }
@@ -91,7 +91,7 @@ void lode__core_close(lode_store *store) {
   lode__indexed_forget(store);
   lode__db_close(store->db);
   (void)pthread_mutex_destroy(&store->lock);
-  lode__free(store);
+  mem_free(store);
 }
 
 /* ---- Statistics ---- */
@@ -99,7 +99,7 @@ void lode__core_close(lode_store *store) {
 static lode_status add_segments(lode_store *store, lode__tx *tx, int64_t cid, lode_stats *stats, lode_error *err) {
   lode__build_counts c;
   lode__tx *own = NULL;
-  if (!tx) LODE__TRY(lode__tx_begin(store->db, LODE__READ, &own, err));
+  if (!tx) TRY(lode__tx_begin(store->db, LODE__READ, &own, err));
   lode_status st = lode__build_count(tx ? tx : own, cid, &c, err);
   lode__tx_rollback(own);
   if (st != LODE_OK) return st;
@@ -117,7 +117,7 @@ static lode_status add_segments(lode_store *store, lode__tx *tx, int64_t cid, lo
 }
 
 lode_status lode__core_store_stats(lode_store *store, lode_stats *stats, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   *stats = (lode_stats){0};
   lode__store_enter(store);
   lode_status st = lode__db_stats(store->db, stats, err);
@@ -127,14 +127,14 @@ lode_status lode__core_store_stats(lode_store *store, lode_stats *stats, lode_er
 }
 
 lode_status lode__core_store_id(lode_store *store, uint64_t *id, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   lode__store_enter(store);
   return lode__db_id(store->db, id, err);
 }
 
 lode_status lode__core_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
   lode__reader reader;
-  lode__error_clear(err);
+  err_clear(err);
   *stats = (lode_stats){0};
   lode__reader_init(&reader, collection);
   lode_status st = lode__reader_begin(&reader, err);

@@ -15,7 +15,7 @@
 
 static lode_status add_row(void *ctx, const lode__seg_row *row, lode_error *err) {
   lode__seg_rows *rows = ctx;
-  if (!lode__grow(&rows->v, &rows->cap, rows->n + 1, sizeof *rows->v)) return lode__fail_nomem(err);
+  if (!mem_grow(&rows->v, &rows->cap, rows->n + 1, sizeof *rows->v)) return err_nomem(err);
   rows->v[rows->n++] = *row;
   return LODE_OK;
 }
@@ -23,11 +23,11 @@ static lode_status add_row(void *ctx, const lode__seg_row *row, lode_error *err)
 lode_status lode__seg_list(lode_store *store, int64_t cid, lode__seg_rows *rows, lode_error *err) {
   lode__tx *tx;
   *rows = (lode__seg_rows){0};
-  LODE__TRY(lode__tx_begin(store->db, LODE__READ, &tx, err));
+  TRY(lode__tx_begin(store->db, LODE__READ, &tx, err));
   lode_status st = lode__seg_each(tx, cid, add_row, rows, err);
   lode__tx_rollback(tx);
   if (st != LODE_OK) {
-    lode__free(rows->v);
+    mem_free(rows->v);
     *rows = (lode__seg_rows){0};
   }
   return st;
@@ -35,7 +35,7 @@ lode_status lode__seg_list(lode_store *store, int64_t cid, lode__seg_rows *rows,
 
 lode_status lode__seg_remove_alone(lode_store *store, uint64_t id, lode_error *err) {
   lode__tx *tx;
-  LODE__TRY(lode__tx_begin(store->db, LODE__WRITE, &tx, err));
+  TRY(lode__tx_begin(store->db, LODE__WRITE, &tx, err));
   lode_status st = lode__seg_remove(tx, id, err);
   if (st == LODE_OK) return lode__tx_commit(tx, err);
   lode__tx_rollback(tx);
@@ -45,7 +45,7 @@ lode_status lode__seg_remove_alone(lode_store *store, uint64_t id, lode_error *e
 lode_status lode__seg_unlink(lode_store *store, uint64_t id, const char *ending) {
   char name[LODE__SEG_NAME];
   lode__seg_name(name, id, ending);
-  int rc = lode__inside_unlink(lode__db_folder(store->db), name);
+  int rc = beneath_unlink(lode__db_folder(store->db), name);
   return rc == 0 || errno == ENOENT ? LODE_OK : LODE_IO;
 }
 
@@ -58,27 +58,27 @@ static const lode__seg_row *find_row(const lode__seg_rows *rows, uint64_t id) {
 static void sweep_files(lode_store *store, const lode__seg_rows *rows) {
   const char *name, *ending;
   uint64_t id;
-  lode__os_folder *folder = lode__inside_list(lode__db_folder(store->db), LODE__SEGMENTS_FOLDER);
-  while (folder && (name = lode__os_folder_next(folder)) != NULL) {
-    if (!lode__store_files_segment(name, &id, &ending)) continue;
+  os_dir *folder = beneath_list(lode__db_folder(store->db), STOREFILE_SEGMENTS_DIR);
+  while (folder && (name = os_dir_next(folder)) != NULL) {
+    if (!storefile_parse_segment(name, &id, &ending)) continue;
     const lode__seg_row *row = find_row(rows, id);
     if (row && row->bytes && strcmp(ending, ".seg") == 0) continue;
     (void)lode__seg_unlink(store, id, ending);
   }
-  if (folder) lode__os_folder_close(folder);
+  if (folder) os_dir_close(folder);
 }
 
 lode_status lode__sweep(lode_store *store, lode_error *err) {
   lode__seg_rows rows;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__seg_list(store, 0, &rows, err));
+  TRY(lode__seg_list(store, 0, &rows, err));
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     if (rows.v[i].proven && rows.v[i].bytes) continue;
     st = lode__seg_remove_alone(store, rows.v[i].id, err);
     rows.v[i].bytes = 0;
   }
   if (st == LODE_OK) sweep_files(store, &rows);
-  lode__free(rows.v);
+  mem_free(rows.v);
   return st;
 }
 
@@ -87,7 +87,7 @@ void lode__sweep_missing(lode_store *store) {
   if (lode__seg_list(store, 0, &rows, NULL) != LODE_OK) return;
   for (size_t i = 0; i < rows.n; i++)
     if (rows.v[i].proven && rows.v[i].bytes && lode__seg_is_missing(store, rows.v[i].id)) lode__seg_missing(store, rows.v[i].id);
-  lode__free(rows.v);
+  mem_free(rows.v);
 }
 
 /* ---- Suspects ---- */
@@ -97,7 +97,7 @@ static lode_status check_file(lode_store *store, const lode__seg_row *row, bool 
   lode__seg *seg = NULL;
   lode__graph_report report;
   *missing = lode__seg_is_missing(store, row->id);
-  if (*missing) return lode__fail(err, LODE_CORRUPT, "the file is missing");
+  if (*missing) return err_set(err, LODE_CORRUPT, "the file is missing");
   lode_status st = lode__seg_open_checked(store, row, &seg, err);
   if (st == LODE_OK) st = lode__segment_verify(seg->segment, &report, err);
   lode__seg_release(seg);
@@ -108,12 +108,12 @@ static lode_status set_aside(lode_store *store, const lode__seg_row *row, const 
   lode_status st = LODE_OK;
   char *path = lode__seg_path(store, row->id, ".seg"), name[LODE__SEG_NAME];
   lode__seg_name(name, row->id, ".seg");
-  if (!path) st = lode__fail_nomem(err);
-  else if (lode__inside_set_aside(lode__db_folder(store->db), name) != 0 && errno != ENOENT) st = lode__fail_errno(err, errno, path);
-  else st = lode__inside_sync(lode__db_folder(store->db), name, err);
+  if (!path) st = err_nomem(err);
+  else if (beneath_set_aside(lode__db_folder(store->db), name) != 0 && errno != ENOENT) st = err_errno(err, errno, path);
+  else st = beneath_sync_dir(lode__db_folder(store->db), name, err);
   if (st == LODE_OK)
     lode__db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt", row->id, why);
-  lode__free(path);
+  mem_free(path);
   return st;
 }
 
@@ -121,22 +121,22 @@ static lode_status examine(lode_store *store, uint64_t id, bool unreadable, lode
   lode__seg_rows rows;
   lode_error why;
   bool missing = false;
-  LODE__TRY(lode__seg_list(store, 0, &rows, err));
+  TRY(lode__seg_list(store, 0, &rows, err));
   const lode__seg_row *row = find_row(&rows, id);
   lode_status st = LODE_OK;
-  lode__error_clear(&why);
+  err_clear(&why);
   if (row) st = check_file(store, row, &missing, &why);
   /* says nothing about the file, or that it is not ours to judge */
   if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION || (st == LODE_IO && !unreadable)) {
-    lode__free(rows.v);
-    return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;
+    mem_free(rows.v);
+    return st == LODE_NOMEM ? err_nomem(err) : LODE_OK;
   }
   if (row && st != LODE_OK) {
     st = missing ? LODE_OK : set_aside(store, row, why.text, err);
     if (st == LODE_OK) st = lode__seg_remove_alone(store, id, err);
   }
   if (st == LODE_OK) lode__seg_clear_suspect(store, id);
-  lode__free(rows.v);
+  mem_free(rows.v);
   return st;
 }
 
@@ -146,7 +146,7 @@ lode_status lode__sweep_suspects(lode_store *store, bool unreadable, lode_error 
   size_t n = store->n_suspects;
   memcpy(ids, store->suspects, n * sizeof *ids);
   pthread_mutex_unlock(&store->lock);
-  for (size_t i = 0; i < n; i++) LODE__TRY(examine(store, ids[i], unreadable, err));
+  for (size_t i = 0; i < n; i++) TRY(examine(store, ids[i], unreadable, err));
   return LODE_OK;
 }
 
@@ -158,21 +158,21 @@ enum { BLOCK_ROWS = 64 };
 static lode_status read_all(lode__seg *seg, const lode__build_request *request, lode_error *err) {
   uint32_t n = seg->row.rows, dim = seg->segment->info.dim;
   lode__segment_record records[BLOCK_ROWS];
-  float *rows = lode__alloc_zero((size_t)BLOCK_ROWS * dim, sizeof *rows);
-  if (!rows) return lode__fail_nomem(err);
+  float *rows = mem_calloc((size_t)BLOCK_ROWS * dim, sizeof *rows);
+  if (!rows) return err_nomem(err);
   lode_status st = lode__segment_preload(seg->segment, err);
   for (uint32_t i = 0; i < n && st == LODE_OK; i += BLOCK_ROWS) {
-    if (i % 65536 == 0 && lode__build_stops(request)) st = lode__fail(err, LODE_CANCELLED, "cancelled");
+    if (i % 65536 == 0 && lode__build_stops(request)) st = err_set(err, LODE_CANCELLED, "cancelled");
     else st = lode__segment_block(seg->segment, i, n - i < BLOCK_ROWS ? n - i : BLOCK_ROWS, rows, records, err);
   }
-  lode__free(rows);
+  mem_free(rows);
   return st;
 }
 
 lode_status lode__sweep_check(lode_store *store, const lode__build_request *request, lode_error *err) {
   lode__seg_rows rows;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__seg_list(store, 0, &rows, err));
+  TRY(lode__seg_list(store, 0, &rows, err));
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     lode__seg *seg = NULL;
     lode_error why;
@@ -180,11 +180,11 @@ lode_status lode__sweep_check(lode_store *store, const lode__build_request *requ
     st = lode__seg_open(store, &rows.v[i], &seg, err);
     if (!seg) continue;
     st = read_all(seg, request, &why);
-    if (st == LODE_NOMEM) st = lode__fail_nomem(err);
-    else if (st == LODE_CANCELLED) st = lode__fail(err, LODE_CANCELLED, "cancelled");
+    if (st == LODE_NOMEM) st = err_nomem(err);
+    else if (st == LODE_CANCELLED) st = err_set(err, LODE_CANCELLED, "cancelled");
     else if (st != LODE_OK) lode__seg_suspect(store, rows.v[i].id, st, why.text), st = LODE_OK;
     lode__seg_release(seg);
   }
-  lode__free(rows.v);
+  mem_free(rows.v);
   return st;
 }

@@ -38,7 +38,7 @@ typedef struct candidate {
 typedef struct search {
   lode__reader *reader;
   const lode__text_query *query;
-  lode__arena arena;
+  mem_arena arena;
   lode_str words[LODE__TEXT_WORDS];
   size_t n_words;
   uint64_t df[LODE__TEXT_WORDS];
@@ -66,10 +66,10 @@ static size_t find_word(const search *s, const char *text, size_t len) {
   return SIZE_MAX;
 }
 
-static int add_word(void *ctx, const lode__token *t) {
+static int add_word(void *ctx, const token_item *t) {
   search *s = ctx;
   if (find_word(s, t->text, t->len) != SIZE_MAX) return 0;
-  char *copy = lode__arena_copy(&s->arena, t->text, t->len);
+  char *copy = mem_arena_copy(&s->arena, t->text, t->len);
   if (!copy) return -1;
   s->words[s->n_words++] = (lode_str){copy, t->len};
   return s->n_words == LODE__TEXT_WORDS; /* the first of them will do */
@@ -80,7 +80,7 @@ typedef struct counting {
   uint32_t counts[LODE__TEXT_WORDS];
 } counting;
 
-static int count_word(void *ctx, const lode__token *t) {
+static int count_word(void *ctx, const token_item *t) {
   counting *c = ctx;
   size_t w = find_word(c->s, t->text, t->len);
   if (w != SIZE_MAX && c->counts[w] < UINT16_MAX) c->counts[w]++;
@@ -92,11 +92,11 @@ static int count_word(void *ctx, const lode__token *t) {
 static lode_status add_candidate(search *s, int64_t rid, uint64_t bytes, const uint16_t *counts, lode_error *err) {
   uint64_t limit = s->reader->handle->store->options->memory_bytes;
   if (s->n * sizeof *s->all + s->n_tallies * sizeof *s->tallies > limit)
-    return lode__fail(err, LODE_LIMIT, "too many records hold these words for the store's memory budget: use rarer words, or "
+    return err_set(err, LODE_LIMIT, "too many records hold these words for the store's memory budget: use rarer words, or "
                                        "open the store with more memory_bytes");
-  if (!lode__grow(&s->all, &s->cap, s->n + 1, sizeof *s->all) ||
-      !lode__grow(&s->tallies, &s->cap_tallies, s->n_tallies + s->n_words, sizeof *s->tallies))
-    return lode__fail_nomem(err);
+  if (!mem_grow(&s->all, &s->cap, s->n + 1, sizeof *s->all) ||
+      !mem_grow(&s->tallies, &s->cap_tallies, s->n_tallies + s->n_words, sizeof *s->tallies))
+    return err_nomem(err);
   candidate c = {.rid = rid, .bytes = bytes, .first = s->n_tallies};
   for (size_t w = 0; w < s->n_words; w++) {
     if (!counts[w]) continue;
@@ -121,10 +121,10 @@ static lode_status from_index(void *ctx, int64_t rid, const uint16_t *counts, lo
   }
   s->last = rid;
   if (rid > s->cursor) return LODE_OK;
-  LODE__TRY(lode__rec_alive(s->reader->tx, rid, &alive, err));
+  TRY(lode__rec_alive(s->reader->tx, rid, &alive, err));
   if (!alive) return LODE_OK;
   uint64_t bytes;
-  LODE__TRY(lode__sizes_get(s->reader->tx, &s->sizes, rid, &bytes, err));
+  TRY(lode__sizes_get(s->reader->tx, &s->sizes, rid, &bytes, err));
   return add_candidate(s, rid, bytes, counts, err);
 }
 
@@ -132,7 +132,7 @@ static lode_status scan_index(search *s, lode_error *err) {
   lode__reader *r = s->reader;
   s->hint = 0;
   do {
-    LODE__TRY(lode__reader_renew_if_old(r, err));
+    TRY(lode__reader_renew_if_old(r, err));
     s->cut = false;
     lode_status st = lode__text_each(r->tx, r->coll.cid, s->last, s->words, s->n_words, from_index, s, err);
     if (st != LODE_OK && !s->cut) return st;
@@ -151,21 +151,21 @@ static lode_status scan_tail(search *s, lode_error *err) {
     lode_str document;
     counting c = {.s = s};
     uint16_t counts[LODE__TEXT_WORDS] = {0};
-    if (i % LOOK_EVERY == 0) LODE__TRY(lode__reader_renew_if_old(r, err));
-    if (scan_tx != r->count) LODE__TRY(lode__rec_scan(r->tx, r->coll.cid, last, err));
+    if (i % LOOK_EVERY == 0) TRY(lode__reader_renew_if_old(r, err));
+    if (scan_tx != r->count) TRY(lode__rec_scan(r->tx, r->coll.cid, last, err));
     scan_tx = r->count;
-    LODE__TRY(lode__rec_next(r->tx, &rec, &more, err));
+    TRY(lode__rec_next(r->tx, &rec, &more, err));
     if (!more) return LODE_OK;
     last = rec.rid;
     if (!rec.has_document) continue;
-    LODE__TRY(lode__reader_document(r, &rec, &document, err));
-    (void)lode__tokenize(document.data, document.len, count_word, &c);
+    TRY(lode__reader_document(r, &rec, &document, err));
+    (void)token_split(document.data, document.len, count_word, &c);
     bool any = false;
     for (size_t w = 0; w < s->n_words; w++) {
       counts[w] = (uint16_t)c.counts[w];
       any = any || counts[w];
     }
-    if (any) LODE__TRY(add_candidate(s, rec.rid, document.len, counts, err));
+    if (any) TRY(add_candidate(s, rec.rid, document.len, counts, err));
   }
   return LODE_OK;
 }
@@ -216,7 +216,7 @@ static bool keep_score(search *s, double score) {
   double *h = s->kept;
   size_t at;
   if (!is_full(s)) {
-    if (!lode__grow(&s->kept, &s->cap_kept, s->n_kept + 1, sizeof *s->kept)) return false;
+    if (!mem_grow(&s->kept, &s->cap_kept, s->n_kept + 1, sizeof *s->kept)) return false;
     h = s->kept;
     for (at = s->n_kept++; at > 0 && h[(at - 1) / 2] > score; at = (at - 1) / 2) h[at] = h[(at - 1) / 2];
     h[at] = score;
@@ -239,25 +239,25 @@ static bool keep_score(search *s, double score) {
 static lode_status consider(search *s, candidate *c, lode__hits *hits, lode_error *err) {
   lode__rec rec;
   bool found, match = true;
-  LODE__TRY(lode__rec_alive(s->reader->tx, c->rid, &found, err));
+  TRY(lode__rec_alive(s->reader->tx, c->rid, &found, err));
   if (!found) return LODE_OK;
-  LODE__TRY(lode__rec_document_bytes(s->reader->tx, c->rid, &c->bytes, err));
+  TRY(lode__rec_document_bytes(s->reader->tx, c->rid, &c->bytes, err));
   double score = score_of(s, c, (double)c->bytes);
   if (is_full(s) && score < s->kept[0]) return LODE_OK;
-  LODE__TRY(lode__rec_read(s->reader->tx, c->rid, &rec, &found, err));
+  TRY(lode__rec_read(s->reader->tx, c->rid, &rec, &found, err));
   if (!found || !rec.has_document) return LODE_OK;
-  if (s->query->select) LODE__TRY(lode__select_judge(s->query->select, &rec, &match, err));
+  if (s->query->select) TRY(lode__select_judge(s->query->select, &rec, &match, err));
   if (!match) return LODE_OK;
-  char *id = lode__arena_copy(s->query->arena, rec.id.data, rec.id.len);
-  if (!id || !keep_score(s, score) || !lode__grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v))
-    return lode__fail_nomem(err);
+  char *id = mem_arena_copy(s->query->arena, rec.id.data, rec.id.len);
+  if (!id || !keep_score(s, score) || !mem_grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v))
+    return err_nomem(err);
   hits->v[hits->n++] = (lode__hit){.rid = rec.rid, .vid = rec.vid, .id = {id, rec.id.len}, .distance = NAN, .score = score};
   return LODE_OK;
 }
 
 static lode_status gather(search *s, lode_error *err) {
   s->cursor = s->reader->coll.text_cursor;
-  LODE__TRY(scan_tail(s, err));
+  TRY(scan_tail(s, err));
   return scan_index(s, err);
 }
 
@@ -266,28 +266,28 @@ lode_status lode__text_search(lode__reader *reader, const lode__text_query *quer
   lode_status st = LODE_OK;
   hits->n = 0;
   if (query->want == 0) return LODE_OK;
-  lode__arena_init(&s.arena, 0);
-  if (lode__tokenize_query(query->text.data ? query->text.data : "", query->text.len, add_word, &s) < 0) {
-    st = lode__fail_nomem(err);
+  mem_arena_init(&s.arena, 0);
+  if (token_split_query(query->text.data ? query->text.data : "", query->text.len, add_word, &s) < 0) {
+    st = err_nomem(err);
     goto done;
   }
   if (s.n_words == 0) goto done;
-  LODE__GOTO(lode__reader_renew_if_old(reader, err));
+  TRY_GOTO(lode__reader_renew_if_old(reader, err));
   reader->taken = true;
-  LODE__GOTO(gather(&s, err));
+  TRY_GOTO(gather(&s, err));
   weigh(&s);
   for (size_t i = s.n / 2; i-- > 0;) sink_candidate(s.all, i, s.n);
   for (size_t i = 1; s.n && !(is_full(&s) && s.all[0].bound < s.kept[0]); i++) {
     candidate c = pop_candidate(&s);
-    LODE__GOTO(consider(&s, &c, hits, err));
-    if (i % LOOK_EVERY == 0) LODE__GOTO(lode__reader_renew_if_old(reader, err));
+    TRY_GOTO(consider(&s, &c, hits, err));
+    if (i % LOOK_EVERY == 0) TRY_GOTO(lode__reader_renew_if_old(reader, err));
   }
   lode__hits_sort(hits, true);
   if (hits->n > query->want) hits->n = query->want;
 done:
-  lode__arena_release(&s.arena);
-  lode__free(s.all);
-  lode__free(s.tallies);
-  lode__free(s.kept);
+  mem_arena_release(&s.arena);
+  mem_free(s.all);
+  mem_free(s.tallies);
+  mem_free(s.kept);
   return st;
 }

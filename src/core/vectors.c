@@ -14,13 +14,13 @@
 void lode__chunk_release(lode__chunk *c) {
   if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
   atomic_fetch_sub(&c->store->cache_bytes, c->bytes);
-  lode__free(c);
+  mem_free(c);
 }
 
 lode__chunk *lode__chunk_new(lode_store *store, uint32_t stride, uint32_t cap) {
   size_t head = (sizeof(lode__chunk) + 63) / 64 * 64;
   size_t bytes = head + (size_t)cap * lode__vectors_row_bytes(stride);
-  char *p = lode__alloc_aligned(64, bytes);
+  char *p = mem_alloc_aligned(64, bytes);
   if (!p) return NULL;
   lode__chunk *c = (lode__chunk *)p;
   *c = (lode__chunk){.store = store, .bytes = bytes, .cap = cap};
@@ -36,26 +36,26 @@ lode__chunk *lode__chunk_new(lode_store *store, uint32_t stride, uint32_t cap) {
 /* ---- Lists of dead keys ---- */
 
 void lode__keys_release(lode__keys *k) {
-  if (k && atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) == 1) lode__free(k);
+  if (k && atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) == 1) mem_free(k);
 }
 
 static bool keys_have(const lode__keys *k, int64_t key) {
-  return k && bsearch(&key, k->v, k->n, sizeof key, lode__compare_i64) != NULL;
+  return k && bsearch(&key, k->v, k->n, sizeof key, sort_cmp_i64) != NULL;
 }
 
 lode_status lode__keys_add(lode__keys **k, const lode__rids *more, lode_error *err) {
   size_t old = *k ? (*k)->n : 0, n, bytes;
   if (more->n == 0) return LODE_OK;
-  if (lode__add_over(old, more->n, &n) || lode__mul_over(n, sizeof(int64_t), &bytes) ||
-      lode__add_over(bytes, sizeof(lode__keys), &bytes))
-    return lode__fail_nomem(err);
-  lode__keys *joined = lode__alloc(bytes);
-  if (!joined) return lode__fail_nomem(err);
+  if (mem_add_overflow(old, more->n, &n) || mem_mul_overflow(n, sizeof(int64_t), &bytes) ||
+      mem_add_overflow(bytes, sizeof(lode__keys), &bytes))
+    return err_nomem(err);
+  lode__keys *joined = mem_alloc(bytes);
+  if (!joined) return err_nomem(err);
   atomic_init(&joined->refs, 1);
   joined->n = n;
   if (old) memcpy(joined->v, (*k)->v, old * sizeof(int64_t));
   memcpy(joined->v + old, more->v, more->n * sizeof(int64_t));
-  qsort(joined->v, n, sizeof(int64_t), lode__compare_i64);
+  qsort(joined->v, n, sizeof(int64_t), sort_cmp_i64);
   lode__keys_release(*k);
   *k = joined;
   return LODE_OK;
@@ -72,7 +72,7 @@ void lode__covered_free(lode__covered *segs, size_t n) {
     lode__seg_release(segs[i].seg);
     lode__slots_release(segs[i].live);
   }
-  lode__free(segs);
+  mem_free(segs);
 }
 
 lode__covered lode__covered_share(const lode__covered *c) {
@@ -86,10 +86,10 @@ void lode__vectors_release(lode__vectors *v) {
   lode__covered_free(v->segs, v->n_segs);
   (void)pthread_mutex_destroy(&v->marks_lock);
   for (size_t i = 0; i < v->n_parts; i++) lode__chunk_release(v->parts[i].chunk);
-  lode__free(v->parts);
+  mem_free(v->parts);
   lode__keys_release(v->dead_rids);
   lode__keys_release(v->dead_vids);
-  lode__free(v);
+  mem_free(v);
 }
 
 lode__vectors *lode__vectors_share(lode__vectors *v) {
@@ -98,15 +98,15 @@ lode__vectors *lode__vectors_share(lode__vectors *v) {
 }
 
 lode__vectors *lode__vectors_new(uint32_t dim, const lode__vectors *from) {
-  lode__vectors *v = lode__alloc_zero(1, sizeof *v);
+  lode__vectors *v = mem_calloc(1, sizeof *v);
   if (!v) return NULL;
   atomic_init(&v->refs, 1);
   (void)pthread_mutex_init(&v->marks_lock, NULL);
   v->dim = dim;
   v->stride = lode__vectors_stride(dim);
   if (!from) return v;
-  v->parts = lode__alloc_zero(from->n_parts, sizeof *v->parts);
-  v->segs = lode__alloc_zero(from->n_segs, sizeof *v->segs);
+  v->parts = mem_calloc(from->n_parts, sizeof *v->parts);
+  v->segs = mem_calloc(from->n_segs, sizeof *v->segs);
   if (!v->parts || !v->segs) {
     lode__vectors_release(v);
     return NULL;
@@ -132,7 +132,7 @@ lode__vectors *lode__vectors_new(uint32_t dim, const lode__vectors *from) {
 /* ---- Segments ---- */
 
 lode_status lode__vectors_lost(const lode__coll *coll, uint64_t met, lode_error *err) {
-  return lode__fail(err, LODE_CORRUPT,
+  return err_set(err, LODE_CORRUPT,
                     "collection %.*s has %llu vectors and %llu were found: run `lode db verify`, then `lode db salvage`",
                     (int)coll->name.len, coll->name.data, (unsigned long long)(coll->records - coll->pending),
                     (unsigned long long)met);

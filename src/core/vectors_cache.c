@@ -97,7 +97,7 @@ static lode__cached *find_entry(lode_store *store, int64_t cid) {
 static lode__cached *get_entry(lode_store *store, int64_t cid) {
   pthread_mutex_lock(&store->lock);
   lode__cached *e = find_entry(store, cid);
-  if (!e && (e = lode__alloc_zero(1, sizeof *e))) {
+  if (!e && (e = mem_calloc(1, sizeof *e))) {
     e->cid = cid;
     (void)pthread_mutex_init(&e->update, NULL);
     e->next = store->cached[(uint64_t)cid % LODE__CACHE_BUCKETS];
@@ -136,8 +136,8 @@ void lode__cached_publish(lode_store *store, lode__cached *e, lode__vectors *v) 
 lode_status lode__vectors_get(lode__reader *reader, lode__vectors **out, lode_error *err) {
   lode__cached *entry = get_entry(reader->handle->store, reader->handle->cid);
   *out = NULL;
-  if (!entry) return lode__fail_nomem(err);
-  LODE__TRY(lode__reader_begin(reader, err));
+  if (!entry) return err_nomem(err);
+  TRY(lode__reader_begin(reader, err));
   lode__vectors *now = lode__cached_current(reader->handle->store, entry);
   if (lode__vectors_current(now, reader) && !lode__vectors_suspect(now)) {
     *out = now;
@@ -168,7 +168,7 @@ lode_status lode__vectors_peek(lode__reader *reader, lode__vectors **out, lode_e
   *out = NULL;
   lode__vectors_release(now);
   if (!indexed) return LODE_OK;
-  LODE__TRY(lode__vectors_get(reader, out, err));
+  TRY(lode__vectors_get(reader, out, err));
   if (*out && (*out)->n_segs) return LODE_OK;
   lode__vectors_release(*out);
   *out = NULL;
@@ -208,7 +208,7 @@ void lode__vectors_forget_all(lode_store *store) {
       next = e->next;
       lode__vectors_release(e->current);
       (void)pthread_mutex_destroy(&e->update);
-      lode__free(e);
+      mem_free(e);
     }
     store->cached[i] = NULL;
   }

@@ -38,7 +38,7 @@ static int by_key(const void *a, const void *b) {
 }
 
 static lode_status note_died(update *u, int64_t rid, int64_t vid, lode_error *err) {
-  if (!lode__grow(&u->died, &u->cap_died, u->n_died + 1, sizeof *u->died)) return lode__fail_nomem(err);
+  if (!mem_grow(&u->died, &u->cap_died, u->n_died + 1, sizeof *u->died)) return err_nomem(err);
   u->died[u->n_died++] = (lode__segment_record){.key = rid, .cursor = (uint64_t)vid};
   return LODE_OK;
 }
@@ -51,7 +51,7 @@ static lode_status note_erased(void *ctx, int64_t vid, int64_t rid, lode_error *
 static lode_status note_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
   update *u = ctx;
   (void)gid;
-  if (!rid) LODE__TRY(lode__vec_owner(u->reader->tx, vid, &rid, err));
+  if (!rid) TRY(lode__vec_owner(u->reader->tx, vid, &rid, err));
   return rid ? note_died(u, rid, vid, err) : LODE_OK;
 }
 
@@ -61,11 +61,11 @@ static lode_status bury(update *u, lode__covered *c, lode_error *err) {
   size_t found = 0;
   if (u->n_died == 0) return LODE_OK;
   lode__slots *dead = lode__slots_new(rows, false);
-  if (!dead) return lode__fail_nomem(err);
+  if (!dead) return err_nomem(err);
   lode_status st = lode__segment_mark(c->seg->segment, u->died, u->n_died, dead->bits, &found, err);
   if (st == LODE_OK && found) {
     lode__slots *live = lode__slots_new(rows, true);
-    if (!live) st = lode__fail_nomem(err);
+    if (!live) st = err_nomem(err);
     for (size_t w = 0; live && w < live->words; w++) {
       if (c->live) live->bits[w] = c->live->bits[w];
       live->bits[w] &= ~dead->bits[w];
@@ -86,7 +86,7 @@ static lode_status bury_or_suspect(update *u, lode__covered *c, lode_error *err)
   lode_error why;
   lode_status st = bury(u, c, &why);
   if (st == LODE_OK) return LODE_OK;
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st == LODE_NOMEM) return err_nomem(err);
   lode__seg_suspect(c->seg->store, c->seg->row.id, st, why.text);
   return LODE_OK;
 }
@@ -95,8 +95,8 @@ static lode_status bury_or_suspect(update *u, lode__covered *c, lode_error *err)
 static lode_status bury_all(update *u, lode__covered *c, lode_error *err) {
   lode__tx *tx = u->reader->tx;
   u->n_died = 0;
-  LODE__TRY(lode__dead_each(tx, c->after, c->last, note_erased, u, err));
-  LODE__TRY(lode__grave_each(tx, u->reader->coll.cid, 0, note_grave, u, err));
+  TRY(lode__dead_each(tx, c->after, c->last, note_erased, u, err));
+  TRY(lode__grave_each(tx, u->reader->coll.cid, 0, note_grave, u, err));
   if (u->n_died) qsort(u->died, u->n_died, sizeof *u->died, by_key);
   return bury_or_suspect(u, c, err);
 }
@@ -116,7 +116,7 @@ static lode_status add_seg(void *ctx, const lode__seg_row *row, lode_error *err)
   if (!row->proven || row->bytes == 0 || row->after < list->last || lode__seg_is_suspect(store, row->id)) return LODE_OK;
   for (size_t i = 0; i < v->n_segs && !c.seg; i++)
     if (v->segs[i].seg->row.id == row->id) c = lode__covered_share(&v->segs[i]);
-  if (!c.seg) LODE__TRY(lode__seg_open(store, row, &c.seg, err));
+  if (!c.seg) TRY(lode__seg_open(store, row, &c.seg, err));
   c.after = row->after; /* the range of a known one may have grown over an empty gap */
   c.last = row->last;
   if (c.seg && c.seg->segment->info.dim != v->dim) { /* of another store, or forged */
@@ -126,10 +126,10 @@ static lode_status add_seg(void *ctx, const lode__seg_row *row, lode_error *err)
     return LODE_OK;
   }
   if (!c.seg) return LODE_OK;
-  if (!lode__grow(&list->segs, &list->cap, list->n + 1, sizeof *list->segs)) {
+  if (!mem_grow(&list->segs, &list->cap, list->n + 1, sizeof *list->segs)) {
     lode__seg_release(c.seg);
     lode__slots_release(c.live);
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   list->segs[list->n++] = c;
   list->last = row->last;
@@ -192,10 +192,10 @@ static lode_status begin_anew(update *u, lode_error *err);
 static lode_status see_segments(update *u, lode_error *err) {
   seg_list list = {.u = u, .last = INT64_MIN};
   lode_status st;
-  LODE__GOTO(lode__seg_each(u->reader->tx, u->reader->coll.cid, add_seg, &list, err));
+  TRY_GOTO(lode__seg_each(u->reader->tx, u->reader->coll.cid, add_seg, &list, err));
   bool keeps = covers(&list, u->v);
   for (size_t i = 0; i < list.n; i++)
-    if (u->v->missed || !is_known(u->v, &list.segs[i])) LODE__GOTO(bury_all(u, &list.segs[i], err));
+    if (u->v->missed || !is_known(u->v, &list.segs[i])) TRY_GOTO(bury_all(u, &list.segs[i], err));
   lode__covered *old = u->v->segs;
   size_t n_old = u->v->n_segs;
   u->v->segs = list.segs;
@@ -212,9 +212,9 @@ done:
 
 static lode_status see_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
   update *u = ctx;
-  if (u->v->n_segs) LODE__TRY(note_grave(u, gid, rid, vid, err));
+  if (u->v->n_segs) TRY(note_grave(u, gid, rid, vid, err));
   bool ok = rid ? lode__rids_add(&u->rids, rid) : lode__rids_add(&u->vids, vid);
-  if (!ok) return lode__fail_nomem(err);
+  if (!ok) return err_nomem(err);
   u->v->last_gid = gid;
   u->cut = (u->rids.n + u->vids.n) % LOOK_EVERY == 0 && lode__reader_is_old(u->reader);
   return u->cut ? LODE_CANCELLED : LODE_OK;
@@ -245,7 +245,7 @@ static bool room_for_row(update *u) {
     u->too_large = true;
     return false;
   }
-  if (!lode__grow(&v->parts, &v->cap_parts, v->n_parts + 1, sizeof *v->parts)) return false;
+  if (!mem_grow(&v->parts, &v->cap_parts, v->n_parts + 1, sizeof *v->parts)) return false;
   lode__chunk *c = lode__chunk_new(store, v->stride, (uint32_t)rows);
   if (!c) return false;
   v->parts[v->n_parts++] = (lode__part){.chunk = c};
@@ -268,19 +268,19 @@ static void put_row(lode__vectors *v, int64_t vid, int64_t rid, const void *data
 /* Those of one gap between segments; *ended says that there are none behind it either. */
 static lode_status see_gap(update *u, int64_t from, int64_t to, bool *ended, lode_error *err) {
   lode__tx *tx = u->reader->tx;
-  LODE__TRY(lode__vec_scan(tx, u->reader->coll.cid, from, err));
+  TRY(lode__vec_scan(tx, u->reader->coll.cid, from, err));
   for (size_t i = 1;; i++) {
     int64_t vid, rid;
     const void *data;
     uint32_t dim;
     bool more;
-    LODE__TRY(lode__vec_next(tx, &vid, &rid, &data, &dim, &more, err));
+    TRY(lode__vec_next(tx, &vid, &rid, &data, &dim, &more, err));
     *ended = !more;
     if (!more || vid > to) return LODE_OK;
     if (dim != u->v->dim)
-      return lode__fail(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
+      return err_set(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
                         dim, u->v->dim);
-    if (!room_for_row(u)) return u->too_large ? LODE_OK : lode__fail_nomem(err);
+    if (!room_for_row(u)) return u->too_large ? LODE_OK : err_nomem(err);
     put_row(u->v, vid, rid, data);
     u->v->last_vid = vid;
     if (i % LOOK_EVERY == 0 && lode__reader_is_old(u->reader)) {
@@ -295,7 +295,7 @@ static lode_status see_vectors(update *u, lode_error *err) {
   int64_t from, to;
   bool ended = false;
   while (!ended && !u->cut && !u->too_large && lode__vectors_gap(v, v->last_vid, &from, &to)) {
-    LODE__TRY(see_gap(u, from, to, &ended, err));
+    TRY(see_gap(u, from, to, &ended, err));
     if (!ended && !u->cut && !u->too_large) v->last_vid = to;
   }
   if (ended && v->n_segs && v->last_vid < v->segs[v->n_segs - 1].last) v->last_vid = v->segs[v->n_segs - 1].last;
@@ -308,7 +308,7 @@ static lode_status begin_anew(update *u, lode_error *err) {
   u->v = lode__vectors_new(u->reader->coll.dim, NULL);
   if (!u->v) {
     u->v = old;
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   if (old && old->dim == u->v->dim) {
     u->v->segs = old->segs;
@@ -339,23 +339,23 @@ static bool could_fit(const update *u) {
 /* In one transaction as far as its age allows; u->cut says that it ended early. */
 static lode_status advance(update *u, lode_error *err) {
   u->cut = false;
-  if (!u->v || u->v->dim != u->reader->coll.dim || u->v->streams) LODE__TRY(begin_anew(u, err));
+  if (!u->v || u->v->dim != u->reader->coll.dim || u->v->streams) TRY(begin_anew(u, err));
   if (u->v->last_gid < u->reader->coll.low_water) {
     u->v->last_gid = u->reader->coll.low_water;
     u->v->missed = true;
   }
-  LODE__TRY(see_segments(u, err));
+  TRY(see_segments(u, err));
   u->too_large = !could_fit(u);
-  if (!u->too_large) LODE__TRY(see_vectors(u, err));
-  if (!u->cut) LODE__TRY(see_graves(u, err)); /* behind the scan: it may have met vectors that were replaced */
+  if (!u->too_large) TRY(see_vectors(u, err));
+  if (!u->cut) TRY(see_graves(u, err)); /* behind the scan: it may have met vectors that were replaced */
   if (!u->cut && lode__vectors_suspect(u->v)) u->cut = true; /* once more without them */
   return LODE_OK;
 }
 
 static lode_status load(update *u, lode_error *err) {
   do {
-    LODE__TRY(lode__reader_renew_if_old(u->reader, err));
-    LODE__TRY(advance(u, err));
+    TRY(lode__reader_renew_if_old(u->reader, err));
+    TRY(advance(u, err));
   } while (u->cut);
   return LODE_OK;
 }
@@ -451,7 +451,7 @@ static lode_status make_current(update *u, lode__vectors **out, lode_error *err)
   lode_store *store = r->handle->store;
   lode_status st = LODE_OK;
   lode__vectors *base = lode__cached_current(store, u->entry);
-  LODE__GOTO(lode__reader_begin(r, err));
+  TRY_GOTO(lode__reader_begin(r, err));
   if (base && base->epoch != r->epoch) { /* another store: the same keys may mean other vectors there */
     lode__vectors_release(base);
     base = NULL;
@@ -461,21 +461,21 @@ static lode_status make_current(update *u, lode__vectors **out, lode_error *err)
     return LODE_OK;
   }
   if (base && !(u->v = lode__vectors_new(base->dim, base))) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   if (u->v) u->v->streams = base->streams;
-  LODE__GOTO(load(u, err));
+  TRY_GOTO(load(u, err));
   count_unknown(u);
   if (too_many_unknown(u)) {
-    LODE__GOTO(begin_anew(u, err));
-    LODE__GOTO(load(u, err));
+    TRY_GOTO(begin_anew(u, err));
+    TRY_GOTO(load(u, err));
     count_unknown(u);
   }
-  LODE__GOTO(check_number(u, err));
+  TRY_GOTO(check_number(u, err));
   if (u->too_large && u->v->n_segs == 0) goto done;
   if (u->too_large) {
-    LODE__GOTO(begin_anew(u, err)); /* gives the chunks back */
+    TRY_GOTO(begin_anew(u, err)); /* gives the chunks back */
     u->v->streams = true;
   }
   lode__vectors_release(base);
@@ -496,8 +496,8 @@ lode_status lode__vectors_next(lode__reader *reader, lode__cached *entry, lode__
   update u = {.reader = reader, .entry = entry};
   lode_status st = make_current(&u, out, err);
   lode__vectors_release(u.v);
-  lode__free(u.rids.v);
-  lode__free(u.vids.v);
-  lode__free(u.died);
+  mem_free(u.rids.v);
+  mem_free(u.vids.v);
+  mem_free(u.died);
   return st;
 }

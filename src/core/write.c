@@ -15,7 +15,7 @@
 typedef struct txn_collection {
   struct txn_collection *next;
   lode__coll coll;
-  lode__arena arena;
+  mem_arena arena;
 } txn_collection;
 
 struct lode_txn {
@@ -28,30 +28,30 @@ struct lode_txn {
 static void free_txn(lode_txn *txn) {
   for (txn_collection *t = txn->changed_colls, *next; t; t = next) {
     next = t->next;
-    lode__arena_release(&t->arena);
-    lode__free(t);
+    mem_arena_release(&t->arena);
+    mem_free(t);
   }
-  lode__free(txn);
+  mem_free(txn);
 }
 
 lode_status lode__core_begin(lode_store *store, lode_txn **out, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
-  lode_txn *txn = lode__alloc_zero(1, sizeof *txn);
-  if (!txn) return lode__fail_nomem(err);
+  lode_txn *txn = mem_calloc(1, sizeof *txn);
+  if (!txn) return err_nomem(err);
   txn->engine = store->engine;
   txn->store = store;
   lode_status st = lode__store_begin_write(store, &txn->tx, err);
   if (st == LODE_OK)
     *out = txn;
   else
-    lode__free(txn);
+    mem_free(txn);
   return st;
 }
 
 lode_status lode__core_commit(lode_txn *txn, lode_error *err) {
   lode_status st = LODE_OK;
-  lode__error_clear(err);
+  err_clear(err);
   lode__store_enter(txn->store);
   for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next) st = lode__coll_save(txn->tx, &t->coll, err);
   if (st == LODE_OK)
@@ -77,7 +77,7 @@ typedef struct writer {
   lode__tx *tx;
   lode__coll *coll;   /* its counts change with each write */
   lode__coll own, before;
-  lode__arena arena;
+  mem_arena arena;
 } writer;
 
 static lode_status touch(lode_txn *txn, lode_collection *handle, lode__coll **coll, lode_error *err) {
@@ -86,13 +86,13 @@ static lode_status touch(lode_txn *txn, lode_collection *handle, lode__coll **co
       *coll = &t->coll;
       return LODE_OK;
     }
-  txn_collection *t = lode__alloc_zero(1, sizeof *t);
-  if (!t) return lode__fail_nomem(err);
-  lode__arena_init(&t->arena, 0);
+  txn_collection *t = mem_calloc(1, sizeof *t);
+  if (!t) return err_nomem(err);
+  mem_arena_init(&t->arena, 0);
   lode_status st = lode__coll_of(handle, txn->tx, &t->arena, &t->coll, err);
   if (st != LODE_OK) {
-    lode__arena_release(&t->arena);
-    lode__free(t);
+    mem_arena_release(&t->arena);
+    mem_free(t);
     return st;
   }
   t->next = txn->changed_colls;
@@ -103,17 +103,17 @@ static lode_status touch(lode_txn *txn, lode_collection *handle, lode__coll **co
 
 static lode_status writer_begin(writer *w, lode_collection *handle, lode_txn *txn, lode_error *err) {
   *w = (writer){.handle = handle, .txn = txn};
-  lode__arena_init(&w->arena, 0);
+  mem_arena_init(&w->arena, 0);
   if (txn && txn->store != handle->store)
-    return lode__fail(err, LODE_INVALID, "the transaction belongs to another store than the collection");
+    return err_set(err, LODE_INVALID, "the transaction belongs to another store than the collection");
   if (txn) {
-    LODE__TRY(touch(txn, handle, &w->coll, err));
-    LODE__TRY(lode__tx_savepoint(txn->tx, err));
+    TRY(touch(txn, handle, &w->coll, err));
+    TRY(lode__tx_savepoint(txn->tx, err));
     w->tx = txn->tx;
     w->before = *w->coll;
     return LODE_OK;
   }
-  LODE__TRY(lode__store_begin_write(handle->store, &w->tx, err));
+  TRY(lode__store_begin_write(handle->store, &w->tx, err));
   w->coll = &w->own;
   lode_status st = lode__coll_of(handle, w->tx, &w->arena, &w->own, err);
   if (st != LODE_OK) {
@@ -135,7 +135,7 @@ static lode_status writer_end(writer *w, lode_status st, lode_error *err) {
     else
       lode__tx_rollback(w->tx);
   }
-  lode__arena_release(&w->arena);
+  mem_arena_release(&w->arena);
   return st;
 }
 
@@ -150,11 +150,11 @@ typedef struct batch_write {
   lode__name *names;    /* of each record */
   lode__change *inserts; /* the next to be inserted */
   size_t n_inserts;
-  lode__arena arena;    /* their metadata, where it is not the caller's */
+  mem_arena arena;    /* their metadata, where it is not the caller's */
   bool *missing;
   lode_write_result result;
-  lode__json old, patch;
-  lode__buf buf;
+  json_doc old, patch;
+  strbuf buf;
 } batch_write;
 
 enum { SOME = 1000 }; /* ids to look up, or records to insert, at once */
@@ -168,15 +168,15 @@ static lode_status look_up(batch_write *b, lode_error *err) {
     const size_t *order = b->batch.order + first;
     n = b->batch.n - first < SOME ? b->batch.n - first : SOME;
     for (size_t i = 0; i < n; i++) ids[i] = b->batch.records[order[i]].id;
-    LODE__TRY(lode__names_find(b->w.tx, b->w.coll->cid, ids, n, names, err));
+    TRY(lode__names_find(b->w.tx, b->w.coll->cid, ids, n, names, err));
     for (size_t i = 0; i < n; i++) b->names[order[i]] = names[i];
   }
   if (b->kind != ADD_FAIL) return LODE_OK;
   for (size_t i = 0; i < b->batch.n; i++) {
     char quoted[256];
     if (exists(b, i))
-      return lode__fail_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert or update, or keep it (LODE_KEEP_EXISTING, --on-existing keep)",
-                           lode__quote(b->batch.records[i].id, quoted, sizeof quoted));
+      return err_set_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert or update, or keep it (LODE_KEEP_EXISTING, --on-existing keep)",
+                           str_quote(b->batch.records[i].id, quoted, sizeof quoted));
   }
   return LODE_OK;
 }
@@ -185,20 +185,20 @@ static lode_status look_up(batch_write *b, lode_error *err) {
 static lode_status merge(batch_write *b, lode_str old, size_t i, lode_str *merged, lode_error *err) {
   bool empty;
   *merged = (lode_str){NULL, 0};
-  if (old.data) LODE__TRY(lode__meta_parse_stored(&b->old, old, err));
-  LODE__TRY(lode__json_parse(&b->patch, b->batch.metadata[i], NULL, err));
+  if (old.data) TRY(meta_parse_stored(&b->old, old, err));
+  TRY(json_parse(&b->patch, b->batch.metadata[i], NULL, err));
   b->buf.len = 0;
-  lode_status st = lode__meta_merge(old.data ? &b->old : NULL, &b->patch, &b->buf, &empty, err);
-  if (st == LODE_OK && b->buf.failed) return lode__fail_nomem(err);
+  lode_status st = meta_merge(old.data ? &b->old : NULL, &b->patch, &b->buf, &empty, err);
+  if (st == LODE_OK && b->buf.failed) return err_nomem(err);
   if (st != LODE_OK && err) err->record = i;
   if (st == LODE_OK && !empty) *merged = (lode_str){b->buf.data, b->buf.len};
   return st;
 }
 
 static lode_status insert_gathered(batch_write *b, lode_error *err) {
-  LODE__TRY(lode__rec_insert(b->w.tx, b->w.coll, b->inserts, b->n_inserts, err));
+  TRY(lode__rec_insert(b->w.tx, b->w.coll, b->inserts, b->n_inserts, err));
   b->n_inserts = 0;
-  lode__arena_reset(&b->arena);
+  mem_arena_reset(&b->arena);
   return LODE_OK;
 }
 
@@ -208,9 +208,9 @@ static lode_status insert(batch_write *b, size_t i, lode_error *err) {
                     .metadata = b->batch.metadata[i], .vector = r->vector, .dim = r->dimension,
                     .dead_rid = b->names[i].rid};
   if (b->batch.has_null[i]) {
-    LODE__TRY(merge(b, (lode_str){NULL, 0}, i, &c.metadata, err));
-    if (c.metadata.data && !(c.metadata.data = lode__arena_copy(&b->arena, c.metadata.data, c.metadata.len)))
-      return lode__fail_nomem(err);
+    TRY(merge(b, (lode_str){NULL, 0}, i, &c.metadata, err));
+    if (c.metadata.data && !(c.metadata.data = mem_arena_copy(&b->arena, c.metadata.data, c.metadata.len)))
+      return err_nomem(err);
   }
   b->inserts[b->n_inserts++] = c;
   return b->n_inserts == SOME ? insert_gathered(b, err) : LODE_OK;
@@ -223,10 +223,10 @@ static lode_status write_batch_change(batch_write *b, size_t i, lode_error *err)
   lode__rec rec;
   bool found;
   if (!c.set_document && !c.set_metadata && !c.vector) return LODE_OK;
-  LODE__TRY(lode__rec_read_named(b->w.tx, b->names[i].rid, &rec, &found, err));
+  TRY(lode__rec_read_named(b->w.tx, b->names[i].rid, &rec, &found, err));
   if (!found)
-    return lode__fail(err, LODE_CORRUPT, "the name table points to a record that is not there: run `lode db verify`");
-  if (c.set_metadata) LODE__TRY(merge(b, rec.metadata, i, &c.metadata, err));
+    return err_set(err, LODE_CORRUPT, "the name table points to a record that is not there: run `lode db verify`");
+  if (c.set_metadata) TRY(merge(b, rec.metadata, i, &c.metadata, err));
   return lode__rec_update(b->w.tx, b->w.coll, &rec, &c, err);
 }
 
@@ -241,7 +241,7 @@ static lode_status write_those(batch_write *b, bool existing, uint32_t dim, lode
       continue;
     }
     if (b->batch.records[i].vector) b->w.coll->dim = dim;
-    LODE__TRY(existing ? write_batch_change(b, i, err) : insert(b, i, err));
+    TRY(existing ? write_batch_change(b, i, err) : insert(b, i, err));
     b->result.written++;
   }
   return LODE_OK;
@@ -250,25 +250,25 @@ static lode_status write_those(batch_write *b, bool existing, uint32_t dim, lode
 static lode_status write_all(batch_write *b, lode_error *err) {
   uint32_t dim;
   lode__fit fit = lode__coll_fit(b->w.coll);
-  LODE__TRY(lode__batch_check_vectors(&b->batch, &b->w.handle->fit, &fit, &dim, err));
-  LODE__TRY(look_up(b, err));
-  LODE__TRY(write_those(b, true, dim, err));
-  LODE__TRY(write_those(b, false, dim, err));
+  TRY(lode__batch_check_vectors(&b->batch, &b->w.handle->fit, &fit, &dim, err));
+  TRY(look_up(b, err));
+  TRY(write_those(b, true, dim, err));
+  TRY(write_those(b, false, dim, err));
   return insert_gathered(b, err);
 }
 
 static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn *txn, const lode_record *records,
                                size_t n, lode_write_result *result, lode_error *err) {
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   if (result) *result = (lode_write_result){0};
-  LODE__TRY(lode__batch_init(&b->batch, handle->store->options->max_document_bytes, records, n,
+  TRY(lode__batch_init(&b->batch, handle->store->options->max_document_bytes, records, n,
                              b->kind == UPSERT || b->kind == UPDATE, err));
   if (b->missing) memset(b->missing, 0, n * sizeof *b->missing);
-  lode__arena_init(&b->arena, 0);
-  b->names = lode__alloc_zero(n, sizeof *b->names);
-  b->inserts = lode__alloc_zero(n < SOME ? n : SOME, sizeof *b->inserts);
-  st = b->names && b->inserts ? LODE_OK : lode__fail_nomem(err);
+  mem_arena_init(&b->arena, 0);
+  b->names = mem_calloc(n, sizeof *b->names);
+  b->inserts = mem_calloc(n < SOME ? n : SOME, sizeof *b->inserts);
+  st = b->names && b->inserts ? LODE_OK : err_nomem(err);
   if (st == LODE_OK && n > 0) {
     st = writer_begin(&b->w, handle, txn, err);
     if (st == LODE_OK) st = write_all(b, err);
@@ -276,13 +276,13 @@ static lode_status write_batch(batch_write *b, lode_collection *handle, lode_txn
   }
   if (st == LODE_OK && result) *result = b->result;
   if (st != LODE_OK && b->missing) memset(b->missing, 0, n * sizeof *b->missing);
-  lode__free(b->names);
-  lode__free(b->inserts);
-  lode__arena_release(&b->arena);
+  mem_free(b->names);
+  mem_free(b->inserts);
+  mem_arena_release(&b->arena);
   lode__batch_release(&b->batch);
-  lode__json_release(&b->old);
-  lode__json_release(&b->patch);
-  lode__buf_release(&b->buf);
+  json_release(&b->old);
+  json_release(&b->patch);
+  strbuf_release(&b->buf);
   return st;
 }
 
@@ -312,22 +312,22 @@ enum { DELETE_SOME = 250000 };
 static lode_status delete_ids(writer *w, const lode_str *ids, size_t n, size_t *deleted, lode_error *err) {
   size_t most = n < DELETE_SOME ? n : DELETE_SOME, some, gone;
   lode_status st = LODE_OK;
-  size_t *order = lode__alloc_zero(most, sizeof *order);
-  lode_str *sorted = lode__alloc_zero(most, sizeof *sorted);
+  size_t *order = mem_calloc(most, sizeof *order);
+  lode_str *sorted = mem_calloc(most, sizeof *sorted);
   if (!order || !sorted) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   for (size_t at = 0; at < n; at += some) {
     some = n - at < most ? n - at : most;
-    LODE__GOTO(lode__order_strings(ids + at, sizeof *ids, some, order, err));
+    TRY_GOTO(sort_strings(ids + at, sizeof *ids, some, order, err));
     for (size_t i = 0; i < some; i++) sorted[i] = ids[at + order[i]];
-    LODE__GOTO(lode__rec_delete(w->tx, w->coll, sorted, some, &gone, err));
+    TRY_GOTO(lode__rec_delete(w->tx, w->coll, sorted, some, &gone, err));
     *deleted += gone;
   }
 done:
-  lode__free(order);
-  lode__free(sorted);
+  mem_free(order);
+  mem_free(sorted);
   return st;
 }
 
@@ -335,17 +335,17 @@ done:
 typedef struct id_list {
   lode_str *v;
   size_t n, cap;
-  lode__arena arena;
+  mem_arena arena;
 } id_list;
 
 static lode_status gather_ids(lode__select *select, id_list *ids, lode_error *err) {
   lode__rec rec;
   bool more;
   for (;;) {
-    LODE__TRY(lode__select_next(select, &rec, &more, err));
+    TRY(lode__select_next(select, &rec, &more, err));
     if (!more) return LODE_OK;
-    const char *copy = lode__arena_copy(&ids->arena, rec.id.data, rec.id.len);
-    if (!copy || !lode__grow(&ids->v, &ids->cap, ids->n + 1, sizeof *ids->v)) return lode__fail_nomem(err);
+    const char *copy = mem_arena_copy(&ids->arena, rec.id.data, rec.id.len);
+    if (!copy || !mem_grow(&ids->v, &ids->cap, ids->n + 1, sizeof *ids->v)) return err_nomem(err);
     ids->v[ids->n++] = (lode_str){copy, rec.id.len};
   }
 }
@@ -357,16 +357,16 @@ static lode_status delete_selected(writer *w, const lode_selection *selection, s
   lode_status st;
   if (selection->ids && !selection->where.data && !selection->where_document.data)
     return delete_ids(w, selection->ids, selection->n_ids, deleted, err);
-  lode__arena_init(&ids.arena, 0);
+  mem_arena_init(&ids.arena, 0);
   lode__reader_borrow(&reader, w->handle, w->tx, w->coll);
-  LODE__GOTO(lode__select_init(&select, &reader, selection, err));
-  LODE__GOTO(gather_ids(&select, &ids, err));
+  TRY_GOTO(lode__select_init(&select, &reader, selection, err));
+  TRY_GOTO(gather_ids(&select, &ids, err));
   st = delete_ids(w, ids.v, ids.n, deleted, err);
 done:
   lode__select_release(&select);
   lode__reader_release(&reader);
-  lode__free(ids.v);
-  lode__arena_release(&ids.arena);
+  mem_free(ids.v);
+  mem_arena_release(&ids.arena);
   return st;
 }
 
@@ -374,11 +374,11 @@ lode_status lode__core_delete(lode_collection *collection, lode_txn *txn, const 
                               lode_error *err) {
   writer w;
   size_t n = 0;
-  lode__error_clear(err);
+  err_clear(err);
   if (deleted) *deleted = 0;
-  LODE__TRY(lode__check_selection(selection, err));
+  TRY(lode__check_selection(selection, err));
   if (!selection->ids && !selection->where.data && !selection->where_document.data)
-    return lode__fail(err, LODE_INVALID, "the selection is empty and would delete everything: say where = {} if you mean it");
+    return err_set(err, LODE_INVALID, "the selection is empty and would delete everything: say where = {} if you mean it");
   lode_status st = writer_begin(&w, collection, txn, err);
   if (st == LODE_OK) st = delete_selected(&w, selection, &n, err);
   st = writer_end(&w, st, err);

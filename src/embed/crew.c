@@ -67,7 +67,7 @@ static void begin(lode__crew *crew) {
 }
 
 lode__crew *lode__crew_new(void) {
-  lode__crew *crew = lode__alloc(sizeof *crew);
+  lode__crew *crew = mem_alloc(sizeof *crew);
   if (crew) begin(crew);
   return crew;
 }
@@ -81,7 +81,7 @@ void lode__crew_free(lode__crew *crew) {
     pthread_cond_destroy(&crew->more);
     pthread_mutex_destroy(&crew->lock);
   }
-  lode__free(crew);
+  mem_free(crew);
 }
 
 size_t lode__crew_hire(lode__crew *crew, size_t want) {
@@ -90,7 +90,7 @@ size_t lode__crew_hire(lode__crew *crew, size_t want) {
   for (; crew->n + 1 < want; crew->n++) {
     member *m = &crew->all[crew->n];
     *m = (member){.crew = crew, .me = crew->n + 1, .seen = atomic_load(&crew->round)};
-    if (lode__os_thread(&m->thread, serve, m) != 0) break;
+    if (os_thread_create(&m->thread, serve, m) != 0) break;
   }
   return crew->n + 1 < want ? crew->n + 1 : want;
 }

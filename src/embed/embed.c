@@ -49,9 +49,9 @@ static lode__embed_open_fn *kind_of(lode_str name) {
 
 static lode_status unknown(lode_str name, lode_error *err) {
   char quoted[256];
-  return lode__fail(err, LODE_NOT_FOUND,
+  return err_set(err, LODE_NOT_FOUND,
                     "there is no model %s; there are minilm, code, openai:MODEL, ollama:MODEL, and folders with a "
-                    "BERT-like model, given as a path with a / in it", lode__quote(name, quoted, sizeof quoted));
+                    "BERT-like model, given as a path with a / in it", str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status lode__model_check_name(lode_str name, lode_error *err) {
@@ -67,7 +67,7 @@ bool lode__model_reaches(lode_str name) {
 
 static void describe(lode_embedder *e) {
   e->info = (lode_embedder_info){
-      .identity = lode__str(e->model.identity),
+      .identity = str_of(e->model.identity),
       .dimension = e->model.dimension,
       .max_tokens = e->model.max_tokens,
       .precision = e->model.precision ? e->model.precision : "",
@@ -77,23 +77,23 @@ static void describe(lode_embedder *e) {
 
 static lode_status check_options(const lode_embedder_options *o, lode_error *err) {
   if (o->threads > LODE__EMBED_MAX_THREADS)
-    return lode__fail(err, LODE_INVALID, "%u threads are too many for an embedder; the most is %d", o->threads,
+    return err_set(err, LODE_INVALID, "%u threads are too many for an embedder; the most is %d", o->threads,
                       LODE__EMBED_MAX_THREADS);
   if ((unsigned)o->precision > LODE_PRECISION_INT8)
-    return lode__fail(err, LODE_INVALID, "the precision of an embedder is full or int8");
+    return err_set(err, LODE_INVALID, "the precision of an embedder is full or int8");
   return LODE_OK;
 }
 
 lode_status lode_embedder_open(lode_str model, const lode_embedder_options *options, lode_embedder **embedder,
                                lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   *embedder = NULL;
-  if (!model.data || model.len == 0) model = LODE__LIT(LODE_MODEL_MINILM);
+  if (!model.data || model.len == 0) model = STR_LIT(LODE_MODEL_MINILM);
   if (model.len >= 4096 || memchr(model.data, 0, model.len))
-    return lode__fail(err, LODE_INVALID, "the name of a model has at most 4,095 bytes, and no NUL");
+    return err_set(err, LODE_INVALID, "the name of a model has at most 4,095 bytes, and no NUL");
   lode_embedder_options none = {0};
   if (!options) options = &none;
-  LODE__TRY(check_options(options, err));
+  TRY(check_options(options, err));
 
   lode_str name = {model.data, name_length(model)};
   lode__embed_open_fn *open = kind_of(name);
@@ -101,9 +101,9 @@ lode_status lode_embedder_open(lode_str model, const lode_embedder_options *opti
 
   lode_status st = LODE_OK;
   lode__embed_folders folders = {0};
-  lode_embedder *e = lode__alloc_zero(1, sizeof *e);
-  if (!e) return lode__fail_nomem(err);
-  LODE__GOTO(lode__embed_folders_init(&folders, options->folder, err));
+  lode_embedder *e = mem_calloc(1, sizeof *e);
+  if (!e) return err_nomem(err);
+  TRY_GOTO(lode__embed_folders_init(&folders, options->folder, err));
   lode__embed_setup setup = {
       .model = name,
       .folders = &folders,
@@ -114,11 +114,11 @@ lode_status lode_embedder_open(lode_str model, const lode_embedder_options *opti
       .key = options->key,
       .timeout_ms = options->timeout_ms ? options->timeout_ms : 60000,
   };
-  LODE__GOTO(open(&setup, &e->model, err));
-  if (name.len < model.len && !lode__str_eq(lode__str(e->model.identity), model)) {
+  TRY_GOTO(open(&setup, &e->model, err));
+  if (name.len < model.len && !str_eq(str_of(e->model.identity), model)) {
     char asked[256];
-    st = lode__fail(err, LODE_MISMATCH, "the model %s is asked for, but the one that is here is %s; install the former, or "
-                    "embed the collection anew with the latter", lode__quote(model, asked, sizeof asked),
+    st = err_set(err, LODE_MISMATCH, "the model %s is asked for, but the one that is here is %s; install the former, or "
+                    "embed the collection anew with the latter", str_quote(model, asked, sizeof asked),
                     e->model.identity);
     goto done;
   }
@@ -145,24 +145,24 @@ static lode_status host_embed(void *self, const lode_str *texts, size_t n, float
 
 lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed_fn *embed, void *ctx,
                                lode_embedder **embedder, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   *embedder = NULL;
   if (!identity.data || identity.len == 0 || identity.len >= LODE__IDENTITY_BYTES || memchr(identity.data, 0, identity.len) ||
-      !lode__utf8_valid(identity.data, identity.len))
-    return lode__fail(err, LODE_INVALID, "the identity of an embedder has 1 to %d bytes of UTF-8 without NUL",
+      !utf8_valid(identity.data, identity.len))
+    return err_set(err, LODE_INVALID, "the identity of an embedder has 1 to %d bytes of UTF-8 without NUL",
                       LODE__IDENTITY_BYTES - 1);
   if (dimension == 0 || dimension > LODE_MAX_DIMENSION)
-    return lode__fail(err, LODE_INVALID, "the dimension of an embedder is 1 to %d", LODE_MAX_DIMENSION);
-  if (!embed) return lode__fail(err, LODE_INVALID, "an embedder needs a function");
-  lode_embedder *e = lode__alloc_zero(1, sizeof *e);
-  host *h = lode__alloc_zero(1, sizeof *h);
+    return err_set(err, LODE_INVALID, "the dimension of an embedder is 1 to %d", LODE_MAX_DIMENSION);
+  if (!embed) return err_set(err, LODE_INVALID, "an embedder needs a function");
+  lode_embedder *e = mem_calloc(1, sizeof *e);
+  host *h = mem_calloc(1, sizeof *h);
   if (!e || !h) {
-    lode__free(e);
-    lode__free(h);
-    return lode__fail_nomem(err);
+    mem_free(e);
+    mem_free(h);
+    return err_nomem(err);
   }
   *h = (host){embed, ctx};
-  e->model = (lode__embed_model){.embed = host_embed, .close = lode__free, .self = h, .dimension = dimension};
+  e->model = (lode__embed_model){.embed = host_embed, .close = mem_free, .self = h, .dimension = dimension};
   memcpy(e->model.identity, identity.data, identity.len);
   describe(e);
   *embedder = e;
@@ -178,15 +178,15 @@ static lode_status check_finite(const float *vectors, size_t n, uint32_t dimensi
   for (size_t i = 0; i < n; i++)
     for (uint32_t d = 0; d < dimension; d++)
       if (!isfinite(vectors[i * dimension + d]))
-        return lode__fail_at(err, LODE_REFUSED, i, "the embedder's vector of text %zu has a value that is not finite", i);
+        return err_set_at(err, LODE_REFUSED, i, "the embedder's vector of text %zu has a value that is not finite", i);
   return LODE_OK;
 }
 
 lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   size_t floats;
-  if (lode__mul_over(n, embedder->model.dimension, &floats) || floats > SIZE_MAX / sizeof(float))
-    return lode__fail(err, LODE_LIMIT, "%zu texts are too many for one call", n);
+  if (mem_mul_overflow(n, embedder->model.dimension, &floats) || floats > SIZE_MAX / sizeof(float))
+    return err_set(err, LODE_LIMIT, "%zu texts are too many for one call", n);
   if (n == 0) return LODE_OK;
   lode_status st = embedder->model.embed(embedder->model.self, texts, n, vectors, err);
   if (st == LODE_OK) st = check_finite(vectors, n, embedder->model.dimension, err);
@@ -197,19 +197,19 @@ lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n,
 lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors, lode_error *err) {
   uint32_t dimension = embedder->model.dimension;
   size_t want = 0, at = 0;
-  lode__error_clear(err);
+  err_clear(err);
   *vectors = NULL;
   for (size_t i = 0; i < n; i++) want += records[i].document.data && !records[i].vector;
   if (want == 0) return LODE_OK;
-  lode_str *texts = lode__alloc_zero(want, sizeof *texts);
-  float *made = lode__alloc_zero(want, dimension * sizeof *made);
-  lode_status st = texts && made ? LODE_OK : lode__fail_nomem(err);
+  lode_str *texts = mem_calloc(want, sizeof *texts);
+  float *made = mem_calloc(want, dimension * sizeof *made);
+  lode_status st = texts && made ? LODE_OK : err_nomem(err);
   for (size_t i = 0; st == LODE_OK && i < n; i++)
     if (records[i].document.data && !records[i].vector) texts[at++] = records[i].document;
   if (st == LODE_OK) st = lode_embed(embedder, texts, want, made, err);
-  lode__free(texts);
+  mem_free(texts);
   if (st != LODE_OK) {
-    lode__free(made);
+    mem_free(made);
     if (err) err->record = LODE_NO_RECORD;
     return st;
   }
@@ -223,10 +223,10 @@ lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, si
   return LODE_OK;
 }
 
-void lode_vectors_free(float *vectors) { lode__free(vectors); }
+void lode_vectors_free(float *vectors) { mem_free(vectors); }
 
 void lode_embedder_close(lode_embedder *embedder) {
   if (!embedder) return;
   if (embedder->model.close) embedder->model.close(embedder->model.self);
-  lode__free(embedder);
+  mem_free(embedder);
 }

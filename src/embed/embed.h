@@ -25,10 +25,10 @@ typedef struct lode__embed_folders {
 } lode__embed_folders;
 lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *asked, lode_error *err);
 void lode__embed_folders_release(lode__embed_folders *folders);
-/* The path of `file` in the first folder that has it, else LODE_NOT_FOUND. Free it with lode__free. */
+/* The path of `file` in the first folder that has it, else LODE_NOT_FOUND. Free it with mem_free. */
 lode_status lode__embed_locate(const lode__embed_folders *folders, const char *file, char **path, lode_error *err);
 
-/* A whole file of at most `most` bytes, with a NUL behind it; LODE_LIMIT when it is longer. Free it with lode__free. */
+/* A whole file of at most `most` bytes, with a NUL behind it; LODE_LIMIT when it is longer. Free it with mem_free. */
 lode_status lode__embed_read_file(const char *path, size_t most, char **text, size_t *len, lode_error *err);
 
 /* Options with their defaults filled in. All of it lives as long as the open call. */

@@ -65,7 +65,7 @@ static lode_status embed_rows(const chunk *c, size_t from, size_t to, lode_error
   for (size_t r = from; r < to; r++) {
     while (start_of(c, text + 1) <= r) text++;
     float *x = c->x + r * h;
-    LODE__TRY(b->word(b->word_ctx, c->ids[r], x, err));
+    TRY(b->word(b->word_ctx, c->ids[r], x, err));
     b->kernel->norm(x, b->positions + (r - start_of(c, text)) * h, b->gain, b->shift, h, b->config.epsilon);
   }
   return LODE_OK;
@@ -316,18 +316,18 @@ static char *scratch_bind(scratch *s, char *at, const size_t sizes[PARTS]) {
 void lode__encode_room_free(struct lode__encode_room *room) {
   if (!room) return;
   lode__crew_free(room->crew);
-  lode__free(room->memory);
-  lode__free(room);
+  mem_free(room->memory);
+  mem_free(room);
 }
 
 static struct lode__encode_room *room_new(const lode__bert *b, size_t rows, size_t text, size_t threads) {
   size_t sizes[PARTS], each = 0;
   sizes_of(b, rows, text, sizes);
   for (size_t i = 0; i < PARTS; i++) each += sizes[i];
-  struct lode__encode_room *room = lode__alloc(sizeof *room + threads * sizeof *room->each);
+  struct lode__encode_room *room = mem_alloc(sizeof *room + threads * sizeof *room->each);
   if (!room) return NULL;
   *room = (struct lode__encode_room){.rows = rows, .text = text, .threads = threads, .crew = lode__crew_new(),
-                                     .memory = lode__alloc_large(threads * each)};
+                                     .memory = mem_alloc_large(threads * each)};
   if (!room->memory || !room->crew) {
     lode__encode_room_free(room);
     return NULL;
@@ -349,14 +349,14 @@ static lode_status make_room(call *k, lode_error *err) {
   if (k->room && k->room->rows >= rows && k->room->text >= text && k->room->threads >= threads) return LODE_OK;
   lode__encode_room_free(k->room);
   k->room = room_new(k->bert, rows, text, threads);
-  return k->room ? LODE_OK : lode__fail_nomem(err);
+  return k->room ? LODE_OK : err_nomem(err);
 }
 
 static void call_release(call *k) {
   lode__encode_room_free(atomic_exchange(&k->bert->room, k->room));
-  lode__free(k->ids);
-  lode__free(k->starts);
-  lode__free(k->chunks);
+  mem_free(k->ids);
+  mem_free(k->starts);
+  mem_free(k->chunks);
   pthread_mutex_destroy(&k->team.lock);
 }
 
@@ -368,10 +368,10 @@ static lode_status tokenize(call *k, const lode__wordpiece *wp, const lode_str *
   k->n_texts = k->n_chunks = 0;
   while (k->n_texts < n && rows < limit) {
     size_t i = k->n_texts;
-    if (!lode__grow(&k->ids, &k->ids_cap, rows + k->options->max_tokens, sizeof *k->ids) ||
-        !lode__grow(&k->starts, &k->starts_cap, i + 2, sizeof *k->starts) ||
-        !lode__grow(&k->chunks, &k->chunks_cap, k->n_chunks + 2, sizeof *k->chunks))
-      return lode__fail_nomem(err);
+    if (!mem_grow(&k->ids, &k->ids_cap, rows + k->options->max_tokens, sizeof *k->ids) ||
+        !mem_grow(&k->starts, &k->starts_cap, i + 2, sizeof *k->starts) ||
+        !mem_grow(&k->chunks, &k->chunks_cap, k->n_chunks + 2, sizeof *k->chunks))
+      return err_nomem(err);
     size_t count = lode__wordpiece_encode(wp, texts[i], k->ids + rows, k->options->max_tokens);
     if (i == 0 || rows + count - k->starts[k->chunks[k->n_chunks - 1]] > CHUNK_ROWS) k->chunks[k->n_chunks++] = i;
     k->starts[i] = rows;
@@ -388,9 +388,9 @@ static lode_status tokenize(call *k, const lode__wordpiece *wp, const lode_str *
 
 lode_status lode__encode(lode__bert *bert, const lode__wordpiece *wp, const lode__encode_options *options,
                          const lode_str *texts, size_t n, float *vectors, lode_error *err) {
-  if (!LODE__INVARIANT(options->threads >= 1 && options->threads <= LODE__ENCODE_THREADS && options->max_tokens >= 2 &&
+  if (!INVARIANT(options->threads >= 1 && options->threads <= LODE__ENCODE_THREADS && options->max_tokens >= 2 &&
                        options->max_tokens <= bert->config.positions && wp->count <= bert->config.words))
-    return lode__fail_internal(err, "encode: options");
+    return err_internal(err, "encode: options");
   call k = {.bert = bert, .options = options};
   lode_status st = LODE_OK;
   pthread_mutex_init(&k.team.lock, NULL);

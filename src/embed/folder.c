@@ -23,19 +23,19 @@ typedef struct folder {
 } folder;
 
 static char *join(const char *path, const char *file) {
-  lode__buf b = {0};
-  lode__buf_addf(&b, "%s/%s", path, file);
-  lode__buf_addc(&b, 0);
+  strbuf b = {0};
+  strbuf_addf(&b, "%s/%s", path, file);
+  strbuf_addch(&b, 0);
   if (!b.failed) return b.data;
-  lode__buf_release(&b);
+  strbuf_release(&b);
   return NULL;
 }
 
 static lode_status read_text(const char *path, const char *file, size_t most, char **text, size_t *len, lode_error *err) {
   char *name = join(path, file);
-  if (!name) return lode__fail_nomem(err);
+  if (!name) return err_nomem(err);
   lode_status st = lode__embed_read_file(name, most, text, len, err);
-  lode__free(name);
+  mem_free(name);
   return st;
 }
 
@@ -46,16 +46,16 @@ static lode_status read_config(const char *path, lode__bert_config *config, lode
   size_t len;
   lode_status st = read_text(path, "config.json", CONFIG_BYTES, &text, &len, err);
   if (st == LODE_OK) st = lode__bert_config_read(config, (lode_str){text, len}, err);
-  lode__free(text);
+  mem_free(text);
   text = NULL;
   if (st != LODE_OK) return st;
   st = read_text(path, "1_Pooling/config.json", CONFIG_BYTES, &text, &len, err);
   if (st == LODE_NOT_FOUND) {
-    lode__error_clear(err);
+    err_clear(err);
     return LODE_OK;
   }
   if (st == LODE_OK) st = lode__bert_pooling_read(config, (lode_str){text, len}, err);
-  lode__free(text);
+  mem_free(text);
   return st;
 }
 
@@ -72,7 +72,7 @@ static lode_status read_tokenizer(folder *f, const char *path, lode_error *err) 
   }
   if (st == LODE_OK) st = lode__wordpiece_init(&f->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, err);
   lode__vocab_release(&vocab);
-  lode__free(text);
+  mem_free(text);
   return st;
 }
 
@@ -86,10 +86,10 @@ static lode_status word(void *ctx, uint32_t id, float *out, lode_error *err) {
 static lode_status read_words(folder *f, const lode__safetensors *file, lode_error *err) {
   const lode__tensor *t;
   size_t n = f->bert.config.words, h = f->bert.config.hidden;
-  LODE__TRY(lode__bert_tensor(file, "embeddings.word_embeddings.weight", n, h, &t, err));
-  f->words = lode__alloc_zero(n, h * sizeof(float));
-  if (!f->words) return lode__fail_nomem(err);
-  LODE__TRY(lode__safetensors_read(file, t, 0, n * h, f->words, err));
+  TRY(lode__bert_tensor(file, "embeddings.word_embeddings.weight", n, h, &t, err));
+  f->words = mem_calloc(n, h * sizeof(float));
+  if (!f->words) return err_nomem(err);
+  TRY(lode__safetensors_read(file, t, 0, n * h, f->words, err));
   f->bert.word = word;
   f->bert.word_ctx = f;
   return LODE_OK;
@@ -97,16 +97,16 @@ static lode_status read_words(folder *f, const lode__safetensors *file, lode_err
 
 static lode_status sum_of(const lode__safetensors *file, uint32_t *crc, lode_error *err) {
   enum { SIZE = 1 << 18 };
-  char *buf = lode__alloc(SIZE);
-  if (!buf) return lode__fail_nomem(err);
+  char *buf = mem_alloc(SIZE);
+  if (!buf) return err_nomem(err);
   lode_status st = LODE_OK;
   size_t got = SIZE;
   *crc = 0;
   for (uint64_t at = 0; st == LODE_OK && got == SIZE; at += got) {
-    st = lode__os_read_full(file->fd, buf, SIZE, at, &got, err);
-    if (st == LODE_OK) *crc = lode__crc32c(*crc, buf, got);
+    st = os_read_full(file->fd, buf, SIZE, at, &got, err);
+    if (st == LODE_OK) *crc = crc32c_update(*crc, buf, got);
   }
-  lode__free(buf);
+  mem_free(buf);
   return st;
 }
 
@@ -117,15 +117,15 @@ static lode_status read_weights(folder *f, const char *path, const lode__bert_co
   struct stat info;
   for (size_t i = 0; i < 2 && st == LODE_NOT_FOUND; i++) {
     char *name = join(path, names[i]);
-    if (!name) return lode__fail_nomem(err);
-    st = lode__os->stat(name, &info) == 0 ? lode__safetensors_open(&file, name, err) : LODE_NOT_FOUND;
-    lode__free(name);
+    if (!name) return err_nomem(err);
+    st = os_api->stat(name, &info) == 0 ? lode__safetensors_open(&file, name, err) : LODE_NOT_FOUND;
+    mem_free(name);
   }
-  if (st == LODE_NOT_FOUND) return lode__fail(err, LODE_NOT_FOUND, "there is no model.safetensors in %.300s", path);
+  if (st == LODE_NOT_FOUND) return err_set(err, LODE_NOT_FOUND, "there is no model.safetensors in %.300s", path);
   if (st != LODE_OK) return st;
-  LODE__GOTO(lode__bert_init(&f->bert, config, lode__gemm_kernel_get(), f->narrow, err));
-  LODE__GOTO(lode__bert_fill(&f->bert, &file, (lode_progress){0}, err));
-  LODE__GOTO(read_words(f, &file, err));
+  TRY_GOTO(lode__bert_init(&f->bert, config, lode__gemm_kernel_get(), f->narrow, err));
+  TRY_GOTO(lode__bert_fill(&f->bert, &file, (lode_progress){0}, err));
+  TRY_GOTO(read_words(f, &file, err));
   st = sum_of(&file, crc, err);
 done:
   lode__safetensors_close(&file);
@@ -139,8 +139,8 @@ static void folder_close(void *self) {
   if (!f) return;
   lode__bert_release(&f->bert);
   lode__wordpiece_release(&f->wp);
-  lode__free(f->words);
-  lode__free(f);
+  mem_free(f->words);
+  mem_free(f);
 }
 
 static lode_status folder_embed(void *self, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
@@ -155,35 +155,35 @@ static lode_status locate(const lode__embed_setup *setup, char **path, lode_erro
   if (name.len > 5 && memcmp(name.data, "bert:", 5) == 0) {
     char inside[512];
     if (name.len - 5 >= sizeof inside || memchr(name.data, '/', name.len))
-      return lode__fail(err, LODE_INVALID, "bert:NAME names a folder of the models folder");
+      return err_set(err, LODE_INVALID, "bert:NAME names a folder of the models folder");
     memcpy(inside, name.data + 5, name.len - 5);
     inside[name.len - 5] = 0;
     return lode__embed_locate(setup->folders, inside, path, err);
   }
   while (name.len > 1 && name.data[name.len - 1] == '/') name.len--;
-  *path = lode__alloc_zero(name.len + 1, 1);
-  if (!*path) return lode__fail_nomem(err);
+  *path = mem_calloc(name.len + 1, 1);
+  if (!*path) return err_nomem(err);
   memcpy(*path, name.data, name.len);
   return LODE_OK;
 }
 
 lode_status lode__folder_open(const lode__embed_setup *setup, lode__embed_model *model, lode_error *err) {
-  folder *f = lode__alloc_zero(1, sizeof *f);
-  if (!f) return lode__fail_nomem(err);
+  folder *f = mem_calloc(1, sizeof *f);
+  if (!f) return err_nomem(err);
   char *path = NULL;
   uint32_t crc = 0;
   lode__bert_config config;
   lode_status st;
   f->options = (lode__encode_options){.threads = setup->threads};
   f->narrow = setup->precision == LODE_PRECISION_INT8;
-  LODE__GOTO(locate(setup, &path, err));
-  LODE__GOTO(read_config(path, &config, err));
-  LODE__GOTO(read_tokenizer(f, path, err));
+  TRY_GOTO(locate(setup, &path, err));
+  TRY_GOTO(read_config(path, &config, err));
+  TRY_GOTO(read_tokenizer(f, path, err));
   if (f->wp.count > config.words) {
-    st = lode__fail(err, LODE_CORRUPT, "the tokenizer in %.300s has %u tokens, and the model knows %u", path, f->wp.count, config.words);
+    st = err_set(err, LODE_CORRUPT, "the tokenizer in %.300s has %u tokens, and the model knows %u", path, f->wp.count, config.words);
     goto done;
   }
-  LODE__GOTO(read_weights(f, path, &config, &crc, err));
+  TRY_GOTO(read_weights(f, path, &config, &crc, err));
   uint32_t most = setup->max_tokens ? setup->max_tokens : DEFAULT_TOKENS;
   f->options.max_tokens = most < 2 ? 2 : most > config.positions ? config.positions : most;
   *model = (lode__embed_model){.embed = folder_embed, .close = folder_close, .self = f, .dimension = config.hidden,
@@ -193,7 +193,7 @@ lode_status lode__folder_open(const lode__embed_setup *setup, lode__embed_model 
   snprintf(model->identity, sizeof model->identity, "bert:%.200s@%08x/%u/float", slash && slash[1] ? slash + 1 : path, crc, config.hidden);
   f = NULL;
 done:
-  lode__free(path);
+  mem_free(path);
   folder_close(f);
   return st;
 }

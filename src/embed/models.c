@@ -40,7 +40,7 @@ const size_t lode__models_count = sizeof lode__models / sizeof *lode__models;
 
 const lode__model_kind *lode__model_find(lode_str name) {
   for (size_t i = 0; i < lode__models_count; i++)
-    if (lode__str_eq(name, lode__str(lode__models[i].name))) return &lode__models[i];
+    if (str_eq(name, str_of(lode__models[i].name))) return &lode__models[i];
   return NULL;
 }
 
@@ -52,11 +52,11 @@ static const char *env(const char *name) {
 }
 
 static char *join(const char *a, const char *b) {
-  lode__buf buf = {0};
-  lode__buf_addf(&buf, "%s/%s", a, b);
-  lode__buf_addc(&buf, 0);
+  strbuf buf = {0};
+  strbuf_addf(&buf, "%s/%s", a, b);
+  strbuf_addch(&buf, 0);
   if (!buf.failed) return buf.data;
-  lode__buf_release(&buf);
+  strbuf_release(&buf);
   return NULL;
 }
 
@@ -66,7 +66,7 @@ lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *a
   char *first = NULL;
   if (!asked || !*asked) asked = env("LODE_MODELS");
   if (asked) {
-    first = lode__copy(asked, strlen(asked));
+    first = str_dup(asked, strlen(asked));
   } else if ((base = env("XDG_DATA_HOME"))) {
     first = join(base, "lode/models");
   } else if ((base = env("HOME"))) {
@@ -76,9 +76,9 @@ lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *a
   }
   char *second = join(LODE_PREFIX, "share/lode/models");
   if (!first || !second) {
-    lode__free(first);
-    lode__free(second);
-    return lode__fail_nomem(err);
+    mem_free(first);
+    mem_free(second);
+    return err_nomem(err);
   }
   folders->at[0] = first;
   folders->at[1] = second;
@@ -87,7 +87,7 @@ lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *a
 }
 
 void lode__embed_folders_release(lode__embed_folders *folders) {
-  for (size_t i = 0; i < folders->n; i++) lode__free(folders->at[i]);
+  for (size_t i = 0; i < folders->n; i++) mem_free(folders->at[i]);
   *folders = (lode__embed_folders){0};
 }
 
@@ -95,17 +95,17 @@ lode_status lode__embed_locate(const lode__embed_folders *folders, const char *f
   *path = NULL;
   for (size_t i = 0; i < folders->n; i++) {
     char *candidate = join(folders->at[i], file);
-    if (!candidate) return lode__fail_nomem(err);
+    if (!candidate) return err_nomem(err);
     struct stat st;
-    if (LODE__RETRY(lode__os->stat(candidate, &st)) == 0) {
+    if (OS_RETRY(os_api->stat(candidate, &st)) == 0) {
       *path = candidate;
       return LODE_OK;
     }
     int error = errno;
-    lode__free(candidate);
-    if (error != ENOENT && error != ENOTDIR && error != EACCES) return lode__fail_errno(err, error, folders->at[i]);
+    mem_free(candidate);
+    if (error != ENOENT && error != ENOTDIR && error != EACCES) return err_errno(err, error, folders->at[i]);
   }
-  return lode__fail(err, LODE_NOT_FOUND, "there is no %s in the models folder %s", file, folders->at[0]);
+  return err_set(err, LODE_NOT_FOUND, "there is no %s in the models folder %s", file, folders->at[0]);
 }
 
 lode_status lode__embed_read_file(const char *path, size_t most, char **text, size_t *len, lode_error *err) {
@@ -113,27 +113,27 @@ lode_status lode__embed_read_file(const char *path, size_t most, char **text, si
   *len = 0;
   struct stat info;
   lode_status st = LODE_OK;
-  int fd = lode__os_open_regular(path);
-  if (fd < 0 || lode__os->fstat(fd, &info) != 0) {
+  int fd = os_open_regular(path);
+  if (fd < 0 || os_api->fstat(fd, &info) != 0) {
     int error = errno;
-    if (fd >= 0) lode__os->close(fd);
-    return error == ENOENT ? lode__fail(err, LODE_NOT_FOUND, "there is no file %s", path) : lode__fail_errno(err, error, path);
+    if (fd >= 0) os_api->close(fd);
+    return error == ENOENT ? err_set(err, LODE_NOT_FOUND, "there is no file %s", path) : err_errno(err, error, path);
   }
   if ((uint64_t)info.st_size > most) {
-    st = lode__fail(err, LODE_LIMIT, "%s has more than %zu bytes", path, most);
+    st = err_set(err, LODE_LIMIT, "%s has more than %zu bytes", path, most);
     goto done;
   }
-  *text = lode__alloc((size_t)info.st_size + 1);
+  *text = mem_alloc((size_t)info.st_size + 1);
   if (!*text) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(lode__os_read_full(fd, *text, (size_t)info.st_size, 0, len, err));
+  TRY_GOTO(os_read_full(fd, *text, (size_t)info.st_size, 0, len, err));
   (*text)[*len] = 0;
 done:
-  lode__os->close(fd);
+  os_api->close(fd);
   if (st != LODE_OK) {
-    lode__free(*text);
+    mem_free(*text);
     *text = NULL;
   }
   return st;
@@ -145,20 +145,20 @@ static lode_status locate_part(const lode__embed_folders *folders, const char *f
   static const char *const beside[] = {"../share/lode/models", "../../models/code", "../../../models/code"};
   lode_status st = lode__embed_locate(folders, file, path, err);
   char own[3072], folder[4096];
-  if (st != LODE_NOT_FOUND || !lode__os_own_folder(own, sizeof own)) return st;
+  if (st != LODE_NOT_FOUND || !os_program_dir(own, sizeof own)) return st;
   for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
     struct stat found;
     snprintf(folder, sizeof folder, "%s/%s", own, beside[i]);
     *path = join(folder, file);
-    if (!*path) return lode__fail_nomem(err);
-    if (LODE__RETRY(lode__os->stat(*path, &found)) == 0) {
-      lode__error_clear(err);
+    if (!*path) return err_nomem(err);
+    if (OS_RETRY(os_api->stat(*path, &found)) == 0) {
+      err_clear(err);
       return LODE_OK;
     }
-    lode__free(*path);
+    mem_free(*path);
     *path = NULL;
   }
-  return lode__fail(err, LODE_NOT_FOUND, "the file %s, which is part of lode, is neither in the models folder %s nor beside the program; set "
+  return err_set(err, LODE_NOT_FOUND, "the file %s, which is part of lode, is neither in the models folder %s nor beside the program; set "
                     "LODE_MODELS to the folder that has it", file, folders->at[0]);
 }
 
@@ -172,9 +172,9 @@ lode_status lode__embed_locate_model(const lode__embed_folders *folders, const l
 size_t lode_model_count(void) { return lode__models_count; }
 
 lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_model_info *info, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   *info = (lode_model_info){0};
-  if (i >= lode__models_count) return lode__fail(err, LODE_INVALID, "there are %zu models", lode__models_count);
+  if (i >= lode__models_count) return err_set(err, LODE_INVALID, "there are %zu models", lode__models_count);
   const lode__model_kind *m = &lode__models[i];
   *info = (lode_model_info){
       .name = m->name, .title = m->title, .identity = m->identity, .source = m->package, .file = "",
@@ -182,26 +182,26 @@ lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_m
   };
   if (!m->pack[0]) return LODE_OK;
   lode__embed_folders folders;
-  LODE__TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *path = NULL;
   lode_status st = lode__embed_locate_model(&folders, m, &path, err);
   struct stat file;
-  if (st == LODE_OK && lode__os->stat(path, &file) == 0) {
+  if (st == LODE_OK && os_api->stat(path, &file) == 0) {
     info->file = path;
     info->bytes = (uint64_t)file.st_size;
     info->installed = true;
     path = NULL;
   } else if (st == LODE_NOT_FOUND) {
-    lode__error_clear(err);
+    err_clear(err);
     st = LODE_OK;
   }
-  lode__free(path);
+  mem_free(path);
   lode__embed_folders_release(&folders);
   return st;
 }
 
 void lode_model_release(lode_model_info *info) {
-  if (info->file && info->file[0]) lode__free((char *)info->file);
+  if (info->file && info->file[0]) mem_free((char *)info->file);
   *info = (lode_model_info){0};
 }
 
@@ -209,92 +209,92 @@ static lode_status known(lode_str name, const lode__model_kind **kind, lode_erro
   char quoted[256];
   *kind = lode__model_find(name);
   if (!*kind)
-    return lode__fail(err, LODE_NOT_FOUND, "there is no model %s to install; `lode model list` shows those there are",
-                      lode__quote(name, quoted, sizeof quoted));
+    return err_set(err, LODE_NOT_FOUND, "there is no model %s to install; `lode model list` shows those there are",
+                      str_quote(name, quoted, sizeof quoted));
   return LODE_OK;
 }
 
 /* mkdir -p */
 static lode_status make_folder(const char *path, lode_error *err) {
   size_t len = strlen(path);
-  char *copy = lode__copy(path, len);
-  if (!copy) return lode__fail_nomem(err);
+  char *copy = str_dup(path, len);
+  if (!copy) return err_nomem(err);
   lode_status st = LODE_OK;
   for (size_t i = 1; i <= len && st == LODE_OK; i++) {
     if (copy[i] != '/' && copy[i] != 0) continue;
     char kept = copy[i];
     copy[i] = 0;
-    if (lode__os->mkdir(copy, 0755) != 0 && errno != EEXIST) st = lode__fail_errno(err, errno, copy);
+    if (os_api->mkdir(copy, 0755) != 0 && errno != EEXIST) st = err_errno(err, errno, copy);
     copy[i] = kept;
   }
-  lode__free(copy);
+  mem_free(copy);
   return st;
 }
 
 /* A damaged pack is kept under another name. */
 static lode_status set_aside(const lode__model_kind *kind, const char *path, lode_error *err) {
   struct stat st;
-  if (lode__os->stat(path, &st) != 0 || kind->verify(path, NULL) != LODE_CORRUPT) return LODE_OK;
-  lode__buf aside = {0};
-  lode__buf_addf(&aside, "%s.quarantine-%llu", path, (unsigned long long)lode__os_wall_ms());
-  lode__buf_addc(&aside, 0);
-  lode_status result = aside.failed ? lode__fail_nomem(err) : LODE_OK;
-  if (result == LODE_OK && lode__os->rename(path, aside.data) != 0) result = lode__fail_errno(err, errno, path);
-  lode__buf_release(&aside);
+  if (os_api->stat(path, &st) != 0 || kind->verify(path, NULL) != LODE_CORRUPT) return LODE_OK;
+  strbuf aside = {0};
+  strbuf_addf(&aside, "%s.quarantine-%llu", path, (unsigned long long)os_wall_ms());
+  strbuf_addch(&aside, 0);
+  lode_status result = aside.failed ? err_nomem(err) : LODE_OK;
+  if (result == LODE_OK && os_api->rename(path, aside.data) != 0) result = err_errno(err, errno, path);
+  strbuf_release(&aside);
   return result;
 }
 
 /* What an install that was killed has left. One that is at work is younger: it takes seconds. */
 static void sweep(const char *folder, const char *pack) {
   const int64_t old_s = 3600;
-  lode__os_folder *list = lode__os_folder_open(folder);
+  os_dir *list = os_dir_open(folder);
   size_t len = strlen(pack);
-  for (const char *name; list && (name = lode__os_folder_next(list)) != NULL;) {
+  for (const char *name; list && (name = os_dir_next(list)) != NULL;) {
     if (strncmp(name, pack, len) != 0 || strncmp(name + len, ".tmp-", 5) != 0) continue;
     struct stat st;
     char *path = join(folder, name);
-    if (path && lode__os->stat(path, &st) == 0 && (int64_t)(lode__os_wall_ms() / 1000) - st.st_mtime > old_s) (void)lode__os->unlink(path);
-    lode__free(path);
+    if (path && os_api->stat(path, &st) == 0 && (int64_t)(os_wall_ms() / 1000) - st.st_mtime > old_s) (void)os_api->unlink(path);
+    mem_free(path);
   }
-  if (list) lode__os_folder_close(list);
+  if (list) os_dir_close(list);
 }
 
 lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
                                lode_progress progress, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   const lode__model_kind *kind;
-  LODE__TRY(known(model, &kind, err));
-  if (!kind->install) return lode__fail(err, LODE_UNSUPPORTED, "the model %s is part of lode: nothing to install", kind->name);
+  TRY(known(model, &kind, err));
+  if (!kind->install) return err_set(err, LODE_UNSUPPORTED, "the model %s is part of lode: nothing to install", kind->name);
   lode__embed_folders folders;
-  LODE__TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *to = NULL;
   lode_status st;
-  LODE__GOTO(make_folder(folders.at[0], err));
+  TRY_GOTO(make_folder(folders.at[0], err));
   to = join(folders.at[0], kind->pack);
   if (!to) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(set_aside(kind, to, err));
+  TRY_GOTO(set_aside(kind, to, err));
   sweep(folders.at[0], kind->pack);
   st = kind->install(from, to, progress, err);
 done:
-  lode__free(to);
+  mem_free(to);
   lode__embed_folders_release(&folders);
   return st;
 }
 
 lode_status lode_model_verify(lode_str model, const lode_embedder_options *options, lode_error *err) {
-  lode__error_clear(err);
+  err_clear(err);
   const lode__model_kind *kind;
-  LODE__TRY(known(model, &kind, err));
+  TRY(known(model, &kind, err));
   if (!kind->verify) return LODE_OK;
   lode__embed_folders folders;
-  LODE__TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *path = NULL;
   lode_status st = lode__embed_locate_model(&folders, kind, &path, err);
   if (st == LODE_OK) st = kind->verify(path, err);
-  lode__free(path);
+  mem_free(path);
   lode__embed_folders_release(&folders);
   return st;
 }

@@ -8,7 +8,7 @@
 #include "embed/pack_bytes.h"
 
 static lode_status damaged(const lode__pack *pack, const char *what, lode_error *err) {
-  return lode__fail(err, LODE_CORRUPT, "the model file %s is damaged (%s); `lode model install` makes it again", pack->path, what);
+  return err_set(err, LODE_CORRUPT, "the model file %s is damaged (%s); `lode model install` makes it again", pack->path, what);
 }
 
 /* ---- Table ---- */
@@ -31,8 +31,8 @@ static lode_status read_sections(lode__pack *p, const unsigned char *table, size
   }
   if (bytes - at != 4 * chunks) return damaged(p, "its table of checksums has another size", err);
   p->n_crcs = (size_t)chunks;
-  p->crcs = lode__alloc_zero(p->n_crcs + 1, sizeof *p->crcs);
-  if (!p->crcs) return lode__fail_nomem(err);
+  p->crcs = mem_calloc(p->n_crcs + 1, sizeof *p->crcs);
+  if (!p->crcs) return err_nomem(err);
   for (size_t i = 0; i < p->n_crcs; i++) p->crcs[i] = lode__get_u32(table + at + 4 * i);
   return LODE_OK;
 }
@@ -41,8 +41,8 @@ static lode_status read_table(lode__pack *p, const unsigned char *table, size_t 
   size_t name = lode__get_u32(table);
   if (name > 1024 || bytes < 4 + name + p->n_sections * SECTION_BYTES || memchr(table + 4, 0, name))
     return damaged(p, "its table is cut short", err);
-  p->identity = lode__alloc_zero(name + 1, 1);
-  if (!p->identity) return lode__fail_nomem(err);
+  p->identity = mem_calloc(name + 1, 1);
+  if (!p->identity) return err_nomem(err);
   memcpy(p->identity, table + 4, name);
   return read_sections(p, table, bytes, data_end, err);
 }
@@ -51,43 +51,43 @@ static lode_status read_head(lode__pack *p, lode_error *err) {
   unsigned char h[HEADER_BYTES];
   size_t got;
   struct stat info;
-  LODE__TRY(lode__os_read_full(p->fd, h, sizeof h, 0, &got, err));
+  TRY(os_read_full(p->fd, h, sizeof h, 0, &got, err));
   if (got < sizeof h || memcmp(h, MAGIC, 8) != 0) return damaged(p, "it does not begin as one", err);
-  if (lode__get_u32(h + 60) != lode__crc32c(0, h, 60)) return damaged(p, "the checksum of its header", err);
+  if (lode__get_u32(h + 60) != crc32c_update(0, h, 60)) return damaged(p, "the checksum of its header", err);
   if (lode__get_u32(h + 8) != LODE__PACK_VERSION)
-    return lode__fail(err, LODE_VERSION, "the model file %s is of version %u, and this lode reads version %d; `lode model install` "
+    return err_set(err, LODE_VERSION, "the model file %s is of version %u, and this lode reads version %d; `lode model install` "
                       "makes it again", p->path, lode__get_u32(h + 8), LODE__PACK_VERSION);
   p->n_sections = lode__get_u32(h + 12);
   p->length = lode__get_u64(h + 16);
   uint64_t at = lode__get_u64(h + 24), bytes = lode__get_u64(h + 32);
-  if (lode__os->fstat(p->fd, &info) != 0) return lode__fail_errno(err, errno, p->path);
+  if (os_api->fstat(p->fd, &info) != 0) return err_errno(err, errno, p->path);
   if ((uint64_t)info.st_size != p->length) return damaged(p, "it has another length than when it was written", err);
   if (p->n_sections > LODE__PACK_SECTIONS || at > p->length || bytes > p->length - at || bytes < 4 || bytes > LODE__PACK_TABLE_BYTES)
     return damaged(p, "its table is outside of the file", err);
-  unsigned char *table = lode__alloc((size_t)bytes);
-  if (!table) return lode__fail_nomem(err);
-  lode_status st = lode__os_read_full(p->fd, table, (size_t)bytes, at, &got, err);
-  if (st == LODE_OK && (got < bytes || lode__crc32c(0, table, got) != lode__get_u32(h + 40))) st = damaged(p, "the checksum of its table", err);
+  unsigned char *table = mem_alloc((size_t)bytes);
+  if (!table) return err_nomem(err);
+  lode_status st = os_read_full(p->fd, table, (size_t)bytes, at, &got, err);
+  if (st == LODE_OK && (got < bytes || crc32c_update(0, table, got) != lode__get_u32(h + 40))) st = damaged(p, "the checksum of its table", err);
   if (st == LODE_OK) st = read_table(p, table, (size_t)bytes, at, err);
-  lode__free(table);
+  mem_free(table);
   return st;
 }
 
 lode_status lode__pack_open(lode__pack *pack, const char *path, lode_error *err) {
   *pack = (lode__pack){.fd = -1};
-  pack->path = lode__copy(path, strlen(path));
-  if (!pack->path) return lode__fail_nomem(err);
-  pack->fd = lode__os_open_regular(path);
-  lode_status st = pack->fd < 0 ? lode__fail_errno(err, errno, path) : read_head(pack, err);
+  pack->path = str_dup(path, strlen(path));
+  if (!pack->path) return err_nomem(err);
+  pack->fd = os_open_regular(path);
+  lode_status st = pack->fd < 0 ? err_errno(err, errno, path) : read_head(pack, err);
   if (st != LODE_OK) lode__pack_close(pack);
   return st;
 }
 
 void lode__pack_close(lode__pack *pack) {
-  if (pack->fd >= 0) lode__os->close(pack->fd);
-  lode__free(pack->path);
-  lode__free(pack->identity);
-  lode__free(pack->crcs);
+  if (pack->fd >= 0) os_api->close(pack->fd);
+  mem_free(pack->path);
+  mem_free(pack->identity);
+  mem_free(pack->crcs);
   *pack = (lode__pack){.fd = -1};
 }
 
@@ -108,9 +108,9 @@ static lode_status check_chunk(const lode__pack *pack, const lode__pack_section 
 lode_status lode__pack_read_chunk(const lode__pack *pack, const lode__pack_section *s, uint64_t chunk, void *out, size_t *bytes,
                                   lode_error *err) {
   uint64_t at = chunk * s->chunk; /* the caller's chunk is one of the section's */
-  LODE__ENSURE(at < s->bytes, err);
+  ENSURE(at < s->bytes, err);
   size_t want = s->bytes - at < s->chunk ? (size_t)(s->bytes - at) : s->chunk, got;
-  LODE__TRY(lode__os_read_full(pack->fd, out, want, s->offset + at, &got, err));
+  TRY(os_read_full(pack->fd, out, want, s->offset + at, &got, err));
   if (got < want) return damaged(pack, "it was cut short", err);
   *bytes = want;
   return check_chunk(pack, s, chunk, out, want, err);
@@ -119,7 +119,7 @@ lode_status lode__pack_read_chunk(const lode__pack *pack, const lode__pack_secti
 lode_status lode__pack_read(const lode__pack *pack, const lode__pack_section *s, void *out, lode_error *err) {
   size_t bytes;
   for (uint64_t chunk = 0; chunk * s->chunk < s->bytes; chunk++)
-    LODE__TRY(lode__pack_read_chunk(pack, s, chunk, (char *)out + chunk * s->chunk, &bytes, err));
+    TRY(lode__pack_read_chunk(pack, s, chunk, (char *)out + chunk * s->chunk, &bytes, err));
   return LODE_OK;
 }
 
@@ -127,12 +127,12 @@ lode_status lode__pack_verify(const lode__pack *pack, lode_error *err) {
   lode_status st = LODE_OK;
   for (size_t i = 0; i < pack->n_sections && st == LODE_OK; i++) {
     const lode__pack_section *s = &pack->sections[i];
-    void *buf = lode__alloc(s->chunk);
-    if (!buf) return lode__fail_nomem(err);
+    void *buf = mem_alloc(s->chunk);
+    if (!buf) return err_nomem(err);
     size_t bytes;
     for (uint64_t chunk = 0; chunk * s->chunk < s->bytes && st == LODE_OK; chunk++)
       st = lode__pack_read_chunk(pack, s, chunk, buf, &bytes, err);
-    lode__free(buf);
+    mem_free(buf);
   }
   return st;
 }

@@ -21,7 +21,7 @@ static inline void lode__set_u64(unsigned char *p, uint64_t v) {
   for (int i = 0; i < 8; i++) p[i] = (unsigned char)(v >> (8 * i));
 }
 static inline uint32_t lode__pack_crc(uint64_t offset, const void *data, size_t bytes) {
-  return lode__crc32c(lode__crc32c_u64(0, offset), data, bytes);
+  return crc32c_update(crc32c_update_u64(0, offset), data, bytes);
 }
 
 #endif

@@ -11,17 +11,17 @@
 lode_status lode__pack_create(lode__pack_writer *w, const char *path, lode_error *err) {
   *w = (lode__pack_writer){.pack = {.fd = -1, .length = HEADER_BYTES}};
   size_t len = strlen(path);
-  w->pack.path = lode__copy(path, len);
-  w->temporary = lode__alloc(len + 48);
+  w->pack.path = str_dup(path, len);
+  w->temporary = mem_alloc(len + 48);
   if (!w->pack.path || !w->temporary) {
     lode__pack_discard(w);
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
-  snprintf(w->temporary, len + 48, "%s.tmp-%016llx", path, (unsigned long long)lode__random());
-  w->pack.fd = LODE__RETRY(lode__os->open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  snprintf(w->temporary, len + 48, "%s.tmp-%016llx", path, (unsigned long long)rand_u64());
+  w->pack.fd = OS_RETRY(os_api->open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (w->pack.fd < 0) {
-    lode_status st = lode__fail_errno(err, errno, w->temporary);
-    lode__free(w->temporary); /* not ours to remove */
+    lode_status st = err_errno(err, errno, w->temporary);
+    mem_free(w->temporary); /* not ours to remove */
     w->temporary = NULL;
     lode__pack_discard(w);
     return st;
@@ -31,24 +31,24 @@ lode_status lode__pack_create(lode__pack_writer *w, const char *path, lode_error
 
 lode_status lode__pack_add(lode__pack_writer *w, const char *name, uint32_t chunk, const void *data, size_t bytes, lode_error *err) {
   lode__pack *p = &w->pack;
-  LODE__ENSURE(p->n_sections < LODE__PACK_SECTIONS && strlen(name) <= 16 && chunk > 0 && chunk <= LODE__PACK_MAX_CHUNK, err);
+  ENSURE(p->n_sections < LODE__PACK_SECTIONS && strlen(name) <= 16 && chunk > 0 && chunk <= LODE__PACK_MAX_CHUNK, err);
   size_t chunks = bytes / chunk + (bytes % chunk != 0);
-  if (!lode__grow(&p->crcs, &w->crcs_cap, p->n_crcs + chunks, sizeof *p->crcs)) return lode__fail_nomem(err);
+  if (!mem_grow(&p->crcs, &w->crcs_cap, p->n_crcs + chunks, sizeof *p->crcs)) return err_nomem(err);
   lode__pack_section *s = &p->sections[p->n_sections++];
   *s = (lode__pack_section){.offset = (p->length + 63) / 64 * 64, .bytes = bytes, .chunk = chunk, .first = (uint32_t)p->n_crcs};
   memcpy(s->name, name, strlen(name));
-  LODE__TRY(lode__os_write_full(p->fd, data, bytes, s->offset, err));
+  TRY(os_write_full(p->fd, data, bytes, s->offset, err));
   for (size_t at = 0; at < bytes; at += chunk)
     p->crcs[p->n_crcs++] = lode__pack_crc(s->offset + at, (const char *)data + at, bytes - at < chunk ? bytes - at : chunk);
   p->length = s->offset + bytes;
   return LODE_OK;
 }
 
-static void put_table(const lode__pack *p, const char *identity, lode__buf *out) {
+static void put_table(const lode__pack *p, const char *identity, strbuf *out) {
   unsigned char b[SECTION_BYTES];
   lode__set_u32(b, (uint32_t)strlen(identity));
-  lode__buf_add(out, b, 4);
-  lode__buf_adds(out, identity);
+  strbuf_add(out, b, 4);
+  strbuf_addstr(out, identity);
   for (size_t i = 0; i < p->n_sections; i++) {
     const lode__pack_section *s = &p->sections[i];
     memcpy(b, s->name, 16);
@@ -56,21 +56,21 @@ static void put_table(const lode__pack *p, const char *identity, lode__buf *out)
     lode__set_u64(b + 24, s->bytes);
     lode__set_u32(b + 32, s->chunk);
     lode__set_u32(b + 36, s->first);
-    lode__buf_add(out, b, sizeof b);
+    strbuf_add(out, b, sizeof b);
   }
   for (size_t i = 0; i < p->n_crcs; i++) {
     lode__set_u32(b, p->crcs[i]);
-    lode__buf_add(out, b, 4);
+    strbuf_add(out, b, 4);
   }
 }
 
 lode_status lode__pack_finish(lode__pack_writer *w, const char *identity, lode_error *err) {
   lode__pack *p = &w->pack;
-  lode__buf table = {0};
+  strbuf table = {0};
   lode_status st = LODE_OK;
   put_table(p, identity, &table);
   if (table.failed) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   unsigned char h[HEADER_BYTES] = {0};
@@ -80,29 +80,29 @@ lode_status lode__pack_finish(lode__pack_writer *w, const char *identity, lode_e
   lode__set_u64(h + 16, p->length + table.len);
   lode__set_u64(h + 24, p->length);
   lode__set_u64(h + 32, table.len);
-  lode__set_u32(h + 40, lode__crc32c(0, table.data, table.len));
-  lode__set_u32(h + 60, lode__crc32c(0, h, 60));
-  LODE__GOTO(lode__os_write_full(p->fd, table.data, table.len, p->length, err));
-  LODE__GOTO(lode__os_write_full(p->fd, h, sizeof h, 0, err));
-  if (LODE__RETRY(lode__os->fsync(p->fd)) != 0) {
-    st = lode__fail_errno(err, errno, w->temporary);
+  lode__set_u32(h + 40, crc32c_update(0, table.data, table.len));
+  lode__set_u32(h + 60, crc32c_update(0, h, 60));
+  TRY_GOTO(os_write_full(p->fd, table.data, table.len, p->length, err));
+  TRY_GOTO(os_write_full(p->fd, h, sizeof h, 0, err));
+  if (OS_RETRY(os_api->fsync(p->fd)) != 0) {
+    st = err_errno(err, errno, w->temporary);
     goto done;
   }
-  if (lode__os->rename(w->temporary, p->path) != 0) {
-    st = lode__fail_errno(err, errno, p->path);
+  if (os_api->rename(w->temporary, p->path) != 0) {
+    st = err_errno(err, errno, p->path);
     goto done;
   }
-  lode__free(w->temporary);
+  mem_free(w->temporary);
   w->temporary = NULL;
-  st = lode__os_sync_folder_of(p->path, err);
+  st = os_sync_parent_dir(p->path, err);
 done:
-  lode__buf_release(&table);
+  strbuf_release(&table);
   return st;
 }
 
 void lode__pack_discard(lode__pack_writer *w) {
-  if (w->temporary) lode__os->unlink(w->temporary);
-  lode__free(w->temporary);
+  if (w->temporary) os_api->unlink(w->temporary);
+  mem_free(w->temporary);
   w->temporary = NULL;
   lode__pack_close(&w->pack);
 }

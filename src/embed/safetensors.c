@@ -51,7 +51,7 @@ static lode__tensor_kind kind_of(lode_str s, uint64_t *size) {
       {"BOOL", LODE__TENSOR_OTHER, 1},
   };
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    if (lode__str_eq(s, lode__str(kinds[i].name))) {
+    if (str_eq(s, str_of(kinds[i].name))) {
       *size = kinds[i].size;
       return kinds[i].kind;
     }
@@ -62,35 +62,35 @@ static lode__tensor_kind kind_of(lode_str s, uint64_t *size) {
 
 static lode_status lies(lode_error *err, lode_str name, const char *what) {
   char quoted[256];
-  return lode__fail(err, LODE_CORRUPT, "safetensors: tensor %s: %s", lode__quote(name, quoted, sizeof quoted), what);
+  return err_set(err, LODE_CORRUPT, "safetensors: tensor %s: %s", str_quote(name, quoted, sizeof quoted), what);
 }
 
-static lode_status read_shape(const lode__json *json, uint32_t node, lode__tensor *t, lode_error *err) {
-  if (!node || json->nodes[node].type != LODE__JSON_ARRAY) return lies(err, t->name, "there is no shape");
+static lode_status read_shape(const json_doc *json, uint32_t node, lode__tensor *t, lode_error *err) {
+  if (!node || json->nodes[node].type != JSON_NODE_ARRAY) return lies(err, t->name, "there is no shape");
   t->dims = json->nodes[node].u.count;
   if (t->dims > LODE__TENSOR_DIMS) return lies(err, t->name, "it has too many dimensions");
   t->count = 1;
   for (size_t d = 0; d < t->dims; d++) {
-    const lode__json_node *n = &json->nodes[node + 1 + d]; /* numbers: one node each, else refused */
-    if (n->type != LODE__JSON_INT || n->u.i < 0) return lies(err, t->name, "its shape is not of whole numbers");
+    const json_node *n = &json->nodes[node + 1 + d]; /* numbers: one node each, else refused */
+    if (n->type != JSON_NODE_INT || n->u.i < 0) return lies(err, t->name, "its shape is not of whole numbers");
     t->shape[d] = (uint64_t)n->u.i;
     if (__builtin_mul_overflow(t->count, t->shape[d], &t->count)) return lies(err, t->name, "its shape is impossible");
   }
   return LODE_OK;
 }
 
-static lode_status read_tensor(const lode__json *json, uint32_t object, uint64_t data, uint64_t length, lode__tensor *t,
+static lode_status read_tensor(const json_doc *json, uint32_t object, uint64_t data, uint64_t length, lode__tensor *t,
                                lode_error *err) {
-  if (json->nodes[object].type != LODE__JSON_OBJECT) return lies(err, t->name, "it is not described by an object");
-  uint32_t kind = lode__json_get(json, object, LODE__LIT("dtype")), range = lode__json_get(json, object, LODE__LIT("data_offsets"));
+  if (json->nodes[object].type != JSON_NODE_OBJECT) return lies(err, t->name, "it is not described by an object");
+  uint32_t kind = json_get(json, object, STR_LIT("dtype")), range = json_get(json, object, STR_LIT("data_offsets"));
   uint64_t size = 0, bytes;
-  if (!kind || json->nodes[kind].type != LODE__JSON_STRING) return lies(err, t->name, "there is no dtype");
+  if (!kind || json->nodes[kind].type != JSON_NODE_STRING) return lies(err, t->name, "there is no dtype");
   t->kind = kind_of(json->nodes[kind].u.s, &size);
-  LODE__TRY(read_shape(json, lode__json_get(json, object, LODE__LIT("shape")), t, err));
-  if (!range || json->nodes[range].type != LODE__JSON_ARRAY || json->nodes[range].u.count != 2)
+  TRY(read_shape(json, json_get(json, object, STR_LIT("shape")), t, err));
+  if (!range || json->nodes[range].type != JSON_NODE_ARRAY || json->nodes[range].u.count != 2)
     return lies(err, t->name, "there are no data_offsets");
-  const lode__json_node *begin = &json->nodes[range + 1], *end = begin + 1;
-  if (begin->type != LODE__JSON_INT || end->type != LODE__JSON_INT || begin->u.i < 0 || end->u.i < begin->u.i ||
+  const json_node *begin = &json->nodes[range + 1], *end = begin + 1;
+  if (begin->type != JSON_NODE_INT || end->type != JSON_NODE_INT || begin->u.i < 0 || end->u.i < begin->u.i ||
       (uint64_t)end->u.i > length - data)
     return lies(err, t->name, "its data_offsets are outside of the file");
   t->offset = data + (uint64_t)begin->u.i;
@@ -102,27 +102,27 @@ static lode_status read_tensor(const lode__json *json, uint32_t object, uint64_t
 
 lode_status lode__safetensors_parse(lode__safetensors *file, lode_str header, uint64_t length, lode_error *err) {
   uint64_t data = 8 + (uint64_t)header.len;
-  if (data > length) return lode__fail(err, LODE_CORRUPT, "safetensors: the header is longer than the file");
+  if (data > length) return err_set(err, LODE_CORRUPT, "safetensors: the header is longer than the file");
   lode_error why = {0};
-  lode__json_limits limits = {.max_nodes = 16 * (size_t)LODE__TENSORS_MAX, .max_depth = 16};
-  lode_status st = lode__json_parse(&file->json, header, &limits, &why);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  if (st != LODE_OK) return lode__fail(err, LODE_CORRUPT, "safetensors: the header: %s", why.text);
-  const lode__json *json = &file->json;
-  if (json->nodes[0].type != LODE__JSON_OBJECT || json->nodes[0].u.count > LODE__TENSORS_MAX)
-    return lode__fail(err, LODE_CORRUPT, "safetensors: the header is not an object of at most %d tensors", LODE__TENSORS_MAX);
+  json_limits limits = {.max_nodes = 16 * (size_t)LODE__TENSORS_MAX, .max_depth = 16};
+  lode_status st = json_parse(&file->json, header, &limits, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
+  if (st != LODE_OK) return err_set(err, LODE_CORRUPT, "safetensors: the header: %s", why.text);
+  const json_doc *json = &file->json;
+  if (json->nodes[0].type != JSON_NODE_OBJECT || json->nodes[0].u.count > LODE__TENSORS_MAX)
+    return err_set(err, LODE_CORRUPT, "safetensors: the header is not an object of at most %d tensors", LODE__TENSORS_MAX);
   size_t pairs = json->nodes[0].u.count;
-  file->tensors = lode__alloc_zero(pairs + 1, sizeof *file->tensors);
-  if (!file->tensors) return lode__fail_nomem(err);
+  file->tensors = mem_calloc(pairs + 1, sizeof *file->tensors);
+  if (!file->tensors) return err_nomem(err);
   uint32_t i = 1;
   for (size_t n = 0; n < pairs; n++) {
     lode_str name = json->nodes[i].u.s;
     uint32_t value = json->nodes[i].next;
     i = json->nodes[value].next;
-    if (lode__str_eq(name, LODE__LIT("__metadata__"))) continue;
+    if (str_eq(name, STR_LIT("__metadata__"))) continue;
     lode__tensor *t = &file->tensors[file->count];
     t->name = name;
-    LODE__TRY(read_tensor(json, value, data, length, t, err));
+    TRY(read_tensor(json, value, data, length, t, err));
     file->count++;
   }
   file->length = length;
@@ -137,27 +137,27 @@ lode_status lode__safetensors_open(lode__safetensors *file, const char *path, lo
   struct stat info;
   unsigned char head[8];
   size_t got;
-  file->fd = lode__os_open_regular(path);
-  if (file->fd < 0) return lode__fail_errno(err, errno, path);
-  if (lode__os->fstat(file->fd, &info) != 0) {
-    st = lode__fail_errno(err, errno, path);
+  file->fd = os_open_regular(path);
+  if (file->fd < 0) return err_errno(err, errno, path);
+  if (os_api->fstat(file->fd, &info) != 0) {
+    st = err_errno(err, errno, path);
     goto done;
   }
-  LODE__GOTO(lode__os_read_full(file->fd, head, sizeof head, 0, &got, err));
+  TRY_GOTO(os_read_full(file->fd, head, sizeof head, 0, &got, err));
   uint64_t length = (uint64_t)info.st_size, header = 0;
   for (int i = 0; i < 8; i++) header |= (uint64_t)head[i] << (8 * i);
   if (got < sizeof head || header > length - 8 || header > LODE__TENSORS_HEADER_BYTES) {
-    st = lode__fail(err, LODE_CORRUPT, "%s is not a safetensors file, or it is cut short", path);
+    st = err_set(err, LODE_CORRUPT, "%s is not a safetensors file, or it is cut short", path);
     goto done;
   }
-  file->header = lode__alloc((size_t)header + 1);
+  file->header = mem_alloc((size_t)header + 1);
   if (!file->header) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(lode__os_read_full(file->fd, file->header, (size_t)header, 8, &got, err));
+  TRY_GOTO(os_read_full(file->fd, file->header, (size_t)header, 8, &got, err));
   if (got < header) {
-    st = lode__fail(err, LODE_CORRUPT, "%s was cut short while it was read", path);
+    st = err_set(err, LODE_CORRUPT, "%s was cut short while it was read", path);
     goto done;
   }
   st = lode__safetensors_parse(file, (lode_str){file->header, (size_t)header}, length, err);
@@ -167,16 +167,16 @@ done:
 }
 
 void lode__safetensors_close(lode__safetensors *file) {
-  if (file->fd >= 0) lode__os->close(file->fd);
-  lode__json_release(&file->json);
-  lode__free(file->tensors);
-  lode__free(file->header);
+  if (file->fd >= 0) os_api->close(file->fd);
+  json_release(&file->json);
+  mem_free(file->tensors);
+  mem_free(file->header);
   *file = (lode__safetensors){.fd = -1};
 }
 
 const lode__tensor *lode__safetensors_find(const lode__safetensors *file, lode_str name) {
   for (size_t i = 0; i < file->count; i++)
-    if (lode__str_eq(file->tensors[i].name, name)) return &file->tensors[i];
+    if (str_eq(file->tensors[i].name, name)) return &file->tensors[i];
   return NULL;
 }
 
@@ -206,7 +206,7 @@ lode_status lode__safetensors_read(const lode__safetensors *file, const lode__te
   size_t size = tensor->kind == LODE__F32 ? 4 : 2, most = sizeof buf / size;
   for (size_t at = 0; at < n;) {
     size_t some = n - at < most ? n - at : most, got;
-    LODE__TRY(lode__os_read_full(file->fd, buf, some * size, tensor->offset + (first + at) * size, &got, err));
+    TRY(os_read_full(file->fd, buf, some * size, tensor->offset + (first + at) * size, &got, err));
     if (got < some * size) return lies(err, tensor->name, "the file was cut short while it was read");
     to_floats(tensor->kind, buf, some, out + at);
     at += some;

@@ -26,7 +26,7 @@ typedef struct lode__safetensors {
   int fd;
   uint64_t length;
   char *header;
-  lode__json json;
+  json_doc json;
   lode__tensor *tensors;
   size_t count;
 } lode__safetensors;

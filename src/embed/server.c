@@ -25,67 +25,67 @@ typedef struct server {
   uint32_t timeout_ms;
   uint32_t dimension;   /* 0 until it is known */
   pthread_mutex_t lock; /* of idle */
-  lode__http *idle[IDLE];
+  http_client *idle[IDLE];
   size_t n_idle;
 } server;
 
 /* ---- Connections ---- */
 
-static lode_status take(server *s, lode__http **http, lode_error *err) {
+static lode_status take(server *s, http_client **http, lode_error *err) {
   pthread_mutex_lock(&s->lock);
   *http = s->n_idle ? s->idle[--s->n_idle] : NULL;
   pthread_mutex_unlock(&s->lock);
-  return *http ? LODE_OK : lode__http_new(http, err);
+  return *http ? LODE_OK : http_new(http, err);
 }
 
-static void give_back(server *s, lode__http *http) {
+static void give_back(server *s, http_client *http) {
   pthread_mutex_lock(&s->lock);
   bool kept = http && s->n_idle < IDLE;
   if (kept) s->idle[s->n_idle++] = http;
   pthread_mutex_unlock(&s->lock);
-  if (!kept) lode__http_free(http);
+  if (!kept) http_free(http);
 }
 
 /* ---- Answers ---- */
 
-static const lode__json_node *at(const lode__json *json, uint32_t object, const char *key, lode__json_type type) {
-  if (json->nodes[object].type != LODE__JSON_OBJECT) return NULL;
-  uint32_t i = lode__json_get(json, object, lode__str(key));
+static const json_node *at(const json_doc *json, uint32_t object, const char *key, json_node_type type) {
+  if (json->nodes[object].type != JSON_NODE_OBJECT) return NULL;
+  uint32_t i = json_get(json, object, str_of(key));
   return i && json->nodes[i].type == type ? &json->nodes[i] : NULL;
 }
 
 static bool may_pass(long status) { return status == 408 || status == 429 || status >= 500; }
 
 /* {"error": {"message": "..."}}, {"error": "..."}, or whatever it said. */
-static lode_status refused(const server *s, const lode__http_response *r, lode_error *err) {
-  lode__json json = {0};
+static lode_status refused(const server *s, const http_response *r, lode_error *err) {
+  json_doc json = {0};
   char words[256];
   lode_str said = {r->body.data, r->body.len};
-  if (r->body.data && lode__json_parse(&json, said, NULL, NULL) == LODE_OK) {
-    const lode__json_node *e = at(&json, 0, "error", LODE__JSON_STRING), *o = at(&json, 0, "error", LODE__JSON_OBJECT);
-    if (o) e = at(&json, (uint32_t)(o - json.nodes), "message", LODE__JSON_STRING);
+  if (r->body.data && json_parse(&json, said, NULL, NULL) == LODE_OK) {
+    const json_node *e = at(&json, 0, "error", JSON_NODE_STRING), *o = at(&json, 0, "error", JSON_NODE_OBJECT);
+    if (o) e = at(&json, (uint32_t)(o - json.nodes), "message", JSON_NODE_STRING);
     if (e) said = e->u.s;
   }
-  lode__quote(said.data ? said : LODE__LIT(""), words, sizeof words);
-  lode__json_release(&json);
+  str_quote(said.data ? said : STR_LIT(""), words, sizeof words);
+  json_release(&json);
   const char *hint = r->status == 401 || r->status == 403 ? (s->ollama ? "" : "; is OPENAI_API_KEY set and right?")
                      : r->status == 404 ? "; does the server have that model?" : "";
-  return lode__fail(err, r->status == 404 ? LODE_NOT_FOUND : may_pass(r->status) ? LODE_BUSY : LODE_REFUSED,
+  return err_set(err, r->status == 404 ? LODE_NOT_FOUND : may_pass(r->status) ? LODE_BUSY : LODE_REFUSED,
                     "the embedding server %.150s answers %ld: %s%s", s->url, r->status, words, hint);
 }
 
 static lode_status strange(const server *s, const char *what, lode_error *err) {
-  return lode__fail(err, LODE_IO, "the embedding server %.150s gives an answer that is not one: %s", s->url, what);
+  return err_set(err, LODE_IO, "the embedding server %.150s gives an answer that is not one: %s", s->url, what);
 }
 
-static lode_status take_vector(server *s, const lode__json *json, uint32_t node, uint32_t dimension, float *out, lode_error *err) {
-  const lode__json_node *a = &json->nodes[node];
-  if (a->type != LODE__JSON_ARRAY || a->u.count == 0 || a->u.count > LODE_MAX_DIMENSION) return strange(s, "no vector where one should be", err);
+static lode_status take_vector(server *s, const json_doc *json, uint32_t node, uint32_t dimension, float *out, lode_error *err) {
+  const json_node *a = &json->nodes[node];
+  if (a->type != JSON_NODE_ARRAY || a->u.count == 0 || a->u.count > LODE_MAX_DIMENSION) return strange(s, "no vector where one should be", err);
   if (a->u.count != dimension)
-    return lode__fail(err, LODE_MISMATCH, "the embedding server %.150s gives a vector of %zu dimensions, and others had %u", s->url, a->u.count, dimension);
+    return err_set(err, LODE_MISMATCH, "the embedding server %.150s gives a vector of %zu dimensions, and others had %u", s->url, a->u.count, dimension);
   for (uint32_t i = 0; i < dimension; i++) {
-    const lode__json_node *x = &json->nodes[node + 1 + i];
-    double d = x->type == LODE__JSON_INT ? (double)x->u.i : x->type == LODE__JSON_DOUBLE ? x->u.d : NAN;
+    const json_node *x = &json->nodes[node + 1 + i];
+    double d = x->type == JSON_NODE_INT ? (double)x->u.i : x->type == JSON_NODE_DOUBLE ? x->u.d : NAN;
     out[i] = (float)d;
     if (!isfinite(out[i])) return strange(s, "a vector holds what is no number", err);
   }
@@ -93,24 +93,24 @@ static lode_status take_vector(server *s, const lode__json *json, uint32_t node,
 }
 
 /* Where the vectors are: Ollama's lie in "embeddings", OpenAI's in the items of "data", each with its index. */
-static lode_status read_vectors(server *s, const lode__json *json, size_t n, float *vectors, lode_error *err) {
-  const lode__json_node *list = at(json, 0, s->ollama ? "embeddings" : "data", LODE__JSON_ARRAY);
+static lode_status read_vectors(server *s, const json_doc *json, size_t n, float *vectors, lode_error *err) {
+  const json_node *list = at(json, 0, s->ollama ? "embeddings" : "data", JSON_NODE_ARRAY);
   if (!list || list->u.count != n) return strange(s, "another number of vectors than texts", err);
   uint32_t i = (uint32_t)(list - json->nodes) + 1;
   if (s->dimension == 0) { /* the first answer: n is 1 */
-    const lode__json_node *v = s->ollama ? &json->nodes[i] : at(json, i, "embedding", LODE__JSON_ARRAY);
-    if (!v || v->type != LODE__JSON_ARRAY || v->u.count == 0 || v->u.count > LODE_MAX_DIMENSION) return strange(s, "no vector where one should be", err);
+    const json_node *v = s->ollama ? &json->nodes[i] : at(json, i, "embedding", JSON_NODE_ARRAY);
+    if (!v || v->type != JSON_NODE_ARRAY || v->u.count == 0 || v->u.count > LODE_MAX_DIMENSION) return strange(s, "no vector where one should be", err);
     s->dimension = (uint32_t)v->u.count;
     return LODE_OK;
   }
-  bool *seen = lode__alloc_zero(n, sizeof *seen);
-  if (!seen) return lode__fail_nomem(err);
+  bool *seen = mem_calloc(n, sizeof *seen);
+  if (!seen) return err_nomem(err);
   lode_status st = LODE_OK;
   for (size_t k = 0; k < n && st == LODE_OK; k++, i = json->nodes[i].next) {
     size_t place = k;
     uint32_t vector = i;
     if (!s->ollama) {
-      const lode__json_node *index = at(json, i, "index", LODE__JSON_INT), *v = at(json, i, "embedding", LODE__JSON_ARRAY);
+      const json_node *index = at(json, i, "index", JSON_NODE_INT), *v = at(json, i, "embedding", JSON_NODE_ARRAY);
       if (index) place = index->u.i < 0 ? n : (size_t)index->u.i;
       vector = v ? (uint32_t)(v - json->nodes) : 0;
     }
@@ -121,17 +121,17 @@ static lode_status read_vectors(server *s, const lode__json *json, size_t n, flo
       st = take_vector(s, json, vector, s->dimension, vectors + place * s->dimension, err);
     }
   }
-  lode__free(seen);
+  mem_free(seen);
   return st;
 }
 
-static lode_status read_answer(server *s, const lode__http_response *r, size_t n, float *vectors, lode_error *err) {
-  lode__json json = {0};
-  lode_status st = lode__json_parse(&json, (lode_str){r->body.data ? r->body.data : "", r->body.len}, NULL, NULL);
-  if (st == LODE_NOMEM) st = lode__fail_nomem(err);
+static lode_status read_answer(server *s, const http_response *r, size_t n, float *vectors, lode_error *err) {
+  json_doc json = {0};
+  lode_status st = json_parse(&json, (lode_str){r->body.data ? r->body.data : "", r->body.len}, NULL, NULL);
+  if (st == LODE_NOMEM) st = err_nomem(err);
   else if (st != LODE_OK) st = strange(s, "it is not JSON", err);
   else st = read_vectors(s, &json, n, vectors, err);
-  lode__json_release(&json);
+  json_release(&json);
   return st;
 }
 
@@ -139,23 +139,23 @@ static lode_status read_answer(server *s, const lode__http_response *r, size_t n
 
 static void pause_before(int attempt, uint32_t retry_after_s) {
   uint64_t ms = (uint64_t)PAUSE_MS << attempt;
-  ms += lode__random() % (ms / 2 + 1);
+  ms += rand_u64() % (ms / 2 + 1);
   if (retry_after_s) ms = (uint64_t)retry_after_s * 1000;
-  lode__os->sleep_us((ms < MOST_PAUSE_MS ? ms : MOST_PAUSE_MS) * 1000);
+  os_api->sleep_us((ms < MOST_PAUSE_MS ? ms : MOST_PAUSE_MS) * 1000);
 }
 
 static lode_status ask(server *s, lode_str body, size_t n, float *vectors, lode_error *err) {
   const char *headers[] = {s->authorization, NULL};
-  lode__http_request request = {.method = "POST", .url = s->url, .headers = s->authorization ? headers : NULL, .body = body,
+  http_request request = {.method = "POST", .url = s->url, .headers = s->authorization ? headers : NULL, .body = body,
                                 .timeout_ms = s->timeout_ms, .max_bytes = ANSWER_BYTES};
-  lode__http_response r = {0};
-  lode__http *http = NULL;
+  http_response r = {0};
+  http_client *http = NULL;
   lode_status st = take(s, &http, err);
   if (st != LODE_OK) return st;
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (attempt) pause_before(attempt - 1, r.retry_after_s);
     r.body.len = 0;
-    st = lode__http_send(http, &request, &r, err);
+    st = http_send(http, &request, &r, err);
     if (st == LODE_IO) continue;
     if (st != LODE_OK) break;
     if (r.status == 200) {
@@ -165,25 +165,25 @@ static lode_status ask(server *s, lode_str body, size_t n, float *vectors, lode_
     st = refused(s, &r, err);
     if (!may_pass(r.status)) break;
   }
-  lode__buf_release(&r.body);
+  strbuf_release(&r.body);
   give_back(s, http);
-  if (st == LODE_OK) lode__error_clear(err);
+  if (st == LODE_OK) err_clear(err);
   return st;
 }
 
 static lode_status ask_batch(server *s, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
-  lode__buf body = {0};
-  lode__buf_adds(&body, "{\"model\":");
-  lode__json_put_string(&body, lode__str(s->name));
-  lode__buf_adds(&body, s->ollama ? ",\"input\":[" : ",\"encoding_format\":\"float\",\"input\":[");
+  strbuf body = {0};
+  strbuf_addstr(&body, "{\"model\":");
+  json_put_string(&body, str_of(s->name));
+  strbuf_addstr(&body, s->ollama ? ",\"input\":[" : ",\"encoding_format\":\"float\",\"input\":[");
   for (size_t i = 0; i < n; i++) {
-    if (i) lode__buf_addc(&body, ',');
+    if (i) strbuf_addch(&body, ',');
     /* servers refuse an empty text */
-    lode__json_put_string(&body, texts[i].len ? texts[i] : LODE__LIT(" "));
+    json_put_string(&body, texts[i].len ? texts[i] : STR_LIT(" "));
   }
-  lode__buf_adds(&body, "]}");
-  lode_status st = body.failed ? lode__fail_nomem(err) : ask(s, (lode_str){body.data, body.len}, n, vectors, err);
-  lode__buf_release(&body);
+  strbuf_addstr(&body, "]}");
+  lode_status st = body.failed ? err_nomem(err) : ask(s, (lode_str){body.data, body.len}, n, vectors, err);
+  strbuf_release(&body);
   return st;
 }
 
@@ -192,7 +192,7 @@ static lode_status server_embed(void *self, const lode_str *texts, size_t n, flo
   for (size_t from = 0; from < n;) {
     size_t some = 0, bytes = 0;
     while (from + some < n && some < BATCH_TEXTS && (some == 0 || bytes + texts[from + some].len <= BATCH_BYTES)) bytes += texts[from + some++].len;
-    LODE__TRY(ask_batch(s, texts + from, some, vectors + from * s->dimension, err));
+    TRY(ask_batch(s, texts + from, some, vectors + from * s->dimension, err));
     from += some;
   }
   return LODE_OK;
@@ -203,12 +203,12 @@ static lode_status server_embed(void *self, const lode_str *texts, size_t n, flo
 static void server_close(void *self) {
   server *s = self;
   if (!s) return;
-  for (size_t i = 0; i < s->n_idle; i++) lode__http_free(s->idle[i]);
+  for (size_t i = 0; i < s->n_idle; i++) http_free(s->idle[i]);
   pthread_mutex_destroy(&s->lock);
-  lode__free(s->url);
-  lode__free(s->name);
-  lode__free(s->authorization);
-  lode__free(s);
+  mem_free(s->url);
+  mem_free(s->name);
+  mem_free(s->authorization);
+  mem_free(s);
 }
 
 static const char *env(const char *name) {
@@ -216,37 +216,37 @@ static const char *env(const char *name) {
   return value && *value ? value : NULL;
 }
 
-static char *text_of(lode__buf *b) {
-  lode__buf_addc(b, 0);
+static char *text_of(strbuf *b) {
+  strbuf_addch(b, 0);
   if (!b->failed) return b->data;
-  lode__buf_release(b);
+  strbuf_release(b);
   return NULL;
 }
 
 static lode_status describe(server *s, const lode__embed_setup *setup, lode_error *err) {
-  lode__buf url = {0}, name = {0}, auth = {0};
+  strbuf url = {0}, name = {0}, auth = {0};
   lode_str model = setup->model;
   s->ollama = memcmp(model.data, "ollama:", 7) == 0;
   const char *base = setup->url ? setup->url : env(s->ollama ? "OLLAMA_HOST" : "OPENAI_BASE_URL");
   if (!base) base = s->ollama ? "http://127.0.0.1:11434" : "https://api.openai.com/v1";
   size_t len = strlen(base);
   while (len > 0 && base[len - 1] == '/') len--;
-  lode__buf_addf(&url, "%s%.*s%s", strstr(base, "://") ? "" : "http://", (int)(len < 4096 ? len : 4096), base, s->ollama ? "/api/embed" : "/embeddings");
-  lode__buf_add(&name, model.data + 7, model.len - 7);
+  strbuf_addf(&url, "%s%.*s%s", strstr(base, "://") ? "" : "http://", (int)(len < 4096 ? len : 4096), base, s->ollama ? "/api/embed" : "/embeddings");
+  strbuf_add(&name, model.data + 7, model.len - 7);
   const char *key = setup->key ? setup->key : s->ollama ? NULL : env("OPENAI_API_KEY");
-  if (key) lode__buf_addf(&auth, "Authorization: Bearer %s", key);
+  if (key) strbuf_addf(&auth, "Authorization: Bearer %s", key);
   s->url = text_of(&url);
   s->name = text_of(&name);
   if (key) s->authorization = text_of(&auth);
   s->timeout_ms = setup->timeout_ms;
-  return s->url && s->name && (!key || s->authorization) ? LODE_OK : lode__fail_nomem(err);
+  return s->url && s->name && (!key || s->authorization) ? LODE_OK : err_nomem(err);
 }
 
 lode_status lode__server_open(const lode__embed_setup *setup, lode__embed_model *model, lode_error *err) {
-  lode_str probe = LODE__LIT("lode");
-  if (setup->model.len > 200) return lode__fail(err, LODE_INVALID, "the name of a server's model has at most 193 bytes");
-  server *s = lode__alloc_zero(1, sizeof *s);
-  if (!s) return lode__fail_nomem(err);
+  lode_str probe = STR_LIT("lode");
+  if (setup->model.len > 200) return err_set(err, LODE_INVALID, "the name of a server's model has at most 193 bytes");
+  server *s = mem_calloc(1, sizeof *s);
+  if (!s) return err_nomem(err);
   pthread_mutex_init(&s->lock, NULL);
   lode_status st = describe(s, setup, err);
   if (st == LODE_OK) st = ask_batch(s, &probe, 1, NULL, err);

@@ -104,17 +104,17 @@ static sum_fn *pick_sum(const char **name) {
 /* ---- Rows ---- */
 
 static lode_status damaged(const static_model *m, lode_error *err, const char *what) {
-  return lode__fail(err, LODE_CORRUPT, "the model file %s is damaged (%s): put back the one that came with lode", m->path, what);
+  return err_set(err, LODE_CORRUPT, "the model file %s is damaged (%s): put back the one that came with lode", m->path, what);
 }
 
 /* Reads pages first to last - 1 where they belong. The lock is held. */
 static lode_status read_pages(static_model *m, uint32_t first, uint32_t last, lode_error *err) {
   char *to = (char *)m->rows + (size_t)first * LODE__STATIC_PAGE, what[64];
   size_t want = (size_t)(last - first) * LODE__STATIC_PAGE, got;
-  LODE__TRY(lode__os_read_full(m->fd, to, want, m->layout.rows + (uint64_t)first * LODE__STATIC_PAGE, &got, err));
+  TRY(os_read_full(m->fd, to, want, m->layout.rows + (uint64_t)first * LODE__STATIC_PAGE, &got, err));
   if (got != want) return damaged(m, err, "it is shorter than it was");
   for (uint32_t p = first; p < last; p++, to += LODE__STATIC_PAGE) {
-    if (lode__crc32c(lode__crc32c_u32(0, p), to, LODE__STATIC_PAGE) != m->crcs[p]) {
+    if (crc32c_update(crc32c_update_u32(0, p), to, LODE__STATIC_PAGE) != m->crcs[p]) {
       snprintf(what, sizeof what, "page %u of its rows", p);
       return damaged(m, err, what);
     }
@@ -147,7 +147,7 @@ static lode_status need_rows(static_model *m, const uint16_t *which, size_t n, l
     pthread_mutex_lock(&m->lock);
     if (!atomic_load_explicit(&m->ready[page], memory_order_relaxed)) st = read_pages(m, page, page + 1, err);
     pthread_mutex_unlock(&m->lock);
-    LODE__TRY(st);
+    TRY(st);
   }
   return LODE_OK;
 }
@@ -181,7 +181,7 @@ static lode_status embed_one(static_model *m, lode_str text, scratch *s, float *
     s->counts[row] = 0;
     s->weights[i] = m->scales[row] * m->count_weight[count < COUNTS ? count : COUNTS];
   }
-  LODE__TRY(need_rows(m, s->which, s->n, err));
+  TRY(need_rows(m, s->which, s->n, err));
   float sum[DIM];
   double square = 0;
   m->sum(m->rows, s->which, s->weights, s->n, sum);
@@ -199,23 +199,23 @@ static lode_status static_embed(void *self, const lode_str *texts, size_t n, flo
   static_model *m = self;
   lode_status st = LODE_OK;
   scratch s = {
-      .counts = lode__alloc_zero(m->words.count, sizeof *s.counts),
-      .which = lode__alloc(m->max_words * sizeof *s.which),
-      .weights = lode__alloc(m->max_words * sizeof *s.weights),
+      .counts = mem_calloc(m->words.count, sizeof *s.counts),
+      .which = mem_alloc(m->max_words * sizeof *s.which),
+      .weights = mem_alloc(m->max_words * sizeof *s.weights),
   };
   if (!s.counts || !s.which || !s.weights) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   unsigned more = n < MANY_TEXTS ? (unsigned)n : MANY_TEXTS;
   bool many = atomic_load_explicit(&m->texts_seen, memory_order_relaxed) >= MANY_TEXTS ||
               atomic_fetch_add_explicit(&m->texts_seen, more, memory_order_relaxed) + more >= MANY_TEXTS;
-  if (many && !atomic_load_explicit(&m->all_ready, memory_order_acquire)) LODE__GOTO(read_all(m, err));
-  for (size_t i = 0; i < n; i++) LODE__GOTO(embed_one(m, texts[i], &s, vectors + i * DIM, err));
+  if (many && !atomic_load_explicit(&m->all_ready, memory_order_acquire)) TRY_GOTO(read_all(m, err));
+  for (size_t i = 0; i < n; i++) TRY_GOTO(embed_one(m, texts[i], &s, vectors + i * DIM, err));
 done:
-  lode__free(s.counts);
-  lode__free(s.which);
-  lode__free(s.weights);
+  mem_free(s.counts);
+  mem_free(s.which);
+  mem_free(s.weights);
   return st;
 }
 
@@ -224,13 +224,13 @@ done:
 static void static_close(void *self) {
   static_model *m = self;
   if (!m) return;
-  if (m->fd >= 0) lode__os->close(m->fd);
+  if (m->fd >= 0) os_api->close(m->fd);
   if (m->has_lock) pthread_mutex_destroy(&m->lock);
-  lode__free(m->path);
-  lode__free(m->lexicon);
-  lode__free(m->rows);
-  lode__free(m->ready);
-  lode__free(m);
+  mem_free(m->path);
+  mem_free(m->lexicon);
+  mem_free(m->rows);
+  mem_free(m->ready);
+  mem_free(m);
 }
 
 static bool is_revision(const char *text) {
@@ -247,12 +247,12 @@ static lode_status read_header(static_model *m, lode_error *err) {
   lode__static_header *h = &m->header;
   struct stat file;
   size_t got;
-  if (LODE__RETRY(lode__os->fstat(m->fd, &file)) != 0) return lode__fail_errno(err, errno, m->path);
-  LODE__TRY(lode__os_read_full(m->fd, h, sizeof *h, 0, &got, err));
+  if (OS_RETRY(os_api->fstat(m->fd, &file)) != 0) return err_errno(err, errno, m->path);
+  TRY(os_read_full(m->fd, h, sizeof *h, 0, &got, err));
   if (got != sizeof *h || memcmp(h->magic, LODE__STATIC_MAGIC, sizeof h->magic) != 0) return damaged(m, err, "it is no model");
-  if (lode__crc32c(0, h, offsetof(lode__static_header, crc)) != h->crc) return damaged(m, err, "its header");
+  if (crc32c_update(0, h, offsetof(lode__static_header, crc)) != h->crc) return damaged(m, err, "its header");
   if (h->version != LODE__STATIC_VERSION || h->dimension != DIM)
-    return lode__fail(err, LODE_UNSUPPORTED, "the model file %s is of version %u with %u dimensions; this lode knows version %d with %d",
+    return err_set(err, LODE_UNSUPPORTED, "the model file %s is of version %u with %u dimensions; this lode knows version %d with %d",
                       m->path, h->version, h->dimension, LODE__STATIC_VERSION, DIM);
   bool sizes = h->words >= 1 && h->words <= LODE__WORDS_MAX && h->slots > h->words && h->slots <= 1u << 20 &&
                h->word_bytes >= h->words && h->word_bytes <= MAX_WORD_BYTES && h->exponent_milli <= 1000 &&
@@ -267,10 +267,10 @@ static lode_status read_lexicon(static_model *m, lode_error *err) {
   const lode__static_header *h = &m->header;
   const lode__static_layout *l = &m->layout;
   size_t size = (size_t)l->rows - LODE__STATIC_HEADER, got;
-  m->lexicon = lode__alloc(size);
-  if (!m->lexicon) return lode__fail_nomem(err);
-  LODE__TRY(lode__os_read_full(m->fd, m->lexicon, size, LODE__STATIC_HEADER, &got, err));
-  if (got != size || lode__crc32c(0, m->lexicon, size) != h->lexicon_crc) return damaged(m, err, "its vocabulary");
+  m->lexicon = mem_alloc(size);
+  if (!m->lexicon) return err_nomem(err);
+  TRY(os_read_full(m->fd, m->lexicon, size, LODE__STATIC_HEADER, &got, err));
+  if (got != size || crc32c_update(0, m->lexicon, size) != h->lexicon_crc) return damaged(m, err, "its vocabulary");
   m->crcs = (const uint32_t *)(m->lexicon + l->crcs);
   m->scales = (const float *)(m->lexicon + l->scales);
   m->words = (lode__words){
@@ -282,7 +282,7 @@ static lode_status read_lexicon(static_model *m, lode_error *err) {
       .costs = (const uint8_t *)(m->lexicon + l->costs),
       .slots = (const uint16_t *)(m->lexicon + l->slots),
   };
-  LODE__TRY(lode__words_check(&m->words, err));
+  TRY(lode__words_check(&m->words, err));
   for (uint32_t i = 0; i < h->words; i++) {
     if (!(m->scales[i] >= 0 && m->scales[i] < 1e6f)) return damaged(m, err, "the scale of a row");
   }
@@ -293,33 +293,33 @@ static lode_status open_file(const char *path, static_model **model, lode_error 
   lode_status st = LODE_OK;
   *model = NULL;
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-  return lode__fail(err, LODE_UNSUPPORTED, "static models are for little-endian machines");
+  return err_set(err, LODE_UNSUPPORTED, "static models are for little-endian machines");
 #endif
-  static_model *m = lode__alloc_zero(1, sizeof *m);
-  if (!m) return lode__fail_nomem(err);
+  static_model *m = mem_calloc(1, sizeof *m);
+  if (!m) return err_nomem(err);
   m->fd = -1;
   size_t len = strlen(path) + 1;
-  m->path = lode__alloc(len);
+  m->path = mem_alloc(len);
   if (!m->path) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   memcpy(m->path, path, len);
-  m->fd = lode__os_open_regular(path);
+  m->fd = os_open_regular(path);
   if (m->fd < 0) {
-    st = lode__fail_errno(err, errno, path);
+    st = err_errno(err, errno, path);
     goto done;
   }
-  LODE__GOTO(read_header(m, err));
-  LODE__GOTO(read_lexicon(m, err));
-  m->rows = lode__alloc_aligned(64, (size_t)m->header.pages * LODE__STATIC_PAGE);
-  m->ready = lode__alloc_zero(m->header.pages, sizeof *m->ready);
+  TRY_GOTO(read_header(m, err));
+  TRY_GOTO(read_lexicon(m, err));
+  m->rows = mem_alloc_aligned(64, (size_t)m->header.pages * LODE__STATIC_PAGE);
+  m->ready = mem_calloc(m->header.pages, sizeof *m->ready);
   if (!m->rows || !m->ready) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   if (pthread_mutex_init(&m->lock, NULL) != 0) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   m->has_lock = true;
@@ -334,10 +334,10 @@ done:
 lode_status lode__static_open(const lode__embed_setup *setup, lode__embed_model *model, lode_error *err) {
   static_model *m = NULL;
   char *path = NULL;
-  LODE__TRY(lode__embed_locate_model(setup->folders, lode__model_find(LODE__LIT(LODE_MODEL_CODE)), &path, err));
+  TRY(lode__embed_locate_model(setup->folders, lode__model_find(STR_LIT(LODE_MODEL_CODE)), &path, err));
   lode_status st = open_file(path, &m, err);
-  lode__free(path);
-  LODE__TRY(st);
+  mem_free(path);
+  TRY(st);
   m->max_words = setup->max_tokens && setup->max_tokens < MAX_WORDS_OF_TEXT ? setup->max_tokens : MAX_WORDS_OF_TEXT;
   m->sum = pick_sum(&model->kernel);
   model->embed = static_embed;
@@ -352,7 +352,7 @@ lode_status lode__static_open(const lode__embed_setup *setup, lode__embed_model 
 
 lode_status lode__static_verify(const char *file, lode_error *err) {
   static_model *m;
-  LODE__TRY(open_file(file, &m, err));
+  TRY(open_file(file, &m, err));
   lode_status st = read_all(m, err);
   static_close(m);
   return st;

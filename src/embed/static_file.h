@@ -65,7 +65,7 @@ static inline lode__static_layout lode__static_layout_of(const lode__static_head
   return l;
 }
 
-/* For whoever makes a model: the whole file's bytes (lode__free), or NULL without memory. */
+/* For whoever makes a model: the whole file's bytes (mem_free), or NULL without memory. */
 typedef struct lode__static_parts {
   const lode__words *words;
   const int8_t *rows;    /* words x 256 */

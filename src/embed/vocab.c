@@ -5,71 +5,71 @@
 
 /* ---- tokenizer.json ---- */
 
-static const lode__json_node *member(const lode__json *json, uint32_t object, const char *key, lode__json_type type) {
-  if (json->nodes[object].type != LODE__JSON_OBJECT) return NULL;
-  uint32_t i = lode__json_get(json, object, lode__str(key));
+static const json_node *member(const json_doc *json, uint32_t object, const char *key, json_node_type type) {
+  if (json->nodes[object].type != JSON_NODE_OBJECT) return NULL;
+  uint32_t i = json_get(json, object, str_of(key));
   return i && json->nodes[i].type == type ? &json->nodes[i] : NULL;
 }
 
-static uint32_t object_at(const lode__json *json, uint32_t object, const char *key) {
-  const lode__json_node *n = member(json, object, key, LODE__JSON_OBJECT);
+static uint32_t object_at(const json_doc *json, uint32_t object, const char *key) {
+  const json_node *n = member(json, object, key, JSON_NODE_OBJECT);
   return n ? (uint32_t)(n - json->nodes) : 0;
 }
 
-static bool is_kind(const lode__json *json, uint32_t object, const char *kind) {
-  const lode__json_node *n = object ? member(json, object, "type", LODE__JSON_STRING) : NULL;
-  return n && lode__str_eq(n->u.s, lode__str(kind));
+static bool is_kind(const json_doc *json, uint32_t object, const char *kind) {
+  const json_node *n = object ? member(json, object, "type", JSON_NODE_STRING) : NULL;
+  return n && str_eq(n->u.s, str_of(kind));
 }
 
 /* true, false, or `otherwise` when it is absent or null */
-static bool flag(const lode__json *json, uint32_t object, const char *key, bool otherwise) {
-  if (member(json, object, key, LODE__JSON_TRUE)) return true;
-  if (member(json, object, key, LODE__JSON_FALSE)) return false;
+static bool flag(const json_doc *json, uint32_t object, const char *key, bool otherwise) {
+  if (member(json, object, key, JSON_NODE_TRUE)) return true;
+  if (member(json, object, key, JSON_NODE_FALSE)) return false;
   return otherwise;
 }
 
 static lode_status find(const lode__vocab *v, const char *text, uint32_t *id, lode_error *err) {
   for (size_t i = v->count; i-- > 0;) {
-    if (lode__str_eq(v->tokens[i], lode__str(text))) {
+    if (str_eq(v->tokens[i], str_of(text))) {
       *id = (uint32_t)i;
       return LODE_OK;
     }
   }
-  return lode__fail(err, LODE_CORRUPT, "the vocabulary has no token %s", text);
+  return err_set(err, LODE_CORRUPT, "the vocabulary has no token %s", text);
 }
 
-static lode_status set_token(lode__vocab *v, lode_str text, const lode__json_node *id, lode_error *err) {
-  if (id->type != LODE__JSON_INT || id->u.i < 0 || (uint64_t)id->u.i >= v->count)
-    return lode__fail(err, LODE_CORRUPT, "tokenizer.json: a token's id is not a number below %zu", v->count);
+static lode_status set_token(lode__vocab *v, lode_str text, const json_node *id, lode_error *err) {
+  if (id->type != JSON_NODE_INT || id->u.i < 0 || (uint64_t)id->u.i >= v->count)
+    return err_set(err, LODE_CORRUPT, "tokenizer.json: a token's id is not a number below %zu", v->count);
   lode_str *slot = &v->tokens[id->u.i];
-  if (slot->data && !lode__str_eq(*slot, text))
-    return lode__fail(err, LODE_CORRUPT, "tokenizer.json: two tokens have the id %lld", (long long)id->u.i);
+  if (slot->data && !str_eq(*slot, text))
+    return err_set(err, LODE_CORRUPT, "tokenizer.json: two tokens have the id %lld", (long long)id->u.i);
   *slot = text;
   return LODE_OK;
 }
 
 /* The next larger id + 1 among the added tokens: they may lie past the vocabulary. */
-static lode_status read_tokens(lode__vocab *v, const lode__json *json, uint32_t vocab, const lode__json_node *added,
+static lode_status read_tokens(lode__vocab *v, const json_doc *json, uint32_t vocab, const json_node *added,
                                lode_error *err) {
   v->count = json->nodes[vocab].u.count + (added ? added->u.count : 0);
-  if (v->count > LODE__VOCAB_MAX) return lode__fail(err, LODE_CORRUPT, "tokenizer.json: %zu tokens are too many", v->count);
-  v->tokens = lode__alloc_zero(v->count ? v->count : 1, sizeof *v->tokens);
-  if (!v->tokens) return lode__fail_nomem(err);
+  if (v->count > LODE__VOCAB_MAX) return err_set(err, LODE_CORRUPT, "tokenizer.json: %zu tokens are too many", v->count);
+  v->tokens = mem_calloc(v->count ? v->count : 1, sizeof *v->tokens);
+  if (!v->tokens) return err_nomem(err);
   uint32_t i = vocab + 1;
   for (size_t n = json->nodes[vocab].u.count; n > 0; n--) {
     uint32_t value = json->nodes[i].next;
-    LODE__TRY(set_token(v, json->nodes[i].u.s, &json->nodes[value], err));
+    TRY(set_token(v, json->nodes[i].u.s, &json->nodes[value], err));
     i = json->nodes[value].next;
   }
   if (!added) return LODE_OK;
   i = (uint32_t)(added - json->nodes) + 1;
   for (size_t n = added->u.count; n > 0; n--, i = json->nodes[i].next) {
-    const lode__json_node *id = member(json, i, "id", LODE__JSON_INT), *text = member(json, i, "content", LODE__JSON_STRING);
+    const json_node *id = member(json, i, "id", JSON_NODE_INT), *text = member(json, i, "content", JSON_NODE_STRING);
     if (!id || !text || text->u.s.len == 0)
-      return lode__fail(err, LODE_CORRUPT, "tokenizer.json: an added token without id or content");
-    LODE__TRY(set_token(v, text->u.s, id, err));
+      return err_set(err, LODE_CORRUPT, "tokenizer.json: an added token without id or content");
+    TRY(set_token(v, text->u.s, id, err));
     if (v->n_specials == LODE__SPECIALS_MAX)
-      return lode__fail(err, LODE_UNSUPPORTED, "tokenizer.json: more than %d added tokens", LODE__SPECIALS_MAX);
+      return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: more than %d added tokens", LODE__SPECIALS_MAX);
     v->specials[v->n_specials++] = (uint32_t)id->u.i;
   }
   return LODE_OK;
@@ -79,56 +79,56 @@ static lode_status read_tokens(lode__vocab *v, const lode__json *json, uint32_t 
 static lode_status close_gaps(lode__vocab *v, lode_error *err) {
   while (v->count > 0 && !v->tokens[v->count - 1].data) v->count--;
   for (size_t i = 0; i < v->count; i++)
-    if (!v->tokens[i].data) return lode__fail(err, LODE_CORRUPT, "tokenizer.json: no token has the id %zu", i);
+    if (!v->tokens[i].data) return err_set(err, LODE_CORRUPT, "tokenizer.json: no token has the id %zu", i);
   return LODE_OK;
 }
 
-static lode_status read_json(lode__vocab *v, const lode__json *json, lode_error *err) {
+static lode_status read_json(lode__vocab *v, const json_doc *json, lode_error *err) {
   uint32_t model = object_at(json, 0, "model"), normal = object_at(json, 0, "normalizer");
   uint32_t pre = object_at(json, 0, "pre_tokenizer");
   if (!model || !normal || !pre)
-    return lode__fail(err, LODE_CORRUPT, "tokenizer.json: model, normalizer and pre_tokenizer are needed");
+    return err_set(err, LODE_CORRUPT, "tokenizer.json: model, normalizer and pre_tokenizer are needed");
   /* older files do not name the kind of the model */
-  if ((member(json, model, "type", LODE__JSON_STRING) && !is_kind(json, model, "WordPiece")) ||
+  if ((member(json, model, "type", JSON_NODE_STRING) && !is_kind(json, model, "WordPiece")) ||
       !is_kind(json, normal, "BertNormalizer") || !is_kind(json, pre, "BertPreTokenizer"))
-    return lode__fail(err, LODE_UNSUPPORTED, "tokenizer.json: only BERT's WordPiece tokenizer is supported");
-  const lode__json_node *prefix = member(json, model, "continuing_subword_prefix", LODE__JSON_STRING);
-  if (prefix && !lode__str_eq(prefix->u.s, LODE__LIT("##")))
-    return lode__fail(err, LODE_UNSUPPORTED, "tokenizer.json: continuing_subword_prefix is not ##");
+    return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: only BERT's WordPiece tokenizer is supported");
+  const json_node *prefix = member(json, model, "continuing_subword_prefix", JSON_NODE_STRING);
+  if (prefix && !str_eq(prefix->u.s, STR_LIT("##")))
+    return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: continuing_subword_prefix is not ##");
   uint32_t vocab = object_at(json, model, "vocab");
-  if (!vocab) return lode__fail(err, LODE_CORRUPT, "tokenizer.json: there is no vocabulary");
-  LODE__TRY(read_tokens(v, json, vocab, member(json, 0, "added_tokens", LODE__JSON_ARRAY), err));
-  LODE__TRY(close_gaps(v, err));
+  if (!vocab) return err_set(err, LODE_CORRUPT, "tokenizer.json: there is no vocabulary");
+  TRY(read_tokens(v, json, vocab, member(json, 0, "added_tokens", JSON_NODE_ARRAY), err));
+  TRY(close_gaps(v, err));
 
   lode__wordpiece_settings *s = &v->settings;
   s->clean_text = flag(json, normal, "clean_text", true);
   s->chinese_chars = flag(json, normal, "handle_chinese_chars", true);
   s->lowercase = flag(json, normal, "lowercase", true);
   s->strip_accents = flag(json, normal, "strip_accents", s->lowercase);
-  const lode__json_node *most = member(json, model, "max_input_chars_per_word", LODE__JSON_INT);
+  const json_node *most = member(json, model, "max_input_chars_per_word", JSON_NODE_INT);
   s->max_word_chars = !most ? 100 : most->u.i < 1 || most->u.i > LODE__WORD_CHARS_MAX ? 0 : (uint32_t)most->u.i;
-  const lode__json_node *unknown = member(json, model, "unk_token", LODE__JSON_STRING);
-  if (unknown && !lode__str_eq(unknown->u.s, LODE__LIT("[UNK]")))
-    return lode__fail(err, LODE_UNSUPPORTED, "tokenizer.json: the unknown token is not [UNK]");
-  LODE__TRY(find(v, "[UNK]", &s->unknown, err));
-  LODE__TRY(find(v, "[CLS]", &s->first, err));
+  const json_node *unknown = member(json, model, "unk_token", JSON_NODE_STRING);
+  if (unknown && !str_eq(unknown->u.s, STR_LIT("[UNK]")))
+    return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: the unknown token is not [UNK]");
+  TRY(find(v, "[UNK]", &s->unknown, err));
+  TRY(find(v, "[CLS]", &s->first, err));
   return find(v, "[SEP]", &s->last, err);
 }
 
 lode_status lode__vocab_from_json(lode__vocab *vocab, lode_str text, lode_error *err) {
   *vocab = (lode__vocab){0};
   if (text.len > LODE__TOKENIZER_MAX_BYTES)
-    return lode__fail(err, LODE_LIMIT, "tokenizer.json has %zu bytes; the most is %u", text.len, LODE__TOKENIZER_MAX_BYTES);
-  lode__json *json = lode__alloc_zero(1, sizeof *json);
-  if (!json) return lode__fail_nomem(err);
+    return err_set(err, LODE_LIMIT, "tokenizer.json has %zu bytes; the most is %u", text.len, LODE__TOKENIZER_MAX_BYTES);
+  json_doc *json = mem_calloc(1, sizeof *json);
+  if (!json) return err_nomem(err);
   vocab->owned = json;
   lode_error why = {0};
-  lode__json_limits limits = {.max_nodes = 4 * (size_t)LODE__VOCAB_MAX, .max_depth = 64};
-  lode_status st = lode__json_parse(json, text, &limits, &why);
+  json_limits limits = {.max_nodes = 4 * (size_t)LODE__VOCAB_MAX, .max_depth = 64};
+  lode_status st = json_parse(json, text, &limits, &why);
   if (st == LODE_NOMEM)
-    lode__fail_nomem(err);
+    err_nomem(err);
   else if (st != LODE_OK)
-    st = lode__fail(err, LODE_CORRUPT, "tokenizer.json: %s", why.text);
+    st = err_set(err, LODE_CORRUPT, "tokenizer.json: %s", why.text);
   else
     st = read_json(vocab, json, err);
   if (st != LODE_OK) lode__vocab_release(vocab);
@@ -143,7 +143,7 @@ lode_status lode__vocab_from_lines(lode__vocab *vocab, lode_str text, bool lower
                                       .lowercase = lowercase, .max_word_chars = 100}};
   lode_status st = LODE_OK;
   size_t cap = 0;
-  if (text.len > LODE__TOKENIZER_MAX_BYTES) return lode__fail(err, LODE_LIMIT, "vocab.txt has %zu bytes", text.len);
+  if (text.len > LODE__TOKENIZER_MAX_BYTES) return err_set(err, LODE_LIMIT, "vocab.txt has %zu bytes", text.len);
   for (size_t at = 0; at < text.len;) {
     const char *end = memchr(text.data + at, '\n', text.len - at);
     size_t len = end ? (size_t)(end - text.data) - at : text.len - at;
@@ -151,18 +151,18 @@ lode_status lode__vocab_from_lines(lode__vocab *vocab, lode_str text, bool lower
     if (line.len && line.data[line.len - 1] == '\r') line.len--;
     at += len + 1;
     if (vocab->count == LODE__VOCAB_MAX) {
-      st = lode__fail(err, LODE_CORRUPT, "vocab.txt has more than %u lines", LODE__VOCAB_MAX);
+      st = err_set(err, LODE_CORRUPT, "vocab.txt has more than %u lines", LODE__VOCAB_MAX);
       goto done;
     }
-    if (!lode__grow(&vocab->tokens, &cap, vocab->count + 1, sizeof *vocab->tokens)) {
-      st = lode__fail_nomem(err);
+    if (!mem_grow(&vocab->tokens, &cap, vocab->count + 1, sizeof *vocab->tokens)) {
+      st = err_nomem(err);
       goto done;
     }
     vocab->tokens[vocab->count++] = line;
   }
-  LODE__GOTO(find(vocab, "[UNK]", &vocab->settings.unknown, err));
-  LODE__GOTO(find(vocab, "[CLS]", &vocab->settings.first, err));
-  LODE__GOTO(find(vocab, "[SEP]", &vocab->settings.last, err));
+  TRY_GOTO(find(vocab, "[UNK]", &vocab->settings.unknown, err));
+  TRY_GOTO(find(vocab, "[CLS]", &vocab->settings.first, err));
+  TRY_GOTO(find(vocab, "[SEP]", &vocab->settings.last, err));
   for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
     if (find(vocab, specials[i], &vocab->specials[vocab->n_specials], NULL) == LODE_OK) vocab->n_specials++;
 done:
@@ -172,12 +172,12 @@ done:
 
 /* ---- Packs ---- */
 
-static void put_u32(lode__buf *out, size_t v) {
+static void put_u32(strbuf *out, size_t v) {
   unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
-  lode__buf_add(out, b, 4);
+  strbuf_add(out, b, 4);
 }
 
-void lode__vocab_put(const lode__vocab *v, lode__buf *out) {
+void lode__vocab_put(const lode__vocab *v, strbuf *out) {
   const lode__wordpiece_settings *s = &v->settings;
   put_u32(out, v->count);
   put_u32(out, (s->clean_text ? 1u : 0) | (s->chinese_chars ? 2u : 0) | (s->strip_accents ? 4u : 0) | (s->lowercase ? 8u : 0));
@@ -187,8 +187,8 @@ void lode__vocab_put(const lode__vocab *v, lode__buf *out) {
   put_u32(out, s->max_word_chars);
   put_u32(out, v->n_specials);
   for (size_t i = 0; i < v->n_specials; i++) put_u32(out, v->specials[i]);
-  for (size_t i = 0; i < v->count; i++) lode__buf_addc(out, (char)(unsigned char)v->tokens[i].len);
-  for (size_t i = 0; i < v->count; i++) lode__buf_add(out, v->tokens[i].data, v->tokens[i].len);
+  for (size_t i = 0; i < v->count; i++) strbuf_addch(out, (char)(unsigned char)v->tokens[i].len);
+  for (size_t i = 0; i < v->count; i++) strbuf_add(out, v->tokens[i].data, v->tokens[i].len);
 }
 
 static uint32_t u32_at(const char *p) {
@@ -199,10 +199,10 @@ static uint32_t u32_at(const char *p) {
 lode_status lode__vocab_from_pack(lode__vocab *v, lode_str bytes, lode_error *err) {
   *v = (lode__vocab){0};
   size_t at = 28;
-  if (bytes.len < at) return lode__fail(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
+  if (bytes.len < at) return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
   size_t count = u32_at(bytes.data), flags = u32_at(bytes.data + 4), n_specials = u32_at(bytes.data + 24);
   if (count > LODE__VOCAB_MAX || n_specials > LODE__SPECIALS_MAX || bytes.len - at < 4 * n_specials + count)
-    return lode__fail(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
+    return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
   v->settings = (lode__wordpiece_settings){
       .clean_text = flags & 1, .chinese_chars = flags & 2, .strip_accents = flags & 4, .lowercase = flags & 8,
       .unknown = u32_at(bytes.data + 8), .first = u32_at(bytes.data + 12), .last = u32_at(bytes.data + 16),
@@ -210,15 +210,15 @@ lode_status lode__vocab_from_pack(lode__vocab *v, lode_str bytes, lode_error *er
   };
   for (size_t i = 0; i < n_specials; i++, at += 4) v->specials[i] = u32_at(bytes.data + at);
   v->n_specials = n_specials;
-  v->tokens = lode__alloc_zero(count ? count : 1, sizeof *v->tokens);
-  if (!v->tokens) return lode__fail_nomem(err);
+  v->tokens = mem_calloc(count ? count : 1, sizeof *v->tokens);
+  if (!v->tokens) return err_nomem(err);
   v->count = count;
   const unsigned char *lengths = (const unsigned char *)bytes.data + at;
   at += count;
   for (size_t i = 0; i < count; i++) {
     if (lengths[i] > bytes.len - at) {
       lode__vocab_release(v);
-      return lode__fail(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
+      return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
     }
     v->tokens[i] = (lode_str){bytes.data + at, lengths[i]};
     at += lengths[i];
@@ -227,8 +227,8 @@ lode_status lode__vocab_from_pack(lode__vocab *v, lode_str bytes, lode_error *er
 }
 
 void lode__vocab_release(lode__vocab *vocab) {
-  if (vocab->owned) lode__json_release(vocab->owned);
-  lode__free(vocab->owned);
-  lode__free(vocab->tokens);
+  if (vocab->owned) json_release(vocab->owned);
+  mem_free(vocab->owned);
+  mem_free(vocab->tokens);
   *vocab = (lode__vocab){0};
 }

@@ -23,7 +23,7 @@ typedef struct lode__vocab {
 lode_status lode__vocab_from_json(lode__vocab *vocab, lode_str text, lode_error *err);
 lode_status lode__vocab_from_lines(lode__vocab *vocab, lode_str text, bool lowercase, lode_error *err);
 lode_status lode__vocab_from_pack(lode__vocab *vocab, lode_str bytes, lode_error *err);
-void lode__vocab_put(const lode__vocab *vocab, lode__buf *out);
+void lode__vocab_put(const lode__vocab *vocab, strbuf *out);
 void lode__vocab_release(lode__vocab *vocab);
 
 #endif

@@ -44,21 +44,21 @@ static void put(lode__wordpiece *wp, uint32_t id) {
 static lode_status check(const lode__wordpiece_settings *s, const lode_str *tokens, size_t count, const uint32_t *specials,
                          size_t n_specials, size_t *bytes, lode_error *err) {
   if (count == 0 || count > LODE__VOCAB_MAX)
-    return lode__fail(err, LODE_CORRUPT, "a vocabulary of %zu tokens; 1 to %u are possible", count, LODE__VOCAB_MAX);
+    return err_set(err, LODE_CORRUPT, "a vocabulary of %zu tokens; 1 to %u are possible", count, LODE__VOCAB_MAX);
   if (s->unknown >= count || s->first >= count || s->last >= count)
-    return lode__fail(err, LODE_CORRUPT, "a special token's id is past the vocabulary's end");
+    return err_set(err, LODE_CORRUPT, "a special token's id is past the vocabulary's end");
   if (s->max_word_chars == 0 || s->max_word_chars > LODE__WORD_CHARS_MAX)
-    return lode__fail(err, LODE_CORRUPT, "max_input_chars_per_word is %u; 1 to %d are possible", s->max_word_chars,
+    return err_set(err, LODE_CORRUPT, "max_input_chars_per_word is %u; 1 to %d are possible", s->max_word_chars,
                       LODE__WORD_CHARS_MAX);
   if (n_specials > LODE__SPECIALS_MAX)
-    return lode__fail(err, LODE_CORRUPT, "%zu special tokens; the most is %d", n_specials, LODE__SPECIALS_MAX);
+    return err_set(err, LODE_CORRUPT, "%zu special tokens; the most is %d", n_specials, LODE__SPECIALS_MAX);
   for (size_t i = 0; i < n_specials; i++)
     if (specials[i] >= count || tokens[specials[i]].len == 0)
-      return lode__fail(err, LODE_CORRUPT, "special token %zu is not in the vocabulary", i);
+      return err_set(err, LODE_CORRUPT, "special token %zu is not in the vocabulary", i);
   *bytes = 0;
   for (size_t i = 0; i < count; i++) {
     if (tokens[i].len > LODE__VOCAB_TOKEN_BYTES)
-      return lode__fail(err, LODE_CORRUPT, "token %zu of the vocabulary has %zu bytes; the most is %d", i, tokens[i].len,
+      return err_set(err, LODE_CORRUPT, "token %zu of the vocabulary has %zu bytes; the most is %d", i, tokens[i].len,
                         LODE__VOCAB_TOKEN_BYTES);
     *bytes += tokens[i].len; /* at most 2^22 * 2^8 */
   }
@@ -69,16 +69,16 @@ lode_status lode__wordpiece_init(lode__wordpiece *wp, const lode__wordpiece_sett
                                  size_t count, const uint32_t *specials, size_t n_specials, lode_error *err) {
   *wp = (lode__wordpiece){.settings = *settings};
   size_t bytes = 0;
-  LODE__TRY(check(settings, tokens, count, specials, n_specials, &bytes, err));
+  TRY(check(settings, tokens, count, specials, n_specials, &bytes, err));
   uint32_t slots = 64;
   while (slots < 2 * count) slots *= 2;
-  wp->bytes = lode__alloc(bytes + 1);
-  wp->starts = lode__alloc_zero(count + 1, sizeof *wp->starts);
-  wp->kinds = lode__alloc_zero(count, 1);
-  wp->slots = lode__alloc_zero(slots, sizeof *wp->slots);
+  wp->bytes = mem_alloc(bytes + 1);
+  wp->starts = mem_calloc(count + 1, sizeof *wp->starts);
+  wp->kinds = mem_calloc(count, 1);
+  wp->slots = mem_calloc(slots, sizeof *wp->slots);
   if (!wp->bytes || !wp->starts || !wp->kinds || !wp->slots) {
     lode__wordpiece_release(wp);
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   wp->mask = slots - 1;
   wp->count = (uint32_t)count;
@@ -100,10 +100,10 @@ lode_status lode__wordpiece_init(lode__wordpiece *wp, const lode__wordpiece_sett
 }
 
 void lode__wordpiece_release(lode__wordpiece *wp) {
-  lode__free(wp->bytes);
-  lode__free(wp->starts);
-  lode__free(wp->kinds);
-  lode__free(wp->slots);
+  mem_free(wp->bytes);
+  mem_free(wp->starts);
+  mem_free(wp->kinds);
+  mem_free(wp->slots);
   *wp = (lode__wordpiece){0};
 }
 
@@ -390,7 +390,7 @@ size_t lode__wordpiece_encode(const lode__wordpiece *wp, lode_str text, uint32_t
       i++;
     } else {
       utf8proc_int32_t wide;
-      size_t width = lode__utf8_width(text.data + i, text.len - i);
+      size_t width = utf8_width(text.data + i, text.len - i);
       if (width && utf8proc_iterate((const utf8proc_uint8_t *)text.data + i, (utf8proc_ssize_t)width, &wide) > 0)
         raw_char(&w, wide);
       i += width ? width : 1;

@@ -37,19 +37,19 @@ void lode__words_fill(const lode__words *w, uint16_t *slots) {
 }
 
 lode_status lode__words_check(const lode__words *w, lode_error *err) {
-  if (w->count == 0 || w->count > LODE__WORDS_MAX) return lode__fail(err, LODE_CORRUPT, "the vocabulary has %u words", w->count);
-  if (w->n_slots <= w->count || (w->n_slots & (w->n_slots - 1))) return lode__fail(err, LODE_CORRUPT, "the vocabulary has %u slots", w->n_slots);
-  if (w->starts[0] != 0 || w->starts[w->count] != w->n_bytes) return lode__fail(err, LODE_CORRUPT, "the vocabulary's words do not fill their place");
+  if (w->count == 0 || w->count > LODE__WORDS_MAX) return err_set(err, LODE_CORRUPT, "the vocabulary has %u words", w->count);
+  if (w->n_slots <= w->count || (w->n_slots & (w->n_slots - 1))) return err_set(err, LODE_CORRUPT, "the vocabulary has %u slots", w->n_slots);
+  if (w->starts[0] != 0 || w->starts[w->count] != w->n_bytes) return err_set(err, LODE_CORRUPT, "the vocabulary's words do not fill their place");
   for (uint32_t i = 0; i < w->count; i++) {
     if (w->starts[i + 1] <= w->starts[i] || w->starts[i + 1] > w->n_bytes)
-      return lode__fail(err, LODE_CORRUPT, "word %u of the vocabulary lies outside of it", i);
+      return err_set(err, LODE_CORRUPT, "word %u of the vocabulary lies outside of it", i);
   }
   uint32_t used = 0;
   for (uint32_t i = 0; i < w->n_slots; i++) {
-    if (w->slots[i] > w->count) return lode__fail(err, LODE_CORRUPT, "slot %u of the vocabulary names no word", i);
+    if (w->slots[i] > w->count) return err_set(err, LODE_CORRUPT, "slot %u of the vocabulary names no word", i);
     used += w->slots[i] != 0;
   }
-  if (used != w->count) return lode__fail(err, LODE_CORRUPT, "the vocabulary has %u words in %u slots", w->count, used);
+  if (used != w->count) return err_set(err, LODE_CORRUPT, "the vocabulary has %u words in %u slots", w->count, used);
   return LODE_OK;
 }
 
@@ -97,7 +97,7 @@ static int cut(const splitter *s, const char *text, size_t len) {
   return stop;
 }
 
-static int take(void *ctx, const lode__token *token) {
+static int take(void *ctx, const token_item *token) {
   const splitter *s = ctx;
   uint32_t row = lode__words_find(s->words, token->text, token->len);
   if (row != LODE__WORDS_NONE) return s->fn(s->ctx, row);
@@ -107,5 +107,5 @@ static int take(void *ctx, const lode__token *token) {
 
 int lode__words_split(const lode__words *words, const char *text, size_t len, lode__words_fn *fn, void *ctx) {
   splitter s = {.words = words, .fn = fn, .ctx = ctx};
-  return lode__tokenize(text, len, take, &s);
+  return token_split(text, len, take, &s);
 }

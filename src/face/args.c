@@ -12,26 +12,26 @@
 void lode__args_init(lode__args *args, const lode__op *op) {
   memset(args, 0, sizeof *args);
   args->op = op;
-  lode__arena_init(&args->arena, 0);
+  mem_arena_init(&args->arena, 0);
 }
 
 void lode__args_release(lode__args *args) {
   for (size_t i = 0; i < LODE__OP_MAX_PARAMS; i++) {
     lode__arg *arg = &args->values[i];
-    lode__free(arg->list);
-    lode__free(arg->vectors);
-    lode__free(arg->records);
+    mem_free(arg->list);
+    mem_free(arg->vectors);
+    mem_free(arg->records);
     if (arg->stream) lode__stream_close(arg->stream);
-    lode__free(arg->stream);
+    mem_free(arg->stream);
   }
-  lode__json_release(&args->json);
-  lode__arena_release(&args->arena);
+  json_release(&args->json);
+  mem_arena_release(&args->arena);
   memset(args, 0, sizeof *args);
 }
 
 const lode__arg *lode__arg_of(const lode__args *args, const char *name) {
   static const lode__arg none;
-  const lode__param *param = lode__param_find(args->op->params, lode__str(name));
+  const lode__param *param = lode__param_find(args->op->params, str_of(name));
   return param ? &args->values[param - args->op->params] : &none;
 }
 
@@ -87,48 +87,48 @@ bool lode__parse_size(lode_str text, uint64_t *value) {
 
 static lode_status wrong_type(const lode__args *args, const lode__param *param, const char *wanted, lode_error *err) {
   char label[80];
-  return lode__fail(err, LODE_INVALID, "%s must be %s", lode__param_label(args, param, label, sizeof label), wanted);
+  return err_set(err, LODE_INVALID, "%s must be %s", lode__param_label(args, param, label, sizeof label), wanted);
 }
 
 /* A subtree as JSON text in the arena. */
 static lode_status copy_node(lode__args *args, uint32_t node, lode_str *out, lode_error *err) {
-  lode__buf text = {0};
-  lode__json_put_node(&text, &args->json, node);
-  out->data = text.failed ? NULL : lode__arena_copy(&args->arena, text.data, text.len);
+  strbuf text = {0};
+  json_put_node(&text, &args->json, node);
+  out->data = text.failed ? NULL : mem_arena_copy(&args->arena, text.data, text.len);
   out->len = out->data ? text.len : 0;
-  lode__buf_release(&text);
-  return out->data ? LODE_OK : lode__fail_nomem(err);
+  strbuf_release(&text);
+  return out->data ? LODE_OK : err_nomem(err);
 }
 
-static bool to_float(const lode__json_node *x, float *out) {
-  if (x->type != LODE__JSON_INT && x->type != LODE__JSON_DOUBLE) return false;
-  double d = x->type == LODE__JSON_INT ? (double)x->u.i : x->u.d;
+static bool to_float(const json_node *x, float *out) {
+  if (x->type != JSON_NODE_INT && x->type != JSON_NODE_DOUBLE) return false;
+  double d = x->type == JSON_NODE_INT ? (double)x->u.i : x->u.d;
   if (!(fabs(d) <= FLT_MAX)) return false;
   *out = (float)d;
   return true;
 }
 
 static lode_status set_list(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  const lode__json *json = &args->json;
+  const json_doc *json = &args->json;
   lode__arg *arg = &args->values[param - args->op->params];
-  if (json->nodes[node].type != LODE__JSON_ARRAY) return wrong_type(args, param, "an array of strings", err);
+  if (json->nodes[node].type != JSON_NODE_ARRAY) return wrong_type(args, param, "an array of strings", err);
   size_t count = json->nodes[node].u.count;
-  if (!lode__grow(&arg->list, &arg->cap, count ? count : 1, sizeof *arg->list)) return lode__fail_nomem(err);
+  if (!mem_grow(&arg->list, &arg->cap, count ? count : 1, sizeof *arg->list)) return err_nomem(err);
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
-    if (json->nodes[i].type != LODE__JSON_STRING) return wrong_type(args, param, "an array of strings", err);
+    if (json->nodes[i].type != JSON_NODE_STRING) return wrong_type(args, param, "an array of strings", err);
     arg->list[arg->n++] = json->nodes[i].u.s;
   }
   return LODE_OK;
 }
 
 static lode_status set_set(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  const lode__json *json = &args->json;
+  const json_doc *json = &args->json;
   lode__arg *arg = &args->values[param - args->op->params];
   char wanted[200];
   snprintf(wanted, sizeof wanted, "an array of %s", param->choices);
-  if (json->nodes[node].type != LODE__JSON_ARRAY) return wrong_type(args, param, wanted, err);
+  if (json->nodes[node].type != JSON_NODE_ARRAY) return wrong_type(args, param, wanted, err);
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
-    int at = json->nodes[i].type == LODE__JSON_STRING ? lode__choice_index(param->choices, json->nodes[i].u.s) : -1;
+    int at = json->nodes[i].type == JSON_NODE_STRING ? lode__choice_index(param->choices, json->nodes[i].u.s) : -1;
     if (at < 0) return wrong_type(args, param, wanted, err);
     arg->number |= UINT64_C(1) << at;
   }
@@ -136,7 +136,7 @@ static lode_status set_set(lode__args *args, const lode__param *param, uint32_t 
 }
 
 static lode_status set_row(lode__args *args, const lode__param *param, uint32_t node, float *out, lode_error *err) {
-  const lode__json *json = &args->json;
+  const json_doc *json = &args->json;
   size_t n = 0;
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
     if (!to_float(&json->nodes[i], &out[n++])) return wrong_type(args, param, "numbers that fit 32-bit floats", err);
@@ -146,25 +146,25 @@ static lode_status set_row(lode__args *args, const lode__param *param, uint32_t 
 
 /* One vector, or an array of vectors of one dimension. */
 static lode_status set_vectors(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  const lode__json *json = &args->json;
+  const json_doc *json = &args->json;
   lode__arg *arg = &args->values[param - args->op->params];
   bool many = param->type == LODE__ARG_VECTORS;
   const char *wanted = many ? "an array of arrays of numbers, all of one length" : "an array of numbers";
-  if (json->nodes[node].type != LODE__JSON_ARRAY || json->nodes[node].u.count == 0)
+  if (json->nodes[node].type != JSON_NODE_ARRAY || json->nodes[node].u.count == 0)
     return wrong_type(args, param, wanted, err);
   uint32_t first = many ? node + 1 : node;
   size_t rows = many ? json->nodes[node].u.count : 1, size;
-  if (json->nodes[first].type != LODE__JSON_ARRAY) return wrong_type(args, param, wanted, err);
+  if (json->nodes[first].type != JSON_NODE_ARRAY) return wrong_type(args, param, wanted, err);
   size_t dimension = json->nodes[first].u.count;
   if (dimension == 0 || dimension > LODE_MAX_DIMENSION)
     return wrong_type(args, param, "of 1 to 65,535 numbers", err);
-  if (lode__mul_over(rows, dimension * sizeof(float), &size)) return lode__fail_nomem(err);
-  arg->vectors = lode__alloc(size);
-  if (!arg->vectors) return lode__fail_nomem(err);
+  if (mem_mul_overflow(rows, dimension * sizeof(float), &size)) return err_nomem(err);
+  arg->vectors = mem_alloc(size);
+  if (!arg->vectors) return err_nomem(err);
   for (uint32_t i = first; arg->n < rows; i = json->nodes[i].next) {
-    if (json->nodes[i].type != LODE__JSON_ARRAY || json->nodes[i].u.count != dimension)
+    if (json->nodes[i].type != JSON_NODE_ARRAY || json->nodes[i].u.count != dimension)
       return wrong_type(args, param, wanted, err);
-    LODE__TRY(set_row(args, param, i, arg->vectors + arg->n * dimension, err));
+    TRY(set_row(args, param, i, arg->vectors + arg->n * dimension, err));
     arg->n++;
   }
   arg->dimension = (uint32_t)dimension;
@@ -174,15 +174,15 @@ static lode_status set_vectors(lode__args *args, const lode__param *param, uint3
 /* ---- Records of a request ---- */
 
 static lode_status record_vector(lode__args *args, uint32_t node, size_t at, lode_record *record, lode_error *err) {
-  const lode__json *json = &args->json;
+  const json_doc *json = &args->json;
   size_t dimension = json->nodes[node].u.count, n = 0;
-  if (json->nodes[node].type != LODE__JSON_ARRAY || dimension == 0 || dimension > LODE_MAX_DIMENSION)
-    return lode__fail_at(err, LODE_REFUSED, at, "record %zu: the embedding must be an array of 1 to 65,535 numbers", at);
-  float *vector = lode__arena_alloc(&args->arena, dimension * sizeof *vector);
-  if (!vector) return lode__fail_nomem(err);
+  if (json->nodes[node].type != JSON_NODE_ARRAY || dimension == 0 || dimension > LODE_MAX_DIMENSION)
+    return err_set_at(err, LODE_REFUSED, at, "record %zu: the embedding must be an array of 1 to 65,535 numbers", at);
+  float *vector = mem_arena_alloc(&args->arena, dimension * sizeof *vector);
+  if (!vector) return err_nomem(err);
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next)
     if (!to_float(&json->nodes[i], &vector[n++]))
-      return lode__fail_at(err, LODE_REFUSED, at, "record %zu: the embedding must hold numbers that fit 32-bit floats", at);
+      return err_set_at(err, LODE_REFUSED, at, "record %zu: the embedding must hold numbers that fit 32-bit floats", at);
   record->vector = vector;
   record->dimension = (uint32_t)dimension;
   return LODE_OK;
@@ -190,38 +190,38 @@ static lode_status record_vector(lode__args *args, uint32_t node, size_t at, lod
 
 static lode_status record_part(lode__args *args, lode_str key, uint32_t node, size_t at, lode_record *record,
                                lode_error *err) {
-  const lode__json_node *x = &args->json.nodes[node];
+  const json_node *x = &args->json.nodes[node];
   char quoted[256];
-  bool id = lode__str_eq(key, LODE__LIT("id")), document = lode__str_eq(key, LODE__LIT("document"));
-  if (x->type == LODE__JSON_NULL) return LODE_OK;
-  if (lode__str_eq(key, LODE__LIT("embedding"))) return record_vector(args, node, at, record, err);
-  if (lode__str_eq(key, LODE__LIT("metadata"))) {
-    if (x->type != LODE__JSON_OBJECT)
-      return lode__fail_at(err, LODE_REFUSED, at, "record %zu: the metadata must be an object", at);
+  bool id = str_eq(key, STR_LIT("id")), document = str_eq(key, STR_LIT("document"));
+  if (x->type == JSON_NODE_NULL) return LODE_OK;
+  if (str_eq(key, STR_LIT("embedding"))) return record_vector(args, node, at, record, err);
+  if (str_eq(key, STR_LIT("metadata"))) {
+    if (x->type != JSON_NODE_OBJECT)
+      return err_set_at(err, LODE_REFUSED, at, "record %zu: the metadata must be an object", at);
     return copy_node(args, node, &record->metadata, err);
   }
-  lode__quote(key, quoted, sizeof quoted);
+  str_quote(key, quoted, sizeof quoted);
   if (!id && !document)
-    return lode__fail_at(err, LODE_REFUSED, at, "record %zu has a key %s; there are id, document, metadata and embedding",
+    return err_set_at(err, LODE_REFUSED, at, "record %zu has a key %s; there are id, document, metadata and embedding",
                          at, quoted);
-  if (x->type != LODE__JSON_STRING) return lode__fail_at(err, LODE_REFUSED, at, "record %zu: %s must be a string", at, quoted);
+  if (x->type != JSON_NODE_STRING) return err_set_at(err, LODE_REFUSED, at, "record %zu: %s must be a string", at, quoted);
   *(id ? &record->id : &record->document) = x->u.s;
   return LODE_OK;
 }
 
 /* Whether each is well-formed; what may be written is for the store to say. */
 static lode_status set_records(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  const lode__json *json = &args->json;
+  const json_doc *json = &args->json;
   lode__arg *arg = &args->values[param - args->op->params];
-  if (json->nodes[node].type != LODE__JSON_ARRAY) return wrong_type(args, param, "an array of records", err);
-  arg->records = lode__alloc_zero(json->nodes[node].u.count, sizeof *arg->records);
-  if (!arg->records) return lode__fail_nomem(err);
+  if (json->nodes[node].type != JSON_NODE_ARRAY) return wrong_type(args, param, "an array of records", err);
+  arg->records = mem_calloc(json->nodes[node].u.count, sizeof *arg->records);
+  if (!arg->records) return err_nomem(err);
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next, arg->n++) {
-    if (json->nodes[i].type != LODE__JSON_OBJECT)
-      return lode__fail_at(err, LODE_REFUSED, arg->n, "record %zu must be an object", arg->n);
+    if (json->nodes[i].type != JSON_NODE_OBJECT)
+      return err_set_at(err, LODE_REFUSED, arg->n, "record %zu must be an object", arg->n);
     for (uint32_t k = i + 1; k < json->nodes[i].next; k = json->nodes[k + 1].next)
-      LODE__TRY(record_part(args, json->nodes[k].u.s, k + 1, arg->n, &arg->records[arg->n], err));
-    if (!arg->records[arg->n].id.data) return lode__fail_at(err, LODE_REFUSED, arg->n, "record %zu has no id", arg->n);
+      TRY(record_part(args, json->nodes[k].u.s, k + 1, arg->n, &arg->records[arg->n], err));
+    if (!arg->records[arg->n].id.data) return err_set_at(err, LODE_REFUSED, arg->n, "record %zu has no id", arg->n);
   }
   return LODE_OK;
 }
@@ -229,33 +229,33 @@ static lode_status set_records(lode__args *args, const lode__param *param, uint3
 /* ---- One argument ---- */
 
 static lode_status set_object(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  if (args->json.nodes[node].type != LODE__JSON_OBJECT) return wrong_type(args, param, "an object", err);
+  if (args->json.nodes[node].type != JSON_NODE_OBJECT) return wrong_type(args, param, "an object", err);
   return copy_node(args, node, &args->values[param - args->op->params].text, err);
 }
 
 static lode_status set_number(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  const lode__json_node *x = &args->json.nodes[node];
+  const json_node *x = &args->json.nodes[node];
   lode__arg *arg = &args->values[param - args->op->params];
   if (param->type == LODE__ARG_REAL) {
-    if (x->type != LODE__JSON_INT && x->type != LODE__JSON_DOUBLE) return wrong_type(args, param, "a number", err);
-    arg->real = x->type == LODE__JSON_INT ? (double)x->u.i : x->u.d;
+    if (x->type != JSON_NODE_INT && x->type != JSON_NODE_DOUBLE) return wrong_type(args, param, "a number", err);
+    arg->real = x->type == JSON_NODE_INT ? (double)x->u.i : x->u.d;
     return LODE_OK;
   }
-  if (x->type != LODE__JSON_INT || x->u.i < 0) return wrong_type(args, param, "a whole number, not negative", err);
+  if (x->type != JSON_NODE_INT || x->u.i < 0) return wrong_type(args, param, "a whole number, not negative", err);
   arg->number = (uint64_t)x->u.i;
   return LODE_OK;
 }
 
 static lode_status set_string(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  const lode__json_node *x = &args->json.nodes[node];
-  if (x->type != LODE__JSON_STRING) return wrong_type(args, param, "a string", err);
+  const json_node *x = &args->json.nodes[node];
+  if (x->type != JSON_NODE_STRING) return wrong_type(args, param, "a string", err);
   return lode__args_set_text(args, param, x->u.s, err);
 }
 
 static lode_status set_node(lode__args *args, const lode__param *param, uint32_t node, lode_error *err) {
-  const lode__json_node *x = &args->json.nodes[node];
+  const json_node *x = &args->json.nodes[node];
   lode__arg *arg = &args->values[param - args->op->params];
-  if (x->type == LODE__JSON_NULL) return LODE_OK;
+  if (x->type == JSON_NODE_NULL) return LODE_OK;
   if (arg->set) return wrong_type(args, param, "given once", err);
   arg->set = true;
   switch (param->type) {
@@ -263,9 +263,9 @@ static lode_status set_node(lode__args *args, const lode__param *param, uint32_t
     case LODE__ARG_PATH:
     case LODE__ARG_CHOICE: return set_string(args, param, node, err);
     case LODE__ARG_FLAG:
-      if (x->type != LODE__JSON_TRUE && x->type != LODE__JSON_FALSE)
+      if (x->type != JSON_NODE_TRUE && x->type != JSON_NODE_FALSE)
         return wrong_type(args, param, "true or false", err);
-      arg->number = x->type == LODE__JSON_TRUE;
+      arg->number = x->type == JSON_NODE_TRUE;
       return LODE_OK;
     case LODE__ARG_INT:
     case LODE__ARG_SIZE:
@@ -278,7 +278,7 @@ static lode_status set_node(lode__args *args, const lode__param *param, uint32_t
     case LODE__ARG_RECORDS: return set_records(args, param, node, err);
     case LODE__ARG_LINES: break;
   }
-  return lode__fail(err, LODE_INTERNAL, "parameter %s has no form in JSON", param->name);
+  return err_set(err, LODE_INTERNAL, "parameter %s has no form in JSON", param->name);
 }
 
 static lode_status unknown_key(const lode__args *args, lode_str key, lode_error *err) {
@@ -286,22 +286,22 @@ static lode_status unknown_key(const lode__args *args, lode_str key, lode_error 
   lode__suggest best;
   lode__suggest_init(&best, key);
   for (const lode__param *p = args->op->params; p->name; p++)
-    if (!(p->flags & LODE__PARAM_CLI)) lode__suggest_try(&best, lode__str(p->name));
-  lode__quote(key, quoted, sizeof quoted);
-  if (best.found) return lode__fail(err, LODE_INVALID, "%s has no argument %s; did you mean \"%s\"?", args->op->name,
+    if (!(p->flags & LODE__PARAM_CLI)) lode__suggest_try(&best, str_of(p->name));
+  str_quote(key, quoted, sizeof quoted);
+  if (best.found) return err_set(err, LODE_INVALID, "%s has no argument %s; did you mean \"%s\"?", args->op->name,
                                     quoted, best.text);
-  return lode__fail(err, LODE_INVALID, "%s has no argument %s", args->op->name, quoted);
+  return err_set(err, LODE_INVALID, "%s has no argument %s", args->op->name, quoted);
 }
 
 lode_status lode__args_from_json(lode__args *args, lode_str text, lode_error *err) {
-  lode__json *json = &args->json;
-  LODE__TRY(lode__json_parse(json, text, NULL, err));
-  if (json->nodes[0].type != LODE__JSON_OBJECT)
-    return lode__fail(err, LODE_INVALID, "the arguments must be one JSON object");
+  json_doc *json = &args->json;
+  TRY(json_parse(json, text, NULL, err));
+  if (json->nodes[0].type != JSON_NODE_OBJECT)
+    return err_set(err, LODE_INVALID, "the arguments must be one JSON object");
   for (uint32_t i = 1; i < json->nodes[0].next; i = json->nodes[i + 1].next) {
     const lode__param *param = lode__param_find(args->op->params, json->nodes[i].u.s);
     if (!param || (param->flags & LODE__PARAM_CLI)) return unknown_key(args, json->nodes[i].u.s, err);
-    LODE__TRY(set_node(args, param, i + 1, err));
+    TRY(set_node(args, param, i + 1, err));
   }
   return lode__args_finish(args, err);
 }
@@ -314,20 +314,20 @@ static lode_status check_range(const lode__args *args, const lode__param *param,
   if (param->type != LODE__ARG_INT || !arg->set) return LODE_OK;
   if (arg->number >= param->min && (param->max == 0 || arg->number <= param->max)) return LODE_OK;
   lode__param_label(args, param, label, sizeof label);
-  if (param->max) return lode__fail(err, LODE_INVALID, "%s must be %llu to %llu", label,
+  if (param->max) return err_set(err, LODE_INVALID, "%s must be %llu to %llu", label,
                                     (unsigned long long)param->min, (unsigned long long)param->max);
-  return lode__fail(err, LODE_INVALID, "%s must be at least %llu", label, (unsigned long long)param->min);
+  return err_set(err, LODE_INVALID, "%s must be at least %llu", label, (unsigned long long)param->min);
 }
 
 static lode_status missing(const lode__args *args, const lode__param *param, lode_error *err) {
   const char *group = args->op->group ? args->op->group : "", *space = args->op->group ? " " : "";
   char label[80];
   lode__param_label(args, param, label, sizeof label);
-  if (!args->flags) return lode__fail(err, LODE_INVALID, "%s needs %s: %s", args->op->name, label, param->about);
+  if (!args->flags) return err_set(err, LODE_INVALID, "%s needs %s: %s", args->op->name, label, param->about);
   if (param->choices)
-    return lode__fail(err, LODE_INVALID, "lode %s%s%s needs %s, one of %s; see: lode %s%s%s --help", group, space, args->op->name, label,
+    return err_set(err, LODE_INVALID, "lode %s%s%s needs %s, one of %s; see: lode %s%s%s --help", group, space, args->op->name, label,
                       param->choices, group, space, args->op->name);
-  return lode__fail(err, LODE_INVALID, "lode %s%s%s needs %s, %s; see: lode %s%s%s --help", group, space, args->op->name,
+  return err_set(err, LODE_INVALID, "lode %s%s%s needs %s, %s; see: lode %s%s%s --help", group, space, args->op->name,
                     label, param->about, group, space, args->op->name);
 }
 
@@ -335,11 +335,11 @@ lode_status lode__args_finish(lode__args *args, lode_error *err) {
   for (const lode__param *p = args->op->params; p->name; p++) {
     lode__arg *arg = &args->values[p - args->op->params];
     if (!arg->set && p->fallback) {
-      LODE__TRY(lode__args_set_text(args, p, lode__str(p->fallback), err));
+      TRY(lode__args_set_text(args, p, str_of(p->fallback), err));
       arg->set = false;
     }
     if (!arg->set && (p->flags & LODE__PARAM_REQUIRED)) return missing(args, p, err);
-    LODE__TRY(check_range(args, p, arg, err));
+    TRY(check_range(args, p, arg, err));
   }
   return LODE_OK;
 }

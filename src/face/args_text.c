@@ -12,22 +12,22 @@ static lode_status refuse(const lode__args *args, const lode__param *param, lode
                           lode_error *err) {
   char label[80], quoted[256];
   lode__param_label(args, param, label, sizeof label);
-  return lode__fail(err, LODE_INVALID, "%s must be %s, not %s", label, wanted,
-                    lode__quote(text, quoted, sizeof quoted));
+  return err_set(err, LODE_INVALID, "%s must be %s, not %s", label, wanted,
+                    str_quote(text, quoted, sizeof quoted));
 }
 
 static lode_status copy_text(lode__args *args, lode_str text, lode_str *out, lode_error *err) {
-  out->data = lode__arena_copy(&args->arena, text.data ? text.data : "", text.len);
+  out->data = mem_arena_copy(&args->arena, text.data ? text.data : "", text.len);
   out->len = text.len;
-  return out->data ? LODE_OK : lode__fail_nomem(err);
+  return out->data ? LODE_OK : err_nomem(err);
 }
 
 static lode_status claim_stdin(lode__args *args, const lode__param *param, const char *path, lode_error *err) {
   char label[80], other[80];
   if (strcmp(path, "-") != 0) return LODE_OK;
   if (args->stdin_user) {
-    const lode__param *user = lode__param_find(args->op->params, lode__str(args->stdin_user));
-    return lode__fail(err, LODE_INVALID, "%s and %s cannot both read standard input: give one of them a file",
+    const lode__param *user = lode__param_find(args->op->params, str_of(args->stdin_user));
+    return err_set(err, LODE_INVALID, "%s and %s cannot both read standard input: give one of them a file",
                       lode__param_label(args, user ? user : param, other, sizeof other),
                       lode__param_label(args, param, label, sizeof label));
   }
@@ -38,45 +38,45 @@ static lode_status claim_stdin(lode__args *args, const lode__param *param, const
 /* The text of a JSON argument, wherever it is. */
 static lode_status load_json(lode__args *args, const lode__param *param, lode_str text, lode_str *out,
                              lode_error *err) {
-  lode__buf file = {0};
+  strbuf file = {0};
   lode_str path;
-  if (!args->flags || text.len == 0 || (text.data[0] != '@' && !lode__str_eq(text, LODE__LIT("-"))))
+  if (!args->flags || text.len == 0 || (text.data[0] != '@' && !str_eq(text, STR_LIT("-"))))
     return copy_text(args, text, out, err);
   if (text.data[0] == '@') text = (lode_str){text.data + 1, text.len - 1};
-  LODE__TRY(copy_text(args, text, &path, err));
-  LODE__TRY(claim_stdin(args, param, path.data, err));
+  TRY(copy_text(args, text, &path, err));
+  TRY(claim_stdin(args, param, path.data, err));
   lode_status st = lode__read_all(path.data, LODE_MAX_FILTER_BYTES, &file, err);
   if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
   if (st == LODE_OK) st = copy_text(args, (lode_str){file.data, file.len}, out, err);
-  lode__buf_release(&file);
+  strbuf_release(&file);
   return st == LODE_NOT_FOUND ? LODE_INVALID : st;
 }
 
 /* ---- Lists ---- */
 
 static lode_status list_add(lode__arg *arg, lode_str item, lode_error *err) {
-  if (!lode__grow(&arg->list, &arg->cap, arg->n + 1, sizeof *arg->list)) return lode__fail_nomem(err);
+  if (!mem_grow(&arg->list, &arg->cap, arg->n + 1, sizeof *arg->list)) return err_nomem(err);
   arg->list[arg->n++] = item;
   return LODE_OK;
 }
 
 static lode_status list_json(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
                              lode_error *err) {
-  lode__json json = {0};
-  lode_status st = lode__json_parse(&json, text, NULL, err);
+  json_doc json = {0};
+  lode_status st = json_parse(&json, text, NULL, err);
   if (st == LODE_INVALID) st = refuse(args, param, text, "a JSON array of strings, as it begins with [", err);
-  LODE__GOTO(st);
+  TRY_GOTO(st);
   for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i].next) {
     lode_str item;
-    if (json.nodes[i].type != LODE__JSON_STRING) {
+    if (json.nodes[i].type != JSON_NODE_STRING) {
       st = refuse(args, param, text, "a JSON array of strings, as it begins with [", err);
       goto done;
     }
-    LODE__GOTO(copy_text(args, json.nodes[i].u.s, &item, err));
-    LODE__GOTO(list_add(arg, item, err));
+    TRY_GOTO(copy_text(args, json.nodes[i].u.s, &item, err));
+    TRY_GOTO(list_add(arg, item, err));
   }
 done:
-  lode__json_release(&json);
+  json_release(&json);
   return st;
 }
 
@@ -85,13 +85,13 @@ static lode_status set_list(lode__args *args, const lode__param *param, lode__ar
   lode_str copy;
   bool by_place = param->flags & LODE__PARAM_POSITIONAL; /* the shell has separated the items */
   if (!by_place && text.len && text.data[0] == '[') return list_json(args, param, arg, text, err);
-  LODE__TRY(copy_text(args, text, &copy, err));
+  TRY(copy_text(args, text, &copy, err));
   if (by_place) return list_add(arg, copy, err);
   while (copy.len) {
     const char *comma = memchr(copy.data, ',', copy.len);
     size_t len = comma ? (size_t)(comma - copy.data) : copy.len;
     if (len == 0) return refuse(args, param, text, "without empty items", err);
-    LODE__TRY(list_add(arg, (lode_str){copy.data, len}, err));
+    TRY(list_add(arg, (lode_str){copy.data, len}, err));
     copy.data += comma ? len + 1 : len;
     copy.len -= comma ? len + 1 : len;
     if (comma && copy.len == 0) return refuse(args, param, text, "without empty items", err);
@@ -101,29 +101,29 @@ static lode_status set_list(lode__args *args, const lode__param *param, lode__ar
 
 /* One item a line; empty lines are none; a CR before the end of line is dropped. */
 static lode_status set_lines(lode__args *args, const lode__param *param, lode_str path, lode_error *err) {
-  const lode__param *list = lode__param_find(args->op->params, lode__str(param->into));
+  const lode__param *list = lode__param_find(args->op->params, str_of(param->into));
   lode__arg *arg = &args->values[list - args->op->params];
-  lode__buf file = {0};
+  strbuf file = {0};
   lode_str text;
-  LODE__TRY(copy_text(args, path, &path, err));
-  LODE__TRY(claim_stdin(args, param, path.data, err));
+  TRY(copy_text(args, path, &path, err));
+  TRY(claim_stdin(args, param, path.data, err));
   lode_status st = lode__read_all(path.data, MAX_IDS_BYTES, &file, err);
   if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
   if (st == LODE_NOT_FOUND) st = LODE_INVALID;
-  LODE__GOTO(st);
-  LODE__GOTO(copy_text(args, (lode_str){file.data, file.len}, &text, err));
+  TRY_GOTO(st);
+  TRY_GOTO(copy_text(args, (lode_str){file.data, file.len}, &text, err));
   while (text.len) {
     const char *end = memchr(text.data, '\n', text.len);
     size_t len = end ? (size_t)(end - text.data) : text.len;
     lode_str line = {text.data, len};
     if (line.len && line.data[line.len - 1] == '\r') line.len--;
-    if (line.len) LODE__GOTO(list_add(arg, line, err));
+    if (line.len) TRY_GOTO(list_add(arg, line, err));
     text.data += end ? len + 1 : len;
     text.len -= end ? len + 1 : len;
   }
   arg->set = true;
 done:
-  lode__buf_release(&file);
+  strbuf_release(&file);
   return st;
 }
 
@@ -153,13 +153,13 @@ static lode_status wrong_choice(const lode__args *args, const lode__param *param
 
 static lode_status set_set(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text, lode_error *err) {
   arg->number = 0;
-  if (lode__str_eq(text, LODE__LIT("none")) || text.len == 0) return LODE_OK;
+  if (str_eq(text, STR_LIT("none")) || text.len == 0) return LODE_OK;
   while (text.len) {
     const char *comma = memchr(text.data, ',', text.len);
     size_t len = comma ? (size_t)(comma - text.data) : text.len;
     lode_str item = {text.data, len};
     int at = lode__choice_index(param->choices, item);
-    if (lode__str_eq(item, LODE__LIT("all"))) arg->number = UINT64_MAX;
+    if (str_eq(item, STR_LIT("all"))) arg->number = UINT64_MAX;
     else if (at < 0) return wrong_choice(args, param, item, err);
     else arg->number |= UINT64_C(1) << at;
     text.data += comma ? len + 1 : len;
@@ -172,12 +172,12 @@ static lode_status set_set(lode__args *args, const lode__param *param, lode__arg
 
 static lode_status set_real(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
                             lode_error *err) {
-  lode__json json = {0};
-  lode_status st = lode__json_parse(&json, text, NULL, err);
-  if (st == LODE_OK && json.nodes[0].type == LODE__JSON_INT) arg->real = (double)json.nodes[0].u.i;
-  else if (st == LODE_OK && json.nodes[0].type == LODE__JSON_DOUBLE) arg->real = json.nodes[0].u.d;
+  json_doc json = {0};
+  lode_status st = json_parse(&json, text, NULL, err);
+  if (st == LODE_OK && json.nodes[0].type == JSON_NODE_INT) arg->real = (double)json.nodes[0].u.i;
+  else if (st == LODE_OK && json.nodes[0].type == JSON_NODE_DOUBLE) arg->real = json.nodes[0].u.d;
   else if (st != LODE_NOMEM) st = refuse(args, param, text, "a number", err);
-  lode__json_release(&json);
+  json_release(&json);
   return st;
 }
 
@@ -193,12 +193,12 @@ static lode_status set_vector(lode__args *args, const lode__param *param, lode__
   size_t dimension = 0;
   char label[80];
   lode_error why;
-  LODE__TRY(load_json(args, param, text, &json, err));
-  arg->vectors = lode__alloc(LODE_MAX_DIMENSION * sizeof(float));
-  if (!arg->vectors) return lode__fail_nomem(err);
-  lode_status st = lode__json_floats(json, arg->vectors, LODE_MAX_DIMENSION, &dimension, &why);
+  TRY(load_json(args, param, text, &json, err));
+  arg->vectors = mem_alloc(LODE_MAX_DIMENSION * sizeof(float));
+  if (!arg->vectors) return err_nomem(err);
+  lode_status st = json_parse_floats(json, arg->vectors, LODE_MAX_DIMENSION, &dimension, &why);
   if (st != LODE_OK || dimension == 0)
-    return lode__fail(err, st == LODE_NOMEM ? st : LODE_INVALID,
+    return err_set(err, st == LODE_NOMEM ? st : LODE_INVALID,
                       "%s must be a JSON array of 1 to 65,535 finite numbers%s%.300s",
                       lode__param_label(args, param, label, sizeof label), st != LODE_OK ? ": " : "",
                       st != LODE_OK ? why.text : "");
@@ -209,10 +209,10 @@ static lode_status set_vector(lode__args *args, const lode__param *param, lode__
 
 static lode_status set_stream(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
                               lode_error *err) {
-  LODE__TRY(copy_text(args, text, &text, err));
-  LODE__TRY(claim_stdin(args, param, text.data, err));
-  arg->stream = lode__alloc_zero(1, sizeof *arg->stream);
-  if (!arg->stream) return lode__fail_nomem(err);
+  TRY(copy_text(args, text, &text, err));
+  TRY(claim_stdin(args, param, text.data, err));
+  arg->stream = mem_calloc(1, sizeof *arg->stream);
+  if (!arg->stream) return err_nomem(err);
   lode_status st = lode__stream_open(arg->stream, text.data, err);
   if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
   return st == LODE_NOT_FOUND ? LODE_INVALID : st;
@@ -220,8 +220,8 @@ static lode_status set_stream(lode__args *args, const lode__param *param, lode__
 
 static lode_status set_vector_file(lode__args *args, const lode__param *param, lode__arg *arg, lode_str text,
                                    lode_error *err) {
-  LODE__TRY(copy_text(args, text, &text, err));
-  LODE__TRY(claim_stdin(args, param, text.data, err));
+  TRY(copy_text(args, text, &text, err));
+  TRY(claim_stdin(args, param, text.data, err));
   return lode__vectors_load(text.data, &arg->vectors, &arg->n, &arg->dimension, err);
 }
 
@@ -231,7 +231,7 @@ lode_status lode__args_set_text(lode__args *args, const lode__param *param, lode
   int at;
   if (args->flags && arg->set && param->type != LODE__ARG_LIST && !(param->type == LODE__ARG_LINES && param->into) &&
       param->type != LODE__ARG_FLAG)
-    return lode__fail(err, LODE_INVALID, "%s is given twice", lode__param_label(args, param, label, sizeof label));
+    return err_set(err, LODE_INVALID, "%s is given twice", lode__param_label(args, param, label, sizeof label));
   if (memchr(text.data ? text.data : "", '\0', text.len) && param->type == LODE__ARG_PATH)
     return refuse(args, param, text, "a path without NUL bytes", err);
   arg->set = true;
@@ -262,15 +262,15 @@ lode_status lode__args_set_text(lode__args *args, const lode__param *param, lode
     case LODE__ARG_VECTORS: return set_vector_file(args, param, arg, text, err);
     case LODE__ARG_RECORDS: return set_stream(args, param, arg, text, err);
   }
-  return lode__fail(err, LODE_INTERNAL, "parameter %s has an unknown type", param->name);
+  return err_set(err, LODE_INTERNAL, "parameter %s has an unknown type", param->name);
 }
 
 lode_status lode__args_add_word(lode__args *args, lode__arg *arg, lode_str word, lode_error *err) {
-  lode__buf joined = {0};
-  lode__buf_add(&joined, arg->text.data, arg->text.len);
-  lode__buf_addc(&joined, ' ');
-  lode__buf_add(&joined, word.data, word.len);
-  lode_status st = joined.failed ? lode__fail_nomem(err) : copy_text(args, (lode_str){joined.data, joined.len}, &arg->text, err);
-  lode__buf_release(&joined);
+  strbuf joined = {0};
+  strbuf_add(&joined, arg->text.data, arg->text.len);
+  strbuf_addch(&joined, ' ');
+  strbuf_add(&joined, word.data, word.len);
+  lode_status st = joined.failed ? err_nomem(err) : copy_text(args, (lode_str){joined.data, joined.len}, &arg->text, err);
+  strbuf_release(&joined);
   return st;
 }

@@ -7,36 +7,36 @@
 #include <unistd.h>
 
 /* The program in PATH, with a NUL behind. */
-static bool find_program(const char *name, lode__buf *path) {
+static bool find_program(const char *name, strbuf *path) {
   for (const char *at = getenv("PATH"); at && *at; at += *at == ':') {
     size_t len = strcspn(at, ":");
     path->len = 0;
-    lode__buf_add(path, at, len);
-    lode__buf_addf(path, "/%s%c", name, 0);
+    strbuf_add(path, at, len);
+    strbuf_addf(path, "/%s%c", name, 0);
     if (len && !path->failed && access(path->data, X_OK) == 0) return true;
     at += len;
   }
   return false;
 }
 
-bool lode__browser_open(const char *url, lode__proc *proc) {
+bool lode__browser_open(const char *url, proc_child *proc) {
   const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
   lode_error err = {.record = LODE_NO_RECORD};
-  lode__buf path = {0};
+  strbuf path = {0};
   bool opened = false;
-  *proc = LODE__PROC_NONE;
+  *proc = PROC_NONE;
   if (((x && *x) || (wayland && *wayland)) && find_program("xdg-open", &path)) {
     const char *const argv[] = {"xdg-open", url, NULL};
-    lode__proc_options options = {.path = path.data, .argv = argv, .quiet = true};
-    opened = lode__proc_spawn(&options, proc, &err) == LODE_OK;
+    proc_options options = {.path = path.data, .argv = argv, .quiet = true};
+    opened = proc_spawn(&options, proc, &err) == LODE_OK;
   }
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return opened;
 }
 
-void lode__browser_forget(lode__proc *proc) {
+void lode__browser_forget(proc_child *proc) {
   if (!proc->pid) return;
-  (void)lode__proc_poll(proc); /* reaps it when it has ended; else it goes on, and belongs to init */
+  (void)proc_poll(proc); /* reaps it when it has ended; else it goes on, and belongs to init */
   if (proc->fd >= 0) close(proc->fd);
-  *proc = LODE__PROC_NONE;
+  *proc = PROC_NONE;
 }

@@ -17,13 +17,13 @@ static const handler handlers[] = {
 /* ---- Answers ---- */
 
 static bool put_error(lode__chroma *c, unsigned status, const char *name, const char *text) {
-  lode__buf *out = &c->task->out;
+  strbuf *out = &c->task->out;
   out->len = 0;
-  lode__buf_adds(out, "{\"error\":");
-  lode__json_put_string(out, lode__str(name));
-  lode__buf_adds(out, ",\"message\":");
-  lode__json_put_string(out, lode__str(text));
-  lode__buf_addc(out, '}');
+  strbuf_addstr(out, "{\"error\":");
+  json_put_string(out, str_of(name));
+  strbuf_addstr(out, ",\"message\":");
+  json_put_string(out, str_of(text));
+  strbuf_addch(out, '}');
   c->task->code = status;
   return false;
 }
@@ -75,7 +75,7 @@ bool lode__chroma_failed(lode__chroma *c, lode_status status) {
 }
 
 bool lode__chroma_text(lode__chroma *c, unsigned status, const char *text) {
-  lode__buf_adds(&c->task->out, text);
+  strbuf_addstr(&c->task->out, text);
   c->task->code = status;
   return true;
 }
@@ -83,17 +83,17 @@ bool lode__chroma_text(lode__chroma *c, unsigned status, const char *text) {
 /* ---- The body ---- */
 
 uint32_t lode__chroma_key(const lode__chroma *c, uint32_t object, const char *key) {
-  uint32_t node = c->json.count ? lode__json_get(&c->json, object, lode__str(key)) : 0;
-  return node && c->json.nodes[node].type != LODE__JSON_NULL ? node : 0;
+  uint32_t node = c->json.count ? json_get(&c->json, object, str_of(key)) : 0;
+  return node && c->json.nodes[node].type != JSON_NODE_NULL ? node : 0;
 }
 
 lode_str lode__chroma_subtree(lode__chroma *c, uint32_t node) {
-  lode__buf text = {0};
+  strbuf text = {0};
   lode_str copy = {0};
-  lode__json_put_node(&text, &c->json, node);
-  if (!text.failed) copy.data = lode__arena_copy(&c->arena, text.data, text.len);
+  json_put_node(&text, &c->json, node);
+  if (!text.failed) copy.data = mem_arena_copy(&c->arena, text.data, text.len);
   copy.len = copy.data ? text.len : 0;
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return copy;
 }
 
@@ -101,7 +101,7 @@ bool lode__chroma_count_of(lode__chroma *c, const char *key, uint64_t fallback, 
   uint32_t node = lode__chroma_key(c, 0, key);
   *value = fallback;
   if (!node) return true;
-  if (lode__chroma_node(c, node)->type != LODE__JSON_INT || lode__chroma_node(c, node)->u.i < 0)
+  if (lode__chroma_node(c, node)->type != JSON_NODE_INT || lode__chroma_node(c, node)->u.i < 0)
     return lode__chroma_shape(c, "%s must be a number that is not negative", key);
   *value = (uint64_t)lode__chroma_node(c, node)->u.i;
   return true;
@@ -112,13 +112,13 @@ bool lode__chroma_ids(lode__chroma *c, const lode_str **ids, size_t *n) {
   *ids = NULL;
   *n = 0;
   if (!node) return true;
-  const lode__json_node *list = lode__chroma_node(c, node);
-  if (list->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "ids must be an array of strings");
+  const json_node *list = lode__chroma_node(c, node);
+  if (list->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "ids must be an array of strings");
   size_t size;
-  lode_str *out = lode__mul_over(list->u.count + 1, sizeof *out, &size) ? NULL : lode__arena_alloc(&c->arena, size);
-  if (!out) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  lode_str *out = mem_mul_overflow(list->u.count + 1, sizeof *out, &size) ? NULL : mem_arena_alloc(&c->arena, size);
+  if (!out) return lode__chroma_failed(c, err_nomem(&c->err));
   for (uint32_t i = node + 1; i < list->next; i = lode__chroma_node(c, i)->next) {
-    if (lode__chroma_node(c, i)->type != LODE__JSON_STRING) return lode__chroma_shape(c, "ids must be an array of strings");
+    if (lode__chroma_node(c, i)->type != JSON_NODE_STRING) return lode__chroma_shape(c, "ids must be an array of strings");
     out[(*n)++] = lode__chroma_node(c, i)->u.s;
   }
   *ids = out;
@@ -136,12 +136,12 @@ bool lode__chroma_selection(lode__chroma *c, lode_selection *selection) {
 /* ---- Dispatch ---- */
 
 static bool parse_body(lode__chroma *c) {
-  static const lode__json_limits limits = {.max_depth = MOST_DEPTH, .max_nodes = MOST_NODES};
+  static const json_limits limits = {.max_depth = MOST_DEPTH, .max_nodes = MOST_NODES};
   lode_str text = c->task->body;
-  if (text.len == 0) text = LODE__LIT("{}");
-  lode_status st = lode__json_parse(&c->json, text, &limits, &c->err);
+  if (text.len == 0) text = STR_LIT("{}");
+  lode_status st = json_parse(&c->json, text, &limits, &c->err);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
-  if (lode__chroma_node(c, 0)->type != LODE__JSON_OBJECT) return lode__chroma_shape(c, "the body must be a JSON object");
+  if (lode__chroma_node(c, 0)->type != JSON_NODE_OBJECT) return lode__chroma_shape(c, "the body must be a JSON object");
   return true;
 }
 
@@ -158,11 +158,11 @@ static bool run(lode__chroma *c) {
 
 void lode__service_chroma(lode__task *task) {
   lode__chroma c = {.task = task, .err = {.record = LODE_NO_RECORD}};
-  lode__arena_init(&c.arena, 0);
+  mem_arena_init(&c.arena, 0);
   task->code = 200;
   (void)run(&c); /* either way the answer is in task->out */
-  lode__json_release(&c.json);
-  lode__arena_release(&c.arena);
+  json_release(&c.json);
+  mem_arena_release(&c.arena);
 }
 
 /* ---- What a local server does not have ---- */

@@ -18,8 +18,8 @@
 typedef struct lode__chroma {
   lode__task *task;
   lode_store *store;
-  lode__json json;    /* the body */
-  lode__arena arena;
+  json_doc json;    /* the body */
+  mem_arena arena;
   lode_error err;
 } lode__chroma;
 
@@ -39,7 +39,7 @@ bool lode__chroma_text(lode__chroma *c, unsigned status, const char *text);
 
 /* The value of a key of the body, or 0; null counts as absent. */
 uint32_t lode__chroma_key(const lode__chroma *c, uint32_t object, const char *key);
-static inline const lode__json_node *lode__chroma_node(const lode__chroma *c, uint32_t node) { return &c->json.nodes[node]; }
+static inline const json_node *lode__chroma_node(const lode__chroma *c, uint32_t node) { return &c->json.nodes[node]; }
 /* A subtree as text in the arena; absent without memory. */
 lode_str lode__chroma_subtree(lode__chroma *c, uint32_t node);
 /* A number that is not negative; absent: `fallback`. */
@@ -81,13 +81,13 @@ typedef struct lode__chroma_config {
 /* The one that a new collection gets, from its request: configuration, schema, and the old "hnsw:..." keys of metadata. */
 bool lode__chroma_config_new(lode__chroma *c, lode__chroma_config *config);
 /* From a collection's metadata, parsed; `node` is that of "$chroma", or 0. */
-void lode__chroma_config_stored(lode__chroma *c, const lode__json *json, uint32_t node, lode_metric metric, lode__chroma_config *config);
+void lode__chroma_config_stored(lode__chroma *c, const json_doc *json, uint32_t node, lode_metric metric, lode__chroma_config *config);
 /* new_configuration over it. */
 bool lode__chroma_config_change(lode__chroma *c, lode__chroma_config *config);
 /* {"hnsw":{..},"spann":null,"embedding_function":..} */
-void lode__chroma_config_put(lode__buf *out, const lode__chroma_config *config);
+void lode__chroma_config_put(strbuf *out, const lode__chroma_config *config);
 /* The schema that came with the collection, or the one that Chroma derives from the configuration: its clients change that. */
-void lode__chroma_schema_put(lode__buf *out, const lode__chroma_config *config);
+void lode__chroma_schema_put(strbuf *out, const lode__chroma_config *config);
 
 enum { LODE__UUID_BYTES = 37 };
 void lode__uuid_put(uint64_t uid, char text[LODE__UUID_BYTES]);

@@ -41,24 +41,24 @@ bool lode__uuid_parse(lode_str text, uint64_t *uid) {
 static bool is_default(const lode__chroma *c) { return lode__kept_usual(c->task->words[0], c->task->words[1]); }
 
 lode_str lode__chroma_full_name(lode__chroma *c, lode_str name) {
-  lode__buf full = {0};
+  strbuf full = {0};
   lode_str copy = {0};
   if (is_default(c)) return name;
   lode__kept_prefix(&full, c->task->words[0], c->task->words[1]);
-  lode__buf_add(&full, name.data, name.len);
-  if (!full.failed) copy = (lode_str){lode__arena_copy(&c->arena, full.data, full.len), full.len};
-  lode__buf_release(&full);
+  strbuf_add(&full, name.data, name.len);
+  if (!full.failed) copy = (lode_str){mem_arena_copy(&c->arena, full.data, full.len), full.len};
+  strbuf_release(&full);
   return copy;
 }
 
 bool lode__chroma_own_name(const lode__chroma *c, lode_str full, lode_str *name) {
-  lode__buf prefix = {0};
+  strbuf prefix = {0};
   *name = full;
-  if (is_default(c)) return !memchr(full.data, '/', full.len) && !lode__str_eq(full, LODE__LIT(LODE__CHROMA_REGISTRY));
+  if (is_default(c)) return !memchr(full.data, '/', full.len) && !str_eq(full, STR_LIT(LODE__CHROMA_REGISTRY));
   lode__kept_prefix(&prefix, c->task->words[0], c->task->words[1]);
   bool own = !prefix.failed && full.len > prefix.len && memcmp(full.data, prefix.data, prefix.len) == 0;
   if (own) *name = (lode_str){full.data + prefix.len, full.len - prefix.len};
-  lode__buf_release(&prefix);
+  strbuf_release(&prefix);
   return own;
 }
 
@@ -81,7 +81,7 @@ static bool check_name(lode__chroma *c, lode_str name) {
   good = good && !is_address(name);
   char quoted[256];
   return good || lode__chroma_invalid(c, "Validation error: name: Expected a name containing 3-512 characters from [a-zA-Z0-9._-], "
-                                      "starting and ending with a character in [a-zA-Z0-9]. Got: %s", lode__quote(name, quoted, sizeof quoted));
+                                      "starting and ending with a character in [a-zA-Z0-9]. Got: %s", str_quote(name, quoted, sizeof quoted));
 }
 
 /* ---- Finding ---- */
@@ -98,7 +98,7 @@ static bool find(lode__chroma *c, lode_str full, uint64_t uid, found *f) {
   if (st != LODE_OK) return lode__chroma_failed(c, st);
   for (size_t i = 0; !f->info && i < lode_collection_list_count(f->list); i++) {
     const lode_collection_info *info = lode_collection_list_at(f->list, i);
-    if (uid ? info->uid == uid : lode__str_eq(info->name, full)) f->info = info;
+    if (uid ? info->uid == uid : str_eq(info->name, full)) f->info = info;
   }
   return true;
 }
@@ -108,7 +108,7 @@ static void release(found *f) { lode_collection_list_free(f->list); }
 bool lode__chroma_no_collection(lode__chroma *c) {
   char quoted[256];
   lode_str name = c->task->words[2];
-  lode__quote(name, quoted, sizeof quoted);
+  str_quote(name, quoted, sizeof quoted);
   size_t n = strlen(quoted);
   return lode__chroma_fail(c, 404, "NotFoundError", "Collection [%.*s] does not exist", (int)(n > 2 ? n - 2 : 0), quoted + 1);
 }
@@ -138,57 +138,57 @@ void lode__chroma_let_go(lode__chroma *c, lode__handle *handle, lode_status last
 /* ---- Describing ---- */
 
 /* The members of an object but for one, and for null ones; false when there are none. */
-static bool put_members(lode__buf *out, const lode__json *json, uint32_t node, const char *but) {
+static bool put_members(strbuf *out, const json_doc *json, uint32_t node, const char *but) {
   bool any = false;
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i + 1].next) {
-    if (but && lode__str_eq(json->nodes[i].u.s, lode__str(but))) continue;
-    if (any) lode__buf_addc(out, ',');
-    lode__json_put_node(out, json, i);
-    lode__buf_addc(out, ':');
-    lode__json_put_node(out, json, i + 1);
+    if (but && str_eq(json->nodes[i].u.s, str_of(but))) continue;
+    if (any) strbuf_addch(out, ',');
+    json_put_node(out, json, i);
+    strbuf_addch(out, ':');
+    json_put_node(out, json, i + 1);
     any = true;
   }
   return any;
 }
 
-static bool parse_metadata(lode__chroma *c, const lode_collection_info *info, lode__json *json) {
+static bool parse_metadata(lode__chroma *c, const lode_collection_info *info, json_doc *json) {
   if (!info->metadata.data) return true;
-  lode_status st = lode__json_parse(json, info->metadata, NULL, &c->err);
+  lode_status st = json_parse(json, info->metadata, NULL, &c->err);
   return st == LODE_OK || lode__chroma_failed(c, st);
 }
 
 static bool put_collection(lode__chroma *c, const lode_collection_info *info, lode_str name) {
-  lode__buf *out = &c->task->out;
-  lode__json json = {0};
+  strbuf *out = &c->task->out;
+  json_doc json = {0};
   lode__chroma_config config;
   char id[LODE__UUID_BYTES];
   if (!parse_metadata(c, info, &json)) return false;
-  uint32_t own = json.count ? lode__json_get(&json, 0, LODE__LIT(LODE__CHROMA_KEY)) : 0;
+  uint32_t own = json.count ? json_get(&json, 0, STR_LIT(LODE__CHROMA_KEY)) : 0;
   lode__chroma_config_stored(c, &json, own, info->metric, &config);
   lode__uuid_put(info->uid, id);
-  lode__buf_addf(out, "{\"id\":\"%s\",\"name\":", id);
-  lode__json_put_string(out, name);
-  lode__buf_adds(out, ",\"configuration_json\":");
+  strbuf_addf(out, "{\"id\":\"%s\",\"name\":", id);
+  json_put_string(out, name);
+  strbuf_addstr(out, ",\"configuration_json\":");
   lode__chroma_config_put(out, &config);
-  lode__buf_adds(out, ",\"schema\":");
+  strbuf_addstr(out, ",\"schema\":");
   lode__chroma_schema_put(out, &config);
-  lode__buf_adds(out, ",\"metadata\":");
+  strbuf_addstr(out, ",\"metadata\":");
   size_t at = out->len;
-  lode__buf_addc(out, '{');
+  strbuf_addch(out, '{');
   if (json.count && put_members(out, &json, 0, LODE__CHROMA_KEY)) {
-    lode__buf_addc(out, '}');
+    strbuf_addch(out, '}');
   } else {
     out->len = at;
-    lode__buf_adds(out, "null");
+    strbuf_addstr(out, "null");
   }
-  if (info->dimension) lode__buf_addf(out, ",\"dimension\":%u", info->dimension);
-  else lode__buf_adds(out, ",\"dimension\":null");
-  lode__buf_adds(out, ",\"tenant\":");
-  lode__json_put_string(out, c->task->words[0]);
-  lode__buf_adds(out, ",\"database\":");
-  lode__json_put_string(out, c->task->words[1]);
-  lode__buf_adds(out, ",\"log_position\":0,\"version\":0}");
-  lode__json_release(&json);
+  if (info->dimension) strbuf_addf(out, ",\"dimension\":%u", info->dimension);
+  else strbuf_addstr(out, ",\"dimension\":null");
+  strbuf_addstr(out, ",\"tenant\":");
+  json_put_string(out, c->task->words[0]);
+  strbuf_addstr(out, ",\"database\":");
+  json_put_string(out, c->task->words[1]);
+  strbuf_addstr(out, ",\"log_position\":0,\"version\":0}");
+  json_release(&json);
   return true;
 }
 
@@ -203,7 +203,7 @@ static bool show(lode__chroma *c, lode_str full, uint64_t uid) {
 
 bool lode__chroma_get_collection(lode__chroma *c) {
   lode_str full = lode__chroma_full_name(c, c->task->words[2]);
-  return full.data ? show(c, full, 0) : lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  return full.data ? show(c, full, 0) : lode__chroma_failed(c, err_nomem(&c->err));
 }
 
 bool lode__chroma_get_collection_by_id(lode__chroma *c) {
@@ -230,7 +230,7 @@ bool lode__chroma_list_collections(lode__chroma *c) {
   if (!page_of(c, 2, &limit, &offset) || !lode__chroma_database_exists(c)) return false;
   lode_status st = lode_collections(c->store, &list, &c->err);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
-  lode__buf_addc(&c->task->out, '[');
+  strbuf_addch(&c->task->out, '[');
   for (size_t i = 0; ok && shown < limit && i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     lode_str name;
@@ -239,10 +239,10 @@ bool lode__chroma_list_collections(lode__chroma *c) {
       offset--;
       continue;
     }
-    if (shown++) lode__buf_addc(&c->task->out, ',');
+    if (shown++) strbuf_addch(&c->task->out, ',');
     ok = put_collection(c, info, name);
   }
-  if (ok) lode__buf_addc(&c->task->out, ']');
+  if (ok) strbuf_addch(&c->task->out, ']');
   lode_collection_list_free(list);
   return ok;
 }
@@ -256,38 +256,38 @@ bool lode__chroma_count_collections(lode__chroma *c) {
   if (st != LODE_OK) return lode__chroma_failed(c, st);
   for (size_t i = 0; i < lode_collection_list_count(list); i++) n += lode__chroma_own_name(c, lode_collection_list_at(list, i)->name, &name);
   lode_collection_list_free(list);
-  lode__buf_addf(&c->task->out, "%zu", n);
+  strbuf_addf(&c->task->out, "%zu", n);
   return true;
 }
 
 /* ---- Making and changing ---- */
 
 /* What is kept with the collection: the user's metadata and ours. `users` is an object of `json`, or 0 with count 0. */
-static lode_str kept_metadata(lode__chroma *c, const lode__json *json, uint32_t users, bool has_users, const lode__chroma_config *config) {
-  lode__buf out = {0};
+static lode_str kept_metadata(lode__chroma *c, const json_doc *json, uint32_t users, bool has_users, const lode__chroma_config *config) {
+  strbuf out = {0};
   lode_str copy = {0};
-  lode__buf_addc(&out, '{');
-  if (has_users && put_members(&out, json, users, LODE__CHROMA_KEY)) lode__buf_addc(&out, ',');
-  lode__buf_adds(&out, "\"" LODE__CHROMA_KEY "\":{\"configuration\":");
+  strbuf_addch(&out, '{');
+  if (has_users && put_members(&out, json, users, LODE__CHROMA_KEY)) strbuf_addch(&out, ',');
+  strbuf_addstr(&out, "\"" LODE__CHROMA_KEY "\":{\"configuration\":");
   lode__chroma_config_put(&out, config);
   if (config->schema.data) {
-    lode__buf_adds(&out, ",\"schema\":");
-    lode__buf_add(&out, config->schema.data, config->schema.len);
+    strbuf_addstr(&out, ",\"schema\":");
+    strbuf_add(&out, config->schema.data, config->schema.len);
   }
-  lode__buf_adds(&out, "}}");
-  if (!out.failed) copy = (lode_str){lode__arena_copy(&c->arena, out.data, out.len), out.len};
-  lode__buf_release(&out);
+  strbuf_addstr(&out, "}}");
+  if (!out.failed) copy = (lode_str){mem_arena_copy(&c->arena, out.data, out.len), out.len};
+  strbuf_release(&out);
   return copy;
 }
 
 /* Scalars and lists of them under keys that are free. */
 static bool check_metadata(lode__chroma *c, uint32_t node) {
-  if (lode__chroma_node(c, node)->type != LODE__JSON_OBJECT) return lode__chroma_shape(c, "the metadata must be an object");
+  if (lode__chroma_node(c, node)->type != JSON_NODE_OBJECT) return lode__chroma_shape(c, "the metadata must be an object");
   for (uint32_t i = node + 1; i < lode__chroma_node(c, node)->next; i = lode__chroma_node(c, i + 1)->next) {
     lode_str key = lode__chroma_node(c, i)->u.s;
-    lode__json_type type = lode__chroma_node(c, i + 1)->type;
+    json_node_type type = lode__chroma_node(c, i + 1)->type;
     if (key.len == 0 || key.data[0] == '$' || key.data[0] == '#') return lode__chroma_invalid(c, "a metadata key may not be empty or begin with $ or #");
-    if (type == LODE__JSON_OBJECT || type == LODE__JSON_NULL) return lode__chroma_shape(c, "a value of the metadata is neither a scalar nor a list");
+    if (type == JSON_NODE_OBJECT || type == JSON_NODE_NULL) return lode__chroma_shape(c, "a value of the metadata is neither a scalar nor a list");
   }
   return true;
 }
@@ -296,15 +296,15 @@ bool lode__chroma_create_collection(lode__chroma *c) {
   uint32_t name_node = lode__chroma_key(c, 0, "name"), metadata = lode__chroma_key(c, 0, "metadata"), again = lode__chroma_key(c, 0, "get_or_create");
   lode_collection *made = NULL;
   lode__chroma_config config;
-  if (!name_node || lode__chroma_node(c, name_node)->type != LODE__JSON_STRING) return lode__chroma_shape(c, "name must be a string");
+  if (!name_node || lode__chroma_node(c, name_node)->type != JSON_NODE_STRING) return lode__chroma_shape(c, "name must be a string");
   lode_str name = lode__chroma_node(c, name_node)->u.s, full = lode__chroma_full_name(c, name);
-  bool reuse = again && lode__chroma_node(c, again)->type == LODE__JSON_TRUE;
-  if (again && !reuse && lode__chroma_node(c, again)->type != LODE__JSON_FALSE) return lode__chroma_shape(c, "get_or_create must be true or false");
+  bool reuse = again && lode__chroma_node(c, again)->type == JSON_NODE_TRUE;
+  if (again && !reuse && lode__chroma_node(c, again)->type != JSON_NODE_FALSE) return lode__chroma_shape(c, "get_or_create must be true or false");
   if (!check_name(c, name) || (metadata && !check_metadata(c, metadata)) || !lode__chroma_config_new(c, &config)) return false;
   if (!lode__chroma_database_exists(c)) return false;
   lode_collection_options options = {.create = true, .must_create = !reuse, .metric = config.metric,
                                      .metadata = kept_metadata(c, &c->json, metadata, metadata != 0, &config)};
-  if (!full.data || !options.metadata.data) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  if (!full.data || !options.metadata.data) return lode__chroma_failed(c, err_nomem(&c->err));
   lode_status st = lode__chroma_may_change(c, full);
   if (st == LODE_OK) st = lode_collection_open(c->store, full, &options, &made, &c->err);
   lode_collection_close(made);
@@ -318,30 +318,30 @@ static bool change(lode__chroma *c, const lode_collection_info *info, lode_str o
   uint32_t name_node = lode__chroma_key(c, 0, "new_name"), given = lode__chroma_key(c, 0, "new_metadata");
   lode_str name = own, text, full = info->name;
   lode__chroma_config config;
-  lode__json old = {0};
+  json_doc old = {0};
   bool ok = false;
   lode_status st = LODE_OK;
   if (name_node) name = lode__chroma_node(c, name_node)->u.s;
-  if (name_node && lode__chroma_node(c, name_node)->type != LODE__JSON_STRING) return lode__chroma_shape(c, "new_name must be a string");
+  if (name_node && lode__chroma_node(c, name_node)->type != JSON_NODE_STRING) return lode__chroma_shape(c, "new_name must be a string");
   if ((name_node && !check_name(c, name)) || (given && !check_metadata(c, given)) || !parse_metadata(c, info, &old)) return false;
-  uint32_t kept = old.count ? lode__json_get(&old, 0, LODE__LIT(LODE__CHROMA_KEY)) : 0;
+  uint32_t kept = old.count ? json_get(&old, 0, STR_LIT(LODE__CHROMA_KEY)) : 0;
   lode__chroma_config_stored(c, &old, kept, info->metric, &config);
   if (!lode__chroma_config_change(c, &config)) goto done;
   text = given ? kept_metadata(c, &c->json, given, true, &config) : kept_metadata(c, &old, 0, old.count != 0, &config);
   if (name_node) full = lode__chroma_full_name(c, name);
   if (!text.data || !full.data) {
-    lode__chroma_failed(c, lode__fail_nomem(&c->err));
+    lode__chroma_failed(c, err_nomem(&c->err));
     goto done;
   }
   st = lode__chroma_may_change(c, info->name); /* its name and metadata are what the index is found by */
   if (st == LODE_OK) st = lode__chroma_may_change(c, full);
-  if (st == LODE_OK && !lode__str_eq(full, info->name)) st = lode_collection_rename(c->store, info->name, full, &c->err);
+  if (st == LODE_OK && !str_eq(full, info->name)) st = lode_collection_rename(c->store, info->name, full, &c->err);
   if (st == LODE_OK) st = lode_collection_set_metadata(c->store, full, text, &c->err);
   if (st == LODE_EXISTS) lode__chroma_fail(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
   else if (st != LODE_OK) lode__chroma_failed(c, st);
   else ok = lode__chroma_text(c, 200, "{}");
 done:
-  lode__json_release(&old);
+  json_release(&old);
   return ok;
 }
 
@@ -358,8 +358,8 @@ bool lode__chroma_update_collection(lode__chroma *c) {
 
 bool lode__chroma_delete_collection(lode__chroma *c) {
   lode_str full = lode__chroma_full_name(c, c->task->words[2]);
-  if (!full.data) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
-  if (lode__str_eq(full, LODE__LIT(LODE__CHROMA_REGISTRY))) return lode__chroma_no_collection(c);
+  if (!full.data) return lode__chroma_failed(c, err_nomem(&c->err));
+  if (str_eq(full, STR_LIT(LODE__CHROMA_REGISTRY))) return lode__chroma_no_collection(c);
   lode_status st = lode__chroma_may_change(c, full);
   if (st == LODE_OK) st = lode_collection_drop(c->store, full, &c->err);
   if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);

@@ -13,8 +13,8 @@ static const char *const names[] = {"distances", "documents", "embeddings", "met
 typedef struct answer {
   lode__chroma *c;
   unsigned include;
-  lode__buf ids, documents, embeddings, metadatas, uris, distances;
-  lode__json metadata; /* of a row */
+  strbuf ids, documents, embeddings, metadatas, uris, distances;
+  json_doc metadata; /* of a row */
   size_t rows;         /* in the list that is open */
   size_t page_rows;
   uint64_t moment;     /* of its pages, */
@@ -23,21 +23,21 @@ typedef struct answer {
 } answer;
 
 static void release(answer *a) {
-  lode__buf *all[] = {&a->ids, &a->documents, &a->embeddings, &a->metadatas, &a->uris, &a->distances};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) lode__buf_release(all[i]);
-  lode__json_release(&a->metadata);
+  strbuf *all[] = {&a->ids, &a->documents, &a->embeddings, &a->metadatas, &a->uris, &a->distances};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) strbuf_release(all[i]);
+  json_release(&a->metadata);
 }
 
 static bool read_include(lode__chroma *c, unsigned fallback, unsigned *include) {
   uint32_t node = lode__chroma_key(c, 0, "include");
   *include = fallback;
   if (!node) return true;
-  if (lode__chroma_node(c, node)->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "include must be a list");
+  if (lode__chroma_node(c, node)->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "include must be a list");
   *include = 0;
   for (uint32_t i = node + 1; i < lode__chroma_node(c, node)->next; i = lode__chroma_node(c, i)->next) {
-    const lode__json_node *x = lode__chroma_node(c, i);
+    const json_node *x = lode__chroma_node(c, i);
     size_t at = 0;
-    while (at < 5 && !(x->type == LODE__JSON_STRING && lode__str_eq(x->u.s, lode__str(names[at])))) at++;
+    while (at < 5 && !(x->type == JSON_NODE_STRING && str_eq(x->u.s, str_of(names[at])))) at++;
     if (at == 5) return lode__chroma_shape(c, "include knows distances, documents, embeddings, metadatas and uris");
     *include |= 1u << at;
   }
@@ -50,44 +50,44 @@ static unsigned parts_of(unsigned include) {
 
 /* ---- Rows ---- */
 
-static void put_vector(lode__buf *out, const lode_row *row) {
-  if (row->vector) lode__json_put_vector(out, row->vector, row->dimension);
-  else lode__buf_adds(out, "null");
+static void put_vector(strbuf *out, const lode_row *row) {
+  if (row->vector) json_put_vector(out, row->vector, row->dimension);
+  else strbuf_addstr(out, "null");
 }
 
-static void put_text(lode__buf *out, lode_str text) {
-  if (text.data) lode__json_put_string(out, text);
-  else lode__buf_adds(out, "null");
+static void put_text(strbuf *out, lode_str text) {
+  if (text.data) json_put_string(out, text);
+  else strbuf_addstr(out, "null");
 }
 
 /* Metadata without the uri, which has a column of its own. */
 static lode_status put_metadata(answer *a, lode_str text, lode_error *err) {
   const char uri[] = "\"" LODE__CHROMA_URI "\"";
-  lode__json *json = &a->metadata;
+  json_doc *json = &a->metadata;
   bool first = true;
   if (!text.data || !memmem(text.data, text.len, uri, sizeof uri - 1)) {
-    if (a->include & METADATAS) text.data ? lode__buf_add(&a->metadatas, text.data, text.len) : lode__buf_adds(&a->metadatas, "null");
-    if (a->include & URIS) lode__buf_adds(&a->uris, "null");
+    if (a->include & METADATAS) text.data ? strbuf_add(&a->metadatas, text.data, text.len) : strbuf_addstr(&a->metadatas, "null");
+    if (a->include & URIS) strbuf_addstr(&a->uris, "null");
     return LODE_OK;
   }
-  LODE__TRY(lode__json_parse(json, text, NULL, err));
-  uint32_t own = lode__json_get(json, 0, LODE__LIT(LODE__CHROMA_URI));
-  if (a->include & URIS) own ? lode__json_put_node(&a->uris, json, own) : lode__buf_adds(&a->uris, "null");
+  TRY(json_parse(json, text, NULL, err));
+  uint32_t own = json_get(json, 0, STR_LIT(LODE__CHROMA_URI));
+  if (a->include & URIS) own ? json_put_node(&a->uris, json, own) : strbuf_addstr(&a->uris, "null");
   if (!(a->include & METADATAS)) return LODE_OK;
-  lode__buf_addc(&a->metadatas, '{');
+  strbuf_addch(&a->metadatas, '{');
   for (uint32_t i = 1; i < json->nodes[0].next; i = json->nodes[i + 1].next) {
     if (i + 1 == own) continue;
-    if (!first) lode__buf_addc(&a->metadatas, ',');
-    lode__json_put_node(&a->metadatas, json, i);
-    lode__buf_addc(&a->metadatas, ':');
-    lode__json_put_node(&a->metadatas, json, i + 1);
+    if (!first) strbuf_addch(&a->metadatas, ',');
+    json_put_node(&a->metadatas, json, i);
+    strbuf_addch(&a->metadatas, ':');
+    json_put_node(&a->metadatas, json, i + 1);
     first = false;
   }
-  lode__buf_addc(&a->metadatas, '}');
+  strbuf_addch(&a->metadatas, '}');
   return LODE_OK;
 }
 
-static lode__buf *column(answer *a, unsigned bit) {
+static strbuf *column(answer *a, unsigned bit) {
   switch (bit) {
     case DISTANCES: return &a->distances;
     case DOCUMENTS: return &a->documents;
@@ -99,9 +99,9 @@ static lode__buf *column(answer *a, unsigned bit) {
 
 /* To the end of every list that the answer has. */
 static void put_all(answer *a, const char *text) {
-  lode__buf_adds(&a->ids, text);
+  strbuf_addstr(&a->ids, text);
   for (unsigned bit = 1; bit <= URIS; bit <<= 1)
-    if (a->include & bit) lode__buf_adds(column(a, bit), text);
+    if (a->include & bit) strbuf_addstr(column(a, bit), text);
 }
 
 static void clear_all(answer *a) {
@@ -115,40 +115,40 @@ static size_t size_of(const answer *a) {
 
 static lode_status put_row(answer *a, const lode_row *row, lode_error *err) {
   if (a->rows++) put_all(a, ",");
-  lode__json_put_string(&a->ids, row->id);
-  if (a->include & DISTANCES) lode__json_put_float(&a->distances, (float)row->distance);
+  json_put_string(&a->ids, row->id);
+  if (a->include & DISTANCES) json_put_float(&a->distances, (float)row->distance);
   if (a->include & DOCUMENTS) put_text(&a->documents, row->document);
   if (a->include & EMBEDDINGS) put_vector(&a->embeddings, row);
   if (size_of(a) > LODE__ANSWER_BYTES)
-    return lode__fail(err, LODE_LIMIT, "the answer is larger than %d MiB: use limit and offset", LODE__ANSWER_BYTES >> 20);
+    return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: use limit and offset", LODE__ANSWER_BYTES >> 20);
   return a->include & (METADATAS | URIS) ? put_metadata(a, row->metadata, err) : LODE_OK;
 }
 
 static void put_column(answer *a, const char *name, unsigned bit) {
-  lode__buf *out = &a->c->task->out, *values = column(a, bit);
-  lode__buf_addf(out, ",\"%s\":", name);
-  if (a->include & bit) lode__buf_add(out, values->data, values->len);
-  else lode__buf_adds(out, "null");
+  strbuf *out = &a->c->task->out, *values = column(a, bit);
+  strbuf_addf(out, ",\"%s\":", name);
+  if (a->include & bit) strbuf_add(out, values->data, values->len);
+  else strbuf_addstr(out, "null");
   out->failed = out->failed || values->failed;
 }
 
 /* The columns as one object. `fallback`: include as it is echoed when the request had none. */
 static bool finish(answer *a, bool query, const char *fallback) {
-  lode__buf *out = &a->c->task->out;
+  strbuf *out = &a->c->task->out;
   uint32_t include = lode__chroma_key(a->c, 0, "include");
-  lode__buf_adds(out, "{\"ids\":");
-  lode__buf_add(out, a->ids.data, a->ids.len);
+  strbuf_addstr(out, "{\"ids\":");
+  strbuf_add(out, a->ids.data, a->ids.len);
   put_column(a, "embeddings", EMBEDDINGS);
   put_column(a, "documents", DOCUMENTS);
   put_column(a, "uris", URIS);
   put_column(a, "metadatas", METADATAS);
   if (query) put_column(a, "distances", DISTANCES);
-  lode__buf_adds(out, ",\"include\":");
-  if (include) lode__json_put_node(out, &a->c->json, include);
-  else lode__buf_adds(out, fallback);
-  lode__buf_addc(out, '}');
+  strbuf_addstr(out, ",\"include\":");
+  if (include) json_put_node(out, &a->c->json, include);
+  else strbuf_addstr(out, fallback);
+  strbuf_addch(out, '}');
   if (!out->failed && !a->ids.failed) return true;
-  return lode__chroma_failed(a->c, lode__fail_nomem(&a->c->err));
+  return lode__chroma_failed(a->c, err_nomem(&a->c->err));
 }
 
 /* ---- get ---- */
@@ -167,16 +167,16 @@ static int by_position(const void *a, const void *b) {
 /* The rows in the order of insertion, each once. */
 static lode_status order_rows(lode__chroma *c, const lode_result *rows, place **out, size_t *kept) {
   size_t n = lode_result_count(rows);
-  place *places = *out = lode__arena_alloc(&c->arena, (n + 1) * sizeof *places);
+  place *places = *out = mem_arena_alloc(&c->arena, (n + 1) * sizeof *places);
   *kept = 0;
-  if (!places) return lode__fail_nomem(&c->err);
+  if (!places) return err_nomem(&c->err);
   for (size_t i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(rows, i);
     places[i] = (place){row->position, row->id, row};
   }
   qsort(places, n, sizeof *places, by_position);
   for (size_t i = 0; i < n; i++)
-    if (*kept == 0 || !lode__str_eq(places[i].id, places[*kept - 1].id)) places[(*kept)++] = places[i];
+    if (*kept == 0 || !str_eq(places[i].id, places[*kept - 1].id)) places[(*kept)++] = places[i];
   return LODE_OK;
 }
 
@@ -185,10 +185,10 @@ static lode_status order_ids(lode__chroma *c, lode_collection *collection, lode_
   lode_get_request request = {.select = *select, .progress = lode__task_wanted(c->task)};
   place *places;
   size_t kept;
-  LODE__TRY(lode_get(collection, &request, rows, &c->err));
-  LODE__TRY(order_rows(c, *rows, &places, &kept));
-  lode_str *ids = lode__arena_alloc(&c->arena, (kept + 1) * sizeof *ids);
-  if (!ids) return lode__fail_nomem(&c->err);
+  TRY(lode_get(collection, &request, rows, &c->err));
+  TRY(order_rows(c, *rows, &places, &kept));
+  lode_str *ids = mem_arena_alloc(&c->arena, (kept + 1) * sizeof *ids);
+  if (!ids) return err_nomem(&c->err);
   for (size_t i = 0; i < kept; i++) ids[i] = places[i].id;
   *select = (lode_selection){.ids = ids, .n_ids = kept};
   return LODE_OK;
@@ -216,7 +216,7 @@ static lode_status put_page(answer *a, const lode_result *result, lode_error *er
     a->again = true;
     return LODE_OK;
   }
-  for (size_t i = 0; i < lode_result_count(result); i++) LODE__TRY(put_row(a, lode_result_at(result, i), err));
+  for (size_t i = 0; i < lode_result_count(result); i++) TRY(put_row(a, lode_result_at(result, i), err));
   return LODE_OK;
 }
 
@@ -225,7 +225,7 @@ static lode_status get_by_ids(answer *a, lode_collection *collection, lode_get_r
   lode_result *places = NULL;
   lode_status st;
   if (a->page_rows == SIZE_MAX) return get_ids_at_once(a, collection, request, limit);
-  if (request->select.n_ids > 1) LODE__GOTO(order_ids(c, collection, &request->select, &places));
+  if (request->select.n_ids > 1) TRY_GOTO(order_ids(c, collection, &request->select, &places));
   const lode_str *ids = request->select.ids;
   size_t n = request->select.n_ids, at = request->offset;
   if (limit < n && at < n - limit) n = at + (size_t)limit;
@@ -311,22 +311,22 @@ bool lode__chroma_get(lode__chroma *c) {
 
 static bool read_queries(lode__chroma *c, lode_query_request *request) {
   uint32_t node = lode__chroma_key(c, 0, "query_embeddings");
-  const lode__json_node *list = lode__chroma_node(c, node);
+  const json_node *list = lode__chroma_node(c, node);
   size_t size, at = 0;
-  if (!node || list->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
+  if (!node || list->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
   if (list->u.count == 0) return lode__chroma_invalid(c, "query_embeddings is empty");
-  const lode__json_node *first = lode__chroma_node(c, node + 1);
+  const json_node *first = lode__chroma_node(c, node + 1);
   request->n = list->u.count;
-  if (first->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
+  if (first->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
   if (first->u.count == 0 || first->u.count > LODE_MAX_DIMENSION)
     return lode__chroma_invalid(c, "a query embedding has %zu numbers: 1 to %d are allowed", first->u.count, LODE_MAX_DIMENSION);
   request->dimension = (uint32_t)first->u.count;
-  float *out = lode__mul_over(request->n, first->u.count * sizeof *out, &size) ? NULL : lode__arena_alloc(&c->arena, size);
-  if (!out) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  float *out = mem_mul_overflow(request->n, first->u.count * sizeof *out, &size) ? NULL : mem_arena_alloc(&c->arena, size);
+  if (!out) return lode__chroma_failed(c, err_nomem(&c->err));
   request->vectors = out;
   for (uint32_t i = node + 1; i < list->next; i = lode__chroma_node(c, i)->next, at++) {
-    const lode__json_node *x = lode__chroma_node(c, i);
-    if (x->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
+    const json_node *x = lode__chroma_node(c, i);
+    if (x->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
     if (x->u.count != request->dimension) return lode__chroma_invalid(c, "query embeddings have %u and %zu numbers: they must be alike", request->dimension, x->u.count);
     if (!lode__chroma_floats(c, i, out + at * request->dimension)) return false;
   }
@@ -339,7 +339,7 @@ static lode_status put_hits(answer *a, const lode_result *result, size_t queries
   for (size_t q = 0; q < queries; q++) {
     put_all(a, q ? ",[" : "[");
     a->rows = 0;
-    for (; at < n && lode_result_at(result, at)->query == q; at++) LODE__TRY(put_row(a, lode_result_at(result, at), err));
+    for (; at < n && lode_result_at(result, at)->query == q; at++) TRY(put_row(a, lode_result_at(result, at), err));
     put_all(a, "]");
   }
   return LODE_OK;
@@ -382,7 +382,7 @@ bool lode__chroma_count(lode__chroma *c) {
   lode__chroma_let_go(c, handle, st);
   if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
-  lode__buf_addf(&c->task->out, "%llu", (unsigned long long)n);
+  strbuf_addf(&c->task->out, "%llu", (unsigned long long)n);
   return true;
 }
 
@@ -396,7 +396,7 @@ bool lode__chroma_indexing_status(lode__chroma *c) {
   if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
   uint64_t left = stats.unindexed > stats.untexted ? stats.unindexed : stats.untexted;
-  lode__buf_addf(&c->task->out, "{\"op_indexing_progress\":%.4f,\"num_unindexed_ops\":%llu,\"num_indexed_ops\":%llu,\"total_ops\":%llu}",
+  strbuf_addf(&c->task->out, "{\"op_indexing_progress\":%.4f,\"num_unindexed_ops\":%llu,\"num_indexed_ops\":%llu,\"total_ops\":%llu}",
                  stats.records ? (double)(stats.records - left) / (double)stats.records : 1.0, (unsigned long long)left,
                  (unsigned long long)(stats.records - left), (unsigned long long)stats.records);
   return true;

@@ -2,23 +2,23 @@
 #include "chroma.h"
 #include "code/owned.h"
 
-static bool is(lode_str s, const char *name) { return lode__str_eq(s, lode__str(name)); }
+static bool is(lode_str s, const char *name) { return str_eq(s, str_of(name)); }
 
-static lode_str text_of(lode__chroma *c, lode__buf *text) {
+static lode_str text_of(lode__chroma *c, strbuf *text) {
   lode_str copy = {0};
-  if (!text->failed) copy = (lode_str){lode__arena_copy(&c->arena, text->data, text->len), text->len};
-  lode__buf_release(text);
+  if (!text->failed) copy = (lode_str){mem_arena_copy(&c->arena, text->data, text->len), text->len};
+  strbuf_release(text);
   return copy;
 }
 
 static lode_str tenant_id(lode__chroma *c, lode_str tenant) {
-  lode__buf id = {0};
+  strbuf id = {0};
   lode__kept_tenant_id(&id, tenant);
   return text_of(c, &id);
 }
 
 static lode_str database_id(lode__chroma *c, lode_str tenant, lode_str database) {
-  lode__buf id = {0};
+  strbuf id = {0};
   lode__kept_database_id(&id, tenant, database);
   return text_of(c, &id);
 }
@@ -28,7 +28,7 @@ static lode_status look_up(lode__chroma *c, const lode_selection *select, lode_r
   lode_collection *registry = NULL;
   lode_get_request request = {.select = *select, .include = LODE_METADATA};
   *result = NULL;
-  lode_status st = lode_collection_open(c->store, LODE__LIT(LODE__CHROMA_REGISTRY), NULL, &registry, &c->err);
+  lode_status st = lode_collection_open(c->store, STR_LIT(LODE__CHROMA_REGISTRY), NULL, &registry, &c->err);
   if (st == LODE_OK) st = lode_get(registry, &request, result, &c->err);
   lode_collection_close(registry);
   return st == LODE_NOT_FOUND ? LODE_OK : st;
@@ -38,14 +38,14 @@ static lode_status look_up(lode__chroma *c, const lode_selection *select, lode_r
 static bool look_up_id(lode__chroma *c, lode_str id, bool *there, lode_str *metadata) {
   lode_selection select = {.ids = &id, .n_ids = 1};
   lode_result *result;
-  if (!id.data) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  if (!id.data) return lode__chroma_failed(c, err_nomem(&c->err));
   lode_status st = look_up(c, &select, &result);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
   *there = result && lode_result_count(result) > 0;
   *metadata = (lode_str){0};
   if (*there) {
     lode_str text = lode_result_at(result, 0)->metadata;
-    *metadata = (lode_str){lode__arena_copy(&c->arena, text.data, text.len), text.len};
+    *metadata = (lode_str){mem_arena_copy(&c->arena, text.data, text.len), text.len};
   }
   lode_result_free(result);
   return true;
@@ -55,8 +55,8 @@ static lode_status add_record(lode__chroma *c, lode_str id, lode_str metadata) {
   lode_collection_options options = {.create = true};
   lode_record record = {.id = id, .metadata = metadata};
   lode_collection *registry = NULL;
-  if (!id.data || !metadata.data) return lode__fail_nomem(&c->err);
-  lode_status st = lode_collection_open(c->store, LODE__LIT(LODE__CHROMA_REGISTRY), &options, &registry, &c->err);
+  if (!id.data || !metadata.data) return err_nomem(&c->err);
+  lode_status st = lode_collection_open(c->store, STR_LIT(LODE__CHROMA_REGISTRY), &options, &registry, &c->err);
   if (st == LODE_OK) st = lode_add(registry, NULL, &record, 1, LODE_FAIL_EXISTING, NULL, &c->err);
   lode_collection_close(registry);
   return st;
@@ -66,22 +66,22 @@ static lode_status add_record(lode__chroma *c, lode_str id, lode_str metadata) {
 static bool name_of(lode__chroma *c, lode_str *name) {
   uint32_t node = lode__chroma_key(c, 0, "name");
   char quoted[256];
-  if (!node || lode__chroma_node(c, node)->type != LODE__JSON_STRING) return lode__chroma_shape(c, "name must be a string");
+  if (!node || lode__chroma_node(c, node)->type != JSON_NODE_STRING) return lode__chroma_shape(c, "name must be a string");
   *name = lode__chroma_node(c, node)->u.s;
   if (name->len >= 3 && name->len <= LODE_MAX_NAME_BYTES && !memchr(name->data, '\0', name->len)) return true;
   return lode__chroma_invalid(c, "Validation error: name: a name of 3 to %d characters is needed, got %s", LODE_MAX_NAME_BYTES,
-                              lode__quote(*name, quoted, sizeof quoted));
+                              str_quote(*name, quoted, sizeof quoted));
 }
 
 /* ---- Tenants ---- */
 
 bool lode__chroma_create_tenant(lode__chroma *c) {
   lode_str name;
-  lode__buf metadata = {0};
+  strbuf metadata = {0};
   if (!name_of(c, &name)) return false;
   lode__kept_tenant(&metadata, name);
   lode_status st = is(name, "default_tenant") ? LODE_EXISTS : add_record(c, tenant_id(c, name), text_of(c, &metadata));
-  lode__buf_release(&metadata);
+  strbuf_release(&metadata);
   if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Tenant [%.*s] already exists", (int)name.len, name.data);
   return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);
 }
@@ -91,35 +91,35 @@ bool lode__chroma_get_tenant(lode__chroma *c) {
   bool there = is(tenant, "default_tenant");
   if (!there && !look_up_id(c, tenant_id(c, tenant), &there, &metadata)) return false;
   if (!there) return lode__chroma_fail(c, 404, "NotFoundError", "Tenant [%.*s] not found", (int)tenant.len, tenant.data);
-  lode__buf_adds(&c->task->out, "{\"name\":");
-  lode__json_put_string(&c->task->out, tenant);
-  lode__buf_adds(&c->task->out, ",\"resource_name\":null}");
+  strbuf_addstr(&c->task->out, "{\"name\":");
+  json_put_string(&c->task->out, tenant);
+  strbuf_addstr(&c->task->out, ",\"resource_name\":null}");
   return true;
 }
 
 /* ---- Databases ---- */
 
 static void put_database(lode__chroma *c, lode_str id, lode_str name) {
-  lode__buf *out = &c->task->out;
-  lode__buf_adds(out, "{\"id\":");
-  lode__json_put_string(out, id);
-  lode__buf_adds(out, ",\"name\":");
-  lode__json_put_string(out, name);
-  lode__buf_adds(out, ",\"tenant\":");
-  lode__json_put_string(out, c->task->words[0]);
-  lode__buf_addc(out, '}');
+  strbuf *out = &c->task->out;
+  strbuf_addstr(out, "{\"id\":");
+  json_put_string(out, id);
+  strbuf_addstr(out, ",\"name\":");
+  json_put_string(out, name);
+  strbuf_addstr(out, ",\"tenant\":");
+  json_put_string(out, c->task->words[0]);
+  strbuf_addch(out, '}');
 }
 
-#define NO_ID LODE__LIT("00000000-0000-0000-0000-000000000000")
+#define NO_ID STR_LIT("00000000-0000-0000-0000-000000000000")
 
 /* id and name from a record's metadata. */
 static bool put_record(lode__chroma *c, lode_str metadata) {
-  lode__json json = {0};
-  if (lode__json_parse(&json, metadata, NULL, &c->err) != LODE_OK) return false;
-  uint32_t id = lode__json_get(&json, 0, LODE__LIT("id")), name = lode__json_get(&json, 0, LODE__LIT("name"));
-  bool good = id && name && json.nodes[id].type == LODE__JSON_STRING && json.nodes[name].type == LODE__JSON_STRING;
+  json_doc json = {0};
+  if (json_parse(&json, metadata, NULL, &c->err) != LODE_OK) return false;
+  uint32_t id = json_get(&json, 0, STR_LIT("id")), name = json_get(&json, 0, STR_LIT("name"));
+  bool good = id && name && json.nodes[id].type == JSON_NODE_STRING && json.nodes[name].type == JSON_NODE_STRING;
   if (good) put_database(c, json.nodes[id].u.s, json.nodes[name].u.s);
-  lode__json_release(&json);
+  json_release(&json);
   return good;
 }
 
@@ -137,13 +137,13 @@ bool lode__chroma_database_exists(lode__chroma *c) {
 
 bool lode__chroma_create_database(lode__chroma *c) {
   lode_str tenant = c->task->words[0], name;
-  lode__buf metadata = {0};
+  strbuf metadata = {0};
   char id[LODE__UUID_BYTES];
   if (!name_of(c, &name)) return false;
-  lode__uuid_put(lode__random(), id);
-  lode__kept_database(&metadata, tenant, name, lode__str(id));
+  lode__uuid_put(rand_u64(), id);
+  lode__kept_database(&metadata, tenant, name, str_of(id));
   lode_status st = lode__kept_usual(tenant, name) ? LODE_EXISTS : add_record(c, database_id(c, tenant, name), text_of(c, &metadata));
-  lode__buf_release(&metadata);
+  strbuf_release(&metadata);
   if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Database [%.*s] already exists", (int)name.len, name.data);
   return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);
 }
@@ -163,30 +163,30 @@ bool lode__chroma_get_database(lode__chroma *c) {
 bool lode__chroma_list_databases(lode__chroma *c) {
   lode_str tenant = c->task->words[0], l = c->task->words[1], o = c->task->words[2];
   uint64_t limit = UINT64_MAX, offset = 0, shown = 0;
-  lode__buf where = {0};
+  strbuf where = {0};
   lode_result *result = NULL;
   if ((l.len && !lode__parse_uint(l, &limit)) || (o.len && !lode__parse_uint(o, &offset)))
     return lode__chroma_invalid(c, "limit and offset must be numbers");
-  lode__buf_adds(&where, "{\"kind\":\"database\",\"tenant\":");
-  lode__json_put_string(&where, tenant);
-  lode__buf_addc(&where, '}');
+  strbuf_addstr(&where, "{\"kind\":\"database\",\"tenant\":");
+  json_put_string(&where, tenant);
+  strbuf_addch(&where, '}');
   lode_selection select = {.where = text_of(c, &where)};
-  lode_status st = select.where.data ? look_up(c, &select, &result) : lode__fail_nomem(&c->err);
+  lode_status st = select.where.data ? look_up(c, &select, &result) : err_nomem(&c->err);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
-  lode__buf_addc(&c->task->out, '[');
+  strbuf_addch(&c->task->out, '[');
   if (is(tenant, "default_tenant") && limit) {
     if (offset) offset--;
     else {
-      put_database(c, NO_ID, LODE__LIT("default_database"));
+      put_database(c, NO_ID, STR_LIT("default_database"));
       shown++;
     }
   }
   for (size_t i = 0; result && i < lode_result_count(result) && shown < limit; i++) {
     if (i < offset) continue;
-    if (shown++) lode__buf_addc(&c->task->out, ',');
+    if (shown++) strbuf_addch(&c->task->out, ',');
     (void)put_record(c, lode_result_at(result, i)->metadata);
   }
-  lode__buf_addc(&c->task->out, ']');
+  strbuf_addch(&c->task->out, ']');
   lode_result_free(result);
   return true;
 }
@@ -195,7 +195,7 @@ bool lode__chroma_list_databases(lode__chroma *c) {
 static lode_status drop_all(lode__chroma *c, bool everything) {
   lode_collection_list *list = NULL;
   lode_str name;
-  LODE__TRY(lode_collections(c->store, &list, &c->err));
+  TRY(lode_collections(c->store, &list, &c->err));
   lode_status st = LODE_OK;
   for (size_t i = 0; st == LODE_OK && i < lode_collection_list_count(list); i++) {
     lode_str full = lode_collection_list_at(list, i)->name;
@@ -217,7 +217,7 @@ bool lode__chroma_delete_database(lode__chroma *c) {
   if (!lode__chroma_database_exists(c)) return false;
   lode_status st = drop_all(c, false);
   if (st == LODE_OK && !lode__kept_usual(c->task->words[0], c->task->words[1])) {
-    st = lode_collection_open(c->store, LODE__LIT(LODE__CHROMA_REGISTRY), NULL, &registry, &c->err);
+    st = lode_collection_open(c->store, STR_LIT(LODE__CHROMA_REGISTRY), NULL, &registry, &c->err);
     if (st == LODE_OK) st = lode_delete(registry, NULL, &select, NULL, &c->err);
     lode_collection_close(registry);
   }

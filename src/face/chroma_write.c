@@ -22,13 +22,13 @@ typedef struct batch {
 
 /* ---- Vectors ---- */
 
-static float *floats(lode__chroma *c, size_t n) { return lode__arena_alloc(&c->arena, n * sizeof(float)); }
+static float *floats(lode__chroma *c, size_t n) { return mem_arena_alloc(&c->arena, n * sizeof(float)); }
 
 static bool read_base64(lode__chroma *c, lode_str text, lode_record *record) {
   size_t n = lode__base64_floats(text);
   if (n == SIZE_MAX || n > LODE_MAX_DIMENSION) return lode__chroma_shape(c, "an embedding is not base64 of 32-bit floats");
   float *out = floats(c, n);
-  if (!out) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  if (!out) return lode__chroma_failed(c, err_nomem(&c->err));
   if (!lode__base64_decode(text, out)) return lode__chroma_shape(c, "an embedding is not base64 of 32-bit floats");
   record->vector = out;
   record->dimension = (uint32_t)n;
@@ -38,8 +38,8 @@ static bool read_base64(lode__chroma *c, lode_str text, lode_record *record) {
 bool lode__chroma_floats(lode__chroma *c, uint32_t node, float *out) {
   size_t n = 0;
   for (uint32_t i = node + 1; i < lode__chroma_node(c, node)->next; i = lode__chroma_node(c, i)->next) {
-    const lode__json_node *x = lode__chroma_node(c, i);
-    double d = x->type == LODE__JSON_INT ? (double)x->u.i : x->type == LODE__JSON_DOUBLE ? x->u.d : NAN;
+    const json_node *x = lode__chroma_node(c, i);
+    double d = x->type == JSON_NODE_INT ? (double)x->u.i : x->type == JSON_NODE_DOUBLE ? x->u.d : NAN;
     if (isnan(d)) return lode__chroma_shape(c, "an embedding holds something that is not a number");
     if (fabs(d) > FLT_MAX) return lode__chroma_invalid(c, "an embedding holds a number that does not fit a 32-bit float");
     out[n++] = (float)d;
@@ -48,14 +48,14 @@ bool lode__chroma_floats(lode__chroma *c, uint32_t node, float *out) {
 }
 
 static bool read_vector(lode__chroma *c, uint32_t node, bool may_lack, lode_record *record) {
-  const lode__json_node *x = lode__chroma_node(c, node);
-  if (x->type == LODE__JSON_NULL) return may_lack || lode__chroma_shape(c, "an embedding is null");
-  if (x->type == LODE__JSON_STRING) return read_base64(c, x->u.s, record);
-  if (x->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "an embedding must be a list of numbers, or base64");
+  const json_node *x = lode__chroma_node(c, node);
+  if (x->type == JSON_NODE_NULL) return may_lack || lode__chroma_shape(c, "an embedding is null");
+  if (x->type == JSON_NODE_STRING) return read_base64(c, x->u.s, record);
+  if (x->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "an embedding must be a list of numbers, or base64");
   if (x->u.count == 0 || x->u.count > LODE_MAX_DIMENSION)
     return lode__chroma_invalid(c, "an embedding has %zu numbers: 1 to %d are allowed", x->u.count, LODE_MAX_DIMENSION);
   float *out = floats(c, x->u.count);
-  if (!out) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  if (!out) return lode__chroma_failed(c, err_nomem(&c->err));
   record->vector = out;
   record->dimension = (uint32_t)x->u.count;
   return lode__chroma_floats(c, node, out);
@@ -64,21 +64,21 @@ static bool read_vector(lode__chroma *c, uint32_t node, bool may_lack, lode_reco
 /* ---- Metadata ---- */
 
 static bool check_value(lode__chroma *c, uint32_t node, bool update) {
-  const lode__json_node *x = lode__chroma_node(c, node);
-  if (x->type == LODE__JSON_OBJECT) {
+  const json_node *x = lode__chroma_node(c, node);
+  if (x->type == JSON_NODE_OBJECT) {
     uint32_t type = lode__chroma_key(c, node, "#type");
     if (type || lode__chroma_key(c, node, "indices"))
       return lode__chroma_fail(c, 501, "ChromaError", "sparse vectors in metadata are unsupported");
     return lode__chroma_shape(c, "a metadata value is an object");
   }
-  if (x->type == LODE__JSON_NULL && !update) return lode__chroma_shape(c, "a metadata value is null");
-  if (x->type != LODE__JSON_ARRAY) return true;
-  lode__json_type first = LODE__JSON_NULL;
+  if (x->type == JSON_NODE_NULL && !update) return lode__chroma_shape(c, "a metadata value is null");
+  if (x->type != JSON_NODE_ARRAY) return true;
+  json_node_type first = JSON_NODE_NULL;
   if (x->u.count == 0) return lode__chroma_invalid(c, "a metadata list is empty");
   for (uint32_t i = node + 1; i < x->next; i = lode__chroma_node(c, i)->next) {
-    lode__json_type type = lode__chroma_node(c, i)->type;
-    if (type == LODE__JSON_FALSE) type = LODE__JSON_TRUE;
-    if (type == LODE__JSON_NULL || type == LODE__JSON_ARRAY || type == LODE__JSON_OBJECT || (i > node + 1 && type != first))
+    json_node_type type = lode__chroma_node(c, i)->type;
+    if (type == JSON_NODE_FALSE) type = JSON_NODE_TRUE;
+    if (type == JSON_NODE_NULL || type == JSON_NODE_ARRAY || type == JSON_NODE_OBJECT || (i > node + 1 && type != first))
       return lode__chroma_shape(c, "a metadata list must hold values of one kind");
     first = type;
   }
@@ -87,33 +87,33 @@ static bool check_value(lode__chroma *c, uint32_t node, bool update) {
 
 /* Metadata and uri of a record as one object; absent when there is nothing in it. Either node may be 0. */
 static bool read_metadata(lode__chroma *c, uint32_t node, uint32_t uri, bool update, lode_str *text) {
-  lode__buf out = {0};
+  strbuf out = {0};
   bool ok = true, any = false;
-  if (node && lode__chroma_node(c, node)->type == LODE__JSON_NULL) node = 0;
-  if (uri && lode__chroma_node(c, uri)->type == LODE__JSON_NULL) uri = 0;
-  if (node && lode__chroma_node(c, node)->type != LODE__JSON_OBJECT) return lode__chroma_shape(c, "metadatas must hold objects");
-  if (uri && lode__chroma_node(c, uri)->type != LODE__JSON_STRING) return lode__chroma_shape(c, "uris must hold strings");
+  if (node && lode__chroma_node(c, node)->type == JSON_NODE_NULL) node = 0;
+  if (uri && lode__chroma_node(c, uri)->type == JSON_NODE_NULL) uri = 0;
+  if (node && lode__chroma_node(c, node)->type != JSON_NODE_OBJECT) return lode__chroma_shape(c, "metadatas must hold objects");
+  if (uri && lode__chroma_node(c, uri)->type != JSON_NODE_STRING) return lode__chroma_shape(c, "uris must hold strings");
   if (!node && !uri) return true;
-  lode__buf_addc(&out, '{');
+  strbuf_addch(&out, '{');
   for (uint32_t i = node + 1; node && ok && i < lode__chroma_node(c, node)->next; i = lode__chroma_node(c, i + 1)->next) {
     lode_str key = lode__chroma_node(c, i)->u.s;
     ok = check_value(c, i + 1, update);
     if (ok && key.len >= 7 && memcmp(key.data, "chroma:", 7) == 0) ok = lode__chroma_invalid(c, "metadata keys may not begin with chroma:");
-    if (any) lode__buf_addc(&out, ',');
-    lode__json_put_node(&out, &c->json, i);
-    lode__buf_addc(&out, ':');
-    lode__json_put_node(&out, &c->json, i + 1);
+    if (any) strbuf_addch(&out, ',');
+    json_put_node(&out, &c->json, i);
+    strbuf_addch(&out, ':');
+    json_put_node(&out, &c->json, i + 1);
     any = true;
   }
   if (uri) {
-    lode__buf_addf(&out, "%s\"" LODE__CHROMA_URI "\":", any ? "," : "");
-    lode__json_put_node(&out, &c->json, uri);
+    strbuf_addf(&out, "%s\"" LODE__CHROMA_URI "\":", any ? "," : "");
+    json_put_node(&out, &c->json, uri);
     any = true;
   }
-  lode__buf_addc(&out, '}');
-  if (ok && any && !out.failed) *text = (lode_str){lode__arena_copy(&c->arena, out.data, out.len), out.len};
-  if (ok && any && (out.failed || !text->data)) ok = lode__chroma_failed(c, lode__fail_nomem(&c->err));
-  lode__buf_release(&out);
+  strbuf_addch(&out, '}');
+  if (ok && any && !out.failed) *text = (lode_str){mem_arena_copy(&c->arena, out.data, out.len), out.len};
+  if (ok && any && (out.failed || !text->data)) ok = lode__chroma_failed(c, err_nomem(&c->err));
+  strbuf_release(&out);
   return ok;
 }
 
@@ -123,7 +123,7 @@ static bool read_metadata(lode__chroma *c, uint32_t node, uint32_t uri, bool upd
 static bool list_of(lode__chroma *c, const char *key, size_t n, uint32_t *node) {
   *node = lode__chroma_key(c, 0, key);
   if (!*node) return true;
-  if (lode__chroma_node(c, *node)->type != LODE__JSON_ARRAY) return lode__chroma_shape(c, "%s must be a list", key);
+  if (lode__chroma_node(c, *node)->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "%s must be a list", key);
   size_t count = lode__chroma_node(c, *node)->u.count;
   return count == n || lode__chroma_invalid(c, "%zu ids, but %zu %s: there must be as many", n, count, key);
 }
@@ -146,8 +146,8 @@ static bool read_batch(lode__chroma *c, batch *b) {
       !list_of(c, "metadatas", b->n, &metadata) || !list_of(c, "uris", b->n, &uri))
     return false;
   if (!vector && b->verb != UPDATE) return lode__chroma_shape(c, "missing field `embeddings`");
-  b->records = lode__arena_alloc(&c->arena, b->n * sizeof *b->records);
-  if (!b->records) return lode__chroma_failed(c, lode__fail_nomem(&c->err));
+  b->records = mem_arena_alloc(&c->arena, b->n * sizeof *b->records);
+  if (!b->records) return lode__chroma_failed(c, err_nomem(&c->err));
   memset(b->records, 0, b->n * sizeof *b->records);
   vector += vector != 0;
   document += document != 0;
@@ -157,8 +157,8 @@ static bool read_batch(lode__chroma *c, batch *b) {
     lode_record *r = &b->records[i];
     r->id = ids[i];
     if (vector && !read_vector(c, vector, b->verb == UPDATE, r)) return false;
-    if (document && lode__chroma_node(c, document)->type == LODE__JSON_STRING) r->document = lode__chroma_node(c, document)->u.s;
-    else if (document && lode__chroma_node(c, document)->type != LODE__JSON_NULL) return lode__chroma_shape(c, "documents must hold strings");
+    if (document && lode__chroma_node(c, document)->type == JSON_NODE_STRING) r->document = lode__chroma_node(c, document)->u.s;
+    else if (document && lode__chroma_node(c, document)->type != JSON_NODE_NULL) return lode__chroma_shape(c, "documents must hold strings");
     if (!read_metadata(c, metadata, uri, update, &r->metadata)) return false;
     step(c, &vector);
     step(c, &document);
@@ -208,10 +208,10 @@ static lode_status run_deletion(void *ctx, lode_txn *txn, lode_error *err) {
 /* The first `limit` records that match, as a selection of ids. */
 static lode_status limit_selection(lode__chroma *c, deletion *d, uint64_t limit, lode_result **rows) {
   lode_get_request request = {.select = d->select, .limit = (size_t)limit};
-  LODE__TRY(lode_get(d->collection, &request, rows, &c->err));
+  TRY(lode_get(d->collection, &request, rows, &c->err));
   size_t n = lode_result_count(*rows);
-  lode_str *ids = lode__arena_alloc(&c->arena, (n + 1) * sizeof *ids);
-  if (!ids) return lode__fail_nomem(&c->err);
+  lode_str *ids = mem_arena_alloc(&c->arena, (n + 1) * sizeof *ids);
+  if (!ids) return err_nomem(&c->err);
   for (size_t i = 0; i < n; i++) ids[i] = lode_result_at(*rows, i)->id;
   d->select = (lode_selection){.ids = ids, .n_ids = n};
   return LODE_OK;
@@ -235,6 +235,6 @@ bool lode__chroma_delete(lode__chroma *c) {
   if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
   if (st != LODE_OK) return lode__chroma_failed(c, st);
   /* Chroma counts the ids that were asked for, there or not */
-  lode__buf_addf(&c->task->out, "{\"deleted\":%zu}", by_ids ? asked : d.deleted);
+  strbuf_addf(&c->task->out, "{\"deleted\":%zu}", by_ids ? asked : d.deleted);
   return true;
 }

@@ -78,7 +78,7 @@ static void suggest_flags(lode__suggest *best, const lode__param *params) {
     size_t n = (size_t)snprintf(text, sizeof text, "%s", params->name);
     for (size_t i = 0; i < n; i++)
       if (text[i] == '_') text[i] = '-';
-    lode__suggest_try(best, lode__str(text));
+    lode__suggest_try(best, str_of(text));
   }
 }
 
@@ -95,16 +95,16 @@ static lode_status unknown_flag(const lode__command *c, lode_str name, lode_erro
   if (c->op) suggest_flags(&best, c->op->params);
   suggest_flags(&best, common_params);
   put_name(command, sizeof command, c);
-  lode__quote(name, quoted, sizeof quoted);
-  if (best.found) return lode__fail(err, LODE_INVALID, "%s has no flag %s; did you mean --%s?", command,
+  str_quote(name, quoted, sizeof quoted);
+  if (best.found) return err_set(err, LODE_INVALID, "%s has no flag %s; did you mean --%s?", command,
                                     quoted, best.text);
-  return lode__fail(err, LODE_INVALID, "%s has no flag %s; see: %s --help", command, quoted, command);
+  return err_set(err, LODE_INVALID, "%s has no flag %s; see: %s --help", command, quoted, command);
 }
 
 /* A value that is itself a flag of this command was forgotten, not given. */
 static bool is_forgotten(const lode__command *c, const char *value) {
   bool common;
-  return strncmp(value, "--", 2) == 0 && value[2] && flag_of(c, lode__str(value + 2), 0, &common) != NULL;
+  return strncmp(value, "--", 2) == 0 && value[2] && flag_of(c, str_of(value + 2), 0, &common) != NULL;
 }
 
 typedef struct cursor {
@@ -118,13 +118,13 @@ static lode_status take_flag(lode__command *c, cursor *cur, const lode__param *p
   char label[80];
   lode__param_label(args, p, label, sizeof label);
   if (p->type == LODE__ARG_FLAG) {
-    if (attached.data) return lode__fail(err, LODE_INVALID, "%s takes no value", label);
-    return lode__args_set_text(args, p, LODE__LIT(""), err);
+    if (attached.data) return err_set(err, LODE_INVALID, "%s takes no value", label);
+    return lode__args_set_text(args, p, STR_LIT(""), err);
   }
   if (!attached.data) {
     if (cur->at >= cur->argc || is_forgotten(c, cur->argv[cur->at]))
-      return lode__fail(err, LODE_INVALID, "%s needs a value: %s", label, p->value);
-    attached = lode__str(cur->argv[cur->at++]);
+      return err_set(err, LODE_INVALID, "%s needs a value: %s", label, p->value);
+    attached = str_of(cur->argv[cur->at++]);
   }
   return lode__args_set_text(args, p, attached, err);
 }
@@ -135,7 +135,7 @@ static lode_status take_long(lode__command *c, cursor *cur, const char *word, lo
   bool common;
   const lode__param *p = flag_of(c, name, 0, &common);
   if (!p) return unknown_flag(c, (lode_str){name.data - 2, name.len + 2}, err);
-  return take_flag(c, cur, p, common, equals ? lode__str(equals + 1) : (lode_str){0}, err);
+  return take_flag(c, cur, p, common, equals ? str_of(equals + 1) : (lode_str){0}, err);
 }
 
 /* -q, -k 5, -k5, -k=5, -qk5 */
@@ -147,9 +147,9 @@ static lode_status take_short(lode__command *c, cursor *cur, const char *word, l
       char typed[2] = {'-', *word};
       return unknown_flag(c, (lode_str){typed, 2}, err);
     }
-    lode_str rest = word[1] ? lode__str(word + (word[1] == '=' ? 2 : 1)) : (lode_str){0};
+    lode_str rest = word[1] ? str_of(word + (word[1] == '=' ? 2 : 1)) : (lode_str){0};
     if (p->type != LODE__ARG_FLAG) return take_flag(c, cur, p, common, rest, err);
-    LODE__TRY(take_flag(c, cur, p, common, (lode_str){0}, err));
+    TRY(take_flag(c, cur, p, common, (lode_str){0}, err));
   }
   return LODE_OK;
 }
@@ -160,36 +160,36 @@ static lode_status unknown_verb(const lode__command *c, const char *word, lode_e
   char quoted[256];
   const char *group = c->group;
   lode__suggest best;
-  lode__suggest_init(&best, lode__str(word));
+  lode__suggest_init(&best, str_of(word));
   LODE__EACH_GROUP(g) {
-    if (!group && g->name) lode__suggest_try(&best, lode__str(g->name));
-    if (lode__same_group(g->name, group)) LODE__EACH_OP(g, op) lode__suggest_try(&best, lode__str(op->name));
+    if (!group && g->name) lode__suggest_try(&best, str_of(g->name));
+    if (lode__same_group(g->name, group)) LODE__EACH_OP(g, op) lode__suggest_try(&best, str_of(op->name));
   }
-  if (!group) lode__suggest_try(&best, LODE__LIT("help"));
-  lode__quote(lode__str(word), quoted, sizeof quoted);
+  if (!group) lode__suggest_try(&best, STR_LIT("help"));
+  str_quote(str_of(word), quoted, sizeof quoted);
   const char *space = group ? " " : "";
   group = group ? group : "";
-  if (!*group && lode__op_find("db", lode__str(word)))
-    return lode__fail(err, LODE_INVALID, "lode has no command %s; did you mean `lode db %s`?", quoted, word);
+  if (!*group && lode__op_find("db", str_of(word)))
+    return err_set(err, LODE_INVALID, "lode has no command %s; did you mean `lode db %s`?", quoted, word);
   if (best.found)
-    return lode__fail(err, LODE_INVALID, "lode%s%s has no command %s; did you mean `lode %s%s%s`?", space, group,
+    return err_set(err, LODE_INVALID, "lode%s%s has no command %s; did you mean `lode %s%s%s`?", space, group,
                       quoted, group, space, best.text);
-  return lode__fail(err, LODE_INVALID, "lode%s%s has no command %s; see: lode%s%s --help", space, group, quoted,
+  return err_set(err, LODE_INVALID, "lode%s%s has no command %s; see: lode%s%s --help", space, group, quoted,
                     space, group);
 }
 
 /* A word may be both a group and a command (`lode mcp`, `lode mcp install`): the word behind it decides. */
 static bool names_group(const lode__command *c, const cursor *cur, const char *word) {
-  if (c->group || !lode__is_group(lode__str(word))) return false;
-  if (!lode__op_find(NULL, lode__str(word))) return true;
-  return cur->at < cur->argc && lode__op_find(word, lode__str(cur->argv[cur->at])) != NULL;
+  if (c->group || !lode__is_group(str_of(word))) return false;
+  if (!lode__op_find(NULL, str_of(word))) return true;
+  return cur->at < cur->argc && lode__op_find(word, str_of(cur->argv[cur->at])) != NULL;
 }
 
 static lode_status take_command(lode__command *c, const cursor *cur, const char *word, lode_error *err) {
   if (!c->group && strcmp(word, "help") == 0) c->op = &lode__cli_help;
   else if (!c->group && strcmp(word, "version") == 0) c->version = true;
   else if (names_group(c, cur, word)) c->group = word;
-  else if ((c->op = lode__op_find(c->group, lode__str(word))) == NULL) return unknown_verb(c, word, err);
+  else if ((c->op = lode__op_find(c->group, str_of(word))) == NULL) return unknown_verb(c, word, err);
   if (c->op) {
     lode__args_init(&c->args, c->op);
     c->args.flags = true;
@@ -202,19 +202,19 @@ static lode_status take_positional(lode__command *c, const char *word, lode_erro
   for (const lode__param *p = c->op->params; p->name; p++) {
     if (!(p->flags & LODE__PARAM_POSITIONAL)) continue;
     lode__arg *arg = &c->args.values[p - c->op->params];
-    if (arg->set && (p->flags & LODE__PARAM_REST)) return lode__args_add_word(&c->args, arg, lode__str(word), err);
-    if (!arg->set || p->type == LODE__ARG_LIST) return lode__args_set_text(&c->args, p, lode__str(word), err);
+    if (arg->set && (p->flags & LODE__PARAM_REST)) return lode__args_add_word(&c->args, arg, str_of(word), err);
+    if (!arg->set || p->type == LODE__ARG_LIST) return lode__args_set_text(&c->args, p, str_of(word), err);
   }
   put_name(command, sizeof command, c);
-  return lode__fail(err, LODE_INVALID, "%s has no place for %s; see: %s --help", command,
-                    lode__quote(lode__str(word), quoted, sizeof quoted), command);
+  return err_set(err, LODE_INVALID, "%s has no place for %s; see: %s --help", command,
+                    str_quote(str_of(word), quoted, sizeof quoted), command);
 }
 
 /* Records come from standard input when no file is named. */
 static lode_status default_input(lode__command *c, lode_error *err) {
   for (const lode__param *p = c->op->params; p->name; p++)
     if (p->type == LODE__ARG_RECORDS && !c->args.values[p - c->op->params].set)
-      LODE__TRY(lode__args_set_text(&c->args, p, LODE__LIT("-"), err));
+      TRY(lode__args_set_text(&c->args, p, STR_LIT("-"), err));
   return LODE_OK;
 }
 
@@ -251,11 +251,11 @@ lode_status lode__cli_parse(lode__command *command, int argc, char **argv, lode_
   lode_status st = take_all(command, &cur, err);
   command->help = asks_help(argc, argv);
   if (command->help && (command->op || command->group || st == LODE_OK)) return LODE_OK;
-  LODE__TRY(st);
-  LODE__TRY(lode__args_finish(&command->common, err));
+  TRY(st);
+  TRY(lode__args_finish(&command->common, err));
   command->version = command->version || lode__arg_of(&command->common, "version")->number;
   if (!command->op || command->version) return LODE_OK;
-  LODE__TRY(default_input(command, err));
+  TRY(default_input(command, err));
   return lode__args_finish(&command->args, err);
 }
 

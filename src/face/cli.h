@@ -37,25 +37,25 @@ typedef struct lode__style {
   size_t width; /* columns */
 } lode__style;
 
-void lode__help_top(lode__buf *out, const lode__style *style);
-void lode__help_group(lode__buf *out, const char *group, const lode__style *style);
-void lode__help_op(lode__buf *out, const lode__op *op, const lode__style *style);
+void lode__help_top(strbuf *out, const lode__style *style);
+void lode__help_group(strbuf *out, const char *group, const lode__style *style);
+void lode__help_op(strbuf *out, const lode__op *op, const lode__style *style);
 /* False when there is no such topic. */
-bool lode__help_topic(lode__buf *out, lode_str topic, const lode__style *style);
+bool lode__help_topic(strbuf *out, lode_str topic, const lode__style *style);
 const char *lode__topic_name(size_t i); /* NULL at the end */
 const char *lode__topic_about(size_t i);
 const char *lode__topic_text(size_t i);
 /* "lode db get NAME [--ids ID,ID] ..." */
-void lode__help_usage(lode__buf *out, const lode__op *op);
+void lode__help_usage(strbuf *out, const lode__op *op);
 /* "--ids-file" */
-void lode__put_flag(lode__buf *out, const lode__param *p);
+void lode__put_flag(strbuf *out, const lode__param *p);
 /* Text in lines of at most `width`, each behind `indent` spaces; begins at column `at`. */
-void lode__put_wrapped(lode__buf *out, const char *text, size_t indent, size_t at, size_t width);
-void lode__complete_bash(lode__buf *out);
-void lode__complete_zsh(lode__buf *out);
-void lode__complete_fish(lode__buf *out);
+void lode__put_wrapped(strbuf *out, const char *text, size_t indent, size_t at, size_t width);
+void lode__complete_bash(strbuf *out);
+void lode__complete_zsh(strbuf *out);
+void lode__complete_fish(strbuf *out);
 /* group "db": lode-db(1); NULL: lode(1), which has all others. */
-void lode__manual(lode__buf *out, const char *group);
+void lode__manual(strbuf *out, const char *group);
 
 /* ---- Output ---- */
 
@@ -73,7 +73,7 @@ typedef struct lode__progress_bar {
 bool lode__progress_step(void *bar, const char *phase, uint64_t done, uint64_t total);
 void lode__progress_clear(lode__progress_bar *bar);
 /* The line that is drawn, for a terminal of `width` columns. */
-void lode__progress_line(lode__buf *out, lode__progress_bar *bar, uint64_t now_ns, uint64_t done, uint64_t total,
+void lode__progress_line(strbuf *out, lode__progress_bar *bar, uint64_t now_ns, uint64_t done, uint64_t total,
                          size_t width);
 
 /* Renders an operation's answer as JSON lines or as text, and writes it to a descriptor. */
@@ -87,9 +87,9 @@ typedef struct lode__writer {
   lode__style style;
   lode__progress_bar *bar;
   bool closed;       /* whoever read our output has gone away */
-  lode__buf out;
-  lode__json parsed;
-  lode__buf cells;   /* rows of a table until it is laid out: cells, each ended by NUL */
+  strbuf out;
+  json_doc parsed;
+  strbuf cells;   /* rows of a table until it is laid out: cells, each ended by NUL */
   size_t n_cells;
   size_t widths[16]; /* of the columns, once they are laid out */
   bool laid_out;
@@ -114,10 +114,10 @@ void lode__text_check(lode__writer *writer);
 /* Shows what is gathered through $PAGER if it is longer than the terminal; does nothing where that is not so. */
 void lode__page(lode__writer *writer);
 /* 1234567 as 1,234,567; 1536 as 1.5 KiB */
-void lode__put_grouped(lode__buf *out, uint64_t n);
-void lode__put_bytes(lode__buf *out, uint64_t n);
+void lode__put_grouped(strbuf *out, uint64_t n);
+void lode__put_bytes(strbuf *out, uint64_t n);
 /* User text for a terminal: control characters become visible; at most max characters (0 = all), then an ellipsis. */
-void lode__put_clean(lode__buf *out, lode_str text, size_t max);
+void lode__put_clean(strbuf *out, lode_str text, size_t max);
 
 /* ---- The store ---- */
 
@@ -127,9 +127,9 @@ typedef struct lode__located {
 } lode__located;
 /* Where the store is: `given`, else the nearest .lode folder upward (code/project.h), else $XDG_DATA_HOME/lode, else ~/.local/share/lode.
  * NUL-terminated into path. */
-lode_status lode__store_locate(const char *given, lode__buf *path, lode__located *located, lode_error *err);
+lode_status lode__store_locate(const char *given, strbuf *path, lode__located *located, lode_error *err);
 /* The store of the project that a file or folder belongs to; LODE_NOT_FOUND when it has none. */
-lode_status lode__store_of_project(const char *place, lode__buf *path, lode__located *located, lode_error *err);
+lode_status lode__store_of_project(const char *place, strbuf *path, lode__located *located, lode_error *err);
 /* A cluster's address, not a folder. */
 bool lode__is_address(const char *store);
 

@@ -15,26 +15,26 @@ static bool takes_folder(const lode__param *p) {
 static bool names_collection(const lode__param *p) { return strcmp(p->name, "collection") == 0; }
 
 /* Choices with another separator. */
-static void put_choices(lode__buf *out, const char *choices, char separator) {
-  for (; *choices; choices++) lode__buf_addc(out, *choices == '|' ? separator : *choices);
+static void put_choices(strbuf *out, const char *choices, char separator) {
+  for (; *choices; choices++) strbuf_addch(out, *choices == '|' ? separator : *choices);
 }
 
 /* Text for the inside of single quotes; `extra` characters get a backslash. */
-static void put_quoted(lode__buf *out, const char *text, const char *extra) {
+static void put_quoted(strbuf *out, const char *text, const char *extra) {
   for (; *text; text++) {
-    if (*text == '\'') lode__buf_adds(out, "'\\''");
+    if (*text == '\'') strbuf_addstr(out, "'\\''");
     else {
-      if (strchr(extra, *text)) lode__buf_addc(out, '\\');
-      lode__buf_addc(out, *text);
+      if (strchr(extra, *text)) strbuf_addch(out, '\\');
+      strbuf_addch(out, *text);
     }
   }
 }
 
-static void put_flags(lode__buf *out, const lode__param *params) {
+static void put_flags(strbuf *out, const lode__param *params) {
   for (const lode__param *p = params; p->name; p++) {
     if (!is_flag(p)) continue;
     lode__put_flag(out, p);
-    lode__buf_addc(out, ' ');
+    strbuf_addch(out, ' ');
   }
 }
 
@@ -45,25 +45,25 @@ static bool is_first(const lode__op_group *group) {
 }
 
 /* Names of groups, separated; NULL: nothing. */
-static void put_groups(lode__buf *out, char separator) {
+static void put_groups(strbuf *out, char separator) {
   bool any = false;
   LODE__EACH_GROUP(g) {
     if (!g->name || !is_first(g)) continue;
-    if (any) lode__buf_addc(out, separator);
-    lode__buf_adds(out, g->name);
+    if (any) strbuf_addch(out, separator);
+    strbuf_addstr(out, g->name);
     any = true;
   }
 }
 
 /* Names of the operations of a group, each with a space behind it. */
-static void put_names(lode__buf *out, const char *group) {
+static void put_names(strbuf *out, const char *group) {
   LODE__EACH_GROUP(g)
-    if (lode__same_group(g->name, group)) LODE__EACH_OP(g, op) lode__buf_addf(out, "%s ", op->name);
+    if (lode__same_group(g->name, group)) LODE__EACH_OP(g, op) strbuf_addf(out, "%s ", op->name);
 }
 
-static void put_path(lode__buf *out, const lode__op *op) {
-  if (op->group) lode__buf_addf(out, "%s ", op->group);
-  lode__buf_adds(out, op->name);
+static void put_path(strbuf *out, const lode__op *op) {
+  if (op->group) strbuf_addf(out, "%s ", op->group);
+  strbuf_addstr(out, op->name);
 }
 
 /* Names of the collections, for bash and zsh: the name is the first field of each line. */
@@ -72,40 +72,40 @@ static void put_path(lode__buf *out, const lode__op *op) {
 
 /* ---- bash ---- */
 
-static void bash_values(lode__buf *out, const lode__op *op) {
+static void bash_values(strbuf *out, const lode__op *op) {
   for (const lode__param *p = op->params; p->name; p++) {
     if (!is_flag(p) || (!p->choices && !takes_file(p))) continue;
-    lode__buf_adds(out, op == &lode__cli_common ? "    *\"" : "    \"");
+    strbuf_addstr(out, op == &lode__cli_common ? "    *\"" : "    \"");
     put_path(out, op);
-    lode__buf_addc(out, ' ');
+    strbuf_addch(out, ' ');
     lode__put_flag(out, p);
-    lode__buf_adds(out, "\") ");
+    strbuf_addstr(out, "\") ");
     if (p->choices) {
-      lode__buf_adds(out, "COMPREPLY=($(compgen -W \"");
+      strbuf_addstr(out, "COMPREPLY=($(compgen -W \"");
       put_choices(out, p->choices, ' ');
-      lode__buf_adds(out, "\" -- \"$cur\"))");
+      strbuf_addstr(out, "\" -- \"$cur\"))");
     } else {
-      lode__buf_addf(out, "COMPREPLY=($(compgen -%c -- \"$cur\"))", takes_folder(p) ? 'd' : 'f');
+      strbuf_addf(out, "COMPREPLY=($(compgen -%c -- \"$cur\"))", takes_folder(p) ? 'd' : 'f');
     }
-    lode__buf_adds(out, "; return ;;\n");
+    strbuf_addstr(out, "; return ;;\n");
   }
 }
 
 /* What may follow where the path is not complete yet. */
-static void bash_verbs(lode__buf *out, const char *group) {
-  const lode__op *alone = group ? lode__op_find(NULL, lode__str(group)) : NULL;
-  lode__buf_addf(out, "    '%s') COMPREPLY=($(compgen -W '", group ? group : "");
+static void bash_verbs(strbuf *out, const char *group) {
+  const lode__op *alone = group ? lode__op_find(NULL, str_of(group)) : NULL;
+  strbuf_addf(out, "    '%s') COMPREPLY=($(compgen -W '", group ? group : "");
   put_names(out, group);
   if (alone) put_flags(out, alone->params);
   if (!group) {
     put_groups(out, ' ');
-    lode__buf_adds(out, " help version --version ");
+    strbuf_addstr(out, " help version --version ");
   }
-  lode__buf_adds(out, "--help' -- \"$cur\")); return ;;\n");
+  strbuf_addstr(out, "--help' -- \"$cur\")); return ;;\n");
 }
 
-void lode__complete_bash(lode__buf *out) {
-  lode__buf_adds(out, "# bash completion of lode; made by: lode help --completions bash\n"
+void lode__complete_bash(strbuf *out) {
+  strbuf_addstr(out, "# bash completion of lode; made by: lode help --completions bash\n"
                       "_lode() {\n"
                       "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' word flags=''\n"
                       "  COMPREPLY=()\n"
@@ -115,31 +115,31 @@ void lode__complete_bash(lode__buf *out) {
                       "    path=$word\n"
                       "    case $word in ");
   put_groups(out, '|');
-  lode__buf_adds(out, ") ;; *) break ;; esac\n  done\n  case $path in\n");
+  strbuf_addstr(out, ") ;; *) break ;; esac\n  done\n  case $path in\n");
   bash_verbs(out, NULL);
   LODE__EACH_GROUP(g) if (g->name && is_first(g)) bash_verbs(out, g->name);
-  lode__buf_adds(out, "  esac\n  case \"$path $prev\" in\n");
+  strbuf_addstr(out, "  esac\n  case \"$path $prev\" in\n");
   LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) bash_values(out, op);
   bash_values(out, &lode__cli_help);
   bash_values(out, &lode__cli_common);
-  lode__buf_adds(out, "  esac\n  case $path in\n");
+  strbuf_addstr(out, "  esac\n  case $path in\n");
   LODE__EACH_GROUP(g) {
     LODE__EACH_OP(g, op) {
-      lode__buf_adds(out, "    '");
+      strbuf_addstr(out, "    '");
       put_path(out, op);
-      lode__buf_adds(out, "') flags='");
+      strbuf_addstr(out, "') flags='");
       put_flags(out, op->params);
-      lode__buf_adds(out, "' ;;\n");
+      strbuf_addstr(out, "' ;;\n");
     }
   }
-  lode__buf_adds(out, "    help) flags='");
+  strbuf_addstr(out, "    help) flags='");
   put_flags(out, lode__cli_help.params);
-  for (size_t i = 0; lode__topic_name(i); i++) lode__buf_addf(out, "%s ", lode__topic_name(i));
+  for (size_t i = 0; lode__topic_name(i); i++) strbuf_addf(out, "%s ", lode__topic_name(i));
   put_names(out, NULL);
   put_groups(out, ' ');
-  lode__buf_adds(out, "' ;;\n  esac\n  if [[ $cur == -* || $path == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
+  strbuf_addstr(out, "' ;;\n  esac\n  if [[ $cur == -* || $path == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
   put_flags(out, lode__cli_common.params);
-  lode__buf_adds(out, "\" -- \"$cur\"))\n  elif [[ $path == \"db $prev\" ]]; then\n"
+  strbuf_addstr(out, "\" -- \"$cur\"))\n  elif [[ $path == \"db $prev\" ]]; then\n"
                       "    COMPREPLY=($(compgen -W \"$(" COLLECTIONS ")\" -- \"$cur\"))\n"
                       "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
                       "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n}\ncomplete -F _lode lode\n");
@@ -147,151 +147,151 @@ void lode__complete_bash(lode__buf *out) {
 
 /* ---- zsh ---- */
 
-static void zsh_param(lode__buf *out, const lode__param *p) {
-  lode__buf_adds(out, " \\\n        '");
+static void zsh_param(strbuf *out, const lode__param *p) {
+  strbuf_addstr(out, " \\\n        '");
   if (is_flag(p)) {
     lode__put_flag(out, p);
-    lode__buf_addc(out, '[');
+    strbuf_addch(out, '[');
     put_quoted(out, p->about, "[]:\\");
-    lode__buf_addc(out, ']');
+    strbuf_addch(out, ']');
     if (p->type == LODE__ARG_FLAG) {
-      lode__buf_addc(out, '\'');
+      strbuf_addch(out, '\'');
       return;
     }
   } else if (p->flags & LODE__PARAM_REQUIRED && p->type != LODE__ARG_RECORDS) {
-    lode__buf_addc(out, ':');
+    strbuf_addch(out, ':');
   } else {
-    lode__buf_adds(out, "::");
-    lode__buf_addf(out, "%s", p->value);
+    strbuf_addstr(out, "::");
+    strbuf_addf(out, "%s", p->value);
   }
   if (is_flag(p) || (p->flags & LODE__PARAM_REQUIRED && p->type != LODE__ARG_RECORDS)) {
-    if (is_flag(p)) lode__buf_addc(out, ':');
-    lode__buf_adds(out, p->value);
+    if (is_flag(p)) strbuf_addch(out, ':');
+    strbuf_addstr(out, p->value);
   }
-  lode__buf_addc(out, ':');
-  if (names_collection(p)) lode__buf_adds(out, "_lode_collections");
+  strbuf_addch(out, ':');
+  if (names_collection(p)) strbuf_addstr(out, "_lode_collections");
   else if (p->type == LODE__ARG_CHOICE) {
-    lode__buf_addc(out, '(');
+    strbuf_addch(out, '(');
     put_choices(out, p->choices, ' ');
-    lode__buf_addc(out, ')');
-  } else if (takes_folder(p)) lode__buf_adds(out, "_files -/");
-  else if (takes_file(p)) lode__buf_adds(out, "_files");
-  lode__buf_addc(out, '\'');
+    strbuf_addch(out, ')');
+  } else if (takes_folder(p)) strbuf_addstr(out, "_files -/");
+  else if (takes_file(p)) strbuf_addstr(out, "_files");
+  strbuf_addch(out, '\'');
 }
 
 /* 'name:about' of each operation of a group. */
-static void zsh_verbs(lode__buf *out, const char *group) {
+static void zsh_verbs(strbuf *out, const char *group) {
   LODE__EACH_GROUP(g) {
     if (!lode__same_group(g->name, group)) continue;
     LODE__EACH_OP(g, op) {
-      lode__buf_addf(out, " '%s:", op->name);
+      strbuf_addf(out, " '%s:", op->name);
       put_quoted(out, op->about, ":\\");
-      lode__buf_addc(out, '\'');
+      strbuf_addch(out, '\'');
     }
   }
 }
 
-static void zsh_common(lode__buf *out) {
-  lode__buf_adds(out, "  common=(");
+static void zsh_common(strbuf *out) {
+  strbuf_addstr(out, "  common=(");
   for (const lode__param *p = lode__cli_common.params; p->name; p++) {
-    lode__buf item = {0};
+    strbuf item = {0};
     zsh_param(&item, p);
     /* Without the line continuation, which an array does not need */
     if (item.failed) out->failed = true;
-    else lode__buf_addf(out, "\n    %.*s", (int)(item.len - 11), item.data + 11);
-    lode__buf_release(&item);
+    else strbuf_addf(out, "\n    %.*s", (int)(item.len - 11), item.data + 11);
+    strbuf_release(&item);
   }
-  lode__buf_adds(out, "\n  )\n");
+  strbuf_addstr(out, "\n  )\n");
 }
 
-void lode__complete_zsh(lode__buf *out) {
-  lode__buf_adds(out, "#compdef lode\n# zsh completion of lode; made by: lode help --completions zsh\n"
+void lode__complete_zsh(strbuf *out) {
+  strbuf_addstr(out, "#compdef lode\n# zsh completion of lode; made by: lode help --completions zsh\n"
                       "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COLLECTIONS ")\"})\n"
                       "  compadd -a names\n}\n"
                       "_lode() {\n  local -a verbs common\n  local cmd=$words[2]\n");
   zsh_common(out);
-  lode__buf_adds(out, "  if (( CURRENT == 2 )); then\n    verbs=(");
+  strbuf_addstr(out, "  if (( CURRENT == 2 )); then\n    verbs=(");
   zsh_verbs(out, NULL);
-  LODE__EACH_GROUP(g) if (g->name && is_first(g)) lode__buf_addf(out, " '%s:%s'", g->name, g->about);
-  lode__buf_adds(out, " 'help:show help')\n    _describe 'command' verbs\n    return\n  fi\n"
+  LODE__EACH_GROUP(g) if (g->name && is_first(g)) strbuf_addf(out, " '%s:%s'", g->name, g->about);
+  strbuf_addstr(out, " 'help:show help')\n    _describe 'command' verbs\n    return\n  fi\n"
                       "  shift words\n  (( CURRENT-- ))\n  verbs=()\n  case $cmd in\n");
   LODE__EACH_GROUP(g) {
     if (!g->name || !is_first(g)) continue;
-    lode__buf_addf(out, "    %s) verbs=(", g->name);
+    strbuf_addf(out, "    %s) verbs=(", g->name);
     zsh_verbs(out, g->name);
-    lode__buf_adds(out, ") ;;\n");
+    strbuf_addstr(out, ") ;;\n");
   }
-  lode__buf_adds(out, "    help) compadd ");
-  for (size_t i = 0; lode__topic_name(i); i++) lode__buf_addf(out, "%s ", lode__topic_name(i));
+  strbuf_addstr(out, "    help) compadd ");
+  for (size_t i = 0; lode__topic_name(i); i++) strbuf_addf(out, "%s ", lode__topic_name(i));
   put_names(out, NULL);
   put_groups(out, ' ');
-  lode__buf_adds(out, "; return ;;\n  esac\n"
+  strbuf_addstr(out, "; return ;;\n  esac\n"
                       "  if (( $#verbs )); then\n"
                       "    if (( CURRENT == 2 )); then _describe 'command' verbs; return; fi\n"
                       "    cmd=\"$cmd $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $cmd in\n");
   LODE__EACH_GROUP(g) {
     LODE__EACH_OP(g, op) {
-      lode__buf_adds(out, "    '");
+      strbuf_addstr(out, "    '");
       put_path(out, op);
-      lode__buf_adds(out, "')\n      _arguments $common");
+      strbuf_addstr(out, "')\n      _arguments $common");
       for (const lode__param *p = op->params; p->name; p++) zsh_param(out, p);
-      lode__buf_adds(out, " ;;\n");
+      strbuf_addstr(out, " ;;\n");
     }
   }
-  lode__buf_adds(out, "  esac\n}\ncompdef _lode lode\n");
+  strbuf_addstr(out, "  esac\n}\ncompdef _lode lode\n");
 }
 
 /* ---- fish ---- */
 
-static void fish_about(lode__buf *out, const char *about) {
-  lode__buf_adds(out, " -d '");
+static void fish_about(strbuf *out, const char *about) {
+  strbuf_addstr(out, " -d '");
   for (const char *c = about; *c; c++) {
-    if (*c == '\'' || *c == '\\') lode__buf_addc(out, '\\');
-    lode__buf_addc(out, *c);
+    if (*c == '\'' || *c == '\\') strbuf_addch(out, '\\');
+    strbuf_addch(out, *c);
   }
-  lode__buf_adds(out, "'\n");
+  strbuf_addstr(out, "'\n");
 }
 
 /* op NULL: wherever the cursor is. */
-static void fish_flag(lode__buf *out, const lode__param *p, const lode__op *op) {
+static void fish_flag(strbuf *out, const lode__param *p, const lode__op *op) {
   if (!is_flag(p)) return;
-  lode__buf_adds(out, "complete -c lode");
+  strbuf_addstr(out, "complete -c lode");
   if (op) {
-    lode__buf_adds(out, " -n '__lode_at ");
+    strbuf_addstr(out, " -n '__lode_at ");
     put_path(out, op);
-    lode__buf_addc(out, '\'');
+    strbuf_addch(out, '\'');
   }
-  if (p->letter) lode__buf_addf(out, " -s %c", p->letter);
+  if (p->letter) strbuf_addf(out, " -s %c", p->letter);
   if (p->name[1]) {
-    lode__buf_adds(out, " -l ");
-    for (const char *c = p->name; *c; c++) lode__buf_addc(out, *c == '_' ? '-' : *c);
+    strbuf_addstr(out, " -l ");
+    for (const char *c = p->name; *c; c++) strbuf_addch(out, *c == '_' ? '-' : *c);
   }
   if (p->choices) {
-    lode__buf_adds(out, " -x -a '");
+    strbuf_addstr(out, " -x -a '");
     put_choices(out, p->choices, ' ');
-    lode__buf_addc(out, '\'');
+    strbuf_addch(out, '\'');
   } else if (takes_folder(p)) {
-    lode__buf_adds(out, " -x -a '(__fish_complete_directories)'");
+    strbuf_addstr(out, " -x -a '(__fish_complete_directories)'");
   } else if (p->type != LODE__ARG_FLAG) {
-    lode__buf_adds(out, takes_file(p) ? " -r -F" : " -x");
+    strbuf_addstr(out, takes_file(p) ? " -r -F" : " -x");
   }
   fish_about(out, p->about);
 }
 
-static void fish_op(lode__buf *out, const lode__op *op) {
-  lode__buf_addf(out, "complete -c lode -n '__lode_at%s%s' -a %s", op->group ? " " : "", op->group ? op->group : "", op->name);
+static void fish_op(strbuf *out, const lode__op *op) {
+  strbuf_addf(out, "complete -c lode -n '__lode_at%s%s' -a %s", op->group ? " " : "", op->group ? op->group : "", op->name);
   fish_about(out, op->about);
   for (const lode__param *p = op->params; p->name; p++) {
     fish_flag(out, p, op);
     if (is_flag(p) || (!names_collection(p) && !takes_file(p))) continue;
-    lode__buf_adds(out, "complete -c lode -n '__lode_at ");
+    strbuf_addstr(out, "complete -c lode -n '__lode_at ");
     put_path(out, op);
-    lode__buf_adds(out, names_collection(p) ? "' -a '(__lode_collections)'\n" : "' -F\n");
+    strbuf_addstr(out, names_collection(p) ? "' -a '(__lode_collections)'\n" : "' -F\n");
   }
 }
 
-void lode__complete_fish(lode__buf *out) {
-  lode__buf_adds(out, "# fish completion of lode; made by: lode help --completions fish\n"
+void lode__complete_fish(strbuf *out) {
+  strbuf_addstr(out, "# fish completion of lode; made by: lode help --completions fish\n"
                       "function __lode_collections\n"
                       "    lode db collections --json --quiet 2>/dev/null | string replace -rf '^\\{\"name\":\"([^\"\\\\\\\\]*)\".*' '$1'\n"
                       "end\n"
@@ -301,18 +301,18 @@ void lode__complete_fish(lode__buf *out) {
                       "    set -l n 1\n"
                       "    contains -- \"$words[1]\" ");
   put_groups(out, ' ');
-  lode__buf_adds(out, "; and set n 2\n"
+  strbuf_addstr(out, "; and set n 2\n"
                       "    test \"$words[1..$n]\" = \"$argv\"\n"
                       "end\n"
                       "complete -c lode -f\n"
                       "complete -c lode -n __lode_at -a help -d 'show help'\n");
   LODE__EACH_GROUP(g) {
     if (!g->name || !is_first(g)) continue;
-    lode__buf_addf(out, "complete -c lode -n __lode_at -a %s", g->name);
+    strbuf_addf(out, "complete -c lode -n __lode_at -a %s", g->name);
     fish_about(out, g->about);
   }
   for (size_t i = 0; lode__topic_name(i); i++)
-    lode__buf_addf(out, "complete -c lode -n '__lode_at help' -a %s -d '%s'\n", lode__topic_name(i), lode__topic_about(i));
+    strbuf_addf(out, "complete -c lode -n '__lode_at help' -a %s -d '%s'\n", lode__topic_name(i), lode__topic_about(i));
   LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) fish_op(out, op);
   for (const lode__param *p = lode__cli_common.params; p->name; p++) fish_flag(out, p, NULL);
 }

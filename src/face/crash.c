@@ -69,20 +69,20 @@ lode_status lode__crash_catch(int fd, lode_error *err) {
   /* The first backtrace loads a library, which the handler must not do */
   (void)backtrace(frames, 4);
   for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
-    if (sigaction(caught[i], &action, NULL) < 0) return lode__fail_errno(err, errno, "sigaction");
+    if (sigaction(caught[i], &action, NULL) < 0) return err_errno(err, errno, "sigaction");
   return lode__crash_thread_begin(err);
 }
 
 lode_status lode__crash_thread_begin(lode_error *err) {
-  handler_stack = lode__alloc(HANDLER_STACK);
-  if (!handler_stack) return lode__fail_nomem(err);
+  handler_stack = mem_alloc(HANDLER_STACK);
+  if (!handler_stack) return err_nomem(err);
   stack_t stack = {.ss_sp = handler_stack, .ss_size = HANDLER_STACK};
-  return sigaltstack(&stack, NULL) < 0 ? lode__fail_errno(err, errno, "sigaltstack") : LODE_OK;
+  return sigaltstack(&stack, NULL) < 0 ? err_errno(err, errno, "sigaltstack") : LODE_OK;
 }
 
 void lode__crash_thread_end(void) {
   stack_t none = {.ss_flags = SS_DISABLE};
-  if (sigaltstack(&none, NULL) == 0) lode__free(handler_stack);
+  if (sigaltstack(&none, NULL) == 0) mem_free(handler_stack);
   handler_stack = NULL;
 }
 
@@ -90,98 +90,98 @@ void lode__crash_doing(const char *name) { doing = name; }
 
 /* ---- In the supervisor ---- */
 
-void lode__crash_end(const lode__proc_end *end, char *text, size_t size) {
+void lode__crash_end(const proc_exit *end, char *text, size_t size) {
   char name[32];
-  if (end->signal) snprintf(text, size, "%s", lode__signal_name(end->signal, name, sizeof name));
+  if (end->signal) snprintf(text, size, "%s", proc_signal_name(end->signal, name, sizeof name));
   else snprintf(text, size, "exit status %d", end->code);
 }
 
-static void put_files(lode__buf *out, const char *folder) {
-  lode__os_folder *list = lode__os_folder_open(folder);
-  lode__buf path = {0};
+static void put_files(strbuf *out, const char *folder) {
+  os_dir *list = os_dir_open(folder);
+  strbuf path = {0};
   struct stat info;
   const char *name;
-  while (list && (name = lode__os_folder_next(list)) != NULL) {
+  while (list && (name = os_dir_next(list)) != NULL) {
     path.len = 0;
-    lode__buf_addf(&path, "%s/%s", folder, name);
-    lode__buf_addc(&path, '\0');
-    if (path.failed || lode__os->stat(path.data, &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    lode__buf_addf(out, "  %s  %lld bytes\n", name, (long long)info.st_size);
+    strbuf_addf(&path, "%s/%s", folder, name);
+    strbuf_addch(&path, '\0');
+    if (path.failed || os_api->stat(path.data, &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    strbuf_addf(out, "  %s  %lld bytes\n", name, (long long)info.st_size);
   }
-  lode__os_folder_close(list);
-  lode__buf_release(&path);
+  os_dir_close(list);
+  strbuf_release(&path);
 }
 
-static void put_workers_half(lode__buf *out, int fd) {
+static void put_workers_half(strbuf *out, int fd) {
   size_t got = 0;
-  char *room = lode__buf_room(out, MOST_REPORT);
-  if (room && lode__os_read_full(fd, room, MOST_REPORT, 0, &got, NULL) == LODE_OK) out->len += got;
-  if (got == 0) lode__buf_adds(out, "nothing: the process was ended before it could say anything (SIGKILL, out of memory)\n");
+  char *room = strbuf_reserve(out, MOST_REPORT);
+  if (room && os_read_full(fd, room, MOST_REPORT, 0, &got, NULL) == LODE_OK) out->len += got;
+  if (got == 0) strbuf_addstr(out, "nothing: the process was ended before it could say anything (SIGKILL, out of memory)\n");
 }
 
-static void put_report(lode__buf *out, const lode__crash_facts *facts, const struct tm *now) {
+static void put_report(strbuf *out, const lode__crash_facts *facts, const struct tm *now) {
   char how[64];
   lode__crash_end(&facts->end, how, sizeof how);
-  lode__buf_addf(out, "lode %s: the worker process died\n\n", lode_version());
-  lode__buf_addf(out, "time        %04d-%02d-%02dT%02d:%02d:%02dZ\n", now->tm_year + 1900, now->tm_mon + 1, now->tm_mday,
+  strbuf_addf(out, "lode %s: the worker process died\n\n", lode_version());
+  strbuf_addf(out, "time        %04d-%02d-%02dT%02d:%02d:%02dZ\n", now->tm_year + 1900, now->tm_mon + 1, now->tm_mday,
                  now->tm_hour, now->tm_min, now->tm_sec);
-  lode__buf_addf(out, "end         %s\nprocess     %d, lived %llu ms, answered %llu calls\n\n", how, (int)facts->pid,
+  strbuf_addf(out, "end         %s\nprocess     %d, lived %llu ms, answered %llu calls\n\n", how, (int)facts->pid,
                  (unsigned long long)facts->lived_ms, (unsigned long long)facts->answered);
-  lode__buf_addf(out, "calls in flight: %zu\n", facts->n_calls);
+  strbuf_addf(out, "calls in flight: %zu\n", facts->n_calls);
   for (size_t i = 0; i < facts->n_calls; i++)
-    lode__buf_addf(out, "  %s, for %llu ms\n", facts->calls[i].name, (unsigned long long)facts->calls[i].ms);
-  lode__buf_adds(out, "\nfrom the process itself\n");
+    strbuf_addf(out, "  %s, for %llu ms\n", facts->calls[i].name, (unsigned long long)facts->calls[i].ms);
+  strbuf_addstr(out, "\nfrom the process itself\n");
   put_workers_half(out, facts->fd);
-  lode__buf_addf(out, "\nstore %s\n", facts->store);
+  strbuf_addf(out, "\nstore %s\n", facts->store);
   put_files(out, facts->store);
 }
 
 /* Names sort by time: the oldest is the smallest. */
 static void remove_oldest(const char *folder) {
   for (;;) {
-    lode__os_folder *list = lode__os_folder_open(folder);
+    os_dir *list = os_dir_open(folder);
     char oldest[256] = "";
     const char *name;
     size_t n = 0;
-    lode__buf path = {0};
-    while (list && (name = lode__os_folder_next(list)) != NULL) {
+    strbuf path = {0};
+    while (list && (name = os_dir_next(list)) != NULL) {
       if (strncmp(name, "crash-", 6) != 0 || strlen(name) >= sizeof oldest) continue;
       n++;
       if (!oldest[0] || strcmp(name, oldest) < 0) memcpy(oldest, name, strlen(name) + 1);
     }
-    lode__os_folder_close(list);
+    os_dir_close(list);
     if (n <= LODE__CRASH_KEPT) return;
-    lode__buf_addf(&path, "%s/%s", folder, oldest);
-    lode__buf_addc(&path, '\0');
-    bool gone = !path.failed && lode__os->unlink(path.data) == 0;
-    lode__buf_release(&path);
+    strbuf_addf(&path, "%s/%s", folder, oldest);
+    strbuf_addch(&path, '\0');
+    bool gone = !path.failed && os_api->unlink(path.data) == 0;
+    strbuf_release(&path);
     if (!gone) return;
   }
 }
 
-lode_status lode__crash_write(const lode__crash_facts *facts, lode__buf *path, lode_error *err) {
+lode_status lode__crash_write(const lode__crash_facts *facts, strbuf *path, lode_error *err) {
   static atomic_uint serial;
-  lode__buf text = {0};
+  strbuf text = {0};
   lode__out_file file = {.fd = -1};
   struct tm now;
-  uint64_t ms = lode__os_wall_ms();
+  uint64_t ms = os_wall_ms();
   time_t seconds = (time_t)(ms / 1000);
   lode_status st = LODE_OK;
   gmtime_r(&seconds, &now);
-  if (lode__os->mkdir(facts->folder, 0700) < 0 && errno != EEXIST) return lode__fail_errno(err, errno, facts->folder);
+  if (os_api->mkdir(facts->folder, 0700) < 0 && errno != EEXIST) return err_errno(err, errno, facts->folder);
   path->len = 0;
-  lode__buf_addf(path, "%s/crash-%04d%02d%02dT%02d%02d%02d.%03u-%d-%u.txt", facts->folder, now.tm_year + 1900,
+  strbuf_addf(path, "%s/crash-%04d%02d%02dT%02d%02d%02d.%03u-%d-%u.txt", facts->folder, now.tm_year + 1900,
                  now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min, now.tm_sec, (unsigned)(ms % 1000),
                  (int)facts->pid, atomic_fetch_add(&serial, 1));
-  lode__buf_addc(path, '\0');
+  strbuf_addch(path, '\0');
   put_report(&text, facts, &now);
-  if (text.failed || path->failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__out_file_open(&file, path->data, err));
-  if (lode__out_file_write(&file, text.data, text.len) < 0) LODE__GOTO(lode__fail_errno(err, file.errnum, path->data));
-  LODE__GOTO(lode__out_file_commit(&file, err));
+  if (text.failed || path->failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(lode__out_file_open(&file, path->data, err));
+  if (lode__out_file_write(&file, text.data, text.len) < 0) TRY_GOTO(err_errno(err, file.errnum, path->data));
+  TRY_GOTO(lode__out_file_commit(&file, err));
   remove_oldest(facts->folder);
 done:
   if (file.path) lode__out_file_close(&file);
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return st;
 }

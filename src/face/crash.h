@@ -42,7 +42,7 @@ typedef struct lode__crash_facts {
   const char *folder;     /* where reports go: made if there is none */
   const char *store;
   pid_t pid;
-  lode__proc_end end;
+  proc_exit end;
   uint64_t lived_ms, answered;
   int fd;                 /* the worker's half */
   const lode__crash_call *calls;
@@ -51,8 +51,8 @@ typedef struct lode__crash_facts {
 
 /* Writes a report and names it in `path`; the oldest beyond LODE__CRASH_KEPT go. */
 #define LODE__CRASH_KEPT 20
-lode_status lode__crash_write(const lode__crash_facts *facts, lode__buf *path, lode_error *err);
+lode_status lode__crash_write(const lode__crash_facts *facts, strbuf *path, lode_error *err);
 /* "SIGSEGV", "exit status 3" */
-void lode__crash_end(const lode__proc_end *end, char *text, size_t size);
+void lode__crash_end(const proc_exit *end, char *text, size_t size);
 
 #endif

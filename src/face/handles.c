@@ -11,14 +11,14 @@ struct lode__handles {
 };
 
 lode__handles *lode__handles_make(void) {
-  lode__handles *h = lode__alloc_zero(1, sizeof *h);
+  lode__handles *h = mem_calloc(1, sizeof *h);
   if (h) pthread_mutex_init(&h->lock, NULL);
   return h;
 }
 
 static void close_handle(lode__handle *handle) {
   lode_collection_close(handle->collection);
-  lode__free(handle);
+  mem_free(handle);
 }
 
 void lode__handles_free(lode__handles *h) {
@@ -29,7 +29,7 @@ void lode__handles_free(lode__handles *h) {
     h->list = next;
   }
   pthread_mutex_destroy(&h->lock);
-  lode__free(h);
+  mem_free(h);
 }
 
 /* With the lock. */
@@ -63,14 +63,14 @@ static void make_room(lode__handles *h) {
 static lode_status name_of(lode_store *store, uint64_t uid, lode__handle **handle, lode_error *err) {
   lode_collection_list *list = NULL;
   *handle = NULL;
-  LODE__TRY(lode_collections(store, &list, err));
+  TRY(lode_collections(store, &list, err));
   lode_status st = LODE_NOT_FOUND;
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     if (info->uid != uid) continue;
-    lode__handle *made = lode__alloc_zero(1, sizeof *made + info->name.len + 1);
+    lode__handle *made = mem_calloc(1, sizeof *made + info->name.len + 1);
     if (!made) {
-      st = lode__fail_nomem(err);
+      st = err_nomem(err);
       break;
     }
     memcpy(made + 1, info->name.data, info->name.len);
@@ -81,17 +81,17 @@ static lode_status name_of(lode_store *store, uint64_t uid, lode__handle **handl
     break;
   }
   lode_collection_list_free(list);
-  return st == LODE_NOT_FOUND ? lode__fail(err, st, "there is no such collection") : st;
+  return st == LODE_NOT_FOUND ? err_set(err, st, "there is no such collection") : st;
 }
 
 /* A name may change hands at any moment: it had the uid before and after it was opened, so the handle has that uid. */
 static lode_status open_handle(lode_store *store, uint64_t uid, lode__handle **handle, lode_error *err) {
   lode__handle *again = NULL;
-  LODE__TRY(name_of(store, uid, handle, err));
+  TRY(name_of(store, uid, handle, err));
   lode_status st = lode_collection_open(store, (*handle)->name, NULL, &(*handle)->collection, err);
   if (st == LODE_OK) st = name_of(store, uid, &again, err);
-  if (st == LODE_OK && !lode__str_eq(again->name, (*handle)->name)) st = lode__fail(err, LODE_BUSY, "the collection is being renamed: try again");
-  lode__free(again);
+  if (st == LODE_OK && !str_eq(again->name, (*handle)->name)) st = err_set(err, LODE_BUSY, "the collection is being renamed: try again");
+  mem_free(again);
   if (st == LODE_OK) return LODE_OK;
   close_handle(*handle);
   *handle = NULL;
@@ -104,7 +104,7 @@ lode_status lode__handles_hold(lode__handles *h, lode_store *store, uint64_t uid
   *handle = find(h, uid);
   pthread_mutex_unlock(&h->lock);
   if (*handle) return LODE_OK;
-  LODE__TRY(open_handle(store, uid, &made, err));
+  TRY(open_handle(store, uid, &made, err));
   pthread_mutex_lock(&h->lock);
   *handle = find(h, uid);
   if (!*handle) {

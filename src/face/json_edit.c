@@ -25,7 +25,7 @@ typedef struct scan {
 } scan;
 
 static lode_status bad(const scan *s, const char *what, lode_error *err) {
-  return lode__fail(err, LODE_INVALID, "byte %zu: %s", (size_t)(s->p - s->start), what);
+  return err_set(err, LODE_INVALID, "byte %zu: %s", (size_t)(s->p - s->start), what);
 }
 
 /* White space and comments. */
@@ -107,13 +107,13 @@ static lode_status take_key(scan *s, lode_error *err) {
   place *p = place_here(s);
   size_t key = at(s);
   lode_str raw;
-  LODE__TRY(take_string(s, &raw, err));
-  LODE__TRY(skip(s, err));
+  TRY(take_string(s, &raw, err));
+  TRY(skip(s, err));
   if (s->p >= s->end || *s->p != ':') return bad(s, "a : is expected", err);
   s->p++;
-  LODE__TRY(skip(s, err));
+  TRY(skip(s, err));
   if (!p) return LODE_OK;
-  if (lode__str_eq(raw, lode__str(s->path[s->depth - 1]))) {
+  if (str_eq(raw, str_of(s->path[s->depth - 1]))) {
     if (p->end) return bad(s, "a key that stands twice", err);
     p->key = key;
     p->value = at(s);
@@ -128,23 +128,23 @@ static lode_status take_value(scan *s, lode_error *err) {
   lode_str raw;
   if (s->p >= s->end) return bad(s, "the text ends too early", err);
   if (*s->p == '{' || *s->p == '[') return open_one(s, err);
-  if (*s->p == '"') LODE__TRY(take_string(s, &raw, err));
-  else LODE__TRY(take_literal(s, err));
+  if (*s->p == '"') TRY(take_string(s, &raw, err));
+  else TRY(take_literal(s, err));
   value_ended(s);
   return LODE_OK;
 }
 
 static lode_status run(scan *s, lode_error *err) {
   bool due = true, after_comma = false; /* a value is due; else a comma or an end */
-  LODE__TRY(skip(s, err));
+  TRY(skip(s, err));
   if (s->p >= s->end || *s->p != '{') return bad(s, "it is not an object", err);
-  LODE__TRY(open_one(s, err));
+  TRY(open_one(s, err));
   while (s->depth) {
-    LODE__TRY(skip(s, err));
+    TRY(skip(s, err));
     if (s->p >= s->end) return bad(s, "the text ends too early", err);
     char c = *s->p;
     if ((c == '}' || c == ']')) {
-      LODE__TRY(close_one(s, err));
+      TRY(close_one(s, err));
       due = after_comma = false;
       continue;
     }
@@ -159,14 +159,14 @@ static lode_status run(scan *s, lode_error *err) {
     if (!due) return bad(s, "a comma is expected", err);
     if (s->stack[s->depth - 1] == '{') {
       if (c != '"') return bad(s, "a key is expected", err);
-      LODE__TRY(take_key(s, err));
+      TRY(take_key(s, err));
     }
     size_t depth = s->depth;
-    LODE__TRY(take_value(s, err));
+    TRY(take_value(s, err));
     due = s->depth > depth;
   }
   (void)after_comma;
-  LODE__TRY(skip(s, err));
+  TRY(skip(s, err));
   return s->p == s->end ? LODE_OK : bad(s, "something stands behind the object", err);
 }
 
@@ -182,7 +182,7 @@ static lode_status scan_text(scan *s, lode_str text, const char *const *path, si
   s->end = text.data + text.len;
   s->path = path;
   s->n = n;
-  if (n > MOST_PATH) return lode__fail(err, LODE_INVALID, "the path is too long");
+  if (n > MOST_PATH) return err_set(err, LODE_INVALID, "the path is too long");
   /* A byte order mark is no part of the text */
   if (text.len >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0) s->p += 3;
   return run(s, err);
@@ -192,43 +192,43 @@ lode_status lode__json_edit_find(lode_str text, const char *const *path, size_t 
   scan s;
   *value = (lode_str){0};
   if (is_blank(text)) return LODE_OK;
-  LODE__TRY(scan_text(&s, text, path, n, err));
+  TRY(scan_text(&s, text, path, n, err));
   const place *p = &s.places[n - 1];
   if (p->found && p->end) *value = (lode_str){text.data + p->value, p->end - p->value};
   return LODE_OK;
 }
 
-static void indent(lode__buf *out, size_t depth) {
-  lode__buf_addc(out, '\n');
-  for (size_t i = 0; i < depth; i++) lode__buf_adds(out, "  ");
+static void indent(strbuf *out, size_t depth) {
+  strbuf_addch(out, '\n');
+  for (size_t i = 0; i < depth; i++) strbuf_addstr(out, "  ");
 }
 
-lode_status lode__json_edit_set(lode_str text, const char *const *path, size_t n, lode_str value, lode__buf *out, lode_error *err) {
+lode_status lode__json_edit_set(lode_str text, const char *const *path, size_t n, lode_str value, strbuf *out, lode_error *err) {
   scan s;
   size_t deep = 0;
-  if (is_blank(text)) text = LODE__LIT("{}\n");
-  LODE__TRY(scan_text(&s, text, path, n, err));
+  if (is_blank(text)) text = STR_LIT("{}\n");
+  TRY(scan_text(&s, text, path, n, err));
   while (deep < n && s.places[deep].found && s.places[deep].end && deep + 1 < n && s.places[deep + 1].found) deep++;
   const place *p = &s.places[deep];
   out->len = 0;
   if (deep == n - 1 && p->end) {
-    lode__buf_add(out, text.data, p->value);
-    lode__buf_add(out, value.data, value.len);
-    lode__buf_add(out, text.data + p->end, text.len - p->end);
-    return out->failed ? lode__fail_nomem(err) : LODE_OK;
+    strbuf_add(out, text.data, p->value);
+    strbuf_add(out, value.data, value.len);
+    strbuf_add(out, text.data + p->end, text.len - p->end);
+    return out->failed ? err_nomem(err) : LODE_OK;
   }
-  if (p->end) return lode__fail(err, LODE_INVALID, "the value of \"%s\" is not an object", path[deep]);
-  lode__buf_add(out, text.data, p->last);
-  if (!p->empty) lode__buf_addc(out, ',');
+  if (p->end) return err_set(err, LODE_INVALID, "the value of \"%s\" is not an object", path[deep]);
+  strbuf_add(out, text.data, p->last);
+  if (!p->empty) strbuf_addch(out, ',');
   for (size_t i = deep; i < n; i++) {
     indent(out, i + 1);
-    lode__buf_addf(out, "\"%s\": ", path[i]);
-    if (i + 1 < n) lode__buf_addc(out, '{');
+    strbuf_addf(out, "\"%s\": ", path[i]);
+    if (i + 1 < n) strbuf_addch(out, '{');
   }
-  lode__buf_add(out, value.data, value.len);
+  strbuf_add(out, value.data, value.len);
   for (size_t i = n - 1; i > deep; i--) {
     indent(out, i);
-    lode__buf_addc(out, '}');
+    strbuf_addch(out, '}');
   }
   /* What stood behind the last member stays, but for its comma, which is ours now */
   lode_str rest = {text.data + p->last, text.len - p->last};
@@ -241,19 +241,19 @@ lode_status lode__json_edit_set(lode_str text, const char *const *path, size_t n
       dropped = true;
       continue;
     }
-    lode__buf_addc(out, rest.data[i]);
+    strbuf_addch(out, rest.data[i]);
   }
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-lode_status lode__json_edit_remove(lode_str text, const char *const *path, size_t n, lode__buf *out, lode_error *err) {
+lode_status lode__json_edit_remove(lode_str text, const char *const *path, size_t n, strbuf *out, lode_error *err) {
   scan s;
   out->len = 0;
-  LODE__TRY(scan_text(&s, text, path, n, err));
+  TRY(scan_text(&s, text, path, n, err));
   const place *p = &s.places[n - 1];
   if (!p->found || !p->end) {
-    lode__buf_add(out, text.data, text.len);
-    return out->failed ? lode__fail_nomem(err) : LODE_OK;
+    strbuf_add(out, text.data, text.len);
+    return out->failed ? err_nomem(err) : LODE_OK;
   }
   /* With the comma before it; of the first member, with the one behind it */
   size_t from = p->before, to = p->end;
@@ -265,7 +265,7 @@ lode_status lode__json_edit_remove(lode_str text, const char *const *path, size_
       }
     from = p->open;
   }
-  lode__buf_add(out, text.data, from);
-  lode__buf_add(out, text.data + to, text.len - to);
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_add(out, text.data, from);
+  strbuf_add(out, text.data + to, text.len - to);
+  return out->failed ? err_nomem(err) : LODE_OK;
 }

@@ -11,8 +11,8 @@
  * not a JSON object. An empty text counts as {}. */
 lode_status lode__json_edit_find(lode_str text, const char *const *path, size_t n, lode_str *value, lode_error *err);
 /* The text with that value (JSON) in that place; objects on the way are made. */
-lode_status lode__json_edit_set(lode_str text, const char *const *path, size_t n, lode_str value, lode__buf *out, lode_error *err);
+lode_status lode__json_edit_set(lode_str text, const char *const *path, size_t n, lode_str value, strbuf *out, lode_error *err);
 /* The text without that key. */
-lode_status lode__json_edit_remove(lode_str text, const char *const *path, size_t n, lode__buf *out, lode_error *err);
+lode_status lode__json_edit_remove(lode_str text, const char *const *path, size_t n, strbuf *out, lode_error *err);
 
 #endif

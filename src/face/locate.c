@@ -9,48 +9,48 @@
 #include <unistd.h>
 
 /* The nearest .lode from the working directory upward, as for projects. */
-static lode_status find_upward(lode__buf *path, bool *found, char *passed, size_t size, lode_error *err) {
+static lode_status find_upward(strbuf *path, bool *found, char *passed, size_t size, lode_error *err) {
   size_t store = 0, git;
   char *cwd = getcwd(NULL, 0);
   *found = false;
   if (!cwd) return LODE_OK;
-  lode_status st = lode__project_find(lode__str(cwd), &store, &git, passed, size, err);
+  lode_status st = lode__project_find(str_of(cwd), &store, &git, passed, size, err);
   if (st == LODE_OK && store) {
-    lode__buf_addf(path, "%.*s%s" LODE__PROJECT_FOLDER, (int)store, cwd, store == 1 ? "" : "/");
+    strbuf_addf(path, "%.*s%s" LODE__PROJECT_FOLDER, (int)store, cwd, store == 1 ? "" : "/");
     *found = true;
   }
   free(cwd);
   return st;
 }
 
-lode_status lode__store_locate(const char *given, lode__buf *path, lode__located *located, lode_error *err) {
+lode_status lode__store_locate(const char *given, strbuf *path, lode__located *located, lode_error *err) {
   const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
   memset(located, 0, sizeof *located);
   path->len = 0;
-  if (given) lode__buf_adds(path, given);
-  else LODE__TRY(find_upward(path, &located->found, located->passed, sizeof located->passed, err));
+  if (given) strbuf_addstr(path, given);
+  else TRY(find_upward(path, &located->found, located->passed, sizeof located->passed, err));
   if (!given && !located->found) {
-    if (data && data[0] == '/') lode__buf_addf(path, "%s/lode", data);
-    else if (home && home[0]) lode__buf_addf(path, "%s/.local/share/lode", home);
-    else return lode__fail(err, LODE_INVALID, "neither HOME nor XDG_DATA_HOME is set: name the store with --store DIR");
+    if (data && data[0] == '/') strbuf_addf(path, "%s/lode", data);
+    else if (home && home[0]) strbuf_addf(path, "%s/.local/share/lode", home);
+    else return err_set(err, LODE_INVALID, "neither HOME nor XDG_DATA_HOME is set: name the store with --store DIR");
   }
-  lode__buf_addc(path, '\0');
-  return path->failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_addch(path, '\0');
+  return path->failed ? err_nomem(err) : LODE_OK;
 }
 
-lode_status lode__store_of_project(const char *place, lode__buf *path, lode__located *located, lode_error *err) {
+lode_status lode__store_of_project(const char *place, strbuf *path, lode__located *located, lode_error *err) {
   lode__project project;
   memset(located, 0, sizeof *located);
   path->len = 0;
-  LODE__TRY(lode__project_locate(&project, place, NULL, err));
+  TRY(lode__project_locate(&project, place, NULL, err));
   lode_status st = lode__project_has_store(&project) ? LODE_OK
-      : lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index` there", lode__project_name(&project));
+      : err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index` there", lode__project_name(&project));
   located->found = true;
   memcpy(located->passed, project.passed, sizeof located->passed);
-  lode__buf_adds(path, project.folder);
-  lode__buf_addc(path, '\0');
+  strbuf_addstr(path, project.folder);
+  strbuf_addch(path, '\0');
   lode__project_release(&project);
-  return st == LODE_OK && path->failed ? lode__fail_nomem(err) : st;
+  return st == LODE_OK && path->failed ? err_nomem(err) : st;
 }
 
 bool lode__is_address(const char *store) { return strstr(store, "://") != NULL; }

@@ -32,14 +32,14 @@ typedef struct session {
 static const lode__arg *common(const lode__command *c, const char *name) { return lode__arg_of(&c->common, name); }
 
 static void say(session *s, const char *kind, const char *text) {
-  lode__buf line = {0};
+  strbuf line = {0};
   if (s->bar) lode__progress_clear(s->bar);
-  lode__buf_addf(&line, "lode: %s", kind);
-  lode__put_clean(&line, lode__str(text), 0);
-  lode__buf_addc(&line, '\n');
+  strbuf_addf(&line, "lode: %s", kind);
+  lode__put_clean(&line, str_of(text), 0);
+  strbuf_addch(&line, '\n');
   /* Nobody is left to be told when standard error fails */
   if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
-  lode__buf_release(&line);
+  strbuf_release(&line);
 }
 
 static void note(void *ctx, const char *text) {
@@ -99,13 +99,13 @@ static lode_status open_store(void *opener, const lode__open_how *how, lode_stor
   if (how->bulk && !common(s->command, "memory")->set) options.memory_bytes = BULK_MEMORY;
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
-  if (!how->folder) LODE__TRY(check_found(s, err));
-  if (options.create && !lode__is_address(folder)) LODE__TRY(lode__fs_make_parents(folder, err));
+  if (!how->folder) TRY(check_found(s, err));
+  if (options.create && !lode__is_address(folder)) TRY(lode__fs_make_parents(folder, err));
   bool made = options.create && !lode__is_address(folder) && !lode__trust_has_store(folder);
   lode_status st = lode_open(folder, &options, store, err);
   if (st == LODE_OK && made) remember_made(s, folder, *store);
   if (st != LODE_NOT_FOUND || how->folder) return st;
-  return lode__fail(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another", s->folder);
+  return err_set(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another", s->folder);
 }
 
 static void release_store(void *opener, lode_store *store) {
@@ -149,7 +149,7 @@ static lode__style style_of(const lode__command *c) {
   lode_str when = common(c, "color")->text;
   bool plain = (none && *none) || (term && strcmp(term, "dumb") == 0) || !isatty(STDOUT_FILENO);
   return (lode__style){
-      .color = lode__str_eq(when, LODE__LIT("always")) || (!plain && !lode__str_eq(when, LODE__LIT("never"))),
+      .color = str_eq(when, STR_LIT("always")) || (!plain && !str_eq(when, STR_LIT("never"))),
       .width = width_of(STDOUT_FILENO),
   };
 }
@@ -159,21 +159,21 @@ static int fail(session *s, bool json, const lode_error *err) {
   int code = lode__exit_code(err->status);
   if (!json) say(s, "", err->text[0] ? err->text : lode_status_text(err->status));
   if (json) {
-    lode__buf line = {0};
-    lode__buf_addf(&line, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(err->status));
-    lode__json_put_string(&line, lode__str(err->text[0] ? err->text : lode_status_text(err->status)));
-    if (err->record != LODE_NO_RECORD) lode__buf_addf(&line, ",\"record\":%zu", err->record);
-    lode__buf_adds(&line, "}}\n");
+    strbuf line = {0};
+    strbuf_addf(&line, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(err->status));
+    json_put_string(&line, str_of(err->text[0] ? err->text : lode_status_text(err->status)));
+    if (err->record != LODE_NO_RECORD) strbuf_addf(&line, ",\"record\":%zu", err->record);
+    strbuf_addstr(&line, "}}\n");
     if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
-    lode__buf_release(&line);
+    strbuf_release(&line);
   }
   return code;
 }
 
 /* Text to a descriptor; 0 also when the reader has gone away. */
-static int show(lode__buf *text, int fd, int code) {
+static int show(strbuf *text, int fd, int code) {
   int errnum = text->failed ? ENOMEM : lode__write_fd(fd, text->data ? text->data : "", text->len);
-  lode__buf_release(text);
+  strbuf_release(text);
   return errnum && errnum != EPIPE ? EXIT_REFUSED : code;
 }
 
@@ -182,7 +182,7 @@ static int show(lode__buf *text, int fd, int code) {
 /* The operation that some words name; those of `lode db` may leave that out. */
 static const lode__op *op_of_words(const lode_str *words, size_t n) {
   char group[40];
-  if (n == 1 && lode__str_eq(words[0], LODE__LIT("help"))) return &lode__cli_help;
+  if (n == 1 && str_eq(words[0], STR_LIT("help"))) return &lode__cli_help;
   if (n == 1) {
     const lode__op *op = lode__op_find(NULL, words[0]);
     return op || lode__is_group(words[0]) ? op : lode__op_find("db", words[0]);
@@ -192,7 +192,7 @@ static const lode__op *op_of_words(const lode_str *words, size_t n) {
   return lode__op_find(group, words[1]);
 }
 
-static bool help_about(lode__buf *out, const lode__arg *topic, const lode__style *style) {
+static bool help_about(strbuf *out, const lode__arg *topic, const lode__style *style) {
   if (topic->n == 0) {
     lode__help_top(out, style);
     return true;
@@ -204,7 +204,7 @@ static bool help_about(lode__buf *out, const lode__arg *topic, const lode__style
     return true;
   }
   LODE__EACH_GROUP(g) {
-    if (topic->n != 1 || !g->name || !lode__str_eq(lode__str(g->name), topic->list[0])) continue;
+    if (topic->n != 1 || !g->name || !str_eq(str_of(g->name), topic->list[0])) continue;
     lode__help_group(out, g->name, style);
     return true;
   }
@@ -217,22 +217,22 @@ static int no_topic(session *s, bool json, const lode__arg *topic) {
   char quoted[256];
   lode_str word = topic->list[topic->n - 1];
   lode__suggest_init(&best, word);
-  for (size_t i = 0; lode__topic_name(i); i++) lode__suggest_try(&best, lode__str(lode__topic_name(i)));
-  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) lode__suggest_try(&best, lode__str(op->name));
-  lode__quote(word, quoted, sizeof quoted);
-  if (best.found) (void)lode__fail(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?",
+  for (size_t i = 0; lode__topic_name(i); i++) lode__suggest_try(&best, str_of(lode__topic_name(i)));
+  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) lode__suggest_try(&best, str_of(op->name));
+  str_quote(word, quoted, sizeof quoted);
+  if (best.found) (void)err_set(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?",
                                    quoted, best.text);
-  else (void)lode__fail(&err, LODE_INVALID, "there is no help about %s; `lode help` lists the topics", quoted);
+  else (void)err_set(&err, LODE_INVALID, "there is no help about %s; `lode help` lists the topics", quoted);
   return fail(s, json, &err);
 }
 
 static int run_help(session *s, const lode__command *c) {
   const lode__arg *shell = lode__arg_of(&c->args, "completions"), *topic = lode__arg_of(&c->args, "topic");
   lode__style style = style_of(c);
-  lode__buf out = {0};
+  strbuf out = {0};
   if (style.width > 110) style.width = 110;
   if (shell->set) {
-    static void (*const scripts[])(lode__buf *) = {lode__complete_bash, lode__complete_zsh, lode__complete_fish};
+    static void (*const scripts[])(strbuf *) = {lode__complete_bash, lode__complete_zsh, lode__complete_fish};
     scripts[shell->number](&out);
   } else if (lode__arg_of(&c->args, "man")->number) {
     lode__manual(&out, topic->n ? "db" : NULL);
@@ -242,12 +242,12 @@ static int run_help(session *s, const lode__command *c) {
       LODE__EACH_OP(g, op) {
         if (topic->n && op != only) continue;
         lode__op_schema(&out, op);
-        lode__buf_addc(&out, '\n');
+        strbuf_addch(&out, '\n');
       }
     }
     if (out.len == 0) return no_topic(s, common(c, "json")->number, topic);
   } else if (!help_about(&out, topic, &style)) {
-    lode__buf_release(&out);
+    strbuf_release(&out);
     return no_topic(s, common(c, "json")->number, topic);
   }
   return show(&out, STDOUT_FILENO, EXIT_DONE);
@@ -256,7 +256,7 @@ static int run_help(session *s, const lode__command *c) {
 /* --help, or a command that is not finished: then it is wrong usage, and goes to standard error. */
 static int run_overview(const lode__command *c) {
   lode__style style = style_of(c);
-  lode__buf out = {0};
+  strbuf out = {0};
   if (style.width > 110) style.width = 110;
   if (!c->help) style.color = false;
   if (c->op) lode__help_op(&out, c->op, &style);
@@ -273,7 +273,7 @@ static void name_interruption(lode_error *err) {
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     size_t len = strlen(asked[i]);
     if (strncmp(err->text, asked[i], len) != 0) continue;
-    (void)lode__fail(err, err->status, "interrupted%s", err->text + len);
+    (void)err_set(err, err->status, "interrupted%s", err->text + len);
     return;
   }
 }
@@ -298,10 +298,10 @@ static int finish(session *s, lode__writer *w, lode_status st, const lode__op_co
 }
 
 /* Servers may be told the project instead of its store. */
-static lode_status locate(const lode__command *c, lode_str given, lode__buf *folder, lode__located *located, lode_error *err) {
+static lode_status locate(const lode__command *c, lode_str given, strbuf *folder, lode__located *located, lode_error *err) {
   const lode__arg *place = lode__arg_of(&c->args, "project");
   if (!(c->op->flags & LODE__OP_SERVES) || !place->set) return lode__store_locate(given.data, folder, located, err);
-  if (given.data) return lode__fail(err, LODE_INVALID, "--project and --store both say what is served: give one of them");
+  if (given.data) return err_set(err, LODE_INVALID, "--project and --store both say what is served: give one of them");
   return lode__store_of_project(place->text.data, folder, located, err);
 }
 
@@ -311,7 +311,7 @@ static int run_op(session *s, const lode__command *c) {
   bool typed = input && !input->own && isatty(STDIN_FILENO);
   lode__progress_bar bar = {.on = is_long && !s->quiet && !typed && isatty(STDERR_FILENO)};
   lode_error err = {.record = LODE_NO_RECORD};
-  lode__buf folder = {0};
+  strbuf folder = {0};
   lode__writer writer;
   lode_str given = common(c, "store")->text;
   static char command[80];
@@ -321,7 +321,7 @@ static int run_op(session *s, const lode__command *c) {
   bool project = c->op->flags & LODE__OP_PROJECT;
   lode__located located = {0};
   if (!project && locate(c, given, &folder, &located, &err) != LODE_OK) {
-    lode__buf_release(&folder);
+    strbuf_release(&folder);
     return fail(s, json, &err);
   }
   s->folder = project ? given.data : folder.data;
@@ -348,7 +348,7 @@ static int run_op(session *s, const lode__command *c) {
   if (st == LODE_OK) st = lode__op_run(&ctx, &c->args, &err);
   int code = finish(s, &writer, st, &ctx, &err);
   lode__writer_release(&writer);
-  lode__buf_release(&folder);
+  strbuf_release(&folder);
   return code;
 }
 
@@ -374,8 +374,8 @@ int main(int argc, char **argv) {
     err.status = st;
     code = fail(&s, wants_json(argc, argv), &err);
   } else if (command.version) {
-    lode__buf out = {0};
-    lode__buf_addf(&out, "lode %s\n", lode_version());
+    strbuf out = {0};
+    strbuf_addf(&out, "lode %s\n", lode_version());
     code = show(&out, STDOUT_FILENO, EXIT_DONE);
   } else if (command.help || !command.op) {
     code = run_overview(&command);

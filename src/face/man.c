@@ -3,111 +3,111 @@
 #include "cli.h"
 
 /* Text of a roff line: backslashes and dashes escaped; a line must not begin with a dot or a quote. */
-static void put_text(lode__buf *out, const char *text, size_t len) {
-  if (len && (text[0] == '.' || text[0] == '\'')) lode__buf_adds(out, "\\&");
+static void put_text(strbuf *out, const char *text, size_t len) {
+  if (len && (text[0] == '.' || text[0] == '\'')) strbuf_addstr(out, "\\&");
   for (size_t i = 0; i < len; i++) {
-    if (text[i] == '\\') lode__buf_adds(out, "\\e");
-    else if (text[i] == '-') lode__buf_adds(out, "\\-");
-    else lode__buf_addc(out, text[i]);
+    if (text[i] == '\\') strbuf_addstr(out, "\\e");
+    else if (text[i] == '-') strbuf_addstr(out, "\\-");
+    else strbuf_addch(out, text[i]);
   }
 }
 
-static void put(lode__buf *out, const char *text) { put_text(out, text, strlen(text)); }
+static void put(strbuf *out, const char *text) { put_text(out, text, strlen(text)); }
 
 /* Lines that begin with a space, and examples, are shown as they are. */
-static void put_pages(lode__buf *out, const char *text, bool verbatim) {
+static void put_pages(strbuf *out, const char *text, bool verbatim) {
   bool filled = true;
   while (*text) {
     size_t len = strcspn(text, "\n");
     bool kept = verbatim || text[0] == ' ';
     if (len == 0) {
-      if (!filled) lode__buf_adds(out, ".fi\n");
-      lode__buf_adds(out, ".PP\n");
+      if (!filled) strbuf_addstr(out, ".fi\n");
+      strbuf_addstr(out, ".PP\n");
       filled = true;
     } else {
-      if (kept && filled) lode__buf_adds(out, ".nf\n");
-      if (!kept && !filled) lode__buf_adds(out, ".fi\n");
+      if (kept && filled) strbuf_addstr(out, ".nf\n");
+      if (!kept && !filled) strbuf_addstr(out, ".fi\n");
       filled = !kept;
       put_text(out, text, len);
-      lode__buf_addc(out, '\n');
+      strbuf_addch(out, '\n');
     }
     text += len + (text[len] == '\n');
   }
-  if (!filled) lode__buf_adds(out, ".fi\n");
+  if (!filled) strbuf_addstr(out, ".fi\n");
 }
 
-static void put_param(lode__buf *out, const lode__param *p) {
-  lode__buf_adds(out, ".TP\n");
+static void put_param(strbuf *out, const lode__param *p) {
+  strbuf_addstr(out, ".TP\n");
   if (p->flags & LODE__PARAM_POSITIONAL) {
-    lode__buf_addf(out, "\\fI%s\\fR", p->value);
+    strbuf_addf(out, "\\fI%s\\fR", p->value);
   } else {
-    lode__buf flag = {0};
+    strbuf flag = {0};
     lode__put_flag(&flag, p);
-    lode__buf_adds(out, "\\fB");
-    if (p->letter && p->name[1]) lode__buf_addf(out, "\\-%c\\fR, \\fB", p->letter);
+    strbuf_addstr(out, "\\fB");
+    if (p->letter && p->name[1]) strbuf_addf(out, "\\-%c\\fR, \\fB", p->letter);
     put_text(out, flag.data ? flag.data : "", flag.len);
-    lode__buf_adds(out, "\\fR");
+    strbuf_addstr(out, "\\fR");
     out->failed = out->failed || flag.failed;
-    lode__buf_release(&flag);
-    if (p->type != LODE__ARG_FLAG) lode__buf_addf(out, " \\fI%s\\fR", p->value);
+    strbuf_release(&flag);
+    if (p->type != LODE__ARG_FLAG) strbuf_addf(out, " \\fI%s\\fR", p->value);
   }
-  lode__buf_addc(out, '\n');
+  strbuf_addch(out, '\n');
   put(out, p->about);
   if (p->choices) {
-    lode__buf_adds(out, p->type == LODE__ARG_SET ? "; any of " : "; one of ");
+    strbuf_addstr(out, p->type == LODE__ARG_SET ? "; any of " : "; one of ");
     put(out, p->choices);
   }
-  if (p->type == LODE__ARG_SET) lode__buf_adds(out, ", or all, or none");
+  if (p->type == LODE__ARG_SET) strbuf_addstr(out, ", or all, or none");
   if (p->fallback) {
-    lode__buf_adds(out, " (");
+    strbuf_addstr(out, " (");
     put(out, p->fallback);
-    lode__buf_addc(out, ')');
+    strbuf_addch(out, ')');
   }
-  lode__buf_adds(out, ".\n");
+  strbuf_addstr(out, ".\n");
 }
 
-static void put_fields(lode__buf *out, const lode__field *fields, const char *title) {
-  lode__buf_addf(out, ".PP\n%s:\n", title);
+static void put_fields(strbuf *out, const lode__field *fields, const char *title) {
+  strbuf_addf(out, ".PP\n%s:\n", title);
   for (const lode__field *f = fields; f->name; f++) {
-    lode__buf_addf(out, ".RS\n.TP\n\\fB%s\\fR\n", f->name);
+    strbuf_addf(out, ".RS\n.TP\n\\fB%s\\fR\n", f->name);
     put(out, f->about);
-    lode__buf_adds(out, "\n.RE\n");
+    strbuf_addstr(out, "\n.RE\n");
   }
 }
 
-static void put_op(lode__buf *out, const lode__op *op) {
-  lode__buf usage = {0};
+static void put_op(strbuf *out, const lode__op *op) {
+  strbuf usage = {0};
   lode__help_usage(&usage, op);
-  lode__buf_adds(out, ".SS ");
+  strbuf_addstr(out, ".SS ");
   put_text(out, usage.data ? usage.data : "", usage.len);
   out->failed = out->failed || usage.failed;
-  lode__buf_release(&usage);
+  strbuf_release(&usage);
   /* A sentence begins with a capital letter */
-  lode__buf_addf(out, "\n%c", op->about[0] - 'a' + 'A');
+  strbuf_addf(out, "\n%c", op->about[0] - 'a' + 'A');
   put(out, op->about + 1);
-  lode__buf_adds(out, ".\n");
+  strbuf_addstr(out, ".\n");
   if (op->detail) {
     put(out, op->detail);
-    lode__buf_addc(out, '\n');
+    strbuf_addch(out, '\n');
   }
   for (const lode__param *p = op->params; p->name; p++) put_param(out, p);
   if (op->row) put_fields(out, op->row, "Fields of each line of \\fB\\-\\-json\\fR");
   if (op->summary && !(op->flags & LODE__OP_HIDE_SUMMARY))
     put_fields(out, op->summary, op->row ? "Fields of the last line" : "Fields of the line of \\fB\\-\\-json\\fR");
   if (op->examples) {
-    lode__buf_adds(out, ".PP\nExamples:\n.RS\n");
+    strbuf_addstr(out, ".PP\nExamples:\n.RS\n");
     put_pages(out, op->examples, true);
-    lode__buf_adds(out, ".RE\n");
+    strbuf_addstr(out, ".RE\n");
   }
 }
 
-static void put_heading(lode__buf *out, const char *text) {
-  lode__buf_adds(out, ".SH ");
-  for (; *text; text++) lode__buf_addc(out, *text >= 'a' && *text <= 'z' ? (char)(*text - 'a' + 'A') : *text);
-  lode__buf_addc(out, '\n');
+static void put_heading(strbuf *out, const char *text) {
+  strbuf_addstr(out, ".SH ");
+  for (; *text; text++) strbuf_addch(out, *text >= 'a' && *text <= 'z' ? (char)(*text - 'a' + 'A') : *text);
+  strbuf_addch(out, '\n');
 }
 
-static void put_topic(lode__buf *out, size_t i) {
+static void put_topic(strbuf *out, size_t i) {
   put_heading(out, strcmp(lode__topic_name(i), "exit-codes") == 0 ? "exit status" : lode__topic_name(i));
   put_pages(out, lode__topic_text(i), false);
 }
@@ -130,20 +130,20 @@ static const char top_head[] =
     "What a command has acknowledged survives a kill and a power cut. Many processes may use one store at a time.\n"
     ".PP\n\\fBlode db\\fR has a page of its own:\n.BR lode\\-db (1).\n";
 
-void lode__manual(lode__buf *out, const char *group) {
-  lode__buf_adds(out, group ? db_head : top_head);
+void lode__manual(strbuf *out, const char *group) {
+  strbuf_addstr(out, group ? db_head : top_head);
   LODE__EACH_GROUP(g) {
     if (lode__same_group(g->name, "db") != (group != NULL)) continue;
     put_heading(out, g->about);
     LODE__EACH_OP(g, op) put_op(out, op);
   }
-  lode__buf_adds(out, ".SH FLAGS OF EVERY COMMAND\n");
+  strbuf_addstr(out, ".SH FLAGS OF EVERY COMMAND\n");
   for (const lode__param *p = lode__cli_common.params; p->name; p++) put_param(out, p);
   for (size_t i = 0; lode__topic_name(i); i++) put_topic(out, i);
-  lode__buf_adds(out, ".SH ENVIRONMENT\n"
+  strbuf_addstr(out, ".SH ENVIRONMENT\n"
                       ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
                       ".TP\n.B LODE_TRUST\n1: every .lode folder that is found is used as it is; see lode trust.\n"
                       ".TP\n.B NO_COLOR\nNo colours, when set to anything.\n"
                       ".SH SEE ALSO\n");
-  lode__buf_adds(out, group ? ".BR lode (1)\n" : ".BR lode\\-db (1)\n");
+  strbuf_addstr(out, group ? ".BR lode (1)\n" : ".BR lode\\-db (1)\n");
 }

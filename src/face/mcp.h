@@ -39,7 +39,7 @@ const lode__op *lode__tool_base(const lode__tool *tool);
 /* The tool as an operation: its own parameters, the answer of the one behind it. The parameters go into `params`. */
 void lode__tool_op(const lode__tool *tool, lode__op *op, lode__param params[LODE__OP_MAX_PARAMS + 1]);
 /* [{"name",..},..] */
-void lode__tools_put(lode__buf *out);
+void lode__tools_put(strbuf *out);
 /* Checked arguments of the tool become those of the operation behind it. `args` is used up. */
 lode_status lode__tool_translate(const lode__tool *tool, const char *root, lode__args *args, lode__args *base, lode_error *err);
 
@@ -50,7 +50,7 @@ typedef struct lode__mcp_request lode__mcp_request;
 
 typedef struct lode__mcp_port {
   /* A line with its end; takes the buffer's memory. */
-  void (*send)(void *ctx, lode__buf *line);
+  void (*send)(void *ctx, strbuf *line);
   /* Runs a tool. lode__mcp_answer must come for it, once, from any thread, perhaps before this returns. */
   void (*call)(void *ctx, lode__mcp_request *request);
   /* Nobody waits for this call any more; the answer must come all the same. */
@@ -61,10 +61,10 @@ typedef struct lode__mcp_port {
 struct lode__mcp_request {
   lode__mcp *mcp;
   const lode__tool *tool;
-  lode__buf arguments;       /* JSON */
+  strbuf arguments;       /* JSON */
   uint64_t call;             /* set by whoever runs it, before anything of it is answered */
   /* of mcp.c */
-  lode__buf id, token;       /* JSON; token empty: no progress wanted */
+  strbuf id, token;       /* JSON; token empty: no progress wanted */
   bool modern, cancelled;
   struct lode__mcp_batch *batch;
   uint64_t base, shown, shown_ns; /* progress: only ever more */
@@ -91,11 +91,11 @@ size_t lode__mcp_in_flight(lode__mcp *mcp);
 /* ---- Answers (service_mcp.c, mcp_text.c) ---- */
 
 /* "content":[..],"isError":true */
-void lode__mcp_put_failure(lode__buf *out, lode_str text);
+void lode__mcp_put_failure(strbuf *out, lode_str text);
 /* Text by others as part of one line: without control characters and backticks. */
-void lode__mcp_put_line(lode__buf *out, lode_str text);
+void lode__mcp_put_line(strbuf *out, lode_str text);
 /* A row of an answer for reading. */
-void lode__mcp_put_row(lode__buf *out, const lode__op *op, const lode__json *row, size_t number);
-lode_status lode__mcp_put_summary(lode__buf *out, const lode__op *op, lode_str summary, lode_error *err);
+void lode__mcp_put_row(strbuf *out, const lode__op *op, const json_doc *row, size_t number);
+lode_status lode__mcp_put_summary(strbuf *out, const lode__op *op, lode_str summary, lode_error *err);
 
 #endif

@@ -39,32 +39,32 @@ const char *lode__mcp_title(size_t i) { return clients[i].title; }
 
 /* ---- Paths ---- */
 
-static lode_status path_of(const char *file, const char *root, lode__buf *out, lode_error *err) {
+static lode_status path_of(const char *file, const char *root, strbuf *out, lode_error *err) {
   const char *home = getenv("HOME");
   if (file[0] != '~') return lode__fs_join(out, root, file, err);
-  if (!home || !*home) return lode__fail(err, LODE_NOT_FOUND, "HOME is not set");
+  if (!home || !*home) return err_set(err, LODE_NOT_FOUND, "HOME is not set");
   return lode__fs_join(out, home, file + 2, err);
 }
 
 /* A file by a folder and a name below it, for base/inside.h: no link is followed from the folder on. */
 typedef struct spot {
   char *folder; /* malloc'ed */
-  lode__buf name;
+  strbuf name;
 } spot;
 
 static void spot_release(spot *s) {
   free(s->folder);
-  lode__buf_release(&s->name);
+  strbuf_release(&s->name);
 }
 
 /* The parts of a path that do not exist yet. What ".." leads to is not known before they do, so there is none among them. */
-static bool add_parts(lode__buf *name, const char *parts) {
+static bool add_parts(strbuf *name, const char *parts) {
   for (const char *p = parts; *p; p += strspn(p, "/")) {
     size_t len = strcspn(p, "/");
     if (len == 2 && memcmp(p, "..", 2) == 0) return false;
     if (len && !(len == 1 && *p == '.')) {
-      if (name->len) lode__buf_addc(name, '/');
-      lode__buf_add(name, p, len);
+      if (name->len) strbuf_addch(name, '/');
+      strbuf_add(name, p, len);
     }
     p += len;
   }
@@ -87,7 +87,7 @@ static bool spot_in_project(const char *root, const char *path, spot *s) {
                 add_parts(&s->name, real + n);
   const char *rest = inside ? path + (slash - folder) : "", *last = strrchr(path, '/');
   inside = inside && add_parts(&s->name, rest) && last && last[1] && strcmp(last, "/.") != 0;
-  if (inside) lode__buf_addc(&s->name, '\0');
+  if (inside) strbuf_addch(&s->name, '\0');
   free(folder);
   free(real);
   return inside;
@@ -96,77 +96,77 @@ static bool spot_in_project(const char *root, const char *path, spot *s) {
 static lode_status spot_in_home(const char *path, spot *s, lode_error *err) {
   const char *slash = strrchr(path, '/');
   char *folder = strndup(path, slash && slash != path ? (size_t)(slash - path) : 1);
-  if (!folder) return lode__fail_nomem(err);
-  lode_status st = lode__inside_resolve(folder, &s->folder, err);
+  if (!folder) return err_nomem(err);
+  lode_status st = beneath_resolve(folder, &s->folder, err);
   free(folder);
-  lode__buf_adds(&s->name, slash ? slash + 1 : path);
-  lode__buf_addc(&s->name, '\0');
+  strbuf_addstr(&s->name, slash ? slash + 1 : path);
+  strbuf_addch(&s->name, '\0');
   return st;
 }
 
 /* Links in the user's home are the user's; one in the project may have come with it, and must stay in it. */
 static lode_status spot_of(const client *c, const char *root, const char *file, const char *path, spot *s, lode_error *err) {
   if (c->file[0] == '~') {
-    LODE__TRY(spot_in_home(path, s, err));
+    TRY(spot_in_home(path, s, err));
   } else if (!spot_in_project(root, path, s)) {
-    return lode__fail(err, LODE_REFUSED, "%s: %.200s is a link that leads out of the project, or through a folder that does not exist; it was left as it is: "
+    return err_set(err, LODE_REFUSED, "%s: %.200s is a link that leads out of the project, or through a folder that does not exist; it was left as it is: "
                       "edit what it leads to yourself (lode mcp install --client %s --print shows the entry)", c->title, file, c->name);
   }
-  return s->name.failed ? lode__fail_nomem(err) : LODE_OK;
+  return s->name.failed ? err_nomem(err) : LODE_OK;
 }
 
 /* Settings that are a link are written where it leads. */
 static lode_status target_of(const client *c, const char *root, const char *path, spot *target, lode_error *err) {
-  lode__buf end = {0};
+  strbuf end = {0};
   lode_status st = lode__fs_resolve(path, &end, err);
   if (st == LODE_OK) st = spot_of(c, root, path, end.data, target, err);
-  lode__buf_release(&end);
+  strbuf_release(&end);
   return st;
 }
 
 /* Before anything is read: only then is what is read what will be replaced. */
 static lode_status make_folders(const client *c, const spot *target, lode_error *err) {
-  lode__buf path = {0};
+  strbuf path = {0};
   lode_status st = LODE_OK;
   if (c->file[0] == '~') {
     st = lode__fs_join(&path, target->folder, target->name.data, err);
     if (st == LODE_OK) st = lode__fs_make_parents(path.data, err);
-    lode__buf_release(&path);
-  } else if (lode__inside_make_parents(target->folder, target->name.data, 0700) < 0) {
-    st = lode__fail_errno(err, errno, target->name.data);
+    strbuf_release(&path);
+  } else if (beneath_mkdir_parents(target->folder, target->name.data, 0700) < 0) {
+    st = err_errno(err, errno, target->name.data);
   }
   return st;
 }
 
 static bool is_used(const client *c, const char *root) {
-  lode__buf path = {0};
+  strbuf path = {0};
   bool used = false;
   for (size_t i = 0; i < 3 && c->signs[i] && !used; i++)
     used = path_of(c->signs[i], root, &path, NULL) == LODE_OK && lode__fs_exists(path.data);
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return used;
 }
 
-lode_status lode__mcp_program(lode__buf *out, lode_error *err) {
+lode_status lode__mcp_program(strbuf *out, lode_error *err) {
   char path[4096];
   ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (n <= 0) return lode__fail_errno(err, errno, "/proc/self/exe");
+  if (n <= 0) return err_errno(err, errno, "/proc/self/exe");
   out->len = 0;
-  lode__buf_add(out, path, (size_t)n);
-  lode__buf_addc(out, '\0');
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_add(out, path, (size_t)n);
+  strbuf_addch(out, '\0');
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 /* "lode" when that is what a shell would start, so that settings can be shared between machines. */
-static const char *command_of(const char *program, lode__buf *scratch) {
+static const char *command_of(const char *program, strbuf *scratch) {
   const char *path = getenv("PATH");
   char *mine = realpath(program, NULL), *found = NULL;
   while (path && *path && !found) {
     size_t len = strcspn(path, ":");
     scratch->len = 0;
-    lode__buf_add(scratch, path, len);
-    lode__buf_adds(scratch, "/lode");
-    lode__buf_addc(scratch, '\0');
+    strbuf_add(scratch, path, len);
+    strbuf_addstr(scratch, "/lode");
+    strbuf_addch(scratch, '\0');
     if (!scratch->failed && len && access(scratch->data, X_OK) == 0) found = realpath(scratch->data, NULL);
     path += len + (path[len] == ':');
   }
@@ -178,44 +178,44 @@ static const char *command_of(const char *program, lode__buf *scratch) {
 
 /* ---- Entries ---- */
 
-static void put_quoted(lode__buf *out, const char *text) { lode__json_put_string(out, lode__str(text)); }
+static void put_quoted(strbuf *out, const char *text) { json_put_string(out, str_of(text)); }
 
-static void put_args(lode__buf *out, const client *c, const char *root) {
-  lode__buf_adds(out, "\"mcp\"");
+static void put_args(strbuf *out, const client *c, const char *root) {
+  strbuf_addstr(out, "\"mcp\"");
   if (!c->global) return;
-  lode__buf_adds(out, ", \"--project\", ");
+  strbuf_addstr(out, ", \"--project\", ");
   put_quoted(out, root);
 }
 
-static void put_entry(lode__buf *out, const client *c, const char *root, const char *command) {
+static void put_entry(strbuf *out, const client *c, const char *root, const char *command) {
   switch (c->form) {
     case FORM_SERVERS:
-      lode__buf_adds(out, "{\"command\": ");
+      strbuf_addstr(out, "{\"command\": ");
       put_quoted(out, command);
-      lode__buf_adds(out, ", \"args\": [");
+      strbuf_addstr(out, ", \"args\": [");
       put_args(out, c, root);
-      lode__buf_adds(out, "]}");
+      strbuf_addstr(out, "]}");
       break;
     case FORM_STDIO:
-      lode__buf_adds(out, "{\"type\": \"stdio\", \"command\": ");
+      strbuf_addstr(out, "{\"type\": \"stdio\", \"command\": ");
       put_quoted(out, command);
-      lode__buf_adds(out, ", \"args\": [");
+      strbuf_addstr(out, ", \"args\": [");
       put_args(out, c, root);
-      lode__buf_adds(out, "]}");
+      strbuf_addstr(out, "]}");
       break;
     case FORM_LOCAL:
-      lode__buf_adds(out, "{\"type\": \"local\", \"command\": [");
+      strbuf_addstr(out, "{\"type\": \"local\", \"command\": [");
       put_quoted(out, command);
-      lode__buf_adds(out, ", ");
+      strbuf_addstr(out, ", ");
       put_args(out, c, root);
-      lode__buf_adds(out, "], \"enabled\": true}");
+      strbuf_addstr(out, "], \"enabled\": true}");
       break;
     case FORM_TOML:
-      lode__buf_adds(out, "[mcp_servers.lode]\ncommand = ");
+      strbuf_addstr(out, "[mcp_servers.lode]\ncommand = ");
       put_quoted(out, command);
-      lode__buf_adds(out, "\nargs = [");
+      strbuf_addstr(out, "\nargs = [");
       put_args(out, c, root);
-      lode__buf_adds(out, "]\n");
+      strbuf_addstr(out, "]\n");
       break;
   }
 }
@@ -269,7 +269,7 @@ static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error
     toggle_strings(line, &inside);
     at += line.len + (end != NULL);
   }
-  if (inside) return lode__fail(err, LODE_INVALID, "a string without end");
+  if (inside) return err_set(err, LODE_INVALID, "a string without end");
   if (*from < *to) /* blank lines before the next table are not ours */
     while (*to > *from + 1 && text.data[*to - 1] == '\n' && text.data[*to - 2] == '\n') (*to)--;
   return LODE_OK;
@@ -277,22 +277,22 @@ static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error
 
 /* ---- Reading ---- */
 
-static lode_status checked(lode_status st, lode__buf *text, lode_error *err) {
+static lode_status checked(lode_status st, strbuf *text, lode_error *err) {
   if (st == LODE_NOT_FOUND) {
-    lode__error_clear(err);
+    err_clear(err);
     text->len = 0;
     return LODE_OK;
   }
-  if (st == LODE_OK && !lode__utf8_valid(text->data, text->len)) return lode__fail(err, LODE_INVALID, "it is not UTF-8");
+  if (st == LODE_OK && !utf8_valid(text->data, text->len)) return err_set(err, LODE_INVALID, "it is not UTF-8");
   return st;
 }
 
-static lode_status read_settings(const spot *target, lode__buf *text, lode_error *err) {
+static lode_status read_settings(const spot *target, strbuf *text, lode_error *err) {
   return checked(lode__fs_read_inside(target->folder, target->name.data, MOST_BYTES, text, err), text, err);
 }
 
 /* To be shown, not changed: wherever a link leads. */
-static lode_status read_for_preview(const char *path, lode__buf *text, lode_error *err) {
+static lode_status read_for_preview(const char *path, strbuf *text, lode_error *err) {
   return checked(lode__fs_read(path, MOST_BYTES, text, err), text, err);
 }
 
@@ -301,41 +301,41 @@ static lode_status find_entry(const client *c, lode_str text, lode_str *entry, l
   size_t from, to;
   *entry = (lode_str){0};
   if (c->form != FORM_TOML) return lode__json_edit_find(text, path, 2, entry, err);
-  LODE__TRY(toml_find(text, &from, &to, err));
+  TRY(toml_find(text, &from, &to, err));
   if (from < to) *entry = (lode_str){text.data + from, to - from};
   return LODE_OK;
 }
 
-static lode_status new_text(const client *c, const char *root, const char *program, lode_str text, bool *same, lode__buf *out, lode_error *err) {
+static lode_status new_text(const client *c, const char *root, const char *program, lode_str text, bool *same, strbuf *out, lode_error *err) {
   const char *path[] = {c->key, "lode"};
-  lode__buf entry = {0}, scratch = {0};
+  strbuf entry = {0}, scratch = {0};
   lode_str old;
   size_t from, to;
   lode_status st;
   put_entry(&entry, c, root, command_of(program, &scratch));
-  if (entry.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(find_entry(c, text, &old, err));
-  *same = old.data && lode__str_eq(old, (lode_str){entry.data, entry.len});
+  if (entry.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(find_entry(c, text, &old, err));
+  *same = old.data && str_eq(old, (lode_str){entry.data, entry.len});
   if (c->form != FORM_TOML) {
-    LODE__GOTO(lode__json_edit_set(text, path, 2, (lode_str){entry.data, entry.len}, out, err));
+    TRY_GOTO(lode__json_edit_set(text, path, 2, (lode_str){entry.data, entry.len}, out, err));
   } else {
-    LODE__GOTO(toml_find(text, &from, &to, err));
+    TRY_GOTO(toml_find(text, &from, &to, err));
     out->len = 0;
-    lode__buf_add(out, text.data, from);
-    if (from == text.len && from && text.data[from - 1] != '\n') lode__buf_addc(out, '\n');
-    if (from == text.len && from) lode__buf_addc(out, '\n');
-    lode__buf_add(out, entry.data, entry.len);
-    lode__buf_add(out, text.data + to, text.len - to);
-    if (out->failed) LODE__GOTO(lode__fail_nomem(err));
+    strbuf_add(out, text.data, from);
+    if (from == text.len && from && text.data[from - 1] != '\n') strbuf_addch(out, '\n');
+    if (from == text.len && from) strbuf_addch(out, '\n');
+    strbuf_add(out, entry.data, entry.len);
+    strbuf_add(out, text.data + to, text.len - to);
+    if (out->failed) TRY_GOTO(err_nomem(err));
   }
 done:
-  lode__buf_release(&entry);
-  lode__buf_release(&scratch);
+  strbuf_release(&entry);
+  strbuf_release(&scratch);
   return st;
 }
 
 static lode_status explain(const client *c, const char *path, const lode_error *why, lode_error *err) {
-  return lode__fail(err, LODE_REFUSED, "%s: %.200s cannot be parsed (%.120s); it was left as it is: mend it, or add the server by hand", c->title,
+  return err_set(err, LODE_REFUSED, "%s: %.200s cannot be parsed (%.120s); it was left as it is: mend it, or add the server by hand", c->title,
                     path, why->text);
 }
 
@@ -343,24 +343,24 @@ static lode_status explain(const client *c, const char *path, const lode_error *
 
 /* The file as it was before lode first touched it, beside the link if it is one. */
 static lode_status back_up(const client *c, const char *root, const char *path, lode_str text, lode_error *err) {
-  lode__buf name = {0};
+  strbuf name = {0};
   spot s = {0};
   struct stat info;
   lode_status st = LODE_OK;
   if (!lode__fs_exists(path)) return LODE_OK;
-  lode__buf_addf(&name, "%s.lode-backup", path);
-  lode__buf_addc(&name, '\0');
-  if (name.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(spot_of(c, root, path, name.data, &s, err));
-  if (lode__inside_lstat(s.folder, s.name.data, &info) < 0) LODE__GOTO(lode__fs_write_inside(s.folder, s.name.data, text, err));
+  strbuf_addf(&name, "%s.lode-backup", path);
+  strbuf_addch(&name, '\0');
+  if (name.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(spot_of(c, root, path, name.data, &s, err));
+  if (beneath_lstat(s.folder, s.name.data, &info) < 0) TRY_GOTO(lode__fs_write_inside(s.folder, s.name.data, text, err));
 done:
-  lode__buf_release(&name);
+  strbuf_release(&name);
   spot_release(&s);
   return st;
 }
 
-static lode_status preview_of(const client *c, const char *root, const char *program, const char *path, lode__buf *out, lode_error *err) {
-  lode__buf text = {0}, made = {0};
+static lode_status preview_of(const client *c, const char *root, const char *program, const char *path, strbuf *out, lode_error *err) {
+  strbuf text = {0}, made = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   bool same;
   lode_status st = read_for_preview(path, &text, &why);
@@ -368,24 +368,24 @@ static lode_status preview_of(const client *c, const char *root, const char *pro
   if (st == LODE_INVALID) st = explain(c, path, &why, err);
   else if (st != LODE_OK && err) *err = why;
   if (st == LODE_OK) {
-    lode__buf_addf(out, "# %s\n", path);
-    lode__buf_add(out, made.data, made.len);
+    strbuf_addf(out, "# %s\n", path);
+    strbuf_add(out, made.data, made.len);
   }
-  lode__buf_release(&text);
-  lode__buf_release(&made);
+  strbuf_release(&text);
+  strbuf_release(&made);
   return st;
 }
 
 lode_status lode__mcp_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err) {
   const client *c = &clients[i];
-  lode__buf path = {0}, text = {0}, out = {0};
+  strbuf path = {0}, text = {0}, out = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   spot target = {0};
   lode_status st;
   bool same = false;
-  LODE__GOTO(path_of(c->file, root, &path, err));
-  LODE__GOTO(target_of(c, root, path.data, &target, err));
-  LODE__GOTO(make_folders(c, &target, err));
+  TRY_GOTO(path_of(c->file, root, &path, err));
+  TRY_GOTO(target_of(c, root, path.data, &target, err));
+  TRY_GOTO(make_folders(c, &target, err));
   st = read_settings(&target, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = new_text(c, root, program, old, &same, &out, &why);
@@ -394,36 +394,36 @@ lode_status lode__mcp_install(size_t i, const char *root, const char *program, b
   if (st != LODE_OK) goto done;
   *changed = !same;
   if (same) goto done;
-  LODE__GOTO(back_up(c, root, path.data, old, err));
-  LODE__GOTO(lode__fs_write_inside(target.folder, target.name.data, (lode_str){out.data, out.len}, err));
+  TRY_GOTO(back_up(c, root, path.data, old, err));
+  TRY_GOTO(lode__fs_write_inside(target.folder, target.name.data, (lode_str){out.data, out.len}, err));
 done:
   spot_release(&target);
-  lode__buf_release(&path);
-  lode__buf_release(&text);
-  lode__buf_release(&out);
+  strbuf_release(&path);
+  strbuf_release(&text);
+  strbuf_release(&out);
   return st;
 }
 
-lode_status lode__mcp_preview(size_t i, const char *root, const char *program, lode__buf *out, lode_error *err) {
-  lode__buf path = {0};
+lode_status lode__mcp_preview(size_t i, const char *root, const char *program, strbuf *out, lode_error *err) {
+  strbuf path = {0};
   lode_status st = path_of(clients[i].file, root, &path, err);
   if (st == LODE_OK) st = preview_of(&clients[i], root, program, path.data, out, err);
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return st;
 }
 
 lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_error *err) {
   const client *c = &clients[i];
   const char *keys[] = {c->key, "lode"};
-  lode__buf path = {0}, text = {0}, out = {0};
+  strbuf path = {0}, text = {0}, out = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   spot target = {0};
   lode_str entry = {0};
   size_t from, to;
   lode_status st;
   *changed = false;
-  LODE__GOTO(path_of(c->file, root, &path, err));
-  LODE__GOTO(target_of(c, root, path.data, &target, err));
+  TRY_GOTO(path_of(c->file, root, &path, err));
+  TRY_GOTO(target_of(c, root, path.data, &target, err));
   st = read_settings(&target, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = find_entry(c, old, &entry, &why);
@@ -431,29 +431,29 @@ lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_err
   else if (st != LODE_OK && err) *err = why;
   if (st != LODE_OK || !entry.data) goto done;
   if (c->form != FORM_TOML) {
-    LODE__GOTO(lode__json_edit_remove(old, keys, 2, &out, err));
+    TRY_GOTO(lode__json_edit_remove(old, keys, 2, &out, err));
   } else {
-    LODE__GOTO(toml_find(old, &from, &to, err));
-    lode__buf_add(&out, old.data, from);
-    lode__buf_add(&out, old.data + to, old.len - to);
-    if (out.failed) LODE__GOTO(lode__fail_nomem(err));
+    TRY_GOTO(toml_find(old, &from, &to, err));
+    strbuf_add(&out, old.data, from);
+    strbuf_add(&out, old.data + to, old.len - to);
+    if (out.failed) TRY_GOTO(err_nomem(err));
   }
-  LODE__GOTO(back_up(c, root, path.data, old, err));
-  LODE__GOTO(lode__fs_write_inside(target.folder, target.name.data, (lode_str){out.data ? out.data : "", out.len}, err));
+  TRY_GOTO(back_up(c, root, path.data, old, err));
+  TRY_GOTO(lode__fs_write_inside(target.folder, target.name.data, (lode_str){out.data ? out.data : "", out.len}, err));
   *changed = true;
 done:
-  lode__buf_release(&path);
+  strbuf_release(&path);
   spot_release(&target);
-  lode__buf_release(&text);
-  lode__buf_release(&out);
+  strbuf_release(&text);
+  strbuf_release(&out);
   return st;
 }
 
 /* ---- Looking ---- */
 
-lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, lode__buf *path, lode_error *err) {
+lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, strbuf *path, lode_error *err) {
   const client *c = &clients[i];
-  lode__buf text = {0}, program = {0}, out = {0};
+  strbuf text = {0}, program = {0}, out = {0};
   spot target = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_str entry = {0};
@@ -461,10 +461,10 @@ lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, l
   lode_status st;
   *state = LODE__MCP_ABSENT;
   if (path_of(c->file, root, path, err) != LODE_OK) {
-    lode__error_clear(err);
+    err_clear(err);
     path->len = 0;
-    lode__buf_addc(path, '\0');
-    return path->failed ? lode__fail_nomem(err) : LODE_OK;
+    strbuf_addch(path, '\0');
+    return path->failed ? err_nomem(err) : LODE_OK;
   }
   st = target_of(c, root, path->data, &target, &why);
   if (st == LODE_OK) st = read_settings(&target, &text, &why);
@@ -476,24 +476,24 @@ lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, l
   }
   if (st == LODE_OK) *state = entry.data ? (same ? LODE__MCP_SAME : LODE__MCP_OTHER) : is_used(c, root) ? LODE__MCP_MISSING : LODE__MCP_ABSENT;
   else if (st != LODE_NOMEM) *state = LODE__MCP_BROKEN;
-  lode__buf_release(&text);
+  strbuf_release(&text);
   spot_release(&target);
-  lode__buf_release(&program);
-  lode__buf_release(&out);
-  return st == LODE_NOMEM ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_release(&program);
+  strbuf_release(&out);
+  return st == LODE_NOMEM ? err_nomem(err) : LODE_OK;
 }
 
-void lode__mcp_list(const char *root, lode__buf *out) {
+void lode__mcp_list(const char *root, strbuf *out) {
   bool first = true;
-  lode__buf_addc(out, '[');
+  strbuf_addch(out, '[');
   for (size_t i = 0; i < lode__mcp_count(); i++) {
-    lode__buf path = {0};
+    strbuf path = {0};
     lode__mcp_state state;
     if (lode__mcp_look(i, root, &state, &path, NULL) == LODE_OK && (state == LODE__MCP_SAME || state == LODE__MCP_OTHER)) {
-      lode__buf_addf(out, "%s\"%s\"", first ? "" : ",", clients[i].name);
+      strbuf_addf(out, "%s\"%s\"", first ? "" : ",", clients[i].name);
       first = false;
     }
-    lode__buf_release(&path);
+    strbuf_release(&path);
   }
-  lode__buf_addc(out, ']');
+  strbuf_addch(out, ']');
 }

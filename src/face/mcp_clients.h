@@ -22,15 +22,15 @@ size_t lode__mcp_count(void);
 const char *lode__mcp_name(size_t i);    /* "claude-code" */
 const char *lode__mcp_title(size_t i);   /* "Claude Code" */
 /* LODE__MCP_... and the file's path (NUL behind). A client of the project has its file in `root`. */
-lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, lode__buf *path, lode_error *err);
+lode_status lode__mcp_look(size_t i, const char *root, lode__mcp_state *state, strbuf *path, lode_error *err);
 /* Writes the entry; *changed is false when it was there. `program` is lode's path. The client's folder is made if it is missing. */
 lode_status lode__mcp_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err);
 lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_error *err);
 /* What install would write: the whole file as it would be. */
-lode_status lode__mcp_preview(size_t i, const char *root, const char *program, lode__buf *out, lode_error *err);
+lode_status lode__mcp_preview(size_t i, const char *root, const char *program, strbuf *out, lode_error *err);
 /* ["claude-code","cursor"]: those that know lode. Never fails. */
-void lode__mcp_list(const char *root, lode__buf *out);
+void lode__mcp_list(const char *root, strbuf *out);
 /* The path of this very program. */
-lode_status lode__mcp_program(lode__buf *out, lode_error *err);
+lode_status lode__mcp_program(strbuf *out, lode_error *err);
 
 #endif

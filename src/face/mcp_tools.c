@@ -104,17 +104,17 @@ const lode__tool lode__tools[] = {
 
 const lode__tool *lode__tool_find(lode_str name) {
   for (const lode__tool *tool = lode__tools; tool->name; tool++)
-    if (lode__str_eq(lode__str(tool->name), name)) return tool;
+    if (str_eq(str_of(tool->name), name)) return tool;
   return NULL;
 }
 
-const lode__op *lode__tool_base(const lode__tool *tool) { return lode__op_find(tool->group, lode__str(tool->base)); }
+const lode__op *lode__tool_base(const lode__tool *tool) { return lode__op_find(tool->group, str_of(tool->base)); }
 
 void lode__tool_op(const lode__tool *tool, lode__op *op, lode__param params[LODE__OP_MAX_PARAMS + 1]) {
   const lode__op *base = lode__tool_base(tool);
   size_t n = 0;
   for (const lode__param *p = tool->params ? tool->params : base->params; p->name && n < LODE__OP_MAX_PARAMS; p++) {
-    bool hidden = p->flags & LODE__PARAM_CLI || (tool->hide && lode__choice_index(tool->hide, lode__str(p->name)) >= 0);
+    bool hidden = p->flags & LODE__PARAM_CLI || (tool->hide && lode__choice_index(tool->hide, str_of(p->name)) >= 0);
     if (!hidden) params[n++] = *p;
   }
   params[n] = (lode__param){0};
@@ -132,33 +132,33 @@ void lode__tool_op(const lode__tool *tool, lode__op *op, lode__param params[LODE
   "\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"what should be known about the answer\"},"        \
   "\"omitted\":{\"type\":\"integer\",\"description\":\"rows that did not fit into the answer\"},"
 
-static void put_tool(lode__buf *out, const lode__tool *tool) {
+static void put_tool(strbuf *out, const lode__tool *tool) {
   static const char head[] = "{\"type\":\"object\",\"properties\":{";
   lode__param params[LODE__OP_MAX_PARAMS + 1];
   lode__op op;
-  lode__buf schema = {0};
+  strbuf schema = {0};
   lode__tool_op(tool, &op, params);
-  lode__buf_addf(out, "{\"name\":\"%s\",\"title\":\"%s\",\"description\":", tool->name, tool->title);
-  lode__json_put_string(out, lode__str(tool->about));
-  lode__buf_adds(out, ",\"inputSchema\":");
+  strbuf_addf(out, "{\"name\":\"%s\",\"title\":\"%s\",\"description\":", tool->name, tool->title);
+  json_put_string(out, str_of(tool->about));
+  strbuf_addstr(out, ",\"inputSchema\":");
   lode__op_input_schema(out, &op);
-  lode__buf_addf(out, ",\"outputSchema\":%s" EXTRA_FIELDS, head);
+  strbuf_addf(out, ",\"outputSchema\":%s" EXTRA_FIELDS, head);
   lode__op_output_schema(&schema, &op);
-  if (!schema.failed) lode__buf_add(out, schema.data + sizeof head - 1, schema.len - (sizeof head - 1));
+  if (!schema.failed) strbuf_add(out, schema.data + sizeof head - 1, schema.len - (sizeof head - 1));
   else out->failed = true;
-  lode__buf_release(&schema);
-  lode__buf_addf(out, ",\"annotations\":{\"title\":\"%s\",\"readOnlyHint\":%s,\"destructiveHint\":%s,\"idempotentHint\":%s,\"openWorldHint\":false}}",
+  strbuf_release(&schema);
+  strbuf_addf(out, ",\"annotations\":{\"title\":\"%s\",\"readOnlyHint\":%s,\"destructiveHint\":%s,\"idempotentHint\":%s,\"openWorldHint\":false}}",
                  tool->title, op.flags & LODE__OP_READS ? "true" : "false",
                  op.flags & LODE__OP_DESTROYS && !tool->is_long ? "true" : "false", strcmp(tool->name, "add") ? "true" : "false");
 }
 
-void lode__tools_put(lode__buf *out) {
-  lode__buf_addc(out, '[');
+void lode__tools_put(strbuf *out) {
+  strbuf_addch(out, '[');
   for (const lode__tool *tool = lode__tools; tool->name; tool++) {
-    if (tool != lode__tools) lode__buf_addc(out, ',');
+    if (tool != lode__tools) strbuf_addch(out, ',');
     put_tool(out, tool);
   }
-  lode__buf_addc(out, ']');
+  strbuf_addch(out, ']');
 }
 
 /* ---- Arguments ---- */
@@ -171,23 +171,23 @@ static lode_str target_of(const lode__tool *tool, const char *name) {
     if (size > len && p[len] == '=' && memcmp(p, name, len) == 0) return (lode_str){p + len + 1, size - len - 1};
     p += size + (p[size] == '|');
   }
-  return lode__str(name);
+  return str_of(name);
 }
 
 static lode_status set(lode__args *args, const char *name, lode_str text, lode_error *err) {
-  return lode__args_set_text(args, lode__param_find(args->op->params, lode__str(name)), text, err);
+  return lode__args_set_text(args, lode__param_find(args->op->params, str_of(name)), text, err);
 }
 
 /* ROOT/FILE[:LINE] */
 static lode_status put_place(lode__args *args, const lode__param *param, const char *root, lode_str file, const lode__arg *line, lode_error *err) {
-  lode__buf text = {0};
-  if (memchr(file.data, '\0', file.len)) return lode__fail(err, LODE_INVALID, "\"file\" must be a path without NUL bytes");
-  if (file.len == 0) return lode__fail(err, LODE_INVALID, "\"file\" must not be empty");
-  if (file.data[0] != '/') lode__buf_addf(&text, "%s/", root);
-  lode__buf_add(&text, file.data, file.len);
-  if (line->set) lode__buf_addf(&text, ":%llu", (unsigned long long)line->number);
-  lode_status st = text.failed ? lode__fail_nomem(err) : lode__args_set_text(args, param, (lode_str){text.data, text.len}, err);
-  lode__buf_release(&text);
+  strbuf text = {0};
+  if (memchr(file.data, '\0', file.len)) return err_set(err, LODE_INVALID, "\"file\" must be a path without NUL bytes");
+  if (file.len == 0) return err_set(err, LODE_INVALID, "\"file\" must not be empty");
+  if (file.data[0] != '/') strbuf_addf(&text, "%s/", root);
+  strbuf_add(&text, file.data, file.len);
+  if (line->set) strbuf_addf(&text, ":%llu", (unsigned long long)line->number);
+  lode_status st = text.failed ? err_nomem(err) : lode__args_set_text(args, param, (lode_str){text.data, text.len}, err);
+  strbuf_release(&text);
   return st;
 }
 
@@ -212,7 +212,7 @@ lode_status lode__tool_translate(const lode__tool *tool, const char *root, lode_
     base->values[q - to->params] = *arg;
     if (p->fallback && !q->fallback) base->values[q - to->params].set = true;
   }
-  if (st == LODE_OK && tool->project) st = set(base, tool->project, lode__str(root), err);
-  if (st == LODE_OK && tool->always) st = set(base, tool->always, LODE__LIT(""), err);
+  if (st == LODE_OK && tool->project) st = set(base, tool->project, str_of(root), err);
+  if (st == LODE_OK && tool->always) st = set(base, tool->always, STR_LIT(""), err);
   return st == LODE_OK ? lode__args_finish(base, err) : st;
 }

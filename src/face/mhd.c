@@ -15,10 +15,10 @@ lode_status lode__mhd_load(lode_error *err) {
 #undef ENTRY
   };
   void *so = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL); /* stays until the process ends */
-  if (!so) return lode__fail(err, LODE_UNSUPPORTED, "lode serve needs libmicrohttpd: install the package libmicrohttpd12 (%.200s)", dlerror());
+  if (!so) return err_set(err, LODE_UNSUPPORTED, "lode serve needs libmicrohttpd: install the package libmicrohttpd12 (%.200s)", dlerror());
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *symbol = dlsym(so, symbols[i].name);
-    if (!symbol) return lode__fail(err, LODE_UNSUPPORTED, "this libmicrohttpd is too old: it has no %s", symbols[i].name);
+    if (!symbol) return err_set(err, LODE_UNSUPPORTED, "this libmicrohttpd is too old: it has no %s", symbols[i].name);
     memcpy((char *)&lode__mhd + symbols[i].offset, &symbol, sizeof symbol);
   }
   return LODE_OK;

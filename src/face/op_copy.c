@@ -21,7 +21,7 @@ typedef struct copying {
   lode_str *ids;
 } copying;
 
-static bool same_text(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && lode__str_eq(a, b); }
+static bool same_text(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && str_eq(a, b); }
 
 static bool same_row(const lode_row *a, const lode_row *b) {
   if (!same_text(a->id, b->id) || !same_text(a->document, b->document) || !same_text(a->metadata, b->metadata)) return false;
@@ -32,10 +32,10 @@ static bool same_row(const lode_row *a, const lode_row *b) {
 static uint32_t row_crc(uint32_t crc, const lode_row *r) {
   const lode_str parts[] = {r->id, r->document, r->metadata};
   for (size_t i = 0; i < 3; i++) {
-    crc = lode__crc32c_u64(crc, parts[i].data ? parts[i].len + 1 : 0);
-    if (parts[i].data) crc = lode__crc32c(crc, parts[i].data, parts[i].len);
+    crc = crc32c_update_u64(crc, parts[i].data ? parts[i].len + 1 : 0);
+    if (parts[i].data) crc = crc32c_update(crc, parts[i].data, parts[i].len);
   }
-  return r->vector ? lode__crc32c(crc, r->vector, (size_t)r->dimension * sizeof(float)) : crc;
+  return r->vector ? crc32c_update(crc, r->vector, (size_t)r->dimension * sizeof(float)) : crc;
 }
 
 /* What `to` has of these ids; results are in the order asked. */
@@ -50,7 +50,7 @@ static size_t list_differing(copying *c, const lode_result *here, const lode_res
   *stale = 0;
   for (size_t i = 0; i < lode_result_count(here); i++) {
     const lode_row *row = lode_result_at(here, i), *other = lode_result_at(there, at);
-    bool exists = other && lode__str_eq(other->id, row->id);
+    bool exists = other && str_eq(other->id, row->id);
     at += exists;
     if (exists && same_row(row, other)) continue;
     c->records_of[n] = (lode_record){.id = row->id, .document = row->document, .metadata = row->metadata,
@@ -64,16 +64,16 @@ static size_t list_differing(copying *c, const lode_result *here, const lode_res
 static lode_status check_written(copying *c, size_t n, lode_error *err) {
   lode_result *there;
   char quoted[256];
-  LODE__TRY(read_there(c, n, &there, err));
+  TRY(read_there(c, n, &there, err));
   lode_status st = LODE_OK;
   for (size_t i = 0, at = 0; i < n && st == LODE_OK; i++) {
     const lode_record *r = &c->records_of[i];
     const lode_row *row = lode_result_at(there, at);
     lode_row mine = {.id = r->id, .document = r->document, .metadata = r->metadata, .vector = r->vector, .dimension = r->dimension};
-    at += row && lode__str_eq(row->id, r->id);
+    at += row && str_eq(row->id, r->id);
     if (!row || !same_row(&mine, row))
-      st = lode__fail(err, LODE_CORRUPT, "record %s is not there as it was written: does somebody else change it? Start again to finish the copy",
-                      lode__quote(r->id, quoted, sizeof quoted));
+      st = err_set(err, LODE_CORRUPT, "record %s is not there as it was written: does somebody else change it? Start again to finish the copy",
+                      str_quote(r->id, quoted, sizeof quoted));
   }
   lode_result_free(there);
   return st;
@@ -87,55 +87,55 @@ static lode_status copy_range(copying *c, const lode_result *here, lode_error *e
     c->ids[i] = lode_result_at(here, i)->id;
     crc = row_crc(crc, lode_result_at(here, i));
   }
-  c->checksum = lode__crc32c_u32(c->checksum, crc);
-  LODE__TRY(read_there(c, n, &there, err));
+  c->checksum = crc32c_update_u32(c->checksum, crc);
+  TRY(read_there(c, n, &there, err));
   size_t differ = list_differing(c, here, there, &stale);
   lode_result_free(there);
   c->records += n;
   c->equal += n - differ;
   if (differ == 0) return LODE_OK;
   lode_selection old = {.ids = c->ids, .n_ids = differ};
-  if (stale) LODE__TRY(lode_delete(c->to, NULL, &old, NULL, err));
-  LODE__TRY(lode_add(c->to, NULL, c->records_of, differ, LODE_KEEP_EXISTING, NULL, err));
-  LODE__TRY(check_written(c, differ, err));
+  if (stale) TRY(lode_delete(c->to, NULL, &old, NULL, err));
+  TRY(lode_add(c->to, NULL, c->records_of, differ, LODE_KEEP_EXISTING, NULL, err));
+  TRY(check_written(c, differ, err));
   c->written += differ;
   return LODE_OK;
 }
 
 static lode_status copy_all(copying *c, lode_error *err) {
   lode_get_request get = {.limit = RANGE, .include = LODE_ALL};
-  LODE__TRY(lode_count(c->from, &c->total, err));
+  TRY(lode_count(c->from, &c->total, err));
   do {
     lode_result *here;
-    LODE__TRY(lode_get(c->from, &get, &here, err));
+    TRY(lode_get(c->from, &get, &here, err));
     lode_status st = copy_range(c, here, err);
     get.after = lode_result_next(here);
     lode_result_free(here);
-    LODE__TRY(st);
+    TRY(st);
     if (c->records > c->total) c->total = c->records;
     if (c->ctx->progress.step && !c->ctx->progress.step(c->ctx->progress.ctx, c->phase, c->records, c->total))
-      return lode__fail(err, LODE_CANCELLED, "cancelled after %llu records: start again to go on", (unsigned long long)c->records);
+      return err_set(err, LODE_CANCELLED, "cancelled after %llu records: start again to go on", (unsigned long long)c->records);
   } while (get.after);
   return LODE_OK;
 }
 
 /* The keys that are counted, as they were declared. */
-static lode_status counters_of(lode_collection *c, lode__arena *arena, lode_str **keys, size_t *n, lode_error *err) {
+static lode_status counters_of(lode_collection *c, mem_arena *arena, lode_str **keys, size_t *n, lode_error *err) {
   lode_facet_list *list;
-  lode__json json = {0};
-  LODE__TRY(lode_counters(c, (lode_str){0}, &list, err));
+  json_doc json = {0};
+  TRY(lode_counters(c, (lode_str){0}, &list, err));
   lode_status st = LODE_OK;
   *n = lode_facet_list_count(list);
-  *keys = lode__arena_alloc(arena, (*n + 1) * sizeof **keys);
-  if (!*keys) st = lode__fail_nomem(err);
+  *keys = mem_arena_alloc(arena, (*n + 1) * sizeof **keys);
+  if (!*keys) st = err_nomem(err);
   for (size_t i = 0; i < *n && st == LODE_OK; i++) {
-    st = lode__json_parse(&json, lode_facet_list_at(list, i)->value, NULL, err);
+    st = json_parse(&json, lode_facet_list_at(list, i)->value, NULL, err);
     if (st != LODE_OK) break;
-    lode_str key = json.nodes[0].type == LODE__JSON_STRING ? json.nodes[0].u.s : lode_facet_list_at(list, i)->value;
-    (*keys)[i] = (lode_str){lode__arena_copy(arena, key.data, key.len), key.len};
-    if (!(*keys)[i].data) st = lode__fail_nomem(err);
+    lode_str key = json.nodes[0].type == JSON_NODE_STRING ? json.nodes[0].u.s : lode_facet_list_at(list, i)->value;
+    (*keys)[i] = (lode_str){mem_arena_copy(arena, key.data, key.len), key.len};
+    if (!(*keys)[i].data) st = err_nomem(err);
   }
-  lode__json_release(&json);
+  json_release(&json);
   lode_facet_list_free(list);
   return st;
 }
@@ -145,22 +145,22 @@ static lode_status open_twin(lode_store *from_store, lode_collection *from, lode
                              lode_collection **to, lode_error *err) {
   lode_collection_list *list;
   lode_collection_options o = {.create = true};
-  lode__arena arena;
+  mem_arena arena;
   lode_str *keys = NULL;
-  LODE__TRY(lode_collections(from_store, &list, err));
+  TRY(lode_collections(from_store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (!lode__str_eq(info->name, name)) continue;
+    if (!str_eq(info->name, name)) continue;
     o.metric = info->metric;
     o.metadata = info->metadata;
     o.embedder = info->embedder;
     o.embedder_dim = info->embedder_dim;
   }
-  lode__arena_init(&arena, 0);
+  mem_arena_init(&arena, 0);
   lode_status st = counters_of(from, &arena, &keys, &o.n_counters, err);
   o.counters = keys;
   if (st == LODE_OK) st = lode_collection_open(to_store, to_name, &o, to, err);
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   lode_collection_list_free(list);
   return st;
 }
@@ -168,16 +168,16 @@ static lode_status open_twin(lode_store *from_store, lode_collection *from, lode
 static lode_status send_summary(copying *c, lode_str name, const char *other, lode_error *err) {
   uint64_t there;
   char checksum[16];
-  LODE__TRY(lode_count(c->to, &there, err));
+  TRY(lode_count(c->to, &there, err));
   snprintf(checksum, sizeof checksum, "%08x", c->checksum);
   lode__row_begin(c->ctx);
   lode__row_text(c->ctx, "collection", name);
-  lode__row_text(c->ctx, "other", lode__str(other));
+  lode__row_text(c->ctx, "other", str_of(other));
   lode__row_count(c->ctx, "records", c->records);
   lode__row_count(c->ctx, "written", c->written);
   lode__row_count(c->ctx, "equal", c->equal);
   lode__row_count(c->ctx, "extra", there > c->records ? there - c->records : 0);
-  lode__row_text(c->ctx, "checksum", lode__str(checksum));
+  lode__row_text(c->ctx, "checksum", str_of(checksum));
   return lode__row_summary(c->ctx, err);
 }
 
@@ -189,27 +189,27 @@ static lode_status copy(lode__op_context *ctx, const lode__args *args, bool push
   lode_open_options options = {.create = push, .read_only = !push};
   lode_store *mine = NULL, *others = NULL;
   lode_status st;
-  c.records_of = lode__alloc_zero(RANGE, sizeof *c.records_of);
-  c.ids = lode__alloc_zero(RANGE, sizeof *c.ids);
+  c.records_of = mem_calloc(RANGE, sizeof *c.records_of);
+  c.ids = mem_calloc(RANGE, sizeof *c.ids);
   if (!c.records_of || !c.ids) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(ctx->open(ctx->opener, &(lode__open_how){.write = !push, .create = !push}, &mine, err));
-  LODE__GOTO(lode_open(other, &options, &others, err));
+  TRY_GOTO(ctx->open(ctx->opener, &(lode__open_how){.write = !push, .create = !push}, &mine, err));
+  TRY_GOTO(lode_open(other, &options, &others, err));
   lode_store *source = push ? mine : others, *target = push ? others : mine;
-  LODE__GOTO(lode_collection_open(source, name, NULL, &c.from, err));
-  LODE__GOTO(lode__op_may_change(ctx, target, there, err));
-  LODE__GOTO(open_twin(source, c.from, name, target, there, &c.to, err));
-  LODE__GOTO(copy_all(&c, err));
+  TRY_GOTO(lode_collection_open(source, name, NULL, &c.from, err));
+  TRY_GOTO(lode__op_may_change(ctx, target, there, err));
+  TRY_GOTO(open_twin(source, c.from, name, target, there, &c.to, err));
+  TRY_GOTO(copy_all(&c, err));
   st = send_summary(&c, there, other, err);
 done:
   lode_collection_close(c.from);
   lode_collection_close(c.to);
   lode_close(others);
   if (mine) ctx->release(ctx->opener, mine);
-  lode__free(c.records_of);
-  lode__free(c.ids);
+  mem_free(c.records_of);
+  mem_free(c.ids);
   return st;
 }
 

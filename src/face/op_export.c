@@ -16,21 +16,21 @@ static lode_status each_record(lode__op_context *ctx, const lode__args *args, lo
   (void)!lode_count(c, &total, NULL);
   do {
     lode_result *rows = NULL;
-    LODE__TRY(lode_get(c, &get, &rows, err));
+    TRY(lode_get(c, &get, &rows, err));
     lode_status st = LODE_OK;
     for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++, done++) st = fn(v, lode_result_at(rows, i), err);
     get.after = lode_result_next(rows);
     lode_result_free(rows);
-    LODE__TRY(st);
+    TRY(st);
     if (ctx->progress.step && !ctx->progress.step(ctx->progress.ctx, "exporting", done, total))
-      return lode__fail(err, LODE_CANCELLED, "cancelled; no file was written");
+      return err_set(err, LODE_CANCELLED, "cancelled; no file was written");
   } while (get.after);
   return LODE_OK;
 }
 
 static lode_status put(lode__out_file *file, const void *data, size_t size, lode_error *err) {
   if (lode__out_file_write(file, data, size) == (int64_t)size) return LODE_OK;
-  return lode__fail_errno(err, file->errnum ? file->errnum : EIO, "the export");
+  return err_errno(err, file->errnum ? file->errnum : EIO, "the export");
 }
 
 static lode_status summary(lode__op_context *ctx, const lode__args *args, uint64_t written, lode_error *err) {
@@ -45,40 +45,40 @@ static lode_status summary(lode__op_context *ctx, const lode__args *args, uint64
 
 typedef struct lines {
   lode__out_file file;
-  lode__buf line;
-  lode__json json;
+  strbuf line;
+  json_doc json;
   uint64_t written;
 } lines;
 
-static void put_text(lode__buf *line, const char *key, lode_str text) {
-  lode__buf_addf(line, ",\"%s\":", key);
-  if (text.data) lode__json_put_string(line, text);
-  else lode__buf_adds(line, "null");
+static void put_text(strbuf *line, const char *key, lode_str text) {
+  strbuf_addf(line, ",\"%s\":", key);
+  if (text.data) json_put_string(line, text);
+  else strbuf_addstr(line, "null");
 }
 
 /* The uri is an argument of its own for Chroma, and among the metadata here. */
 static lode_status put_metadata(lines *l, lode_str metadata, lode_error *err) {
-  lode__buf *out = &l->line;
+  strbuf *out = &l->line;
   lode_str uri = {0};
   size_t n = 0;
-  lode__buf_adds(out, ",\"metadata\":");
+  strbuf_addstr(out, ",\"metadata\":");
   if (metadata.data) {
-    LODE__TRY(lode__json_parse(&l->json, metadata, NULL, err));
+    TRY(json_parse(&l->json, metadata, NULL, err));
     uint32_t at = 1;
     for (size_t i = 0; i < l->json.nodes[0].u.count; i++) {
       uint32_t key = at, value = l->json.nodes[key].next;
       at = l->json.nodes[value].next;
-      if (lode__str_eq(l->json.nodes[key].u.s, LODE__LIT("chroma:uri")) && l->json.nodes[value].type == LODE__JSON_STRING) {
+      if (str_eq(l->json.nodes[key].u.s, STR_LIT("chroma:uri")) && l->json.nodes[value].type == JSON_NODE_STRING) {
         uri = l->json.nodes[value].u.s;
         continue;
       }
-      lode__buf_addc(out, n++ ? ',' : '{');
-      lode__json_put_string(out, l->json.nodes[key].u.s);
-      lode__buf_addc(out, ':');
-      lode__json_put_node(out, &l->json, value);
+      strbuf_addch(out, n++ ? ',' : '{');
+      json_put_string(out, l->json.nodes[key].u.s);
+      strbuf_addch(out, ':');
+      json_put_node(out, &l->json, value);
     }
   }
-  lode__buf_adds(out, n ? "}" : "null");
+  strbuf_addstr(out, n ? "}" : "null");
   put_text(out, "uri", uri);
   return LODE_OK;
 }
@@ -86,15 +86,15 @@ static lode_status put_metadata(lines *l, lode_str metadata, lode_error *err) {
 static lode_status chroma_line(void *v, const lode_row *row, lode_error *err) {
   lines *l = v;
   l->line.len = 0;
-  lode__buf_adds(&l->line, "{\"id\":");
-  lode__json_put_string(&l->line, row->id);
-  lode__buf_adds(&l->line, ",\"embedding\":");
-  if (row->vector) lode__json_put_vector(&l->line, row->vector, row->dimension);
-  else lode__buf_adds(&l->line, "null");
+  strbuf_addstr(&l->line, "{\"id\":");
+  json_put_string(&l->line, row->id);
+  strbuf_addstr(&l->line, ",\"embedding\":");
+  if (row->vector) json_put_vector(&l->line, row->vector, row->dimension);
+  else strbuf_addstr(&l->line, "null");
   put_text(&l->line, "document", row->document);
-  LODE__TRY(put_metadata(l, row->metadata, err));
-  lode__buf_adds(&l->line, "}\n");
-  if (l->line.failed) return lode__fail_nomem(err);
+  TRY(put_metadata(l, row->metadata, err));
+  strbuf_addstr(&l->line, "}\n");
+  if (l->line.failed) return err_nomem(err);
   l->written++;
   return put(&l->file, l->line.data, l->line.len, err);
 }
@@ -103,7 +103,7 @@ lode_status lode__op_export_chroma(lode__op_context *ctx, const lode__args *args
   lode__open_how how = {0};
   lode__target target;
   lines l = {0};
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st = lode__out_file_open(&l.file, lode__arg_of(args, "file")->text.data, err);
   if (st == LODE_OK) {
     st = each_record(ctx, args, target.collection, LODE_ALL, chroma_line, &l, err);
@@ -111,8 +111,8 @@ lode_status lode__op_export_chroma(lode__op_context *ctx, const lode__args *args
     lode__out_file_close(&l.file);
   }
   lode__target_close(ctx, &target);
-  lode__buf_release(&l.line);
-  lode__json_release(&l.json);
+  strbuf_release(&l.line);
+  json_release(&l.json);
   return st == LODE_OK ? summary(ctx, args, l.written, err) : st;
 }
 
@@ -120,7 +120,7 @@ lode_status lode__op_export_chroma(lode__op_context *ctx, const lode__args *args
 
 typedef struct arrays {
   lode__out_file vectors, ids;
-  lode__buf line;
+  strbuf line;
   uint64_t counted, written;
   uint32_t dimension;
 } arrays;
@@ -147,32 +147,32 @@ static lode_status put_vector(void *v, const lode_row *row, lode_error *err) {
   arrays *a = v;
   if (!row->vector || a->written == a->counted) return LODE_OK; /* added since they were counted: not part of this export */
   a->line.len = 0;
-  lode__json_put_string(&a->line, row->id);
-  lode__buf_addc(&a->line, '\n');
-  if (a->line.failed) return lode__fail_nomem(err);
+  json_put_string(&a->line, row->id);
+  strbuf_addch(&a->line, '\n');
+  if (a->line.failed) return err_nomem(err);
   a->written++;
-  LODE__TRY(put(&a->vectors, row->vector, row->dimension * sizeof(float), err));
+  TRY(put(&a->vectors, row->vector, row->dimension * sizeof(float), err));
   return put(&a->ids, a->line.data, a->line.len, err);
 }
 
 static lode_status write_arrays(lode__op_context *ctx, const lode__args *args, lode_collection *c, arrays *a, lode_error *err) {
-  LODE__TRY(each_record(ctx, args, c, LODE_VECTOR, count_vector, a, err));
-  LODE__TRY(put_header(a, err));
-  LODE__TRY(each_record(ctx, args, c, LODE_VECTOR, put_vector, a, err));
-  if (a->written != a->counted) return lode__fail(err, LODE_BUSY, "records were deleted while they were written; run again");
-  LODE__TRY(lode__out_file_commit(&a->ids, err));
+  TRY(each_record(ctx, args, c, LODE_VECTOR, count_vector, a, err));
+  TRY(put_header(a, err));
+  TRY(each_record(ctx, args, c, LODE_VECTOR, put_vector, a, err));
+  if (a->written != a->counted) return err_set(err, LODE_BUSY, "records were deleted while they were written; run again");
+  TRY(lode__out_file_commit(&a->ids, err));
   return lode__out_file_commit(&a->vectors, err);
 }
 
 lode_status lode__op_export_npy(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__open_how how = {0};
   lode__target target;
-  lode__buf ids = {0};
+  strbuf ids = {0};
   arrays a = {0};
   const char *path = lode__arg_of(args, "file")->text.data;
-  lode__buf_addf(&ids, "%s.ids", path);
-  lode__buf_addc(&ids, 0);
-  if (ids.failed) return lode__fail_nomem(err);
+  strbuf_addf(&ids, "%s.ids", path);
+  strbuf_addch(&ids, 0);
+  if (ids.failed) return err_nomem(err);
   lode_status st = lode__target_open(ctx, args, &how, NULL, &target, err);
   if (st != LODE_OK) goto done;
   st = lode__out_file_open(&a.vectors, path, err);
@@ -186,7 +186,7 @@ lode_status lode__op_export_npy(lode__op_context *ctx, const lode__args *args, l
   }
   lode__target_close(ctx, &target);
 done:
-  lode__buf_release(&ids);
-  lode__buf_release(&a.line);
+  strbuf_release(&ids);
+  strbuf_release(&a.line);
   return st == LODE_OK ? summary(ctx, args, a.written, err) : st;
 }

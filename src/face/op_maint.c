@@ -16,10 +16,10 @@ static void send_damage(void *ctx, const lode_damage *damage) {
   d->count++;
   if (d->status != LODE_OK) return;
   lode__row_begin(d->ctx);
-  lode__row_text(d->ctx, "what", lode__str(damage->what ? damage->what : "damage"));
+  lode__row_text(d->ctx, "what", str_of(damage->what ? damage->what : "damage"));
   lode__row_text(d->ctx, "collection", damage->collection);
   lode__row_text(d->ctx, "id", damage->id);
-  lode__row_text(d->ctx, "detail", lode__str(damage->detail ? damage->detail : ""));
+  lode__row_text(d->ctx, "detail", str_of(damage->detail ? damage->detail : ""));
   d->status = lode__row_send(d->ctx, &d->error);
 }
 
@@ -31,7 +31,7 @@ static lode_status damages_status(const damages *d, lode_error *err) {
 static lode_status verify_summary(lode__op_context *ctx, bool ok, uint64_t count, const lode_stats *stats,
                                   lode_error *err) {
   lode__row_begin(ctx);
-  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_text(ctx, "store", str_of(ctx->folder));
   lode__row_bool(ctx, "ok", ok);
   lode__row_count(ctx, "damages", count);
   if (stats) lode__row_count(ctx, "records", stats->records);
@@ -45,8 +45,8 @@ static lode_status verify_unopened(lode__op_context *ctx, lode_error *err) {
   lode_error why = *err;
   damages found = {.ctx = ctx};
   send_damage(&found, &(lode_damage){.what = "store", .detail = why.text});
-  LODE__TRY(damages_status(&found, err));
-  LODE__TRY(verify_summary(ctx, false, found.count, NULL, err));
+  TRY(damages_status(&found, err));
+  TRY(verify_summary(ctx, false, found.count, NULL, err));
   *err = why;
   return LODE_CORRUPT;
 }
@@ -63,9 +63,9 @@ lode_status lode__op_verify(lode__op_context *ctx, const lode__args *args, lode_
     st = lode_verify(store, send_damage, &found, ctx->progress, &why);
     bool counted = lode_store_stats(store, &stats, NULL) == LODE_OK;
     ctx->release(ctx->opener, store);
-    LODE__TRY(damages_status(&found, err));
+    TRY(damages_status(&found, err));
     if (st == LODE_OK || st == LODE_CORRUPT)
-      LODE__TRY(verify_summary(ctx, st == LODE_OK, found.count, counted ? &stats : NULL, err));
+      TRY(verify_summary(ctx, st == LODE_OK, found.count, counted ? &stats : NULL, err));
   } else if (st == LODE_CORRUPT) {
     st = verify_unopened(ctx, &why);
   }
@@ -79,11 +79,11 @@ lode_status lode__op_salvage(lode__op_context *ctx, const lode__args *args, lode
   lode_str to = lode__arg_of(args, "to")->text;
   damages lost = {.ctx = ctx};
   lode_salvage_report report = {0};
-  if (!from->set) LODE__TRY(lode__op_may_use(ctx, err));
-  LODE__TRY(lode_salvage(source, to.data, send_damage, &lost, ctx->progress, &report, err));
-  LODE__TRY(damages_status(&lost, err));
+  if (!from->set) TRY(lode__op_may_use(ctx, err));
+  TRY(lode_salvage(source, to.data, send_damage, &lost, ctx->progress, &report, err));
+  TRY(damages_status(&lost, err));
   lode__row_begin(ctx);
-  lode__row_text(ctx, "from", lode__str(source));
+  lode__row_text(ctx, "from", str_of(source));
   lode__row_text(ctx, "to", to);
   lode__row_count(ctx, "records", report.records);
   lode__row_count(ctx, "lost", report.lost);
@@ -99,11 +99,11 @@ lode_status lode__op_backup(lode__op_context *ctx, const lode__args *args, lode_
   lode_str file = lode__arg_of(args, "file")->text;
   struct stat info = {0};
   lode_store *store = NULL;
-  LODE__TRY(ctx->open(ctx->opener, &how, &store, err));
+  TRY(ctx->open(ctx->opener, &how, &store, err));
   lode_status st = lode_backup(store, file.data, ctx->progress, err);
   ctx->release(ctx->opener, store);
   if (st != LODE_OK) return st;
-  bool sized = lode__os->stat(file.data, &info) == 0;
+  bool sized = os_api->stat(file.data, &info) == 0;
   lode__row_begin(ctx);
   lode__row_text(ctx, "file", file);
   lode__row_count(ctx, "bytes", sized ? (uint64_t)info.st_size : 0);
@@ -114,12 +114,12 @@ lode_status lode__op_restore(lode__op_context *ctx, const lode__args *args, lode
   lode_str file = lode__arg_of(args, "file")->text;
   const lode__arg *to = lode__arg_of(args, "to");
   const char *folder = to->set ? to->text.data : ctx->folder;
-  LODE__TRY(lode__op_may_write(ctx, err));
-  if (!to->set) LODE__TRY(lode__op_may_use(ctx, err));
-  LODE__TRY(lode_restore(file.data, folder, ctx->progress, err));
+  TRY(lode__op_may_write(ctx, err));
+  if (!to->set) TRY(lode__op_may_use(ctx, err));
+  TRY(lode_restore(file.data, folder, ctx->progress, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "file", file);
-  lode__row_text(ctx, "store", lode__str(folder));
+  lode__row_text(ctx, "store", str_of(folder));
   return lode__row_summary(ctx, err);
 }
 
@@ -128,16 +128,16 @@ static lode_status shrink(lode__op_context *ctx, lode_status (*work)(lode_store 
   lode__open_how how = {.write = true, .brief = true}; /* what is measured is what `work` did */
   lode_stats before = {0}, after = {0};
   lode_store *store = NULL;
-  LODE__TRY(ctx->open(ctx->opener, &how, &store, err));
+  TRY(ctx->open(ctx->opener, &how, &store, err));
   lode_status st;
-  LODE__GOTO(lode_store_stats(store, &before, err));
-  LODE__GOTO(work(store, ctx->progress, err));
-  LODE__GOTO(lode_store_stats(store, &after, err));
+  TRY_GOTO(lode_store_stats(store, &before, err));
+  TRY_GOTO(work(store, ctx->progress, err));
+  TRY_GOTO(lode_store_stats(store, &after, err));
   lode__row_begin(ctx);
-  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_text(ctx, "store", str_of(ctx->folder));
   lode__row_count(ctx, "bytes_before", before.bytes);
   lode__row_count(ctx, "bytes", after.bytes);
-  LODE__GOTO(lode__row_summary(ctx, err));
+  TRY_GOTO(lode__row_summary(ctx, err));
 done:
   ctx->release(ctx->opener, store);
   return st;

@@ -26,15 +26,15 @@ typedef struct sample {
   size_t n;
   point *points;      /* want */
   float *vectors;     /* want x dimension */
-  lode__arena arena;
-  lode__json json;
+  mem_arena arena;
+  json_doc json;
 } sample;
 
 /* ---- Points ---- */
 
 static lode_status copy_text(sample *s, lode_str text, lode_str *out, lode_error *err) {
-  char *copy = lode__arena_copy(&s->arena, text.data ? text.data : "", text.len);
-  if (!copy) return lode__fail_nomem(err);
+  char *copy = mem_arena_copy(&s->arena, text.data ? text.data : "", text.len);
+  if (!copy) return err_nomem(err);
   *out = (lode_str){copy, text.len};
   return LODE_OK;
 }
@@ -49,25 +49,25 @@ static lode_str beginning(lode_str text) {
 
 /* The value of the key: a string as it is, another scalar as JSON writes it. */
 static lode_status group_of(sample *s, lode_str metadata, lode_str *group, lode_error *err) {
-  lode__buf text = {0};
+  strbuf text = {0};
   *group = (lode_str){0};
   if (!s->key.data || !metadata.data) return LODE_OK;
-  LODE__TRY(lode__json_parse(&s->json, metadata, NULL, err));
-  uint32_t at = s->json.nodes[0].type == LODE__JSON_OBJECT ? lode__json_get(&s->json, 0, s->key) : 0;
-  if (!at || s->json.nodes[at].type == LODE__JSON_NULL) return LODE_OK;
-  if (s->json.nodes[at].type == LODE__JSON_STRING) return copy_text(s, beginning(s->json.nodes[at].u.s), group, err);
-  lode__json_put_node(&text, &s->json, at);
-  lode_status st = text.failed ? lode__fail_nomem(err) : copy_text(s, beginning((lode_str){text.data, text.len}), group, err);
-  lode__buf_release(&text);
+  TRY(json_parse(&s->json, metadata, NULL, err));
+  uint32_t at = s->json.nodes[0].type == JSON_NODE_OBJECT ? json_get(&s->json, 0, s->key) : 0;
+  if (!at || s->json.nodes[at].type == JSON_NODE_NULL) return LODE_OK;
+  if (s->json.nodes[at].type == JSON_NODE_STRING) return copy_text(s, beginning(s->json.nodes[at].u.s), group, err);
+  json_put_node(&text, &s->json, at);
+  lode_status st = text.failed ? err_nomem(err) : copy_text(s, beginning((lode_str){text.data, text.len}), group, err);
+  strbuf_release(&text);
   return st;
 }
 
 static lode_status take(sample *s, const lode_row *row, lode_error *err) {
   if (!row->vector || row->dimension != s->dimension || s->n == s->want) return LODE_OK; /* still pending */
   point *p = &s->points[s->n];
-  LODE__TRY(copy_text(s, row->id, &p->id, err));
-  LODE__TRY(copy_text(s, beginning(row->document), &p->label, err));
-  LODE__TRY(group_of(s, row->metadata, &p->group, err));
+  TRY(copy_text(s, row->id, &p->id, err));
+  TRY(copy_text(s, beginning(row->document), &p->label, err));
+  TRY(group_of(s, row->metadata, &p->group, err));
   memcpy(s->vectors + s->n * s->dimension, row->vector, s->dimension * sizeof(float));
   s->n++;
   return LODE_OK;
@@ -79,7 +79,7 @@ static bool goes_on(lode_progress progress, uint64_t done, uint64_t total) {
   return !progress.step || progress.step(progress.ctx, "reading", done, total);
 }
 
-static lode_status cancelled(lode_error *err) { return lode__fail(err, LODE_CANCELLED, "the map was not finished"); }
+static lode_status cancelled(lode_error *err) { return err_set(err, LODE_CANCELLED, "the map was not finished"); }
 
 static lode_status read_all(sample *s, lode_progress progress, lode_error *err) {
   lode_get_request request = {.select = s->select, .limit = PAGE_ROWS, .include = LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR};
@@ -109,14 +109,14 @@ static lode_status find_end(const sample *s, uint64_t *end, lode_error *err) {
   uint64_t low = 0, high = s->records;
   bool any = true;
   for (;;) {
-    LODE__TRY(any_behind(s, high, &any, err));
+    TRY(any_behind(s, high, &any, err));
     if (!any) break;
     low = high;
     high *= 2;
   }
   while (low + 1 < high) {
     uint64_t middle = low + (high - low) / 2;
-    LODE__TRY(any_behind(s, middle, &any, err));
+    TRY(any_behind(s, middle, &any, err));
     if (any) low = middle;
     else high = middle;
   }
@@ -127,7 +127,7 @@ static lode_status find_end(const sample *s, uint64_t *end, lode_error *err) {
 static lode_status read_spread(sample *s, lode_progress progress, lode_error *err) {
   lode_get_request request = {.limit = 1, .include = LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR};
   uint64_t end = 0, behind = 0;
-  LODE__TRY(find_end(s, &end, err));
+  TRY(find_end(s, &end, err));
   for (size_t i = 0; i < s->want; i++) {
     lode_result *result = NULL;
     uint64_t place = (uint64_t)((double)i * (double)end / (double)s->want);
@@ -147,10 +147,10 @@ static lode_status read_spread(sample *s, lode_progress progress, lode_error *er
 
 static lode_status describe(sample *s, lode_store *store, lode_str name, lode_error *err) {
   lode_collection_list *list = NULL;
-  LODE__TRY(lode_collections(store, &list, err));
+  TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (!lode__str_eq(info->name, name)) continue;
+    if (!str_eq(info->name, name)) continue;
     s->unit = info->metric == LODE_COSINE;
     s->dimension = info->dimension;
     s->records = info->records;
@@ -167,7 +167,7 @@ static lode_status send_points(lode__op_context *ctx, const sample *s, const dou
     lode__row_real(ctx, "y", round(xy[2 * i + 1] * 1e5) / 1e5);
     lode__row_text(ctx, "label", s->points[i].label);
     lode__row_text(ctx, "group", s->points[i].group);
-    LODE__TRY(lode__row_send(ctx, err));
+    TRY(lode__row_send(ctx, err));
   }
   return LODE_OK;
 }
@@ -189,30 +189,30 @@ lode_status lode__op_map(lode__op_context *ctx, const lode__args *args, lode_err
   double *xy = NULL;
   sample s = {.select = lode__selection_of(args), .want = (size_t)lode__arg_of(args, "sample")->number};
   lode_status st;
-  lode__arena_init(&s.arena, 0);
+  mem_arena_init(&s.arena, 0);
   if (key->set) s.key = key->text;
-  LODE__GOTO(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY_GOTO(lode__target_open(ctx, args, &how, NULL, &target, err));
   s.collection = target.collection;
-  LODE__GOTO(describe(&s, target.store, lode__arg_of(args, "collection")->text, err));
+  TRY_GOTO(describe(&s, target.store, lode__arg_of(args, "collection")->text, err));
   if (s.dimension) {
     bool filtered = s.select.where.data != NULL;
     if (s.want > MOST_FLOATS / s.dimension) s.want = MOST_FLOATS / s.dimension;
-    s.points = lode__alloc_zero(s.want, sizeof *s.points);
-    s.vectors = lode__alloc_zero(s.want * s.dimension, sizeof *s.vectors);
-    xy = lode__alloc_zero(2 * s.want, sizeof *xy);
-    if (!s.points || !s.vectors || !xy) LODE__GOTO(lode__fail_nomem(err));
-    LODE__GOTO(filtered || s.records <= s.want ? read_all(&s, ctx->progress, err) : read_spread(&s, ctx->progress, err));
-    LODE__GOTO(lode__plane_of(s.vectors, s.n, s.dimension, s.unit, ctx->progress, xy, &plane, err));
-    LODE__GOTO(send_points(ctx, &s, xy, err));
+    s.points = mem_calloc(s.want, sizeof *s.points);
+    s.vectors = mem_calloc(s.want * s.dimension, sizeof *s.vectors);
+    xy = mem_calloc(2 * s.want, sizeof *xy);
+    if (!s.points || !s.vectors || !xy) TRY_GOTO(err_nomem(err));
+    TRY_GOTO(filtered || s.records <= s.want ? read_all(&s, ctx->progress, err) : read_spread(&s, ctx->progress, err));
+    TRY_GOTO(lode__plane_of(s.vectors, s.n, s.dimension, s.unit, ctx->progress, xy, &plane, err));
+    TRY_GOTO(send_points(ctx, &s, xy, err));
   }
-  LODE__GOTO(send_summary(ctx, args, &s, &plane, err));
+  TRY_GOTO(send_summary(ctx, args, &s, &plane, err));
   ctx->nothing = s.n == 0;
 done:
   lode__target_close(ctx, &target);
-  lode__arena_release(&s.arena);
-  lode__json_release(&s.json);
-  lode__free(s.points);
-  lode__free(s.vectors);
-  lode__free(xy);
+  mem_arena_release(&s.arena);
+  json_release(&s.json);
+  mem_free(s.points);
+  mem_free(s.vectors);
+  mem_free(xy);
   return st;
 }

@@ -33,7 +33,7 @@ enum { READ_BYTES = 64 << 10, KEEP_BYTES = 1 << 20, QUEUE_BYTES = 8 << 20, GRACE
 
 typedef struct outgoing outgoing;
 struct outgoing {
-  lode__buf line;
+  strbuf line;
   outgoing *next;
 };
 
@@ -56,39 +56,39 @@ typedef struct server {
   bool closing, closed;         /* no more will come; nobody reads any more */
   int wake;                     /* eventfd: the output is closed */
   /* input */
-  lode__buf in;
+  strbuf in;
   size_t scanned;
   bool skipping;                /* the rest of a line that is too long */
   /* watching */
   bool watch;
   atomic_bool watching;
   uint64_t watch_call, watch_ns;
-  lode__buf watch_body;         /* its arguments */
+  strbuf watch_body;         /* its arguments */
 } server;
 
 static void log_line(void *ctx, const char *text) {
-  lode__buf line = {0};
+  strbuf line = {0};
   (void)ctx;
-  lode__buf_adds(&line, "lode mcp: ");
-  lode__put_clean(&line, lode__str(text), 0);
-  lode__buf_addc(&line, '\n');
+  strbuf_addstr(&line, "lode mcp: ");
+  lode__put_clean(&line, str_of(text), 0);
+  strbuf_addch(&line, '\n');
   /* Nobody is left to be told when standard error fails */
   if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
-  lode__buf_release(&line);
+  strbuf_release(&line);
 }
 
 /* ---- Output ---- */
 
-static void send_line(void *ctx, lode__buf *line) {
+static void send_line(void *ctx, strbuf *line) {
   server *s = ctx;
-  outgoing *o = line->failed ? NULL : lode__alloc(sizeof *o);
+  outgoing *o = line->failed ? NULL : mem_alloc(sizeof *o);
   if (!o) {
-    lode__buf_release(line);
+    strbuf_release(line);
     log_line(NULL, "out of memory: an answer was lost");
     return;
   }
   *o = (outgoing){.line = *line};
-  *line = (lode__buf){0};
+  *line = (strbuf){0};
   pthread_mutex_lock(&s->lock);
   *s->last = o;
   s->last = &o->next;
@@ -118,8 +118,8 @@ static void *write_lines(void *ctx) {
       (void)eventfd_write(s->wake, 1);
     }
     pthread_cond_broadcast(&s->changed);
-    lode__buf_release(&o->line);
-    lode__free(o);
+    strbuf_release(&o->line);
+    mem_free(o);
   }
   s->queued = 0;
   pthread_cond_broadcast(&s->changed);
@@ -202,7 +202,7 @@ static void run_tool(void *ctx, lode__mcp_request *r) {
   server *s = ctx;
   char name[80];
   lode_error err = {.record = LODE_NO_RECORD};
-  lode_str root = lode__str(s->project.root);
+  lode_str root = str_of(s->project.root);
   snprintf(name, sizeof name, "mcp.%s", r->tool->name);
   lode__call call = {.name = name, .words = &root, .n_words = 1, .body = {r->arguments.data, r->arguments.len}, .done = call_done, .ctx = r};
   if (r->tool->is_long) {
@@ -234,21 +234,21 @@ static void watch_done(void *ctx, lode__answer *answer) {
 
 /* Asks the worker to watch; again after a while when that ended, for another process may watch now and not later. */
 static void keep_watching(server *s) {
-  lode__buf *body = &s->watch_body;
-  uint64_t now = lode__os->now_ns();
+  strbuf *body = &s->watch_body;
+  uint64_t now = os_api->now_ns();
   lode_error err = {.record = LODE_NO_RECORD};
   if (!s->watch || atomic_load(&s->watching) || now < s->watch_ns) return;
   s->watch_ns = now + WATCH_AGAIN_MS * UINT64_C(1000000);
   if (!body->len) {
-    lode__buf_adds(body, "{\"path\":");
-    lode__json_put_string(body, lode__str(s->project.root));
-    lode__buf_addc(body, '}');
+    strbuf_addstr(body, "{\"path\":");
+    json_put_string(body, str_of(s->project.root));
+    strbuf_addch(body, '}');
   }
   lode__call call = {.name = "watch", .body = {body->data, body->len}, .flags = LODE__CALL_LONG | LODE__CALL_PROGRESS | LODE__CALL_ROWS,
                      .done = watch_done, .ctx = s};
   atomic_store(&s->watching, true);
   keep_list(s, true);
-  lode_status st = body->failed ? lode__fail_nomem(&err) : need_worker(s, &err);
+  lode_status st = body->failed ? err_nomem(&err) : need_worker(s, &err);
   if (st == LODE_OK) st = lode__supervisor_call(s->supervisor, &call, &s->watch_call, &err);
   if (st == LODE_OK) return;
   atomic_store(&s->watching, false);
@@ -275,7 +275,7 @@ static void take_lines(server *s) {
   s->scanned = s->in.len;
   if (s->in.len > LODE__MCP_LINE_BYTES) s->skipping = true;
   if (s->skipping || (s->in.len == 0 && s->in.cap > KEEP_BYTES)) {
-    lode__buf_release(&s->in);
+    strbuf_release(&s->in);
     s->scanned = 0;
   }
 }
@@ -287,9 +287,9 @@ static bool read_some(server *s) {
   int n = poll(fds, 2, s->watch ? 1000 : -1);
   if (n <= 0) return (n == 0 || errno == EINTR) && !lode__interrupted;
   if (fds[1].revents) return false;
-  char *room = lode__buf_room(&s->in, READ_BYTES);
+  char *room = strbuf_reserve(&s->in, READ_BYTES);
   if (!room) { /* as if the line were too long */
-    lode__buf_release(&s->in);
+    strbuf_release(&s->in);
     s->scanned = 0;
     s->skipping = true;
     return true;
@@ -316,17 +316,17 @@ static void catch_signals(void) {
 
 /* Waits until all that was asked is answered and written, and nobody stopped us or stopped reading. */
 static void answer_the_rest(server *s) {
-  uint64_t written = 0, since = lode__os->now_ns();
+  uint64_t written = 0, since = os_api->now_ns();
   for (;;) {
     size_t left = lode__mcp_in_flight(s->mcp);
-    uint64_t now = lode__os->now_ns();
+    uint64_t now = os_api->now_ns();
     pthread_mutex_lock(&s->lock);
     bool end = s->closed || lode__interrupted || (left == 0 && s->queued == 0);
     if (s->queued == 0 || s->written != written) since = now; /* nothing to read, or it is read */
     written = s->written;
     pthread_mutex_unlock(&s->lock);
     if (end || now - since > (uint64_t)GRACE_MS * 1000000) return;
-    lode__os->sleep_us(2000);
+    os_api->sleep_us(2000);
   }
 }
 
@@ -355,10 +355,10 @@ static lode_status serve(server *s, lode_error *err) {
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->changed, NULL);
   s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (s->wake < 0) return lode__fail_errno(err, errno, "eventfd");
-  LODE__TRY(lode__mcp_make(&port, &s->mcp, err));
+  if (s->wake < 0) return err_errno(err, errno, "eventfd");
+  TRY(lode__mcp_make(&port, &s->mcp, err));
   int errnum = pthread_create(&writer, NULL, write_lines, s);
-  if (errnum) return lode__fail_errno(err, errnum, "pthread_create");
+  if (errnum) return err_errno(err, errnum, "pthread_create");
   catch_signals();
   do keep_watching(s);
   while (read_some(s));
@@ -370,16 +370,16 @@ static lode_status serve(server *s, lode_error *err) {
 lode_status lode__op_mcp(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   server s = {.settings = ctx->settings, .watch = lode__arg_of(args, "watch")->number, .no_sandbox = lode__arg_of(args, "no_sandbox")->number,
               .wake = -1};
-  LODE__TRY(lode__models_allowed(args, &s.models, err));
-  LODE__TRY(lode__project_locate(&s.project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
+  TRY(lode__models_allowed(args, &s.models, err));
+  TRY(lode__project_locate(&s.project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
   s.found = ctx->folder == NULL;
   if (s.project.passed[0]) log_line(NULL, s.project.passed);
   lode_status st = serve(&s, err);
   if (s.looked) keep_list(&s, false);
   lode__mcp_free(s.mcp);
   if (s.wake >= 0) close(s.wake);
-  lode__buf_release(&s.in);
-  lode__buf_release(&s.watch_body);
+  strbuf_release(&s.in);
+  strbuf_release(&s.watch_body);
   lode__project_release(&s.project);
   return st;
 }
@@ -388,43 +388,43 @@ lode_status lode__op_mcp(lode__op_context *ctx, const lode__args *args, lode_err
 
 static lode_status tell(lode__op_context *ctx, size_t i, const char *path, const char *state, lode_error *err) {
   lode__row_begin(ctx);
-  lode__row_text(ctx, "client", lode__str(lode__mcp_name(i)));
-  lode__row_text(ctx, "state", lode__str(state));
-  lode__row_text(ctx, "file", lode__str(path));
+  lode__row_text(ctx, "client", str_of(lode__mcp_name(i)));
+  lode__row_text(ctx, "state", str_of(state));
+  lode__row_text(ctx, "file", str_of(path));
   return lode__row_send(ctx, err);
 }
 
 static lode_status install_one(lode__op_context *ctx, size_t i, const char *root, bool print, lode_error *err) {
-  lode__buf program = {0}, path = {0}, text = {0};
+  strbuf program = {0}, path = {0}, text = {0};
   lode__mcp_state state;
   bool changed = false;
   lode_status st;
-  LODE__GOTO(lode__mcp_program(&program, err));
-  LODE__GOTO(lode__mcp_look(i, root, &state, &path, err));
+  TRY_GOTO(lode__mcp_program(&program, err));
+  TRY_GOTO(lode__mcp_look(i, root, &state, &path, err));
   if (print) {
-    LODE__GOTO(lode__mcp_preview(i, root, program.data, &text, err));
-    LODE__GOTO(ctx->sink->bytes(ctx->sink, text.data ? text.data : "", text.len, err));
+    TRY_GOTO(lode__mcp_preview(i, root, program.data, &text, err));
+    TRY_GOTO(ctx->sink->bytes(ctx->sink, text.data ? text.data : "", text.len, err));
     goto done;
   }
-  LODE__GOTO(lode__mcp_install(i, root, program.data, &changed, err));
-  LODE__GOTO(tell(ctx, i, path.data, changed ? "registered" : "same", err));
+  TRY_GOTO(lode__mcp_install(i, root, program.data, &changed, err));
+  TRY_GOTO(tell(ctx, i, path.data, changed ? "registered" : "same", err));
 done:
-  lode__buf_release(&program);
-  lode__buf_release(&path);
-  lode__buf_release(&text);
+  strbuf_release(&program);
+  strbuf_release(&path);
+  strbuf_release(&text);
   return st;
 }
 
 static lode_status remove_one(lode__op_context *ctx, size_t i, const char *root, lode_error *err) {
-  lode__buf path = {0};
+  strbuf path = {0};
   lode__mcp_state state;
   bool changed = false;
   lode_status st;
-  LODE__GOTO(lode__mcp_look(i, root, &state, &path, err));
-  LODE__GOTO(lode__mcp_remove(i, root, &changed, err));
-  LODE__GOTO(tell(ctx, i, path.data, changed ? "removed" : "absent", err));
+  TRY_GOTO(lode__mcp_look(i, root, &state, &path, err));
+  TRY_GOTO(lode__mcp_remove(i, root, &changed, err));
+  TRY_GOTO(tell(ctx, i, path.data, changed ? "removed" : "absent", err));
 done:
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return st;
 }
 
@@ -434,13 +434,13 @@ static lode_status each_client(lode__op_context *ctx, const lode__args *args, bo
   bool print = lode__arg_of(args, "print")->number, any = false;
   lode__project project;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__project_locate(&project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
+  TRY(lode__project_locate(&project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
   for (size_t i = 0; i < lode__mcp_count() && st == LODE_OK; i++) {
-    if (!lode__str_eq(lode__str(lode__mcp_name(i)), client->text)) continue;
+    if (!str_eq(str_of(lode__mcp_name(i)), client->text)) continue;
     any = true;
     st = install ? install_one(ctx, i, project.root, print, err) : remove_one(ctx, i, project.root, err);
   }
-  if (st == LODE_OK && !any) st = lode__fail_internal(err, "a client of the table is not known");
+  if (st == LODE_OK && !any) st = err_internal(err, "a client of the table is not known");
   lode__project_release(&project);
   return st;
 }

@@ -42,7 +42,7 @@ static lode_status send_rows(lode__op_context *ctx, getting *get, const lode_res
     lode__row_begin(ctx);
     lode__row_text(ctx, "id", row->id);
     put_parts(ctx, row, get->request.include);
-    LODE__TRY(lode__row_send(ctx, err));
+    TRY(lode__row_send(ctx, err));
     get->left--;
     get->sent++;
   }
@@ -92,7 +92,7 @@ static lode_status get_summary(lode__op_context *ctx, const getting *get, bool m
 static lode_status may_get(lode__op_context *ctx, lode_collection *collection, uint64_t limit, lode_error *err) {
   uint64_t count = limit;
   if (!ctx->put_back) return LODE_OK;
-  if (limit == UINT64_MAX) LODE__TRY(lode_count(collection, &count, err));
+  if (limit == UINT64_MAX) TRY(lode_count(collection, &count, err));
   return lode__op_before_reading(ctx, count, err);
 }
 
@@ -107,9 +107,9 @@ lode_status lode__op_get(lode__op_context *ctx, const lode__args *args, lode_err
                              .include = include_of(args)}};
   bool by_ids = get.request.select.ids != NULL;
   if (by_ids && get.request.after)
-    return lode__fail(err, LODE_INVALID, "ids and after do not go together: ids are not paged");
+    return err_set(err, LODE_INVALID, "ids and after do not go together: ids are not paged");
   get.left = limit->set && limit->number ? limit->number : !limit->set && !by_ids ? DEFAULT_LIMIT : UINT64_MAX;
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st = may_get(ctx, target.collection, by_ids ? get.request.select.n_ids : get.left, err);
   if (st == LODE_OK) st = by_ids ? get_by_ids(ctx, target.collection, &get, err) : get_by_pages(ctx, target.collection, &get, err);
   lode__target_close(ctx, &target);
@@ -136,52 +136,52 @@ static lode_status pick_mode(const lode__args *args, asking *ask, lode_error *er
   const lode__arg *asked = lode__arg_of(args, "mode");
   bool one = lode__arg_of(args, "vector")->set, many = lode__arg_of(args, "vectors")->set;
   bool text = lode__arg_of(args, "text")->set, vector = one || many;
-  if (one && many) return lode__fail(err, LODE_INVALID, "vector and vectors do not go together: give one of them");
-  if (!vector && !text) return lode__fail(err, LODE_INVALID, "say what to look for: a vector, vectors, or text");
+  if (one && many) return err_set(err, LODE_INVALID, "vector and vectors do not go together: give one of them");
+  if (!vector && !text) return err_set(err, LODE_INVALID, "say what to look for: a vector, vectors, or text");
   ask->mode = asked->set ? modes[asked->number] : text ? LODE_HYBRID : LODE_BY_VECTOR;
   ask->embed = text && !vector && ask->mode != LODE_BY_TEXT;
   ask->may_not = ask->embed && !asked->set;
   if (ask->mode == LODE_HYBRID && !text)
-    return lode__fail(err, LODE_INVALID, "mode %.*s needs text", (int)asked->text.len, asked->text.data);
-  if (ask->mode == LODE_BY_TEXT && !text) return lode__fail(err, LODE_INVALID, "mode text needs text");
+    return err_set(err, LODE_INVALID, "mode %.*s needs text", (int)asked->text.len, asked->text.data);
+  if (ask->mode == LODE_BY_TEXT && !text) return err_set(err, LODE_INVALID, "mode text needs text");
   if (ask->mode == LODE_BY_TEXT && vector)
-    return lode__fail(err, LODE_INVALID, "mode text takes no vector; hybrid takes both");
+    return err_set(err, LODE_INVALID, "mode text takes no vector; hybrid takes both");
   if (ask->mode == LODE_BY_VECTOR && text && vector)
-    return lode__fail(err, LODE_INVALID, "mode vector takes no text beside a vector; hybrid takes both");
+    return err_set(err, LODE_INVALID, "mode vector takes no text beside a vector; hybrid takes both");
   return LODE_OK;
 }
 
 /* The vector of the text by the collection's model. *vector stays NULL where words have to do. */
 static lode_status embed_query(lode__op_context *ctx, const lode__args *args, const lode__target *target, const asking *ask, float **vector,
                                uint32_t *dimension, lode_error *err) {
-  lode__buf stamped = {0};
+  strbuf stamped = {0};
   lode_embedder *embedder = NULL;
   lode_str text = lode__arg_of(args, "text")->text;
   lode_status st;
-  LODE__GOTO(lode__embedder_stamped(target->store, lode__arg_of(args, "collection")->text, &stamped, dimension, err));
+  TRY_GOTO(lode__embedder_stamped(target->store, lode__arg_of(args, "collection")->text, &stamped, dimension, err));
   if (*dimension == 0 && ask->may_not) goto done; /* no vectors to compare with */
   if (!stamped.data[0]) {
     if (!ask->may_not)
-      st = lode__fail(err, LODE_INVALID, "the collection does not say which model makes its vectors, so none can be made of the text: give a "
+      st = err_set(err, LODE_INVALID, "the collection does not say which model makes its vectors, so none can be made of the text: give a "
                       "vector, use mode text, or make vectors with `lode db embed`");
     goto done;
   }
-  st = lode__embedder_of(ctx, args, lode__str(stamped.data), lode__str(stamped.data), &embedder, err);
+  st = lode__embedder_of(ctx, args, str_of(stamped.data), str_of(stamped.data), &embedder, err);
   if (st != LODE_OK && ask->may_not) { /* not installed, no server, or a name that only its owner knows */
     if (err && st != LODE_NOT_FOUND) lode__op_note(ctx, "searching by words alone: %s", err->text);
     else lode__op_note(ctx, "searching by words alone: the collection's model %s is not at hand", stamped.data);
-    lode__error_clear(err);
+    err_clear(err);
     st = LODE_OK;
     goto done;
   }
-  LODE__GOTO(st);
+  TRY_GOTO(st);
   *dimension = lode_embedder_info_of(embedder)->dimension;
-  *vector = lode__alloc_zero(*dimension, sizeof **vector);
-  if (!*vector) LODE__GOTO(lode__fail_nomem(err));
+  *vector = mem_calloc(*dimension, sizeof **vector);
+  if (!*vector) TRY_GOTO(err_nomem(err));
   st = lode_embed(embedder, &text, 1, *vector, err);
 done:
   lode_embedder_close(embedder);
-  lode__buf_release(&stamped);
+  strbuf_release(&stamped);
   return st;
 }
 
@@ -197,7 +197,7 @@ static lode_status send_hits(lode__op_context *ctx, const lode_query_request *re
     else lode__row_real(ctx, "distance", row->distance);
     if (request->mode != LODE_BY_VECTOR) lode__row_real(ctx, "score", row->score);
     put_parts(ctx, row, request->include);
-    LODE__TRY(lode__row_send(ctx, err));
+    TRY(lode__row_send(ctx, err));
   }
   return LODE_OK;
 }
@@ -245,30 +245,30 @@ lode_status lode__op_query(lode__op_context *ctx, const lode__args *args, lode_e
       .progress = ctx->progress,
   };
   lode_status st;
-  LODE__GOTO(pick_mode(args, &ask, err));
+  TRY_GOTO(pick_mode(args, &ask, err));
   if (request.vector_weight < 0 || request.text_weight < 0 || request.vector_weight + request.text_weight <= 0)
-    LODE__GOTO(lode__fail(err, LODE_INVALID, "weights must not be negative, nor both be 0"));
-  if (lode__mul_over(request.n, request.k, &rows)) rows = SIZE_MAX;
-  LODE__GOTO(lode__op_before_reading(ctx, rows, err));
-  LODE__GOTO(lode__target_open(ctx, args, &how, NULL, &target, err));
+    TRY_GOTO(err_set(err, LODE_INVALID, "weights must not be negative, nor both be 0"));
+  if (mem_mul_overflow(request.n, request.k, &rows)) rows = SIZE_MAX;
+  TRY_GOTO(lode__op_before_reading(ctx, rows, err));
+  TRY_GOTO(lode__target_open(ctx, args, &how, NULL, &target, err));
   request.mode = ask.mode;
   if (ask.embed) {
-    LODE__GOTO(embed_query(ctx, args, &target, &ask, &made, &request.dimension, err));
+    TRY_GOTO(embed_query(ctx, args, &target, &ask, &made, &request.dimension, err));
     request.vectors = made;
     if (!made) request.mode = LODE_BY_TEXT;
     if (!made) request.dimension = 0;
   }
   if (request.mode != LODE_BY_VECTOR) {
-    texts = lode__alloc_zero(request.n, sizeof *texts);
-    if (!texts) LODE__GOTO(lode__fail_nomem(err));
+    texts = mem_calloc(request.n, sizeof *texts);
+    if (!texts) TRY_GOTO(err_nomem(err));
     for (size_t i = 0; i < request.n; i++) texts[i] = lode__arg_of(args, "text")->text;
     request.texts = texts;
   }
-  LODE__GOTO(run_queries(ctx, target.collection, &request, err));
+  TRY_GOTO(run_queries(ctx, target.collection, &request, err));
 done:
   lode__target_close(ctx, &target);
-  lode__free(made);
-  lode__free(texts);
+  mem_free(made);
+  mem_free(texts);
   return st;
 }
 
@@ -292,7 +292,7 @@ static lode_status export_to_sink(lode__op_context *ctx, lode_collection *collec
   exporting e = {.sink = ctx->sink};
   lode_selection selection = lode__selection_of(args);
   uint64_t written = 0;
-  if (!ctx->sink->bytes) return lode__fail(err, LODE_UNSUPPORTED, "export needs a file here");
+  if (!ctx->sink->bytes) return err_set(err, LODE_UNSUPPORTED, "export needs a file here");
   lode_status st = lode_export(collection, &selection, include_of(args), write_sink, &e, ctx->progress, &written, err);
   ctx->nothing = st == LODE_OK && written == 0 && selects(&selection);
   if (st == LODE_OK || e.error.status == LODE_OK) return st;
@@ -306,10 +306,10 @@ static lode_status export_to_file(lode__op_context *ctx, lode_collection *collec
   lode_selection selection = lode__selection_of(args);
   uint64_t written = 0;
   lode__out_file file;
-  LODE__TRY(lode__out_file_open(&file, path.data, err));
+  TRY(lode__out_file_open(&file, path.data, err));
   lode_status st = lode_export(collection, &selection, include_of(args), lode__out_file_write, &file, ctx->progress,
                                &written, err);
-  if (st != LODE_OK && file.errnum) st = lode__fail_errno(err, file.errnum, path.data);
+  if (st != LODE_OK && file.errnum) st = err_errno(err, file.errnum, path.data);
   if (st == LODE_OK) st = lode__out_file_commit(&file, err);
   lode__out_file_close(&file);
   if (st != LODE_OK) return st;
@@ -322,9 +322,9 @@ static lode_status export_to_file(lode__op_context *ctx, lode_collection *collec
 
 lode_status lode__op_export(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   lode__open_how how = {0};
-  bool to_sink = lode__str_eq(lode__arg_of(args, "file")->text, LODE__LIT("-"));
+  bool to_sink = str_eq(lode__arg_of(args, "file")->text, STR_LIT("-"));
   lode__target target;
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st = to_sink ? export_to_sink(ctx, target.collection, args, err)
                          : export_to_file(ctx, target.collection, args, err);
   lode__target_close(ctx, &target);

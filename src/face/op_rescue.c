@@ -14,12 +14,12 @@ typedef struct doubts {
   const char *path;
   int fd;
   uint64_t at;
-  lode__buf line;
+  strbuf line;
 } doubts;
 
 static lode_status doubts_flush(doubts *d, lode_error *err) {
-  if (d->line.failed) return lode__fail_nomem(err);
-  if (d->line.len) LODE__TRY(lode__os_write_full(d->fd, d->line.data, d->line.len, d->at, err));
+  if (d->line.failed) return err_nomem(err);
+  if (d->line.len) TRY(os_write_full(d->fd, d->line.data, d->line.len, d->at, err));
   d->at += d->line.len;
   d->line.len = 0;
   return LODE_OK;
@@ -28,23 +28,23 @@ static lode_status doubts_flush(doubts *d, lode_error *err) {
 static lode_status doubts_add(doubts *d, lode_str collection, lode_str id, const char *what, lode_error *err) {
   if (!d->path) return LODE_OK;
   if (d->fd < 0) {
-    d->fd = LODE__RETRY(lode__os->open(d->path, O_WRONLY | O_CREAT | O_TRUNC, 0600));
-    if (d->fd < 0) return lode__fail_errno(err, errno, d->path);
+    d->fd = OS_RETRY(os_api->open(d->path, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+    if (d->fd < 0) return err_errno(err, errno, d->path);
   }
-  lode__buf_adds(&d->line, "{\"collection\":");
-  lode__json_put_string(&d->line, collection);
-  lode__buf_adds(&d->line, ",\"id\":");
-  lode__json_put_string(&d->line, id);
-  lode__buf_adds(&d->line, ",\"what\":");
-  lode__json_put_string(&d->line, lode__str(what));
-  lode__buf_adds(&d->line, "}\n");
+  strbuf_addstr(&d->line, "{\"collection\":");
+  json_put_string(&d->line, collection);
+  strbuf_addstr(&d->line, ",\"id\":");
+  json_put_string(&d->line, id);
+  strbuf_addstr(&d->line, ",\"what\":");
+  json_put_string(&d->line, str_of(what));
+  strbuf_addstr(&d->line, "}\n");
   return d->line.len > (1u << 16) ? doubts_flush(d, err) : LODE_OK;
 }
 
 static lode_status doubts_close(doubts *d, lode_error *err) {
   lode_status st = d->fd >= 0 ? doubts_flush(d, err) : LODE_OK;
-  if (d->fd >= 0) (void)lode__os->close(d->fd);
-  lode__buf_release(&d->line);
+  if (d->fd >= 0) (void)os_api->close(d->fd);
+  strbuf_release(&d->line);
   return st;
 }
 
@@ -61,8 +61,8 @@ static lode_status may_write(void *v, lode_str name, lode_error *err) {
   char quoted[256];
   lode_status st = lode__op_may_change(t->ctx, t->store, name, err);
   if (st != LODE_REFUSED) return st;
-  return lode__fail(err, st, "the directory has a collection %s, and in this store that name belongs to the code index of the project: nothing was "
-                    "brought over; --to DIR brings it into another store", lode__quote(name, quoted, sizeof quoted));
+  return err_set(err, st, "the directory has a collection %s, and in this store that name belongs to the code index of the project: nothing was "
+                    "brought over; --to DIR brings it into another store", str_quote(name, quoted, sizeof quoted));
 }
 
 /* ---- rescue chroma, import chroma ---- */
@@ -102,7 +102,7 @@ static lode_status one_collection(void *v, const lode__rescue_count *n, lode_err
   lode__row_text(r->ctx, "collection", n->name);
   lode__row_count(r->ctx, "records", n->records);
   put_counts(r->ctx, n);
-  lode__row_text(r->ctx, "metric", lode__str(n->metric));
+  lode__row_text(r->ctx, "metric", str_of(n->metric));
   if (n->dimension) lode__row_count(r->ctx, "dimension", n->dimension);
   else lode__row_json(r->ctx, "dimension", (lode_str){0});
   return lode__row_send(r->ctx, err);
@@ -137,13 +137,13 @@ static char *real_folder(const char *path) {
 static lode_status check_apart(const char *from, const char *target, lode_error *err) {
   char *dir = realpath(from, NULL), *place = NULL;
   lode_status st = LODE_OK;
-  if (!dir) return lode__fail(err, LODE_NOT_FOUND, "there is no folder %.300s", from);
+  if (!dir) return err_set(err, LODE_NOT_FOUND, "there is no folder %.300s", from);
   if (strstr(target, "://")) goto done;
   place = real_folder(target);
-  if (!place) LODE__GOTO(lode__fail_nomem(err));
+  if (!place) TRY_GOTO(err_nomem(err));
   size_t len = strlen(dir);
   if (strncmp(place, dir, len) == 0 && (place[len] == '\0' || place[len] == '/'))
-    st = lode__fail(err, LODE_INVALID, "the store would lie in the Chroma directory, which is only read: name another folder, --to DIR");
+    st = err_set(err, LODE_INVALID, "the store would lie in the Chroma directory, which is only read: name another folder, --to DIR");
 done:
   free(dir);
   free(place);
@@ -151,7 +151,7 @@ done:
 }
 
 static lode_status open_target(lode__op_context *ctx, const char *from, const lode__arg *to, lode_store **store, lode_error *err) {
-  LODE__TRY(check_apart(from, to->set ? to->text.data : ctx->folder, err));
+  TRY(check_apart(from, to->set ? to->text.data : ctx->folder, err));
   lode__open_how how = {.write = true, .create = true, .bulk = true, .folder = to->set ? to->text.data : NULL};
   return ctx->open(ctx->opener, &how, store, err);
 }
@@ -159,13 +159,13 @@ static lode_status open_target(lode__op_context *ctx, const char *from, const lo
 static lode_status rescue_summary(rescuing *r, const char *from, const char *to, lode_error *err) {
   lode__op_context *ctx = r->ctx;
   lode__row_begin(ctx);
-  lode__row_text(ctx, "from", lode__str(from));
-  lode__row_text(ctx, "to", lode__str(to));
+  lode__row_text(ctx, "from", str_of(from));
+  lode__row_text(ctx, "to", str_of(to));
   lode__row_count(ctx, "collections", r->collections);
   lode__row_count(ctx, "records", r->total.records);
   lode__row_count(ctx, "written", r->total.written);
   put_counts(ctx, &r->total);
-  lode__row_text(ctx, "doubtful_file", lode__str(r->list.fd >= 0 ? r->list.path : NULL));
+  lode__row_text(ctx, "doubtful_file", str_of(r->list.fd >= 0 ? r->list.path : NULL));
   return lode__row_summary(ctx, err);
 }
 
@@ -175,7 +175,7 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   bool dry = lode__arg_of(args, "dry_run")->number;
   rescuing r = {.target = {.ctx = ctx}, .ctx = ctx, .list = {.fd = -1}};
   lode_error ignored;
-  lode__buf path = {0};
+  strbuf path = {0};
   lode_status st = LODE_OK;
   lode__rescue_request q = {
       .from = from,
@@ -188,23 +188,23 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
       .note = one_note,
       .ctx = &r,
   };
-  lode__buf_addf(&path, "%s-doubtful.jsonl", target);
-  lode__buf_addc(&path, 0);
-  if (path.failed) return lode__fail_nomem(err);
+  strbuf_addf(&path, "%s-doubtful.jsonl", target);
+  strbuf_addch(&path, 0);
+  if (path.failed) return err_nomem(err);
   if (q.embed && q.model.len && lode__model_check_name(q.model, err) != LODE_OK) {
     if (err) err->status = LODE_INVALID;
-    LODE__GOTO(LODE_INVALID);
+    TRY_GOTO(LODE_INVALID);
   }
   if (file->set) r.list.path = file->text.data;
   else if (!dry) r.list.path = path.data;
-  if (!dry) LODE__GOTO(open_target(ctx, from, to, &q.to, err));
+  if (!dry) TRY_GOTO(open_target(ctx, from, to, &q.to, err));
   r.target.store = q.to;
-  LODE__GOTO(lode__rescue_chroma(&q, err));
-  LODE__GOTO(doubts_flush(&r.list, err));
+  TRY_GOTO(lode__rescue_chroma(&q, err));
+  TRY_GOTO(doubts_flush(&r.list, err));
   if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
-  LODE__GOTO(rescue_summary(&r, from, dry ? NULL : target, err));
+  TRY_GOTO(rescue_summary(&r, from, dry ? NULL : target, err));
   if (r.total.missing || r.total.refused || r.total.lost)
-    st = lode__fail(err, LODE_CORRUPT, "%llu records came without their vector and %llu not at all: they are damaged in the directory%s",
+    st = err_set(err, LODE_CORRUPT, "%llu records came without their vector and %llu not at all: they are damaged in the directory%s",
                     (unsigned long long)r.total.missing, (unsigned long long)(r.total.refused + r.total.lost),
                     r.total.missing && !q.embed ? "; --embed makes vectors again from the documents" : "");
 done:
@@ -213,7 +213,7 @@ done:
     st = ignored.status;
   }
   if (q.to) ctx->release(ctx->opener, q.to);
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return st;
 }
 
@@ -222,10 +222,10 @@ done:
 static lode_status one_finding(void *v, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err) {
   lode__op_context *ctx = v;
   lode__row_begin(ctx);
-  lode__row_text(ctx, "what", lode__str(what));
+  lode__row_text(ctx, "what", str_of(what));
   lode__row_bool(ctx, "damage", damage);
   lode__row_text(ctx, "collection", collection);
-  lode__row_text(ctx, "detail", lode__str(detail));
+  lode__row_text(ctx, "detail", str_of(detail));
   return lode__row_send(ctx, err);
 }
 
@@ -233,9 +233,9 @@ lode_status lode__op_chroma_check(lode__op_context *ctx, const lode__args *args,
   const char *dir = lode__arg_of(args, "dir")->text.data;
   lode__check_request q = {.from = dir, .progress = ctx->progress, .found = one_finding, .ctx = ctx};
   lode__check_report r;
-  LODE__TRY(lode__chroma_check(&q, &r, err));
+  TRY(lode__chroma_check(&q, &r, err));
   lode__row_begin(ctx);
-  lode__row_text(ctx, "dir", lode__str(dir));
+  lode__row_text(ctx, "dir", str_of(dir));
   lode__row_bool(ctx, "ok", r.damages == 0);
   lode__row_count(ctx, "damages", r.damages);
   lode__row_count(ctx, "collections", r.collections);
@@ -243,9 +243,9 @@ lode_status lode__op_chroma_check(lode__op_context *ctx, const lode__args *args,
   lode__row_count(ctx, "exact", r.exact);
   lode__row_count(ctx, "from_queue", r.from_log);
   lode__row_count(ctx, "missing", r.missing);
-  LODE__TRY(lode__row_summary(ctx, err));
+  TRY(lode__row_summary(ctx, err));
   if (r.damages == 0) return LODE_OK;
-  return lode__fail(err, LODE_CORRUPT, "the directory is damaged; `lode rescue chroma %.300s --to STORE` brings over what is left", dir);
+  return err_set(err, LODE_CORRUPT, "the directory is damaged; `lode rescue chroma %.300s --to STORE` brings over what is left", dir);
 }
 
 /* ---- chroma quarantine ---- */
@@ -267,9 +267,9 @@ static lode_status count_only(void *v, const lode__rescue_count *n, lode_error *
 static lode_status one_step(void *v, const char *what, const char *path, const char *became, lode_error *err) {
   lode__op_context *ctx = v;
   lode__row_begin(ctx);
-  lode__row_text(ctx, "what", lode__str(what));
-  lode__row_text(ctx, "path", lode__str(path));
-  lode__row_text(ctx, "became", lode__str(became));
+  lode__row_text(ctx, "what", str_of(what));
+  lode__row_text(ctx, "path", str_of(path));
+  lode__row_text(ctx, "became", str_of(became));
   return lode__row_send(ctx, err);
 }
 
@@ -289,19 +289,19 @@ lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *
       .ctx = ctx,
   };
   lode__quarantine_report r;
-  if (!dry) LODE__TRY(open_target(ctx, dir, to, &rescue.to, err));
+  if (!dry) TRY(open_target(ctx, dir, to, &rescue.to, err));
   into.target.store = rescue.to;
   lode_status st = lode__rescue_chroma(&rescue, err);
   if (rescue.to && to->set) lode_close(rescue.to);
   else if (rescue.to) ctx->release(ctx->opener, rescue.to);
   if (st != LODE_OK) return st;
   if (all->missing || all->refused)
-    return lode__fail(err, LODE_REFUSED, "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
+    return err_set(err, LODE_REFUSED, "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
                       (unsigned long long)all->missing, (unsigned long long)all->refused);
-  LODE__TRY(lode__chroma_quarantine(&q, &r, err));
+  TRY(lode__chroma_quarantine(&q, &r, err));
   lode__row_begin(ctx);
-  lode__row_text(ctx, "dir", lode__str(dir));
-  lode__row_text(ctx, "store", lode__str(dry ? NULL : to->set ? to->text.data : ctx->folder));
+  lode__row_text(ctx, "dir", str_of(dir));
+  lode__row_text(ctx, "store", str_of(dry ? NULL : to->set ? to->text.data : ctx->folder));
   lode__row_count(ctx, "records", all->records);
   lode__row_count(ctx, "set_aside", r.set_aside);
   lode__row_count(ctx, "kept", r.kept);

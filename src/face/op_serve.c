@@ -27,34 +27,34 @@ enum { GRACE_MS = 10000, SHORTEST_TOKEN = 16, MADE_TOKEN = 24 /* bytes, each two
 
 static void log_line(void *ctx, const char *text) {
   (void)ctx;
-  lode__buf line = {0};
+  strbuf line = {0};
   struct tm now;
-  uint64_t ms = lode__os_wall_ms();
+  uint64_t ms = os_wall_ms();
   time_t seconds = (time_t)(ms / 1000);
   gmtime_r(&seconds, &now);
-  lode__buf_addf(&line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ ", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min,
+  strbuf_addf(&line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ ", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min,
                  now.tm_sec, (unsigned)(ms % 1000));
-  lode__put_clean(&line, lode__str(text), 0);
-  lode__buf_addc(&line, '\n');
+  lode__put_clean(&line, str_of(text), 0);
+  strbuf_addch(&line, '\n');
   /* Nobody is left to be told when standard error fails */
   if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
-  lode__buf_release(&line);
+  strbuf_release(&line);
 }
 
 /* ---- Files ---- */
 
 typedef struct files {
-  lode__buf token, certificate, key;
+  strbuf token, certificate, key;
 } files;
 
 static lode_status read_token(const char *path, files *f, lode_str *token, lode_error *err) {
   struct stat info;
-  LODE__TRY(lode__read_all(path, MOST_FILE, &f->token, err));
-  if (lode__os->stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_mode & (S_IRGRP | S_IROTH))
+  TRY(lode__read_all(path, MOST_FILE, &f->token, err));
+  if (os_api->stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_mode & (S_IRGRP | S_IROTH))
     log_line(NULL, "warning: other users can read the file of the token; chmod 600 keeps it secret");
   while (f->token.len && strchr(" \t\r\n", f->token.data[f->token.len - 1])) f->token.len--;
   if (f->token.len < SHORTEST_TOKEN)
-    return lode__fail(err, LODE_REFUSED, "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
+    return err_set(err, LODE_REFUSED, "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
                       path, f->token.len, SHORTEST_TOKEN);
   *token = (lode_str){f->token.data, f->token.len};
   return LODE_OK;
@@ -63,18 +63,18 @@ static lode_status read_token(const char *path, files *f, lode_str *token, lode_
 /* A new one, for this run. */
 static lode_status make_token(files *f, lode_str *token, lode_error *err) {
   unsigned char bytes[MADE_TOKEN];
-  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return lode__fail_errno(err, errno, "getrandom");
-  for (size_t i = 0; i < sizeof bytes; i++) lode__buf_addf(&f->token, "%02x", bytes[i]);
-  if (f->token.failed) return lode__fail_nomem(err);
+  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return err_errno(err, errno, "getrandom");
+  for (size_t i = 0; i < sizeof bytes; i++) strbuf_addf(&f->token, "%02x", bytes[i]);
+  if (f->token.failed) return err_nomem(err);
   *token = (lode_str){f->token.data, f->token.len};
   return LODE_OK;
 }
 
-static lode_status read_pem(const char *path, lode__buf *out, const char **text, lode_error *err) {
-  LODE__TRY(lode__read_all(path, MOST_FILE, out, err));
-  lode__buf_addc(out, '\0');
+static lode_status read_pem(const char *path, strbuf *out, const char **text, lode_error *err) {
+  TRY(lode__read_all(path, MOST_FILE, out, err));
+  strbuf_addch(out, '\0');
   *text = out->data;
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 /* Who must send a token. Without one the server is for connections of its own user. One that is given is asked of everybody: a proxy of
@@ -82,12 +82,12 @@ static lode_status read_pem(const char *path, lode__buf *out, const char **text,
 static lode_status choose_token(const lode__args *args, bool ui, files *f, lode__server_options *o, lode_error *err) {
   const lode__arg *file = lode__arg_of(args, "token_file"), *who = lode__arg_of(args, "token_for");
   bool make = ui || lode__arg_of(args, "token")->number, asks_all = !ui && who->number == 0;
-  if (file->set && make) return lode__fail(err, LODE_INVALID, "--token makes a token and --token-file reads one: give one of them");
-  if (file->set) LODE__TRY(read_token(file->text.data, f, &o->token, err));
-  if (make) LODE__TRY(make_token(f, &o->token, err));
-  if (!o->token.data && who->set) return lode__fail(err, LODE_INVALID, "--token-for needs a token: --token, or --token-file FILE");
+  if (file->set && make) return err_set(err, LODE_INVALID, "--token makes a token and --token-file reads one: give one of them");
+  if (file->set) TRY(read_token(file->text.data, f, &o->token, err));
+  if (make) TRY(make_token(f, &o->token, err));
+  if (!o->token.data && who->set) return err_set(err, LODE_INVALID, "--token-for needs a token: --token, or --token-file FILE");
   if (!o->token.data && !lode__is_loopback(o->host))
-    return lode__fail(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
+    return err_set(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
   if (o->token.data && asks_all) return LODE_OK;
   o->own_user = lode__peer_known();
   if (!o->own_user && !o->token.data)
@@ -117,10 +117,10 @@ static lode_status read_options(const lode__args *args, bool ui, files *f, lode_
       .say = log_line,
   };
   if (!o->host) o->host = "127.0.0.1";
-  LODE__TRY(choose_token(args, ui, f, o, err));
-  if (certificate->set != key->set) return lode__fail(err, LODE_INVALID, "TLS needs both --certificate and --key");
-  if (certificate->set) LODE__TRY(read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
-  if (key->set) LODE__TRY(read_pem(key->text.data, &f->key, &o->key, err));
+  TRY(choose_token(args, ui, f, o, err));
+  if (certificate->set != key->set) return err_set(err, LODE_INVALID, "TLS needs both --certificate and --key");
+  if (certificate->set) TRY(read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
+  if (key->set) TRY(read_pem(key->text.data, &f->key, &o->key, err));
   return LODE_OK;
 }
 
@@ -149,10 +149,10 @@ static void notify(const char *state) {
 
 /* It is there before the sandbox is. */
 static lode_status make_folder(const char *store, lode_error *err) {
-  lode__buf path = {0};
-  lode__buf_addf(&path, "%s/%c", store, 0);
-  lode_status st = path.failed ? lode__fail_nomem(err) : lode__fs_make_parents(path.data, err);
-  lode__buf_release(&path);
+  strbuf path = {0};
+  strbuf_addf(&path, "%s/%c", store, 0);
+  lode_status st = path.failed ? err_nomem(err) : lode__fs_make_parents(path.data, err);
+  strbuf_release(&path);
   return st;
 }
 
@@ -160,7 +160,7 @@ static lode_status make_folder(const char *store, lode_error *err) {
 static lode_status expect_store(lode__op_context *ctx, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st = lode__trust_made(ctx->folder, NULL, &why);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) lode__op_note(ctx, "%.200s cannot be remembered as made by you: %.300s", ctx->folder, why.text);
   return LODE_OK;
 }
@@ -184,7 +184,7 @@ static void wait_for_signal(const sigset_t *signals) {
   while (sigwait(signals, &number) != 0) continue;
   /* The next one ends the process */
   pthread_sigmask(SIG_UNBLOCK, signals, NULL);
-  snprintf(line, sizeof line, "stopping (%s)", lode__signal_name(number, name, sizeof name));
+  snprintf(line, sizeof line, "stopping (%s)", proc_signal_name(number, name, sizeof name));
   log_line(NULL, line);
   notify("STOPPING=1");
 }
@@ -194,13 +194,13 @@ static void drain(lode__server *http, uint32_t ms) {
   for (uint32_t waited = 0; waited < ms; waited += 10) {
     lode__server_figures_get(http, &f);
     if (f.requests == 0) return;
-    lode__os->sleep_us(10000);
+    os_api->sleep_us(10000);
   }
 }
 
 static lode_status summary(lode__op_context *ctx, const lode__supervisor_figures *f, lode_error *err) {
   lode__row_begin(ctx);
-  lode__row_text(ctx, "store", lode__str(ctx->folder));
+  lode__row_text(ctx, "store", str_of(ctx->folder));
   lode__row_count(ctx, "calls", f->calls);
   lode__row_count(ctx, "restarts", f->restarts);
   return lode__row_summary(ctx, err);
@@ -208,7 +208,7 @@ static lode_status summary(lode__op_context *ctx, const lode__supervisor_figures
 
 /* Where a person finds the page, and the browser that shows it. Other users can see the arguments of a browser, so no token is in them:
  * where our own user needs one too, the person opens the page. */
-static void open_page(const lode__server_options *o, const lode__server *http, bool no_open, lode__proc *browser) {
+static void open_page(const lode__server_options *o, const lode__server *http, bool no_open, proc_child *browser) {
   char url[200], line[400];
   snprintf(url, sizeof url, "http://%.100s:%u/", o->host, lode__server_port(http));
   bool opened = !no_open && o->own_user && lode__browser_open(url, browser);
@@ -226,16 +226,16 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   lode__server_options options;
   lode__model_policy models;
   files f = {0};
-  lode__proc browser = LODE__PROC_NONE;
+  proc_child browser = PROC_NONE;
   sigset_t signals;
   struct sigaction hangup;
   char sandbox[400] = "no sandbox: switched off";
   lode_status st;
-  LODE__GOTO(read_options(args, ui, &f, &options, err));
-  LODE__GOTO(lode__models_allowed(args, &models, err));
+  TRY_GOTO(read_options(args, ui, &f, &options, err));
+  TRY_GOTO(lode__models_allowed(args, &models, err));
   if (ui) options.log = LODE__LOG_ERRORS;
-  if (!settings->read_only && !lode__is_address(ctx->folder)) LODE__GOTO(make_folder(ctx->folder, err));
-  if (ctx->found && !ui && !settings->read_only && !lode__trust_has_store(ctx->folder)) LODE__GOTO(expect_store(ctx, err));
+  if (!settings->read_only && !lode__is_address(ctx->folder)) TRY_GOTO(make_folder(ctx->folder, err));
+  if (ctx->found && !ui && !settings->read_only && !lode__trust_has_store(ctx->folder)) TRY_GOTO(expect_store(ctx, err));
   raise_descriptors();
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -250,8 +250,8 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
                 .found = ctx->found, .adopted = ctx->adopted},
       .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
       .log = log_line};
-  LODE__GOTO(lode__supervisor_start(&so, &supervisor, err));
-  LODE__GOTO(lode__server_start(&options, supervisor, &http, err));
+  TRY_GOTO(lode__supervisor_start(&so, &supervisor, err));
+  TRY_GOTO(lode__server_start(&options, supervisor, &http, err));
   if (ui) open_page(&options, http, lode__arg_of(args, "no_open")->number != 0, &browser); /* which needs its privileges */
   if (!no_sandbox) lode__sandbox_face(ctx->folder, lode__supervisor_crashes(supervisor), sandbox, sizeof sandbox);
   announce(&options, http, ctx->folder, sandbox, lode__arg_of(args, "token")->number != 0);
@@ -264,9 +264,9 @@ done:
   if (http) drain(http, 1000); /* answers on their way out */
   lode__server_stop(http);
   lode__browser_forget(&browser);
-  lode__buf_release(&f.token);
-  lode__buf_release(&f.certificate);
-  lode__buf_release(&f.key);
+  strbuf_release(&f.token);
+  strbuf_release(&f.certificate);
+  strbuf_release(&f.key);
   return st == LODE_OK ? summary(ctx, &figures, err) : st;
 }
 

@@ -16,15 +16,15 @@
 /* Ids that an update did not find: the first ones by name. */
 #define SHOWN_MISSING 100
 typedef struct unknown {
-  lode__buf list; /* a JSON array, without its end */
+  strbuf list; /* a JSON array, without its end */
   size_t n;
 } unknown;
 
 static void note_unknown(void *ctx, lode_str id) {
   unknown *u = ctx;
   if (u->n++ >= SHOWN_MISSING) return;
-  lode__buf_addc(&u->list, u->list.len ? ',' : '[');
-  lode__json_put_string(&u->list, id);
+  strbuf_addch(&u->list, u->list.len ? ',' : '[');
+  json_put_string(&u->list, id);
 }
 
 static lode_status report(lode__op_context *ctx, const lode__args *args, const lode_import_report *r, unknown *u,
@@ -34,11 +34,11 @@ static lode_status report(lode__op_context *ctx, const lode__args *args, const l
   lode__row_count(ctx, "read", r->lines);
   lode__row_count(ctx, "written", r->written);
   lode__row_count(ctx, "skipped", r->skipped);
-  lode__buf_addc(&u->list, ']');
+  strbuf_addch(&u->list, ']');
   bool failed = u->list.failed;
   if (u->n && !failed) lode__row_json(ctx, "missing", (lode_str){u->list.data, u->list.len});
-  lode__buf_release(&u->list);
-  return failed ? lode__fail_nomem(err) : lode__row_summary(ctx, err);
+  strbuf_release(&u->list);
+  return failed ? err_nomem(err) : lode__row_summary(ctx, err);
 }
 
 static lode_status open_for_write(lode__op_context *ctx, const lode__args *args, lode__target *target, lode_error *err) {
@@ -46,7 +46,7 @@ static lode_status open_for_write(lode__op_context *ctx, const lode__args *args,
   lode__open_how how = {.write = true, .create = create};
   lode_collection_options options = {.create = create};
   if (create && !lode_metric_parse(lode__arg_of(args, "metric")->text, &options.metric))
-    return lode__fail(err, LODE_INVALID, "the metric must be l2, cosine or ip");
+    return err_set(err, LODE_INVALID, "the metric must be l2, cosine or ip");
   return lode__target_open(ctx, args, &how, &options, target, err);
 }
 
@@ -57,7 +57,7 @@ static lode_status embedder_for_write(lode__op_context *ctx, const lode__args *a
   if (!lode__arg_of(args, "embed")->number) {
     if (!lode__arg_of(args, "model")->set) return LODE_OK;
     lode__target_close(ctx, target);
-    return lode__fail(err, LODE_INVALID, "model goes with embed: say both");
+    return err_set(err, LODE_INVALID, "model goes with embed: say both");
   }
   lode_status st = lode__target_embedder(ctx, args, target, embedder, err);
   if (st != LODE_OK) lode__target_close(ctx, target);
@@ -88,14 +88,14 @@ static lode_status write_request(lode__op_context *ctx, const lode__args *args, 
   lode__target target;
   lode_status st;
   unknown u = {0};
-  bool *missing = lode__alloc_zero(given->n, sizeof *missing);
-  if (!missing) return lode__fail_nomem(err);
+  bool *missing = mem_calloc(given->n, sizeof *missing);
+  if (!missing) return err_nomem(err);
   lode_embedder *embedder = NULL;
   float *vectors = NULL;
   st = open_for_write(ctx, args, &target, err);
   if (st == LODE_OK) st = embedder_for_write(ctx, args, &target, &embedder, err);
   if (st != LODE_OK) {
-    lode__free(missing);
+    mem_free(missing);
     return st;
   }
   if (embedder) st = lode_embed_records(embedder, given->records, given->n, &vectors, err);
@@ -109,7 +109,7 @@ done:
   lode__target_close(ctx, &target);
   for (size_t i = 0; st == LODE_OK && i < given->n; i++)
     if (missing[i]) note_unknown(&u, given->records[i].id);
-  lode__free(missing);
+  mem_free(missing);
   if (st != LODE_OK) return st;
   ctx->nothing = request->mode == LODE_IMPORT_UPDATE && result.written == 0 && result.skipped > 0;
   lode_import_report done = {given->n, result.written, result.skipped};
@@ -122,8 +122,8 @@ static lode_status write_stream(lode__op_context *ctx, const lode__args *args, l
   lode_import_report done = {0};
   lode__target target;
   unknown u = {0};
-  LODE__TRY(open_for_write(ctx, args, &target, err));
-  LODE__TRY(embedder_for_write(ctx, args, &target, &request->embedder, err));
+  TRY(open_for_write(ctx, args, &target, err));
+  TRY(embedder_for_write(ctx, args, &target, &request->embedder, err));
   request->missing = note_unknown;
   request->missing_ctx = &u;
   request->read = lode__stream_read;
@@ -136,13 +136,13 @@ static lode_status write_stream(lode__op_context *ctx, const lode__args *args, l
    * either way, so a lock or an interruption here is no failure of the load. */
   if (st == LODE_OK && done.written >= BULK) (void)!lode_optimize(target.store, ctx->progress, NULL);
   lode__target_close(ctx, &target);
-  if (st != LODE_OK) lode__buf_release(&u.list);
+  if (st != LODE_OK) strbuf_release(&u.list);
   if (stream->errnum && st != LODE_OK && stream->errnum != EINTR)
-    return lode__fail_errno(err, stream->errnum, "the records cannot be read");
+    return err_errno(err, stream->errnum, "the records cannot be read");
   if (st != LODE_OK && lode__interrupted)
-    return lode__fail(err, LODE_CANCELLED, "interrupted; %llu records are written", (unsigned long long)done.written);
+    return err_set(err, LODE_CANCELLED, "interrupted; %llu records are written", (unsigned long long)done.written);
   if (st != LODE_OK && done.written)
-    return lode__fail_at(err, st, err->record, "%s; %llu records of earlier batches are written", err->text,
+    return err_set_at(err, st, err->record, "%s; %llu records of earlier batches are written", err->text,
                          (unsigned long long)done.written);
   if (st != LODE_OK) return st;
   ctx->nothing = request->mode == LODE_IMPORT_UPDATE && done.written == 0 && done.skipped > 0;
@@ -208,20 +208,20 @@ static lode_status delete_listed(lode__target *target, lode_selection *selection
   lode_status st;
   size_t n;
   bool file = lines->stream->size > 0;
-  LODE__GOTO(lode__lines_next(lines, file ? IDS_BYTES : IDS_MOST_BYTES, err));
+  TRY_GOTO(lode__lines_next(lines, file ? IDS_BYTES : IDS_MOST_BYTES, err));
   if (!file && !lines->ended) {
-    st = lode__fail(err, LODE_LIMIT, "more than %zu bytes of ids: put them into a file", IDS_MOST_BYTES);
+    st = err_set(err, LODE_LIMIT, "more than %zu bytes of ids: put them into a file", IDS_MOST_BYTES);
     goto done;
   }
-  LODE__GOTO(lode_begin(target->store, &txn, err));
-  if (selection->ids) LODE__GOTO(lode_delete(target->collection, txn, selection, deleted, err));
+  TRY_GOTO(lode_begin(target->store, &txn, err));
+  if (selection->ids) TRY_GOTO(lode_delete(target->collection, txn, selection, deleted, err));
   for (;;) {
     selection->ids = lines->list;
     selection->n_ids = lines->n;
-    if (lines->n) LODE__GOTO(lode_delete(target->collection, txn, selection, &n, err));
+    if (lines->n) TRY_GOTO(lode_delete(target->collection, txn, selection, &n, err));
     if (lines->n) *deleted += n;
     if (lines->ended) break;
-    LODE__GOTO(lode__lines_next(lines, IDS_BYTES, err));
+    TRY_GOTO(lode__lines_next(lines, IDS_BYTES, err));
   }
   st = lode_commit(txn, err);
   txn = NULL;
@@ -238,8 +238,8 @@ lode_status lode__op_delete(lode__op_context *ctx, const lode__args *args, lode_
   lode__target target;
   size_t deleted = 0;
   if (!lines.stream && !selection.ids && !selection.where.data && !selection.where_document.data)
-    return lode__fail(err, LODE_INVALID, "say what to delete: ids, where or where_document; a where of {} means all records");
-  LODE__TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
+    return err_set(err, LODE_INVALID, "say what to delete: ids, where or where_document; a where of {} means all records");
+  TRY(lode__target_open(ctx, args, &how, NULL, &target, err));
   lode_status st = lines.stream ? delete_listed(&target, &selection, &lines, &deleted, err)
                                 : lode_delete(target.collection, NULL, &selection, &deleted, err);
   lode__lines_release(&lines);

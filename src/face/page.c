@@ -10,11 +10,11 @@ enum { DIGEST_TEXT = 45 }; /* 32 bytes in base64, and a NUL */
 
 static void digest_text(lode_str part, char out[DIGEST_TEXT]) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  uint8_t d[LODE__SHA256_BYTES + 1] = {0};
+  uint8_t d[SHA256_BYTES + 1] = {0};
   size_t n = 0;
-  lode__sha256_of(part.data, part.len, d);
-  for (size_t i = 0; i < LODE__SHA256_BYTES; i += 3) {
-    uint32_t three = (uint32_t)d[i] << 16 | (uint32_t)d[i + 1] << 8 | (i + 2 < LODE__SHA256_BYTES ? d[i + 2] : 0u);
+  sha256_of(part.data, part.len, d);
+  for (size_t i = 0; i < SHA256_BYTES; i += 3) {
+    uint32_t three = (uint32_t)d[i] << 16 | (uint32_t)d[i + 1] << 8 | (i + 2 < SHA256_BYTES ? d[i + 2] : 0u);
     for (int shift = 18; shift >= 0; shift -= 6) out[n++] = letters[three >> shift & 63];
   }
   out[n - 1] = '='; /* 32 bytes are two short of a multiple of three by one */

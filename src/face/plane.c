@@ -136,7 +136,7 @@ static lode_status iterate(fit *f, lode_progress progress, lode__plane *plane, l
   double shown = -1;
   for (plane->passes = 0; plane->passes < MOST_PASSES; plane->passes++) {
     if (progress.step && !progress.step(progress.ctx, "projecting", plane->passes, MOST_PASSES))
-      return lode__fail(err, LODE_CANCELLED, "the map was not finished");
+      return err_set(err, LODE_CANCELLED, "the map was not finished");
     pass(f);
     if (f->aa + f->bb - shown <= ENOUGH * f->total) break;
     shown = f->aa + f->bb;
@@ -178,8 +178,8 @@ lode_status lode__plane_of(float *vectors, size_t n, uint32_t dimension, bool un
   *plane = (lode__plane){.kept = 1};
   for (size_t i = 0; i < 2 * n; i++) xy[i] = 0;
   if (n < 2 || dimension == 0) return LODE_OK;
-  double *room = lode__alloc_zero((size_t)dimension * 4, sizeof *room);
-  if (!room) return lode__fail_nomem(err);
+  double *room = mem_calloc((size_t)dimension * 4, sizeof *room);
+  if (!room) return err_nomem(err);
   for (int k = 0; k < 2; k++) {
     f.axis[k] = room + (size_t)k * dimension;
     f.next[k] = room + (size_t)(2 + k) * dimension;
@@ -190,13 +190,13 @@ lode_status lode__plane_of(float *vectors, size_t n, uint32_t dimension, bool un
   centre(&f);
   if (f.total > 1e-20) { /* less is rounding of equal vectors */
     start(&f);
-    LODE__GOTO(iterate(&f, progress, plane, err));
+    TRY_GOTO(iterate(&f, progress, plane, err));
     plane->kept = (f.aa + f.bb) / f.total;
     if (plane->kept > 1) plane->kept = 1;
     turn(&f);
     place(&f, xy);
   }
 done:
-  lode__free(room);
+  mem_free(room);
   return st;
 }

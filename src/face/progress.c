@@ -13,15 +13,15 @@
 
 enum { DRAW_NS = 100 * 1000 * 1000, QUIET_NS = 400 * 1000 * 1000 };
 
-static void put_time(lode__buf *out, uint64_t seconds) {
+static void put_time(strbuf *out, uint64_t seconds) {
   unsigned long long s = seconds;
-  if (s >= 3600) lode__buf_addf(out, "%llu:%02llu:%02llu", s / 3600, s / 60 % 60, s % 60);
-  else lode__buf_addf(out, "%llu:%02llu", s / 60, s % 60);
+  if (s >= 3600) strbuf_addf(out, "%llu:%02llu:%02llu", s / 3600, s / 60 % 60, s % 60);
+  else strbuf_addf(out, "%llu:%02llu", s / 60, s % 60);
 }
 
-static void put_bar(lode__buf *out, double part, size_t width) {
+static void put_bar(strbuf *out, double part, size_t width) {
   size_t full = (size_t)(part * (double)width + 0.5);
-  for (size_t i = 0; i < width; i++) lode__buf_adds(out, i < full ? "━" : "╌");
+  for (size_t i = 0; i < width; i++) strbuf_addstr(out, i < full ? "━" : "╌");
 }
 
 /* Smoothed over about three seconds. */
@@ -34,7 +34,7 @@ static void measure(lode__progress_bar *bar, uint64_t now_ns, uint64_t done) {
   bar->rate_done = done;
 }
 
-void lode__progress_line(lode__buf *out, lode__progress_bar *bar, uint64_t now_ns, uint64_t done, uint64_t total,
+void lode__progress_line(strbuf *out, lode__progress_bar *bar, uint64_t now_ns, uint64_t done, uint64_t total,
                          size_t width) {
   const lode__stream *input = bar->input ? *bar->input : NULL;
   double part = -1, left = -1, elapsed = (double)(now_ns - bar->phase_ns) / 1e9;
@@ -47,22 +47,22 @@ void lode__progress_line(lode__buf *out, lode__progress_bar *bar, uint64_t now_n
     /* Rows left are as many for each byte as they were so far */
     if (bar->rate > 0 && done) left = (double)done * (1 - part) / part / bar->rate;
   }
-  lode__buf_addf(out, "%s ", bar->phase);
+  strbuf_addf(out, "%s ", bar->phase);
   if (part >= 0) {
     put_bar(out, part, width >= 100 ? 30 : width >= 70 ? 16 : 8);
-    lode__buf_addf(out, " %3d%%  ", (int)(part * 100));
+    strbuf_addf(out, " %3d%%  ", (int)(part * 100));
   }
   lode__put_grouped(out, done);
   if (total) {
-    lode__buf_addc(out, '/');
+    strbuf_addch(out, '/');
     lode__put_grouped(out, total);
   }
   if (bar->rate > 0) {
-    lode__buf_adds(out, "  ");
+    strbuf_addstr(out, "  ");
     lode__put_grouped(out, (uint64_t)(bar->rate + 0.5));
-    lode__buf_adds(out, "/s");
+    strbuf_addstr(out, "/s");
   }
-  lode__buf_adds(out, left >= 0 ? "  left " : "  ");
+  strbuf_addstr(out, left >= 0 ? "  left " : "  ");
   put_time(out, (uint64_t)((left >= 0 ? left : elapsed) + 0.5));
 }
 
@@ -83,17 +83,17 @@ bool lode__progress_step(void *ctx, const char *phase, uint64_t done, uint64_t t
   lode__progress_bar *bar = ctx;
   if (lode__interrupted) return false;
   if (!bar->on) return true;
-  uint64_t now = lode__os->now_ns();
+  uint64_t now = os_api->now_ns();
   if (!phase) phase = "working";
   if (strncmp(bar->phase, phase, sizeof bar->phase - 1) != 0) new_phase(bar, phase, now, done);
   /* Short work shows nothing */
   if (now - bar->start_ns < QUIET_NS || now - bar->drawn_ns < DRAW_NS) return true;
-  lode__buf line = {0};
-  lode__buf_adds(&line, "\r\033[K");
+  strbuf line = {0};
+  strbuf_addstr(&line, "\r\033[K");
   lode__progress_line(&line, bar, now, done, total, terminal_width(STDERR_FILENO));
   /* A terminal that cannot be written to is no reason to stop the work */
   if (!line.failed && lode__write_fd(STDERR_FILENO, line.data, line.len) == 0) bar->drawn = true;
-  lode__buf_release(&line);
+  strbuf_release(&line);
   bar->drawn_ns = now;
   return true;
 }

@@ -82,7 +82,7 @@ static const char *landlock(const char *store, const char *crashes) {
 static const char *seccomp(void) {
 #ifdef ARCH
   static const int denied[] = {
-#if !LODE__ASAN /* whose leak check uses it */
+#if !BUILD_ASAN /* whose leak check uses it */
       SYS_ptrace,
 #endif
       SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_unshare,

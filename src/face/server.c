@@ -88,7 +88,7 @@ static void say(lode__server *h, const char *format, ...) {
 static void wait_for(seat *s, uint64_t ms) {
   s->working = s->answering = false;
   s->call = 0;
-  s->since_ns = lode__os->now_ns();
+  s->since_ns = os_api->now_ns();
   s->until_ns = s->since_ns + ms * MS;
 }
 
@@ -139,7 +139,7 @@ static uint64_t client_of(int fd, bool own_user) {
     if (peer.ss_family == AF_INET) memcpy(&address, &((struct sockaddr_in *)&peer)->sin_addr, 4);
     else if (peer.ss_family == AF_INET6) address = ((struct sockaddr_in6 *)&peer)->sin6_addr;
   }
-  return (lode__hash(&address, sizeof address) ^ own_user) | 1ull << 63;
+  return (hash_bytes(&address, sizeof address) ^ own_user) | 1ull << 63;
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context, enum MHD_ConnectionNotificationCode what) {
@@ -151,7 +151,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
   pthread_mutex_lock(&h->lock);
   if (what == MHD_CONNECTION_NOTIFY_STARTED) {
     make_room(h);
-    s = lode__alloc_zero(1, sizeof *s);
+    s = mem_calloc(1, sizeof *s);
     *context = s;
     if (s) {
       int one = 1;
@@ -170,7 +170,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
     else h->seats = s->after;
     if (s->after) s->after->before = s->before;
     h->figures.connections--;
-    lode__free(s);
+    mem_free(s);
     *context = NULL;
   }
   pthread_mutex_unlock(&h->lock);
@@ -194,7 +194,7 @@ static void *reap(void *ctx) {
   pthread_mutex_lock(&h->lock);
   while (!h->stopping) {
     struct timespec until;
-    uint64_t now = lode__os->now_ns(), gone[CANCEL_CALLS];
+    uint64_t now = os_api->now_ns(), gone[CANCEL_CALLS];
     for (seat *s = h->seats; s; s = s->after)
       if (!s->working && !s->shut && is_late(h, s, now)) shut(h, s);
     size_t n = h->draining ? 0 : find_hung_up(h, gone, CANCEL_CALLS);
@@ -221,28 +221,28 @@ static void *reap(void *ctx) {
 
 /* ---- Answers ---- */
 
-void lode__request_answer(lode__request *r, unsigned status, lode__buf *body) {
-  lode__free(r->answer);
+void lode__request_answer(lode__request *r, unsigned status, strbuf *body) {
+  mem_free(r->answer);
   r->status = body->failed ? 503 : status;
   r->answer = body->failed ? NULL : body->data;
   r->answer_size = body->failed ? 0 : body->len;
-  if (body->failed) lode__buf_release(body);
-  *body = (lode__buf){0};
+  if (body->failed) strbuf_release(body);
+  *body = (strbuf){0};
   r->answered = true;
 }
 
 void lode__request_fail(lode__request *r, unsigned status, const char *name, const char *format, ...) {
   char text[1000];
-  lode__buf body = {0};
+  strbuf body = {0};
   va_list list;
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  lode__buf_adds(&body, "{\"error\":");
-  lode__json_put_string(&body, lode__str(name));
-  lode__buf_adds(&body, ",\"message\":");
-  lode__json_put_string(&body, lode__str(text));
-  lode__buf_addc(&body, '}');
+  strbuf_addstr(&body, "{\"error\":");
+  json_put_string(&body, str_of(name));
+  strbuf_addstr(&body, ",\"message\":");
+  json_put_string(&body, str_of(text));
+  strbuf_addch(&body, '}');
   lode__request_answer(r, status, &body);
 }
 
@@ -251,7 +251,7 @@ const char *lode__request_header(const lode__request *r, const char *name) {
 }
 
 lode_str lode__request_query(const lode__request *r, const char *name) {
-  return lode__str(lode__mhd.lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name));
+  return str_of(lode__mhd.lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name));
 }
 
 static void add_header(struct MHD_Response *response, const char *name, const char *value) {
@@ -267,10 +267,10 @@ static void log_request(lode__request *r, uint64_t ns) {
 
 static enum MHD_Result send_answer(lode__request *r) {
   lode__server *h = r->http;
-  uint64_t ns = lode__os->now_ns() - r->started_ns;
+  uint64_t ns = os_api->now_ns() - r->started_ns;
   const char *origin = lode__mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, "Origin");
   struct MHD_Response *response =
-      r->answer ? lode__mhd.create_response_from_buffer_with_free_callback(r->answer_size, r->answer, lode__free)
+      r->answer ? lode__mhd.create_response_from_buffer_with_free_callback(r->answer_size, r->answer, mem_free)
                 : lode__mhd.create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT);
   if (!response) return MHD_NO;
   r->answer = NULL; /* the response's */
@@ -309,7 +309,7 @@ static void on_done(void *ctx, lode__answer *answer) {
   lode__request *r = ctx;
   if (answer->end == LODE__CALL_ANSWERED) {
     r->status = answer->code;
-    lode__free(r->answer);
+    mem_free(r->answer);
     r->answer = answer->body;
     r->answer_size = answer->size;
     r->answered = true;
@@ -364,16 +364,16 @@ static void name_request(lode__request *r) {
 static bool token_given(const lode__request *r) {
   const char *bearer = header(r, "Authorization"), *chroma = header(r, "X-Chroma-Token");
   lode_str token = r->http->options.token;
-  if (bearer && strncasecmp(bearer, "Bearer ", 7) == 0 && lode__token_matches(token, lode__str(bearer + 7))) return true;
+  if (bearer && strncasecmp(bearer, "Bearer ", 7) == 0 && lode__token_matches(token, str_of(bearer + 7))) return true;
   if (chroma && strncasecmp(chroma, "Bearer ", 7) == 0) chroma += 7;
-  return chroma && lode__token_matches(token, lode__str(chroma));
+  return chroma && lode__token_matches(token, str_of(chroma));
 }
 
 /* What tells nothing of the store: the probes, and the page, which asks for the token. */
 static bool is_public(const lode__request *r) {
   static const char *const paths[] = {"/healthz", "/readyz", "/", "/ui", "/ui/"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-    if (lode__str_eq(r->path, lode__str(paths[i]))) return true;
+    if (str_eq(r->path, str_of(paths[i]))) return true;
   return false;
 }
 
@@ -441,21 +441,21 @@ static void guard(lode__request *r) {
   else if (token_missing(r))
     lode__request_fail(r, 401, "AuthError", "this server is for connections of its own user, and has no token for others: lode serve --token or "
                        "--token-file FILE gives it one");
-  else if (length && (!lode__parse_uint(lode__str(length), &bytes) || bytes > o->max_body))
+  else if (length && (!lode__parse_uint(str_of(length), &bytes) || bytes > o->max_body))
     lode__request_fail(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit", o->max_body);
 }
 
 static lode__request *begin_request(lode__server *h, struct MHD_Connection *connection, const char *url, const char *method) {
-  lode__request *r = lode__alloc_zero(1, sizeof *r);
+  lode__request *r = mem_calloc(1, sizeof *r);
   if (!r) return NULL;
   r->http = h;
   r->connection = connection;
-  r->started_ns = lode__os->now_ns();
+  r->started_ns = os_api->now_ns();
   snprintf(r->method, sizeof r->method, "%s", method);
-  lode__buf_add(&r->target, url, strlen(url));
-  if (!lode__buf_room(&r->target, strlen(url))) { /* for its words, decoded */
-    lode__buf_release(&r->target);
-    lode__free(r);
+  strbuf_add(&r->target, url, strlen(url));
+  if (!strbuf_reserve(&r->target, strlen(url))) { /* for its words, decoded */
+    strbuf_release(&r->target);
+    mem_free(r);
     return NULL;
   }
   r->path = (lode_str){r->target.data, r->target.len};
@@ -464,7 +464,7 @@ static lode__request *begin_request(lode__server *h, struct MHD_Connection *conn
   name_request(r);
   const char *length = header(r, "Content-Length");
   uint64_t bytes = 0;
-  if (length) (void)lode__parse_uint(lode__str(length), &bytes);
+  if (length) (void)lode__parse_uint(str_of(length), &bytes);
   pthread_mutex_lock(&h->lock);
   h->figures.requests++;
   if (r->seat) wait_for(r->seat, h->options.wait_s * 1000ull + (bytes < h->options.max_body ? bytes : 0) * 1000 / BODY_RATE);
@@ -476,14 +476,14 @@ static lode__request *begin_request(lode__server *h, struct MHD_Connection *conn
 static void add_body(lode__request *r, const char *data, size_t size) {
   if (r->answered) return; /* refused already: it is read to its end and dropped */
   if (r->body.len + size > r->http->options.max_body) {
-    lode__buf_release(&r->body);
+    strbuf_release(&r->body);
     lode__request_fail(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit",
                        r->http->options.max_body);
     return;
   }
-  lode__buf_add(&r->body, data, size);
+  strbuf_add(&r->body, data, size);
   if (r->body.failed) {
-    lode__buf_release(&r->body);
+    strbuf_release(&r->body);
     lode__request_fail(r, 503, "UnavailableError", "out of memory");
   }
 }
@@ -527,10 +527,10 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
   h->figures.requests--;
   if (r->seat && code == MHD_REQUEST_TERMINATED_COMPLETED_OK) wait_for(r->seat, h->options.wait_s * 1000ull);
   pthread_mutex_unlock(&h->lock);
-  lode__free(r->answer);
-  lode__buf_release(&r->target);
-  lode__buf_release(&r->body);
-  lode__free(r);
+  mem_free(r->answer);
+  strbuf_release(&r->target);
+  strbuf_release(&r->body);
+  mem_free(r);
   *context = NULL;
 }
 
@@ -556,7 +556,7 @@ static lode_status resolve(const lode__server_options *o, struct addrinfo **foun
   snprintf(port, sizeof port, "%u", o->port);
   int code = getaddrinfo(o->host, port, &hints, found);
   if (code == 0) return LODE_OK;
-  return lode__fail(err, LODE_INVALID, "the host %.200s cannot be used: %s", o->host, gai_strerror(code));
+  return err_set(err, LODE_INVALID, "the host %.200s cannot be used: %s", o->host, gai_strerror(code));
 }
 
 static lode_status listen_at(const lode__server_options *o, int *fd, uint16_t *port, lode_error *err) {
@@ -566,16 +566,16 @@ static lode_status listen_at(const lode__server_options *o, int *fd, uint16_t *p
   lode_status st;
   int one = 1;
   *fd = -1;
-  LODE__TRY(resolve(o, &a, err));
+  TRY(resolve(o, &a, err));
   *fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (*fd < 0) LODE__GOTO(lode__fail_errno(err, errno, "socket"));
+  if (*fd < 0) TRY_GOTO(err_errno(err, errno, "socket"));
   setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (bind(*fd, a->ai_addr, a->ai_addrlen) < 0 || listen(*fd, 1024) < 0) {
     if (errno == EADDRINUSE)
-      LODE__GOTO(lode__fail(err, LODE_BUSY, "port %u of %.200s is taken: another server runs there; --port N takes another one", o->port, o->host));
-    LODE__GOTO(lode__fail_errno(err, errno, "listening"));
+      TRY_GOTO(err_set(err, LODE_BUSY, "port %u of %.200s is taken: another server runs there; --port N takes another one", o->port, o->host));
+    TRY_GOTO(err_errno(err, errno, "listening"));
   }
-  if (getsockname(*fd, (struct sockaddr *)&bound, &len) < 0) LODE__GOTO(lode__fail_errno(err, errno, "getsockname"));
+  if (getsockname(*fd, (struct sockaddr *)&bound, &len) < 0) TRY_GOTO(err_errno(err, errno, "getsockname"));
   *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
   st = LODE_OK;
 done:
@@ -606,35 +606,35 @@ static lode_status start_daemon(lode__server *h, int fd, lode_error *err) {
   if (threads > 1) more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL};
   more[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
   if (o->certificate && lode__mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-    return lode__fail(err, LODE_UNSUPPORTED, "this build of libmicrohttpd has no TLS");
+    return err_set(err, LODE_UNSUPPORTED, "this build of libmicrohttpd has no TLS");
   h->daemon = lode__mhd.start_daemon(
       flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_notice, h, MHD_OPTION_LISTEN_SOCKET, fd,
       MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
       NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->max_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
       MHD_OPTION_ARRAY, more, MHD_OPTION_END);
-  if (!h->daemon) return lode__fail(err, LODE_IO, "the HTTP server does not start%s", o->certificate ? ": is it a good certificate and its key?" : "");
+  if (!h->daemon) return err_set(err, LODE_IO, "the HTTP server does not start%s", o->certificate ? ": is it a good certificate and its key?" : "");
   return LODE_OK;
 }
 
 lode_status lode__server_start(const lode__server_options *options, lode__supervisor *supervisor, lode__server **out, lode_error *err) {
-  lode__server *h = lode__alloc_zero(1, sizeof *h);
+  lode__server *h = mem_calloc(1, sizeof *h);
   int fd = -1;
   lode_status st;
   *out = NULL;
-  if (!h) return lode__fail_nomem(err);
+  if (!h) return err_nomem(err);
   h->options = *options;
   h->supervisor = supervisor;
-  h->salt = (uint32_t)lode__random();
+  h->salt = (uint32_t)rand_u64();
   fill_in(&h->options);
   pthread_mutex_init(&h->lock, NULL);
   pthread_cond_init(&h->wake, NULL);
-  LODE__GOTO(lode__mhd_load(err));
+  TRY_GOTO(lode__mhd_load(err));
   h->metrics = lode__metrics_make();
-  if (!h->metrics) LODE__GOTO(lode__fail_nomem(err));
-  LODE__GOTO(listen_at(&h->options, &fd, &h->port, err));
-  LODE__GOTO(start_daemon(h, fd, err));
+  if (!h->metrics) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(listen_at(&h->options, &fd, &h->port, err));
+  TRY_GOTO(start_daemon(h, fd, err));
   int errnum = pthread_create(&h->reaper, NULL, reap, h);
-  if (errnum) LODE__GOTO(lode__fail_errno(err, errnum, "pthread_create"));
+  if (errnum) TRY_GOTO(err_errno(err, errnum, "pthread_create"));
   h->reaping = true;
   *out = h;
 done:
@@ -667,5 +667,5 @@ void lode__server_stop(lode__server *h) {
   lode__metrics_free(h->metrics);
   pthread_cond_destroy(&h->wake);
   pthread_mutex_destroy(&h->lock);
-  lode__free(h);
+  mem_free(h);
 }

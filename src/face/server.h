@@ -53,8 +53,8 @@ struct lode__request {
   char id[40];             /* goes into the log and the answer's X-Request-Id */
   char method[8];
   lode_str path;           /* as it came: not decoded */
-  lode__buf target;        /* holds path */
-  lode__buf body;
+  strbuf target;        /* holds path */
+  strbuf body;
   uint64_t started_ns;
   const char *route;       /* for metrics: a pattern or a call's name, never the path itself */
   /* the answer */
@@ -82,7 +82,7 @@ struct lode__request {
 /* Decides what to do with a whole request: answers it, or names the call that will. */
 void lode__server_route(lode__request *request);
 /* Takes the buffer's bytes as the answer. */
-void lode__request_answer(lode__request *request, unsigned status, lode__buf *body);
+void lode__request_answer(lode__request *request, unsigned status, strbuf *body);
 /* {"error":NAME,"message":TEXT}, as Chroma's clients read it. */
 __attribute__((format(printf, 4, 5))) void lode__request_fail(lode__request *request, unsigned status, const char *name,
                                                               const char *format, ...);
@@ -122,7 +122,7 @@ typedef struct lode__server_figures {
   uint64_t reaped;              /* connections that were closed for being slow */
   uint64_t hung_up;             /* clients that went before their answer came */
 } lode__server_figures;
-void lode__metrics_put(lode__metrics *metrics, lode__buf *out, const lode__server_figures *http,
+void lode__metrics_put(lode__metrics *metrics, strbuf *out, const lode__server_figures *http,
                        const lode__supervisor_figures *supervisor);
 lode__metrics *lode__server_metrics(lode__server *http);
 void lode__server_figures_get(lode__server *http, lode__server_figures *figures);

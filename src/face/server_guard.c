@@ -101,5 +101,5 @@ bool lode__percent_decode(char *text, size_t *len) {
     text[to++] = c;
   }
   *len = to;
-  return lode__utf8_valid(text, to);
+  return utf8_valid(text, to);
 }

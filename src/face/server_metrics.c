@@ -23,7 +23,7 @@ struct lode__metrics {
 };
 
 lode__metrics *lode__metrics_make(void) {
-  lode__metrics *m = lode__alloc_zero(1, sizeof *m);
+  lode__metrics *m = mem_calloc(1, sizeof *m);
   if (m) pthread_mutex_init(&m->lock, NULL);
   return m;
 }
@@ -31,7 +31,7 @@ lode__metrics *lode__metrics_make(void) {
 void lode__metrics_free(lode__metrics *m) {
   if (!m) return;
   pthread_mutex_destroy(&m->lock);
-  lode__free(m);
+  mem_free(m);
 }
 
 static slot *find(lode__metrics *m, const char *route, unsigned status) {
@@ -66,25 +66,25 @@ void lode__metrics_add(lode__metrics *m, const char *route, unsigned status, uin
   atomic_fetch_add_explicit(&s->buckets[bucket], 1, memory_order_relaxed);
 }
 
-static void head(lode__buf *out, const char *name, const char *type, const char *about) {
-  lode__buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, about, name, type);
+static void head(strbuf *out, const char *name, const char *type, const char *about) {
+  strbuf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, about, name, type);
 }
 
-static void figure(lode__buf *out, const char *name, const char *type, const char *about, unsigned long long value) {
+static void figure(strbuf *out, const char *name, const char *type, const char *about, unsigned long long value) {
   head(out, name, type, about);
-  lode__buf_addf(out, "%s %llu\n", name, value);
+  strbuf_addf(out, "%s %llu\n", name, value);
 }
 
-static void put_slots(lode__metrics *m, lode__buf *out, const char *name, const char *about, size_t offset) {
+static void put_slots(lode__metrics *m, strbuf *out, const char *name, const char *about, size_t offset) {
   head(out, name, "counter", about);
   for (size_t i = 0; i < atomic_load(&m->used); i++) {
     slot *s = &m->slots[i];
     atomic_ullong *value = (atomic_ullong *)(void *)((char *)s + offset);
-    lode__buf_addf(out, "%s{route=\"%s\",status=\"%u\"} %llu\n", name, atomic_load(&s->route), s->status, atomic_load(value));
+    strbuf_addf(out, "%s{route=\"%s\",status=\"%u\"} %llu\n", name, atomic_load(&s->route), s->status, atomic_load(value));
   }
 }
 
-static void put_times(lode__metrics *m, lode__buf *out) {
+static void put_times(lode__metrics *m, strbuf *out) {
   head(out, "lode_http_request_seconds", "histogram", "time from the first byte of a request to its answer");
   for (size_t i = 0; i < atomic_load(&m->used); i++) {
     slot *s = &m->slots[i];
@@ -92,18 +92,18 @@ static void put_times(lode__metrics *m, lode__buf *out) {
     unsigned long long sum = 0;
     for (size_t b = 0; b <= BUCKETS; b++) {
       sum += atomic_load(&s->buckets[b]);
-      lode__buf_addf(out, "lode_http_request_seconds_bucket{route=\"%s\",status=\"%u\",le=\"", route, s->status);
-      if (b < BUCKETS) lode__buf_addf(out, "%.4f", (double)(FIRST_US << b) / 1e6);
-      else lode__buf_adds(out, "+Inf");
-      lode__buf_addf(out, "\"} %llu\n", sum);
+      strbuf_addf(out, "lode_http_request_seconds_bucket{route=\"%s\",status=\"%u\",le=\"", route, s->status);
+      if (b < BUCKETS) strbuf_addf(out, "%.4f", (double)(FIRST_US << b) / 1e6);
+      else strbuf_addstr(out, "+Inf");
+      strbuf_addf(out, "\"} %llu\n", sum);
     }
-    lode__buf_addf(out, "lode_http_request_seconds_sum{route=\"%s\",status=\"%u\"} %.6f\n", route, s->status,
+    strbuf_addf(out, "lode_http_request_seconds_sum{route=\"%s\",status=\"%u\"} %.6f\n", route, s->status,
                    (double)atomic_load(&s->sum_us) / 1e6);
-    lode__buf_addf(out, "lode_http_request_seconds_count{route=\"%s\",status=\"%u\"} %llu\n", route, s->status, sum);
+    strbuf_addf(out, "lode_http_request_seconds_count{route=\"%s\",status=\"%u\"} %llu\n", route, s->status, sum);
   }
 }
 
-void lode__metrics_put(lode__metrics *m, lode__buf *out, const lode__server_figures *http, const lode__supervisor_figures *s) {
+void lode__metrics_put(lode__metrics *m, strbuf *out, const lode__server_figures *http, const lode__supervisor_figures *s) {
   put_slots(m, out, "lode_http_requests_total", "requests answered", offsetof(slot, count));
   put_slots(m, out, "lode_http_request_bytes_total", "bytes of bodies received", offsetof(slot, in));
   put_slots(m, out, "lode_http_response_bytes_total", "bytes of bodies sent", offsetof(slot, out));
@@ -120,5 +120,5 @@ void lode__metrics_put(lode__metrics *m, lode__buf *out, const lode__server_figu
   figure(out, "lode_worker_calls_expired_total", "counter", "calls that took too long", s->expired);
   figure(out, "lode_worker_calls_refused_total", "counter", "calls refused because too many were in flight", s->refused);
   head(out, "lode_worker_last_restart_seconds", "gauge", "from the death of the last worker to the next one taking calls");
-  lode__buf_addf(out, "lode_worker_last_restart_seconds %.6f\n", (double)s->restart_ns / 1e9);
+  strbuf_addf(out, "lode_worker_last_restart_seconds %.6f\n", (double)s->restart_ns / 1e9);
 }

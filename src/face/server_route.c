@@ -21,14 +21,14 @@ typedef struct route {
 /* ---- Answers without the worker ---- */
 
 static void put_text(lode__request *r, unsigned status, const char *text) {
-  lode__buf body = {0};
-  lode__buf_adds(&body, text);
+  strbuf body = {0};
+  strbuf_addstr(&body, text);
   lode__request_answer(r, status, &body);
 }
 
 static void heartbeat(lode__request *r) {
-  lode__buf body = {0};
-  lode__buf_addf(&body, "{\"nanosecond heartbeat\":%llu}", (unsigned long long)lode__os_wall_ms() * 1000000ull);
+  strbuf body = {0};
+  strbuf_addf(&body, "{\"nanosecond heartbeat\":%llu}", (unsigned long long)os_wall_ms() * 1000000ull);
   lode__request_answer(r, 200, &body);
 }
 
@@ -40,16 +40,16 @@ static void identity(lode__request *r) {
 }
 
 static void preflight(lode__request *r) {
-  lode__buf body = {0};
-  lode__buf_addf(&body, "{\"max_batch_size\":%d,\"supports_base64_encoding\":true}", LODE__CHROMA_BATCH);
+  strbuf body = {0};
+  strbuf_addf(&body, "{\"max_batch_size\":%d,\"supports_base64_encoding\":true}", LODE__CHROMA_BATCH);
   lode__request_answer(r, 200, &body);
 }
 
 static void healthcheck(lode__request *r) {
   lode__supervisor_figures f;
   lode__supervisor_figures_get(lode__server_supervisor(r->http), &f);
-  lode__buf body = {0};
-  lode__buf_addf(&body, "{\"is_executor_ready\":%s,\"is_log_client_ready\":%s}", f.ready ? "true" : "false", f.ready ? "true" : "false");
+  strbuf body = {0};
+  strbuf_addf(&body, "{\"is_executor_ready\":%s,\"is_log_client_ready\":%s}", f.ready ? "true" : "false", f.ready ? "true" : "false");
   lode__request_answer(r, f.ready ? 200 : 503, &body);
 }
 
@@ -65,7 +65,7 @@ static void readyz(lode__request *r) {
 static void metrics(lode__request *r) {
   lode__supervisor_figures supervisor;
   lode__server_figures http;
-  lode__buf body = {0};
+  strbuf body = {0};
   lode__supervisor_figures_get(lode__server_supervisor(r->http), &supervisor);
   lode__server_figures_get(r->http, &http);
   lode__metrics_put(lode__server_metrics(r->http), &body, &http, &supervisor);
@@ -76,9 +76,9 @@ static void metrics(lode__request *r) {
 static void page(lode__request *r) {
   const lode__page_head *head = lode__page_head_get();
   const char *known = lode__request_header(r, "If-None-Match");
-  lode__buf body = {0};
+  strbuf body = {0};
   bool same = known && strcmp(known, head->etag) == 0;
-  if (!same) lode__buf_add(&body, (const char *)lode__page_bytes, lode__page_size);
+  if (!same) strbuf_add(&body, (const char *)lode__page_bytes, lode__page_size);
   lode__request_answer(r, same ? 304 : 200, &body);
   r->type = "text/html; charset=utf-8";
   r->etag = head->etag;
@@ -122,13 +122,13 @@ static void from_lode(lode__request *r, unsigned code) { r->status = http_status
 
 static void fail_lode(lode__request *r, lode_status st, const char *text) {
   lode_error err = {.record = LODE_NO_RECORD};
-  lode__buf body = {0};
+  strbuf body = {0};
   snprintf(err.text, sizeof err.text, "%s", text);
   lode__put_error(&body, st, &err);
   lode__request_answer(r, http_status(st), &body);
 }
 
-static void put_schema(lode__buf *out, const lode__op *op) {
+static void put_schema(strbuf *out, const lode__op *op) {
   lode__param params[LODE__OP_MAX_PARAMS + 1];
   lode__op shown;
   lode__op_as_request(op, &shown, params);
@@ -145,7 +145,7 @@ static const lode__op *op_of_words(lode__request *r) {
 
 static void run_op(lode__request *r) {
   const lode__op *op = op_of_words(r);
-  r->words[0] = LODE__LIT(LODE__FROM_AFAR);
+  r->words[0] = STR_LIT(LODE__FROM_AFAR);
   r->n_words = 1;
   if (!op) {
     fail_lode(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
@@ -161,7 +161,7 @@ static void run_op(lode__request *r) {
 
 static void op_schema(lode__request *r) {
   const lode__op *op = op_of_words(r);
-  lode__buf body = {0};
+  strbuf body = {0};
   if (!op || !lode__op_for_requests(op)) {
     fail_lode(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
     return;
@@ -171,19 +171,19 @@ static void op_schema(lode__request *r) {
 }
 
 static void op_list(lode__request *r) {
-  lode__buf body = {0};
-  lode__buf_addf(&body, "{\"version\":\"%s\",\"operations\":[", lode_version());
+  strbuf body = {0};
+  strbuf_addf(&body, "{\"version\":\"%s\",\"operations\":[", lode_version());
   bool first = true;
   LODE__EACH_GROUP(g) {
     LODE__EACH_OP(g, op) {
       if (!lode__op_for_requests(op)) continue;
-      lode__buf_addf(&body, "%s{\"path\":\"/api/lode/v1/%s%s%s\",\"schema\":", first ? "" : ",", g->name ? g->name : "", g->name ? "/" : "", op->name);
+      strbuf_addf(&body, "%s{\"path\":\"/api/lode/v1/%s%s%s\",\"schema\":", first ? "" : ",", g->name ? g->name : "", g->name ? "/" : "", op->name);
       put_schema(&body, op);
-      lode__buf_addc(&body, '}');
+      strbuf_addch(&body, '}');
       first = false;
     }
   }
-  lode__buf_adds(&body, "]}");
+  strbuf_addstr(&body, "]}");
   lode__request_answer(r, 200, &body);
 }
 
@@ -283,7 +283,7 @@ static void take(lode__request *r, const route *at) {
   }
   for (size_t i = 0; i < 2 && at->query[i]; i++) {
     lode_str value = lode__request_query(r, at->query[i]);
-    r->words[r->n_words++] = value.data ? value : LODE__LIT("");
+    r->words[r->n_words++] = value.data ? value : STR_LIT("");
   }
   r->call = at->call;
   if (at->answer) at->answer(r);
@@ -296,7 +296,7 @@ static void allow(lode__request *r, const char *method) {
 
 void lode__server_route(lode__request *r) {
   lode_str path = r->path;
-  if (lode__str_eq(path, LODE__LIT("/api/v1")) || (path.len > 8 && memcmp(path.data, "/api/v1/", 8) == 0)) {
+  if (str_eq(path, STR_LIT("/api/v1")) || (path.len > 8 && memcmp(path.data, "/api/v1/", 8) == 0)) {
     old_api(r);
     return;
   }

@@ -16,8 +16,8 @@ typedef struct gather {
   lode__sink sink;
   lode__task *task;
   const lode__op *op;
-  lode__buf rows, text, summary, notes;
-  lode__json json;
+  strbuf rows, text, summary, notes;
+  json_doc json;
   size_t n, omitted, n_notes;
 } gather;
 
@@ -33,50 +33,50 @@ static size_t cut_at(lode_str text, size_t max) {
 }
 
 /* Shortens the long texts of the parsed row. */
-static bool shorten(lode__json *json, const char *name, size_t max) {
-  uint32_t node = lode__json_get(json, 0, lode__str(name));
-  if (!node || json->nodes[node].type != LODE__JSON_STRING || json->nodes[node].u.s.len <= max) return false;
+static bool shorten(json_doc *json, const char *name, size_t max) {
+  uint32_t node = json_get(json, 0, str_of(name));
+  if (!node || json->nodes[node].type != JSON_NODE_STRING || json->nodes[node].u.s.len <= max) return false;
   json->nodes[node].u.s.len = cut_at(json->nodes[node].u.s, max);
   return true;
 }
 
 static lode_status take_row(lode__sink *sink, lode_str json, lode_error *err) {
   gather *g = (gather *)sink;
-  lode__buf row = {0};
-  if (lode__task_cancelled(g->task)) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
-  LODE__TRY(lode__json_parse(&g->json, json, NULL, err));
+  strbuf row = {0};
+  if (lode__task_cancelled(g->task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
+  TRY(json_parse(&g->json, json, NULL, err));
   bool snippet = shorten(&g->json, "snippet", SNIPPET_BYTES), document = shorten(&g->json, "document", DOCUMENT_BYTES), cut = snippet || document;
-  lode__json_put_node(&row, &g->json, 0);
+  json_put_node(&row, &g->json, 0);
   if (!row.failed && cut) {
     row.len--;
-    lode__buf_adds(&row, ",\"cut\":true}");
+    strbuf_addstr(&row, ",\"cut\":true}");
   }
   if (row.failed || g->rows.len + row.len > ANSWER_BYTES) {
     g->omitted++;
   } else {
-    if (g->n++) lode__buf_addc(&g->rows, ',');
-    lode__buf_add(&g->rows, row.data, row.len);
+    if (g->n++) strbuf_addch(&g->rows, ',');
+    strbuf_add(&g->rows, row.data, row.len);
     lode__mcp_put_row(&g->text, g->op, &g->json, g->n);
-    if (cut) lode__buf_adds(&g->text, snippet ? "(cut: the file has the rest)\n" : "(cut)\n");
-    lode__buf_addc(&g->text, '\n');
+    if (cut) strbuf_addstr(&g->text, snippet ? "(cut: the file has the rest)\n" : "(cut)\n");
+    strbuf_addch(&g->text, '\n');
   }
   bool failed = row.failed || g->rows.failed || g->text.failed;
-  lode__buf_release(&row);
-  return failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_release(&row);
+  return failed ? err_nomem(err) : LODE_OK;
 }
 
 static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *err) {
   gather *g = (gather *)sink;
-  lode__buf_add(&g->summary, json.data, json.len);
-  return g->summary.failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_add(&g->summary, json.data, json.len);
+  return g->summary.failed ? err_nomem(err) : LODE_OK;
 }
 
 static void take_note(void *ctx, const char *text) {
   gather *g = ctx;
   lode__task_log(g->task, "%s", text);
   if (g->n_notes == MOST_NOTES) return;
-  if (g->n_notes++) lode__buf_addc(&g->notes, ',');
-  lode__json_put_string(&g->notes, lode__str(text));
+  if (g->n_notes++) strbuf_addch(&g->notes, ',');
+  json_put_string(&g->notes, str_of(text));
 }
 
 static bool step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
@@ -92,15 +92,15 @@ static lode_status guard(const lode__tool *tool, const lode__op *op, const lode_
   lode_str name = lode__arg_of(args, "collection")->text;
   char quoted[256];
   if (tool->project || op->flags & LODE__OP_READS || !lode__owned_name(name)) return LODE_OK;
-  return lode__fail(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
-                    lode__quote(name, quoted, sizeof quoted));
+  return err_set(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
+                    str_quote(name, quoted, sizeof quoted));
 }
 
 /* Memory of a project that has no store yet goes where its index would be. */
 static lode_status prepare(const lode__tool *tool, const lode__op *op, const char *root, const char *folder, lode_error *err) {
   lode__project project;
   if (tool->project || op->flags & LODE__OP_READS) return LODE_OK;
-  LODE__TRY(lode__project_locate(&project, root, folder, err));
+  TRY(lode__project_locate(&project, root, folder, err));
   lode_status st = lode__project_has_store(&project) ? LODE_OK : lode__project_prepare(&project, err);
   lode__project_release(&project);
   return st;
@@ -131,13 +131,13 @@ static lode_status run(gather *g, const lode__tool *tool, const char *root, lode
   lode_status st;
   lode__tool_op(tool, &op, params);
   lode__args_init(&args, &op);
-  lode__arena_init(&translated.arena, 0);
-  LODE__GOTO(lode__args_from_json(&args, task->body, err));
-  LODE__GOTO(lode__tool_translate(tool, root, &args, &translated, err));
-  LODE__GOTO(guard(tool, base, &translated, err));
-  LODE__GOTO(check_found(&ctx, tool, err));
-  LODE__GOTO(prepare(tool, base, root, folder, err));
-  LODE__GOTO(lode__op_run(&ctx, &translated, err));
+  mem_arena_init(&translated.arena, 0);
+  TRY_GOTO(lode__args_from_json(&args, task->body, err));
+  TRY_GOTO(lode__tool_translate(tool, root, &args, &translated, err));
+  TRY_GOTO(guard(tool, base, &translated, err));
+  TRY_GOTO(check_found(&ctx, tool, err));
+  TRY_GOTO(prepare(tool, base, root, folder, err));
+  TRY_GOTO(lode__op_run(&ctx, &translated, err));
 done:
   lode__args_release(&args);
   lode__args_release(&translated);
@@ -146,108 +146,108 @@ done:
 
 /* ---- The answer ---- */
 
-void lode__mcp_put_failure(lode__buf *out, lode_str text) {
-  lode__buf_adds(out, "\"content\":[{\"type\":\"text\",\"text\":");
-  lode__json_put_string(out, text);
-  lode__buf_adds(out, "}],\"isError\":true");
+void lode__mcp_put_failure(strbuf *out, lode_str text) {
+  strbuf_addstr(out, "\"content\":[{\"type\":\"text\",\"text\":");
+  json_put_string(out, text);
+  strbuf_addstr(out, "}],\"isError\":true");
 }
 
-static void put_error(lode__buf *out, const lode_error *err, lode_status st) {
-  lode__buf text = {0};
-  lode__buf_addf(&text, "%s: ", lode_status_name(st));
-  lode__put_clean(&text, lode__str(err->text[0] ? err->text : lode_status_text(st)), 0); /* names by others cannot begin a line of it */
-  if (strstr(err->text, "`lode index`")) lode__buf_adds(&text, " (the tool index_project does that)");
-  lode__mcp_put_failure(out, text.failed ? lode__str(lode_status_text(st)) : (lode_str){text.data, text.len});
-  lode__buf_release(&text);
+static void put_error(strbuf *out, const lode_error *err, lode_status st) {
+  strbuf text = {0};
+  strbuf_addf(&text, "%s: ", lode_status_name(st));
+  lode__put_clean(&text, str_of(err->text[0] ? err->text : lode_status_text(st)), 0); /* names by others cannot begin a line of it */
+  if (strstr(err->text, "`lode index`")) strbuf_addstr(&text, " (the tool index_project does that)");
+  lode__mcp_put_failure(out, text.failed ? str_of(lode_status_text(st)) : (lode_str){text.data, text.len});
+  strbuf_release(&text);
 }
 
-static void put_structured(lode__buf *out, const gather *g) {
+static void put_structured(strbuf *out, const gather *g) {
   bool first = true;
-  lode__buf_addc(out, '{');
+  strbuf_addch(out, '{');
   if (g->op->row) {
-    lode__buf_adds(out, "\"rows\":[");
-    lode__buf_add(out, g->rows.data ? g->rows.data : "", g->rows.len);
-    lode__buf_addc(out, ']');
+    strbuf_addstr(out, "\"rows\":[");
+    strbuf_add(out, g->rows.data ? g->rows.data : "", g->rows.len);
+    strbuf_addch(out, ']');
     first = false;
   }
   if (g->summary.len > 2) {
-    if (!first) lode__buf_addc(out, ',');
-    lode__buf_add(out, g->summary.data + 1, g->summary.len - 2);
+    if (!first) strbuf_addch(out, ',');
+    strbuf_add(out, g->summary.data + 1, g->summary.len - 2);
     first = false;
   }
   if (g->n_notes) {
-    lode__buf_addf(out, "%s\"notes\":[", first ? "" : ",");
-    lode__buf_add(out, g->notes.data, g->notes.len);
-    lode__buf_addc(out, ']');
+    strbuf_addf(out, "%s\"notes\":[", first ? "" : ",");
+    strbuf_add(out, g->notes.data, g->notes.len);
+    strbuf_addch(out, ']');
     first = false;
   }
-  if (g->omitted) lode__buf_addf(out, "%s\"omitted\":%zu", first ? "" : ",", g->omitted);
-  lode__buf_addc(out, '}');
+  if (g->omitted) strbuf_addf(out, "%s\"omitted\":%zu", first ? "" : ",", g->omitted);
+  strbuf_addch(out, '}');
 }
 
 static lode_status put_text(gather *g, lode_error *err) {
-  if (g->op->row && !g->n && !g->omitted) lode__buf_adds(&g->text, "Nothing was found.\n");
-  if (g->summary.len) LODE__TRY(lode__mcp_put_summary(&g->text, g->op, (lode_str){g->summary.data, g->summary.len}, err));
+  if (g->op->row && !g->n && !g->omitted) strbuf_addstr(&g->text, "Nothing was found.\n");
+  if (g->summary.len) TRY(lode__mcp_put_summary(&g->text, g->op, (lode_str){g->summary.data, g->summary.len}, err));
   while (g->text.len && g->text.data[g->text.len - 1] == '\n') g->text.len--;
-  return g->text.failed ? lode__fail_nomem(err) : LODE_OK;
+  return g->text.failed ? err_nomem(err) : LODE_OK;
 }
 
 /* What lode says about the answer is an item of its own, which no text of a file can be part of. */
-static lode_status put_notes(gather *g, lode__buf *out, lode_error *err) {
-  lode__buf list = {0}, text = {0};
+static lode_status put_notes(gather *g, strbuf *out, lode_error *err) {
+  strbuf list = {0}, text = {0};
   if (!g->n_notes && !g->omitted) return LODE_OK;
-  lode__buf_addc(&list, '[');
-  lode__buf_add(&list, g->notes.data ? g->notes.data : "", g->notes.len);
-  lode__buf_addc(&list, ']');
-  lode__buf_adds(&text, "Notes by lode about this answer:");
-  lode_status st = list.failed ? lode__fail_nomem(err) : lode__json_parse(&g->json, (lode_str){list.data, list.len}, NULL, err);
+  strbuf_addch(&list, '[');
+  strbuf_add(&list, g->notes.data ? g->notes.data : "", g->notes.len);
+  strbuf_addch(&list, ']');
+  strbuf_addstr(&text, "Notes by lode about this answer:");
+  lode_status st = list.failed ? err_nomem(err) : json_parse(&g->json, (lode_str){list.data, list.len}, NULL, err);
   for (uint32_t i = 1; st == LODE_OK && i < g->json.count; i++) {
-    lode__buf_adds(&text, "\n- ");
+    strbuf_addstr(&text, "\n- ");
     lode__put_clean(&text, g->json.nodes[i].u.s, 0);
   }
-  if (g->omitted) lode__buf_addf(&text, "\n- %zu more did not fit: ask for fewer, or for fewer parts of each.", g->omitted);
-  lode__buf_adds(out, ",{\"type\":\"text\",\"text\":");
-  lode__json_put_string(out, (lode_str){text.data ? text.data : "", text.len});
-  lode__buf_addc(out, '}');
-  if (st == LODE_OK && text.failed) st = lode__fail_nomem(err);
-  lode__buf_release(&list);
-  lode__buf_release(&text);
+  if (g->omitted) strbuf_addf(&text, "\n- %zu more did not fit: ask for fewer, or for fewer parts of each.", g->omitted);
+  strbuf_addstr(out, ",{\"type\":\"text\",\"text\":");
+  json_put_string(out, (lode_str){text.data ? text.data : "", text.len});
+  strbuf_addch(out, '}');
+  if (st == LODE_OK && text.failed) st = err_nomem(err);
+  strbuf_release(&list);
+  strbuf_release(&text);
   return st;
 }
 
 static lode_status put_answer(gather *g, lode_error *err) {
-  lode__buf *out = &g->task->out;
-  LODE__TRY(put_text(g, err));
-  lode__buf_adds(out, "\"content\":[{\"type\":\"text\",\"text\":");
-  lode__json_put_string(out, (lode_str){g->text.data ? g->text.data : "", g->text.len});
-  lode__buf_addc(out, '}');
-  LODE__TRY(put_notes(g, out, err));
-  lode__buf_adds(out, "],\"structuredContent\":");
+  strbuf *out = &g->task->out;
+  TRY(put_text(g, err));
+  strbuf_addstr(out, "\"content\":[{\"type\":\"text\",\"text\":");
+  json_put_string(out, (lode_str){g->text.data ? g->text.data : "", g->text.len});
+  strbuf_addch(out, '}');
+  TRY(put_notes(g, out, err));
+  strbuf_addstr(out, "],\"structuredContent\":");
   put_structured(out, g);
-  lode__buf_adds(out, ",\"isError\":false");
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_addstr(out, ",\"isError\":false");
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 void lode__service_mcp(lode__task *task) {
-  const lode__tool *tool = lode__tool_find(lode__str(strchr(task->name, '.') + 1));
+  const lode__tool *tool = lode__tool_find(str_of(strchr(task->name, '.') + 1));
   lode_error err = {.record = LODE_NO_RECORD};
   gather g = {.sink = {.row = take_row, .summary = take_summary}, .task = task};
   lode_status st;
   if (!tool || task->n_words != 1) {
-    st = lode__fail(&err, LODE_INTERNAL, "there is no tool %.80s", task->name);
+    st = err_set(&err, LODE_INTERNAL, "there is no tool %.80s", task->name);
   } else {
     g.op = lode__tool_base(tool);
     st = run(&g, tool, task->words[0].data, &err);
   }
   if (st == LODE_OK) st = put_answer(&g, &err);
   if (st != LODE_OK) {
-    lode__buf_release(&task->out);
+    strbuf_release(&task->out);
     put_error(&task->out, &err, st);
   }
   task->code = st;
-  lode__buf_release(&g.rows);
-  lode__buf_release(&g.text);
-  lode__buf_release(&g.summary);
-  lode__buf_release(&g.notes);
-  lode__json_release(&g.json);
+  strbuf_release(&g.rows);
+  strbuf_release(&g.text);
+  strbuf_release(&g.summary);
+  strbuf_release(&g.notes);
+  json_release(&g.json);
 }

@@ -9,27 +9,27 @@
 typedef struct gather {
   lode__sink sink;
   lode__task *task;
-  lode__buf summary;
+  strbuf summary;
   size_t rows;
 } gather;
 
 static lode_status take_row(lode__sink *sink, lode_str json, lode_error *err) {
   gather *g = (gather *)sink;
-  lode__buf *out = &g->task->out;
+  strbuf *out = &g->task->out;
   g->rows++;
   if (g->task->flags & LODE__CALL_ROWS) return lode__task_row(g->task, json, err);
-  if (lode__task_cancelled(g->task)) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+  if (lode__task_cancelled(g->task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   if (out->len > LODE__ANSWER_BYTES)
-    return lode__fail(err, LODE_LIMIT, "the answer is larger than %d MiB: ask for fewer rows", LODE__ANSWER_BYTES >> 20);
-  if (g->rows > 1) lode__buf_addc(out, ',');
-  lode__buf_add(out, json.data, json.len);
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+    return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: ask for fewer rows", LODE__ANSWER_BYTES >> 20);
+  if (g->rows > 1) strbuf_addch(out, ',');
+  strbuf_add(out, json.data, json.len);
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *err) {
   gather *g = (gather *)sink;
-  lode__buf_add(&g->summary, json.data, json.len);
-  return g->summary.failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_add(&g->summary, json.data, json.len);
+  return g->summary.failed ? err_nomem(err) : LODE_OK;
 }
 
 static bool step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
@@ -43,27 +43,27 @@ static void take_note(void *ctx, const char *text) { lode__task_log(ctx, "%s", t
 const lode__op *lode__op_of_call(const char *name) {
   const char *dot = strchr(name, '.');
   char group[40];
-  if (!dot) return lode__op_find(NULL, lode__str(name));
+  if (!dot) return lode__op_find(NULL, str_of(name));
   if ((size_t)(dot - name) >= sizeof group) return NULL;
   snprintf(group, sizeof group, "%.*s", (int)(dot - name), name);
-  return lode__op_find(group, lode__str(dot + 1));
+  return lode__op_find(group, str_of(dot + 1));
 }
 
-void lode__put_error(lode__buf *out, lode_status status, const lode_error *err) {
-  lode__buf_addf(out, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(status));
-  lode__json_put_string(out, lode__str(err->text[0] ? err->text : lode_status_text(status)));
-  if (err->record != LODE_NO_RECORD) lode__buf_addf(out, ",\"record\":%zu", err->record);
-  lode__buf_adds(out, "}}");
+void lode__put_error(strbuf *out, lode_status status, const lode_error *err) {
+  strbuf_addf(out, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(status));
+  json_put_string(out, str_of(err->text[0] ? err->text : lode_status_text(status)));
+  if (err->record != LODE_NO_RECORD) strbuf_addf(out, ",\"record\":%zu", err->record);
+  strbuf_addstr(out, "}}");
 }
 
 static lode_status no_bytes(lode__sink *sink, const void *data, size_t size, lode_error *err) {
   (void)sink;
   (void)data;
   (void)size;
-  return lode__fail(err, LODE_UNSUPPORTED, "this operation writes a file: use the command line");
+  return err_set(err, LODE_UNSUPPORTED, "this operation writes a file: use the command line");
 }
 
-static bool is_far(const lode__task *task) { return task->n_words > 0 && lode__str_eq(task->words[0], LODE__LIT(LODE__FROM_AFAR)); }
+static bool is_far(const lode__task *task) { return task->n_words > 0 && str_eq(task->words[0], STR_LIT(LODE__FROM_AFAR)); }
 
 /* What requests may do with the files of this machine: read those that belong to the store, and name none. */
 static lode_status check_far(const lode__task *task, const lode__op *op, const lode__args *args, lode_error *err) {
@@ -71,7 +71,7 @@ static lode_status check_far(const lode__task *task, const lode__op *op, const l
   bool names = false;
   for (const lode__param *p = op->params; p->name; p++) names = names || (p->type == LODE__ARG_PATH && args->values[p - op->params].set);
   if (!names && lode__op_for_requests(op)) return LODE_OK;
-  return lode__fail(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
+  return err_set(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
 }
 
 static bool put_back(void *ctx, uint64_t rows) { return lode__task_put_back(ctx, rows); }
@@ -85,7 +85,7 @@ static lode_status run(gather *g, const lode__op *op, lode_error *err) {
                           .found = lode__shared_found(task->shared), .adopted = lode__shared_adopted(task->shared),
                           .models = lode__shared_models(task->shared), .put_back = put_back, .put_back_ctx = task};
   lode__args_init(&args, op);
-  lode_status st = lode__args_from_json(&args, task->body.len ? task->body : LODE__LIT("{}"), err);
+  lode_status st = lode__args_from_json(&args, task->body.len ? task->body : STR_LIT("{}"), err);
   if (st == LODE_OK) st = check_far(task, op, &args, err);
   if (st == LODE_OK) st = lode__op_run(&ctx, &args, err);
   lode__args_release(&args);
@@ -97,25 +97,25 @@ void lode__service_op(lode__task *task) {
   const lode__op *op = lode__op_of_call(task->name);
   lode_error err = {.record = LODE_NO_RECORD};
   lode_status st;
-  lode__buf_adds(&task->out, "{\"rows\":[");
+  strbuf_addstr(&task->out, "{\"rows\":[");
   if (op) st = run(&g, op, &err);
-  else st = lode__fail(&err, LODE_NOT_FOUND, "there is no operation %.80s", task->name);
+  else st = err_set(&err, LODE_NOT_FOUND, "there is no operation %.80s", task->name);
   if (st == LODE_OK) {
-    lode__buf_adds(&task->out, "],\"summary\":");
-    if (g.summary.len) lode__buf_add(&task->out, g.summary.data, g.summary.len);
-    else lode__buf_adds(&task->out, "null");
-    lode__buf_addc(&task->out, '}');
+    strbuf_addstr(&task->out, "],\"summary\":");
+    if (g.summary.len) strbuf_add(&task->out, g.summary.data, g.summary.len);
+    else strbuf_addstr(&task->out, "null");
+    strbuf_addch(&task->out, '}');
   } else if (st == LODE_CORRUPT && g.rows && !task->out.failed && !(task->flags & LODE__CALL_ROWS)) {
-    lode__buf error = {0};
+    strbuf error = {0};
     lode__put_error(&error, st, &err);
-    lode__buf_adds(&task->out, "],");
-    if (!error.failed) lode__buf_add(&task->out, error.data + 1, error.len - 1); /* without its { */
+    strbuf_addstr(&task->out, "],");
+    if (!error.failed) strbuf_add(&task->out, error.data + 1, error.len - 1); /* without its { */
     task->out.failed = task->out.failed || error.failed;
-    lode__buf_release(&error);
+    strbuf_release(&error);
   } else {
     task->out.len = 0;
     lode__put_error(&task->out, st, &err);
   }
   task->code = st;
-  lode__buf_release(&g.summary);
+  strbuf_release(&g.summary);
 }

@@ -52,17 +52,17 @@ struct lode__shared {
 };
 
 lode_status lode__shared_make(const char *folder, const lode_open_options *options, lode__shared **out, lode_error *err) {
-  lode__shared *e = lode__alloc_zero(1, sizeof *e);
+  lode__shared *e = mem_calloc(1, sizeof *e);
   size_t size = strlen(folder) + 1;
   *out = NULL;
-  if (!e) return lode__fail_nomem(err);
-  e->folder = lode__alloc(size);
+  if (!e) return err_nomem(err);
+  e->folder = mem_alloc(size);
   e->handles = lode__handles_make();
   if (!e->folder || !e->handles) {
-    lode__free(e->folder);
+    mem_free(e->folder);
     lode__handles_free(e->handles);
-    lode__free(e);
-    return lode__fail_nomem(err);
+    mem_free(e);
+    return err_nomem(err);
   }
   memcpy(e->folder, folder, size);
   e->options = *options;
@@ -91,7 +91,7 @@ static lode_status open_store(lode__shared *e, const lode__open_how *how, lode_s
   lode_open_options options = e->options;
   options.create = !options.read_only && (options.create || how->create);
   options.no_background = options.read_only;
-  if (options.create && !lode__is_address(e->folder)) LODE__TRY(lode__fs_make_parents(e->folder, err));
+  if (options.create && !lode__is_address(e->folder)) TRY(lode__fs_make_parents(e->folder, err));
   lode_status st = lode_open(e->folder, &options, store, err);
   if (st == LODE_READONLY && !how->write) {
     options.create = false;
@@ -99,7 +99,7 @@ static lode_status open_store(lode__shared *e, const lode__open_how *how, lode_s
     st = lode_open(e->folder, &options, store, err);
   }
   if (st == LODE_NOT_FOUND)
-    return lode__fail(err, st, "there is no store at %.400s; `lode db create NAME` makes one", e->folder);
+    return err_set(err, st, "there is no store at %.400s; `lode db create NAME` makes one", e->folder);
   return st;
 }
 
@@ -122,8 +122,8 @@ lode_status lode__shared_store(lode__shared *e, const lode__open_how *how, lode_
 static lode_status open_other(lode__shared *e, const lode__open_how *how, other **out, lode_error *err) {
   size_t size = strlen(how->folder) + 1;
   lode_open_options options = e->options;
-  other *o = lode__alloc_zero(1, sizeof *o + size);
-  if (!o) return lode__fail_nomem(err);
+  other *o = mem_calloc(1, sizeof *o + size);
+  if (!o) return err_nomem(err);
   memcpy(o->folder, how->folder, size);
   o->write = how->write;
   options.create = how->create && !options.read_only;
@@ -132,7 +132,7 @@ static lode_status open_other(lode__shared *e, const lode__open_how *how, other 
   lode_status st = options.create && !lode__is_address(o->folder) ? lode__fs_make_parents(o->folder, err) : LODE_OK;
   if (st == LODE_OK) st = lode_open(o->folder, &options, &o->store, err);
   if (st != LODE_OK) {
-    lode__free(o);
+    mem_free(o);
     return st;
   }
   o->next = e->others;
@@ -155,7 +155,7 @@ static void close_others(lode__shared *e, size_t keep) {
     other *gone = *oldest;
     *oldest = gone->next;
     lode_close(gone->store);
-    lode__free(gone);
+    mem_free(gone);
   }
 }
 
@@ -193,8 +193,8 @@ void lode__shared_free(lode__shared *e) {
   lode_close(atomic_load(&e->store));
   pthread_mutex_destroy(&e->open_lock);
   pthread_mutex_destroy(&e->lock);
-  lode__free(e->folder);
-  lode__free(e);
+  mem_free(e->folder);
+  mem_free(e);
 }
 
 /* ---- Group commit ---- */
@@ -251,7 +251,7 @@ lode_status lode__shared_write(void *shared, lode__write_fn *write, void *ctx, l
   lode__shared *e = shared;
   pending self = {.write = write, .ctx = ctx, .err = err};
   lode_store *store;
-  LODE__TRY(lode__shared_store(e, &how, &store, err));
+  TRY(lode__shared_store(e, &how, &store, err));
   if (lode__is_address(e->folder)) return write(ctx, NULL, err); /* a cluster has no transactions to share */
   pthread_cond_init(&self.wake, NULL);
   pthread_mutex_lock(&e->lock);

@@ -31,18 +31,18 @@ lode_status lode__stream_open(lode__stream *stream, const char *path, lode_error
   struct stat info;
   memset(stream, 0, sizeof *stream);
   stream->own = strcmp(path, "-") != 0;
-  stream->fd = stream->own ? lode__os->open(path, O_RDONLY | O_CLOEXEC, 0) : STDIN_FILENO;
+  stream->fd = stream->own ? os_api->open(path, O_RDONLY | O_CLOEXEC, 0) : STDIN_FILENO;
   if (stream->fd < 0) {
     char quoted[256];
     int errnum = errno;
-    lode__quote(lode__str(path), quoted, sizeof quoted);
-    if (errnum == ENOENT) return lode__fail(err, LODE_NOT_FOUND, "there is no file %s", quoted);
-    return lode__fail_errno(err, errnum, quoted);
+    str_quote(str_of(path), quoted, sizeof quoted);
+    if (errnum == ENOENT) return err_set(err, LODE_NOT_FOUND, "there is no file %s", quoted);
+    return err_errno(err, errnum, quoted);
   }
-  if (lode__os->fstat(stream->fd, &info) == 0) {
+  if (os_api->fstat(stream->fd, &info) == 0) {
     if (S_ISDIR(info.st_mode)) {
       lode__stream_close(stream);
-      return lode__fail(err, LODE_INVALID, "%.400s is a folder: give a file", path);
+      return err_set(err, LODE_INVALID, "%.400s is a folder: give a file", path);
     }
     if (S_ISREG(info.st_mode)) stream->size = (uint64_t)info.st_size;
   }
@@ -65,30 +65,30 @@ int64_t lode__stream_read(void *stream, void *buffer, size_t size) {
 }
 
 void lode__stream_close(lode__stream *stream) {
-  if (stream->own && stream->fd >= 0) lode__os->close(stream->fd);
+  if (stream->own && stream->fd >= 0) os_api->close(stream->fd);
   memset(stream, 0, sizeof *stream);
   stream->fd = -1;
 }
 
-lode_status lode__read_all(const char *path, size_t max, lode__buf *out, lode_error *err) {
+lode_status lode__read_all(const char *path, size_t max, strbuf *out, lode_error *err) {
   lode__stream stream;
   lode_status st = lode__stream_open(&stream, path, err);
   if (st != LODE_OK) return st;
   for (;;) {
     size_t chunk = out->len == 0 && stream.size > 0 && stream.size < max ? (size_t)stream.size + 1 : 65536;
-    char *room = lode__buf_room(out, chunk);
+    char *room = strbuf_reserve(out, chunk);
     if (!room) {
-      st = lode__fail_nomem(err);
+      st = err_nomem(err);
       break;
     }
     int64_t n = lode__stream_read(&stream, room, chunk);
     if (n <= 0) {
-      if (n < 0) st = lode__fail_errno(err, stream.errnum, path);
+      if (n < 0) st = err_errno(err, stream.errnum, path);
       break;
     }
     out->len += (size_t)n;
     if (out->len > max) {
-      st = lode__fail(err, LODE_LIMIT, "%.300s is larger than %zu bytes", path, max);
+      st = err_set(err, LODE_LIMIT, "%.300s is larger than %zu bytes", path, max);
       break;
     }
   }
@@ -103,10 +103,10 @@ enum { READ_BYTES = 1 << 20 };
 static lode_status fill_lines(lode__lines *l, size_t bytes, lode_error *err) {
   while (!l->ended && l->buf.len < bytes) {
     size_t some = bytes - l->buf.len < READ_BYTES ? bytes - l->buf.len : READ_BYTES;
-    char *room = lode__buf_room(&l->buf, some);
-    if (!room) return lode__fail_nomem(err);
+    char *room = strbuf_reserve(&l->buf, some);
+    if (!room) return err_nomem(err);
     int64_t n = lode__stream_read(l->stream, room, some);
-    if (n < 0) return lode__fail_errno(err, l->stream->errnum, "the lines cannot be read");
+    if (n < 0) return err_errno(err, l->stream->errnum, "the lines cannot be read");
     l->ended = n == 0;
     l->buf.len += (size_t)n;
   }
@@ -123,7 +123,7 @@ static lode_status split_lines(lode__lines *l, lode_error *err) {
     l->used += end ? len + 1 : len;
     if (len && line[len - 1] == '\r') len--;
     if (!len) continue;
-    if (!lode__grow(&l->list, &l->cap, l->n + 1, sizeof *l->list)) return lode__fail_nomem(err);
+    if (!mem_grow(&l->list, &l->cap, l->n + 1, sizeof *l->list)) return err_nomem(err);
     l->list[l->n++] = (lode_str){line, len};
   }
   return LODE_OK;
@@ -134,10 +134,10 @@ lode_status lode__lines_next(lode__lines *l, size_t bytes, lode_error *err) {
   l->buf.len -= l->used;
   l->used = l->n = 0;
   do {
-    LODE__TRY(fill_lines(l, bytes, err));
-    LODE__TRY(split_lines(l, err));
+    TRY(fill_lines(l, bytes, err));
+    TRY(split_lines(l, err));
     if (l->n == 0 && l->used == 0 && !l->ended)
-      return lode__fail(err, LODE_LIMIT, "a line is longer than %zu bytes", bytes);
+      return err_set(err, LODE_LIMIT, "a line is longer than %zu bytes", bytes);
     if (l->n == 0 && l->used) { /* empty lines alone */
       memmove(l->buf.data, l->buf.data + l->used, l->buf.len - l->used);
       l->buf.len -= l->used;
@@ -148,8 +148,8 @@ lode_status lode__lines_next(lode__lines *l, size_t bytes, lode_error *err) {
 }
 
 void lode__lines_release(lode__lines *l) {
-  lode__buf_release(&l->buf);
-  lode__free(l->list);
+  strbuf_release(&l->buf);
+  mem_free(l->list);
   *l = (lode__lines){0};
 }
 
@@ -160,20 +160,20 @@ lode_status lode__out_file_open(lode__out_file *file, const char *path, lode_err
   memset(file, 0, sizeof *file);
   file->fd = -1;
   file->path = path;
-  if (lode__os->stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-    if (S_ISDIR(info.st_mode)) return lode__fail(err, LODE_INVALID, "%.400s is a folder: give a file", path);
+  if (os_api->stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+    if (S_ISDIR(info.st_mode)) return err_set(err, LODE_INVALID, "%.400s is a folder: give a file", path);
     file->direct = true;
-    file->fd = lode__os->open(path, O_WRONLY | O_CLOEXEC, 0);
+    file->fd = os_api->open(path, O_WRONLY | O_CLOEXEC, 0);
   } else {
-    lode__buf_addf(&file->tmp, "%s.tmp-%016llx", path, (unsigned long long)lode__random());
-    lode__buf_addc(&file->tmp, '\0');
-    if (file->tmp.failed) return lode__fail_nomem(err);
-    file->fd = lode__os->open(file->tmp.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    strbuf_addf(&file->tmp, "%s.tmp-%016llx", path, (unsigned long long)rand_u64());
+    strbuf_addch(&file->tmp, '\0');
+    if (file->tmp.failed) return err_nomem(err);
+    file->fd = os_api->open(file->tmp.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   }
   if (file->fd < 0) {
     int errnum = errno;
-    lode__buf_release(&file->tmp);
-    return lode__fail_errno(err, errnum, path);
+    strbuf_release(&file->tmp);
+    return err_errno(err, errnum, path);
   }
   return LODE_OK;
 }
@@ -190,15 +190,15 @@ int64_t lode__out_file_write(void *file, const void *data, size_t size) {
 
 lode_status lode__out_file_commit(lode__out_file *file, lode_error *err) {
   if (file->direct) return LODE_OK;
-  if (lode__os->fsync(file->fd) < 0) return lode__fail_errno(err, errno, file->path);
-  if (lode__os->rename(file->tmp.data, file->path) < 0) return lode__fail_errno(err, errno, file->path);
-  lode__buf_release(&file->tmp);
-  return lode__os_sync_folder_of(file->path, err);
+  if (os_api->fsync(file->fd) < 0) return err_errno(err, errno, file->path);
+  if (os_api->rename(file->tmp.data, file->path) < 0) return err_errno(err, errno, file->path);
+  strbuf_release(&file->tmp);
+  return os_sync_parent_dir(file->path, err);
 }
 
 void lode__out_file_close(lode__out_file *file) {
-  if (file->fd >= 0) lode__os->close(file->fd);
-  if (file->tmp.data) lode__os->unlink(file->tmp.data);
-  lode__buf_release(&file->tmp);
+  if (file->fd >= 0) os_api->close(file->fd);
+  if (file->tmp.data) os_api->unlink(file->tmp.data);
+  strbuf_release(&file->tmp);
   file->fd = -1;
 }

@@ -27,12 +27,12 @@ lode_status lode__stream_open(lode__stream *stream, const char *path, lode_error
 int64_t lode__stream_read(void *stream, void *buffer, size_t size);
 void lode__stream_close(lode__stream *stream);
 /* All of a file or of standard input, at most max bytes. */
-lode_status lode__read_all(const char *path, size_t max, lode__buf *out, lode_error *err);
+lode_status lode__read_all(const char *path, size_t max, strbuf *out, lode_error *err);
 
 /* The lines of a stream, some at a time. Empty lines are none; a CR before the end of a line is dropped. */
 typedef struct lode__lines {
   lode__stream *stream;
-  lode__buf buf;
+  strbuf buf;
   size_t used;      /* bytes of buf that were handed out */
   lode_str *list;   /* the present ones; they point into buf */
   size_t n, cap;
@@ -46,7 +46,7 @@ typedef struct lode__out_file {
   int fd;
   bool direct;       /* not a plain file (a pipe, a device): written in place */
   const char *path;
-  lode__buf tmp;     /* name beside it */
+  strbuf tmp;     /* name beside it */
   int errnum;
 } lode__out_file;
 

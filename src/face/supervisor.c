@@ -38,7 +38,7 @@ struct entry {
   char name[LODE__CRASH_NAME];
   lode__call call;
   lode__wire head;
-  lode__buf words;        /* as they are sent */
+  strbuf words;        /* as they are sent */
   uint64_t started_ns, deadline_ns;
   entry *next;            /* in outbox, or of the free ones */
 };
@@ -52,21 +52,21 @@ typedef struct inbox {
 
 struct lode__supervisor {
   lode__supervisor_options options;
-  lode__buf store, crashes;       /* the strings of options */
+  strbuf store, crashes;       /* the strings of options */
   pthread_t thread;
   pthread_mutex_t lock;
   int wake;                       /* eventfd */
   entry *table, *free;
   entry *outbox, **outbox_last;
   size_t sent;                    /* bytes of outbox's first frame */
-  lode__buf control;              /* CANCEL frames: sent between calls */
+  strbuf control;              /* CANCEL frames: sent between calls */
   size_t bytes;                   /* of bodies in flight */
   uint64_t next_deadline_ns;
   atomic_bool stopping;
   uint64_t stop_ns;               /* the grace's end */
   lode__supervisor_figures figures;
   /* the thread's own */
-  lode__proc proc;
+  proc_child proc;
   int crash_fd;
   inbox in;
   uint64_t started_ns, died_ns, restart_ns, answered_before;
@@ -151,23 +151,23 @@ static entry *entry_of(lode__supervisor *s, uint64_t id) {
 }
 
 static lode_status refuse(lode__supervisor *s, size_t bytes, lode_error *err) {
-  if (s->stopping) return lode__fail(err, LODE_CANCELLED, "stopping: no more calls are taken");
+  if (s->stopping) return err_set(err, LODE_CANCELLED, "stopping: no more calls are taken");
   if (s->free && bytes <= s->options.max_bytes - s->bytes) return LODE_OK;
   s->figures.refused++;
-  return lode__fail(err, LODE_LIMIT, "too many requests at once: %zu calls and %zu bytes are in flight, %zu and %zu are the most; "
+  return err_set(err, LODE_LIMIT, "too many requests at once: %zu calls and %zu bytes are in flight, %zu and %zu are the most; "
                     "try again", s->figures.in_flight, s->bytes, s->options.max_calls, s->options.max_bytes);
 }
 
-static lode_status put_words(lode__buf *out, const lode__call *call, lode_error *err) {
+static lode_status put_words(strbuf *out, const lode__call *call, lode_error *err) {
   out->len = 0;
-  lode__buf_add(out, call->name, strlen(call->name) + 1);
+  strbuf_add(out, call->name, strlen(call->name) + 1);
   for (size_t i = 0; i < call->n_words; i++) {
     if (memchr(call->words[i].data, '\0', call->words[i].len))
-      return lode__fail(err, LODE_INVALID, "a name may not hold a NUL character");
-    lode__buf_add(out, call->words[i].data, call->words[i].len);
-    lode__buf_addc(out, '\0');
+      return err_set(err, LODE_INVALID, "a name may not hold a NUL character");
+    strbuf_add(out, call->words[i].data, call->words[i].len);
+    strbuf_addch(out, '\0');
   }
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 static void enqueue(lode__supervisor *s, entry *e) {
@@ -182,15 +182,15 @@ static void enqueue(lode__supervisor *s, entry *e) {
 
 lode_status lode__supervisor_call(lode__supervisor *s, const lode__call *call, uint64_t *id, lode_error *err) {
   uint32_t timeout = call->timeout_ms ? call->timeout_ms : call->flags & LODE__CALL_LONG ? 0 : s->options.timeout_ms;
-  lode__buf words = {0};
+  strbuf words = {0};
   lode_status st;
-  if (call->n_words >= LODE__WIRE_WORDS) return lode__fail_internal(err, "a call with too many words");
+  if (call->n_words >= LODE__WIRE_WORDS) return err_internal(err, "a call with too many words");
   st = put_words(&words, call, err);
   pthread_mutex_lock(&s->lock);
   if (st == LODE_OK) st = refuse(s, call->body.len, err);
   if (st != LODE_OK) {
     pthread_mutex_unlock(&s->lock);
-    lode__buf_release(&words);
+    strbuf_release(&words);
     return st;
   }
   entry *e = s->free;
@@ -201,7 +201,7 @@ lode_status lode__supervisor_call(lode__supervisor *s, const lode__call *call, u
   snprintf(e->name, sizeof e->name, "%s", call->name);
   e->head = (lode__wire){.magic = LODE__WIRE_MAGIC, .kind = LODE__WIRE_CALL, .words = (uint8_t)(call->n_words + 1),
                          .code = (uint16_t)call->flags, .id = e->id, .client = call->client, .size = words.len + call->body.len};
-  e->started_ns = lode__os->now_ns();
+  e->started_ns = os_api->now_ns();
   e->deadline_ns = timeout ? e->started_ns + (uint64_t)timeout * MS : NEVER;
   if (id) *id = e->id;
   enqueue(s, e);
@@ -215,7 +215,7 @@ lode_status lode__supervisor_call(lode__supervisor *s, const lode__call *call, u
 
 static void ask_to_cancel(lode__supervisor *s, uint64_t id) {
   lode__wire head = {.magic = LODE__WIRE_MAGIC, .kind = LODE__WIRE_CANCEL, .id = id};
-  lode__buf_add(&s->control, &head, sizeof head);
+  strbuf_add(&s->control, &head, sizeof head);
   send_outbox(s);
 }
 
@@ -234,7 +234,7 @@ static lode__call release(lode__supervisor *s, entry *e) {
     s->bytes -= call.body.len;
     s->figures.in_flight--;
   }
-  lode__buf_release(&e->words);
+  strbuf_release(&e->words);
   e->state = FREE;
   e->next = s->free;
   s->free = e;
@@ -292,7 +292,7 @@ static void take_event(lode__supervisor *s, const inbox *in) {
 }
 
 static void take_ready(lode__supervisor *s, const inbox *in) {
-  uint64_t now = lode__os->now_ns();
+  uint64_t now = os_api->now_ns();
   pthread_mutex_lock(&s->lock);
   s->figures.ready = true;
   if (s->died_ns) s->figures.restart_ns = now - s->died_ns;
@@ -310,7 +310,7 @@ static void take_frame(lode__supervisor *s, inbox *in) {
     case LODE__WIRE_LOG: say(s, "%s", in->body); break;
     default: break;
   }
-  lode__free(in->body);
+  mem_free(in->body);
   *in = (inbox){0};
 }
 
@@ -329,7 +329,7 @@ static bool receive(lode__supervisor *s) {
       in->head_got += (size_t)got;
       if (in->head_got < sizeof in->head) continue;
       if (!lode__wire_valid(&in->head, SIZE_MAX / 2)) return false;
-      in->body = lode__alloc((size_t)in->head.size + 1);
+      in->body = mem_alloc((size_t)in->head.size + 1);
       if (!in->body) return false; /* like a worker that broke off: its calls are answered so */
       in->body[in->head.size] = '\0';
     } else {
@@ -352,31 +352,31 @@ static lode_status pass_crash_fd(lode__supervisor *s, lode_error *err) {
   struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
   struct cmsghdr *c = CMSG_FIRSTHDR(&message);
   s->crash_fd = memfd_create("lode-crash", MFD_CLOEXEC);
-  if (s->crash_fd < 0) return lode__fail_errno(err, errno, "memfd_create");
+  if (s->crash_fd < 0) return err_errno(err, errno, "memfd_create");
   c->cmsg_level = SOL_SOCKET;
   c->cmsg_type = SCM_RIGHTS;
   c->cmsg_len = CMSG_LEN(sizeof(int));
   memcpy(CMSG_DATA(c), &s->crash_fd, sizeof(int));
-  if (sendmsg(s->proc.fd, &message, MSG_NOSIGNAL) < 0) return lode__fail_errno(err, errno, "sendmsg");
+  if (sendmsg(s->proc.fd, &message, MSG_NOSIGNAL) < 0) return err_errno(err, errno, "sendmsg");
   return LODE_OK;
 }
 
 static lode_status start_worker(lode__supervisor *s, lode_error *err) {
   const char *program = s->options.program ? s->options.program : "/proc/self/exe";
   char *argv[LODE__WORKER_MOST_ARGS + 1];
-  lode__buf strings = {0};
+  strbuf strings = {0};
   lode_status st;
-  LODE__GOTO(lode__worker_argv(&s->options.setup, program, &strings, argv, err));
-  lode__proc_options options = {.path = program, .argv = (const char *const *)argv, .no_core = true, .no_new_privs = true};
-  LODE__GOTO(lode__proc_spawn(&options, &s->proc, err));
-  LODE__GOTO(pass_crash_fd(s, err));
-  s->started_ns = lode__os->now_ns();
+  TRY_GOTO(lode__worker_argv(&s->options.setup, program, &strings, argv, err));
+  proc_options options = {.path = program, .argv = (const char *const *)argv, .no_core = true, .no_new_privs = true};
+  TRY_GOTO(proc_spawn(&options, &s->proc, err));
+  TRY_GOTO(pass_crash_fd(s, err));
+  s->started_ns = os_api->now_ns();
   s->answered_before = s->figures.answered;
   pthread_mutex_lock(&s->lock);
   s->figures.worker = s->proc.pid;
   pthread_mutex_unlock(&s->lock);
 done:
-  lode__buf_release(&strings);
+  strbuf_release(&strings);
   return st;
 }
 
@@ -391,18 +391,18 @@ static void try_start(lode__supervisor *s) {
   lode_error err = {.record = LODE_NO_RECORD};
   s->restart_ns = NEVER;
   if (start_worker(s, &err) == LODE_OK) return;
-  lode__proc_kill(&s->proc);
+  proc_kill(&s->proc);
   if (s->crash_fd >= 0) close(s->crash_fd);
   s->crash_fd = -1;
   s->quick_deaths++;
-  s->restart_ns = lode__os->now_ns() + pause_ns(s->quick_deaths + 2);
+  s->restart_ns = os_api->now_ns() + pause_ns(s->quick_deaths + 2);
   say(s, "the worker cannot be started: %s", err.text);
 }
 
 /* The calls that the dead worker had received, out of the table. Those that it had not wait for the next one, unless
  * workers die again and again. */
 static size_t collect_lost(lode__supervisor *s, lode__call *calls, lode__crash_call *names) {
-  uint64_t now = lode__os->now_ns();
+  uint64_t now = os_api->now_ns();
   size_t n = 0;
   pthread_mutex_lock(&s->lock);
   if (s->sent) { /* begun, not received as a whole */
@@ -429,7 +429,7 @@ static size_t collect_lost(lode__supervisor *s, lode__call *calls, lode__crash_c
 }
 
 static void write_report(lode__supervisor *s, lode__crash_facts *facts, char *text, size_t size) {
-  lode__buf path = {0};
+  strbuf path = {0};
   lode_error err = {.record = LODE_NO_RECORD};
   char how[64];
   lode__crash_end(&facts->end, how, sizeof how);
@@ -440,22 +440,22 @@ static void write_report(lode__supervisor *s, lode__crash_facts *facts, char *te
            "may not have been done; crash report: %.300s", how, written ? path.data : err.text);
   say(s, "worker %d died (%s) with %zu calls in flight; crash report: %.300s", (int)facts->pid, how, facts->n_calls,
       written ? path.data : err.text);
-  lode__buf_release(&path);
+  strbuf_release(&path);
 }
 
 static void bury(lode__supervisor *s) {
-  lode__crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (lode__os->now_ns() - s->started_ns) / MS,
+  lode__crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (os_api->now_ns() - s->started_ns) / MS,
                              .answered = s->figures.answered - s->answered_before};
   char text[TEXT_BYTES] = "the worker process died";
   pthread_mutex_lock(&s->lock);
   s->figures.ready = false; /* nobody sends any more */
   s->figures.worker = 0;
   pthread_mutex_unlock(&s->lock);
-  facts.end = lode__proc_kill(&s->proc); /* its stream has ended: this reaps it, and makes sure */
-  s->died_ns = lode__os->now_ns();
+  facts.end = proc_kill(&s->proc); /* its stream has ended: this reaps it, and makes sure */
+  s->died_ns = os_api->now_ns();
   s->quick_deaths = facts.answered == 0 && facts.lived_ms < 1000 ? s->quick_deaths + 1 : 0;
   s->crash_fd = -1;
-  lode__free(s->in.body);
+  mem_free(s->in.body);
   s->in = (inbox){0};
   facts.n_calls = collect_lost(s, s->lost, s->lost_names);
   facts.calls = s->lost_names;
@@ -550,7 +550,7 @@ static void *run(void *ctx) {
   lode__supervisor *s = ctx;
   try_start(s);
   for (;;) {
-    uint64_t now = lode__os->now_ns(), drained;
+    uint64_t now = os_api->now_ns(), drained;
     keep_time(s, now);
     if (wind_up(s, now)) break;
     pthread_mutex_lock(&s->lock);
@@ -577,48 +577,48 @@ static void *run(void *ctx) {
 
 /* Reports lie in the store's folder; where that is elsewhere, or not to be written to, where programs keep their state. That folder is
  * made now, because a sandbox has to know it; without it there are no reports. */
-static void put_crashes(const lode__worker_setup *setup, lode__buf *folder) {
+static void put_crashes(const lode__worker_setup *setup, strbuf *folder) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
   bool elsewhere = setup->read_only || lode__is_address(setup->store);
-  if (!elsewhere) lode__buf_adds(folder, setup->store);
-  else if (state && state[0] == '/') lode__buf_addf(folder, "%s/lode", state);
-  else lode__buf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
-  lode__buf_addf(folder, "/crashes/%c", 0);
+  if (!elsewhere) strbuf_addstr(folder, setup->store);
+  else if (state && state[0] == '/') strbuf_addf(folder, "%s/lode", state);
+  else strbuf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
+  strbuf_addf(folder, "/crashes/%c", 0);
   if (folder->failed) return;
   if (elsewhere) (void)lode__fs_make_parents(folder->data, NULL);
   folder->data[strlen(folder->data) - 1] = 0;
 }
 
 static lode_status copy_strings(lode__supervisor *s, const lode__supervisor_options *o, lode_error *err) {
-  lode__buf_addf(&s->store, "%s%c", o->setup.store, 0);
+  strbuf_addf(&s->store, "%s%c", o->setup.store, 0);
   put_crashes(&o->setup, &s->crashes);
-  if (s->store.failed || s->crashes.failed) return lode__fail_nomem(err);
+  if (s->store.failed || s->crashes.failed) return err_nomem(err);
   s->options.setup.store = s->store.data;
   return LODE_OK;
 }
 
 static void destroy(lode__supervisor *s) {
-  lode__proc_kill(&s->proc);
+  proc_kill(&s->proc);
   if (s->crash_fd >= 0) close(s->crash_fd);
   if (s->wake >= 0) close(s->wake);
-  lode__free(s->in.body);
-  lode__buf_release(&s->control);
-  lode__buf_release(&s->store);
-  lode__buf_release(&s->crashes);
+  mem_free(s->in.body);
+  strbuf_release(&s->control);
+  strbuf_release(&s->store);
+  strbuf_release(&s->crashes);
   pthread_mutex_destroy(&s->lock);
-  lode__free(s->table);
-  lode__free(s->lost);
-  lode__free(s->lost_names);
-  lode__free(s);
+  mem_free(s->table);
+  mem_free(s->lost);
+  mem_free(s->lost_names);
+  mem_free(s);
 }
 
 lode_status lode__supervisor_start(const lode__supervisor_options *options, lode__supervisor **out, lode_error *err) {
-  lode__supervisor *s = lode__alloc_zero(1, sizeof *s);
+  lode__supervisor *s = mem_calloc(1, sizeof *s);
   lode_status st;
   *out = NULL;
-  if (!s) return lode__fail_nomem(err);
+  if (!s) return err_nomem(err);
   s->options = *options;
-  s->proc = LODE__PROC_NONE;
+  s->proc = PROC_NONE;
   s->crash_fd = -1;
   s->next_deadline_ns = s->restart_ns = NEVER;
   s->outbox_last = &s->outbox;
@@ -628,19 +628,19 @@ lode_status lode__supervisor_start(const lode__supervisor_options *options, lode
   if (!s->options.stuck_ms) s->options.stuck_ms = 30000;
   pthread_mutex_init(&s->lock, NULL);
   s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (s->wake < 0) LODE__GOTO(lode__fail_errno(err, errno, "eventfd"));
-  LODE__GOTO(copy_strings(s, options, err));
-  s->table = lode__alloc_zero(s->options.max_calls, sizeof *s->table);
-  s->lost = lode__alloc_zero(s->options.max_calls, sizeof *s->lost);
-  s->lost_names = lode__alloc_zero(s->options.max_calls, sizeof *s->lost_names);
-  if (!s->table || !s->lost || !s->lost_names) LODE__GOTO(lode__fail_nomem(err));
+  if (s->wake < 0) TRY_GOTO(err_errno(err, errno, "eventfd"));
+  TRY_GOTO(copy_strings(s, options, err));
+  s->table = mem_calloc(s->options.max_calls, sizeof *s->table);
+  s->lost = mem_calloc(s->options.max_calls, sizeof *s->lost);
+  s->lost_names = mem_calloc(s->options.max_calls, sizeof *s->lost_names);
+  if (!s->table || !s->lost || !s->lost_names) TRY_GOTO(err_nomem(err));
   for (size_t i = s->options.max_calls; i-- > 0;) {
     s->table[i].id = i;
     s->table[i].next = s->free;
     s->free = &s->table[i];
   }
   int errnum = pthread_create(&s->thread, NULL, run, s);
-  if (errnum) LODE__GOTO(lode__fail_errno(err, errnum, "pthread_create"));
+  if (errnum) TRY_GOTO(err_errno(err, errnum, "pthread_create"));
   *out = s;
 done:
   if (st != LODE_OK) destroy(s);
@@ -650,7 +650,7 @@ done:
 void lode__supervisor_stop(lode__supervisor *s, uint32_t grace_ms) {
   if (!s) return;
   pthread_mutex_lock(&s->lock);
-  s->stop_ns = lode__os->now_ns() + (uint64_t)grace_ms * MS;
+  s->stop_ns = os_api->now_ns() + (uint64_t)grace_ms * MS;
   s->stopping = true;
   pthread_mutex_unlock(&s->lock);
   poke(s);
@@ -660,7 +660,7 @@ void lode__supervisor_stop(lode__supervisor *s, uint32_t grace_ms) {
     lode__call call = release(s, &s->table[i]);
     finish(&call, LODE__CALL_STOPPED, "the server is stopping");
   }
-  if (s->hung_up && s->proc.fd >= 0) (void)lode__proc_close(&s->proc, 2000);
+  if (s->hung_up && s->proc.fd >= 0) (void)proc_close(&s->proc, 2000);
   destroy(s);
 }
 

@@ -24,7 +24,7 @@ const lode__op_group lode__groups[] = {
 const lode__op *lode__op_find(const char *group, lode_str name) {
   LODE__EACH_GROUP(g) {
     if (!lode__same_group(g->name, group)) continue;
-    LODE__EACH_OP(g, op) if (lode__str_eq(lode__str(op->name), name)) return op;
+    LODE__EACH_OP(g, op) if (str_eq(str_of(op->name), name)) return op;
   }
   return NULL;
 }
@@ -32,13 +32,13 @@ const lode__op *lode__op_find(const char *group, lode_str name) {
 bool lode__same_group(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
 bool lode__is_group(lode_str word) {
-  LODE__EACH_GROUP(g) if (g->name && lode__str_eq(lode__str(g->name), word)) return true;
+  LODE__EACH_GROUP(g) if (g->name && str_eq(str_of(g->name), word)) return true;
   return false;
 }
 
 const lode__param *lode__param_find(const lode__param *params, lode_str name) {
   for (; params->name; params++)
-    if (lode__str_eq(lode__str(params->name), name)) return params;
+    if (str_eq(str_of(params->name), name)) return params;
   return NULL;
 }
 
@@ -58,7 +58,7 @@ struct choice_search {
 
 static bool choice_match(void *ctx, size_t i, lode_str choice) {
   struct choice_search *search = ctx;
-  if (lode__str_eq(choice, search->text)) search->index = (int)i;
+  if (str_eq(choice, search->text)) search->index = (int)i;
   return search->index < 0;
 }
 

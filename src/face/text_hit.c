@@ -27,54 +27,54 @@ enum { WINDOW_LINES = 7, NARROW = 20, TAB = 4 };
 #define PLAIN "\033[0m"
 
 static void paint(lode__writer *w, const char *code) {
-  if (w->style.color) lode__buf_adds(&w->out, code);
+  if (w->style.color) strbuf_addstr(&w->out, code);
 }
 
 static uint32_t field(const lode__writer *w, const char *name) {
-  uint32_t node = lode__json_get(&w->parsed, 0, lode__str(name));
-  return node && w->parsed.nodes[node].type != LODE__JSON_NULL ? node : 0;
+  uint32_t node = json_get(&w->parsed, 0, str_of(name));
+  return node && w->parsed.nodes[node].type != JSON_NODE_NULL ? node : 0;
 }
 
 static lode_str text_of(const lode__writer *w, const char *name) {
   uint32_t node = field(w, name);
-  return node && w->parsed.nodes[node].type == LODE__JSON_STRING ? w->parsed.nodes[node].u.s : (lode_str){"", 0};
+  return node && w->parsed.nodes[node].type == JSON_NODE_STRING ? w->parsed.nodes[node].u.s : (lode_str){"", 0};
 }
 
 static long long number_of(const lode__writer *w, const char *name) {
   uint32_t node = field(w, name);
-  return node && w->parsed.nodes[node].type == LODE__JSON_INT ? (long long)w->parsed.nodes[node].u.i : 0;
+  return node && w->parsed.nodes[node].type == JSON_NODE_INT ? (long long)w->parsed.nodes[node].u.i : 0;
 }
 
 /* ---- Links ---- */
 
-static void put_uri(lode__buf *out, const char *path) {
+static void put_uri(strbuf *out, const char *path) {
   static const char safe[] = "/-._~";
   for (; *path; path++) {
     unsigned char c = (unsigned char)*path;
     bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr(safe, c);
-    if (plain) lode__buf_addc(out, (char)c);
-    else lode__buf_addf(out, "%%%02X", c);
+    if (plain) strbuf_addch(out, (char)c);
+    else strbuf_addf(out, "%%%02X", c);
   }
 }
 
 /* Opens a link to a file of the project; false when there is none to be made. */
 static bool begin_link(lode__writer *w, lode_str path) {
   lode__project project;
-  lode__buf raw = {0};
+  strbuf raw = {0};
   char host[256] = "";
   if (!w->style.color || !w->args || !isatty(w->fd)) return false;
   if (lode__project_locate(&project, lode__arg_of(w->args, "project")->text.data, NULL, NULL) != LODE_OK) return false;
-  lode__buf_addf(&raw, "%s/", project.root);
+  strbuf_addf(&raw, "%s/", project.root);
   lode__path_bytes(&raw, path);
-  lode__buf_addc(&raw, '\0');
+  strbuf_addch(&raw, '\0');
   (void)gethostname(host, sizeof host - 1);
   if (!raw.failed) {
-    lode__buf_addf(&w->out, "\033]8;;file://%s", host);
+    strbuf_addf(&w->out, "\033]8;;file://%s", host);
     put_uri(&w->out, raw.data);
-    lode__buf_adds(&w->out, "\033\\");
+    strbuf_addstr(&w->out, "\033\\");
   }
   bool linked = !raw.failed;
-  lode__buf_release(&raw);
+  strbuf_release(&raw);
   lode__project_release(&project);
   return linked;
 }
@@ -95,7 +95,7 @@ static void query_words(const lode__writer *w, lode__words *words) {
   lode__words all;
   lode_str query = w->args ? lode__arg_of(w->args, "query")->text : (lode_str){0};
   words->n = 0;
-  lode__words_of(query.data ? query : LODE__LIT(""), &all);
+  lode__words_of(query.data ? query : STR_LIT(""), &all);
   for (size_t i = 0; i < all.n; i++)
     if (!lode__word_is_stop(&all.v[i])) words->v[words->n++] = all.v[i];
 }
@@ -141,15 +141,15 @@ static bool matches(lode_str word, const lode__words *words) {
 
 /* A line of code, with tabs as spaces, the query's words in colour, cut at the terminal's width; 0: not cut. */
 static void put_code(lode__writer *w, lode_str line, const lode__words *words, size_t width) {
-  lode__buf flat = {0};
+  strbuf flat = {0};
   for (size_t i = 0; i < line.len; i++) {
-    if (line.data[i] == '\t') lode__buf_addf(&flat, "%*s", TAB, "");
-    else lode__buf_addc(&flat, line.data[i]);
+    if (line.data[i] == '\t') strbuf_addf(&flat, "%*s", TAB, "");
+    else strbuf_addch(&flat, line.data[i]);
   }
   lode_str text = {flat.data ? flat.data : "", flat.len};
   if (!w->style.color) {
     lode__put_clean(&w->out, text, width);
-    lode__buf_release(&flat);
+    strbuf_release(&flat);
     return;
   }
   bool cut = width && text.len > width;
@@ -163,12 +163,12 @@ static void put_code(lode__writer *w, lode_str line, const lode__words *words, s
     while (i < text.len && is_word_char(text.data[i]) == word) i++;
     lode_str part = {text.data + start, i - start};
     bool hit = word && matches(part, words);
-    if (hit) lode__buf_adds(&w->out, MATCH);
+    if (hit) strbuf_addstr(&w->out, MATCH);
     lode__put_clean(&w->out, part, 0);
-    if (hit) lode__buf_adds(&w->out, PLAIN);
+    if (hit) strbuf_addstr(&w->out, PLAIN);
   }
-  if (cut) lode__buf_adds(&w->out, "…");
-  lode__buf_release(&flat);
+  if (cut) strbuf_addstr(&w->out, "…");
+  strbuf_release(&flat);
 }
 
 static void put_snippet(lode__writer *w) {
@@ -185,62 +185,62 @@ static void put_snippet(lode__writer *w) {
   size_t width = w->full || !isatty(w->fd) ? 0 : w->style.width > NARROW + 11 ? w->style.width - 11 : NARROW;
   bool all = w->full || (w->args && lode__arg_of(w->args, "context")->set);
   /* Who asks for a name wants to see the head of what it names */
-  bool named = w->args && lode__str_eq(lode__arg_of(w->args, "query")->text, text_of(w, "name"));
+  bool named = w->args && str_eq(lode__arg_of(w->args, "query")->text, text_of(w, "name"));
   size_t from = all || named ? 0 : best_window(text, &words, total), to = all ? total : from + WINDOW_LINES;
   for (size_t i = 0; text.len; i++) {
     lode_str line = next_line(&text);
     if (i < from || i >= to) continue;
     paint(w, DIM);
-    lode__buf_addf(&w->out, "%8lld │ ", first + (long long)i);
+    strbuf_addf(&w->out, "%8lld │ ", first + (long long)i);
     paint(w, PLAIN);
     put_code(w, line, &words, width);
-    lode__buf_addc(&w->out, '\n');
+    strbuf_addch(&w->out, '\n');
   }
 }
 
 /* ---- Results ---- */
 
 static void put_explanation(lode__writer *w, uint32_t object) {
-  const lode__json *json = &w->parsed;
+  const json_doc *json = &w->parsed;
   size_t at = 8;
   paint(w, DIM);
-  lode__buf_adds(&w->out, "        ");
+  strbuf_addstr(&w->out, "        ");
   for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
-    double value = json->nodes[i + 1].type == LODE__JSON_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
+    double value = json->nodes[i + 1].type == JSON_NODE_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
     size_t len = json->nodes[i].u.s.len + sizeof "   0.00" - 1;
     if (w->narrow && at + len > w->style.width) {
-      lode__buf_adds(&w->out, "\n        ");
+      strbuf_addstr(&w->out, "\n        ");
       at = 8;
     }
-    lode__buf_addf(&w->out, "  %.*s %.2f", (int)json->nodes[i].u.s.len, json->nodes[i].u.s.data, value);
+    strbuf_addf(&w->out, "  %.*s %.2f", (int)json->nodes[i].u.s.len, json->nodes[i].u.s.data, value);
     at += len;
   }
   paint(w, PLAIN);
-  lode__buf_addc(&w->out, '\n');
+  strbuf_addch(&w->out, '\n');
 }
 
 static void put_extent(lode__writer *w) {
   long long first = number_of(w, "start_line"), last = number_of(w, "end_line");
   paint(w, LINE_COLOR);
-  lode__buf_addf(&w->out, ":%lld", first);
-  if (last > first && w->style.color) lode__buf_addf(&w->out, "-%lld", last);
+  strbuf_addf(&w->out, ":%lld", first);
+  if (last > first && w->style.color) strbuf_addf(&w->out, "-%lld", last);
   paint(w, PLAIN);
 }
 
 static void put_names(lode__writer *w) {
   lode_str name = text_of(w, "name"), parents = text_of(w, "parents"), kind = text_of(w, "kind");
-  lode__buf_adds(&w->out, "  ");
+  strbuf_addstr(&w->out, "  ");
   if (name.len) {
     if (parents.len) {
       paint(w, DIM);
       lode__put_clean(&w->out, parents, 60);
-      lode__buf_addc(&w->out, ' ');
+      strbuf_addch(&w->out, ' ');
       paint(w, PLAIN);
     }
     paint(w, BOLD);
     lode__put_clean(&w->out, name, 80);
     paint(w, PLAIN);
-    lode__buf_adds(&w->out, "  ");
+    strbuf_addstr(&w->out, "  ");
   }
   paint(w, DIM);
   lode__put_clean(&w->out, kind, 0);
@@ -255,31 +255,31 @@ void lode__text_hit(lode__writer *w) {
     paint(w, PATH_COLOR);
     lode__put_clean(&w->out, path, 0);
     paint(w, PLAIN);
-    lode__buf_adds(&w->out, linked ? "\033]8;;\033\\\n" : "\n");
+    strbuf_addstr(&w->out, linked ? "\033]8;;\033\\\n" : "\n");
     return;
   }
-  if (w->rows) lode__buf_addc(&w->out, '\n');
+  if (w->rows) strbuf_addch(&w->out, '\n');
   bool linked = begin_link(w, path);
   paint(w, PATH_COLOR);
   lode__put_clean(&w->out, path, 0);
   put_extent(w);
-  if (linked) lode__buf_adds(&w->out, "\033]8;;\033\\");
+  if (linked) strbuf_addstr(&w->out, "\033]8;;\033\\");
   put_names(w);
   if (score) {
-    double value = w->parsed.nodes[score].type == LODE__JSON_DOUBLE ? w->parsed.nodes[score].u.d : (double)w->parsed.nodes[score].u.i;
-    lode__buf_addf(&w->out, "  %.2f", value);
+    double value = w->parsed.nodes[score].type == JSON_NODE_DOUBLE ? w->parsed.nodes[score].u.d : (double)w->parsed.nodes[score].u.i;
+    strbuf_addf(&w->out, "  %.2f", value);
   }
   lode_str relation = text_of(w, "relation");
-  if (relation.len) lode__buf_addf(&w->out, "  (%.*s)", (int)relation.len, relation.data);
+  if (relation.len) strbuf_addf(&w->out, "  (%.*s)", (int)relation.len, relation.data);
   lode_str stale = text_of(w, "stale");
   if (stale.len) {
     paint(w, WARN);
-    lode__buf_adds(&w->out, lode__str_eq(stale, LODE__LIT("gone")) ? "  (the file is gone)" : "  (the file changed since it was indexed)");
+    strbuf_addstr(&w->out, str_eq(stale, STR_LIT("gone")) ? "  (the file is gone)" : "  (the file changed since it was indexed)");
     paint(w, PLAIN);
   }
-  if (number_of(w, "copies")) lode__buf_addf(&w->out, "  (%lld more like it)", number_of(w, "copies"));
+  if (number_of(w, "copies")) strbuf_addf(&w->out, "  (%lld more like it)", number_of(w, "copies"));
   paint(w, PLAIN);
-  lode__buf_addc(&w->out, '\n');
+  strbuf_addch(&w->out, '\n');
   if (explain) put_explanation(w, explain);
   put_snippet(w);
 }
@@ -289,24 +289,24 @@ void lode__text_hit(lode__writer *w) {
 enum { CHECK_COLUMN = 23 };
 
 static void put_sentence(lode__writer *w, lode_str text, size_t column) {
-  lode__buf clean = {0};
+  strbuf clean = {0};
   lode__put_clean(&clean, text, 0);
-  lode__buf_addc(&clean, '\0');
+  strbuf_addch(&clean, '\0');
   if (clean.failed) w->out.failed = true;
   else lode__put_wrapped(&w->out, clean.data, column, column, w->narrow ? w->style.width : SIZE_MAX);
-  lode__buf_release(&clean);
+  strbuf_release(&clean);
 }
 
 void lode__text_check(lode__writer *w) {
   lode_str state = text_of(w, "state"), remedy = text_of(w, "remedy");
-  const char *color = lode__str_eq(state, LODE__LIT("bad")) ? BAD : lode__str_eq(state, LODE__LIT("note")) ? WARN : GOOD;
+  const char *color = str_eq(state, STR_LIT("bad")) ? BAD : str_eq(state, STR_LIT("note")) ? WARN : GOOD;
   paint(w, color);
-  lode__buf_addf(&w->out, "%-7.*s", (int)state.len, state.data);
+  strbuf_addf(&w->out, "%-7.*s", (int)state.len, state.data);
   paint(w, PLAIN);
-  lode__buf_addf(&w->out, "%-15.*s ", (int)text_of(w, "check").len, text_of(w, "check").data);
+  strbuf_addf(&w->out, "%-15.*s ", (int)text_of(w, "check").len, text_of(w, "check").data);
   put_sentence(w, text_of(w, "detail"), CHECK_COLUMN);
   if (!remedy.len) return;
-  lode__buf_adds(&w->out, "                       ");
+  strbuf_addstr(&w->out, "                       ");
   paint(w, BOLD);
   put_sentence(w, remedy, CHECK_COLUMN);
   paint(w, PLAIN);

@@ -37,14 +37,14 @@ static double le_double(const char *p) {
 
 static lode_status room(size_t n, size_t dimension, float **vectors, lode_error *err) {
   size_t count, size;
-  if (lode__mul_over(n, dimension, &count) || lode__mul_over(count, sizeof(float), &size)) return lode__fail_nomem(err);
-  *vectors = lode__alloc(size);
-  return *vectors ? LODE_OK : lode__fail_nomem(err);
+  if (mem_mul_overflow(n, dimension, &count) || mem_mul_overflow(count, sizeof(float), &size)) return err_nomem(err);
+  *vectors = mem_alloc(size);
+  return *vectors ? LODE_OK : err_nomem(err);
 }
 
 static lode_status check_dimension(uint64_t dimension, lode_error *err) {
   if (dimension >= 1 && dimension <= LODE_MAX_DIMENSION) return LODE_OK;
-  return lode__fail(err, LODE_INVALID, "dimension %llu: a vector has 1 to %d numbers", (unsigned long long)dimension,
+  return err_set(err, LODE_INVALID, "dimension %llu: a vector has 1 to %d numbers", (unsigned long long)dimension,
                     LODE_MAX_DIMENSION);
 }
 
@@ -52,24 +52,24 @@ static lode_status check_finite(const float *vectors, size_t n, uint32_t dimensi
   for (size_t i = 0; i < n; i++)
     for (uint32_t j = 0; j < dimension; j++)
       if (!isfinite(vectors[i * dimension + j]))
-        return lode__fail_at(err, LODE_INVALID, i, "vector %zu has NaN or an infinite number at place %u", i, j);
+        return err_set_at(err, LODE_INVALID, i, "vector %zu has NaN or an infinite number at place %u", i, j);
   return LODE_OK;
 }
 
 /* ---- .fvecs ---- */
 
 static lode_status parse_fvecs(lode_str bytes, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
-  if (bytes.len < 4) return lode__fail(err, LODE_INVALID, "not an .fvecs file: it is shorter than one number");
+  if (bytes.len < 4) return err_set(err, LODE_INVALID, "not an .fvecs file: it is shorter than one number");
   uint32_t dim = le32(bytes.data);
-  LODE__TRY(check_dimension(dim, err));
+  TRY(check_dimension(dim, err));
   size_t step = 4 + (size_t)dim * 4;
   if (bytes.len % step)
-    return lode__fail(err, LODE_INVALID, "the .fvecs file ends inside a vector of dimension %u", dim);
-  LODE__TRY(room(bytes.len / step, dim, vectors, err));
+    return err_set(err, LODE_INVALID, "the .fvecs file ends inside a vector of dimension %u", dim);
+  TRY(room(bytes.len / step, dim, vectors, err));
   for (size_t i = 0; i < bytes.len / step; i++) {
     const char *p = bytes.data + i * step;
     if (le32(p) != dim)
-      return lode__fail_at(err, LODE_INVALID, i, "vector %zu has dimension %u, the first has %u", i, le32(p), dim);
+      return err_set_at(err, LODE_INVALID, i, "vector %zu has dimension %u, the first has %u", i, le32(p), dim);
     for (uint32_t j = 0; j < dim; j++) (*vectors)[i * dim + j] = le_float(p + 4 + (size_t)j * 4);
   }
   *n = bytes.len / step;
@@ -121,21 +121,21 @@ static lode_status parse_npy(lode_str bytes, float **vectors, size_t *n, uint32_
   lode_str header, body;
   uint64_t shape[2] = {0, 0};
   size_t axes, count, size;
-  if (!npy_split(bytes, &header, &body)) return lode__fail(err, LODE_INVALID, "not an .npy file, or cut short");
+  if (!npy_split(bytes, &header, &body)) return err_set(err, LODE_INVALID, "not an .npy file, or cut short");
   const char *descr = npy_value(header, "'descr'"), *order = npy_value(header, "'fortran_order'");
   const char *end = header.data + header.len;
   bool f4 = descr && end - descr >= 5 && memcmp(descr, "'<f4'", 5) == 0;
   bool f8 = descr && end - descr >= 5 && memcmp(descr, "'<f8'", 5) == 0;
   if (!f4 && !f8)
-    return lode__fail(err, LODE_INVALID, "the .npy file must hold float32 or float64 (save array.astype('float32'))");
-  if (!npy_shape(header, shape, &axes)) return lode__fail(err, LODE_INVALID, "the .npy file must have one or two axes");
+    return err_set(err, LODE_INVALID, "the .npy file must hold float32 or float64 (save array.astype('float32'))");
+  if (!npy_shape(header, shape, &axes)) return err_set(err, LODE_INVALID, "the .npy file must have one or two axes");
   if (!order || end - order < 5 || (memcmp(order, "False", 5) != 0 && axes == 2))
-    return lode__fail(err, LODE_INVALID, "the .npy file must be in C order (save numpy.ascontiguousarray(array))");
+    return err_set(err, LODE_INVALID, "the .npy file must be in C order (save numpy.ascontiguousarray(array))");
   uint64_t rows = axes == 2 ? shape[0] : 1, dim = axes == 2 ? shape[1] : shape[0];
-  LODE__TRY(check_dimension(dim, err));
-  if (__builtin_mul_overflow(rows, dim, &count) || lode__mul_over(count, f4 ? 4 : 8, &size) || size > body.len)
-    return lode__fail(err, LODE_INVALID, "the .npy file is cut short");
-  LODE__TRY(room((size_t)rows, (size_t)dim, vectors, err));
+  TRY(check_dimension(dim, err));
+  if (__builtin_mul_overflow(rows, dim, &count) || mem_mul_overflow(count, f4 ? 4 : 8, &size) || size > body.len)
+    return err_set(err, LODE_INVALID, "the .npy file is cut short");
+  TRY(room((size_t)rows, (size_t)dim, vectors, err));
   for (size_t i = 0; i < count; i++) {
     double d = f4 ? 0 : le_double(body.data + i * 8);
     (*vectors)[i] = f4 ? le_float(body.data + i * 4) : fabs(d) <= FLT_MAX ? (float)d : INFINITY;
@@ -165,7 +165,7 @@ static arrays arrays_of(lode_str text) {
   return a;
 }
 
-/* The text of the next vector; false at the end. What is no array of numbers is for lode__json_floats to find. */
+/* The text of the next vector; false at the end. What is no array of numbers is for json_parse_floats to find. */
 static bool next_array(arrays *a, lode_str *array) {
   if (first_of(&a->rest) == 0) return false;
   const char *end = memchr(a->rest.data, a->wrapped ? ']' : '\n', a->rest.len);
@@ -185,26 +185,26 @@ static lode_status parse_json(lode_str text, float **vectors, size_t *n, uint32_
   bool wrapped = a.wrapped;
   lode_str array;
   size_t cap = 0;
-  float *row = lode__alloc(LODE_MAX_DIMENSION * sizeof *row);
-  lode_status st = row ? LODE_OK : lode__fail_nomem(err);
+  float *row = mem_alloc(LODE_MAX_DIMENSION * sizeof *row);
+  lode_status st = row ? LODE_OK : err_nomem(err);
   while (st == LODE_OK && (!wrapped || a.wrapped) && next_array(&a, &array)) {
     size_t dim = 0, total;
-    st = lode__json_floats(array, row, LODE_MAX_DIMENSION, &dim, &why);
+    st = json_parse_floats(array, row, LODE_MAX_DIMENSION, &dim, &why);
     if (st != LODE_OK || dim == 0)
-      st = lode__fail_at(err, LODE_INVALID, *n, "vector %zu must be a JSON array of numbers%s%.300s", *n,
+      st = err_set_at(err, LODE_INVALID, *n, "vector %zu must be a JSON array of numbers%s%.300s", *n,
                          st != LODE_OK ? ": " : "", st != LODE_OK ? why.text : "");
     else if (*dimension && dim != *dimension)
-      st = lode__fail_at(err, LODE_INVALID, *n, "vector %zu has dimension %zu, the first has %u", *n, dim, *dimension);
-    else if (lode__mul_over(*n + 1, dim, &total) || !lode__grow(vectors, &cap, total, sizeof **vectors))
-      st = lode__fail_nomem(err);
+      st = err_set_at(err, LODE_INVALID, *n, "vector %zu has dimension %zu, the first has %u", *n, dim, *dimension);
+    else if (mem_mul_overflow(*n + 1, dim, &total) || !mem_grow(vectors, &cap, total, sizeof **vectors))
+      st = err_nomem(err);
     if (st != LODE_OK) break;
     memcpy(*vectors + *n * dim, row, dim * sizeof *row);
     *dimension = (uint32_t)dim;
     (*n)++;
   }
-  lode__free(row);
+  mem_free(row);
   if (st == LODE_OK && wrapped && (a.wrapped || first_of(&a.rest)))
-    st = lode__fail(err, LODE_INVALID, "the array of vectors %s", a.wrapped ? "does not end" : "is followed by something else");
+    st = err_set(err, LODE_INVALID, "the array of vectors %s", a.wrapped ? "does not end" : "is followed by something else");
   return st;
 }
 
@@ -217,10 +217,10 @@ lode_status lode__vectors_parse(lode_str bytes, lode_format format, float **vect
   if (format == LODE_NPY) st = parse_npy(bytes, vectors, n, dimension, err);
   else if (format == LODE_FVECS) st = parse_fvecs(bytes, vectors, n, dimension, err);
   else st = parse_json(bytes, vectors, n, dimension, err);
-  if (st == LODE_OK && *n == 0) st = lode__fail(err, LODE_INVALID, "the file has no vectors");
+  if (st == LODE_OK && *n == 0) st = err_set(err, LODE_INVALID, "the file has no vectors");
   if (st == LODE_OK) st = check_finite(*vectors, *n, *dimension, err);
   if (st == LODE_OK) return st;
-  lode__free(*vectors);
+  mem_free(*vectors);
   *vectors = NULL;
   *n = 0;
   *dimension = 0;
@@ -235,7 +235,7 @@ lode_format lode__format_of(const char *path) {
 }
 
 lode_status lode__vectors_load(const char *path, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
-  lode__buf file = {0};
+  strbuf file = {0};
   lode_status st = lode__read_all(path, MAX_FILE_BYTES, &file, err);
   if (st == LODE_NOT_FOUND) {
     st = LODE_INVALID;
@@ -243,6 +243,6 @@ lode_status lode__vectors_load(const char *path, float **vectors, size_t *n, uin
   }
   lode_str bytes = {file.data, file.len};
   if (st == LODE_OK) st = lode__vectors_parse(bytes, lode__format_of(path), vectors, n, dimension, err);
-  lode__buf_release(&file);
+  strbuf_release(&file);
   return st;
 }

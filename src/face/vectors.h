@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-/* By the extension; "-" and others are JSON lines. *vectors is freed with lode__free. */
+/* By the extension; "-" and others are JSON lines. *vectors is freed with mem_free. */
 lode_status lode__vectors_load(const char *path, float **vectors, size_t *n, uint32_t *dimension, lode_error *err);
 /* The same from bytes; format is LODE_JSONL, LODE_NPY or LODE_FVECS. */
 lode_status lode__vectors_parse(lode_str bytes, lode_format format, float **vectors, size_t *n, uint32_t *dimension,

@@ -50,11 +50,11 @@ int lode__wire_receive(int fd, lode__wire *head, char **payload, size_t max) {
   int errnum = read_all(fd, head, sizeof *head);
   if (errnum) return errnum;
   if (!lode__wire_valid(head, max)) return EPROTO;
-  *payload = lode__alloc((size_t)head->size + 1);
+  *payload = mem_alloc((size_t)head->size + 1);
   if (!*payload) return ENOMEM;
   errnum = read_all(fd, *payload, (size_t)head->size);
   if (errnum) {
-    lode__free(*payload);
+    mem_free(*payload);
     *payload = NULL;
     return errnum;
   }

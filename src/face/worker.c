@@ -65,7 +65,7 @@ static void send_frame(worker *w, lode__wire head, const struct iovec *parts, si
   head.size = 0;
   for (size_t i = 0; i < n; i++) head.size += parts[i].iov_len;
   pthread_mutex_lock(&w->send_lock);
-  int errnum = lode__wire_send(LODE__PROC_FD, &head, parts, n);
+  int errnum = lode__wire_send(PROC_CHILD_FD, &head, parts, n);
   pthread_mutex_unlock(&w->send_lock);
   if (errnum) _exit(FAILED); /* the face is gone */
 }
@@ -94,7 +94,7 @@ lode_progress lode__task_wanted(lode__task *task) { return (lode_progress){still
 lode_status lode__task_row(lode__task *task, lode_str row, lode_error *err) {
   struct iovec part = {(void *)(uintptr_t)row.data, row.len};
   job *j = task->job;
-  if (lode__task_cancelled(task)) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+  if (lode__task_cancelled(task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   if (j) send_frame(j->worker, (lode__wire){.kind = LODE__WIRE_ROW, .id = j->id}, &part, 1);
   return LODE_OK;
 }
@@ -196,13 +196,13 @@ static void end_job(worker *w, job *j) {
   w->large_running -= j->large;
   if (is_long || j->large) pthread_cond_broadcast(&w->work);
   pthread_mutex_unlock(&w->lock);
-  lode__buf_release(&j->task.out);
-  lode__free(j->payload);
-  lode__free(j);
+  strbuf_release(&j->task.out);
+  mem_free(j->payload);
+  mem_free(j);
 }
 
 static void wait_again(worker *w, job *j) {
-  lode__buf_release(&j->task.out);
+  strbuf_release(&j->task.out);
   j->task.put_back = false;
   pthread_mutex_lock(&w->lock);
   stop_running(w, j);
@@ -244,10 +244,10 @@ static void *pool_thread(void *ctx) {
 /* ---- Receiving ---- */
 
 static bool accept_call(worker *w, const lode__wire *head, char *payload) {
-  job *j = lode__alloc_zero(1, sizeof *j);
+  job *j = mem_calloc(1, sizeof *j);
   lode_str words[LODE__WIRE_WORDS], body;
   if (!j || head->words == 0 || !lode__wire_words(head, payload, words, &body)) {
-    lode__free(j);
+    mem_free(j);
     return false;
   }
   j->worker = w;
@@ -283,32 +283,32 @@ static void cancel_call(worker *w, uint64_t id) {
 static void receive_all(worker *w) {
   lode__wire head;
   char *payload;
-  while (lode__wire_receive(LODE__PROC_FD, &head, &payload, SIZE_MAX - 1) == 0) {
+  while (lode__wire_receive(PROC_CHILD_FD, &head, &payload, SIZE_MAX - 1) == 0) {
     bool taken = head.kind == LODE__WIRE_CALL && accept_call(w, &head, payload);
     if (head.kind == LODE__WIRE_CANCEL) cancel_call(w, head.id);
     else if (!taken) break;
-    if (!taken) lode__free(payload);
+    if (!taken) mem_free(payload);
   }
 }
 
 /* ---- Beginning and end ---- */
 
-lode_status lode__worker_argv(const lode__worker_setup *setup, const char *program, lode__buf *buffer,
+lode_status lode__worker_argv(const lode__worker_setup *setup, const char *program, strbuf *buffer,
                               char *argv[LODE__WORKER_MOST_ARGS + 1], lode_error *err) {
   size_t at = 0, n = LODE__WORKER_ARGC + setup->models.n;
   if (setup->models.n > LODE__MODELS_ALLOWED)
-    return lode__fail(err, LODE_LIMIT, "%zu models are too many to allow; the most is %d", setup->models.n, LODE__MODELS_ALLOWED);
+    return err_set(err, LODE_LIMIT, "%zu models are too many to allow; the most is %d", setup->models.n, LODE__MODELS_ALLOWED);
   buffer->len = 0;
-  lode__buf_addf(buffer, "%s%c" LODE__WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
-  lode__buf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
+  strbuf_addf(buffer, "%s%c" LODE__WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
+  strbuf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
                  (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
                  setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3 | setup->found << 4 |
                      setup->adopted << 5, 0);
   for (size_t i = 0; i < setup->models.n; i++) {
-    lode__buf_add(buffer, setup->models.allowed[i].data, setup->models.allowed[i].len);
-    lode__buf_addc(buffer, 0);
+    strbuf_add(buffer, setup->models.allowed[i].data, setup->models.allowed[i].len);
+    strbuf_addch(buffer, 0);
   }
-  if (buffer->failed) return lode__fail_nomem(err);
+  if (buffer->failed) return err_nomem(err);
   for (size_t i = 0; i < n; i++) {
     argv[i] = buffer->data + at;
     at += strlen(argv[i]) + 1;
@@ -321,13 +321,13 @@ static bool read_setup(lode__worker_setup *setup, int argc, char **argv, lode_st
   uint64_t n[5];
   if (argc < LODE__WORKER_ARGC || argc > LODE__WORKER_MOST_ARGS) return false;
   for (int i = 0; i < 5; i++)
-    if (!lode__parse_uint(lode__str(argv[3 + i]), &n[i])) return false;
+    if (!lode__parse_uint(str_of(argv[3 + i]), &n[i])) return false;
   *setup = (lode__worker_setup){.store = argv[2], .memory_bytes = n[0], .max_document_bytes = n[1],
                                 .busy_ms = (uint32_t)n[2], .threads = (uint32_t)n[3], .create = n[4] & 1,
                                 .preload = n[4] & 2, .no_sandbox = n[4] & 4, .read_only = n[4] & 8,
                                 .found = n[4] & 16, .adopted = n[4] & 32,
                                 .models = {models, (size_t)(argc - LODE__WORKER_ARGC)}};
-  for (size_t i = 0; i < setup->models.n; i++) models[i] = lode__str(argv[LODE__WORKER_ARGC + i]);
+  for (size_t i = 0; i < setup->models.n; i++) models[i] = str_of(argv[LODE__WORKER_ARGC + i]);
   return true;
 }
 
@@ -355,7 +355,7 @@ static int receive_crash_fd(void) {
   struct iovec iov = {&byte, 1};
   struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
   int fd = -1;
-  if (recvmsg(LODE__PROC_FD, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
+  if (recvmsg(PROC_CHILD_FD, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
   struct cmsghdr *c = CMSG_FIRSTHDR(&message);
   if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(c), sizeof fd);
   return fd;

@@ -9,7 +9,7 @@
 #include "shared.h"
 #include "wire.h"
 
-/* What a worker is started with. It travels as its arguments; its socket is LODE__PROC_FD, and the first thing that comes
+/* What a worker is started with. It travels as its arguments; its socket is PROC_CHILD_FD, and the first thing that comes
  * through it is the descriptor for its half of a crash report (SCM_RIGHTS, with one byte). */
 typedef struct lode__worker_setup {
   const char *store;
@@ -29,7 +29,7 @@ typedef struct lode__worker_setup {
 /* argv for exec, NULL behind it; its strings live in the buffer. */
 #define LODE__WORKER_ARGC 8 /* and the names of models after these */
 #define LODE__WORKER_MOST_ARGS (LODE__WORKER_ARGC + LODE__MODELS_ALLOWED)
-lode_status lode__worker_argv(const lode__worker_setup *setup, const char *program, lode__buf *buffer,
+lode_status lode__worker_argv(const lode__worker_setup *setup, const char *program, strbuf *buffer,
                               char *argv[LODE__WORKER_MOST_ARGS + 1], lode_error *err);
 
 /* One call, as its service sees it. */
@@ -41,7 +41,7 @@ struct lode__task {
   lode_str body;       /* NUL behind it */
   unsigned flags;
   lode__shared *shared;
-  lode__buf out;       /* the answer's body: filled by the service */
+  strbuf out;       /* the answer's body: filled by the service */
   unsigned code;       /* and its status */
   bool put_back;       /* by lode__task_put_back() */
   void *job;           /* the worker's; NULL: run without one, and nobody cancels it or hears of rows and progress */
@@ -74,7 +74,7 @@ void lode__service_mcp(lode__task *task);
 /* The operation that a call's name means, or NULL. */
 const lode__op *lode__op_of_call(const char *name);
 /* {"error":{"status","message","record"}} */
-void lode__put_error(lode__buf *out, lode_status status, const lode_error *err);
+void lode__put_error(strbuf *out, lode_status status, const lode_error *err);
 
 /* main() of a worker, when argv[1] is LODE__WORKER_ARG. `services` NULL: lode__services. */
 int lode__worker_main(int argc, char **argv, const lode__service *services);

@@ -143,8 +143,8 @@ static double rescale(lode_metric metric, const float *vector, size_t dim) {
 
 lode_status lode__code_fit_begin(lode__code_fit *fit, lode_metric metric, uint32_t dim, lode_error *err) {
   *fit = (lode__code_fit){.metric = metric, .dim = dim};
-  fit->sums = lode__alloc_zero(dim, sizeof *fit->sums);
-  return fit->sums ? LODE_OK : lode__fail_nomem(err);
+  fit->sums = mem_calloc(dim, sizeof *fit->sums);
+  return fit->sums ? LODE_OK : err_nomem(err);
 }
 
 void lode__code_fit_add(lode__code_fit *fit, const float *vector) {
@@ -170,7 +170,7 @@ void lode__code_fit_end(const lode__code_fit *fit, float *mean, lode__code_model
 }
 
 void lode__code_fit_release(lode__code_fit *fit) {
-  lode__free(fit->sums);
+  mem_free(fit->sums);
   *fit = (lode__code_fit){0};
 }
 
@@ -228,7 +228,7 @@ bool lode__code_equal(const unsigned char *a, const unsigned char *b, size_t str
 uint32_t lode__code_hash(const unsigned char *row, size_t stride) {
   unsigned char x[SLOT_END - SLOT_AT];
   codes_beside_slot(row, x);
-  return lode__crc32c(lode__crc32c(lode__crc32c(0, row, SLOT_AT), x, sizeof x), row + SLOT_END, stride - SLOT_END);
+  return crc32c_update(crc32c_update(crc32c_update(0, row, SLOT_AT), x, sizeof x), row + SLOT_END, stride - SLOT_END);
 }
 
 /* The scale by which the greatest magnitude is `reach` steps, and its reciprocal; both are 0 where the one would be too small for a

@@ -57,7 +57,7 @@ static lode_status reach(tree *t, uint32_t lonely, lode_error *err) {
   lode__walk_query query = {.extra = g->extra ? g->extra[lonely] : 0};
   uint32_t before = t->n_reached;
   lode__code_query_row(row, g->input.dim, w->query, &query.code);
-  LODE__TRY(lode__walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, err));
+  TRY(lode__walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, err));
   bool attached = false;
   for (size_t i = 0; i < w->walk.n && !attached; i++) attached = attach(t, lode__pool_ordinal(w->walk.pool[i]), lonely);
   if (!attached) attached = attach(t, t->newest, lonely);
@@ -65,7 +65,7 @@ static lode_status reach(tree *t, uint32_t lonely, lode_error *err) {
     attached = attach(t, t->queue[t->spare], lonely);
     if (!attached) t->spare++;
   }
-  LODE__ENSURE(attached, err);
+  ENSURE(attached, err);
   spread(t, before);
   return LODE_OK;
 }
@@ -73,28 +73,28 @@ static lode_status reach(tree *t, uint32_t lonely, lode_error *err) {
 lode_status lode__graph_connect(lode__grow_state *g, lode_error *err) {
   lode_status st = LODE_OK;
   tree t = {.g = g, .newest = g->sequence[0]};
-  t.parent = lode__alloc_zero(g->input.n, sizeof *t.parent);
-  t.queue = lode__alloc_zero(g->input.n, sizeof *t.queue);
-  if (!t.parent || !t.queue) LODE__GOTO(lode__fail_nomem(err));
+  t.parent = mem_calloc(g->input.n, sizeof *t.parent);
+  t.queue = mem_calloc(g->input.n, sizeof *t.queue);
+  if (!t.parent || !t.queue) TRY_GOTO(err_nomem(err));
   memset(t.parent, 0xFF, g->input.n * sizeof *t.parent);
   t.queue[t.n_reached++] = g->sequence[0];
   t.parent[g->sequence[0]] = g->sequence[0];
   spread(&t, 0);
   for (uint32_t i = 0; i < g->input.n; i++) {
-    if (t.parent[i] == LODE__NO_LINK) LODE__GOTO(reach(&t, i, err));
+    if (t.parent[i] == LODE__NO_LINK) TRY_GOTO(reach(&t, i, err));
   }
 done:
-  lode__free(t.parent);
-  lode__free(t.queue);
+  mem_free(t.parent);
+  mem_free(t.queue);
   return st;
 }
 
 /* Breadth first from the entries: rows that are visited together lie together. */
 lode_status lode__graph_arrange(const lode__grow_state *g, lode__graph *graph, lode_error *err) {
   uint32_t n = g->input.n, last = 0;
-  graph->order = lode__alloc_zero(n, sizeof *graph->order);
-  graph->place = lode__alloc_zero(n, sizeof *graph->place);
-  if (!graph->order || !graph->place) return lode__fail_nomem(err);
+  graph->order = mem_calloc(n, sizeof *graph->order);
+  graph->place = mem_calloc(n, sizeof *graph->place);
+  if (!graph->order || !graph->place) return err_nomem(err);
   memset(graph->place, 0xFF, n * sizeof *graph->place);
   for (uint32_t i = 0; i < g->n_entries; i++) {
     graph->order[last] = g->sequence[i];
@@ -108,7 +108,7 @@ lode_status lode__graph_arrange(const lode__grow_state *g, lode__graph *graph, l
       graph->order[last++] = links[j];
     }
   }
-  LODE__ENSURE(last == n, err);
+  ENSURE(last == n, err);
   return LODE_OK;
 }
 
@@ -132,13 +132,13 @@ lode_status lode__graph_check(const uint32_t *links, uint32_t n, uint32_t width,
   lode_status st = LODE_OK;
   uint32_t reached = 0;
   *report = (lode__graph_report){.bad_link = LODE__NO_LINK};
-  unsigned char *seen = lode__alloc_zero(n ? n : 1, 1);
-  uint32_t *queue = lode__alloc_zero(n ? n : 1, sizeof *queue);
-  if (!seen || !queue) LODE__GOTO(lode__fail_nomem(err));
+  unsigned char *seen = mem_calloc(n ? n : 1, 1);
+  uint32_t *queue = mem_calloc(n ? n : 1, sizeof *queue);
+  if (!seen || !queue) TRY_GOTO(err_nomem(err));
   for (uint32_t i = 0; i < n; i++) {
     if (row_is_right(links + (size_t)i * width, i, n, width)) continue;
     report->bad_link = i;
-    LODE__GOTO(lode__fail(err, LODE_CORRUPT, "the links of row %u of the graph are wrong: rebuild the index", i));
+    TRY_GOTO(err_set(err, LODE_CORRUPT, "the links of row %u of the graph are wrong: rebuild the index", i));
   }
   if (n) {
     seen[0] = 1;
@@ -155,10 +155,10 @@ lode_status lode__graph_check(const uint32_t *links, uint32_t n, uint32_t width,
   }
   report->unreachable = n - reached;
   if (reached < n) {
-    st = lode__fail(err, LODE_CORRUPT, "%u rows of the graph cannot be reached: rebuild the index", n - reached);
+    st = err_set(err, LODE_CORRUPT, "%u rows of the graph cannot be reached: rebuild the index", n - reached);
   }
 done:
-  lode__free(seen);
-  lode__free(queue);
+  mem_free(seen);
+  mem_free(queue);
   return st;
 }

@@ -12,19 +12,19 @@ enum { FAN = 8 };
 
 lode_status lode__graph_find_copies(lode__grow_state *g, lode_error *err) {
   uint32_t n = g->input.n, last = n;
-  uint64_t *sums = lode__alloc_zero(n, sizeof *sums);
-  if (!sums) return lode__fail_nomem(err);
+  uint64_t *sums = mem_calloc(n, sizeof *sums);
+  if (!sums) return err_nomem(err);
   for (uint32_t i = 0; i < n; i++) {
     sums[i] = (uint64_t)lode__code_hash(lode__grow_row(g, i), g->input.stride) << 32 | i;
     g->original[i] = i;
   }
-  qsort(sums, n, sizeof *sums, lode__compare_u64);
+  qsort(sums, n, sizeof *sums, sort_cmp_u64);
   for (uint32_t i = 1; i < n; i++) {
     uint32_t before = g->original[(uint32_t)sums[i - 1]], self = (uint32_t)sums[i];
     if (sums[i] >> 32 != sums[i - 1] >> 32) continue;
     if (lode__code_equal(lode__grow_row(g, before), lode__grow_row(g, self), g->input.stride)) g->original[self] = before;
   }
-  lode__free(sums);
+  mem_free(sums);
   for (uint32_t i = n; i-- > 0;) {
     if (g->original[i] != i) g->sequence[--last] = i;
   }
@@ -58,8 +58,8 @@ static void hang(lode__grow_state *g, const uint32_t *rows, uint32_t n) {
 lode_status lode__graph_add_copies(lode__grow_state *g, lode_error *err) {
   uint32_t n = g->input.n, copies = n - g->n_unique, total = 0, *ends = g->incoming;
   if (copies == 0) return LODE_OK;
-  uint32_t *rows = lode__alloc_zero(n, sizeof *rows); /* group after group: a counting sort by original */
-  if (!rows) return lode__fail_nomem(err);
+  uint32_t *rows = mem_calloc(n, sizeof *rows); /* group after group: a counting sort by original */
+  if (!rows) return err_nomem(err);
   for (uint32_t i = g->n_unique; i < n; i++) ends[g->original[g->sequence[i]]]++;
   for (uint32_t i = 0; i < n; i++) {
     if (g->original[i] != i || ends[i] == 0) continue;
@@ -75,6 +75,6 @@ lode_status lode__graph_add_copies(lode__grow_state *g, lode_error *err) {
     at = ends[i];
     ends[i] = 0;
   }
-  lode__free(rows);
+  mem_free(rows);
   return LODE_OK;
 }

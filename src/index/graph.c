@@ -87,8 +87,8 @@ static lode_status set_extra(lode__grow_state *g, lode_error *err) {
   }
   if (!wanted) return LODE_OK;
   if (in->metric == LODE_IP && UNEVEN * sum < (double)longest * in->n) g->climbs = CLIMBS;
-  g->extra = lode__alloc_zero(in->n, sizeof *g->extra);
-  if (!g->extra) return lode__fail_nomem(err);
+  g->extra = mem_calloc(in->n, sizeof *g->extra);
+  if (!g->extra) return err_nomem(err);
   for (uint32_t i = 0; i < in->n; i++) {
     if (in->metric == LODE_COSINE) {
       g->extra[i] = in->lengths[i] == 0 ? in->unit : 0; /* the bias has it already */
@@ -114,13 +114,13 @@ static lode_status make_workers(lode__grow_state *g, lode_error *err) {
   size_t most = (size_t)g->options.beam + g->room + g->options.degree + MAX_BATCH; /* candidates of one row */
   for (unsigned i = 0; i < g->n_workers; i++) {
     lode__grow_worker *w = &g->workers[i];
-    LODE__TRY(lode__walk_room_init(&w->walk, g->input.n, g->options.beam, err));
-    w->query = lode__alloc_aligned(LODE__QUERY_ALIGN, query_bytes);
-    w->candidate = lode__alloc_aligned(LODE__QUERY_ALIGN, query_bytes);
-    w->candidates = lode__alloc_zero(most, sizeof *w->candidates);
-    w->chosen = lode__alloc_zero(g->room, sizeof *w->chosen);
-    w->chosen_rows = lode__alloc_zero(g->room, sizeof *w->chosen_rows);
-    if (!w->query || !w->candidate || !w->candidates || !w->chosen || !w->chosen_rows) return lode__fail_nomem(err);
+    TRY(lode__walk_room_init(&w->walk, g->input.n, g->options.beam, err));
+    w->query = mem_alloc_aligned(LODE__QUERY_ALIGN, query_bytes);
+    w->candidate = mem_alloc_aligned(LODE__QUERY_ALIGN, query_bytes);
+    w->candidates = mem_calloc(most, sizeof *w->candidates);
+    w->chosen = mem_calloc(g->room, sizeof *w->chosen);
+    w->chosen_rows = mem_calloc(g->room, sizeof *w->chosen_rows);
+    if (!w->query || !w->candidate || !w->candidates || !w->chosen || !w->chosen_rows) return err_nomem(err);
   }
   return LODE_OK;
 }
@@ -130,26 +130,26 @@ static lode_status set_up(lode__grow_state *g, lode_error *err) {
   g->n_workers = g->options.parallel.run && g->options.parallel.workers ? g->options.parallel.workers : 1;
   g->room = g->options.degree + g->options.degree / 2;
   size_t cells;
-  if (lode__mul_over(in->n, g->room, &cells) || cells > SIZE_MAX / sizeof *g->links) return lode__fail_nomem(err);
-  g->links = lode__alloc_large(cells * sizeof *g->links);
-  g->sequence = lode__alloc_zero(in->n, sizeof *g->sequence);
-  g->original = lode__alloc_zero(in->n, sizeof *g->original);
-  g->incoming = lode__alloc_zero(in->n, sizeof *g->incoming);
-  g->workers = lode__alloc_zero(g->n_workers, sizeof *g->workers);
-  g->found = lode__alloc_zero((size_t)MAX_BATCH * g->options.degree, sizeof *g->found);
-  g->targets = lode__alloc_zero((size_t)MAX_BATCH * g->options.degree, sizeof *g->targets);
-  g->starts = lode__alloc_zero((size_t)MAX_BATCH * g->options.degree + 1, sizeof *g->starts);
-  g->sources = lode__alloc_zero((size_t)MAX_BATCH * g->options.degree, sizeof *g->sources);
+  if (mem_mul_overflow(in->n, g->room, &cells) || cells > SIZE_MAX / sizeof *g->links) return err_nomem(err);
+  g->links = mem_alloc_large(cells * sizeof *g->links);
+  g->sequence = mem_calloc(in->n, sizeof *g->sequence);
+  g->original = mem_calloc(in->n, sizeof *g->original);
+  g->incoming = mem_calloc(in->n, sizeof *g->incoming);
+  g->workers = mem_calloc(g->n_workers, sizeof *g->workers);
+  g->found = mem_calloc((size_t)MAX_BATCH * g->options.degree, sizeof *g->found);
+  g->targets = mem_calloc((size_t)MAX_BATCH * g->options.degree, sizeof *g->targets);
+  g->starts = mem_calloc((size_t)MAX_BATCH * g->options.degree + 1, sizeof *g->starts);
+  g->sources = mem_calloc((size_t)MAX_BATCH * g->options.degree, sizeof *g->sources);
   if (!g->links || !g->sequence || !g->original || !g->incoming || !g->workers || !g->found || !g->targets ||
       !g->starts || !g->sources) {
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   memset(g->links, 0xFF, cells * sizeof *g->links);
-  LODE__TRY(lode__graph_find_copies(g, err));
+  TRY(lode__graph_find_copies(g, err));
   choose_order(g);
   if (g->n_entries > g->n_unique) g->n_entries = g->n_unique;
-  LODE__TRY(set_extra(g, err));
-  LODE__TRY(make_workers(g, err));
+  TRY(set_extra(g, err));
+  TRY(make_workers(g, err));
   g->row_bytes = (lode__paged){.data = in->rows, .bytes = (uint64_t)in->n * in->stride};
   g->link_bytes = (lode__paged){.data = (const unsigned char *)g->links, .bytes = cells * sizeof *g->links};
   g->view = (lode__graph_view){.rows = &g->row_bytes, .links = &g->link_bytes, .stride = in->stride, .n = in->n,
@@ -161,23 +161,23 @@ static void tear_down(lode__grow_state *g) {
   for (unsigned i = 0; g->workers && i < g->n_workers; i++) {
     lode__grow_worker *w = &g->workers[i];
     lode__walk_room_release(&w->walk);
-    lode__free(w->query);
-    lode__free(w->candidate);
-    lode__free(w->candidates);
-    lode__free(w->chosen);
-    lode__free(w->chosen_rows);
+    mem_free(w->query);
+    mem_free(w->candidate);
+    mem_free(w->candidates);
+    mem_free(w->chosen);
+    mem_free(w->chosen_rows);
   }
   unset_extra(g);
-  lode__free(g->workers);
-  lode__free(g->links);
-  lode__free(g->sequence);
-  lode__free(g->original);
-  lode__free(g->incoming);
-  lode__free(g->found);
-  lode__free(g->targets);
-  lode__free(g->starts);
-  lode__free(g->sources);
-  lode__free(g->extra);
+  mem_free(g->workers);
+  mem_free(g->links);
+  mem_free(g->sequence);
+  mem_free(g->original);
+  mem_free(g->incoming);
+  mem_free(g->found);
+  mem_free(g->targets);
+  mem_free(g->starts);
+  mem_free(g->sources);
+  mem_free(g->extra);
 }
 
 /* ---- Pruning ---- */
@@ -253,8 +253,8 @@ static void keep_least(const lode__grow_state *g, uint32_t from, const uint32_t 
 static lode_status spread_entries(lode__grow_state *g, lode_error *err) {
   uint32_t drawn = (g->n_entries + 1) / 2, *sequence = g->sequence;
   uint32_t sample = g->n_unique / ENTRY_SAMPLE < g->n_entries ? g->n_unique : g->n_entries * ENTRY_SAMPLE;
-  float *least = lode__alloc_zero(sample, sizeof *least);
-  if (!least) return lode__fail_nomem(err);
+  float *least = mem_calloc(sample, sizeof *least);
+  if (!least) return err_nomem(err);
   for (uint32_t i = 0; i < sample; i++) least[i] = INFINITY;
   for (uint32_t i = 0; i < drawn; i++) keep_least(g, sequence[i], sequence + drawn, sample - drawn, least + drawn);
   for (uint32_t next = drawn; next < g->n_entries; next++) {
@@ -267,7 +267,7 @@ static lode_status spread_entries(lode__grow_state *g, lode_error *err) {
     sequence[next] = row;
     keep_least(g, row, sequence + next + 1, sample - next - 1, least + next + 1);
   }
-  lode__free(least);
+  mem_free(least);
   return LODE_OK;
 }
 
@@ -348,7 +348,7 @@ static void prune_links(lode__grow_state *g, lode__grow_worker *w, uint32_t self
       w->candidates[i + j] = candidate_of(d, ordinals[j]);
     }
   }
-  qsort(w->candidates, all, sizeof *w->candidates, lode__compare_u64);
+  qsort(w->candidates, all, sizeof *w->candidates, sort_cmp_u64);
   size_t chosen = prune(g, w, w->candidates, all);
   for (size_t j = 0; j < g->room; j++) links[j] = j < chosen ? w->chosen[j] : LODE__NO_LINK;
 }
@@ -394,7 +394,7 @@ static lode_status calibrate(lode__grow_state *g, size_t batch, lode_error *err)
   size_t n = lode__graph_sample(g, batch, &body);
   if (n == 0) return LODE_OK;
   each(g, n, body);
-  LODE__TRY(first_failure(g, err));
+  TRY(first_failure(g, err));
   g->effort = lode__graph_effort(g, n, &g->curve);
   return LODE_OK;
 }
@@ -403,10 +403,10 @@ static lode_status grow(lode__grow_state *g, lode_error *err) {
   for (g->done = 1; g->done < g->n_unique;) {
     size_t batch = next_batch(g);
     g->view.n_entries = g->done < g->n_entries ? (uint32_t)g->done : g->n_entries;
-    if (g->done + batch == g->n_unique) LODE__TRY(calibrate(g, batch, err));
-    qsort(g->sequence + g->done, batch, sizeof *g->sequence, lode__compare_u32);
+    if (g->done + batch == g->n_unique) TRY(calibrate(g, batch, err));
+    qsort(g->sequence + g->done, batch, sizeof *g->sequence, sort_cmp_u32);
     each(g, batch, find_links);
-    LODE__TRY(first_failure(g, err));
+    TRY(first_failure(g, err));
     for (size_t i = 0; i < batch; i++) {
       memcpy(g->links + (size_t)g->sequence[g->done + i] * g->room, g->found + i * g->options.degree,
              g->options.degree * sizeof *g->links);
@@ -416,7 +416,7 @@ static lode_status grow(lode__grow_state *g, lode_error *err) {
     g->done += batch;
     lode_progress p = g->options.progress;
     if (p.step && !p.step(p.ctx, "graph", g->done, g->n_unique)) {
-      return lode__fail(err, LODE_CANCELLED, "the construction of the index was cancelled");
+      return err_set(err, LODE_CANCELLED, "the construction of the index was cancelled");
     }
   }
   each(g, g->input.n, shrink_row);
@@ -433,10 +433,10 @@ static lode_status grow(lode__grow_state *g, lode_error *err) {
 static lode_status check_input(const lode__graph_input *input, const lode__graph_options *options, lode_error *err) {
   if (input->n == 0 || input->n > LODE__MAX_ROWS || input->dim == 0 || input->dim > LODE_MAX_DIMENSION ||
       input->stride < lode__code_stride(input->dim) || (input->metric != LODE_L2 && !input->lengths)) {
-    return lode__fail(err, LODE_INVALID, "a graph needs 1 to 2,147,483,647 rows of 1 to 65,535 dimensions");
+    return err_set(err, LODE_INVALID, "a graph needs 1 to 2,147,483,647 rows of 1 to 65,535 dimensions");
   }
   if (options->degree > MAX_DEGREE || options->degree == 1) {
-    return lode__fail(err, LODE_INVALID, "the degree of a graph is 2 to %d", MAX_DEGREE);
+    return err_set(err, LODE_INVALID, "the degree of a graph is 2 to %d", MAX_DEGREE);
   }
   return LODE_OK;
 }
@@ -446,14 +446,14 @@ lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_
   lode__grow_state g = {.input = *input, .options = *options};
   lode_status st = LODE_OK;
   *graph = (lode__graph){0};
-  LODE__TRY(check_input(input, options, err));
+  TRY(check_input(input, options, err));
   if (!g.options.degree) g.options.degree = DEGREE;
   if (!g.options.beam) g.options.beam = BEAM;
   if (!(g.options.alpha > 0)) g.options.alpha = ALPHA;
   g.n_entries = options->entries ? options->entries : entries_for(input->n);
-  LODE__GOTO(set_up(&g, err));
-  LODE__GOTO(spread_entries(&g, err));
-  LODE__GOTO(grow(&g, err));
+  TRY_GOTO(set_up(&g, err));
+  TRY_GOTO(spread_entries(&g, err));
+  TRY_GOTO(grow(&g, err));
   g.view.n_entries = g.n_entries;
   graph->n = input->n;
   graph->degree = g.options.degree;
@@ -461,9 +461,9 @@ lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_
   graph->effort = g.effort;
   graph->curve = g.curve;
   graph->climbs = g.climbs;
-  LODE__GOTO(lode__graph_add_copies(&g, err));
-  LODE__GOTO(lode__graph_connect(&g, err));
-  LODE__GOTO(lode__graph_arrange(&g, graph, err));
+  TRY_GOTO(lode__graph_add_copies(&g, err));
+  TRY_GOTO(lode__graph_connect(&g, err));
+  TRY_GOTO(lode__graph_arrange(&g, graph, err));
   graph->links = g.links;
   g.links = NULL;
 done:
@@ -473,9 +473,9 @@ done:
 }
 
 void lode__graph_release(lode__graph *graph) {
-  lode__free(graph->links);
-  lode__free(graph->order);
-  lode__free(graph->place);
+  mem_free(graph->links);
+  mem_free(graph->order);
+  mem_free(graph->place);
   *graph = (lode__graph){0};
 }
 

@@ -39,7 +39,7 @@ static bool too_few(const lode__match *m, uint64_t found, uint64_t seen) {
 
 static lode_status links_of(lode__segment *s, uint32_t ordinal, const uint32_t **links, lode_error *err) {
   size_t bytes = s->info.degree * sizeof(uint32_t);
-  LODE__TRY(lode__paged_need(&s->links, (uint64_t)ordinal * bytes, bytes, err));
+  TRY(lode__paged_need(&s->links, (uint64_t)ordinal * bytes, bytes, err));
   *links = (const uint32_t *)(const void *)(s->links.data + (size_t)ordinal * bytes);
   return LODE_OK;
 }
@@ -72,7 +72,7 @@ static lode_status find_near(lode__match *m, uint32_t ordinal, reach *r, lode_er
   (void)is_new(r->table, ordinal);
   for (size_t i = 0; i < r->n; i++) {
     const uint32_t *links;
-    LODE__TRY(links_of(s, r->queue[i], &links, err));
+    TRY(links_of(s, r->queue[i], &links, err));
     for (uint32_t j = 0; j < s->info.degree && links[j] < s->info.n; j++) {
       if (r->n_found == LODE__MATCH_WIDTH || r->seen == REACHED - 1) return LODE_OK;
       if (!is_new(r->table, links[j])) continue;
@@ -86,7 +86,7 @@ static lode_status find_near(lode__match *m, uint32_t ordinal, reach *r, lode_er
 
 static lode_status load_row(lode__match *m, uint64_t rank, reach *r, lode_error *err) {
   uint32_t *out = (uint32_t *)(void *)((unsigned char *)(uintptr_t)m->links.data + rank * ROW_BYTES);
-  LODE__TRY(find_near(m, m->ordinal_of[rank], r, err));
+  TRY(find_near(m, m->ordinal_of[rank], r, err));
   for (uint32_t i = 0; i < LODE__MATCH_WIDTH; i++) out[i] = i < r->n_found ? r->found[i] : LODE__NO_LINK;
   lode__paged_publish(&m->links, rank / 64, (uint64_t)1 << (rank % 64));
   return LODE_OK;
@@ -96,15 +96,15 @@ static lode_status load_row(lode__match *m, uint64_t rank, reach *r, lode_error 
 static lode_status load(lode__paged *paged, uint64_t first, uint64_t last, lode_error *err) {
   lode__match *m = paged->owner;
   lode_status st = LODE_OK;
-  reach *r = lode__alloc(sizeof *r);
-  if (!r) return lode__fail_nomem(err);
+  reach *r = mem_alloc(sizeof *r);
+  if (!r) return err_nomem(err);
   for (uint64_t rank = first; rank <= last && st == LODE_OK; rank++) {
     pthread_mutex_t *lock = &m->locks[rank % LODE__MATCH_LOCKS];
     pthread_mutex_lock(lock);
     if (!lode__paged_has(paged, rank)) st = load_row(m, rank, r, err);
     pthread_mutex_unlock(lock);
   }
-  lode__free(r);
+  mem_free(r);
   return st;
 }
 
@@ -119,16 +119,16 @@ static lode_status mark_ordinals(lode__match *m, const uint64_t *slots, lode_err
     for (; bits; bits &= bits - 1) {
       uint32_t slot = base + (uint32_t)__builtin_ctzll(bits), ordinal = slot;
       if (s->info.kind == LODE__GRAPH) {
-        LODE__TRY(lode__paged_need(&s->ordinals, (uint64_t)slot * 4, 4, err));
+        TRY(lode__paged_need(&s->ordinals, (uint64_t)slot * 4, 4, err));
         memcpy(&ordinal, s->ordinals.data + (size_t)slot * 4, sizeof ordinal);
       }
       if (ordinal >= n || has(m, ordinal))
-        return lode__fail(err, LODE_CORRUPT, "damaged index segment (ordinal of a slot): it will be made anew from the records");
+        return err_set(err, LODE_CORRUPT, "damaged index segment (ordinal of a slot): it will be made anew from the records");
       m->ordinals[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
       marked++;
     }
   }
-  return marked == m->n ? LODE_OK : lode__fail(err, LODE_INVALID, "the filter has another number of matches");
+  return marked == m->n ? LODE_OK : err_set(err, LODE_INVALID, "the filter has another number of matches");
 }
 
 static lode_status copy_rows(lode__match *m, lode_error *err) {
@@ -140,7 +140,7 @@ static lode_status copy_rows(lode__match *m, lode_error *err) {
     for (uint64_t bits = m->ordinals[w]; bits; bits &= bits - 1, rank++) {
       uint32_t ordinal = w * 64 + (uint32_t)__builtin_ctzll(bits);
       uint64_t at = (uint64_t)ordinal * s->stride;
-      LODE__TRY(lode__paged_need(&s->rows, at, s->stride, err));
+      TRY(lode__paged_need(&s->rows, at, s->stride, err));
       memcpy(to + (size_t)rank * s->stride, s->rows.data + at, s->stride);
       m->ordinal_of[rank] = ordinal;
     }
@@ -152,40 +152,40 @@ static lode_status copy_rows(lode__match *m, lode_error *err) {
  * links, so that what lies apart from all others is found, however few of it match. */
 static lode_status look_at_entries(lode__match *m, lode_error *err) {
   lode_status st = LODE_OK;
-  reach *r = lode__alloc(sizeof *r);
-  if (!r) return lode__fail_nomem(err);
+  reach *r = mem_alloc(sizeof *r);
+  if (!r) return err_nomem(err);
   for (uint32_t i = 0; i < m->segment->info.n_entries && st == LODE_OK; i++) {
     st = find_near(m, i, r, err);
     if (st != LODE_OK) break;
     m->stand_in[i] = has(m, i) ? rank_of(m, i) : r->n_found ? r->found[0] : LODE__NO_LINK;
     m->sparse[i] = too_few(m, 2 * (uint64_t)r->n_found + SLACK, r->seen);
   }
-  lode__free(r);
+  mem_free(r);
   return st;
 }
 
 static lode_status make_room(lode__match *m, lode_error *err) {
   size_t words = (size_t)m->segment->info.n / 64 + 1, links = (size_t)m->n * ROW_BYTES;
-  m->ordinals = lode__alloc_zero(words, sizeof *m->ordinals);
-  m->before = lode__alloc_zero(words, sizeof *m->before);
-  m->ordinal_of = lode__alloc_zero(m->n, sizeof *m->ordinal_of);
-  m->stand_in = lode__alloc_zero(m->segment->info.n_entries, sizeof *m->stand_in);
-  m->sparse = lode__alloc_zero(m->segment->info.n_entries, sizeof *m->sparse);
-  m->rows = (lode__paged){.data = lode__alloc_aligned(64, (size_t)m->n * m->segment->stride), .bytes = (uint64_t)m->n * m->segment->stride};
-  m->links = (lode__paged){.data = lode__alloc_aligned(LODE__PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS, .load = load,
-                           .owner = m, .missing = m->n, .loaded = lode__alloc_zero((size_t)m->n / 64 + 1, sizeof(uint64_t))};
+  m->ordinals = mem_calloc(words, sizeof *m->ordinals);
+  m->before = mem_calloc(words, sizeof *m->before);
+  m->ordinal_of = mem_calloc(m->n, sizeof *m->ordinal_of);
+  m->stand_in = mem_calloc(m->segment->info.n_entries, sizeof *m->stand_in);
+  m->sparse = mem_calloc(m->segment->info.n_entries, sizeof *m->sparse);
+  m->rows = (lode__paged){.data = mem_alloc_aligned(64, (size_t)m->n * m->segment->stride), .bytes = (uint64_t)m->n * m->segment->stride};
+  m->links = (lode__paged){.data = mem_alloc_aligned(LODE__PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS, .load = load,
+                           .owner = m, .missing = m->n, .loaded = mem_calloc((size_t)m->n / 64 + 1, sizeof(uint64_t))};
   bool ok = m->ordinals && m->before && m->ordinal_of && m->stand_in && m->sparse && m->rows.data && m->links.data && m->links.loaded;
-  return ok ? LODE_OK : lode__fail_nomem(err);
+  return ok ? LODE_OK : err_nomem(err);
 }
 
 lode_status lode__match_make(lode__segment *segment, const uint64_t *slots, uint32_t n, lode__match **out, lode_error *err) {
   *out = NULL;
-  lode__match *m = lode__alloc_zero(1, sizeof *m);
-  if (!m) return lode__fail_nomem(err);
+  lode__match *m = mem_calloc(1, sizeof *m);
+  if (!m) return err_nomem(err);
   m->segment = segment;
   m->n = n;
   for (int i = 0; i < LODE__MATCH_LOCKS; i++) (void)pthread_mutex_init(&m->locks[i], NULL);
-  lode_status st = n > 0 && n <= segment->info.n ? make_room(m, err) : lode__fail(err, LODE_INVALID, "a filter without matches");
+  lode_status st = n > 0 && n <= segment->info.n ? make_room(m, err) : err_set(err, LODE_INVALID, "a filter without matches");
   pthread_rwlock_rdlock(&segment->use);
   if (st == LODE_OK) st = mark_ordinals(m, slots, err);
   if (st == LODE_OK) st = copy_rows(m, err);
@@ -198,23 +198,23 @@ lode_status lode__match_make(lode__segment *segment, const uint64_t *slots, uint
 
 void lode__match_free(lode__match *m) {
   if (!m) return;
-  lode__free(m->ordinals);
-  lode__free(m->before);
-  lode__free(m->ordinal_of);
-  lode__free(m->stand_in);
-  lode__free(m->sparse);
-  lode__free((void *)(uintptr_t)m->rows.data);
-  lode__free((void *)(uintptr_t)m->links.data);
-  lode__free(m->links.loaded);
+  mem_free(m->ordinals);
+  mem_free(m->before);
+  mem_free(m->ordinal_of);
+  mem_free(m->stand_in);
+  mem_free(m->sparse);
+  mem_free((void *)(uintptr_t)m->rows.data);
+  mem_free((void *)(uintptr_t)m->links.data);
+  mem_free(m->links.loaded);
   for (int i = 0; i < LODE__MATCH_LOCKS; i++) (void)pthread_mutex_destroy(&m->locks[i]);
-  lode__free(m);
+  mem_free(m);
 }
 
 /* ---- Where walks begin ---- */
 
 static uint32_t sort_unique(uint32_t *ranks, uint32_t n) {
   uint32_t kept = 0;
-  qsort(ranks, n, sizeof *ranks, lode__compare_u32);
+  qsort(ranks, n, sizeof *ranks, sort_cmp_u32);
   for (uint32_t i = 0; i < n; i++)
     if (i == 0 || ranks[i] != ranks[i - 1]) ranks[kept++] = ranks[i];
   return kept;
@@ -227,7 +227,7 @@ static lode_status find_witnesses(lode__segment *s, const lode__code_query *quer
   *n = 0;
   for (uint32_t base = 0; base < s->info.n_entries; base += STEP) {
     uint32_t some = s->info.n_entries - base < STEP ? s->info.n_entries - base : STEP;
-    LODE__TRY(lode__paged_need(&s->rows, (uint64_t)base * s->stride, (uint64_t)some * s->stride, err));
+    TRY(lode__paged_need(&s->rows, (uint64_t)base * s->stride, (uint64_t)some * s->stride, err));
     for (uint32_t i = 0; i < some; i++) rows[i] = s->rows.data + (size_t)(base + i) * s->stride;
     lode__code_keys(query, rows, some, keys);
     for (uint32_t i = 0; i < some; i++) {
@@ -245,7 +245,7 @@ lode_status lode__match_begin(lode__match *m, const lode__code_query *query, lod
   uint64_t best[WITNESSES], matching = 0;
   size_t n;
   *starts = (lode__match_starts){0};
-  LODE__TRY(find_witnesses(m->segment, query, best, &n, err));
+  TRY(find_witnesses(m->segment, query, best, &n, err));
   for (size_t i = 0; i < n; i++) {
     uint32_t entry = (uint32_t)best[i];
     if (m->stand_in[entry] != LODE__NO_LINK) starts->ranks[starts->n++] = m->stand_in[entry];
@@ -278,7 +278,7 @@ lode_status lode__match_look_around(lode__match *m, const lode__walk_room *scout
   for (size_t i = 0; i < scouts->n; i++) {
     const uint32_t *links;
     uint32_t ordinal = lode__pool_ordinal(scouts->pool[i]);
-    LODE__TRY(links_of(m->segment, ordinal, &links, err));
+    TRY(links_of(m->segment, ordinal, &links, err));
     around.nearest += has(m, ordinal);
     look_at(m, ordinal, &around, starts);
     for (uint32_t j = 0; j < info->degree && links[j] < info->n; j++) look_at(m, links[j], &around, starts);

@@ -42,11 +42,11 @@ typedef struct search {
 
 void lode__search_room_release(lode__search_room *room) {
   lode__walk_room_release(&room->walk);
-  lode__free(room->query);
-  lode__free(room->vectors);
-  lode__free(room->allowed);
-  lode__free(room->candidates);
-  lode__free(room->near);
+  mem_free(room->query);
+  mem_free(room->vectors);
+  mem_free(room->allowed);
+  mem_free(room->candidates);
+  mem_free(room->near);
   *room = (lode__search_room){0};
 }
 
@@ -64,19 +64,19 @@ static uint64_t count_allowed(const uint64_t *allowed, uint32_t n) {
 }
 
 static lode_status damaged(lode_error *err, const char *what) {
-  return lode__fail(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
+  return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
 }
 
 /* ---- Ranking by float vectors ---- */
 
 static lode_status vectors_room(search *s, size_t floats, lode_error *err) {
   lode__search_room *room = s->room;
-  if (lode__grow(&room->vectors, &room->vectors_cap, floats, sizeof *room->vectors)) return LODE_OK;
-  return lode__fail_nomem(err);
+  if (mem_grow(&room->vectors, &room->vectors_cap, floats, sizeof *room->vectors)) return LODE_OK;
+  return err_nomem(err);
 }
 
 static lode_status begin_ranking(search *s, lode__topk *top, lode_error *err) {
-  if (!lode__grow(&s->room->near, &s->room->near_cap, s->k, sizeof *s->room->near)) return lode__fail_nomem(err);
+  if (!mem_grow(&s->room->near, &s->room->near_cap, s->k, sizeof *s->room->near)) return err_nomem(err);
   *top = (lode__topk){.heap = s->room->near, .k = s->k};
   return LODE_OK;
 }
@@ -85,7 +85,7 @@ static lode_status end_ranking(search *s, lode__topk *top, lode__segment_hit *hi
   lode__topk_sort(top);
   for (size_t i = 0; i < top->n; i++) {
     hits[i] = (lode__segment_hit){.distance = top->heap[i].distance, .slot = (uint32_t)top->heap[i].key};
-    LODE__TRY(lode__segment_record_unlocked(s->segment, hits[i].slot, &hits[i].record, err));
+    TRY(lode__segment_record_unlocked(s->segment, hits[i].slot, &hits[i].record, err));
   }
   *n_hits = top->n;
   return LODE_OK;
@@ -138,14 +138,14 @@ static lode_status rank_candidates(search *s, lode__segment_hit *hits, size_t *n
   errors e = no_errors_yet(s);
   float norm2 = query_norm2(s);
   size_t misses = 0, patience = s->coarse ? 2 * s->k : s->k / PATIENCE + 1;
-  LODE__TRY(begin_ranking(s, &top, err));
-  LODE__TRY(vectors_room(s, s->segment->info.dim, err));
+  TRY(begin_ranking(s, &top, err));
+  TRY(vectors_room(s, s->segment->info.dim, err));
   fetch_records(s);
   for (size_t i = 0; i < s->n_candidates && misses < patience; i++) {
     uint32_t slot = (uint32_t)s->room->candidates[i];
     float key = lode__code_key_of((uint32_t)(s->room->candidates[i] >> 32));
     if (top.n == top.k && !could_be_nearer(&e, key, lode__topk_bound(&top))) break;
-    LODE__TRY(lode__segment_vectors_unlocked(s->segment, slot, 1, s->room->vectors, err));
+    TRY(lode__segment_vectors_unlocked(s->segment, slot, 1, s->room->vectors, err));
     float d = lode__distance(s->segment->info.metric, s->request->query, norm2, s->room->vectors, s->segment->info.dim);
     note_error(&e, key, d);
     s->room->stats.vectors++;
@@ -161,14 +161,14 @@ static lode_status rank_all(search *s, lode__segment_hit *hits, size_t *n_hits, 
   float norm2 = query_norm2(s);
   uint32_t block = (uint32_t)(EXACT_BYTES / sizeof(float) / info->dim);
   if (block == 0) block = 1;
-  LODE__TRY(begin_ranking(s, &top, err));
-  LODE__TRY(vectors_room(s, (size_t)block * info->dim, err));
+  TRY(begin_ranking(s, &top, err));
+  TRY(vectors_room(s, (size_t)block * info->dim, err));
   for (uint32_t first = 0, n; first < info->n; first += n) {
     bool any = false;
     n = info->n - first < block ? info->n - first : block;
     for (uint32_t i = 0; i < n && !any; i++) any = slot_allowed(s, first + i);
     if (!any) continue;
-    LODE__TRY(lode__segment_vectors_unlocked(s->segment, first, n, s->room->vectors, err));
+    TRY(lode__segment_vectors_unlocked(s->segment, first, n, s->room->vectors, err));
     for (uint32_t i = 0; i < n; i++) {
       if (!slot_allowed(s, first + i)) continue;
       float d = lode__distance(info->metric, s->request->query, norm2, s->room->vectors + (size_t)i * info->dim,
@@ -183,8 +183,8 @@ static lode_status rank_all(search *s, lode__segment_hit *hits, size_t *n_hits, 
 static lode_status candidates_room(search *s, size_t keep, lode_error *err) {
   lode__search_room *room = s->room;
   s->keep = keep < s->n_allowed ? keep : (size_t)s->n_allowed;
-  if (lode__grow(&room->candidates, &room->candidates_cap, s->keep, sizeof *room->candidates)) return LODE_OK;
-  return lode__fail_nomem(err);
+  if (mem_grow(&room->candidates, &room->candidates_cap, s->keep, sizeof *room->candidates)) return LODE_OK;
+  return err_nomem(err);
 }
 
 /* What is looked for may be far from the query, where the differences between keys say little: more are kept, and measured. */
@@ -234,7 +234,7 @@ static void scan_flush(scan *c) {
 static lode_status scan_add(scan *c, uint32_t ordinal, lode_error *err) {
   lode__segment *segment = c->s->segment;
   uint64_t at = (uint64_t)ordinal * segment->stride;
-  LODE__TRY(lode__paged_need(&segment->rows, at, segment->stride, err));
+  TRY(lode__paged_need(&segment->rows, at, segment->stride, err));
   c->rows[c->n] = segment->rows.data + at;
   __builtin_prefetch(c->rows[c->n]);
   __builtin_prefetch(c->rows[c->n] + 64);
@@ -246,7 +246,7 @@ static lode_status scan_add(scan *c, uint32_t ordinal, lode_error *err) {
 static lode_status ordinal_of(lode__segment *segment, uint32_t slot, uint32_t *ordinal, lode_error *err) {
   *ordinal = slot;
   if (segment->info.kind == LODE__FLAT) return LODE_OK;
-  LODE__TRY(lode__paged_need(&segment->ordinals, (uint64_t)slot * 4, 4, err));
+  TRY(lode__paged_need(&segment->ordinals, (uint64_t)slot * 4, 4, err));
   memcpy(ordinal, segment->ordinals.data + (size_t)slot * 4, sizeof *ordinal);
   return *ordinal < segment->info.n ? LODE_OK : damaged(err, "ordinal of a slot");
 }
@@ -254,7 +254,7 @@ static lode_status ordinal_of(lode__segment *segment, uint32_t slot, uint32_t *o
 static lode_status scan_codes(search *s, lode_error *err) {
   scan c = {.s = s};
   uint32_t n = s->segment->info.n;
-  LODE__TRY(expect_far(s, err));
+  TRY(expect_far(s, err));
   s->n_candidates = 0;
   s->room->stats.ways |= LODE__BY_SCAN;
   for (uint32_t base = 0; base < n; base += 64) {
@@ -262,12 +262,12 @@ static lode_status scan_codes(search *s, lode_error *err) {
     if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
     for (; bits; bits &= bits - 1) {
       uint32_t slot = base + (uint32_t)__builtin_ctzll(bits), ordinal;
-      LODE__TRY(ordinal_of(s->segment, slot, &ordinal, err));
-      LODE__TRY(scan_add(&c, ordinal, err));
+      TRY(ordinal_of(s->segment, slot, &ordinal, err));
+      TRY(scan_add(&c, ordinal, err));
     }
   }
   if (c.n) scan_flush(&c);
-  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, lode__compare_u64);
+  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, sort_cmp_u64);
   for (size_t i = 0; i < s->n_candidates; i++) {
     uint32_t slot = (uint32_t)s->room->candidates[i];
     if (slot >= n || !slot_allowed(s, slot)) return damaged(err, "slot of a row");
@@ -301,8 +301,8 @@ static lode_status plain_walk(search *s, size_t effort, lode_error *err) {
   lode__graph_view view = view_of(s->segment);
   s->room->stats.ways |= LODE__BY_WALK;
   size_t beam = effort > s->keep ? effort : s->keep;
-  LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, beam, err));
-  LODE__TRY(lode__walk(&view, &s->query, beam, effort, &s->room->walk, err));
+  TRY(lode__walk_room_init(&s->room->walk, view.n, beam, err));
+  TRY(lode__walk(&view, &s->query, beam, effort, &s->room->walk, err));
   return take_pool(s, err);
 }
 
@@ -310,8 +310,8 @@ static lode_status plain_walk(search *s, size_t effort, lode_error *err) {
 static lode_status spread_allowed(search *s, uint32_t *seeds, size_t *n_seeds, lode_error *err) {
   uint32_t n = s->segment->info.n;
   size_t words = (size_t)n / 64 + 1, seen = 0, every = (size_t)(s->n_allowed / SEEDS) + 1;
-  if (!lode__grow(&s->room->allowed, &s->room->allowed_cap, words, sizeof *s->room->allowed)) {
-    return lode__fail_nomem(err);
+  if (!mem_grow(&s->room->allowed, &s->room->allowed_cap, words, sizeof *s->room->allowed)) {
+    return err_nomem(err);
   }
   memset(s->room->allowed, 0, words * sizeof *s->room->allowed);
   *n_seeds = 0;
@@ -320,7 +320,7 @@ static lode_status spread_allowed(search *s, uint32_t *seeds, size_t *n_seeds, l
     if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
     for (; bits; bits &= bits - 1) {
       uint32_t ordinal;
-      LODE__TRY(ordinal_of(s->segment, base + (uint32_t)__builtin_ctzll(bits), &ordinal, err));
+      TRY(ordinal_of(s->segment, base + (uint32_t)__builtin_ctzll(bits), &ordinal, err));
       s->room->allowed[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
       if (seen++ % every == 0 && *n_seeds < SEEDS) seeds[(*n_seeds)++] = ordinal;
     }
@@ -336,14 +336,14 @@ static lode_status allowed_walk(search *s, bool far, lode_error *err) {
   lode__graph_view view = view_of(s->segment);
   uint32_t seeds[SEEDS];
   size_t n_seeds = 0;
-  if (far) LODE__TRY(expect_far(s, err));
+  if (far) TRY(expect_far(s, err));
   s->room->stats.ways |= LODE__BY_WALK_ALLOWED;
   size_t most = few_if_far(s) ? 0 : FAR_FACTOR * s->beam;
-  LODE__TRY(lode__walk_room_init(&s->room->walk, view.n, most > s->keep ? most : s->keep, err));
-  LODE__TRY(spread_allowed(s, seeds, &n_seeds, err));
+  TRY(lode__walk_room_init(&s->room->walk, view.n, most > s->keep ? most : s->keep, err));
+  TRY(spread_allowed(s, seeds, &n_seeds, err));
   lode__walk_filter filter = {.allowed = s->room->allowed, .seeds = seeds, .n_seeds = n_seeds,
                               .beam = far ? most : s->keep, .far_beam = most};
-  LODE__TRY(lode__walk_allowed(&view, &s->query, &filter, &s->room->walk, err));
+  TRY(lode__walk_allowed(&view, &s->query, &filter, &s->room->walk, err));
   return take_pool(s, err);
 }
 
@@ -352,7 +352,7 @@ static lode_status allowed_walk(search *s, bool far, lode_error *err) {
 static lode_status scan_match(search *s, lode_error *err) {
   const lode__match *m = s->request->match;
   scan c = {.s = s};
-  LODE__TRY(expect_far(s, err));
+  TRY(expect_far(s, err));
   s->n_candidates = 0;
   s->room->stats.ways |= LODE__BY_SCAN | LODE__BY_MATCH;
   for (uint32_t i = 0; i < m->n; i++) {
@@ -360,7 +360,7 @@ static lode_status scan_match(search *s, lode_error *err) {
     if (c.n == STEP) scan_flush(&c);
   }
   if (c.n) scan_flush(&c);
-  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, lode__compare_u64);
+  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, sort_cmp_u64);
   for (size_t i = 0; i < s->n_candidates; i++) {
     uint32_t slot = (uint32_t)s->room->candidates[i];
     if (slot >= s->segment->info.n || !slot_allowed(s, slot)) return damaged(err, "slot of a row");
@@ -372,8 +372,8 @@ static lode_status scan_match(search *s, lode_error *err) {
 static lode_status scout(search *s, lode__match_starts *starts, lode_error *err) {
   lode__graph_view view = view_of(s->segment);
   lode__walk_room *walk = &s->room->walk;
-  LODE__TRY(lode__walk_room_init(walk, view.n, SCOUTS, err));
-  LODE__TRY(lode__walk(&view, &s->query, SCOUTS, SCOUTS, walk, err));
+  TRY(lode__walk_room_init(walk, view.n, SCOUTS, err));
+  TRY(lode__walk(&view, &s->query, SCOUTS, SCOUTS, walk, err));
   return lode__match_look_around(s->request->match, walk, starts, err);
 }
 
@@ -383,8 +383,8 @@ static lode_status walk_match(search *s, const lode__match_starts *starts, size_
   lode__walk_room *walk = &s->room->walk;
   if (beam < s->keep) beam = s->keep;
   s->room->stats.ways |= LODE__BY_WALK | LODE__BY_MATCH;
-  LODE__TRY(lode__walk_room_init(walk, view.n, beam, err));
-  LODE__TRY(lode__walk(&view, &s->query, beam, SIZE_MAX, walk, err));
+  TRY(lode__walk_room_init(walk, view.n, beam, err));
+  TRY(lode__walk(&view, &s->query, beam, SIZE_MAX, walk, err));
   s->n_candidates = 0;
   for (size_t i = 0; i < walk->n && s->n_candidates < s->keep; i++) {
     uint32_t slot = lode__code_slot(m->rows.data + (size_t)lode__pool_ordinal(walk->pool[i]) * view.stride);
@@ -398,16 +398,16 @@ static lode_status find_matches(search *s, lode_error *err) {
   lode__match_starts starts, near;
   size_t beam = s->beam + s->beam / 4;
   if (s->segment->info.kind == LODE__FLAT || s->n_allowed <= (uint64_t)MATCH_SCAN * PER_BEAM * s->beam) return scan_match(s, err);
-  LODE__TRY(lode__match_begin(s->request->match, &s->query.code, &starts, err));
+  TRY(lode__match_begin(s->request->match, &s->query.code, &starts, err));
   s->room->stats.distances += s->segment->info.n_entries;
   if (starts.far) {
-    LODE__TRY(scout(s, &near, err));
+    TRY(scout(s, &near, err));
     if (near.far && few_if_far(s)) return scan_match(s, err);
-    if (near.far) LODE__TRY(expect_far(s, err));
+    if (near.far) TRY(expect_far(s, err));
     if (near.far) beam = FAR_FACTOR * s->beam;
     else starts = near;
   }
-  LODE__TRY(walk_match(s, &starts, beam, err));
+  TRY(walk_match(s, &starts, beam, err));
   return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? scan_match(s, err) : LODE_OK;
 }
 
@@ -421,7 +421,7 @@ static lode_status find_candidates(search *s, lode_error *err) {
   if (plain_cost <= allowed_cost || most) {
     if (m <= plain_cost) return scan_codes(s, err);
     if (s->request->allowed && wide < s->keep) wide = s->keep; /* some of the pool will not be allowed */
-    LODE__TRY(plain_walk(s, wide > n ? n : (size_t)wide, err));
+    TRY(plain_walk(s, wide > n ? n : (size_t)wide, err));
     /* As many as the beam should be allowed; if they are not, the filter keeps out what is near to this query. */
     if (s->n_candidates >= s->k && (!s->request->allowed || 2 * s->n_candidates >= s->keep)) return LODE_OK;
     if (!s->request->allowed) return scan_codes(s, err);
@@ -429,7 +429,7 @@ static lode_status find_candidates(search *s, lode_error *err) {
     far = true;
   }
   if (m <= allowed_cost || m * 1000 < n * LEAST_PERMILLE) return scan_codes(s, err);
-  LODE__TRY(allowed_walk(s, far, err));
+  TRY(allowed_walk(s, far, err));
   /* A pool that did not fill is a walk that was cut off from the other matches. */
   return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? scan_codes(s, err) : LODE_OK;
 }
@@ -455,14 +455,14 @@ static lode_status prepare(search *s, lode_error *err) {
   lode__search_room *room = s->room;
   size_t bytes = lode__code_query_bytes(info->dim);
   if (room->query_cap < bytes) {
-    lode__free(room->query);
+    mem_free(room->query);
     room->query_cap = 0;
-    room->query = lode__alloc_aligned(LODE__QUERY_ALIGN, bytes);
-    if (!room->query) return lode__fail_nomem(err);
+    room->query = mem_alloc_aligned(LODE__QUERY_ALIGN, bytes);
+    if (!room->query) return err_nomem(err);
     room->query_cap = bytes;
   }
   s->beam = s->request->beam ? s->request->beam : effort_of(s) + (s->k > USUAL_K ? 2 * (s->k - USUAL_K) : 0);
-  LODE__TRY(candidates_room(s, s->beam > s->k ? s->beam : s->k, err));
+  TRY(candidates_room(s, s->beam > s->k ? s->beam : s->k, err));
   lode__code_query_vector(&s->segment->model, s->request->query, room->query, &s->query.code);
   return LODE_OK;
 }
@@ -473,8 +473,8 @@ static lode_status run(search *s, lode__segment_hit *hits, size_t *n_hits, lode_
     return rank_all(s, hits, n_hits, err);
   }
   lode__walk_count before = s->room->walk.count;
-  LODE__TRY(prepare(s, err));
-  LODE__TRY(find_candidates(s, err));
+  TRY(prepare(s, err));
+  TRY(find_candidates(s, err));
   s->room->stats.distances += s->room->walk.count.distances - before.distances;
   s->room->stats.hops += s->room->walk.count.hops - before.hops;
   return rank_candidates(s, hits, n_hits, err);

@@ -67,7 +67,7 @@ uint64_t lode__segment_checksum_index(const lode__segment_layout *layout, uint64
 }
 
 static uint32_t seeded(uint64_t id, uint64_t number, const void *bytes, size_t n) {
-  return lode__crc32c(lode__crc32c_u64(lode__crc32c_u64(0, id), number), bytes, n);
+  return crc32c_update(crc32c_update_u64(crc32c_update_u64(0, id), number), bytes, n);
 }
 
 uint32_t lode__segment_page_crc(uint64_t id, uint64_t page, const void *bytes) {
@@ -111,13 +111,13 @@ void lode__segment_header_put(const lode__segment_info *info, unsigned char *pag
   put64(page + 40, info->id);
   put64(page + 48, info->bytes);
   put32(page + 56, info->effort);
-  put32(page + HEADER_CRC_AT, lode__crc32c(0, page, HEADER_CRC_AT));
+  put32(page + HEADER_CRC_AT, crc32c_update(0, page, HEADER_CRC_AT));
   memcpy(page + CURVE_AT, info->curve.found, sizeof info->curve.found);
   put32(page + CLIMBS_AT, info->climbs);
 }
 
 static lode_status damaged(lode_error *err, const char *what) {
-  return lode__fail(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
+  return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
 }
 
 lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_bytes, lode__segment_info *info,
@@ -125,9 +125,9 @@ lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_by
   lode__segment_layout layout;
   *info = (lode__segment_info){0};
   if (memcmp(page, magic, sizeof magic) != 0) return damaged(err, "not a segment");
-  if (get32(page + HEADER_CRC_AT) != lode__crc32c(0, page, HEADER_CRC_AT)) return damaged(err, "header checksum");
+  if (get32(page + HEADER_CRC_AT) != crc32c_update(0, page, HEADER_CRC_AT)) return damaged(err, "header checksum");
   if (get32(page + 8) > FORMAT) {
-    return lode__fail(err, LODE_VERSION, "an index segment has format %u: this lode knows formats up to %d, update it",
+    return err_set(err, LODE_VERSION, "an index segment has format %u: this lode knows formats up to %d, update it",
                       get32(page + 8), FORMAT);
   }
   uint32_t kind = get32(page + 12), metric = get32(page + 16);
@@ -168,7 +168,7 @@ static lode_status load_run(lode__segment *s, lode__paged *paged, uint64_t first
   uint64_t base = section_page(s, paged), bits = 0;
   unsigned char *to = (unsigned char *)(uintptr_t)paged->data + first * LODE__PAGE_BYTES;
   size_t bytes = (size_t)(last - first + 1) * LODE__PAGE_BYTES;
-  LODE__TRY(s->read(s->ctx, (base + first) * LODE__PAGE_BYTES, to, bytes, err));
+  TRY(s->read(s->ctx, (base + first) * LODE__PAGE_BYTES, to, bytes, err));
   for (uint64_t p = first; p <= last; p++) {
     if (!page_is_right(s, base + p, to + (p - first) * LODE__PAGE_BYTES)) return damaged(err, "page checksum");
     bits |= (uint64_t)1 << (p % 64);
@@ -208,19 +208,19 @@ static lode_status make_paged(lode__segment *s, lode__paged *paged, int section,
   uint64_t pages = (bytes + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES;
   /* Not touched here: untouched anonymous memory costs nothing. */
   size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : RUN_BYTES;
-  unsigned char *data = lode__alloc_aligned(align, (size_t)(pages * LODE__PAGE_BYTES));
+  unsigned char *data = mem_alloc_aligned(align, (size_t)(pages * LODE__PAGE_BYTES));
   *paged = (lode__paged){.data = data, .bytes = bytes, .page_bits = LODE__PAGE_BITS, .load = load, .owner = s,
                           .missing = pages};
-  if (!data) return lode__fail_nomem(err);
-  paged->loaded = lode__alloc_zero((size_t)(pages / 64 + 1), sizeof *paged->loaded);
-  return paged->loaded ? LODE_OK : lode__fail_nomem(err);
+  if (!data) return err_nomem(err);
+  paged->loaded = mem_calloc((size_t)(pages / 64 + 1), sizeof *paged->loaded);
+  return paged->loaded ? LODE_OK : err_nomem(err);
 }
 
 static lode_status read_table(lode__segment *s, uint32_t table_crc, lode_error *err) {
   size_t bytes = (size_t)s->layout.bytes[LODE__SEG_CHECKSUMS];
-  s->table = lode__alloc(bytes);
-  if (!s->table) return lode__fail_nomem(err);
-  LODE__TRY(s->read(s->ctx, s->layout.at[LODE__SEG_CHECKSUMS], s->table, bytes, err));
+  s->table = mem_alloc(bytes);
+  if (!s->table) return err_nomem(err);
+  TRY(s->read(s->ctx, s->layout.at[LODE__SEG_CHECKSUMS], s->table, bytes, err));
   if (lode__segment_table_crc(s->info.id, s->table, bytes) != table_crc) return damaged(err, "checksum of checksums");
   return LODE_OK;
 }
@@ -228,11 +228,11 @@ static lode_status read_table(lode__segment *s, uint32_t table_crc, lode_error *
 static lode_status read_mean(lode__segment *s, lode_error *err) {
   size_t pages = (size_t)((s->layout.bytes[LODE__SEG_MEAN] + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES);
   uint64_t first = s->layout.at[LODE__SEG_MEAN] / LODE__PAGE_BYTES;
-  unsigned char *bytes = lode__alloc_aligned(64, pages * LODE__PAGE_BYTES);
-  if (!bytes) return lode__fail_nomem(err);
+  unsigned char *bytes = mem_alloc_aligned(64, pages * LODE__PAGE_BYTES);
+  if (!bytes) return err_nomem(err);
   s->model = (lode__code_model){.metric = s->info.metric, .dim = s->info.dim, .unit = s->info.unit,
                                 .mean = (float *)(void *)bytes};
-  LODE__TRY(s->read(s->ctx, s->layout.at[LODE__SEG_MEAN], bytes, pages * LODE__PAGE_BYTES, err));
+  TRY(s->read(s->ctx, s->layout.at[LODE__SEG_MEAN], bytes, pages * LODE__PAGE_BYTES, err));
   for (size_t p = 0; p < pages; p++) {
     if (!page_is_right(s, first + p, bytes + p * LODE__PAGE_BYTES)) return damaged(err, "page checksum");
   }
@@ -245,17 +245,17 @@ static lode_status read_mean(lode__segment *s, lode_error *err) {
 static lode_status open_checked(lode__segment *s, const lode__segment_source *source, lode_error *err) {
   unsigned char page[LODE__PAGE_BYTES];
   if (source->bytes < sizeof page) return damaged(err, "too short");
-  LODE__TRY(s->read(s->ctx, 0, page, sizeof page, err));
-  LODE__TRY(lode__segment_header_get(page, source->bytes, &s->info, err));
+  TRY(s->read(s->ctx, 0, page, sizeof page, err));
+  TRY(lode__segment_header_get(page, source->bytes, &s->info, err));
   if (s->info.id != source->id) return damaged(err, "the segment of another place");
-  LODE__ENSURE(lode__segment_layout_of(&s->info, &s->layout), err);
+  ENSURE(lode__segment_layout_of(&s->info, &s->layout), err);
   s->stride = lode__code_stride(s->info.dim);
-  LODE__TRY(read_table(s, source->table_crc, err));
+  TRY(read_table(s, source->table_crc, err));
   if (!page_is_right(s, 0, page)) return damaged(err, "page checksum");
-  LODE__TRY(read_mean(s, err));
-  LODE__TRY(make_paged(s, &s->rows, LODE__SEG_ROWS, err));
-  LODE__TRY(make_paged(s, &s->links, LODE__SEG_LINKS, err));
-  LODE__TRY(make_paged(s, &s->ordinals, LODE__SEG_ORDINALS, err));
+  TRY(read_mean(s, err));
+  TRY(make_paged(s, &s->rows, LODE__SEG_ROWS, err));
+  TRY(make_paged(s, &s->links, LODE__SEG_LINKS, err));
+  TRY(make_paged(s, &s->ordinals, LODE__SEG_ORDINALS, err));
   return make_paged(s, &s->records, LODE__SEG_RECORDS, err);
 }
 
@@ -272,8 +272,8 @@ static void init_use_lock(pthread_rwlock_t *lock) {
 
 lode_status lode__segment_open(const lode__segment_source *source, lode__segment **segment, lode_error *err) {
   *segment = NULL;
-  lode__segment *s = lode__alloc_zero(1, sizeof *s);
-  if (!s) return lode__fail_nomem(err);
+  lode__segment *s = mem_calloc(1, sizeof *s);
+  if (!s) return err_nomem(err);
   s->read = source->read;
   s->ctx = source->ctx;
   for (int i = 0; i < LODE__SEG_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
@@ -291,14 +291,14 @@ void lode__segment_close(lode__segment *segment) {
   if (!segment) return;
   lode__paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    lode__free((void *)(uintptr_t)all[i]->data);
-    lode__free(all[i]->loaded);
+    mem_free((void *)(uintptr_t)all[i]->data);
+    mem_free(all[i]->loaded);
   }
-  lode__free(segment->table);
-  lode__free(segment->model.mean);
+  mem_free(segment->table);
+  mem_free(segment->model.mean);
   for (int i = 0; i < LODE__SEG_LOCKS; i++) pthread_mutex_destroy(&segment->locks[i]);
   pthread_rwlock_destroy(&segment->use);
-  lode__free(segment);
+  mem_free(segment);
 }
 
 /* ---- Whole sections ---- */
@@ -361,7 +361,7 @@ void lode__segment_evict(lode__segment *segment, uint64_t keep) {
 static lode_status need_record(lode__segment *s, uint32_t slot, const unsigned char **record, lode_error *err) {
   if (slot >= s->info.n) return damaged(err, "slot");
   uint64_t at = (uint64_t)slot * LODE__SEG_RECORD_BYTES;
-  LODE__TRY(lode__paged_need(&s->records, at, LODE__SEG_RECORD_BYTES, err));
+  TRY(lode__paged_need(&s->records, at, LODE__SEG_RECORD_BYTES, err));
   *record = s->records.data + at;
   return LODE_OK;
 }
@@ -369,7 +369,7 @@ static lode_status need_record(lode__segment *s, uint32_t slot, const unsigned c
 lode_status lode__segment_record_unlocked(lode__segment *s, uint32_t slot, lode__segment_record *record, lode_error *err) {
   const unsigned char *bytes = NULL;
   *record = (lode__segment_record){0};
-  LODE__TRY(need_record(s, slot, &bytes, err));
+  TRY(need_record(s, slot, &bytes, err));
   *record = (lode__segment_record){.key = (int64_t)get64(bytes), .cursor = get64(bytes + 8)};
   return LODE_OK;
 }
@@ -388,9 +388,9 @@ lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uin
   size_t bytes = s->info.dim * sizeof(float);
   if (n == 0 || n > s->info.n || first > s->info.n - n) return damaged(err, "slot");
   uint64_t at = s->layout.at[LODE__SEG_VECTORS] + (uint64_t)first * bytes;
-  LODE__TRY(s->read(s->ctx, at, vectors, bytes * n, err));
+  TRY(s->read(s->ctx, at, vectors, bytes * n, err));
   for (uint32_t i = 0; i < n; i++) {
-    LODE__TRY(need_record(s, first + i, &record, err));
+    TRY(need_record(s, first + i, &record, err));
     const float *vector = vectors + (size_t)i * s->info.dim;
     if (lode__segment_vector_crc(s->info.id, first + i, vector, bytes) != get32(record + 16)) {
       return damaged(err, "checksum of a vector");
@@ -410,7 +410,7 @@ lode_status lode__segment_block(lode__segment *segment, uint32_t first, uint32_t
 
 static lode_status key_at(lode__segment *s, uint32_t slot, int64_t *key, lode_error *err) {
   const unsigned char *bytes = NULL;
-  LODE__TRY(need_record(s, slot, &bytes, err));
+  TRY(need_record(s, slot, &bytes, err));
   *key = (int64_t)get64(bytes);
   return LODE_OK;
 }
@@ -420,7 +420,7 @@ static lode_status seek(lode__segment *s, int64_t key, uint32_t from, uint32_t *
   uint64_t low = from, high = s->info.n, step = 1;
   int64_t found;
   while (low + step < high) {
-    LODE__TRY(key_at(s, (uint32_t)(low + step), &found, err));
+    TRY(key_at(s, (uint32_t)(low + step), &found, err));
     if (found >= key) {
       high = low + step;
       break;
@@ -430,7 +430,7 @@ static lode_status seek(lode__segment *s, int64_t key, uint32_t from, uint32_t *
   }
   while (low < high) {
     uint64_t middle = low + (high - low) / 2;
-    LODE__TRY(key_at(s, (uint32_t)middle, &found, err));
+    TRY(key_at(s, (uint32_t)middle, &found, err));
     if (found < key) low = middle + 1;
     else high = middle;
   }
@@ -455,12 +455,12 @@ static lode_status need_range(lode__segment *s, const lode__segment_record *who,
   int64_t least, greatest;
   uint32_t first, last;
   if (n < LEAST) return LODE_OK;
-  LODE__TRY(key_at(s, 0, &least, err));
-  LODE__TRY(key_at(s, s->info.n - 1, &greatest, err));
+  TRY(key_at(s, 0, &least, err));
+  TRY(key_at(s, s->info.n - 1, &greatest, err));
   size_t before = count_below(who, n, least), end = count_below(who, n, greatest);
   if (end < before + LEAST) return LODE_OK;
-  LODE__TRY(seek(s, who[before].key, 0, &first, err));
-  LODE__TRY(seek(s, who[end - 1].key, first, &last, err));
+  TRY(seek(s, who[before].key, 0, &first, err));
+  TRY(seek(s, who[end - 1].key, first, &last, err));
   if (last >= s->info.n) return LODE_OK;
   uint64_t at = (uint64_t)first * LODE__SEG_RECORD_BYTES, bytes = (uint64_t)(last - first + 1) * LODE__SEG_RECORD_BYTES;
   return end - before > bytes / LODE__PAGE_BYTES / 2 ? lode__paged_need(&s->records, at, bytes, err) : LODE_OK;
@@ -470,11 +470,11 @@ static lode_status mark_unlocked(lode__segment *s, const lode__segment_record *w
                                  size_t *marked, lode_error *err) {
   const unsigned char *bytes = NULL;
   uint32_t slot = 0;
-  LODE__TRY(need_range(s, who, n, err));
+  TRY(need_range(s, who, n, err));
   for (size_t i = 0; i < n && slot < s->info.n; i++) {
-    LODE__TRY(seek(s, who[i].key, slot, &slot, err));
+    TRY(seek(s, who[i].key, slot, &slot, err));
     if (slot >= s->info.n) break;
-    LODE__TRY(need_record(s, slot, &bytes, err));
+    TRY(need_record(s, slot, &bytes, err));
     if ((int64_t)get64(bytes) != who[i].key || (who[i].cursor && get64(bytes + 8) != who[i].cursor)) continue;
     uint64_t bit = (uint64_t)1 << (slot % 64);
     *marked += !(bits[slot / 64] & bit);
@@ -507,7 +507,7 @@ static lode_status verify_row(lode__segment *s, uint32_t ordinal, float *vector,
   if (s->info.kind == LODE__GRAPH && get32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
     return damaged(err, "ordinal of a slot");
   }
-  LODE__TRY(lode__segment_vectors_unlocked(s, slot, 1, vector, err));
+  TRY(lode__segment_vectors_unlocked(s, slot, 1, vector, err));
   for (uint32_t j = 0; j < s->info.dim; j++) {
     if (!isfinite(vector[j])) return damaged(err, "element of a vector");
   }
@@ -519,22 +519,22 @@ lode_status lode__segment_verify(lode__segment *segment, lode__graph_report *rep
   lode_status st = LODE_OK;
   lode__segment *s = segment;
   *report = (lode__graph_report){.bad_link = LODE__NO_LINK};
-  float *vector = lode__alloc_zero(s->info.dim, sizeof *vector);
-  unsigned char *row = lode__alloc(s->stride);
+  float *vector = mem_calloc(s->info.dim, sizeof *vector);
+  unsigned char *row = mem_alloc(s->stride);
   pthread_rwlock_rdlock(&s->use);
-  if (!vector || !row) LODE__GOTO(lode__fail_nomem(err));
+  if (!vector || !row) TRY_GOTO(err_nomem(err));
   lode__paged *all[] = {&s->rows, &s->links, &s->ordinals, &s->records};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    if (all[i]->bytes) LODE__GOTO(lode__paged_need(all[i], 0, all[i]->bytes, err));
+    if (all[i]->bytes) TRY_GOTO(lode__paged_need(all[i], 0, all[i]->bytes, err));
   }
-  for (uint32_t i = 0; i < s->info.n; i++) LODE__GOTO(verify_row(s, i, vector, row, err));
+  for (uint32_t i = 0; i < s->info.n; i++) TRY_GOTO(verify_row(s, i, vector, row, err));
   if (s->info.kind == LODE__GRAPH) {
     const uint32_t *links = (const uint32_t *)(const void *)s->links.data;
-    LODE__GOTO(lode__graph_check(links, s->info.n, s->info.degree, report, err));
+    TRY_GOTO(lode__graph_check(links, s->info.n, s->info.degree, report, err));
   }
 done:
   pthread_rwlock_unlock(&s->use);
-  lode__free(vector);
-  lode__free(row);
+  mem_free(vector);
+  mem_free(row);
   return st;
 }

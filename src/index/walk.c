@@ -23,20 +23,20 @@ lode_status lode__walk_room_init(lode__walk_room *room, uint32_t n, size_t beam,
   if (beam > n) beam = n;
   if (beam < 1) beam = 1;
   if (room->visited_words < words) {
-    lode__free(room->visited);
+    mem_free(room->visited);
     room->visited_words = 0;
-    room->visited = lode__alloc_zero(words, sizeof *room->visited);
-    if (!room->visited) return lode__fail_nomem(err);
+    room->visited = mem_calloc(words, sizeof *room->visited);
+    if (!room->visited) return err_nomem(err);
     room->visited_words = words;
   }
-  if (!lode__grow(&room->pool, &room->pool_cap, beam + 1, sizeof *room->pool)) return lode__fail_nomem(err);
+  if (!mem_grow(&room->pool, &room->pool_cap, beam + 1, sizeof *room->pool)) return err_nomem(err);
   return LODE_OK;
 }
 
 void lode__walk_room_release(lode__walk_room *room) {
-  lode__free(room->pool);
-  lode__free(room->visited);
-  lode__free(room->touched);
+  mem_free(room->pool);
+  mem_free(room->visited);
+  mem_free(room->touched);
   *room = (lode__walk_room){0};
 }
 
@@ -92,7 +92,7 @@ static inline lode_status need_row(const lode__graph_view *view, uint32_t ordina
 static inline lode_status links_of(const lode__graph_view *view, uint32_t ordinal, const uint32_t **links,
                                    lode_error *err) {
   size_t bytes = view->width * sizeof(uint32_t);
-  LODE__TRY(lode__paged_need(view->links, (uint64_t)ordinal * bytes, bytes, err));
+  TRY(lode__paged_need(view->links, (uint64_t)ordinal * bytes, bytes, err));
   *links = (const uint32_t *)(const void *)(view->links->data + (size_t)ordinal * bytes);
   return LODE_OK;
 }
@@ -135,15 +135,15 @@ static void score(const lode__graph_view *view, const lode__walk_query *query, c
 
 static lode_status room_for(lode__walk_room *room, size_t more, lode_error *err) {
   size_t need = room->n_touched + more;
-  if (need <= room->touched_cap || lode__grow(&room->touched, &room->touched_cap, need, sizeof *room->touched)) {
+  if (need <= room->touched_cap || mem_grow(&room->touched, &room->touched_cap, need, sizeof *room->touched)) {
     return LODE_OK;
   }
-  return lode__fail_nomem(err);
+  return err_nomem(err);
 }
 
 /* Starts the loads of the rows. */
 static lode_status fetch_rows(const lode__graph_view *view, const uint32_t *list, size_t n, lode_error *err) {
-  for (size_t i = 0; i < n && !lode__paged_whole(view->rows); i++) LODE__TRY(need_row(view, list[i], err));
+  for (size_t i = 0; i < n && !lode__paged_whole(view->rows); i++) TRY(need_row(view, list[i], err));
   for (size_t i = 0; i < n; i++) fetch_row(row_at(view, list[i]), view->stride);
   return LODE_OK;
 }
@@ -152,8 +152,8 @@ static lode_status fetch_rows(const lode__graph_view *view, const uint32_t *list
 static lode_status gather(const lode__graph_view *view, uint32_t ordinal, lode__walk_room *room, const uint32_t **fresh,
                           size_t *n, lode_error *err) {
   const uint32_t *links;
-  LODE__TRY(links_of(view, ordinal, &links, err));
-  LODE__TRY(room_for(room, view->width, err));
+  TRY(links_of(view, ordinal, &links, err));
+  TRY(room_for(room, view->width, err));
   room->count.hops++;
   *n = visit_all(room, links, view->width, view->n);
   *fresh = room->touched + room->n_touched - *n;
@@ -164,7 +164,7 @@ static lode_status expand(const lode__graph_view *view, const lode__walk_query *
                           lode__walk_room *room, lode_error *err) {
   const uint32_t *fresh;
   size_t n;
-  LODE__TRY(gather(view, ordinal, room, &fresh, &n, err));
+  TRY(gather(view, ordinal, room, &fresh, &n, err));
   score(view, query, fresh, n, room);
   return LODE_OK;
 }
@@ -176,7 +176,7 @@ static lode_status climb(const lode__graph_view *view, const lode__walk_query *q
   for (uint64_t best = from;; from = best) {
     const uint32_t *fresh;
     size_t n;
-    LODE__TRY(gather(view, lode__pool_ordinal(from), room, &fresh, &n, err));
+    TRY(gather(view, lode__pool_ordinal(from), room, &fresh, &n, err));
     for (size_t i = 0; i < n; i += STEP) {
       size_t m = n - i < STEP ? n - i : STEP;
       keys_of(view, query, fresh + i, m, keys);
@@ -203,7 +203,7 @@ static lode_status seed(const lode__graph_view *view, const lode__walk_query *qu
   for (size_t i = 0; i < n; i += STEP) {
     size_t m = n - i < STEP ? n - i : STEP;
     for (size_t j = 0; j < m; j++) list[j] = view->entries ? view->entries[i + j] : (uint32_t)(i + j);
-    for (size_t j = 0; j < m && !lode__paged_whole(view->rows); j++) LODE__TRY(need_row(view, list[j], err));
+    for (size_t j = 0; j < m && !lode__paged_whole(view->rows); j++) TRY(need_row(view, list[j], err));
     keys_of(view, query, list, m, keys);
     for (size_t j = 0; j < m; j++) {
       if (keys[j] > worst) continue;
@@ -220,7 +220,7 @@ static lode_status seed(const lode__graph_view *view, const lode__walk_query *qu
     visit(room, lode__pool_ordinal(best[i]));
     offer(room, best[i]);
   }
-  for (size_t i = 0; i < n_best && i < climbs; i++) LODE__TRY(climb(view, query, best[i], room, err));
+  for (size_t i = 0; i < n_best && i < climbs; i++) TRY(climb(view, query, best[i], room, err));
   return LODE_OK;
 }
 
@@ -251,9 +251,9 @@ lode_status lode__walk(const lode__graph_view *view, const lode__walk_query *que
                        lode__walk_room *room, lode_error *err) {
   lode_status st = LODE_OK;
   uint32_t ordinal;
-  LODE__GOTO(begin(view, beam, effort, room, err));
-  LODE__GOTO(seed(view, query, room, err));
-  while (take(view, room, &ordinal)) LODE__GOTO(expand(view, query, ordinal, room, err));
+  TRY_GOTO(begin(view, beam, effort, room, err));
+  TRY_GOTO(seed(view, query, room, err));
+  while (take(view, room, &ordinal)) TRY_GOTO(expand(view, query, ordinal, room, err));
 done:
   forget(room);
   return st;
@@ -271,8 +271,8 @@ static lode_status expand_allowed(const lode__graph_view *view, const lode__walk
   uint32_t fresh[FRESH], passed[STEP];
   size_t n_fresh = 0, n_passed = 0;
   const uint32_t *links;
-  LODE__TRY(links_of(view, ordinal, &links, err));
-  LODE__TRY(room_for(room, (size_t)view->width + FRESH, err));
+  TRY(links_of(view, ordinal, &links, err));
+  TRY(room_for(room, (size_t)view->width + FRESH, err));
   room->count.hops++;
   for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < FRESH && n_passed < STEP; i++) {
     if (!visit(room, links[i])) continue;
@@ -283,12 +283,12 @@ static lode_status expand_allowed(const lode__graph_view *view, const lode__walk
   for (size_t p = 0; p < n_passed && p < AHEAD; p++) fetch_row(view->links->data + (size_t)passed[p] * bytes, bytes);
   for (size_t p = 0; p < n_passed && n_fresh < FRESH; p++) {
     if (p + AHEAD < n_passed) fetch_row(view->links->data + (size_t)passed[p + AHEAD] * bytes, bytes);
-    LODE__TRY(links_of(view, passed[p], &links, err));
+    TRY(links_of(view, passed[p], &links, err));
     for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < FRESH; i++) {
       if (has(allowed, links[i]) && visit(room, links[i])) fresh[n_fresh++] = links[i];
     }
   }
-  LODE__TRY(fetch_rows(view, fresh, n_fresh, err));
+  TRY(fetch_rows(view, fresh, n_fresh, err));
   score(view, query, fresh, n_fresh, room);
   return LODE_OK;
 }
@@ -300,11 +300,11 @@ static lode_status score_allowed(const lode__graph_view *view, const lode__walk_
                                  const uint32_t *rows, size_t n, size_t every, lode__walk_room *room,
                                  lode_error *err) {
   size_t before = room->n_touched;
-  LODE__TRY(room_for(room, n, err));
+  TRY(room_for(room, n, err));
   for (size_t i = 0; i < n; i += every) {
     if (rows[i] < view->n && has(allowed, rows[i])) (void)visit(room, rows[i]);
   }
-  LODE__TRY(fetch_rows(view, room->touched + before, room->n_touched - before, err));
+  TRY(fetch_rows(view, room->touched + before, room->n_touched - before, err));
   score(view, query, room->touched + before, room->n_touched - before, room);
   return LODE_OK;
 }
@@ -314,13 +314,13 @@ lode_status lode__walk_allowed(const lode__graph_view *view, const lode__walk_qu
   lode_status st = LODE_OK;
   uint32_t scouts[SCOUTS], ordinal;
   size_t n_scouts;
-  LODE__TRY(lode__walk_room_init(room, view->n, SCOUTS, err)); /* where all beams are narrower */
-  LODE__TRY(lode__walk(view, query, SCOUTS, SCOUTS, room, err));
+  TRY(lode__walk_room_init(room, view->n, SCOUTS, err)); /* where all beams are narrower */
+  TRY(lode__walk(view, query, SCOUTS, SCOUTS, room, err));
   for (n_scouts = 0; n_scouts < room->n; n_scouts++) scouts[n_scouts] = lode__pool_ordinal(room->pool[n_scouts]);
-  LODE__GOTO(begin(view, filter->beam, SIZE_MAX, room, err));
-  LODE__GOTO(score_allowed(view, query, filter->allowed, scouts, n_scouts, 1, room, err));
+  TRY_GOTO(begin(view, filter->beam, SIZE_MAX, room, err));
+  TRY_GOTO(score_allowed(view, query, filter->allowed, scouts, n_scouts, 1, room, err));
   uint64_t scored = room->count.distances;
-  for (size_t i = 0; i < n_scouts; i++) LODE__GOTO(expand_allowed(view, query, filter->allowed, scouts[i], room, err));
+  for (size_t i = 0; i < n_scouts; i++) TRY_GOTO(expand_allowed(view, query, filter->allowed, scouts[i], room, err));
   bool far = room->count.distances - scored < FEW;
   size_t every = far ? 1 : filter->n_seeds / NEAR_SEEDS + 1;
   if (far && filter->far_beam == 0) {
@@ -328,8 +328,8 @@ lode_status lode__walk_allowed(const lode__graph_view *view, const lode__walk_qu
     goto done;
   }
   if (far) room->beam = filter->far_beam < view->n ? filter->far_beam : view->n;
-  LODE__GOTO(score_allowed(view, query, filter->allowed, filter->seeds, filter->n_seeds, every, room, err));
-  while (take(view, room, &ordinal)) LODE__GOTO(expand_allowed(view, query, filter->allowed, ordinal, room, err));
+  TRY_GOTO(score_allowed(view, query, filter->allowed, filter->seeds, filter->n_seeds, every, room, err));
+  while (take(view, room, &ordinal)) TRY_GOTO(expand_allowed(view, query, filter->allowed, ordinal, room, err));
 done:
   forget(room);
   return st;

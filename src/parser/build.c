@@ -85,7 +85,7 @@ static lode_str slice(const build *b, uint32_t from, uint32_t to) {
 
 /* "Store::open" and "M.open" are open, in Store or M. */
 static void split_name(lode_str name, lode_str *scope, lode_str *last) {
-  *scope = LODE__LIT("");
+  *scope = STR_LIT("");
   *last = name;
   if (name.len > LODE__CHUNK_NAME_BYTES) return;
   for (size_t i = 0; i < name.len; i++)
@@ -189,7 +189,7 @@ static void describe(build *b, uint32_t def, lode__chunk *c) {
 /* ---- Laying chunks ---- */
 
 static bool add(build *b, const lode__chunk *c, piece p) {
-  if (!lode__grow(&b->pieces, &b->pieces_cap, b->list->n + 1, sizeof *b->pieces) || !lode__chunk_add(b->list, c)) {
+  if (!mem_grow(&b->pieces, &b->pieces_cap, b->list->n + 1, sizeof *b->pieces) || !lode__chunk_add(b->list, c)) {
     b->failed = true;
     return false;
   }
@@ -217,7 +217,7 @@ static void lay(build *b, uint32_t end, uint32_t def, uint32_t inside) {
   if (def != LODE__TREE_NONE) {
     describe(b, def, &c);
   } else {
-    c.parents = parents_of(b, inside, LODE__LIT(""));
+    c.parents = parents_of(b, inside, STR_LIT(""));
     c.parent = chunk_around(b, inside);
     c.line = b->at;
   }
@@ -228,7 +228,7 @@ static void lay(build *b, uint32_t end, uint32_t def, uint32_t inside) {
     if (def != LODE__TREE_NONE && b->first[def] == LODE__TREE_NONE) b->first[def] = (uint32_t)b->list->n - 1;
     b->at = c.end;
     c.line = b->at;
-    c.doc = LODE__LIT("");
+    c.doc = STR_LIT("");
   }
 }
 
@@ -245,7 +245,7 @@ static bool is_rest(const build *b, uint32_t from, uint32_t to) {
     uint32_t w = p;
     while (p < to && isalnum((unsigned char)b->text.data[p])) p++;
     bool known = false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) known |= lode__str_eq(slice(b, w, p), lode__str(words[i]));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) known |= str_eq(slice(b, w, p), str_of(words[i]));
     if (!known) return false;
   }
   return true;
@@ -344,13 +344,13 @@ static void number_parts(build *b) {
     b->list->items[i].parts = b->pieces[i].def == LODE__TREE_NONE ? 1 : count[b->pieces[i].def];
 }
 
-static void add_line(lode__buf *out, lode_str line, size_t max) {
+static void add_line(strbuf *out, lode_str line, size_t max) {
   if (line.len == 0 || out->len + line.len + 1 > max) return;
-  if (out->len) lode__buf_addc(out, '\n');
-  lode__buf_add(out, line.data, line.len);
+  if (out->len) strbuf_addch(out, '\n');
+  strbuf_add(out, line.data, line.len);
 }
 
-static void list_members(build *b, lode__buf *room) {
+static void list_members(build *b, strbuf *room) {
   for (size_t i = 0; i < b->list->n && !b->failed; i++) {
     lode__chunk *c = &b->list->items[i];
     uint32_t def = b->pieces[i].def;
@@ -367,7 +367,7 @@ static void list_members(build *b, lode__buf *room) {
 }
 
 /* A module's chunk that is mostly one small definition goes by its name. */
-static void take_name(build *b, size_t chunk, uint32_t def, lode__buf *room) {
+static void take_name(build *b, size_t chunk, uint32_t def, strbuf *room) {
   lode__chunk *c = &b->list->items[chunk];
   const lode__def *d = &b->o->defs[def];
   if (b->pieces[chunk].def != LODE__TREE_NONE || d->own < c->start || d->end > c->end || (d->end - d->start) * 2 < c->end - c->start) return;
@@ -378,7 +378,7 @@ static void take_name(build *b, size_t chunk, uint32_t def, lode__buf *room) {
   room->len = 0;
 }
 
-static void list_symbols(build *b, lode__buf *room) {
+static void list_symbols(build *b, strbuf *room) {
   size_t chunk = 0, n = 0;
   uint32_t only = 0;
   room->len = 0;
@@ -404,11 +404,11 @@ static void list_symbols(build *b, lode__buf *room) {
 
 lode_status lode__tree_build(const lode__grammar *grammar, const lode__outline *outline, lode_str text,
                              const lode__chunk_options *options, lode__chunk_list *list, lode_error *err) {
-  lode__buf room = {0};
+  strbuf room = {0};
   build b = {.g = grammar, .o = outline, .text = text, .options = *options, .list = list};
-  b.carved = lode__alloc_zero(outline->n_defs + 1, sizeof *b.carved);
-  b.first = lode__alloc_zero(outline->n_defs + 1, sizeof *b.first);
-  b.open = lode__alloc_zero(outline->n_defs + 1, sizeof *b.open);
+  b.carved = mem_calloc(outline->n_defs + 1, sizeof *b.carved);
+  b.first = mem_calloc(outline->n_defs + 1, sizeof *b.first);
+  b.open = mem_calloc(outline->n_defs + 1, sizeof *b.open);
   lode__chunk_list_clear(list);
   b.failed = !b.carved || !b.first || !b.open;
   if (!b.failed) {
@@ -426,11 +426,11 @@ lode_status lode__tree_build(const lode__grammar *grammar, const lode__outline *
   }
   if (!b.failed) lode__chunk_number_lines(list, text);
   bool failed = b.failed || list->failed;
-  lode__free(b.carved);
-  lode__free(b.first);
-  lode__free(b.open);
-  lode__free(b.pieces);
-  lode__buf_release(&room);
+  mem_free(b.carved);
+  mem_free(b.first);
+  mem_free(b.open);
+  mem_free(b.pieces);
+  strbuf_release(&room);
   if (failed) lode__chunk_list_clear(list);
-  return failed ? lode__fail_nomem(err) : LODE_OK;
+  return failed ? err_nomem(err) : LODE_OK;
 }

@@ -48,7 +48,7 @@ static bool adjoins(lode_str text, uint32_t from, uint32_t to) {
 static bool add_mark(walk *w, uint32_t at) {
   lode__outline *o = w->out;
   if (o->n_marks && o->marks[o->n_marks - 1].at >= at) return true; /* a node that begins with its first child */
-  if (!lode__grow(&o->marks, &o->marks_cap, o->n_marks + 1, sizeof *o->marks)) return false;
+  if (!mem_grow(&o->marks, &o->marks_cap, o->n_marks + 1, sizeof *o->marks)) return false;
   o->marks[o->n_marks++] = (lode__mark){at, w->depth};
   return true;
 }
@@ -67,9 +67,9 @@ static void note_comment(walk *w, uint32_t start, uint32_t end) {
 
 static lode_str name_of(const walk *w, const lode__rule *rule, TSNode node, bool scope) {
   TSNode name = lode__grammar_name(rule, node, scope);
-  if (ts_node_is_null(name)) return LODE__LIT("");
+  if (ts_node_is_null(name)) return STR_LIT("");
   uint32_t start = ts_node_start_byte(name), end = ts_node_end_byte(name);
-  if (start > end || end > w->text.len) return LODE__LIT("");
+  if (start > end || end > w->text.len) return STR_LIT("");
   return (lode_str){w->text.data + start, end - start};
 }
 
@@ -77,7 +77,7 @@ static lode_str name_of(const walk *w, const lode__rule *rule, TSNode node, bool
 static bool is_clause(walk *w, const level *l, const lode__rule *rule, lode_str name) {
   if (!w->g->language->clauses || l->last == LODE__TREE_NONE || name.len == 0) return false;
   const lode__def *before = &w->out->defs[l->last];
-  return before->rule == rule && lode__str_eq(before->name, name);
+  return before->rule == rule && str_eq(before->name, name);
 }
 
 static bool note_definition(walk *w, TSNode node, const lode__rule *rule, uint32_t start, uint32_t end, uint32_t *index) {
@@ -110,7 +110,7 @@ static bool note_definition(walk *w, TSNode node, const lode__rule *rule, uint32
     for (uint32_t i = l->wrap_depth + 1; i <= w->depth; i++) w->levels[i].wraps = false;
   }
   if (begins_line(w->text, d.start, &line)) d.start = line;
-  if (!lode__grow(&o->defs, &o->defs_cap, o->n_defs + 1, sizeof *o->defs)) return false;
+  if (!mem_grow(&o->defs, &o->defs_cap, o->n_defs + 1, sizeof *o->defs)) return false;
   *index = (uint32_t)o->n_defs;
   o->defs[o->n_defs++] = d;
   return true;
@@ -193,11 +193,11 @@ static bool visit(walk *w, TSNode node, bool *down) {
 lode_status lode__tree_collect(const lode__grammar *grammar, TSTree *tree, lode_str text, const lode__chunk_options *options,
                                lode__outline *outline, lode_error *err) {
   TSTreeCursor cursor = ts_tree_cursor_new(ts_tree_root_node(tree));
-  walk *w = lode__alloc_zero(1, sizeof *w);
+  walk *w = mem_calloc(1, sizeof *w);
   lode_status st = LODE_OK;
   bool going;
   outline->n_defs = outline->n_marks = 0;
-  if (!w) st = lode__fail_nomem(err);
+  if (!w) st = err_nomem(err);
   if (w) {
     w->g = grammar;
     w->text = text;
@@ -210,7 +210,7 @@ lode_status lode__tree_collect(const lode__grammar *grammar, TSTree *tree, lode_
   while (going) {
     bool down;
     if (!visit(w, ts_tree_cursor_current_node(&cursor), &down)) {
-      st = lode__fail_nomem(err);
+      st = err_nomem(err);
       break;
     }
     if (down && ts_tree_cursor_goto_first_child(&cursor)) {
@@ -223,12 +223,12 @@ lode_status lode__tree_collect(const lode__grammar *grammar, TSTree *tree, lode_
     }
   }
   ts_tree_cursor_delete(&cursor);
-  lode__free(w);
+  mem_free(w);
   return st;
 }
 
 void lode__outline_release(lode__outline *outline) {
-  lode__free(outline->defs);
-  lode__free(outline->marks);
+  mem_free(outline->defs);
+  mem_free(outline->marks);
   *outline = (lode__outline){0};
 }

@@ -23,7 +23,7 @@ static bool in_list(lode_str list, lode_str word) {
   for (size_t at = 0; at <= list.len;) {
     const char *bar = memchr(list.data + at, '|', list.len - at);
     size_t n = bar ? (size_t)(bar - list.data) - at : list.len - at;
-    if (lode__str_eq((lode_str){list.data + at, n}, word)) return true;
+    if (str_eq((lode_str){list.data + at, n}, word)) return true;
     at += n + 1;
   }
   return false;
@@ -45,7 +45,7 @@ static TSNode child_named(TSNode node, lode_str name) {
   if (n > 64) n = 64; /* what gives a name stands near the beginning */
   for (uint32_t i = 0; i < n; i++) {
     child = ts_node_named_child(node, i);
-    if (lode__str_eq(lode__str(ts_node_type(child)), name)) return child;
+    if (str_eq(str_of(ts_node_type(child)), name)) return child;
   }
   return none;
 }
@@ -57,12 +57,12 @@ static lode_status bind_rules(lode__grammar *g, lode_error *err) {
   const char *comments = l->comment ? l->comment : "comment", *bodies = l->body ? l->body : "body";
   lode_str word;
   g->symbols = ts_language_symbol_count(g->ts);
-  g->first_rule = lode__alloc_zero(g->symbols, sizeof *g->first_rule);
-  g->comment = lode__alloc_zero(g->symbols, sizeof *g->comment);
-  g->body = lode__alloc_zero(g->symbols, sizeof *g->body);
-  if (!g->first_rule || !g->comment || !g->body) return lode__fail_nomem(err);
+  g->first_rule = mem_calloc(g->symbols, sizeof *g->first_rule);
+  g->comment = mem_calloc(g->symbols, sizeof *g->comment);
+  g->body = mem_calloc(g->symbols, sizeof *g->body);
+  if (!g->first_rule || !g->comment || !g->body) return err_nomem(err);
   for (size_t i = 0; l->rules && l->rules[i].node && i < 250; i++) {
-    TSSymbol s = symbol_of(g->ts, lode__str(l->rules[i].node));
+    TSSymbol s = symbol_of(g->ts, str_of(l->rules[i].node));
     if (s && s < g->symbols && !g->first_rule[s]) g->first_rule[s] = (uint8_t)(i + 1);
   }
   while (next_word(&comments, " ", &word)) {
@@ -87,13 +87,13 @@ static lode_status load(const char *folder, lode__grammar *g, lode_error *err) {
   snprintf(path, sizeof path, "%.4000s/%.80s.so", folder, name);
   snprintf(symbol, sizeof symbol, "tree_sitter_%.80s", name);
   void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!so) return lode__fail(err, LODE_NOT_FOUND, "the grammar %s.so cannot be loaded", name);
+  if (!so) return err_set(err, LODE_NOT_FOUND, "the grammar %s.so cannot be loaded", name);
   entry.object = dlsym(so, symbol);
   const TSLanguage *ts = entry.object ? entry.function() : NULL;
-  if (!ts) return lode__fail(err, LODE_INVALID, "%s.so has no %s", name, symbol);
+  if (!ts) return err_set(err, LODE_INVALID, "%s.so has no %s", name, symbol);
   uint32_t abi = ts_language_abi_version(ts);
   if (abi < TREE_SITTER_MIN_COMPATIBLE_LANGUAGE_VERSION || abi > TREE_SITTER_LANGUAGE_VERSION)
-    return lode__fail(err, LODE_VERSION, "%s.so is of version %u", name, abi);
+    return err_set(err, LODE_VERSION, "%s.so is of version %u", name, abi);
   g->ts = ts;
   lode_status st = bind_rules(g, err);
   if (st != LODE_OK) g->ts = NULL;
@@ -102,14 +102,14 @@ static lode_status load(const char *folder, lode__grammar *g, lode_error *err) {
 
 lode_status lode__grammar_load(const char *folder, const lode__language *language, const lode__grammar **grammar, lode_error *err) {
   *grammar = NULL;
-  if (!language->grammar) return lode__fail(err, LODE_NOT_FOUND, "the language has no grammar");
-  if (!loaded) loaded = lode__alloc_zero(lode__language_count, sizeof *loaded);
-  if (!loaded) return lode__fail_nomem(err);
+  if (!language->grammar) return err_set(err, LODE_NOT_FOUND, "the language has no grammar");
+  if (!loaded) loaded = mem_calloc(lode__language_count, sizeof *loaded);
+  if (!loaded) return err_nomem(err);
   lode__grammar *g = &loaded[lode__language_id(language)];
   if (!g->ts) {
     g->language = language;
     g->n_bodies = 0;
-    LODE__TRY(load(folder, g, err));
+    TRY(load(folder, g, err));
   }
   *grammar = g;
   return LODE_OK;
@@ -122,7 +122,7 @@ static bool chain_has(lode_str field, lode_str types, TSNode node) {
   for (int i = 0; i < 32; i++) {
     node = child_by_field(node, field);
     if (ts_node_is_null(node)) return false;
-    if (in_list(types, lode__str(ts_node_type(node)))) return true;
+    if (in_list(types, str_of(ts_node_type(node)))) return true;
   }
   return false;
 }
@@ -131,7 +131,7 @@ static bool chain_has(lode_str field, lode_str types, TSNode node) {
 static bool holds(const char *given, TSNode node, const char *text) {
   size_t n = strcspn(given, "=:");
   const char *values = given[n] ? given + n + 1 : NULL;
-  if (n > 1 && given[n - 1] == '*') return values && chain_has((lode_str){given, n - 1}, lode__str(values), node);
+  if (n > 1 && given[n - 1] == '*') return values && chain_has((lode_str){given, n - 1}, str_of(values), node);
   for (size_t at = 0; at < n;) {
     size_t len = 0;
     while (at + len < n && given[at + len] != '.') len++;
@@ -141,8 +141,8 @@ static bool holds(const char *given, TSNode node, const char *text) {
   }
   if (!values) return true;
   uint32_t start = ts_node_start_byte(node), end = ts_node_end_byte(node);
-  lode_str is = given[n] == '=' ? lode__str(ts_node_type(node)) : (lode_str){text + start, end - start};
-  return in_list(lode__str(values), is);
+  lode_str is = given[n] == '=' ? str_of(ts_node_type(node)) : (lode_str){text + start, end - start};
+  return in_list(str_of(values), is);
 }
 
 const lode__rule *lode__grammar_rule(const lode__grammar *g, TSNode node, TSSymbol symbol, const char *text) {
@@ -194,7 +194,7 @@ static TSNode body_node(const lode__grammar *g, TSNode node) {
   static const char *const inside[] = {NULL, "value", "right", "type", "rhs", "definition"};
   TSNode none = {0};
   for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
-    TSNode at = inside[i] ? child_by_field(node, lode__str(inside[i])) : node;
+    TSNode at = inside[i] ? child_by_field(node, str_of(inside[i])) : node;
     if (ts_node_is_null(at)) continue;
     for (size_t b = 0; b < g->n_bodies; b++) {
       TSNode body = child_named(at, g->bodies[b]);
@@ -222,26 +222,26 @@ TSNode lode__grammar_docstring(const lode__grammar *g, TSNode node) {
 
 /* ---- Checking the table ---- */
 
-static size_t check_step(const lode__grammar *g, lode_str step, const char *node, lode__buf *out) {
+static size_t check_step(const lode__grammar *g, lode_str step, const char *node, strbuf *out) {
   if (step.len && step.data[step.len - 1] == '*') step.len--;
   if (step.len == 0 || step.data[0] == '^') return 0;
   if (ts_language_field_id_for_name(g->ts, step.data, (uint32_t)step.len) || symbol_of(g->ts, step)) return 0;
-  lode__buf_addf(out, "%s: %s: no field or node %.*s\n", g->language->name, node, (int)step.len, step.data);
+  strbuf_addf(out, "%s: %s: no field or node %.*s\n", g->language->name, node, (int)step.len, step.data);
   return 1;
 }
 
-static size_t check_types(const lode__grammar *g, const char *types, const char *node, lode__buf *out) {
+static size_t check_types(const lode__grammar *g, const char *types, const char *node, strbuf *out) {
   lode_str type;
   size_t wrong = 0;
   while (next_word(&types, "| ", &type)) {
     if (symbol_of(g->ts, type)) continue;
-    lode__buf_addf(out, "%s: %s: no node %.*s\n", g->language->name, node, (int)type.len, type.data);
+    strbuf_addf(out, "%s: %s: no node %.*s\n", g->language->name, node, (int)type.len, type.data);
     wrong++;
   }
   return wrong;
 }
 
-size_t lode__grammar_check(const lode__grammar *g, lode__buf *out) {
+size_t lode__grammar_check(const lode__grammar *g, strbuf *out) {
   size_t wrong = 0;
   lode_str step;
   for (const lode__rule *r = g->language->rules; r && r->node; r++) {

@@ -22,7 +22,7 @@ typedef struct lode__grammar {
 LODE_MUST lode_status lode__grammar_load(const char *folder, const lode__language *language, const lode__grammar **grammar,
                                          lode_error *err);
 /* A node, field or type that the table names and the grammar does not know; adds a line for each. How many. */
-size_t lode__grammar_check(const lode__grammar *grammar, lode__buf *out);
+size_t lode__grammar_check(const lode__grammar *grammar, strbuf *out);
 
 /* The rule of a node whose condition holds, or NULL. */
 const lode__rule *lode__grammar_rule(const lode__grammar *grammar, TSNode node, TSSymbol symbol, const char *text);

@@ -49,7 +49,7 @@ static void *own_realloc(void *p, size_t n) {
 
 static void limit_memory(uint64_t bytes) {
   budget = bytes;
-#if !LODE__ASAN && !LODE__TSAN
+#if !BUILD_ASAN && !BUILD_TSAN
   /* room for the program, its libraries and the grammars, and for what scanners allocate behind our back */
   struct rlimit limit = {bytes * 2 + (256u << 20), bytes * 2 + (256u << 20)};
   setrlimit(RLIMIT_AS, &limit);
@@ -93,19 +93,19 @@ static lode_status parse(TSParser *parser, const lode__grammar *g, const request
   lode_str text = r->text;
   TSInput input = {.payload = &text, .read = read_text, .encoding = TSInputEncodingUTF8};
   TSParseOptions options = {.payload = &deadline, .progress_callback = out_of_time};
-  if (!ts_parser_set_language(parser, g->ts)) return lode__fail(err, LODE_VERSION, "the grammar does not fit the parser");
+  if (!ts_parser_set_language(parser, g->ts)) return err_set(err, LODE_VERSION, "the grammar does not fit the parser");
   *tree = ts_parser_parse_with_options(parser, NULL, input, options);
   if (*tree) return LODE_OK;
   ts_parser_reset(parser);
-  return lode__fail(err, LODE_BUSY, "more than %u.%u s of CPU time", r->cpu_ms / 1000, r->cpu_ms % 1000 / 100);
+  return err_set(err, LODE_BUSY, "more than %u.%u s of CPU time", r->cpu_ms / 1000, r->cpu_ms % 1000 / 100);
 }
 
 static lode_status chunk(TSParser *parser, const char *folder, const request *r, lode__outline *outline, lode__chunk_list *list,
                          bool *broken, lode_error *err) {
   const lode__grammar *g = NULL;
   TSTree *tree = NULL;
-  LODE__TRY(lode__grammar_load(folder, r->language, &g, err));
-  LODE__TRY(parse(parser, g, r, &tree, err));
+  TRY(lode__grammar_load(folder, r->language, &g, err));
+  TRY(parse(parser, g, r, &tree, err));
   *broken = ts_node_has_error(ts_tree_root_node(tree));
   lode_status st = lode__tree_collect(g, tree, r->text, &r->options, outline, err);
   if (st == LODE_OK) st = lode__tree_build(g, outline, r->text, &r->options, list, err);
@@ -135,18 +135,18 @@ static lode_status answer_failure(lode_status why, const lode_error *said, lode_
                          : why == LODE_BUSY                           ? LODE__WIRE_TOO_LONG
                          : why == LODE_NOMEM                          ? LODE__WIRE_NO_MEMORY
                                                                       : LODE__WIRE_OTHER);
-  lode_str parts[] = {{(const char *)reason, 4}, lode__str(said->text)};
-  return lode__frame_send(LODE__PROC_FD, LODE__WIRE_FAILED, parts, 2, 0, err);
+  lode_str parts[] = {{(const char *)reason, 4}, str_of(said->text)};
+  return proc_frame_send(PROC_CHILD_FD, LODE__WIRE_FAILED, parts, 2, 0, err);
 }
 
-static lode_status answer_chunks(const lode__chunk_list *list, bool broken, lode__buf *out, lode_error *err) {
+static lode_status answer_chunks(const lode__chunk_list *list, bool broken, strbuf *out, lode_error *err) {
   unsigned char flag[4];
   out->len = 0;
   lode__wire_put(flag, broken);
   lode__chunk_list_encode(list, out);
   if (out->failed) no_memory();
   lode_str parts[] = {{(const char *)flag, 4}, {out->data, out->len}};
-  return lode__frame_send(LODE__PROC_FD, LODE__WIRE_CHUNKS, parts, 2, 0, err);
+  return proc_frame_send(PROC_CHILD_FD, LODE__WIRE_CHUNKS, parts, 2, 0, err);
 }
 
 /* What a bad grammar may do, for tests of the parent. */
@@ -157,7 +157,7 @@ static void misbehave(lode_str text) {
   if (how == 'c') raise(SIGSEGV);
   if (how == 'a') abort();
   if (how == 'e') _exit(3);
-  if (how == 'g') (void)!write(LODE__PROC_FD, "nonsense that is longer than a head", 35);
+  if (how == 'g') (void)!write(PROC_CHILD_FD, "nonsense that is longer than a head", 35);
   if (how == 'h')
     for (volatile unsigned i = 0;; i++) continue;
   if (how == 's')
@@ -169,14 +169,14 @@ static int serve(const char *folder) {
   TSParser *parser = ts_parser_new();
   lode__chunk_list list = {0};
   lode__outline outline = {0};
-  lode__buf body = {0}, out = {0};
+  strbuf body = {0}, out = {0};
   lode_error err, said;
   uint32_t type;
   lode_status st = LODE_OK;
   while (st == LODE_OK) {
     request r = {0};
     bool broken = false;
-    st = lode__frame_receive(LODE__PROC_FD, LODE__CHUNK_MAX_TEXT + 4096, 0, &type, &body, &err);
+    st = proc_frame_receive(PROC_CHILD_FD, LODE__CHUNK_MAX_TEXT + 4096, 0, &type, &body, &err);
     if (st != LODE_OK) break;
     if (type != LODE__WIRE_PARSE || !read_request((lode_str){body.data, body.len}, &r)) return 2;
     set_alarm(r.cpu_ms + r.cpu_ms / 4 + 100);
@@ -188,14 +188,14 @@ static int serve(const char *folder) {
   ts_parser_delete(parser);
   lode__outline_release(&outline);
   lode__chunk_list_release(&list);
-  lode__buf_release(&body);
-  lode__buf_release(&out);
+  strbuf_release(&body);
+  strbuf_release(&out);
   return st == LODE_GONE ? 0 : 2;
 }
 
 static int check(const char *folder) {
   size_t wrong = 0, found = 0;
-  lode__buf out = {0};
+  strbuf out = {0};
   for (size_t i = 0; i < lode__language_count; i++) {
     const lode__grammar *g;
     lode_error err;
@@ -205,13 +205,13 @@ static int check(const char *folder) {
       wrong += lode__grammar_check(g, &out);
       found++;
     } else {
-      lode__buf_addf(&out, "%s: %s\n", lode__languages[i].name, err.text);
+      strbuf_addf(&out, "%s: %s\n", lode__languages[i].name, err.text);
       wrong++;
     }
   }
   if (out.data) fwrite(out.data, 1, out.len, stdout);
   printf("%zu grammars, %zu wrong\n", found, wrong);
-  lode__buf_release(&out);
+  strbuf_release(&out);
   return wrong != 0;
 }
 

@@ -10,15 +10,15 @@
 enum { FEW_KEYS = 8 }; /* up to so many, looking at all of them is faster than hashing */
 
 static uint32_t *key_slot(const lode__filter *f, lode_str key) {
-  size_t at = lode__hash(key.data, key.len) & f->key_mask;
-  while (f->key_slots[at] && !lode__str_eq(f->keys[f->key_slots[at] - 1], key)) at = (at + 1) & f->key_mask;
+  size_t at = hash_bytes(key.data, key.len) & f->key_mask;
+  while (f->key_slots[at] && !str_eq(f->keys[f->key_slots[at] - 1], key)) at = (at + 1) & f->key_mask;
   return &f->key_slots[at];
 }
 
 uint32_t lode__filter_find_key(const lode__filter *f, lode_str key) {
   if (f->n_keys > FEW_KEYS) return *key_slot(f, key) - 1; /* 0 - 1 is LODE__NO_KEY */
   for (size_t i = 0; i < f->n_keys; i++) {
-    if (lode__str_eq(f->keys[i], key)) return (uint32_t)i;
+    if (str_eq(f->keys[i], key)) return (uint32_t)i;
   }
   return LODE__NO_KEY;
 }
@@ -27,9 +27,9 @@ uint32_t lode__filter_find_key(const lode__filter *f, lode_str key) {
 static bool grow_slots(lode__filter *f) {
   size_t size = 64;
   while (size < f->n_keys * 4) size *= 2;
-  uint32_t *slots = lode__alloc_zero(size, sizeof *slots);
+  uint32_t *slots = mem_calloc(size, sizeof *slots);
   if (!slots) return false;
-  lode__free(f->key_slots);
+  mem_free(f->key_slots);
   f->key_slots = slots;
   f->key_mask = size - 1;
   for (size_t i = 0; i < f->n_keys; i++) *key_slot(f, f->keys[i]) = (uint32_t)i + 1;
@@ -39,10 +39,10 @@ static bool grow_slots(lode__filter *f) {
 lode_status lode__filter_add_key(lode__filter *f, lode_str key, uint32_t *index, lode_error *err) {
   *index = lode__filter_find_key(f, key);
   if (*index != LODE__NO_KEY) return LODE_OK;
-  if ((f->n_keys + 1) * 2 > f->key_mask && !grow_slots(f)) return lode__fail_nomem(err);
-  if (!lode__grow(&f->keys, &f->keys_cap, f->n_keys + 1, sizeof *f->keys)) return lode__fail_nomem(err);
-  char *copy = lode__arena_copy(&f->arena, key.data, key.len);
-  if (!copy) return lode__fail_nomem(err);
+  if ((f->n_keys + 1) * 2 > f->key_mask && !grow_slots(f)) return err_nomem(err);
+  if (!mem_grow(&f->keys, &f->keys_cap, f->n_keys + 1, sizeof *f->keys)) return err_nomem(err);
+  char *copy = mem_arena_copy(&f->arena, key.data, key.len);
+  if (!copy) return err_nomem(err);
   lode_str kept = {copy, key.len};
   *key_slot(f, kept) = (uint32_t)f->n_keys + 1;
   *index = (uint32_t)f->n_keys;
@@ -63,20 +63,20 @@ lode_status lode__filter_parse(lode_str where, lode_str where_document, lode__fi
   lode_status st = LODE_OK;
   lode__filter_tree tree = {0};
   *filter = NULL;
-  lode__filter *f = lode__alloc_zero(1, sizeof *f);
-  if (!f) return lode__fail_nomem(err);
-  lode__arena_init(&f->arena, 0);
-  if (where.data) LODE__GOTO(lode__filter_read(f, &tree, where, false, err));
-  if (where_document.data) LODE__GOTO(lode__filter_read(f, &tree, where_document, true, err));
-  LODE__GOTO(lode__filter_merge(f, &tree, err));
-  LODE__GOTO(lode__filter_make_probes(f, &tree, err));
-  LODE__GOTO(lode__filter_emit(f, &tree, err));
+  lode__filter *f = mem_calloc(1, sizeof *f);
+  if (!f) return err_nomem(err);
+  mem_arena_init(&f->arena, 0);
+  if (where.data) TRY_GOTO(lode__filter_read(f, &tree, where, false, err));
+  if (where_document.data) TRY_GOTO(lode__filter_read(f, &tree, where_document, true, err));
+  TRY_GOTO(lode__filter_merge(f, &tree, err));
+  TRY_GOTO(lode__filter_make_probes(f, &tree, err));
+  TRY_GOTO(lode__filter_emit(f, &tree, err));
   note_needs(f);
   *filter = f;
   f = NULL;
 done:
-  lode__free(tree.tests);
-  lode__free(tree.nodes);
+  mem_free(tree.tests);
+  mem_free(tree.nodes);
   lode__filter_free(f);
   return st;
 }
@@ -84,12 +84,12 @@ done:
 void lode__filter_free(lode__filter *f) {
   if (!f) return;
   for (size_t i = 0; i < f->n_regexes; i++) lode__regex_free(f->regexes[i]);
-  lode__free(f->regexes);
-  lode__free(f->keys);
-  lode__free(f->key_slots);
-  lode__free(f->program);
-  lode__arena_release(&f->arena);
-  lode__free(f);
+  mem_free(f->regexes);
+  mem_free(f->keys);
+  mem_free(f->key_slots);
+  mem_free(f->program);
+  mem_arena_release(&f->arena);
+  mem_free(f);
 }
 
 bool lode__filter_is_true(const lode__filter *f) { return f->n_tests == 0; }

@@ -34,13 +34,13 @@ lode_status lode__judge_match(lode__judge *judge, lode_str metadata, lode_str do
 /* A condition that every matching record fulfils: its metadata has `key` with a value (or an array element) that
  * equals one of `values` (n_values > 0, sorted, distinct), or lies in the range (n_values == 0; one bound at least; two
  * are both numbers, of either type, or both strings; where one is missing, the range ends with the values of that kind;
- * a range may be empty). Equal and ordered as by lode__value_cmp. */
+ * a range may be empty). Equal and ordered as by meta_value_cmp. */
 typedef struct lode__probe {
   lode_str key;
-  const lode__value *values;
+  const meta_value *values;
   size_t n_values;
   bool has_low, has_high, low_open, high_open; /* open: the bound itself is outside */
-  lode__value low, high;
+  meta_value low, high;
 } lode__probe;
 
 #define LODE__MAX_PROBES 64

@@ -13,7 +13,7 @@ typedef struct group {
   uint32_t owner; /* the list that it was counted for, or 0 */
   uint32_t tests;
   size_t values;
-  lode__value *merged; /* of `values`, once one of several was met */
+  meta_value *merged; /* of `values`, once one of several was met */
   size_t filled;
 } group;
 
@@ -48,8 +48,8 @@ static void count_groups(const merger *m, const lode__node_list *list, uint8_t k
 static lode_status join_group(const merger *m, group *g, lode__test *test, bool *absorbed) {
   *absorbed = g->merged != NULL;
   if (!g->merged) {
-    g->merged = lode__arena_alloc(&m->filter->arena, g->values * sizeof *g->merged);
-    if (!g->merged) return lode__fail_nomem(m->err);
+    g->merged = mem_arena_alloc(&m->filter->arena, g->values * sizeof *g->merged);
+    if (!g->merged) return err_nomem(m->err);
   }
   memcpy(g->merged + g->filled, test->u.values.items, test->u.values.count * sizeof *g->merged);
   g->filled += test->u.values.count;
@@ -67,7 +67,7 @@ static lode_status merge_list(merger *m, lode__node_list *list, uint8_t kind) {
   for (uint32_t *link = &list->last; *link;) {
     group *g = group_of(m, *link, kind);
     bool absorbed = false;
-    if (g && g->tests > 1) LODE__TRY(join_group(m, g, &m->tree->tests[nodes[*link].test], &absorbed));
+    if (g && g->tests > 1) TRY(join_group(m, g, &m->tree->tests[nodes[*link].test], &absorbed));
     if (absorbed) {
       *link = nodes[*link].prev;
       list->count--;
@@ -85,7 +85,7 @@ static lode_status sort_list(const merger *m, const lode__node_list *list) {
     if (m->tree->nodes[n].kind != LODE__NODE_TEST) continue;
     lode__test *test = &m->tree->tests[m->tree->nodes[n].test];
     if (test->kind != LODE__TEST_IN && test->kind != LODE__TEST_HAS) continue;
-    LODE__TRY(lode__values_sort(test->u.values.items, &test->u.values.count, m->err));
+    TRY(meta_values_sort(test->u.values.items, &test->u.values.count, m->err));
   }
   return LODE_OK;
 }
@@ -93,18 +93,18 @@ static lode_status sort_list(const merger *m, const lode__node_list *list) {
 lode_status lode__filter_merge(lode__filter *filter, lode__filter_tree *tree, lode_error *err) {
   lode_status st = LODE_OK;
   merger m = {.filter = filter, .tree = tree, .err = err};
-  m.groups = lode__alloc_zero(filter->n_keys, 2 * sizeof *m.groups);
-  if (!m.groups) return lode__fail_nomem(err);
-  LODE__GOTO(merge_list(&m, &tree->root, LODE__NODE_AND));
-  LODE__GOTO(sort_list(&m, &tree->root));
+  m.groups = mem_calloc(filter->n_keys, 2 * sizeof *m.groups);
+  if (!m.groups) return err_nomem(err);
+  TRY_GOTO(merge_list(&m, &tree->root, LODE__NODE_AND));
+  TRY_GOTO(sort_list(&m, &tree->root));
   for (size_t i = 1; i < tree->n_nodes; i++) {
     lode__node *node = &tree->nodes[i];
     if (node->kind == LODE__NODE_TEST) continue;
-    LODE__GOTO(merge_list(&m, &node->children, node->kind));
-    LODE__GOTO(sort_list(&m, &node->children));
+    TRY_GOTO(merge_list(&m, &node->children, node->kind));
+    TRY_GOTO(sort_list(&m, &node->children));
   }
 done:
-  lode__free(m.groups);
+  mem_free(m.groups);
   return st;
 }
 
@@ -124,7 +124,7 @@ typedef struct writer {
 } writer;
 
 static bool open_list(writer *w, const lode__node_list *list, uint8_t kind, uint32_t on_true, uint32_t on_false) {
-  if (!lode__grow(&w->stack, &w->cap, w->depth + 1, sizeof *w->stack)) return false;
+  if (!mem_grow(&w->stack, &w->cap, w->depth + 1, sizeof *w->stack)) return false;
   w->stack[w->depth++] =
       (struct open_node){.child = list->last, .kind = kind, .on_true = on_true, .on_false = on_false};
   return true;
@@ -164,12 +164,12 @@ lode_status lode__filter_emit(lode__filter *filter, const lode__filter_tree *tre
   size_t n = count_tests(tree, &tree->root);
   for (size_t i = 1; i < tree->n_nodes; i++) n += count_tests(tree, &tree->nodes[i].children);
   writer w = {.tree = tree, .at = n};
-  filter->program = w.program = lode__alloc_zero(n, sizeof *w.program);
+  filter->program = w.program = mem_calloc(n, sizeof *w.program);
   ok = w.program && open_list(&w, &tree->root, LODE__NODE_AND, LODE__ACCEPT, LODE__REJECT);
   while (ok && w.depth) ok = write_next(&w);
-  lode__free(w.stack);
-  if (!ok) return lode__fail_nomem(err);
-  if (!LODE__INVARIANT(w.at == 0)) return lode__fail_internal(err, "the filter's program has a gap");
+  mem_free(w.stack);
+  if (!ok) return err_nomem(err);
+  if (!INVARIANT(w.at == 0)) return err_internal(err, "the filter's program has a gap");
   filter->n_tests = n;
   return LODE_OK;
 }

@@ -38,7 +38,7 @@ typedef struct lode__test {
   uint32_t on_true, on_false; /* in the program */
   union {
     struct {
-      lode__value *items; /* IN, HAS: sorted and distinct once compiled; LT and its like: one */
+      meta_value *items; /* IN, HAS: sorted and distinct once compiled; LT and its like: one */
       size_t count;
     } values;
     lode_str text;
@@ -52,7 +52,7 @@ static inline bool lode__test_on_metadata(const lode__test *t) {
 static inline bool lode__test_on_document(const lode__test *t) { return t->kind >= LODE__TEST_TEXT; }
 
 struct lode__filter {
-  lode__arena arena; /* keys, values, texts, probes */
+  mem_arena arena; /* keys, values, texts, probes */
   lode_str *keys;    /* distinct */
   size_t n_keys, keys_cap;
   uint32_t *key_slots; /* hash table: index of a key + 1, or 0 */

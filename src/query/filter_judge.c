@@ -13,7 +13,7 @@ typedef struct slot {
 
 struct lode__judge {
   const lode__filter *filter;
-  lode__json json;
+  json_doc json;
   slot *slots;
   uint32_t stamp;
   lode__regex_runner *runner; /* NULL: no regular expressions */
@@ -24,11 +24,11 @@ struct lode__judge {
 lode_status lode__judge_new(const lode__filter *filter, lode__judge **judge, lode_error *err) {
   lode_status st = LODE_OK;
   *judge = NULL;
-  lode__judge *j = lode__alloc_zero(1, sizeof *j);
-  if (!j) return lode__fail_nomem(err);
+  lode__judge *j = mem_calloc(1, sizeof *j);
+  if (!j) return err_nomem(err);
   j->filter = filter;
-  j->slots = lode__alloc_zero(filter->n_keys, sizeof *j->slots);
-  if (!j->slots) st = lode__fail_nomem(err);
+  j->slots = mem_calloc(filter->n_keys, sizeof *j->slots);
+  if (!j->slots) st = err_nomem(err);
   if (st == LODE_OK && filter->n_regexes) st = lode__regex_runner_new(&j->runner, err);
   if (st == LODE_OK) *judge = j;
   else lode__judge_free(j);
@@ -37,10 +37,10 @@ lode_status lode__judge_new(const lode__filter *filter, lode__judge **judge, lod
 
 void lode__judge_free(lode__judge *j) {
   if (!j) return;
-  lode__json_release(&j->json);
+  json_release(&j->json);
   lode__regex_runner_free(j->runner);
-  lode__free(j->slots);
-  lode__free(j);
+  mem_free(j->slots);
+  mem_free(j);
 }
 
 /* Invalidates all slots. */
@@ -55,11 +55,11 @@ static lode_status bind_record(lode__judge *j, lode_str metadata, lode_error *er
   next_stamp(j);
   if (!metadata.data) return LODE_OK;
   lode_error why;
-  lode_status st = lode__json_parse(&j->json, metadata, NULL, &why);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  const lode__json_node *nodes = j->json.nodes;
-  if (st != LODE_OK || nodes[0].type != LODE__JSON_OBJECT) {
-    return lode__fail(err, LODE_CORRUPT, "a record's metadata is not usable (%s): run a verification",
+  lode_status st = json_parse(&j->json, metadata, NULL, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
+  const json_node *nodes = j->json.nodes;
+  if (st != LODE_OK || nodes[0].type != JSON_NODE_OBJECT) {
+    return err_set(err, LODE_CORRUPT, "a record's metadata is not usable (%s): run a verification",
                       st != LODE_OK ? why.text : "not a JSON object");
   }
   for (uint32_t k = 1; k < nodes[0].next; k = nodes[k + 1].next) {
@@ -71,12 +71,12 @@ static lode_status bind_record(lode__judge *j, lode_str metadata, lode_error *er
 
 /* ---- Tests ---- */
 
-static bool is_among(const lode__test *test, const lode__value *value) {
-  const lode__value *items = test->u.values.items;
+static bool is_among(const lode__test *test, const meta_value *value) {
+  const meta_value *items = test->u.values.items;
   size_t from = 0, to = test->u.values.count;
   while (from < to) {
     size_t middle = from + (to - from) / 2;
-    int c = lode__value_cmp(value, &items[middle]);
+    int c = meta_value_cmp(value, &items[middle]);
     if (c == 0) return true;
     if (c < 0) to = middle;
     else from = middle + 1;
@@ -85,19 +85,19 @@ static bool is_among(const lode__test *test, const lode__value *value) {
 }
 
 static bool has_element(const lode__judge *j, const lode__test *test, uint32_t array) {
-  const lode__json_node *nodes = j->json.nodes;
-  lode__value value;
-  if (nodes[array].type != LODE__JSON_ARRAY) return false;
+  const json_node *nodes = j->json.nodes;
+  meta_value value;
+  if (nodes[array].type != JSON_NODE_ARRAY) return false;
   for (uint32_t e = array + 1; e < nodes[array].next; e = nodes[e].next) {
-    if (lode__value_of(&j->json, e, &value) && is_among(test, &value)) return true;
+    if (meta_value_of(&j->json, e, &value) && is_among(test, &value)) return true;
   }
   return false;
 }
 
-static bool is_ordered(const lode__test *test, const lode__value *value) {
-  const lode__value *bound = test->u.values.items;
-  if (!lode__value_comparable(value, bound)) return false;
-  int c = lode__value_cmp(value, bound);
+static bool is_ordered(const lode__test *test, const meta_value *value) {
+  const meta_value *bound = test->u.values.items;
+  if (!meta_value_comparable(value, bound)) return false;
+  int c = meta_value_cmp(value, bound);
   switch (test->kind) {
     case LODE__TEST_LT: return c < 0;
     case LODE__TEST_LTE: return c <= 0;
@@ -108,10 +108,10 @@ static bool is_ordered(const lode__test *test, const lode__value *value) {
 
 static bool metadata_holds(const lode__judge *j, const lode__test *test) {
   slot at = j->slots[test->key];
-  lode__value value;
+  meta_value value;
   if (at.stamp != j->stamp) return false;
   if (test->kind == LODE__TEST_HAS) return has_element(j, test, at.node);
-  if (!lode__value_of(&j->json, at.node, &value)) return false;
+  if (!meta_value_of(&j->json, at.node, &value)) return false;
   return test->kind == LODE__TEST_IN ? is_among(test, &value) : is_ordered(test, &value);
 }
 
@@ -123,8 +123,8 @@ static lode_status document_holds(lode__judge *j, const lode__test *test, bool *
     *holds = memmem(document.data, document.len, test->u.text.data, test->u.text.len) != NULL;
     return LODE_OK;
   }
-  if (!j->document_checked && !lode__utf8_valid(document.data, document.len)) {
-    return lode__fail(err, LODE_CORRUPT, "a record's document is not valid UTF-8: run a verification");
+  if (!j->document_checked && !utf8_valid(document.data, document.len)) {
+    return err_set(err, LODE_CORRUPT, "a record's document is not valid UTF-8: run a verification");
   }
   j->document_checked = true;
   return lode__regex_search(j->runner, test->u.regex, document, holds, err);
@@ -134,14 +134,14 @@ lode_status lode__judge_match(lode__judge *j, lode_str metadata, lode_str docume
   const lode__filter *f = j->filter;
   uint32_t at = f->n_tests ? 0 : LODE__ACCEPT;
   *match = false;
-  if (f->needs_metadata) LODE__TRY(bind_record(j, metadata, err));
+  if (f->needs_metadata) TRY(bind_record(j, metadata, err));
   j->document = document;
   j->document_checked = false;
   while (at < LODE__REJECT) {
     const lode__test *test = &f->program[at];
     bool holds = true;
     if (lode__test_on_metadata(test)) holds = metadata_holds(j, test);
-    else if (lode__test_on_document(test)) LODE__TRY(document_holds(j, test, &holds, err));
+    else if (lode__test_on_document(test)) TRY(document_holds(j, test, &holds, err));
     at = holds ? test->on_true : test->on_false;
   }
   *match = at == LODE__ACCEPT;

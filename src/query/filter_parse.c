@@ -25,7 +25,7 @@ typedef struct frame {
 typedef struct reader {
   lode__filter *filter;
   lode__filter_tree *tree;
-  lode__json json;
+  json_doc json;
   frame *frames;
   size_t n_frames, frames_cap, depth;
   lode_error *err;
@@ -60,7 +60,7 @@ static const operator_row document_operators[] = {
 
 static const operator_row *find_operator(const operator_row *table, size_t n, lode_str name) {
   for (size_t i = 0; i < n; i++) {
-    if (lode__str_eq(table[i].name, name)) return &table[i];
+    if (str_eq(table[i].name, name)) return &table[i];
   }
   return NULL;
 }
@@ -70,7 +70,7 @@ static const operator_row *find_operator(const operator_row *table, size_t n, lo
 static lode_status add_node(reader *r, lode__node node, uint32_t *index) {
   lode__filter_tree *tree = r->tree;
   size_t n = tree->n_nodes ? tree->n_nodes : 1; /* 0 is none */
-  if (!lode__grow(&tree->nodes, &tree->nodes_cap, n + 1, sizeof *tree->nodes)) return lode__fail_nomem(r->err);
+  if (!mem_grow(&tree->nodes, &tree->nodes_cap, n + 1, sizeof *tree->nodes)) return err_nomem(r->err);
   if (n == 1) tree->nodes[0] = (lode__node){0};
   tree->nodes[n] = node;
   tree->n_nodes = n + 1;
@@ -93,8 +93,8 @@ static void append(lode__filter_tree *tree, lode__node_list *to, uint32_t node) 
 
 static lode_status add_test_node(reader *r, lode__test test, uint32_t *node) {
   lode__filter_tree *tree = r->tree;
-  if (!lode__grow(&tree->tests, &tree->tests_cap, tree->n_tests + 1, sizeof *tree->tests)) return lode__fail_nomem(r->err);
-  LODE__TRY(add_node(r, (lode__node){.kind = LODE__NODE_TEST, .test = (uint32_t)tree->n_tests}, node));
+  if (!mem_grow(&tree->tests, &tree->tests_cap, tree->n_tests + 1, sizeof *tree->tests)) return err_nomem(r->err);
+  TRY(add_node(r, (lode__node){.kind = LODE__NODE_TEST, .test = (uint32_t)tree->n_tests}, node));
   tree->tests[tree->n_tests++] = test;
   return LODE_OK;
 }
@@ -104,7 +104,7 @@ static lode_status add_test(reader *r, lode__test test) {
   frame *f = &r->frames[r->n_frames - 1];
   uint32_t node;
   if (f->negate) test.negated = !test.negated;
-  LODE__TRY(add_test_node(r, test, &node));
+  TRY(add_test_node(r, test, &node));
   append(r->tree, &f->children, node);
   return LODE_OK;
 }
@@ -112,15 +112,15 @@ static lode_status add_test(reader *r, lode__test test) {
 static lode_status count_clauses(reader *r, size_t n) {
   r->tree->clauses += n;
   if (r->tree->clauses <= LODE_MAX_FILTER_CLAUSES) return LODE_OK;
-  return lode__fail(r->err, LODE_LIMIT, "the filter has more than %d clauses and list values: ask in several parts",
+  return err_set(r->err, LODE_LIMIT, "the filter has more than %d clauses and list values: ask in several parts",
                     LODE_MAX_FILTER_CLAUSES);
 }
 
 static lode_status push(reader *r, frame f) {
   if (f.level && ++r->depth > LODE_MAX_FILTER_DEPTH) {
-    return lode__fail(r->err, LODE_LIMIT, "the filter nests $and, $or and $not more than %d deep", LODE_MAX_FILTER_DEPTH);
+    return err_set(r->err, LODE_LIMIT, "the filter nests $and, $or and $not more than %d deep", LODE_MAX_FILTER_DEPTH);
   }
-  if (!lode__grow(&r->frames, &r->frames_cap, r->n_frames + 1, sizeof *r->frames)) return lode__fail_nomem(r->err);
+  if (!mem_grow(&r->frames, &r->frames_cap, r->n_frames + 1, sizeof *r->frames)) return err_nomem(r->err);
   r->frames[r->n_frames++] = f;
   return LODE_OK;
 }
@@ -156,9 +156,9 @@ static lode_status pop(reader *r) {
     return LODE_OK;
   }
   if (f.children.count == 0) { /* "and" of nothing is true, "or" of nothing is false */
-    LODE__TRY(add_test_node(r, (lode__test){.kind = LODE__TEST_TRUE, .negated = f.kind == LODE__NODE_OR}, &node));
+    TRY(add_test_node(r, (lode__test){.kind = LODE__TEST_TRUE, .negated = f.kind == LODE__NODE_OR}, &node));
   } else if (f.children.count > 1) {
-    LODE__TRY(add_node(r, (lode__node){.kind = f.kind, .children = f.children}, &node));
+    TRY(add_node(r, (lode__node){.kind = f.kind, .children = f.children}, &node));
   }
   if (is_neutral(tree, node, kind)) return LODE_OK;
   if (tree->nodes[node].kind == kind) {
@@ -172,52 +172,52 @@ static lode_status pop(reader *r) {
 
 /* ---- Tests on metadata ---- */
 
-static const char *type_name(lode__json_type type) {
+static const char *type_name(json_node_type type) {
   switch (type) {
-    case LODE__JSON_NULL: return "null";
-    case LODE__JSON_FALSE:
-    case LODE__JSON_TRUE: return "a boolean";
-    case LODE__JSON_INT:
-    case LODE__JSON_DOUBLE: return "a number";
-    case LODE__JSON_STRING: return "a string";
-    case LODE__JSON_ARRAY: return "an array";
-    case LODE__JSON_OBJECT: break;
+    case JSON_NODE_NULL: return "null";
+    case JSON_NODE_FALSE:
+    case JSON_NODE_TRUE: return "a boolean";
+    case JSON_NODE_INT:
+    case JSON_NODE_DOUBLE: return "a number";
+    case JSON_NODE_STRING: return "a string";
+    case JSON_NODE_ARRAY: return "an array";
+    case JSON_NODE_OBJECT: break;
   }
   return "an object";
 }
 
 static lode_status fail_operand(reader *r, lode_str key, lode_str op, uint32_t node, const char *wants) {
   char shown_key[256], shown_op[256];
-  return lode__fail(r->err, LODE_INVALID, "the filter on the key %s gives %s %s; it takes %s",
-                    lode__quote(key, shown_key, sizeof shown_key), lode__quote(op, shown_op, sizeof shown_op),
+  return err_set(r->err, LODE_INVALID, "the filter on the key %s gives %s %s; it takes %s",
+                    str_quote(key, shown_key, sizeof shown_key), str_quote(op, shown_op, sizeof shown_op),
                     type_name(r->json.nodes[node].type), wants);
 }
 
 /* Copies the scalar at the node to the filter's memory. */
-static lode_status keep_value(reader *r, uint32_t node, lode__value *value, bool *scalar) {
-  *scalar = lode__value_of(&r->json, node, value);
-  if (*scalar && value->type == LODE__VALUE_STRING) {
-    value->s.data = lode__arena_copy(&r->filter->arena, value->s.data, value->s.len);
-    if (!value->s.data) return lode__fail_nomem(r->err);
+static lode_status keep_value(reader *r, uint32_t node, meta_value *value, bool *scalar) {
+  *scalar = meta_value_of(&r->json, node, value);
+  if (*scalar && value->type == META_STRING) {
+    value->s.data = mem_arena_copy(&r->filter->arena, value->s.data, value->s.len);
+    if (!value->s.data) return err_nomem(r->err);
   }
   return LODE_OK;
 }
 
 static lode_status read_list_operand(reader *r, lode_str key, const operator_row *op, uint32_t node, lode__test *test) {
-  const lode__json_node *list = &r->json.nodes[node];
-  if (list->type != LODE__JSON_ARRAY) return fail_operand(r, key, op->name, node, "an array of scalars");
+  const json_node *list = &r->json.nodes[node];
+  if (list->type != JSON_NODE_ARRAY) return fail_operand(r, key, op->name, node, "an array of scalars");
   if (list->u.count == 0) {
     char shown[256];
-    return lode__fail(r->err, LODE_INVALID, "the filter on the key %s has %.*s with an empty list; name at least one value",
-                      lode__quote(key, shown, sizeof shown), (int)op->name.len, op->name.data);
+    return err_set(r->err, LODE_INVALID, "the filter on the key %s has %.*s with an empty list; name at least one value",
+                      str_quote(key, shown, sizeof shown), (int)op->name.len, op->name.data);
   }
-  LODE__TRY(count_clauses(r, list->u.count));
-  lode__value *items = lode__arena_alloc(&r->filter->arena, list->u.count * sizeof *items);
-  if (!items) return lode__fail_nomem(r->err);
+  TRY(count_clauses(r, list->u.count));
+  meta_value *items = mem_arena_alloc(&r->filter->arena, list->u.count * sizeof *items);
+  if (!items) return err_nomem(r->err);
   size_t n = 0;
   for (uint32_t e = node + 1; e < list->next; e = r->json.nodes[e].next) {
     bool scalar;
-    LODE__TRY(keep_value(r, e, &items[n++], &scalar));
+    TRY(keep_value(r, e, &items[n++], &scalar));
     if (!scalar) return fail_operand(r, key, op->name, e, "an array of strings, numbers or booleans");
   }
   test->u.values.items = items;
@@ -227,12 +227,12 @@ static lode_status read_list_operand(reader *r, lode_str key, const operator_row
 
 static lode_status read_scalar_operand(reader *r, lode_str key, const operator_row *op, uint32_t node, lode__test *test) {
   bool scalar;
-  LODE__TRY(count_clauses(r, 1));
-  lode__value *item = lode__arena_alloc(&r->filter->arena, sizeof *item);
-  if (!item) return lode__fail_nomem(r->err);
-  LODE__TRY(keep_value(r, node, item, &scalar));
+  TRY(count_clauses(r, 1));
+  meta_value *item = mem_arena_alloc(&r->filter->arena, sizeof *item);
+  if (!item) return err_nomem(r->err);
+  TRY(keep_value(r, node, item, &scalar));
   if (!scalar) return fail_operand(r, key, op->name, node, "a string, number or boolean");
-  if (op->operand == ORDERED && item->type == LODE__VALUE_BOOL) {
+  if (op->operand == ORDERED && item->type == META_BOOL) {
     return fail_operand(r, key, op->name, node, "a string or number");
   }
   test->u.values.items = item;
@@ -242,29 +242,29 @@ static lode_status read_scalar_operand(reader *r, lode_str key, const operator_r
 
 static lode_status add_metadata_test(reader *r, lode_str key, const operator_row *op, uint32_t operand) {
   lode__test test = {.kind = op->kind, .negated = op->negated};
-  LODE__TRY((op->operand == LIST ? read_list_operand : read_scalar_operand)(r, key, op, operand, &test));
-  LODE__TRY(lode__filter_add_key(r->filter, key, &test.key, r->err));
+  TRY((op->operand == LIST ? read_list_operand : read_scalar_operand)(r, key, op, operand, &test));
+  TRY(lode__filter_add_key(r->filter, key, &test.key, r->err));
   return add_test(r, test);
 }
 
 /* {"key": value} and {"key": {"$op": operand, ...}} */
 static lode_status read_condition(reader *r, lode_str key, uint32_t node) {
-  const lode__json_node *nodes = r->json.nodes;
+  const json_node *nodes = r->json.nodes;
   char shown_key[256], shown_op[256];
-  if (nodes[node].type != LODE__JSON_OBJECT) return add_metadata_test(r, key, &metadata_operators[0], node);
+  if (nodes[node].type != JSON_NODE_OBJECT) return add_metadata_test(r, key, &metadata_operators[0], node);
   if (nodes[node].u.count == 0) {
-    return lode__fail(r->err, LODE_INVALID, "the filter on the key %s is empty; give a value or an operator: {\"$eq\": 1}",
-                      lode__quote(key, shown_key, sizeof shown_key));
+    return err_set(r->err, LODE_INVALID, "the filter on the key %s is empty; give a value or an operator: {\"$eq\": 1}",
+                      str_quote(key, shown_key, sizeof shown_key));
   }
   for (uint32_t k = node + 1; k < nodes[node].next; k = nodes[k + 1].next) {
     const operator_row *op = find_operator(metadata_operators, ROWS(metadata_operators), nodes[k].u.s);
     if (!op) {
-      return lode__fail(r->err, LODE_INVALID,
+      return err_set(r->err, LODE_INVALID,
                         "the filter on the key %s has the unknown operator %s; known are $eq $ne $gt $gte $lt $lte $in $nin "
                         "$contains $not_contains",
-                        lode__quote(key, shown_key, sizeof shown_key), lode__quote(nodes[k].u.s, shown_op, sizeof shown_op));
+                        str_quote(key, shown_key, sizeof shown_key), str_quote(nodes[k].u.s, shown_op, sizeof shown_op));
     }
-    LODE__TRY(add_metadata_test(r, key, op, k + 1));
+    TRY(add_metadata_test(r, key, op, k + 1));
   }
   return LODE_OK;
 }
@@ -274,11 +274,11 @@ static lode_status read_condition(reader *r, lode_str key, uint32_t node) {
 static lode_status keep_regex(reader *r, lode_str pattern, const lode__regex **regex) {
   lode__filter *f = r->filter;
   if (f->n_regexes == MAX_REGEXES) {
-    return lode__fail(r->err, LODE_LIMIT, "the filter has more than %d regular expressions: write several as one, a|b",
+    return err_set(r->err, LODE_LIMIT, "the filter has more than %d regular expressions: write several as one, a|b",
                       MAX_REGEXES);
   }
-  if (!lode__grow(&f->regexes, &f->regexes_cap, f->n_regexes + 1, sizeof *f->regexes)) return lode__fail_nomem(r->err);
-  LODE__TRY(lode__regex_new(pattern, &f->regexes[f->n_regexes], r->err));
+  if (!mem_grow(&f->regexes, &f->regexes_cap, f->n_regexes + 1, sizeof *f->regexes)) return err_nomem(r->err);
+  TRY(lode__regex_new(pattern, &f->regexes[f->n_regexes], r->err));
   *regex = f->regexes[f->n_regexes++];
   return LODE_OK;
 }
@@ -287,23 +287,23 @@ static lode_status read_document_pair(reader *r, lode_str key, uint32_t node) {
   const operator_row *op = find_operator(document_operators, ROWS(document_operators), key);
   char shown[256];
   if (!op) {
-    return lode__fail(r->err, LODE_INVALID,
+    return err_set(r->err, LODE_INVALID,
                       "the document filter has the unknown operator %s; known are $contains $not_contains $regex $not_regex "
                       "$and $or $not",
-                      lode__quote(key, shown, sizeof shown));
+                      str_quote(key, shown, sizeof shown));
   }
-  if (r->json.nodes[node].type != LODE__JSON_STRING) {
-    return lode__fail(r->err, LODE_INVALID, "the document filter gives %.*s %s; it takes a string", (int)key.len, key.data,
+  if (r->json.nodes[node].type != JSON_NODE_STRING) {
+    return err_set(r->err, LODE_INVALID, "the document filter gives %.*s %s; it takes a string", (int)key.len, key.data,
                       type_name(r->json.nodes[node].type));
   }
-  LODE__TRY(count_clauses(r, 1));
+  TRY(count_clauses(r, 1));
   lode_str text = r->json.nodes[node].u.s;
   lode__test test = {.kind = op->kind, .negated = op->negated};
   if (op->kind == LODE__TEST_REGEX) {
-    LODE__TRY(keep_regex(r, text, &test.u.regex));
+    TRY(keep_regex(r, text, &test.u.regex));
   } else {
-    test.u.text = (lode_str){lode__arena_copy(&r->filter->arena, text.data, text.len), text.len};
-    if (!test.u.text.data) return lode__fail_nomem(r->err);
+    test.u.text = (lode_str){mem_arena_copy(&r->filter->arena, text.data, text.len), text.len};
+    if (!test.u.text.data) return err_nomem(r->err);
   }
   return add_test(r, test);
 }
@@ -312,12 +312,12 @@ static lode_status read_document_pair(reader *r, lode_str key, uint32_t node) {
 
 /* {"$and": [..]} and {"$or": [..]} */
 static lode_status read_list(reader *r, const frame *f, lode_str op, uint32_t node) {
-  const lode__json_node *list = &r->json.nodes[node];
-  if (list->type != LODE__JSON_ARRAY || list->u.count == 0) {
-    return lode__fail(r->err, LODE_INVALID, "the filter gives %.*s %s; it takes a list of at least one filter", (int)op.len,
-                      op.data, list->type == LODE__JSON_ARRAY ? "an empty list" : type_name(list->type));
+  const json_node *list = &r->json.nodes[node];
+  if (list->type != JSON_NODE_ARRAY || list->u.count == 0) {
+    return err_set(r->err, LODE_INVALID, "the filter gives %.*s %s; it takes a list of at least one filter", (int)op.len,
+                      op.data, list->type == JSON_NODE_ARRAY ? "an empty list" : type_name(list->type));
   }
-  bool is_and = lode__str_eq(op, LODE__LIT("$and"));
+  bool is_and = str_eq(op, STR_LIT("$and"));
   return push(r, (frame){.at = node + 1,
                          .end = list->next,
                          .document = f->document,
@@ -327,8 +327,8 @@ static lode_status read_list(reader *r, const frame *f, lode_str op, uint32_t no
 }
 
 static lode_status read_not(reader *r, const frame *f, uint32_t node) {
-  if (r->json.nodes[node].type != LODE__JSON_OBJECT) {
-    return lode__fail(r->err, LODE_INVALID, "the filter gives $not %s; it takes one filter, an object",
+  if (r->json.nodes[node].type != JSON_NODE_OBJECT) {
+    return err_set(r->err, LODE_INVALID, "the filter gives $not %s; it takes one filter, an object",
                       type_name(r->json.nodes[node].type));
   }
   return push_object(r, node, f->document, !f->negate, true);
@@ -336,20 +336,20 @@ static lode_status read_not(reader *r, const frame *f, uint32_t node) {
 
 static lode_status read_pair(reader *r, frame f, lode_str key, uint32_t node) {
   char shown[256];
-  if (lode__str_eq(key, LODE__LIT("$and")) || lode__str_eq(key, LODE__LIT("$or"))) return read_list(r, &f, key, node);
-  if (lode__str_eq(key, LODE__LIT("$not"))) return read_not(r, &f, node);
+  if (str_eq(key, STR_LIT("$and")) || str_eq(key, STR_LIT("$or"))) return read_list(r, &f, key, node);
+  if (str_eq(key, STR_LIT("$not"))) return read_not(r, &f, node);
   if (f.document) return read_document_pair(r, key, node);
-  if (lode__str_eq(key, LODE__LIT("#document"))) {
-    if (r->json.nodes[node].type == LODE__JSON_OBJECT) return push_object(r, node, true, f.negate, false);
-    return lode__fail(r->err, LODE_INVALID,
+  if (str_eq(key, STR_LIT("#document"))) {
+    if (r->json.nodes[node].type == JSON_NODE_OBJECT) return push_object(r, node, true, f.negate, false);
+    return err_set(r->err, LODE_INVALID,
                       "the filter gives #document %s; it takes a document filter as in {\"$contains\": \"text\"}",
                       type_name(r->json.nodes[node].type));
   }
   if (key.len && key.data[0] == '$') {
-    return lode__fail(r->err, LODE_INVALID,
+    return err_set(r->err, LODE_INVALID,
                       "the filter has %s where a key, $and, $or or $not is expected; operators stand below a key: {\"key\": "
                       "{\"$eq\": 1}}",
-                      lode__quote(key, shown, sizeof shown));
+                      str_quote(key, shown, sizeof shown));
   }
   return read_condition(r, key, node);
 }
@@ -357,15 +357,15 @@ static lode_status read_pair(reader *r, frame f, lode_str key, uint32_t node) {
 /* Reads the next child of the top frame. */
 static lode_status step(reader *r) {
   frame *f = &r->frames[r->n_frames - 1];
-  const lode__json_node *nodes = r->json.nodes;
+  const json_node *nodes = r->json.nodes;
   uint32_t at = f->at;
   if (f->object) {
     f->at = nodes[at + 1].next;
     return read_pair(r, *f, nodes[at].u.s, at + 1);
   }
   f->at = nodes[at].next;
-  if (nodes[at].type != LODE__JSON_OBJECT) {
-    return lode__fail(r->err, LODE_INVALID, "the filter has %s in the list of $and or $or; it takes filters (objects)",
+  if (nodes[at].type != JSON_NODE_OBJECT) {
+    return err_set(r->err, LODE_INVALID, "the filter has %s in the list of $and or $or; it takes filters (objects)",
                       type_name(nodes[at].type));
   }
   return push_object(r, at, f->document, f->negate, false);
@@ -373,22 +373,22 @@ static lode_status step(reader *r) {
 
 static lode_status read_text(reader *r, lode_str text, bool document) {
   const char *name = document ? "document filter" : "filter";
-  const lode__json_limits limits = {.max_nodes = JSON_NODES, .max_depth = 2 * (size_t)LODE_MAX_FILTER_DEPTH + 8};
+  const json_limits limits = {.max_nodes = JSON_NODES, .max_depth = 2 * (size_t)LODE_MAX_FILTER_DEPTH + 8};
   lode_error why;
   if (text.len > LODE_MAX_FILTER_BYTES) {
-    return lode__fail(r->err, LODE_LIMIT, "the %s is %zu bytes long, the limit is %u: ask in several parts", name, text.len,
+    return err_set(r->err, LODE_LIMIT, "the %s is %zu bytes long, the limit is %u: ask in several parts", name, text.len,
                       LODE_MAX_FILTER_BYTES);
   }
-  lode_status st = lode__json_parse(&r->json, text, &limits, &why);
-  if (st == LODE_NOMEM) return lode__fail_nomem(r->err);
-  if (st != LODE_OK) return lode__fail(r->err, st, "the %s is not usable: %s", name, why.text);
-  if (r->json.nodes[0].type != LODE__JSON_OBJECT) {
-    return lode__fail(r->err, LODE_INVALID, "the %s is %s; it must be an object", name, type_name(r->json.nodes[0].type));
+  lode_status st = json_parse(&r->json, text, &limits, &why);
+  if (st == LODE_NOMEM) return err_nomem(r->err);
+  if (st != LODE_OK) return err_set(r->err, st, "the %s is not usable: %s", name, why.text);
+  if (r->json.nodes[0].type != JSON_NODE_OBJECT) {
+    return err_set(r->err, LODE_INVALID, "the %s is %s; it must be an object", name, type_name(r->json.nodes[0].type));
   }
-  LODE__TRY(push_object(r, 0, document, false, false));
+  TRY(push_object(r, 0, document, false, false));
   while (r->n_frames) {
     const frame *f = &r->frames[r->n_frames - 1];
-    LODE__TRY(f->at < f->end ? step(r) : pop(r));
+    TRY(f->at < f->end ? step(r) : pop(r));
   }
   return LODE_OK;
 }
@@ -397,7 +397,7 @@ lode_status lode__filter_read(lode__filter *filter, lode__filter_tree *tree, lod
                               lode_error *err) {
   reader r = {.filter = filter, .tree = tree, .err = err};
   lode_status st = read_text(&r, text, document);
-  lode__json_release(&r.json);
-  lode__free(r.frames);
+  json_release(&r.json);
+  mem_free(r.frames);
   return st;
 }

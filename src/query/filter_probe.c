@@ -28,27 +28,27 @@ static bool add_set(lode__filter *f, const lode__test *test) {
 
 /* The range probe of a key whose bounds compare with the value; a new one if there is none. NULL: no room, or the key
  * is asked to be a number and a string at once. */
-static lode__probe *range_for(lode__filter *f, uint32_t key, const lode__value *value) {
+static lode__probe *range_for(lode__filter *f, uint32_t key, const meta_value *value) {
   for (size_t i = 0; i < f->n_probes; i++) {
     lode__probe *probe = &f->probes[i];
     if (probe->key.data != f->keys[key].data || probe->n_values) continue;
-    return lode__value_comparable(probe->has_low ? &probe->low : &probe->high, value) ? probe : NULL;
+    return meta_value_comparable(probe->has_low ? &probe->low : &probe->high, value) ? probe : NULL;
   }
   return new_probe(f, key);
 }
 
 static bool add_range(lode__filter *f, const lode__test *test) {
-  const lode__value *value = test->u.values.items;
+  const meta_value *value = test->u.values.items;
   bool open = test->kind == LODE__TEST_GT || test->kind == LODE__TEST_LT;
   lode__probe *probe = range_for(f, test->key, value);
   if (!probe) return false;
   if (test->kind == LODE__TEST_GT || test->kind == LODE__TEST_GTE) {
-    int c = probe->has_low ? lode__value_cmp(value, &probe->low) : 1;
+    int c = probe->has_low ? meta_value_cmp(value, &probe->low) : 1;
     if (c > 0) probe->low = *value, probe->low_open = open;
     if (c == 0) probe->low_open |= open;
     probe->has_low = true;
   } else {
-    int c = probe->has_high ? lode__value_cmp(value, &probe->high) : -1;
+    int c = probe->has_high ? meta_value_cmp(value, &probe->high) : -1;
     if (c < 0) probe->high = *value, probe->high_open = open;
     if (c == 0) probe->high_open |= open;
     probe->has_high = true;
@@ -70,27 +70,27 @@ static lode_status add_union(lode__filter *f, const lode__filter_tree *tree, con
   if (list->count == 1) add_set(f, first);
   lode__probe *probe = list->count > 1 ? new_probe(f, first->key) : NULL;
   if (!probe) return LODE_OK;
-  lode__value *values = lode__arena_alloc(&f->arena, n * sizeof *values);
-  if (!values) return lode__fail_nomem(err);
+  meta_value *values = mem_arena_alloc(&f->arena, n * sizeof *values);
+  if (!values) return err_nomem(err);
   probe->values = values;
   for (uint32_t c = list->last; c; c = tree->nodes[c].prev) {
     const lode__test *test = &tree->tests[tree->nodes[c].test];
     memcpy(values + probe->n_values, test->u.values.items, test->u.values.count * sizeof *values);
     probe->n_values += test->u.values.count;
   }
-  return lode__values_sort(values, &probe->n_values, err);
+  return meta_values_sort(values, &probe->n_values, err);
 }
 
 lode_status lode__filter_make_probes(lode__filter *f, const lode__filter_tree *tree, lode_error *err) {
-  f->probes = lode__arena_alloc(&f->arena, LODE__MAX_PROBES * sizeof *f->probes);
-  if (!f->probes) return lode__fail_nomem(err);
+  f->probes = mem_arena_alloc(&f->arena, LODE__MAX_PROBES * sizeof *f->probes);
+  if (!f->probes) return err_nomem(err);
   size_t used = 0, all = 0;
   for (uint32_t c = tree->root.last; c; c = tree->nodes[c].prev) {
     const lode__node *node = &tree->nodes[c];
     all++;
     if (node->kind == LODE__NODE_OR) {
       size_t before = f->n_probes;
-      LODE__TRY(add_union(f, tree, &node->children, err));
+      TRY(add_union(f, tree, &node->children, err));
       used += f->n_probes > before;
       continue;
     }

@@ -52,7 +52,7 @@ lode_status lode__fuse(const uint64_t *a, size_t na, double weight_a, const uint
                        lode__ranked *out, size_t *n, lode_error *err) {
   *n = 0;
   if (!is_weight(weight_a) || !is_weight(weight_b)) {
-    return lode__fail(err, LODE_INVALID, "the weights of a hybrid query are %g and %g; give numbers of at least 0", weight_a,
+    return err_set(err, LODE_INVALID, "the weights of a hybrid query are %g and %g; give numbers of at least 0", weight_a,
                       weight_b);
   }
   put_list(out, a, na, weight_a);

@@ -45,12 +45,12 @@ struct lode__regex_runner {
 
 static void *take(PCRE2_SIZE size, void *ctx) {
   (void)ctx;
-  return lode__alloc(size);
+  return mem_alloc(size);
 }
 
 static void give_back(void *p, void *ctx) {
   (void)ctx;
-  lode__free(p);
+  mem_free(p);
 }
 
 /* What a pattern has that would not work window by window, or NULL. A false alarm is harmless. */
@@ -75,27 +75,27 @@ static const char *unwelcome(lode_str p) {
 static lode_status check_pattern(lode_str pattern, lode_error *err) {
   char shown[256];
   if (pattern.len > LODE__REGEX_PATTERN_BYTES) {
-    return lode__fail(err, LODE_LIMIT, "the regular expression %s is %zu bytes long, the limit is %u",
-                      lode__quote(pattern, shown, sizeof shown), pattern.len, LODE__REGEX_PATTERN_BYTES);
+    return err_set(err, LODE_LIMIT, "the regular expression %s is %zu bytes long, the limit is %u",
+                      str_quote(pattern, shown, sizeof shown), pattern.len, LODE__REGEX_PATTERN_BYTES);
   }
-  if (!lode__utf8_valid(pattern.data, pattern.len)) {
-    return lode__fail(err, LODE_INVALID, "the regular expression %s is not valid UTF-8",
-                      lode__quote(pattern, shown, sizeof shown));
+  if (!utf8_valid(pattern.data, pattern.len)) {
+    return err_set(err, LODE_INVALID, "the regular expression %s is not valid UTF-8",
+                      str_quote(pattern, shown, sizeof shown));
   }
   const char *what = unwelcome(pattern);
   if (what) {
-    return lode__fail(err, LODE_INVALID, "the regular expression %s has %s, which filters do not allow; leave it out",
-                      lode__quote(pattern, shown, sizeof shown), what);
+    return err_set(err, LODE_INVALID, "the regular expression %s has %s, which filters do not allow; leave it out",
+                      str_quote(pattern, shown, sizeof shown), what);
   }
   return LODE_OK;
 }
 
 static lode_status fail_compile(lode_str pattern, int code, size_t offset, lode_error *err) {
   char shown[256], why[160];
-  if (code == PCRE2_ERROR_HEAP_FAILED) return lode__fail_nomem(err);
+  if (code == PCRE2_ERROR_HEAP_FAILED) return err_nomem(err);
   if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why) < 0) why[0] = '\0';
-  return lode__fail(err, LODE_INVALID, "the regular expression %s is wrong at byte %zu: %s",
-                    lode__quote(pattern, shown, sizeof shown), offset, why);
+  return err_set(err, LODE_INVALID, "the regular expression %s is wrong at byte %zu: %s",
+                    str_quote(pattern, shown, sizeof shown), offset, why);
 }
 
 lode_status lode__regex_new(lode_str pattern, lode__regex **regex, lode_error *err) {
@@ -107,10 +107,10 @@ lode_status lode__regex_new(lode_str pattern, lode__regex **regex, lode_error *e
   PCRE2_SIZE offset = 0;
   uint32_t options = 0;
   *regex = NULL;
-  LODE__GOTO(check_pattern(pattern, err));
+  TRY_GOTO(check_pattern(pattern, err));
   st = LODE_NOMEM;
-  size_t kept = pattern.len < 64 ? pattern.len : 64; /* lode__quote() shows no more than 60 */
-  r = lode__alloc_zero(1, sizeof *r + kept);
+  size_t kept = pattern.len < 64 ? pattern.len : 64; /* str_quote() shows no more than 60 */
+  r = mem_calloc(1, sizeof *r + kept);
   general = pcre2_general_context_create(take, give_back, NULL);
   if (!r || !general) goto done;
   context = pcre2_compile_context_create(general);
@@ -133,7 +133,7 @@ lode_status lode__regex_new(lode_str pattern, lode__regex **regex, lode_error *e
   r = NULL;
   st = LODE_OK;
 done:
-  if (st == LODE_NOMEM) lode__fail_nomem(err);
+  if (st == LODE_NOMEM) err_nomem(err);
   pcre2_compile_context_free(context);
   pcre2_general_context_free(general);
   lode__regex_free(r);
@@ -143,21 +143,21 @@ done:
 void lode__regex_free(lode__regex *regex) {
   if (!regex) return;
   pcre2_code_free(regex->code);
-  lode__free(regex);
+  mem_free(regex);
 }
 
 /* ---- Searching ---- */
 
 lode_status lode__regex_runner_new(lode__regex_runner **runner, lode_error *err) {
   *runner = NULL;
-  lode__regex_runner *r = lode__alloc_zero(1, sizeof *r);
-  if (!r) return lode__fail_nomem(err);
+  lode__regex_runner *r = mem_calloc(1, sizeof *r);
+  if (!r) return err_nomem(err);
   r->general = pcre2_general_context_create(take, give_back, NULL);
   if (r->general) r->context = pcre2_match_context_create(r->general);
   if (r->context) r->match = pcre2_match_data_create(1, r->general);
   if (!r->match) {
     lode__regex_runner_free(r);
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   pcre2_set_heap_limit(r->context, HEAP_KIB);
   r->allowed_ns = RUNNER_NS;
@@ -170,7 +170,7 @@ void lode__regex_runner_free(lode__regex_runner *runner) {
   pcre2_match_data_free(runner->match);
   pcre2_match_context_free(runner->context);
   pcre2_general_context_free(runner->general);
-  lode__free(runner);
+  mem_free(runner);
 }
 
 /* One call over the start positions [from, from + window), on the clock. */
@@ -179,29 +179,29 @@ static int search_window(lode__regex_runner *runner, const lode__regex *regex, l
   size_t last = text.len - from < window ? text.len : from + window - 1;
   pcre2_set_offset_limit(runner->context, last);
   pcre2_set_match_limit(runner->context, (uint32_t)(CALL_STEPS / window));
-  uint64_t begin = lode__os->now_ns();
+  uint64_t begin = os_api->now_ns();
   int rc = pcre2_match(regex->code, (PCRE2_SPTR)text.data, text.len, from, PCRE2_NO_UTF_CHECK | options, runner->match,
                        runner->context);
-  runner->spent_ns += lode__os->now_ns() - begin;
+  runner->spent_ns += os_api->now_ns() - begin;
   return rc;
 }
 
 static lode_status fail_search(const lode__regex *regex, int rc, lode_error *err) {
   char shown[256], why[160];
-  if (rc == PCRE2_ERROR_NOMEMORY) return lode__fail_nomem(err);
+  if (rc == PCRE2_ERROR_NOMEMORY) return err_nomem(err);
   if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why) < 0) why[0] = '\0';
-  return lode__fail(err, LODE_LIMIT,
+  return err_set(err, LODE_LIMIT,
                     "the regular expression %s takes too much work on a document (%s); write it without repeats inside "
                     "repeats, or narrow the search by other filters",
-                    lode__quote(regex->pattern, shown, sizeof shown), why);
+                    str_quote(regex->pattern, shown, sizeof shown), why);
 }
 
 static lode_status fail_time(const lode__regex *regex, const lode__regex_runner *runner, lode_error *err) {
   char shown[256];
-  return lode__fail(err, LODE_LIMIT,
+  return err_set(err, LODE_LIMIT,
                     "the regular expression %s took %.1f seconds, far more than such an amount of text should; write it "
                     "without repeats inside repeats, or narrow the search by other filters",
-                    lode__quote(regex->pattern, shown, sizeof shown), (double)runner->spent_ns / 1e9);
+                    str_quote(regex->pattern, shown, sizeof shown), (double)runner->spent_ns / 1e9);
 }
 
 static bool in_character(lode_str text, size_t at) {

@@ -38,8 +38,8 @@ static lode_status take_option(lode_store *s, lode_str option, lode_error *err) 
     if (take_number((lode_str){option.data + len, option.len - len}, known[i].into)) return LODE_OK;
     break;
   }
-  return lode__fail(err, LODE_INVALID, "the store's address has an option %s: shards=N, replicas=N and write_consistency=N are known",
-                    lode__quote(option, quoted, sizeof quoted));
+  return err_set(err, LODE_INVALID, "the store's address has an option %s: shards=N, replicas=N and write_consistency=N are known",
+                    str_quote(option, quoted, sizeof quoted));
 }
 
 static bool is_name(const char *text, size_t len) {
@@ -58,7 +58,7 @@ static bool is_host(const char *text, size_t len) {
 
 static const char *keep(lode_store *s, const char *head, const char *text, size_t len) {
   size_t head_len = strlen(head);
-  char *p = lode__arena_alloc(&s->arena, head_len + len + 1);
+  char *p = mem_arena_alloc(&s->arena, head_len + len + 1);
   if (!p) return NULL;
   memcpy(p, head, head_len);
   memcpy(p + head_len, text, len);
@@ -86,12 +86,12 @@ static lode_status take_hosts(lode_store *s, const char *scheme, const char *hos
     while (end < len && hosts[end] != ',') end++;
     bool has_port;
     if (!is_host(hosts + at, end - at) || !has_good_port(hosts + at, end - at, &has_port))
-      return lode__fail(err, LODE_INVALID, "the store's address must be qdrant://HOST:PORT, or several HOST:PORT with commas between them");
+      return err_set(err, LODE_INVALID, "the store's address must be qdrant://HOST:PORT, or several HOST:PORT with commas between them");
     if (s->n_bases == LODE__REMOTE_ADDRESSES)
-      return lode__fail(err, LODE_LIMIT, "the store's address names more than %d nodes", LODE__REMOTE_ADDRESSES);
+      return err_set(err, LODE_LIMIT, "the store's address names more than %d nodes", LODE__REMOTE_ADDRESSES);
     const char *base = keep(s, scheme, hosts + at, end - at);
     if (base && !has_port) base = keep(s, base, ":6333", 5);
-    if (!base) return lode__fail_nomem(err);
+    if (!base) return err_nomem(err);
     s->bases[s->n_bases++] = base;
     at = end + 1;
   }
@@ -103,55 +103,55 @@ static lode_status take_address(lode_store *s, const char *address, lode_error *
   const char *p = address + (tls ? 10 : 9), *end = p + strlen(p);
   const char *query = memchr(p, '?', (size_t)(end - p)), *stop = query ? query : end;
   const char *slash = memchr(p, '/', (size_t)(stop - p)), *hosts_end = slash ? slash : stop;
-  LODE__TRY(take_hosts(s, tls ? "https://" : "http://", p, (size_t)(hosts_end - p), err));
+  TRY(take_hosts(s, tls ? "https://" : "http://", p, (size_t)(hosts_end - p), err));
   s->prefix = "lode";
   if (slash && slash + 1 < stop) {
     if (!is_name(slash + 1, (size_t)(stop - slash - 1)))
-      return lode__fail(err, LODE_INVALID, "the name behind the / of the store's address may have 1 to 64 letters, digits, - and _");
-    if (!(s->prefix = keep(s, "", slash + 1, (size_t)(stop - slash - 1)))) return lode__fail_nomem(err);
+      return err_set(err, LODE_INVALID, "the name behind the / of the store's address may have 1 to 64 letters, digits, - and _");
+    if (!(s->prefix = keep(s, "", slash + 1, (size_t)(stop - slash - 1)))) return err_nomem(err);
   }
   for (const char *at = query; at && at < end;) {
     size_t len = strcspn(at + 1, "&");
-    LODE__TRY(take_option(s, (lode_str){at + 1, len}, err));
+    TRY(take_option(s, (lode_str){at + 1, len}, err));
     at += len + 1;
   }
   const char *key = getenv("LODE_QDRANT_API_KEY");
   if (!key || !*key) key = getenv("QDRANT_API_KEY");
-  if (key && *key && !(s->headers[0] = keep(s, "api-key: ", key, strlen(key)))) return lode__fail_nomem(err);
+  if (key && *key && !(s->headers[0] = keep(s, "api-key: ", key, strlen(key)))) return err_nomem(err);
   return LODE_OK;
 }
 
 /* ---- Connections ---- */
 
-static lode_status take_connection(lode_store *s, lode__http **http, lode_error *err) {
+static lode_status take_connection(lode_store *s, http_client **http, lode_error *err) {
   *http = NULL;
   pthread_mutex_lock(&s->lock);
   if (s->n_idle) *http = s->idle[--s->n_idle];
   pthread_mutex_unlock(&s->lock);
-  return *http ? LODE_OK : lode__http_new(http, err);
+  return *http ? LODE_OK : http_new(http, err);
 }
 
-static void give_connection(lode_store *s, lode__http *http) {
+static void give_connection(lode_store *s, http_client *http) {
   pthread_mutex_lock(&s->lock);
   if (s->n_idle < LODE__REMOTE_IDLE) {
     s->idle[s->n_idle++] = http;
     http = NULL;
   }
   pthread_mutex_unlock(&s->lock);
-  lode__http_free(http);
+  http_free(http);
 }
 
 /* ---- Requests ---- */
 
-lode__transport *lode__remote_transport = lode__http_send;
+lode__transport *lode__remote_transport = http_send;
 
 void lode__call_release(lode__call *call) {
-  lode__http_free(call->started);
-  lode__buf_release(&call->path);
-  lode__buf_release(&call->body);
-  lode__buf_release(&call->url);
-  lode__buf_release(&call->response.body);
-  lode__json_release(&call->answer);
+  http_free(call->started);
+  strbuf_release(&call->path);
+  strbuf_release(&call->body);
+  strbuf_release(&call->url);
+  strbuf_release(&call->response.body);
+  json_release(&call->answer);
   *call = (lode__call){0};
 }
 
@@ -163,7 +163,7 @@ void lode__call_path(lode__call *call, const char *format, ...) {
   va_end(ap);
   call->path.len = 0;
   if (n < 0 || (size_t)n >= sizeof text) call->path.failed = true;
-  else lode__buf_add(&call->path, text, (size_t)n);
+  else strbuf_add(&call->path, text, (size_t)n);
   call->body.len = 0;
 }
 
@@ -172,11 +172,11 @@ static void words_of(lode__call *call, char *text, size_t size) {
   lode_error unused;
   lode_str body = {call->response.body.data, call->response.body.len};
   snprintf(text, size, "status %ld", call->response.status);
-  if (!body.len || lode__json_parse(&call->answer, body, NULL, &unused) != LODE_OK) return;
-  uint32_t status = call->answer.nodes[0].type == LODE__JSON_OBJECT ? lode__json_get(&call->answer, 0, LODE__LIT("status")) : 0;
-  uint32_t error = status && call->answer.nodes[status].type == LODE__JSON_OBJECT
-                       ? lode__json_get(&call->answer, status, LODE__LIT("error")) : 0;
-  if (!error || call->answer.nodes[error].type != LODE__JSON_STRING) return;
+  if (!body.len || json_parse(&call->answer, body, NULL, &unused) != LODE_OK) return;
+  uint32_t status = call->answer.nodes[0].type == JSON_NODE_OBJECT ? json_get(&call->answer, 0, STR_LIT("status")) : 0;
+  uint32_t error = status && call->answer.nodes[status].type == JSON_NODE_OBJECT
+                       ? json_get(&call->answer, status, STR_LIT("error")) : 0;
+  if (!error || call->answer.nodes[error].type != JSON_NODE_STRING) return;
   lode_str s = call->answer.nodes[error].u.s;
   snprintf(text, size, "status %ld: %.*s", call->response.status, s.len > 300 ? 300 : (int)s.len, s.data);
 }
@@ -197,19 +197,19 @@ static lode_status understand(lode__call *call, lode_error *err) {
   long status = call->response.status;
   if (status < 200 || status > 299) {
     words_of(call, words, sizeof words);
-    if (is_full(call)) return lode__fail(err, LODE_FULL, "a disk of the cluster is full: make room there, then repeat the call; %s", words);
-    if (status == 404) return lode__fail(err, LODE_NOT_FOUND, "the cluster does not know it: %s", words);
+    if (is_full(call)) return err_set(err, LODE_FULL, "a disk of the cluster is full: make room there, then repeat the call; %s", words);
+    if (status == 404) return err_set(err, LODE_NOT_FOUND, "the cluster does not know it: %s", words);
     if (status == 401 || status == 403)
-      return lode__fail(err, LODE_REFUSED, "the cluster refuses the key (LODE_QDRANT_API_KEY): %s", words);
-    return lode__fail(err, is_passing(status) ? LODE_IO : LODE_REFUSED, "the cluster answered: %s", words);
+      return err_set(err, LODE_REFUSED, "the cluster refuses the key (LODE_QDRANT_API_KEY): %s", words);
+    return err_set(err, is_passing(status) ? LODE_IO : LODE_REFUSED, "the cluster answered: %s", words);
   }
   lode_str body = {call->response.body.data ? call->response.body.data : "", call->response.body.len};
   lode_error why;
-  lode_status st = lode__json_parse(&call->answer, body, NULL, &why);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
-  call->result = st == LODE_OK && call->answer.nodes[0].type == LODE__JSON_OBJECT
-                     ? lode__json_get(&call->answer, 0, LODE__LIT("result")) : 0;
-  if (!call->result) return lode__fail(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%s)", st != LODE_OK ? why.text : "no result");
+  lode_status st = json_parse(&call->answer, body, NULL, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
+  call->result = st == LODE_OK && call->answer.nodes[0].type == JSON_NODE_OBJECT
+                     ? json_get(&call->answer, 0, STR_LIT("result")) : 0;
+  if (!call->result) return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%s)", st != LODE_OK ? why.text : "no result");
   return LODE_OK;
 }
 
@@ -219,12 +219,12 @@ static bool go_on(void *ctx) {
 }
 
 /* Points into the call. `last`: there is no other address to turn to. */
-static lode__http_request make_request(const lode_store *s, size_t base, bool last, const char *method, lode__call *call) {
+static http_request make_request(const lode_store *s, size_t base, bool last, const char *method, lode__call *call) {
   call->url.len = 0;
-  lode__buf_adds(&call->url, s->bases[base]);
-  lode__buf_add(&call->url, call->path.data, call->path.len);
-  lode__buf_addc(&call->url, '\0');
-  return (lode__http_request){
+  strbuf_addstr(&call->url, s->bases[base]);
+  strbuf_add(&call->url, call->path.data, call->path.len);
+  strbuf_addch(&call->url, '\0');
+  return (http_request){
       .method = method,
       .url = call->url.data,
       .headers = s->headers,
@@ -239,13 +239,13 @@ static lode__http_request make_request(const lode_store *s, size_t base, bool la
 static bool is_made(const lode__call *call) { return !call->path.failed && !call->body.failed && !call->url.failed; }
 
 /* One round over the addresses, from the one that answered last. */
-static lode_status try_addresses(lode_store *s, lode__http *http, const char *method, lode__call *call, lode_error *err) {
+static lode_status try_addresses(lode_store *s, http_client *http, const char *method, lode__call *call, lode_error *err) {
   lode_status st = LODE_IO;
   size_t first = atomic_load_explicit(&s->base, memory_order_relaxed);
   for (size_t i = 0; i < s->n_bases; i++) {
     size_t base = (first + i) % s->n_bases;
-    lode__http_request request = make_request(s, base, i + 1 == s->n_bases, method, call);
-    if (!is_made(call)) return lode__fail_nomem(err);
+    http_request request = make_request(s, base, i + 1 == s->n_bases, method, call);
+    if (!is_made(call)) return err_nomem(err);
     st = lode__remote_transport(http, &request, &call->response, err);
     if (st == LODE_OK) {
       atomic_store_explicit(&s->base, base, memory_order_relaxed);
@@ -259,27 +259,27 @@ static lode_status try_addresses(lode_store *s, lode__http *http, const char *me
 
 void lode__call_start(lode_store *s, const char *method, lode__call *call) {
   lode_error unused;
-  lode__http *http;
+  http_client *http;
   call->base = atomic_load_explicit(&s->base, memory_order_relaxed);
-  lode__http_request request = make_request(s, call->base, s->n_bases == 1, method, call);
-  if (!is_made(call) || lode__remote_transport != lode__http_send || take_connection(s, &http, &unused) != LODE_OK) return;
-  if (lode__http_begin(http, &request, &call->response, &unused) == LODE_OK) call->started = http;
+  http_request request = make_request(s, call->base, s->n_bases == 1, method, call);
+  if (!is_made(call) || lode__remote_transport != http_send || take_connection(s, &http, &unused) != LODE_OK) return;
+  if (http_begin(http, &request, &call->response, &unused) == LODE_OK) call->started = http;
   else give_connection(s, http);
 }
 
 void lode__call_push(lode__call *call) {
-  if (call->started) lode__http_push(call->started);
+  if (call->started) http_pump(call->started);
 }
 
 lode_status lode__call_send(lode_store *s, const char *method, lode__call *call, lode_error *err) {
-  uint64_t until = lode__os->now_ns() + (uint64_t)s->options->busy_ms * 1000000, wait = FIRST_WAIT_MS;
-  lode__http *http = call->started;
+  uint64_t until = os_api->now_ns() + (uint64_t)s->options->busy_ms * 1000000, wait = FIRST_WAIT_MS;
+  http_client *http = call->started;
   lode_status st;
   bool started = http != NULL;
   call->started = NULL;
-  if (!http) LODE__TRY(take_connection(s, &http, err));
+  if (!http) TRY(take_connection(s, &http, err));
   for (;;) {
-    st = started ? lode__http_end(http, err) : try_addresses(s, http, method, call, err);
+    st = started ? http_finish(http, err) : try_addresses(s, http, method, call, err);
     bool passing = st == LODE_IO || (st == LODE_OK && is_passing(call->response.status) && !is_full(call));
     bool at_once = started && passing && (st == LODE_IO || s->n_bases > 1); /* who is busy, and alone, is given time */
     started = false;
@@ -288,10 +288,10 @@ lode_status lode__call_send(lode_store *s, const char *method, lode__call *call,
       atomic_compare_exchange_strong(&s->base, &base, (base + 1) % s->n_bases);
       continue;
     }
-    uint64_t now = lode__os->now_ns(), asked = (uint64_t)call->response.retry_after_s * 1000;
+    uint64_t now = os_api->now_ns(), asked = (uint64_t)call->response.retry_after_s * 1000;
     if (asked > wait) wait = asked;
     if (!passing || now + wait * 1000000 > until) break;
-    lode__os->sleep_us(wait * 1000);
+    os_api->sleep_us(wait * 1000);
     wait = wait * 2 > LONGEST_WAIT_MS ? LONGEST_WAIT_MS : wait * 2;
   }
   if (st == LODE_OK) st = understand(call, err);
@@ -301,7 +301,7 @@ lode_status lode__call_send(lode_store *s, const char *method, lode__call *call,
 
 uint64_t lode__remote_tick(lode_store *s, size_t n) {
   /* Microseconds since 2025, times 8 */
-  uint64_t wall = lode__os_wall_ms(), start = 1735689600000u;
+  uint64_t wall = os_wall_ms(), start = 1735689600000u;
   uint64_t now = wall > start ? (wall - start) * 8000 : 0, last = atomic_load(&s->clock), first;
   do {
     first = now > last ? now : last + 1;
@@ -318,13 +318,13 @@ static lode_status open_registry(lode_store *s, bool create, lode_error *err) {
   st = lode__call_send(s, "GET", &call, err);
   if (st != LODE_NOT_FOUND) goto done;
   if (!create) {
-    st = lode__fail(err, LODE_NOT_FOUND, "there is no store %s in this cluster: `lode db create` makes it", s->prefix);
+    st = err_set(err, LODE_NOT_FOUND, "there is no store %s in this cluster: `lode db create` makes it", s->prefix);
     goto done;
   }
-  lode__buf_adds(&call.body, "{\"vectors\":{},\"on_disk_payload\":false");
-  if (s->replicas) lode__buf_addf(&call.body, ",\"replication_factor\":%u", s->replicas);
-  if (s->write_consistency) lode__buf_addf(&call.body, ",\"write_consistency_factor\":%u", s->write_consistency);
-  lode__buf_adds(&call.body, "}");
+  strbuf_addstr(&call.body, "{\"vectors\":{},\"on_disk_payload\":false");
+  if (s->replicas) strbuf_addf(&call.body, ",\"replication_factor\":%u", s->replicas);
+  if (s->write_consistency) strbuf_addf(&call.body, ",\"write_consistency_factor\":%u", s->write_consistency);
+  strbuf_addstr(&call.body, "}");
   st = lode__call_send(s, "PUT", &call, err);
   if (st == LODE_REFUSED) { /* somebody else made it meanwhile */
     lode__call_path(&call, "/collections/%s-registry", s->prefix);
@@ -339,18 +339,18 @@ lode_status lode__remote_open(const char *address, const lode_open_options *opti
   static const lode_open_options defaults;
   lode_status st;
   *out = NULL;
-  lode_store *s = lode__alloc_zero(1, sizeof *s);
-  if (!s) return lode__fail_nomem(err);
+  lode_store *s = mem_calloc(1, sizeof *s);
+  if (!s) return err_nomem(err);
   s->engine = &lode__remote_engine;
   s->filled = options ? *options : defaults;
   s->options = &s->filled;
   if (!s->filled.busy_ms) s->filled.busy_ms = DEFAULT_BUSY_MS;
   if (!s->filled.memory_bytes) s->filled.memory_bytes = (uint64_t)256 << 20;
   if (!s->filled.max_document_bytes) s->filled.max_document_bytes = (uint64_t)64 << 20;
-  lode__arena_init(&s->arena, 0);
+  mem_arena_init(&s->arena, 0);
   (void)pthread_mutex_init(&s->lock, NULL);
-  LODE__GOTO(take_address(s, address, err));
-  LODE__GOTO(open_registry(s, s->filled.create, err));
+  TRY_GOTO(take_address(s, address, err));
+  TRY_GOTO(open_registry(s, s->filled.create, err));
   *out = s;
 done:
   if (st != LODE_OK) lode__remote_close(s);
@@ -358,8 +358,8 @@ done:
 }
 
 void lode__remote_close(lode_store *s) {
-  for (size_t i = 0; i < s->n_idle; i++) lode__http_free(s->idle[i]);
+  for (size_t i = 0; i < s->n_idle; i++) http_free(s->idle[i]);
   (void)pthread_mutex_destroy(&s->lock);
-  lode__arena_release(&s->arena);
-  lode__free(s);
+  mem_arena_release(&s->arena);
+  mem_free(s);
 }

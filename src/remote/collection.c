@@ -17,21 +17,21 @@ void lode__remote_path(lode__call *call, const lode_store *s, const lode__remote
   else lode__call_path(call, "/collections/%s-%llx-%u%s", s->prefix, (unsigned long long)k->uid, k->generation, text);
 }
 
-static void put_collection(lode__buf *out, const lode__remote_kind *k) {
-  lode__buf_adds(out, "{\"vectors\":{");
-  if (k->fit.dim) lode__buf_addf(out, "\"v\":{\"size\":%u,\"distance\":\"%s\"}", k->fit.dim, distances[k->metric]);
-  lode__buf_adds(out, "},\"sparse_vectors\":{\"t\":{\"modifier\":\"idf\"}},\"on_disk_payload\":true");
-  if (k->fit.dim) lode__buf_adds(out, ",\"quantization_config\":{\"scalar\":{\"type\":\"int8\",\"always_ram\":true}}");
-  if (k->shards) lode__buf_addf(out, ",\"shard_number\":%u", k->shards);
-  if (k->replicas) lode__buf_addf(out, ",\"replication_factor\":%u", k->replicas);
-  if (k->write_consistency) lode__buf_addf(out, ",\"write_consistency_factor\":%u", k->write_consistency);
-  lode__buf_addc(out, '}');
+static void put_collection(strbuf *out, const lode__remote_kind *k) {
+  strbuf_addstr(out, "{\"vectors\":{");
+  if (k->fit.dim) strbuf_addf(out, "\"v\":{\"size\":%u,\"distance\":\"%s\"}", k->fit.dim, distances[k->metric]);
+  strbuf_addstr(out, "},\"sparse_vectors\":{\"t\":{\"modifier\":\"idf\"}},\"on_disk_payload\":true");
+  if (k->fit.dim) strbuf_addstr(out, ",\"quantization_config\":{\"scalar\":{\"type\":\"int8\",\"always_ram\":true}}");
+  if (k->shards) strbuf_addf(out, ",\"shard_number\":%u", k->shards);
+  if (k->replicas) strbuf_addf(out, ",\"replication_factor\":%u", k->replicas);
+  if (k->write_consistency) strbuf_addf(out, ",\"write_consistency_factor\":%u", k->write_consistency);
+  strbuf_addch(out, '}');
 }
 
 static lode_status make_index(lode_store *s, const lode__remote_kind *k, const char *field, const char *schema, lode_error *err) {
   lode__call call = {0};
   lode__remote_path(&call, s, k, "/index?wait=true");
-  lode__buf_addf(&call.body, "{\"field_name\":\"%s\",\"field_schema\":\"%s\"}", field, schema);
+  strbuf_addf(&call.body, "{\"field_name\":\"%s\",\"field_schema\":\"%s\"}", field, schema);
   lode_status st = lode__call_send(s, "PUT", &call, err);
   lode__call_release(&call);
   return st;
@@ -67,43 +67,43 @@ lode_status lode__remote_index(lode_collection *c, const lode__remote_kind *k, c
     known = strcmp(c->indexed.data + at, field) == 0;
   pthread_mutex_unlock(&c->lock);
   if (known) return LODE_OK;
-  LODE__TRY(make_index(c->store, k, field, schema, err));
+  TRY(make_index(c->store, k, field, schema, err));
   pthread_mutex_lock(&c->lock);
-  lode__buf_add(&c->indexed, field, len);
+  strbuf_add(&c->indexed, field, len);
   pthread_mutex_unlock(&c->lock);
   return LODE_OK;
 }
 
 /* ---- Handles ---- */
 
-static bool copy_kind(lode__arena *arena, const lode__remote_kind *from, lode__remote_kind *to) {
+static bool copy_kind(mem_arena *arena, const lode__remote_kind *from, lode__remote_kind *to) {
   lode_str *strings[] = {&to->name, &to->metadata, &to->counters, &to->fit.embedder, &to->lock};
   *to = *from;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
-    if (strings[i]->data && !(strings[i]->data = lode__arena_copy(arena, strings[i]->data, strings[i]->len))) return false;
+    if (strings[i]->data && !(strings[i]->data = mem_arena_copy(arena, strings[i]->data, strings[i]->len))) return false;
   return true;
 }
 
 lode_status lode__remote_remember(lode_collection *c, const lode__remote_kind *k, lode_error *err) {
-  lode__arena arena;
+  mem_arena arena;
   lode__remote_kind copy;
-  lode__arena_init(&arena, 0);
+  mem_arena_init(&arena, 0);
   if (!copy_kind(&arena, k, &copy)) {
-    lode__arena_release(&arena);
-    return lode__fail_nomem(err);
+    mem_arena_release(&arena);
+    return err_nomem(err);
   }
   pthread_mutex_lock(&c->lock);
   if (c->kind.generation != copy.generation) c->indexed.len = 0;
-  lode__arena old = c->arena;
+  mem_arena old = c->arena;
   c->arena = arena;
   c->kind = copy;
   pthread_mutex_unlock(&c->lock);
-  lode__arena_release(&old);
+  mem_arena_release(&old);
   return LODE_OK;
 }
 
 static lode_status dropped(lode_error *err) {
-  return lode__fail(err, LODE_NOT_FOUND, "the collection was dropped: open it again, or make it anew");
+  return err_set(err, LODE_NOT_FOUND, "the collection was dropped: open it again, or make it anew");
 }
 
 /* Finds the entry with this number, whatever its name is now. */
@@ -120,25 +120,25 @@ static lode_status find_uid(void *ctx, const lode__remote_kind *k, lode_error *e
   return lode__remote_remember(f->c, k, err);
 }
 
-lode_status lode__remote_kind_of(lode_collection *c, bool fresh, lode__arena *arena, lode__remote_kind *kind, lode_error *err) {
+lode_status lode__remote_kind_of(lode_collection *c, bool fresh, mem_arena *arena, lode__remote_kind *kind, lode_error *err) {
   if (fresh) {
     finding f = {c->uid, c, false};
-    LODE__TRY(lode__registry_each(c->store, find_uid, &f, err));
+    TRY(lode__registry_each(c->store, find_uid, &f, err));
     if (!f.found) return dropped(err);
   }
   pthread_mutex_lock(&c->lock);
   bool copied = copy_kind(arena, &c->kind, kind);
   pthread_mutex_unlock(&c->lock);
-  return copied ? LODE_OK : lode__fail_nomem(err);
+  return copied ? LODE_OK : err_nomem(err);
 }
 
 static lode_status set_embedder(lode_store *s, const lode__remote_kind *k, lode_error *err) {
-  lode__buf fields = {0};
-  lode__buf_adds(&fields, "\"embedder\":");
-  lode__json_put_string(&fields, k->fit.embedder);
-  lode__buf_addf(&fields, ",\"embedder_dim\":%u", k->fit.embedder_dim);
-  lode_status st = fields.failed ? lode__fail_nomem(err) : lode__registry_change(s, k->name, NULL, (lode_str){fields.data, fields.len}, err);
-  lode__buf_release(&fields);
+  strbuf fields = {0};
+  strbuf_addstr(&fields, "\"embedder\":");
+  json_put_string(&fields, k->fit.embedder);
+  strbuf_addf(&fields, ",\"embedder_dim\":%u", k->fit.embedder_dim);
+  lode_status st = fields.failed ? err_nomem(err) : lode__registry_change(s, k->name, NULL, (lode_str){fields.data, fields.len}, err);
+  strbuf_release(&fields);
   return st;
 }
 
@@ -147,45 +147,45 @@ lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lod
   static const lode_collection_options none;
   const lode_collection_options *o = options ? options : &none;
   lode__remote_kind k;
-  lode__arena arena;
-  lode__buf counters = {0};
+  mem_arena arena;
+  strbuf counters = {0};
   lode_collection *c = NULL;
   lode_status st;
   bool found;
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
-  lode__arena_init(&arena, 0);
-  LODE__GOTO(lode__check_name(name, "the name of the collection", err));
-  LODE__GOTO(lode__check_collection_options(o, err));
-  LODE__GOTO(lode__registry_load(s, name, &arena, &k, &found, err));
+  mem_arena_init(&arena, 0);
+  TRY_GOTO(lode__check_name(name, "the name of the collection", err));
+  TRY_GOTO(lode__check_collection_options(o, err));
+  TRY_GOTO(lode__registry_load(s, name, &arena, &k, &found, err));
   if (found && k.fit.dim && k.spare && !s->options->read_only) { /* old readers are still being sent on: no writes before that */
-    LODE__GOTO(lode__remote_settle(s, name, &arena, &k, err));
+    TRY_GOTO(lode__remote_settle(s, name, &arena, &k, err));
   }
   if (found && o->create && o->must_create) {
     char quoted[256];
-    st = lode__fail(err, LODE_EXISTS, "there is a collection %s already", lode__quote(name, quoted, sizeof quoted));
+    st = err_set(err, LODE_EXISTS, "there is a collection %s already", str_quote(name, quoted, sizeof quoted));
     goto done;
   }
   if (!found && !o->create) {
     char quoted[256];
-    st = lode__fail(err, LODE_NOT_FOUND, "there is no collection %s in this store", lode__quote(name, quoted, sizeof quoted));
+    st = err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
     goto done;
   }
   if (!found) {
     if (s->options->read_only) {
-      st = lode__fail(err, LODE_READONLY, "the store is open for reading only: open it without read_only to make collections");
+      st = err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to make collections");
       goto done;
     }
     if (o->n_counters) {
-      lode__buf_addc(&counters, '[');
+      strbuf_addch(&counters, '[');
       for (size_t i = 0; i < o->n_counters; i++) {
-        if (i) lode__buf_addc(&counters, ',');
-        lode__json_put_string(&counters, o->counters[i]);
+        if (i) strbuf_addch(&counters, ',');
+        json_put_string(&counters, o->counters[i]);
       }
-      lode__buf_addc(&counters, ']');
+      strbuf_addch(&counters, ']');
     }
     k = (lode__remote_kind){
-        .uid = (lode__random() >> 2) | 1,
+        .uid = (rand_u64() >> 2) | 1,
         .generation = 1,
         .metric = o->metric,
         .fit = {.embedder = o->embedder, .embedder_dim = o->embedder_dim, .dim = 0},
@@ -197,14 +197,14 @@ lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lod
         .write_consistency = o->write_consistency ? o->write_consistency : s->write_consistency,
     };
     if (counters.failed) {
-      st = lode__fail_nomem(err);
+      st = err_nomem(err);
       goto done;
     }
-    LODE__GOTO(lode__remote_make(s, &k, err));
-    LODE__GOTO(lode__registry_add(s, &k, err));
+    TRY_GOTO(lode__remote_make(s, &k, err));
+    TRY_GOTO(lode__registry_add(s, &k, err));
     lode__remote_kind mine = k;
-    LODE__GOTO(lode__registry_load(s, name, &arena, &k, &found, err)); /* who won? */
-    if (!found || k.uid != mine.uid) LODE__GOTO(lode__remote_unmake(s, &mine, err));
+    TRY_GOTO(lode__registry_load(s, name, &arena, &k, &found, err)); /* who won? */
+    if (!found || k.uid != mine.uid) TRY_GOTO(lode__remote_unmake(s, &mine, err));
     if (!found) {
       st = dropped(err);
       goto done;
@@ -212,11 +212,11 @@ lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lod
   } else if (!k.fit.embedder.data && o->embedder.data && !s->options->read_only) {
     k.fit.embedder = o->embedder;
     k.fit.embedder_dim = o->embedder_dim;
-    LODE__GOTO(set_embedder(s, &k, err));
+    TRY_GOTO(set_embedder(s, &k, err));
   }
-  c = lode__alloc_zero(1, sizeof *c + (o->embedder.data ? o->embedder.len : 0));
+  c = mem_calloc(1, sizeof *c + (o->embedder.data ? o->embedder.len : 0));
   if (!c) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   c->engine = s->engine;
@@ -228,100 +228,100 @@ lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lod
     c->fit.embedder = (lode_str){(const char *)(c + 1), o->embedder.len};
   }
   (void)pthread_mutex_init(&c->lock, NULL);
-  lode__arena_init(&c->arena, 0);
-  LODE__GOTO(lode__remote_remember(c, &k, err));
+  mem_arena_init(&c->arena, 0);
+  TRY_GOTO(lode__remote_remember(c, &k, err));
   *out = c;
   c = NULL;
 done:
   lode__remote_collection_close(c);
-  lode__arena_release(&arena);
-  lode__buf_release(&counters);
+  mem_arena_release(&arena);
+  strbuf_release(&counters);
   return st;
 }
 
 void lode__remote_collection_close(lode_collection *c) {
   if (!c) return;
   (void)pthread_mutex_destroy(&c->lock);
-  lode__arena_release(&c->arena);
-  lode__buf_release(&c->indexed);
-  lode__free(c);
+  mem_arena_release(&c->arena);
+  strbuf_release(&c->indexed);
+  mem_free(c);
 }
 
 /* ---- Changes ---- */
 
-static lode_status load_known(lode_store *s, lode_str name, lode__arena *arena, lode__remote_kind *k, lode_error *err) {
+static lode_status load_known(lode_store *s, lode_str name, mem_arena *arena, lode__remote_kind *k, lode_error *err) {
   char quoted[256];
   bool found;
-  if (s->options->read_only) return lode__fail(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
-  LODE__TRY(lode__check_name(name, "the name of the collection", err));
-  LODE__TRY(lode__registry_load(s, name, arena, k, &found, err));
+  if (s->options->read_only) return err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
+  TRY(lode__check_name(name, "the name of the collection", err));
+  TRY(lode__registry_load(s, name, arena, k, &found, err));
   if (found) return LODE_OK;
-  return lode__fail(err, LODE_NOT_FOUND, "there is no collection %s in this store", lode__quote(name, quoted, sizeof quoted));
+  return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status lode__remote_collection_rename(lode_store *s, lode_str name, lode_str new_name, lode_error *err) {
   lode__remote_kind k, other;
   lode__registry_lock lock = {0};
-  lode__arena arena;
+  mem_arena arena;
   lode_error unused;
   lode_status st;
   bool found, locked = false;
-  lode__error_clear(err);
-  lode__arena_init(&arena, 0);
-  LODE__GOTO(lode__check_name(new_name, "the new name of the collection", err));
-  LODE__GOTO(load_known(s, name, &arena, &k, err));
-  if (lode__str_eq(name, new_name)) goto done;
-  LODE__GOTO(lode__registry_load(s, new_name, &arena, &other, &found, err));
+  err_clear(err);
+  mem_arena_init(&arena, 0);
+  TRY_GOTO(lode__check_name(new_name, "the new name of the collection", err));
+  TRY_GOTO(load_known(s, name, &arena, &k, err));
+  if (str_eq(name, new_name)) goto done;
+  TRY_GOTO(lode__registry_load(s, new_name, &arena, &other, &found, err));
   if (found) {
     char quoted[256];
-    st = lode__fail(err, LODE_EXISTS, "there is a collection %s already", lode__quote(new_name, quoted, sizeof quoted));
+    st = err_set(err, LODE_EXISTS, "there is a collection %s already", str_quote(new_name, quoted, sizeof quoted));
     goto done;
   }
-  LODE__GOTO(lode__registry_lock_take(s, name, &lock, &arena, &k, err));
+  TRY_GOTO(lode__registry_lock_take(s, name, &lock, &arena, &k, err));
   locked = true;
-  LODE__GOTO(lode__remote_tidy(s, &k, err));
+  TRY_GOTO(lode__remote_tidy(s, &k, err));
   k.name = new_name;
-  LODE__GOTO(lode__registry_rename(s, &k, name, err));
+  TRY_GOTO(lode__registry_rename(s, &k, name, err));
   locked = false;
 done:
   if (locked) (void)lode__registry_lock_give(s, name, &lock, &unused);
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   return st;
 }
 
 lode_status lode__remote_collection_set_metadata(lode_store *s, lode_str name, lode_str metadata, lode_error *err) {
   lode__remote_kind k;
-  lode__arena arena;
-  lode__buf fields = {0};
+  mem_arena arena;
+  strbuf fields = {0};
   lode_status st;
-  lode__error_clear(err);
-  lode__arena_init(&arena, 0);
-  LODE__GOTO(lode__check_object(metadata, "the collection's metadata", err));
-  LODE__GOTO(load_known(s, name, &arena, &k, err));
-  lode__buf_adds(&fields, "\"metadata\":");
-  if (metadata.data) lode__json_put_string(&fields, metadata);
-  else lode__buf_adds(&fields, "null");
-  st = fields.failed ? lode__fail_nomem(err) : lode__registry_change(s, name, NULL, (lode_str){fields.data, fields.len}, err);
+  err_clear(err);
+  mem_arena_init(&arena, 0);
+  TRY_GOTO(lode__check_object(metadata, "the collection's metadata", err));
+  TRY_GOTO(load_known(s, name, &arena, &k, err));
+  strbuf_addstr(&fields, "\"metadata\":");
+  if (metadata.data) json_put_string(&fields, metadata);
+  else strbuf_addstr(&fields, "null");
+  st = fields.failed ? err_nomem(err) : lode__registry_change(s, name, NULL, (lode_str){fields.data, fields.len}, err);
 done:
-  lode__buf_release(&fields);
-  lode__arena_release(&arena);
+  strbuf_release(&fields);
+  mem_arena_release(&arena);
   return st;
 }
 
 lode_status lode__remote_collection_drop(lode_store *s, lode_str name, lode_error *err) {
   lode__remote_kind k;
   lode__registry_lock lock;
-  lode__arena arena;
+  mem_arena arena;
   lode_status st;
-  lode__error_clear(err);
-  lode__arena_init(&arena, 0);
-  LODE__GOTO(load_known(s, name, &arena, &k, err));
-  LODE__GOTO(lode__registry_lock_take(s, name, &lock, &arena, &k, err));
-  LODE__GOTO(lode__registry_remove(s, name, err));
-  LODE__GOTO(lode__remote_tidy(s, &k, err));
+  err_clear(err);
+  mem_arena_init(&arena, 0);
+  TRY_GOTO(load_known(s, name, &arena, &k, err));
+  TRY_GOTO(lode__registry_lock_take(s, name, &lock, &arena, &k, err));
+  TRY_GOTO(lode__registry_remove(s, name, err));
+  TRY_GOTO(lode__remote_tidy(s, &k, err));
   st = lode__remote_unmake(s, &k, err);
 done:
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   return st;
 }
 
@@ -333,14 +333,14 @@ typedef struct listing {
 } listing;
 
 static uint64_t count_in(const lode__call *call) {
-  uint32_t node = call->answer.nodes[call->result].type == LODE__JSON_OBJECT ? lode__json_get(&call->answer, call->result, LODE__LIT("count")) : 0;
-  return node && call->answer.nodes[node].type == LODE__JSON_INT && call->answer.nodes[node].u.i > 0 ? (uint64_t)call->answer.nodes[node].u.i : 0;
+  uint32_t node = call->answer.nodes[call->result].type == JSON_NODE_OBJECT ? json_get(&call->answer, call->result, STR_LIT("count")) : 0;
+  return node && call->answer.nodes[node].type == JSON_NODE_INT && call->answer.nodes[node].u.i > 0 ? (uint64_t)call->answer.nodes[node].u.i : 0;
 }
 
 static lode_status count_points(lode_store *s, const lode__remote_kind *k, bool pending, uint64_t *count, lode_error *err) {
   lode__call call = {0};
   lode__remote_path(&call, s, k, "/points/count");
-  lode__buf_addf(&call.body, "{\"exact\":true%s}", pending ? ",\"filter\":{\"must\":[{\"key\":\"p\",\"match\":{\"value\":true}}]}" : "");
+  strbuf_addf(&call.body, "{\"exact\":true%s}", pending ? ",\"filter\":{\"must\":[{\"key\":\"p\",\"match\":{\"value\":true}}]}" : "");
   lode_status st = lode__call_send(s, "POST", &call, err);
   *count = st == LODE_OK ? count_in(&call) : 0;
   lode__call_release(&call);
@@ -348,7 +348,7 @@ static lode_status count_points(lode_store *s, const lode__remote_kind *k, bool 
 }
 
 lode_status lode__remote_counts(lode_store *s, const lode__remote_kind *k, uint64_t *records, uint64_t *pending, lode_error *err) {
-  LODE__TRY(count_points(s, k, false, records, err));
+  TRY(count_points(s, k, false, records, err));
   return pending ? count_points(s, k, true, pending, err) : LODE_OK;
 }
 
@@ -369,14 +369,14 @@ static lode_status add_info(void *ctx, const lode__remote_kind *k, lode_error *e
 }
 
 static int by_name(const void *a, const void *b) {
-  return lode__str_cmp(((const lode_collection_info *)a)->name, ((const lode_collection_info *)b)->name);
+  return str_cmp(((const lode_collection_info *)a)->name, ((const lode_collection_info *)b)->name);
 }
 
 lode_status lode__remote_collections(lode_store *s, lode_collection_list **out, lode_error *err) {
   listing l = {.store = s};
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
-  LODE__TRY(lode__collection_list_new(&l.list, err));
+  TRY(lode__collection_list_new(&l.list, err));
   lode_status st = lode__registry_each(s, add_info, &l, err);
   if (st == LODE_OK) {
     if (l.list->n) qsort(l.list->infos, l.list->n, sizeof *l.list->infos, by_name);

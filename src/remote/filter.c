@@ -11,8 +11,8 @@ enum { MOST_VALUES = 100000 };
 
 lode_status lode__remote_select_init(lode__remote_select *s, lode_collection *c, const lode_selection *what, lode_error *err) {
   *s = (lode__remote_select){.c = c, .what = what};
-  LODE__TRY(lode__check_selection(what, err));
-  LODE__TRY(lode__filter_parse(what->where, what->where_document, &s->filter, err));
+  TRY(lode__check_selection(what, err));
+  TRY(lode__filter_parse(what->where, what->where_document, &s->filter, err));
   s->has_filter = !lode__filter_is_true(s->filter);
   return s->has_filter ? lode__judge_new(s->filter, &s->eval, err) : LODE_OK;
 }
@@ -20,50 +20,50 @@ lode_status lode__remote_select_init(lode__remote_select *s, lode_collection *c,
 void lode__remote_select_release(lode__remote_select *s) {
   lode__judge_free(s->eval);
   lode__filter_free(s->filter);
-  lode__buf_release(&s->prefilter);
+  strbuf_release(&s->prefilter);
   *s = (lode__remote_select){0};
 }
 
 bool lode__remote_needs_document(const lode__remote_select *s) { return s->has_filter && lode__filter_needs_document(s->filter); }
 
-static void put_values(lode__buf *out, const lode__probe *probe, const char *field) {
-  lode__buf word = {0};
-  lode__buf_addf(out, "{\"key\":\"%s\",\"match\":{\"any\":[", field);
+static void put_values(strbuf *out, const lode__probe *probe, const char *field) {
+  strbuf word = {0};
+  strbuf_addf(out, "{\"key\":\"%s\",\"match\":{\"any\":[", field);
   for (size_t i = 0; i < probe->n_values; i++) {
     word.len = 0;
     (void)lode__point_word(&word, &probe->values[i]);
-    if (i) lode__buf_addc(out, ',');
-    lode__json_put_string(out, (lode_str){word.data, word.len});
+    if (i) strbuf_addch(out, ',');
+    json_put_string(out, (lode_str){word.data, word.len});
   }
-  lode__buf_adds(out, "]}}");
+  strbuf_addstr(out, "]}}");
   if (word.failed) out->failed = true;
-  lode__buf_release(&word);
+  strbuf_release(&word);
 }
 
-static bool is_number(const lode__value *v) { return v->type == LODE__VALUE_INT || v->type == LODE__VALUE_DOUBLE; }
+static bool is_number(const meta_value *v) { return v->type == META_INT || v->type == META_DOUBLE; }
 
 /* Wider than asked for by a step: integers may not fit a double, and the judge looks at each anyway. */
-static void put_range(lode__buf *out, const lode__probe *probe, const char *field) {
-  lode__buf_addf(out, "{\"key\":\"%s\",\"range\":{", field);
+static void put_range(strbuf *out, const lode__probe *probe, const char *field) {
+  strbuf_addf(out, "{\"key\":\"%s\",\"range\":{", field);
   if (probe->has_low) {
-    double low = probe->low.type == LODE__VALUE_INT ? (double)probe->low.i : probe->low.d;
-    lode__buf_adds(out, "\"gte\":");
-    lode__json_put_double(out, nextafter(low, -INFINITY));
+    double low = probe->low.type == META_INT ? (double)probe->low.i : probe->low.d;
+    strbuf_addstr(out, "\"gte\":");
+    json_put_double(out, nextafter(low, -INFINITY));
   }
   if (probe->has_high) {
-    double high = probe->high.type == LODE__VALUE_INT ? (double)probe->high.i : probe->high.d;
-    lode__buf_adds(out, probe->has_low ? ",\"lte\":" : "\"lte\":");
-    lode__json_put_double(out, nextafter(high, INFINITY));
+    double high = probe->high.type == META_INT ? (double)probe->high.i : probe->high.d;
+    strbuf_addstr(out, probe->has_low ? ",\"lte\":" : "\"lte\":");
+    json_put_double(out, nextafter(high, INFINITY));
   }
-  lode__buf_adds(out, "}}");
+  strbuf_addstr(out, "}}");
 }
 
 lode_status lode__remote_select_plan(lode__remote_select *s, const lode__remote_kind *kind, lode_error *err) {
   const lode__probe *probes;
   size_t n = s->has_filter ? lode__filter_probes(s->filter, &probes) : 0;
-  lode__buf *out = &s->prefilter;
+  strbuf *out = &s->prefilter;
   out->len = 0;
-  if (s->pending_only) lode__buf_adds(out, "{\"key\":\"p\",\"match\":{\"value\":true}}");
+  if (s->pending_only) strbuf_addstr(out, "{\"key\":\"p\",\"match\":{\"value\":true}}");
   for (size_t i = 0; i < n; i++) {
     const lode__probe *p = &probes[i];
     char field[LODE__FIELD_TEXT_BYTES];
@@ -71,12 +71,12 @@ lode_status lode__remote_select_plan(lode__remote_select *s, const lode__remote_
     if (!range && p->n_values > MOST_VALUES) continue;
     if (range && ((p->has_low && !is_number(&p->low)) || (p->has_high && !is_number(&p->high)))) continue;
     lode__point_field(range ? 'x' : 'f', p->key, field);
-    LODE__TRY(lode__remote_index(s->c, kind, field, range ? "float" : "keyword", err));
-    if (out->len) lode__buf_addc(out, ',');
+    TRY(lode__remote_index(s->c, kind, field, range ? "float" : "keyword", err));
+    if (out->len) strbuf_addch(out, ',');
     if (range) put_range(out, p, field);
     else put_values(out, p, field);
   }
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 lode_status lode__remote_select_match(lode__remote_select *s, const lode__point *p, bool *match, lode_error *err) {
@@ -85,11 +85,11 @@ lode_status lode__remote_select_match(lode__remote_select *s, const lode__point 
   return lode__judge_match(s->eval, p->metadata, p->document, match, err);
 }
 
-void lode__remote_put_filter(lode__buf *out, const lode__remote_select *s, lode_str more) {
+void lode__remote_put_filter(strbuf *out, const lode__remote_select *s, lode_str more) {
   if (!s->prefilter.len && !more.len) return;
-  lode__buf_adds(out, ",\"filter\":{\"must\":[");
-  lode__buf_add(out, s->prefilter.data, s->prefilter.len);
-  if (s->prefilter.len && more.len) lode__buf_addc(out, ',');
-  lode__buf_add(out, more.data, more.len);
-  lode__buf_adds(out, "]}");
+  strbuf_addstr(out, ",\"filter\":{\"must\":[");
+  strbuf_add(out, s->prefilter.data, s->prefilter.len);
+  if (s->prefilter.len && more.len) strbuf_addch(out, ',');
+  strbuf_add(out, more.data, more.len);
+  strbuf_addstr(out, "]}");
 }

@@ -6,13 +6,13 @@
 /* ---- Refusals ---- */
 
 static lode_status refuse(lode_error *err, const char *what, const char *instead) {
-  lode__error_clear(err);
-  return lode__fail(err, LODE_UNSUPPORTED, "a store on a cluster has no %s: %s", what, instead);
+  err_clear(err);
+  return err_set(err, LODE_UNSUPPORTED, "a store on a cluster has no %s: %s", what, instead);
 }
 
 static lode_status writable(const lode_store *s, lode_error *err) {
-  lode__error_clear(err);
-  return s->options->read_only ? lode__fail(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write") : LODE_OK;
+  err_clear(err);
+  return s->options->read_only ? err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write") : LODE_OK;
 }
 
 lode_status lode__remote_collections_replace(lode_store *s, const lode_replacement *pairs, size_t n, lode_error *err) {
@@ -24,7 +24,7 @@ lode_status lode__remote_collections_replace(lode_store *s, const lode_replaceme
 
 lode_status lode__remote_begin(lode_store *s, lode_txn **txn, lode_error *err) {
   *txn = NULL;
-  LODE__TRY(writable(s, err));
+  TRY(writable(s, err));
   return refuse(err, "transactions of several operations", "write record by record, each is whole or absent; writes may be repeated");
 }
 
@@ -54,15 +54,15 @@ lode_status lode__remote_rebuild_unreadable(lode_store *s, lode_progress progres
 
 lode_status lode__remote_collection_stats(lode_collection *c, lode_stats *stats, lode_error *err) {
   lode__remote_kind k;
-  lode__arena arena;
+  mem_arena arena;
   lode_stats found = {.collections = 1};
-  lode__error_clear(err);
+  err_clear(err);
   *stats = (lode_stats){0};
-  lode__arena_init(&arena, 0);
+  mem_arena_init(&arena, 0);
   lode_status st = lode__remote_kind_of(c, true, &arena, &k, err);
   if (st == LODE_OK) st = lode__remote_counts(c->store, &k, &found.records, &found.pending, err);
   if (st == LODE_OK) *stats = found;
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   return st;
 }
 
@@ -70,7 +70,7 @@ lode_status lode__remote_store_stats(lode_store *s, lode_stats *stats, lode_erro
   lode_collection_list *list;
   lode_stats found = {0};
   *stats = found;
-  LODE__TRY(lode__remote_collections(s, &list, err));
+  TRY(lode__remote_collections(s, &list, err));
   found.collections = lode_collection_list_count(list);
   for (size_t i = 0; i < found.collections; i++) {
     found.records += lode_collection_list_at(list, i)->records;
@@ -94,17 +94,17 @@ static lode_status is_green(lode_store *s, const lode_collection_info *info, boo
   lode_collection *c;
   lode__remote_kind k;
   lode__call call = {0};
-  lode__arena arena;
-  LODE__TRY(lode__remote_collection_open(s, info->name, NULL, &c, err));
-  lode__arena_init(&arena, 0);
+  mem_arena arena;
+  TRY(lode__remote_collection_open(s, info->name, NULL, &c, err));
+  mem_arena_init(&arena, 0);
   lode_status st = lode__remote_kind_of(c, false, &arena, &k, err);
   lode__remote_path(&call, s, &k, "%s", "");
   if (st == LODE_OK) st = lode__call_send(s, "GET", &call, err);
-  uint32_t status = st == LODE_OK && call.answer.nodes[call.result].type == LODE__JSON_OBJECT
-                        ? lode__json_get(&call.answer, call.result, LODE__LIT("status")) : 0;
-  *green = status && call.answer.nodes[status].type == LODE__JSON_STRING && lode__str_eq(call.answer.nodes[status].u.s, LODE__LIT("green"));
+  uint32_t status = st == LODE_OK && call.answer.nodes[call.result].type == JSON_NODE_OBJECT
+                        ? json_get(&call.answer, call.result, STR_LIT("status")) : 0;
+  *green = status && call.answer.nodes[status].type == JSON_NODE_STRING && str_eq(call.answer.nodes[status].u.s, STR_LIT("green"));
   lode__call_release(&call);
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   lode_collection_close(c);
   return st;
 }
@@ -112,8 +112,8 @@ static lode_status is_green(lode_store *s, const lode_collection_info *info, boo
 lode_status lode__remote_optimize(lode_store *s, lode_progress progress, lode_error *err) {
   lode_collection_list *list;
   lode_status st = LODE_OK;
-  LODE__TRY(writable(s, err));
-  LODE__TRY(lode__remote_collections(s, &list, err));
+  TRY(writable(s, err));
+  TRY(lode__remote_collections(s, &list, err));
   size_t n = lode_collection_list_count(list);
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     bool green = false;
@@ -122,10 +122,10 @@ lode_status lode__remote_optimize(lode_store *s, lode_progress progress, lode_er
       if (st == LODE_NOT_FOUND) st = LODE_OK, green = true; /* dropped meanwhile */
       if (st != LODE_OK || green) break;
       if (progress.step && !progress.step(progress.ctx, "optimize", i, n)) {
-        st = lode__fail(err, LODE_CANCELLED, "cancelled: the cluster goes on by itself");
+        st = err_set(err, LODE_CANCELLED, "cancelled: the cluster goes on by itself");
         break;
       }
-      lode__os->sleep_us(200000);
+      os_api->sleep_us(200000);
     }
   }
   lode_collection_list_free(list);
@@ -150,36 +150,36 @@ static lode_status verify_collection(lode_store *s, const lode_collection_info *
   static const lode_selection everything;
   lode__remote_select select = {0};
   lode__remote_kind k;
-  lode__arena arena;
+  mem_arena arena;
   lode__scroll scroll = {0};
   lode_collection *c = NULL;
   lode_status st;
   uint64_t records = 0, before = 0, after = 0;
   bool more = true;
-  lode__arena_init(&arena, 0);
-  LODE__GOTO(lode__remote_collection_open(s, info->name, NULL, &c, err));
-  LODE__GOTO(lode__remote_kind_of(c, false, &arena, &k, err));
-  LODE__GOTO(lode__remote_select_init(&select, c, &everything, err));
-  LODE__GOTO(lode__remote_counts(s, &k, &before, NULL, err));
+  mem_arena_init(&arena, 0);
+  TRY_GOTO(lode__remote_collection_open(s, info->name, NULL, &c, err));
+  TRY_GOTO(lode__remote_kind_of(c, false, &arena, &k, err));
+  TRY_GOTO(lode__remote_select_init(&select, c, &everything, err));
+  TRY_GOTO(lode__remote_counts(s, &k, &before, NULL, err));
   lode__scroll_init(&scroll, &select, &k, LODE_ALL);
   while (more) {
     lode__point p;
-    LODE__GOTO(lode__scroll_next(&scroll, &p, &more, err));
+    TRY_GOTO(lode__scroll_next(&scroll, &p, &more, err));
     if (!more) break;
     records++;
     if (lode__point_crc(&p) != p.crc) tell(v, info->name, p.id, "its checksum is not that of what it holds");
     else if (p.pending != !p.vector) tell(v, info->name, p.id, "it is marked as having a vector and has none, or the other way round");
     if (++v->done % 1000 == 0 && v->progress.step && !v->progress.step(v->progress.ctx, "verify", v->done, 0)) {
-      st = lode__fail(err, LODE_CANCELLED, "cancelled");
+      st = err_set(err, LODE_CANCELLED, "cancelled");
       goto done;
     }
   }
-  LODE__GOTO(lode__remote_counts(s, &k, &after, NULL, err));
+  TRY_GOTO(lode__remote_counts(s, &k, &after, NULL, err));
   if (before == after && records != before) tell(v, info->name, (lode_str){0}, "the cluster counts other records than it lists");
 done:
   lode__scroll_release(&scroll);
   lode__remote_select_release(&select);
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   lode__remote_collection_close(c);
   return st;
 }
@@ -188,12 +188,12 @@ lode_status lode__remote_verify(lode_store *s, lode_damage_fn *found, void *ctx,
   verifying v = {.found = found, .ctx = ctx, .progress = progress};
   lode_collection_list *list;
   lode_status st = LODE_OK;
-  lode__error_clear(err);
-  LODE__TRY(lode__remote_collections(s, &list, err));
+  err_clear(err);
+  TRY(lode__remote_collections(s, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list) && st == LODE_OK; i++)
     st = verify_collection(s, lode_collection_list_at(list, i), &v, err);
   lode_collection_list_free(list);
   if (st == LODE_OK && v.damages)
-    st = lode__fail(err, LODE_CORRUPT, "%llu damages were found", (unsigned long long)v.damages);
+    st = err_set(err, LODE_CORRUPT, "%llu damages were found", (unsigned long long)v.damages);
   return st;
 }

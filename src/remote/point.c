@@ -24,12 +24,12 @@ enum { WORD_BYTES = 200 };
 
 void lode__point_uuid(lode_str id, char text[LODE__UUID_TEXT]) {
   static const uint8_t groups[][2] = {{0, 8}, {8, 4}, {12, 4}, {16, 4}, {20, 12}}; /* first hex digit, how many */
-  uint8_t d[LODE__SHA256_BYTES];
-  char hex[LODE__SHA256_HEX];
-  lode__sha256_of(id.data, id.len, d);
+  uint8_t d[SHA256_BYTES];
+  char hex[SHA256_HEX_BYTES];
+  sha256_of(id.data, id.len, d);
   d[6] = (uint8_t)((d[6] & 0x0F) | 0x80); /* version 8: made by an application's own rule */
   d[8] = (uint8_t)((d[8] & 0x3F) | 0x80);
-  lode__sha256_hex(d, hex);
+  sha256_hex(d, hex);
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     memcpy(text + groups[i][0] + i, hex + groups[i][0], groups[i][1]);
     text[groups[i][0] + groups[i][1] + i] = '-';
@@ -39,50 +39,50 @@ void lode__point_uuid(lode_str id, char text[LODE__UUID_TEXT]) {
 
 void lode__point_field(char kind, lode_str key, char text[LODE__FIELD_TEXT_BYTES]) {
   enum { DIGITS = 16 };
-  uint8_t d[LODE__SHA256_BYTES];
-  char hex[LODE__SHA256_HEX];
-  lode__sha256_of(key.data, key.len, d);
-  lode__sha256_hex(d, hex);
+  uint8_t d[SHA256_BYTES];
+  char hex[SHA256_HEX_BYTES];
+  sha256_of(key.data, key.len, d);
+  sha256_hex(d, hex);
   text[0] = kind;
   text[1] = '.';
   memcpy(text + 2, hex, DIGITS);
   text[2 + DIGITS] = '\0';
 }
 
-bool lode__point_word(lode__buf *out, const lode__value *v) {
+bool lode__point_word(strbuf *out, const meta_value *v) {
   switch (v->type) {
-    case LODE__VALUE_BOOL: lode__buf_adds(out, v->i ? "bt" : "bf"); return true;
-    case LODE__VALUE_INT:
-      lode__buf_addc(out, 'n');
-      lode__json_put_int(out, v->i);
+    case META_BOOL: strbuf_addstr(out, v->i ? "bt" : "bf"); return true;
+    case META_INT:
+      strbuf_addch(out, 'n');
+      json_put_int(out, v->i);
       return true;
-    case LODE__VALUE_DOUBLE:
-      lode__buf_addc(out, 'n');
-      if (v->d == floor(v->d) && v->d >= -9223372036854775808.0 && v->d < 9223372036854775808.0) lode__json_put_int(out, (int64_t)v->d);
-      else lode__json_put_double(out, v->d);
+    case META_DOUBLE:
+      strbuf_addch(out, 'n');
+      if (v->d == floor(v->d) && v->d >= -9223372036854775808.0 && v->d < 9223372036854775808.0) json_put_int(out, (int64_t)v->d);
+      else json_put_double(out, v->d);
       return true;
     default: break;
   }
   if (v->s.len <= WORD_BYTES) {
-    lode__buf_addc(out, 's');
-    lode__buf_add(out, v->s.data, v->s.len);
+    strbuf_addch(out, 's');
+    strbuf_add(out, v->s.data, v->s.len);
     return true;
   }
-  uint8_t digest[LODE__SHA256_BYTES];
-  char hex[LODE__SHA256_HEX];
-  lode__sha256_of(v->s.data, v->s.len, digest);
-  lode__sha256_hex(digest, hex);
-  lode__buf_addf(out, "h%s", hex);
+  uint8_t digest[SHA256_BYTES];
+  char hex[SHA256_HEX_BYTES];
+  sha256_of(v->s.data, v->s.len, digest);
+  sha256_hex(digest, hex);
+  strbuf_addf(out, "h%s", hex);
   return false;
 }
 
-bool lode__point_unword(lode_str word, lode__buf *out) {
+bool lode__point_unword(lode_str word, strbuf *out) {
   if (word.len < 2 && !(word.len == 1 && word.data[0] == 's')) return false;
   lode_str rest = {word.data + 1, word.len - 1};
   switch (word.data[0]) {
-    case 's': lode__json_put_string(out, rest); return true;
-    case 'n': lode__buf_add(out, rest.data, rest.len); return true;
-    case 'b': lode__buf_adds(out, rest.data[0] == 't' ? "true" : "false"); return true;
+    case 's': json_put_string(out, rest); return true;
+    case 'n': strbuf_add(out, rest.data, rest.len); return true;
+    case 'b': strbuf_addstr(out, rest.data[0] == 't' ? "true" : "false"); return true;
     default: return false;
   }
 }
@@ -91,11 +91,11 @@ uint32_t lode__point_crc(const lode__point *p) {
   const lode_str parts[] = {p->id, p->document, p->metadata};
   uint32_t crc = 0;
   for (size_t i = 0; i < 3; i++) {
-    crc = lode__crc32c_u64(crc, parts[i].data ? parts[i].len + 1 : 0);
-    if (parts[i].data) crc = lode__crc32c(crc, parts[i].data, parts[i].len);
+    crc = crc32c_update_u64(crc, parts[i].data ? parts[i].len + 1 : 0);
+    if (parts[i].data) crc = crc32c_update(crc, parts[i].data, parts[i].len);
   }
-  crc = lode__crc32c_u64(crc, p->vector ? p->dim : 0);
-  return p->vector ? lode__crc32c(crc, p->vector, (size_t)p->dim * sizeof(float)) : crc;
+  crc = crc32c_update_u64(crc, p->vector ? p->dim : 0);
+  return p->vector ? crc32c_update(crc, p->vector, (size_t)p->dim * sizeof(float)) : crc;
 }
 
 /* ---- Words of a document ---- */
@@ -110,10 +110,10 @@ typedef struct words {
   size_t places;
 } words;
 
-static int add_word(void *ctx, const lode__token *t) {
+static int add_word(void *ctx, const token_item *t) {
   words *w = ctx;
-  if (!lode__grow(&w->v, &w->cap, w->n + 1, sizeof *w->v)) return 1;
-  w->v[w->n++] = (counted){lode__crc32c(0, t->text, t->len), 1};
+  if (!mem_grow(&w->v, &w->cap, w->n + 1, sizeof *w->v)) return 1;
+  w->v[w->n++] = (counted){crc32c_update(0, t->text, t->len), 1};
   w->places += !t->same_place;
   return 0;
 }
@@ -123,85 +123,85 @@ static int by_hash(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-bool lode__point_words(lode__buf *out, lode_str text, bool query, lode_error *err, lode_status *st) {
+bool lode__point_words(strbuf *out, lode_str text, bool query, lode_error *err, lode_status *st) {
   words w = {0};
   *st = LODE_OK;
-  if (text.data && (query ? lode__tokenize_query : lode__tokenize)(text.data, text.len, add_word, &w)) *st = lode__fail_nomem(err);
+  if (text.data && (query ? token_split_query : token_split)(text.data, text.len, add_word, &w)) *st = err_nomem(err);
   size_t n = 0;
   if (w.n) qsort(w.v, w.n, sizeof *w.v, by_hash);
   for (size_t i = 0; i < w.n; i++) {
     if (n && w.v[n - 1].hash == w.v[i].hash) w.v[n - 1].count++;
     else w.v[n++] = w.v[i];
   }
-  lode__buf_adds(out, "{\"indices\":[");
+  strbuf_addstr(out, "{\"indices\":[");
   for (size_t i = 0; i < n; i++) {
-    if (i) lode__buf_addc(out, ',');
-    lode__json_put_int(out, w.v[i].hash);
+    if (i) strbuf_addch(out, ',');
+    json_put_int(out, w.v[i].hash);
   }
-  lode__buf_adds(out, "],\"values\":[");
-  char value[LODE__NUMBER_BYTES];
+  strbuf_addstr(out, "],\"values\":[");
+  char value[NUM_MAX_BYTES];
   size_t len = 0;
   for (size_t i = 0; i < n; i++) {
     double tf = w.v[i].count, norm = K1 * (1 - B + B * (double)w.places / USUAL_WORDS);
-    if (i) lode__buf_addc(out, ',');
+    if (i) strbuf_addch(out, ',');
     if (i == 0 || w.v[i].count != w.v[i - 1].count) /* most words are there once */
-      len = lode__number_put_float(query ? (float)tf : (float)(tf * (K1 + 1) / (tf + norm)), value);
-    lode__buf_add(out, value, len);
+      len = num_put_float(query ? (float)tf : (float)(tf * (K1 + 1) / (tf + norm)), value);
+    strbuf_add(out, value, len);
   }
-  lode__buf_adds(out, "]}");
-  lode__free(w.v);
+  strbuf_addstr(out, "]}");
+  mem_free(w.v);
   return n > 0;
 }
 
 /* ---- Metadata as fields ---- */
 
 typedef struct fields {
-  lode__buf *out, *word;
+  strbuf *out, *word;
   char kind;         /* 'f' or 'x' */
   bool any;          /* a key was begun */
   lode_str key;
 } fields;
 
-static lode_status put_value(void *ctx, lode_str key, const lode__value *v, lode_error *err) {
+static lode_status put_value(void *ctx, lode_str key, const meta_value *v, lode_error *err) {
   fields *f = ctx;
-  bool number = v->type == LODE__VALUE_INT || v->type == LODE__VALUE_DOUBLE;
+  bool number = v->type == META_INT || v->type == META_DOUBLE;
   (void)err;
   if (f->kind == 'x' && !number) return LODE_OK;
-  if (f->any && lode__str_eq(f->key, key)) {
-    lode__buf_addc(f->out, ',');
+  if (f->any && str_eq(f->key, key)) {
+    strbuf_addch(f->out, ',');
   } else {
     char field[LODE__FIELD_TEXT_BYTES];
     lode__point_field(f->kind, key, field);
-    lode__buf_adds(f->out, f->any ? "],\"" : "\"");
-    lode__buf_adds(f->out, field + 2);
-    lode__buf_adds(f->out, "\":[");
+    strbuf_addstr(f->out, f->any ? "],\"" : "\"");
+    strbuf_addstr(f->out, field + 2);
+    strbuf_addstr(f->out, "\":[");
     f->key = key;
     f->any = true;
   }
   if (f->kind == 'x') {
-    if (v->type == LODE__VALUE_INT) lode__json_put_double(f->out, (double)v->i);
-    else lode__json_put_double(f->out, v->d);
+    if (v->type == META_INT) json_put_double(f->out, (double)v->i);
+    else json_put_double(f->out, v->d);
     return LODE_OK;
   }
   f->word->len = 0;
   (void)lode__point_word(f->word, v);
-  lode__json_put_string(f->out, (lode_str){f->word->data, f->word->len});
+  json_put_string(f->out, (lode_str){f->word->data, f->word->len});
   return LODE_OK;
 }
 
-static lode_status put_fields(lode__buf *out, lode_str metadata, lode_error *err) {
-  lode__json json = {0};
-  lode__buf word = {0};
-  lode_status st = lode__meta_parse_stored(&json, metadata, err);
+static lode_status put_fields(strbuf *out, lode_str metadata, lode_error *err) {
+  json_doc json = {0};
+  strbuf word = {0};
+  lode_status st = meta_parse_stored(&json, metadata, err);
   for (int i = 0; i < 2 && st == LODE_OK; i++) {
     fields f = {.out = out, .word = &word, .kind = "fx"[i]};
-    lode__buf_adds(out, i ? ",\"x\":{" : ",\"f\":{");
-    st = lode__meta_values(&json, put_value, &f, err);
-    lode__buf_adds(out, f.any ? "]}" : "}");
+    strbuf_addstr(out, i ? ",\"x\":{" : ",\"f\":{");
+    st = meta_each_value(&json, put_value, &f, err);
+    strbuf_addstr(out, f.any ? "]}" : "}");
   }
   if (word.failed) out->failed = true;
-  lode__buf_release(&word);
-  lode__json_release(&json);
+  strbuf_release(&word);
+  json_release(&json);
   return st;
 }
 
@@ -209,8 +209,8 @@ static lode_status put_fields(lode__buf *out, lode_str metadata, lode_error *err
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static void put_base64(lode__buf *out, const uint8_t *p, size_t n) {
-  char *room = lode__buf_room(out, (n + 2) / 3 * 4);
+static void put_base64(strbuf *out, const uint8_t *p, size_t n) {
+  char *room = strbuf_reserve(out, (n + 2) / 3 * 4);
   if (!room) return;
   size_t len = 0;
   for (size_t i = 0; i < n; i += 3) {
@@ -246,77 +246,77 @@ static bool take_base64(lode_str text, uint8_t *out, size_t n) {
 
 /* ---- To JSON ---- */
 
-lode_status lode__point_put(lode__buf *out, const lode__point *p, lode_metric metric, lode_error *err) {
+lode_status lode__point_put(strbuf *out, const lode__point *p, lode_metric metric, lode_error *err) {
   char uuid[LODE__UUID_TEXT];
   lode_status st = LODE_OK;
   lode__point_uuid(p->id, uuid);
-  lode__buf_adds(out, "{\"id\":\"");
-  lode__buf_adds(out, uuid);
-  lode__buf_adds(out, "\",\"vector\":{");
+  strbuf_addstr(out, "{\"id\":\"");
+  strbuf_addstr(out, uuid);
+  strbuf_addstr(out, "\",\"vector\":{");
   if (p->vector) {
-    lode__buf_adds(out, "\"v\":");
-    lode__json_put_vector(out, p->vector, p->dim);
+    strbuf_addstr(out, "\"v\":");
+    json_put_vector(out, p->vector, p->dim);
   }
   size_t before = out->len;
-  if (p->vector) lode__buf_addc(out, ',');
-  lode__buf_adds(out, "\"t\":");
+  if (p->vector) strbuf_addch(out, ',');
+  strbuf_addstr(out, "\"t\":");
   if (!lode__point_words(out, p->document, false, err, &st)) out->len = before;
-  LODE__TRY(st);
-  lode__buf_addf(out, "},\"payload\":{\"n\":%llu,\"seq\":%llu,\"crc\":%u,\"p\":%s,\"id\":", (unsigned long long)p->n,
+  TRY(st);
+  strbuf_addf(out, "},\"payload\":{\"n\":%llu,\"seq\":%llu,\"crc\":%u,\"p\":%s,\"id\":", (unsigned long long)p->n,
                  (unsigned long long)p->seq, lode__point_crc(p), p->vector ? "false" : "true");
-  lode__json_put_string(out, p->id);
+  json_put_string(out, p->id);
   if (p->document.data) {
-    lode__buf_adds(out, ",\"doc\":");
-    lode__json_put_string(out, p->document);
+    strbuf_addstr(out, ",\"doc\":");
+    json_put_string(out, p->document);
   }
   if (p->metadata.data) {
-    lode__buf_adds(out, ",\"meta\":");
-    lode__json_put_string(out, p->metadata);
-    LODE__TRY(put_fields(out, p->metadata, err));
+    strbuf_addstr(out, ",\"meta\":");
+    json_put_string(out, p->metadata);
+    TRY(put_fields(out, p->metadata, err));
   }
   if (p->vector && metric == LODE_COSINE) {
-    lode__buf_adds(out, ",\"v\":\"");
+    strbuf_addstr(out, ",\"v\":\"");
     put_base64(out, (const uint8_t *)p->vector, (size_t)p->dim * sizeof(float));
-    lode__buf_addc(out, '"');
+    strbuf_addch(out, '"');
   }
-  lode__buf_adds(out, "}}");
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_addstr(out, "}}");
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 /* ---- From JSON ---- */
 
 static lode_status foreign(lode_error *err) {
-  return lode__fail(err, LODE_CORRUPT, "the cluster has a point that no lode has written: does another program use this collection?");
+  return err_set(err, LODE_CORRUPT, "the cluster has a point that no lode has written: does another program use this collection?");
 }
 
-static lode_str text_of(const lode__json *j, uint32_t object, const char *name) {
-  uint32_t node = lode__json_get(j, object, lode__str(name));
-  return node && j->nodes[node].type == LODE__JSON_STRING ? j->nodes[node].u.s : (lode_str){NULL, 0};
+static lode_str text_of(const json_doc *j, uint32_t object, const char *name) {
+  uint32_t node = json_get(j, object, str_of(name));
+  return node && j->nodes[node].type == JSON_NODE_STRING ? j->nodes[node].u.s : (lode_str){NULL, 0};
 }
 
-static uint64_t count_of(const lode__json *j, uint32_t object, const char *name) {
-  uint32_t node = lode__json_get(j, object, lode__str(name));
-  return node && j->nodes[node].type == LODE__JSON_INT && j->nodes[node].u.i > 0 ? (uint64_t)j->nodes[node].u.i : 0;
+static uint64_t count_of(const json_doc *j, uint32_t object, const char *name) {
+  uint32_t node = json_get(j, object, str_of(name));
+  return node && j->nodes[node].type == JSON_NODE_INT && j->nodes[node].u.i > 0 ? (uint64_t)j->nodes[node].u.i : 0;
 }
 
-static lode_status take_numbers(const lode__json *j, uint32_t array, lode__buf *buf, lode__point *p, lode_error *err) {
+static lode_status take_numbers(const json_doc *j, uint32_t array, strbuf *buf, lode__point *p, lode_error *err) {
   size_t n = j->nodes[array].u.count;
   if (n == 0 || n > LODE_MAX_DIMENSION) return foreign(err);
   buf->len = 0;
-  float *v = (float *)(void *)lode__buf_room(buf, n * sizeof *v);
-  if (!v) return lode__fail_nomem(err);
+  float *v = (float *)(void *)strbuf_reserve(buf, n * sizeof *v);
+  if (!v) return err_nomem(err);
   size_t i = 0;
   for (uint32_t at = array + 1; at < j->nodes[array].next; at = j->nodes[at].next, i++) {
-    const lode__json_node *x = &j->nodes[at];
-    if (x->type != LODE__JSON_INT && x->type != LODE__JSON_DOUBLE) return foreign(err);
-    v[i] = x->type == LODE__JSON_INT ? (float)x->u.i : (float)x->u.d;
+    const json_node *x = &j->nodes[at];
+    if (x->type != JSON_NODE_INT && x->type != JSON_NODE_DOUBLE) return foreign(err);
+    v[i] = x->type == JSON_NODE_INT ? (float)x->u.i : (float)x->u.d;
   }
   p->vector = v;
   p->dim = (uint32_t)n;
   return LODE_OK;
 }
 
-static lode_status take_vector(const lode__json *j, uint32_t node, uint32_t payload, lode_metric metric, lode__buf *buf,
+static lode_status take_vector(const json_doc *j, uint32_t node, uint32_t payload, lode_metric metric, strbuf *buf,
                                lode__point *p, lode_error *err) {
   lode_str kept = text_of(j, payload, "v");
   if (metric == LODE_COSINE && kept.data) {
@@ -324,41 +324,41 @@ static lode_status take_vector(const lode__json *j, uint32_t node, uint32_t payl
     size_t bytes = kept.len / 4 * 3 - pad;
     if (kept.len % 4 || bytes % sizeof(float) || bytes == 0 || bytes / sizeof(float) > LODE_MAX_DIMENSION) return foreign(err);
     buf->len = 0;
-    uint8_t *room = (uint8_t *)lode__buf_room(buf, bytes);
-    if (!room) return lode__fail_nomem(err);
+    uint8_t *room = (uint8_t *)strbuf_reserve(buf, bytes);
+    if (!room) return err_nomem(err);
     if (!take_base64(kept, room, bytes)) return foreign(err);
     p->vector = (const float *)(const void *)room;
     p->dim = (uint32_t)(bytes / sizeof(float));
     return LODE_OK;
   }
-  uint32_t vectors = lode__json_get(j, node, LODE__LIT("vector"));
-  uint32_t v = vectors && j->nodes[vectors].type == LODE__JSON_OBJECT ? lode__json_get(j, vectors, LODE__LIT("v")) : 0;
-  return v && j->nodes[v].type == LODE__JSON_ARRAY ? take_numbers(j, v, buf, p, err) : LODE_OK;
+  uint32_t vectors = json_get(j, node, STR_LIT("vector"));
+  uint32_t v = vectors && j->nodes[vectors].type == JSON_NODE_OBJECT ? json_get(j, vectors, STR_LIT("v")) : 0;
+  return v && j->nodes[v].type == JSON_NODE_ARRAY ? take_numbers(j, v, buf, p, err) : LODE_OK;
 }
 
-lode_status lode__point_take(const lode__json *j, uint32_t node, lode_metric metric, lode__buf *vector, lode__point *p,
+lode_status lode__point_take(const json_doc *j, uint32_t node, lode_metric metric, strbuf *vector, lode__point *p,
                              lode_error *err) {
-  uint32_t payload = j->nodes[node].type == LODE__JSON_OBJECT ? lode__json_get(j, node, LODE__LIT("payload")) : 0;
+  uint32_t payload = j->nodes[node].type == JSON_NODE_OBJECT ? json_get(j, node, STR_LIT("payload")) : 0;
   *p = (lode__point){.score = NAN};
-  if (!payload || j->nodes[payload].type != LODE__JSON_OBJECT) return foreign(err);
+  if (!payload || j->nodes[payload].type != JSON_NODE_OBJECT) return foreign(err);
   p->id = text_of(j, payload, "id");
   p->document = text_of(j, payload, "doc");
   p->metadata = text_of(j, payload, "meta");
   p->n = count_of(j, payload, "n");
   p->seq = count_of(j, payload, "seq");
   p->crc = (uint32_t)count_of(j, payload, "crc");
-  uint32_t pending = lode__json_get(j, payload, LODE__LIT("p")), score = lode__json_get(j, node, LODE__LIT("score"));
-  p->pending = pending && j->nodes[pending].type == LODE__JSON_TRUE;
-  if (score && j->nodes[score].type == LODE__JSON_DOUBLE) p->score = j->nodes[score].u.d;
-  if (score && j->nodes[score].type == LODE__JSON_INT) p->score = (double)j->nodes[score].u.i;
+  uint32_t pending = json_get(j, payload, STR_LIT("p")), score = json_get(j, node, STR_LIT("score"));
+  p->pending = pending && j->nodes[pending].type == JSON_NODE_TRUE;
+  if (score && j->nodes[score].type == JSON_NODE_DOUBLE) p->score = j->nodes[score].u.d;
+  if (score && j->nodes[score].type == JSON_NODE_INT) p->score = (double)j->nodes[score].u.i;
   if (!p->id.data || !p->n) return foreign(err);
   return vector ? take_vector(j, node, payload, metric, vector, p, err) : LODE_OK;
 }
 
-void lode__point_want(lode__buf *out, unsigned include, bool judge_document, lode_metric metric, bool has_vectors) {
+void lode__point_want(strbuf *out, unsigned include, bool judge_document, lode_metric metric, bool has_vectors) {
   bool vector = (include & LODE_VECTOR) && has_vectors;
-  lode__buf_adds(out, "\"with_payload\":[\"id\",\"n\",\"seq\",\"p\",\"crc\",\"meta\"");
-  if ((include & LODE_DOCUMENT) || judge_document) lode__buf_adds(out, ",\"doc\"");
-  if (vector && metric == LODE_COSINE) lode__buf_adds(out, ",\"v\"");
-  lode__buf_addf(out, "],\"with_vector\":%s", vector && metric != LODE_COSINE ? "[\"v\"]" : "false");
+  strbuf_addstr(out, "\"with_payload\":[\"id\",\"n\",\"seq\",\"p\",\"crc\",\"meta\"");
+  if ((include & LODE_DOCUMENT) || judge_document) strbuf_addstr(out, ",\"doc\"");
+  if (vector && metric == LODE_COSINE) strbuf_addstr(out, ",\"v\"");
+  strbuf_addf(out, "],\"with_vector\":%s", vector && metric != LODE_COSINE ? "[\"v\"]" : "false");
 }

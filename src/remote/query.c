@@ -32,9 +32,9 @@ typedef struct querying {
   const lode_query_request *request;
   lode__remote_select select;
   lode__remote_kind kind;
-  lode__arena arena;
+  mem_arena arena;
   lode__call call;
-  lode__buf vector, only; /* only: the has_id condition */
+  strbuf vector, only; /* only: the has_id condition */
   lode_result *result;
   double vector_weight, text_weight;
 } querying;
@@ -43,68 +43,68 @@ typedef struct querying {
 
 static void put_search(querying *q, bool words, size_t query, size_t limit, lode_status *st, lode_error *err) {
   const lode_query_request *r = q->request;
-  lode__buf *out = &q->call.body;
-  lode__buf_adds(out, "{\"query\":");
+  strbuf *out = &q->call.body;
+  strbuf_addstr(out, "{\"query\":");
   if (words) {
     (void)lode__point_words(out, r->texts[query], true, err, st);
-    lode__buf_adds(out, ",\"using\":\"t\"");
+    strbuf_addstr(out, ",\"using\":\"t\"");
   } else {
-    lode__json_put_vector(out, r->vectors + query * r->dimension, r->dimension);
-    lode__buf_adds(out, ",\"using\":\"v\",\"params\":{");
-    if (r->exact || r->target_recall >= 1) lode__buf_adds(out, "\"exact\":true}");
+    json_put_vector(out, r->vectors + query * r->dimension, r->dimension);
+    strbuf_addstr(out, ",\"using\":\"v\",\"params\":{");
+    if (r->exact || r->target_recall >= 1) strbuf_addstr(out, "\"exact\":true}");
     else {
-      if (r->effort) lode__buf_addf(out, "\"hnsw_ef\":%u,", r->effort);
-      lode__buf_adds(out, "\"quantization\":{\"rescore\":true,\"oversampling\":2.0}}");
+      if (r->effort) strbuf_addf(out, "\"hnsw_ef\":%u,", r->effort);
+      strbuf_addstr(out, "\"quantization\":{\"rescore\":true,\"oversampling\":2.0}}");
     }
   }
-  lode__buf_addf(out, ",\"limit\":%zu,", limit);
+  strbuf_addf(out, ",\"limit\":%zu,", limit);
   lode__point_want(out, r->include | (words ? 0u : LODE_VECTOR), lode__remote_needs_document(&q->select), q->kind.metric,
                    q->kind.fit.dim != 0);
   lode__remote_put_filter(out, &q->select, (lode_str){q->only.data, q->only.len});
-  lode__buf_addc(out, '}');
+  strbuf_addch(out, '}');
 }
 
 /* Of a point to a query; those that overflow come last. */
 static lode_status distance_of(const querying *q, size_t query, const lode__point *p, double *distance, lode_error *err) {
   const float *v = q->request->vectors + query * q->request->dimension;
   if (!p->vector || p->dim != q->request->dimension)
-    return lode__fail(err, LODE_CORRUPT, "the cluster found a point without the vector that it was found by: run `lode db verify`");
+    return err_set(err, LODE_CORRUPT, "the cluster found a point without the vector that it was found by: run `lode db verify`");
   float d = lode__distance(q->kind.metric, v, lode__dot(v, v, p->dim), p->vector, p->dim);
   *distance = isnan(d) ? INFINITY : d;
   return LODE_OK;
 }
 
-static bool copy_point(lode__arena *arena, const lode__point *from, lode__point *to) {
+static bool copy_point(mem_arena *arena, const lode__point *from, lode__point *to) {
   lode_str *strings[] = {&to->id, &to->document, &to->metadata};
   *to = *from;
   for (size_t i = 0; i < 3; i++)
-    if (strings[i]->data && !(strings[i]->data = lode__arena_copy(arena, strings[i]->data, strings[i]->len))) return false;
-  if (from->vector) to->vector = lode__arena_copy(arena, from->vector, (size_t)from->dim * sizeof(float));
+    if (strings[i]->data && !(strings[i]->data = mem_arena_copy(arena, strings[i]->data, strings[i]->len))) return false;
+  if (from->vector) to->vector = mem_arena_copy(arena, from->vector, (size_t)from->dim * sizeof(float));
   return !from->vector || to->vector;
 }
 
 /* The points of one answer that stand; *given: how many it had, *last: the distance or score of the last. */
 static lode_status take_points(querying *q, uint32_t node, size_t query, bool words, hits *h, size_t *given, double *last,
                                lode_error *err) {
-  const lode__json *j = &q->call.answer;
-  uint32_t points = j->nodes[node].type == LODE__JSON_OBJECT ? lode__json_get(j, node, LODE__LIT("points")) : 0;
+  const json_doc *j = &q->call.answer;
+  uint32_t points = j->nodes[node].type == JSON_NODE_OBJECT ? json_get(j, node, STR_LIT("points")) : 0;
   bool with_vector = !words || (q->request->include & LODE_VECTOR);
   h->n = *given = 0;
-  if (!points || j->nodes[points].type != LODE__JSON_ARRAY)
-    return lode__fail(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
+  if (!points || j->nodes[points].type != JSON_NODE_ARRAY)
+    return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
   for (uint32_t at = points + 1; at < j->nodes[points].next; at = j->nodes[at].next) {
     hit x = {0};
     bool match;
     lode__point p;
-    LODE__TRY(lode__point_take(j, at, q->kind.metric, with_vector ? &q->vector : NULL, &p, err));
+    TRY(lode__point_take(j, at, q->kind.metric, with_vector ? &q->vector : NULL, &p, err));
     x.score = words ? p.score : 0;
     x.distance = NAN;
-    if (!words) LODE__TRY(distance_of(q, query, &p, &x.distance, err));
+    if (!words) TRY(distance_of(q, query, &p, &x.distance, err));
     *last = words ? p.score : x.distance;
     (*given)++;
-    LODE__TRY(lode__remote_select_match(&q->select, &p, &match, err));
+    TRY(lode__remote_select_match(&q->select, &p, &match, err));
     if (!match) continue;
-    if (!copy_point(&q->arena, &p, &x.p) || !lode__grow(&h->v, &h->cap, h->n + 1, sizeof *h->v)) return lode__fail_nomem(err);
+    if (!copy_point(&q->arena, &p, &x.p) || !mem_grow(&h->v, &h->cap, h->n + 1, sizeof *h->v)) return err_nomem(err);
     h->v[h->n++] = x;
   }
   return LODE_OK;
@@ -113,13 +113,13 @@ static lode_status take_points(querying *q, uint32_t node, size_t query, bool wo
 static int by_distance(const void *a, const void *b) {
   const hit *x = a, *y = b;
   if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
-  return lode__str_cmp(x->p.id, y->p.id);
+  return str_cmp(x->p.id, y->p.id);
 }
 
 static int by_score(const void *a, const void *b) {
   const hit *x = a, *y = b;
   if (x->score != y->score) return x->score > y->score ? -1 : 1;
-  return lode__str_cmp(x->p.id, y->p.id);
+  return str_cmp(x->p.id, y->p.id);
 }
 
 /* Were there enough to be sure of the first `want`? Sorts and cuts them. */
@@ -143,9 +143,9 @@ static lode_status search_one(querying *q, size_t query, bool words, size_t want
     double last = NAN;
     lode__remote_path(&q->call, q->c->store, &q->kind, "/points/query");
     put_search(q, words, query, limit, &st, err);
-    LODE__TRY(st);
-    LODE__TRY(lode__call_send(q->c->store, "POST", &q->call, err));
-    LODE__TRY(take_points(q, q->call.result, query, words, h, &given, &last, err));
+    TRY(st);
+    TRY(lode__call_send(q->c->store, "POST", &q->call, err));
+    TRY(take_points(q, q->call.result, query, words, h, &given, &last, err));
     if (settle(h, words, want, given, limit, last) || limit >= MOST_LIMIT) return LODE_OK;
     limit = limit > MOST_LIMIT / 2 ? MOST_LIMIT : limit * 2;
   }
@@ -174,16 +174,16 @@ static lode_status search(querying *q, size_t query, bool words, size_t want, hi
   for (size_t at = 0; at < what->n_ids; at += HAS_IDS) {
     size_t n = what->n_ids - at < HAS_IDS ? what->n_ids - at : HAS_IDS, limit = first_limit(q, want);
     q->only.len = 0;
-    lode__buf_adds(&q->only, "{\"has_id\":[");
+    strbuf_addstr(&q->only, "{\"has_id\":[");
     for (size_t i = 0; i < n; i++) {
       char uuid[LODE__UUID_TEXT];
       lode__point_uuid(what->ids[at + i], uuid);
-      lode__buf_addf(&q->only, i ? ",\"%s\"" : "\"%s\"", uuid);
+      strbuf_addf(&q->only, i ? ",\"%s\"" : "\"%s\"", uuid);
     }
-    lode__buf_adds(&q->only, "]}");
-    LODE__GOTO(search_one(q, query, words, want, limit < n + 1 ? limit : n + 1, &part, err));
-    if (!lode__grow(&h->v, &h->cap, h->n + part.n, sizeof *h->v)) {
-      st = lode__fail_nomem(err);
+    strbuf_addstr(&q->only, "]}");
+    TRY_GOTO(search_one(q, query, words, want, limit < n + 1 ? limit : n + 1, &part, err));
+    if (!mem_grow(&h->v, &h->cap, h->n + part.n, sizeof *h->v)) {
+      st = err_nomem(err);
       goto done;
     }
     if (part.n) memcpy(h->v + h->n, part.v, part.n * sizeof *part.v);
@@ -192,10 +192,10 @@ static lode_status search(querying *q, size_t query, bool words, size_t want, hi
   if (h->n) qsort(h->v, h->n, sizeof *h->v, words ? by_score : by_distance);
   size_t n = 0;
   for (size_t i = 0; i < h->n && n < want; i++) /* an id that was named in two parts */
-    if (n == 0 || !lode__str_eq(h->v[n - 1].p.id, h->v[i].p.id)) h->v[n++] = h->v[i];
+    if (n == 0 || !str_eq(h->v[n - 1].p.id, h->v[i].p.id)) h->v[n++] = h->v[i];
   h->n = n;
 done:
-  lode__free(part.v);
+  mem_free(part.v);
   return st;
 }
 
@@ -204,7 +204,7 @@ done:
 static lode_status add_hits(querying *q, size_t query, const hits *h, lode_error *err) {
   for (size_t i = 0; i < h->n; i++) {
     lode_row *row;
-    LODE__TRY(lode__remote_add_row(q->result, &h->v[i].p, q->request->include, &row, err));
+    TRY(lode__remote_add_row(q->result, &h->v[i].p, q->request->include, &row, err));
     row->query = query;
     row->rank = i;
     row->distance = h->v[i].distance;
@@ -222,31 +222,31 @@ static lode_status search_group(querying *q, size_t first, size_t n, lode_error 
   } answers[ASK_QUERIES] = {{{0}, false}};
   lode_status st = LODE_OK;
   lode__remote_path(&q->call, q->c->store, &q->kind, "/points/query/batch");
-  lode__buf_adds(&q->call.body, "{\"searches\":[");
+  strbuf_addstr(&q->call.body, "{\"searches\":[");
   for (size_t i = 0; i < n; i++) {
-    if (i) lode__buf_addc(&q->call.body, ',');
+    if (i) strbuf_addch(&q->call.body, ',');
     put_search(q, false, first + i, limit, &st, err);
   }
-  lode__buf_adds(&q->call.body, "]}");
-  LODE__GOTO(lode__call_send(q->c->store, "POST", &q->call, err));
-  const lode__json *j = &q->call.answer;
+  strbuf_addstr(&q->call.body, "]}");
+  TRY_GOTO(lode__call_send(q->c->store, "POST", &q->call, err));
+  const json_doc *j = &q->call.answer;
   uint32_t at = q->call.result + 1;
-  if (j->nodes[q->call.result].type != LODE__JSON_ARRAY || j->nodes[q->call.result].u.count != n) {
-    st = lode__fail(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%zu results were asked for)", n);
+  if (j->nodes[q->call.result].type != JSON_NODE_ARRAY || j->nodes[q->call.result].u.count != n) {
+    st = err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%zu results were asked for)", n);
     goto done;
   }
   for (size_t i = 0; i < n; i++, at = j->nodes[at].next) {
     size_t given;
     double last = NAN;
-    LODE__GOTO(take_points(q, at, first + i, false, &answers[i].h, &given, &last, err));
+    TRY_GOTO(take_points(q, at, first + i, false, &answers[i].h, &given, &last, err));
     answers[i].settled = settle(&answers[i].h, false, want, given, limit, last);
   }
   for (size_t i = 0; i < n; i++) {
-    if (!answers[i].settled) LODE__GOTO(search_one(q, first + i, false, want, limit * 2, &answers[i].h, err));
-    LODE__GOTO(add_hits(q, first + i, &answers[i].h, err));
+    if (!answers[i].settled) TRY_GOTO(search_one(q, first + i, false, want, limit * 2, &answers[i].h, err));
+    TRY_GOTO(add_hits(q, first + i, &answers[i].h, err));
   }
 done:
-  for (size_t i = 0; i < n; i++) lode__free(answers[i].h.v);
+  for (size_t i = 0; i < n; i++) mem_free(answers[i].h.v);
   return st;
 }
 
@@ -255,12 +255,12 @@ done:
 /* Distances of those that came by words alone. */
 static lode_status measure(querying *q, size_t query, hits *h, lode_error *err) {
   lode_selection what = *q->select.what;
-  lode_str *ids = lode__alloc_zero(h->n, sizeof *ids);
+  lode_str *ids = mem_calloc(h->n, sizeof *ids);
   const lode_selection *before = q->select.what;
   hits near = {0};
   lode_status st = LODE_OK;
   size_t n = 0;
-  if (!ids) return lode__fail_nomem(err);
+  if (!ids) return err_nomem(err);
   for (size_t i = 0; i < h->n; i++)
     if (isnan(h->v[i].distance) && !h->v[i].p.pending) ids[n++] = h->v[i].p.id;
   if (n == 0) goto done;
@@ -271,10 +271,10 @@ static lode_status measure(querying *q, size_t query, hits *h, lode_error *err) 
   q->select.what = before;
   for (size_t i = 0; i < near.n && st == LODE_OK; i++)
     for (size_t k = 0; k < h->n; k++)
-      if (lode__str_eq(h->v[k].p.id, near.v[i].p.id)) h->v[k].distance = near.v[i].distance;
+      if (str_eq(h->v[k].p.id, near.v[i].p.id)) h->v[k].distance = near.v[i].distance;
 done:
-  lode__free(ids);
-  lode__free(near.v);
+  mem_free(ids);
+  mem_free(near.v);
   return st;
 }
 
@@ -282,19 +282,19 @@ done:
 static lode_status fuse(querying *q, hits *near, hits *text, hits *joined, lode_error *err) {
   size_t na = near->n, nb = text->n, n = 0;
   lode_status st = LODE_OK;
-  uint64_t *keys = lode__alloc_zero(na + nb, sizeof *keys);
-  lode__ranked *ranked = lode__alloc_zero(na + nb, sizeof *ranked);
-  if (!keys || !ranked || !lode__grow(&joined->v, &joined->cap, na + nb, sizeof *joined->v)) {
-    st = lode__fail_nomem(err);
+  uint64_t *keys = mem_calloc(na + nb, sizeof *keys);
+  lode__ranked *ranked = mem_calloc(na + nb, sizeof *ranked);
+  if (!keys || !ranked || !mem_grow(&joined->v, &joined->cap, na + nb, sizeof *joined->v)) {
+    st = err_nomem(err);
     goto done;
   }
   for (size_t i = 0; i < na; i++) keys[i] = i;
   for (size_t i = 0; i < nb; i++) {
     size_t same = 0;
-    while (same < na && !lode__str_eq(near->v[same].p.id, text->v[i].p.id)) same++;
+    while (same < na && !str_eq(near->v[same].p.id, text->v[i].p.id)) same++;
     keys[na + i] = same < na ? same : na + i;
   }
-  LODE__GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, nb, q->text_weight, ranked, &n, err));
+  TRY_GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, nb, q->text_weight, ranked, &n, err));
   joined->n = 0;
   for (size_t i = 0; i < n; i++) {
     joined->v[joined->n] = ranked[i].key < na ? near->v[ranked[i].key] : text->v[ranked[i].key - na];
@@ -302,8 +302,8 @@ static lode_status fuse(querying *q, hits *near, hits *text, hits *joined, lode_
   }
   if (joined->n) qsort(joined->v, joined->n, sizeof *joined->v, by_score);
 done:
-  lode__free(keys);
-  lode__free(ranked);
+  mem_free(keys);
+  mem_free(ranked);
   return st;
 }
 
@@ -312,16 +312,16 @@ static lode_status answer_hybrid(querying *q, size_t query, lode_error *err) {
   size_t want = q->request->k > SIZE_MAX / 4 ? SIZE_MAX : q->request->k * 4;
   lode_status st = LODE_OK;
   if (want < LEAST_FUSED) want = LEAST_FUSED;
-  if (q->kind.fit.dim) LODE__GOTO(search(q, query, false, want, &near, err));
-  LODE__GOTO(search(q, query, true, want, &text, err));
-  LODE__GOTO(fuse(q, &near, &text, &joined, err));
+  if (q->kind.fit.dim) TRY_GOTO(search(q, query, false, want, &near, err));
+  TRY_GOTO(search(q, query, true, want, &text, err));
+  TRY_GOTO(fuse(q, &near, &text, &joined, err));
   if (joined.n > q->request->k) joined.n = q->request->k;
-  if (q->kind.fit.dim) LODE__GOTO(measure(q, query, &joined, err));
+  if (q->kind.fit.dim) TRY_GOTO(measure(q, query, &joined, err));
   st = add_hits(q, query, &joined, err);
 done:
-  lode__free(near.v);
-  lode__free(text.v);
-  lode__free(joined.v);
+  mem_free(near.v);
+  mem_free(text.v);
+  mem_free(joined.v);
   return st;
 }
 
@@ -331,26 +331,26 @@ static lode_status check_against(const querying *q, lode_error *err) {
   const lode_query_request *r = q->request;
   uint32_t dim = q->kind.fit.dim;
   if (r->mode == LODE_BY_TEXT) return LODE_OK;
-  LODE__TRY(lode__check_embedder(&q->c->fit, &q->kind.fit, err));
+  TRY(lode__check_embedder(&q->c->fit, &q->kind.fit, err));
   if (dim && r->dimension != dim)
-    return lode__fail(err, LODE_MISMATCH, "the query has %u dimensions, and the collection's vectors have %u: use the model that they were made with",
+    return err_set(err, LODE_MISMATCH, "the query has %u dimensions, and the collection's vectors have %u: use the model that they were made with",
                       r->dimension, dim);
   return LODE_OK;
 }
 
 static lode_status run(querying *q, bool fresh, lode_error *err) {
   const lode_query_request *r = q->request;
-  LODE__TRY(lode__remote_kind_of(q->c, fresh, &q->arena, &q->kind, err));
-  if (!q->kind.fit.dim && r->mode != LODE_BY_TEXT && !fresh) LODE__TRY(lode__remote_kind_of(q->c, true, &q->arena, &q->kind, err));
-  LODE__TRY(check_against(q, err));
+  TRY(lode__remote_kind_of(q->c, fresh, &q->arena, &q->kind, err));
+  if (!q->kind.fit.dim && r->mode != LODE_BY_TEXT && !fresh) TRY(lode__remote_kind_of(q->c, true, &q->arena, &q->kind, err));
+  TRY(check_against(q, err));
   if (r->k == 0) return LODE_OK;
-  LODE__TRY(lode__remote_select_plan(&q->select, &q->kind, err));
+  TRY(lode__remote_select_plan(&q->select, &q->kind, err));
   for (size_t at = 0; at < r->n;) {
     size_t n = r->n - at < ASK_QUERIES ? r->n - at : ASK_QUERIES;
     hits h = {0};
     lode_status st = LODE_OK;
     if (r->mode == LODE_BY_VECTOR && !r->select.ids) {
-      if (q->kind.fit.dim) LODE__TRY(search_group(q, at, n, err));
+      if (q->kind.fit.dim) TRY(search_group(q, at, n, err));
       at += n;
       continue;
     }
@@ -360,8 +360,8 @@ static lode_status run(querying *q, bool fresh, lode_error *err) {
       st = search(q, at, r->mode == LODE_BY_TEXT, r->k, &h, err);
       if (st == LODE_OK) st = add_hits(q, at, &h, err);
     }
-    lode__free(h.v);
-    LODE__TRY(st);
+    mem_free(h.v);
+    TRY(st);
     at++;
   }
   return LODE_OK;
@@ -370,24 +370,24 @@ static lode_status run(querying *q, bool fresh, lode_error *err) {
 lode_status lode__remote_query(lode_collection *c, const lode_query_request *request, lode_result **out, lode_error *err) {
   querying q = {.c = c, .request = request};
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   *out = NULL;
-  lode__arena_init(&q.arena, 0);
+  mem_arena_init(&q.arena, 0);
   q.call.progress = request->progress;
-  LODE__GOTO(lode__check_query(request, err));
+  TRY_GOTO(lode__check_query(request, err));
   bool weighted = request->vector_weight > 0 || request->text_weight > 0;
   q.vector_weight = weighted ? request->vector_weight : 1;
   q.text_weight = weighted ? request->text_weight : 1;
-  LODE__GOTO(lode__remote_select_init(&q.select, c, &request->select, err));
+  TRY_GOTO(lode__remote_select_init(&q.select, c, &request->select, err));
   for (int attempt = 0;; attempt++) {
-    LODE__GOTO(lode__result_new(c->store->options->memory_bytes, &q.result, err));
+    TRY_GOTO(lode__result_new(c->store->options->memory_bytes, &q.result, err));
     st = run(&q, attempt > 0, err);
     if (st != LODE_NOT_FOUND || attempt > 0) break;
     lode_result_free(q.result); /* its place in the cluster has changed, or it is gone */
     q.result = NULL;
   }
   if (st == LODE_OK) {
-    lode__error_clear(err);
+    err_clear(err);
     *out = q.result;
     q.result = NULL;
   }
@@ -395,8 +395,8 @@ done:
   lode_result_free(q.result);
   lode__remote_select_release(&q.select);
   lode__call_release(&q.call);
-  lode__buf_release(&q.vector);
-  lode__buf_release(&q.only);
-  lode__arena_release(&q.arena);
+  strbuf_release(&q.vector);
+  strbuf_release(&q.only);
+  mem_arena_release(&q.arena);
   return st;
 }

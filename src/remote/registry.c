@@ -15,55 +15,55 @@
 
 /* ---- A point of the registry ---- */
 
-static void put_text(lode__buf *out, const char *name, lode_str s) {
-  lode__buf_addf(out, ",\"%s\":", name);
-  if (s.data) lode__json_put_string(out, s);
-  else lode__buf_adds(out, "null");
+static void put_text(strbuf *out, const char *name, lode_str s) {
+  strbuf_addf(out, ",\"%s\":", name);
+  if (s.data) json_put_string(out, s);
+  else strbuf_addstr(out, "null");
 }
 
-static void put_kind(lode__buf *out, const lode__remote_kind *k) {
+static void put_kind(strbuf *out, const lode__remote_kind *k) {
   char uuid[LODE__UUID_TEXT];
   lode__point_uuid(k->name, uuid);
-  lode__buf_addf(out, "{\"id\":\"%s\",\"vector\":{},\"payload\":{\"uid\":\"%llu\",\"generation\":%u,\"metric\":\"%s\",\"dim\":%u,\"embedder_dim\":%u",
+  strbuf_addf(out, "{\"id\":\"%s\",\"vector\":{},\"payload\":{\"uid\":\"%llu\",\"generation\":%u,\"metric\":\"%s\",\"dim\":%u,\"embedder_dim\":%u",
                  uuid, (unsigned long long)k->uid, k->generation, lode_metric_name(k->metric), k->fit.dim, k->fit.embedder_dim);
   put_text(out, "name", k->name);
   put_text(out, "metadata", k->metadata);
   put_text(out, "embedder", k->fit.embedder);
   put_text(out, "counters", k->counters);
-  lode__buf_addf(out, ",\"shards\":%u,\"replicas\":%u,\"write_consistency\":%u}}", k->shards, k->replicas, k->write_consistency);
+  strbuf_addf(out, ",\"shards\":%u,\"replicas\":%u,\"write_consistency\":%u}}", k->shards, k->replicas, k->write_consistency);
 }
 
-static bool take_text(const lode__json *j, uint32_t payload, const char *name, lode__arena *arena, lode_str *out) {
-  uint32_t node = lode__json_get(j, payload, lode__str(name));
+static bool take_text(const json_doc *j, uint32_t payload, const char *name, mem_arena *arena, lode_str *out) {
+  uint32_t node = json_get(j, payload, str_of(name));
   *out = (lode_str){NULL, 0};
-  if (!node || j->nodes[node].type != LODE__JSON_STRING) return true;
-  out->data = lode__arena_copy(arena, j->nodes[node].u.s.data, j->nodes[node].u.s.len);
+  if (!node || j->nodes[node].type != JSON_NODE_STRING) return true;
+  out->data = mem_arena_copy(arena, j->nodes[node].u.s.data, j->nodes[node].u.s.len);
   out->len = j->nodes[node].u.s.len;
   return out->data != NULL;
 }
 
-static uint64_t take_count(const lode__json *j, uint32_t payload, const char *name) {
-  uint32_t node = lode__json_get(j, payload, lode__str(name));
-  if (!node || j->nodes[node].type != LODE__JSON_INT || j->nodes[node].u.i < 0) return 0;
+static uint64_t take_count(const json_doc *j, uint32_t payload, const char *name) {
+  uint32_t node = json_get(j, payload, str_of(name));
+  if (!node || j->nodes[node].type != JSON_NODE_INT || j->nodes[node].u.i < 0) return 0;
   return (uint64_t)j->nodes[node].u.i;
 }
 
-static uint32_t take_int(const lode__json *j, uint32_t payload, const char *name) {
+static uint32_t take_int(const json_doc *j, uint32_t payload, const char *name) {
   uint64_t n = take_count(j, payload, name);
   return n > UINT32_MAX ? 0 : (uint32_t)n;
 }
 
-static lode_status take_kind(const lode__json *j, uint32_t point, lode__arena *arena, lode__remote_kind *k, lode_error *err) {
+static lode_status take_kind(const json_doc *j, uint32_t point, mem_arena *arena, lode__remote_kind *k, lode_error *err) {
   lode_str uid, metric;
-  uint32_t payload = j->nodes[point].type == LODE__JSON_OBJECT ? lode__json_get(j, point, LODE__LIT("payload")) : 0;
+  uint32_t payload = j->nodes[point].type == JSON_NODE_OBJECT ? json_get(j, point, STR_LIT("payload")) : 0;
   *k = (lode__remote_kind){0};
-  if (!payload || j->nodes[payload].type != LODE__JSON_OBJECT)
-    return lode__fail(err, LODE_CORRUPT, "the cluster's registry has an entry that no lode has written");
+  if (!payload || j->nodes[payload].type != JSON_NODE_OBJECT)
+    return err_set(err, LODE_CORRUPT, "the cluster's registry has an entry that no lode has written");
   if (!take_text(j, payload, "uid", arena, &uid) || !take_text(j, payload, "metric", arena, &metric) ||
       !take_text(j, payload, "name", arena, &k->name) || !take_text(j, payload, "metadata", arena, &k->metadata) ||
       !take_text(j, payload, "embedder", arena, &k->fit.embedder) || !take_text(j, payload, "counters", arena, &k->counters) ||
       !take_text(j, payload, "lock", arena, &k->lock))
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   for (size_t i = 0; i < uid.len && uid.data[i] >= '0' && uid.data[i] <= '9'; i++) k->uid = k->uid * 10 + (uint64_t)(uid.data[i] - '0');
   k->generation = take_int(j, payload, "generation");
   k->spare = take_int(j, payload, "spare");
@@ -74,7 +74,7 @@ static lode_status take_kind(const lode__json *j, uint32_t point, lode__arena *a
   k->replicas = take_int(j, payload, "replicas");
   k->write_consistency = take_int(j, payload, "write_consistency");
   if (!k->uid || !k->name.data || !metric.data || !lode_metric_parse(metric, &k->metric) || k->fit.dim > LODE_MAX_DIMENSION)
-    return lode__fail(err, LODE_CORRUPT, "the cluster's registry has an entry that no lode has written");
+    return err_set(err, LODE_CORRUPT, "the cluster's registry has an entry that no lode has written");
   return LODE_OK;
 }
 
@@ -84,9 +84,9 @@ lode_status lode__registry_rename(lode_store *s, const lode__remote_kind *k, lod
   char uuid[LODE__UUID_TEXT];
   lode__point_uuid(old_name, uuid);
   lode__call_path(&call, "/collections/%s-registry/points/batch?wait=true&ordering=strong", s->prefix);
-  lode__buf_adds(&call.body, "{\"operations\":[{\"upsert\":{\"points\":[");
+  strbuf_addstr(&call.body, "{\"operations\":[{\"upsert\":{\"points\":[");
   put_kind(&call.body, k);
-  lode__buf_addf(&call.body, "]}},{\"delete\":{\"points\":[\"%s\"]}}]}", uuid);
+  strbuf_addf(&call.body, "]}},{\"delete\":{\"points\":[\"%s\"]}}]}", uuid);
   lode_status st = lode__call_send(s, "POST", &call, err);
   lode__call_release(&call);
   return st;
@@ -96,9 +96,9 @@ lode_status lode__registry_rename(lode_store *s, const lode__remote_kind *k, lod
 lode_status lode__registry_add(lode_store *s, const lode__remote_kind *k, lode_error *err) {
   lode__call call = {0};
   lode__call_path(&call, "/collections/%s-registry/points?wait=true&ordering=strong", s->prefix);
-  lode__buf_adds(&call.body, "{\"points\":[");
+  strbuf_addstr(&call.body, "{\"points\":[");
   put_kind(&call.body, k);
-  lode__buf_adds(&call.body, "],\"update_filter\":{\"must\":[{\"is_empty\":{\"key\":\"uid\"}}]}}");
+  strbuf_addstr(&call.body, "],\"update_filter\":{\"must\":[{\"is_empty\":{\"key\":\"uid\"}}]}}");
   lode_status st = lode__call_send(s, "PUT", &call, err);
   lode__call_release(&call);
   return st;
@@ -109,22 +109,22 @@ lode_status lode__registry_remove(lode_store *s, lode_str name, lode_error *err)
   char uuid[LODE__UUID_TEXT];
   lode__point_uuid(name, uuid);
   lode__call_path(&call, "/collections/%s-registry/points/delete?wait=true&ordering=strong", s->prefix);
-  lode__buf_addf(&call.body, "{\"points\":[\"%s\"]}", uuid);
+  strbuf_addf(&call.body, "{\"points\":[\"%s\"]}", uuid);
   lode_status st = lode__call_send(s, "POST", &call, err);
   lode__call_release(&call);
   return st;
 }
 
-lode_status lode__registry_load(lode_store *s, lode_str name, lode__arena *arena, lode__remote_kind *k, bool *found, lode_error *err) {
+lode_status lode__registry_load(lode_store *s, lode_str name, mem_arena *arena, lode__remote_kind *k, bool *found, lode_error *err) {
   lode__call call = {0};
   char uuid[LODE__UUID_TEXT];
   lode__point_uuid(name, uuid);
   *found = false;
   lode__call_path(&call, "/collections/%s-registry/points", s->prefix);
-  lode__buf_addf(&call.body, "{\"ids\":[\"%s\"],\"with_payload\":true,\"with_vector\":false}", uuid);
+  strbuf_addf(&call.body, "{\"ids\":[\"%s\"],\"with_payload\":true,\"with_vector\":false}", uuid);
   lode_status st = lode__call_send(s, "POST", &call, err);
-  const lode__json_node *result = st == LODE_OK ? &call.answer.nodes[call.result] : NULL;
-  if (st == LODE_OK && result->type == LODE__JSON_ARRAY && result->u.count > 0) {
+  const json_node *result = st == LODE_OK ? &call.answer.nodes[call.result] : NULL;
+  if (st == LODE_OK && result->type == JSON_NODE_ARRAY && result->u.count > 0) {
     st = take_kind(&call.answer, call.result + 1, arena, k, err);
     *found = st == LODE_OK;
   }
@@ -137,17 +137,17 @@ lode_status lode__registry_change(lode_store *s, lode_str name, const lode_str *
   char uuid[LODE__UUID_TEXT];
   lode__point_uuid(name, uuid);
   lode__call_path(&call, "/collections/%s-registry/points/payload?wait=true&ordering=strong", s->prefix);
-  lode__buf_adds(&call.body, "{\"payload\":{");
-  lode__buf_add(&call.body, fields.data, fields.len);
-  lode__buf_addf(&call.body, "},\"filter\":{\"must\":[{\"has_id\":[\"%s\"]}", uuid);
+  strbuf_addstr(&call.body, "{\"payload\":{");
+  strbuf_add(&call.body, fields.data, fields.len);
+  strbuf_addf(&call.body, "},\"filter\":{\"must\":[{\"has_id\":[\"%s\"]}", uuid);
   if (lock && lock->data) {
-    lode__buf_adds(&call.body, ",{\"key\":\"lock\",\"match\":{\"value\":");
-    lode__json_put_string(&call.body, *lock);
-    lode__buf_adds(&call.body, "}}");
+    strbuf_addstr(&call.body, ",{\"key\":\"lock\",\"match\":{\"value\":");
+    json_put_string(&call.body, *lock);
+    strbuf_addstr(&call.body, "}}");
   } else if (lock) {
-    lode__buf_adds(&call.body, ",{\"is_empty\":{\"key\":\"lock\"}}");
+    strbuf_addstr(&call.body, ",{\"is_empty\":{\"key\":\"lock\"}}");
   }
-  lode__buf_adds(&call.body, "]}}");
+  strbuf_addstr(&call.body, "]}}");
   lode_status st = lode__call_send(s, "POST", &call, err);
   lode__call_release(&call);
   return st;
@@ -155,94 +155,94 @@ lode_status lode__registry_change(lode_store *s, lode_str name, const lode_str *
 
 lode_status lode__registry_each(lode_store *s, lode__kind_fn *fn, void *ctx, lode_error *err) {
   lode__call call = {0};
-  lode__arena arena;
-  lode__buf next = {0};
+  mem_arena arena;
+  strbuf next = {0};
   lode_status st = LODE_OK;
-  lode__arena_init(&arena, 0);
+  mem_arena_init(&arena, 0);
   do {
     lode__call_path(&call, "/collections/%s-registry/points/scroll", s->prefix);
-    lode__buf_adds(&call.body, "{\"limit\":1000,\"with_payload\":true,\"with_vector\":false");
-    if (next.len) lode__buf_addf(&call.body, ",\"offset\":%.*s", (int)next.len, next.data);
-    lode__buf_adds(&call.body, "}");
-    LODE__GOTO(lode__call_send(s, "POST", &call, err));
+    strbuf_addstr(&call.body, "{\"limit\":1000,\"with_payload\":true,\"with_vector\":false");
+    if (next.len) strbuf_addf(&call.body, ",\"offset\":%.*s", (int)next.len, next.data);
+    strbuf_addstr(&call.body, "}");
+    TRY_GOTO(lode__call_send(s, "POST", &call, err));
     next.len = 0;
-    uint32_t points = call.answer.nodes[call.result].type == LODE__JSON_OBJECT
-                          ? lode__json_get(&call.answer, call.result, LODE__LIT("points")) : 0;
-    uint32_t offset = points ? lode__json_get(&call.answer, call.result, LODE__LIT("next_page_offset")) : 0;
-    if (!points || call.answer.nodes[points].type != LODE__JSON_ARRAY) {
-      st = lode__fail(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
+    uint32_t points = call.answer.nodes[call.result].type == JSON_NODE_OBJECT
+                          ? json_get(&call.answer, call.result, STR_LIT("points")) : 0;
+    uint32_t offset = points ? json_get(&call.answer, call.result, STR_LIT("next_page_offset")) : 0;
+    if (!points || call.answer.nodes[points].type != JSON_NODE_ARRAY) {
+      st = err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
       goto done;
     }
     for (uint32_t at = points + 1; at < call.answer.nodes[points].next; at = call.answer.nodes[at].next) {
       lode__remote_kind k;
-      lode__arena_reset(&arena);
-      LODE__GOTO(take_kind(&call.answer, at, &arena, &k, err));
-      LODE__GOTO(fn(ctx, &k, err));
+      mem_arena_reset(&arena);
+      TRY_GOTO(take_kind(&call.answer, at, &arena, &k, err));
+      TRY_GOTO(fn(ctx, &k, err));
     }
-    if (offset && call.answer.nodes[offset].type != LODE__JSON_NULL) lode__json_put_node(&next, &call.answer, offset);
+    if (offset && call.answer.nodes[offset].type != JSON_NODE_NULL) json_put_node(&next, &call.answer, offset);
   } while (next.len);
 done:
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   lode__call_release(&call);
-  lode__buf_release(&next);
+  strbuf_release(&next);
   return st;
 }
 
 /* ---- One at a time ---- */
 
 static lode_status take_lock(lode_store *s, const lode__remote_kind *seen, lode__registry_lock *lock, bool *mine, lode_error *err) {
-  lode__arena arena;
+  mem_arena arena;
   lode__remote_kind now;
-  lode__buf fields = {0};
+  strbuf fields = {0};
   bool found = false;
-  lode__arena_init(&arena, 0);
-  lode__buf_addf(&fields, "\"lock\":\"%s\",\"beat\":0", lock->token);
+  mem_arena_init(&arena, 0);
+  strbuf_addf(&fields, "\"lock\":\"%s\",\"beat\":0", lock->token);
   lode_status st = lode__registry_change(s, seen->name, &seen->lock, (lode_str){fields.data, fields.len}, err);
   if (st == LODE_OK) st = lode__registry_load(s, seen->name, &arena, &now, &found, err);
-  *mine = st == LODE_OK && found && now.uid == seen->uid && lode__str_eq(now.lock, lode__str(lock->token));
-  lode__arena_release(&arena);
-  lode__buf_release(&fields);
+  *mine = st == LODE_OK && found && now.uid == seen->uid && str_eq(now.lock, str_of(lock->token));
+  mem_arena_release(&arena);
+  strbuf_release(&fields);
   return st;
 }
 
-lode_status lode__registry_lock_take(lode_store *s, lode_str name, lode__registry_lock *lock, lode__arena *arena, lode__remote_kind *k,
+lode_status lode__registry_lock_take(lode_store *s, lode_str name, lode__registry_lock *lock, mem_arena *arena, lode__remote_kind *k,
                                      lode_error *err) {
   char seen[LODE__LOCK_TEXT] = "", quoted[256];
-  uint64_t begin = lode__os->now_ns(), since = begin, beat = 0;
+  uint64_t begin = os_api->now_ns(), since = begin, beat = 0;
   bool found, mine;
   *lock = (lode__registry_lock){0};
-  snprintf(lock->token, sizeof lock->token, "%016llx", (unsigned long long)lode__random());
+  snprintf(lock->token, sizeof lock->token, "%016llx", (unsigned long long)rand_u64());
   for (;;) {
-    LODE__TRY(lode__registry_load(s, name, arena, k, &found, err));
-    if (!found) return lode__fail(err, LODE_NOT_FOUND, "there is no collection %s in this store", lode__quote(name, quoted, sizeof quoted));
-    uint64_t now = lode__os->now_ns();
-    if (k->lock.data && (!lode__str_eq(k->lock, lode__str(seen)) || k->beat != beat)) { /* its holder lives */
+    TRY(lode__registry_load(s, name, arena, k, &found, err));
+    if (!found) return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
+    uint64_t now = os_api->now_ns();
+    if (k->lock.data && (!str_eq(k->lock, str_of(seen)) || k->beat != beat)) { /* its holder lives */
       snprintf(seen, sizeof seen, "%.*s", (int)k->lock.len, k->lock.data);
       beat = k->beat;
       since = now;
     }
     if (!k->lock.data || now - since > (uint64_t)LODE__LOCK_STALE_MS * 1000000) {
-      LODE__TRY(take_lock(s, k, lock, &mine, err));
+      TRY(take_lock(s, k, lock, &mine, err));
       if (mine) return lode__registry_load(s, name, arena, k, &found, err);
     }
     if (now - begin > (uint64_t)(s->options->busy_ms + LODE__LOCK_STALE_MS) * 1000000)
-      return lode__fail(err, LODE_BUSY, "another process has been changing the collection %s for %u s: try again",
-                        lode__quote(name, quoted, sizeof quoted), (s->options->busy_ms + LODE__LOCK_STALE_MS) / 1000);
-    lode__os->sleep_us(50000);
+      return err_set(err, LODE_BUSY, "another process has been changing the collection %s for %u s: try again",
+                        str_quote(name, quoted, sizeof quoted), (s->options->busy_ms + LODE__LOCK_STALE_MS) / 1000);
+    os_api->sleep_us(50000);
   }
 }
 
 lode_status lode__registry_lock_beat(lode_store *s, lode_str name, lode__registry_lock *lock, lode_error *err) {
-  uint64_t now = lode__os->now_ns();
+  uint64_t now = os_api->now_ns();
   char fields[64];
   if (now - lock->told_ns < (uint64_t)LODE__LOCK_STALE_MS * 1000000 / 10) return LODE_OK;
   lock->told_ns = now;
-  lode_str token = lode__str(lock->token);
+  lode_str token = str_of(lock->token);
   snprintf(fields, sizeof fields, "\"beat\":%llu", (unsigned long long)++lock->beat);
-  return lode__registry_change(s, name, &token, lode__str(fields), err);
+  return lode__registry_change(s, name, &token, str_of(fields), err);
 }
 
 lode_status lode__registry_lock_give(lode_store *s, lode_str name, const lode__registry_lock *lock, lode_error *err) {
-  lode_str token = lode__str(lock->token);
-  return lode__registry_change(s, name, &token, LODE__LIT("\"lock\":null,\"beat\":null,\"spare\":null"), err);
+  lode_str token = str_of(lock->token);
+  return lode__registry_change(s, name, &token, STR_LIT("\"lock\":null,\"beat\":null,\"spare\":null"), err);
 }

@@ -45,7 +45,7 @@ struct lode_store {
   const lode__engine *engine;        /* lode__store_head */
   const lode_open_options *options;
   lode_open_options filled;
-  lode__arena arena;                 /* what follows points into it */
+  mem_arena arena;                 /* what follows points into it */
   const char *bases[LODE__REMOTE_ADDRESSES]; /* "http://host:port" */
   size_t n_bases;
   const char *headers[2];            /* "api-key: ...", or NULL; NULL */
@@ -54,24 +54,24 @@ struct lode_store {
   _Atomic size_t base;               /* which address answered last */
   _Atomic uint64_t clock;            /* the last number that was given out */
   pthread_mutex_t lock;              /* guards idle */
-  lode__http *idle[LODE__REMOTE_IDLE];
+  http_client *idle[LODE__REMOTE_IDLE];
   size_t n_idle;
 };
 
 /* ---- Requests ---- */
 
-/* How a request gets its answer: lode__http_send, and in tests a cluster that says what it likes. */
-typedef lode_status lode__transport(lode__http *http, const lode__http_request *request, lode__http_response *response, lode_error *err);
+/* How a request gets its answer: http_send, and in tests a cluster that says what it likes. */
+typedef lode_status lode__transport(http_client *http, const http_request *request, http_response *response, lode_error *err);
 extern lode__transport *lode__remote_transport;
 
 /* One request and its answer; zeroed is empty, and it may be used again. */
 typedef struct lode__call {
-  lode__buf path, body;      /* body empty: none */
-  lode__buf url;
-  lode__http *started;       /* its first attempt is on its way there; NULL: it is not */
+  strbuf path, body;      /* body empty: none */
+  strbuf url;
+  http_client *started;       /* its first attempt is on its way there; NULL: it is not */
   size_t base;               /* the address that it went to */
-  lode__http_response response;
-  lode__json answer;
+  http_response response;
+  json_doc answer;
   uint32_t result;           /* node of "result" */
   lode_progress progress;    /* asked while it lasts; false: LODE_CANCELLED */
 } lode__call;
@@ -111,8 +111,8 @@ struct lode_collection {
   uint64_t uid;
   pthread_mutex_t lock;       /* guards what follows */
   lode__remote_kind kind;     /* as last seen; strings in `arena` */
-  lode__arena arena;
-  lode__buf indexed;          /* fields that have an index, each followed by NUL */
+  mem_arena arena;
+  strbuf indexed;          /* fields that have an index, each followed by NUL */
 };
 
 /* ---- Entries of the registry ---- */
@@ -125,7 +125,7 @@ typedef struct lode__registry_lock {
 typedef lode_status lode__kind_fn(void *ctx, const lode__remote_kind *k, lode_error *err);
 
 /* Strings are copied to `arena`. *found: there is one of that name. */
-lode_status lode__registry_load(lode_store *s, lode_str name, lode__arena *arena, lode__remote_kind *k, bool *found, lode_error *err);
+lode_status lode__registry_load(lode_store *s, lode_str name, mem_arena *arena, lode__remote_kind *k, bool *found, lode_error *err);
 lode_status lode__registry_each(lode_store *s, lode__kind_fn *fn, void *ctx, lode_error *err);
 lode_status lode__registry_add(lode_store *s, const lode__remote_kind *k, lode_error *err);
 lode_status lode__registry_remove(lode_store *s, lode_str name, lode_error *err);
@@ -134,7 +134,7 @@ lode_status lode__registry_rename(lode_store *s, const lode__remote_kind *k, lod
  * step of the cluster: of two who try, the second finds another lock and changes nothing. */
 lode_status lode__registry_change(lode_store *s, lode_str name, const lode_str *lock, lode_str fields, lode_error *err);
 /* Waits for others; takes over from those who died. *k: the entry, under the lock. */
-lode_status lode__registry_lock_take(lode_store *s, lode_str name, lode__registry_lock *lock, lode__arena *arena, lode__remote_kind *k,
+lode_status lode__registry_lock_take(lode_store *s, lode_str name, lode__registry_lock *lock, mem_arena *arena, lode__remote_kind *k,
                                      lode_error *err);
 /* To be called at least every second while the lock is held. */
 lode_status lode__registry_lock_beat(lode_store *s, lode_str name, lode__registry_lock *lock, lode_error *err);
@@ -146,17 +146,17 @@ lode_status lode__remote_unmake(lode_store *s, const lode__remote_kind *k, lode_
 /* Removes the spare generation, under the lock. */
 lode_status lode__remote_tidy(lode_store *s, const lode__remote_kind *k, lode_error *err);
 /* Waits until nobody is changing the entry. */
-lode_status lode__remote_settle(lode_store *s, lode_str name, lode__arena *arena, lode__remote_kind *k, lode_error *err);
+lode_status lode__remote_settle(lode_store *s, lode_str name, mem_arena *arena, lode__remote_kind *k, lode_error *err);
 /* After a write to what *k says: does it stand, or must it be done again where the records are now? */
-lode_status lode__remote_stands(lode_collection *c, const lode__remote_kind *k, lode__arena *arena, bool *stands, lode_error *err);
+lode_status lode__remote_stands(lode_collection *c, const lode__remote_kind *k, mem_arena *arena, bool *stands, lode_error *err);
 /* What the handle knows from now on. */
 lode_status lode__remote_remember(lode_collection *c, const lode__remote_kind *k, lode_error *err);
 
 /* The collection as it was last seen; `fresh`: asks the registry. Strings are copied to `arena`. LODE_NOT_FOUND when it was
  * dropped. */
-lode_status lode__remote_kind_of(lode_collection *c, bool fresh, lode__arena *arena, lode__remote_kind *kind, lode_error *err);
+lode_status lode__remote_kind_of(lode_collection *c, bool fresh, mem_arena *arena, lode__remote_kind *kind, lode_error *err);
 /* Makes room for vectors of a dimension: the first ones fix it. */
-lode_status lode__remote_fix_dimension(lode_collection *c, uint32_t dim, lode__arena *arena, lode__remote_kind *kind,
+lode_status lode__remote_fix_dimension(lode_collection *c, uint32_t dim, mem_arena *arena, lode__remote_kind *kind,
                                        lode_error *err);
 /* "/collections/PREFIX-NUMBER-G" into the call's path, and more behind it. */
 __attribute__((format(printf, 4, 5))) void lode__remote_path(lode__call *call, const lode_store *store,
@@ -177,9 +177,9 @@ void lode__point_uuid(lode_str id, char text[LODE__UUID_TEXT]);
 /* "f.0123456789abcdef": the payload's field of a metadata key; kind 'f' or 'x'. */
 void lode__point_field(char kind, lode_str key, char text[LODE__FIELD_TEXT_BYTES]);
 /* A value as a word; false for strings that are too long to be one whole: those are words of their hash. */
-bool lode__point_word(lode__buf *out, const lode__value *value);
+bool lode__point_word(strbuf *out, const meta_value *value);
 /* A word back to a JSON scalar; false when it was a hash. */
-bool lode__point_unword(lode_str word, lode__buf *out);
+bool lode__point_unword(lode_str word, strbuf *out);
 
 typedef struct lode__point {
   lode_str id, document, metadata; /* absent where it has none, or was not asked for */
@@ -193,15 +193,15 @@ typedef struct lode__point {
 
 uint32_t lode__point_crc(const lode__point *p);
 /* As JSON. metric decides how the vector is kept. */
-lode_status lode__point_put(lode__buf *out, const lode__point *p, lode_metric metric, lode_error *err);
+lode_status lode__point_put(strbuf *out, const lode__point *p, lode_metric metric, lode_error *err);
 /* From a node of an answer. Strings point into the answer; the vector, if there is one, is in *vector (grown as needed).
  * LODE_CORRUPT for what no Lode has written. */
-lode_status lode__point_take(const lode__json *json, uint32_t node, lode_metric metric, lode__buf *vector, lode__point *p,
+lode_status lode__point_take(const json_doc *json, uint32_t node, lode_metric metric, strbuf *vector, lode__point *p,
                              lode_error *err);
 /* The words of a text: "indices":[...],"values":[...]. False when it has none. */
-bool lode__point_words(lode__buf *out, lode_str text, bool query, lode_error *err, lode_status *st);
+bool lode__point_words(strbuf *out, lode_str text, bool query, lode_error *err, lode_status *st);
 /* "with_payload": {...}, "with_vector": ... for these parts and, if asked, what judging needs */
-void lode__point_want(lode__buf *out, unsigned include, bool judge_document, lode_metric metric, bool has_vectors);
+void lode__point_want(strbuf *out, unsigned include, bool judge_document, lode_metric metric, bool has_vectors);
 
 /* ---- Selections ---- */
 
@@ -212,7 +212,7 @@ typedef struct lode__remote_select {
   lode__judge *eval;
   bool has_filter;          /* the filter does not match everything */
   bool pending_only;
-  lode__buf prefilter;  /* "must" conditions, with commas between them; may be empty */
+  strbuf prefilter;  /* "must" conditions, with commas between them; may be empty */
 } lode__remote_select;
 lode_status lode__remote_select_init(lode__remote_select *s, lode_collection *c, const lode_selection *what, lode_error *err);
 /* The conditions for Qdrant, once the collection is known. */
@@ -220,7 +220,7 @@ lode_status lode__remote_select_plan(lode__remote_select *s, const lode__remote_
 void lode__remote_select_release(lode__remote_select *s);
 lode_status lode__remote_select_match(lode__remote_select *s, const lode__point *p, bool *match, lode_error *err);
 /* "filter":{"must":[...]}, with `more` conditions (each with a comma before it, or NULL); nothing when there are none. */
-void lode__remote_put_filter(lode__buf *out, const lode__remote_select *s, lode_str more);
+void lode__remote_put_filter(strbuf *out, const lode__remote_select *s, lode_str more);
 bool lode__remote_needs_document(const lode__remote_select *s);
 
 /* All that match, in the order of insertion. */
@@ -236,7 +236,7 @@ typedef struct lode__scroll {
   uint64_t *ns;
   size_t count, at, cap_nodes, cap_ns;
   bool last;            /* no further page */
-  lode__buf vector;
+  strbuf vector;
 } lode__scroll;
 void lode__scroll_init(lode__scroll *s, lode__remote_select *select, const lode__remote_kind *kind, unsigned include);
 /* What the point refers to lives until the next call. */

@@ -14,9 +14,9 @@ void lode__scroll_init(lode__scroll *s, lode__remote_select *select, const lode_
 
 void lode__scroll_release(lode__scroll *s) {
   lode__call_release(&s->call);
-  lode__free(s->nodes);
-  lode__free(s->ns);
-  lode__buf_release(&s->vector);
+  mem_free(s->nodes);
+  mem_free(s->ns);
+  strbuf_release(&s->vector);
   *s = (lode__scroll){0};
 }
 
@@ -33,45 +33,45 @@ uint64_t lode__scroll_place(const lode__scroll *s, const lode__point *p) {
   return p->n << PLACE_BITS | (before < (1u << PLACE_BITS) ? before : (1u << PLACE_BITS) - 1);
 }
 
-static lode_str id_of(const lode__json *j, uint32_t node) {
-  uint32_t payload = lode__json_get(j, node, LODE__LIT("payload"));
-  uint32_t id = payload ? lode__json_get(j, payload, LODE__LIT("id")) : 0;
-  return id && j->nodes[id].type == LODE__JSON_STRING ? j->nodes[id].u.s : (lode_str){"", 0};
+static lode_str id_of(const json_doc *j, uint32_t node) {
+  uint32_t payload = json_get(j, node, STR_LIT("payload"));
+  uint32_t id = payload ? json_get(j, payload, STR_LIT("id")) : 0;
+  return id && j->nodes[id].type == JSON_NODE_STRING ? j->nodes[id].u.s : (lode_str){"", 0};
 }
 
 static int by_id(const void *a, const void *b, void *ctx) {
-  const lode__json *j = ctx;
-  return lode__str_cmp(id_of(j, *(const uint32_t *)a), id_of(j, *(const uint32_t *)b));
+  const json_doc *j = ctx;
+  return str_cmp(id_of(j, *(const uint32_t *)a), id_of(j, *(const uint32_t *)b));
 }
 
 static lode_status ask(lode__scroll *s, lode_error *err) {
-  lode__buf *body = &s->call.body;
+  strbuf *body = &s->call.body;
   const lode__remote_kind *k = s->kind;
   lode__remote_path(&s->call, s->select->c->store, k, "/points/scroll");
-  lode__buf_addf(body, "{\"limit\":%zu,", s->page);
+  strbuf_addf(body, "{\"limit\":%zu,", s->page);
   lode__point_want(body, s->include, lode__remote_needs_document(s->select), k->metric, k->fit.dim != 0);
   lode__remote_put_filter(body, s->select, (lode_str){0});
-  lode__buf_adds(body, ",\"order_by\":{\"key\":\"n\",\"direction\":\"asc\"");
-  if (s->start) lode__buf_addf(body, ",\"start_from\":%llu", (unsigned long long)s->start);
-  lode__buf_adds(body, "}}");
+  strbuf_addstr(body, ",\"order_by\":{\"key\":\"n\",\"direction\":\"asc\"");
+  if (s->start) strbuf_addf(body, ",\"start_from\":%llu", (unsigned long long)s->start);
+  strbuf_addstr(body, "}}");
   return lode__call_send(s->select->c->store, "POST", &s->call, err);
 }
 
 /* Nodes and numbers of the page, in order. */
 static lode_status list(lode__scroll *s, lode_error *err) {
-  const lode__json *j = &s->call.answer;
-  uint32_t points = j->nodes[s->call.result].type == LODE__JSON_OBJECT ? lode__json_get(j, s->call.result, LODE__LIT("points")) : 0;
+  const json_doc *j = &s->call.answer;
+  uint32_t points = j->nodes[s->call.result].type == JSON_NODE_OBJECT ? json_get(j, s->call.result, STR_LIT("points")) : 0;
   s->count = s->at = 0;
-  if (!points || j->nodes[points].type != LODE__JSON_ARRAY)
-    return lode__fail(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
+  if (!points || j->nodes[points].type != JSON_NODE_ARRAY)
+    return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
   size_t n = j->nodes[points].u.count;
-  if (!lode__grow(&s->nodes, &s->cap_nodes, n, sizeof *s->nodes) || !lode__grow(&s->ns, &s->cap_ns, n, sizeof *s->ns))
-    return lode__fail_nomem(err);
+  if (!mem_grow(&s->nodes, &s->cap_nodes, n, sizeof *s->nodes) || !mem_grow(&s->ns, &s->cap_ns, n, sizeof *s->ns))
+    return err_nomem(err);
   for (uint32_t at = points + 1; at < j->nodes[points].next; at = j->nodes[at].next) {
     lode__point p;
-    LODE__TRY(lode__point_take(j, at, s->kind->metric, NULL, &p, err));
+    TRY(lode__point_take(j, at, s->kind->metric, NULL, &p, err));
     if (p.n < s->start || (s->count && p.n < s->ns[s->count - 1]))
-      return lode__fail(err, LODE_CORRUPT, "the cluster's answer is not in the order that was asked for");
+      return err_set(err, LODE_CORRUPT, "the cluster's answer is not in the order that was asked for");
     s->nodes[s->count] = at;
     s->ns[s->count++] = p.n;
   }
@@ -84,11 +84,11 @@ static lode_status list(lode__scroll *s, lode_error *err) {
 
 static lode_status turn_page(lode__scroll *s, lode_error *err) {
   for (;;) {
-    LODE__TRY(ask(s, err));
-    LODE__TRY(list(s, err));
+    TRY(ask(s, err));
+    TRY(list(s, err));
     s->last = s->count < s->page;
     if (s->last || s->ns[0] != s->ns[s->count - 1]) break;
-    if (s->page >= MOST_PAGE) return lode__fail(err, LODE_LIMIT, "the collection has more than %d records of one moment", MOST_PAGE);
+    if (s->page >= MOST_PAGE) return err_set(err, LODE_LIMIT, "the collection has more than %d records of one moment", MOST_PAGE);
     s->page *= 2; /* all of one n: more of them at once */
   }
   while (s->at < s->count && s->ns[s->at] == s->start && s->at < s->skip) s->at++;
@@ -107,11 +107,11 @@ lode_status lode__scroll_next(lode__scroll *s, lode__point *p, bool *more, lode_
         s->start = s->ns[s->count];
         s->skip = 0;
       }
-      LODE__TRY(turn_page(s, err));
+      TRY(turn_page(s, err));
     }
-    LODE__TRY(lode__point_take(&s->call.answer, s->nodes[s->at++], s->kind->metric,
+    TRY(lode__point_take(&s->call.answer, s->nodes[s->at++], s->kind->metric,
                                s->include & LODE_VECTOR ? &s->vector : NULL, p, err));
-    LODE__TRY(lode__remote_select_match(s->select, p, more, err));
+    TRY(lode__remote_select_match(s->select, p, more, err));
     if (*more) return LODE_OK;
   }
 }

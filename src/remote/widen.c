@@ -24,22 +24,22 @@ lode_status lode__remote_tidy(lode_store *s, const lode__remote_kind *k, lode_er
 
 /* ---- Waiting for others ---- */
 
-lode_status lode__remote_settle(lode_store *s, lode_str name, lode__arena *arena, lode__remote_kind *k, lode_error *err) {
+lode_status lode__remote_settle(lode_store *s, lode_str name, mem_arena *arena, lode__remote_kind *k, lode_error *err) {
   lode__registry_lock lock;
-  LODE__TRY(lode__registry_lock_take(s, name, &lock, arena, k, err));
-  LODE__TRY(lode__remote_tidy(s, k, err));
+  TRY(lode__registry_lock_take(s, name, &lock, arena, k, err));
+  TRY(lode__remote_tidy(s, k, err));
   k->spare = 0;
   return lode__registry_lock_give(s, name, &lock, err);
 }
 
-lode_status lode__remote_stands(lode_collection *c, const lode__remote_kind *k, lode__arena *arena, bool *stands, lode_error *err) {
+lode_status lode__remote_stands(lode_collection *c, const lode__remote_kind *k, mem_arena *arena, bool *stands, lode_error *err) {
   lode__remote_kind now;
   *stands = true;
   if (k->fit.dim) return LODE_OK;
-  LODE__TRY(lode__remote_kind_of(c, true, arena, &now, err));
+  TRY(lode__remote_kind_of(c, true, arena, &now, err));
   if (now.lock.data) {
-    LODE__TRY(lode__remote_settle(c->store, now.name, arena, &now, err));
-    LODE__TRY(lode__remote_kind_of(c, true, arena, &now, err));
+    TRY(lode__remote_settle(c->store, now.name, arena, &now, err));
+    TRY(lode__remote_kind_of(c, true, arena, &now, err));
   }
   *stands = now.generation == k->generation;
   return LODE_OK;
@@ -63,24 +63,24 @@ static lode_status copy_points(moving *m, lode_error *err) {
   lode_status st;
   size_t n = 0;
   bool more = true;
-  LODE__GOTO(lode__remote_select_init(&select, m->c, &everything, err));
+  TRY_GOTO(lode__remote_select_init(&select, m->c, &everything, err));
   lode__scroll_init(&scroll, &select, &m->from, LODE_DOCUMENT | LODE_METADATA);
   while (more) {
     lode__point p;
-    LODE__GOTO(lode__scroll_next(&scroll, &p, &more, err));
+    TRY_GOTO(lode__scroll_next(&scroll, &p, &more, err));
     if (more) {
       if (n == 0) {
         lode__remote_path(&call, store, &m->to, "/points?wait=true");
-        lode__buf_adds(&call.body, "{\"points\":[");
+        strbuf_addstr(&call.body, "{\"points\":[");
       }
-      if (n) lode__buf_addc(&call.body, ',');
-      LODE__GOTO(lode__point_put(&call.body, &p, m->to.metric, err));
+      if (n) strbuf_addch(&call.body, ',');
+      TRY_GOTO(lode__point_put(&call.body, &p, m->to.metric, err));
       n++;
     }
     if (n == 0 || (more && n < BATCH)) continue;
-    lode__buf_adds(&call.body, "]}");
-    LODE__GOTO(lode__call_send(store, "PUT", &call, err));
-    LODE__GOTO(lode__registry_lock_beat(store, m->from.name, &m->lock, err));
+    strbuf_addstr(&call.body, "]}");
+    TRY_GOTO(lode__call_send(store, "PUT", &call, err));
+    TRY_GOTO(lode__registry_lock_beat(store, m->from.name, &m->lock, err));
     n = 0;
   }
 done:
@@ -91,32 +91,32 @@ done:
 }
 
 /* *switched: false when the lock was taken over meanwhile. */
-static lode_status switch_over(moving *m, lode__arena *arena, bool *switched, lode_error *err) {
+static lode_status switch_over(moving *m, mem_arena *arena, bool *switched, lode_error *err) {
   char fields[120];
   lode_store *s = m->c->store;
-  lode_str token = lode__str(m->lock.token);
+  lode_str token = str_of(m->lock.token);
   lode__remote_kind now;
   bool found;
   snprintf(fields, sizeof fields, "\"generation\":%u,\"dim\":%u,\"spare\":%u", m->to.generation, m->to.fit.dim, m->from.generation);
-  LODE__TRY(lode__registry_change(s, m->from.name, &token, lode__str(fields), err));
-  LODE__TRY(lode__registry_load(s, m->from.name, arena, &now, &found, err));
+  TRY(lode__registry_change(s, m->from.name, &token, str_of(fields), err));
+  TRY(lode__registry_load(s, m->from.name, arena, &now, &found, err));
   *switched = found && now.uid == m->from.uid && now.generation == m->to.generation;
   return LODE_OK;
 }
 
 /* Under the lock. *done: the collection has a dimension. */
-static lode_status move(moving *m, uint32_t dim, lode__arena *arena, bool *done, lode_error *err) {
+static lode_status move(moving *m, uint32_t dim, mem_arena *arena, bool *done, lode_error *err) {
   lode_store *s = m->c->store;
-  lode_str token = lode__str(m->lock.token);
+  lode_str token = str_of(m->lock.token);
   char fields[40];
   *done = m->from.fit.dim != 0;
-  LODE__TRY(lode__remote_tidy(s, &m->from, err));
+  TRY(lode__remote_tidy(s, &m->from, err));
   if (*done) return LODE_OK; /* somebody else was first */
   m->to = m->from;
   m->to.fit.dim = dim;
-  m->to.generation = (uint32_t)(lode__random() >> 33) | 1;
+  m->to.generation = (uint32_t)(rand_u64() >> 33) | 1;
   snprintf(fields, sizeof fields, "\"spare\":%u", m->to.generation);
-  LODE__TRY(lode__registry_change(s, m->from.name, &token, lode__str(fields), err));
+  TRY(lode__registry_change(s, m->from.name, &token, str_of(fields), err));
   lode_status st = lode__remote_make(s, &m->to, err);
   if (st == LODE_OK) st = copy_points(m, err);
   if (st == LODE_OK) st = switch_over(m, arena, done, err);
@@ -126,19 +126,19 @@ static lode_status move(moving *m, uint32_t dim, lode__arena *arena, bool *done,
   return st;
 }
 
-lode_status lode__remote_fix_dimension(lode_collection *c, uint32_t dim, lode__arena *arena, lode__remote_kind *k, lode_error *err) {
+lode_status lode__remote_fix_dimension(lode_collection *c, uint32_t dim, mem_arena *arena, lode__remote_kind *k, lode_error *err) {
   enum { ATTEMPTS = 8 };
   bool done = false;
   for (int attempt = 0; attempt < ATTEMPTS && !done; attempt++) {
     moving m = {.c = c};
     lode_error unused;
-    LODE__TRY(lode__remote_kind_of(c, true, arena, k, err));
-    LODE__TRY(lode__registry_lock_take(c->store, k->name, &m.lock, arena, &m.from, err));
+    TRY(lode__remote_kind_of(c, true, arena, k, err));
+    TRY(lode__registry_lock_take(c->store, k->name, &m.lock, arena, &m.from, err));
     lode_status st = m.from.uid == c->uid ? move(&m, dim, arena, &done, err) : LODE_OK;
     lode_status given = lode__registry_lock_give(c->store, k->name, &m.lock, st == LODE_OK ? err : &unused);
-    LODE__TRY(st);
-    LODE__TRY(given);
+    TRY(st);
+    TRY(given);
   }
-  if (!done) return lode__fail(err, LODE_BUSY, "other processes keep changing the collection: try again");
+  if (!done) return err_set(err, LODE_BUSY, "other processes keep changing the collection: try again");
   return lode__remote_kind_of(c, true, arena, k, err);
 }

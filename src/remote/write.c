@@ -29,7 +29,7 @@ typedef struct writing {
   lode_write_result result;
   lode__batch batch;
   lode__remote_kind kind;
-  lode__arena arena;
+  mem_arena arena;
   old *olds;
   lode_str *ids;
   uint64_t number;     /* of the first record; 0: none was given out yet */
@@ -37,8 +37,8 @@ typedef struct writing {
 
 static lode_status writable(const lode_collection *c, const lode_txn *txn, lode_error *err) {
   if (c->store->options->read_only)
-    return lode__fail(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
-  return txn ? lode__fail(err, LODE_INVALID, "the transaction belongs to another store") : LODE_OK;
+    return err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
+  return txn ? err_set(err, LODE_INVALID, "the transaction belongs to another store") : LODE_OK;
 }
 
 static lode_status note_old(void *ctx, size_t i, const lode__point *p, lode_error *err) {
@@ -53,14 +53,14 @@ static lode_status note_old(void *ctx, size_t i, const lode__point *p, lode_erro
   for (size_t k = 0; k < 2; k++) {
     *to[k] = (lode_str){NULL, 0};
     if (!from[k].data) continue;
-    to[k]->data = lode__arena_copy(&w->arena, from[k].data, from[k].len);
+    to[k]->data = mem_arena_copy(&w->arena, from[k].data, from[k].len);
     to[k]->len = from[k].len;
-    if (!to[k]->data) return lode__fail_nomem(err);
+    if (!to[k]->data) return err_nomem(err);
   }
   if (p->vector) {
-    o->vector = lode__arena_copy(&w->arena, p->vector, (size_t)p->dim * sizeof(float));
+    o->vector = mem_arena_copy(&w->arena, p->vector, (size_t)p->dim * sizeof(float));
     o->dim = p->dim;
-    if (!o->vector) return lode__fail_nomem(err);
+    if (!o->vector) return err_nomem(err);
   }
   return LODE_OK;
 }
@@ -77,20 +77,20 @@ static lode_status merge(writing *w, size_t i, lode_str *out, lode_error *err) {
   lode_str change = w->batch.metadata[i];
   *out = change.data ? change : o->metadata;
   if (!change.data || (!o->metadata.data && !w->batch.has_null[i])) return LODE_OK;
-  lode__json old_json = {0}, new_json = {0};
-  lode__buf buf = {0};
+  json_doc old_json = {0}, new_json = {0};
+  strbuf buf = {0};
   bool empty = false;
   lode_status st = LODE_OK;
-  if (o->metadata.data) LODE__GOTO(lode__meta_parse_stored(&old_json, o->metadata, err));
-  LODE__GOTO(lode__meta_check(&new_json, change, true, err));
-  LODE__GOTO(lode__meta_merge(o->metadata.data ? &old_json : NULL, &new_json, &buf, &empty, err));
-  char *copy = empty ? NULL : lode__arena_copy(&w->arena, buf.data, buf.len);
-  if (!empty && !copy) st = lode__fail_nomem(err);
+  if (o->metadata.data) TRY_GOTO(meta_parse_stored(&old_json, o->metadata, err));
+  TRY_GOTO(meta_check(&new_json, change, true, err));
+  TRY_GOTO(meta_merge(o->metadata.data ? &old_json : NULL, &new_json, &buf, &empty, err));
+  char *copy = empty ? NULL : mem_arena_copy(&w->arena, buf.data, buf.len);
+  if (!empty && !copy) st = err_nomem(err);
   *out = (lode_str){copy, copy ? buf.len : 0};
 done:
-  lode__json_release(&old_json);
-  lode__json_release(&new_json);
-  lode__buf_release(&buf);
+  json_release(&old_json);
+  json_release(&new_json);
+  strbuf_release(&buf);
   return st;
 }
 
@@ -124,11 +124,11 @@ static lode_status add_record(writing *w, size_t i, load *l, lode_error *err) {
   bool skip;
   lode_status st = make_point(w, i, w->number + i, &p, &skip, err);
   if (st != LODE_OK && err) err->record = i;
-  LODE__TRY(st);
+  TRY(st);
   w->result.skipped += skip;
   if (skip) return LODE_OK;
   if (l->n == 0) lode__remote_path(&l->call, w->c->store, &w->kind, "/points?wait=true");
-  lode__buf_adds(&l->call.body, l->n++ ? "," : "{\"points\":[");
+  strbuf_addstr(&l->call.body, l->n++ ? "," : "{\"points\":[");
   return lode__point_put(&l->call.body, &p, w->kind.metric, err);
 }
 
@@ -136,16 +136,16 @@ static lode_status add_record(writing *w, size_t i, load *l, lode_error *err) {
 static lode_status await(writing *w, load *l, lode_error *err) {
   if (!l->sent) return LODE_OK;
   l->sent = false;
-  LODE__TRY(lode__call_send(w->c->store, "PUT", &l->call, err));
+  TRY(lode__call_send(w->c->store, "PUT", &l->call, err));
   w->result.written += l->n;
   l->n = 0;
   return LODE_OK;
 }
 
 static lode_status send_after(writing *w, load *before, load *l, lode_error *err) {
-  LODE__TRY(await(w, before, err));
+  TRY(await(w, before, err));
   if (l->n == 0) return LODE_OK;
-  lode__buf_adds(&l->call.body, "]}");
+  strbuf_addstr(&l->call.body, "]}");
   lode__call_start(w->c->store, "PUT", &l->call);
   l->sent = true;
   return LODE_OK;
@@ -167,7 +167,7 @@ static lode_status write_points(writing *w, lode_error *err) {
     now = !now;
   }
   if (st == LODE_OK) st = send_after(w, &loads[!now], &loads[now], err);
-  lode__error_clear(&late);
+  err_clear(&late);
   for (int i = 0; i < 2; i++) { /* one at most; what was wrong with it was wrong before anything else */
     lode_status sent = await(w, &loads[i], &late);
     if (sent != LODE_OK) st = sent;
@@ -181,8 +181,8 @@ static lode_status refuse_existing(const writing *w, lode_error *err) {
   char quoted[256];
   for (size_t i = 0; i < w->n; i++)
     if (w->olds[i].exists)
-      return lode__fail_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert to replace it, or keep existing records",
-                           lode__quote(w->records[i].id, quoted, sizeof quoted));
+      return err_set_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert to replace it, or keep existing records",
+                           str_quote(w->records[i].id, quoted, sizeof quoted));
   return LODE_OK;
 }
 
@@ -194,18 +194,18 @@ static bool brings_vectors(const writing *w) {
 
 /* What is there, and may it be written to? */
 static lode_status look(writing *w, uint32_t *dim, lode_error *err) {
-  LODE__TRY(lode__batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, dim, err));
-  LODE__TRY(read_olds(w, err));
+  TRY(lode__batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, dim, err));
+  TRY(read_olds(w, err));
   return w->op == ADD && w->on_existing == LODE_FAIL_EXISTING ? refuse_existing(w, err) : LODE_OK;
 }
 
 static lode_status try_write(writing *w, bool fresh, lode_error *err) {
   uint32_t dim;
-  LODE__TRY(lode__remote_kind_of(w->c, fresh, &w->arena, &w->kind, err));
-  LODE__TRY(look(w, &dim, err));
+  TRY(lode__remote_kind_of(w->c, fresh, &w->arena, &w->kind, err));
+  TRY(look(w, &dim, err));
   if (!w->kind.fit.dim && brings_vectors(w)) {
-    LODE__TRY(lode__remote_fix_dimension(w->c, dim, &w->arena, &w->kind, err));
-    LODE__TRY(look(w, &dim, err)); /* others have written meanwhile */
+    TRY(lode__remote_fix_dimension(w->c, dim, &w->arena, &w->kind, err));
+    TRY(look(w, &dim, err)); /* others have written meanwhile */
   }
   return write_points(w, err);
 }
@@ -220,55 +220,55 @@ static lode_status write_where_it_stands(writing *w, lode_error *err) {
     if (st == LODE_NOT_FOUND && attempt == 0) continue;
     if (st != LODE_OK || stands) return st;
   }
-  return lode__fail(err, LODE_BUSY, "other processes keep changing the collection: try again");
+  return err_set(err, LODE_BUSY, "other processes keep changing the collection: try again");
 }
 
 static lode_status run(writing *w, lode_write_result *result, lode_error *err) {
   lode_status st;
   if (result) *result = (lode_write_result){0};
-  lode__arena_init(&w->arena, 0);
-  LODE__GOTO(lode__batch_init(&w->batch, w->c->store->options->max_document_bytes, w->records, w->n, w->op != ADD, err));
-  w->olds = lode__alloc_zero(w->n, sizeof *w->olds);
-  w->ids = lode__alloc_zero(w->n, sizeof *w->ids);
+  mem_arena_init(&w->arena, 0);
+  TRY_GOTO(lode__batch_init(&w->batch, w->c->store->options->max_document_bytes, w->records, w->n, w->op != ADD, err));
+  w->olds = mem_calloc(w->n, sizeof *w->olds);
+  w->ids = mem_calloc(w->n, sizeof *w->ids);
   if (!w->olds || !w->ids) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   for (size_t i = 0; i < w->n; i++) w->ids[i] = w->records[i].id;
   st = write_where_it_stands(w, err);
   if (st == LODE_OK) {
-    lode__error_clear(err);
+    err_clear(err);
     if (result) *result = w->result;
   }
 done:
   lode__batch_release(&w->batch);
-  lode__free(w->olds);
-  lode__free(w->ids);
-  lode__arena_release(&w->arena);
+  mem_free(w->olds);
+  mem_free(w->ids);
+  mem_arena_release(&w->arena);
   return st;
 }
 
 lode_status lode__remote_add(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, lode_on_existing on_existing,
                              lode_write_result *result, lode_error *err) {
   writing w = {.c = c, .op = ADD, .on_existing = on_existing, .records = records, .n = n};
-  lode__error_clear(err);
-  LODE__TRY(writable(c, txn, err));
+  err_clear(err);
+  TRY(writable(c, txn, err));
   return run(&w, result, err);
 }
 
 lode_status lode__remote_upsert(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, lode_write_result *result,
                                 lode_error *err) {
   writing w = {.c = c, .op = UPSERT, .records = records, .n = n};
-  lode__error_clear(err);
-  LODE__TRY(writable(c, txn, err));
+  err_clear(err);
+  TRY(writable(c, txn, err));
   return run(&w, result, err);
 }
 
 lode_status lode__remote_update(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, bool *missing,
                                 lode_write_result *result, lode_error *err) {
   writing w = {.c = c, .op = UPDATE, .records = records, .n = n, .missing = missing};
-  lode__error_clear(err);
-  LODE__TRY(writable(c, txn, err));
+  err_clear(err);
+  TRY(writable(c, txn, err));
   return run(&w, result, err);
 }
 
@@ -285,8 +285,8 @@ typedef struct deleting {
 
 static lode_status send_deletes(deleting *d, lode_error *err) {
   if (d->pending == 0) return LODE_OK;
-  lode__buf_adds(&d->call.body, "]}");
-  LODE__TRY(lode__call_send(d->c->store, "POST", &d->call, err));
+  strbuf_addstr(&d->call.body, "]}");
+  TRY(lode__call_send(d->c->store, "POST", &d->call, err));
   d->now += d->pending;
   d->pending = 0;
   return LODE_OK;
@@ -297,9 +297,9 @@ static lode_status delete_one(deleting *d, lode_str id, lode_error *err) {
   lode__point_uuid(id, uuid);
   if (d->pending == 0) {
     lode__remote_path(&d->call, d->c->store, &d->kind, "/points/delete?wait=true");
-    lode__buf_adds(&d->call.body, "{\"points\":[");
+    strbuf_addstr(&d->call.body, "{\"points\":[");
   }
-  lode__buf_addf(&d->call.body, d->pending ? ",\"%s\"" : "\"%s\"", uuid);
+  strbuf_addf(&d->call.body, d->pending ? ",\"%s\"" : "\"%s\"", uuid);
   return ++d->pending == DELETE_POINTS ? send_deletes(d, err) : LODE_OK;
 }
 
@@ -307,7 +307,7 @@ static lode_status delete_found(void *ctx, size_t i, const lode__point *p, lode_
   deleting *d = ctx;
   bool match;
   (void)i;
-  LODE__TRY(lode__remote_select_match(&d->select, p, &match, err));
+  TRY(lode__remote_select_match(&d->select, p, &match, err));
   return match ? delete_one(d, p->id, err) : LODE_OK;
 }
 
@@ -315,62 +315,62 @@ static lode_status delete_found(void *ctx, size_t i, const lode__point *p, lode_
 static lode_status delete_ids(deleting *d, lode_error *err) {
   const lode_selection *what = d->select.what;
   size_t n = 0;
-  lode_str *ids = lode__alloc_zero(what->n_ids, sizeof *ids);
-  if (!ids) return lode__fail_nomem(err);
+  lode_str *ids = mem_calloc(what->n_ids, sizeof *ids);
+  if (!ids) return err_nomem(err);
   if (what->n_ids) memcpy(ids, what->ids, what->n_ids * sizeof *ids);
-  if (what->n_ids) qsort(ids, what->n_ids, sizeof *ids, lode__compare_str);
+  if (what->n_ids) qsort(ids, what->n_ids, sizeof *ids, sort_cmp_str);
   for (size_t i = 0; i < what->n_ids; i++)
-    if (n == 0 || !lode__str_eq(ids[n - 1], ids[i])) ids[n++] = ids[i];
+    if (n == 0 || !str_eq(ids[n - 1], ids[i])) ids[n++] = ids[i];
   unsigned include = lode__remote_needs_document(&d->select) ? LODE_DOCUMENT : 0u;
   lode_status st = lode__remote_find(d->c, &d->kind, ids, n, include, d->select.has_filter, delete_found, d, err);
-  lode__free(ids);
+  mem_free(ids);
   return st;
 }
 
 /* The points are listed before any is deleted: deleting would pull the ground from under the pages. */
 static lode_status delete_matches(deleting *d, lode_error *err) {
   lode__scroll scroll;
-  lode__buf ids = {0};
+  strbuf ids = {0};
   lode_status st;
   bool more;
-  LODE__TRY(lode__remote_select_plan(&d->select, &d->kind, err));
+  TRY(lode__remote_select_plan(&d->select, &d->kind, err));
   lode__scroll_init(&scroll, &d->select, &d->kind, 0);
   for (;;) {
     lode__point p;
-    LODE__GOTO(lode__scroll_next(&scroll, &p, &more, err));
+    TRY_GOTO(lode__scroll_next(&scroll, &p, &more, err));
     if (!more) break;
     uint32_t len = (uint32_t)p.id.len;
-    lode__buf_add(&ids, &len, sizeof len);
-    lode__buf_add(&ids, p.id.data, p.id.len);
+    strbuf_add(&ids, &len, sizeof len);
+    strbuf_add(&ids, p.id.data, p.id.len);
     if (ids.failed || ids.len > d->c->store->options->memory_bytes) {
-      st = ids.failed ? lode__fail_nomem(err)
-                      : lode__fail(err, LODE_LIMIT, "more records match than fit in the memory budget: delete them in parts");
+      st = ids.failed ? err_nomem(err)
+                      : err_set(err, LODE_LIMIT, "more records match than fit in the memory budget: delete them in parts");
       goto done;
     }
   }
   for (size_t at = 0; at < ids.len;) {
     uint32_t len;
     memcpy(&len, ids.data + at, sizeof len);
-    LODE__GOTO(delete_one(d, (lode_str){ids.data + at + sizeof len, len}, err));
+    TRY_GOTO(delete_one(d, (lode_str){ids.data + at + sizeof len, len}, err));
     at += sizeof len + len;
   }
   st = LODE_OK;
 done:
   lode__scroll_release(&scroll);
-  lode__buf_release(&ids);
+  strbuf_release(&ids);
   return st;
 }
 
-static lode_status try_delete(deleting *d, bool fresh, lode__arena *arena, lode_error *err) {
-  LODE__TRY(lode__remote_kind_of(d->c, fresh, arena, &d->kind, err));
+static lode_status try_delete(deleting *d, bool fresh, mem_arena *arena, lode_error *err) {
+  TRY(lode__remote_kind_of(d->c, fresh, arena, &d->kind, err));
   d->pending = d->now = 0;
-  LODE__TRY(d->select.what->ids ? delete_ids(d, err) : delete_matches(d, err));
-  LODE__TRY(send_deletes(d, err));
+  TRY(d->select.what->ids ? delete_ids(d, err) : delete_matches(d, err));
+  TRY(send_deletes(d, err));
   if (d->now > d->deleted) d->deleted = d->now;
   return LODE_OK;
 }
 
-static lode_status delete_where_it_stands(deleting *d, lode__arena *arena, lode_error *err) {
+static lode_status delete_where_it_stands(deleting *d, mem_arena *arena, lode_error *err) {
   enum { ATTEMPTS = 8 };
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
     bool stands = false;
@@ -379,28 +379,28 @@ static lode_status delete_where_it_stands(deleting *d, lode__arena *arena, lode_
     if (st == LODE_NOT_FOUND && attempt == 0) continue;
     if (st != LODE_OK || stands) return st;
   }
-  return lode__fail(err, LODE_BUSY, "other processes keep changing the collection: try again");
+  return err_set(err, LODE_BUSY, "other processes keep changing the collection: try again");
 }
 
 lode_status lode__remote_delete(lode_collection *c, lode_txn *txn, const lode_selection *selection, size_t *deleted, lode_error *err) {
   deleting d = {.c = c};
-  lode__arena arena;
+  mem_arena arena;
   lode_status st;
-  lode__error_clear(err);
+  err_clear(err);
   if (deleted) *deleted = 0;
-  LODE__TRY(writable(c, txn, err));
+  TRY(writable(c, txn, err));
   if (!selection->ids && !selection->where.data && !selection->where_document.data)
-    return lode__fail(err, LODE_INVALID, "the selection is empty, which would delete everything: say where = {} for that");
-  lode__arena_init(&arena, 0);
-  LODE__GOTO(lode__remote_select_init(&d.select, c, selection, err));
+    return err_set(err, LODE_INVALID, "the selection is empty, which would delete everything: say where = {} for that");
+  mem_arena_init(&arena, 0);
+  TRY_GOTO(lode__remote_select_init(&d.select, c, selection, err));
   st = delete_where_it_stands(&d, &arena, err);
   if (st == LODE_OK) {
-    lode__error_clear(err);
+    err_clear(err);
     if (deleted) *deleted = d.deleted;
   }
 done:
   lode__remote_select_release(&d.select);
   lode__call_release(&d.call);
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   return st;
 }

@@ -4,45 +4,45 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void lode__chroma_put_value(lode__buf *buf, const lode__sq_value *v, bool is_bool) {
+void lode__chroma_put_value(strbuf *buf, const sqf_value *v, bool is_bool) {
   switch (v->type) {
-    case LODE__SQ_INT:
-      if (is_bool) lode__buf_adds(buf, v->i ? "true" : "false");
-      else lode__json_put_int(buf, v->i);
+    case SQF_INT:
+      if (is_bool) strbuf_addstr(buf, v->i ? "true" : "false");
+      else json_put_int(buf, v->i);
       break;
-    case LODE__SQ_REAL: lode__json_put_double(buf, v->d); break;
-    case LODE__SQ_TEXT: lode__json_put_string(buf, v->s); break;
-    default: lode__buf_adds(buf, "null"); break;
+    case SQF_REAL: json_put_double(buf, v->d); break;
+    case SQF_TEXT: json_put_string(buf, v->s); break;
+    default: strbuf_addstr(buf, "null"); break;
   }
 }
 
 static lode_status find_metadata(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
   const lode__chroma_parts *p = c->parts;
-  lode__buf buf = {0};
+  strbuf buf = {0};
   for (size_t i = 0; i < p->n_pairs; i++) {
     const lode__chroma_pair *it = &p->pairs[i];
-    if (it->owner != coll->id_name || it->value.type == LODE__SQ_NULL || lode__chroma_pair_of(p, it->owner, it->key.data) != it) continue;
-    lode__buf_addc(&buf, buf.len ? ',' : '{');
-    lode__json_put_string(&buf, it->key);
-    lode__buf_addc(&buf, ':');
-    lode__sq_value v = it->value;
-    if (v.type == LODE__SQ_INT && it->is_real) v = (lode__sq_value){.type = LODE__SQ_REAL, .d = (double)v.i};
+    if (it->owner != coll->id_name || it->value.type == SQF_NULL || lode__chroma_pair_of(p, it->owner, it->key.data) != it) continue;
+    strbuf_addch(&buf, buf.len ? ',' : '{');
+    json_put_string(&buf, it->key);
+    strbuf_addch(&buf, ':');
+    sqf_value v = it->value;
+    if (v.type == SQF_INT && it->is_real) v = (sqf_value){.type = SQF_REAL, .d = (double)v.i};
     lode__chroma_put_value(&buf, &v, it->is_bool);
   }
-  if (buf.len) lode__buf_addc(&buf, '}');
+  if (buf.len) strbuf_addch(&buf, '}');
   if (buf.len && !buf.failed) {
-    coll->metadata.data = lode__arena_copy(&c->arena, buf.data, buf.len);
+    coll->metadata.data = mem_arena_copy(&c->arena, buf.data, buf.len);
     coll->metadata.len = buf.len;
   }
   bool failed = buf.failed || (buf.len && !coll->metadata.data);
-  lode__buf_release(&buf);
-  return failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_release(&buf);
+  return failed ? err_nomem(err) : LODE_OK;
 }
 
 /* ---- Collections ---- */
 
 static lode_status add_coll(lode__chroma *c, lode__chroma_coll **out, lode_error *err) {
-  if (!lode__grow(&c->colls, &c->cap_colls, c->n_colls + 1, sizeof *c->colls)) return lode__fail_nomem(err);
+  if (!mem_grow(&c->colls, &c->cap_colls, c->n_colls + 1, sizeof *c->colls)) return err_nomem(err);
   *out = &c->colls[c->n_colls++];
   **out = (lode__chroma_coll){.meta_segment = LODE__NO_NAME, .vector_segment = LODE__NO_NAME, .id_name = LODE__NO_NAME, .meta_seq = -1, .vector_seq = -1};
   return LODE_OK;
@@ -59,8 +59,8 @@ static void find_segments(lode__chroma *c, lode__chroma_coll *coll) {
 }
 
 static lode_status finish_coll(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  LODE__TRY(find_metadata(c, coll, err));
-  LODE__TRY(lode__chroma_configuration(c, coll, err));
+  TRY(find_metadata(c, coll, err));
+  TRY(lode__chroma_configuration(c, coll, err));
   coll->meta_seq = coll->meta_segment == LODE__NO_NAME ? -1 : c->names[coll->meta_segment].max_seq;
   coll->vector_seq = coll->vector_segment == LODE__NO_NAME ? -1 : c->names[coll->vector_segment].max_seq;
   return LODE_OK;
@@ -78,7 +78,7 @@ static lode_status lost_segments(lode__chroma *c, lode_error *err) {
       if (c->logs[i].seq == c->names[name].max_seq) it.collection = c->logs[i].topic;
     if (known || it.collection == LODE__NO_NAME) continue;
     it.is_vector = !it.is_metadata;
-    if (!lode__grow(&p->segments, &p->cap_segments, p->n_segments + 1, sizeof *p->segments)) return lode__fail_nomem(err);
+    if (!mem_grow(&p->segments, &p->cap_segments, p->n_segments + 1, sizeof *p->segments)) return err_nomem(err);
     p->segments[p->n_segments++] = it;
   }
   return LODE_OK;
@@ -92,7 +92,7 @@ static lode_status known_collections(lode__chroma *c, lode_error *err) {
     bool again = false;
     for (size_t j = 0; j < c->n_colls; j++) again |= c->colls[j].id_name == it->id;
     if (again || it->id == LODE__NO_NAME || !it->name.data) continue;
-    LODE__TRY(add_coll(c, &coll, err));
+    TRY(add_coll(c, &coll, err));
     coll->id_name = it->id;
     coll->id = c->names[it->id].text;
     coll->name = it->name;
@@ -100,12 +100,12 @@ static lode_status known_collections(lode__chroma *c, lode_error *err) {
     coll->config = it->config;
     coll->schema = it->schema;
     for (size_t j = 0; j < p->n_databases; j++)
-      if (lode__str_eq(p->databases[j].id, it->database)) {
+      if (str_eq(p->databases[j].id, it->database)) {
         coll->database = p->databases[j].name;
         coll->tenant = p->databases[j].tenant;
       }
     find_segments(c, coll);
-    LODE__TRY(finish_coll(c, coll, err));
+    TRY(finish_coll(c, coll, err));
   }
   return LODE_OK;
 }
@@ -116,12 +116,12 @@ static lode_status make_up(lode__chroma *c, uint32_t id, uint32_t segment, lode_
   char name[64];
   int n = snprintf(name, sizeof name, "lost-%.36s", told);
   lode__chroma_coll *coll;
-  LODE__TRY(add_coll(c, &coll, err));
+  TRY(add_coll(c, &coll, err));
   coll->made_up = true;
   coll->id_name = id;
   if (id != LODE__NO_NAME) coll->id = c->names[id].text;
-  coll->name = (lode_str){lode__arena_copy(&c->arena, name, (size_t)n), (size_t)n};
-  if (!coll->name.data) return lode__fail_nomem(err);
+  coll->name = (lode_str){mem_arena_copy(&c->arena, name, (size_t)n), (size_t)n};
+  if (!coll->name.data) return err_nomem(err);
   find_segments(c, coll);
   if (coll->meta_segment == LODE__NO_NAME) coll->meta_segment = segment;
   *out = coll;
@@ -140,7 +140,7 @@ static lode_status owner_of_segment(lode__chroma *c, uint32_t segment, uint32_t 
       *owner = (uint32_t)i;
       return LODE_OK;
     }
-  LODE__TRY(make_up(c, id, segment, &coll, err));
+  TRY(make_up(c, id, segment, &coll, err));
   *owner = (uint32_t)(coll - c->colls);
   return LODE_OK;
 }
@@ -152,7 +152,7 @@ static lode_status owner_of_topic(lode__chroma *c, uint32_t topic, uint32_t *own
       *owner = (uint32_t)i;
       return LODE_OK;
     }
-  LODE__TRY(make_up(c, topic, LODE__NO_NAME, &coll, err));
+  TRY(make_up(c, topic, LODE__NO_NAME, &coll, err));
   *owner = (uint32_t)(coll - c->colls);
   return LODE_OK;
 }
@@ -168,13 +168,13 @@ static bool topic_is_alive(const lode__chroma *c, uint32_t topic) {
 
 static lode_status resolve(lode__chroma *c, lode_error *err) {
   lode_status st = LODE_OK;
-  uint32_t *owner = lode__alloc((c->n_names + 1) * 2 * sizeof *owner), *of_topic = owner ? owner + c->n_names + 1 : NULL;
+  uint32_t *owner = mem_alloc((c->n_names + 1) * 2 * sizeof *owner), *of_topic = owner ? owner + c->n_names + 1 : NULL;
   size_t n = 0;
-  if (!owner) return lode__fail_nomem(err);
+  if (!owner) return err_nomem(err);
   memset(owner, 0xff, (c->n_names + 1) * 2 * sizeof *owner);
   for (size_t i = 0; i < c->n_rows; i++) {
     lode__chroma_row *r = &c->rows[i];
-    if (owner[r->segment] == LODE__NO_NAME) LODE__GOTO(owner_of_segment(c, r->segment, &owner[r->segment], err));
+    if (owner[r->segment] == LODE__NO_NAME) TRY_GOTO(owner_of_segment(c, r->segment, &owner[r->segment], err));
     r->coll = owner[r->segment];
     if (r->seq > c->max_seq) c->max_seq = r->seq;
   }
@@ -182,7 +182,7 @@ static lode_status resolve(lode__chroma *c, lode_error *err) {
     lode__chroma_log *l = &c->logs[i];
     if (of_topic[l->topic] == LODE__NO_NAME) {
       if (!topic_is_alive(c, l->topic)) continue;
-      LODE__GOTO(owner_of_topic(c, l->topic, &of_topic[l->topic], err));
+      TRY_GOTO(owner_of_topic(c, l->topic, &of_topic[l->topic], err));
     }
     l->coll = of_topic[l->topic];
     if (l->seq > c->max_seq) c->max_seq = l->seq;
@@ -190,7 +190,7 @@ static lode_status resolve(lode__chroma *c, lode_error *err) {
   }
   c->n_logs = n;
 done:
-  lode__free(owner);
+  mem_free(owner);
   return st;
 }
 
@@ -283,55 +283,55 @@ static void free_parts(lode__chroma *c) {
   lode__chroma_parts *p = c->parts;
   c->databases = p->databases;
   c->n_databases = p->n_databases;
-  lode__free(p->collections);
-  lode__free(p->pairs);
-  lode__free(p->segments);
-  lode__free(p->owners[0].items);
-  lode__free(p->owners[1].items);
-  lode__free(p->met[0].items);
-  lode__free(p->met[1].items);
+  mem_free(p->collections);
+  mem_free(p->pairs);
+  mem_free(p->segments);
+  mem_free(p->owners[0].items);
+  mem_free(p->owners[1].items);
+  mem_free(p->met[0].items);
+  mem_free(p->met[1].items);
   c->parts = NULL;
 }
 
 lode_status lode__chroma_open(const char *folder, lode_progress progress, lode__chroma *c, lode_error *err) {
   lode__chroma_parts parts = {0};
   lode_status st = LODE_OK;
-  lode__buf path = {0};
+  strbuf path = {0};
   *c = (lode__chroma){.folder = folder, .progress = progress, .parts = &parts};
-  lode__arena_init(&c->arena, 0);
-  lode__buf_addf(&path, "%s/chroma.sqlite3", folder);
-  lode__buf_addc(&path, 0);
+  mem_arena_init(&c->arena, 0);
+  strbuf_addf(&path, "%s/chroma.sqlite3", folder);
+  strbuf_addch(&path, 0);
   if (path.failed) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  st = lode__sq_open(path.data, &c->file, err);
+  st = sqf_open(path.data, &c->file, err);
   if (st == LODE_NOT_FOUND)
-    st = lode__fail(err, st, "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that chromadb.PersistentClient was given", folder);
+    st = err_set(err, st, "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that chromadb.PersistentClient was given", folder);
   if (st != LODE_OK) goto done;
-  LODE__GOTO(lode__chroma_tables(c, err));
-  if (c->damaged) LODE__GOTO(lost_segments(c, err));
-  LODE__GOTO(known_collections(c, err));
-  LODE__GOTO(resolve(c, err));
+  TRY_GOTO(lode__chroma_tables(c, err));
+  if (c->damaged) TRY_GOTO(lost_segments(c, err));
+  TRY_GOTO(known_collections(c, err));
+  TRY_GOTO(resolve(c, err));
   settle(c);
   judge_positions(c);
 done:
-  lode__buf_release(&path);
+  strbuf_release(&path);
   free_parts(c);
   if (st != LODE_OK) lode__chroma_close(c);
   return st;
 }
 
 void lode__chroma_close(lode__chroma *c) {
-  lode__sq_close(c->file);
-  lode__arena_release(&c->arena);
-  lode__json_release(&c->json);
-  lode__free(c->names);
-  lode__free(c->name_slots);
-  lode__free(c->colls);
-  lode__free(c->rows);
-  lode__free(c->metas);
-  lode__free(c->logs);
-  lode__free(c->databases);
+  sqf_close(c->file);
+  mem_arena_release(&c->arena);
+  json_release(&c->json);
+  mem_free(c->names);
+  mem_free(c->name_slots);
+  mem_free(c->colls);
+  mem_free(c->rows);
+  mem_free(c->metas);
+  mem_free(c->logs);
+  mem_free(c->databases);
   *c = (lode__chroma){0};
 }

@@ -28,9 +28,9 @@ __attribute__((format(printf, 4, 5))) static void found(checking *k, const char 
 #define U(n) ((unsigned long long)(n))
 
 static void check_database(checking *k, const lode__chroma *c) {
-  lode__sq_info i;
+  sqf_info i;
   lode_str none = {0};
-  lode__sq_info_of(c->file, &i);
+  sqf_get_info(c->file, &i);
   if (i.header_lost) found(k, "database", none, "page 1 of chroma.sqlite3 is damaged: Chroma takes it for an empty or no database");
   if (i.damaged_pages)
     found(k, "database", none, "%u pages of chroma.sqlite3 are not what they should be, the first of them page %u", i.damaged_pages, i.first_damaged);
@@ -112,16 +112,16 @@ static void check_collection(checking *k, lode__plan *p, int64_t db_mtime_s) {
 lode_status lode__chroma_check(const lode__check_request *q, lode__check_report *r, lode_error *err) {
   checking k = {.q = q, .r = r, .err = err};
   lode__chroma c;
-  lode__buf path = {0};
+  strbuf path = {0};
   struct stat sb;
   lode_status st = LODE_OK;
   *r = (lode__check_report){0};
-  lode__error_clear(err);
-  LODE__TRY(lode__chroma_open(q->from, q->progress, &c, err));
-  lode__buf_addf(&path, "%s/chroma.sqlite3", q->from);
-  lode__buf_addc(&path, 0);
-  int64_t mtime_s = !path.failed && LODE__RETRY(lode__os->stat(path.data, &sb)) == 0 ? (int64_t)sb.st_mtim.tv_sec : 0;
-  lode__buf_release(&path);
+  err_clear(err);
+  TRY(lode__chroma_open(q->from, q->progress, &c, err));
+  strbuf_addf(&path, "%s/chroma.sqlite3", q->from);
+  strbuf_addch(&path, 0);
+  int64_t mtime_s = !path.failed && OS_RETRY(os_api->stat(path.data, &sb)) == 0 ? (int64_t)sb.st_mtim.tv_sec : 0;
+  strbuf_release(&path);
   check_database(&k, &c);
   for (size_t i = 0; i < c.n_colls && st == LODE_OK && k.st == LODE_OK; i++) {
     lode__plan p;

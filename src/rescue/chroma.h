@@ -68,7 +68,7 @@ typedef enum lode__meta_kind {
 typedef struct lode__chroma_meta {
   int64_t key;                /* of the row in embeddings */
   int64_t order;
-  lode__sq_place place;
+  sqf_place place;
   uint8_t kind;
   bool array, stray;
 } lode__chroma_meta;
@@ -77,7 +77,7 @@ typedef enum lode__chroma_op { LODE__CHROMA_ADD, LODE__CHROMA_UPDATE, LODE__CHRO
 typedef struct lode__chroma_log {
   int64_t seq;
   lode_str id;
-  lode__sq_place place;
+  sqf_place place;
   uint32_t topic;             /* name: the collection's id */
   uint32_t coll;
   uint32_t vector_bytes;      /* 0: none */
@@ -108,8 +108,8 @@ enum { LODE__I_ROWS, LODE__I_META, LODE__I_META_STRING, LODE__I_META_INT, LODE__
 
 typedef struct lode__chroma {
   const char *folder;
-  lode__sq_file *file;
-  lode__arena arena;
+  sqf_file *file;
+  mem_arena arena;
   lode__chroma_table tables[LODE__T_COUNT];
   uint32_t indexes[LODE__I_COUNT]; /* their roots */
   lode__chroma_name *names;   /* ids of segments and collections */
@@ -142,7 +142,7 @@ typedef struct lode__chroma {
   /* while reading */
   struct lode__chroma_parts *parts;
   bool stray;
-  lode__json json;
+  json_doc json;
 } lode__chroma;
 
 /* LODE_NOT_FOUND: no chroma.sqlite3 in the folder. */
@@ -152,14 +152,14 @@ void lode__chroma_close(lode__chroma *chroma);
 /* The values of a metadata row, or the text of a full-text row as chroma:document. False: it is none. */
 typedef struct lode__chroma_value {
   lode_str key;
-  const lode__sq_value *value; /* NULL: null */
+  const sqf_value *value; /* NULL: null */
   bool is_bool;
   bool gone;                   /* it is known that there was one of this key, and nothing else */
 } lode__chroma_value;
-lode_status lode__chroma_meta_read(lode__chroma *chroma, const lode__chroma_meta *meta, lode__sq_row *row, lode__chroma_value *value,
+lode_status lode__chroma_meta_read(lode__chroma *chroma, const lode__chroma_meta *meta, sqf_row *row, lode__chroma_value *value,
                                    lode_error *err);
 /* The vector's bytes and the metadata text of a log row (absent when there is none). */
-lode_status lode__chroma_log_read(lode__chroma *chroma, const lode__chroma_log *log, lode__sq_row *row, lode_str *vector,
+lode_status lode__chroma_log_read(lode__chroma *chroma, const lode__chroma_log *log, sqf_row *row, lode_str *vector,
                                   lode_str *metadata, lode_error *err);
 /* First of the metas of a key, and how many. */
 size_t lode__chroma_metas_of(const lode__chroma *chroma, int64_t key, size_t *n);

@@ -17,11 +17,11 @@ enum { DEPTH = 10 };
 static lode_status node_at(lode__chroma *c, lode_str text, const char *const path[DEPTH], uint32_t *node, lode_error *err) {
   *node = 0;
   if (!text.data) return LODE_OK;
-  lode_status st = lode__json_parse(&c->json, text, NULL, NULL);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  lode_status st = json_parse(&c->json, text, NULL, NULL);
+  if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) return LODE_OK;
   for (; *path; path++) {
-    if (c->json.nodes[*node].type != LODE__JSON_OBJECT || !(*node = lode__json_get(&c->json, *node, lode__str(*path)))) {
+    if (c->json.nodes[*node].type != JSON_NODE_OBJECT || !(*node = json_get(&c->json, *node, str_of(*path)))) {
       *node = 0;
       return LODE_OK;
     }
@@ -33,7 +33,7 @@ const lode__chroma_pair *lode__chroma_pair_of(const lode__chroma_parts *p, uint3
   const lode__chroma_pair *found = NULL;
   if (owner == LODE__NO_NAME) return NULL;
   for (size_t i = 0; i < p->n_pairs; i++)
-    if (p->pairs[i].owner == owner && lode__str_eq(p->pairs[i].key, lode__str(key)) && (!found || found->stray)) found = &p->pairs[i];
+    if (p->pairs[i].owner == owner && str_eq(p->pairs[i].key, str_of(key)) && (!found || found->stray)) found = &p->pairs[i];
   return found;
 }
 
@@ -64,28 +64,28 @@ static const field figures[] = {FIGURE("ef_construction", "construction_ef"), FI
                                 FIGURE("resize_factor", "resize_factor")};
 
 /* What a source says: a text or a number; NULL type: nothing. */
-static lode_status ask(lode__chroma *c, const lode__chroma_coll *coll, const source *s, lode__sq_value *said, lode_error *err) {
+static lode_status ask(lode__chroma *c, const lode__chroma_coll *coll, const source *s, sqf_value *said, lode_error *err) {
   uint32_t node;
-  *said = (lode__sq_value){.type = LODE__SQ_NULL};
+  *said = (sqf_value){.type = SQF_NULL};
   if (s->kind == OF_SEGMENT || s->kind == OF_COLLECTION) {
     const lode__chroma_pair *pair = lode__chroma_pair_of(c->parts, s->kind == OF_SEGMENT ? coll->vector_segment : coll->id_name, s->path[0]);
     if (pair && !pair->is_bool) *said = pair->value;
     return LODE_OK;
   }
-  LODE__TRY(node_at(c, s->kind == IN_SCHEMA ? coll->schema : coll->config, s->path, &node, err));
+  TRY(node_at(c, s->kind == IN_SCHEMA ? coll->schema : coll->config, s->path, &node, err));
   if (!node) return LODE_OK;
-  const lode__json_node *n = &c->json.nodes[node];
-  if (n->type == LODE__JSON_STRING) *said = (lode__sq_value){.type = LODE__SQ_TEXT, .s = n->u.s}; /* until the next one is asked */
-  if (n->type == LODE__JSON_INT) *said = (lode__sq_value){.type = LODE__SQ_INT, .i = n->u.i};
-  if (n->type == LODE__JSON_DOUBLE) *said = (lode__sq_value){.type = LODE__SQ_REAL, .d = n->u.d};
+  const json_node *n = &c->json.nodes[node];
+  if (n->type == JSON_NODE_STRING) *said = (sqf_value){.type = SQF_TEXT, .s = n->u.s}; /* until the next one is asked */
+  if (n->type == JSON_NODE_INT) *said = (sqf_value){.type = SQF_INT, .i = n->u.i};
+  if (n->type == JSON_NODE_DOUBLE) *said = (sqf_value){.type = SQF_REAL, .d = n->u.d};
   return LODE_OK;
 }
 
 static lode_status find_metric(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  lode__sq_value said;
+  sqf_value said;
   for (const source *s = space.from; s->path[0]; s++) {
-    LODE__TRY(ask(c, coll, s, &said, err));
-    if (said.type == LODE__SQ_TEXT && lode_metric_parse(said.s, &coll->metric)) return LODE_OK;
+    TRY(ask(c, coll, s, &said, err));
+    if (said.type == SQF_TEXT && lode_metric_parse(said.s, &coll->metric)) return LODE_OK;
   }
   coll->metric = LODE_L2;
   coll->metric_unknown = c->damaged && !coll->config.data && !coll->schema.data && !coll->metadata.data;
@@ -93,67 +93,67 @@ static lode_status find_metric(lode__chroma *c, lode__chroma_coll *coll, lode_er
 }
 
 /* A figure that an index can have; NULL type: nothing says one. */
-static lode_status find_figure(lode__chroma *c, const lode__chroma_coll *coll, const field *f, lode__sq_value *found, lode_error *err) {
+static lode_status find_figure(lode__chroma *c, const lode__chroma_coll *coll, const field *f, sqf_value *found, lode_error *err) {
   for (const source *s = f->from; s->path[0]; s++) {
-    LODE__TRY(ask(c, coll, s, found, err));
-    if (found->type == LODE__SQ_INT && found->i > 0 && found->i <= INT32_MAX) return LODE_OK;
-    if (found->type == LODE__SQ_REAL && found->d > 0 && found->d < 1e9) return LODE_OK;
+    TRY(ask(c, coll, s, found, err));
+    if (found->type == SQF_INT && found->i > 0 && found->i <= INT32_MAX) return LODE_OK;
+    if (found->type == SQF_REAL && found->d > 0 && found->d < 1e9) return LODE_OK;
   }
-  *found = (lode__sq_value){.type = LODE__SQ_NULL};
+  *found = (sqf_value){.type = SQF_NULL};
   return LODE_OK;
 }
 
-static lode_status keep(lode__chroma *c, const lode__buf *text, lode_str *out, lode_error *err) {
-  if (text->failed) return lode__fail_nomem(err);
+static lode_status keep(lode__chroma *c, const strbuf *text, lode_str *out, lode_error *err) {
+  if (text->failed) return err_nomem(err);
   if (text->len == 0) return LODE_OK;
-  *out = (lode_str){lode__arena_copy(&c->arena, text->data, text->len), text->len};
-  return out->data ? LODE_OK : lode__fail_nomem(err);
+  *out = (lode_str){mem_arena_copy(&c->arena, text->data, text->len), text->len};
+  return out->data ? LODE_OK : err_nomem(err);
 }
 
 static lode_status find_figures(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  lode__buf text = {0};
-  lode__sq_value said;
+  strbuf text = {0};
+  sqf_value said;
   lode_status st = LODE_OK;
-  LODE__GOTO(find_figure(c, coll, &max_neighbors, &said, err));
-  if (said.type == LODE__SQ_INT && said.i < 4096) coll->m = (uint32_t)said.i;
-  if (coll->m) lode__buf_addf(&text, "\"max_neighbors\":%u", coll->m);
+  TRY_GOTO(find_figure(c, coll, &max_neighbors, &said, err));
+  if (said.type == SQF_INT && said.i < 4096) coll->m = (uint32_t)said.i;
+  if (coll->m) strbuf_addf(&text, "\"max_neighbors\":%u", coll->m);
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-    LODE__GOTO(find_figure(c, coll, &figures[i], &said, err));
-    if (said.type == LODE__SQ_NULL) continue;
-    lode__buf_addf(&text, "%s\"%s\":", text.len ? "," : "", figures[i].name);
+    TRY_GOTO(find_figure(c, coll, &figures[i], &said, err));
+    if (said.type == SQF_NULL) continue;
+    strbuf_addf(&text, "%s\"%s\":", text.len ? "," : "", figures[i].name);
     lode__chroma_put_value(&text, &said, false);
   }
   st = keep(c, &text, &coll->figures, err);
 done:
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return st;
 }
 
 /* {"type":"known","name":"default","config":{}}, and the name in it. */
 static lode_status find_function(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
   static const source from[] = {{IN_SCHEMA, {VECTOR_CONFIG, "embedding_function"}}, {IN_CONFIG, {"embedding_function"}}};
-  lode__buf text = {0};
+  strbuf text = {0};
   lode_status st = LODE_OK;
   uint32_t node = 0;
   for (size_t i = 0; i < 2 && !node; i++) {
-    LODE__TRY(node_at(c, from[i].kind == IN_SCHEMA ? coll->schema : coll->config, from[i].path, &node, err));
-    if (c->json.count && c->json.nodes[node].type != LODE__JSON_OBJECT) node = 0;
+    TRY(node_at(c, from[i].kind == IN_SCHEMA ? coll->schema : coll->config, from[i].path, &node, err));
+    if (c->json.count && c->json.nodes[node].type != JSON_NODE_OBJECT) node = 0;
   }
   if (!node) return LODE_OK;
-  uint32_t name = lode__json_get(&c->json, node, LODE__LIT("name"));
-  lode__json_put_node(&text, &c->json, node);
-  LODE__GOTO(keep(c, &text, &coll->function, err));
-  if (!name || c->json.nodes[name].type != LODE__JSON_STRING || c->json.nodes[name].u.s.len == 0) goto done;
+  uint32_t name = json_get(&c->json, node, STR_LIT("name"));
+  json_put_node(&text, &c->json, node);
+  TRY_GOTO(keep(c, &text, &coll->function, err));
+  if (!name || c->json.nodes[name].type != JSON_NODE_STRING || c->json.nodes[name].u.s.len == 0) goto done;
   lode_str s = c->json.nodes[name].u.s;
-  coll->embedder = (lode_str){lode__arena_copy(&c->arena, s.data, s.len), s.len};
-  if (!coll->embedder.data) st = lode__fail_nomem(err);
+  coll->embedder = (lode_str){mem_arena_copy(&c->arena, s.data, s.len), s.len};
+  if (!coll->embedder.data) st = err_nomem(err);
 done:
-  lode__buf_release(&text);
+  strbuf_release(&text);
   return st;
 }
 
 lode_status lode__chroma_configuration(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  LODE__TRY(find_metric(c, coll, err));
-  LODE__TRY(find_figures(c, coll, err));
+  TRY(find_metric(c, coll, err));
+  TRY(find_figures(c, coll, err));
   return find_function(c, coll, err);
 }

@@ -39,7 +39,7 @@ bool lode__hnsw_header(lode_str bytes, uint32_t dimension, lode__hnsw_shape *s) 
 
 static bool read_at(int fd, void *buf, size_t n, uint64_t off) {
   size_t got = 0;
-  return lode__os_read_full(fd, buf, n, off, &got, NULL) == LODE_OK && got == n;
+  return os_read_full(fd, buf, n, off, &got, NULL) == LODE_OK && got == n;
 }
 
 /* length.bin has as many floats as data_level0.bin has elements: that tells how large one is. */
@@ -97,13 +97,13 @@ static lode_status read_slots(lode__hnsw *x, uint64_t bytes, lode_error *err) {
   uint64_t each = x->shape.element_bytes, count = bytes / each, in_chunk = CHUNK_BYTES / each ? CHUNK_BYTES / each : 1;
   lode_status st = LODE_OK;
   size_t cap = 0;
-  unsigned char *chunk = lode__alloc((size_t)(in_chunk * each));
-  if (!chunk) return lode__fail_nomem(err);
+  unsigned char *chunk = mem_alloc((size_t)(in_chunk * each));
+  if (!chunk) return err_nomem(err);
   if (count > MAX_ELEMENTS) count = MAX_ELEMENTS;
   for (uint64_t i = 0; i < count; i += in_chunk) {
     size_t got = 0;
     uint64_t n = count - i < in_chunk ? count - i : in_chunk;
-    (void)lode__os_read_full(x->fd, chunk, (size_t)(n * each), i * each, &got, NULL); /* what cannot be read is lost */
+    (void)os_read_full(x->fd, chunk, (size_t)(n * each), i * each, &got, NULL); /* what cannot be read is lost */
     for (uint64_t j = 0; j < got / each; j++) {
       const unsigned char *e = chunk + j * each;
       uint64_t label = le64(e + each - 8);
@@ -111,15 +111,15 @@ static lode_status read_slots(lode__hnsw *x, uint64_t bytes, lode_error *err) {
         x->blank += i + j < x->claimed;
         continue;
       }
-      if (!lode__grow(&x->slots, &cap, x->n + 1, sizeof *x->slots)) {
-        st = lode__fail_nomem(err);
+      if (!mem_grow(&x->slots, &cap, x->n + 1, sizeof *x->slots)) {
+        st = err_nomem(err);
         goto done;
       }
       x->slots[x->n++] = (lode__hnsw_slot){label, (uint32_t)(i + j), e[2] & 1, !x->header_bad && i + j >= x->claimed};
     }
   }
 done:
-  lode__free(chunk);
+  mem_free(chunk);
   return st;
 }
 
@@ -140,13 +140,13 @@ static void settle_slots(lode__hnsw *x) {
 /* ---- Opening ---- */
 
 static int open_in(const char *folder, const char *name, struct stat *sb) {
-  lode__buf path = {0};
-  lode__buf_addf(&path, "%s/%s", folder, name);
-  lode__buf_addc(&path, 0);
-  int fd = path.failed ? -1 : LODE__RETRY(lode__os->open(path.data, O_RDONLY | O_NONBLOCK, 0));
-  lode__buf_release(&path);
-  if (fd >= 0 && (LODE__RETRY(lode__os->fstat(fd, sb)) != 0 || !S_ISREG(sb->st_mode))) {
-    (void)lode__os->close(fd);
+  strbuf path = {0};
+  strbuf_addf(&path, "%s/%s", folder, name);
+  strbuf_addch(&path, 0);
+  int fd = path.failed ? -1 : OS_RETRY(os_api->open(path.data, O_RDONLY | O_NONBLOCK, 0));
+  strbuf_release(&path);
+  if (fd >= 0 && (OS_RETRY(os_api->fstat(fd, sb)) != 0 || !S_ISREG(sb->st_mode))) {
+    (void)os_api->close(fd);
     fd = -1;
   }
   return fd;
@@ -158,14 +158,14 @@ static bool read_header(const char *folder, uint32_t dimension, lode__hnsw_shape
   int fd = open_in(folder, "header.bin", &sb);
   if (fd < 0) return false;
   bool whole = read_at(fd, h, sizeof h, 0);
-  (void)lode__os->close(fd);
+  (void)os_api->close(fd);
   return whole && lode__hnsw_header((lode_str){h, sizeof h}, dimension, s);
 }
 
 static bool find_shape(lode__hnsw *x, const char *folder, uint64_t bytes, uint32_t dimension, uint32_t m) {
   struct stat sb = {0};
   int fd = open_in(folder, "length.bin", &sb);
-  if (fd >= 0) (void)lode__os->close(fd);
+  if (fd >= 0) (void)os_api->close(fd);
   if (dimension == 0 || dimension > LODE_MAX_DIMENSION) return false;
   return (fd >= 0 && shape_of_lengths(bytes, (uint64_t)sb.st_size / sizeof(float), dimension, &x->shape)) ||
          derive_shape(x->fd, bytes, dimension, m, &x->shape);
@@ -178,10 +178,10 @@ static lode_status read_lengths(lode__hnsw *x, const char *folder, lode_error *e
   for (size_t i = 0; i < x->n; i++)
     if (x->slots[i].place >= need) need = (size_t)x->slots[i].place + 1;
   if (fd >= 0) {
-    x->lengths = lode__alloc(need * sizeof(float));
-    if (x->lengths) (void)lode__os_read_full(fd, x->lengths, need * sizeof(float), 0, &got, NULL);
-    (void)lode__os->close(fd);
-    if (!x->lengths) return lode__fail_nomem(err);
+    x->lengths = mem_alloc(need * sizeof(float));
+    if (x->lengths) (void)os_read_full(fd, x->lengths, need * sizeof(float), 0, &got, NULL);
+    (void)os_api->close(fd);
+    if (!x->lengths) return err_nomem(err);
   }
   x->n_lengths = got / sizeof(float);
   x->lengths_bad = x->n_lengths < need;
@@ -192,11 +192,11 @@ lode_status lode__hnsw_open(const char *folder, uint32_t dimension, uint32_t m, 
   lode_status st = LODE_OK;
   struct stat sb;
   *x = (lode__hnsw){.fd = -1};
-  if (LODE__RETRY(lode__os->stat(folder, &sb)) != 0 || !S_ISDIR(sb.st_mode))
-    return lode__fail(err, LODE_NOT_FOUND, "there is no folder %.400s", folder);
+  if (OS_RETRY(os_api->stat(folder, &sb)) != 0 || !S_ISDIR(sb.st_mode))
+    return err_set(err, LODE_NOT_FOUND, "there is no folder %.400s", folder);
   x->fd = open_in(folder, "data_level0.bin", &sb);
   x->data_missing = x->fd < 0;
-  if (x->data_missing) return lode__fail(err, LODE_CORRUPT, "%.300s has no data_level0.bin", folder);
+  if (x->data_missing) return err_set(err, LODE_CORRUPT, "%.300s has no data_level0.bin", folder);
   x->mtime_s = (int64_t)sb.st_mtim.tv_sec;
   uint64_t bytes = sb.st_size > 0 ? (uint64_t)sb.st_size : 0;
   if (read_header(folder, dimension, &x->shape)) {
@@ -204,29 +204,29 @@ lode_status lode__hnsw_open(const char *folder, uint32_t dimension, uint32_t m, 
   } else {
     x->header_bad = true;
     if (!find_shape(x, folder, bytes, dimension, m)) {
-      st = lode__fail(err, LODE_CORRUPT, "%.300s: header.bin is damaged, and data_level0.bin does not show its shape", folder);
+      st = err_set(err, LODE_CORRUPT, "%.300s: header.bin is damaged, and data_level0.bin does not show its shape", folder);
       goto done;
     }
   }
   x->cut = bytes / x->shape.element_bytes < x->claimed;
-  x->element = lode__alloc((size_t)x->shape.element_bytes);
+  x->element = mem_alloc((size_t)x->shape.element_bytes);
   if (!x->element) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(read_slots(x, bytes, err));
+  TRY_GOTO(read_slots(x, bytes, err));
   settle_slots(x);
-  LODE__GOTO(read_lengths(x, folder, err));
+  TRY_GOTO(read_lengths(x, folder, err));
 done:
   if (st != LODE_OK) lode__hnsw_close(x);
   return st;
 }
 
 void lode__hnsw_close(lode__hnsw *x) {
-  if (x->fd >= 0) (void)lode__os->close(x->fd);
-  lode__free(x->slots);
-  lode__free(x->lengths);
-  lode__free(x->element);
+  if (x->fd >= 0) (void)os_api->close(x->fd);
+  mem_free(x->slots);
+  mem_free(x->lengths);
+  mem_free(x->element);
   x->slots = NULL;
   x->lengths = NULL;
   x->element = NULL;
@@ -257,13 +257,13 @@ lode__hnsw_got lode__hnsw_vector(lode__hnsw *x, const lode__hnsw_slot *slot, boo
     if (!isfinite(vector[i])) return LODE__HNSW_BAD;
     square += (double)vector[i] * vector[i];
   }
-  if (!lode__length_fits(sqrt(square))) return LODE__HNSW_BAD; /* no store takes it */
+  if (!vec_length_fits(sqrt(square))) return LODE__HNSW_BAD; /* no store takes it */
   if (!cosine) return LODE__HNSW_EXACT;
   if (square != 0 && fabs(square - 1) > 1e-3) return LODE__HNSW_BAD;
   if (slot->place >= x->n_lengths) return LODE__HNSW_NO_LENGTH;
   float length = x->lengths[slot->place];
   if (!isfinite(length) || length < 0 || (length == 0 && square != 0)) return LODE__HNSW_NO_LENGTH;
-  if (!lode__length_fits((double)length * sqrt(square))) return LODE__HNSW_NO_LENGTH;
+  if (!vec_length_fits((double)length * sqrt(square))) return LODE__HNSW_NO_LENGTH;
   for (uint32_t i = 0; i < s->dimension; i++) vector[i] *= length;
   return LODE__HNSW_EXACT;
 }

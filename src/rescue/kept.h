@@ -21,12 +21,12 @@
 /* default_tenant and default_database. */
 bool lode__kept_usual(lode_str tenant, lode_str database);
 /* "TENANT/DATABASE/", which names of collections elsewhere begin with. */
-void lode__kept_prefix(lode__buf *out, lode_str tenant, lode_str database);
+void lode__kept_prefix(strbuf *out, lode_str tenant, lode_str database);
 
-void lode__kept_tenant_id(lode__buf *out, lode_str tenant);
-void lode__kept_database_id(lode__buf *out, lode_str tenant, lode_str database);
+void lode__kept_tenant_id(strbuf *out, lode_str tenant);
+void lode__kept_database_id(strbuf *out, lode_str tenant, lode_str database);
 /* Their metadata. */
-void lode__kept_tenant(lode__buf *out, lode_str tenant);
-void lode__kept_database(lode__buf *out, lode_str tenant, lode_str database, lode_str id);
+void lode__kept_tenant(strbuf *out, lode_str tenant);
+void lode__kept_database(strbuf *out, lode_str tenant, lode_str database, lode_str id);
 
 #endif

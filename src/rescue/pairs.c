@@ -30,8 +30,8 @@ typedef struct pairing {
 static bool take_lost(pairing *g, lode_str id) {
   lode__plan *p = g->p;
   if (!p->chroma->damaged || g->f->aside || lode__plan_knows(p, id)) return true;
-  const char *copy = lode__arena_copy(&p->chroma->arena, id.data, id.len);
-  if (!copy || !lode__grow(&p->lost, &p->cap_lost, p->n_lost + 1, sizeof *p->lost)) return false;
+  const char *copy = mem_arena_copy(&p->chroma->arena, id.data, id.len);
+  if (!copy || !mem_grow(&p->lost, &p->cap_lost, p->n_lost + 1, sizeof *p->lost)) return false;
   p->lost[p->n_lost++] = (lode_str){copy, id.len};
   return true;
 }
@@ -54,31 +54,31 @@ static bool take_pair(void *ctx, lode__pickle_part part, lode_str id, int64_t nu
 
 static void take_number(void *ctx, lode_str name, int64_t number) {
   pairing *g = ctx;
-  if (lode__str_eq(name, LODE__LIT("max_seq_id"))) g->f->pickle_seq = number;
+  if (str_eq(name, STR_LIT("max_seq_id"))) g->f->pickle_seq = number;
 }
 
 static lode_status read_pickle(pairing *g, lode_error *err) {
   lode__plan_folder *f = g->f;
   lode__pickle_sink sink = {take_pair, take_number, g};
-  lode__buf path = {0}, bytes = {0};
+  strbuf path = {0}, bytes = {0};
   struct stat sb;
   lode_status st = LODE_OK;
   size_t got = 0;
   f->pickle = LODE__PICKLE_LOST;
-  lode__buf_addf(&path, "%s/index_metadata.pickle", f->path);
-  lode__buf_addc(&path, 0);
-  int fd = path.failed ? -1 : LODE__RETRY(lode__os->open(path.data, O_RDONLY | O_NONBLOCK, 0));
-  lode__buf_release(&path);
+  strbuf_addf(&path, "%s/index_metadata.pickle", f->path);
+  strbuf_addch(&path, 0);
+  int fd = path.failed ? -1 : OS_RETRY(os_api->open(path.data, O_RDONLY | O_NONBLOCK, 0));
+  strbuf_release(&path);
   if (fd < 0) return LODE_OK;
   f->has_pickle = true;
-  if (LODE__RETRY(lode__os->fstat(fd, &sb)) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0 && (uint64_t)sb.st_size <= MAX_PICKLE_BYTES) {
-    char *room = lode__buf_room(&bytes, (size_t)sb.st_size);
-    if (!room) st = lode__fail_nomem(err);
-    else if (lode__os_read_full(fd, room, (size_t)sb.st_size, 0, &got, NULL) != LODE_OK) got = 0;
+  if (OS_RETRY(os_api->fstat(fd, &sb)) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0 && (uint64_t)sb.st_size <= MAX_PICKLE_BYTES) {
+    char *room = strbuf_reserve(&bytes, (size_t)sb.st_size);
+    if (!room) st = err_nomem(err);
+    else if (os_read_full(fd, room, (size_t)sb.st_size, 0, &got, NULL) != LODE_OK) got = 0;
   }
-  (void)lode__os->close(fd);
+  (void)os_api->close(fd);
   if (st == LODE_OK) st = lode__pickle_read((lode_str){bytes.data ? bytes.data : "", got}, &sink, err);
-  lode__buf_release(&bytes);
+  strbuf_release(&bytes);
   if (st == LODE_OK) f->pickle = LODE__PICKLE_WHOLE;
   if (st == LODE_CORRUPT) f->pickle = f->pickle_ids ? LODE__PICKLE_CUT : LODE__PICKLE_LOST;
   return st == LODE_CORRUPT ? LODE_OK : st;
@@ -161,8 +161,8 @@ static lode_status find_anchors(pairing *g, lode_error *err) {
   bool cosine = p->coll->metric == LODE_COSINE;
   anchor anchors[MAX_ANCHORS];
   if (x->shape.dimension != p->dimension) return LODE_OK;
-  float *vectors = lode__alloc((MAX_ANCHORS + 1) * (size_t)p->dimension * sizeof *vectors);
-  if (!vectors) return lode__fail_nomem(err);
+  float *vectors = mem_alloc((MAX_ANCHORS + 1) * (size_t)p->dimension * sizeof *vectors);
+  if (!vectors) return err_nomem(err);
   float *it = vectors + MAX_ANCHORS * (size_t)p->dimension;
   size_t n = choose_anchors(g, anchors, vectors);
   for (size_t s = 0; s < x->n && n; s++) {
@@ -178,7 +178,7 @@ static lode_status find_anchors(pairing *g, lode_error *err) {
       g->owner[anchors[a].slot - 1] = (uint32_t)anchors[a].rec + 1;
       give(g, anchors[a].rec, &x->slots[anchors[a].slot - 1], true);
     }
-  lode__free(vectors);
+  mem_free(vectors);
   return LODE_OK;
 }
 
@@ -209,9 +209,9 @@ static lode_status give_by_order(pairing *g, lode_error *err) {
   lode__plan *p = g->p;
   const lode__hnsw *x = &g->f->index;
   size_t n = 0, from_row = 0, from_slot = 0, certain = 0;
-  LODE__TRY(find_anchors(g, err));
-  row_order *rows = lode__alloc((p->n + 1) * sizeof *rows);
-  if (!rows) return lode__fail_nomem(err);
+  TRY(find_anchors(g, err));
+  row_order *rows = mem_alloc((p->n + 1) * sizeof *rows);
+  if (!rows) return err_nomem(err);
   for (size_t i = 0; i < p->n; i++)
     if (p->recs[i].alive && p->recs[i].key > 0 && !p->recs[i].late) rows[n++] = (row_order){p->recs[i].key, (uint32_t)i};
   if (n > 1) qsort(rows, n, sizeof *rows, compare_order);
@@ -228,7 +228,7 @@ static lode_status give_by_order(pairing *g, lode_error *err) {
     certain++;
   }
   if (certain) give_gap(g, rows + from_row, n - from_row, from_slot, x->n); /* without any, order proves nothing */
-  lode__free(rows);
+  mem_free(rows);
   return LODE_OK;
 }
 
@@ -236,17 +236,17 @@ lode_status lode__plan_pairs(lode__plan *p, size_t folder, lode_error *err) {
   lode__plan_folder *f = &p->folders[folder];
   pairing g = {.p = p, .f = f, .folder = folder};
   lode_status st = LODE_OK;
-  g.said = lode__alloc_zero(p->n + 1, sizeof *g.said);
-  g.owner = lode__alloc_zero(f->index.n + 1, sizeof *g.owner);
+  g.said = mem_calloc(p->n + 1, sizeof *g.said);
+  g.owner = mem_calloc(f->index.n + 1, sizeof *g.owner);
   if (!g.said || !g.owner) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(read_pickle(&g, err));
+  TRY_GOTO(read_pickle(&g, err));
   give_by_pickle(&g);
-  if (p->chroma->ordered && f->index.n && (f->pickle != LODE__PICKLE_WHOLE || f->pickle_conflicts)) LODE__GOTO(give_by_order(&g, err));
+  if (p->chroma->ordered && f->index.n && (f->pickle != LODE__PICKLE_WHOLE || f->pickle_conflicts)) TRY_GOTO(give_by_order(&g, err));
 done:
-  lode__free(g.said);
-  lode__free(g.owner);
+  mem_free(g.said);
+  mem_free(g.owner);
   return st;
 }

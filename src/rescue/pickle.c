@@ -30,7 +30,7 @@ typedef struct machine {
 typedef enum step { GO, STOP, BAD, NOMEM } step;
 
 static step push(machine *m, value v) {
-  if (!lode__grow(&m->stack, &m->cap, m->n + 1, sizeof *m->stack)) return NOMEM;
+  if (!mem_grow(&m->stack, &m->cap, m->n + 1, sizeof *m->stack)) return NOMEM;
   m->stack[m->n++] = v;
   return GO;
 }
@@ -61,8 +61,8 @@ static step push_int(machine *m, size_t n, bool is_signed) {
 }
 
 static bool is_class(lode_str module, lode_str name) {
-  return lode__str_eq(module, LODE__LIT("chromadb.segment.impl.vector.local_persistent_hnsw")) &&
-         lode__str_eq(name, LODE__LIT("PersistentData"));
+  return str_eq(module, STR_LIT("chromadb.segment.impl.vector.local_persistent_hnsw")) &&
+         str_eq(name, STR_LIT("PersistentData"));
 }
 
 static bool read_line(machine *m, lode_str *line) {
@@ -75,7 +75,7 @@ static bool read_line(machine *m, lode_str *line) {
 
 static step memo_put(machine *m, uint64_t i) {
   if (m->n == 0 || i > m->n_memo) return BAD; /* the writers number them one after the other */
-  if (!lode__grow(&m->memo, &m->cap_memo, m->n_memo + 1, sizeof *m->memo)) return NOMEM;
+  if (!mem_grow(&m->memo, &m->cap_memo, m->n_memo + 1, sizeof *m->memo)) return NOMEM;
   if (i == m->n_memo) m->n_memo++;
   m->memo[i] = m->stack[m->n - 1];
   return GO;
@@ -91,8 +91,8 @@ static step memo_get(machine *m, size_t bytes) {
 static step store_items(machine *m, size_t dict, size_t first) {
   const lode__pickle_sink *sink = m->sink;
   lode_str name = dict > 0 && m->stack[dict - 1].kind == K_STR ? m->stack[dict - 1].s : (lode_str){0};
-  bool to_label = lode__str_eq(name, LODE__LIT("id_to_label")), to_id = lode__str_eq(name, LODE__LIT("label_to_id")),
-       to_seq = lode__str_eq(name, LODE__LIT("id_to_seq_id"));
+  bool to_label = str_eq(name, STR_LIT("id_to_label")), to_id = str_eq(name, STR_LIT("label_to_id")),
+       to_seq = str_eq(name, STR_LIT("id_to_seq_id"));
   if ((m->n - first) % 2) return BAD;
   for (size_t i = first; i < m->n; i += 2) {
     const value *k = &m->stack[i], *v = &m->stack[i + 1];
@@ -187,9 +187,9 @@ lode_status lode__pickle_read(lode_str bytes, const lode__pickle_sink *sink, lod
     op_at = (size_t)(m.at - begin);
     s = run_one(&m);
   }
-  lode__free(m.stack);
-  lode__free(m.memo);
-  if (s == NOMEM) return lode__fail_nomem(err);
-  if (s == BAD) return lode__fail(err, LODE_CORRUPT, "the pickle makes no sense from byte %zu on", op_at);
+  mem_free(m.stack);
+  mem_free(m.memo);
+  if (s == NOMEM) return err_nomem(err);
+  if (s == BAD) return err_set(err, LODE_CORRUPT, "the pickle makes no sense from byte %zu on", op_at);
   return LODE_OK;
 }

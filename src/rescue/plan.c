@@ -12,8 +12,8 @@
 /* ---- Records by id ---- */
 
 static size_t slot_of(const lode__plan *p, lode_str id) {
-  size_t mask = p->n_map - 1, i = (size_t)lode__hash(id.data, id.len) & mask;
-  while (p->map[i] && !lode__str_eq(p->recs[p->map[i] - 1].id, id)) i = (i + 1) & mask;
+  size_t mask = p->n_map - 1, i = (size_t)hash_bytes(id.data, id.len) & mask;
+  while (p->map[i] && !str_eq(p->recs[p->map[i] - 1].id, id)) i = (i + 1) & mask;
   return i;
 }
 
@@ -29,7 +29,7 @@ bool lode__plan_knows(const lode__plan *p, lode_str id) { return p->n_map && p->
 static lode_status add_rec(lode__plan *p, lode_str id, lode__rec **out, lode_error *err) {
   size_t slot = slot_of(p, id);
   if (!p->map[slot]) {
-    if (!lode__grow(&p->recs, &p->cap, p->n + 1, sizeof *p->recs)) return lode__fail_nomem(err);
+    if (!mem_grow(&p->recs, &p->cap, p->n + 1, sizeof *p->recs)) return err_nomem(err);
     p->recs[p->n] = (lode__rec){.id = id};
     p->map[slot] = (uint32_t)++p->n;
   }
@@ -39,11 +39,11 @@ static lode_status add_rec(lode__plan *p, lode_str id, lode__rec **out, lode_err
 
 static lode_status make_map(lode__plan *p, lode_error *err) {
   size_t need = (p->coll->n_rows + p->coll->n_log + 8) * 2;
-  if (need > UINT32_MAX / 2) return lode__fail(err, LODE_LIMIT, "the collection has too many rows");
+  if (need > UINT32_MAX / 2) return err_set(err, LODE_LIMIT, "the collection has too many rows");
   for (p->n_map = 64; p->n_map < need;) p->n_map *= 2;
-  p->map = lode__alloc_zero(p->n_map, sizeof *p->map);
-  p->next = lode__alloc_zero(p->coll->n_log + 1, sizeof *p->next);
-  return p->map && p->next ? LODE_OK : lode__fail_nomem(err);
+  p->map = mem_calloc(p->n_map, sizeof *p->map);
+  p->next = mem_calloc(p->coll->n_log + 1, sizeof *p->next);
+  return p->map && p->next ? LODE_OK : err_nomem(err);
 }
 
 /* ---- Rows, then the log on top ---- */
@@ -53,7 +53,7 @@ static lode_status take_rows(lode__plan *p, lode_error *err) {
   for (size_t i = 0; i < p->coll->n_rows; i++) {
     const lode__chroma_row *row = &c->rows[p->coll->row + i];
     lode__rec *r;
-    LODE__TRY(add_rec(p, row->id, &r, err));
+    TRY(add_rec(p, row->id, &r, err));
     if (r->alive && (r->seq > row->seq || !row->stray)) { /* twice, which only damage makes: the newer one */
       r->doubt = "its row was found twice";
       if (r->seq > row->seq) continue;
@@ -99,7 +99,7 @@ static lode_status take_new(lode__plan *p, const lode__chroma_log *l, uint32_t e
   if (l->op == LODE__CHROMA_ADD && r) return LODE_OK;
   if (l->op == LODE__CHROMA_UPDATE && !r) return LODE_OK;
   if (!r) {
-    LODE__TRY(add_rec(p, l->id, &r, err));
+    TRY(add_rec(p, l->id, &r, err));
     *r = (lode__rec){.id = l->id, .alive = true, .late = true};
   }
   r->seq = l->seq;
@@ -115,34 +115,34 @@ static lode_status take_log(lode__plan *p, lode_error *err) {
   for (size_t i = 0; i < p->coll->n_log; i++) {
     const lode__chroma_log *l = &p->chroma->logs[p->coll->log + i];
     lode__rec *known;
-    if (l->op == LODE__CHROMA_DELETE) LODE__TRY(add_rec(p, l->id, &known, err));
+    if (l->op == LODE__CHROMA_DELETE) TRY(add_rec(p, l->id, &known, err));
     if (l->seq <= p->coll->meta_seq) take_old(p, l, (uint32_t)i);
-    else LODE__TRY(take_new(p, l, (uint32_t)i, err));
+    else TRY(take_new(p, l, (uint32_t)i, err));
   }
   return LODE_OK;
 }
 
 bool lode__plan_log_vector(lode__plan *p, const lode__rec *r, float *vector) {
-  lode__sq_row row;
+  sqf_row row;
   lode_str bytes, metadata;
   if (!r->log_vector) return false;
   const lode__chroma_log *l = &p->chroma->logs[p->coll->log + r->log_vector - 1];
   if (lode__chroma_log_read(p->chroma, l, &row, &bytes, &metadata, NULL) != LODE_OK) return false;
   if (!bytes.data || bytes.len != 4 * (size_t)p->dimension) return false;
   memcpy(vector, bytes.data, bytes.len); /* little-endian floats, as on every machine that lode runs on */
-  return lode__length_fits(lode__vector_length(vector, p->dimension)); /* not finite ones neither */
+  return vec_length_fits(vec_length(vector, p->dimension)); /* not finite ones neither */
 }
 
 /* ---- Folders of the index ---- */
 
 static lode_status add_folder(lode__plan *p, const char *name, bool aside, lode_error *err) {
-  lode__buf path = {0};
+  strbuf path = {0};
   if (p->n_folders == LODE__PLAN_FOLDERS) return LODE_OK;
-  lode__buf_addf(&path, "%s/%s", p->chroma->folder, name);
-  lode__buf_addc(&path, 0);
+  strbuf_addf(&path, "%s/%s", p->chroma->folder, name);
+  strbuf_addch(&path, 0);
   if (path.failed) {
-    lode__buf_release(&path);
-    return lode__fail_nomem(err);
+    strbuf_release(&path);
+    return err_nomem(err);
   }
   p->folders[p->n_folders++] = (lode__plan_folder){.path = path.data, .aside = aside, .pickle_seq = -1, .index = {.fd = -1}};
   return LODE_OK;
@@ -153,11 +153,11 @@ static lode_status find_folders(lode__plan *p, lode_error *err) {
   lode_str name = p->chroma->names[p->coll->vector_segment].text;
   lode_status st = LODE_OK;
   if (memchr(name.data, '/', name.len) || name.data[0] == '.') return LODE_OK; /* no id that Chroma makes */
-  LODE__TRY(add_folder(p, name.data, false, err));
-  lode__os_folder *all = lode__os_folder_open(p->chroma->folder);
-  for (const char *it; all && st == LODE_OK && (it = lode__os_folder_next(all));)
+  TRY(add_folder(p, name.data, false, err));
+  os_dir *all = os_dir_open(p->chroma->folder);
+  for (const char *it; all && st == LODE_OK && (it = os_dir_next(all));)
     if (strncmp(it, name.data, name.len) == 0 && it[name.len] == '.') st = add_folder(p, it, true, err);
-  if (all) lode__os_folder_close(all);
+  if (all) os_dir_close(all);
   return st;
 }
 
@@ -166,7 +166,7 @@ static lode_status open_folders(lode__plan *p, lode_error *err) {
     lode__plan_folder *f = &p->folders[i];
     lode_error why = {0};
     f->status = lode__hnsw_open(f->path, p->dimension, p->coll->m, &f->index, &why);
-    if (f->status == LODE_NOMEM) return lode__fail_nomem(err);
+    if (f->status == LODE_NOMEM) return err_nomem(err);
     snprintf(f->why, sizeof f->why, "%.199s", why.text);
     if (f->status == LODE_OK && !p->dimension) p->dimension = f->index.shape.dimension;
   }
@@ -190,7 +190,7 @@ static void settle(lode__plan *p) {
     p->recs[n++] = *r;
   }
   p->n = n;
-  lode__free(p->map); /* its numbers are those of before */
+  mem_free(p->map); /* its numbers are those of before */
   p->map = NULL;
   p->n_map = 0;
 }
@@ -198,13 +198,13 @@ static void settle(lode__plan *p) {
 lode_status lode__plan_make(lode__chroma *c, lode__chroma_coll *coll, lode__plan *p, lode_error *err) {
   lode_status st;
   *p = (lode__plan){.chroma = c, .coll = coll, .dimension = coll->dimension};
-  LODE__GOTO(make_map(p, err));
-  LODE__GOTO(take_rows(p, err));
-  LODE__GOTO(take_log(p, err));
-  LODE__GOTO(find_folders(p, err));
-  LODE__GOTO(open_folders(p, err));
+  TRY_GOTO(make_map(p, err));
+  TRY_GOTO(take_rows(p, err));
+  TRY_GOTO(take_log(p, err));
+  TRY_GOTO(find_folders(p, err));
+  TRY_GOTO(open_folders(p, err));
   for (size_t i = 0; i < p->n_folders; i++)
-    if (p->folders[i].status == LODE_OK) LODE__GOTO(lode__plan_pairs(p, i, err));
+    if (p->folders[i].status == LODE_OK) TRY_GOTO(lode__plan_pairs(p, i, err));
   settle(p);
 done:
   if (st != LODE_OK) lode__plan_release(p);
@@ -214,11 +214,11 @@ done:
 void lode__plan_release(lode__plan *p) {
   for (size_t i = 0; i < p->n_folders; i++) {
     lode__hnsw_close(&p->folders[i].index);
-    lode__free(p->folders[i].path);
+    mem_free(p->folders[i].path);
   }
-  lode__free(p->recs);
-  lode__free(p->map);
-  lode__free(p->next);
-  lode__free(p->lost);
+  mem_free(p->recs);
+  mem_free(p->map);
+  mem_free(p->next);
+  mem_free(p->lost);
   *p = (lode__plan){0};
 }

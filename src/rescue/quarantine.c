@@ -20,105 +20,105 @@ typedef struct work {
   const lode__quarantine_request *q;
   lode__quarantine_report *r;
   lode__chroma c;
-  lode__buf db;          /* path of the database */
+  strbuf db;          /* path of the database */
   char stamp[32];
   struct stat sb;        /* of the database, when it was read */
   uint64_t *offsets;     /* bytes to change */
   size_t n, cap;
   lode_str *stale;       /* names of segments */
   size_t n_stale, cap_stale;
-  lode__arena arena;
+  mem_arena arena;
 } work;
 
-static lode_status path_of(lode__buf *out, const char *folder, const char *name, const char *suffix, lode_error *err) {
+static lode_status path_of(strbuf *out, const char *folder, const char *name, const char *suffix, lode_error *err) {
   out->len = 0;
-  lode__buf_addf(out, "%s/%s%s", folder, name, suffix);
-  lode__buf_addc(out, 0);
-  return out->failed ? lode__fail_nomem(err) : LODE_OK;
+  strbuf_addf(out, "%s/%s%s", folder, name, suffix);
+  strbuf_addch(out, 0);
+  return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 /* ---- Looking ---- */
 
 static lode_status find_stale(work *w, lode_error *err) {
-  lode__buf path = {0};
+  strbuf path = {0};
   lode_status st = LODE_OK;
   for (size_t i = 0; i < w->c.n_colls; i++) {
     uint32_t name = w->c.colls[i].vector_segment;
     struct stat sb;
     if (name == LODE__NO_NAME || memchr(w->c.names[name].text.data, '/', w->c.names[name].text.len)) continue;
-    LODE__GOTO(path_of(&path, w->q->from, w->c.names[name].text.data, "/data_level0.bin", err));
-    if (LODE__RETRY(lode__os->stat(path.data, &sb)) != 0) continue;
+    TRY_GOTO(path_of(&path, w->q->from, w->c.names[name].text.data, "/data_level0.bin", err));
+    if (OS_RETRY(os_api->stat(path.data, &sb)) != 0) continue;
     int64_t age = (int64_t)w->sb.st_mtim.tv_sec - (int64_t)sb.st_mtim.tv_sec;
     if (age < 0 || (uint64_t)age < w->q->stale_seconds) {
       w->r->kept++;
       continue;
     }
-    if (!lode__grow(&w->stale, &w->cap_stale, w->n_stale + 1, sizeof *w->stale)) {
-      st = lode__fail_nomem(err);
+    if (!mem_grow(&w->stale, &w->cap_stale, w->n_stale + 1, sizeof *w->stale)) {
+      st = err_nomem(err);
       goto done;
     }
     lode_str text = w->c.names[name].text;
-    w->stale[w->n_stale++] = (lode_str){lode__arena_copy(&w->arena, text.data, text.len), text.len};
+    w->stale[w->n_stale++] = (lode_str){mem_arena_copy(&w->arena, text.data, text.len), text.len};
   }
 done:
-  lode__buf_release(&path);
+  strbuf_release(&path);
   return st;
 }
 
 static lode_status note_offset(void *ctx, uint64_t offset, lode_error *err) {
   work *w = ctx;
-  if (!lode__grow(&w->offsets, &w->cap, w->n + 1, sizeof *w->offsets)) return lode__fail_nomem(err);
+  if (!mem_grow(&w->offsets, &w->cap, w->n + 1, sizeof *w->offsets)) return err_nomem(err);
   w->offsets[w->n++] = offset;
   return LODE_OK;
 }
 
 static lode_status find_blobs(work *w, lode_error *err) {
-  lode__sq_info info;
-  lode__sq_info_of(w->c.file, &info);
+  sqf_info info;
+  sqf_get_info(w->c.file, &info);
   if (!w->q->fix_seq_ids || w->c.blob_seqs == 0) return LODE_OK;
   if (!w->c.seq_integer)
-    return lode__fail(err, LODE_REFUSED, "this database is of chromadb 0.6 or older, which wants its sequence ids as they are; open it with 1.x first");
-  if (w->c.damaged) return lode__fail(err, LODE_CORRUPT, "chroma.sqlite3 is damaged: its sequence ids are left as they are; the rescued store has all that can be read");
+    return err_set(err, LODE_REFUSED, "this database is of chromadb 0.6 or older, which wants its sequence ids as they are; open it with 1.x first");
+  if (w->c.damaged) return err_set(err, LODE_CORRUPT, "chroma.sqlite3 is damaged: its sequence ids are left as they are; the rescued store has all that can be read");
   if (info.journal_pages || info.wal_pages)
-    return lode__fail(err, LODE_BUSY, "chroma.sqlite3 has a transaction that did not finish; let the program that uses it end it, then run again");
+    return err_set(err, LODE_BUSY, "chroma.sqlite3 has a transaction that did not finish; let the program that uses it end it, then run again");
   return lode__chroma_blob_seqs(&w->c, note_offset, w, err);
 }
 
 /* ---- Doing ---- */
 
 static lode_status move(work *w, const char *what, const char *from, const char *to, lode_error *err) {
-  if (!w->q->dry_run && LODE__RETRY(lode__os->rename(from, to)) != 0) return lode__fail_errno(err, errno, from);
+  if (!w->q->dry_run && OS_RETRY(os_api->rename(from, to)) != 0) return err_errno(err, errno, from);
   return w->q->done(w->q->ctx, what, from, to, err);
 }
 
 static lode_status set_aside(work *w, lode_error *err) {
-  lode__buf from = {0}, to = {0};
+  strbuf from = {0}, to = {0};
   char suffix[64];
   lode_status st = LODE_OK;
   snprintf(suffix, sizeof suffix, ".drift-%s", w->stamp);
   for (size_t i = 0; i < w->n_stale; i++) {
-    LODE__GOTO(path_of(&from, w->q->from, w->stale[i].data, "", err));
-    LODE__GOTO(path_of(&to, w->q->from, w->stale[i].data, suffix, err));
-    LODE__GOTO(move(w, "index set aside", from.data, to.data, err));
+    TRY_GOTO(path_of(&from, w->q->from, w->stale[i].data, "", err));
+    TRY_GOTO(path_of(&to, w->q->from, w->stale[i].data, suffix, err));
+    TRY_GOTO(move(w, "index set aside", from.data, to.data, err));
     w->r->set_aside++;
   }
-  if (w->n_stale && !w->q->dry_run) st = lode__os_sync_folder_of(from.data, err);
+  if (w->n_stale && !w->q->dry_run) st = os_sync_parent_dir(from.data, err);
 done:
-  lode__buf_release(&from);
-  lode__buf_release(&to);
+  strbuf_release(&from);
+  strbuf_release(&to);
   return st;
 }
 
 static lode_status copy_file(int from, int to, uint64_t bytes, lode_error *err) {
-  char *chunk = lode__alloc(CHUNK);
-  lode_status st = chunk ? LODE_OK : lode__fail_nomem(err);
+  char *chunk = mem_alloc(CHUNK);
+  lode_status st = chunk ? LODE_OK : err_nomem(err);
   for (uint64_t at = 0; at < bytes && st == LODE_OK; at += CHUNK) {
     size_t n = bytes - at < CHUNK ? (size_t)(bytes - at) : CHUNK, got = 0;
-    st = lode__os_read_full(from, chunk, n, at, &got, err);
-    if (st == LODE_OK && got < n) st = lode__fail(err, LODE_BUSY, "chroma.sqlite3 became shorter while it was read");
-    if (st == LODE_OK) st = lode__os_write_full(to, chunk, n, at, err);
+    st = os_read_full(from, chunk, n, at, &got, err);
+    if (st == LODE_OK && got < n) st = err_set(err, LODE_BUSY, "chroma.sqlite3 became shorter while it was read");
+    if (st == LODE_OK) st = os_write_full(to, chunk, n, at, err);
   }
-  lode__free(chunk);
+  mem_free(chunk);
   return st;
 }
 
@@ -126,118 +126,118 @@ static lode_status change_bytes(const work *w, int fd, lode_error *err) {
   for (size_t i = 0; i < w->n; i++) {
     unsigned char type = 0;
     size_t got;
-    LODE__TRY(lode__os_read_full(fd, &type, 1, w->offsets[i], &got, err));
-    if (type != BLOB_8) return lode__fail(err, LODE_BUSY, "chroma.sqlite3 changed while it was read; nothing was done");
+    TRY(os_read_full(fd, &type, 1, w->offsets[i], &got, err));
+    if (type != BLOB_8) return err_set(err, LODE_BUSY, "chroma.sqlite3 changed while it was read; nothing was done");
     type = INTEGER_8;
-    LODE__TRY(lode__os_write_full(fd, &type, 1, w->offsets[i], err));
+    TRY(os_write_full(fd, &type, 1, w->offsets[i], err));
   }
-  if (LODE__RETRY(lode__os->fsync(fd)) != 0) return lode__fail_errno(err, errno, "the mended copy");
+  if (OS_RETRY(os_api->fsync(fd)) != 0) return err_errno(err, errno, "the mended copy");
   return LODE_OK;
 }
 
 /* The copy must say the same, without blobs. `folder` holds it as chroma.sqlite3. */
 static lode_status compare_copy(work *w, const char *folder, lode_error *err) {
   lode__chroma m;
-  LODE__TRY(lode__chroma_open(folder, (lode_progress){0}, &m, err));
+  TRY(lode__chroma_open(folder, (lode_progress){0}, &m, err));
   bool same = m.blob_seqs == 0 && !m.damaged && m.n_rows == w->c.n_rows && m.n_logs == w->c.n_logs && m.n_metas == w->c.n_metas;
   for (size_t i = 0; same && i < m.n_rows; i++)
-    same = m.rows[i].key == w->c.rows[i].key && m.rows[i].seq == w->c.rows[i].seq && lode__str_eq(m.rows[i].id, w->c.rows[i].id);
+    same = m.rows[i].key == w->c.rows[i].key && m.rows[i].seq == w->c.rows[i].seq && str_eq(m.rows[i].id, w->c.rows[i].id);
   lode__chroma_close(&m);
-  return same ? LODE_OK : lode__fail(err, LODE_INTERNAL, "the mended copy of chroma.sqlite3 does not say the same: nothing was changed");
+  return same ? LODE_OK : err_set(err, LODE_INTERNAL, "the mended copy of chroma.sqlite3 does not say the same: nothing was changed");
 }
 
 static lode_status mend(work *w, int db, lode_error *err) {
-  lode__buf folder = {0}, copy = {0}, before = {0};
+  strbuf folder = {0}, copy = {0}, before = {0};
   char suffix[64];
   int fd = -1;
   lode_status st;
-  LODE__GOTO(path_of(&folder, w->q->from, "chroma-mending-", w->stamp, err));
-  LODE__GOTO(path_of(&copy, folder.data, "chroma.sqlite3", "", err));
+  TRY_GOTO(path_of(&folder, w->q->from, "chroma-mending-", w->stamp, err));
+  TRY_GOTO(path_of(&copy, folder.data, "chroma.sqlite3", "", err));
   snprintf(suffix, sizeof suffix, ".before-%s", w->stamp);
-  LODE__GOTO(path_of(&before, w->q->from, "chroma.sqlite3", suffix, err));
+  TRY_GOTO(path_of(&before, w->q->from, "chroma.sqlite3", suffix, err));
   w->r->seq_ids = w->n;
   if (w->q->dry_run) {
     st = w->q->done(w->q->ctx, "sequence ids mended, the database from before kept", w->db.data, before.data, err);
     goto done;
   }
-  if (LODE__RETRY(lode__os->mkdir(folder.data, 0700)) != 0) {
-    st = lode__fail_errno(err, errno, folder.data);
+  if (OS_RETRY(os_api->mkdir(folder.data, 0700)) != 0) {
+    st = err_errno(err, errno, folder.data);
     goto done;
   }
-  fd = LODE__RETRY(lode__os->open(copy.data, O_RDWR | O_CREAT | O_EXCL, w->sb.st_mode & 0777));
+  fd = OS_RETRY(os_api->open(copy.data, O_RDWR | O_CREAT | O_EXCL, w->sb.st_mode & 0777));
   if (fd < 0) {
-    st = lode__fail_errno(err, errno, copy.data);
+    st = err_errno(err, errno, copy.data);
     goto done;
   }
-  LODE__GOTO(copy_file(db, fd, (uint64_t)w->sb.st_size, err));
-  LODE__GOTO(change_bytes(w, fd, err));
-  LODE__GOTO(compare_copy(w, folder.data, err));
-  LODE__GOTO(move(w, "sequence ids mended, the database from before kept", w->db.data, before.data, err));
-  if (LODE__RETRY(lode__os->rename(copy.data, w->db.data)) != 0) {
-    st = lode__fail_errno(err, errno, copy.data);
-    (void)lode__os->rename(before.data, w->db.data);
+  TRY_GOTO(copy_file(db, fd, (uint64_t)w->sb.st_size, err));
+  TRY_GOTO(change_bytes(w, fd, err));
+  TRY_GOTO(compare_copy(w, folder.data, err));
+  TRY_GOTO(move(w, "sequence ids mended, the database from before kept", w->db.data, before.data, err));
+  if (OS_RETRY(os_api->rename(copy.data, w->db.data)) != 0) {
+    st = err_errno(err, errno, copy.data);
+    (void)os_api->rename(before.data, w->db.data);
     goto done;
   }
-  st = lode__os_sync_folder_of(w->db.data, err);
+  st = os_sync_parent_dir(w->db.data, err);
 done:
-  if (fd >= 0) (void)lode__os->close(fd);
-  if (st != LODE_OK && copy.data) (void)lode__os->unlink(copy.data); /* ours, and not in place */
-  if (folder.data) (void)lode__os->rmdir(folder.data);
-  lode__buf_release(&folder);
-  lode__buf_release(&copy);
-  lode__buf_release(&before);
+  if (fd >= 0) (void)os_api->close(fd);
+  if (st != LODE_OK && copy.data) (void)os_api->unlink(copy.data); /* ours, and not in place */
+  if (folder.data) (void)os_api->rmdir(folder.data);
+  strbuf_release(&folder);
+  strbuf_release(&copy);
+  strbuf_release(&before);
   return st;
 }
 
 /* As SQLite locks a file for writing: nobody reads, nobody writes. */
 static lode_status lock_all(const work *w, int fd, lode_error *err) {
   struct stat sb;
-  if (LODE__RETRY(lode__os->lock(fd, F_WRLCK, LODE__SQ_PENDING_BYTE, 2 + LODE__SQ_SHARED_SIZE)) != 0)
-    return lode__fail(err, LODE_BUSY, "chroma.sqlite3 is in use; stop the program that uses it, then run again");
-  if (LODE__RETRY(lode__os->fstat(fd, &sb)) != 0 || sb.st_size != w->sb.st_size || sb.st_mtim.tv_sec != w->sb.st_mtim.tv_sec ||
+  if (OS_RETRY(os_api->lock(fd, F_WRLCK, SQF_PENDING_BYTE, 2 + SQF_SHARED_SIZE)) != 0)
+    return err_set(err, LODE_BUSY, "chroma.sqlite3 is in use; stop the program that uses it, then run again");
+  if (OS_RETRY(os_api->fstat(fd, &sb)) != 0 || sb.st_size != w->sb.st_size || sb.st_mtim.tv_sec != w->sb.st_mtim.tv_sec ||
       sb.st_mtim.tv_nsec != w->sb.st_mtim.tv_nsec)
-    return lode__fail(err, LODE_BUSY, "chroma.sqlite3 was written to meanwhile; stop the program that uses it, then run again");
+    return err_set(err, LODE_BUSY, "chroma.sqlite3 was written to meanwhile; stop the program that uses it, then run again");
   return LODE_OK;
 }
 
 lode_status lode__chroma_quarantine(const lode__quarantine_request *q, lode__quarantine_report *r, lode_error *err) {
   work w = {.q = q, .r = r};
-  time_t now = (time_t)(lode__os_wall_ms() / 1000);
+  time_t now = (time_t)(os_wall_ms() / 1000);
   struct tm tm;
   int fd = -1;
   lode_status st;
   *r = (lode__quarantine_report){0};
-  lode__error_clear(err);
-  lode__arena_init(&w.arena, 0);
+  err_clear(err);
+  mem_arena_init(&w.arena, 0);
   gmtime_r(&now, &tm);
   strftime(w.stamp, sizeof w.stamp, "%Y%m%d-%H%M%S", &tm);
-  LODE__GOTO(path_of(&w.db, q->from, "chroma.sqlite3", "", err));
-  LODE__GOTO(lode__chroma_open(q->from, (lode_progress){0}, &w.c, err));
-  if (LODE__RETRY(lode__os->stat(w.db.data, &w.sb)) != 0) {
-    st = lode__fail_errno(err, errno, w.db.data);
+  TRY_GOTO(path_of(&w.db, q->from, "chroma.sqlite3", "", err));
+  TRY_GOTO(lode__chroma_open(q->from, (lode_progress){0}, &w.c, err));
+  if (OS_RETRY(os_api->stat(w.db.data, &w.sb)) != 0) {
+    st = err_errno(err, errno, w.db.data);
     goto done;
   }
-  LODE__GOTO(find_stale(&w, err));
-  LODE__GOTO(find_blobs(&w, err));
-  LODE__GOTO(lode__sq_unchanged(w.c.file, err));
-  lode__sq_close(w.c.file); /* gives the shared lock back: what was read stays in memory */
+  TRY_GOTO(find_stale(&w, err));
+  TRY_GOTO(find_blobs(&w, err));
+  TRY_GOTO(sqf_check_unchanged(w.c.file, err));
+  sqf_close(w.c.file); /* gives the shared lock back: what was read stays in memory */
   w.c.file = NULL;
   if (!q->dry_run && w.n_stale + w.n > 0) {
-    fd = LODE__RETRY(lode__os->open(w.db.data, O_RDWR, 0));
+    fd = OS_RETRY(os_api->open(w.db.data, O_RDWR, 0));
     if (fd < 0) {
-      st = lode__fail_errno(err, errno, w.db.data);
+      st = err_errno(err, errno, w.db.data);
       goto done;
     }
-    LODE__GOTO(lock_all(&w, fd, err));
+    TRY_GOTO(lock_all(&w, fd, err));
   }
-  LODE__GOTO(set_aside(&w, err));
+  TRY_GOTO(set_aside(&w, err));
   if (w.n) st = mend(&w, fd, err);
 done:
-  if (fd >= 0) (void)lode__os->close(fd);
+  if (fd >= 0) (void)os_api->close(fd);
   lode__chroma_close(&w.c);
-  lode__buf_release(&w.db);
-  lode__arena_release(&w.arena);
-  lode__free(w.offsets);
-  lode__free(w.stale);
+  strbuf_release(&w.db);
+  mem_arena_release(&w.arena);
+  mem_free(w.offsets);
+  mem_free(w.stale);
   return st;
 }

@@ -7,8 +7,8 @@
 /* Re-used from record to record. */
 typedef struct lode__record_maker {
   lode__plan *plan;
-  lode__json json;
-  lode__buf text;      /* JSON of the values, one behind the other */
+  json_doc json;
+  strbuf text;      /* JSON of the values, one behind the other */
   struct lode__record_entry *entries;
   size_t n, cap;
 } lode__record_maker;
@@ -22,7 +22,7 @@ typedef struct lode__record_made {
 } lode__record_made;
 
 /* Strings are put into the arena; `vector` has room for the plan's dimension. */
-lode_status lode__record_make(lode__record_maker *maker, const lode__rec *rec, lode__arena *arena, float *vector, lode__record_made *made,
+lode_status lode__record_make(lode__record_maker *maker, const lode__rec *rec, mem_arena *arena, float *vector, lode__record_made *made,
                               lode_error *err);
 void lode__record_maker_release(lode__record_maker *maker);
 

@@ -10,33 +10,33 @@ enum { SAMPLE = 8 };
 const char *lode__reembed_model(lode_str name) {
   static const char *const minilm[] = {"default", "onnx_mini_lm_l6_v2", "ONNXMiniLM_L6_V2", "all-MiniLM-L6-v2", "minilm"};
   for (size_t i = 0; i < sizeof minilm / sizeof *minilm; i++)
-    if (name.data && lode__str_eq(name, lode__str(minilm[i]))) return LODE_MODEL_MINILM;
+    if (name.data && str_eq(name, str_of(minilm[i]))) return LODE_MODEL_MINILM;
   return NULL;
 }
 
 /* Whether the model gives the vectors that are still there. *tried: for how many documents that could be asked. */
 static lode_status agrees(lode_embedder *embedder, lode__plan *p, size_t *tried, bool *same, lode_error *err) {
   lode__record_maker maker = {.plan = p};
-  lode__arena arena;
+  mem_arena arena;
   lode_status st = LODE_OK;
   uint32_t dim = p->dimension;
   size_t step = p->n / SAMPLE + 1;
-  lode__arena_init(&arena, 0);
-  float *mine = lode__alloc(2 * (size_t)dim * sizeof *mine), *theirs = mine ? mine + dim : NULL;
+  mem_arena_init(&arena, 0);
+  float *mine = mem_alloc(2 * (size_t)dim * sizeof *mine), *theirs = mine ? mine + dim : NULL;
   *tried = 0;
   *same = true;
-  if (!mine) return lode__fail_nomem(err);
+  if (!mine) return err_nomem(err);
   for (size_t i = 0; i < p->n && *tried < SAMPLE; i += step) {
     lode__record_made made;
-    LODE__GOTO(lode__record_make(&maker, &p->recs[i], &arena, theirs, &made, err));
+    TRY_GOTO(lode__record_make(&maker, &p->recs[i], &arena, theirs, &made, err));
     if (!made.has_vector || !made.document.data || made.document.len == 0 || made.doubt) continue;
-    LODE__GOTO(lode_embed(embedder, &made.document, 1, mine, err));
-    *same &= lode__cosine(mine, theirs, dim) > 0.98;
+    TRY_GOTO(lode_embed(embedder, &made.document, 1, mine, err));
+    *same &= vec_cosine(mine, theirs, dim) > 0.98;
     ++*tried;
   }
 done:
-  lode__free(mine);
-  lode__arena_release(&arena);
+  mem_free(mine);
+  mem_arena_release(&arena);
   lode__record_maker_release(&maker);
   return st;
 }
@@ -48,13 +48,13 @@ lode_status lode__reembed_begin(lode__reembed *re, lode__plan *p, lode_str model
   bool same;
   *re = (lode__reembed){0};
   if (p->missing == 0) return LODE_OK;
-  if (!model.data && known) model = lode__str(known);
+  if (!model.data && known) model = str_of(known);
   if (!model.data) {
     snprintf(re->why, sizeof re->why, "the directory does not say which model made its vectors; --model names it");
     return LODE_OK;
   }
   lode_status st = lode_embedder_open(model, NULL, &re->embedder, &why);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) {
     snprintf(re->why, sizeof re->why, "%.290s", why.text);
     return LODE_OK;

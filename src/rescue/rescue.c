@@ -14,7 +14,7 @@
 enum { BATCH = 1000 };
 
 typedef struct batch {
-  lode__arena arena;
+  mem_arena arena;
   lode_record records[BATCH];
   uint8_t from[BATCH];
   size_t n;
@@ -30,7 +30,7 @@ typedef struct session {
   lode__reembed re;
   batch *b;
   lode__rescue_count count;
-  lode__arena names;
+  mem_arena names;
   uint64_t done, total;
 } session;
 
@@ -51,12 +51,12 @@ __attribute__((format(printf, 2, 3))) static void note(session *s, const char *f
 static lode_status progress(session *s, lode_error *err) {
   const lode_progress *p = &s->q->progress;
   if (!p->step || p->step(p->ctx, s->q->to ? "rescuing" : "looking", s->done, s->total)) return LODE_OK;
-  return lode__fail(err, LODE_CANCELLED, "cancelled; what was written stays, and the same command goes on from there");
+  return err_set(err, LODE_CANCELLED, "cancelled; what was written stays, and the same command goes on from there");
 }
 
 /* ---- Writing a batch ---- */
 
-static bool same(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && lode__str_eq(a, b); }
+static bool same(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && str_eq(a, b); }
 
 static bool same_row(const lode_row *row, const lode_record *r) {
   if (!same(row->id, r->id) || !same(row->document, r->document)) return false;
@@ -68,17 +68,17 @@ static bool same_row(const lode_row *row, const lode_record *r) {
 /* Takes out what the store has already, and says what has to go because it differs. */
 static lode_status sort_out(session *s, lode_txn *txn, lode_error *err) {
   batch *b = s->b;
-  lode_str *ids = lode__alloc(BATCH * sizeof *ids);
+  lode_str *ids = mem_alloc(BATCH * sizeof *ids);
   lode_result *rows = NULL;
   lode_status st = LODE_OK;
   size_t n_stale = 0, n = 0, at = 0;
-  if (!ids) return lode__fail_nomem(err);
+  if (!ids) return err_nomem(err);
   for (size_t i = 0; i < b->n; i++) ids[i] = b->records[i].id;
   lode_get_request get = {.select = {.ids = ids, .n_ids = b->n}, .include = LODE_ALL};
-  LODE__GOTO(lode_get(s->target, &get, &rows, err));
+  TRY_GOTO(lode_get(s->target, &get, &rows, err));
   for (size_t i = 0; i < b->n; i++) {
     const lode_row *row = at < lode_result_count(rows) ? lode_result_at(rows, at) : NULL;
-    bool there = row && lode__str_eq(row->id, b->records[i].id);
+    bool there = row && str_eq(row->id, b->records[i].id);
     if (there) at++;
     if (there && same_row(row, &b->records[i])) {
       s->count.unchanged++;
@@ -92,11 +92,11 @@ static lode_status sort_out(session *s, lode_txn *txn, lode_error *err) {
   if (n_stale) {
     size_t deleted;
     lode_selection stale = {.ids = ids, .n_ids = n_stale};
-    LODE__GOTO(lode_delete(s->target, txn, &stale, &deleted, err));
+    TRY_GOTO(lode_delete(s->target, txn, &stale, &deleted, err));
   }
 done:
   lode_result_free(rows);
-  lode__free(ids);
+  mem_free(ids);
   return st;
 }
 
@@ -106,12 +106,12 @@ static lode_status write_batch(session *s, lode_error *err) {
   lode_error why = {0};
   lode_status st;
   if (b->n == 0 || !s->q->to) return LODE_OK;
-  LODE__TRY(lode_begin(s->q->to, &txn, err));
-  LODE__GOTO(sort_out(s, txn, err));
+  TRY(lode_begin(s->q->to, &txn, err));
+  TRY_GOTO(sort_out(s, txn, err));
   while (b->n) {
     st = lode_add(s->target, txn, b->records, b->n, LODE_KEEP_EXISTING, NULL, &why);
     if (st == LODE_OK || why.record >= b->n || st == LODE_NOMEM) break;
-    LODE__GOTO(tell(s, b->records[why.record].id, why.text, err)); /* one that the store does not take: the others go on */
+    TRY_GOTO(tell(s, b->records[why.record].id, why.text, err)); /* one that the store does not take: the others go on */
     s->count.refused++;
     s->count.records--;
     if (!b->records[why.record].vector) s->count.missing--;
@@ -140,7 +140,7 @@ static lode_status add_record(session *s, const lode__rec *r, lode_error *err) {
   lode__plan *p = &s->plan;
   lode__record_made made;
   float *vector = b->vectors + b->n * (size_t)p->dimension;
-  LODE__TRY(lode__record_make(&s->maker, r, &b->arena, p->dimension ? vector : NULL, &made, err));
+  TRY(lode__record_make(&s->maker, r, &b->arena, p->dimension ? vector : NULL, &made, err));
   lode_record *out = &b->records[b->n];
   *out = (lode_record){.id = r->id, .document = made.document, .metadata = made.metadata};
   if (made.has_vector) {
@@ -157,7 +157,7 @@ static lode_status add_record(session *s, const lode__rec *r, lode_error *err) {
   const char *doubt = made.doubt ? made.doubt : made.has_vector ? NULL : again ? "its vector was made again from the document" : "its vector is nowhere on the disk";
   if (doubt) {
     s->count.doubtful++;
-    LODE__TRY(tell(s, r->id, doubt, err));
+    TRY(tell(s, r->id, doubt, err));
   }
   b->n++;
   return LODE_OK;
@@ -171,7 +171,7 @@ static lode_status embed_batch(session *s, lode_error *err) {
   for (size_t i = 0; i < b->n; i++) {
     lode_record *r = &b->records[i];
     if (r->vector || r->document.len == 0) continue;
-    LODE__TRY(lode_embed(s->re.embedder, &r->document, 1, b->vectors + i * (size_t)dim, err));
+    TRY(lode_embed(s->re.embedder, &r->document, 1, b->vectors + i * (size_t)dim, err));
     r->vector = b->vectors + i * (size_t)dim;
     r->dimension = dim;
     s->count.missing--;
@@ -184,19 +184,19 @@ static lode_status rescue_records(session *s, lode_error *err) {
   batch *b = s->b;
   lode_status st = LODE_OK;
   size_t bytes;
-  if (lode__mul_over((size_t)s->plan.dimension * sizeof(float), BATCH, &bytes) || !(b->vectors = lode__alloc(bytes))) return lode__fail_nomem(err);
+  if (mem_mul_overflow((size_t)s->plan.dimension * sizeof(float), BATCH, &bytes) || !(b->vectors = mem_alloc(bytes))) return err_nomem(err);
   for (size_t i = 0; i < s->plan.n; i++) {
-    LODE__GOTO(add_record(s, &s->plan.recs[i], err));
+    TRY_GOTO(add_record(s, &s->plan.recs[i], err));
     if (b->n < BATCH && i + 1 < s->plan.n) continue;
-    LODE__GOTO(embed_batch(s, err));
-    LODE__GOTO(write_batch(s, err));
+    TRY_GOTO(embed_batch(s, err));
+    TRY_GOTO(write_batch(s, err));
     b->n = 0;
-    lode__arena_reset(&b->arena);
+    mem_arena_reset(&b->arena);
     s->done += i + 1 == s->plan.n ? (i % BATCH) + 1 : BATCH;
-    LODE__GOTO(progress(s, err));
+    TRY_GOTO(progress(s, err));
   }
 done:
-  lode__free(b->vectors);
+  mem_free(b->vectors);
   b->vectors = NULL;
   return st;
 }
@@ -204,7 +204,7 @@ done:
 static lode_status tell_lost(session *s, lode_error *err) {
   const lode__plan *p = &s->plan;
   for (size_t i = 0; i < p->n_lost; i++)
-    LODE__TRY(tell(s, p->lost[i], "its row is lost: the index knows it, and the database, which is damaged, does not", err));
+    TRY(tell(s, p->lost[i], "its row is lost: the index knows it, and the database, which is damaged, does not", err));
   s->count.lost = p->n_lost;
   return LODE_OK;
 }
@@ -214,16 +214,16 @@ static lode_status tell_lost(session *s, lode_error *err) {
 static lode_status rescue_collection(session *s, lode__chroma_coll *coll, lode_error *err) {
   lode_status st = lode__plan_make(&s->chroma, coll, &s->plan, err);
   if (st != LODE_OK) return st;
-  if (s->q->embed) LODE__GOTO(lode__reembed_begin(&s->re, &s->plan, s->q->model, err));
+  if (s->q->embed) TRY_GOTO(lode__reembed_begin(&s->re, &s->plan, s->q->model, err));
   if (s->re.why[0]) note(s, "%.*s: lost vectors are not made again: %s", (int)coll->name.len, coll->name.data, s->re.why);
   if (coll->metric_unknown) note(s, "%.*s: its metric is lost with its row; l2 is assumed", (int)coll->name.len, coll->name.data);
   s->count = (lode__rescue_count){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric), .dimension = s->plan.dimension};
   s->maker = (lode__record_maker){.plan = &s->plan};
-  LODE__GOTO(lode__rescue_name(coll, &s->names, &s->count.name, err));
-  if (s->q->to) LODE__GOTO(lode__rescue_target(s->q->to, coll, s->count.name, &s->target, err));
-  LODE__GOTO(rescue_records(s, err));
-  LODE__GOTO(tell_lost(s, err));
-  LODE__GOTO(s->q->collection(s->q->ctx, &s->count, err));
+  TRY_GOTO(lode__rescue_name(coll, &s->names, &s->count.name, err));
+  if (s->q->to) TRY_GOTO(lode__rescue_target(s->q->to, coll, s->count.name, &s->target, err));
+  TRY_GOTO(rescue_records(s, err));
+  TRY_GOTO(tell_lost(s, err));
+  TRY_GOTO(s->q->collection(s->q->ctx, &s->count, err));
 done:
   lode_collection_close(s->target);
   s->target = NULL;
@@ -236,36 +236,36 @@ done:
 static lode_status check_names(session *s, lode_error *err) {
   lode_str name;
   for (size_t i = 0; s->q->may_write && i < s->chroma.n_colls; i++) {
-    LODE__TRY(lode__rescue_name(&s->chroma.colls[i], &s->names, &name, err));
-    LODE__TRY(s->q->may_write(s->q->ctx, name, err));
+    TRY(lode__rescue_name(&s->chroma.colls[i], &s->names, &name, err));
+    TRY(s->q->may_write(s->q->ctx, name, err));
   }
   return LODE_OK;
 }
 
 lode_status lode__rescue_chroma(const lode__rescue_request *q, lode_error *err) {
   lode_status st;
-  session *s = lode__alloc_zero(1, sizeof *s);
-  lode__error_clear(err);
-  if (!s || !(s->b = lode__alloc_zero(1, sizeof *s->b))) {
-    lode__free(s);
-    return lode__fail_nomem(err);
+  session *s = mem_calloc(1, sizeof *s);
+  err_clear(err);
+  if (!s || !(s->b = mem_calloc(1, sizeof *s->b))) {
+    mem_free(s);
+    return err_nomem(err);
   }
   s->q = q;
-  lode__arena_init(&s->b->arena, 0);
-  lode__arena_init(&s->names, 0);
-  LODE__GOTO(lode__chroma_open(q->from, q->progress, &s->chroma, err));
+  mem_arena_init(&s->b->arena, 0);
+  mem_arena_init(&s->names, 0);
+  TRY_GOTO(lode__chroma_open(q->from, q->progress, &s->chroma, err));
   s->total = s->chroma.n_rows;
   if (s->chroma.damaged) note(s, "chroma.sqlite3 is damaged: rows on pages that no table reaches are taken too (%llu of them)",
                               (unsigned long long)s->chroma.stray_rows);
-  if (q->to) LODE__GOTO(check_names(s, err));
-  if (q->to) LODE__GOTO(lode__rescue_databases(q->to, &s->chroma, err));
-  for (size_t i = 0; i < s->chroma.n_colls; i++) LODE__GOTO(rescue_collection(s, &s->chroma.colls[i], err));
-  st = lode__sq_unchanged(s->chroma.file, err);
+  if (q->to) TRY_GOTO(check_names(s, err));
+  if (q->to) TRY_GOTO(lode__rescue_databases(q->to, &s->chroma, err));
+  for (size_t i = 0; i < s->chroma.n_colls; i++) TRY_GOTO(rescue_collection(s, &s->chroma.colls[i], err));
+  st = sqf_check_unchanged(s->chroma.file, err);
 done:
   lode__chroma_close(&s->chroma);
-  lode__arena_release(&s->b->arena);
-  lode__arena_release(&s->names);
-  lode__free(s->b);
-  lode__free(s);
+  mem_arena_release(&s->b->arena);
+  mem_arena_release(&s->names);
+  mem_free(s->b);
+  mem_free(s);
   return st;
 }

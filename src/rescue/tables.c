@@ -57,9 +57,9 @@ static lode_str next_column(lode_str sql, size_t *at) {
 static int column_of(lode_str sql, const char *name) {
   const char *open = sql.data ? memchr(sql.data, '(', sql.len) : NULL;
   size_t at = open ? (size_t)(open - sql.data) + 1 : sql.len;
-  for (int i = 0; at < sql.len && i < LODE__SQ_COLUMNS; i++) {
+  for (int i = 0; at < sql.len && i < SQF_MAX_COLUMNS; i++) {
     lode_str word = next_column(sql, &at);
-    if (lode__str_eq(word, lode__str(name))) return i;
+    if (str_eq(word, str_of(name))) return i;
     if (at >= sql.len || sql.data[at] == ')') break;
     at++;
   }
@@ -72,16 +72,16 @@ static void usual_columns(lode__chroma_table *t, int which) {
 
 static bool has(lode_str text, const char *word) { return text.data && memmem(text.data, text.len, word, strlen(word)); }
 
-static lode_status schema_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status schema_row(void *ctx, const sqf_row *row, lode_error *err) {
   lode__chroma *c = ctx;
   (void)err;
-  if (row->n < 5 || row->values[3].type != LODE__SQ_INT) return LODE_OK;
-  if (lode__str_eq(row->values[0].s, LODE__LIT("index"))) lode__chroma_index_found(c, row->values[1].s, row->values[3].i);
-  if (!lode__str_eq(row->values[0].s, LODE__LIT("table"))) return LODE_OK;
+  if (row->n < 5 || row->values[3].type != SQF_INT) return LODE_OK;
+  if (str_eq(row->values[0].s, STR_LIT("index"))) lode__chroma_index_found(c, row->values[1].s, row->values[3].i);
+  if (!str_eq(row->values[0].s, STR_LIT("table"))) return LODE_OK;
   for (int t = 0; t < LODE__T_COUNT; t++) {
-    if (!lode__str_eq(row->values[1].s, lode__str(known[t].name))) continue;
+    if (!str_eq(row->values[1].s, str_of(known[t].name))) continue;
     int64_t root = row->values[3].i;
-    lode_str sql = row->values[4].type == LODE__SQ_TEXT ? row->values[4].s : (lode_str){0};
+    lode_str sql = row->values[4].type == SQF_TEXT ? row->values[4].s : (lode_str){0};
     c->tables[t].root = root > 0 && root <= UINT32_MAX ? (uint32_t)root : 0;
     for (int i = 0; i < LODE__CHROMA_COLUMNS; i++) c->tables[t].at[i] = known[t].columns[i] ? column_of(sql, known[t].columns[i]) : -1;
     if (t == LODE__T_MAX_SEQ) c->seq_integer = has(sql, "INTEGER");
@@ -92,31 +92,31 @@ static lode_status schema_row(void *ctx, const lode__sq_row *row, lode_error *er
 
 /* ---- Values ---- */
 
-static const lode__sq_value null_value;
+static const sqf_value null_value;
 
-static const lode__sq_value *value_at(const lode__chroma *c, int table, int column, const lode__sq_row *row) {
+static const sqf_value *value_at(const lode__chroma *c, int table, int column, const sqf_row *row) {
   int at = c->tables[table].at[column];
   return at >= 0 && (size_t)at < row->n ? &row->values[at] : &null_value;
 }
 
-static lode_str text_at(const lode__chroma *c, int table, int column, const lode__sq_row *row) {
-  const lode__sq_value *v = value_at(c, table, column, row);
-  return v->type == LODE__SQ_TEXT ? v->s : (lode_str){0};
+static lode_str text_at(const lode__chroma *c, int table, int column, const sqf_row *row) {
+  const sqf_value *v = value_at(c, table, column, row);
+  return v->type == SQF_TEXT ? v->s : (lode_str){0};
 }
 
 static lode_status keep(lode__chroma *c, lode_str text, lode_str *out, lode_error *err) {
   *out = (lode_str){0};
   if (!text.data) return LODE_OK;
-  out->data = lode__arena_copy(&c->arena, text.data, text.len);
+  out->data = mem_arena_copy(&c->arena, text.data, text.len);
   out->len = text.len;
-  return out->data ? LODE_OK : lode__fail_nomem(err);
+  return out->data ? LODE_OK : err_nomem(err);
 }
 
 /* An integer, or eight bytes, the highest first; -1 for what is neither. */
-static int64_t seq_of(lode__chroma *c, const lode__sq_value *v, bool *blob) {
+static int64_t seq_of(lode__chroma *c, const sqf_value *v, bool *blob) {
   *blob = false;
-  if (v->type == LODE__SQ_INT) return v->i;
-  if (v->type != LODE__SQ_BLOB || v->s.len != 8) return -1;
+  if (v->type == SQF_INT) return v->i;
+  if (v->type != SQF_BLOB || v->s.len != 8) return -1;
   uint64_t u = 0;
   for (size_t i = 0; i < 8; i++) u = u << 8 | (unsigned char)v->s.data[i];
   *blob = true;
@@ -127,8 +127,8 @@ static int64_t seq_of(lode__chroma *c, const lode__sq_value *v, bool *blob) {
 /* ---- Names: ids of segments and collections as small numbers ---- */
 
 static size_t name_slot(const lode__chroma *c, lode_str text) {
-  size_t mask = c->n_slots - 1, i = (size_t)lode__hash(text.data, text.len) & mask;
-  while (c->name_slots[i] && !lode__str_eq(c->names[c->name_slots[i] - 1].text, text)) i = (i + 1) & mask;
+  size_t mask = c->n_slots - 1, i = (size_t)hash_bytes(text.data, text.len) & mask;
+  while (c->name_slots[i] && !str_eq(c->names[c->name_slots[i] - 1].text, text)) i = (i + 1) & mask;
   return i;
 }
 
@@ -140,9 +140,9 @@ uint32_t lode__chroma_name_of(const lode__chroma *c, lode_str text) {
 
 static lode_status grow_slots(lode__chroma *c, lode_error *err) {
   size_t n = c->n_slots ? c->n_slots * 2 : 64;
-  uint32_t *slots = lode__alloc_zero(n, sizeof *slots);
-  if (!slots) return lode__fail_nomem(err);
-  lode__free(c->name_slots);
+  uint32_t *slots = mem_calloc(n, sizeof *slots);
+  if (!slots) return err_nomem(err);
+  mem_free(c->name_slots);
   c->name_slots = slots;
   c->n_slots = n;
   for (size_t i = 0; i < c->n_names; i++) c->name_slots[name_slot(c, c->names[i].text)] = (uint32_t)i + 1;
@@ -152,13 +152,13 @@ static lode_status grow_slots(lode__chroma *c, lode_error *err) {
 lode_status lode__chroma_intern(lode__chroma *c, lode_str text, uint32_t *name, lode_error *err) {
   *name = LODE__NO_NAME;
   if (!text.data || text.len > 200) return LODE_OK;
-  if ((c->n_names + 1) * 2 > c->n_slots) LODE__TRY(grow_slots(c, err));
+  if ((c->n_names + 1) * 2 > c->n_slots) TRY(grow_slots(c, err));
   size_t slot = name_slot(c, text);
   if (!c->name_slots[slot]) {
-    if (!lode__grow(&c->names, &c->cap_names, c->n_names + 1, sizeof *c->names)) return lode__fail_nomem(err);
+    if (!mem_grow(&c->names, &c->cap_names, c->n_names + 1, sizeof *c->names)) return err_nomem(err);
     lode__chroma_name *n = &c->names[c->n_names];
     *n = (lode__chroma_name){.max_seq = -1};
-    LODE__TRY(keep(c, text, &n->text, err));
+    TRY(keep(c, text, &n->text, err));
     c->name_slots[slot] = (uint32_t)++c->n_names;
   }
   *name = c->name_slots[slot] - 1;
@@ -170,83 +170,83 @@ lode_status lode__chroma_intern(lode__chroma *c, lode_str text, uint32_t *name, 
 static lode_status tick(lode__chroma *c, lode_error *err) {
   if (++c->rows_read % 8192 || !c->progress.step) return LODE_OK;
   if (c->progress.step(c->progress.ctx, "reading", c->rows_read, 0)) return LODE_OK;
-  return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+  return err_set(err, LODE_CANCELLED, "cancelled by the caller");
 }
 
 #define PART(list, type)                                                                                           \
   lode__chroma *c = ctx;                                                                                           \
   lode__chroma_parts *p = c->parts;                                                                                \
-  if (!lode__grow(&p->list, &p->cap_##list, p->n_##list + 1, sizeof *p->list)) return lode__fail_nomem(err);       \
+  if (!mem_grow(&p->list, &p->cap_##list, p->n_##list + 1, sizeof *p->list)) return err_nomem(err);       \
   type *it = &p->list[p->n_##list];                                                                                \
   *it = (type){.stray = c->stray}
 
-static lode_status database_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status database_row(void *ctx, const sqf_row *row, lode_error *err) {
   PART(databases, lode__chroma_database);
-  LODE__TRY(keep(c, text_at(c, LODE__T_DATABASES, 0, row), &it->id, err));
-  LODE__TRY(keep(c, text_at(c, LODE__T_DATABASES, 1, row), &it->name, err));
-  LODE__TRY(keep(c, text_at(c, LODE__T_DATABASES, 2, row), &it->tenant, err));
+  TRY(keep(c, text_at(c, LODE__T_DATABASES, 0, row), &it->id, err));
+  TRY(keep(c, text_at(c, LODE__T_DATABASES, 1, row), &it->name, err));
+  TRY(keep(c, text_at(c, LODE__T_DATABASES, 2, row), &it->tenant, err));
   p->n_databases += it->id.data != NULL;
   return LODE_OK;
 }
 
-static lode_status tenant_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status tenant_row(void *ctx, const sqf_row *row, lode_error *err) {
   PART(databases, lode__chroma_database);
-  LODE__TRY(keep(c, text_at(c, LODE__T_TENANTS, 0, row), &it->tenant, err));
+  TRY(keep(c, text_at(c, LODE__T_TENANTS, 0, row), &it->tenant, err));
   p->n_databases += it->tenant.data != NULL;
   return LODE_OK;
 }
 
-static lode_status collection_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status collection_row(void *ctx, const sqf_row *row, lode_error *err) {
   PART(collections, lode__chroma_collection);
   const int t = LODE__T_COLLECTIONS;
   it->key = row->key;
-  LODE__TRY(lode__chroma_intern(c, text_at(c, t, 0, row), &it->id, err));
-  LODE__TRY(keep(c, text_at(c, t, 1, row), &it->name, err));
-  const lode__sq_value *dim = value_at(c, t, 2, row);
-  if (dim->type == LODE__SQ_INT && dim->i > 0 && dim->i <= LODE_MAX_DIMENSION) it->dimension = (uint32_t)dim->i;
-  LODE__TRY(keep(c, text_at(c, t, 3, row), &it->database, err));
-  LODE__TRY(keep(c, text_at(c, t, 4, row), &it->config, err));
-  LODE__TRY(keep(c, text_at(c, t, 5, row), &it->schema, err));
+  TRY(lode__chroma_intern(c, text_at(c, t, 0, row), &it->id, err));
+  TRY(keep(c, text_at(c, t, 1, row), &it->name, err));
+  const sqf_value *dim = value_at(c, t, 2, row);
+  if (dim->type == SQF_INT && dim->i > 0 && dim->i <= LODE_MAX_DIMENSION) it->dimension = (uint32_t)dim->i;
+  TRY(keep(c, text_at(c, t, 3, row), &it->database, err));
+  TRY(keep(c, text_at(c, t, 4, row), &it->config, err));
+  TRY(keep(c, text_at(c, t, 5, row), &it->schema, err));
   p->n_collections += it->id != LODE__NO_NAME && it->name.data;
   return LODE_OK;
 }
 
-static lode_status pair_row(void *ctx, int t, const lode__sq_row *row, lode_error *err) {
+static lode_status pair_row(void *ctx, int t, const sqf_row *row, lode_error *err) {
   PART(pairs, lode__chroma_pair);
-  LODE__TRY(lode__chroma_intern(c, text_at(c, t, 0, row), &it->owner, err));
-  LODE__TRY(keep(c, text_at(c, t, 1, row), &it->key, err));
-  for (int i = 2; i <= 5 && it->value.type == LODE__SQ_NULL; i++) {
+  TRY(lode__chroma_intern(c, text_at(c, t, 0, row), &it->owner, err));
+  TRY(keep(c, text_at(c, t, 1, row), &it->key, err));
+  for (int i = 2; i <= 5 && it->value.type == SQF_NULL; i++) {
     it->value = *value_at(c, t, i, row);
     it->is_bool = i == 5;
     it->is_real = i == 4;
   }
-  if (it->value.type == LODE__SQ_TEXT) LODE__TRY(keep(c, it->value.s, &it->value.s, err));
-  p->n_pairs += it->owner != LODE__NO_NAME && it->key.data && it->value.type != LODE__SQ_BLOB;
+  if (it->value.type == SQF_TEXT) TRY(keep(c, it->value.s, &it->value.s, err));
+  p->n_pairs += it->owner != LODE__NO_NAME && it->key.data && it->value.type != SQF_BLOB;
   return LODE_OK;
 }
-static lode_status collection_pair_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status collection_pair_row(void *ctx, const sqf_row *row, lode_error *err) {
   return pair_row(ctx, LODE__T_COLLECTION_METADATA, row, err);
 }
-static lode_status segment_pair_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status segment_pair_row(void *ctx, const sqf_row *row, lode_error *err) {
   return pair_row(ctx, LODE__T_SEGMENT_METADATA, row, err);
 }
 
-static lode_status segment_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status segment_row(void *ctx, const sqf_row *row, lode_error *err) {
   PART(segments, lode__chroma_segment);
   lode_str scope = text_at(c, LODE__T_SEGMENTS, 2, row);
-  LODE__TRY(lode__chroma_intern(c, text_at(c, LODE__T_SEGMENTS, 0, row), &it->id, err));
-  LODE__TRY(lode__chroma_intern(c, text_at(c, LODE__T_SEGMENTS, 3, row), &it->collection, err));
-  it->is_vector = lode__str_eq(scope, LODE__LIT("VECTOR"));
-  it->is_metadata = lode__str_eq(scope, LODE__LIT("METADATA"));
+  TRY(lode__chroma_intern(c, text_at(c, LODE__T_SEGMENTS, 0, row), &it->id, err));
+  TRY(lode__chroma_intern(c, text_at(c, LODE__T_SEGMENTS, 3, row), &it->collection, err));
+  it->is_vector = str_eq(scope, STR_LIT("VECTOR"));
+  it->is_metadata = str_eq(scope, STR_LIT("METADATA"));
   p->n_segments += it->id != LODE__NO_NAME;
   return LODE_OK;
 }
 
-static lode_status max_seq_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status max_seq_row(void *ctx, const sqf_row *row, lode_error *err) {
   lode__chroma *c = ctx;
   uint32_t name;
   bool blob;
-  LODE__TRY(lode__chroma_intern(c, text_at(c, LODE__T_MAX_SEQ, 0, row), &name, err));
+  TRY(lode__chroma_intern(c, text_at(c, LODE__T_MAX_SEQ, 0, row), &name, err));
   int64_t seq = seq_of(c, value_at(c, LODE__T_MAX_SEQ, 1, row), &blob);
   if (name == LODE__NO_NAME || seq < 0 || (c->stray && c->names[name].max_seq >= 0)) return LODE_OK;
   c->names[name].max_seq = seq;
@@ -254,15 +254,15 @@ static lode_status max_seq_row(void *ctx, const lode__sq_row *row, lode_error *e
   return LODE_OK;
 }
 
-static lode_status embedding_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status embedding_row(void *ctx, const sqf_row *row, lode_error *err) {
   lode__chroma *c = ctx;
   bool blob;
-  LODE__TRY(tick(c, err));
-  if (!lode__grow(&c->rows, &c->cap_rows, c->n_rows + 1, sizeof *c->rows)) return lode__fail_nomem(err);
+  TRY(tick(c, err));
+  if (!mem_grow(&c->rows, &c->cap_rows, c->n_rows + 1, sizeof *c->rows)) return err_nomem(err);
   lode__chroma_row *r = &c->rows[c->n_rows];
   *r = (lode__chroma_row){.key = row->key, .stray = c->stray};
-  LODE__TRY(lode__chroma_intern(c, text_at(c, LODE__T_EMBEDDINGS, 1, row), &r->segment, err));
-  LODE__TRY(keep(c, text_at(c, LODE__T_EMBEDDINGS, 2, row), &r->id, err));
+  TRY(lode__chroma_intern(c, text_at(c, LODE__T_EMBEDDINGS, 1, row), &r->segment, err));
+  TRY(keep(c, text_at(c, LODE__T_EMBEDDINGS, 2, row), &r->id, err));
   r->seq = seq_of(c, value_at(c, LODE__T_EMBEDDINGS, 3, row), &blob);
   if (r->segment == LODE__NO_NAME || !r->id.data || r->id.len == 0) {
     c->damaged = true;
@@ -272,10 +272,10 @@ static lode_status embedding_row(void *ctx, const lode__sq_row *row, lode_error 
   return LODE_OK;
 }
 
-lode_status lode__chroma_add_meta(lode__chroma *c, int64_t key, int64_t order, lode__sq_place place, lode__meta_kind kind, bool array,
+lode_status lode__chroma_add_meta(lode__chroma *c, int64_t key, int64_t order, sqf_place place, lode__meta_kind kind, bool array,
                                   lode_error *err) {
-  LODE__TRY(tick(c, err));
-  if (!lode__grow(&c->metas, &c->cap_metas, c->n_metas + 1, sizeof *c->metas)) return lode__fail_nomem(err);
+  TRY(tick(c, err));
+  if (!mem_grow(&c->metas, &c->cap_metas, c->n_metas + 1, sizeof *c->metas)) return err_nomem(err);
   c->metas[c->n_metas++] = (lode__chroma_meta){key, order, place, (uint8_t)kind, array, c->stray};
   return LODE_OK;
 }
@@ -283,66 +283,66 @@ lode_status lode__chroma_add_meta(lode__chroma *c, int64_t key, int64_t order, l
 /* While something is damaged, which rows of the two tables were met. */
 static lode_status met(lode__chroma *c, bool array, int64_t key, lode_error *err) {
   lode__chroma_keys *k = &c->parts->met[array];
-  if (!lode__grow(&k->items, &k->cap, k->n + 1, sizeof *k->items)) return lode__fail_nomem(err);
+  if (!mem_grow(&k->items, &k->cap, k->n + 1, sizeof *k->items)) return err_nomem(err);
   k->items[k->n++] = key;
   return LODE_OK;
 }
 
-static lode_status metadata_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status metadata_row(void *ctx, const sqf_row *row, lode_error *err) {
   lode__chroma *c = ctx;
-  const lode__sq_value *id = value_at(c, LODE__T_METADATA, 0, row);
+  const sqf_value *id = value_at(c, LODE__T_METADATA, 0, row);
   bool array = false;
-  if (id->type != LODE__SQ_INT || (c->stray && !lode__chroma_index_knows(c, row->key, id->i, &array))) return LODE_OK;
-  if (!c->stray) LODE__TRY(met(c, false, row->key, err));
+  if (id->type != SQF_INT || (c->stray && !lode__chroma_index_knows(c, row->key, id->i, &array))) return LODE_OK;
+  if (!c->stray) TRY(met(c, false, row->key, err));
   return lode__chroma_add_meta(c, id->i, row->key, row->place, LODE__META_ROW, array, err);
 }
-static lode_status array_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status array_row(void *ctx, const sqf_row *row, lode_error *err) {
   lode__chroma *c = ctx;
-  const lode__sq_value *id = value_at(c, LODE__T_ARRAYS, 0, row);
-  if (id->type != LODE__SQ_INT) return LODE_OK;
-  LODE__TRY(met(c, true, row->key, err));
+  const sqf_value *id = value_at(c, LODE__T_ARRAYS, 0, row);
+  if (id->type != SQF_INT) return LODE_OK;
+  TRY(met(c, true, row->key, err));
   return lode__chroma_add_meta(c, id->i, row->key, row->place, LODE__META_ROW, true, err);
 }
-static lode_status text_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status text_row(void *ctx, const sqf_row *row, lode_error *err) {
   return lode__chroma_add_meta(ctx, row->key, 0, row->place, LODE__META_TEXT, false, err);
 }
 
-static lode_status queue_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status queue_row(void *ctx, const sqf_row *row, lode_error *err) {
   lode__chroma *c = ctx;
   const int t = LODE__T_QUEUE;
-  const lode__sq_value *op = value_at(c, t, 1, row), *vector = value_at(c, t, 4, row);
+  const sqf_value *op = value_at(c, t, 1, row), *vector = value_at(c, t, 4, row);
   lode_str topic = text_at(c, t, 2, row), id = text_at(c, t, 3, row);
-  LODE__TRY(tick(c, err));
-  if (op->type != LODE__SQ_INT || op->i < 0 || op->i > 3 || !id.data || id.len == 0 || !topic.data) {
+  TRY(tick(c, err));
+  if (op->type != SQF_INT || op->i < 0 || op->i > 3 || !id.data || id.len == 0 || !topic.data) {
     c->damaged = true;
     return LODE_OK;
   }
-  if (!lode__grow(&c->logs, &c->cap_logs, c->n_logs + 1, sizeof *c->logs)) return lode__fail_nomem(err);
+  if (!mem_grow(&c->logs, &c->cap_logs, c->n_logs + 1, sizeof *c->logs)) return err_nomem(err);
   lode__chroma_log *l = &c->logs[c->n_logs];
   *l = (lode__chroma_log){.seq = row->key, .place = row->place, .op = (uint8_t)op->i};
-  if (vector->type == LODE__SQ_BLOB && vector->s.len % 4 == 0 && vector->s.len <= 4 * LODE_MAX_DIMENSION) l->vector_bytes = (uint32_t)vector->s.len;
+  if (vector->type == SQF_BLOB && vector->s.len % 4 == 0 && vector->s.len <= 4 * LODE_MAX_DIMENSION) l->vector_bytes = (uint32_t)vector->s.len;
   for (size_t i = topic.len; i > 0; i--) /* persistent://default/default/COLLECTION */
     if (topic.data[i - 1] == '/') {
       topic = (lode_str){topic.data + i, topic.len - i};
       break;
     }
-  LODE__TRY(lode__chroma_intern(c, topic, &l->topic, err));
-  LODE__TRY(keep(c, id, &l->id, err));
+  TRY(lode__chroma_intern(c, topic, &l->topic, err));
+  TRY(keep(c, id, &l->id, err));
   c->n_logs += l->topic != LODE__NO_NAME;
   return LODE_OK;
 }
 
-static lode_status migration_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status migration_row(void *ctx, const sqf_row *row, lode_error *err) {
   lode__chroma *c = ctx;
-  const lode__sq_value *version = value_at(c, LODE__T_MIGRATIONS, 1, row);
+  const sqf_value *version = value_at(c, LODE__T_MIGRATIONS, 1, row);
   (void)err;
-  if (version->type == LODE__SQ_INT && version->i > c->migration && version->i < 1000 &&
-      lode__str_eq(text_at(c, LODE__T_MIGRATIONS, 0, row), LODE__LIT("metadb")))
+  if (version->type == SQF_INT && version->i > c->migration && version->i < 1000 &&
+      str_eq(text_at(c, LODE__T_MIGRATIONS, 0, row), STR_LIT("metadb")))
     c->migration = (int)version->i;
   return LODE_OK;
 }
 
-static lode__sq_row_fn *const readers[LODE__T_COUNT] = {
+static sqf_row_fn *const readers[LODE__T_COUNT] = {
     [LODE__T_TENANTS] = tenant_row, [LODE__T_DATABASES] = database_row, [LODE__T_COLLECTIONS] = collection_row, [LODE__T_COLLECTION_METADATA] = collection_pair_row,
     [LODE__T_SEGMENTS] = segment_row, [LODE__T_SEGMENT_METADATA] = segment_pair_row, [LODE__T_MAX_SEQ] = max_seq_row,
     [LODE__T_EMBEDDINGS] = embedding_row, [LODE__T_METADATA] = metadata_row, [LODE__T_ARRAYS] = array_row,
@@ -351,8 +351,8 @@ static lode__sq_row_fn *const readers[LODE__T_COUNT] = {
 
 /* ---- Strays: what kind of row is it? ---- */
 
-static bool is_uuid(const lode__sq_value *v) {
-  if (v->type != LODE__SQ_TEXT || v->s.len != 36) return false;
+static bool is_uuid(const sqf_value *v) {
+  if (v->type != SQF_TEXT || v->s.len != 36) return false;
   for (size_t i = 0; i < 36; i++) {
     char ch = v->s.data[i];
     bool dash = i == 8 || i == 13 || i == 18 || i == 23;
@@ -361,47 +361,47 @@ static bool is_uuid(const lode__sq_value *v) {
   return true;
 }
 
-static bool of_type(const lode__sq_row *row, size_t i, lode__sq_type type) { return i < row->n && row->values[i].type == type; }
-static bool or_null(const lode__sq_row *row, size_t i, lode__sq_type type) {
-  return i >= row->n || row->values[i].type == LODE__SQ_NULL || row->values[i].type == type;
+static bool of_type(const sqf_row *row, size_t i, sqf_type type) { return i < row->n && row->values[i].type == type; }
+static bool or_null(const sqf_row *row, size_t i, sqf_type type) {
+  return i >= row->n || row->values[i].type == SQF_NULL || row->values[i].type == type;
 }
-static bool is_seq(const lode__sq_row *row, size_t i) {
-  return of_type(row, i, LODE__SQ_INT) || (of_type(row, i, LODE__SQ_BLOB) && row->values[i].s.len == 8);
+static bool is_seq(const sqf_row *row, size_t i) {
+  return of_type(row, i, SQF_INT) || (of_type(row, i, SQF_BLOB) && row->values[i].s.len == 8);
 }
-static bool four_values(const lode__sq_row *row) {
-  return or_null(row, 2, LODE__SQ_TEXT) && or_null(row, 3, LODE__SQ_INT) && (or_null(row, 4, LODE__SQ_REAL) || of_type(row, 4, LODE__SQ_INT)) &&
-         or_null(row, 5, LODE__SQ_INT);
+static bool four_values(const sqf_row *row) {
+  return or_null(row, 2, SQF_TEXT) && or_null(row, 3, SQF_INT) && (or_null(row, 4, SQF_REAL) || of_type(row, 4, SQF_INT)) &&
+         or_null(row, 5, SQF_INT);
 }
 
-static int kind_of(const lode__sq_row *row) {
-  const lode__sq_value *v = row->values;
+static int kind_of(const sqf_row *row) {
+  const sqf_value *v = row->values;
   if (!row->table || row->n < 2) return -1;
-  if (row->n >= 7 && of_type(row, 2, LODE__SQ_INT) && of_type(row, 3, LODE__SQ_TEXT) && of_type(row, 4, LODE__SQ_TEXT) && v[0].type == LODE__SQ_NULL &&
+  if (row->n >= 7 && of_type(row, 2, SQF_INT) && of_type(row, 3, SQF_TEXT) && of_type(row, 4, SQF_TEXT) && v[0].type == SQF_NULL &&
       v[3].s.len > 13 && memcmp(v[3].s.data, "persistent://", 13) == 0)
     return LODE__T_QUEUE;
-  if (row->n == 5 && v[0].type == LODE__SQ_NULL && is_uuid(&v[1]) && of_type(row, 2, LODE__SQ_TEXT) && is_seq(row, 3)) return LODE__T_EMBEDDINGS;
-  if ((row->n == 5 || row->n == 6) && v[0].type == LODE__SQ_INT && v[1].type == LODE__SQ_TEXT && four_values(row)) return LODE__T_METADATA;
+  if (row->n == 5 && v[0].type == SQF_NULL && is_uuid(&v[1]) && of_type(row, 2, SQF_TEXT) && is_seq(row, 3)) return LODE__T_EMBEDDINGS;
+  if ((row->n == 5 || row->n == 6) && v[0].type == SQF_INT && v[1].type == SQF_TEXT && four_values(row)) return LODE__T_METADATA;
   if (is_uuid(&v[0])) {
     if (row->n == 2 && is_seq(row, 1)) return LODE__T_MAX_SEQ;
-    if ((row->n == 4 || row->n == 5) && of_type(row, 2, LODE__SQ_TEXT) && v[1].type == LODE__SQ_TEXT && is_uuid(&v[row->n - 1]) &&
-        (lode__str_eq(v[2].s, LODE__LIT("VECTOR")) || lode__str_eq(v[2].s, LODE__LIT("METADATA"))))
+    if ((row->n == 4 || row->n == 5) && of_type(row, 2, SQF_TEXT) && v[1].type == SQF_TEXT && is_uuid(&v[row->n - 1]) &&
+        (str_eq(v[2].s, STR_LIT("VECTOR")) || str_eq(v[2].s, STR_LIT("METADATA"))))
       return LODE__T_SEGMENTS;
-    if ((row->n == 5 || row->n == 6) && v[1].type == LODE__SQ_TEXT && four_values(row) && !is_uuid(&v[3])) return LODE__T_COLLECTION_METADATA;
-    if (row->n == 3 && v[1].type == LODE__SQ_TEXT && v[2].type == LODE__SQ_TEXT) return LODE__T_DATABASES;
-    if (row->n >= 4 && v[1].type == LODE__SQ_TEXT && (or_null(row, 2, LODE__SQ_INT) || of_type(row, 2, LODE__SQ_TEXT))) return LODE__T_COLLECTIONS;
+    if ((row->n == 5 || row->n == 6) && v[1].type == SQF_TEXT && four_values(row) && !is_uuid(&v[3])) return LODE__T_COLLECTION_METADATA;
+    if (row->n == 3 && v[1].type == SQF_TEXT && v[2].type == SQF_TEXT) return LODE__T_DATABASES;
+    if (row->n >= 4 && v[1].type == SQF_TEXT && (or_null(row, 2, SQF_INT) || of_type(row, 2, SQF_TEXT))) return LODE__T_COLLECTIONS;
   }
-  if (row->n == 2 && v[0].type == LODE__SQ_NULL && v[1].type == LODE__SQ_TEXT) return LODE__T_TEXT;
+  if (row->n == 2 && v[0].type == SQF_NULL && v[1].type == SQF_TEXT) return LODE__T_TEXT;
   return -1;
 }
 
-static lode_status stray_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status stray_row(void *ctx, const sqf_row *row, lode_error *err) {
   lode__chroma *c = ctx;
   int t = kind_of(row);
   if (t < 0) return LODE_OK;
   lode__chroma_table usual = {0}, before = c->tables[t];
   if (before.root == 0) { /* its schema is lost: where columns usually are; older ones have a topic in the middle */
     usual_columns(&usual, t);
-    if (t == LODE__T_COLLECTIONS && of_type(row, 2, LODE__SQ_TEXT)) usual.at[2] = 3, usual.at[3] = 4, usual.at[4] = usual.at[5] = -1;
+    if (t == LODE__T_COLLECTIONS && of_type(row, 2, SQF_TEXT)) usual.at[2] = 3, usual.at[3] = 4, usual.at[4] = usual.at[5] = -1;
     if (t == LODE__T_SEGMENTS) usual.at[3] = (int)row->n - 1;
     c->tables[t] = usual;
   }
@@ -415,30 +415,30 @@ static lode_status stray_row(void *ctx, const lode__sq_row *row, lode_error *err
 /* ---- All ---- */
 
 lode_status lode__chroma_tables(lode__chroma *c, lode_error *err) {
-  lode__sq_info info;
-  LODE__TRY(lode__sq_walk(c->file, 1, schema_row, c, err));
+  sqf_info info;
+  TRY(sqf_walk_table(c->file, 1, schema_row, c, err));
   for (int t = 0; t < LODE__T_COUNT; t++) {
     if (!c->tables[t].root) usual_columns(&c->tables[t], t);
-    else if (t != LODE__T_TEXT) LODE__TRY(lode__sq_walk(c->file, c->tables[t].root, readers[t], c, err));
+    else if (t != LODE__T_TEXT) TRY(sqf_walk_table(c->file, c->tables[t].root, readers[t], c, err));
   }
   c->schema_lost = c->tables[LODE__T_COLLECTIONS].root == 0 || c->tables[LODE__T_EMBEDDINGS].root == 0;
-  lode__sq_info_of(c->file, &info);
+  sqf_get_info(c->file, &info);
   if (info.damaged_pages || info.damaged_rows || info.header_lost || c->schema_lost) c->damaged = true;
   if (!c->damaged) return LODE_OK;
-  if (c->tables[LODE__T_TEXT].root) LODE__TRY(lode__sq_walk(c->file, c->tables[LODE__T_TEXT].root, text_row, c, err));
+  if (c->tables[LODE__T_TEXT].root) TRY(sqf_walk_table(c->file, c->tables[LODE__T_TEXT].root, text_row, c, err));
   c->stray = true;
-  LODE__TRY(lode__chroma_indexes(c, err));
-  LODE__TRY(lode__sq_strays(c->file, stray_row, c, err));
+  TRY(lode__chroma_indexes(c, err));
+  TRY(sqf_walk_orphans(c->file, stray_row, c, err));
   return lode__chroma_index_values(c, err);
 }
 
-lode_status lode__chroma_meta_read(lode__chroma *c, const lode__chroma_meta *m, lode__sq_row *row, lode__chroma_value *out, lode_error *err) {
+lode_status lode__chroma_meta_read(lode__chroma *c, const lode__chroma_meta *m, sqf_row *row, lode__chroma_value *out, lode_error *err) {
   int t = m->array ? LODE__T_ARRAYS : LODE__T_METADATA;
   *out = (lode__chroma_value){0};
-  LODE__TRY(lode__sq_read(c->file, m->place, row, err));
+  TRY(sqf_read_row(c->file, m->place, row, err));
   if (m->kind == LODE__META_TEXT) {
-    const lode__sq_value *v = value_at(c, LODE__T_TEXT, 1, row);
-    if (v->type == LODE__SQ_TEXT) *out = (lode__chroma_value){.key = LODE__LIT("chroma:document"), .value = v};
+    const sqf_value *v = value_at(c, LODE__T_TEXT, 1, row);
+    if (v->type == SQF_TEXT) *out = (lode__chroma_value){.key = STR_LIT("chroma:document"), .value = v};
     return LODE_OK;
   }
   if (m->kind != LODE__META_ROW) {
@@ -447,25 +447,25 @@ lode_status lode__chroma_meta_read(lode__chroma *c, const lode__chroma_meta *m, 
   }
   out->key = text_at(c, t, 1, row);
   for (int i = 2; i <= 5 && !out->value; i++) {
-    const lode__sq_value *v = value_at(c, t, i, row);
-    if (v->type == LODE__SQ_NULL) continue;
+    const sqf_value *v = value_at(c, t, i, row);
+    if (v->type == SQF_NULL) continue;
     out->value = v;
     out->is_bool = i == 5;
-    if (i == 4 && v->type == LODE__SQ_INT) { /* SQLite keeps whole numbers of a REAL column as integers */
-      lode__sq_value *w = &row->values[v - row->values];
-      w->type = LODE__SQ_REAL;
+    if (i == 4 && v->type == SQF_INT) { /* SQLite keeps whole numbers of a REAL column as integers */
+      sqf_value *w = &row->values[v - row->values];
+      w->type = SQF_REAL;
       w->d = (double)w->i;
     }
   }
   return LODE_OK;
 }
 
-lode_status lode__chroma_log_read(lode__chroma *c, const lode__chroma_log *l, lode__sq_row *row, lode_str *vector, lode_str *metadata,
+lode_status lode__chroma_log_read(lode__chroma *c, const lode__chroma_log *l, sqf_row *row, lode_str *vector, lode_str *metadata,
                                   lode_error *err) {
   *vector = *metadata = (lode_str){0};
-  LODE__TRY(lode__sq_read(c->file, l->place, row, err));
-  const lode__sq_value *v = value_at(c, LODE__T_QUEUE, 4, row);
-  if (v->type == LODE__SQ_BLOB) *vector = v->s;
+  TRY(sqf_read_row(c->file, l->place, row, err));
+  const sqf_value *v = value_at(c, LODE__T_QUEUE, 4, row);
+  if (v->type == SQF_BLOB) *vector = v->s;
   *metadata = text_at(c, LODE__T_QUEUE, 5, row);
   return LODE_OK;
 }
@@ -479,21 +479,21 @@ typedef struct blobs {
   void *ctx;
 } blobs;
 
-static lode_status blob_row(void *ctx, const lode__sq_row *row, lode_error *err) {
+static lode_status blob_row(void *ctx, const sqf_row *row, lode_error *err) {
   blobs *b = ctx;
-  const lode__sq_value *v = value_at(b->c, b->table, b->column, row);
+  const sqf_value *v = value_at(b->c, b->table, b->column, row);
   uint64_t offset;
-  if (v->type != LODE__SQ_BLOB || v->s.len != 8) return LODE_OK;
-  if (!lode__sq_type_at(b->c->file, row->place, (size_t)b->c->tables[b->table].at[b->column], &offset))
-    return lode__fail(err, LODE_CORRUPT, "a row with a sequence id cannot be mended: page %u", row->place.page);
+  if (v->type != SQF_BLOB || v->s.len != 8) return LODE_OK;
+  if (!sqf_type_offset(b->c->file, row->place, (size_t)b->c->tables[b->table].at[b->column], &offset))
+    return err_set(err, LODE_CORRUPT, "a row with a sequence id cannot be mended: page %u", row->place.page);
   return b->fn(b->ctx, offset, err);
 }
 
 lode_status lode__chroma_blob_seqs(lode__chroma *c, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err), void *ctx, lode_error *err) {
   blobs b = {c, LODE__T_EMBEDDINGS, 3, fn, ctx};
-  lode__sq_forget(c->file);
-  if (c->tables[LODE__T_EMBEDDINGS].root) LODE__TRY(lode__sq_walk(c->file, c->tables[LODE__T_EMBEDDINGS].root, blob_row, &b, err));
+  sqf_reset_seen(c->file);
+  if (c->tables[LODE__T_EMBEDDINGS].root) TRY(sqf_walk_table(c->file, c->tables[LODE__T_EMBEDDINGS].root, blob_row, &b, err));
   b.table = LODE__T_MAX_SEQ;
   b.column = 1;
-  return c->tables[LODE__T_MAX_SEQ].root ? lode__sq_walk(c->file, c->tables[LODE__T_MAX_SEQ].root, blob_row, &b, err) : LODE_OK;
+  return c->tables[LODE__T_MAX_SEQ].root ? sqf_walk_table(c->file, c->tables[LODE__T_MAX_SEQ].root, blob_row, &b, err) : LODE_OK;
 }

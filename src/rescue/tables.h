@@ -16,7 +16,7 @@ typedef struct lode__chroma_collection {
 typedef struct lode__chroma_pair {
   uint32_t owner;
   lode_str key;
-  lode__sq_value value;
+  sqf_value value;
   bool is_bool, is_real, stray;
 } lode__chroma_pair;
 
@@ -33,7 +33,7 @@ typedef struct lode__chroma_keys {
 /* A row that a table has lost, as an index tells it. */
 typedef struct lode__chroma_owner {
   int64_t key, id;        /* of the lost row; whose it is */
-  lode__sq_place place;
+  sqf_place place;
   bool told;              /* its value was found */
 } lode__chroma_owner;
 typedef struct lode__chroma_owners {
@@ -60,7 +60,7 @@ typedef struct lode__chroma_parts {
 lode_status lode__chroma_tables(lode__chroma *chroma, lode_error *err);
 lode_status lode__chroma_intern(lode__chroma *chroma, lode_str text, uint32_t *name, lode_error *err);
 
-lode_status lode__chroma_add_meta(lode__chroma *chroma, int64_t key, int64_t order, lode__sq_place place, lode__meta_kind kind, bool array,
+lode_status lode__chroma_add_meta(lode__chroma *chroma, int64_t key, int64_t order, sqf_place place, lode__meta_kind kind, bool array,
                                   lode_error *err);
 
 /* indexes.c: what the indexes still know of rows that the tables have lost. */
@@ -70,7 +70,7 @@ lode_status lode__chroma_indexes(lode__chroma *chroma, lode_error *err);
 lode_status lode__chroma_index_values(lode__chroma *chroma, lode_error *err);
 /* Whether a stray row of key `row` that belongs to `id` is one that a table has lost (else it is what was deleted once), and of which. */
 bool lode__chroma_index_knows(lode__chroma *chroma, int64_t row, int64_t id, bool *array);
-void lode__chroma_index_value(const lode__chroma_meta *meta, lode__sq_row *row, lode__chroma_value *value);
+void lode__chroma_index_value(const lode__chroma_meta *meta, sqf_row *row, lode__chroma_value *value);
 
 /* Calls fn with the place of each sequence id that is a blob, in embeddings and max_seq_id. */
 lode_status lode__chroma_blob_seqs(lode__chroma *chroma, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err), void *ctx, lode_error *err);
@@ -81,6 +81,6 @@ const lode__chroma_pair *lode__chroma_pair_of(const lode__chroma_parts *parts, u
 lode_status lode__chroma_configuration(lode__chroma *chroma, lode__chroma_coll *coll, lode_error *err);
 
 /* A value as JSON. */
-void lode__chroma_put_value(lode__buf *buf, const lode__sq_value *value, bool is_bool);
+void lode__chroma_put_value(strbuf *buf, const sqf_value *value, bool is_bool);
 
 #endif

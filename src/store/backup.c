@@ -36,16 +36,16 @@ static bool is_same(const copier *c, const lode__tx *tx, const lode__truth *t) {
 }
 
 static lode_status copy_pages(copier *c, lode__tx *tx, const lode__truth *t, bool to_end, lode_error *err) {
-  uint32_t lock = lode__sq_lock_page(t->page_bytes);
+  uint32_t lock = sqf_lock_page(t->page_bytes);
   for (; c->next <= t->pages; c->next++) {
     if (c->next % 64 == 0) {
       if (!to_end && lode__tx_is_old(tx)) return LODE_OK;
-      LODE__TRY(lode__progress(c->progress, "copying", c->next, t->pages, err));
+      TRY(lode__progress(c->progress, "copying", c->next, t->pages, err));
     }
     if (c->next == lock) continue; /* it is never used, and may not be there */
-    LODE__TRY(lode__truth_read(tx, t, c->next, c->page, err));
+    TRY(lode__truth_read(tx, t, c->next, c->page, err));
     if (!lode__page_is_sound(c->next, c->page, t->page_bytes)) lode__page_make_sound(c->next, c->page, t->page_bytes);
-    LODE__TRY(lode__os_write_full(c->fd, c->page, t->page_bytes, (uint64_t)(c->next - 1) * t->page_bytes, err));
+    TRY(os_write_full(c->fd, c->page, t->page_bytes, (uint64_t)(c->next - 1) * t->page_bytes, err));
   }
   return LODE_OK;
 }
@@ -56,8 +56,8 @@ static lode_status copy_slice(copier *c, bool *more, lode_error *err) {
   lode__truth t;
   lode_status st;
   *more = true;
-  LODE__TRY(lode__tx_begin(c->db, LODE__READ, &tx, err));
-  LODE__GOTO(lode__truth_look(tx, &t, err));
+  TRY(lode__tx_begin(c->db, LODE__READ, &tx, err));
+  TRY_GOTO(lode__truth_look(tx, &t, err));
   if (c->next > 1 && !is_same(c, tx, &t)) {
     c->next = 1;
     c->restarts++;
@@ -65,10 +65,10 @@ static lode_status copy_slice(copier *c, bool *more, lode_error *err) {
   c->change = t.change;
   c->dev = tx->conn->dev;
   c->ino = tx->conn->ino;
-  LODE__GOTO(copy_pages(c, tx, &t, c->restarts > MAX_RESTARTS, err));
+  TRY_GOTO(copy_pages(c, tx, &t, c->restarts > MAX_RESTARTS, err));
   *more = c->next <= t.pages;
-  if (!*more && LODE__RETRY(lode__os->ftruncate(c->fd, (off_t)t.pages * t.page_bytes)) != 0)
-    st = lode__fail_errno(err, errno, "the copy of the store");
+  if (!*more && OS_RETRY(os_api->ftruncate(c->fd, (off_t)t.pages * t.page_bytes)) != 0)
+    st = err_errno(err, errno, "the copy of the store");
 done:
   lode__tx_rollback(tx);
   return st;
@@ -77,23 +77,23 @@ done:
 lode_status lode__db_copy(lode__db *db, const char *file, lode_progress progress, lode_error *err) {
   lode_status st = LODE_OK;
   bool more = true;
-  copier c = {.db = db, .progress = progress, .next = 1, .page = lode__alloc(65536)};
-  if (!c.page) return lode__fail_nomem(err);
-  c.fd = LODE__RETRY(lode__os->open(file, O_RDWR | O_CREAT | O_EXCL, 0600));
+  copier c = {.db = db, .progress = progress, .next = 1, .page = mem_alloc(65536)};
+  if (!c.page) return err_nomem(err);
+  c.fd = OS_RETRY(os_api->open(file, O_RDWR | O_CREAT | O_EXCL, 0600));
   if (c.fd < 0) {
-    st = lode__fail_errno(err, errno, file);
-    lode__free(c.page);
+    st = err_errno(err, errno, file);
+    mem_free(c.page);
     return st;
   }
   while (more) {
-    LODE__GOTO(lode__progress(progress, "copying", c.next - 1, 0, err));
-    LODE__GOTO(copy_slice(&c, &more, err));
+    TRY_GOTO(lode__progress(progress, "copying", c.next - 1, 0, err));
+    TRY_GOTO(copy_slice(&c, &more, err));
   }
-  if (LODE__RETRY(lode__os->fsync(c.fd)) != 0) st = lode__fail_errno(err, errno, file);
+  if (OS_RETRY(os_api->fsync(c.fd)) != 0) st = err_errno(err, errno, file);
 done:
-  (void)lode__os->close(c.fd);
-  if (st != LODE_OK) (void)lode__os->unlink(file);
-  lode__free(c.page);
+  (void)os_api->close(c.fd);
+  if (st != LODE_OK) (void)os_api->unlink(file);
+  mem_free(c.page);
   return st;
 }
 
@@ -107,10 +107,10 @@ typedef struct census {
 static lode_status count_collection(void *ctx, const lode__coll *coll, lode_error *err) {
   census *c = ctx;
   uint64_t n;
-  LODE__TRY(lode__progress(c->progress, "counting", 0, 0, err));
-  LODE__TRY(lode__rec_count(c->tx, coll->cid, &n, err));
+  TRY(lode__progress(c->progress, "counting", 0, 0, err));
+  TRY(lode__rec_count(c->tx, coll->cid, &n, err));
   if (n == coll->records) return LODE_OK;
-  return lode__fail(err, LODE_CORRUPT,
+  return err_set(err, LODE_CORRUPT,
                     "collection %.*s has %llu records and %llu were found: run `lode db verify`, then `lode db salvage`",
                     (int)coll->name.len, coll->name.data, (unsigned long long)coll->records, (unsigned long long)n);
 }
@@ -118,7 +118,7 @@ static lode_status count_collection(void *ctx, const lode__coll *coll, lode_erro
 lode_status lode__copy_check_counts(const char *file, lode_progress progress, lode_error *err) {
   lode__db *db;
   census c = {.progress = progress};
-  LODE__TRY(lode__db_open_file(file, &db, err));
+  TRY(lode__db_open_file(file, &db, err));
   lode_status st = lode__tx_begin(db, LODE__READ, &c.tx, err);
   if (st == LODE_OK) st = lode__coll_each(c.tx, count_collection, &c, err);
   lode__tx_rollback(c.tx);
@@ -130,42 +130,42 @@ lode_status lode__copy_check_counts(const char *file, lode_progress progress, lo
 
 static lode_status refuse_existing(const char *path, const char *advice, lode_error *err) {
   struct stat sb;
-  if (LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, &sb)) == 0) return lode__fail(err, LODE_EXISTS, "%s exists already: %s", path, advice);
-  return errno == ENOENT || errno == ENOTDIR ? LODE_OK : lode__fail_errno(err, errno, path);
+  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &sb)) == 0) return err_set(err, LODE_EXISTS, "%s exists already: %s", path, advice);
+  return errno == ENOENT || errno == ENOTDIR ? LODE_OK : err_errno(err, errno, path);
 }
 
 lode_status lode__db_backup(lode__db *db, const char *file, lode_progress progress, lode_error *err) {
   static const char advice[] = "name another file, or remove it first";
   lode_status st;
-  lode__buf part = {0};
-  if (!file || !*file) return lode__fail(err, LODE_INVALID, "name the file to write the backup to");
-  LODE__TRY(refuse_existing(file, advice, err));
-  lode__buf_addf(&part, "%s.part-%016llx", file, (unsigned long long)lode__random());
-  lode__buf_addc(&part, 0);
-  if (part.failed) return lode__fail_nomem(err);
-  LODE__GOTO(lode__db_copy(db, part.data, progress, err));
+  strbuf part = {0};
+  if (!file || !*file) return err_set(err, LODE_INVALID, "name the file to write the backup to");
+  TRY(refuse_existing(file, advice, err));
+  strbuf_addf(&part, "%s.part-%016llx", file, (unsigned long long)rand_u64());
+  strbuf_addch(&part, 0);
+  if (part.failed) return err_nomem(err);
+  TRY_GOTO(lode__db_copy(db, part.data, progress, err));
   st = lode__copy_check_counts(part.data, progress, err);
   if (st == LODE_OK) st = refuse_existing(file, advice, err);
-  if (st == LODE_OK && LODE__RETRY(lode__os->rename(part.data, file)) != 0) st = lode__fail_errno(err, errno, file);
-  if (st == LODE_OK) st = lode__os_sync_folder_of(file, err);
-  else (void)lode__os->unlink(part.data);
+  if (st == LODE_OK && OS_RETRY(os_api->rename(part.data, file)) != 0) st = err_errno(err, errno, file);
+  if (st == LODE_OK) st = os_sync_parent_dir(file, err);
+  else (void)os_api->unlink(part.data);
 done:
-  lode__buf_release(&part);
+  strbuf_release(&part);
   return st;
 }
 
 /* ---- Restore ---- */
 
 static lode_status not_whole(lode_error *err, const char *file, const char *why) {
-  return lode__fail(err, LODE_CORRUPT, "%s is not a whole backup: %s; use another one, or `lode db salvage` on it", file, why);
+  return err_set(err, LODE_CORRUPT, "%s is not a whole backup: %s; use another one, or `lode db salvage` on it", file, why);
 }
 
 static lode_status check_header(lode__pages *p, const char *file, const unsigned char *page1, lode_error *err) {
   if (p->n_images)
-    return lode__fail(err, LODE_INVALID, "%s-journal holds an interrupted transaction: this is a store, open it where it is", file);
-  if (!lode__sq_has_magic(page1) || lode__be32(page1 + 68) != LODE__APPLICATION_ID)
-    return lode__fail(err, LODE_INVALID, "%s is not a backup of a Lode store", file);
-  LODE__TRY(lode__schema_format(lode__be32(page1 + 60), file, err));
+    return err_set(err, LODE_INVALID, "%s-journal holds an interrupted transaction: this is a store, open it where it is", file);
+  if (!sqf_has_magic(page1) || sqf_be32(page1 + 68) != LODE__APPLICATION_ID)
+    return err_set(err, LODE_INVALID, "%s is not a backup of a Lode store", file);
+  TRY(lode__schema_format(sqf_be32(page1 + 60), file, err));
   if (p->declared != p->count || p->file_bytes % p->page_bytes) return not_whole(err, file, "it is cut short, or too long");
   return LODE_OK;
 }
@@ -174,10 +174,10 @@ static lode_status check_header(lode__pages *p, const char *file, const unsigned
 static lode_status pass_pages(lode__pages *p, const char *file, int fd, lode_progress progress, lode_error *err) {
   char why[64];
   lode_status st = LODE_OK;
-  unsigned char *page = lode__alloc(p->page_bytes);
-  if (!page) return lode__fail_nomem(err);
+  unsigned char *page = mem_alloc(p->page_bytes);
+  if (!page) return err_nomem(err);
   for (uint32_t n = 1; n <= p->count; n++) {
-    if (n % 64 == 1) LODE__GOTO(lode__progress(progress, fd < 0 ? "checking" : "copying", n, p->count, err));
+    if (n % 64 == 1) TRY_GOTO(lode__progress(progress, fd < 0 ? "checking" : "copying", n, p->count, err));
     lode__page_use use = lode__pages_use(p, n);
     if (use == LODE__USE_LOCK) continue;
     bool sound = lode__pages_read(p, n, page);
@@ -189,11 +189,11 @@ static lode_status pass_pages(lode__pages *p, const char *file, int fd, lode_pro
       st = not_whole(err, file, why);
       goto done;
     }
-    if (n == 1) LODE__GOTO(check_header(p, file, page, err));
-    if (fd >= 0) LODE__GOTO(lode__os_write_full(fd, page, p->page_bytes, (uint64_t)(n - 1) * p->page_bytes, err));
+    if (n == 1) TRY_GOTO(check_header(p, file, page, err));
+    if (fd >= 0) TRY_GOTO(os_write_full(fd, page, p->page_bytes, (uint64_t)(n - 1) * p->page_bytes, err));
   }
 done:
-  lode__free(page);
+  mem_free(page);
   return st;
 }
 
@@ -218,7 +218,7 @@ static int on_tick(void *ctx) {
 static lode_status check_structure(const char *path, const char *file, lode_progress progress, lode_error *err) {
   sqlite3 *sql = NULL;
   faults f = {.progress = progress};
-  LODE__TRY(lode__vfs_register(err));
+  TRY(lode__vfs_register(err));
   int rc = sqlite3_open_v2(path, &sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, LODE__VFS_NAME);
   if (rc == SQLITE_OK) lode__conn_harden(sql);
   if (rc == SQLITE_OK) sqlite3_progress_handler(sql, 100000, on_tick, &f);
@@ -226,84 +226,84 @@ static lode_status check_structure(const char *path, const char *file, lode_prog
   if (rc == SQLITE_OK) rc = lode__integrity_each(sql, on_fault, &f);
   (void)sqlite3_close(sql);
   if (rc == SQLITE_NOTFOUND) return lode__text_missing(err);
-  if (f.cancelled) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+  if (f.cancelled) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   if (f.first[0]) return not_whole(err, file, f.first);
-  if (rc == SQLITE_NOMEM) return lode__fail_nomem(err);
+  if (rc == SQLITE_NOMEM) return err_nomem(err);
   return rc == SQLITE_OK ? LODE_OK : not_whole(err, file, sqlite3_errstr(rc));
 }
 
-/* `path` is that of LODE__RESTORE_FILE in the folder. */
+/* `path` is that of STOREFILE_RESTORE in the folder. */
 static lode_status write_copy(lode__pages *p, const char *file, const char *folder, const char *path, lode_progress progress,
                               lode_error *err) {
   /* What a killed restore left may have another name elsewhere: it is not written to. */
-  int fd = lode__inside_unlink(folder, LODE__RESTORE_FILE);
-  if (fd == 0 || errno == ENOENT) fd = lode__inside_open(folder, LODE__RESTORE_FILE, O_RDWR | O_CREAT | O_EXCL, 0600);
-  if (fd < 0) return lode__fail_errno(err, errno, path);
+  int fd = beneath_unlink(folder, STOREFILE_RESTORE);
+  if (fd == 0 || errno == ENOENT) fd = beneath_open(folder, STOREFILE_RESTORE, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (fd < 0) return err_errno(err, errno, path);
   lode_status st = pass_pages(p, file, fd, progress, err);
-  if (st == LODE_OK && LODE__RETRY(lode__os->ftruncate(fd, (off_t)p->count * p->page_bytes)) != 0) st = lode__fail_errno(err, errno, path);
-  if (st == LODE_OK && LODE__RETRY(lode__os->fsync(fd)) != 0) st = lode__fail_errno(err, errno, path);
-  (void)lode__os->close(fd);
+  if (st == LODE_OK && OS_RETRY(os_api->ftruncate(fd, (off_t)p->count * p->page_bytes)) != 0) st = err_errno(err, errno, path);
+  if (st == LODE_OK && OS_RETRY(os_api->fsync(fd)) != 0) st = err_errno(err, errno, path);
+  (void)os_api->close(fd);
   return st;
 }
 
 static lode_status set_journal_aside(const char *folder, lode_error *err) {
   struct stat sb;
-  if (lode__inside_lstat(folder, LODE__JOURNAL_FILE, &sb) != 0 || (S_ISREG(sb.st_mode) && sb.st_size == 0)) return LODE_OK;
-  return lode__inside_set_aside(folder, LODE__JOURNAL_FILE) == 0 ? LODE_OK : lode__fail_errno(err, errno, LODE__JOURNAL_FILE);
+  if (beneath_lstat(folder, STOREFILE_JOURNAL, &sb) != 0 || (S_ISREG(sb.st_mode) && sb.st_size == 0)) return LODE_OK;
+  return beneath_set_aside(folder, STOREFILE_JOURNAL) == 0 ? LODE_OK : err_errno(err, errno, STOREFILE_JOURNAL);
 }
 
 /* With the CREATE lock held. */
 static lode_status put_in_place(lode__pages *p, const char *file, const char *folder, lode_progress progress, lode_error *err) {
   lode_status st;
-  char *truth = lode__path_join(folder, LODE__TRUTH_FILE), *copy = lode__path_join(folder, LODE__RESTORE_FILE);
+  char *truth = lode__path_join(folder, STOREFILE_DB), *copy = lode__path_join(folder, STOREFILE_RESTORE);
   if (!truth || !copy) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(refuse_existing(truth, "restore into another folder, or move that store away", err));
+  TRY_GOTO(refuse_existing(truth, "restore into another folder, or move that store away", err));
   st = write_copy(p, file, folder, copy, progress, err);
   if (st == LODE_OK) st = check_structure(copy, file, progress, err);
   if (st == LODE_OK) st = lode__copy_check_counts(copy, progress, err);
   if (st == LODE_OK) st = set_journal_aside(folder, err);
-  if (st == LODE_OK && lode__inside_rename(folder, LODE__RESTORE_FILE, LODE__TRUTH_FILE) != 0) st = lode__fail_errno(err, errno, truth);
-  if (st == LODE_OK) st = lode__inside_sync(folder, LODE__TRUTH_FILE, err);
-  else (void)lode__inside_unlink(folder, LODE__RESTORE_FILE);
+  if (st == LODE_OK && beneath_rename(folder, STOREFILE_RESTORE, STOREFILE_DB) != 0) st = err_errno(err, errno, truth);
+  if (st == LODE_OK) st = beneath_sync_dir(folder, STOREFILE_DB, err);
+  else (void)beneath_unlink(folder, STOREFILE_RESTORE);
 done:
-  lode__free(truth);
-  lode__free(copy);
+  mem_free(truth);
+  mem_free(copy);
   return st;
 }
 
 static lode_status restore_into(lode__pages *p, const char *file, const char *folder, lode_progress progress, lode_error *err) {
   lode_status st;
   int lock = -1;
-  char *lock_path = lode__path_join(folder, LODE__LOCK_FILE);
-  if (!lock_path) return lode__fail_nomem(err);
-  LODE__GOTO(lode__make_folder(folder, err));
-  lock = lode__inside_open(folder, LODE__LOCK_FILE, O_RDWR | O_CREAT, 0600);
+  char *lock_path = lode__path_join(folder, STOREFILE_LOCK);
+  if (!lock_path) return err_nomem(err);
+  TRY_GOTO(lode__make_folder(folder, err));
+  lock = beneath_open(folder, STOREFILE_LOCK, O_RDWR | O_CREAT, 0600);
   if (lock < 0) {
-    st = lode__fail_errno(err, errno, lock_path);
+    st = err_errno(err, errno, lock_path);
     goto done;
   }
-  if (LODE__RETRY(lode__os->lock(lock, F_WRLCK, LODE__LOCK_CREATE, 1)) != 0) {
-    st = errno == EAGAIN || errno == EACCES ? lode__fail(err, LODE_BUSY, "another process is making a store at %s", folder)
-                                            : lode__fail_errno(err, errno, lock_path);
+  if (OS_RETRY(os_api->lock(lock, F_WRLCK, LODE__LOCK_CREATE, 1)) != 0) {
+    st = errno == EAGAIN || errno == EACCES ? err_set(err, LODE_BUSY, "another process is making a store at %s", folder)
+                                            : err_errno(err, errno, lock_path);
     goto done;
   }
   st = put_in_place(p, file, folder, progress, err);
 done:
-  if (lock >= 0) (void)lode__os->close(lock); /* gives the lock back */
-  lode__free(lock_path);
+  if (lock >= 0) (void)os_api->close(lock); /* gives the lock back */
+  mem_free(lock_path);
   return st;
 }
 
 static lode_status restore_pages(const char *file, const char *folder, lode_progress progress, lode_error *err) {
   lode_status st;
   lode__pages pages;
-  LODE__TRY(lode__pages_open(file, &pages, err));
-  LODE__GOTO(pass_pages(&pages, file, -1, progress, err));
-  LODE__GOTO(lode__schema_check_pages(&pages, file, err)); /* before SQLite sees it */
-  LODE__GOTO(restore_into(&pages, file, folder, progress, err));
+  TRY(lode__pages_open(file, &pages, err));
+  TRY_GOTO(pass_pages(&pages, file, -1, progress, err));
+  TRY_GOTO(lode__schema_check_pages(&pages, file, err)); /* before SQLite sees it */
+  TRY_GOTO(restore_into(&pages, file, folder, progress, err));
 done:
   lode__pages_close(&pages);
   return st;
@@ -315,21 +315,21 @@ lode_status lode__db_restore(const char *file, const char *folder, lode_progress
   lode__db *db = NULL;
   lode_open_options options = {.create = true};
   char *from = NULL, *to = NULL, *truth = NULL;
-  if (!file || !*file || !folder || !*folder) return lode__fail(err, LODE_INVALID, "name the backup and the store's folder");
-  LODE__GOTO(lode__inside_resolve(file, &from, err));
-  LODE__GOTO(lode__inside_resolve(folder, &to, err));
-  truth = lode__path_join(to, LODE__TRUTH_FILE);
+  if (!file || !*file || !folder || !*folder) return err_set(err, LODE_INVALID, "name the backup and the store's folder");
+  TRY_GOTO(beneath_resolve(file, &from, err));
+  TRY_GOTO(beneath_resolve(folder, &to, err));
+  truth = lode__path_join(to, STOREFILE_DB);
   if (!truth) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(refuse_existing(truth, "restore into another folder, or move that store away", err));
-  LODE__GOTO(restore_pages(from, to, progress, err));
-  LODE__GOTO(lode__db_open(to, &options, &db, err)); /* marks the folder as a complete store */
+  TRY_GOTO(refuse_existing(truth, "restore into another folder, or move that store away", err));
+  TRY_GOTO(restore_pages(from, to, progress, err));
+  TRY_GOTO(lode__db_open(to, &options, &db, err)); /* marks the folder as a complete store */
 done:
   lode__db_close(db);
-  lode__free(from);
-  lode__free(to);
-  lode__free(truth);
+  mem_free(from);
+  mem_free(to);
+  mem_free(truth);
   return st;
 }

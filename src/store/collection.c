@@ -8,14 +8,14 @@ enum {
   C_DOCUMENTS, C_DOCUMENT_BYTES, C_GRAVES, C_TEXT_CURSOR, C_TERM_CURSOR, C_UNTEXTED, C_UNINDEXED, C_HORIZON, C_CRC,
 };
 
-static lode_status keep(lode__arena *arena, lode_str *s, lode_error *err) {
+static lode_status keep(mem_arena *arena, lode_str *s, lode_error *err) {
   if (!s->data || !arena) return LODE_OK;
-  s->data = lode__arena_copy(arena, s->data, s->len);
-  return s->data ? LODE_OK : lode__fail_nomem(err);
+  s->data = mem_arena_copy(arena, s->data, s->len);
+  return s->data ? LODE_OK : err_nomem(err);
 }
 
 /* arena NULL: strings are valid until the statement moves. */
-static lode_status load(lode__tx *tx, sqlite3_stmt *s, lode__arena *arena, lode__coll *c, lode_error *err) {
+static lode_status load(lode__tx *tx, sqlite3_stmt *s, mem_arena *arena, lode__coll *c, lode_error *err) {
   *c = (lode__coll){
       .cid = sqlite3_column_int64(s, C_CID),
       .uid = (uint64_t)sqlite3_column_int64(s, C_UID),
@@ -40,40 +40,40 @@ static lode_status load(lode__tx *tx, sqlite3_stmt *s, lode__arena *arena, lode_
   uint32_t crc = (uint32_t)sqlite3_column_int64(s, C_CRC);
   bool sane = crc == lode__crc_collection(c) && c->metric <= LODE_IP && c->dim <= LODE_MAX_DIMENSION && c->cid > 0;
   if (sane) {
-    LODE__TRY(keep(arena, &c->name, err));
-    LODE__TRY(keep(arena, &c->metadata, err));
+    TRY(keep(arena, &c->name, err));
+    TRY(keep(arena, &c->metadata, err));
     return keep(arena, &c->embedder, err);
   }
-  lode_status st = lode__fail(err, LODE_CORRUPT, "the description of collection %lld in %s is damaged; `lode db salvage` can help",
+  lode_status st = err_set(err, LODE_CORRUPT, "the description of collection %lld in %s is damaged; `lode db salvage` can help",
                               (long long)c->cid, tx->db->path);
   *c = (lode__coll){0};
   return st;
 }
 
-lode_status lode__coll_find(lode__tx *tx, lode_str name, lode__arena *arena, lode__coll *coll, lode_error *err) {
+lode_status lode__coll_find(lode__tx *tx, lode_str name, mem_arena *arena, lode__coll *coll, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   char quoted[256];
   *coll = (lode__coll){0};
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_BY_NAME, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_COLL_BY_NAME, &s, err));
   lode__bind_text(s, 1, name);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   lode_status st = row ? load(tx, s, arena, coll, err)
-                       : lode__fail(err, LODE_NOT_FOUND, "there is no collection %s; `lode db collections` lists them",
-                                    lode__quote(name, quoted, sizeof quoted));
+                       : err_set(err, LODE_NOT_FOUND, "there is no collection %s; `lode db collections` lists them",
+                                    str_quote(name, quoted, sizeof quoted));
   sqlite3_reset(s);
   return st;
 }
 
-lode_status lode__coll_load(lode__tx *tx, int64_t cid, lode__arena *arena, lode__coll *coll, lode_error *err) {
+lode_status lode__coll_load(lode__tx *tx, int64_t cid, mem_arena *arena, lode__coll *coll, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   *coll = (lode__coll){0};
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_BY_CID, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_COLL_BY_CID, &s, err));
   sqlite3_bind_int64(s, 1, cid);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   lode_status st = row ? load(tx, s, arena, coll, err)
-                       : lode__fail(err, LODE_NOT_FOUND, "the collection was dropped");
+                       : err_set(err, LODE_NOT_FOUND, "the collection was dropped");
   sqlite3_reset(s);
   return st;
 }
@@ -82,9 +82,9 @@ lode_status lode__coll_each(lode__tx *tx, lode__coll_fn *fn, void *ctx, lode_err
   sqlite3_stmt *s;
   bool row;
   lode__coll c;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_EACH, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_COLL_EACH, &s, err));
   for (;;) {
-    LODE__TRY(lode__step(tx, s, &row, err));
+    TRY(lode__step(tx, s, &row, err));
     if (!row) break;
     lode_status st = load(tx, s, NULL, &c, err);
     if (st == LODE_OK) st = fn(ctx, &c, err);
@@ -98,18 +98,18 @@ lode_status lode__coll_each(lode__tx *tx, lode__coll_fn *fn, void *ctx, lode_err
 }
 
 lode_status lode__coll_create(lode__tx *tx, const lode__coll *wanted, const lode_str *counters, size_t n_counters,
-                              lode__arena *arena, lode__coll *coll, lode_error *err) {
+                              mem_arena *arena, lode__coll *coll, lode_error *err) {
   sqlite3_stmt *s;
   lode__coll c = *wanted;
   int64_t kid;
   *coll = (lode__coll){0};
-  LODE__TRY(lode__state_get(tx, LODE__STATE_NEXT_CID, &c.cid, err));
+  TRY(lode__state_get(tx, LODE__STATE_NEXT_CID, &c.cid, err));
   if (c.cid < 1 || c.cid >= INT64_C(1) << 22)
-    return lode__fail(err, LODE_LIMIT, "the store has used up its 4,194,303 collections: export it into a new one");
-  LODE__TRY(lode__state_put(tx, LODE__STATE_NEXT_CID, c.cid + 1, err));
-  c.uid = lode__random() >> 1;
+    return err_set(err, LODE_LIMIT, "the store has used up its 4,194,303 collections: export it into a new one");
+  TRY(lode__state_put(tx, LODE__STATE_NEXT_CID, c.cid + 1, err));
+  c.uid = rand_u64() >> 1;
   c.counted = (uint32_t)n_counters;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_INSERT, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_COLL_INSERT, &s, err));
   sqlite3_bind_int64(s, 1, c.cid);
   sqlite3_bind_int64(s, 2, (int64_t)c.uid);
   lode__bind_text(s, 3, c.name);
@@ -119,18 +119,18 @@ lode_status lode__coll_create(lode__tx *tx, const lode__coll *wanted, const lode
   lode__bind_text(s, 7, c.embedder);
   sqlite3_bind_int64(s, 8, c.embedder_dim);
   sqlite3_bind_int64(s, 9, c.counted);
-  sqlite3_bind_int64(s, 10, (int64_t)lode__os_wall_ms());
+  sqlite3_bind_int64(s, 10, (int64_t)os_wall_ms());
   sqlite3_bind_int64(s, 11, lode__key_first(c.cid));
   sqlite3_bind_int64(s, 12, lode__crc_collection(&c));
-  LODE__TRY(lode__run(tx, s, err));
-  for (size_t i = 0; i < n_counters; i++) LODE__TRY(lode__key_id(tx, c.cid, counters[i], true, true, &kid, err));
+  TRY(lode__run(tx, s, err));
+  for (size_t i = 0; i < n_counters; i++) TRY(lode__key_id(tx, c.cid, counters[i], true, true, &kid, err));
   return lode__coll_load(tx, c.cid, arena, coll, err);
 }
 
 /* Writes name, metric, dimension, metadata and embedder, and their checksum. */
 static lode_status save_identity(lode__tx *tx, const lode__coll *c, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_IDENTITY, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_COLL_IDENTITY, &s, err));
   sqlite3_bind_int64(s, 1, c->cid);
   lode__bind_text(s, 2, c->name);
   sqlite3_bind_int(s, 3, (int)c->metric);
@@ -145,15 +145,15 @@ static lode_status save_identity(lode__tx *tx, const lode__coll *c, lode_error *
 typedef void change_fn(lode__coll *c, lode_str text, uint32_t number);
 
 static lode_status change(lode__tx *tx, int64_t cid, change_fn *fn, lode_str text, uint32_t number, lode_error *err) {
-  lode__arena arena;
+  mem_arena arena;
   lode__coll c;
-  lode__arena_init(&arena, 0);
+  mem_arena_init(&arena, 0);
   lode_status st = lode__coll_load(tx, cid, &arena, &c, err);
   if (st == LODE_OK) {
     fn(&c, text, number);
     st = save_identity(tx, &c, err);
   }
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   return st;
 }
 
@@ -182,16 +182,16 @@ lode_status lode__coll_set_embedder(lode__tx *tx, int64_t cid, lode_str embedder
 
 /* Without its name it is gone for every reader; the checksum goes along, so that the row proves that it was dropped. */
 lode_status lode__coll_drop(lode__tx *tx, int64_t cid, lode_error *err) {
-  LODE__TRY(lode__seg_drop_all(tx, cid, err)); /* builders remove the files */
+  TRY(lode__seg_drop_all(tx, cid, err)); /* builders remove the files */
   return change(tx, cid, set_name, (lode_str){NULL, 0}, 0, err);
 }
 
 lode_status lode__coll_save(lode__tx *tx, const lode__coll *c, lode_error *err) {
   sqlite3_stmt *s;
   lode__coll was;
-  LODE__TRY(lode__coll_load(tx, c->cid, NULL, &was, err));
-  if (was.dim != c->dim) LODE__TRY(save_identity(tx, c, err));
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_COUNTS, &s, err));
+  TRY(lode__coll_load(tx, c->cid, NULL, &was, err));
+  if (was.dim != c->dim) TRY(save_identity(tx, c, err));
+  TRY(lode__stmt(tx, LODE__STMT_COLL_COUNTS, &s, err));
   sqlite3_bind_int64(s, 1, c->cid);
   sqlite3_bind_int64(s, 2, (int64_t)c->records);
   sqlite3_bind_int64(s, 3, (int64_t)c->pending);

@@ -42,7 +42,7 @@ static void free_rows(run *r, int n_columns) {
 
 static void free_run(run *r, int n_columns) {
   free_rows(r, n_columns);
-  lode__free(r->values);
+  mem_free(r->values);
   for (int i = 0; i < 3; i++) sqlite3_value_free(r->last[i]);
   *r = (run){0};
 }
@@ -71,16 +71,16 @@ static lode_status take_rows(lode__tx *tx, const packed_table *t, run *r, lode_e
   lode_status st;
   bool row;
   if (r->last[0])
-    LODE__GOTO(prepare(tx, &s, err, "SELECT %s FROM %s WHERE (%s)>%s ORDER BY %s", t->columns, t->name, t->key, t->after, t->key));
+    TRY_GOTO(prepare(tx, &s, err, "SELECT %s FROM %s WHERE (%s)>%s ORDER BY %s", t->columns, t->name, t->key, t->after, t->key));
   else
-    LODE__GOTO(prepare(tx, &s, err, "SELECT %s FROM %s ORDER BY %s", t->columns, t->name, t->key));
-  if (r->last[0]) LODE__GOTO(bind_all(tx, s, r->last, t->n_key, err));
+    TRY_GOTO(prepare(tx, &s, err, "SELECT %s FROM %s ORDER BY %s", t->columns, t->name, t->key));
+  if (r->last[0]) TRY_GOTO(bind_all(tx, s, r->last, t->n_key, err));
   while (r->bytes < RUN_BYTES) {
-    LODE__GOTO(lode__step(tx, s, &row, err));
+    TRY_GOTO(lode__step(tx, s, &row, err));
     if (!row) break;
     size_t n = (size_t)t->n_columns, at = r->rows * n;
-    if (!lode__grow(&r->values, &r->cap, at + n, sizeof *r->values)) {
-      st = lode__fail_nomem(err);
+    if (!mem_grow(&r->values, &r->cap, at + n, sizeof *r->values)) {
+      st = err_nomem(err);
       goto done;
     }
     memset(r->values + at, 0, n * sizeof *r->values);
@@ -88,7 +88,7 @@ static lode_status take_rows(lode__tx *tx, const packed_table *t, run *r, lode_e
     for (size_t i = 0; i < n; i++) {
       r->values[at + i] = sqlite3_value_dup(sqlite3_column_value(s, (int)i));
       if (!r->values[at + i]) {
-        st = lode__fail_nomem(err);
+        st = err_nomem(err);
         goto done;
       }
       r->bytes += 16 + (size_t)sqlite3_column_bytes(s, (int)i);
@@ -103,17 +103,17 @@ static lode_status put_rows(lode__tx *tx, const packed_table *t, run *r, lode_er
   static const char marks[] = "?,?,?,?,?,?,?,?";
   sqlite3_stmt *out = NULL, *in = NULL;
   lode_status st;
-  LODE__GOTO(prepare(tx, &in, err, "INSERT INTO %s(%s) VALUES(%.*s)", t->name, t->columns, 2 * t->n_columns - 1, marks));
-  LODE__GOTO(prepare(tx, &out, err, "DELETE FROM %s WHERE (%s)=%s", t->name, t->key, t->after));
+  TRY_GOTO(prepare(tx, &in, err, "INSERT INTO %s(%s) VALUES(%.*s)", t->name, t->columns, 2 * t->n_columns - 1, marks));
+  TRY_GOTO(prepare(tx, &out, err, "DELETE FROM %s WHERE (%s)=%s", t->name, t->key, t->after));
   for (size_t i = 0; i < r->rows; i++) {
     sqlite3_value **row = r->values + i * (size_t)t->n_columns;
-    LODE__GOTO(bind_all(tx, out, row, t->n_key, err));
-    LODE__GOTO(lode__run(tx, out, err));
+    TRY_GOTO(bind_all(tx, out, row, t->n_key, err));
+    TRY_GOTO(lode__run(tx, out, err));
   }
   for (size_t i = 0; i < r->rows; i++) {
     sqlite3_value **row = r->values + i * (size_t)t->n_columns;
-    LODE__GOTO(bind_all(tx, in, row, t->n_columns, err));
-    LODE__GOTO(lode__run(tx, in, err));
+    TRY_GOTO(bind_all(tx, in, row, t->n_columns, err));
+    TRY_GOTO(lode__run(tx, in, err));
   }
 done:
   sqlite3_finalize(in);
@@ -125,7 +125,7 @@ static lode_status remember_last(const packed_table *t, run *r, lode_error *err)
   sqlite3_value **row = r->values + (r->rows - 1) * (size_t)t->n_columns;
   for (int i = 0; i < t->n_key; i++) {
     sqlite3_value *copy = sqlite3_value_dup(row[i]);
-    if (!copy) return lode__fail_nomem(err);
+    if (!copy) return err_nomem(err);
     sqlite3_value_free(r->last[i]);
     r->last[i] = copy;
   }
@@ -135,8 +135,8 @@ static lode_status remember_last(const packed_table *t, run *r, lode_error *err)
 /* Pages that hold something. */
 static lode_status used_pages(lode__tx *tx, int64_t *pages, lode_error *err) {
   int64_t unused;
-  LODE__TRY(lode__pragma_number(tx, "PRAGMA page_count", pages, err));
-  LODE__TRY(lode__pragma_number(tx, "PRAGMA freelist_count", &unused, err));
+  TRY(lode__pragma_number(tx, "PRAGMA page_count", pages, err));
+  TRY(lode__pragma_number(tx, "PRAGMA freelist_count", &unused, err));
   *pages -= unused;
   return LODE_OK;
 }
@@ -147,17 +147,17 @@ static lode_status pack_run(lode__db *db, const packed_table *t, run *r, bool *m
   lode_status st;
   int64_t before = 0, after = 0;
   *more = false;
-  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
-  LODE__GOTO(take_rows(tx, t, r, err));
+  TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
+  TRY_GOTO(take_rows(tx, t, r, err));
   *more = r->rows > 0;
   if (!*more) goto done;
-  LODE__GOTO(used_pages(tx, &before, err));
+  TRY_GOTO(used_pages(tx, &before, err));
   if (t->shadow) (void)sqlite3_db_config(tx->conn->sql, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
   st = put_rows(tx, t, r, err);
   if (t->shadow) (void)sqlite3_db_config(tx->conn->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   if (st != LODE_OK) goto done;
-  LODE__GOTO(used_pages(tx, &after, err));
-  LODE__GOTO(remember_last(t, r, err));
+  TRY_GOTO(used_pages(tx, &after, err));
+  TRY_GOTO(remember_last(t, r, err));
 done:
   free_rows(r, t->n_columns);
   if (st == LODE_OK && after < before) return lode__tx_commit(tx, err);
@@ -168,7 +168,7 @@ done:
 /* A transaction around one statement; *changes as SQLite counts them. */
 static lode_status run_alone(lode__db *db, const char *sql, int *changes, lode_error *err) {
   lode__tx *tx;
-  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
+  TRY(lode__tx_begin(db, LODE__WRITE, &tx, err));
   int before = sqlite3_total_changes(tx->conn->sql);
   lode_status st = lode__exec(tx->conn, sql, err);
   *changes = sqlite3_total_changes(tx->conn->sql) - before;
@@ -179,23 +179,23 @@ static lode_status run_alone(lode__db *db, const char *sql, int *changes, lode_e
 
 static lode_status report(lode_progress p, const char *phase, uint64_t done, uint64_t total, lode_error *err) {
   if (!p.step || p.step(p.ctx, phase, done, total)) return LODE_OK;
-  return lode__fail(err, LODE_CANCELLED, "cancelled; what was done so far is kept");
+  return err_set(err, LODE_CANCELLED, "cancelled; what was done so far is kept");
 }
 
 /* The first merge takes in all segments, the others go on with it; fewer than two changes mean that it is done. */
 static lode_status merge_text(lode__db *db, lode_progress progress, lode_error *err) {
   int changes;
-  LODE__TRY(run_alone(db, "INSERT INTO text(text,rank) VALUES('merge',-256)", &changes, err));
+  TRY(run_alone(db, "INSERT INTO text(text,rank) VALUES('merge',-256)", &changes, err));
   for (uint64_t i = 0; changes >= 2; i++) {
-    LODE__TRY(report(progress, "text index", i, 0, err));
-    LODE__TRY(run_alone(db, "INSERT INTO text(text,rank) VALUES('merge',256)", &changes, err));
+    TRY(report(progress, "text index", i, 0, err));
+    TRY(run_alone(db, "INSERT INTO text(text,rank) VALUES('merge',256)", &changes, err));
   }
   return LODE_OK;
 }
 
 static lode_status free_pages(lode__db *db, int64_t *pages, lode_error *err) {
   lode_stats stats;
-  LODE__TRY(lode__db_stats(db, &stats, err));
+  TRY(lode__db_stats(db, &stats, err));
   *pages = (int64_t)(stats.free_bytes / (stats.page_bytes ? stats.page_bytes : 1));
   return LODE_OK;
 }
@@ -203,12 +203,12 @@ static lode_status free_pages(lode__db *db, int64_t *pages, lode_error *err) {
 static lode_status vacuum_all(lode__db *db, lode_progress progress, lode_error *err) {
   int64_t total, left, before;
   int changes;
-  LODE__TRY(free_pages(db, &total, err));
+  TRY(free_pages(db, &total, err));
   for (left = total; left > 0;) {
-    LODE__TRY(report(progress, "giving pages back", (uint64_t)(total - left), (uint64_t)total, err));
-    LODE__TRY(run_alone(db, "PRAGMA incremental_vacuum(512)", &changes, err));
+    TRY(report(progress, "giving pages back", (uint64_t)(total - left), (uint64_t)total, err));
+    TRY(run_alone(db, "PRAGMA incremental_vacuum(512)", &changes, err));
     before = left;
-    LODE__TRY(free_pages(db, &left, err));
+    TRY(free_pages(db, &left, err));
     if (left >= before) break; /* others free and take pages too */
   }
   return LODE_OK;
@@ -216,7 +216,7 @@ static lode_status vacuum_all(lode__db *db, lode_progress progress, lode_error *
 
 lode_status lode__db_compact(lode__db *db, lode_progress progress, lode_error *err) {
   bool more;
-  LODE__TRY(merge_text(db, progress, err));
+  TRY(merge_text(db, progress, err));
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
     run r = {0};
     lode_status st = LODE_OK;
@@ -226,8 +226,8 @@ lode_status lode__db_compact(lode__db *db, lode_progress progress, lode_error *e
       if (st == LODE_OK) st = pack_run(db, &tables[t], &r, &more, err);
     }
     free_run(&r, tables[t].n_columns);
-    LODE__TRY(st);
-    LODE__TRY(vacuum_all(db, progress, err));
+    TRY(st);
+    TRY(vacuum_all(db, progress, err));
   }
   return vacuum_all(db, progress, err);
 }

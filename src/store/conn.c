@@ -12,16 +12,16 @@
 static int on_busy(void *ctx, int tries) {
   lode__conn *conn = ctx;
   lode__db *db = conn->db;
-  uint64_t now = lode__os->now_ns();
+  uint64_t now = os_api->now_ns();
   if (conn->wait_until_ns == 0) conn->wait_until_ns = now + (uint64_t)db->opt.busy_ms * 1000000u;
   if (now >= conn->wait_until_ns) return 0;
   if (!conn->waiting) {
     conn->waiting = true;
     pthread_mutex_lock(&db->mutex);
-    if (db->waiting++ == 0 && db->lock_fd >= 0) (void)lode__os->lock(db->lock_fd, F_RDLCK, LODE__LOCK_WAIT, 1);
+    if (db->waiting++ == 0 && db->lock_fd >= 0) (void)os_api->lock(db->lock_fd, F_RDLCK, LODE__LOCK_WAIT, 1);
     pthread_mutex_unlock(&db->mutex);
   }
-  lode__os->sleep_us(tries < 200 ? 100 : tries < 1000 ? 250 : 1000);
+  os_api->sleep_us(tries < 200 ? 100 : tries < 1000 ? 250 : 1000);
   return 1;
 }
 
@@ -31,7 +31,7 @@ void lode__conn_stop_waiting(lode__conn *conn) {
   if (!conn->waiting) return;
   conn->waiting = false;
   pthread_mutex_lock(&db->mutex);
-  if (db->waiting > 0 && --db->waiting == 0 && db->lock_fd >= 0) (void)lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_WAIT, 1);
+  if (db->waiting > 0 && --db->waiting == 0 && db->lock_fd >= 0) (void)os_api->lock(db->lock_fd, F_UNLCK, LODE__LOCK_WAIT, 1);
   pthread_mutex_unlock(&db->mutex);
 }
 
@@ -44,27 +44,27 @@ static lode_status sql_corrupt(lode__conn *conn, lode_error *err) {
     conn->db->damaged_pages += vs.damaged_reads - conn->damage_seen;
     pthread_mutex_unlock(&conn->db->mutex);
     conn->damage_seen = vs.damaged_reads;
-    return lode__fail(err, LODE_CORRUPT, "page %u of %s is damaged; %s", vs.damaged_page, conn->db->path, advice);
+    return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; %s", vs.damaged_page, conn->db->path, advice);
   }
   if (vs.damaged_journal)
-    return lode__fail(err, LODE_CORRUPT,
+    return err_set(err, LODE_CORRUPT,
                       "%s-journal is damaged, so an interrupted transaction cannot be undone; keep a copy of the folder, then %s",
                       conn->db->path, advice);
-  return lode__fail(err, LODE_CORRUPT, "%s is damaged (%s); %s", conn->db->path,
+  return err_set(err, LODE_CORRUPT, "%s is damaged (%s); %s", conn->db->path,
                     conn->sql ? sqlite3_errmsg(conn->sql) : "no database", advice);
 }
 
 lode_status lode__db_locked(lode__db *db, lode_error *err) {
   char who[65] = "";
   size_t got = 0;
-  if (db->lock_fd < 0 || lode__os_read_full(db->lock_fd, who, 64, 64, &got, NULL) != LODE_OK) got = 0;
+  if (db->lock_fd < 0 || os_read_full(db->lock_fd, who, 64, 64, &got, NULL) != LODE_OK) got = 0;
   who[got] = 0;
   for (char *p = who; *p; p++)
     if (*p < 32 || *p == 127) {
       *p = 0;
       break;
     }
-  return lode__fail(err, LODE_BUSY, "%s was locked for %u ms; last writer: %s. Try again, or wait longer (busy_ms, --busy-ms)",
+  return err_set(err, LODE_BUSY, "%s was locked for %u ms; last writer: %s. Try again, or wait longer (busy_ms, --busy-ms)",
                     db->path, db->opt.busy_ms, who[0] ? who : "unknown");
 }
 
@@ -72,27 +72,27 @@ static lode_status sql_io(lode__conn *conn, int rc, lode_error *err) {
   lode__vfs_state vs = {0};
   if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
   if (rc == SQLITE_IOERR_DATA || rc == SQLITE_IOERR_CORRUPTFS) return sql_corrupt(conn, err);
-  if (rc == SQLITE_IOERR_NOMEM) return lode__fail_nomem(err);
-  if (vs.last_errno) return lode__fail_errno(err, vs.last_errno, conn->db->path);
-  return lode__fail(err, LODE_IO, "%s: %s", conn->db->path, conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc));
+  if (rc == SQLITE_IOERR_NOMEM) return err_nomem(err);
+  if (vs.last_errno) return err_errno(err, vs.last_errno, conn->db->path);
+  return err_set(err, LODE_IO, "%s: %s", conn->db->path, conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc));
 }
 
 /* Why a file could not be opened: there is none, or something else is in its place. */
 static lode_status sql_cannot_open(lode__conn *conn, int rc, lode_error *err) {
   struct stat sb;
   const char *path = conn->db->path;
-  if (LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, &sb)) != 0) {
-    if (errno == ENOENT) return lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", path);
-    return lode__fail_errno(err, errno, path);
+  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &sb)) != 0) {
+    if (errno == ENOENT) return err_set(err, LODE_GONE, "%s was removed while open; open the store again", path);
+    return err_errno(err, errno, path);
   }
   if (S_ISLNK(sb.st_mode))
-    return lode__fail(err, LODE_REFUSED, "%s is a symbolic link: journal and locks would be in another place than its target's; "
+    return err_set(err, LODE_REFUSED, "%s is a symbolic link: journal and locks would be in another place than its target's; "
                                          "open the folder that the file is in (that may be a link)", path);
-  if (!S_ISREG(sb.st_mode)) return lode__fail_errno(err, lode__os_not_regular(&sb), path);
-  if (lode__inside_lstat(conn->db->folder, LODE__JOURNAL_FILE, &sb) == 0 && !S_ISREG(sb.st_mode)) {
-    char *journal = lode__path_join(conn->db->folder, LODE__JOURNAL_FILE);
-    lode_status st = lode__fail_errno(err, lode__os_not_regular(&sb), journal ? journal : LODE__JOURNAL_FILE);
-    lode__free(journal);
+  if (!S_ISREG(sb.st_mode)) return err_errno(err, os_not_regular(&sb), path);
+  if (beneath_lstat(conn->db->folder, STOREFILE_JOURNAL, &sb) == 0 && !S_ISREG(sb.st_mode)) {
+    char *journal = lode__path_join(conn->db->folder, STOREFILE_JOURNAL);
+    lode_status st = err_errno(err, os_not_regular(&sb), journal ? journal : STOREFILE_JOURNAL);
+    mem_free(journal);
     return st;
   }
   return sql_io(conn, rc, err);
@@ -101,7 +101,7 @@ static lode_status sql_cannot_open(lode__conn *conn, int rc, lode_error *err) {
 static lode_status sql_full(lode__conn *conn, lode_error *err) {
   lode__vfs_state vs = {0};
   if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
-  return lode__fail(err, LODE_FULL, "no space left for %s%s; nothing of this write was kept", conn->db->path,
+  return err_set(err, LODE_FULL, "no space left for %s%s; nothing of this write was kept", conn->db->path,
                     vs.last_errno == EFBIG ? " (a limit on the size of files: see ulimit -f)" : "");
 }
 
@@ -110,10 +110,10 @@ static lode_status sql_readonly(lode__conn *conn, lode_error *err) {
   const char *path = conn->db->path;
   if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
   if (vs.linked)
-    return lode__fail(err, LODE_REFUSED,
+    return err_set(err, LODE_REFUSED,
                       "%s has more than one name (hard links), and an interrupted write would be undone under one of them only; "
                       "make it a file of its own first: in its folder, `cp -p lode.db own && mv own lode.db`", path);
-  return lode__fail(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
+  return err_set(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
 }
 
 lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
@@ -121,7 +121,7 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
   int extended = conn->sql ? sqlite3_extended_errcode(conn->sql) : rc;
   if ((extended & 0xff) == rc) rc = extended; /* but one that is extended may come from the file's methods, not from the connection */
   switch (rc & 0xff) {
-    case SQLITE_NOMEM: return lode__fail_nomem(err);
+    case SQLITE_NOMEM: return err_nomem(err);
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return lode__db_locked(conn->db, err);
     case SQLITE_IOERR: return sql_io(conn, rc, err);
@@ -129,15 +129,15 @@ lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB: return sql_corrupt(conn, err);
     case SQLITE_FULL: return sql_full(conn, err);
-    case SQLITE_INTERRUPT: return lode__fail(err, LODE_CANCELLED, "cancelled");
-    case SQLITE_TOOBIG: return lode__fail(err, LODE_LIMIT, "a value is larger than SQLite's limit of 1,000,000,000 bytes");
+    case SQLITE_INTERRUPT: return err_set(err, LODE_CANCELLED, "cancelled");
+    case SQLITE_TOOBIG: return err_set(err, LODE_LIMIT, "a value is larger than SQLite's limit of 1,000,000,000 bytes");
     case SQLITE_READONLY:
       if (rc == SQLITE_READONLY_DBMOVED)
-        return lode__fail(err, LODE_GONE, "%s was removed or replaced while open; open the store again", path);
+        return err_set(err, LODE_GONE, "%s was removed or replaced while open; open the store again", path);
       return sql_readonly(conn, err);
     case SQLITE_CANTOPEN: return sql_cannot_open(conn, rc, err);
     default:
-      return lode__fail(err, LODE_INTERNAL, "SQLite says %d (%s) for %s", rc,
+      return err_set(err, LODE_INTERNAL, "SQLite says %d (%s) for %s", rc,
                         conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc), path);
   }
 }
@@ -182,9 +182,9 @@ void lode__conn_harden(sqlite3 *sql) {
 static lode_status enter_schema(lode__conn *conn, bool create, lode_error *err) {
   static const char first[] = "PRAGMA journal_mode=TRUNCATE";
   if (create) return lode__exec(conn, first, err);
-  LODE__TRY(lode__exec(conn, "BEGIN", err));
-  LODE__TRY(lode__schema_check(conn, err));
-  LODE__TRY(lode__exec(conn, first, err));
+  TRY(lode__exec(conn, "BEGIN", err));
+  TRY(lode__schema_check(conn, err));
+  TRY(lode__exec(conn, first, err));
   return lode__exec(conn, "COMMIT", err);
 }
 
@@ -193,8 +193,8 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   struct stat sb;
   lode__vfs_state vs = {0};
   *out = NULL;
-  lode__conn *conn = lode__alloc_zero(1, sizeof *conn);
-  if (!conn) return lode__fail_nomem(err);
+  lode__conn *conn = mem_calloc(1, sizeof *conn);
+  if (!conn) return err_nomem(err);
   conn->db = db;
   conn->generation = lode__vfs_generation();
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
@@ -208,21 +208,21 @@ lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__c
   (void)sqlite3_busy_handler(conn->sql, on_busy, conn);
   lode__conn_harden(conn->sql);
   rc = sqlite3_file_control(conn->sql, "main", LODE__FCNTL_STATE, &vs);
-  if (rc != SQLITE_OK || LODE__RETRY(lode__os->fstat(vs.fd, &sb)) != 0) {
-    st = lode__fail_errno(err, rc == SQLITE_OK ? errno : EIO, path);
+  if (rc != SQLITE_OK || OS_RETRY(os_api->fstat(vs.fd, &sb)) != 0) {
+    st = err_errno(err, rc == SQLITE_OK ? errno : EIO, path);
     goto done;
   }
   conn->dev = sb.st_dev;
   conn->ino = sb.st_ino;
   conn->linked = vs.linked;
-  LODE__GOTO(enter_schema(conn, create, err)); /* before all else, for which SQLite may read it */
+  TRY_GOTO(enter_schema(conn, create, err)); /* before all else, for which SQLite may read it */
   rc = lode__text_register(conn->sql);
   if (rc != SQLITE_OK) {
     st = rc == SQLITE_NOTFOUND ? lode__text_missing(err) : lode__sql_fail(conn, rc, err);
     goto done;
   }
-  LODE__GOTO(lode__feed_register(conn, err));
-  LODE__GOTO(configure(conn, err));
+  TRY_GOTO(lode__feed_register(conn, err));
+  TRY_GOTO(configure(conn, err));
 done:
   if (st == LODE_OK)
     *out = conn;
@@ -239,6 +239,6 @@ void lode__conn_close(lode__conn *conn) {
     for (int i = 0; i < LODE__STMT_COUNT; i++) sqlite3_finalize(conn->stmt[i]);
     (void)sqlite3_close_v2(conn->sql);
   }
-  lode__free(conn->dead);
-  lode__free(conn);
+  mem_free(conn->dead);
+  mem_free(conn);
 }

@@ -242,8 +242,8 @@ struct lode__tx {
   int64_t keys_cid;      /* whose keys are cached; 0: none */
   lode__key *keys;
   size_t n_keys, cap_keys;
-  lode__arena keys_arena;
-  lode__json json;       /* scratch for metadata */
+  mem_arena keys_arena;
+  json_doc json;       /* scratch for metadata */
   int64_t dead_cid;      /* for which the connection's list of the dead is as this transaction sees it; 0: none */
   int64_t segmented_cid; /* of which segmented_last is known; 0: of none */
   int64_t segmented_last; /* the last vector that a segment may hold */
@@ -423,7 +423,7 @@ lode_status lode__key_id(lode__tx *tx, int64_t cid, lode_str name, bool create, 
 /* The same for many records, written in the order of the index. */
 typedef struct lode__term_item {
   int64_t kid, rid;
-  lode__value value;
+  meta_value value;
 } lode__term_item;
 typedef struct lode__term_batch {
   lode__tx *tx;
@@ -431,7 +431,7 @@ typedef struct lode__term_batch {
   bool creates; /* keys that are new */
   lode__term_item *items;
   size_t n, cap;
-  lode__arena arena;
+  mem_arena arena;
 } lode__term_batch;
 lode_status lode__term_batch_add(lode__term_batch *b, lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata,
                                  bool creates, lode_error *err);
@@ -461,7 +461,7 @@ lode_status lode__db_copy(lode__db *db, const char *file, lode_progress progress
 
 /* salvage_find.c: decodes a record's row as read by pages.h, and proves it; its strings lie in the payload */
 struct lode__row;
-bool lode__row_record(const struct lode__row *row, const lode__buf *payload, lode__rec *rec);
+bool lode__row_record(const struct lode__row *row, const strbuf *payload, lode__rec *rec);
 
 /* verify.c: SQLite's own check of its structures; calls line() for each fault and returns SQLite's result */
 typedef void lode__integrity_fn(void *ctx, const char *line);

@@ -151,7 +151,7 @@ lode_status lode__feed_register(lode__conn *conn, lode_error *err) {
 
 lode_status lode__feed_run(lode__tx *tx, int which, int64_t first, lode__feed batch, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, which, &s, err));
+  TRY(lode__stmt(tx, which, &s, err));
   if (sqlite3_bind_parameter_count(s)) sqlite3_bind_int64(s, 1, first);
   tx->conn->batch = batch;
   lode_status st = lode__run(tx, s, err);

@@ -53,7 +53,7 @@ static lode_status write_row(lode__tx *tx, int which, int64_t gid, const int64_t
   unsigned char bytes[LODE__GRAVE_MOST * 6];
   sqlite3_stmt *s;
   lode_str coded = {(const char *)bytes, encode(lode__key_cid(gid), rids, n, bytes)};
-  LODE__TRY(lode__stmt(tx, which, &s, err));
+  TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, gid);
   sqlite3_bind_blob64(s, 2, coded.data, coded.len, SQLITE_STATIC);
   sqlite3_bind_int64(s, 3, vid);
@@ -66,7 +66,7 @@ static lode_status write_row(lode__tx *tx, int which, int64_t gid, const int64_t
 static lode_status dig(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, int64_t vid, lode_error *err) {
   uint64_t seq = 0;
   size_t dead = vid ? 1 : n;
-  for (size_t i = 0; i < dead; i++) LODE__TRY(lode__tx_next(tx, &seq, err));
+  for (size_t i = 0; i < dead; i++) TRY(lode__tx_next(tx, &seq, err));
   coll->tombstones += dead;
   tx->dead_cid = 0;
   return write_row(tx, LODE__STMT_GRAVE_PUT, lode__key_of(coll->cid, seq), rids, n, vid, err);
@@ -79,7 +79,7 @@ lode_status lode__grave_dig_vector(lode__tx *tx, lode__coll *coll, int64_t vid, 
 lode_status lode__grave_dig_records(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, lode_error *err) {
   for (size_t at = 0, some; at < n; at += some) {
     some = n - at < LODE__GRAVE_MOST ? n - at : LODE__GRAVE_MOST;
-    LODE__TRY(dig(tx, coll, rids + at, some, 0, err));
+    TRY(dig(tx, coll, rids + at, some, 0, err));
   }
   return LODE_OK;
 }
@@ -87,7 +87,7 @@ lode_status lode__grave_dig_records(lode__tx *tx, lode__coll *coll, const int64_
 lode_status lode__grave_shorten(lode__tx *tx, const lode__grave *tombstone, size_t first, lode_error *err) {
   if (first < tombstone->n) return write_row(tx, LODE__STMT_GRAVE_SET, tombstone->gid, tombstone->rids + first, tombstone->n - first, 0, err);
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_DELETE, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_GRAVE_DELETE, &s, err));
   sqlite3_bind_int64(s, 1, tombstone->gid);
   return lode__run(tx, s, err);
 }
@@ -99,7 +99,7 @@ lode_status lode__grave_read(lode__tx *tx, sqlite3_stmt *s, lode__grave *tombsto
   lode_str rids = lode__column(s, 1);
   bool proven = (uint32_t)sqlite3_column_int64(s, 3) == lode__crc_grave(gid, rids, vid);
   if (proven && lode__grave_decode(gid, rids, vid, tombstone)) return LODE_OK;
-  return lode__fail(err, LODE_CORRUPT, "the note of a deletion (%lld) in %s fails its checksum; run `lode db verify`, then `lode db "
+  return err_set(err, LODE_CORRUPT, "the note of a deletion (%lld) in %s fails its checksum; run `lode db verify`, then `lode db "
                                        "salvage`", (long long)gid, tx->db->path);
 }
 
@@ -108,7 +108,7 @@ static lode_status each_of(const lode__grave *g, int64_t after_gid, lode__grave_
   if (g->vid) return fn(ctx, g->gid, 0, g->vid, err);
   int64_t first = g->gid - (int64_t)g->n + 1;
   size_t i = after_gid >= first ? (size_t)(after_gid - first) + 1 : 0;
-  for (; i < g->n; i++) LODE__TRY(fn(ctx, first + (int64_t)i, g->rids[i], 0, err));
+  for (; i < g->n; i++) TRY(fn(ctx, first + (int64_t)i, g->rids[i], 0, err));
   return LODE_OK;
 }
 
@@ -117,15 +117,15 @@ lode_status lode__grave_each(lode__tx *tx, int64_t cid, int64_t after_gid, lode_
   bool row;
   lode_status st;
   lode__grave tombstone;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
   int64_t first = lode__key_first(cid);
   sqlite3_bind_int64(s, 1, after_gid > first ? after_gid : first);
   sqlite3_bind_int64(s, 2, lode__key_last(cid));
   for (;;) {
-    LODE__TRY(lode__step(tx, s, &row, err));
+    TRY(lode__step(tx, s, &row, err));
     if (!row) break;
-    LODE__GOTO(lode__grave_read(tx, s, &tombstone, err));
-    LODE__GOTO(each_of(&tombstone, after_gid, fn, ctx, err));
+    TRY_GOTO(lode__grave_read(tx, s, &tombstone, err));
+    TRY_GOTO(each_of(&tombstone, after_gid, fn, ctx, err));
   }
   st = LODE_OK;
 done:
@@ -136,7 +136,7 @@ done:
 lode_status lode__grave_horizon(lode__tx *tx, int64_t cid, int64_t *gid, lode_error *err) {
   lode__coll c;
   *gid = 0;
-  LODE__TRY(lode__coll_load(tx, cid, NULL, &c, err));
+  TRY(lode__coll_load(tx, cid, NULL, &c, err));
   *gid = c.low_water;
   return LODE_OK;
 }

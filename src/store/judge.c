@@ -35,16 +35,16 @@ static bool all_zero(const unsigned char *p, size_t n) {
   return true;
 }
 
-uint64_t lode__commit_id(const unsigned char *page1) { return lode__le64(page1 + COMMIT_OFF); }
-void lode__commit_id_put(unsigned char *page1, uint64_t id) { lode__put_le64(page1 + COMMIT_OFF, id); }
+uint64_t lode__commit_id(const unsigned char *page1) { return sqf_le64(page1 + COMMIT_OFF); }
+void lode__commit_id_put(unsigned char *page1, uint64_t id) { sqf_put_le64(page1 + COMMIT_OFF, id); }
 
-static uint32_t ids_crc(const unsigned char *ids) { return lode__crc32c(ids_seed, ids, 16); }
+static uint32_t ids_crc(const unsigned char *ids) { return crc32c_update(ids_seed, ids, 16); }
 
 void lode__journal_ids_put(unsigned char *head, uint64_t before, uint64_t after) {
   unsigned char *ids = head + LODE__HEADER_IDS_OFF;
-  lode__put_le64(ids, before);
-  lode__put_le64(ids + 8, after);
-  lode__put_le32(ids + 16, ids_crc(ids));
+  sqf_put_le64(ids, before);
+  sqf_put_le64(ids + 8, after);
+  sqf_put_le32(ids + 16, ids_crc(ids));
 }
 
 /* ---- The two files ---- */
@@ -66,18 +66,18 @@ typedef struct judge {
   uint64_t db_bytes;
   uint32_t db_page_bytes;  /* 0: page 1 is not sound */
   uint64_t db_id;          /* as it stands in the first sector, also if page 1 is torn */
-  unsigned char *page, *record; /* scratch, LODE__SQ_PAGE_MAX and some */
+  unsigned char *page, *record; /* scratch, SQF_PAGE_MAX and some */
 } judge;
 
 static lode_status read_at(int fd, void *buf, size_t n, uint64_t off, size_t *got) {
-  lode_status st = lode__os_read_full(fd, buf, n, off, got, NULL);
+  lode_status st = os_read_full(fd, buf, n, off, got, NULL);
   if (st == LODE_OK) memset((char *)buf + *got, 0, n - *got);
   return st;
 }
 
 static lode_status file_bytes(int fd, uint64_t *bytes) {
   struct stat sb;
-  if (LODE__RETRY(lode__os->fstat(fd, &sb)) != 0) return LODE_IO;
+  if (OS_RETRY(os_api->fstat(fd, &sb)) != 0) return LODE_IO;
   *bytes = (uint64_t)sb.st_size;
   return LODE_OK;
 }
@@ -93,43 +93,43 @@ static lode_status damage(judge *g, const char *why, uint64_t at) { return settl
 
 static lode_status look_at_database(judge *g) {
   size_t got;
-  LODE__TRY(file_bytes(g->db_fd, &g->db_bytes));
-  LODE__TRY(read_at(g->db_fd, g->page, LODE__SQ_PAGE_MIN, 0, &got));
+  TRY(file_bytes(g->db_fd, &g->db_bytes));
+  TRY(read_at(g->db_fd, g->page, SQF_PAGE_MIN, 0, &got));
   memcpy(g->db_head, g->page, sizeof g->db_head);
   memcpy(g->j->db_head, g->page, sizeof g->j->db_head);
   g->db_id = lode__commit_id(g->page);
-  uint32_t size = lode__sq_page_size(g->page);
-  if (!lode__sq_has_magic(g->page) || !size) return LODE_OK;
+  uint32_t size = sqf_page_size(g->page);
+  if (!sqf_has_magic(g->page) || !size) return LODE_OK;
   if (g->page[20] != LODE__PAGE_RESERVED) return LODE_OK;
-  LODE__TRY(read_at(g->db_fd, g->page, size, 0, &got));
+  TRY(read_at(g->db_fd, g->page, size, 0, &got));
   if (got == size && lode__page_is_sound(1, g->page, size)) g->db_page_bytes = size;
   return LODE_OK;
 }
 
 bool lode__journal_header_sound(const unsigned char *sector, lode__journal_header *h) {
-  *h = (lode__journal_header){lode__be32(sector + 8), lode__be32(sector + 12), lode__be32(sector + 16), lode__be32(sector + 24)};
+  *h = (lode__journal_header){sqf_be32(sector + 8), sqf_be32(sector + 12), sqf_be32(sector + 16), sqf_be32(sector + 24)};
   return memcmp(sector, lode__journal_magic, sizeof lode__journal_magic) == 0 &&
-         lode__le32(sector + LODE__HEADER_BYTES) == lode__crc32c(0, sector, LODE__HEADER_BYTES) &&
-         lode__be32(sector + 20) == LODE__SECTOR && lode__sq_page_size_valid(h->page_bytes);
+         sqf_le32(sector + LODE__HEADER_BYTES) == crc32c_update(0, sector, LODE__HEADER_BYTES) &&
+         sqf_be32(sector + 20) == LODE__SECTOR && sqf_page_size_valid(h->page_bytes);
 }
 
 /* A count whose checksum is that of the number before was being raised, and the number before holds. */
 static bool count_sound(const unsigned char *sector, uint32_t *count) {
-  uint32_t seed = lode__le32(sector + LODE__HEADER_BYTES), crc = lode__le32(sector + LODE__HEADER_COUNT_OFF + 4);
-  *count = lode__le32(sector + LODE__HEADER_COUNT_OFF);
-  if (*count > 1 && crc == lode__crc32c_u32(seed, *count - 1)) --*count;
-  return *count > 0 && crc == lode__crc32c_u32(seed, *count);
+  uint32_t seed = sqf_le32(sector + LODE__HEADER_BYTES), crc = sqf_le32(sector + LODE__HEADER_COUNT_OFF + 4);
+  *count = sqf_le32(sector + LODE__HEADER_COUNT_OFF);
+  if (*count > 1 && crc == crc32c_update_u32(seed, *count - 1)) --*count;
+  return *count > 0 && crc == crc32c_update_u32(seed, *count);
 }
 
 static lode_status look_at_header(judge *g) {
   unsigned char proper[LODE__SECTOR];
   size_t got;
-  LODE__TRY(read_at(g->fd, g->sector, LODE__SECTOR, 0, &got));
+  TRY(read_at(g->fd, g->sector, LODE__SECTOR, 0, &got));
   const unsigned char *ids = g->sector + LODE__HEADER_IDS_OFF;
   g->ids_absent = got == LODE__SECTOR && all_zero(ids, 20);
-  g->ids_known = !g->ids_absent && lode__le32(ids + 16) == ids_crc(ids);
-  g->before = lode__le64(ids);
-  g->after = lode__le64(ids + 8);
+  g->ids_known = !g->ids_absent && sqf_le32(ids + 16) == ids_crc(ids);
+  g->before = sqf_le64(ids);
+  g->after = sqf_le64(ids + 8);
   memcpy(proper, g->sector, sizeof proper);
   memcpy(proper, lode__journal_magic, sizeof lode__journal_magic);
   g->header_sound = lode__journal_header_sound(proper, &g->header) && count_sound(proper, &g->segments) &&
@@ -150,7 +150,7 @@ static bool never_filled_in(const judge *g) {
   if (!all_zero(s + LODE__HEADER_FULL, LODE__SECTOR - LODE__HEADER_FULL)) return false; /* nobody writes there */
   if (s[0] == lode__journal_magic[0] && g->j->size >= LODE__SECTOR)
     return all_zero(s + 1, 11) && all_zero(s + LODE__HEADER_BYTES, LODE__HEADER_FULL - LODE__HEADER_BYTES);
-  return s[0] == 0 && lode__le32(s + LODE__HEADER_IDS_OFF + 16) == 0 && !(g->header_sound && g->ids_absent && g->db_id == 0);
+  return s[0] == 0 && sqf_le32(s + LODE__HEADER_IDS_OFF + 16) == 0 && !(g->header_sound && g->ids_absent && g->db_id == 0);
 }
 
 /* ---- Records ---- */
@@ -164,7 +164,7 @@ static uint32_t record_sum(uint32_t nonce, const unsigned char *page, uint32_t p
 static lode_status add_image(judge *g, uint32_t number, uint64_t offset) {
   lode__judged *j = g->j;
   if (g->depth != LODE__JUDGE_IMAGES) return LODE_OK;
-  if (!lode__grow(&j->images, &j->cap_images, j->n_images + 1, sizeof *j->images)) return LODE_NOMEM;
+  if (!mem_grow(&j->images, &j->cap_images, j->n_images + 1, sizeof *j->images)) return LODE_NOMEM;
   j->images[j->n_images++] = (lode__page_image){number, offset};
   return LODE_OK;
 }
@@ -173,25 +173,25 @@ static lode_status add_image(judge *g, uint32_t number, uint64_t offset) {
 static lode_status prove_records(judge *g, const lode__journal_header *h, uint64_t *off) {
   uint64_t each = (uint64_t)h->page_bytes + RECORD_EXTRA, room = g->j->size > *off ? (g->j->size - *off) / each : 0;
   uint64_t records = h->records == count_by_size ? room : h->records;
-  uint32_t lock_page = lode__sq_lock_page(h->page_bytes);
+  uint32_t lock_page = sqf_lock_page(h->page_bytes);
   size_t got;
   if (records > room) return damage(g, "records are missing", g->j->size);
   for (uint64_t i = 0; i < records; i++, *off += each) {
-    LODE__TRY(read_at(g->fd, g->record, (size_t)each, *off, &got));
-    uint32_t page = lode__be32(g->record);
+    TRY(read_at(g->fd, g->record, (size_t)each, *off, &got));
+    uint32_t page = sqf_be32(g->record);
     const unsigned char *image = g->record + 4;
     if (got < each) return damage(g, "it is cut short", *off + got);
     if (page == 0 || page == lock_page || page > h->first_pages)
       return damage(g, "a page number is impossible", *off);
     if (!lode__page_is_sound(page, image, h->page_bytes)) return damage(g, "a page image is wrong", *off);
-    if (lode__be32(image + h->page_bytes) != record_sum(h->nonce, image, h->page_bytes))
+    if (sqf_be32(image + h->page_bytes) != record_sum(h->nonce, image, h->page_bytes))
       return damage(g, "a record's sum is wrong", *off);
     if (page == 1 && !g->image_known) {
       g->image_known = true;
       g->image_id = lode__commit_id(image);
       g->image_same = memcmp(image, g->db_head, sizeof g->db_head) == 0;
     }
-    LODE__TRY(add_image(g, page, *off + 4));
+    TRY(add_image(g, page, *off + 4));
   }
   return LODE_OK;
 }
@@ -202,7 +202,7 @@ static lode_status next_segment(judge *g, uint64_t off, bool counted, lode__jour
   unsigned char sector[LODE__SECTOR];
   size_t got;
   *end = true;
-  LODE__TRY(read_at(g->fd, sector, sizeof sector, off, &got));
+  TRY(read_at(g->fd, sector, sizeof sector, off, &got));
   if (got < sizeof sector) return counted ? damage(g, "a segment is missing", off + got) : LODE_OK;
   bool begun = memcmp(sector, lode__journal_magic, sizeof lode__journal_magic) == 0 &&
                !all_zero(sector + LODE__HEADER_BYTES, 4);
@@ -219,10 +219,10 @@ static lode_status prove_segments(judge *g) {
   uint64_t off = LODE__SECTOR;
   bool end = false;
   for (uint32_t seen = 1; g->j->verdict == LODE__JOURNAL_HOT; seen++) {
-    LODE__TRY(prove_records(g, &h, &off));
+    TRY(prove_records(g, &h, &off));
     if (g->j->verdict != LODE__JOURNAL_HOT) break;
     off = (off + LODE__SECTOR - 1) / LODE__SECTOR * LODE__SECTOR;
-    LODE__TRY(next_segment(g, off, seen < g->segments, &h, &end));
+    TRY(next_segment(g, off, seen < g->segments, &h, &end));
     if (end) break;
     off += LODE__SECTOR;
   }
@@ -241,8 +241,8 @@ static uint64_t records_end(const judge *g) {
 /* The record at `off`, by the database's own page size; false: no sound image of one of its pages is there. */
 static lode_status record_at(judge *g, uint64_t off, uint32_t *number, bool *sound) {
   size_t got, each = (size_t)g->db_page_bytes + RECORD_EXTRA;
-  LODE__TRY(read_at(g->fd, g->record, each, off, &got));
-  *number = lode__be32(g->record);
+  TRY(read_at(g->fd, g->record, each, off, &got));
+  *number = sqf_be32(g->record);
   *sound = got == each && *number > 0 && *number <= g->db_bytes / g->db_page_bytes &&
            lode__page_is_sound(*number, g->record + 4, g->db_page_bytes);
   return LODE_OK;
@@ -253,7 +253,7 @@ static lode_status has_image(judge *g, bool *found) {
   uint64_t each = (uint64_t)g->db_page_bytes + RECORD_EXTRA;
   uint32_t number;
   *found = false;
-  for (uint64_t off = LODE__SECTOR; off < records_end(g) && !*found; off += each) LODE__TRY(record_at(g, off, &number, found));
+  for (uint64_t off = LODE__SECTOR; off < records_end(g) && !*found; off += each) TRY(record_at(g, off, &number, found));
   return LODE_OK;
 }
 
@@ -261,18 +261,18 @@ static lode_status has_traces(judge *g, bool *traces) {
   size_t right = 0;
   for (size_t i = 0; i < sizeof lode__journal_magic; i++) right += g->sector[i] == lode__journal_magic[i];
   *traces = right >= MAGIC_TRACE || (g->ids_known && names_database(g)) ||
-            (lode__be32(g->sector + 20) == LODE__SECTOR && lode__sq_page_size_valid(lode__be32(g->sector + 24)));
+            (sqf_be32(g->sector + 20) == LODE__SECTOR && sqf_page_size_valid(sqf_be32(g->sector + 24)));
   return *traces ? LODE_OK : has_image(g, traces);
 }
 
 /* Is the number of records that the header holds this one, or was it this one? */
 static bool counts_records(const judge *g, uint32_t records) {
   unsigned char proper[LODE__HEADER_BYTES];
-  if (lode__be32(g->sector + 8) == records) return true;
+  if (sqf_be32(g->sector + 8) == records) return true;
   memcpy(proper, g->sector, sizeof proper);
   memcpy(proper, lode__journal_magic, sizeof lode__journal_magic);
   for (int i = 0; i < 4; i++) proper[8 + i] = (unsigned char)(records >> (24 - 8 * i));
-  return lode__le32(g->sector + LODE__HEADER_BYTES) == lode__crc32c(0, proper, sizeof proper);
+  return sqf_le32(g->sector + LODE__HEADER_BYTES) == crc32c_update(0, proper, sizeof proper);
 }
 
 /* The database equals each image of a journal that has one segment and ends with its last record. */
@@ -283,12 +283,12 @@ static lode_status equals_images(judge *g, bool *equal) {
   size_t got;
   *equal = false;
   for (; off < records_end(g); off += each, records++) {
-    LODE__TRY(record_at(g, off, &number, &sound));
+    TRY(record_at(g, off, &number, &sound));
     if (!sound) return LODE_OK;
-    LODE__TRY(read_at(g->db_fd, g->page, g->db_page_bytes, (uint64_t)(number - 1) * g->db_page_bytes, &got));
+    TRY(read_at(g->db_fd, g->page, g->db_page_bytes, (uint64_t)(number - 1) * g->db_page_bytes, &got));
     if (memcmp(g->page, g->record + 4, g->db_page_bytes) != 0) return LODE_OK;
     if (number != 1) continue;
-    first = (uint64_t)lode__be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* nor was it made longer */
+    first = (uint64_t)sqf_be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* nor was it made longer */
   }
   *equal = first && off == g->j->size && counts_records(g, records);
   return LODE_OK;
@@ -302,9 +302,9 @@ static lode_status judge_lost_header(judge *g) {
   for (uint64_t off = LODE__SECTOR; off < records_end(g); off += n + RECORD_EXTRA) {
     uint32_t number;
     bool sound;
-    LODE__TRY(record_at(g, off, &number, &sound));
+    TRY(record_at(g, off, &number, &sound));
     if (!sound) continue;
-    LODE__TRY(read_at(g->db_fd, g->page, n, (uint64_t)(number - 1) * n, &got));
+    TRY(read_at(g->db_fd, g->page, n, (uint64_t)(number - 1) * n, &got));
     if (lode__page_is_sound(number, g->page, n) && memcmp(g->page, g->record + 4, n) != 0)
       return damage(g, "its first header is lost", 0);
   }
@@ -318,7 +318,7 @@ static const char another_moment[] = "it belongs to another moment of the store"
 /* No ids, beside a database that has one: a journal of format 1 holds a page 1 of format 1, else its ids were lost. */
 static lode_status judge_without_ids(judge *g) {
   settle(g, LODE__JOURNAL_HOT, "", 0);
-  LODE__TRY(prove_segments(g));
+  TRY(prove_segments(g));
   if (g->image_known && g->image_id == 0) return settle(g, LODE__JOURNAL_STRAY, another_moment, 0);
   return damage(g, "its commit ids are lost", LODE__HEADER_IDS_OFF);
 }
@@ -340,7 +340,7 @@ static lode_status judge_sound(judge *g) {
   memcpy(j->head, lode__journal_magic, sizeof lode__journal_magic);
   j->page_bytes = g->header.page_bytes;
   j->first_pages = g->header.first_pages;
-  if (g->depth != LODE__JUDGE_HEADER || is_of_upgrade(g)) LODE__TRY(prove_segments(g));
+  if (g->depth != LODE__JUDGE_HEADER || is_of_upgrade(g)) TRY(prove_segments(g));
   if (is_of_upgrade(g) && g->image_known && !g->image_same) return settle(g, LODE__JOURNAL_STRAY, another_moment, 0);
   j->n_images = lode__images_sort(j->images, j->n_images);
   return LODE_OK;
@@ -350,16 +350,16 @@ static lode_status judge_unsound(judge *g) {
   bool traces, equal;
   if (!g->db_page_bytes) return damage(g, "its first header is wrong, and so is the database's first page", 0);
   if (g->ids_known && !names_database(g)) return settle(g, LODE__JOURNAL_STRAY, another_moment, 0);
-  LODE__TRY(has_traces(g, &traces));
+  TRY(has_traces(g, &traces));
   if (!traces) return settle(g, LODE__JOURNAL_STRAY, "it is no journal", 0);
-  LODE__TRY(equals_images(g, &equal));
+  TRY(equals_images(g, &equal));
   if (equal) return settle(g, LODE__JOURNAL_STRAY, "it is damaged, and the database is as it was before", 0);
   return damage(g, "the first header is wrong", 0);
 }
 
 static lode_status judge_any(judge *g) {
-  LODE__TRY(look_at_database(g));
-  LODE__TRY(look_at_header(g));
+  TRY(look_at_database(g));
+  TRY(look_at_header(g));
   if (never_filled_in(g)) return all_zero(g->sector, LODE__SECTOR) ? judge_lost_header(g) : LODE_OK;
   return g->header_sound ? judge_sound(g) : judge_unsound(g);
 }
@@ -367,21 +367,21 @@ static lode_status judge_any(judge *g) {
 lode_status lode__journal_judge(int journal_fd, int db_fd, lode__judge_depth depth, lode__judged *j) {
   judge g = {.fd = journal_fd, .db_fd = db_fd, .depth = depth, .j = j};
   *j = (lode__judged){.verdict = LODE__JOURNAL_NONE, .why = ""};
-  LODE__TRY(file_bytes(journal_fd, &j->size));
+  TRY(file_bytes(journal_fd, &j->size));
   if (j->size == 0) return LODE_OK;
-  g.page = lode__alloc(LODE__SQ_PAGE_MAX);
-  g.record = lode__alloc(LODE__SQ_PAGE_MAX + RECORD_EXTRA);
+  g.page = mem_alloc(SQF_PAGE_MAX);
+  g.record = mem_alloc(SQF_PAGE_MAX + RECORD_EXTRA);
   lode_status st = g.page && g.record ? judge_any(&g) : LODE_NOMEM;
   int saved = errno;
-  lode__free(g.page);
-  lode__free(g.record);
+  mem_free(g.page);
+  mem_free(g.record);
   if (st != LODE_OK || j->verdict != LODE__JOURNAL_HOT) lode__judged_release(j);
   errno = saved;
   return st;
 }
 
 void lode__judged_release(lode__judged *j) {
-  lode__free(j->images);
+  mem_free(j->images);
   j->images = NULL;
   j->n_images = j->cap_images = 0;
 }

@@ -24,29 +24,29 @@ static void fill_defaults(lode_open_options *o) {
 }
 
 char *lode__path_join(const char *folder, const char *name) {
-  lode__buf b = {0};
-  lode__buf_adds(&b, folder);
-  lode__buf_addc(&b, '/');
-  lode__buf_adds(&b, name);
-  lode__buf_addc(&b, 0);
-  if (b.failed) lode__buf_release(&b);
+  strbuf b = {0};
+  strbuf_addstr(&b, folder);
+  strbuf_addch(&b, '/');
+  strbuf_addstr(&b, name);
+  strbuf_addch(&b, 0);
+  if (b.failed) strbuf_release(&b);
   return b.failed ? NULL : b.data;
 }
 
 /* One folder, durably; it may exist already. */
 static lode_status make_one(const char *path, unsigned mode, lode_error *err) {
   struct stat sb;
-  if (LODE__RETRY(lode__os->mkdir(path, mode)) == 0) return lode__os_sync_folder_of(path, err);
+  if (OS_RETRY(os_api->mkdir(path, mode)) == 0) return os_sync_parent_dir(path, err);
   int e = errno;
-  if (LODE__RETRY(lode__os->stat(path, &sb)) == 0 && S_ISDIR(sb.st_mode)) return LODE_OK;
-  if (e == EEXIST) return lode__fail(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", path);
-  return lode__fail_errno(err, e, path);
+  if (OS_RETRY(os_api->stat(path, &sb)) == 0 && S_ISDIR(sb.st_mode)) return LODE_OK;
+  if (e == EEXIST) return err_set(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", path);
+  return err_errno(err, e, path);
 }
 
 lode_status lode__make_folder(const char *folder, lode_error *err) {
   size_t size = strlen(folder) + 1;
-  char *path = lode__alloc(size);
-  if (!path) return lode__fail_nomem(err);
+  char *path = mem_alloc(size);
+  if (!path) return err_nomem(err);
   memcpy(path, folder, size);
   lode_status st = LODE_OK;
   for (char *p = path + 1; *p && st == LODE_OK; p++) {
@@ -56,14 +56,14 @@ lode_status lode__make_folder(const char *folder, lode_error *err) {
     *p = '/';
   }
   if (st == LODE_OK) st = make_one(path, 0700, err);
-  lode__free(path);
+  mem_free(path);
   return st;
 }
 
 int lode__db_open_lock_file(lode__db *db) {
   int fd = -1;
-  if (!db->opt.read_only) fd = lode__inside_open(db->folder, LODE__LOCK_FILE, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
-  if (fd < 0) fd = lode__inside_open(db->folder, LODE__LOCK_FILE, O_RDONLY, 0);
+  if (!db->opt.read_only) fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
+  if (fd < 0) fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDONLY, 0);
   return fd;
 }
 
@@ -71,17 +71,17 @@ static bool is_marked(lode__db *db) {
   char mark[sizeof store_mark] = "";
   size_t got = 0;
   return db->lock_fd >= 0 &&
-         lode__os_read_full(db->lock_fd, mark, sizeof store_mark - 1, 0, &got, NULL) == LODE_OK &&
+         os_read_full(db->lock_fd, mark, sizeof store_mark - 1, 0, &got, NULL) == LODE_OK &&
          memcmp(mark, store_mark, sizeof store_mark - 1) == 0;
 }
 
 static lode_status wait_for_create_lock(lode__db *db, lode_error *err) {
-  uint64_t until = lode__os->now_ns() + (uint64_t)db->opt.busy_ms * 1000000u;
-  while (LODE__RETRY(lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_CREATE, 1)) != 0) {
-    if (errno != EAGAIN && errno != EACCES) return lode__fail_errno(err, errno, db->lock_path);
-    if (lode__os->now_ns() >= until)
-      return lode__fail(err, LODE_BUSY, "another process is making the store %s", db->folder);
-    lode__os->sleep_us(500);
+  uint64_t until = os_api->now_ns() + (uint64_t)db->opt.busy_ms * 1000000u;
+  while (OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, LODE__LOCK_CREATE, 1)) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return err_errno(err, errno, db->lock_path);
+    if (os_api->now_ns() >= until)
+      return err_set(err, LODE_BUSY, "another process is making the store %s", db->folder);
+    os_api->sleep_us(500);
   }
   return LODE_OK;
 }
@@ -89,18 +89,18 @@ static lode_status wait_for_create_lock(lode__db *db, lode_error *err) {
 static lode_status create_if_missing(lode__db *db, lode_error *err) {
   struct stat sb;
   lode_status st = LODE_OK;
-  LODE__TRY(wait_for_create_lock(db, err));
-  if (lode__inside_lstat(db->folder, LODE__TRUTH_FILE, &sb) != 0) {
+  TRY(wait_for_create_lock(db, err));
+  if (beneath_lstat(db->folder, STOREFILE_DB, &sb) != 0) {
     if (errno != ENOENT)
-      st = lode__fail_errno(err, errno, db->path);
+      st = err_errno(err, errno, db->path);
     else if (is_marked(db))
-      st = lode__fail(err, LODE_CORRUPT,
+      st = err_set(err, LODE_CORRUPT,
                       "%s is missing, but there was a store here: restore a backup, or remove %s to begin anew", db->path,
                       db->lock_path);
     else
       st = lode__db_create(db, err);
   }
-  (void)LODE__RETRY(lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_CREATE, 1));
+  (void)OS_RETRY(os_api->lock(db->lock_fd, F_UNLCK, LODE__LOCK_CREATE, 1));
   return st;
 }
 
@@ -108,48 +108,48 @@ static lode_status create_if_missing(lode__db *db, lode_error *err) {
 static lode_status prepare_folder(lode__db *db, lode_error *err) {
   struct stat sb;
   char fs[32];
-  if (db->opt.create && !db->opt.read_only) LODE__TRY(lode__make_folder(db->folder, err));
-  if (LODE__RETRY(lode__os->lstat_at(AT_FDCWD, db->folder, &sb)) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR) return lode__fail_errno(err, errno, db->folder);
-    return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
+  if (db->opt.create && !db->opt.read_only) TRY(lode__make_folder(db->folder, err));
+  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, db->folder, &sb)) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return err_errno(err, errno, db->folder);
+    return err_set(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
   }
-  if (S_ISLNK(sb.st_mode)) return lode__fail_errno(err, ELOOP, db->folder);
-  if (!S_ISDIR(sb.st_mode)) return lode__fail(err, LODE_INVALID, "%s is not a folder", db->folder);
+  if (S_ISLNK(sb.st_mode)) return err_errno(err, ELOOP, db->folder);
+  if (!S_ISDIR(sb.st_mode)) return err_set(err, LODE_INVALID, "%s is not a folder", db->folder);
   db->lock_fd = lode__db_open_lock_file(db);
   /* without permission, or on a read-only medium, there may be none; but nobody writes without it because something is in its place */
-  if (db->lock_fd < 0 && lode__inside_lstat(db->folder, LODE__LOCK_FILE, &sb) == 0 && !S_ISREG(sb.st_mode))
-    return lode__fail_errno(err, lode__os_not_regular(&sb), db->lock_path);
+  if (db->lock_fd < 0 && beneath_lstat(db->folder, STOREFILE_LOCK, &sb) == 0 && !S_ISREG(sb.st_mode))
+    return err_errno(err, os_not_regular(&sb), db->lock_path);
   db->lock_generation = lode__vfs_generation();
-  if (lode__os_is_network(db->folder, fs, sizeof fs))
+  if (os_is_network_fs(db->folder, fs, sizeof fs))
     lode__db_log(db, "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
                  db->folder, fs);
-  if (lode__inside_lstat(db->folder, LODE__TRUTH_FILE, &sb) == 0) return LODE_OK;
-  if (errno != ENOENT) return lode__fail_errno(err, errno, db->path);
+  if (beneath_lstat(db->folder, STOREFILE_DB, &sb) == 0) return LODE_OK;
+  if (errno != ENOENT) return err_errno(err, errno, db->path);
   if (db->opt.create && !db->opt.read_only) {
     if (db->lock_fd < 0) {
       db->lock_fd = lode__db_open_lock_file(db);
-      if (db->lock_fd < 0) return lode__fail_errno(err, errno, db->lock_path);
+      if (db->lock_fd < 0) return err_errno(err, errno, db->lock_path);
     }
     return create_if_missing(db, err);
   }
   if (is_marked(db))
-    return lode__fail(err, LODE_CORRUPT, "%s is missing, but there was a store here: restore a backup", db->path);
-  return lode__fail(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
+    return err_set(err, LODE_CORRUPT, "%s is missing, but there was a store here: restore a backup", db->path);
+  return err_set(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
 }
 
 static lode_status init_sync(lode__db *db, lode_error *err) {
   pthread_condattr_t attr;
-  if (pthread_mutex_init(&db->mutex, NULL) != 0) return lode__fail_nomem(err);
+  if (pthread_mutex_init(&db->mutex, NULL) != 0) return err_nomem(err);
   if (pthread_condattr_init(&attr) != 0) {
     pthread_mutex_destroy(&db->mutex);
-    return lode__fail_nomem(err);
+    return err_nomem(err);
   }
   (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   int rc = pthread_cond_init(&db->writer_free, &attr);
   pthread_condattr_destroy(&attr);
   if (rc == 0) return LODE_OK;
   pthread_mutex_destroy(&db->mutex);
-  return lode__fail_nomem(err);
+  return err_nomem(err);
 }
 
 /* Made anew, never destroyed: destroying what a thread of the parent waits for would wait for that thread. */
@@ -158,13 +158,13 @@ void lode__db_after_fork(lode__db *db) { (void)!init_sync(db, NULL); }
 lode_status lode__db_open(const char *folder, const lode_open_options *options, lode__db **out, lode_error *err) {
   lode_status st;
   *out = NULL;
-  if (!folder || !*folder) return lode__fail(err, LODE_INVALID, "the store's folder is empty");
-  LODE__TRY(lode__vfs_register(err));
-  lode__db *db = lode__alloc_zero(1, sizeof *db);
-  if (!db) return lode__fail_nomem(err);
+  if (!folder || !*folder) return err_set(err, LODE_INVALID, "the store's folder is empty");
+  TRY(lode__vfs_register(err));
+  lode__db *db = mem_calloc(1, sizeof *db);
+  if (!db) return err_nomem(err);
   st = init_sync(db, err);
   if (st != LODE_OK) {
-    lode__free(db);
+    mem_free(db);
     return st;
   }
   db->lock_fd = -1;
@@ -172,21 +172,21 @@ lode_status lode__db_open(const char *folder, const lode_open_options *options, 
   fill_defaults(&db->opt);
   uint32_t pb = db->opt.page_bytes;
   if (pb < 512 || pb > 65536 || (pb & (pb - 1)) != 0) {
-    st = lode__fail(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
+    st = err_set(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
     goto done;
   }
   /* The store stays where it was opened, wherever the process goes afterwards, and whatever becomes of a link that led there. */
-  LODE__GOTO(lode__inside_resolve(folder, &db->folder, err));
-  db->path = lode__path_join(db->folder, LODE__TRUTH_FILE);
-  db->lock_path = lode__path_join(db->folder, LODE__LOCK_FILE);
+  TRY_GOTO(beneath_resolve(folder, &db->folder, err));
+  db->path = lode__path_join(db->folder, STOREFILE_DB);
+  db->lock_path = lode__path_join(db->folder, STOREFILE_LOCK);
   if (!db->path || !db->lock_path) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(prepare_folder(db, err));
-  LODE__GOTO(lode__db_upgrade(db, err));
+  TRY_GOTO(prepare_folder(db, err));
+  TRY_GOTO(lode__db_upgrade(db, err));
   if (!db->opt.read_only && !is_marked(db) && db->lock_fd >= 0)
-    (void)lode__os_write_full(db->lock_fd, store_mark, sizeof store_mark - 1, 0, NULL);
+    (void)os_write_full(db->lock_fd, store_mark, sizeof store_mark - 1, 0, NULL);
 done:
   if (st == LODE_OK)
     *out = db;
@@ -200,23 +200,23 @@ static lode_status resolve_folder_of(const char *file, char **folder, char **pat
   char above[4096];
   const char *name;
   char *absolute = NULL;
-  LODE__TRY(lode__inside_resolve(file, &absolute, err));
-  lode_status st = lode__inside_split(absolute, above, sizeof above, &name)
-                       ? lode__inside_resolve(above, folder, err)
-                       : lode__fail(err, LODE_INVALID, "the path of %.100s... is too long", file);
-  if (st == LODE_OK && !(*path = lode__path_join(*folder, name))) st = lode__fail_nomem(err);
-  lode__free(absolute);
+  TRY(beneath_resolve(file, &absolute, err));
+  lode_status st = beneath_split(absolute, above, sizeof above, &name)
+                       ? beneath_resolve(above, folder, err)
+                       : err_set(err, LODE_INVALID, "the path of %.100s... is too long", file);
+  if (st == LODE_OK && !(*path = lode__path_join(*folder, name))) st = err_nomem(err);
+  mem_free(absolute);
   return st;
 }
 
 lode_status lode__db_open_file(const char *file, lode__db **out, lode_error *err) {
   *out = NULL;
-  LODE__TRY(lode__vfs_register(err));
-  lode__db *db = lode__alloc_zero(1, sizeof *db);
-  if (!db) return lode__fail_nomem(err);
+  TRY(lode__vfs_register(err));
+  lode__db *db = mem_calloc(1, sizeof *db);
+  if (!db) return err_nomem(err);
   lode_status st = init_sync(db, err);
   if (st != LODE_OK) {
-    lode__free(db);
+    mem_free(db);
     return st;
   }
   db->lock_fd = -1;
@@ -236,13 +236,13 @@ void lode__db_close(lode__db *db) {
     db->idle = c->next;
     lode__conn_close(c);
   }
-  if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
+  if (db->lock_fd >= 0) (void)os_api->close(db->lock_fd);
   pthread_cond_destroy(&db->writer_free);
   pthread_mutex_destroy(&db->mutex);
-  lode__free(db->folder);
-  lode__free(db->path);
-  lode__free(db->lock_path);
-  lode__free(db);
+  mem_free(db->folder);
+  mem_free(db->path);
+  mem_free(db->lock_path);
+  mem_free(db);
 }
 
 const lode_open_options *lode__db_options(const lode__db *db) { return &db->opt; }

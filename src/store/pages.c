@@ -18,7 +18,7 @@ enum { SAMPLE = 512 };
 /* What the medium does not give back is zeros. */
 static void read_or_zero(int fd, void *buf, size_t n, uint64_t off) {
   size_t got = 0;
-  if (lode__os_read_full(fd, buf, n, off, &got, NULL) != LODE_OK) got = 0;
+  if (os_read_full(fd, buf, n, off, &got, NULL) != LODE_OK) got = 0;
   memset((char *)buf + got, 0, n - got);
 }
 
@@ -45,12 +45,12 @@ bool lode__pages_read(lode__pages *p, uint32_t number, unsigned char *page) {
 }
 
 lode__page_use lode__pages_use(lode__pages *p, uint32_t number) {
-  if (number == lode__sq_lock_page(p->page_bytes)) return LODE__USE_LOCK;
+  if (number == sqf_lock_page(p->page_bytes)) return LODE__USE_LOCK;
   if (number == 1) return LODE__USE_ROOT;
   if (!p->has_map) return LODE__USE_UNKNOWN;
   uint32_t each = p->usable / 5 + 1;
   uint32_t map = (number - 2) / each * each + 2;
-  if (map == lode__sq_lock_page(p->page_bytes)) map++;
+  if (map == sqf_lock_page(p->page_bytes)) map++;
   if (number == map) return LODE__USE_MAP;
   if (number < map) return LODE__USE_UNKNOWN;
   if (p->map_number != map) {
@@ -79,16 +79,16 @@ static uint32_t score_size(int fd, uint64_t file_bytes, uint32_t size, unsigned 
 }
 
 static uint32_t header_size(const unsigned char *page1) {
-  return lode__sq_has_magic(page1) ? lode__sq_page_size(page1) : 0;
+  return sqf_has_magic(page1) ? sqf_page_size(page1) : 0;
 }
 
 static lode_status find_size(lode__pages *p, const char *file, lode_error *err) {
-  unsigned char *page = lode__alloc(LODE__SQ_PAGE_MAX);
-  if (!page) return lode__fail_nomem(err);
-  read_or_zero(p->fd, page, LODE__SQ_PAGE_MIN, 0);
+  unsigned char *page = mem_alloc(SQF_PAGE_MAX);
+  if (!page) return err_nomem(err);
+  read_or_zero(p->fd, page, SQF_PAGE_MIN, 0);
   uint32_t declared = header_size(page), best = 0, best_score = 0;
   if (declared && score_size(p->fd, p->file_bytes, declared, page) > 0) best = declared;
-  for (uint32_t size = LODE__SQ_PAGE_MIN; !best && size <= LODE__SQ_PAGE_MAX; size *= 2) {
+  for (uint32_t size = SQF_PAGE_MIN; !best && size <= SQF_PAGE_MAX; size *= 2) {
     uint32_t score = score_size(p->fd, p->file_bytes, size, page);
     if (score > best_score) {
       best_score = score;
@@ -102,9 +102,9 @@ static lode_status find_size(lode__pages *p, const char *file, lode_error *err) 
     uint64_t pages = (p->file_bytes + p->page_bytes - 1) / p->page_bytes;
     p->count = pages < UINT32_MAX - 1 ? (uint32_t)pages : UINT32_MAX - 2;
   }
-  lode__free(page);
+  mem_free(page);
   return p->page_bytes ? LODE_OK
-                       : lode__fail(err, LODE_CORRUPT, "%s holds no page of a Lode store: it is another file, or nothing is left of it; "
+                       : err_set(err, LODE_CORRUPT, "%s holds no page of a Lode store: it is another file, or nothing is left of it; "
                                     "restore a backup", file);
 }
 
@@ -118,9 +118,9 @@ static void take_images(lode__pages *p, const lode__journal_header *h, uint64_t 
     unsigned char number[4];
     read_or_zero(p->journal_fd, number, 4, *off);
     read_or_zero(p->journal_fd, p->chain, p->page_bytes, *off + 4);
-    uint32_t page = lode__be32(number);
+    uint32_t page = sqf_be32(number);
     if (page == 0 || page > h->first_pages || !lode__page_is_sound(page, p->chain, p->page_bytes)) continue;
-    if (!lode__grow(&p->images, &p->cap_images, p->n_images + 1, sizeof *p->images)) {
+    if (!mem_grow(&p->images, &p->cap_images, p->n_images + 1, sizeof *p->images)) {
       *nomem = true;
       return;
     }
@@ -141,7 +141,7 @@ static lode_status rake_journal(lode__pages *p, uint64_t size, lode_error *err) 
   for (uint64_t off = 0; off + LODE__SECTOR <= size && header_at(p, off, &h);) {
     off += LODE__SECTOR;
     take_images(p, &h, size, &off, &nomem);
-    if (nomem) return lode__fail_nomem(err);
+    if (nomem) return err_nomem(err);
     off = (off + LODE__SECTOR - 1) / LODE__SECTOR * LODE__SECTOR;
   }
   p->n_images = lode__images_sort(p->images, p->n_images);
@@ -151,7 +151,7 @@ static lode_status rake_journal(lode__pages *p, uint64_t size, lode_error *err) 
 static lode_status read_journal(lode__pages *p, lode_error *err) {
   lode__judged j;
   lode_status st = lode__journal_judge(p->journal_fd, p->fd, LODE__JUDGE_IMAGES, &j);
-  if (st == LODE_NOMEM) return lode__fail_nomem(err);
+  if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) return LODE_OK; /* the medium does not give it back */
   if (j.verdict == LODE__JOURNAL_DAMAGED) return rake_journal(p, j.size, err);
   if (j.verdict != LODE__JOURNAL_HOT || j.page_bytes != p->page_bytes) {
@@ -169,12 +169,12 @@ static lode_status read_journal(lode__pages *p, lode_error *err) {
 /* ---- Opening ---- */
 
 static lode_status open_journal(lode__pages *p, const char *folder, const char *name, lode_error *err) {
-  lode__buf journal = {0};
-  lode__buf_addf(&journal, "%s-journal", name);
-  lode__buf_addc(&journal, 0);
-  if (journal.failed) return lode__fail_nomem(err);
-  p->journal_fd = lode__inside_open(folder, journal.data, O_RDONLY, 0);
-  lode__buf_release(&journal);
+  strbuf journal = {0};
+  strbuf_addf(&journal, "%s-journal", name);
+  strbuf_addch(&journal, 0);
+  if (journal.failed) return err_nomem(err);
+  p->journal_fd = beneath_open(folder, journal.data, O_RDONLY, 0);
+  strbuf_release(&journal);
   return p->journal_fd >= 0 ? read_journal(p, err) : LODE_OK;
 }
 
@@ -184,26 +184,26 @@ lode_status lode__pages_open(const char *file, lode__pages *p, lode_error *err) 
   char folder[4096];
   const char *name;
   *p = (lode__pages){.fd = -1, .journal_fd = -1, .has_map = true};
-  if (!lode__inside_split(file, folder, sizeof folder, &name)) return lode__fail_errno(err, errno, file);
-  p->fd = lode__inside_open(folder, name, O_RDONLY, 0);
-  if (p->fd < 0 || LODE__RETRY(lode__os->fstat(p->fd, &sb)) != 0) {
-    st = errno == ENOENT || errno == ENOTDIR ? lode__fail(err, LODE_NOT_FOUND, "there is no file %s", file)
-                                             : lode__fail_errno(err, errno, file);
+  if (!beneath_split(file, folder, sizeof folder, &name)) return err_errno(err, errno, file);
+  p->fd = beneath_open(folder, name, O_RDONLY, 0);
+  if (p->fd < 0 || OS_RETRY(os_api->fstat(p->fd, &sb)) != 0) {
+    st = errno == ENOENT || errno == ENOTDIR ? err_set(err, LODE_NOT_FOUND, "there is no file %s", file)
+                                             : err_errno(err, errno, file);
     goto done;
   }
   p->file_bytes = (uint64_t)sb.st_size;
-  LODE__GOTO(find_size(p, file, err));
-  p->map = lode__alloc(p->page_bytes);
-  p->chain = lode__alloc(p->page_bytes);
+  TRY_GOTO(find_size(p, file, err));
+  p->map = mem_alloc(p->page_bytes);
+  p->chain = mem_alloc(p->page_bytes);
   if (!p->map || !p->chain) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(open_journal(p, folder, name, err));
+  TRY_GOTO(open_journal(p, folder, name, err));
   if (lode__pages_read(p, 1, p->map)) {
-    p->has_map = lode__be32(p->map + 52) != 0;
-    p->declared = lode__be32(p->map + 28);
-    p->format = lode__be32(p->map + 60);
+    p->has_map = sqf_be32(p->map + 52) != 0;
+    p->declared = sqf_be32(p->map + 28);
+    p->format = sqf_be32(p->map + 60);
   }
 done:
   if (st != LODE_OK) lode__pages_close(p);
@@ -211,11 +211,11 @@ done:
 }
 
 void lode__pages_close(lode__pages *p) {
-  if (p->fd >= 0) (void)lode__os->close(p->fd);
-  if (p->journal_fd >= 0) (void)lode__os->close(p->journal_fd);
-  lode__free(p->images);
-  lode__free(p->map);
-  lode__free(p->chain);
+  if (p->fd >= 0) (void)os_api->close(p->fd);
+  if (p->journal_fd >= 0) (void)os_api->close(p->journal_fd);
+  mem_free(p->images);
+  mem_free(p->map);
+  mem_free(p->chain);
   *p = (lode__pages){.fd = -1, .journal_fd = -1};
 }
 
@@ -229,8 +229,8 @@ bool lode__page_look(const lode__pages *p, uint32_t number, const unsigned char 
   v->table = type == 0x0d;
   v->child = type == 0x02 ? 4 : 0;
   v->pointers = header + (type == 0x02 ? 12 : 8);
-  v->cells = lode__be16(page + header + 3);
-  v->content = lode__be16(page + header + 5);
+  v->cells = sqf_be16(page + header + 3);
+  v->content = sqf_be16(page + header + 5);
   return v->cells <= (p->usable - v->pointers) / 2;
 }
 
@@ -241,7 +241,7 @@ void lode__page_assume_leaf(uint32_t number, const unsigned char *page, lode__pa
 size_t lode__page_cell(const lode__pages *p, const lode__page_view *v, uint32_t i) {
   size_t at = v->pointers + 2 * (size_t)i;
   if (at + 2 > p->usable) return 0;
-  size_t offset = lode__be16(v->page + at);
+  size_t offset = sqf_be16(v->page + at);
   return offset >= v->pointers && offset + 4 <= p->usable ? offset : 0;
 }
 
@@ -262,7 +262,7 @@ static bool parse_column(uint64_t serial, size_t *at, lode__col *c) {
   else if (serial == 7) *c = (lode__col){LODE__COL_REAL, 0, *at, 8};
   else if (serial < 7) *c = (lode__col){LODE__COL_INT, 0, *at, int_bytes[serial]};
   else *c = (lode__col){serial % 2 ? LODE__COL_TEXT : LODE__COL_BLOB, 0, *at, (size_t)((serial - 12) / 2)};
-  return !lode__add_over(*at, c->len, at);
+  return !mem_add_overflow(*at, c->len, at);
 }
 
 bool lode__row_at(const lode__pages *p, const lode__page_view *v, size_t offset, lode__row *row) {
@@ -272,10 +272,10 @@ bool lode__row_at(const lode__pages *p, const lode__page_view *v, size_t offset,
   *row = (lode__row){0};
   if (offset + v->child + 4 > p->usable) return false;
   at += v->child;
-  if (!(n = lode__sq_varint(at, end, &row->bytes))) return false;
+  if (!(n = sqf_get_varint(at, end, &row->bytes))) return false;
   at += n;
   if (v->table) {
-    if (!(n = lode__sq_varint(at, end, &key))) return false;
+    if (!(n = sqf_get_varint(at, end, &key))) return false;
     at += n;
   }
   if (row->bytes < 2 || row->bytes > p->file_bytes) return false;
@@ -284,32 +284,32 @@ bool lode__row_at(const lode__pages *p, const lode__page_view *v, size_t offset,
   row->local_bytes = local_part(p, v->table, row->bytes);
   size_t left = (size_t)(end - at), need = row->local_bytes + (row->local_bytes < row->bytes ? 4 : 0);
   if (need > left) return false;
-  if (row->local_bytes < row->bytes) row->overflow = lode__be32(at + row->local_bytes);
-  if (!(n = lode__sq_varint(at, at + row->local_bytes, &header)) || header < n || header > row->local_bytes) return false;
+  if (row->local_bytes < row->bytes) row->overflow = sqf_be32(at + row->local_bytes);
+  if (!(n = sqf_get_varint(at, at + row->local_bytes, &header)) || header < n || header > row->local_bytes) return false;
   size_t body = (size_t)header;
   for (const unsigned char *h = at + n, *h_end = at + header; h < h_end; h += n) {
-    if (row->n == LODE__ROW_COLUMNS || !(n = lode__sq_varint(h, h_end, &serial))) return false;
+    if (row->n == LODE__ROW_COLUMNS || !(n = sqf_get_varint(h, h_end, &serial))) return false;
     if (!parse_column(serial, &body, &row->cols[row->n++])) return false;
   }
   return body == row->bytes;
 }
 
-lode_status lode__row_load(lode__pages *p, const lode__row *row, lode__buf *payload, lode_error *err) {
+lode_status lode__row_load(lode__pages *p, const lode__row *row, strbuf *payload, lode_error *err) {
   payload->len = 0;
   uint64_t left = row->bytes - row->local_bytes;
-  if (!lode__buf_room(payload, (size_t)row->bytes)) {
-    lode__buf_release(payload);
-    return lode__fail_nomem(err);
+  if (!strbuf_reserve(payload, (size_t)row->bytes)) {
+    strbuf_release(payload);
+    return err_nomem(err);
   }
-  lode__buf_add(payload, row->local, row->local_bytes);
+  strbuf_add(payload, row->local, row->local_bytes);
   /* Each page brings usable - 4 bytes, so the length bounds the chain, should it be a ring. Its pages are followed even when
    * their own checksums fail: the row's is the judge. */
   for (uint32_t next = row->overflow; left > 0;) {
     size_t take = left < p->usable - 4 ? (size_t)left : p->usable - 4;
-    if (next < 2 || next > p->count) return lode__fail(err, LODE_CORRUPT, "a chain of overflow pages breaks off");
+    if (next < 2 || next > p->count) return err_set(err, LODE_CORRUPT, "a chain of overflow pages breaks off");
     (void)lode__pages_read(p, next, p->chain);
-    lode__buf_add(payload, p->chain + 4, take);
-    next = lode__be32(p->chain);
+    strbuf_add(payload, p->chain + 4, take);
+    next = sqf_be32(p->chain);
     left -= take;
   }
   return LODE_OK;
@@ -323,12 +323,12 @@ static int64_t read_int(const lode__col *c, const unsigned char *bytes) {
   return (int64_t)v;
 }
 
-int64_t lode__row_int(const lode__row *row, size_t column, const lode__buf *payload) {
+int64_t lode__row_int(const lode__row *row, size_t column, const strbuf *payload) {
   const lode__col *c = &row->cols[column];
   return c->at + c->len <= payload->len ? read_int(c, (const unsigned char *)payload->data + c->at) : 0;
 }
 
-lode_str lode__row_str(const lode__row *row, size_t column, const lode__buf *payload) {
+lode_str lode__row_str(const lode__row *row, size_t column, const strbuf *payload) {
   const lode__col *c = &row->cols[column];
   if ((c->type != LODE__COL_TEXT && c->type != LODE__COL_BLOB) || c->at + c->len > payload->len) return (lode_str){NULL, 0};
   return (lode_str){payload->data + c->at, c->len};

@@ -88,10 +88,10 @@ struct lode__row {
 /* Parses the cell at `offset`: key, and the columns' types and places. False: no row of ours begins there. */
 bool lode__row_at(const lode__pages *pages, const lode__page_view *view, size_t offset, lode__row *row);
 /* The whole payload, overflow included. LODE_CORRUPT when the chain breaks. */
-lode_status lode__row_load(lode__pages *pages, const lode__row *row, lode__buf *payload, lode_error *err);
+lode_status lode__row_load(lode__pages *pages, const lode__row *row, strbuf *payload, lode_error *err);
 /* Columns of a loaded row. */
-int64_t lode__row_int(const lode__row *row, size_t column, const lode__buf *payload);
-lode_str lode__row_str(const lode__row *row, size_t column, const lode__buf *payload);
+int64_t lode__row_int(const lode__row *row, size_t column, const strbuf *payload);
+lode_str lode__row_str(const lode__row *row, size_t column, const strbuf *payload);
 /* An integer column that lies on the page itself; false when it does not. */
 bool lode__row_local_int(const lode__row *row, size_t column, int64_t *value);
 
@@ -107,7 +107,7 @@ lode__row_kind lode__row_shape(const lode__row *row, bool table);
 
 static inline lode_status lode__progress(lode_progress p, const char *phase, uint64_t done, uint64_t total, lode_error *err) {
   if (!p.step || p.step(p.ctx, phase, done, total)) return LODE_OK;
-  return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+  return err_set(err, LODE_CANCELLED, "cancelled by the caller");
 }
 
 #endif

@@ -13,7 +13,7 @@
 
 #define PREFIX "lode-private-"
 #define HOUR_MS UINT64_C(3600000)
-static const char mark[] = LODE__IN_USE_FILE;
+static const char mark[] = STOREFILE_IN_USE;
 
 static const char *temporary(void) {
   const char *tmp = getenv("TMPDIR");
@@ -21,45 +21,45 @@ static const char *temporary(void) {
 }
 
 static void remove_folder(const char *folder) {
-  (void)!lode__store_files_clear(folder, LODE__FILES_DATA | LODE__FILES_PRIVATE, NULL, NULL, NULL);
-  (void)LODE__RETRY(lode__os->rmdir(folder));
+  (void)!storefile_clear(folder, STOREFILE_DATA | STOREFILE_PRIVATE, NULL, NULL, NULL);
+  (void)OS_RETRY(os_api->rmdir(folder));
 }
 
 /* ---- Sweeping ---- */
 
 /* Is it a folder of ours, no link to one? */
 static bool is_own_folder(const char *path, struct stat *sb) {
-  int fd = LODE__RETRY(lode__os->open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, 0));
+  int fd = OS_RETRY(os_api->open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, 0));
   if (fd < 0) return false;
-  bool own = LODE__RETRY(lode__os->fstat(fd, sb)) == 0 && sb->st_uid == geteuid();
-  (void)lode__os->close(fd);
+  bool own = OS_RETRY(os_api->fstat(fd, sb)) == 0 && sb->st_uid == geteuid();
+  (void)os_api->close(fd);
   return own;
 }
 
 static void sweep_one(const char *folder) {
   struct stat sb;
   if (!is_own_folder(folder, &sb)) return;
-  int fd = lode__inside_open(folder, mark, O_RDWR, 0);
+  int fd = beneath_open(folder, mark, O_RDWR, 0);
   bool missing = fd < 0 && errno == ENOENT;
   uint64_t made_ms = (uint64_t)sb.st_mtim.tv_sec * 1000;
-  if (fd >= 0 && LODE__RETRY(lode__os->lock(fd, F_WRLCK, 0, 1)) == 0)
+  if (fd >= 0 && OS_RETRY(os_api->lock(fd, F_WRLCK, 0, 1)) == 0)
     remove_folder(folder);
-  else if (missing && made_ms + HOUR_MS < lode__os_wall_ms())
-    (void)LODE__RETRY(lode__os->rmdir(folder));
-  if (fd >= 0) (void)lode__os->close(fd);
+  else if (missing && made_ms + HOUR_MS < os_wall_ms())
+    (void)OS_RETRY(os_api->rmdir(folder));
+  if (fd >= 0) (void)os_api->close(fd);
 }
 
 static void sweep(void) {
-  lode__os_folder *all = lode__os_folder_open(temporary());
+  os_dir *all = os_dir_open(temporary());
   const char *name;
   if (!all) return;
-  while ((name = lode__os_folder_next(all)) != NULL) {
+  while ((name = os_dir_next(all)) != NULL) {
     if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0) continue;
     char *path = lode__path_join(temporary(), name);
     if (path) sweep_one(path);
-    lode__free(path);
+    mem_free(path);
   }
-  lode__os_folder_close(all);
+  os_dir_close(all);
 }
 
 /* ---- Making ---- */
@@ -68,17 +68,17 @@ static void sweep(void) {
 static lode_status claim(lode__private *p, bool *swept, lode_error *err) {
   struct stat by_path, by_fd;
   char *path = lode__path_join(p->folder, mark);
-  if (!path) return lode__fail_nomem(err);
-  p->fd = lode__inside_open(p->folder, mark, O_RDWR | O_CREAT | O_EXCL, 0600);
-  lode_status st = p->fd < 0 ? lode__fail_errno(err, errno, path) : LODE_OK;
-  if (st == LODE_OK && LODE__RETRY(lode__os->lock(p->fd, F_WRLCK, 0, 1)) != 0) {
+  if (!path) return err_nomem(err);
+  p->fd = beneath_open(p->folder, mark, O_RDWR | O_CREAT | O_EXCL, 0600);
+  lode_status st = p->fd < 0 ? err_errno(err, errno, path) : LODE_OK;
+  if (st == LODE_OK && OS_RETRY(os_api->lock(p->fd, F_WRLCK, 0, 1)) != 0) {
     *swept = errno == EAGAIN || errno == EACCES;
-    if (!*swept) st = lode__fail_errno(err, errno, path);
+    if (!*swept) st = err_errno(err, errno, path);
   } else if (st == LODE_OK) {
-    *swept = lode__inside_lstat(p->folder, mark, &by_path) != 0 || LODE__RETRY(lode__os->fstat(p->fd, &by_fd)) != 0 ||
+    *swept = beneath_lstat(p->folder, mark, &by_path) != 0 || OS_RETRY(os_api->fstat(p->fd, &by_fd)) != 0 ||
              by_path.st_ino != by_fd.st_ino;
   }
-  lode__free(path);
+  mem_free(path);
   return st;
 }
 
@@ -90,31 +90,31 @@ lode_status lode__private_make(lode__private *p, lode_error *err) {
   for (int tries = 0; tries < 3 && swept && st == LODE_OK; tries++) {
     swept = false;
     p->folder = lode__path_join(temporary(), PREFIX "XXXXXX");
-    if (!p->folder) return lode__fail_nomem(err);
+    if (!p->folder) return err_nomem(err);
     p->generation = lode__vfs_generation();
     if (!mkdtemp(p->folder)) {
-      st = lode__fail_errno(err, errno, temporary());
-      lode__free(p->folder);
+      st = err_errno(err, errno, temporary());
+      mem_free(p->folder);
       *p = (lode__private){.fd = -1};
       return lode__private_failed(st, err);
     }
     st = claim(p, &swept, err);
     if (st != LODE_OK || swept) lode__private_drop(p);
   }
-  if (st == LODE_OK && swept) st = lode__fail(err, LODE_BUSY, "temporary folders in %s are removed as soon as they are made", temporary());
+  if (st == LODE_OK && swept) st = err_set(err, LODE_BUSY, "temporary folders in %s are removed as soon as they are made", temporary());
   return lode__private_failed(st, err);
 }
 
 void lode__private_drop(lode__private *p) {
   if (!p->folder) return;
   if (p->generation == lode__vfs_generation()) remove_folder(p->folder); /* a forked child leaves its parent's alone */
-  if (p->fd >= 0) (void)lode__os->close(p->fd);
-  lode__free(p->folder);
+  if (p->fd >= 0) (void)os_api->close(p->fd);
+  mem_free(p->folder);
   *p = (lode__private){.fd = -1};
 }
 
 lode_status lode__private_failed(lode_status st, lode_error *err) {
   if (st != LODE_FULL) return st;
-  return lode__fail(err, LODE_FULL, "there is no room in %s for a private copy of the store: free some, or let TMPDIR name a folder "
+  return err_set(err, LODE_FULL, "there is no room in %s for a private copy of the store: free some, or let TMPDIR name a folder "
                                     "on a larger disk", temporary());
 }

@@ -5,7 +5,7 @@
 enum { R_RID, R_ID, R_SEQ, R_VID, R_DOC, R_META, R_CRC };
 
 static lode_status damaged(lode__tx *tx, const char *what, int64_t key, lode_error *err) {
-  return lode__fail(err, LODE_CORRUPT, "%s %lld in %s fails its checksum; run `lode db verify`, then `lode db salvage`", what,
+  return err_set(err, LODE_CORRUPT, "%s %lld in %s fails its checksum; run `lode db verify`, then `lode db salvage`", what,
                     (long long)key, tx->db->path);
 }
 
@@ -34,7 +34,7 @@ typedef struct new_dead {
 
 static lode_status remember_dead(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
   new_dead *d = ctx;
-  if (!lode__grow(&d->keys, &d->cap, d->n + 1, sizeof *d->keys)) return lode__fail_nomem(err);
+  if (!mem_grow(&d->keys, &d->cap, d->n + 1, sizeof *d->keys)) return err_nomem(err);
   d->keys[d->n++] = rid ? rid : vid;
   d->gid = gid;
   return LODE_OK;
@@ -42,7 +42,7 @@ static lode_status remember_dead(void *ctx, int64_t gid, int64_t rid, int64_t vi
 
 /* Merges the sorted new ones into the connection's list, from the back. */
 static lode_status merge_dead(lode__conn *c, const new_dead *d, lode_error *err) {
-  if (!lode__grow(&c->dead, &c->cap_dead, c->n_dead + d->n, sizeof *c->dead)) return lode__fail_nomem(err);
+  if (!mem_grow(&c->dead, &c->cap_dead, c->n_dead + d->n, sizeof *c->dead)) return err_nomem(err);
   size_t old = c->n_dead, new = d->n;
   while (new) {
     bool take_old = old && c->dead[old - 1] > d->keys[new - 1];
@@ -63,7 +63,7 @@ static lode_status load_dead(lode__tx *tx, int64_t cid, lode_error *err) {
   tx->dead_cid = 0;
   if (c->dead_cid == cid && c->n_dead && tx->cursor >= c->dead_cursor) {
     int64_t horizon;
-    LODE__TRY(lode__grave_horizon(tx, cid, &horizon, err));
+    TRY(lode__grave_horizon(tx, cid, &horizon, err));
     if (horizon >= c->dead_gid) c->dead_cid = 0; /* all of them were erased */
   }
   if (c->dead_cid != cid || tx->cursor < c->dead_cursor) {
@@ -74,27 +74,27 @@ static lode_status load_dead(lode__tx *tx, int64_t cid, lode_error *err) {
   if (c->dead_cid != cid || tx->cursor != c->dead_cursor) {
     c->dead_cid = 0; /* until all is well */
     d.gid = c->dead_gid;
-    LODE__GOTO(lode__grave_each(tx, cid, c->dead_gid, remember_dead, &d, err));
-    if (d.n) qsort(d.keys, d.n, sizeof *d.keys, lode__compare_i64);
-    if (d.n) LODE__GOTO(merge_dead(c, &d, err));
+    TRY_GOTO(lode__grave_each(tx, cid, c->dead_gid, remember_dead, &d, err));
+    if (d.n) qsort(d.keys, d.n, sizeof *d.keys, sort_cmp_i64);
+    if (d.n) TRY_GOTO(merge_dead(c, &d, err));
   }
   c->dead_cid = tx->dead_cid = cid;
   c->dead_gid = d.gid ? d.gid : c->dead_gid;
   c->dead_cursor = tx->cursor;
 done:
-  lode__free(d.keys);
+  mem_free(d.keys);
   return st;
 }
 
 /* Of a record or of a vector: their keys come from one counter and never meet. */
 static bool is_dead(const lode__tx *tx, int64_t key) {
   const lode__conn *c = tx->conn;
-  return c->n_dead && bsearch(&key, c->dead, c->n_dead, sizeof key, lode__compare_i64);
+  return c->n_dead && bsearch(&key, c->dead, c->n_dead, sizeof key, sort_cmp_i64);
 }
 
 lode_status lode__rec_alive(lode__tx *tx, int64_t rid, bool *alive, lode_error *err) {
   *alive = false;
-  LODE__TRY(load_dead(tx, lode__key_cid(rid), err));
+  TRY(load_dead(tx, lode__key_cid(rid), err));
   *alive = !is_dead(tx, rid);
   return LODE_OK;
 }
@@ -104,7 +104,7 @@ lode_status lode__rec_alive(lode__tx *tx, int64_t rid, bool *alive, lode_error *
 lode_status lode__rec_read(lode__tx *tx, int64_t rid, lode__rec *rec, bool *found, lode_error *err) {
   *rec = (lode__rec){0};
   *found = false;
-  LODE__TRY(load_dead(tx, lode__key_cid(rid), err));
+  TRY(load_dead(tx, lode__key_cid(rid), err));
   return is_dead(tx, rid) ? LODE_OK : lode__rec_read_named(tx, rid, rec, found, err);
 }
 
@@ -112,9 +112,9 @@ lode_status lode__rec_read_named(lode__tx *tx, int64_t rid, lode__rec *rec, bool
   sqlite3_stmt *s;
   *rec = (lode__rec){0};
   *found = false;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_GET, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_RECORD_GET, &s, err));
   sqlite3_bind_int64(s, 1, rid);
-  LODE__TRY(lode__step(tx, s, found, err));
+  TRY(lode__step(tx, s, found, err));
   if (!*found) {
     sqlite3_reset(s);
     return LODE_OK;
@@ -128,9 +128,9 @@ lode_status lode__rec_document(lode__tx *tx, int64_t rid, lode_str *document, lo
   sqlite3_stmt *s;
   bool row;
   *document = (lode_str){NULL, 0};
-  LODE__TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_GET, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_GET, &s, err));
   sqlite3_bind_int64(s, 1, rid);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   if (!row) return damaged(tx, "the document of record", rid, err);
   *document = lode__column(s, 0);
   if ((uint32_t)sqlite3_column_int64(s, 1) == lode__crc_document(rid, *document)) return LODE_OK;
@@ -142,9 +142,9 @@ lode_status lode__rec_document_bytes(lode__tx *tx, int64_t rid, uint64_t *bytes,
   sqlite3_stmt *s;
   bool row;
   *bytes = 0;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_GET, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_GET, &s, err));
   sqlite3_bind_int64(s, 1, rid);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   if (row) *bytes = lode__column(s, 0).len;
   sqlite3_reset(s);
   return row ? LODE_OK : damaged(tx, "the document of record", rid, err);
@@ -153,9 +153,9 @@ lode_status lode__rec_document_bytes(lode__tx *tx, int64_t rid, uint64_t *bytes,
 lode_status lode__rec_vector(lode__tx *tx, int64_t vid, float *out, uint32_t dim, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_VECTOR_GET, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_VECTOR_GET, &s, err));
   sqlite3_bind_int64(s, 1, vid);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   if (!row) return damaged(tx, "vector", vid, err);
   lode_str data = lode__column(s, 2);
   int64_t rid = sqlite3_column_int64(s, 1);
@@ -173,8 +173,8 @@ lode_status lode__rec_vector(lode__tx *tx, int64_t vid, float *out, uint32_t dim
 
 static lode_status begin_scan(lode__tx *tx, int which, int64_t cid, int64_t after, sqlite3_stmt **scan, lode_error *err) {
   *scan = NULL;
-  LODE__TRY(load_dead(tx, cid, err));
-  LODE__TRY(lode__stmt(tx, which, scan, err));
+  TRY(load_dead(tx, cid, err));
+  TRY(lode__stmt(tx, which, scan, err));
   int64_t first = lode__key_first(cid);
   sqlite3_bind_int64(*scan, 1, after > first ? after : first);
   sqlite3_bind_int64(*scan, 2, lode__key_last(cid));
@@ -192,7 +192,7 @@ lode_status lode__rec_scan_pending(lode__tx *tx, int64_t cid, int64_t after_rid,
 lode_status lode__rec_next(lode__tx *tx, lode__rec *rec, bool *more, lode_error *err) {
   *rec = (lode__rec){0};
   do {
-    LODE__TRY(lode__step(tx, tx->rec_scan, more, err));
+    TRY(lode__step(tx, tx->rec_scan, more, err));
     if (!*more) {
       sqlite3_reset(tx->rec_scan);
       return LODE_OK;
@@ -208,9 +208,9 @@ lode_status lode__rec_count(lode__tx *tx, int64_t cid, uint64_t *n, lode_error *
   sqlite3_stmt *s;
   bool more = true;
   *n = 0;
-  LODE__TRY(begin_scan(tx, LODE__STMT_RECORD_KEYS, cid, 0, &s, err));
+  TRY(begin_scan(tx, LODE__STMT_RECORD_KEYS, cid, 0, &s, err));
   for (;;) {
-    LODE__TRY(lode__step(tx, s, &more, err));
+    TRY(lode__step(tx, s, &more, err));
     if (!more) break;
     *n += !is_dead(tx, sqlite3_column_int64(s, 0));
   }
@@ -225,7 +225,7 @@ lode_status lode__vec_scan(lode__tx *tx, int64_t cid, int64_t after_vid, lode_er
 lode_status lode__vec_next(lode__tx *tx, int64_t *vid, int64_t *rid, const void **data, uint32_t *dim, bool *more,
                            lode_error *err) {
   do {
-    LODE__TRY(lode__step(tx, tx->vec_scan, more, err));
+    TRY(lode__step(tx, tx->vec_scan, more, err));
     if (!*more) {
       sqlite3_reset(tx->vec_scan);
       return LODE_OK;
@@ -250,7 +250,7 @@ lode_status lode__vec_scan_keys(lode__tx *tx, int64_t cid, int64_t after_vid, lo
 
 lode_status lode__vec_next_key(lode__tx *tx, int64_t *vid, int64_t *rid, bool *more, lode_error *err) {
   do {
-    LODE__TRY(lode__step(tx, tx->vec_scan, more, err));
+    TRY(lode__step(tx, tx->vec_scan, more, err));
     if (!*more) {
       sqlite3_reset(tx->vec_scan);
       return LODE_OK;

@@ -24,9 +24,9 @@ typedef struct output {
   lode__tx *tx;
   int64_t cid;         /* of the damaged store; 0: none open */
   lode__coll coll;     /* of the new one */
-  lode__arena arena;   /* its strings */
+  mem_arena arena;   /* its strings */
   size_t batch, batch_bytes;
-  lode__buf document, vector;
+  strbuf document, vector;
   float *floats;
   size_t cap_floats;
 } output;
@@ -40,8 +40,8 @@ static lode_status write_collection(output *o, int64_t cid, const lode__coll *wa
   lode_status st = LODE_OK;
   for (size_t i = 0; i < s->n_keys; i++) {
     if (s->keys[i].cid != cid) continue;
-    if (!lode__grow(&names, &cap, n + 1, sizeof *names)) {
-      st = lode__fail_nomem(err);
+    if (!mem_grow(&names, &cap, n + 1, sizeof *names)) {
+      st = err_nomem(err);
       goto done;
     }
     names[n++] = s->keys[i].name;
@@ -51,7 +51,7 @@ static lode_status write_collection(output *o, int64_t cid, const lode__coll *wa
                        wanted->counted - (uint32_t)n, wanted->counted);
   st = lode__coll_create(o->tx, wanted, names, n, &o->arena, &o->coll, err);
 done:
-  lode__free(names);
+  mem_free(names);
   return st;
 }
 
@@ -61,7 +61,7 @@ static lode_status name_is_free(output *o, lode_str name, bool *is_free, lode_er
   lode_status st = lode__coll_find(o->tx, name, NULL, &other, &ignored);
   *is_free = st == LODE_NOT_FOUND;
   if (st == LODE_OK || st == LODE_NOT_FOUND) return LODE_OK;
-  return lode__fail(err, st, "%s", ignored.text);
+  return err_set(err, st, "%s", ignored.text);
 }
 
 /* A name that no other collection has or will want. */
@@ -71,21 +71,21 @@ static lode_status recovered_name(output *o, int64_t cid, lode_str *name, lode_e
     bool taken = false, is_free;
     if (i == 1) snprintf(text, sizeof text, "recovered-%lld", (long long)cid);
     else snprintf(text, sizeof text, "recovered-%lld-%u", (long long)cid, i);
-    lode_str wanted = lode__str(text);
-    for (size_t c = 0; c < o->s->n_colls && !taken; c++) taken = lode__str_eq(o->s->colls[c].coll.name, wanted);
-    LODE__TRY(name_is_free(o, wanted, &is_free, err));
+    lode_str wanted = str_of(text);
+    for (size_t c = 0; c < o->s->n_colls && !taken; c++) taken = str_eq(o->s->colls[c].coll.name, wanted);
+    TRY(name_is_free(o, wanted, &is_free, err));
     if (taken || !is_free) continue;
-    *name = (lode_str){lode__arena_copy(&o->arena, text, wanted.len), wanted.len};
-    return name->data ? LODE_OK : lode__fail_nomem(err);
+    *name = (lode_str){mem_arena_copy(&o->arena, text, wanted.len), wanted.len};
+    return name->data ? LODE_OK : err_nomem(err);
   }
 }
 
 /* Leaves out what is not a JSON object. */
 static lode_status check_object(lode__salvage *s, lode_str *text, lode_error *err) {
   if (!text->data) return LODE_OK;
-  lode_status st = lode__json_parse(&s->json, *text, NULL, err);
+  lode_status st = json_parse(&s->json, *text, NULL, err);
   if (st == LODE_NOMEM) return st;
-  if (st != LODE_OK || s->json.nodes[0].type != LODE__JSON_OBJECT) *text = (lode_str){NULL, 0};
+  if (st != LODE_OK || s->json.nodes[0].type != JSON_NODE_OBJECT) *text = (lode_str){NULL, 0};
   return LODE_OK;
 }
 
@@ -95,18 +95,18 @@ static lode_status open_collection(output *o, int64_t cid, lode_error *err) {
   const lode__found_coll *found = lode__salvage_coll(s, cid);
   lode__coll wanted = {.metric = LODE_L2};
   bool usable = false;
-  lode__arena_reset(&o->arena);
+  mem_arena_reset(&o->arena);
   if (found) {
     wanted = found->coll;
     usable = wanted.name.data && wanted.name.len > 0 && wanted.name.len <= LODE_MAX_NAME_BYTES &&
-             lode__utf8_valid(wanted.name.data, wanted.name.len);
-    if (usable) LODE__TRY(name_is_free(o, wanted.name, &usable, err));
-    LODE__TRY(check_object(s, &wanted.metadata, err));
-    if (wanted.embedder.data && !lode__utf8_valid(wanted.embedder.data, wanted.embedder.len))
+             utf8_valid(wanted.name.data, wanted.name.len);
+    if (usable) TRY(name_is_free(o, wanted.name, &usable, err));
+    TRY(check_object(s, &wanted.metadata, err));
+    if (wanted.embedder.data && !utf8_valid(wanted.embedder.data, wanted.embedder.len))
       wanted.embedder = (lode_str){NULL, 0};
   }
   if (!usable) {
-    LODE__TRY(recovered_name(o, cid, &wanted.name, err));
+    TRY(recovered_name(o, cid, &wanted.name, err));
     lode__salvage_loss(s, "collection", cid, (lode_str){NULL, 0},
                        "the description of collection %lld is lost: its records are in \"%.*s\", with metric %s", (long long)cid,
                        (int)wanted.name.len, wanted.name.data, lode_metric_name(wanted.metric));
@@ -124,11 +124,11 @@ static lode_status fetch_document(output *o, const lode__rec *rec, lode_str *tex
     lode__row row;
     lode_status st = lode__salvage_row(s, f, &row, &o->document, err);
     if (st == LODE_CORRUPT) continue;
-    LODE__TRY(st);
+    TRY(st);
     lode_str found = lode__row_str(&row, 1, &o->document);
     uint32_t crc = (uint32_t)lode__row_int(&row, 2, &o->document);
     bool proven = found.data && crc == rec->doc_crc && crc == lode__crc_document(rec->rid, found);
-    if (!proven || !lode__utf8_valid(found.data, found.len)) continue;
+    if (!proven || !utf8_valid(found.data, found.len)) continue;
     *text = found;
     break;
   }
@@ -156,11 +156,11 @@ static lode_status fetch_vector(output *o, const lode__rec *rec, uint32_t *dim, 
     lode__row row;
     lode_status st = lode__salvage_row(s, f, &row, &o->vector, err);
     if (st == LODE_CORRUPT) continue;
-    LODE__TRY(st);
+    TRY(st);
     lode_str data = lode__row_str(&row, 2, &o->vector);
     if (!data.data || !vector_proven(o, rec, &row, data)) continue;
     size_t n = data.len / sizeof(float);
-    if (!lode__grow(&o->floats, &o->cap_floats, n, sizeof *o->floats)) return lode__fail_nomem(err);
+    if (!mem_grow(&o->floats, &o->cap_floats, n, sizeof *o->floats)) return err_nomem(err);
     memcpy(o->floats, data.data, data.len);
     if (!are_finite(o->floats, n)) continue;
     *dim = (uint32_t)n;
@@ -174,9 +174,9 @@ static lode_status fetch_vector(output *o, const lode__rec *rec, uint32_t *dim, 
 /* *rid: the older one with that id, 0 when there is none. */
 static lode_status drop_older(output *o, lode_str id, int64_t *rid, lode_error *err) {
   size_t dropped;
-  LODE__TRY(lode__rec_find(o->tx, o->coll.cid, id, rid, err));
+  TRY(lode__rec_find(o->tx, o->coll.cid, id, rid, err));
   if (!*rid) return LODE_OK;
-  LODE__TRY(lode__rec_delete(o->tx, &o->coll, &id, 1, &dropped, err));
+  TRY(lode__rec_delete(o->tx, &o->coll, &id, 1, &dropped, err));
   o->s->report->records -= dropped;
   return LODE_OK;
 }
@@ -189,13 +189,13 @@ static lode_status read_record(output *o, const lode__found *f, lode__rec *rec, 
   *usable = false;
   lode_status st = lode__salvage_row(s, f, &row, &s->payload, err);
   if (st == LODE_CORRUPT) return LODE_OK;
-  LODE__TRY(st);
+  TRY(st);
   if (!lode__row_record(&row, &s->payload, rec)) {
     *rec = (lode__rec){0};
     return LODE_OK;
   }
-  if (!lode__utf8_valid(rec->id.data, rec->id.len)) return LODE_OK;
-  st = rec->metadata.data ? lode__meta_check(&s->json, rec->metadata, false, err) : LODE_OK;
+  if (!utf8_valid(rec->id.data, rec->id.len)) return LODE_OK;
+  st = rec->metadata.data ? meta_check(&s->json, rec->metadata, false, err) : LODE_OK;
   if (st == LODE_NOMEM) return st;
   *usable = st == LODE_OK;
   return LODE_OK;
@@ -205,12 +205,12 @@ static lode_status read_record(output *o, const lode__found *f, lode__rec *rec, 
 static lode_status fetch_parts(output *o, const lode__rec *rec, lode__change *change, lode_error *err) {
   lode__salvage *s = o->s;
   int64_t cid = lode__key_cid(rec->rid);
-  if (rec->has_document) LODE__TRY(fetch_document(o, rec, &change->document, err));
+  if (rec->has_document) TRY(fetch_document(o, rec, &change->document, err));
   if (rec->has_document && !change->document.data) {
     lode__salvage_loss(s, "document", cid, rec->id, "the document was on a damaged page; the record comes without it");
     s->report->without_document++;
   }
-  if (rec->vid) LODE__TRY(fetch_vector(o, rec, &change->dim, err));
+  if (rec->vid) TRY(fetch_vector(o, rec, &change->dim, err));
   if (change->dim) change->vector = o->floats;
   if (rec->vid && !change->dim) {
     lode__salvage_loss(s, "vector", cid, rec->id, "the vector was on a damaged page; the record is pending until it gets one");
@@ -224,20 +224,20 @@ static lode_status write_record(output *o, const lode__found *f, lode_error *err
   lode__rec rec;
   bool usable;
   int64_t cid = lode__key_cid(f->key);
-  LODE__TRY(read_record(o, f, &rec, &usable, err));
+  TRY(read_record(o, f, &rec, &usable, err));
   if (!usable) {
     lode__salvage_loss(s, "record", cid, rec.id, "the record cannot be read, or no store would take it");
     s->report->lost++;
     return LODE_OK;
   }
   if (cid != o->cid) {
-    if (o->cid) LODE__TRY(lode__coll_save(o->tx, &o->coll, err));
-    LODE__TRY(open_collection(o, cid, err));
+    if (o->cid) TRY(lode__coll_save(o->tx, &o->coll, err));
+    TRY(open_collection(o, cid, err));
   }
   lode__change change = {.id = rec.id, .metadata = rec.metadata, .set_document = true, .set_metadata = true};
-  LODE__TRY(fetch_parts(o, &rec, &change, err));
-  LODE__TRY(drop_older(o, rec.id, &change.dead_rid, err));
-  LODE__TRY(lode__rec_insert(o->tx, &o->coll, &change, 1, err));
+  TRY(fetch_parts(o, &rec, &change, err));
+  TRY(drop_older(o, rec.id, &change.dead_rid, err));
+  TRY(lode__rec_insert(o->tx, &o->coll, &change, 1, err));
   s->report->records++;
   o->batch++;
   o->batch_bytes += rec.id.len + rec.metadata.len + change.document.len + change.dim * sizeof(float);
@@ -252,7 +252,7 @@ static lode_status begin_batch(output *o, lode_error *err) {
 static lode_status end_batch(output *o, lode_error *err) {
   lode__tx *tx = o->tx;
   if (!tx) return LODE_OK;
-  if (o->cid) LODE__TRY(lode__coll_save(tx, &o->coll, err));
+  if (o->cid) TRY(lode__coll_save(tx, &o->coll, err));
   o->tx = NULL;
   return lode__tx_commit(tx, err);
 }
@@ -266,11 +266,11 @@ static bool is_dropped(const lode__salvage *s, int64_t cid) {
 static lode_status write_records(output *o, lode_error *err) {
   lode__salvage *s = o->s;
   for (size_t i = 0; i < s->records.n; i++) {
-    if (i % 64 == 0) LODE__TRY(lode__progress(s->progress, "writing records", i, s->records.n, err));
+    if (i % 64 == 0) TRY(lode__progress(s->progress, "writing records", i, s->records.n, err));
     if (is_dropped(s, lode__key_cid(s->records.items[i].key))) continue;
-    if (!o->tx) LODE__TRY(begin_batch(o, err));
-    LODE__TRY(write_record(o, &s->records.items[i], err));
-    if (o->batch >= BATCH_RECORDS || o->batch_bytes >= BATCH_BYTES) LODE__TRY(end_batch(o, err));
+    if (!o->tx) TRY(begin_batch(o, err));
+    TRY(write_record(o, &s->records.items[i], err));
+    if (o->batch >= BATCH_RECORDS || o->batch_bytes >= BATCH_BYTES) TRY(end_batch(o, err));
   }
   return end_batch(o, err);
 }
@@ -282,9 +282,9 @@ static lode_status write_empty(output *o, lode_error *err) {
     int64_t cid = s->colls[c].coll.cid;
     while (r < s->records.n && lode__key_cid(s->records.items[r].key) < cid) r++;
     if (s->colls[c].dropped || (r < s->records.n && lode__key_cid(s->records.items[r].key) == cid)) continue;
-    LODE__TRY(begin_batch(o, err));
-    if (o->cid) LODE__TRY(lode__coll_save(o->tx, &o->coll, err));
-    LODE__TRY(open_collection(o, cid, err));
+    TRY(begin_batch(o, err));
+    if (o->cid) TRY(lode__coll_save(o->tx, &o->coll, err));
+    TRY(open_collection(o, cid, err));
   }
   return end_batch(o, err);
 }
@@ -293,17 +293,17 @@ static lode_status write_store(lode__salvage *s, const char *folder, lode_error 
   lode_status st;
   output o = {.s = s};
   lode_open_options options = {.create = true, .page_bytes = s->pages.page_bytes};
-  lode__arena_init(&o.arena, 0);
-  LODE__GOTO(lode__db_open(folder, &options, &o.db, err));
-  LODE__GOTO(write_records(&o, err));
-  LODE__GOTO(write_empty(&o, err));
+  mem_arena_init(&o.arena, 0);
+  TRY_GOTO(lode__db_open(folder, &options, &o.db, err));
+  TRY_GOTO(write_records(&o, err));
+  TRY_GOTO(write_empty(&o, err));
 done:
   lode__tx_rollback(o.tx);
   lode__db_close(o.db);
-  lode__arena_release(&o.arena);
-  lode__buf_release(&o.document);
-  lode__buf_release(&o.vector);
-  lode__free(o.floats);
+  mem_arena_release(&o.arena);
+  strbuf_release(&o.document);
+  strbuf_release(&o.vector);
+  mem_free(o.floats);
   return st;
 }
 
@@ -314,71 +314,71 @@ static lode_status source_file(const char *from, char **file, lode_error *err) {
   struct stat sb;
   char *resolved = NULL;
   *file = NULL;
-  if (LODE__RETRY(lode__os->stat(from, &sb)) != 0)
-    return errno == ENOENT || errno == ENOTDIR ? lode__fail(err, LODE_NOT_FOUND, "there is nothing at %s", from)
-                                               : lode__fail_errno(err, errno, from);
-  LODE__TRY(lode__inside_resolve(from, &resolved, err));
-  *file = S_ISDIR(sb.st_mode) ? lode__path_join(resolved, LODE__TRUTH_FILE) : resolved;
-  if (*file != resolved) lode__free(resolved);
-  return *file ? LODE_OK : lode__fail_nomem(err);
+  if (OS_RETRY(os_api->stat(from, &sb)) != 0)
+    return errno == ENOENT || errno == ENOTDIR ? err_set(err, LODE_NOT_FOUND, "there is nothing at %s", from)
+                                               : err_errno(err, errno, from);
+  TRY(beneath_resolve(from, &resolved, err));
+  *file = S_ISDIR(sb.st_mode) ? lode__path_join(resolved, STOREFILE_DB) : resolved;
+  if (*file != resolved) mem_free(resolved);
+  return *file ? LODE_OK : err_nomem(err);
 }
 
 static lode_status check_target(const char *to, lode_error *err) {
   struct stat sb;
-  if (LODE__RETRY(lode__os->stat(to, &sb)) != 0)
-    return errno == ENOENT ? LODE_OK : lode__fail_errno(err, errno, to);
-  lode__os_folder *folder = S_ISDIR(sb.st_mode) ? lode__os_folder_open(to) : NULL;
-  bool empty = folder && !lode__os_folder_next(folder);
-  lode__os_folder_close(folder);
-  return empty ? LODE_OK : lode__fail(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to);
+  if (OS_RETRY(os_api->stat(to, &sb)) != 0)
+    return errno == ENOENT ? LODE_OK : err_errno(err, errno, to);
+  os_dir *folder = S_ISDIR(sb.st_mode) ? os_dir_open(to) : NULL;
+  bool empty = folder && !os_dir_next(folder);
+  os_dir_close(folder);
+  return empty ? LODE_OK : err_set(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to);
 }
 
 static void remove_partial(const char *folder) {
-  (void)!lode__store_files_clear(folder, LODE__FILES_DATA, NULL, NULL, NULL);
-  (void)lode__os->rmdir(folder);
+  (void)!storefile_clear(folder, STOREFILE_DATA, NULL, NULL, NULL);
+  (void)os_api->rmdir(folder);
 }
 
 /* Durable at its place, or not there at all. */
 static lode_status publish(const char *partial, const char *to, lode_error *err) {
-  if (LODE__RETRY(lode__os->rename(partial, to)) != 0)
+  if (OS_RETRY(os_api->rename(partial, to)) != 0)
     return errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
-               ? lode__fail(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to)
-               : lode__fail_errno(err, errno, to);
-  lode_status st = lode__os_sync_folder_of(to, err);
-  if (st != LODE_OK) (void)lode__os->rename(to, partial);
+               ? err_set(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to)
+               : err_errno(err, errno, to);
+  lode_status st = os_sync_parent_dir(to, err);
+  if (st != LODE_OK) (void)os_api->rename(to, partial);
   return st;
 }
 
 static lode_status salvage_to(lode__salvage *s, const char *to, lode_error *err) {
-  lode__buf partial = {0};
+  strbuf partial = {0};
   lode_status st;
   size_t len = strlen(to);
   while (len > 1 && to[len - 1] == '/') len--;
-  lode__buf_add(&partial, to, len);
-  lode__buf_addf(&partial, ".salvage-%016llx", (unsigned long long)lode__random());
-  lode__buf_addc(&partial, 0);
-  if (partial.failed) return lode__fail_nomem(err);
+  strbuf_add(&partial, to, len);
+  strbuf_addf(&partial, ".salvage-%016llx", (unsigned long long)rand_u64());
+  strbuf_addch(&partial, 0);
+  if (partial.failed) return err_nomem(err);
   st = write_store(s, partial.data, err);
   if (st == LODE_OK) st = publish(partial.data, to, err);
   if (st != LODE_OK) remove_partial(partial.data);
-  lode__buf_release(&partial);
+  strbuf_release(&partial);
   return st;
 }
 
 static void release(lode__salvage *s) {
   lode__pages_close(&s->pages);
-  lode__free(s->page);
-  lode__buf_release(&s->payload);
-  lode__arena_release(&s->arena);
-  lode__free(s->records.items);
-  lode__free(s->documents.items);
-  lode__free(s->vectors.items);
-  lode__free(s->dead.items);
-  lode__free(s->lost.items);
-  lode__free(s->named.items);
-  lode__free(s->colls);
-  lode__free(s->keys);
-  lode__json_release(&s->json);
+  mem_free(s->page);
+  strbuf_release(&s->payload);
+  mem_arena_release(&s->arena);
+  mem_free(s->records.items);
+  mem_free(s->documents.items);
+  mem_free(s->vectors.items);
+  mem_free(s->dead.items);
+  mem_free(s->lost.items);
+  mem_free(s->named.items);
+  mem_free(s->colls);
+  mem_free(s->keys);
+  json_release(&s->json);
 }
 
 lode_status lode__db_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,
@@ -391,28 +391,28 @@ lode_status lode__db_salvage(const char *from, const char *to, lode_damage_fn *l
   *report = (lode_salvage_report){0};
   lode__salvage s = {.on_loss = lost, .ctx = ctx, .progress = progress, .report = report};
   s.pages.fd = s.pages.journal_fd = -1;
-  lode__arena_init(&s.arena, 0);
-  LODE__GOTO(source_file(from, &file, err));
-  LODE__GOTO(check_target(to, err));
-  LODE__GOTO(lode__pages_open(file, &s.pages, err));
+  mem_arena_init(&s.arena, 0);
+  TRY_GOTO(source_file(from, &file, err));
+  TRY_GOTO(check_target(to, err));
+  TRY_GOTO(lode__pages_open(file, &s.pages, err));
   if (s.pages.format > LODE__FORMAT) { /* its rows may mean something else */
-    st = lode__fail(err, LODE_VERSION, "%s has format %u, and this Lode knows formats up to %u; use a newer Lode", file,
+    st = err_set(err, LODE_VERSION, "%s has format %u, and this Lode knows formats up to %u; use a newer Lode", file,
                     s.pages.format, LODE__FORMAT);
     goto done;
   }
-  s.page = lode__alloc(s.pages.page_bytes);
+  s.page = mem_alloc(s.pages.page_bytes);
   if (!s.page) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   if (s.pages.declared > s.pages.count)
     lode__salvage_loss(&s, "file", 0, (lode_str){NULL, 0}, "the file is cut short: %u of %u pages are there", s.pages.count,
                        s.pages.declared);
   if (lode__schema_is_foreign(&s.pages, file, &foreign)) lode__salvage_loss(&s, "schema", 0, (lode_str){NULL, 0}, "%s", foreign.text);
-  LODE__GOTO(lode__salvage_look(&s, err));
-  LODE__GOTO(salvage_to(&s, to, err));
+  TRY_GOTO(lode__salvage_look(&s, err));
+  TRY_GOTO(salvage_to(&s, to, err));
 done:
-  lode__free(file);
+  mem_free(file);
   release(&s);
   if (st != LODE_OK) *report = (lode_salvage_report){0};
   return st;

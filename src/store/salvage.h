@@ -50,8 +50,8 @@ typedef struct lode__found_key { /* a metadata key declared as a counter */
 typedef struct lode__salvage {
   lode__pages pages;
   unsigned char *page;       /* the one being looked at */
-  lode__buf payload;
-  lode__arena arena;
+  strbuf payload;
+  mem_arena arena;
   lode__found_list records, documents, vectors;
   lode__key_list dead;       /* records in graves */
   lode__key_list lost;       /* records that something speaks of and that are not there */
@@ -60,7 +60,7 @@ typedef struct lode__salvage {
   size_t n_colls, cap_colls;
   lode__found_key *keys;
   size_t n_keys, cap_keys;
-  lode__json json;
+  json_doc json;
   lode_damage_fn *on_loss;
   void *ctx;
   lode_progress progress;
@@ -81,6 +81,6 @@ static inline const lode__found *lode__found_next(const lode__found_list *list, 
   return (size_t)(f - list->items) + 1 < list->n && f[1].key == f->key ? f + 1 : NULL;
 }
 /* Reads a found row again. LODE_CORRUPT: it cannot be read as a whole. */
-lode_status lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, lode__buf *payload, lode_error *err);
+lode_status lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, strbuf *payload, lode_error *err);
 
 #endif

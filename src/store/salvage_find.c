@@ -13,27 +13,27 @@
 /* ---- Lists ---- */
 
 static lode_status add_found(lode__found_list *l, int64_t key, uint32_t page, size_t offset, uint8_t trust, lode_error *err) {
-  if (!lode__grow(&l->items, &l->cap, l->n + 1, sizeof *l->items)) return lode__fail_nomem(err);
+  if (!mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items)) return err_nomem(err);
   l->items[l->n++] = (lode__found){key, page, (uint16_t)offset, trust, 0};
   return LODE_OK;
 }
 
 static lode_status add_key(lode__key_list *l, int64_t key, lode_error *err) {
-  if (!lode__grow(&l->items, &l->cap, l->n + 1, sizeof *l->items)) return lode__fail_nomem(err);
+  if (!mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items)) return err_nomem(err);
   l->items[l->n++] = key;
   return LODE_OK;
 }
 
 static void sort_keys(lode__key_list *l) {
   size_t n = 0;
-  if (l->n) qsort(l->items, l->n, sizeof *l->items, lode__compare_i64);
+  if (l->n) qsort(l->items, l->n, sizeof *l->items, sort_cmp_i64);
   for (size_t i = 0; i < l->n; i++)
     if (n == 0 || l->items[i] != l->items[n - 1]) l->items[n++] = l->items[i];
   l->n = n;
 }
 
 static bool has_key(const lode__key_list *l, int64_t key) {
-  return l->n && bsearch(&key, l->items, l->n, sizeof key, lode__compare_i64);
+  return l->n && bsearch(&key, l->items, l->n, sizeof key, sort_cmp_i64);
 }
 
 static int compare_found(const void *x, const void *y) {
@@ -75,7 +75,7 @@ static void sort_colls(lode__salvage *s) {
 static int compare_counter_keys(const void *x, const void *y) {
   const lode__found_key *a = x, *b = y;
   if (a->cid != b->cid) return a->cid < b->cid ? -1 : 1;
-  return lode__str_cmp(a->name, b->name);
+  return str_cmp(a->name, b->name);
 }
 
 static void sort_counter_keys(lode__salvage *s) {
@@ -110,7 +110,7 @@ void lode__salvage_loss(lode__salvage *s, const char *what, int64_t cid, lode_st
 
 /* ---- Rows ---- */
 
-bool lode__row_record(const lode__row *row, const lode__buf *payload, lode__rec *rec) {
+bool lode__row_record(const lode__row *row, const strbuf *payload, lode__rec *rec) {
   *rec = (lode__rec){
       .rid = row->key,
       .id = lode__row_str(row, 1, payload),
@@ -124,23 +124,23 @@ bool lode__row_record(const lode__row *row, const lode__buf *payload, lode__rec 
          (uint32_t)lode__row_int(row, 6, payload) == lode__crc_record(rec, rec->has_document, rec->doc_crc);
 }
 
-lode_status lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, lode__buf *payload, lode_error *err) {
+lode_status lode__salvage_row(lode__salvage *s, const lode__found *f, lode__row *row, strbuf *payload, lode_error *err) {
   lode__page_view view;
   (void)lode__pages_read(&s->pages, f->page, s->page);
   lode__page_assume_leaf(f->page, s->page, &view);
-  if (!lode__row_at(&s->pages, &view, f->offset, row)) return lode__fail(err, LODE_CORRUPT, "a row is gone");
+  if (!lode__row_at(&s->pages, &view, f->offset, row)) return err_set(err, LODE_CORRUPT, "a row is gone");
   return lode__row_load(&s->pages, row, payload, err);
 }
 
 static lode_status keep(lode__salvage *s, lode_str *str, lode_error *err) {
   if (!str->data) return LODE_OK;
-  str->data = lode__arena_copy(&s->arena, str->data, str->len);
-  return str->data ? LODE_OK : lode__fail_nomem(err);
+  str->data = mem_arena_copy(&s->arena, str->data, str->len);
+  return str->data ? LODE_OK : err_nomem(err);
 }
 
 /* A collection without a name was dropped. */
 static lode_status take_collection(lode__salvage *s, const lode__row *row, uint8_t trust, lode_error *err) {
-  const lode__buf *p = &s->payload;
+  const strbuf *p = &s->payload;
   lode__coll c = {
       .cid = row->key,
       .uid = (uint64_t)lode__row_int(row, 1, p),
@@ -157,19 +157,19 @@ static lode_status take_collection(lode__salvage *s, const lode__row *row, uint8
   bool dropped = !c.name.data;
   if (!proven || c.cid < 1 || c.cid >= INT64_C(1) << 22 || c.metric > LODE_IP || c.dim > LODE_MAX_DIMENSION)
     return LODE_OK;
-  if (!lode__grow(&s->colls, &s->cap_colls, s->n_colls + 1, sizeof *s->colls)) return lode__fail_nomem(err);
-  LODE__TRY(keep(s, &c.name, err));
-  LODE__TRY(keep(s, &c.metadata, err));
-  LODE__TRY(keep(s, &c.embedder, err));
+  if (!mem_grow(&s->colls, &s->cap_colls, s->n_colls + 1, sizeof *s->colls)) return err_nomem(err);
+  TRY(keep(s, &c.name, err));
+  TRY(keep(s, &c.metadata, err));
+  TRY(keep(s, &c.embedder, err));
   s->colls[s->n_colls++] = (lode__found_coll){c, trust, dropped, 0};
   return LODE_OK;
 }
 
 static lode_status take_counter_key(lode__salvage *s, const lode__row *row, lode_error *err) {
   lode__found_key k = {lode__row_int(row, 1, &s->payload), lode__row_str(row, 2, &s->payload)};
-  if (lode__row_int(row, 3, &s->payload) != 1 || !k.name.data || !lode__utf8_valid(k.name.data, k.name.len)) return LODE_OK;
-  if (!lode__grow(&s->keys, &s->cap_keys, s->n_keys + 1, sizeof *s->keys)) return lode__fail_nomem(err);
-  LODE__TRY(keep(s, &k.name, err));
+  if (lode__row_int(row, 3, &s->payload) != 1 || !k.name.data || !utf8_valid(k.name.data, k.name.len)) return LODE_OK;
+  if (!mem_grow(&s->keys, &s->cap_keys, s->n_keys + 1, sizeof *s->keys)) return err_nomem(err);
+  TRY(keep(s, &k.name, err));
   s->keys[s->n_keys++] = k;
   return LODE_OK;
 }
@@ -186,7 +186,7 @@ static lode_status take_row(lode__salvage *s, lode__row_kind kind, const lode__r
       int64_t vid = lode__row_int(row, 2, &s->payload);
       bool proven = (uint32_t)lode__row_int(row, 3, &s->payload) == lode__crc_grave(row->key, rids, vid);
       if (!proven || !lode__grave_decode(row->key, rids, vid, &tombstone)) return LODE_OK;
-      for (size_t i = 0; i < tombstone.n; i++) LODE__TRY(add_key(&s->dead, tombstone.rids[i], err));
+      for (size_t i = 0; i < tombstone.n; i++) TRY(add_key(&s->dead, tombstone.rids[i], err));
       return LODE_OK;
     }
     case LODE__ROW_COLLECTION: return take_collection(s, row, trust, err);
@@ -207,7 +207,7 @@ static lode_status look_at(lode__salvage *s, const lode__page_view *view, uint32
   if (row.bytes > LODE_MAX_METADATA_BYTES + (64u << 10)) return LODE_OK; /* longer than any of ours */
   lode_status st = lode__row_load(&s->pages, &row, &s->payload, err);
   if (st == LODE_CORRUPT) return LODE_OK;
-  LODE__TRY(st);
+  TRY(st);
   return take_row(s, kind, &row, number, offset, trust, err);
 }
 
@@ -221,7 +221,7 @@ static lode_status look_listed(lode__salvage *s, uint32_t number, uint8_t trust,
     size_t offset = lode__page_cell(&s->pages, &view, i);
     if (!offset) continue;
     if (offset < *lowest) *lowest = offset;
-    LODE__TRY(look_at(s, &view, number, offset, trust, err));
+    TRY(look_at(s, &view, number, offset, trust, err));
   }
   if (view.content >= view.pointers && view.content < *lowest) *lowest = view.content;
   return LODE_OK;
@@ -243,7 +243,7 @@ static lode_status look_between(lode__salvage *s, uint32_t number, size_t lowest
     lode__row row;
     if (!lode__row_at(&s->pages, &view, offset, &row) || lode__row_shape(&row, true) == LODE__ROW_OTHER) continue;
     if (has_list && is_listed(&s->pages, &listed, offset)) continue;
-    LODE__TRY(look_at(s, &view, number, offset, LODE__TRUST_LOOSE, err));
+    TRY(look_at(s, &view, number, offset, LODE__TRUST_LOOSE, err));
   }
   return LODE_OK;
 }
@@ -255,14 +255,14 @@ static bool holds_rows(lode__page_use use) {
 static lode_status first_look(lode__salvage *s, lode_error *err) {
   size_t lowest;
   for (uint32_t n = 1; n <= s->pages.count; n++) {
-    if (n % 64 == 1) LODE__TRY(lode__progress(s->progress, "reading pages", n, s->pages.count, err));
+    if (n % 64 == 1) TRY(lode__progress(s->progress, "reading pages", n, s->pages.count, err));
     lode__page_use use = lode__pages_use(&s->pages, n);
     if (use == LODE__USE_LOCK) continue;
     bool sound = lode__pages_read(&s->pages, n, s->page);
     if (!sound && use != LODE__USE_FREE) s->report->damaged_pages++;
     if (!holds_rows(use)) continue;
-    LODE__TRY(look_listed(s, n, sound ? LODE__TRUST_SOUND : LODE__TRUST_LISTED, &lowest, err));
-    if (!sound) LODE__TRY(look_between(s, n, lowest, err));
+    TRY(look_listed(s, n, sound ? LODE__TRUST_SOUND : LODE__TRUST_LISTED, &lowest, err));
+    if (!sound) TRY(look_between(s, n, lowest, err));
   }
   sort_found(&s->records);
   sort_found(&s->documents);
@@ -288,7 +288,7 @@ static lode_status mention(lode__salvage *s, int64_t rid, lode_str id, lode_erro
   if (cid < 1 || (c && c->dropped) || has_key(&s->dead, rid)) return LODE_OK;
   if (id.data) {
     lode__salvage_loss(s, "record", cid, id, "the record was on a damaged page");
-    LODE__TRY(add_key(&s->named, rid, err));
+    TRY(add_key(&s->named, rid, err));
   }
   return add_key(&s->lost, rid, err);
 }
@@ -307,7 +307,7 @@ static lode_status look_for_mentions(lode__salvage *s, const lode__page_view *vi
   if (row.bytes > LODE_MAX_ID_BYTES + 64) return LODE_OK;
   lode_status st = lode__row_load(&s->pages, &row, &s->payload, err);
   if (st == LODE_CORRUPT) return LODE_OK;
-  LODE__TRY(st);
+  TRY(st);
   cid = lode__row_int(&row, 0, &s->payload);
   rid = lode__row_int(&row, 2, &s->payload);
   return lode__key_cid(rid) == cid ? mention(s, rid, lode__row_str(&row, 1, &s->payload), err) : LODE_OK;
@@ -316,13 +316,13 @@ static lode_status look_for_mentions(lode__salvage *s, const lode__page_view *vi
 static lode_status second_look(lode__salvage *s, lode_error *err) {
   lode__page_view view;
   for (uint32_t n = 1; n <= s->pages.count; n++) {
-    if (n % 64 == 1) LODE__TRY(lode__progress(s->progress, "reading names", n, s->pages.count, err));
+    if (n % 64 == 1) TRY(lode__progress(s->progress, "reading names", n, s->pages.count, err));
     lode__page_use use = lode__pages_use(&s->pages, n);
     if (!holds_rows(use) || !lode__pages_read(&s->pages, n, s->page)) continue;
     if (!lode__page_look(&s->pages, n, s->page, &view)) continue;
     for (uint32_t i = 0; i < view.cells; i++) {
       size_t offset = lode__page_cell(&s->pages, &view, i);
-      if (offset) LODE__TRY(look_for_mentions(s, &view, offset, err));
+      if (offset) TRY(look_for_mentions(s, &view, offset, err));
     }
   }
   sort_keys(&s->lost);
@@ -388,7 +388,7 @@ static lode_status choose_records(lode__salvage *s, lode_error *err) {
 
 lode_status lode__salvage_look(lode__salvage *s, lode_error *err) {
   s->report->pages = s->pages.count;
-  LODE__TRY(first_look(s, err));
-  LODE__TRY(second_look(s, err));
+  TRY(first_look(s, err));
+  TRY(second_look(s, err));
   return choose_records(s, err);
 }

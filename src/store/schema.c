@@ -69,15 +69,15 @@ static const char text_settings[] = "INSERT INTO text(text,rank) VALUES('hashsiz
 lode_status lode__schema_format(uint32_t format, const char *path, lode_error *err) {
   if (format >= 1 && format <= LODE__FORMAT) return LODE_OK;
   if (format > LODE__FORMAT)
-    return lode__fail(err, LODE_VERSION,
+    return err_set(err, LODE_VERSION,
                       "%s has format %u, and this Lode knows formats up to %u; use a newer Lode (nothing was changed)", path,
                       format, LODE__FORMAT);
-  return lode__fail(err, LODE_CORRUPT, "%s has no valid format number; `lode db salvage` brings over what is whole", path);
+  return err_set(err, LODE_CORRUPT, "%s has no valid format number; `lode db salvage` brings over what is whole", path);
 }
 
 static lode_status make_objects(lode__conn *conn, lode_error *err) {
   for (size_t i = 0; i < LODE__SCHEMA_OBJECTS; i++)
-    if (lode__schema_objects[i].own) LODE__TRY(lode__exec(conn, lode__schema_objects[i].sql, err));
+    if (lode__schema_objects[i].own) TRY(lode__exec(conn, lode__schema_objects[i].sql, err));
   return LODE_OK;
 }
 
@@ -98,14 +98,14 @@ static bool is_not_to_be_written(lode_status st) {
 
 lode_status lode__db_upgrade(lode__db *db, lode_error *err) {
   lode__tx *tx = NULL;
-  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   bool old = tx->format_1;
   lode__tx_rollback(tx);
   if (!old || db->opt.read_only) return LODE_OK;
   lode_status st = lode__tx_begin(db, LODE__WRITE, &tx, err); /* raises the format */
   if (st == LODE_OK) st = lode__tx_commit(tx, err);
   if (!is_not_to_be_written(st)) return st;
-  lode__error_clear(err); /* it can be read as it is */
+  err_clear(err); /* it can be read as it is */
   return LODE_OK;
 }
 
@@ -118,11 +118,11 @@ static lode_status fill_new(lode__conn *conn, lode_error *err) {
            "PRAGMA page_size=%u; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA encoding='UTF-8'; BEGIN; PRAGMA application_id=%d;"
            "PRAGMA user_version=%u;",
            conn->db->opt.page_bytes, LODE__APPLICATION_ID, LODE__FORMAT);
-  LODE__TRY(lode__exec(conn, sql, err));
-  LODE__TRY(make_objects(conn, err));
-  LODE__TRY(lode__exec(conn, text_settings, err));
+  TRY(lode__exec(conn, sql, err));
+  TRY(make_objects(conn, err));
+  TRY(lode__exec(conn, text_settings, err));
   snprintf(sql, sizeof sql, "INSERT INTO state(k,v) VALUES(%d,%lld),(%d,%lld),(%d,0),(%d,1),(%d,1),(%d,0); COMMIT;", LODE__STATE_UID,
-           (long long)(lode__random() >> 1), LODE__STATE_CREATED, (long long)lode__os_wall_ms(), LODE__STATE_CURSOR,
+           (long long)(rand_u64() >> 1), LODE__STATE_CREATED, (long long)os_wall_ms(), LODE__STATE_CURSOR,
            LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID, LODE__STATE_FRESH);
   return lode__exec(conn, sql, err);
 }
@@ -131,7 +131,7 @@ lode_status lode__db_id(lode__db *db, uint64_t *id, lode_error *err) {
   lode__tx *tx;
   int64_t value = 0;
   *id = 0;
-  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   lode_status st = lode__state_get(tx, LODE__STATE_UID, &value, err);
   lode__tx_rollback(tx);
   if (st == LODE_OK) *id = (uint64_t)value;
@@ -139,8 +139,8 @@ lode_status lode__db_id(lode__db *db, uint64_t *id, lode_error *err) {
 }
 
 static lode_status remove_left(const lode__db *db, const char *name, lode_error *err) {
-  if (lode__inside_unlink(db->folder, name) == 0 || errno == ENOENT) return LODE_OK;
-  return lode__fail_errno(err, errno, name);
+  if (beneath_unlink(db->folder, name) == 0 || errno == ENOENT) return LODE_OK;
+  return err_errno(err, errno, name);
 }
 
 /* The caller holds the CREATE lock and has seen that there is no truth file. */
@@ -148,23 +148,23 @@ lode_status lode__db_create(lode__db *db, lode_error *err) {
   lode_status st = LODE_OK;
   lode__conn *conn = NULL;
   /* One fixed name: whatever a killed creation left there, journal included, is removed by the next, which holds the lock. */
-  char *path = lode__path_join(db->folder, LODE__NEW_FILE);
-  if (!path) return lode__fail_nomem(err);
-  LODE__GOTO(remove_left(db, LODE__NEW_JOURNAL_FILE, err));
-  LODE__GOTO(remove_left(db, LODE__NEW_FILE, err));
-  LODE__GOTO(lode__conn_open(db, path, true, &conn, err));
-  LODE__GOTO(fill_new(conn, err));
+  char *path = lode__path_join(db->folder, STOREFILE_NEW);
+  if (!path) return err_nomem(err);
+  TRY_GOTO(remove_left(db, STOREFILE_NEW_JOURNAL, err));
+  TRY_GOTO(remove_left(db, STOREFILE_NEW, err));
+  TRY_GOTO(lode__conn_open(db, path, true, &conn, err));
+  TRY_GOTO(fill_new(conn, err));
   lode__conn_close(conn);
   conn = NULL;
-  if (lode__inside_rename(db->folder, LODE__NEW_FILE, LODE__TRUTH_FILE) != 0) {
-    st = lode__fail_errno(err, errno, db->path);
+  if (beneath_rename(db->folder, STOREFILE_NEW, STOREFILE_DB) != 0) {
+    st = err_errno(err, errno, db->path);
     goto done;
   }
-  LODE__GOTO(lode__inside_sync(db->folder, LODE__TRUTH_FILE, err));
+  TRY_GOTO(beneath_sync_dir(db->folder, STOREFILE_DB, err));
   /* Its journal was truncated to nothing; without this it would stay behind under the temporary name. */
-  (void)lode__inside_unlink(db->folder, LODE__NEW_JOURNAL_FILE);
+  (void)beneath_unlink(db->folder, STOREFILE_NEW_JOURNAL);
 done:
   lode__conn_close(conn);
-  lode__free(path);
+  mem_free(path);
   return st;
 }

@@ -27,7 +27,7 @@ typedef struct comparison {
   uint32_t found;                        /* objects, as bits */
   int64_t roots[LODE__SCHEMA_OBJECTS];   /* their root pages */
   uint32_t todo[MAX_PAGES], n_todo;      /* pages of the tree that are still to be read */
-  lode__buf payload;
+  strbuf payload;
 } comparison;
 
 /* ---- What is said ---- */
@@ -43,28 +43,28 @@ static lode_status foreign(comparison *c, const lode__row *row, lode_error *err)
   char type[16], name[64];
   show(type, sizeof type, row->n > COL_TYPE ? lode__row_str(row, COL_TYPE, &c->payload) : (lode_str){NULL, 0});
   show(name, sizeof name, row->n > COL_NAME ? lode__row_str(row, COL_NAME, &c->payload) : (lode_str){NULL, 0});
-  return lode__fail(err, LODE_CORRUPT, "%s holds the %s \"%s\", which Lode did not make: %s", c->path,
+  return err_set(err, LODE_CORRUPT, "%s holds the %s \"%s\", which Lode did not make: %s", c->path,
                     type[0] ? type : "object", name, c->advice);
 }
 
 static lode_status altered(const comparison *c, const lode__object *o, const char *how, lode_error *err) {
-  return lode__fail(err, LODE_CORRUPT, "the %s \"%s\" %s in %s: %s", o->type, o->name, how, c->path, c->advice);
+  return err_set(err, LODE_CORRUPT, "the %s \"%s\" %s in %s: %s", o->type, o->name, how, c->path, c->advice);
 }
 
 static lode_status no_tree(const comparison *c, const char *why, lode_error *err) {
-  return lode__fail(err, LODE_CORRUPT, "the schema of %s %s: %s", c->path, why, c->advice);
+  return err_set(err, LODE_CORRUPT, "the schema of %s %s: %s", c->path, why, c->advice);
 }
 
 static lode_status no_store(const char *path, lode_error *err) {
-  return lode__fail(err, LODE_CORRUPT, "%s is not a Lode store, or its first page is damaged; `lode db salvage` brings over what "
+  return err_set(err, LODE_CORRUPT, "%s is not a Lode store, or its first page is damaged; `lode db salvage` brings over what "
                     "is whole", path);
 }
 
 /* ---- Rows ---- */
 
-static bool is_text(const lode__row *row, size_t column, const lode__buf *payload, const char *wanted) {
+static bool is_text(const lode__row *row, size_t column, const strbuf *payload, const char *wanted) {
   if (!wanted) return row->cols[column].type == LODE__COL_NULL;
-  return row->cols[column].type == LODE__COL_TEXT && lode__str_eq(lode__row_str(row, column, payload), lode__str(wanted));
+  return row->cols[column].type == LODE__COL_TEXT && str_eq(lode__row_str(row, column, payload), str_of(wanted));
 }
 
 static lode_status check_root(comparison *c, size_t i, int64_t root, lode_error *err) {
@@ -81,10 +81,10 @@ static lode_status check_root(comparison *c, size_t i, int64_t root, lode_error 
 static lode_status take_row(comparison *c, const lode__row *row, lode_error *err) {
   c->payload.len = 0;
   if (row->bytes > MAX_ROW_BYTES || row->n != COLUMNS) { /* as much as its name needs */
-    lode__buf_add(&c->payload, row->local, row->local_bytes);
-    return c->payload.failed ? lode__fail_nomem(err) : foreign(c, row, err);
+    strbuf_add(&c->payload, row->local, row->local_bytes);
+    return c->payload.failed ? err_nomem(err) : foreign(c, row, err);
   }
-  LODE__TRY(lode__row_load(c->p, row, &c->payload, err));
+  TRY(lode__row_load(c->p, row, &c->payload, err));
   for (size_t i = 0; i < LODE__SCHEMA_OBJECTS; i++) {
     const lode__object *o = &lode__schema_objects[i];
     if (!is_text(row, COL_NAME, &c->payload, o->name)) continue;
@@ -93,7 +93,7 @@ static lode_status take_row(comparison *c, const lode__row *row, lode_error *err
       return altered(c, o, "is not as Lode makes it", err);
     if (c->found & 1u << i) return altered(c, o, "is there twice", err);
     if (row->cols[COL_ROOT].type != LODE__COL_INT) return altered(c, o, "has no root page", err);
-    LODE__TRY(check_root(c, i, lode__row_int(row, COL_ROOT, &c->payload), err));
+    TRY(check_root(c, i, lode__row_int(row, COL_ROOT, &c->payload), err));
     c->found |= 1u << i;
     return LODE_OK;
   }
@@ -116,18 +116,18 @@ static lode_status take_inner(comparison *c, size_t header, lode_error *err) {
   for (uint32_t i = 0; i < cells; i++) {
     size_t at = (size_t)c->page[pointers + 2 * i] << 8 | c->page[pointers + 2 * i + 1];
     if (at < pointers || at + 4 > c->p->usable) return no_tree(c, "is not a tree", err);
-    LODE__TRY(push(c, lode__be32(c->page + at), err));
+    TRY(push(c, sqf_be32(c->page + at), err));
   }
-  return push(c, lode__be32(c->page + header + 8), err);
+  return push(c, sqf_be32(c->page + header + 8), err);
 }
 
 /* What the header says of how the rest is to be read: as SQLite makes it, or it would be read in another way. Before any row: a newer
  * format may have others. */
 static lode_status check_header(comparison *c, lode_error *err) {
   const unsigned char *head = c->page;
-  if (!lode__sq_has_magic(head) || lode__be32(head + 68) != LODE__APPLICATION_ID) return no_store(c->path, err);
-  LODE__TRY(lode__schema_format(lode__be32(head + 60), c->path, err));
-  if (head[20] != LODE__PAGE_RESERVED || lode__be32(head + 44) != 4 || lode__be32(head + 56) != 1)
+  if (!sqf_has_magic(head) || sqf_be32(head + 68) != LODE__APPLICATION_ID) return no_store(c->path, err);
+  TRY(lode__schema_format(sqf_be32(head + 60), c->path, err));
+  if (head[20] != LODE__PAGE_RESERVED || sqf_be32(head + 44) != 4 || sqf_be32(head + 56) != 1)
     return no_tree(c, "is encoded in another way than Lode's", err);
   return LODE_OK;
 }
@@ -137,14 +137,14 @@ static lode_status take_page(comparison *c, uint32_t number, lode_error *err) {
   lode__row row;
   size_t header = number == 1 ? 100 : 0;
   if (!lode__pages_read(c->p, number, c->page))
-    return lode__fail(err, LODE_CORRUPT, "page %u of %s is damaged; `lode db salvage` brings over what is whole", number, c->path);
-  if (number == 1) LODE__TRY(check_header(c, err));
+    return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; `lode db salvage` brings over what is whole", number, c->path);
+  if (number == 1) TRY(check_header(c, err));
   if (c->page[header] == 0x05) return take_inner(c, header, err);
   if (c->page[header] != 0x0d || !lode__page_look(c->p, number, c->page, &view)) return no_tree(c, "is not a tree", err);
   for (uint32_t i = 0; i < view.cells; i++) {
     size_t offset = lode__page_cell(c->p, &view, i);
     if (!offset || !lode__row_at(c->p, &view, offset, &row)) return no_tree(c, "has a row that cannot be read", err);
-    LODE__TRY(take_row(c, &row, err));
+    TRY(take_row(c, &row, err));
   }
   return LODE_OK;
 }
@@ -159,8 +159,8 @@ static lode_status find_missing(const comparison *c, lode_error *err) {
 
 static lode_status compare(comparison *c, lode_error *err) {
   lode_status st;
-  c->page = lode__alloc(c->p->page_bytes);
-  if (!c->page) return lode__fail_nomem(err);
+  c->page = mem_alloc(c->p->page_bytes);
+  if (!c->page) return err_nomem(err);
   c->todo[c->n_todo++] = 1;
   /* the number of pages bounds the walk, should the tree be a ring */
   for (uint32_t n = 0; c->n_todo; n++) {
@@ -169,12 +169,12 @@ static lode_status compare(comparison *c, lode_error *err) {
       goto done;
     }
     uint32_t number = c->todo[--c->n_todo];
-    LODE__GOTO(take_page(c, number, err));
+    TRY_GOTO(take_page(c, number, err));
   }
   st = find_missing(c, err);
 done:
-  lode__buf_release(&c->payload);
-  lode__free(c->page);
+  strbuf_release(&c->payload);
+  mem_free(c->page);
   return st;
 }
 
@@ -199,11 +199,11 @@ static lode_status compare_open(lode__conn *conn, lode_error *err) {
   if (rc != SQLITE_OK) return lode__sql_fail(conn, rc, err);
   if (!t.page_bytes) return no_store(conn->db->path, err);
   lode__truth_pages(&t, &p);
-  p.chain = lode__alloc(p.page_bytes);
-  if (!p.chain) return lode__fail_nomem(err);
+  p.chain = mem_alloc(p.page_bytes);
+  if (!p.chain) return err_nomem(err);
   comparison c = {.p = &p, .path = conn->db->path, .advice = ADVICE};
   lode_status st = compare(&c, err);
-  lode__free(p.chain);
+  mem_free(p.chain);
   return t.rc == SQLITE_OK ? st : lode__sql_fail(conn, t.rc, err);
 }
 
@@ -217,7 +217,7 @@ lode_status lode__schema_check(lode__conn *conn, lode_error *err) {
   if (rc != SQLITE_OK) return lode__sql_fail(conn, rc, err);
   if (conn->schema_known && conn->schema_cookie == cookie) return LODE_OK;
   conn->schema_known = false;
-  LODE__TRY(compare_open(conn, err));
+  TRY(compare_open(conn, err));
   conn->schema_known = true;
   conn->schema_cookie = cookie;
   return LODE_OK;

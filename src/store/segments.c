@@ -34,11 +34,11 @@ lode_status lode__seg_each(lode__tx *tx, int64_t cid, lode__seg_fn *fn, void *ct
   sqlite3_stmt *s;
   bool more;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__stmt(tx, cid ? LODE__STMT_SEGMENT_OF : LODE__STMT_SEGMENT_ALL, &s, err));
+  TRY(lode__stmt(tx, cid ? LODE__STMT_SEGMENT_OF : LODE__STMT_SEGMENT_ALL, &s, err));
   if (cid) sqlite3_bind_int64(s, 1, cid);
   for (;;) {
     lode__seg_row row;
-    LODE__TRY(lode__step(tx, s, &more, err));
+    TRY(lode__step(tx, s, &more, err));
     if (!more) break;
     row_of(s, &row);
     st = fn(ctx, &row, err);
@@ -51,8 +51,8 @@ lode_status lode__seg_each(lode__tx *tx, int64_t cid, lode__seg_fn *fn, void *ct
 lode_status lode__seg_put(lode__tx *tx, const lode__seg_row *row, lode_error *err) {
   sqlite3_stmt *s;
   uint64_t seq;
-  LODE__TRY(lode__tx_next(tx, &seq, err)); /* so that readers look again */
-  LODE__TRY(lode__stmt(tx, LODE__STMT_SEGMENT_PUT, &s, err));
+  TRY(lode__tx_next(tx, &seq, err)); /* so that readers look again */
+  TRY(lode__stmt(tx, LODE__STMT_SEGMENT_PUT, &s, err));
   sqlite3_bind_int64(s, 1, (int64_t)row->id);
   sqlite3_bind_int64(s, 2, row->cid);
   sqlite3_bind_int64(s, 3, row->after);
@@ -69,8 +69,8 @@ lode_status lode__seg_put(lode__tx *tx, const lode__seg_row *row, lode_error *er
 lode_status lode__seg_remove(lode__tx *tx, uint64_t id, lode_error *err) {
   sqlite3_stmt *s;
   uint64_t seq;
-  LODE__TRY(lode__tx_next(tx, &seq, err));
-  LODE__TRY(lode__stmt(tx, LODE__STMT_SEGMENT_DELETE, &s, err));
+  TRY(lode__tx_next(tx, &seq, err));
+  TRY(lode__stmt(tx, LODE__STMT_SEGMENT_DELETE, &s, err));
   sqlite3_bind_int64(s, 1, (int64_t)id);
   tx->segmented_cid = 0;
   return lode__run(tx, s, err);
@@ -78,7 +78,7 @@ lode_status lode__seg_remove(lode__tx *tx, uint64_t id, lode_error *err) {
 
 lode_status lode__seg_drop_all(lode__tx *tx, int64_t cid, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_SEGMENT_DROP, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_SEGMENT_DROP, &s, err));
   sqlite3_bind_int64(s, 1, cid);
   tx->segmented_cid = 0;
   return lode__run(tx, s, err);
@@ -91,9 +91,9 @@ static lode_status segmented_last(lode__tx *tx, int64_t cid, int64_t *last, lode
   sqlite3_stmt *s;
   bool row;
   if (tx->segmented_cid != cid) {
-    LODE__TRY(lode__stmt(tx, LODE__STMT_SEGMENT_LAST, &s, err));
+    TRY(lode__stmt(tx, LODE__STMT_SEGMENT_LAST, &s, err));
     sqlite3_bind_int64(s, 1, cid);
-    LODE__TRY(lode__step(tx, s, &row, err));
+    TRY(lode__step(tx, s, &row, err));
     tx->segmented_last = row ? sqlite3_column_int64(s, 0) : 0;
     tx->segmented_cid = cid;
     sqlite3_reset(s);
@@ -106,9 +106,9 @@ lode_status lode__vec_owner(lode__tx *tx, int64_t vid, int64_t *rid, lode_error 
   sqlite3_stmt *s;
   bool row;
   *rid = 0;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_VECTOR_OWNER, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_VECTOR_OWNER, &s, err));
   sqlite3_bind_int64(s, 1, vid);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   if (row) *rid = sqlite3_column_int64(s, 0);
   sqlite3_reset(s);
   return LODE_OK;
@@ -117,11 +117,11 @@ lode_status lode__vec_owner(lode__tx *tx, int64_t vid, int64_t *rid, lode_error 
 lode_status lode__dead_note(lode__tx *tx, int64_t vid, int64_t rid, lode_error *err) {
   sqlite3_stmt *s;
   int64_t last;
-  LODE__TRY(segmented_last(tx, lode__key_cid(vid), &last, err));
+  TRY(segmented_last(tx, lode__key_cid(vid), &last, err));
   if (vid > last) return LODE_OK;
-  if (!rid) LODE__TRY(lode__vec_owner(tx, vid, &rid, err));
+  if (!rid) TRY(lode__vec_owner(tx, vid, &rid, err));
   if (!rid) return LODE_OK;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_PUT, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_DEAD_PUT, &s, err));
   sqlite3_bind_int64(s, 1, vid);
   sqlite3_bind_int64(s, 2, rid);
   return lode__run(tx, s, err);
@@ -131,11 +131,11 @@ lode_status lode__dead_each(lode__tx *tx, int64_t after, int64_t last, lode__dea
   sqlite3_stmt *s;
   bool row;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_EACH, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_DEAD_EACH, &s, err));
   sqlite3_bind_int64(s, 1, after);
   sqlite3_bind_int64(s, 2, last);
   for (;;) {
-    LODE__TRY(lode__step(tx, s, &row, err));
+    TRY(lode__step(tx, s, &row, err));
     if (!row) break;
     st = fn(ctx, sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1), err);
     if (st != LODE_OK) break;
@@ -148,10 +148,10 @@ lode_status lode__dead_count(lode__tx *tx, int64_t after, int64_t last, uint64_t
   sqlite3_stmt *s;
   bool row;
   *n = 0;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_COUNT, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_DEAD_COUNT, &s, err));
   sqlite3_bind_int64(s, 1, after);
   sqlite3_bind_int64(s, 2, last);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   if (row) *n = (uint64_t)sqlite3_column_int64(s, 0);
   sqlite3_reset(s);
   return LODE_OK;
@@ -160,16 +160,16 @@ lode_status lode__dead_count(lode__tx *tx, int64_t after, int64_t last, uint64_t
 lode_status lode__dead_forget(lode__tx *tx, const int64_t *vids, size_t n, lode_error *err) {
   sqlite3_stmt *s;
   for (size_t i = 0; i < n; i++) {
-    LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_DELETE, &s, err));
+    TRY(lode__stmt(tx, LODE__STMT_DEAD_DELETE, &s, err));
     sqlite3_bind_int64(s, 1, vids[i]);
-    LODE__TRY(lode__run(tx, s, err));
+    TRY(lode__run(tx, s, err));
   }
   return LODE_OK;
 }
 
 lode_status lode__dead_drop_all(lode__tx *tx, int64_t cid, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_DEAD_DROP, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_DEAD_DROP, &s, err));
   sqlite3_bind_int64(s, 1, lode__key_first(cid));
   sqlite3_bind_int64(s, 2, lode__key_last(cid));
   return lode__run(tx, s, err);
@@ -183,15 +183,15 @@ int64_t lode__vec_first(int64_t cid) { return lode__key_first(cid); }
 lode_status lode__build_claim(lode__db *db, lode_error *err) {
   pthread_mutex_lock(&db->mutex);
   bool mine = !db->building && db->lock_fd >= 0 &&
-              LODE__RETRY(lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_BUILD, 1)) == 0;
+              OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, LODE__LOCK_BUILD, 1)) == 0;
   if (mine) db->building = true;
   pthread_mutex_unlock(&db->mutex);
-  return mine ? LODE_OK : lode__fail(err, LODE_BUSY, "another thread or process builds the index of %s", db->path);
+  return mine ? LODE_OK : err_set(err, LODE_BUSY, "another thread or process builds the index of %s", db->path);
 }
 
 void lode__build_release(lode__db *db) {
   pthread_mutex_lock(&db->mutex);
   db->building = false;
-  if (db->lock_fd >= 0) (void)LODE__RETRY(lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_BUILD, 1));
+  if (db->lock_fd >= 0) (void)OS_RETRY(os_api->lock(db->lock_fd, F_UNLCK, LODE__LOCK_BUILD, 1));
   pthread_mutex_unlock(&db->mutex);
 }

@@ -27,9 +27,9 @@ static lode_status load_block(lode__tx *tx, lode__sizes *z, int64_t block, lode_
   bool row;
   z->loaded = false;
   memset(z->codes, 0, sizeof z->codes);
-  LODE__TRY(lode__stmt(tx, LODE__STMT_SIZES_GET, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_SIZES_GET, &s, err));
   sqlite3_bind_int64(s, 1, block);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   if (row) {
     lode_str codes = lode__column(s, 0);
     if (codes.data) memcpy(z->codes, codes.data, codes.len < sizeof z->codes ? codes.len : sizeof z->codes);
@@ -43,14 +43,14 @@ static lode_status load_block(lode__tx *tx, lode__sizes *z, int64_t block, lode_
 static lode_status need_block(lode__tx *tx, lode__sizes *z, int64_t rid, lode_error *err) {
   int64_t block = rid / LODE__SIZES;
   if (z->loaded && z->block == block) return LODE_OK;
-  LODE__TRY(lode__sizes_flush(tx, z, err));
+  TRY(lode__sizes_flush(tx, z, err));
   return load_block(tx, z, block, err);
 }
 
 lode_status lode__sizes_flush(lode__tx *tx, lode__sizes *z, lode_error *err) {
   sqlite3_stmt *s;
   if (!z->changed) return LODE_OK;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_SIZES_PUT, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_SIZES_PUT, &s, err));
   sqlite3_bind_int64(s, 1, z->block);
   sqlite3_bind_blob(s, 2, z->codes, sizeof z->codes, SQLITE_STATIC);
   z->changed = false;
@@ -58,21 +58,21 @@ lode_status lode__sizes_flush(lode__tx *tx, lode__sizes *z, lode_error *err) {
 }
 
 lode_status lode__sizes_put(lode__tx *tx, lode__sizes *z, int64_t rid, uint64_t bytes, lode_error *err) {
-  LODE__TRY(need_block(tx, z, rid, err));
+  TRY(need_block(tx, z, rid, err));
   z->codes[rid % LODE__SIZES] = (unsigned char)lode__size_code(bytes);
   z->changed = true;
   return LODE_OK;
 }
 
 lode_status lode__sizes_get(lode__tx *tx, lode__sizes *z, int64_t rid, uint64_t *least, lode_error *err) {
-  LODE__TRY(need_block(tx, z, rid, err));
+  TRY(need_block(tx, z, rid, err));
   *least = lode__size_least(z->codes[rid % LODE__SIZES]);
   return LODE_OK;
 }
 
 lode_status lode__sizes_erase(lode__tx *tx, int64_t cid, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_SIZES_ERASE, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_SIZES_ERASE, &s, err));
   sqlite3_bind_int64(s, 1, lode__key_first(cid) / LODE__SIZES);
   sqlite3_bind_int64(s, 2, lode__key_last(cid) / LODE__SIZES);
   return lode__run(tx, s, err);

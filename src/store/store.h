@@ -91,10 +91,10 @@ typedef struct lode__coll {
 } lode__coll;
 
 /* LODE_NOT_FOUND names the collection. Strings are copied to the arena. */
-lode_status lode__coll_find(lode__tx *tx, lode_str name, lode__arena *arena, lode__coll *coll, lode_error *err);
-lode_status lode__coll_load(lode__tx *tx, int64_t cid, lode__arena *arena, lode__coll *coll, lode_error *err);
+lode_status lode__coll_find(lode__tx *tx, lode_str name, mem_arena *arena, lode__coll *coll, lode_error *err);
+lode_status lode__coll_load(lode__tx *tx, int64_t cid, mem_arena *arena, lode__coll *coll, lode_error *err);
 lode_status lode__coll_create(lode__tx *tx, const lode__coll *wanted, const lode_str *counters, size_t n_counters,
-                              lode__arena *arena, lode__coll *coll, lode_error *err);
+                              mem_arena *arena, lode__coll *coll, lode_error *err);
 typedef lode_status lode__coll_fn(void *ctx, const lode__coll *coll, lode_error *err);
 lode_status lode__coll_each(lode__tx *tx, lode__coll_fn *fn, void *ctx, lode_error *err); /* by name */
 lode_status lode__coll_rename(lode__tx *tx, int64_t cid, lode_str new_name, lode_error *err);
@@ -213,16 +213,16 @@ lode_status lode__coll_save(lode__tx *tx, const lode__coll *coll, lode_error *er
  * (0: none) and says so in *cut. */
 typedef struct lode__term_range {
   lode_str key;
-  const lode__value *low, *high;   /* NULL: open; low == high for an exact value */
+  const meta_value *low, *high;   /* NULL: open; low == high for an exact value */
   bool low_open, high_open;
 } lode__term_range;
-typedef lode_status lode__term_fn(void *ctx, const lode__value *value, bool exact, int64_t rid, lode_error *err);
+typedef lode_status lode__term_fn(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err);
 /* `exact` is false when the value is a cut prefix of a long string: look at the record. */
 lode_status lode__term_each(lode__tx *tx, int64_t cid, const lode__term_range *range, size_t limit, bool *cut,
                             lode__term_fn *fn, void *ctx, lode_error *err);
 
 /* Text index: for each record that holds at least one of the words, how often it holds each (saturates at 65,535).
- * words: as lode__tokenize gives them, distinct, at most LODE__TEXT_WORDS. */
+ * words: as token_split gives them, distinct, at most LODE__TEXT_WORDS. */
 #define LODE__TEXT_WORDS 64
 typedef lode_status lode__text_fn(void *ctx, int64_t rid, const uint16_t *counts, lode_error *err);
 /* Records behind after_rid, in order. */
@@ -239,7 +239,7 @@ typedef struct lode__sizes {
 /* *least: no more than the bytes of the document of a record that the text index holds; 0 where nothing is known. */
 lode_status lode__sizes_get(lode__tx *tx, lode__sizes *sizes, int64_t rid, uint64_t *least, lode_error *err);
 
-typedef lode_status lode__counter_fn(void *ctx, const lode__value *value, uint64_t count, lode_error *err);
+typedef lode_status lode__counter_fn(void *ctx, const meta_value *value, uint64_t count, lode_error *err);
 /* LODE_NOT_FOUND when the key is not declared as a counter. */
 lode_status lode__counter_each(lode__tx *tx, int64_t cid, lode_str key, lode__counter_fn *fn, void *ctx, lode_error *err);
 

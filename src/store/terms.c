@@ -12,37 +12,37 @@
 #define TERM_BYTES LODE__TERM_BYTES
 #define MAX_CACHED_KEYS 256
 
-static int bind_value(sqlite3_stmt *s, int i, const lode__value *v, size_t max_bytes) {
+static int bind_value(sqlite3_stmt *s, int i, const meta_value *v, size_t max_bytes) {
   static const char bools[2] = {0, 1};
   switch (v->type) {
-    case LODE__VALUE_INT: return sqlite3_bind_int64(s, i, v->i);
-    case LODE__VALUE_DOUBLE: return sqlite3_bind_double(s, i, v->d);
-    case LODE__VALUE_BOOL: return sqlite3_bind_blob(s, i, &bools[v->i != 0], 1, SQLITE_STATIC);
-    case LODE__VALUE_STRING: break;
+    case META_INT: return sqlite3_bind_int64(s, i, v->i);
+    case META_DOUBLE: return sqlite3_bind_double(s, i, v->d);
+    case META_BOOL: return sqlite3_bind_blob(s, i, &bools[v->i != 0], 1, SQLITE_STATIC);
+    case META_STRING: break;
   }
   size_t len = v->s.len < max_bytes ? v->s.len : max_bytes;
   return sqlite3_bind_text64(s, i, v->s.data ? v->s.data : "", len, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-static void column_value(sqlite3_stmt *s, int i, lode__value *v) {
-  *v = (lode__value){0};
+static void column_value(sqlite3_stmt *s, int i, meta_value *v) {
+  *v = (meta_value){0};
   switch (sqlite3_column_type(s, i)) {
     case SQLITE_INTEGER:
-      v->type = LODE__VALUE_INT;
+      v->type = META_INT;
       v->i = sqlite3_column_int64(s, i);
       return;
     case SQLITE_FLOAT:
-      v->type = LODE__VALUE_DOUBLE;
+      v->type = META_DOUBLE;
       v->d = sqlite3_column_double(s, i);
       return;
     case SQLITE_BLOB: {
       lode_str b = lode__column(s, i);
-      v->type = LODE__VALUE_BOOL;
+      v->type = META_BOOL;
       v->i = b.len == 1 && b.data[0] == 1;
       return;
     }
     default:
-      v->type = LODE__VALUE_STRING;
+      v->type = META_STRING;
       v->s = lode__column(s, i);
   }
 }
@@ -52,15 +52,15 @@ static void column_value(sqlite3_stmt *s, int i, lode__value *v) {
 static void forget_keys(lode__tx *tx, int64_t cid) {
   if (tx->keys_cid == cid) return;
   tx->n_keys = 0;
-  lode__arena_reset(&tx->keys_arena);
+  mem_arena_reset(&tx->keys_arena);
   tx->keys_cid = cid;
 }
 
 static lode_status remember_key(lode__tx *tx, lode_str name, int64_t kid, bool counted, lode_error *err) {
   if (tx->n_keys >= MAX_CACHED_KEYS) return LODE_OK;
-  if (!lode__grow(&tx->keys, &tx->cap_keys, tx->n_keys + 1, sizeof *tx->keys)) return lode__fail_nomem(err);
-  const char *copy = lode__arena_copy(&tx->keys_arena, name.data, name.len);
-  if (!copy) return lode__fail_nomem(err);
+  if (!mem_grow(&tx->keys, &tx->cap_keys, tx->n_keys + 1, sizeof *tx->keys)) return err_nomem(err);
+  const char *copy = mem_arena_copy(&tx->keys_arena, name.data, name.len);
+  if (!copy) return err_nomem(err);
   tx->keys[tx->n_keys++] = (lode__key){{copy, name.len}, kid, counted};
   return LODE_OK;
 }
@@ -70,15 +70,15 @@ static lode_status find_key(lode__tx *tx, int64_t cid, lode_str name, lode__key 
   bool row;
   forget_keys(tx, cid);
   for (size_t i = 0; i < tx->n_keys; i++)
-    if (lode__str_eq(tx->keys[i].name, name)) {
+    if (str_eq(tx->keys[i].name, name)) {
       *key = tx->keys[i];
       return LODE_OK;
     }
   *key = (lode__key){0};
-  LODE__TRY(lode__stmt(tx, LODE__STMT_KEY_GET, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_KEY_GET, &s, err));
   sqlite3_bind_int64(s, 1, cid);
   lode__bind_text(s, 2, name);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   if (row) *key = (lode__key){name, sqlite3_column_int64(s, 0), sqlite3_column_int(s, 1) != 0};
   sqlite3_reset(s);
   return row ? remember_key(tx, name, key->kid, key->counted, err) : LODE_OK;
@@ -89,17 +89,17 @@ lode_status lode__key_id(lode__tx *tx, int64_t cid, lode_str name, bool create, 
   sqlite3_stmt *s;
   lode__key key;
   *kid = 0;
-  LODE__TRY(find_key(tx, cid, name, &key, err));
+  TRY(find_key(tx, cid, name, &key, err));
   *kid = key.kid;
   if (*kid || !create) return LODE_OK;
-  LODE__TRY(lode__state_get(tx, LODE__STATE_NEXT_KID, kid, err));
-  LODE__TRY(lode__state_put(tx, LODE__STATE_NEXT_KID, *kid + 1, err));
-  LODE__TRY(lode__stmt(tx, LODE__STMT_KEY_PUT, &s, err));
+  TRY(lode__state_get(tx, LODE__STATE_NEXT_KID, kid, err));
+  TRY(lode__state_put(tx, LODE__STATE_NEXT_KID, *kid + 1, err));
+  TRY(lode__stmt(tx, LODE__STMT_KEY_PUT, &s, err));
   sqlite3_bind_int64(s, 1, *kid);
   sqlite3_bind_int64(s, 2, cid);
   lode__bind_text(s, 3, name);
   sqlite3_bind_int(s, 4, counted);
-  LODE__TRY(lode__run(tx, s, err));
+  TRY(lode__run(tx, s, err));
   return remember_key(tx, name, *kid, counted, err);
 }
 
@@ -112,22 +112,22 @@ typedef struct term_job {
   int delta;
 } term_job;
 
-static lode_status on_term(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+static lode_status on_term(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   term_job *job = ctx;
   sqlite3_stmt *s;
   int64_t kid;
-  LODE__TRY(lode__key_id(job->tx, job->cid, key, job->statement == LODE__STMT_TERM_PUT, false, &kid, err));
+  TRY(lode__key_id(job->tx, job->cid, key, job->statement == LODE__STMT_TERM_PUT, false, &kid, err));
   if (!kid) return LODE_OK;
-  LODE__TRY(lode__stmt(job->tx, job->statement, &s, err));
+  TRY(lode__stmt(job->tx, job->statement, &s, err));
   sqlite3_bind_int64(s, 1, kid);
   bind_value(s, 2, value, TERM_BYTES);
   sqlite3_bind_int64(s, 3, job->rid);
   return lode__run(job->tx, s, err);
 }
 
-static lode_status each_value(lode__tx *tx, lode_str metadata, lode__value_fn *fn, void *ctx, lode_error *err) {
-  LODE__TRY(lode__meta_parse_stored(&tx->json, metadata, err));
-  return lode__meta_values(&tx->json, fn, ctx, err);
+static lode_status each_value(lode__tx *tx, lode_str metadata, meta_value_fn *fn, void *ctx, lode_error *err) {
+  TRY(meta_parse_stored(&tx->json, metadata, err));
+  return meta_each_value(&tx->json, fn, ctx, err);
 }
 
 lode_status lode__terms_add(lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err) {
@@ -142,18 +142,18 @@ lode_status lode__terms_remove(lode__tx *tx, int64_t cid, int64_t rid, lode_str 
 
 /* ---- Terms of many records at once: sorted first, so that the index is walked from left to right ---- */
 
-static lode_status on_batch_term(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+static lode_status on_batch_term(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   lode__term_batch *b = ctx;
   int64_t kid;
-  LODE__TRY(lode__key_id(b->tx, b->cid, key, b->creates, false, &kid, err));
+  TRY(lode__key_id(b->tx, b->cid, key, b->creates, false, &kid, err));
   if (!kid) return LODE_OK;
-  if (!lode__grow(&b->items, &b->cap, b->n + 1, sizeof *b->items)) return lode__fail_nomem(err);
+  if (!mem_grow(&b->items, &b->cap, b->n + 1, sizeof *b->items)) return err_nomem(err);
   lode__term_item *it = &b->items[b->n];
   *it = (lode__term_item){kid, b->rid, *value};
-  if (value->type == LODE__VALUE_STRING) {
+  if (value->type == META_STRING) {
     size_t len = value->s.len < TERM_BYTES ? value->s.len : TERM_BYTES;
-    it->value.s = (lode_str){lode__arena_copy(&b->arena, value->s.data, len), len};
-    if (!it->value.s.data) return lode__fail_nomem(err);
+    it->value.s = (lode_str){mem_arena_copy(&b->arena, value->s.data, len), len};
+    if (!it->value.s.data) return err_nomem(err);
   }
   b->n++;
   return LODE_OK;
@@ -171,7 +171,7 @@ lode_status lode__term_batch_add(lode__term_batch *b, lode__tx *tx, int64_t cid,
 static int compare_items(const void *x, const void *y) {
   const lode__term_item *a = x, *b = y;
   if (a->kid != b->kid) return a->kid < b->kid ? -1 : 1;
-  int c = lode__value_cmp(&a->value, &b->value);
+  int c = meta_value_cmp(&a->value, &b->value);
   return c ? c : (a->rid > b->rid) - (a->rid < b->rid);
 }
 
@@ -179,18 +179,18 @@ lode_status lode__term_batch_write(lode__term_batch *b, int which, lode_error *e
   sqlite3_stmt *s;
   if (b->n) qsort(b->items, b->n, sizeof *b->items, compare_items);
   for (size_t i = 0; i < b->n; i++) {
-    LODE__TRY(lode__stmt(b->tx, which, &s, err));
+    TRY(lode__stmt(b->tx, which, &s, err));
     sqlite3_bind_int64(s, 1, b->items[i].kid);
     bind_value(s, 2, &b->items[i].value, TERM_BYTES);
     sqlite3_bind_int64(s, 3, b->items[i].rid);
-    LODE__TRY(lode__run(b->tx, s, err));
+    TRY(lode__run(b->tx, s, err));
   }
   return LODE_OK;
 }
 
 void lode__term_batch_release(lode__term_batch *b) {
-  lode__free(b->items);
-  lode__arena_release(&b->arena);
+  mem_free(b->items);
+  mem_arena_release(&b->arena);
   *b = (lode__term_batch){0};
 }
 
@@ -198,20 +198,20 @@ void lode__term_batch_release(lode__term_batch *b) {
 
 /* Bounds of a range as SQLite orders values; each end stays within the type of the other. */
 static void bind_range(sqlite3_stmt *s, const lode__term_range *r) {
-  const lode__value *any = r->low ? r->low : r->high;
+  const meta_value *any = r->low ? r->low : r->high;
   if (r->low)
     bind_value(s, 2, r->low, TERM_BYTES);
-  else if (any && any->type == LODE__VALUE_STRING)
+  else if (any && any->type == META_STRING)
     sqlite3_bind_text(s, 2, "", 0, SQLITE_STATIC);
-  else if (any && any->type == LODE__VALUE_BOOL)
+  else if (any && any->type == META_BOOL)
     sqlite3_bind_blob(s, 2, "", 0, SQLITE_STATIC);
   else
     sqlite3_bind_double(s, 2, -INFINITY);
   if (r->high)
     bind_value(s, 3, r->high, TERM_BYTES);
-  else if (any && any->type == LODE__VALUE_STRING)
+  else if (any && any->type == META_STRING)
     sqlite3_bind_blob(s, 3, "", 0, SQLITE_STATIC);
-  else if (any && any->type != LODE__VALUE_BOOL)
+  else if (any && any->type != META_BOOL)
     sqlite3_bind_double(s, 3, INFINITY);
   else
     sqlite3_bind_blob(s, 3, "\xff", 1, SQLITE_STATIC);
@@ -222,27 +222,27 @@ lode_status lode__term_each(lode__tx *tx, int64_t cid, const lode__term_range *r
   sqlite3_stmt *s;
   bool row;
   lode__key key;
-  lode__value value;
+  meta_value value;
   lode_status st = LODE_OK;
   *cut = false;
-  LODE__TRY(find_key(tx, cid, range->key, &key, err));
+  TRY(find_key(tx, cid, range->key, &key, err));
   if (!key.kid) return LODE_OK;
   bool exactly = range->low && range->low == range->high;
-  LODE__TRY(lode__stmt(tx, exactly ? LODE__STMT_TERM_EQ : LODE__STMT_TERM_RANGE, &s, err));
+  TRY(lode__stmt(tx, exactly ? LODE__STMT_TERM_EQ : LODE__STMT_TERM_RANGE, &s, err));
   sqlite3_bind_int64(s, 1, key.kid);
   if (exactly)
     bind_value(s, 2, range->low, TERM_BYTES);
   else
     bind_range(s, range);
   for (size_t n = 0;; n++) {
-    LODE__TRY(lode__step(tx, s, &row, err));
+    TRY(lode__step(tx, s, &row, err));
     if (!row) break;
     if (limit && n == limit) {
       *cut = true;
       break;
     }
     column_value(s, 0, &value);
-    st = fn(ctx, &value, value.type != LODE__VALUE_STRING || value.s.len < TERM_BYTES, sqlite3_column_int64(s, 1), err);
+    st = fn(ctx, &value, value.type != META_STRING || value.s.len < TERM_BYTES, sqlite3_column_int64(s, 1), err);
     if (st != LODE_OK) break;
   }
   sqlite3_reset(s);
@@ -251,19 +251,19 @@ lode_status lode__term_each(lode__tx *tx, int64_t cid, const lode__term_range *r
 
 /* ---- Counters ---- */
 
-static lode_status on_counted(void *ctx, lode_str name, const lode__value *value, lode_error *err) {
+static lode_status on_counted(void *ctx, lode_str name, const meta_value *value, lode_error *err) {
   term_job *job = ctx;
   sqlite3_stmt *s;
   lode__key key;
-  LODE__TRY(find_key(job->tx, job->cid, name, &key, err));
+  TRY(find_key(job->tx, job->cid, name, &key, err));
   if (!key.counted) return LODE_OK;
-  LODE__TRY(lode__stmt(job->tx, LODE__STMT_COUNTER_ADD, &s, err));
+  TRY(lode__stmt(job->tx, LODE__STMT_COUNTER_ADD, &s, err));
   sqlite3_bind_int64(s, 1, key.kid);
   bind_value(s, 2, value, SIZE_MAX);
   sqlite3_bind_int(s, 3, job->delta);
-  LODE__TRY(lode__run(job->tx, s, err));
+  TRY(lode__run(job->tx, s, err));
   if (job->delta > 0) return LODE_OK;
-  LODE__TRY(lode__stmt(job->tx, LODE__STMT_COUNTER_TRIM, &s, err));
+  TRY(lode__stmt(job->tx, LODE__STMT_COUNTER_TRIM, &s, err));
   sqlite3_bind_int64(s, 1, key.kid);
   bind_value(s, 2, value, SIZE_MAX);
   return lode__run(job->tx, s, err);
@@ -278,12 +278,12 @@ lode_status lode__counters_change(lode__tx *tx, int64_t cid, lode_str metadata, 
 static lode_status each_count(lode__tx *tx, int which, int64_t key, lode__counter_fn *fn, void *ctx, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  lode__value value;
+  meta_value value;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__stmt(tx, which, &s, err));
+  TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, key);
   for (;;) {
-    LODE__TRY(lode__step(tx, s, &row, err));
+    TRY(lode__step(tx, s, &row, err));
     if (!row) break;
     column_value(s, 0, &value);
     st = fn(ctx, &value, (uint64_t)sqlite3_column_int64(s, 1), err);
@@ -296,10 +296,10 @@ static lode_status each_count(lode__tx *tx, int which, int64_t key, lode__counte
 lode_status lode__counter_each(lode__tx *tx, int64_t cid, lode_str name, lode__counter_fn *fn, void *ctx, lode_error *err) {
   lode__key key;
   char quoted[256];
-  LODE__TRY(find_key(tx, cid, name, &key, err));
+  TRY(find_key(tx, cid, name, &key, err));
   if (key.counted) return each_count(tx, LODE__STMT_COUNTER_EACH, key.kid, fn, ctx, err);
-  return lode__fail(err, LODE_NOT_FOUND, "%s is not a declared counter of this collection; facets count any key",
-                    lode__quote(name, quoted, sizeof quoted));
+  return err_set(err, LODE_NOT_FOUND, "%s is not a declared counter of this collection; facets count any key",
+                    str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status lode__counter_keys(lode__tx *tx, int64_t cid, lode__counter_fn *fn, void *ctx, lode_error *err) {

@@ -16,7 +16,7 @@ typedef struct token_sink {
   int (*put)(void *ctx, int flags, const char *token, int len, int start, int end);
 } token_sink;
 
-static int pass_token(void *ctx, const lode__token *t) {
+static int pass_token(void *ctx, const token_item *t) {
   token_sink *sink = ctx;
   return sink->put(sink->ctx, t->same_place ? FTS5_TOKEN_COLOCATED : 0, t->text, (int)t->len, (int)t->start, (int)t->end);
 }
@@ -32,14 +32,14 @@ static int tokenizer_create(void *ctx, const char **args, int n_args, Fts5Tokeni
 
 static void tokenizer_delete(Fts5Tokenizer *t) { (void)t; }
 
-/* The words of a query were made by lode__tokenize already: each is one token as it stands. */
+/* The words of a query were made by token_split already: each is one token as it stands. */
 static int tokenizer_run(Fts5Tokenizer *t, void *ctx, int flags, const char *text, int len,
                          int (*put)(void *, int, const char *, int, int, int)) {
   (void)t;
   if (len <= 0 || !text) return SQLITE_OK;
   if (flags & FTS5_TOKENIZE_QUERY) return put(ctx, 0, text, len, 0, len);
   token_sink sink = {ctx, put};
-  return lode__tokenize(text, (size_t)len, pass_token, &sink);
+  return token_split(text, (size_t)len, pass_token, &sink);
 }
 
 /* ---- lode_visit ---- */
@@ -97,20 +97,20 @@ int lode__text_register(sqlite3 *sql) {
 }
 
 lode_status lode__text_missing(lode_error *err) {
-  return lode__fail(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
+  return err_set(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
 }
 
 /* ---- Asking ---- */
 
 /* "word" OR "word" ...; FTS5 takes any bytes between quotes, quotes doubled. */
-static void build_match(lode__buf *b, const lode_str *words, size_t n) {
+static void build_match(strbuf *b, const lode_str *words, size_t n) {
   for (size_t w = 0; w < n; w++) {
-    lode__buf_adds(b, w ? " OR \"" : "\"");
+    strbuf_addstr(b, w ? " OR \"" : "\"");
     for (size_t i = 0; i < words[w].len; i++) {
-      if (words[w].data[i] == '"') lode__buf_addc(b, '"');
-      lode__buf_addc(b, words[w].data[i]);
+      if (words[w].data[i] == '"') strbuf_addch(b, '"');
+      strbuf_addch(b, words[w].data[i]);
     }
-    lode__buf_addc(b, '"');
+    strbuf_addch(b, '"');
   }
 }
 
@@ -119,28 +119,28 @@ lode_status lode__text_each(lode__tx *tx, int64_t cid, int64_t after_rid, const 
   sqlite3_stmt *s = NULL;
   bool row;
   lode_status st = LODE_OK;
-  lode__buf match = {0};
+  strbuf match = {0};
   visit v = {.fn = fn, .ctx = ctx, .err = err};
   if (n_words == 0) return LODE_OK;
-  if (n_words > LODE__TEXT_WORDS) return lode__fail(err, LODE_LIMIT, "more than %d words", LODE__TEXT_WORDS);
+  if (n_words > LODE__TEXT_WORDS) return err_set(err, LODE_LIMIT, "more than %d words", LODE__TEXT_WORDS);
   build_match(&match, words, n_words);
   if (match.failed) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(lode__stmt(tx, LODE__STMT_TEXT_FIND, &s, err));
+  TRY_GOTO(lode__stmt(tx, LODE__STMT_TEXT_FIND, &s, err));
   lode__bind_text(s, 1, (lode_str){match.data, match.len});
   int64_t first = lode__key_first(cid);
   sqlite3_bind_int64(s, 2, after_rid > first ? after_rid : first);
   sqlite3_bind_int64(s, 3, lode__key_last(cid));
   sqlite3_bind_pointer(s, 4, &v, visit_type, NULL);
-  LODE__GOTO(lode__step(tx, s, &row, err));
+  TRY_GOTO(lode__step(tx, s, &row, err));
   st = v.st;
 done:
   if (s) {
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
   }
-  lode__buf_release(&match);
+  strbuf_release(&match);
   return st;
 }

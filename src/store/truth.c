@@ -11,10 +11,10 @@ int lode__truth_open(lode__conn *conn, lode__truth *t) {
   if (rc == SQLITE_OK) rc = t->file->pMethods->xRead(t->file, head, sizeof head, 0);
   if (rc == SQLITE_OK) rc = t->file->pMethods->xFileSize(t->file, &size);
   if (rc != SQLITE_OK) return rc;
-  t->page_bytes = lode__sq_page_size(head);
-  t->change = lode__be32(head + 24);
-  t->pages = lode__be32(head + 28);
-  t->has_map = lode__be32(head + 52) != 0;
+  t->page_bytes = sqf_page_size(head);
+  t->change = sqf_be32(head + 24);
+  t->pages = sqf_be32(head + 28);
+  t->has_map = sqf_be32(head + 52) != 0;
   if (t->page_bytes) t->file_pages = (uint32_t)((uint64_t)size / t->page_bytes);
   return SQLITE_OK;
 }
@@ -22,7 +22,7 @@ int lode__truth_open(lode__conn *conn, lode__truth *t) {
 lode_status lode__truth_look(lode__tx *tx, lode__truth *t, lode_error *err) {
   int rc = lode__truth_open(tx->conn, t);
   if (rc != SQLITE_OK) return lode__sql_fail(tx->conn, rc, err);
-  return t->page_bytes ? LODE_OK : lode__fail(err, LODE_CORRUPT, "%s has no valid page size", tx->db->path);
+  return t->page_bytes ? LODE_OK : err_set(err, LODE_CORRUPT, "%s has no valid page size", tx->db->path);
 }
 
 static int read_page(const lode__truth *t, uint32_t number, unsigned char *page) {
@@ -31,7 +31,7 @@ static int read_page(const lode__truth *t, uint32_t number, unsigned char *page)
 
 lode_status lode__truth_read(lode__tx *tx, const lode__truth *t, uint32_t number, unsigned char *page, lode_error *err) {
   int rc = read_page(t, number, page);
-  if (rc == SQLITE_IOERR_SHORT_READ) return lode__fail(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
+  if (rc == SQLITE_IOERR_SHORT_READ) return err_set(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
   return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(tx->conn, rc, err);
 }
 

@@ -49,7 +49,7 @@ static void after_fork(lode__db *db) {
   db->writer_active = db->writer_waits = false;
   db->waiting = db->queued = 0;
   db->working = db->building = false;
-  if (db->lock_fd >= 0) (void)lode__os->close(db->lock_fd);
+  if (db->lock_fd >= 0) (void)os_api->close(db->lock_fd);
   db->lock_fd = lode__db_open_lock_file(db);
   db->lock_generation = lode__vfs_generation();
 }
@@ -60,13 +60,13 @@ static lode_status find_idle(lode__db *db, lode__tx_kind kind, lode__conn **out,
   lode_status st = LODE_OK;
   pthread_mutex_lock(&db->mutex);
   after_fork(db);
-  if (LODE__RETRY(lode__os->lstat_at(AT_FDCWD, db->path, &sb)) != 0) {
+  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, db->path, &sb)) != 0) {
     int e = errno;
     forget_connections(db);
     db->truth_ino = 0;
     st = e == ENOENT || e == ENOTDIR
-             ? lode__fail(err, LODE_GONE, "%s was removed while open; open the store again", db->path)
-             : lode__fail_errno(err, e, db->path);
+             ? err_set(err, LODE_GONE, "%s was removed while open; open the store again", db->path)
+             : err_errno(err, e, db->path);
   }
   while (st == LODE_OK && db->idle && !*out) {
     lode__conn *c = db->idle;
@@ -94,9 +94,9 @@ static unsigned note_epoch(lode__db *db, const lode__conn *conn) {
 
 static lode_status take_conn(lode__db *db, lode__tx_kind kind, lode__conn **out, unsigned *epoch, lode_error *err) {
   *out = NULL;
-  LODE__TRY(find_idle(db, kind, out, err));
+  TRY(find_idle(db, kind, out, err));
   /* Opening may have to wait for a lock, so it is done without the mutex. */
-  if (!*out) LODE__TRY(lode__conn_open(db, db->path, false, out, err));
+  if (!*out) TRY(lode__conn_open(db, db->path, false, out, err));
   *epoch = note_epoch(db, *out);
   return LODE_OK;
 }
@@ -121,7 +121,7 @@ static bool is_wanted(lode__db *db) {
   bool yes = db->waiting > 0;
   int fd = db->lock_fd;
   pthread_mutex_unlock(&db->mutex);
-  return yes || (fd >= 0 && lode__os->lock_held(fd, F_WRLCK, LODE__LOCK_WAIT, 1) == 1);
+  return yes || (fd >= 0 && os_api->lock_held(fd, F_WRLCK, LODE__LOCK_WAIT, 1) == 1);
 }
 
 bool lode__db_others_wait(lode__db *db) {
@@ -144,7 +144,7 @@ lode_status lode__stmt(lode__tx *tx, int which, sqlite3_stmt **stmt, lode_error 
   lode__conn *conn = tx->conn;
   /* An error can make SQLite roll back by itself; what ran now would be committed alone. */
   if (tx->open && sqlite3_get_autocommit(conn->sql))
-    return lode__fail(err, tx->why ? tx->why : LODE_INTERNAL, "the transaction was rolled back because of an error: %s",
+    return err_set(err, tx->why ? tx->why : LODE_INTERNAL, "the transaction was rolled back because of an error: %s",
                       lode_status_text(tx->why));
   if (!conn->stmt[which]) {
     int rc = sqlite3_prepare_v3(conn->sql, statement_sql[which], -1, SQLITE_PREPARE_PERSISTENT, &conn->stmt[which], NULL);
@@ -181,9 +181,9 @@ lode_status lode__state_find(lode__tx *tx, int key, int64_t *value, bool *found,
   sqlite3_stmt *s;
   bool row;
   *found = false;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_STATE_GET, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_STATE_GET, &s, err));
   sqlite3_bind_int(s, 1, key);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   *value = row ? sqlite3_column_int64(s, 0) : 0;
   *found = row && sqlite3_column_type(s, 0) == SQLITE_INTEGER;
   sqlite3_reset(s);
@@ -192,13 +192,13 @@ lode_status lode__state_find(lode__tx *tx, int key, int64_t *value, bool *found,
 
 lode_status lode__state_get(lode__tx *tx, int key, int64_t *value, lode_error *err) {
   bool found;
-  LODE__TRY(lode__state_find(tx, key, value, &found, err));
-  return found ? LODE_OK : lode__fail(err, LODE_CORRUPT, "row %d of table state is missing in %s", key, tx->db->path);
+  TRY(lode__state_find(tx, key, value, &found, err));
+  return found ? LODE_OK : err_set(err, LODE_CORRUPT, "row %d of table state is missing in %s", key, tx->db->path);
 }
 
 lode_status lode__state_put(lode__tx *tx, int key, int64_t value, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_STATE_PUT, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_STATE_PUT, &s, err));
   sqlite3_bind_int(s, 1, key);
   sqlite3_bind_int64(s, 2, value);
   return lode__run(tx, s, err);
@@ -207,7 +207,7 @@ lode_status lode__state_put(lode__tx *tx, int key, int64_t value, lode_error *er
 /* ---- Transactions ---- */
 
 static lode_status own_transaction(const lode__db *db, lode_error *err) {
-  return lode__fail(err, LODE_BUSY, "this process has had a write transaction open for more than %u ms: commit it or roll it back",
+  return err_set(err, LODE_BUSY, "this process has had a write transaction open for more than %u ms: commit it or roll it back",
                     db->opt.busy_ms);
 }
 
@@ -246,18 +246,18 @@ static void sign_lock_file(lode__db *db) {
   char comm[20] = "";
   size_t got = 0;
   if (db->lock_fd < 0) return;
-  int fd = LODE__RETRY(lode__os->open("/proc/self/comm", O_RDONLY, 0));
+  int fd = OS_RETRY(os_api->open("/proc/self/comm", O_RDONLY, 0));
   if (fd >= 0) {
-    if (lode__os_read_full(fd, comm, sizeof comm - 1, 0, &got, NULL) != LODE_OK) got = 0;
-    (void)lode__os->close(fd);
+    if (os_read_full(fd, comm, sizeof comm - 1, 0, &got, NULL) != LODE_OK) got = 0;
+    (void)os_api->close(fd);
   }
   comm[got] = 0;
   comm[strcspn(comm, "\n")] = 0;
   snprintf(now, sizeof now, "process %ld (%s)\n", (long)getpid(), comm);
-  if (lode__os_read_full(db->lock_fd, was, sizeof was, 64, &got, NULL) == LODE_OK && got == sizeof was &&
+  if (os_read_full(db->lock_fd, was, sizeof was, 64, &got, NULL) == LODE_OK && got == sizeof was &&
       memcmp(was, now, sizeof now) == 0)
     return;
-  (void)lode__os_write_full(db->lock_fd, now, sizeof now, 64, NULL);
+  (void)os_write_full(db->lock_fd, now, sizeof now, 64, NULL);
 }
 
 static void begin_writing(lode__db *db) {
@@ -269,9 +269,9 @@ static void begin_writing(lode__db *db) {
 
 static lode_status read_cursor(lode__tx *tx, int64_t *cursor, lode_error *err) {
   bool found;
-  LODE__TRY(lode__state_find(tx, LODE__STATE_CURSOR, cursor, &found, err));
+  TRY(lode__state_find(tx, LODE__STATE_CURSOR, cursor, &found, err));
   if (found) return LODE_OK;
-  LODE__TRY(lode__state_find(tx, LODE__STATE_CURSOR_1, cursor, &tx->format_1, err));
+  TRY(lode__state_find(tx, LODE__STATE_CURSOR_1, cursor, &tx->format_1, err));
   if (!tx->format_1) return lode__state_get(tx, LODE__STATE_CURSOR, cursor, err); /* says that it is missing */
   return tx->kind == LODE__WRITE ? lode__db_raise_format(tx, err) : LODE_OK;
 }
@@ -279,22 +279,22 @@ static lode_status read_cursor(lode__tx *tx, int64_t *cursor, lode_error *err) {
 static lode_status begin_on_conn(lode__tx *tx, lode_error *err) {
   sqlite3_stmt *s;
   int64_t cursor;
-  LODE__TRY(lode__stmt(tx, tx->kind == LODE__WRITE ? LODE__STMT_BEGIN_WRITE : LODE__STMT_BEGIN_READ, &s, err));
-  LODE__TRY(lode__run(tx, s, err));
+  TRY(lode__stmt(tx, tx->kind == LODE__WRITE ? LODE__STMT_BEGIN_WRITE : LODE__STMT_BEGIN_READ, &s, err));
+  TRY(lode__run(tx, s, err));
   tx->open = true;
-  LODE__TRY(lode__schema_check(tx->conn, err));
-  LODE__TRY(read_cursor(tx, &cursor, err));
+  TRY(lode__schema_check(tx->conn, err));
+  TRY(read_cursor(tx, &cursor, err));
   if (cursor < 0 || cursor > LODE__KEY_MAX)
-    return lode__fail(err, LODE_CORRUPT, "the cursor in %s is out of range", tx->db->path);
+    return err_set(err, LODE_CORRUPT, "the cursor in %s is out of range", tx->db->path);
   tx->cursor = tx->cursor_saved = (uint64_t)cursor;
   return LODE_OK;
 }
 
 static lode_status begin_once(lode__tx *tx, lode_error *err) {
   tx->failed = tx->open = tx->format_1 = false;
-  LODE__TRY(take_conn(tx->db, tx->kind, &tx->conn, &tx->epoch, err));
+  TRY(take_conn(tx->db, tx->kind, &tx->conn, &tx->epoch, err));
   lode_status st = begin_on_conn(tx, err);
-  tx->began_ns = lode__os->now_ns(); /* of its lock, for which it may have waited */
+  tx->began_ns = os_api->now_ns(); /* of its lock, for which it may have waited */
   lode__conn_stop_waiting(tx->conn);
   if (st == LODE_OK) return st;
   give_conn(tx->conn, false);
@@ -305,15 +305,15 @@ static lode_status begin_once(lode__tx *tx, lode_error *err) {
 lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lode_error *err) {
   *out = NULL;
   if (kind == LODE__WRITE && db->opt.read_only)
-    return lode__fail(err, LODE_READONLY, "%s is open for reading only", db->folder);
+    return err_set(err, LODE_READONLY, "%s is open for reading only", db->folder);
   if (kind == LODE__READ) meet_gap();
-  lode__tx *tx = lode__alloc_zero(1, sizeof *tx);
-  if (!tx) return lode__fail_nomem(err);
+  lode__tx *tx = mem_calloc(1, sizeof *tx);
+  if (!tx) return err_nomem(err);
   tx->db = db;
   tx->kind = kind;
   lode_status st = kind == LODE__WRITE ? wait_for_writer_turn(db, err) : LODE_OK;
   if (st != LODE_OK) {
-    lode__free(tx);
+    mem_free(tx);
     return st;
   }
   st = begin_once(tx, err);
@@ -323,13 +323,13 @@ lode_status lode__tx_begin(lode__db *db, lode__tx_kind kind, lode__tx **out, lod
     return st;
   }
   if (kind == LODE__WRITE) end_writer_turn(db);
-  lode__free(tx);
+  mem_free(tx);
   return st;
 }
 
 /* Readers and other writers that wait get in before the next commit of ours: at most 2 ms for them. */
 static void step_aside(lode__db *db) {
-  for (int i = 0; i < 20 && is_wanted(db); i++) lode__os->sleep_us(100);
+  for (int i = 0; i < 20 && is_wanted(db); i++) os_api->sleep_us(100);
 }
 
 static void free_tx(lode__tx *tx, bool healthy) {
@@ -340,10 +340,10 @@ static void free_tx(lode__tx *tx, bool healthy) {
     step_aside(db);
     end_writer_turn(db);
   }
-  lode__free(tx->keys);
-  lode__arena_release(&tx->keys_arena);
-  lode__json_release(&tx->json);
-  lode__free(tx);
+  mem_free(tx->keys);
+  mem_arena_release(&tx->keys_arena);
+  json_release(&tx->json);
+  mem_free(tx);
 }
 
 static void reset_all(lode__conn *conn) {
@@ -361,17 +361,17 @@ lode_status lode__tx_commit(lode__tx *tx, lode_error *err) {
   if (tx->failed) {
     lode_status why = tx->why;
     lode__tx_rollback(tx);
-    return lode__fail(err, why, "the transaction failed before its commit (%s), and was rolled back", lode_status_text(why));
+    return err_set(err, why, "the transaction failed before its commit (%s), and was rolled back", lode_status_text(why));
   }
   if (tx->conn->generation != lode__vfs_generation()) {
     lode__tx_rollback(tx);
-    return lode__fail(err, LODE_GONE, "the transaction belongs to the process that forked this one");
+    return err_set(err, LODE_GONE, "the transaction belongs to the process that forked this one");
   }
   reset_all(tx->conn);
-  if (tx->cursor != tx->cursor_saved) LODE__GOTO(lode__state_put(tx, LODE__STATE_CURSOR, (int64_t)tx->cursor, err));
-  LODE__GOTO(lode__names_save(tx, err));
-  LODE__GOTO(lode__stmt(tx, LODE__STMT_COMMIT, &s, err));
-  LODE__GOTO(lode__run(tx, s, err));
+  if (tx->cursor != tx->cursor_saved) TRY_GOTO(lode__state_put(tx, LODE__STATE_CURSOR, (int64_t)tx->cursor, err));
+  TRY_GOTO(lode__names_save(tx, err));
+  TRY_GOTO(lode__stmt(tx, LODE__STMT_COMMIT, &s, err));
+  TRY_GOTO(lode__run(tx, s, err));
   lode__conn_stop_waiting(tx->conn);
 done:
   if (st != LODE_OK) {
@@ -407,13 +407,13 @@ bool lode__tx_is_old(lode__tx *tx) {
     return false;
   }
   DECIDED_BY_TEST(is_old);
-  return lode__os->now_ns() - tx->began_ns > UINT64_C(50000000);
+  return os_api->now_ns() - tx->began_ns > UINT64_C(50000000);
 }
 
 bool lode__tx_outstays(const lode__tx *tx) {
   if (tx->kind != LODE__READ) return false;
   DECIDED_BY_TEST(outstays);
-  return lode__os->now_ns() - tx->began_ns > (uint64_t)tx->db->opt.busy_ms * 500000 && lode__db_others_wait(tx->db);
+  return os_api->now_ns() - tx->began_ns > (uint64_t)tx->db->opt.busy_ms * 500000 && lode__db_others_wait(tx->db);
 }
 
 lode__db *lode__tx_db(lode__tx *tx) { return tx->db; }
@@ -422,7 +422,7 @@ unsigned lode__tx_epoch(const lode__tx *tx) { return tx->epoch; }
 
 lode_status lode__tx_next(lode__tx *tx, uint64_t *seq, lode_error *err) {
   if (tx->cursor >= (uint64_t)LODE__KEY_MAX)
-    return lode__fail(err, LODE_LIMIT, "the store has used up its 2^40 change numbers: export it and import it into a new one");
+    return err_set(err, LODE_LIMIT, "the store has used up its 2^40 change numbers: export it and import it into a new one");
   *seq = ++tx->cursor;
   return LODE_OK;
 }
@@ -430,9 +430,9 @@ lode_status lode__tx_next(lode__tx *tx, uint64_t *seq, lode_error *err) {
 lode_status lode__tx_savepoint(lode__tx *tx, lode_error *err) {
   sqlite3_stmt *s;
   if (tx->failed)
-    return lode__fail(err, tx->why, "the transaction has failed before (%s): roll it back", lode_status_text(tx->why));
-  LODE__TRY(lode__stmt(tx, LODE__STMT_SAVEPOINT, &s, err));
-  LODE__TRY(lode__run(tx, s, err));
+    return err_set(err, tx->why, "the transaction has failed before (%s): roll it back", lode_status_text(tx->why));
+  TRY(lode__stmt(tx, LODE__STMT_SAVEPOINT, &s, err));
+  TRY(lode__run(tx, s, err));
   tx->in_savepoint = true;
   tx->fresh_before = tx->fresh_known ? tx->fresh : -1;
   return LODE_OK;

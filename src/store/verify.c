@@ -42,18 +42,18 @@ typedef struct sweep {
 
 static lode_status sweep_slice(lode__verify *v, lode__tx *tx, sweep *s, lode_error *err) {
   lode__truth t;
-  LODE__TRY(lode__truth_look(tx, &t, err));
+  TRY(lode__truth_look(tx, &t, err));
   s->pages = t.pages;
   if (s->next == 1 && t.file_pages < t.pages)
     lode__verify_found(v, "file", none, none, "the file is cut short: %u of %u pages are there", t.file_pages, t.pages);
   for (; s->next <= t.pages && s->next <= t.file_pages; s->next++) {
     if (s->next % 16 == 0 && lode__tx_is_old(tx)) return LODE_OK;
-    if (s->next == lode__sq_lock_page(t.page_bytes)) continue;
+    if (s->next == sqf_lock_page(t.page_bytes)) continue;
     lode_status st = lode__truth_read(tx, &t, s->next, s->page, err);
     if (st == LODE_CORRUPT) {
       v->damaged_pages++;
       lode__verify_found(v, "page", none, none, "page %u of %u fails its checksum", s->next, t.pages);
-      lode__error_clear(err);
+      err_clear(err);
     } else if (st != LODE_OK) {
       return st;
     }
@@ -66,9 +66,9 @@ static lode_status sweep_slice(lode__verify *v, lode__tx *tx, sweep *s, lode_err
 static lode_status sweep_without_sqlite(lode__verify *v, lode_error *err) {
   lode__pages p;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__pages_open(v->db->path, &p, err));
-  unsigned char *page = lode__alloc(p.page_bytes);
-  if (!page) st = lode__fail_nomem(err);
+  TRY(lode__pages_open(v->db->path, &p, err));
+  unsigned char *page = mem_alloc(p.page_bytes);
+  if (!page) st = err_nomem(err);
   for (uint32_t n = 1; n <= p.count && st == LODE_OK; n++) {
     lode__page_use use = lode__pages_use(&p, n);
     if (n % 64 == 1) st = lode__progress(v->progress, "pages", n, p.count, err);
@@ -76,7 +76,7 @@ static lode_status sweep_without_sqlite(lode__verify *v, lode_error *err) {
     v->damaged_pages++;
     lode__verify_found(v, "page", none, none, "page %u of %u fails its checksum", n, p.count);
   }
-  lode__free(page);
+  mem_free(page);
   lode__pages_close(&p);
   return st;
 }
@@ -84,8 +84,8 @@ static lode_status sweep_without_sqlite(lode__verify *v, lode_error *err) {
 /* *usable = false: SQLite cannot begin a transaction, so there is nothing more to check. */
 static lode_status check_pages(lode__verify *v, bool *usable, lode_error *err) {
   lode__tx *tx;
-  sweep s = {.next = 1, .pages = UINT32_MAX - 1, .page = lode__alloc(65536)};
-  lode_status st = s.page ? LODE_OK : lode__fail_nomem(err);
+  sweep s = {.next = 1, .pages = UINT32_MAX - 1, .page = mem_alloc(65536)};
+  lode_status st = s.page ? LODE_OK : err_nomem(err);
   *usable = true;
   while (st == LODE_OK && s.next <= s.pages) {
     st = lode__progress(v->progress, "pages", s.next - 1, s.pages == UINT32_MAX - 1 ? 0 : s.pages, err);
@@ -100,7 +100,7 @@ static lode_status check_pages(lode__verify *v, bool *usable, lode_error *err) {
     st = sweep_slice(v, tx, &s, err);
     lode__tx_rollback(tx);
   }
-  lode__free(s.page);
+  mem_free(s.page);
   return st;
 }
 
@@ -108,7 +108,7 @@ static lode_status check_pages(lode__verify *v, bool *usable, lode_error *err) {
 
 static int on_tick(void *ctx) {
   lode__watch *w = ctx;
-  uint64_t now = lode__os->now_ns();
+  uint64_t now = os_api->now_ns();
   if (!w->is_private && lode__db_others_wait(w->db)) w->interrupted = true;
   if (now - w->told_ns > UINT64_C(100000000)) {
     w->told_ns = now;
@@ -123,18 +123,18 @@ void lode__watch_end(sqlite3 *sql) { sqlite3_progress_handler(sql, 0, NULL, NULL
 /* ---- SQLite's own check ---- */
 
 /* One fault a string, each with its NUL. */
-static void add_faults(lode__buf *faults, const char *text) {
+static void add_faults(strbuf *faults, const char *text) {
   while (*text) {
     size_t len = strcspn(text, "\n");
     if (len > 0 && text[0] != '*' && strncmp(text, "ok", len) != 0) {
-      lode__buf_add(faults, text, len);
-      lode__buf_addc(faults, 0);
+      strbuf_add(faults, text, len);
+      strbuf_addch(faults, 0);
     }
     text += len + (text[len] != 0);
   }
 }
 
-static int integrity_once(sqlite3 *sql, lode__buf *faults) {
+static int integrity_once(sqlite3 *sql, strbuf *faults) {
   sqlite3_stmt *s = NULL;
   faults->len = 0;
   int rc = sqlite3_prepare_v2(sql, "PRAGMA integrity_check(100)", -1, &s, NULL);
@@ -150,12 +150,12 @@ static int integrity_once(sqlite3 *sql, lode__buf *faults) {
 
 /* In want of memory, SQLite reports pages that it could not load as missing: a fault counts when it is seen again. */
 int lode__integrity_each(sqlite3 *sql, lode__integrity_fn *line, void *ctx) {
-  lode__buf faults = {0};
+  strbuf faults = {0};
   int rc = integrity_once(sql, &faults);
   if (rc == SQLITE_OK && faults.len) rc = integrity_once(sql, &faults);
   if (faults.failed) rc = SQLITE_NOMEM;
   for (size_t at = 0; rc == SQLITE_OK && at < faults.len; at += strlen(faults.data + at) + 1) line(ctx, faults.data + at);
-  lode__buf_release(&faults);
+  strbuf_release(&faults);
   return rc;
 }
 
@@ -164,7 +164,7 @@ static void on_fault(void *ctx, const char *line) { lode__verify_found(ctx, "str
 static lode_status check_structure(lode__verify *v, lode__watch *w, lode_error *err) {
   lode__tx *tx;
   lode_status st = LODE_OK;
-  LODE__TRY(lode__tx_begin(w->db, LODE__READ, &tx, err));
+  TRY(lode__tx_begin(w->db, LODE__READ, &tx, err));
   lode__watch_begin(w, tx->conn->sql);
   int rc = lode__integrity_each(tx->conn->sql, on_fault, v);
   lode__watch_end(tx->conn->sql);
@@ -174,7 +174,7 @@ static lode_status check_structure(lode__verify *v, lode__watch *w, lode_error *
   }
   if (st == LODE_CORRUPT) {
     on_fault(v, err->text);
-    lode__error_clear(err);
+    err_clear(err);
     st = LODE_OK;
   }
   lode__tx_rollback(tx);
@@ -196,13 +196,13 @@ static void drop_copy(private_copy *c) {
 
 static lode_status make_copy(lode__verify *v, private_copy *c, lode_error *err) {
   lode_open_options options = {.read_only = true, .memory_bytes = v->db->opt.memory_bytes};
-  LODE__TRY(lode__private_make(&c->at, err));
-  char *file = lode__path_join(c->at.folder, LODE__TRUTH_FILE);
-  if (!file) return lode__fail_nomem(err);
+  TRY(lode__private_make(&c->at, err));
+  char *file = lode__path_join(c->at.folder, STOREFILE_DB);
+  if (!file) return err_nomem(err);
   lode__db_log(v->db, "%s is in use: what needs one moment is checked on a private copy in %s", v->db->path, c->at.folder);
   lode_status st = lode__private_failed(lode__db_copy(v->db, file, v->progress, err), err);
-  lode__free(file);
-  LODE__TRY(st);
+  mem_free(file);
+  TRY(st);
   return lode__db_open(c->at.folder, &options, &c->db, err);
 }
 
@@ -215,14 +215,14 @@ static lode_status run_moment(lode__verify *v, moment_fn *fn, const char *phase,
   *done = false;
   for (int i = 0; i < (copy->db ? 1 : ATTEMPTS) && !*done; i++) {
     lode__watch w = {.v = v, .db = copy->db ? copy->db : v->db, .phase = phase, .is_private = copy->db != NULL};
-    LODE__TRY(lode__progress(v->progress, phase, 0, 0, err));
-    if (i) lode__os->sleep_us(20000);
+    TRY(lode__progress(v->progress, phase, 0, 0, err));
+    if (i) os_api->sleep_us(20000);
     st = fn(v, &w, err);
-    if (w.cancelled) return lode__fail(err, LODE_CANCELLED, "cancelled by the caller");
+    if (w.cancelled) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
     *done = !w.interrupted;
-    if (*done) LODE__TRY(st);
+    if (*done) TRY(st);
   }
-  if (!*done) lode__error_clear(err);
+  if (!*done) err_clear(err);
   return LODE_OK;
 }
 
@@ -235,17 +235,17 @@ static lode_status check_moment(lode__verify *v, lode_error *err) {
   private_copy copy = {0};
   for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
     bool done;
-    LODE__GOTO(run_moment(v, checks[i].fn, checks[i].phase, &copy, &done, err));
+    TRY_GOTO(run_moment(v, checks[i].fn, checks[i].phase, &copy, &done, err));
     if (done) continue;
     st = make_copy(v, &copy, err);
     if (st == LODE_CORRUPT && v->n_found) {
       lode__db_log(v->db, "%s is damaged and being written to: its counts, indexes and b-trees were not checked", v->db->path);
-      lode__error_clear(err);
+      err_clear(err);
       st = LODE_OK;
       goto done;
     }
     if (st != LODE_OK) goto done;
-    LODE__GOTO(run_moment(v, checks[i].fn, checks[i].phase, &copy, &done, err));
+    TRY_GOTO(run_moment(v, checks[i].fn, checks[i].phase, &copy, &done, err));
   }
 done:
   drop_copy(&copy);
@@ -257,10 +257,10 @@ lode_status lode__db_verify(lode__db *db, lode_damage_fn *found, void *ctx, lode
   lode_error own;
   bool usable;
   if (!err) err = &own; /* findings quote it */
-  LODE__TRY(check_pages(&v, &usable, err));
-  if (usable) LODE__TRY(lode__verify_rows(&v, err));
-  if (usable) LODE__TRY(check_moment(&v, err));
+  TRY(check_pages(&v, &usable, err));
+  if (usable) TRY(lode__verify_rows(&v, err));
+  if (usable) TRY(check_moment(&v, err));
   if (!v.n_found) return LODE_OK;
-  return lode__fail(err, LODE_CORRUPT, "%llu damages were found in %s; `lode db salvage` brings over what is whole",
+  return err_set(err, LODE_CORRUPT, "%llu damages were found in %s; `lode db salvage` brings over what is whole",
                     (unsigned long long)v.n_found, db->path);
 }

@@ -20,10 +20,10 @@ typedef struct rows {
   int64_t cid;          /* whose description is below, in this transaction; 0: none */
   coll_state state;
   lode__coll coll;
-  lode__arena arena;
+  mem_arena arena;
   int64_t bad_cid;      /* its description cannot be read: not tried again */
   int64_t told_absent;  /* collections that do not exist are reported once */
-  lode__json json;
+  json_doc json;
 } rows;
 
 static const lode_str none = {NULL, 0};
@@ -35,7 +35,7 @@ static lode_status judge(rows *r, lode_status st, bool *readable, lode_error *er
   *readable = st != LODE_CORRUPT;
   if (*readable) return st;
   if (sqlite3_get_autocommit(r->tx->conn->sql)) r->broken = true; /* a wrong checksum of a row ends nothing */
-  lode__error_clear(err);
+  err_clear(err);
   return LODE_OK;
 }
 
@@ -56,7 +56,7 @@ static lode_status load_coll(rows *r, int64_t cid, lode_error *err) {
   r->cid = cid;
   r->state = cid == r->bad_cid ? COLL_UNREADABLE : COLL_KNOWN;
   r->coll = (lode__coll){0};
-  lode__arena_reset(&r->arena);
+  mem_arena_reset(&r->arena);
   if (cid == r->bad_cid) return LODE_OK;
   lode_status st = lode__coll_load(r->tx, cid, &r->arena, &r->coll, err);
   if (st == LODE_OK) return LODE_OK;
@@ -67,8 +67,8 @@ static lode_status load_coll(rows *r, int64_t cid, lode_error *err) {
     return judge(r, st, &readable, err);
   }
   if (st != LODE_NOT_FOUND) return st;
-  lode__error_clear(err);
-  LODE__TRY(look_up(r, LODE__STMT_COLL_DROPPED, cid, &s, &row, &readable, err));
+  err_clear(err);
+  TRY(look_up(r, LODE__STMT_COLL_DROPPED, cid, &s, &row, &readable, err));
   if (readable) sqlite3_reset(s);
   if (!readable) r->bad_cid = cid;
   r->state = !readable ? COLL_UNREADABLE : row ? COLL_DROPPED_STATE : COLL_ABSENT;
@@ -77,7 +77,7 @@ static lode_status load_coll(rows *r, int64_t cid, lode_error *err) {
 
 /* *go = false: rows of this collection are not to be judged. */
 static lode_status enter(rows *r, int64_t cid, bool *go, lode_error *err) {
-  LODE__TRY(load_coll(r, cid, err));
+  TRY(load_coll(r, cid, err));
   r->again = r->broken;
   *go = !r->broken && (r->state == COLL_KNOWN || r->state == COLL_UNREADABLE);
   if (r->state != COLL_ABSENT || r->told_absent == cid) return LODE_OK;
@@ -98,9 +98,9 @@ static lode_status is_alive(rows *r, int64_t key, bool *alive, bool *known, lode
 static lode_status check_name_of(rows *r, const lode__rec *rec, lode_error *err) {
   int64_t rid = 0;
   bool alive, known, readable;
-  LODE__TRY(is_alive(r, rec->rid, &alive, &known, err));
+  TRY(is_alive(r, rec->rid, &alive, &known, err));
   if (!known) return LODE_OK;
-  LODE__TRY(judge(r, lode__rec_find(r->tx, lode__key_cid(rec->rid), rec->id, &rid, err), &readable, err));
+  TRY(judge(r, lode__rec_find(r->tx, lode__key_cid(rec->rid), rec->id, &rid, err), &readable, err));
   if (!readable)
     lode__verify_found(r->v, "name", r->coll.name, rec->id, "the record's name cannot be read");
   else if (alive && rid != rec->rid)
@@ -118,7 +118,7 @@ static lode_status check_length_of(rows *r, const lode__rec *rec, size_t bytes, 
     lode__bind_blob(s, 2, rec->id);
     st = lode__step(r->tx, s, &row, err);
   }
-  LODE__TRY(judge(r, st, &readable, err));
+  TRY(judge(r, st, &readable, err));
   if (!readable) return LODE_OK; /* rows_check_id_of tells */
   if (row && sqlite3_column_int64(s, 0) == rec->rid && sqlite3_column_int64(s, 1) != (int64_t)bytes)
     lode__verify_found(r->v, "name", r->coll.name, rec->id, "the name tells another length of the document");
@@ -132,7 +132,7 @@ static lode_status check_document_of(rows *r, const lode__rec *rec, lode_error *
   size_t bytes = 0;
   /* that there is none in fact is seen from the side of the documents */
   if (!rec->has_document) return check_length_of(r, rec, 0, err);
-  LODE__TRY(look_up(r, LODE__STMT_DOCUMENT_GET, rec->rid, &s, &row, &readable, err));
+  TRY(look_up(r, LODE__STMT_DOCUMENT_GET, rec->rid, &s, &row, &readable, err));
   const char *fault = !readable ? "the document cannot be read" : !row ? "the document is missing" : NULL;
   if (!fault) {
     lode_str text = lode__column(s, 0);
@@ -150,7 +150,7 @@ static lode_status check_vector_of(rows *r, const lode__rec *rec, lode_error *er
   sqlite3_stmt *s;
   bool row, readable;
   if (!rec->vid) return LODE_OK;
-  LODE__TRY(look_up(r, LODE__STMT_VECTOR_GET, rec->vid, &s, &row, &readable, err));
+  TRY(look_up(r, LODE__STMT_VECTOR_GET, rec->vid, &s, &row, &readable, err));
   const char *fault = !readable ? "the vector cannot be read" : !row ? "the vector is missing" : NULL;
   if (!fault) {
     lode_str data = lode__column(s, 2);
@@ -169,15 +169,15 @@ static lode_status check_vector_of(rows *r, const lode__rec *rec, lode_error *er
 
 static lode_status check_content_of(rows *r, const lode__rec *rec, lode_error *err) {
   uint64_t cursor = r->tx->cursor;
-  if (rec->id.len == 0 || rec->id.len > LODE_MAX_ID_BYTES || !lode__utf8_valid(rec->id.data, rec->id.len))
+  if (rec->id.len == 0 || rec->id.len > LODE_MAX_ID_BYTES || !utf8_valid(rec->id.data, rec->id.len))
     lode__verify_found(r->v, "record", r->coll.name, rec->id, "the id is not valid");
   if (rec->seq > cursor || ((uint64_t)rec->rid & (uint64_t)LODE__KEY_MAX) > cursor)
     lode__verify_found(r->v, "record", r->coll.name, rec->id, "the record is newer than the store's newest change");
   if (!rec->metadata.data) return LODE_OK;
-  lode_status st = lode__meta_check(&r->json, rec->metadata, false, err);
+  lode_status st = meta_check(&r->json, rec->metadata, false, err);
   if (st == LODE_NOMEM) return st;
   if (st != LODE_OK) lode__verify_found(r->v, "record", r->coll.name, rec->id, "the metadata is not valid: %s", err->text);
-  lode__error_clear(err);
+  err_clear(err);
   return LODE_OK;
 }
 
@@ -188,7 +188,7 @@ static lode_status check_record(rows *r, const lode__rec *rec, bool proven, lode
   } parts[] = {{PART_CONTENT, check_content_of}, {PART_NAME, check_name_of}, {PART_DOCUMENT, check_document_of},
                {PART_VECTOR, check_vector_of}};
   bool go;
-  LODE__TRY(enter(r, lode__key_cid(rec->rid), &go, err));
+  TRY(enter(r, lode__key_cid(rec->rid), &go, err));
   if (!go) return LODE_OK;
   if (!proven) {
     lode__verify_found(r->v, "record", r->coll.name, rec->id, "the record fails its checksum");
@@ -201,7 +201,7 @@ static lode_status check_record(rows *r, const lode__rec *rec, bool proven, lode
       break;
     }
     r->done |= parts[i].part;
-    LODE__TRY(parts[i].check(r, rec, err));
+    TRY(parts[i].check(r, rec, err));
   }
   return LODE_OK;
 }
@@ -211,14 +211,14 @@ static lode_status check_record(rows *r, const lode__rec *rec, bool proven, lode
 static lode_status check_name(rows *r, int64_t cid, lode_str id, int64_t rid, lode_error *err) {
   sqlite3_stmt *s;
   bool row, readable, go;
-  LODE__TRY(enter(r, cid, &go, err));
+  TRY(enter(r, cid, &go, err));
   if (!go) return LODE_OK;
-  LODE__TRY(look_up(r, LODE__STMT_RECORD_GET, rid, &s, &row, &readable, err));
+  TRY(look_up(r, LODE__STMT_RECORD_GET, rid, &s, &row, &readable, err));
   if (!readable) {
     lode__verify_found(r->v, "record", r->coll.name, id, "the record cannot be read: it is on a damaged page");
     return LODE_OK;
   }
-  bool same = row && lode__key_cid(rid) == cid && lode__str_eq(lode__column(s, 1), id);
+  bool same = row && lode__key_cid(rid) == cid && str_eq(lode__column(s, 1), id);
   sqlite3_reset(s);
   if (!same)
     lode__verify_found(r->v, "name", r->coll.name, id, row ? "the name leads to another record" : "the record is missing");
@@ -228,9 +228,9 @@ static lode_status check_name(rows *r, int64_t cid, lode_str id, int64_t rid, lo
 static lode_status check_document(rows *r, int64_t rid, lode_error *err) {
   sqlite3_stmt *s;
   bool row, readable, go;
-  LODE__TRY(enter(r, lode__key_cid(rid), &go, err));
+  TRY(enter(r, lode__key_cid(rid), &go, err));
   if (!go) return LODE_OK;
-  LODE__TRY(look_up(r, LODE__STMT_RECORD_GET, rid, &s, &row, &readable, err));
+  TRY(look_up(r, LODE__STMT_RECORD_GET, rid, &s, &row, &readable, err));
   if (!readable) return LODE_OK; /* reported from the side of its name */
   bool owned = row && sqlite3_column_type(s, 4) != SQLITE_NULL;
   if (!owned)
@@ -243,16 +243,16 @@ static lode_status check_document(rows *r, int64_t rid, lode_error *err) {
 static lode_status check_vector(rows *r, int64_t vid, int64_t rid, lode_error *err) {
   sqlite3_stmt *s;
   bool row, readable, go, vector_alive, record_alive, known;
-  LODE__TRY(enter(r, lode__key_cid(vid), &go, err));
+  TRY(enter(r, lode__key_cid(vid), &go, err));
   if (!go) return LODE_OK;
-  LODE__TRY(look_up(r, LODE__STMT_RECORD_GET, rid, &s, &row, &readable, err));
+  TRY(look_up(r, LODE__STMT_RECORD_GET, rid, &s, &row, &readable, err));
   if (!readable) return LODE_OK;
   bool owned = row && sqlite3_column_int64(s, 3) == vid;
   sqlite3_reset(s);
   if (owned) return LODE_OK;
-  LODE__TRY(is_alive(r, vid, &vector_alive, &known, err));
+  TRY(is_alive(r, vid, &vector_alive, &known, err));
   if (!known || !vector_alive) return LODE_OK;
-  LODE__TRY(is_alive(r, rid, &record_alive, &known, err));
+  TRY(is_alive(r, rid, &record_alive, &known, err));
   if (known && record_alive)
     lode__verify_found(r->v, "vector", r->coll.name, none, "vector %lld belongs to no record", (long long)vid);
   return LODE_OK;
@@ -262,7 +262,7 @@ static lode_status check_grave(rows *r, int64_t gid, lode_str rids, int64_t vid,
   sqlite3_stmt *s;
   bool row, readable, go;
   lode__grave tombstone;
-  LODE__TRY(enter(r, lode__key_cid(gid), &go, err));
+  TRY(enter(r, lode__key_cid(gid), &go, err));
   if (!go) return LODE_OK;
   if (crc != lode__crc_grave(gid, rids, vid) || !lode__grave_decode(gid, rids, vid, &tombstone)) {
     lode__verify_found(r->v, "structure", r->coll.name, none, "the note of a deletion (%lld) fails its checksum", (long long)gid);
@@ -270,7 +270,7 @@ static lode_status check_grave(rows *r, int64_t gid, lode_str rids, int64_t vid,
   }
   for (size_t i = 0; i < (vid ? 1 : tombstone.n); i++) {
     int64_t key = vid ? vid : tombstone.rids[i];
-    LODE__TRY(look_up(r, vid ? LODE__STMT_VECTOR_EXISTS : LODE__STMT_RECORD_GET, key, &s, &row, &readable, err));
+    TRY(look_up(r, vid ? LODE__STMT_VECTOR_EXISTS : LODE__STMT_RECORD_GET, key, &s, &row, &readable, err));
     if (!readable) return LODE_OK;
     sqlite3_reset(s);
     if (!row)
@@ -298,7 +298,7 @@ typedef lode_status row_fn(rows *r, sqlite3_stmt *s, lode_error *err);
 static lode_status on_collection(rows *r, sqlite3_stmt *s, lode_error *err) {
   if (sqlite3_column_type(s, 1) == SQLITE_NULL) return LODE_OK;
   lode_str name = lode__column(s, 1);
-  LODE__TRY(load_coll(r, sqlite3_column_int64(s, 0), err));
+  TRY(load_coll(r, sqlite3_column_int64(s, 0), err));
   if (r->state == COLL_UNREADABLE)
     lode__verify_found(r->v, "structure", name, none, "the collection's description fails its checksum");
   return LODE_OK;
@@ -335,15 +335,15 @@ static lode_status on_grave(rows *r, sqlite3_stmt *s, lode_error *err) {
 static lode_status walk_slice(rows *r, int which, row_fn *fn, int64_t *after, bool *more, bool *walkable, lode_error *err) {
   sqlite3_stmt *s;
   *more = true;
-  LODE__TRY(judge(r, lode__stmt(r->tx, which, &s, err), walkable, err));
+  TRY(judge(r, lode__stmt(r->tx, which, &s, err), walkable, err));
   if (!*walkable) return LODE_OK;
   sqlite3_bind_int64(s, 1, *after);
   sqlite3_bind_int64(s, 2, INT64_MAX);
   while (!r->broken && !lode__tx_is_old(r->tx)) {
-    LODE__TRY(judge(r, lode__step(r->tx, s, more, err), walkable, err));
+    TRY(judge(r, lode__step(r->tx, s, more, err), walkable, err));
     if (!*walkable || !*more) break;
     int64_t key = sqlite3_column_int64(s, 0);
-    LODE__TRY(fn(r, s, err));
+    TRY(fn(r, s, err));
     if (r->broken && r->again) break;
     r->done = 0;
     *after = key;
@@ -359,11 +359,11 @@ static lode_status walk(rows *r, int which, const char *phase, row_fn *fn, bool 
   *walkable = true;
   r->done = 0;
   while (more && *walkable) {
-    LODE__TRY(lode__progress(r->v->progress, phase, (uint64_t)after & (uint64_t)LODE__KEY_MAX, 0, err));
-    LODE__TRY(begin(r, err));
+    TRY(lode__progress(r->v->progress, phase, (uint64_t)after & (uint64_t)LODE__KEY_MAX, 0, err));
+    TRY(begin(r, err));
     lode_status st = walk_slice(r, which, fn, &after, &more, walkable, err);
     end(r);
-    LODE__TRY(st);
+    TRY(st);
   }
   return LODE_OK;
 }
@@ -371,11 +371,11 @@ static lode_status walk(rows *r, int which, const char *phase, row_fn *fn, bool 
 /* Where the walk through the names is: (cid, id), and the one at hand. */
 typedef struct name_place {
   int64_t cid;
-  lode__buf id, next;
+  strbuf id, next;
 } name_place;
 
 static void move_on(name_place *at, int64_t cid) {
-  lode__buf was = at->id;
+  strbuf was = at->id;
   at->cid = cid;
   at->id = at->next;
   at->next = was;
@@ -384,20 +384,20 @@ static void move_on(name_place *at, int64_t cid) {
 static lode_status walk_names_slice(rows *r, int which, name_place *at, bool *more, bool *walkable, lode_error *err) {
   sqlite3_stmt *s;
   *more = true;
-  LODE__TRY(judge(r, lode__stmt(r->tx, which, &s, err), walkable, err));
+  TRY(judge(r, lode__stmt(r->tx, which, &s, err), walkable, err));
   if (!*walkable) return LODE_OK;
   /* the statement keeps its own copy, for the buffers change while it runs */
   sqlite3_bind_int64(s, 1, at->cid);
   sqlite3_bind_blob64(s, 2, at->id.len ? at->id.data : "", at->id.len, SQLITE_TRANSIENT);
   while (!r->broken && !lode__tx_is_old(r->tx)) {
-    LODE__TRY(judge(r, lode__step(r->tx, s, more, err), walkable, err));
+    TRY(judge(r, lode__step(r->tx, s, more, err), walkable, err));
     if (!*walkable || !*more) break;
     int64_t cid = sqlite3_column_int64(s, 0), rid = sqlite3_column_int64(s, 2);
     lode_str name = lode__column(s, 1);
     at->next.len = 0;
-    lode__buf_add(&at->next, name.data, name.len);
-    if (at->next.failed) return lode__fail_nomem(err);
-    LODE__TRY(check_name(r, cid, (lode_str){at->next.data ? at->next.data : "", at->next.len}, rid, err));
+    strbuf_add(&at->next, name.data, name.len);
+    if (at->next.failed) return err_nomem(err);
+    TRY(check_name(r, cid, (lode_str){at->next.data ? at->next.data : "", at->next.len}, rid, err));
     if (!(r->broken && r->again)) move_on(at, cid);
   }
   if (*walkable && !r->broken) sqlite3_reset(s);
@@ -410,15 +410,15 @@ static lode_status walk_names(rows *r, int which, bool *walkable, lode_error *er
   lode_status st = LODE_OK;
   *walkable = true;
   while (more && *walkable) {
-    LODE__GOTO(lode__progress(r->v->progress, "names", 0, 0, err));
-    LODE__GOTO(begin(r, err));
+    TRY_GOTO(lode__progress(r->v->progress, "names", 0, 0, err));
+    TRY_GOTO(begin(r, err));
     st = walk_names_slice(r, which, &at, &more, walkable, err);
     end(r);
     if (st != LODE_OK) goto done;
   }
 done:
-  lode__buf_release(&at.id);
-  lode__buf_release(&at.next);
+  strbuf_release(&at.id);
+  strbuf_release(&at.next);
   return st;
 }
 
@@ -428,13 +428,13 @@ typedef struct raw {
   lode__truth truth;     /* as the transaction at hand sees it */
   lode__pages pages;
   unsigned char *page;
-  lode__buf payload;
+  strbuf payload;
   uint32_t number, cell; /* where to go on */
 } raw;
 
 /* A row of a collection's description that fails its checksum on a sound page. */
 static lode_status check_raw_collection(rows *r, const lode__row *row, lode_error *err) {
-  LODE__TRY(load_coll(r, row->key, err));
+  TRY(load_coll(r, row->key, err));
   r->again = false;
   if (r->state == COLL_UNREADABLE)
     lode__verify_found(r->v, "structure", none, none, "the description of collection %lld cannot be read", (long long)row->key);
@@ -442,7 +442,7 @@ static lode_status check_raw_collection(rows *r, const lode__row *row, lode_erro
 }
 
 static lode_status check_raw(rows *r, raw *w, const lode__row *row, lode__row_kind kind, lode_error *err) {
-  const lode__buf *p = &w->payload;
+  const strbuf *p = &w->payload;
   lode__rec rec = {.rid = row->key};
   int64_t rid;
   switch (kind) {
@@ -455,7 +455,7 @@ static lode_status check_raw(rows *r, raw *w, const lode__row *row, lode__row_ki
   lode_status st = lode__row_load(&w->pages, row, &w->payload, err);
   if (st != LODE_OK && st != LODE_CORRUPT) return st;
   bool whole = st == LODE_OK;
-  lode__error_clear(err);
+  err_clear(err);
   if (kind == LODE__ROW_COLLECTION) return check_raw_collection(r, row, err);
   if (kind == LODE__ROW_RECORD) return check_record(r, &rec, whole && lode__row_record(row, p, &rec), err);
   if (!whole) return LODE_OK; /* of a name, or of a note of a deletion; the page in question was reported */
@@ -476,7 +476,7 @@ static lode_status raw_page(rows *r, raw *w, lode_error *err) {
   for (; w->cell < view.cells; w->cell++) {
     size_t offset = lode__page_cell(&w->pages, &view, w->cell);
     if (!offset || !lode__row_at(&w->pages, &view, offset, &row)) continue;
-    LODE__TRY(check_raw(r, w, &row, lode__row_shape(&row, view.table), err));
+    TRY(check_raw(r, w, &row, lode__row_shape(&row, view.table), err));
     if (r->broken && r->again) return LODE_OK;
     r->done = 0;
     if (r->broken) {
@@ -489,10 +489,10 @@ static lode_status raw_page(rows *r, raw *w, lode_error *err) {
 
 /* Pages come through the transaction's own handle: it holds the lock, and knows what a journal beside the file means. */
 static lode_status raw_slice(rows *r, raw *w, lode_error *err) {
-  LODE__TRY(lode__truth_look(r->tx, &w->truth, err)); /* others may have committed since */
+  TRY(lode__truth_look(r->tx, &w->truth, err)); /* others may have committed since */
   lode__truth_pages(&w->truth, &w->pages);
   while (w->number <= w->pages.count && !lode__tx_is_old(r->tx)) {
-    LODE__TRY(raw_page(r, w, err));
+    TRY(raw_page(r, w, err));
     if (w->truth.rc != SQLITE_OK && w->truth.rc != SQLITE_IOERR_DATA) return lode__sql_fail(r->tx->conn, w->truth.rc, err);
     if (r->broken) break;
     w->number++;
@@ -504,25 +504,25 @@ static lode_status raw_slice(rows *r, raw *w, lode_error *err) {
 static lode_status check_page_by_page(rows *r, lode_error *err) {
   lode_status st = LODE_OK;
   raw w = {.number = 1, .pages = {.fd = -1, .journal_fd = -1, .count = 1}};
-  w.page = lode__alloc(LODE__SQ_PAGE_MAX);
-  w.pages.map = lode__alloc(LODE__SQ_PAGE_MAX);
-  w.pages.chain = lode__alloc(LODE__SQ_PAGE_MAX);
+  w.page = mem_alloc(SQF_PAGE_MAX);
+  w.pages.map = mem_alloc(SQF_PAGE_MAX);
+  w.pages.chain = mem_alloc(SQF_PAGE_MAX);
   if (!w.page || !w.pages.map || !w.pages.chain) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   r->done = 0;
   while (w.number <= w.pages.count) {
-    LODE__GOTO(lode__progress(r->v->progress, "rows", w.number, w.pages.count, err));
-    LODE__GOTO(begin(r, err));
+    TRY_GOTO(lode__progress(r->v->progress, "rows", w.number, w.pages.count, err));
+    TRY_GOTO(begin(r, err));
     st = raw_slice(r, &w, err);
     end(r);
     if (st != LODE_OK) break;
   }
 done:
   lode__pages_close(&w.pages);
-  lode__free(w.page);
-  lode__buf_release(&w.payload);
+  mem_free(w.page);
+  strbuf_release(&w.payload);
   return st;
 }
 
@@ -536,10 +536,10 @@ static lode_status check_by_keys(rows *r, bool *walkable, lode_error *err) {
       {LODE__STMT_DOCUMENT_KEYS, "documents", on_document}, {LODE__STMT_VECTOR_KEYS, "vectors", on_vector},
       {LODE__STMT_GRAVE_SCAN, "deletions", on_grave},
   };
-  LODE__TRY(walk_names(r, LODE__STMT_NAME_SCAN, walkable, err));
-  if (*walkable) LODE__TRY(walk_names(r, LODE__STMT_FRESH_SCAN, walkable, err));
+  TRY(walk_names(r, LODE__STMT_NAME_SCAN, walkable, err));
+  if (*walkable) TRY(walk_names(r, LODE__STMT_FRESH_SCAN, walkable, err));
   for (size_t i = 0; i < sizeof walks / sizeof *walks && *walkable; i++)
-    LODE__TRY(walk(r, walks[i].which, walks[i].phase, walks[i].fn, walkable, err));
+    TRY(walk(r, walks[i].which, walks[i].phase, walks[i].fn, walkable, err));
   return LODE_OK;
 }
 
@@ -547,14 +547,14 @@ lode_status lode__verify_rows(lode__verify *v, lode_error *err) {
   rows r = {.v = v};
   bool walkable = false;
   lode_status st = LODE_OK;
-  lode__arena_init(&r.arena, 0);
-  if (!v->damaged_pages) LODE__GOTO(check_by_keys(&r, &walkable, err));
+  mem_arena_init(&r.arena, 0);
+  if (!v->damaged_pages) TRY_GOTO(check_by_keys(&r, &walkable, err));
   if (walkable) goto done;
   if (!v->damaged_pages)
     lode__verify_found(v, "structure", none, none, "a table cannot be walked to its end, though all pages carry their checksums");
   st = check_page_by_page(&r, err);
 done:
-  lode__arena_release(&r.arena);
-  lode__json_release(&r.json);
+  mem_arena_release(&r.arena);
+  json_release(&r.json);
   return st;
 }

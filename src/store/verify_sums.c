@@ -28,7 +28,7 @@ typedef struct sums {
   lode__verify *v;
   lode__watch *w;
   lode__tx *tx;
-  lode__arena arena;
+  mem_arena arena;
   tally *tallies;       /* by cid; the first has cid 0 and takes what belongs to no collection */
   size_t n, cap;
   tally *last;
@@ -38,7 +38,7 @@ typedef struct sums {
   size_t n_counted, cap_counted;
   uint64_t *hashes;     /* terms of the record at hand */
   size_t n_hashes, cap_hashes;
-  lode__json json;
+  json_doc json;
   /* of the record at hand */
   tally *t;
   int64_t rid;
@@ -75,11 +75,11 @@ static uint64_t mix(uint64_t a, int64_t b, int64_t c) {
     uint64_t a;
     int64_t b, c;
   } all = {a, b, c};
-  return lode__hash(&all, sizeof all);
+  return hash_bytes(&all, sizeof all);
 }
 
 static uint64_t hash_value(char type, const void *data, size_t len) {
-  return lode__hash(data, len) + (uint64_t)(unsigned char)type;
+  return hash_bytes(data, len) + (uint64_t)(unsigned char)type;
 }
 
 static uint64_t hash_int(int64_t i) { return hash_value('i', &i, sizeof i); }
@@ -89,13 +89,13 @@ static uint64_t hash_double(double d) {
   return hash_value('d', &d, sizeof d);
 }
 
-static uint64_t hash_meta(const lode__value *v, size_t max_bytes) {
+static uint64_t hash_meta(const meta_value *v, size_t max_bytes) {
   char truth = v->i != 0;
   switch (v->type) {
-    case LODE__VALUE_INT: return hash_int(v->i);
-    case LODE__VALUE_DOUBLE: return hash_double(v->d);
-    case LODE__VALUE_BOOL: return hash_value('b', &truth, 1);
-    case LODE__VALUE_STRING: break;
+    case META_INT: return hash_int(v->i);
+    case META_DOUBLE: return hash_double(v->d);
+    case META_BOOL: return hash_value('b', &truth, 1);
+    case META_STRING: break;
   }
   return hash_value('t', v->s.data, v->s.len < max_bytes ? v->s.len : max_bytes);
 }
@@ -135,7 +135,7 @@ static lode_status each(sums *s, const char *sql, row_fn *fn, lode_error *err) {
 /* ---- What the rows say ---- */
 
 static lode_status on_collection(sums *s, sqlite3_stmt *q, lode_error *err) {
-  if (!lode__grow(&s->tallies, &s->cap, s->n + 1, sizeof *s->tallies)) return lode__fail_nomem(err);
+  if (!mem_grow(&s->tallies, &s->cap, s->n + 1, sizeof *s->tallies)) return err_nomem(err);
   tally *t = &s->tallies[s->n];
   lode_str name = lode__column(q, 1);
   *t = (tally){
@@ -152,15 +152,15 @@ static lode_status on_collection(sums *s, sqlite3_stmt *q, lode_error *err) {
       .dropped = !name.data,
   };
   if (name.data) {
-    t->said.name = (lode_str){lode__arena_copy(&s->arena, name.data, name.len), name.len};
-    if (!t->said.name.data) return lode__fail_nomem(err);
+    t->said.name = (lode_str){mem_arena_copy(&s->arena, name.data, name.len), name.len};
+    if (!t->said.name.data) return err_nomem(err);
   }
   s->n++;
   return LODE_OK;
 }
 
 static lode_status push(int64_t **items, size_t *n, size_t *cap, int64_t key, lode_error *err) {
-  if (!lode__grow(items, cap, *n + 1, sizeof **items)) return lode__fail_nomem(err);
+  if (!mem_grow(items, cap, *n + 1, sizeof **items)) return err_nomem(err);
   (*items)[(*n)++] = key;
   return LODE_OK;
 }
@@ -170,7 +170,7 @@ static lode_status on_grave(sums *s, sqlite3_stmt *q, lode_error *err) {
   int64_t gid = sqlite3_column_int64(q, 0);
   if (!lode__grave_decode(gid, lode__column(q, 1), sqlite3_column_int64(q, 2), &tombstone)) return LODE_OK; /* reported with its row */
   tally_of(s, lode__key_cid(gid))->tombstones += tombstone.vid ? 1 : tombstone.n;
-  for (size_t i = 0; i < tombstone.n; i++) LODE__TRY(push(&s->dead, &s->n_dead, &s->cap_dead, tombstone.rids[i], err));
+  for (size_t i = 0; i < tombstone.n; i++) TRY(push(&s->dead, &s->n_dead, &s->cap_dead, tombstone.rids[i], err));
   return LODE_OK;
 }
 
@@ -193,28 +193,28 @@ static int compare_hashes(const void *x, const void *y) {
 
 /* ---- What the records call for ---- */
 
-static lode_status on_value(void *ctx, lode_str key, const lode__value *value, lode_error *err) {
+static lode_status on_value(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   sums *s = ctx;
   int64_t kid;
-  LODE__TRY(lode__key_id(s->tx, s->t->said.cid, key, false, false, &kid, err));
+  TRY(lode__key_id(s->tx, s->t->said.cid, key, false, false, &kid, err));
   if (s->rid <= s->t->said.term_cursor) {
-    if (!lode__grow(&s->hashes, &s->cap_hashes, s->n_hashes + 1, sizeof *s->hashes)) return lode__fail_nomem(err);
+    if (!mem_grow(&s->hashes, &s->cap_hashes, s->n_hashes + 1, sizeof *s->hashes)) return err_nomem(err);
     s->hashes[s->n_hashes++] = mix(hash_meta(value, LODE__TERM_BYTES), kid, s->rid);
   }
-  if (s->alive && kid && s->n_counted && bsearch(&kid, s->counted, s->n_counted, sizeof kid, lode__compare_i64))
+  if (s->alive && kid && s->n_counted && bsearch(&kid, s->counted, s->n_counted, sizeof kid, sort_cmp_i64))
     add(&s->t->counters[WANTED], mix(hash_meta(value, SIZE_MAX), kid, 0), 1);
   return LODE_OK;
 }
 
 static lode_status recount_metadata(sums *s, lode_str metadata, lode_error *err) {
-  lode_status st = lode__json_parse(&s->json, metadata, NULL, err);
+  lode_status st = json_parse(&s->json, metadata, NULL, err);
   if (st == LODE_NOMEM) return st;
-  if (st != LODE_OK || s->json.nodes[0].type != LODE__JSON_OBJECT) { /* reported with its row */
-    lode__error_clear(err);
+  if (st != LODE_OK || s->json.nodes[0].type != JSON_NODE_OBJECT) { /* reported with its row */
+    err_clear(err);
     return LODE_OK;
   }
   s->n_hashes = 0;
-  LODE__TRY(lode__meta_values(&s->json, on_value, s, err));
+  TRY(meta_each_value(&s->json, on_value, s, err));
   if (!s->n_hashes) return LODE_OK;
   /* long strings that begin alike are one entry */
   qsort(s->hashes, s->n_hashes, sizeof *s->hashes, compare_hashes);
@@ -223,32 +223,32 @@ static lode_status recount_metadata(sums *s, lode_str metadata, lode_error *err)
   return LODE_OK;
 }
 
-static int on_token(void *ctx, const lode__token *token) {
+static int on_token(void *ctx, const token_item *token) {
   sums *s = ctx;
   if (!token->same_place || s->position < 0) s->position++;
-  add(&s->t->words[WANTED], mix(lode__hash(token->text, token->len), s->rid, s->position), 1);
+  add(&s->t->words[WANTED], mix(hash_bytes(token->text, token->len), s->rid, s->position), 1);
   return 0;
 }
 
 static lode_status on_record(sums *s, sqlite3_stmt *q, lode_error *err) {
   s->rid = sqlite3_column_int64(q, 0);
   tally *t = s->t = tally_of(s, lode__key_cid(s->rid));
-  s->alive = !(s->n_dead && bsearch(&s->rid, s->dead, s->n_dead, sizeof s->rid, lode__compare_i64));
+  s->alive = !(s->n_dead && bsearch(&s->rid, s->dead, s->n_dead, sizeof s->rid, sort_cmp_i64));
   t->records += s->alive;
   t->pending += s->alive && sqlite3_column_int64(q, 1) == 0;
   t->untexted += s->rid > t->said.text_cursor;
   t->unindexed += s->rid > t->said.term_cursor;
   lode_str metadata = lode__column(q, 2);
-  if (metadata.data) LODE__TRY(recount_metadata(s, metadata, err));
+  if (metadata.data) TRY(recount_metadata(s, metadata, err));
   if (sqlite3_column_type(q, 3) == SQLITE_NULL) return LODE_OK;
   lode_str text = lode__column(q, 3);
   t->documents += s->alive;
   t->document_bytes += s->alive ? text.len : 0;
   s->position = -1;
   if (s->rid > t->said.text_cursor) return LODE_OK;
-  (void)lode__tokenize(text.data, text.len, on_token, s);
+  (void)token_split(text.data, text.len, on_token, s);
   uint64_t least;
-  LODE__TRY(lode__sizes_get(s->tx, &s->sizes, s->rid, &least, err));
+  TRY(lode__sizes_get(s->tx, &s->sizes, s->rid, &least, err));
   t->missized += least != 0 && least != lode__size_least(lode__size_code(text.len));
   return LODE_OK;
 }
@@ -273,22 +273,22 @@ static lode_status on_word(sums *s, sqlite3_stmt *q, lode_error *err) {
   lode_str word = lode__column(q, 0);
   int64_t rid = sqlite3_column_int64(q, 1);
   (void)err;
-  add(&tally_of(s, lode__key_cid(rid))->words[HELD], mix(lode__hash(word.data, word.len), rid, sqlite3_column_int64(q, 2)), 1);
+  add(&tally_of(s, lode__key_cid(rid))->words[HELD], mix(hash_bytes(word.data, word.len), rid, sqlite3_column_int64(q, 2)), 1);
   return LODE_OK;
 }
 
 /* ---- The steps ---- */
 
 static lode_status read_rows(sums *s, lode_error *err) {
-  if (!lode__grow(&s->tallies, &s->cap, 1, sizeof *s->tallies)) return lode__fail_nomem(err);
+  if (!mem_grow(&s->tallies, &s->cap, 1, sizeof *s->tallies)) return err_nomem(err);
   s->tallies[0] = (tally){.dropped = true};
   s->n = 1;
-  LODE__TRY(each(s, "SELECT cid,name,records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed"
+  TRY(each(s, "SELECT cid,name,records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed"
                     " FROM collection WHERE cid>0 ORDER BY cid", on_collection, err));
-  LODE__TRY(each(s, "SELECT gid,rids,vid FROM grave", on_grave, err));
-  LODE__TRY(each(s, "SELECT count(*),(SELECT v FROM state WHERE k=6) FROM fresh", on_fresh, err));
-  LODE__TRY(each(s, "SELECT kid FROM metakey WHERE counted=1 ORDER BY kid", on_counted, err));
-  if (s->n_dead) qsort(s->dead, s->n_dead, sizeof *s->dead, lode__compare_i64);
+  TRY(each(s, "SELECT gid,rids,vid FROM grave", on_grave, err));
+  TRY(each(s, "SELECT count(*),(SELECT v FROM state WHERE k=6) FROM fresh", on_fresh, err));
+  TRY(each(s, "SELECT kid FROM metakey WHERE counted=1 ORDER BY kid", on_counted, err));
+  if (s->n_dead) qsort(s->dead, s->n_dead, sizeof *s->dead, sort_cmp_i64);
   return each(s, "SELECT r.rid,r.vid,r.meta,d.text FROM record AS r LEFT JOIN document AS d ON d.rid=r.rid AND r.doc IS NOT NULL"
                  " ORDER BY r.rid", on_record, err);
 }
@@ -302,8 +302,8 @@ static lode_status read_counters(sums *s, lode_error *err) {
 /* The table lives in the connection alone; it shows the index as it is, words, records and positions. */
 static lode_status read_words(sums *s, lode_error *err) {
   lode__conn *conn = s->tx->conn;
-  LODE__TRY(lode__exec(conn, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.lode_words USING fts5vocab('main','text','instance')", err));
-  LODE__TRY(each(s, "SELECT term,doc,offset FROM temp.lode_words", on_word, err));
+  TRY(lode__exec(conn, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.lode_words USING fts5vocab('main','text','instance')", err));
+  TRY(each(s, "SELECT term,doc,offset FROM temp.lode_words", on_word, err));
   return lode__exec(conn, "DROP TABLE temp.lode_words", err);
 }
 
@@ -346,16 +346,16 @@ static void compare(sums *s) {
 }
 
 static void release(sums *s) {
-  lode__arena_release(&s->arena);
-  lode__free(s->tallies);
-  lode__free(s->dead);
-  lode__free(s->counted);
-  lode__free(s->hashes);
-  lode__json_release(&s->json);
+  mem_arena_release(&s->arena);
+  mem_free(s->tallies);
+  mem_free(s->dead);
+  mem_free(s->counted);
+  mem_free(s->hashes);
+  json_release(&s->json);
 }
 
 static lode_status begin(sums *s, lode_error *err) {
-  LODE__TRY(lode__tx_begin(s->w->db, LODE__READ, &s->tx, err));
+  TRY(lode__tx_begin(s->w->db, LODE__READ, &s->tx, err));
   lode__watch_begin(s->w, s->tx->conn->sql);
   return LODE_OK;
 }
@@ -377,8 +377,8 @@ lode_status lode__verify_sums(lode__verify *v, lode__watch *w, lode_error *err) 
   bool comparable = true;
   lode_status st;
   sums s = {.v = v, .w = w};
-  lode__arena_init(&s.arena, 0);
-  LODE__GOTO(begin(&s, err));
+  mem_arena_init(&s.arena, 0);
+  TRY_GOTO(begin(&s, err));
   for (size_t i = 0; i < STEPS; i++) {
     st = steps[i].read(&s, err);
     if (w->interrupted || w->cancelled) goto done;
@@ -387,9 +387,9 @@ lode_status lode__verify_sums(lode__verify *v, lode__watch *w, lode_error *err) 
     /* The transaction is over: the others are still read, to see whether they can be, and compared no more. */
     snprintf(faults[i], sizeof faults[i], "%.199s", err->text);
     comparable = false;
-    lode__error_clear(err);
+    err_clear(err);
     end(&s);
-    LODE__GOTO(begin(&s, err));
+    TRY_GOTO(begin(&s, err));
   }
   st = LODE_OK;
   if (comparable) compare(&s);

@@ -23,11 +23,11 @@ enum { PATH_BYTES = 4096 };
 static int open_high(const char *path, int flags, unsigned mode) {
   for (;;) {
     int fd, filler;
-    fd = LODE__RETRY(lode__os->open(path, flags | O_CLOEXEC, mode));
+    fd = OS_RETRY(os_api->open(path, flags | O_CLOEXEC, mode));
     if (fd < 0 || fd > STDERR_FILENO) return fd;
-    lode__os->close(fd);
+    os_api->close(fd);
     if ((flags & O_TMPFILE) != O_TMPFILE) flags &= ~O_EXCL; /* made it already */
-    filler = LODE__RETRY(lode__os->open("/dev/null", O_RDWR, 0));
+    filler = OS_RETRY(os_api->open("/dev/null", O_RDWR, 0));
     if (filler < 0) return -1;
   }
 }
@@ -39,11 +39,11 @@ int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode) {
   const char *name;
   /* Opened and listed as one: a child forked in between would hold the descriptor, and one day its locks, unknowingly. */
   lode__vfs_list_lock();
-  if (lode__inside_split(f->path, folder, sizeof folder, &name)) f->fd = lode__inside_open(folder, name, flags, mode);
+  if (beneath_split(f->path, folder, sizeof folder, &name)) f->fd = beneath_open(folder, name, flags, mode);
   if (f->fd >= 0) lode__vfs_list_add(f);
   lode__vfs_list_unlock();
   if (f->fd < 0) return lode__vfs_errno(f, SQLITE_CANTOPEN);
-  r = LODE__RETRY(lode__os->fstat(f->fd, &st));
+  r = OS_RETRY(os_api->fstat(f->fd, &st));
   if (r == 0) {
     f->dev = st.st_dev;
     f->ino = st.st_ino;
@@ -86,9 +86,9 @@ static int open_temp(lode__vfs_file *f) {
   if (!folder || folder[0] != '/' || strlen(folder) > PATH_BYTES - 64) folder = "/tmp";
   f->fd = open_high(folder, O_RDWR | O_TMPFILE, 0600);
   for (int tries = 0; f->fd < 0 && tries < 16; tries++) {
-    snprintf(path, sizeof path, "%s/lode-%016llx", folder, (unsigned long long)lode__random());
+    snprintf(path, sizeof path, "%s/lode-%016llx", folder, (unsigned long long)rand_u64());
     f->fd = open_high(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    if (f->fd >= 0) (void)lode__os->unlink(path);
+    if (f->fd >= 0) (void)os_api->unlink(path);
     else if (errno != EEXIST) break;
   }
   if (f->fd < 0) return lode__vfs_errno(f, SQLITE_CANTOPEN);
@@ -141,13 +141,13 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
   const char *file;
   (void)vfs;
   (void)sync_folder; /* the name stays */
-  if (!lode__inside_split(name, folder, sizeof folder, &file)) return SQLITE_IOERR_DELETE;
-  int fd = lode__inside_open(folder, file, O_RDWR, 0);
+  if (!beneath_split(name, folder, sizeof folder, &file)) return SQLITE_IOERR_DELETE;
+  int fd = beneath_open(folder, file, O_RDWR, 0);
   if (fd < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
-  int rc = LODE__RETRY(lode__os->ftruncate(fd, 0)) != 0   ? SQLITE_IOERR_TRUNCATE
-           : LODE__RETRY(lode__os->fdatasync(fd)) != 0 ? SQLITE_IOERR_FSYNC
+  int rc = OS_RETRY(os_api->ftruncate(fd, 0)) != 0   ? SQLITE_IOERR_TRUNCATE
+           : OS_RETRY(os_api->fdatasync(fd)) != 0 ? SQLITE_IOERR_FSYNC
                                                        : SQLITE_OK;
-  (void)lode__os->close(fd);
+  (void)os_api->close(fd);
   return rc;
 }
 
@@ -211,14 +211,14 @@ static int vfs_randomness(sqlite3_vfs *vfs, int size, char *out) {
 
 static int vfs_sleep(sqlite3_vfs *vfs, int us) {
   (void)vfs;
-  if (us > 0) lode__os->sleep_us((uint64_t)us);
+  if (us > 0) os_api->sleep_us((uint64_t)us);
   return us;
 }
 
 static int vfs_time_ms(sqlite3_vfs *vfs, sqlite3_int64 *now) {
   static const sqlite3_int64 epoch = INT64_C(24405875) * 8640000; /* 1970 as a Julian day, in ms */
   (void)vfs;
-  *now = epoch + (sqlite3_int64)lode__os_wall_ms();
+  *now = epoch + (sqlite3_int64)os_wall_ms();
   return SQLITE_OK;
 }
 
@@ -306,6 +306,6 @@ lode_status lode__vfs_register(lode_error *err) {
   if (rc == SQLITE_OK && sqlite3_vfs_find(LODE__VFS_NAME) != &vfs_lode) rc = sqlite3_vfs_register(&vfs_lode, 0);
   pthread_mutex_unlock(&register_mutex);
   if (rc == SQLITE_OK) return LODE_OK;
-  if (rc == SQLITE_NOMEM) return lode__fail_nomem(err);
-  return lode__fail(err, LODE_INTERNAL, "SQLite refused our file layer: %s", sqlite3_errstr(rc));
+  if (rc == SQLITE_NOMEM) return err_nomem(err);
+  return err_set(err, LODE_INTERNAL, "SQLite refused our file layer: %s", sqlite3_errstr(rc));
 }

@@ -1,6 +1,6 @@
 /* vfs.h - SQLite's door to the operating system: the VFS "lode".
  *
- * It stands on lode__os (base/os.h) alone, which is how tests inject every fault. It has no shared memory and no
+ * It stands on os_api (base/os.h) alone, which is how tests inject every fault. It has no shared memory and no
  * mapping (iVersion 1), so WAL and mmap cannot be switched on by mistake.
  *
  * Page checksums. Each page of a main database file ends in LODE__PAGE_RESERVED reserved bytes, of which the first

@@ -37,7 +37,7 @@ int lode__vfs_pread(lode__vfs_file *f, void *buf, size_t n, uint64_t off, size_t
   *got = 0;
   while (*got < n) {
     ssize_t r;
-    r = LODE__RETRY(lode__os->pread(f->fd, (char *)buf + *got, n - *got, (off_t)(off + *got)));
+    r = OS_RETRY(os_api->pread(f->fd, (char *)buf + *got, n - *got, (off_t)(off + *got)));
     if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_READ);
     if (r == 0) break;
     *got += (size_t)r;
@@ -48,8 +48,8 @@ int lode__vfs_pread(lode__vfs_file *f, void *buf, size_t n, uint64_t off, size_t
 int lode__vfs_pwrite(lode__vfs_file *f, const void *buf, size_t n, uint64_t off) {
   for (size_t done = 0; done < n;) {
     ssize_t r;
-    r = LODE__RETRY(lode__os->pwrite(f->fd, (const char *)buf + done, n - done, (off_t)(off + done)));
-    if (r < 0) return lode__vfs_errno(f, lode__errno_is_full(errno) ? SQLITE_FULL : SQLITE_IOERR_WRITE);
+    r = OS_RETRY(os_api->pwrite(f->fd, (const char *)buf + done, n - done, (off_t)(off + done)));
+    if (r < 0) return lode__vfs_errno(f, err_is_disk_full(errno) ? SQLITE_FULL : SQLITE_IOERR_WRITE);
     if (r == 0) {
       errno = EIO;
       return lode__vfs_errno(f, SQLITE_IOERR_WRITE);
@@ -64,7 +64,7 @@ int lode__vfs_fdatasync(lode__vfs_file *f) {
   int r;
   if (owner->sync_failed) return SQLITE_IOERR_FSYNC;
   /* enough: it covers the length of the file, which is all the metadata that reading it back needs */
-  r = LODE__RETRY(lode__os->fdatasync(f->fd));
+  r = OS_RETRY(os_api->fdatasync(f->fd));
   if (r == 0) return SQLITE_OK;
   owner->sync_failed = true;
   return lode__vfs_errno(f, SQLITE_IOERR_FSYNC);
@@ -74,7 +74,7 @@ int lode__vfs_fsize(lode__vfs_file *f, uint64_t *size) {
   struct stat st;
   int r;
   *size = 0;
-  r = LODE__RETRY(lode__os->fstat(f->fd, &st));
+  r = OS_RETRY(os_api->fstat(f->fd, &st));
   if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
   *size = (uint64_t)st.st_size;
   return SQLITE_OK;
@@ -82,7 +82,7 @@ int lode__vfs_fsize(lode__vfs_file *f, uint64_t *size) {
 
 int lode__vfs_stat(const char *path, struct stat *st, bool *exists) {
   int r;
-  r = LODE__RETRY(lode__os->lstat_at(AT_FDCWD, path, st));
+  r = OS_RETRY(os_api->lstat_at(AT_FDCWD, path, st));
   *exists = r == 0;
   /* "cannot tell" must not become "no journal" */
   return r == 0 || errno == ENOENT || errno == ENOTDIR ? SQLITE_OK : SQLITE_IOERR_ACCESS;
@@ -112,7 +112,7 @@ void lode__vfs_close(lode__vfs_file *f) {
   }
   f->fd = -1;
   lode__vfs_list_unlock();
-  if (fd >= 0) lode__os->close(fd); /* what matters was synced; an error would change nothing */
+  if (fd >= 0) os_api->close(fd); /* what matters was synced; an error would change nothing */
 }
 
 void lode__vfs_fork_child(void) {
@@ -134,26 +134,26 @@ unsigned lode__vfs_generation(void) { return atomic_load(&generation); }
 
 static int set_lock(lode__vfs_file *f, short type, off_t start, off_t len, int failure) {
   int r;
-  r = LODE__RETRY(lode__os->lock(f->fd, type, start, len));
+  r = OS_RETRY(os_api->lock(f->fd, type, start, len));
   if (r == 0) return SQLITE_OK;
   if (type != F_UNLCK && (errno == EAGAIN || errno == EACCES)) return SQLITE_BUSY;
   return lode__vfs_errno(f, failure);
 }
 
 static int lock_shared(lode__vfs_file *f) {
-  int rc = set_lock(f, F_RDLCK, LODE__SQ_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
+  int rc = set_lock(f, F_RDLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
   if (rc != SQLITE_OK) return rc;
-  rc = set_lock(f, F_RDLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE, SQLITE_IOERR_LOCK);
-  int rc2 = set_lock(f, F_UNLCK, LODE__SQ_PENDING_BYTE, 1, SQLITE_IOERR_UNLOCK);
+  rc = set_lock(f, F_RDLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_LOCK);
+  int rc2 = set_lock(f, F_UNLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_UNLOCK);
   if (rc == SQLITE_OK && rc2 == SQLITE_OK) return SQLITE_OK;
-  (void)lode__os->lock(f->fd, F_UNLCK, 0, 0);
+  (void)os_api->lock(f->fd, F_UNLCK, 0, 0);
   return rc != SQLITE_OK ? rc : rc2;
 }
 
 /* A file that got a second name since it was opened; see vfs.h. */
 static int refuse_linked(lode__vfs_file *f) {
   struct stat st;
-  if (LODE__RETRY(lode__os->fstat(f->fd, &st)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
+  if (OS_RETRY(os_api->fstat(f->fd, &st)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
   f->state.linked = st.st_nlink > 1;
   return f->state.linked ? SQLITE_READONLY : SQLITE_OK;
 }
@@ -168,14 +168,14 @@ static int vfs_lock(sqlite3_file *file, int level) {
     f->commit_known = false;
   } else if (level == SQLITE_LOCK_RESERVED) {
     rc = refuse_linked(f);
-    if (rc == SQLITE_OK) rc = set_lock(f, F_WRLCK, LODE__SQ_RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
+    if (rc == SQLITE_OK) rc = set_lock(f, F_WRLCK, SQF_RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
   } else {
     /* PENDING keeps new readers out while the old ones leave; it is kept when they have not left yet. */
     if (f->lock < SQLITE_LOCK_RESERVED) rc = refuse_linked(f); /* to roll back */
-    if (rc == SQLITE_OK && f->lock < PENDING_LOCK) rc = set_lock(f, F_WRLCK, LODE__SQ_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
+    if (rc == SQLITE_OK && f->lock < PENDING_LOCK) rc = set_lock(f, F_WRLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
     if (rc != SQLITE_OK) return rc;
     f->lock = PENDING_LOCK;
-    rc = set_lock(f, F_WRLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE, SQLITE_IOERR_LOCK);
+    rc = set_lock(f, F_WRLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_LOCK);
   }
   if (rc == SQLITE_OK) f->lock = level;
   return rc;
@@ -191,8 +191,8 @@ static int vfs_unlock(sqlite3_file *file, int level) {
   f->commit_known = false;
   if (level == SQLITE_LOCK_SHARED) {
     /* to a read lock first: there must be no moment without one */
-    rc = set_lock(f, F_RDLCK, LODE__SQ_SHARED_FIRST, LODE__SQ_SHARED_SIZE, SQLITE_IOERR_RDLOCK);
-    if (rc == SQLITE_OK) rc = set_lock(f, F_UNLCK, LODE__SQ_PENDING_BYTE, 2, SQLITE_IOERR_UNLOCK);
+    rc = set_lock(f, F_RDLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_RDLOCK);
+    if (rc == SQLITE_OK) rc = set_lock(f, F_UNLCK, SQF_PENDING_BYTE, 2, SQLITE_IOERR_UNLOCK);
     if (rc == SQLITE_OK) f->lock = level;
     return rc == SQLITE_BUSY ? SQLITE_IOERR_RDLOCK : rc;
   }
@@ -207,7 +207,7 @@ static int vfs_check_reserved(sqlite3_file *file, int *held) {
   int r = 1;
   *held = 0;
   if (f->fd < 0) return SQLITE_IOERR;
-  if (f->lock < SQLITE_LOCK_RESERVED) r = LODE__RETRY(lode__os->lock_held(f->fd, F_WRLCK, LODE__SQ_RESERVED_BYTE, 1));
+  if (f->lock < SQLITE_LOCK_RESERVED) r = OS_RETRY(os_api->lock_held(f->fd, F_WRLCK, SQF_RESERVED_BYTE, 1));
   if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_CHECKRESERVEDLOCK);
   *held = r;
   return SQLITE_OK;
@@ -219,7 +219,7 @@ static int vfs_close(sqlite3_file *file) {
   lode__vfs_file *f = (lode__vfs_file *)file;
   lode__vfs_close(f);
   lode__through_drop(f);
-  lode__free(f->page);
+  mem_free(f->page);
   f->page = NULL;
   f->base.pMethods = NULL;
   return SQLITE_OK;
@@ -257,7 +257,7 @@ static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
   int r;
   if (f->fd < 0 || size < 0) return SQLITE_IOERR;
   f->wrote = true;
-  r = LODE__RETRY(lode__os->ftruncate(f->fd, size));
+  r = OS_RETRY(os_api->ftruncate(f->fd, size));
   if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE);
   f->size = (uint64_t)size;
   if (size == 0) {
@@ -270,7 +270,7 @@ static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
 /* A journal that nobody can find does not help: its name is made durable with its first content. One folder sync for
  * each journal and connection is enough, for the file stays. */
 static int sync_name(lode__vfs_file *f) {
-  if (lode__os_sync_folder_of(f->path, NULL) != LODE_OK) {
+  if (os_sync_parent_dir(f->path, NULL) != LODE_OK) {
     if (f->db) f->db->sync_failed = true;
     return lode__vfs_errno(f, SQLITE_IOERR_DIR_FSYNC);
   }

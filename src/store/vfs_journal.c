@@ -67,7 +67,7 @@ int lode__journal_check_empty(lode__vfs_file *db) {
 static int set_aside(lode__vfs_file *f, const char *why) {
   char folder[4096];
   const char *name;
-  if (!lode__inside_split(f->path, folder, sizeof folder, &name) || lode__inside_set_aside(folder, name) != 0)
+  if (!beneath_split(f->path, folder, sizeof folder, &name) || beneath_set_aside(folder, name) != 0)
     return lode__vfs_errno(f, SQLITE_IOERR_ACCESS);
   sqlite3_log(SQLITE_NOTICE, "journal %s was set aside: %s", f->path, why);
   return SQLITE_OK;
@@ -76,7 +76,7 @@ static int set_aside(lode__vfs_file *f, const char *why) {
 /* Whoever may read the database must be able to roll it back. */
 static unsigned mode_of(const lode__vfs_file *db) {
   struct stat st;
-  return lode__os->fstat(db->fd, &st) == 0 ? st.st_mode & 0777 : 0600;
+  return os_api->fstat(db->fd, &st) == 0 ? st.st_mode & 0777 : 0600;
 }
 
 int lode__journal_look_at_name(lode__vfs_file *f, lode__name_holds *holds) {
@@ -84,7 +84,7 @@ int lode__journal_look_at_name(lode__vfs_file *f, lode__name_holds *holds) {
   char folder[4096];
   const char *name;
   *holds = LODE__NAME_NOTHING;
-  bool seen = lode__inside_split(f->path, folder, sizeof folder, &name) && lode__inside_lstat(folder, name, &st) == 0;
+  bool seen = beneath_split(f->path, folder, sizeof folder, &name) && beneath_lstat(folder, name, &st) == 0;
   if (!seen) return errno == ENOENT ? SQLITE_OK : lode__vfs_errno(f, SQLITE_IOERR_ACCESS);
   *holds = S_ISREG(st.st_mode) ? LODE__NAME_FILE : LODE__NAME_NO_FILE;
   return SQLITE_OK;
@@ -164,7 +164,7 @@ static int clear_leftovers(lode__vfs_file *f) {
   if (findings.verdict == LODE__JOURNAL_STRAY) return replace(f, findings.why);
   if (findings.verdict != LODE__JOURNAL_NONE)
     return lode__journal_damaged(f, "it came while the database was locked", 0);
-  if (LODE__RETRY(lode__os->ftruncate(f->fd, 0)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE);
+  if (OS_RETRY(os_api->ftruncate(f->fd, 0)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE);
   return SQLITE_OK;
 }
 
@@ -199,7 +199,7 @@ int lode__journal_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   j->in_record = n == 4;
   if (n == 4) {
     j->record_off = off;
-    j->record_page = lode__be32(buf);
+    j->record_page = sqf_be32(buf);
   }
   return SQLITE_OK;
 }
@@ -218,17 +218,17 @@ static int fill_in(lode__vfs_file *f, const unsigned char *bytes, size_t n, uint
 static int write_header(lode__vfs_file *f, uint64_t off) {
   lode__journal *j = &f->journal;
   unsigned char out[LODE__HEADER_FULL] = {0};
-  uint32_t crc = lode__crc32c(0, j->header, LODE__HEADER_BYTES);
+  uint32_t crc = crc32c_update(0, j->header, LODE__HEADER_BYTES);
   memcpy(out, j->header, LODE__HEADER_BYTES);
-  lode__put_le32(out + LODE__HEADER_BYTES, crc);
+  sqf_put_le32(out + LODE__HEADER_BYTES, crc);
   if (off > 0) {
     j->count_due = true;
     return fill_in(f, out, LODE__HEADER_COUNT_OFF, off);
   }
   j->first_crc = crc;
   j->segments = 1;
-  lode__put_le32(out + LODE__HEADER_COUNT_OFF, 1);
-  lode__put_le32(out + LODE__HEADER_COUNT_OFF + 4, lode__crc32c_u32(crc, 1));
+  sqf_put_le32(out + LODE__HEADER_COUNT_OFF, 1);
+  sqf_put_le32(out + LODE__HEADER_COUNT_OFF + 4, crc32c_update_u32(crc, 1));
   lode__journal_ids_put(out, j->before, j->after);
   return fill_in(f, out, LODE__HEADER_FULL, 0);
 }
@@ -237,7 +237,7 @@ static int write_header(lode__vfs_file *f, uint64_t off) {
 static int choose_ids(lode__vfs_file *f) {
   lode__journal *j = &f->journal;
   int rc = lode__page_commit_id(f->db, &j->before);
-  do j->after = lode__random();
+  do j->after = rand_u64();
   while (j->after == 0 || j->after == j->before);
   f->db->next_commit_id = j->after;
   return rc;
@@ -252,7 +252,7 @@ static int write_any(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   if (n == LODE__SECTOR && off % LODE__SECTOR == 0) {
     memcpy(j->header, buf, LODE__HEADER_BYTES);
     j->header_off = off;
-    j->page_bytes = lode__be32(j->header + 24);
+    j->page_bytes = sqf_be32(j->header + 24);
     int rc = off == 0 ? choose_ids(f) : SQLITE_OK;
     if (rc == SQLITE_OK) rc = lode__vfs_pwrite(f, buf, n, off);
     if (rc == SQLITE_OK && begins_with_magic(buf)) rc = write_header(f, off);
@@ -265,10 +265,10 @@ static int write_any(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   if (n == 4 && !(in_record && off == j->record_off + 4 + j->page_bytes)) {
     j->in_record = true;
     j->record_off = off;
-    j->record_page = lode__be32(buf);
+    j->record_page = sqf_be32(buf);
   } else if (in_record && n == j->page_bytes && off == j->record_off + 4) {
     j->in_record = true; /* its sum follows */
-    if (lode__sq_page_size_valid(n)) lode__page_make_sound(j->record_page, buf, n);
+    if (sqf_page_size_valid(n)) lode__page_make_sound(j->record_page, buf, n);
   }
   return lode__vfs_pwrite(f, buf, n, off);
 }
@@ -284,8 +284,8 @@ int lode__journal_sync(lode__vfs_file *f) {
   unsigned char out[8];
   int rc = lode__vfs_fdatasync(f);
   if (rc != SQLITE_OK || !j->count_due) return rc;
-  lode__put_le32(out, j->segments + 1);
-  lode__put_le32(out + 4, lode__crc32c_u32(j->first_crc, j->segments + 1));
+  sqf_put_le32(out, j->segments + 1);
+  sqf_put_le32(out + 4, crc32c_update_u32(j->first_crc, j->segments + 1));
   rc = lode__vfs_pwrite(f, out, sizeof out, LODE__HEADER_COUNT_OFF);
   if (rc == SQLITE_OK) rc = lode__vfs_fdatasync(f);
   if (rc != SQLITE_OK) return rc;

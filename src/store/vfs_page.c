@@ -25,18 +25,18 @@
 #include "base/crc32c.h"
 
 uint32_t lode__page_crc(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
-  return lode__crc32c(lode__crc32c_u32(0, page_number), page, page_bytes - LODE__PAGE_RESERVED);
+  return crc32c_update(crc32c_update_u32(0, page_number), page, page_bytes - LODE__PAGE_RESERVED);
 }
 
 void lode__page_make_sound(uint32_t page_number, unsigned char *page, size_t page_bytes) {
   unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
-  lode__put_le32(tail, lode__page_crc(page_number, page, page_bytes));
-  lode__put_le32(tail + 4, 0);
+  sqf_put_le32(tail, lode__page_crc(page_number, page, page_bytes));
+  sqf_put_le32(tail + 4, 0);
 }
 
 bool lode__page_is_sound(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
   const unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
-  return lode__le32(tail) == lode__page_crc(page_number, page, page_bytes) && lode__le32(tail + 4) == 0;
+  return sqf_le32(tail) == lode__page_crc(page_number, page, page_bytes) && sqf_le32(tail + 4) == 0;
 }
 
 static int damaged(lode__vfs_file *f, uint32_t page_number, const char *why) {
@@ -49,23 +49,23 @@ static int damaged(lode__vfs_file *f, uint32_t page_number, const char *why) {
 /* ---- Reading ---- */
 
 static int need_buffer(lode__vfs_file *f) {
-  if (!f->page) f->page = lode__alloc(LODE__SQ_PAGE_MAX);
+  if (!f->page) f->page = mem_alloc(SQF_PAGE_MAX);
   return f->page ? SQLITE_OK : SQLITE_IOERR_NOMEM;
 }
 
 /* Proves page 1 and leaves it in f->page. SQLITE_IOERR_SHORT_READ: the file is empty. */
 static int load_first(lode__vfs_file *f) {
-  size_t got = 0, n = f->page_bytes ? f->page_bytes : LODE__SQ_PAGE_MIN;
+  size_t got = 0, n = f->page_bytes ? f->page_bytes : SQF_PAGE_MIN;
   int rc = need_buffer(f);
   if (rc == SQLITE_OK) rc = lode__through_pread(f, f->page, n, 0, &got);
   if (rc != SQLITE_OK) return rc;
   if (got == 0) return f->size ? damaged(f, 1, "the file was emptied") : SQLITE_IOERR_SHORT_READ;
-  if (got < LODE__SQ_PAGE_MIN) return damaged(f, 1, "the file is cut short");
-  if (!lode__sq_has_magic(f->page)) {
+  if (got < SQF_PAGE_MIN) return damaged(f, 1, "the file is cut short");
+  if (!sqf_has_magic(f->page)) {
     damaged(f, 1, "this is not a database");
     return SQLITE_NOTADB;
   }
-  uint32_t size = lode__sq_page_size(f->page);
+  uint32_t size = sqf_page_size(f->page);
   if (!size) return damaged(f, 1, "its page size is impossible");
   if (got < size) {
     rc = lode__through_pread(f, f->page, size, 0, &got);
@@ -110,18 +110,18 @@ static int find_free(lode__vfs_file *f, uint32_t page_number, size_t n, bool *is
   if (rc != SQLITE_OK || f->page_bytes != n) return rc;
   if (!lode__through_size(f, &size)) rc = lode__vfs_fsize(f, &size);
   if (rc != SQLITE_OK) return rc;
-  if (!(trunk = lode__alloc(n))) return SQLITE_IOERR_NOMEM;
-  uint32_t at = lode__be32(f->page + 32);
+  if (!(trunk = mem_alloc(n))) return SQLITE_IOERR_NOMEM;
+  uint32_t at = sqf_be32(f->page + 32);
   /* the number of pages bounds the walk, should the list be a ring */
   for (uint64_t left = size / n; at > 1 && left > 0 && !*is_free; left--) {
     rc = lode__through_pread(f, trunk, n, (uint64_t)(at - 1) * n, &got);
     if (rc != SQLITE_OK || got < n || !lode__page_is_sound(at, trunk, n)) break;
-    uint32_t leaves = lode__be32(trunk + 4);
+    uint32_t leaves = sqf_be32(trunk + 4);
     if (leaves > (n - LODE__PAGE_RESERVED) / 4 - 2) break;
-    for (uint32_t i = 0; i < leaves && !*is_free; i++) *is_free = lode__be32(trunk + 8 + 4 * (size_t)i) == page_number;
-    at = lode__be32(trunk);
+    for (uint32_t i = 0; i < leaves && !*is_free; i++) *is_free = sqf_be32(trunk + 8 + 4 * (size_t)i) == page_number;
+    at = sqf_be32(trunk);
   }
-  lode__free(trunk);
+  mem_free(trunk);
   return rc;
 }
 
@@ -161,12 +161,12 @@ int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
     memset((char *)buf + got, 0, n - got);
     return got < n ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
   }
-  if (off / LODE__SQ_PAGE_MAX > UINT32_MAX) return SQLITE_IOERR_READ;
+  if (off / SQF_PAGE_MAX > UINT32_MAX) return SQLITE_IOERR_READ;
   if (page && off >= page && n != page)
     return off % page + n <= page ? read_part(f, buf, n, off) : SQLITE_IOERR_READ; /* two pages: no checksum of its own */
-  bool whole = lode__sq_page_size_valid(n) && off % n == 0;
+  bool whole = sqf_page_size_valid(n) && off % n == 0;
   if (whole && off > 0) return read_other(f, buf, n, off);
-  if (whole || off + n <= LODE__SQ_PAGE_MIN) return read_first(f, buf, n, off);
+  if (whole || off + n <= SQF_PAGE_MIN) return read_first(f, buf, n, off);
   return SQLITE_IOERR_READ; /* nothing that could be proven */
 }
 
@@ -181,23 +181,23 @@ static int fill_gap(lode__vfs_file *f, size_t n, uint64_t off) {
   if (size < f->size) return damaged(f, (uint32_t)(size / n + 1), "the file was cut short while in use");
   f->size = size;
   if (off <= size) return SQLITE_OK;
-  unsigned char *blank = lode__alloc_zero(1, n);
+  unsigned char *blank = mem_calloc(1, n);
   if (!blank) return SQLITE_IOERR_NOMEM;
   for (uint64_t at = (size + n - 1) / n * n; at < off && rc == SQLITE_OK; at += n) {
     lode__page_make_sound((uint32_t)(at / n + 1), blank, n);
     rc = lode__vfs_pwrite(f, blank, n, at);
   }
-  lode__free(blank);
+  mem_free(blank);
   return rc;
 }
 
 int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   unsigned char *page = buf;
-  if (!lode__sq_page_size_valid(n) || off % n != 0 || off / n >= UINT32_MAX || (f->page_bytes && f->page_bytes != n)) {
+  if (!sqf_page_size_valid(n) || off % n != 0 || off / n >= UINT32_MAX || (f->page_bytes && f->page_bytes != n)) {
     sqlite3_log(SQLITE_IOERR_WRITE, "%s: refused to write other than a whole page", f->path);
     return SQLITE_IOERR_WRITE;
   }
-  if (off == 0 && (lode__sq_page_size(page) != n || page[20] != LODE__PAGE_RESERVED)) {
+  if (off == 0 && (sqf_page_size(page) != n || page[20] != LODE__PAGE_RESERVED)) {
     sqlite3_log(SQLITE_IOERR_WRITE, "%s: page 1 has no room for a checksum (SQLITE_FCNTL_RESERVE_BYTES must be %d)",
                 f->path, LODE__PAGE_RESERVED);
     return SQLITE_IOERR_WRITE;
@@ -205,7 +205,7 @@ int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   int rc = fill_gap(f, n, off);
   if (rc != SQLITE_OK) return rc;
   if (off == 0 && !lode__page_is_sound(1, page, n)) {
-    while (f->next_commit_id == 0) f->next_commit_id = lode__random();
+    while (f->next_commit_id == 0) f->next_commit_id = rand_u64();
     lode__commit_id_put(page, f->next_commit_id);
   }
   lode__page_make_sound((uint32_t)(off / n + 1), page, n);

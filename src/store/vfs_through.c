@@ -35,7 +35,7 @@ void lode__through_drop(lode__vfs_file *db) {
   if (!t) return;
   lode__vfs_close(&t->journal);
   lode__judged_release(&t->findings);
-  lode__free(t);
+  mem_free(t);
   db->view = NULL;
   db->state.journal_pages = 0;
 }
@@ -83,14 +83,14 @@ static int is_same(lode__vfs_file *db, bool *same) {
 /* *found = false: there is no journal, or it is nothing that SQLite could have made. */
 static int open_journal(lode__vfs_file *db, bool *found) {
   lode__name_holds holds;
-  lode__through *t = lode__alloc_zero(1, sizeof *t);
+  lode__through *t = mem_calloc(1, sizeof *t);
   if (!t) return SQLITE_IOERR_NOMEM;
   t->journal = (lode__vfs_file){.kind = LODE__VFS_JOURNAL, .db = db, .fd = -1};
   t->journal.path = sqlite3_filename_journal(db->path);
   db->view = t;
   int rc = lode__vfs_open(&t->journal, O_RDONLY, 0);
   *found = rc == SQLITE_OK;
-  if (*found && LODE__RETRY(lode__os->fstat(t->journal.fd, &t->seen)) != 0) rc = lode__vfs_errno(db, SQLITE_IOERR_FSTAT);
+  if (*found && OS_RETRY(os_api->fstat(t->journal.fd, &t->seen)) != 0) rc = lode__vfs_errno(db, SQLITE_IOERR_FSTAT);
   if (rc != SQLITE_CANTOPEN) return rc;
   rc = lode__journal_look_at_name(&t->journal, &holds);
   return rc == SQLITE_OK && holds == LODE__NAME_FILE ? SQLITE_IOERR_ACCESS : rc;
@@ -109,7 +109,7 @@ static int look_once(lode__vfs_file *db, bool *settled) {
     t->in_use = true;
     return SQLITE_OK;
   }
-  int held = LODE__RETRY(lode__os->lock_held(db->fd, F_WRLCK, LODE__SQ_RESERVED_BYTE, 1));
+  int held = OS_RETRY(os_api->lock_held(db->fd, F_WRLCK, SQF_RESERVED_BYTE, 1));
   if (held < 0) return lode__vfs_errno(db, SQLITE_IOERR_CHECKRESERVEDLOCK);
   if (held) return SQLITE_OK;
   rc = is_same(db, &same);

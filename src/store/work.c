@@ -32,7 +32,7 @@ uint64_t lode__load_records = 100000; /* and records whose metadata is */
 typedef struct step {
   lode__tx *tx;
   lode__coll coll;   /* only counts and cursors are used and saved */
-  lode__arena *arena; /* its strings */
+  mem_arena *arena; /* its strings */
   uint64_t until_ns;
   unsigned ticks;
   unsigned few;      /* records to erase, no more, and no catching up: the disk is full; 0: as there is time */
@@ -43,13 +43,13 @@ typedef struct step {
 static bool is_over(step *w) {
   if (w->few) return true;
   if (++w->ticks % 16 != 0) return false;
-  uint64_t now = lode__os->now_ns();
+  uint64_t now = os_api->now_ns();
   return now > w->until_ns || (!w->tx->db->opt.bulk_load && lode__db_others_wait(w->tx->db));
 }
 
 static lode_status run_keyed(lode__tx *tx, int which, int64_t key, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, which, &s, err));
+  TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, key);
   return lode__run(tx, s, err);
 }
@@ -58,8 +58,8 @@ static lode_status run_keyed(lode__tx *tx, int which, int64_t key, lode_error *e
 static lode_status sums(lode__tx *tx, int64_t out[6], lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_SUMS, &s, err));
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__stmt(tx, LODE__STMT_COLL_SUMS, &s, err));
+  TRY(lode__step(tx, s, &row, err));
   for (int i = 0; i < 6; i++) out[i] = row ? sqlite3_column_int64(s, i) : 0;
   sqlite3_reset(s);
   return LODE_OK;
@@ -74,26 +74,26 @@ static lode_status erase_record(step *w, int64_t rid, bool with_name, lode__term
   bool row;
   lode_str text;
   lode__tx *tx = w->tx;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_GET, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_RECORD_GET, &s, err));
   sqlite3_bind_int64(s, 1, rid);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   if (!row) return LODE_OK;
   int64_t vid = sqlite3_column_int64(s, 3);
   bool has_document = sqlite3_column_type(s, 4) != SQLITE_NULL;
   lode_str metadata = lode__column(s, 5);
   if (metadata.data && rid <= w->coll.term_cursor)
-    LODE__TRY(lode__term_batch_add(terms, tx, w->coll.cid, rid, metadata, false, err));
-  if (with_name) LODE__TRY(lode__name_remove(tx, w->coll.cid, lode__column(s, 1), rid, err));
+    TRY(lode__term_batch_add(terms, tx, w->coll.cid, rid, metadata, false, err));
+  if (with_name) TRY(lode__name_remove(tx, w->coll.cid, lode__column(s, 1), rid, err));
   sqlite3_reset(s);
   if (has_document) {
     bool indexed = rid <= w->coll.text_cursor;
-    if (indexed) LODE__TRY(lode__rec_document(tx, rid, &text, err));
-    if (indexed) LODE__TRY(lode__text_row_remove(tx, rid, text, err));
-    LODE__TRY(run_keyed(tx, LODE__STMT_DOCUMENT_DELETE, rid, err));
+    if (indexed) TRY(lode__rec_document(tx, rid, &text, err));
+    if (indexed) TRY(lode__text_row_remove(tx, rid, text, err));
+    TRY(run_keyed(tx, LODE__STMT_DOCUMENT_DELETE, rid, err));
   }
-  if (vid) LODE__TRY(lode__dead_note(tx, vid, rid, err));
-  if (vid) LODE__TRY(run_keyed(tx, LODE__STMT_VECTOR_DELETE, vid, err));
-  LODE__TRY(run_keyed(tx, LODE__STMT_RECORD_DELETE, rid, err));
+  if (vid) TRY(lode__dead_note(tx, vid, rid, err));
+  if (vid) TRY(run_keyed(tx, LODE__STMT_VECTOR_DELETE, vid, err));
+  TRY(run_keyed(tx, LODE__STMT_RECORD_DELETE, rid, err));
   if (rid > w->coll.text_cursor) w->coll.untexted--;
   if (rid > w->coll.term_cursor) w->coll.unindexed--;
   return LODE_OK;
@@ -113,22 +113,22 @@ static lode_status take_dead(step *w, some_dead *d, lode_error *err) {
   size_t most = w->few ? w->few : ERASE_SOME;
   *d = (some_dead){0};
   for (size_t took = 0; took < most;) {
-    LODE__TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
+    TRY(lode__stmt(tx, LODE__STMT_GRAVE_SCAN, &s, err));
     sqlite3_bind_int64(s, 1, lode__key_first(w->coll.cid));
     sqlite3_bind_int64(s, 2, lode__key_last(w->coll.cid));
-    LODE__TRY(lode__step(tx, s, &row, err));
+    TRY(lode__step(tx, s, &row, err));
     lode_status st = row ? lode__grave_read(tx, s, &tombstone, err) : LODE_OK;
     sqlite3_reset(s);
     if (!row) {
       w->coll.tombstones = took;
       return LODE_OK;
     }
-    LODE__TRY(st);
+    TRY(st);
     size_t n = tombstone.vid ? 1 : tombstone.n;
     if (n > most - took) n = most - took;
     if (tombstone.vid) d->vids[d->n_vids++] = tombstone.vid;
     for (size_t i = 0; i < n && !tombstone.vid; i++) d->rids[d->n_rids++] = tombstone.rids[i];
-    LODE__TRY(lode__grave_shorten(tx, &tombstone, n, err));
+    TRY(lode__grave_shorten(tx, &tombstone, n, err));
     w->coll.low_water = tombstone.vid ? tombstone.gid : tombstone.gid - (int64_t)(tombstone.n - n);
     took += n;
   }
@@ -139,11 +139,11 @@ static lode_status take_dead(step *w, some_dead *d, lode_error *err) {
 static lode_status erase_dead(step *w, some_dead *d, lode_error *err) {
   lode_status st = LODE_OK;
   lode__term_batch terms = {0};
-  if (d->n_rids) qsort(d->rids, d->n_rids, sizeof *d->rids, lode__compare_i64);
-  for (size_t i = 0; i < d->n_rids; i++) LODE__GOTO(erase_record(w, d->rids[i], true, &terms, err));
+  if (d->n_rids) qsort(d->rids, d->n_rids, sizeof *d->rids, sort_cmp_i64);
+  for (size_t i = 0; i < d->n_rids; i++) TRY_GOTO(erase_record(w, d->rids[i], true, &terms, err));
   for (size_t i = 0; i < d->n_vids; i++) {
-    LODE__GOTO(lode__dead_note(w->tx, d->vids[i], 0, err));
-    LODE__GOTO(run_keyed(w->tx, LODE__STMT_VECTOR_DELETE, d->vids[i], err));
+    TRY_GOTO(lode__dead_note(w->tx, d->vids[i], 0, err));
+    TRY_GOTO(run_keyed(w->tx, LODE__STMT_VECTOR_DELETE, d->vids[i], err));
   }
   st = lode__term_batch_write(&terms, LODE__STMT_TERM_DELETE, err);
 done:
@@ -169,36 +169,36 @@ static lode_status forget_texts(step *w, lode_error *err) {
   sqlite3_stmt *s;
   int64_t n[6], cid = 0, dead;
   bool row;
-  LODE__TRY(sums(tx, n, err));
+  TRY(sums(tx, n, err));
   bool indexed = w->coll.text_cursor > lode__key_first(w->coll.cid);
   if (!indexed || n[3] < FORGET_LEAST || n[3] / FORGET_TIMES < n[1]) return LODE_OK;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_TEXT_FORGET, &s, err));
-  LODE__TRY(lode__run(tx, s, err));
+  TRY(lode__stmt(tx, LODE__STMT_TEXT_FORGET, &s, err));
+  TRY(lode__run(tx, s, err));
   for (;;) {
-    LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_CIDS, &s, err));
+    TRY(lode__stmt(tx, LODE__STMT_COLL_CIDS, &s, err));
     sqlite3_bind_int64(s, 1, cid);
     sqlite3_bind_int64(s, 2, INT64_MAX);
-    LODE__TRY(lode__step(tx, s, &row, err));
+    TRY(lode__step(tx, s, &row, err));
     if (row) cid = sqlite3_column_int64(s, 0);
     sqlite3_reset(s);
     if (!row) break;
     dead = 0;
-    LODE__TRY(lode__grave_each(tx, cid, 0, count_dead_record, &dead, err));
-    LODE__TRY(lode__stmt(tx, LODE__STMT_COLL_FORGET, &s, err));
+    TRY(lode__grave_each(tx, cid, 0, count_dead_record, &dead, err));
+    TRY(lode__stmt(tx, LODE__STMT_COLL_FORGET, &s, err));
     sqlite3_bind_int64(s, 1, cid);
     sqlite3_bind_int64(s, 2, lode__key_first(cid));
     sqlite3_bind_int64(s, 3, dead);
-    LODE__TRY(lode__run(tx, s, err));
+    TRY(lode__run(tx, s, err));
   }
   return lode__coll_load(tx, w->coll.cid, w->arena, &w->coll, err);
 }
 
 static lode_status erase_graves(step *w, lode_error *err) {
   some_dead d;
-  if (!w->few) LODE__TRY(forget_texts(w, err));
+  if (!w->few) TRY(forget_texts(w, err));
   do {
-    LODE__TRY(take_dead(w, &d, err));
-    LODE__TRY(erase_dead(w, &d, err));
+    TRY(take_dead(w, &d, err));
+    TRY(erase_dead(w, &d, err));
     w->coll.tombstones -= d.n_rids + d.n_vids;
     w->ticks |= 15; /* ask */
   } while (w->coll.tombstones && !is_over(w));
@@ -209,10 +209,10 @@ static lode_status erase_graves(step *w, lode_error *err) {
 static lode_status first_key(lode__tx *tx, int which, int64_t cid, int64_t *key, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  LODE__TRY(lode__stmt(tx, which, &s, err));
+  TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, lode__key_first(cid));
   sqlite3_bind_int64(s, 2, lode__key_last(cid));
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   *key = row ? sqlite3_column_int64(s, 0) : 0;
   sqlite3_reset(s);
   return LODE_OK;
@@ -225,10 +225,10 @@ static lode_status erase_dropped_records(step *w, bool *more, lode_error *err) {
   int64_t rid = 0;
   *more = false;
   for (size_t i = 0; i < (w->few ? w->few : ERASE_SOME); i++) {
-    LODE__GOTO(first_key(w->tx, LODE__STMT_RECORD_SCAN, w->coll.cid, &rid, err));
+    TRY_GOTO(first_key(w->tx, LODE__STMT_RECORD_SCAN, w->coll.cid, &rid, err));
     if (!rid) break;
     *more = true;
-    LODE__GOTO(erase_record(w, rid, false, &terms, err));
+    TRY_GOTO(erase_record(w, rid, false, &terms, err));
   }
   w->ticks |= 15;
   st = lode__term_batch_write(&terms, LODE__STMT_TERM_DELETE, err);
@@ -245,25 +245,25 @@ static lode_status erase_dropped(step *w, lode_error *err) {
   int64_t cid = w->coll.cid, key;
   bool more;
   do {
-    LODE__TRY(erase_dropped_records(w, &more, err));
+    TRY(erase_dropped_records(w, &more, err));
     if (more && is_over(w)) return LODE_OK;
   } while (more);
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (;;) {
-      LODE__TRY(first_key(w->tx, tables[t].scan, cid, &key, err));
+      TRY(first_key(w->tx, tables[t].scan, cid, &key, err));
       if (!key) break;
-      LODE__TRY(run_keyed(w->tx, tables[t].erase, key, err));
+      TRY(run_keyed(w->tx, tables[t].erase, key, err));
       if (is_over(w)) return LODE_OK;
     }
   for (;;) {
-    LODE__TRY(lode__names_erase_some(w->tx, cid, &more, err));
+    TRY(lode__names_erase_some(w->tx, cid, &more, err));
     if (!more) break;
     if (is_over(w)) return LODE_OK;
   }
-  LODE__TRY(run_keyed(w->tx, LODE__STMT_COUNTER_ERASE, cid, err));
-  LODE__TRY(run_keyed(w->tx, LODE__STMT_KEY_ERASE, cid, err));
-  LODE__TRY(lode__dead_drop_all(w->tx, cid, err));
-  LODE__TRY(lode__sizes_erase(w->tx, cid, err));
+  TRY(run_keyed(w->tx, LODE__STMT_COUNTER_ERASE, cid, err));
+  TRY(run_keyed(w->tx, LODE__STMT_KEY_ERASE, cid, err));
+  TRY(lode__dead_drop_all(w->tx, cid, err));
+  TRY(lode__sizes_erase(w->tx, cid, err));
   return run_keyed(w->tx, LODE__STMT_COLL_ERASE, cid, err);
 }
 
@@ -278,16 +278,16 @@ static lode_status catch_up_text(step *w, lode_error *err) {
   uint64_t rows = 0;
   bool load = tx->db->opt.bulk_load;
   lode__sizes sizes = {0};
-  LODE__TRY(lode__rec_scan(tx, w->coll.cid, w->coll.text_cursor, err));
+  TRY(lode__rec_scan(tx, w->coll.cid, w->coll.text_cursor, err));
   for (;;) {
-    LODE__TRY(lode__rec_next(tx, &rec, &more, err));
+    TRY(lode__rec_next(tx, &rec, &more, err));
     if (!more) {
       w->coll.untexted = 0;
       break;
     }
     if (rec.has_document) {
-      LODE__TRY(lode__rec_document(tx, rec.rid, &text, err));
-      LODE__TRY(lode__text_row_add(tx, &sizes, rec.rid, text, err));
+      TRY(lode__rec_document(tx, rec.rid, &text, err));
+      TRY(lode__text_row_add(tx, &sizes, rec.rid, text, err));
       bytes += text.len;
     }
     w->coll.text_cursor = rec.rid;
@@ -312,17 +312,17 @@ static lode_status catch_up_terms(step *w, lode_error *err) {
   lode__term_batch batch = {0};
   uint64_t rows = 0, most = tx->db->opt.memory_bytes / TERM_BYTES;
   if (most > STEP_TERMS) most = STEP_TERMS;
-  LODE__GOTO(lode__rec_scan(tx, w->coll.cid, w->coll.term_cursor, err));
+  TRY_GOTO(lode__rec_scan(tx, w->coll.cid, w->coll.term_cursor, err));
   /* Half of the time for gathering, the rest for writing. */
   uint64_t until = w->until_ns;
   w->until_ns = until - STEP_NS / 2;
   for (;;) {
-    LODE__GOTO(lode__rec_next(tx, &rec, &more, err));
+    TRY_GOTO(lode__rec_next(tx, &rec, &more, err));
     if (!more) {
       w->coll.unindexed = 0;
       break;
     }
-    if (rec.metadata.data) LODE__GOTO(lode__term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, true, err));
+    if (rec.metadata.data) TRY_GOTO(lode__term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, true, err));
     w->coll.term_cursor = rec.rid;
     w->coll.unindexed--;
     if (batch.n >= most || (load ? ++rows >= LOAD_TIMES * lode__load_records : is_over(w))) break;
@@ -348,8 +348,8 @@ lode_status lode__pragma_number(lode__tx *tx, const char *sql, int64_t *value, l
 /* A sixteenth of the file may stay free: new data will fill it. */
 static lode_status vacuum_due(lode__tx *tx, bool *due, lode_error *err) {
   int64_t pages, free_pages;
-  LODE__TRY(lode__pragma_number(tx, "PRAGMA page_count", &pages, err));
-  LODE__TRY(lode__pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
+  TRY(lode__pragma_number(tx, "PRAGMA page_count", &pages, err));
+  TRY(lode__pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
   *due = free_pages > 64 && free_pages > pages / 16;
   return LODE_OK;
 }
@@ -366,9 +366,9 @@ static lode_status vacuum_some(lode__tx *tx, unsigned few, lode_error *err) {
 static lode_status next_collection(lode__tx *tx, int which, int64_t after, int64_t *cid, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  LODE__TRY(lode__stmt(tx, which, &s, err));
+  TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, after);
-  LODE__TRY(lode__step(tx, s, &row, err));
+  TRY(lode__step(tx, s, &row, err));
   *cid = row ? sqlite3_column_int64(s, 0) : 0;
   sqlite3_reset(s);
   return LODE_OK;
@@ -376,9 +376,9 @@ static lode_status next_collection(lode__tx *tx, int which, int64_t after, int64
 
 static lode_status load_dropped(step *w, int64_t cid, bool *dropped, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(w->tx, LODE__STMT_COLL_DROPPED, &s, err));
+  TRY(lode__stmt(w->tx, LODE__STMT_COLL_DROPPED, &s, err));
   sqlite3_bind_int64(s, 1, cid);
-  LODE__TRY(lode__step(w->tx, s, dropped, err));
+  TRY(lode__step(w->tx, s, dropped, err));
   if (*dropped)
     w->coll = (lode__coll){.cid = cid,
                            .text_cursor = sqlite3_column_int64(s, 0),
@@ -390,12 +390,12 @@ static lode_status load_dropped(step *w, int64_t cid, bool *dropped, lode_error 
 static lode_status step_collection(step *w, int64_t cid, lode_error *err) {
   bool dropped;
   lode_status st;
-  lode__arena arena;
-  LODE__TRY(load_dropped(w, cid, &dropped, err));
+  mem_arena arena;
+  TRY(load_dropped(w, cid, &dropped, err));
   if (dropped) return erase_dropped(w, err);
-  lode__arena_init(&arena, 0);
+  mem_arena_init(&arena, 0);
   w->arena = &arena;
-  LODE__GOTO(lode__coll_load(w->tx, cid, &arena, &w->coll, err));
+  TRY_GOTO(lode__coll_load(w->tx, cid, &arena, &w->coll, err));
   w->put_off = w->few && !w->coll.tombstones;
   if (w->put_off) goto done;
   if (w->coll.tombstones)
@@ -406,7 +406,7 @@ static lode_status step_collection(step *w, int64_t cid, lode_error *err) {
     st = catch_up_text(w, err);
   if (st == LODE_OK) st = lode__coll_save(w->tx, &w->coll, err);
 done:
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   return st;
 }
 
@@ -416,21 +416,21 @@ static lode_status claim_work(lode__db *db, lode_error *err) {
   int e = 0;
   pthread_mutex_lock(&db->mutex);
   bool mine = !db->working;
-  if (mine && db->lock_fd >= 0 && LODE__RETRY(lode__os->lock(db->lock_fd, F_WRLCK, LODE__LOCK_WORK, 1)) != 0) {
+  if (mine && db->lock_fd >= 0 && OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, LODE__LOCK_WORK, 1)) != 0) {
     mine = false;
     e = errno;
   }
   if (mine) db->working = true;
   pthread_mutex_unlock(&db->mutex);
   if (mine) return LODE_OK;
-  if (e && e != EAGAIN && e != EACCES) return lode__fail_errno(err, e, db->lock_path);
-  return lode__fail(err, LODE_BUSY, "another thread or process is at work on %s", db->path);
+  if (e && e != EAGAIN && e != EACCES) return err_errno(err, e, db->lock_path);
+  return err_set(err, LODE_BUSY, "another thread or process is at work on %s", db->path);
 }
 
 static void release_work(lode__db *db) {
   pthread_mutex_lock(&db->mutex);
   db->working = false;
-  if (db->lock_fd >= 0) (void)LODE__RETRY(lode__os->lock(db->lock_fd, F_UNLCK, LODE__LOCK_WORK, 1));
+  if (db->lock_fd >= 0) (void)OS_RETRY(os_api->lock(db->lock_fd, F_UNLCK, LODE__LOCK_WORK, 1));
   pthread_mutex_unlock(&db->mutex);
 }
 
@@ -438,7 +438,7 @@ static lode_status look_for_work(lode__db *db, int which, bool *found, lode_erro
   lode__tx *tx;
   int64_t cid;
   *found = false;
-  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   lode_status st = next_collection(tx, which, 0, &cid, err);
   if (st == LODE_OK) *found = cid != 0;
   if (st == LODE_OK && !cid) st = vacuum_due(tx, found, err);
@@ -452,9 +452,9 @@ static lode_status try_step(lode__db *db, int which, int64_t after, int64_t *cid
   step w = {.few = db->few};
   *cid = 0;
   *put_off = false;
-  LODE__TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
-  w.until_ns = lode__os->now_ns() + STEP_NS;
-  LODE__GOTO(next_collection(w.tx, which, after, cid, err));
+  TRY(lode__tx_begin(db, LODE__WRITE, &w.tx, err));
+  w.until_ns = os_api->now_ns() + STEP_NS;
+  TRY_GOTO(next_collection(w.tx, which, after, cid, err));
   if (*cid) st = step_collection(&w, *cid, err);
   else if (after == 0) st = vacuum_some(w.tx, w.few, err);
 done:
@@ -479,7 +479,7 @@ static lode_status do_step(lode__db *db, int which, int64_t after, int64_t *cid,
     db->few = 1;
     give_some_back(db);
     st = try_step(db, which, after, cid, put_off, err);
-    if (*put_off) return lode__fail(err, LODE_FULL, "no space left for %s; what is to be erased comes first", db->path);
+    if (*put_off) return err_set(err, LODE_FULL, "no space left for %s; what is to be erased comes first", db->path);
   }
   if (st != LODE_OK || *put_off || !db->few) return st;
   if (*cid) give_some_back(db);
@@ -516,9 +516,9 @@ static lode_status do_work(lode__db *db, int which, lode_error *err) {
 
 static lode_status claim_and_work(lode__db *db, int which, bool *more, lode_error *err) {
   *more = false;
-  LODE__TRY(look_for_work(db, which, more, err));
+  TRY(look_for_work(db, which, more, err));
   if (!*more) return LODE_OK;
-  LODE__TRY(claim_work(db, err));
+  TRY(claim_work(db, err));
   lode_status st = do_work(db, which, err);
   release_work(db);
   return st;
@@ -537,7 +537,7 @@ lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err) {
   int64_t n[6], cid;
   bool due = false;
   *left = 0;
-  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   lode_status st = sums(tx, n, err);
   if (st == LODE_OK) *left = (uint64_t)(n[3] + n[4] + n[5]);
   if (st == LODE_OK && *left == 0) st = next_collection(tx, LODE__STMT_COLL_NEXT_WORK, 0, &cid, err);
@@ -551,7 +551,7 @@ lode_status lode__work_left(lode__db *db, uint64_t *left, lode_error *err) {
 lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err) {
   lode__tx *tx;
   int64_t n[6] = {0};
-  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  TRY(lode__tx_begin(db, LODE__READ, &tx, err));
   lode_status st = sums(tx, n, err);
   lode__tx_rollback(tx);
   *much = st == LODE_OK && (n[3] >= LOAD_ROWS || n[4] >= LOAD_ROWS || n[5] >= (int64_t)lode__load_records);
@@ -562,20 +562,20 @@ lode_status lode__work_is_much(lode__db *db, bool *much, lode_error *err) {
 
 /* What was set aside counts, whatever it is: a link or a FIFO in the place of a file is moved like one. */
 static void count_files(const char *store, const char *within, lode_stats *stats) {
-  lode__os_folder *folder = lode__inside_list(store, within);
+  os_dir *folder = beneath_list(store, within);
   const char *name;
   char below[300];
   if (!folder) return;
-  while ((name = lode__os_folder_next(folder)) != NULL) {
+  while ((name = os_dir_next(folder)) != NULL) {
     struct stat sb;
-    if (LODE__RETRY(lode__os->lstat_at(lode__os_folder_fd(folder), name, &sb)) != 0) continue; /* gone meanwhile */
+    if (OS_RETRY(os_api->lstat_at(os_dir_fd(folder), name, &sb)) != 0) continue; /* gone meanwhile */
     snprintf(below, sizeof below, "%s%s%s", *within == '.' ? "" : within, *within == '.' ? "" : "/", name);
-    stats->quarantined += lode__store_files_is_aside(below);
+    stats->quarantined += storefile_is_set_aside(below);
     if (!S_ISREG(sb.st_mode)) continue;
     stats->files++;
     stats->bytes += (uint64_t)sb.st_size;
   }
-  lode__os_folder_close(folder);
+  os_dir_close(folder);
 }
 
 lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err) {
@@ -583,10 +583,10 @@ lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err) {
   lode_status st;
   int64_t n[6], free_pages, page_bytes;
   *stats = (lode_stats){0};
-  LODE__TRY(lode__tx_begin(db, LODE__READ, &tx, err));
-  LODE__GOTO(sums(tx, n, err));
-  LODE__GOTO(lode__pragma_number(tx, "PRAGMA page_size", &page_bytes, err));
-  LODE__GOTO(lode__pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
+  TRY(lode__tx_begin(db, LODE__READ, &tx, err));
+  TRY_GOTO(sums(tx, n, err));
+  TRY_GOTO(lode__pragma_number(tx, "PRAGMA page_size", &page_bytes, err));
+  TRY_GOTO(lode__pragma_number(tx, "PRAGMA freelist_count", &free_pages, err));
   *stats = (lode_stats){
       .collections = (uint64_t)n[0],
       .records = (uint64_t)n[1],
@@ -600,7 +600,7 @@ lode_status lode__db_stats(lode__db *db, lode_stats *stats, lode_error *err) {
       .format = tx->format_1 ? 1 : LODE__FORMAT,
   };
   count_files(db->folder, ".", stats);
-  count_files(db->folder, LODE__SEGMENTS_FOLDER, stats);
+  count_files(db->folder, STOREFILE_SEGMENTS_DIR, stats);
   pthread_mutex_lock(&db->mutex);
   stats->damaged_pages = db->damaged_pages;
   pthread_mutex_unlock(&db->mutex);

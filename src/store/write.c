@@ -16,21 +16,21 @@ static lode_status put_vector(lode__tx *tx, lode__coll *coll, int64_t rid, const
   sqlite3_stmt *s;
   uint64_t seq;
   size_t bytes = (size_t)dim * sizeof *v;
-  LODE__TRY(lode__tx_next(tx, &seq, err));
+  TRY(lode__tx_next(tx, &seq, err));
   *vid = lode__key_of(coll->cid, seq);
-  LODE__TRY(lode__stmt(tx, LODE__STMT_VECTOR_PUT, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_VECTOR_PUT, &s, err));
   sqlite3_bind_int64(s, 1, *vid);
   sqlite3_bind_int64(s, 2, rid);
   sqlite3_bind_blob64(s, 3, v, bytes, SQLITE_STATIC);
   sqlite3_bind_int64(s, 4, lode__crc_vector(*vid, rid, v, bytes));
-  LODE__TRY(lode__run(tx, s, err));
+  TRY(lode__run(tx, s, err));
   if (coll->dim == 0) coll->dim = dim;
   return LODE_OK;
 }
 
 static lode_status put_document(lode__tx *tx, int which, int64_t rid, lode_str text, uint32_t crc, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, which, &s, err));
+  TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, rid);
   lode__bind_text(s, 2, text);
   sqlite3_bind_int64(s, 3, crc);
@@ -61,7 +61,7 @@ static lode_status make_row(lode__tx *tx, lode__coll *coll, const lode__change *
   *row = (lode__new){.rec = {.id = c->id, .metadata = c->metadata, .has_document = c->document.data != NULL},
                      .document = c->document};
   lode__rec *rec = &row->rec;
-  LODE__TRY(lode__tx_next(tx, &rec->seq, err));
+  TRY(lode__tx_next(tx, &rec->seq, err));
   rec->rid = lode__key_of(coll->cid, rec->seq);
   if (rec->has_document) {
     rec->doc_crc = lode__crc_document(rec->rid, c->document);
@@ -69,7 +69,7 @@ static lode_status make_row(lode__tx *tx, lode__coll *coll, const lode__change *
     coll->document_bytes += c->document.len;
   }
   if (c->vector) {
-    LODE__TRY(lode__tx_next(tx, &seq, err));
+    TRY(lode__tx_next(tx, &seq, err));
     rec->vid = lode__key_of(coll->cid, seq);
     row->vector = (lode_str){(const char *)c->vector, (size_t)c->dim * sizeof *c->vector};
     row->vector_crc = lode__crc_vector(rec->vid, rec->rid, row->vector.data, row->vector.len);
@@ -86,32 +86,32 @@ static lode_status make_row(lode__tx *tx, lode__coll *coll, const lode__change *
 
 static lode_status put_rows(lode__tx *tx, const lode__coll *coll, const lode__new *rows, const size_t *order, size_t n,
                             lode_error *err) {
-  LODE__TRY(lode__names_add(tx, coll, rows, order, n, err));
-  LODE__TRY(lode__feed_run(tx, LODE__STMT_DOCUMENTS_PUT, 0, (lode__feed){.rows = rows, .n = n, .part = LODE__FEED_DOCUMENTS}, err));
-  LODE__TRY(lode__feed_run(tx, LODE__STMT_VECTORS_PUT, 0, (lode__feed){.rows = rows, .n = n, .part = LODE__FEED_VECTORS}, err));
+  TRY(lode__names_add(tx, coll, rows, order, n, err));
+  TRY(lode__feed_run(tx, LODE__STMT_DOCUMENTS_PUT, 0, (lode__feed){.rows = rows, .n = n, .part = LODE__FEED_DOCUMENTS}, err));
+  TRY(lode__feed_run(tx, LODE__STMT_VECTORS_PUT, 0, (lode__feed){.rows = rows, .n = n, .part = LODE__FEED_VECTORS}, err));
   return lode__feed_run(tx, LODE__STMT_RECORDS_PUT, 0, (lode__feed){.rows = rows, .n = n}, err);
 }
 
 lode_status lode__rec_insert(lode__tx *tx, lode__coll *coll, const lode__change *changes, size_t n, lode_error *err) {
   lode_status st = LODE_OK;
   if (n == 0) return LODE_OK;
-  lode__new *rows = lode__alloc_zero(n, sizeof *rows);
-  size_t *order = lode__alloc_zero(n, sizeof *order);
+  lode__new *rows = mem_calloc(n, sizeof *rows);
+  size_t *order = mem_calloc(n, sizeof *order);
   if (!rows || !order) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
   for (size_t i = 0; i < n; i++) {
-    LODE__GOTO(make_row(tx, coll, &changes[i], &rows[i], err));
-    if (changes[i].dead_rid) LODE__GOTO(lode__name_remove(tx, coll->cid, changes[i].id, changes[i].dead_rid, err));
+    TRY_GOTO(make_row(tx, coll, &changes[i], &rows[i], err));
+    if (changes[i].dead_rid) TRY_GOTO(lode__name_remove(tx, coll->cid, changes[i].id, changes[i].dead_rid, err));
   }
-  LODE__GOTO(lode__order_strings(&rows->rec.id, sizeof *rows, n, order, err));
-  LODE__GOTO(put_rows(tx, coll, rows, order, n, err));
+  TRY_GOTO(sort_strings(&rows->rec.id, sizeof *rows, n, order, err));
+  TRY_GOTO(put_rows(tx, coll, rows, order, n, err));
   for (size_t i = 0; i < n && coll->counted; i++)
-    if (rows[i].rec.metadata.data) LODE__GOTO(lode__counters_change(tx, coll->cid, rows[i].rec.metadata, +1, err));
+    if (rows[i].rec.metadata.data) TRY_GOTO(lode__counters_change(tx, coll->cid, rows[i].rec.metadata, +1, err));
 done:
-  lode__free(rows);
-  lode__free(order);
+  mem_free(rows);
+  mem_free(order);
   return st;
 }
 
@@ -119,14 +119,14 @@ done:
 
 static lode_status text_row(lode__tx *tx, int which, int64_t rid, lode_str text, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, which, &s, err));
+  TRY(lode__stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, rid);
   lode__bind_text(s, 2, text);
   return lode__run(tx, s, err);
 }
 
 lode_status lode__text_row_add(lode__tx *tx, lode__sizes *sizes, int64_t rid, lode_str text, lode_error *err) {
-  LODE__TRY(lode__sizes_put(tx, sizes, rid, text.len, err));
+  TRY(lode__sizes_put(tx, sizes, rid, text.len, err));
   return text_row(tx, LODE__STMT_TEXT_PUT, rid, text, err);
 }
 
@@ -139,38 +139,38 @@ static lode_status change_document(lode__tx *tx, lode__coll *coll, lode__rec *re
   bool indexed = rec->rid <= coll->text_cursor, had = rec->has_document;
   if (had) {
     lode_str old;
-    LODE__TRY(lode__rec_document(tx, rec->rid, &old, err));
+    TRY(lode__rec_document(tx, rec->rid, &old, err));
     coll->documents--;
     coll->document_bytes -= old.len;
-    if (indexed) LODE__TRY(lode__text_row_remove(tx, rec->rid, old, err));
+    if (indexed) TRY(lode__text_row_remove(tx, rec->rid, old, err));
   }
   sqlite3_stmt *s;
-  LODE__TRY(lode__name_set_len(tx, coll->cid, rec->id, name_len(text), err));
+  TRY(lode__name_set_len(tx, coll->cid, rec->id, name_len(text), err));
   rec->has_document = text.data != NULL;
   rec->doc_crc = text.data ? lode__crc_document(rec->rid, text) : 0;
   if (!text.data) {
     if (!had) return LODE_OK;
-    LODE__TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_DELETE, &s, err));
+    TRY(lode__stmt(tx, LODE__STMT_DOCUMENT_DELETE, &s, err));
     sqlite3_bind_int64(s, 1, rec->rid);
     return lode__run(tx, s, err);
   }
   coll->documents++;
   coll->document_bytes += text.len;
-  LODE__TRY(put_document(tx, had ? LODE__STMT_DOCUMENT_SET : LODE__STMT_DOCUMENT_PUT, rec->rid, text, rec->doc_crc, err));
+  TRY(put_document(tx, had ? LODE__STMT_DOCUMENT_SET : LODE__STMT_DOCUMENT_PUT, rec->rid, text, rec->doc_crc, err));
   if (!indexed) return LODE_OK;
   lode__sizes sizes = {0};
-  LODE__TRY(lode__text_row_add(tx, &sizes, rec->rid, text, err));
+  TRY(lode__text_row_add(tx, &sizes, rec->rid, text, err));
   return lode__sizes_flush(tx, &sizes, err);
 }
 
 static lode_status change_metadata(lode__tx *tx, lode__coll *coll, lode__rec *rec, lode_str metadata, lode_error *err) {
   if (rec->rid <= coll->term_cursor) {
-    if (rec->metadata.data) LODE__TRY(lode__terms_remove(tx, coll->cid, rec->rid, rec->metadata, err));
-    if (metadata.data) LODE__TRY(lode__terms_add(tx, coll->cid, rec->rid, metadata, err));
+    if (rec->metadata.data) TRY(lode__terms_remove(tx, coll->cid, rec->rid, rec->metadata, err));
+    if (metadata.data) TRY(lode__terms_add(tx, coll->cid, rec->rid, metadata, err));
   }
   if (coll->counted) {
-    if (rec->metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, rec->metadata, -1, err));
-    if (metadata.data) LODE__TRY(lode__counters_change(tx, coll->cid, metadata, +1, err));
+    if (rec->metadata.data) TRY(lode__counters_change(tx, coll->cid, rec->metadata, -1, err));
+    if (metadata.data) TRY(lode__counters_change(tx, coll->cid, metadata, +1, err));
   }
   rec->metadata = metadata;
   return LODE_OK;
@@ -181,30 +181,30 @@ lode_status lode__rec_update(lode__tx *tx, lode__coll *coll, const lode__rec *ol
   sqlite3_stmt *s;
   lode_status st;
   lode__rec rec = *old;
-  lode__arena arena;
-  lode__arena_init(&arena, 0);
+  mem_arena arena;
+  mem_arena_init(&arena, 0);
   /* The old strings belong to a statement that is about to be used again. */
-  rec.id.data = lode__arena_copy(&arena, old->id.data, old->id.len);
-  if (old->metadata.data) rec.metadata.data = lode__arena_copy(&arena, old->metadata.data, old->metadata.len);
+  rec.id.data = mem_arena_copy(&arena, old->id.data, old->id.len);
+  if (old->metadata.data) rec.metadata.data = mem_arena_copy(&arena, old->metadata.data, old->metadata.len);
   if (!rec.id.data || (old->metadata.data && !rec.metadata.data)) {
-    st = lode__fail_nomem(err);
+    st = err_nomem(err);
     goto done;
   }
-  LODE__GOTO(lode__tx_next(tx, &rec.seq, err));
-  if (change->set_document) LODE__GOTO(change_document(tx, coll, &rec, change->document, err));
-  if (change->set_metadata) LODE__GOTO(change_metadata(tx, coll, &rec, change->metadata, err));
+  TRY_GOTO(lode__tx_next(tx, &rec.seq, err));
+  if (change->set_document) TRY_GOTO(change_document(tx, coll, &rec, change->document, err));
+  if (change->set_metadata) TRY_GOTO(change_metadata(tx, coll, &rec, change->metadata, err));
   if (change->vector) {
     if (rec.vid)
-      LODE__GOTO(lode__grave_dig_vector(tx, coll, rec.vid, err));
+      TRY_GOTO(lode__grave_dig_vector(tx, coll, rec.vid, err));
     else
       coll->pending--;
-    LODE__GOTO(put_vector(tx, coll, rec.rid, change->vector, change->dim, &rec.vid, err));
+    TRY_GOTO(put_vector(tx, coll, rec.rid, change->vector, change->dim, &rec.vid, err));
   }
-  LODE__GOTO(lode__stmt(tx, LODE__STMT_RECORD_SET, &s, err));
+  TRY_GOTO(lode__stmt(tx, LODE__STMT_RECORD_SET, &s, err));
   bind_record(s, &rec);
-  LODE__GOTO(lode__run(tx, s, err));
+  TRY_GOTO(lode__run(tx, s, err));
 done:
-  lode__arena_release(&arena);
+  mem_arena_release(&arena);
   return st;
 }
 
@@ -212,9 +212,9 @@ done:
 
 static lode_status was_pending(lode__tx *tx, int64_t rid, bool *pending, lode_error *err) {
   sqlite3_stmt *s;
-  LODE__TRY(lode__stmt(tx, LODE__STMT_RECORD_IS_PENDING, &s, err));
+  TRY(lode__stmt(tx, LODE__STMT_RECORD_IS_PENDING, &s, err));
   sqlite3_bind_int64(s, 1, rid);
-  LODE__TRY(lode__step(tx, s, pending, err));
+  TRY(lode__step(tx, s, pending, err));
   sqlite3_reset(s);
   return LODE_OK;
 }
@@ -222,7 +222,7 @@ static lode_status was_pending(lode__tx *tx, int64_t rid, bool *pending, lode_er
 static lode_status uncount(lode__tx *tx, lode__coll *coll, int64_t rid, lode_error *err) {
   lode__rec rec;
   bool found;
-  LODE__TRY(lode__rec_read_named(tx, rid, &rec, &found, err));
+  TRY(lode__rec_read_named(tx, rid, &rec, &found, err));
   if (!found || !rec.metadata.data) return LODE_OK;
   return lode__counters_change(tx, coll->cid, rec.metadata, -1, err);
 }
@@ -236,7 +236,7 @@ static lode_status discount(lode__tx *tx, lode__coll *coll, const lode__name *na
     coll->document_bytes -= (uint64_t)name->len - 1;
   }
   if (coll->pending) {
-    LODE__TRY(was_pending(tx, name->rid, &pending, err));
+    TRY(was_pending(tx, name->rid, &pending, err));
     coll->pending -= pending;
   }
   return coll->counted ? uncount(tx, coll, name->rid, err) : LODE_OK;
@@ -251,7 +251,7 @@ typedef struct deletion {
 
 static lode_status on_name(void *ctx, const lode__name *name, lode_error *err) {
   deletion *d = ctx;
-  if (!lode__grow(&d->rids, &d->cap, d->n + 1, sizeof *d->rids)) return lode__fail_nomem(err);
+  if (!mem_grow(&d->rids, &d->cap, d->n + 1, sizeof *d->rids)) return err_nomem(err);
   d->rids[d->n++] = name->rid;
   return discount(d->tx, d->coll, name, err);
 }
@@ -261,11 +261,11 @@ lode_status lode__rec_delete(lode__tx *tx, lode__coll *coll, const lode_str *ids
   lode__coll before = *coll; /* its counts change while names are looked up */
   deletion d = {.tx = tx, .coll = coll};
   *deleted = 0;
-  LODE__GOTO(lode__names_each(tx, &before, ids, n, on_name, &d, err));
-  if (d.n) qsort(d.rids, d.n, sizeof *d.rids, lode__compare_i64);
-  LODE__GOTO(lode__grave_dig_records(tx, coll, d.rids, d.n, err));
+  TRY_GOTO(lode__names_each(tx, &before, ids, n, on_name, &d, err));
+  if (d.n) qsort(d.rids, d.n, sizeof *d.rids, sort_cmp_i64);
+  TRY_GOTO(lode__grave_dig_records(tx, coll, d.rids, d.n, err));
   *deleted = d.n;
 done:
-  lode__free(d.rids);
+  mem_free(d.rids);
   return st;
 }

@@ -55,9 +55,9 @@ int main(int argc, char **argv) {
     return 1;
   }
   fprintf(stderr, "export: %s, %u words, %zu bytes\n", argv[4], t.rows, size);
-  lode__free(file);
-  lode__free(rows);
-  lode__free(scales);
+  mem_free(file);
+  mem_free(rows);
+  mem_free(scales);
   table_release(&t);
   lexicon_release(&lex);
   return 0;

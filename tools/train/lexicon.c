@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 void *must_alloc(size_t count, size_t size) {
-  void *p = lode__alloc_zero(count ? count : 1, size);
+  void *p = mem_calloc(count ? count : 1, size);
   if (p) return p;
   fprintf(stderr, "out of memory\n");
   exit(1);
@@ -48,7 +48,7 @@ void lexicon_load(lexicon *lex, const char *path) {
       exit(1);
     }
     size_t len = (size_t)(tab - line);
-    if (!lode__grow(&bytes, &bytes_cap, n_bytes + len, 1)) exit(1);
+    if (!mem_grow(&bytes, &bytes_cap, n_bytes + len, 1)) exit(1);
     memcpy(bytes + n_bytes, line, len);
     n_bytes += len;
     lex->pairs[n++] = pairs;
@@ -78,7 +78,7 @@ void lexicon_load(lexicon *lex, const char *path) {
 }
 
 void lexicon_release(lexicon *lex) {
-  for (size_t i = 0; i < sizeof lex->memory / sizeof lex->memory[0]; i++) lode__free(lex->memory[i]);
+  for (size_t i = 0; i < sizeof lex->memory / sizeof lex->memory[0]; i++) mem_free(lex->memory[i]);
   *lex = (lexicon){.n_pairs = 0};
 }
 

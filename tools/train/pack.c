@@ -31,7 +31,7 @@ static unsigned seen_add(seen *s, uint64_t h) {
       while (bigger.slots[to]) to = (to + 1) & (bigger.n_slots - 1);
       bigger.slots[to] = s->slots[i];
     }
-    lode__free(s->slots);
+    mem_free(s->slots);
     *s = bigger;
   }
   size_t at = (size_t)(h >> 2) & (s->n_slots - 1);
@@ -137,8 +137,8 @@ int main(int argc, char **argv) {
   }
   pair_release(&reader);
   fprintf(stderr, "pack: %zu pairs read, %zu packed, %zu held out\n", read, written, kept);
-  lode__free(codes.slots);
-  lode__free(docs.slots);
+  mem_free(codes.slots);
+  mem_free(docs.slots);
   lexicon_release(&lex);
   return fclose(out) || fclose(held) ? 1 : 0;
 }

@@ -25,7 +25,7 @@ static float *load_vectors(const char *path, uint32_t rows) {
   bool whole = fread(v, sizeof *v, n, in) == n && fgetc(in) == EOF;
   fclose(in);
   if (whole) return v;
-  lode__free(v);
+  mem_free(v);
   return NULL;
 }
 
@@ -33,7 +33,7 @@ static float *embed_words(const lexicon *lex, const char *path) {
   lode_embedder *minilm;
   lode_error err;
   lode_embedder_options options = {.precision = LODE_PRECISION_FULL, .threads = 2};
-  if (lode_embedder_open(LODE__LIT(LODE_MODEL_MINILM), &options, &minilm, &err) != LODE_OK) {
+  if (lode_embedder_open(STR_LIT(LODE_MODEL_MINILM), &options, &minilm, &err) != LODE_OK) {
     fprintf(stderr, "start: %s\n", err.text);
     exit(1);
   }
@@ -151,7 +151,7 @@ int main(int argc, char **argv) {
   }
   table_save(&t, argv[2]);
   fprintf(stderr, "start: %u words in %d of %d dimensions\n", n, DIM, WIDE);
-  lode__free(v);
+  mem_free(v);
   table_release(&t);
   lexicon_release(&lex);
   return 0;

@@ -48,7 +48,7 @@ bool table_load(table *t, const char *path) {
 }
 
 void table_release(table *t) {
-  lode__free(t->values);
-  lode__free(t->moved);
+  mem_free(t->values);
+  mem_free(t->moved);
   *t = (table){.rows = 0};
 }

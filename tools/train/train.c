@@ -125,7 +125,7 @@ static void corpus_load(corpus *c, const char *path, uint64_t limit) {
   for (size_t at = 8; at + sizeof(pack_record) <= c->len;) {
     pack_record r;
     memcpy(&r, c->data + at, sizeof r);
-    if (!lode__grow(&c->places, &cap, (size_t)c->n + 2, sizeof *c->places)) exit(1);
+    if (!mem_grow(&c->places, &cap, (size_t)c->n + 2, sizeof *c->places)) exit(1);
     for (int times = shares_of(&r); times > 0; times--) c->places[c->n++] = at;
     at += sizeof r;
     for (int i = 0; i < SEGMENTS; i++) at += 2 * (size_t)r.rows[i];
@@ -190,10 +190,10 @@ static void make_order(const corpus *c, const uint32_t *sorted, uint64_t *random
   for (uint32_t i = 0; i < groups; i++) {
     for (uint32_t j = 0; j < files[which[i]]; j++) order[n++] = within[starts[which[i]] + j];
   }
-  lode__free(starts);
-  lode__free(files);
-  lode__free(within);
-  lode__free(which);
+  mem_free(starts);
+  mem_free(files);
+  mem_free(within);
+  mem_free(which);
 }
 
 /* An order in which PACKAGE_GROUP pairs of (mostly) one package follow each other: pairs come package by package. */
@@ -207,8 +207,8 @@ static void make_package_order(const corpus *c, uint64_t *random, uint32_t *orde
   for (uint32_t i = 0; i < groups; i++) {
     for (uint32_t j = which[i] * PACKAGE_GROUP; j < c->n && j < (which[i] + 1) * PACKAGE_GROUP; j++) order[n++] = within[j];
   }
-  lode__free(within);
-  lode__free(which);
+  mem_free(within);
+  mem_free(which);
 }
 
 /* ---- A pair's two texts ---- */

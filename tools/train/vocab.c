@@ -37,8 +37,8 @@ static void *need(void *p) {
 
 static void rehash(counter *c) {
   c->n_slots = c->n_slots ? c->n_slots * 2 : 1 << 20;
-  lode__free(c->slots);
-  c->slots = need(lode__alloc_zero(c->n_slots, sizeof *c->slots));
+  mem_free(c->slots);
+  c->slots = need(mem_calloc(c->n_slots, sizeof *c->slots));
   for (uint32_t i = 0; i < c->n; i++) {
     uint32_t at = (uint32_t)hash_text(c->pool + c->entries[i].text, c->entries[i].len) & (c->n_slots - 1);
     while (c->slots[at]) at = (at + 1) & (c->n_slots - 1);
@@ -54,9 +54,9 @@ static entry *entry_of(counter *c, const char *word, size_t len) {
     if (e->len == len && memcmp(c->pool + e->text, word, len) == 0) return e;
   }
   size_t cap = c->cap;
-  if (!lode__grow(&c->entries, &cap, (size_t)c->n + 1, sizeof *c->entries)) need(NULL);
+  if (!mem_grow(&c->entries, &cap, (size_t)c->n + 1, sizeof *c->entries)) need(NULL);
   c->cap = (uint32_t)cap;
-  if (!lode__grow(&c->pool, &c->pool_cap, c->pool_len + len, 1)) need(NULL);
+  if (!mem_grow(&c->pool, &c->pool_cap, c->pool_len + len, 1)) need(NULL);
   memcpy(c->pool + c->pool_len, word, len);
   c->entries[c->n] = (entry){.text = (uint32_t)c->pool_len, .len = (uint32_t)len, .last_package = UINT32_MAX, .last_pair = UINT32_MAX};
   c->pool_len += len;
@@ -65,7 +65,7 @@ static entry *entry_of(counter *c, const char *word, size_t len) {
 }
 
 /* "stack.append" is rarely more than its components. */
-static bool is_joined(const lode__token *t) {
+static bool is_joined(const token_item *t) {
   for (size_t i = 0; i < t->len; i++) {
     if (strchr("./\\-:", t->text[i])) return true;
   }
@@ -73,13 +73,13 @@ static bool is_joined(const lode__token *t) {
 }
 
 /* Numbers say something up to three digits ("404", "32"), single ones hardly. */
-static bool is_number(const lode__token *t) {
+static bool is_number(const token_item *t) {
   size_t digits = 0;
   for (size_t i = 0; i < t->len; i++) digits += t->text[i] >= '0' && t->text[i] <= '9';
   return digits == t->len ? t->len == 1 || t->len > 3 : digits * 2 > t->len;
 }
 
-static int count(void *ctx, const lode__token *t) {
+static int count(void *ctx, const token_item *t) {
   counter *c = ctx;
   if (t->len > WORD_MAX || is_number(t) || (!t->part && is_joined(t))) return 0;
   entry *e = entry_of(c, t->text, t->len);
@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
     if (h != package) c.package++, package = h;
     c.pair++;
     const text *texts[] = {&p.doc, &p.code, &p.path};
-    for (size_t i = 0; i < 3; i++) (void)lode__tokenize(texts[i]->data, texts[i]->len, count, &c);
+    for (size_t i = 0; i < 3; i++) (void)token_split(texts[i]->data, texts[i]->len, count, &c);
   }
   pair_release(&reader);
   qsort(c.entries, c.n, sizeof *c.entries, by_rank);
