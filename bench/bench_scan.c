@@ -4,7 +4,7 @@
  *
  * A scan is what an exact query does: distances of all rows, in blocks, the ten nearest kept. The plain read adds up
  * the same bytes as integers in independent sums. Rounds are interleaved, so that a busy moment of the machine
- * hits all alike, and the best of each kind counts. "batch of 16" is lode__distances_many; its GB/s count each row once
+ * hits all alike, and the best of each kind counts. "batch of 16" is kernel_distances_many; its GB/s count each row once
  * for each query, which is why they may pass those of memory. Ends with 1 when one scan is slower than MIN_PERCENT of
  * the plain read. LODE_SIMD chooses the kernel, as everywhere.
  */
@@ -56,33 +56,33 @@ static void plain_read(scene *s) {
   s->result += sum_words(s->data, bytes);
 }
 
-static void keep(lode__topk *top, const float *distances, size_t n, size_t first) {
+static void keep(kernel_topk *top, const float *distances, size_t n, size_t first) {
   for (size_t i = 0; i < n; i++)
-    if (lode__topk_wants(top, distances[i])) lode__topk_push(top, distances[i], (int64_t)(first + i), 0);
+    if (kernel_topk_wants(top, distances[i])) kernel_topk_push(top, distances[i], (int64_t)(first + i), 0);
 }
 
 static void scan(scene *s, lode_metric metric) {
-  lode__near room[K];
-  lode__topk top = {.heap = room, .k = K};
+  kernel_neighbour room[K];
+  kernel_topk top = {.heap = room, .k = K};
   for (size_t i = 0; i < s->n; i += BLOCK) {
     size_t n = s->n - i < BLOCK ? s->n - i : BLOCK;
-    lode__distances(metric, s->queries, s->query_norms[0], s->data + i * s->dim, s->dim, s->norms + i, n, s->dim,
+    kernel_distances(metric, s->queries, s->query_norms[0], s->data + i * s->dim, s->dim, s->norms + i, n, s->dim,
                     s->out);
     keep(&top, s->out, n, i);
   }
-  lode__topk_sort(&top);
+  kernel_topk_sort(&top);
   s->result += top.n ? (uint64_t)top.heap[0].key : 0;
 }
 
 static void batch(scene *s, lode_metric metric) {
-  lode__near room[BATCH][K];
-  lode__topk top[BATCH];
-  lode__rows queries = {s->queries, s->query_norms, BATCH, s->dim, s->dim};
-  for (size_t q = 0; q < BATCH; q++) top[q] = (lode__topk){.heap = room[q], .k = K};
+  kernel_neighbour room[BATCH][K];
+  kernel_topk top[BATCH];
+  kernel_rows queries = {s->queries, s->query_norms, BATCH, s->dim, s->dim};
+  for (size_t q = 0; q < BATCH; q++) top[q] = (kernel_topk){.heap = room[q], .k = K};
   for (size_t i = 0; i < s->n; i += BLOCK) {
     size_t n = s->n - i < BLOCK ? s->n - i : BLOCK;
-    lode__rows rows = {s->data + i * s->dim, s->norms + i, n, s->dim, s->dim};
-    lode__distances_many(metric, &queries, &rows, s->out, BLOCK);
+    kernel_rows rows = {s->data + i * s->dim, s->norms + i, n, s->dim, s->dim};
+    kernel_distances_many(metric, &queries, &rows, s->out, BLOCK);
     for (size_t q = 0; q < BATCH; q++) keep(&top[q], s->out + q * BLOCK, n, i);
   }
   for (size_t q = 0; q < BATCH; q++) s->result += top[q].n ? (uint64_t)top[q].heap[0].key : 0;
@@ -130,8 +130,8 @@ static scene make_scene(size_t n, size_t dim) {
   s.out = need(BATCH * BLOCK, sizeof(float));
   fill(s.data, n * dim, 1);
   fill(s.queries, BATCH * dim, 2);
-  for (size_t i = 0; i < n; i++) s.norms[i] = lode__dot(s.data + i * dim, s.data + i * dim, dim);
-  for (size_t q = 0; q < BATCH; q++) s.query_norms[q] = lode__dot(s.queries + q * dim, s.queries + q * dim, dim);
+  for (size_t i = 0; i < n; i++) s.norms[i] = kernel_dot(s.data + i * dim, s.data + i * dim, dim);
+  for (size_t q = 0; q < BATCH; q++) s.query_norms[q] = kernel_dot(s.queries + q * dim, s.queries + q * dim, dim);
   return s;
 }
 
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
     }
   }
   double bytes = (double)s.n * (double)s.dim * sizeof(float), worst = 1;
-  printf("%zu rows x %zu floats, kernel %s, best of %zu rounds (check %" PRIu64 ")\n", s.n, s.dim, lode__kernel_name(),
+  printf("%zu rows x %zu floats, kernel %s, best of %zu rounds (check %" PRIu64 ")\n", s.n, s.dim, kernel_name(),
          given[2], s.result);
   for (size_t kind = 0; kind < KINDS; kind++) {
     double moved = kind == 4 ? bytes * BATCH : bytes, ratio = moved / best[kind] / (bytes / best[0]);

@@ -23,38 +23,38 @@ static lode_str next_text(const uint8_t **data, size_t *size) {
 }
 
 static lode_status judge(lode_str where, lode_str where_document, lode_str metadata, lode_str document,
-                         lode__filter **filter, bool *match) {
-  lode__judge *j = NULL;
+                         filter_expr **filter, bool *match) {
+  filter_eval *j = NULL;
   lode_error err;
-  lode_status st = lode__filter_parse(where, where_document, filter, &err);
-  if (st == LODE_OK) st = lode__judge_new(*filter, &j, &err);
-  if (st == LODE_OK) st = lode__judge_match(j, metadata, document, match, &err);
+  lode_status st = filter_parse(where, where_document, filter, &err);
+  if (st == LODE_OK) st = filter_eval_new(*filter, &j, &err);
+  if (st == LODE_OK) st = filter_eval_match(j, metadata, document, match, &err);
   if (st != LODE_OK) require(err.text[0] != '\0' && memchr(err.text, '\0', sizeof err.text));
-  lode__judge_free(j);
+  filter_eval_free(j);
   return st;
 }
 
 static void check_negation(lode_str where, lode_str metadata, lode_str document, bool match) {
   strbuf text = {0};
-  lode__filter *filter = NULL;
+  filter_expr *filter = NULL;
   bool opposite;
   strbuf_addstr(&text, "{\"$not\":");
   strbuf_add(&text, where.data, where.len);
   strbuf_addstr(&text, "}");
   lode_status st = judge((lode_str){text.data, text.len}, (lode_str){0}, metadata, document, &filter, &opposite);
   require(st == LODE_LIMIT || (st == LODE_OK && opposite == !match));
-  lode__filter_free(filter);
+  filter_free(filter);
   strbuf_release(&text);
 }
 
 typedef struct search {
-  const lode__probe *probe;
+  const filter_probe *probe;
   bool fulfilled;
 } search;
 
 static lode_status look(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   search *s = ctx;
-  const lode__probe *p = s->probe;
+  const filter_probe *p = s->probe;
   (void)err;
   if (!str_eq(key, p->key)) return LODE_OK;
   bool inside = p->n_values == 0;
@@ -71,10 +71,10 @@ static lode_status look(void *ctx, lode_str key, const meta_value *value, lode_e
   return LODE_OK;
 }
 
-static void check_probes(const lode__filter *filter, lode_str metadata) {
-  const lode__probe *probes;
+static void check_probes(const filter_expr *filter, lode_str metadata) {
+  const filter_probe *probes;
   json_doc json = {0};
-  size_t n = lode__filter_probes(filter, &probes);
+  size_t n = filter_get_probes(filter, &probes);
   if (meta_check(&json, metadata, false, NULL) == LODE_OK) {
     for (size_t i = 0; i < n; i++) {
       search s = {.probe = &probes[i]};
@@ -87,17 +87,17 @@ static void check_probes(const lode__filter *filter, lode_str metadata) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lode_str where = next_text(&data, &size), where_document = next_text(&data, &size);
   lode_str metadata = next_text(&data, &size), document = next_text(&data, &size);
-  lode__filter *filter = NULL;
+  filter_expr *filter = NULL;
   bool match = false;
   if (judge(where, where_document, metadata, document, &filter, &match) == LODE_OK) {
-    require(match || !lode__filter_is_true(filter));
+    require(match || !filter_is_true(filter));
     if (where.data && !where_document.data) check_negation(where, metadata, document, match);
     if (match && metadata.data) check_probes(filter, metadata);
     if (match && !metadata.data) {
-      const lode__probe *probes;
-      require(lode__filter_probes(filter, &probes) == 0);
+      const filter_probe *probes;
+      require(filter_get_probes(filter, &probes) == 0);
     }
   }
-  lode__filter_free(filter);
+  filter_free(filter);
   return 0;
 }

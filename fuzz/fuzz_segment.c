@@ -29,31 +29,31 @@ static void put32(unsigned char *p, uint32_t v) { memcpy(p, &v, sizeof v); }
 
 /* Makes the checksums right where the header makes sense; returns that of the table. */
 static uint32_t repair(bytes *b, uint64_t *id) {
-  lode__segment_info info;
-  lode__segment_layout layout;
-  if (b->n < LODE__PAGE_BYTES) return 0;
-  put32(b->data + LODE__SEG_HEADER_CRC_AT, crc32c_update(0, b->data, LODE__SEG_HEADER_CRC_AT));
-  if (lode__segment_header_get(b->data, b->n, &info, NULL) != LODE_OK) return 0;
-  if (!lode__segment_layout_of(&info, &layout)) abort();
+  index_segment_info info;
+  index_segment_layout layout;
+  if (b->n < INDEX_PAGE_BYTES) return 0;
+  put32(b->data + INDEX_SEG_HEADER_CRC_AT, crc32c_update(0, b->data, INDEX_SEG_HEADER_CRC_AT));
+  if (index_segment_get_header(b->data, b->n, &info, NULL) != LODE_OK) return 0;
+  if (!index_segment_layout_of(&info, &layout)) abort();
   *id = info.id;
   size_t row = info.dim * sizeof(float);
   for (uint32_t i = 0; i < info.n; i++) {
-    put32(b->data + layout.at[LODE__SEG_RECORDS] + (size_t)i * LODE__SEG_RECORD_BYTES + 16,
-          lode__segment_vector_crc(info.id, i, b->data + layout.at[LODE__SEG_VECTORS] + i * row, row));
+    put32(b->data + layout.at[INDEX_SEG_RECORDS] + (size_t)i * INDEX_SEG_RECORD_BYTES + 16,
+          index_segment_vector_crc(info.id, i, b->data + layout.at[INDEX_SEG_VECTORS] + i * row, row));
   }
-  unsigned char *table = b->data + layout.at[LODE__SEG_CHECKSUMS];
-  put32(table, lode__segment_page_crc(info.id, 0, b->data));
-  for (uint64_t at = layout.at[LODE__SEG_MEAN]; at < layout.at[LODE__SEG_CHECKSUMS]; at += LODE__PAGE_BYTES) {
-    uint64_t page = at / LODE__PAGE_BYTES;
-    put32(table + lode__segment_checksum_index(&layout, page) * 4, lode__segment_page_crc(info.id, page, b->data + at));
+  unsigned char *table = b->data + layout.at[INDEX_SEG_CHECKSUMS];
+  put32(table, index_segment_page_crc(info.id, 0, b->data));
+  for (uint64_t at = layout.at[INDEX_SEG_MEAN]; at < layout.at[INDEX_SEG_CHECKSUMS]; at += INDEX_PAGE_BYTES) {
+    uint64_t page = at / INDEX_PAGE_BYTES;
+    put32(table + index_segment_crc_slot(&layout, page) * 4, index_segment_page_crc(info.id, page, b->data + at));
   }
-  return lode__segment_table_crc(info.id, table, (size_t)layout.bytes[LODE__SEG_CHECKSUMS]);
+  return index_segment_table_crc(info.id, table, (size_t)layout.bytes[INDEX_SEG_CHECKSUMS]);
 }
 
-static void use(lode__segment *segment, uint8_t flags) {
-  lode__segment_hit hits[8];
-  lode__search_room room = {0};
-  lode__graph_report report;
+static void use(index_segment *segment, uint8_t flags) {
+  index_hit hits[8];
+  index_search_scratch room = {0};
+  index_graph_report report;
   size_t n = 0;
   uint32_t slots = segment->info.n;
   float *query = calloc(segment->info.dim, sizeof *query);
@@ -61,36 +61,36 @@ static void use(lode__segment *segment, uint8_t flags) {
   if (!query || !allowed) abort();
   for (uint32_t i = 0; i < segment->info.dim; i++) query[i] = (float)(i % 7) - 3;
   for (uint32_t i = 0; i < slots; i += 3) allowed[i / 64] |= (uint64_t)1 << (i % 64);
-  lode__search_request request = {.query = query, .k = 8, .beam = 8, .allowed = flags & 2 ? allowed : NULL,
+  index_search_request request = {.query = query, .k = 8, .beam = 8, .allowed = flags & 2 ? allowed : NULL,
                                   .exact = (flags & 4) != 0};
-  if (lode__segment_search(segment, &request, &room, hits, &n, NULL) != LODE_OK && n != 0) abort();
+  if (index_search(segment, &request, &room, hits, &n, NULL) != LODE_OK && n != 0) abort();
   for (size_t i = 0; i < n; i++) {
     if (hits[i].slot >= slots) abort();
   }
-  request = (lode__search_request){.query = query, .k = 2, .beam = 1}; /* walks, where there are so few rows */
-  if (lode__segment_search(segment, &request, &room, hits, &n, NULL) != LODE_OK && n != 0) abort();
+  request = (index_search_request){.query = query, .k = 2, .beam = 1}; /* walks, where there are so few rows */
+  if (index_search(segment, &request, &room, hits, &n, NULL) != LODE_OK && n != 0) abort();
   for (size_t i = 0; i < n; i++) {
     if (hits[i].slot >= slots) abort();
   }
-  if (lode__segment_verify(segment, &report, NULL) == LODE_OK && report.unreachable) abort();
-  lode__segment_evict(segment, 0);
-  lode__search_room_release(&room);
+  if (index_segment_verify(segment, &report, NULL) == LODE_OK && report.unreachable) abort();
+  index_segment_evict(segment, 0);
+  index_search_scratch_release(&room);
   free(query);
   free(allowed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  lode__segment *segment;
+  index_segment *segment;
   if (size < 1) return 0;
   bytes b = {.data = malloc(size), .n = size - 1};
   if (!b.data) return 0;
   memcpy(b.data, data + 1, b.n);
-  lode__segment_source source = {.bytes = b.n, .read = read_bytes, .ctx = &b};
+  index_segment_source source = {.bytes = b.n, .read = read_bytes, .ctx = &b};
   if (b.n >= 48) memcpy(&source.id, b.data + 40, sizeof source.id);
   if (data[0] & 1) source.table_crc = repair(&b, &source.id);
-  if (lode__segment_open(&source, &segment, NULL) == LODE_OK) {
+  if (index_segment_open(&source, &segment, NULL) == LODE_OK) {
     use(segment, data[0]);
-    lode__segment_close(segment);
+    index_segment_close(segment);
   }
   free(b.data);
   return 0;
@@ -118,20 +118,20 @@ static uint32_t draw(uint32_t below) {
 }
 
 /* A small real segment behind one byte of flags. */
-static void make_seed(bytes *b, lode__segment_kind kind) {
+static void make_seed(bytes *b, index_segment_kind kind) {
   enum { N = 30, DIM = 6 };
   float mean[DIM] = {0}, vector[DIM];
-  lode__maker maker;
+  index_writer maker;
   bytes file = {0};
-  lode__maker_options options = {.id = 42, .kind = kind, .graph = {.degree = 4}, .write = write_bytes, .ctx = &file,
+  index_writer_options options = {.id = 42, .kind = kind, .graph = {.degree = 4}, .write = write_bytes, .ctx = &file,
                                  .model = {.metric = LODE_L2, .dim = DIM, .unit = 1, .mean = mean}};
-  lode_status st = lode__maker_begin(&maker, &options, NULL);
+  lode_status st = index_writer_begin(&maker, &options, NULL);
   for (int i = 0; i < N && st == LODE_OK; i++) {
     for (int j = 0; j < DIM; j++) vector[j] = (float)draw(1000) / 500 - 1;
-    st = lode__maker_add(&maker, vector, i, (uint64_t)i, NULL);
+    st = index_writer_add(&maker, vector, i, (uint64_t)i, NULL);
   }
-  if (st != LODE_OK || lode__maker_finish(&maker, NULL) != LODE_OK) abort();
-  lode__maker_release(&maker);
+  if (st != LODE_OK || index_writer_finish(&maker, NULL) != LODE_OK) abort();
+  index_writer_release(&maker);
   b->data = malloc(file.n + 1);
   if (!b->data) abort();
   b->n = file.n + 1;
@@ -170,7 +170,7 @@ int main(int argc, char **argv) {
   if (argc > 1) return 0;
   const char *rounds_text = getenv("LODE_FUZZ_ROUNDS");
   unsigned long rounds = rounds_text ? strtoul(rounds_text, NULL, 10) : 20000;
-  for (lode__segment_kind kind = LODE__FLAT; kind <= LODE__GRAPH; kind++) {
+  for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
     bytes seed = {0};
     make_seed(&seed, kind);
     for (unsigned long i = 0; i < rounds; i++) {

@@ -12,8 +12,8 @@ int replayed_main(int argc, char **argv);
 #undef main
 
 int main(int argc, char **argv) {
-  static const struct { const char *name; unsigned char flags; lode__segment_kind kind; } seeds[] = {
-      {"flat", 5, LODE__FLAT}, {"graph", 1, LODE__GRAPH}, {"graph_filtered", 3, LODE__GRAPH}, {"graph_as_it_is", 0, LODE__GRAPH},
+  static const struct { const char *name; unsigned char flags; index_segment_kind kind; } seeds[] = {
+      {"flat", 5, INDEX_FLAT}, {"graph", 1, INDEX_GRAPH}, {"graph_filtered", 3, INDEX_GRAPH}, {"graph_as_it_is", 0, INDEX_GRAPH},
   };
   if (argc != 2) return 2;
   for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {

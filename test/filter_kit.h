@@ -12,14 +12,14 @@ static lode_error err __attribute__((unused));
 static const lode_str none __attribute__((unused));
 
 static inline bool judge_texts(const char *where, const char *where_document, const char *metadata, const char *document) {
-  lode__filter *filter;
-  lode__judge *judge;
+  filter_expr *filter;
+  filter_eval *judge;
   bool match;
-  OK(lode__filter_parse(str_of(where), str_of(where_document), &filter, &err));
-  OK(lode__judge_new(filter, &judge, &err));
-  OK(lode__judge_match(judge, str_of(metadata), str_of(document), &match, &err));
-  lode__judge_free(judge);
-  lode__filter_free(filter);
+  OK(filter_parse(str_of(where), str_of(where_document), &filter, &err));
+  OK(filter_eval_new(filter, &judge, &err));
+  OK(filter_eval_match(judge, str_of(metadata), str_of(document), &match, &err));
+  filter_eval_free(judge);
+  filter_free(filter);
   return match;
 }
 #define MATCHES(where, metadata) CHECK(judge_texts(where, NULL, metadata, NULL))
@@ -28,10 +28,10 @@ static inline bool judge_texts(const char *where, const char *where_document, co
 #define DOC_DIFFERS(where, document) CHECK(!judge_texts(NULL, where, NULL, document))
 
 static inline lode_status parse_only(lode_str where, lode_str where_document) {
-  lode__filter *filter = NULL;
-  lode_status st = lode__filter_parse(where, where_document, &filter, &err);
+  filter_expr *filter = NULL;
+  lode_status st = filter_parse(where, where_document, &filter, &err);
   CHECK((st == LODE_OK) == (filter != NULL));
-  lode__filter_free(filter);
+  filter_free(filter);
   return st;
 }
 

@@ -49,7 +49,7 @@ void scene_query(const scene *s, float *query) {
 /* ---- Threads ---- */
 
 typedef struct team {
-  lode__parallel_body *body;
+  index_parallel_body *body;
   void *arg;
   size_t n;
   _Atomic size_t next;
@@ -62,7 +62,7 @@ static void *work(void *arg) {
   return NULL;
 }
 
-static void run_team(void *ctx, size_t n, lode__parallel_body *body, void *arg) {
+static void run_team(void *ctx, size_t n, index_parallel_body *body, void *arg) {
   unsigned workers = *(unsigned *)ctx;
   team t = {.body = body, .arg = arg, .n = n};
   pthread_t threads[16];
@@ -99,41 +99,41 @@ static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, l
   return LODE_OK;
 }
 
-void scene_build_with(scene *s, lode__segment_kind kind, unsigned workers, lode__graph_options graph) {
+void scene_build_with(scene *s, index_segment_kind kind, unsigned workers, index_graph_options graph) {
   lode_error err;
-  lode__code_fit fit;
-  lode__maker maker;
+  quant_fit fit;
+  index_writer maker;
   float *mean = malloc(s->dim * sizeof *mean);
   CHECK(mean != NULL);
-  OK(lode__code_fit_begin(&fit, s->metric, s->dim, &err));
-  for (uint32_t i = 0; i < s->n; i++) lode__code_fit_add(&fit, s->vectors + (size_t)i * s->dim);
-  lode__maker_options options = {.id = s->id, .kind = kind, .graph = graph, .write = write_bytes, .ctx = s};
-  lode__code_fit_end(&fit, mean, &options.model);
-  lode__code_fit_release(&fit);
-  if (workers > 1) options.graph.parallel = (lode__parallel){.run = run_team, .ctx = &workers, .workers = workers};
+  OK(quant_fit_begin(&fit, s->metric, s->dim, &err));
+  for (uint32_t i = 0; i < s->n; i++) quant_fit_add(&fit, s->vectors + (size_t)i * s->dim);
+  index_writer_options options = {.id = s->id, .kind = kind, .graph = graph, .write = write_bytes, .ctx = s};
+  quant_fit_end(&fit, mean, &options.model);
+  quant_fit_release(&fit);
+  if (workers > 1) options.graph.parallel = (index_parallel){.run = run_team, .ctx = &workers, .workers = workers};
   s->file_bytes = 0;
-  OK(lode__maker_begin(&maker, &options, &err));
-  for (uint32_t i = 0; i < s->n; i++) OK(lode__maker_add(&maker, s->vectors + (size_t)i * s->dim, 1000 + (int64_t)i, i * 7, &err));
-  OK(lode__maker_finish(&maker, &err));
+  OK(index_writer_begin(&maker, &options, &err));
+  for (uint32_t i = 0; i < s->n; i++) OK(index_writer_add(&maker, s->vectors + (size_t)i * s->dim, 1000 + (int64_t)i, i * 7, &err));
+  OK(index_writer_finish(&maker, &err));
   CHECK(maker.info.bytes == s->file_bytes);
   s->table_crc = maker.table_crc;
-  lode__maker_release(&maker);
+  index_writer_release(&maker);
   free(mean);
   OK(scene_open(s, &err));
 }
 
-void scene_build(scene *s, lode__segment_kind kind, unsigned workers) {
-  scene_build_with(s, kind, workers, (lode__graph_options){0});
+void scene_build(scene *s, index_segment_kind kind, unsigned workers) {
+  scene_build_with(s, kind, workers, (index_graph_options){0});
 }
 
 lode_status scene_open(scene *s, lode_error *err) {
   scene_close(s);
-  lode__segment_source source = {.id = s->id, .bytes = s->file_bytes, .table_crc = s->table_crc, .read = read_bytes, .ctx = s};
-  return lode__segment_open(&source, &s->segment, err);
+  index_segment_source source = {.id = s->id, .bytes = s->file_bytes, .table_crc = s->table_crc, .read = read_bytes, .ctx = s};
+  return index_segment_open(&source, &s->segment, err);
 }
 
 void scene_close(scene *s) {
-  lode__segment_close(s->segment);
+  index_segment_close(s->segment);
   s->segment = NULL;
 }
 
@@ -147,26 +147,26 @@ void scene_release(scene *s) {
 static void put32(unsigned char *p, uint32_t v) { memcpy(p, &v, sizeof v); }
 
 void scene_repair(scene *s) {
-  lode__segment_info info;
-  lode__segment_layout layout;
+  index_segment_info info;
+  index_segment_layout layout;
   lode_error err;
-  if (s->file_bytes < LODE__PAGE_BYTES) return;
-  put32(s->file + LODE__SEG_HEADER_CRC_AT, crc32c_update(0, s->file, LODE__SEG_HEADER_CRC_AT));
-  if (lode__segment_header_get(s->file, s->file_bytes, &info, &err) != LODE_OK) return;
-  CHECK(lode__segment_layout_of(&info, &layout));
+  if (s->file_bytes < INDEX_PAGE_BYTES) return;
+  put32(s->file + INDEX_SEG_HEADER_CRC_AT, crc32c_update(0, s->file, INDEX_SEG_HEADER_CRC_AT));
+  if (index_segment_get_header(s->file, s->file_bytes, &info, &err) != LODE_OK) return;
+  CHECK(index_segment_layout_of(&info, &layout));
   s->id = info.id;
   for (uint32_t i = 0; i < info.n; i++) {
     size_t bytes = info.dim * sizeof(float);
-    put32(s->file + layout.at[LODE__SEG_RECORDS] + (size_t)i * LODE__SEG_RECORD_BYTES + 16,
-          lode__segment_vector_crc(info.id, i, s->file + layout.at[LODE__SEG_VECTORS] + i * bytes, bytes));
+    put32(s->file + layout.at[INDEX_SEG_RECORDS] + (size_t)i * INDEX_SEG_RECORD_BYTES + 16,
+          index_segment_vector_crc(info.id, i, s->file + layout.at[INDEX_SEG_VECTORS] + i * bytes, bytes));
   }
-  unsigned char *table = s->file + layout.at[LODE__SEG_CHECKSUMS];
-  put32(table, lode__segment_page_crc(info.id, 0, s->file));
-  for (uint64_t page = layout.at[LODE__SEG_MEAN] / LODE__PAGE_BYTES; page < layout.at[LODE__SEG_CHECKSUMS] / LODE__PAGE_BYTES; page++) {
-    put32(table + lode__segment_checksum_index(&layout, page) * 4,
-          lode__segment_page_crc(info.id, page, s->file + page * LODE__PAGE_BYTES));
+  unsigned char *table = s->file + layout.at[INDEX_SEG_CHECKSUMS];
+  put32(table, index_segment_page_crc(info.id, 0, s->file));
+  for (uint64_t page = layout.at[INDEX_SEG_MEAN] / INDEX_PAGE_BYTES; page < layout.at[INDEX_SEG_CHECKSUMS] / INDEX_PAGE_BYTES; page++) {
+    put32(table + index_segment_crc_slot(&layout, page) * 4,
+          index_segment_page_crc(info.id, page, s->file + page * INDEX_PAGE_BYTES));
   }
-  s->table_crc = lode__segment_table_crc(info.id, table, (size_t)layout.bytes[LODE__SEG_CHECKSUMS]);
+  s->table_crc = index_segment_table_crc(info.id, table, (size_t)layout.bytes[INDEX_SEG_CHECKSUMS]);
 }
 
 /* ---- The exact answer ---- */
@@ -191,7 +191,7 @@ static int by_value(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const lode__segment_hit *hits,
+double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const index_hit *hits,
                     size_t n_hits) {
   double *all = malloc((s->n + 1) * sizeof *all);
   CHECK(all != NULL);

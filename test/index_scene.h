@@ -12,7 +12,7 @@ typedef struct scene {
   size_t file_bytes, file_cap;
   uint64_t id;
   uint32_t table_crc;
-  lode__segment *segment;
+  index_segment *segment;
   size_t short_by;     /* the reader acts as if the file had lost so many bytes at its end */
   uint64_t bytes_read;
 } scene;
@@ -24,8 +24,8 @@ float scene_normal(void);
 /* n vectors of a shape, from test_rand(). */
 void scene_init(scene *s, shape how, lode_metric metric, uint32_t n, uint32_t dim);
 /* Makes the segment and opens it; workers > 1: on that many threads. */
-void scene_build(scene *s, lode__segment_kind kind, unsigned workers);
-void scene_build_with(scene *s, lode__segment_kind kind, unsigned workers, lode__graph_options graph);
+void scene_build(scene *s, index_segment_kind kind, unsigned workers);
+void scene_build_with(scene *s, index_segment_kind kind, unsigned workers, index_graph_options graph);
 lode_status scene_open(scene *s, lode_error *err);
 void scene_close(scene *s);
 void scene_release(scene *s);
@@ -34,7 +34,7 @@ void scene_repair(scene *s);
 /* Fills a query near the vectors. */
 void scene_query(const scene *s, float *query);
 /* The share of the k nearest (by double precision, ties counted fairly) that is among hits; allowed as in the request. */
-double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const lode__segment_hit *hits,
+double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const index_hit *hits,
                     size_t n_hits);
 /* The exact distance in double precision. */
 double scene_distance(const scene *s, const float *query, uint32_t slot);

@@ -554,7 +554,7 @@ static int larger_first(const void *a, const void *b) {
   return compare_ids(x->r, y->r);
 }
 
-/* The definition of lode.h in double, to see that lode__distance is near it. */
+/* The definition of lode.h in double, to see that kernel_distance is near it. */
 static double plain_distance(lode_metric metric, const float *a, const float *b, uint32_t dim) {
   double dot = 0, l2 = 0, na = 0, nb = 0;
   for (uint32_t i = 0; i < dim; i++) {
@@ -575,7 +575,7 @@ size_t model_nearest(const model_collection *c, const float *query, const model_
   for (size_t i = 0; i < c->n; i++) {
     const model_record *r = &c->r[i];
     if (!r->has_vector || !model_match(where, r) || !model_match(where_document, r)) continue;
-    float d = lode__distance(c->metric, query, lode__dot(query, query, c->dim), r->vector, c->dim);
+    float d = kernel_distance(c->metric, query, kernel_dot(query, query, c->dim), r->vector, c->dim);
     CHECKF(fabs(d - plain_distance(c->metric, query, r->vector, c->dim)) < 1e-4, "a distance is far from its definition: %g", (double)d);
     hits[n++] = (model_hit){.at = i, .score = d, .r = r};
   }

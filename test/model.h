@@ -4,7 +4,7 @@
  * numbers of a fixed list that has the awkward ones in it (equal integers and doubles, 2^53 + 1, strings that the index
  * cuts, quotes, NUL bytes). Filters are trees that are both written as JSON and evaluated here, by recursion and with
  * comparisons of its own. Of the library it uses: the writers of JSON scalars (for texts to compare with), the
- * tokenizer (what a word is) and lode__distance (whose bits are its own contract); each has tests of its own.
+ * tokenizer (what a word is) and kernel_distance (whose bits are its own contract); each has tests of its own.
  */
 #ifndef LODE_MODEL_H
 #define LODE_MODEL_H

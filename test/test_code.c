@@ -18,7 +18,7 @@ static const size_t n_kernels = sizeof kernel_names / sizeof *kernel_names;
 
 #define EACH_KERNEL                         \
   for (size_t k_ = 0; k_ < n_kernels; k_++) \
-    if (lode__code_use(kernel_names[k_]))
+    if (quant_use(kernel_names[k_]))
 
 enum { MAX_DIM = LODE_MAX_DIMENSION, N_ROWS = 11 };
 
@@ -28,7 +28,7 @@ static void *room(size_t bytes) {
   return p;
 }
 
-static size_t row_bytes(size_t dim) { return dim < LODE__CODE_LEAST ? LODE__CODE_LEAST : dim; }
+static size_t row_bytes(size_t dim) { return dim < QUANT_MIN_ROW_BYTES ? QUANT_MIN_ROW_BYTES : dim; }
 
 /* Bit by bit, as the format says it: first 0 is the scale, 32 the bias, 64 the slot. */
 static void put_bits(unsigned char *row, size_t first, const void *value) {
@@ -49,7 +49,7 @@ static int64_t spec_dot(const int8_t *query, const unsigned char *row, size_t di
 typedef enum fill { RANDOM, HIGHEST, LOWEST, MIXED } fill;
 
 static void check_keys(size_t dim, fill how) {
-  size_t stride = row_bytes(dim), room_bytes = lode__code_query_bytes((uint32_t)dim);
+  size_t stride = row_bytes(dim), room_bytes = quant_query_bytes((uint32_t)dim);
   int8_t *codes = room(room_bytes);
   unsigned char *rows = room(N_ROWS * stride);
   const unsigned char *at[N_ROWS];
@@ -71,24 +71,24 @@ static void check_keys(size_t dim, fill how) {
     put_bits(rows + i * stride, 0, &scales[i]);
     put_bits(rows + i * stride, 32, &biases[i]);
     put_bits(rows + i * stride, 64, &slot);
-    CHECK(lode__code_scale(at[i]) == scales[i] && lode__code_bias(at[i]) == biases[i] && lode__code_slot(at[i]) == slot);
+    CHECK(quant_row_scale(at[i]) == scales[i] && quant_row_bias(at[i]) == biases[i] && quant_row_slot(at[i]) == slot);
   }
   EACH_KERNEL {
     for (size_t n = 0; n <= N_ROWS; n += n < 9 ? 1 : 2) {
-      lode__code_query query = {.code = codes, .dim = (uint32_t)dim, .offset = 64 * sum, .scale = 0.3f};
-      lode__code_keys(&query, at, n, got);
+      quant_query query = {.code = codes, .dim = (uint32_t)dim, .offset = 64 * sum, .scale = 0.3f};
+      quant_keys(&query, at, n, got);
       for (size_t i = 0; i < n; i++) {
         int64_t dot = spec_dot(codes, at[i], dim);
         float by = query.scale * scales[i], part = by * (float)dot, want = biases[i] - part;
-        CHECKF(memcmp(&got[i], &want, sizeof want) == 0, "%s: dimension %zu, row %zu of %zu: %.9g, not %.9g", lode__code_name(), dim, i,
+        CHECKF(memcmp(&got[i], &want, sizeof want) == 0, "%s: dimension %zu, row %zu of %zu: %.9g, not %.9g", quant_name(), dim, i,
                n, (double)got[i], (double)want);
       }
     }
     for (size_t i = 0; i < N_ROWS; i++) { /* rounding hides nothing where the rest of the sum is 1 */
       int32_t one_less = (int32_t)spec_dot(codes, at[i], dim) - 1;
-      lode__code_query query = {.code = codes, .dim = (uint32_t)dim, .offset = 64 * sum + one_less, .scale = 1};
-      lode__code_keys(&query, at + i, 1, got);
-      CHECKF(got[0] == biases[i] - scales[i], "%s: dimension %zu, row %zu: not exact", lode__code_name(), dim, i);
+      quant_query query = {.code = codes, .dim = (uint32_t)dim, .offset = 64 * sum + one_less, .scale = 1};
+      quant_keys(&query, at + i, 1, got);
+      CHECKF(got[0] == biases[i] - scales[i], "%s: dimension %zu, row %zu: not exact", quant_name(), dim, i);
     }
   }
   mem_free(codes);
@@ -118,14 +118,14 @@ TEST(kernels_read_nothing_behind_a_row) {
     static const float one = 1;
     unsigned char *row = p + page - row_bytes(dim);
     const unsigned char *rows[5] = {row, row, row, row, row};
-    lode__code_query query = {.code = codes, .dim = dim, .scale = 1};
+    quant_query query = {.code = codes, .dim = dim, .scale = 1};
     float keys[5];
     memset(row, 0, row_bytes(dim));
     memset(row, 1, dim);
     put_bits(row, 0, &one);
     put_bits(row, 32, &one);
     EACH_KERNEL {
-      lode__code_keys(&query, rows, 5, keys);
+      quant_keys(&query, rows, 5, keys);
       for (int i = 0; i < 5; i++) CHECK(keys[i] == 1 - (float)dim);
     }
   }
@@ -137,7 +137,7 @@ TEST(a_row_as_query_is_the_row) {
   test_srand(test_seed());
   for (uint32_t dim = 1; dim <= 300; dim += dim < 70 ? 1 : 23) {
     unsigned char *row = room(row_bytes(dim));
-    int8_t *codes = room(lode__code_query_bytes(dim));
+    int8_t *codes = room(quant_query_bytes(dim));
     float scale = 0.25f, bias = -3.75f;
     int32_t sum = 0;
     memset(row, 0, row_bytes(dim));
@@ -148,10 +148,10 @@ TEST(a_row_as_query_is_the_row) {
     put_bits(row, 0, &scale);
     put_bits(row, 32, &bias);
     EACH_KERNEL {
-      lode__code_query query;
-      lode__code_query_row(row, dim, codes, &query);
+      quant_query query;
+      quant_query_of_row(row, dim, codes, &query);
       for (uint32_t j = 0; j < dim; j++) CHECK(codes[j] == (row[j] & 127) - 64);
-      for (size_t j = dim; j < lode__code_query_bytes(dim); j++) CHECK(codes[j] == 0);
+      for (size_t j = dim; j < quant_query_bytes(dim); j++) CHECK(codes[j] == 0);
       CHECK(query.offset == 64 * sum && query.scale == 0.5f && query.dim == dim);
     }
     mem_free(row);
@@ -161,7 +161,7 @@ TEST(a_row_as_query_is_the_row) {
 
 TEST(rows_are_equal_whatever_their_slots) {
   for (uint32_t dim = 3; dim <= 203; dim += 50) {
-    size_t stride = lode__code_stride(dim);
+    size_t stride = quant_stride(dim);
     unsigned char *a = room(stride), *b = room(stride);
     uint32_t slots[2] = {0x12345678, 0xEDCBA987}; /* each bit differs */
     memset(a, 0, stride);
@@ -169,12 +169,12 @@ TEST(rows_are_equal_whatever_their_slots) {
     memcpy(b, a, stride);
     put_bits(a, 64, &slots[0]);
     put_bits(b, 64, &slots[1]);
-    CHECK(lode__code_equal(a, b, stride) && lode__code_hash(a, stride) == lode__code_hash(b, stride));
+    CHECK(quant_row_equal(a, b, stride) && quant_row_hash(a, stride) == quant_row_hash(b, stride));
     for (size_t i = 0; i < 8 * stride; i++) {
       bool of_slot = i / 8 >= 64 && i / 8 < 96 && i % 8 == 7;
       b[i / 8] ^= (unsigned char)(1u << i % 8);
-      CHECKF(lode__code_equal(a, b, stride) == of_slot, "dimension %u, bit %zu", dim, i);
-      CHECK((lode__code_hash(a, stride) == lode__code_hash(b, stride)) == of_slot);
+      CHECKF(quant_row_equal(a, b, stride) == of_slot, "dimension %u, bit %zu", dim, i);
+      CHECK((quant_row_hash(a, stride) == quant_row_hash(b, stride)) == of_slot);
       b[i / 8] ^= (unsigned char)(1u << i % 8);
     }
     mem_free(a);
@@ -185,7 +185,7 @@ TEST(rows_are_equal_whatever_their_slots) {
 /* ---- Codes of vectors ---- */
 
 typedef struct scene {
-  lode__code_model model;
+  quant_model model;
   size_t n, dim, stride;
   float *vectors, *mean;
   unsigned char *rows;
@@ -200,22 +200,22 @@ static float normal(void) {
 
 static void encode(scene *s, lode_metric metric) {
   lode_error err;
-  lode__code_fit fit;
-  OK(lode__code_fit_begin(&fit, metric, (uint32_t)s->dim, &err));
-  for (size_t i = 0; i < s->n; i++) lode__code_fit_add(&fit, s->vectors + i * s->dim);
-  lode__code_fit_end(&fit, s->mean, &s->model);
-  lode__code_fit_release(&fit);
+  quant_fit fit;
+  OK(quant_fit_begin(&fit, metric, (uint32_t)s->dim, &err));
+  for (size_t i = 0; i < s->n; i++) quant_fit_add(&fit, s->vectors + i * s->dim);
+  quant_fit_end(&fit, s->mean, &s->model);
+  quant_fit_release(&fit);
   for (size_t i = 0; i < s->n; i++) {
-    lode__code_row(&s->model, s->vectors + i * s->dim, (uint32_t)i, s->rows + i * s->stride);
+    quant_encode_row(&s->model, s->vectors + i * s->dim, (uint32_t)i, s->rows + i * s->stride);
   }
 }
 
 static scene make_scene(size_t n, size_t dim, float size, float shift) {
-  scene s = {.n = n, .dim = dim, .stride = lode__code_stride((uint32_t)dim)};
+  scene s = {.n = n, .dim = dim, .stride = quant_stride((uint32_t)dim)};
   s.vectors = room(n * dim * sizeof(float));
   s.mean = room(dim * sizeof(float));
   s.rows = room(n * s.stride);
-  s.query = room(lode__code_query_bytes((uint32_t)dim));
+  s.query = room(quant_query_bytes((uint32_t)dim));
   for (size_t i = 0; i < n * dim; i++) s.vectors[i] = (normal() + shift) * size;
   return s;
 }
@@ -230,18 +230,18 @@ static void free_scene(scene *s) {
 /* How many of the 10 nearest by distance are among the 20 nearest by key. */
 static size_t agreement(scene *s, lode_metric metric, const float *query) {
   enum { K = 10, WIDE = 20 };
-  lode__near near_room[K], code_room[WIDE];
-  lode__topk near = {.heap = near_room, .k = K}, code = {.heap = code_room, .k = WIDE};
-  lode__code_query q;
-  float norm2 = lode__dot(query, query, s->dim);
-  lode__code_query_vector(&s->model, query, s->query, &q);
+  kernel_neighbour near_room[K], code_room[WIDE];
+  kernel_topk near = {.heap = near_room, .k = K}, code = {.heap = code_room, .k = WIDE};
+  quant_query q;
+  float norm2 = kernel_dot(query, query, s->dim);
+  quant_query_of_vector(&s->model, query, s->query, &q);
   for (size_t i = 0; i < s->n; i++) {
     const unsigned char *row = s->rows + i * s->stride;
     float key;
-    lode__code_keys(&q, &row, 1, &key);
+    quant_keys(&q, &row, 1, &key);
     CHECK(isfinite(key));
-    lode__topk_push(&code, key, (int64_t)i, 0);
-    lode__topk_push(&near, lode__distance(metric, query, norm2, s->vectors + i * s->dim, s->dim), (int64_t)i, 0);
+    kernel_topk_push(&code, key, (int64_t)i, 0);
+    kernel_topk_push(&near, kernel_distance(metric, query, norm2, s->vectors + i * s->dim, s->dim), (int64_t)i, 0);
   }
   size_t found = 0;
   for (size_t i = 0; i < K; i++)
@@ -278,12 +278,12 @@ TEST(codes_use_their_range_and_carry_slot_and_length) {
       int c = row[j] & 127;
       if (c < least) least = c;
       if (c > most) most = c;
-      length2 += (double)(c - 64) * (c - 64) * (double)lode__code_scale(row) * (double)lode__code_scale(row);
+      length2 += (double)(c - 64) * (c - 64) * (double)quant_row_scale(row) * (double)quant_row_scale(row);
     }
     CHECK(least >= 1 && most <= 127 && (least == 1 || most == 127));
-    CHECK(lode__code_slot(row) == i);
-    CHECK(fabs(length2 - (double)lode__code_bias(row)) <= 1e-5 * length2);
-    for (size_t j = s.dim; j < s.stride; j++) CHECK((row[j] & (j < LODE__CODE_LEAST ? 127 : 255)) == 0);
+    CHECK(quant_row_slot(row) == i);
+    CHECK(fabs(length2 - (double)quant_row_bias(row)) <= 1e-5 * length2);
+    for (size_t j = s.dim; j < s.stride; j++) CHECK((row[j] & (j < QUANT_MIN_ROW_BYTES ? 127 : 255)) == 0);
   }
   free_scene(&s);
 }
@@ -302,12 +302,12 @@ TEST(odd_vectors_have_codes) {
       memcpy(s.vectors, alone < n ? vectors[alone] : vectors[0], s.n * sizeof vectors[0]);
       encode(&s, metric);
       for (size_t q = 0; q < n; q++) {
-        lode__code_query query;
-        lode__code_query_vector(&s.model, vectors[q], s.query, &query);
+        quant_query query;
+        quant_query_of_vector(&s.model, vectors[q], s.query, &query);
         for (size_t i = 0; i < s.n; i++) {
           const unsigned char *row = s.rows + i * s.stride;
           float key;
-          lode__code_keys(&query, &row, 1, &key);
+          quant_keys(&query, &row, 1, &key);
           CHECKF(isfinite(key), "%s, set %zu, query %zu, row %zu", metric_names[metric], alone, q, i);
         }
       }
@@ -322,10 +322,10 @@ TEST(a_zero_vector_is_at_right_angles) {
   scene s = make_scene(3, 2, 1, 0);
   memcpy(s.vectors, vectors, sizeof vectors);
   encode(&s, LODE_COSINE);
-  lode__code_query q;
+  quant_query q;
   const unsigned char *rows[3] = {s.rows, s.rows + s.stride, s.rows + 2 * s.stride};
-  lode__code_query_vector(&s.model, query, s.query, &q);
-  lode__code_keys(&q, rows, 3, keys);
+  quant_query_of_vector(&s.model, query, s.query, &q);
+  quant_keys(&q, rows, 3, keys);
   CHECK(keys[0] < keys[1] && keys[1] < keys[2]);
   free_scene(&s);
 }
@@ -344,17 +344,17 @@ TEST(codes_have_the_same_bytes_everywhere) {
     for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
       encode(&s, metric);
       crc = crc32c_update(crc, s.rows, N * s.stride);
-      lode__code_query q;
-      lode__code_query_vector(&s.model, s.vectors + 7 * DIM, s.query, &q);
+      quant_query q;
+      quant_query_of_vector(&s.model, s.vectors + 7 * DIM, s.query, &q);
       crc = crc32c_update(crc, s.query, DIM);
       for (size_t i = 0; i < N; i++) {
         const unsigned char *row = s.rows + i * s.stride;
         float key;
-        lode__code_keys(&q, &row, 1, &key);
+        quant_keys(&q, &row, 1, &key);
         crc = crc32c_update(crc, &key, sizeof key);
       }
     }
-    CHECKF(crc == 0xF40B2F16u, "%s: %#x", lode__code_name(), crc);
+    CHECKF(crc == 0xF40B2F16u, "%s: %#x", quant_name(), crc);
   }
   free_scene(&s);
 }
@@ -362,6 +362,6 @@ TEST(codes_have_the_same_bytes_everywhere) {
 TEST(order_of_floats_as_integers) {
   static const float sorted[] = {-INFINITY, -FLT_MAX, -1, -FLT_TRUE_MIN, 0, FLT_TRUE_MIN, 1, FLT_MAX, INFINITY};
   for (size_t i = 1; i < sizeof sorted / sizeof *sorted; i++) {
-    CHECK(lode__code_order(sorted[i - 1]) < lode__code_order(sorted[i]));
+    CHECK(quant_key_order(sorted[i - 1]) < quant_key_order(sorted[i]));
   }
 }

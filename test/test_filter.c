@@ -107,12 +107,12 @@ TEST(filter_tells_what_it_needs) {
       {"{\"a\": 1, \"#document\": {\"$regex\": \"a\"}}", NULL, false, true, true},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    lode__filter *f;
-    OK(lode__filter_parse(str_of(cases[i].where), str_of(cases[i].document), &f, &err));
-    CHECKF(lode__filter_is_true(f) == cases[i].is_true, "case %zu", i);
-    CHECKF(lode__filter_needs_metadata(f) == cases[i].metadata, "case %zu", i);
-    CHECKF(lode__filter_needs_document(f) == cases[i].text, "case %zu", i);
-    lode__filter_free(f);
+    filter_expr *f;
+    OK(filter_parse(str_of(cases[i].where), str_of(cases[i].document), &f, &err));
+    CHECKF(filter_is_true(f) == cases[i].is_true, "case %zu", i);
+    CHECKF(filter_needs_metadata(f) == cases[i].metadata, "case %zu", i);
+    CHECKF(filter_needs_document(f) == cases[i].text, "case %zu", i);
+    filter_free(f);
   }
 }
 
@@ -153,35 +153,35 @@ TEST(filter_mistakes_are_named) {
 }
 
 TEST(filter_meets_damaged_records) {
-  lode__filter *f;
-  lode__judge *j;
+  filter_expr *f;
+  filter_eval *j;
   bool match = true;
-  OK(lode__filter_parse(STR_LIT("{\"a\": 1}"), STR_LIT("{\"$regex\": \"x\"}"), &f, &err));
-  OK(lode__judge_new(f, &j, &err));
-  FAILS(LODE_CORRUPT, lode__judge_match(j, STR_LIT("{\"a\""), none, &match, &err));
+  OK(filter_parse(STR_LIT("{\"a\": 1}"), STR_LIT("{\"$regex\": \"x\"}"), &f, &err));
+  OK(filter_eval_new(f, &j, &err));
+  FAILS(LODE_CORRUPT, filter_eval_match(j, STR_LIT("{\"a\""), none, &match, &err));
   CHECK(!match);
-  FAILS(LODE_CORRUPT, lode__judge_match(j, STR_LIT("[1]"), none, &match, &err));
-  FAILS(LODE_CORRUPT, lode__judge_match(j, STR_LIT("{\"a\": 1}"), STR_LIT("x\xFF"), &match, &err));
-  OK(lode__judge_match(j, STR_LIT("{\"a\": 1}"), STR_LIT("x"), &match, &err));
+  FAILS(LODE_CORRUPT, filter_eval_match(j, STR_LIT("[1]"), none, &match, &err));
+  FAILS(LODE_CORRUPT, filter_eval_match(j, STR_LIT("{\"a\": 1}"), STR_LIT("x\xFF"), &match, &err));
+  OK(filter_eval_match(j, STR_LIT("{\"a\": 1}"), STR_LIT("x"), &match, &err));
   CHECK(match);
-  OK(lode__judge_match(j, STR_LIT("{\"b\": 1}"), STR_LIT("x"), &match, &err));
+  OK(filter_eval_match(j, STR_LIT("{\"b\": 1}"), STR_LIT("x"), &match, &err));
   CHECK(!match); /* nothing is left of the record before */
-  lode__judge_free(j);
-  lode__filter_free(f);
+  filter_eval_free(j);
+  filter_free(f);
 }
 
 /* ---- Probes ---- */
 
-static lode__filter *probes_of(const char *where, size_t n, const lode__probe **probes) {
-  lode__filter *f;
-  OK(lode__filter_parse(str_of(where), none, &f, &err));
-  size_t got = lode__filter_probes(f, probes);
+static filter_expr *probes_of(const char *where, size_t n, const filter_probe **probes) {
+  filter_expr *f;
+  OK(filter_parse(str_of(where), none, &f, &err));
+  size_t got = filter_get_probes(f, probes);
   CHECKF(got == n, "%s: %zu probes, not %zu", where, got, n);
   return f;
 }
 
 TEST(filter_probes_are_equalities) {
-  const lode__probe *p;
+  const filter_probe *p;
   const char *texts[] = {
       "{\"k\": {\"$in\": [2, 1, 2.0]}}",
       "{\"$or\": [{\"k\": 1}, {\"k\": 2}]}",
@@ -191,31 +191,31 @@ TEST(filter_probes_are_equalities) {
       "{\"$not\": {\"$and\": [{\"k\": {\"$ne\": 1}}, {\"k\": {\"$ne\": 2}}]}}",
   };
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-    lode__filter *f = probes_of(texts[i], 1, &p);
+    filter_expr *f = probes_of(texts[i], 1, &p);
     CHECK(str_eq(p->key, STR_LIT("k")) && p->n_values == 2);
     CHECK(p->values[0].i == 1 && p->values[1].i == 2);
-    lode__filter_free(f);
+    filter_free(f);
   }
 }
 
 TEST(filter_probes_narrow_ranges) {
-  const lode__probe *p;
-  lode__filter *f = probes_of("{\"k\": {\"$gt\": 1, \"$lte\": 9.5, \"$gte\": 0, \"$lt\": 20}, "
+  const filter_probe *p;
+  filter_expr *f = probes_of("{\"k\": {\"$gt\": 1, \"$lte\": 9.5, \"$gte\": 0, \"$lt\": 20}, "
                               "\"$and\": [{\"k\": {\"$gte\": 1}}]}", 1, &p);
   CHECK(p->n_values == 0 && p->has_low && p->has_high);
   CHECK(p->low.i == 1 && p->low_open && p->high.d == 9.5 && !p->high_open);
-  lode__filter_free(f);
+  filter_free(f);
   f = probes_of("{\"k\": {\"$gt\": \"a\"}, \"j\": {\"$lt\": 3}}", 2, &p);
   for (int i = 0; i < 2; i++) {
     bool k = p[i].key.data[0] == 'k';
     CHECK(p[i].has_low == k && p[i].has_high == !k);
   }
-  lode__filter_free(f);
-  lode__filter_free(probes_of("{\"k\": {\"$gt\": \"a\", \"$lt\": 3}}", 1, &p)); /* nothing matches: either will do */
+  filter_free(f);
+  filter_free(probes_of("{\"k\": {\"$gt\": \"a\", \"$lt\": 3}}", 1, &p)); /* nothing matches: either will do */
 }
 
 TEST(filter_probes_are_none_where_a_match_may_lack_the_value) {
-  const lode__probe *p;
+  const filter_probe *p;
   const char *texts[] = {
       "{}",
       "{\"k\": {\"$ne\": 1}}",
@@ -229,5 +229,5 @@ TEST(filter_probes_are_none_where_a_match_may_lack_the_value) {
       "{\"$or\": [{\"k\": 1}, {}]}",
       "{\"#document\": {\"$contains\": \"k\"}}",
   };
-  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) lode__filter_free(probes_of(texts[i], 0, &p));
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) filter_free(probes_of(texts[i], 0, &p));
 }

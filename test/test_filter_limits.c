@@ -14,14 +14,14 @@ static lode_str nest(strbuf *b, const char *open, const char *middle, const char
 }
 
 static bool judge_long(lode_str where, const char *metadata) {
-  lode__filter *filter;
-  lode__judge *judge;
+  filter_expr *filter;
+  filter_eval *judge;
   bool match;
-  OK(lode__filter_parse(where, none, &filter, &err));
-  OK(lode__judge_new(filter, &judge, &err));
-  OK(lode__judge_match(judge, str_of(metadata), none, &match, &err));
-  lode__judge_free(judge);
-  lode__filter_free(filter);
+  OK(filter_parse(where, none, &filter, &err));
+  OK(filter_eval_new(filter, &judge, &err));
+  OK(filter_eval_match(judge, str_of(metadata), none, &match, &err));
+  filter_eval_free(judge);
+  filter_free(filter);
   return match;
 }
 
@@ -65,35 +65,35 @@ static lode_str list_of(strbuf *b, const char *open, const char *format_before, 
 
 TEST(filter_or_of_many_equalities_is_one_set) {
   strbuf b = {0};
-  lode__filter *f;
-  lode__judge *j;
-  const lode__probe *p;
+  filter_expr *f;
+  filter_eval *j;
+  const filter_probe *p;
   bool match;
   const int n = 31985;
   lode_str text = list_of(&b, "{\"$or\":[", "{\"file_path\":{\"$eq\":\"src/file", ".c\"}}", n);
-  OK(lode__filter_parse(text, none, &f, &err));
-  CHECK(lode__filter_probes(f, &p) == 1 && p->n_values == (size_t)n);
+  OK(filter_parse(text, none, &f, &err));
+  CHECK(filter_get_probes(f, &p) == 1 && p->n_values == (size_t)n);
   for (size_t i = 1; i < p->n_values; i++) CHECK(meta_value_cmp(&p->values[i - 1], &p->values[i]) < 0);
-  OK(lode__judge_new(f, &j, &err));
+  OK(filter_eval_new(f, &j, &err));
   for (int i = 0; i < n + 1000; i++) { /* a test of each clause on each record would end in the timeout */
     char metadata[100];
     snprintf(metadata, sizeof metadata, "{\"file_path\":\"src/file%d.c\",\"size\":%d}", i, i);
-    for (int again = 0; again < 20; again++) OK(lode__judge_match(j, str_of(metadata), none, &match, &err));
+    for (int again = 0; again < 20; again++) OK(filter_eval_match(j, str_of(metadata), none, &match, &err));
     CHECK(match == (i < n));
   }
-  lode__judge_free(j);
-  lode__filter_free(f);
+  filter_eval_free(j);
+  filter_free(f);
   text = list_of(&b, "{\"$and\":[", "{\"n\":{\"$ne\":", "}}", n);
-  OK(lode__filter_parse(text, none, &f, &err));
-  OK(lode__judge_new(f, &j, &err));
+  OK(filter_parse(text, none, &f, &err));
+  OK(filter_eval_new(f, &j, &err));
   for (int i = 0; i < 2 * n; i++) {
     char metadata[100];
     snprintf(metadata, sizeof metadata, "{\"n\":%d.0}", i);
-    for (int again = 0; again < 10; again++) OK(lode__judge_match(j, str_of(metadata), none, &match, &err));
+    for (int again = 0; again < 10; again++) OK(filter_eval_match(j, str_of(metadata), none, &match, &err));
     CHECK(match == (i >= n));
   }
-  lode__judge_free(j);
-  lode__filter_free(f);
+  filter_eval_free(j);
+  filter_free(f);
   strbuf_release(&b);
 }
 
@@ -132,13 +132,13 @@ TEST(filter_takes_regular_expressions_up_to_a_limit) {
 /* ---- Regular expressions that would never end ---- */
 
 static lode_status search(const char *where_document, lode_str document, bool *match) {
-  lode__filter *filter;
-  lode__judge *judge;
-  OK(lode__filter_parse(none, str_of(where_document), &filter, &err));
-  OK(lode__judge_new(filter, &judge, &err));
-  lode_status st = lode__judge_match(judge, none, document, match, &err);
-  lode__judge_free(judge);
-  lode__filter_free(filter);
+  filter_expr *filter;
+  filter_eval *judge;
+  OK(filter_parse(none, str_of(where_document), &filter, &err));
+  OK(filter_eval_new(filter, &judge, &err));
+  lode_status st = filter_eval_match(judge, none, document, match, &err);
+  filter_eval_free(judge);
+  filter_free(filter);
   return st;
 }
 
@@ -229,15 +229,15 @@ static int allocations_left;
 static bool count_down(void) { return allocations_left-- > 0; }
 
 static lode_status whole_life(lode_str where, lode_str where_document, lode_str metadata, lode_str document, bool *match) {
-  lode__filter *filter = NULL;
-  lode__judge *judge = NULL;
+  filter_expr *filter = NULL;
+  filter_eval *judge = NULL;
   lode_status st = LODE_OK;
-  TRY_GOTO(lode__filter_parse(where, where_document, &filter, &err));
-  TRY_GOTO(lode__judge_new(filter, &judge, &err));
-  TRY_GOTO(lode__judge_match(judge, metadata, document, match, &err));
+  TRY_GOTO(filter_parse(where, where_document, &filter, &err));
+  TRY_GOTO(filter_eval_new(filter, &judge, &err));
+  TRY_GOTO(filter_eval_match(judge, metadata, document, match, &err));
 done:
-  lode__judge_free(judge);
-  lode__filter_free(filter);
+  filter_eval_free(judge);
+  filter_free(filter);
   return st;
 }
 
@@ -264,21 +264,21 @@ TEST(filter_survives_every_failed_allocation) {
 }
 
 TEST(filter_judging_allocates_nothing_after_the_first_records) {
-  lode__filter *f;
-  lode__judge *j;
+  filter_expr *f;
+  filter_eval *j;
   bool match;
-  OK(lode__filter_parse(STR_LIT("{\"a\":{\"$in\":[1,2]},\"b\":\"x\"}"), STR_LIT("{\"$regex\":\"a+b\"}"), &f, &err));
-  OK(lode__judge_new(f, &j, &err));
-  OK(lode__judge_match(j, STR_LIT("{\"a\":1,\"b\":\"\\u0078\"}"), STR_LIT("aab"), &match, &err));
+  OK(filter_parse(STR_LIT("{\"a\":{\"$in\":[1,2]},\"b\":\"x\"}"), STR_LIT("{\"$regex\":\"a+b\"}"), &f, &err));
+  OK(filter_eval_new(f, &j, &err));
+  OK(filter_eval_match(j, STR_LIT("{\"a\":1,\"b\":\"\\u0078\"}"), STR_LIT("aab"), &match, &err));
   allocations_left = 0;
   mem_alloc_hook = count_down;
   for (int i = 0; i < 100; i++) {
-    OK(lode__judge_match(j, STR_LIT("{\"a\":2,\"b\":\"\\u0078\"}"), STR_LIT("xxaab"), &match, &err));
+    OK(filter_eval_match(j, STR_LIT("{\"a\":2,\"b\":\"\\u0078\"}"), STR_LIT("xxaab"), &match, &err));
     CHECK(match);
   }
   mem_alloc_hook = NULL;
-  lode__judge_free(j);
-  lode__filter_free(f);
+  filter_eval_free(j);
+  filter_free(f);
 }
 
 TEST(filter_survives_damaged_texts) {

@@ -284,7 +284,7 @@ static value value_from(const meta_value *v, char *text) {
 }
 
 /* Whether the value is what the probe asks for. */
-static bool fulfils_value(const lode__probe *probe, const value *v) {
+static bool fulfils_value(const filter_probe *probe, const value *v) {
   char text[64];
   for (size_t i = 0; i < probe->n_values; i++) {
     value want = value_from(&probe->values[i], text);
@@ -299,7 +299,7 @@ static bool fulfils_value(const lode__probe *probe, const value *v) {
   return c != -2 && (c < 0 || (c == 0 && !probe->high_open));
 }
 
-static bool fulfils(const lode__probe *probe, const record *r) {
+static bool fulfils(const filter_probe *probe, const record *r) {
   int key = probe->key.data[3] - '0';
   const field *f = &r->f[key];
   for (size_t i = 0; f->present && i < f->n; i++) {
@@ -315,36 +315,36 @@ TEST_SLOW(filter_agrees_with_the_naive_evaluator, 300) {
   pool = calloc(POOL, sizeof *pool);
   CHECK(pool);
   for (int round = 0; round < rounds; round++) {
-    lode__filter *filter;
-    lode__judge *judge;
-    const lode__probe *probes;
+    filter_expr *filter;
+    filter_eval *judge;
+    const filter_probe *probes;
     pool_used = 0;
     where.len = where_document.len = 0;
     object *o = random_object(4, false), *d = test_below(3) ? NULL : random_object(2, true);
     put_object(&where, o);
     if (d) put_object(&where_document, d);
-    OK(lode__filter_parse((lode_str){where.data, where.len}, d ? (lode_str){where_document.data, where_document.len} : none,
+    OK(filter_parse((lode_str){where.data, where.len}, d ? (lode_str){where_document.data, where_document.len} : none,
                           &filter, &err));
-    OK(lode__judge_new(filter, &judge, &err));
-    size_t n_probes = lode__filter_probes(filter, &probes);
+    OK(filter_eval_new(filter, &judge, &err));
+    size_t n_probes = filter_get_probes(filter, &probes);
     probes_seen += n_probes > 0;
     for (int i = 0; i < 20; i++) {
       record r = random_record();
       metadata.len = 0;
       put_record(&metadata, &r);
       bool got, want = holds_object(o, &r) && (!d || holds_object(d, &r));
-      OK(lode__judge_match(judge, (lode_str){metadata.data, metadata.len}, str_of(r.document), &got, &err));
+      OK(filter_eval_match(judge, (lode_str){metadata.data, metadata.len}, str_of(r.document), &got, &err));
       CHECKF(got == want, "%.*s on %.*s, document %s: %d, not %d", (int)where.len, where.data, (int)metadata.len,
              metadata.data, r.document ? r.document : "-", got, want);
-      CHECK(want || !lode__filter_is_true(filter));
+      CHECK(want || !filter_is_true(filter));
       matches += want;
       for (size_t p = 0; want && p < n_probes; p++) {
         CHECKF(fulfils(&probes[p], &r), "probe %zu of %.*s misses %.*s", p, (int)where.len, where.data, (int)metadata.len,
                metadata.data);
       }
     }
-    lode__judge_free(judge);
-    lode__filter_free(filter);
+    filter_eval_free(judge);
+    filter_free(filter);
   }
   CHECKF(matches > rounds && matches < rounds * 19 && probes_seen > rounds / 20, "dull filters: %d matches, %d with probes",
          matches, probes_seen);

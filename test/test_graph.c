@@ -10,31 +10,31 @@ static const char *const shape_names[] = {"clusters", "uniform", "equal", "zeros
 
 /* Mean recall of some queries; every one is checked for order, distances, and number. */
 static double recall_of(scene *s, const uint64_t *allowed, size_t k, uint32_t beam, size_t queries,
-                        lode__search_stats *stats) {
+                        index_search_stats *stats) {
   lode_error err;
-  lode__search_room room = {0};
-  lode__segment_hit *hits = malloc((k + 1) * sizeof *hits);
+  index_search_scratch room = {0};
+  index_hit *hits = malloc((k + 1) * sizeof *hits);
   float *query = malloc(s->dim * sizeof *query);
   double sum = 0;
   CHECK(hits && query);
   for (size_t i = 0; i < queries; i++) {
     size_t n_hits;
     scene_query(s, query);
-    lode__search_request request = {.query = query, .k = k, .beam = beam, .allowed = allowed};
-    OK(lode__segment_search(s->segment, &request, &room, hits, &n_hits, &err));
+    index_search_request request = {.query = query, .k = k, .beam = beam, .allowed = allowed};
+    OK(index_search(s->segment, &request, &room, hits, &n_hits, &err));
     sum += scene_recall(s, query, allowed, k, hits, n_hits);
   }
   if (stats) *stats = room.stats;
-  lode__search_room_release(&room);
+  index_search_scratch_release(&room);
   free(hits);
   free(query);
   return sum / (double)queries;
 }
 
 static void check_segment(scene *s, const char *what) {
-  lode__graph_report report;
+  index_graph_report report;
   lode_error err;
-  lode_status st = lode__segment_verify(s->segment, &report, &err);
+  lode_status st = index_segment_verify(s->segment, &report, &err);
   CHECKF(st == LODE_OK, "%s, n %u, dim %u: %s", what, s->n, s->dim, err.text);
   CHECK(report.unreachable == 0);
 }
@@ -45,7 +45,7 @@ TEST_SLOW(every_kind_of_data_gives_a_connected_graph_with_recall, 240) {
     for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
       scene s;
       scene_init(&s, how, metric, 2500, 24);
-      scene_build(&s, LODE__GRAPH, 1);
+      scene_build(&s, INDEX_GRAPH, 1);
       check_segment(&s, shape_names[how]);
       double r = recall_of(&s, NULL, 10, 0, 50, NULL);
       /* 500 answers on random data: the floor leaves room for chance below the default's goal of 0.97 */
@@ -60,7 +60,7 @@ TEST(any_number_of_rows_and_dimensions) {
   static const uint32_t counts[] = {1, 2, 3, 5, 17, 33, 34, 65, 200}, dims[] = {1, 2, 31, 32, 33, 128};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     for (size_t j = 0; j < sizeof dims / sizeof *dims; j++) {
-      for (lode__segment_kind kind = LODE__FLAT; kind <= LODE__GRAPH; kind++) {
+      for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
         scene s;
         scene_init(&s, UNIFORM, (lode_metric)test_below(3), counts[i], dims[j]);
         scene_build(&s, kind, 1);
@@ -78,7 +78,7 @@ TEST(the_largest_dimension) {
   for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
     scene s;
     scene_init(&s, CLUSTERS, metric, 40, LODE_MAX_DIMENSION);
-    scene_build(&s, LODE__GRAPH, 1);
+    scene_build(&s, INDEX_GRAPH, 1);
     check_segment(&s, "clusters");
     CHECK(recall_of(&s, NULL, 5, 0, 5, NULL) >= 0.9);
     scene_release(&s);
@@ -92,7 +92,7 @@ TEST_SLOW(thousands_of_copies, 120) {
   for (size_t i = 0; i < 3; i++) {
     scene s;
     scene_init(&s, shapes[i], LODE_L2, 20000, 16);
-    scene_build(&s, LODE__GRAPH, 1);
+    scene_build(&s, INDEX_GRAPH, 1);
     check_segment(&s, shape_names[shapes[i]]);
     CHECK(recall_of(&s, NULL, 100, 0, 5, NULL) >= 0.97);
     scene_release(&s);
@@ -103,19 +103,19 @@ TEST(every_row_is_found_by_its_own_vector) {
   test_srand(test_seed());
   scene s;
   lode_error err;
-  lode__search_room room = {0};
+  index_search_scratch room = {0};
   scene_init(&s, CLUSTERS, LODE_L2, 5000, 32);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   uint32_t missed = 0;
   for (uint32_t i = 0; i < s.n; i++) {
-    lode__segment_hit hits[10];
+    index_hit hits[10];
     size_t n;
-    lode__search_request request = {.query = s.vectors + (size_t)i * s.dim, .k = 10};
-    OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+    index_search_request request = {.query = s.vectors + (size_t)i * s.dim, .k = 10};
+    OK(index_search(s.segment, &request, &room, hits, &n, &err));
     missed += hits[0].distance != 0;
   }
   CHECKF(missed == 0, "%u rows were not found", missed);
-  lode__search_room_release(&room);
+  index_search_scratch_release(&room);
   scene_release(&s);
 }
 
@@ -125,19 +125,19 @@ TEST_SLOW(the_same_bytes_with_any_number_of_threads_and_on_any_kernel, 240) {
   for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
     scene s;
     scene_init(&s, CLUSTERS, metric, 2200, 20);
-    scene_build(&s, LODE__GRAPH, 1);
+    scene_build(&s, INDEX_GRAPH, 1);
     uint32_t first = crc32c_update(0, s.file, s.file_bytes);
     static const unsigned workers[] = {2, 3, 8};
     for (size_t i = 0; i < 3; i++) {
-      scene_build(&s, LODE__GRAPH, workers[i]);
+      scene_build(&s, INDEX_GRAPH, workers[i]);
       CHECKF(crc32c_update(0, s.file, s.file_bytes) == first, "%u threads", workers[i]);
     }
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-      if (!lode__code_use(kernels[i])) continue;
-      scene_build(&s, LODE__GRAPH, 1);
+      if (!quant_use(kernels[i])) continue;
+      scene_build(&s, INDEX_GRAPH, 1);
       CHECKF(crc32c_update(0, s.file, s.file_bytes) == first, "%s", kernels[i]);
     }
-    lode__code_use(NULL);
+    quant_use(NULL);
     scene_release(&s);
   }
 }
@@ -182,13 +182,13 @@ TEST_SLOW(filters_of_any_selectivity, 120) {
   static const double shares[] = {0, 0.0001, 0.001, 0.01, 0.03, 0.15, 0.3, 0.5, 0.9, 0.99, 1};
   scene s;
   scene_init(&s, CLUSTERS, LODE_L2, 40000, 16);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   uint64_t *allowed = malloc((s.n / 64 + 1) * sizeof *allowed);
   CHECK(allowed != NULL);
   unsigned ways = 0;
   for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
     for (relation how = INDEPENDENT; how <= FAR; how++) {
-      lode__search_stats stats;
+      index_search_stats stats;
       uint64_t matches = make_filter(&s, allowed, shares[i], how, s.vectors + test_below(s.n) * s.dim);
       double r = recall_of(&s, allowed, 10, 64, 20, &stats);
       ways |= stats.ways;
@@ -199,7 +199,7 @@ TEST_SLOW(filters_of_any_selectivity, 120) {
              (int)how, cost, (unsigned long long)matches);
     }
   }
-  CHECKF(ways == (LODE__BY_WALK | LODE__BY_WALK_ALLOWED | LODE__BY_SCAN), "ways %u", ways); /* each was tried */
+  CHECKF(ways == (INDEX_BY_WALK | INDEX_BY_WALK_ALLOWED | INDEX_BY_SCAN), "ways %u", ways); /* each was tried */
   free(allowed);
   scene_release(&s);
 }
@@ -212,7 +212,7 @@ TEST_SLOW(inner_products_with_clusters_of_different_length, 240) {
   for (size_t t = 0; t < sizeof seeds / sizeof *seeds; t++) {
     scene s;
     lode_error err;
-    lode__search_room room = {0};
+    index_search_scratch room = {0};
     float centres[CENTRES][DIM], lengths[CENTRES], query[DIM];
     size_t found = 0;
     test_srand(seeds[t]);
@@ -225,27 +225,27 @@ TEST_SLOW(inner_products_with_clusters_of_different_length, 240) {
       size_t c = test_below(CENTRES);
       for (size_t j = 0; j < DIM; j++) s.vectors[i * DIM + j] = lengths[c] * (centres[c][j] + 0.4f * scene_normal());
     }
-    scene_build(&s, LODE__GRAPH, 2);
+    scene_build(&s, INDEX_GRAPH, 2);
     OK(scene_open(&s, &err));
     for (int q = 0; q < QUERIES; q++) {
-      lode__segment_hit near[K], exact[K];
+      index_hit near[K], exact[K];
       size_t n, n_exact;
       scene_query(&s, query);
-      lode__search_request request = {.query = query, .k = K};
-      OK(lode__segment_search(s.segment, &request, &room, near, &n, &err));
+      index_search_request request = {.query = query, .k = K};
+      OK(index_search(s.segment, &request, &room, near, &n, &err));
       request.exact = true;
-      OK(lode__segment_search(s.segment, &request, &room, exact, &n_exact, &err));
+      OK(index_search(s.segment, &request, &room, exact, &n_exact, &err));
       CHECK(n == K && n_exact == K);
       for (size_t i = 0; i < n; i++) found += near[i].distance <= exact[K - 1].distance + 1e-6f * fabsf(exact[K - 1].distance);
     }
     double recall = (double)found / (QUERIES * K);
     CHECKF(recall >= 0.97, "seed %llu: recall %.3f", (unsigned long long)seeds[t], recall);
-    lode__search_room_release(&room);
+    index_search_scratch_release(&room);
     scene_release(&s);
   }
 }
 
-/* The walk among allowed rows begins with scouts, which are more than are asked for here; the room is new each time. */
+/* The walk among allowed rows begins with probes, which are more than are asked for here; the room is new each time. */
 TEST(a_narrow_beam_has_room_for_scouts) {
   enum { ROWS = 10000, DIM = 4, K = 4, EVERY = 24 };
   scene s;
@@ -254,42 +254,42 @@ TEST(a_narrow_beam_has_room_for_scouts) {
   float query[DIM];
   test_srand(test_seed());
   scene_init(&s, UNIFORM, LODE_L2, ROWS, DIM);
-  scene_build(&s, LODE__GRAPH, 2);
+  scene_build(&s, INDEX_GRAPH, 2);
   OK(scene_open(&s, &err));
   for (uint32_t i = 0; i < ROWS; i += EVERY) allowed[i / 64] |= (uint64_t)1 << (i % 64);
   unsigned ways = 0;
   for (uint32_t beam = 1; beam <= 16; beam++) {
-    lode__search_room room = {0};
-    lode__segment_hit hits[K];
+    index_search_scratch room = {0};
+    index_hit hits[K];
     size_t n;
     scene_query(&s, query);
-    lode__search_request request = {.query = query, .k = K, .beam = beam, .allowed = allowed};
-    OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+    index_search_request request = {.query = query, .k = K, .beam = beam, .allowed = allowed};
+    OK(index_search(s.segment, &request, &room, hits, &n, &err));
     CHECK(n == K);
     for (size_t i = 0; i < n; i++) CHECK(hits[i].slot % EVERY == 0);
     ways |= room.stats.ways;
-    lode__search_room_release(&room);
+    index_search_scratch_release(&room);
   }
-  CHECK(ways & LODE__BY_WALK_ALLOWED);
+  CHECK(ways & INDEX_BY_WALK_ALLOWED);
   free(allowed);
   scene_release(&s);
 }
 
 TEST(no_match_is_no_hit_and_bits_past_the_end_do_not_count) {
   test_srand(test_seed());
-  for (lode__segment_kind kind = LODE__FLAT; kind <= LODE__GRAPH; kind++) {
+  for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
     scene s;
     lode_error err;
-    lode__search_room room = {0};
-    lode__segment_hit hits[5];
+    index_search_scratch room = {0};
+    index_hit hits[5];
     size_t n = 9;
     uint64_t none[2] = {0, ~(uint64_t)0 << 6}; /* 70 rows */
     scene_init(&s, UNIFORM, LODE_L2, 70, 8);
     scene_build(&s, kind, 1);
-    lode__search_request request = {.query = s.vectors, .k = 5, .allowed = none};
-    OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+    index_search_request request = {.query = s.vectors, .k = 5, .allowed = none};
+    OK(index_search(s.segment, &request, &room, hits, &n, &err));
     CHECK(n == 0);
-    lode__search_room_release(&room);
+    index_search_scratch_release(&room);
     scene_release(&s);
   }
 }
@@ -300,27 +300,27 @@ TEST(more_effort_finds_more) {
   test_srand(test_seed());
   scene s;
   scene_init(&s, UNIFORM, LODE_COSINE, 20000, 40);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   double low = recall_of(&s, NULL, 10, 12, 50, NULL), high = recall_of(&s, NULL, 10, 400, 50, NULL);
   CHECKF(low < high && high >= 0.96, "%.3f, %.3f", low, high);
   scene_release(&s);
 }
 
 TEST(an_effort_is_read_from_a_curve) {
-  lode__effort_curve c = {{0}};
-  CHECK(lode__effort_for(&c, 0.9) == LODE__EFFORT_UNKNOWN);
-  for (size_t i = 0; i < LODE__EFFORTS; i++) c.found[i] = (uint16_t)(5000 + 250 * i); /* up to 97.5 % */
-  CHECK(lode__effort_at(0) == 8 && lode__effort_at(1) == 12 && lode__effort_at(LODE__EFFORTS - 1) == 6144);
-  CHECK(lode__effort_for(&c, 0.1) == 8);
-  CHECK(lode__effort_for(&c, 0.5) == lode__effort_at(5)); /* 62.5 % of them in the sample: a quarter of the rest is margin */
-  CHECK(lode__effort_for(&c, 0.51) > lode__effort_at(5) && lode__effort_for(&c, 0.51) < lode__effort_at(6));
-  CHECK(lode__effort_for(&c, 0.97) == LODE__EFFORT_NONE);
+  index_effort_curve c = {{0}};
+  CHECK(index_effort_for(&c, 0.9) == INDEX_EFFORT_UNKNOWN);
+  for (size_t i = 0; i < INDEX_EFFORTS; i++) c.found[i] = (uint16_t)(5000 + 250 * i); /* up to 97.5 % */
+  CHECK(index_effort_at(0) == 8 && index_effort_at(1) == 12 && index_effort_at(INDEX_EFFORTS - 1) == 6144);
+  CHECK(index_effort_for(&c, 0.1) == 8);
+  CHECK(index_effort_for(&c, 0.5) == index_effort_at(5)); /* 62.5 % of them in the sample: a quarter of the rest is margin */
+  CHECK(index_effort_for(&c, 0.51) > index_effort_at(5) && index_effort_for(&c, 0.51) < index_effort_at(6));
+  CHECK(index_effort_for(&c, 0.97) == INDEX_EFFORT_NONE);
   for (double r = 0.01, last = 0; r < 0.96; r += 0.01) {
-    CHECK(lode__effort_for(&c, r) >= last);
-    last = lode__effort_for(&c, r);
+    CHECK(index_effort_for(&c, r) >= last);
+    last = index_effort_for(&c, r);
   }
-  for (size_t i = 0; i < LODE__EFFORTS; i++) c.found[i] = (uint16_t)test_below(65536); /* forged: anything, but at once */
-  CHECK(lode__effort_for(&c, 0.98) <= UINT16_MAX);
+  for (size_t i = 0; i < INDEX_EFFORTS; i++) c.found[i] = (uint16_t)test_below(65536); /* forged: anything, but at once */
+  CHECK(index_effort_for(&c, 0.98) <= UINT16_MAX);
 }
 
 /* For queries that are drawn like the rows are. */
@@ -334,33 +334,33 @@ TEST_SLOW(a_wanted_recall_is_reached, 120) {
     uint64_t before = 0;
     scene_init(&s, how, LODE_L2, ROWS + QUERIES, how == UNIFORM ? 24 : 48);
     s.n = ROWS;
-    scene_build(&s, LODE__GRAPH, 1);
+    scene_build(&s, INDEX_GRAPH, 1);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-      lode__search_room room = {0};
+      index_search_scratch room = {0};
       double sum = 0;
       for (uint32_t q = 0; q < QUERIES; q++) {
-        lode__segment_hit hits[10];
+        index_hit hits[10];
         size_t n;
-        lode__search_request request = {.query = s.vectors + (size_t)(ROWS + q) * s.dim, .k = 10, .recall = wanted[i]};
-        OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+        index_search_request request = {.query = s.vectors + (size_t)(ROWS + q) * s.dim, .k = 10, .recall = wanted[i]};
+        OK(index_search(s.segment, &request, &room, hits, &n, &err));
         sum += scene_recall(&s, request.query, NULL, 10, hits, n);
       }
       double slack = 0.01 + 0.3 * (1 - wanted[i]); /* two samples: those of the curve and these; what one misses comes in heaps */
       CHECKF(sum / QUERIES >= wanted[i] - slack, "%s: recall %.3f, not %.2f", shape_names[how], sum / QUERIES, wanted[i]);
       CHECKF(room.stats.distances >= before, "%s: %.2f costs less than a smaller one", shape_names[how], wanted[i]);
       before = room.stats.distances;
-      lode__search_room_release(&room);
+      index_search_scratch_release(&room);
     }
-    s.segment->info.curve.found[LODE__EFFORTS - 1] = 9000; /* as if no effort had found more */
-    for (size_t i = 0; i < LODE__EFFORTS; i++)
+    s.segment->info.curve.found[INDEX_EFFORTS - 1] = 9000; /* as if no effort had found more */
+    for (size_t i = 0; i < INDEX_EFFORTS; i++)
       if (s.segment->info.curve.found[i] > 9000) s.segment->info.curve.found[i] = 9000;
-    lode__search_room room = {0};
-    lode__segment_hit hits[10];
+    index_search_scratch room = {0};
+    index_hit hits[10];
     size_t n;
-    lode__search_request request = {.query = s.vectors + (size_t)ROWS * s.dim, .k = 10, .recall = 0.99};
-    OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
-    CHECK(room.stats.ways == LODE__BY_EXACT && scene_recall(&s, request.query, NULL, 10, hits, n) == 1);
-    lode__search_room_release(&room);
+    index_search_request request = {.query = s.vectors + (size_t)ROWS * s.dim, .k = 10, .recall = 0.99};
+    OK(index_search(s.segment, &request, &room, hits, &n, &err));
+    CHECK(room.stats.ways == INDEX_BY_EXACT && scene_recall(&s, request.query, NULL, 10, hits, n) == 1);
+    index_search_scratch_release(&room);
     scene_release(&s);
   }
 }
@@ -370,23 +370,23 @@ TEST(exact_search_is_exact) {
   for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
     scene s;
     lode_error err;
-    lode__search_room room = {0};
-    lode__segment_hit hits[20];
+    index_search_scratch room = {0};
+    index_hit hits[20];
     size_t n;
     scene_init(&s, UNIFORM, metric, 3000, 70);
-    scene_build(&s, LODE__GRAPH, 1);
+    scene_build(&s, INDEX_GRAPH, 1);
     uint64_t *allowed = malloc((s.n / 64 + 1) * sizeof *allowed);
     CHECK(allowed != NULL);
     make_filter(&s, allowed, 0.2, INDEPENDENT, NULL);
     for (int filtered = 0; filtered < 2; filtered++) {
       float query[70];
       scene_query(&s, query);
-      lode__search_request request = {.query = query, .k = 20, .exact = true, .allowed = filtered ? allowed : NULL};
-      OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+      index_search_request request = {.query = query, .k = 20, .exact = true, .allowed = filtered ? allowed : NULL};
+      OK(index_search(s.segment, &request, &room, hits, &n, &err));
       CHECK(scene_recall(&s, query, request.allowed, 20, hits, n) == 1);
     }
     free(allowed);
-    lode__search_room_release(&room);
+    index_search_scratch_release(&room);
     scene_release(&s);
   }
 }
@@ -395,9 +395,9 @@ TEST(exact_search_is_exact) {
 TEST(a_query_costs_few_distances_and_bytes) {
   test_srand(20260101);
   scene s;
-  lode__search_stats stats;
+  index_search_stats stats;
   scene_init(&s, CLUSTERS, LODE_L2, 20000, 32);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   s.bytes_read = 0;
   double r = recall_of(&s, NULL, 10, 32, 200, &stats);
   double distances = (double)stats.distances / 200, vectors = (double)stats.vectors / 200;
@@ -409,18 +409,18 @@ TEST(a_query_costs_few_distances_and_bytes) {
 
 TEST(the_check_of_a_graph_sees_what_is_wrong) {
   lode_error err;
-  lode__graph_report report;
-  const uint32_t none = LODE__NO_LINK;
+  index_graph_report report;
+  const uint32_t none = INDEX_NO_LINK;
   uint32_t links[4][3] = {{1, none, none}, {2, 0, none}, {3, none, none}, {0, none, none}};
-  OK(lode__graph_check(links[0], 4, 3, &report, &err));
+  OK(index_graph_check(links[0], 4, 3, &report, &err));
   CHECK(report.links == 5 && report.unreachable == 0);
   links[1][0] = 0, links[1][1] = none; /* 2 and 3 are cut off */
-  FAILS(LODE_CORRUPT, lode__graph_check(links[0], 4, 3, &report, &err));
+  FAILS(LODE_CORRUPT, index_graph_check(links[0], 4, 3, &report, &err));
   CHECK(report.unreachable == 2);
   static const uint32_t wrong[][3] = {{4, none, none}, {1, none, none}, {2, 2, none}, {2, none, 3}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     memcpy(links[1], wrong[i], sizeof wrong[i]);
-    FAILS(LODE_CORRUPT, lode__graph_check(links[0], 4, 3, &report, &err));
+    FAILS(LODE_CORRUPT, index_graph_check(links[0], 4, 3, &report, &err));
     CHECK(report.bad_link == 1);
   }
 }
@@ -437,29 +437,29 @@ TEST(construction_can_be_cancelled_and_may_run_out_of_memory) {
   lode_error err;
   int steps = 0;
   scene_init(&s, UNIFORM, LODE_IP, 3000, 8);
-  size_t stride = lode__code_stride(s.dim);
+  size_t stride = quant_stride(s.dim);
   float mean[8], *lengths = malloc(s.n * sizeof *lengths);
   unsigned char *rows = mem_alloc_aligned(64, s.n * stride);
-  lode__code_fit fit;
-  lode__code_model model;
-  lode__graph graph;
+  quant_fit fit;
+  quant_model model;
+  index_graph graph;
   CHECK(lengths && rows);
-  OK(lode__code_fit_begin(&fit, s.metric, s.dim, &err));
-  lode__code_fit_add(&fit, s.vectors);
-  lode__code_fit_end(&fit, mean, &model);
-  lode__code_fit_release(&fit);
-  for (uint32_t i = 0; i < s.n; i++) lengths[i] = lode__code_row(&model, s.vectors + i * s.dim, i, rows + i * stride);
+  OK(quant_fit_begin(&fit, s.metric, s.dim, &err));
+  quant_fit_add(&fit, s.vectors);
+  quant_fit_end(&fit, mean, &model);
+  quant_fit_release(&fit);
+  for (uint32_t i = 0; i < s.n; i++) lengths[i] = quant_encode_row(&model, s.vectors + i * s.dim, i, rows + i * stride);
   uint32_t before = crc32c_update(0, rows, s.n * stride);
-  lode__graph_input input = {.rows = rows, .lengths = lengths, .stride = stride, .n = s.n, .dim = s.dim,
+  index_graph_input input = {.rows = rows, .lengths = lengths, .stride = stride, .n = s.n, .dim = s.dim,
                              .metric = s.metric, .unit = model.unit};
-  lode__graph_options options = {.progress = {cancel_soon, &steps}};
-  FAILS(LODE_CANCELLED, lode__graph_build(&input, &options, &graph, &err));
+  index_graph_options options = {.progress = {cancel_soon, &steps}};
+  FAILS(LODE_CANCELLED, index_graph_build(&input, &options, &graph, &err));
   CHECK(graph.links == NULL && crc32c_update(0, rows, s.n * stride) == before);
   input.n = 0;
-  FAILS(LODE_INVALID, lode__graph_build(&input, &options, &graph, &err));
+  FAILS(LODE_INVALID, index_graph_build(&input, &options, &graph, &err));
   input.n = 100;
-  options = (lode__graph_options){.degree = 1};
-  FAILS(LODE_INVALID, lode__graph_build(&input, &options, &graph, &err));
+  options = (index_graph_options){.degree = 1};
+  FAILS(LODE_INVALID, index_graph_build(&input, &options, &graph, &err));
   free(lengths);
   mem_free(rows);
   scene_release(&s);
@@ -474,22 +474,22 @@ TEST(every_allocation_may_fail) {
   scene s;
   lode_error err;
   scene_init(&s, CLUSTERS, LODE_IP, 300, 8);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   bool finished = false;
   for (unsigned n = 0; n < 1000 && !finished; n++) {
-    lode__search_room room = {0};
-    lode__segment_hit hits[10];
+    index_search_scratch room = {0};
+    index_hit hits[10];
     size_t n_hits = 0;
     uint64_t allowed[5] = {~(uint64_t)0, 0, ~(uint64_t)0, 0, 1};
     allocations_left = n;
     mem_alloc_hook = allow_some;
     lode_status st = scene_open(&s, &err);
-    lode__search_request request = {.query = s.vectors, .k = 10, .allowed = n % 2 ? allowed : NULL, .beam = 12};
-    if (st == LODE_OK) st = lode__segment_search(s.segment, &request, &room, hits, &n_hits, &err);
+    index_search_request request = {.query = s.vectors, .k = 10, .allowed = n % 2 ? allowed : NULL, .beam = 12};
+    if (st == LODE_OK) st = index_search(s.segment, &request, &room, hits, &n_hits, &err);
     mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "%u: %s", n, err.text);
     finished = st == LODE_OK && n_hits == 10 && allocations_left > 0;
-    lode__search_room_release(&room);
+    index_search_scratch_release(&room);
   }
   CHECK(finished);
   scene_release(&s);
@@ -504,10 +504,10 @@ TEST(what_lies_apart_has_an_entry) {
   test_srand(test_seed());
   scene_init(&s, UNIFORM, LODE_L2, ROWS, DIM);
   for (uint32_t i = 0; i < SMALL * SMALL_ROWS; i++) s.vectors[(size_t)i * DIM + i % SMALL] += 100;
-  scene_build(&s, LODE__GRAPH, 1);
-  OK(lode__segment_preload(s.segment, &err));
+  scene_build(&s, INDEX_GRAPH, 1);
+  OK(index_segment_preload(s.segment, &err));
   for (uint32_t i = 0; i < s.segment->info.n_entries; i++) {
-    uint32_t slot = lode__code_slot(s.segment->rows.data + (size_t)i * s.segment->stride);
+    uint32_t slot = quant_row_slot(s.segment->rows.data + (size_t)i * s.segment->stride);
     has[slot < SMALL * SMALL_ROWS ? slot % SMALL : SMALL] = true;
   }
   for (uint32_t c = 0; c <= SMALL; c++) CHECKF(has[c], "cluster %u has no entry", c);

@@ -105,16 +105,16 @@ static float *floats(size_t n) {
 
 /* The kernel in use against the spec. */
 static void check_sums(const float *a, const float *b, size_t dim) {
-  float dot = lode__dot(a, b, dim), l2 = lode__l2sq(a, b, dim);
-  CHECKF(bits(dot) == bits(spec(a, b, dim, false)), "%s: dot of dimension %zu: %a, not %a", lode__kernel_name(), dim,
+  float dot = kernel_dot(a, b, dim), l2 = kernel_l2sq(a, b, dim);
+  CHECKF(bits(dot) == bits(spec(a, b, dim, false)), "%s: dot of dimension %zu: %a, not %a", kernel_name(), dim,
          (double)dot, (double)spec(a, b, dim, false));
-  CHECKF(bits(l2) == bits(spec(a, b, dim, true)), "%s: l2sq of dimension %zu: %a, not %a", lode__kernel_name(), dim,
+  CHECKF(bits(l2) == bits(spec(a, b, dim, true)), "%s: l2sq of dimension %zu: %a, not %a", kernel_name(), dim,
          (double)l2, (double)spec(a, b, dim, true));
 }
 
 #define EACH_KERNEL                           \
   for (size_t k_ = 0; k_ < n_kernels; k_++)   \
-    if (lode__kernel_use(kernel_names[k_]))
+    if (kernel_use(kernel_names[k_]))
 
 /* ---- Sums ---- */
 
@@ -163,8 +163,8 @@ TEST(sums_are_near_those_in_double) {
         l2 += d * d;
       }
       double steps = (double)dim / LANES + 8;
-      CHECK(fabs((double)lode__dot(a, b, dim) - dot) <= size * steps * (double)FLT_EPSILON);
-      CHECK(fabs((double)lode__l2sq(a, b, dim) - l2) <= l2 * steps * (double)FLT_EPSILON);
+      CHECK(fabs((double)kernel_dot(a, b, dim) - dot) <= size * steps * (double)FLT_EPSILON);
+      CHECK(fabs((double)kernel_l2sq(a, b, dim) - l2) <= l2 * steps * (double)FLT_EPSILON);
     }
   }
   free(a);
@@ -185,15 +185,15 @@ TEST(sums_are_the_ones_written_down_here) {
   EACH_KERNEL {
     uint32_t hash = 2166136261u;
     for (size_t dim = 1; dim <= N; dim++) {
-      hash = (hash ^ bits(lode__dot(a, b, dim))) * 16777619u;
-      hash = (hash ^ bits(lode__l2sq(a, b, dim))) * 16777619u;
-      hash = (hash ^ bits(lode__distance(LODE_COSINE, a, lode__dot(a, a, dim), b, dim))) * 16777619u;
+      hash = (hash ^ bits(kernel_dot(a, b, dim))) * 16777619u;
+      hash = (hash ^ bits(kernel_l2sq(a, b, dim))) * 16777619u;
+      hash = (hash ^ bits(kernel_distance(LODE_COSINE, a, kernel_dot(a, a, dim), b, dim))) * 16777619u;
     }
-    CHECKF(bits(lode__dot(a, b, N)) == 0xc026aee0u, "%s: dot is 0x%08" PRIx32, lode__kernel_name(),
-           bits(lode__dot(a, b, N)));
-    CHECKF(bits(lode__l2sq(a, b, N)) == 0x44230797u, "%s: l2sq is 0x%08" PRIx32, lode__kernel_name(),
-           bits(lode__l2sq(a, b, N)));
-    CHECKF(hash == 0xaf4f0a3du, "%s: the hash of all is 0x%08" PRIx32, lode__kernel_name(), hash);
+    CHECKF(bits(kernel_dot(a, b, N)) == 0xc026aee0u, "%s: dot is 0x%08" PRIx32, kernel_name(),
+           bits(kernel_dot(a, b, N)));
+    CHECKF(bits(kernel_l2sq(a, b, N)) == 0x44230797u, "%s: l2sq is 0x%08" PRIx32, kernel_name(),
+           bits(kernel_l2sq(a, b, N)));
+    CHECKF(hash == 0xaf4f0a3du, "%s: the hash of all is 0x%08" PRIx32, kernel_name(), hash);
   }
 }
 
@@ -204,7 +204,7 @@ TEST(multiply_and_add_are_not_fused) {
   a[0] = -(x * x);
   b[0] = 1;
   a[16] = b[16] = x;
-  EACH_KERNEL CHECK(bits(lode__dot(a, b, 17)) == 0);
+  EACH_KERNEL CHECK(bits(kernel_dot(a, b, 17)) == 0);
 }
 
 TEST(zeros_have_no_sign) {
@@ -215,10 +215,10 @@ TEST(zeros_have_no_sign) {
   }
   EACH_KERNEL {
     for (size_t dim = 0; dim <= 70; dim++) {
-      CHECK(bits(lode__dot(minus, plus, dim)) == 0);
-      CHECK(bits(lode__dot(minus, minus, dim)) == 0);
-      CHECK(bits(lode__l2sq(plus, plus, dim)) == 0);
-      CHECK(bits(lode__l2sq(minus, minus, dim)) == 0);
+      CHECK(bits(kernel_dot(minus, plus, dim)) == 0);
+      CHECK(bits(kernel_dot(minus, minus, dim)) == 0);
+      CHECK(bits(kernel_l2sq(plus, plus, dim)) == 0);
+      CHECK(bits(kernel_l2sq(minus, minus, dim)) == 0);
     }
   }
 }
@@ -230,7 +230,7 @@ TEST(tiny_values_are_not_flushed_to_zero) {
     b[i] = 1e-18f;
   }
   EACH_KERNEL {
-    CHECK(lode__dot(a, b, 33) > 0 && lode__dot(a, b, 33) < FLT_MIN);
+    CHECK(kernel_dot(a, b, 33) > 0 && kernel_dot(a, b, 33) < FLT_MIN);
     check_sums(a, b, 33);
   }
 }
@@ -241,17 +241,17 @@ TEST(sums_overflow_to_infinities_and_one_nan_and_distances_never) {
   EACH_KERNEL {
     for (size_t dim = 1; dim <= 20; dim++) {
       memcpy(b, a, sizeof b);
-      CHECK(lode__dot(a, b, dim) == INFINITY);
-      CHECK(lode__distance(LODE_IP, a, 0, b, dim) == -FLT_MAX);
-      CHECK(lode__distance(LODE_COSINE, a, lode__dot(a, a, dim), b, dim) == 0);
+      CHECK(kernel_dot(a, b, dim) == INFINITY);
+      CHECK(kernel_distance(LODE_IP, a, 0, b, dim) == -FLT_MAX);
+      CHECK(kernel_distance(LODE_COSINE, a, kernel_dot(a, a, dim), b, dim) == 0);
       b[dim - 1] = -1e30f;
-      CHECK(lode__l2sq(a, b, dim) == INFINITY);
-      CHECK(lode__distance(LODE_L2, a, 0, b, dim) == FLT_MAX);
-      float cosine = lode__distance(LODE_COSINE, a, lode__dot(a, a, dim), b, dim);
+      CHECK(kernel_l2sq(a, b, dim) == INFINITY);
+      CHECK(kernel_distance(LODE_L2, a, 0, b, dim) == FLT_MAX);
+      float cosine = kernel_distance(LODE_COSINE, a, kernel_dot(a, a, dim), b, dim);
       CHECK(fabsf(cosine - 2 / (float)dim) < 1e-6f);
       if (dim == 1) continue;
-      CHECK(bits(lode__dot(a, b, dim)) == QUIET_NAN); /* infinity - infinity */
-      CHECK(isfinite(lode__distance(LODE_IP, a, 0, b, dim)));
+      CHECK(bits(kernel_dot(a, b, dim)) == QUIET_NAN); /* infinity - infinity */
+      CHECK(isfinite(kernel_distance(LODE_IP, a, 0, b, dim)));
     }
   }
 }
@@ -259,11 +259,11 @@ TEST(sums_overflow_to_infinities_and_one_nan_and_distances_never) {
 TEST(tiny_vectors_have_a_direction) {
   float a[20] = {1e-30f, 1e-30f}, b[20] = {1e-30f}, out;
   EACH_KERNEL {
-    CHECK(lode__dot(a, a, 20) == 0);
-    CHECK(lode__distance(LODE_COSINE, a, 0, a, 20) == 0);
-    CHECK(fabsf(lode__distance(LODE_COSINE, a, 0, b, 20) - (1 - sqrtf(0.5f))) < 1e-6f);
-    lode__distances(LODE_COSINE, a, 0, b, 20, NULL, 1, 20, &out);
-    CHECK(bits(out) == bits(lode__distance(LODE_COSINE, a, 0, b, 20)));
+    CHECK(kernel_dot(a, a, 20) == 0);
+    CHECK(kernel_distance(LODE_COSINE, a, 0, a, 20) == 0);
+    CHECK(fabsf(kernel_distance(LODE_COSINE, a, 0, b, 20) - (1 - sqrtf(0.5f))) < 1e-6f);
+    kernel_distances(LODE_COSINE, a, 0, b, 20, NULL, 1, 20, &out);
+    CHECK(bits(out) == bits(kernel_distance(LODE_COSINE, a, 0, b, 20)));
   }
 }
 
@@ -280,10 +280,10 @@ TEST(nothing_outside_the_vectors_is_read) {
   EACH_KERNEL {
     for (size_t dim = 1; dim <= 100; dim++) {
       const float *last = first + room - ROWS * dim;
-      lode__distances(LODE_L2, first, 0, last, dim, NULL, ROWS, dim, out); /* rows end where the page ends */
+      kernel_distances(LODE_L2, first, 0, last, dim, NULL, ROWS, dim, out); /* rows end where the page ends */
       CHECK(bits(out[ROWS - 1]) == bits(spec(first, first + room - dim, dim, true)));
-      lode__distances(LODE_COSINE, first + room - dim, 1, first, dim, NULL, ROWS, dim, out); /* so does the query */
-      CHECK(bits(lode__dot(first, first + room - dim, dim)) == bits(spec(first, first + room - dim, dim, false)));
+      kernel_distances(LODE_COSINE, first + room - dim, 1, first, dim, NULL, ROWS, dim, out); /* so does the query */
+      CHECK(bits(kernel_dot(first, first + room - dim, dim)) == bits(spec(first, first + room - dim, dim, false)));
     }
   }
   CHECK(munmap(map, 3 * page) == 0);
@@ -302,19 +302,19 @@ TEST(scans_give_the_distances_of_single_rows) {
   EACH_KERNEL {
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
       size_t dim = dims[d], stride = dim + test_below(STRIDE - dim + 1), n = test_below(MAX_ROWS + 1);
-      float norm2 = lode__dot(query, query, dim);
-      for (size_t i = 0; i < n; i++) norms[i] = lode__dot(rows + i * stride, rows + i * stride, dim);
+      float norm2 = kernel_dot(query, query, dim);
+      for (size_t i = 0; i < n; i++) norms[i] = kernel_dot(rows + i * stride, rows + i * stride, dim);
       for (lode_metric m = LODE_L2; m <= LODE_IP; m++) {
         out[n] = 42;
-        lode__distances(m, query, norm2, rows, stride, norms, n, dim, out);
-        lode__distances(m, query, norm2, rows, stride, NULL, n, dim, unaided);
+        kernel_distances(m, query, norm2, rows, stride, norms, n, dim, out);
+        kernel_distances(m, query, norm2, rows, stride, NULL, n, dim, unaided);
         CHECK(out[n] == 42);
         for (size_t i = 0; i < n; i++) {
           const float *row = rows + i * stride;
           CHECKF(bits(out[i]) == bits(spec_distance(m, query, row, dim)),
-                 "%s: metric %d, dimension %zu, row %zu of %zu", lode__kernel_name(), (int)m, dim, i, n);
+                 "%s: metric %d, dimension %zu, row %zu of %zu", kernel_name(), (int)m, dim, i, n);
           CHECK(bits(unaided[i]) == bits(out[i]));
-          CHECK(bits(lode__distance(m, query, norm2, row, dim)) == bits(out[i]));
+          CHECK(bits(kernel_distance(m, query, norm2, row, dim)) == bits(out[i]));
         }
       }
     }
@@ -331,12 +331,12 @@ TEST(many_queries_give_the_distances_of_each) {
     float *data = floats(n * stride), *asked = floats(Q * stride), *out = floats(Q * (n + GAP)), *one = floats(n);
     fill(data, n * stride, UNIT);
     fill(asked, Q * stride, UNIT);
-    lode__rows rows = {data, NULL, n, dim, stride}, queries = {asked, NULL, Q, dim, stride};
+    kernel_rows rows = {data, NULL, n, dim, stride}, queries = {asked, NULL, Q, dim, stride};
     for (lode_metric m = LODE_L2; m <= LODE_IP; m++) {
-      lode__distances_many(m, &queries, &rows, out, n + GAP);
+      kernel_distances_many(m, &queries, &rows, out, n + GAP);
       for (size_t q = 0; q < Q; q++) {
         const float *query = asked + q * stride;
-        lode__distances(m, query, lode__dot(query, query, dim), data, stride, NULL, n, dim, one);
+        kernel_distances(m, query, kernel_dot(query, query, dim), data, stride, NULL, n, dim, one);
         CHECK(n == 0 || memcmp(one, out + q * (n + GAP), n * sizeof *one) == 0);
       }
     }
@@ -350,8 +350,8 @@ TEST(many_queries_give_the_distances_of_each) {
 TEST(many_queries_use_the_norms_given) {
   float data[] = {3, 4, 0, 2}, asked[] = {1, 0}, out[2];
   float norms[] = {100, 4}, asked_norms[] = {1}; /* 100, not 25: to see that it is read */
-  lode__rows rows = {data, norms, 2, 2, 2}, queries = {asked, asked_norms, 1, 2, 2};
-  lode__distances_many(LODE_COSINE, &queries, &rows, out, 2);
+  kernel_rows rows = {data, norms, 2, 2, 2}, queries = {asked, asked_norms, 1, 2, 2};
+  kernel_distances_many(LODE_COSINE, &queries, &rows, out, 2);
   CHECK(out[0] == 0.7f && out[1] == 1);
 }
 
@@ -362,44 +362,44 @@ TEST(cosine_knows_equal_opposite_and_zero_vectors) {
   EACH_KERNEL {
     for (int round = 0; round < 1000; round++) {
       fill(a, DIM, SPREAD);
-      float norm2 = lode__dot(a, a, DIM), factor = 0.1f + (float)test_below(1000);
-      CHECK(bits(lode__distance(LODE_COSINE, a, norm2, a, DIM)) == 0);
+      float norm2 = kernel_dot(a, a, DIM), factor = 0.1f + (float)test_below(1000);
+      CHECK(bits(kernel_distance(LODE_COSINE, a, norm2, a, DIM)) == 0);
       for (size_t i = 0; i < DIM; i++) b[i] = -a[i];
-      CHECK(lode__distance(LODE_COSINE, a, norm2, b, DIM) == 2);
+      CHECK(kernel_distance(LODE_COSINE, a, norm2, b, DIM) == 2);
       for (size_t i = 0; i < DIM; i++) b[i] = a[i] * factor;
-      float d = lode__distance(LODE_COSINE, a, norm2, b, DIM);
+      float d = kernel_distance(LODE_COSINE, a, norm2, b, DIM);
       CHECK(d >= 0 && d < 1e-5f);
-      CHECK(lode__distance(LODE_COSINE, a, norm2, zero, DIM) == 1);
-      CHECK(lode__distance(LODE_COSINE, zero, 0, a, DIM) == 1);
+      CHECK(kernel_distance(LODE_COSINE, a, norm2, zero, DIM) == 1);
+      CHECK(kernel_distance(LODE_COSINE, zero, 0, a, DIM) == 1);
     }
-    CHECK(lode__distance(LODE_COSINE, zero, 0, zero, DIM) == 1);
+    CHECK(kernel_distance(LODE_COSINE, zero, 0, zero, DIM) == 1);
   }
 }
 
 TEST(distances_are_those_users_know) {
   const float a[] = {1, 2, 3}, b[] = {4, 6, 3}, x[] = {1, 0}, y[] = {0, 5};
-  CHECK(lode__distance(LODE_L2, a, 0, b, 3) == 25);
-  CHECK(lode__distance(LODE_IP, a, 0, b, 3) == 1 - 25);
-  CHECK(lode__distance(LODE_COSINE, x, 1, y, 2) == 1);
+  CHECK(kernel_distance(LODE_L2, a, 0, b, 3) == 25);
+  CHECK(kernel_distance(LODE_IP, a, 0, b, 3) == 1 - 25);
+  CHECK(kernel_distance(LODE_COSINE, x, 1, y, 2) == 1);
 }
 
 /* ---- The choice ---- */
 
 TEST(the_kernel_can_be_forced) {
   CHECK(unsetenv("LODE_SIMD") == 0);
-  CHECK(lode__kernel_use(NULL));
-  const char *best = lode__kernel_name();
+  CHECK(kernel_use(NULL));
+  const char *best = kernel_name();
   EACH_KERNEL {
-    CHECK(strcmp(lode__kernel_name(), kernel_names[k_]) == 0);
-    CHECK(!lode__kernel_use("abacus")); /* changes nothing */
-    CHECK(strcmp(lode__kernel_name(), kernel_names[k_]) == 0);
+    CHECK(strcmp(kernel_name(), kernel_names[k_]) == 0);
+    CHECK(!kernel_use("abacus")); /* changes nothing */
+    CHECK(strcmp(kernel_name(), kernel_names[k_]) == 0);
     CHECK(setenv("LODE_SIMD", kernel_names[k_], 1) == 0);
-    CHECK(lode__kernel_use("portable") && lode__kernel_use(NULL));
-    CHECK(strcmp(lode__kernel_name(), kernel_names[k_]) == 0);
+    CHECK(kernel_use("portable") && kernel_use(NULL));
+    CHECK(strcmp(kernel_name(), kernel_names[k_]) == 0);
   }
   CHECK(setenv("LODE_SIMD", "abacus", 1) == 0);
-  CHECK(lode__kernel_use(NULL));
-  CHECK(strcmp(lode__kernel_name(), best) == 0);
+  CHECK(kernel_use(NULL));
+  CHECK(strcmp(kernel_name(), best) == 0);
 #if defined(__aarch64__)
   CHECK(strcmp(best, "neon") == 0);
 #elif defined(__x86_64__)
@@ -410,7 +410,7 @@ TEST(the_kernel_can_be_forced) {
 static void *first_use(void *arg) {
   const float a[] = {1, 2, 3, 4};
   float *sum = arg;
-  *sum = lode__dot(a, a, 4);
+  *sum = kernel_dot(a, a, 4);
   return NULL;
 }
 
@@ -427,7 +427,7 @@ TEST(threads_may_race_for_the_first_use) {
 /* ---- The k nearest ---- */
 
 static int near_cmp(const void *a, const void *b) {
-  const lode__near *x = a, *y = b;
+  const kernel_neighbour *x = a, *y = b;
   if (isnan(x->distance) != isnan(y->distance)) return isnan(x->distance) ? 1 : -1;
   if (x->distance < y->distance) return -1;
   if (x->distance > y->distance) return 1;
@@ -444,19 +444,19 @@ static float any_distance(uint64_t variety) {
 TEST(topk_keeps_what_sorting_would) {
   enum { N = 300 };
   static const size_t ks[] = {0, 1, 2, 3, 7, 8, 50, N - 1, N, N + 1, 2 * N};
-  static lode__near all[N], room[2 * N];
+  static kernel_neighbour all[N], room[2 * N];
   test_srand(test_seed());
   for (int round = 0; round < 300; round++) {
     size_t n = test_below(N + 1), k = ks[test_below(sizeof ks / sizeof *ks)];
     uint64_t variety = round % 3 == 0 ? 5 : 100000; /* few: many duplicates */
     bool ask_first = round % 2 == 0;
-    lode__topk top = {.heap = room, .k = k};
+    kernel_topk top = {.heap = room, .k = k};
     for (size_t i = 0; i < n; i++) {
-      all[i] = (lode__near){any_distance(variety), (int64_t)test_below(variety) - 2, (int64_t)test_below(3)};
-      if (!ask_first || lode__topk_wants(&top, all[i].distance))
-        lode__topk_push(&top, all[i].distance, all[i].key, all[i].aux);
+      all[i] = (kernel_neighbour){any_distance(variety), (int64_t)test_below(variety) - 2, (int64_t)test_below(3)};
+      if (!ask_first || kernel_topk_wants(&top, all[i].distance))
+        kernel_topk_push(&top, all[i].distance, all[i].key, all[i].aux);
     }
-    lode__topk_sort(&top);
+    kernel_topk_sort(&top);
     qsort(all, n, sizeof *all, near_cmp);
     CHECK(top.n == (n < k ? n : k));
     for (size_t i = 0; i < top.n; i++)
@@ -465,33 +465,33 @@ TEST(topk_keeps_what_sorting_would) {
 }
 
 TEST(topk_breaks_ties_by_key) {
-  lode__near room[2];
-  lode__topk top = {.heap = room, .k = 2};
+  kernel_neighbour room[2];
+  kernel_topk top = {.heap = room, .k = 2};
   static const int64_t keys[] = {5, 9, INT64_MAX, 3, INT64_MIN, 4};
-  for (size_t i = 0; i < 6; i++) lode__topk_push(&top, i % 2 ? 0.0f : -0.0f, keys[i], keys[i]);
-  lode__topk_sort(&top);
+  for (size_t i = 0; i < 6; i++) kernel_topk_push(&top, i % 2 ? 0.0f : -0.0f, keys[i], keys[i]);
+  kernel_topk_sort(&top);
   CHECK(top.n == 2 && room[0].key == INT64_MIN && room[0].aux == INT64_MIN && room[1].key == 3);
 }
 
 TEST(topk_bound_never_turns_away_a_winner) {
-  lode__near room[2];
-  lode__topk top = {.heap = room, .k = 2}, none = {.heap = NULL, .k = 0};
-  CHECK(lode__topk_bound(&none) == -INFINITY && !lode__topk_wants(&none, -INFINITY) && !lode__topk_wants(&none, NAN));
-  lode__topk_push(&none, 1, 1, 1);
-  lode__topk_sort(&none);
+  kernel_neighbour room[2];
+  kernel_topk top = {.heap = room, .k = 2}, none = {.heap = NULL, .k = 0};
+  CHECK(kernel_topk_bound(&none) == -INFINITY && !kernel_topk_wants(&none, -INFINITY) && !kernel_topk_wants(&none, NAN));
+  kernel_topk_push(&none, 1, 1, 1);
+  kernel_topk_sort(&none);
   CHECK(none.n == 0);
 
-  CHECK(lode__topk_bound(&top) == INFINITY && lode__topk_wants(&top, NAN));
-  lode__topk_push(&top, NAN, 8, 0);
-  lode__topk_push(&top, 1, 1, 0);
-  CHECK(lode__topk_bound(&top) == INFINITY && lode__topk_wants(&top, INFINITY)); /* infinity beats NaN */
-  CHECK(lode__topk_wants(&top, NAN));                                           /* one with a smaller key would win */
-  lode__topk_push(&top, NAN, 7, 0);
-  lode__topk_push(&top, INFINITY, 9, 0);
-  CHECK(lode__topk_bound(&top) == INFINITY && lode__topk_wants(&top, INFINITY));
-  lode__topk_push(&top, 3, 2, 0);
-  CHECK(lode__topk_bound(&top) == 3 && lode__topk_wants(&top, 3) && !lode__topk_wants(&top, nextafterf(3, 4)));
-  lode__topk_push(&top, NAN, 0, 0); /* changes nothing now */
-  lode__topk_sort(&top);
+  CHECK(kernel_topk_bound(&top) == INFINITY && kernel_topk_wants(&top, NAN));
+  kernel_topk_push(&top, NAN, 8, 0);
+  kernel_topk_push(&top, 1, 1, 0);
+  CHECK(kernel_topk_bound(&top) == INFINITY && kernel_topk_wants(&top, INFINITY)); /* infinity beats NaN */
+  CHECK(kernel_topk_wants(&top, NAN));                                           /* one with a smaller key would win */
+  kernel_topk_push(&top, NAN, 7, 0);
+  kernel_topk_push(&top, INFINITY, 9, 0);
+  CHECK(kernel_topk_bound(&top) == INFINITY && kernel_topk_wants(&top, INFINITY));
+  kernel_topk_push(&top, 3, 2, 0);
+  CHECK(kernel_topk_bound(&top) == 3 && kernel_topk_wants(&top, 3) && !kernel_topk_wants(&top, nextafterf(3, 4)));
+  kernel_topk_push(&top, NAN, 0, 0); /* changes nothing now */
+  kernel_topk_sort(&top);
   CHECK(room[0].distance == 1 && room[1].distance == 3 && room[1].key == 2);
 }

@@ -28,7 +28,7 @@ static filter make_filter(const scene *s, unsigned percent) {
 }
 
 static bool matches(const scene *s, const filter *f, uint32_t ordinal) {
-  uint32_t slot = lode__code_slot(s->segment->rows.data + (size_t)ordinal * s->segment->stride);
+  uint32_t slot = quant_row_slot(s->segment->rows.data + (size_t)ordinal * s->segment->stride);
   return f->slots[slot / 64] >> (slot % 64) & 1;
 }
 
@@ -55,14 +55,14 @@ static bool is_reached(const scene *s, const filter *f, uint32_t from, uint32_t 
   return found;
 }
 
-static void check_links(scene *s, const filter *f, lode__match *m, uint32_t rank) {
+static void check_links(scene *s, const filter *f, index_filtered *m, uint32_t rank) {
   lode_error err;
-  size_t bytes = LODE__MATCH_WIDTH * sizeof(uint32_t), at = rank * bytes;
-  OK(lode__paged_need(&m->links, at, bytes, &err));
+  size_t bytes = INDEX_FILTERED_WIDTH * sizeof(uint32_t), at = rank * bytes;
+  OK(index_paged_need(&m->links, at, bytes, &err));
   const uint32_t *row = (const uint32_t *)(const void *)(m->links.data + at);
-  for (size_t i = 0; i < LODE__MATCH_WIDTH; i++) {
-    if (row[i] == LODE__NO_LINK) {
-      for (; i < LODE__MATCH_WIDTH; i++) CHECK(row[i] == LODE__NO_LINK); /* nothing behind the end */
+  for (size_t i = 0; i < INDEX_FILTERED_WIDTH; i++) {
+    if (row[i] == INDEX_NO_LINK) {
+      for (; i < INDEX_FILTERED_WIDTH; i++) CHECK(row[i] == INDEX_NO_LINK); /* nothing behind the end */
       break;
     }
     CHECKF(row[i] < m->n && row[i] != rank, "link %u of match %u", row[i], rank);
@@ -78,12 +78,12 @@ TEST_SLOW(links_lead_over_rows_that_do_not_match, 120) {
   lode_error err;
   test_srand(test_seed());
   scene_init(&s, CLUSTERS, LODE_L2, 3000, 16);
-  scene_build(&s, LODE__GRAPH, 1);
-  OK(lode__segment_preload(s.segment, &err));
+  scene_build(&s, INDEX_GRAPH, 1);
+  OK(index_segment_preload(s.segment, &err));
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
     filter f = make_filter(&s, percents[i]);
-    lode__match *m;
-    OK(lode__match_make(s.segment, f.slots, f.n, &m, &err));
+    index_filtered *m;
+    OK(index_filtered_new(s.segment, f.slots, f.n, &m, &err));
     CHECK(m->n == f.n);
     for (uint32_t r = 0; r < m->n; r++) { /* rows and numbers, in the order of the segment */
       CHECK(matches(&s, &f, m->ordinal_of[r]) && (r == 0 || m->ordinal_of[r] > m->ordinal_of[r - 1]));
@@ -91,27 +91,27 @@ TEST_SLOW(links_lead_over_rows_that_do_not_match, 120) {
                    s.segment->stride) == 0);
     }
     for (uint32_t tries = 0; tries < 30; tries++) check_links(&s, &f, m, (uint32_t)test_below(m->n));
-    lode__match_free(m);
+    index_filtered_free(m);
     free(f.slots);
   }
   scene_release(&s);
 }
 
-static double recall_with(scene *s, const filter *f, lode__match *m, unsigned queries, lode__search_stats *stats) {
+static double recall_with(scene *s, const filter *f, index_filtered *m, unsigned queries, index_search_stats *stats) {
   lode_error err;
-  lode__search_room room = {0};
-  lode__segment_hit hits[10];
+  index_search_scratch room = {0};
+  index_hit hits[10];
   float query[64];
   double sum = 0;
   for (unsigned q = 0; q < queries; q++) {
     size_t n;
     scene_query(s, query);
-    lode__search_request request = {.query = query, .k = 10, .allowed = f->slots, .match = m};
-    OK(lode__segment_search(s->segment, &request, &room, hits, &n, &err));
+    index_search_request request = {.query = query, .k = 10, .allowed = f->slots, .match = m};
+    OK(index_search(s->segment, &request, &room, hits, &n, &err));
     sum += scene_recall(s, query, f->slots, 10, hits, n); /* that each matches, none comes twice, and there are enough */
   }
   *stats = room.stats;
-  lode__search_room_release(&room);
+  index_search_scratch_release(&room);
   return sum / queries;
 }
 
@@ -123,20 +123,20 @@ TEST_SLOW(recall_and_cost, 180) {
   unsigned ways = 0;
   test_srand(test_seed());
   scene_init(&s, CLUSTERS, LODE_COSINE, 20000, 24);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
-    lode__search_stats stats;
+    index_search_stats stats;
     filter f = make_filter(&s, percents[i]);
-    lode__match *m;
-    OK(lode__match_make(s.segment, f.slots, f.n, &m, &err));
+    index_filtered *m;
+    OK(index_filtered_new(s.segment, f.slots, f.n, &m, &err));
     double r = recall_with(&s, &f, m, 20, &stats), cost = (double)stats.distances / 20;
     ways |= stats.ways;
     CHECKF(r >= 0.95, "%u %%: recall %.3f", percents[i], r);
     CHECKF(cost <= 1.1 * (double)f.n + 64 && cost <= 6000, "%u %%: %.0f distances for %u matches", percents[i], cost, f.n);
-    lode__match_free(m);
+    index_filtered_free(m);
     free(f.slots);
   }
-  CHECKF(ways == (LODE__BY_WALK | LODE__BY_SCAN | LODE__BY_MATCH), "ways %u", ways);
+  CHECKF(ways == (INDEX_BY_WALK | INDEX_BY_SCAN | INDEX_BY_FILTERED), "ways %u", ways);
   scene_release(&s);
 }
 
@@ -172,27 +172,27 @@ TEST_SLOW(matches_that_are_far_are_found, 180) {
   float query[16];
   test_srand(test_seed());
   scene_init(&s, CLUSTERS, test_below(2) ? LODE_COSINE : LODE_L2, 12000, 16);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
     double once = 0, again = 0;
     for (unsigned j = 0; j < FILTERS; j++) {
-      lode__search_room room = {0};
-      lode__segment_hit hits[10];
-      lode__match *m;
+      index_search_scratch room = {0};
+      index_hit hits[10];
+      index_filtered *m;
       size_t n;
       scene_query(&s, query);
       filter f = far_filter(&s, query, percents[i]);
       const float *other = s.vectors + test_below(s.n) * s.dim;
       for (uint32_t d = 0; d < s.dim; d++) query[d] = 0.9f * query[d] + 0.1f * other[d]; /* else thousands are equally far */
-      OK(lode__match_make(s.segment, f.slots, f.n, &m, &err));
-      lode__search_request request = {.query = query, .k = 10, .allowed = f.slots};
-      OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+      OK(index_filtered_new(s.segment, f.slots, f.n, &m, &err));
+      index_search_request request = {.query = query, .k = 10, .allowed = f.slots};
+      OK(index_search(s.segment, &request, &room, hits, &n, &err));
       once += scene_recall(&s, query, f.slots, 10, hits, n) / FILTERS;
       request.match = m;
-      OK(lode__segment_search(s.segment, &request, &room, hits, &n, &err));
+      OK(index_search(s.segment, &request, &room, hits, &n, &err));
       again += scene_recall(&s, query, f.slots, 10, hits, n) / FILTERS;
-      lode__match_free(m);
-      lode__search_room_release(&room);
+      index_filtered_free(m);
+      index_search_scratch_release(&room);
       free(f.slots);
     }
     CHECKF(once >= 0.95 && again >= 0.95, "%u %%: recall %.3f, used again %.3f", percents[i], once, again);
@@ -203,27 +203,27 @@ TEST_SLOW(matches_that_are_far_are_found, 180) {
 TEST(what_is_wrong_is_refused) {
   scene s;
   lode_error err;
-  lode__match *m;
+  index_filtered *m;
   test_srand(test_seed());
   scene_init(&s, UNIFORM, LODE_IP, 500, 8);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   filter f = make_filter(&s, 50);
-  FAILS(LODE_INVALID, lode__match_make(s.segment, f.slots, 0, &m, &err));
-  FAILS(LODE_INVALID, lode__match_make(s.segment, f.slots, f.n + 1, &m, &err));
-  FAILS(LODE_INVALID, lode__match_make(s.segment, f.slots, s.n + 1, &m, &err));
+  FAILS(LODE_INVALID, index_filtered_new(s.segment, f.slots, 0, &m, &err));
+  FAILS(LODE_INVALID, index_filtered_new(s.segment, f.slots, f.n + 1, &m, &err));
+  FAILS(LODE_INVALID, index_filtered_new(s.segment, f.slots, s.n + 1, &m, &err));
   CHECK(m == NULL);
   f.slots[s.n / 64] |= ~(uint64_t)0 << (s.n % 64); /* bits past the last slot do not count */
-  OK(lode__match_make(s.segment, f.slots, f.n, &m, &err));
-  lode__match_free(m);
+  OK(index_filtered_new(s.segment, f.slots, f.n, &m, &err));
+  index_filtered_free(m);
   /* two slots that claim one row */
-  uint64_t at = s.segment->layout.at[LODE__SEG_ORDINALS];
+  uint64_t at = s.segment->layout.at[INDEX_SEG_ORDINALS];
   memcpy(s.file + at, s.file + at + 4, 4);
   scene_repair(&s);
   OK(scene_open(&s, &err));
   f.slots[0] |= 3;
   f.n = 0;
   for (uint32_t i = 0; i < s.n; i++) f.n += f.slots[i / 64] >> (i % 64) & 1;
-  FAILS(LODE_CORRUPT, lode__match_make(s.segment, f.slots, f.n, &m, &err));
+  FAILS(LODE_CORRUPT, index_filtered_new(s.segment, f.slots, f.n, &m, &err));
   CHECK(m == NULL);
   free(f.slots);
   scene_release(&s);
@@ -235,28 +235,28 @@ enum { QUERIES = 8 };
 typedef struct crowd {
   scene *s;
   const filter *f;
-  lode__match *m;
+  index_filtered *m;
   float queries[QUERIES][24];
-  lode__segment_hit want[QUERIES][10];
+  index_hit want[QUERIES][10];
 } crowd;
 
-static void ask(const crowd *c, lode__search_room *room, lode__match *m, unsigned q, lode__segment_hit *hits) {
+static void ask(const crowd *c, index_search_scratch *room, index_filtered *m, unsigned q, index_hit *hits) {
   lode_error err;
   size_t n;
-  lode__search_request request = {.query = c->queries[q], .k = 10, .allowed = c->f->slots, .match = m};
-  OK(lode__segment_search(c->s->segment, &request, room, hits, &n, &err));
+  index_search_request request = {.query = c->queries[q], .k = 10, .allowed = c->f->slots, .match = m};
+  OK(index_search(c->s->segment, &request, room, hits, &n, &err));
   CHECK(n == 10);
 }
 
 static void *search_on(void *arg) {
   const crowd *c = arg;
-  lode__search_room room = {0};
-  lode__segment_hit hits[10];
+  index_search_scratch room = {0};
+  index_hit hits[10];
   for (unsigned r = 0; r < 40; r++) {
     ask(c, &room, c->m, r % QUERIES, hits);
     CHECK(memcmp(hits, c->want[r % QUERIES], sizeof hits) == 0);
   }
-  lode__search_room_release(&room);
+  index_search_scratch_release(&room);
   return NULL;
 }
 
@@ -264,26 +264,26 @@ static void *search_on(void *arg) {
 TEST_SLOW(threads_share_it, 120) {
   scene s;
   lode_error err;
-  lode__search_room room = {0};
+  index_search_scratch room = {0};
   pthread_t threads[4];
   test_srand(test_seed());
   scene_init(&s, CLUSTERS, LODE_L2, 12000, 24);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   filter f = make_filter(&s, 50);
   crowd c = {.s = &s, .f = &f};
-  OK(lode__match_make(s.segment, f.slots, f.n, &c.m, &err));
+  OK(index_filtered_new(s.segment, f.slots, f.n, &c.m, &err));
   for (unsigned q = 0; q < QUERIES; q++) {
     scene_query(&s, c.queries[q]);
     ask(&c, &room, c.m, q, c.want[q]);
   }
-  CHECK(room.stats.ways & LODE__BY_WALK);
-  lode__match_free(c.m);
-  OK(lode__match_make(s.segment, f.slots, f.n, &c.m, &err)); /* without links again */
+  CHECK(room.stats.ways & INDEX_BY_WALK);
+  index_filtered_free(c.m);
+  OK(index_filtered_new(s.segment, f.slots, f.n, &c.m, &err)); /* without links again */
   for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, search_on, &c) == 0);
-  for (int i = 0; i < 100; i++) lode__segment_evict(s.segment, 0);
+  for (int i = 0; i < 100; i++) index_segment_evict(s.segment, 0);
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-  lode__search_room_release(&room);
-  lode__match_free(c.m);
+  index_search_scratch_release(&room);
+  index_filtered_free(c.m);
   free(f.slots);
   scene_release(&s);
 }
@@ -297,23 +297,23 @@ TEST(every_allocation_may_fail) {
   bool finished = false;
   test_srand(test_seed());
   scene_init(&s, CLUSTERS, LODE_L2, 3000, 8);
-  scene_build(&s, LODE__GRAPH, 1);
+  scene_build(&s, INDEX_GRAPH, 1);
   filter f = make_filter(&s, 85);
   for (unsigned n = 0; n < 200 && !finished; n++) {
-    lode__search_room room = {0};
-    lode__segment_hit hits[10];
-    lode__match *m = NULL;
+    index_search_scratch room = {0};
+    index_hit hits[10];
+    index_filtered *m = NULL;
     size_t n_hits = 0;
     allocations_left = n;
     mem_alloc_hook = allow_some;
-    lode_status st = lode__match_make(s.segment, f.slots, f.n, &m, &err);
-    lode__search_request request = {.query = s.vectors, .k = 10, .beam = 12, .allowed = f.slots, .match = m};
-    if (st == LODE_OK) st = lode__segment_search(s.segment, &request, &room, hits, &n_hits, &err);
+    lode_status st = index_filtered_new(s.segment, f.slots, f.n, &m, &err);
+    index_search_request request = {.query = s.vectors, .k = 10, .beam = 12, .allowed = f.slots, .match = m};
+    if (st == LODE_OK) st = index_search(s.segment, &request, &room, hits, &n_hits, &err);
     mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "%u: %s", n, err.text);
     finished = st == LODE_OK && n_hits == 10 && allocations_left > 0;
-    lode__match_free(m);
-    lode__search_room_release(&room);
+    index_filtered_free(m);
+    index_search_scratch_release(&room);
   }
   CHECK(finished);
   free(f.slots);

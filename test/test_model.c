@@ -791,7 +791,7 @@ static void read_once(lode_collection *c) {
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i), *before = i ? lode_result_at(rows, i - 1) : NULL;
     CHECK(row->vector && row->dimension == 8);
-    CHECK(row->distance == (double)lode__distance(LODE_COSINE, v, lode__dot(v, v, 8), row->vector, 8));
+    CHECK(row->distance == (double)kernel_distance(LODE_COSINE, v, kernel_dot(v, v, 8), row->vector, 8));
     if (before) CHECK(before->distance < row->distance || (before->distance == row->distance && str_cmp(before->id, row->id) < 0));
   }
   lode_result_free(rows);

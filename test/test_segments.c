@@ -195,7 +195,7 @@ static void count_kinds(const vkit *k, unsigned *flat, unsigned *graph) {
     if (!f && errno == ENOENT) continue; /* replaced by the background meanwhile */
     CHECK(f && fread(head, 1, sizeof head, f) == sizeof head);
     if (f) fclose(f);
-    *(head[12] == LODE__GRAPH ? graph : flat) += 1;
+    *(head[12] == INDEX_GRAPH ? graph : flat) += 1;
   }
   closedir(folder);
 }
@@ -571,12 +571,12 @@ TEST_SLOW(cost_of_a_query, 120) {
   CHECK(vkit_stats(&k).segments == 1);
   vkit_random(&k, q);
   vkit_query(&k, q, 10, NULL, NULL, a);
-  lode__search_stats before = k.store->scratch[0]->stats;
+  index_search_stats before = k.store->scratch[0]->stats;
   for (int i = 0; i < 50; i++) {
     vkit_random(&k, q);
     vkit_query(&k, q, 10, NULL, NULL, a);
   }
-  lode__search_stats after = k.store->scratch[0]->stats;
+  index_search_stats after = k.store->scratch[0]->stats;
   uint64_t distances = (after.distances - before.distances) / 50, vectors = (after.vectors - before.vectors) / 50;
   CHECKF(distances < 12000 / 5, "%llu distances a query", (unsigned long long)distances);
   CHECKF(vectors <= 13, "%llu vectors read a query", (unsigned long long)vectors);
@@ -613,8 +613,8 @@ TEST_SLOW(threads_and_kernels_do_not_matter, 180) {
   for (int run = 0; run < 6; run++) {
     vkit k = {.no_background = true};
     const char *name = run < 4 ? kernels[run] : NULL;
-    if (name && (!lode__kernel_use(name) || !lode__code_use(name))) continue;
-    if (!name) (void)(lode__kernel_use(NULL) && lode__code_use(NULL));
+    if (name && (!kernel_use(name) || !quant_use(name))) continue;
+    if (!name) (void)(kernel_use(NULL) && quant_use(NULL));
     lode__build_limits_now.threads = run == 4 ? 3 : 1;
     vkit_open(&k, test_folder(), LODE_COSINE, 24);
     vkit_add_vectors(&k, v, 1500);

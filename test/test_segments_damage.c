@@ -287,22 +287,22 @@ static void put32(char *at, uint32_t v) { memcpy(at, &v, sizeof v); }
 
 /* Makes every checksum of the file right again, and gives the one for the manifest; false: the header is beyond repair. */
 static bool repair(char *bytes, size_t len, uint64_t id, uint32_t *table_crc) {
-  lode__segment_info info;
-  lode__segment_layout layout;
-  put32(bytes + LODE__SEG_HEADER_CRC_AT, crc32c_update(0, bytes, LODE__SEG_HEADER_CRC_AT));
-  if (lode__segment_header_get((unsigned char *)bytes, len, &info, NULL) != LODE_OK || info.id != id) return false;
-  CHECK(lode__segment_layout_of(&info, &layout));
+  index_segment_info info;
+  index_segment_layout layout;
+  put32(bytes + INDEX_SEG_HEADER_CRC_AT, crc32c_update(0, bytes, INDEX_SEG_HEADER_CRC_AT));
+  if (index_segment_get_header((unsigned char *)bytes, len, &info, NULL) != LODE_OK || info.id != id) return false;
+  CHECK(index_segment_layout_of(&info, &layout));
   size_t row = info.dim * sizeof(float);
   for (uint32_t i = 0; i < info.n; i++)
-    put32(bytes + layout.at[LODE__SEG_RECORDS] + (size_t)i * LODE__SEG_RECORD_BYTES + 16,
-          lode__segment_vector_crc(id, i, bytes + layout.at[LODE__SEG_VECTORS] + i * row, row));
-  char *table = bytes + layout.at[LODE__SEG_CHECKSUMS];
-  for (uint64_t page = 0; page * LODE__PAGE_BYTES < layout.at[LODE__SEG_CHECKSUMS]; page++) {
-    if (page && page * LODE__PAGE_BYTES < layout.at[LODE__SEG_MEAN]) continue;
-    put32(table + lode__segment_checksum_index(&layout, page) * 4,
-          lode__segment_page_crc(id, page, bytes + page * LODE__PAGE_BYTES));
+    put32(bytes + layout.at[INDEX_SEG_RECORDS] + (size_t)i * INDEX_SEG_RECORD_BYTES + 16,
+          index_segment_vector_crc(id, i, bytes + layout.at[INDEX_SEG_VECTORS] + i * row, row));
+  char *table = bytes + layout.at[INDEX_SEG_CHECKSUMS];
+  for (uint64_t page = 0; page * INDEX_PAGE_BYTES < layout.at[INDEX_SEG_CHECKSUMS]; page++) {
+    if (page && page * INDEX_PAGE_BYTES < layout.at[INDEX_SEG_MEAN]) continue;
+    put32(table + index_segment_crc_slot(&layout, page) * 4,
+          index_segment_page_crc(id, page, bytes + page * INDEX_PAGE_BYTES));
   }
-  *table_crc = lode__segment_table_crc(id, table, (size_t)layout.bytes[LODE__SEG_CHECKSUMS]);
+  *table_crc = index_segment_table_crc(id, table, (size_t)layout.bytes[INDEX_SEG_CHECKSUMS]);
   return true;
 }
 

@@ -39,8 +39,8 @@ typedef struct bench {
   hnsw_peer *hnsw;
   double hnsw_build, build, hnsw_bytes, bytes;
   int fd;
-  lode__segment *segment;
-  lode__search_room room;
+  index_segment *segment;
+  index_search_scratch room;
 } bench;
 
 static double now(void) {
@@ -121,18 +121,18 @@ static void exact(const bench *b, const uint64_t *allowed, float *bounds) {
   float *out = memory((size_t)BATCH * b->n * sizeof *out);
   for (uint32_t q = 0; q < b->n_queries; q += BATCH) {
     uint32_t m = b->n_queries - q < BATCH ? b->n_queries - q : BATCH;
-    lode__rows queries = {.data = b->queries + (size_t)q * b->dim, .n = m, .dim = b->dim, .stride = b->dim};
-    lode__rows rows = {.data = b->rows, .n = b->n, .dim = b->dim, .stride = b->dim};
-    lode__distances_many(b->metric, &queries, &rows, out, b->n);
+    kernel_rows queries = {.data = b->queries + (size_t)q * b->dim, .n = m, .dim = b->dim, .stride = b->dim};
+    kernel_rows rows = {.data = b->rows, .n = b->n, .dim = b->dim, .stride = b->dim};
+    kernel_distances_many(b->metric, &queries, &rows, out, b->n);
     for (uint32_t i = 0; i < m; i++) {
-      lode__near near[K];
-      lode__topk top = {.heap = near, .k = K};
+      kernel_neighbour near[K];
+      kernel_topk top = {.heap = near, .k = K};
       for (uint32_t r = 0; r < b->n; r++) {
         float d = out[(size_t)i * b->n + r];
         if (allowed && !(allowed[r / 64] >> (r % 64) & 1)) continue;
-        if (lode__topk_wants(&top, d)) lode__topk_push(&top, d, r, 0);
+        if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, r, 0);
       }
-      bounds[q + i] = lode__topk_bound(&top);
+      bounds[q + i] = kernel_topk_bound(&top);
     }
   }
   free(out);
@@ -159,11 +159,11 @@ static double recall(const bench *b, const uint32_t *found, const float *bounds)
   size_t hits = 0;
   for (uint32_t q = 0; q < b->n_queries; q++) {
     const float *query = b->queries + (size_t)q * b->dim;
-    float norm2 = lode__dot(query, query, b->dim);
+    float norm2 = kernel_dot(query, query, b->dim);
     for (size_t i = 0; i < K; i++) {
       uint32_t r = found[q * K + i];
       if (r >= b->n) continue;
-      float d = lode__distance(b->metric, query, norm2, b->rows + (size_t)r * b->dim, b->dim);
+      float d = kernel_distance(b->metric, query, norm2, b->rows + (size_t)r * b->dim, b->dim);
       hits += d <= bounds[q] + 1e-6f * (1 + fabsf(bounds[q]));
     }
   }
@@ -185,8 +185,8 @@ static lode_status write_file(void *ctx, uint64_t offset, const void *data, size
 static lode_status read_file(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
   const bench *b = ctx;
   size_t bytes = b->dim * sizeof(float);
-  if (b->memory && offset >= LODE__PAGE_BYTES && n == bytes && offset + n <= LODE__PAGE_BYTES + b->n * bytes) {
-    memcpy(buf, (const char *)b->rows + (offset - LODE__PAGE_BYTES), n);
+  if (b->memory && offset >= INDEX_PAGE_BYTES && n == bytes && offset + n <= INDEX_PAGE_BYTES + b->n * bytes) {
+    memcpy(buf, (const char *)b->rows + (offset - INDEX_PAGE_BYTES), n);
     return LODE_OK;
   }
   for (size_t got = 0; got < n;) {
@@ -197,44 +197,44 @@ static lode_status read_file(void *ctx, uint64_t offset, void *buf, size_t n, lo
   return LODE_OK;
 }
 
-static void make_segment(bench *b, lode__segment_source *source) {
+static void make_segment(bench *b, index_segment_source *source) {
   lode_error err;
-  lode__code_fit fit;
-  lode__maker maker;
+  quant_fit fit;
+  index_writer maker;
   float *mean = memory(b->dim * sizeof *mean);
   double begin = build_now(b);
-  check(lode__code_fit_begin(&fit, b->metric, b->dim, &err), &err);
-  for (uint32_t i = 0; i < b->n; i += b->n / 16384 + 1) lode__code_fit_add(&fit, b->rows + (size_t)i * b->dim);
-  lode__maker_options options = {.id = 1, .kind = LODE__GRAPH, .rows_hint = b->n, .write = write_file, .ctx = b};
+  check(quant_fit_begin(&fit, b->metric, b->dim, &err), &err);
+  for (uint32_t i = 0; i < b->n; i += b->n / 16384 + 1) quant_fit_add(&fit, b->rows + (size_t)i * b->dim);
+  index_writer_options options = {.id = 1, .kind = INDEX_GRAPH, .rows_hint = b->n, .write = write_file, .ctx = b};
   const char *beam = getenv("BENCH_BUILD_BEAM"), *degree = getenv("BENCH_DEGREE"), *alpha = getenv("BENCH_ALPHA");
   if (beam) options.graph.beam = (uint32_t)strtoul(beam, NULL, 10);
   if (degree) options.graph.degree = (uint32_t)strtoul(degree, NULL, 10);
   if (alpha) options.graph.alpha = strtof(alpha, NULL);
   if (b->threads > 1) options.graph.parallel = lode__threads(&b->threads);
-  lode__code_fit_end(&fit, mean, &options.model);
-  lode__code_fit_release(&fit);
-  check(lode__maker_begin(&maker, &options, &err), &err);
-  for (uint32_t i = 0; i < b->n; i++) check(lode__maker_add(&maker, b->rows + (size_t)i * b->dim, i, i, &err), &err);
-  check(lode__maker_finish(&maker, &err), &err);
+  quant_fit_end(&fit, mean, &options.model);
+  quant_fit_release(&fit);
+  check(index_writer_begin(&maker, &options, &err), &err);
+  for (uint32_t i = 0; i < b->n; i++) check(index_writer_add(&maker, b->rows + (size_t)i * b->dim, i, i, &err), &err);
+  check(index_writer_finish(&maker, &err), &err);
   b->build = build_now(b) - begin;
-  *source = (lode__segment_source){.id = 1, .bytes = maker.info.bytes, .table_crc = maker.table_crc, .read = read_file, .ctx = b};
-  lode__maker_release(&maker);
+  *source = (index_segment_source){.id = 1, .bytes = maker.info.bytes, .table_crc = maker.table_crc, .read = read_file, .ctx = b};
+  index_writer_release(&maker);
   free(mean);
 }
 
 /* A segment that an earlier run left whole: what the manifest would say of it is read from the file itself. */
-static bool find_segment(bench *b, lode__segment_source *source) {
+static bool find_segment(bench *b, index_segment_source *source) {
   lode_error err;
   struct stat sb;
-  unsigned char page[LODE__PAGE_BYTES];
-  lode__segment_info info;
-  lode__segment_layout layout;
+  unsigned char page[INDEX_PAGE_BYTES];
+  index_segment_info info;
+  index_segment_layout layout;
   if (fstat(b->fd, &sb) != 0 || sb.st_size < (off_t)sizeof page || read_file(b, 0, page, sizeof page, &err) != LODE_OK) return false;
-  if (lode__segment_header_get(page, (uint64_t)sb.st_size, &info, &err) != LODE_OK || !lode__segment_layout_of(&info, &layout)) return false;
-  size_t bytes = (size_t)layout.bytes[LODE__SEG_CHECKSUMS];
+  if (index_segment_get_header(page, (uint64_t)sb.st_size, &info, &err) != LODE_OK || !index_segment_layout_of(&info, &layout)) return false;
+  size_t bytes = (size_t)layout.bytes[INDEX_SEG_CHECKSUMS];
   unsigned char *table = memory(bytes);
-  bool whole = read_file(b, layout.at[LODE__SEG_CHECKSUMS], table, bytes, &err) == LODE_OK;
-  *source = (lode__segment_source){.id = 1, .bytes = info.bytes, .table_crc = lode__segment_table_crc(1, table, bytes),
+  bool whole = read_file(b, layout.at[INDEX_SEG_CHECKSUMS], table, bytes, &err) == LODE_OK;
+  *source = (index_segment_source){.id = 1, .bytes = info.bytes, .table_crc = index_segment_table_crc(1, table, bytes),
                                    .read = read_file, .ctx = b};
   free(table);
   return whole;
@@ -242,7 +242,7 @@ static bool find_segment(bench *b, lode__segment_source *source) {
 
 static void build(bench *b) {
   lode_error err;
-  lode__segment_source source;
+  index_segment_source source;
   const char *folder = getenv("TMPDIR");
   char path[4096], tmp[4096];
   const char *name = cached(b, "segment", path, sizeof path);
@@ -252,8 +252,8 @@ static void build(bench *b) {
   if (!name) unlink(tmp);
   if (!name || !find_segment(b, &source)) make_segment(b, &source);
   double before = heap_bytes();
-  check(lode__segment_open(&source, &b->segment, &err), &err);
-  check(lode__segment_preload(b->segment, &err), &err);
+  check(index_segment_open(&source, &b->segment, &err), &err);
+  check(index_segment_preload(b->segment, &err), &err);
   b->bytes = (heap_bytes() - before) / b->n;
 }
 
@@ -271,7 +271,7 @@ static void build_peer(bench *b) {
   if (!b->hnsw) {
     b->hnsw = hnsw_peer_new(b->n, b->dim, b->metric == LODE_COSINE);
     hnsw_peer_add(b->hnsw, b->rows, 0); /* the first alone */
-    lode__parallel p = lode__threads(&b->threads);
+    index_parallel p = lode__threads(&b->threads);
     if (p.run) p.run(p.ctx, b->n, add_to_peer, b);
     for (size_t i = 1; i < b->n && !p.run; i++) add_to_peer(b, i, 0);
     b->hnsw_build = build_now(b) - begin;
@@ -282,16 +282,16 @@ static void build_peer(bench *b) {
 
 /* ---- Queries ---- */
 
-static double run(bench *b, uint32_t beam, const uint64_t *allowed, lode__match *match, uint32_t *found) {
+static double run(bench *b, uint32_t beam, const uint64_t *allowed, index_filtered *match, uint32_t *found) {
   lode_error err;
-  lode__segment_hit hits[K];
+  index_hit hits[K];
   double begin = now();
-  b->room.stats = (lode__search_stats){0};
+  b->room.stats = (index_search_stats){0};
   for (uint32_t q = 0; q < b->n_queries; q++) {
     size_t n;
-    lode__search_request request = {.query = b->queries + (size_t)q * b->dim, .k = K, .beam = beam, .allowed = allowed,
+    index_search_request request = {.query = b->queries + (size_t)q * b->dim, .k = K, .beam = beam, .allowed = allowed,
                                     .match = match};
-    check(lode__segment_search(b->segment, &request, &b->room, hits, &n, &err), &err);
+    check(index_search(b->segment, &request, &b->room, hits, &n, &err), &err);
     for (size_t i = 0; i < K; i++) found[q * K + i] = i < n ? hits[i].slot : UINT32_MAX;
   }
   return b->n_queries / (now() - begin);
@@ -307,7 +307,7 @@ static double run_peer(bench *b, uint32_t beam, uint32_t *found) {
 
 typedef struct curve {
   double recall[BEAMS], speed[BEAMS]; /* speed: the best of the rounds */
-  lode__search_stats stats[BEAMS];
+  index_search_stats stats[BEAMS];
   size_t first, n; /* beams [first, n) were tried */
 } curve;
 
@@ -353,7 +353,7 @@ static void compare(bench *b) {
     printf("beam %4u", beams[i]);
     if (i >= theirs.first && i < theirs.n) printf("   hnswlib %.4f %8.0f/s", theirs.recall[i], theirs.speed[i]);
     if (i < ours.n) {
-      const lode__search_stats *st = &ours.stats[i];
+      const index_search_stats *st = &ours.stats[i];
       printf("   lode %.4f %8.0f/s %6.0f distances %4.0f hops %4.1f vectors", ours.recall[i], ours.speed[i],
              (double)st->distances / b->n_queries, (double)st->hops / b->n_queries, (double)st->vectors / b->n_queries);
     }
@@ -384,11 +384,11 @@ static void compare_filters(bench *b) {
     printf("filter %2u %% used once: recall %.4f %.0f/s, %.0f distances, ways %u\n", percents[i], recall(b, found, bounds), speed,
            (double)b->room.stats.distances / b->n_queries, b->room.stats.ways);
     lode_error err;
-    lode__match *match;
+    index_filtered *match;
     uint32_t n = 0;
     for (uint32_t w = 0; w < b->n / 64 + 1; w++) n += (uint32_t)__builtin_popcountll(allowed[w]);
     double begin = now();
-    check(lode__match_make(b->segment, allowed, n, &match, &err), &err);
+    check(index_filtered_new(b->segment, allowed, n, &match, &err), &err);
     double made = now() - begin;
     run(b, 0, allowed, match, found);
     double first = now() - begin - made;
@@ -396,7 +396,7 @@ static void compare_filters(bench *b) {
     printf("filter %2u %%: recall %.4f %.0f/s, %.0f distances, ways %u, made in %.1f ms, first round %.0f/s\n", percents[i],
            recall(b, found, bounds), speed, (double)b->room.stats.distances / b->n_queries, b->room.stats.ways, made * 1e3,
            b->n_queries / first);
-    lode__match_free(match);
+    index_filtered_free(match);
   }
   double speed = run(b, 0, NULL, NULL, found);
   printf("no filter, default effort: recall %.4f %.0f/s, %.0f distances, %.1f vectors\n", recall(b, found, b->bounds), speed,
@@ -429,7 +429,7 @@ int main(int argc, char **argv) {
   load_bounds(&b);
   build(&b);
   if (b.peer) build_peer(&b);
-  printf("%s: %u x %u, kernel %s\n", b.file, b.n, b.dim, lode__code_name());
+  printf("%s: %u x %u, kernel %s\n", b.file, b.n, b.dim, quant_name());
   printf("build: lode %.1f s", b.build);
   if (b.hnsw_build > 0) printf(", hnswlib %.1f s, ratio %.2f", b.hnsw_build, b.hnsw_build / b.build);
   printf("\nmemory: lode %.0f bytes a vector", b.bytes);
@@ -437,8 +437,8 @@ int main(int argc, char **argv) {
   printf("\n");
   compare(&b);
   if (b.filters) compare_filters(&b);
-  lode__search_room_release(&b.room);
-  lode__segment_close(b.segment);
+  index_search_scratch_release(&b.room);
+  index_segment_close(b.segment);
   if (b.hnsw) hnsw_peer_free(b.hnsw);
   free(b.rows);
   free(b.queries);

@@ -30,7 +30,7 @@ typedef struct lode__chunk {
   uint32_t parent;               /* the chunk of the class, section, ... around it, or LODE__CHUNK_NO_PARENT */
   uint32_t part, parts;          /* 0 of 1; pieces of a long definition are 0..parts-1. Only part 0 has doc and skeleton */
   lode_str name;                 /* absent strings are empty, never NULL */
-  lode_str signature;            /* one line: "static int lode__walk_step(lode__walk *walk)"; of a section its heading */
+  lode_str signature;            /* one line: "static int lode__walk_step(index_walk *walk)"; of a section its heading */
   lode_str doc;                  /* comments before it, or its docstring, without their signs */
   lode_str parents;              /* names around it from the outside in: "store Connection"; sections: "Guide > Use" */
   lode_str skeleton;             /* one line for each member that is a chunk of its own */

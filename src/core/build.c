@@ -20,10 +20,10 @@ typedef struct build {
   lode__plan plan;
   lode__seg_row row;
   lode__tx *tx;                /* while reading */
-  lode__segment_record *keys;  /* rid, vid; by rid */
+  index_segment_record *keys;  /* rid, vid; by rid */
   size_t n, cap;
   float *vector, *mean;
-  lode__maker maker;
+  index_writer maker;
   int fd;
   char *tmp, *path;
   unsigned threads;
@@ -85,7 +85,7 @@ static void end_reading(build *b) {
 
 static lode_status add_key(build *b, int64_t rid, int64_t vid, lode_error *err) {
   if (!mem_grow(&b->keys, &b->cap, b->n + 1, sizeof *b->keys)) return err_nomem(err);
-  b->keys[b->n++] = (lode__segment_record){.key = rid, .cursor = (uint64_t)vid};
+  b->keys[b->n++] = (index_segment_record){.key = rid, .cursor = (uint64_t)vid};
   return LODE_OK;
 }
 
@@ -115,12 +115,12 @@ static lode_status read_keys(build *b, lode_error *err) {
 }
 
 static int by_key(const void *x, const void *y) {
-  const lode__segment_record *a = x, *c = y;
+  const index_segment_record *a = x, *c = y;
   if (a->key != c->key) return a->key < c->key ? -1 : 1;
   return a->cursor < c->cursor ? -1 : a->cursor > c->cursor;
 }
 
-size_t lode__keys_settle(lode__segment_record *keys, size_t n) {
+size_t lode__keys_settle(index_segment_record *keys, size_t n) {
   size_t kept = 0;
   if (n) qsort(keys, n, sizeof *keys, by_key);
   for (size_t i = 0; i < n; i++)
@@ -141,20 +141,20 @@ static lode_status read_vector(build *b, size_t i, bool *found, lode_error *err)
   return rid ? lode__rec_vector(b->tx, vid, b->vector, b->plan.dim, err) : LODE_OK;
 }
 
-static lode_status fit_model(build *b, lode__code_model *model, lode_error *err) {
-  lode__code_fit fit;
+static lode_status fit_model(build *b, quant_model *model, lode_error *err) {
+  quant_fit fit;
   lode_status st = LODE_OK;
   bool found;
   size_t every = b->n / SAMPLE_ROWS + 1;
-  TRY(lode__code_fit_begin(&fit, b->plan.metric, b->plan.dim, err));
+  TRY(quant_fit_begin(&fit, b->plan.metric, b->plan.dim, err));
   for (size_t i = 0; i < b->n; i += every) {
     TRY_GOTO(renew(b, err));
     TRY_GOTO(read_vector(b, i, &found, err));
-    if (found) lode__code_fit_add(&fit, b->vector);
+    if (found) quant_fit_add(&fit, b->vector);
   }
-  lode__code_fit_end(&fit, b->mean, model);
+  quant_fit_end(&fit, b->mean, model);
 done:
-  lode__code_fit_release(&fit);
+  quant_fit_release(&fit);
   return st;
 }
 
@@ -188,16 +188,16 @@ static lode_status add_rows(build *b, lode_error *err) {
   for (size_t i = 0; i < b->n; i++) {
     if (i % 1024 == 0) TRY(tell(b, "index", i, 2 * (uint64_t)b->n, err));
     TRY(read_vector(b, i, &found, err));
-    if (found) TRY(lode__maker_add(&b->maker, b->vector, b->keys[i].key, b->keys[i].cursor, err));
+    if (found) TRY(index_writer_add(&b->maker, b->vector, b->keys[i].key, b->keys[i].cursor, err));
   }
   end_reading(b);
   return LODE_OK;
 }
 
 static lode_status make_file(build *b, lode_error *err) {
-  lode__maker_options options = {
+  index_writer_options options = {
       .id = b->row.id,
-      .kind = b->n >= lode__build_limits_now.graph_rows && !b->request->flat && !b->plan.flat ? LODE__GRAPH : LODE__FLAT,
+      .kind = b->n >= lode__build_limits_now.graph_rows && !b->request->flat && !b->plan.flat ? INDEX_GRAPH : INDEX_FLAT,
       .rows_hint = (uint32_t)b->n,
       .write = write_bytes,
       .ctx = b,
@@ -215,10 +215,10 @@ static lode_status make_file(build *b, lode_error *err) {
   }
   TRY(fit_model(b, &options.model, err));
   TRY(open_file(b, err));
-  TRY(lode__maker_begin(&b->maker, &options, err));
+  TRY(index_writer_begin(&b->maker, &options, err));
   TRY(add_rows(b, err));
   if (b->maker.info.n == 0) return LODE_OK; /* all were erased meanwhile */
-  return lode__maker_finish(&b->maker, err);
+  return index_writer_finish(&b->maker, err);
 }
 
 /* ---- 4 and 5: publication ---- */
@@ -280,7 +280,7 @@ static lode_status publish(build *b, bool empty, lode_error *err) {
 /* ---- Afterwards: notes of dead vectors that are in no file any more ---- */
 
 static int by_cursor(const void *x, const void *y) {
-  const lode__segment_record *a = x, *c = y;
+  const index_segment_record *a = x, *c = y;
   return a->cursor < c->cursor ? -1 : a->cursor > c->cursor;
 }
 
@@ -292,7 +292,7 @@ typedef struct leftovers {
 
 static lode_status see_dead(void *ctx, int64_t vid, int64_t rid, lode_error *err) {
   leftovers *l = ctx;
-  lode__segment_record key = {.cursor = (uint64_t)vid};
+  index_segment_record key = {.cursor = (uint64_t)vid};
   (void)rid;
   l->last = vid;
   if (l->b->n && bsearch(&key, l->b->keys, l->b->n, sizeof key, by_cursor)) return LODE_OK;
@@ -367,7 +367,7 @@ static lode_status run(lode_store *store, const lode__build_request *request, co
   }
 done:
   if (b.fd >= 0) (void)os_api->close(b.fd);
-  lode__maker_release(&b.maker);
+  index_writer_release(&b.maker);
   mem_free(b.keys);
   mem_free(b.replaced);
   mem_free(b.vector);

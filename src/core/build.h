@@ -39,7 +39,7 @@ lode_status lode__seg_remove_alone(lode_store *store, uint64_t id, lode_error *e
 lode_status lode__seg_unlink(lode_store *store, uint64_t id, const char *ending);
 /* Keys that several transactions have read: sorts them by record. One whose vector was replaced meanwhile may be there twice: the newer
  * one stays. Returns how many stay. */
-size_t lode__keys_settle(lode__segment_record *keys, size_t n);
+size_t lode__keys_settle(index_segment_record *keys, size_t n);
 bool lode__build_stops(const lode__build_request *request);
 
 #endif

@@ -78,7 +78,7 @@ struct lode_store {
   uint64_t suspects[LODE__MOST_SUSPECTS]; /* ids of segments that cannot be used: answered from the truth until looked at, */
   uint64_t suspect_until_ns[LODE__MOST_SUSPECTS]; /* or, where reading failed, which proves nothing, until then; 0: no such time */
   atomic_size_t n_suspects;
-  lode__search_room *scratch[LODE__KEPT_ROOMS]; /* for searches, kept from one to the next */
+  index_search_scratch *scratch[LODE__KEPT_ROOMS]; /* for searches, kept from one to the next */
   _Atomic uint64_t damaged_segments; /* seen by this handle */
 };
 
@@ -170,8 +170,8 @@ lode_status lode__reader_document(lode__reader *reader, const lode__rec *rec, lo
 typedef struct lode__select {
   lode__reader *reader;
   lode_selection what;
-  lode__filter *filter;
-  lode__judge *eval;
+  filter_expr *filter;
+  filter_eval *eval;
   bool has_filter;        /* the filter does not match everything */
   bool pending_only;
   bool will_reuse;      /* the list will be used again: a long one is worth while */
@@ -243,7 +243,7 @@ typedef struct lode__seg {
   atomic_uint refs;
   lode_store *store;
   lode__seg_row row;
-  lode__segment *segment;
+  index_segment *segment;
   int fd;
 } lode__seg;
 /* Opens the file of a row, in the transaction that the row was read in: a published file is there as long as its row
@@ -344,9 +344,9 @@ void lode__vectors_after_fork(lode_store *store, bool sane);
 
 /* The best `want` candidates of one query, and all further ones at the distance of the last. */
 typedef struct lode__best {
-  lode__topk top;
+  kernel_topk top;
   size_t cap;
-  lode__near *ties;
+  kernel_neighbour *ties;
   size_t n_ties, cap_ties;
   bool full;         /* candidates were left out: those not held are farther than all held */
 } lode__best;
@@ -439,7 +439,7 @@ lode_status lode__build_verify(lode_store *store, lode_damage_fn *found, void *c
                                uint64_t *n_found, lode_error *err);
 
 /* A loop over threads; workers is set by it. */
-lode__parallel lode__threads(unsigned *n);
+index_parallel lode__threads(unsigned *n);
 
 /* ---- Query ---- */
 

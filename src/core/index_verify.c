@@ -18,7 +18,7 @@ typedef struct check {
   void *ctx;
   lode_progress progress;
   uint64_t n_found;
-  lode__segment_record *keys;
+  index_segment_record *keys;
   size_t n, cap;
 } check;
 
@@ -45,7 +45,7 @@ static lode_status read_keys(check *c, const lode__seg_row *row, lode_error *err
       more = st == LODE_OK && more && vid <= row->last;
       if (!more) break;
       if (!mem_grow(&c->keys, &c->cap, c->n + 1, sizeof *c->keys)) st = err_nomem(err);
-      else c->keys[c->n++] = (lode__segment_record){.key = rid, .cursor = (uint64_t)vid};
+      else c->keys[c->n++] = (index_segment_record){.key = rid, .cursor = (uint64_t)vid};
       at = vid;
     }
     lode__tx_rollback(tx);
@@ -62,7 +62,7 @@ static lode_status check_rows(check *c, lode__seg *seg, lode_error *err) {
   size_t kept = lode__keys_settle(c->keys, c->n);
   lode__slots *slots = lode__slots_new(seg->row.rows, false);
   if (!slots) return err_nomem(err);
-  lode_status st = lode__segment_mark(seg->segment, c->keys, kept, slots->bits, &marked, err);
+  lode_status st = index_segment_mark(seg->segment, c->keys, kept, slots->bits, &marked, err);
   lode__slots_release(slots);
   TRY(st);
   if (marked >= kept) return LODE_OK;
@@ -72,18 +72,18 @@ static lode_status check_rows(check *c, lode__seg *seg, lode_error *err) {
 }
 
 typedef struct sampling {
-  lode__search_room room;
-  lode__segment_hit near[NEAREST], exact[NEAREST];
+  index_search_scratch room;
+  index_hit near[NEAREST], exact[NEAREST];
   float *vector;
 } sampling;
 
-static lode_status search_both(lode__segment *segment, sampling *s, uint32_t slot, size_t *hits, size_t *total, lode_error *err) {
+static lode_status search_both(index_segment *segment, sampling *s, uint32_t slot, size_t *hits, size_t *total, lode_error *err) {
   size_t n_near, n_exact;
-  lode__search_request request = {.query = s->vector, .k = NEAREST};
-  TRY(lode__segment_vector(segment, slot, s->vector, err));
-  TRY(lode__segment_search(segment, &request, &s->room, s->near, &n_near, err));
+  index_search_request request = {.query = s->vector, .k = NEAREST};
+  TRY(index_segment_get_vector(segment, slot, s->vector, err));
+  TRY(index_search(segment, &request, &s->room, s->near, &n_near, err));
   request.exact = true;
-  TRY(lode__segment_search(segment, &request, &s->room, s->exact, &n_exact, err));
+  TRY(index_search(segment, &request, &s->room, s->exact, &n_exact, err));
   *total += n_exact;
   for (size_t i = 0; i < n_near && n_exact; i++) *hits += s->near[i].distance <= s->exact[n_exact - 1].distance;
   return LODE_OK;
@@ -101,7 +101,7 @@ static lode_status check_recall(check *c, lode__seg *seg, lode_error *err) {
   lode_status st = s.vector ? LODE_OK : err_nomem(err);
   for (uint64_t i = 0; i < samples && st == LODE_OK; i++)
     st = search_both(seg->segment, &s, (uint32_t)(i * n / samples), &hits, &total, err);
-  lode__search_room_release(&s.room);
+  index_search_scratch_release(&s.room);
   mem_free(s.vector);
   if (st != LODE_OK || (double)hits >= LEAST_RECALL * (double)total) return st;
   snprintf(why, sizeof why, "its search finds %zu of %zu nearest vectors only", hits, total);
@@ -112,11 +112,11 @@ static lode_status check_recall(check *c, lode__seg *seg, lode_error *err) {
 static lode_status check_file(check *c, const lode__seg_row *row, lode_error *err) {
   lode__seg *seg = NULL;
   lode_error why;
-  lode__graph_report report;
+  index_graph_report report;
   if (lode__seg_is_missing(c->store, row->id)) return LODE_OK;
   err_clear(&why);
   lode_status st = lode__seg_open_checked(c->store, row, &seg, &why);
-  if (st == LODE_OK) st = lode__segment_verify(seg->segment, &report, &why);
+  if (st == LODE_OK) st = index_segment_verify(seg->segment, &report, &why);
   if (st == LODE_OK) st = check_rows(c, seg, &why);
   if (st == LODE_OK) st = check_recall(c, seg, &why);
   lode__seg_release(seg);

@@ -22,7 +22,7 @@ struct lode__marked {
   lode__rids rids;
   struct marked_seg {
     lode__slots *slots;   /* NULL: not marked yet */
-    lode__match *match;   /* NULL: not made ready */
+    index_filtered *match;   /* NULL: not made ready */
     unsigned uses;
   } *segs;                /* of each segment */
   size_t n_segs;
@@ -39,7 +39,7 @@ void lode__marked_free(lode__marked *marks) {
     marks = m->next;
     for (size_t i = 0; i < m->n_segs; i++) {
       lode__slots_release(m->segs[i].slots);
-      lode__match_free(m->segs[i].match);
+      index_filtered_free(m->segs[i].match);
     }
     mem_free(m->segs);
     mem_free(m->filter);
@@ -143,11 +143,11 @@ void lode__marked_note(const lode_store *store, lode__vectors *v, const char *fi
 
 static lode_status mark(const lode__covered *c, const lode__rids *rids, lode__slots **out, lode_error *err) {
   size_t found = 0;
-  lode__segment_record *who = mem_calloc(rids->n, sizeof *who);
+  index_segment_record *who = mem_calloc(rids->n, sizeof *who);
   lode__slots *slots = lode__slots_new(c->seg->row.rows, false);
   lode_status st = who && slots ? LODE_OK : err_nomem(err);
   for (size_t i = 0; i < rids->n && st == LODE_OK; i++) who[i].key = rids->v[i];
-  if (st == LODE_OK) st = lode__segment_mark(c->seg->segment, who, rids->n, slots->bits, &found, err);
+  if (st == LODE_OK) st = index_segment_mark(c->seg->segment, who, rids->n, slots->bits, &found, err);
   if (st == LODE_OK) {
     slots->n = 0;
     for (size_t w = 0; w < slots->words; w++) {
@@ -165,19 +165,19 @@ static lode_status mark(const lode__covered *c, const lode__rids *rids, lode__sl
 /* Is the filter worth a graph of its own here? */
 static void make_ready(const lode_store *store, lode__vectors *v, lode__marked *m, size_t i) {
   struct marked_seg *s = &m->segs[i];
-  lode__segment *segment = v->segs[i].seg->segment;
+  index_segment *segment = v->segs[i].seg->segment;
   lode_error ignored;
   if (s->match || s->uses++ < READY_AFTER || s->slots->n == 0) return;
-  if (segment->info.kind != LODE__GRAPH || s->slots->n * 100 >= (size_t)segment->info.n * ALL_PERCENT) return;
-  uint64_t bytes = lode__match_bytes(segment, (uint32_t)s->slots->n);
+  if (segment->info.kind != INDEX_GRAPH || s->slots->n * 100 >= (size_t)segment->info.n * ALL_PERCENT) return;
+  uint64_t bytes = index_filtered_bytes(segment, (uint32_t)s->slots->n);
   if (!has_room(v, marks_budget(store), bytes)) return;
   /* if it fails, the search itself will meet what is wrong */
-  if (lode__match_make(segment, s->slots->bits, (uint32_t)s->slots->n, &s->match, &ignored) == LODE_OK) m->bytes += bytes;
+  if (index_filtered_new(segment, s->slots->bits, (uint32_t)s->slots->n, &s->match, &ignored) == LODE_OK) m->bytes += bytes;
 }
 
 typedef struct allowed {
   lode__slots *slots;   /* NULL: all; to be released */
-  lode__match *match;   /* the snapshot's; NULL: not made ready */
+  index_filtered *match;   /* the snapshot's; NULL: not made ready */
 } allowed;
 
 /* The slots of a segment that may be answered. */
@@ -205,8 +205,8 @@ static lode_status find_allowed(const lode__nearest *near, lode__vectors *v, siz
 
 /* ---- Rooms ---- */
 
-static lode__search_room *take_room(lode_store *store) {
-  lode__search_room *room = NULL;
+static index_search_scratch *take_room(lode_store *store) {
+  index_search_scratch *room = NULL;
   pthread_mutex_lock(&store->lock);
   for (size_t i = 0; i < LODE__KEPT_ROOMS && !room; i++) {
     room = store->scratch[i];
@@ -216,7 +216,7 @@ static lode__search_room *take_room(lode_store *store) {
   return room ? room : mem_calloc(1, sizeof *room);
 }
 
-static void give_room(lode_store *store, lode__search_room *room) {
+static void give_room(lode_store *store, index_search_scratch *room) {
   pthread_mutex_lock(&store->lock);
   for (size_t i = 0; i < LODE__KEPT_ROOMS && room; i++) {
     if (store->scratch[i]) continue;
@@ -225,16 +225,16 @@ static void give_room(lode_store *store, lode__search_room *room) {
   }
   pthread_mutex_unlock(&store->lock);
   if (!room) return;
-  lode__search_room_release(room);
+  index_search_scratch_release(room);
   mem_free(room);
 }
 
 /* ---- The search ---- */
 
-static lode_status take_hits(lode__best *best, const lode__segment_hit *hits, size_t n, lode_error *err) {
+static lode_status take_hits(lode__best *best, const index_hit *hits, size_t n, lode_error *err) {
   for (size_t i = 0; i < n; i++) {
     float d = isnan(hits[i].distance) ? INFINITY : hits[i].distance;
-    if (!lode__topk_wants(&best->top, d)) continue;
+    if (!kernel_topk_wants(&best->top, d)) continue;
     if (!lode__best_push(best, d, hits[i].record.key, (int64_t)hits[i].record.cursor)) return err_nomem(err);
   }
   return LODE_OK;
@@ -243,20 +243,20 @@ static lode_status take_hits(lode__best *best, const lode__segment_hit *hits, si
 /* What a search works with. */
 typedef struct search_kit {
   lode__vectors *v;
-  lode__search_room *room;
-  lode__segment_hit *hits; /* near->k of them */
+  index_search_scratch *room;
+  index_hit *hits; /* near->k of them */
 } search_kit;
 
 /* Pages that are too many are given back after each query: a group of queries may touch all there are. */
 static lode_status search_segment(lode__nearest *near, const search_kit *kit, size_t seg, const allowed *may, lode_error *err) {
-  lode__segment *segment = kit->v->segs[seg].seg->segment;
+  index_segment *segment = kit->v->segs[seg].seg->segment;
   size_t n = 0;
-  lode__search_request request = {.k = near->k, .beam = near->effort, .recall = near->target_recall,
+  index_search_request request = {.k = near->k, .beam = near->effort, .recall = near->target_recall,
                                   .allowed = may->slots ? may->slots->bits : NULL, .match = may->match};
   for (size_t q = 0; q < near->n; q++) {
     TRY(lode__reader_pause_if_old(near->reader, err));
     request.query = near->queries + q * near->dim;
-    TRY(lode__segment_search(segment, &request, kit->room, kit->hits, &n, err));
+    TRY(index_search(segment, &request, kit->room, kit->hits, &n, err));
     TRY(take_hits(&near->best[q], kit->hits, n, err));
     if (n == near->k) near->best[q].full = true; /* more may be there */
     lode__vectors_trim(near->reader->handle->store, kit->v);
@@ -272,7 +272,7 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
   if (!kit.room || !kit.hits) st = err_nomem(err);
   for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
     allowed may;
-    if (v->segs[i].seg->segment->info.kind == LODE__FLAT) continue; /* nearest.c reads them wholly */
+    if (v->segs[i].seg->segment->info.kind == INDEX_FLAT) continue; /* nearest.c reads them wholly */
     st = find_allowed(near, v, i, &may, &why);
     if (st == LODE_OK && (!may.slots || may.slots->n)) st = search_segment(near, &kit, i, &may, &why);
     lode__slots_release(may.slots);
@@ -294,7 +294,7 @@ lode_status lode__indexed_search(lode__nearest *near, lode__vectors *v, bool *da
 void lode__indexed_forget(lode_store *store) {
   for (size_t i = 0; i < LODE__KEPT_ROOMS; i++) {
     if (!store->scratch[i]) continue;
-    lode__search_room_release(store->scratch[i]);
+    index_search_scratch_release(store->scratch[i]);
     mem_free(store->scratch[i]);
     store->scratch[i] = NULL;
   }

@@ -27,22 +27,22 @@ uint64_t lode__scan_in_tx_bytes = (uint64_t)128 << 20; /* some 20 ms */
 
 /* ---- The best ---- */
 
-static bool add_tie(lode__best *b, lode__near item) {
+static bool add_tie(lode__best *b, kernel_neighbour item) {
   if (!mem_grow(&b->ties, &b->cap_ties, b->n_ties + 1, sizeof *b->ties)) return false;
   b->ties[b->n_ties++] = item;
   return true;
 }
 
 bool lode__best_push(lode__best *b, float distance, int64_t rid, int64_t vid) {
-  lode__topk *top = &b->top;
+  kernel_topk *top = &b->top;
   if (top->n < top->k) {
     if (!mem_grow(&top->heap, &b->cap, top->n + 1, sizeof *top->heap)) return false;
-    lode__topk_push(top, distance, rid, vid);
+    kernel_topk_push(top, distance, rid, vid);
     return true;
   }
-  lode__near farthest = top->heap[0];
-  if (distance == farthest.distance) return add_tie(b, (lode__near){distance, rid, vid});
-  lode__topk_push(top, distance, rid, vid);
+  kernel_neighbour farthest = top->heap[0];
+  if (distance == farthest.distance) return add_tie(b, (kernel_neighbour){distance, rid, vid});
+  kernel_topk_push(top, distance, rid, vid);
   if (top->heap[0].distance == farthest.distance) return add_tie(b, farthest);
   b->n_ties = 0;
   b->full = true;
@@ -65,16 +65,16 @@ static bool is_alive(const block *b, size_t i) {
 /* Distances of some queries to the rows that take part. */
 static void measure(const lode__nearest *near, const block *b, size_t q, size_t nq, const bool *takes_part, bool few,
                     float *out) {
-  lode__rows queries = {near->queries + q * near->dim, near->norms + q, nq, near->dim, near->dim};
-  lode__rows rows = {b->data, b->norms, b->n, near->dim, b->stride};
+  kernel_rows queries = {near->queries + q * near->dim, near->norms + q, nq, near->dim, near->dim};
+  kernel_rows rows = {b->data, b->norms, b->n, near->dim, b->stride};
   if (!few) {
-    lode__distances_many(near->metric, &queries, &rows, out, BLOCK_ROWS);
+    kernel_distances_many(near->metric, &queries, &rows, out, BLOCK_ROWS);
     return;
   }
   for (size_t i = 0; i < b->n; i++) {
     if (!takes_part[i]) continue;
-    lode__rows one = {b->data + i * b->stride, b->norms + i, 1, near->dim, b->stride};
-    lode__distances_many(near->metric, &queries, &one, out + i, BLOCK_ROWS);
+    kernel_rows one = {b->data + i * b->stride, b->norms + i, 1, near->dim, b->stride};
+    kernel_distances_many(near->metric, &queries, &one, out + i, BLOCK_ROWS);
   }
 }
 
@@ -82,7 +82,7 @@ static bool keep_best(lode__best *best, const block *b, const bool *takes_part, 
   for (size_t i = 0; i < b->n; i++) {
     if (!takes_part[i]) continue;
     float d = isnan(distances[i]) ? INFINITY : distances[i];
-    if (!lode__topk_wants(&best->top, d)) {
+    if (!kernel_topk_wants(&best->top, d)) {
       best->full = best->full || is_alive(b, i);
       continue;
     }
@@ -162,7 +162,7 @@ typedef struct stream {
 
 static lode_status flush(stream *s, lode_error *err) {
   size_t dim = s->near->dim;
-  for (size_t i = 0; i < s->n; i++) s->norms[i] = lode__dot(s->rows + i * dim, s->rows + i * dim, dim);
+  for (size_t i = 0; i < s->n; i++) s->norms[i] = kernel_dot(s->rows + i * dim, s->rows + i * dim, dim);
   block b = {.data = s->rows, .norms = s->norms, .stride = dim, .n = s->n, .rid = s->rid, .vid = s->vid};
   s->n = 0;
   return look_at(s->near, &b, &s->hint, err);
@@ -231,7 +231,7 @@ static lode_status run_stream(lode__nearest *near, const lode__vectors *v, lode_
 
 typedef struct whole {
   float *rows, *norms;
-  lode__segment_record records[BLOCK_ROWS];
+  index_segment_record records[BLOCK_ROWS];
   int64_t rid[BLOCK_ROWS], vid[BLOCK_ROWS];
 } whole;
 
@@ -242,7 +242,7 @@ static bool slot_lives(const lode__covered *c, uint32_t slot) {
 static lode_status read_block(lode__nearest *near, const lode__covered *c, uint32_t first, uint32_t n, whole *w, size_t *hint,
                               lode_error *err) {
   size_t dim = near->dim, kept = 0;
-  TRY(lode__segment_block(c->seg->segment, first, n, w->rows, w->records, err));
+  TRY(index_segment_get_block(c->seg->segment, first, n, w->rows, w->records, err));
   for (uint32_t i = 0; i < n; i++) {
     if (!slot_lives(c, first + i)) continue;
     if (kept != i) memcpy(w->rows + kept * dim, w->rows + i * dim, dim * sizeof(float));
@@ -251,7 +251,7 @@ static lode_status read_block(lode__nearest *near, const lode__covered *c, uint3
     kept++;
   }
   if (near->metric == LODE_COSINE)
-    for (size_t i = 0; i < kept; i++) w->norms[i] = lode__dot(w->rows + i * dim, w->rows + i * dim, dim);
+    for (size_t i = 0; i < kept; i++) w->norms[i] = kernel_dot(w->rows + i * dim, w->rows + i * dim, dim);
   block b = {.data = w->rows, .norms = w->norms, .stride = dim, .n = kept, .rid = w->rid, .vid = w->vid};
   return look_at(near, &b, hint, err);
 }
@@ -269,7 +269,7 @@ static lode_status scan_segments(lode__nearest *near, lode__vectors *v, bool all
     const lode__covered *c = &v->segs[i];
     uint32_t rows = c->seg->row.rows;
     size_t hint = 0;
-    if (!all && c->seg->segment->info.kind == LODE__GRAPH) continue;
+    if (!all && c->seg->segment->info.kind == INDEX_GRAPH) continue;
     for (uint32_t at = 0; at < rows && st == LODE_OK; at += BLOCK_ROWS) {
       TRY_GOTO(lode__reader_pause_if_old(near->reader, err));
       st = read_block(near, c, at, rows - at < BLOCK_ROWS ? rows - at : BLOCK_ROWS, w, &hint, &why);
@@ -363,7 +363,7 @@ static lode_status run_by_record(lode__nearest *near, lode_error *err) {
     TRY_GOTO(lode__rec_read(near->reader->tx, near->only->v[i], &rec, &found, err));
     if (!found || !rec.vid) continue;
     TRY_GOTO(lode__rec_vector(near->reader->tx, rec.vid, row, near->dim, err));
-    float norm = lode__dot(row, row, near->dim);
+    float norm = kernel_dot(row, row, near->dim);
     block b = {.data = row, .norms = &norm, .stride = near->dim, .n = 1, .rid = &rec.rid, .vid = &rec.vid};
     TRY_GOTO(look_at(near, &b, &hint, err));
   }
@@ -386,7 +386,7 @@ lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const 
     return err_nomem(err);
   }
   for (size_t q = 0; q < n; q++) {
-    near->norms[q] = lode__dot(queries + q * near->dim, queries + q * near->dim, near->dim);
+    near->norms[q] = kernel_dot(queries + q * near->dim, queries + q * near->dim, near->dim);
     near->best[q].top.k = want;
   }
   return LODE_OK;

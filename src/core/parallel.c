@@ -10,7 +10,7 @@ typedef struct loop {
   atomic_size_t next;
   atomic_uint workers;
   size_t n;
-  lode__parallel_body *body;
+  index_parallel_body *body;
   void *arg;
 } loop;
 
@@ -25,7 +25,7 @@ static void *work(void *ctx) {
   }
 }
 
-static void run(void *ctx, size_t n, lode__parallel_body *body, void *arg) {
+static void run(void *ctx, size_t n, index_parallel_body *body, void *arg) {
   const unsigned *wanted = ctx;
   pthread_t threads[MOST_THREADS];
   unsigned started = 0, most = n / GRAIN < *wanted ? (unsigned)(n / GRAIN) : *wanted;
@@ -35,9 +35,9 @@ static void run(void *ctx, size_t n, lode__parallel_body *body, void *arg) {
   for (unsigned i = 0; i < started; i++) (void)pthread_join(threads[i], NULL);
 }
 
-lode__parallel lode__threads(unsigned *n) {
+index_parallel lode__threads(unsigned *n) {
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   if (*n == 0) *n = cpus > 0 ? (unsigned)cpus : 1;
   if (*n > MOST_THREADS) *n = MOST_THREADS;
-  return (lode__parallel){.run = *n > 1 ? run : NULL, .ctx = n, .workers = *n};
+  return (index_parallel){.run = *n > 1 ? run : NULL, .ctx = n, .workers = *n};
 }

@@ -41,10 +41,10 @@ static lode_status add_cell(void *ctx, const lode__seg_row *row, lode_error *err
 
 static size_t most_rows(const lode_store *store, uint32_t dim) {
   if (lode__build_limits_now.most_rows) return lode__build_limits_now.most_rows;
-  size_t row = lode__code_stride(dim) + 6 * DEGREE + 44 + 2 * sizeof(int64_t);
+  size_t row = quant_stride(dim) + 6 * DEGREE + 44 + 2 * sizeof(int64_t);
   uint64_t rows = store->options->memory_bytes / 2 / row;
   if (rows < LEAST_MOST_ROWS) rows = LEAST_MOST_ROWS;
-  return rows < LODE__MAX_ROWS ? (size_t)rows : LODE__MAX_ROWS;
+  return rows < INDEX_MAX_ROWS ? (size_t)rows : INDEX_MAX_ROWS;
 }
 
 /* Sets the range; true for "found". */
@@ -73,8 +73,8 @@ static bool find_dead(search *s) {
     bool many = c->dead * 100 >= (uint64_t)lode__build_limits_now.dead_percent * c->row.rows;
     if (c->dead == 0 || (!many && !s->request->only_dead)) continue;
     s->plan->empty = c->live == 0;
-    s->plan->flat = s->request->only_dead && c->row.kind == LODE__FLAT;
-    s->plan->most_rows = LODE__MAX_ROWS; /* what was one segment may be one again */
+    s->plan->flat = s->request->only_dead && c->row.kind == INDEX_FLAT;
+    s->plan->most_rows = INDEX_MAX_ROWS; /* what was one segment may be one again */
     return choose(s, c->row.after, c->row.last);
   }
   return false;
@@ -84,7 +84,7 @@ static size_t load_run_start(const search *s, size_t end, uint64_t sum) {
   uint64_t full = (uint64_t)LOAD_FACTOR * lode__build_limits_now.tail_rows;
   size_t i = end;
   if (full > s->plan->most_rows / 2) full = s->plan->most_rows / 2; /* two that are not full are no more than one may have */
-  while (sum < full && i > 0 && s->cells[i - 1].live < full && s->cells[i - 1].row.kind == LODE__FLAT) sum += s->cells[--i].live;
+  while (sum < full && i > 0 && s->cells[i - 1].live < full && s->cells[i - 1].row.kind == INDEX_FLAT) sum += s->cells[--i].live;
   return sum >= full ? i : end;
 }
 
@@ -98,7 +98,7 @@ static size_t run_start(const search *s, size_t end, uint64_t sum) {
 }
 
 static bool is_left_flat(const cell *c) {
-  return c->row.kind == LODE__FLAT && c->row.rows >= lode__build_limits_now.graph_rows;
+  return c->row.kind == INDEX_FLAT && c->row.rows >= lode__build_limits_now.graph_rows;
 }
 
 /* With those before it that would be merged with it anyway, and with the tail behind the last. */
@@ -113,19 +113,19 @@ static bool find_flat(search *s, uint64_t loose) {
   int64_t last = s->cells[end - 1].row.last;
   for (size_t k = i; k < end; k++) loose += s->cells[k].live;
   if (end == s->n && loose <= s->plan->most_rows) last = INT64_MAX;
-  s->plan->most_rows = LODE__MAX_ROWS;
+  s->plan->most_rows = INDEX_MAX_ROWS;
   return choose(s, s->cells[i].row.after, last);
 }
 
 static bool find_merge(search *s, int64_t first, uint64_t loose) {
   if (loose >= lode__build_limits_now.tail_rows) {
     size_t i = run_start(s, s->n, loose);
-    if (i < s->n) s->plan->most_rows = LODE__MAX_ROWS; /* not cut short: a segment is replaced wholly or not at all */
+    if (i < s->n) s->plan->most_rows = INDEX_MAX_ROWS; /* not cut short: a segment is replaced wholly or not at all */
     return choose(s, i < s->n ? s->cells[i].row.after : s->n ? s->cells[s->n - 1].row.last : first, INT64_MAX);
   }
   if (s->n < 2) return false;
   size_t i = run_start(s, s->n - 1, s->cells[s->n - 1].live);
-  s->plan->most_rows = LODE__MAX_ROWS;
+  s->plan->most_rows = INDEX_MAX_ROWS;
   return i < s->n - 1 && choose(s, s->cells[i].row.after, s->cells[s->n - 1].row.last);
 }
 

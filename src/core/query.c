@@ -111,9 +111,9 @@ static lode_status settle(run *q, const lode__nearest *near, lode__best *best, s
                           lode_error *err) {
   hits->n = 0;
   q->reader.taken = true;
-  lode__topk_sort(&best->top);
+  kernel_topk_sort(&best->top);
   for (size_t i = 0; i < best->top.n + best->n_ties; i++) {
-    const lode__near *c = i < best->top.n ? &best->top.heap[i] : &best->ties[i - best->top.n];
+    const kernel_neighbour *c = i < best->top.n ? &best->top.heap[i] : &best->ties[i - best->top.n];
     lode__hit hit;
     bool found, changed;
     if (hits->n >= want && c->distance > hits->v[hits->n - 1].distance) break;
@@ -178,7 +178,7 @@ static lode_status measure(run *q, size_t query, lode__hits *hits, bool *again, 
   lode_status st = LODE_OK;
   float *row = mem_alloc((size_t)coll->dim * sizeof *row);
   if (!row) return err_nomem(err);
-  float norm = v ? lode__dot(v, v, coll->dim) : 0;
+  float norm = v ? kernel_dot(v, v, coll->dim) : 0;
   for (size_t i = 0; i < hits->n && v; i++) {
     lode__rec rec;
     bool found;
@@ -189,7 +189,7 @@ static lode_status measure(run *q, size_t query, lode__hits *hits, bool *again, 
       goto done;
     }
     TRY_GOTO(lode__rec_vector(q->reader.tx, hits->v[i].vid, row, coll->dim, err));
-    float d = lode__distance(coll->metric, v, norm, row, coll->dim);
+    float d = kernel_distance(coll->metric, v, norm, row, coll->dim);
     hits->v[i].distance = isnan(d) ? INFINITY : d;
   }
 done:
@@ -208,7 +208,7 @@ static lode_status fuse(run *q, lode__hits *joined, lode_error *err) {
   size_t na = q->near.n, nb = q->text.n, n = 0, telling = 0;
   lode_status st = LODE_OK;
   uint64_t *keys = mem_calloc(na + nb, sizeof *keys);
-  lode__ranked *ranked = mem_calloc(na + nb, sizeof *ranked);
+  fuse_ranked *ranked = mem_calloc(na + nb, sizeof *ranked);
   if (!keys || !ranked || !mem_grow(&joined->v, &joined->cap, na + nb, sizeof *joined->v)) {
     st = err_nomem(err);
     goto done;
@@ -216,11 +216,11 @@ static lode_status fuse(run *q, lode__hits *joined, lode_error *err) {
   for (size_t i = 0; i < na; i++) keys[i] = (uint64_t)q->near.v[i].rid;
   while (telling < nb && q->text.v[telling].score > 0) telling++;
   for (size_t i = 0; i < nb; i++) keys[na + i] = (uint64_t)q->text.v[i].rid;
-  TRY_GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, telling, q->text_weight, ranked, &n, err));
+  TRY_GOTO(fuse_rankings(keys, na, q->vector_weight, keys + na, telling, q->text_weight, ranked, &n, err));
   if (q->near.n) qsort(q->near.v, q->near.n, sizeof *q->near.v, by_rid);
   for (size_t i = telling; i < nb; i++) {
     lode__hit key = {.rid = (int64_t)keys[na + i]};
-    if (!na || !bsearch(&key, q->near.v, na, sizeof key, by_rid)) ranked[n++] = (lode__ranked){.key = keys[na + i]};
+    if (!na || !bsearch(&key, q->near.v, na, sizeof key, by_rid)) ranked[n++] = (fuse_ranked){.key = keys[na + i]};
   }
   if (q->text.n) qsort(q->text.v, q->text.n, sizeof *q->text.v, by_rid);
   joined->n = 0;
@@ -327,7 +327,7 @@ static bool can_judge_first(run *q) {
                 : note.evaluated ? 2 * (double)want * (1 / share - 1) + FEW_MORE
                               : 4 * (double)(want + FEW_MORE);
   if (q->attempt == 0 && note.evaluated && more > MOST_JUDGED * (double)want) return false;
-  bool probe = lode__filter_is_probe(q->select.filter) && !note.scans;
+  bool probe = filter_is_probe(q->select.filter) && !note.scans;
   double list = probe ? share * records / PROPOSALS_A_RECORD : records;
   if (q->attempt && (more * (double)q->n > list || (probe && !note.matched))) return false; /* a short list may be all there is */
   q->reversed_more = (size_t)more;
@@ -379,7 +379,7 @@ static lode_status find_listed(run *q, lode_error *err) {
   q->list = lode__marked_find(q->held, q->key.data, q->key.len);
   q->listed = q->list != NULL;
   q->reader.taken = q->reader.taken || q->listed;
-  q->proposed = q->listed && lode__filter_is_probe(q->select.filter);
+  q->proposed = q->listed && filter_is_probe(q->select.filter);
   return LODE_OK;
 }
 
@@ -408,7 +408,7 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   q->reversed = can_reverse(q, cheap);
   uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
   if (q->reversed && q->held && lode__vectors_spend(q->held, q->reversed_more) > price) q->reversed = false;
-  bool by_index = q->held && cheap && q->attempt <= 1 + q->judged_again && lode__filter_is_probe(q->select.filter); /* the list is there */
+  bool by_index = q->held && cheap && q->attempt <= 1 + q->judged_again && filter_is_probe(q->select.filter); /* the list is there */
   if (!by_index && (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
   q->reversed = false;
   q->only.n = 0;

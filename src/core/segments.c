@@ -99,7 +99,7 @@ static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, l
 }
 
 static void free_seg(lode__seg *seg) {
-  lode__segment_close(seg->segment);
+  index_segment_close(seg->segment);
   if (seg->fd >= 0) (void)os_api->close(seg->fd);
   mem_free(seg);
 }
@@ -125,16 +125,16 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
   if ((uint64_t)sb.st_size != seg->row.bytes)
     return err_set(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
                       (unsigned long long)seg->row.bytes);
-  lode__segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
+  index_segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
                                  .read = read_bytes, .ctx = seg};
-  TRY(lode__segment_open(&source, &seg->segment, err));
-  const lode__segment_info *info = &seg->segment->info;
+  TRY(index_segment_open(&source, &seg->segment, err));
+  const index_segment_info *info = &seg->segment->info;
   if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
     return err_set(err, LODE_CORRUPT, "the file is not what the manifest says");
   const lode_open_options *o = seg->store->options;
-  const lode__segment *s = seg->segment;
+  const index_segment *s = seg->segment;
   uint64_t wanted = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
-  return o->preload && wanted <= o->memory_bytes / 2 ? lode__segment_preload(seg->segment, err) : LODE_OK;
+  return o->preload && wanted <= o->memory_bytes / 2 ? index_segment_preload(seg->segment, err) : LODE_OK;
 }
 
 bool lode__seg_is_missing(const lode_store *store, uint64_t id) {

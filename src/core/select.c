@@ -58,17 +58,17 @@ lode_status lode__select_init(lode__select *s, lode__reader *reader, const lode_
   lode_status st;
   *s = (lode__select){.reader = reader, .what = *what};
   TRY_GOTO(lode__check_selection(what, err));
-  TRY_GOTO(lode__filter_parse(what->where, what->where_document, &s->filter, err));
-  TRY_GOTO(lode__judge_new(s->filter, &s->eval, err));
-  s->has_filter = !lode__filter_is_true(s->filter);
+  TRY_GOTO(filter_parse(what->where, what->where_document, &s->filter, err));
+  TRY_GOTO(filter_eval_new(s->filter, &s->eval, err));
+  s->has_filter = !filter_is_true(s->filter);
 done:
   if (st != LODE_OK) lode__select_release(s);
   return st;
 }
 
 void lode__select_release(lode__select *s) {
-  lode__judge_free(s->eval);
-  lode__filter_free(s->filter);
+  filter_eval_free(s->eval);
+  filter_free(s->filter);
   mem_free(s->list);
   *s = (lode__select){0};
 }
@@ -110,13 +110,13 @@ done:
 
 typedef struct proposals {
   lode__rids rids;
-  const lode__probe *probe;
+  const filter_probe *probe;
   int64_t last;   /* the index's cursor: later records are scanned */
 } proposals;
 
 static lode_status propose(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err) {
   proposals *p = ctx;
-  const lode__probe *probe = p->probe;
+  const filter_probe *probe = p->probe;
   if (rid > p->last) return LODE_OK;
   if (exact && probe->low_open && probe->has_low && meta_value_cmp(value, &probe->low) == 0) return LODE_OK;
   if (exact && probe->high_open && probe->has_high && meta_value_cmp(value, &probe->high) == 0) return LODE_OK;
@@ -124,7 +124,7 @@ static lode_status propose(void *ctx, const meta_value *value, bool exact, int64
 }
 
 /* Asks the index for a probe. *cut: it proposes more than `most`. */
-static lode_status gather(lode__select *s, const lode__probe *probe, size_t most, proposals *p, bool *cut, lode_error *err) {
+static lode_status gather(lode__select *s, const filter_probe *probe, size_t most, proposals *p, bool *cut, lode_error *err) {
   lode__term_range range = {.key = probe->key, .low_open = probe->low_open, .high_open = probe->high_open};
   size_t rounds = probe->n_values ? probe->n_values : 1;
   *cut = rounds > most;
@@ -146,12 +146,12 @@ static lode_status gather(lode__select *s, const lode__probe *probe, size_t most
 
 /* Keeps the proposals of the probe with the fewest, if that is a small part of the collection. */
 static lode_status ask_index(lode__select *s, bool *usable, lode_error *err) {
-  const lode__probe *probes;
+  const filter_probe *probes;
   proposals best = {0}, other = {.last = s->reader->coll.term_cursor};
   lode_status st = LODE_OK;
-  size_t n = lode__filter_probes(s->filter, &probes);
+  size_t n = filter_get_probes(s->filter, &probes);
   size_t records = (size_t)s->reader->coll.records, most = records / 5 + LEAST_PROPOSALS;
-  if (s->will_reuse && lode__filter_is_probe(s->filter) && most < MOST_GENEROUS) most = records < MOST_GENEROUS ? records : MOST_GENEROUS;
+  if (s->will_reuse && filter_is_probe(s->filter) && most < MOST_GENEROUS) most = records < MOST_GENEROUS ? records : MOST_GENEROUS;
   bool cut;
   *usable = false;
   for (size_t i = 0; i < n && i < MOST_PROBES && (!*usable || most > LEAST_PROPOSALS); i++) {
@@ -218,8 +218,8 @@ lode_status lode__select_judge(lode__select *s, const lode__rec *rec, bool *matc
   lode_str document = {NULL, 0};
   *match = !(s->pending_only && rec->vid != 0);
   if (!*match || !s->has_filter) return LODE_OK;
-  if (lode__filter_needs_document(s->filter)) TRY(lode__reader_document(s->reader, rec, &document, err));
-  return lode__judge_match(s->eval, rec->metadata, document, match, err);
+  if (filter_needs_document(s->filter)) TRY(lode__reader_document(s->reader, rec, &document, err));
+  return filter_eval_match(s->eval, rec->metadata, document, match, err);
 }
 
 /* The next record of the list that lives; *more is false behind its end. */
@@ -297,7 +297,7 @@ lode_status lode__select_all(lode__select *s, lode__rids *rids, lode_error *err)
 
 lode_status lode__select_propose(lode__select *s, lode__rids *rids, bool *proposed, lode_error *err) {
   TRY(plan(s, err));
-  *proposed = s->phase == PHASE_LIST && !s->what.ids && !s->pending_only && lode__filter_is_probe(s->filter);
+  *proposed = s->phase == PHASE_LIST && !s->what.ids && !s->pending_only && filter_is_probe(s->filter);
   if (*proposed) {
     if (!mem_grow(&rids->v, &rids->cap, rids->n + s->n + 1, sizeof *rids->v)) return err_nomem(err);
     if (s->n) memcpy(rids->v + rids->n, s->list, s->n * sizeof *rids->v);

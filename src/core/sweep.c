@@ -95,11 +95,11 @@ void lode__sweep_missing(lode_store *store) {
 /* Everything that the file holds, read and checked. *missing: there is no file. */
 static lode_status check_file(lode_store *store, const lode__seg_row *row, bool *missing, lode_error *err) {
   lode__seg *seg = NULL;
-  lode__graph_report report;
+  index_graph_report report;
   *missing = lode__seg_is_missing(store, row->id);
   if (*missing) return err_set(err, LODE_CORRUPT, "the file is missing");
   lode_status st = lode__seg_open_checked(store, row, &seg, err);
-  if (st == LODE_OK) st = lode__segment_verify(seg->segment, &report, err);
+  if (st == LODE_OK) st = index_segment_verify(seg->segment, &report, err);
   lode__seg_release(seg);
   return st;
 }
@@ -157,13 +157,13 @@ enum { BLOCK_ROWS = 64 };
 /* Checksums alone, which is quick. */
 static lode_status read_all(lode__seg *seg, const lode__build_request *request, lode_error *err) {
   uint32_t n = seg->row.rows, dim = seg->segment->info.dim;
-  lode__segment_record records[BLOCK_ROWS];
+  index_segment_record records[BLOCK_ROWS];
   float *rows = mem_calloc((size_t)BLOCK_ROWS * dim, sizeof *rows);
   if (!rows) return err_nomem(err);
-  lode_status st = lode__segment_preload(seg->segment, err);
+  lode_status st = index_segment_preload(seg->segment, err);
   for (uint32_t i = 0; i < n && st == LODE_OK; i += BLOCK_ROWS) {
     if (i % 65536 == 0 && lode__build_stops(request)) st = err_set(err, LODE_CANCELLED, "cancelled");
-    else st = lode__segment_block(seg->segment, i, n - i < BLOCK_ROWS ? n - i : BLOCK_ROWS, rows, records, err);
+    else st = index_segment_get_block(seg->segment, i, n - i < BLOCK_ROWS ? n - i : BLOCK_ROWS, rows, records, err);
   }
   mem_free(rows);
   return st;

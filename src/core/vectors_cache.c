@@ -50,9 +50,9 @@ static void evict(lode__vectors *v, uint64_t keep) {
   uint64_t total = resident(v);
   if (total <= keep) return;
   for (size_t i = 0; i < v->n_segs; i++) {
-    lode__segment *s = v->segs[i].seg->segment;
+    index_segment *s = v->segs[i].seg->segment;
     double share = (double)atomic_load(&s->resident) / (double)total;
-    lode__segment_evict(s, (uint64_t)((double)keep * share * 7 / 8)); /* so that it is not due again at once */
+    index_segment_evict(s, (uint64_t)((double)keep * share * 7 / 8)); /* so that it is not due again at once */
   }
 }
 

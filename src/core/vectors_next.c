@@ -23,7 +23,7 @@ typedef struct update {
   lode__cached *entry;
   lode__vectors *v;         /* in the making */
   lode__rids rids, vids;    /* died, not in its lists yet */
-  lode__segment_record *died; /* the same as segments know them */
+  index_segment_record *died; /* the same as segments know them */
   size_t n_died, cap_died;
   bool fresh;               /* loaded from nothing */
   bool too_large;
@@ -33,13 +33,13 @@ typedef struct update {
 /* ---- Segments ---- */
 
 static int by_key(const void *a, const void *b) {
-  const lode__segment_record *x = a, *y = b;
+  const index_segment_record *x = a, *y = b;
   return (x->key > y->key) - (x->key < y->key);
 }
 
 static lode_status note_died(update *u, int64_t rid, int64_t vid, lode_error *err) {
   if (!mem_grow(&u->died, &u->cap_died, u->n_died + 1, sizeof *u->died)) return err_nomem(err);
-  u->died[u->n_died++] = (lode__segment_record){.key = rid, .cursor = (uint64_t)vid};
+  u->died[u->n_died++] = (index_segment_record){.key = rid, .cursor = (uint64_t)vid};
   return LODE_OK;
 }
 
@@ -62,7 +62,7 @@ static lode_status bury(update *u, lode__covered *c, lode_error *err) {
   if (u->n_died == 0) return LODE_OK;
   lode__slots *dead = lode__slots_new(rows, false);
   if (!dead) return err_nomem(err);
-  lode_status st = lode__segment_mark(c->seg->segment, u->died, u->n_died, dead->bits, &found, err);
+  lode_status st = index_segment_mark(c->seg->segment, u->died, u->n_died, dead->bits, &found, err);
   if (st == LODE_OK && found) {
     lode__slots *live = lode__slots_new(rows, true);
     if (!live) st = err_nomem(err);
@@ -258,7 +258,7 @@ static void put_row(lode__vectors *v, int64_t vid, int64_t rid, const void *data
   float *row = c->rows + (size_t)p->n * v->stride;
   memcpy(row, data, (size_t)v->dim * sizeof(float));
   memset(row + v->dim, 0, (size_t)(v->stride - v->dim) * sizeof(float));
-  c->norms[p->n] = lode__dot(row, row, v->dim);
+  c->norms[p->n] = kernel_dot(row, row, v->dim);
   c->vid[p->n] = vid;
   c->rid[p->n] = rid;
   p->n++;

@@ -9,25 +9,25 @@
 
 #include <math.h>
 
-enum { SAMPLE = 256, NEAREST = 10, LEAST_ROWS = 2000, STEP = 64,
-       LEAST_USUAL = 48, /* more than easy data need: queries of users are not drawn from the rows */
-       MOST_USUAL = 1024 };
-static const double usual_recall = 0.98;
+enum { CALIBRATE_SAMPLE = 256, CALIBRATE_K = 10, CALIBRATE_MIN_ROWS = 2000, CALIBRATE_STEP = 64,
+       DEFAULT_EFFORT_MIN = 48, /* more than easy data need: queries of users are not drawn from the rows */
+       DEFAULT_EFFORT_MAX = 1024 };
+static const double default_recall = 0.98;
 
 /* The NEAREST best of the rows in the graph, by a scan of their codes: sorted entries of a pool. */
-static void scan(const lode__grow_state *g, const lode__walk_query *query, uint64_t *best) {
-  const unsigned char *rows[STEP];
-  float keys[STEP];
-  for (size_t i = 0; i < NEAREST; i++) best[i] = UINT64_MAX;
-  for (size_t i = 0; i < g->done; i += STEP) {
-    size_t m = g->done - i < STEP ? g->done - i : STEP;
-    for (size_t j = 0; j < m; j++) rows[j] = lode__grow_row(g, g->sequence[i + j]);
-    lode__code_keys(&query->code, rows, m, keys);
+static void calibrate_scan(const index_build_state *g, const index_walk_query *query, uint64_t *best) {
+  const unsigned char *rows[CALIBRATE_STEP];
+  float keys[CALIBRATE_STEP];
+  for (size_t i = 0; i < CALIBRATE_K; i++) best[i] = UINT64_MAX;
+  for (size_t i = 0; i < g->done; i += CALIBRATE_STEP) {
+    size_t m = g->done - i < CALIBRATE_STEP ? g->done - i : CALIBRATE_STEP;
+    for (size_t j = 0; j < m; j++) rows[j] = index_build_row(g, g->sequence[i + j]);
+    quant_keys(&query->code, rows, m, keys);
     for (size_t j = 0; j < m; j++) {
       uint32_t ordinal = g->sequence[i + j];
-      uint64_t entry = (uint64_t)lode__code_order(keys[j]) << 32 | (uint64_t)ordinal << 1;
-      if (entry >= best[NEAREST - 1]) continue;
-      size_t at = NEAREST - 1;
+      uint64_t entry = (uint64_t)quant_key_order(keys[j]) << 32 | (uint64_t)ordinal << 1;
+      if (entry >= best[CALIBRATE_K - 1]) continue;
+      size_t at = CALIBRATE_K - 1;
       for (; at > 0 && best[at - 1] > entry; at--) best[at] = best[at - 1];
       best[at] = entry;
     }
@@ -35,61 +35,61 @@ static void scan(const lode__grow_state *g, const lode__walk_query *query, uint6
 }
 
 /* How many of the nearest an effort finds. By distance, not by name: rows as near as the last are as good. */
-static uint32_t found_with(const lode__grow_state *g, lode__grow_worker *w, const lode__walk_query *query, size_t effort,
+static uint32_t calibrate_found(const index_build_state *g, index_build_worker *w, const index_walk_query *query, size_t effort,
                            const uint64_t *best) {
-  size_t beam = effort > NEAREST ? effort : NEAREST;
+  size_t beam = effort > CALIBRATE_K ? effort : CALIBRATE_K;
   uint32_t hits = 0;
-  if (effort * LODE__PER_EFFORT >= g->done) return NEAREST; /* a search would scan */
-  w->st = lode__walk_room_init(&w->walk, g->input.n, beam, &w->err);
-  if (w->st == LODE_OK) w->st = lode__walk(&g->view, query, beam, effort, &w->walk, &w->err);
-  for (size_t j = 0; j < w->walk.n && j < NEAREST; j++) hits += w->walk.pool[j] >> 32 <= best[NEAREST - 1] >> 32;
+  if (effort * INDEX_COST_PER_EFFORT >= g->done) return CALIBRATE_K; /* a search would scan */
+  w->st = index_walk_scratch_init(&w->walk, g->input.n, beam, &w->err);
+  if (w->st == LODE_OK) w->st = index_walk(&g->view, query, beam, effort, &w->walk, &w->err);
+  for (size_t j = 0; j < w->walk.n && j < CALIBRATE_K; j++) hits += w->walk.pool[j] >> 32 <= best[CALIBRATE_K - 1] >> 32;
   return hits;
 }
 
-/* For one row of the sample: what each effort finds, to sources[i * LODE__EFFORTS ..], which nobody else uses between
+/* For one row of the sample: what each effort finds, to sources[i * INDEX_EFFORTS ..], which nobody else uses between
  * batches. */
-static void try_row(void *arg, size_t i, unsigned worker) {
-  lode__grow_state *g = arg;
-  lode__grow_worker *w = &g->workers[worker];
-  uint32_t *found = g->sources + i * LODE__EFFORTS, self = g->sequence[g->done + i];
-  const unsigned char *row = lode__grow_row(g, self);
-  lode__walk_query query = {0}; /* without the extra dimension, like a query */
-  uint64_t best[NEAREST];
+static void calibrate_row(void *arg, size_t i, unsigned worker) {
+  index_build_state *g = arg;
+  index_build_worker *w = &g->workers[worker];
+  uint32_t *found = g->sources + i * INDEX_EFFORTS, self = g->sequence[g->done + i];
+  const unsigned char *row = index_build_row(g, self);
+  index_walk_query query = {0}; /* without the extra dimension, like a query */
+  uint64_t best[CALIBRATE_K];
   if (w->st != LODE_OK) return;
-  lode__code_query_row(row, g->input.dim, w->query, &query.code);
-  scan(g, &query, best);
-  for (size_t e = 0; e < LODE__EFFORTS && w->st == LODE_OK; e++) { /* more effort finds no less, or hardly ever */
-    found[e] = e > 0 && found[e - 1] == NEAREST ? NEAREST : found_with(g, w, &query, lode__effort_at(e), best);
+  quant_query_of_row(row, g->input.dim, w->query, &query.code);
+  calibrate_scan(g, &query, best);
+  for (size_t e = 0; e < INDEX_EFFORTS && w->st == LODE_OK; e++) { /* more effort finds no less, or hardly ever */
+    found[e] = e > 0 && found[e - 1] == CALIBRATE_K ? CALIBRATE_K : calibrate_found(g, w, &query, index_effort_at(e), best);
   }
 }
 
-size_t lode__graph_sample(const lode__grow_state *g, size_t batch, lode__parallel_body **body) {
-  *body = try_row;
-  if (g->done < LEAST_ROWS) return 0;
-  return batch < SAMPLE ? batch : SAMPLE;
+size_t index_calibrate_sample(const index_build_state *g, size_t batch, index_parallel_body **body) {
+  *body = calibrate_row;
+  if (g->done < CALIBRATE_MIN_ROWS) return 0;
+  return batch < CALIBRATE_SAMPLE ? batch : CALIBRATE_SAMPLE;
 }
 
-uint32_t lode__graph_effort(const lode__grow_state *g, size_t n, lode__effort_curve *curve) {
+uint32_t index_calibrate_effort(const index_build_state *g, size_t n, index_effort_curve *curve) {
   uint16_t most = 0;
-  for (size_t e = 0; e < LODE__EFFORTS; e++) {
+  for (size_t e = 0; e < INDEX_EFFORTS; e++) {
     uint64_t hits = 0;
-    for (size_t i = 0; i < n; i++) hits += g->sources[i * LODE__EFFORTS + e];
-    uint16_t found = (uint16_t)(hits * LODE__FOUND_ALL / (n * NEAREST));
+    for (size_t i = 0; i < n; i++) hits += g->sources[i * INDEX_EFFORTS + e];
+    uint16_t found = (uint16_t)(hits * INDEX_FOUND_ALL / (n * CALIBRATE_K));
     if (found > most) most = found;
     curve->found[e] = most;
   }
-  uint32_t effort = lode__effort_for(curve, usual_recall);
-  return effort < LEAST_USUAL ? LEAST_USUAL : effort > MOST_USUAL ? MOST_USUAL : effort;
+  uint32_t effort = index_effort_for(curve, default_recall);
+  return effort < DEFAULT_EFFORT_MIN ? DEFAULT_EFFORT_MIN : effort > DEFAULT_EFFORT_MAX ? DEFAULT_EFFORT_MAX : effort;
 }
 
-uint32_t lode__effort_for(const lode__effort_curve *curve, double recall) {
+uint32_t index_effort_for(const index_effort_curve *curve, double recall) {
   const uint16_t *found = curve->found;
-  double wanted = LODE__FOUND_ALL * (1 - 0.75 * (1 - recall));
+  double wanted = INDEX_FOUND_ALL * (1 - 0.75 * (1 - recall));
   size_t i = 0;
-  if (found[LODE__EFFORTS - 1] == 0) return LODE__EFFORT_UNKNOWN;
-  while (i < LODE__EFFORTS && found[i] < wanted) i++;
-  if (i == LODE__EFFORTS) return LODE__EFFORT_NONE;
-  if (i == 0 || found[i] <= found[i - 1]) return lode__effort_at(i);
+  if (found[INDEX_EFFORTS - 1] == 0) return INDEX_EFFORT_UNKNOWN;
+  while (i < INDEX_EFFORTS && found[i] < wanted) i++;
+  if (i == INDEX_EFFORTS) return INDEX_EFFORT_NONE;
+  if (i == 0 || found[i] <= found[i - 1]) return index_effort_at(i);
   double part = (wanted - found[i - 1]) / (found[i] - found[i - 1]);
-  return lode__effort_at(i - 1) + (uint32_t)ceil(part * (lode__effort_at(i) - lode__effort_at(i - 1)));
+  return index_effort_at(i - 1) + (uint32_t)ceil(part * (index_effort_at(i) - index_effort_at(i - 1)));
 }

@@ -24,102 +24,102 @@
 #include "base/base.h"
 
 enum {
-  LODE__CODE_LEAST = 96,     /* bytes of a row: as many as its scale, bias and slot have bits */
-  LODE__CODE_ZERO = 64,      /* the byte that stands for zero */
-  LODE__CODE_REACH = 63,     /* rows: the greatest magnitude */
-  LODE__QUERY_REACH = 127,   /* queries: the same */
-  LODE__QUERY_ALIGN = 64,    /* alignment of a query's codes; their room is padded with zeros up to it */
+  QUANT_MIN_ROW_BYTES = 96,     /* bytes of a row: as many as its scale, bias and slot have bits */
+  QUANT_ZERO = 64,      /* the byte that stands for zero */
+  QUANT_ROW_MAX = 63,     /* rows: the greatest magnitude */
+  QUANT_QUERY_MAX = 127,   /* queries: the same */
+  QUANT_QUERY_ALIGN = 64,    /* alignment of a query's codes; their room is padded with zeros up to it */
 };
 
-typedef struct lode__code_model {
+typedef struct quant_model {
   lode_metric metric;
   uint32_t dim;
   float unit;   /* a power of two, by which values are multiplied */
   float *mean;  /* dim values, after multiplication */
-} lode__code_model;
+} quant_model;
 
 /* ---- A model from a sample of the rows (all of them, or some thousands) ---- */
 
-typedef struct lode__code_fit {
+typedef struct quant_fit {
   lode_metric metric;
   uint32_t dim;
   uint64_t n;
   double *sums;
   float greatest;
-} lode__code_fit;
-LODE_MUST lode_status lode__code_fit_begin(lode__code_fit *fit, lode_metric metric, uint32_t dim, lode_error *err);
-void lode__code_fit_add(lode__code_fit *fit, const float *vector);
+} quant_fit;
+LODE_MUST lode_status quant_fit_begin(quant_fit *fit, lode_metric metric, uint32_t dim, lode_error *err);
+void quant_fit_add(quant_fit *fit, const float *vector);
 /* Writes the model; its mean is the caller's array of dim floats. The fit is released either way by _release. */
-void lode__code_fit_end(const lode__code_fit *fit, float *mean, lode__code_model *model);
-void lode__code_fit_release(lode__code_fit *fit);
+void quant_fit_end(const quant_fit *fit, float *mean, quant_model *model);
+void quant_fit_release(quant_fit *fit);
 
 /* ---- Rows ---- */
 
 /* Bytes from one row to the next: a multiple of 8, or of a cache line where that costs less than a sixth. */
-size_t lode__code_stride(uint32_t dim);
+size_t quant_stride(uint32_t dim);
 /* Writes one row (stride bytes). Returns the squared length of the vector in the model's units, before centring. */
-float lode__code_row(const lode__code_model *model, const float *vector, uint32_t slot, unsigned char *row);
+float quant_encode_row(const quant_model *model, const float *vector, uint32_t slot, unsigned char *row);
 
 /* The eighth bits of 8 bytes, or of 32. */
-static inline uint32_t lode__code_bits8(const unsigned char *bytes) {
+static inline uint32_t quant_top_bits8(const unsigned char *bytes) {
   uint64_t x;
   memcpy(&x, bytes, sizeof x);
   return (uint32_t)((x >> 7 & 0x0101010101010101u) * 0x0102040810204080u >> 56);
 }
-static inline uint32_t lode__code_bits32(const unsigned char *bytes) {
-  return lode__code_bits8(bytes) | lode__code_bits8(bytes + 8) << 8 | lode__code_bits8(bytes + 16) << 16 |
-         lode__code_bits8(bytes + 24) << 24;
+static inline uint32_t quant_top_bits32(const unsigned char *bytes) {
+  return quant_top_bits8(bytes) | quant_top_bits8(bytes + 8) << 8 | quant_top_bits8(bytes + 16) << 16 |
+         quant_top_bits8(bytes + 24) << 24;
 }
-static inline float lode__code_float(uint32_t bits) {
+static inline float quant_float_of_bits(uint32_t bits) {
   float f;
   memcpy(&f, &bits, sizeof f);
   return f;
 }
-static inline float lode__code_scale(const unsigned char *row) { return lode__code_float(lode__code_bits32(row)); }
-static inline float lode__code_bias(const unsigned char *row) { return lode__code_float(lode__code_bits32(row + 32)); }
-static inline uint32_t lode__code_slot(const unsigned char *row) { return lode__code_bits32(row + 64); }
-void lode__code_set_bias(unsigned char *row, float bias);
+static inline float quant_row_scale(const unsigned char *row) { return quant_float_of_bits(quant_top_bits32(row)); }
+static inline float quant_row_bias(const unsigned char *row) { return quant_float_of_bits(quant_top_bits32(row + 32)); }
+static inline uint32_t quant_row_slot(const unsigned char *row) { return quant_top_bits32(row + 64); }
+void quant_set_row_bias(unsigned char *row, float bias);
 
 /* The same but for their slots? And a number that is the same then. */
-bool lode__code_equal(const unsigned char *a, const unsigned char *b, size_t stride);
-uint32_t lode__code_hash(const unsigned char *row, size_t stride);
+bool quant_row_equal(const unsigned char *a, const unsigned char *b, size_t stride);
+uint32_t quant_row_hash(const unsigned char *row, size_t stride);
 
 /* Squared length of a decoded row: scale * scale * the sum of squares of its codes. */
-float lode__code_norm(const unsigned char *row, uint32_t dim);
+float quant_row_norm2(const unsigned char *row, uint32_t dim);
 
 /* ---- Queries ---- */
 
-typedef struct lode__code_query {
-  const int8_t *code;  /* aligned to LODE__QUERY_ALIGN */
+typedef struct quant_query {
+  const int8_t *code;  /* aligned to QUANT_QUERY_ALIGN */
   uint32_t dim;
   int32_t offset;      /* what the dot product with the stored bytes has too much: 64 times the sum of the codes */
   float scale;         /* twice the query's own */
-} lode__code_query;
+} quant_query;
 
-size_t lode__code_query_bytes(uint32_t dim); /* of the room below */
-void lode__code_query_vector(const lode__code_model *model, const float *vector, int8_t *room, lode__code_query *query);
+size_t quant_query_bytes(uint32_t dim); /* of the room below */
+void quant_query_of_vector(const quant_model *model, const float *vector, int8_t *room, quant_query *query);
 /* A row as a query to other rows. */
-void lode__code_query_row(const unsigned char *row, uint32_t dim, int8_t *room, lode__code_query *query);
+void quant_query_of_row(const unsigned char *row, uint32_t dim, int8_t *room, quant_query *query);
 
 /* Keys of n rows. */
-void lode__code_keys(const lode__code_query *query, const unsigned char *const *rows, size_t n, float *out);
+void quant_keys(const quant_query *query, const unsigned char *const *rows, size_t n, float *out);
 
 /* The order of floats as that of unsigned integers; NaNs come last or first by their sign. */
-static inline uint32_t lode__code_order(float key) {
+static inline uint32_t quant_key_order(float key) {
   uint32_t u;
   memcpy(&u, &key, sizeof u);
   return u ^ ((u >> 31) ? 0xFFFFFFFFu : 0x80000000u);
 }
 
-static inline float lode__code_key_of(uint32_t order) {
+static inline float quant_key_of_order(uint32_t order) {
   uint32_t u = order ^ ((order >> 31) ? 0x80000000u : 0xFFFFFFFFu);
   float key;
   memcpy(&key, &u, sizeof key);
   return key;
 }
 
-const char *lode__code_name(void);
-/* Tests: as lode__kernel_use. */
-bool lode__code_use(const char *name);
+const char *quant_name(void);
+/* Tests: as kernel_use. */
+bool quant_use(const char *name);
 
 #endif

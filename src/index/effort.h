@@ -4,23 +4,23 @@
 
 #include "base/base.h"
 
-enum { LODE__EFFORTS = 20, LODE__FOUND_ALL = 10000 };
+enum { INDEX_EFFORTS = 20, INDEX_FOUND_ALL = 10000 };
 
-/* found[i]: how many of 10,000 of the ten nearest a walk with lode__effort_at(i) finds. Rising; all zero: not known. */
-typedef struct lode__effort_curve {
-  uint16_t found[LODE__EFFORTS];
-} lode__effort_curve;
+/* found[i]: how many of 10,000 of the ten nearest a walk with index_effort_at(i) finds. Rising; all zero: not known. */
+typedef struct index_effort_curve {
+  uint16_t found[INDEX_EFFORTS];
+} index_effort_curve;
 
 /* Distances that a walk computes for each row of its effort, about: with an effort of more than n / 20 all codes are scanned
  * instead. */
-enum { LODE__PER_EFFORT = 20 };
+enum { INDEX_COST_PER_EFFORT = 20 };
 
 /* 8, 12, 16, 24 ... 4096, 6144 */
-static inline uint32_t lode__effort_at(size_t i) { return (i % 2 ? 12u : 8u) << (i / 2); }
+static inline uint32_t index_effort_at(size_t i) { return (i % 2 ? 12u : 8u) << (i / 2); }
 
-enum { LODE__EFFORT_UNKNOWN = 0, LODE__EFFORT_NONE = UINT16_MAX };
+enum { INDEX_EFFORT_UNKNOWN = 0, INDEX_EFFORT_NONE = UINT16_MAX };
 /* The effort that finds that share of the ten nearest, with a margin as a sample needs it: a quarter of what may be missed.
- * LODE__EFFORT_NONE: none that was tried. */
-uint32_t lode__effort_for(const lode__effort_curve *curve, double recall);
+ * INDEX_EFFORT_NONE: none that was tried. */
+uint32_t index_effort_for(const index_effort_curve *curve, double recall);
 
 #endif

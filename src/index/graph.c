@@ -14,28 +14,28 @@
 #include "index/graph_impl.h"
 
 enum {
-  DEGREE = 32, BEAM = 128,
-  MAX_DEGREE = 1024,
-  LEAST_ENTRIES = 32, MOST_ENTRIES = 256,
+  GRAPH_DEGREE = 32, GRAPH_BEAM = 128,
+  GRAPH_MAX_DEGREE = 1024,
+  GRAPH_MIN_ENTRIES = 32, GRAPH_MAX_ENTRIES = 256,
   ENTRY_SAMPLE = 8,   /* rows for each entry, among which those are looked for that lie apart */
-  GROUP = 8,          /* neighbours that a candidate is compared with at once */
+  PRUNE_GROUP = 8,          /* neighbours that a candidate is compared with at once */
   FIRST_BATCH = 32,   /* a batch is as large as the graph until here, then a share of it */
   BATCH_SHARE = 24,
   MAX_BATCH = 16384,
-  CLIMBS = 32,
-  UNEVEN = 2,         /* the longest row is so many times as long (squared) as rows are on average */
+  ENTRY_CLIMBS = 32,
+  UNEVEN_LENGTHS = 2,         /* the longest row is so many times as long (squared) as rows are on average */
 };
 
-#define ALPHA 1.05f
+#define PRUNE_ALPHA 1.05f
 
-static uint64_t mix(uint64_t x) {
+static uint64_t graph_mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
 
-static void each(lode__grow_state *g, size_t n, lode__parallel_body *body) {
+static void graph_for_each(index_build_state *g, size_t n, index_parallel_body *body) {
   if (g->options.parallel.run && n > 1) {
     g->options.parallel.run(g->options.parallel.ctx, n, body, g);
     return;
@@ -49,15 +49,15 @@ static void each(lode__grow_state *g, size_t n, lode__parallel_body *body) {
  * side and stay in the cache. */
 static uint32_t entries_for(uint32_t n) {
   uint32_t some = (uint32_t)(sqrt((double)n) / 2);
-  return some < LEAST_ENTRIES ? LEAST_ENTRIES : some > MOST_ENTRIES ? MOST_ENTRIES : some;
+  return some < GRAPH_MIN_ENTRIES ? GRAPH_MIN_ENTRIES : some > GRAPH_MAX_ENTRIES ? GRAPH_MAX_ENTRIES : some;
 }
 
 /* The row nearest to the centre first, the others shuffled. */
-static void choose_order(lode__grow_state *g) {
+static void choose_order(index_build_state *g) {
   uint32_t n = g->n_unique, middle = 0, *sequence = g->sequence;
   float least = INFINITY;
   for (uint32_t i = 0; i < n; i++) {
-    float norm = lode__code_norm(g->input.rows + sequence[i] * g->input.stride, g->input.dim);
+    float norm = quant_row_norm2(g->input.rows + sequence[i] * g->input.stride, g->input.dim);
     if (norm < least) {
       least = norm;
       middle = i;
@@ -67,7 +67,7 @@ static void choose_order(lode__grow_state *g) {
   sequence[middle] = sequence[0];
   sequence[0] = t;
   for (uint32_t i = n - 1; i > 1; i--) {
-    uint32_t j = 1 + (uint32_t)(mix(i) % i);
+    uint32_t j = 1 + (uint32_t)(graph_mix(i) % i);
     t = sequence[i];
     sequence[i] = sequence[j];
     sequence[j] = t;
@@ -75,8 +75,8 @@ static void choose_order(lode__grow_state *g) {
 }
 
 /* The additional dimension, and a bias that counts it. */
-static lode_status set_extra(lode__grow_state *g, lode_error *err) {
-  const lode__graph_input *in = &g->input;
+static lode_status set_extra(index_build_state *g, lode_error *err) {
+  const index_graph_input *in = &g->input;
   float longest = 0;
   double sum = 0;
   bool wanted = in->metric == LODE_IP;
@@ -86,7 +86,7 @@ static lode_status set_extra(lode__grow_state *g, lode_error *err) {
     if (in->metric == LODE_COSINE && in->lengths[i] == 0) wanted = true;
   }
   if (!wanted) return LODE_OK;
-  if (in->metric == LODE_IP && UNEVEN * sum < (double)longest * in->n) g->climbs = CLIMBS;
+  if (in->metric == LODE_IP && UNEVEN_LENGTHS * sum < (double)longest * in->n) g->climbs = ENTRY_CLIMBS;
   g->extra = mem_calloc(in->n, sizeof *g->extra);
   if (!g->extra) return err_nomem(err);
   for (uint32_t i = 0; i < in->n; i++) {
@@ -96,27 +96,27 @@ static lode_status set_extra(lode__grow_state *g, lode_error *err) {
     }
     unsigned char *row = in->rows + i * in->stride;
     float extra2 = longest - in->lengths[i];
-    float bias = lode__code_norm(row, in->dim) + extra2;
+    float bias = quant_row_norm2(row, in->dim) + extra2;
     g->extra[i] = sqrtf(extra2);
-    lode__code_set_bias(row, bias);
+    quant_set_row_bias(row, bias);
   }
   return LODE_OK;
 }
 
-static void unset_extra(lode__grow_state *g) {
+static void unset_extra(index_build_state *g) {
   for (uint32_t i = 0; g->extra && g->input.metric == LODE_IP && i < g->input.n; i++) {
-    lode__code_set_bias(g->input.rows + i * g->input.stride, 0);
+    quant_set_row_bias(g->input.rows + i * g->input.stride, 0);
   }
 }
 
-static lode_status make_workers(lode__grow_state *g, lode_error *err) {
-  size_t query_bytes = lode__code_query_bytes(g->input.dim);
+static lode_status make_workers(index_build_state *g, lode_error *err) {
+  size_t query_bytes = quant_query_bytes(g->input.dim);
   size_t most = (size_t)g->options.beam + g->room + g->options.degree + MAX_BATCH; /* candidates of one row */
   for (unsigned i = 0; i < g->n_workers; i++) {
-    lode__grow_worker *w = &g->workers[i];
-    TRY(lode__walk_room_init(&w->walk, g->input.n, g->options.beam, err));
-    w->query = mem_alloc_aligned(LODE__QUERY_ALIGN, query_bytes);
-    w->candidate = mem_alloc_aligned(LODE__QUERY_ALIGN, query_bytes);
+    index_build_worker *w = &g->workers[i];
+    TRY(index_walk_scratch_init(&w->walk, g->input.n, g->options.beam, err));
+    w->query = mem_alloc_aligned(QUANT_QUERY_ALIGN, query_bytes);
+    w->candidate = mem_alloc_aligned(QUANT_QUERY_ALIGN, query_bytes);
     w->candidates = mem_calloc(most, sizeof *w->candidates);
     w->chosen = mem_calloc(g->room, sizeof *w->chosen);
     w->chosen_rows = mem_calloc(g->room, sizeof *w->chosen_rows);
@@ -125,8 +125,8 @@ static lode_status make_workers(lode__grow_state *g, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status set_up(lode__grow_state *g, lode_error *err) {
-  const lode__graph_input *in = &g->input;
+static lode_status graph_set_up(index_build_state *g, lode_error *err) {
+  const index_graph_input *in = &g->input;
   g->n_workers = g->options.parallel.run && g->options.parallel.workers ? g->options.parallel.workers : 1;
   g->room = g->options.degree + g->options.degree / 2;
   size_t cells;
@@ -145,22 +145,22 @@ static lode_status set_up(lode__grow_state *g, lode_error *err) {
     return err_nomem(err);
   }
   memset(g->links, 0xFF, cells * sizeof *g->links);
-  TRY(lode__graph_find_copies(g, err));
+  TRY(index_graph_find_copies(g, err));
   choose_order(g);
   if (g->n_entries > g->n_unique) g->n_entries = g->n_unique;
   TRY(set_extra(g, err));
   TRY(make_workers(g, err));
-  g->row_bytes = (lode__paged){.data = in->rows, .bytes = (uint64_t)in->n * in->stride};
-  g->link_bytes = (lode__paged){.data = (const unsigned char *)g->links, .bytes = cells * sizeof *g->links};
-  g->view = (lode__graph_view){.rows = &g->row_bytes, .links = &g->link_bytes, .stride = in->stride, .n = in->n,
+  g->row_bytes = (index_paged){.data = in->rows, .bytes = (uint64_t)in->n * in->stride};
+  g->link_bytes = (index_paged){.data = (const unsigned char *)g->links, .bytes = cells * sizeof *g->links};
+  g->view = (index_graph_view){.rows = &g->row_bytes, .links = &g->link_bytes, .stride = in->stride, .n = in->n,
                                .dim = in->dim, .width = g->room, .entries = g->sequence, .extra = g->extra};
   return LODE_OK;
 }
 
-static void tear_down(lode__grow_state *g) {
+static void graph_tear_down(index_build_state *g) {
   for (unsigned i = 0; g->workers && i < g->n_workers; i++) {
-    lode__grow_worker *w = &g->workers[i];
-    lode__walk_room_release(&w->walk);
+    index_build_worker *w = &g->workers[i];
+    index_walk_scratch_release(&w->walk);
     mem_free(w->query);
     mem_free(w->candidate);
     mem_free(w->candidates);
@@ -182,24 +182,24 @@ static void tear_down(lode__grow_state *g) {
 
 /* ---- Pruning ---- */
 
-static inline float extra_of(const lode__grow_state *g, uint32_t i) { return g->extra ? g->extra[i] : 0; }
+static inline float extra_of(const index_build_state *g, uint32_t i) { return g->extra ? g->extra[i] : 0; }
 
 /* A candidate: the order of its distance to the row, then its ordinal. */
 static inline uint64_t candidate_of(float distance, uint32_t ordinal) {
-  return (uint64_t)lode__code_order(distance) << 32 | ordinal;
+  return (uint64_t)quant_key_order(distance) << 32 | ordinal;
 }
 
-static inline float distance_of(uint64_t candidate) { return lode__code_key_of((uint32_t)(candidate >> 32)); }
+static inline float candidate_distance(uint64_t candidate) { return quant_key_of_order((uint32_t)(candidate >> 32)); }
 
 /* Does one of the chosen stand in front of the candidate, seen from the row that is `distance` away? */
-static bool hidden(const lode__grow_state *g, lode__grow_worker *w, uint32_t candidate, float distance, size_t n) {
-  const unsigned char *row = lode__grow_row(g, candidate);
-  lode__code_query query;
-  float keys[GROUP], bias = lode__code_bias(row), extra = 2 * extra_of(g, candidate);
-  if (n) lode__code_query_row(row, g->input.dim, w->candidate, &query);
-  for (size_t i = 0; i < n; i += GROUP) {
-    size_t m = n - i < GROUP ? n - i : GROUP;
-    lode__code_keys(&query, w->chosen_rows + i, m, keys);
+static bool prune_is_occluded(const index_build_state *g, index_build_worker *w, uint32_t candidate, float distance, size_t n) {
+  const unsigned char *row = index_build_row(g, candidate);
+  quant_query query;
+  float keys[PRUNE_GROUP], bias = quant_row_bias(row), extra = 2 * extra_of(g, candidate);
+  if (n) quant_query_of_row(row, g->input.dim, w->candidate, &query);
+  for (size_t i = 0; i < n; i += PRUNE_GROUP) {
+    size_t m = n - i < PRUNE_GROUP ? n - i : PRUNE_GROUP;
+    quant_keys(&query, w->chosen_rows + i, m, keys);
     for (size_t j = 0; j < m; j++) {
       float d = bias + keys[j];
       if (g->extra) d -= extra * g->extra[w->chosen[i + j]];
@@ -211,13 +211,13 @@ static bool hidden(const lode__grow_state *g, lode__grow_worker *w, uint32_t can
 
 /* From candidates (all different) sorted by nearness to w->chosen; returns how many, at most degree. Places that are
  * left go to the nearest of the hidden ones: they cost nothing, and at equal recall save a tenth of the distances. */
-static size_t prune(const lode__grow_state *g, lode__grow_worker *w, const uint64_t *candidates, size_t n) {
+static size_t graph_prune(const index_build_state *g, index_build_worker *w, const uint64_t *candidates, size_t n) {
   size_t chosen = 0, seen = 0;
   for (size_t i = 0; i < n && chosen < g->options.degree; i++) {
     uint32_t c = (uint32_t)candidates[i];
-    if (hidden(g, w, c, distance_of(candidates[i]), chosen)) continue;
+    if (prune_is_occluded(g, w, c, candidate_distance(candidates[i]), chosen)) continue;
     w->chosen[chosen] = c;
-    w->chosen_rows[chosen++] = lode__grow_row(g, c);
+    w->chosen_rows[chosen++] = index_build_row(g, c);
   }
   size_t visible = chosen; /* these are in the order of the candidates */
   for (size_t i = 0; i < n && chosen < g->options.degree; i++) {
@@ -231,16 +231,16 @@ static size_t prune(const lode__grow_state *g, lode__grow_worker *w, const uint6
 /* ---- Entries ---- */
 
 /* Distances from one row to others, taken into account where they are the least so far. */
-static void keep_least(const lode__grow_state *g, uint32_t from, const uint32_t *rows, size_t n, float *least) {
-  const unsigned char *row = lode__grow_row(g, from), *others[GROUP];
-  lode__grow_worker *w = &g->workers[0];
-  lode__code_query query;
-  float keys[GROUP], bias = lode__code_bias(row);
-  lode__code_query_row(row, g->input.dim, w->query, &query);
-  for (size_t i = 0; i < n; i += GROUP) {
-    size_t m = n - i < GROUP ? n - i : GROUP;
-    for (size_t j = 0; j < m; j++) others[j] = lode__grow_row(g, rows[i + j]);
-    lode__code_keys(&query, others, m, keys);
+static void keep_least(const index_build_state *g, uint32_t from, const uint32_t *rows, size_t n, float *least) {
+  const unsigned char *row = index_build_row(g, from), *others[PRUNE_GROUP];
+  index_build_worker *w = &g->workers[0];
+  quant_query query;
+  float keys[PRUNE_GROUP], bias = quant_row_bias(row);
+  quant_query_of_row(row, g->input.dim, w->query, &query);
+  for (size_t i = 0; i < n; i += PRUNE_GROUP) {
+    size_t m = n - i < PRUNE_GROUP ? n - i : PRUNE_GROUP;
+    for (size_t j = 0; j < m; j++) others[j] = index_build_row(g, rows[i + j]);
+    quant_keys(&query, others, m, keys);
     for (size_t j = 0; j < m; j++) {
       float d = bias + keys[j] - 2 * extra_of(g, from) * extra_of(g, rows[i + j]);
       if (d < least[i + j]) least[i + j] = d;
@@ -250,7 +250,7 @@ static void keep_least(const lode__grow_state *g, uint32_t from, const uint32_t 
 
 /* Half of the entries are as they come, where most rows are; each of the others is the row of a sample that is farthest from all
  * entries so far, so that what lies apart has one. */
-static lode_status spread_entries(lode__grow_state *g, lode_error *err) {
+static lode_status spread_entries(index_build_state *g, lode_error *err) {
   uint32_t drawn = (g->n_entries + 1) / 2, *sequence = g->sequence;
   uint32_t sample = g->n_unique / ENTRY_SAMPLE < g->n_entries ? g->n_unique : g->n_entries * ENTRY_SAMPLE;
   float *least = mem_calloc(sample, sizeof *least);
@@ -275,35 +275,35 @@ static lode_status spread_entries(lode__grow_state *g, lode_error *err) {
 
 /* Search for one row of the batch, and prune: the result goes to found, not to links, which others are reading. */
 static void find_links(void *arg, size_t i, unsigned worker) {
-  lode__grow_state *g = arg;
-  lode__grow_worker *w = &g->workers[worker];
+  index_build_state *g = arg;
+  index_build_worker *w = &g->workers[worker];
   if (w->st != LODE_OK) return;
   uint32_t self = g->sequence[g->done + i], *found = g->found + i * g->options.degree;
-  const unsigned char *row = lode__grow_row(g, self);
-  lode__walk_query query = {.extra = extra_of(g, self)};
-  lode__code_query_row(row, g->input.dim, w->query, &query.code);
-  w->st = lode__walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, &w->err);
+  const unsigned char *row = index_build_row(g, self);
+  index_walk_query query = {.extra = extra_of(g, self)};
+  quant_query_of_row(row, g->input.dim, w->query, &query.code);
+  w->st = index_walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, &w->err);
   if (w->st != LODE_OK) return;
-  float bias = lode__code_bias(row);
+  float bias = quant_row_bias(row);
   size_t n = 0;
   for (size_t j = 0; j < w->walk.n; j++) {
     uint64_t entry = w->walk.pool[j];
-    uint32_t ordinal = lode__pool_ordinal(entry);
+    uint32_t ordinal = index_pool_ordinal(entry);
     if (ordinal == self) continue;
-    w->candidates[n++] = candidate_of(bias + distance_of(entry), ordinal); /* stays sorted */
+    w->candidates[n++] = candidate_of(bias + candidate_distance(entry), ordinal); /* stays sorted */
   }
-  size_t chosen = prune(g, w, w->candidates, n);
-  for (size_t j = 0; j < g->options.degree; j++) found[j] = j < chosen ? w->chosen[j] : LODE__NO_LINK;
+  size_t chosen = graph_prune(g, w, w->candidates, n);
+  for (size_t j = 0; j < g->options.degree; j++) found[j] = j < chosen ? w->chosen[j] : INDEX_NO_LINK;
 }
 
 /* Sorts the links back by target, in order of the batch: targets, starts and sources. */
-static void collect_targets(lode__grow_state *g, size_t batch) {
+static void collect_targets(index_build_state *g, size_t batch) {
   size_t degree = g->options.degree;
   uint32_t total = 0;
   g->n_targets = 0;
   for (size_t i = 0; i < batch * degree; i++) {
     uint32_t t = g->found[i];
-    if (t == LODE__NO_LINK) continue;
+    if (t == INDEX_NO_LINK) continue;
     if (g->incoming[t]++ == 0) g->targets[g->n_targets++] = t;
   }
   for (size_t i = 0; i < g->n_targets; i++) {
@@ -315,33 +315,33 @@ static void collect_targets(lode__grow_state *g, size_t batch) {
   g->starts[g->n_targets] = total;
   for (size_t i = 0; i < batch * degree; i++) {
     uint32_t t = g->found[i];
-    if (t != LODE__NO_LINK) g->sources[g->incoming[t]++] = g->sequence[g->done + i / degree];
+    if (t != INDEX_NO_LINK) g->sources[g->incoming[t]++] = g->sequence[g->done + i / degree];
   }
   for (size_t i = 0; i < g->n_targets; i++) g->incoming[g->targets[i]] = 0;
 }
 
 static size_t count_links(const uint32_t *links, size_t room) {
   size_t n = 0;
-  while (n < room && links[n] != LODE__NO_LINK) n++;
+  while (n < room && links[n] != INDEX_NO_LINK) n++;
   return n;
 }
 
 /* Prunes a row's links together with n more to `degree`. */
-static void prune_links(lode__grow_state *g, lode__grow_worker *w, uint32_t self, const uint32_t *more, size_t n) {
+static void prune_links(index_build_state *g, index_build_worker *w, uint32_t self, const uint32_t *more, size_t n) {
   uint32_t *links = g->links + (size_t)self * g->room;
-  const unsigned char *row = lode__grow_row(g, self), *rows[GROUP];
+  const unsigned char *row = index_build_row(g, self), *rows[PRUNE_GROUP];
   size_t old = count_links(links, g->room), all = old + n;
-  lode__code_query query;
-  float keys[GROUP], bias = lode__code_bias(row), extra = 2 * extra_of(g, self);
-  lode__code_query_row(row, g->input.dim, w->query, &query);
-  for (size_t i = 0; i < all; i += GROUP) {
-    size_t m = all - i < GROUP ? all - i : GROUP;
-    uint32_t ordinals[GROUP];
+  quant_query query;
+  float keys[PRUNE_GROUP], bias = quant_row_bias(row), extra = 2 * extra_of(g, self);
+  quant_query_of_row(row, g->input.dim, w->query, &query);
+  for (size_t i = 0; i < all; i += PRUNE_GROUP) {
+    size_t m = all - i < PRUNE_GROUP ? all - i : PRUNE_GROUP;
+    uint32_t ordinals[PRUNE_GROUP];
     for (size_t j = 0; j < m; j++) {
       ordinals[j] = i + j < old ? links[i + j] : more[i + j - old];
-      rows[j] = lode__grow_row(g, ordinals[j]);
+      rows[j] = index_build_row(g, ordinals[j]);
     }
-    lode__code_keys(&query, rows, m, keys);
+    quant_keys(&query, rows, m, keys);
     for (size_t j = 0; j < m; j++) {
       float d = bias + keys[j];
       if (g->extra) d -= extra * g->extra[ordinals[j]];
@@ -349,12 +349,12 @@ static void prune_links(lode__grow_state *g, lode__grow_worker *w, uint32_t self
     }
   }
   qsort(w->candidates, all, sizeof *w->candidates, sort_cmp_u64);
-  size_t chosen = prune(g, w, w->candidates, all);
-  for (size_t j = 0; j < g->room; j++) links[j] = j < chosen ? w->chosen[j] : LODE__NO_LINK;
+  size_t chosen = graph_prune(g, w, w->candidates, all);
+  for (size_t j = 0; j < g->room; j++) links[j] = j < chosen ? w->chosen[j] : INDEX_NO_LINK;
 }
 
 static void merge_target(void *arg, size_t i, unsigned worker) {
-  lode__grow_state *g = arg;
+  index_build_state *g = arg;
   uint32_t target = g->targets[i], *links = g->links + (size_t)target * g->room;
   const uint32_t *more = g->sources + g->starts[i];
   size_t n = g->starts[i + 1] - g->starts[i], old = count_links(links, g->room);
@@ -366,12 +366,12 @@ static void merge_target(void *arg, size_t i, unsigned worker) {
 }
 
 static void shrink_row(void *arg, size_t i, unsigned worker) {
-  lode__grow_state *g = arg;
+  index_build_state *g = arg;
   uint32_t *links = g->links + i * g->room;
-  if (links[g->options.degree] != LODE__NO_LINK) prune_links(g, &g->workers[worker], (uint32_t)i, NULL, 0);
+  if (links[g->options.degree] != INDEX_NO_LINK) prune_links(g, &g->workers[worker], (uint32_t)i, NULL, 0);
 }
 
-static size_t next_batch(const lode__grow_state *g) {
+static size_t next_batch(const index_build_state *g) {
   size_t batch = g->done <= FIRST_BATCH ? g->done : g->done / BATCH_SHARE;
   if (batch < FIRST_BATCH && g->done >= FIRST_BATCH) batch = FIRST_BATCH;
   if (batch > MAX_BATCH) batch = MAX_BATCH;
@@ -380,7 +380,7 @@ static size_t next_batch(const lode__grow_state *g) {
   return batch;
 }
 
-static lode_status first_failure(const lode__grow_state *g, lode_error *err) {
+static lode_status first_failure(const index_build_state *g, lode_error *err) {
   for (unsigned i = 0; i < g->n_workers; i++) {
     if (g->workers[i].st == LODE_OK) continue;
     if (err) *err = g->workers[i].err;
@@ -389,37 +389,37 @@ static lode_status first_failure(const lode__grow_state *g, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status calibrate(lode__grow_state *g, size_t batch, lode_error *err) {
-  lode__parallel_body *body;
-  size_t n = lode__graph_sample(g, batch, &body);
+static lode_status graph_calibrate(index_build_state *g, size_t batch, lode_error *err) {
+  index_parallel_body *body;
+  size_t n = index_calibrate_sample(g, batch, &body);
   if (n == 0) return LODE_OK;
-  each(g, n, body);
+  graph_for_each(g, n, body);
   TRY(first_failure(g, err));
-  g->effort = lode__graph_effort(g, n, &g->curve);
+  g->effort = index_calibrate_effort(g, n, &g->curve);
   return LODE_OK;
 }
 
-static lode_status grow(lode__grow_state *g, lode_error *err) {
+static lode_status graph_grow(index_build_state *g, lode_error *err) {
   for (g->done = 1; g->done < g->n_unique;) {
     size_t batch = next_batch(g);
     g->view.n_entries = g->done < g->n_entries ? (uint32_t)g->done : g->n_entries;
-    if (g->done + batch == g->n_unique) TRY(calibrate(g, batch, err));
+    if (g->done + batch == g->n_unique) TRY(graph_calibrate(g, batch, err));
     qsort(g->sequence + g->done, batch, sizeof *g->sequence, sort_cmp_u32);
-    each(g, batch, find_links);
+    graph_for_each(g, batch, find_links);
     TRY(first_failure(g, err));
     for (size_t i = 0; i < batch; i++) {
       memcpy(g->links + (size_t)g->sequence[g->done + i] * g->room, g->found + i * g->options.degree,
              g->options.degree * sizeof *g->links);
     }
     collect_targets(g, batch);
-    each(g, g->n_targets, merge_target);
+    graph_for_each(g, g->n_targets, merge_target);
     g->done += batch;
     lode_progress p = g->options.progress;
     if (p.step && !p.step(p.ctx, "graph", g->done, g->n_unique)) {
       return err_set(err, LODE_CANCELLED, "the construction of the index was cancelled");
     }
   }
-  each(g, g->input.n, shrink_row);
+  graph_for_each(g, g->input.n, shrink_row);
   for (uint32_t i = 0; i < g->input.n; i++) {
     memmove(g->links + (size_t)i * g->options.degree, g->links + (size_t)i * g->room,
             g->options.degree * sizeof *g->links);
@@ -430,30 +430,30 @@ static lode_status grow(lode__grow_state *g, lode_error *err) {
 
 /* ---- The whole ---- */
 
-static lode_status check_input(const lode__graph_input *input, const lode__graph_options *options, lode_error *err) {
-  if (input->n == 0 || input->n > LODE__MAX_ROWS || input->dim == 0 || input->dim > LODE_MAX_DIMENSION ||
-      input->stride < lode__code_stride(input->dim) || (input->metric != LODE_L2 && !input->lengths)) {
+static lode_status graph_check_input(const index_graph_input *input, const index_graph_options *options, lode_error *err) {
+  if (input->n == 0 || input->n > INDEX_MAX_ROWS || input->dim == 0 || input->dim > LODE_MAX_DIMENSION ||
+      input->stride < quant_stride(input->dim) || (input->metric != LODE_L2 && !input->lengths)) {
     return err_set(err, LODE_INVALID, "a graph needs 1 to 2,147,483,647 rows of 1 to 65,535 dimensions");
   }
-  if (options->degree > MAX_DEGREE || options->degree == 1) {
-    return err_set(err, LODE_INVALID, "the degree of a graph is 2 to %d", MAX_DEGREE);
+  if (options->degree > GRAPH_MAX_DEGREE || options->degree == 1) {
+    return err_set(err, LODE_INVALID, "the degree of a graph is 2 to %d", GRAPH_MAX_DEGREE);
   }
   return LODE_OK;
 }
 
-lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_options *options, lode__graph *graph,
+lode_status index_graph_build(const index_graph_input *input, const index_graph_options *options, index_graph *graph,
                               lode_error *err) {
-  lode__grow_state g = {.input = *input, .options = *options};
+  index_build_state g = {.input = *input, .options = *options};
   lode_status st = LODE_OK;
-  *graph = (lode__graph){0};
-  TRY(check_input(input, options, err));
-  if (!g.options.degree) g.options.degree = DEGREE;
-  if (!g.options.beam) g.options.beam = BEAM;
-  if (!(g.options.alpha > 0)) g.options.alpha = ALPHA;
+  *graph = (index_graph){0};
+  TRY(graph_check_input(input, options, err));
+  if (!g.options.degree) g.options.degree = GRAPH_DEGREE;
+  if (!g.options.beam) g.options.beam = GRAPH_BEAM;
+  if (!(g.options.alpha > 0)) g.options.alpha = PRUNE_ALPHA;
   g.n_entries = options->entries ? options->entries : entries_for(input->n);
-  TRY_GOTO(set_up(&g, err));
+  TRY_GOTO(graph_set_up(&g, err));
   TRY_GOTO(spread_entries(&g, err));
-  TRY_GOTO(grow(&g, err));
+  TRY_GOTO(graph_grow(&g, err));
   g.view.n_entries = g.n_entries;
   graph->n = input->n;
   graph->degree = g.options.degree;
@@ -461,25 +461,25 @@ lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_
   graph->effort = g.effort;
   graph->curve = g.curve;
   graph->climbs = g.climbs;
-  TRY_GOTO(lode__graph_add_copies(&g, err));
-  TRY_GOTO(lode__graph_connect(&g, err));
-  TRY_GOTO(lode__graph_arrange(&g, graph, err));
+  TRY_GOTO(index_graph_add_copies(&g, err));
+  TRY_GOTO(index_graph_connect(&g, err));
+  TRY_GOTO(index_graph_reorder(&g, graph, err));
   graph->links = g.links;
   g.links = NULL;
 done:
-  tear_down(&g);
-  if (st != LODE_OK) lode__graph_release(graph);
+  graph_tear_down(&g);
+  if (st != LODE_OK) index_graph_release(graph);
   return st;
 }
 
-void lode__graph_release(lode__graph *graph) {
+void index_graph_release(index_graph *graph) {
   mem_free(graph->links);
   mem_free(graph->order);
   mem_free(graph->place);
-  *graph = (lode__graph){0};
+  *graph = (index_graph){0};
 }
 
-void lode__graph_links(const lode__graph *graph, uint32_t ordinal, uint32_t *out) {
+void index_graph_get_links(const index_graph *graph, uint32_t ordinal, uint32_t *out) {
   const uint32_t *links = graph->links + (size_t)graph->order[ordinal] * graph->degree;
-  for (uint32_t i = 0; i < graph->degree; i++) out[i] = links[i] == LODE__NO_LINK ? links[i] : graph->place[links[i]];
+  for (uint32_t i = 0; i < graph->degree; i++) out[i] = links[i] == INDEX_NO_LINK ? links[i] : graph->place[links[i]];
 }

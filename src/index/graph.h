@@ -13,60 +13,60 @@
 
 /* Runs body(arg, i, worker) for each i below n, in any order, on any thread, worker < workers and never the same at the
  * same time; returns when all are done. */
-typedef void lode__parallel_body(void *arg, size_t i, unsigned worker);
-typedef struct lode__parallel {
-  void (*run)(void *ctx, size_t n, lode__parallel_body *body, void *arg); /* NULL: one after the other, here */
+typedef void index_parallel_body(void *arg, size_t i, unsigned worker);
+typedef struct index_parallel {
+  void (*run)(void *ctx, size_t n, index_parallel_body *body, void *arg); /* NULL: one after the other, here */
   void *ctx;
   unsigned workers; /* 0 counts as 1 */
-} lode__parallel;
+} index_parallel;
 
-typedef struct lode__graph_options {
+typedef struct index_graph_options {
   uint32_t degree;      /* links of a row at most; 0: 32 */
   uint32_t beam;        /* breadth of the searches; 0: 128 */
   float alpha;          /* on squared distances: how much nearer a neighbour must be to hide another; 0: 1.05 */
   uint32_t entries;     /* 0: as many as suits n */
-  lode__parallel parallel;
+  index_parallel parallel;
   lode_progress progress;
-} lode__graph_options;
+} index_graph_options;
 
-typedef struct lode__graph {
+typedef struct index_graph {
   uint32_t n, degree;
   uint32_t n_entries;
   uint32_t effort;  /* that finds about 98 of 100 of the ten nearest of a row that is not in it; 0: too small to say */
-  lode__effort_curve curve;
+  index_effort_curve curve;
   /* Under inner products, where rows differ in length, the best are at the ends of several clusters, and a walk that has come to the end
    * of one sees nothing but that: so walks are to begin with so many climbs. 0 otherwise. The curve is that of walks without. */
   uint32_t climbs;
-  uint32_t *links;  /* n * degree, by old ordinals, rows filled up with LODE__NO_LINK */
+  uint32_t *links;  /* n * degree, by old ordinals, rows filled up with INDEX_NO_LINK */
   uint32_t *order;  /* new ordinal -> old; the entries come first, the one nearest to the centre before all */
   uint32_t *place;  /* old ordinal -> new */
-} lode__graph;
+} index_graph;
 
 /* rows: n rows of stride bytes, whose bias is changed for the time of the call when the metric is ip. lengths: what
- * lode__code_row returned for each row; only read for ip, may be NULL otherwise. */
-typedef struct lode__graph_input {
+ * quant_encode_row returned for each row; only read for ip, may be NULL otherwise. */
+typedef struct index_graph_input {
   unsigned char *rows;
   const float *lengths;
   size_t stride;
   uint32_t n, dim;
   lode_metric metric;
   float unit; /* of the model */
-} lode__graph_input;
-LODE_MUST lode_status lode__graph_build(const lode__graph_input *input, const lode__graph_options *options,
-                                        lode__graph *graph, lode_error *err);
-void lode__graph_release(lode__graph *graph);
+} index_graph_input;
+LODE_MUST lode_status index_graph_build(const index_graph_input *input, const index_graph_options *options,
+                                        index_graph *graph, lode_error *err);
+void index_graph_release(index_graph *graph);
 /* Writes the links of the row that has the given new ordinal, in new ordinals: degree numbers. */
-void lode__graph_links(const lode__graph *graph, uint32_t ordinal, uint32_t *out);
+void index_graph_get_links(const index_graph *graph, uint32_t ordinal, uint32_t *out);
 
-/* ---- Invariants: links below n, none to itself or twice, rows closed by LODE__NO_LINK, every row reachable ---- */
+/* ---- Invariants: links below n, none to itself or twice, rows closed by INDEX_NO_LINK, every row reachable ---- */
 
-typedef struct lode__graph_report {
-  uint32_t bad_link;      /* the first row with a wrong link, or LODE__NO_LINK */
+typedef struct index_graph_report {
+  uint32_t bad_link;      /* the first row with a wrong link, or INDEX_NO_LINK */
   uint32_t unreachable;   /* rows that no walk from row 0 can reach */
   uint64_t links;
-} lode__graph_report;
+} index_graph_report;
 /* links: n rows of width ordinals, all there. LODE_CORRUPT when an invariant is broken; err names the row. */
-LODE_MUST lode_status lode__graph_check(const uint32_t *links, uint32_t n, uint32_t width, lode__graph_report *report,
+LODE_MUST lode_status index_graph_check(const uint32_t *links, uint32_t n, uint32_t width, index_graph_report *report,
                                         lode_error *err);
 
 #endif

@@ -18,57 +18,57 @@
 
 #include "base/base.h"
 
-float lode__dot(const float *a, const float *b, size_t dim);
-float lode__l2sq(const float *a, const float *b, size_t dim);
-const char *lode__kernel_name(void);
+float kernel_dot(const float *a, const float *b, size_t dim);
+float kernel_l2sq(const float *a, const float *b, size_t dim);
+const char *kernel_name(void);
 /* Tests: switch to an implementation by name; false if this CPU lacks it. NULL: choose anew, as at the first use. */
-bool lode__kernel_use(const char *name);
+bool kernel_use(const char *name);
 
 /* Distances of `n` rows (row i at rows + i * stride floats) to the query, written to out; as in lode.h.
- *   l2: lode__l2sq      ip: 1 - dot, in float
+ *   l2: kernel_l2sq      ip: 1 - dot, in float
  *   cosine: 1 - dot / sqrt(query_norm2 * norm2), in double, the quotient kept within -1 and 1, rounded to float once;
  *           exactly 0 between equal vectors, and 1 where one has no length
- * query_norm2, norms: squared lengths (lode__dot of a vector with itself), only read for cosine; norms may be NULL:
+ * query_norm2, norms: squared lengths (kernel_dot of a vector with itself), only read for cosine; norms may be NULL:
  * then they are computed, at about twice the cost. */
-void lode__distances(lode_metric metric, const float *query, float query_norm2, const float *rows, size_t stride,
+void kernel_distances(lode_metric metric, const float *query, float query_norm2, const float *rows, size_t stride,
                      const float *norms, size_t n, size_t dim, float *out);
 /* One distance; for re-ranking and tails. */
-float lode__distance(lode_metric metric, const float *query, float query_norm2, const float *row, size_t dim);
+float kernel_distance(lode_metric metric, const float *query, float query_norm2, const float *row, size_t dim);
 
-typedef struct lode__rows {
+typedef struct kernel_rows {
   const float *data;   /* row i at data + i * stride */
   const float *norms;  /* as above */
   size_t n, dim, stride;
-} lode__rows;
+} kernel_rows;
 /* Many queries over the same rows, which come from memory once for all of them: the distance of query q (at
  * queries->data + q * queries->stride) and row i goes to out[q * out_stride + i]. Both must have the same dim. */
-void lode__distances_many(lode_metric metric, const lode__rows *queries, const lode__rows *rows, float *out,
+void kernel_distances_many(lode_metric metric, const kernel_rows *queries, const kernel_rows *rows, float *out,
                           size_t out_stride);
 
 /* ---- The k nearest so far: a bounded max-heap on (distance, key, aux) ----
  *
- *   lode__near room[10];
- *   lode__topk top = {.heap = room, .k = 10};
- *   for (...) if (lode__topk_wants(&top, distance)) lode__topk_push(&top, distance, key, aux);
- *   lode__topk_sort(&top);   now room[0 .. top.n) are the nearest
+ *   kernel_neighbour room[10];
+ *   kernel_topk top = {.heap = room, .k = 10};
+ *   for (...) if (kernel_topk_wants(&top, distance)) kernel_topk_push(&top, distance, key, aux);
+ *   kernel_topk_sort(&top);   now room[0 .. top.n) are the nearest
  */
 
-typedef struct lode__near { float distance; int64_t key; int64_t aux; } lode__near;
-typedef struct lode__topk {
-  lode__near *heap;  /* room for k */
+typedef struct kernel_neighbour { float distance; int64_t key; int64_t aux; } kernel_neighbour;
+typedef struct kernel_topk {
+  kernel_neighbour *heap;  /* room for k */
   size_t k, n;
-} lode__topk;
+} kernel_topk;
 
 /* Keeps the k smallest by distance, then key, then aux, in whatever order they come; +0 and -0 are the same distance.
  * NaN distances are kept behind all others. */
-void lode__topk_push(lode__topk *top, float distance, int64_t key, int64_t aux);
+void kernel_topk_push(kernel_topk *top, float distance, int64_t key, int64_t aux);
 /* The distance that a candidate must not exceed to have a chance; +infinity while fewer than k are held, or while the
  * farthest held is a NaN; -infinity when k is 0. */
-float lode__topk_bound(const lode__topk *top);
+float kernel_topk_bound(const kernel_topk *top);
 /* False when a push of that distance would surely change nothing. */
-static inline bool lode__topk_wants(const lode__topk *top, float distance) {
+static inline bool kernel_topk_wants(const kernel_topk *top, float distance) {
   return top->n < top->k || (top->k != 0 && !(distance > top->heap[0].distance));
 }
-void lode__topk_sort(lode__topk *top); /* nearest first; ends the heap */
+void kernel_topk_sort(kernel_topk *top); /* nearest first; ends the heap */
 
 #endif

@@ -8,45 +8,45 @@
 
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx2")))
-#define TARGET_INLINE static inline __attribute__((target("avx2"), always_inline))
+#define KERNEL_TARGET __attribute__((target("avx2")))
+#define KERNEL_INLINE static inline __attribute__((target("avx2"), always_inline))
 
-typedef struct lanes { __m256 lo, hi; } lanes;
+typedef struct kernel_lanes { __m256 lo, hi; } kernel_lanes;
 
-TARGET_INLINE lanes none(void) { return (lanes){_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+KERNEL_INLINE kernel_lanes lanes_zero(void) { return (kernel_lanes){_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 
-TARGET_INLINE lanes load(const float *p) { return (lanes){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+KERNEL_INLINE kernel_lanes lanes_load(const float *p) { return (kernel_lanes){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
 
 /* The first n < 16 floats, then zeros; reads nothing behind them. */
-TARGET_INLINE lanes load_tail(const float *p, size_t n) {
-  static const int32_t mask[2 * LODE__LANES] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-  const int32_t *m = mask + LODE__LANES - n;
-  return (lanes){_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)m)),
+KERNEL_INLINE kernel_lanes lanes_load_tail(const float *p, size_t n) {
+  static const int32_t mask[2 * KERNEL_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+  const int32_t *m = mask + KERNEL_LANES - n;
+  return (kernel_lanes){_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)m)),
                  _mm256_maskload_ps(p + 8, _mm256_loadu_si256((const __m256i *)(m + 8)))};
 }
 
-TARGET_INLINE __m256 add_term(__m256 sum, __m256 a, __m256 b, bool l2) {
+KERNEL_INLINE __m256 lanes_add_term(__m256 sum, __m256 a, __m256 b, bool l2) {
   if (!l2) return _mm256_add_ps(sum, _mm256_mul_ps(a, b));
   __m256 d = _mm256_sub_ps(a, b);
   return _mm256_add_ps(sum, _mm256_mul_ps(d, d));
 }
 
-TARGET_INLINE lanes add_terms(lanes sum, lanes a, lanes b, bool l2) {
-  return (lanes){add_term(sum.lo, a.lo, b.lo, l2), add_term(sum.hi, a.hi, b.hi, l2)};
+KERNEL_INLINE kernel_lanes lanes_add_terms(kernel_lanes sum, kernel_lanes a, kernel_lanes b, bool l2) {
+  return (kernel_lanes){lanes_add_term(sum.lo, a.lo, b.lo, l2), lanes_add_term(sum.hi, a.hi, b.hi, l2)};
 }
 
 /* 16 lanes to 8 to 4. */
-TARGET_INLINE __m128 fold(lanes sum) {
+KERNEL_INLINE __m128 lanes_fold(kernel_lanes sum) {
   __m256 s = _mm256_add_ps(sum.lo, sum.hi);
   return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
 }
 
 #include "index/kernel_x86.h"
 
-static bool supported(void) { return __builtin_cpu_supports("avx2"); }
+static bool kernel_avx2_supported(void) { return __builtin_cpu_supports("avx2"); }
 
-const lode__kernel lode__kernel_avx2 = {
-    .name = "avx2", .supported = supported, .dot = dot, .l2sq = l2sq, .dots = dots, .l2sqs = l2sqs,
+const kernel_ops kernel_avx2 = {
+    .name = "avx2", .supported = kernel_avx2_supported, .dot = kernel_x86_dot, .l2sq = kernel_x86_l2sq, .dots = kernel_x86_dots, .l2sqs = kernel_x86_l2sqs,
 };
 
 #endif

@@ -9,28 +9,28 @@
 
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx512f")))
-#define TARGET_INLINE static inline __attribute__((target("avx512f"), always_inline))
+#define KERNEL_TARGET __attribute__((target("avx512f")))
+#define KERNEL_INLINE static inline __attribute__((target("avx512f"), always_inline))
 
-typedef __m512 lanes;
+typedef __m512 kernel_lanes;
 
-TARGET_INLINE lanes none(void) { return _mm512_setzero_ps(); }
+KERNEL_INLINE kernel_lanes lanes_zero(void) { return _mm512_setzero_ps(); }
 
-TARGET_INLINE lanes load(const float *p) { return _mm512_loadu_ps(p); }
+KERNEL_INLINE kernel_lanes lanes_load(const float *p) { return _mm512_loadu_ps(p); }
 
 /* The first n < 16 floats, then zeros; reads nothing behind them. */
-TARGET_INLINE lanes load_tail(const float *p, size_t n) {
+KERNEL_INLINE kernel_lanes lanes_load_tail(const float *p, size_t n) {
   return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
 }
 
-TARGET_INLINE lanes add_terms(lanes sum, lanes a, lanes b, bool l2) {
+KERNEL_INLINE kernel_lanes lanes_add_terms(kernel_lanes sum, kernel_lanes a, kernel_lanes b, bool l2) {
   if (!l2) return _mm512_add_ps(sum, _mm512_mul_ps(a, b));
-  lanes d = _mm512_sub_ps(a, b);
+  kernel_lanes d = _mm512_sub_ps(a, b);
   return _mm512_add_ps(sum, _mm512_mul_ps(d, d));
 }
 
 /* 16 lanes to 8 to 4. */
-TARGET_INLINE __m128 fold(lanes sum) {
+KERNEL_INLINE __m128 lanes_fold(kernel_lanes sum) {
   __m256 hi = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(sum), 1));
   __m256 s = _mm256_add_ps(_mm512_castps512_ps256(sum), hi);
   return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
@@ -38,10 +38,10 @@ TARGET_INLINE __m128 fold(lanes sum) {
 
 #include "index/kernel_x86.h"
 
-static bool supported(void) { return __builtin_cpu_supports("avx512f"); }
+static bool kernel_avx512_supported(void) { return __builtin_cpu_supports("avx512f"); }
 
-const lode__kernel lode__kernel_avx512 = {
-    .name = "avx512", .supported = supported, .dot = dot, .l2sq = l2sq, .dots = dots, .l2sqs = l2sqs,
+const kernel_ops kernel_avx512 = {
+    .name = "avx512", .supported = kernel_avx512_supported, .dot = kernel_x86_dot, .l2sq = kernel_x86_l2sq, .dots = kernel_x86_dots, .l2sqs = kernel_x86_l2sqs,
 };
 
 #endif

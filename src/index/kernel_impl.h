@@ -8,11 +8,11 @@
 #include "base/base.h"
 
 enum {
-  LODE__LANES = 16,
-  LODE__AHEAD_BYTES = 768, /* how far ahead of its reads a scan prefetches, the best of those tried with bench_scan */
+  KERNEL_LANES = 16,
+  KERNEL_PREFETCH_BYTES = 768, /* how far ahead of its reads a scan prefetches, the best of those tried with bench_scan */
 };
 
-typedef struct lode__kernel {
+typedef struct kernel_ops {
   const char *name;
   bool (*supported)(void); /* by the CPU and the operating system */
   float (*dot)(const float *a, const float *b, size_t dim);
@@ -20,14 +20,14 @@ typedef struct lode__kernel {
   /* The same between one query and n rows, to out[0 .. n). */
   void (*dots)(const float *query, const float *rows, size_t stride, size_t n, size_t dim, float *out);
   void (*l2sqs)(const float *query, const float *rows, size_t stride, size_t n, size_t dim, float *out);
-} lode__kernel;
+} kernel_ops;
 
-extern const lode__kernel lode__kernel_portable;
+extern const kernel_ops kernel_portable;
 #if defined(__x86_64__)
-extern const lode__kernel lode__kernel_avx2, lode__kernel_avx512;
+extern const kernel_ops kernel_avx2, kernel_avx512;
 #endif
 #if defined(__aarch64__)
-extern const lode__kernel lode__kernel_neon;
+extern const kernel_ops kernel_neon;
 #endif
 
 #endif

@@ -12,7 +12,7 @@
 #include "index/kernel.h"
 #include "index/match.h"
 
-typedef struct lode__search_request {
+typedef struct index_search_request {
   const float *query;      /* dim finite floats */
   size_t k;
   uint32_t beam;           /* effort: how many of the nearest rows a walk expands; 0: as recall says. May be below k */
@@ -20,26 +20,26 @@ typedef struct lode__search_request {
   bool exact;              /* read every vector that is allowed */
   const uint64_t *allowed; /* a bit for each of segment->info.n slots (live, and matching the filter), in whole words;
                               NULL: all. Bits past the last slot are ignored */
-  lode__match *match;      /* the same, made ready; NULL: not */
-} lode__search_request;
+  index_filtered *match;      /* the same, made ready; NULL: not */
+} index_search_request;
 
-typedef struct lode__segment_hit {
+typedef struct index_hit {
   float distance;
   uint32_t slot;
-  lode__segment_record record;
-} lode__segment_hit;
+  index_segment_record record;
+} index_hit;
 
-enum { LODE__BY_WALK = 1, LODE__BY_WALK_ALLOWED = 2, LODE__BY_SCAN = 4, LODE__BY_EXACT = 8, LODE__BY_MATCH = 16 };
-typedef struct lode__search_stats { /* adds up */
+enum { INDEX_BY_WALK = 1, INDEX_BY_WALK_ALLOWED = 2, INDEX_BY_SCAN = 4, INDEX_BY_EXACT = 8, INDEX_BY_FILTERED = 16 };
+typedef struct index_search_stats { /* adds up */
   uint64_t distances;  /* of codes */
   uint64_t hops;
   uint64_t vectors;    /* read for exact distances */
   unsigned ways;       /* which were taken */
-} lode__search_stats;
+} index_search_stats;
 
 /* Room of one thread, for any segments one after the other; zeroed is empty. */
-typedef struct lode__search_room {
-  lode__walk_room walk;
+typedef struct index_search_scratch {
+  index_walk_scratch walk;
   int8_t *query;
   size_t query_cap;
   float *vectors;
@@ -48,15 +48,15 @@ typedef struct lode__search_room {
   size_t allowed_cap;
   uint64_t *candidates;   /* order of the key, then slot */
   size_t candidates_cap;
-  lode__near *near;
+  kernel_neighbour *near;
   size_t near_cap;
-  lode__search_stats stats;
-} lode__search_room;
-void lode__search_room_release(lode__search_room *room);
+  index_search_stats stats;
+} index_search_scratch;
+void index_search_scratch_release(index_search_scratch *room);
 
 /* Writes min(k, allowed rows) hits, nearest first, ties by slot; hits has room for k. LODE_CORRUPT when the segment is
  * damaged: then answer from the truth. */
-LODE_MUST lode_status lode__segment_search(lode__segment *segment, const lode__search_request *request,
-                                           lode__search_room *room, lode__segment_hit *hits, size_t *n_hits, lode_error *err);
+LODE_MUST lode_status index_search(index_segment *segment, const index_search_request *request,
+                                           index_search_scratch *room, index_hit *hits, size_t *n_hits, lode_error *err);
 
 #endif

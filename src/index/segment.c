@@ -15,136 +15,136 @@
 
 #include "base/crc32c.h"
 
-static const char magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
+static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
 enum {
-  FORMAT = 2,
-  HEADER_CRC_AT = LODE__SEG_HEADER_CRC_AT,
-  CURVE_AT = 64, CLIMBS_AT = 104,
-  MAX_DEGREE = 1024, MAX_EFFORT = 65536,
-  RUN_PAGES = 64,            /* pages of one word of `loaded`: read together, given back together */
-  RUN_BYTES = RUN_PAGES * LODE__PAGE_BYTES,
+  SEGMENT_FORMAT = 2,
+  SEGMENT_HEADER_CRC_AT = INDEX_SEG_HEADER_CRC_AT,
+  SEGMENT_CURVE_AT = 64, SEGMENT_CLIMBS_AT = 104,
+  SEGMENT_MAX_DEGREE = 1024, SEGMENT_MAX_EFFORT = 65536,
+  SEGMENT_RUN_PAGES = 64,            /* pages of one word of `loaded`: read together, given back together */
+  SEGMENT_RUN_BYTES = SEGMENT_RUN_PAGES * INDEX_PAGE_BYTES,
   LARGE_BYTES = 4 << 20,
   LARGE_ALIGN = 2 << 20,     /* of large pages */
 };
 
 /* ---- Layout ---- */
 
-static bool add_section(lode__segment_layout *layout, int section, uint64_t count, uint64_t size) {
+static bool segment_add_section(index_segment_layout *layout, int section, uint64_t count, uint64_t size) {
   uint64_t bytes, end;
   if (__builtin_mul_overflow(count, size, &bytes)) return false;
   layout->at[section] = layout->total;
   layout->bytes[section] = bytes;
   if (__builtin_add_overflow(layout->total, bytes, &end)) return false;
-  if (__builtin_add_overflow(end, (uint64_t)LODE__PAGE_BYTES - 1, &end)) return false;
-  layout->total = end / LODE__PAGE_BYTES * LODE__PAGE_BYTES;
+  if (__builtin_add_overflow(end, (uint64_t)INDEX_PAGE_BYTES - 1, &end)) return false;
+  layout->total = end / INDEX_PAGE_BYTES * INDEX_PAGE_BYTES;
   return layout->total < (uint64_t)1 << 62;
 }
 
-bool lode__segment_layout_of(const lode__segment_info *info, lode__segment_layout *layout) {
-  bool graph = info->kind == LODE__GRAPH;
-  *layout = (lode__segment_layout){.total = LODE__PAGE_BYTES};
-  if (info->kind != LODE__FLAT && !graph) return false;
-  if (info->dim == 0 || info->dim > LODE_MAX_DIMENSION || info->n == 0 || info->n > LODE__MAX_ROWS) return false;
-  if (graph ? info->degree < 2 || info->degree > MAX_DEGREE || info->n_entries == 0 || info->n_entries > info->n
+bool index_segment_layout_of(const index_segment_info *info, index_segment_layout *layout) {
+  bool graph = info->kind == INDEX_GRAPH;
+  *layout = (index_segment_layout){.total = INDEX_PAGE_BYTES};
+  if (info->kind != INDEX_FLAT && !graph) return false;
+  if (info->dim == 0 || info->dim > LODE_MAX_DIMENSION || info->n == 0 || info->n > INDEX_MAX_ROWS) return false;
+  if (graph ? info->degree < 2 || info->degree > SEGMENT_MAX_DEGREE || info->n_entries == 0 || info->n_entries > info->n
             : info->degree != 0 || info->n_entries != 0) {
     return false;
   }
-  if (!add_section(layout, LODE__SEG_VECTORS, (uint64_t)info->n * info->dim, sizeof(float)) ||
-      !add_section(layout, LODE__SEG_MEAN, info->dim, sizeof(float)) ||
-      !add_section(layout, LODE__SEG_ROWS, info->n, lode__code_stride(info->dim)) ||
-      !add_section(layout, LODE__SEG_LINKS, (uint64_t)info->n * info->degree, sizeof(uint32_t)) ||
-      !add_section(layout, LODE__SEG_ORDINALS, graph ? info->n : 0, sizeof(uint32_t)) ||
-      !add_section(layout, LODE__SEG_RECORDS, info->n, LODE__SEG_RECORD_BYTES)) {
+  if (!segment_add_section(layout, INDEX_SEG_VECTORS, (uint64_t)info->n * info->dim, sizeof(float)) ||
+      !segment_add_section(layout, INDEX_SEG_MEAN, info->dim, sizeof(float)) ||
+      !segment_add_section(layout, INDEX_SEG_ROWS, info->n, quant_stride(info->dim)) ||
+      !segment_add_section(layout, INDEX_SEG_LINKS, (uint64_t)info->n * info->degree, sizeof(uint32_t)) ||
+      !segment_add_section(layout, INDEX_SEG_ORDINALS, graph ? info->n : 0, sizeof(uint32_t)) ||
+      !segment_add_section(layout, INDEX_SEG_RECORDS, info->n, INDEX_SEG_RECORD_BYTES)) {
     return false;
   }
-  layout->checked_pages = 1 + (layout->total - layout->at[LODE__SEG_MEAN]) / LODE__PAGE_BYTES;
-  return add_section(layout, LODE__SEG_CHECKSUMS, layout->checked_pages, sizeof(uint32_t));
+  layout->checked_pages = 1 + (layout->total - layout->at[INDEX_SEG_MEAN]) / INDEX_PAGE_BYTES;
+  return segment_add_section(layout, INDEX_SEG_CHECKSUMS, layout->checked_pages, sizeof(uint32_t));
 }
 
-uint64_t lode__segment_checksum_index(const lode__segment_layout *layout, uint64_t page) {
-  return page == 0 ? 0 : 1 + page - layout->at[LODE__SEG_MEAN] / LODE__PAGE_BYTES;
+uint64_t index_segment_crc_slot(const index_segment_layout *layout, uint64_t page) {
+  return page == 0 ? 0 : 1 + page - layout->at[INDEX_SEG_MEAN] / INDEX_PAGE_BYTES;
 }
 
-static uint32_t seeded(uint64_t id, uint64_t number, const void *bytes, size_t n) {
+static uint32_t segment_crc(uint64_t id, uint64_t number, const void *bytes, size_t n) {
   return crc32c_update(crc32c_update_u64(crc32c_update_u64(0, id), number), bytes, n);
 }
 
-uint32_t lode__segment_page_crc(uint64_t id, uint64_t page, const void *bytes) {
-  return seeded(id, page, bytes, LODE__PAGE_BYTES);
+uint32_t index_segment_page_crc(uint64_t id, uint64_t page, const void *bytes) {
+  return segment_crc(id, page, bytes, INDEX_PAGE_BYTES);
 }
 
-uint32_t lode__segment_vector_crc(uint64_t id, uint32_t slot, const void *bytes, size_t n) {
-  return seeded(id, ~(uint64_t)slot, bytes, n);
+uint32_t index_segment_vector_crc(uint64_t id, uint32_t slot, const void *bytes, size_t n) {
+  return segment_crc(id, ~(uint64_t)slot, bytes, n);
 }
 
-uint32_t lode__segment_table_crc(uint64_t id, const void *bytes, size_t n) { return seeded(id, n, bytes, n); }
+uint32_t index_segment_table_crc(uint64_t id, const void *bytes, size_t n) { return segment_crc(id, n, bytes, n); }
 
 /* ---- Header ---- */
 
-static void put32(unsigned char *p, uint32_t v) { memcpy(p, &v, sizeof v); }
-static void put64(unsigned char *p, uint64_t v) { memcpy(p, &v, sizeof v); }
+static void segment_put_u32(unsigned char *p, uint32_t v) { memcpy(p, &v, sizeof v); }
+static void segment_put_u64(unsigned char *p, uint64_t v) { memcpy(p, &v, sizeof v); }
 
-static uint32_t get32(const unsigned char *p) {
+static uint32_t segment_get_u32(const unsigned char *p) {
   uint32_t v;
   memcpy(&v, p, sizeof v);
   return v;
 }
 
-static uint64_t get64(const unsigned char *p) {
+static uint64_t segment_get_u64(const unsigned char *p) {
   uint64_t v;
   memcpy(&v, p, sizeof v);
   return v;
 }
 
-void lode__segment_header_put(const lode__segment_info *info, unsigned char *page) {
-  memset(page, 0, LODE__PAGE_BYTES);
-  memcpy(page, magic, sizeof magic);
-  put32(page + 8, FORMAT);
-  put32(page + 12, (uint32_t)info->kind);
-  put32(page + 16, (uint32_t)info->metric);
-  put32(page + 20, info->dim);
-  put32(page + 24, info->n);
-  put32(page + 28, info->degree);
-  put32(page + 32, info->n_entries);
+void index_segment_put_header(const index_segment_info *info, unsigned char *page) {
+  memset(page, 0, INDEX_PAGE_BYTES);
+  memcpy(page, segment_magic, sizeof segment_magic);
+  segment_put_u32(page + 8, SEGMENT_FORMAT);
+  segment_put_u32(page + 12, (uint32_t)info->kind);
+  segment_put_u32(page + 16, (uint32_t)info->metric);
+  segment_put_u32(page + 20, info->dim);
+  segment_put_u32(page + 24, info->n);
+  segment_put_u32(page + 28, info->degree);
+  segment_put_u32(page + 32, info->n_entries);
   memcpy(page + 36, &info->unit, sizeof info->unit);
-  put64(page + 40, info->id);
-  put64(page + 48, info->bytes);
-  put32(page + 56, info->effort);
-  put32(page + HEADER_CRC_AT, crc32c_update(0, page, HEADER_CRC_AT));
-  memcpy(page + CURVE_AT, info->curve.found, sizeof info->curve.found);
-  put32(page + CLIMBS_AT, info->climbs);
+  segment_put_u64(page + 40, info->id);
+  segment_put_u64(page + 48, info->bytes);
+  segment_put_u32(page + 56, info->effort);
+  segment_put_u32(page + SEGMENT_HEADER_CRC_AT, crc32c_update(0, page, SEGMENT_HEADER_CRC_AT));
+  memcpy(page + SEGMENT_CURVE_AT, info->curve.found, sizeof info->curve.found);
+  segment_put_u32(page + SEGMENT_CLIMBS_AT, info->climbs);
 }
 
-static lode_status damaged(lode_error *err, const char *what) {
+static lode_status segment_damaged(lode_error *err, const char *what) {
   return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
 }
 
-lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_bytes, lode__segment_info *info,
+lode_status index_segment_get_header(const unsigned char *page, uint64_t file_bytes, index_segment_info *info,
                                      lode_error *err) {
-  lode__segment_layout layout;
-  *info = (lode__segment_info){0};
-  if (memcmp(page, magic, sizeof magic) != 0) return damaged(err, "not a segment");
-  if (get32(page + HEADER_CRC_AT) != crc32c_update(0, page, HEADER_CRC_AT)) return damaged(err, "header checksum");
-  if (get32(page + 8) > FORMAT) {
+  index_segment_layout layout;
+  *info = (index_segment_info){0};
+  if (memcmp(page, segment_magic, sizeof segment_magic) != 0) return segment_damaged(err, "not a segment");
+  if (segment_get_u32(page + SEGMENT_HEADER_CRC_AT) != crc32c_update(0, page, SEGMENT_HEADER_CRC_AT)) return segment_damaged(err, "header checksum");
+  if (segment_get_u32(page + 8) > SEGMENT_FORMAT) {
     return err_set(err, LODE_VERSION, "an index segment has format %u: this lode knows formats up to %d, update it",
-                      get32(page + 8), FORMAT);
+                      segment_get_u32(page + 8), SEGMENT_FORMAT);
   }
-  uint32_t kind = get32(page + 12), metric = get32(page + 16);
-  lode__segment_info got = {.dim = get32(page + 20), .n = get32(page + 24), .degree = get32(page + 28),
-                            .n_entries = get32(page + 32), .id = get64(page + 40), .bytes = get64(page + 48),
-                            .effort = get32(page + 56), .climbs = get32(page + CLIMBS_AT)};
+  uint32_t kind = segment_get_u32(page + 12), metric = segment_get_u32(page + 16);
+  index_segment_info got = {.dim = segment_get_u32(page + 20), .n = segment_get_u32(page + 24), .degree = segment_get_u32(page + 28),
+                            .n_entries = segment_get_u32(page + 32), .id = segment_get_u64(page + 40), .bytes = segment_get_u64(page + 48),
+                            .effort = segment_get_u32(page + 56), .climbs = segment_get_u32(page + SEGMENT_CLIMBS_AT)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
-  memcpy(got.curve.found, page + CURVE_AT, sizeof got.curve.found);
-  if (kind != LODE__FLAT && kind != LODE__GRAPH) return damaged(err, "kind");
-  if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return damaged(err, "metric");
-  if (get32(page + 8) != FORMAT) return damaged(err, "of an older format");
-  if (got.effort > MAX_EFFORT) return damaged(err, "effort");
-  if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return damaged(err, "unit");
-  got.kind = (lode__segment_kind)kind;
+  memcpy(got.curve.found, page + SEGMENT_CURVE_AT, sizeof got.curve.found);
+  if (kind != INDEX_FLAT && kind != INDEX_GRAPH) return segment_damaged(err, "kind");
+  if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return segment_damaged(err, "metric");
+  if (segment_get_u32(page + 8) != SEGMENT_FORMAT) return segment_damaged(err, "of an older format");
+  if (got.effort > SEGMENT_MAX_EFFORT) return segment_damaged(err, "effort");
+  if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return segment_damaged(err, "unit");
+  got.kind = (index_segment_kind)kind;
   got.metric = (lode_metric)metric;
-  if (!lode__segment_layout_of(&got, &layout) || layout.total != file_bytes || got.bytes != file_bytes) {
-    return damaged(err, "sizes");
+  if (!index_segment_layout_of(&got, &layout) || layout.total != file_bytes || got.bytes != file_bytes) {
+    return segment_damaged(err, "sizes");
   }
   *info = got;
   return LODE_OK;
@@ -152,47 +152,47 @@ lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_by
 
 /* ---- Loading ---- */
 
-static uint64_t section_page(const lode__segment *s, const lode__paged *paged) {
-  int section = paged == &s->rows ? LODE__SEG_ROWS : paged == &s->links ? LODE__SEG_LINKS
-              : paged == &s->ordinals ? LODE__SEG_ORDINALS : LODE__SEG_RECORDS;
-  return s->layout.at[section] / LODE__PAGE_BYTES;
+static uint64_t section_page(const index_segment *s, const index_paged *paged) {
+  int section = paged == &s->rows ? INDEX_SEG_ROWS : paged == &s->links ? INDEX_SEG_LINKS
+              : paged == &s->ordinals ? INDEX_SEG_ORDINALS : INDEX_SEG_RECORDS;
+  return s->layout.at[section] / INDEX_PAGE_BYTES;
 }
 
-static bool page_is_right(const lode__segment *s, uint64_t page, const void *bytes) {
-  uint64_t index = lode__segment_checksum_index(&s->layout, page);
-  return get32(s->table + index * sizeof(uint32_t)) == lode__segment_page_crc(s->info.id, page, bytes);
+static bool page_is_right(const index_segment *s, uint64_t page, const void *bytes) {
+  uint64_t index = index_segment_crc_slot(&s->layout, page);
+  return segment_get_u32(s->table + index * sizeof(uint32_t)) == index_segment_page_crc(s->info.id, page, bytes);
 }
 
 /* Pages [first, last] of one word of `loaded`, all absent, under the lock of that word. */
-static lode_status load_run(lode__segment *s, lode__paged *paged, uint64_t first, uint64_t last, lode_error *err) {
+static lode_status segment_load_run(index_segment *s, index_paged *paged, uint64_t first, uint64_t last, lode_error *err) {
   uint64_t base = section_page(s, paged), bits = 0;
-  unsigned char *to = (unsigned char *)(uintptr_t)paged->data + first * LODE__PAGE_BYTES;
-  size_t bytes = (size_t)(last - first + 1) * LODE__PAGE_BYTES;
-  TRY(s->read(s->ctx, (base + first) * LODE__PAGE_BYTES, to, bytes, err));
+  unsigned char *to = (unsigned char *)(uintptr_t)paged->data + first * INDEX_PAGE_BYTES;
+  size_t bytes = (size_t)(last - first + 1) * INDEX_PAGE_BYTES;
+  TRY(s->read(s->ctx, (base + first) * INDEX_PAGE_BYTES, to, bytes, err));
   for (uint64_t p = first; p <= last; p++) {
-    if (!page_is_right(s, base + p, to + (p - first) * LODE__PAGE_BYTES)) return damaged(err, "page checksum");
+    if (!page_is_right(s, base + p, to + (p - first) * INDEX_PAGE_BYTES)) return segment_damaged(err, "page checksum");
     bits |= (uint64_t)1 << (p % 64);
   }
-  lode__paged_publish(paged, first / 64, bits);
+  index_paged_publish(paged, first / 64, bits);
   atomic_fetch_add_explicit(&s->resident, bytes, memory_order_relaxed);
   return LODE_OK;
 }
 
-static lode_status load(lode__paged *paged, uint64_t first, uint64_t last, lode_error *err) {
-  lode__segment *s = paged->owner;
+static lode_status segment_load_pages(index_paged *paged, uint64_t first, uint64_t last, lode_error *err) {
+  index_segment *s = paged->owner;
   lode_status st = LODE_OK;
   for (uint64_t p = first; p <= last && st == LODE_OK;) {
     uint64_t word = p / 64, end = word * 64 + 63 < last ? word * 64 + 63 : last;
-    pthread_mutex_t *lock = &s->locks[word % LODE__SEG_LOCKS];
+    pthread_mutex_t *lock = &s->locks[word % INDEX_SEG_LOCKS];
     pthread_mutex_lock(lock);
     while (p <= end && st == LODE_OK) {
-      if (lode__paged_has(paged, p)) {
+      if (index_paged_has(paged, p)) {
         p++;
         continue;
       }
       uint64_t run = p;
-      while (run < end && !lode__paged_has(paged, run + 1)) run++;
-      st = load_run(s, paged, p, run, err);
+      while (run < end && !index_paged_has(paged, run + 1)) run++;
+      st = segment_load_run(s, paged, p, run, err);
       p = run + 1;
     }
     pthread_mutex_unlock(lock);
@@ -202,61 +202,61 @@ static lode_status load(lode__paged *paged, uint64_t first, uint64_t last, lode_
 
 /* ---- Open and close ---- */
 
-static lode_status make_paged(lode__segment *s, lode__paged *paged, int section, lode_error *err) {
+static lode_status make_paged(index_segment *s, index_paged *paged, int section, lode_error *err) {
   uint64_t bytes = s->layout.bytes[section];
   if (bytes == 0) return LODE_OK;
-  uint64_t pages = (bytes + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES;
+  uint64_t pages = (bytes + INDEX_PAGE_BYTES - 1) / INDEX_PAGE_BYTES;
   /* Not touched here: untouched anonymous memory costs nothing. */
-  size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : RUN_BYTES;
-  unsigned char *data = mem_alloc_aligned(align, (size_t)(pages * LODE__PAGE_BYTES));
-  *paged = (lode__paged){.data = data, .bytes = bytes, .page_bits = LODE__PAGE_BITS, .load = load, .owner = s,
+  size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : SEGMENT_RUN_BYTES;
+  unsigned char *data = mem_alloc_aligned(align, (size_t)(pages * INDEX_PAGE_BYTES));
+  *paged = (index_paged){.data = data, .bytes = bytes, .page_bits = INDEX_PAGE_BITS, .load = segment_load_pages, .owner = s,
                           .missing = pages};
   if (!data) return err_nomem(err);
   paged->loaded = mem_calloc((size_t)(pages / 64 + 1), sizeof *paged->loaded);
   return paged->loaded ? LODE_OK : err_nomem(err);
 }
 
-static lode_status read_table(lode__segment *s, uint32_t table_crc, lode_error *err) {
-  size_t bytes = (size_t)s->layout.bytes[LODE__SEG_CHECKSUMS];
+static lode_status segment_read_checksums(index_segment *s, uint32_t table_crc, lode_error *err) {
+  size_t bytes = (size_t)s->layout.bytes[INDEX_SEG_CHECKSUMS];
   s->table = mem_alloc(bytes);
   if (!s->table) return err_nomem(err);
-  TRY(s->read(s->ctx, s->layout.at[LODE__SEG_CHECKSUMS], s->table, bytes, err));
-  if (lode__segment_table_crc(s->info.id, s->table, bytes) != table_crc) return damaged(err, "checksum of checksums");
+  TRY(s->read(s->ctx, s->layout.at[INDEX_SEG_CHECKSUMS], s->table, bytes, err));
+  if (index_segment_table_crc(s->info.id, s->table, bytes) != table_crc) return segment_damaged(err, "checksum of checksums");
   return LODE_OK;
 }
 
-static lode_status read_mean(lode__segment *s, lode_error *err) {
-  size_t pages = (size_t)((s->layout.bytes[LODE__SEG_MEAN] + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES);
-  uint64_t first = s->layout.at[LODE__SEG_MEAN] / LODE__PAGE_BYTES;
-  unsigned char *bytes = mem_alloc_aligned(64, pages * LODE__PAGE_BYTES);
+static lode_status segment_read_mean(index_segment *s, lode_error *err) {
+  size_t pages = (size_t)((s->layout.bytes[INDEX_SEG_MEAN] + INDEX_PAGE_BYTES - 1) / INDEX_PAGE_BYTES);
+  uint64_t first = s->layout.at[INDEX_SEG_MEAN] / INDEX_PAGE_BYTES;
+  unsigned char *bytes = mem_alloc_aligned(64, pages * INDEX_PAGE_BYTES);
   if (!bytes) return err_nomem(err);
-  s->model = (lode__code_model){.metric = s->info.metric, .dim = s->info.dim, .unit = s->info.unit,
+  s->model = (quant_model){.metric = s->info.metric, .dim = s->info.dim, .unit = s->info.unit,
                                 .mean = (float *)(void *)bytes};
-  TRY(s->read(s->ctx, s->layout.at[LODE__SEG_MEAN], bytes, pages * LODE__PAGE_BYTES, err));
+  TRY(s->read(s->ctx, s->layout.at[INDEX_SEG_MEAN], bytes, pages * INDEX_PAGE_BYTES, err));
   for (size_t p = 0; p < pages; p++) {
-    if (!page_is_right(s, first + p, bytes + p * LODE__PAGE_BYTES)) return damaged(err, "page checksum");
+    if (!page_is_right(s, first + p, bytes + p * INDEX_PAGE_BYTES)) return segment_damaged(err, "page checksum");
   }
   for (uint32_t j = 0; j < s->info.dim; j++) {
-    if (!(fabsf(s->model.mean[j]) <= 0x1p40f)) return damaged(err, "mean");
+    if (!(fabsf(s->model.mean[j]) <= 0x1p40f)) return segment_damaged(err, "mean");
   }
   return LODE_OK;
 }
 
-static lode_status open_checked(lode__segment *s, const lode__segment_source *source, lode_error *err) {
-  unsigned char page[LODE__PAGE_BYTES];
-  if (source->bytes < sizeof page) return damaged(err, "too short");
+static lode_status segment_open_checked(index_segment *s, const index_segment_source *source, lode_error *err) {
+  unsigned char page[INDEX_PAGE_BYTES];
+  if (source->bytes < sizeof page) return segment_damaged(err, "too short");
   TRY(s->read(s->ctx, 0, page, sizeof page, err));
-  TRY(lode__segment_header_get(page, source->bytes, &s->info, err));
-  if (s->info.id != source->id) return damaged(err, "the segment of another place");
-  ENSURE(lode__segment_layout_of(&s->info, &s->layout), err);
-  s->stride = lode__code_stride(s->info.dim);
-  TRY(read_table(s, source->table_crc, err));
-  if (!page_is_right(s, 0, page)) return damaged(err, "page checksum");
-  TRY(read_mean(s, err));
-  TRY(make_paged(s, &s->rows, LODE__SEG_ROWS, err));
-  TRY(make_paged(s, &s->links, LODE__SEG_LINKS, err));
-  TRY(make_paged(s, &s->ordinals, LODE__SEG_ORDINALS, err));
-  return make_paged(s, &s->records, LODE__SEG_RECORDS, err);
+  TRY(index_segment_get_header(page, source->bytes, &s->info, err));
+  if (s->info.id != source->id) return segment_damaged(err, "the segment of another place");
+  ENSURE(index_segment_layout_of(&s->info, &s->layout), err);
+  s->stride = quant_stride(s->info.dim);
+  TRY(segment_read_checksums(s, source->table_crc, err));
+  if (!page_is_right(s, 0, page)) return segment_damaged(err, "page checksum");
+  TRY(segment_read_mean(s, err));
+  TRY(make_paged(s, &s->rows, INDEX_SEG_ROWS, err));
+  TRY(make_paged(s, &s->links, INDEX_SEG_LINKS, err));
+  TRY(make_paged(s, &s->ordinals, INDEX_SEG_ORDINALS, err));
+  return make_paged(s, &s->records, INDEX_SEG_RECORDS, err);
 }
 
 /* Eviction must get its turn although there are always some that search; nobody takes the lock twice. */
@@ -270,33 +270,33 @@ static void init_use_lock(pthread_rwlock_t *lock) {
   (void)pthread_rwlockattr_destroy(&attr);
 }
 
-lode_status lode__segment_open(const lode__segment_source *source, lode__segment **segment, lode_error *err) {
+lode_status index_segment_open(const index_segment_source *source, index_segment **segment, lode_error *err) {
   *segment = NULL;
-  lode__segment *s = mem_calloc(1, sizeof *s);
+  index_segment *s = mem_calloc(1, sizeof *s);
   if (!s) return err_nomem(err);
   s->read = source->read;
   s->ctx = source->ctx;
-  for (int i = 0; i < LODE__SEG_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
+  for (int i = 0; i < INDEX_SEG_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
   init_use_lock(&s->use);
-  lode_status st = open_checked(s, source, err);
+  lode_status st = segment_open_checked(s, source, err);
   if (st != LODE_OK) {
-    lode__segment_close(s);
+    index_segment_close(s);
     return st;
   }
   *segment = s;
   return LODE_OK;
 }
 
-void lode__segment_close(lode__segment *segment) {
+void index_segment_close(index_segment *segment) {
   if (!segment) return;
-  lode__paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
+  index_paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     mem_free((void *)(uintptr_t)all[i]->data);
     mem_free(all[i]->loaded);
   }
   mem_free(segment->table);
   mem_free(segment->model.mean);
-  for (int i = 0; i < LODE__SEG_LOCKS; i++) pthread_mutex_destroy(&segment->locks[i]);
+  for (int i = 0; i < INDEX_SEG_LOCKS; i++) pthread_mutex_destroy(&segment->locks[i]);
   pthread_rwlock_destroy(&segment->use);
   mem_free(segment);
 }
@@ -305,17 +305,17 @@ void lode__segment_close(lode__segment *segment) {
 
 /* Random reads over large arrays miss the TLB as often as the cache: whole arrays are worth large pages. Not so those
  * that are loaded page by page, which would grow by a large page at each touch. */
-static void ask_for_large_pages(const lode__paged *paged) {
+static void ask_for_large_pages(const index_paged *paged) {
   if (paged->bytes >= LARGE_BYTES) (void)madvise((void *)(uintptr_t)paged->data, (size_t)paged->bytes, MADV_HUGEPAGE);
 }
 
-lode_status lode__segment_preload(lode__segment *segment, lode_error *err) {
-  lode__paged *wanted[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
+lode_status index_segment_preload(index_segment *segment, lode_error *err) {
+  index_paged *wanted[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
   lode_status st = LODE_OK;
   pthread_rwlock_rdlock(&segment->use);
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted && st == LODE_OK; i++) {
     ask_for_large_pages(wanted[i]);
-    if (wanted[i]->bytes) st = lode__paged_need(wanted[i], 0, wanted[i]->bytes, err);
+    if (wanted[i]->bytes) st = index_paged_need(wanted[i], 0, wanted[i]->bytes, err);
   }
   pthread_rwlock_unlock(&segment->use);
   return st;
@@ -323,22 +323,22 @@ lode_status lode__segment_preload(lode__segment *segment, lode_error *err) {
 
 /* Gives a run of pages back; returns the bytes. A kernel with larger pages than a run may refuse: they stay allocated,
  * but are read anew. */
-static uint64_t drop_run(lode__paged *paged, uint64_t word) {
+static uint64_t segment_drop_run(index_paged *paged, uint64_t word) {
   uint64_t bits = atomic_load_explicit(&paged->loaded[word], memory_order_relaxed);
-  uint64_t at = word * RUN_BYTES, pages = (paged->bytes + LODE__PAGE_BYTES - 1) / LODE__PAGE_BYTES;
-  uint64_t len = pages * LODE__PAGE_BYTES - at < RUN_BYTES ? pages * LODE__PAGE_BYTES - at : RUN_BYTES;
+  uint64_t at = word * SEGMENT_RUN_BYTES, pages = (paged->bytes + INDEX_PAGE_BYTES - 1) / INDEX_PAGE_BYTES;
+  uint64_t len = pages * INDEX_PAGE_BYTES - at < SEGMENT_RUN_BYTES ? pages * INDEX_PAGE_BYTES - at : SEGMENT_RUN_BYTES;
   if (!bits) return 0;
   atomic_store_explicit(&paged->loaded[word], 0, memory_order_relaxed);
   atomic_fetch_add_explicit(&paged->missing, (uint64_t)__builtin_popcountll(bits), memory_order_relaxed);
   (void)madvise((void *)(uintptr_t)(paged->data + at), (size_t)len, MADV_DONTNEED);
-  return (uint64_t)__builtin_popcountll(bits) * LODE__PAGE_BYTES;
+  return (uint64_t)__builtin_popcountll(bits) * INDEX_PAGE_BYTES;
 }
 
-static uint64_t runs_of(const lode__paged *paged) { return (paged->bytes + RUN_BYTES - 1) / RUN_BYTES; }
+static uint64_t runs_of(const index_paged *paged) { return (paged->bytes + SEGMENT_RUN_BYTES - 1) / SEGMENT_RUN_BYTES; }
 
-void lode__segment_evict(lode__segment *segment, uint64_t keep) {
-  lode__paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
-  uint64_t entries = (uint64_t)segment->info.n_entries * segment->stride / RUN_BYTES + 1, total = 0;
+void index_segment_evict(index_segment *segment, uint64_t keep) {
+  index_paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
+  uint64_t entries = (uint64_t)segment->info.n_entries * segment->stride / SEGMENT_RUN_BYTES + 1, total = 0;
   if (atomic_load(&segment->resident) <= keep) return;
   pthread_rwlock_wrlock(&segment->use);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -351,76 +351,76 @@ void lode__segment_evict(lode__segment *segment, uint64_t keep) {
     size_t i = 0;
     for (; run >= runs_of(all[i]); i++) run -= runs_of(all[i]);
     if (i == 0 && run < entries && keep > 0) continue;
-    atomic_fetch_sub(&segment->resident, drop_run(all[i], run));
+    atomic_fetch_sub(&segment->resident, segment_drop_run(all[i], run));
   }
   pthread_rwlock_unlock(&segment->use);
 }
 
 /* ---- Records and vectors ---- */
 
-static lode_status need_record(lode__segment *s, uint32_t slot, const unsigned char **record, lode_error *err) {
-  if (slot >= s->info.n) return damaged(err, "slot");
-  uint64_t at = (uint64_t)slot * LODE__SEG_RECORD_BYTES;
-  TRY(lode__paged_need(&s->records, at, LODE__SEG_RECORD_BYTES, err));
+static lode_status segment_need_record(index_segment *s, uint32_t slot, const unsigned char **record, lode_error *err) {
+  if (slot >= s->info.n) return segment_damaged(err, "slot");
+  uint64_t at = (uint64_t)slot * INDEX_SEG_RECORD_BYTES;
+  TRY(index_paged_need(&s->records, at, INDEX_SEG_RECORD_BYTES, err));
   *record = s->records.data + at;
   return LODE_OK;
 }
 
-lode_status lode__segment_record_unlocked(lode__segment *s, uint32_t slot, lode__segment_record *record, lode_error *err) {
+lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_segment_record *record, lode_error *err) {
   const unsigned char *bytes = NULL;
-  *record = (lode__segment_record){0};
-  TRY(need_record(s, slot, &bytes, err));
-  *record = (lode__segment_record){.key = (int64_t)get64(bytes), .cursor = get64(bytes + 8)};
+  *record = (index_segment_record){0};
+  TRY(segment_need_record(s, slot, &bytes, err));
+  *record = (index_segment_record){.key = (int64_t)segment_get_u64(bytes), .cursor = segment_get_u64(bytes + 8)};
   return LODE_OK;
 }
 
-lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode__segment_record *record,
+lode_status index_segment_get_record(index_segment *segment, uint32_t slot, index_segment_record *record,
                                     lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
-  lode_status st = lode__segment_record_unlocked(segment, slot, record, err);
+  lode_status st = index_segment_record_nolock(segment, slot, record, err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }
 
-lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uint32_t n, float *vectors,
+lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,
                                            lode_error *err) {
   const unsigned char *record = NULL;
   size_t bytes = s->info.dim * sizeof(float);
-  if (n == 0 || n > s->info.n || first > s->info.n - n) return damaged(err, "slot");
-  uint64_t at = s->layout.at[LODE__SEG_VECTORS] + (uint64_t)first * bytes;
+  if (n == 0 || n > s->info.n || first > s->info.n - n) return segment_damaged(err, "slot");
+  uint64_t at = s->layout.at[INDEX_SEG_VECTORS] + (uint64_t)first * bytes;
   TRY(s->read(s->ctx, at, vectors, bytes * n, err));
   for (uint32_t i = 0; i < n; i++) {
-    TRY(need_record(s, first + i, &record, err));
+    TRY(segment_need_record(s, first + i, &record, err));
     const float *vector = vectors + (size_t)i * s->info.dim;
-    if (lode__segment_vector_crc(s->info.id, first + i, vector, bytes) != get32(record + 16)) {
-      return damaged(err, "checksum of a vector");
+    if (index_segment_vector_crc(s->info.id, first + i, vector, bytes) != segment_get_u32(record + 16)) {
+      return segment_damaged(err, "checksum of a vector");
     }
   }
   return LODE_OK;
 }
 
-lode_status lode__segment_block(lode__segment *segment, uint32_t first, uint32_t n, float *vectors,
-                                lode__segment_record *records, lode_error *err) {
+lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint32_t n, float *vectors,
+                                index_segment_record *records, lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
-  lode_status st = lode__segment_vectors_unlocked(segment, first, n, vectors, err);
-  for (uint32_t i = 0; i < n && st == LODE_OK; i++) st = lode__segment_record_unlocked(segment, first + i, &records[i], err);
+  lode_status st = index_segment_vectors_nolock(segment, first, n, vectors, err);
+  for (uint32_t i = 0; i < n && st == LODE_OK; i++) st = index_segment_record_nolock(segment, first + i, &records[i], err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }
 
-static lode_status key_at(lode__segment *s, uint32_t slot, int64_t *key, lode_error *err) {
+static lode_status segment_key_at(index_segment *s, uint32_t slot, int64_t *key, lode_error *err) {
   const unsigned char *bytes = NULL;
-  TRY(need_record(s, slot, &bytes, err));
-  *key = (int64_t)get64(bytes);
+  TRY(segment_need_record(s, slot, &bytes, err));
+  *key = (int64_t)segment_get_u64(bytes);
   return LODE_OK;
 }
 
 /* The first slot from `from` on whose key is not less: with growing steps, then by halving. */
-static lode_status seek(lode__segment *s, int64_t key, uint32_t from, uint32_t *slot, lode_error *err) {
+static lode_status segment_seek_key(index_segment *s, int64_t key, uint32_t from, uint32_t *slot, lode_error *err) {
   uint64_t low = from, high = s->info.n, step = 1;
   int64_t found;
   while (low + step < high) {
-    TRY(key_at(s, (uint32_t)(low + step), &found, err));
+    TRY(segment_key_at(s, (uint32_t)(low + step), &found, err));
     if (found >= key) {
       high = low + step;
       break;
@@ -430,7 +430,7 @@ static lode_status seek(lode__segment *s, int64_t key, uint32_t from, uint32_t *
   }
   while (low < high) {
     uint64_t middle = low + (high - low) / 2;
-    TRY(key_at(s, (uint32_t)middle, &found, err));
+    TRY(segment_key_at(s, (uint32_t)middle, &found, err));
     if (found < key) low = middle + 1;
     else high = middle;
   }
@@ -439,7 +439,7 @@ static lode_status seek(lode__segment *s, int64_t key, uint32_t from, uint32_t *
 }
 
 /* How many of those sorted by key are below it. */
-static size_t count_below(const lode__segment_record *who, size_t n, int64_t key) {
+static size_t count_below(const index_segment_record *who, size_t n, int64_t key) {
   size_t low = 0, high = n;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -450,32 +450,32 @@ static size_t count_below(const lode__segment_record *who, size_t n, int64_t key
 }
 
 /* Many on few pages: those are read run by run rather than one by one. */
-static lode_status need_range(lode__segment *s, const lode__segment_record *who, size_t n, lode_error *err) {
-  enum { LEAST = 64 };
+static lode_status segment_need_range(index_segment *s, const index_segment_record *who, size_t n, lode_error *err) {
+  enum { RANGE_MIN_KEYS = 64 };
   int64_t least, greatest;
   uint32_t first, last;
-  if (n < LEAST) return LODE_OK;
-  TRY(key_at(s, 0, &least, err));
-  TRY(key_at(s, s->info.n - 1, &greatest, err));
+  if (n < RANGE_MIN_KEYS) return LODE_OK;
+  TRY(segment_key_at(s, 0, &least, err));
+  TRY(segment_key_at(s, s->info.n - 1, &greatest, err));
   size_t before = count_below(who, n, least), end = count_below(who, n, greatest);
-  if (end < before + LEAST) return LODE_OK;
-  TRY(seek(s, who[before].key, 0, &first, err));
-  TRY(seek(s, who[end - 1].key, first, &last, err));
+  if (end < before + RANGE_MIN_KEYS) return LODE_OK;
+  TRY(segment_seek_key(s, who[before].key, 0, &first, err));
+  TRY(segment_seek_key(s, who[end - 1].key, first, &last, err));
   if (last >= s->info.n) return LODE_OK;
-  uint64_t at = (uint64_t)first * LODE__SEG_RECORD_BYTES, bytes = (uint64_t)(last - first + 1) * LODE__SEG_RECORD_BYTES;
-  return end - before > bytes / LODE__PAGE_BYTES / 2 ? lode__paged_need(&s->records, at, bytes, err) : LODE_OK;
+  uint64_t at = (uint64_t)first * INDEX_SEG_RECORD_BYTES, bytes = (uint64_t)(last - first + 1) * INDEX_SEG_RECORD_BYTES;
+  return end - before > bytes / INDEX_PAGE_BYTES / 2 ? index_paged_need(&s->records, at, bytes, err) : LODE_OK;
 }
 
-static lode_status mark_unlocked(lode__segment *s, const lode__segment_record *who, size_t n, uint64_t *bits,
+static lode_status segment_mark_nolock(index_segment *s, const index_segment_record *who, size_t n, uint64_t *bits,
                                  size_t *marked, lode_error *err) {
   const unsigned char *bytes = NULL;
   uint32_t slot = 0;
-  TRY(need_range(s, who, n, err));
+  TRY(segment_need_range(s, who, n, err));
   for (size_t i = 0; i < n && slot < s->info.n; i++) {
-    TRY(seek(s, who[i].key, slot, &slot, err));
+    TRY(segment_seek_key(s, who[i].key, slot, &slot, err));
     if (slot >= s->info.n) break;
-    TRY(need_record(s, slot, &bytes, err));
-    if ((int64_t)get64(bytes) != who[i].key || (who[i].cursor && get64(bytes + 8) != who[i].cursor)) continue;
+    TRY(segment_need_record(s, slot, &bytes, err));
+    if ((int64_t)segment_get_u64(bytes) != who[i].key || (who[i].cursor && segment_get_u64(bytes + 8) != who[i].cursor)) continue;
     uint64_t bit = (uint64_t)1 << (slot % 64);
     *marked += !(bits[slot / 64] & bit);
     bits[slot / 64] |= bit;
@@ -483,54 +483,54 @@ static lode_status mark_unlocked(lode__segment *s, const lode__segment_record *w
   return LODE_OK;
 }
 
-lode_status lode__segment_mark(lode__segment *segment, const lode__segment_record *who, size_t n, uint64_t *bits,
+lode_status index_segment_mark(index_segment *segment, const index_segment_record *who, size_t n, uint64_t *bits,
                                size_t *marked, lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
-  lode_status st = mark_unlocked(segment, who, n, bits, marked, err);
+  lode_status st = segment_mark_nolock(segment, who, n, bits, marked, err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }
 
-lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err) {
+lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector, lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
-  lode_status st = lode__segment_vectors_unlocked(segment, slot, 1, vector, err);
+  lode_status st = index_segment_vectors_nolock(segment, slot, 1, vector, err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }
 
 /* ---- Verification ---- */
 
-static lode_status verify_row(lode__segment *s, uint32_t ordinal, float *vector, unsigned char *row, lode_error *err) {
+static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float *vector, unsigned char *row, lode_error *err) {
   const unsigned char *stored = s->rows.data + (size_t)ordinal * s->stride;
-  uint32_t slot = lode__code_slot(stored);
-  if (slot >= s->info.n || (s->info.kind == LODE__FLAT && slot != ordinal)) return damaged(err, "slot of a row");
-  if (s->info.kind == LODE__GRAPH && get32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
-    return damaged(err, "ordinal of a slot");
+  uint32_t slot = quant_row_slot(stored);
+  if (slot >= s->info.n || (s->info.kind == INDEX_FLAT && slot != ordinal)) return segment_damaged(err, "slot of a row");
+  if (s->info.kind == INDEX_GRAPH && segment_get_u32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
+    return segment_damaged(err, "ordinal of a slot");
   }
-  TRY(lode__segment_vectors_unlocked(s, slot, 1, vector, err));
+  TRY(index_segment_vectors_nolock(s, slot, 1, vector, err));
   for (uint32_t j = 0; j < s->info.dim; j++) {
-    if (!isfinite(vector[j])) return damaged(err, "element of a vector");
+    if (!isfinite(vector[j])) return segment_damaged(err, "element of a vector");
   }
-  lode__code_row(&s->model, vector, slot, row);
-  return memcmp(stored, row, s->stride) == 0 ? LODE_OK : damaged(err, "code of a row");
+  quant_encode_row(&s->model, vector, slot, row);
+  return memcmp(stored, row, s->stride) == 0 ? LODE_OK : segment_damaged(err, "code of a row");
 }
 
-lode_status lode__segment_verify(lode__segment *segment, lode__graph_report *report, lode_error *err) {
+lode_status index_segment_verify(index_segment *segment, index_graph_report *report, lode_error *err) {
   lode_status st = LODE_OK;
-  lode__segment *s = segment;
-  *report = (lode__graph_report){.bad_link = LODE__NO_LINK};
+  index_segment *s = segment;
+  *report = (index_graph_report){.bad_link = INDEX_NO_LINK};
   float *vector = mem_calloc(s->info.dim, sizeof *vector);
   unsigned char *row = mem_alloc(s->stride);
   pthread_rwlock_rdlock(&s->use);
   if (!vector || !row) TRY_GOTO(err_nomem(err));
-  lode__paged *all[] = {&s->rows, &s->links, &s->ordinals, &s->records};
+  index_paged *all[] = {&s->rows, &s->links, &s->ordinals, &s->records};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    if (all[i]->bytes) TRY_GOTO(lode__paged_need(all[i], 0, all[i]->bytes, err));
+    if (all[i]->bytes) TRY_GOTO(index_paged_need(all[i], 0, all[i]->bytes, err));
   }
-  for (uint32_t i = 0; i < s->info.n; i++) TRY_GOTO(verify_row(s, i, vector, row, err));
-  if (s->info.kind == LODE__GRAPH) {
+  for (uint32_t i = 0; i < s->info.n; i++) TRY_GOTO(segment_verify_row(s, i, vector, row, err));
+  if (s->info.kind == INDEX_GRAPH) {
     const uint32_t *links = (const uint32_t *)(const void *)s->links.data;
-    TRY_GOTO(lode__graph_check(links, s->info.n, s->info.degree, report, err));
+    TRY_GOTO(index_graph_check(links, s->info.n, s->info.degree, report, err));
   }
 done:
   pthread_rwlock_unlock(&s->use);

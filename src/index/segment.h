@@ -1,6 +1,6 @@
 /* segment.h - the bytes of a segment: an immutable file of vectors, their codes and their graph.
  *
- * All numbers are little-endian; P is LODE__PAGE_BYTES; every section begins at a page and is padded with zeros to one.
+ * All numbers are little-endian; P is INDEX_PAGE_BYTES; every section begins at a page and is padded with zeros to one.
  *
  *   header     one page: see segment.c
  *   vectors    n rows of dim floats, by slot (the order in which rows were added); each has a checksum in its record
@@ -28,65 +28,65 @@
 #include "index/graph.h"
 
 /* Reads exactly n bytes at the offset; what cannot be read is LODE_IO, or LODE_CORRUPT when the file is too short. */
-typedef lode_status lode__segment_read(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err);
-typedef lode_status lode__segment_write(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err);
+typedef lode_status index_read_fn(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err);
+typedef lode_status index_write_fn(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err);
 
-typedef enum lode__segment_kind { LODE__FLAT = 1, LODE__GRAPH = 2 } lode__segment_kind;
+typedef enum index_segment_kind { INDEX_FLAT = 1, INDEX_GRAPH = 2 } index_segment_kind;
 
-typedef struct lode__segment_info {
-  lode__segment_kind kind;
+typedef struct index_segment_info {
+  index_segment_kind kind;
   lode_metric metric;
   uint32_t dim, n, degree, n_entries;
   uint64_t id;       /* seeds all checksums */
   uint64_t bytes;    /* of the file */
   float unit;        /* of the codes */
-  uint32_t effort;   /* of a search that does not say: see lode__graph; 0: not known */
-  lode__effort_curve curve; /* of one that wants a recall */
-  uint32_t climbs;   /* of walks: see lode__graph */
-} lode__segment_info;
+  uint32_t effort;   /* of a search that does not say: see index_graph; 0: not known */
+  index_effort_curve curve; /* of one that wants a recall */
+  uint32_t climbs;   /* of walks: see index_graph */
+} index_segment_info;
 
 /* ---- Layout; only for segment*.c and tests ---- */
 
-enum { LODE__SEG_VECTORS, LODE__SEG_MEAN, LODE__SEG_ROWS, LODE__SEG_LINKS, LODE__SEG_ORDINALS, LODE__SEG_RECORDS,
-       LODE__SEG_CHECKSUMS, LODE__SEG_SECTIONS };
-enum { LODE__SEG_RECORD_BYTES = 24, LODE__SEG_HEADER_CRC_AT = 60 };
+enum { INDEX_SEG_VECTORS, INDEX_SEG_MEAN, INDEX_SEG_ROWS, INDEX_SEG_LINKS, INDEX_SEG_ORDINALS, INDEX_SEG_RECORDS,
+       INDEX_SEG_CHECKSUMS, INDEX_SEG_SECTIONS };
+enum { INDEX_SEG_RECORD_BYTES = 24, INDEX_SEG_HEADER_CRC_AT = 60 };
 
-typedef struct lode__segment_layout {
-  uint64_t at[LODE__SEG_SECTIONS], bytes[LODE__SEG_SECTIONS]; /* bytes without padding */
+typedef struct index_segment_layout {
+  uint64_t at[INDEX_SEG_SECTIONS], bytes[INDEX_SEG_SECTIONS]; /* bytes without padding */
   uint64_t total;
   uint64_t checked_pages; /* entries of the section of checksums */
-} lode__segment_layout;
+} index_segment_layout;
 
 /* False when the numbers are out of their ranges or the file would be too large. */
-bool lode__segment_layout_of(const lode__segment_info *info, lode__segment_layout *layout);
+bool index_segment_layout_of(const index_segment_info *info, index_segment_layout *layout);
 /* The index of a page's checksum; the page must not be one of vectors or checksums. */
-uint64_t lode__segment_checksum_index(const lode__segment_layout *layout, uint64_t page);
-uint32_t lode__segment_page_crc(uint64_t id, uint64_t page, const void *bytes);
-uint32_t lode__segment_vector_crc(uint64_t id, uint32_t slot, const void *bytes, size_t n);
-uint32_t lode__segment_table_crc(uint64_t id, const void *bytes, size_t n);
-void lode__segment_header_put(const lode__segment_info *info, unsigned char *page); /* LODE__PAGE_BYTES */
-LODE_MUST lode_status lode__segment_header_get(const unsigned char *page, uint64_t file_bytes,
-                                               lode__segment_info *info, lode_error *err);
+uint64_t index_segment_crc_slot(const index_segment_layout *layout, uint64_t page);
+uint32_t index_segment_page_crc(uint64_t id, uint64_t page, const void *bytes);
+uint32_t index_segment_vector_crc(uint64_t id, uint32_t slot, const void *bytes, size_t n);
+uint32_t index_segment_table_crc(uint64_t id, const void *bytes, size_t n);
+void index_segment_put_header(const index_segment_info *info, unsigned char *page); /* INDEX_PAGE_BYTES */
+LODE_MUST lode_status index_segment_get_header(const unsigned char *page, uint64_t file_bytes,
+                                               index_segment_info *info, lode_error *err);
 
 /* ---- Writing ----
  *
- * lode__maker_begin, lode__maker_add for each row, lode__maker_finish, lode__maker_release. Vectors go straight to the
+ * index_writer_begin, index_writer_add for each row, index_writer_finish, index_writer_release. Vectors go straight to the
  * file; codes and records stay in memory, and while the graph is made its links: about
  * stride + 6 * degree + 44 bytes for each row. The header is written last.
  */
-typedef struct lode__maker_options {
+typedef struct index_writer_options {
   uint64_t id;
-  lode__segment_kind kind;
-  lode__code_model model;     /* its mean is read until the finish */
+  index_segment_kind kind;
+  quant_model model;     /* its mean is read until the finish */
   uint32_t rows_hint;         /* how many there will be, if known */
-  lode__graph_options graph;
-  lode__segment_write *write;
+  index_graph_options graph;
+  index_write_fn *write;
   void *ctx;
-} lode__maker_options;
+} index_writer_options;
 
-typedef struct lode__maker {
-  lode__maker_options options;
-  lode__segment_info info;
+typedef struct index_writer {
+  index_writer_options options;
+  index_segment_info info;
   size_t stride, rows_cap, records_cap, lengths_cap;
   unsigned char *rows, *records;
   float *lengths;
@@ -94,75 +94,75 @@ typedef struct lode__maker {
   size_t buffered;
   uint64_t vectors_end;    /* in the file */
   uint32_t table_crc;      /* after the finish: for the manifest */
-} lode__maker;
+} index_writer;
 
-LODE_MUST lode_status lode__maker_begin(lode__maker *maker, const lode__maker_options *options, lode_error *err);
-LODE_MUST lode_status lode__maker_add(lode__maker *maker, const float *vector, int64_t key, uint64_t cursor,
+LODE_MUST lode_status index_writer_begin(index_writer *maker, const index_writer_options *options, lode_error *err);
+LODE_MUST lode_status index_writer_add(index_writer *maker, const float *vector, int64_t key, uint64_t cursor,
                                       lode_error *err);
 /* After it maker->info (bytes, n, ...) and maker->table_crc say what to put into the manifest. */
-LODE_MUST lode_status lode__maker_finish(lode__maker *maker, lode_error *err);
-void lode__maker_release(lode__maker *maker);
+LODE_MUST lode_status index_writer_finish(index_writer *maker, lode_error *err);
+void index_writer_release(index_writer *maker);
 
 /* ---- Reading ---- */
 
-enum { LODE__SEG_LOCKS = 16 };
+enum { INDEX_SEG_LOCKS = 16 };
 
-typedef struct lode__segment {
-  lode__segment_info info;
-  lode__segment_layout layout;
-  lode__code_model model;
+typedef struct index_segment {
+  index_segment_info info;
+  index_segment_layout layout;
+  quant_model model;
   size_t stride;
-  lode__paged rows, links, ordinals, records;
+  index_paged rows, links, ordinals, records;
   unsigned char *table;         /* the checksums */
-  lode__segment_read *read;
+  index_read_fn *read;
   void *ctx;
   _Atomic uint64_t resident;    /* bytes of loaded pages */
-  pthread_mutex_t locks[LODE__SEG_LOCKS];
+  pthread_mutex_t locks[INDEX_SEG_LOCKS];
   pthread_rwlock_t use;         /* read: searches; write: eviction */
   uint64_t hand;                /* where eviction goes on */
-} lode__segment;
+} index_segment;
 
 /* What the manifest says of the file: its id, length and table_crc must match. Reads the header, the checksums and the
  * mean; all else on demand. LODE_VERSION for a newer format, LODE_CORRUPT for damage. */
-typedef struct lode__segment_source {
+typedef struct index_segment_source {
   uint64_t id, bytes;
   uint32_t table_crc;
-  lode__segment_read *read;
+  index_read_fn *read;
   void *ctx;
-} lode__segment_source;
-LODE_MUST lode_status lode__segment_open(const lode__segment_source *source, lode__segment **segment, lode_error *err);
-void lode__segment_close(lode__segment *segment);
+} index_segment_source;
+LODE_MUST lode_status index_segment_open(const index_segment_source *source, index_segment **segment, lode_error *err);
+void index_segment_close(index_segment *segment);
 
 /* Brings all but the vectors into memory. */
-LODE_MUST lode_status lode__segment_preload(lode__segment *segment, lode_error *err);
+LODE_MUST lode_status index_segment_preload(index_segment *segment, lode_error *err);
 /* Gives memory back until at most `keep` bytes of pages are resident; the entries stay. Waits for running searches. */
-void lode__segment_evict(lode__segment *segment, uint64_t keep);
+void index_segment_evict(index_segment *segment, uint64_t keep);
 
-typedef struct lode__segment_record {
+typedef struct index_segment_record {
   int64_t key;
   uint64_t cursor;
-} lode__segment_record;
-LODE_MUST lode_status lode__segment_record_at(lode__segment *segment, uint32_t slot, lode__segment_record *record,
+} index_segment_record;
+LODE_MUST lode_status index_segment_get_record(index_segment *segment, uint32_t slot, index_segment_record *record,
                                               lode_error *err);
 /* Sets the bit of each slot whose key is among `who`, which is sorted by key, and whose cursor is that of the entry (0:
  * whatever it is); *marked counts those that were not set before. Only for segments whose rows were added by ascending key:
  * in others, forged ones say, some are not found. */
-LODE_MUST lode_status lode__segment_mark(lode__segment *segment, const lode__segment_record *who, size_t n, uint64_t *bits,
+LODE_MUST lode_status index_segment_mark(index_segment *segment, const index_segment_record *who, size_t n, uint64_t *bits,
                                          size_t *marked, lode_error *err);
 /* n vectors from slot `first` on, and their records, read and checked. */
-LODE_MUST lode_status lode__segment_block(lode__segment *segment, uint32_t first, uint32_t n, float *vectors,
-                                          lode__segment_record *records, lode_error *err);
+LODE_MUST lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint32_t n, float *vectors,
+                                          index_segment_record *records, lode_error *err);
 /* The vector of a slot (dim floats), read and checked. */
-LODE_MUST lode_status lode__segment_vector(lode__segment *segment, uint32_t slot, float *vector, lode_error *err);
+LODE_MUST lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector, lode_error *err);
 
 /* For search.c, which holds the use lock: n vectors from slot `first` on; the record of a slot. */
-LODE_MUST lode_status lode__segment_record_unlocked(lode__segment *s, uint32_t slot, lode__segment_record *record,
+LODE_MUST lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_segment_record *record,
                                                     lode_error *err);
-LODE_MUST lode_status lode__segment_vectors_unlocked(lode__segment *s, uint32_t first, uint32_t n, float *vectors,
+LODE_MUST lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,
                                                      lode_error *err);
 
 /* Reads all of it: every checksum, every invariant of rows, links and ordinals, and that each code is that of its
  * vector. */
-LODE_MUST lode_status lode__segment_verify(lode__segment *segment, lode__graph_report *report, lode_error *err);
+LODE_MUST lode_status index_segment_verify(index_segment *segment, index_graph_report *report, lode_error *err);
 
 #endif

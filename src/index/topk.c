@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static bool is_farther(const lode__near *a, const lode__near *b) {
+static bool topk_is_farther(const kernel_neighbour *a, const kernel_neighbour *b) {
   if (a->distance != b->distance) { /* also when one is a NaN */
     bool a_nan = a->distance != a->distance, b_nan = b->distance != b->distance;
     if (a_nan != b_nan) return a_nan;
@@ -16,10 +16,10 @@ static bool is_farther(const lode__near *a, const lode__near *b) {
   return a->key != b->key ? a->key > b->key : a->aux > b->aux;
 }
 
-static void sift_up(lode__near *heap, size_t at, lode__near item) {
+static void topk_sift_up(kernel_neighbour *heap, size_t at, kernel_neighbour item) {
   while (at > 0) {
     size_t parent = (at - 1) / 2;
-    if (!is_farther(&item, &heap[parent])) break;
+    if (!topk_is_farther(&item, &heap[parent])) break;
     heap[at] = heap[parent];
     at = parent;
   }
@@ -27,36 +27,36 @@ static void sift_up(lode__near *heap, size_t at, lode__near item) {
 }
 
 /* Puts item in the root's place of a heap of n. */
-static void sift_down(lode__near *heap, size_t n, lode__near item) {
+static void topk_sift_down(kernel_neighbour *heap, size_t n, kernel_neighbour item) {
   size_t at = 0;
   for (size_t child = 1; child < n; child = 2 * at + 1) {
-    if (child + 1 < n && is_farther(&heap[child + 1], &heap[child])) child++;
-    if (!is_farther(&heap[child], &item)) break;
+    if (child + 1 < n && topk_is_farther(&heap[child + 1], &heap[child])) child++;
+    if (!topk_is_farther(&heap[child], &item)) break;
     heap[at] = heap[child];
     at = child;
   }
   heap[at] = item;
 }
 
-void lode__topk_push(lode__topk *top, float distance, int64_t key, int64_t aux) {
-  lode__near item = {distance, key, aux};
+void kernel_topk_push(kernel_topk *top, float distance, int64_t key, int64_t aux) {
+  kernel_neighbour item = {distance, key, aux};
   if (top->n < top->k)
-    sift_up(top->heap, top->n++, item);
-  else if (top->k != 0 && is_farther(&top->heap[0], &item))
-    sift_down(top->heap, top->n, item);
+    topk_sift_up(top->heap, top->n++, item);
+  else if (top->k != 0 && topk_is_farther(&top->heap[0], &item))
+    topk_sift_down(top->heap, top->n, item);
 }
 
-float lode__topk_bound(const lode__topk *top) {
+float kernel_topk_bound(const kernel_topk *top) {
   if (top->k == 0) return -INFINITY;
   if (top->n < top->k) return INFINITY;
   float farthest = top->heap[0].distance;
   return farthest == farthest ? farthest : INFINITY;
 }
 
-void lode__topk_sort(lode__topk *top) {
+void kernel_topk_sort(kernel_topk *top) {
   for (size_t n = top->n; n > 1; n--) {
-    lode__near farthest = top->heap[0];
-    sift_down(top->heap, n - 1, top->heap[n - 1]);
+    kernel_neighbour farthest = top->heap[0];
+    topk_sift_down(top->heap, n - 1, top->heap[n - 1]);
     top->heap[n - 1] = farthest;
   }
 }

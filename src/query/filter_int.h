@@ -15,23 +15,23 @@
 #include "filter.h"
 #include "regex.h"
 
-typedef enum lode__test_kind {
-  LODE__TEST_TRUE,
-  LODE__TEST_IN,    /* the value is a scalar that equals one of the values */
-  LODE__TEST_HAS,   /* the value is an array with an element that does */
-  LODE__TEST_LT,    /* the value is a scalar of the same kind, and less than the value */
-  LODE__TEST_LTE,
-  LODE__TEST_GT,
-  LODE__TEST_GTE,
-  LODE__TEST_TEXT,  /* the document has the text in it */
-  LODE__TEST_REGEX,
-} lode__test_kind;
+typedef enum filter_test_kind {
+  FILTER_TEST_TRUE,
+  FILTER_TEST_IN,    /* the value is a scalar that equals one of the values */
+  FILTER_TEST_HAS,   /* the value is an array with an element that does */
+  FILTER_TEST_LT,    /* the value is a scalar of the same kind, and less than the value */
+  FILTER_TEST_LTE,
+  FILTER_TEST_GT,
+  FILTER_TEST_GTE,
+  FILTER_TEST_TEXT,  /* the document has the text in it */
+  FILTER_TEST_REGEX,
+} filter_test_kind;
 
-#define LODE__ACCEPT UINT32_MAX
-#define LODE__REJECT (UINT32_MAX - 1)
+#define FILTER_ACCEPT UINT32_MAX
+#define FILTER_REJECT (UINT32_MAX - 1)
 
 /* A record without the key or document does not hold any test, and so holds each negated one. */
-typedef struct lode__test {
+typedef struct filter_test {
   uint8_t kind;
   bool negated;
   uint32_t key;               /* in the filter's keys; of tests on metadata */
@@ -42,68 +42,68 @@ typedef struct lode__test {
       size_t count;
     } values;
     lode_str text;
-    const lode__regex *regex;
+    const regex_pattern *regex;
   } u;
-} lode__test;
+} filter_test;
 
-static inline bool lode__test_on_metadata(const lode__test *t) {
-  return t->kind >= LODE__TEST_IN && t->kind <= LODE__TEST_GTE;
+static inline bool filter_test_on_metadata(const filter_test *t) {
+  return t->kind >= FILTER_TEST_IN && t->kind <= FILTER_TEST_GTE;
 }
-static inline bool lode__test_on_document(const lode__test *t) { return t->kind >= LODE__TEST_TEXT; }
+static inline bool filter_test_on_document(const filter_test *t) { return t->kind >= FILTER_TEST_TEXT; }
 
-struct lode__filter {
+struct filter_expr {
   mem_arena arena; /* keys, values, texts, probes */
   lode_str *keys;    /* distinct */
   size_t n_keys, keys_cap;
   uint32_t *key_slots; /* hash table: index of a key + 1, or 0 */
   size_t key_mask;
-  lode__regex **regexes;
+  regex_pattern **regexes;
   size_t n_regexes, regexes_cap;
-  lode__test *program;
+  filter_test *program;
   size_t n_tests; /* none: matches everything */
-  lode__probe *probes;
+  filter_probe *probes;
   size_t n_probes;
   bool is_probe; /* the one probe says all that the filter does, but for arrays */
   bool needs_metadata, needs_document;
 };
 
-#define LODE__NO_KEY UINT32_MAX
-/* Index of a key that the filter asks for, or LODE__NO_KEY. */
-uint32_t lode__filter_find_key(const lode__filter *filter, lode_str key);
+#define FILTER_NO_KEY UINT32_MAX
+/* Index of a key that the filter asks for, or FILTER_NO_KEY. */
+uint32_t filter_find_key(const filter_expr *filter, lode_str key);
 /* The same, and it becomes one of them if it was not. */
-lode_status lode__filter_add_key(lode__filter *filter, lode_str key, uint32_t *index, lode_error *err);
+lode_status filter_add_key(filter_expr *filter, lode_str key, uint32_t *index, lode_error *err);
 
 /* ---- The tree ---- */
 
-typedef enum lode__node_kind { LODE__NODE_AND, LODE__NODE_OR, LODE__NODE_TEST } lode__node_kind;
+typedef enum filter_node_kind { FILTER_NODE_AND, FILTER_NODE_OR, FILTER_NODE_TEST } filter_node_kind;
 
 /* Children, linked from the last to the first: programs are written from their end. Node 0 is none. */
-typedef struct lode__node_list {
+typedef struct filter_node_list {
   uint32_t first, last, count;
-} lode__node_list;
+} filter_node_list;
 
-typedef struct lode__node {
+typedef struct filter_node {
   uint8_t kind;
   uint32_t prev;            /* the sibling before it */
   uint32_t test;            /* TEST */
-  lode__node_list children; /* AND, OR: two at least, but for those that compiling merges */
-} lode__node;
+  filter_node_list children; /* AND, OR: two at least, but for those that compiling merges */
+} filter_node;
 
-typedef struct lode__filter_tree {
-  lode__test *tests;
+typedef struct filter_tree {
+  filter_test *tests;
   size_t n_tests, tests_cap;
-  lode__node *nodes;
+  filter_node *nodes;
   size_t n_nodes, nodes_cap;
-  lode__node_list root; /* all of them must hold */
+  filter_node_list root; /* all of them must hold */
   size_t clauses;
-} lode__filter_tree;
+} filter_tree;
 
 /* Reads a filter's text (document: one on documents) and adds it to the root. */
-lode_status lode__filter_read(lode__filter *filter, lode__filter_tree *tree, lode_str text, bool document,
+lode_status filter_read(filter_expr *filter, filter_tree *tree, lode_str text, bool document,
                               lode_error *err);
-lode_status lode__filter_merge(lode__filter *filter, lode__filter_tree *tree, lode_error *err);
-lode_status lode__filter_emit(lode__filter *filter, const lode__filter_tree *tree, lode_error *err);
+lode_status filter_merge(filter_expr *filter, filter_tree *tree, lode_error *err);
+lode_status filter_emit(filter_expr *filter, const filter_tree *tree, lode_error *err);
 /* After merging. */
-lode_status lode__filter_make_probes(lode__filter *filter, const lode__filter_tree *tree, lode_error *err);
+lode_status filter_make_probes(filter_expr *filter, const filter_tree *tree, lode_error *err);
 
 #endif

@@ -6,53 +6,53 @@
  */
 #include "filter_int.h"
 
-typedef struct slot {
+typedef struct eval_slot {
   uint32_t stamp;
   uint32_t node; /* of the value in judge.json */
-} slot;
+} eval_slot;
 
-struct lode__judge {
-  const lode__filter *filter;
+struct filter_eval {
+  const filter_expr *filter;
   json_doc json;
-  slot *slots;
+  eval_slot *slots;
   uint32_t stamp;
-  lode__regex_runner *runner; /* NULL: no regular expressions */
+  regex_runner *runner; /* NULL: no regular expressions */
   lode_str document;
   bool document_checked; /* is valid UTF-8 */
 };
 
-lode_status lode__judge_new(const lode__filter *filter, lode__judge **judge, lode_error *err) {
+lode_status filter_eval_new(const filter_expr *filter, filter_eval **judge, lode_error *err) {
   lode_status st = LODE_OK;
   *judge = NULL;
-  lode__judge *j = mem_calloc(1, sizeof *j);
+  filter_eval *j = mem_calloc(1, sizeof *j);
   if (!j) return err_nomem(err);
   j->filter = filter;
   j->slots = mem_calloc(filter->n_keys, sizeof *j->slots);
   if (!j->slots) st = err_nomem(err);
-  if (st == LODE_OK && filter->n_regexes) st = lode__regex_runner_new(&j->runner, err);
+  if (st == LODE_OK && filter->n_regexes) st = regex_runner_new(&j->runner, err);
   if (st == LODE_OK) *judge = j;
-  else lode__judge_free(j);
+  else filter_eval_free(j);
   return st;
 }
 
-void lode__judge_free(lode__judge *j) {
+void filter_eval_free(filter_eval *j) {
   if (!j) return;
   json_release(&j->json);
-  lode__regex_runner_free(j->runner);
+  regex_runner_free(j->runner);
   mem_free(j->slots);
   mem_free(j);
 }
 
 /* Invalidates all slots. */
-static void next_stamp(lode__judge *j) {
+static void eval_next_stamp(filter_eval *j) {
   if (++j->stamp != 0) return;
   memset(j->slots, 0, j->filter->n_keys * sizeof *j->slots);
   j->stamp = 1;
 }
 
 /* Notes where the record's values are. */
-static lode_status bind_record(lode__judge *j, lode_str metadata, lode_error *err) {
-  next_stamp(j);
+static lode_status eval_bind_record(filter_eval *j, lode_str metadata, lode_error *err) {
+  eval_next_stamp(j);
   if (!metadata.data) return LODE_OK;
   lode_error why;
   lode_status st = json_parse(&j->json, metadata, NULL, &why);
@@ -63,15 +63,15 @@ static lode_status bind_record(lode__judge *j, lode_str metadata, lode_error *er
                       st != LODE_OK ? why.text : "not a JSON object");
   }
   for (uint32_t k = 1; k < nodes[0].next; k = nodes[k + 1].next) {
-    uint32_t key = lode__filter_find_key(j->filter, nodes[k].u.s);
-    if (key != LODE__NO_KEY) j->slots[key] = (slot){j->stamp, k + 1};
+    uint32_t key = filter_find_key(j->filter, nodes[k].u.s);
+    if (key != FILTER_NO_KEY) j->slots[key] = (eval_slot){j->stamp, k + 1};
   }
   return LODE_OK;
 }
 
 /* ---- Tests ---- */
 
-static bool is_among(const lode__test *test, const meta_value *value) {
+static bool is_among(const filter_test *test, const meta_value *value) {
   const meta_value *items = test->u.values.items;
   size_t from = 0, to = test->u.values.count;
   while (from < to) {
@@ -84,7 +84,7 @@ static bool is_among(const lode__test *test, const meta_value *value) {
   return false;
 }
 
-static bool has_element(const lode__judge *j, const lode__test *test, uint32_t array) {
+static bool has_element(const filter_eval *j, const filter_test *test, uint32_t array) {
   const json_node *nodes = j->json.nodes;
   meta_value value;
   if (nodes[array].type != JSON_NODE_ARRAY) return false;
@@ -94,32 +94,32 @@ static bool has_element(const lode__judge *j, const lode__test *test, uint32_t a
   return false;
 }
 
-static bool is_ordered(const lode__test *test, const meta_value *value) {
+static bool is_ordered(const filter_test *test, const meta_value *value) {
   const meta_value *bound = test->u.values.items;
   if (!meta_value_comparable(value, bound)) return false;
   int c = meta_value_cmp(value, bound);
   switch (test->kind) {
-    case LODE__TEST_LT: return c < 0;
-    case LODE__TEST_LTE: return c <= 0;
-    case LODE__TEST_GT: return c > 0;
+    case FILTER_TEST_LT: return c < 0;
+    case FILTER_TEST_LTE: return c <= 0;
+    case FILTER_TEST_GT: return c > 0;
     default: return c >= 0;
   }
 }
 
-static bool metadata_holds(const lode__judge *j, const lode__test *test) {
-  slot at = j->slots[test->key];
+static bool metadata_holds(const filter_eval *j, const filter_test *test) {
+  eval_slot at = j->slots[test->key];
   meta_value value;
   if (at.stamp != j->stamp) return false;
-  if (test->kind == LODE__TEST_HAS) return has_element(j, test, at.node);
+  if (test->kind == FILTER_TEST_HAS) return has_element(j, test, at.node);
   if (!meta_value_of(&j->json, at.node, &value)) return false;
-  return test->kind == LODE__TEST_IN ? is_among(test, &value) : is_ordered(test, &value);
+  return test->kind == FILTER_TEST_IN ? is_among(test, &value) : is_ordered(test, &value);
 }
 
-static lode_status document_holds(lode__judge *j, const lode__test *test, bool *holds, lode_error *err) {
+static lode_status document_holds(filter_eval *j, const filter_test *test, bool *holds, lode_error *err) {
   lode_str document = j->document;
   *holds = false;
   if (!document.data) return LODE_OK;
-  if (test->kind == LODE__TEST_TEXT) {
+  if (test->kind == FILTER_TEST_TEXT) {
     *holds = memmem(document.data, document.len, test->u.text.data, test->u.text.len) != NULL;
     return LODE_OK;
   }
@@ -127,23 +127,23 @@ static lode_status document_holds(lode__judge *j, const lode__test *test, bool *
     return err_set(err, LODE_CORRUPT, "a record's document is not valid UTF-8: run a verification");
   }
   j->document_checked = true;
-  return lode__regex_search(j->runner, test->u.regex, document, holds, err);
+  return regex_search(j->runner, test->u.regex, document, holds, err);
 }
 
-lode_status lode__judge_match(lode__judge *j, lode_str metadata, lode_str document, bool *match, lode_error *err) {
-  const lode__filter *f = j->filter;
-  uint32_t at = f->n_tests ? 0 : LODE__ACCEPT;
+lode_status filter_eval_match(filter_eval *j, lode_str metadata, lode_str document, bool *match, lode_error *err) {
+  const filter_expr *f = j->filter;
+  uint32_t at = f->n_tests ? 0 : FILTER_ACCEPT;
   *match = false;
-  if (f->needs_metadata) TRY(bind_record(j, metadata, err));
+  if (f->needs_metadata) TRY(eval_bind_record(j, metadata, err));
   j->document = document;
   j->document_checked = false;
-  while (at < LODE__REJECT) {
-    const lode__test *test = &f->program[at];
+  while (at < FILTER_REJECT) {
+    const filter_test *test = &f->program[at];
     bool holds = true;
-    if (lode__test_on_metadata(test)) holds = metadata_holds(j, test);
-    else if (lode__test_on_document(test)) TRY(document_holds(j, test, &holds, err));
+    if (filter_test_on_metadata(test)) holds = metadata_holds(j, test);
+    else if (filter_test_on_document(test)) TRY(document_holds(j, test, &holds, err));
     at = holds ? test->on_true : test->on_false;
   }
-  *match = at == LODE__ACCEPT;
+  *match = at == FILTER_ACCEPT;
   return LODE_OK;
 }

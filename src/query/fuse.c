@@ -7,20 +7,20 @@
 
 #include <math.h>
 
-#define RANK_BIAS 60.0
+#define FUSE_RANK_BIAS 60.0
 
-typedef bool before_fn(const lode__ranked *a, const lode__ranked *b);
+typedef bool before_fn(const fuse_ranked *a, const fuse_ranked *b);
 
-static bool by_key(const lode__ranked *a, const lode__ranked *b) { return a->key < b->key; }
+static bool fuse_by_key(const fuse_ranked *a, const fuse_ranked *b) { return a->key < b->key; }
 
-static bool by_score(const lode__ranked *a, const lode__ranked *b) {
+static bool fuse_by_score(const fuse_ranked *a, const fuse_ranked *b) {
   if (a->score != b->score) return a->score > b->score;
   return a->key < b->key;
 }
 
 /* Lets items[at] sink in the heap of n items, whose top is the last in order. */
-static void sink(lode__ranked *items, size_t at, size_t n, before_fn *before) {
-  lode__ranked item = items[at];
+static void fuse_sink(fuse_ranked *items, size_t at, size_t n, before_fn *before) {
+  fuse_ranked item = items[at];
   for (;;) {
     size_t child = 2 * at + 1;
     if (child >= n) break;
@@ -32,32 +32,32 @@ static void sink(lode__ranked *items, size_t at, size_t n, before_fn *before) {
   items[at] = item;
 }
 
-static void sort(lode__ranked *items, size_t n, before_fn *before) {
-  for (size_t i = n / 2; i-- > 0;) sink(items, i, n, before);
+static void fuse_heapsort(fuse_ranked *items, size_t n, before_fn *before) {
+  for (size_t i = n / 2; i-- > 0;) fuse_sink(items, i, n, before);
   for (size_t end = n; end-- > 1;) {
-    lode__ranked last = items[end];
+    fuse_ranked last = items[end];
     items[end] = items[0];
     items[0] = last;
-    sink(items, 0, end, before);
+    fuse_sink(items, 0, end, before);
   }
 }
 
-static void put_list(lode__ranked *out, const uint64_t *keys, size_t n, double weight) {
-  for (size_t i = 0; i < n; i++) out[i] = (lode__ranked){keys[i], weight / (RANK_BIAS + (double)i + 1)};
+static void fuse_put_list(fuse_ranked *out, const uint64_t *keys, size_t n, double weight) {
+  for (size_t i = 0; i < n; i++) out[i] = (fuse_ranked){keys[i], weight / (FUSE_RANK_BIAS + (double)i + 1)};
 }
 
 static bool is_weight(double w) { return isfinite(w) && w >= 0; }
 
-lode_status lode__fuse(const uint64_t *a, size_t na, double weight_a, const uint64_t *b, size_t nb, double weight_b,
-                       lode__ranked *out, size_t *n, lode_error *err) {
+lode_status fuse_rankings(const uint64_t *a, size_t na, double weight_a, const uint64_t *b, size_t nb, double weight_b,
+                       fuse_ranked *out, size_t *n, lode_error *err) {
   *n = 0;
   if (!is_weight(weight_a) || !is_weight(weight_b)) {
     return err_set(err, LODE_INVALID, "the weights of a hybrid query are %g and %g; give numbers of at least 0", weight_a,
                       weight_b);
   }
-  put_list(out, a, na, weight_a);
-  put_list(out + na, b, nb, weight_b);
-  sort(out, na + nb, by_key);
+  fuse_put_list(out, a, na, weight_a);
+  fuse_put_list(out + na, b, nb, weight_b);
+  fuse_heapsort(out, na + nb, fuse_by_key);
   size_t kept = 0;
   for (size_t i = 0; i < na + nb; i++) {
     if (kept && out[kept - 1].key == out[i].key) {
@@ -66,7 +66,7 @@ lode_status lode__fuse(const uint64_t *a, size_t na, double weight_a, const uint
       out[kept++] = out[i];
     }
   }
-  sort(out, kept, by_score);
+  fuse_heapsort(out, kept, fuse_by_score);
   *n = kept;
   return LODE_OK;
 }

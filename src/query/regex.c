@@ -23,18 +23,18 @@
 #define CALL_STEPS ((size_t)1 << 26)
 #define HEAP_KIB (64u << 10)
 #define PARENS_NEST 250
-#define RUNNER_NS 2000000000u
-#define SEARCH_NS 10000u
-#define BYTE_NS 200u
+#define REGEX_RUNNER_NS 2000000000u
+#define REGEX_SEARCH_NS 10000u
+#define REGEX_BYTE_NS 200u
 
-struct lode__regex {
+struct regex_pattern {
   pcre2_code *code;
   bool anchored; /* the only start position is the first */
   lode_str pattern;
   char pattern_bytes[]; /* the first of them, for messages */
 };
 
-struct lode__regex_runner {
+struct regex_runner {
   pcre2_general_context *general;
   pcre2_match_context *context;
   pcre2_match_data *match;
@@ -43,18 +43,18 @@ struct lode__regex_runner {
 
 /* ---- Compiling ---- */
 
-static void *take(PCRE2_SIZE size, void *ctx) {
+static void *regex_malloc(PCRE2_SIZE size, void *ctx) {
   (void)ctx;
   return mem_alloc(size);
 }
 
-static void give_back(void *p, void *ctx) {
+static void regex_mfree(void *p, void *ctx) {
   (void)ctx;
   mem_free(p);
 }
 
 /* What a pattern has that would not work window by window, or NULL. A false alarm is harmless. */
-static const char *unwelcome(lode_str p) {
+static const char *regex_forbidden(lode_str p) {
   for (size_t i = 0; i + 1 < p.len; i++) {
     if (p.data[i] == '(' && p.data[i + 1] == '*' && i + 2 < p.len) {
       char c = p.data[i + 2];
@@ -74,15 +74,15 @@ static const char *unwelcome(lode_str p) {
 
 static lode_status check_pattern(lode_str pattern, lode_error *err) {
   char shown[256];
-  if (pattern.len > LODE__REGEX_PATTERN_BYTES) {
+  if (pattern.len > REGEX_MAX_PATTERN_BYTES) {
     return err_set(err, LODE_LIMIT, "the regular expression %s is %zu bytes long, the limit is %u",
-                      str_quote(pattern, shown, sizeof shown), pattern.len, LODE__REGEX_PATTERN_BYTES);
+                      str_quote(pattern, shown, sizeof shown), pattern.len, REGEX_MAX_PATTERN_BYTES);
   }
   if (!utf8_valid(pattern.data, pattern.len)) {
     return err_set(err, LODE_INVALID, "the regular expression %s is not valid UTF-8",
                       str_quote(pattern, shown, sizeof shown));
   }
-  const char *what = unwelcome(pattern);
+  const char *what = regex_forbidden(pattern);
   if (what) {
     return err_set(err, LODE_INVALID, "the regular expression %s has %s, which filters do not allow; leave it out",
                       str_quote(pattern, shown, sizeof shown), what);
@@ -98,11 +98,11 @@ static lode_status fail_compile(lode_str pattern, int code, size_t offset, lode_
                     str_quote(pattern, shown, sizeof shown), offset, why);
 }
 
-lode_status lode__regex_new(lode_str pattern, lode__regex **regex, lode_error *err) {
+lode_status regex_new(lode_str pattern, regex_pattern **regex, lode_error *err) {
   lode_status st = LODE_OK;
   pcre2_general_context *general = NULL;
   pcre2_compile_context *context = NULL;
-  lode__regex *r = NULL;
+  regex_pattern *r = NULL;
   int code = 0;
   PCRE2_SIZE offset = 0;
   uint32_t options = 0;
@@ -111,7 +111,7 @@ lode_status lode__regex_new(lode_str pattern, lode__regex **regex, lode_error *e
   st = LODE_NOMEM;
   size_t kept = pattern.len < 64 ? pattern.len : 64; /* str_quote() shows no more than 60 */
   r = mem_calloc(1, sizeof *r + kept);
-  general = pcre2_general_context_create(take, give_back, NULL);
+  general = pcre2_general_context_create(regex_malloc, regex_mfree, NULL);
   if (!r || !general) goto done;
   context = pcre2_compile_context_create(general);
   if (!context) goto done;
@@ -136,11 +136,11 @@ done:
   if (st == LODE_NOMEM) err_nomem(err);
   pcre2_compile_context_free(context);
   pcre2_general_context_free(general);
-  lode__regex_free(r);
+  regex_free(r);
   return st;
 }
 
-void lode__regex_free(lode__regex *regex) {
+void regex_free(regex_pattern *regex) {
   if (!regex) return;
   pcre2_code_free(regex->code);
   mem_free(regex);
@@ -148,24 +148,24 @@ void lode__regex_free(lode__regex *regex) {
 
 /* ---- Searching ---- */
 
-lode_status lode__regex_runner_new(lode__regex_runner **runner, lode_error *err) {
+lode_status regex_runner_new(regex_runner **runner, lode_error *err) {
   *runner = NULL;
-  lode__regex_runner *r = mem_calloc(1, sizeof *r);
+  regex_runner *r = mem_calloc(1, sizeof *r);
   if (!r) return err_nomem(err);
-  r->general = pcre2_general_context_create(take, give_back, NULL);
+  r->general = pcre2_general_context_create(regex_malloc, regex_mfree, NULL);
   if (r->general) r->context = pcre2_match_context_create(r->general);
   if (r->context) r->match = pcre2_match_data_create(1, r->general);
   if (!r->match) {
-    lode__regex_runner_free(r);
+    regex_runner_free(r);
     return err_nomem(err);
   }
   pcre2_set_heap_limit(r->context, HEAP_KIB);
-  r->allowed_ns = RUNNER_NS;
+  r->allowed_ns = REGEX_RUNNER_NS;
   *runner = r;
   return LODE_OK;
 }
 
-void lode__regex_runner_free(lode__regex_runner *runner) {
+void regex_runner_free(regex_runner *runner) {
   if (!runner) return;
   pcre2_match_data_free(runner->match);
   pcre2_match_context_free(runner->context);
@@ -174,7 +174,7 @@ void lode__regex_runner_free(lode__regex_runner *runner) {
 }
 
 /* One call over the start positions [from, from + window), on the clock. */
-static int search_window(lode__regex_runner *runner, const lode__regex *regex, lode_str text, size_t from, size_t window,
+static int regex_search_window(regex_runner *runner, const regex_pattern *regex, lode_str text, size_t from, size_t window,
                          uint32_t options) {
   size_t last = text.len - from < window ? text.len : from + window - 1;
   pcre2_set_offset_limit(runner->context, last);
@@ -186,7 +186,7 @@ static int search_window(lode__regex_runner *runner, const lode__regex *regex, l
   return rc;
 }
 
-static lode_status fail_search(const lode__regex *regex, int rc, lode_error *err) {
+static lode_status fail_search(const regex_pattern *regex, int rc, lode_error *err) {
   char shown[256], why[160];
   if (rc == PCRE2_ERROR_NOMEMORY) return err_nomem(err);
   if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why) < 0) why[0] = '\0';
@@ -196,7 +196,7 @@ static lode_status fail_search(const lode__regex *regex, int rc, lode_error *err
                     str_quote(regex->pattern, shown, sizeof shown), why);
 }
 
-static lode_status fail_time(const lode__regex *regex, const lode__regex_runner *runner, lode_error *err) {
+static lode_status fail_time(const regex_pattern *regex, const regex_runner *runner, lode_error *err) {
   char shown[256];
   return err_set(err, LODE_LIMIT,
                     "the regular expression %s took %.1f seconds, far more than such an amount of text should; write it "
@@ -204,19 +204,19 @@ static lode_status fail_time(const lode__regex *regex, const lode__regex_runner 
                     str_quote(regex->pattern, shown, sizeof shown), (double)runner->spent_ns / 1e9);
 }
 
-static bool in_character(lode_str text, size_t at) {
+static bool regex_in_character(lode_str text, size_t at) {
   return at < text.len && ((unsigned char)text.data[at] & 0xC0) == 0x80;
 }
 
-lode_status lode__regex_search(lode__regex_runner *runner, const lode__regex *regex, lode_str text, bool *found,
+lode_status regex_search(regex_runner *runner, const regex_pattern *regex, lode_str text, bool *found,
                                lode_error *err) {
   size_t from = 0, window = regex->anchored ? MIN_WINDOW : FIRST_WINDOW, max_window = MAX_WINDOW;
   uint32_t options = 0;
   *found = false;
   if (!text.data) return LODE_OK;
-  runner->allowed_ns += SEARCH_NS + text.len * BYTE_NS;
+  runner->allowed_ns += REGEX_SEARCH_NS + text.len * REGEX_BYTE_NS;
   for (;;) {
-    int rc = search_window(runner, regex, text, from, window, options);
+    int rc = regex_search_window(runner, regex, text, from, window, options);
     if (rc >= 0) {
       *found = true;
       return LODE_OK;
@@ -225,7 +225,7 @@ lode_status lode__regex_search(lode__regex_runner *runner, const lode__regex *re
     if (rc == PCRE2_ERROR_NOMATCH) {
       if (regex->anchored || text.len - from < window) return LODE_OK;
       from += window;
-      while (in_character(text, from)) from++;
+      while (regex_in_character(text, from)) from++;
       if (window < max_window) window *= WINDOW_FACTOR;
     } else if (rc == PCRE2_ERROR_MATCHLIMIT && window > MIN_WINDOW) {
       window /= WINDOW_FACTOR;

@@ -12,21 +12,21 @@ enum { MOST_VALUES = 100000 };
 lode_status lode__remote_select_init(lode__remote_select *s, lode_collection *c, const lode_selection *what, lode_error *err) {
   *s = (lode__remote_select){.c = c, .what = what};
   TRY(lode__check_selection(what, err));
-  TRY(lode__filter_parse(what->where, what->where_document, &s->filter, err));
-  s->has_filter = !lode__filter_is_true(s->filter);
-  return s->has_filter ? lode__judge_new(s->filter, &s->eval, err) : LODE_OK;
+  TRY(filter_parse(what->where, what->where_document, &s->filter, err));
+  s->has_filter = !filter_is_true(s->filter);
+  return s->has_filter ? filter_eval_new(s->filter, &s->eval, err) : LODE_OK;
 }
 
 void lode__remote_select_release(lode__remote_select *s) {
-  lode__judge_free(s->eval);
-  lode__filter_free(s->filter);
+  filter_eval_free(s->eval);
+  filter_free(s->filter);
   strbuf_release(&s->prefilter);
   *s = (lode__remote_select){0};
 }
 
-bool lode__remote_needs_document(const lode__remote_select *s) { return s->has_filter && lode__filter_needs_document(s->filter); }
+bool lode__remote_needs_document(const lode__remote_select *s) { return s->has_filter && filter_needs_document(s->filter); }
 
-static void put_values(strbuf *out, const lode__probe *probe, const char *field) {
+static void put_values(strbuf *out, const filter_probe *probe, const char *field) {
   strbuf word = {0};
   strbuf_addf(out, "{\"key\":\"%s\",\"match\":{\"any\":[", field);
   for (size_t i = 0; i < probe->n_values; i++) {
@@ -43,7 +43,7 @@ static void put_values(strbuf *out, const lode__probe *probe, const char *field)
 static bool is_number(const meta_value *v) { return v->type == META_INT || v->type == META_DOUBLE; }
 
 /* Wider than asked for by a step: integers may not fit a double, and the judge looks at each anyway. */
-static void put_range(strbuf *out, const lode__probe *probe, const char *field) {
+static void put_range(strbuf *out, const filter_probe *probe, const char *field) {
   strbuf_addf(out, "{\"key\":\"%s\",\"range\":{", field);
   if (probe->has_low) {
     double low = probe->low.type == META_INT ? (double)probe->low.i : probe->low.d;
@@ -59,13 +59,13 @@ static void put_range(strbuf *out, const lode__probe *probe, const char *field) 
 }
 
 lode_status lode__remote_select_plan(lode__remote_select *s, const lode__remote_kind *kind, lode_error *err) {
-  const lode__probe *probes;
-  size_t n = s->has_filter ? lode__filter_probes(s->filter, &probes) : 0;
+  const filter_probe *probes;
+  size_t n = s->has_filter ? filter_get_probes(s->filter, &probes) : 0;
   strbuf *out = &s->prefilter;
   out->len = 0;
   if (s->pending_only) strbuf_addstr(out, "{\"key\":\"p\",\"match\":{\"value\":true}}");
   for (size_t i = 0; i < n; i++) {
-    const lode__probe *p = &probes[i];
+    const filter_probe *p = &probes[i];
     char field[LODE__FIELD_TEXT_BYTES];
     bool range = p->n_values == 0;
     if (!range && p->n_values > MOST_VALUES) continue;
@@ -82,7 +82,7 @@ lode_status lode__remote_select_plan(lode__remote_select *s, const lode__remote_
 lode_status lode__remote_select_match(lode__remote_select *s, const lode__point *p, bool *match, lode_error *err) {
   *match = !s->pending_only || p->pending;
   if (!*match || !s->has_filter) return LODE_OK;
-  return lode__judge_match(s->eval, p->metadata, p->document, match, err);
+  return filter_eval_match(s->eval, p->metadata, p->document, match, err);
 }
 
 void lode__remote_put_filter(strbuf *out, const lode__remote_select *s, lode_str more) {

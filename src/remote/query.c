@@ -69,7 +69,7 @@ static lode_status distance_of(const querying *q, size_t query, const lode__poin
   const float *v = q->request->vectors + query * q->request->dimension;
   if (!p->vector || p->dim != q->request->dimension)
     return err_set(err, LODE_CORRUPT, "the cluster found a point without the vector that it was found by: run `lode db verify`");
-  float d = lode__distance(q->kind.metric, v, lode__dot(v, v, p->dim), p->vector, p->dim);
+  float d = kernel_distance(q->kind.metric, v, kernel_dot(v, v, p->dim), p->vector, p->dim);
   *distance = isnan(d) ? INFINITY : d;
   return LODE_OK;
 }
@@ -283,7 +283,7 @@ static lode_status fuse(querying *q, hits *near, hits *text, hits *joined, lode_
   size_t na = near->n, nb = text->n, n = 0;
   lode_status st = LODE_OK;
   uint64_t *keys = mem_calloc(na + nb, sizeof *keys);
-  lode__ranked *ranked = mem_calloc(na + nb, sizeof *ranked);
+  fuse_ranked *ranked = mem_calloc(na + nb, sizeof *ranked);
   if (!keys || !ranked || !mem_grow(&joined->v, &joined->cap, na + nb, sizeof *joined->v)) {
     st = err_nomem(err);
     goto done;
@@ -294,7 +294,7 @@ static lode_status fuse(querying *q, hits *near, hits *text, hits *joined, lode_
     while (same < na && !str_eq(near->v[same].p.id, text->v[i].p.id)) same++;
     keys[na + i] = same < na ? same : na + i;
   }
-  TRY_GOTO(lode__fuse(keys, na, q->vector_weight, keys + na, nb, q->text_weight, ranked, &n, err));
+  TRY_GOTO(fuse_rankings(keys, na, q->vector_weight, keys + na, nb, q->text_weight, ranked, &n, err));
   joined->n = 0;
   for (size_t i = 0; i < n; i++) {
     joined->v[joined->n] = ranked[i].key < na ? near->v[ranked[i].key] : text->v[ranked[i].key - na];

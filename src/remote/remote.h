@@ -208,8 +208,8 @@ void lode__point_want(strbuf *out, unsigned include, bool judge_document, lode_m
 typedef struct lode__remote_select {
   lode_collection *c;
   const lode_selection *what;
-  lode__filter *filter;
-  lode__judge *eval;
+  filter_expr *filter;
+  filter_eval *eval;
   bool has_filter;          /* the filter does not match everything */
   bool pending_only;
   strbuf prefilter;  /* "must" conditions, with commas between them; may be empty */
