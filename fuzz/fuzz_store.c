@@ -64,7 +64,7 @@ static void write_file(const char *name, const void *bytes, size_t len) {
 static void seal(uint8_t *bytes, size_t len) {
   size_t page = len >= 20 ? (size_t)bytes[16] << 8 | (size_t)bytes[17] << 16 : 0;
   if (page < 512 || page > 65536 || (page & (page - 1))) page = 512;
-  for (size_t at = 0; at + page <= len; at += page) lode__page_make_sound((uint32_t)(at / page) + 1, bytes + at, page);
+  for (size_t at = 0; at + page <= len; at += page) vfs_page_seal((uint32_t)(at / page) + 1, bytes + at, page);
 }
 
 static void on_damage(void *ctx, const lode_damage *d) {

@@ -46,7 +46,7 @@ int journal_take_asides(void) {
   DIR *dir = opendir(journal_folder);
   CHECK(dir != NULL);
   for (struct dirent *e; (e = readdir(dir));) {
-    if (strncmp(e->d_name, "a.db-journal" LODE__ASIDE, 12 + sizeof LODE__ASIDE - 1) != 0) continue;
+    if (strncmp(e->d_name, "a.db-journal" VFS_QUARANTINE_INFIX, 12 + sizeof VFS_QUARANTINE_INFIX - 1) != 0) continue;
     snprintf(path, sizeof path, "%s/%s", journal_folder, e->d_name);
     CHECK(remove(path) == 0);
     n++;
@@ -91,7 +91,7 @@ journal_crash journal_make_crash(const char *setup) {
   for (size_t i = 0; i < pages; i++)
     if (i == 0 || i % 2) memcpy(c.db[1].data + i * JOURNAL_PAGE, c.db[0].data + i * JOURNAL_PAGE, JOURNAL_PAGE);
   CHECK(memcmp(c.db[1].data, c.db[0].data, c.db[0].len) != 0 && memcmp(c.db[1].data, c.db[2].data, c.db[0].len) != 0);
-  CHECK(lode__commit_id((unsigned char *)c.db[0].data) != lode__commit_id((unsigned char *)c.db[2].data));
+  CHECK(journal_commit_id((unsigned char *)c.db[0].data) != journal_commit_id((unsigned char *)c.db[2].data));
   return c;
 }
 

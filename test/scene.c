@@ -76,7 +76,7 @@ void scene_make(const char *folder, uint32_t page_bytes) {
   lode_str counters[1] = {S("path")};
   lode_collection_options ca = {.create = true, .metric = LODE_L2, .counters = counters, .n_counters = 1, .metadata = S("{\"made\":\"by a test\"}")};
   lode_collection_options cb = {.create = true, .metric = LODE_COSINE, .embedder = S("none"), .embedder_dim = DIM};
-  lode__fresh_least = 10; /* names are in both tables */
+  store_fresh_min_rows = 10; /* names are in both tables */
   OK(lode_open(folder, &o, &store, &err));
   OK(lode_collection_open(store, S("alpha"), &ca, &a, &err));
   OK(lode_collection_open(store, S("beta"), &cb, &b, &err));
@@ -458,9 +458,9 @@ void scene_sql(const char *folder, const char *sql) {
   sqlite3 *db = NULL;
   lode_error err = {0};
   snprintf(path, sizeof path, "%s/lode.db", folder);
-  OK(lode__vfs_register(&err));
-  CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, LODE__VFS_NAME) == SQLITE_OK);
-  CHECK(lode__text_register(db) == SQLITE_OK);
+  OK(vfs_register(&err));
+  CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, VFS_NAME) == SQLITE_OK);
+  CHECK(store_text_register(db) == SQLITE_OK);
   int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
   CHECKF(rc == SQLITE_OK, "%s: %s", sql, text ? text : "?");
   sqlite3_close(db);
@@ -473,8 +473,8 @@ void scene_set_format(const char *file, unsigned format) {
   if (page == 1) page = 65536;
   CHECK(len >= page);
   for (int i = 0; i < 4; i++) bytes[60 + i] = (unsigned char)(format >> (24 - 8 * i)); /* user_version, big-endian */
-  uint32_t crc = lode__page_crc(1, bytes, page);
-  for (int i = 0; i < 4; i++) bytes[page - LODE__PAGE_RESERVED + (size_t)i] = (unsigned char)(crc >> (8 * i));
+  uint32_t crc = vfs_page_crc(1, bytes, page);
+  for (int i = 0; i < 4; i++) bytes[page - VFS_PAGE_RESERVED + (size_t)i] = (unsigned char)(crc >> (8 * i));
   test_write_file(file, bytes, len);
   free(bytes);
 }

@@ -30,12 +30,12 @@ int kit_exec(sqlite3 *db, const char *sql) {
 int kit_try_open(const char *path, unsigned page_bytes, sqlite3 **db) {
   lode_error err = {0};
   char sql[300];
-  int reserve = LODE__PAGE_RESERVED;
+  int reserve = VFS_PAGE_RESERVED;
   struct stat st;
   bool is_new = stat(path, &st) < 0 || st.st_size == 0;
   *db = NULL;
-  if (lode__vfs_register(&err) != LODE_OK) return SQLITE_NOMEM;
-  int rc = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, LODE__VFS_NAME);
+  if (vfs_register(&err) != LODE_OK) return SQLITE_NOMEM;
+  int rc = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, VFS_NAME);
   if (rc == SQLITE_OK) rc = sqlite3_extended_result_codes(*db, 1);
   if (rc == SQLITE_OK) rc = sqlite3_file_control(*db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve);
   if (rc == SQLITE_OK) rc = sqlite3_create_function(*db, "blob", 3, SQLITE_UTF8, NULL, sql_blob, NULL, NULL);
@@ -98,8 +98,8 @@ int kit_sum_file(const char *path, uint64_t *sum) {
 int kit_sum_read_only(const char *path, uint64_t *sum) {
   sqlite3 *db = NULL;
   lode_error err = {0};
-  if (lode__vfs_register(&err) != LODE_OK) return SQLITE_NOMEM;
-  int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME);
+  if (vfs_register(&err) != LODE_OK) return SQLITE_NOMEM;
+  int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, VFS_NAME);
   if (rc == SQLITE_OK) rc = kit_sum(db, sum);
   sqlite3_close(db);
   return rc;
@@ -133,19 +133,19 @@ void kit_check_pages(const char *path) {
   unsigned char *data = (unsigned char *)test_read_file(path, &len);
   CHECK(len >= 512);
   size_t n = (size_t)data[16] << 8 | (size_t)data[17] << 16;
-  CHECK(n >= 512 && len % n == 0 && data[20] == LODE__PAGE_RESERVED);
+  CHECK(n >= 512 && len % n == 0 && data[20] == VFS_PAGE_RESERVED);
   for (size_t i = 0; i < len / n; i++) {
-    const unsigned char *page = data + i * n, *tail = page + n - LODE__PAGE_RESERVED;
+    const unsigned char *page = data + i * n, *tail = page + n - VFS_PAGE_RESERVED;
     uint32_t crc = (uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 | (uint32_t)tail[3] << 24;
-    CHECKF(crc == lode__page_crc((uint32_t)i + 1, page, n), "page %zu of %zu", i + 1, len / n);
+    CHECKF(crc == vfs_page_crc((uint32_t)i + 1, page, n), "page %zu of %zu", i + 1, len / n);
     CHECK(memcmp(tail + 4, "\0\0\0", 4) == 0);
   }
   free(data);
 }
 
-lode__vfs_state kit_state(sqlite3 *db) {
-  lode__vfs_state state = {0};
-  int rc = sqlite3_file_control(db, "main", LODE__FCNTL_STATE, &state);
-  CHECKF(rc == SQLITE_OK, "LODE__FCNTL_STATE: %d", rc);
+vfs_file_state kit_state(sqlite3 *db) {
+  vfs_file_state state = {0};
+  int rc = sqlite3_file_control(db, "main", VFS_FCNTL_STATE, &state);
+  CHECKF(rc == SQLITE_OK, "VFS_FCNTL_STATE: %d", rc);
   return state;
 }

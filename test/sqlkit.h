@@ -32,6 +32,6 @@ int kit_sum_read_only(const char *path, uint64_t *sum);
 void kit_check_sound(sqlite3 *db);
 /* Every page of the file carries its checksum. */
 void kit_check_pages(const char *path);
-lode__vfs_state kit_state(sqlite3 *db);
+vfs_file_state kit_state(sqlite3 *db);
 
 #endif

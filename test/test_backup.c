@@ -104,12 +104,12 @@ TEST_SLOW(damaged_backups, 300) {
   prepare(&g, 512);
   back_up(&g, false);
   char *bytes = test_read_file(g.file, &len);
-  lode__pages pages;
-  OK(lode__pages_open(g.file, &pages, &err));
+  store_pages pages;
+  OK(store_pages_open(g.file, &pages, &err));
   size_t tries = test_full() ? len : 150;
   for (size_t i = 0; i < tries; i++) {
     size_t at = test_full() ? i : test_below(len);
-    if (lode__pages_use(&pages, (uint32_t)(at / 512) + 1) == LODE__USE_FREE) continue;
+    if (store_pages_use_of(&pages, (uint32_t)(at / 512) + 1) == STORE_PAGE_FREE) continue;
     bytes[at] ^= 16;
     test_write_file(g.file, bytes, len);
     bytes[at] ^= 16;
@@ -117,7 +117,7 @@ TEST_SLOW(damaged_backups, 300) {
     CHECKF(st == LODE_CORRUPT && err.text[0], "byte %zu: %s", at, lode_status_name(st));
     CHECKF(access(g.to, F_OK) != 0, "byte %zu: something was made", at);
   }
-  lode__pages_close(&pages);
+  store_pages_close(&pages);
   for (int i = 0; i < 40; i++) {
     size_t cut = i == 0 ? len - 512 : i == 1 ? 0 : test_below(len);
     test_write_file(g.file, bytes, cut);
@@ -137,8 +137,8 @@ TEST_SLOW(damaged_backups, 300) {
   memcpy(a, pa, 512);
   memcpy(pa, pb, 512);
   memcpy(pb, a, 512);
-  lode__page_make_sound(leaves[0], pa, 512);
-  lode__page_make_sound(leaves[1], pb, 512);
+  vfs_page_seal(leaves[0], pa, 512);
+  vfs_page_seal(leaves[1], pb, 512);
   test_write_file(g.file, bytes, len);
   FAILS(LODE_CORRUPT, lode_restore(g.file, g.to, (lode_progress){0}, &err));
   char truth[500];

@@ -101,18 +101,18 @@ TEST(another_number_of_records_is_an_error) {
 }
 
 /* Is it a leaf that holds rows of records? */
-static bool holds_records(lode__pages *p, uint32_t number, unsigned char *page) {
-  lode__page_view view;
-  lode__row row;
-  if (lode__pages_use(p, number) == LODE__USE_FREE || !lode__pages_read(p, number, page)) return false;
-  if (!lode__page_look(p, number, page, &view) || view.cells == 0) return false;
-  return lode__row_at(p, &view, lode__page_cell(p, &view, 0), &row) && lode__row_shape(&row, view.table) == LODE__ROW_RECORD;
+static bool holds_records(store_pages *p, uint32_t number, unsigned char *page) {
+  store_page_view view;
+  store_row row;
+  if (store_pages_use_of(p, number) == STORE_PAGE_FREE || !store_pages_read(p, number, page)) return false;
+  if (!store_page_parse(p, number, page, &view) || view.cells == 0) return false;
+  return store_row_parse(p, &view, store_page_cell(p, &view, 0), &row) && store_row_kind_of(&row, view.table) == STORE_ROW_RECORD;
 }
 
 /* A leaf of the records as it was before more were added. */
 TEST(an_old_page_put_back_is_found_by_its_number_of_records) {
   ground g;
-  lode__pages p;
+  store_pages p;
   lode_error err = {0};
   unsigned char page[512];
   size_t len, old_len;
@@ -123,7 +123,7 @@ TEST(an_old_page_put_back_is_found_by_its_number_of_records) {
   for (int i = 0; i < scene_n_acts; i++)
     if (strcmp(scene_acts[i].name, "add") == 0) CHECK(scene_acts[i].play(g.work).status == LODE_OK);
   char *bytes = test_read_file(g.file, &len);
-  OK(lode__pages_open(g.file, &p, &err));
+  OK(store_pages_open(g.file, &p, &err));
   for (uint32_t n = 2; n <= old_len / 512; n++) {
     if (!holds_records(&p, n, page) || memcmp(old + (n - 1) * 512, bytes + (n - 1) * 512, 512) == 0) continue;
     char *mixed = malloc(len);
@@ -145,7 +145,7 @@ TEST(an_old_page_put_back_is_found_by_its_number_of_records) {
     test_write_file(g.file, bytes, len);
     tried++;
   }
-  lode__pages_close(&p);
+  store_pages_close(&p);
   CHECK(tried > 0);
   free(old);
   free(bytes);

@@ -82,12 +82,12 @@ static lode_status verify(ground *g, int *found) {
 
 /* Which pages of the sound store hold nothing. */
 static void look_for_free_pages(const ground *g, bool *is_free, size_t most) {
-  lode__pages pages;
+  store_pages pages;
   lode_error err = {0};
-  OK(lode__pages_open(g->file, &pages, &err));
+  OK(store_pages_open(g->file, &pages, &err));
   CHECK(pages.page_bytes == PAGE && pages.count <= most);
-  for (uint32_t n = 1; n <= pages.count; n++) is_free[n - 1] = lode__pages_use(&pages, n) == LODE__USE_FREE;
-  lode__pages_close(&pages);
+  for (uint32_t n = 1; n <= pages.count; n++) is_free[n - 1] = store_pages_use_of(&pages, n) == STORE_PAGE_FREE;
+  store_pages_close(&pages);
 }
 
 static size_t step_of(size_t n, size_t samples) { return test_full() || n < samples ? 1 : 1 + test_below(2 * n / samples); }

@@ -121,21 +121,21 @@ TEST(the_edges_are_right) {
 
 /* As a Lode without the check wrote it. */
 static void write_unchecked(lode_store *s, float (*v)[DIM], int n) {
-  lode__tx *tx;
-  lode__coll coll;
+  store_tx *tx;
+  store_coll coll;
   mem_arena arena;
   lode_error err = {0};
   mem_arena_init(&arena, 0);
-  OK(lode__tx_begin(s->db, LODE__WRITE, &tx, &err));
-  OK(lode__coll_find(tx, S("c"), &arena, &coll, &err));
+  OK(store_tx_begin(s->db, STORE_TX_WRITE, &tx, &err));
+  OK(store_coll_find(tx, S("c"), &arena, &coll, &err));
   for (int i = 0; i < n; i++) {
     char id[16];
     snprintf(id, sizeof id, "r%03d", i);
-    lode__change change = {.id = {id, 4}, .vector = v[i], .dim = DIM, .set_document = true, .set_metadata = true};
-    OK(lode__rec_insert(tx, &coll, &change, 1, &err));
+    store_change change = {.id = {id, 4}, .vector = v[i], .dim = DIM, .set_document = true, .set_metadata = true};
+    OK(store_rec_insert(tx, &coll, &change, 1, &err));
   }
-  OK(lode__coll_save(tx, &coll, &err));
-  OK(lode__tx_commit(tx, &err));
+  OK(store_coll_save(tx, &coll, &err));
+  OK(store_tx_commit(tx, &err));
   mem_arena_release(&arena);
 }
 

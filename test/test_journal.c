@@ -50,7 +50,7 @@ static void flip_header(const journal_crash *c, bool one_segment) {
   journal_bytes copy = {malloc(c->journal.len), c->journal.len};
   static const unsigned char ways[] = {0x01, 0x80, 0xff, 0};
   memcpy(copy.data, c->journal.data, copy.len);
-  for (size_t i = 0; i < LODE__HEADER_FULL + 4; i++)
+  for (size_t i = 0; i < JOURNAL_HEADER_FULL + 4; i++)
     for (size_t w = 0; w < sizeof ways; w++) {
       unsigned char was = (unsigned char)c->journal.data[i];
       copy.data[i] = (char)(ways[w] ? was ^ ways[w] : 0);
@@ -58,8 +58,8 @@ static void flip_header(const journal_crash *c, bool one_segment) {
       for (int m = 0; m < 3; m++) {
         fate f = try_with(c, m, &copy, "flip", i);
         /* the magic is proven by the checksum, a count may be one too high, and the rest is unused */
-        bool raised = i == LODE__HEADER_COUNT_OFF && (unsigned char)copy.data[i] == was + 1;
-        bool harmless = i < 8 || i >= LODE__HEADER_FULL || raised;
+        bool raised = i == JOURNAL_HEADER_COUNT_OFF && (unsigned char)copy.data[i] == was + 1;
+        bool harmless = i < 8 || i >= JOURNAL_HEADER_FULL || raised;
         if (m > 0) CHECKF(f == (harmless ? UNDONE : REFUSED), "flip at %zu, database %s: %d", i, moments[m], (int)f);
         if (m == 0 && one_segment) CHECKF(f != REFUSED, "flip at %zu: a healthy store is refused", i);
       }
@@ -78,7 +78,7 @@ static void cut_journal(const journal_crash *c) {
       CHECKF(f == REFUSED || cut.len + JOURNAL_PAGE > c->journal.len, "cut to %zu, database %s: %d", cut.len, moments[m], (int)f);
     }
   }
-  for (cut.len = LODE__SECTOR; cut.len + LODE__SECTOR < c->journal.len; cut.len += LODE__SECTOR)
+  for (cut.len = JOURNAL_SECTOR; cut.len + JOURNAL_SECTOR < c->journal.len; cut.len += JOURNAL_SECTOR)
     CHECK(try_with(c, 2, &cut, "cut", cut.len) == REFUSED);
 }
 
@@ -100,7 +100,7 @@ static void zero_header(const journal_crash *c) {
 /* Somebody's program, or a dying disk: blocks of zeros, of noise and of words, several at once. */
 static void damage_at_random(const journal_crash *c) {
   journal_bytes copy = {malloc(c->journal.len), c->journal.len};
-  static const char zeros[LODE__SECTOR];
+  static const char zeros[JOURNAL_SECTOR];
   size_t undone = 0, refused = 0;
   for (int round = 0; round < (test_full() ? 3000 : 150); round++) {
     memcpy(copy.data, c->journal.data, c->journal.len);
@@ -145,7 +145,7 @@ TEST_SLOW(a_hot_journal_with_a_damaged_header, 300) {
 
 TEST_SLOW(a_hot_journal_of_many_segments_with_a_damaged_header, 300) {
   journal_crash c = journal_make_crash(JOURNAL_SPILL);
-  CHECKF(c.journal.data[LODE__HEADER_COUNT_OFF] > 2, "%d segments", c.journal.data[LODE__HEADER_COUNT_OFF]);
+  CHECKF(c.journal.data[JOURNAL_HEADER_COUNT_OFF] > 2, "%d segments", c.journal.data[JOURNAL_HEADER_COUNT_OFF]);
   for (int m = 1; m < 3; m++) CHECK(try_with(&c, m, &c.journal, "whole", 0) == UNDONE);
   flip_header(&c, false);
   cut_journal(&c);
@@ -172,7 +172,7 @@ TEST_SLOW(what_is_no_journal_is_set_aside, 120) {
   for (size_t i = 0; i < sizeof noise; i++) noise[i] = (char)test_below(256);
   noise[0] = 'n';
   check_stray(&c, "x", 1, "one byte");
-  for (size_t len = 1; len < 5; len++) check_stray(&c, lode__journal_magic, len, "the begin of a journal");
+  for (size_t len = 1; len < 5; len++) check_stray(&c, journal_magic, len, "the begin of a journal");
   check_stray(&c, "corrupted", 9, "a word");
   for (size_t len = 2; len < sizeof noise; len += 1 + test_below(len)) check_stray(&c, noise, len, "noise");
   check_stray(&c, c.db[0].data, c.db[0].len, "the database itself");
@@ -247,7 +247,7 @@ TEST(a_journal_of_another_moment_is_set_aside) {
   /* whole, cut, and with each byte of its header changed: the ids tell, or else it is refused, but never rolled back */
   journal_bytes copy = {malloc(c.journal.len), c.journal.len};
   memcpy(copy.data, c.journal.data, copy.len);
-  for (size_t i = 0; i < LODE__HEADER_IDS_OFF; i++) {
+  for (size_t i = 0; i < JOURNAL_HEADER_IDS_OFF; i++) {
     journal_store(journal_db, &now);
     copy.data[i] ^= 0x11;
     journal_store(journal_file, &copy);
@@ -255,7 +255,7 @@ TEST(a_journal_of_another_moment_is_set_aside) {
     CHECKF(kit_sum_file(journal_db, &sum) == SQLITE_OK && sum == newest && journal_take_asides() == 1, "byte %zu", i);
     copy.data[i] ^= 0x11;
   }
-  for (copy.len = LODE__HEADER_FULL; copy.len <= c.journal.len; copy.len += 1 + test_below(500)) {
+  for (copy.len = JOURNAL_HEADER_FULL; copy.len <= c.journal.len; copy.len += 1 + test_below(500)) {
     journal_store(journal_db, &now);
     journal_store(journal_file, &copy);
     CHECKF(kit_sum_file(journal_db, &sum) == SQLITE_OK && sum == newest && journal_take_asides() == 1, "cut to %zu", copy.len);
@@ -269,16 +269,16 @@ TEST(a_journal_of_another_moment_is_set_aside) {
 /* As format 1 had it: page 1 and its image have no id, and the journal names none. */
 static void make_format_1(journal_crash *c) {
   for (int i = 0; i < 3; i++) {
-    lode__commit_id_put((unsigned char *)c->db[i].data, 0);
-    lode__page_make_sound(1, (unsigned char *)c->db[i].data, JOURNAL_PAGE);
+    journal_put_commit_id((unsigned char *)c->db[i].data, 0);
+    vfs_page_seal(1, (unsigned char *)c->db[i].data, JOURNAL_PAGE);
   }
   unsigned char *j = (unsigned char *)c->journal.data;
-  memset(j + LODE__HEADER_IDS_OFF, 0, LODE__HEADER_FULL - LODE__HEADER_IDS_OFF);
-  for (size_t at = LODE__SECTOR; at < c->journal.len; at += JOURNAL_PAGE + 8) {
+  memset(j + JOURNAL_HEADER_IDS_OFF, 0, JOURNAL_HEADER_FULL - JOURNAL_HEADER_IDS_OFF);
+  for (size_t at = JOURNAL_SECTOR; at < c->journal.len; at += JOURNAL_PAGE + 8) {
     if (j[at] || j[at + 1] || j[at + 2] || j[at + 3] != 1) continue;
     unsigned char *image = j + at + 4; /* SQLite's own sum is of every 200th byte from the end, and stays */
-    lode__commit_id_put(image, 0);
-    lode__page_make_sound(1, image, JOURNAL_PAGE);
+    journal_put_commit_id(image, 0);
+    vfs_page_seal(1, image, JOURNAL_PAGE);
     return;
   }
   CHECK(!"page 1 is in no journal");
@@ -304,17 +304,17 @@ TEST(a_journal_without_ids_belongs_to_format_1) {
 /* The journal of the transaction that brings a store to format 2: id 0 alone would name every store of format 1. */
 TEST(a_journal_of_an_upgrade_belongs_to_one_database) {
   journal_crash c = journal_make_crash("");
-  uint64_t after = lode__commit_id((unsigned char *)c.db[2].data);
+  uint64_t after = journal_commit_id((unsigned char *)c.db[2].data);
   journal_bytes written = journal_load(journal_db);
   memcpy(written.data, c.db[2].data, written.len);
   make_format_1(&c);
   memcpy(c.db[2].data, written.data, written.len);
-  lode__journal_ids_put((unsigned char *)c.journal.data, 0, after);
+  journal_put_ids((unsigned char *)c.journal.data, 0, after);
   for (int m = 1; m < 3; m++) CHECK(try_with(&c, m, &c.journal, "upgrade", 0) == UNDONE);
   CHECK(try_with(&c, 0, &c.journal, "upgrade", 0) == AS_IT_IS);
   /* another database of format 1, or another moment of it */
   c.db[0].data[27] ^= 1; /* its change counter */
-  lode__page_make_sound(1, (unsigned char *)c.db[0].data, JOURNAL_PAGE);
+  vfs_page_seal(1, (unsigned char *)c.db[0].data, JOURNAL_PAGE);
   CHECK(try_with(&c, 0, &c.journal, "upgrade of another", 0) == ASIDE);
   free(written.data);
   journal_free_crash(&c);
@@ -328,7 +328,7 @@ TEST(every_commit_has_an_id_of_its_own) {
     if (i % 3 == 1) KIT_OK(db, "BEGIN; UPDATE t SET k = 'undone'; ROLLBACK");
     if (i % 3 == 2) KIT_OK(db, JOURNAL_SPILL "BEGIN; UPDATE t SET k = 'undone'; SAVEPOINT a; DELETE FROM t; ROLLBACK TO a; ROLLBACK");
     journal_bytes b = journal_load(journal_db);
-    ids[i] = lode__commit_id((unsigned char *)b.data);
+    ids[i] = journal_commit_id((unsigned char *)b.data);
     free(b.data);
     CHECK(ids[i] != 0);
     /* an id stays until something was committed */

@@ -32,7 +32,7 @@ TEST(a_reader_reads_through_a_hot_journal_and_writes_nothing) {
   table.pwrite = counting_pwrite;
   table.ftruncate = counting_ftruncate;
   os_api = &table;
-  CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME) == SQLITE_OK);
+  CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
   for (int i = 0; i < 3; i++) CHECK(kit_sum(reader, &sum) == SQLITE_OK && sum == c.before);
   KIT_OK(reader, "BEGIN; SELECT count(*) FROM t");
   CHECK(kit_state(reader).journal_pages > 5);
@@ -63,8 +63,8 @@ TEST(a_living_writers_journal_is_not_read_through) {
   journal_make_base();
   before = journal_sum_now();
   sqlite3 *reader = NULL, *writer = kit_open(journal_db, JOURNAL_PAGE), *second = NULL;
-  CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME) == SQLITE_OK);
-  CHECK(sqlite3_open_v2(journal_db, &second, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME) == SQLITE_OK);
+  CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
+  CHECK(sqlite3_open_v2(journal_db, &second, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
   KIT_OK(reader, "BEGIN; SELECT count(*) FROM t");
   KIT_OK(writer, "BEGIN IMMEDIATE; UPDATE t SET k = 'w'");
   CHECK(kit_sum(second, &sum) == SQLITE_OK && sum == before);
@@ -136,10 +136,10 @@ TEST(a_journal_that_is_damaged_while_it_is_read) {
   sqlite3 *reader = NULL;
   journal_store(journal_db, &c.db[2]);
   journal_store(journal_file, &c.journal);
-  CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME) == SQLITE_OK);
+  CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
   KIT_OK(reader, "PRAGMA cache_size=1; BEGIN; SELECT count(*) FROM sqlite_schema");
   int fd = open(journal_file, O_RDWR | O_CLOEXEC);
-  for (off_t at = LODE__SECTOR + 100; at < (off_t)c.journal.len; at += JOURNAL_PAGE + 8) CHECK(pwrite(fd, "damage", 6, at) == 6);
+  for (off_t at = JOURNAL_SECTOR + 100; at < (off_t)c.journal.len; at += JOURNAL_PAGE + 8) CHECK(pwrite(fd, "damage", 6, at) == 6);
   close(fd);
   CHECK(kit_exec(reader, "SELECT sum(length(v)) FROM t") == SQLITE_IOERR_DATA);
   kit_exec(reader, "ROLLBACK");
@@ -177,7 +177,7 @@ static uint64_t reads_for(sqlite3 *reader, uint64_t sum) {
 
 static sqlite3 *open_reader(void) {
   sqlite3 *reader = NULL;
-  CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME) == SQLITE_OK);
+  CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
   return reader;
 }
 
@@ -209,7 +209,7 @@ TEST(a_journal_is_judged_once) {
   /* the header is wrong, and the database equals every image */
   journal_bytes flipped = {malloc(c.journal.len), c.journal.len};
   memcpy(flipped.data, c.journal.data, flipped.len);
-  flipped.data[LODE__HEADER_BYTES] ^= 1;
+  flipped.data[JOURNAL_HEADER_BYTES] ^= 1;
   check_judged_once(&c.db[0], &pages, c.before, true, "a stray one");
   check_judged_once(&c.db[0], &flipped, c.before, true, "a stray one of this database");
   check_judged_once(&c.db[0], &nothing, c.before, false, "one that was never filled in");
@@ -237,13 +237,13 @@ TEST(a_kept_verdict_ends_with_what_it_was_made_of) {
   CHECK(kit_sum(reader, &sum) == SQLITE_OK && sum == c.before && kit_state(reader).journal_pages == 0);
   sqlite3_close(reader);
   /* every image equals its page, until one is changed under the same header and length */
-  journal.data[LODE__HEADER_BYTES] ^= 1;
+  journal.data[JOURNAL_HEADER_BYTES] ^= 1;
   journal_store(journal_db, &c.db[0]);
   journal_store(journal_file, &journal);
   reader = open_reader();
   for (int i = 0; i < 3; i++) CHECK(kit_sum(reader, &sum) == SQLITE_OK && sum == c.before);
   int fd = open(journal_file, O_RDWR | O_CLOEXEC);
-  CHECK(pwrite(fd, "damage", 6, LODE__SECTOR + 100) == 6 && futimens(fd, long_ago) == 0);
+  CHECK(pwrite(fd, "damage", 6, JOURNAL_SECTOR + 100) == 6 && futimens(fd, long_ago) == 0);
   close(fd);
   CHECK(kit_sum(reader, &sum) == SQLITE_IOERR_DATA);
   /* another file under its name */
@@ -266,7 +266,7 @@ TEST(a_folder_that_became_a_link_is_an_error) {
   journal_store(journal_db, &c.db[1]);
   journal_store(journal_file, &c.journal);
   sqlite3 *reader = open_reader(), *writer = NULL;
-  CHECK(sqlite3_open_v2(journal_db, &writer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME) == SQLITE_OK);
+  CHECK(sqlite3_open_v2(journal_db, &writer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
   snprintf(moved, sizeof moved, "%s-moved", journal_folder);
   CHECK(rename(journal_folder, moved) == 0 && symlink(moved, journal_folder) == 0);
   int rc = kit_sum(reader, &sum);
@@ -292,7 +292,7 @@ TEST(a_database_with_two_names_is_read_only) {
   CHECK(link(journal_db, other) == 0);
   for (int i = 0; i < 2; i++) {
     const char *name = i ? other : journal_db;
-    CHECK(sqlite3_open_v2(name, &late, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, LODE__VFS_NAME) == SQLITE_OK);
+    CHECK(sqlite3_open_v2(name, &late, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
     CHECK(kit_sum(late, &sum) == SQLITE_OK && sum == before);
     CHECK((kit_exec(late, "UPDATE t SET k = 'w'") & 0xff) == SQLITE_READONLY && kit_state(late).linked);
     sqlite3_close(late);

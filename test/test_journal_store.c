@@ -302,8 +302,8 @@ TEST(a_store_of_0_1_0_is_read_beside_a_writer) {
   unpack();
   snprintf(root, sizeof root, "%s", folder);
   use(root, "whole");
-  OK(lode__vfs_register(&err));
-  CHECK(sqlite3_open_v2(truth, &writer, SQLITE_OPEN_READWRITE, LODE__VFS_NAME) == SQLITE_OK);
+  OK(vfs_register(&err));
+  CHECK(sqlite3_open_v2(truth, &writer, SQLITE_OPEN_READWRITE, VFS_NAME) == SQLITE_OK);
   CHECK(sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
   OK(lode_open(folder, &(lode_open_options){.no_background = true, .busy_ms = 20}, &store, &err));
   OK(lode_collection_open(store, S("c"), NULL, &c, &err));

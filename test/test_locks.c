@@ -43,7 +43,7 @@ static int work_errno;
 static uint64_t now, asked;
 
 static int work_lock(int fd, short type, off_t start, off_t len) {
-  if (start != LODE__LOCK_WORK || type == F_UNLCK) return os_real.lock(fd, type, start, len);
+  if (start != STORE_LOCK_WORK || type == F_UNLCK) return os_real.lock(fd, type, start, len);
   asked++;
   errno = work_errno;
   return -1;
@@ -120,27 +120,27 @@ TEST(who_waits_in_vain_is_told_who_holds_the_lock) {
 
 /* It was the parent's at the fork, and is free when the child asks. */
 TEST(a_child_may_build_what_its_parent_was_building) {
-  lode__db *db;
-  lode__tx *tx;
+  store_db *db;
+  store_tx *tx;
   int gate[2];
   char folder[400], byte = 0;
   snprintf(folder, sizeof folder, "%s/s", test_folder());
-  OK(lode__db_open(folder, &(lode_open_options){.create = true, .no_background = true}, &db, &err));
-  OK(lode__build_claim(db, &err));
+  OK(store_db_open(folder, &(lode_open_options){.create = true, .no_background = true}, &db, &err));
+  OK(store_build_lock(db, &err));
   CHECK(pipe(gate) == 0);
   fflush(NULL);
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    bool ok = read(gate[0], &byte, 1) == 1 && lode__tx_begin(db, LODE__READ, &tx, &err) == LODE_OK;
-    if (ok) lode__tx_rollback(tx);
-    _exit(ok && lode__build_claim(db, &err) == LODE_OK ? 0 : 1);
+    bool ok = read(gate[0], &byte, 1) == 1 && store_tx_begin(db, STORE_TX_READ, &tx, &err) == LODE_OK;
+    if (ok) store_tx_rollback(tx);
+    _exit(ok && store_build_lock(db, &err) == LODE_OK ? 0 : 1);
   }
-  lode__build_release(db);
+  store_build_unlock(db);
   CHECK(write(gate[1], &byte, 1) == 1);
   int status;
   CHECK(waitpid(child, &status, 0) == child && status == 0);
   close(gate[0]);
   close(gate[1]);
-  lode__db_close(db);
+  store_db_close(db);
 }

@@ -735,7 +735,7 @@ TEST_SLOW(random_operations_agree_with_the_oracle, 600) {
   uint64_t seed = test_seed();
   model_no_sync();
   for (unsigned i = 0; i < (test_full() ? 200u : 8u); i++) {
-    lode__fresh_least = i % 2 ? (int64_t)(seed + i) % 30 : 16384; /* names move often, or never */
+    store_fresh_min_rows = i % 2 ? (int64_t)(seed + i) % 30 : 16384; /* names move often, or never */
     play(seed + i, 800, false);
   }
   CHECKF(operations > 1000, "only %llu operations were done", (unsigned long long)operations);
@@ -830,7 +830,7 @@ TEST_SLOW(processes_agree_with_their_oracles, 600) {
   OK(lode_collection_open(store, str_of("shared"), &co, &c, &err));
   lode_collection_close(c);
   lode_close(store);
-  lode__fresh_least = 20; /* names move while others read */
+  store_fresh_min_rows = 20; /* names move while others read */
   CHECK(pipe2(done, O_NONBLOCK) == 0);
   for (int p = 0; p < PROCESSES + READERS; p++) {
     pids[p] = fork();

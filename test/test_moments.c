@@ -1,7 +1,7 @@
 /* test_moments.c - one answer speaks of one moment, whatever is committed while it is made.
  *
  * Whether a read transaction is old, and whether somebody waits, is decided by the seed at every place where the
- * library asks (lode__tx_gaps_hook), and in each gap between two transactions another handle commits, in the same
+ * library asks (store_tx_test_hooks), and in each gap between two transactions another handle commits, in the same
  * thread: every race replays from its seed. There are two groups of records. Each commit makes one group the active
  * one, of a new generation, and the other passive: by updates in place, by replacing, or by deleting and adding. At
  * every moment the active records are SET, and all of one generation, so whoever mixes two moments finds too few, too
@@ -130,7 +130,7 @@ static void seed_gap(void) {
   g.in_gap = false;
 }
 
-static const lode__tx_gaps by_seed = {seed_is_old, seed_is_wanted, NULL, seed_gap};
+static const store_tx_hooks by_seed = {seed_is_old, seed_is_wanted, NULL, seed_gap};
 
 /* ---- Checks ---- */
 
@@ -472,7 +472,7 @@ static void stage_close(void) {
 static void run_kinds(unsigned rounds) {
   if (test_full()) rounds *= 20;
   const char *only = getenv("LODE_TEST_KIND");
-  lode__tx_gaps_hook = &by_seed;
+  store_tx_test_hooks = &by_seed;
   for (unsigned round = 0; round < rounds; round++) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
       if (round % kinds[i].every || (only && strcmp(only, kinds[i].name) != 0)) continue;
@@ -485,7 +485,7 @@ static void run_kinds(unsigned rounds) {
       g.answers++;
     }
   }
-  lode__tx_gaps_hook = NULL;
+  store_tx_test_hooks = NULL;
   CHECKF(g.commits > g.answers / 2, "%llu commits in %llu answers", (unsigned long long)g.commits,
          (unsigned long long)g.answers);
 }
@@ -528,7 +528,7 @@ TEST_SLOW(answers_of_long_scans_are_of_one_moment, 120) {
 /* ---- Patience ---- */
 
 static bool yes(void) { return !g.in_gap; }
-static const lode__tx_gaps impatient = {yes, yes, yes, seed_gap};
+static const store_tx_hooks impatient = {yes, yes, yes, seed_gap};
 
 /* What cannot be answered between two commits gives way to them and says so; an export goes on at a later moment. */
 TEST(a_long_answer_gives_way_to_writers) {
@@ -537,7 +537,7 @@ TEST(a_long_answer_gives_way_to_writers) {
   sink out = {0};
   uint64_t written;
   stage_open(4, 70, false);
-  lode__tx_gaps_hook = &impatient;
+  store_tx_test_hooks = &impatient;
   g.most_commits = UINT64_MAX;
   FAILS(LODE_BUSY, lode_get(g.c, &(lode_get_request){.select.where = where_scanned}, &r, &err));
   CHECK(!r && strstr(err.text, "narrow it"));
@@ -547,14 +547,14 @@ TEST(a_long_answer_gives_way_to_writers) {
   OK(lode_export(g.c, NULL, 0, take, &out, (lode_progress){0}, &written, &err));
   CHECK(written >= g.fill + ALL);
   mem_free(out.data);
-  lode__tx_gaps_hook = NULL;
+  store_tx_test_hooks = NULL;
   stage_close();
 }
 
 /* The transaction of a patient attempt has lasted too long from the n-th time on that this is asked. */
 static unsigned asked, too_long_at;
 static bool too_long(void) { return !g.in_gap && ++asked >= too_long_at; }
-static const lode__tx_gaps patient = {yes, yes, too_long, seed_gap};
+static const store_tx_hooks patient = {yes, yes, too_long, seed_gap};
 
 /* Ids of the groups, and enough others that the records are not read one by one. */
 static lode_selection many_ids(void) {
@@ -579,7 +579,7 @@ static unsigned check_patient_search(bool exact, size_t queries) {
   g.asked_at = g.generation;
   ask_vector(); /* loads the vectors */
   g.most_commits = UINT64_MAX;
-  lode__tx_gaps_hook = &patient;
+  store_tx_test_hooks = &patient;
   asked = 0;
   too_long_at = UINT_MAX;
   ask_query(q, SET * queries, SET * queries);
@@ -590,7 +590,7 @@ static unsigned check_patient_search(bool exact, size_t queries) {
     CHECKF(!r && strstr(err.text, "narrow it"), "%s", err.text);
     CHECKF(asked == too_long_at, "asked %u times, but was to give way after %u", asked, too_long_at);
   }
-  lode__tx_gaps_hook = NULL;
+  store_tx_test_hooks = NULL;
   return all;
 }
 
@@ -652,11 +652,11 @@ TEST(a_long_export_misses_nothing) {
     lode_record r = {.id = str_of(id), .document = str_of(document)};
     OK(lode_update(g.c, NULL, &r, 1, NULL, NULL, &err));
   }
-  lode__tx_gaps_hook = &by_seed;
+  store_tx_test_hooks = &by_seed;
   g.old_in = 4;
   g.most_commits = 20;
   OK(lode_export(g.c, NULL, LODE_DOCUMENT, take, &out, (lode_progress){0}, &written, &err));
-  lode__tx_gaps_hook = NULL;
+  store_tx_test_hooks = NULL;
   CHECKF(g.commits > 3 && out.len > 2 << 20, "%llu commits, %zu bytes", (unsigned long long)g.commits, out.len);
   for (unsigned i = 0; i < g.fill; i++) {
     char id[16];
@@ -675,11 +675,11 @@ static void do_step(void) {
   bool more;
   if (g.in_gap || g.gaps == 0 || --g.gaps) return;
   g.in_gap = true;
-  OK(lode__work_step(g.other_store->db, &more, &err));
+  OK(store_maintain_step(g.other_store->db, &more, &err));
   CHECK(more);
   g.in_gap = false;
 }
-static const lode__tx_gaps one_step = {yes, yes, NULL, do_step};
+static const store_tx_hooks one_step = {yes, yes, NULL, do_step};
 
 /* When nearly all of a store is dead, the text index is emptied and filled again, and no record changes by that. */
 static void begin_anew_in_gap(unsigned gap) {
@@ -698,10 +698,10 @@ static void begin_anew_in_gap(unsigned gap) {
   OK(lode_add(g.c, NULL, dead, DEAD, LODE_FAIL_EXISTING, NULL, &err));
   OK(lode_optimize(g.store, (lode_progress){0}, &err));
   OK(lode_delete(g.c, NULL, &(lode_selection){.ids = names, .n_ids = DEAD}, NULL, &err));
-  lode__tx_gaps_hook = &one_step;
+  store_tx_test_hooks = &one_step;
   g.gaps = gap;
   OK(lode_query(g.c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = &word, .n = 1, .k = 3 * SET}, &r, &err));
-  lode__tx_gaps_hook = NULL;
+  store_tx_test_hooks = NULL;
   CHECKF(lode_result_count(r) == SET && g.gaps == 0, "%zu of %d found", lode_result_count(r), SET);
   lode_result_free(r);
   stage_close();
@@ -767,7 +767,7 @@ TEST_SLOW(pages_over_http_are_of_one_moment, 120) {
   for (unsigned i = 0; i < 1500; i++) strbuf_addf(&body, ",\"many-%04u\"", i);
   strbuf_addstr(&body, "]}");
   strbuf_addch(&body, 0);
-  lode__tx_gaps_hook = &by_seed;
+  store_tx_test_hooks = &by_seed;
   for (unsigned round = 0; round < 6; round++) {
     g.old_in = 1u << 20; /* so that the gaps are those between pages */
     g.commit_in = 1u << test_below(3);
@@ -776,7 +776,7 @@ TEST_SLOW(pages_over_http_are_of_one_moment, 120) {
     g.kind = round % 2 ? "get over HTTP, by ids" : "get over HTTP";
     check_chroma(shared, id, round % 2 ? body.data : "{\"include\":[\"metadatas\"]}", round % 2 ? 1500 : MANY);
   }
-  lode__tx_gaps_hook = NULL;
+  store_tx_test_hooks = NULL;
   strbuf_release(&body);
   lode__shared_free(shared);
   stage_close();

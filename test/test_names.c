@@ -121,7 +121,7 @@ TEST_SLOW(names_move_and_come_back, 300) {
   for (size_t k = 0; k < sizeof least / sizeof *least; k++) {
     world w = {0};
     const char *folder = test_folder();
-    lode__fresh_least = least[k];
+    store_fresh_min_rows = least[k];
     open_world(&w, folder);
     for (unsigned round = 1; round <= 24; round++) {
       switch (test_below(6)) {
@@ -145,23 +145,23 @@ TEST_SLOW(names_move_and_come_back, 300) {
 /* ---- Graves ---- */
 
 TEST(graves_that_cannot_be_are_refused) {
-  lode__grave g;
-  int64_t gid = lode__key_of(3, 1000);
-  CHECK(lode__grave_decode(gid, (lode_str){"\x05\x01\x80\x01", 4}, 0, &g));
-  CHECK(g.n == 3 && g.rids[0] == lode__key_of(3, 5) && g.rids[1] == lode__key_of(3, 6) && g.rids[2] == lode__key_of(3, 134));
-  CHECK(lode__grave_decode(gid, (lode_str){"", 0}, lode__key_of(3, 7), &g) && g.n == 0 && g.vid == lode__key_of(3, 7));
-  CHECK(!lode__grave_decode(gid, (lode_str){"", 0}, 0, &g));                              /* nobody */
-  CHECK(!lode__grave_decode(gid, (lode_str){"\x05", 1}, lode__key_of(3, 7), &g));         /* both kinds */
-  CHECK(!lode__grave_decode(gid, (lode_str){"", 0}, lode__key_of(4, 7), &g));             /* of another collection */
-  CHECK(!lode__grave_decode(gid, (lode_str){"\x05\x00", 2}, 0, &g));                      /* twice the same */
-  CHECK(!lode__grave_decode(gid, (lode_str){"\x05\x81", 2}, 0, &g));                      /* cut */
-  CHECK(!lode__grave_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\x7f", 6}, 0, &g));      /* behind the last key */
-  CHECK(!lode__grave_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\xff\xff", 7}, 0, &g));  /* no end */
-  CHECK(!lode__grave_decode(lode__key_of(3, 2), (lode_str){"\x01\x01\x01", 3}, 0, &g));   /* more dead than numbers */
-  char many[LODE__GRAVE_MOST + 1];
+  store_tombstone g;
+  int64_t gid = store_key_make(3, 1000);
+  CHECK(store_tombstone_decode(gid, (lode_str){"\x05\x01\x80\x01", 4}, 0, &g));
+  CHECK(g.n == 3 && g.rids[0] == store_key_make(3, 5) && g.rids[1] == store_key_make(3, 6) && g.rids[2] == store_key_make(3, 134));
+  CHECK(store_tombstone_decode(gid, (lode_str){"", 0}, store_key_make(3, 7), &g) && g.n == 0 && g.vid == store_key_make(3, 7));
+  CHECK(!store_tombstone_decode(gid, (lode_str){"", 0}, 0, &g));                              /* nobody */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05", 1}, store_key_make(3, 7), &g));         /* both kinds */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"", 0}, store_key_make(4, 7), &g));             /* of another collection */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05\x00", 2}, 0, &g));                      /* twice the same */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05\x81", 2}, 0, &g));                      /* cut */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\x7f", 6}, 0, &g));      /* behind the last key */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\xff\xff", 7}, 0, &g));  /* no end */
+  CHECK(!store_tombstone_decode(store_key_make(3, 2), (lode_str){"\x01\x01\x01", 3}, 0, &g));   /* more dead than numbers */
+  char many[STORE_TOMBSTONE_MAX_RIDS + 1];
   memset(many, 1, sizeof many);
-  CHECK(lode__grave_decode(gid, (lode_str){many, LODE__GRAVE_MOST}, 0, &g) && g.n == LODE__GRAVE_MOST);
-  CHECK(!lode__grave_decode(gid, (lode_str){many, LODE__GRAVE_MOST + 1}, 0, &g));
+  CHECK(store_tombstone_decode(gid, (lode_str){many, STORE_TOMBSTONE_MAX_RIDS}, 0, &g) && g.n == STORE_TOMBSTONE_MAX_RIDS);
+  CHECK(!store_tombstone_decode(gid, (lode_str){many, STORE_TOMBSTONE_MAX_RIDS + 1}, 0, &g));
 }
 
 typedef struct seen {
@@ -191,22 +191,22 @@ TEST(graves_are_read_on_from_any_place) {
   }
   OK(lode_delete(w.c, NULL, &(lode_selection){.ids = list, .n_ids = IDS}, NULL, &err));
   close_world(&w);
-  lode__db *db;
-  lode__tx *tx;
-  OK(lode__db_open(folder, NULL, &db, &err));
-  OK(lode__tx_begin(db, LODE__READ, &tx, &err));
+  store_db *db;
+  store_tx *tx;
+  OK(store_db_open(folder, NULL, &db, &err));
+  OK(store_tx_begin(db, STORE_TX_READ, &tx, &err));
   static seen all;
-  OK(lode__grave_each(tx, 1, 0, see, &all, &err));
+  OK(store_tombstone_each(tx, 1, 0, see, &all, &err));
   CHECK(all.n == IDS);
   for (int64_t after = all.gid - IDS; after <= all.gid; after++) {
     static seen rest;
     memset(&rest, 0, sizeof rest);
-    OK(lode__grave_each(tx, 1, after, see, &rest, &err));
+    OK(store_tombstone_each(tx, 1, after, see, &rest, &err));
     CHECK(rest.n == (size_t)(all.gid - after));
     CHECK(rest.n == 0 || memcmp(rest.rids, all.rids + (IDS - rest.n), rest.n * sizeof *rest.rids) == 0);
   }
-  lode__tx_rollback(tx);
-  lode__db_close(db);
+  store_tx_rollback(tx);
+  store_db_close(db);
 }
 
 /* ---- Nearly all is dead ---- */
@@ -239,14 +239,14 @@ TEST_SLOW(text_index_begins_anew_when_nearly_all_is_dead, 120) {
   OK(lode_optimize(w.store, (lode_progress){0}, &err));
   OK(lode_delete(w.c, NULL, &(lode_selection){.ids = gone + 100, .n_ids = MANY - 100}, NULL, &err));
   bool more = true;
-  lode__db *db;
-  OK(lode__db_open(folder, NULL, &db, &err));
+  store_db *db;
+  OK(store_db_open(folder, NULL, &db, &err));
   while (more) { /* right at every step */
-    OK(lode__work_step(db, &more, &err));
+    OK(store_maintain_step(db, &more, &err));
     CHECK(found(w.c, "odd") == 50 && found(w.c, "word") == 100 && found(d, "even") == 25);
     OK(lode_verify(w.store, show, NULL, (lode_progress){0}, &err));
   }
-  lode__db_close(db);
+  store_db_close(db);
   lode_stats stats;
   OK(lode_store_stats(w.store, &stats, &err));
   CHECK(stats.unerased == 0 && stats.untexted == 0 && stats.records == 150);
@@ -259,7 +259,7 @@ TEST(a_load_indexes_metadata_in_large_batches) {
   enum { FEW = 60, LOAD = 200 };
   const char *folder = test_folder();
   world w = {0};
-  lode__db *db;
+  store_db *db;
   lode_stats stats;
   bool more, much;
   char ids[LOAD][16];
@@ -267,25 +267,25 @@ TEST(a_load_indexes_metadata_in_large_batches) {
   open_world(&w, folder);
   for (unsigned i = 0; i < LOAD; i++)
     r[i] = (lode_record){.id = id_of(ids[i], i), .document = S("word"), .metadata = S("{\"k\":1,\"l\":\"x\"}")};
-  lode__load_records = 100;
-  OK(lode__db_open(folder, &(lode_open_options){.bulk_load = true}, &db, &err));
+  store_load_batch = 100;
+  OK(store_db_open(folder, &(lode_open_options){.bulk_load = true}, &db, &err));
   OK(lode_add(w.c, NULL, r, FEW, LODE_FAIL_EXISTING, NULL, &err));
-  OK(lode__work_is_much(db, &much, &err));
+  OK(store_maintain_fills_step(db, &much, &err));
   CHECK(!much);
-  OK(lode__work_step(db, &more, &err));
+  OK(store_maintain_step(db, &more, &err));
   OK(lode_store_stats(w.store, &stats, &err));
   CHECK(stats.untexted == 0 && stats.unindexed == FEW);
   OK(lode_add(w.c, NULL, r + FEW, LOAD - FEW, LODE_FAIL_EXISTING, NULL, &err));
-  OK(lode__work_is_much(db, &much, &err));
+  OK(store_maintain_fills_step(db, &much, &err));
   CHECK(much);
-  OK(lode__work_step(db, &more, &err));
+  OK(store_maintain_step(db, &more, &err));
   OK(lode_store_stats(w.store, &stats, &err));
   CHECK(stats.untexted == LOAD - FEW && stats.unindexed == 0);
   OK(lode_upsert(w.c, NULL, r, FEW, NULL, &err));
-  for (more = true; more;) OK(lode__work_step(db, &more, &err));
+  for (more = true; more;) OK(store_maintain_step(db, &more, &err));
   OK(lode_store_stats(w.store, &stats, &err));
   CHECK(stats.untexted == 0 && stats.unindexed == 0);
   OK(lode_verify(w.store, show, NULL, (lode_progress){0}, &err));
-  lode__db_close(db);
+  store_db_close(db);
   close_world(&w);
 }

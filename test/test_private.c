@@ -31,9 +31,9 @@ static void leave_one(bool with_mark) {
   pid_t pid = fork();
   CHECK(pid >= 0);
   if (pid == 0) {
-    lode__private p;
+    store_tmpdir p;
     char path[600];
-    if (lode__private_make(&p, &err) != LODE_OK) _exit(1);
+    if (store_tmpdir_create(&p, &err) != LODE_OK) _exit(1);
     snprintf(path, sizeof path, "%s/lode.db", p.folder);
     test_write_file(path, "rest", 4);
     snprintf(path, sizeof path, "%s/lode.db-journal", p.folder);
@@ -48,21 +48,21 @@ static void leave_one(bool with_mark) {
 
 TEST(folders_of_the_killed_are_swept) {
   lode_error err = {0};
-  lode__private mine, next;
+  store_tmpdir mine, next;
   const char *tmp = test_folder();
   CHECK(setenv("TMPDIR", tmp, 1) == 0);
   leave_one(true);
   leave_one(true); /* sweeps the first */
   CHECK(count_folders(tmp) == 1);
-  OK(lode__private_make(&mine, &err));
+  OK(store_tmpdir_create(&mine, &err));
   CHECK(count_folders(tmp) == 1 && exists(mine.folder));
-  OK(lode__private_make(&next, &err)); /* mine is in use */
+  OK(store_tmpdir_create(&next, &err)); /* mine is in use */
   CHECK(count_folders(tmp) == 2 && exists(mine.folder) && exists(next.folder));
   struct stat sb;
   CHECK(stat(mine.folder, &sb) == 0 && (sb.st_mode & 0777) == 0700);
-  lode__private_drop(&next);
-  lode__private_drop(&mine);
-  lode__private_drop(&mine); /* a second time is nothing */
+  store_tmpdir_remove(&next);
+  store_tmpdir_remove(&mine);
+  store_tmpdir_remove(&mine); /* a second time is nothing */
   CHECK(count_folders(tmp) == 0);
 }
 
@@ -83,10 +83,10 @@ TEST(what_is_not_ours_stays) {
   snprintf(path, sizeof path, "%s/lode-private-file00", tmp);
   test_write_file(path, "x", 1);
   leave_one(false); /* made this very moment, for all that others can see */
-  lode__private p;
-  OK(lode__private_make(&p, &err));
+  store_tmpdir p;
+  OK(store_tmpdir_create(&p, &err));
   CHECK(exists(file) && exists(path) && count_folders(tmp) == 4);
-  lode__private_drop(&p);
+  store_tmpdir_remove(&p);
   CHECK(exists(file) && count_folders(tmp) == 3);
 }
 
@@ -101,8 +101,8 @@ TEST(files_of_others_in_a_swept_folder_stay) {
   snprintf(file, sizeof file, "%s/%s/notes.txt", tmp, name);
   test_write_file(file, "mine", 4);
   os_dir_close(folder);
-  lode__private p;
-  OK(lode__private_make(&p, &err));
+  store_tmpdir p;
+  OK(store_tmpdir_create(&p, &err));
   CHECK(exists(file));
-  lode__private_drop(&p);
+  store_tmpdir_remove(&p);
 }

@@ -318,13 +318,13 @@ static void damage(ground *g, size_t at, const void *bytes, size_t n) {
 /* ---- What is on which page ---- */
 
 typedef struct page_map {
-  lode__page_use use;
+  store_page_use use;
   unsigned type;           /* first byte of its b-tree header */
-  unsigned rows[LODE__ROW_NAME + 1];
+  unsigned rows[STORE_ROW_ID + 1];
   bool chain;              /* an overflow page of a record */
 } page_map;
 
-static void mark_chain(ground *g, const lode__row *row, page_map *map) {
+static void mark_chain(ground *g, const store_row *row, page_map *map) {
   uint32_t next = row->overflow;
   while (next >= 2 && next <= g->pages && !map[next].chain) {
     const unsigned char *p = (unsigned char *)g->bytes + (size_t)(next - 1) * PAGE;
@@ -335,29 +335,29 @@ static void mark_chain(ground *g, const lode__row *row, page_map *map) {
 
 static page_map *map_pages(ground *g) {
   page_map *map = calloc(g->pages + 1, sizeof *map);
-  lode__pages pages;
+  store_pages pages;
   lode_error err = {0};
   unsigned char page[PAGE];
   test_write_file(g->file, g->bytes, g->len);
-  OK(lode__pages_open(g->file, &pages, &err));
+  OK(store_pages_open(g->file, &pages, &err));
   CHECK(pages.page_bytes == PAGE && pages.count == g->pages && pages.declared == g->pages && pages.has_map);
   for (uint32_t n = 1; n <= g->pages; n++) {
-    lode__page_view view;
-    lode__row row;
-    map[n].use = lode__pages_use(&pages, n);
-    CHECKF(lode__pages_read(&pages, n, page), "page %u of a whole file", n);
-    if (map[n].use != LODE__USE_TREE && map[n].use != LODE__USE_ROOT) continue;
+    store_page_view view;
+    store_row row;
+    map[n].use = store_pages_use_of(&pages, n);
+    CHECKF(store_pages_read(&pages, n, page), "page %u of a whole file", n);
+    if (map[n].use != STORE_PAGE_TREE && map[n].use != STORE_PAGE_ROOT) continue;
     map[n].type = page[n == 1 ? 100 : 0];
-    if (!lode__page_look(&pages, n, page, &view)) continue;
+    if (!store_page_parse(&pages, n, page, &view)) continue;
     for (uint32_t i = 0; i < view.cells; i++) {
-      size_t offset = lode__page_cell(&pages, &view, i);
-      CHECKF(offset && lode__row_at(&pages, &view, offset, &row), "cell %u of page %u", i, n);
-      lode__row_kind kind = lode__row_shape(&row, view.table);
+      size_t offset = store_page_cell(&pages, &view, i);
+      CHECKF(offset && store_row_parse(&pages, &view, offset, &row), "cell %u of page %u", i, n);
+      store_row_kind kind = store_row_kind_of(&row, view.table);
       map[n].rows[kind]++;
-      if (kind == LODE__ROW_RECORD) mark_chain(g, &row, map);
+      if (kind == STORE_ROW_RECORD) mark_chain(g, &row, map);
     }
   }
-  lode__pages_close(&pages);
+  store_pages_close(&pages);
   return map;
 }
 
@@ -420,10 +420,10 @@ TEST_SLOW(flipped_bytes, 600) {
     damage(&g, at, &b, 1);
     salvage(&g, &v, "flip", at);
     CHECKF(v.status == LODE_OK, "flip %zu: %s", at, v.err.text);
-    CHECKF(v.report.damaged_pages == (m->use != LODE__USE_FREE), "flip %zu: %llu damaged pages", at,
+    CHECKF(v.report.damaged_pages == (m->use != STORE_PAGE_FREE), "flip %zu: %llu damaged pages", at,
            (unsigned long long)v.report.damaged_pages);
     /* one byte is part of one row, or of what leads to rows, which is not needed */
-    size_t at_most = m->rows[LODE__ROW_RECORD] || m->chain ? 1 : 0;
+    size_t at_most = m->rows[STORE_ROW_RECORD] || m->chain ? 1 : 0;
     CHECKF(v.missing <= at_most, "flip %zu on page %u: %zu records lost", at, page, v.missing);
     CHECKF(v.report.lost == v.missing, "flip %zu: %llu reported as lost, %zu are", at, (unsigned long long)v.report.lost, v.missing);
     CHECKF(v.without_document + v.without_vector + v.missing <= 1, "flip %zu: too much is lost", at);
@@ -443,17 +443,17 @@ TEST_SLOW(zeroed_pages, 600) {
   bool seen_loss = false, seen_coll = false;
   for (uint32_t page = 1; page <= g.pages; page++) {
     const page_map *m = &map[page];
-    bool telling = m->rows[LODE__ROW_RECORD] || m->rows[LODE__ROW_COLLECTION];
+    bool telling = m->rows[STORE_ROW_RECORD] || m->rows[STORE_ROW_COLLECTION];
     if (page % step && !(telling && page % 2)) continue;
     damage(&g, (size_t)(page - 1) * PAGE, zeros, PAGE);
     salvage(&g, &v, "zeroed page", page);
     CHECKF(v.status == LODE_OK, "page %u: %s", page, v.err.text);
-    CHECKF(v.missing <= m->rows[LODE__ROW_RECORD] + m->chain, "page %u: %zu records lost", page, v.missing);
+    CHECKF(v.missing <= m->rows[STORE_ROW_RECORD] + m->chain, "page %u: %zu records lost", page, v.missing);
     CHECKF(v.report.lost == v.missing, "page %u: %llu reported as lost, %zu are", page, (unsigned long long)v.report.lost, v.missing);
     CHECKF(count_losses(&v.lost, "record") == v.missing && !was_lost(&v.lost, "record", ""), "page %u: a loss without its name", page);
     if (v.missing) seen_loss = true;
     if (count_losses(&v.lost, "collection")) {
-      CHECKF(m->rows[LODE__ROW_COLLECTION], "page %u: a lost collection", page);
+      CHECKF(m->rows[STORE_ROW_COLLECTION], "page %u: a lost collection", page);
       seen_coll = true;
     }
   }
@@ -488,7 +488,7 @@ TEST(inner_pages_destroyed) {
   memcpy(copy, g.bytes, g.len);
   unsigned destroyed = 0;
   for (uint32_t n = 1; n <= g.pages; n++) {
-    bool inner = map[n].use == LODE__USE_MAP || map[n].type == 0x05 || map[n].type == 0x02 || n == 1;
+    bool inner = map[n].use == STORE_PAGE_PTRMAP || map[n].type == 0x05 || map[n].type == 0x02 || n == 1;
     if (!inner) continue;
     for (size_t i = 0; i < PAGE; i++) copy[(size_t)(n - 1) * PAGE + i] = (char)test_rand();
     destroyed++;
@@ -683,7 +683,7 @@ static void write_journal(const char *path, const char *before, size_t before_le
   put_le32(head + 28, crc32c_update(0, head, 28));
   put_le32(head + 32, 1);
   put_le32(head + 36, crc32c_update_u32(crc32c_update(0, head, 28), 1));
-  lode__journal_ids_put(head, lode__commit_id((const unsigned char *)before), lode__commit_id((const unsigned char *)after));
+  journal_put_ids(head, journal_commit_id((const unsigned char *)before), journal_commit_id((const unsigned char *)after));
   memcpy(out.data, head, sizeof head);
   test_write_file(path, out.data, out.len);
   strbuf_release(&out);

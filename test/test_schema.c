@@ -166,8 +166,8 @@ static bool plant(const char *folder, const char *sql) {
   char path[600];
   sqlite3 *db = NULL;
   snprintf(path, sizeof path, "%s/lode.db", folder);
-  CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, LODE__VFS_NAME) == SQLITE_OK);
-  CHECK(lode__text_register(db) == SQLITE_OK);
+  CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, VFS_NAME) == SQLITE_OK);
+  CHECK(store_text_register(db) == SQLITE_OK);
   bool done = sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
   sqlite3_close(db);
   return done;
@@ -325,7 +325,7 @@ TEST(a_schema_that_is_no_tree) {
     char *bytes = test_read_file(g.file, &len);
     CHECK(bytes[100] == 0x05);
     memcpy(bytes + edits[i].at, edits[i].value, 4);
-    lode__page_make_sound(1, (unsigned char *)bytes, 512);
+    vfs_page_seal(1, (unsigned char *)bytes, 512);
     test_write_file(g.file, bytes, len);
     free(bytes);
     all_refuse(&g, edits[i].what, NULL);

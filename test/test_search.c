@@ -629,7 +629,7 @@ static void move_door(void) {
   OK(run_index(beside.other, false, &r));
   beside.busy = false;
 }
-static const lode__tx_gaps moving = {.gap = move_door};
+static const store_tx_hooks moving = {.gap = move_door};
 
 TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
   scene s = {0}, other;
@@ -642,7 +642,7 @@ TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
   OK(lode_open(folder, &(lode_open_options){.no_background = true}, &other.store, &err));
   beside.other = &other;
   beside.thread = pthread_self();
-  lode__tx_gaps_hook = &moving;
+  store_tx_test_hooks = &moving;
   for (unsigned gap = 1; gap <= 24; gap++) {
     lode__search_request request = {.query = S("open_door"), .mode = gap % 2 ? LODE_BY_TEXT : LODE_HYBRID, .limit = 5,
                                     .embedder = s.model};
@@ -660,7 +660,7 @@ TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
     CHECKF(doors == 1, "gap %u: %zu doors", gap, doors);
     lode__search_release(&result);
   }
-  lode__tx_gaps_hook = NULL;
+  store_tx_test_hooks = NULL;
   lode_close(other.store);
   scene_close(&s);
 }

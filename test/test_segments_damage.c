@@ -277,9 +277,9 @@ TEST(a_reader_only_tells) {
 
 /* ---- Forged files: all checksums and the manifest are right ---- */
 
-static lode_status find_row(void *ctx, const lode__seg_row *row, lode_error *err) {
+static lode_status find_row(void *ctx, const store_manifest_row *row, lode_error *err) {
   (void)err;
-  *(lode__seg_row *)ctx = *row;
+  *(store_manifest_row *)ctx = *row;
   return LODE_OK;
 }
 
@@ -306,12 +306,12 @@ static bool repair(char *bytes, size_t len, uint64_t id, uint32_t *table_crc) {
   return true;
 }
 
-static void set_manifest(vkit *k, const lode__seg_row *row) {
+static void set_manifest(vkit *k, const store_manifest_row *row) {
   lode_error err;
-  lode__tx *tx;
-  OK(lode__tx_begin(k->store->db, LODE__WRITE, &tx, &err));
-  OK(lode__seg_put(tx, row, &err));
-  OK(lode__tx_commit(tx, &err));
+  store_tx *tx;
+  OK(store_tx_begin(k->store->db, STORE_TX_WRITE, &tx, &err));
+  OK(store_manifest_put(tx, row, &err));
+  OK(store_tx_commit(tx, &err));
 }
 
 static void ask_forged(vkit *k, const lode_query_request *knobs, const char *where) {
@@ -338,22 +338,22 @@ static void ask_forged(vkit *k, const lode_query_request *knobs, const char *whe
 
 TEST_SLOW(forged_files_do_no_harm, 300) {
   vkit k = {.no_background = true};
-  lode__seg_row row = {0};
+  store_manifest_row row = {0};
   lode_error err;
-  lode__tx *tx;
+  store_tx *tx;
   size_t len;
   test_srand(test_seed());
   make(&k);
   char *path = only_file(&k), *good = test_read_file(path, &len), *bytes = malloc(len);
-  OK(lode__tx_begin(k.store->db, LODE__READ, &tx, &err));
-  OK(lode__seg_each(tx, 0, find_row, &row, &err));
-  lode__tx_rollback(tx);
+  OK(store_tx_begin(k.store->db, STORE_TX_READ, &tx, &err));
+  OK(store_manifest_each(tx, 0, find_row, &row, &err));
+  store_tx_rollback(tx);
   size_t tries = test_full() ? len : 150;
   for (size_t i = 0; i < tries; i++) {
     memcpy(bytes, good, len);
     size_t at = test_full() ? i : test_below(3) ? test_below(len) : test_below(64);
     for (int flips = 0; flips < 3; flips++, at = test_below(len)) bytes[at] ^= (char)(1 + test_below(255));
-    lode__seg_row forged = row;
+    store_manifest_row forged = row;
     if (!repair(bytes, len, row.id, &forged.table_crc)) continue;
     test_write_file(path, bytes, len);
     set_manifest(&k, &forged);

@@ -1,6 +1,6 @@
 /* test_text_renewed.c - a search by words that does not fit into one read transaction.
  *
- * Each transaction is old as soon as it may be (lode__tx_gaps_hook), so that a search takes as many as it can. In a
+ * Each transaction is old as soon as it may be (store_tx_test_hooks), so that a search takes as many as it can. In a
  * gap between two, when no lock is held, another handle changes the store: at each moment exactly one record holds
  * the word.
  */
@@ -45,7 +45,7 @@ static void move_in_gap(void) {
   changing = false;
 }
 
-static const lode__tx_gaps hasty = {.is_old = is_old, .gap = move_in_gap};
+static const store_tx_hooks hasty = {.is_old = is_old, .gap = move_in_gap};
 
 static void fill(lode_collection *c) {
   lode_error err = {0};
@@ -91,9 +91,9 @@ static void one_word_moves(bool indexed) {
     gaps = 0;
     moved = false;
     change_at = at ? at : UINT64_MAX; /* the first time they are counted */
-    lode__tx_gaps_hook = &hasty;
+    store_tx_test_hooks = &hasty;
     ask(c, words, indexed ? "in the index" : "in the tail", at);
-    lode__tx_gaps_hook = NULL;
+    store_tx_test_hooks = NULL;
     if (at == 0) total = gaps;
     moves += moved;
     lode_collection_close(other);
@@ -137,11 +137,11 @@ TEST(only_some_of_the_tail) {
 /* ---- About how long documents are ---- */
 
 TEST(sizes_are_rounded_down_a_little) {
-  CHECK(lode__size_least(0) == 0);
+  CHECK(store_doc_size_min(0) == 0);
   uint64_t before = 0;
   for (uint64_t bytes = 0; bytes < LODE_MAX_DOCUMENT_BYTES; bytes += bytes / 50 + 1) {
-    unsigned code = lode__size_code(bytes);
-    uint64_t least = lode__size_least(code);
+    unsigned code = store_doc_size_code(bytes);
+    uint64_t least = store_doc_size_min(code);
     CHECKF(code >= 1 && code <= 255 && least <= bytes && least >= before && 9 * (bytes + 1) <= 10 * (least + 1) + bytes,
            "%llu bytes: code %u, %llu at least", (unsigned long long)bytes, code, (unsigned long long)least);
     before = least;

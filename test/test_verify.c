@@ -209,27 +209,27 @@ static void prepare(ground *g) {
 
 /* Ids of the records whose rows begin on a page. */
 static size_t ids_on(ground *g, uint32_t page, char ids[32][40]) {
-  lode__pages p;
-  lode__page_view view;
-  lode__row row;
-  lode__rec rec;
+  store_pages p;
+  store_page_view view;
+  store_row row;
+  store_rec rec;
   strbuf payload = {0};
   lode_error err = {0};
   unsigned char bytes[PAGE];
   size_t n = 0;
   test_write_file(g->file, g->bytes, g->len);
-  OK(lode__pages_open(g->file, &p, &err));
-  lode__page_use use = lode__pages_use(&p, page);
-  if ((use == LODE__USE_TREE || use == LODE__USE_ROOT) && lode__pages_read(&p, page, bytes) && lode__page_look(&p, page, bytes, &view))
+  OK(store_pages_open(g->file, &p, &err));
+  store_page_use use = store_pages_use_of(&p, page);
+  if ((use == STORE_PAGE_TREE || use == STORE_PAGE_ROOT) && store_pages_read(&p, page, bytes) && store_page_parse(&p, page, bytes, &view))
     for (uint32_t i = 0; i < view.cells; i++) {
-      if (!lode__row_at(&p, &view, lode__page_cell(&p, &view, i), &row) || lode__row_shape(&row, view.table) != LODE__ROW_RECORD) continue;
-      OK(lode__row_load(&p, &row, &payload, &err));
-      CHECK(lode__row_record(&row, &payload, &rec) && n < 32);
+      if (!store_row_parse(&p, &view, store_page_cell(&p, &view, i), &row) || store_row_kind_of(&row, view.table) != STORE_ROW_RECORD) continue;
+      OK(store_row_load(&p, &row, &payload, &err));
+      CHECK(store_row_to_rec(&row, &payload, &rec) && n < 32);
       /* deleted ones have no name to be reported by */
       if (str_eq(rec.id, S("item-003")) || str_eq(rec.id, S("item-010"))) continue;
       snprintf(ids[n++], 40, "%.*s", (int)rec.id.len, rec.id.data);
     }
-  lode__pages_close(&p);
+  store_pages_close(&p);
   strbuf_release(&payload);
   return n;
 }
@@ -255,10 +255,10 @@ TEST_SLOW(damaged_pages, 300) {
     lode_status st = lode_verify(store, on_found, &f, (lode_progress){0}, &err);
     CHECKF(st == LODE_CORRUPT || st == LODE_OK, "page %u: %s %s", page, lode_status_name(st), err.text);
     if (st == LODE_OK) {
-      lode__pages p;
-      OK(lode__pages_open(g.file, &p, &err));
-      CHECKF(lode__pages_use(&p, page) == LODE__USE_FREE, "page %u: its damage was not found", page);
-      lode__pages_close(&p);
+      store_pages p;
+      OK(store_pages_open(g.file, &p, &err));
+      CHECKF(store_pages_use_of(&p, page) == STORE_PAGE_FREE, "page %u: its damage was not found", page);
+      store_pages_close(&p);
     } else {
       CHECKF(has(&f, "page", NULL), "page %u: it is not reported; first: %s %s", page, f.all[0].what, f.all[0].detail);
     }
@@ -287,7 +287,7 @@ TEST_SLOW(resealed_bytes, 300) {
     uint32_t page = (uint32_t)(at / PAGE) + 1;
     memcpy(copy, g.bytes, g.len);
     copy[at] ^= (unsigned char)(1u << test_below(8));
-    lode__page_make_sound(page, copy + (size_t)(page - 1) * PAGE, PAGE);
+    vfs_page_seal(page, copy + (size_t)(page - 1) * PAGE, PAGE);
     test_write_file(g.file, copy, g.len);
     lode_status st = verify(g.work, true, &f, &err);
     CHECKF(st != LODE_INTERNAL, "byte %zu: %s", at, err.text);
@@ -377,7 +377,7 @@ TEST(on_a_private_copy) {
     lode_open_options o = {.no_background = true, .log = count_copies, .log_ctx = &copies};
     if (damaged) scene_sql(folder, "UPDATE collection SET records=records+1 WHERE name='alpha'; DELETE FROM term WHERE value=17");
     int fd = open(lock, O_RDWR);
-    CHECK(fd >= 0 && os_real.lock(fd, F_RDLCK, LODE__LOCK_WAIT, 1) == 0);
+    CHECK(fd >= 0 && os_real.lock(fd, F_RDLCK, STORE_LOCK_WAIT, 1) == 0);
     OK(lode_open(folder, &o, &store, &err));
     memset(&f, 0, sizeof f);
     lode_status st = lode_verify(store, on_found, &f, (lode_progress){0}, &err);
@@ -403,7 +403,7 @@ TEST(no_room_for_a_private_copy) {
   scene_make(folder, PAGE);
   uint64_t content = scene_content(folder), hits = 1;
   int fd = open(lock, O_RDWR), full = 0;
-  CHECK(fd >= 0 && os_real.lock(fd, F_RDLCK, LODE__LOCK_WAIT, 1) == 0);
+  CHECK(fd >= 0 && os_real.lock(fd, F_RDLCK, STORE_LOCK_WAIT, 1) == 0);
   for (uint64_t n = 1; hits && n < 10000; n += test_full() ? 1 : 1 + test_below(20)) {
     OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
     memset(&f, 0, sizeof f);

@@ -129,8 +129,8 @@ TEST(a_database_without_room_for_checksums_is_not_made) {
   const char *file = in_folder(test_folder(), "a.db");
   lode_error err = {0};
   sqlite3 *db = NULL;
-  OK(lode__vfs_register(&err));
-  CHECK(sqlite3_open_v2(file, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, LODE__VFS_NAME) == SQLITE_OK);
+  OK(vfs_register(&err));
+  CHECK(sqlite3_open_v2(file, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, VFS_NAME) == SQLITE_OK);
   CHECK(kit_exec(db, KIT_TABLE) == SQLITE_IOERR_WRITE);
   sqlite3_close(db);
 }
@@ -227,7 +227,7 @@ TEST(damage_under_a_warm_cache) {
   CHECK(truncate(file, 8 * 512) == 0);
   CHECK(kit_exec(db, "SELECT sum(length(v)), sum(v IS NULL) FROM t") == SQLITE_IOERR_DATA);
   kit_exec(db, "ROLLBACK"); /* SQLite may have done so itself */
-  lode__vfs_state state = kit_state(db);
+  vfs_file_state state = kit_state(db);
   CHECK(state.damaged_reads > 0 && state.damaged_page > 8);
   test_write_file(file, data, len);
   sum_of(db);
@@ -447,13 +447,13 @@ TEST(a_fork_orphans_the_connection) {
   uint64_t sum = 0;
   make_small(file, 512);
   sqlite3 *db = kit_open(file, 512), *second = kit_open(file, 512);
-  unsigned generation = lode__vfs_generation();
+  unsigned generation = vfs_generation();
   KIT_OK(db, "BEGIN EXCLUSIVE; UPDATE t SET k = 'q' WHERE id = 1");
   CHECK(count_fds(file) == 3); /* two connections, one journal */
   CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
   pid_t child = fork();
   if (child == 0) {
-    CHECK(lode__vfs_generation() == generation + 1);
+    CHECK(vfs_generation() == generation + 1);
     CHECK(count_fds(file) == 0);
     CHECK((kit_exec(second, "SELECT count(*) FROM t") & 0xff) == SQLITE_IOERR);
     CHECK((kit_exec(db, "COMMIT") & 0xff) == SQLITE_IOERR);
@@ -464,7 +464,7 @@ TEST(a_fork_orphans_the_connection) {
     CHECK(kit_sum_file(file, &sum) == SQLITE_OK);
     _exit(0);
   }
-  CHECK(child > 0 && lode__vfs_generation() == generation);
+  CHECK(child > 0 && vfs_generation() == generation);
   close(to_parent[1]);
   CHECK(read(to_parent[0], &byte, 1) == 1);
   KIT_OK(db, "COMMIT");

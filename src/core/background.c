@@ -58,7 +58,7 @@ static bool is_written_to(lode_store *store) {
 static bool is_pressing(lode_store *store, const lode__background *b) {
   bool much = false;
   if (!store->options->bulk_load || b != &store->background) return false;
-  return lode__work_is_much(store->db, &much, NULL) == LODE_OK && much;
+  return store_maintain_fills_step(store->db, &much, NULL) == LODE_OK && much;
 }
 
 /* Waits for a quiet moment; false: it is time to stop. */
@@ -75,7 +75,7 @@ static lode_status work(lode_store *store, lode_error *err) {
   unsigned busy_ms = BUSY_LEAST_MS;
   while (more && !must_stop(store, &store->background) && atomic_load(&store->optimizers) == 0) {
     if (!pause_for_writers(store, &store->background)) return LODE_OK;
-    lode_status st = lode__work_step(store->db, &more, err);
+    lode_status st = store_maintain_step(store->db, &more, err);
     if (st == LODE_BUSY) {
       if (!sleep_ms(store, &store->background, busy_ms, false, &kicked)) break;
       busy_ms = busy_ms * 2 < BUSY_MOST_MS ? busy_ms * 2 : BUSY_MOST_MS;
@@ -96,10 +96,10 @@ static void *background_main(void *ctx) {
     lode_error err;
     uint64_t left = 0;
     err_clear(&err);
-    lode_status st = kicked ? LODE_OK : lode__work_left(store->db, &left, &err);
+    lode_status st = kicked ? LODE_OK : store_maintain_left(store->db, &left, &err);
     if (st == LODE_OK && (kicked || left > 0)) st = work(store, &err);
     if (st == LODE_BUSY) st = LODE_OK;
-    if (st != LODE_OK && st != told) lode__db_log(store->db, "maintenance is put off: %s", err.text);
+    if (st != LODE_OK && st != told) store_db_log(store->db, "maintenance is put off: %s", err.text);
     told = st;
     if (st != LODE_OK && !sleep_ms(store, &store->background, LOOK_MS, false, &kicked)) break;
   } while (sleep_ms(store, &store->background, LOOK_MS, true, &kicked));
@@ -115,12 +115,12 @@ static bool builder_stops(void *ctx) {
 
 /* Has anything been written, by whomever, since it was last seen that there is nothing to do? */
 static bool is_news(lode_store *store, uint64_t *seen) {
-  lode__tx *tx;
+  store_tx *tx;
   lode__sweep_missing(store);
   if (atomic_load(&store->n_suspects) > 0) return true;
-  if (lode__tx_begin(store->db, LODE__READ, &tx, NULL) != LODE_OK) return false;
-  uint64_t cursor = lode__tx_cursor(tx);
-  lode__tx_rollback(tx);
+  if (store_tx_begin(store->db, STORE_TX_READ, &tx, NULL) != LODE_OK) return false;
+  uint64_t cursor = store_tx_cursor(tx);
+  store_tx_rollback(tx);
   bool news = cursor != *seen;
   *seen = cursor;
   return news;
@@ -148,7 +148,7 @@ static void *builder_main(void *ctx) {
     lode_status st = news || failed ? build(store, &err) : LODE_OK;
     failed = st != LODE_OK;
     if (st == LODE_BUSY || st == LODE_CANCELLED) st = LODE_OK;
-    if (st != LODE_OK && st != told) lode__db_log(store->db, "the vector index is put off: %s", err.text);
+    if (st != LODE_OK && st != told) store_db_log(store->db, "the vector index is put off: %s", err.text);
     told = st;
     if (st != LODE_OK && !sleep_ms(store, &store->builder, LOOK_MS, false, &kicked)) break;
   } while (sleep_ms(store, &store->builder, LOOK_MS, true, &kicked));
@@ -169,7 +169,7 @@ static void start(lode_store *store, lode__background *b, void *(*body)(void *))
   pthread_mutex_unlock(&store->lock);
   if (rc == 0) return;
   (void)pthread_cond_destroy(&b->wake);
-  lode__db_log(store->db, "no thread for maintenance (%s): lode_optimize() does that work", strerror(rc));
+  store_db_log(store->db, "no thread for maintenance (%s): lode_optimize() does that work", strerror(rc));
 }
 
 void lode__background_start(lode_store *store) {

@@ -18,8 +18,8 @@ typedef struct build {
   lode_store *store;
   const lode__build_request *request;
   lode__plan plan;
-  lode__seg_row row;
-  lode__tx *tx;                /* while reading */
+  store_manifest_row row;
+  store_tx *tx;                /* while reading */
   index_segment_record *keys;  /* rid, vid; by rid */
   size_t n, cap;
   float *vector, *mean;
@@ -47,39 +47,39 @@ static lode_status tell(build *b, const char *phase, uint64_t done, uint64_t tot
 
 /* ---- 1: the row ---- */
 
-static lode_status check_collection(build *b, lode__tx *tx, lode_error *err) {
-  lode__coll coll;
-  TRY(lode__coll_load(tx, b->plan.cid, NULL, &coll, err));
+static lode_status check_collection(build *b, store_tx *tx, lode_error *err) {
+  store_coll coll;
+  TRY(store_coll_load(tx, b->plan.cid, NULL, &coll, err));
   if (coll.uid == b->plan.uid && coll.dim == b->plan.dim) return LODE_OK;
   return err_set(err, LODE_CANCELLED, "the collection was replaced by another");
 }
 
 static lode_status register_row(build *b, lode_error *err) {
-  lode__tx *tx;
+  store_tx *tx;
   lode_status st;
-  TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
+  TRY(store_tx_begin(b->store->db, STORE_TX_WRITE, &tx, err));
   TRY_GOTO(check_collection(b, tx, err));
-  if (b->plan.last == INT64_MAX) b->plan.last = lode__vec_last(tx, b->plan.cid);
-  b->row = (lode__seg_row){.id = rand_u64() >> 1, .cid = b->plan.cid, .after = b->plan.after, .last = b->plan.last};
-  TRY_GOTO(lode__seg_put(tx, &b->row, err));
+  if (b->plan.last == INT64_MAX) b->plan.last = store_vec_last(tx, b->plan.cid);
+  b->row = (store_manifest_row){.id = rand_u64() >> 1, .cid = b->plan.cid, .after = b->plan.after, .last = b->plan.last};
+  TRY_GOTO(store_manifest_put(tx, &b->row, err));
 done:
-  if (st == LODE_OK) return lode__tx_commit(tx, err);
-  lode__tx_rollback(tx);
+  if (st == LODE_OK) return store_tx_commit(tx, err);
+  store_tx_rollback(tx);
   return st;
 }
 
 /* ---- 2: the keys ---- */
 
 static lode_status renew(build *b, lode_error *err) {
-  if (b->tx && !lode__tx_is_old(b->tx)) return LODE_OK;
-  lode__tx_rollback(b->tx);
+  if (b->tx && !store_tx_is_old(b->tx)) return LODE_OK;
+  store_tx_rollback(b->tx);
   b->tx = NULL;
-  TRY(lode__tx_begin(b->store->db, LODE__READ, &b->tx, err));
+  TRY(store_tx_begin(b->store->db, STORE_TX_READ, &b->tx, err));
   return check_collection(b, b->tx, err);
 }
 
 static void end_reading(build *b) {
-  lode__tx_rollback(b->tx);
+  store_tx_rollback(b->tx);
   b->tx = NULL;
 }
 
@@ -97,9 +97,9 @@ static lode_status read_keys(build *b, lode_error *err) {
     TRY(tell(b, "index", 0, 2 * (uint64_t)b->n, err));
     end_reading(b);
     TRY(renew(b, err));
-    TRY(lode__vec_scan_keys(b->tx, b->plan.cid, at, err));
-    for (size_t i = 1; more && (i % LOOK_EVERY != 0 || !lode__tx_is_old(b->tx)); i++) {
-      TRY(lode__vec_next_key(b->tx, &vid, &rid, &more, err));
+    TRY(store_vec_scan_keys(b->tx, b->plan.cid, at, err));
+    for (size_t i = 1; more && (i % LOOK_EVERY != 0 || !store_tx_is_old(b->tx)); i++) {
+      TRY(store_vec_next_key(b->tx, &vid, &rid, &more, err));
       more = more && vid <= b->plan.last;
       if (more && b->n == b->plan.most_rows) {
         b->row.last = at;
@@ -134,11 +134,11 @@ size_t lode__keys_settle(index_segment_record *keys, size_t n) {
 static lode_status read_vector(build *b, size_t i, bool *found, lode_error *err) {
   int64_t vid = (int64_t)b->keys[i].cursor, rid = 0;
   if (i % LOOK_EVERY == 0) TRY(renew(b, err));
-  lode_status st = lode__rec_vector(b->tx, vid, b->vector, b->plan.dim, err);
+  lode_status st = store_rec_vector(b->tx, vid, b->vector, b->plan.dim, err);
   *found = st == LODE_OK;
   if (st != LODE_CORRUPT) return st;
-  TRY(lode__vec_owner(b->tx, vid, &rid, err));
-  return rid ? lode__rec_vector(b->tx, vid, b->vector, b->plan.dim, err) : LODE_OK;
+  TRY(store_vec_owner(b->tx, vid, &rid, err));
+  return rid ? store_rec_vector(b->tx, vid, b->vector, b->plan.dim, err) : LODE_OK;
 }
 
 static lode_status fit_model(build *b, quant_model *model, lode_error *err) {
@@ -171,7 +171,7 @@ static bool graph_step(void *ctx, const char *phase, uint64_t done, uint64_t tot
 }
 
 static lode_status open_file(build *b, lode_error *err) {
-  const char *folder = lode__db_folder(b->store->db);
+  const char *folder = store_db_folder(b->store->db);
   char name[LODE__SEG_NAME];
   b->tmp = lode__seg_path(b->store, b->row.id, ".tmp");
   b->path = lode__seg_path(b->store, b->row.id, ".seg");
@@ -228,12 +228,12 @@ static lode_status settle_file(build *b, lode_error *err) {
   char from[LODE__SEG_NAME], to[LODE__SEG_NAME];
   lode__seg_name(from, b->row.id, ".tmp");
   lode__seg_name(to, b->row.id, ".seg");
-  if (beneath_rename(lode__db_folder(b->store->db), from, to) != 0) return err_errno(err, errno, b->path);
-  return beneath_sync_dir(lode__db_folder(b->store->db), to, err);
+  if (beneath_rename(store_db_folder(b->store->db), from, to) != 0) return err_errno(err, errno, b->path);
+  return beneath_sync_dir(store_db_folder(b->store->db), to, err);
 }
 
 /* Those that lie within the new one's range; the one behind an empty gap takes the gap over. */
-static lode_status see_row(void *ctx, const lode__seg_row *row, lode_error *err) {
+static lode_status see_row(void *ctx, const store_manifest_row *row, lode_error *err) {
   build *b = ctx;
   if (row->id == b->row.id || row->after < b->row.after || row->last > b->row.last) return LODE_OK;
   if (!mem_grow(&b->replaced, &b->cap_replaced, b->n_replaced + 1, sizeof *b->replaced)) return err_nomem(err);
@@ -241,9 +241,9 @@ static lode_status see_row(void *ctx, const lode__seg_row *row, lode_error *err)
   return LODE_OK;
 }
 
-typedef struct behind { int64_t at; lode__seg_row row; bool found; } behind;
+typedef struct behind { int64_t at; store_manifest_row row; bool found; } behind;
 
-static lode_status find_behind(void *ctx, const lode__seg_row *row, lode_error *err) {
+static lode_status find_behind(void *ctx, const store_manifest_row *row, lode_error *err) {
   behind *f = ctx;
   (void)err;
   if (!f->found && row->proven && row->bytes && row->after == f->at) {
@@ -253,27 +253,27 @@ static lode_status find_behind(void *ctx, const lode__seg_row *row, lode_error *
   return LODE_OK;
 }
 
-static lode_status change_rows(build *b, lode__tx *tx, bool empty, lode_error *err) {
+static lode_status change_rows(build *b, store_tx *tx, bool empty, lode_error *err) {
   behind next = {.at = b->row.last};
   TRY(check_collection(b, tx, err));
   b->n_replaced = 0;
-  TRY(lode__seg_each(tx, b->plan.cid, see_row, b, err));
-  if (empty) TRY(lode__seg_remove(tx, b->row.id, err));
-  else TRY(lode__seg_put(tx, &b->row, err));
-  for (size_t i = 0; i < b->n_replaced; i++) TRY(lode__seg_remove(tx, b->replaced[i], err));
+  TRY(store_manifest_each(tx, b->plan.cid, see_row, b, err));
+  if (empty) TRY(store_manifest_remove(tx, b->row.id, err));
+  else TRY(store_manifest_put(tx, &b->row, err));
+  for (size_t i = 0; i < b->n_replaced; i++) TRY(store_manifest_remove(tx, b->replaced[i], err));
   if (!empty) return LODE_OK;
-  TRY(lode__seg_each(tx, b->plan.cid, find_behind, &next, err));
+  TRY(store_manifest_each(tx, b->plan.cid, find_behind, &next, err));
   if (!next.found) return LODE_OK;
   next.row.after = b->row.after;
-  return lode__seg_put(tx, &next.row, err);
+  return store_manifest_put(tx, &next.row, err);
 }
 
 static lode_status publish(build *b, bool empty, lode_error *err) {
-  lode__tx *tx;
-  TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
+  store_tx *tx;
+  TRY(store_tx_begin(b->store->db, STORE_TX_WRITE, &tx, err));
   lode_status st = change_rows(b, tx, empty, err);
-  if (st == LODE_OK) return lode__tx_commit(tx, err);
-  lode__tx_rollback(tx);
+  if (st == LODE_OK) return store_tx_commit(tx, err);
+  store_tx_rollback(tx);
   return st;
 }
 
@@ -301,14 +301,14 @@ static lode_status see_dead(void *ctx, int64_t vid, int64_t rid, lode_error *err
 }
 
 static lode_status forget_some(build *b, leftovers *l, bool *more, lode_error *err) {
-  lode__tx *tx;
-  TRY(lode__tx_begin(b->store->db, LODE__WRITE, &tx, err));
+  store_tx *tx;
+  TRY(store_tx_begin(b->store->db, STORE_TX_WRITE, &tx, err));
   l->vids.n = 0;
-  lode_status st = lode__dead_each(tx, l->last, b->row.last, see_dead, l, err);
+  lode_status st = store_dead_each(tx, l->last, b->row.last, see_dead, l, err);
   *more = st == LODE_CANCELLED;
-  if (st == LODE_OK || *more) st = lode__dead_forget(tx, l->vids.v, l->vids.n, err);
-  if (st == LODE_OK) return lode__tx_commit(tx, err);
-  lode__tx_rollback(tx);
+  if (st == LODE_OK || *more) st = store_dead_remove(tx, l->vids.v, l->vids.n, err);
+  if (st == LODE_OK) return store_tx_commit(tx, err);
+  store_tx_rollback(tx);
   return st;
 }
 
@@ -317,10 +317,10 @@ static void forget_dead(build *b) {
   leftovers l = {.b = b, .last = b->row.after};
   bool more = true;
   uint64_t n = 0;
-  lode__tx *tx;
-  if (lode__tx_begin(b->store->db, LODE__READ, &tx, NULL) != LODE_OK) return;
-  lode_status st = lode__dead_count(tx, b->row.after, b->row.last, &n, NULL);
-  lode__tx_rollback(tx);
+  store_tx *tx;
+  if (store_tx_begin(b->store->db, STORE_TX_READ, &tx, NULL) != LODE_OK) return;
+  lode_status st = store_dead_count(tx, b->row.after, b->row.last, &n, NULL);
+  store_tx_rollback(tx);
   if (st != LODE_OK || n == 0) return;
   if (b->n) qsort(b->keys, b->n, sizeof *b->keys, by_cursor);
   while (more && !lode__build_stops(b->request) && forget_some(b, &l, &more, NULL) == LODE_OK) {}
@@ -391,9 +391,9 @@ static lode_status step_locked(lode_store *store, const lode__build_request *req
 
 lode_status lode__build_step(lode_store *store, const lode__build_request *request, bool *more, lode_error *err) {
   *more = false;
-  TRY(lode__build_claim(store->db, err));
+  TRY(store_build_lock(store->db, err));
   lode_status st = step_locked(store, request, more, err);
-  lode__build_release(store->db);
+  store_build_unlock(store->db);
   return st;
 }
 

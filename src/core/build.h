@@ -31,7 +31,7 @@ lode_status lode__sweep_suspects(lode_store *store, bool unreadable, lode_error 
 lode_status lode__sweep_check(lode_store *store, const lode__build_request *request, lode_error *err);
 /* The manifest, of all collections. */
 typedef struct lode__seg_rows {
-  lode__seg_row *v;
+  store_manifest_row *v;
   size_t n, cap;
 } lode__seg_rows;
 lode_status lode__seg_list(lode_store *store, int64_t cid, lode__seg_rows *rows, lode_error *err);

@@ -24,7 +24,7 @@ bool lode_metric_parse(lode_str text, lode_metric *metric) {
 /* ---- Open ---- */
 
 /* A model is stamped on a collection that has none, unless its vectors are plainly another's. */
-static bool wants_stamp(const lode_collection_options *o, const lode__coll *c) {
+static bool wants_stamp(const lode_collection_options *o, const store_coll *c) {
   return o->embedder.data && !c->embedder.data && !(o->embedder_dim && c->dim && o->embedder_dim != c->dim);
 }
 
@@ -33,16 +33,16 @@ typedef struct opening {
   lode_str name;
   const lode_collection_options *options;
   mem_arena arena;
-  lode__coll coll;
+  store_coll coll;
 } opening;
 
 /* *done is false when something must be written first. */
 static lode_status open_reading(opening *o, bool *done, lode_error *err) {
-  lode__tx *tx;
+  store_tx *tx;
   *done = false;
-  TRY(lode__tx_begin(o->store->db, LODE__READ, &tx, err));
-  lode_status st = lode__coll_find(tx, o->name, &o->arena, &o->coll, err);
-  lode__tx_rollback(tx);
+  TRY(store_tx_begin(o->store->db, STORE_TX_READ, &tx, err));
+  lode_status st = store_coll_find(tx, o->name, &o->arena, &o->coll, err);
+  store_tx_rollback(tx);
   if (st == LODE_NOT_FOUND && o->options->create) return LODE_OK;
   if (st != LODE_OK) return st;
   if (o->options->create && o->options->must_create) {
@@ -55,21 +55,21 @@ static lode_status open_reading(opening *o, bool *done, lode_error *err) {
 
 static lode_status open_writing(opening *o, lode_error *err) {
   const lode_collection_options *want = o->options;
-  lode__tx *tx;
+  store_tx *tx;
   char quoted[256];
   TRY(lode__store_begin_write(o->store, &tx, err));
-  lode_status st = lode__coll_find(tx, o->name, &o->arena, &o->coll, err);
+  lode_status st = store_coll_find(tx, o->name, &o->arena, &o->coll, err);
   if (st == LODE_NOT_FOUND && want->create) {
-    lode__coll c = {.name = o->name, .metric = want->metric, .metadata = want->metadata, .embedder = want->embedder,
+    store_coll c = {.name = o->name, .metric = want->metric, .metadata = want->metadata, .embedder = want->embedder,
                     .embedder_dim = want->embedder_dim};
-    st = lode__coll_create(tx, &c, want->counters, want->n_counters, &o->arena, &o->coll, err);
+    st = store_coll_create(tx, &c, want->counters, want->n_counters, &o->arena, &o->coll, err);
   } else if (st == LODE_OK && want->create && want->must_create) {
     st = err_set(err, LODE_EXISTS, "the collection %s exists already", str_quote(o->name, quoted, sizeof quoted));
   } else if (st == LODE_OK && wants_stamp(want, &o->coll)) {
-    st = lode__coll_set_embedder(tx, o->coll.cid, want->embedder, want->embedder_dim, err);
+    st = store_coll_set_embedder(tx, o->coll.cid, want->embedder, want->embedder_dim, err);
   }
   if (st == LODE_OK) return lode__store_commit(o->store, tx, err);
-  lode__tx_rollback(tx);
+  store_tx_rollback(tx);
   return st;
 }
 
@@ -117,39 +117,39 @@ void lode__core_collection_close(lode_collection *collection) { mem_free(collect
 
 typedef enum change_kind { RENAME, DESCRIBE, DROP } change_kind;
 
-static lode_status rename_in(lode__tx *tx, const lode__coll *coll, lode_str name, lode_error *err) {
-  lode__coll other;
+static lode_status rename_in(store_tx *tx, const store_coll *coll, lode_str name, lode_error *err) {
+  store_coll other;
   char quoted[256];
   if (str_eq(coll->name, name)) return LODE_OK;
-  lode_status st = lode__coll_find(tx, name, NULL, &other, err);
+  lode_status st = store_coll_find(tx, name, NULL, &other, err);
   if (st == LODE_OK)
     return err_set(err, LODE_EXISTS, "there is a collection %s already: choose another name or drop it first",
                       str_quote(name, quoted, sizeof quoted));
   if (st != LODE_NOT_FOUND) return st;
   err_clear(err);
-  return lode__coll_rename(tx, coll->cid, name, err);
+  return store_coll_rename(tx, coll->cid, name, err);
 }
 
 static lode_status change(lode_store *store, change_kind kind, lode_str name, lode_str text, lode_error *err) {
   mem_arena arena;
-  lode__tx *tx = NULL;
-  lode__coll coll = {0};
+  store_tx *tx = NULL;
+  store_coll coll = {0};
   lode_status st;
   mem_arena_init(&arena, 0);
   TRY_GOTO(lode__check_name(name, "the name of the collection", err));
   TRY_GOTO(lode__store_begin_write(store, &tx, err));
-  TRY_GOTO(lode__coll_find(tx, name, &arena, &coll, err));
+  TRY_GOTO(store_coll_find(tx, name, &arena, &coll, err));
   switch (kind) {
     case RENAME: TRY_GOTO(rename_in(tx, &coll, text, err)); break;
-    case DESCRIBE: TRY_GOTO(lode__coll_set_metadata(tx, coll.cid, text, err)); break;
-    case DROP: TRY_GOTO(lode__coll_drop(tx, coll.cid, err)); break;
+    case DESCRIBE: TRY_GOTO(store_coll_set_metadata(tx, coll.cid, text, err)); break;
+    case DROP: TRY_GOTO(store_coll_drop(tx, coll.cid, err)); break;
   }
-  lode__tx *ending = tx;
+  store_tx *ending = tx;
   tx = NULL;
   TRY_GOTO(lode__store_commit(store, ending, err));
   if (kind == DROP) lode__vectors_forget(store, coll.cid);
 done:
-  lode__tx_rollback(tx);
+  store_tx_rollback(tx);
   mem_arena_release(&arena);
   return st;
 }
@@ -172,24 +172,24 @@ lode_status lode__core_collection_drop(lode_store *store, lode_str name, lode_er
 }
 
 /* *dropped is the collection that had the name, or 0. */
-static lode_status replace_in(lode__tx *tx, const lode_replacement *pair, mem_arena *arena, int64_t *dropped, lode_error *err) {
-  lode__coll coll, old;
+static lode_status replace_in(store_tx *tx, const lode_replacement *pair, mem_arena *arena, int64_t *dropped, lode_error *err) {
+  store_coll coll, old;
   *dropped = 0;
-  TRY(lode__coll_find(tx, pair->name, arena, &coll, err));
+  TRY(store_coll_find(tx, pair->name, arena, &coll, err));
   if (str_eq(pair->name, pair->new_name)) return LODE_OK;
-  lode_status st = lode__coll_find(tx, pair->new_name, arena, &old, err);
+  lode_status st = store_coll_find(tx, pair->new_name, arena, &old, err);
   if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
   err_clear(err);
   if (st == LODE_OK) {
-    TRY(lode__coll_drop(tx, old.cid, err));
+    TRY(store_coll_drop(tx, old.cid, err));
     *dropped = old.cid;
   }
-  return lode__coll_rename(tx, coll.cid, pair->new_name, err);
+  return store_coll_rename(tx, coll.cid, pair->new_name, err);
 }
 
 lode_status lode__core_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n, lode_error *err) {
   mem_arena arena;
-  lode__tx *tx = NULL;
+  store_tx *tx = NULL;
   int64_t *dropped = NULL;
   lode_status st = LODE_OK;
   err_clear(err);
@@ -203,13 +203,13 @@ lode_status lode__core_collections_replace(lode_store *store, const lode_replace
   if (!dropped) TRY_GOTO(err_nomem(err));
   TRY_GOTO(lode__store_begin_write(store, &tx, err));
   for (size_t i = 0; i < n; i++) TRY_GOTO(replace_in(tx, &pairs[i], &arena, &dropped[i], err));
-  lode__tx *ending = tx;
+  store_tx *ending = tx;
   tx = NULL;
   TRY_GOTO(lode__store_commit(store, ending, err));
   for (size_t i = 0; i < n; i++)
     if (dropped[i]) lode__vectors_forget(store, dropped[i]);
 done:
-  lode__tx_rollback(tx);
+  store_tx_rollback(tx);
   mem_free(dropped);
   mem_arena_release(&arena);
   return st;
@@ -217,7 +217,7 @@ done:
 
 /* ---- List ---- */
 
-static lode_status add_info(void *list, const lode__coll *c, lode_error *err) {
+static lode_status add_info(void *list, const store_coll *c, lode_error *err) {
   return lode__collection_list_add(list, &(lode_collection_info){
       .uid = c->uid,
       .name = c->name,
@@ -232,18 +232,18 @@ static lode_status add_info(void *list, const lode__coll *c, lode_error *err) {
 }
 
 lode_status lode__core_collections(lode_store *store, lode_collection_list **out, lode_error *err) {
-  lode__tx *tx = NULL;
+  store_tx *tx = NULL;
   lode_status st;
   err_clear(err);
   *out = NULL;
   lode__store_enter(store);
   lode_collection_list *list;
   TRY(lode__collection_list_new(&list, err));
-  TRY_GOTO(lode__tx_begin(store->db, LODE__READ, &tx, err));
-  TRY_GOTO(lode__coll_each(tx, add_info, list, err));
+  TRY_GOTO(store_tx_begin(store->db, STORE_TX_READ, &tx, err));
+  TRY_GOTO(store_coll_each(tx, add_info, list, err));
   *out = list;
 done:
-  lode__tx_rollback(tx);
+  store_tx_rollback(tx);
   if (st != LODE_OK) lode_collection_list_free(list);
   return st;
 }

@@ -62,7 +62,7 @@ enum { LODE__MOST_SUSPECTS = 64, LODE__KEPT_ROOMS = 8 };
 struct lode_store {
   const lode__engine *engine;        /* lode__store_head */
   const lode_open_options *options;  /* with the defaults filled in */
-  lode__db *db;
+  store_db *db;
   _Atomic unsigned generation;       /* of the process that lock, caches and thread belong to */
   pthread_mutex_t lock;              /* guards all below but the atomics */
   lode__cached *cached[LODE__CACHE_BUCKETS];
@@ -90,14 +90,14 @@ struct lode_collection {
   lode__fit fit;          /* what this handle was opened with */
 };
 /* What the vectors of a collection are. */
-static inline lode__fit lode__coll_fit(const lode__coll *c) { return (lode__fit){c->embedder, c->embedder_dim, c->dim}; }
+static inline lode__fit lode__coll_fit(const store_coll *c) { return (lode__fit){c->embedder, c->embedder_dim, c->dim}; }
 
 /* Every public call comes through here: a forked child makes locks anew and leaves the parent's thread behind. */
 void lode__store_enter(lode_store *store);
 /* The write transaction of a call; the background makes room for it. */
-lode_status lode__store_begin_write(lode_store *store, lode__tx **tx, lode_error *err);
+lode_status lode__store_begin_write(lode_store *store, store_tx **tx, lode_error *err);
 /* Commits, and tells the background that there may be work. */
-lode_status lode__store_commit(lode_store *store, lode__tx *tx, lode_error *err);
+lode_status lode__store_commit(lode_store *store, store_tx *tx, lode_error *err);
 
 void lode__background_start(lode_store *store);
 void lode__background_stop(lode_store *store);
@@ -115,8 +115,8 @@ typedef struct lode__moment {
 /* A read transaction on one collection that can be renewed. A borrowed one (a write's) or a patient one never is. */
 typedef struct lode__reader {
   lode_collection *handle;
-  lode__tx *tx;         /* NULL between transactions */
-  lode__coll coll;      /* as this transaction sees it */
+  store_tx *tx;         /* NULL between transactions */
+  store_coll coll;      /* as this transaction sees it */
   mem_arena arena;    /* its strings */
   bool borrowed, pinned;
   uint64_t count;       /* transactions so far */
@@ -131,9 +131,9 @@ typedef struct lode__reader {
 } lode__reader;
 
 /* The collection of a handle in a transaction: LODE_NOT_FOUND when it was dropped. */
-lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, mem_arena *arena, lode__coll *coll, lode_error *err);
+lode_status lode__coll_of(lode_collection *handle, store_tx *tx, mem_arena *arena, store_coll *coll, lode_error *err);
 void lode__reader_init(lode__reader *reader, lode_collection *handle);
-void lode__reader_borrow(lode__reader *reader, lode_collection *handle, lode__tx *tx, const lode__coll *coll);
+void lode__reader_borrow(lode__reader *reader, lode_collection *handle, store_tx *tx, const store_coll *coll);
 /* Does nothing when a transaction is open. */
 LODE_MUST lode_status lode__reader_begin(lode__reader *reader, lode_error *err);
 void lode__reader_pause(lode__reader *reader); /* ends it; borrowed and patient ones stay */
@@ -163,7 +163,7 @@ static inline bool lode__reader_one_moment(const lode__reader *reader) { return 
 bool lode__moment_same(const lode__moment *a, const lode__moment *now);
 
 /* A record's document: absent when it has none. Valid until the next call. */
-lode_status lode__reader_document(lode__reader *reader, const lode__rec *rec, lode_str *document, lode_error *err);
+lode_status lode__reader_document(lode__reader *reader, const store_rec *rec, lode_str *document, lode_error *err);
 
 /* ---- Selections ---- */
 
@@ -192,11 +192,11 @@ void lode__select_release(lode__select *select);
 /* Starts behind this rid (or, with as_asked, this many ids). */
 void lode__select_after(lode__select *select, int64_t after);
 /* The next living record that matches, in the order of rids. Its strings live until the next call. */
-lode_status lode__select_next(lode__select *select, lode__rec *rec, bool *more, lode_error *err);
+lode_status lode__select_next(lode__select *select, store_rec *rec, bool *more, lode_error *err);
 /* Decides how to find the records: *cheap is false when that takes a scan of all. */
 lode_status lode__select_plan(lode__select *select, bool *cheap, lode_error *err);
 /* Does a record as read in the reader's transaction match the filters? (Not whether its id was asked for.) */
-lode_status lode__select_judge(lode__select *select, const lode__rec *rec, bool *match, lode_error *err);
+lode_status lode__select_judge(lode__select *select, const store_rec *rec, bool *match, lode_error *err);
 
 typedef struct lode__rids {
   int64_t *v;
@@ -217,7 +217,7 @@ bool lode__rids_have(const lode__rids *rids, int64_t rid, size_t *hint);
 /* ---- Results ---- */
 
 /* Appends a copy of the record's parts. */
-lode_status lode__result_add(lode_result *result, lode__reader *reader, const lode__rec *rec, unsigned include,
+lode_status lode__result_add(lode_result *result, lode__reader *reader, const store_rec *rec, unsigned include,
                              lode_row **row, lode_error *err);
 
 /* ---- Vectors in memory ---- */
@@ -242,16 +242,16 @@ typedef struct lode__part {
 typedef struct lode__seg {
   atomic_uint refs;
   lode_store *store;
-  lode__seg_row row;
+  store_manifest_row row;
   index_segment *segment;
   int fd;
 } lode__seg;
 /* Opens the file of a row, in the transaction that the row was read in: a published file is there as long as its row
  * is. *seg is NULL, and LODE_OK returned, when it is missing, damaged or suspect: its vectors are then in the truth
  * alone, and the builder is told. */
-lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__seg **seg, lode_error *err);
+lode_status lode__seg_open(lode_store *store, const store_manifest_row *row, lode__seg **seg, lode_error *err);
 /* The same, but says what is wrong. */
-lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **seg, lode_error *err);
+lode_status lode__seg_open_checked(lode_store *store, const store_manifest_row *row, lode__seg **seg, lode_error *err);
 lode__seg *lode__seg_share(lode__seg *seg);
 void lode__seg_release(lode__seg *seg);
 #define LODE__SEG_NAME 64
@@ -314,7 +314,7 @@ typedef struct lode__vectors {
 } lode__vectors;
 
 /* LODE_CORRUPT: fewer vectors (or, in one moment, another number) were met than the truth says there are. */
-lode_status lode__vectors_lost(const lode__coll *coll, uint64_t met, lode_error *err);
+lode_status lode__vectors_lost(const store_coll *coll, uint64_t met, lode_error *err);
 /* The next range (*from, *to] behind `at` that no segment of the snapshot holds; false when there is none. */
 bool lode__vectors_gap(const lode__vectors *vectors, int64_t at, int64_t *from, int64_t *to);
 
@@ -433,7 +433,7 @@ void lode__sweep_missing(lode_store *store);
 typedef struct lode__build_counts {
   uint64_t segments, rows, dead, bytes, making;
 } lode__build_counts;
-lode_status lode__build_count(lode__tx *tx, int64_t cid, lode__build_counts *counts, lode_error *err);
+lode_status lode__build_count(store_tx *tx, int64_t cid, lode__build_counts *counts, lode_error *err);
 /* For verification: every file, its graph, and its recall. */
 lode_status lode__build_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
                                uint64_t *n_found, lode_error *err);
@@ -447,7 +447,7 @@ typedef struct lode__hit {
   int64_t rid, vid;
   lode_str id;
   double distance, score;
-  lode__rec rec;   /* as the reader's transaction number `seen` had it, with what the request includes; seen 0: not kept */
+  store_rec rec;   /* as the reader's transaction number `seen` had it, with what the request includes; seen 0: not kept */
   uint64_t seen;
 } lode__hit;
 typedef struct lode__hits {

@@ -26,17 +26,17 @@ typedef struct export {
   bool more, flows;
 } export;
 
-static lode_status put_vector(export *e, const lode__rec *rec, lode_error *err) {
+static lode_status put_vector(export *e, const store_rec *rec, lode_error *err) {
   uint32_t dim = e->reader.coll.dim;
   if (!e->vector) e->vector = mem_alloc((size_t)LODE_MAX_DIMENSION * sizeof *e->vector);
   if (!e->vector) return err_nomem(err);
-  TRY(lode__rec_vector(e->reader.tx, rec->vid, e->vector, dim, err));
+  TRY(store_rec_vector(e->reader.tx, rec->vid, e->vector, dim, err));
   strbuf_addstr(&e->lines, ",\"embedding\":");
   json_put_vector(&e->lines, e->vector, dim);
   return LODE_OK;
 }
 
-static lode_status put_line(export *e, const lode__rec *rec, lode_error *err) {
+static lode_status put_line(export *e, const store_rec *rec, lode_error *err) {
   lode_str document;
   strbuf_addstr(&e->lines, "{\"id\":");
   json_put_string(&e->lines, rec->id);
@@ -75,7 +75,7 @@ static lode_status flush(export *e, lode_error *err) {
 static lode_status gather(export *e, lode_error *err) {
   e->more = true;
   while (e->lines.len < FLUSH_BYTES && !(e->flows && lode__reader_is_old(&e->reader))) {
-    lode__rec rec;
+    store_rec rec;
     TRY(lode__select_next(&e->select, &rec, &e->more, err));
     if (!e->more) break;
     TRY(put_line(e, &rec, err));

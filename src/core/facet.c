@@ -157,7 +157,7 @@ static lode_status count_if_key(void *ctx, lode_str key, const meta_value *value
 /* All records that the select brings. */
 static lode_status count_selected(counting *c, lode__select *select, lode_error *err) {
   for (;;) {
-    lode__rec rec;
+    store_rec rec;
     bool more;
     TRY(lode__select_next(select, &rec, &more, err));
     if (!more) return LODE_OK;
@@ -195,9 +195,9 @@ static lode_status count_long(void *ctx, lode_str key, const meta_value *value, 
 static lode_status count_long_values(counting *c, lode_error *err) {
   long_values l = {c, c->at.s};
   for (size_t i = 0; i < c->long_rids.n; i++) {
-    lode__rec rec;
+    store_rec rec;
     bool found;
-    TRY(lode__rec_read(c->reader->tx, c->long_rids.v[i], &rec, &found, err));
+    TRY(store_rec_read(c->reader->tx, c->long_rids.v[i], &rec, &found, err));
     if (!found || !rec.metadata.data) continue;
     TRY(meta_parse_stored(&c->json, rec.metadata, err));
     TRY(meta_each_value(&c->json, count_long, &l, err));
@@ -217,7 +217,7 @@ static lode_status count_term(void *ctx, const meta_value *value, bool exact, in
   }
   if (rid > c->cursor) return LODE_OK;
   if (!exact) return lode__rids_add(&c->long_rids, rid) ? LODE_OK : err_nomem(err);
-  TRY(lode__rec_alive(c->reader->tx, rid, &alive, err));
+  TRY(store_rec_is_live(c->reader->tx, rid, &alive, err));
   return alive ? count_value(&c->totals, value, err) : LODE_OK;
 }
 
@@ -227,10 +227,10 @@ static lode_status count_kind(counting *c, meta_value first, lode_error *err) {
   do {
     bool cut;
     meta_value low = c->at;
-    lode__term_range range = {.key = c->key, .low = &low};
+    store_term_range range = {.key = c->key, .low = &low};
     c->paused = false;
     TRY(lode__reader_renew_if_old(c->reader, err));
-    st = lode__term_each(c->reader->tx, c->reader->coll.cid, &range, 0, &cut, count_term, c, err);
+    st = store_term_each(c->reader->tx, c->reader->coll.cid, &range, 0, &cut, count_term, c, err);
   } while (c->paused && st == LODE_CANCELLED);
   return st == LODE_OK ? count_long_values(c, err) : st;
 }
@@ -330,8 +330,8 @@ lode_status lode__core_counters(lode_collection *collection, lode_str key, lode_
   lode__reader_init(&reader, collection);
   counting_init(&c, &reader, key);
   TRY_GOTO(lode__reader_begin(&reader, err));
-  TRY_GOTO(key.data ? lode__counter_each(reader.tx, reader.coll.cid, key, take_counter, &c, err)
-                      : lode__counter_keys(reader.tx, reader.coll.cid, take_key, &c, err));
+  TRY_GOTO(key.data ? store_counter_each(reader.tx, reader.coll.cid, key, take_counter, &c, err)
+                      : store_counter_keys(reader.tx, reader.coll.cid, take_key, &c, err));
   st = make_list(&c.totals, 0, list, err);
 done:
   counting_release(&c);

@@ -22,7 +22,7 @@ typedef struct check {
   size_t n, cap;
 } check;
 
-static void tell(check *c, const lode__seg_row *row, const char *why) {
+static void tell(check *c, const store_manifest_row *row, const char *why) {
   char text[800];
   snprintf(text, sizeof text, "segment %016" PRIx64 " of the vector index: %s; `lode db optimize` makes it anew", row->id, why);
   c->n_found++;
@@ -30,25 +30,25 @@ static void tell(check *c, const lode__seg_row *row, const char *why) {
 }
 
 /* The keys of the living vectors that the segment answers for, by record. */
-static lode_status read_keys(check *c, const lode__seg_row *row, lode_error *err) {
+static lode_status read_keys(check *c, const store_manifest_row *row, lode_error *err) {
   lode_status st = LODE_OK;
   int64_t at = row->after;
   bool more = true;
   c->n = 0;
   while (more && st == LODE_OK) {
-    lode__tx *tx;
-    TRY(lode__tx_begin(c->store->db, LODE__READ, &tx, err));
-    st = lode__vec_scan_keys(tx, row->cid, at, err);
-    for (size_t i = 1; st == LODE_OK && more && (i % LOOK_EVERY != 0 || !lode__tx_is_old(tx)); i++) {
+    store_tx *tx;
+    TRY(store_tx_begin(c->store->db, STORE_TX_READ, &tx, err));
+    st = store_vec_scan_keys(tx, row->cid, at, err);
+    for (size_t i = 1; st == LODE_OK && more && (i % LOOK_EVERY != 0 || !store_tx_is_old(tx)); i++) {
       int64_t vid, rid;
-      st = lode__vec_next_key(tx, &vid, &rid, &more, err);
+      st = store_vec_next_key(tx, &vid, &rid, &more, err);
       more = st == LODE_OK && more && vid <= row->last;
       if (!more) break;
       if (!mem_grow(&c->keys, &c->cap, c->n + 1, sizeof *c->keys)) st = err_nomem(err);
       else c->keys[c->n++] = (index_segment_record){.key = rid, .cursor = (uint64_t)vid};
       at = vid;
     }
-    lode__tx_rollback(tx);
+    store_tx_rollback(tx);
   }
   return st;
 }
@@ -109,7 +109,7 @@ static lode_status check_recall(check *c, lode__seg *seg, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status check_file(check *c, const lode__seg_row *row, lode_error *err) {
+static lode_status check_file(check *c, const store_manifest_row *row, lode_error *err) {
   lode__seg *seg = NULL;
   lode_error why;
   index_graph_report report;
@@ -148,7 +148,7 @@ lode_status lode__build_verify(lode_store *store, lode_damage_fn *found, void *c
   bool there;
   lode_status st = lode__seg_list(store, 0, &rows, err);
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
-    const lode__seg_row *row = &rows.v[i];
+    const store_manifest_row *row = &rows.v[i];
     if (progress.step && !progress.step(progress.ctx, "vector index", i, rows.n))
       st = err_set(err, LODE_CANCELLED, "cancelled");
     if (st == LODE_OK) st = still_there(&c, row->id, &there, err);

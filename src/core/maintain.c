@@ -9,7 +9,7 @@ static bool goes_on(lode_progress p, const char *phase, uint64_t done, uint64_t 
 
 /* Writers come first, and another process may be doing the same work: we try again, and give up only when nothing has been
  * done, by whomever, for as long as the store is to wait for a lock. */
-typedef lode_status work_fn(lode__db *db, bool *more, lode_error *err);
+typedef lode_status work_fn(store_db *db, bool *more, lode_error *err);
 
 static lode_status step_or_wait(lode_store *store, work_fn *step, bool *more, lode_error *err) {
   uint64_t patience = (uint64_t)store->options->busy_ms * 1000000, until = os_api->now_ns() + patience;
@@ -18,7 +18,7 @@ static lode_status step_or_wait(lode_store *store, work_fn *step, bool *more, lo
     lode_status st = step(store->db, more, err);
     if (st != LODE_BUSY) return st;
     if (os_api->now_ns() >= until) {
-      TRY(lode__work_left(store->db, &now_left, NULL));
+      TRY(store_maintain_left(store->db, &now_left, NULL));
       if (now_left >= left) return st;
       left = now_left;
       until = os_api->now_ns() + patience;
@@ -30,12 +30,12 @@ static lode_status step_or_wait(lode_store *store, work_fn *step, bool *more, lo
 static lode_status optimize(lode_store *store, lode_progress progress, lode_error *err) {
   uint64_t total = 0, left = 0;
   bool more = true;
-  TRY(lode__work_left(store->db, &total, err));
+  TRY(store_maintain_left(store->db, &total, err));
   for (left = total; more;) {
     if (!goes_on(progress, "optimize", total - left, total))
       return err_set(err, LODE_CANCELLED, "cancelled: what is done stays done, the rest will be done later");
-    TRY(step_or_wait(store, lode__work_step, &more, err));
-    if (progress.step) TRY(lode__work_left(store->db, &left, err));
+    TRY(step_or_wait(store, store_maintain_step, &more, err));
+    if (progress.step) TRY(store_maintain_left(store->db, &left, err));
     if (left > total) total = left;
   }
   err_clear(err);
@@ -45,7 +45,7 @@ static lode_status optimize(lode_store *store, lode_progress progress, lode_erro
 
 static lode_status check_writable(const lode_store *store, lode_error *err) {
   if (!store->options->read_only) return LODE_OK;
-  return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only", lode__db_folder(store->db));
+  return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only", store_db_folder(store->db));
 }
 
 /* ---- Both indexes side by side ----
@@ -121,7 +121,7 @@ static lode_status erase_all(lode_store *store, lode_progress progress, lode_err
   bool more = true;
   while (more) {
     if (!goes_on(progress, "erase", 0, 0)) return err_set(err, LODE_CANCELLED, "cancelled: what is done stays done");
-    TRY(step_or_wait(store, lode__work_erase, &more, err));
+    TRY(step_or_wait(store, store_maintain_erase, &more, err));
   }
   err_clear(err);
   return LODE_OK;
@@ -138,7 +138,7 @@ lode_status lode__core_compact(lode_store *store, lode_progress progress, lode_e
   atomic_fetch_add(&store->optimizers, 1);
   TRY_GOTO(erase_all(store, progress, err));
   TRY_GOTO(lode__build_all(store, &request, err));
-  TRY_GOTO(lode__db_compact(store->db, progress, err));
+  TRY_GOTO(store_db_compact(store->db, progress, err));
 done:
   atomic_fetch_sub(&store->optimizers, 1);
   return st;
@@ -149,7 +149,7 @@ lode_status lode__core_verify(lode_store *store, lode_damage_fn *found, void *ct
   lode__store_enter(store);
   uint64_t n = 0;
   lode_error why;
-  lode_status st = lode__db_verify(store->db, found, ctx, progress, err);
+  lode_status st = store_db_verify(store->db, found, ctx, progress, err);
   if (st != LODE_OK && st != LODE_CORRUPT) return st;
   lode_status index = lode__build_verify(store, found, ctx, progress, &n, &why);
   if (st == LODE_CORRUPT) return st; /* the index of a damaged truth is the lesser worry */
@@ -165,21 +165,21 @@ lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost,
   if (!report) report = &unused;
   *report = (lode_salvage_report){0};
   if (!from || !*from || !to || !*to) return err_set(err, LODE_INVALID, "name the damaged store and a folder for the new one");
-  return lode__db_salvage(from, to, lost, ctx, progress, report, err);
+  return store_db_salvage(from, to, lost, ctx, progress, report, err);
 }
 
 lode_status lode__core_backup(lode_store *store, const char *file, lode_progress progress, lode_error *err) {
   err_clear(err);
   lode__store_enter(store);
   if (!file || !*file) return err_set(err, LODE_INVALID, "name the file for the backup");
-  return lode__db_backup(store->db, file, progress, err);
+  return store_db_backup(store->db, file, progress, err);
 }
 
 lode_status lode_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
   err_clear(err);
   if (!file || !*file || !folder || !*folder)
     return err_set(err, LODE_INVALID, "name the backup and the folder for the new store");
-  return lode__db_restore(file, folder, progress, err);
+  return store_db_restore(file, folder, progress, err);
 }
 
 /* A bulk load ends with its vector index. The records are there in any case: what fails here is made up for later. */
@@ -189,5 +189,5 @@ void lode__core_loaded(lode_store *store, uint64_t records, lode_progress progre
   if (records < lode__build_limits_now.tail_rows) return;
   err_clear(&why);
   if (lode__build_all(store, &request, &why) != LODE_OK)
-    lode__db_log(store->db, "the vector index is put off: %s", why.text);
+    store_db_log(store->db, "the vector index is put off: %s", why.text);
 }

@@ -174,18 +174,18 @@ static lode_status stream_some(stream *s, bool *ended, lode_error *err) {
   int64_t from = s->last_vid, to = INT64_MAX;
   bool more = true, behind = false;
   *ended = false;
-  s->moved |= s->cursor && s->cursor != lode__tx_cursor(reader->tx);
-  s->cursor = lode__tx_cursor(reader->tx);
+  s->moved |= s->cursor && s->cursor != store_tx_cursor(reader->tx);
+  s->cursor = store_tx_cursor(reader->tx);
   if (s->v && !lode__vectors_gap(s->v, s->last_vid, &from, &to)) {
     *ended = true;
     return LODE_OK;
   }
   s->last_vid = from;
-  TRY(lode__vec_scan(reader->tx, reader->coll.cid, from, err));
+  TRY(store_vec_scan(reader->tx, reader->coll.cid, from, err));
   while (more && !behind) {
     const void *data;
     uint32_t dim;
-    TRY(lode__vec_next(reader->tx, &s->vid[s->n], &s->rid[s->n], &data, &dim, &more, err));
+    TRY(store_vec_next(reader->tx, &s->vid[s->n], &s->rid[s->n], &data, &dim, &more, err));
     behind = more && s->vid[s->n] > to;
     if (more && dim != s->near->dim)
       return err_set(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
@@ -218,7 +218,7 @@ static lode_status run_stream(lode__nearest *near, const lode__vectors *v, lode_
     st = lode__reader_renew_if_old(near->reader, err);
     if (st == LODE_OK) st = stream_some(s, &ended, err);
   }
-  const lode__coll *c = &near->reader->coll;
+  const store_coll *c = &near->reader->coll;
   if (st == LODE_OK && !v && !s->moved && !near->reader->borrowed && s->met != c->records - c->pending)
     st = lode__vectors_lost(c, s->met, err);
   mem_free(s->rows);
@@ -357,12 +357,12 @@ static lode_status run_by_record(lode__nearest *near, lode_error *err) {
   if (!row) return err_nomem(err);
   near->by_record = true;
   for (size_t i = 0; i < near->only->n; i++) {
-    lode__rec rec;
+    store_rec rec;
     bool found;
     if (i % LOOK_EVERY == 0) TRY_GOTO(lode__reader_renew_if_old(near->reader, err));
-    TRY_GOTO(lode__rec_read(near->reader->tx, near->only->v[i], &rec, &found, err));
+    TRY_GOTO(store_rec_read(near->reader->tx, near->only->v[i], &rec, &found, err));
     if (!found || !rec.vid) continue;
-    TRY_GOTO(lode__rec_vector(near->reader->tx, rec.vid, row, near->dim, err));
+    TRY_GOTO(store_rec_vector(near->reader->tx, rec.vid, row, near->dim, err));
     float norm = kernel_dot(row, row, near->dim);
     block b = {.data = row, .norms = &norm, .stride = near->dim, .n = 1, .rid = &rec.rid, .vid = &rec.vid};
     TRY_GOTO(look_at(near, &b, &hint, err));
@@ -392,7 +392,7 @@ lode_status lode__nearest_init(lode__nearest *near, lode__reader *reader, const 
   return LODE_OK;
 }
 
-static lode_status find_published(void *ctx, const lode__seg_row *row, lode_error *err) {
+static lode_status find_published(void *ctx, const store_manifest_row *row, lode_error *err) {
   bool *found = ctx;
   (void)err;
   *found = *found || row->bytes > 0;
@@ -407,7 +407,7 @@ static lode_status few_enough(const lode__nearest *near, bool *few, lode_error *
   *few = near->only && near->only->n <= FEW_RECORDS;
   if (!near->only || *few) return LODE_OK;
   bool loaded = lode__vectors_loaded(near->reader->handle);
-  TRY(lode__seg_each(near->reader->tx, near->reader->coll.cid, find_published, &indexed, err));
+  TRY(store_manifest_each(near->reader->tx, near->reader->coll.cid, find_published, &indexed, err));
   if (indexed) *few = near->only->n <= (loaded ? FEW_RECORDS : FEW_WHEN_COLD);
   else *few = near->only->n < all / (loaded ? 32 : 4);
   return LODE_OK;

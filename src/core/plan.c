@@ -18,20 +18,20 @@ lode__build_limits lode__build_limits_now = {.tail_rows = 4096, .graph_rows = 20
 enum { LEAST_MOST_ROWS = 20000, MERGE_FACTOR = 2, DEGREE = 32, LOAD_FACTOR = 8 };
 
 typedef struct cell {
-  lode__seg_row row;
+  store_manifest_row row;
   uint64_t dead, live;
 } cell;
 
 typedef struct search {
   lode_store *store;
-  lode__tx *tx;
+  store_tx *tx;
   const lode__build_request *request;
   lode__plan *plan;
   cell *cells;
   size_t n, cap;
 } search;
 
-static lode_status add_cell(void *ctx, const lode__seg_row *row, lode_error *err) {
+static lode_status add_cell(void *ctx, const store_manifest_row *row, lode_error *err) {
   search *s = ctx;
   if (!row->proven || row->bytes == 0) return LODE_OK;
   if (!mem_grow(&s->cells, &s->cap, s->n + 1, sizeof *s->cells)) return err_nomem(err);
@@ -129,23 +129,23 @@ static bool find_merge(search *s, int64_t first, uint64_t loose) {
   return i < s->n - 1 && choose(s, s->cells[i].row.after, s->cells[s->n - 1].row.last);
 }
 
-static lode_status look_at(void *ctx, const lode__coll *coll, lode_error *err) {
+static lode_status look_at(void *ctx, const store_coll *coll, lode_error *err) {
   search *s = ctx;
   uint64_t held = 0, living = coll->records - coll->pending;
   if (s->plan->cid || coll->dim == 0) return LODE_OK;
   s->n = 0;
-  TRY(lode__seg_each(s->tx, coll->cid, add_cell, s, err));
+  TRY(store_manifest_each(s->tx, coll->cid, add_cell, s, err));
   if (s->n == 0 && living < lode__build_limits_now.tail_rows) return LODE_OK;
   for (size_t i = 0; i < s->n; i++) {
     cell *c = &s->cells[i];
-    TRY(lode__dead_count(s->tx, c->row.after, c->row.last, &c->dead, err));
+    TRY(store_dead_count(s->tx, c->row.after, c->row.last, &c->dead, err));
     if (c->dead > c->row.rows) c->dead = c->row.rows;
     c->live = c->row.rows - c->dead;
     held += c->live;
   }
   *s->plan = (lode__plan){.uid = coll->uid, .metric = coll->metric, .dim = coll->dim,
                           .most_rows = most_rows(s->store, coll->dim)};
-  int64_t first = lode__vec_first(coll->cid);
+  int64_t first = store_vec_before_first(coll->cid);
   uint64_t loose = living > held ? living - held : 0;
   if (s->request->only_dead ? find_dead(s) : find_gap(s, first) || find_flat(s, loose) || find_dead(s) || find_merge(s, first, loose))
     s->plan->cid = coll->cid;
@@ -155,9 +155,9 @@ static lode_status look_at(void *ctx, const lode__coll *coll, lode_error *err) {
 lode_status lode__plan_next(lode_store *store, const lode__build_request *request, lode__plan *plan, lode_error *err) {
   search s = {.store = store, .request = request, .plan = plan};
   *plan = (lode__plan){0};
-  TRY(lode__tx_begin(store->db, LODE__READ, &s.tx, err));
-  lode_status st = lode__coll_each(s.tx, look_at, &s, err);
-  lode__tx_rollback(s.tx);
+  TRY(store_tx_begin(store->db, STORE_TX_READ, &s.tx, err));
+  lode_status st = store_coll_each(s.tx, look_at, &s, err);
+  store_tx_rollback(s.tx);
   mem_free(s.cells);
   return st;
 }
@@ -165,11 +165,11 @@ lode_status lode__plan_next(lode_store *store, const lode__build_request *reques
 /* ---- Counts ---- */
 
 typedef struct counting {
-  lode__tx *tx;
+  store_tx *tx;
   lode__build_counts *counts;
 } counting;
 
-static lode_status count_row(void *ctx, const lode__seg_row *row, lode_error *err) {
+static lode_status count_row(void *ctx, const store_manifest_row *row, lode_error *err) {
   counting *c = ctx;
   uint64_t dead = 0;
   if (!row->proven) return LODE_OK;
@@ -177,7 +177,7 @@ static lode_status count_row(void *ctx, const lode__seg_row *row, lode_error *er
     c->counts->making++;
     return LODE_OK;
   }
-  TRY(lode__dead_count(c->tx, row->after, row->last, &dead, err));
+  TRY(store_dead_count(c->tx, row->after, row->last, &dead, err));
   c->counts->segments++;
   c->counts->rows += row->rows;
   c->counts->bytes += row->bytes;
@@ -185,8 +185,8 @@ static lode_status count_row(void *ctx, const lode__seg_row *row, lode_error *er
   return LODE_OK;
 }
 
-lode_status lode__build_count(lode__tx *tx, int64_t cid, lode__build_counts *counts, lode_error *err) {
+lode_status lode__build_count(store_tx *tx, int64_t cid, lode__build_counts *counts, lode_error *err) {
   counting c = {tx, counts};
   *counts = (lode__build_counts){0};
-  return lode__seg_each(tx, cid, count_row, &c, err);
+  return store_manifest_each(tx, cid, count_row, &c, err);
 }

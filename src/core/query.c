@@ -53,7 +53,7 @@ typedef struct run {
 
 static lode_status check_against(const run *q, lode_error *err) {
   const lode_query_request *r = q->request;
-  const lode__coll *coll = &q->reader.coll;
+  const store_coll *coll = &q->reader.coll;
   if (r->mode == LODE_BY_TEXT) return LODE_OK;
   lode__fit fit = lode__coll_fit(coll);
   TRY(lode__check_embedder(&q->handle->fit, &fit, err));
@@ -86,9 +86,9 @@ void lode__hits_sort(lode__hits *hits, bool larger_first) {
 
 /* Reads a candidate in the present transaction: *found if it lives, has this vector and matches. */
 static lode_status read_hit(run *q, int64_t rid, int64_t vid, bool *found, bool *changed, lode__hit *hit, lode_error *err) {
-  lode__rec rec;
+  store_rec rec;
   *changed = false;
-  TRY(lode__rec_read(q->reader.tx, rid, &rec, found, err));
+  TRY(store_rec_read(q->reader.tx, rid, &rec, found, err));
   if (*found && rec.vid != vid) {
     *changed = true;
     *found = false;
@@ -135,10 +135,10 @@ static lode_status settle(run *q, const lode__nearest *near, lode__best *best, s
 /* ---- Rows ---- */
 
 static lode_status add_row(run *q, size_t query, size_t rank, const lode__hit *hit, bool *again, lode_error *err) {
-  lode__rec rec = hit->rec;
+  store_rec rec = hit->rec;
   lode_row *row;
   bool found = true;
-  if (hit->seen != q->reader.count) TRY(lode__rec_read(q->reader.tx, hit->rid, &rec, &found, err));
+  if (hit->seen != q->reader.count) TRY(store_rec_read(q->reader.tx, hit->rid, &rec, &found, err));
   if (!found || rec.vid != hit->vid) {
     *again = true; /* a later transaction than the one that it was found in */
     return LODE_OK;
@@ -173,22 +173,22 @@ static lode_status search_text(run *q, size_t query, size_t want, bool telling, 
 
 /* Distances of the hits that came by text alone. */
 static lode_status measure(run *q, size_t query, lode__hits *hits, bool *again, lode_error *err) {
-  const lode__coll *coll = &q->reader.coll;
+  const store_coll *coll = &q->reader.coll;
   const float *v = coll->dim ? q->request->vectors + query * coll->dim : NULL;
   lode_status st = LODE_OK;
   float *row = mem_alloc((size_t)coll->dim * sizeof *row);
   if (!row) return err_nomem(err);
   float norm = v ? kernel_dot(v, v, coll->dim) : 0;
   for (size_t i = 0; i < hits->n && v; i++) {
-    lode__rec rec;
+    store_rec rec;
     bool found;
     if (!isnan(hits->v[i].distance) || !hits->v[i].vid) continue;
-    TRY_GOTO(lode__rec_read(q->reader.tx, hits->v[i].rid, &rec, &found, err));
+    TRY_GOTO(store_rec_read(q->reader.tx, hits->v[i].rid, &rec, &found, err));
     if (!found || rec.vid != hits->v[i].vid) {
       *again = true;
       goto done;
     }
-    TRY_GOTO(lode__rec_vector(q->reader.tx, hits->v[i].vid, row, coll->dim, err));
+    TRY_GOTO(store_rec_vector(q->reader.tx, hits->v[i].vid, row, coll->dim, err));
     float d = kernel_distance(coll->metric, v, norm, row, coll->dim);
     hits->v[i].distance = isnan(d) ? INFINITY : d;
   }
@@ -385,7 +385,7 @@ static lode_status find_listed(run *q, lode_error *err) {
 
 /* Leaves the list with the snapshot, if that shows the moment at which listing began, and nothing was written since. */
 static void keep_listed(run *q, uint64_t cursor) {
-  if (!q->held || q->held->cursor != cursor || !q->reader.tx || lode__tx_cursor(q->reader.tx) != cursor) return;
+  if (!q->held || q->held->cursor != cursor || !q->reader.tx || store_tx_cursor(q->reader.tx) != cursor) return;
   const lode__rids *kept = lode__marked_add(q->handle->store, q->held, q->key.data, q->key.len, &q->only);
   if (kept) q->list = kept;
 }
@@ -399,7 +399,7 @@ static lode_status prepare_selection(run *q, lode_error *err) {
   if (q->listed) return LODE_OK;
   q->reversed = can_judge_first(q);
   if (q->reversed) return LODE_OK;
-  uint64_t cursor = lode__tx_cursor(q->reader.tx);
+  uint64_t cursor = store_tx_cursor(q->reader.tx);
   q->select.will_reuse = q->held != NULL;
   bool known = q->held && q->key.len, scans = known && lode__marked_noted(q->held, q->key.data, q->key.len).scans;
   if (!scans) TRY(lode__select_plan(&q->select, &cheap, err));

@@ -8,7 +8,7 @@
 
 static lode_status check_request(const lode_get_request *r, lode_error *err) {
   TRY(lode__check_include(r->include, err));
-  uint64_t most = r->select.ids ? r->select.n_ids : (uint64_t)LODE__KEY_MAX;
+  uint64_t most = r->select.ids ? r->select.n_ids : (uint64_t)STORE_KEY_SEQ_MAX;
   if (r->after > most)
     return err_set(err, LODE_INVALID, "after is %llu, which no page of this request has returned: pass lode_result_next()",
                       (unsigned long long)r->after);
@@ -24,7 +24,7 @@ typedef struct page {
 
 static lode_status fill(page *p, lode_error *err) {
   const lode_get_request *r = p->request;
-  lode__rec rec;
+  store_rec rec;
   lode_row *row;
   bool more = true;
   size_t skip = r->offset;
@@ -42,7 +42,7 @@ static lode_status fill(page *p, lode_error *err) {
   if (r->select.ids)
     p->result->next = p->select.at < p->select.n ? p->select.at : 0;
   else
-    p->result->next = (uint64_t)(last & LODE__KEY_MAX);
+    p->result->next = (uint64_t)(last & STORE_KEY_SEQ_MAX);
   return LODE_OK;
 }
 
@@ -54,7 +54,7 @@ static lode_status make_page(void *ctx, lode_error *err) {
   TRY(lode__result_new(collection->store->options->memory_bytes, &p->result, err));
   lode__select_again(&p->select);
   if (p->request->after) {
-    int64_t first = (int64_t)((uint64_t)collection->cid << LODE__KEY_BITS);
+    int64_t first = (int64_t)((uint64_t)collection->cid << STORE_KEY_SEQ_BITS);
     int64_t after = (int64_t)p->request->after;
     lode__select_after(&p->select, p->request->select.ids ? after : first + after);
   }

@@ -28,13 +28,13 @@ void lode__reader_init(lode__reader *reader, lode_collection *handle) {
   lode__store_enter(handle->store);
 }
 
-void lode__reader_borrow(lode__reader *reader, lode_collection *handle, lode__tx *tx, const lode__coll *coll) {
+void lode__reader_borrow(lode__reader *reader, lode_collection *handle, store_tx *tx, const store_coll *coll) {
   *reader = (lode__reader){.handle = handle, .tx = tx, .coll = *coll, .borrowed = true, .count = 1};
   mem_arena_init(&reader->arena, 0);
 }
 
-lode_status lode__coll_of(lode_collection *handle, lode__tx *tx, mem_arena *arena, lode__coll *coll, lode_error *err) {
-  TRY(lode__coll_load(tx, handle->cid, arena, coll, err));
+lode_status lode__coll_of(lode_collection *handle, store_tx *tx, mem_arena *arena, store_coll *coll, lode_error *err) {
+  TRY(store_coll_load(tx, handle->cid, arena, coll, err));
   if (coll->uid == handle->uid) return LODE_OK;
   return err_set(err, LODE_NOT_FOUND, "the collection is gone: the store was replaced by another; open it again");
 }
@@ -54,8 +54,8 @@ static lode_status overtaken(lode__reader *reader, lode_error *err) {
 
 /* Compares a transaction that has just begun with those before it. */
 static lode_status meet_moment(lode__reader *reader, lode_error *err) {
-  unsigned epoch = lode__tx_epoch(reader->tx);
-  lode__moment now = {epoch, lode__tx_cursor(reader->tx), reader->coll.text_cursor, reader->coll.term_cursor};
+  unsigned epoch = store_tx_epoch(reader->tx);
+  lode__moment now = {epoch, store_tx_cursor(reader->tx), reader->coll.text_cursor, reader->coll.term_cursor};
   bool first = reader->moments == 0, same = !first && lode__moment_same(&reader->moment, &now);
   if (first || !same) reader->moments++;
   if (!first && !same && !reader->follows) return overtaken(reader, err);
@@ -74,13 +74,13 @@ lode_status lode__reader_begin(lode__reader *reader, lode_error *err) {
   if (reader->tx) return LODE_OK;
   if (reader->progress.step && !reader->progress.step(reader->progress.ctx, "read", 0, 0))
     return err_set(err, LODE_CANCELLED, "cancelled by the caller");
-  TRY(lode__tx_begin(reader->handle->store->db, LODE__READ, &reader->tx, err));
+  TRY(store_tx_begin(reader->handle->store->db, STORE_TX_READ, &reader->tx, err));
   mem_arena_reset(&reader->arena);
   lode_status st = lode__coll_of(reader->handle, reader->tx, &reader->arena, &reader->coll, err);
   if (st == LODE_OK) st = meet_moment(reader, err);
   reader->count++;
   if (st != LODE_OK) {
-    lode__tx_rollback(reader->tx);
+    store_tx_rollback(reader->tx);
     reader->tx = NULL;
   }
   return st;
@@ -88,15 +88,15 @@ lode_status lode__reader_begin(lode__reader *reader, lode_error *err) {
 
 void lode__reader_pause(lode__reader *reader) {
   if (reader->borrowed || reader->pinned) return;
-  lode__tx_rollback(reader->tx);
+  store_tx_rollback(reader->tx);
   reader->tx = NULL;
 }
 
 /* A patient reader that was once found to be in the way gives way, even if the writer has stopped waiting meanwhile. */
 bool lode__reader_is_old(lode__reader *reader) {
   if (!reader->tx || reader->borrowed) return false;
-  if (!reader->pinned) return lode__tx_is_old(reader->tx);
-  reader->gave_way = reader->gave_way || lode__tx_outstays(reader->tx);
+  if (!reader->pinned) return store_tx_is_old(reader->tx);
+  reader->gave_way = reader->gave_way || store_tx_must_yield(reader->tx);
   return reader->gave_way;
 }
 
@@ -161,7 +161,7 @@ lode_status lode__reader_settle(lode__reader *reader, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__reader_document(lode__reader *reader, const lode__rec *rec, lode_str *document, lode_error *err) {
+lode_status lode__reader_document(lode__reader *reader, const store_rec *rec, lode_str *document, lode_error *err) {
   *document = (lode_str){NULL, 0};
-  return rec->has_document ? lode__rec_document(reader->tx, rec->rid, document, err) : LODE_OK;
+  return rec->has_document ? store_rec_document(reader->tx, rec->rid, document, err) : LODE_OK;
 }

@@ -1,7 +1,7 @@
 /* result.c - records as rows of an answer (api/answer.c). */
 #include "core.h"
 
-lode_status lode__result_add(lode_result *result, lode__reader *reader, const lode__rec *rec, unsigned include,
+lode_status lode__result_add(lode_result *result, lode__reader *reader, const store_rec *rec, unsigned include,
                              lode_row **out, lode_error *err) {
   lode_row *row;
   reader->taken = true;
@@ -13,7 +13,7 @@ lode_status lode__result_add(lode_result *result, lode__reader *reader, const lo
   if ((include & LODE_VECTOR) && rec->vid) {
     void *v;
     TRY(lode__result_bytes(result, (size_t)reader->coll.dim * sizeof(float), &v, err));
-    TRY(lode__rec_vector(reader->tx, rec->vid, v, reader->coll.dim, err));
+    TRY(store_rec_vector(reader->tx, rec->vid, v, reader->coll.dim, err));
     row->vector = v;
     row->dimension = reader->coll.dim;
   }

@@ -18,7 +18,7 @@ void lode__seg_name(char name[LODE__SEG_NAME], uint64_t id, const char *ending) 
 
 char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending) {
   strbuf path = {0};
-  strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", lode__db_folder(store->db), STOREFILE_SEGMENTS_DIR, id, ending);
+  strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", store_db_folder(store->db), STOREFILE_SEGMENTS_DIR, id, ending);
   strbuf_addch(&path, 0);
   if (path.failed) strbuf_release(&path);
   return path.data;
@@ -70,7 +70,7 @@ static void suspect(lode_store *store, uint64_t id, grounds what, const char *wh
   pthread_mutex_unlock(&store->lock);
   if (!is_new || what == MISSING) return; /* removed by somebody, or never there, as after a restore: no damage */
   if (what == DAMAGED) atomic_fetch_add(&store->damaged_segments, 1);
-  lode__db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it %s",
+  store_db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it %s",
                id, why, what == DAMAGED ? "is rebuilt" : "can be read again");
 }
 
@@ -117,7 +117,7 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
   struct stat sb;
   char name[LODE__SEG_NAME];
   lode__seg_name(name, seg->row.id, ".seg");
-  seg->fd = beneath_open(lode__db_folder(seg->store->db), name, O_RDONLY, 0);
+  seg->fd = beneath_open(store_db_folder(seg->store->db), name, O_RDONLY, 0);
   if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return err_set(err, LODE_LIMIT, "too many files are open");
   if (seg->fd < 0 && errno == EISDIR) return err_set(err, LODE_CORRUPT, "there is a folder in its place");
   if (seg->fd < 0) return err_errno(err, errno, name);
@@ -141,10 +141,10 @@ bool lode__seg_is_missing(const lode_store *store, uint64_t id) {
   struct stat sb;
   char name[LODE__SEG_NAME];
   lode__seg_name(name, id, ".seg");
-  return beneath_lstat(lode__db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  return beneath_lstat(store_db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, lode__seg **out, lode_error *err) {
+lode_status lode__seg_open_checked(lode_store *store, const store_manifest_row *row, lode__seg **out, lode_error *err) {
   *out = NULL;
   lode__seg *seg = mem_calloc(1, sizeof *seg);
   if (!seg) return err_nomem(err);
@@ -158,7 +158,7 @@ lode_status lode__seg_open_checked(lode_store *store, const lode__seg_row *row, 
   return st;
 }
 
-lode_status lode__seg_open(lode_store *store, const lode__seg_row *row, lode__seg **out, lode_error *err) {
+lode_status lode__seg_open(lode_store *store, const store_manifest_row *row, lode__seg **out, lode_error *err) {
   lode_error why;
   *out = NULL;
   if (!row->proven || lode__seg_is_suspect(store, row->id)) return LODE_OK;

@@ -101,7 +101,7 @@ static lode_status find_ids(lode__select *s, lode_error *err) {
     if (i && str_eq(id, s->what.ids[order[i - 1]]))
       s->list[order[i]] = s->list[order[i - 1]];
     else if (id.data && id.len && id.len <= LODE_MAX_ID_BYTES)
-      TRY_GOTO(lode__rec_find(s->reader->tx, s->reader->coll.cid, id, &s->list[order[i]], err));
+      TRY_GOTO(store_rec_find(s->reader->tx, s->reader->coll.cid, id, &s->list[order[i]], err));
   }
 done:
   mem_free(order);
@@ -125,7 +125,7 @@ static lode_status propose(void *ctx, const meta_value *value, bool exact, int64
 
 /* Asks the index for a probe. *cut: it proposes more than `most`. */
 static lode_status gather(lode__select *s, const filter_probe *probe, size_t most, proposals *p, bool *cut, lode_error *err) {
-  lode__term_range range = {.key = probe->key, .low_open = probe->low_open, .high_open = probe->high_open};
+  store_term_range range = {.key = probe->key, .low_open = probe->low_open, .high_open = probe->high_open};
   size_t rounds = probe->n_values ? probe->n_values : 1;
   *cut = rounds > most;
   p->rids.n = 0;
@@ -138,7 +138,7 @@ static lode_status gather(lode__select *s, const filter_probe *probe, size_t mos
       range.high = probe->has_high ? &probe->high : NULL;
     }
     TRY(lode__reader_renew_if_old(s->reader, err));
-    TRY(lode__term_each(s->reader->tx, s->reader->coll.cid, &range, most - p->rids.n + 1, cut, propose, p, err));
+    TRY(store_term_each(s->reader->tx, s->reader->coll.cid, &range, most - p->rids.n + 1, cut, propose, p, err));
     if (p->rids.n > most) *cut = true;
   }
   return LODE_OK;
@@ -214,7 +214,7 @@ lode_status lode__select_plan(lode__select *s, bool *cheap, lode_error *err) {
 
 /* ---- Walk ---- */
 
-lode_status lode__select_judge(lode__select *s, const lode__rec *rec, bool *match, lode_error *err) {
+lode_status lode__select_judge(lode__select *s, const store_rec *rec, bool *match, lode_error *err) {
   lode_str document = {NULL, 0};
   *match = !(s->pending_only && rec->vid != 0);
   if (!*match || !s->has_filter) return LODE_OK;
@@ -223,12 +223,12 @@ lode_status lode__select_judge(lode__select *s, const lode__rec *rec, bool *matc
 }
 
 /* The next record of the list that lives; *more is false behind its end. */
-static lode_status next_listed(lode__select *s, lode__rec *rec, bool *more, lode_error *err) {
+static lode_status next_listed(lode__select *s, store_rec *rec, bool *more, lode_error *err) {
   *more = false;
   while (s->at < s->n && !*more) {
     int64_t rid = s->list[s->at++];
     if (s->at % LOOK_EVERY == 0 || !s->reader->tx) TRY(lode__reader_renew_if_old(s->reader, err));
-    if (rid) TRY(lode__rec_read(s->reader->tx, rid, rec, more, err));
+    if (rid) TRY(store_rec_read(s->reader->tx, rid, rec, more, err));
   }
   if (!*more) s->phase = s->what.ids ? PHASE_END : PHASE_SCAN;
   return LODE_OK;
@@ -236,18 +236,18 @@ static lode_status next_listed(lode__select *s, lode__rec *rec, bool *more, lode
 
 static lode_status begin_scan(lode__select *s, lode_error *err) {
   lode__reader *r = s->reader;
-  uint64_t cursor = lode__tx_cursor(r->tx);
-  if (s->scan_tx == 0) s->scan_whole = !r->borrowed && (s->last & LODE__KEY_MAX) == 0;
+  uint64_t cursor = store_tx_cursor(r->tx);
+  if (s->scan_tx == 0) s->scan_whole = !r->borrowed && (s->last & STORE_KEY_SEQ_MAX) == 0;
   else s->scan_whole &= cursor == s->scan_cursor; /* no record was written in between */
   if (s->scan_tx == 0) s->scanned = 0;
   s->scan_cursor = cursor;
   s->scan_tx = r->count;
-  return (s->pending_only ? lode__rec_scan_pending : lode__rec_scan)(r->tx, r->coll.cid, s->last, err);
+  return (s->pending_only ? store_rec_scan_pending : store_rec_scan)(r->tx, r->coll.cid, s->last, err);
 }
 
 /* A scan of everything at one moment has met as many records as the truth says there are. */
 static lode_status end_scan(lode__select *s, lode_error *err) {
-  const lode__coll *c = &s->reader->coll;
+  const store_coll *c = &s->reader->coll;
   uint64_t said = s->pending_only ? c->pending : c->records;
   s->phase = PHASE_END;
   if (!s->scan_whole || s->scanned == said) return LODE_OK;
@@ -257,18 +257,18 @@ static lode_status end_scan(lode__select *s, lode_error *err) {
                     (unsigned long long)s->scanned);
 }
 
-static lode_status next_scanned(lode__select *s, lode__rec *rec, bool *more, lode_error *err) {
+static lode_status next_scanned(lode__select *s, store_rec *rec, bool *more, lode_error *err) {
   lode__reader *r = s->reader;
   TRY(lode__reader_renew_if_old(r, err));
   if (s->scan_tx != r->count) TRY(begin_scan(s, err));
-  TRY(lode__rec_next(r->tx, rec, more, err));
+  TRY(store_rec_next(r->tx, rec, more, err));
   if (!*more) return end_scan(s, err);
   s->last = rec->rid;
   s->scanned++;
   return LODE_OK;
 }
 
-lode_status lode__select_next(lode__select *s, lode__rec *rec, bool *more, lode_error *err) {
+lode_status lode__select_next(lode__select *s, store_rec *rec, bool *more, lode_error *err) {
   *more = false;
   TRY(plan(s, err));
   while (s->phase != PHASE_END) {
@@ -280,12 +280,12 @@ lode_status lode__select_next(lode__select *s, lode__rec *rec, bool *more, lode_
     *more = true;
     return LODE_OK;
   }
-  *rec = (lode__rec){0};
+  *rec = (store_rec){0};
   return LODE_OK;
 }
 
 lode_status lode__select_all(lode__select *s, lode__rids *rids, lode_error *err) {
-  lode__rec rec;
+  store_rec rec;
   bool more = true;
   for (;;) {
     TRY(lode__select_next(s, &rec, &more, err));

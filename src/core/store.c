@@ -22,13 +22,13 @@ static void become_child(lode_store *store) {
   store->background = store->builder = (lode__background){0};
   memset(store->scratch, 0, sizeof store->scratch); /* a thread of the parent may have been using them */
   atomic_store(&store->progress.total, 0);
-  lode__db_after_fork(store->db);
+  store_db_after_fork(store->db);
   atomic_store(&store->writers, 0);
   lode__vectors_after_fork(store, sane);
 }
 
 void lode__store_enter(lode_store *store) {
-  unsigned now = lode__vfs_generation();
+  unsigned now = vfs_generation();
   if (atomic_load_explicit(&store->generation, memory_order_acquire) == now) return;
   pthread_mutex_lock(&fork_lock);
   if (atomic_load(&store->generation) != now) {
@@ -38,20 +38,20 @@ void lode__store_enter(lode_store *store) {
   pthread_mutex_unlock(&fork_lock);
 }
 
-lode_status lode__store_begin_write(lode_store *store, lode__tx **tx, lode_error *err) {
+lode_status lode__store_begin_write(lode_store *store, store_tx **tx, lode_error *err) {
   *tx = NULL;
   lode__store_enter(store);
   if (store->options->read_only)
     return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only to write",
-                      lode__db_folder(store->db));
+                      store_db_folder(store->db));
   atomic_fetch_add(&store->writers, 1);
-  lode_status st = lode__tx_begin(store->db, LODE__WRITE, tx, err);
+  lode_status st = store_tx_begin(store->db, STORE_TX_WRITE, tx, err);
   atomic_fetch_sub(&store->writers, 1);
   return st;
 }
 
-lode_status lode__store_commit(lode_store *store, lode__tx *tx, lode_error *err) {
-  TRY(lode__tx_commit(tx, err));
+lode_status lode__store_commit(lode_store *store, store_tx *tx, lode_error *err) {
+  TRY(store_tx_commit(tx, err));
   atomic_store(&store->written_ns, os_api->now_ns());
   lode__background_kick(store);
   return LODE_OK;
@@ -70,9 +70,9 @@ lode_status lode__core_open(const char *folder, const lode_open_options *options
   if (!store) return err_nomem(err);
   store->engine = &lode__core_engine;
   (void)pthread_mutex_init(&store->lock, NULL);
-  TRY_GOTO(lode__db_open(folder, o, &store->db, err));
-  atomic_store(&store->generation, lode__vfs_generation());
-  store->options = lode__db_options(store->db);
+  TRY_GOTO(store_db_open(folder, o, &store->db, err));
+  atomic_store(&store->generation, vfs_generation());
+  store->options = store_db_options(store->db);
   if (!o->read_only && !o->no_background) lode__background_start(store);
   *out = store;
 done:
@@ -89,19 +89,19 @@ void lode__core_close(lode_store *store) {
   lode__background_stop(store);
   lode__vectors_forget_all(store);
   lode__indexed_forget(store);
-  lode__db_close(store->db);
+  store_db_close(store->db);
   (void)pthread_mutex_destroy(&store->lock);
   mem_free(store);
 }
 
 /* ---- Statistics ---- */
 
-static lode_status add_segments(lode_store *store, lode__tx *tx, int64_t cid, lode_stats *stats, lode_error *err) {
+static lode_status add_segments(lode_store *store, store_tx *tx, int64_t cid, lode_stats *stats, lode_error *err) {
   lode__build_counts c;
-  lode__tx *own = NULL;
-  if (!tx) TRY(lode__tx_begin(store->db, LODE__READ, &own, err));
+  store_tx *own = NULL;
+  if (!tx) TRY(store_tx_begin(store->db, STORE_TX_READ, &own, err));
   lode_status st = lode__build_count(tx ? tx : own, cid, &c, err);
-  lode__tx_rollback(own);
+  store_tx_rollback(own);
   if (st != LODE_OK) return st;
   uint64_t living = stats->records - stats->pending, held = c.rows - c.dead;
   stats->segments = c.segments;
@@ -120,7 +120,7 @@ lode_status lode__core_store_stats(lode_store *store, lode_stats *stats, lode_er
   err_clear(err);
   *stats = (lode_stats){0};
   lode__store_enter(store);
-  lode_status st = lode__db_stats(store->db, stats, err);
+  lode_status st = store_db_stats(store->db, stats, err);
   if (st == LODE_OK) st = add_segments(store, NULL, 0, stats, err);
   if (st != LODE_OK) *stats = (lode_stats){0};
   return st;
@@ -129,7 +129,7 @@ lode_status lode__core_store_stats(lode_store *store, lode_stats *stats, lode_er
 lode_status lode__core_store_id(lode_store *store, uint64_t *id, lode_error *err) {
   err_clear(err);
   lode__store_enter(store);
-  return lode__db_id(store->db, id, err);
+  return store_db_id(store->db, id, err);
 }
 
 lode_status lode__core_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
@@ -139,12 +139,12 @@ lode_status lode__core_collection_stats(lode_collection *collection, lode_stats 
   lode__reader_init(&reader, collection);
   lode_status st = lode__reader_begin(&reader, err);
   if (st == LODE_OK) {
-    const lode__coll *c = &reader.coll;
+    const store_coll *c = &reader.coll;
     *stats = (lode_stats){
         .collections = 1,
         .records = c->records,
         .pending = c->pending,
-        .cursor = lode__tx_cursor(reader.tx),
+        .cursor = store_tx_cursor(reader.tx),
         .unerased = c->tombstones,
         .untexted = c->untexted,
         .unindexed = c->unindexed,

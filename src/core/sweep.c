@@ -13,7 +13,7 @@
 
 /* ---- Rows and files ---- */
 
-static lode_status add_row(void *ctx, const lode__seg_row *row, lode_error *err) {
+static lode_status add_row(void *ctx, const store_manifest_row *row, lode_error *err) {
   lode__seg_rows *rows = ctx;
   if (!mem_grow(&rows->v, &rows->cap, rows->n + 1, sizeof *rows->v)) return err_nomem(err);
   rows->v[rows->n++] = *row;
@@ -21,11 +21,11 @@ static lode_status add_row(void *ctx, const lode__seg_row *row, lode_error *err)
 }
 
 lode_status lode__seg_list(lode_store *store, int64_t cid, lode__seg_rows *rows, lode_error *err) {
-  lode__tx *tx;
+  store_tx *tx;
   *rows = (lode__seg_rows){0};
-  TRY(lode__tx_begin(store->db, LODE__READ, &tx, err));
-  lode_status st = lode__seg_each(tx, cid, add_row, rows, err);
-  lode__tx_rollback(tx);
+  TRY(store_tx_begin(store->db, STORE_TX_READ, &tx, err));
+  lode_status st = store_manifest_each(tx, cid, add_row, rows, err);
+  store_tx_rollback(tx);
   if (st != LODE_OK) {
     mem_free(rows->v);
     *rows = (lode__seg_rows){0};
@@ -34,22 +34,22 @@ lode_status lode__seg_list(lode_store *store, int64_t cid, lode__seg_rows *rows,
 }
 
 lode_status lode__seg_remove_alone(lode_store *store, uint64_t id, lode_error *err) {
-  lode__tx *tx;
-  TRY(lode__tx_begin(store->db, LODE__WRITE, &tx, err));
-  lode_status st = lode__seg_remove(tx, id, err);
-  if (st == LODE_OK) return lode__tx_commit(tx, err);
-  lode__tx_rollback(tx);
+  store_tx *tx;
+  TRY(store_tx_begin(store->db, STORE_TX_WRITE, &tx, err));
+  lode_status st = store_manifest_remove(tx, id, err);
+  if (st == LODE_OK) return store_tx_commit(tx, err);
+  store_tx_rollback(tx);
   return st;
 }
 
 lode_status lode__seg_unlink(lode_store *store, uint64_t id, const char *ending) {
   char name[LODE__SEG_NAME];
   lode__seg_name(name, id, ending);
-  int rc = beneath_unlink(lode__db_folder(store->db), name);
+  int rc = beneath_unlink(store_db_folder(store->db), name);
   return rc == 0 || errno == ENOENT ? LODE_OK : LODE_IO;
 }
 
-static const lode__seg_row *find_row(const lode__seg_rows *rows, uint64_t id) {
+static const store_manifest_row *find_row(const lode__seg_rows *rows, uint64_t id) {
   for (size_t i = 0; i < rows->n; i++)
     if (rows->v[i].id == id) return &rows->v[i];
   return NULL;
@@ -58,10 +58,10 @@ static const lode__seg_row *find_row(const lode__seg_rows *rows, uint64_t id) {
 static void sweep_files(lode_store *store, const lode__seg_rows *rows) {
   const char *name, *ending;
   uint64_t id;
-  os_dir *folder = beneath_list(lode__db_folder(store->db), STOREFILE_SEGMENTS_DIR);
+  os_dir *folder = beneath_list(store_db_folder(store->db), STOREFILE_SEGMENTS_DIR);
   while (folder && (name = os_dir_next(folder)) != NULL) {
     if (!storefile_parse_segment(name, &id, &ending)) continue;
-    const lode__seg_row *row = find_row(rows, id);
+    const store_manifest_row *row = find_row(rows, id);
     if (row && row->bytes && strcmp(ending, ".seg") == 0) continue;
     (void)lode__seg_unlink(store, id, ending);
   }
@@ -93,7 +93,7 @@ void lode__sweep_missing(lode_store *store) {
 /* ---- Suspects ---- */
 
 /* Everything that the file holds, read and checked. *missing: there is no file. */
-static lode_status check_file(lode_store *store, const lode__seg_row *row, bool *missing, lode_error *err) {
+static lode_status check_file(lode_store *store, const store_manifest_row *row, bool *missing, lode_error *err) {
   lode__seg *seg = NULL;
   index_graph_report report;
   *missing = lode__seg_is_missing(store, row->id);
@@ -104,15 +104,15 @@ static lode_status check_file(lode_store *store, const lode__seg_row *row, bool 
   return st;
 }
 
-static lode_status set_aside(lode_store *store, const lode__seg_row *row, const char *why, lode_error *err) {
+static lode_status set_aside(lode_store *store, const store_manifest_row *row, const char *why, lode_error *err) {
   lode_status st = LODE_OK;
   char *path = lode__seg_path(store, row->id, ".seg"), name[LODE__SEG_NAME];
   lode__seg_name(name, row->id, ".seg");
   if (!path) st = err_nomem(err);
-  else if (beneath_set_aside(lode__db_folder(store->db), name) != 0 && errno != ENOENT) st = err_errno(err, errno, path);
-  else st = beneath_sync_dir(lode__db_folder(store->db), name, err);
+  else if (beneath_set_aside(store_db_folder(store->db), name) != 0 && errno != ENOENT) st = err_errno(err, errno, path);
+  else st = beneath_sync_dir(store_db_folder(store->db), name, err);
   if (st == LODE_OK)
-    lode__db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt", row->id, why);
+    store_db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt", row->id, why);
   mem_free(path);
   return st;
 }
@@ -122,7 +122,7 @@ static lode_status examine(lode_store *store, uint64_t id, bool unreadable, lode
   lode_error why;
   bool missing = false;
   TRY(lode__seg_list(store, 0, &rows, err));
-  const lode__seg_row *row = find_row(&rows, id);
+  const store_manifest_row *row = find_row(&rows, id);
   lode_status st = LODE_OK;
   err_clear(&why);
   if (row) st = check_file(store, row, &missing, &why);

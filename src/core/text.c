@@ -39,10 +39,10 @@ typedef struct search {
   lode__reader *reader;
   const lode__text_query *query;
   mem_arena arena;
-  lode_str words[LODE__TEXT_WORDS];
+  lode_str words[STORE_TEXT_MAX_WORDS];
   size_t n_words;
-  uint64_t df[LODE__TEXT_WORDS];
-  double idf[LODE__TEXT_WORDS];
+  uint64_t df[STORE_TEXT_MAX_WORDS];
+  double idf[STORE_TEXT_MAX_WORDS];
   double average;
   candidate *all;
   size_t n, cap;
@@ -51,7 +51,7 @@ typedef struct search {
   int64_t cursor;   /* the index's: later records are scanned */
   int64_t last;     /* records up to here were taken from the index */
   unsigned looks;
-  lode__sizes sizes;
+  store_doc_sizes sizes;
   bool cut;         /* the transaction grew old before the end of the index */
   size_t hint;
   double *kept;     /* the best scores so far, the least first: a heap of at most `want` */
@@ -72,12 +72,12 @@ static int add_word(void *ctx, const token_item *t) {
   char *copy = mem_arena_copy(&s->arena, t->text, t->len);
   if (!copy) return -1;
   s->words[s->n_words++] = (lode_str){copy, t->len};
-  return s->n_words == LODE__TEXT_WORDS; /* the first of them will do */
+  return s->n_words == STORE_TEXT_MAX_WORDS; /* the first of them will do */
 }
 
 typedef struct counting {
   const search *s;
-  uint32_t counts[LODE__TEXT_WORDS];
+  uint32_t counts[STORE_TEXT_MAX_WORDS];
 } counting;
 
 static int count_word(void *ctx, const token_item *t) {
@@ -121,10 +121,10 @@ static lode_status from_index(void *ctx, int64_t rid, const uint16_t *counts, lo
   }
   s->last = rid;
   if (rid > s->cursor) return LODE_OK;
-  TRY(lode__rec_alive(s->reader->tx, rid, &alive, err));
+  TRY(store_rec_is_live(s->reader->tx, rid, &alive, err));
   if (!alive) return LODE_OK;
   uint64_t bytes;
-  TRY(lode__sizes_get(s->reader->tx, &s->sizes, rid, &bytes, err));
+  TRY(store_doc_sizes_get(s->reader->tx, &s->sizes, rid, &bytes, err));
   return add_candidate(s, rid, bytes, counts, err);
 }
 
@@ -134,7 +134,7 @@ static lode_status scan_index(search *s, lode_error *err) {
   do {
     TRY(lode__reader_renew_if_old(r, err));
     s->cut = false;
-    lode_status st = lode__text_each(r->tx, r->coll.cid, s->last, s->words, s->n_words, from_index, s, err);
+    lode_status st = store_text_each(r->tx, r->coll.cid, s->last, s->words, s->n_words, from_index, s, err);
     if (st != LODE_OK && !s->cut) return st;
   } while (s->cut);
   return LODE_OK;
@@ -146,15 +146,15 @@ static lode_status scan_tail(search *s, lode_error *err) {
   int64_t last = s->cursor;
   uint64_t scan_tx = 0;
   for (uint64_t i = 0; !s->query->most_tail || i < s->query->most_tail; i++) {
-    lode__rec rec;
+    store_rec rec;
     bool more;
     lode_str document;
     counting c = {.s = s};
-    uint16_t counts[LODE__TEXT_WORDS] = {0};
+    uint16_t counts[STORE_TEXT_MAX_WORDS] = {0};
     if (i % LOOK_EVERY == 0) TRY(lode__reader_renew_if_old(r, err));
-    if (scan_tx != r->count) TRY(lode__rec_scan(r->tx, r->coll.cid, last, err));
+    if (scan_tx != r->count) TRY(store_rec_scan(r->tx, r->coll.cid, last, err));
     scan_tx = r->count;
-    TRY(lode__rec_next(r->tx, &rec, &more, err));
+    TRY(store_rec_next(r->tx, &rec, &more, err));
     if (!more) return LODE_OK;
     last = rec.rid;
     if (!rec.has_document) continue;
@@ -237,14 +237,14 @@ static bool keep_score(search *s, double score) {
 
 /* Reads the candidate, if it still lives and matches, into hits. */
 static lode_status consider(search *s, candidate *c, lode__hits *hits, lode_error *err) {
-  lode__rec rec;
+  store_rec rec;
   bool found, match = true;
-  TRY(lode__rec_alive(s->reader->tx, c->rid, &found, err));
+  TRY(store_rec_is_live(s->reader->tx, c->rid, &found, err));
   if (!found) return LODE_OK;
-  TRY(lode__rec_document_bytes(s->reader->tx, c->rid, &c->bytes, err));
+  TRY(store_rec_document_bytes(s->reader->tx, c->rid, &c->bytes, err));
   double score = score_of(s, c, (double)c->bytes);
   if (is_full(s) && score < s->kept[0]) return LODE_OK;
-  TRY(lode__rec_read(s->reader->tx, c->rid, &rec, &found, err));
+  TRY(store_rec_read(s->reader->tx, c->rid, &rec, &found, err));
   if (!found || !rec.has_document) return LODE_OK;
   if (s->query->select) TRY(lode__select_judge(s->query->select, &rec, &match, err));
   if (!match) return LODE_OK;

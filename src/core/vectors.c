@@ -131,7 +131,7 @@ lode__vectors *lode__vectors_new(uint32_t dim, const lode__vectors *from) {
 
 /* ---- Segments ---- */
 
-lode_status lode__vectors_lost(const lode__coll *coll, uint64_t met, lode_error *err) {
+lode_status lode__vectors_lost(const store_coll *coll, uint64_t met, lode_error *err) {
   return err_set(err, LODE_CORRUPT,
                     "collection %.*s has %llu vectors and %llu were found: run `lode db verify`, then `lode db salvage`",
                     (int)coll->name.len, coll->name.data, (unsigned long long)(coll->records - coll->pending),
@@ -158,5 +158,5 @@ bool lode__vectors_suspect(const lode__vectors *v) {
 uint64_t lode__vectors_spend(lode__vectors *v, uint64_t cost) { return atomic_fetch_add(&v->spent, cost) + cost; }
 
 bool lode__vectors_current(const lode__vectors *v, const lode__reader *r) {
-  return v && v->epoch == r->epoch && v->cursor == lode__tx_cursor(r->tx) && v->dim == r->coll.dim;
+  return v && v->epoch == r->epoch && v->cursor == store_tx_cursor(r->tx) && v->dim == r->coll.dim;
 }

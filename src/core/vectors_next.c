@@ -51,7 +51,7 @@ static lode_status note_erased(void *ctx, int64_t vid, int64_t rid, lode_error *
 static lode_status note_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
   update *u = ctx;
   (void)gid;
-  if (!rid) TRY(lode__vec_owner(u->reader->tx, vid, &rid, err));
+  if (!rid) TRY(store_vec_owner(u->reader->tx, vid, &rid, err));
   return rid ? note_died(u, rid, vid, err) : LODE_OK;
 }
 
@@ -93,10 +93,10 @@ static lode_status bury_or_suspect(update *u, lode__covered *c, lode_error *err)
 
 /* All that died in a segment, whenever. */
 static lode_status bury_all(update *u, lode__covered *c, lode_error *err) {
-  lode__tx *tx = u->reader->tx;
+  store_tx *tx = u->reader->tx;
   u->n_died = 0;
-  TRY(lode__dead_each(tx, c->after, c->last, note_erased, u, err));
-  TRY(lode__grave_each(tx, u->reader->coll.cid, 0, note_grave, u, err));
+  TRY(store_dead_each(tx, c->after, c->last, note_erased, u, err));
+  TRY(store_tombstone_each(tx, u->reader->coll.cid, 0, note_grave, u, err));
   if (u->n_died) qsort(u->died, u->n_died, sizeof *u->died, by_key);
   return bury_or_suspect(u, c, err);
 }
@@ -108,7 +108,7 @@ typedef struct seg_list {
   int64_t last;
 } seg_list;
 
-static lode_status add_seg(void *ctx, const lode__seg_row *row, lode_error *err) {
+static lode_status add_seg(void *ctx, const store_manifest_row *row, lode_error *err) {
   seg_list *list = ctx;
   lode__vectors *v = list->u->v;
   lode_store *store = list->u->reader->handle->store;
@@ -192,7 +192,7 @@ static lode_status begin_anew(update *u, lode_error *err);
 static lode_status see_segments(update *u, lode_error *err) {
   seg_list list = {.u = u, .last = INT64_MIN};
   lode_status st;
-  TRY_GOTO(lode__seg_each(u->reader->tx, u->reader->coll.cid, add_seg, &list, err));
+  TRY_GOTO(store_manifest_each(u->reader->tx, u->reader->coll.cid, add_seg, &list, err));
   bool keeps = covers(&list, u->v);
   for (size_t i = 0; i < list.n; i++)
     if (u->v->missed || !is_known(u->v, &list.segs[i])) TRY_GOTO(bury_all(u, &list.segs[i], err));
@@ -222,7 +222,7 @@ static lode_status see_grave(void *ctx, int64_t gid, int64_t rid, int64_t vid, l
 
 static lode_status see_graves(update *u, lode_error *err) {
   u->rids.n = u->vids.n = u->n_died = 0;
-  lode_status st = lode__grave_each(u->reader->tx, u->reader->coll.cid, u->v->last_gid, see_grave, u, err);
+  lode_status st = store_tombstone_each(u->reader->tx, u->reader->coll.cid, u->v->last_gid, see_grave, u, err);
   if (st == LODE_CANCELLED && u->cut) st = LODE_OK;
   if (st == LODE_OK) st = lode__keys_add(&u->v->dead_rids, &u->rids, err);
   if (st == LODE_OK) st = lode__keys_add(&u->v->dead_vids, &u->vids, err);
@@ -267,14 +267,14 @@ static void put_row(lode__vectors *v, int64_t vid, int64_t rid, const void *data
 
 /* Those of one gap between segments; *ended says that there are none behind it either. */
 static lode_status see_gap(update *u, int64_t from, int64_t to, bool *ended, lode_error *err) {
-  lode__tx *tx = u->reader->tx;
-  TRY(lode__vec_scan(tx, u->reader->coll.cid, from, err));
+  store_tx *tx = u->reader->tx;
+  TRY(store_vec_scan(tx, u->reader->coll.cid, from, err));
   for (size_t i = 1;; i++) {
     int64_t vid, rid;
     const void *data;
     uint32_t dim;
     bool more;
-    TRY(lode__vec_next(tx, &vid, &rid, &data, &dim, &more, err));
+    TRY(store_vec_next(tx, &vid, &rid, &data, &dim, &more, err));
     *ended = !more;
     if (!more || vid > to) return LODE_OK;
     if (dim != u->v->dim)
@@ -373,7 +373,7 @@ static size_t count_alive(const lode__vectors *v) {
 
 /* Every living vector has been met; fewer than the truth says means that some are lost. (Segments are the builder's to judge.) */
 static lode_status check_number(const update *u, lode_error *err) {
-  const lode__coll *c = &u->reader->coll;
+  const store_coll *c = &u->reader->coll;
   uint64_t living = c->records - c->pending;
   if (!u->fresh || u->too_large || u->v->n_segs) return LODE_OK;
   size_t alive = count_alive(u->v);
@@ -482,7 +482,7 @@ static lode_status make_current(update *u, lode__vectors **out, lode_error *err)
   base = NULL;
   shed_dead(u);
   u->v->missed = false;
-  u->v->cursor = lode__tx_cursor(r->tx);
+  u->v->cursor = store_tx_cursor(r->tx);
   lode__cached_publish(store, u->entry, u->v);
   *out = u->v;
   u->v = NULL;

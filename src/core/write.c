@@ -2,7 +2,7 @@
  *
  * Everything that can be checked without the store is checked before the write lock is taken (check.c). A call without
  * a txn is a transaction of its own; in a txn it is a savepoint, so that a failed call leaves the txn as it was. Counts
- * of a collection live in a lode__coll during the transaction and are written back before the commit: a txn keeps one
+ * of a collection live in a store_coll during the transaction and are written back before the commit: a txn keeps one
  * for each collection it has touched.
  *
  * Ids are looked up in sorted order, which reads each page of the name table once. Those that exist are changed first; the
@@ -14,14 +14,14 @@
 
 typedef struct txn_collection {
   struct txn_collection *next;
-  lode__coll coll;
+  store_coll coll;
   mem_arena arena;
 } txn_collection;
 
 struct lode_txn {
   const lode__engine *engine; /* lode__txn_head */
   lode_store *store;
-  lode__tx *tx;
+  store_tx *tx;
   txn_collection *changed_colls;
 };
 
@@ -53,11 +53,11 @@ lode_status lode__core_commit(lode_txn *txn, lode_error *err) {
   lode_status st = LODE_OK;
   err_clear(err);
   lode__store_enter(txn->store);
-  for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next) st = lode__coll_save(txn->tx, &t->coll, err);
+  for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next) st = store_coll_save(txn->tx, &t->coll, err);
   if (st == LODE_OK)
     st = lode__store_commit(txn->store, txn->tx, err);
   else
-    lode__tx_rollback(txn->tx);
+    store_tx_rollback(txn->tx);
   free_txn(txn);
   return st;
 }
@@ -65,7 +65,7 @@ lode_status lode__core_commit(lode_txn *txn, lode_error *err) {
 void lode__core_rollback(lode_txn *txn) {
   if (!txn) return;
   lode__store_enter(txn->store);
-  lode__tx_rollback(txn->tx);
+  store_tx_rollback(txn->tx);
   free_txn(txn);
 }
 
@@ -74,13 +74,13 @@ void lode__core_rollback(lode_txn *txn) {
 typedef struct writer {
   lode_collection *handle;
   lode_txn *txn;      /* NULL: own transaction */
-  lode__tx *tx;
-  lode__coll *coll;   /* its counts change with each write */
-  lode__coll own, before;
+  store_tx *tx;
+  store_coll *coll;   /* its counts change with each write */
+  store_coll own, before;
   mem_arena arena;
 } writer;
 
-static lode_status touch(lode_txn *txn, lode_collection *handle, lode__coll **coll, lode_error *err) {
+static lode_status touch(lode_txn *txn, lode_collection *handle, store_coll **coll, lode_error *err) {
   for (txn_collection *t = txn->changed_colls; t; t = t->next)
     if (t->coll.cid == handle->cid) {
       *coll = &t->coll;
@@ -108,7 +108,7 @@ static lode_status writer_begin(writer *w, lode_collection *handle, lode_txn *tx
     return err_set(err, LODE_INVALID, "the transaction belongs to another store than the collection");
   if (txn) {
     TRY(touch(txn, handle, &w->coll, err));
-    TRY(lode__tx_savepoint(txn->tx, err));
+    TRY(store_tx_savepoint(txn->tx, err));
     w->tx = txn->tx;
     w->before = *w->coll;
     return LODE_OK;
@@ -117,7 +117,7 @@ static lode_status writer_begin(writer *w, lode_collection *handle, lode_txn *tx
   w->coll = &w->own;
   lode_status st = lode__coll_of(handle, w->tx, &w->arena, &w->own, err);
   if (st != LODE_OK) {
-    lode__tx_rollback(w->tx);
+    store_tx_rollback(w->tx);
     w->tx = NULL;
   }
   return st;
@@ -126,14 +126,14 @@ static lode_status writer_begin(writer *w, lode_collection *handle, lode_txn *tx
 /* Keeps what was written if st is OK, else undoes it. */
 static lode_status writer_end(writer *w, lode_status st, lode_error *err) {
   if (w->tx && w->txn) {
-    lode__tx_savepoint_end(w->tx, st == LODE_OK);
+    store_tx_savepoint_end(w->tx, st == LODE_OK);
     if (st != LODE_OK) *w->coll = w->before;
   } else if (w->tx) {
-    if (st == LODE_OK) st = lode__coll_save(w->tx, w->coll, err);
+    if (st == LODE_OK) st = store_coll_save(w->tx, w->coll, err);
     if (st == LODE_OK)
       st = lode__store_commit(w->handle->store, w->tx, err);
     else
-      lode__tx_rollback(w->tx);
+      store_tx_rollback(w->tx);
   }
   mem_arena_release(&w->arena);
   return st;
@@ -147,8 +147,8 @@ typedef struct batch_write {
   write_kind kind;
   writer w;
   lode__batch batch;
-  lode__name *names;    /* of each record */
-  lode__change *inserts; /* the next to be inserted */
+  store_id_entry *names;    /* of each record */
+  store_change *inserts; /* the next to be inserted */
   size_t n_inserts;
   mem_arena arena;    /* their metadata, where it is not the caller's */
   bool *missing;
@@ -163,12 +163,12 @@ static bool exists(const batch_write *b, size_t i) { return b->names[i].rid && !
 
 static lode_status look_up(batch_write *b, lode_error *err) {
   lode_str ids[SOME];
-  lode__name names[SOME];
+  store_id_entry names[SOME];
   for (size_t first = 0, n; first < b->batch.n; first += n) {
     const size_t *order = b->batch.order + first;
     n = b->batch.n - first < SOME ? b->batch.n - first : SOME;
     for (size_t i = 0; i < n; i++) ids[i] = b->batch.records[order[i]].id;
-    TRY(lode__names_find(b->w.tx, b->w.coll->cid, ids, n, names, err));
+    TRY(store_ids_find(b->w.tx, b->w.coll->cid, ids, n, names, err));
     for (size_t i = 0; i < n; i++) b->names[order[i]] = names[i];
   }
   if (b->kind != ADD_FAIL) return LODE_OK;
@@ -196,7 +196,7 @@ static lode_status merge(batch_write *b, lode_str old, size_t i, lode_str *merge
 }
 
 static lode_status insert_gathered(batch_write *b, lode_error *err) {
-  TRY(lode__rec_insert(b->w.tx, b->w.coll, b->inserts, b->n_inserts, err));
+  TRY(store_rec_insert(b->w.tx, b->w.coll, b->inserts, b->n_inserts, err));
   b->n_inserts = 0;
   mem_arena_reset(&b->arena);
   return LODE_OK;
@@ -204,7 +204,7 @@ static lode_status insert_gathered(batch_write *b, lode_error *err) {
 
 static lode_status insert(batch_write *b, size_t i, lode_error *err) {
   const lode_record *r = &b->batch.records[i];
-  lode__change c = {.id = r->id, .set_document = true, .set_metadata = true, .document = r->document,
+  store_change c = {.id = r->id, .set_document = true, .set_metadata = true, .document = r->document,
                     .metadata = b->batch.metadata[i], .vector = r->vector, .dim = r->dimension,
                     .dead_rid = b->names[i].rid};
   if (b->batch.has_null[i]) {
@@ -218,16 +218,16 @@ static lode_status insert(batch_write *b, size_t i, lode_error *err) {
 
 static lode_status write_batch_change(batch_write *b, size_t i, lode_error *err) {
   const lode_record *r = &b->batch.records[i];
-  lode__change c = {.id = r->id, .set_document = r->document.data != NULL, .document = r->document,
+  store_change c = {.id = r->id, .set_document = r->document.data != NULL, .document = r->document,
                     .set_metadata = b->batch.metadata[i].data != NULL, .vector = r->vector, .dim = r->dimension};
-  lode__rec rec;
+  store_rec rec;
   bool found;
   if (!c.set_document && !c.set_metadata && !c.vector) return LODE_OK;
-  TRY(lode__rec_read_named(b->w.tx, b->names[i].rid, &rec, &found, err));
+  TRY(store_rec_read_live(b->w.tx, b->names[i].rid, &rec, &found, err));
   if (!found)
     return err_set(err, LODE_CORRUPT, "the name table points to a record that is not there: run `lode db verify`");
   if (c.set_metadata) TRY(merge(b, rec.metadata, i, &c.metadata, err));
-  return lode__rec_update(b->w.tx, b->w.coll, &rec, &c, err);
+  return store_rec_update(b->w.tx, b->w.coll, &rec, &c, err);
 }
 
 /* Those that exist (changed), or those that do not (inserted). */
@@ -322,7 +322,7 @@ static lode_status delete_ids(writer *w, const lode_str *ids, size_t n, size_t *
     some = n - at < most ? n - at : most;
     TRY_GOTO(sort_strings(ids + at, sizeof *ids, some, order, err));
     for (size_t i = 0; i < some; i++) sorted[i] = ids[at + order[i]];
-    TRY_GOTO(lode__rec_delete(w->tx, w->coll, sorted, some, &gone, err));
+    TRY_GOTO(store_rec_delete(w->tx, w->coll, sorted, some, &gone, err));
     *deleted += gone;
   }
 done:
@@ -339,7 +339,7 @@ typedef struct id_list {
 } id_list;
 
 static lode_status gather_ids(lode__select *select, id_list *ids, lode_error *err) {
-  lode__rec rec;
+  store_rec rec;
   bool more;
   for (;;) {
     TRY(lode__select_next(select, &rec, &more, err));

@@ -235,8 +235,8 @@ lode_status lode__registry_lock_take(lode_store *s, lode_str name, lode__registr
 lode_status lode__registry_lock_beat(lode_store *s, lode_str name, lode__registry_lock *lock, lode_error *err) {
   uint64_t now = os_api->now_ns();
   char fields[64];
-  if (now - lock->told_ns < (uint64_t)LODE__LOCK_STALE_MS * 1000000 / 10) return LODE_OK;
-  lock->told_ns = now;
+  if (now - lock->reported_ns < (uint64_t)LODE__LOCK_STALE_MS * 1000000 / 10) return LODE_OK;
+  lock->reported_ns = now;
   lode_str token = str_of(lock->token);
   snprintf(fields, sizeof fields, "\"beat\":%llu", (unsigned long long)++lock->beat);
   return lode__registry_change(s, name, &token, str_of(fields), err);

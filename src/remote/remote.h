@@ -120,7 +120,7 @@ struct lode_collection {
 enum { LODE__LOCK_TEXT = 17, LODE__LOCK_STALE_MS = 5000 };
 typedef struct lode__registry_lock {
   char token[LODE__LOCK_TEXT];
-  uint64_t beat, told_ns;
+  uint64_t beat, reported_ns;
 } lode__registry_lock;
 typedef lode_status lode__kind_fn(void *ctx, const lode__remote_kind *k, lode_error *err);
 

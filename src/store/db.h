@@ -1,6 +1,6 @@
 /* db.h - inside src/store: connections, statements, transactions. Not for other folders.
  *
- * Locks in lode.lock (all open-file-description locks, one descriptor per lode__db):
+ * Locks in lode.lock (all open-file-description locks, one descriptor per store_db):
  *   byte CREATE   exclusive: somebody makes the store
  *   byte WAIT     shared: somebody waits for a lock of the truth file. Who has just committed steps aside while it is held.
  *   byte WORK     exclusive: somebody does a step of background work; two would only get in each other's way
@@ -17,14 +17,14 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
-#define LODE__LOCK_CREATE (1 << 20)
-#define LODE__LOCK_WAIT ((1 << 20) + 1)
-#define LODE__LOCK_WORK ((1 << 20) + 2)
-#define LODE__LOCK_BUILD ((1 << 20) + 3)
-#define LODE__APPLICATION_ID 0x6c6f6465 /* "lode" */
+#define STORE_LOCK_CREATE (1 << 20)
+#define STORE_LOCK_WAIT ((1 << 20) + 1)
+#define STORE_LOCK_WORK ((1 << 20) + 2)
+#define STORE_LOCK_BUILD ((1 << 20) + 3)
+#define STORE_APPLICATION_ID 0x6c6f6465 /* "lode" */
 
 /* X(name, SQL). Keys of a collection are the range (?1, ?2] or so: see FORMAT.md. */
-#define LODE__STATEMENTS(X)                                                                                        \
+#define STORE_STATEMENTS(X)                                                                                        \
   X(STATE_GET, "SELECT v FROM state WHERE k=?1")                                                                   \
   X(STATE_PUT, "INSERT INTO state(k,v) VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v")                   \
   X(COLL_BY_NAME, "SELECT * FROM collection WHERE name=?1")                                                        \
@@ -92,10 +92,10 @@
   X(DEAD_COUNT, "SELECT count(*) FROM dead WHERE vid>?1 AND vid<=?2")                                              \
   X(DEAD_DELETE, "DELETE FROM dead WHERE vid=?1")                                                                  \
   X(DEAD_DROP, "DELETE FROM dead WHERE vid>?1 AND vid<=?2")                                                        \
-  X(GRAVE_PUT, "INSERT INTO grave(gid,rids,vid,crc) VALUES(?1,?2,?3,?4)")                                          \
-  X(GRAVE_SET, "UPDATE grave SET rids=?2,vid=?3,crc=?4 WHERE gid=?1")                                              \
-  X(GRAVE_SCAN, "SELECT gid,rids,vid,crc FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                        \
-  X(GRAVE_DELETE, "DELETE FROM grave WHERE gid=?1")                                                                \
+  X(TOMBSTONE_PUT, "INSERT INTO grave(gid,rids,vid,crc) VALUES(?1,?2,?3,?4)")                                          \
+  X(TOMBSTONE_SET, "UPDATE grave SET rids=?2,vid=?3,crc=?4 WHERE gid=?1")                                              \
+  X(TOMBSTONE_SCAN, "SELECT gid,rids,vid,crc FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                        \
+  X(TOMBSTONE_DELETE, "DELETE FROM grave WHERE gid=?1")                                                                \
   X(KEY_GET, "SELECT kid,counted FROM metakey WHERE cid=?1 AND name=?2")                                           \
   X(KEY_PUT, "INSERT INTO metakey(kid,cid,name,counted) VALUES(?1,?2,?3,?4)")                                      \
   X(KEY_COUNTED, "SELECT name,(SELECT count(*) FROM counter WHERE counter.kid=metakey.kid) FROM metakey WHERE "   \
@@ -135,49 +135,49 @@
   X(COLL_CIDS, "SELECT cid,name FROM collection WHERE cid>?1 AND cid<=?2 ORDER BY cid")
 
 enum {
-#define LODE__STMT_ENUM(name, sql) LODE__STMT_##name,
-  LODE__STATEMENTS(LODE__STMT_ENUM)
-#undef LODE__STMT_ENUM
-  LODE__STMT_COUNT
+#define STORE_STMT_ENUM(name, sql) STORE_STMT_##name,
+  STORE_STATEMENTS(STORE_STMT_ENUM)
+#undef STORE_STMT_ENUM
+  STORE_STMT_COUNT
 };
 
 /* Rows of table state. Format 1 had the cursor in row 3. It has moved so that a program which knows no other format, and
  * has the store open while it is brought up, finds none and stops. */
 enum {
-  LODE__STATE_UID = 1, LODE__STATE_CREATED, LODE__STATE_CURSOR_1, LODE__STATE_NEXT_CID, LODE__STATE_NEXT_KID,
-  LODE__STATE_FRESH, LODE__STATE_CURSOR,
+  STORE_STATE_UID = 1, STORE_STATE_CREATED, STORE_STATE_CURSOR_FORMAT_1, STORE_STATE_NEXT_CID, STORE_STATE_NEXT_KID,
+  STORE_STATE_FRESH, STORE_STATE_CURSOR,
 };
 
 /* A record that is about to be inserted. */
-typedef struct lode__new {
-  lode__rec rec;
+typedef struct store_new_rec {
+  store_rec rec;
   lode_str document, vector; /* bytes; data NULL: none */
   uint32_t vector_crc, crc;
-} lode__new;
+} store_new_rec;
 
 /* What table lode_feed shows (feed.c). */
-typedef enum lode__feed_part { LODE__FEED_ALL, LODE__FEED_DOCUMENTS, LODE__FEED_VECTORS } lode__feed_part;
-typedef struct lode__feed {
-  const lode__new *rows;
+typedef enum store_batch_part { STORE_BATCH_ALL, STORE_BATCH_DOCUMENTS, STORE_BATCH_VECTORS } store_batch_part;
+typedef struct store_batch {
+  const store_new_rec *rows;
   const size_t *order;     /* NULL: as they are */
   const lode_str *ids;     /* instead of rows */
   size_t n;
-  lode__feed_part part;    /* rows that have this */
-} lode__feed;
+  store_batch_part part;    /* rows that have this */
+} store_batch;
 
 /* A temporary folder (private.c). */
-typedef struct lode__private {
+typedef struct store_tmpdir {
   char *folder;          /* NULL: none */
   int fd;                /* says that it is in use */
   unsigned generation;   /* of the process that made it, and removes it */
-} lode__private;
+} store_tmpdir;
 
-typedef struct lode__conn lode__conn;
-struct lode__conn {
-  lode__db *db;
-  lode__conn *next;
+typedef struct store_conn store_conn;
+struct store_conn {
+  store_db *db;
+  store_conn *next;
   sqlite3 *sql;
-  sqlite3_stmt *stmt[LODE__STMT_COUNT];
+  sqlite3_stmt *stmt[STORE_STMT_COUNT];
   dev_t dev;
   ino_t ino;
   unsigned generation;
@@ -187,7 +187,7 @@ struct lode__conn {
   bool waiting;
   bool schema_known;       /* the schema with the number below was compared (schema_check.c) */
   int64_t schema_cookie;
-  lode__feed batch;         /* while a statement that reads it runs */
+  store_batch batch;         /* while a statement that reads it runs */
   /* The dead (record.c): keys in graves of one collection, sorted. Kept from transaction to transaction, because keys are
    * never used again; erased ones may be among them. */
   int64_t *dead;
@@ -197,14 +197,14 @@ struct lode__conn {
   uint64_t dead_cursor;    /* and all that a transaction at this cursor sees */
 };
 
-struct lode__db {
+struct store_db {
   char *folder, *path, *lock_path;
   lode_open_options opt;
   pthread_mutex_t mutex;     /* guards everything below; nobody waits for a lock with it held */
   pthread_cond_t writer_free;
   bool writer_active;        /* a thread of this handle has a write transaction open, */
   bool writer_waits;         /* or has its turn and waits for the lock that others hold */
-  lode__conn *idle;
+  store_conn *idle;
   size_t n_idle;
   int lock_fd;               /* -1: none (read-only medium) */
   unsigned lock_generation;
@@ -219,20 +219,20 @@ struct lode__db {
   uint64_t damaged_pages;
 };
 
-/* What lode__tx keeps of one collection's metadata keys. */
-typedef struct lode__key {
+/* What store_tx keeps of one collection's metadata keys. */
+typedef struct store_metakey {
   lode_str name;
   int64_t kid;
   bool counted;
-} lode__key;
+} store_metakey;
 
-struct lode__tx {
-  lode__db *db;
-  lode__conn *conn;
-  lode__tx_kind kind;
+struct store_tx {
+  store_db *db;
+  store_conn *conn;
+  store_tx_kind kind;
   unsigned epoch;
   uint64_t began_ns;
-  bool looked_at;        /* lode__tx_is_old() was asked before */
+  bool looked_at;        /* store_tx_is_old() was asked before */
   uint64_t cursor;       /* as read at the start; writers: the last one handed out */
   uint64_t cursor_saved; /* as it stands in the database */
   int64_t fresh, fresh_saved; /* rows of table fresh, in the same two ways (names.c) */
@@ -240,7 +240,7 @@ struct lode__tx {
   int64_t fresh_before;  /* the savepoint, -1: it was not known */
   sqlite3_stmt *rec_scan, *vec_scan; /* the running scans */
   int64_t keys_cid;      /* whose keys are cached; 0: none */
-  lode__key *keys;
+  store_metakey *keys;
   size_t n_keys, cap_keys;
   mem_arena keys_arena;
   json_doc json;       /* scratch for metadata */
@@ -255,192 +255,192 @@ struct lode__tx {
 };
 
 /* Maps an SQLite result to a status and says what to do. */
-lode_status lode__sql_fail(lode__conn *conn, int rc, lode_error *err);
+lode_status store_err_sql(store_conn *conn, int rc, lode_error *err);
 /* LODE_BUSY: others have held the lock for too long, and who they are. */
-lode_status lode__db_locked(lode__db *db, lode_error *err);
+lode_status store_err_locked(store_db *db, lode_error *err);
 /* A reset statement with no bindings left over, prepared on first use. */
-lode_status lode__stmt(lode__tx *tx, int which, sqlite3_stmt **stmt, lode_error *err);
+lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error *err);
 /* Steps to the first row: *row says whether there is one. The statement is not reset. */
-lode_status lode__step(lode__tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err);
+lode_status store_stmt_step(store_tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err);
 /* Steps to the end and resets. */
-lode_status lode__run(lode__tx *tx, sqlite3_stmt *stmt, lode_error *err);
-lode_status lode__exec(lode__conn *conn, const char *sql, lode_error *err);
-lode_status lode__state_get(lode__tx *tx, int key, int64_t *value, lode_error *err);
-lode_status lode__state_find(lode__tx *tx, int key, int64_t *value, bool *found, lode_error *err);
-lode_status lode__state_put(lode__tx *tx, int key, int64_t value, lode_error *err);
+lode_status store_stmt_run(store_tx *tx, sqlite3_stmt *stmt, lode_error *err);
+lode_status store_exec(store_conn *conn, const char *sql, lode_error *err);
+lode_status store_state_get(store_tx *tx, int key, int64_t *value, lode_error *err);
+lode_status store_state_find(store_tx *tx, int key, int64_t *value, bool *found, lode_error *err);
+lode_status store_state_put(store_tx *tx, int key, int64_t value, lode_error *err);
 
 /* The next commit-ordered number of a write. */
-lode_status lode__tx_next(lode__tx *tx, uint64_t *seq, lode_error *err);
+lode_status store_tx_next_seq(store_tx *tx, uint64_t *seq, lode_error *err);
 /* Is anybody else waiting for a lock? Long work steps aside then. */
-bool lode__db_others_wait(lode__db *db);
+bool store_db_has_waiters(store_db *db);
 
-static inline int64_t lode__key_of(int64_t cid, uint64_t seq) { return (int64_t)((uint64_t)cid << LODE__KEY_BITS | seq); }
-static inline int64_t lode__key_first(int64_t cid) { return (int64_t)((uint64_t)cid << LODE__KEY_BITS); }
-static inline int64_t lode__key_last(int64_t cid) { return lode__key_of(cid, LODE__KEY_MAX); }
-static inline int64_t lode__key_cid(int64_t key) { return key >> LODE__KEY_BITS; }
+static inline int64_t store_key_make(int64_t cid, uint64_t seq) { return (int64_t)((uint64_t)cid << STORE_KEY_SEQ_BITS | seq); }
+static inline int64_t store_key_before_first(int64_t cid) { return (int64_t)((uint64_t)cid << STORE_KEY_SEQ_BITS); }
+static inline int64_t store_key_last(int64_t cid) { return store_key_make(cid, STORE_KEY_SEQ_MAX); }
+static inline int64_t store_key_cid(int64_t key) { return key >> STORE_KEY_SEQ_BITS; }
 
 /* Binding of byte strings: absent is NULL. */
-static inline int lode__bind_blob(sqlite3_stmt *s, int i, lode_str v) {
+static inline int store_bind_blob(sqlite3_stmt *s, int i, lode_str v) {
   return v.data ? sqlite3_bind_blob64(s, i, v.data, v.len, SQLITE_STATIC) : sqlite3_bind_null(s, i);
 }
-static inline int lode__bind_text(sqlite3_stmt *s, int i, lode_str v) {
+static inline int store_bind_text(sqlite3_stmt *s, int i, lode_str v) {
   return v.data ? sqlite3_bind_text64(s, i, v.data, v.len, SQLITE_STATIC, SQLITE_UTF8) : sqlite3_bind_null(s, i);
 }
 /* NULL columns are absent; empty ones have a valid pointer. */
-static inline lode_str lode__column(sqlite3_stmt *s, int i) {
+static inline lode_str store_column_str(sqlite3_stmt *s, int i) {
   if (sqlite3_column_type(s, i) == SQLITE_NULL) return (lode_str){NULL, 0};
   const void *p = sqlite3_column_blob(s, i);
   return (lode_str){p ? p : "", (size_t)sqlite3_column_bytes(s, i)};
 }
 
 /* open.c */
-char *lode__path_join(const char *folder, const char *name); /* freed by the caller; NULL when out of memory */
-int lode__db_open_lock_file(lode__db *db);
+char *store_path_join(const char *folder, const char *name); /* freed by the caller; NULL when out of memory */
+int store_db_open_lock_file(store_db *db);
 /* A truth file outside of a store's folder, which nobody else knows: for reading, without locks. */
-lode_status lode__db_open_file(const char *file, lode__db **db, lode_error *err);
-lode_status lode__make_folder(const char *folder, lode_error *err); /* mode 0700, with its parents */
+lode_status store_db_open_file(const char *file, store_db **db, lode_error *err);
+lode_status store_make_folders(const char *folder, lode_error *err); /* mode 0700, with its parents */
 
 /* private.c */
-lode_status lode__private_make(lode__private *p, lode_error *err); /* also removes what killed processes left */
-void lode__private_drop(lode__private *p);                         /* with the files in it */
+lode_status store_tmpdir_create(store_tmpdir *p, lode_error *err); /* also removes what killed processes left */
+void store_tmpdir_remove(store_tmpdir *p);                         /* with the files in it */
 /* The text for a full disk under such a folder; other failures stay as they are. */
-lode_status lode__private_failed(lode_status st, lode_error *err);
+lode_status store_tmpdir_explain(lode_status st, lode_error *err);
 
 /* schema.c */
-typedef struct lode__object {
+typedef struct store_schema_object {
   const char *type, *name, *table;
   const char *sql;  /* NULL: an index that SQLite makes with its table */
   bool own;         /* made by its SQL; false: comes with another */
-} lode__object;
-#define LODE__SCHEMA_OBJECTS 21
-extern const lode__object lode__schema_objects[LODE__SCHEMA_OBJECTS];
+} store_schema_object;
+#define STORE_SCHEMA_OBJECTS 21
+extern const store_schema_object store_schema_objects[STORE_SCHEMA_OBJECTS];
 /* LODE_VERSION: a newer Lode's. */
-lode_status lode__schema_format(uint32_t format, const char *path, lode_error *err);
-lode_status lode__db_create(lode__db *db, lode_error *err);
+lode_status store_schema_first_step(uint32_t format, const char *path, lode_error *err);
+lode_status store_db_create(store_db *db, lode_error *err);
 /* Reads the store once, and brings one that was made by an earlier Lode up to date. A read-only handle reads format 1 as it
  * is, and so does one that cannot write at the moment. */
-lode_status lode__db_upgrade(lode__db *db, lode_error *err);
+lode_status store_db_upgrade(store_db *db, lode_error *err);
 /* From format 1 to this one, within a write transaction. */
-lode_status lode__db_raise_format(lode__tx *tx, lode_error *err);
+lode_status store_tx_raise_format(store_tx *tx, lode_error *err);
 
 /* schema_check.c */
 /* With a lock of the truth file held, before anything else runs in a transaction: is the schema one of ours? Looks again
  * whenever SQLite would. */
-lode_status lode__schema_check(lode__conn *conn, lode_error *err);
+lode_status store_schema_check(store_conn *conn, lode_error *err);
 /* The same for a file that is read as pages: a backup. */
-lode_status lode__schema_check_pages(lode__pages *pages, const char *path, lode_error *err);
+lode_status store_schema_check_pages(store_pages *pages, const char *path, lode_error *err);
 /* Is there anything in the schema that Lode did not make? Not known, so false, where pages of it are damaged. */
-bool lode__schema_is_foreign(lode__pages *pages, const char *path, lode_error *why);
+bool store_schema_is_foreign(store_pages *pages, const char *path, lode_error *why);
 
 /* conn.c */
 /* Nothing that a schema might hold is run or trusted, and nothing of SQLite that Lode has no use for can be reached. */
-void lode__conn_harden(sqlite3 *sql);
-lode_status lode__conn_open(lode__db *db, const char *path, bool create, lode__conn **conn, lode_error *err);
-void lode__conn_close(lode__conn *conn); /* NULL is allowed */
-void lode__conn_stop_waiting(lode__conn *conn);
+void store_conn_harden(sqlite3 *sql);
+lode_status store_conn_open(store_db *db, const char *path, bool create, store_conn **conn, lode_error *err);
+void store_conn_close(store_conn *conn); /* NULL is allowed */
+void store_conn_stop_waiting(store_conn *conn);
 
 /* checksums.c: what proves a row, also when it is found alone on a page */
-uint32_t lode__crc_document(int64_t rid, lode_str text);
-uint32_t lode__crc_vector(int64_t vid, int64_t rid, const void *data, size_t bytes);
-uint32_t lode__crc_record(const lode__rec *rec, bool has_doc, uint32_t doc_crc);
-uint32_t lode__crc_grave(int64_t gid, lode_str rids, int64_t vid);
-uint32_t lode__crc_collection(const lode__coll *coll);
-uint32_t lode__crc_segment(const lode__seg_row *row);
+uint32_t store_crc_document(int64_t rid, lode_str text);
+uint32_t store_crc_vector(int64_t vid, int64_t rid, const void *data, size_t bytes);
+uint32_t store_crc_record(const store_rec *rec, bool has_doc, uint32_t doc_crc);
+uint32_t store_crc_tombstone(int64_t gid, lode_str rids, int64_t vid);
+uint32_t store_crc_collection(const store_coll *coll);
+uint32_t store_crc_manifest(const store_manifest_row *row);
 
 /* segments.c: notes a vector that is about to be erased, if a segment may hold it. rid 0: look it up. */
-lode_status lode__dead_note(lode__tx *tx, int64_t vid, int64_t rid, lode_error *err);
-lode_status lode__dead_drop_all(lode__tx *tx, int64_t cid, lode_error *err);
-lode_status lode__seg_drop_all(lode__tx *tx, int64_t cid, lode_error *err);
+lode_status store_dead_add(store_tx *tx, int64_t vid, int64_t rid, lode_error *err);
+lode_status store_dead_drop_all(store_tx *tx, int64_t cid, lode_error *err);
+lode_status store_manifest_drop_all(store_tx *tx, int64_t cid, lode_error *err);
 
 /* work.c: what a pragma says. */
-lode_status lode__pragma_number(lode__tx *tx, const char *sql, int64_t *value, lode_error *err);
+lode_status store_pragma_int(store_tx *tx, const char *sql, int64_t *value, lode_error *err);
 
 /* record.c */
-lode_status lode__rec_count(lode__tx *tx, int64_t cid, uint64_t *n, lode_error *err);
+lode_status store_rec_count(store_tx *tx, int64_t cid, uint64_t *n, lode_error *err);
 
 /* backup.c: LODE_CORRUPT unless each collection of a copy that nobody else knows has as many records as it says. */
-lode_status lode__copy_check_counts(const char *file, lode_progress progress, lode_error *err);
+lode_status store_copy_check_counts(const char *file, lode_progress progress, lode_error *err);
 
 /* feed.c */
-lode_status lode__feed_register(lode__conn *conn, lode_error *err); /* for a new connection */
+lode_status store_batch_register(store_conn *conn, lode_error *err); /* for a new connection */
 /* Runs a statement that reads lode_feed; `first` is its first parameter, if it has one. */
-lode_status lode__feed_run(lode__tx *tx, int which, int64_t first, lode__feed batch, lode_error *err);
+lode_status store_batch_run(store_tx *tx, int which, int64_t first, store_batch batch, lode_error *err);
 
 /* names.c */
-extern int64_t lode__fresh_least; /* tests make it small, so that names move often */
+extern int64_t store_fresh_min_rows; /* tests make it small, so that names move often */
 /* Adds the names of new records, in the order given (sorted is fastest). No other record, dead or alive, has them. */
-lode_status lode__names_add(lode__tx *tx, const lode__coll *coll, const lode__new *rows, const size_t *order, size_t n,
+lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order, size_t n,
                             lode_error *err);
-lode_status lode__names_move(lode__tx *tx, lode_error *err); /* all of `fresh` to `name` */
+lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err); /* all of `fresh` to `name` */
 /* Calls fn for each of the ids (sorted; repeated ones count once) that has a living record. */
-typedef lode_status lode__name_fn(void *ctx, const lode__name *name, lode_error *err);
-lode_status lode__names_each(lode__tx *tx, const lode__coll *coll, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
+typedef lode_status store_id_fn(void *ctx, const store_id_entry *name, lode_error *err);
+lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
                              lode_error *err);
-lode_status lode__name_set_len(lode__tx *tx, int64_t cid, lode_str id, int64_t len, lode_error *err);
+lode_status store_id_set_len(store_tx *tx, int64_t cid, lode_str id, int64_t len, lode_error *err);
 /* Of that record, if the name is still its own. */
-lode_status lode__name_remove(lode__tx *tx, int64_t cid, lode_str id, int64_t rid, lode_error *err);
-lode_status lode__names_erase_some(lode__tx *tx, int64_t cid, bool *more, lode_error *err); /* of a dropped collection */
-lode_status lode__names_save(lode__tx *tx, lode_error *err); /* before a commit */
+lode_status store_id_remove(store_tx *tx, int64_t cid, lode_str id, int64_t rid, lode_error *err);
+lode_status store_ids_erase_some(store_tx *tx, int64_t cid, bool *more, lode_error *err); /* of a dropped collection */
+lode_status store_ids_save(store_tx *tx, lode_error *err); /* before a commit */
 
 /* graves.c */
-#define LODE__GRAVE_MOST 256 /* records in one row */
-typedef struct lode__grave {
+#define STORE_TOMBSTONE_MAX_RIDS 256 /* records in one row */
+typedef struct store_tombstone {
   int64_t gid;   /* of the last */
   int64_t vid;   /* a vector; 0: records */
   size_t n;
-  int64_t rids[LODE__GRAVE_MOST]; /* rising */
-} lode__grave;
-lode_status lode__grave_dig_vector(lode__tx *tx, lode__coll *coll, int64_t vid, lode_error *err);
-lode_status lode__grave_dig_records(lode__tx *tx, lode__coll *coll, const int64_t *rids, size_t n, lode_error *err); /* rising */
+  int64_t rids[STORE_TOMBSTONE_MAX_RIDS]; /* rising */
+} store_tombstone;
+lode_status store_tombstone_add_vector(store_tx *tx, store_coll *coll, int64_t vid, lode_error *err);
+lode_status store_tombstone_add_records(store_tx *tx, store_coll *coll, const int64_t *rids, size_t n, lode_error *err); /* rising */
 /* Keeps the records from `first` on; none left: the row goes. */
-lode_status lode__grave_shorten(lode__tx *tx, const lode__grave *tombstone, size_t first, lode_error *err);
-bool lode__grave_decode(int64_t gid, lode_str rids, int64_t vid, lode__grave *tombstone); /* false: not possible */
+lode_status store_tombstone_trim(store_tx *tx, const store_tombstone *tombstone, size_t first, lode_error *err);
+bool store_tombstone_decode(int64_t gid, lode_str rids, int64_t vid, store_tombstone *tombstone); /* false: not possible */
 /* The row that a statement with columns gid, rids, vid, crc stands on; proven. */
-lode_status lode__grave_read(lode__tx *tx, sqlite3_stmt *s, lode__grave *tombstone, lode_error *err);
+lode_status store_tombstone_read(store_tx *tx, sqlite3_stmt *s, store_tombstone *tombstone, lode_error *err);
 
 /* sizes.c: about how long documents are. Blocks are read and written as rids come; flush at the end of a writer's turn. */
-unsigned lode__size_code(uint64_t bytes);       /* 1 to 255 */
-uint64_t lode__size_least(unsigned code);       /* no document with this code is shorter; 0: not known */
-lode_status lode__sizes_put(lode__tx *tx, lode__sizes *sizes, int64_t rid, uint64_t bytes, lode_error *err);
-lode_status lode__sizes_flush(lode__tx *tx, lode__sizes *sizes, lode_error *err);
-lode_status lode__sizes_erase(lode__tx *tx, int64_t cid, lode_error *err); /* of a dropped collection */
+unsigned store_doc_size_code(uint64_t bytes);       /* 1 to 255 */
+uint64_t store_doc_size_min(unsigned code);       /* no document with this code is shorter; 0: not known */
+lode_status store_doc_sizes_put(store_tx *tx, store_doc_sizes *sizes, int64_t rid, uint64_t bytes, lode_error *err);
+lode_status store_doc_sizes_flush(store_tx *tx, store_doc_sizes *sizes, lode_error *err);
+lode_status store_doc_sizes_erase(store_tx *tx, int64_t cid, lode_error *err); /* of a dropped collection */
 
 /* work.c */
-extern uint64_t lode__load_records; /* a bulk load indexes the metadata of so many at once; tests make it small */
+extern uint64_t store_load_batch; /* a bulk load indexes the metadata of so many at once; tests make it small */
 
 /* write.c */
-lode_status lode__text_row_add(lode__tx *tx, lode__sizes *sizes, int64_t rid, lode_str text, lode_error *err);
-lode_status lode__text_row_remove(lode__tx *tx, int64_t rid, lode_str text, lode_error *err);
+lode_status store_text_add(store_tx *tx, store_doc_sizes *sizes, int64_t rid, lode_str text, lode_error *err);
+lode_status store_text_remove(store_tx *tx, int64_t rid, lode_str text, lode_error *err);
 
-#define LODE__TERM_BYTES 64 /* of a string in the metadata index; the rest is cut off */
+#define STORE_TERM_MAX_BYTES 64 /* of a string in the metadata index; the rest is cut off */
 
 /* terms.c: called by the writers for records below the indexes' cursors */
-lode_status lode__terms_add(lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
-lode_status lode__terms_remove(lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
-lode_status lode__counters_change(lode__tx *tx, int64_t cid, lode_str metadata, int delta, lode_error *err);
-lode_status lode__key_id(lode__tx *tx, int64_t cid, lode_str name, bool create, bool counted, int64_t *kid, lode_error *err);
+lode_status store_terms_add(store_tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
+lode_status store_terms_remove(store_tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
+lode_status store_counters_change(store_tx *tx, int64_t cid, lode_str metadata, int delta, lode_error *err);
+lode_status store_metakey_id(store_tx *tx, int64_t cid, lode_str name, bool create, bool counted, int64_t *kid, lode_error *err);
 
 /* The same for many records, written in the order of the index. */
-typedef struct lode__term_item {
+typedef struct store_term_item {
   int64_t kid, rid;
   meta_value value;
-} lode__term_item;
-typedef struct lode__term_batch {
-  lode__tx *tx;
+} store_term_item;
+typedef struct store_term_batch {
+  store_tx *tx;
   int64_t cid, rid;
   bool creates; /* keys that are new */
-  lode__term_item *items;
+  store_term_item *items;
   size_t n, cap;
   mem_arena arena;
-} lode__term_batch;
-lode_status lode__term_batch_add(lode__term_batch *b, lode__tx *tx, int64_t cid, int64_t rid, lode_str metadata,
+} store_term_batch;
+lode_status store_term_batch_add(store_term_batch *b, store_tx *tx, int64_t cid, int64_t rid, lode_str metadata,
                                  bool creates, lode_error *err);
-/* which: LODE__STMT_TERM_PUT or LODE__STMT_TERM_DELETE */
-lode_status lode__term_batch_write(lode__term_batch *b, int which, lode_error *err);
-void lode__term_batch_release(lode__term_batch *b);
+/* which: STORE_STMT_TERM_PUT or STORE_STMT_TERM_DELETE */
+lode_status store_term_batch_write(store_term_batch *b, int which, lode_error *err);
+void store_term_batch_release(store_term_batch *b);
 
 /* truth.c: the pages of the truth file as a transaction sees them, each proven by its checksum */
-typedef struct lode__truth {
+typedef struct store_truth {
   sqlite3_file *file;
   uint32_t page_bytes;
   uint32_t pages;      /* of the database */
@@ -448,28 +448,28 @@ typedef struct lode__truth {
   uint32_t change;     /* differs after every commit */
   bool has_map;        /* as in pages.h */
   int rc;              /* how a read for pages.h has failed; SQLITE_IOERR_DATA: only by damage */
-} lode__truth;
+} store_truth;
 /* SQLite's code; SQLITE_IOERR_SHORT_READ: the file is empty. page_bytes is 0 when page 1 declares an impossible size. */
-int lode__truth_open(lode__conn *conn, lode__truth *truth);
-lode_status lode__truth_look(lode__tx *tx, lode__truth *truth, lode_error *err);
+int store_truth_open(store_conn *conn, store_truth *truth);
+lode_status store_truth_begin(store_tx *tx, store_truth *truth, lode_error *err);
 /* LODE_CORRUPT: the page is damaged. Free pages may read as zeros. */
-lode_status lode__truth_read(lode__tx *tx, const lode__truth *truth, uint32_t number, unsigned char *page, lode_error *err);
+lode_status store_truth_read_page(store_tx *tx, const store_truth *truth, uint32_t number, unsigned char *page, lode_error *err);
 /* Sets up pages.h to read from it, until the transaction ends; page buffers are the caller's. */
-void lode__truth_pages(lode__truth *truth, lode__pages *pages);
+void store_truth_pages(store_truth *truth, store_pages *pages);
 /* backup.c: the whole truth at one moment, synced, in a new file. */
-lode_status lode__db_copy(lode__db *db, const char *file, lode_progress progress, lode_error *err);
+lode_status store_db_copy(store_db *db, const char *file, lode_progress progress, lode_error *err);
 
 /* salvage_find.c: decodes a record's row as read by pages.h, and proves it; its strings lie in the payload */
-struct lode__row;
-bool lode__row_record(const struct lode__row *row, const strbuf *payload, lode__rec *rec);
+struct store_row;
+bool store_row_to_rec(const struct store_row *row, const strbuf *payload, store_rec *rec);
 
 /* verify.c: SQLite's own check of its structures; calls line() for each fault and returns SQLite's result */
-typedef void lode__integrity_fn(void *ctx, const char *line);
-int lode__integrity_each(sqlite3 *sql, lode__integrity_fn *line, void *ctx);
+typedef void store_integrity_fn(void *ctx, const char *line);
+int store_integrity_check(sqlite3 *sql, store_integrity_fn *line, void *ctx);
 
 /* text.c: FTS5's tokenizer and the counting function, for a new connection. Returns SQLite's code; SQLITE_NOTFOUND: there
  * is no FTS5, for which the second makes the error. */
-int lode__text_register(sqlite3 *sql);
-lode_status lode__text_missing(lode_error *err);
+int store_text_register(sqlite3 *sql);
+lode_status store_err_no_fts5(lode_error *err);
 
 #endif

@@ -10,80 +10,80 @@
  */
 #include "db.h"
 
-int64_t lode__fresh_least = 16384; /* rows that `fresh` may hold, */
-#define FRESH_PART 32              /* and as many more as this part of the collection that is written to */
+int64_t store_fresh_min_rows = 16384; /* rows that `fresh` may hold, */
+#define FRESH_FRACTION 32              /* and as many more as this part of the collection that is written to */
 
 /* ---- How many are fresh ---- */
 
-static lode_status know_fresh(lode__tx *tx, lode_error *err) {
+static lode_status ids_load_fresh_count(store_tx *tx, lode_error *err) {
   if (tx->fresh_known) return LODE_OK;
-  TRY(lode__state_get(tx, LODE__STATE_FRESH, &tx->fresh, err));
+  TRY(store_state_get(tx, STORE_STATE_FRESH, &tx->fresh, err));
   tx->fresh_saved = tx->fresh;
   tx->fresh_known = true;
   return LODE_OK;
 }
 
-lode_status lode__names_save(lode__tx *tx, lode_error *err) {
+lode_status store_ids_save(store_tx *tx, lode_error *err) {
   if (!tx->fresh_known || tx->fresh == tx->fresh_saved) return LODE_OK;
-  TRY(lode__state_put(tx, LODE__STATE_FRESH, tx->fresh, err));
+  TRY(store_state_put(tx, STORE_STATE_FRESH, tx->fresh, err));
   tx->fresh_saved = tx->fresh;
   return LODE_OK;
 }
 
 /* ---- Looking up ---- */
 
-static lode_status outside(lode__tx *tx, lode_error *err) {
+static lode_status ids_err_outside(store_tx *tx, lode_error *err) {
   return err_set(err, LODE_CORRUPT, "the name table of %s points outside of its collection", tx->db->path);
 }
 
-lode_status lode__rec_find(lode__tx *tx, int64_t cid, lode_str id, int64_t *rid, lode_error *err) {
+lode_status store_rec_find(store_tx *tx, int64_t cid, lode_str id, int64_t *rid, lode_error *err) {
   sqlite3_stmt *s;
   bool row, alive;
   *rid = 0;
-  TRY(lode__stmt(tx, LODE__STMT_NAME_GET, &s, err));
+  TRY(store_stmt(tx, STORE_STMT_NAME_GET, &s, err));
   sqlite3_bind_int64(s, 1, cid);
-  lode__bind_blob(s, 2, id);
-  TRY(lode__step(tx, s, &row, err));
+  store_bind_blob(s, 2, id);
+  TRY(store_stmt_step(tx, s, &row, err));
   int64_t found = row ? sqlite3_column_int64(s, 0) : 0;
   sqlite3_reset(s);
   if (!row) return LODE_OK;
-  if (lode__key_cid(found) != cid) return outside(tx, err);
-  TRY(lode__rec_alive(tx, found, &alive, err));
+  if (store_key_cid(found) != cid) return ids_err_outside(tx, err);
+  TRY(store_rec_is_live(tx, found, &alive, err));
   if (alive) *rid = found;
   return LODE_OK;
 }
 
 /* One of the two tables. */
-static lode_status find_in(lode__tx *tx, int which, int64_t cid, lode__name *names, size_t n, lode_error *err) {
+static lode_status ids_find_in_table(store_tx *tx, int which, int64_t cid, store_id_entry *names, size_t n, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  TRY(lode__stmt(tx, which, &s, err));
+  TRY(store_stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, cid);
   for (;;) {
-    TRY(lode__step(tx, s, &row, err));
+    TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
     int64_t at = sqlite3_column_int64(s, 0), rid = sqlite3_column_int64(s, 1);
-    if (at < 0 || (uint64_t)at >= n || lode__key_cid(rid) != cid) {
+    if (at < 0 || (uint64_t)at >= n || store_key_cid(rid) != cid) {
       sqlite3_reset(s);
-      return outside(tx, err);
+      return ids_err_outside(tx, err);
     }
-    names[at] = (lode__name){.rid = rid, .len = sqlite3_column_int64(s, 2)};
+    names[at] = (store_id_entry){.rid = rid, .len = sqlite3_column_int64(s, 2)};
   }
   sqlite3_reset(s);
   return LODE_OK;
 }
 
-lode_status lode__names_find(lode__tx *tx, int64_t cid, const lode_str *ids, size_t n, lode__name *names, lode_error *err) {
+lode_status store_ids_find(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_entry *names, lode_error *err) {
   memset(names, 0, n * sizeof *names);
   if (n == 0) return LODE_OK;
-  TRY(know_fresh(tx, err));
-  tx->conn->batch = (lode__feed){.ids = ids, .n = n};
-  lode_status st = find_in(tx, LODE__STMT_NAMES_FIND, cid, names, n, err);
-  if (st == LODE_OK && tx->fresh) st = find_in(tx, LODE__STMT_FRESH_FIND, cid, names, n, err);
-  tx->conn->batch = (lode__feed){0};
+  TRY(ids_load_fresh_count(tx, err));
+  tx->conn->batch = (store_batch){.ids = ids, .n = n};
+  lode_status st = ids_find_in_table(tx, STORE_STMT_NAMES_FIND, cid, names, n, err);
+  if (st == LODE_OK && tx->fresh) st = ids_find_in_table(tx, STORE_STMT_FRESH_FIND, cid, names, n, err);
+  tx->conn->batch = (store_batch){0};
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     bool alive = true;
-    if (names[i].rid) st = lode__rec_alive(tx, names[i].rid, &alive, err);
+    if (names[i].rid) st = store_rec_is_live(tx, names[i].rid, &alive, err);
     names[i].dead = !alive;
   }
   return st;
@@ -91,15 +91,15 @@ lode_status lode__names_find(lode__tx *tx, int64_t cid, const lode_str *ids, siz
 
 /* ---- Many at once ---- */
 
-enum { LOOK_UP = 1024 };
-#define WALK_PART 8 /* for more ids than this part of the collection a walk through all names is cheaper than looking each up */
+enum { IDS_LOOKUP_BATCH = 1024 };
+#define IDS_WALK_FRACTION 8 /* for more ids than this part of the collection a walk through all names is cheaper than looking each up */
 
-static lode_status each_found(lode__tx *tx, int64_t cid, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
+static lode_status ids_each_by_lookup(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
                               lode_error *err) {
-  lode__name names[LOOK_UP];
+  store_id_entry names[IDS_LOOKUP_BATCH];
   for (size_t at = 0, some; at < n; at += some) {
-    some = n - at < LOOK_UP ? n - at : LOOK_UP;
-    TRY(lode__names_find(tx, cid, ids + at, some, names, err));
+    some = n - at < IDS_LOOKUP_BATCH ? n - at : IDS_LOOKUP_BATCH;
+    TRY(store_ids_find(tx, cid, ids + at, some, names, err));
     for (size_t i = 0; i < some; i++) {
       bool repeated = at + i > 0 && str_eq(ids[at + i], ids[at + i - 1]);
       if (names[i].rid && !names[i].dead && !repeated) TRY(fn(ctx, &names[i], err));
@@ -109,24 +109,24 @@ static lode_status each_found(lode__tx *tx, int64_t cid, const lode_str *ids, si
 }
 
 /* Goes through one table from the first id on, both sides in order. */
-static lode_status each_walked(lode__tx *tx, int which, int64_t cid, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
+static lode_status ids_each_by_walk(store_tx *tx, int which, int64_t cid, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
                                lode_error *err) {
   sqlite3_stmt *s;
   bool row, alive;
   lode_status st;
-  TRY(lode__stmt(tx, which, &s, err));
+  TRY(store_stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, cid);
-  lode__bind_blob(s, 2, ids[0]);
+  store_bind_blob(s, 2, ids[0]);
   for (size_t i = 0; i < n;) {
-    TRY(lode__step(tx, s, &row, err));
+    TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
-    lode_str id = lode__column(s, 0);
+    lode_str id = store_column_str(s, 0);
     int order = -1;
     while (i < n && (order = str_cmp(ids[i], id)) < 0) i++;
     if (i == n || order != 0) continue;
-    lode__name name = {.rid = sqlite3_column_int64(s, 1), .len = sqlite3_column_int64(s, 2)};
-    TRY_GOTO(lode__key_cid(name.rid) == cid ? LODE_OK : outside(tx, err));
-    TRY_GOTO(lode__rec_alive(tx, name.rid, &alive, err));
+    store_id_entry name = {.rid = sqlite3_column_int64(s, 1), .len = sqlite3_column_int64(s, 2)};
+    TRY_GOTO(store_key_cid(name.rid) == cid ? LODE_OK : ids_err_outside(tx, err));
+    TRY_GOTO(store_rec_is_live(tx, name.rid, &alive, err));
     if (alive) TRY_GOTO(fn(ctx, &name, err));
     i++;
   }
@@ -136,29 +136,29 @@ done:
   return st;
 }
 
-lode_status lode__names_each(lode__tx *tx, const lode__coll *coll, const lode_str *ids, size_t n, lode__name_fn *fn, void *ctx,
+lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
                              lode_error *err) {
   if (n == 0) return LODE_OK;
-  if (n < LOOK_UP || n < (coll->records + coll->tombstones) / WALK_PART) return each_found(tx, coll->cid, ids, n, fn, ctx, err);
-  TRY(know_fresh(tx, err));
-  TRY(each_walked(tx, LODE__STMT_NAMES_WALK, coll->cid, ids, n, fn, ctx, err));
-  return tx->fresh ? each_walked(tx, LODE__STMT_FRESH_WALK, coll->cid, ids, n, fn, ctx, err) : LODE_OK;
+  if (n < IDS_LOOKUP_BATCH || n < (coll->records + coll->tombstones) / IDS_WALK_FRACTION) return ids_each_by_lookup(tx, coll->cid, ids, n, fn, ctx, err);
+  TRY(ids_load_fresh_count(tx, err));
+  TRY(ids_each_by_walk(tx, STORE_STMT_NAMES_WALK, coll->cid, ids, n, fn, ctx, err));
+  return tx->fresh ? ids_each_by_walk(tx, STORE_STMT_FRESH_WALK, coll->cid, ids, n, fn, ctx, err) : LODE_OK;
 }
 
 /* ---- Changing ---- */
 
 /* Runs the statement for `fresh`, and if that has no such row the one for `name`. */
-static lode_status change_one(lode__tx *tx, int in_fresh, int in_name, int64_t cid, lode_str id, int64_t value, bool *was_fresh,
+static lode_status id_change(store_tx *tx, int in_fresh, int in_name, int64_t cid, lode_str id, int64_t value, bool *was_fresh,
                               lode_error *err) {
-  TRY(know_fresh(tx, err));
+  TRY(ids_load_fresh_count(tx, err));
   *was_fresh = false;
   for (int pass = tx->fresh ? 0 : 1; pass < 2; pass++) {
     sqlite3_stmt *s;
-    TRY(lode__stmt(tx, pass ? in_name : in_fresh, &s, err));
+    TRY(store_stmt(tx, pass ? in_name : in_fresh, &s, err));
     sqlite3_bind_int64(s, 1, cid);
-    lode__bind_blob(s, 2, id);
+    store_bind_blob(s, 2, id);
     sqlite3_bind_int64(s, 3, value);
-    TRY(lode__run(tx, s, err));
+    TRY(store_stmt_run(tx, s, err));
     *was_fresh = pass == 0;
     if (sqlite3_changes(tx->conn->sql)) return LODE_OK;
   }
@@ -166,27 +166,27 @@ static lode_status change_one(lode__tx *tx, int in_fresh, int in_name, int64_t c
   return LODE_OK;
 }
 
-lode_status lode__name_set_len(lode__tx *tx, int64_t cid, lode_str id, int64_t len, lode_error *err) {
+lode_status store_id_set_len(store_tx *tx, int64_t cid, lode_str id, int64_t len, lode_error *err) {
   bool was_fresh;
-  return change_one(tx, LODE__STMT_FRESH_SET, LODE__STMT_NAME_SET, cid, id, len, &was_fresh, err);
+  return id_change(tx, STORE_STMT_FRESH_SET, STORE_STMT_NAME_SET, cid, id, len, &was_fresh, err);
 }
 
-lode_status lode__name_remove(lode__tx *tx, int64_t cid, lode_str id, int64_t rid, lode_error *err) {
+lode_status store_id_remove(store_tx *tx, int64_t cid, lode_str id, int64_t rid, lode_error *err) {
   bool was_fresh;
-  TRY(change_one(tx, LODE__STMT_FRESH_DELETE, LODE__STMT_NAME_DELETE, cid, id, rid, &was_fresh, err));
+  TRY(id_change(tx, STORE_STMT_FRESH_DELETE, STORE_STMT_NAME_DELETE, cid, id, rid, &was_fresh, err));
   tx->fresh -= was_fresh;
   return LODE_OK;
 }
 
-lode_status lode__names_erase_some(lode__tx *tx, int64_t cid, bool *more, lode_error *err) {
-  static const int statements[2] = {LODE__STMT_FRESH_ERASE, LODE__STMT_NAME_ERASE};
+lode_status store_ids_erase_some(store_tx *tx, int64_t cid, bool *more, lode_error *err) {
+  static const int statements[2] = {STORE_STMT_FRESH_ERASE, STORE_STMT_NAME_ERASE};
   *more = true;
-  TRY(know_fresh(tx, err));
+  TRY(ids_load_fresh_count(tx, err));
   for (int i = 0; i < 2; i++) {
     sqlite3_stmt *s;
-    TRY(lode__stmt(tx, statements[i], &s, err));
+    TRY(store_stmt(tx, statements[i], &s, err));
     sqlite3_bind_int64(s, 1, cid);
-    TRY(lode__run(tx, s, err));
+    TRY(store_stmt_run(tx, s, err));
     int gone = sqlite3_changes(tx->conn->sql);
     if (i == 0) tx->fresh -= gone;
     if (gone) return LODE_OK;
@@ -197,21 +197,21 @@ lode_status lode__names_erase_some(lode__tx *tx, int64_t cid, bool *more, lode_e
 
 /* ---- Adding ---- */
 
-lode_status lode__names_move(lode__tx *tx, lode_error *err) {
+lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err) {
   sqlite3_stmt *s;
-  TRY(know_fresh(tx, err));
-  TRY(lode__stmt(tx, LODE__STMT_FRESH_MOVE, &s, err));
-  TRY(lode__run(tx, s, err));
-  TRY(lode__stmt(tx, LODE__STMT_FRESH_CLEAR, &s, err));
-  TRY(lode__run(tx, s, err));
+  TRY(ids_load_fresh_count(tx, err));
+  TRY(store_stmt(tx, STORE_STMT_FRESH_MOVE, &s, err));
+  TRY(store_stmt_run(tx, s, err));
+  TRY(store_stmt(tx, STORE_STMT_FRESH_CLEAR, &s, err));
+  TRY(store_stmt_run(tx, s, err));
   tx->fresh = 0;
   return LODE_OK;
 }
 
-lode_status lode__names_add(lode__tx *tx, const lode__coll *coll, const lode__new *rows, const size_t *order, size_t n,
+lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order, size_t n,
                             lode_error *err) {
-  TRY(know_fresh(tx, err));
-  TRY(lode__feed_run(tx, LODE__STMT_FRESH_PUT, coll->cid, (lode__feed){.rows = rows, .order = order, .n = n}, err));
+  TRY(ids_load_fresh_count(tx, err));
+  TRY(store_batch_run(tx, STORE_STMT_FRESH_PUT, coll->cid, (store_batch){.rows = rows, .order = order, .n = n}, err));
   tx->fresh += (int64_t)n;
-  return tx->fresh > lode__fresh_least + (int64_t)(coll->records / FRESH_PART) ? lode__names_move(tx, err) : LODE_OK;
+  return tx->fresh > store_fresh_min_rows + (int64_t)(coll->records / FRESH_FRACTION) ? store_ids_merge_fresh(tx, err) : LODE_OK;
 }

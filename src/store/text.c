@@ -1,7 +1,7 @@
 /* text.c - full-text search: FTS5 with our tokenizer, and a function that counts words instead of ranking.
  *
  * The index is contentless: it stores words and places, no text and no lengths. lode_visit(text, ?) tells the caller of
- * lode__text_each, for the row at hand, how often each word of the query occurs, and is true where that is to end. A common
+ * store_text_each, for the row at hand, how often each word of the query occurs, and is true where that is to end. A common
  * word has hundreds of thousands of rows, and none of them takes the way out of the statement and back. Ranking is done above, with
  * statistics of the collection alone.
  */
@@ -11,17 +11,17 @@
 
 /* ---- Tokenizer ---- */
 
-typedef struct token_sink {
+typedef struct fts_token_sink {
   void *ctx;
   int (*put)(void *ctx, int flags, const char *token, int len, int start, int end);
-} token_sink;
+} fts_token_sink;
 
-static int pass_token(void *ctx, const token_item *t) {
-  token_sink *sink = ctx;
+static int fts_pass_token(void *ctx, const token_item *t) {
+  fts_token_sink *sink = ctx;
   return sink->put(sink->ctx, t->same_place ? FTS5_TOKEN_COLOCATED : 0, t->text, (int)t->len, (int)t->start, (int)t->end);
 }
 
-static int tokenizer_create(void *ctx, const char **args, int n_args, Fts5Tokenizer **out) {
+static int fts_tokenizer_create(void *ctx, const char **args, int n_args, Fts5Tokenizer **out) {
   static char instance; /* it has no state: any address will do */
   (void)ctx;
   (void)args;
@@ -30,30 +30,30 @@ static int tokenizer_create(void *ctx, const char **args, int n_args, Fts5Tokeni
   return SQLITE_OK;
 }
 
-static void tokenizer_delete(Fts5Tokenizer *t) { (void)t; }
+static void fts_tokenizer_delete(Fts5Tokenizer *t) { (void)t; }
 
 /* The words of a query were made by token_split already: each is one token as it stands. */
-static int tokenizer_run(Fts5Tokenizer *t, void *ctx, int flags, const char *text, int len,
+static int fts_tokenize(Fts5Tokenizer *t, void *ctx, int flags, const char *text, int len,
                          int (*put)(void *, int, const char *, int, int, int)) {
   (void)t;
   if (len <= 0 || !text) return SQLITE_OK;
   if (flags & FTS5_TOKENIZE_QUERY) return put(ctx, 0, text, len, 0, len);
-  token_sink sink = {ctx, put};
-  return token_split(text, (size_t)len, pass_token, &sink);
+  fts_token_sink sink = {ctx, put};
+  return token_split(text, (size_t)len, fts_pass_token, &sink);
 }
 
 /* ---- lode_visit ---- */
 
-static const char visit_type[] = "lode_visit";
+static const char fts_visit_type[] = "lode_visit";
 
-typedef struct visit {
-  lode__text_fn *fn;
+typedef struct fts_visit {
+  store_text_fn *fn;
   void *ctx;
   lode_error *err;
   lode_status st;
-} visit;
+} fts_visit;
 
-static int count_word(const Fts5ExtensionApi *api, Fts5Context *fts, int word, uint16_t *count) {
+static int fts_count_word(const Fts5ExtensionApi *api, Fts5Context *fts, int word, uint16_t *count) {
   Fts5PhraseIter it;
   int column, offset, rc = api->xPhraseFirst(fts, word, &it, &column, &offset);
   uint16_t n = 0;
@@ -62,11 +62,11 @@ static int count_word(const Fts5ExtensionApi *api, Fts5Context *fts, int word, u
   return rc;
 }
 
-static void visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *ctx, int n, sqlite3_value **values) {
-  uint16_t counts[LODE__TEXT_WORDS];
-  visit *v = n == 1 ? sqlite3_value_pointer(values[0], visit_type) : NULL;
-  int words = api->xPhraseCount(fts), rc = v && words <= LODE__TEXT_WORDS ? SQLITE_OK : SQLITE_MISUSE;
-  for (int w = 0; w < words && rc == SQLITE_OK; w++) rc = count_word(api, fts, w, &counts[w]);
+static void fts_visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *ctx, int n, sqlite3_value **values) {
+  uint16_t counts[STORE_TEXT_MAX_WORDS];
+  fts_visit *v = n == 1 ? sqlite3_value_pointer(values[0], fts_visit_type) : NULL;
+  int words = api->xPhraseCount(fts), rc = v && words <= STORE_TEXT_MAX_WORDS ? SQLITE_OK : SQLITE_MISUSE;
+  for (int w = 0; w < words && rc == SQLITE_OK; w++) rc = fts_count_word(api, fts, w, &counts[w]);
   if (rc != SQLITE_OK) {
     sqlite3_result_error_code(ctx, rc);
     return;
@@ -79,10 +79,10 @@ static void visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_con
 
 /* SQLite may read the schema to prepare even this statement (3.48 and later do), so it can fail in all the ways that
  * reading the database can. */
-int lode__text_register(sqlite3 *sql) {
+int store_text_register(sqlite3 *sql) {
   fts5_api *api = NULL;
   sqlite3_stmt *s = NULL;
-  static const fts5_tokenizer tokenizer = {tokenizer_create, tokenizer_delete, tokenizer_run};
+  static const fts5_tokenizer tokenizer = {fts_tokenizer_create, fts_tokenizer_delete, fts_tokenize};
   int rc = sqlite3_prepare_v2(sql, "SELECT fts5(?1)", -1, &s, NULL);
   if (rc == SQLITE_ERROR && strncmp(sqlite3_errmsg(sql), "no such function", 16) == 0) rc = SQLITE_NOTFOUND;
   if (rc != SQLITE_OK) return rc;
@@ -92,18 +92,18 @@ int lode__text_register(sqlite3 *sql) {
   if (!api) return rc == SQLITE_OK ? SQLITE_NOTFOUND : rc;
   fts5_tokenizer copy = tokenizer;
   rc = api->xCreateTokenizer(api, "lode", NULL, &copy, NULL);
-  if (rc == SQLITE_OK) rc = api->xCreateFunction(api, "lode_visit", NULL, visit_row, NULL);
+  if (rc == SQLITE_OK) rc = api->xCreateFunction(api, "lode_visit", NULL, fts_visit_row, NULL);
   return rc;
 }
 
-lode_status lode__text_missing(lode_error *err) {
+lode_status store_err_no_fts5(lode_error *err) {
   return err_set(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
 }
 
 /* ---- Asking ---- */
 
 /* "word" OR "word" ...; FTS5 takes any bytes between quotes, quotes doubled. */
-static void build_match(strbuf *b, const lode_str *words, size_t n) {
+static void fts_build_match(strbuf *b, const lode_str *words, size_t n) {
   for (size_t w = 0; w < n; w++) {
     strbuf_addstr(b, w ? " OR \"" : "\"");
     for (size_t i = 0; i < words[w].len; i++) {
@@ -114,27 +114,27 @@ static void build_match(strbuf *b, const lode_str *words, size_t n) {
   }
 }
 
-lode_status lode__text_each(lode__tx *tx, int64_t cid, int64_t after_rid, const lode_str *words, size_t n_words,
-                            lode__text_fn *fn, void *ctx, lode_error *err) {
+lode_status store_text_each(store_tx *tx, int64_t cid, int64_t after_rid, const lode_str *words, size_t n_words,
+                            store_text_fn *fn, void *ctx, lode_error *err) {
   sqlite3_stmt *s = NULL;
   bool row;
   lode_status st = LODE_OK;
   strbuf match = {0};
-  visit v = {.fn = fn, .ctx = ctx, .err = err};
+  fts_visit v = {.fn = fn, .ctx = ctx, .err = err};
   if (n_words == 0) return LODE_OK;
-  if (n_words > LODE__TEXT_WORDS) return err_set(err, LODE_LIMIT, "more than %d words", LODE__TEXT_WORDS);
-  build_match(&match, words, n_words);
+  if (n_words > STORE_TEXT_MAX_WORDS) return err_set(err, LODE_LIMIT, "more than %d words", STORE_TEXT_MAX_WORDS);
+  fts_build_match(&match, words, n_words);
   if (match.failed) {
     st = err_nomem(err);
     goto done;
   }
-  TRY_GOTO(lode__stmt(tx, LODE__STMT_TEXT_FIND, &s, err));
-  lode__bind_text(s, 1, (lode_str){match.data, match.len});
-  int64_t first = lode__key_first(cid);
+  TRY_GOTO(store_stmt(tx, STORE_STMT_TEXT_FIND, &s, err));
+  store_bind_text(s, 1, (lode_str){match.data, match.len});
+  int64_t first = store_key_before_first(cid);
   sqlite3_bind_int64(s, 2, after_rid > first ? after_rid : first);
-  sqlite3_bind_int64(s, 3, lode__key_last(cid));
-  sqlite3_bind_pointer(s, 4, &v, visit_type, NULL);
-  TRY_GOTO(lode__step(tx, s, &row, err));
+  sqlite3_bind_int64(s, 3, store_key_last(cid));
+  sqlite3_bind_pointer(s, 4, &v, fts_visit_type, NULL);
+  TRY_GOTO(store_stmt_step(tx, s, &row, err));
   st = v.st;
 done:
   if (s) {

@@ -3,10 +3,10 @@
  * through. */
 #include "db.h"
 
-int lode__truth_open(lode__conn *conn, lode__truth *t) {
+int store_truth_open(store_conn *conn, store_truth *t) {
   unsigned char head[96]; /* a read of 100 bytes would be SQLite's unproven hint */
   sqlite3_int64 size = 0;
-  *t = (lode__truth){0};
+  *t = (store_truth){0};
   int rc = sqlite3_file_control(conn->sql, "main", SQLITE_FCNTL_FILE_POINTER, &t->file);
   if (rc == SQLITE_OK) rc = t->file->pMethods->xRead(t->file, head, sizeof head, 0);
   if (rc == SQLITE_OK) rc = t->file->pMethods->xFileSize(t->file, &size);
@@ -19,35 +19,35 @@ int lode__truth_open(lode__conn *conn, lode__truth *t) {
   return SQLITE_OK;
 }
 
-lode_status lode__truth_look(lode__tx *tx, lode__truth *t, lode_error *err) {
-  int rc = lode__truth_open(tx->conn, t);
-  if (rc != SQLITE_OK) return lode__sql_fail(tx->conn, rc, err);
+lode_status store_truth_begin(store_tx *tx, store_truth *t, lode_error *err) {
+  int rc = store_truth_open(tx->conn, t);
+  if (rc != SQLITE_OK) return store_err_sql(tx->conn, rc, err);
   return t->page_bytes ? LODE_OK : err_set(err, LODE_CORRUPT, "%s has no valid page size", tx->db->path);
 }
 
-static int read_page(const lode__truth *t, uint32_t number, unsigned char *page) {
+static int read_page(const store_truth *t, uint32_t number, unsigned char *page) {
   return t->file->pMethods->xRead(t->file, page, (int)t->page_bytes, (sqlite3_int64)(number - 1) * (sqlite3_int64)t->page_bytes);
 }
 
-lode_status lode__truth_read(lode__tx *tx, const lode__truth *t, uint32_t number, unsigned char *page, lode_error *err) {
+lode_status store_truth_read_page(store_tx *tx, const store_truth *t, uint32_t number, unsigned char *page, lode_error *err) {
   int rc = read_page(t, number, page);
   if (rc == SQLITE_IOERR_SHORT_READ) return err_set(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
-  return rc == SQLITE_OK ? LODE_OK : lode__sql_fail(tx->conn, rc, err);
+  return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);
 }
 
 static bool read_for_pages(void *ctx, uint32_t number, unsigned char *page) {
-  lode__truth *t = ctx;
+  store_truth *t = ctx;
   int rc = read_page(t, number, page);
   if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ && (t->rc == SQLITE_OK || t->rc == SQLITE_IOERR_DATA)) t->rc = rc;
   return rc == SQLITE_OK;
 }
 
-void lode__truth_pages(lode__truth *t, lode__pages *p) {
+void store_truth_pages(store_truth *t, store_pages *p) {
   p->fd = p->journal_fd = -1;
   p->read = read_for_pages;
   p->read_ctx = t;
   p->page_bytes = t->page_bytes;
-  p->usable = t->page_bytes - LODE__PAGE_RESERVED;
+  p->usable = t->page_bytes - VFS_PAGE_RESERVED;
   p->file_bytes = (uint64_t)t->file_pages * t->page_bytes;
   p->count = t->file_pages;
   p->declared = t->pages;

@@ -15,12 +15,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096 };
+enum { VFS_PATH_MAX = 4096 };
 
 /* ---- Opening ---- */
 
 /* Never 0, 1 or 2: a stray printf must not land in a database. Those places are filled and stay filled. */
-static int open_high(const char *path, int flags, unsigned mode) {
+static int open_above_stderr(const char *path, int flags, unsigned mode) {
   for (;;) {
     int fd, filler;
     fd = OS_RETRY(os_api->open(path, flags | O_CLOEXEC, mode));
@@ -32,17 +32,17 @@ static int open_high(const char *path, int flags, unsigned mode) {
   }
 }
 
-int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode) {
+int vfs_file_open(vfs_file *f, int flags, unsigned mode) {
   struct stat st;
   int r;
-  char folder[PATH_BYTES];
+  char folder[VFS_PATH_MAX];
   const char *name;
   /* Opened and listed as one: a child forked in between would hold the descriptor, and one day its locks, unknowingly. */
-  lode__vfs_list_lock();
+  vfs_list_lock();
   if (beneath_split(f->path, folder, sizeof folder, &name)) f->fd = beneath_open(folder, name, flags, mode);
-  if (f->fd >= 0) lode__vfs_list_add(f);
-  lode__vfs_list_unlock();
-  if (f->fd < 0) return lode__vfs_errno(f, SQLITE_CANTOPEN);
+  if (f->fd >= 0) vfs_list_add(f);
+  vfs_list_unlock();
+  if (f->fd < 0) return vfs_file_note_errno(f, SQLITE_CANTOPEN);
   r = OS_RETRY(os_api->fstat(f->fd, &st));
   if (r == 0) {
     f->dev = st.st_dev;
@@ -50,84 +50,84 @@ int lode__vfs_open(lode__vfs_file *f, int flags, unsigned mode) {
     f->state.linked = st.st_nlink > 1;
     return SQLITE_OK;
   }
-  int rc = lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
-  lode__vfs_close(f);
+  int rc = vfs_file_note_errno(f, SQLITE_IOERR_FSTAT);
+  vfs_file_close(f);
   return rc;
 }
 
-static int open_db(lode__vfs_file *f, int flags, int *out_flags) {
+static int vfs_open_db(vfs_file *f, int flags, int *out_flags) {
   bool writable = (flags & SQLITE_OPEN_READWRITE) != 0;
   int create = flags & SQLITE_OPEN_CREATE ? O_CREAT : 0;
   if (flags & SQLITE_OPEN_EXCLUSIVE) create |= O_EXCL;
-  int rc = lode__vfs_open(f, writable ? O_RDWR | create : O_RDONLY, 0600);
+  int rc = vfs_file_open(f, writable ? O_RDWR | create : O_RDONLY, 0600);
   bool refused = rc == SQLITE_CANTOPEN && (errno == EACCES || errno == EPERM || errno == EROFS);
   bool linked = rc == SQLITE_OK && f->state.linked;
   f->read_only = !writable || refused || linked;
   if (writable && f->read_only) {
     *out_flags = (*out_flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
-    lode__vfs_close(f);
-    rc = lode__vfs_open(f, O_RDONLY, 0);
+    vfs_file_close(f);
+    rc = vfs_file_open(f, O_RDONLY, 0);
   }
   return rc;
 }
 
-static int open_journal(lode__vfs_file *f, int flags) {
+static int vfs_open_journal(vfs_file *f, int flags) {
   sqlite3_file *db = sqlite3_database_file_object(f->path);
-  if (!db || db->pMethods != &lode__vfs_methods) return SQLITE_CANTOPEN;
-  f->db = (lode__vfs_file *)db;
-  if (!(flags & SQLITE_OPEN_READWRITE)) return lode__journal_open_to_look(f);
-  return flags & SQLITE_OPEN_CREATE ? lode__journal_open_to_write(f) : lode__journal_open_to_undo(f);
+  if (!db || db->pMethods != &vfs_file_methods) return SQLITE_CANTOPEN;
+  f->db = (vfs_file *)db;
+  if (!(flags & SQLITE_OPEN_READWRITE)) return vfs_journal_open_probe(f);
+  return flags & SQLITE_OPEN_CREATE ? vfs_journal_open_write(f) : vfs_journal_open_rollback(f);
 }
 
 /* Without a name from the start, or without one very soon. */
-static int open_temp(lode__vfs_file *f) {
+static int vfs_open_temp(vfs_file *f) {
   const char *folder = getenv("TMPDIR");
-  char path[PATH_BYTES];
-  if (!folder || folder[0] != '/' || strlen(folder) > PATH_BYTES - 64) folder = "/tmp";
-  f->fd = open_high(folder, O_RDWR | O_TMPFILE, 0600);
+  char path[VFS_PATH_MAX];
+  if (!folder || folder[0] != '/' || strlen(folder) > VFS_PATH_MAX - 64) folder = "/tmp";
+  f->fd = open_above_stderr(folder, O_RDWR | O_TMPFILE, 0600);
   for (int tries = 0; f->fd < 0 && tries < 16; tries++) {
     snprintf(path, sizeof path, "%s/lode-%016llx", folder, (unsigned long long)rand_u64());
-    f->fd = open_high(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    f->fd = open_above_stderr(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (f->fd >= 0) (void)os_api->unlink(path);
     else if (errno != EEXIST) break;
   }
-  if (f->fd < 0) return lode__vfs_errno(f, SQLITE_CANTOPEN);
-  lode__vfs_list_lock();
-  lode__vfs_list_add(f);
-  lode__vfs_list_unlock();
+  if (f->fd < 0) return vfs_file_note_errno(f, SQLITE_CANTOPEN);
+  vfs_list_lock();
+  vfs_list_add(f);
+  vfs_list_unlock();
   return SQLITE_OK;
 }
 
-static int open_by_kind(lode__vfs_file *f, int flags, int *out_flags) {
+static int vfs_open_by_kind(vfs_file *f, int flags, int *out_flags) {
   if (!f->path || (flags & (SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB |
                             SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL))) {
-    f->kind = LODE__VFS_TEMP;
-    return open_temp(f);
+    f->kind = VFS_FILE_TEMP;
+    return vfs_open_temp(f);
   }
   if (flags & SQLITE_OPEN_MAIN_DB) {
-    f->kind = LODE__VFS_DB;
-    return open_db(f, flags, out_flags);
+    f->kind = VFS_FILE_DB;
+    return vfs_open_db(f, flags, out_flags);
   }
   if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
-    f->kind = LODE__VFS_JOURNAL;
-    return open_journal(f, flags);
+    f->kind = VFS_FILE_JOURNAL;
+    return vfs_open_journal(f, flags);
   }
   return SQLITE_CANTOPEN; /* WAL and super-journals: not here */
 }
 
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   int opened = flags;
   (void)vfs;
   memset(f, 0, sizeof *f);
   f->fd = -1;
   f->path = name;
-  int rc = open_by_kind(f, flags, &opened);
+  int rc = vfs_open_by_kind(f, flags, &opened);
   if (rc != SQLITE_OK) {
-    lode__vfs_close(f);
+    vfs_file_close(f);
     return rc;
   }
-  f->base.pMethods = &lode__vfs_methods;
+  f->base.pMethods = &vfs_file_methods;
   if (out_flags) *out_flags = opened;
   return SQLITE_OK;
 }
@@ -137,7 +137,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 /* All that SQLite deletes by name is journals. They are emptied instead, durably, as every transaction ends its own: a
  * connection may have to roll back in its first read, and can be told its journal mode only after that (conn.c). */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
-  char folder[PATH_BYTES];
+  char folder[VFS_PATH_MAX];
   const char *file;
   (void)vfs;
   (void)sync_folder; /* the name stays */
@@ -160,14 +160,14 @@ static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result
   *result = 0;
   /* There is no WAL here: somebody's file of that name shall not keep the database from being opened. */
   if (len >= 4 && memcmp(name + len - 4, "-wal", 4) == 0) return SQLITE_OK;
-  int rc = lode__vfs_stat(name, &st, &exists);
+  int rc = vfs_stat_path(name, &st, &exists);
   /* an empty journal is none: saves opening it at the start of every transaction */
   *result = exists && (!S_ISREG(st.st_mode) || st.st_size > 0);
   return rc;
 }
 
 static int vfs_full_pathname(sqlite3_vfs *vfs, const char *name, int size, char *out) {
-  char cwd[PATH_BYTES] = "";
+  char cwd[VFS_PATH_MAX] = "";
   (void)vfs;
   if (name[0] != '/' && !getcwd(cwd, sizeof cwd)) return SQLITE_CANTOPEN;
   int n = snprintf(out, (size_t)size, "%s%s%s", cwd, name[0] == '/' ? "" : "/", name);
@@ -236,11 +236,11 @@ static int vfs_last_error(sqlite3_vfs *vfs, int size, char *text) {
   return errno;
 }
 
-static sqlite3_vfs vfs_lode = {
+static sqlite3_vfs vfs_methods = {
   .iVersion = 2,
-  .szOsFile = sizeof(lode__vfs_file),
-  .mxPathname = PATH_BYTES,
-  .zName = LODE__VFS_NAME,
+  .szOsFile = sizeof(vfs_file),
+  .mxPathname = VFS_PATH_MAX,
+  .zName = VFS_NAME,
   .xOpen = vfs_open,
   .xDelete = vfs_delete,
   .xAccess = vfs_access,
@@ -263,48 +263,48 @@ static sqlite3_vfs vfs_lode = {
  * itself takes one inside of another.
  */
 
-static pthread_mutex_t register_mutex = PTHREAD_MUTEX_INITIALIZER;
-static const int global_locks[] = {SQLITE_MUTEX_STATIC_PRNG, SQLITE_MUTEX_STATIC_MAIN, SQLITE_MUTEX_STATIC_VFS1,
+static pthread_mutex_t vfs_register_mutex = PTHREAD_MUTEX_INITIALIZER;
+static const int vfs_sqlite_lock_ids[] = {SQLITE_MUTEX_STATIC_PRNG, SQLITE_MUTEX_STATIC_MAIN, SQLITE_MUTEX_STATIC_VFS1,
                                    SQLITE_MUTEX_STATIC_LRU,  SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
-enum { GLOBAL_LOCKS = sizeof global_locks / sizeof *global_locks };
-static sqlite3_mutex *globals[GLOBAL_LOCKS];
+enum { VFS_SQLITE_LOCKS = sizeof vfs_sqlite_lock_ids / sizeof *vfs_sqlite_lock_ids };
+static sqlite3_mutex *vfs_sqlite_locks[VFS_SQLITE_LOCKS];
 
-static void before_fork(void) {
-  pthread_mutex_lock(&register_mutex);
-  for (int i = 0; i < GLOBAL_LOCKS; i++) sqlite3_mutex_enter(globals[i]);
-  lode__vfs_list_lock();
+static void vfs_before_fork(void) {
+  pthread_mutex_lock(&vfs_register_mutex);
+  for (int i = 0; i < VFS_SQLITE_LOCKS; i++) sqlite3_mutex_enter(vfs_sqlite_locks[i]);
+  vfs_list_lock();
 }
 
-static void release_globals(void) {
-  for (int i = GLOBAL_LOCKS; i-- > 0;) sqlite3_mutex_leave(globals[i]);
-  pthread_mutex_unlock(&register_mutex);
+static void vfs_release_sqlite_locks(void) {
+  for (int i = VFS_SQLITE_LOCKS; i-- > 0;) sqlite3_mutex_leave(vfs_sqlite_locks[i]);
+  pthread_mutex_unlock(&vfs_register_mutex);
 }
 
-static void behind_fork(void) {
-  lode__vfs_list_unlock();
-  release_globals();
+static void vfs_after_fork(void) {
+  vfs_list_unlock();
+  vfs_release_sqlite_locks();
 }
 
-static void in_child(void) {
-  lode__vfs_fork_child();
-  release_globals();
+static void vfs_fork_child(void) {
+  vfs_after_fork_in_child();
+  vfs_release_sqlite_locks();
 }
 
-lode_status lode__vfs_register(lode_error *err) {
+lode_status vfs_register(lode_error *err) {
   static bool forks_handled;
   int rc;
-  pthread_mutex_lock(&register_mutex);
+  pthread_mutex_lock(&vfs_register_mutex);
   /* Its statistics of memory take one mutex of the process for each allocation, some hundred times a query. Refused when
    * somebody else has initialized SQLite already: then it stays as they want it. */
   (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   rc = sqlite3_initialize();
   if (rc == SQLITE_OK && !forks_handled) {
-    for (int i = 0; i < GLOBAL_LOCKS; i++) globals[i] = sqlite3_mutex_alloc(global_locks[i]);
-    if (pthread_atfork(before_fork, behind_fork, in_child) == 0) forks_handled = true;
+    for (int i = 0; i < VFS_SQLITE_LOCKS; i++) vfs_sqlite_locks[i] = sqlite3_mutex_alloc(vfs_sqlite_lock_ids[i]);
+    if (pthread_atfork(vfs_before_fork, vfs_after_fork, vfs_fork_child) == 0) forks_handled = true;
     else rc = SQLITE_NOMEM;
   }
-  if (rc == SQLITE_OK && sqlite3_vfs_find(LODE__VFS_NAME) != &vfs_lode) rc = sqlite3_vfs_register(&vfs_lode, 0);
-  pthread_mutex_unlock(&register_mutex);
+  if (rc == SQLITE_OK && sqlite3_vfs_find(VFS_NAME) != &vfs_methods) rc = sqlite3_vfs_register(&vfs_methods, 0);
+  pthread_mutex_unlock(&vfs_register_mutex);
   if (rc == SQLITE_OK) return LODE_OK;
   if (rc == SQLITE_NOMEM) return err_nomem(err);
   return err_set(err, LODE_INTERNAL, "SQLite refused our file layer: %s", sqlite3_errstr(rc));

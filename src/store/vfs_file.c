@@ -19,68 +19,68 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { PENDING_LOCK = 3 }; /* SQLITE_LOCK_PENDING; SQLite never asks for it by name */
+enum { VFS_PENDING_LOCK = 3 }; /* SQLITE_LOCK_PENDING; SQLite never asks for it by name */
 
-static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
-static lode__vfs_file *list_head;
-static atomic_uint generation;
+static pthread_mutex_t vfs_list_mutex = PTHREAD_MUTEX_INITIALIZER;
+static vfs_file *vfs_list_head;
+static atomic_uint vfs_fork_generation;
 
 /* ---- Plain transfers ---- */
 
-int lode__vfs_errno(lode__vfs_file *f, int rc) {
-  lode__vfs_file *owner = f->db ? f->db : f;
+int vfs_file_note_errno(vfs_file *f, int rc) {
+  vfs_file *owner = f->db ? f->db : f;
   owner->state.last_errno = errno;
   return rc;
 }
 
-int lode__vfs_pread(lode__vfs_file *f, void *buf, size_t n, uint64_t off, size_t *got) {
+int vfs_file_pread(vfs_file *f, void *buf, size_t n, uint64_t off, size_t *got) {
   *got = 0;
   while (*got < n) {
     ssize_t r;
     r = OS_RETRY(os_api->pread(f->fd, (char *)buf + *got, n - *got, (off_t)(off + *got)));
-    if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_READ);
+    if (r < 0) return vfs_file_note_errno(f, SQLITE_IOERR_READ);
     if (r == 0) break;
     *got += (size_t)r;
   }
   return SQLITE_OK;
 }
 
-int lode__vfs_pwrite(lode__vfs_file *f, const void *buf, size_t n, uint64_t off) {
+int vfs_file_pwrite(vfs_file *f, const void *buf, size_t n, uint64_t off) {
   for (size_t done = 0; done < n;) {
     ssize_t r;
     r = OS_RETRY(os_api->pwrite(f->fd, (const char *)buf + done, n - done, (off_t)(off + done)));
-    if (r < 0) return lode__vfs_errno(f, err_is_disk_full(errno) ? SQLITE_FULL : SQLITE_IOERR_WRITE);
+    if (r < 0) return vfs_file_note_errno(f, err_is_disk_full(errno) ? SQLITE_FULL : SQLITE_IOERR_WRITE);
     if (r == 0) {
       errno = EIO;
-      return lode__vfs_errno(f, SQLITE_IOERR_WRITE);
+      return vfs_file_note_errno(f, SQLITE_IOERR_WRITE);
     }
     done += (size_t)r;
   }
   return SQLITE_OK;
 }
 
-int lode__vfs_fdatasync(lode__vfs_file *f) {
-  lode__vfs_file *owner = f->db ? f->db : f;
+int vfs_file_fdatasync(vfs_file *f) {
+  vfs_file *owner = f->db ? f->db : f;
   int r;
   if (owner->sync_failed) return SQLITE_IOERR_FSYNC;
   /* enough: it covers the length of the file, which is all the metadata that reading it back needs */
   r = OS_RETRY(os_api->fdatasync(f->fd));
   if (r == 0) return SQLITE_OK;
   owner->sync_failed = true;
-  return lode__vfs_errno(f, SQLITE_IOERR_FSYNC);
+  return vfs_file_note_errno(f, SQLITE_IOERR_FSYNC);
 }
 
-int lode__vfs_fsize(lode__vfs_file *f, uint64_t *size) {
+int vfs_file_bytes(vfs_file *f, uint64_t *size) {
   struct stat st;
   int r;
   *size = 0;
   r = OS_RETRY(os_api->fstat(f->fd, &st));
-  if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
+  if (r < 0) return vfs_file_note_errno(f, SQLITE_IOERR_FSTAT);
   *size = (uint64_t)st.st_size;
   return SQLITE_OK;
 }
 
-int lode__vfs_stat(const char *path, struct stat *st, bool *exists) {
+int vfs_stat_path(const char *path, struct stat *st, bool *exists) {
   int r;
   r = OS_RETRY(os_api->lstat_at(AT_FDCWD, path, st));
   *exists = r == 0;
@@ -90,99 +90,99 @@ int lode__vfs_stat(const char *path, struct stat *st, bool *exists) {
 
 /* ---- The list, and fork ---- */
 
-void lode__vfs_list_lock(void) { pthread_mutex_lock(&list_mutex); }
-void lode__vfs_list_unlock(void) { pthread_mutex_unlock(&list_mutex); }
+void vfs_list_lock(void) { pthread_mutex_lock(&vfs_list_mutex); }
+void vfs_list_unlock(void) { pthread_mutex_unlock(&vfs_list_mutex); }
 
-void lode__vfs_list_add(lode__vfs_file *f) {
+void vfs_list_add(vfs_file *f) {
   f->prev = NULL;
-  f->next = list_head;
-  if (list_head) list_head->prev = f;
-  list_head = f;
+  f->next = vfs_list_head;
+  if (vfs_list_head) vfs_list_head->prev = f;
+  vfs_list_head = f;
   f->listed = true;
 }
 
-void lode__vfs_close(lode__vfs_file *f) {
+void vfs_file_close(vfs_file *f) {
   int fd = f->fd;
-  lode__vfs_list_lock();
+  vfs_list_lock();
   if (f->listed) {
     if (f->prev) f->prev->next = f->next;
-    else list_head = f->next;
+    else vfs_list_head = f->next;
     if (f->next) f->next->prev = f->prev;
     f->listed = false;
   }
   f->fd = -1;
-  lode__vfs_list_unlock();
+  vfs_list_unlock();
   if (fd >= 0) os_api->close(fd); /* what matters was synced; an error would change nothing */
 }
 
-void lode__vfs_fork_child(void) {
+void vfs_after_fork_in_child(void) {
   /* Only close() is allowed here, and no test's table should keep us from it. */
-  for (lode__vfs_file *f = list_head, *next; f; f = next) {
+  for (vfs_file *f = vfs_list_head, *next; f; f = next) {
     next = f->next;
     if (f->fd >= 0) close(f->fd);
     f->fd = -1;
     f->listed = false;
   }
-  list_head = NULL;
-  atomic_fetch_add(&generation, 1);
-  pthread_mutex_unlock(&list_mutex);
+  vfs_list_head = NULL;
+  atomic_fetch_add(&vfs_fork_generation, 1);
+  pthread_mutex_unlock(&vfs_list_mutex);
 }
 
-unsigned lode__vfs_generation(void) { return atomic_load(&generation); }
+unsigned vfs_generation(void) { return atomic_load(&vfs_fork_generation); }
 
 /* ---- Locks ---- */
 
-static int set_lock(lode__vfs_file *f, short type, off_t start, off_t len, int failure) {
+static int vfs_set_lock(vfs_file *f, short type, off_t start, off_t len, int failure) {
   int r;
   r = OS_RETRY(os_api->lock(f->fd, type, start, len));
   if (r == 0) return SQLITE_OK;
   if (type != F_UNLCK && (errno == EAGAIN || errno == EACCES)) return SQLITE_BUSY;
-  return lode__vfs_errno(f, failure);
+  return vfs_file_note_errno(f, failure);
 }
 
-static int lock_shared(lode__vfs_file *f) {
-  int rc = set_lock(f, F_RDLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
+static int vfs_lock_shared(vfs_file *f) {
+  int rc = vfs_set_lock(f, F_RDLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
   if (rc != SQLITE_OK) return rc;
-  rc = set_lock(f, F_RDLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_LOCK);
-  int rc2 = set_lock(f, F_UNLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_UNLOCK);
+  rc = vfs_set_lock(f, F_RDLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_LOCK);
+  int rc2 = vfs_set_lock(f, F_UNLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_UNLOCK);
   if (rc == SQLITE_OK && rc2 == SQLITE_OK) return SQLITE_OK;
   (void)os_api->lock(f->fd, F_UNLCK, 0, 0);
   return rc != SQLITE_OK ? rc : rc2;
 }
 
 /* A file that got a second name since it was opened; see vfs.h. */
-static int refuse_linked(lode__vfs_file *f) {
+static int vfs_refuse_linked(vfs_file *f) {
   struct stat st;
-  if (OS_RETRY(os_api->fstat(f->fd, &st)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_FSTAT);
+  if (OS_RETRY(os_api->fstat(f->fd, &st)) != 0) return vfs_file_note_errno(f, SQLITE_IOERR_FSTAT);
   f->state.linked = st.st_nlink > 1;
   return f->state.linked ? SQLITE_READONLY : SQLITE_OK;
 }
 
 static int vfs_lock(sqlite3_file *file, int level) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   int rc = SQLITE_OK;
   if (f->fd < 0) return SQLITE_IOERR;
   if (f->lock >= level) return SQLITE_OK;
   if (level == SQLITE_LOCK_SHARED) {
-    rc = lock_shared(f);
+    rc = vfs_lock_shared(f);
     f->commit_known = false;
   } else if (level == SQLITE_LOCK_RESERVED) {
-    rc = refuse_linked(f);
-    if (rc == SQLITE_OK) rc = set_lock(f, F_WRLCK, SQF_RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
+    rc = vfs_refuse_linked(f);
+    if (rc == SQLITE_OK) rc = vfs_set_lock(f, F_WRLCK, SQF_RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
   } else {
     /* PENDING keeps new readers out while the old ones leave; it is kept when they have not left yet. */
-    if (f->lock < SQLITE_LOCK_RESERVED) rc = refuse_linked(f); /* to roll back */
-    if (rc == SQLITE_OK && f->lock < PENDING_LOCK) rc = set_lock(f, F_WRLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
+    if (f->lock < SQLITE_LOCK_RESERVED) rc = vfs_refuse_linked(f); /* to roll back */
+    if (rc == SQLITE_OK && f->lock < VFS_PENDING_LOCK) rc = vfs_set_lock(f, F_WRLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
     if (rc != SQLITE_OK) return rc;
-    f->lock = PENDING_LOCK;
-    rc = set_lock(f, F_WRLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_LOCK);
+    f->lock = VFS_PENDING_LOCK;
+    rc = vfs_set_lock(f, F_WRLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_LOCK);
   }
   if (rc == SQLITE_OK) f->lock = level;
   return rc;
 }
 
 static int vfs_unlock(sqlite3_file *file, int level) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   int rc = SQLITE_OK;
   if (f->fd < 0) return SQLITE_IOERR;
   if (f->lock <= level) return SQLITE_OK;
@@ -191,24 +191,24 @@ static int vfs_unlock(sqlite3_file *file, int level) {
   f->commit_known = false;
   if (level == SQLITE_LOCK_SHARED) {
     /* to a read lock first: there must be no moment without one */
-    rc = set_lock(f, F_RDLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_RDLOCK);
-    if (rc == SQLITE_OK) rc = set_lock(f, F_UNLCK, SQF_PENDING_BYTE, 2, SQLITE_IOERR_UNLOCK);
+    rc = vfs_set_lock(f, F_RDLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_RDLOCK);
+    if (rc == SQLITE_OK) rc = vfs_set_lock(f, F_UNLCK, SQF_PENDING_BYTE, 2, SQLITE_IOERR_UNLOCK);
     if (rc == SQLITE_OK) f->lock = level;
     return rc == SQLITE_BUSY ? SQLITE_IOERR_RDLOCK : rc;
   }
-  lode__through_pause(f);
+  vfs_view_pause(f);
   f->size = 0; /* others may change it from now on */
   f->lock = SQLITE_LOCK_NONE;
-  return set_lock(f, F_UNLCK, 0, 0, SQLITE_IOERR_UNLOCK);
+  return vfs_set_lock(f, F_UNLCK, 0, 0, SQLITE_IOERR_UNLOCK);
 }
 
 static int vfs_check_reserved(sqlite3_file *file, int *held) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   int r = 1;
   *held = 0;
   if (f->fd < 0) return SQLITE_IOERR;
   if (f->lock < SQLITE_LOCK_RESERVED) r = OS_RETRY(os_api->lock_held(f->fd, F_WRLCK, SQF_RESERVED_BYTE, 1));
-  if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_CHECKRESERVEDLOCK);
+  if (r < 0) return vfs_file_note_errno(f, SQLITE_IOERR_CHECKRESERVEDLOCK);
   *held = r;
   return SQLITE_OK;
 }
@@ -216,9 +216,9 @@ static int vfs_check_reserved(sqlite3_file *file, int *held) {
 /* ---- File methods ---- */
 
 static int vfs_close(sqlite3_file *file) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
-  lode__vfs_close(f);
-  lode__through_drop(f);
+  vfs_file *f = (vfs_file *)file;
+  vfs_file_close(f);
+  vfs_view_drop(f);
   mem_free(f->page);
   f->page = NULL;
   f->base.pMethods = NULL;
@@ -226,7 +226,7 @@ static int vfs_close(sqlite3_file *file) {
 }
 
 static int vfs_read(sqlite3_file *file, void *buf, int amount, sqlite3_int64 at) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   size_t n = (size_t)amount, got = 0;
   uint64_t off = (uint64_t)at;
   if (f->shown) {
@@ -235,30 +235,30 @@ static int vfs_read(sqlite3_file *file, void *buf, int amount, sqlite3_int64 at)
     return n == 1 && at == 0 ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
   }
   if (f->fd < 0 || amount < 0 || at < 0) return SQLITE_IOERR;
-  if (f->kind == LODE__VFS_DB) return lode__page_read(f, buf, n, off);
-  if (f->kind == LODE__VFS_JOURNAL) return lode__journal_read(f, buf, n, off);
-  int rc = lode__vfs_pread(f, buf, n, off, &got);
+  if (f->kind == VFS_FILE_DB) return vfs_page_read(f, buf, n, off);
+  if (f->kind == VFS_FILE_JOURNAL) return vfs_journal_read(f, buf, n, off);
+  int rc = vfs_file_pread(f, buf, n, off, &got);
   if (rc != SQLITE_OK) return rc;
   memset((char *)buf + got, 0, n - got);
   return got < n ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
 }
 
 static int vfs_write(sqlite3_file *file, const void *buf, int amount, sqlite3_int64 at) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   void *own = (void *)(uintptr_t)buf; /* sealed in place: see vfs_page.c */
   if (f->fd < 0 || amount < 0 || at < 0) return SQLITE_IOERR;
-  if (f->kind == LODE__VFS_DB) return lode__page_write(f, own, (size_t)amount, (uint64_t)at);
-  if (f->kind == LODE__VFS_JOURNAL) return lode__journal_write(f, own, (size_t)amount, (uint64_t)at);
-  return lode__vfs_pwrite(f, buf, (size_t)amount, (uint64_t)at);
+  if (f->kind == VFS_FILE_DB) return vfs_page_write(f, own, (size_t)amount, (uint64_t)at);
+  if (f->kind == VFS_FILE_JOURNAL) return vfs_journal_write(f, own, (size_t)amount, (uint64_t)at);
+  return vfs_file_pwrite(f, buf, (size_t)amount, (uint64_t)at);
 }
 
 static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   int r;
   if (f->fd < 0 || size < 0) return SQLITE_IOERR;
   f->wrote = true;
   r = OS_RETRY(os_api->ftruncate(f->fd, size));
-  if (r < 0) return lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE);
+  if (r < 0) return vfs_file_note_errno(f, SQLITE_IOERR_TRUNCATE);
   f->size = (uint64_t)size;
   if (size == 0) {
     f->page_bytes = 0;
@@ -269,10 +269,10 @@ static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
 
 /* A journal that nobody can find does not help: its name is made durable with its first content. One folder sync for
  * each journal and connection is enough, for the file stays. */
-static int sync_name(lode__vfs_file *f) {
+static int vfs_sync_journal_name(vfs_file *f) {
   if (os_sync_parent_dir(f->path, NULL) != LODE_OK) {
     if (f->db) f->db->sync_failed = true;
-    return lode__vfs_errno(f, SQLITE_IOERR_DIR_FSYNC);
+    return vfs_file_note_errno(f, SQLITE_IOERR_DIR_FSYNC);
   }
   f->name_due = false;
   if (f->db) {
@@ -284,23 +284,23 @@ static int sync_name(lode__vfs_file *f) {
 }
 
 static int vfs_sync(sqlite3_file *file, int flags) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   (void)flags;
   if (f->fd < 0) return SQLITE_IOERR;
-  int rc = f->kind == LODE__VFS_JOURNAL ? lode__journal_sync(f) : lode__vfs_fdatasync(f);
-  if (rc == SQLITE_OK && f->name_due) rc = sync_name(f);
+  int rc = f->kind == VFS_FILE_JOURNAL ? vfs_journal_sync(f) : vfs_file_fdatasync(f);
+  if (rc == SQLITE_OK && f->name_due) rc = vfs_sync_journal_name(f);
   return rc;
 }
 
 static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *size) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   uint64_t now = 0;
   *size = 0;
   if (f->fd < 0) return SQLITE_IOERR;
-  int rc = lode__through_size(f, &now) ? SQLITE_OK : lode__vfs_fsize(f, &now);
+  int rc = vfs_view_size(f, &now) ? SQLITE_OK : vfs_file_bytes(f, &now);
   if (rc != SQLITE_OK) return rc;
-  if (f->kind == LODE__VFS_DB) {
-    if (now == 0 && f->lock != SQLITE_LOCK_NONE) rc = lode__journal_check_empty(f);
+  if (f->kind == VFS_FILE_DB) {
+    if (now == 0 && f->lock != SQLITE_LOCK_NONE) rc = vfs_journal_check_empty_db(f);
     if (rc != SQLITE_OK) return rc;
     if (f->lock != SQLITE_LOCK_NONE) f->size = now;
   }
@@ -308,25 +308,25 @@ static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *size) {
   return SQLITE_OK;
 }
 
-int lode__vfs_moved(lode__vfs_file *f, bool *moved) {
+int vfs_file_was_moved(vfs_file *f, bool *moved) {
   struct stat st;
   bool exists = false;
-  int rc = lode__vfs_stat(f->path, &st, &exists);
+  int rc = vfs_stat_path(f->path, &st, &exists);
   *moved = !exists || st.st_dev != f->dev || st.st_ino != f->ino;
-  return rc == SQLITE_OK ? rc : lode__vfs_errno(f, rc);
+  return rc == SQLITE_OK ? rc : vfs_file_note_errno(f, rc);
 }
 
-static int control_db(lode__vfs_file *f, int op, void *arg) {
+static int vfs_control_db(vfs_file *f, int op, void *arg) {
   switch (op) {
     case SQLITE_FCNTL_HAS_MOVED: {
       bool moved = false;
-      int rc = lode__vfs_moved(f, &moved);
+      int rc = vfs_file_was_moved(f, &moved);
       *(int *)arg = moved;
       return rc;
     }
-    case LODE__FCNTL_STATE:
+    case VFS_FCNTL_STATE:
       f->state.fd = f->fd;
-      *(lode__vfs_state *)arg = f->state;
+      *(vfs_file_state *)arg = f->state;
       return SQLITE_OK;
     case SQLITE_FCNTL_PRAGMA: {
       /* VACUUM to another page size would write pages in pieces: the size of an existing database stays */
@@ -340,9 +340,9 @@ static int control_db(lode__vfs_file *f, int op, void *arg) {
 }
 
 static int vfs_control(sqlite3_file *file, int op, void *arg) {
-  lode__vfs_file *f = (lode__vfs_file *)file;
+  vfs_file *f = (vfs_file *)file;
   if (op == SQLITE_FCNTL_VFSNAME) {
-    *(char **)arg = sqlite3_mprintf("%s", LODE__VFS_NAME);
+    *(char **)arg = sqlite3_mprintf("%s", VFS_NAME);
     return *(char **)arg ? SQLITE_OK : SQLITE_NOMEM;
   }
   if (f->fd < 0) return SQLITE_IOERR;
@@ -357,13 +357,13 @@ static int vfs_control(sqlite3_file *file, int op, void *arg) {
     case SQLITE_FCNTL_CHUNK_SIZE:
       return SQLITE_OK;
     default:
-      return f->kind == LODE__VFS_DB ? control_db(f, op, arg) : SQLITE_NOTFOUND;
+      return f->kind == VFS_FILE_DB ? vfs_control_db(f, op, arg) : SQLITE_NOTFOUND;
   }
 }
 
 static int vfs_sector_size(sqlite3_file *file) {
   (void)file;
-  return LODE__SECTOR;
+  return JOURNAL_SECTOR;
 }
 
 /* A power cut does not harm bytes beside those being written (as SQLite's own VFS assumes): this is what makes SQLite
@@ -373,7 +373,7 @@ static int vfs_characteristics(sqlite3_file *file) {
   return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 }
 
-const sqlite3_io_methods lode__vfs_methods = {
+const sqlite3_io_methods vfs_file_methods = {
   .iVersion = 1,
   .xClose = vfs_close,
   .xRead = vfs_read,

@@ -28,32 +28,32 @@
 
 /* ---- Judging ---- */
 
-int lode__journal_damaged(lode__vfs_file *f, const char *why, uint64_t off) {
+int vfs_journal_damaged(vfs_file *f, const char *why, uint64_t off) {
   f->db->state.damaged_journal = true;
   sqlite3_log(SQLITE_IOERR_DATA, "journal %s is damaged at %llu: %s", f->path, (unsigned long long)off, why);
   return SQLITE_IOERR_DATA;
 }
 
-int lode__journal_judge_file(lode__vfs_file *f, lode__judge_depth depth, lode__judged *findings) {
-  lode_status st = lode__journal_judge(f->fd, f->db->fd, depth, findings);
+int vfs_journal_check(vfs_file *f, journal_depth depth, journal_findings *findings) {
+  lode_status st = journal_check(f->fd, f->db->fd, depth, findings);
   if (st == LODE_OK) return SQLITE_OK;
-  return st == LODE_NOMEM ? SQLITE_IOERR_NOMEM : lode__vfs_errno(f, SQLITE_IOERR_READ);
+  return st == LODE_NOMEM ? SQLITE_IOERR_NOMEM : vfs_file_note_errno(f, SQLITE_IOERR_READ);
 }
 
-int lode__journal_check_empty(lode__vfs_file *db) {
-  lode__vfs_file f = {.kind = LODE__VFS_JOURNAL, .path = sqlite3_filename_journal(db->path), .db = db, .fd = -1};
-  lode__judged findings;
+int vfs_journal_check_empty_db(vfs_file *db) {
+  vfs_file f = {.kind = VFS_FILE_JOURNAL, .path = sqlite3_filename_journal(db->path), .db = db, .fd = -1};
+  journal_findings findings;
   struct stat st;
   bool exists = false;
   /* SQLite would remove such a journal, and with it all that is left of the database */
-  int rc = lode__vfs_stat(f.path, &st, &exists);
+  int rc = vfs_stat_path(f.path, &st, &exists);
   if (rc != SQLITE_OK || !exists || !S_ISREG(st.st_mode) || st.st_size == 0) return rc;
-  rc = lode__vfs_open(&f, O_RDONLY, 0);
+  rc = vfs_file_open(&f, O_RDONLY, 0);
   if (rc != SQLITE_OK) return rc;
-  rc = lode__journal_judge_file(&f, LODE__JUDGE_HEADER, &findings);
-  if (rc == SQLITE_OK && findings.verdict == LODE__JOURNAL_DAMAGED)
-    rc = lode__journal_damaged(&f, "the database was emptied", 0);
-  lode__vfs_close(&f);
+  rc = vfs_journal_check(&f, JOURNAL_CHECK_HEADER, &findings);
+  if (rc == SQLITE_OK && findings.verdict == JOURNAL_DAMAGED)
+    rc = vfs_journal_damaged(&f, "the database was emptied", 0);
+  vfs_file_close(&f);
   return rc;
 }
 
@@ -64,89 +64,89 @@ int lode__journal_check_empty(lode__vfs_file *db) {
  */
 
 /* Makes room for a new journal. Nothing is synced: the name of the next journal will be, and this one with it. */
-static int set_aside(lode__vfs_file *f, const char *why) {
+static int vfs_journal_quarantine(vfs_file *f, const char *why) {
   char folder[4096];
   const char *name;
   if (!beneath_split(f->path, folder, sizeof folder, &name) || beneath_set_aside(folder, name) != 0)
-    return lode__vfs_errno(f, SQLITE_IOERR_ACCESS);
+    return vfs_file_note_errno(f, SQLITE_IOERR_ACCESS);
   sqlite3_log(SQLITE_NOTICE, "journal %s was set aside: %s", f->path, why);
   return SQLITE_OK;
 }
 
 /* Whoever may read the database must be able to roll it back. */
-static unsigned mode_of(const lode__vfs_file *db) {
+static unsigned vfs_journal_mode(const vfs_file *db) {
   struct stat st;
   return os_api->fstat(db->fd, &st) == 0 ? st.st_mode & 0777 : 0600;
 }
 
-int lode__journal_look_at_name(lode__vfs_file *f, lode__name_holds *holds) {
+int vfs_journal_lstat(vfs_file *f, vfs_name_kind *holds) {
   struct stat st;
   char folder[4096];
   const char *name;
-  *holds = LODE__NAME_NOTHING;
+  *holds = VFS_NAME_ABSENT;
   bool seen = beneath_split(f->path, folder, sizeof folder, &name) && beneath_lstat(folder, name, &st) == 0;
-  if (!seen) return errno == ENOENT ? SQLITE_OK : lode__vfs_errno(f, SQLITE_IOERR_ACCESS);
-  *holds = S_ISREG(st.st_mode) ? LODE__NAME_FILE : LODE__NAME_NO_FILE;
+  if (!seen) return errno == ENOENT ? SQLITE_OK : vfs_file_note_errno(f, SQLITE_IOERR_ACCESS);
+  *holds = S_ISREG(st.st_mode) ? VFS_NAME_FILE : VFS_NAME_NOT_REGULAR;
   return SQLITE_OK;
 }
 
 /* Opens the file under the journal's name, and makes it if there is none. */
-static int open_or_make(lode__vfs_file *f, bool *made) {
-  lode__name_holds holds;
+static int vfs_journal_open_or_create(vfs_file *f, bool *made) {
+  vfs_name_kind holds;
   *made = false;
-  int rc = lode__vfs_open(f, O_RDWR, 0);
+  int rc = vfs_file_open(f, O_RDWR, 0);
   if (rc != SQLITE_CANTOPEN) return rc;
-  rc = lode__journal_look_at_name(f, &holds);
-  if (rc == SQLITE_OK && holds == LODE__NAME_NO_FILE) rc = set_aside(f, "it is no file");
+  rc = vfs_journal_lstat(f, &holds);
+  if (rc == SQLITE_OK && holds == VFS_NAME_NOT_REGULAR) rc = vfs_journal_quarantine(f, "it is no file");
   if (rc != SQLITE_OK) return rc;
-  if (holds == LODE__NAME_FILE) return SQLITE_CANTOPEN;
-  rc = lode__vfs_open(f, O_RDWR | O_CREAT | O_EXCL, mode_of(f->db));
+  if (holds == VFS_NAME_FILE) return SQLITE_CANTOPEN;
+  rc = vfs_file_open(f, O_RDWR | O_CREAT | O_EXCL, vfs_journal_mode(f->db));
   *made = rc == SQLITE_OK;
-  return rc == SQLITE_CANTOPEN && errno == EEXIST ? lode__vfs_open(f, O_RDWR, 0) : rc;
+  return rc == SQLITE_CANTOPEN && errno == EEXIST ? vfs_file_open(f, O_RDWR, 0) : rc;
 }
 
 /* Another, empty file in place of a stray one. */
-static int replace(lode__vfs_file *f, const char *why) {
+static int vfs_journal_replace(vfs_file *f, const char *why) {
   bool made;
-  int rc = set_aside(f, why);
-  lode__vfs_close(f);
-  return rc == SQLITE_OK ? open_or_make(f, &made) : rc;
+  int rc = vfs_journal_quarantine(f, why);
+  vfs_file_close(f);
+  return rc == SQLITE_OK ? vfs_journal_open_or_create(f, &made) : rc;
 }
 
-static int show(lode__vfs_file *f, unsigned char first_byte) {
+static int vfs_journal_show_byte(vfs_file *f, unsigned char first_byte) {
   f->shown = true;
   f->first_byte = first_byte;
   return SQLITE_OK;
 }
 
-int lode__journal_open_to_look(lode__vfs_file *f) {
-  lode__judged findings;
+int vfs_journal_open_probe(vfs_file *f) {
+  journal_findings findings;
   unsigned char first = 0;
   size_t got;
   int rc;
   if (f->db->read_only) {
-    rc = lode__through_look(f->db);
-    return rc == SQLITE_OK ? show(f, 0) : rc;
+    rc = vfs_view_open(f->db);
+    return rc == SQLITE_OK ? vfs_journal_show_byte(f, 0) : rc;
   }
-  rc = lode__vfs_open(f, O_RDONLY, 0);
-  if (rc == SQLITE_CANTOPEN && errno == ENOENT) return show(f, 0); /* somebody has rolled it back meanwhile */
-  if (rc == SQLITE_OK) rc = lode__vfs_pread(f, &first, 1, 0, &got);
+  rc = vfs_file_open(f, O_RDONLY, 0);
+  if (rc == SQLITE_CANTOPEN && errno == ENOENT) return vfs_journal_show_byte(f, 0); /* somebody has rolled it back meanwhile */
+  if (rc == SQLITE_OK) rc = vfs_file_pread(f, &first, 1, 0, &got);
   if (rc != SQLITE_OK || first != 0) return rc;
   /* finished but for this byte, or damaged: the lock is needed to find out */
-  rc = lode__journal_judge_file(f, LODE__JUDGE_HEADER, &findings);
-  return rc == SQLITE_OK ? show(f, findings.verdict == LODE__JOURNAL_NONE ? 0 : lode__journal_magic[0]) : rc;
+  rc = vfs_journal_check(f, JOURNAL_CHECK_HEADER, &findings);
+  return rc == SQLITE_OK ? vfs_journal_show_byte(f, findings.verdict == JOURNAL_NONE ? 0 : journal_magic[0]) : rc;
 }
 
-int lode__journal_open_to_undo(lode__vfs_file *f) {
-  lode__judged findings;
+int vfs_journal_open_rollback(vfs_file *f) {
+  journal_findings findings;
   bool made;
-  int rc = open_or_make(f, &made);
-  if (rc == SQLITE_OK) rc = lode__journal_judge_file(f, LODE__JUDGE_RECORDS, &findings);
+  int rc = vfs_journal_open_or_create(f, &made);
+  if (rc == SQLITE_OK) rc = vfs_journal_check(f, JOURNAL_CHECK_RECORDS, &findings);
   if (rc != SQLITE_OK) return rc;
-  if (findings.verdict == LODE__JOURNAL_DAMAGED) return lode__journal_damaged(f, findings.why, findings.at);
-  if (findings.verdict == LODE__JOURNAL_STRAY) return replace(f, findings.why);
-  if (findings.verdict == LODE__JOURNAL_NONE) return SQLITE_OK;
-  if (findings.head_torn) rc = lode__vfs_pwrite(f, lode__journal_magic, sizeof lode__journal_magic, 0);
+  if (findings.verdict == JOURNAL_DAMAGED) return vfs_journal_damaged(f, findings.why, findings.at);
+  if (findings.verdict == JOURNAL_STRAY) return vfs_journal_replace(f, findings.why);
+  if (findings.verdict == JOURNAL_NONE) return SQLITE_OK;
+  if (findings.head_torn) rc = vfs_file_pwrite(f, journal_magic, sizeof journal_magic, 0);
   f->journal.page_bytes = findings.page_bytes;
   f->size = findings.size;
   return rc;
@@ -154,48 +154,48 @@ int lode__journal_open_to_undo(lode__vfs_file *f) {
 
 /* What a crashed transaction left unfinished is worthless, for the database was not touched, but its tail could be taken
  * for ours. A hot journal would have been rolled back before anybody could get the lock that we hold. */
-static int clear_leftovers(lode__vfs_file *f) {
-  lode__judged findings;
+static int vfs_journal_clear_leftovers(vfs_file *f) {
+  journal_findings findings;
   uint64_t size = 0;
-  int rc = lode__vfs_fsize(f, &size);
+  int rc = vfs_file_bytes(f, &size);
   if (rc != SQLITE_OK || size == 0) return rc;
-  rc = lode__journal_judge_file(f, LODE__JUDGE_HEADER, &findings);
+  rc = vfs_journal_check(f, JOURNAL_CHECK_HEADER, &findings);
   if (rc != SQLITE_OK) return rc;
-  if (findings.verdict == LODE__JOURNAL_STRAY) return replace(f, findings.why);
-  if (findings.verdict != LODE__JOURNAL_NONE)
-    return lode__journal_damaged(f, "it came while the database was locked", 0);
-  if (OS_RETRY(os_api->ftruncate(f->fd, 0)) != 0) return lode__vfs_errno(f, SQLITE_IOERR_TRUNCATE);
+  if (findings.verdict == JOURNAL_STRAY) return vfs_journal_replace(f, findings.why);
+  if (findings.verdict != JOURNAL_NONE)
+    return vfs_journal_damaged(f, "it came while the database was locked", 0);
+  if (OS_RETRY(os_api->ftruncate(f->fd, 0)) != 0) return vfs_file_note_errno(f, SQLITE_IOERR_TRUNCATE);
   return SQLITE_OK;
 }
 
-int lode__journal_open_to_write(lode__vfs_file *f) {
-  lode__vfs_file *db = f->db;
+int vfs_journal_open_write(vfs_file *f) {
+  vfs_file *db = f->db;
   bool made, moved = false;
-  int rc = open_or_make(f, &made);
-  if (rc == SQLITE_OK) rc = lode__vfs_moved(db, &moved);
+  int rc = vfs_journal_open_or_create(f, &made);
+  if (rc == SQLITE_OK) rc = vfs_file_was_moved(db, &moved);
   if (rc != SQLITE_OK) return rc;
   /* SQLite asked already whether the database has moved; it may have done so before the journal was opened, which then
    * is another store's. Nothing has been written to it. */
   if (moved) return SQLITE_READONLY_DBMOVED;
-  rc = clear_leftovers(f);
+  rc = vfs_journal_clear_leftovers(f);
   f->name_due = made || !db->journal_named || db->journal_dev != f->dev || db->journal_ino != f->ino;
   return rc;
 }
 
 /* ---- Passing through ---- */
 
-int lode__journal_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
-  lode__journal *j = &f->journal;
+int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
+  vfs_journal_state *j = &f->journal;
   size_t got = 0;
-  int rc = lode__vfs_pread(f, buf, n, off, &got);
+  int rc = vfs_file_pread(f, buf, n, off, &got);
   if (rc != SQLITE_OK) return rc;
   memset((char *)buf + got, 0, n - got);
-  if (got < n && off + got < f->size) return lode__journal_damaged(f, "it was cut short", off + got);
+  if (got < n && off + got < f->size) return vfs_journal_damaged(f, "it was cut short", off + got);
   if (got < n) return SQLITE_IOERR_SHORT_READ;
   /* Eight bytes at the very end: SQLite looks for the mark of a super-journal, which only page content could fake. */
-  if (n == sizeof lode__journal_magic && off + n == f->size) memset(buf, 0, n);
-  if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !lode__page_is_sound(j->record_page, buf, n))
-    return lode__journal_damaged(f, "a page image is wrong", off);
+  if (n == sizeof journal_magic && off + n == f->size) memset(buf, 0, n);
+  if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !vfs_page_is_valid(j->record_page, buf, n))
+    return vfs_journal_damaged(f, "a page image is wrong", off);
   j->in_record = n == 4;
   if (n == 4) {
     j->record_off = off;
@@ -204,39 +204,39 @@ int lode__journal_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
   return SQLITE_OK;
 }
 
-static bool begins_with_magic(const void *buf) {
-  return memcmp(buf, lode__journal_magic, sizeof lode__journal_magic) == 0;
+static bool vfs_journal_has_magic(const void *buf) {
+  return memcmp(buf, journal_magic, sizeof journal_magic) == 0;
 }
 
 /* Its first byte comes last. */
-static int fill_in(lode__vfs_file *f, const unsigned char *bytes, size_t n, uint64_t off) {
-  int rc = lode__vfs_pwrite(f, bytes + 1, n - 1, off + 1);
-  return rc == SQLITE_OK ? lode__vfs_pwrite(f, bytes, 1, off) : rc;
+static int vfs_journal_fill_header(vfs_file *f, const unsigned char *bytes, size_t n, uint64_t off) {
+  int rc = vfs_file_pwrite(f, bytes + 1, n - 1, off + 1);
+  return rc == SQLITE_OK ? vfs_file_pwrite(f, bytes, 1, off) : rc;
 }
 
 /* Header, its CRC and, for the first, the count of segments. */
-static int write_header(lode__vfs_file *f, uint64_t off) {
-  lode__journal *j = &f->journal;
-  unsigned char out[LODE__HEADER_FULL] = {0};
-  uint32_t crc = crc32c_update(0, j->header, LODE__HEADER_BYTES);
-  memcpy(out, j->header, LODE__HEADER_BYTES);
-  sqf_put_le32(out + LODE__HEADER_BYTES, crc);
+static int vfs_journal_write_header(vfs_file *f, uint64_t off) {
+  vfs_journal_state *j = &f->journal;
+  unsigned char out[JOURNAL_HEADER_FULL] = {0};
+  uint32_t crc = crc32c_update(0, j->header, JOURNAL_HEADER_BYTES);
+  memcpy(out, j->header, JOURNAL_HEADER_BYTES);
+  sqf_put_le32(out + JOURNAL_HEADER_BYTES, crc);
   if (off > 0) {
     j->count_due = true;
-    return fill_in(f, out, LODE__HEADER_COUNT_OFF, off);
+    return vfs_journal_fill_header(f, out, JOURNAL_HEADER_COUNT_OFF, off);
   }
   j->first_crc = crc;
   j->segments = 1;
-  sqf_put_le32(out + LODE__HEADER_COUNT_OFF, 1);
-  sqf_put_le32(out + LODE__HEADER_COUNT_OFF + 4, crc32c_update_u32(crc, 1));
-  lode__journal_ids_put(out, j->before, j->after);
-  return fill_in(f, out, LODE__HEADER_FULL, 0);
+  sqf_put_le32(out + JOURNAL_HEADER_COUNT_OFF, 1);
+  sqf_put_le32(out + JOURNAL_HEADER_COUNT_OFF + 4, crc32c_update_u32(crc, 1));
+  journal_put_ids(out, j->before, j->after);
+  return vfs_journal_fill_header(f, out, JOURNAL_HEADER_FULL, 0);
 }
 
 /* The transaction's commit ids, with its first header. Page 1 gets the second when it is written. */
-static int choose_ids(lode__vfs_file *f) {
-  lode__journal *j = &f->journal;
-  int rc = lode__page_commit_id(f->db, &j->before);
+static int vfs_journal_choose_ids(vfs_file *f) {
+  vfs_journal_state *j = &f->journal;
+  int rc = vfs_page_commit_id(f->db, &j->before);
   do j->after = rand_u64();
   while (j->after == 0 || j->after == j->before);
   f->db->next_commit_id = j->after;
@@ -245,22 +245,22 @@ static int choose_ids(lode__vfs_file *f) {
 
 /* A write is known by its length and place: headers lie at multiples of 512, and a page image never does, because
  * records are 8 bytes longer than a multiple of 512 and the image begins 4 bytes into its record. */
-static int write_any(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
-  lode__journal *j = &f->journal;
+static int vfs_journal_write_part(vfs_file *f, void *buf, size_t n, uint64_t off) {
+  vfs_journal_state *j = &f->journal;
   bool in_record = j->in_record;
   j->in_record = false;
-  if (n == LODE__SECTOR && off % LODE__SECTOR == 0) {
-    memcpy(j->header, buf, LODE__HEADER_BYTES);
+  if (n == JOURNAL_SECTOR && off % JOURNAL_SECTOR == 0) {
+    memcpy(j->header, buf, JOURNAL_HEADER_BYTES);
     j->header_off = off;
     j->page_bytes = sqf_be32(j->header + 24);
-    int rc = off == 0 ? choose_ids(f) : SQLITE_OK;
-    if (rc == SQLITE_OK) rc = lode__vfs_pwrite(f, buf, n, off);
-    if (rc == SQLITE_OK && begins_with_magic(buf)) rc = write_header(f, off);
+    int rc = off == 0 ? vfs_journal_choose_ids(f) : SQLITE_OK;
+    if (rc == SQLITE_OK) rc = vfs_file_pwrite(f, buf, n, off);
+    if (rc == SQLITE_OK && vfs_journal_has_magic(buf)) rc = vfs_journal_write_header(f, off);
     return rc;
   }
-  if (n == 12 && off == j->header_off && j->page_bytes && begins_with_magic(buf)) {
+  if (n == 12 && off == j->header_off && j->page_bytes && vfs_journal_has_magic(buf)) {
     memcpy(j->header, buf, n);
-    return write_header(f, off);
+    return vfs_journal_write_header(f, off);
   }
   if (n == 4 && !(in_record && off == j->record_off + 4 + j->page_bytes)) {
     j->in_record = true;
@@ -268,26 +268,26 @@ static int write_any(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
     j->record_page = sqf_be32(buf);
   } else if (in_record && n == j->page_bytes && off == j->record_off + 4) {
     j->in_record = true; /* its sum follows */
-    if (sqf_page_size_valid(n)) lode__page_make_sound(j->record_page, buf, n);
+    if (sqf_page_size_valid(n)) vfs_page_seal(j->record_page, buf, n);
   }
-  return lode__vfs_pwrite(f, buf, n, off);
+  return vfs_file_pwrite(f, buf, n, off);
 }
 
-int lode__journal_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
-  int rc = write_any(f, buf, n, off);
+int vfs_journal_write(vfs_file *f, void *buf, size_t n, uint64_t off) {
+  int rc = vfs_journal_write_part(f, buf, n, off);
   if (rc == SQLITE_OK && off + n > f->size) f->size = off + n;
   return rc;
 }
 
-int lode__journal_sync(lode__vfs_file *f) {
-  lode__journal *j = &f->journal;
+int vfs_journal_sync(vfs_file *f) {
+  vfs_journal_state *j = &f->journal;
   unsigned char out[8];
-  int rc = lode__vfs_fdatasync(f);
+  int rc = vfs_file_fdatasync(f);
   if (rc != SQLITE_OK || !j->count_due) return rc;
   sqf_put_le32(out, j->segments + 1);
   sqf_put_le32(out + 4, crc32c_update_u32(j->first_crc, j->segments + 1));
-  rc = lode__vfs_pwrite(f, out, sizeof out, LODE__HEADER_COUNT_OFF);
-  if (rc == SQLITE_OK) rc = lode__vfs_fdatasync(f);
+  rc = vfs_file_pwrite(f, out, sizeof out, JOURNAL_HEADER_COUNT_OFF);
+  if (rc == SQLITE_OK) rc = vfs_file_fdatasync(f);
   if (rc != SQLITE_OK) return rc;
   j->segments++;
   j->count_due = false;

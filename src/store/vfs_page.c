@@ -24,22 +24,22 @@
 
 #include "base/crc32c.h"
 
-uint32_t lode__page_crc(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
-  return crc32c_update(crc32c_update_u32(0, page_number), page, page_bytes - LODE__PAGE_RESERVED);
+uint32_t vfs_page_crc(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
+  return crc32c_update(crc32c_update_u32(0, page_number), page, page_bytes - VFS_PAGE_RESERVED);
 }
 
-void lode__page_make_sound(uint32_t page_number, unsigned char *page, size_t page_bytes) {
-  unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
-  sqf_put_le32(tail, lode__page_crc(page_number, page, page_bytes));
+void vfs_page_seal(uint32_t page_number, unsigned char *page, size_t page_bytes) {
+  unsigned char *tail = page + page_bytes - VFS_PAGE_RESERVED;
+  sqf_put_le32(tail, vfs_page_crc(page_number, page, page_bytes));
   sqf_put_le32(tail + 4, 0);
 }
 
-bool lode__page_is_sound(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
-  const unsigned char *tail = page + page_bytes - LODE__PAGE_RESERVED;
-  return sqf_le32(tail) == lode__page_crc(page_number, page, page_bytes) && sqf_le32(tail + 4) == 0;
+bool vfs_page_is_valid(uint32_t page_number, const unsigned char *page, size_t page_bytes) {
+  const unsigned char *tail = page + page_bytes - VFS_PAGE_RESERVED;
+  return sqf_le32(tail) == vfs_page_crc(page_number, page, page_bytes) && sqf_le32(tail + 4) == 0;
 }
 
-static int damaged(lode__vfs_file *f, uint32_t page_number, const char *why) {
+static int vfs_page_damaged(vfs_file *f, uint32_t page_number, const char *why) {
   f->state.damaged_reads++;
   f->state.damaged_page = page_number;
   sqlite3_log(SQLITE_IOERR_DATA, "page %u of %s is damaged: %s", page_number, f->path, why);
@@ -48,47 +48,47 @@ static int damaged(lode__vfs_file *f, uint32_t page_number, const char *why) {
 
 /* ---- Reading ---- */
 
-static int need_buffer(lode__vfs_file *f) {
+static int vfs_page_need_buffer(vfs_file *f) {
   if (!f->page) f->page = mem_alloc(SQF_PAGE_MAX);
   return f->page ? SQLITE_OK : SQLITE_IOERR_NOMEM;
 }
 
 /* Proves page 1 and leaves it in f->page. SQLITE_IOERR_SHORT_READ: the file is empty. */
-static int load_first(lode__vfs_file *f) {
+static int vfs_page_load_first(vfs_file *f) {
   size_t got = 0, n = f->page_bytes ? f->page_bytes : SQF_PAGE_MIN;
-  int rc = need_buffer(f);
-  if (rc == SQLITE_OK) rc = lode__through_pread(f, f->page, n, 0, &got);
+  int rc = vfs_page_need_buffer(f);
+  if (rc == SQLITE_OK) rc = vfs_view_pread(f, f->page, n, 0, &got);
   if (rc != SQLITE_OK) return rc;
-  if (got == 0) return f->size ? damaged(f, 1, "the file was emptied") : SQLITE_IOERR_SHORT_READ;
-  if (got < SQF_PAGE_MIN) return damaged(f, 1, "the file is cut short");
+  if (got == 0) return f->size ? vfs_page_damaged(f, 1, "the file was emptied") : SQLITE_IOERR_SHORT_READ;
+  if (got < SQF_PAGE_MIN) return vfs_page_damaged(f, 1, "the file is cut short");
   if (!sqf_has_magic(f->page)) {
-    damaged(f, 1, "this is not a database");
+    vfs_page_damaged(f, 1, "this is not a database");
     return SQLITE_NOTADB;
   }
   uint32_t size = sqf_page_size(f->page);
-  if (!size) return damaged(f, 1, "its page size is impossible");
+  if (!size) return vfs_page_damaged(f, 1, "its page size is impossible");
   if (got < size) {
-    rc = lode__through_pread(f, f->page, size, 0, &got);
+    rc = vfs_view_pread(f, f->page, size, 0, &got);
     if (rc != SQLITE_OK) return rc;
-    if (got < size) return damaged(f, 1, "the file is cut short");
+    if (got < size) return vfs_page_damaged(f, 1, "the file is cut short");
   }
-  if (f->page[20] != LODE__PAGE_RESERVED) return damaged(f, 1, "it has no room for a checksum");
-  if (!lode__page_is_sound(1, f->page, size)) return damaged(f, 1, "its checksum is wrong");
+  if (f->page[20] != VFS_PAGE_RESERVED) return vfs_page_damaged(f, 1, "it has no room for a checksum");
+  if (!vfs_page_is_valid(1, f->page, size)) return vfs_page_damaged(f, 1, "its checksum is wrong");
   f->page_bytes = size;
-  f->commit_id = lode__commit_id(f->page);
+  f->commit_id = journal_commit_id(f->page);
   f->commit_known = f->lock != SQLITE_LOCK_NONE;
   return SQLITE_OK;
 }
 
-int lode__page_commit_id(lode__vfs_file *f, uint64_t *id) {
-  int rc = f->commit_known ? SQLITE_OK : load_first(f);
+int vfs_page_commit_id(vfs_file *f, uint64_t *id) {
+  int rc = f->commit_known ? SQLITE_OK : vfs_page_load_first(f);
   *id = rc == SQLITE_OK ? f->commit_id : 0;
   return rc == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : rc; /* a new database */
 }
 
-static int read_first(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
+static int vfs_page_read_first(vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
   memset(buf, 0, n);
-  int rc = load_first(f);
+  int rc = vfs_page_load_first(f);
   if (rc != SQLITE_OK) return rc;
   if (off + n <= f->page_bytes) {
     memcpy(buf, f->page + off, n);
@@ -100,24 +100,24 @@ static int read_first(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t 
 }
 
 /* Is the page a leaf of the free list, as the last commit left it? Trunk pages: next trunk, count, leaves. */
-static int find_free(lode__vfs_file *f, uint32_t page_number, size_t n, bool *is_free) {
+static int vfs_page_is_free_leaf(vfs_file *f, uint32_t page_number, size_t n, bool *is_free) {
   unsigned char *trunk = NULL;
   uint64_t size = 0;
   size_t got = 0;
   *is_free = false;
   if (f->wrote) return SQLITE_OK;
-  int rc = load_first(f);
+  int rc = vfs_page_load_first(f);
   if (rc != SQLITE_OK || f->page_bytes != n) return rc;
-  if (!lode__through_size(f, &size)) rc = lode__vfs_fsize(f, &size);
+  if (!vfs_view_size(f, &size)) rc = vfs_file_bytes(f, &size);
   if (rc != SQLITE_OK) return rc;
   if (!(trunk = mem_alloc(n))) return SQLITE_IOERR_NOMEM;
   uint32_t at = sqf_be32(f->page + 32);
   /* the number of pages bounds the walk, should the list be a ring */
   for (uint64_t left = size / n; at > 1 && left > 0 && !*is_free; left--) {
-    rc = lode__through_pread(f, trunk, n, (uint64_t)(at - 1) * n, &got);
-    if (rc != SQLITE_OK || got < n || !lode__page_is_sound(at, trunk, n)) break;
+    rc = vfs_view_pread(f, trunk, n, (uint64_t)(at - 1) * n, &got);
+    if (rc != SQLITE_OK || got < n || !vfs_page_is_valid(at, trunk, n)) break;
     uint32_t leaves = sqf_be32(trunk + 4);
-    if (leaves > (n - LODE__PAGE_RESERVED) / 4 - 2) break;
+    if (leaves > (n - VFS_PAGE_RESERVED) / 4 - 2) break;
     for (uint32_t i = 0; i < leaves && !*is_free; i++) *is_free = sqf_be32(trunk + 8 + 4 * (size_t)i) == page_number;
     at = sqf_be32(trunk);
   }
@@ -125,92 +125,92 @@ static int find_free(lode__vfs_file *f, uint32_t page_number, size_t n, bool *is
   return rc;
 }
 
-static int read_other(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
+static int vfs_page_read_other(vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
   uint32_t page_number = (uint32_t)(off / n + 1);
   size_t got = 0;
   bool is_free = false;
-  int rc = lode__through_pread(f, buf, n, off, &got);
+  int rc = vfs_view_pread(f, buf, n, off, &got);
   if (rc != SQLITE_OK) return rc;
-  if (got == n && lode__page_is_sound(page_number, buf, n)) return SQLITE_OK;
+  if (got == n && vfs_page_is_valid(page_number, buf, n)) return SQLITE_OK;
   memset(buf + got, 0, n - got);
   /* Past the end lies what this transaction allocated and has not written yet. */
   if (got == 0 && off >= f->size) return SQLITE_IOERR_SHORT_READ;
-  if (got < n) return damaged(f, page_number, "the file is cut short");
-  rc = find_free(f, page_number, n, &is_free);
-  if (rc == SQLITE_OK && !is_free) rc = damaged(f, page_number, "its checksum is wrong");
+  if (got < n) return vfs_page_damaged(f, page_number, "the file is cut short");
+  rc = vfs_page_is_free_leaf(f, page_number, n, &is_free);
+  if (rc == SQLITE_OK && !is_free) rc = vfs_page_damaged(f, page_number, "its checksum is wrong");
   memset(buf, 0, n);
   return rc;
 }
 
 /* A part of a page other than the first. When the page is not sound, vfs_page_read_other looks for it in the free list, which
  * puts page 1 into f->page; it sets the page to zeros afterwards. */
-static int read_part(lode__vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
+static int vfs_page_read_part(vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
   uint64_t start = off - off % f->page_bytes;
-  int rc = need_buffer(f);
+  int rc = vfs_page_need_buffer(f);
   if (rc != SQLITE_OK) return rc;
-  rc = read_other(f, f->page, f->page_bytes, start);
+  rc = vfs_page_read_other(f, f->page, f->page_bytes, start);
   if (rc == SQLITE_OK || rc == SQLITE_IOERR_SHORT_READ) memcpy(buf, f->page + (off - start), n);
   return rc;
 }
 
-int lode__page_read(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
+int vfs_page_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
   size_t got = 0, page = f->page_bytes;
   if (off == 0 && n == 100) { /* the hint: no lock is held, so the bytes prove nothing, nor does their damage */
-    int rc = lode__vfs_pread(f, buf, n, off, &got);
+    int rc = vfs_file_pread(f, buf, n, off, &got);
     if (rc != SQLITE_OK) return rc;
     memset((char *)buf + got, 0, n - got);
     return got < n ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
   }
   if (off / SQF_PAGE_MAX > UINT32_MAX) return SQLITE_IOERR_READ;
   if (page && off >= page && n != page)
-    return off % page + n <= page ? read_part(f, buf, n, off) : SQLITE_IOERR_READ; /* two pages: no checksum of its own */
+    return off % page + n <= page ? vfs_page_read_part(f, buf, n, off) : SQLITE_IOERR_READ; /* two pages: no checksum of its own */
   bool whole = sqf_page_size_valid(n) && off % n == 0;
-  if (whole && off > 0) return read_other(f, buf, n, off);
-  if (whole || off + n <= SQF_PAGE_MIN) return read_first(f, buf, n, off);
+  if (whole && off > 0) return vfs_page_read_other(f, buf, n, off);
+  if (whole || off + n <= SQF_PAGE_MIN) return vfs_page_read_first(f, buf, n, off);
   return SQLITE_IOERR_READ; /* nothing that could be proven */
 }
 
 /* ---- Writing ---- */
 
 /* Sealed zeros for the pages between the end of the file and `off`. */
-static int fill_gap(lode__vfs_file *f, size_t n, uint64_t off) {
+static int vfs_page_fill_gap(vfs_file *f, size_t n, uint64_t off) {
   uint64_t size = 0;
   if (off <= f->size) return SQLITE_OK;
-  int rc = lode__vfs_fsize(f, &size);
+  int rc = vfs_file_bytes(f, &size);
   if (rc != SQLITE_OK) return rc;
-  if (size < f->size) return damaged(f, (uint32_t)(size / n + 1), "the file was cut short while in use");
+  if (size < f->size) return vfs_page_damaged(f, (uint32_t)(size / n + 1), "the file was cut short while in use");
   f->size = size;
   if (off <= size) return SQLITE_OK;
   unsigned char *blank = mem_calloc(1, n);
   if (!blank) return SQLITE_IOERR_NOMEM;
   for (uint64_t at = (size + n - 1) / n * n; at < off && rc == SQLITE_OK; at += n) {
-    lode__page_make_sound((uint32_t)(at / n + 1), blank, n);
-    rc = lode__vfs_pwrite(f, blank, n, at);
+    vfs_page_seal((uint32_t)(at / n + 1), blank, n);
+    rc = vfs_file_pwrite(f, blank, n, at);
   }
   mem_free(blank);
   return rc;
 }
 
-int lode__page_write(lode__vfs_file *f, void *buf, size_t n, uint64_t off) {
+int vfs_page_write(vfs_file *f, void *buf, size_t n, uint64_t off) {
   unsigned char *page = buf;
   if (!sqf_page_size_valid(n) || off % n != 0 || off / n >= UINT32_MAX || (f->page_bytes && f->page_bytes != n)) {
     sqlite3_log(SQLITE_IOERR_WRITE, "%s: refused to write other than a whole page", f->path);
     return SQLITE_IOERR_WRITE;
   }
-  if (off == 0 && (sqf_page_size(page) != n || page[20] != LODE__PAGE_RESERVED)) {
+  if (off == 0 && (sqf_page_size(page) != n || page[20] != VFS_PAGE_RESERVED)) {
     sqlite3_log(SQLITE_IOERR_WRITE, "%s: page 1 has no room for a checksum (SQLITE_FCNTL_RESERVE_BYTES must be %d)",
-                f->path, LODE__PAGE_RESERVED);
+                f->path, VFS_PAGE_RESERVED);
     return SQLITE_IOERR_WRITE;
   }
-  int rc = fill_gap(f, n, off);
+  int rc = vfs_page_fill_gap(f, n, off);
   if (rc != SQLITE_OK) return rc;
-  if (off == 0 && !lode__page_is_sound(1, page, n)) {
+  if (off == 0 && !vfs_page_is_valid(1, page, n)) {
     while (f->next_commit_id == 0) f->next_commit_id = rand_u64();
-    lode__commit_id_put(page, f->next_commit_id);
+    journal_put_commit_id(page, f->next_commit_id);
   }
-  lode__page_make_sound((uint32_t)(off / n + 1), page, n);
+  vfs_page_seal((uint32_t)(off / n + 1), page, n);
   f->wrote = true;
-  rc = lode__vfs_pwrite(f, page, n, off);
+  rc = vfs_file_pwrite(f, page, n, off);
   if (rc != SQLITE_OK) return rc;
   if (off + n > f->size) f->size = off + n;
   if (off == 0) {
