@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   left = data;
   n_left = size;
   requests = 0;
-  lode__remote_transport = answer;
+  remote_transport = answer;
   lode_status st = lode_open("qdrant://127.0.0.1:1/fuzz", &options, &store, &err);
   check(st, &err);
   if (st != LODE_OK) return 0;

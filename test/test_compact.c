@@ -59,7 +59,7 @@ static void play(uint32_t page_bytes, bool segments, int rounds) {
   lode_collection *c;
   lode_error err = {0};
   snprintf(folder, sizeof folder, "%s/s", test_folder());
-  if (segments) lode__build_limits_now = (lode__build_limits){.tail_rows = 40, .graph_rows = 100, .dead_percent = 50};
+  if (segments) engine_limits = (engine_build_limits){.tail_rows = 40, .graph_rows = 100, .dead_percent = 50};
   OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .page_bytes = page_bytes}, &store, &err));
   OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
   compact(store, folder, "empty");

@@ -38,7 +38,7 @@ static void enter(place *p) {
   lode_open_options o = {.create = true, .no_background = true, .page_bytes = p->page_bytes};
   lode_collection_options co = {.create = true, .metric = p->metric, .counters = &counter, .n_counters = 1};
   /* Half of the runs have segments of the vector index, of few vectors and without graphs, so that answers stay exact. */
-  if (test_seed() % 2) lode__build_limits_now = (lode__build_limits){.tail_rows = 16, .graph_rows = UINT32_MAX, .dead_percent = 20};
+  if (test_seed() % 2) engine_limits = (engine_build_limits){.tail_rows = 16, .graph_rows = UINT32_MAX, .dead_percent = 20};
   OK(lode_open(p->folder, &o, &p->store, &err));
   OK(lode_collection_open(p->store, NAME, &co, &p->c, &err));
 }

@@ -497,7 +497,7 @@ TEST_SLOW(answers_are_of_one_moment, 120) {
 }
 
 TEST_SLOW(answers_are_of_one_moment_beside_moving_indexes, 120) {
-  lode__build_limits_now = (lode__build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
+  engine_limits = (engine_build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
   stage_open(8, 70, true);
   run_kinds(5);
   stage_close();
@@ -519,7 +519,7 @@ TEST_SLOW(answers_of_several_blocks_are_of_one_moment, 120) {
 
 /* Long scans of memory are made without a transaction. */
 TEST_SLOW(answers_of_long_scans_are_of_one_moment, 120) {
-  lode__scan_in_tx_bytes = 0;
+  engine_scan_in_tx_bytes = 0;
   stage_open(4, 70, false);
   run_kinds(3);
   stage_close();
@@ -615,7 +615,7 @@ TEST_SLOW(a_long_scan_of_vectors_gives_way_to_writers, 60) {
 }
 
 TEST_SLOW(a_long_search_of_segments_gives_way_to_writers, 60) {
-  lode__build_limits_now = (lode__build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
+  engine_limits = (engine_build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
   stage_open(4, 200, true);
   g.indexes = false; /* so that they stay as they are */
   unsigned one = check_patient_search(false, 1), eight = check_patient_search(false, 8);

@@ -119,12 +119,12 @@ TEST(any_number_of_segments_becomes_one) {
   vkit k = {.no_background = true};
   test_srand(test_seed());
   vkit_limits(20, 300);
-  lode__build_limits_now.most_rows = 20;
+  engine_limits.max_rows = 20;
   vkit_open(&k, test_folder(), LODE_L2, 8);
   vkit_add(&k, 2000);
   vkit_optimize(&k);
   CHECK(vkit_stats(&k).segments == 100);
-  lode__build_limits_now.most_rows = 0;
+  engine_limits.max_rows = 0;
   vkit_add(&k, 20);
   vkit_optimize(&k);
   lode_stats s = vkit_stats(&k);
@@ -239,7 +239,7 @@ TEST_SLOW(bulk_load_stays_flat, 120) {
 
 /* A load of 1,000 rows, 50 at a time: so many of the flat segments are put together once, and not again and again. */
 static void load(vkit *k, unsigned together) {
-  lode__build_request request = {.flat = true};
+  engine_build_request request = {.flat = true};
   lode_error err;
   unsigned flat, graph;
   test_srand(test_seed());
@@ -248,7 +248,7 @@ static void load(vkit *k, unsigned together) {
   for (unsigned round = 1; round <= 20; round++) {
     bool more = true;
     vkit_add(k, 50);
-    while (more) OK(lode__build_step(k->store, &request, &more, &err));
+    while (more) OK(engine_build_step(k->store, &request, &more, &err));
     count_kinds(k, &flat, &graph);
     CHECKF(graph == 0 && flat == round / together + round % together, "%u graphs and %u flat after %u", graph, flat, round);
   }
@@ -265,14 +265,14 @@ TEST(bulk_load_merges_once) {
 TEST(bulk_load_keeps_to_the_budget) {
   vkit k = {.no_background = true, .bulk_load = true};
   unsigned flat, graph;
-  lode__build_limits_now.most_rows = 200;
+  engine_limits.max_rows = 200;
   load(&k, 2);
   vkit_optimize(&k);
   count_kinds(&k, &flat, &graph);
   CHECKF(graph == 5 && flat == 0, "%u graphs and %u flat of 1,000 rows, 200 at once", graph, flat);
   check_recall(&k, NULL, NULL, -1, 0.95);
   vkit_close(&k);
-  lode__build_limits_now.most_rows = 0;
+  engine_limits.max_rows = 0;
 }
 
 TEST_SLOW(another_process_picks_segments_up, 120) {
@@ -348,39 +348,39 @@ TEST(notes_of_filters_take_no_places_of_lists) {
   enum { NOTES = 100, LISTS = 16 };
   vkit k = {.no_background = true};
   lode_error err;
-  lode__reader reader;
-  lode__vectors *v = NULL;
+  engine_reader reader;
+  engine_snapshot *v = NULL;
   char filter[16];
   vkit_limits(50, 30);
   vkit_open(&k, test_folder(), LODE_L2, 8);
   vkit_add(&k, 200);
   vkit_optimize(&k);
-  lode__reader_init(&reader, k.c);
-  OK(lode__reader_begin(&reader, &err));
-  OK(lode__vectors_get(&reader, &v, &err));
+  engine_reader_init(&reader, k.c);
+  OK(engine_reader_begin(&reader, &err));
+  OK(engine_snapshot_get(&reader, &v, &err));
   CHECK(v && v->n_segs);
   for (int i = 0; i < NOTES; i++) {
     size_t len = (size_t)snprintf(filter, sizeof filter, "f%d", i);
-    lode__marked_note(k.store, v, filter, len, (lode__filter_note){.evaluated = 10, .matched = 1});
+    engine_filter_cache_note(k.store, v, filter, len, (engine_filter_stats){.evaluated = 10, .matched = 1});
   }
   for (int i = 0; i <= LISTS; i++) {
-    lode__rids rids = {0};
+    engine_rids rids = {0};
     size_t len = (size_t)snprintf(filter, sizeof filter, "f%d", i);
-    CHECK(lode__rids_add(&rids, 1));
-    const lode__rids *kept = lode__marked_add(k.store, v, filter, len, &rids);
+    CHECK(engine_rids_add(&rids, 1));
+    const engine_rids *kept = engine_filter_cache_add(k.store, v, filter, len, &rids);
     CHECKF((kept != NULL) == (i < LISTS), "list %d", i);
     mem_free(rids.v);
   }
-  CHECK(lode__marked_noted(v, "f99", 3).evaluated == 10);
-  lode__vectors_release(v);
-  lode__reader_release(&reader);
+  CHECK(engine_filter_cache_stats(v, "f99", 3).evaluated == 10);
+  engine_snapshot_release(v);
+  engine_reader_release(&reader);
   vkit_close(&k);
 }
 
 static bool is_listed(vkit *k, const char *where) {
   lode_error err;
-  lode__reader reader;
-  lode__vectors *v = NULL;
+  engine_reader reader;
+  engine_snapshot *v = NULL;
   strbuf key = {0};
   size_t len = strlen(where), none = 0;
   strbuf_add(&key, &len, sizeof len);
@@ -388,13 +388,13 @@ static bool is_listed(vkit *k, const char *where) {
   strbuf_add(&key, where, len);
   strbuf_add(&key, &none, sizeof none);
   strbuf_addch(&key, 0);
-  lode__reader_init(&reader, k->c);
-  OK(lode__reader_begin(&reader, &err));
-  OK(lode__vectors_get(&reader, &v, &err));
-  bool listed = lode__marked_find(v, key.data, key.len) != NULL;
+  engine_reader_init(&reader, k->c);
+  OK(engine_reader_begin(&reader, &err));
+  OK(engine_snapshot_get(&reader, &v, &err));
+  bool listed = engine_filter_cache_find(v, key.data, key.len) != NULL;
   strbuf_release(&key);
-  lode__vectors_release(v);
-  lode__reader_release(&reader);
+  engine_snapshot_release(v);
+  engine_reader_release(&reader);
   return listed;
 }
 
@@ -615,7 +615,7 @@ TEST_SLOW(threads_and_kernels_do_not_matter, 180) {
     const char *name = run < 4 ? kernels[run] : NULL;
     if (name && (!kernel_use(name) || !quant_use(name))) continue;
     if (!name) (void)(kernel_use(NULL) && quant_use(NULL));
-    lode__build_limits_now.threads = run == 4 ? 3 : 1;
+    engine_limits.threads = run == 4 ? 3 : 1;
     vkit_open(&k, test_folder(), LODE_COSINE, 24);
     vkit_add_vectors(&k, v, 1500);
     vkit_optimize(&k);
@@ -675,7 +675,7 @@ TEST_SLOW(metamorphic, 180) {
   }
   /* before a merge, after it, after reopening */
   vkit_query(&k, q, 10, NULL, NULL, a);
-  lode__build_limits_now.tail_rows = 1;
+  engine_limits.tail_rows = 1;
   vkit_optimize(&k);
   vkit_query(&k, q, 10, NULL, NULL, b);
   same_within_recall(a, b, "before and after a merge");

@@ -9,8 +9,8 @@
 #include "test.h"
 
 void vkit_limits(uint32_t tail_rows, uint32_t graph_rows) {
-  lode__build_limits_now.tail_rows = tail_rows;
-  lode__build_limits_now.graph_rows = graph_rows;
+  engine_limits.tail_rows = tail_rows;
+  engine_limits.graph_rows = graph_rows;
 }
 
 static void open_store(vkit *k) {
@@ -149,7 +149,7 @@ void vkit_optimize(vkit *k) {
 void vkit_wait_built(vkit *k) {
   for (unsigned i = 0; i < 6000 * test_patience(); i++) {
     lode_stats s = vkit_stats(k);
-    if (s.tail < lode__build_limits_now.tail_rows && s.building == 0) return;
+    if (s.tail < engine_limits.tail_rows && s.building == 0) return;
     usleep(10000);
   }
   CHECKF(false, "the background did not build an index in a minute");

@@ -161,7 +161,7 @@ static void take_turns(const char *address, uint32_t effort) {
     bool recorded = strcmp(file, "-") != 0;
     asking a = {.collection = o.collection, .first = first, .n = n, .effort = effort, .where = strcmp(verb, "filter") == 0 ? FILTER : NULL};
     if (recorded && !(record = fopen(file, "we"))) fail("%s cannot be written", file);
-    lode__remote_transport = recorded ? send_and_record : http_send;
+    remote_transport = recorded ? send_and_record : http_send;
     if (strcmp(verb, "drop") == 0) need(lode_collection_drop(o.store, str_of(REHEARSAL), &err), &err, "drop");
     else if (strcmp(verb, "write") == 0) a.took = write_rows(recorded ? rehearsal : o.collection, first, n);
     else (void)ask(&a);

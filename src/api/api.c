@@ -3,12 +3,12 @@
 #include "engine.h"
 
 /* Every handle begins with its engine. */
-static const lode__engine *engine_of(const void *handle) { return *(const lode__engine *const *)handle; }
+static const iface_ops *ops_of_handle(const void *handle) { return *(const iface_ops *const *)handle; }
 
 static bool starts_with(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
 
 /* scheme:// of an address; 0: a path. */
-static size_t scheme_of(const char *address) {
+static size_t address_scheme_len(const char *address) {
   size_t len = strspn(address, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
   return len && starts_with(address + len, "://") ? len : 0;
 }
@@ -17,26 +17,26 @@ lode_status lode_open(const char *address, const lode_open_options *options, lod
   err_clear(err);
   *store = NULL;
   if (!address || !*address) return err_set(err, LODE_INVALID, "name the folder of the store, or the address of a cluster");
-  if (options) TRY(lode__check_open_options(options, err));
+  if (options) TRY(iface_check_open_options(options, err));
   bool cluster = (starts_with(address, "qdrant://") || starts_with(address, "qdrants://"));
-  if (!cluster && scheme_of(address))
+  if (!cluster && address_scheme_len(address))
     return err_set(err, LODE_INVALID, "%.*s:// is no store that Lode knows: qdrant:// and qdrants:// are; a folder of that name is ./%.300s",
-                      (int)(scheme_of(address) < 40 ? scheme_of(address) : 40), address, address);
-  return (cluster ? &lode__remote_engine : &lode__core_engine)->open(address, options, store, err);
+                      (int)(address_scheme_len(address) < 40 ? address_scheme_len(address) : 40), address, address);
+  return (cluster ? &remote_table : &engine_table)->open(address, options, store, err);
 }
 
 void lode_close(lode_store *store) {
-  if (store) engine_of(store)->close(store);
+  if (store) ops_of_handle(store)->close(store);
 }
 
 void lode_collection_close(lode_collection *collection) {
-  if (collection) engine_of(collection)->collection_close(collection);
+  if (collection) ops_of_handle(collection)->collection_close(collection);
 }
 
 void lode_rollback(lode_txn *txn) {
-  if (txn) engine_of(txn)->rollback(txn);
+  if (txn) ops_of_handle(txn)->rollback(txn);
 }
 
-#define DISPATCH(name, handle, params, args) \
-  lode_status lode_##name params { return engine_of(handle)->name args; }
-LODE__ENGINE_OPS(DISPATCH)
+#define API_DISPATCH(name, handle, params, args) \
+  lode_status lode_##name params { return ops_of_handle(handle)->name args; }
+IFACE_OPS(API_DISPATCH)

@@ -8,7 +8,7 @@
 
 /* ---- Names and requests ---- */
 
-lode_status lode__check_name(lode_str name, const char *what, lode_error *err) {
+lode_status iface_check_name(lode_str name, const char *what, lode_error *err) {
   char quoted[256];
   if (!name.data || name.len == 0) return err_set(err, LODE_INVALID, "%s is empty: give it 1 to %d bytes", what, LODE_MAX_NAME_BYTES);
   if (name.len > LODE_MAX_NAME_BYTES)
@@ -25,7 +25,7 @@ lode_status lode__check_name(lode_str name, const char *what, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__check_object(lode_str text, const char *what, lode_error *err) {
+lode_status iface_check_object(lode_str text, const char *what, lode_error *err) {
   json_doc json = {0};
   lode_error inner;
   lode_status st = LODE_OK;
@@ -44,39 +44,39 @@ lode_status lode__check_object(lode_str text, const char *what, lode_error *err)
   return st;
 }
 
-lode_status lode__check_selection(const lode_selection *s, lode_error *err) {
+lode_status iface_check_selection(const lode_selection *s, lode_error *err) {
   if (!s->ids && s->n_ids) return err_set(err, LODE_INVALID, "n_ids is %zu, but there are no ids", s->n_ids);
   return LODE_OK;
 }
 
-lode_status lode__check_include(unsigned include, lode_error *err) {
+lode_status iface_check_include(unsigned include, lode_error *err) {
   if (include & ~(unsigned)LODE_ALL)
     return err_set(err, LODE_INVALID, "include has unknown bits (0x%x): use LODE_DOCUMENT, LODE_METADATA and LODE_VECTOR",
                       include & ~(unsigned)LODE_ALL);
   return LODE_OK;
 }
 
-enum { FINITE_BLOCK = 64 };
+enum { CHECK_FINITE_BLOCK = 64 };
 
 /* A whole block without a branch in it: the compiler makes vector code of that. */
-static bool block_is_finite(const float *v) {
-  uint32_t bits[FINITE_BLOCK], bad = 0;
+static bool check_block_is_finite(const float *v) {
+  uint32_t bits[CHECK_FINITE_BLOCK], bad = 0;
   memcpy(bits, v, sizeof bits);
-  for (size_t i = 0; i < FINITE_BLOCK; i++) bad |= ((bits[i] & 0x7F800000u) + 0x00800000u) & 0x80000000u; /* exponent all ones */
+  for (size_t i = 0; i < CHECK_FINITE_BLOCK; i++) bad |= ((bits[i] & 0x7F800000u) + 0x00800000u) & 0x80000000u; /* exponent all ones */
   return bad == 0;
 }
 
-size_t lode__first_not_finite(const float *v, size_t n) {
+size_t iface_first_not_finite(const float *v, size_t n) {
   size_t i = 0;
-  while (n - i >= FINITE_BLOCK && block_is_finite(v + i)) i += FINITE_BLOCK;
+  while (n - i >= CHECK_FINITE_BLOCK && check_block_is_finite(v + i)) i += CHECK_FINITE_BLOCK;
   for (; i < n; i++)
     if (!isfinite(v[i])) return i;
   return n;
 }
 
-enum { MOST_COUNTERS = 64 };
+enum { CHECK_MAX_COUNTERS = 64 };
 
-lode_status lode__check_open_options(const lode_open_options *o, lode_error *err) {
+lode_status iface_check_open_options(const lode_open_options *o, lode_error *err) {
   if (o->create && o->read_only)
     return err_set(err, LODE_INVALID, "a store cannot be created and opened for reading only: choose one");
   if (o->page_bytes && (o->page_bytes < 512 || o->page_bytes > 65536 || (o->page_bytes & (o->page_bytes - 1))))
@@ -90,19 +90,19 @@ lode_status lode__check_open_options(const lode_open_options *o, lode_error *err
   return LODE_OK;
 }
 
-lode_status lode__check_collection_options(const lode_collection_options *o, lode_error *err) {
+lode_status iface_check_coll_options(const lode_collection_options *o, lode_error *err) {
   if ((unsigned)o->metric > LODE_IP)
     return err_set(err, LODE_INVALID, "there is no metric %d: use LODE_L2, LODE_COSINE or LODE_IP", (int)o->metric);
-  TRY(lode__check_object(o->metadata, "the collection's metadata", err));
-  if (o->embedder.data) TRY(lode__check_name(o->embedder, "the name of the embedder", err));
+  TRY(iface_check_object(o->metadata, "the collection's metadata", err));
+  if (o->embedder.data) TRY(iface_check_name(o->embedder, "the name of the embedder", err));
   if (o->embedder_dim > LODE_MAX_DIMENSION)
     return err_set(err, LODE_INVALID, "embedder_dim is %u: the most is %d", o->embedder_dim, LODE_MAX_DIMENSION);
   if (o->embedder_dim && !o->embedder.data)
     return err_set(err, LODE_INVALID, "embedder_dim is given without the name of the embedder");
-  if (o->n_counters > MOST_COUNTERS || (o->n_counters && !o->counters))
-    return err_set(err, LODE_INVALID, "a collection may have up to %d counters", MOST_COUNTERS);
+  if (o->n_counters > CHECK_MAX_COUNTERS || (o->n_counters && !o->counters))
+    return err_set(err, LODE_INVALID, "a collection may have up to %d counters", CHECK_MAX_COUNTERS);
   for (size_t i = 0; i < o->n_counters; i++) {
-    TRY(lode__check_name(o->counters[i], "the key of a counter", err));
+    TRY(iface_check_name(o->counters[i], "the key of a counter", err));
     for (size_t j = 0; j < i; j++)
       if (str_eq(o->counters[i], o->counters[j]))
         return err_set(err, LODE_INVALID, "counters %zu and %zu are the same key", j, i);
@@ -110,36 +110,36 @@ lode_status lode__check_collection_options(const lode_collection_options *o, lod
   return LODE_OK;
 }
 
-#define LENGTHS "lengths from 1e-12 to 4e18 are possible, and 0: distances of others do not fit in a float. Divide it by its length"
+#define CHECK_LENGTHS_TEXT "lengths from 1e-12 to 4e18 are possible, and 0: distances of others do not fit in a float. Divide it by its length"
 
-static lode_status check_lengths(const lode_query_request *r, lode_error *err) {
+static lode_status check_query_lengths(const lode_query_request *r, lode_error *err) {
   for (size_t i = 0; i < r->n; i++) {
     double length = vec_length(r->vectors + i * r->dimension, r->dimension);
     if (!vec_length_fits(length))
-      return err_set_at(err, LODE_INVALID, i, "the vector of query %zu has length %.3g: " LENGTHS, i, length);
+      return err_set_at(err, LODE_INVALID, i, "the vector of query %zu has length %.3g: " CHECK_LENGTHS_TEXT, i, length);
   }
   return LODE_OK;
 }
 
-static lode_status check_vectors(const lode_query_request *r, lode_error *err) {
+static lode_status check_query_vectors(const lode_query_request *r, lode_error *err) {
   size_t total;
   if (!r->vectors) return err_set(err, LODE_INVALID, "a query by vector needs vectors");
   if (r->dimension < 1 || r->dimension > LODE_MAX_DIMENSION)
     return err_set(err, LODE_INVALID, "the query has %u dimensions: 1 to %d are possible", r->dimension, LODE_MAX_DIMENSION);
   if (mem_mul_overflow(r->n, r->dimension, &total)) return err_set(err, LODE_INVALID, "n is too large: %zu", r->n);
-  size_t bad = lode__first_not_finite(r->vectors, total);
+  size_t bad = iface_first_not_finite(r->vectors, total);
   if (bad < total)
     return err_set_at(err, LODE_INVALID, bad / r->dimension, "element %zu of query %zu is not a finite number",
                          bad % r->dimension, bad / r->dimension);
-  return check_lengths(r, err);
+  return check_query_lengths(r, err);
 }
 
-lode_status lode__check_query(const lode_query_request *r, lode_error *err) {
-  TRY(lode__check_include(r->include, err));
-  TRY(lode__check_selection(&r->select, err));
+lode_status iface_check_query(const lode_query_request *r, lode_error *err) {
+  TRY(iface_check_include(r->include, err));
+  TRY(iface_check_selection(&r->select, err));
   if (r->mode != LODE_BY_VECTOR && r->mode != LODE_BY_TEXT && r->mode != LODE_HYBRID)
     return err_set(err, LODE_INVALID, "there is no mode %d: use LODE_BY_VECTOR, LODE_BY_TEXT or LODE_HYBRID", (int)r->mode);
-  if (r->n && r->mode != LODE_BY_TEXT) TRY(check_vectors(r, err));
+  if (r->n && r->mode != LODE_BY_TEXT) TRY(check_query_vectors(r, err));
   if (r->n && r->mode != LODE_BY_VECTOR && !r->texts) return err_set(err, LODE_INVALID, "a query by text needs texts");
   if (!(r->target_recall >= 0 && r->target_recall <= 1))
     return err_set(err, LODE_INVALID, "the recall to aim at must be from 0 to 1");
@@ -151,7 +151,7 @@ lode_status lode__check_query(const lode_query_request *r, lode_error *err) {
 
 /* ---- Embedding models ---- */
 
-lode_status lode__check_embedder(const lode__fit *handle, const lode__fit *coll, lode_error *err) {
+lode_status iface_check_embedder(const iface_vector_spec *handle, const iface_vector_spec *coll, lode_error *err) {
   char mine[256], theirs[256];
   if (!handle->embedder.data) return LODE_OK;
   if (coll->embedder.data && !str_eq(handle->embedder, coll->embedder))
@@ -170,7 +170,7 @@ lode_status lode__check_embedder(const lode__fit *handle, const lode__fit *coll,
 
 /* ---- Records ---- */
 
-static lode_status check_texts(uint64_t cap, const lode_record *r, size_t i, lode_error *err) {
+static lode_status check_record_texts(uint64_t cap, const lode_record *r, size_t i, lode_error *err) {
   char quoted[256];
   if (!r->id.data || r->id.len == 0)
     return err_set_at(err, LODE_REFUSED, i, "record %zu has no id: give it 1 to %d bytes", i, LODE_MAX_ID_BYTES);
@@ -191,36 +191,36 @@ static lode_status check_texts(uint64_t cap, const lode_record *r, size_t i, lod
   return LODE_OK;
 }
 
-static lode_status check_vector(const lode_record *r, size_t i, lode_error *err) {
+static lode_status check_record_vector(const lode_record *r, size_t i, lode_error *err) {
   char quoted[256];
   if (!r->vector) return LODE_OK;
   if (r->dimension < 1 || r->dimension > LODE_MAX_DIMENSION)
     return err_set_at(err, LODE_REFUSED, i, "the vector of %s has %u dimensions: 1 to %d are possible",
                          str_quote(r->id, quoted, sizeof quoted), r->dimension, LODE_MAX_DIMENSION);
-  size_t bad = lode__first_not_finite(r->vector, r->dimension);
+  size_t bad = iface_first_not_finite(r->vector, r->dimension);
   if (bad < r->dimension)
     return err_set_at(err, LODE_REFUSED, i, "element %zu of the vector of %s is %s: vectors must be finite", bad,
                          str_quote(r->id, quoted, sizeof quoted), isnan(r->vector[bad]) ? "not a number" : "infinite");
   double length = vec_length(r->vector, r->dimension);
   if (!vec_length_fits(length))
-    return err_set_at(err, LODE_REFUSED, i, "the vector of %s has length %.3g: " LENGTHS,
+    return err_set_at(err, LODE_REFUSED, i, "the vector of %s has length %.3g: " CHECK_LENGTHS_TEXT,
                          str_quote(r->id, quoted, sizeof quoted), length);
   return LODE_OK;
 }
 
 /* Prefixes the text of an error by the record that it is about. */
-static lode_status name_record(lode_error *err, lode_status st, lode_str id, size_t i) {
+static lode_status check_name_record(lode_error *err, lode_status st, lode_str id, size_t i) {
   char quoted[256];
   if (!err || st == LODE_NOMEM) return st;
   lode_error inner = *err;
   return err_set_at(err, st, i, "record %s: %s", str_quote(id, quoted, sizeof quoted), inner.text);
 }
 
-static lode_status check_metadata(lode__batch *b, json_doc *json, strbuf *buf, size_t i, bool allow_null, lode_error *err) {
+static lode_status check_record_metadata(iface_batch *b, json_doc *json, strbuf *buf, size_t i, bool allow_null, lode_error *err) {
   const lode_record *r = &b->records[i];
   if (!r->metadata.data) return LODE_OK;
   lode_status st = meta_check(json, r->metadata, allow_null, err);
-  if (st != LODE_OK) return name_record(err, st, r->id, i);
+  if (st != LODE_OK) return check_name_record(err, st, r->id, i);
   if (json->nodes[0].u.count == 0) return LODE_OK;
   for (uint32_t at = 1; at < json->nodes[0].next; at = json->nodes[at + 1].next)
     if (json->nodes[at + 1].type == JSON_NODE_NULL) b->has_null[i] = true;
@@ -236,7 +236,7 @@ static lode_status check_metadata(lode__batch *b, json_doc *json, strbuf *buf, s
   return LODE_OK;
 }
 
-static lode_status check_distinct(lode__batch *b, lode_error *err) {
+static lode_status check_ids_distinct(iface_batch *b, lode_error *err) {
   char quoted[256];
   if (b->n) TRY(sort_strings(&b->records->id, sizeof *b->records, b->n, b->order, err));
   for (size_t i = 1; i < b->n; i++) {
@@ -248,12 +248,12 @@ static lode_status check_distinct(lode__batch *b, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__batch_init(lode__batch *b, uint64_t max_document_bytes, const lode_record *records, size_t n,
+lode_status iface_batch_init(iface_batch *b, uint64_t max_document_bytes, const lode_record *records, size_t n,
                              bool allow_null, lode_error *err) {
   json_doc json = {0};
   strbuf buf = {0};
   lode_status st = LODE_OK;
-  *b = (lode__batch){.records = records, .n = n};
+  *b = (iface_batch){.records = records, .n = n};
   mem_arena_init(&b->arena, 0);
   if (n && !records) return err_set(err, LODE_INVALID, "n is %zu, but there are no records", n);
   b->order = mem_calloc(n, sizeof *b->order);
@@ -264,27 +264,27 @@ lode_status lode__batch_init(lode__batch *b, uint64_t max_document_bytes, const 
     goto done;
   }
   for (size_t i = 0; i < n; i++) {
-    TRY_GOTO(check_texts(max_document_bytes, &records[i], i, err));
-    TRY_GOTO(check_vector(&records[i], i, err));
-    TRY_GOTO(check_metadata(b, &json, &buf, i, allow_null, err));
+    TRY_GOTO(check_record_texts(max_document_bytes, &records[i], i, err));
+    TRY_GOTO(check_record_vector(&records[i], i, err));
+    TRY_GOTO(check_record_metadata(b, &json, &buf, i, allow_null, err));
   }
-  st = check_distinct(b, err);
+  st = check_ids_distinct(b, err);
 done:
   json_release(&json);
   strbuf_release(&buf);
-  if (st != LODE_OK) lode__batch_release(b);
+  if (st != LODE_OK) iface_batch_release(b);
   return st;
 }
 
-void lode__batch_release(lode__batch *b) {
+void iface_batch_release(iface_batch *b) {
   mem_free(b->order);
   mem_free(b->metadata);
   mem_free(b->has_null);
   mem_arena_release(&b->arena);
-  *b = (lode__batch){0};
+  *b = (iface_batch){0};
 }
 
-lode_status lode__batch_check_vectors(const lode__batch *b, const lode__fit *handle, const lode__fit *coll, uint32_t *dim,
+lode_status iface_batch_check_vectors(const iface_batch *b, const iface_vector_spec *handle, const iface_vector_spec *coll, uint32_t *dim,
                                       lode_error *err) {
   char quoted[256];
   bool asked = false;
@@ -292,7 +292,7 @@ lode_status lode__batch_check_vectors(const lode__batch *b, const lode__fit *han
   for (size_t i = 0; i < b->n; i++) {
     const lode_record *r = &b->records[i];
     if (!r->vector) continue;
-    if (!asked) TRY(lode__check_embedder(handle, coll, err));
+    if (!asked) TRY(iface_check_embedder(handle, coll, err));
     asked = true;
     if (*dim == 0) *dim = coll->embedder_dim ? coll->embedder_dim : r->dimension;
     if (r->dimension != *dim)

@@ -13,7 +13,7 @@
 #include "base/base.h"
 
 /* X(name, handle, parameters, arguments): operations whose first argument is the handle that knows the engine. */
-#define LODE__ENGINE_OPS(X)                                                                                              \
+#define IFACE_OPS(X)                                                                                              \
   X(collection_open, store,                                                                                              \
     (lode_store * store, lode_str name, const lode_collection_options *options, lode_collection **collection,            \
      lode_error *err),                                                                                                   \
@@ -72,38 +72,38 @@
      lode_progress progress, uint64_t *written, lode_error *err),                                                        \
     (collection, selection, include, write, ctx, progress, written, err))
 
-typedef struct lode__engine {
+typedef struct iface_ops {
   lode_status (*open)(const char *address, const lode_open_options *options, lode_store **store, lode_error *err);
   void (*close)(lode_store *store);
   void (*collection_close)(lode_collection *collection);
   void (*rollback)(lode_txn *txn);
   /* So many records were imported: time for work that is best done at the end. May be NULL. */
   void (*loaded)(lode_store *store, uint64_t records, lode_progress progress);
-#define LODE__ENGINE_MEMBER(name, handle, params, args) lode_status(*name) params;
-  LODE__ENGINE_OPS(LODE__ENGINE_MEMBER)
-#undef LODE__ENGINE_MEMBER
-} lode__engine;
+#define IFACE_OPS_MEMBER(name, handle, params, args) lode_status(*name) params;
+  IFACE_OPS(IFACE_OPS_MEMBER)
+#undef IFACE_OPS_MEMBER
+} iface_ops;
 
-extern const lode__engine lode__core_engine, lode__remote_engine;
+extern const iface_ops engine_table, remote_table;
 
-/* The functions of an engine, declared: LODE__ENGINE_OPS(LODE__CORE_DECLARE) */
-#define LODE__CORE_DECLARE(name, handle, params, args) lode_status lode__core_##name params;
+/* The functions of an engine, declared: IFACE_OPS(ENGINE_DECLARE) */
+#define ENGINE_DECLARE(name, handle, params, args) lode_status engine_##name params;
 
 /* ---- What handles begin with ---- */
 
-typedef struct lode__store_head {
-  const lode__engine *engine;
+typedef struct iface_store_head {
+  const iface_ops *engine;
   const lode_open_options *options; /* with the defaults filled in */
-} lode__store_head;
+} iface_store_head;
 
-typedef struct lode__collection_head {
-  const lode__engine *engine;
+typedef struct iface_collection_head {
+  const iface_ops *engine;
   lode_store *store;
-} lode__collection_head;
+} iface_collection_head;
 
-typedef struct lode__txn_head {
-  const lode__engine *engine;
-} lode__txn_head;
+typedef struct iface_txn_head {
+  const iface_ops *engine;
+} iface_txn_head;
 
 /* ---- Answers ---- */
 
@@ -116,13 +116,13 @@ struct lode_result {
   size_t limit_bytes;
   mem_arena arena;
 };
-lode_status lode__result_new(uint64_t limit_bytes, lode_result **result, lode_error *err);
-/* A row behind the others, all of it absent. It counts once lode__result_keep was called. */
-lode_status lode__result_row(lode_result *result, lode_row **row, lode_error *err);
-void lode__result_keep(lode_result *result);
+lode_status iface_result_new(uint64_t limit_bytes, lode_result **result, lode_error *err);
+/* A row behind the others, all of it absent. It counts once iface_result_keep was called. */
+lode_status iface_result_row(lode_result *result, lode_row **row, lode_error *err);
+void iface_result_keep(lode_result *result);
 /* Memory of the result; absent strings stay absent, others get a NUL behind them. */
-lode_status lode__result_bytes(lode_result *result, size_t size, void **bytes, lode_error *err);
-lode_status lode__result_copy(lode_result *result, lode_str from, lode_str *to, lode_error *err);
+lode_status iface_result_alloc(lode_result *result, size_t size, void **bytes, lode_error *err);
+lode_status iface_result_copy(lode_result *result, lode_str from, lode_str *to, lode_error *err);
 
 struct lode_facet_list {
   lode_facet *facets;
@@ -135,8 +135,8 @@ struct lode_collection_list {
   size_t n, cap;
   mem_arena arena;
 };
-lode_status lode__collection_list_new(lode_collection_list **list, lode_error *err);
+lode_status iface_coll_list_new(lode_collection_list **list, lode_error *err);
 /* Adds a copy. */
-lode_status lode__collection_list_add(lode_collection_list *list, const lode_collection_info *info, lode_error *err);
+lode_status iface_coll_list_add(lode_collection_list *list, const lode_collection_info *info, lode_error *err);
 
 #endif

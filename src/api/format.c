@@ -10,23 +10,23 @@
 
 #include <math.h>
 
-enum { FIRST_BYTES = 1 << 16, MOST_HEADER_BYTES = 1 << 16 };
+enum { INPUT_INITIAL_BYTES = 1 << 16, NPY_MAX_HEADER_BYTES = 1 << 16 };
 
 /* ---- Input ---- */
 
-lode_status lode__input_init(lode__input *in, lode_read_fn *read, void *ctx, lode_error *err) {
-  *in = (lode__input){.read = read, .ctx = ctx};
+lode_status api_input_init(api_input *in, lode_read_fn *read, void *ctx, lode_error *err) {
+  *in = (api_input){.read = read, .ctx = ctx};
   if (!read) return err_set(err, LODE_INVALID, "an import needs a function to read from");
-  return mem_grow(&in->data, &in->cap, FIRST_BYTES, 1) ? LODE_OK : err_nomem(err);
+  return mem_grow(&in->data, &in->cap, INPUT_INITIAL_BYTES, 1) ? LODE_OK : err_nomem(err);
 }
 
-void lode__input_release(lode__input *in) {
+void api_input_release(api_input *in) {
   mem_free(in->data);
-  *in = (lode__input){0};
+  *in = (api_input){0};
 }
 
 /* Reads more behind what is there; moves or grows when there is no room. */
-static lode_status fill(lode__input *in, lode_error *err) {
+static lode_status input_fill(api_input *in, lode_error *err) {
   if (in->at > 0 && (in->at == in->end || in->end == in->cap)) {
     memmove(in->data, in->data + in->at, in->end - in->at);
     in->end -= in->at;
@@ -40,7 +40,7 @@ static lode_status fill(lode__input *in, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *more, lode_error *err) {
+lode_status api_input_line(api_input *in, size_t max, lode_str *line, bool *more, lode_error *err) {
   size_t looked = 0;
   char *end;
   *line = (lode_str){NULL, 0};
@@ -53,7 +53,7 @@ lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *
       return err_set(err, LODE_LIMIT, "the line is longer than %zu bytes: is this JSON, one object a line?", max);
     if (end || in->eof) break;
     looked = have;
-    TRY(fill(in, err));
+    TRY(input_fill(in, err));
   }
   if (!end && in->at == in->end) return LODE_OK;
   size_t len = (end ? (size_t)(end - in->data) : in->end) - in->at;
@@ -63,7 +63,7 @@ lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *
   return LODE_OK;
 }
 
-lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got, lode_error *err) {
+lode_status api_input_bytes(api_input *in, void *out, size_t n, size_t *got, lode_error *err) {
   *got = 0;
   while (*got < n) {
     size_t have = in->end - in->at, count = have < n - *got ? have : n - *got;
@@ -71,31 +71,31 @@ lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got,
     in->at += count;
     *got += count;
     if (*got == n || in->eof) break;
-    TRY(fill(in, err));
+    TRY(input_fill(in, err));
   }
   return LODE_OK;
 }
 
 /* ---- The header of a .npy ---- */
 
-typedef struct cursor {
+typedef struct npy_cursor {
   const char *at, *end;
-} cursor;
+} npy_cursor;
 
-static void skip_space(cursor *c) {
+static void npy_skip_space(npy_cursor *c) {
   while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r')) c->at++;
 }
 
-static bool take(cursor *c, const char *word) {
+static bool npy_take(npy_cursor *c, const char *word) {
   size_t n = strlen(word);
-  skip_space(c);
+  npy_skip_space(c);
   if ((size_t)(c->end - c->at) < n || memcmp(c->at, word, n) != 0) return false;
   c->at += n;
   return true;
 }
 
-static bool take_quoted(cursor *c, lode_str *out) {
-  skip_space(c);
+static bool npy_take_quoted(npy_cursor *c, lode_str *out) {
+  npy_skip_space(c);
   if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return false;
   char quote = *c->at++;
   const char *end = memchr(c->at, quote, (size_t)(c->end - c->at));
@@ -105,47 +105,47 @@ static bool take_quoted(cursor *c, lode_str *out) {
   return true;
 }
 
-static bool take_number(cursor *c, uint64_t *out) {
+static bool npy_take_number(npy_cursor *c, uint64_t *out) {
   const char *from;
-  skip_space(c);
+  npy_skip_space(c);
   *out = 0;
   for (from = c->at; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++)
     if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, (uint64_t)(*c->at - '0'), out)) return false;
   return c->at > from;
 }
 
-static bool take_shape(cursor *c, uint64_t *rows, uint64_t *columns) {
-  if (!take(c, "(") || !take_number(c, rows) || !take(c, ",") || !take_number(c, columns)) return false;
-  (void)take(c, ",");
-  return take(c, ")");
+static bool npy_take_shape(npy_cursor *c, uint64_t *rows, uint64_t *columns) {
+  if (!npy_take(c, "(") || !npy_take_number(c, rows) || !npy_take(c, ",") || !npy_take_number(c, columns)) return false;
+  (void)npy_take(c, ",");
+  return npy_take(c, ")");
 }
 
-static lode_status parse_header(lode_str text, lode__matrix *m, lode_error *err) {
-  cursor c = {text.data, text.data + text.len};
+static lode_status npy_parse_header(lode_str text, api_matrix *m, lode_error *err) {
+  npy_cursor c = {text.data, text.data + text.len};
   lode_str key, descr = {NULL, 0};
-  bool c_order = false, ok = take(&c, "{");
+  bool c_order = false, ok = npy_take(&c, "{");
   uint64_t columns = 0;
   unsigned seen = 0;
-  while (ok && !take(&c, "}")) {
+  while (ok && !npy_take(&c, "}")) {
     unsigned bit = 0;
-    ok = take_quoted(&c, &key) && take(&c, ":");
+    ok = npy_take_quoted(&c, &key) && npy_take(&c, ":");
     if (ok && str_eq(key, STR_LIT("descr"))) {
       bit = 1;
-      ok = take_quoted(&c, &descr);
+      ok = npy_take_quoted(&c, &descr);
     } else if (ok && str_eq(key, STR_LIT("fortran_order"))) {
       bit = 2;
-      c_order = take(&c, "False");
-      ok = c_order || take(&c, "True");
+      c_order = npy_take(&c, "False");
+      ok = c_order || npy_take(&c, "True");
     } else if (ok && str_eq(key, STR_LIT("shape"))) {
       bit = 4;
-      ok = take_shape(&c, &m->rows, &columns);
+      ok = npy_take_shape(&c, &m->rows, &columns);
     }
     ok = ok && bit && !(seen & bit);
     seen |= bit;
-    skip_space(&c);
-    if (ok && !take(&c, ",")) ok = c.at < c.end && *c.at == '}';
+    npy_skip_space(&c);
+    if (ok && !npy_take(&c, ",")) ok = c.at < c.end && *c.at == '}';
   }
-  skip_space(&c);
+  npy_skip_space(&c);
   if (!ok || seen != 7 || c.at != c.end)
     return err_set(err, LODE_INVALID, "the header of the .npy is not that of a matrix: save a two-dimensional array");
   m->width = str_eq(descr, STR_LIT("<f4")) ? 4 : str_eq(descr, STR_LIT("<f8")) ? 8 : 0;
@@ -159,52 +159,52 @@ static lode_status parse_header(lode_str text, lode__matrix *m, lode_error *err)
   return LODE_OK;
 }
 
-static uint32_t get_u32(const unsigned char *p) {
+static uint32_t matrix_le32(const unsigned char *p) {
   return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static lode_status read_exactly(lode__input *in, void *out, size_t n, lode_error *err) {
+static lode_status input_read_exactly(api_input *in, void *out, size_t n, lode_error *err) {
   size_t got;
-  TRY(lode__input_bytes(in, out, n, &got, err));
+  TRY(api_input_bytes(in, out, n, &got, err));
   return got == n ? LODE_OK : err_set(err, LODE_INVALID, "the stream ends in the middle: it was cut off");
 }
 
-lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format format, lode_error *err) {
+lode_status api_matrix_begin(api_matrix *m, api_input *in, lode_format format, lode_error *err) {
   unsigned char head[12];
   lode_status st;
-  *m = (lode__matrix){.format = format, .width = 4};
+  *m = (api_matrix){.format = format, .width = 4};
   if (format == LODE_FVECS) return LODE_OK;
-  TRY(read_exactly(in, head, 10, err));
+  TRY(input_read_exactly(in, head, 10, err));
   if (memcmp(head, "\x93NUMPY", 6) != 0) return err_set(err, LODE_INVALID, "this is no .npy file");
   if (head[6] < 1 || head[6] > 3)
     return err_set(err, LODE_INVALID, "version %u of .npy is not known: 1 to 3 are", (unsigned)head[6]);
-  if (head[6] > 1) TRY(read_exactly(in, head + 10, 2, err));
-  size_t len = head[6] == 1 ? (size_t)head[8] | (size_t)head[9] << 8 : get_u32(head + 8);
-  if (len > MOST_HEADER_BYTES) return err_set(err, LODE_INVALID, "the header of the .npy is too long: %zu bytes", len);
+  if (head[6] > 1) TRY(input_read_exactly(in, head + 10, 2, err));
+  size_t len = head[6] == 1 ? (size_t)head[8] | (size_t)head[9] << 8 : matrix_le32(head + 8);
+  if (len > NPY_MAX_HEADER_BYTES) return err_set(err, LODE_INVALID, "the header of the .npy is too long: %zu bytes", len);
   char *text = mem_alloc(len);
   if (!text) return err_nomem(err);
-  st = read_exactly(in, text, len, err);
-  if (st == LODE_OK) st = parse_header((lode_str){text, len}, m, err);
+  st = input_read_exactly(in, text, len, err);
+  if (st == LODE_OK) st = npy_parse_header((lode_str){text, len}, m, err);
   mem_free(text);
   return st;
 }
 
 /* ---- Rows ---- */
 
-static lode_status read_row(lode__matrix *m, lode__input *in, float *row, uint32_t dim, lode_error *err) {
+static lode_status matrix_read_row(api_matrix *m, api_input *in, float *row, uint32_t dim, lode_error *err) {
   unsigned char raw[4096];
   size_t step = sizeof raw / m->width;
   for (size_t i = 0; i < dim; i += step) {
     size_t n = dim - i < step ? dim - i : step;
-    TRY(read_exactly(in, raw, n * m->width, err));
+    TRY(input_read_exactly(in, raw, n * m->width, err));
     for (size_t j = 0; j < n; j++) {
       const unsigned char *p = raw + j * m->width;
       if (m->width == 4) {
-        uint32_t bits = get_u32(p);
+        uint32_t bits = matrix_le32(p);
         memcpy(&row[i + j], &bits, 4);
         continue;
       }
-      uint64_t bits = get_u32(p) | (uint64_t)get_u32(p + 4) << 32;
+      uint64_t bits = matrix_le32(p) | (uint64_t)matrix_le32(p + 4) << 32;
       double d;
       memcpy(&d, &bits, 8);
       row[i + j] = (float)d; /* too large becomes infinite, which the check of the record refuses */
@@ -213,7 +213,7 @@ static lode_status read_row(lode__matrix *m, lode__input *in, float *row, uint32
   return LODE_OK;
 }
 
-static lode_status next_dim(lode__matrix *m, lode__input *in, uint32_t *dim, bool *more, lode_error *err) {
+static lode_status matrix_next_dim(api_matrix *m, api_input *in, uint32_t *dim, bool *more, lode_error *err) {
   unsigned char head[4];
   size_t got;
   *more = false;
@@ -222,12 +222,12 @@ static lode_status next_dim(lode__matrix *m, lode__input *in, uint32_t *dim, boo
     *more = true;
     return LODE_OK;
   }
-  TRY(lode__input_bytes(in, head, m->format == LODE_NPY ? 1 : 4, &got, err));
+  TRY(api_input_bytes(in, head, m->format == LODE_NPY ? 1 : 4, &got, err));
   if (got == 0) return LODE_OK;
   if (m->format == LODE_NPY)
     return err_set(err, LODE_INVALID, "more bytes follow the last row than the header of the .npy says");
   if (got < 4) return err_set(err, LODE_INVALID, "the stream ends in the middle of a vector: it was cut off");
-  *dim = get_u32(head);
+  *dim = matrix_le32(head);
   if (*dim < 1 || *dim > LODE_MAX_DIMENSION)
     return err_set(err, LODE_INVALID, "vector %llu has %u dimensions: 1 to %d are possible; is this an .fvecs file?",
                       (unsigned long long)m->at, *dim, LODE_MAX_DIMENSION);
@@ -235,14 +235,14 @@ static lode_status next_dim(lode__matrix *m, lode__input *in, uint32_t *dim, boo
   return LODE_OK;
 }
 
-lode_status lode__matrix_next(lode__matrix *m, lode__input *in, strbuf *row, uint32_t *dim, bool *more, lode_error *err) {
+lode_status api_matrix_next(api_matrix *m, api_input *in, strbuf *row, uint32_t *dim, bool *more, lode_error *err) {
   *dim = 0;
-  TRY(next_dim(m, in, dim, more, err));
+  TRY(matrix_next_dim(m, in, dim, more, err));
   if (!*more) return LODE_OK;
   row->len = 0;
   char *room = strbuf_reserve(row, (size_t)*dim * sizeof(float));
   if (!room) return err_nomem(err);
-  TRY(read_row(m, in, (float *)(void *)room, *dim, err));
+  TRY(matrix_read_row(m, in, (float *)(void *)room, *dim, err));
   row->len = (size_t)*dim * sizeof(float);
   m->at++;
   return LODE_OK;

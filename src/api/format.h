@@ -4,29 +4,29 @@
 
 #include "base/base.h"
 
-typedef struct lode__input {
+typedef struct api_input {
   lode_read_fn *read;
   void *ctx;
   char *data;
   size_t cap, at, end;
   bool eof;
-} lode__input;
-lode_status lode__input_init(lode__input *in, lode_read_fn *read, void *ctx, lode_error *err);
-void lode__input_release(lode__input *in);
+} api_input;
+lode_status api_input_init(api_input *in, lode_read_fn *read, void *ctx, lode_error *err);
+void api_input_release(api_input *in);
 /* The next line without its end; *more is false at the end. Longer ones than max are LODE_LIMIT. */
-lode_status lode__input_line(lode__input *in, size_t max, lode_str *line, bool *more, lode_error *err);
+lode_status api_input_line(api_input *in, size_t max, lode_str *line, bool *more, lode_error *err);
 /* Reads n bytes; fewer only at the end of the stream. */
-lode_status lode__input_bytes(lode__input *in, void *out, size_t n, size_t *got, lode_error *err);
+lode_status api_input_bytes(api_input *in, void *out, size_t n, size_t *got, lode_error *err);
 
-typedef struct lode__matrix {
+typedef struct api_matrix {
   lode_format format;
   uint64_t rows;       /* .npy: as the header says */
   uint32_t dim;        /* .npy: of all rows */
   unsigned width;      /* bytes of an element */
   uint64_t at;         /* rows read */
-} lode__matrix;
-lode_status lode__matrix_begin(lode__matrix *m, lode__input *in, lode_format format, lode_error *err);
+} api_matrix;
+lode_status api_matrix_begin(api_matrix *m, api_input *in, lode_format format, lode_error *err);
 /* The next row into `row` (grown as needed); *more is false at the end. */
-lode_status lode__matrix_next(lode__matrix *m, lode__input *in, strbuf *row, uint32_t *dim, bool *more, lode_error *err);
+lode_status api_matrix_next(api_matrix *m, api_input *in, strbuf *row, uint32_t *dim, bool *more, lode_error *err);
 
 #endif

@@ -10,14 +10,14 @@
 #include "engine.h"
 #include "format.h"
 
-enum { DEFAULT_BATCH = 1000, MOST_BATCH = 1000000 };
+enum { IMPORT_DEFAULT_BATCH = 1000, IMPORT_MAX_BATCH = 1000000 };
 
-typedef struct import {
+typedef struct import_job {
   lode_collection *handle;
   const lode_open_options *options;
   const lode_import_request *request;
   lode_import_report *report;
-  lode__input in;
+  api_input in;
   size_t batch, max_line;
   uint64_t line;           /* the one being read, from 0 */
   lode_record *records;
@@ -31,10 +31,10 @@ typedef struct import {
   strbuf rest;          /* a line without its embedding */
   strbuf text, row;     /* metadata; a vector, or its JSON text */
   float *vector;
-} import;
+} import_job;
 
 /* Names the line, or the row of a matrix, in the error. */
-static lode_status at_line(const import *m, uint64_t line, lode_status st, lode_error *err) {
+static lode_status import_err_at_line(const import_job *m, uint64_t line, lode_status st, lode_error *err) {
   if (!err || st == LODE_OK || st == LODE_NOMEM) return st;
   lode_error inner = *err;
   return err_set_at(err, st, (size_t)line, "%s %llu: %s", m->request->format == LODE_JSONL ? "line" : "row", (unsigned long long)line + 1,
@@ -43,7 +43,7 @@ static lode_status at_line(const import *m, uint64_t line, lode_status st, lode_
 
 /* ---- Batches ---- */
 
-static lode_status write_batch(import *m, lode_progress progress, lode_error *err) {
+static lode_status import_write_batch(import_job *m, lode_progress progress, lode_error *err) {
   lode_write_result result = {0};
   lode_status st;
   float *vectors = NULL;
@@ -55,7 +55,7 @@ static lode_status write_batch(import *m, lode_progress progress, lode_error *er
     default: st = lode_add(m->handle, NULL, m->records, m->n, m->request->on_existing, &result, err);
   }
   lode_vectors_free(vectors);
-  if (st != LODE_OK) return err && err->record < m->n ? at_line(m, m->lines[err->record], st, err) : st;
+  if (st != LODE_OK) return err && err->record < m->n ? import_err_at_line(m, m->lines[err->record], st, err) : st;
   for (size_t i = 0; m->missing && i < m->n; i++)
     if (m->missing[i]) m->request->missing(m->request->missing_ctx, m->records[i].id);
   m->report->written += result.written;
@@ -69,7 +69,7 @@ static lode_status write_batch(import *m, lode_progress progress, lode_error *er
 }
 
 /* True when the id (or one that looks like it) is in the batch already; else it is noted. */
-static bool is_repeated(import *m, lode_str id) {
+static bool import_is_repeated(import_job *m, lode_str id) {
   uint64_t hash = hash_bytes(id.data, id.len) | 1;
   size_t at = (hash >> 1) & (m->n_seen - 1);
   for (; m->seen[at]; at = (at + 1) & (m->n_seen - 1))
@@ -78,16 +78,16 @@ static bool is_repeated(import *m, lode_str id) {
   return false;
 }
 
-static bool is_full(const import *m) {
+static bool import_is_full(const import_job *m) {
   return m->n >= m->batch || m->arena.used > m->options->memory_bytes / 4;
 }
 
 /* Takes a record whose parts live elsewhere. */
-static lode_status add(import *m, lode_record r, lode_progress progress, lode_error *err) {
+static lode_status import_add(import_job *m, lode_record r, lode_progress progress, lode_error *err) {
   bool fails = m->request->mode == LODE_IMPORT_ADD && m->request->on_existing == LODE_FAIL_EXISTING;
-  if (r.id.data && !fails && is_repeated(m, r.id)) {
-    TRY(write_batch(m, progress, err));
-    (void)is_repeated(m, r.id);
+  if (r.id.data && !fails && import_is_repeated(m, r.id)) {
+    TRY(import_write_batch(m, progress, err));
+    (void)import_is_repeated(m, r.id);
   }
   if (!mem_grow(&m->records, &m->cap_records, m->n + 1, sizeof *m->records) ||
       !mem_grow(&m->lines, &m->cap_lines, m->n + 1, sizeof *m->lines))
@@ -101,16 +101,16 @@ static lode_status add(import *m, lode_record r, lode_progress progress, lode_er
   m->lines[m->n] = m->line;
   m->records[m->n++] = r;
   m->report->lines++;
-  return is_full(m) ? write_batch(m, progress, err) : LODE_OK;
+  return import_is_full(m) ? import_write_batch(m, progress, err) : LODE_OK;
 }
 
 /* ---- Lines ---- */
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+static bool import_is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 /* Finds the array that is the value of "embedding" in the object, without parsing what is around it. Only a hint: what it
  * finds in text that is not JSON is refused by the parser. */
-static bool find_embedding(lode_str line, lode_str *array) {
+static bool import_find_embedding(lode_str line, lode_str *array) {
   size_t depth = 0, key = 0, key_len = 0;
   for (size_t i = 0; i < line.len; i++) {
     char c = line.data[i];
@@ -123,7 +123,7 @@ static bool find_embedding(lode_str line, lode_str *array) {
     } else if (c == '}' || c == ']') {
       if (depth) depth--;
     } else if (c == ':' && depth == 1 && key_len == 9 && memcmp(line.data + key, "embedding", 9) == 0) {
-      for (i++; i < line.len && is_space(line.data[i]); i++) {}
+      for (i++; i < line.len && import_is_space(line.data[i]); i++) {}
       const char *end = i < line.len && line.data[i] == '[' ? memchr(line.data + i, ']', line.len - i) : NULL;
       *array = (lode_str){line.data + i, end ? (size_t)(end - line.data) - i + 1 : 0};
       return end != NULL;
@@ -132,12 +132,12 @@ static bool find_embedding(lode_str line, lode_str *array) {
   return false;
 }
 
-static lode_status wrong(lode_error *err, const char *what) {
+static lode_status import_wrong(lode_error *err, const char *what) {
   return err_set(err, LODE_REFUSED, "%s", what);
 }
 
 /* One key of the object. *floats: the JSON text of the embedding, when it was not taken out before. */
-static lode_status take_key(import *m, lode_str key, uint32_t node, unsigned *seen, lode_record *r, lode_str *floats,
+static lode_status import_take_key(import_job *m, lode_str key, uint32_t node, unsigned *seen, lode_record *r, lode_str *floats,
                             lode_error *err) {
   static const char *const names[] = {"id", "document", "metadata", "embedding"};
   const json_node *v = &m->json.nodes[node];
@@ -155,8 +155,8 @@ static lode_status take_key(import *m, lode_str key, uint32_t node, unsigned *se
     *(k == 0 ? &r->id : &r->document) = v->u.s;
     return LODE_OK;
   }
-  if (k == 2 && v->type != JSON_NODE_OBJECT) return wrong(err, "\"metadata\" must be an object");
-  if (k == 3 && v->type != JSON_NODE_ARRAY) return wrong(err, "\"embedding\" must be an array of numbers");
+  if (k == 2 && v->type != JSON_NODE_OBJECT) return import_wrong(err, "\"metadata\" must be an object");
+  if (k == 3 && v->type != JSON_NODE_ARRAY) return import_wrong(err, "\"embedding\" must be an array of numbers");
   strbuf *buf = k == 2 ? &m->text : &m->row;
   buf->len = 0;
   json_put_node(buf, &m->json, node);
@@ -165,7 +165,7 @@ static lode_status take_key(import *m, lode_str key, uint32_t node, unsigned *se
   return LODE_OK;
 }
 
-static lode_status parse_object(import *m, lode_str text, lode_record *r, lode_str *floats, lode_error *err) {
+static lode_status import_parse_object(import_job *m, lode_str text, lode_record *r, lode_str *floats, lode_error *err) {
   unsigned seen = 0;
   lode_status st = json_parse(&m->json, text, NULL, err);
   if (st != LODE_OK) {
@@ -173,22 +173,22 @@ static lode_status parse_object(import *m, lode_str text, lode_record *r, lode_s
     return st == LODE_NOMEM ? st : LODE_REFUSED;
   }
   const json_node *top = &m->json.nodes[0];
-  if (top->type != JSON_NODE_OBJECT) return wrong(err, "an object is wanted: {\"id\": ..., \"document\": ..., ...}");
+  if (top->type != JSON_NODE_OBJECT) return import_wrong(err, "an object is wanted: {\"id\": ..., \"document\": ..., ...}");
   for (uint32_t at = 1; at < top->next; at = m->json.nodes[at + 1].next)
-    TRY(take_key(m, m->json.nodes[at].u.s, at + 1, &seen, r, floats, err));
-  return r->id.data ? LODE_OK : wrong(err, "the \"id\" is missing");
+    TRY(import_take_key(m, m->json.nodes[at].u.s, at + 1, &seen, r, floats, err));
+  return r->id.data ? LODE_OK : import_wrong(err, "the \"id\" is missing");
 }
 
-static lode_status bad_embedding(const lode_record *r, const lode_error *why, lode_error *err) {
+static lode_status import_bad_embedding(const lode_record *r, const lode_error *why, lode_error *err) {
   char quoted[256];
   return err_set(err, LODE_REFUSED, "record %s: the embedding cannot be used: %s",
                     str_quote(r->id, quoted, sizeof quoted), why->text);
 }
 
-static lode_status parse_line(import *m, lode_str line, lode_record *r, lode_error *err) {
+static lode_status import_parse_line(import_job *m, lode_str line, lode_record *r, lode_error *err) {
   lode_str floats = {NULL, 0}, text = line;
   size_t dim;
-  if (find_embedding(line, &floats)) {
+  if (import_find_embedding(line, &floats)) {
     size_t before = (size_t)(floats.data - line.data);
     m->rest.len = 0;
     strbuf_add(&m->rest, line.data, before);
@@ -199,77 +199,77 @@ static lode_status parse_line(import *m, lode_str line, lode_record *r, lode_err
   } else {
     floats = (lode_str){NULL, 0};
   }
-  lode_status st = parse_object(m, text, r, &floats, err);
+  lode_status st = import_parse_object(m, text, r, &floats, err);
   if (st == LODE_REFUSED && text.data != line.data) {
     /* The hint may have cut wrongly; and an error names a byte of the line as it was given */
     *r = (lode_record){0};
     floats = (lode_str){NULL, 0};
-    st = parse_object(m, line, r, &floats, err);
+    st = import_parse_object(m, line, r, &floats, err);
   }
   if (st != LODE_OK || !floats.data) return st;
   lode_error why;
   st = json_parse_floats(floats, m->vector, LODE_MAX_DIMENSION, &dim, &why);
   if (st == LODE_NOMEM) return err_nomem(err);
-  if (st != LODE_OK) return bad_embedding(r, &why, err);
-  if (dim == 0) return wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
+  if (st != LODE_OK) return import_bad_embedding(r, &why, err);
+  if (dim == 0) return import_wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
   r->vector = m->vector;
   r->dimension = (uint32_t)dim;
   return LODE_OK;
 }
 
-static lode_status import_lines(import *m, lode_progress progress, lode_error *err) {
+static lode_status import_lines(import_job *m, lode_progress progress, lode_error *err) {
   for (m->line = 0;; m->line++) {
     lode_str line;
     lode_record r = {0};
     bool more;
-    lode_status st = lode__input_line(&m->in, m->max_line, &line, &more, err);
-    if (st != LODE_OK) return at_line(m, m->line, st, err);
+    lode_status st = api_input_line(&m->in, m->max_line, &line, &more, err);
+    if (st != LODE_OK) return import_err_at_line(m, m->line, st, err);
     if (!more) return LODE_OK;
     if (m->line == 0 && line.len >= 3 && memcmp(line.data, "\xEF\xBB\xBF", 3) == 0) line = (lode_str){line.data + 3, line.len - 3};
-    while (line.len && is_space(line.data[line.len - 1])) line.len--;
+    while (line.len && import_is_space(line.data[line.len - 1])) line.len--;
     if (line.len == 0) continue;
-    st = parse_line(m, line, &r, err);
-    if (st != LODE_OK) return at_line(m, m->line, st, err);
-    TRY(add(m, r, progress, err));
+    st = import_parse_line(m, line, &r, err);
+    if (st != LODE_OK) return import_err_at_line(m, m->line, st, err);
+    TRY(import_add(m, r, progress, err));
   }
 }
 
 /* ---- Matrices ---- */
 
-static lode_status import_rows(import *m, lode_progress progress, lode_error *err) {
-  lode__matrix matrix;
-  TRY(lode__matrix_begin(&matrix, &m->in, m->request->format, err));
+static lode_status import_rows(import_job *m, lode_progress progress, lode_error *err) {
+  api_matrix matrix;
+  TRY(api_matrix_begin(&matrix, &m->in, m->request->format, err));
   for (m->line = 0;; m->line++) {
     char id[24];
     bool more;
     uint64_t number;
     lode_record r = {0};
-    lode_status st = lode__matrix_next(&matrix, &m->in, &m->row, &r.dimension, &more, err);
-    if (st != LODE_OK) return at_line(m, m->line, st, err);
+    lode_status st = api_matrix_next(&matrix, &m->in, &m->row, &r.dimension, &more, err);
+    if (st != LODE_OK) return import_err_at_line(m, m->line, st, err);
     if (!more) return LODE_OK;
     if (__builtin_add_overflow(m->request->first_id, m->line, &number))
-      return at_line(m, m->line, err_set(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), err);
+      return import_err_at_line(m, m->line, err_set(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), err);
     int len = snprintf(id, sizeof id, "%llu", (unsigned long long)number);
     r.id = (lode_str){id, (size_t)len};
     r.vector = (const float *)(const void *)m->row.data;
-    TRY(add(m, r, progress, err));
+    TRY(import_add(m, r, progress, err));
   }
 }
 
 /* ---- The public function ---- */
 
-static lode_status check_request(const lode_import_request *r, lode_error *err) {
+static lode_status import_check_request(const lode_import_request *r, lode_error *err) {
   if (r->format != LODE_JSONL && r->format != LODE_NPY && r->format != LODE_FVECS)
     return err_set(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS", (int)r->format);
   if (r->mode != LODE_IMPORT_ADD && r->mode != LODE_IMPORT_UPSERT && r->mode != LODE_IMPORT_UPDATE)
     return err_set(err, LODE_INVALID, "there is no import mode %d", (int)r->mode);
-  if (r->batch > MOST_BATCH) return err_set(err, LODE_INVALID, "batch is %zu: the most is %d", r->batch, MOST_BATCH);
+  if (r->batch > IMPORT_MAX_BATCH) return err_set(err, LODE_INVALID, "batch is %zu: the most is %d", r->batch, IMPORT_MAX_BATCH);
   return LODE_OK;
 }
 
-static lode_status prepare(import *m, lode_error *err) {
-  TRY(lode__input_init(&m->in, m->request->read, m->request->ctx, err));
-  m->batch = m->request->batch ? m->request->batch : DEFAULT_BATCH;
+static lode_status import_prepare(import_job *m, lode_error *err) {
+  TRY(api_input_init(&m->in, m->request->read, m->request->ctx, err));
+  m->batch = m->request->batch ? m->request->batch : IMPORT_DEFAULT_BATCH;
   /* A character of a document takes up to six bytes as JSON. */
   m->max_line = (size_t)m->options->max_document_bytes * 6 + LODE_MAX_METADATA_BYTES * 6u +
                 LODE_MAX_DIMENSION * 32u + LODE_MAX_ID_BYTES * 6u;
@@ -285,20 +285,20 @@ static lode_status prepare(import *m, lode_error *err) {
 lode_status lode_import(lode_collection *collection, const lode_import_request *request, lode_progress progress,
                         lode_import_report *report, lode_error *err) {
   lode_import_report unused;
-  const lode__collection_head *head = (const lode__collection_head *)collection;
-  const lode__store_head *store = (const lode__store_head *)head->store;
-  import m = {.handle = collection, .options = store->options, .request = request, .report = report ? report : &unused};
+  const iface_collection_head *head = (const iface_collection_head *)collection;
+  const iface_store_head *store = (const iface_store_head *)head->store;
+  import_job m = {.handle = collection, .options = store->options, .request = request, .report = report ? report : &unused};
   lode_status st;
   err_clear(err);
   *m.report = (lode_import_report){0};
   mem_arena_init(&m.arena, 0);
-  TRY_GOTO(check_request(request, err));
-  TRY_GOTO(prepare(&m, err));
+  TRY_GOTO(import_check_request(request, err));
+  TRY_GOTO(import_prepare(&m, err));
   TRY_GOTO(request->format == LODE_JSONL ? import_lines(&m, progress, err) : import_rows(&m, progress, err));
-  TRY_GOTO(write_batch(&m, progress, err));
+  TRY_GOTO(import_write_batch(&m, progress, err));
   if (head->engine->loaded) head->engine->loaded(head->store, m.report->written, progress);
 done:
-  lode__input_release(&m.in);
+  api_input_release(&m.in);
   mem_free(m.records);
   mem_free(m.lines);
   mem_free(m.seen);

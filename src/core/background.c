@@ -14,9 +14,9 @@
 
 #include <time.h>
 
-enum { LOOK_MS = 2000, PAUSE_MS = 20, PAUSES = 100, QUIET_MS = 300, BUSY_LEAST_MS = 5, BUSY_MOST_MS = 250 };
+enum { BACKGROUND_POLL_MS = 2000, BACKGROUND_PAUSE_MS = 20, BACKGROUND_MAX_PAUSES = 100, BACKGROUND_QUIET_MS = 300, BACKGROUND_BUSY_MIN_MS = 5, BACKGROUND_BUSY_MAX_MS = 250 };
 
-static struct timespec in_ms(unsigned ms) {
+static struct timespec background_deadline(unsigned ms) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   t.tv_sec += ms / 1000;
@@ -29,8 +29,8 @@ static struct timespec in_ms(unsigned ms) {
 }
 
 /* Sleeps; a kick ends it early if `for_kick`, a stop always does. Returns false when it is time to stop. */
-static bool sleep_ms(lode_store *store, lode__background *b, unsigned ms, bool for_kick, bool *kicked) {
-  struct timespec until = in_ms(ms);
+static bool background_sleep(lode_store *store, engine_background *b, unsigned ms, bool for_kick, bool *kicked) {
+  struct timespec until = background_deadline(ms);
   pthread_mutex_lock(&store->lock);
   while (!b->stop && !(for_kick && b->woken))
     if (pthread_cond_timedwait(&b->wake, &store->lock, &until) != 0) break;
@@ -41,49 +41,49 @@ static bool sleep_ms(lode_store *store, lode__background *b, unsigned ms, bool f
   return go_on;
 }
 
-static bool must_stop(lode_store *store, const lode__background *b) {
+static bool background_must_stop(lode_store *store, const engine_background *b) {
   pthread_mutex_lock(&store->lock);
   bool stopping = b->stop;
   pthread_mutex_unlock(&store->lock);
   return stopping;
 }
 
-static bool is_written_to(lode_store *store) {
+static bool background_has_writers(lode_store *store) {
   if (atomic_load(&store->writers) > 0) return true;
-  return os_api->now_ns() - atomic_load(&store->written_ns) < (uint64_t)QUIET_MS * 1000000;
+  return os_api->now_ns() - atomic_load(&store->written_ns) < (uint64_t)BACKGROUND_QUIET_MS * 1000000;
 }
 
 /* In a bulk load there is no quiet moment, and what falls behind has to be caught up with at its end, on one thread: what is enough for a
  * whole step does not wait. */
-static bool is_pressing(lode_store *store, const lode__background *b) {
+static bool background_is_urgent(lode_store *store, const engine_background *b) {
   bool much = false;
   if (!store->options->bulk_load || b != &store->background) return false;
   return store_maintain_fills_step(store->db, &much, NULL) == LODE_OK && much;
 }
 
 /* Waits for a quiet moment; false: it is time to stop. */
-static bool pause_for_writers(lode_store *store, lode__background *b) {
+static bool background_wait_for_quiet(lode_store *store, engine_background *b) {
   bool kicked;
-  for (unsigned i = 0; i < PAUSES && is_written_to(store) && !is_pressing(store, b); i++)
-    if (!sleep_ms(store, b, PAUSE_MS, false, &kicked)) return false;
+  for (unsigned i = 0; i < BACKGROUND_MAX_PAUSES && background_has_writers(store) && !background_is_urgent(store, b); i++)
+    if (!background_sleep(store, b, BACKGROUND_PAUSE_MS, false, &kicked)) return false;
   return true;
 }
 
 /* Steps until nothing is left, a failure or a stop. */
-static lode_status work(lode_store *store, lode_error *err) {
+static lode_status background_work(lode_store *store, lode_error *err) {
   bool more = true, kicked;
-  unsigned busy_ms = BUSY_LEAST_MS;
-  while (more && !must_stop(store, &store->background) && atomic_load(&store->optimizers) == 0) {
-    if (!pause_for_writers(store, &store->background)) return LODE_OK;
+  unsigned busy_ms = BACKGROUND_BUSY_MIN_MS;
+  while (more && !background_must_stop(store, &store->background) && atomic_load(&store->optimizers) == 0) {
+    if (!background_wait_for_quiet(store, &store->background)) return LODE_OK;
     lode_status st = store_maintain_step(store->db, &more, err);
     if (st == LODE_BUSY) {
-      if (!sleep_ms(store, &store->background, busy_ms, false, &kicked)) break;
-      busy_ms = busy_ms * 2 < BUSY_MOST_MS ? busy_ms * 2 : BUSY_MOST_MS;
+      if (!background_sleep(store, &store->background, busy_ms, false, &kicked)) break;
+      busy_ms = busy_ms * 2 < BACKGROUND_BUSY_MAX_MS ? busy_ms * 2 : BACKGROUND_BUSY_MAX_MS;
       more = true;
       continue;
     }
     if (st != LODE_OK) return st;
-    busy_ms = BUSY_LEAST_MS;
+    busy_ms = BACKGROUND_BUSY_MIN_MS;
   }
   return LODE_OK;
 }
@@ -97,26 +97,26 @@ static void *background_main(void *ctx) {
     uint64_t left = 0;
     err_clear(&err);
     lode_status st = kicked ? LODE_OK : store_maintain_left(store->db, &left, &err);
-    if (st == LODE_OK && (kicked || left > 0)) st = work(store, &err);
+    if (st == LODE_OK && (kicked || left > 0)) st = background_work(store, &err);
     if (st == LODE_BUSY) st = LODE_OK;
     if (st != LODE_OK && st != told) store_db_log(store->db, "maintenance is put off: %s", err.text);
     told = st;
-    if (st != LODE_OK && !sleep_ms(store, &store->background, LOOK_MS, false, &kicked)) break;
-  } while (sleep_ms(store, &store->background, LOOK_MS, true, &kicked));
+    if (st != LODE_OK && !background_sleep(store, &store->background, BACKGROUND_POLL_MS, false, &kicked)) break;
+  } while (background_sleep(store, &store->background, BACKGROUND_POLL_MS, true, &kicked));
   return NULL;
 }
 
 /* ---- The builder ---- */
 
-static bool builder_stops(void *ctx) {
+static bool background_build_stops(void *ctx) {
   lode_store *store = ctx;
-  return must_stop(store, &store->builder);
+  return background_must_stop(store, &store->builder);
 }
 
 /* Has anything been written, by whomever, since it was last seen that there is nothing to do? */
-static bool is_news(lode_store *store, uint64_t *seen) {
+static bool background_has_news(lode_store *store, uint64_t *seen) {
   store_tx *tx;
-  lode__sweep_missing(store);
+  engine_sweep_missing(store);
   if (atomic_load(&store->n_suspects) > 0) return true;
   if (store_tx_begin(store->db, STORE_TX_READ, &tx, NULL) != LODE_OK) return false;
   uint64_t cursor = store_tx_cursor(tx);
@@ -126,17 +126,17 @@ static bool is_news(lode_store *store, uint64_t *seen) {
   return news;
 }
 
-static lode_status build(lode_store *store, lode_error *err) {
-  lode__build_request request = {.stop = builder_stops, .stop_ctx = store, .gentle = true, .flat = store->options->bulk_load};
+static lode_status background_build(lode_store *store, lode_error *err) {
+  engine_build_request request = {.stop = background_build_stops, .stop_ctx = store, .gentle = true, .flat = store->options->bulk_load};
   bool more = true;
-  while (more && !builder_stops(store) && atomic_load(&store->optimizers) == 0) {
-    if (!pause_for_writers(store, &store->builder)) return LODE_OK;
-    TRY(lode__build_step(store, &request, &more, err));
+  while (more && !background_build_stops(store) && atomic_load(&store->optimizers) == 0) {
+    if (!background_wait_for_quiet(store, &store->builder)) return LODE_OK;
+    TRY(engine_build_step(store, &request, &more, err));
   }
   return LODE_OK;
 }
 
-static void *builder_main(void *ctx) {
+static void *background_build_main(void *ctx) {
   lode_store *store = ctx;
   lode_status told = LODE_OK;
   uint64_t seen = UINT64_MAX;
@@ -144,20 +144,20 @@ static void *builder_main(void *ctx) {
   do {
     lode_error err;
     err_clear(&err);
-    bool news = is_news(store, &seen);
-    lode_status st = news || failed ? build(store, &err) : LODE_OK;
+    bool news = background_has_news(store, &seen);
+    lode_status st = news || failed ? background_build(store, &err) : LODE_OK;
     failed = st != LODE_OK;
     if (st == LODE_BUSY || st == LODE_CANCELLED) st = LODE_OK;
     if (st != LODE_OK && st != told) store_db_log(store->db, "the vector index is put off: %s", err.text);
     told = st;
-    if (st != LODE_OK && !sleep_ms(store, &store->builder, LOOK_MS, false, &kicked)) break;
-  } while (sleep_ms(store, &store->builder, LOOK_MS, true, &kicked));
+    if (st != LODE_OK && !background_sleep(store, &store->builder, BACKGROUND_POLL_MS, false, &kicked)) break;
+  } while (background_sleep(store, &store->builder, BACKGROUND_POLL_MS, true, &kicked));
   return NULL;
 }
 
 /* ---- Threads ---- */
 
-static void start(lode_store *store, lode__background *b, void *(*body)(void *)) {
+static void background_thread_start(lode_store *store, engine_background *b, void *(*body)(void *)) {
   pthread_condattr_t attr;
   (void)pthread_condattr_init(&attr);
   (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -172,12 +172,12 @@ static void start(lode_store *store, lode__background *b, void *(*body)(void *))
   store_db_log(store->db, "no thread for maintenance (%s): lode_optimize() does that work", strerror(rc));
 }
 
-void lode__background_start(lode_store *store) {
-  start(store, &store->background, background_main);
-  start(store, &store->builder, builder_main);
+void engine_background_start(lode_store *store) {
+  background_thread_start(store, &store->background, background_main);
+  background_thread_start(store, &store->builder, background_build_main);
 }
 
-static void stop(lode_store *store, lode__background *b) {
+static void background_thread_stop(lode_store *store, engine_background *b) {
   if (!b->running) return;
   pthread_mutex_lock(&store->lock);
   b->stop = true;
@@ -190,20 +190,20 @@ static void stop(lode_store *store, lode__background *b) {
   (void)pthread_cond_destroy(&b->wake);
 }
 
-void lode__background_stop(lode_store *store) {
-  stop(store, &store->builder);
-  stop(store, &store->background);
+void engine_background_stop(lode_store *store) {
+  background_thread_stop(store, &store->builder);
+  background_thread_stop(store, &store->background);
 }
 
-static void kick(lode__background *b) {
+static void background_thread_wake(engine_background *b) {
   if (!b->running) return;
   b->woken = true;
   (void)pthread_cond_signal(&b->wake);
 }
 
-void lode__background_kick(lode_store *store) {
+void engine_background_wake(lode_store *store) {
   pthread_mutex_lock(&store->lock);
-  kick(&store->background);
-  kick(&store->builder);
+  background_thread_wake(&store->background);
+  background_thread_wake(&store->builder);
   pthread_mutex_unlock(&store->lock);
 }

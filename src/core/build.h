@@ -10,7 +10,7 @@
 #include "core.h"
 
 /* A segment to be made: the living vectors of a collection with after < vid <= last. */
-typedef struct lode__plan {
+typedef struct engine_build_plan {
   int64_t cid;          /* 0: there is nothing to do */
   uint64_t uid;
   lode_metric metric;
@@ -19,27 +19,27 @@ typedef struct lode__plan {
   bool gap;             /* lies between segments: when it is empty, the one behind it answers for it */
   bool empty;           /* nothing in it lives: the rows are taken out */
   bool flat;            /* no graph, however many rows it has */
-  size_t most_rows;
-} lode__plan;
-lode_status lode__plan_next(lode_store *store, const lode__build_request *request, lode__plan *plan, lode_error *err);
+  size_t max_rows;
+} engine_build_plan;
+lode_status engine_build_plan_next(lode_store *store, const engine_build_request *request, engine_build_plan *plan, lode_error *err);
 
 /* Removes what killed builders left. */
-lode_status lode__sweep(lode_store *store, lode_error *err);
+lode_status engine_sweep(lode_store *store, lode_error *err);
 /* Looks at suspects again and sets aside what is damaged; with `unreadable` also what cannot be read. */
-lode_status lode__sweep_suspects(lode_store *store, bool unreadable, lode_error *err);
+lode_status engine_sweep_suspects(lode_store *store, bool unreadable, lode_error *err);
 /* Reads all files; what is damaged becomes a suspect. */
-lode_status lode__sweep_check(lode_store *store, const lode__build_request *request, lode_error *err);
+lode_status engine_sweep_check_files(lode_store *store, const engine_build_request *request, lode_error *err);
 /* The manifest, of all collections. */
-typedef struct lode__seg_rows {
+typedef struct engine_manifest {
   store_manifest_row *v;
   size_t n, cap;
-} lode__seg_rows;
-lode_status lode__seg_list(lode_store *store, int64_t cid, lode__seg_rows *rows, lode_error *err);
-lode_status lode__seg_remove_alone(lode_store *store, uint64_t id, lode_error *err);
-lode_status lode__seg_unlink(lode_store *store, uint64_t id, const char *ending);
+} engine_manifest;
+lode_status engine_manifest_load(lode_store *store, int64_t cid, engine_manifest *rows, lode_error *err);
+lode_status engine_manifest_remove(lode_store *store, uint64_t id, lode_error *err);
+lode_status engine_segment_unlink(lode_store *store, uint64_t id, const char *ending);
 /* Keys that several transactions have read: sorts them by record. One whose vector was replaced meanwhile may be there twice: the newer
  * one stays. Returns how many stay. */
-size_t lode__keys_settle(index_segment_record *keys, size_t n);
-bool lode__build_stops(const lode__build_request *request);
+size_t engine_keys_dedup(index_segment_record *keys, size_t n);
+bool engine_build_is_stopped(const engine_build_request *request);
 
 #endif

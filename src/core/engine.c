@@ -1,13 +1,13 @@
 /* engine.c - the embedded engine: its functions, for api.c. */
 #include "core.h"
 
-const lode__engine lode__core_engine = {
-    .open = lode__core_open,
-    .close = lode__core_close,
-    .collection_close = lode__core_collection_close,
-    .rollback = lode__core_rollback,
-    .loaded = lode__core_loaded,
-#define MEMBER(name, handle, params, args) .name = lode__core_##name,
-    LODE__ENGINE_OPS(MEMBER)
-#undef MEMBER
+const iface_ops engine_table = {
+    .open = engine_open,
+    .close = engine_close,
+    .collection_close = engine_collection_close,
+    .rollback = engine_rollback,
+    .loaded = engine_loaded,
+#define ENGINE_MEMBER(name, handle, params, args) .name = engine_##name,
+    IFACE_OPS(ENGINE_MEMBER)
+#undef ENGINE_MEMBER
 };

@@ -11,11 +11,11 @@
  */
 #include "core.h"
 
-enum { FLUSH_BYTES = 1 << 20 };
+enum { EXPORT_FLUSH_BYTES = 1 << 20 };
 
-typedef struct export {
-  lode__reader reader;
-  lode__select select;
+typedef struct export_job {
+  engine_reader reader;
+  engine_select select;
   unsigned include;
   strbuf lines;
   float *vector;
@@ -24,9 +24,9 @@ typedef struct export {
   lode_progress progress;
   uint64_t total, written;
   bool more, flows;
-} export;
+} export_job;
 
-static lode_status put_vector(export *e, const store_rec *rec, lode_error *err) {
+static lode_status export_put_vector(export_job *e, const store_rec *rec, lode_error *err) {
   uint32_t dim = e->reader.coll.dim;
   if (!e->vector) e->vector = mem_alloc((size_t)LODE_MAX_DIMENSION * sizeof *e->vector);
   if (!e->vector) return err_nomem(err);
@@ -36,12 +36,12 @@ static lode_status put_vector(export *e, const store_rec *rec, lode_error *err) 
   return LODE_OK;
 }
 
-static lode_status put_line(export *e, const store_rec *rec, lode_error *err) {
+static lode_status export_put_line(export_job *e, const store_rec *rec, lode_error *err) {
   lode_str document;
   strbuf_addstr(&e->lines, "{\"id\":");
   json_put_string(&e->lines, rec->id);
   if ((e->include & LODE_DOCUMENT) && rec->has_document) {
-    TRY(lode__reader_document(&e->reader, rec, &document, err));
+    TRY(engine_reader_document(&e->reader, rec, &document, err));
     strbuf_addstr(&e->lines, ",\"document\":");
     json_put_string(&e->lines, document);
   }
@@ -49,14 +49,14 @@ static lode_status put_line(export *e, const store_rec *rec, lode_error *err) {
     strbuf_addstr(&e->lines, ",\"metadata\":");
     strbuf_add(&e->lines, rec->metadata.data, rec->metadata.len);
   }
-  if ((e->include & LODE_VECTOR) && rec->vid) TRY(put_vector(e, rec, err));
+  if ((e->include & LODE_VECTOR) && rec->vid) TRY(export_put_vector(e, rec, err));
   strbuf_addstr(&e->lines, "}\n");
   e->written++;
   return e->lines.failed ? err_nomem(err) : LODE_OK;
 }
 
 /* Without a transaction. */
-static lode_status flush(export *e, lode_error *err) {
+static lode_status export_flush(export_job *e, lode_error *err) {
   size_t at = 0;
   while (at < e->lines.len) {
     int64_t n = e->write(e->ctx, e->lines.data + at, e->lines.len - at);
@@ -72,57 +72,57 @@ static lode_status flush(export *e, lode_error *err) {
 }
 
 /* As many as fit in one flush. */
-static lode_status gather(export *e, lode_error *err) {
+static lode_status export_gather(export_job *e, lode_error *err) {
   e->more = true;
-  while (e->lines.len < FLUSH_BYTES && !(e->flows && lode__reader_is_old(&e->reader))) {
+  while (e->lines.len < EXPORT_FLUSH_BYTES && !(e->flows && engine_reader_is_old(&e->reader))) {
     store_rec rec;
-    TRY(lode__select_next(&e->select, &rec, &e->more, err));
+    TRY(engine_select_next(&e->select, &rec, &e->more, err));
     if (!e->more) break;
-    TRY(put_line(e, &rec, err));
+    TRY(export_put_line(e, &rec, err));
   }
   return LODE_OK;
 }
 
-static lode_status gather_first(void *ctx, lode_error *err) {
-  export *e = ctx;
-  lode__select_again(&e->select);
+static lode_status export_gather_first(void *ctx, lode_error *err) {
+  export_job *e = ctx;
+  engine_select_rewind(&e->select);
   e->lines.len = 0;
   e->written = 0;
   if (!e->select.what.ids && !e->select.has_filter) e->total = e->reader.coll.records;
-  return gather(e, err);
+  return export_gather(e, err);
 }
 
-static lode_status export_all(export *e, lode_error *err) {
-  lode_status st = lode__reader_answer(&e->reader, gather_first, e, err);
+static lode_status export_run(export_job *e, lode_error *err) {
+  lode_status st = engine_reader_run(&e->reader, export_gather_first, e, err);
   if (st != LODE_OK && !e->reader.gave_way) return st;
   err_clear(err);
-  (void)lode__reader_follow(&e->reader);
+  (void)engine_reader_allow_later(&e->reader);
   e->flows = true;
-  if (st != LODE_OK) TRY(gather_first(e, err));
+  if (st != LODE_OK) TRY(export_gather_first(e, err));
   for (;;) {
-    lode__reader_pause(&e->reader);
-    TRY(flush(e, err));
+    engine_reader_pause(&e->reader);
+    TRY(export_flush(e, err));
     if (!e->more) return LODE_OK;
-    TRY(gather(e, err));
+    TRY(export_gather(e, err));
   }
 }
 
-lode_status lode__core_export(lode_collection *collection, const lode_selection *selection, unsigned include, lode_write_fn *write,
+lode_status engine_export(lode_collection *collection, const lode_selection *selection, unsigned include, lode_write_fn *write,
                               void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
   static const lode_selection everything;
   const lode_selection *what = selection ? selection : &everything;
-  export e = {.include = include, .write = write, .ctx = ctx, .progress = progress};
+  export_job e = {.include = include, .write = write, .ctx = ctx, .progress = progress};
   lode_status st;
   err_clear(err);
   if (written) *written = 0;
-  lode__reader_init(&e.reader, collection);
-  TRY_GOTO(lode__check_include(include, err));
-  TRY_GOTO(lode__select_init(&e.select, &e.reader, what, err));
-  TRY_GOTO(export_all(&e, err));
+  engine_reader_init(&e.reader, collection);
+  TRY_GOTO(iface_check_include(include, err));
+  TRY_GOTO(engine_select_init(&e.select, &e.reader, what, err));
+  TRY_GOTO(export_run(&e, err));
   if (written) *written = e.written;
 done:
-  lode__select_release(&e.select);
-  lode__reader_release(&e.reader);
+  engine_select_release(&e.select);
+  engine_reader_release(&e.reader);
   strbuf_release(&e.lines);
   mem_free(e.vector);
   return st;

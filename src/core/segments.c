@@ -12,11 +12,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-void lode__seg_name(char name[LODE__SEG_NAME], uint64_t id, const char *ending) {
-  snprintf(name, LODE__SEG_NAME, STOREFILE_SEGMENTS_DIR "/%016" PRIx64 "%s", id, ending);
+void engine_segment_name(char name[ENGINE_SEGMENT_NAME_MAX], uint64_t id, const char *ending) {
+  snprintf(name, ENGINE_SEGMENT_NAME_MAX, STOREFILE_SEGMENTS_DIR "/%016" PRIx64 "%s", id, ending);
 }
 
-char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending) {
+char *engine_segment_path(const lode_store *store, uint64_t id, const char *ending) {
   strbuf path = {0};
   strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", store_db_folder(store->db), STOREFILE_SEGMENTS_DIR, id, ending);
   strbuf_addch(&path, 0);
@@ -26,71 +26,71 @@ char *lode__seg_path(const lode_store *store, uint64_t id, const char *ending) {
 
 /* ---- Suspects ---- */
 
-#define TRY_AGAIN_NS UINT64_C(5000000000)
+#define SUSPECT_RETRY_NS UINT64_C(5000000000)
 
-static size_t find_suspect(const lode_store *store, uint64_t id) {
+static size_t suspect_find(const lode_store *store, uint64_t id) {
   size_t i = 0;
   while (i < store->n_suspects && store->suspects[i] != id) i++;
   return i;
 }
 
-static void remove_suspect(lode_store *store, size_t i) {
+static void suspect_remove(lode_store *store, size_t i) {
   store->n_suspects--;
   memmove(store->suspects + i, store->suspects + i + 1, (store->n_suspects - i) * sizeof *store->suspects);
-  memmove(store->suspect_until_ns + i, store->suspect_until_ns + i + 1, (store->n_suspects - i) * sizeof *store->suspect_until_ns);
+  memmove(store->suspect_expires_ns + i, store->suspect_expires_ns + i + 1, (store->n_suspects - i) * sizeof *store->suspect_expires_ns);
 }
 
-bool lode__seg_is_suspect(lode_store *store, uint64_t id) {
+bool engine_segment_is_suspect(lode_store *store, uint64_t id) {
   if (atomic_load_explicit(&store->n_suspects, memory_order_relaxed) == 0) return false;
   pthread_mutex_lock(&store->lock);
-  size_t i = find_suspect(store, id);
+  size_t i = suspect_find(store, id);
   bool found = i < store->n_suspects;
-  if (found && store->suspect_until_ns[i] && os_api->now_ns() > store->suspect_until_ns[i]) {
-    remove_suspect(store, i);
+  if (found && store->suspect_expires_ns[i] && os_api->now_ns() > store->suspect_expires_ns[i]) {
+    suspect_remove(store, i);
     found = false;
   }
   pthread_mutex_unlock(&store->lock);
   return found;
 }
 
-typedef enum grounds { MISSING, UNREADABLE, DAMAGED } grounds;
+typedef enum suspect_reason { SUSPECT_MISSING, SUSPECT_UNREADABLE, SUSPECT_DAMAGED } suspect_reason;
 
-static void suspect(lode_store *store, uint64_t id, grounds what, const char *why) {
+static void suspect_add(lode_store *store, uint64_t id, suspect_reason what, const char *why) {
   pthread_mutex_lock(&store->lock);
-  size_t i = find_suspect(store, id);
+  size_t i = suspect_find(store, id);
   bool is_new = i == store->n_suspects;
-  if (is_new && store->n_suspects == LODE__MOST_SUSPECTS) remove_suspect(store, 0); /* the oldest: it will be met again */
+  if (is_new && store->n_suspects == ENGINE_MAX_SUSPECTS) suspect_remove(store, 0); /* the oldest: it will be met again */
   if (is_new) i = store->n_suspects++;
   store->suspects[i] = id;
-  store->suspect_until_ns[i] = what == UNREADABLE ? os_api->now_ns() + TRY_AGAIN_NS : 0;
+  store->suspect_expires_ns[i] = what == SUSPECT_UNREADABLE ? os_api->now_ns() + SUSPECT_RETRY_NS : 0;
   if (is_new && store->builder.running) {
     store->builder.woken = true;
     (void)pthread_cond_signal(&store->builder.wake);
   }
   pthread_mutex_unlock(&store->lock);
-  if (!is_new || what == MISSING) return; /* removed by somebody, or never there, as after a restore: no damage */
-  if (what == DAMAGED) atomic_fetch_add(&store->damaged_segments, 1);
+  if (!is_new || what == SUSPECT_MISSING) return; /* removed by somebody, or never there, as after a restore: no damage */
+  if (what == SUSPECT_DAMAGED) atomic_fetch_add(&store->damaged_segments, 1);
   store_db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it %s",
-               id, why, what == DAMAGED ? "is rebuilt" : "can be read again");
+               id, why, what == SUSPECT_DAMAGED ? "is rebuilt" : "can be read again");
 }
 
-void lode__seg_suspect(lode_store *store, uint64_t id, lode_status st, const char *why) {
-  suspect(store, id, st == LODE_IO ? UNREADABLE : DAMAGED, why);
+void engine_segment_suspect(lode_store *store, uint64_t id, lode_status st, const char *why) {
+  suspect_add(store, id, st == LODE_IO ? SUSPECT_UNREADABLE : SUSPECT_DAMAGED, why);
 }
-void lode__seg_missing(lode_store *store, uint64_t id) { suspect(store, id, MISSING, ""); }
+void engine_segment_missing(lode_store *store, uint64_t id) { suspect_add(store, id, SUSPECT_MISSING, ""); }
 
-void lode__seg_clear_suspect(lode_store *store, uint64_t id) {
+void engine_segment_clear_suspect(lode_store *store, uint64_t id) {
   pthread_mutex_lock(&store->lock);
-  size_t i = find_suspect(store, id);
-  if (i < store->n_suspects) remove_suspect(store, i);
+  size_t i = suspect_find(store, id);
+  if (i < store->n_suspects) suspect_remove(store, i);
   pthread_mutex_unlock(&store->lock);
 }
 
 /* ---- Files ---- */
 
 /* A failure may be gone at the next attempt. */
-static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
-  const lode__seg *seg = ctx;
+static lode_status segfile_read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
+  const engine_segment *seg = ctx;
   size_t got = 0;
   lode_status st = os_read_full(seg->fd, buf, n, offset, &got, err);
   if (st == LODE_IO) st = os_read_full(seg->fd, buf, n, offset, &got, err);
@@ -98,25 +98,25 @@ static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, l
   return got == n ? LODE_OK : err_set(err, LODE_CORRUPT, "a segment of the vector index is cut short");
 }
 
-static void free_seg(lode__seg *seg) {
+static void segfile_free(engine_segment *seg) {
   index_segment_close(seg->segment);
   if (seg->fd >= 0) (void)os_api->close(seg->fd);
   mem_free(seg);
 }
 
-lode__seg *lode__seg_share(lode__seg *seg) {
+engine_segment *engine_segment_ref(engine_segment *seg) {
   if (seg) atomic_fetch_add_explicit(&seg->refs, 1, memory_order_relaxed);
   return seg;
 }
 
-void lode__seg_release(lode__seg *seg) {
-  if (seg && atomic_fetch_sub_explicit(&seg->refs, 1, memory_order_acq_rel) == 1) free_seg(seg);
+void engine_segment_release(engine_segment *seg) {
+  if (seg && atomic_fetch_sub_explicit(&seg->refs, 1, memory_order_acq_rel) == 1) segfile_free(seg);
 }
 
-static lode_status open_file(lode__seg *seg, lode_error *err) {
+static lode_status segfile_open(engine_segment *seg, lode_error *err) {
   struct stat sb;
-  char name[LODE__SEG_NAME];
-  lode__seg_name(name, seg->row.id, ".seg");
+  char name[ENGINE_SEGMENT_NAME_MAX];
+  engine_segment_name(name, seg->row.id, ".seg");
   seg->fd = beneath_open(store_db_folder(seg->store->db), name, O_RDONLY, 0);
   if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return err_set(err, LODE_LIMIT, "too many files are open");
   if (seg->fd < 0 && errno == EISDIR) return err_set(err, LODE_CORRUPT, "there is a folder in its place");
@@ -126,7 +126,7 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
     return err_set(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
                       (unsigned long long)seg->row.bytes);
   index_segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
-                                 .read = read_bytes, .ctx = seg};
+                                 .read = segfile_read_bytes, .ctx = seg};
   TRY(index_segment_open(&source, &seg->segment, err));
   const index_segment_info *info = &seg->segment->info;
   if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
@@ -137,45 +137,45 @@ static lode_status open_file(lode__seg *seg, lode_error *err) {
   return o->preload && wanted <= o->memory_bytes / 2 ? index_segment_preload(seg->segment, err) : LODE_OK;
 }
 
-bool lode__seg_is_missing(const lode_store *store, uint64_t id) {
+bool engine_segment_is_missing(const lode_store *store, uint64_t id) {
   struct stat sb;
-  char name[LODE__SEG_NAME];
-  lode__seg_name(name, id, ".seg");
+  char name[ENGINE_SEGMENT_NAME_MAX];
+  engine_segment_name(name, id, ".seg");
   return beneath_lstat(store_db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-lode_status lode__seg_open_checked(lode_store *store, const store_manifest_row *row, lode__seg **out, lode_error *err) {
+lode_status engine_segment_open_checked(lode_store *store, const store_manifest_row *row, engine_segment **out, lode_error *err) {
   *out = NULL;
-  lode__seg *seg = mem_calloc(1, sizeof *seg);
+  engine_segment *seg = mem_calloc(1, sizeof *seg);
   if (!seg) return err_nomem(err);
   atomic_init(&seg->refs, 1);
   seg->store = store;
   seg->row = *row;
   seg->fd = -1;
-  lode_status st = open_file(seg, err);
+  lode_status st = segfile_open(seg, err);
   if (st == LODE_OK) *out = seg;
-  else free_seg(seg);
+  else segfile_free(seg);
   return st;
 }
 
-lode_status lode__seg_open(lode_store *store, const store_manifest_row *row, lode__seg **out, lode_error *err) {
+lode_status engine_segment_open(lode_store *store, const store_manifest_row *row, engine_segment **out, lode_error *err) {
   lode_error why;
   *out = NULL;
-  if (!row->proven || lode__seg_is_suspect(store, row->id)) return LODE_OK;
+  if (!row->proven || engine_segment_is_suspect(store, row->id)) return LODE_OK;
   err_clear(&why);
-  lode_status st = lode__seg_open_checked(store, row, out, &why);
+  lode_status st = engine_segment_open_checked(store, row, out, &why);
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return err_nomem(err);
-  if (lode__seg_is_missing(store, row->id)) lode__seg_missing(store, row->id);
-  else lode__seg_suspect(store, row->id, st, why.text);
+  if (engine_segment_is_missing(store, row->id)) engine_segment_missing(store, row->id);
+  else engine_segment_suspect(store, row->id, st, why.text);
   return LODE_OK;
 }
 
 /* ---- Slots ---- */
 
-lode__slots *lode__slots_new(uint32_t rows, bool set) {
+engine_slot_set *engine_slot_set_new(uint32_t rows, bool set) {
   size_t words = (size_t)rows / 64 + 1;
-  lode__slots *s = mem_alloc(sizeof *s + words * sizeof *s->bits);
+  engine_slot_set *s = mem_alloc(sizeof *s + words * sizeof *s->bits);
   if (!s) return NULL;
   atomic_init(&s->refs, 1);
   s->words = words;
@@ -185,6 +185,6 @@ lode__slots *lode__slots_new(uint32_t rows, bool set) {
   return s;
 }
 
-void lode__slots_release(lode__slots *s) {
+void engine_slot_set_release(engine_slot_set *s) {
   if (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) mem_free(s);
 }

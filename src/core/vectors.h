@@ -6,38 +6,38 @@
 #include "core.h"
 
 /* vectors.c */
-static inline uint32_t lode__vectors_stride(uint32_t dim) { return (dim + 15u) & ~15u; }
-static inline size_t lode__vectors_row_bytes(uint32_t stride) {
+static inline uint32_t engine_snapshot_stride(uint32_t dim) { return (dim + 15u) & ~15u; }
+static inline size_t engine_snapshot_row_bytes(uint32_t stride) {
   return (size_t)stride * sizeof(float) + sizeof(float) + 2 * sizeof(int64_t);
 }
-lode__chunk *lode__chunk_new(lode_store *store, uint32_t stride, uint32_t cap);
-void lode__chunk_release(lode__chunk *chunk);
+engine_chunk *engine_chunk_new(lode_store *store, uint32_t stride, uint32_t cap);
+void engine_chunk_release(engine_chunk *chunk);
 /* Replaces *keys by a list that also holds the new keys. */
-lode_status lode__keys_add(lode__keys **keys, const lode__rids *more, lode_error *err);
-void lode__keys_release(lode__keys *keys);
-lode__covered lode__covered_share(const lode__covered *covered);
-void lode__covered_free(lode__covered *segs, size_t n);
+lode_status engine_key_set_add(engine_key_set **keys, const engine_rids *more, lode_error *err);
+void engine_key_set_release(engine_key_set *keys);
+engine_segment_view engine_segment_view_ref(const engine_segment_view *covered);
+void engine_segment_views_free(engine_segment_view *segs, size_t n);
 /* A snapshot to be extended: an empty one, or one that shares all of `from`. NULL: no memory. */
-lode__vectors *lode__vectors_new(uint32_t dim, const lode__vectors *from);
-lode__vectors *lode__vectors_share(lode__vectors *vectors); /* NULL is allowed */
-bool lode__vectors_current(const lode__vectors *vectors, const lode__reader *reader);
+engine_snapshot *engine_snapshot_new(uint32_t dim, const engine_snapshot *from);
+engine_snapshot *engine_snapshot_ref(engine_snapshot *vectors); /* NULL is allowed */
+bool engine_snapshot_is_current(const engine_snapshot *vectors, const engine_reader *reader);
 
 /* vectors_next.c: with entry->update held. *out is NULL when the collection cannot be kept in memory. */
-lode_status lode__vectors_next(lode__reader *reader, lode__cached *entry, lode__vectors **out, lode_error *err);
+lode_status engine_snapshot_next(engine_reader *reader, engine_cache_entry *entry, engine_snapshot **out, lode_error *err);
 
 /* vectors_cache.c */
-struct lode__cached {
-  lode__cached *next;
+struct engine_cache_entry {
+  engine_cache_entry *next;
   int64_t cid;
   pthread_mutex_t update;  /* held while the next snapshot is made */
-  lode__vectors *current;  /* guarded, as is `used`, by the store's lock; NULL: none */
+  engine_snapshot *current;  /* guarded, as is `used`, by the store's lock; NULL: none */
   uint64_t used;
 };
-size_t lode__cached_budget(const lode_store *store);
+size_t engine_cache_budget(const lode_store *store);
 /* Makes room for so many bytes by forgetting other collections. */
-bool lode__cached_make_room(lode_store *store, const lode__cached *self, size_t bytes);
-lode__vectors *lode__cached_current(lode_store *store, lode__cached *entry); /* with a reference; NULL: none */
-void lode__cached_publish(lode_store *store, lode__cached *entry, lode__vectors *vectors);
-void lode__cached_drop(lode_store *store, lode__cached *entry);
+bool engine_cache_make_room(lode_store *store, const engine_cache_entry *self, size_t bytes);
+engine_snapshot *engine_cache_current(lode_store *store, engine_cache_entry *entry); /* with a reference; NULL: none */
+void engine_cache_publish(lode_store *store, engine_cache_entry *entry, engine_snapshot *vectors);
+void engine_cache_drop(lode_store *store, engine_cache_entry *entry);
 
 #endif

@@ -10,25 +10,25 @@
  */
 #include "vectors.h"
 
-enum { TRIM_EVERY = 64 };
+enum { CACHE_TRIM_EVERY = 64 };
 
 /* ---- Room ---- */
 
-size_t lode__cached_budget(const lode_store *store) {
+size_t engine_cache_budget(const lode_store *store) {
   uint64_t half = store->options->memory_bytes / 2;
   return half > SIZE_MAX ? SIZE_MAX : (size_t)half;
 }
 
-bool lode__cached_make_room(lode_store *store, const lode__cached *self, size_t bytes) {
-  size_t most = lode__cached_budget(store);
+bool engine_cache_make_room(lode_store *store, const engine_cache_entry *self, size_t bytes) {
+  size_t most = engine_cache_budget(store);
   if (bytes > most) return false;
   for (;;) {
     if (atomic_load(&store->cache_bytes) <= most - bytes) return true;
-    lode__cached *oldest = NULL;
-    lode__vectors *gone = NULL;
+    engine_cache_entry *oldest = NULL;
+    engine_snapshot *gone = NULL;
     pthread_mutex_lock(&store->lock);
-    for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++)
-      for (lode__cached *e = store->cached[i]; e; e = e->next)
+    for (size_t i = 0; i < ENGINE_CACHE_BUCKETS; i++)
+      for (engine_cache_entry *e = store->cached[i]; e; e = e->next)
         if (e != self && e->current && (!oldest || e->used < oldest->used)) oldest = e;
     if (oldest) {
       gone = oldest->current;
@@ -36,18 +36,18 @@ bool lode__cached_make_room(lode_store *store, const lode__cached *self, size_t 
     }
     pthread_mutex_unlock(&store->lock);
     if (!gone) return false;
-    lode__vectors_release(gone);
+    engine_snapshot_release(gone);
   }
 }
 
-static uint64_t resident(const lode__vectors *v) {
+static uint64_t cache_resident_bytes(const engine_snapshot *v) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < v->n_segs; i++) bytes += atomic_load(&v->segs[i].seg->segment->resident);
   return bytes;
 }
 
-static void evict(lode__vectors *v, uint64_t keep) {
-  uint64_t total = resident(v);
+static void cache_evict(engine_snapshot *v, uint64_t keep) {
+  uint64_t total = cache_resident_bytes(v);
   if (total <= keep) return;
   for (size_t i = 0; i < v->n_segs; i++) {
     index_segment *s = v->segs[i].seg->segment;
@@ -57,156 +57,156 @@ static void evict(lode__vectors *v, uint64_t keep) {
 }
 
 /* The snapshot whose segments were used longest ago, with a reference, and what all together take. */
-static lode__vectors *least_used(lode_store *store, const lode__vectors *self, uint64_t *total) {
-  lode__cached *oldest = NULL;
+static engine_snapshot *cache_least_used(lode_store *store, const engine_snapshot *self, uint64_t *total) {
+  engine_cache_entry *oldest = NULL;
   *total = 0;
   pthread_mutex_lock(&store->lock);
-  for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++) {
-    for (lode__cached *e = store->cached[i]; e; e = e->next) {
-      uint64_t bytes = e->current ? resident(e->current) : 0;
+  for (size_t i = 0; i < ENGINE_CACHE_BUCKETS; i++) {
+    for (engine_cache_entry *e = store->cached[i]; e; e = e->next) {
+      uint64_t bytes = e->current ? cache_resident_bytes(e->current) : 0;
       *total += bytes;
       if (bytes && e->current != self && (!oldest || e->used < oldest->used)) oldest = e;
     }
   }
-  lode__vectors *v = oldest ? lode__vectors_share(oldest->current) : NULL;
+  engine_snapshot *v = oldest ? engine_snapshot_ref(oldest->current) : NULL;
   pthread_mutex_unlock(&store->lock);
   return v;
 }
 
-void lode__vectors_trim(lode_store *store, lode__vectors *self) {
-  uint64_t most = lode__cached_budget(store), mine = resident(self), total;
-  if (mine <= most && atomic_fetch_add(&store->trim_tick, 1) % TRIM_EVERY != 0) return;
+void engine_snapshot_trim(lode_store *store, engine_snapshot *self) {
+  uint64_t most = engine_cache_budget(store), mine = cache_resident_bytes(self), total;
+  if (mine <= most && atomic_fetch_add(&store->trim_tick, 1) % CACHE_TRIM_EVERY != 0) return;
   for (;;) {
-    lode__vectors *other = least_used(store, self, &total);
+    engine_snapshot *other = cache_least_used(store, self, &total);
     bool due = other && total > most;
-    if (due) evict(other, 0);
-    lode__vectors_release(other);
+    if (due) cache_evict(other, 0);
+    engine_snapshot_release(other);
     if (!due) break;
   }
-  if (total > most) evict(self, total - mine < most ? most - (total - mine) : 0);
+  if (total > most) cache_evict(self, total - mine < most ? most - (total - mine) : 0);
 }
 
 /* ---- Entries ---- */
 
-static lode__cached *find_entry(lode_store *store, int64_t cid) {
-  lode__cached *e = store->cached[(uint64_t)cid % LODE__CACHE_BUCKETS];
+static engine_cache_entry *cache_find_entry(lode_store *store, int64_t cid) {
+  engine_cache_entry *e = store->cached[(uint64_t)cid % ENGINE_CACHE_BUCKETS];
   while (e && e->cid != cid) e = e->next;
   return e;
 }
 
-static lode__cached *get_entry(lode_store *store, int64_t cid) {
+static engine_cache_entry *cache_get_entry(lode_store *store, int64_t cid) {
   pthread_mutex_lock(&store->lock);
-  lode__cached *e = find_entry(store, cid);
+  engine_cache_entry *e = cache_find_entry(store, cid);
   if (!e && (e = mem_calloc(1, sizeof *e))) {
     e->cid = cid;
     (void)pthread_mutex_init(&e->update, NULL);
-    e->next = store->cached[(uint64_t)cid % LODE__CACHE_BUCKETS];
-    store->cached[(uint64_t)cid % LODE__CACHE_BUCKETS] = e;
+    e->next = store->cached[(uint64_t)cid % ENGINE_CACHE_BUCKETS];
+    store->cached[(uint64_t)cid % ENGINE_CACHE_BUCKETS] = e;
   }
   pthread_mutex_unlock(&store->lock);
   return e;
 }
 
-lode__vectors *lode__cached_current(lode_store *store, lode__cached *e) {
+engine_snapshot *engine_cache_current(lode_store *store, engine_cache_entry *e) {
   pthread_mutex_lock(&store->lock);
-  lode__vectors *v = lode__vectors_share(e->current);
+  engine_snapshot *v = engine_snapshot_ref(e->current);
   e->used = ++store->cache_tick;
   pthread_mutex_unlock(&store->lock);
   return v;
 }
 
-void lode__cached_drop(lode_store *store, lode__cached *entry) {
+void engine_cache_drop(lode_store *store, engine_cache_entry *entry) {
   pthread_mutex_lock(&store->lock);
-  lode__vectors *gone = entry->current;
+  engine_snapshot *gone = entry->current;
   entry->current = NULL;
   pthread_mutex_unlock(&store->lock);
-  lode__vectors_release(gone);
+  engine_snapshot_release(gone);
 }
 
-void lode__cached_publish(lode_store *store, lode__cached *e, lode__vectors *v) {
+void engine_cache_publish(lode_store *store, engine_cache_entry *e, engine_snapshot *v) {
   pthread_mutex_lock(&store->lock);
-  lode__vectors *old = e->current;
-  e->current = lode__vectors_share(v);
+  engine_snapshot *old = e->current;
+  e->current = engine_snapshot_ref(v);
   pthread_mutex_unlock(&store->lock);
-  lode__vectors_release(old);
+  engine_snapshot_release(old);
 }
 
 /* ---- For readers ---- */
 
-lode_status lode__vectors_get(lode__reader *reader, lode__vectors **out, lode_error *err) {
-  lode__cached *entry = get_entry(reader->handle->store, reader->handle->cid);
+lode_status engine_snapshot_get(engine_reader *reader, engine_snapshot **out, lode_error *err) {
+  engine_cache_entry *entry = cache_get_entry(reader->handle->store, reader->handle->cid);
   *out = NULL;
   if (!entry) return err_nomem(err);
-  TRY(lode__reader_begin(reader, err));
-  lode__vectors *now = lode__cached_current(reader->handle->store, entry);
-  if (lode__vectors_current(now, reader) && !lode__vectors_suspect(now)) {
+  TRY(engine_reader_begin(reader, err));
+  engine_snapshot *now = engine_cache_current(reader->handle->store, entry);
+  if (engine_snapshot_is_current(now, reader) && !engine_snapshot_is_suspect(now)) {
     *out = now;
     return LODE_OK;
   }
-  lode__vectors_release(now);
+  engine_snapshot_release(now);
   if (pthread_mutex_trylock(&entry->update) != 0) {
     if (reader->pinned) return LODE_OK; /* see core.h: never wait with a transaction open */
-    lode__reader_pause(reader);
+    engine_reader_pause(reader);
     pthread_mutex_lock(&entry->update);
   }
-  lode__moment before = lode__reader_follow(reader);
-  lode_status st = lode__vectors_next(reader, entry, out, err);
+  engine_moment before = engine_reader_allow_later(reader);
+  lode_status st = engine_snapshot_next(reader, entry, out, err);
   pthread_mutex_unlock(&entry->update);
-  if (st == LODE_OK && !*out) st = lode__reader_begin(reader, err);
-  lode_status joined = lode__reader_rejoin(reader, &before, st == LODE_OK ? err : NULL);
+  if (st == LODE_OK && !*out) st = engine_reader_begin(reader, err);
+  lode_status joined = engine_reader_require_same(reader, &before, st == LODE_OK ? err : NULL);
   if (st == LODE_OK) st = joined;
   if (st == LODE_OK) return LODE_OK;
-  lode__vectors_release(*out);
+  engine_snapshot_release(*out);
   *out = NULL;
   return st;
 }
 
-lode_status lode__vectors_peek(lode__reader *reader, lode__vectors **out, lode_error *err) {
-  lode__cached *entry = get_entry(reader->handle->store, reader->handle->cid);
-  lode__vectors *now = entry ? lode__cached_current(reader->handle->store, entry) : NULL;
+lode_status engine_snapshot_peek(engine_reader *reader, engine_snapshot **out, lode_error *err) {
+  engine_cache_entry *entry = cache_get_entry(reader->handle->store, reader->handle->cid);
+  engine_snapshot *now = entry ? engine_cache_current(reader->handle->store, entry) : NULL;
   bool indexed = now && now->n_segs;
   *out = NULL;
-  lode__vectors_release(now);
+  engine_snapshot_release(now);
   if (!indexed) return LODE_OK;
-  TRY(lode__vectors_get(reader, out, err));
+  TRY(engine_snapshot_get(reader, out, err));
   if (*out && (*out)->n_segs) return LODE_OK;
-  lode__vectors_release(*out);
+  engine_snapshot_release(*out);
   *out = NULL;
   return LODE_OK;
 }
 
-void lode__vectors_preload(lode_collection *handle) {
-  lode__reader reader;
-  lode__vectors *v = NULL;
-  lode__reader_init(&reader, handle);
-  if (lode__reader_begin(&reader, NULL) == LODE_OK && reader.coll.dim && lode__vectors_get(&reader, &v, NULL) == LODE_OK)
-    lode__vectors_release(v);
-  lode__reader_release(&reader);
+void engine_snapshot_preload(lode_collection *handle) {
+  engine_reader reader;
+  engine_snapshot *v = NULL;
+  engine_reader_init(&reader, handle);
+  if (engine_reader_begin(&reader, NULL) == LODE_OK && reader.coll.dim && engine_snapshot_get(&reader, &v, NULL) == LODE_OK)
+    engine_snapshot_release(v);
+  engine_reader_release(&reader);
 }
 
-bool lode__vectors_loaded(const lode_collection *handle) {
+bool engine_snapshot_is_cached(const lode_collection *handle) {
   lode_store *store = handle->store;
   pthread_mutex_lock(&store->lock);
-  lode__cached *e = find_entry(store, handle->cid);
+  engine_cache_entry *e = cache_find_entry(store, handle->cid);
   bool loaded = e && e->current;
   pthread_mutex_unlock(&store->lock);
   return loaded;
 }
 
-void lode__vectors_forget(lode_store *store, int64_t cid) {
+void engine_cache_forget(lode_store *store, int64_t cid) {
   pthread_mutex_lock(&store->lock);
-  lode__cached *e = find_entry(store, cid);
-  lode__vectors *gone = e ? e->current : NULL;
+  engine_cache_entry *e = cache_find_entry(store, cid);
+  engine_snapshot *gone = e ? e->current : NULL;
   if (e) e->current = NULL;
   pthread_mutex_unlock(&store->lock);
-  lode__vectors_release(gone);
+  engine_snapshot_release(gone);
 }
 
-void lode__vectors_forget_all(lode_store *store) {
-  for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++) {
-    for (lode__cached *e = store->cached[i], *next; e; e = next) {
+void engine_cache_forget_all(lode_store *store) {
+  for (size_t i = 0; i < ENGINE_CACHE_BUCKETS; i++) {
+    for (engine_cache_entry *e = store->cached[i], *next; e; e = next) {
       next = e->next;
-      lode__vectors_release(e->current);
+      engine_snapshot_release(e->current);
       (void)pthread_mutex_destroy(&e->update);
       mem_free(e);
     }
@@ -214,12 +214,12 @@ void lode__vectors_forget_all(lode_store *store) {
   }
 }
 
-void lode__vectors_after_fork(lode_store *store, bool sane) {
-  for (size_t i = 0; i < LODE__CACHE_BUCKETS; i++) {
+void engine_cache_after_fork(lode_store *store, bool sane) {
+  for (size_t i = 0; i < ENGINE_CACHE_BUCKETS; i++) {
     if (!sane) store->cached[i] = NULL; /* half changed by a thread that is not here: lost to the child */
-    for (lode__cached *e = store->cached[i]; e; e = e->next) {
+    for (engine_cache_entry *e = store->cached[i]; e; e = e->next) {
       (void)pthread_mutex_init(&e->update, NULL);
-      lode__vectors_release(e->current); /* another thread of the parent may have been adding rows to its chunks */
+      engine_snapshot_release(e->current); /* another thread of the parent may have been adding rows to its chunks */
       e->current = NULL;
     }
   }

@@ -3,23 +3,23 @@
 
 #include "base/os.h"
 
-static const char *const distances[] = {[LODE_L2] = "Euclid", [LODE_COSINE] = "Cosine", [LODE_IP] = "Dot"};
+static const char *const qdrant_distances[] = {[LODE_L2] = "Euclid", [LODE_COSINE] = "Cosine", [LODE_IP] = "Dot"};
 
 /* ---- Collections of Qdrant ---- */
 
-void lode__remote_path(lode__call *call, const lode_store *s, const lode__remote_kind *k, const char *format, ...) {
+void remote_generation_path(remote_call *call, const lode_store *s, const remote_entry *k, const char *format, ...) {
   char text[400];
   va_list ap;
   va_start(ap, format);
   int n = vsnprintf(text, sizeof text, format, ap);
   va_end(ap);
   if (n < 0 || (size_t)n >= sizeof text) call->path.failed = true;
-  else lode__call_path(call, "/collections/%s-%llx-%u%s", s->prefix, (unsigned long long)k->uid, k->generation, text);
+  else remote_call_path(call, "/collections/%s-%llx-%u%s", s->prefix, (unsigned long long)k->uid, k->generation, text);
 }
 
-static void put_collection(strbuf *out, const lode__remote_kind *k) {
+static void qdrant_put_collection(strbuf *out, const remote_entry *k) {
   strbuf_addstr(out, "{\"vectors\":{");
-  if (k->fit.dim) strbuf_addf(out, "\"v\":{\"size\":%u,\"distance\":\"%s\"}", k->fit.dim, distances[k->metric]);
+  if (k->fit.dim) strbuf_addf(out, "\"v\":{\"size\":%u,\"distance\":\"%s\"}", k->fit.dim, qdrant_distances[k->metric]);
   strbuf_addstr(out, "},\"sparse_vectors\":{\"t\":{\"modifier\":\"idf\"}},\"on_disk_payload\":true");
   if (k->fit.dim) strbuf_addstr(out, ",\"quantization_config\":{\"scalar\":{\"type\":\"int8\",\"always_ram\":true}}");
   if (k->shards) strbuf_addf(out, ",\"shard_number\":%u", k->shards);
@@ -28,36 +28,36 @@ static void put_collection(strbuf *out, const lode__remote_kind *k) {
   strbuf_addch(out, '}');
 }
 
-static lode_status make_index(lode_store *s, const lode__remote_kind *k, const char *field, const char *schema, lode_error *err) {
-  lode__call call = {0};
-  lode__remote_path(&call, s, k, "/index?wait=true");
+static lode_status qdrant_make_index(lode_store *s, const remote_entry *k, const char *field, const char *schema, lode_error *err) {
+  remote_call call = {0};
+  remote_generation_path(&call, s, k, "/index?wait=true");
   strbuf_addf(&call.body, "{\"field_name\":\"%s\",\"field_schema\":\"%s\"}", field, schema);
-  lode_status st = lode__call_send(s, "PUT", &call, err);
-  lode__call_release(&call);
+  lode_status st = remote_call_send(s, "PUT", &call, err);
+  remote_call_release(&call);
   return st;
 }
 
-lode_status lode__remote_make(lode_store *s, const lode__remote_kind *k, lode_error *err) {
-  lode__call call = {0};
-  lode__remote_path(&call, s, k, "%s", "");
-  put_collection(&call.body, k);
-  lode_status st = lode__call_send(s, "PUT", &call, err);
+lode_status remote_generation_create(lode_store *s, const remote_entry *k, lode_error *err) {
+  remote_call call = {0};
+  remote_generation_path(&call, s, k, "%s", "");
+  qdrant_put_collection(&call.body, k);
+  lode_status st = remote_call_send(s, "PUT", &call, err);
   if (st == LODE_REFUSED && call.response.status == 409) st = LODE_OK; /* there already: a repeated request */
-  lode__call_release(&call);
-  if (st == LODE_OK) st = make_index(s, k, "n", "integer", err);
-  if (st == LODE_OK) st = make_index(s, k, "p", "bool", err);
+  remote_call_release(&call);
+  if (st == LODE_OK) st = qdrant_make_index(s, k, "n", "integer", err);
+  if (st == LODE_OK) st = qdrant_make_index(s, k, "p", "bool", err);
   return st;
 }
 
-lode_status lode__remote_unmake(lode_store *s, const lode__remote_kind *k, lode_error *err) {
-  lode__call call = {0};
-  lode__remote_path(&call, s, k, "%s", "");
-  lode_status st = lode__call_send(s, "DELETE", &call, err);
-  lode__call_release(&call);
+lode_status remote_generation_drop(lode_store *s, const remote_entry *k, lode_error *err) {
+  remote_call call = {0};
+  remote_generation_path(&call, s, k, "%s", "");
+  lode_status st = remote_call_send(s, "DELETE", &call, err);
+  remote_call_release(&call);
   return st == LODE_NOT_FOUND ? LODE_OK : st;
 }
 
-lode_status lode__remote_index(lode_collection *c, const lode__remote_kind *k, const char *field, const char *schema,
+lode_status remote_index_field(lode_collection *c, const remote_entry *k, const char *field, const char *schema,
                                lode_error *err) {
   size_t len = strlen(field) + 1;
   bool known = false;
@@ -67,7 +67,7 @@ lode_status lode__remote_index(lode_collection *c, const lode__remote_kind *k, c
     known = strcmp(c->indexed.data + at, field) == 0;
   pthread_mutex_unlock(&c->lock);
   if (known) return LODE_OK;
-  TRY(make_index(c->store, k, field, schema, err));
+  TRY(qdrant_make_index(c->store, k, field, schema, err));
   pthread_mutex_lock(&c->lock);
   strbuf_add(&c->indexed, field, len);
   pthread_mutex_unlock(&c->lock);
@@ -76,7 +76,7 @@ lode_status lode__remote_index(lode_collection *c, const lode__remote_kind *k, c
 
 /* ---- Handles ---- */
 
-static bool copy_kind(mem_arena *arena, const lode__remote_kind *from, lode__remote_kind *to) {
+static bool entry_copy(mem_arena *arena, const remote_entry *from, remote_entry *to) {
   lode_str *strings[] = {&to->name, &to->metadata, &to->counters, &to->fit.embedder, &to->lock};
   *to = *from;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
@@ -84,11 +84,11 @@ static bool copy_kind(mem_arena *arena, const lode__remote_kind *from, lode__rem
   return true;
 }
 
-lode_status lode__remote_remember(lode_collection *c, const lode__remote_kind *k, lode_error *err) {
+lode_status remote_handle_update(lode_collection *c, const remote_entry *k, lode_error *err) {
   mem_arena arena;
-  lode__remote_kind copy;
+  remote_entry copy;
   mem_arena_init(&arena, 0);
-  if (!copy_kind(&arena, k, &copy)) {
+  if (!entry_copy(&arena, k, &copy)) {
     mem_arena_release(&arena);
     return err_nomem(err);
   }
@@ -102,51 +102,51 @@ lode_status lode__remote_remember(lode_collection *c, const lode__remote_kind *k
   return LODE_OK;
 }
 
-static lode_status dropped(lode_error *err) {
+static lode_status entry_dropped(lode_error *err) {
   return err_set(err, LODE_NOT_FOUND, "the collection was dropped: open it again, or make it anew");
 }
 
 /* Finds the entry with this number, whatever its name is now. */
-typedef struct finding {
+typedef struct entry_finding {
   uint64_t uid;
   lode_collection *c;
   bool found;
-} finding;
+} entry_finding;
 
-static lode_status find_uid(void *ctx, const lode__remote_kind *k, lode_error *err) {
-  finding *f = ctx;
+static lode_status entry_find_uid(void *ctx, const remote_entry *k, lode_error *err) {
+  entry_finding *f = ctx;
   if (k->uid != f->uid) return LODE_OK;
   f->found = true;
-  return lode__remote_remember(f->c, k, err);
+  return remote_handle_update(f->c, k, err);
 }
 
-lode_status lode__remote_kind_of(lode_collection *c, bool fresh, mem_arena *arena, lode__remote_kind *kind, lode_error *err) {
+lode_status remote_entry_of(lode_collection *c, bool fresh, mem_arena *arena, remote_entry *kind, lode_error *err) {
   if (fresh) {
-    finding f = {c->uid, c, false};
-    TRY(lode__registry_each(c->store, find_uid, &f, err));
-    if (!f.found) return dropped(err);
+    entry_finding f = {c->uid, c, false};
+    TRY(remote_registry_each(c->store, entry_find_uid, &f, err));
+    if (!f.found) return entry_dropped(err);
   }
   pthread_mutex_lock(&c->lock);
-  bool copied = copy_kind(arena, &c->kind, kind);
+  bool copied = entry_copy(arena, &c->kind, kind);
   pthread_mutex_unlock(&c->lock);
   return copied ? LODE_OK : err_nomem(err);
 }
 
-static lode_status set_embedder(lode_store *s, const lode__remote_kind *k, lode_error *err) {
+static lode_status entry_set_embedder(lode_store *s, const remote_entry *k, lode_error *err) {
   strbuf fields = {0};
   strbuf_addstr(&fields, "\"embedder\":");
   json_put_string(&fields, k->fit.embedder);
   strbuf_addf(&fields, ",\"embedder_dim\":%u", k->fit.embedder_dim);
-  lode_status st = fields.failed ? err_nomem(err) : lode__registry_change(s, k->name, NULL, (lode_str){fields.data, fields.len}, err);
+  lode_status st = fields.failed ? err_nomem(err) : remote_registry_change(s, k->name, NULL, (lode_str){fields.data, fields.len}, err);
   strbuf_release(&fields);
   return st;
 }
 
-lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lode_collection_options *options,
+lode_status remote_collection_open(lode_store *s, lode_str name, const lode_collection_options *options,
                                          lode_collection **out, lode_error *err) {
   static const lode_collection_options none;
   const lode_collection_options *o = options ? options : &none;
-  lode__remote_kind k;
+  remote_entry k;
   mem_arena arena;
   strbuf counters = {0};
   lode_collection *c = NULL;
@@ -155,11 +155,11 @@ lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lod
   err_clear(err);
   *out = NULL;
   mem_arena_init(&arena, 0);
-  TRY_GOTO(lode__check_name(name, "the name of the collection", err));
-  TRY_GOTO(lode__check_collection_options(o, err));
-  TRY_GOTO(lode__registry_load(s, name, &arena, &k, &found, err));
+  TRY_GOTO(iface_check_name(name, "the name of the collection", err));
+  TRY_GOTO(iface_check_coll_options(o, err));
+  TRY_GOTO(remote_registry_load(s, name, &arena, &k, &found, err));
   if (found && k.fit.dim && k.spare && !s->options->read_only) { /* old readers are still being sent on: no writes before that */
-    TRY_GOTO(lode__remote_settle(s, name, &arena, &k, err));
+    TRY_GOTO(remote_wait_unlocked(s, name, &arena, &k, err));
   }
   if (found && o->create && o->must_create) {
     char quoted[256];
@@ -184,7 +184,7 @@ lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lod
       }
       strbuf_addch(&counters, ']');
     }
-    k = (lode__remote_kind){
+    k = (remote_entry){
         .uid = (rand_u64() >> 2) | 1,
         .generation = 1,
         .metric = o->metric,
@@ -200,19 +200,19 @@ lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lod
       st = err_nomem(err);
       goto done;
     }
-    TRY_GOTO(lode__remote_make(s, &k, err));
-    TRY_GOTO(lode__registry_add(s, &k, err));
-    lode__remote_kind mine = k;
-    TRY_GOTO(lode__registry_load(s, name, &arena, &k, &found, err)); /* who won? */
-    if (!found || k.uid != mine.uid) TRY_GOTO(lode__remote_unmake(s, &mine, err));
+    TRY_GOTO(remote_generation_create(s, &k, err));
+    TRY_GOTO(remote_registry_add(s, &k, err));
+    remote_entry mine = k;
+    TRY_GOTO(remote_registry_load(s, name, &arena, &k, &found, err)); /* who won? */
+    if (!found || k.uid != mine.uid) TRY_GOTO(remote_generation_drop(s, &mine, err));
     if (!found) {
-      st = dropped(err);
+      st = entry_dropped(err);
       goto done;
     }
   } else if (!k.fit.embedder.data && o->embedder.data && !s->options->read_only) {
     k.fit.embedder = o->embedder;
     k.fit.embedder_dim = o->embedder_dim;
-    TRY_GOTO(set_embedder(s, &k, err));
+    TRY_GOTO(entry_set_embedder(s, &k, err));
   }
   c = mem_calloc(1, sizeof *c + (o->embedder.data ? o->embedder.len : 0));
   if (!c) {
@@ -229,17 +229,17 @@ lode_status lode__remote_collection_open(lode_store *s, lode_str name, const lod
   }
   (void)pthread_mutex_init(&c->lock, NULL);
   mem_arena_init(&c->arena, 0);
-  TRY_GOTO(lode__remote_remember(c, &k, err));
+  TRY_GOTO(remote_handle_update(c, &k, err));
   *out = c;
   c = NULL;
 done:
-  lode__remote_collection_close(c);
+  remote_collection_close(c);
   mem_arena_release(&arena);
   strbuf_release(&counters);
   return st;
 }
 
-void lode__remote_collection_close(lode_collection *c) {
+void remote_collection_close(lode_collection *c) {
   if (!c) return;
   (void)pthread_mutex_destroy(&c->lock);
   mem_arena_release(&c->arena);
@@ -249,77 +249,77 @@ void lode__remote_collection_close(lode_collection *c) {
 
 /* ---- Changes ---- */
 
-static lode_status load_known(lode_store *s, lode_str name, mem_arena *arena, lode__remote_kind *k, lode_error *err) {
+static lode_status entry_load_existing(lode_store *s, lode_str name, mem_arena *arena, remote_entry *k, lode_error *err) {
   char quoted[256];
   bool found;
   if (s->options->read_only) return err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
-  TRY(lode__check_name(name, "the name of the collection", err));
-  TRY(lode__registry_load(s, name, arena, k, &found, err));
+  TRY(iface_check_name(name, "the name of the collection", err));
+  TRY(remote_registry_load(s, name, arena, k, &found, err));
   if (found) return LODE_OK;
   return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
 }
 
-lode_status lode__remote_collection_rename(lode_store *s, lode_str name, lode_str new_name, lode_error *err) {
-  lode__remote_kind k, other;
-  lode__registry_lock lock = {0};
+lode_status remote_collection_rename(lode_store *s, lode_str name, lode_str new_name, lode_error *err) {
+  remote_entry k, other;
+  remote_lock lock = {0};
   mem_arena arena;
   lode_error unused;
   lode_status st;
   bool found, locked = false;
   err_clear(err);
   mem_arena_init(&arena, 0);
-  TRY_GOTO(lode__check_name(new_name, "the new name of the collection", err));
-  TRY_GOTO(load_known(s, name, &arena, &k, err));
+  TRY_GOTO(iface_check_name(new_name, "the new name of the collection", err));
+  TRY_GOTO(entry_load_existing(s, name, &arena, &k, err));
   if (str_eq(name, new_name)) goto done;
-  TRY_GOTO(lode__registry_load(s, new_name, &arena, &other, &found, err));
+  TRY_GOTO(remote_registry_load(s, new_name, &arena, &other, &found, err));
   if (found) {
     char quoted[256];
     st = err_set(err, LODE_EXISTS, "there is a collection %s already", str_quote(new_name, quoted, sizeof quoted));
     goto done;
   }
-  TRY_GOTO(lode__registry_lock_take(s, name, &lock, &arena, &k, err));
+  TRY_GOTO(remote_lock_acquire(s, name, &lock, &arena, &k, err));
   locked = true;
-  TRY_GOTO(lode__remote_tidy(s, &k, err));
+  TRY_GOTO(remote_drop_spare(s, &k, err));
   k.name = new_name;
-  TRY_GOTO(lode__registry_rename(s, &k, name, err));
+  TRY_GOTO(remote_registry_rename(s, &k, name, err));
   locked = false;
 done:
-  if (locked) (void)lode__registry_lock_give(s, name, &lock, &unused);
+  if (locked) (void)remote_lock_release(s, name, &lock, &unused);
   mem_arena_release(&arena);
   return st;
 }
 
-lode_status lode__remote_collection_set_metadata(lode_store *s, lode_str name, lode_str metadata, lode_error *err) {
-  lode__remote_kind k;
+lode_status remote_collection_set_metadata(lode_store *s, lode_str name, lode_str metadata, lode_error *err) {
+  remote_entry k;
   mem_arena arena;
   strbuf fields = {0};
   lode_status st;
   err_clear(err);
   mem_arena_init(&arena, 0);
-  TRY_GOTO(lode__check_object(metadata, "the collection's metadata", err));
-  TRY_GOTO(load_known(s, name, &arena, &k, err));
+  TRY_GOTO(iface_check_object(metadata, "the collection's metadata", err));
+  TRY_GOTO(entry_load_existing(s, name, &arena, &k, err));
   strbuf_addstr(&fields, "\"metadata\":");
   if (metadata.data) json_put_string(&fields, metadata);
   else strbuf_addstr(&fields, "null");
-  st = fields.failed ? err_nomem(err) : lode__registry_change(s, name, NULL, (lode_str){fields.data, fields.len}, err);
+  st = fields.failed ? err_nomem(err) : remote_registry_change(s, name, NULL, (lode_str){fields.data, fields.len}, err);
 done:
   strbuf_release(&fields);
   mem_arena_release(&arena);
   return st;
 }
 
-lode_status lode__remote_collection_drop(lode_store *s, lode_str name, lode_error *err) {
-  lode__remote_kind k;
-  lode__registry_lock lock;
+lode_status remote_collection_drop(lode_store *s, lode_str name, lode_error *err) {
+  remote_entry k;
+  remote_lock lock;
   mem_arena arena;
   lode_status st;
   err_clear(err);
   mem_arena_init(&arena, 0);
-  TRY_GOTO(load_known(s, name, &arena, &k, err));
-  TRY_GOTO(lode__registry_lock_take(s, name, &lock, &arena, &k, err));
-  TRY_GOTO(lode__registry_remove(s, name, err));
-  TRY_GOTO(lode__remote_tidy(s, &k, err));
-  st = lode__remote_unmake(s, &k, err);
+  TRY_GOTO(entry_load_existing(s, name, &arena, &k, err));
+  TRY_GOTO(remote_lock_acquire(s, name, &lock, &arena, &k, err));
+  TRY_GOTO(remote_registry_remove(s, name, err));
+  TRY_GOTO(remote_drop_spare(s, &k, err));
+  st = remote_generation_drop(s, &k, err);
 done:
   mem_arena_release(&arena);
   return st;
@@ -327,33 +327,33 @@ done:
 
 /* ---- List ---- */
 
-typedef struct listing {
+typedef struct entry_listing {
   lode_store *store;
   lode_collection_list *list;
-} listing;
+} entry_listing;
 
-static uint64_t count_in(const lode__call *call) {
+static uint64_t qdrant_count_in(const remote_call *call) {
   uint32_t node = call->answer.nodes[call->result].type == JSON_NODE_OBJECT ? json_get(&call->answer, call->result, STR_LIT("count")) : 0;
   return node && call->answer.nodes[node].type == JSON_NODE_INT && call->answer.nodes[node].u.i > 0 ? (uint64_t)call->answer.nodes[node].u.i : 0;
 }
 
-static lode_status count_points(lode_store *s, const lode__remote_kind *k, bool pending, uint64_t *count, lode_error *err) {
-  lode__call call = {0};
-  lode__remote_path(&call, s, k, "/points/count");
+static lode_status qdrant_count_points(lode_store *s, const remote_entry *k, bool pending, uint64_t *count, lode_error *err) {
+  remote_call call = {0};
+  remote_generation_path(&call, s, k, "/points/count");
   strbuf_addf(&call.body, "{\"exact\":true%s}", pending ? ",\"filter\":{\"must\":[{\"key\":\"p\",\"match\":{\"value\":true}}]}" : "");
-  lode_status st = lode__call_send(s, "POST", &call, err);
-  *count = st == LODE_OK ? count_in(&call) : 0;
-  lode__call_release(&call);
+  lode_status st = remote_call_send(s, "POST", &call, err);
+  *count = st == LODE_OK ? qdrant_count_in(&call) : 0;
+  remote_call_release(&call);
   return st;
 }
 
-lode_status lode__remote_counts(lode_store *s, const lode__remote_kind *k, uint64_t *records, uint64_t *pending, lode_error *err) {
-  TRY(count_points(s, k, false, records, err));
-  return pending ? count_points(s, k, true, pending, err) : LODE_OK;
+lode_status remote_count_points(lode_store *s, const remote_entry *k, uint64_t *records, uint64_t *pending, lode_error *err) {
+  TRY(qdrant_count_points(s, k, false, records, err));
+  return pending ? qdrant_count_points(s, k, true, pending, err) : LODE_OK;
 }
 
-static lode_status add_info(void *ctx, const lode__remote_kind *k, lode_error *err) {
-  listing *l = ctx;
+static lode_status entry_add_info(void *ctx, const remote_entry *k, lode_error *err) {
+  entry_listing *l = ctx;
   lode_collection_info info = {
       .uid = k->uid,
       .name = k->name,
@@ -363,23 +363,23 @@ static lode_status add_info(void *ctx, const lode__remote_kind *k, lode_error *e
       .embedder = k->fit.embedder,
       .embedder_dim = k->fit.embedder_dim,
   };
-  lode_status st = lode__remote_counts(l->store, k, &info.records, &info.pending, err);
+  lode_status st = remote_count_points(l->store, k, &info.records, &info.pending, err);
   if (st == LODE_NOT_FOUND) return LODE_OK; /* dropped meanwhile */
-  return st == LODE_OK ? lode__collection_list_add(l->list, &info, err) : st;
+  return st == LODE_OK ? iface_coll_list_add(l->list, &info, err) : st;
 }
 
-static int by_name(const void *a, const void *b) {
+static int entry_compare_names(const void *a, const void *b) {
   return str_cmp(((const lode_collection_info *)a)->name, ((const lode_collection_info *)b)->name);
 }
 
-lode_status lode__remote_collections(lode_store *s, lode_collection_list **out, lode_error *err) {
-  listing l = {.store = s};
+lode_status remote_collections(lode_store *s, lode_collection_list **out, lode_error *err) {
+  entry_listing l = {.store = s};
   err_clear(err);
   *out = NULL;
-  TRY(lode__collection_list_new(&l.list, err));
-  lode_status st = lode__registry_each(s, add_info, &l, err);
+  TRY(iface_coll_list_new(&l.list, err));
+  lode_status st = remote_registry_each(s, entry_add_info, &l, err);
   if (st == LODE_OK) {
-    if (l.list->n) qsort(l.list->infos, l.list->n, sizeof *l.list->infos, by_name);
+    if (l.list->n) qsort(l.list->infos, l.list->n, sizeof *l.list->infos, entry_compare_names);
     *out = l.list;
   } else {
     lode_collection_list_free(l.list);

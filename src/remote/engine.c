@@ -1,12 +1,12 @@
 /* engine.c - the engine of clusters: its functions, for api.c. */
 #include "remote.h"
 
-const lode__engine lode__remote_engine = {
-    .open = lode__remote_open,
-    .close = lode__remote_close,
-    .collection_close = lode__remote_collection_close,
-    .rollback = lode__remote_rollback,
-#define MEMBER(name, handle, params, args) .name = lode__remote_##name,
-    LODE__ENGINE_OPS(MEMBER)
-#undef MEMBER
+const iface_ops remote_table = {
+    .open = remote_open,
+    .close = remote_close,
+    .collection_close = remote_collection_close,
+    .rollback = remote_rollback,
+#define REMOTE_MEMBER(name, handle, params, args) .name = remote_##name,
+    IFACE_OPS(REMOTE_MEMBER)
+#undef REMOTE_MEMBER
 };

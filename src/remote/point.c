@@ -14,15 +14,15 @@
 #include <stdlib.h>
 
 /* Of BM25; the length is measured against this many words instead of the collection's mean, which changes. */
-#define K1 1.2
-#define B 0.75
-#define USUAL_WORDS 120.0
+#define POINT_BM25_K1 1.2
+#define POINT_BM25_B 0.75
+#define POINT_BM25_AVG_WORDS 120.0
 
-enum { WORD_BYTES = 200 };
+enum { POINT_WORD_BYTES = 200 };
 
 /* ---- Names ---- */
 
-void lode__point_uuid(lode_str id, char text[LODE__UUID_TEXT]) {
+void remote_point_uuid(lode_str id, char text[REMOTE_UUID_BYTES]) {
   static const uint8_t groups[][2] = {{0, 8}, {8, 4}, {12, 4}, {16, 4}, {20, 12}}; /* first hex digit, how many */
   uint8_t d[SHA256_BYTES];
   char hex[SHA256_HEX_BYTES];
@@ -34,22 +34,22 @@ void lode__point_uuid(lode_str id, char text[LODE__UUID_TEXT]) {
     memcpy(text + groups[i][0] + i, hex + groups[i][0], groups[i][1]);
     text[groups[i][0] + groups[i][1] + i] = '-';
   }
-  text[LODE__UUID_TEXT - 1] = '\0';
+  text[REMOTE_UUID_BYTES - 1] = '\0';
 }
 
-void lode__point_field(char kind, lode_str key, char text[LODE__FIELD_TEXT_BYTES]) {
-  enum { DIGITS = 16 };
+void remote_point_field(char kind, lode_str key, char text[REMOTE_FIELD_BYTES]) {
+  enum { BASE64_DIGITS = 16 };
   uint8_t d[SHA256_BYTES];
   char hex[SHA256_HEX_BYTES];
   sha256_of(key.data, key.len, d);
   sha256_hex(d, hex);
   text[0] = kind;
   text[1] = '.';
-  memcpy(text + 2, hex, DIGITS);
-  text[2 + DIGITS] = '\0';
+  memcpy(text + 2, hex, BASE64_DIGITS);
+  text[2 + BASE64_DIGITS] = '\0';
 }
 
-bool lode__point_word(strbuf *out, const meta_value *v) {
+bool remote_value_to_word(strbuf *out, const meta_value *v) {
   switch (v->type) {
     case META_BOOL: strbuf_addstr(out, v->i ? "bt" : "bf"); return true;
     case META_INT:
@@ -63,7 +63,7 @@ bool lode__point_word(strbuf *out, const meta_value *v) {
       return true;
     default: break;
   }
-  if (v->s.len <= WORD_BYTES) {
+  if (v->s.len <= POINT_WORD_BYTES) {
     strbuf_addch(out, 's');
     strbuf_add(out, v->s.data, v->s.len);
     return true;
@@ -76,7 +76,7 @@ bool lode__point_word(strbuf *out, const meta_value *v) {
   return false;
 }
 
-bool lode__point_unword(lode_str word, strbuf *out) {
+bool remote_value_from_word(lode_str word, strbuf *out) {
   if (word.len < 2 && !(word.len == 1 && word.data[0] == 's')) return false;
   lode_str rest = {word.data + 1, word.len - 1};
   switch (word.data[0]) {
@@ -87,7 +87,7 @@ bool lode__point_unword(lode_str word, strbuf *out) {
   }
 }
 
-uint32_t lode__point_crc(const lode__point *p) {
+uint32_t remote_point_crc(const remote_point *p) {
   const lode_str parts[] = {p->id, p->document, p->metadata};
   uint32_t crc = 0;
   for (size_t i = 0; i < 3; i++) {
@@ -100,35 +100,35 @@ uint32_t lode__point_crc(const lode__point *p) {
 
 /* ---- Words of a document ---- */
 
-typedef struct counted {
+typedef struct point_word_count {
   uint32_t hash, count;
-} counted;
+} point_word_count;
 
-typedef struct words {
-  counted *v;
+typedef struct point_word_counts {
+  point_word_count *v;
   size_t n, cap;
   size_t places;
-} words;
+} point_word_counts;
 
-static int add_word(void *ctx, const token_item *t) {
-  words *w = ctx;
+static int point_add_word(void *ctx, const token_item *t) {
+  point_word_counts *w = ctx;
   if (!mem_grow(&w->v, &w->cap, w->n + 1, sizeof *w->v)) return 1;
-  w->v[w->n++] = (counted){crc32c_update(0, t->text, t->len), 1};
+  w->v[w->n++] = (point_word_count){crc32c_update(0, t->text, t->len), 1};
   w->places += !t->same_place;
   return 0;
 }
 
-static int by_hash(const void *a, const void *b) {
-  uint32_t x = ((const counted *)a)->hash, y = ((const counted *)b)->hash;
+static int point_compare_hashes(const void *a, const void *b) {
+  uint32_t x = ((const point_word_count *)a)->hash, y = ((const point_word_count *)b)->hash;
   return (x > y) - (x < y);
 }
 
-bool lode__point_words(strbuf *out, lode_str text, bool query, lode_error *err, lode_status *st) {
-  words w = {0};
+bool remote_sparse_vector(strbuf *out, lode_str text, bool query, lode_error *err, lode_status *st) {
+  point_word_counts w = {0};
   *st = LODE_OK;
-  if (text.data && (query ? token_split_query : token_split)(text.data, text.len, add_word, &w)) *st = err_nomem(err);
+  if (text.data && (query ? token_split_query : token_split)(text.data, text.len, point_add_word, &w)) *st = err_nomem(err);
   size_t n = 0;
-  if (w.n) qsort(w.v, w.n, sizeof *w.v, by_hash);
+  if (w.n) qsort(w.v, w.n, sizeof *w.v, point_compare_hashes);
   for (size_t i = 0; i < w.n; i++) {
     if (n && w.v[n - 1].hash == w.v[i].hash) w.v[n - 1].count++;
     else w.v[n++] = w.v[i];
@@ -142,10 +142,10 @@ bool lode__point_words(strbuf *out, lode_str text, bool query, lode_error *err, 
   char value[NUM_MAX_BYTES];
   size_t len = 0;
   for (size_t i = 0; i < n; i++) {
-    double tf = w.v[i].count, norm = K1 * (1 - B + B * (double)w.places / USUAL_WORDS);
+    double tf = w.v[i].count, norm = POINT_BM25_K1 * (1 - POINT_BM25_B + POINT_BM25_B * (double)w.places / POINT_BM25_AVG_WORDS);
     if (i) strbuf_addch(out, ',');
     if (i == 0 || w.v[i].count != w.v[i - 1].count) /* most words are there once */
-      len = num_put_float(query ? (float)tf : (float)(tf * (K1 + 1) / (tf + norm)), value);
+      len = num_put_float(query ? (float)tf : (float)(tf * (POINT_BM25_K1 + 1) / (tf + norm)), value);
     strbuf_add(out, value, len);
   }
   strbuf_addstr(out, "]}");
@@ -155,23 +155,23 @@ bool lode__point_words(strbuf *out, lode_str text, bool query, lode_error *err, 
 
 /* ---- Metadata as fields ---- */
 
-typedef struct fields {
+typedef struct point_fields {
   strbuf *out, *word;
   char kind;         /* 'f' or 'x' */
   bool any;          /* a key was begun */
   lode_str key;
-} fields;
+} point_fields;
 
-static lode_status put_value(void *ctx, lode_str key, const meta_value *v, lode_error *err) {
-  fields *f = ctx;
+static lode_status point_put_value(void *ctx, lode_str key, const meta_value *v, lode_error *err) {
+  point_fields *f = ctx;
   bool number = v->type == META_INT || v->type == META_DOUBLE;
   (void)err;
   if (f->kind == 'x' && !number) return LODE_OK;
   if (f->any && str_eq(f->key, key)) {
     strbuf_addch(f->out, ',');
   } else {
-    char field[LODE__FIELD_TEXT_BYTES];
-    lode__point_field(f->kind, key, field);
+    char field[REMOTE_FIELD_BYTES];
+    remote_point_field(f->kind, key, field);
     strbuf_addstr(f->out, f->any ? "],\"" : "\"");
     strbuf_addstr(f->out, field + 2);
     strbuf_addstr(f->out, "\":[");
@@ -184,19 +184,19 @@ static lode_status put_value(void *ctx, lode_str key, const meta_value *v, lode_
     return LODE_OK;
   }
   f->word->len = 0;
-  (void)lode__point_word(f->word, v);
+  (void)remote_value_to_word(f->word, v);
   json_put_string(f->out, (lode_str){f->word->data, f->word->len});
   return LODE_OK;
 }
 
-static lode_status put_fields(strbuf *out, lode_str metadata, lode_error *err) {
+static lode_status point_put_fields(strbuf *out, lode_str metadata, lode_error *err) {
   json_doc json = {0};
   strbuf word = {0};
   lode_status st = meta_parse_stored(&json, metadata, err);
   for (int i = 0; i < 2 && st == LODE_OK; i++) {
-    fields f = {.out = out, .word = &word, .kind = "fx"[i]};
+    point_fields f = {.out = out, .word = &word, .kind = "fx"[i]};
     strbuf_addstr(out, i ? ",\"x\":{" : ",\"f\":{");
-    st = meta_each_value(&json, put_value, &f, err);
+    st = meta_each_value(&json, point_put_value, &f, err);
     strbuf_addstr(out, f.any ? "]}" : "}");
   }
   if (word.failed) out->failed = true;
@@ -207,30 +207,30 @@ static lode_status put_fields(strbuf *out, lode_str metadata, lode_error *err) {
 
 /* ---- base64 ---- */
 
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static void put_base64(strbuf *out, const uint8_t *p, size_t n) {
+static void base64_put(strbuf *out, const uint8_t *p, size_t n) {
   char *room = strbuf_reserve(out, (n + 2) / 3 * 4);
   if (!room) return;
   size_t len = 0;
   for (size_t i = 0; i < n; i += 3) {
     uint32_t x = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
-    room[len++] = digits[x >> 18];
-    room[len++] = digits[x >> 12 & 63];
-    room[len++] = i + 1 < n ? digits[x >> 6 & 63] : '=';
-    room[len++] = i + 2 < n ? digits[x & 63] : '=';
+    room[len++] = base64_digits[x >> 18];
+    room[len++] = base64_digits[x >> 12 & 63];
+    room[len++] = i + 1 < n ? base64_digits[x >> 6 & 63] : '=';
+    room[len++] = i + 2 < n ? base64_digits[x & 63] : '=';
   }
   out->len += len;
 }
 
 /* Exactly n bytes. */
-static bool take_base64(lode_str text, uint8_t *out, size_t n) {
-  enum { NONE = 64 };
+static bool base64_take(lode_str text, uint8_t *out, size_t n) {
+  enum { BASE64_NONE = 64 };
   uint8_t value[256];
   uint32_t seen = 0;
   if (text.len != (n + 2) / 3 * 4) return false;
-  memset(value, NONE, sizeof value);
-  for (size_t i = 0; i < 64; i++) value[(uint8_t)digits[i]] = (uint8_t)i;
+  memset(value, BASE64_NONE, sizeof value);
+  for (size_t i = 0; i < 64; i++) value[(uint8_t)base64_digits[i]] = (uint8_t)i;
   const uint8_t *p = (const uint8_t *)text.data;
   for (size_t i = 0; i < n; i += 3, p += 4) {
     size_t left = n - i;
@@ -241,15 +241,15 @@ static bool take_base64(lode_str text, uint8_t *out, size_t n) {
     if (left > 1) out[i + 1] = (uint8_t)(x >> 8);
     if (left > 2) out[i + 2] = (uint8_t)x;
   }
-  return seen < NONE;
+  return seen < BASE64_NONE;
 }
 
 /* ---- To JSON ---- */
 
-lode_status lode__point_put(strbuf *out, const lode__point *p, lode_metric metric, lode_error *err) {
-  char uuid[LODE__UUID_TEXT];
+lode_status remote_point_encode(strbuf *out, const remote_point *p, lode_metric metric, lode_error *err) {
+  char uuid[REMOTE_UUID_BYTES];
   lode_status st = LODE_OK;
-  lode__point_uuid(p->id, uuid);
+  remote_point_uuid(p->id, uuid);
   strbuf_addstr(out, "{\"id\":\"");
   strbuf_addstr(out, uuid);
   strbuf_addstr(out, "\",\"vector\":{");
@@ -260,10 +260,10 @@ lode_status lode__point_put(strbuf *out, const lode__point *p, lode_metric metri
   size_t before = out->len;
   if (p->vector) strbuf_addch(out, ',');
   strbuf_addstr(out, "\"t\":");
-  if (!lode__point_words(out, p->document, false, err, &st)) out->len = before;
+  if (!remote_sparse_vector(out, p->document, false, err, &st)) out->len = before;
   TRY(st);
   strbuf_addf(out, "},\"payload\":{\"n\":%llu,\"seq\":%llu,\"crc\":%u,\"p\":%s,\"id\":", (unsigned long long)p->n,
-                 (unsigned long long)p->seq, lode__point_crc(p), p->vector ? "false" : "true");
+                 (unsigned long long)p->seq, remote_point_crc(p), p->vector ? "false" : "true");
   json_put_string(out, p->id);
   if (p->document.data) {
     strbuf_addstr(out, ",\"doc\":");
@@ -272,11 +272,11 @@ lode_status lode__point_put(strbuf *out, const lode__point *p, lode_metric metri
   if (p->metadata.data) {
     strbuf_addstr(out, ",\"meta\":");
     json_put_string(out, p->metadata);
-    TRY(put_fields(out, p->metadata, err));
+    TRY(point_put_fields(out, p->metadata, err));
   }
   if (p->vector && metric == LODE_COSINE) {
     strbuf_addstr(out, ",\"v\":\"");
-    put_base64(out, (const uint8_t *)p->vector, (size_t)p->dim * sizeof(float));
+    base64_put(out, (const uint8_t *)p->vector, (size_t)p->dim * sizeof(float));
     strbuf_addch(out, '"');
   }
   strbuf_addstr(out, "}}");
@@ -285,30 +285,30 @@ lode_status lode__point_put(strbuf *out, const lode__point *p, lode_metric metri
 
 /* ---- From JSON ---- */
 
-static lode_status foreign(lode_error *err) {
+static lode_status point_foreign(lode_error *err) {
   return err_set(err, LODE_CORRUPT, "the cluster has a point that no lode has written: does another program use this collection?");
 }
 
-static lode_str text_of(const json_doc *j, uint32_t object, const char *name) {
+static lode_str point_text_of(const json_doc *j, uint32_t object, const char *name) {
   uint32_t node = json_get(j, object, str_of(name));
   return node && j->nodes[node].type == JSON_NODE_STRING ? j->nodes[node].u.s : (lode_str){NULL, 0};
 }
 
-static uint64_t count_of(const json_doc *j, uint32_t object, const char *name) {
+static uint64_t point_count_of(const json_doc *j, uint32_t object, const char *name) {
   uint32_t node = json_get(j, object, str_of(name));
   return node && j->nodes[node].type == JSON_NODE_INT && j->nodes[node].u.i > 0 ? (uint64_t)j->nodes[node].u.i : 0;
 }
 
-static lode_status take_numbers(const json_doc *j, uint32_t array, strbuf *buf, lode__point *p, lode_error *err) {
+static lode_status point_take_numbers(const json_doc *j, uint32_t array, strbuf *buf, remote_point *p, lode_error *err) {
   size_t n = j->nodes[array].u.count;
-  if (n == 0 || n > LODE_MAX_DIMENSION) return foreign(err);
+  if (n == 0 || n > LODE_MAX_DIMENSION) return point_foreign(err);
   buf->len = 0;
   float *v = (float *)(void *)strbuf_reserve(buf, n * sizeof *v);
   if (!v) return err_nomem(err);
   size_t i = 0;
   for (uint32_t at = array + 1; at < j->nodes[array].next; at = j->nodes[at].next, i++) {
     const json_node *x = &j->nodes[at];
-    if (x->type != JSON_NODE_INT && x->type != JSON_NODE_DOUBLE) return foreign(err);
+    if (x->type != JSON_NODE_INT && x->type != JSON_NODE_DOUBLE) return point_foreign(err);
     v[i] = x->type == JSON_NODE_INT ? (float)x->u.i : (float)x->u.d;
   }
   p->vector = v;
@@ -316,49 +316,49 @@ static lode_status take_numbers(const json_doc *j, uint32_t array, strbuf *buf, 
   return LODE_OK;
 }
 
-static lode_status take_vector(const json_doc *j, uint32_t node, uint32_t payload, lode_metric metric, strbuf *buf,
-                               lode__point *p, lode_error *err) {
-  lode_str kept = text_of(j, payload, "v");
+static lode_status point_take_vector(const json_doc *j, uint32_t node, uint32_t payload, lode_metric metric, strbuf *buf,
+                               remote_point *p, lode_error *err) {
+  lode_str kept = point_text_of(j, payload, "v");
   if (metric == LODE_COSINE && kept.data) {
     size_t pad = kept.len >= 2 && kept.data[kept.len - 1] == '=' ? (kept.data[kept.len - 2] == '=' ? 2u : 1u) : 0u;
     size_t bytes = kept.len / 4 * 3 - pad;
-    if (kept.len % 4 || bytes % sizeof(float) || bytes == 0 || bytes / sizeof(float) > LODE_MAX_DIMENSION) return foreign(err);
+    if (kept.len % 4 || bytes % sizeof(float) || bytes == 0 || bytes / sizeof(float) > LODE_MAX_DIMENSION) return point_foreign(err);
     buf->len = 0;
     uint8_t *room = (uint8_t *)strbuf_reserve(buf, bytes);
     if (!room) return err_nomem(err);
-    if (!take_base64(kept, room, bytes)) return foreign(err);
+    if (!base64_take(kept, room, bytes)) return point_foreign(err);
     p->vector = (const float *)(const void *)room;
     p->dim = (uint32_t)(bytes / sizeof(float));
     return LODE_OK;
   }
   uint32_t vectors = json_get(j, node, STR_LIT("vector"));
   uint32_t v = vectors && j->nodes[vectors].type == JSON_NODE_OBJECT ? json_get(j, vectors, STR_LIT("v")) : 0;
-  return v && j->nodes[v].type == JSON_NODE_ARRAY ? take_numbers(j, v, buf, p, err) : LODE_OK;
+  return v && j->nodes[v].type == JSON_NODE_ARRAY ? point_take_numbers(j, v, buf, p, err) : LODE_OK;
 }
 
-lode_status lode__point_take(const json_doc *j, uint32_t node, lode_metric metric, strbuf *vector, lode__point *p,
+lode_status remote_point_decode(const json_doc *j, uint32_t node, lode_metric metric, strbuf *vector, remote_point *p,
                              lode_error *err) {
   uint32_t payload = j->nodes[node].type == JSON_NODE_OBJECT ? json_get(j, node, STR_LIT("payload")) : 0;
-  *p = (lode__point){.score = NAN};
-  if (!payload || j->nodes[payload].type != JSON_NODE_OBJECT) return foreign(err);
-  p->id = text_of(j, payload, "id");
-  p->document = text_of(j, payload, "doc");
-  p->metadata = text_of(j, payload, "meta");
-  p->n = count_of(j, payload, "n");
-  p->seq = count_of(j, payload, "seq");
-  p->crc = (uint32_t)count_of(j, payload, "crc");
+  *p = (remote_point){.score = NAN};
+  if (!payload || j->nodes[payload].type != JSON_NODE_OBJECT) return point_foreign(err);
+  p->id = point_text_of(j, payload, "id");
+  p->document = point_text_of(j, payload, "doc");
+  p->metadata = point_text_of(j, payload, "meta");
+  p->n = point_count_of(j, payload, "n");
+  p->seq = point_count_of(j, payload, "seq");
+  p->crc = (uint32_t)point_count_of(j, payload, "crc");
   uint32_t pending = json_get(j, payload, STR_LIT("p")), score = json_get(j, node, STR_LIT("score"));
   p->pending = pending && j->nodes[pending].type == JSON_NODE_TRUE;
   if (score && j->nodes[score].type == JSON_NODE_DOUBLE) p->score = j->nodes[score].u.d;
   if (score && j->nodes[score].type == JSON_NODE_INT) p->score = (double)j->nodes[score].u.i;
-  if (!p->id.data || !p->n) return foreign(err);
-  return vector ? take_vector(j, node, payload, metric, vector, p, err) : LODE_OK;
+  if (!p->id.data || !p->n) return point_foreign(err);
+  return vector ? point_take_vector(j, node, payload, metric, vector, p, err) : LODE_OK;
 }
 
-void lode__point_want(strbuf *out, unsigned include, bool judge_document, lode_metric metric, bool has_vectors) {
+void remote_point_put_wanted(strbuf *out, unsigned include, bool eval_document, lode_metric metric, bool has_vectors) {
   bool vector = (include & LODE_VECTOR) && has_vectors;
   strbuf_addstr(out, "\"with_payload\":[\"id\",\"n\",\"seq\",\"p\",\"crc\",\"meta\"");
-  if ((include & LODE_DOCUMENT) || judge_document) strbuf_addstr(out, ",\"doc\"");
+  if ((include & LODE_DOCUMENT) || eval_document) strbuf_addstr(out, ",\"doc\"");
   if (vector && metric == LODE_COSINE) strbuf_addstr(out, ",\"v\"");
   strbuf_addf(out, "],\"with_vector\":%s", vector && metric != LODE_COSINE ? "[\"v\"]" : "false");
 }

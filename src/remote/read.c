@@ -1,65 +1,65 @@
 /* read.c - get, count, export. */
 #include "remote.h"
 
-enum { FIND_BATCH = 500, FLUSH_BYTES = 1 << 20 };
+enum { REMOTE_FIND_BATCH = 500, REMOTE_EXPORT_FLUSH_BYTES = 1 << 20 };
 
-lode_status lode__remote_add_row(lode_result *result, const lode__point *p, unsigned include, lode_row **out, lode_error *err) {
+lode_status remote_result_add(lode_result *result, const remote_point *p, unsigned include, lode_row **out, lode_error *err) {
   lode_row *row;
-  TRY(lode__result_row(result, &row, err));
+  TRY(iface_result_row(result, &row, err));
   row->cursor = p->seq;
   row->position = p->n;
-  TRY(lode__result_copy(result, p->id, &row->id, err));
-  if (include & LODE_METADATA) TRY(lode__result_copy(result, p->metadata, &row->metadata, err));
-  if (include & LODE_DOCUMENT) TRY(lode__result_copy(result, p->document, &row->document, err));
+  TRY(iface_result_copy(result, p->id, &row->id, err));
+  if (include & LODE_METADATA) TRY(iface_result_copy(result, p->metadata, &row->metadata, err));
+  if (include & LODE_DOCUMENT) TRY(iface_result_copy(result, p->document, &row->document, err));
   if ((include & LODE_VECTOR) && p->vector) {
     void *v;
-    TRY(lode__result_bytes(result, (size_t)p->dim * sizeof(float), &v, err));
+    TRY(iface_result_alloc(result, (size_t)p->dim * sizeof(float), &v, err));
     memcpy(v, p->vector, (size_t)p->dim * sizeof(float));
     row->vector = v;
     row->dimension = p->dim;
   }
-  lode__result_keep(result);
+  iface_result_keep(result);
   *out = row;
   return LODE_OK;
 }
 
 /* ---- By id ---- */
 
-typedef struct wanted {
+typedef struct remote_wanted_id {
   lode_str id;
   size_t i;
-} wanted;
+} remote_wanted_id;
 
-static int by_id(const void *a, const void *b) {
-  const wanted *x = a, *y = b;
+static int remote_compare_wanted(const void *a, const void *b) {
+  const remote_wanted_id *x = a, *y = b;
   int c = str_cmp(x->id, y->id);
   return c ? c : (x->i > y->i) - (x->i < y->i);
 }
 
 /* Those of a batch, each id once. */
-static lode_status find_batch(lode_collection *c, const lode__remote_kind *k, const wanted *list, size_t n, unsigned include,
-                              bool payload, lode__call *call, strbuf *vector, lode__found_fn *fn, void *ctx, lode_error *err) {
-  lode__remote_path(call, c->store, k, "/points");
+static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, const remote_wanted_id *list, size_t n, unsigned include,
+                              bool payload, remote_call *call, strbuf *vector, remote_point_fn *fn, void *ctx, lode_error *err) {
+  remote_generation_path(call, c->store, k, "/points");
   strbuf_addstr(&call->body, "{\"ids\":[");
   for (size_t i = 0; i < n; i++) {
-    char uuid[LODE__UUID_TEXT];
-    lode__point_uuid(list[i].id, uuid);
+    char uuid[REMOTE_UUID_BYTES];
+    remote_point_uuid(list[i].id, uuid);
     strbuf_addf(&call->body, i ? ",\"%s\"" : "\"%s\"", uuid);
   }
   strbuf_addstr(&call->body, "],");
-  if (payload) lode__point_want(&call->body, include, (include & LODE_DOCUMENT) != 0, k->metric, k->fit.dim != 0);
+  if (payload) remote_point_put_wanted(&call->body, include, (include & LODE_DOCUMENT) != 0, k->metric, k->fit.dim != 0);
   else strbuf_addstr(&call->body, "\"with_payload\":[\"id\",\"n\"],\"with_vector\":false");
   strbuf_addch(&call->body, '}');
-  TRY(lode__call_send(c->store, "POST", call, err));
+  TRY(remote_call_send(c->store, "POST", call, err));
   const json_doc *j = &call->answer;
   if (j->nodes[call->result].type != JSON_NODE_ARRAY) return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's");
   for (uint32_t at = call->result + 1; at < j->nodes[call->result].next; at = j->nodes[at].next) {
-    lode__point p;
-    TRY(lode__point_take(j, at, k->metric, include & LODE_VECTOR ? vector : NULL, &p, err));
-    wanted key = {p.id, 0};
-    const wanted *first = list, *end = list + n;
+    remote_point p;
+    TRY(remote_point_decode(j, at, k->metric, include & LODE_VECTOR ? vector : NULL, &p, err));
+    remote_wanted_id key = {p.id, 0};
+    const remote_wanted_id *first = list, *end = list + n;
     while (first < end && str_cmp(first->id, key.id) < 0) { /* binary search for the first of that id */
-      const wanted *middle = first + (end - first) / 2;
+      const remote_wanted_id *middle = first + (end - first) / 2;
       if (str_cmp(middle->id, key.id) < 0) first = middle + 1;
       else end = middle;
     }
@@ -68,70 +68,70 @@ static lode_status find_batch(lode_collection *c, const lode__remote_kind *k, co
   return LODE_OK;
 }
 
-lode_status lode__remote_find(lode_collection *c, const lode__remote_kind *k, const lode_str *ids, size_t n, unsigned include,
-                              bool payload, lode__found_fn *fn, void *ctx, lode_error *err) {
-  lode__call call = {0};
+lode_status remote_find(lode_collection *c, const remote_entry *k, const lode_str *ids, size_t n, unsigned include,
+                              bool payload, remote_point_fn *fn, void *ctx, lode_error *err) {
+  remote_call call = {0};
   strbuf vector = {0};
   lode_status st = LODE_OK;
-  wanted *list = mem_calloc(n, sizeof *list);
+  remote_wanted_id *list = mem_calloc(n, sizeof *list);
   if (!list) return err_nomem(err);
-  for (size_t i = 0; i < n; i++) list[i] = (wanted){ids[i], i};
-  if (n) qsort(list, n, sizeof *list, by_id);
+  for (size_t i = 0; i < n; i++) list[i] = (remote_wanted_id){ids[i], i};
+  if (n) qsort(list, n, sizeof *list, remote_compare_wanted);
   for (size_t at = 0, end; at < n && st == LODE_OK; at = end) {
-    end = n - at < FIND_BATCH ? n : at + FIND_BATCH;
+    end = n - at < REMOTE_FIND_BATCH ? n : at + REMOTE_FIND_BATCH;
     while (end < n && str_eq(list[end].id, list[end - 1].id)) end++; /* repetitions stay together */
-    st = find_batch(c, k, list + at, end - at, include, payload, &call, &vector, fn, ctx, err);
+    st = remote_find_batch(c, k, list + at, end - at, include, payload, &call, &vector, fn, ctx, err);
   }
   mem_free(list);
-  lode__call_release(&call);
+  remote_call_release(&call);
   strbuf_release(&vector);
   return st;
 }
 
 /* ---- Get ---- */
 
-typedef struct getting {
+typedef struct remote_get_job {
   lode_collection *c;
   const lode_get_request *request;
-  lode__remote_select select;
-  lode__remote_kind kind;
+  remote_select select;
+  remote_entry kind;
   lode_result *result;
   size_t skip, left;  /* rows to pass over, rows to give */
-} getting;
+} remote_get_job;
 
 /* Rows of a batch of ids, at the places where they were asked for. */
-typedef struct batch {
-  getting *g;
+typedef struct remote_get_batch {
+  remote_get_job *g;
   lode_row *rows;
   bool *have;
-} batch;
+} remote_get_batch;
 
-static lode_status keep_row(void *ctx, size_t i, const lode__point *p, lode_error *err) {
-  batch *b = ctx;
+static lode_status remote_get_keep_row(void *ctx, size_t i, const remote_point *p, lode_error *err) {
+  remote_get_batch *b = ctx;
   lode_row *row;
   bool match;
-  TRY(lode__remote_select_match(&b->g->select, p, &match, err));
+  TRY(remote_select_match(&b->g->select, p, &match, err));
   if (!match) return LODE_OK;
-  TRY(lode__remote_add_row(b->g->result, p, b->g->request->include, &row, err));
+  TRY(remote_result_add(b->g->result, p, b->g->request->include, &row, err));
   b->rows[i] = *row;
   b->have[i] = true;
   b->g->result->n--; /* it comes in its place below */
   return LODE_OK;
 }
 
-static lode_status get_by_ids(getting *g, lode_error *err) {
+static lode_status remote_get_by_ids(remote_get_job *g, lode_error *err) {
   const lode_selection *what = g->select.what;
-  unsigned include = g->request->include | (lode__remote_needs_document(&g->select) ? LODE_DOCUMENT : 0u);
+  unsigned include = g->request->include | (remote_select_needs_doc(&g->select) ? LODE_DOCUMENT : 0u);
   lode_status st = LODE_OK;
-  batch b = {.g = g, .rows = mem_calloc(FIND_BATCH, sizeof *b.rows), .have = mem_calloc(FIND_BATCH, sizeof *b.have)};
+  remote_get_batch b = {.g = g, .rows = mem_calloc(REMOTE_FIND_BATCH, sizeof *b.rows), .have = mem_calloc(REMOTE_FIND_BATCH, sizeof *b.have)};
   if (!b.rows || !b.have) {
     st = err_nomem(err);
     goto done;
   }
-  for (size_t at = g->request->after; at < what->n_ids && g->left; at += FIND_BATCH) {
-    size_t n = what->n_ids - at < FIND_BATCH ? what->n_ids - at : FIND_BATCH;
-    memset(b.have, 0, FIND_BATCH * sizeof *b.have);
-    TRY_GOTO(lode__remote_find(g->c, &g->kind, what->ids + at, n, include, true, keep_row, &b, err));
+  for (size_t at = g->request->after; at < what->n_ids && g->left; at += REMOTE_FIND_BATCH) {
+    size_t n = what->n_ids - at < REMOTE_FIND_BATCH ? what->n_ids - at : REMOTE_FIND_BATCH;
+    memset(b.have, 0, REMOTE_FIND_BATCH * sizeof *b.have);
+    TRY_GOTO(remote_find(g->c, &g->kind, what->ids + at, n, include, true, remote_get_keep_row, &b, err));
     for (size_t i = 0; i < n && g->left; i++) {
       lode_row *row;
       if (!b.have[i]) continue;
@@ -139,9 +139,9 @@ static lode_status get_by_ids(getting *g, lode_error *err) {
         g->skip--;
         continue;
       }
-      TRY_GOTO(lode__result_row(g->result, &row, err));
+      TRY_GOTO(iface_result_row(g->result, &row, err));
       *row = b.rows[i];
-      lode__result_keep(g->result);
+      iface_result_keep(g->result);
       if (--g->left == 0 && at + i + 1 < what->n_ids) g->result->next = at + i + 1;
     }
   }
@@ -151,19 +151,19 @@ done:
   return st;
 }
 
-static lode_status get_in_order(getting *g, lode_error *err) {
-  lode__scroll scroll;
+static lode_status remote_get_in_order(remote_get_job *g, lode_error *err) {
+  remote_scroll scroll;
   lode_status st;
   bool more;
   uint64_t place = 0;
-  TRY(lode__remote_select_plan(&g->select, &g->kind, err));
-  lode__scroll_init(&scroll, &g->select, &g->kind, g->request->include);
-  lode__scroll_from(&scroll, g->request->after);
+  TRY(remote_select_plan(&g->select, &g->kind, err));
+  remote_scroll_init(&scroll, &g->select, &g->kind, g->request->include);
+  remote_scroll_resume(&scroll, g->request->after);
   scroll.call.progress = g->request->progress;
   for (;;) {
-    lode__point p;
+    remote_point p;
     lode_row *row;
-    TRY_GOTO(lode__scroll_next(&scroll, &p, &more, err));
+    TRY_GOTO(remote_scroll_next(&scroll, &p, &more, err));
     if (!more) break;
     if (g->skip) {
       g->skip--;
@@ -173,46 +173,46 @@ static lode_status get_in_order(getting *g, lode_error *err) {
       g->result->next = place;
       break;
     }
-    TRY_GOTO(lode__remote_add_row(g->result, &p, g->request->include, &row, err));
-    place = lode__scroll_place(&scroll, &p);
+    TRY_GOTO(remote_result_add(g->result, &p, g->request->include, &row, err));
+    place = remote_scroll_position(&scroll, &p);
     g->left--;
   }
 done:
-  lode__scroll_release(&scroll);
+  remote_scroll_release(&scroll);
   return st;
 }
 
-static lode_status get(getting *g, bool fresh, mem_arena *arena, lode_error *err) {
-  TRY(lode__remote_kind_of(g->c, fresh, arena, &g->kind, err));
+static lode_status remote_get_run(remote_get_job *g, bool fresh, mem_arena *arena, lode_error *err) {
+  TRY(remote_entry_of(g->c, fresh, arena, &g->kind, err));
   g->skip = g->request->offset;
   g->left = g->request->limit ? g->request->limit : SIZE_MAX;
-  return g->select.what->ids ? get_by_ids(g, err) : get_in_order(g, err);
+  return g->select.what->ids ? remote_get_by_ids(g, err) : remote_get_in_order(g, err);
 }
 
-static lode_status check_request(const lode_get_request *r, lode_error *err) {
-  TRY(lode__check_include(r->include, err));
-  if (r->select.ids ? r->after <= r->select.n_ids : lode__scroll_is_place(r->after)) return LODE_OK;
+static lode_status remote_get_check_request(const lode_get_request *r, lode_error *err) {
+  TRY(iface_check_include(r->include, err));
+  if (r->select.ids ? r->after <= r->select.n_ids : remote_scroll_is_position(r->after)) return LODE_OK;
   return err_set(err, LODE_INVALID, "after is %llu, which no page of this request has returned: pass lode_result_next()",
                     (unsigned long long)r->after);
 }
 
-lode_status lode__remote_get(lode_collection *c, const lode_get_request *request, lode_result **out, lode_error *err) {
-  getting g = {.c = c, .request = request};
+lode_status remote_get(lode_collection *c, const lode_get_request *request, lode_result **out, lode_error *err) {
+  remote_get_job g = {.c = c, .request = request};
   mem_arena arena;
   lode_status st;
   err_clear(err);
   *out = NULL;
   mem_arena_init(&arena, 0);
-  TRY_GOTO(check_request(request, err));
-  TRY_GOTO(lode__remote_select_init(&g.select, c, &request->select, err));
+  TRY_GOTO(remote_get_check_request(request, err));
+  TRY_GOTO(remote_select_init(&g.select, c, &request->select, err));
   g.select.pending_only = request->pending_only;
-  TRY_GOTO(lode__result_new(c->store->options->memory_bytes, &g.result, err));
-  st = get(&g, false, &arena, err);
+  TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &g.result, err));
+  st = remote_get_run(&g, false, &arena, err);
   if (st == LODE_NOT_FOUND) { /* its place in the cluster has changed, or it is gone */
     lode_result_free(g.result);
     g.result = NULL;
-    TRY_GOTO(lode__result_new(c->store->options->memory_bytes, &g.result, err));
-    st = get(&g, true, &arena, err);
+    TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &g.result, err));
+    st = remote_get_run(&g, true, &arena, err);
   }
   if (st == LODE_OK) {
     err_clear(err);
@@ -221,22 +221,22 @@ lode_status lode__remote_get(lode_collection *c, const lode_get_request *request
   }
 done:
   lode_result_free(g.result);
-  lode__remote_select_release(&g.select);
+  remote_select_release(&g.select);
   mem_arena_release(&arena);
   return st;
 }
 
-lode_status lode__remote_count(lode_collection *c, uint64_t *count, lode_error *err) {
-  lode__remote_kind k;
+lode_status remote_count(lode_collection *c, uint64_t *count, lode_error *err) {
+  remote_entry k;
   mem_arena arena;
   err_clear(err);
   *count = 0;
   mem_arena_init(&arena, 0);
-  lode_status st = lode__remote_kind_of(c, false, &arena, &k, err);
-  if (st == LODE_OK) st = lode__remote_counts(c->store, &k, count, NULL, err);
+  lode_status st = remote_entry_of(c, false, &arena, &k, err);
+  if (st == LODE_OK) st = remote_count_points(c->store, &k, count, NULL, err);
   if (st == LODE_NOT_FOUND) {
-    st = lode__remote_kind_of(c, true, &arena, &k, err);
-    if (st == LODE_OK) st = lode__remote_counts(c->store, &k, count, NULL, err);
+    st = remote_entry_of(c, true, &arena, &k, err);
+    if (st == LODE_OK) st = remote_count_points(c->store, &k, count, NULL, err);
     if (st == LODE_OK) err_clear(err);
   }
   mem_arena_release(&arena);
@@ -245,7 +245,7 @@ lode_status lode__remote_count(lode_collection *c, uint64_t *count, lode_error *
 
 /* ---- Export ---- */
 
-static void put_line(strbuf *out, const lode_row *row) {
+static void remote_export_put_line(strbuf *out, const lode_row *row) {
   strbuf_addstr(out, "{\"id\":");
   json_put_string(out, row->id);
   if (row->document.data) {
@@ -263,7 +263,7 @@ static void put_line(strbuf *out, const lode_row *row) {
   strbuf_addstr(out, "}\n");
 }
 
-static lode_status flush(strbuf *lines, lode_write_fn *write, void *ctx, lode_error *err) {
+static lode_status remote_export_flush(strbuf *lines, lode_write_fn *write, void *ctx, lode_error *err) {
   if (lines->failed) return err_nomem(err);
   for (size_t at = 0; at < lines->len;) {
     int64_t n = write(ctx, lines->data + at, lines->len - at);
@@ -275,17 +275,17 @@ static lode_status flush(strbuf *lines, lode_write_fn *write, void *ctx, lode_er
   return LODE_OK;
 }
 
-static int by_position(const void *a, const void *b) {
+static int remote_compare_positions(const void *a, const void *b) {
   const lode_row *x = *(const lode_row *const *)a, *y = *(const lode_row *const *)b;
   if (x->position != y->position) return x->position < y->position ? -1 : 1;
   return str_cmp(x->id, y->id);
 }
 
 /* Those that are there, each once, in the order of insertion. *found owns them. */
-static lode_status order_ids(lode_collection *c, lode_selection *select, lode_result **found, lode_str **ids, lode_error *err) {
+static lode_status remote_order_ids(lode_collection *c, lode_selection *select, lode_result **found, lode_str **ids, lode_error *err) {
   lode_get_request request = {.select = *select};
   size_t kept = 0;
-  TRY(lode__remote_get(c, &request, found, err));
+  TRY(remote_get(c, &request, found, err));
   size_t n = lode_result_count(*found);
   const lode_row **rows = mem_calloc(n, sizeof *rows);
   *ids = mem_calloc(n, sizeof **ids);
@@ -294,7 +294,7 @@ static lode_status order_ids(lode_collection *c, lode_selection *select, lode_re
     return err_nomem(err);
   }
   for (size_t i = 0; i < n; i++) rows[i] = lode_result_at(*found, i);
-  if (n) qsort(rows, n, sizeof *rows, by_position);
+  if (n) qsort(rows, n, sizeof *rows, remote_compare_positions);
   for (size_t i = 0; i < n; i++)
     if (kept == 0 || !str_eq((*ids)[kept - 1], rows[i]->id)) (*ids)[kept++] = rows[i]->id;
   mem_free(rows);
@@ -303,7 +303,7 @@ static lode_status order_ids(lode_collection *c, lode_selection *select, lode_re
   return LODE_OK;
 }
 
-lode_status lode__remote_export(lode_collection *c, const lode_selection *selection, unsigned include, lode_write_fn *write,
+lode_status remote_export(lode_collection *c, const lode_selection *selection, unsigned include, lode_write_fn *write,
                                 void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
   lode_get_request request = {.limit = 500, .include = include};
   strbuf lines = {0};
@@ -315,14 +315,14 @@ lode_status lode__remote_export(lode_collection *c, const lode_selection *select
   if (written) *written = 0;
   if (selection) request.select = *selection;
   if (!selection || (!selection->ids && !selection->where.data && !selection->where_document.data))
-    TRY_GOTO(lode__remote_count(c, &total, err));
-  TRY_GOTO(lode__check_include(include, err));
-  if (request.select.ids) TRY_GOTO(order_ids(c, &request.select, &found, &ids, err));
+    TRY_GOTO(remote_count(c, &total, err));
+  TRY_GOTO(iface_check_include(include, err));
+  if (request.select.ids) TRY_GOTO(remote_order_ids(c, &request.select, &found, &ids, err));
   do {
-    TRY_GOTO(lode__remote_get(c, &request, &page, err));
+    TRY_GOTO(remote_get(c, &request, &page, err));
     for (size_t i = 0; i < lode_result_count(page); i++, n++) {
-      put_line(&lines, lode_result_at(page, i));
-      if (lines.len >= FLUSH_BYTES) TRY_GOTO(flush(&lines, write, ctx, err));
+      remote_export_put_line(&lines, lode_result_at(page, i));
+      if (lines.len >= REMOTE_EXPORT_FLUSH_BYTES) TRY_GOTO(remote_export_flush(&lines, write, ctx, err));
     }
     request.after = lode_result_next(page);
     lode_result_free(page);
@@ -332,7 +332,7 @@ lode_status lode__remote_export(lode_collection *c, const lode_selection *select
       goto done;
     }
   } while (request.after);
-  TRY_GOTO(flush(&lines, write, ctx, err));
+  TRY_GOTO(remote_export_flush(&lines, write, ctx, err));
   if (written) *written = n;
 done:
   lode_result_free(page);
