@@ -10,15 +10,15 @@ static void require(bool truth) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  lode__safetensors file = {.fd = -1};
+  embed_safetensors file = {.fd = -1};
   uint64_t length = 8 + (uint64_t)size + 4096;
-  if (lode__safetensors_parse(&file, (lode_str){(const char *)data, size}, length, NULL) == LODE_OK) {
+  if (embed_safetensors_parse(&file, (lode_str){(const char *)data, size}, length, NULL) == LODE_OK) {
     for (size_t i = 0; i < file.count; i++) {
-      const lode__tensor *t = &file.tensors[i];
+      const embed_tensor *t = &file.tensors[i];
       require(t->offset >= 8 + size && t->offset <= length && t->bytes <= length - t->offset);
-      if (t->kind != LODE__TENSOR_OTHER) require(t->count * (t->kind == LODE__F32 ? 4 : 2) == t->bytes);
+      if (t->kind != EMBED_TENSOR_OTHER) require(t->count * (t->kind == EMBED_F32 ? 4 : 2) == t->bytes);
     }
   }
-  lode__safetensors_close(&file);
+  embed_safetensors_close(&file);
   return 0;
 }

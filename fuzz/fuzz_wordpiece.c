@@ -16,18 +16,18 @@ static const lode_str vocabulary[] = {
 enum { COUNT = sizeof vocabulary / sizeof *vocabulary, MOST = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static lode__wordpiece wp;
+  static embed_wordpiece wp;
   static const uint32_t specials[] = {0, 1, 2, 3};
   lode_str text = {(const char *)data, size};
   uint32_t ids[MOST], fewer[MOST];
   if (!wp.count) {
-    lode__wordpiece_settings s = {true, true, true, true, 1, 2, 3, 100};
-    require(lode__wordpiece_init(&wp, &s, vocabulary, COUNT, specials, 4, NULL) == LODE_OK);
+    embed_wordpiece_settings s = {true, true, true, true, 1, 2, 3, 100};
+    require(embed_wordpiece_init(&wp, &s, vocabulary, COUNT, specials, 4, NULL) == LODE_OK);
   }
-  size_t n = lode__wordpiece_encode(&wp, text, ids, MOST);
+  size_t n = embed_wordpiece_encode(&wp, text, ids, MOST);
   require(n >= 2 && n <= MOST && ids[0] == 2 && ids[n - 1] == 3);
   for (size_t i = 0; i < n; i++) require(ids[i] < COUNT);
-  size_t limit = 2 + (size ? data[0] % (MOST - 2) : 0), m = lode__wordpiece_encode(&wp, text, fewer, limit);
+  size_t limit = 2 + (size ? data[0] % (MOST - 2) : 0), m = embed_wordpiece_encode(&wp, text, fewer, limit);
   require(m == (n < limit ? n : limit) && memcmp(ids, fewer, (m - 1) * sizeof *ids) == 0 && fewer[m - 1] == 3);
   return 0;
 }

@@ -191,7 +191,7 @@ static lode_embedder *open_model(const char *folder, lode_precision precision, u
 }
 
 TEST(an_encoder_agrees_with_plain_sums) {
-  bool integers = lode__gemm_kernel_get()->narrow.scaled; /* bfloat16 is coarser */
+  bool integers = gemm_kernel_get()->narrow.scaled; /* bfloat16 is coarser */
   test_srand(test_seed());
   random_model();
   const char *folder = test_folder();
@@ -346,9 +346,9 @@ TEST(a_fault_in_a_thread_reaches_the_programs_handler) {
     struct sigaction action = {.sa_handler = on_fault};
     sigaction(SIGILL, &action, NULL);
     sigaction(SIGTRAP, &action, NULL); /* what other CPUs have for it */
-    lode__crew *crew = lode__crew_new();
-    if (!crew || lode__crew_hire(crew, 2) != 2) _exit(1);
-    lode__crew_run(crew, 2, fault_elsewhere, NULL);
+    embed_threadpool *crew = embed_threadpool_new();
+    if (!crew || embed_threadpool_grow(crew, 2) != 2) _exit(1);
+    embed_threadpool_run(crew, 2, fault_elsewhere, NULL);
     _exit(2);
   }
   CHECK(waitpid(child, &status, 0) == child);
@@ -367,29 +367,29 @@ static lode_status word_or_not(void *ctx, uint32_t id, float *out, lode_error *w
 
 /* Those who work on one chunk wait for each other: also when one of them finds that it cannot go on before another has begun. */
 TEST(a_word_that_cannot_be_read_ends_the_call_for_all_threads) {
-  const lode__bert_config config = {.hidden = H, .layers = 0, .heads = HEADS, .inner = INNER, .positions = POSITIONS, .words = WORDS, .epsilon = 1e-12f};
-  const lode__wordpiece_settings settings = {.lowercase = true, .unknown = 1, .first = 2, .last = 3, .max_word_chars = 100};
+  const embed_bert_config config = {.hidden = H, .layers = 0, .heads = HEADS, .inner = INNER, .positions = POSITIONS, .words = WORDS, .epsilon = 1e-12f};
+  const embed_wordpiece_settings settings = {.lowercase = true, .unknown = 1, .first = 2, .last = 3, .max_word_chars = 100};
   const char *long_text = "the cat sat on the cat the cat sat on the cat the cat sat on the cat the cat sat on the cat";
   lode_str tokens[WORDS], texts[MANY];
   static float v[MANY * H];
-  lode__bert_sizes sizes;
-  lode__wordpiece wp;
-  lode__bert bert;
+  embed_bert_sizes sizes;
+  embed_wordpiece wp;
+  embed_bert bert;
   for (int i = 0; i < WORDS; i++) tokens[i] = str_of(vocabulary[i]);
   for (int i = 0; i < MANY; i++) texts[i] = str_of(i == UNREADABLE_AT ? "mat" : long_text);
-  OK(lode__wordpiece_init(&wp, &settings, tokens, WORDS, NULL, 0, &err));
-  OK(lode__bert_init(&bert, &config, lode__gemm_kernel_get(), false, &err));
-  OK(lode__bert_measure(&config, &sizes, &err));
+  OK(embed_wordpiece_init(&wp, &settings, tokens, WORDS, NULL, 0, &err));
+  OK(embed_bert_init(&bert, &config, gemm_kernel_get(), false, &err));
+  OK(embed_bert_measure(&config, &sizes, &err));
   memset(bert.vectors, 0, sizes.vectors * sizeof(float));
   bert.word = word_or_not;
   for (uint32_t threads = 1; threads <= 5; threads++) {
-    const lode__encode_options options = {.max_tokens = POSITIONS, .threads = threads};
-    for (int i = 0; i < 500; i++) FAILS(LODE_CORRUPT, lode__encode(&bert, &wp, &options, texts, MANY, v, &err));
+    const embed_encode_options options = {.max_tokens = POSITIONS, .threads = threads};
+    for (int i = 0; i < 500; i++) FAILS(LODE_CORRUPT, embed_encode(&bert, &wp, &options, texts, MANY, v, &err));
     CHECK(strcmp(err.text, "the word is damaged") == 0);
-    OK(lode__encode(&bert, &wp, &options, texts, UNREADABLE_AT, v, &err));
+    OK(embed_encode(&bert, &wp, &options, texts, UNREADABLE_AT, v, &err));
   }
-  lode__bert_release(&bert);
-  lode__wordpiece_release(&wp);
+  embed_bert_release(&bert);
+  embed_wordpiece_release(&wp);
 }
 
 /* ---- Damage ---- */
@@ -439,9 +439,9 @@ TEST(lying_weights_are_a_status) {
       "{\"a\":{\"dtype\":\"F32\",\"shape\":[[1],2],\"data_offsets\":[0,8]}}",
       "{\"a\":1}", "[]", "", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}"};
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-    lode__safetensors file = {.fd = -1};
-    FAILS(LODE_CORRUPT, lode__safetensors_parse(&file, str_of(lies[i]), 8 + strlen(lies[i]) + 16, &err));
-    lode__safetensors_close(&file);
+    embed_safetensors file = {.fd = -1};
+    FAILS(LODE_CORRUPT, embed_safetensors_parse(&file, str_of(lies[i]), 8 + strlen(lies[i]) + 16, &err));
+    embed_safetensors_close(&file);
   }
   free(good);
   free(bad);
@@ -477,23 +477,23 @@ static unsigned char pack_data[3000];
 
 static lode_status make_pack(const char *path) {
   for (size_t i = 0; i < sizeof pack_data; i++) pack_data[i] = (unsigned char)(i * 7);
-  lode__pack_writer w;
-  lode_status st = lode__pack_create(&w, path, &err);
+  embed_pack_writer w;
+  lode_status st = embed_pack_create(&w, path, &err);
   if (st != LODE_OK) return st;
-  TRY_GOTO(lode__pack_add(&w, "one", 1000, pack_data, 2500, &err));
-  TRY_GOTO(lode__pack_add(&w, "two", 64, pack_data, 100, &err));
-  st = lode__pack_finish(&w, "test@1/2/float", &err);
+  TRY_GOTO(embed_pack_add(&w, "one", 1000, pack_data, 2500, &err));
+  TRY_GOTO(embed_pack_add(&w, "two", 64, pack_data, 100, &err));
+  st = embed_pack_finish(&w, "test@1/2/float", &err);
 done:
-  lode__pack_discard(&w);
+  embed_pack_discard(&w);
   return st;
 }
 
 static lode_status check_pack(const char *path) {
-  lode__pack pack;
-  lode_status st = lode__pack_open(&pack, path, &err);
+  embed_pack pack;
+  lode_status st = embed_pack_open(&pack, path, &err);
   if (st != LODE_OK) return st;
-  st = lode__pack_verify(&pack, &err);
-  lode__pack_close(&pack);
+  st = embed_pack_verify(&pack, &err);
+  embed_pack_close(&pack);
   return st;
 }
 
@@ -570,15 +570,15 @@ TEST(a_flipped_pack_is_never_believed) {
       if (kind == 0) bad[at] ^= (char)(1 << test_below(8));
       test_write_file(path, bad, kind == 0 ? len : at);
       free(bad);
-      lode__pack pack;
-      lode_status st = lode__pack_open(&pack, path, &err);
+      embed_pack pack;
+      lode_status st = embed_pack_open(&pack, path, &err);
       if (st == LODE_OK) {
-        st = lode__pack_verify(&pack, &err);
+        st = embed_pack_verify(&pack, &err);
         if (st == LODE_OK) { /* a byte between sections: then all that is read is right */
-          OK(lode__pack_read(&pack, lode__pack_find(&pack, "one"), back, &err));
+          OK(embed_pack_read(&pack, embed_pack_find(&pack, "one"), back, &err));
           CHECK(memcmp(back, data, 2500) == 0);
         }
-        lode__pack_close(&pack);
+        embed_pack_close(&pack);
       }
       CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_VERSION, "%s", lode_status_name(st));
       CHECK(kind == 0 || st != LODE_OK);

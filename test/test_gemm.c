@@ -15,7 +15,7 @@
 static float unit(void) { return (float)test_below(20001) / 10000 - 1; }
 
 static float *floats(size_t n) {
-  float *v = aligned_alloc(64, lode__pad(n * sizeof *v, 64));
+  float *v = aligned_alloc(64, gemm_pad(n * sizeof *v, 64));
   CHECK(v);
   for (size_t i = 0; i < n; i++) v[i] = unit();
   return v;
@@ -23,18 +23,18 @@ static float *floats(size_t n) {
 
 typedef struct matrix {
   float *plain; /* n x k */
-  lode__weights w;
+  gemm_weights w;
 } matrix;
 
-static matrix make_matrix(const lode__arithmetic *how, size_t n, size_t k) {
-  size_t padded = lode__pad(n, LODE__PANEL), bytes = lode__panel_bytes(how, k);
+static matrix make_matrix(const gemm_arithmetic *how, size_t n, size_t k) {
+  size_t padded = gemm_pad(n, GEMM_PANEL), bytes = gemm_panel_bytes(how, k);
   matrix m = {.plain = floats(n * k), .w = {.k = k, .n = n, .bias = floats(padded), .scales = floats(padded)}};
-  m.w.panels = floats(lode__panels(n) * bytes / sizeof(float));
-  float *spare = floats(k * LODE__PANEL);
-  for (size_t o = 0; o < padded; o++) m.w.scales[o] = o < n ? lode__weight_scale(m.plain + o * k, k) : 1;
-  for (size_t o = 0; o < n; o += LODE__PANEL) {
-    lode__panel_pack(m.plain + o * k, k, n - o < LODE__PANEL ? n - o : LODE__PANEL, k, spare);
-    lode__weights_put(how, &m.w, o / LODE__PANEL, spare);
+  m.w.panels = floats(gemm_panels(n) * bytes / sizeof(float));
+  float *spare = floats(k * GEMM_PANEL);
+  for (size_t o = 0; o < padded; o++) m.w.scales[o] = o < n ? gemm_weight_scale(m.plain + o * k, k) : 1;
+  for (size_t o = 0; o < n; o += GEMM_PANEL) {
+    gemm_pack_panel(m.plain + o * k, k, n - o < GEMM_PANEL ? n - o : GEMM_PANEL, k, spare);
+    gemm_weights_put(how, &m.w, o / GEMM_PANEL, spare);
   }
   free(spare);
   return m;
@@ -62,26 +62,26 @@ static void compare(const char *what, const matrix *m, const float *a, size_t ro
   }
 }
 
-static void one_product(const char *what, const lode__arithmetic *how, double slack, size_t rows, size_t k, size_t n) {
+static void one_product(const char *what, const gemm_arithmetic *how, double slack, size_t rows, size_t k, size_t n) {
   matrix m = make_matrix(how, n, k);
-  size_t ldc = lode__pad(n, LODE__PANEL);
+  size_t ldc = gemm_pad(n, GEMM_PANEL);
   float *a = floats(rows * k), *c = floats(rows * ldc), *parts = floats(rows * ldc);
-  float *scratch = floats(lode__rows_scratch(how, rows, k < how->depth ? k : how->depth) / sizeof(float));
-  lode__part all = lode__part_all(&m.w);
-  lode__gemm(how, &all, a, k, rows, c, ldc, scratch);
+  float *scratch = floats(gemm_rows_scratch(how, rows, k < how->depth ? k : how->depth) / sizeof(float));
+  gemm_part all = gemm_part_all(&m.w);
+  gemm_multiply(how, &all, a, k, rows, c, ldc, scratch);
   compare(what, &m, a, rows, 0, n, c, ldc, slack);
-  for (size_t i = 0; i < k; i += LODE__STEP) { /* inputs in steps, as the inner layer of the encoder takes them */
-    lode__part part = {&m.w, i, k - i < LODE__STEP ? k : i + LODE__STEP, 0, n};
-    lode__gemm(how, &part, a + i, k, rows, parts, ldc, scratch);
+  for (size_t i = 0; i < k; i += GEMM_STEP) { /* inputs in steps, as the inner layer of the encoder takes them */
+    gemm_part part = {&m.w, i, k - i < GEMM_STEP ? k : i + GEMM_STEP, 0, n};
+    gemm_multiply(how, &part, a + i, k, rows, parts, ldc, scratch);
   }
   for (size_t r = 0; r < rows; r++) CHECKF(memcmp(c + r * ldc, parts + r * ldc, n * sizeof(float)) == 0, "%s: parts make another sum", what);
-  if (n > LODE__PANEL) { /* the last outputs alone */
-    lode__part part = {&m.w, 0, k, LODE__PANEL, n};
-    lode__gemm(how, &part, a, k, rows, parts, ldc, scratch);
-    compare(what, &m, a, rows, LODE__PANEL, n, parts, ldc, slack);
+  if (n > GEMM_PANEL) { /* the last outputs alone */
+    gemm_part part = {&m.w, 0, k, GEMM_PANEL, n};
+    gemm_multiply(how, &part, a, k, rows, parts, ldc, scratch);
+    compare(what, &m, a, rows, GEMM_PANEL, n, parts, ldc, slack);
   }
   for (size_t r = 0; r < rows; r++) { /* a row alone gives the same bits */
-    lode__gemm(how, &all, a + r * k, k, 1, parts, ldc, scratch);
+    gemm_multiply(how, &all, a + r * k, k, 1, parts, ldc, scratch);
     CHECKF(memcmp(c + r * ldc, parts, n * sizeof(float)) == 0, "%s: row %zu of %zu has another sum alone", what, r, rows);
   }
   free_matrix(&m);
@@ -89,7 +89,7 @@ static void one_product(const char *what, const lode__arithmetic *how, double sl
 }
 
 /* Both arithmetics of a kernel. */
-static void one_size(const lode__gemm_kernel *kernel, size_t rows, size_t k, size_t n) {
+static void one_size(const gemm_kernel *kernel, size_t rows, size_t k, size_t n) {
   char what[64];
   double full = kernel->full.rows ? 1e-5 : 2e-6, narrow = kernel->narrow.scaled ? 4e-4 : 8e-3; /* bfloat16 is coarser */
   snprintf(what, sizeof what, "%s full", kernel->name);
@@ -98,22 +98,22 @@ static void one_size(const lode__gemm_kernel *kernel, size_t rows, size_t k, siz
   one_product(what, &kernel->narrow, narrow, rows, k, n);
 }
 
-static void products_of_any_size(const lode__gemm_kernel *kernel) {
+static void products_of_any_size(const gemm_kernel *kernel) {
   for (size_t rows = 1; rows <= 26; rows++) one_size(kernel, rows, 1 + test_below(70), 1 + test_below(50));
   static const size_t depths[] = {1, 2, 191, 192, 193, 383, 384, 385, 768, 1537};
   for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) one_size(kernel, 1 + test_below(70), depths[i], 1 + test_below(40));
 }
 
 /* Outputs as rows make the panel that their columns make, byte for byte. */
-static void panels_of_rows(const lode__gemm_kernel *kernel) {
-  const lode__arithmetic *both[] = {&kernel->full, &kernel->narrow};
+static void panels_of_rows(const gemm_kernel *kernel) {
+  const gemm_arithmetic *both[] = {&kernel->full, &kernel->narrow};
   for (int b = 0; b < 2; b++) {
-    const lode__arithmetic *how = both[b];
+    const gemm_arithmetic *how = both[b];
     for (size_t k = 1; how->panel_of_rows && k <= 100; k += 1 + test_below(7)) {
-      size_t outputs = 1 + test_below(LODE__PANEL), ldx = k + test_below(20), bytes = lode__panel_bytes(how, k);
-      float *x = floats(LODE__PANEL * ldx), *columns = floats(k * LODE__PANEL), *one = floats(bytes / sizeof(float)), *other = floats(bytes / sizeof(float));
-      lode__panel_pack(x, ldx, outputs, k, columns);
-      how->panel(columns, LODE__PANEL, k, NULL, one);
+      size_t outputs = 1 + test_below(GEMM_PANEL), ldx = k + test_below(20), bytes = gemm_panel_bytes(how, k);
+      float *x = floats(GEMM_PANEL * ldx), *columns = floats(k * GEMM_PANEL), *one = floats(bytes / sizeof(float)), *other = floats(bytes / sizeof(float));
+      gemm_pack_panel(x, ldx, outputs, k, columns);
+      how->panel(columns, GEMM_PANEL, k, NULL, one);
       how->panel_of_rows(x, ldx, outputs, k, other);
       CHECKF(memcmp(one, other, bytes) == 0, "%s: panel of %zu outputs, %zu inputs", kernel->name, outputs, k);
       free(x), free(columns), free(one), free(other);
@@ -122,7 +122,7 @@ static void panels_of_rows(const lode__gemm_kernel *kernel) {
 }
 
 /* gelu within `error` times its argument, softmax within `error`, in rows of every length. */
-static void as_fine_as_products(const char *name, const lode__arithmetic *how, double error) {
+static void as_fine_as_products(const char *name, const gemm_arithmetic *how, double error) {
   enum { N = 160, ROWS = 3 };
   float x[N], y[N], rows[ROWS * N], factors[ROWS];
   for (int i = 0; i < N; i++) y[i] = x[i] = 12 * unit();
@@ -132,7 +132,7 @@ static void as_fine_as_products(const char *name, const lode__arithmetic *how, d
     CHECKF(fabs(y[i] - want) < error * (1 + fabs((double)x[i])), "%s: gelu(%g) is %g, not %g", name, (double)x[i], (double)y[i], want);
   }
   for (size_t n = 1; n <= N; n += 1 + test_below(9)) {
-    size_t padded = lode__pad(n, LODE__PANEL);
+    size_t padded = gemm_pad(n, GEMM_PANEL);
     for (size_t r = 0; r < ROWS; r++)
       for (size_t i = 0; i < padded; i++) rows[r * padded + i] = (float)(r + 1) * x[i];
     how->softmax(rows, ROWS, n, padded, 0.25f, factors);
@@ -149,7 +149,7 @@ static void as_fine_as_products(const char *name, const lode__arithmetic *how, d
 }
 
 /* Weights may be anything: where scores are huge, the greatest takes all. */
-static void softmax_of_huge_scores(const char *name, const lode__arithmetic *how) {
+static void softmax_of_huge_scores(const char *name, const gemm_arithmetic *how) {
   enum { N = 48 };
   for (float size = 1e6f; size < 1e37f; size *= 10) {
     float x[N], factor;
@@ -163,7 +163,7 @@ static void softmax_of_huge_scores(const char *name, const lode__arithmetic *how
   }
 }
 
-static void what_stands_between_products(const lode__gemm_kernel *kernel) {
+static void what_stands_between_products(const gemm_kernel *kernel) {
   enum { N = 160 };
   float x[N], y[N], gain[N], shift[N];
   as_fine_as_products(kernel->name, &kernel->full, 1e-6);
@@ -185,9 +185,9 @@ static void what_stands_between_products(const lode__gemm_kernel *kernel) {
   }
 }
 
-static const lode__gemm_kernel *named(const char *name) {
-  const lode__gemm_kernel *kernel;
-  for (size_t i = 0; (kernel = lode__gemm_kernel_at(i)) != NULL; i++)
+static const gemm_kernel *named(const char *name) {
+  const gemm_kernel *kernel;
+  for (size_t i = 0; (kernel = gemm_kernel_at(i)) != NULL; i++)
     if (strcmp(kernel->name, name) == 0 && kernel->supported()) return kernel;
   test_skip("this CPU, or its system, has no such instructions");
   return NULL;
@@ -195,7 +195,7 @@ static const lode__gemm_kernel *named(const char *name) {
 
 #define KERNEL_TEST(id, name)                    \
   TEST(id) {                                     \
-    const lode__gemm_kernel *kernel = named(name); \
+    const gemm_kernel *kernel = named(name); \
     test_srand(test_seed());                     \
     products_of_any_size(kernel);                \
     panels_of_rows(kernel);                      \
@@ -218,9 +218,9 @@ TEST(a_system_that_refuses_tiles) {
   struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
     test_skip("this system has no filters of system calls");
-  CHECK(!lode__gemm_amx.supported());
-  const lode__gemm_kernel *kernel = lode__gemm_kernel_get();
-  CHECK(kernel && kernel != &lode__gemm_amx);
+  CHECK(!gemm_amx.supported());
+  const gemm_kernel *kernel = gemm_kernel_get();
+  CHECK(kernel && kernel != &gemm_amx);
   test_srand(test_seed());
   one_size(kernel, 20, 100, 40);
 #else

@@ -27,12 +27,12 @@ static const char *const toy_words[] = {"read", "file", "get", "addr", "info", "
 enum { TOY = sizeof toy_words / sizeof toy_words[0] };
 
 typedef struct toy {
-  lode__words words;
+  embed_words words;
   uint32_t starts[MAX_TOY + 1];
   char bytes[1024];
   uint8_t costs[MAX_TOY];
   uint16_t slots[128];
-  int8_t rows[MAX_TOY * LODE__STATIC_DIM];
+  int8_t rows[MAX_TOY * EMBED_STATIC_DIM];
   float scales[MAX_TOY];
 } toy;
 
@@ -46,16 +46,16 @@ static void toy_init(toy *t) {
     t->starts[i + 1] = (uint32_t)used;
     t->costs[i] = n == 1 ? 255 : 60;
     t->scales[i] = 0.01f * (float)(i + 1);
-    for (int d = 0; d < LODE__STATIC_DIM; d++) t->rows[i * LODE__STATIC_DIM + (uint32_t)d] = (int8_t)((i * 31 + (uint32_t)d * 7) % 255 - 127);
+    for (int d = 0; d < EMBED_STATIC_DIM; d++) t->rows[i * EMBED_STATIC_DIM + (uint32_t)d] = (int8_t)((i * 31 + (uint32_t)d * 7) % 255 - 127);
   }
-  t->words = (lode__words){TOY, 128, t->starts, t->bytes, used, t->costs, t->slots};
-  lode__words_fill(&t->words, t->slots);
+  t->words = (embed_words){TOY, 128, t->starts, t->bytes, used, t->costs, t->slots};
+  embed_words_fill(&t->words, t->slots);
 }
 
 static char *toy_file(size_t *size) {
   static toy t;
   toy_init(&t);
-  char *bytes = lode__static_bytes(&(lode__static_parts){&t.words, t.rows, t.scales, "toy", 500}, size);
+  char *bytes = embed_static_bytes(&(embed_static_parts){&t.words, t.rows, t.scales, "toy", 500}, size);
   CHECK(bytes);
   return bytes;
 }
@@ -65,14 +65,14 @@ static void make_folder(void) { CHECK((size_t)snprintf(folder, sizeof folder, "%
 
 static void put_file(const char *bytes, size_t size) {
   char path[320];
-  snprintf(path, sizeof path, "%s/%s", folder, LODE__STATIC_PACK);
+  snprintf(path, sizeof path, "%s/%s", folder, EMBED_STATIC_PACK);
   FILE *out = fopen(path, "wb");
   CHECK(out && fwrite(bytes, 1, size, out) == size && fclose(out) == 0);
 }
 
 static void drop_folder(void) {
   char path[320];
-  snprintf(path, sizeof path, "%s/%s", folder, LODE__STATIC_PACK);
+  snprintf(path, sizeof path, "%s/%s", folder, EMBED_STATIC_PACK);
   unlink(path);
   rmdir(folder);
 }
@@ -84,7 +84,7 @@ static lode_status open_toy(lode_embedder **e) {
 
 static float dot(const float *a, const float *b) {
   double sum = 0;
-  for (int d = 0; d < LODE__STATIC_DIM; d++) sum += (double)a[d] * b[d];
+  for (int d = 0; d < EMBED_STATIC_DIM; d++) sum += (double)a[d] * b[d];
   return (float)sum;
 }
 
@@ -92,12 +92,12 @@ static float dot(const float *a, const float *b) {
 
 typedef struct heard {
   char text[512];
-  const lode__words *words;
+  const embed_words *words;
 } heard;
 
 static int hear(void *ctx, uint32_t row) {
   heard *h = ctx;
-  const lode__words *w = h->words;
+  const embed_words *w = h->words;
   size_t n = strlen(h->text);
   snprintf(h->text + n, sizeof h->text - n, "%s%.*s", n ? " " : "", (int)(w->starts[row + 1] - w->starts[row]), w->bytes + w->starts[row]);
   return 0;
@@ -105,14 +105,14 @@ static int hear(void *ctx, uint32_t row) {
 
 static void check_words(const toy *t, const char *text, const char *wanted) {
   heard h = {.words = &t->words};
-  CHECK(lode__words_split(&t->words, text, strlen(text), hear, &h) == 0);
+  CHECK(embed_words_split(&t->words, text, strlen(text), hear, &h) == 0);
   CHECKF(strcmp(h.text, wanted) == 0, "\"%s\" is \"%s\", wanted \"%s\"", text, h.text, wanted);
 }
 
 TEST(names_are_split_and_unknown_parts_cut_into_known_words) {
   toy t;
   toy_init(&t);
-  OK(lode__words_check(&t.words, &err));
+  OK(embed_words_check(&t.words, &err));
   check_words(&t, "read the file", "read the file");
   check_words(&t, "readFile(HTTPServer)", "readfile read file http server");
   check_words(&t, "read_file", "read file");
@@ -126,23 +126,23 @@ TEST(names_are_split_and_unknown_parts_cut_into_known_words) {
 TEST(a_vocabulary_that_lies_is_refused) {
   toy t;
   toy_init(&t);
-  lode__words w = t.words;
+  embed_words w = t.words;
   w.count = 0;
-  FAILS(LODE_CORRUPT, lode__words_check(&w, &err));
+  FAILS(LODE_CORRUPT, embed_words_check(&w, &err));
   w = t.words;
   w.n_slots = 100;
-  FAILS(LODE_CORRUPT, lode__words_check(&w, &err));
+  FAILS(LODE_CORRUPT, embed_words_check(&w, &err));
   t.starts[3] = 5000;
-  FAILS(LODE_CORRUPT, lode__words_check(&t.words, &err));
+  FAILS(LODE_CORRUPT, embed_words_check(&t.words, &err));
   toy_init(&t);
   t.starts[3] = t.starts[2];
-  FAILS(LODE_CORRUPT, lode__words_check(&t.words, &err));
+  FAILS(LODE_CORRUPT, embed_words_check(&t.words, &err));
   toy_init(&t);
   for (int i = 0; i < 128; i++) t.slots[i] = 1; /* no empty slot: a search would not end */
-  FAILS(LODE_CORRUPT, lode__words_check(&t.words, &err));
+  FAILS(LODE_CORRUPT, embed_words_check(&t.words, &err));
   toy_init(&t);
   for (int i = 0; i < 128; i++) t.slots[i] = t.slots[i] ? TOY + 1 : 0;
-  FAILS(LODE_CORRUPT, lode__words_check(&t.words, &err));
+  FAILS(LODE_CORRUPT, embed_words_check(&t.words, &err));
 }
 
 /* ---- Vectors ---- */
@@ -158,15 +158,15 @@ TEST(a_vector_is_the_weighted_sum_of_its_words) {
   OK(open_toy(&e));
   const lode_embedder_info *info = lode_embedder_info_of(e);
   CHECK(str_eq(info->identity, STR_LIT("code@toy/256/static")) && info->dimension == 256);
-  float v[LODE__STATIC_DIM], wanted[LODE__STATIC_DIM];
+  float v[EMBED_STATIC_DIM], wanted[EMBED_STATIC_DIM];
   lode_str text = STR_LIT("file FILE file, file; server");
   OK(lode_embed(e, &text, 1, v, &err));
   double square = 0;
-  for (int d = 0; d < LODE__STATIC_DIM; d++) {
+  for (int d = 0; d < EMBED_STATIC_DIM; d++) {
     wanted[d] = 2.0f * t.scales[1] * t.rows[1 * 256 + d] + t.scales[6] * t.rows[6 * 256 + d]; /* 4 to the power of 0.5 */
     square += (double)wanted[d] * wanted[d];
   }
-  for (int d = 0; d < LODE__STATIC_DIM; d++) CHECK(fabs(v[d] - wanted[d] / sqrt(square)) < 1e-5);
+  for (int d = 0; d < EMBED_STATIC_DIM; d++) CHECK(fabs(v[d] - wanted[d] / sqrt(square)) < 1e-5);
   lode_embedder_close(e);
   drop_folder();
   mem_free(bytes);
@@ -182,7 +182,7 @@ TEST(any_bytes_give_a_vector_of_length_1) {
   put_file(bytes, size);
   OK(open_toy(&e));
   lode_str texts[] = {{NULL, 0}, STR_LIT(""), STR_LIT("\0\0\xff\xfe\x80"), STR_LIT("qqq"), {line, big}, STR_LIT("read")};
-  float v[6 * LODE__STATIC_DIM], alone[LODE__STATIC_DIM];
+  float v[6 * EMBED_STATIC_DIM], alone[EMBED_STATIC_DIM];
   OK(lode_embed(e, texts, 6, v, &err));
   for (int i = 0; i < 6; i++) CHECK(fabs(dot(v + 256 * i, v + 256 * i) - 1) < 1e-4);
   for (int i = 0; i < 6; i++) { /* whatever stands beside it */
@@ -208,7 +208,7 @@ TEST(every_kernel_gives_the_same_bits) {
   OK(open_toy(&plain));
   CHECK(strcmp(lode_embedder_info_of(plain)->kernel, "portable") == 0);
   lode_str text = STR_LIT("the server opens a socket, parses json, locks the thread: getaddrinfo, readFile, hash map of tree nodes");
-  float a[LODE__STATIC_DIM], b[LODE__STATIC_DIM];
+  float a[EMBED_STATIC_DIM], b[EMBED_STATIC_DIM];
   OK(lode_embed(fast, &text, 1, a, &err));
   OK(lode_embed(plain, &text, 1, b, &err));
   CHECK(memcmp(a, b, sizeof a) == 0);
@@ -228,8 +228,8 @@ static void *share(void *arg) {
   lode_error mine;
   for (int i = 0; i < 400; i++) {
     lode_str text = str_of(toy_words[i % TOY]);
-    float v[LODE__STATIC_DIM];
-    if (lode_embed(s->e, &text, 1, v, &mine) != LODE_OK || memcmp(v, s->wanted + (size_t)(i % TOY) * LODE__STATIC_DIM, sizeof v) != 0) return arg;
+    float v[EMBED_STATIC_DIM];
+    if (lode_embed(s->e, &text, 1, v, &mine) != LODE_OK || memcmp(v, s->wanted + (size_t)(i % TOY) * EMBED_STATIC_DIM, sizeof v) != 0) return arg;
   }
   return NULL;
 }
@@ -237,14 +237,14 @@ static void *share(void *arg) {
 TEST(threads_share_an_embedder) {
   size_t size;
   char *bytes = toy_file(&size);
-  static float wanted[TOY * LODE__STATIC_DIM];
+  static float wanted[TOY * EMBED_STATIC_DIM];
   lode_embedder *e;
   make_folder();
   put_file(bytes, size);
   OK(open_toy(&e));
   for (int i = 0; i < TOY; i++) {
     lode_str text = str_of(toy_words[i]);
-    OK(lode_embed(e, &text, 1, wanted + (size_t)i * LODE__STATIC_DIM, &err));
+    OK(lode_embed(e, &text, 1, wanted + (size_t)i * EMBED_STATIC_DIM, &err));
   }
   lode_embedder_close(e);
   for (int round = 0; round < 10; round++) {
@@ -269,7 +269,7 @@ TEST(threads_share_an_embedder) {
 static void survive(const float *wanted, const char *what, size_t at) {
   lode_embedder *e;
   lode_str texts[2] = {STR_LIT("read the file from getaddrinfo"), STR_LIT("lock")};
-  float v[2 * LODE__STATIC_DIM];
+  float v[2 * EMBED_STATIC_DIM];
   lode_status st = open_toy(&e);
   if (st == LODE_OK) {
     st = lode_embed(e, texts, 2, v, &err);
@@ -284,7 +284,7 @@ TEST_SLOW(flipped_and_cut_bytes_are_found, 120) {
   size_t size;
   char *bytes = toy_file(&size);
   lode_embedder *e;
-  static float wanted[2 * LODE__STATIC_DIM];
+  static float wanted[2 * EMBED_STATIC_DIM];
   lode_str texts[2] = {STR_LIT("read the file from getaddrinfo"), STR_LIT("lock")};
   make_folder();
   put_file(bytes, size);
@@ -318,11 +318,11 @@ TEST(sizes_that_lie_are_refused) {
   uint32_t lies[] = {0, 1, 23, 25, 1000, 65535, 65536, 0x7FFFFFFF, 0xFFFFFFFF};
   for (size_t field = 8; field < 40; field += 4) {
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
-      lode__static_header h;
+      embed_static_header h;
       memcpy(&h, bytes, sizeof h);
       if (memcmp((char *)&h + field, &lies[i], 4) == 0) continue;
       memcpy((char *)&h + field, &lies[i], 4);
-      h.crc = crc32c_update(0, &h, offsetof(lode__static_header, crc));
+      h.crc = crc32c_update(0, &h, offsetof(embed_static_header, crc));
       char *lying = mem_alloc(size);
       CHECK(lying);
       memcpy(lying, bytes, size);
@@ -344,11 +344,11 @@ TEST(a_file_cut_under_a_reader_is_a_status) {
   char *bytes = toy_file(&size), path[320];
   lode_embedder *e;
   lode_str text = STR_LIT("lock");
-  float v[LODE__STATIC_DIM];
+  float v[EMBED_STATIC_DIM];
   make_folder();
   put_file(bytes, size);
   OK(open_toy(&e));
-  snprintf(path, sizeof path, "%s/%s", folder, LODE__STATIC_PACK);
+  snprintf(path, sizeof path, "%s/%s", folder, EMBED_STATIC_PACK);
   CHECK(truncate(path, (off_t)size / 2) == 0);
   FAILS(LODE_CORRUPT, lode_embed(e, &text, 1, v, &err));
   put_file(bytes, size);
@@ -361,7 +361,7 @@ TEST(a_file_cut_under_a_reader_is_a_status) {
 static lode_status open_and_embed(void) {
   lode_embedder *e;
   lode_str texts[20];
-  static float v[20 * LODE__STATIC_DIM];
+  static float v[20 * EMBED_STATIC_DIM];
   for (int i = 0; i < 20; i++) texts[i] = str_of(toy_words[i]);
   lode_status st = open_toy(&e);
   if (st != LODE_OK) {
@@ -418,13 +418,13 @@ TEST(the_model_that_comes_with_lode_knows_code) {
       STR_LIT("deliver an email message"),
       STR_LIT("convert a color between color spaces"),
   };
-  static float v[6 * LODE__STATIC_DIM];
+  static float v[6 * EMBED_STATIC_DIM];
   OK(lode_embed(e, texts, 6, v, &err));
   float *read_q = v, *mail_q = v + 4 * 256, *color_q = v + 5 * 256, *read_c = v + 256, *mail_c = v + 2 * 256, *color_c = v + 3 * 256;
   CHECK(dot(read_q, read_c) > dot(read_q, mail_c) && dot(read_q, read_c) > dot(read_q, color_c));
   CHECK(dot(mail_q, mail_c) > dot(mail_q, read_c) && dot(mail_q, mail_c) > dot(mail_q, color_c));
   CHECK(dot(color_q, color_c) > dot(color_q, read_c) && dot(color_q, color_c) > dot(color_q, mail_c));
-  const lode__model_kind *kind = lode__model_find(STR_LIT(LODE_MODEL_CODE));
+  const embed_model_kind *kind = embed_model_find(STR_LIT(LODE_MODEL_CODE));
   CHECK(str_eq(lode_embedder_info_of(e)->identity, str_of(kind->identity)));
   OK(lode_model_verify(STR_LIT(LODE_MODEL_CODE), NULL, &err));
   lode_embedder_close(e);

@@ -43,7 +43,7 @@ bool lode__config_bool(const lode__config *config, lode__config_key key) {
 
 bool lode__config_reaches(lode__config_key key, lode_str value) {
   switch (key) {
-    case LODE__CONFIG_MODEL: return lode__model_reaches(value);
+    case LODE__CONFIG_MODEL: return embed_model_is_external(value);
     case LODE__CONFIG_SEARCH_REFRESH: return str_eq(value, STR_LIT("auto"));
     case LODE__CONFIG_INDEX_SECRETS: return str_eq(value, STR_LIT("index"));
     default: return false;

@@ -25,7 +25,7 @@ static bool waits_for_trust(lode__indexer *x) {
   if (!held || lode_collections(x->store, &list, NULL) != LODE_OK) return false;
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    waits = waits || (str_eq(info->name, STR_LIT(LODE__CODE)) && info->embedder.data && lode__model_reaches(info->embedder));
+    waits = waits || (str_eq(info->name, STR_LIT(LODE__CODE)) && info->embedder.data && embed_model_is_external(info->embedder));
   }
   lode_collection_list_free(list);
   if (waits) lode__indexing_note(x, "no vectors are made, search goes by words alone: `lode trust` allows the model %.200s", held);

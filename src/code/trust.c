@@ -262,7 +262,7 @@ lode_status lode__trust_check(const lode__trust *trust, lode_error *err) {
 }
 
 bool lode__trust_model(const lode__trust *trust, lode_str model) {
-  return trust->state != LODE__TRUST_ADOPTED || !lode__model_reaches(model);
+  return trust->state != LODE__TRUST_ADOPTED || !embed_model_is_external(model);
 }
 
 /* ---- Settings ---- */

@@ -13,65 +13,65 @@
 #include "embed/safetensors.h"
 #include "embed/wordpiece.h"
 
-typedef struct lode__bert_config {
+typedef struct embed_bert_config {
   uint32_t hidden, layers, heads, inner, positions, words;
   float epsilon;
   bool first_token; /* the vector is that of [CLS]; else the mean of all */
-} lode__bert_config;
+} embed_bert_config;
 
-typedef struct lode__bert_layer {
-  lode__weights qkv, out, up, down;
+typedef struct embed_bert_layer {
+  gemm_weights qkv, out, up, down;
   float *gain1, *shift1, *gain2, *shift2;
-} lode__bert_layer;
+} embed_bert_layer;
 
-typedef struct lode__bert {
-  lode__bert_config config;
-  const lode__gemm_kernel *kernel;
-  const lode__arithmetic *weights, *attention; /* of the kernel: products with weights, and with keys and values */
+typedef struct embed_bert {
+  embed_bert_config config;
+  const gemm_kernel *kernel;
+  const gemm_arithmetic *weights, *attention; /* of the kernel: products with weights, and with keys and values */
   float *vectors;
   void *panels;
   float *positions, *gain, *shift; /* inside vectors */
-  lode__bert_layer *layers;
+  embed_bert_layer *layers;
   /* Word `id` as `hidden` floats. */
   lode_status (*word)(void *ctx, uint32_t id, float *out, lode_error *err);
   void *word_ctx;
-  _Atomic(struct lode__encode_room *) room; /* what encode.c keeps from one call to the next */
-} lode__bert;
+  _Atomic(struct embed_encode_scratch *) room; /* what encode.c keeps from one call to the next */
+} embed_bert;
 
 /* How many floats the vectors have, and the panels of floats, as the pack keeps them. LODE_CORRUPT when the configuration is impossible, LODE_LIMIT when it is too large. */
-typedef struct lode__bert_sizes {
+typedef struct embed_bert_sizes {
   size_t vectors, panels;
-} lode__bert_sizes;
-lode_status lode__bert_measure(const lode__bert_config *config, lode__bert_sizes *sizes, lode_error *err);
+} embed_bert_sizes;
+lode_status embed_bert_measure(const embed_bert_config *config, embed_bert_sizes *sizes, lode_error *err);
 
 /* config.json of a BERT-like model, and of its pooling if there is one. */
-lode_status lode__bert_config_read(lode__bert_config *config, lode_str json, lode_error *err);
-lode_status lode__bert_pooling_read(lode__bert_config *config, lode_str json, lode_error *err);
+lode_status embed_bert_read_config(embed_bert_config *config, lode_str json, lode_error *err);
+lode_status embed_bert_read_pooling(embed_bert_config *config, lode_str json, lode_error *err);
 
 /* Allocates the blocks and points the layers into them. */
-lode_status lode__bert_init(lode__bert *bert, const lode__bert_config *config, const lode__gemm_kernel *kernel, bool narrow,
+lode_status embed_bert_init(embed_bert *bert, const embed_bert_config *config, const gemm_kernel *kernel, bool narrow,
                             lode_error *err);
-void lode__bert_release(lode__bert *bert);
+void embed_bert_release(embed_bert *bert);
 
 /* Fills the blocks from the tensors of a model with Hugging Face's names (with or without a "bert." before them). */
-lode_status lode__bert_fill(lode__bert *bert, const lode__safetensors *file, lode_progress progress, lode_error *err);
+lode_status embed_bert_load(embed_bert *bert, const embed_safetensors *file, lode_progress progress, lode_error *err);
 /* The tensor, with or without "bert.", of that very shape; LODE_CORRUPT when it is not there. columns 0: one dimension. */
-lode_status lode__bert_tensor(const lode__safetensors *file, const char *name, uint64_t rows, uint64_t columns,
-                              const lode__tensor **tensor, lode_error *err);
+lode_status embed_bert_tensor(const embed_safetensors *file, const char *name, uint64_t rows, uint64_t columns,
+                              const embed_tensor **tensor, lode_error *err);
 
 /* ---- encode.c ---- */
 
-void lode__encode_room_free(struct lode__encode_room *room);
+void embed_encode_scratch_free(struct embed_encode_scratch *room);
 
-enum { LODE__ENCODE_THREADS = 64 }; /* as many as a crew has at most */
+enum { EMBED_ENCODE_THREADS = 64 }; /* as many as a crew has at most */
 
-typedef struct lode__encode_options {
+typedef struct embed_encode_options {
   uint32_t max_tokens; /* of a text, [CLS] and [SEP] included */
   uint32_t threads;
-} lode__encode_options;
+} embed_encode_options;
 
 /* n texts to n x hidden floats of length 1. */
-lode_status lode__encode(lode__bert *bert, const lode__wordpiece *wp, const lode__encode_options *options,
+lode_status embed_encode(embed_bert *bert, const embed_wordpiece *wp, const embed_encode_options *options,
                          const lode_str *texts, size_t n, float *vectors, lode_error *err);
 
 #endif

@@ -10,23 +10,23 @@
 
 #include "base/base.h"
 
-enum { LODE__CREW_MAX = 64 };
+enum { EMBED_THREADPOOL_MAX = 64 };
 
-typedef struct lode__crew lode__crew;
+typedef struct embed_threadpool embed_threadpool;
 
-lode__crew *lode__crew_new(void); /* of nobody but the caller; NULL: no memory */
-void lode__crew_free(lode__crew *crew);
+embed_threadpool *embed_threadpool_new(void); /* of nobody but the caller; NULL: no memory */
+void embed_threadpool_free(embed_threadpool *crew);
 
 /* Sees to it that there are `want` to work, the caller among them; returns how many there are, fewer where the system gives no more. */
-size_t lode__crew_hire(lode__crew *crew, size_t want);
+size_t embed_threadpool_grow(embed_threadpool *crew, size_t want);
 /* work(ctx, 0) to work(ctx, n - 1), all at once, the first of them here; n at most what hire returned. Returns when all are done. */
-void lode__crew_run(lode__crew *crew, size_t n, void (*work)(void *ctx, size_t me), void *ctx);
+void embed_threadpool_run(embed_threadpool *crew, size_t n, void (*work)(void *ctx, size_t me), void *ctx);
 
 /* One turn of waiting for another thread that will not be long. *turns begins with 0. In turn with others where there are more
  * threads than processors. */
-static inline void lode__wait_awake(unsigned *turns) {
-  enum { PATIENCE = 2000 };
-  if (++*turns > PATIENCE) {
+static inline void embed_spin_wait(unsigned *turns) {
+  enum { SPIN_TURNS = 2000 };
+  if (++*turns > SPIN_TURNS) {
     sched_yield();
     return;
   }

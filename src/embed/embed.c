@@ -8,14 +8,14 @@
 #include <math.h>
 
 struct lode_embedder {
-  lode__embed_model model;
+  embed_model model;
   lode_embedder_info info;
 };
 
 /* ---- Names ---- */
 
 /* Length of NAME when the text is NAME@REVISION/DIMENSION/FAMILY, else the whole length. */
-static size_t name_length(lode_str text) {
+static size_t embed_name_length(lode_str text) {
   size_t at = text.len;
   while (at > 0 && text.data[at - 1] != '@') at--;
   if (at <= 1) return text.len;
@@ -32,40 +32,40 @@ static size_t name_length(lode_str text) {
   return slashes == 2 && part > 0 ? at - 1 : text.len;
 }
 
-lode_str lode__model_bare_name(lode_str text) { return (lode_str){text.data, name_length(text)}; }
+lode_str embed_model_bare_name(lode_str text) { return (lode_str){text.data, embed_name_length(text)}; }
 
-static bool begins(lode_str text, const char *with) {
+static bool embed_name_begins(lode_str text, const char *with) {
   size_t n = strlen(with);
   return text.len > n && memcmp(text.data, with, n) == 0;
 }
 
-static lode__embed_open_fn *kind_of(lode_str name) {
-  const lode__model_kind *known = lode__model_find(name);
+static embed_open_fn *embed_open_fn_of(lode_str name) {
+  const embed_model_kind *known = embed_model_find(name);
   if (known) return known->open;
-  if (begins(name, "openai:") || begins(name, "ollama:")) return lode__server_open;
-  if (begins(name, "bert:") || memchr(name.data, '/', name.len)) return lode__folder_open;
+  if (embed_name_begins(name, "openai:") || embed_name_begins(name, "ollama:")) return embed_remote_open;
+  if (embed_name_begins(name, "bert:") || memchr(name.data, '/', name.len)) return embed_folder_open;
   return NULL;
 }
 
-static lode_status unknown(lode_str name, lode_error *err) {
+static lode_status embed_unknown_model(lode_str name, lode_error *err) {
   char quoted[256];
   return err_set(err, LODE_NOT_FOUND,
                     "there is no model %s; there are minilm, code, openai:MODEL, ollama:MODEL, and folders with a "
                     "BERT-like model, given as a path with a / in it", str_quote(name, quoted, sizeof quoted));
 }
 
-lode_status lode__model_check_name(lode_str name, lode_error *err) {
-  return kind_of((lode_str){name.data, name_length(name)}) ? LODE_OK : unknown(name, err);
+lode_status embed_model_check_name(lode_str name, lode_error *err) {
+  return embed_open_fn_of((lode_str){name.data, embed_name_length(name)}) ? LODE_OK : embed_unknown_model(name, err);
 }
 
-bool lode__model_reaches(lode_str name) {
-  lode__embed_open_fn *open = kind_of((lode_str){name.data, name_length(name)});
-  return open == lode__server_open || open == lode__folder_open;
+bool embed_model_is_external(lode_str name) {
+  embed_open_fn *open = embed_open_fn_of((lode_str){name.data, embed_name_length(name)});
+  return open == embed_remote_open || open == embed_folder_open;
 }
 
 /* ---- Opening ---- */
 
-static void describe(lode_embedder *e) {
+static void embed_describe(lode_embedder *e) {
   e->info = (lode_embedder_info){
       .identity = str_of(e->model.identity),
       .dimension = e->model.dimension,
@@ -75,10 +75,10 @@ static void describe(lode_embedder *e) {
   };
 }
 
-static lode_status check_options(const lode_embedder_options *o, lode_error *err) {
-  if (o->threads > LODE__EMBED_MAX_THREADS)
+static lode_status embed_check_options(const lode_embedder_options *o, lode_error *err) {
+  if (o->threads > EMBED_MAX_THREADS)
     return err_set(err, LODE_INVALID, "%u threads are too many for an embedder; the most is %d", o->threads,
-                      LODE__EMBED_MAX_THREADS);
+                      EMBED_MAX_THREADS);
   if ((unsigned)o->precision > LODE_PRECISION_INT8)
     return err_set(err, LODE_INVALID, "the precision of an embedder is full or int8");
   return LODE_OK;
@@ -93,18 +93,18 @@ lode_status lode_embedder_open(lode_str model, const lode_embedder_options *opti
     return err_set(err, LODE_INVALID, "the name of a model has at most 4,095 bytes, and no NUL");
   lode_embedder_options none = {0};
   if (!options) options = &none;
-  TRY(check_options(options, err));
+  TRY(embed_check_options(options, err));
 
-  lode_str name = {model.data, name_length(model)};
-  lode__embed_open_fn *open = kind_of(name);
-  if (!open) return unknown(name, err);
+  lode_str name = {model.data, embed_name_length(model)};
+  embed_open_fn *open = embed_open_fn_of(name);
+  if (!open) return embed_unknown_model(name, err);
 
   lode_status st = LODE_OK;
-  lode__embed_folders folders = {0};
+  embed_folders folders = {0};
   lode_embedder *e = mem_calloc(1, sizeof *e);
   if (!e) return err_nomem(err);
-  TRY_GOTO(lode__embed_folders_init(&folders, options->folder, err));
-  lode__embed_setup setup = {
+  TRY_GOTO(embed_folders_init(&folders, options->folder, err));
+  embed_setup setup = {
       .model = name,
       .folders = &folders,
       .max_tokens = options->max_tokens,
@@ -122,24 +122,24 @@ lode_status lode_embedder_open(lode_str model, const lode_embedder_options *opti
                     e->model.identity);
     goto done;
   }
-  describe(e);
+  embed_describe(e);
   *embedder = e;
   e = NULL;
 done:
-  lode__embed_folders_release(&folders);
+  embed_folders_release(&folders);
   lode_embedder_close(e);
   return st;
 }
 
 /* ---- A host's own ---- */
 
-typedef struct host {
+typedef struct embed_host {
   lode_embed_fn *embed;
   void *ctx;
-} host;
+} embed_host;
 
-static lode_status host_embed(void *self, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
-  host *h = self;
+static lode_status embed_host_embed(void *self, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
+  embed_host *h = self;
   return h->embed(h->ctx, texts, n, vectors, err);
 }
 
@@ -147,24 +147,24 @@ lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed
                                lode_embedder **embedder, lode_error *err) {
   err_clear(err);
   *embedder = NULL;
-  if (!identity.data || identity.len == 0 || identity.len >= LODE__IDENTITY_BYTES || memchr(identity.data, 0, identity.len) ||
+  if (!identity.data || identity.len == 0 || identity.len >= EMBED_IDENTITY_BYTES || memchr(identity.data, 0, identity.len) ||
       !utf8_valid(identity.data, identity.len))
     return err_set(err, LODE_INVALID, "the identity of an embedder has 1 to %d bytes of UTF-8 without NUL",
-                      LODE__IDENTITY_BYTES - 1);
+                      EMBED_IDENTITY_BYTES - 1);
   if (dimension == 0 || dimension > LODE_MAX_DIMENSION)
     return err_set(err, LODE_INVALID, "the dimension of an embedder is 1 to %d", LODE_MAX_DIMENSION);
   if (!embed) return err_set(err, LODE_INVALID, "an embedder needs a function");
   lode_embedder *e = mem_calloc(1, sizeof *e);
-  host *h = mem_calloc(1, sizeof *h);
+  embed_host *h = mem_calloc(1, sizeof *h);
   if (!e || !h) {
     mem_free(e);
     mem_free(h);
     return err_nomem(err);
   }
-  *h = (host){embed, ctx};
-  e->model = (lode__embed_model){.embed = host_embed, .close = mem_free, .self = h, .dimension = dimension};
+  *h = (embed_host){embed, ctx};
+  e->model = (embed_model){.embed = embed_host_embed, .close = mem_free, .self = h, .dimension = dimension};
   memcpy(e->model.identity, identity.data, identity.len);
-  describe(e);
+  embed_describe(e);
   *embedder = e;
   return LODE_OK;
 }
@@ -174,7 +174,7 @@ lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed
 const lode_embedder_info *lode_embedder_info_of(const lode_embedder *embedder) { return &embedder->info; }
 
 /* A model that overflows, or a server or a host that answers NaN, must not reach a store. */
-static lode_status check_finite(const float *vectors, size_t n, uint32_t dimension, lode_error *err) {
+static lode_status embed_check_finite(const float *vectors, size_t n, uint32_t dimension, lode_error *err) {
   for (size_t i = 0; i < n; i++)
     for (uint32_t d = 0; d < dimension; d++)
       if (!isfinite(vectors[i * dimension + d]))
@@ -189,7 +189,7 @@ lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n,
     return err_set(err, LODE_LIMIT, "%zu texts are too many for one call", n);
   if (n == 0) return LODE_OK;
   lode_status st = embedder->model.embed(embedder->model.self, texts, n, vectors, err);
-  if (st == LODE_OK) st = check_finite(vectors, n, embedder->model.dimension, err);
+  if (st == LODE_OK) st = embed_check_finite(vectors, n, embedder->model.dimension, err);
   if (st != LODE_OK) memset(vectors, 0, floats * sizeof(float));
   return st;
 }

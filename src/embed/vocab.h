@@ -8,22 +8,22 @@
 
 #include "embed/wordpiece.h"
 
-enum { LODE__TOKENIZER_MAX_BYTES = 64u << 20 };
+enum { EMBED_TOKENIZER_MAX_BYTES = 64u << 20 };
 
-typedef struct lode__vocab {
-  lode__wordpiece_settings settings;
+typedef struct embed_vocab {
+  embed_wordpiece_settings settings;
   lode_str *tokens;  /* by id; they point into the source bytes or the json */
   size_t count;
-  uint32_t specials[LODE__SPECIALS_MAX];
+  uint32_t specials[EMBED_VOCAB_MAX_SPECIALS];
   size_t n_specials;
   void *owned;       /* what the tokens point to, when it is not the source */
-} lode__vocab;
+} embed_vocab;
 
 /* `text` must outlive the vocabulary. LODE_CORRUPT for what is no tokenizer, LODE_UNSUPPORTED for another kind of it. */
-lode_status lode__vocab_from_json(lode__vocab *vocab, lode_str text, lode_error *err);
-lode_status lode__vocab_from_lines(lode__vocab *vocab, lode_str text, bool lowercase, lode_error *err);
-lode_status lode__vocab_from_pack(lode__vocab *vocab, lode_str bytes, lode_error *err);
-void lode__vocab_put(const lode__vocab *vocab, strbuf *out);
-void lode__vocab_release(lode__vocab *vocab);
+lode_status embed_vocab_from_json(embed_vocab *vocab, lode_str text, lode_error *err);
+lode_status embed_vocab_from_lines(embed_vocab *vocab, lode_str text, bool lowercase, lode_error *err);
+lode_status embed_vocab_from_pack(embed_vocab *vocab, lode_str bytes, lode_error *err);
+void embed_vocab_put(const embed_vocab *vocab, strbuf *out);
+void embed_vocab_release(embed_vocab *vocab);
 
 #endif

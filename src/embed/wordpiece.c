@@ -10,66 +10,66 @@
 
 #include <utf8proc.h>
 
-enum { CONTINUATION = 1, WAITING_MAX = 64, WORD_BYTES = 4 * LODE__WORD_CHARS_MAX };
+enum { CONTINUATION = 1, WAITING_MAX = 64, WORDPIECE_WORD_BYTES = 4 * EMBED_MAX_WORD_CHARS };
 
 /* ---- Vocabulary ---- */
 
-static inline uint64_t hash_seed(unsigned kind) { return 0x9E3779B97F4A7C15u * (kind + 1); }
-static inline uint64_t hash_step(uint64_t h, unsigned char c) { return (h ^ c) * 0x100000001B3u; }
-static inline uint32_t hash_end(uint64_t h) { return (uint32_t)(h >> 32 ^ h); }
+static inline uint64_t wordpiece_hash_seed(unsigned kind) { return 0x9E3779B97F4A7C15u * (kind + 1); }
+static inline uint64_t wordpiece_hash_step(uint64_t h, unsigned char c) { return (h ^ c) * 0x100000001B3u; }
+static inline uint32_t wordpiece_hash_end(uint64_t h) { return (uint32_t)(h >> 32 ^ h); }
 
-static inline bool same(const lode__wordpiece *wp, uint32_t id, unsigned kind, const char *text, size_t len) {
+static inline bool wordpiece_same(const embed_wordpiece *wp, uint32_t id, unsigned kind, const char *text, size_t len) {
   return wp->kinds[id] == kind && wp->starts[id + 1] - wp->starts[id] == len &&
          memcmp(wp->bytes + wp->starts[id], text, len) == 0;
 }
 
 /* id + 1, or 0 */
-static uint32_t look_up(const lode__wordpiece *wp, uint64_t hash, unsigned kind, const char *text, size_t len) {
-  for (uint32_t i = hash_end(hash) & wp->mask;; i = (i + 1) & wp->mask) {
+static uint32_t wordpiece_look_up(const embed_wordpiece *wp, uint64_t hash, unsigned kind, const char *text, size_t len) {
+  for (uint32_t i = wordpiece_hash_end(hash) & wp->mask;; i = (i + 1) & wp->mask) {
     uint32_t slot = wp->slots[i];
-    if (slot == 0 || same(wp, slot - 1, kind, text, len)) return slot;
+    if (slot == 0 || wordpiece_same(wp, slot - 1, kind, text, len)) return slot;
   }
 }
 
-static void put(lode__wordpiece *wp, uint32_t id) {
+static void wordpiece_insert(embed_wordpiece *wp, uint32_t id) {
   const char *text = wp->bytes + wp->starts[id];
   size_t len = wp->starts[id + 1] - wp->starts[id];
-  uint64_t h = hash_seed(wp->kinds[id]);
-  for (size_t i = 0; i < len; i++) h = hash_step(h, (unsigned char)text[i]);
-  uint32_t i = hash_end(h) & wp->mask;
-  while (wp->slots[i] && !same(wp, wp->slots[i] - 1, wp->kinds[id], text, len)) i = (i + 1) & wp->mask;
+  uint64_t h = wordpiece_hash_seed(wp->kinds[id]);
+  for (size_t i = 0; i < len; i++) h = wordpiece_hash_step(h, (unsigned char)text[i]);
+  uint32_t i = wordpiece_hash_end(h) & wp->mask;
+  while (wp->slots[i] && !wordpiece_same(wp, wp->slots[i] - 1, wp->kinds[id], text, len)) i = (i + 1) & wp->mask;
   wp->slots[i] = id + 1;
 }
 
-static lode_status check(const lode__wordpiece_settings *s, const lode_str *tokens, size_t count, const uint32_t *specials,
+static lode_status wordpiece_check(const embed_wordpiece_settings *s, const lode_str *tokens, size_t count, const uint32_t *specials,
                          size_t n_specials, size_t *bytes, lode_error *err) {
-  if (count == 0 || count > LODE__VOCAB_MAX)
-    return err_set(err, LODE_CORRUPT, "a vocabulary of %zu tokens; 1 to %u are possible", count, LODE__VOCAB_MAX);
+  if (count == 0 || count > EMBED_VOCAB_MAX)
+    return err_set(err, LODE_CORRUPT, "a vocabulary of %zu tokens; 1 to %u are possible", count, EMBED_VOCAB_MAX);
   if (s->unknown >= count || s->first >= count || s->last >= count)
     return err_set(err, LODE_CORRUPT, "a special token's id is past the vocabulary's end");
-  if (s->max_word_chars == 0 || s->max_word_chars > LODE__WORD_CHARS_MAX)
+  if (s->max_word_chars == 0 || s->max_word_chars > EMBED_MAX_WORD_CHARS)
     return err_set(err, LODE_CORRUPT, "max_input_chars_per_word is %u; 1 to %d are possible", s->max_word_chars,
-                      LODE__WORD_CHARS_MAX);
-  if (n_specials > LODE__SPECIALS_MAX)
-    return err_set(err, LODE_CORRUPT, "%zu special tokens; the most is %d", n_specials, LODE__SPECIALS_MAX);
+                      EMBED_MAX_WORD_CHARS);
+  if (n_specials > EMBED_VOCAB_MAX_SPECIALS)
+    return err_set(err, LODE_CORRUPT, "%zu special tokens; the most is %d", n_specials, EMBED_VOCAB_MAX_SPECIALS);
   for (size_t i = 0; i < n_specials; i++)
     if (specials[i] >= count || tokens[specials[i]].len == 0)
       return err_set(err, LODE_CORRUPT, "special token %zu is not in the vocabulary", i);
   *bytes = 0;
   for (size_t i = 0; i < count; i++) {
-    if (tokens[i].len > LODE__VOCAB_TOKEN_BYTES)
+    if (tokens[i].len > EMBED_VOCAB_TOKEN_BYTES)
       return err_set(err, LODE_CORRUPT, "token %zu of the vocabulary has %zu bytes; the most is %d", i, tokens[i].len,
-                        LODE__VOCAB_TOKEN_BYTES);
+                        EMBED_VOCAB_TOKEN_BYTES);
     *bytes += tokens[i].len; /* at most 2^22 * 2^8 */
   }
   return LODE_OK;
 }
 
-lode_status lode__wordpiece_init(lode__wordpiece *wp, const lode__wordpiece_settings *settings, const lode_str *tokens,
+lode_status embed_wordpiece_init(embed_wordpiece *wp, const embed_wordpiece_settings *settings, const lode_str *tokens,
                                  size_t count, const uint32_t *specials, size_t n_specials, lode_error *err) {
-  *wp = (lode__wordpiece){.settings = *settings};
+  *wp = (embed_wordpiece){.settings = *settings};
   size_t bytes = 0;
-  TRY(check(settings, tokens, count, specials, n_specials, &bytes, err));
+  TRY(wordpiece_check(settings, tokens, count, specials, n_specials, &bytes, err));
   uint32_t slots = 64;
   while (slots < 2 * count) slots *= 2;
   wp->bytes = mem_alloc(bytes + 1);
@@ -77,7 +77,7 @@ lode_status lode__wordpiece_init(lode__wordpiece *wp, const lode__wordpiece_sett
   wp->kinds = mem_calloc(count, 1);
   wp->slots = mem_calloc(slots, sizeof *wp->slots);
   if (!wp->bytes || !wp->starts || !wp->kinds || !wp->slots) {
-    lode__wordpiece_release(wp);
+    embed_wordpiece_release(wp);
     return err_nomem(err);
   }
   wp->mask = slots - 1;
@@ -94,23 +94,23 @@ lode_status lode__wordpiece_init(lode__wordpiece *wp, const lode__wordpiece_sett
     at += (uint32_t)t.len;
     wp->starts[i + 1] = at;
     if (t.len > wp->longest) wp->longest = (uint32_t)t.len;
-    if (t.len) put(wp, i);
+    if (t.len) wordpiece_insert(wp, i);
   }
   return LODE_OK;
 }
 
-void lode__wordpiece_release(lode__wordpiece *wp) {
+void embed_wordpiece_release(embed_wordpiece *wp) {
   mem_free(wp->bytes);
   mem_free(wp->starts);
   mem_free(wp->kinds);
   mem_free(wp->slots);
-  *wp = (lode__wordpiece){0};
+  *wp = (embed_wordpiece){0};
 }
 
 /* ---- From words to ids ---- */
 
-typedef struct writer {
-  const lode__wordpiece *wp;
+typedef struct wordpiece_writer {
+  const embed_wordpiece *wp;
   uint32_t *ids;
   size_t n, max;     /* max: room that leaves place for [SEP] */
   size_t len, chars; /* of the word so far */
@@ -118,27 +118,27 @@ typedef struct writer {
   size_t n_waiting;
   int32_t waiting[WAITING_MAX];
   unsigned char classes[WAITING_MAX];
-  char word[WORD_BYTES];
-  uint32_t pieces[LODE__WORD_CHARS_MAX]; /* of the word that ends */
-} writer;
+  char word[WORDPIECE_WORD_BYTES];
+  uint32_t pieces[EMBED_MAX_WORD_CHARS]; /* of the word that ends */
+} wordpiece_writer;
 
-static inline bool full(const writer *w) { return w->n >= w->max; }
-static inline void add_id(writer *w, uint32_t id) {
-  if (!full(w)) w->ids[w->n++] = id;
+static inline bool wordpiece_full(const wordpiece_writer *w) { return w->n >= w->max; }
+static inline void wordpiece_add_id(wordpiece_writer *w, uint32_t id) {
+  if (!wordpiece_full(w)) w->ids[w->n++] = id;
 }
 
 /* The longest piece at `from`; 0 when there is none. */
-static uint32_t piece(const writer *w, size_t from, size_t *len) {
-  const lode__wordpiece *wp = w->wp;
-  uint64_t hashes[LODE__VOCAB_TOKEN_BYTES + 1];
+static uint32_t wordpiece_longest_piece(const wordpiece_writer *w, size_t from, size_t *len) {
+  const embed_wordpiece *wp = w->wp;
+  uint64_t hashes[EMBED_VOCAB_TOKEN_BYTES + 1];
   unsigned kind = from ? CONTINUATION : 0;
   size_t most = w->len - from < wp->longest ? w->len - from : wp->longest;
   const char *text = w->word + from;
-  uint64_t h = hash_seed(kind);
-  for (size_t i = 0; i < most; i++) hashes[i] = h = hash_step(h, (unsigned char)text[i]);
+  uint64_t h = wordpiece_hash_seed(kind);
+  for (size_t i = 0; i < most; i++) hashes[i] = h = wordpiece_hash_step(h, (unsigned char)text[i]);
   for (size_t n = most; n > 0; n--) {
     if (from + n < w->len && ((unsigned char)text[n] & 0xC0) == 0x80) continue; /* inside a character */
-    uint32_t slot = look_up(wp, hashes[n - 1], kind, text, n);
+    uint32_t slot = wordpiece_look_up(wp, hashes[n - 1], kind, text, n);
     if (slot) {
       *len = n;
       return slot;
@@ -148,25 +148,25 @@ static uint32_t piece(const writer *w, size_t from, size_t *len) {
 }
 
 /* A word is unknown if any part of it is, also a part that no longer finds room. */
-static void end_word(writer *w) {
+static void wordpiece_end_word(wordpiece_writer *w) {
   if (w->len > 0) {
     size_t n = 0;
     bool unknown = w->too_long;
     for (size_t at = 0, len = 0; !unknown && at < w->len; at += len) {
-      uint32_t slot = piece(w, at, &len);
+      uint32_t slot = wordpiece_longest_piece(w, at, &len);
       if (slot)
         w->pieces[n++] = slot - 1;
       else
         unknown = true;
     }
-    if (unknown) add_id(w, w->wp->settings.unknown);
-    for (size_t i = 0; i < n && !unknown; i++) add_id(w, w->pieces[i]);
+    if (unknown) wordpiece_add_id(w, w->wp->settings.unknown);
+    for (size_t i = 0; i < n && !unknown; i++) wordpiece_add_id(w, w->pieces[i]);
   }
   w->len = w->chars = 0;
   w->too_long = false;
 }
 
-static void add_char(writer *w, int32_t c) {
+static void wordpiece_add_char(wordpiece_writer *w, int32_t c) {
   if (w->chars >= w->wp->settings.max_word_chars) {
     w->too_long = true;
     return;
@@ -179,7 +179,7 @@ static void add_char(writer *w, int32_t c) {
 
 /* The reference's tables are those of Unicode 8. These marks, punctuation and format characters are newer, and it takes
  * them for letters. Found by giving it every character. */
-static const struct { int32_t first, last; } newer[] = {
+static const struct { int32_t first, last; } newer_than_unicode8[] = {
     {0x61D, 0x61D}, {0x7FD, 0x7FD}, {0x890, 0x891}, {0x898, 0x89F}, {0x8CA, 0x8E2}, {0x9FD, 0x9FE}, {0xA76, 0xA76},
     {0xAFA, 0xAFF}, {0xB55, 0xB55}, {0xC04, 0xC04}, {0xC3C, 0xC3C}, {0xC77, 0xC77}, {0xC84, 0xC84}, {0xD00, 0xD00},
     {0xD3B, 0xD3C}, {0xD81, 0xD81}, {0xEBA, 0xEBA}, {0xECE, 0xECE}, {0x180F, 0x180F}, {0x1885, 0x1886},
@@ -204,93 +204,93 @@ static const struct { int32_t first, last; } newer[] = {
     {0x1E4EC, 0x1E4EF}, {0x1E944, 0x1E94A}, {0x1E95E, 0x1E95F},
 };
 
-static bool is_newer(int32_t c) {
-  size_t low = 0, high = sizeof newer / sizeof *newer;
+static bool is_newer_than_unicode8(int32_t c) {
+  size_t low = 0, high = sizeof newer_than_unicode8 / sizeof *newer_than_unicode8;
   while (low < high) {
     size_t middle = (low + high) / 2;
-    if (c > newer[middle].last)
+    if (c > newer_than_unicode8[middle].last)
       low = middle + 1;
     else
       high = middle;
   }
-  return low < sizeof newer / sizeof *newer && c >= newer[low].first;
+  return low < sizeof newer_than_unicode8 / sizeof *newer_than_unicode8 && c >= newer_than_unicode8[low].first;
 }
 
 /* What Unicode 8 says. */
-static utf8proc_category_t category(int32_t c) {
+static utf8proc_category_t unicode8_category(int32_t c) {
   if (c == 0x166D || c == 0x111C9) return UTF8PROC_CATEGORY_PO;
   if (c == 0x1734) return UTF8PROC_CATEGORY_MN;
   utf8proc_category_t k = utf8proc_category(c);
   bool matters = k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_CF ||
                  (k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO);
-  return matters && is_newer(c) ? UTF8PROC_CATEGORY_LO : k;
+  return matters && is_newer_than_unicode8(c) ? UTF8PROC_CATEGORY_LO : k;
 }
 
 static inline bool ascii_punctuation(int32_t c) {
   return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
 }
 
-static bool punctuation(int32_t c) {
+static bool wordpiece_is_punctuation(int32_t c) {
   if (c < 128) return ascii_punctuation(c);
-  utf8proc_category_t k = category(c);
+  utf8proc_category_t k = unicode8_category(c);
   return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
 }
 
-static bool white(int32_t c) {
+static bool wordpiece_is_white(int32_t c) {
   return c == ' ' || (c >= 9 && c <= 13) || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
          c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-static bool control(int32_t c) {
+static bool wordpiece_is_control(int32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return false;
   if (c < 128) return c < 32 || c == 127;
-  utf8proc_category_t k = category(c);
+  utf8proc_category_t k = unicode8_category(c);
   return k == UTF8PROC_CATEGORY_CC || k == UTF8PROC_CATEGORY_CF || k == UTF8PROC_CATEGORY_CO;
 }
 
-static bool chinese(int32_t c) {
+static bool wordpiece_is_chinese(int32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
          (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
 /* A character as normalisation leaves it. */
-static void normal(writer *w, int32_t c) {
-  if (white(c)) {
-    end_word(w);
-  } else if (punctuation(c)) {
-    end_word(w);
-    add_char(w, c);
-    end_word(w);
+static void wordpiece_normal(wordpiece_writer *w, int32_t c) {
+  if (wordpiece_is_white(c)) {
+    wordpiece_end_word(w);
+  } else if (wordpiece_is_punctuation(c)) {
+    wordpiece_end_word(w);
+    wordpiece_add_char(w, c);
+    wordpiece_end_word(w);
   } else {
-    add_char(w, c);
+    wordpiece_add_char(w, c);
   }
 }
 
-static void lowered(writer *w, int32_t c) {
+static void wordpiece_lowered(wordpiece_writer *w, int32_t c) {
   if (w->wp->settings.lowercase) {
     if (c == 0x130) { /* the one character whose lower case is two */
-      normal(w, 'i');
+      wordpiece_normal(w, 'i');
       c = 0x307;
     } else {
       c = utf8proc_tolower(c);
     }
   }
-  normal(w, c);
+  wordpiece_normal(w, c);
 }
 
-static void release_waiting(writer *w) {
-  for (size_t i = 0; i < w->n_waiting; i++) lowered(w, w->waiting[i]);
+static void wordpiece_release_waiting(wordpiece_writer *w) {
+  for (size_t i = 0; i < w->n_waiting; i++) wordpiece_lowered(w, w->waiting[i]);
   w->n_waiting = 0;
 }
 
 /* One character of a decomposition: marks vanish or wait for their order, others go on. */
-static void decomposed(writer *w, int32_t c) {
+static void wordpiece_decomposed(wordpiece_writer *w, int32_t c) {
   const utf8proc_property_t *p = utf8proc_get_property(c);
-  if (category(c) == UTF8PROC_CATEGORY_MN) return;
+  if (unicode8_category(c) == UTF8PROC_CATEGORY_MN) return;
   if (p->combining_class == 0 || w->n_waiting == WAITING_MAX) {
-    release_waiting(w);
-    lowered(w, c);
+    wordpiece_release_waiting(w);
+    wordpiece_lowered(w, c);
     return;
   }
   size_t i = w->n_waiting++;
@@ -302,9 +302,9 @@ static void decomposed(writer *w, int32_t c) {
   w->classes[i] = (unsigned char)p->combining_class;
 }
 
-static void decompose(writer *w, int32_t c) {
+static void wordpiece_decompose(wordpiece_writer *w, int32_t c) {
   if (!w->wp->settings.strip_accents) {
-    lowered(w, c);
+    wordpiece_lowered(w, c);
     return;
   }
   utf8proc_int32_t parts[32];
@@ -314,46 +314,46 @@ static void decompose(writer *w, int32_t c) {
     parts[0] = c;
     n = 1;
   }
-  for (utf8proc_ssize_t i = 0; i < n; i++) decomposed(w, parts[i]);
+  for (utf8proc_ssize_t i = 0; i < n; i++) wordpiece_decomposed(w, parts[i]);
 }
 
-static void end_run(writer *w) {
-  release_waiting(w);
-  end_word(w);
+static void wordpiece_end_run(wordpiece_writer *w) {
+  wordpiece_release_waiting(w);
+  wordpiece_end_word(w);
 }
 
-static void raw_char(writer *w, int32_t c) {
-  const lode__wordpiece_settings *s = &w->wp->settings;
+static void wordpiece_raw_char(wordpiece_writer *w, int32_t c) {
+  const embed_wordpiece_settings *s = &w->wp->settings;
   if (s->clean_text) {
-    if (c == 0 || c == 0xFFFD || control(c)) return;
-    if (white(c)) c = ' ';
+    if (c == 0 || c == 0xFFFD || wordpiece_is_control(c)) return;
+    if (wordpiece_is_white(c)) c = ' ';
   }
-  if (s->chinese_chars && chinese(c)) {
-    end_run(w);
-    decompose(w, c);
-    end_run(w);
+  if (s->chinese_chars && wordpiece_is_chinese(c)) {
+    wordpiece_end_run(w);
+    wordpiece_decompose(w, c);
+    wordpiece_end_run(w);
   } else {
-    decompose(w, c);
+    wordpiece_decompose(w, c);
   }
 }
 
-static inline void raw_ascii(writer *w, unsigned char c) {
-  if (w->n_waiting) release_waiting(w);
+static inline void wordpiece_raw_ascii(wordpiece_writer *w, unsigned char c) {
+  if (w->n_waiting) wordpiece_release_waiting(w);
   if (c >= 'A' && c <= 'Z') {
-    add_char(w, w->wp->settings.lowercase ? c + 32 : c);
+    wordpiece_add_char(w, w->wp->settings.lowercase ? c + 32 : c);
   } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
-    add_char(w, c);
+    wordpiece_add_char(w, c);
   } else if (c == ' ') {
-    end_word(w);
+    wordpiece_end_word(w);
   } else {
-    raw_char(w, c);
+    wordpiece_raw_char(w, c);
   }
 }
 
 /* ---- Text ---- */
 
 /* The longest special token that stands at p: its bytes, else 0. */
-static size_t special_at(const lode__wordpiece *wp, const char *p, size_t left, uint32_t *id) {
+static size_t wordpiece_special_at(const embed_wordpiece *wp, const char *p, size_t left, uint32_t *id) {
   size_t best = 0;
   for (size_t i = 0; i < wp->n_specials; i++) {
     uint32_t s = wp->specials[i];
@@ -366,37 +366,37 @@ static size_t special_at(const lode__wordpiece *wp, const char *p, size_t left, 
   return best;
 }
 
-size_t lode__wordpiece_encode(const lode__wordpiece *wp, lode_str text, uint32_t *ids, size_t max_ids) {
+size_t embed_wordpiece_encode(const embed_wordpiece *wp, lode_str text, uint32_t *ids, size_t max_ids) {
   bool begins[256] = {false}; /* bytes that a special token begins with */
   for (size_t i = 0; i < wp->n_specials; i++) begins[(unsigned char)wp->bytes[wp->starts[wp->specials[i]]]] = true;
-  writer w;
+  wordpiece_writer w;
   w.wp = wp;
   w.ids = ids;
   w.n = 0;
   w.max = max_ids - 1;
   w.len = w.chars = w.n_waiting = 0;
   w.too_long = false;
-  add_id(&w, wp->settings.first);
-  for (size_t i = 0; i < text.len && !full(&w);) {
+  wordpiece_add_id(&w, wp->settings.first);
+  for (size_t i = 0; i < text.len && !wordpiece_full(&w);) {
     unsigned char c = (unsigned char)text.data[i];
     uint32_t id = 0;
-    size_t special = begins[c] ? special_at(wp, text.data + i, text.len - i, &id) : 0;
+    size_t special = begins[c] ? wordpiece_special_at(wp, text.data + i, text.len - i, &id) : 0;
     if (special) {
-      end_run(&w);
-      add_id(&w, id);
+      wordpiece_end_run(&w);
+      wordpiece_add_id(&w, id);
       i += special;
     } else if (c < 128) {
-      raw_ascii(&w, c);
+      wordpiece_raw_ascii(&w, c);
       i++;
     } else {
       utf8proc_int32_t wide;
       size_t width = utf8_width(text.data + i, text.len - i);
       if (width && utf8proc_iterate((const utf8proc_uint8_t *)text.data + i, (utf8proc_ssize_t)width, &wide) > 0)
-        raw_char(&w, wide);
+        wordpiece_raw_char(&w, wide);
       i += width ? width : 1;
     }
   }
-  end_run(&w);
+  wordpiece_end_run(&w);
   ids[w.n++] = wp->settings.last;
   return w.n;
 }

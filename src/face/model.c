@@ -18,18 +18,18 @@ static uint32_t threads_of(const lode__args *args) {
 
 /* One of the table, or a folder of the models folder, which only its owner fills. */
 static bool is_installed_kind(lode_str name) {
-  lode_str bare = lode__model_bare_name(name);
-  if (bare.len == 0 || lode__model_find(bare)) return true; /* none is the default one */
+  lode_str bare = embed_model_bare_name(name);
+  if (bare.len == 0 || embed_model_find(bare)) return true; /* none is the default one */
   return bare.len > 5 && memcmp(bare.data, "bert:", 5) == 0 && bare.data[5] != '.' && !memchr(bare.data, '/', bare.len);
 }
 
 static bool is_own(lode_str name, lode_str own) {
-  return own.data && own.len && (str_eq(name, own) || str_eq(name, lode__model_bare_name(own)));
+  return own.data && own.len && (str_eq(name, own) || str_eq(name, embed_model_bare_name(own)));
 }
 
 static bool is_listed(const lode__model_policy *policy, lode_str name) {
   for (size_t i = 0; i < policy->n; i++)
-    if (str_eq(policy->allowed[i], name) || str_eq(policy->allowed[i], lode__model_bare_name(name))) return true;
+    if (str_eq(policy->allowed[i], name) || str_eq(policy->allowed[i], embed_model_bare_name(name))) return true;
   return false;
 }
 
@@ -45,7 +45,7 @@ static lode_status may_name(const lode__op_context *ctx, lode_str name, lode_str
  * --allow-model. A request that names it is not the user's word. */
 static lode_status may_follow(const lode__op_context *ctx, const lode__args *args, lode_str model, lode_error *err) {
   char quoted[256];
-  if (!ctx->adopted || !lode__model_reaches(model)) return LODE_OK;
+  if (!ctx->adopted || !embed_model_is_external(model)) return LODE_OK;
   if (ctx->models ? is_listed(ctx->models, model) : lode__arg_of(args, "model")->set) return LODE_OK;
   return err_set(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
                     str_quote(model, quoted, sizeof quoted));
@@ -57,14 +57,14 @@ lode_status lode__models_allowed(const lode__args *args, lode__model_policy *pol
   if (given->n > LODE__MODELS_ALLOWED)
     return err_set(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n, LODE__MODELS_ALLOWED);
   for (size_t i = 0; i < given->n; i++)
-    if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) || lode__model_check_name(given->list[i], err) != LODE_OK)
+    if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) || embed_model_check_name(given->list[i], err) != LODE_OK)
       return err_set(err, LODE_INVALID, "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
                         "of a folder with a / in it", i + 1);
   return LODE_OK;
 }
 
 lode_status lode__model_may_stamp(const lode__op_context *ctx, lode_str name, lode_error *err) {
-  if (!name.data || lode__model_check_name(name, NULL) != LODE_OK) return LODE_OK;
+  if (!name.data || embed_model_check_name(name, NULL) != LODE_OK) return LODE_OK;
   return may_name(ctx, name, (lode_str){0}, err);
 }
 

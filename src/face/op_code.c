@@ -69,7 +69,7 @@ lode_status lode__code_open(lode__op_context *ctx, const lode__project *project,
 lode_status lode__code_check_model(lode_str name, lode_error *err) {
   if (name.len == 0) return err_set(err, LODE_INVALID, "name the model: code, minilm, none, ...");
   if (str_eq(name, STR_LIT("none"))) return LODE_OK;
-  lode_status st = lode__model_check_name(name, err);
+  lode_status st = embed_model_check_name(name, err);
   if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
   return st == LODE_NOT_FOUND ? LODE_INVALID : st;
 }

@@ -191,7 +191,7 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   strbuf_addf(&path, "%s-doubtful.jsonl", target);
   strbuf_addch(&path, 0);
   if (path.failed) return err_nomem(err);
-  if (q.embed && q.model.len && lode__model_check_name(q.model, err) != LODE_OK) {
+  if (q.embed && q.model.len && embed_model_check_name(q.model, err) != LODE_OK) {
     if (err) err->status = LODE_INVALID;
     TRY_GOTO(LODE_INVALID);
   }

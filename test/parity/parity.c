@@ -44,25 +44,25 @@ static uint32_t number(const char **at) {
 }
 
 static void compare_ids(const lode_str *texts, const char *ids, const char *tokenizer) {
-  lode__vocab vocab = {0};
-  lode__wordpiece wp = {0};
+  embed_vocab vocab = {0};
+  embed_wordpiece wp = {0};
   size_t len, wrong = 0;
   char *json = whole(tokenizer, "", &len);
-  if (lode__vocab_from_json(&vocab, (lode_str){json, len}, &err) != LODE_OK ||
-      lode__wordpiece_init(&wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, &err) != LODE_OK) {
+  if (embed_vocab_from_json(&vocab, (lode_str){json, len}, &err) != LODE_OK ||
+      embed_wordpiece_init(&wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, &err) != LODE_OK) {
     check(false, "the tokenizer: %s", err.text);
     return;
   }
   for (size_t i = 0; i < TEXTS; i++) {
     uint32_t ours[MOST], n = number(&ids);
-    size_t count = lode__wordpiece_encode(&wp, texts[i], ours, MOST);
+    size_t count = embed_wordpiece_encode(&wp, texts[i], ours, MOST);
     bool same = count == n && memcmp(ours, ids, n * sizeof *ours) == 0;
     if (!same && wrong++ < 5) printf("text %zu: %zu ids, the reference has %u: %.80s\n", i, count, n, texts[i].data);
     ids += n * sizeof *ours;
   }
   check(wrong == 0, "the token ids of %d texts are those of the reference (%zu are not)", TEXTS, wrong);
-  lode__wordpiece_release(&wp);
-  lode__vocab_release(&vocab);
+  embed_wordpiece_release(&wp);
+  embed_vocab_release(&vocab);
   free(json);
 }
 

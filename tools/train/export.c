@@ -32,7 +32,7 @@ static float quantize(const float *row, int8_t *out) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 5 || strlen(argv[3]) == 0 || strlen(argv[3]) >= LODE__STATIC_REVISION) {
+  if (argc < 5 || strlen(argv[3]) == 0 || strlen(argv[3]) >= EMBED_STATIC_REVISION_BYTES) {
     fprintf(stderr, "usage: export TABLE VOCAB.tsv REVISION OUT.model [tf=0.5]\n");
     return 2;
   }
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
   float *scales = must_alloc(t.rows, sizeof *scales);
   for (uint32_t r = 0; r < t.rows; r++) scales[r] = quantize(t.values + (size_t)r * DIM, rows + (size_t)r * DIM);
   size_t size = 0;
-  char *file = lode__static_bytes(&(lode__static_parts){&lex.words, rows, scales, argv[3], (uint32_t)lrint(tf * 1000)}, &size);
+  char *file = embed_static_bytes(&(embed_static_parts){&lex.words, rows, scales, argv[3], (uint32_t)lrint(tf * 1000)}, &size);
   FILE *out = fopen(argv[4], "wb");
   if (!file || !out || fwrite(file, 1, size, out) != size || fclose(out) != 0) {
     perror(argv[4]);

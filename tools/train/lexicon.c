@@ -13,7 +13,7 @@ void *must_alloc(size_t count, size_t size) {
 }
 
 static bool is_piece(const char *word, size_t len) {
-  if (len < 2 || len > LODE__WORDS_PIECE) return false;
+  if (len < 2 || len > EMBED_WORDS_MAX_PIECE) return false;
   for (size_t i = 0; i < len; i++) {
     if (word[i] < 'a' || word[i] > 'z') return false;
   }
@@ -38,9 +38,9 @@ void lexicon_load(lexicon *lex, const char *path) {
     perror(path);
     exit(1);
   }
-  uint32_t *starts = must_alloc(LODE__WORDS_MAX + 1, sizeof *starts);
-  lex->pairs = must_alloc(LODE__WORDS_MAX, sizeof *lex->pairs);
-  while (n < LODE__WORDS_MAX && getline(&line, &cap, in) > 0) {
+  uint32_t *starts = must_alloc(EMBED_WORDS_MAX + 1, sizeof *starts);
+  lex->pairs = must_alloc(EMBED_WORDS_MAX, sizeof *lex->pairs);
+  while (n < EMBED_WORDS_MAX && getline(&line, &cap, in) > 0) {
     char *tab = strchr(line, '\t');
     unsigned packages, pairs;
     if (!tab || sscanf(tab, "\t%u\t%u", &packages, &pairs) != 2) {
@@ -63,10 +63,10 @@ void lexicon_load(lexicon *lex, const char *path) {
   for (size_t i = 0; i < n; i++) costs[i] = cost_of(bytes + starts[i], starts[i + 1] - starts[i], lex->pairs[i], total);
   uint32_t n_slots = 1 << 17;
   uint16_t *slots = must_alloc(n_slots, sizeof *slots);
-  lex->words = (lode__words){.count = (uint32_t)n, .n_slots = n_slots, .starts = starts, .bytes = bytes, .n_bytes = n_bytes, .costs = costs, .slots = slots};
-  lode__words_fill(&lex->words, slots);
+  lex->words = (embed_words){.count = (uint32_t)n, .n_slots = n_slots, .starts = starts, .bytes = bytes, .n_bytes = n_bytes, .costs = costs, .slots = slots};
+  embed_words_fill(&lex->words, slots);
   lode_error err;
-  if (lode__words_check(&lex->words, &err) != LODE_OK) {
+  if (embed_words_check(&lex->words, &err) != LODE_OK) {
     fprintf(stderr, "%s: %s\n", path, err.text);
     exit(1);
   }
@@ -101,6 +101,6 @@ static int collect(void *ctx, uint32_t row) {
 
 size_t lexicon_rows(const lexicon *lex, const char *text, size_t len, uint16_t *rows, size_t max) {
   collector c = {.rows = rows, .max = max};
-  (void)lode__words_split(&lex->words, text, len, collect, &c);
+  (void)embed_words_split(&lex->words, text, len, collect, &c);
   return c.n;
 }

@@ -5,7 +5,7 @@
 #include "embed/words.h"
 
 typedef struct lexicon {
-  lode__words words;
+  embed_words words;
   uint32_t *pairs;   /* how many pairs have the word */
   uint32_t n_pairs;  /* an estimate of all: that of the commonest word */
   void *memory[6];   /* what `words` points into */

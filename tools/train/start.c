@@ -29,7 +29,7 @@ static float *load_vectors(const char *path, uint32_t rows) {
   return NULL;
 }
 
-static float *embed_words(const lexicon *lex, const char *path) {
+static float *embed_lexicon(const lexicon *lex, const char *path) {
   lode_embedder *minilm;
   lode_error err;
   lode_embedder_options options = {.precision = LODE_PRECISION_FULL, .threads = 2};
@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
   snprintf(kept, sizeof kept, "%s.minilm", argv[2]);
   uint32_t n = lex.words.count;
   float *v = load_vectors(kept, n);
-  if (!v) v = embed_words(&lex, kept);
+  if (!v) v = embed_lexicon(&lex, kept);
   static double mean[WIDE];
   for (uint32_t r = 0; r < n; r++) {
     for (int d = 0; d < WIDE; d++) mean[d] += v[(size_t)r * WIDE + d] / n;

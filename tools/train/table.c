@@ -38,7 +38,7 @@ bool table_load(table *t, const char *path) {
   uint64_t head[3];
   FILE *in = fopen(path, "rb");
   if (!in) return false;
-  check(fread(magic, 1, 8, in) == 8 && memcmp(magic, MAGIC, 8) == 0 && fread(head, sizeof *head, 3, in) == 3 && head[0] <= LODE__WORDS_MAX, path);
+  check(fread(magic, 1, 8, in) == 8 && memcmp(magic, MAGIC, 8) == 0 && fread(head, sizeof *head, 3, in) == 3 && head[0] <= EMBED_WORDS_MAX, path);
   table_init(t, (uint32_t)head[0], head[2]);
   t->epoch = (uint32_t)head[1];
   size_t n = (size_t)t->rows * DIM;
