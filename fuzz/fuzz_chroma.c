@@ -29,7 +29,7 @@ static lode_status found(void *ctx, const char *what, bool damage, lode_str coll
   return LODE_OK;
 }
 
-static lode_status count(void *ctx, const lode__rescue_count *n, lode_error *err) {
+static lode_status count(void *ctx, const rescue_counts *n, lode_error *err) {
   uint64_t *records = ctx;
   (void)err;
   REQUIRE(n->exact + n->from_log + n->embedded + n->missing == n->records);
@@ -39,9 +39,9 @@ static lode_status count(void *ctx, const lode__rescue_count *n, lode_error *err
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char folder[600];
-  lode__chroma c;
+  rescue_dir c;
   lode_error err;
-  lode__check_report report;
+  rescue_check_report report;
   uint64_t records = 0;
   if (size < 2) return 0;
   if (!scratch[0]) scratch_begin(), atexit(clear);
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (side > size - 2) side = size - 2;
   if (side) put(data[1] & 0x80 ? "chroma.sqlite3-wal" : "chroma.sqlite3-journal", data + 2, side);
   put("chroma.sqlite3", data + 2 + side, size - 2 - side);
-  lode_status st = lode__chroma_open(folder, (lode_progress){0}, &c, &err);
+  lode_status st = rescue_dir_open(folder, (lode_progress){0}, &c, &err);
   if (st != LODE_OK) {
     REQUIRE(st == LODE_CORRUPT || st == LODE_NOMEM);
     return 0;
@@ -60,15 +60,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (size_t i = 0; i < c.n_rows; i++) REQUIRE(c.rows[i].coll < c.n_colls && c.rows[i].id.len > 0);
   for (size_t i = 0; i < c.n_metas; i++) {
     sqf_row row;
-    lode__chroma_value v;
-    st = lode__chroma_meta_read(&c, &c.metas[i], &row, &v, &err);
+    rescue_value v;
+    st = rescue_meta_read(&c, &c.metas[i], &row, &v, &err);
     REQUIRE(st == LODE_OK || st == LODE_CORRUPT || st == LODE_NOMEM);
   }
-  lode__chroma_close(&c);
-  lode__check_request check = {.from = folder, .found = found};
-  st = lode__chroma_check(&check, &report, &err);
+  rescue_dir_close(&c);
+  rescue_check_request check = {.from = folder, .found = found};
+  st = rescue_check(&check, &report, &err);
   REQUIRE(st == LODE_OK || st == LODE_NOMEM);
-  lode__rescue_request rescue = {.from = folder, .collection = count, .ctx = &records};
-  if (lode__rescue_chroma(&rescue, &err) == LODE_OK) REQUIRE(records == report.records);
+  rescue_request rescue = {.from = folder, .collection = count, .ctx = &records};
+  if (rescue_from_chroma(&rescue, &err) == LODE_OK) REQUIRE(records == report.records);
   return 0;
 }

@@ -12,25 +12,25 @@ static void require(bool truth) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char *const languages[] = {"text", "markdown", "rst"};
-  lode__chunk_list list = {0}, copy = {0};
+  chunk_list list = {0}, copy = {0};
   strbuf bytes = {0};
   lode_error err;
   if (size == 0) return 0;
   unsigned how = data[0] % 4;
   lode_str text = {(const char *)data + 1, size - 1};
   if (how < 3) {
-    lode__chunk_options o = {.max_bytes = 256 + data[0]};
-    require(lode__chunk_plain(lode__language_find(str_of(languages[how])), text, &o, &list, &err) == LODE_OK);
-    require(lode__chunk_list_wrong(&list, text.len) == NULL);
-    lode__chunk_list_encode(&list, &bytes);
-    require(lode__chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err) == LODE_OK && copy.n == list.n);
-    (void)lode__language_of(text, text);
+    chunk_options o = {.max_bytes = 256 + data[0]};
+    require(chunk_plain(lang_find(str_of(languages[how])), text, &o, &list, &err) == LODE_OK);
+    require(chunk_list_problem(&list, text.len) == NULL);
+    chunk_list_encode(&list, &bytes);
+    require(chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err) == LODE_OK && copy.n == list.n);
+    (void)lang_detect(text, text);
   } else {
     size_t claimed = size > 3 ? (size_t)data[1] << 8 | data[2] : 0;
-    if (lode__chunk_list_decode(text, claimed, &list, &err) == LODE_OK) require(lode__chunk_list_wrong(&list, claimed) == NULL);
+    if (chunk_list_decode(text, claimed, &list, &err) == LODE_OK) require(chunk_list_problem(&list, claimed) == NULL);
   }
   strbuf_release(&bytes);
-  lode__chunk_list_release(&list);
-  lode__chunk_list_release(&copy);
+  chunk_list_release(&list);
+  chunk_list_release(&copy);
   return 0;
 }

@@ -17,17 +17,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int fd = memfd_create("index", MFD_CLOEXEC);
   require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
   for (size_t oid = 20; oid <= 32; oid += 12) {
-    lode__git_query q = {.below = {".lode", 5}, .except = except, .oid_bytes = oid}, all = {.below = {".lode", 5}, .oid_bytes = oid};
-    lode__git_query quick = {.below = {".lode", 5}, .except = except, .oid_bytes = oid, .quick = true};
-    lode__git_answer a, b, c, d;
-    lode__git_index_read(fd, size, &q, &a);
-    lode__git_index_read(fd, size, &q, &b);
-    lode__git_index_read(fd, size, &all, &c);
-    lode__git_index_read(fd, size, &quick, &d);
+    git_index_query q = {.below = {".lode", 5}, .except = except, .oid_bytes = oid}, all = {.below = {".lode", 5}, .oid_bytes = oid};
+    git_index_query quick = {.below = {".lode", 5}, .except = except, .oid_bytes = oid, .quick = true};
+    git_index_answer a, b, c, d;
+    git_index_read(fd, size, &q, &a);
+    git_index_read(fd, size, &q, &b);
+    git_index_read(fd, size, &all, &c);
+    git_index_read(fd, size, &quick, &d);
     require(a.tracked == b.tracked && a.split == b.split);
-    require(a.tracked != LODE__TRACKED_YES || c.tracked == LODE__TRACKED_YES);
-    require(a.tracked != LODE__TRACKED_NO || d.tracked == LODE__TRACKED_NO); /* what is quickly found is there */
-    require((a.tracked == LODE__TRACKED_UNKNOWN) == (c.tracked == LODE__TRACKED_UNKNOWN));
+    require(a.tracked != GIT_TRACKED_YES || c.tracked == GIT_TRACKED_YES);
+    require(a.tracked != GIT_TRACKED_NO || d.tracked == GIT_TRACKED_NO); /* what is quickly found is there */
+    require((a.tracked == GIT_TRACKED_UNKNOWN) == (c.tracked == GIT_TRACKED_UNKNOWN));
   }
   close(fd);
   return 0;

@@ -10,7 +10,7 @@ typedef struct seen {
   size_t pairs;
 } seen;
 
-static bool pair(void *ctx, lode__pickle_part part, lode_str id, int64_t number) {
+static bool pair(void *ctx, rescue_pickle_part part, lode_str id, int64_t number) {
   seen *s = ctx;
   (void)part;
   (void)number;
@@ -28,10 +28,10 @@ static void number(void *ctx, lode_str name, int64_t n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *text = size ? (const char *)data : "";
   seen whole = {text, text + size, 0}, half = {text, text + size / 2, 0};
-  lode__pickle_sink a = {pair, number, &whole}, b = {pair, number, &half};
-  lode_status st = lode__pickle_read((lode_str){text, size}, &a, NULL);
+  rescue_pickle_sink a = {pair, number, &whole}, b = {pair, number, &half};
+  lode_status st = rescue_pickle_read((lode_str){text, size}, &a, NULL);
   if (st != LODE_OK && st != LODE_CORRUPT && st != LODE_NOMEM) abort();
-  if (lode__pickle_read((lode_str){text, size / 2}, &b, NULL) == LODE_OK && half.pairs != whole.pairs) abort(); /* it ended there */
+  if (rescue_pickle_read((lode_str){text, size / 2}, &b, NULL) == LODE_OK && half.pairs != whole.pairs) abort(); /* it ended there */
   if (half.pairs > whole.pairs) abort();
   return 0;
 }

@@ -30,16 +30,16 @@ const char *rescue_unpack(const char *version) {
 }
 
 void rescue_segment(const char *folder, const char *collection, char *path, size_t size) {
-  lode__chroma c;
+  rescue_dir c;
   lode_error err;
   char dir[300];
   snprintf(dir, sizeof dir, "%s/chroma", folder);
-  OK(lode__chroma_open(dir, (lode_progress){0}, &c, &err));
+  OK(rescue_dir_open(dir, (lode_progress){0}, &c, &err));
   path[0] = 0;
   for (size_t i = 0; i < c.n_colls; i++)
-    if (str_eq(c.colls[i].name, str_of(collection)) && c.colls[i].vector_segment != LODE__NO_NAME)
+    if (str_eq(c.colls[i].name, str_of(collection)) && c.colls[i].vector_segment != RESCUE_NO_NAME)
       snprintf(path, size, "%s/%s", dir, c.names[c.colls[i].vector_segment].text.data);
-  lode__chroma_close(&c);
+  rescue_dir_close(&c);
   CHECKF(path[0], "%s has no index", collection);
 }
 
@@ -60,9 +60,9 @@ typedef struct run {
   size_t len, cap;
 } run;
 
-static lode_status on_collection(void *v, const lode__rescue_count *n, lode_error *err) {
+static lode_status on_collection(void *v, const rescue_counts *n, lode_error *err) {
   run *r = v;
-  lode__rescue_count *t = &r->o->total;
+  rescue_counts *t = &r->o->total;
   (void)err;
   CHECK(n->exact + n->from_log + n->embedded + n->missing == n->records);
   r->o->collections++;
@@ -221,8 +221,8 @@ lode_status rescue_into(const char *folder, const char *to, const char *only, re
   snprintf(from, sizeof from, "%s/chroma", folder);
   lode_status st = lode_open(to, &how, &store, err);
   if (st != LODE_OK) return st;
-  lode__rescue_request q = {.from = from, .to = store, .collection = on_collection, .doubt = on_doubt, .ctx = &r};
-  st = lode__rescue_chroma(&q, err);
+  rescue_request q = {.from = from, .to = store, .collection = on_collection, .doubt = on_doubt, .ctx = &r};
+  st = rescue_from_chroma(&q, err);
   if (st == LODE_OK) compare(&r, store, folder, only);
   lode_close(store);
   free(r.told);

@@ -15,7 +15,7 @@ void rescue_segment(const char *folder, const char *collection, char *path, size
 void rescue_sql(const char *folder, const char *text);
 
 typedef struct rescue_outcome {
-  lode__rescue_count total;
+  rescue_counts total;
   uint64_t collections;
   uint64_t told;       /* doubtful records */
   uint64_t compared;

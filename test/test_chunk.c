@@ -23,13 +23,13 @@ static void show_lines(strbuf *out, const char *label, lode_str s) {
   strbuf_addch(out, '\n');
 }
 
-static void show(strbuf *out, const lode__pool_result *r) {
+static void show(strbuf *out, const parser_pool_result *r) {
   for (size_t i = 0; i < r->chunks.n; i++) {
-    const lode__chunk *c = &r->chunks.items[i];
-    strbuf_addf(out, "%zu %s %.*s lines %u-%u at %u bytes %u-%u", i, lode__kind_name(c->kind), (int)c->name.len, c->name.data,
+    const chunk_item *c = &r->chunks.items[i];
+    strbuf_addf(out, "%zu %s %.*s lines %u-%u at %u bytes %u-%u", i, lang_kind_name(c->kind), (int)c->name.len, c->name.data,
                    c->start_line, c->end_line, c->line, c->start, c->end);
     if (c->parts > 1) strbuf_addf(out, " part %u of %u", c->part, c->parts);
-    if (c->parent != LODE__CHUNK_NO_PARENT) strbuf_addf(out, " in %u", c->parent);
+    if (c->parent != CHUNK_NO_PARENT) strbuf_addf(out, " in %u", c->parent);
     strbuf_addch(out, '\n');
     show_lines(out, "parents", c->parents);
     show_lines(out, "signature", c->signature);
@@ -44,21 +44,21 @@ static bool ends_with(const char *s, const char *end) {
   return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-static void check_golden(lode__pool *pool, const char *name, unsigned *compared, unsigned *skipped) {
+static void check_golden(parser_pool *pool, const char *name, unsigned *compared, unsigned *skipped) {
   char path[400], golden[400];
   size_t n, m;
   strbuf out = {0};
-  lode__pool_result r = {0};
+  parser_pool_result r = {0};
   snprintf(path, sizeof path, "test/chunk/%s", name);
   snprintf(golden, sizeof golden, "test/chunk/%s.chunks", name);
   char *text = test_read_file(path, &n);
-  const lode__language *language = lode__language_of(str_of(name), (lode_str){text, n});
-  OK(lode__pool_chunk(pool, language, (lode_str){text, n}, &r, &err));
-  CHECKF(lode__chunk_list_wrong(&r.chunks, n) == NULL, "%s: %s", name, lode__chunk_list_wrong(&r.chunks, n));
-  if (r.outcome == LODE__PARSE_NO_GRAMMAR) {
+  const lang_info *language = lang_detect(str_of(name), (lode_str){text, n});
+  OK(parser_pool_chunk(pool, language, (lode_str){text, n}, &r, &err));
+  CHECKF(chunk_list_problem(&r.chunks, n) == NULL, "%s: %s", name, chunk_list_problem(&r.chunks, n));
+  if (r.outcome == PARSER_POOL_NO_GRAMMAR) {
     ++*skipped;
   } else {
-    CHECKF(r.outcome == LODE__PARSE_SYNTAX || r.outcome == LODE__PARSE_PLAIN, "%s: %s", name, lode__parse_outcome_text(r.outcome));
+    CHECKF(r.outcome == PARSER_POOL_SYNTAX || r.outcome == PARSER_POOL_PLAIN, "%s: %s", name, parser_pool_outcome_text(r.outcome));
     show(&out, &r);
     if (getenv("LODE_TEST_BLESS")) test_write_file(golden, out.data, out.len);
     char *wanted = test_read_file(golden, &m);
@@ -68,19 +68,19 @@ static void check_golden(lode__pool *pool, const char *name, unsigned *compared,
   }
   free(text);
   strbuf_release(&out);
-  lode__pool_result_release(&r);
+  parser_pool_result_release(&r);
 }
 
 TEST_SLOW(golden_results_for_each_language, 300) {
   unsigned compared = 0, skipped = 0;
-  lode__pool *pool;
-  OK(lode__pool_open(NULL, &pool, &err));
+  parser_pool *pool;
+  OK(parser_pool_open(NULL, &pool, &err));
   DIR *dir = opendir("test/chunk");
   CHECK(dir != NULL);
   for (struct dirent *e; (e = readdir(dir)) != NULL;)
     if (e->d_name[0] != '.' && !ends_with(e->d_name, ".chunks")) check_golden(pool, e->d_name, &compared, &skipped);
   closedir(dir);
-  lode__pool_close(pool);
+  parser_pool_close(pool);
   CHECK(compared >= 3);
   if (skipped) printf("skipped: %u languages whose grammars are not built (make grammars)\n", skipped);
 }
@@ -88,19 +88,19 @@ TEST_SLOW(golden_results_for_each_language, 300) {
 TEST(every_grammar_of_the_table_has_a_sample) {
   bool seen[256] = {false};
   DIR *dir = opendir("test/chunk");
-  CHECK(dir != NULL && lode__language_count < 256);
+  CHECK(dir != NULL && lang_count < 256);
   for (struct dirent *e; (e = readdir(dir)) != NULL;)
     if (e->d_name[0] != '.' && !ends_with(e->d_name, ".chunks"))
-      seen[lode__language_id(lode__language_of(str_of(e->d_name), (lode_str){0}))] = true;
+      seen[lang_id(lang_detect(str_of(e->d_name), (lode_str){0}))] = true;
   closedir(dir);
-  for (size_t i = 0; i < lode__language_count; i++)
-    CHECKF(seen[i] || lode__languages[i].reader == LODE__READ_LINES, "%s has no sample in test/chunk", lode__languages[i].name);
+  for (size_t i = 0; i < lang_count; i++)
+    CHECKF(seen[i] || lang_table[i].reader == LANG_SPLIT_LINES, "%s has no sample in test/chunk", lang_table[i].name);
 }
 
 /* ---- Languages ---- */
 
 static const char *language_of(const char *path, const char *head) {
-  return lode__language_of(str_of(path), head ? str_of(head) : (lode_str){0})->name;
+  return lang_detect(str_of(path), head ? str_of(head) : (lode_str){0})->name;
 }
 
 TEST(files_are_known_by_name_and_first_line) {
@@ -118,19 +118,19 @@ TEST(files_are_known_by_name_and_first_line) {
   CHECK(strcmp(language_of("", NULL), "text") == 0);
   CHECK(strcmp(language_of(".", NULL), "text") == 0);
   CHECK(strcmp(language_of("a/.c", NULL), "text") == 0);
-  CHECK(strcmp(lode__language_find(STR_LIT("CPP"))->name, "c++") == 0);
-  CHECK(lode__language_find(STR_LIT("klingon")) == NULL);
-  CHECK(lode__kind_find(STR_LIT("method")) == LODE__KIND_METHOD && lode__kind_find(STR_LIT("x")) == LODE__KIND_COUNT);
+  CHECK(strcmp(lang_find(STR_LIT("CPP"))->name, "c++") == 0);
+  CHECK(lang_find(STR_LIT("klingon")) == NULL);
+  CHECK(lang_kind_find(STR_LIT("method")) == LANG_KIND_METHOD && lang_kind_find(STR_LIT("x")) == LANG_KIND_COUNT);
 }
 
 /* ---- Hostile text, with and without grammars ---- */
 
-static void check_text(lode__pool *pool, const lode__language *language, lode_str text, const char *what) {
-  lode__pool_result r = {0};
-  OK(lode__pool_chunk(pool, language, text, &r, &err));
-  const char *wrong = lode__chunk_list_wrong(&r.chunks, text.len);
+static void check_text(parser_pool *pool, const lang_info *language, lode_str text, const char *what) {
+  parser_pool_result r = {0};
+  OK(parser_pool_chunk(pool, language, text, &r, &err));
+  const char *wrong = chunk_list_problem(&r.chunks, text.len);
   CHECKF(!wrong, "%s as %s: %s", what, language->name, wrong);
-  lode__pool_result_release(&r);
+  parser_pool_result_release(&r);
 }
 
 static char *repeated(const char *unit, size_t times, size_t *n) {
@@ -145,36 +145,36 @@ static char *repeated(const char *unit, size_t times, size_t *n) {
 TEST_SLOW(hostile_texts_are_chunked_without_harm, 600) {
   static const char *const units[] = {"(", "{", "[", "<div>", "((a)", "if(x){", "/*", "\"", "`${", "#if A\n", "  - a:\n", "def f():\n ",
                                       "\n", " ", "\t\r\n", "class A{", "=>", "'", "\\", "begin ", "@", "x=", "fn a(){"};
-  lode__pool_options o = {.cpu_ms = 300, .workers = 1};
-  lode__pool *pool;
-  OK(lode__pool_open(&o, &pool, &err));
+  parser_pool_options o = {.cpu_ms = 300, .workers = 1};
+  parser_pool *pool;
+  OK(parser_pool_open(&o, &pool, &err));
   test_srand(test_seed());
   for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
     size_t n;
     char *text = repeated(units[u], 20000, &n);
-    for (size_t l = 0; l < lode__language_count; l++) {
-      if (!lode__languages[l].grammar || (!test_full() && test_below(8) != 0)) continue;
-      check_text(pool, &lode__languages[l], (lode_str){text, n}, units[u]);
+    for (size_t l = 0; l < lang_count; l++) {
+      if (!lang_table[l].grammar || (!test_full() && test_below(8) != 0)) continue;
+      check_text(pool, &lang_table[l], (lode_str){text, n}, units[u]);
     }
-    check_text(pool, lode__language_find(STR_LIT("markdown")), (lode_str){text, n}, units[u]);
-    check_text(pool, lode__language_find(STR_LIT("rst")), (lode_str){text, n}, units[u]);
-    check_text(pool, &lode__languages[0], (lode_str){text, n}, units[u]);
+    check_text(pool, lang_find(STR_LIT("markdown")), (lode_str){text, n}, units[u]);
+    check_text(pool, lang_find(STR_LIT("rst")), (lode_str){text, n}, units[u]);
+    check_text(pool, &lang_table[0], (lode_str){text, n}, units[u]);
     free(text);
   }
-  lode__pool_close(pool);
+  parser_pool_close(pool);
 }
 
 TEST(ten_megabytes_on_one_line) {
   size_t n;
-  lode__chunk_list list = {0};
+  chunk_list list = {0};
   char *text = repeated("abcdefghi\xC3\xA4", 900000, &n);
-  OK(lode__chunk_plain(&lode__languages[0], (lode_str){text, n}, NULL, &list, &err));
-  CHECK(lode__chunk_list_wrong(&list, n) == NULL);
+  OK(chunk_plain(&lang_table[0], (lode_str){text, n}, NULL, &list, &err));
+  CHECK(chunk_list_problem(&list, n) == NULL);
   for (size_t i = 0; i < list.n; i++) {
     CHECK(list.items[i].end - list.items[i].start <= 2400 && list.items[i].start_line == 1 && list.items[i].end_line == 1);
     CHECK(((unsigned char)text[list.items[i].start] & 0xC0) != 0x80); /* no character is cut in two */
   }
-  lode__chunk_list_release(&list);
+  chunk_list_release(&list);
   free(text);
 }
 
@@ -184,44 +184,44 @@ static void random_text(char *text, size_t n) {
 }
 
 TEST(random_bytes_keep_the_partition) {
-  lode__chunk_list list = {0};
+  chunk_list list = {0};
   char text[6000];
   test_srand(test_seed());
   for (int round = 0; round < (test_full() ? 20000 : 600); round++) {
     size_t n = test_below(sizeof text);
     random_text(text, n);
-    lode__chunk_options o = {.max_bytes = 256 + (uint32_t)test_below(1000)};
-    for (size_t l = 0; l < lode__language_count; l++) {
-      if (lode__languages[l].reader == LODE__READ_TREE || (lode__languages[l].reader == LODE__READ_LINES && l != 0)) continue;
-      OK(lode__chunk_plain(&lode__languages[l], (lode_str){text, n}, &o, &list, &err));
-      const char *wrong = lode__chunk_list_wrong(&list, n);
-      CHECKF(!wrong, "%s: %s", lode__languages[l].name, wrong);
+    chunk_options o = {.max_bytes = 256 + (uint32_t)test_below(1000)};
+    for (size_t l = 0; l < lang_count; l++) {
+      if (lang_table[l].reader == LANG_SPLIT_TREE || (lang_table[l].reader == LANG_SPLIT_LINES && l != 0)) continue;
+      OK(chunk_plain(&lang_table[l], (lode_str){text, n}, &o, &list, &err));
+      const char *wrong = chunk_list_problem(&list, n);
+      CHECKF(!wrong, "%s: %s", lang_table[l].name, wrong);
     }
   }
-  lode__chunk_list_release(&list);
+  chunk_list_release(&list);
 }
 
 TEST_SLOW(random_bytes_keep_the_partition_with_every_grammar, 300) {
   char text[3000];
-  lode__pool *pool;
-  lode__pool_options o = {.chunk = {.max_bytes = 300}, .cpu_ms = 500, .workers = 2};
-  OK(lode__pool_open(&o, &pool, &err));
+  parser_pool *pool;
+  parser_pool_options o = {.chunk = {.max_bytes = 300}, .cpu_ms = 500, .workers = 2};
+  OK(parser_pool_open(&o, &pool, &err));
   test_srand(test_seed());
-  for (size_t l = 0; l < lode__language_count; l++) {
-    if (!lode__languages[l].grammar) continue;
+  for (size_t l = 0; l < lang_count; l++) {
+    if (!lang_table[l].grammar) continue;
     for (int round = 0; round < (test_full() ? 200 : 3); round++) {
       size_t n = test_below(sizeof text);
       random_text(text, n);
-      check_text(pool, &lode__languages[l], (lode_str){text, n}, "random bytes");
+      check_text(pool, &lang_table[l], (lode_str){text, n}, "random bytes");
     }
   }
-  lode__pool_close(pool);
+  parser_pool_close(pool);
 }
 
 /* Samples with bytes changed, cut and doubled: broken syntax still gives chunks. */
 TEST_SLOW(broken_syntax_still_gives_chunks, 300) {
-  lode__pool *pool;
-  OK(lode__pool_open(NULL, &pool, &err));
+  parser_pool *pool;
+  OK(parser_pool_open(NULL, &pool, &err));
   test_srand(test_seed());
   DIR *dir = opendir("test/chunk");
   CHECK(dir != NULL);
@@ -231,7 +231,7 @@ TEST_SLOW(broken_syntax_still_gives_chunks, 300) {
     if (e->d_name[0] == '.' || ends_with(e->d_name, ".chunks")) continue;
     snprintf(path, sizeof path, "test/chunk/%s", e->d_name);
     char *text = test_read_file(path, &n);
-    const lode__language *language = lode__language_of(str_of(e->d_name), (lode_str){0});
+    const lang_info *language = lang_detect(str_of(e->d_name), (lode_str){0});
     for (int round = 0; round < (test_full() ? 300 : 6) && n > 4; round++) {
       size_t len = n - test_below(n / 2);
       for (int i = 0; i < 4; i++) text[test_below(n)] = "{}()\n\"' \0x;:"[test_below(13)];
@@ -240,12 +240,12 @@ TEST_SLOW(broken_syntax_still_gives_chunks, 300) {
     free(text);
   }
   closedir(dir);
-  lode__pool_close(pool);
+  parser_pool_close(pool);
 }
 
 /* ---- The partition on this project's own files ---- */
 
-static void check_folder(lode__pool *pool, const char *folder, unsigned *files) {
+static void check_folder(parser_pool *pool, const char *folder, unsigned *files) {
   DIR *dir = opendir(folder);
   CHECKF(dir != NULL, "%s", folder);
   for (struct dirent *e; (e = readdir(dir)) != NULL;) {
@@ -254,7 +254,7 @@ static void check_folder(lode__pool *pool, const char *folder, unsigned *files) 
     if (e->d_name[0] == '.' || e->d_type != DT_REG) continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     char *text = test_read_file(path, &n);
-    check_text(pool, lode__language_of(str_of(path), (lode_str){text, n}), (lode_str){text, n}, path);
+    check_text(pool, lang_detect(str_of(path), (lode_str){text, n}), (lode_str){text, n}, path);
     free(text);
     ++*files;
   }
@@ -264,105 +264,105 @@ static void check_folder(lode__pool *pool, const char *folder, unsigned *files) 
 TEST_SLOW(the_partition_holds_on_real_files, 300) {
   static const char *const folders[] = {".", "src/base", "src/code", "src/parser", "src/store", "src/face", "include", "docs", "tools", "test"};
   unsigned files = 0;
-  lode__pool *pool;
-  lode__pool_options o = {.chunk = {.max_bytes = 700}};
-  OK(lode__pool_open(&o, &pool, &err));
+  parser_pool *pool;
+  parser_pool_options o = {.chunk = {.max_bytes = 700}};
+  OK(parser_pool_open(&o, &pool, &err));
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) check_folder(pool, folders[i], &files);
-  lode__pool_close(pool);
+  parser_pool_close(pool);
   CHECK(files > 100);
 }
 
 /* ---- Long definitions ---- */
 
 TEST(long_definitions_are_cut_at_statements_with_their_head) {
-  lode__pool *pool;
-  lode__pool_result r = {0};
+  parser_pool *pool;
+  parser_pool_result r = {0};
   strbuf text = {0};
-  lode__pool_options o = {.chunk = {.max_bytes = 600}};
-  OK(lode__pool_open(&o, &pool, &err));
-  if (!lode__pool_has(pool, lode__language_find(STR_LIT("c")))) {
-    lode__pool_close(pool);
+  parser_pool_options o = {.chunk = {.max_bytes = 600}};
+  OK(parser_pool_open(&o, &pool, &err));
+  if (!parser_pool_has(pool, lang_find(STR_LIT("c")))) {
+    parser_pool_close(pool);
     test_skip("the grammar of C is not built (make grammars)");
   }
   strbuf_addstr(&text, "/* Adds up. */\nstatic int sum(int a)\n{\n  int s = 0;\n");
   for (int i = 0; i < 60; i++) strbuf_addf(&text, "  if (a > %d) {\n    s += %d;\n    s -= a;\n  }\n", i, i);
   strbuf_addstr(&text, "  return s;\n}\n");
-  OK(lode__pool_chunk(pool, lode__language_find(STR_LIT("c")), (lode_str){text.data, text.len}, &r, &err));
-  CHECK(r.outcome == LODE__PARSE_SYNTAX && !r.broken && r.chunks.n > 3);
+  OK(parser_pool_chunk(pool, lang_find(STR_LIT("c")), (lode_str){text.data, text.len}, &r, &err));
+  CHECK(r.outcome == PARSER_POOL_SYNTAX && !r.broken && r.chunks.n > 3);
   for (size_t i = 0; i < r.chunks.n; i++) {
-    const lode__chunk *c = &r.chunks.items[i];
-    CHECK(c->end - c->start <= 600 && c->part == i && c->parts == r.chunks.n && c->kind == LODE__KIND_FUNCTION);
+    const chunk_item *c = &r.chunks.items[i];
+    CHECK(c->end - c->start <= 600 && c->part == i && c->parts == r.chunks.n && c->kind == LANG_KIND_FUNCTION);
     CHECK(str_eq(c->name, STR_LIT("sum")) && str_eq(c->signature, STR_LIT("static int sum(int a)")));
     CHECK(str_eq(c->doc, i ? STR_LIT("") : STR_LIT("Adds up.")));
     if (i) CHECKF(strncmp(text.data + c->start, "  if (", 6) == 0 || strncmp(text.data + c->start, "  return", 8) == 0, "part %zu", i);
   }
   strbuf_release(&text);
-  lode__pool_result_release(&r);
-  lode__pool_close(pool);
+  parser_pool_result_release(&r);
+  parser_pool_close(pool);
 }
 
 /* ---- Between processes ---- */
 
-static void sample_list(lode__chunk_list *list, lode_str *text) {
+static void sample_list(chunk_list *list, lode_str *text) {
   *text = str_of("# One\n\ntext\n\n## Two\n\nmore text\n\n# Three\n\nend\n");
-  OK(lode__chunk_plain(lode__language_find(STR_LIT("markdown")), *text, NULL, list, &err));
+  OK(chunk_plain(lang_find(STR_LIT("markdown")), *text, NULL, list, &err));
   CHECK(list->n == 3);
 }
 
 TEST(lists_survive_the_way_and_damage_is_found) {
-  lode__chunk_list list = {0}, copy = {0};
+  chunk_list list = {0}, copy = {0};
   strbuf bytes = {0};
   lode_str text;
   unsigned refused = 0;
   sample_list(&list, &text);
-  lode__chunk_list_encode(&list, &bytes);
-  OK(lode__chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err));
+  chunk_list_encode(&list, &bytes);
+  OK(chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err));
   CHECK(copy.n == list.n && str_eq(copy.items[1].parents, STR_LIT("One")) && copy.items[1].parent == 0);
-  FAILS(LODE_CORRUPT, lode__chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len + 1, &copy, &err));
+  FAILS(LODE_CORRUPT, chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len + 1, &copy, &err));
   for (size_t cut = 0; cut < bytes.len; cut++)
-    FAILS(LODE_CORRUPT, lode__chunk_list_decode((lode_str){bytes.data, cut}, text.len, &copy, &err));
+    FAILS(LODE_CORRUPT, chunk_list_decode((lode_str){bytes.data, cut}, text.len, &copy, &err));
   for (size_t bit = 0; bit < bytes.len * 8; bit++) {
     bytes.data[bit / 8] = (char)(bytes.data[bit / 8] ^ (1 << (bit % 8)));
-    lode_status st = lode__chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err);
-    if (st == LODE_OK) CHECK(lode__chunk_list_wrong(&copy, text.len) == NULL);
+    lode_status st = chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err);
+    if (st == LODE_OK) CHECK(chunk_list_problem(&copy, text.len) == NULL);
     else refused++;
     bytes.data[bit / 8] = (char)(bytes.data[bit / 8] ^ (1 << (bit % 8)));
   }
   CHECK(refused > bytes.len);
   strbuf_release(&bytes);
-  lode__chunk_list_release(&list);
-  lode__chunk_list_release(&copy);
+  chunk_list_release(&list);
+  chunk_list_release(&copy);
 }
 
 TEST(memory_that_runs_out_is_an_error) {
   lode_str text;
-  lode__chunk_list list = {0}, copy = {0};
+  chunk_list list = {0}, copy = {0};
   strbuf bytes = {0};
   sample_list(&list, &text);
-  lode__chunk_list_encode(&list, &bytes);
-  lode__chunk_list_release(&list);
+  chunk_list_encode(&list, &bytes);
+  chunk_list_release(&list);
   fault_alloc_install();
   for (uint64_t at = 1;; at++) {
     fault_alloc_set(at, false);
-    lode_status a = lode__chunk_plain(lode__language_find(STR_LIT("markdown")), text, NULL, &list, &err);
-    lode_status b = lode__chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err);
+    lode_status a = chunk_plain(lang_find(STR_LIT("markdown")), text, NULL, &list, &err);
+    lode_status b = chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err);
     uint64_t hits = fault_alloc_hits();
     fault_alloc_set(0, false);
     CHECK(a == LODE_OK || a == LODE_NOMEM);
     CHECK(b == LODE_OK || b == LODE_NOMEM);
     CHECK((hits == 0) == (a == LODE_OK && b == LODE_OK));
-    if (a == LODE_OK) CHECK(lode__chunk_list_wrong(&list, text.len) == NULL && list.n == 3 && list.items[2].name.len == 5);
-    lode__chunk_list_release(&list);
-    lode__chunk_list_release(&copy);
+    if (a == LODE_OK) CHECK(chunk_list_problem(&list, text.len) == NULL && list.n == 3 && list.items[2].name.len == 5);
+    chunk_list_release(&list);
+    chunk_list_release(&copy);
     if (!hits) break;
   }
   strbuf_release(&bytes);
 }
 
 TEST(texts_beyond_the_limit_are_refused) {
-  lode__chunk_list list = {0};
-  FAILS(LODE_LIMIT, lode__chunk_plain(&lode__languages[0], (lode_str){"", (size_t)LODE__CHUNK_MAX_TEXT + 1}, NULL, &list, &err));
-  OK(lode__chunk_plain(&lode__languages[0], STR_LIT(""), NULL, &list, &err));
-  CHECK(list.n == 0 && lode__chunk_list_wrong(&list, 0) == NULL && lode__chunk_list_wrong(&list, 1) != NULL);
-  lode__chunk_list_release(&list);
+  chunk_list list = {0};
+  FAILS(LODE_LIMIT, chunk_plain(&lang_table[0], (lode_str){"", (size_t)CHUNK_MAX_TEXT + 1}, NULL, &list, &err));
+  OK(chunk_plain(&lang_table[0], STR_LIT(""), NULL, &list, &err));
+  CHECK(list.n == 0 && chunk_list_problem(&list, 0) == NULL && chunk_list_problem(&list, 1) != NULL);
+  chunk_list_release(&list);
 }

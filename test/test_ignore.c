@@ -28,61 +28,61 @@ TEST(globs_match_as_git_does) {
       {"\xff*", "\xff\xfe", true}, {"***", "a/b", true}, {"***/x", "a/b/x", true}, {"x/***/y", "x/y", true},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    CHECKF(lode__glob_match(str_of(cases[i].glob), str_of(cases[i].text)) == cases[i].match, "%s on %s", cases[i].glob, cases[i].text);
+    CHECKF(ignore_glob_match(str_of(cases[i].glob), str_of(cases[i].text)) == cases[i].match, "%s on %s", cases[i].glob, cases[i].text);
 }
 
 TEST(hostile_globs_take_no_time) {
   char glob[4000], text[4000];
   for (size_t i = 0; i < sizeof glob; i++) glob[i] = "*a"[i % 2], text[i] = 'a';
   glob[sizeof glob - 1] = 'b';
-  for (int i = 0; i < 20; i++) CHECK(!lode__glob_match((lode_str){glob, sizeof glob}, (lode_str){text, sizeof text}));
+  for (int i = 0; i < 20; i++) CHECK(!ignore_glob_match((lode_str){glob, sizeof glob}, (lode_str){text, sizeof text}));
   for (size_t i = 0; i < sizeof glob; i++) glob[i] = "**/"[i % 3], text[i] = "a/"[i % 2];
-  (void)lode__glob_match((lode_str){glob, sizeof glob}, (lode_str){text, sizeof text});
+  (void)ignore_glob_match((lode_str){glob, sizeof glob}, (lode_str){text, sizeof text});
 }
 
 TEST(globs_of_path_arguments) {
-  CHECK(lode__glob_path(STR_LIT("*.c"), STR_LIT("src/a.c")));
-  CHECK(lode__glob_path(STR_LIT("src"), STR_LIT("src/a.c")));
-  CHECK(lode__glob_path(STR_LIT("src/"), STR_LIT("src/b/a.c")));
-  CHECK(lode__glob_path(STR_LIT("./src/*.c"), STR_LIT("src/a.c")));
-  CHECK(lode__glob_path(STR_LIT("/src"), STR_LIT("src/a.c")));
-  CHECK(!lode__glob_path(STR_LIT("/src"), STR_LIT("x/src/a.c")));
-  CHECK(lode__glob_path(STR_LIT("src"), STR_LIT("x/src/a.c")));
-  CHECK(!lode__glob_path(STR_LIT("src/*.c"), STR_LIT("src/b/a.c")));
-  CHECK(lode__glob_path(STR_LIT("src/**/*.c"), STR_LIT("src/b/a.c")));
-  CHECK(lode__glob_path(STR_LIT("."), STR_LIT("a")) && lode__glob_path(STR_LIT("/"), STR_LIT("a")));
-  CHECK(!lode__glob_path(STR_LIT("lib"), STR_LIT("src/a.c")));
+  CHECK(ignore_glob_path(STR_LIT("*.c"), STR_LIT("src/a.c")));
+  CHECK(ignore_glob_path(STR_LIT("src"), STR_LIT("src/a.c")));
+  CHECK(ignore_glob_path(STR_LIT("src/"), STR_LIT("src/b/a.c")));
+  CHECK(ignore_glob_path(STR_LIT("./src/*.c"), STR_LIT("src/a.c")));
+  CHECK(ignore_glob_path(STR_LIT("/src"), STR_LIT("src/a.c")));
+  CHECK(!ignore_glob_path(STR_LIT("/src"), STR_LIT("x/src/a.c")));
+  CHECK(ignore_glob_path(STR_LIT("src"), STR_LIT("x/src/a.c")));
+  CHECK(!ignore_glob_path(STR_LIT("src/*.c"), STR_LIT("src/b/a.c")));
+  CHECK(ignore_glob_path(STR_LIT("src/**/*.c"), STR_LIT("src/b/a.c")));
+  CHECK(ignore_glob_path(STR_LIT("."), STR_LIT("a")) && ignore_glob_path(STR_LIT("/"), STR_LIT("a")));
+  CHECK(!ignore_glob_path(STR_LIT("lib"), STR_LIT("src/a.c")));
 }
 
-static lode__ignore *rules(const char *root, const char *sub_folder, const char *sub) {
-  lode__ignore *ig;
-  OK(lode__ignore_new(&ig, &err));
-  OK(lode__ignore_add(ig, LODE__IGNORE_GIT, STR_LIT(""), str_of(root), &err));
-  if (sub) OK(lode__ignore_add(ig, LODE__IGNORE_GIT, str_of(sub_folder), str_of(sub), &err));
+static ignore_rules *rules(const char *root, const char *sub_folder, const char *sub) {
+  ignore_rules *ig;
+  OK(ignore_new(&ig, &err));
+  OK(ignore_add(ig, IGNORE_GIT, STR_LIT(""), str_of(root), &err));
+  if (sub) OK(ignore_add(ig, IGNORE_GIT, str_of(sub_folder), str_of(sub), &err));
   return ig;
 }
 
 TEST(layers_and_negation) {
-  lode__ignore *ig = rules("*.log\n!keep.log\n/build\nsub/*.tmp\nonly/\n# no\n\\#yes\n\\!bang\ntrail   \nspace\\ \n", "sub", "!a.log\n*.c\n");
-  CHECK(lode__ignore_path(ig, STR_LIT("x.log"), false) && lode__ignore_path(ig, STR_LIT("d/x.log"), false));
-  CHECK(!lode__ignore_path(ig, STR_LIT("keep.log"), false));
-  CHECK(lode__ignore_path(ig, STR_LIT("build"), true) && !lode__ignore_path(ig, STR_LIT("d/build"), true));
-  CHECK(lode__ignore_path(ig, STR_LIT("build/a/b.c"), false)); /* inside of what is ignored */
-  CHECK(!lode__ignore_path(ig, STR_LIT("sub/a.log"), false) && lode__ignore_path(ig, STR_LIT("sub/b.log"), false));
-  CHECK(lode__ignore_path(ig, STR_LIT("sub/q/x.c"), false) && !lode__ignore_path(ig, STR_LIT("x.c"), false));
-  CHECK(lode__ignore_path(ig, STR_LIT("only"), true) && !lode__ignore_path(ig, STR_LIT("only"), false));
-  CHECK(lode__ignore_path(ig, STR_LIT("#yes"), false) && lode__ignore_path(ig, STR_LIT("!bang"), false));
-  CHECK(lode__ignore_path(ig, STR_LIT("trail"), false) && lode__ignore_path(ig, STR_LIT("space "), false));
-  lode__ignore_leave(ig, STR_LIT("other"));
-  CHECK(lode__ignore_path(ig, STR_LIT("sub/a.log"), false)); /* that layer is gone */
-  OK(lode__ignore_add(ig, LODE__IGNORE_LODE, STR_LIT(""), STR_LIT("!x.log\n"), &err));
-  CHECK(!lode__ignore_path(ig, STR_LIT("x.log"), false)); /* .lodeignore has the last word */
-  lode__ignore_free(ig);
+  ignore_rules *ig = rules("*.log\n!keep.log\n/build\nsub/*.tmp\nonly/\n# no\n\\#yes\n\\!bang\ntrail   \nspace\\ \n", "sub", "!a.log\n*.c\n");
+  CHECK(ignore_match_path(ig, STR_LIT("x.log"), false) && ignore_match_path(ig, STR_LIT("d/x.log"), false));
+  CHECK(!ignore_match_path(ig, STR_LIT("keep.log"), false));
+  CHECK(ignore_match_path(ig, STR_LIT("build"), true) && !ignore_match_path(ig, STR_LIT("d/build"), true));
+  CHECK(ignore_match_path(ig, STR_LIT("build/a/b.c"), false)); /* inside of what is ignored */
+  CHECK(!ignore_match_path(ig, STR_LIT("sub/a.log"), false) && ignore_match_path(ig, STR_LIT("sub/b.log"), false));
+  CHECK(ignore_match_path(ig, STR_LIT("sub/q/x.c"), false) && !ignore_match_path(ig, STR_LIT("x.c"), false));
+  CHECK(ignore_match_path(ig, STR_LIT("only"), true) && !ignore_match_path(ig, STR_LIT("only"), false));
+  CHECK(ignore_match_path(ig, STR_LIT("#yes"), false) && ignore_match_path(ig, STR_LIT("!bang"), false));
+  CHECK(ignore_match_path(ig, STR_LIT("trail"), false) && ignore_match_path(ig, STR_LIT("space "), false));
+  ignore_leave(ig, STR_LIT("other"));
+  CHECK(ignore_match_path(ig, STR_LIT("sub/a.log"), false)); /* that layer is gone */
+  OK(ignore_add(ig, IGNORE_LODE, STR_LIT(""), STR_LIT("!x.log\n"), &err));
+  CHECK(!ignore_match_path(ig, STR_LIT("x.log"), false)); /* .lodeignore has the last word */
+  ignore_free(ig);
 }
 
 static bool config_says(const char *config, const char *wanted) {
   strbuf value = {0};
-  bool said = lode__git_excludes_file(str_of(config), &value);
+  bool said = git_config_excludes_file(str_of(config), &value);
   bool same = wanted ? said && str_eq((lode_str){value.data, value.len}, str_of(wanted)) : !said;
   strbuf_release(&value);
   return same;
@@ -127,22 +127,22 @@ static void run(const char *folder, const char *command) {
 
 /* One repository: some folders with rules, all paths of depth three asked of git and of us. */
 static void compare_once(const char *folder, strbuf *text) {
-  lode__ignore *ig;
+  ignore_rules *ig;
   char path[600], list[600], answers[600];
   size_t n, asked = 0;
-  OK(lode__ignore_new(&ig, &err));
+  OK(ignore_new(&ig, &err));
   for (int i = 0; i < 3; i++) { /* the root, a, a/b */
     static const char *const where[] = {"", "a", "a/b"};
     if (i && test_below(2)) continue;
     random_patterns(text);
     snprintf(path, sizeof path, "%s/%s%s.gitignore", folder, where[i], i ? "/" : "");
     test_write_file(path, text->data, text->len);
-    OK(lode__ignore_add(ig, LODE__IGNORE_GIT, str_of(where[i]), (lode_str){text->data, text->len}, &err));
+    OK(ignore_add(ig, IGNORE_GIT, str_of(where[i]), (lode_str){text->data, text->len}, &err));
   }
   random_patterns(text);
   snprintf(path, sizeof path, "%s/.git/info/exclude", folder);
   test_write_file(path, text->data, text->len);
-  OK(lode__ignore_add(ig, LODE__IGNORE_EXCLUDE, STR_LIT(""), (lode_str){text->data, text->len}, &err));
+  OK(ignore_add(ig, IGNORE_EXCLUDE, STR_LIT(""), (lode_str){text->data, text->len}, &err));
   snprintf(list, sizeof list, "%s/.git/asked", folder);
   snprintf(answers, sizeof answers, "%s/.git/answers", folder);
   char *wanted = test_read_file(list, &n);
@@ -157,7 +157,7 @@ static void compare_once(const char *folder, strbuf *text) {
     snprintf(path, sizeof path, "%s/%s", folder, q);
     bool is_folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
     bool git_says = *source && pattern[0] != '!';
-    bool we_say = lode__ignore_path(ig, str_of(q), is_folder);
+    bool we_say = ignore_match_path(ig, str_of(q), is_folder);
     CHECKF(git_says == we_say, "%s: git %s (%s:%s:%s), lode %s, seed %llu", q, git_says ? "ignores" : "keeps", source, line_no, pattern,
            we_say ? "ignores" : "keeps", (unsigned long long)test_seed());
     p = name + strlen(name) + 1;
@@ -165,7 +165,7 @@ static void compare_once(const char *folder, strbuf *text) {
   CHECK(asked > 200);
   free(wanted);
   free(got);
-  lode__ignore_free(ig);
+  ignore_free(ig);
   run(folder, "rm -f .gitignore a/.gitignore a/b/.gitignore");
 }
 
@@ -202,14 +202,14 @@ TEST_SLOW(the_same_answers_as_git_on_generated_rules, 300) {
 TEST(memory_that_runs_out_is_an_error) {
   fault_alloc_install();
   for (uint64_t at = 1;; at++) {
-    lode__ignore *ig = NULL;
+    ignore_rules *ig = NULL;
     fault_alloc_set(at, false);
-    lode_status st = lode__ignore_new(&ig, &err);
-    if (st == LODE_OK) st = lode__ignore_add(ig, LODE__IGNORE_GIT, STR_LIT("sub"), STR_LIT("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), &err);
+    lode_status st = ignore_new(&ig, &err);
+    if (st == LODE_OK) st = ignore_add(ig, IGNORE_GIT, STR_LIT("sub"), STR_LIT("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), &err);
     uint64_t hits = fault_alloc_hits();
     fault_alloc_set(0, false);
     CHECK(hits ? st == LODE_NOMEM : st == LODE_OK);
-    lode__ignore_free(ig);
+    ignore_free(ig);
     if (!hits) break;
   }
 }

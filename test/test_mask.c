@@ -190,7 +190,7 @@ static const char *const harmless[] = {
 /* Masked in place: the same length, the same lines; bytes that differ became '*'. */
 static size_t masked(const char *text, size_t len, char *out) {
   memcpy(out, text, len);
-  size_t n = lode__mask(out, len);
+  size_t n = mask_secrets(out, len);
   for (size_t i = 0; i < len; i++) CHECKF(out[i] == text[i] || (out[i] == '*' && text[i] != '\n' && text[i] != '\r'), "byte %zu", i);
   return n;
 }
@@ -204,7 +204,7 @@ TEST(tokens_of_every_shape_are_masked) {
     CHECKF(n == 1, "%zu: %s", i, out);
     for (size_t k = 0; k < secret; k++) CHECKF(out[before + k] == '*', "%zu: %s", i, out);
     CHECKF(memcmp(out, text, before) == 0 && strcmp(out + before + secret, tokens[i].after) == 0, "%zu: %s", i, out);
-    CHECKF(lode__mask(out, (size_t)len) == 0, "%zu is found again: %s", i, out);
+    CHECKF(mask_secrets(out, (size_t)len) == 0, "%zu is found again: %s", i, out);
   }
 }
 
@@ -250,7 +250,7 @@ TEST(private_keys_are_masked_wherever_they_stand) {
     out[len] = '\0';
     CHECKF(!strstr(out, "MIIE") && !strstr(out, "yUiO") && !strstr(out, "hIjK") && !strstr(out, "mPq2WvN5"), "%zu: %s", i, out);
     CHECKF(strncmp(out, forms[i].open, 20) == 0 && strcmp(out + len - strlen(forms[i].close), forms[i].close) == 0, "%zu: %s", i, out);
-    CHECKF(lode__mask(out, len) == 0, "%zu is found again: %s", i, out);
+    CHECKF(mask_secrets(out, len) == 0, "%zu is found again: %s", i, out);
   }
 }
 
@@ -261,32 +261,32 @@ TEST(pieces_of_keys_are_masked_where_they_are_doubted) {
   char text[1000], out[1000];
   size_t len = (size_t)snprintf(text, sizeof text, "%s\n", KEY_BODY);
   memcpy(out, text, len);
-  CHECK(lode__mask(out, len) == 0 && lode__mask_piece(out, len) == 2);
+  CHECK(mask_secrets(out, len) == 0 && mask_fragment(out, len) == 2);
   out[len] = '\0';
   CHECKF(!strstr(out, "MIIE") && !strstr(out, "yUiO") && strstr(out, "\nhIjK==\n"), "%s", out);
   memcpy(out, code, sizeof code);
-  CHECKF(lode__mask_piece(out, sizeof code - 1) == 0 && strcmp(out, code) == 0, "%s", out);
+  CHECKF(mask_fragment(out, sizeof code - 1) == 0 && strcmp(out, code) == 0, "%s", out);
 }
 
 TEST(an_index_of_other_rules_is_doubted) {
   static const struct {
     const char *stamp, *setting;
-    lode__showing showing;
-  } cases[] = {{"", "mask", LODE__SHOW_DOUBTED}, {"mask@1", "mask", LODE__SHOW_DOUBTED}, {"index@2", "mask", LODE__SHOW_DOUBTED},
-               {"mask@2", "skip", LODE__SHOW_DOUBTED}, {"mask@2", "mask", LODE__SHOW_MASKED}, {"", "index", LODE__SHOW_AS_IS}};
-  CHECK(LODE__MASK_VERSION == 2); /* then the table wants the new number */
+    mask_display showing;
+  } cases[] = {{"", "mask", MASK_DISPLAY_UNSURE}, {"mask@1", "mask", MASK_DISPLAY_UNSURE}, {"index@2", "mask", MASK_DISPLAY_UNSURE},
+               {"mask@2", "skip", MASK_DISPLAY_UNSURE}, {"mask@2", "mask", MASK_DISPLAY_MASKED}, {"", "index", MASK_DISPLAY_RAW}};
+  CHECK(MASK_VERSION == 2); /* then the table wants the new number */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    lode__stamp stamp = {0};
-    lode__config config = {0};
+    indexer_stamp stamp = {0};
+    config_values config = {0};
     lode_error err;
     char text[] = "mPq2WvN5cFgHjKlZxCvBnM8QwErTyUiOpAsDfGhJkLzXcVbNm\n";
-    OK(lode__config_set(&config, LODE__CONFIG_INDEX_SECRETS, str_of(cases[i].setting), &err));
+    OK(config_set(&config, CONFIG_INDEX_SECRETS, str_of(cases[i].setting), &err));
     snprintf(stamp.secrets, sizeof stamp.secrets, "%s", cases[i].stamp);
-    lode__showing showing = lode__stamp_showing(&stamp, &config);
+    mask_display showing = indexer_stamp_display(&stamp, &config);
     CHECKF(showing == cases[i].showing, "case %zu: %d", i, showing);
-    lode__show(showing, text, strlen(text));
-    CHECKF((text[0] == '*') == (showing == LODE__SHOW_DOUBTED), "case %zu: %s", i, text);
-    lode__config_release(&config);
+    mask_for_display(showing, text, strlen(text));
+    CHECKF((text[0] == '*') == (showing == MASK_DISPLAY_UNSURE), "case %zu: %s", i, text);
+    config_release(&config);
   }
 }
 
@@ -306,7 +306,7 @@ static void scan_folder(const char *folder, unsigned *files) {
     if (e->d_type != DT_REG) continue;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) known |= strcmp(path, keys[i]) == 0;
     char *text = test_read_file(path, &n);
-    size_t found = lode__mask(text, n);
+    size_t found = mask_secrets(text, n);
     free(text);
     CHECKF(known || found == 0, "%zu secrets in %s", found, path);
     ++*files;
@@ -368,7 +368,7 @@ TEST(texts_made_to_take_long_do_not) {
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
     size_t n = strlen(units[i]);
     for (size_t at = 0; at < len; at++) text[at] = units[i][at % n];
-    (void)lode__mask(text, len); /* quadratic, it would take hours: the test's time limit decides */
+    (void)mask_secrets(text, len); /* quadratic, it would take hours: the test's time limit decides */
   }
   free(text);
 }

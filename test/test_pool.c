@@ -132,96 +132,96 @@ TEST(damaged_frames_are_refused) {
 
 /* ---- Workers ---- */
 
-static const lode__language *c_language(void) { return lode__language_find(STR_LIT("c")); }
+static const lang_info *c_language(void) { return lang_find(STR_LIT("c")); }
 
-static lode__pool *open_pool(const lode__pool_options *o) {
-  lode__pool *pool;
-  OK(lode__pool_open(o, &pool, &err));
-  if (lode__pool_has(pool, c_language())) return pool;
-  lode__pool_close(pool);
+static parser_pool *open_pool(const parser_pool_options *o) {
+  parser_pool *pool;
+  OK(parser_pool_open(o, &pool, &err));
+  if (parser_pool_has(pool, c_language())) return pool;
+  parser_pool_close(pool);
   test_skip("lode-parser or the grammar of C is not built (make grammars)");
   return NULL;
 }
 
-static lode__parse_outcome chunk(lode__pool *pool, const char *text, lode__pool_result *r) {
-  OK(lode__pool_chunk(pool, c_language(), str_of(text), r, &err));
-  CHECK(lode__chunk_list_wrong(&r->chunks, strlen(text)) == NULL);
+static parser_pool_outcome chunk(parser_pool *pool, const char *text, parser_pool_result *r) {
+  OK(parser_pool_chunk(pool, c_language(), str_of(text), r, &err));
+  CHECK(chunk_list_problem(&r->chunks, strlen(text)) == NULL);
   return r->outcome;
 }
 
 static const char good[] = "int f(void)\n{\n  return 1;\n}\n";
 
-static void check_good(lode__pool *pool, lode__pool_result *r) {
-  CHECK(chunk(pool, good, r) == LODE__PARSE_SYNTAX && r->chunks.n == 1);
+static void check_good(parser_pool *pool, parser_pool_result *r) {
+  CHECK(chunk(pool, good, r) == PARSER_POOL_SYNTAX && r->chunks.n == 1);
   CHECK(str_eq(r->chunks.items[0].name, STR_LIT("f")) && !r->broken && r->detail[0] == '\0');
 }
 
 TEST_SLOW(a_bad_worker_costs_one_file, 120) {
   static const struct {
     const char *how;
-    lode__parse_outcome outcome;
-  } bad[] = {{"crash", LODE__PARSE_CRASHED}, {"abort", LODE__PARSE_CRASHED}, {"exit", LODE__PARSE_CRASHED},
-             {"garbage", LODE__PARSE_REFUSED}, {"hang", LODE__PARSE_HUNG}, {"memory", LODE__PARSE_MEMORY}};
+    parser_pool_outcome outcome;
+  } bad[] = {{"crash", PARSER_POOL_CRASHED}, {"abort", PARSER_POOL_CRASHED}, {"exit", PARSER_POOL_CRASHED},
+             {"garbage", PARSER_POOL_REFUSED}, {"hang", PARSER_POOL_HUNG}, {"memory", PARSER_POOL_MEMORY}};
   setenv("LODE_PARSER_TEST", "1", 1);
-  lode__pool_options o = {.workers = 1, .cpu_ms = 200, .memory_bytes = 64u << 20};
-  lode__pool *pool = open_pool(&o);
-  lode__pool_result r = {0};
+  parser_pool_options o = {.workers = 1, .cpu_ms = 200, .memory_bytes = 64u << 20};
+  parser_pool *pool = open_pool(&o);
+  parser_pool_result r = {0};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char text[100];
     snprintf(text, sizeof text, "lode-parser-test: %s\nint x;\n", bad[i].how);
-    lode__parse_outcome outcome = chunk(pool, text, &r);
-    CHECKF(outcome == bad[i].outcome, "%s: %s %s", bad[i].how, lode__parse_outcome_text(outcome), r.detail);
-    CHECK(r.chunks.n == 1 && r.chunks.items[0].kind == LODE__KIND_TEXT); /* its text is there all the same */
+    parser_pool_outcome outcome = chunk(pool, text, &r);
+    CHECKF(outcome == bad[i].outcome, "%s: %s %s", bad[i].how, parser_pool_outcome_text(outcome), r.detail);
+    CHECK(r.chunks.n == 1 && r.chunks.items[0].kind == LANG_KIND_TEXT); /* its text is there all the same */
     check_good(pool, &r);
   }
-  lode__pool_result_release(&r);
-  lode__pool_close(pool);
+  parser_pool_result_release(&r);
+  parser_pool_close(pool);
   CHECK(waitpid(-1, NULL, WNOHANG) < 0);
 }
 
 TEST(long_lists_of_defines_are_not_parsed) {
   strbuf text = {0};
-  lode__pool_result r = {0};
-  lode__pool *pool = open_pool(NULL);
+  parser_pool_result r = {0};
+  parser_pool *pool = open_pool(NULL);
   for (int i = 0; i < 3000; i++) strbuf_addf(&text, "#define REGISTER_%d 0x%08x\n", i, i);
-  OK(lode__pool_chunk(pool, c_language(), (lode_str){text.data, text.len}, &r, &err));
-  CHECK(r.outcome == LODE__PARSE_PLAIN && lode__chunk_list_wrong(&r.chunks, text.len) == NULL && r.chunks.n > 10);
-  OK(lode__pool_chunk(pool, c_language(), (lode_str){text.data, 2600}, &r, &err));
-  CHECK(r.outcome == LODE__PARSE_SYNTAX);
+  OK(parser_pool_chunk(pool, c_language(), (lode_str){text.data, text.len}, &r, &err));
+  CHECK(r.outcome == PARSER_POOL_PLAIN && chunk_list_problem(&r.chunks, text.len) == NULL && r.chunks.n > 10);
+  OK(parser_pool_chunk(pool, c_language(), (lode_str){text.data, 2600}, &r, &err));
+  CHECK(r.outcome == PARSER_POOL_SYNTAX);
   strbuf_release(&text);
-  lode__pool_result_release(&r);
-  lode__pool_close(pool);
+  parser_pool_result_release(&r);
+  parser_pool_close(pool);
 }
 
 TEST(without_the_environment_the_hooks_are_text) {
   unsetenv("LODE_PARSER_TEST");
-  lode__pool *pool = open_pool(NULL);
-  lode__pool_result r = {0};
-  CHECK(chunk(pool, "lode-parser-test: crash\n", &r) == LODE__PARSE_SYNTAX && r.broken);
-  lode__pool_result_release(&r);
-  lode__pool_close(pool);
+  parser_pool *pool = open_pool(NULL);
+  parser_pool_result r = {0};
+  CHECK(chunk(pool, "lode-parser-test: crash\n", &r) == PARSER_POOL_SYNTAX && r.broken);
+  parser_pool_result_release(&r);
+  parser_pool_close(pool);
 }
 
 TEST(no_parser_means_lines) {
-  lode__pool_options o = {.parser = "/nonexistent/lode-parser"};
-  lode__pool *pool;
-  lode__pool_result r = {0};
-  OK(lode__pool_open(&o, &pool, &err));
-  CHECK(chunk(pool, good, &r) == LODE__PARSE_NO_GRAMMAR && r.chunks.n == 1 && r.chunks.items[0].kind == LODE__KIND_TEXT);
-  lode__pool_close(pool);
+  parser_pool_options o = {.parser = "/nonexistent/lode-parser"};
+  parser_pool *pool;
+  parser_pool_result r = {0};
+  OK(parser_pool_open(&o, &pool, &err));
+  CHECK(chunk(pool, good, &r) == PARSER_POOL_NO_GRAMMAR && r.chunks.n == 1 && r.chunks.items[0].kind == LANG_KIND_TEXT);
+  parser_pool_close(pool);
   setenv("LODE_GRAMMARS", "/nonexistent", 1);
-  OK(lode__pool_open(NULL, &pool, &err));
-  CHECK(!lode__pool_has(pool, c_language()));
-  CHECK(chunk(pool, good, &r) == LODE__PARSE_NO_GRAMMAR);
-  lode__pool_result_release(&r);
-  lode__pool_close(pool);
+  OK(parser_pool_open(NULL, &pool, &err));
+  CHECK(!parser_pool_has(pool, c_language()));
+  CHECK(chunk(pool, good, &r) == PARSER_POOL_NO_GRAMMAR);
+  parser_pool_result_release(&r);
+  parser_pool_close(pool);
 }
 
 /* A worker killed while it has nothing to do is replaced, and no file is blamed. */
 TEST(an_idle_worker_that_dies_is_replaced) {
-  lode__pool_options o = {.workers = 1};
-  lode__pool *pool = open_pool(&o);
-  lode__pool_result r = {0};
+  parser_pool_options o = {.workers = 1};
+  parser_pool *pool = open_pool(&o);
+  parser_pool_result r = {0};
   char line[64];
   int pid = 0;
   check_good(pool, &r);
@@ -233,37 +233,37 @@ TEST(an_idle_worker_that_dies_is_replaced) {
   siginfo_t info;
   CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
   check_good(pool, &r);
-  lode__pool_result_release(&r);
-  lode__pool_close(pool);
+  parser_pool_result_release(&r);
+  parser_pool_close(pool);
 }
 
 static void *many(void *arg) {
-  lode__pool_result r = {0};
+  parser_pool_result r = {0};
   for (int i = 0; i < 30; i++) {
     check_good(arg, &r);
-    if (i % 10 == 3) CHECK(chunk(arg, "lode-parser-test: exit\n", &r) == LODE__PARSE_CRASHED);
+    if (i % 10 == 3) CHECK(chunk(arg, "lode-parser-test: exit\n", &r) == PARSER_POOL_CRASHED);
   }
-  lode__pool_result_release(&r);
+  parser_pool_result_release(&r);
   return NULL;
 }
 
 TEST_SLOW(many_threads_share_few_workers, 120) {
   pthread_t threads[6];
   setenv("LODE_PARSER_TEST", "1", 1);
-  lode__pool_options o = {.workers = 2};
-  lode__pool *pool = open_pool(&o);
+  parser_pool_options o = {.workers = 2};
+  parser_pool *pool = open_pool(&o);
   for (int i = 0; i < 6; i++) CHECK(pthread_create(&threads[i], NULL, many, pool) == 0);
   for (int i = 0; i < 6; i++) pthread_join(threads[i], NULL);
-  lode__pool_close(pool);
+  parser_pool_close(pool);
   CHECK(waitpid(-1, NULL, WNOHANG) < 0);
 }
 
 TEST(the_table_fits_the_grammars) {
   char command[400];
-  lode__pool *pool = open_pool(NULL);
-  const char *parser = lode__pool_parser(pool);
+  parser_pool *pool = open_pool(NULL);
+  const char *parser = parser_pool_program(pool);
   snprintf(command, sizeof command, "%.300s --check build/grammars", parser);
   int status = system(command);
-  lode__pool_close(pool);
+  parser_pool_close(pool);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }

@@ -28,9 +28,9 @@ TEST_SLOW(every_era_comes_over_whole, 180) {
   }
 }
 
-static lode_status ignore_collection(void *ctx, const lode__rescue_count *n, lode_error *err) {
+static lode_status ignore_collection(void *ctx, const rescue_counts *n, lode_error *err) {
   (void)err;
-  lode__rescue_count *t = ctx;
+  rescue_counts *t = ctx;
   t->records += n->records;
   t->written += n->written;
   t->unchanged += n->unchanged;
@@ -44,18 +44,18 @@ TEST(a_second_run_finds_all_in_place_and_a_dry_run_says_the_same) {
   char from[300];
   lode_open_options how = {.create = true, .no_background = true};
   lode_store *store = NULL;
-  lode__rescue_count first = {0}, second = {0}, dry = {0};
+  rescue_counts first = {0}, second = {0}, dry = {0};
   snprintf(from, sizeof from, "%s/chroma", rescue_unpack("1.5.9"));
   OK(lode_open(test_folder(), &how, &store, &err));
-  lode__rescue_request q = {.from = from, .to = store, .collection = ignore_collection, .ctx = &first};
-  OK(lode__rescue_chroma(&q, &err));
+  rescue_request q = {.from = from, .to = store, .collection = ignore_collection, .ctx = &first};
+  OK(rescue_from_chroma(&q, &err));
   q.ctx = &second;
-  OK(lode__rescue_chroma(&q, &err));
+  OK(rescue_from_chroma(&q, &err));
   CHECK(first.written == first.records && first.unchanged == 0);
   CHECK(second.written == 0 && second.unchanged == first.records);
   q.to = NULL;
   q.ctx = &dry;
-  OK(lode__rescue_chroma(&q, &err));
+  OK(rescue_from_chroma(&q, &err));
   CHECK(dry.records == first.records && dry.exact == first.exact && dry.from_log == first.from_log && dry.written == 0);
   /* a record that somebody changed in the store becomes what it was */
   lode_collection *c = NULL;
@@ -63,10 +63,10 @@ TEST(a_second_run_finds_all_in_place_and_a_dry_run_says_the_same) {
   OK(lode_collection_open(store, STR_LIT("by-l2"), &(lode_collection_options){0}, &c, &err));
   OK(lode_upsert(c, NULL, &changed, 1, NULL, &err));
   lode_collection_close(c);
-  lode__rescue_count third = {0};
+  rescue_counts third = {0};
   q.to = store;
   q.ctx = &third;
-  OK(lode__rescue_chroma(&q, &err));
+  OK(rescue_from_chroma(&q, &err));
   CHECK(third.written == 1 && third.unchanged == first.records - 1);
   lode_close(store);
 }
@@ -138,14 +138,14 @@ TEST(the_shape_is_found_without_header_whatever_the_order_of_labels) {
     for (int without_lengths = 0; without_lengths < 2; without_lengths++) {
       const char *folder = test_folder();
       char path[400];
-      lode__hnsw x;
+      rescue_hnsw x;
       lode_error err;
       write_level0(folder, 1500, 8, ms[i]);
       snprintf(path, sizeof path, "%s/length.bin", folder);
       if (without_lengths) CHECK(unlink(path) == 0);
-      OK(lode__hnsw_open(folder, 8, 0, &x, &err));
+      OK(rescue_hnsw_open(folder, 8, 0, &x, &err));
       CHECKF(x.header_bad && x.shape.max_m0 == 2 * ms[i] && x.n == 1500, "M %u: %u neighbours, %zu elements", ms[i], x.shape.max_m0, x.n);
-      lode__hnsw_close(&x);
+      rescue_hnsw_close(&x);
     }
 }
 

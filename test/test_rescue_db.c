@@ -155,7 +155,7 @@ static ssize_t failing_pread(int fd, void *buf, size_t n, off_t off) {
 }
 static bool failing_alloc(void) { return ++reads != fail_at; }
 
-static lode_status count_records(void *ctx, const lode__rescue_count *n, lode_error *err) {
+static lode_status count_records(void *ctx, const rescue_counts *n, lode_error *err) {
   (void)err;
   *(uint64_t *)ctx += n->records;
   return LODE_OK;
@@ -167,7 +167,7 @@ TEST_SLOW(reads_and_allocations_may_fail_at_any_call, 240) {
   char from[400];
   uint64_t records = 0;
   snprintf(from, sizeof from, "%s/chroma", rescue_unpack("1.5.9"));
-  lode__rescue_request q = {.from = from, .collection = count_records, .ctx = &records};
+  rescue_request q = {.from = from, .collection = count_records, .ctx = &records};
   table = os_real;
   table.pread = failing_pread;
   os_api = &table;
@@ -175,12 +175,12 @@ TEST_SLOW(reads_and_allocations_may_fail_at_any_call, 240) {
     fail_at = 0;
     reads = 0;
     if (kind) os_api = &os_real, mem_alloc_hook = failing_alloc;
-    OK(lode__rescue_chroma(&q, &err));
+    OK(rescue_from_chroma(&q, &err));
     int all = reads;
     CHECK(all > 100);
     for (fail_at = 1; fail_at <= all; fail_at += test_full() ? 1 : 1 + (int)test_below((uint64_t)all / 60 + 1)) {
       reads = 0;
-      lode_status st = lode__rescue_chroma(&q, &err);
+      lode_status st = rescue_from_chroma(&q, &err);
       if (kind) CHECKF(st == LODE_OK || st == LODE_NOMEM, "call %d: %s", fail_at, lode_status_name(st));
       else CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_BUSY || st == LODE_IO, "call %d: %s", fail_at, lode_status_name(st));
     }
@@ -204,13 +204,13 @@ static lode_status found(void *ctx, const char *what, bool damage, lode_str coll
   return LODE_OK;
 }
 
-static void check(const char *folder, findings *f, lode__check_report *r) {
+static void check(const char *folder, findings *f, rescue_check_report *r) {
   char from[400];
   lode_error err;
   snprintf(from, sizeof from, "%s/chroma", folder);
   *f = (findings){0};
-  lode__check_request q = {.from = from, .found = found, .ctx = f};
-  OK(lode__chroma_check(&q, r, &err));
+  rescue_check_request q = {.from = from, .found = found, .ctx = f};
+  OK(rescue_check(&q, r, &err));
 }
 
 static void put_le(FILE *f, uint64_t v, int bytes) {
@@ -275,7 +275,7 @@ TEST_SLOW(drift_of_2349_is_named_and_costs_nothing, 60) {
   const char *folder = rescue_unpack("1.5.9");
   char segment[400], from[400], text[600];
   findings f;
-  lode__check_report r;
+  rescue_check_report r;
   lode_error err;
   snprintf(segment, sizeof segment, "%s/chroma/aaaaaaaa-0000-0000-0000-000000000001", folder);
   write_index(segment, ROWS + DRIFT);
@@ -294,8 +294,8 @@ TEST_SLOW(drift_of_2349_is_named_and_costs_nothing, 60) {
   lode_store *store = NULL;
   uint64_t records = 0, n = 0;
   OK(lode_open(test_folder(), &(lode_open_options){.create = true, .no_background = true}, &store, &err));
-  lode__rescue_request q = {.from = from, .to = store, .collection = count_records, .ctx = &records};
-  OK(lode__rescue_chroma(&q, &err));
+  rescue_request q = {.from = from, .to = store, .collection = count_records, .ctx = &records};
+  OK(rescue_from_chroma(&q, &err));
   lode_collection *c = NULL;
   OK(lode_collection_open(store, STR_LIT("palace"), &(lode_collection_options){0}, &c, &err));
   OK(lode_count(c, &n, &err));
@@ -314,7 +314,7 @@ TEST_SLOW(drift_of_2349_is_named_and_costs_nothing, 60) {
 
 TEST(sound_directories_have_nothing_wrong) {
   findings f;
-  lode__check_report r;
+  rescue_check_report r;
   for (size_t i = 0; rescue_fixtures[i]; i++) {
     check(rescue_unpack(rescue_fixtures[i]), &f, &r);
     CHECKF(f.damages == 0 && r.missing == 0 && r.records >= 102, "%s: %s", rescue_fixtures[i], f.text);
@@ -324,7 +324,7 @@ TEST(sound_directories_have_nothing_wrong) {
 /* As a server leaves it that was ended between two writes of its index: the rows are gone, the index does not know yet. */
 TEST(deletions_on_their_way_are_no_drift) {
   findings f;
-  lode__check_report r;
+  rescue_check_report r;
   const char *folder = rescue_unpack("1.5.9");
   rescue_sql(folder, "insert into embeddings_queue(operation, topic, id) select 3, 'persistent://default/default/' || id, 'r010' from collections where name = 'by-l2';"
               "delete from embeddings where embedding_id = 'r010' and segment_id in (select s.id from segments s join collections c on s.collection = c.id where c.name = 'by-l2');"
@@ -339,7 +339,7 @@ TEST(deletions_on_their_way_are_no_drift) {
 
 TEST(check_names_what_is_damaged) {
   findings f;
-  lode__check_report r;
+  rescue_check_report r;
   char path[400], segment[300];
   const char *folder = rescue_unpack("1.5.9");
   rescue_segment(folder, "by-ip", segment, sizeof segment);
@@ -362,7 +362,7 @@ TEST(check_names_what_is_damaged) {
 /* Chroma goes on with such an index and finds less; the queue of 0.4 still holds every vector. */
 TEST(overwritten_elements_are_named_even_where_nothing_is_lost) {
   findings f;
-  lode__check_report r;
+  rescue_check_report r;
   char path[400], segment[300];
   size_t len;
   const char *folder = rescue_unpack("0.4.24");
@@ -412,7 +412,7 @@ static int count_of(const char *folder, const char *query) {
 TEST(blobs_become_integers_and_the_old_database_stays) {
   lode_error err;
   rescue_outcome o;
-  lode__quarantine_report r;
+  rescue_quarantine_report r;
   const char *folder = rescue_unpack("0.6.3-1.5.9");
   char from[400], path[700];
   size_t len, len_now;
@@ -420,14 +420,14 @@ TEST(blobs_become_integers_and_the_old_database_stays) {
   snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
   char *before = test_read_file(path, &len);
   CHECK(count_of(folder, "select count(*) from embeddings where typeof(seq_id) = 'blob'") > 50);
-  lode__quarantine_request q = {.from = from, .stale_seconds = 1u << 30, .fix_seq_ids = true, .dry_run = true, .done = step_done};
-  OK(lode__chroma_quarantine(&q, &r, &err));
+  rescue_quarantine_request q = {.from = from, .stale_seconds = 1u << 30, .fix_seq_ids = true, .dry_run = true, .done = step_done};
+  OK(rescue_quarantine(&q, &r, &err));
   CHECK(r.seq_ids > 50 && steps == 1);
   char *now = test_read_file(path, &len_now);
   CHECK(len == len_now && memcmp(before, now, len) == 0);
   free(now);
   q.dry_run = false;
-  OK(lode__chroma_quarantine(&q, &r, &err));
+  OK(rescue_quarantine(&q, &r, &err));
   CHECK(count_of(folder, "select count(*) from embeddings where typeof(seq_id) <> 'integer'") == 0);
   CHECK(count_of(folder, "select count(*) from pragma_integrity_check where integrity_check = 'ok'") == 1);
   CHECK(count_of(folder, "select min(seq_id) from embeddings") > 0 && count_of(folder, "select max(seq_id) from embeddings") < 1000);
@@ -444,18 +444,18 @@ TEST(blobs_become_integers_and_the_old_database_stays) {
   CHECK(kept == 1);
   OK(rescue_run(folder, NULL, &o, &err));
   rescue_check_whole(&o);
-  OK(lode__chroma_quarantine(&q, &r, &err)); /* once more: nothing to do */
+  OK(rescue_quarantine(&q, &r, &err)); /* once more: nothing to do */
   CHECK(r.seq_ids == 0);
   free(before);
   const char *old = rescue_unpack("0.6.3"); /* of its own era: it wants them as they are */
   snprintf(from, sizeof from, "%s/chroma", old);
-  FAILS(LODE_REFUSED, lode__chroma_quarantine(&q, &r, &err));
+  FAILS(LODE_REFUSED, rescue_quarantine(&q, &r, &err));
 }
 
 TEST(stale_indexes_are_renamed_and_nothing_is_lost) {
   lode_error err;
   rescue_outcome o;
-  lode__quarantine_report r;
+  rescue_quarantine_report r;
   const char *folder = rescue_unpack("1.5.9");
   char from[400], segment[300], path[400];
   snprintf(from, sizeof from, "%s/chroma", folder);
@@ -463,8 +463,8 @@ TEST(stale_indexes_are_renamed_and_nothing_is_lost) {
   snprintf(path, sizeof path, "%s/data_level0.bin", segment);
   struct timespec old[2] = {{1600000000, 0}, {1600000000, 0}};
   CHECK(utimensat(AT_FDCWD, path, old, 0) == 0);
-  lode__quarantine_request q = {.from = from, .stale_seconds = 3600, .done = step_done};
-  OK(lode__chroma_quarantine(&q, &r, &err));
+  rescue_quarantine_request q = {.from = from, .stale_seconds = 3600, .done = step_done};
+  OK(rescue_quarantine(&q, &r, &err));
   CHECK(r.set_aside == 1 && r.kept >= 2 && access(segment, F_OK) != 0);
   OK(rescue_run(folder, NULL, &o, &err));
   CHECK(o.no_vector == 0 && o.wrong_vector == 0 && o.absent == 0 && o.told > 0);
@@ -472,7 +472,7 @@ TEST(stale_indexes_are_renamed_and_nothing_is_lost) {
 
 TEST(a_database_in_use_is_not_touched) {
   lode_error err;
-  lode__quarantine_report r;
+  rescue_quarantine_report r;
   const char *folder = rescue_unpack("0.6.3-1.5.9");
   char from[400], path[400];
   int ready[2];
@@ -488,8 +488,8 @@ TEST(a_database_in_use_is_not_touched) {
   }
   char c;
   CHECK(pid > 0 && read(ready[0], &c, 1) == 1);
-  lode__quarantine_request q = {.from = from, .fix_seq_ids = true, .stale_seconds = 0, .done = step_done};
-  lode_status st = lode__chroma_quarantine(&q, &r, &err);
+  rescue_quarantine_request q = {.from = from, .fix_seq_ids = true, .stale_seconds = 0, .done = step_done};
+  lode_status st = rescue_quarantine(&q, &r, &err);
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
   CHECKF(st == LODE_BUSY, "%s", lode_status_name(st));

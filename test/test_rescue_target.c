@@ -53,7 +53,7 @@ TEST(each_era_says_its_configuration_elsewhere) {
     OK(rescue_into(folder, to, NULL, &o, &err));
     rescue_check_whole(&o); /* the vectors of by-cosine are not what they were when it is taken for l2 */
     info_of(to, "by-cosine", metadata, sizeof metadata, &metric);
-    CHECKF(metric == LODE_COSINE && strstr(metadata, "\"" LODE__CHROMA_KEY "\":{\"configuration\":{\"hnsw\":{\"space\":\"cosine\""), "%s: %s", eras[i].version, metadata);
+    CHECKF(metric == LODE_COSINE && strstr(metadata, "\"" RESCUE_LAYOUT_KEY "\":{\"configuration\":{\"hnsw\":{\"space\":\"cosine\""), "%s: %s", eras[i].version, metadata);
     CHECKF(strstr(metadata, "\"sync_threshold\":8"), "%s: %s", eras[i].version, metadata);
     info_of(to, "by-ip", metadata, sizeof metadata, &metric);
     CHECKF(metric == LODE_IP && strstr(metadata, "\"max_neighbors\":5"), "%s: %s", eras[i].version, metadata);
@@ -84,7 +84,7 @@ static bool registered(const char *to, const char *name, char *metadata, size_t 
   lode_str id = str_of(name);
   lode_get_request get = {.select = {.ids = &id, .n_ids = 1}, .include = LODE_METADATA};
   OK(lode_open(to, &(lode_open_options){.no_background = true}, &store, &err));
-  OK(lode_collection_open(store, STR_LIT(LODE__CHROMA_REGISTRY), NULL, &c, &err));
+  OK(lode_collection_open(store, STR_LIT(RESCUE_LAYOUT_REGISTRY), NULL, &c, &err));
   OK(lode_get(c, &get, &rows, &err));
   bool there = lode_result_count(rows) == 1;
   if (there) snprintf(metadata, size, "%.*s", (int)lode_result_at(rows, 0)->metadata.len, lode_result_at(rows, 0)->metadata.data);

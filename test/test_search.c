@@ -27,16 +27,16 @@ static lode_error err;
 /* ---- Words and questions ---- */
 
 static double alike(const char *a, const char *b) {
-  lode__words x, y;
-  lode__words_of(S(a), &x);
-  lode__words_of(S(b), &y);
+  search_words x, y;
+  search_words_split(S(a), &x);
+  search_words_split(S(b), &y);
   CHECK(x.n == 1 && y.n == 1);
-  return lode__word_alike(&x.v[0], &y.v[0]);
+  return search_word_similarity(&x.v[0], &y.v[0]);
 }
 
 TEST(words_are_split_and_compared_by_their_stems) {
-  lode__words w;
-  lode__words_of(S("parseHTTPHeaders src/http_parser.c"), &w);
+  search_words w;
+  search_words_split(S("parseHTTPHeaders src/http_parser.c"), &w);
   static const char *const want[] = {"parse", "http", "headers", "src", "parser", "c"};
   CHECK(w.n == 6);
   for (size_t i = 0; i < w.n; i++) CHECKF(strcmp(w.v[i].text, want[i]) == 0, "word %zu is %s", i, w.v[i].text);
@@ -47,13 +47,13 @@ TEST(words_are_split_and_compared_by_their_stems) {
   CHECK(alike("auth", "authentication") > 0);
   CHECK(alike("cat", "dog") == 0);
   CHECK(alike("as", "assert") == 0);
-  lode__words_of(S(""), &w);
+  search_words_split(S(""), &w);
   CHECK(w.n == 0);
   char many[4000];
   size_t at = 0;
   for (int i = 0; at + 10 < sizeof many; i++) at += (size_t)snprintf(many + at, sizeof many - at, "w%dx ", i);
-  lode__words_of(S(many), &w);
-  CHECK(w.n == LODE__WORDS_MOST);
+  search_words_split(S(many), &w);
+  CHECK(w.n == SEARCH_MAX_WORDS);
 }
 
 TEST(a_query_is_words_or_a_name) {
@@ -67,45 +67,45 @@ TEST(a_query_is_words_or_a_name) {
                {"class Router", true, 1}, {"parse_header function", true, 1}, {"struct Mux definition", true, 1}, {"method Router.add", true, 2},
                {"type token", false, 0}, {"class", true, 1}, {"class module", false, 0}, {"function that closes Sessions", false, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    lode__question q;
-    lode__question_read(S(cases[i].text), &q);
+    search_question q;
+    search_question_parse(S(cases[i].text), &q);
     CHECKF(q.is_name == cases[i].is_name && q.n_names == cases[i].names, "%s: name %d, %zu names", cases[i].text, q.is_name, q.n_names);
   }
-  lode__question q;
-  lode__question_read(S("the tests of the parser"), &q);
+  search_question q;
+  search_question_parse(S("the tests of the parser"), &q);
   CHECK(q.wants_tests && q.words.n == 2);
-  lode__question_read(S(" class  Router "), &q);
+  search_question_parse(S(" class  Router "), &q);
   CHECK(str_eq(q.text, S("Router")) && q.words.n == 1 && str_eq(q.names[0], S("Router")));
-  lode__question_read(S("how to do it"), &q);
+  search_question_parse(S("how to do it"), &q);
   CHECK(q.words.n > 0); /* nothing but stop words: then they count */
 }
 
 /* ---- Ranking ---- */
 
-static lode__candidate chunk(const char *id, const char *path, const char *name, const char *kind, double bm25) {
-  return (lode__candidate){.id = S(id), .path = S(path), .language = S("c"), .kind = S(kind), .name = S(name), .parents = S(""),
+static rank_candidate chunk(const char *id, const char *path, const char *name, const char *kind, double bm25) {
+  return (rank_candidate){.id = S(id), .path = S(path), .language = S("c"), .kind = S(kind), .name = S(name), .parents = S(""),
                            .bm25 = bm25, .cosine = NAN, .cosine2 = NAN};
 }
 
-static size_t rank(const char *query, lode__candidate *v, size_t n, size_t limit, lode__ranked_hit *hits) {
-  lode__question q;
+static size_t rank(const char *query, rank_candidate *v, size_t n, size_t limit, rank_hit *hits) {
+  search_question q;
   size_t found;
-  lode__question_read(S(query), &q);
-  OK(lode__rank(&q, v, n, NULL, limit, hits, &found, &err));
+  search_question_parse(S(query), &q);
+  OK(rank_run(&q, v, n, NULL, limit, hits, &found, &err));
   return found;
 }
 
 TEST(definitions_come_before_uses) {
-  lode__candidate v[] = {chunk("a#0", "src/uses.c", "run", "function", 5), chunk("b#0", "src/defs.c", "open_door", "function", 4)};
-  lode__ranked_hit hits[4];
+  rank_candidate v[] = {chunk("a#0", "src/uses.c", "run", "function", 5), chunk("b#0", "src/defs.c", "open_door", "function", 4)};
+  rank_hit hits[4];
   CHECK(rank("open_door", v, 2, 4, hits) == 2);
   CHECK(str_eq(hits[0].chunk->id, S("b#0")));
 }
 
 TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
-  lode__candidate v[] = {chunk("a#0", "src/open_doors.c", "open_doors", "function", 4), chunk("b#0", "test/test_doors.c", "open_door", "function", 5),
+  rank_candidate v[] = {chunk("a#0", "src/open_doors.c", "open_doors", "function", 4), chunk("b#0", "test/test_doors.c", "open_door", "function", 5),
                          chunk("c#0", "src/door.c", "open_door", "function", 5)};
-  lode__ranked_hit hits[4];
+  rank_hit hits[4];
   CHECK(rank("open_door", v, 2, 4, hits) == 2);
   CHECK(str_eq(hits[0].chunk->id, S("b#0")));
   for (size_t i = 0; i < 3; i++) v[i].measured = false;
@@ -114,9 +114,9 @@ TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
 }
 
 TEST(names_of_files_count_and_tests_come_later) {
-  lode__candidate v[] = {chunk("a#0", "src/misc.c", "x", "function", 5), chunk("b#0", "src/retry.c", "y", "function", 4.5),
+  rank_candidate v[] = {chunk("a#0", "src/misc.c", "x", "function", 5), chunk("b#0", "src/retry.c", "y", "function", 4.5),
                          chunk("c#0", "tests/retry_test.c", "z", "function", 5)};
-  lode__ranked_hit hits[4];
+  rank_hit hits[4];
   CHECK(rank("retry of requests", v, 3, 4, hits) == 3);
   CHECK(str_eq(hits[0].chunk->id, S("b#0")));
   for (size_t i = 0; i < 3; i++) v[i].measured = false;
@@ -125,8 +125,8 @@ TEST(names_of_files_count_and_tests_come_later) {
 }
 
 TEST(one_file_does_not_fill_the_page_and_copies_are_folded) {
-  lode__candidate v[7];
-  lode__ranked_hit hits[10];
+  rank_candidate v[7];
+  rank_hit hits[10];
   for (int i = 0; i < 5; i++) {
     static char ids[5][24];
     snprintf(ids[i], sizeof ids[i], "a#%d", i);
@@ -145,8 +145,8 @@ TEST(one_file_does_not_fill_the_page_and_copies_are_folded) {
 
 /* The order of two files with equal words, asked by `query`: true when the first one comes first. */
 static bool first_wins(const char *query, const char *first, const char *second, const char *language) {
-  lode__candidate v[] = {chunk("b#0", first, "x", "function", 5), chunk("a#0", second, "x", "function", 5.01)};
-  lode__ranked_hit hits[2];
+  rank_candidate v[] = {chunk("b#0", first, "x", "function", 5), chunk("a#0", second, "x", "function", 5.01)};
+  rank_hit hits[2];
   for (size_t i = 0; i < 2; i++) v[i].hash = i ? "two" : "one";
   v[1].language = S(language);
   CHECK(rank(query, v, 2, 2, hits) == 2);
@@ -171,8 +171,8 @@ TEST(what_is_rarely_meant_comes_later_unless_it_is_asked_for) {
 
 TEST(a_file_is_not_counted_once_for_each_of_its_chunks) {
   /* Many chunks that say nothing do not multiply what the name of their file is worth */
-  lode__candidate v[22];
-  lode__ranked_hit hits[30];
+  rank_candidate v[22];
+  rank_hit hits[30];
   static char ids[20][24];
   for (int i = 0; i < 20; i++) {
     snprintf(ids[i], sizeof ids[i], "a#%d", i);
@@ -185,9 +185,9 @@ TEST(a_file_is_not_counted_once_for_each_of_its_chunks) {
 }
 
 TEST(a_second_chunk_comes_before_files_that_hardly_match) {
-  lode__candidate v[] = {chunk("a#0", "a.c", "x", "text", 9), chunk("a#1", "a.c", "y", "text", 8.5), chunk("b#0", "b.c", "z", "text", 0.1),
+  rank_candidate v[] = {chunk("a#0", "a.c", "x", "text", 9), chunk("a#1", "a.c", "y", "text", 8.5), chunk("b#0", "b.c", "z", "text", 0.1),
                          chunk("c#0", "c.c", "w", "text", 6)};
-  lode__ranked_hit hits[4];
+  rank_hit hits[4];
   CHECK(rank("some words", v, 4, 4, hits) == 4);
   static const char *const want[] = {"a#0", "c#0", "a#1", "b#0"};
   for (size_t i = 0; i < 4; i++) CHECKF(str_eq(hits[i].chunk->id, S(want[i])), "hit %zu is %.*s", i, (int)hits[i].chunk->id.len, hits[i].chunk->id.data);
@@ -195,21 +195,21 @@ TEST(a_second_chunk_comes_before_files_that_hardly_match) {
 }
 
 TEST(of_files_that_match_alike_the_one_that_others_name_comes_first) {
-  lode__candidate v[] = {chunk("a#0", "src/pipe_names.c", "x", "function", 5), chunk("b#0", "src/pipe-modes.c", "y", "function", 5),
+  rank_candidate v[] = {chunk("a#0", "src/pipe_names.c", "x", "function", 5), chunk("b#0", "src/pipe-modes.c", "y", "function", 5),
                          chunk("c#0", "src/one.c", "z", "function", 1), chunk("d#0", "src/two.c", "w", "function", 1)};
-  lode__ranked_hit hits[4];
+  rank_hit hits[4];
   v[0].text = S("pipe-modes of pipe_names: pipe_names, PIPE_NAMES"); /* what a file says of itself does not count */
   v[2].text = S("#include \"Pipe-Modes.h\"");
   v[3].text = S("pipe-modes->next and pipe-modes; old_pipe_names");
   CHECK(rank("open a pipe", v, 4, 4, hits) == 4);
   CHECK(str_eq(hits[0].chunk->id, S("b#0")));
-  CHECK(v[1].features[LODE__FEATURE_CENTRAL] == 1 && v[0].features[LODE__FEATURE_CENTRAL] == 0);
+  CHECK(v[1].features[RANK_FEATURE_CENTRAL] == 1 && v[0].features[RANK_FEATURE_CENTRAL] == 0);
 }
 
 TEST(words_alone_count_double) {
-  lode__candidate v[] = {chunk("a#0", "a.c", "", "text", 5), chunk("b#0", "b.c", "", "text", 0)};
-  double text = lode__rank_weights.feature[0][LODE__FEATURE_TEXT];
-  lode__ranked_hit hits[2];
+  rank_candidate v[] = {chunk("a#0", "a.c", "", "text", 5), chunk("b#0", "b.c", "", "text", 0)};
+  double text = rank_default_weights.feature[0][RANK_FEATURE_TEXT];
+  rank_hit hits[2];
   CHECK(rank("some words", v, 2, 2, hits) == 2 && hits[0].score == 2 * text);
   v[1].cosine = 0.5;
   for (size_t i = 0; i < 2; i++) v[i].measured = false;
@@ -223,16 +223,16 @@ TEST(a_plain_file_has_the_name_of_its_folder) {
 }
 
 TEST(words_written_together_are_known) {
-  lode__words w;
-  lode__words_of(S("thread pools threadpool threads poolthread"), &w);
-  CHECK(w.n == 5 && lode__word_joins(&w.v[0], &w.v[1], &w.v[2]));
-  CHECK(!lode__word_joins(&w.v[0], &w.v[1], &w.v[3]) && !lode__word_joins(&w.v[0], &w.v[1], &w.v[4]));
+  search_words w;
+  search_words_split(S("thread pools threadpool threads poolthread"), &w);
+  CHECK(w.n == 5 && search_word_is_compound(&w.v[0], &w.v[1], &w.v[2]));
+  CHECK(!search_word_is_compound(&w.v[0], &w.v[1], &w.v[3]) && !search_word_is_compound(&w.v[0], &w.v[1], &w.v[4]));
   CHECK(!first_wins("queue of a thread pool", "src/thread.c", "src/threadpool.c", "c"));
 }
 
 TEST(ranking_is_total_and_finite) {
-  lode__candidate v[60];
-  lode__ranked_hit hits[60];
+  rank_candidate v[60];
+  rank_hit hits[60];
   static char ids[60][48], paths[60][48];
   test_srand(test_seed());
   for (int round = 0; round < 50; round++) {
@@ -251,9 +251,9 @@ TEST(ranking_is_total_and_finite) {
     }
   }
   size_t found;
-  lode__question q;
-  lode__question_read(S("x"), &q);
-  OK(lode__rank(&q, v, 0, NULL, 10, hits, &found, &err));
+  search_question q;
+  search_question_parse(S("x"), &q);
+  OK(rank_run(&q, v, 0, NULL, 10, hits, &found, &err));
   CHECK(found == 0);
 }
 
@@ -266,9 +266,9 @@ TEST(paths_of_any_bytes_come_back) {
     strbuf shown = {0}, back = {0};
     size_t n = test_below(sizeof raw);
     for (size_t i = 0; i < n; i++) raw[i] = test_below(3) ? "\\xx0f9a/\303\251\377\n"[test_below(13)] : (char)(test_below(255) + 1);
-    lode__path_show(&shown, (lode_str){raw, n});
+    files_path_escape(&shown, (lode_str){raw, n});
     CHECK(utf8_valid(shown.data ? shown.data : "", shown.len));
-    lode__path_bytes(&back, (lode_str){shown.data ? shown.data : "", shown.len});
+    files_path_unescape(&back, (lode_str){shown.data ? shown.data : "", shown.len});
     CHECKF(back.len == n && memcmp(back.data ? back.data : "", raw, n) == 0, "seed %llu", (unsigned long long)test_seed());
     strbuf_release(&shown);
     strbuf_release(&back);
@@ -276,21 +276,21 @@ TEST(paths_of_any_bytes_come_back) {
 }
 
 TEST(states_come_back_and_nonsense_is_refused) {
-  lode__file_state a = {.size = 123, .inode = UINT64_C(9000000000), .at_ms = 77, .mtime_ns = -5, .ctime_ns = 6, .chunks = 4, .masked = 2, .skip = LODE__SKIP_BINARY}, b;
+  indexer_file_state a = {.size = 123, .inode = UINT64_C(9000000000), .at_ms = 77, .mtime_ns = -5, .ctime_ns = 6, .chunks = 4, .masked = 2, .skip = SCAN_SKIP_BINARY}, b;
   json_doc json = {0};
   strbuf text = {0};
   for (size_t i = 0; i < sizeof a.hash; i++) a.hash[i] = (uint8_t)(i * 17);
-  lode__file_state_put(&text, &a, "c");
-  CHECK(lode__file_state_of((lode_str){text.data, text.len}, &json, &b));
+  indexer_file_state_put(&text, &a, "c");
+  CHECK(indexer_file_state_parse((lode_str){text.data, text.len}, &json, &b));
   CHECK(memcmp(&a, &b, sizeof a) == 0);
   static const char *const wrong[] = {"", "{}", "[]", "{\"size\":1}", "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":-1,\"hash\":\"00\"}"};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(!lode__file_state_of(S(wrong[i]), &json, &b));
-  lode__chunk_view view;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(!indexer_file_state_parse(S(wrong[i]), &json, &b));
+  indexer_chunk_view view;
   static const char *const spans[] = {"1-2/1@3", "1-2/1", "x", "1-2/1@3@4", "99999999999-1/1@1", ""};
   for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
     char meta[100];
     snprintf(meta, sizeof meta, "{\"path\":\"p\",\"span\":\"%s\"}", spans[i]);
-    lode_status st = lode__chunk_view_of(S(meta), &json, &view, &err);
+    lode_status st = indexer_chunk_view_parse(S(meta), &json, &view, &err);
     CHECKF((st == LODE_OK) == (i == 0), "%s", spans[i]);
   }
   json_release(&json);
@@ -301,21 +301,21 @@ TEST(states_come_back_and_nonsense_is_refused) {
  * indexed. Otherwise the time of change must be the same. */
 TEST(a_state_fits_the_file_that_it_was_made_of) {
   enum { INDEXED_MS = 5000, MS = 1000000 };
-  lode__file_state s = {.size = 10, .inode = 3, .at_ms = INDEXED_MS, .mtime_ns = 40, .ctime_ns = 0};
-  CHECK(lode__file_state_fits(&s, 10, 3, 40, 50));
-  CHECK(lode__file_state_fits(&s, 10, 3, 40, (int64_t)INDEXED_MS * MS - 1));
-  CHECK(!lode__file_state_fits(&s, 10, 3, 40, (int64_t)INDEXED_MS * MS)); /* perhaps after it was read */
-  CHECK(!lode__file_state_fits(&s, 10, 3, 40, (int64_t)(INDEXED_MS + 1) * MS));
-  CHECK(!lode__file_state_fits(&s, 11, 3, 40, 50) && !lode__file_state_fits(&s, 10, 4, 40, 50));
-  CHECK(!lode__file_state_fits(&s, 10, 3, 41, 50));
+  indexer_file_state s = {.size = 10, .inode = 3, .at_ms = INDEXED_MS, .mtime_ns = 40, .ctime_ns = 0};
+  CHECK(indexer_file_state_fits(&s, 10, 3, 40, 50));
+  CHECK(indexer_file_state_fits(&s, 10, 3, 40, (int64_t)INDEXED_MS * MS - 1));
+  CHECK(!indexer_file_state_fits(&s, 10, 3, 40, (int64_t)INDEXED_MS * MS)); /* perhaps after it was read */
+  CHECK(!indexer_file_state_fits(&s, 10, 3, 40, (int64_t)(INDEXED_MS + 1) * MS));
+  CHECK(!indexer_file_state_fits(&s, 11, 3, 40, 50) && !indexer_file_state_fits(&s, 10, 4, 40, 50));
+  CHECK(!indexer_file_state_fits(&s, 10, 3, 41, 50));
   s.ctime_ns = 50;
-  CHECK(lode__file_state_fits(&s, 10, 3, 40, 50));
-  CHECK(!lode__file_state_fits(&s, 10, 3, 40, 49) && !lode__file_state_fits(&s, 10, 3, 40, 51));
-  CHECK(!lode__file_state_fits(&s, 11, 3, 40, 50));
+  CHECK(indexer_file_state_fits(&s, 10, 3, 40, 50));
+  CHECK(!indexer_file_state_fits(&s, 10, 3, 40, 49) && !indexer_file_state_fits(&s, 10, 3, 40, 51));
+  CHECK(!indexer_file_state_fits(&s, 11, 3, 40, 50));
   json_doc json = {0}; /* as an index of before it holds it */
-  lode__file_state old;
+  indexer_file_state old;
   static const char stored[] = "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":0,\"hash\":\"00000000000000000000000000000000\"}";
-  CHECK(lode__file_state_of(S(stored), &json, &old) && old.ctime_ns == 0 && old.at_ms == 1);
+  CHECK(indexer_file_state_parse(S(stored), &json, &old) && old.ctime_ns == 0 && old.at_ms == 1);
   json_release(&json);
 }
 
@@ -324,22 +324,22 @@ TEST(a_state_fits_the_file_that_it_was_made_of) {
 TEST(settings_keep_what_they_do_not_know) {
   const char *folder = test_folder();
   char path[300];
-  lode__config config;
+  config_values config;
   snprintf(path, sizeof path, "%s/config.json", folder);
-  OK(lode__config_load(&config, folder, &err));
-  CHECK(lode__config_int(&config, LODE__CONFIG_SEARCH_LIMIT) == 10);
+  OK(config_load(&config, folder, &err));
+  CHECK(config_int(&config, CONFIG_SEARCH_LIMIT) == 10);
   test_write_file(path, "{\"theirs\":[1,2],\"search.limit\":7}", 33);
-  OK(lode__config_load(&config, folder, &err));
-  CHECK(lode__config_int(&config, LODE__CONFIG_SEARCH_LIMIT) == 7);
-  OK(lode__config_set(&config, LODE__CONFIG_MODEL, S("none"), &err));
-  FAILS(LODE_INVALID, lode__config_set(&config, LODE__CONFIG_QUALITY, S("maybe"), &err));
-  OK(lode__config_save(&config, folder, &err));
-  lode__config_release(&config);
+  OK(config_load(&config, folder, &err));
+  CHECK(config_int(&config, CONFIG_SEARCH_LIMIT) == 7);
+  OK(config_set(&config, CONFIG_MODEL, S("none"), &err));
+  FAILS(LODE_INVALID, config_set(&config, CONFIG_QUALITY, S("maybe"), &err));
+  OK(config_save(&config, folder, &err));
+  config_release(&config);
   char *text = test_read_file(path, NULL);
   CHECK(strstr(text, "\"theirs\": [1,2]") && strstr(text, "\"model\": \"none\""));
   free(text);
   test_write_file(path, "{\"search.limit\":\"x\"}", 20);
-  FAILS(LODE_INVALID, lode__config_load(&config, folder, &err));
+  FAILS(LODE_INVALID, config_load(&config, folder, &err));
 }
 
 /* ---- An index of a small tree, with a model of our own ---- */
@@ -355,7 +355,7 @@ static lode_status embed_letters(void *ctx, const lode_str *texts, size_t n, flo
 }
 
 typedef struct scene {
-  lode__project project;
+  project_info project;
   lode_store *store;
   lode_embedder *model;
 } scene;
@@ -374,7 +374,7 @@ static void scene_open(scene *s, const char *identity) {
   mkdir(folder, 0700);
   write_in(root, "alpha.c", "/* opens the door */\nint open_door(int key) {\n  return key == 7;\n}\n");
   write_in(root, "beta.py", "def close_window(w):\n    \"\"\"Shuts the window.\"\"\"\n    w.shut()\n");
-  OK(lode__project_open(&s->project, root, NULL, &err));
+  OK(project_open(&s->project, root, NULL, &err));
   OK(lode_open(folder, &options, &s->store, &err));
   OK(lode_embedder_from(S(identity), 8, embed_letters, NULL, &s->model, &err));
 }
@@ -382,32 +382,32 @@ static void scene_open(scene *s, const char *identity) {
 static void scene_close(scene *s) {
   lode_close(s->store);
   lode_embedder_close(s->model);
-  lode__project_release(&s->project);
+  project_release(&s->project);
 }
 
-static lode_status run_index(scene *s, bool force, lode__index_report *report) {
-  lode__index_options options = {.embedder = s->model, .workers = 1, .force = force};
-  lode__indexer *indexer = NULL;
-  lode_status st = lode__indexer_open(&s->project, s->store, &options, &indexer, &err);
-  if (st == LODE_OK) st = lode__indexer_run(indexer, NULL, 0, report, &err);
-  lode__indexer_close(indexer);
+static lode_status run_index(scene *s, bool force, indexer_report *report) {
+  indexer_options options = {.embedder = s->model, .workers = 1, .force = force};
+  indexer_ctx *indexer = NULL;
+  lode_status st = indexer_open(&s->project, s->store, &options, &indexer, &err);
+  if (st == LODE_OK) st = indexer_run(indexer, NULL, 0, report, &err);
+  indexer_close(indexer);
   return st;
 }
 
 static void expect_first(scene *s, const char *query, lode_mode mode, const char *path) {
-  lode__search_request request = {.query = S(query), .mode = mode, .limit = 5, .embedder = s->model};
-  lode__search_result result;
-  OK(lode__search_run(&s->project, s->store, &request, &result, &err));
+  search_request request = {.query = S(query), .mode = mode, .limit = 5, .embedder = s->model};
+  search_result result;
+  OK(search_run(&s->project, s->store, &request, &result, &err));
   CHECKF(result.n > 0 && str_eq(result.hits[0].path, S(path)), "%s: %zu hits", query, result.n);
-  lode__search_release(&result);
+  search_result_release(&result);
 }
 
 TEST(a_tree_is_indexed_searched_and_followed) {
   static const char *const models[] = {"letters@1/8/static", "letters@1/8/float"}; /* in the first pass, and behind it */
   for (size_t m = 0; m < 2; m++) {
     scene s = {0};
-    lode__index_report r;
-    lode__audit audit;
+    indexer_report r;
+    indexer_audit audit;
     scene_open(&s, models[m]);
     OK(run_index(&s, false, &r));
     CHECK(r.added == 2 && r.pending == 0 && r.vectors == r.chunks);
@@ -425,7 +425,7 @@ TEST(a_tree_is_indexed_searched_and_followed) {
     /* A slow model does not embed the same texts again */
     if (m == 1) CHECKF(r.reused >= 2 && r.vectors == 0, "%llu reused, %llu made", (unsigned long long)r.reused, (unsigned long long)r.vectors);
     expect_first(&s, "open_gate", LODE_HYBRID, "alpha.c");
-    OK(lode__audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+    OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
     CHECK(audit.files == 2 && !audit.short_files && !audit.orphans);
     scene_close(&s);
   }
@@ -434,43 +434,43 @@ TEST(a_tree_is_indexed_searched_and_followed) {
 /* Who stays finds a change before any index holds it, and leaves those to the store. */
 TEST(a_watcher_does_not_wait_for_indexes) {
   scene s = {0};
-  lode__index_report r;
-  lode__indexer *indexer = NULL;
+  indexer_report r;
+  indexer_ctx *indexer = NULL;
   lode_stats stats;
   lode_str path = S("alpha.c");
   scene_open(&s, "letters@1/8/static");
-  lode__index_options options = {.embedder = s.model, .workers = 1, .stays = true};
-  OK(lode__indexer_open(&s.project, s.store, &options, &indexer, &err));
+  indexer_options options = {.embedder = s.model, .workers = 1, .stays = true};
+  OK(indexer_open(&s.project, s.store, &options, &indexer, &err));
   for (int whole = 1; whole >= 0; whole--) {
     if (!whole) write_in(s.project.root, "alpha.c", "int open_gate(void) { return 1; }\n");
-    OK(lode__indexer_run(indexer, whole ? NULL : &path, 1, &r, &err));
+    OK(indexer_run(indexer, whole ? NULL : &path, 1, &r, &err));
     OK(lode_store_stats(s.store, &stats, &err));
     CHECKF((stats.untexted == 0) == whole, "%llu without index", (unsigned long long)stats.untexted);
     expect_first(&s, whole ? "open_door" : "open_gate", LODE_BY_TEXT, "alpha.c");
   }
-  lode__indexer_close(indexer);
+  indexer_close(indexer);
   scene_close(&s);
 }
 
 /* What is made anew takes the place of all that was there, so it is never made of a part. */
 TEST(an_index_that_is_made_anew_is_made_whole) {
   scene s = {0};
-  lode__index_report r;
+  indexer_report r;
   uint64_t n = 0;
-  lode__index_options options = {.workers = 1, .force = true};
+  indexer_options options = {.workers = 1, .force = true};
   lode_collection_options plain = {0};
   lode_str part = S("beta.py");
   scene_open(&s, "letters@1/8/static");
   options.embedder = s.model;
   OK(run_index(&s, false, &r));
   for (int removes = 0; removes < 2; removes++) {
-    lode__indexer *indexer = NULL;
+    indexer_ctx *indexer = NULL;
     lode_collection *files = NULL;
-    OK(lode__indexer_open(&s.project, s.store, &options, &indexer, &err));
-    if (removes) OK(lode__indexer_remove(indexer, part, &r, &err));
-    else OK(lode__indexer_run(indexer, &part, 1, &r, &err));
-    lode__indexer_close(indexer);
-    OK(lode_collection_open(s.store, S(LODE__CODE_FILES), &plain, &files, &err));
+    OK(indexer_open(&s.project, s.store, &options, &indexer, &err));
+    if (removes) OK(indexer_remove(indexer, part, &r, &err));
+    else OK(indexer_run(indexer, &part, 1, &r, &err));
+    indexer_close(indexer);
+    OK(lode_collection_open(s.store, S(INDEXER_COLL_FILES), &plain, &files, &err));
     OK(lode_count(files, &n, &err));
     lode_collection_close(files);
     CHECKF(n == (removes ? 1u : 2u), "%llu files", (unsigned long long)n);
@@ -481,7 +481,7 @@ TEST(an_index_that_is_made_anew_is_made_whole) {
 
 TEST(another_model_is_refused_until_force) {
   scene s = {0};
-  lode__index_report r;
+  indexer_report r;
   lode_embedder *other;
   scene_open(&s, "letters@1/8/static");
   OK(run_index(&s, false, &r));
@@ -512,14 +512,14 @@ static void lose(const scene *s, const char *collection, const char *id) {
 
 TEST(lost_chunks_are_found_and_read_again) {
   scene s = {0};
-  lode__index_report r;
-  lode__audit audit;
+  indexer_report r;
+  indexer_audit audit;
   scene_open(&s, "letters@1/8/static");
   OK(run_index(&s, false, &r));
   lose(&s, "code", "alpha.c#0");
-  OK(lode__audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+  OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
   CHECK(audit.short_files == 1 && audit.mended == 0);
-  OK(lode__audit_run(s.store, true, (lode_progress){0}, &audit, &err));
+  OK(indexer_audit_run(s.store, true, (lode_progress){0}, &audit, &err));
   CHECK(audit.mended == 1);
   OK(run_index(&s, false, &r));
   CHECK(r.added == 1);
@@ -530,14 +530,14 @@ TEST(lost_chunks_are_found_and_read_again) {
 /* Chunks that nobody knows of are in the way of a file; the files beside it in the batch, whose bytes are the same, keep theirs. */
 TEST(a_file_that_is_swept_takes_no_other_with_it) {
   scene s = {0};
-  lode__index_report r;
-  lode__audit audit;
+  indexer_report r;
+  indexer_audit audit;
   scene_open(&s, "letters@1/8/static");
   OK(run_index(&s, false, &r));
   lose(&s, "files", "alpha.c");
   OK(run_index(&s, false, &r));
   CHECK(r.added == 1 && r.unchanged == 1);
-  OK(lode__audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+  OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
   CHECKF(audit.files == 2 && !audit.short_files && !audit.orphans, "%llu files, %llu short", (unsigned long long)audit.files,
          (unsigned long long)audit.short_files);
   expect_first(&s, "open_door", LODE_BY_TEXT, "alpha.c");
@@ -575,7 +575,7 @@ static bool stop_later(void *ctx, const char *phase, uint64_t done, uint64_t tot
 /* As if it had been made by a lode that masked nothing: whatever stops the run that looks at all files again, the next one goes on. */
 TEST(an_index_with_secrets_in_it_is_mended_once) {
   scene s = {0};
-  lode__index_report r;
+  indexer_report r;
   long most = 0;
   scene_open(&s, "letters@1/8/static");
   for (int i = 0; i < 4; i++) {
@@ -585,16 +585,16 @@ TEST(an_index_with_secrets_in_it_is_mended_once) {
     write_in(s.project.root, name, text);
   }
   for (long stop = 0; stop <= most; stop += 3) {
-    OK(lode__config_set(&s.project.config, LODE__CONFIG_INDEX_SECRETS, S("index"), &err));
+    OK(config_set(&s.project.config, CONFIG_INDEX_SECRETS, S("index"), &err));
     OK(run_index(&s, false, &r));
     CHECK(holds(&s, TOKEN) && r.masked == 0);
-    OK(lode__config_set(&s.project.config, LODE__CONFIG_INDEX_SECRETS, S("mask"), &err));
-    lode__index_options options = {.embedder = s.model, .workers = 1, .progress = {stop_later, NULL}};
-    lode__indexer *indexer = NULL;
+    OK(config_set(&s.project.config, CONFIG_INDEX_SECRETS, S("mask"), &err));
+    indexer_options options = {.embedder = s.model, .workers = 1, .progress = {stop_later, NULL}};
+    indexer_ctx *indexer = NULL;
     steps_left = stop ? stop : 1000000;
-    OK(lode__indexer_open(&s.project, s.store, &options, &indexer, &err));
-    lode_status st = lode__indexer_run(indexer, NULL, 0, &r, &err);
-    lode__indexer_close(indexer);
+    OK(indexer_open(&s.project, s.store, &options, &indexer, &err));
+    lode_status st = indexer_run(indexer, NULL, 0, &r, &err);
+    indexer_close(indexer);
     if (stop == 0) most = 1000000 - steps_left; /* so many steps has a whole run */
     CHECKF(st == LODE_OK || (stop && st == LODE_CANCELLED), "stop %ld: %s", stop, lode_status_name(st));
     OK(run_index(&s, false, &r));
@@ -617,7 +617,7 @@ static struct {
 
 /* The door moves from one file to another in one gap between two transactions of the search. */
 static void move_door(void) {
-  lode__index_report r;
+  indexer_report r;
   char path[700];
   if (beside.busy || !pthread_equal(pthread_self(), beside.thread) || beside.gap == 0 || --beside.gap) return;
   beside.busy = true;
@@ -633,7 +633,7 @@ static const store_tx_hooks moving = {.gap = move_door};
 
 TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
   scene s = {0}, other;
-  lode__index_report r;
+  indexer_report r;
   scene_open(&s, "letters@1/8/static");
   OK(run_index(&s, false, &r));
   other = s;
@@ -644,21 +644,21 @@ TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
   beside.thread = pthread_self();
   store_tx_test_hooks = &moving;
   for (unsigned gap = 1; gap <= 24; gap++) {
-    lode__search_request request = {.query = S("open_door"), .mode = gap % 2 ? LODE_BY_TEXT : LODE_HYBRID, .limit = 5,
+    search_request request = {.query = S("open_door"), .mode = gap % 2 ? LODE_BY_TEXT : LODE_HYBRID, .limit = 5,
                                     .embedder = s.model};
-    lode__search_result result;
+    search_result result;
     beside.gap = gap;
-    OK(lode__search_run(&s.project, s.store, &request, &result, &err));
+    OK(search_run(&s.project, s.store, &request, &result, &err));
     size_t doors = 0;
     for (size_t i = 0; i < result.n; i++) {
-      const lode__search_hit *hit = &result.hits[i];
+      const search_hit *hit = &result.hits[i];
       bool door = !str_eq(hit->path, S("beta.py"));
       doors += door;
       CHECKF(!door || (hit->snippet.len && memmem(hit->snippet.data, hit->snippet.len, "open_door", 9)),
              "gap %u: %.*s without its text", gap, (int)hit->path.len, hit->path.data);
     }
     CHECKF(doors == 1, "gap %u: %zu doors", gap, doors);
-    lode__search_release(&result);
+    search_result_release(&result);
   }
   store_tx_test_hooks = NULL;
   lode_close(other.store);
@@ -671,7 +671,7 @@ static bool count_down(void) { return countdown < 0 || countdown-- > 0; }
 
 TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
   scene s = {0};
-  lode__index_report r;
+  indexer_report r;
   scene_open(&s, "letters@1/8/static");
   test_srand(test_seed());
   mem_alloc_hook = count_down;
@@ -681,14 +681,14 @@ TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
     lode_status st = run_index(&s, round % 5 == 4, &r);
     countdown = -1;
     CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO || st == LODE_CORRUPT || st == LODE_BUSY, "round %d: %s %s", round, lode_status_name(st), err.text);
-    lode__search_request request = {.query = S("open"), .mode = LODE_HYBRID, .limit = 5, .context = 2, .embedder = s.model};
-    lode__context_request around = {.name = S("close_window"), .limit = 5};
-    lode__search_result result;
-    lode__context context;
+    search_request request = {.query = S("open"), .mode = LODE_HYBRID, .limit = 5, .context = 2, .embedder = s.model};
+    search_context_request around = {.name = S("close_window"), .limit = 5};
+    search_result result;
+    search_context_result context;
     countdown = (long)test_below(1500);
-    if (lode__search_run(&s.project, s.store, &request, &result, &err) == LODE_OK) lode__search_release(&result);
+    if (search_run(&s.project, s.store, &request, &result, &err) == LODE_OK) search_result_release(&result);
     countdown = (long)test_below(600);
-    if (lode__context_find(&s.project, s.store, &around, &context, &err) == LODE_OK) lode__context_release(&context);
+    if (search_context_find(&s.project, s.store, &around, &context, &err) == LODE_OK) search_context_result_release(&context);
     countdown = -1;
   }
   OK(run_index(&s, false, &r));

@@ -51,12 +51,12 @@ static const char *at(const char *name) {
 
 static const char *const except[] = {"config.json", ".gitignore", NULL};
 
-static lode__tracked tracked(const char *folder) {
+static git_tracked tracked(const char *folder) {
   strbuf file = {0};
-  lode__tracked t = lode__git_tracks(at(folder), ".lode", except, false, &file);
-  CHECK((t == LODE__TRACKED_NO) == (file.len == 0));
-  lode__tracked quick = lode__git_tracks(at(folder), ".lode", except, true, &file);
-  CHECKF(quick == t || t == LODE__TRACKED_UNKNOWN, "%s: quickly %d, wholly %d", folder, (int)quick, (int)t);
+  git_tracked t = git_tracks(at(folder), ".lode", except, false, &file);
+  CHECK((t == GIT_TRACKED_NO) == (file.len == 0));
+  git_tracked quick = git_tracks(at(folder), ".lode", except, true, &file);
+  CHECKF(quick == t || t == GIT_TRACKED_UNKNOWN, "%s: quickly %d, wholly %d", folder, (int)quick, (int)t);
   strbuf_release(&file);
   return t;
 }
@@ -92,56 +92,56 @@ TEST(what_git_tracks_is_known_from_every_kind_of_index) {
       {"sha256split", "--object-format=sha256", "git update-index --split-index && echo y >later && git add later"},
   };
   begin();
-  CHECK(tracked(".") == LODE__TRACKED_NO); /* no repository */
+  CHECK(tracked(".") == GIT_TRACKED_NO); /* no repository */
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     const char *name = kinds[i].name;
     char deep[64];
     make_repository(name, kinds[i].init);
     snprintf(deep, sizeof deep, "%s/sub/deep", name);
     sh("cd %s && %s", name, kinds[i].after);
-    CHECKF(tracked(name) == LODE__TRACKED_NO && tracked(deep) == LODE__TRACKED_NO, "%s: settings alone", name);
+    CHECKF(tracked(name) == GIT_TRACKED_NO && tracked(deep) == GIT_TRACKED_NO, "%s: settings alone", name);
     sh("cd %s && git add -f sub && %s", name, kinds[i].after);
-    CHECKF(tracked(name) == LODE__TRACKED_NO && tracked(deep) == LODE__TRACKED_YES, "%s: a store further down", name);
+    CHECKF(tracked(name) == GIT_TRACKED_NO && tracked(deep) == GIT_TRACKED_YES, "%s: a store further down", name);
     sh("cd %s && git add -f .lode && git commit -qm all", name);
-    CHECKF(tracked(name) == LODE__TRACKED_YES, "%s: the store", name);
+    CHECKF(tracked(name) == GIT_TRACKED_YES, "%s: the store", name);
     sh("git clone -q %s %s-clone", name, name);
     snprintf(deep, sizeof deep, "%s-clone", name);
-    CHECKF(tracked(deep) == LODE__TRACKED_YES, "%s: a clone", name);
+    CHECKF(tracked(deep) == GIT_TRACKED_YES, "%s: a clone", name);
   }
   sh("git init -q empty && mkdir empty/.lode");
-  CHECK(tracked("empty") == LODE__TRACKED_NO); /* there is no index yet */
+  CHECK(tracked("empty") == GIT_TRACKED_NO); /* there is no index yet */
 }
 
 TEST(worktrees_submodules_and_sparse_checkouts_have_their_index_elsewhere) {
   begin();
   make_repository("r", "");
   sh("cd r && git add -f .lode && git commit -qm all && git worktree add -q ../tree");
-  CHECK(tracked("tree") == LODE__TRACKED_YES);
+  CHECK(tracked("tree") == GIT_TRACKED_YES);
   sh("cd tree && git rm -q --cached -r .lode");
-  CHECK(tracked("tree") == LODE__TRACKED_NO && tracked("r") == LODE__TRACKED_YES);
+  CHECK(tracked("tree") == GIT_TRACKED_NO && tracked("r") == GIT_TRACKED_YES);
   sh("git init -q super && cd super && git -c protocol.file.allow=always submodule add -q ../r part && mkdir .lode && echo x >.lode/lode.db");
-  CHECK(tracked("super/part") == LODE__TRACKED_YES && tracked("super") == LODE__TRACKED_NO);
+  CHECK(tracked("super/part") == GIT_TRACKED_YES && tracked("super") == GIT_TRACKED_NO);
   sh("cd super && rm -rf .lode && git -c protocol.file.allow=always submodule add -q ../r .lode");
-  CHECK(tracked("super") == LODE__TRACKED_YES); /* the folder is a submodule */
+  CHECK(tracked("super") == GIT_TRACKED_YES); /* the folder is a submodule */
   sh("cd r && git add -f sub && git commit -qm sub && cd .. && git clone -q --sparse r sparse && cd sparse && "
      "git sparse-checkout set --cone --sparse-index A && mkdir -p .lode sub/deep/.lode sub/other/.lode");
-  CHECK(tracked("sparse") == LODE__TRACKED_YES && tracked("sparse/sub/deep") == LODE__TRACKED_YES);
-  CHECK(tracked("sparse/sub/other") == LODE__TRACKED_YES); /* below a closed folder: not known to be free */
-  CHECK(tracked("sparse/A") == LODE__TRACKED_NO);
+  CHECK(tracked("sparse") == GIT_TRACKED_YES && tracked("sparse/sub/deep") == GIT_TRACKED_YES);
+  CHECK(tracked("sparse/sub/other") == GIT_TRACKED_YES); /* below a closed folder: not known to be free */
+  CHECK(tracked("sparse/A") == GIT_TRACKED_NO);
   /* A .git that leads nowhere is not "no repository" */
   sh("mkdir -p r/gone && echo 'gitdir: /nowhere' >r/gone/.git");
-  CHECK(tracked("r/gone") == LODE__TRACKED_UNKNOWN);
+  CHECK(tracked("r/gone") == GIT_TRACKED_UNKNOWN);
   /* The repository around tracks what a nearer, empty one does not; and one around that is damaged stops nobody */
   sh("cd r && mkdir -p in/.lode && echo x >in/.lode/lode.db && git add -f in && git init -q in");
-  CHECK(tracked("r/in") == LODE__TRACKED_YES);
+  CHECK(tracked("r/in") == GIT_TRACKED_YES);
   sh("cd r && echo junk >.git/index");
-  CHECK(tracked("r") == LODE__TRACKED_UNKNOWN && tracked("r/in") == LODE__TRACKED_NO);
+  CHECK(tracked("r") == GIT_TRACKED_UNKNOWN && tracked("r/in") == GIT_TRACKED_NO);
 }
 
 TEST(letters_in_the_other_case_count) {
   begin();
   sh("git init -q r && cd r && mkdir .LODE && echo x >.LODE/Lode.db && git add -f .LODE");
-  CHECK(tracked("r") == LODE__TRACKED_YES);
+  CHECK(tracked("r") == GIT_TRACKED_YES);
 }
 
 /* ---- Damaged ones ---- */
@@ -181,19 +181,19 @@ TEST(a_quick_answer_is_the_same_and_reads_little) {
   sh("cd r && rm -f .git/index && git update-index --index-info <../lines && test $(wc -c <.git/index) -gt 1000000");
   counting.pread = count_pread;
   os_api = &counting;
-  CHECK(lode__git_tracks(at("r"), ".lode", except, true, &file) == LODE__TRACKED_NO);
+  CHECK(git_tracks(at("r"), ".lode", except, true, &file) == GIT_TRACKED_NO);
   os_api = &os_real;
   CHECKF(bytes_read && bytes_read < 100000, "%zu bytes were read", bytes_read);
   strbuf_release(&file);
   strbuf_release(&lines);
 }
 
-static lode__tracked ask(const void *data, size_t size, size_t oid) {
-  lode__git_query q = {.below = {".lode", 5}, .except = except, .oid_bytes = oid};
-  lode__git_answer a;
+static git_tracked ask(const void *data, size_t size, size_t oid) {
+  git_index_query q = {.below = {".lode", 5}, .except = except, .oid_bytes = oid};
+  git_index_answer a;
   int fd = open(at("index"), O_RDWR | O_CREAT | O_TRUNC, 0600);
   CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-  lode__git_index_read(fd, size, &q, &a);
+  git_index_read(fd, size, &q, &a);
   close(fd);
   return a.tracked;
 }
@@ -207,7 +207,7 @@ TEST(a_damaged_index_of_git_ends_in_an_answer) {
     size_t size;
     sh("cd r && git update-index %s", versions[v]);
     unsigned char *text = (unsigned char *)test_read_file(at("r/.git/index"), &size);
-    CHECK(v == 2 || ask(text, size, 20) == LODE__TRACKED_YES);
+    CHECK(v == 2 || ask(text, size, 20) == GIT_TRACKED_YES);
     for (size_t i = 0; i < size; i++) {
       static const unsigned char masks[] = {0xff, 0x80, 0x01};
       unsigned char was = text[i];
@@ -216,7 +216,7 @@ TEST(a_damaged_index_of_git_ends_in_an_answer) {
       text[i] = was;
     }
     /* Cut in the middle of its entries: never "no". (One that is split ends in an extension.) */
-    for (size_t i = 0; v < 2 && i < size; i += 1 + size / 64) CHECK(ask(text, i, 20) == LODE__TRACKED_UNKNOWN);
+    for (size_t i = 0; v < 2 && i < size; i += 1 + size / 64) CHECK(ask(text, i, 20) == GIT_TRACKED_UNKNOWN);
     free(text);
   }
 }
@@ -224,17 +224,17 @@ TEST(a_damaged_index_of_git_ends_in_an_answer) {
 TEST(counts_and_lengths_of_an_index_are_not_believed) {
   unsigned char text[200] = "DIRC\0\0\0\2\xff\xff\xff\xff";
   begin();
-  CHECK(ask(text, sizeof text, 20) == LODE__TRACKED_UNKNOWN); /* four thousand million entries */
+  CHECK(ask(text, sizeof text, 20) == GIT_TRACKED_UNKNOWN); /* four thousand million entries */
   memcpy(text, "DIRC\0\0\0\2\0\0\0\0link\xff\xff\xff\xff", 20);
-  CHECK(ask(text, sizeof text, 20) == LODE__TRACKED_UNKNOWN);
+  CHECK(ask(text, sizeof text, 20) == GIT_TRACKED_UNKNOWN);
   memcpy(text, "DIRC\0\0\0\5\0\0\0\0", 12);
-  CHECK(ask(text, sizeof text, 20) == LODE__TRACKED_UNKNOWN); /* a version that is not known */
+  CHECK(ask(text, sizeof text, 20) == GIT_TRACKED_UNKNOWN); /* a version that is not known */
   memset(text, 0, sizeof text);
   memcpy(text, "DIRC\0\0\0\2\0\0\0\0newx\0\0\0\0", 20);
-  CHECK(ask(text, 40, 20) == LODE__TRACKED_UNKNOWN); /* an extension that must be understood, and is not */
+  CHECK(ask(text, 40, 20) == GIT_TRACKED_UNKNOWN); /* an extension that must be understood, and is not */
   memcpy(text + 12, "NEWX", 4);
-  CHECK(ask(text, 40, 20) == LODE__TRACKED_NO);
-  CHECK(ask("", 0, 20) == LODE__TRACKED_UNKNOWN);
+  CHECK(ask(text, 40, 20) == GIT_TRACKED_NO);
+  CHECK(ask("", 0, 20) == GIT_TRACKED_UNKNOWN);
 }
 
 TEST(what_lies_in_place_of_gits_files_is_not_opened) {
@@ -253,96 +253,96 @@ TEST(what_lies_in_place_of_gits_files_is_not_opened) {
     const char *folder = i < 3 ? "r" : i < 6 ? "tree" : "split";
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
       strbuf git = {0};
-      lode__ignore *ignore = NULL;
+      ignore_rules *ignore = NULL;
       lode_error err;
       size_t top;
       sh("rm -rf kept && mkdir kept && for f in %s*; do mv $f kept/ && %s $f; done", names[i], kinds[k]);
       os_api = &spying;
-      lode__tracked t = tracked(folder);
+      git_tracked t = tracked(folder);
       bool leads = i == 3 && (k == 1 || k == 4); /* an empty folder as .git is a repository without an index */
-      lode__tracked want = leads ? LODE__TRACKED_NO : i == 3 || strstr(names[i], "ndex") ? LODE__TRACKED_UNKNOWN : LODE__TRACKED_YES;
+      git_tracked want = leads ? GIT_TRACKED_NO : i == 3 || strstr(names[i], "ndex") ? GIT_TRACKED_UNKNOWN : GIT_TRACKED_YES;
       CHECKF(t == want, "%s by %s: %d", names[i], kinds[k], (int)t);
-      (void)lode__git_find(at(folder), &top, &git);
-      OK(lode__ignore_new(&ignore, &err));
-      OK(lode__git_excludes(ignore, git.len ? git.data : "", &err));
-      lode__ignore_free(ignore);
+      (void)git_find_repo(at(folder), &top, &git);
+      OK(ignore_new(&ignore, &err));
+      OK(git_add_excludes(ignore, git.len ? git.data : "", &err));
+      ignore_free(ignore);
       os_api = &os_real;
       strbuf_release(&git);
       int parent = (int)(strrchr(names[i], '/') - names[i]);
       sh("for f in $(ls -A kept); do rm -rf %.*s/$f && mv kept/$f %.*s/; done", parent, names[i], parent, names[i]);
     }
-    CHECKF(tracked(folder) == LODE__TRACKED_YES, "%s was not put back", names[i]);
+    CHECKF(tracked(folder) == GIT_TRACKED_YES, "%s was not put back", names[i]);
   }
 }
 
 /* ---- The list ---- */
 
-static lode_status try_put(const char *path, lode__trust_level level, const char *id, const char *file, const char *settings, lode_error *err) {
-  lode__trust_entry e = {.level = level};
+static lode_status try_put(const char *path, trust_level level, const char *id, const char *file, const char *settings, lode_error *err) {
+  trust_entry e = {.level = level};
   strbuf_add(&e.path, path, strlen(path) + 1);
   snprintf(e.id, sizeof e.id, "%s", id);
   snprintf(e.file, sizeof e.file, "%s", file);
   strbuf_addstr(&e.settings, settings);
-  lode_status st = e.path.failed || e.settings.failed ? LODE_NOMEM : lode__trust_list_put(&e, err);
-  lode__trust_entry_release(&e);
+  lode_status st = e.path.failed || e.settings.failed ? LODE_NOMEM : trust_list_put(&e, err);
+  trust_entry_release(&e);
   return st;
 }
 
-static void put(const char *path, lode__trust_level level, const char *id, const char *file, const char *settings) {
+static void put(const char *path, trust_level level, const char *id, const char *file, const char *settings) {
   lode_error err;
   OK(try_put(path, level, id, file, settings, &err));
 }
 
 static size_t list_size(char *note, size_t size) {
-  lode__trust_list list;
-  lode__trust_entry e = {0};
+  trust_list list;
+  trust_entry e = {0};
   size_t place = 0, n = 0;
-  lode__trust_list_read(&list);
-  while (lode__trust_list_next(&list, &place, &e)) n++;
+  trust_list_read(&list);
+  while (trust_list_next(&list, &place, &e)) n++;
   if (note) snprintf(note, size, "%s", list.note);
   CHECK(!list.note[0] || n == 0);
-  lode__trust_entry_release(&e);
-  lode__trust_list_release(&list);
+  trust_entry_release(&e);
+  trust_list_release(&list);
   return n;
 }
 
 TEST(entries_come_back_as_they_were) {
   static const char *const paths[] = {"/a/.lode", "/a/b/.lode", "/with \"quotes\"\n/.lode", "/not utf-8 \xff\xfe/.lode", "/with \\x41/.lode",
                                       "/\xc3\xbc/.lode"};
-  lode__trust_list list;
-  lode__trust_entry e = {0};
+  trust_list list;
+  trust_entry e = {0};
   lode_error err;
   bool was;
   begin();
   CHECK(list_size(NULL, 0) == 0);
-  for (size_t i = 0; i < 6; i++) put(paths[i], (lode__trust_level)(i % 3), "00ff", "8.1-2-3.4", i == 1 ? "{\"model\":\"openai:x\"}" : "");
-  put(paths[0], LODE__TRUST_LEVEL_TRUSTED, "01", "9", "{\"model\":\"a\"}"); /* replaced, not added */
-  lode__trust_list_read(&list);
+  for (size_t i = 0; i < 6; i++) put(paths[i], (trust_level)(i % 3), "00ff", "8.1-2-3.4", i == 1 ? "{\"model\":\"openai:x\"}" : "");
+  put(paths[0], TRUST_LEVEL_TRUSTED, "01", "9", "{\"model\":\"a\"}"); /* replaced, not added */
+  trust_list_read(&list);
   CHECK(!list.note[0]);
   for (size_t i = 0; i < 6; i++) {
-    CHECKF(lode__trust_list_find(&list, paths[i], &e) && strcmp(e.path.data, paths[i]) == 0, "%s", paths[i]);
-    if (i) CHECK(e.level == (lode__trust_level)(i % 3) && strcmp(e.id, "00ff") == 0);
+    CHECKF(trust_list_find(&list, paths[i], &e) && strcmp(e.path.data, paths[i]) == 0, "%s", paths[i]);
+    if (i) CHECK(e.level == (trust_level)(i % 3) && strcmp(e.id, "00ff") == 0);
     CHECK(e.settings.len == (i == 0 ? 13 : i == 1 ? 20 : 0));
   }
-  CHECK(lode__trust_list_find(&list, paths[0], &e) && e.level == LODE__TRUST_LEVEL_TRUSTED && strcmp(e.file, "9") == 0);
-  CHECK(!lode__trust_list_find(&list, "/a", &e) && !lode__trust_list_find(&list, "/a/.lod", &e) && !lode__trust_list_find(&list, "", &e));
-  CHECK(lode__trust_list_find_file(&list, "9", &e) && strcmp(e.path.data, paths[0]) == 0);
-  CHECK(!lode__trust_list_find_file(&list, "", &e) && !lode__trust_list_find_file(&list, "8.1", &e));
-  lode__trust_list_release(&list);
+  CHECK(trust_list_find(&list, paths[0], &e) && e.level == TRUST_LEVEL_TRUSTED && strcmp(e.file, "9") == 0);
+  CHECK(!trust_list_find(&list, "/a", &e) && !trust_list_find(&list, "/a/.lod", &e) && !trust_list_find(&list, "", &e));
+  CHECK(trust_list_find_file(&list, "9", &e) && strcmp(e.path.data, paths[0]) == 0);
+  CHECK(!trust_list_find_file(&list, "", &e) && !trust_list_find_file(&list, "8.1", &e));
+  trust_list_release(&list);
   CHECK(list_size(NULL, 0) == 6);
-  OK(lode__trust_list_forget(paths[3], &was, &err));
+  OK(trust_list_remove(paths[3], &was, &err));
   CHECK(was && list_size(NULL, 0) == 5);
-  OK(lode__trust_list_forget(paths[3], &was, &err));
+  OK(trust_list_remove(paths[3], &was, &err));
   CHECK(!was);
-  lode__trust_entry_release(&e);
+  trust_entry_release(&e);
 }
 
 TEST(a_damaged_list_is_empty_and_says_so) {
   char note[400];
   size_t size;
   begin();
-  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "2", "{\"model\":\"openai:x\"}");
-  put("/b/.lode", LODE__TRUST_LEVEL_ADOPTED, "3", "4", "");
+  put("/a/.lode", TRUST_LEVEL_MADE, "1", "2", "{\"model\":\"openai:x\"}");
+  put("/b/.lode", TRUST_LEVEL_ADOPTED, "3", "4", "");
   char *text = test_read_file(at("lode/trusted"), &size);
   for (size_t i = 0; i < size; i++) {
     char was = text[i];
@@ -358,7 +358,7 @@ TEST(a_damaged_list_is_empty_and_says_so) {
     CHECKF(list_size(note, sizeof note) == 0 && note[0], "cut to %zu bytes", i);
   }
   /* The next change begins a new list, and keeps what was there */
-  put("/c/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  put("/c/.lode", TRUST_LEVEL_MADE, "", "", "");
   CHECK(list_size(note, sizeof note) == 1 && !note[0]);
   CHECK(access(at("lode/trusted.damaged"), F_OK) == 0);
   free(text);
@@ -367,7 +367,7 @@ TEST(a_damaged_list_is_empty_and_says_so) {
 TEST(a_list_of_others_is_not_used) {
   char note[400];
   begin();
-  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  put("/a/.lode", TRUST_LEVEL_MADE, "", "", "");
   CHECK(chmod(at("lode/trusted"), 0660) == 0);
   CHECK(list_size(note, sizeof note) == 0 && strstr(note, "written by other"));
   CHECK(chmod(at("lode/trusted"), 0600) == 0 && list_size(note, sizeof note) == 1);
@@ -383,27 +383,27 @@ TEST(a_list_of_others_is_not_used) {
 
 TEST(the_list_is_bounded) {
   char path[100];
-  lode__trust_list list;
-  lode__trust_entry e = {0};
+  trust_list list;
+  trust_entry e = {0};
   strbuf lines = {0}, all = {0};
   begin();
-  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
-  for (int i = 0; i < LODE__TRUST_MOST; i++) /* at once: each put is synced */
+  put("/a/.lode", TRUST_LEVEL_MADE, "", "", "");
+  for (int i = 0; i < TRUST_MAX_ENTRIES; i++) /* at once: each put is synced */
     strbuf_addf(&lines, "{\"path\":\"%s/%d\",\"level\":\"made\",\"id\":\"\",\"file\":\"\",\"settings\":{}}\n", i % 2 ? base : "/gone", i);
   strbuf_addf(&all, "lode-trusted 1 %08x\n", crc32c_update(0, lines.data, lines.len));
   strbuf_add(&all, lines.data, lines.len);
   test_write_file(at("lode/trusted"), all.data, all.len);
-  CHECK(list_size(NULL, 0) == LODE__TRUST_MOST);
+  CHECK(list_size(NULL, 0) == TRUST_MAX_ENTRIES);
   for (int i = 1; i < 6; i += 2) {
     snprintf(path, sizeof path, "%d", i);
     CHECK(mkdir(at(path), 0700) == 0); /* exist, and are the oldest */
   }
-  put("/new/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
-  lode__trust_list_read(&list);
-  CHECK(lode__trust_list_find(&list, "/new/.lode", &e) && lode__trust_list_find(&list, at("1"), &e));
-  CHECK(!lode__trust_list_find(&list, "/gone/0", &e) && list_size(NULL, 0) <= LODE__TRUST_MOST);
-  lode__trust_entry_release(&e);
-  lode__trust_list_release(&list);
+  put("/new/.lode", TRUST_LEVEL_MADE, "", "", "");
+  trust_list_read(&list);
+  CHECK(trust_list_find(&list, "/new/.lode", &e) && trust_list_find(&list, at("1"), &e));
+  CHECK(!trust_list_find(&list, "/gone/0", &e) && list_size(NULL, 0) <= TRUST_MAX_ENTRIES);
+  trust_entry_release(&e);
+  trust_list_release(&list);
   strbuf_release(&lines);
   strbuf_release(&all);
 }
@@ -411,49 +411,49 @@ TEST(the_list_is_bounded) {
 TEST(a_list_that_is_a_link_is_written_through) {
   char note[400], to[PATH_MAX];
   begin();
-  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  put("/a/.lode", TRUST_LEVEL_MADE, "", "", "");
   sh("mkdir elsewhere && mv lode/trusted elsewhere/list && ln -s ../elsewhere/list lode/two && ln -s two lode/trusted");
   CHECK(list_size(note, sizeof note) == 1 && !note[0]);
-  put("/b/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  put("/b/.lode", TRUST_LEVEL_MADE, "", "", "");
   CHECK(list_size(note, sizeof note) == 2 && !note[0]);
   CHECK(readlink(at("lode/trusted"), to, sizeof to) == 3 && memcmp(to, "two", 3) == 0);
   sh("test $(ls elsewhere) = list && grep -q /b/.lode elsewhere/list && rm elsewhere/list");
   CHECK(list_size(note, sizeof note) == 0 && !note[0]);
-  put("/c/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  put("/c/.lode", TRUST_LEVEL_MADE, "", "", "");
   sh("test -L lode/trusted && grep -q /c/.lode elsewhere/list && printf x >>elsewhere/list");
   CHECK(list_size(note, sizeof note) == 0 && strstr(note, "damaged"));
-  put("/d/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  put("/d/.lode", TRUST_LEVEL_MADE, "", "", "");
   sh("test -L lode/trusted && grep -q /c/.lode elsewhere/list.damaged && grep -q /d/.lode elsewhere/list");
   /* What is not a file of this user's is neither moved nor written: the link gives way */
   sh("rm lode/trusted && ln -s ../elsewhere lode/trusted");
   CHECK(list_size(note, sizeof note) == 0 && strstr(note, "not a file"));
-  put("/e/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+  put("/e/.lode", TRUST_LEVEL_MADE, "", "", "");
   CHECK(list_size(note, sizeof note) == 1 && !note[0]);
   sh("test -f lode/trusted && test ! -L lode/trusted && test -d elsewhere && grep -q /d/.lode elsewhere/list");
   if (geteuid() == 0) {
     sh("mv lode/trusted elsewhere/theirs && chown 65534 elsewhere/theirs && ln -s ../elsewhere/theirs lode/trusted");
     CHECK(list_size(note, sizeof note) == 0 && strstr(note, "another user"));
-    put("/f/.lode", LODE__TRUST_LEVEL_MADE, "", "", "");
+    put("/f/.lode", TRUST_LEVEL_MADE, "", "", "");
     sh("test ! -L lode/trusted && grep -q /e/.lode elsewhere/theirs && ! grep -q /f/.lode elsewhere/theirs");
   }
 }
 
 TEST(a_list_that_names_devices_is_understood) {
-  lode__trust_list list;
-  lode__trust_entry e = {0};
+  trust_list list;
+  trust_entry e = {0};
   begin();
-  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "fe.1-2a-65.7", "");
-  put("/b/.lode", LODE__TRUST_LEVEL_MADE, "1", "fe01-2a", ""); /* no time of birth */
-  put("/c/.lode", LODE__TRUST_LEVEL_MADE, "1", "2b-65.7", "");
-  lode__trust_list_read(&list);
-  CHECK(lode__trust_list_find(&list, "/a/.lode", &e) && strcmp(e.file, "2a-65.7") == 0);
-  CHECK(lode__trust_list_find_file(&list, "2a-65.7", &e) && strcmp(e.path.data, "/a/.lode") == 0);
-  CHECK(lode__trust_list_find_file(&list, "fe01-2a", &e) && strcmp(e.path.data, "/b/.lode") == 0);
-  CHECK(lode__trust_list_find_file(&list, "2b-65.7", &e) && strcmp(e.path.data, "/c/.lode") == 0);
-  CHECK(!lode__trust_list_find_file(&list, "a-65.7", &e) && !lode__trust_list_find_file(&list, "65.7", &e));
-  CHECK(!lode__trust_list_find_file(&list, "2a", &e));
-  lode__trust_entry_release(&e);
-  lode__trust_list_release(&list);
+  put("/a/.lode", TRUST_LEVEL_MADE, "1", "fe.1-2a-65.7", "");
+  put("/b/.lode", TRUST_LEVEL_MADE, "1", "fe01-2a", ""); /* no time of birth */
+  put("/c/.lode", TRUST_LEVEL_MADE, "1", "2b-65.7", "");
+  trust_list_read(&list);
+  CHECK(trust_list_find(&list, "/a/.lode", &e) && strcmp(e.file, "2a-65.7") == 0);
+  CHECK(trust_list_find_file(&list, "2a-65.7", &e) && strcmp(e.path.data, "/a/.lode") == 0);
+  CHECK(trust_list_find_file(&list, "fe01-2a", &e) && strcmp(e.path.data, "/b/.lode") == 0);
+  CHECK(trust_list_find_file(&list, "2b-65.7", &e) && strcmp(e.path.data, "/c/.lode") == 0);
+  CHECK(!trust_list_find_file(&list, "a-65.7", &e) && !trust_list_find_file(&list, "65.7", &e));
+  CHECK(!trust_list_find_file(&list, "2a", &e));
+  trust_entry_release(&e);
+  trust_list_release(&list);
 }
 
 TEST(many_processes_change_it_at_once) {
@@ -464,7 +464,7 @@ TEST(many_processes_change_it_at_once) {
     for (int i = 0; i < EACH; i++) {
       char path[64];
       snprintf(path, sizeof path, "/p%d/%d/.lode", p, i);
-      put(path, LODE__TRUST_LEVEL_ADOPTED, "1", "", "");
+      put(path, TRUST_LEVEL_ADOPTED, "1", "", "");
     }
     _exit(0);
   }
@@ -488,14 +488,14 @@ TEST(a_change_that_fails_leaves_the_list_whole) {
   bool was;
   begin();
   fault_alloc_install();
-  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "2", "");
+  put("/a/.lode", TRUST_LEVEL_MADE, "1", "2", "");
   for (uint64_t n = 1;; n++) {
     fault_alloc_set(n, false);
-    lode_status st = try_put("/b/.lode", LODE__TRUST_LEVEL_TRUSTED, "", "", "{\"model\":\"x\"}", &err);
+    lode_status st = try_put("/b/.lode", TRUST_LEVEL_TRUSTED, "", "", "{\"model\":\"x\"}", &err);
     bool hit = fault_alloc_hits();
     fault_alloc_set(0, false);
     check_after("allocation", n, st);
-    OK(lode__trust_list_forget("/b/.lode", &was, &err));
+    OK(trust_list_remove("/b/.lode", &was, &err));
     if (!hit) break;
     CHECK(n < 1000);
   }
@@ -503,12 +503,12 @@ TEST(a_change_that_fails_leaves_the_list_whole) {
     for (uint64_t n = 1;; n++) {
       fault_install(&os_real);
       fault_set(FAULT_ANY, n, false, effects[k]);
-      lode_status st = try_put("/b/.lode", LODE__TRUST_LEVEL_TRUSTED, "", "", "", &err);
+      lode_status st = try_put("/b/.lode", TRUST_LEVEL_TRUSTED, "", "", "", &err);
       bool hit = fault_hits();
       fault_uninstall();
       if (effects[k] == FAULT_EINTR) CHECKF(st == LODE_OK, "EINTR at call %llu: %s", (unsigned long long)n, err.text);
       check_after("call", n, st);
-      OK(lode__trust_list_forget("/b/.lode", &was, &err));
+      OK(trust_list_remove("/b/.lode", &was, &err));
       if (!hit) break;
       CHECK(n < 1000);
     }
@@ -517,18 +517,18 @@ TEST(a_change_that_fails_leaves_the_list_whole) {
 
 static lode_status put_b(void *ctx, lode_error *err) {
   (void)ctx;
-  return try_put("/b/.lode", LODE__TRUST_LEVEL_TRUSTED, "", "", "", err);
+  return try_put("/b/.lode", TRUST_LEVEL_TRUSTED, "", "", "", err);
 }
 
 TEST(a_change_that_is_killed_leaves_the_list_whole) {
   lode_error err;
   bool was;
   begin();
-  put("/a/.lode", LODE__TRUST_LEVEL_MADE, "1", "2", "");
+  put("/a/.lode", TRUST_LEVEL_MADE, "1", "2", "");
   for (uint64_t n = 1;; n++) {
     bool through = fault_in_child(put_b, NULL, FAULT_ANY, n, FAULT_EXIT) != 0;
     check_after("killed at call", n, through ? LODE_OK : LODE_IO);
-    OK(lode__trust_list_forget("/b/.lode", &was, &err)); /* and the lock has died with its holder */
+    OK(trust_list_remove("/b/.lode", &was, &err)); /* and the lock has died with its holder */
     if (through) break;
     CHECK(n < 1000);
   }
@@ -544,12 +544,12 @@ static void make_store(const char *folder) {
   lode_close(store);
 }
 
-static lode__trust_state look(const char *folder, bool remember, bool *said) {
-  lode__trust trust;
-  lode__trust_look(at(folder), remember, &trust);
+static trust_state look(const char *folder, bool remember, bool *said) {
+  trust_info trust;
+  trust_examine(at(folder), remember, &trust);
   if (said) *said = trust.note[0] != 0;
-  lode__trust_state state = trust.state;
-  lode__trust_release(&trust);
+  trust_state state = trust.state;
+  trust_release(&trust);
   return state;
 }
 
@@ -558,28 +558,28 @@ TEST(a_store_is_known_by_its_file_or_by_its_place_and_id) {
   bool said;
   begin();
   sh("mkdir p q");
-  CHECK(look("p/.lode", true, NULL) == LODE__TRUST_NONE);
+  CHECK(look("p/.lode", true, NULL) == TRUST_NONE);
   make_store("p/.lode");
-  CHECK(look("p/.lode", false, &said) == LODE__TRUST_ADOPTED && said);
-  CHECK(look("p/.lode", true, &said) == LODE__TRUST_ADOPTED && said); /* it was not to be remembered before */
-  CHECK(look("p/.lode", true, &said) == LODE__TRUST_ADOPTED && !said);
-  OK(lode__trust_made(at("p/.lode"), NULL, &err)); /* by a process that cannot write the list */
-  CHECK(look("p/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  CHECK(look("p/.lode", false, &said) == TRUST_ADOPTED && said);
+  CHECK(look("p/.lode", true, &said) == TRUST_ADOPTED && said); /* it was not to be remembered before */
+  CHECK(look("p/.lode", true, &said) == TRUST_ADOPTED && !said);
+  OK(trust_add_created(at("p/.lode"), NULL, &err)); /* by a process that cannot write the list */
+  CHECK(look("p/.lode", true, &said) == TRUST_OURS && !said);
   sh("mv p/.lode q/.lode");
-  CHECK(look("q/.lode", true, &said) == LODE__TRUST_OURS && !said); /* moved */
+  CHECK(look("q/.lode", true, &said) == TRUST_OURS && !said); /* moved */
   sh("cp -a q/.lode p/.lode");
-  CHECK(look("p/.lode", true, &said) == LODE__TRUST_OURS && !said); /* the same id at a place that is known */
+  CHECK(look("p/.lode", true, &said) == TRUST_OURS && !said); /* the same id at a place that is known */
   sh("mkdir r && cp -a q/.lode r/.lode");
-  CHECK(look("r/.lode", true, &said) == LODE__TRUST_ADOPTED && said); /* the same id elsewhere proves nothing */
+  CHECK(look("r/.lode", true, &said) == TRUST_ADOPTED && said); /* the same id elsewhere proves nothing */
   sh("rm -rf q/.lode && cp -a r/.lode q/other && rm q/other/lode.db");
   make_store("q/.lode");
-  CHECK(look("q/.lode", true, &said) == LODE__TRUST_ADOPTED && said); /* another store at a place that is known */
+  CHECK(look("q/.lode", true, &said) == TRUST_ADOPTED && said); /* another store at a place that is known */
   setenv("LODE_TRUST", "1", 1);
-  CHECK(look("q/.lode", true, &said) == LODE__TRUST_NAMED && !said);
+  CHECK(look("q/.lode", true, &said) == TRUST_NAMED && !said);
 }
 
 TEST(an_identity_has_no_device_where_there_are_times_of_birth) {
-  char file[LODE__TRUST_FILE_CHARS], want[64];
+  char file[TRUST_FILE_CHARS], want[64];
   struct stat st;
   bool exact;
   begin();
@@ -596,50 +596,50 @@ TEST(trust_is_of_a_store_and_not_of_a_place) {
   bool said;
   begin();
   sh("mkdir -p p/.lode");
-  CHECK(lode__trust_grant(at("p/.lode"), &settings, &err) == LODE_NOT_FOUND && strstr(err.text, "no store"));
-  OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, STR_LIT("openai:x"), &err)); /* knows the place, and no store */
+  CHECK(trust_grant(at("p/.lode"), &settings, &err) == LODE_NOT_FOUND && strstr(err.text, "no store"));
+  OK(trust_set_value(at("p/.lode"), CONFIG_MODEL, STR_LIT("openai:x"), &err)); /* knows the place, and no store */
   make_store("p/.lode");
-  CHECK(look("p/.lode", true, &said) == LODE__TRUST_ADOPTED && said);
-  OK(lode__trust_grant(at("p/.lode"), &settings, &err));
-  CHECK(look("p/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  CHECK(look("p/.lode", true, &said) == TRUST_ADOPTED && said);
+  OK(trust_grant(at("p/.lode"), &settings, &err));
+  CHECK(look("p/.lode", true, &said) == TRUST_OURS && !said);
   strbuf_release(&settings);
 }
 
 TEST(what_git_tracks_takes_the_users_word) {
   lode_error err;
-  lode__trust trust;
+  trust_info trust;
   strbuf settings = {0};
   bool said;
   begin();
   sh("git init -q r && cd r && mkdir -p .lode/segments && echo x >.lode/segments/a && git add -f .lode");
-  CHECK(look("r/.lode", true, NULL) == LODE__TRUST_TRACKED); /* there is no store */
+  CHECK(look("r/.lode", true, NULL) == TRUST_TRACKED); /* there is no store */
   sh("cd r && git rm -rq --cached .lode && echo {} >.lode/config.json && touch .lode/.gitignore && git add -f .lode/config.json .lode/.gitignore");
-  CHECK(look("r/.lode", true, NULL) == LODE__TRUST_NONE);
+  CHECK(look("r/.lode", true, NULL) == TRUST_NONE);
   make_store("r/.lode");
-  OK(lode__trust_made(at("r/.lode"), NULL, &err));
-  CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
-  OK(lode__trust_grant(at("r/.lode"), &settings, &err)); /* of what git does not track */
+  OK(trust_add_created(at("r/.lode"), NULL, &err));
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && !said);
+  OK(trust_grant(at("r/.lode"), &settings, &err)); /* of what git does not track */
   sh("cd r && git add -f .lode/segments");
-  CHECK(look("r/.lode", true, NULL) == LODE__TRUST_TRACKED);
-  lode__trust_look(at("r/.lode"), true, &trust);
+  CHECK(look("r/.lode", true, NULL) == TRUST_TRACKED);
+  trust_examine(at("r/.lode"), true, &trust);
   CHECKF(strstr(trust.why, "git rm -r --cached .lode") && strstr(trust.why, "lode trust "), "%s", trust.why);
-  lode__trust_release(&trust);
-  OK(lode__trust_grant(at("r/.lode"), &settings, &err));
-  for (int i = 0; i < 2; i++) CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && said); /* each time */
+  trust_release(&trust);
+  OK(trust_grant(at("r/.lode"), &settings, &err));
+  for (int i = 0; i < 2; i++) CHECK(look("r/.lode", true, &said) == TRUST_OURS && said); /* each time */
   /* What is not known about git takes nothing away from a store that is known */
   sh("cp r/.git/index index && printf junk >r/.git/index");
-  CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && !said);
   sh("mv index r/.git/index && cd r && git rm -rq --cached .lode");
-  CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && !said);
   /* That word was about that store, not about the next one */
   sh("rm r/.lode/lode.*");
   lode_store *store;
   OK(lode_open(at("r/.lode"), &(lode_open_options){.create = true, .no_background = true}, &store, &err));
-  OK(lode__trust_made(at("r/.lode"), store, &err));
+  OK(trust_add_created(at("r/.lode"), store, &err));
   lode_close(store);
-  CHECK(look("r/.lode", true, &said) == LODE__TRUST_OURS && !said);
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && !said);
   sh("cd r && git add -f .lode/segments");
-  CHECK(look("r/.lode", true, NULL) == LODE__TRUST_TRACKED);
+  CHECK(look("r/.lode", true, NULL) == TRUST_TRACKED);
   strbuf_release(&settings);
 }
 
@@ -650,7 +650,7 @@ TEST(many_processes_adopt_one_store_at_once) {
   make_store("p/.lode");
   for (int p = 0; p < PROCESSES; p++) {
     if (fork() != 0) continue;
-    for (int i = 0; i < 4; i++) CHECK(look("p/.lode", true, NULL) == LODE__TRUST_ADOPTED);
+    for (int i = 0; i < 4; i++) CHECK(look("p/.lode", true, NULL) == TRUST_ADOPTED);
     _exit(0);
   }
   for (int p = 0, status; p < PROCESSES; p++) CHECK(wait(&status) > 0 && status == 0);
@@ -659,34 +659,34 @@ TEST(many_processes_adopt_one_store_at_once) {
 
 TEST(values_count_that_the_user_has_set) {
   lode_error err;
-  lode__trust trust;
-  lode__config config;
+  trust_info trust;
+  config_values config;
   strbuf held = {0}, settings = {0};
   static const char text[] = "{\"model\":\"openai:x\",\"search.limit\":3,\"search.refresh\":\"auto\",\"quality\":true}";
   begin();
   sh("mkdir -p p/.lode");
   make_store("p/.lode");
-  OK(lode__trust_made(at("p/.lode"), NULL, &err));
+  OK(trust_add_created(at("p/.lode"), NULL, &err));
   test_write_file(at("p/.lode/config.json"), text, sizeof text - 1);
   for (int step = 0; step < 4; step++) {
-    if (step == 1) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, STR_LIT("openai:x"), &err));
-    if (step == 2) OK(lode__trust_grant(at("p/.lode"), &settings, &err));
-    if (step == 3) OK(lode__trust_set(at("p/.lode"), LODE__CONFIG_MODEL, STR_LIT("minilm"), &err)); /* reaches nowhere */
-    lode__trust_look(at("p/.lode"), true, &trust);
-    OK(lode__config_load(&config, at("p/.lode"), &err));
-    lode__trust_hold(&trust, &config, &held);
+    if (step == 1) OK(trust_set_value(at("p/.lode"), CONFIG_MODEL, STR_LIT("openai:x"), &err));
+    if (step == 2) OK(trust_grant(at("p/.lode"), &settings, &err));
+    if (step == 3) OK(trust_set_value(at("p/.lode"), CONFIG_MODEL, STR_LIT("minilm"), &err)); /* reaches nowhere */
+    trust_examine(at("p/.lode"), true, &trust);
+    OK(config_load(&config, at("p/.lode"), &err));
+    trust_suppress_config(&trust, &config, &held);
     bool model = step == 1 || step == 2, refresh = step >= 2;
-    CHECK(strcmp(lode__config_text(&config, LODE__CONFIG_MODEL), model ? "openai:x" : "code") == 0);
-    CHECK(strcmp(lode__config_text(&config, LODE__CONFIG_SEARCH_REFRESH), refresh ? "auto" : "off") == 0);
-    CHECK(lode__config_int(&config, LODE__CONFIG_SEARCH_LIMIT) == 3 && lode__config_bool(&config, LODE__CONFIG_QUALITY));
+    CHECK(strcmp(config_text(&config, CONFIG_MODEL), model ? "openai:x" : "code") == 0);
+    CHECK(strcmp(config_text(&config, CONFIG_SEARCH_REFRESH), refresh ? "auto" : "off") == 0);
+    CHECK(config_int(&config, CONFIG_SEARCH_LIMIT) == 3 && config_bool(&config, CONFIG_QUALITY));
     CHECK((held.len != 0) == (!model || !refresh));
     /* What has no effect is not lost when something else is saved */
-    OK(lode__config_save(&config, at("p/.lode"), &err));
-    lode__config_release(&config);
-    OK(lode__config_load(&config, at("p/.lode"), &err));
-    CHECK(strcmp(lode__config_text(&config, LODE__CONFIG_MODEL), "openai:x") == 0);
-    lode__config_release(&config);
-    lode__trust_release(&trust);
+    OK(config_save(&config, at("p/.lode"), &err));
+    config_release(&config);
+    OK(config_load(&config, at("p/.lode"), &err));
+    CHECK(strcmp(config_text(&config, CONFIG_MODEL), "openai:x") == 0);
+    config_release(&config);
+    trust_release(&trust);
   }
   strbuf_release(&held);
   strbuf_release(&settings);
@@ -696,7 +696,7 @@ TEST(models_that_reach_beyond_the_machine) {
   static const char *const near[] = {"code", "minilm", "none", "code@1/256/static", "minilm@l6-v2/384/float", "", "bogus"};
   static const char *const far[] = {"openai:x", "ollama:x", "openai:x@server/4/float", "/a/path", "./path", "bert:name", "~/x"};
   for (size_t i = 0; i < 7; i++) {
-    CHECKF(!lode__config_reaches(LODE__CONFIG_MODEL, str_of(near[i])), "%s", near[i]);
-    CHECKF(lode__config_reaches(LODE__CONFIG_MODEL, str_of(far[i])), "%s", far[i]);
+    CHECKF(!config_reaches_out(CONFIG_MODEL, str_of(near[i])), "%s", near[i]);
+    CHECKF(config_reaches_out(CONFIG_MODEL, str_of(far[i])), "%s", far[i]);
   }
 }

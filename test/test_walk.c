@@ -28,35 +28,35 @@ typedef struct found {
   uint64_t n;
 } found;
 
-static lode_status walk_status(const char *folder, const lode__walk_options *o, lode_str below, found *f) {
-  lode__root *root = NULL;
-  lode__walker *w = NULL;
-  lode__entry e;
+static lode_status walk_status(const char *folder, const scan_options *o, lode_str below, found *f) {
+  scan_root *root = NULL;
+  scan_walker *w = NULL;
+  scan_entry e;
   bool more = true;
   *f = (found){0};
-  lode_status st = lode__root_open(folder, o, &root, &err);
-  if (st == LODE_OK) st = lode__walker_open(root, below, &w, &err);
+  lode_status st = scan_root_open(folder, o, &root, &err);
+  if (st == LODE_OK) st = scan_walker_open(root, below, &w, &err);
   while (st == LODE_OK && more) {
-    st = lode__walker_next(w, &e, &more, &err);
+    st = scan_walker_next(w, &e, &more, &err);
     if (st != LODE_OK || !more) break;
     CHECK(e.path.data[e.path.len] == '\0' && e.language != NULL);
     strbuf *out = e.skip ? &f->skipped : &f->files;
     strbuf_addstr(out, "\n");
     strbuf_add(out, e.path.data, e.path.len);
-    if (e.skip) strbuf_addf(out, "=%s", lode__skip_name(e.skip));
+    if (e.skip) strbuf_addf(out, "=%s", scan_skip_name(e.skip));
     f->n += !e.skip;
   }
-  if (st == LODE_OK) CHECK(lode__walker_counts(w)[LODE__SKIP_NONE] == f->n);
+  if (st == LODE_OK) CHECK(scan_walker_counts(w)[SCAN_SKIP_NONE] == f->n);
   strbuf_addstr(&f->files, "\n");
   strbuf_addstr(&f->skipped, "\n");
   strbuf_addch(&f->files, '\0');
   strbuf_addch(&f->skipped, '\0');
-  lode__walker_close(w);
-  lode__root_close(root);
+  scan_walker_close(w);
+  scan_root_close(root);
   return st;
 }
 
-static found walk(const char *folder, const lode__walk_options *o, const char *below) {
+static found walk(const char *folder, const scan_options *o, const char *below) {
   found f;
   OK(walk_status(folder, o, str_of(below), &f));
   return f;
@@ -101,7 +101,7 @@ TEST(every_reason_is_given) {
   CHECK(symlink("/etc", path) == 0);
   snprintf(path, sizeof path, "%s/pipe.c", root);
   CHECK(mkfifo(path, 0666) == 0);
-  lode__walk_options o = {.max_bytes = 10};
+  scan_options o = {.max_bytes = 10};
   found f = walk(root, &o, "");
   CHECK(f.n == 1 && has(&f.files, "src/a.c"));
   static const char *const wanted[] = {"src/.hidden.c=hidden", ".env=secret", "server.key=secret", "a.png=binary", "x.min.js=minified",
@@ -110,7 +110,7 @@ TEST(every_reason_is_given) {
                                        "loop=link", "outside=link", "pipe.c=special", ".gitignore=hidden"};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) CHECKF(has(&f.skipped, wanted[i]), "%s is not in %s", wanted[i], f.skipped.data);
   release(&f);
-  o = (lode__walk_options){.hidden = true, .generated = true, .no_ignore = true};
+  o = (scan_options){.hidden = true, .generated = true, .no_ignore = true};
   f = walk(root, &o, "");
   CHECK(has(&f.files, "src/.hidden.c") && has(&f.files, "x.min.js") && has(&f.files, "out/x.o.c") && has(&f.files, "node_modules/left-pad/index.js"));
   CHECK(has(&f.skipped, ".env=secret") && has(&f.skipped, ".git=hidden"));
@@ -126,7 +126,7 @@ TEST(lodeignore_and_configured_excludes_have_the_last_word) {
   put(root, "a.txt", "x\n");
   put(root, ".github/workflow.yml", "x\n");
   put(root, "data/b.c", "x\n");
-  lode__walk_options o = {.exclude = STR_LIT("data/\n")};
+  scan_options o = {.exclude = STR_LIT("data/\n")};
   found f = walk(root, &o, "");
   CHECK(has(&f.files, "keep.gen") && has(&f.files, ".github/workflow.yml") && f.n == 2);
   CHECK(has(&f.skipped, "other.gen=ignored") && has(&f.skipped, "a.txt=ignored") && has(&f.skipped, "data=ignored"));
@@ -178,16 +178,16 @@ TEST_SLOW(a_folder_of_many_files, 300) {
     close(fd);
   }
   close(at);
-  lode__root *r;
-  lode__walker *w;
-  lode__entry e;
+  scan_root *r;
+  scan_walker *w;
+  scan_entry e;
   bool more = true;
-  OK(lode__root_open(root, NULL, &r, &err));
-  OK(lode__walker_open(r, STR_LIT(""), &w, &err));
-  while (more) OK(lode__walker_next(w, &e, &more, &err));
-  CHECK(lode__walker_counts(w)[LODE__SKIP_NONE] == (uint64_t)n);
-  lode__walker_close(w);
-  lode__root_close(r);
+  OK(scan_root_open(root, NULL, &r, &err));
+  OK(scan_walker_open(r, STR_LIT(""), &w, &err));
+  while (more) OK(scan_walker_next(w, &e, &more, &err));
+  CHECK(scan_walker_counts(w)[SCAN_SKIP_NONE] == (uint64_t)n);
+  scan_walker_close(w);
+  scan_root_close(r);
 }
 
 TEST(a_part_of_a_tree_and_a_part_of_a_repository) {
@@ -228,78 +228,78 @@ TEST(a_part_of_a_tree_and_a_part_of_a_repository) {
 
 TEST(one_path_is_judged_as_the_walk_would) {
   const char *root = test_folder();
-  lode__root *r;
-  lode__entry e;
+  scan_root *r;
+  scan_entry e;
   put(root, ".gitignore", "*.o\nbuild/\n");
   put(root, "src/a.c", "int a;\n");
   put(root, "build/x/b.c", "x\n");
   put(root, "test/test_a.py", "x\n");
-  OK(lode__root_open(root, NULL, &r, &err));
-  OK(lode__root_judge(r, STR_LIT("src/a.c"), &e, &err));
-  CHECK(e.skip == LODE__SKIP_NONE && !e.is_folder && e.size == 7 && strcmp(e.language->name, "c") == 0 && e.marks == 0);
-  OK(lode__root_judge(r, STR_LIT("test/test_a.py"), &e, &err));
-  CHECK(e.marks == LODE__MARK_TEST);
-  OK(lode__root_judge(r, STR_LIT("build/x/b.c"), &e, &err));
-  CHECK(e.skip == LODE__SKIP_IGNORED);
-  OK(lode__root_judge(r, STR_LIT("src"), &e, &err));
-  CHECK(e.skip == LODE__SKIP_NONE && e.is_folder);
-  FAILS(LODE_NOT_FOUND, lode__root_judge(r, STR_LIT("src/none.c"), &e, &err));
-  FAILS(LODE_NOT_FOUND, lode__root_judge(r, STR_LIT("src/a.c/x"), &e, &err));
-  lode__root_close(r);
+  OK(scan_root_open(root, NULL, &r, &err));
+  OK(scan_root_classify(r, STR_LIT("src/a.c"), &e, &err));
+  CHECK(e.skip == SCAN_SKIP_NONE && !e.is_folder && e.size == 7 && strcmp(e.language->name, "c") == 0 && e.marks == 0);
+  OK(scan_root_classify(r, STR_LIT("test/test_a.py"), &e, &err));
+  CHECK(e.marks == SCAN_PATH_TEST);
+  OK(scan_root_classify(r, STR_LIT("build/x/b.c"), &e, &err));
+  CHECK(e.skip == SCAN_SKIP_IGNORED);
+  OK(scan_root_classify(r, STR_LIT("src"), &e, &err));
+  CHECK(e.skip == SCAN_SKIP_NONE && e.is_folder);
+  FAILS(LODE_NOT_FOUND, scan_root_classify(r, STR_LIT("src/none.c"), &e, &err));
+  FAILS(LODE_NOT_FOUND, scan_root_classify(r, STR_LIT("src/a.c/x"), &e, &err));
+  scan_root_close(r);
 }
 
 TEST(reading_stays_below_the_root) {
   const char *root = test_folder();
   char path[600];
-  lode__root *r;
-  lode__entry e;
+  scan_root *r;
+  scan_entry e;
   strbuf text = {0};
   put(root, "in/a.c", "int a;\n");
   snprintf(path, sizeof path, "%s/out", root);
   CHECK(symlink("/etc", path) == 0);
   snprintf(path, sizeof path, "%s/in/link", root);
   CHECK(symlink("a.c", path) == 0);
-  OK(lode__root_open(root, NULL, &r, &err));
-  OK(lode__root_read(r, STR_LIT("in/a.c"), &text, &e, &err));
-  CHECK(e.skip == LODE__SKIP_NONE && text.len == 7 && e.size == 7 && e.inode != 0);
+  OK(scan_root_open(root, NULL, &r, &err));
+  OK(scan_root_read(r, STR_LIT("in/a.c"), &text, &e, &err));
+  CHECK(e.skip == SCAN_SKIP_NONE && text.len == 7 && e.size == 7 && e.inode != 0);
   static const char *const bad[] = {"out/passwd", "in/link", "../etc/passwd", "/etc/passwd", "in/../../x", "in", "none", ""};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    OK(lode__root_read(r, str_of(bad[i]), &text, &e, &err));
-    CHECKF(e.skip != LODE__SKIP_NONE && text.len == 0, "%s", bad[i]);
+    OK(scan_root_read(r, str_of(bad[i]), &text, &e, &err));
+    CHECKF(e.skip != SCAN_SKIP_NONE && text.len == 0, "%s", bad[i]);
   }
-  FAILS(LODE_INVALID, lode__root_open("/etc/passwd", NULL, &(lode__root *){0}, &err));
-  FAILS(LODE_NOT_FOUND, lode__root_open("/nonexistent/folder", NULL, &(lode__root *){0}, &err));
-  lode__root_close(r);
+  FAILS(LODE_INVALID, scan_root_open("/etc/passwd", NULL, &(scan_root *){0}, &err));
+  FAILS(LODE_NOT_FOUND, scan_root_open("/nonexistent/folder", NULL, &(scan_root *){0}, &err));
+  scan_root_close(r);
   strbuf_release(&text);
 }
 
-static lode__skip judge(lode__root *r, const char *path, const char *text, size_t n) {
-  return lode__judge_text(r, str_of(path), lode__language_of(str_of(path), (lode_str){0}), (lode_str){text, n});
+static scan_skip judge(scan_root *r, const char *path, const char *text, size_t n) {
+  return scan_classify_text(r, str_of(path), lang_detect(str_of(path), (lode_str){0}), (lode_str){text, n});
 }
 
 TEST(texts_are_judged) {
-  lode__root *r;
+  scan_root *r;
   char line[9000];
   memset(line, 'x', sizeof line);
-  OK(lode__root_open(test_folder(), NULL, &r, &err));
-  CHECK(judge(r, "a.c", "int a;\n", 7) == LODE__SKIP_NONE);
-  CHECK(judge(r, "a.c", "", 0) == LODE__SKIP_EMPTY);
-  CHECK(judge(r, "a.c", "a\0b", 3) == LODE__SKIP_BINARY);
-  CHECK(judge(r, "a.c", "\xff\xfe\xfd text that is not UTF-8\n", 27) == LODE__SKIP_NONE);
-  CHECK(judge(r, "a.js", line, sizeof line) == LODE__SKIP_MINIFIED);
-  CHECK(judge(r, "a.txt", line, sizeof line) == LODE__SKIP_NONE);
+  OK(scan_root_open(test_folder(), NULL, &r, &err));
+  CHECK(judge(r, "a.c", "int a;\n", 7) == SCAN_SKIP_NONE);
+  CHECK(judge(r, "a.c", "", 0) == SCAN_SKIP_EMPTY);
+  CHECK(judge(r, "a.c", "a\0b", 3) == SCAN_SKIP_BINARY);
+  CHECK(judge(r, "a.c", "\xff\xfe\xfd text that is not UTF-8\n", 27) == SCAN_SKIP_NONE);
+  CHECK(judge(r, "a.js", line, sizeof line) == SCAN_SKIP_MINIFIED);
+  CHECK(judge(r, "a.txt", line, sizeof line) == SCAN_SKIP_NONE);
   const char *generated = "// Code generated by protoc. DO NOT EDIT.\n", *people = "/* DO NOT EDIT the order of this list */\n";
-  CHECK(judge(r, "a.go", generated, strlen(generated)) == LODE__SKIP_GENERATED);
-  CHECK(judge(r, "a.c", people, strlen(people)) == LODE__SKIP_NONE);
+  CHECK(judge(r, "a.go", generated, strlen(generated)) == SCAN_SKIP_GENERATED);
+  CHECK(judge(r, "a.c", people, strlen(people)) == SCAN_SKIP_NONE);
   const char *key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghijklmnopqrstuvwxyz\n-----END RSA PRIVATE KEY-----\n";
-  CHECK(judge(r, "a.txt", key, strlen(key)) == LODE__SKIP_SECRET);
+  CHECK(judge(r, "a.txt", key, strlen(key)) == SCAN_SKIP_SECRET);
   const char *putty = "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPublic-Lines: 1\nAAAA\nPrivate-Lines: 1\nAAAA\nPrivate-MAC: 2b\n";
-  CHECK(judge(r, "a.txt", putty, strlen(putty)) == LODE__SKIP_SECRET);
+  CHECK(judge(r, "a.txt", putty, strlen(putty)) == SCAN_SKIP_SECRET);
   const char *manual = "PuTTY-User-Key-File-version: algorithm-name\nis the first line of such a file\n";
-  CHECK(judge(r, "a.txt", manual, strlen(manual)) == LODE__SKIP_NONE);
+  CHECK(judge(r, "a.txt", manual, strlen(manual)) == SCAN_SKIP_NONE);
   const char *talk = "looks for \"-----BEGIN RSA PRIVATE KEY-----\" in the text of a file, as a scanner of secrets does\n";
-  CHECK(judge(r, "a.txt", talk, strlen(talk)) == LODE__SKIP_NONE);
-  lode__root_close(r);
+  CHECK(judge(r, "a.txt", talk, strlen(talk)) == SCAN_SKIP_NONE);
+  scan_root_close(r);
 }
 
 /* What `lode skipped --reason secret` lists: by names, by the folder, by the whole text. */
@@ -315,7 +315,7 @@ TEST(files_that_are_secrets_are_told_by_name_and_text) {
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) put(root, plain[i], "x\n");
   for (size_t i = 0; i < sizeof placed / sizeof *placed; i++) put(root, placed[i], "x\n");
   put(root, ".ssh/work.pub", "x\n");
-  lode__walk_options o = {.hidden = true};
+  scan_options o = {.hidden = true};
   found f = walk(root, &o, "");
   for (size_t i = 0; i < sizeof secret / sizeof *secret; i++) {
     char wanted[100];
@@ -330,32 +330,32 @@ TEST(files_that_are_secrets_are_told_by_name_and_text) {
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CHECKF(has(&f.files, plain[i]), "%s is not in %s", plain[i], f.files.data);
   CHECK(has(&f.files, ".ssh/work.pub"));
   release(&f);
-  o.secrets = LODE__SECRETS_INDEX;
+  o.secrets = MASK_POLICY_INDEX;
   f = walk(root, &o, "");
   CHECK(has(&f.files, ".env") && has(&f.files, ".ssh/work") && has(&f.files, "server.key") && !has(&f.skipped, "=secret"));
   release(&f);
-  lode__root *r;
+  scan_root *r;
   static const char account[] = "{\n \"type\": \"service_account\",\n \"private_key\": \"x\"\n}\n";
   static const char kube[] = "apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers: []\n";
   static const char workload[] = "apiVersion: v1\nkind: ConfigMap\ndata: {}\n";
-  OK(lode__root_open(root, NULL, &r, &err));
-  CHECK(judge(r, "a.json", account, sizeof account - 1) == LODE__SKIP_SECRET && judge(r, "a.yaml", kube, sizeof kube - 1) == LODE__SKIP_SECRET);
-  CHECK(judge(r, "b.yaml", workload, sizeof workload - 1) == LODE__SKIP_NONE);
-  lode__root_close(r);
+  OK(scan_root_open(root, NULL, &r, &err));
+  CHECK(judge(r, "a.json", account, sizeof account - 1) == SCAN_SKIP_SECRET && judge(r, "a.yaml", kube, sizeof kube - 1) == SCAN_SKIP_SECRET);
+  CHECK(judge(r, "b.yaml", workload, sizeof workload - 1) == SCAN_SKIP_NONE);
+  scan_root_close(r);
 }
 
 TEST(marks_of_paths) {
-  CHECK(lode__path_marks(STR_LIT("src/a.c")) == 0);
-  CHECK(lode__path_marks(STR_LIT("tests/a.c")) == LODE__MARK_TEST && lode__path_marks(STR_LIT("src/a_test.go")) == LODE__MARK_TEST);
-  CHECK(lode__path_marks(STR_LIT("src/a.spec.ts")) == LODE__MARK_TEST && lode__path_marks(STR_LIT("x/LatestNews.java")) == 0);
-  CHECK(lode__path_marks(STR_LIT("third_party/a.c")) == LODE__MARK_VENDORED);
-  CHECK(lode__path_marks(STR_LIT("Docs/examples/a.c")) == (LODE__MARK_DOC | LODE__MARK_EXAMPLE));
-  CHECK(lode__path_marks(STR_LIT("_examples/a.c")) == LODE__MARK_EXAMPLE && lode__path_marks(STR_LIT("x/__tests__/a.js")) == LODE__MARK_TEST);
-  CHECK(lode__path_marks(STR_LIT("deps/a.c")) == LODE__MARK_VENDORED && lode__path_marks(STR_LIT("___/a.c")) == 0);
-  CHECK(lode__path_marks(STR_LIT("src/win/a.c")) == LODE__MARK_FOREIGN && lode__path_marks(STR_LIT("a_windows.go")) == LODE__MARK_FOREIGN);
-  CHECK(lode__path_marks(STR_LIT("src/window.c")) == 0 && lode__path_marks(STR_LIT("src/linux/a.c")) == LODE__MARK_NATIVE);
-  CHECK(lode__path_marks(STR_LIT("legacy/a.c")) == LODE__MARK_OLD && lode__path_marks(STR_LIT("a.d.ts")) == LODE__MARK_STUB);
-  CHECK(lode__path_marks(STR_LIT("")) == 0 && lode__path_marks(STR_LIT("/")) == 0 && lode__path_marks(STR_LIT(".d.ts")) == 0);
+  CHECK(scan_path_flags(STR_LIT("src/a.c")) == 0);
+  CHECK(scan_path_flags(STR_LIT("tests/a.c")) == SCAN_PATH_TEST && scan_path_flags(STR_LIT("src/a_test.go")) == SCAN_PATH_TEST);
+  CHECK(scan_path_flags(STR_LIT("src/a.spec.ts")) == SCAN_PATH_TEST && scan_path_flags(STR_LIT("x/LatestNews.java")) == 0);
+  CHECK(scan_path_flags(STR_LIT("third_party/a.c")) == SCAN_PATH_VENDORED);
+  CHECK(scan_path_flags(STR_LIT("Docs/examples/a.c")) == (SCAN_PATH_DOC | SCAN_PATH_EXAMPLE));
+  CHECK(scan_path_flags(STR_LIT("_examples/a.c")) == SCAN_PATH_EXAMPLE && scan_path_flags(STR_LIT("x/__tests__/a.js")) == SCAN_PATH_TEST);
+  CHECK(scan_path_flags(STR_LIT("deps/a.c")) == SCAN_PATH_VENDORED && scan_path_flags(STR_LIT("___/a.c")) == 0);
+  CHECK(scan_path_flags(STR_LIT("src/win/a.c")) == SCAN_PATH_OTHER_OS && scan_path_flags(STR_LIT("a_windows.go")) == SCAN_PATH_OTHER_OS);
+  CHECK(scan_path_flags(STR_LIT("src/window.c")) == 0 && scan_path_flags(STR_LIT("src/linux/a.c")) == SCAN_PATH_THIS_OS);
+  CHECK(scan_path_flags(STR_LIT("legacy/a.c")) == SCAN_PATH_LEGACY && scan_path_flags(STR_LIT("a.d.ts")) == SCAN_PATH_STUB);
+  CHECK(scan_path_flags(STR_LIT("")) == 0 && scan_path_flags(STR_LIT("/")) == 0 && scan_path_flags(STR_LIT(".d.ts")) == 0);
 }
 
 /* ---- Faults ---- */
@@ -398,24 +398,24 @@ TEST(memory_that_runs_out_is_an_error) {
   put(root, "d/b.c", "x\n");
   fault_alloc_install();
   for (uint64_t at = 1;; at++) {
-    lode__root *r = NULL;
-    lode__walker *w = NULL;
-    lode__entry e;
+    scan_root *r = NULL;
+    scan_walker *w = NULL;
+    scan_entry e;
     bool more = true;
     unsigned n = 0;
     fault_alloc_set(at, false);
-    lode_status st = lode__root_open(root, NULL, &r, &err);
-    if (st == LODE_OK) st = lode__walker_open(r, STR_LIT(""), &w, &err);
+    lode_status st = scan_root_open(root, NULL, &r, &err);
+    if (st == LODE_OK) st = scan_walker_open(r, STR_LIT(""), &w, &err);
     while (st == LODE_OK && more) {
-      st = lode__walker_next(w, &e, &more, &err);
+      st = scan_walker_next(w, &e, &more, &err);
       n += st == LODE_OK && more && !e.skip;
     }
     uint64_t hits = fault_alloc_hits();
     fault_alloc_set(0, false);
     CHECK(st == LODE_OK || st == LODE_NOMEM);
     if (st == LODE_OK) CHECKF(n == 2, "allocation %llu", (unsigned long long)at);
-    lode__walker_close(w);
-    lode__root_close(r);
+    scan_walker_close(w);
+    scan_root_close(r);
     if (!hits) break;
   }
 }
@@ -449,7 +449,7 @@ TEST(the_same_files_as_git_on_this_tree) {
   CHECK(system(command) == 0);
   snprintf(path, sizeof path, "%s/.git/list", tmp);
   char *git = test_read_file(path, &n);
-  lode__walk_options o = {.hidden = true, .generated = true, .max_bytes = 64u << 20};
+  scan_options o = {.hidden = true, .generated = true, .max_bytes = 64u << 20};
   found f = walk(tmp, &o, "");
   char **wanted = sorted_lines(git, &n), **got = sorted_lines(f.files.data, &m);
   CHECK(n > 300 && has(&f.skipped, "src/build=ignored"));

@@ -2,7 +2,7 @@
  *
  *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid [quick|scan|why]]
  *
- * REPOS-FOLDER/NAME is an indexed tree. The candidates of each query are gathered once; then only lode__rank runs. It prints the mean
+ * REPOS-FOLDER/NAME is an indexed tree. The candidates of each query are gathered once; then only rank_run runs. It prints the mean
  * NDCG@10 with the weights of the table, after tuning on all repositories, and when each repository is judged with weights tuned on the
  * others: the last figure is the honest one. `quick` stops after the table's figures, `scan` shows what each weight does alone, `why` lists
  * the queries below 1: what stands above the labelled files, by which features, and which labelled files were never gathered.
@@ -27,14 +27,14 @@ typedef struct task {
   const char *query;
   target targets[MOST_TARGETS];
   size_t n_targets;
-  lode__search_result result;
-  lode__candidate *candidates;
+  search_result result;
+  rank_candidate *candidates;
   size_t n;
 } task;
 
 typedef struct repo {
   char name[64], prefix[200];
-  lode__project project;
+  project_info project;
   lode_store *store;
 } repo;
 
@@ -47,16 +47,16 @@ static void die(const char *what, const lode_error *err) {
   exit(1);
 }
 
-static double judge(task *t, const lode__weights *w) {
-  lode__ranked_hit hits[AT];
+static double judge(task *t, const rank_weights *w) {
+  rank_hit hits[AT];
   size_t n = 0;
   double gain = 0, ideal = 0;
   lode_error err;
-  if (lode__rank(&t->result.question, t->candidates, t->n, w, AT, hits, &n, &err) != LODE_OK) die("rank", &err);
+  if (rank_run(&t->result.question, t->candidates, t->n, w, AT, hits, &n, &err) != LODE_OK) die("rank", &err);
   for (size_t g = 0; g < t->n_targets; g++) {
     if (g < AT) ideal += 1 / log2((double)g + 2);
     for (size_t i = 0; i < n; i++) {
-      const lode__candidate *c = hits[i].chunk;
+      const rank_candidate *c = hits[i].chunk;
       size_t skip = strlen(repos[t->repo].prefix);
       const char *want = t->targets[g].path;
       if (strncmp(want, repos[t->repo].prefix, skip) == 0) want += skip;
@@ -70,7 +70,7 @@ static double judge(task *t, const lode__weights *w) {
 }
 
 /* Mean over repositories; `left_out` takes no part, or, with only, is the one that does. */
-static double mean(const lode__weights *w, size_t left_out, bool only) {
+static double mean(const rank_weights *w, size_t left_out, bool only) {
   double sum[MOST_REPOS] = {0}, total = 0;
   size_t count[MOST_REPOS] = {0}, n = 0;
   for (size_t i = 0; i < n_tasks; i++) {
@@ -86,15 +86,15 @@ static double mean(const lode__weights *w, size_t left_out, bool only) {
   return n ? total / (double)n : 0;
 }
 
-static double *knob(lode__weights *w, size_t i) {
-  if (i < 2 * LODE__FEATURE_COUNT) return &w->feature[i / LODE__FEATURE_COUNT][i % LODE__FEATURE_COUNT];
-  i -= 2 * LODE__FEATURE_COUNT;
-  if (i < LODE__FACTOR_COUNT) return &w->factor[i];
-  i -= LODE__FACTOR_COUNT;
+static double *knob(rank_weights *w, size_t i) {
+  if (i < 2 * RANK_FEATURE_COUNT) return &w->feature[i / RANK_FEATURE_COUNT][i % RANK_FEATURE_COUNT];
+  i -= 2 * RANK_FEATURE_COUNT;
+  if (i < RANK_FACTOR_COUNT) return &w->factor[i];
+  i -= RANK_FACTOR_COUNT;
   return i < 2 ? &w->more[i] : i == 2 ? &w->decay : i == 3 ? &w->again : NULL;
 }
 
-static lode__weights tune(lode__weights w, size_t left_out, bool loud) {
+static rank_weights tune(rank_weights w, size_t left_out, bool loud) {
   static const double steps[] = {0.5, 0.75, 1.25, 1.6};
   double best = mean(&w, left_out, false);
   for (int round = 0; round < 3; round++) {
@@ -103,7 +103,7 @@ static lode__weights tune(lode__weights w, size_t left_out, bool loud) {
       double old = *knob(&w, k), keep = old;
       for (size_t s = 0; s < 5; s++) {
         double value = s < 4 ? (old > 0 ? old * steps[s] : 0.1 * steps[s]) : 0;
-        if (k >= 2 * LODE__FEATURE_COUNT && k < 2 * LODE__FEATURE_COUNT + LODE__FACTOR_COUNT && (value > 1 || value == 0)) continue;
+        if (k >= 2 * RANK_FEATURE_COUNT && k < 2 * RANK_FEATURE_COUNT + RANK_FACTOR_COUNT && (value > 1 || value == 0)) continue;
         *knob(&w, k) = value;
         double got = mean(&w, left_out, false);
         if (got > best + 0.0003) {
@@ -122,7 +122,7 @@ static lode__weights tune(lode__weights w, size_t left_out, bool loud) {
 /* What each knob does alone: the change of the mean, and how many repositories gain and lose by it. */
 static void scan_knobs(void) {
   static const double steps[] = {0, 0.5, 0.75, 1.4, 2};
-  lode__weights w = lode__rank_weights;
+  rank_weights w = rank_default_weights;
   double base[MOST_REPOS];
   for (size_t r = 0; r < n_repos; r++) base[r] = mean(&w, r, true);
   for (size_t k = 0; knob(&w, k); k++) {
@@ -147,29 +147,29 @@ static void scan_knobs(void) {
 
 /* ---- Why ---- */
 
-static bool meets(const task *t, const target *g, const lode__candidate *c) {
+static bool meets(const task *t, const target *g, const rank_candidate *c) {
   size_t skip = strlen(repos[t->repo].prefix);
   const char *want = g->path;
   if (strncmp(want, repos[t->repo].prefix, skip) == 0) want += skip;
   return str_eq(c->path, str_of(want)) && (!g->first || ((long)c->last >= g->first && (long)c->first <= g->last));
 }
 
-static void show(const task *t, size_t rank, const lode__ranked_hit *hit) {
-  const lode__candidate *c = hit->chunk;
+static void show(const task *t, size_t rank, const rank_hit *hit) {
+  const rank_candidate *c = hit->chunk;
   bool wanted = false;
   for (size_t g = 0; g < t->n_targets; g++) wanted = wanted || meets(t, &t->targets[g], c);
   printf("  %c %3zu %.2f (own %.2f, %zu more) %.*s:%u %.*s %.*s [", wanted ? '*' : ' ', rank + 1, hit->score, c->score, hit->more, (int)c->path.len, c->path.data,
          c->first, (int)c->kind.len, c->kind.data, (int)c->name.len, c->name.data);
-  for (size_t f = 0; f < LODE__FEATURE_COUNT; f++)
-    if (c->features[f] > 0) printf(" %s %.2f", lode__feature_name((lode__feature)f), c->features[f]);
+  for (size_t f = 0; f < RANK_FEATURE_COUNT; f++)
+    if (c->features[f] > 0) printf(" %s %.2f", rank_feature_name((rank_feature)f), c->features[f]);
   printf(" ] factors %x\n", c->factors);
 }
 
 /* What stands in the way, and how much any ranking could gain: the share of labelled files that are candidates at all, and within the
  * first 10, 20 and 50 files. */
-static void tell_why(const lode__weights *w) {
+static void tell_why(const rank_weights *w) {
   enum { MOST = 1000 };
-  static lode__ranked_hit hits[MOST];
+  static rank_hit hits[MOST];
   static const size_t at[] = {10, 20, 50, MOST};
   size_t within[4] = {0}, targets = 0, gathered = 0;
   for (size_t i = 0; i < n_tasks; i++) {
@@ -177,7 +177,7 @@ static void tell_why(const lode__weights *w) {
     double got = judge(t, w);
     size_t n = 0;
     lode_error err;
-    if (lode__rank(&t->result.question, t->candidates, t->n, w, MOST, hits, &n, &err) != LODE_OK) die("rank", &err);
+    if (rank_run(&t->result.question, t->candidates, t->n, w, MOST, hits, &n, &err) != LODE_OK) die("rank", &err);
     if (got < 0.999) printf("%.3f %s %s: %s (%zu candidates)\n", got, repos[t->repo].name, t->category, t->query, t->n);
     size_t worst = 0;
     for (size_t g = 0; g < t->n_targets; g++, targets++) {
@@ -198,14 +198,14 @@ static void tell_why(const lode__weights *w) {
   printf("\n");
 }
 
-static void by_repo(const lode__weights *w) {
+static void by_repo(const rank_weights *w) {
   for (size_t r = 0; r < n_repos; r++) printf("  %-20s %.4f\n", repos[r].name, mean(w, r, true));
 }
 
-static void print(const lode__weights *w) {
-  for (size_t f = 0; f < LODE__FEATURE_COUNT; f++)
-    printf("  %-9s %.3f %.3f\n", lode__feature_name((lode__feature)f), w->feature[0][f], w->feature[1][f]);
-  for (size_t f = 0; f < LODE__FACTOR_COUNT; f++) printf("  factor %zu  %.3f\n", f, w->factor[f]);
+static void print(const rank_weights *w) {
+  for (size_t f = 0; f < RANK_FEATURE_COUNT; f++)
+    printf("  %-9s %.3f %.3f\n", rank_feature_name((rank_feature)f), w->feature[0][f], w->feature[1][f]);
+  for (size_t f = 0; f < RANK_FACTOR_COUNT; f++) printf("  factor %zu  %.3f\n", f, w->factor[f]);
   printf("  more      %.3f %.3f\n", w->more[0], w->more[1]);
 }
 
@@ -235,7 +235,7 @@ static size_t repo_of(const char *name, const char *folder) {
   }
   char store[1100];
   snprintf(store, sizeof store, "%s/.lode", path);
-  if (lode__project_open(&r->project, path, store, &err) != LODE_OK) die(path, &err);
+  if (project_open(&r->project, path, store, &err) != LODE_OK) die(path, &err);
   if (lode_open(store, &options, &r->store, &err) != LODE_OK) die(store, &err);
   return n_repos++;
 }
@@ -281,9 +281,9 @@ static void load(const char *file, const char *folder, lode_mode mode) {
     text_at(&json, 0, "query", query, sizeof query);
     char *kept = strdup(query);
     t->query = kept;
-    lode__search_request request = {.query = str_of(kept), .mode = mode, .limit = AT};
+    search_request request = {.query = str_of(kept), .mode = mode, .limit = AT};
     repo *r = &repos[t->repo];
-    if (lode__search_candidates(&r->project, r->store, &request, &t->result, &t->candidates, &t->n, &err) != LODE_OK) die(kept, &err);
+    if (search_candidates(&r->project, r->store, &request, &t->result, &t->candidates, &t->n, &err) != LODE_OK) die(kept, &err);
     if (t->result.note[0]) die(t->result.note, NULL);
   }
   free(line);
@@ -291,7 +291,7 @@ static void load(const char *file, const char *folder, lode_mode mode) {
   json_release(&json);
 }
 
-static void by_category(const lode__weights *w) {
+static void by_category(const rank_weights *w) {
   static const char *const names[] = {"symbol", "semantic", "architecture"};
   for (size_t c = 0; c < 3; c++) {
     double sum = 0;
@@ -310,20 +310,20 @@ int main(int argc, char **argv) {
   lode_mode mode = argc > 3 && strcmp(argv[3], "text") == 0 ? LODE_BY_TEXT : argc > 3 && strcmp(argv[3], "vector") == 0 ? LODE_BY_VECTOR : LODE_HYBRID;
   if (argc < 3) die("usage: tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid]", NULL);
   load(argv[1], argv[2], mode);
-  printf("table: %.4f", mean(&lode__rank_weights, SIZE_MAX, false));
-  by_category(&lode__rank_weights);
+  printf("table: %.4f", mean(&rank_default_weights, SIZE_MAX, false));
+  by_category(&rank_default_weights);
   if (argc > 4 && strcmp(argv[4], "scan") == 0) scan_knobs();
-  if (argc > 4 && strcmp(argv[4], "why") == 0) tell_why(&lode__rank_weights);
-  if (argc > 4) by_repo(&lode__rank_weights);
+  if (argc > 4 && strcmp(argv[4], "why") == 0) tell_why(&rank_default_weights);
+  if (argc > 4) by_repo(&rank_default_weights);
   if (argc > 4) return 0;
-  lode__weights all = tune(lode__rank_weights, SIZE_MAX, true);
+  rank_weights all = tune(rank_default_weights, SIZE_MAX, true);
   printf("tuned on all: %.4f", mean(&all, SIZE_MAX, false));
   by_category(&all);
   print(&all);
   double unseen = 0;
   for (size_t r = 0; r < n_repos; r++) {
-    lode__weights w = tune(lode__rank_weights, r, false);
-    double got = mean(&w, r, true), table = mean(&lode__rank_weights, r, true);
+    rank_weights w = tune(rank_default_weights, r, false);
+    double got = mean(&w, r, true), table = mean(&rank_default_weights, r, true);
     printf("  %-20s table %.4f, tuned on the others %.4f\n", repos[r].name, table, got);
     unseen += got;
   }

@@ -5,15 +5,15 @@
 
 #include "code/batch.h"
 
-typedef struct lode__audit {
+typedef struct indexer_audit {
   uint64_t files, chunks;
   uint64_t short_files;   /* have another number of chunks than they should */
   uint64_t orphans;       /* chunks whose file is not known */
   uint64_t unpaired;      /* chunks without a record in the collection of second vectors, or the other way round */
   uint64_t mended;
-} lode__audit;
+} indexer_audit;
 
 /* Reads all ids. With `repair`, what does not fit is taken out: the next index run reads those files again. */
-LODE_MUST lode_status lode__audit_run(lode_store *store, bool repair, lode_progress progress, lode__audit *audit, lode_error *err);
+LODE_MUST lode_status indexer_audit_run(lode_store *store, bool repair, lode_progress progress, indexer_audit *audit, lode_error *err);
 
 #endif

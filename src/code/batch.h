@@ -8,31 +8,31 @@
 #include "code/feed.h"
 
 /* The collections of an index; quality may be NULL. */
-typedef struct lode__shelf {
+typedef struct indexer_colls {
   lode_store *store;
   lode_collection *code, *files, *quality;
-} lode__shelf;
+} indexer_colls;
 
-typedef struct lode__file_batch {
-  const lode__shelf *shelf;
-  lode__known_files *known;   /* told of what was committed */
+typedef struct indexer_batch {
+  const indexer_colls *colls;
+  indexer_file_table *known;   /* told of what was committed */
   uint32_t dimension;         /* of the feed's vectors */
   bool keep_vectors;          /* vectors of `code` are dear: keep those of texts that did not change */
-  lode__feed_file **files;
+  indexer_file **files;
   size_t n, cap;
   size_t chunks, bytes;
   uint64_t reused;            /* vectors kept, so far */
-} lode__file_batch;
+} indexer_batch;
 
 /* Takes the file. */
-LODE_MUST lode_status lode__file_batch_add(lode__file_batch *batch, lode__feed_file *file, lode_error *err);
-bool lode__file_batch_full(const lode__file_batch *batch);
+LODE_MUST lode_status indexer_batch_add(indexer_batch *batch, indexer_file *file, lode_error *err);
+bool indexer_batch_full(const indexer_batch *batch);
 /* Commits and empties it. */
-LODE_MUST lode_status lode__file_batch_flush(lode__file_batch *batch, lode_error *err);
-void lode__file_batch_release(lode__file_batch *batch);
+LODE_MUST lode_status indexer_batch_flush(indexer_batch *batch, lode_error *err);
+void indexer_batch_release(indexer_batch *batch);
 
 /* Takes files and their chunks out, some thousands to a transaction. */
-LODE_MUST lode_status lode__file_batch_remove(const lode__shelf *shelf, lode__known_files *known, lode__known **files, size_t n,
+LODE_MUST lode_status indexer_remove_files(const indexer_colls *colls, indexer_file_table *known, indexer_file_entry **files, size_t n,
                                          lode_progress progress, lode_error *err);
 
 #endif

@@ -3,10 +3,10 @@
 
 #include <ctype.h>
 
-enum { STRINGS_LIMIT = 256 << 20 };
+enum { CHUNK_STRINGS_LIMIT = 256 << 20 };
 
-lode__chunk_options lode__chunk_bounds(const lode__chunk_options *options) {
-  lode__chunk_options o = options ? *options : (lode__chunk_options){0};
+chunk_options chunk_options_resolve(const chunk_options *options) {
+  chunk_options o = options ? *options : (chunk_options){0};
   if (o.max_bytes == 0) o.max_bytes = 2400;
   if (o.max_bytes < 256) o.max_bytes = 256;
   if (o.max_bytes > 65536) o.max_bytes = 65536;
@@ -17,22 +17,22 @@ lode__chunk_options lode__chunk_bounds(const lode__chunk_options *options) {
 
 /* ---- The list ---- */
 
-void lode__chunk_list_release(lode__chunk_list *list) {
+void chunk_list_release(chunk_list *list) {
   mem_free(list->items);
   mem_arena_release(&list->strings);
-  *list = (lode__chunk_list){0};
+  *list = (chunk_list){0};
 }
 
-void lode__chunk_list_clear(lode__chunk_list *list) {
+void chunk_list_clear(chunk_list *list) {
   list->n = 0;
   list->failed = false;
   mem_arena_reset(&list->strings);
-  list->strings.limit = STRINGS_LIMIT;
+  list->strings.limit = CHUNK_STRINGS_LIMIT;
 }
 
-lode__chunk *lode__chunk_add(lode__chunk_list *list, const lode__chunk *chunk) {
+chunk_item *chunk_list_add(chunk_list *list, const chunk_item *chunk) {
   if (!mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items)) return NULL;
-  lode__chunk *c = &list->items[list->n++];
+  chunk_item *c = &list->items[list->n++];
   *c = *chunk;
   lode_str *strings[] = {&c->name, &c->signature, &c->doc, &c->parents, &c->skeleton, &c->symbols};
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
@@ -40,12 +40,12 @@ lode__chunk *lode__chunk_add(lode__chunk_list *list, const lode__chunk *chunk) {
   return c;
 }
 
-static bool is_white(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static bool chunk_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-lode_str lode__chunk_string(lode__chunk_list *list, lode_str bytes, size_t max, unsigned flags) {
+lode_str chunk_clean_string(chunk_list *list, lode_str bytes, size_t max, unsigned flags) {
   size_t n = 0;
-  while (bytes.len && is_white(bytes.data[0])) bytes.data++, bytes.len--;
-  while (bytes.len && is_white(bytes.data[bytes.len - 1])) bytes.len--;
+  while (bytes.len && chunk_is_space(bytes.data[0])) bytes.data++, bytes.len--;
+  while (bytes.len && chunk_is_space(bytes.data[bytes.len - 1])) bytes.len--;
   if (bytes.len == 0) return STR_LIT("");
   char *out = mem_arena_alloc(&list->strings, (bytes.len < max ? 3 * bytes.len : max) + 4);
   if (!out) {
@@ -55,8 +55,8 @@ lode_str lode__chunk_string(lode__chunk_list *list, lode_str bytes, size_t max, 
   for (size_t i = 0; i < bytes.len;) {
     size_t width = utf8_width(bytes.data + i, bytes.len - i);
     bool bad = width == 0 || bytes.data[i] == '\0';
-    if (flags & LODE__STRING_LINE && !bad && is_white(bytes.data[i])) {
-      while (i < bytes.len && is_white(bytes.data[i])) i++;
+    if (flags & CHUNK_STRING_ONE_LINE && !bad && chunk_is_space(bytes.data[i])) {
+      while (i < bytes.len && chunk_is_space(bytes.data[i])) i++;
       if (n + 1 > max) break;
       out[n++] = ' ';
       continue;
@@ -72,63 +72,63 @@ lode_str lode__chunk_string(lode__chunk_list *list, lode_str bytes, size_t max, 
       i += width;
     }
   }
-  while (n > 0 && is_white(out[n - 1])) n--;
+  while (n > 0 && chunk_is_space(out[n - 1])) n--;
   return (lode_str){out, n};
 }
 
 /* ---- Comments ---- */
 
 /* Signs that begin or end a comment, the longer ones first. */
-static const char *const openers[] = {"@moduledoc", "@doc", "<!--", "\"\"\"", "'''", "/**", "/*!", "///", "//!", "--[[", "---", "{-|", "(**", "#'",
+static const char *const comment_openers[] = {"@moduledoc", "@doc", "<!--", "\"\"\"", "'''", "/**", "/*!", "///", "//!", "--[[", "---", "{-|", "(**", "#'",
                                       "/*",   "//",     "--",  "{-",  "(*",  ";;;", ";;",  "##",   "%%",  "#",   "*",   NULL};
-static const char *const closers[] = {"-->", "\"\"\"", "'''", "**/", "*/", "]]", "-}", "*)", NULL};
+static const char *const comment_closers[] = {"-->", "\"\"\"", "'''", "**/", "*/", "]]", "-}", "*)", NULL};
 
-static lode_str bare_line(const char *p, const char *end) {
-  while (p < end && is_white(*p)) p++;
-  while (end > p && is_white(end[-1])) end--;
-  for (size_t i = 0; closers[i]; i++) {
-    size_t n = strlen(closers[i]);
-    if ((size_t)(end - p) >= n && memcmp(end - n, closers[i], n) == 0) {
+static lode_str chunk_strip_comment(const char *p, const char *end) {
+  while (p < end && chunk_is_space(*p)) p++;
+  while (end > p && chunk_is_space(end[-1])) end--;
+  for (size_t i = 0; comment_closers[i]; i++) {
+    size_t n = strlen(comment_closers[i]);
+    if ((size_t)(end - p) >= n && memcmp(end - n, comment_closers[i], n) == 0) {
       end -= n;
       break;
     }
   }
-  for (size_t i = 0; openers[i]; i++) {
-    size_t n = strlen(openers[i]);
-    if ((size_t)(end - p) >= n && memcmp(p, openers[i], n) == 0) {
+  for (size_t i = 0; comment_openers[i]; i++) {
+    size_t n = strlen(comment_openers[i]);
+    if ((size_t)(end - p) >= n && memcmp(p, comment_openers[i], n) == 0) {
       p += n;
       break;
     }
   }
-  while (p < end && is_white(*p)) p++;
-  while (end > p && is_white(end[-1])) end--;
+  while (p < end && chunk_is_space(*p)) p++;
+  while (end > p && chunk_is_space(end[-1])) end--;
   return (lode_str){p, (size_t)(end - p)};
 }
 
 /* #[derive(Debug)], @Override: they stand among the comments of a definition and are none. */
-static bool is_attribute(const char *p, const char *end) {
-  while (p < end && is_white(*p)) p++;
+static bool chunk_is_attribute(const char *p, const char *end) {
+  while (p < end && chunk_is_space(*p)) p++;
   if (end - p < 2) return false;
   if (*p == '@') return !(end - p > 4 && memcmp(p, "@doc", 4) == 0) && !(end - p > 10 && memcmp(p, "@moduledoc", 10) == 0);
   return p[0] == '#' && p[1] == '[';
 }
 
 /* Lines of signs alone do not. */
-static bool says_something(lode_str line) {
+static bool chunk_has_words(lode_str line) {
   for (size_t i = 0; i < line.len; i++)
     if (!ispunct((unsigned char)line.data[i])) return true;
   return false;
 }
 
-lode_str lode__chunk_comment(lode__chunk_list *list, lode_str bytes) {
-  char text[2 * LODE__CHUNK_DOC_BYTES];
+lode_str chunk_clean_comment(chunk_list *list, lode_str bytes) {
+  char text[2 * CHUNK_MAX_DOC];
   size_t n = 0;
   const char *p = bytes.data, *end = p + bytes.len;
   while (p && p < end && n < sizeof text - 1) {
     const char *eol = memchr(p, '\n', (size_t)(end - p));
     if (!eol) eol = end;
-    lode_str line = bare_line(p, eol);
-    if (says_something(line) && !is_attribute(p, eol)) {
+    lode_str line = chunk_strip_comment(p, eol);
+    if (chunk_has_words(line) && !chunk_is_attribute(p, eol)) {
       if (n) text[n++] = '\n';
       if (line.len > sizeof text - n) line.len = sizeof text - n;
       memcpy(text + n, line.data, line.len);
@@ -136,13 +136,13 @@ lode_str lode__chunk_comment(lode__chunk_list *list, lode_str bytes) {
     }
     p = eol + 1;
   }
-  return lode__chunk_string(list, (lode_str){text, n}, LODE__CHUNK_DOC_BYTES, 0);
+  return chunk_clean_string(list, (lode_str){text, n}, CHUNK_MAX_DOC, 0);
 }
 
 /* ---- Cutting ---- */
 
 /* How good it is to begin a chunk with the line at `at`: less is better. */
-static uint32_t line_cost(lode_str text, uint32_t at, uint32_t end) {
+static uint32_t chunk_line_cost(lode_str text, uint32_t at, uint32_t end) {
   uint32_t indent = 0, p = at;
   while (p < end && (text.data[p] == ' ' || text.data[p] == '\t')) indent += text.data[p++] == '\t' ? 8 : 1;
   if (p >= end || text.data[p] == '\n' || text.data[p] == '\r') return UINT32_MAX; /* an empty line begins nothing */
@@ -154,24 +154,24 @@ static uint32_t line_cost(lode_str text, uint32_t at, uint32_t end) {
 }
 
 /* In a line without end: behind a space or a sign in its last part, else at a character. */
-static uint32_t cut_line(lode_str text, uint32_t start, uint32_t at) {
+static uint32_t chunk_split_line(lode_str text, uint32_t start, uint32_t at) {
   for (uint32_t p = at; p > start + (at - start) / 2; p--) {
     char c = text.data[p - 1];
-    if (is_white(c) || c == ',' || c == ';' || c == '}' || c == ')' || c == '>') return p;
+    if (chunk_is_space(c) || c == ',' || c == ';' || c == '}' || c == ')' || c == '>') return p;
   }
   uint32_t p = at;
   while (p > start + 1 && at - p < 4 && ((unsigned char)text.data[p] & 0xC0) == 0x80) p--;
   return at - p < 4 ? p : at;
 }
 
-uint32_t lode__chunk_cut(lode_str text, uint32_t start, uint32_t end, uint32_t max) {
+uint32_t chunk_split_point(lode_str text, uint32_t start, uint32_t end, uint32_t max) {
   uint32_t from = start + max / 3, last = start + max, best = 0, best_cost = UINT32_MAX;
   if (end - start <= max) return end;
   const char *p = memchr(text.data + from, '\n', last - from);
   while (p) {
     uint32_t at = (uint32_t)(p - text.data) + 1;
     if (at > last || at >= end) break;
-    uint32_t cost = line_cost(text, at, end);
+    uint32_t cost = chunk_line_cost(text, at, end);
     if (cost != UINT32_MAX && cost <= best_cost) {
       best = at;
       best_cost = cost;
@@ -182,27 +182,27 @@ uint32_t lode__chunk_cut(lode_str text, uint32_t start, uint32_t end, uint32_t m
   /* no good line: any line end in the first part, else within a line */
   p = memrchr(text.data + start + 1, '\n', last - start - 1);
   if (p) return (uint32_t)(p - text.data) + 1;
-  return cut_line(text, start, last);
+  return chunk_split_line(text, start, last);
 }
 
 /* Behind white space that follows `at`, if it leads to the beginning of a line; else `at`. */
-static uint32_t over_blank(lode_str text, uint32_t at, uint32_t end) {
+static uint32_t chunk_skip_blank(lode_str text, uint32_t at, uint32_t end) {
   uint32_t p = at, line = at;
-  while (p < end && is_white(text.data[p]))
+  while (p < end && chunk_is_space(text.data[p]))
     if (text.data[p++] == '\n') line = p;
   return p == end ? end : line;
 }
 
-bool lode__chunk_add_cut(lode__chunk_list *list, lode_str text, const lode__chunk *shape, uint32_t start, uint32_t end, uint32_t max) {
+bool chunk_list_add_split(chunk_list *list, lode_str text, const chunk_item *shape, uint32_t start, uint32_t end, uint32_t max) {
   size_t first = list->n;
-  lode__chunk c = *shape;
+  chunk_item c = *shape;
   uint32_t at = start;
   c.part = 0;
   while (at < end) {
     c.start = at;
-    c.end = lode__chunk_cut(text, at, end, max);
-    if (c.end < end) c.end = over_blank(text, c.end, end);
-    if (!lode__chunk_add(list, &c)) return false;
+    c.end = chunk_split_point(text, at, end, max);
+    if (c.end < end) c.end = chunk_skip_blank(text, c.end, end);
+    if (!chunk_list_add(list, &c)) return false;
     at = c.end;
     c.line = at;
     c.part++;
@@ -214,53 +214,53 @@ bool lode__chunk_add_cut(lode__chunk_list *list, lode_str text, const lode__chun
 
 /* ---- Lines ---- */
 
-static uint32_t count_newlines(const char *p, const char *end) {
+static uint32_t chunk_count_newlines(const char *p, const char *end) {
   uint32_t n = 0;
   while (p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL) p++, n++;
   return n;
 }
 
-void lode__chunk_number_lines(lode__chunk_list *list, lode_str text) {
+void chunk_number_lines(chunk_list *list, lode_str text) {
   uint32_t line = 1, at = 0;
   for (size_t i = 0; i < list->n; i++) {
-    lode__chunk *c = &list->items[i];
+    chunk_item *c = &list->items[i];
     uint32_t last = c->end, where = c->line < c->start ? c->start : c->line >= c->end ? c->end - 1 : c->line;
-    line += count_newlines(text.data + at, text.data + c->start);
+    line += chunk_count_newlines(text.data + at, text.data + c->start);
     at = c->start;
     c->start_line = line;
-    while (last > c->start + 1 && is_white(text.data[last - 1])) last--;
-    c->end_line = line + count_newlines(text.data + at, text.data + last - 1);
-    c->line = line + count_newlines(text.data + at, text.data + where);
+    while (last > c->start + 1 && chunk_is_space(text.data[last - 1])) last--;
+    c->end_line = line + chunk_count_newlines(text.data + at, text.data + last - 1);
+    c->line = line + chunk_count_newlines(text.data + at, text.data + where);
     if (c->line > c->end_line) c->line = c->end_line;
   }
 }
 
 /* ---- Invariants ---- */
 
-static bool string_ok(lode_str s, size_t max) {
+static bool chunk_string_ok(lode_str s, size_t max) {
   return s.data && s.len <= max && !memchr(s.data, '\0', s.len) && utf8_valid(s.data, s.len);
 }
 
-static const char *chunk_wrong(const lode__chunk_list *list, size_t i) {
-  const lode__chunk *c = &list->items[i];
-  if ((unsigned)c->kind >= LODE__KIND_COUNT) return "a kind that does not exist";
+static const char *chunk_item_problem(const chunk_list *list, size_t i) {
+  const chunk_item *c = &list->items[i];
+  if ((unsigned)c->kind >= LANG_KIND_COUNT) return "a kind that does not exist";
   if (c->start >= c->end) return "an empty chunk";
   if (c->start != (i ? list->items[i - 1].end : 0)) return "a gap or an overlap";
   if (c->start_line < 1 || c->start_line > c->end_line || c->line < c->start_line || c->line > c->end_line) return "lines out of order";
   if (i && c->start_line < list->items[i - 1].end_line) return "lines out of order";
   if (c->parts < 1 || c->part >= c->parts) return "a part that does not exist";
-  if (c->parent != LODE__CHUNK_NO_PARENT && c->parent >= i) return "a parent that does not come before";
-  if (!string_ok(c->name, LODE__CHUNK_NAME_BYTES) || !string_ok(c->signature, LODE__CHUNK_SIGNATURE_BYTES) ||
-      !string_ok(c->doc, LODE__CHUNK_DOC_BYTES) || !string_ok(c->parents, LODE__CHUNK_PARENTS_BYTES) ||
-      !string_ok(c->skeleton, LODE__CHUNK_SKELETON_BYTES) || !string_ok(c->symbols, LODE__CHUNK_SYMBOLS_BYTES))
+  if (c->parent != CHUNK_NO_PARENT && c->parent >= i) return "a parent that does not come before";
+  if (!chunk_string_ok(c->name, CHUNK_MAX_NAME) || !chunk_string_ok(c->signature, CHUNK_MAX_SIGNATURE) ||
+      !chunk_string_ok(c->doc, CHUNK_MAX_DOC) || !chunk_string_ok(c->parents, CHUNK_MAX_PARENTS) ||
+      !chunk_string_ok(c->skeleton, CHUNK_MAX_SKELETON) || !chunk_string_ok(c->symbols, CHUNK_MAX_SYMBOLS))
     return "a string that is too long or not UTF-8";
   return NULL;
 }
 
-const char *lode__chunk_list_wrong(const lode__chunk_list *list, size_t text_bytes) {
+const char *chunk_list_problem(const chunk_list *list, size_t text_bytes) {
   if (list->n == 0) return text_bytes ? "no chunks" : NULL;
   for (size_t i = 0; i < list->n; i++) {
-    const char *wrong = chunk_wrong(list, i);
+    const char *wrong = chunk_item_problem(list, i);
     if (wrong) return wrong;
   }
   return list->items[list->n - 1].end == text_bytes ? NULL : "the end of the text is missing";
@@ -268,34 +268,34 @@ const char *lode__chunk_list_wrong(const lode__chunk_list *list, size_t text_byt
 
 /* ---- Bytes between processes: a count, then nine numbers and six strings for each; all numbers 32 bits, little-endian ---- */
 
-enum { NUMBERS = 9, STRINGS = 6 };
+enum { CHUNK_WIRE_NUMBERS = 9, CHUNK_WIRE_STRINGS = 6 };
 
-static void put32(strbuf *out, uint32_t v) {
+static void chunk_put32(strbuf *out, uint32_t v) {
   unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
   strbuf_add(out, b, 4);
 }
 
-void lode__chunk_list_encode(const lode__chunk_list *list, strbuf *out) {
-  put32(out, (uint32_t)list->n);
+void chunk_list_encode(const chunk_list *list, strbuf *out) {
+  chunk_put32(out, (uint32_t)list->n);
   for (size_t i = 0; i < list->n; i++) {
-    const lode__chunk *c = &list->items[i];
-    uint32_t numbers[NUMBERS] = {(uint32_t)c->kind, c->start, c->end, c->start_line, c->end_line, c->line, c->parent, c->part, c->parts};
-    lode_str strings[STRINGS] = {c->name, c->signature, c->doc, c->parents, c->skeleton, c->symbols};
-    for (size_t k = 0; k < NUMBERS; k++) put32(out, numbers[k]);
-    for (size_t k = 0; k < STRINGS; k++) {
-      put32(out, (uint32_t)strings[k].len);
+    const chunk_item *c = &list->items[i];
+    uint32_t numbers[CHUNK_WIRE_NUMBERS] = {(uint32_t)c->kind, c->start, c->end, c->start_line, c->end_line, c->line, c->parent, c->part, c->parts};
+    lode_str strings[CHUNK_WIRE_STRINGS] = {c->name, c->signature, c->doc, c->parents, c->skeleton, c->symbols};
+    for (size_t k = 0; k < CHUNK_WIRE_NUMBERS; k++) chunk_put32(out, numbers[k]);
+    for (size_t k = 0; k < CHUNK_WIRE_STRINGS; k++) {
+      chunk_put32(out, (uint32_t)strings[k].len);
       strbuf_add(out, strings[k].data, strings[k].len);
     }
   }
 }
 
-typedef struct reader {
+typedef struct chunk_decoder {
   const unsigned char *p;
   size_t left;
   bool bad;
-} reader;
+} chunk_decoder;
 
-static uint32_t get32(reader *r) {
+static uint32_t chunk_get32(chunk_decoder *r) {
   if (r->left < 4) {
     r->bad = true;
     return 0;
@@ -306,8 +306,8 @@ static uint32_t get32(reader *r) {
   return v;
 }
 
-static lode_str get_string(reader *r) {
-  size_t n = get32(r);
+static lode_str chunk_get_string(chunk_decoder *r) {
+  size_t n = chunk_get32(r);
   if (n > r->left) r->bad = true;
   if (r->bad) return STR_LIT("");
   lode_str s = {(const char *)r->p, n};
@@ -317,40 +317,40 @@ static lode_str get_string(reader *r) {
 }
 
 /* The strings point into the bytes; the caller copies those first. */
-static void get_chunk(reader *r, lode__chunk *c) {
-  c->kind = (lode__kind)get32(r);
-  c->start = get32(r);
-  c->end = get32(r);
-  c->start_line = get32(r);
-  c->end_line = get32(r);
-  c->line = get32(r);
-  c->parent = get32(r);
-  c->part = get32(r);
-  c->parts = get32(r);
-  c->name = get_string(r);
-  c->signature = get_string(r);
-  c->doc = get_string(r);
-  c->parents = get_string(r);
-  c->skeleton = get_string(r);
-  c->symbols = get_string(r);
+static void chunk_get_item(chunk_decoder *r, chunk_item *c) {
+  c->kind = (lang_kind)chunk_get32(r);
+  c->start = chunk_get32(r);
+  c->end = chunk_get32(r);
+  c->start_line = chunk_get32(r);
+  c->end_line = chunk_get32(r);
+  c->line = chunk_get32(r);
+  c->parent = chunk_get32(r);
+  c->part = chunk_get32(r);
+  c->parts = chunk_get32(r);
+  c->name = chunk_get_string(r);
+  c->signature = chunk_get_string(r);
+  c->doc = chunk_get_string(r);
+  c->parents = chunk_get_string(r);
+  c->skeleton = chunk_get_string(r);
+  c->symbols = chunk_get_string(r);
 }
 
-lode_status lode__chunk_list_decode(lode_str bytes, size_t text_bytes, lode__chunk_list *list, lode_error *err) {
+lode_status chunk_list_decode(lode_str bytes, size_t text_bytes, chunk_list *list, lode_error *err) {
   const char *wrong = "cut short";
-  lode__chunk_list_clear(list);
-  if (bytes.len > STRINGS_LIMIT / 2) return err_set(err, LODE_CORRUPT, "a list of chunks is too long");
+  chunk_list_clear(list);
+  if (bytes.len > CHUNK_STRINGS_LIMIT / 2) return err_set(err, LODE_CORRUPT, "a list of chunks is too long");
   char *copy = mem_arena_copy(&list->strings, bytes.data, bytes.len);
   if (!copy) return err_nomem(err);
-  reader r = {(const unsigned char *)copy, bytes.len, false};
-  size_t n = get32(&r);
-  if (n > r.left / (4 * (NUMBERS + STRINGS))) r.bad = true;
+  chunk_decoder r = {(const unsigned char *)copy, bytes.len, false};
+  size_t n = chunk_get32(&r);
+  if (n > r.left / (4 * (CHUNK_WIRE_NUMBERS + CHUNK_WIRE_STRINGS))) r.bad = true;
   for (size_t i = 0; i < n && !r.bad; i++) {
-    lode__chunk c = {0};
-    get_chunk(&r, &c);
-    if (!r.bad && !lode__chunk_add(list, &c)) return err_nomem(err);
+    chunk_item c = {0};
+    chunk_get_item(&r, &c);
+    if (!r.bad && !chunk_list_add(list, &c)) return err_nomem(err);
   }
-  if (!r.bad) wrong = r.left ? "too long" : lode__chunk_list_wrong(list, text_bytes);
+  if (!r.bad) wrong = r.left ? "too long" : chunk_list_problem(list, text_bytes);
   if (!r.bad && !wrong) return LODE_OK;
-  lode__chunk_list_clear(list);
+  chunk_list_clear(list);
   return err_set(err, LODE_CORRUPT, "a list of chunks is damaged: %s", wrong);
 }

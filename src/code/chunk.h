@@ -13,21 +13,21 @@
 
 #include "code/language.h"
 
-#define LODE__CHUNK_NAME_BYTES 256       /* longest name */
-#define LODE__CHUNK_SIGNATURE_BYTES 512
-#define LODE__CHUNK_DOC_BYTES 1024
-#define LODE__CHUNK_SKELETON_BYTES 2048
-#define LODE__CHUNK_SYMBOLS_BYTES 2048
-#define LODE__CHUNK_PARENTS_BYTES 512
-#define LODE__CHUNK_MAX_TEXT (64u << 20) /* longest text of a file */
-#define LODE__CHUNK_NO_PARENT UINT32_MAX
+#define CHUNK_MAX_NAME 256       /* longest name */
+#define CHUNK_MAX_SIGNATURE 512
+#define CHUNK_MAX_DOC 1024
+#define CHUNK_MAX_SKELETON 2048
+#define CHUNK_MAX_SYMBOLS 2048
+#define CHUNK_MAX_PARENTS 512
+#define CHUNK_MAX_TEXT (64u << 20) /* longest text of a file */
+#define CHUNK_NO_PARENT UINT32_MAX
 
-typedef struct lode__chunk {
-  lode__kind kind;
+typedef struct chunk_item {
+  lang_kind kind;
   uint32_t start, end;           /* bytes of the file */
   uint32_t start_line, end_line; /* from 1, inclusive; end_line is that of the last byte which is not white space */
   uint32_t line;                 /* where the definition itself begins, behind its comments; else start_line */
-  uint32_t parent;               /* the chunk of the class, section, ... around it, or LODE__CHUNK_NO_PARENT */
+  uint32_t parent;               /* the chunk of the class, section, ... around it, or CHUNK_NO_PARENT */
   uint32_t part, parts;          /* 0 of 1; pieces of a long definition are 0..parts-1. Only part 0 has doc and skeleton */
   lode_str name;                 /* absent strings are empty, never NULL */
   lode_str signature;            /* one line: "static int lode__walk_step(index_walk *walk)"; of a section its heading */
@@ -35,33 +35,33 @@ typedef struct lode__chunk {
   lode_str parents;              /* names around it from the outside in: "store Connection"; sections: "Guide > Use" */
   lode_str skeleton;             /* one line for each member that is a chunk of its own */
   lode_str symbols;              /* names defined inside that are no chunks: one a line */
-} lode__chunk;
+} chunk_item;
 
-typedef struct lode__chunk_list {
-  lode__chunk *items;
+typedef struct chunk_list {
+  chunk_item *items;
   size_t n, cap;
   mem_arena strings;
   bool failed; /* while it is made: memory was short for a string */
-} lode__chunk_list; /* zeroed is empty */
+} chunk_list; /* zeroed is empty */
 
-typedef struct lode__chunk_options {
+typedef struct chunk_options {
   uint32_t max_bytes;  /* longer chunks are cut; 0 = 2,400; 256 to 65,536 */
   uint32_t min_bytes;  /* shorter definitions stay with their neighbours if they have less than 3 lines; 0 = 160 */
-} lode__chunk_options;
+} chunk_options;
 
-void lode__chunk_list_release(lode__chunk_list *list);
-void lode__chunk_list_clear(lode__chunk_list *list); /* keeps memory */
+void chunk_list_release(chunk_list *list);
+void chunk_list_clear(chunk_list *list); /* keeps memory */
 
 /* Without a grammar, in this process: documents by their headings, everything else by paragraphs and lines. Never fails on
- * any bytes but for memory, or a text of more than LODE__CHUNK_MAX_TEXT (LODE_LIMIT). */
-LODE_MUST lode_status lode__chunk_plain(const lode__language *language, lode_str text, const lode__chunk_options *options,
-                                        lode__chunk_list *list, lode_error *err);
+ * any bytes but for memory, or a text of more than CHUNK_MAX_TEXT (LODE_LIMIT). */
+LODE_MUST lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_options *options,
+                                        chunk_list *list, lode_error *err);
 
 /* The invariants above, of a list that is said to belong to a text of that many bytes. NULL when they hold, else which does not. */
-const char *lode__chunk_list_wrong(const lode__chunk_list *list, size_t text_bytes);
+const char *chunk_list_problem(const chunk_list *list, size_t text_bytes);
 
 /* As bytes between processes. Decoding trusts nothing: LODE_CORRUPT. */
-void lode__chunk_list_encode(const lode__chunk_list *list, strbuf *out);
-LODE_MUST lode_status lode__chunk_list_decode(lode_str bytes, size_t text_bytes, lode__chunk_list *list, lode_error *err);
+void chunk_list_encode(const chunk_list *list, strbuf *out);
+LODE_MUST lode_status chunk_list_decode(lode_str bytes, size_t text_bytes, chunk_list *list, lode_error *err);
 
 #endif

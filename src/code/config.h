@@ -9,7 +9,7 @@
 #include "base/store_files.h"
 
 /* X(id, "key", kind, "choices", "fallback", "what it means"); the choices of a number are its range. */
-#define LODE__CONFIG_KEYS(X)                                                                                          \
+#define CONFIG_KEYS(X)                                                                                          \
   X(MODEL, "model", TEXT, NULL, "code",                                                                               \
     "what makes the vectors: code (static, instant), minilm, another model of `lode model list`, or none")            \
   X(QUALITY, "quality", BOOL, NULL, "false", "a second vector for each chunk, by MiniLM, made when there is time")    \
@@ -25,46 +25,46 @@
   X(WATCH_DEBOUNCE, "watch.debounce_ms", INT, NULL, "200", "how long a file must be quiet before it is indexed")      \
   X(WATCH_RESCAN, "watch.rescan_s", INT, NULL, "600", "how often the whole tree is looked at beside the events; 0 = never")
 
-typedef enum lode__config_key {
-#define LODE__CONFIG_ENUM(id, key, kind, choices, fallback, about) LODE__CONFIG_##id,
-  LODE__CONFIG_KEYS(LODE__CONFIG_ENUM)
-#undef LODE__CONFIG_ENUM
-  LODE__CONFIG_COUNT,
-} lode__config_key;
+typedef enum config_key {
+#define CONFIG_ENUM(id, key, kind, choices, fallback, about) CONFIG_##id,
+  CONFIG_KEYS(CONFIG_ENUM)
+#undef CONFIG_ENUM
+  CONFIG_COUNT,
+} config_key;
 
-typedef enum lode__config_kind {
-  LODE__CONFIG_KIND_TEXT, LODE__CONFIG_KIND_CHOICE, LODE__CONFIG_KIND_INT, LODE__CONFIG_KIND_BOOL,
-} lode__config_kind;
+typedef enum config_kind {
+  CONFIG_KIND_TEXT, CONFIG_KIND_CHOICE, CONFIG_KIND_INT, CONFIG_KIND_BOOL,
+} config_kind;
 
-typedef struct lode__config_entry {
+typedef struct config_entry {
   const char *key;
-  lode__config_kind kind;
+  config_kind kind;
   const char *choices, *fallback, *about;
-} lode__config_entry;
-extern const lode__config_entry lode__config_entries[LODE__CONFIG_COUNT];
+} config_entry;
+extern const config_entry config_table[CONFIG_COUNT];
 
-typedef struct lode__config {
-  char *values[LODE__CONFIG_COUNT]; /* NULL: not set */
-  char *held[LODE__CONFIG_COUNT];   /* set, and without effect (trust.h) */
-} lode__config;
+typedef struct config_values {
+  char *values[CONFIG_COUNT]; /* NULL: not set */
+  char *held[CONFIG_COUNT];   /* set, and without effect (trust.h) */
+} config_values;
 
 /* A value that would have effects beyond the project's folder: it sends or reads something elsewhere, writes when nothing was to be
  * written, or brings what is secret into answers. Everything else only says which files are indexed and how much is shown. */
-bool lode__config_reaches(lode__config_key key, lode_str value);
-/* Takes a value's effect away: the fallback counts. lode__config_save keeps it. */
-void lode__config_hold(lode__config *config, lode__config_key key);
+bool config_reaches_out(config_key key, lode_str value);
+/* Takes a value's effect away: the fallback counts. config_save keeps it. */
+void config_suppress(config_values *config, config_key key);
 
 /* From FOLDER/config.json; no file, no settings. */
-lode_status lode__config_load(lode__config *config, const char *folder, lode_error *err);
-void lode__config_release(lode__config *config);
-/* LODE__CONFIG_COUNT when there is no such key. */
-lode__config_key lode__config_find(lode_str key);
-const char *lode__config_text(const lode__config *config, lode__config_key key);
-uint64_t lode__config_int(const lode__config *config, lode__config_key key);
-bool lode__config_bool(const lode__config *config, lode__config_key key);
+lode_status config_load(config_values *config, const char *folder, lode_error *err);
+void config_release(config_values *config);
+/* CONFIG_COUNT when there is no such key. */
+config_key config_find(lode_str key);
+const char *config_text(const config_values *config, config_key key);
+uint64_t config_int(const config_values *config, config_key key);
+bool config_bool(const config_values *config, config_key key);
 /* Checks the value. data NULL: back to the fallback. */
-lode_status lode__config_set(lode__config *config, lode__config_key key, lode_str value, lode_error *err);
+lode_status config_set(config_values *config, config_key key, lode_str value, lode_error *err);
 /* Writes FOLDER/config.json; keys of the file that this lode does not know stay. */
-lode_status lode__config_save(const lode__config *config, const char *folder, lode_error *err);
+lode_status config_save(const config_values *config, const char *folder, lode_error *err);
 
 #endif

@@ -10,35 +10,35 @@
 #include "code/place.h"
 #include "code/project.h"
 
-typedef enum lode__relation { LODE__RELATION_HERE, LODE__RELATION_BEFORE, LODE__RELATION_BEHIND, LODE__RELATION_USE } lode__relation;
-const char *lode__relation_name(lode__relation relation); /* "definition", "before", "behind", "use" */
+typedef enum search_relation { SEARCH_RELATION_DEFINITION, SEARCH_RELATION_BEFORE, SEARCH_RELATION_AFTER, SEARCH_RELATION_USE } search_relation;
+const char *search_relation_name(search_relation relation); /* "definition", "before", "behind", "use" */
 
-typedef struct lode__context_request {
+typedef struct search_context_request {
   lode_str path;      /* as shown; absent: by name */
   uint32_t line;      /* 0: the file's first chunk */
   lode_str name;
   size_t limit;       /* uses, at most */
-} lode__context_request;
+} search_context_request;
 
-typedef struct lode__context_item {
-  lode__relation relation;
+typedef struct search_context_item {
+  search_relation relation;
   lode_str path, language, kind, name, parents, snippet;
   uint32_t first, last, snippet_line;
-  lode__freshness freshness; /* of its file */
-} lode__context_item;
+  project_freshness freshness; /* of its file */
+} search_context_item;
 
-typedef struct lode__context {
-  lode__context_item *items;
+typedef struct search_context_result {
+  search_context_item *items;
   size_t n, cap;
   uint64_t stale;     /* items whose files changed since they were indexed, or are gone */
   uint64_t outside;   /* records that were left out because their paths lead out of the project */
-  bool doubted;       /* the index was made under other rules for secrets: lode__stamp_showing */
+  bool doubted;       /* the index was made under other rules for secrets: indexer_stamp_display */
   bool more;          /* there are more uses than were asked for */
   mem_arena arena;
-} lode__context;
+} search_context_result;
 
-LODE_MUST lode_status lode__context_find(const lode__project *project, lode_store *store, const lode__context_request *request,
-                                         lode__context *context, lode_error *err);
-void lode__context_release(lode__context *context);
+LODE_MUST lode_status search_context_find(const project_info *project, lode_store *store, const search_context_request *request,
+                                         search_context_result *context, lode_error *err);
+void search_context_result_release(search_context_result *context);
 
 #endif

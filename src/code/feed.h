@@ -11,47 +11,47 @@
 #include "code/pool.h"
 #include "code/walk.h"
 
-typedef struct lode__feed_task {
+typedef struct indexer_task {
   lode_str path;          /* as shown */
-  lode__file_state old;
+  indexer_file_state old;
   bool known;             /* old is set */
   bool recheck;           /* secrets were treated in another way when it was indexed: the same bytes may have to be done again */
   uint64_t size;          /* as the walk saw it */
-} lode__feed_task;
+} indexer_task;
 
-typedef struct lode__feed_file {
-  const lode__feed_task *task;
-  lode__skip skip;        /* NONE, or why it has no chunks; UNREADABLE: nothing is known about it now */
+typedef struct indexer_file {
+  const indexer_task *task;
+  scan_skip skip;        /* NONE, or why it has no chunks; UNREADABLE: nothing is known about it now */
   bool same;              /* its bytes are those that are indexed: only its state changes */
-  const lode__language *language;
-  lode__file_state state;
+  const lang_info *language;
+  indexer_file_state state;
   mem_arena arena;      /* of all below */
-  lode__chunk_record *records;
+  indexer_record *records;
   size_t n;
   float *vectors;         /* n x dimension, or NULL */
   lode_str outline;
-  lode__parse_outcome outcome;
+  parser_pool_outcome outcome;
   char detail[80];
   lode_error error;       /* status LODE_OK, or why the run must end */
-  struct lode__feed_file *next;
-} lode__feed_file;
+  struct indexer_file *next;
+} indexer_file;
 
-typedef struct lode__feed_options {
-  const lode__root *root;
-  lode__pool *pool;
+typedef struct indexer_pipeline_options {
+  const scan_root *root;
+  parser_pool *pool;
   lode_embedder *embedder; /* NULL: no vectors in this pass */
   uint32_t threads;
-  const lode__feed_task *tasks; /* must outlive the feed */
+  const indexer_task *tasks; /* must outlive the feed */
   size_t n;
-} lode__feed_options;
+} indexer_pipeline_options;
 
-typedef struct lode__feed lode__feed;
-LODE_MUST lode_status lode__feed_open(const lode__feed_options *options, lode__feed **feed, lode_error *err);
-/* The next file that is done, to be freed with lode__feed_file_free; NULL when there are no more, or when none was done within
+typedef struct indexer_pipeline indexer_pipeline;
+LODE_MUST lode_status indexer_pipeline_open(const indexer_pipeline_options *options, indexer_pipeline **feed, lode_error *err);
+/* The next file that is done, to be freed with indexer_file_free; NULL when there are no more, or when none was done within
  * wait_ms (then *waiting is true). */
-lode__feed_file *lode__feed_next(lode__feed *feed, uint32_t wait_ms, bool *waiting);
-void lode__feed_file_free(lode__feed_file *file);
+indexer_file *indexer_pipeline_next(indexer_pipeline *feed, uint32_t wait_ms, bool *waiting);
+void indexer_file_free(indexer_file *file);
 /* Stops the threads after their present files. */
-void lode__feed_close(lode__feed *feed);
+void indexer_pipeline_close(indexer_pipeline *feed);
 
 #endif

@@ -3,20 +3,20 @@
 
 #include <stdlib.h>
 
-enum { PAGE = 256, PREPARE_PAGE = 5000 };
+enum { BACKFILL_PAGE = 256, BACKFILL_PREPARE_PAGE = 5000 };
 
-typedef struct need { /* a chunk without a vector */
+typedef struct backfill_need { /* a chunk without a vector */
   lode_str id;
-  char hash[LODE__DIGEST_HEX + 1];
+  char hash[INDEXER_DIGEST_HEX + 1];
   lode_str text;
   const float *vector;
-} need;
+} backfill_need;
 
-typedef struct page {
+typedef struct backfill_page {
   lode_result *pending, *texts;
   lode_result *twins[2], *vectors[2]; /* of the target itself, and of the donor */
-  need needs[PAGE];
-  lode_str ids[PAGE];
+  backfill_need needs[BACKFILL_PAGE];
+  lode_str ids[BACKFILL_PAGE];
   size_t n;
   mem_arena arena;
   json_doc json;
@@ -24,9 +24,9 @@ typedef struct page {
   float *made;
   uint32_t dimension; /* of the vectors taken from others */
   uint64_t next;
-} page;
+} backfill_page;
 
-static void page_release(page *p) {
+static void backfill_page_release(backfill_page *p) {
   lode_result_free(p->pending);
   lode_result_free(p->texts);
   for (size_t i = 0; i < 2; i++) {
@@ -40,14 +40,14 @@ static void page_release(page *p) {
   mem_free(p);
 }
 
-static bool step(const lode__fill *f, uint64_t done, uint64_t total) {
+static bool backfill_progress(const indexer_backfill *f, uint64_t done, uint64_t total) {
   return !f->progress.step || f->progress.step(f->progress.ctx, f->phase, done, total);
 }
 
 /* ---- Which, and their texts ---- */
 
-static lode_status read_needs(lode__fill *f, page *p, uint64_t after, lode_error *err) {
-  lode_get_request request = {.pending_only = true, .limit = PAGE, .after = after};
+static lode_status backfill_read_needs(indexer_backfill *f, backfill_page *p, uint64_t after, lode_error *err) {
+  lode_get_request request = {.pending_only = true, .limit = BACKFILL_PAGE, .after = after};
   TRY(lode_get(f->target, &request, &p->pending, err));
   p->next = lode_result_next(p->pending);
   size_t n = lode_result_count(p->pending);
@@ -57,15 +57,15 @@ static lode_status read_needs(lode__fill *f, page *p, uint64_t after, lode_error
   TRY(lode_get(f->code, &request, &p->texts, err));
   for (size_t i = 0; i < lode_result_count(p->texts); i++) {
     const lode_row *row = lode_result_at(p->texts, i);
-    need *to = &p->needs[p->n];
-    lode__chunk_view view;
-    if (lode__chunk_view_of(row->metadata, &p->json, &view, NULL) != LODE_OK || view.hash.len != LODE__DIGEST_HEX) continue;
+    backfill_need *to = &p->needs[p->n];
+    indexer_chunk_view view;
+    if (indexer_chunk_view_parse(row->metadata, &p->json, &view, NULL) != LODE_OK || view.hash.len != INDEXER_DIGEST_HEX) continue;
     p->scratch.len = 0;
-    TRY(lode__embed_text(&view, row->document.data ? row->document : STR_LIT(""), &p->scratch, err));
+    TRY(indexer_embed_text(&view, row->document.data ? row->document : STR_LIT(""), &p->scratch, err));
     char *copy = mem_arena_copy(&p->arena, p->scratch.data ? p->scratch.data : "", p->scratch.len);
     if (!copy) return err_nomem(err);
-    *to = (need){.id = row->id, .text = {copy, p->scratch.len}};
-    memcpy(to->hash, view.hash.data, LODE__DIGEST_HEX);
+    *to = (backfill_need){.id = row->id, .text = {copy, p->scratch.len}};
+    memcpy(to->hash, view.hash.data, INDEXER_DIGEST_HEX);
     p->n++;
   }
   return LODE_OK;
@@ -74,20 +74,20 @@ static lode_status read_needs(lode__fill *f, page *p, uint64_t after, lode_error
 /* ---- From others ---- */
 
 /* Chunks with these hashes, wherever they are. */
-static lode_status find_twins(lode_collection *code, page *p, lode_result **twins, lode_error *err) {
+static lode_status backfill_find_twins(lode_collection *code, backfill_page *p, lode_result **twins, lode_error *err) {
   p->scratch.len = 0;
   strbuf_addstr(&p->scratch, "{\"hash\":{\"$in\":[");
   for (size_t i = 0; i < p->n; i++) strbuf_addf(&p->scratch, "%s\"%s\"", i ? "," : "", p->needs[i].hash);
   strbuf_addstr(&p->scratch, "]}}");
   if (p->scratch.failed) return err_nomem(err);
-  lode_get_request request = {.select = {.where = {p->scratch.data, p->scratch.len}}, .limit = 16 * PAGE, .include = LODE_METADATA};
+  lode_get_request request = {.select = {.where = {p->scratch.data, p->scratch.len}}, .limit = 16 * BACKFILL_PAGE, .include = LODE_METADATA};
   return lode_get(code, &request, twins, err);
 }
 
-static lode_status take_vectors(lode__fill *f, page *p, size_t from, lode_error *err) {
+static lode_status backfill_copy_vectors(indexer_backfill *f, backfill_page *p, size_t from, lode_error *err) {
   lode_collection *code = from ? f->donor_code : f->code, *target = from ? f->donor_target : f->target;
   if (!code || !target || p->n == 0) return LODE_OK;
-  TRY(find_twins(code, p, &p->twins[from], err));
+  TRY(backfill_find_twins(code, p, &p->twins[from], err));
   size_t n = lode_result_count(p->twins[from]);
   if (n == 0) return LODE_OK;
   lode_str *ids = mem_calloc(n, sizeof *ids);
@@ -99,10 +99,10 @@ static lode_status take_vectors(lode__fill *f, page *p, size_t from, lode_error 
   size_t at = 0; /* both are in the order of ids; the second may lack some */
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     const lode_row *twin = lode_result_at(p->twins[from], i), *row = lode_result_at(p->vectors[from], at);
-    lode__chunk_view view;
+    indexer_chunk_view view;
     if (!row || !str_eq(row->id, twin->id)) continue;
     at++;
-    if (!row->vector || lode__chunk_view_of(twin->metadata, &p->json, &view, NULL) != LODE_OK) continue;
+    if (!row->vector || indexer_chunk_view_parse(twin->metadata, &p->json, &view, NULL) != LODE_OK) continue;
     for (size_t k = 0; k < p->n; k++)
       if (!p->needs[k].vector && str_eq(view.hash, str_of(p->needs[k].hash))) {
         p->needs[k].vector = row->vector;
@@ -116,9 +116,9 @@ static lode_status take_vectors(lode__fill *f, page *p, size_t from, lode_error 
 /* ---- From the model ---- */
 
 /* Equal texts of one page are embedded once. */
-static lode_status make_vectors(lode__fill *f, page *p, lode_error *err) {
-  lode_str texts[PAGE];
-  size_t which[PAGE], n = 0;
+static lode_status backfill_make_vectors(indexer_backfill *f, backfill_page *p, lode_error *err) {
+  lode_str texts[BACKFILL_PAGE];
+  size_t which[BACKFILL_PAGE], n = 0;
   uint32_t dim = lode_embedder_info_of(f->embedder)->dimension;
   for (size_t i = 0; i < p->n; i++) {
     bool twin = p->needs[i].vector != NULL;
@@ -140,8 +140,8 @@ static lode_status make_vectors(lode__fill *f, page *p, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status write_vectors(lode__fill *f, page *p, lode_error *err) {
-  lode_record records[PAGE];
+static lode_status backfill_write_vectors(indexer_backfill *f, backfill_page *p, lode_error *err) {
+  lode_record records[BACKFILL_PAGE];
   size_t n = 0;
   uint32_t dim = p->dimension ? p->dimension : f->embedder ? lode_embedder_info_of(f->embedder)->dimension : 0;
   for (size_t i = 0; i < p->n; i++)
@@ -149,35 +149,35 @@ static lode_status write_vectors(lode__fill *f, page *p, lode_error *err) {
   return n ? lode_update(f->target, NULL, records, n, NULL, NULL, err) : LODE_OK;
 }
 
-static lode_status run_page(lode__fill *f, uint64_t after, uint64_t *next, lode_error *err) {
-  page *p = mem_calloc(1, sizeof *p);
+static lode_status backfill_run_page(indexer_backfill *f, uint64_t after, uint64_t *next, lode_error *err) {
+  backfill_page *p = mem_calloc(1, sizeof *p);
   lode_status st;
   if (!p) return err_nomem(err);
   mem_arena_init(&p->arena, 0);
-  TRY_GOTO(read_needs(f, p, after, err));
-  for (size_t from = 0; from < 2; from++) TRY_GOTO(take_vectors(f, p, from, err));
-  if (f->embedder) TRY_GOTO(make_vectors(f, p, err));
-  TRY_GOTO(write_vectors(f, p, err));
+  TRY_GOTO(backfill_read_needs(f, p, after, err));
+  for (size_t from = 0; from < 2; from++) TRY_GOTO(backfill_copy_vectors(f, p, from, err));
+  if (f->embedder) TRY_GOTO(backfill_make_vectors(f, p, err));
+  TRY_GOTO(backfill_write_vectors(f, p, err));
   *next = p->next;
 done:
-  page_release(p);
+  backfill_page_release(p);
   return st;
 }
 
-lode_status lode__fill_run(lode__fill *f, lode_error *err) {
+lode_status indexer_backfill_run(indexer_backfill *f, lode_error *err) {
   lode_stats stats;
   uint64_t after = 0;
   TRY(lode_collection_stats(f->target, &stats, err));
   for (uint64_t total = stats.pending; stats.pending;) {
-    if (!step(f, f->made + f->reused, total)) return err_set(err, LODE_CANCELLED, "interrupted");
-    TRY(run_page(f, after, &after, err));
+    if (!backfill_progress(f, f->made + f->reused, total)) return err_set(err, LODE_CANCELLED, "interrupted");
+    TRY(backfill_run_page(f, after, &after, err));
     if (!after) break;
   }
   return LODE_OK;
 }
 
-lode_status lode__fill_prepare(lode__fill *f, lode_error *err) {
-  lode_get_request request = {.limit = PREPARE_PAGE};
+lode_status indexer_backfill_prepare(indexer_backfill *f, lode_error *err) {
+  lode_get_request request = {.limit = BACKFILL_PREPARE_PAGE};
   uint64_t have, want, done = 0;
   TRY(lode_count(f->target, &have, err));
   TRY(lode_count(f->code, &want, err));
@@ -195,7 +195,7 @@ lode_status lode__fill_prepare(lode__fill *f, lode_error *err) {
     lode_result_free(rows);
     if (st != LODE_OK) return st;
     done += n;
-    if (!step(f, done, want)) return err_set(err, LODE_CANCELLED, "interrupted");
+    if (!backfill_progress(f, done, want)) return err_set(err, LODE_CANCELLED, "interrupted");
   } while (request.after);
   return LODE_OK;
 }

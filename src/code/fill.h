@@ -4,7 +4,7 @@
 
 #include "code/batch.h"
 
-typedef struct lode__fill {
+typedef struct indexer_backfill {
   lode_collection *code;    /* has the texts and their hashes */
   lode_collection *target;  /* gets the vectors: code itself, or the collection with the same ids */
   lode_collection *donor_code, *donor_target; /* another pair whose vectors may be taken; NULL: none */
@@ -12,11 +12,11 @@ typedef struct lode__fill {
   const char *phase;        /* for progress */
   lode_progress progress;
   uint64_t made, reused;    /* so far */
-} lode__fill;
+} indexer_backfill;
 
 /* Until none is left, some at a time, each in a transaction of its own. LODE_CANCELLED when the progress says so. */
-LODE_MUST lode_status lode__fill_run(lode__fill *fill, lode_error *err);
+LODE_MUST lode_status indexer_backfill_run(indexer_backfill *fill, lode_error *err);
 /* Gives the target a record, without a vector, for each chunk. Resumable. */
-LODE_MUST lode_status lode__fill_prepare(lode__fill *fill, lode_error *err);
+LODE_MUST lode_status indexer_backfill_prepare(indexer_backfill *fill, lode_error *err);
 
 #endif

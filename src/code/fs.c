@@ -6,19 +6,19 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { READ_STEP = 64 * 1024, MOST_LINKS = 40 };
+enum { FILES_READ_STEP = 64 * 1024, FILES_MAX_LINKS = 40 };
 
-bool lode__fs_is_folder(const char *path) {
+bool files_is_dir(const char *path) {
   struct stat info;
   return OS_RETRY(os_api->stat(path, &info)) == 0 && S_ISDIR(info.st_mode);
 }
 
-bool lode__fs_exists(const char *path) {
+bool files_exists(const char *path) {
   struct stat info;
   return OS_RETRY(os_api->stat(path, &info)) == 0;
 }
 
-lode_status lode__fs_join(strbuf *out, const char *folder, const char *name, lode_error *err) {
+lode_status files_join(strbuf *out, const char *folder, const char *name, lode_error *err) {
   out->len = 0;
   strbuf_addstr(out, folder);
   if (out->len == 0 || out->data[out->len - 1] != '/') strbuf_addch(out, '/');
@@ -28,7 +28,7 @@ lode_status lode__fs_join(strbuf *out, const char *folder, const char *name, lod
 }
 
 /* One link: `out` becomes what it names. *more = false when it is not a link. */
-static lode_status follow_link(strbuf *out, bool *more, lode_error *err) {
+static lode_status files_follow_link(strbuf *out, bool *more, lode_error *err) {
   char to[PATH_MAX];
   ssize_t n = readlink(out->data, to, sizeof to - 1);
   *more = n >= 0;
@@ -40,27 +40,27 @@ static lode_status follow_link(strbuf *out, bool *more, lode_error *err) {
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-lode_status lode__fs_resolve(const char *path, strbuf *out, lode_error *err) {
+lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err) {
   bool more = true;
   out->len = 0;
   strbuf_addstr(out, path);
   strbuf_addch(out, '\0');
   if (out->failed) return err_nomem(err);
-  for (int i = 0; i < MOST_LINKS; i++) {
-    TRY(follow_link(out, &more, err));
+  for (int i = 0; i < FILES_MAX_LINKS; i++) {
+    TRY(files_follow_link(out, &more, err));
     if (!more) return LODE_OK;
   }
   return err_set(err, LODE_REFUSED, "%.400s is a link that leads to itself: mend or remove it", path);
 }
 
 /* Takes the descriptor, or the errno of why there is none. */
-static lode_status read_whole(int fd, const char *path, size_t max, strbuf *out, lode_error *err) {
+static lode_status files_read_fd(int fd, const char *path, size_t max, strbuf *out, lode_error *err) {
   lode_status st = LODE_OK;
   out->len = 0;
   if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return err_set(err, LODE_NOT_FOUND, "there is no file %.400s", path);
   if (fd < 0) return err_errno(err, errno, path);
   for (;;) {
-    size_t got = 0, room = READ_STEP;
+    size_t got = 0, room = FILES_READ_STEP;
     char *to = strbuf_reserve(out, room + 1);
     if (!to) TRY_GOTO(err_nomem(err));
     TRY_GOTO(os_read_full(fd, to, room, out->len, &got, err));
@@ -74,19 +74,19 @@ done:
   return st;
 }
 
-lode_status lode__fs_read(const char *path, size_t max, strbuf *out, lode_error *err) {
-  return read_whole(os_open_regular(path), path, max, out, err);
+lode_status files_read(const char *path, size_t max, strbuf *out, lode_error *err) {
+  return files_read_fd(os_open_regular(path), path, max, out, err);
 }
 
-lode_status lode__fs_read_inside(const char *folder, const char *name, size_t max, strbuf *out, lode_error *err) {
+lode_status files_read_beneath(const char *folder, const char *name, size_t max, strbuf *out, lode_error *err) {
   strbuf path = {0};
-  TRY(lode__fs_join(&path, folder, name, err));
-  lode_status st = read_whole(beneath_open(folder, name, O_RDONLY, 0), path.data, max, out, err);
+  TRY(files_join(&path, folder, name, err));
+  lode_status st = files_read_fd(beneath_open(folder, name, O_RDONLY, 0), path.data, max, out, err);
   strbuf_release(&path);
   return st;
 }
 
-lode_status lode__fs_write_inside(const char *folder, const char *name, lode_str data, lode_error *err) {
+lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err) {
   struct stat old;
   char beside[PATH_MAX];
   lode_status st;
@@ -106,7 +106,7 @@ lode_status lode__fs_write_inside(const char *folder, const char *name, lode_str
   return st;
 }
 
-lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
+lode_status files_write(const char *path, lode_str data, lode_error *err) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   strbuf named = {0};
   char *folder = NULL;
@@ -115,14 +115,14 @@ lode_status lode__fs_write(const char *path, lode_str data, lode_error *err) {
   strbuf_addch(&named, '\0');
   if (named.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(beneath_resolve(named.data, &folder, err));
-  TRY_GOTO(lode__fs_write_inside(folder, name, data, err));
+  TRY_GOTO(files_write_beneath(folder, name, data, err));
 done:
   strbuf_release(&named);
   mem_free(folder);
   return st;
 }
 
-lode_status lode__fs_make_parents(const char *path, lode_error *err) {
+lode_status files_make_parents(const char *path, lode_error *err) {
   strbuf part = {0};
   lode_status st = LODE_OK;
   for (const char *p = path + (path[0] == '/'); (p = strchr(p, '/')) != NULL; p++) {
@@ -134,7 +134,7 @@ lode_status lode__fs_make_parents(const char *path, lode_error *err) {
       break;
     }
     int errnum = OS_RETRY(os_api->mkdir(part.data, 0700)) < 0 ? errno : 0;
-    if (errnum && !lode__fs_is_folder(part.data)) {
+    if (errnum && !files_is_dir(part.data)) {
       st = errnum == EEXIST ? err_set(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
                             : err_errno(err, errnum, part.data);
       break;

@@ -6,20 +6,20 @@
 #include "base/inside.h"
 
 /* All of a file of at most `max` bytes (LODE_LIMIT), NUL behind; LODE_NOT_FOUND when there is none. */
-lode_status lode__fs_read(const char *path, size_t max, strbuf *out, lode_error *err);
+lode_status files_read(const char *path, size_t max, strbuf *out, lode_error *err);
 /* The file is there whole or as it was: written beside it, synced, renamed. Keeps the mode of a file that existed. */
-lode_status lode__fs_write(const char *path, lode_str data, lode_error *err);
+lode_status files_write(const char *path, lode_str data, lode_error *err);
 /* Where a chain of links at the end of a path leads, NUL-terminated: the path itself when it is not a link. The file need not exist.
  * LODE_REFUSED: the links form a loop. */
-lode_status lode__fs_resolve(const char *path, strbuf *out, lode_error *err);
+lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err);
 /* The same for a name in such a folder: no link is followed. */
-lode_status lode__fs_read_inside(const char *folder, const char *name, size_t max, strbuf *out, lode_error *err);
-lode_status lode__fs_write_inside(const char *folder, const char *name, lode_str data, lode_error *err);
+lode_status files_read_beneath(const char *folder, const char *name, size_t max, strbuf *out, lode_error *err);
+lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err);
 /* "folder/name", NUL behind; out is cleared first. */
-lode_status lode__fs_join(strbuf *out, const char *folder, const char *name, lode_error *err);
+lode_status files_join(strbuf *out, const char *folder, const char *name, lode_error *err);
 /* Makes the folders above path. */
-lode_status lode__fs_make_parents(const char *path, lode_error *err);
-bool lode__fs_is_folder(const char *path);
-bool lode__fs_exists(const char *path);
+lode_status files_make_parents(const char *path, lode_error *err);
+bool files_is_dir(const char *path);
+bool files_exists(const char *path);
 
 #endif

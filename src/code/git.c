@@ -8,7 +8,7 @@
 #include <fcntl.h>
 
 /* A small file, NUL behind; false when there is none that can be read. */
-static bool read_small(const char *path, size_t max, strbuf *out) {
+static bool git_read_small(const char *path, size_t max, strbuf *out) {
   lode_error err;
   struct stat st;
   size_t got = 0;
@@ -29,7 +29,7 @@ static bool read_small(const char *path, size_t max, strbuf *out) {
   return ok;
 }
 
-static void set_path(strbuf *out, const char *folder, size_t len, const char *name) {
+static void git_set_path(strbuf *out, const char *folder, size_t len, const char *name) {
   out->len = 0;
   if (name[0] == '/') len = 0;
   strbuf_add(out, folder, len);
@@ -38,12 +38,12 @@ static void set_path(strbuf *out, const char *folder, size_t len, const char *na
   if (!out->failed) out->len--;
 }
 
-static bool is_folder(const char *path) {
+static bool git_path_is_dir(const char *path) {
   struct stat st;
   return os_api->stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static void trim_line(char *text) {
+static void git_trim_line(char *text) {
   size_t n = strcspn(text, "\r\n");
   while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '\t')) n--;
   text[n] = '\0';
@@ -51,20 +51,20 @@ static void trim_line(char *text) {
 
 /* A .git that is a file says "gitdir: PATH", which is the folder of a worktree or submodule; that folder may say in commondir where the
  * shared one is, and `git` becomes that. */
-static bool follow(const char *path, size_t top, strbuf *git, strbuf *own) {
+static bool git_follow_gitdir(const char *path, size_t top, strbuf *git, strbuf *own) {
   strbuf text = {0};
   bool found = false;
-  if (read_small(git->data, 4096, &text) && text.len > 8 && memcmp(text.data, "gitdir: ", 8) == 0) {
-    trim_line(text.data);
-    set_path(own, path, top, text.data + 8);
-    if (!own->failed && is_folder(own->data)) {
+  if (git_read_small(git->data, 4096, &text) && text.len > 8 && memcmp(text.data, "gitdir: ", 8) == 0) {
+    git_trim_line(text.data);
+    git_set_path(own, path, top, text.data + 8);
+    if (!own->failed && git_path_is_dir(own->data)) {
       found = true;
-      set_path(git, own->data, own->len, "commondir");
-      if (!git->failed && read_small(git->data, 4096, &text)) {
-        trim_line(text.data);
-        set_path(git, own->data, own->len, text.data);
+      git_set_path(git, own->data, own->len, "commondir");
+      if (!git->failed && git_read_small(git->data, 4096, &text)) {
+        git_trim_line(text.data);
+        git_set_path(git, own->data, own->len, text.data);
       } else {
-        set_path(git, "", 0, own->data);
+        git_set_path(git, "", 0, own->data);
       }
     }
   }
@@ -73,19 +73,19 @@ static bool follow(const char *path, size_t top, strbuf *git, strbuf *own) {
   return found;
 }
 
-static bool is_strangers(const char *git) {
+static bool git_is_foreign(const char *git) {
   struct stat st;
-  return os_api->lstat_at(AT_FDCWD, git, &st) == 0 && lode__trust_stranger(&st);
+  return os_api->lstat_at(AT_FDCWD, git, &st) == 0 && trust_is_stranger(&st);
 }
 
-bool lode__git_find(const char *path, size_t *top, strbuf *git) {
+bool git_find_repo(const char *path, size_t *top, strbuf *git) {
   strbuf own = {0};
   size_t len = strlen(path);
   while (len > 1 && path[len - 1] == '/') len--;
   for (;;) {
-    set_path(git, path, len, ".git");
-    if (git->failed || is_strangers(git->data)) break;
-    bool found = is_folder(git->data) || follow(path, len, git, &own);
+    git_set_path(git, path, len, ".git");
+    if (git->failed || git_is_foreign(git->data)) break;
+    bool found = git_path_is_dir(git->data) || git_follow_gitdir(path, len, git, &own);
     strbuf_release(&own);
     if (found) {
       *top = len;
@@ -102,13 +102,13 @@ bool lode__git_find(const char *path, size_t *top, strbuf *git) {
 
 /* ---- Configuration ---- */
 
-static bool word_at(const char *p, const char *end, const char *word) {
+static bool git_config_word_at(const char *p, const char *end, const char *word) {
   size_t n = strlen(word);
   return (size_t)(end - p) >= n && strncasecmp(p, word, n) == 0;
 }
 
 /* The value behind a =, with git's quotes and escapes, up to the end of its line or a comment. */
-static void put_value(const char *p, const char *end, strbuf *value) {
+static void git_config_put_value(const char *p, const char *end, strbuf *value) {
   bool quoted = false;
   size_t keep = 0;
   value->len = 0;
@@ -132,7 +132,7 @@ static void put_value(const char *p, const char *end, strbuf *value) {
 }
 
 /* The last value of a key of a section, which is given as "[core]". */
-static bool find_value(lode_str config, const char *section, const char *key, strbuf *value) {
+static bool git_config_find_value(lode_str config, const char *section, const char *key, strbuf *value) {
   const char *p = config.data, *end = p + config.len;
   bool inside = false, found = false;
   while (p && p < end) {
@@ -140,17 +140,17 @@ static bool find_value(lode_str config, const char *section, const char *key, st
     if (!eol) eol = end;
     while (p < eol && isspace((unsigned char)*p)) p++;
     if (p < eol && *p == '[') {
-      inside = word_at(p, eol, section);
+      inside = git_config_word_at(p, eol, section);
       p = memchr(p, ']', (size_t)(eol - p));
       if (!p) p = eol;
       else p++;
       while (p < eol && isspace((unsigned char)*p)) p++;
     }
-    if (inside && word_at(p, eol, key)) {
+    if (inside && git_config_word_at(p, eol, key)) {
       p += strlen(key);
       while (p < eol && (*p == ' ' || *p == '\t')) p++;
       if (p < eol && *p == '=') {
-        put_value(p + 1, end, value);
+        git_config_put_value(p + 1, end, value);
         found = true;
       }
     }
@@ -159,48 +159,48 @@ static bool find_value(lode_str config, const char *section, const char *key, st
   return found;
 }
 
-bool lode__git_excludes_file(lode_str config, strbuf *value) { return find_value(config, "[core]", "excludesfile", value); }
+bool git_config_excludes_file(lode_str config, strbuf *value) { return git_config_find_value(config, "[core]", "excludesfile", value); }
 
-static void put_home(strbuf *out, const char *rest) {
+static void git_put_home(strbuf *out, const char *rest) {
   const char *home = getenv("HOME");
   out->len = 0;
-  if (home && *home) set_path(out, home, strlen(home), rest);
+  if (home && *home) git_set_path(out, home, strlen(home), rest);
 }
 
-static void put_config_home(strbuf *out, const char *rest) {
+static void git_put_config_home(strbuf *out, const char *rest) {
   const char *xdg = getenv("XDG_CONFIG_HOME");
   out->len = 0;
   if (xdg && *xdg) {
-    set_path(out, xdg, strlen(xdg), rest);
+    git_set_path(out, xdg, strlen(xdg), rest);
     return;
   }
   const char *home = getenv("HOME");
   if (!home || !*home) return;
   strbuf base = {0};
-  set_path(&base, home, strlen(home), ".config");
-  if (!base.failed) set_path(out, base.data, base.len, rest);
+  git_set_path(&base, home, strlen(home), ".config");
+  if (!base.failed) git_set_path(out, base.data, base.len, rest);
   strbuf_release(&base);
 }
 
 /* Path of the user's excludes, from the least specific configuration to the most; the last that says something counts. */
-static void locate_excludes(const char *git, strbuf *path) {
+static void git_locate_excludes(const char *git, strbuf *path) {
   strbuf file = {0}, text = {0}, value = {0};
   bool said = false;
   for (int i = 0; i < 4; i++) {
-    if (i == 0) set_path(&file, "", 0, "/etc/gitconfig");
-    else if (i == 1) put_config_home(&file, "git/config");
-    else if (i == 2) put_home(&file, ".gitconfig");
-    else if (*git) set_path(&file, git, strlen(git), "config");
+    if (i == 0) git_set_path(&file, "", 0, "/etc/gitconfig");
+    else if (i == 1) git_put_config_home(&file, "git/config");
+    else if (i == 2) git_put_home(&file, ".gitconfig");
+    else if (*git) git_set_path(&file, git, strlen(git), "config");
     else file.len = 0;
-    if (file.failed || file.len == 0 || !read_small(file.data, 1u << 20, &text)) continue;
-    if (!lode__git_excludes_file((lode_str){text.data, text.len}, &value)) continue;
+    if (file.failed || file.len == 0 || !git_read_small(file.data, 1u << 20, &text)) continue;
+    if (!git_config_excludes_file((lode_str){text.data, text.len}, &value)) continue;
     said = true;
     strbuf_addch(&value, '\0');
     if (value.failed) break;
-    if (value.data[0] == '~' && value.data[1] == '/') put_home(path, value.data + 2);
-    else set_path(path, "", 0, value.data);
+    if (value.data[0] == '~' && value.data[1] == '/') git_put_home(path, value.data + 2);
+    else git_set_path(path, "", 0, value.data);
   }
-  if (!said) put_config_home(path, "git/ignore");
+  if (!said) git_put_config_home(path, "git/ignore");
   strbuf_release(&file);
   strbuf_release(&text);
   strbuf_release(&value);
@@ -208,16 +208,16 @@ static void locate_excludes(const char *git, strbuf *path) {
 
 /* ---- Where a repository keeps its index ---- */
 
-static bool exists(const char *path) {
+static bool git_path_exists(const char *path) {
   struct stat st;
   return os_api->lstat_at(AT_FDCWD, path, &st) == 0;
 }
 
-static bool uses_sha256(const char *common) {
+static bool git_uses_sha256(const char *common) {
   strbuf path = {0}, text = {0}, value = {0};
-  set_path(&path, common, strlen(common), "config");
-  bool said = !path.failed && read_small(path.data, 1u << 20, &text) &&
-              find_value((lode_str){text.data, text.len}, "[extensions]", "objectformat", &value);
+  git_set_path(&path, common, strlen(common), "config");
+  bool said = !path.failed && git_read_small(path.data, 1u << 20, &text) &&
+              git_config_find_value((lode_str){text.data, text.len}, "[extensions]", "objectformat", &value);
   bool is = said && value.len == 6 && strncasecmp(value.data, "sha256", 6) == 0;
   strbuf_release(&path);
   strbuf_release(&text);
@@ -225,41 +225,41 @@ static bool uses_sha256(const char *common) {
   return is;
 }
 
-lode__git_found lode__git_place_find(const char *path, size_t len, lode__git_place *place) {
+git_repo_found git_repo_find(const char *path, size_t len, git_repo *place) {
   strbuf common = {0};
-  lode__git_found found = LODE__GIT_NONE;
-  while (found == LODE__GIT_NONE) {
-    set_path(&common, path, len, ".git");
-    if (common.failed || is_strangers(common.data)) break;
-    if (is_folder(common.data)) {
-      set_path(&place->own, "", 0, common.data);
-      found = LODE__GIT_FOUND;
-    } else if (exists(common.data)) {
-      found = follow(path, len, &common, &place->own) ? LODE__GIT_FOUND : LODE__GIT_BROKEN;
+  git_repo_found found = GIT_REPO_NONE;
+  while (found == GIT_REPO_NONE) {
+    git_set_path(&common, path, len, ".git");
+    if (common.failed || git_is_foreign(common.data)) break;
+    if (git_path_is_dir(common.data)) {
+      git_set_path(&place->own, "", 0, common.data);
+      found = GIT_REPO_FOUND;
+    } else if (git_path_exists(common.data)) {
+      found = git_follow_gitdir(path, len, &common, &place->own) ? GIT_REPO_FOUND : GIT_REPO_BROKEN;
     }
     place->top = len;
     if (len <= 1) break;
     while (len > 0 && path[len - 1] != '/') len--;
     if (len > 1) len--;
   }
-  if (common.failed || place->own.failed) found = LODE__GIT_BROKEN;
-  if (found == LODE__GIT_FOUND) place->sha256 = uses_sha256(common.data);
+  if (common.failed || place->own.failed) found = GIT_REPO_BROKEN;
+  if (found == GIT_REPO_FOUND) place->sha256 = git_uses_sha256(common.data);
   strbuf_release(&common);
   return found;
 }
 
-void lode__git_place_release(lode__git_place *place) { strbuf_release(&place->own); }
+void git_repo_release(git_repo *place) { strbuf_release(&place->own); }
 
-lode_status lode__git_excludes(lode__ignore *ignore, const char *git, lode_error *err) {
+lode_status git_add_excludes(ignore_rules *ignore, const char *git, lode_error *err) {
   lode_status st = LODE_OK;
   strbuf path = {0}, text = {0};
-  locate_excludes(git, &path);
-  if (path.len && !path.failed && read_small(path.data, LODE__IGNORE_FILE_BYTES, &text))
-    TRY_GOTO(lode__ignore_add(ignore, LODE__IGNORE_GLOBAL, STR_LIT(""), (lode_str){text.data, text.len}, err));
+  git_locate_excludes(git, &path);
+  if (path.len && !path.failed && git_read_small(path.data, IGNORE_MAX_FILE_BYTES, &text))
+    TRY_GOTO(ignore_add(ignore, IGNORE_GLOBAL, STR_LIT(""), (lode_str){text.data, text.len}, err));
   if (*git) {
-    set_path(&path, git, strlen(git), "info/exclude");
-    if (!path.failed && read_small(path.data, LODE__IGNORE_FILE_BYTES, &text))
-      TRY_GOTO(lode__ignore_add(ignore, LODE__IGNORE_EXCLUDE, STR_LIT(""), (lode_str){text.data, text.len}, err));
+    git_set_path(&path, git, strlen(git), "info/exclude");
+    if (!path.failed && git_read_small(path.data, IGNORE_MAX_FILE_BYTES, &text))
+      TRY_GOTO(ignore_add(ignore, IGNORE_EXCLUDE, STR_LIT(""), (lode_str){text.data, text.len}, err));
   }
   if (path.failed || text.failed) st = err_nomem(err);
 done:

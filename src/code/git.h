@@ -11,19 +11,19 @@
 
 /* The nearest folder at or above `path` (absolute) that has a .git. *top is its length as a beginning of path; false
  * when there is none. `git` gets the path of the repository's common folder, NUL behind. */
-bool lode__git_find(const char *path, size_t *top, strbuf *git);
+bool git_find_repo(const char *path, size_t *top, strbuf *git);
 /* The repository nearest to path[0..len), for its index: a .git that is there and leads nowhere ends the search. */
-typedef enum lode__git_found { LODE__GIT_NONE, LODE__GIT_FOUND, LODE__GIT_BROKEN } lode__git_found;
-typedef struct lode__git_place {
+typedef enum git_repo_found { GIT_REPO_NONE, GIT_REPO_FOUND, GIT_REPO_BROKEN } git_repo_found;
+typedef struct git_repo {
   size_t top;     /* its length as a beginning of path */
   strbuf own;  /* folder of the repository, worktree or submodule, NUL behind: its index lies there */
   bool sha256;
-} lode__git_place;
-lode__git_found lode__git_place_find(const char *path, size_t len, lode__git_place *place);
-void lode__git_place_release(lode__git_place *place);
+} git_repo;
+git_repo_found git_repo_find(const char *path, size_t len, git_repo *place);
+void git_repo_release(git_repo *place);
 /* core.excludesFile and info/exclude; `git` is "" outside of a repository. */
-LODE_MUST lode_status lode__git_excludes(lode__ignore *ignore, const char *git, lode_error *err);
+LODE_MUST lode_status git_add_excludes(ignore_rules *ignore, const char *git, lode_error *err);
 /* core.excludesFile of a configuration file's text, unquoted; false when it does not say. The last one counts. */
-bool lode__git_excludes_file(lode_str config, strbuf *value);
+bool git_config_excludes_file(lode_str config, strbuf *value);
 
 #endif

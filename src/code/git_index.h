@@ -12,11 +12,11 @@
 
 #include "base/base.h"
 
-typedef enum lode__tracked {
-  LODE__TRACKED_NO,
-  LODE__TRACKED_YES,
-  LODE__TRACKED_UNKNOWN, /* there is a repository, and its index cannot be read */
-} lode__tracked;
+typedef enum git_tracked {
+  GIT_TRACKED_NO,
+  GIT_TRACKED_YES,
+  GIT_TRACKED_UNKNOWN, /* there is a repository, and its index cannot be read */
+} git_tracked;
 
 /* `quick`: git keeps its entries in order, so the file is read no further than a name could be that matters; damage further
  * on is not noticed.
@@ -24,24 +24,24 @@ typedef enum lode__tracked {
  * Looks in every repository at or above the folder (absolute, without links) for files of FOLDER/NAME, those listed in `except`
  * (NULL at the end) left out. Letters count in either case, for file systems that do not tell them apart. Of the repositories above the
  * nearest one, those that cannot be read are passed over. `file` gets the index that says so, or what is wrong. */
-lode__tracked lode__git_tracks(const char *folder, const char *name, const char *const *except, bool quick, strbuf *file);
+git_tracked git_tracks(const char *folder, const char *name, const char *const *except, bool quick, strbuf *file);
 
 /* ---- One index file ---- */
 
-typedef struct lode__git_query {
+typedef struct git_index_query {
   lode_str below;            /* path from the top of the repository, without a slash at its end */
   const char *const *except; /* names directly below it */
   size_t oid_bytes;          /* 20 or 32 */
   bool quick;                /* as above; whether it is split is not told */
-} lode__git_query;
+} git_index_query;
 
-typedef struct lode__git_answer {
-  lode__tracked tracked;
+typedef struct git_index_answer {
+  git_tracked tracked;
   bool split;                /* the rest is in sharedindex.OID */
   unsigned char base[32];
-} lode__git_answer;
+} git_index_answer;
 
 /* Of an open file of `size` bytes. */
-void lode__git_index_read(int fd, uint64_t size, const lode__git_query *query, lode__git_answer *answer);
+void git_index_read(int fd, uint64_t size, const git_index_query *query, git_index_answer *answer);
 
 #endif

@@ -7,11 +7,11 @@
 
 #include <ctype.h>
 
-typedef struct cursor {
+typedef struct glob_cursor {
   const unsigned char *p, *end; /* pattern */
-} cursor;
+} glob_cursor;
 
-static bool class_has(lode_str name, unsigned char c) {
+static bool glob_class_has(lode_str name, unsigned char c) {
   static const struct {
     const char *name;
     int (*has)(int);
@@ -23,7 +23,7 @@ static bool class_has(lode_str name, unsigned char c) {
   return false;
 }
 
-static bool class_known(lode_str name) {
+static bool glob_class_known(lode_str name) {
   static const char *const names[] = {"alnum", "alpha", "blank", "cntrl", "digit", "graph",
                                       "lower", "print", "punct", "space", "upper", "xdigit"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -33,7 +33,7 @@ static bool class_known(lode_str name) {
 
 /* [...] at c->p, which is behind the opening bracket. Moves behind the closing one. False when it never closes or
  * names an unknown class: then the whole pattern matches nothing. */
-static bool bracket(cursor *c, unsigned char t, bool *match) {
+static bool glob_bracket(glob_cursor *c, unsigned char t, bool *match) {
   const unsigned char *p = c->p, *end = c->end;
   bool negated = false, matched = false, first = true;
   int before = -1; /* the character that a range may begin with */
@@ -61,8 +61,8 @@ static bool bracket(cursor *c, unsigned char t, bool *match) {
       if (q >= end) return false;
       if (q > s && q[-1] == ':') {
         lode_str name = {(const char *)s, (size_t)(q - s) - 1};
-        if (!class_known(name)) return false;
-        if (class_has(name, t)) matched = true;
+        if (!glob_class_known(name)) return false;
+        if (glob_class_has(name, t)) matched = true;
         p = q + 1;
         before = -1;
         continue;
@@ -82,14 +82,14 @@ static bool bracket(cursor *c, unsigned char t, bool *match) {
 }
 
 /* One element of the pattern against one byte of text: 1 yes, 0 no, -1 the pattern can match nothing. */
-static int one(cursor *c, unsigned char t) {
+static int glob_match_one(glob_cursor *c, unsigned char t) {
   unsigned char ch = *c->p++;
   bool match;
   switch (ch) {
     case '?':
       return t != '/';
     case '[':
-      if (!bracket(c, t, &match)) return -1;
+      if (!glob_bracket(c, t, &match)) return -1;
       return match && t != '/';
     case '\\':
       if (c->p >= c->end) return -1;
@@ -99,10 +99,10 @@ static int one(cursor *c, unsigned char t) {
   }
 }
 
-bool lode__glob_match(lode_str glob, lode_str text) {
+bool ignore_glob_match(lode_str glob, lode_str text) {
   const unsigned char *begin = (const unsigned char *)(glob.data ? glob.data : "");
   const unsigned char *t = (const unsigned char *)(text.data ? text.data : ""), *t_end = t + text.len;
-  cursor c = {begin, begin + glob.len};
+  glob_cursor c = {begin, begin + glob.len};
   /* where to go on when what follows a star does not match: the pattern behind it, the text it has not eaten yet */
   const unsigned char *star_p = NULL, *star_t = NULL, *deep_p = NULL, *deep_t = NULL;
   bool deep_at_name = false; /* the double star stands before a / and may match nothing */
@@ -129,7 +129,7 @@ bool lode__glob_match(lode_str glob, lode_str text) {
     if (c.p == c.end && t == t_end) return true;
     if (c.p < c.end && t < t_end) {
       const unsigned char *p = c.p;
-      int m = one(&c, *t);
+      int m = glob_match_one(&c, *t);
       if (m < 0) return false;
       if (m > 0) {
         t++;
@@ -157,7 +157,7 @@ bool lode__glob_match(lode_str glob, lode_str text) {
   }
 }
 
-bool lode__glob_path(lode_str glob, lode_str path) {
+bool ignore_glob_path(lode_str glob, lode_str path) {
   bool anchored = false;
   if (glob.len > 1 && glob.data[0] == '.' && glob.data[1] == '/') glob.data++, glob.len--;
   while (glob.len && glob.data[0] == '/') {
@@ -176,7 +176,7 @@ bool lode__glob_path(lode_str glob, lode_str path) {
       while (from > 0 && path.data[from - 1] != '/') from--;
     else
       from = 0;
-    if (lode__glob_match(glob, (lode_str){path.data + from, end - from})) return true;
+    if (ignore_glob_match(glob, (lode_str){path.data + from, end - from})) return true;
     while (end > 0 && path.data[end - 1] != '/') end--;
     if (end == 0) return false;
     end--;

@@ -9,63 +9,63 @@
 #include "base/os.h"
 
 enum {
-  NEGATED = 1,
-  FOLDER_ONLY = 2,
-  NAME_ONLY = 4, /* no slash: the last name of the path, at any depth */
-  LITERAL = 8,
-  ENDING = 16,   /* * and a literal */
+  IGNORE_NEGATED = 1,
+  IGNORE_DIR_ONLY = 2,
+  IGNORE_NAME_ONLY = 4, /* no slash: the last name of the path, at any depth */
+  IGNORE_LITERAL = 8,
+  IGNORE_SUFFIX = 16,   /* * and a literal */
 };
 
-typedef struct pattern {
+typedef struct ignore_pattern {
   const char *text;
   uint32_t len, plain; /* plain: bytes at the beginning without wildcards */
   uint32_t flags;
-} pattern;
+} ignore_pattern;
 
-typedef struct layer {
-  lode__ignore_source source;
+typedef struct ignore_layer {
+  ignore_source source;
   char *folder;
   size_t folder_len;
   char *text;
-  pattern *patterns;
+  ignore_pattern *patterns;
   size_t n;
-} layer;
+} ignore_layer;
 
-struct lode__ignore {
-  layer *layers; /* of all sources, in the order they were added */
+struct ignore_rules {
+  ignore_layer *layers; /* of all sources, in the order they were added */
   size_t n, cap;
 };
 
-lode_status lode__ignore_new(lode__ignore **ignore, lode_error *err) {
+lode_status ignore_new(ignore_rules **ignore, lode_error *err) {
   *ignore = mem_calloc(1, sizeof **ignore);
   return *ignore ? LODE_OK : err_nomem(err);
 }
 
-static void layer_release(layer *l) {
+static void ignore_layer_release(ignore_layer *l) {
   mem_free(l->folder);
   mem_free(l->text);
   mem_free(l->patterns);
 }
 
-void lode__ignore_free(lode__ignore *ignore) {
+void ignore_free(ignore_rules *ignore) {
   if (!ignore) return;
-  for (size_t i = 0; i < ignore->n; i++) layer_release(&ignore->layers[i]);
+  for (size_t i = 0; i < ignore->n; i++) ignore_layer_release(&ignore->layers[i]);
   mem_free(ignore->layers);
   mem_free(ignore);
 }
 
 /* ---- Parsing ---- */
 
-static bool is_wild(char c) { return c == '*' || c == '?' || c == '[' || c == '\\'; }
+static bool ignore_pattern_is_wild(char c) { return c == '*' || c == '?' || c == '[' || c == '\\'; }
 
-static uint32_t plain_length(const char *s, size_t n) {
+static uint32_t ignore_pattern_plain_length(const char *s, size_t n) {
   size_t i = 0;
-  while (i < n && !is_wild(s[i])) i++;
+  while (i < n && !ignore_pattern_is_wild(s[i])) i++;
   return (uint32_t)i;
 }
 
 /* Spaces at the end do not count unless a backslash stands before them. */
-static size_t without_trailing_spaces(const char *s, size_t n) {
+static size_t ignore_pattern_trim_end(const char *s, size_t n) {
   size_t last = SIZE_MAX;
   for (size_t i = 0; i < n; i++) {
     if (s[i] == ' ') {
@@ -81,42 +81,42 @@ static size_t without_trailing_spaces(const char *s, size_t n) {
   return last == SIZE_MAX ? n : last;
 }
 
-static bool parse_line(const char *s, size_t n, pattern *out) {
+static bool ignore_pattern_parse(const char *s, size_t n, ignore_pattern *out) {
   if (n > 0 && s[n - 1] == '\r') n--;
-  n = without_trailing_spaces(s, n);
+  n = ignore_pattern_trim_end(s, n);
   if (n == 0 || s[0] == '#') return false;
-  *out = (pattern){0};
+  *out = (ignore_pattern){0};
   if (s[0] == '!') {
-    out->flags |= NEGATED;
+    out->flags |= IGNORE_NEGATED;
     s++;
     n--;
   }
   if (n > 0 && s[n - 1] == '/') {
-    out->flags |= FOLDER_ONLY;
+    out->flags |= IGNORE_DIR_ONLY;
     n--;
   }
-  if (!memchr(s, '/', n)) out->flags |= NAME_ONLY;
+  if (!memchr(s, '/', n)) out->flags |= IGNORE_NAME_ONLY;
   if (n > 0 && s[0] == '/') {
     s++;
     n--;
   }
   out->text = s;
   out->len = (uint32_t)n;
-  out->plain = plain_length(s, n);
-  if (out->plain == out->len) out->flags |= LITERAL;
-  else if (s[0] == '*' && plain_length(s + 1, n - 1) == n - 1) out->flags |= ENDING;
+  out->plain = ignore_pattern_plain_length(s, n);
+  if (out->plain == out->len) out->flags |= IGNORE_LITERAL;
+  else if (s[0] == '*' && ignore_pattern_plain_length(s + 1, n - 1) == n - 1) out->flags |= IGNORE_SUFFIX;
   return true;
 }
 
-static lode_status parse(layer *l, size_t len, lode_error *err) {
+static lode_status ignore_layer_parse(ignore_layer *l, size_t len, lode_error *err) {
   const char *p = l->text, *end = p + len;
   size_t cap = 0;
   if (len >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0) p += 3;
   while (p < end) {
     const char *eol = memchr(p, '\n', (size_t)(end - p));
     if (!eol) eol = end;
-    pattern parsed;
-    if (parse_line(p, (size_t)(eol - p), &parsed)) {
+    ignore_pattern parsed;
+    if (ignore_pattern_parse(p, (size_t)(eol - p), &parsed)) {
       if (!mem_grow(&l->patterns, &cap, l->n + 1, sizeof *l->patterns)) return err_nomem(err);
       l->patterns[l->n++] = parsed;
     }
@@ -125,36 +125,36 @@ static lode_status parse(layer *l, size_t len, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__ignore_add(lode__ignore *ignore, lode__ignore_source source, lode_str folder, lode_str patterns,
+lode_status ignore_add(ignore_rules *ignore, ignore_source source, lode_str folder, lode_str patterns,
                              lode_error *err) {
   lode_status st = LODE_OK;
-  layer l = {.source = source, .folder_len = folder.len};
-  if (patterns.len > LODE__IGNORE_FILE_BYTES) patterns.len = LODE__IGNORE_FILE_BYTES;
+  ignore_layer l = {.source = source, .folder_len = folder.len};
+  if (patterns.len > IGNORE_MAX_FILE_BYTES) patterns.len = IGNORE_MAX_FILE_BYTES;
   l.folder = str_dup(folder.data, folder.len);
   l.text = str_dup(patterns.data, patterns.len);
   if (!l.folder || !l.text) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(parse(&l, patterns.len, err));
+  TRY_GOTO(ignore_layer_parse(&l, patterns.len, err));
   if (l.n == 0) goto done; /* nothing to remember */
   if (!mem_grow(&ignore->layers, &ignore->cap, ignore->n + 1, sizeof *ignore->layers)) TRY_GOTO(err_nomem(err));
   ignore->layers[ignore->n++] = l;
   return LODE_OK;
 done:
-  layer_release(&l);
+  ignore_layer_release(&l);
   return st;
 }
 
 /* Does the path lie in the layer's folder? */
-static bool inside(const layer *l, lode_str path) {
+static bool ignore_layer_covers(const ignore_layer *l, lode_str path) {
   if (l->folder_len == 0) return true;
   return path.len > l->folder_len && path.data[l->folder_len] == '/' && memcmp(path.data, l->folder, l->folder_len) == 0;
 }
 
-void lode__ignore_leave(lode__ignore *ignore, lode_str folder) {
+void ignore_leave(ignore_rules *ignore, lode_str folder) {
   while (ignore->n > 0) {
-    layer *last = &ignore->layers[ignore->n - 1];
+    ignore_layer *last = &ignore->layers[ignore->n - 1];
     bool same = last->folder_len == folder.len && (folder.len == 0 || memcmp(last->folder, folder.data, folder.len) == 0);
-    if (last->source < LODE__IGNORE_GIT || same || inside(last, folder)) break;
-    layer_release(last);
+    if (last->source < IGNORE_GIT || same || ignore_layer_covers(last, folder)) break;
+    ignore_layer_release(last);
     ignore->n--;
   }
 }
@@ -163,18 +163,18 @@ void lode__ignore_leave(lode__ignore *ignore, lode_str folder) {
 
 static bool same_bytes(const char *a, const char *b, size_t n) { return n == 0 || memcmp(a, b, n) == 0; }
 
-static bool matches(const pattern *p, lode_str path, lode_str name) {
-  lode_str subject = p->flags & NAME_ONLY ? name : path;
-  if (p->flags & LITERAL) return subject.len == p->len && same_bytes(subject.data, p->text, p->len);
-  if (p->flags & ENDING && p->flags & NAME_ONLY)
+static bool ignore_pattern_matches(const ignore_pattern *p, lode_str path, lode_str name) {
+  lode_str subject = p->flags & IGNORE_NAME_ONLY ? name : path;
+  if (p->flags & IGNORE_LITERAL) return subject.len == p->len && same_bytes(subject.data, p->text, p->len);
+  if (p->flags & IGNORE_SUFFIX && p->flags & IGNORE_NAME_ONLY)
     return subject.len >= p->len - 1 && same_bytes(subject.data + subject.len - (p->len - 1), p->text + 1, p->len - 1);
   if (subject.len < p->plain || !same_bytes(subject.data, p->text, p->plain)) return false;
-  if (p->flags & NAME_ONLY) return lode__glob_match((lode_str){p->text, p->len}, subject);
+  if (p->flags & IGNORE_NAME_ONLY) return ignore_glob_match((lode_str){p->text, p->len}, subject);
   /* git matches what follows the plain beginning as a pattern of its own, so that in "/f**" the stars are deep */
-  return lode__glob_match((lode_str){p->text + p->plain, p->len - p->plain}, (lode_str){subject.data + p->plain, subject.len - p->plain});
+  return ignore_glob_match((lode_str){p->text + p->plain, p->len - p->plain}, (lode_str){subject.data + p->plain, subject.len - p->plain});
 }
 
-static lode__ignore_verdict layer_match(const layer *l, lode_str path, bool is_folder) {
+static ignore_verdict ignore_layer_match(const ignore_layer *l, lode_str path, bool is_folder) {
   lode_str rest = path, name;
   size_t from = path.len;
   if (l->folder_len) {
@@ -184,30 +184,30 @@ static lode__ignore_verdict layer_match(const layer *l, lode_str path, bool is_f
   while (from > 0 && path.data[from - 1] != '/') from--;
   name = (lode_str){path.data + from, path.len - from};
   for (size_t i = l->n; i-- > 0;) {
-    const pattern *p = &l->patterns[i];
-    if (p->flags & FOLDER_ONLY && !is_folder) continue;
-    if (matches(p, rest, name)) return p->flags & NEGATED ? LODE__IGNORE_NO : LODE__IGNORE_YES;
+    const ignore_pattern *p = &l->patterns[i];
+    if (p->flags & IGNORE_DIR_ONLY && !is_folder) continue;
+    if (ignore_pattern_matches(p, rest, name)) return p->flags & IGNORE_NEGATED ? IGNORE_NO : IGNORE_YES;
   }
-  return LODE__IGNORE_UNDECIDED;
+  return IGNORE_UNDECIDED;
 }
 
-lode__ignore_verdict lode__ignore_match(const lode__ignore *ignore, lode_str path, bool is_folder, lode__ignore_source *by) {
+ignore_verdict ignore_match(const ignore_rules *ignore, lode_str path, bool is_folder, ignore_source *by) {
   /* layers of one source stand in the order of depth: the deepest is asked first */
-  for (int source = LODE__IGNORE_LODE; source >= LODE__IGNORE_GLOBAL; source--) {
+  for (int source = IGNORE_LODE; source >= IGNORE_GLOBAL; source--) {
     for (size_t i = ignore->n; i-- > 0;) {
-      const layer *l = &ignore->layers[i];
-      if ((int)l->source != source || !inside(l, path)) continue;
-      lode__ignore_verdict v = layer_match(l, path, is_folder);
-      if (v == LODE__IGNORE_UNDECIDED) continue;
+      const ignore_layer *l = &ignore->layers[i];
+      if ((int)l->source != source || !ignore_layer_covers(l, path)) continue;
+      ignore_verdict v = ignore_layer_match(l, path, is_folder);
+      if (v == IGNORE_UNDECIDED) continue;
       if (by) *by = l->source;
       return v;
     }
   }
-  return LODE__IGNORE_UNDECIDED;
+  return IGNORE_UNDECIDED;
 }
 
-bool lode__ignore_path(const lode__ignore *ignore, lode_str path, bool is_folder) {
+bool ignore_match_path(const ignore_rules *ignore, lode_str path, bool is_folder) {
   for (size_t end = 0; end < path.len; end++)
-    if (path.data[end] == '/' && lode__ignore_match(ignore, (lode_str){path.data, end}, true, NULL) == LODE__IGNORE_YES) return true;
-  return lode__ignore_match(ignore, path, is_folder, NULL) == LODE__IGNORE_YES;
+    if (path.data[end] == '/' && ignore_match(ignore, (lode_str){path.data, end}, true, NULL) == IGNORE_YES) return true;
+  return ignore_match(ignore, path, is_folder, NULL) == IGNORE_YES;
 }

@@ -4,7 +4,7 @@
  * layers: the most specific layer that has a matching pattern decides, in it the last pattern that matches. From the
  * most specific: .lodeignore files from the deepest folder up, .gitignore files from the deepest up, .git/info/exclude,
  * core.excludesFile. A pattern never re-includes what lies in an ignored folder: who walks does not enter one, and
- * lode__ignore_path asks from the outside in.
+ * ignore_match_path asks from the outside in.
  *
  * Matching is iterative and takes time linear in the path for each pattern and wildcard.
  */
@@ -13,40 +13,40 @@
 
 #include "base/base.h"
 
-#define LODE__IGNORE_FILE_BYTES (4u << 20) /* of one file of patterns; the rest is not read */
+#define IGNORE_MAX_FILE_BYTES (4u << 20) /* of one file of patterns; the rest is not read */
 
-typedef enum lode__ignore_source {
-  LODE__IGNORE_GLOBAL,  /* core.excludesFile */
-  LODE__IGNORE_EXCLUDE, /* .git/info/exclude */
-  LODE__IGNORE_GIT,     /* .gitignore of a folder */
-  LODE__IGNORE_LODE,    /* .lodeignore of a folder */
-} lode__ignore_source;
+typedef enum ignore_source {
+  IGNORE_GLOBAL,  /* core.excludesFile */
+  IGNORE_EXCLUDE, /* .git/info/exclude */
+  IGNORE_GIT,     /* .gitignore of a folder */
+  IGNORE_LODE,    /* .lodeignore of a folder */
+} ignore_source;
 
-typedef struct lode__ignore lode__ignore;
+typedef struct ignore_rules ignore_rules;
 
-LODE_MUST lode_status lode__ignore_new(lode__ignore **ignore, lode_error *err);
-void lode__ignore_free(lode__ignore *ignore);
+LODE_MUST lode_status ignore_new(ignore_rules **ignore, lode_error *err);
+void ignore_free(ignore_rules *ignore);
 /* Adds the patterns of a file that lies in `folder` ("" for the root). */
-LODE_MUST lode_status lode__ignore_add(lode__ignore *ignore, lode__ignore_source source, lode_str folder, lode_str patterns,
+LODE_MUST lode_status ignore_add(ignore_rules *ignore, ignore_source source, lode_str folder, lode_str patterns,
                                        lode_error *err);
 /* Forgets the layers of all folders that do not lead to `folder`: a walk that comes out of one calls it. */
-void lode__ignore_leave(lode__ignore *ignore, lode_str folder);
+void ignore_leave(ignore_rules *ignore, lode_str folder);
 
-typedef enum lode__ignore_verdict {
-  LODE__IGNORE_UNDECIDED,
-  LODE__IGNORE_YES,
-  LODE__IGNORE_NO, /* a pattern with ! says so */
-} lode__ignore_verdict;
+typedef enum ignore_verdict {
+  IGNORE_UNDECIDED,
+  IGNORE_YES,
+  IGNORE_NO, /* a pattern with ! says so */
+} ignore_verdict;
 
 /* The path alone, not the folders above it. *source says who decided, if anybody; it may be NULL. */
-lode__ignore_verdict lode__ignore_match(const lode__ignore *ignore, lode_str path, bool is_folder, lode__ignore_source *source);
+ignore_verdict ignore_match(const ignore_rules *ignore, lode_str path, bool is_folder, ignore_source *source);
 /* Folders above first, as git does. */
-bool lode__ignore_path(const lode__ignore *ignore, lode_str path, bool is_folder);
+bool ignore_match_path(const ignore_rules *ignore, lode_str path, bool is_folder);
 
 /* One glob of --path, with the rules of a line of .gitignore: "*.c" at any depth, "src/x" and "/x" from the root, "src" and
  * all below it, "src/ **" ... A leading ! has no meaning. */
-bool lode__glob_path(lode_str glob, lode_str path);
+bool ignore_glob_path(lode_str glob, lode_str path);
 /* wildmatch with WM_PATHNAME: * and ? and [...] stop at /, ** between slashes does not. */
-bool lode__glob_match(lode_str glob, lode_str text);
+bool ignore_glob_match(lode_str glob, lode_str text);
 
 #endif

@@ -18,7 +18,7 @@
 #include "code/project.h"
 #include "code/walk.h"
 
-typedef struct lode__index_options {
+typedef struct indexer_options {
   bool force;               /* build everything anew, aside, and switch over at the end */
   bool quality;             /* also the second vectors */
   bool no_vectors;          /* leave missing vectors to another run */
@@ -26,12 +26,12 @@ typedef struct lode__index_options {
   uint32_t workers;         /* 0: from the configuration */
   lode_embedder *embedder;  /* instead of the configuration's model; the caller's */
   lode_progress progress;
-  lode__job *job;           /* noted there as well; may be NULL */
+  project_job *job;           /* noted there as well; may be NULL */
   void (*note)(void *ctx, const char *text); /* files that were hard to read, models that are missing, ...; may be NULL */
   void *note_ctx;
-} lode__index_options;
+} indexer_options;
 
-typedef struct lode__index_report {
+typedef struct indexer_report {
   uint64_t files;       /* in the scope, worth indexing */
   uint64_t unchanged, added, changed, removed;
   uint64_t chunks;      /* written */
@@ -39,35 +39,35 @@ typedef struct lode__index_report {
   uint64_t reused;      /* taken from equal texts */
   uint64_t pending;     /* chunks without a vector, in all */
   uint64_t bytes;       /* of the files read */
-  uint64_t skipped[LODE__SKIP_COUNT]; /* by the walk, and by their text */
+  uint64_t skipped[SCAN_SKIP_COUNT]; /* by the walk, and by their text */
   uint64_t masked;      /* secrets inside files in the scope, which were masked */
   uint64_t unparsed;    /* files whose parser crashed, hung or gave up: chunked by lines */
   uint64_t walk_ms, index_ms, embed_ms, finish_ms;
   bool vectorless;      /* there is no model: text only */
-} lode__index_report;
+} indexer_report;
 
-typedef struct lode__indexer lode__indexer;
+typedef struct indexer_ctx indexer_ctx;
 
 /* How the settings of a project say to walk it. */
-lode__walk_options lode__index_walk_options(const lode__config *config);
+scan_options indexer_scan_options(const config_values *config);
 
-/* `store` is open for writing; the caller holds the project's LODE__JOB_INDEX while a run lasts. */
-LODE_MUST lode_status lode__indexer_open(const lode__project *project, lode_store *store, const lode__index_options *options,
-                                         lode__indexer **indexer, lode_error *err);
-void lode__indexer_close(lode__indexer *indexer);
+/* `store` is open for writing; the caller holds the project's PROJECT_JOB_INDEX while a run lasts. */
+LODE_MUST lode_status indexer_open(const project_info *project, lode_store *store, const indexer_options *options,
+                                         indexer_ctx **indexer, lode_error *err);
+void indexer_close(indexer_ctx *indexer);
 /* Everything, or what lies at or below the given paths (relative to the root; files or folders, also such that are gone). */
-LODE_MUST lode_status lode__indexer_run(lode__indexer *indexer, const lode_str *paths, size_t n_paths, lode__index_report *report,
+LODE_MUST lode_status indexer_run(indexer_ctx *indexer, const lode_str *paths, size_t n_paths, indexer_report *report,
                                         lode_error *err);
 /* Takes a path and what is below it out of the index, whether it exists or not. */
-LODE_MUST lode_status lode__indexer_remove(lode__indexer *indexer, lode_str path, lode__index_report *report, lode_error *err);
+LODE_MUST lode_status indexer_remove(indexer_ctx *indexer, lode_str path, indexer_report *report, lode_error *err);
 /* The root as the indexer sees it, for judging single paths. */
-const lode__root *lode__indexer_root(const lode__indexer *indexer);
+const scan_root *indexer_root(const indexer_ctx *indexer);
 
 /* How many files differ from the index: a walk that reads names and times only. Reads the store, writes nothing. */
-typedef struct lode__index_changes {
+typedef struct indexer_changes {
   uint64_t files, added, changed, removed;
-} lode__index_changes;
-LODE_MUST lode_status lode__index_compare(const lode__project *project, lode_store *store, lode_progress progress,
-                                          lode__index_changes *changes, lode_error *err);
+} indexer_changes;
+LODE_MUST lode_status indexer_compare(const project_info *project, lode_store *store, lode_progress progress,
+                                          indexer_changes *changes, lode_error *err);
 
 #endif

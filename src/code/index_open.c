@@ -12,38 +12,38 @@
 
 /* ---- Models ---- */
 
-static bool is_instant(lode_str identity) {
+static bool indexer_is_instant(lode_str identity) {
   static const char family[] = "/static";
   return identity.len >= sizeof family - 1 && memcmp(identity.data + identity.len - (sizeof family - 1), family, sizeof family - 1) == 0;
 }
 
 /* The vectors of a held model are not mixed with those of another one: new chunks wait for the user's word. */
-static bool waits_for_trust(lode__indexer *x) {
-  const char *held = x->project->config.held[LODE__CONFIG_MODEL];
+static bool indexer_waits_for_trust(indexer_ctx *x) {
+  const char *held = x->project->config.held[CONFIG_MODEL];
   lode_collection_list *list = NULL;
   bool waits = false;
   if (!held || lode_collections(x->store, &list, NULL) != LODE_OK) return false;
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    waits = waits || (str_eq(info->name, STR_LIT(LODE__CODE)) && info->embedder.data && embed_model_is_external(info->embedder));
+    waits = waits || (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE)) && info->embedder.data && embed_model_is_external(info->embedder));
   }
   lode_collection_list_free(list);
-  if (waits) lode__indexing_note(x, "no vectors are made, search goes by words alone: `lode trust` allows the model %.200s", held);
+  if (waits) indexer_note(x, "no vectors are made, search goes by words alone: `lode trust` allows the model %.200s", held);
   return waits;
 }
 
 /* A model that is not there costs its vectors, which is said, not the run. */
-static lode_status open_model(lode__indexer *x, const char *name, const char *without, lode_embedder **out, lode_error *err) {
+static lode_status indexer_open_first_model(indexer_ctx *x, const char *name, const char *without, lode_embedder **out, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
   lode_status st = lode_embedder_open(str_of(name), &options, out, &why);
   if (st == LODE_NOMEM) return err_nomem(err);
-  if (st != LODE_OK) lode__indexing_note(x, "%s: %.400s", without, why.text);
+  if (st != LODE_OK) indexer_note(x, "%s: %.400s", without, why.text);
   return LODE_OK;
 }
 
 /* Whoever asks for second vectors in so many words gets them, or is told before anything is done. */
-static lode_status open_second(lode__indexer *x, lode_error *err) {
+static lode_status indexer_open_second_model(indexer_ctx *x, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
   if (!x->options.quality) return LODE_OK;
@@ -51,45 +51,45 @@ static lode_status open_second(lode__indexer *x, lode_error *err) {
   return st == LODE_OK ? st : err_set(err, st, "no second vectors without MiniLM: %.400s", why.text);
 }
 
-lode_status lode__indexing_open_models(lode__indexer *x, lode_error *err) {
-  const char *name = lode__config_text(&x->project->config, LODE__CONFIG_MODEL);
+lode_status indexer_open_models(indexer_ctx *x, lode_error *err) {
+  const char *name = config_text(&x->project->config, CONFIG_MODEL);
   x->embedder = x->options.embedder;
-  if (!x->embedder && strcmp(name, "none") != 0 && !waits_for_trust(x)) {
-    TRY(open_model(x, name, "no vectors are made, search goes by words alone", &x->embedder, err));
+  if (!x->embedder && strcmp(name, "none") != 0 && !indexer_waits_for_trust(x)) {
+    TRY(indexer_open_first_model(x, name, "no vectors are made, search goes by words alone", &x->embedder, err));
     x->own_embedder = x->embedder != NULL;
   }
-  if (x->embedder) x->instant = is_instant(lode_embedder_info_of(x->embedder)->identity);
-  return open_second(x, err);
+  if (x->embedder) x->instant = indexer_is_instant(lode_embedder_info_of(x->embedder)->identity);
+  return indexer_open_second_model(x, err);
 }
 
 /* ---- Collections ---- */
 
-typedef struct found { /* what the store says about the collections */
+typedef struct indexer_found { /* what the store says about the collections */
   bool code, files, quality, aside;
   char embedder[400];
-  lode__stamp stamp;
+  indexer_stamp stamp;
   uint64_t records;
-} found;
+} indexer_found;
 
-static bool named(const lode_collection_info *info, const char *name) { return str_eq(info->name, str_of(name)); }
+static bool indexer_is_named(const lode_collection_info *info, const char *name) { return str_eq(info->name, str_of(name)); }
 
-static lode_status look(lode__indexer *x, found *f, lode_error *err) {
+static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error *err) {
   lode_collection_list *list = NULL;
   memset(f, 0, sizeof *f);
   TRY(lode_collections(x->store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (named(info, LODE__CODE)) {
+    if (indexer_is_named(info, INDEXER_COLL_CODE)) {
       f->code = true;
       f->records = info->records;
       if (info->embedder.data) snprintf(f->embedder, sizeof f->embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
-    } else if (named(info, LODE__CODE_FILES)) {
+    } else if (indexer_is_named(info, INDEXER_COLL_FILES)) {
       f->files = true;
-      lode__stamp_parse(info->metadata, &f->stamp);
-    } else if (named(info, LODE__CODE_QUALITY)) {
+      indexer_stamp_parse(info->metadata, &f->stamp);
+    } else if (indexer_is_named(info, INDEXER_COLL_QUALITY)) {
       f->quality = true;
-    } else if (named(info, LODE__CODE LODE__CODE_ASIDE) || named(info, LODE__CODE_FILES LODE__CODE_ASIDE) ||
-               named(info, LODE__CODE_QUALITY LODE__CODE_ASIDE)) {
+    } else if (indexer_is_named(info, INDEXER_COLL_CODE INDEXER_NEW_SUFFIX) || indexer_is_named(info, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX) ||
+               indexer_is_named(info, INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX)) {
       f->aside = true;
     }
   }
@@ -97,9 +97,9 @@ static lode_status look(lode__indexer *x, found *f, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status drop_aside(lode__indexer *x, lode_error *err) {
-  static const char *const names[] = {LODE__CODE LODE__CODE_ASIDE, LODE__CODE_FILES LODE__CODE_ASIDE,
-                                      LODE__CODE_QUALITY LODE__CODE_ASIDE};
+static lode_status indexer_drop_new_colls(indexer_ctx *x, lode_error *err) {
+  static const char *const names[] = {INDEXER_COLL_CODE INDEXER_NEW_SUFFIX, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX,
+                                      INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     lode_status st = lode_collection_drop(x->store, str_of(names[i]), err);
     if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
@@ -108,14 +108,14 @@ static lode_status drop_aside(lode__indexer *x, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status open_one(lode__indexer *x, const char *name, bool aside, const lode_collection_options *options,
+static lode_status indexer_open_coll(indexer_ctx *x, const char *name, bool aside, const lode_collection_options *options,
                             lode_collection **out, lode_error *err) {
   char full[64];
-  snprintf(full, sizeof full, "%s%s", name, aside ? LODE__CODE_ASIDE : "");
+  snprintf(full, sizeof full, "%s%s", name, aside ? INDEXER_NEW_SUFFIX : "");
   return lode_collection_open(x->store, str_of(full), options, out, err);
 }
 
-static lode_collection_options with_model(lode_embedder *embedder) {
+static lode_collection_options indexer_options_with_model(lode_embedder *embedder) {
   lode_collection_options o = {.create = true, .metric = LODE_COSINE};
   if (embedder) {
     o.embedder = lode_embedder_info_of(embedder)->identity;
@@ -124,34 +124,34 @@ static lode_collection_options with_model(lode_embedder *embedder) {
   return o;
 }
 
-static lode_status open_shelf(lode__indexer *x, const found *f, lode_error *err) {
+static lode_status indexer_open_colls(indexer_ctx *x, const indexer_found *f, lode_error *err) {
   static const lode_str code_counters[] = {{"language", 8}, {"kind", 4}}, file_counters[] = {{"language", 8}, {"skip", 4}};
-  lode_collection_options o = with_model(x->embedder);
+  lode_collection_options o = indexer_options_with_model(x->embedder);
   bool aside = x->aside;
-  x->shelf.store = x->store;
+  x->colls.store = x->store;
   o.counters = code_counters;
   o.n_counters = 2;
-  TRY(open_one(x, LODE__CODE, aside, &o, &x->shelf.code, err));
+  TRY(indexer_open_coll(x, INDEXER_COLL_CODE, aside, &o, &x->colls.code, err));
   o = (lode_collection_options){.create = true, .counters = file_counters, .n_counters = 2};
-  TRY(open_one(x, LODE__CODE_FILES, aside, &o, &x->shelf.files, err));
-  if (!f->quality && !x->options.quality && !lode__config_bool(&x->project->config, LODE__CONFIG_QUALITY)) return LODE_OK;
-  if (!x->second) TRY(open_model(x, LODE_MODEL_MINILM, "no second vectors are made", &x->second, err));
+  TRY(indexer_open_coll(x, INDEXER_COLL_FILES, aside, &o, &x->colls.files, err));
+  if (!f->quality && !x->options.quality && !config_bool(&x->project->config, CONFIG_QUALITY)) return LODE_OK;
+  if (!x->second) TRY(indexer_open_first_model(x, LODE_MODEL_MINILM, "no second vectors are made", &x->second, err));
   if (!x->second && !f->quality) return LODE_OK;
-  o = with_model(x->second);
-  return open_one(x, LODE__CODE_QUALITY, aside, &o, &x->shelf.quality, err);
+  o = indexer_options_with_model(x->second);
+  return indexer_open_coll(x, INDEXER_COLL_QUALITY, aside, &o, &x->colls.quality, err);
 }
 
-void lode__indexing_close(lode__indexer *x) {
-  if (x->shelf.code) lode_collection_close(x->shelf.code);
-  if (x->shelf.files) lode_collection_close(x->shelf.files);
-  if (x->shelf.quality) lode_collection_close(x->shelf.quality);
+void indexer_close_colls(indexer_ctx *x) {
+  if (x->colls.code) lode_collection_close(x->colls.code);
+  if (x->colls.files) lode_collection_close(x->colls.files);
+  if (x->colls.quality) lode_collection_close(x->colls.quality);
   if (x->old_code) lode_collection_close(x->old_code);
   if (x->old_quality) lode_collection_close(x->old_quality);
-  x->shelf = (lode__shelf){0};
+  x->colls = (indexer_colls){0};
   x->old_code = x->old_quality = NULL;
 }
 
-static lode_status check_model(const lode__indexer *x, const found *f, lode_error *err) {
+static lode_status indexer_check_model(const indexer_ctx *x, const indexer_found *f, lode_error *err) {
   if (!x->embedder || !f->embedder[0]) return LODE_OK;
   lode_str mine = lode_embedder_info_of(x->embedder)->identity;
   if (str_eq(mine, str_of(f->embedder))) return LODE_OK;
@@ -162,51 +162,51 @@ static lode_status check_model(const lode__indexer *x, const found *f, lode_erro
 }
 
 /* The old collections stay open while new ones are built: equal texts take their vectors from there. */
-static lode_status open_donors(lode__indexer *x, const found *f, lode_error *err) {
+static lode_status indexer_open_donors(indexer_ctx *x, const indexer_found *f, lode_error *err) {
   lode_collection_options plain = {0};
   x->donate = x->embedder && !x->instant && str_eq(lode_embedder_info_of(x->embedder)->identity, str_of(f->embedder));
-  if (f->code) TRY(open_one(x, LODE__CODE, false, &plain, &x->old_code, err));
-  if (f->quality) TRY(open_one(x, LODE__CODE_QUALITY, false, &plain, &x->old_quality, err));
+  if (f->code) TRY(indexer_open_coll(x, INDEXER_COLL_CODE, false, &plain, &x->old_code, err));
+  if (f->quality) TRY(indexer_open_coll(x, INDEXER_COLL_QUALITY, false, &plain, &x->old_quality, err));
   return LODE_OK;
 }
 
 /* A newer code@1 instead of code@0: vectors that cost next to nothing are made anew without being asked. */
-static bool is_newer_model(const lode__indexer *x, const found *f) {
+static bool indexer_is_newer_model(const indexer_ctx *x, const indexer_found *f) {
   if (!x->embedder || !x->instant || !f->embedder[0]) return false;
   lode_str mine = lode_embedder_info_of(x->embedder)->identity, theirs = str_of(f->embedder);
   size_t name = strcspn(f->embedder, "@") + 1;
   return !str_eq(mine, theirs) && name <= theirs.len && name <= mine.len && memcmp(mine.data, theirs.data, name) == 0;
 }
 
-lode_status lode__indexing_keep_stamp(lode__indexer *x, lode_error *err) {
+lode_status indexer_save_stamp(indexer_ctx *x, lode_error *err) {
   strbuf text = {0};
-  lode__stamp_put(&text, &x->stamp);
+  indexer_stamp_put(&text, &x->stamp);
   lode_status st = text.failed ? err_nomem(err)
-                               : lode_collection_set_metadata(x->store, str_of(x->aside ? LODE__CODE_FILES LODE__CODE_ASIDE : LODE__CODE_FILES),
+                               : lode_collection_set_metadata(x->store, str_of(x->aside ? INDEXER_COLL_FILES INDEXER_NEW_SUFFIX : INDEXER_COLL_FILES),
                                                               (lode_str){text.data, text.len}, err);
   strbuf_release(&text);
   return st;
 }
 
-lode_status lode__indexing_open(lode__indexer *x, lode_error *err) {
+lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err) {
   char secrets[32];
-  found f;
-  TRY(look(x, &f, err));
-  if (f.aside) TRY(drop_aside(x, err));
-  bool recut = f.files && f.records && f.stamp.revision != LODE__CODE_REVISION, newer = is_newer_model(x, &f);
+  indexer_found f;
+  TRY(indexer_inspect(x, &f, err));
+  if (f.aside) TRY(indexer_drop_new_colls(x, err));
+  bool recut = f.files && f.records && f.stamp.revision != INDEXER_REVISION, newer = indexer_is_newer_model(x, &f);
   x->aside = f.code && (x->options.force || recut || newer);
-  if (recut && !x->options.force) lode__indexing_note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
-  else if (newer && !x->options.force) lode__indexing_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
-  if (!x->aside) TRY(check_model(x, &f, err));
+  if (recut && !x->options.force) indexer_note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
+  else if (newer && !x->options.force) indexer_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
+  if (!x->aside) TRY(indexer_check_model(x, &f, err));
   x->stamp = f.stamp;
-  lode__stamp_secrets(&x->project->config, secrets);
+  indexer_stamp_secrets(&x->project->config, secrets);
   x->recheck = !x->aside && f.files && f.stamp.revision && strcmp(f.stamp.secrets, secrets) != 0;
-  if (x->recheck) lode__indexing_note(x, "secrets are treated in another way than when the index was made: all files are looked at again");
-  if (x->aside) TRY(open_donors(x, &f, err));
-  TRY(open_shelf(x, &f, err));
-  if (x->aside || f.records || f.stamp.revision == LODE__CODE_REVISION) return LODE_OK;
+  if (x->recheck) indexer_note(x, "secrets are treated in another way than when the index was made: all files are looked at again");
+  if (x->aside) TRY(indexer_open_donors(x, &f, err));
+  TRY(indexer_open_colls(x, &f, err));
+  if (x->aside || f.records || f.stamp.revision == INDEXER_REVISION) return LODE_OK;
   /* Known from the start, so that a first run that was interrupted is gone on with */
-  x->stamp.revision = LODE__CODE_REVISION;
+  x->stamp.revision = INDEXER_REVISION;
   memcpy(x->stamp.secrets, secrets, sizeof secrets);
-  return lode__indexing_keep_stamp(x, err);
+  return indexer_save_stamp(x, err);
 }

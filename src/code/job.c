@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { NOTE_BYTES = 160, NOTE_EVERY_MS = 150, POLL_US = 20000 };
+enum { PROJECT_JOB_NOTE_BYTES = 160, PROJECT_JOB_NOTE_EVERY_MS = 150, PROJECT_JOB_POLL_US = 20000 };
 
-static const char *const names[] = {STOREFILE_INDEX_LOCK, STOREFILE_WATCH_LOCK};
-static const char *const verbs[] = {"indexes", "watches"};
+static const char *const project_job_lock_files[] = {STOREFILE_INDEX_LOCK, STOREFILE_WATCH_LOCK};
+static const char *const project_job_verbs[] = {"indexes", "watches"};
 
-static bool parse(char *text, lode__job_view *view) {
+static bool project_job_parse_note(char *text, project_job_status *view) {
   unsigned long long pid, started, done, total;
   int at = 0;
   if (sscanf(text, "%20llu %20llu %20llu %20llu %n", &pid, &started, &done, &total, &at) != 4 || at <= 0) return false;
@@ -27,40 +27,40 @@ static bool parse(char *text, lode__job_view *view) {
   return true;
 }
 
-void lode__job_look(const char *folder, lode__job_kind kind, lode__job_view *view) {
-  char text[NOTE_BYTES + 1] = {0};
+void project_job_read(const char *folder, project_job_kind kind, project_job_status *view) {
+  char text[PROJECT_JOB_NOTE_BYTES + 1] = {0};
   memset(view, 0, sizeof *view);
-  int fd = beneath_open(folder, names[kind], O_RDONLY, 0);
+  int fd = beneath_open(folder, project_job_lock_files[kind], O_RDONLY, 0);
   if (fd < 0) return;
   view->running = os_api->lock_held(fd, F_RDLCK, 0, 1) == 1;
-  if (view->running && os_api->pread(fd, text, NOTE_BYTES, 0) > 0) (void)parse(text, view);
+  if (view->running && os_api->pread(fd, text, PROJECT_JOB_NOTE_BYTES, 0) > 0) (void)project_job_parse_note(text, view);
   os_api->close(fd);
 }
 
-static lode_status wait_for(int fd, const char *folder, lode__job_kind kind, uint64_t wait_ms, lode_error *err) {
+static lode_status project_job_wait_lock(int fd, const char *folder, project_job_kind kind, uint64_t wait_ms, lode_error *err) {
   uint64_t start = os_api->now_ns();
-  lode__job_view view;
+  project_job_status view;
   while (os_api->lock(fd, F_WRLCK, 0, 1) < 0) {
-    if (errno != EAGAIN) return err_errno(err, errno, names[kind]);
+    if (errno != EAGAIN) return err_errno(err, errno, project_job_lock_files[kind]);
     if (os_api->now_ns() - start >= wait_ms * 1000000) {
-      lode__job_look(folder, kind, &view);
+      project_job_read(folder, kind, &view);
       if (view.total == 0)
-        return err_set(err, LODE_BUSY, "process %llu %s this project; `lode status` shows it", (unsigned long long)view.pid, verbs[kind]);
+        return err_set(err, LODE_BUSY, "process %llu %s this project; `lode status` shows it", (unsigned long long)view.pid, project_job_verbs[kind]);
       return err_set(err, LODE_BUSY, "process %llu %s this project (%s %llu of %llu); `lode status` shows how far it is",
-                        (unsigned long long)view.pid, verbs[kind], view.phase, (unsigned long long)view.done,
+                        (unsigned long long)view.pid, project_job_verbs[kind], view.phase, (unsigned long long)view.done,
                         (unsigned long long)view.total);
     }
-    os_api->sleep_us(POLL_US);
+    os_api->sleep_us(PROJECT_JOB_POLL_US);
   }
   return LODE_OK;
 }
 
-lode_status lode__job_begin(lode__job *job, const lode__project *project, lode__job_kind kind, uint64_t wait_ms, lode_error *err) {
+lode_status project_job_begin(project_job *job, const project_info *project, project_job_kind kind, uint64_t wait_ms, lode_error *err) {
   strbuf path = {0};
   lode_status st;
-  *job = (lode__job){.fd = -1};
-  TRY_GOTO(lode__fs_join(&path, project->folder, names[kind], err));
-  job->fd = beneath_open(project->folder, names[kind], O_RDWR | O_CREAT, 0600);
+  *job = (project_job){.fd = -1};
+  TRY_GOTO(files_join(&path, project->folder, project_job_lock_files[kind], err));
+  job->fd = beneath_open(project->folder, project_job_lock_files[kind], O_RDWR | O_CREAT, 0600);
   if (job->fd < 0) {
     st = errno == EACCES || errno == EROFS
         ? err_set(err, LODE_READONLY, "%.400s cannot be written: %.80s; another place can be named with --store DIR",
@@ -68,20 +68,20 @@ lode_status lode__job_begin(lode__job *job, const lode__project *project, lode__
         : err_errno(err, errno, path.data);
     goto done;
   }
-  TRY_GOTO(wait_for(job->fd, project->folder, kind, wait_ms, err));
+  TRY_GOTO(project_job_wait_lock(job->fd, project->folder, kind, wait_ms, err));
   job->started_ms = os_wall_ms();
-  lode__job_note(job, "starting", 0, 0);
+  project_job_note(job, "starting", 0, 0);
   job->noted_ms = 0; /* what is really being done shall be seen at once */
 done:
-  if (st != LODE_OK) lode__job_end(job);
+  if (st != LODE_OK) project_job_end(job);
   strbuf_release(&path);
   return st;
 }
 
-void lode__job_note(lode__job *job, const char *phase, uint64_t done, uint64_t total) {
-  char text[NOTE_BYTES];
+void project_job_note(project_job *job, const char *phase, uint64_t done, uint64_t total) {
+  char text[PROJECT_JOB_NOTE_BYTES];
   uint64_t now = os_wall_ms();
-  if (job->fd < 0 || (now >= job->noted_ms && now - job->noted_ms < NOTE_EVERY_MS)) return;
+  if (job->fd < 0 || (now >= job->noted_ms && now - job->noted_ms < PROJECT_JOB_NOTE_EVERY_MS)) return;
   int n = snprintf(text, sizeof text, "%llu %llu %llu %llu %.39s\n", (unsigned long long)getpid(),
                    (unsigned long long)job->started_ms, (unsigned long long)done, (unsigned long long)total, phase);
   /* Only for others to look at: a full disk is no reason to stop */
@@ -89,7 +89,7 @@ void lode__job_note(lode__job *job, const char *phase, uint64_t done, uint64_t t
   job->noted_ms = now;
 }
 
-void lode__job_end(lode__job *job) {
+void project_job_end(project_job *job) {
   if (job->fd >= 0) os_api->close(job->fd);
   job->fd = -1;
 }

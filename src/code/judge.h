@@ -5,10 +5,10 @@
 #include "code/walk.h"
 
 /* Of the last name of a path, and the folder it is in: BINARY, SECRET, GENERATED, MINIFIED or NONE. */
-lode__skip lode__judge_name(lode_str path);
+scan_skip scan_classify_name(lode_str path);
 /* A folder of installed packages, or a cache. */
-bool lode__judge_dependencies(lode_str name);
+bool scan_is_dependency_dir(lode_str name);
 /* EMPTY, BINARY, SECRET (the whole of it), MINIFIED, GENERATED or NONE, as far as the options want them left out. */
-lode__skip lode__judge_content(const lode__language *language, lode_str text, const lode__walk_options *options);
+scan_skip scan_classify_content(const lang_info *language, lode_str text, const scan_options *options);
 
 #endif

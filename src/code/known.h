@@ -6,29 +6,29 @@
 
 #include "code/record.h"
 
-typedef struct lode__known {
+typedef struct indexer_file_entry {
   lode_str path;          /* as shown; NUL behind */
-  lode__file_state file;
+  indexer_file_state file;
   uint32_t mark;          /* the walk that met it last */
   bool gone;              /* removed: the slot is left over */
-} lode__known;
+} indexer_file_entry;
 
-typedef struct lode__known_files {
-  lode__known *items;
+typedef struct indexer_file_table {
+  indexer_file_entry *items;
   size_t n, cap;
   uint32_t *table;        /* positions + 1 in items by hash of the path; 0 = free */
   size_t table_size;      /* a power of two, or 0 */
   mem_arena paths;
   uint64_t cursor;        /* of the collection when it was read */
   uint32_t mark;          /* of the present walk */
-} lode__known_files;
+} indexer_file_table;
 
-void lode__known_release(lode__known_files *state);
+void indexer_file_table_release(indexer_file_table *state);
 /* Reads the collection anew. */
-lode_status lode__known_load(lode__known_files *state, lode_collection *files, lode_progress progress, lode_error *err);
+lode_status indexer_file_table_load(indexer_file_table *state, lode_collection *files, lode_progress progress, lode_error *err);
 /* NULL when it is not known. Valid until the next put. */
-lode__known *lode__known_find(lode__known_files *state, lode_str path);
-lode_status lode__known_put(lode__known_files *state, lode_str path, const lode__file_state *file, lode_error *err);
-void lode__known_remove(lode__known_files *state, lode__known *known);
+indexer_file_entry *indexer_file_table_find(indexer_file_table *state, lode_str path);
+lode_status indexer_file_table_put(indexer_file_table *state, lode_str path, const indexer_file_state *file, lode_error *err);
+void indexer_file_table_remove(indexer_file_table *state, indexer_file_entry *known);
 
 #endif

@@ -13,21 +13,21 @@
 #include "base/base.h"
 
 /* Changes whenever the same text would be masked in another way: then the files of an index are looked at again. */
-#define LODE__MASK_VERSION 2
+#define MASK_VERSION 2
 
 /* What to do with secrets: the setting index.secrets. */
-typedef enum lode__secrets {
-  LODE__SECRETS_MASK,  /* files that are secrets are skipped, secrets inside others masked */
-  LODE__SECRETS_SKIP,  /* files with a secret anywhere in them are skipped */
-  LODE__SECRETS_INDEX, /* as any other text */
-} lode__secrets;
+typedef enum mask_policy {
+  MASK_POLICY_MASK,  /* files that are secrets are skipped, secrets inside others masked */
+  MASK_POLICY_SKIP,  /* files with a secret anywhere in them are skipped */
+  MASK_POLICY_INDEX, /* as any other text */
+} mask_policy;
 
 /* By its name in the settings; "mask" for any other text. */
-lode__secrets lode__secrets_of(const char *name);
-const char *lode__secrets_name(lode__secrets secrets);
+mask_policy mask_policy_parse(const char *name);
+const char *mask_policy_name(mask_policy secrets);
 /* How many secrets were masked. The text stays UTF-8 if it was. */
-size_t lode__mask(char *text, size_t len);
+size_t mask_secrets(char *text, size_t len);
 /* For a piece that may have been cut out of a key: also lines that look like the middle of one. */
-size_t lode__mask_piece(char *text, size_t len);
+size_t mask_fragment(char *text, size_t len);
 
 #endif

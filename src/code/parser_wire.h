@@ -8,29 +8,29 @@
 
 #include <stdint.h>
 
-#define LODE__WIRE_VERSION 1u
-#define LODE__WIRE_ANSWER_BYTES (128u << 20) /* longest answer */
+#define PARSER_WIRE_VERSION 1u
+#define PARSER_WIRE_MAX_ANSWER (128u << 20) /* longest answer */
 
 enum {
-  LODE__WIRE_PARSE = 1,   /* version, max_bytes, min_bytes, cpu_ms, 0, length of the name, length of the text */
-  LODE__WIRE_CHUNKS = 2,  /* 1 if the text has errors of syntax, else 0; then a list of chunks */
-  LODE__WIRE_FAILED = 3,  /* one of lode__wire_reason, then text for people */
+  PARSER_WIRE_PARSE = 1,   /* version, max_bytes, min_bytes, cpu_ms, 0, length of the name, length of the text */
+  PARSER_WIRE_CHUNKS = 2,  /* 1 if the text has errors of syntax, else 0; then a list of chunks */
+  PARSER_WIRE_FAILED = 3,  /* one of parser_wire_reason, then text for people */
 };
-enum { LODE__WIRE_NUMBERS = 7 };
+enum { PARSER_WIRE_NUMBERS = 7 };
 
-typedef enum lode__wire_reason {
-  LODE__WIRE_NO_GRAMMAR = 1,
-  LODE__WIRE_TOO_LONG = 2,  /* CPU time */
-  LODE__WIRE_NO_MEMORY = 3,
-  LODE__WIRE_OTHER = 4,
-} lode__wire_reason;
+typedef enum parser_wire_reason {
+  PARSER_WIRE_NO_GRAMMAR = 1,
+  PARSER_WIRE_OUT_OF_TIME = 2,  /* CPU time */
+  PARSER_WIRE_NO_MEMORY = 3,
+  PARSER_WIRE_OTHER = 4,
+} parser_wire_reason;
 
-#define LODE__WIRE_EXIT_MEMORY 86
+#define PARSER_WIRE_EXIT_NOMEM 86
 
-static inline void lode__wire_put(unsigned char *p, uint32_t v) {
+static inline void parser_wire_put32(unsigned char *p, uint32_t v) {
   for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
 }
-static inline uint32_t lode__wire_get(const unsigned char *p) {
+static inline uint32_t parser_wire_get32(const unsigned char *p) {
   return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 

@@ -7,38 +7,38 @@
 
 #include <ctype.h>
 
-enum { LEVELS = 8 }; /* headings nested deeper count as the last level */
+enum { PLAIN_HEADING_LEVELS = 8 }; /* headings nested deeper count as the last level */
 
-typedef struct heading {
+typedef struct plain_heading {
   uint32_t start; /* of its first line */
   uint32_t body;  /* behind its last line */
   int level;      /* 1 to LEVELS */
   lode_str name;
-} heading;
+} plain_heading;
 
-typedef struct line {
+typedef struct plain_line {
   const char *p;
   size_t n; /* without the end of line */
   uint32_t at, next;
-} line;
+} plain_line;
 
-static bool next_line(lode_str text, uint32_t at, line *l) {
+static bool plain_next_line(lode_str text, uint32_t at, plain_line *l) {
   if (at >= text.len) return false;
   const char *p = text.data + at, *eol = memchr(p, '\n', text.len - at);
   size_t n = eol ? (size_t)(eol - p) : text.len - at;
-  *l = (line){p, n, at, at + (uint32_t)n + (eol != NULL)};
+  *l = (plain_line){p, n, at, at + (uint32_t)n + (eol != NULL)};
   if (l->n && p[l->n - 1] == '\r') l->n--;
   return true;
 }
 
-static bool is_blank(const line *l) {
+static bool plain_is_blank(const plain_line *l) {
   for (size_t i = 0; i < l->n; i++)
     if (!isspace((unsigned char)l->p[i])) return false;
   return true;
 }
 
 /* How many times the line repeats one sign from `signs`, with nothing but spaces behind; 0 if it is no such line. */
-static size_t ruler(const line *l, const char *signs) {
+static size_t plain_rule_length(const plain_line *l, const char *signs) {
   size_t n = 0, i;
   if (l->n == 0 || !strchr(signs, l->p[0])) return 0;
   while (n < l->n && l->p[n] == l->p[0]) n++;
@@ -49,21 +49,21 @@ static size_t ruler(const line *l, const char *signs) {
 
 /* ---- The sections of a document, as they are found ---- */
 
-typedef struct document {
-  lode__chunk_list *list;
+typedef struct plain_document {
+  chunk_list *list;
   lode_str text;
   uint32_t max;
-  heading open[LEVELS]; /* the headings above the current one, by depth */
-  uint32_t index[LEVELS]; /* their chunks */
+  plain_heading open[PLAIN_HEADING_LEVELS]; /* the headings above the current one, by depth */
+  uint32_t index[PLAIN_HEADING_LEVELS]; /* their chunks */
   int depth;
   uint32_t from;        /* where the section that is being read begins, empty headings before it included */
-  heading now;
+  plain_heading now;
   bool has_heading;
   bool failed;
-} document;
+} plain_document;
 
-static lode_str parents_of(document *d) {
-  char text[LODE__CHUNK_PARENTS_BYTES];
+static lode_str plain_parents(plain_document *d) {
+  char text[CHUNK_MAX_PARENTS];
   size_t n = 0;
   for (int i = 0; i < d->depth; i++) {
     lode_str name = d->open[i].name;
@@ -72,56 +72,56 @@ static lode_str parents_of(document *d) {
     memcpy(text + n, name.data, name.len);
     n += name.len;
   }
-  return lode__chunk_string(d->list, (lode_str){text, n}, LODE__CHUNK_PARENTS_BYTES, LODE__STRING_LINE);
+  return chunk_clean_string(d->list, (lode_str){text, n}, CHUNK_MAX_PARENTS, CHUNK_STRING_ONE_LINE);
 }
 
-static void close_section(document *d, uint32_t end) {
-  lode__chunk shape = {.kind = LODE__KIND_SECTION, .parent = LODE__CHUNK_NO_PARENT, .line = d->from};
+static void plain_close_section(plain_document *d, uint32_t end) {
+  chunk_item shape = {.kind = LANG_KIND_SECTION, .parent = CHUNK_NO_PARENT, .line = d->from};
   if (end <= d->from) return;
   if (d->has_heading) {
     shape.name = shape.signature = d->now.name;
     shape.line = d->now.start;
-    shape.parents = parents_of(d);
-    for (int i = d->depth; i-- > 0 && shape.parent == LODE__CHUNK_NO_PARENT;) shape.parent = d->index[i];
+    shape.parents = plain_parents(d);
+    for (int i = d->depth; i-- > 0 && shape.parent == CHUNK_NO_PARENT;) shape.parent = d->index[i];
   }
   uint32_t index = (uint32_t)d->list->n;
-  if (!lode__chunk_add_cut(d->list, d->text, &shape, d->from, end, d->max)) d->failed = true;
-  if (d->has_heading && d->depth < LEVELS) {
+  if (!chunk_list_add_split(d->list, d->text, &shape, d->from, end, d->max)) d->failed = true;
+  if (d->has_heading && d->depth < PLAIN_HEADING_LEVELS) {
     d->open[d->depth] = d->now;
     d->index[d->depth++] = index;
   }
   d->from = end;
 }
 
-static bool only_blank(lode_str text, uint32_t from, uint32_t to) {
+static bool plain_only_blank(lode_str text, uint32_t from, uint32_t to) {
   while (from < to && isspace((unsigned char)text.data[from])) from++;
   return from == to;
 }
 
-static void open_section(document *d, heading h) {
-  bool empty = d->has_heading && only_blank(d->text, d->now.body, h.start) && h.level > d->now.level;
-  if (h.level > LEVELS) h.level = LEVELS;
+static void plain_open_section(plain_document *d, plain_heading h) {
+  bool empty = d->has_heading && plain_only_blank(d->text, d->now.body, h.start) && h.level > d->now.level;
+  if (h.level > PLAIN_HEADING_LEVELS) h.level = PLAIN_HEADING_LEVELS;
   if (empty) { /* no chunk of its own, but a name above the next one */
-    if (d->depth < LEVELS) {
+    if (d->depth < PLAIN_HEADING_LEVELS) {
       d->open[d->depth] = d->now;
-      d->index[d->depth++] = LODE__CHUNK_NO_PARENT;
+      d->index[d->depth++] = CHUNK_NO_PARENT;
     }
   } else {
-    close_section(d, h.start);
+    plain_close_section(d, h.start);
   }
   while (d->depth > 0 && d->open[d->depth - 1].level >= h.level) d->depth--;
   d->now = h;
   d->has_heading = true;
 }
 
-static lode_str heading_name(document *d, const char *p, size_t n) {
-  return lode__chunk_string(d->list, (lode_str){p, n}, LODE__CHUNK_NAME_BYTES, LODE__STRING_LINE);
+static lode_str plain_heading_name(plain_document *d, const char *p, size_t n) {
+  return chunk_clean_string(d->list, (lode_str){p, n}, CHUNK_MAX_NAME, CHUNK_STRING_ONE_LINE);
 }
 
 /* ---- Markdown ---- */
 
 /* "## Name ##": the level, and where the name is. */
-static int atx(const line *l, const char **name, size_t *n) {
+static int plain_atx_level(const plain_line *l, const char **name, size_t *n) {
   size_t i = 0, end = l->n;
   while (i < l->n && i < 3 && l->p[i] == ' ') i++;
   size_t from = i;
@@ -135,7 +135,7 @@ static int atx(const line *l, const char **name, size_t *n) {
 }
 
 /* ``` or ~~~, three or more, at most three spaces before: how many, and which. */
-static size_t fence(const line *l, char *sign) {
+static size_t plain_fence_length(const plain_line *l, char *sign) {
   size_t i = 0, n = 0;
   while (i < l->n && i < 3 && l->p[i] == ' ') i++;
   if (i >= l->n || (l->p[i] != '`' && l->p[i] != '~')) return 0;
@@ -145,7 +145,7 @@ static size_t fence(const line *l, char *sign) {
 }
 
 /* Lines that cannot be the text of an underlined heading. */
-static bool is_plain_text(const line *l) {
+static bool plain_is_text_line(const plain_line *l) {
   size_t i = 0;
   while (i < l->n && l->p[i] == ' ') i++;
   if (i > 3 || i == l->n) return false;
@@ -153,19 +153,19 @@ static bool is_plain_text(const line *l) {
   return !(c == '>' || c == '|' || c == '#' || c == '<' || ((c == '-' || c == '*' || c == '+') && i + 1 < l->n && l->p[i + 1] == ' '));
 }
 
-static void read_markdown(document *d) {
-  line l = {0}, before = {0};
+static void plain_read_markdown(plain_document *d) {
+  plain_line l = {0}, before = {0};
   size_t fenced = 0;
   char fence_sign = 0, sign = 0;
   bool front = d->text.len >= 4 && memcmp(d->text.data, "---", 3) == 0 && (d->text.data[3] == '\n' || d->text.data[3] == '\r');
-  for (uint32_t at = 0; next_line(d->text, at, &l) && !d->failed; before = l, at = l.next) {
+  for (uint32_t at = 0; plain_next_line(d->text, at, &l) && !d->failed; before = l, at = l.next) {
     const char *name = NULL;
     size_t n = 0, marks;
     if (front) { /* settings before the text */
-      if (at > 0 && ruler(&l, "-.") == 3) front = false;
+      if (at > 0 && plain_rule_length(&l, "-.") == 3) front = false;
       continue;
     }
-    marks = fence(&l, &sign);
+    marks = plain_fence_length(&l, &sign);
     if (fenced) {
       if (marks >= fenced && sign == fence_sign) fenced = 0;
       continue;
@@ -175,15 +175,15 @@ static void read_markdown(document *d) {
       fence_sign = sign;
       continue;
     }
-    int level = atx(&l, &name, &n);
+    int level = plain_atx_level(&l, &name, &n);
     if (level) {
-      open_section(d, (heading){l.at, l.next, level, heading_name(d, name, n)});
+      plain_open_section(d, (plain_heading){l.at, l.next, level, plain_heading_name(d, name, n)});
       continue;
     }
-    marks = ruler(&l, "=-");
-    bool follows = before.n && before.next == l.at && !is_blank(&before) && is_plain_text(&before);
+    marks = plain_rule_length(&l, "=-");
+    bool follows = before.n && before.next == l.at && !plain_is_blank(&before) && plain_is_text_line(&before);
     if (marks && follows && (l.p[0] == '=' || marks >= 3) && before.at >= d->from) {
-      open_section(d, (heading){before.at, l.next, l.p[0] == '=' ? 1 : 2, heading_name(d, before.p, before.n)});
+      plain_open_section(d, (plain_heading){before.at, l.next, l.p[0] == '=' ? 1 : 2, plain_heading_name(d, before.p, before.n)});
       l.n = 0;
     }
   }
@@ -193,51 +193,51 @@ static void read_markdown(document *d) {
 
 static const char rst_signs[] = "=-`:.'\"~^_*+#<>";
 
-static void read_rst(document *d) {
-  line l = {0}, before = {0}, above = {0};
-  char styles[LEVELS]; /* in the order of their first use: the levels */
+static void plain_read_rst(plain_document *d) {
+  plain_line l = {0}, before = {0}, above = {0};
+  char styles[PLAIN_HEADING_LEVELS]; /* in the order of their first use: the levels */
   int n_styles = 0;
-  for (uint32_t at = 0; next_line(d->text, at, &l) && !d->failed; above = before, before = l, at = l.next) {
-    size_t marks = ruler(&l, rst_signs), over = ruler(&above, rst_signs);
-    bool text = before.n && !is_blank(&before) && !ruler(&before, rst_signs) && before.at >= d->from;
+  for (uint32_t at = 0; plain_next_line(d->text, at, &l) && !d->failed; above = before, before = l, at = l.next) {
+    size_t marks = plain_rule_length(&l, rst_signs), over = plain_rule_length(&above, rst_signs);
+    bool text = before.n && !plain_is_blank(&before) && !plain_rule_length(&before, rst_signs) && before.at >= d->from;
     if (!text || marks < 2 || marks + 1 < before.n) continue;
     bool has_over = over == marks && above.p && above.p[0] == l.p[0];
     if (!has_over && isspace((unsigned char)before.p[0])) continue;
     char style = (char)(l.p[0] | (has_over ? 0x80 : 0));
     int level = 0;
     while (level < n_styles && styles[level] != style) level++;
-    if (level == n_styles && n_styles < LEVELS) styles[n_styles++] = style;
-    open_section(d, (heading){has_over && above.at >= d->from ? above.at : before.at, l.next, level + 1, heading_name(d, before.p, before.n)});
+    if (level == n_styles && n_styles < PLAIN_HEADING_LEVELS) styles[n_styles++] = style;
+    plain_open_section(d, (plain_heading){has_over && above.at >= d->from ? above.at : before.at, l.next, level + 1, plain_heading_name(d, before.p, before.n)});
     l.n = 0;
   }
 }
 
 /* ---- All ---- */
 
-lode_status lode__chunk_plain(const lode__language *language, lode_str text, const lode__chunk_options *options,
-                              lode__chunk_list *list, lode_error *err) {
-  lode__chunk_options o = lode__chunk_bounds(options);
+lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_options *options,
+                              chunk_list *list, lode_error *err) {
+  chunk_options o = chunk_options_resolve(options);
   bool ok = true;
-  lode__chunk_list_clear(list);
-  if (text.len > LODE__CHUNK_MAX_TEXT)
-    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LODE__CHUNK_MAX_TEXT);
+  chunk_list_clear(list);
+  if (text.len > CHUNK_MAX_TEXT)
+    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, CHUNK_MAX_TEXT);
   if (text.len == 0) return LODE_OK;
-  if (language->reader == LODE__READ_MARKDOWN || language->reader == LODE__READ_RST) {
-    document d = {.list = list, .text = text, .max = o.max_bytes};
-    if (language->reader == LODE__READ_MARKDOWN) read_markdown(&d);
-    else read_rst(&d);
-    close_section(&d, (uint32_t)text.len);
+  if (language->reader == LANG_SPLIT_MARKDOWN || language->reader == LANG_SPLIT_RST) {
+    plain_document d = {.list = list, .text = text, .max = o.max_bytes};
+    if (language->reader == LANG_SPLIT_MARKDOWN) plain_read_markdown(&d);
+    else plain_read_rst(&d);
+    plain_close_section(&d, (uint32_t)text.len);
     ok = !d.failed;
   } else {
-    lode__chunk shape = {.kind = language->data ? LODE__KIND_DATA : LODE__KIND_TEXT, .parent = LODE__CHUNK_NO_PARENT};
-    ok = lode__chunk_add_cut(list, text, &shape, 0, (uint32_t)text.len, o.max_bytes);
+    chunk_item shape = {.kind = language->data ? LANG_KIND_DATA : LANG_KIND_TEXT, .parent = CHUNK_NO_PARENT};
+    ok = chunk_list_add_split(list, text, &shape, 0, (uint32_t)text.len, o.max_bytes);
     /* pieces of a file are no parts of a definition */
     for (size_t i = 0; i < list->n; i++) list->items[i].part = 0, list->items[i].parts = 1;
   }
   if (!ok || list->failed) {
-    lode__chunk_list_clear(list);
+    chunk_list_clear(list);
     return err_nomem(err);
   }
-  lode__chunk_number_lines(list, text);
+  chunk_number_lines(list, text);
   return LODE_OK;
 }

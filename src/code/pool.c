@@ -13,33 +13,33 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { MAX_WORKERS = 64, CLOSE_MS = 2000, DEFINE_TABLE_BYTES = 32 << 10 };
+enum { PARSER_POOL_MAX_WORKERS = 64, PARSER_POOL_CLOSE_MS = 2000, PARSER_POOL_DEFINES_BYTES = 32 << 10 };
 
 #define OUTCOME_TEXT(id, text) text,
-static const char *const outcome_texts[] = {LODE__PARSE_OUTCOMES(OUTCOME_TEXT)};
+static const char *const outcome_texts[] = {PARSER_POOL_OUTCOMES(OUTCOME_TEXT)};
 
-const char *lode__parse_outcome_text(lode__parse_outcome outcome) {
-  return (unsigned)outcome < LODE__PARSE_COUNT ? outcome_texts[outcome] : "unknown";
+const char *parser_pool_outcome_text(parser_pool_outcome outcome) {
+  return (unsigned)outcome < PARSER_POOL_COUNT ? outcome_texts[outcome] : "unknown";
 }
 
-typedef struct worker {
+typedef struct parser_pool_worker {
   proc_child proc;
   bool busy;
   strbuf answer;
-} worker;
+} parser_pool_worker;
 
-struct lode__pool {
-  lode__pool_options options;
+struct parser_pool {
+  parser_pool_options options;
   char *parser, *grammars; /* NULL: none */
   char *has;               /* of each language: is its grammar there? */
   pthread_mutex_t lock;
   pthread_cond_t freed;
-  worker *workers;
+  parser_pool_worker *workers;
 };
 
 /* ---- Where the parser lies ---- */
 
-static char *join(const char *folder, size_t len, const char *rest) {
+static char *parser_pool_join_path(const char *folder, size_t len, const char *rest) {
   size_t n = strlen(rest);
   char *path = mem_alloc(len + n + 1);
   if (!path) return NULL;
@@ -49,7 +49,7 @@ static char *join(const char *folder, size_t len, const char *rest) {
 }
 
 /* The first of the places, relative to the folder of this program, that exists. */
-static char *find_near(const char *const *places, int mode) {
+static char *parser_pool_find_near(const char *const *places, int mode) {
   char self[4096];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
   if (n <= 0) return NULL;
@@ -57,32 +57,32 @@ static char *find_near(const char *const *places, int mode) {
   char *slash = strrchr(self, '/');
   size_t len = slash ? (size_t)(slash - self) + 1 : 0;
   for (; *places; places++) {
-    char *path = join(self, len, *places);
+    char *path = parser_pool_join_path(self, len, *places);
     if (path && access(path, mode) == 0) return path;
     mem_free(path);
   }
   return NULL;
 }
 
-static char *find_parser(const char *given) {
+static char *parser_pool_find_parser(const char *given) {
   static const char *const places[] = {"lode-parser", "../lode-parser", "../lib/lode/lode-parser", NULL};
   const char *env = getenv("LODE_PARSER");
   if (!given && env && *env) given = env;
-  return given ? join(given, strlen(given), "") : find_near(places, X_OK);
+  return given ? parser_pool_join_path(given, strlen(given), "") : parser_pool_find_near(places, X_OK);
 }
 
-static char *find_grammars(void) {
+static char *parser_pool_find_grammars(void) {
   static const char *const places[] = {"../lib/lode/grammars", "../grammars", "../../grammars", NULL};
   const char *env = getenv("LODE_GRAMMARS");
-  return env && *env ? join(env, strlen(env), "") : find_near(places, R_OK);
+  return env && *env ? parser_pool_join_path(env, strlen(env), "") : parser_pool_find_near(places, R_OK);
 }
 
-static void look_for_grammars(lode__pool *pool) {
-  for (size_t i = 0; i < lode__language_count && pool->grammars; i++) {
+static void parser_pool_probe_grammars(parser_pool *pool) {
+  for (size_t i = 0; i < lang_count && pool->grammars; i++) {
     char name[120];
-    if (!lode__languages[i].grammar) continue;
-    snprintf(name, sizeof name, "/%.80s.so", lode__languages[i].grammar);
-    char *path = join(pool->grammars, strlen(pool->grammars), name);
+    if (!lang_table[i].grammar) continue;
+    snprintf(name, sizeof name, "/%.80s.so", lang_table[i].grammar);
+    char *path = parser_pool_join_path(pool->grammars, strlen(pool->grammars), name);
     pool->has[i] = path && access(path, R_OK) == 0;
     mem_free(path);
   }
@@ -90,39 +90,39 @@ static void look_for_grammars(lode__pool *pool) {
 
 /* ---- Life ---- */
 
-lode_status lode__pool_open(const lode__pool_options *options, lode__pool **out, lode_error *err) {
+lode_status parser_pool_open(const parser_pool_options *options, parser_pool **out, lode_error *err) {
   lode_status st = LODE_OK;
-  lode__pool *pool = mem_calloc(1, sizeof *pool);
+  parser_pool *pool = mem_calloc(1, sizeof *pool);
   *out = NULL;
   if (!pool) return err_nomem(err);
   if (options) pool->options = *options;
-  lode__pool_options *o = &pool->options;
+  parser_pool_options *o = &pool->options;
   if (o->workers == 0) {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     o->workers = cpus < 1 ? 1 : cpus > 16 ? 16 : (uint32_t)cpus;
   }
-  if (o->workers > MAX_WORKERS) o->workers = MAX_WORKERS;
+  if (o->workers > PARSER_POOL_MAX_WORKERS) o->workers = PARSER_POOL_MAX_WORKERS;
   if (o->memory_bytes == 0) o->memory_bytes = 512u << 20;
   if (o->memory_bytes < (32u << 20)) o->memory_bytes = 32u << 20;
   if (o->cpu_ms == 0) o->cpu_ms = 5000;
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->freed, NULL);
   pool->workers = mem_calloc(o->workers, sizeof *pool->workers);
-  pool->has = mem_calloc(lode__language_count, 1);
+  pool->has = mem_calloc(lang_count, 1);
   if (!pool->workers || !pool->has) TRY_GOTO(err_nomem(err));
   for (uint32_t i = 0; i < o->workers; i++) pool->workers[i].proc = PROC_NONE;
-  pool->parser = find_parser(o->parser);
-  pool->grammars = find_grammars();
+  pool->parser = parser_pool_find_parser(o->parser);
+  pool->grammars = parser_pool_find_grammars();
   o->parser = pool->parser;
-  if (pool->parser) look_for_grammars(pool);
+  if (pool->parser) parser_pool_probe_grammars(pool);
   *out = pool;
   return LODE_OK;
 done:
-  lode__pool_close(pool);
+  parser_pool_close(pool);
   return st;
 }
 
-void lode__pool_close(lode__pool *pool) {
+void parser_pool_close(parser_pool *pool) {
   if (!pool) return;
   for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
     proc_child *p = &pool->workers[i].proc;
@@ -130,7 +130,7 @@ void lode__pool_close(lode__pool *pool) {
     p->fd = -1;
   }
   for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
-    if (pool->workers[i].proc.pid) proc_close(&pool->workers[i].proc, CLOSE_MS);
+    if (pool->workers[i].proc.pid) proc_close(&pool->workers[i].proc, PARSER_POOL_CLOSE_MS);
     strbuf_release(&pool->workers[i].answer);
   }
   pthread_mutex_destroy(&pool->lock);
@@ -142,22 +142,22 @@ void lode__pool_close(lode__pool *pool) {
   mem_free(pool);
 }
 
-const char *lode__pool_parser(const lode__pool *pool) { return pool->parser; }
-bool lode__pool_has(const lode__pool *pool, const lode__language *language) { return pool->has[lode__language_id(language)]; }
+const char *parser_pool_program(const parser_pool *pool) { return pool->parser; }
+bool parser_pool_has(const parser_pool *pool, const lang_info *language) { return pool->has[lang_id(language)]; }
 
-void lode__pool_result_release(lode__pool_result *result) {
-  lode__chunk_list_release(&result->chunks);
-  *result = (lode__pool_result){0};
+void parser_pool_result_release(parser_pool_result *result) {
+  chunk_list_release(&result->chunks);
+  *result = (parser_pool_result){0};
 }
 
 /* ---- Borrowing ---- */
 
-static worker *borrow(lode__pool *pool) {
-  worker *w = NULL;
+static parser_pool_worker *parser_pool_take_worker(parser_pool *pool) {
+  parser_pool_worker *w = NULL;
   pthread_mutex_lock(&pool->lock);
   for (;;) {
     for (uint32_t i = 0; i < pool->options.workers; i++) {
-      worker *c = &pool->workers[i];
+      parser_pool_worker *c = &pool->workers[i];
       if (!c->busy && (!w || (c->proc.pid && !w->proc.pid))) w = c; /* one that runs is better than one to be started */
     }
     if (w) break;
@@ -168,14 +168,14 @@ static worker *borrow(lode__pool *pool) {
   return w;
 }
 
-static void give_back(lode__pool *pool, worker *w) {
+static void parser_pool_return_worker(parser_pool *pool, parser_pool_worker *w) {
   pthread_mutex_lock(&pool->lock);
   w->busy = false;
   pthread_cond_signal(&pool->freed);
   pthread_mutex_unlock(&pool->lock);
 }
 
-static lode_status start(lode__pool *pool, worker *w, lode_error *err) {
+static lode_status parser_pool_start_worker(parser_pool *pool, parser_pool_worker *w, lode_error *err) {
   char memory[32];
   snprintf(memory, sizeof memory, "%llu", (unsigned long long)pool->options.memory_bytes);
   const char *argv[] = {"lode-parser", pool->grammars, memory, NULL};
@@ -185,68 +185,68 @@ static lode_status start(lode__pool *pool, worker *w, lode_error *err) {
 
 /* ---- One file ---- */
 
-static lode_status send_request(const lode__pool *pool, worker *w, const lode__language *language, lode_str text, uint64_t deadline,
+static lode_status parser_pool_send_request(const parser_pool *pool, parser_pool_worker *w, const lang_info *language, lode_str text, uint64_t deadline,
                                 lode_error *err) {
-  unsigned char head[4 * LODE__WIRE_NUMBERS];
-  const lode__pool_options *o = &pool->options;
+  unsigned char head[4 * PARSER_WIRE_NUMBERS];
+  const parser_pool_options *o = &pool->options;
   lode_str name = str_of(language->name);
-  uint32_t numbers[LODE__WIRE_NUMBERS] = {LODE__WIRE_VERSION, o->chunk.max_bytes, o->chunk.min_bytes, o->cpu_ms, 0,
+  uint32_t numbers[PARSER_WIRE_NUMBERS] = {PARSER_WIRE_VERSION, o->chunk.max_bytes, o->chunk.min_bytes, o->cpu_ms, 0,
                                           (uint32_t)name.len, (uint32_t)text.len};
-  for (int i = 0; i < LODE__WIRE_NUMBERS; i++) lode__wire_put(head + 4 * i, numbers[i]);
+  for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) parser_wire_put32(head + 4 * i, numbers[i]);
   lode_str parts[] = {{(const char *)head, sizeof head}, name, text};
-  return proc_frame_send(w->proc.fd, LODE__WIRE_PARSE, parts, 3, deadline, err);
+  return proc_frame_send(w->proc.fd, PARSER_WIRE_PARSE, parts, 3, deadline, err);
 }
 
-static void set_outcome(lode__pool_result *r, lode__parse_outcome outcome, const char *detail) {
+static void parser_pool_set_outcome(parser_pool_result *r, parser_pool_outcome outcome, const char *detail) {
   r->outcome = outcome;
   snprintf(r->detail, sizeof r->detail, "%s", detail);
 }
 
 /* The worker is lost: how it ended says why. */
-static void autopsy(lode__pool_result *r, lode_status st, proc_exit end, bool killed) {
+static void parser_pool_explain_exit(parser_pool_result *r, lode_status st, proc_exit end, bool killed) {
   char buf[32];
-  if (killed && st == LODE_BUSY) set_outcome(r, LODE__PARSE_HUNG, "no answer");
-  else if (end.signal == SIGPROF || end.signal == SIGXCPU) set_outcome(r, LODE__PARSE_HUNG, "out of CPU time");
-  else if (!end.signal && end.code == LODE__WIRE_EXIT_MEMORY) set_outcome(r, LODE__PARSE_MEMORY, "");
-  else if (end.signal && !killed) set_outcome(r, LODE__PARSE_CRASHED, proc_signal_name(end.signal, buf, sizeof buf));
-  else if (st == LODE_CORRUPT) set_outcome(r, LODE__PARSE_REFUSED, "its answer is damaged");
+  if (killed && st == LODE_BUSY) parser_pool_set_outcome(r, PARSER_POOL_HUNG, "no answer");
+  else if (end.signal == SIGPROF || end.signal == SIGXCPU) parser_pool_set_outcome(r, PARSER_POOL_HUNG, "out of CPU time");
+  else if (!end.signal && end.code == PARSER_WIRE_EXIT_NOMEM) parser_pool_set_outcome(r, PARSER_POOL_MEMORY, "");
+  else if (end.signal && !killed) parser_pool_set_outcome(r, PARSER_POOL_CRASHED, proc_signal_name(end.signal, buf, sizeof buf));
+  else if (st == LODE_CORRUPT) parser_pool_set_outcome(r, PARSER_POOL_REFUSED, "its answer is damaged");
   else {
     snprintf(buf, sizeof buf, "exit code %d", end.code);
-    set_outcome(r, LODE__PARSE_CRASHED, buf);
+    parser_pool_set_outcome(r, PARSER_POOL_CRASHED, buf);
   }
 }
 
-static void bury(worker *w, lode_status st, lode__pool_result *r) {
+static void parser_pool_reap_worker(parser_pool_worker *w, lode_status st, parser_pool_result *r) {
   /* one that has closed its end is about to be gone by itself, and then tells more */
   bool kill_it = st == LODE_BUSY || st == LODE_CORRUPT;
-  proc_exit end = kill_it ? proc_kill(&w->proc) : proc_close(&w->proc, CLOSE_MS);
+  proc_exit end = kill_it ? proc_kill(&w->proc) : proc_close(&w->proc, PARSER_POOL_CLOSE_MS);
   bool killed = end.signal == SIGKILL && kill_it;
-  autopsy(r, st, end, killed);
+  parser_pool_explain_exit(r, st, end, killed);
 }
 
-static lode_status read_answer(worker *w, uint32_t type, size_t text_bytes, lode__pool_result *r, lode_error *err) {
+static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type, size_t text_bytes, parser_pool_result *r, lode_error *err) {
   const unsigned char *p = (const unsigned char *)w->answer.data;
   char said[sizeof r->detail];
   if (w->answer.len < 4) return err_set(err, LODE_CORRUPT, "a short answer");
-  uint32_t number = lode__wire_get(p);
+  uint32_t number = parser_wire_get32(p);
   lode_str rest = {w->answer.data + 4, w->answer.len - 4};
-  if (type == LODE__WIRE_CHUNKS) {
-    TRY(lode__chunk_list_decode(rest, text_bytes, &r->chunks, err));
+  if (type == PARSER_WIRE_CHUNKS) {
+    TRY(chunk_list_decode(rest, text_bytes, &r->chunks, err));
     r->broken = number != 0;
-    set_outcome(r, LODE__PARSE_SYNTAX, "");
+    parser_pool_set_outcome(r, PARSER_POOL_SYNTAX, "");
     return LODE_OK;
   }
-  if (type != LODE__WIRE_FAILED) return err_set(err, LODE_CORRUPT, "an unknown answer");
+  if (type != PARSER_WIRE_FAILED) return err_set(err, LODE_CORRUPT, "an unknown answer");
   snprintf(said, sizeof said, "%.*s", rest.len < sizeof said ? (int)rest.len : (int)sizeof said - 1, rest.data);
-  set_outcome(r, number == LODE__WIRE_NO_GRAMMAR  ? LODE__PARSE_NO_GRAMMAR
-                 : number == LODE__WIRE_TOO_LONG  ? LODE__PARSE_HUNG
-                 : number == LODE__WIRE_NO_MEMORY ? LODE__PARSE_MEMORY
-                                                  : LODE__PARSE_REFUSED, said);
+  parser_pool_set_outcome(r, number == PARSER_WIRE_NO_GRAMMAR  ? PARSER_POOL_NO_GRAMMAR
+                 : number == PARSER_WIRE_OUT_OF_TIME  ? PARSER_POOL_HUNG
+                 : number == PARSER_WIRE_NO_MEMORY ? PARSER_POOL_MEMORY
+                                                  : PARSER_POOL_REFUSED, said);
   return LODE_OK;
 }
 
 /* Fails only when no worker can be started for want of memory or descriptors. */
-static lode_status ask_worker(lode__pool *pool, worker *w, const lode__language *language, lode_str text, lode__pool_result *r,
+static lode_status parser_pool_ask_worker(parser_pool *pool, parser_pool_worker *w, const lang_info *language, lode_str text, parser_pool_result *r,
                               lode_error *err) {
   /* the worker watches its own CPU time; the wall clock is for one that sleeps, on a machine of any load */
   uint64_t deadline = os_api->now_ns() + ((uint64_t)pool->options.cpu_ms * 20 + 60000) * 1000000u;
@@ -255,27 +255,27 @@ static lode_status ask_worker(lode__pool *pool, worker *w, const lode__language 
   lode_status st;
   for (int tries = 0;; tries++) {
     if (!w->proc.pid) {
-      st = start(pool, w, err);
+      st = parser_pool_start_worker(pool, w, err);
       if (st == LODE_NOT_FOUND) {
-        set_outcome(r, LODE__PARSE_NO_GRAMMAR, "lode-parser cannot be started");
+        parser_pool_set_outcome(r, PARSER_POOL_NO_GRAMMAR, "lode-parser cannot be started");
         return LODE_OK;
       }
       if (st != LODE_OK) return st;
     }
-    st = send_request(pool, w, language, text, deadline, &why);
+    st = parser_pool_send_request(pool, w, language, text, deadline, &why);
     if (st != LODE_GONE || tries > 0) break;
     proc_kill(&w->proc); /* it died while nobody asked it anything: not this file's fault */
   }
-  if (st == LODE_OK) st = proc_frame_receive(w->proc.fd, LODE__WIRE_ANSWER_BYTES, deadline, &type, &w->answer, &why);
-  if (st == LODE_OK) st = read_answer(w, type, text.len, r, &why);
-  if (st != LODE_OK) bury(w, st, r);
+  if (st == LODE_OK) st = proc_frame_receive(w->proc.fd, PARSER_WIRE_MAX_ANSWER, deadline, &type, &w->answer, &why);
+  if (st == LODE_OK) st = parser_pool_read_answer(w, type, text.len, r, &why);
+  if (st != LODE_OK) parser_pool_reap_worker(w, st, r);
   return LODE_OK;
 }
 
 /* Long lists of #define, as tools make them from descriptions of hardware, have no syntax worth the time. */
-static bool is_define_table(const lode__language *language, lode_str text) {
+static bool parser_pool_is_define_table(const lang_info *language, lode_str text) {
   size_t lines = 0, defines = 0;
-  if (text.len < DEFINE_TABLE_BYTES || !language->grammar || (strcmp(language->grammar, "c") != 0 && strcmp(language->grammar, "cpp") != 0))
+  if (text.len < PARSER_POOL_DEFINES_BYTES || !language->grammar || (strcmp(language->grammar, "c") != 0 && strcmp(language->grammar, "cpp") != 0))
     return false;
   for (const char *p = text.data, *end = p + text.len; p < end; lines++) {
     defines += end - p > 8 && memcmp(p, "#define ", 8) == 0;
@@ -285,23 +285,23 @@ static bool is_define_table(const lode__language *language, lode_str text) {
   return defines * 10 > lines * 8;
 }
 
-lode_status lode__pool_chunk(lode__pool *pool, const lode__language *language, lode_str text, lode__pool_result *result,
+lode_status parser_pool_chunk(parser_pool *pool, const lang_info *language, lode_str text, parser_pool_result *result,
                              lode_error *err) {
-  set_outcome(result, LODE__PARSE_PLAIN, "");
+  parser_pool_set_outcome(result, PARSER_POOL_PLAIN, "");
   result->broken = false;
-  lode__chunk_list_clear(&result->chunks);
-  if (text.len > LODE__CHUNK_MAX_TEXT)
-    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LODE__CHUNK_MAX_TEXT);
-  if (text.len && language->reader == LODE__READ_TREE && !is_define_table(language, text)) {
-    if (lode__pool_has(pool, language)) {
-      worker *w = borrow(pool);
-      lode_status st = ask_worker(pool, w, language, text, result, err);
-      give_back(pool, w);
+  chunk_list_clear(&result->chunks);
+  if (text.len > CHUNK_MAX_TEXT)
+    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, CHUNK_MAX_TEXT);
+  if (text.len && language->reader == LANG_SPLIT_TREE && !parser_pool_is_define_table(language, text)) {
+    if (parser_pool_has(pool, language)) {
+      parser_pool_worker *w = parser_pool_take_worker(pool);
+      lode_status st = parser_pool_ask_worker(pool, w, language, text, result, err);
+      parser_pool_return_worker(pool, w);
       TRY(st);
     } else {
-      set_outcome(result, LODE__PARSE_NO_GRAMMAR, "");
+      parser_pool_set_outcome(result, PARSER_POOL_NO_GRAMMAR, "");
     }
-    if (result->outcome == LODE__PARSE_SYNTAX) return LODE_OK;
+    if (result->outcome == PARSER_POOL_SYNTAX) return LODE_OK;
   }
-  return lode__chunk_plain(language, text, &pool->options.chunk, &result->chunks, err);
+  return chunk_plain(language, text, &pool->options.chunk, &result->chunks, err);
 }

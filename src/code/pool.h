@@ -5,7 +5,7 @@
  * it crashes, hangs or takes too much memory, that one file is chunked by lines here, the result says why, and the next
  * file gets a new worker. Where there is no lode-parser or no such grammar everything is chunked by lines.
  *
- * Threads: any number may call lode__pool_chunk at once; each borrows a worker, or waits for one. Workers are started
+ * Threads: any number may call parser_pool_chunk at once; each borrows a worker, or waits for one. Workers are started
  * when first needed, at most `workers` of them.
  */
 #ifndef LODE_CODE_POOL_H
@@ -13,18 +13,18 @@
 
 #include "code/chunk.h"
 
-typedef struct lode__pool lode__pool;
+typedef struct parser_pool parser_pool;
 
-typedef struct lode__pool_options {
+typedef struct parser_pool_options {
   const char *parser;     /* the program; NULL: $LODE_PARSER, or where it lies beside this program */
   uint32_t workers;       /* 0: one for each processor, 16 at most */
   uint64_t memory_bytes;  /* of one worker; 0 = 512 MiB */
   uint32_t cpu_ms;        /* for one file; 0 = 5,000 */
-  lode__chunk_options chunk;
-} lode__pool_options;
+  chunk_options chunk;
+} parser_pool_options;
 
 /* X(enum, text for people) */
-#define LODE__PARSE_OUTCOMES(X)                                        \
+#define PARSER_POOL_OUTCOMES(X)                                        \
   X(SYNTAX, "by syntax")                                               \
   X(PLAIN, "by paragraphs and lines")      /* no grammar for it, or a long list of #define */ \
   X(NO_GRAMMAR, "the grammar is not installed")                        \
@@ -33,32 +33,32 @@ typedef struct lode__pool_options {
   X(MEMORY, "the parser needed too much memory")                       \
   X(REFUSED, "the parser gave up")         /* said so itself, or answered nonsense */
 
-typedef enum lode__parse_outcome {
-#define LODE__PARSE_ENUM(id, text) LODE__PARSE_##id,
-  LODE__PARSE_OUTCOMES(LODE__PARSE_ENUM)
-#undef LODE__PARSE_ENUM
-  LODE__PARSE_COUNT
-} lode__parse_outcome;
+typedef enum parser_pool_outcome {
+#define PARSER_POOL_ENUM(id, text) PARSER_POOL_##id,
+  PARSER_POOL_OUTCOMES(PARSER_POOL_ENUM)
+#undef PARSER_POOL_ENUM
+  PARSER_POOL_COUNT
+} parser_pool_outcome;
 
-const char *lode__parse_outcome_text(lode__parse_outcome outcome);
+const char *parser_pool_outcome_text(parser_pool_outcome outcome);
 
-typedef struct lode__pool_result {
-  lode__chunk_list chunks;      /* the partition, whatever the outcome */
-  lode__parse_outcome outcome;  /* from CRASHED on: the file is to be reported */
+typedef struct parser_pool_result {
+  chunk_list chunks;      /* the partition, whatever the outcome */
+  parser_pool_outcome outcome;  /* from CRASHED on: the file is to be reported */
   bool broken;                  /* the text has errors of syntax, as far as the grammar can tell */
   char detail[80];              /* "SIGSEGV", "5.0 s of CPU time"; empty when all is well */
-} lode__pool_result; /* zeroed before first use; may be used again */
+} parser_pool_result; /* zeroed before first use; may be used again */
 
-/* Does not start anything. A missing lode-parser is no error: lode__pool_parser says NULL then. */
-LODE_MUST lode_status lode__pool_open(const lode__pool_options *options, lode__pool **pool, lode_error *err);
-void lode__pool_close(lode__pool *pool);
-const char *lode__pool_parser(const lode__pool *pool); /* path of the program in use */
+/* Does not start anything. A missing lode-parser is no error: parser_pool_program says NULL then. */
+LODE_MUST lode_status parser_pool_open(const parser_pool_options *options, parser_pool **pool, lode_error *err);
+void parser_pool_close(parser_pool *pool);
+const char *parser_pool_program(const parser_pool *pool); /* path of the program in use */
 /* May the language be parsed by syntax here? Looks for its shared object only. */
-bool lode__pool_has(const lode__pool *pool, const lode__language *language);
+bool parser_pool_has(const parser_pool *pool, const lang_info *language);
 
 /* Fails for want of memory or descriptors only, and by LODE_LIMIT when the text is too long. */
-LODE_MUST lode_status lode__pool_chunk(lode__pool *pool, const lode__language *language, lode_str text,
-                                       lode__pool_result *result, lode_error *err);
-void lode__pool_result_release(lode__pool_result *result);
+LODE_MUST lode_status parser_pool_chunk(parser_pool *pool, const lang_info *language, lode_str text,
+                                       parser_pool_result *result, lode_error *err);
+void parser_pool_result_release(parser_pool_result *result);
 
 #endif

@@ -22,7 +22,7 @@
 #include "code/words.h"
 
 /* X(id, of the CHUNK or of the FILE, name, weight for words, weight for names, what it is) */
-#define LODE__FEATURES(X)                                                                                                 \
+#define RANK_FEATURES(X)                                                                                                 \
   X(TEXT, CHUNK, "text", 0.70, 2.40, "BM25 of the chunk, against the best candidate's")                                   \
   X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                         \
   X(QUALITY, CHUNK, "quality", 0.20, 0.10, "the same with the second vector")                                             \
@@ -34,7 +34,7 @@
   X(KIND, CHUNK, "kind", 0.10, 0.10, "the chunk is a definition: a type counts fully, a function a little less")
 
 /* X(id, name, factor, what it applies to, unless the question asks for it) */
-#define LODE__FACTORS(X)                                                  \
+#define RANK_FACTORS(X)                                                  \
   X(TEST, "test", 0.40, "tests")                                          \
   X(VENDORED, "vendored", 0.60, "copies of other projects")               \
   X(EXAMPLE, "example", 0.70, "examples and demonstrations")              \
@@ -44,44 +44,44 @@
   X(FOREIGN, "foreign", 0.70, "files for another system, where some are for this one") \
   X(STUB, "stub", 0.70, "declarations of what is written elsewhere")
 
-typedef enum lode__feature {
-#define LODE__FEATURE_ENUM(id, of, name, words, names, about) LODE__FEATURE_##id,
-  LODE__FEATURES(LODE__FEATURE_ENUM)
-#undef LODE__FEATURE_ENUM
-  LODE__FEATURE_COUNT
-} lode__feature;
+typedef enum rank_feature {
+#define RANK_FEATURE_ENUM(id, of, name, words, names, about) RANK_FEATURE_##id,
+  RANK_FEATURES(RANK_FEATURE_ENUM)
+#undef RANK_FEATURE_ENUM
+  RANK_FEATURE_COUNT
+} rank_feature;
 
-typedef enum lode__factor {
-#define LODE__FACTOR_ENUM(id, name, factor, about) LODE__FACTOR_##id,
-  LODE__FACTORS(LODE__FACTOR_ENUM)
-#undef LODE__FACTOR_ENUM
-  LODE__FACTOR_COUNT
-} lode__factor;
+typedef enum rank_factor {
+#define RANK_FACTOR_ENUM(id, name, factor, about) RANK_FACTOR_##id,
+  RANK_FACTORS(RANK_FACTOR_ENUM)
+#undef RANK_FACTOR_ENUM
+  RANK_FACTOR_COUNT
+} rank_factor;
 
-typedef struct lode__weights {
-  double feature[2][LODE__FEATURE_COUNT]; /* [0] words, [1] names */
-  double factor[LODE__FACTOR_COUNT];
+typedef struct rank_weights {
+  double feature[2][RANK_FEATURE_COUNT]; /* [0] words, [1] names */
+  double factor[RANK_FACTOR_COUNT];
   double more[2], decay, again;           /* see above */
-} lode__weights;
-extern const lode__weights lode__rank_weights;
-const char *lode__feature_name(lode__feature feature);
+} rank_weights;
+extern const rank_weights rank_default_weights;
+const char *rank_feature_name(rank_feature feature);
 
 /* ---- The question ---- */
 
-typedef struct lode__question {
+typedef struct search_question {
   lode_str text;
   bool is_name;             /* one identifier: "Mux", "parseHeader", "std::vector", "foo_bar()" */
-  lode__words words;        /* without stop words, unless there is nothing else */
+  search_words words;        /* without stop words, unless there is nothing else */
   lode_str names[8];        /* identifiers in the text, as written */
   size_t n_names;
-  bool wants_tests, wants_docs, wants_examples, wants_old, wants_foreign; /* it says so: the factor does not apply */
-} lode__question;
+  bool wants_tests, wants_docs, wants_examples, wants_legacy, wants_other_os; /* it says so: the factor does not apply */
+} search_question;
 
-void lode__question_read(lode_str text, lode__question *question);
+void search_question_parse(lode_str text, search_question *question);
 
 /* ---- Candidates ---- */
 
-typedef struct lode__candidate {
+typedef struct rank_candidate {
   lode_str id, path, language, kind, name, parents; /* the caller's */
   const char *hash;          /* of its text; equal ones are folded */
   uint32_t first, last;
@@ -89,23 +89,23 @@ typedef struct lode__candidate {
   double cosine, cosine2;    /* NaN: not known */
   double outline;            /* BM25 of the file's outline */
   lode_str text;             /* its own; empty: not known */
-  /* set by lode__rank; what was measured once is not measured again when other weights are tried */
+  /* set by rank_run; what was measured once is not measured again when other weights are tried */
   bool measured;
-  double features[LODE__FEATURE_COUNT];
+  double features[RANK_FEATURE_COUNT];
   unsigned factors;          /* bit i: factor i applies */
   double score, shared;      /* by features of the chunk, and by those of its file */
   size_t file;               /* which file, by the order of first appearance */
-} lode__candidate;
+} rank_candidate;
 
-typedef struct lode__ranked_hit {
-  const lode__candidate *chunk;
+typedef struct rank_hit {
+  const rank_candidate *chunk;
   double score;              /* of the file; of a second chunk, its own */
   size_t more;               /* other candidates of the file that are not shown */
   size_t copies;             /* chunks elsewhere that say the same */
-} lode__ranked_hit;
+} rank_hit;
 
 /* Orders the candidates and writes at most `limit` hits; *n of them. Candidates are changed in place. weights NULL: the table. */
-LODE_MUST lode_status lode__rank(const lode__question *question, lode__candidate *candidates, size_t count, const lode__weights *weights,
-                                 size_t limit, lode__ranked_hit *hits, size_t *n, lode_error *err);
+LODE_MUST lode_status rank_run(const search_question *question, rank_candidate *candidates, size_t count, const rank_weights *weights,
+                                 size_t limit, rank_hit *hits, size_t *n, lode_error *err);
 
 #endif

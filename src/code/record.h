@@ -21,78 +21,78 @@
 #include "code/chunk.h"
 #include "code/walk.h"
 
-#define LODE__CODE "code"
-#define LODE__CODE_FILES "files"
-#define LODE__CODE_QUALITY "quality"
+#define INDEXER_COLL_CODE "code"
+#define INDEXER_COLL_FILES "files"
+#define INDEXER_COLL_QUALITY "quality"
 /* Built aside by --force, then switched over. */
-#define LODE__CODE_ASIDE ".new"
+#define INDEXER_NEW_SUFFIX ".new"
 
 /* Changes whenever the same file would give other chunks, documents or embedded texts: then everything is read again. */
-#define LODE__CODE_REVISION 1
+#define INDEXER_REVISION 1
 
-#define LODE__ID_PATH_BYTES 4000 /* files with longer paths are skipped */
+#define INDEXER_MAX_PATH 4000 /* files with longer paths are skipped */
 
 /* ---- Chunks ---- */
 
 /* What goes into the records of one file's chunks. */
-typedef struct lode__chunk_source {
+typedef struct indexer_chunk_source {
   lode_str path;                 /* as shown */
-  const lode__language *language;
+  const lang_info *language;
   lode_str text;                 /* of the whole file */
-  const lode__chunk_list *chunks;
-} lode__chunk_source;
+  const chunk_list *chunks;
+} indexer_chunk_source;
 
 /* One chunk, ready to be stored; strings live in `arena` or the source. */
-typedef struct lode__chunk_record {
+typedef struct indexer_record {
   lode_str id, document, metadata;
   lode_str embed;                /* for models that are instant: the path, and the text below */
-  char hash[LODE__DIGEST_HEX + 1];
-} lode__chunk_record;
+  char hash[INDEXER_DIGEST_HEX + 1];
+} indexer_record;
 
-lode_status lode__chunk_record_make(const lode__chunk_source *source, size_t i, mem_arena *arena, lode__chunk_record *out,
+lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, mem_arena *arena, indexer_record *out,
                                     lode_error *err);
 /* The outline of a file: its path and the names that it defines. */
-lode_status lode__outline_make(const lode__chunk_source *source, strbuf *out, lode_error *err);
+lode_status indexer_outline_make(const indexer_chunk_source *source, strbuf *out, lode_error *err);
 /* PATH#N into buf (emptied first), NUL behind. */
-lode_status lode__chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err);
+lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err);
 
 /* A chunk as read back. Strings point into the row (or into `json`'s strings). */
-typedef struct lode__chunk_view {
+typedef struct indexer_chunk_view {
   lode_str path, language, kind, name, parents, hash;
   uint32_t first, last, line;    /* lines from 1 */
   size_t offset;                 /* of its own text in the document */
-} lode__chunk_view;
+} indexer_chunk_view;
 
 /* LODE_CORRUPT when the metadata are not of this form. Strings live in json, which is used again by the next call. */
-lode_status lode__chunk_view_of(lode_str metadata, json_doc *json, lode__chunk_view *view, lode_error *err);
+lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_chunk_view *view, lode_error *err);
 /* The text that slow models embed: names and body, made of a stored record. Appends. */
-lode_status lode__embed_text(const lode__chunk_view *view, lode_str document, strbuf *out, lode_error *err);
+lode_status indexer_embed_text(const indexer_chunk_view *view, lode_str document, strbuf *out, lode_error *err);
 
 /* ---- Paths ---- */
 
 /* Bytes that are not UTF-8, and control characters and backslashes before xHH, as \xHH. Appends. */
-void lode__path_show(strbuf *out, lode_str path);
+void files_path_escape(strbuf *out, lode_str path);
 /* Back to bytes. Appends. */
-void lode__path_bytes(strbuf *out, lode_str shown);
+void files_path_unescape(strbuf *out, lode_str shown);
 
 /* ---- Files ---- */
 
-typedef struct lode__file_state {
+typedef struct indexer_file_state {
   uint64_t size, inode, at_ms;
   int64_t mtime_ns, ctime_ns; /* ctime_ns 0: an index of before it was kept */
-  uint8_t hash[LODE__DIGEST_BYTES];
+  uint8_t hash[INDEXER_DIGEST_BYTES];
   uint32_t chunks, masked; /* masked: secrets in it */
-  lode__skip skip;         /* why it has no chunks */
-} lode__file_state;
+  scan_skip skip;         /* why it has no chunks */
+} indexer_file_state;
 
 /* Could the file have been written to since? Anybody can set its time of writing back (touch -r), nobody that of its change. */
-static inline bool lode__file_state_fits(const lode__file_state *s, uint64_t size, uint64_t inode, int64_t mtime_ns, int64_t ctime_ns) {
+static inline bool indexer_file_state_fits(const indexer_file_state *s, uint64_t size, uint64_t inode, int64_t mtime_ns, int64_t ctime_ns) {
   bool same_change = s->ctime_ns ? s->ctime_ns == ctime_ns : ctime_ns / 1000000 < (int64_t)s->at_ms;
   return s->size == size && s->inode == inode && s->mtime_ns == mtime_ns && same_change;
 }
 /* Appends the metadata. */
-void lode__file_state_put(strbuf *out, const lode__file_state *state, const char *language);
+void indexer_file_state_put(strbuf *out, const indexer_file_state *state, const char *language);
 /* False when it is not of this form: then the file counts as not indexed. */
-bool lode__file_state_of(lode_str metadata, json_doc *json, lode__file_state *state);
+bool indexer_file_state_parse(lode_str metadata, json_doc *json, indexer_file_state *state);
 
 #endif

@@ -11,7 +11,7 @@
 #include "code/project.h"
 #include "code/rank.h"
 
-typedef struct lode__search_request {
+typedef struct search_request {
   lode_str query;           /* or `similar` */
   lode_mode mode;           /* LODE_BY_VECTOR, LODE_BY_TEXT, LODE_HYBRID */
   size_t limit;
@@ -24,37 +24,37 @@ typedef struct lode__search_request {
   uint32_t context;         /* lines of the file before and behind each chunk */
   bool files_only;          /* one hit for a file, without text */
   lode_embedder *embedder;  /* instead of the model that the index names; the caller's */
-  const lode__weights *weights; /* NULL: the table */
+  const rank_weights *weights; /* NULL: the table */
   lode_progress progress;   /* asked now and then; false: LODE_CANCELLED */
-} lode__search_request;
+} search_request;
 
-typedef struct lode__search_hit {
+typedef struct search_hit {
   lode_str path, language, kind, name, parents, snippet;
   uint32_t first, last, line;    /* of the chunk; `snippet` begins at snippet_line */
   uint32_t snippet_line;
   double score, bm25, cosine, cosine2; /* cosines: NaN where there is none */
-  double features[LODE__FEATURE_COUNT];
+  double features[RANK_FEATURE_COUNT];
   size_t more, copies;
-  lode__freshness freshness;     /* of its file */
-} lode__search_hit;
+  project_freshness freshness;     /* of its file */
+} search_hit;
 
-typedef struct lode__search_result {
-  lode__search_hit *hits;
+typedef struct search_result {
+  search_hit *hits;
   size_t n;
   uint64_t stale;      /* hits whose files changed since they were indexed, or are gone */
-  bool doubted;        /* the index was made under other rules for secrets: lode__stamp_showing */
+  bool doubted;        /* the index was made under other rules for secrets: indexer_stamp_display */
   uint64_t outside;    /* records that were left out because their paths lead out of the project */
   uint64_t pending;    /* chunks without a vector */
   char note[400];      /* what could not be used; empty when all is well */
-  lode__question question;
+  search_question question;
   mem_arena arena;
-} lode__search_result;
+} search_result;
 
-LODE_MUST lode_status lode__search_run(const lode__project *project, lode_store *store, const lode__search_request *request,
-                                       lode__search_result *result, lode_error *err);
-/* The candidates alone, as lode__rank takes them: to try other weights. Free them with mem_free; their strings live in the result. */
-LODE_MUST lode_status lode__search_candidates(const lode__project *project, lode_store *store, const lode__search_request *request,
-                                              lode__search_result *result, lode__candidate **candidates, size_t *n, lode_error *err);
-void lode__search_release(lode__search_result *result);
+LODE_MUST lode_status search_run(const project_info *project, lode_store *store, const search_request *request,
+                                       search_result *result, lode_error *err);
+/* The candidates alone, as rank_run takes them: to try other weights. Free them with mem_free; their strings live in the result. */
+LODE_MUST lode_status search_candidates(const project_info *project, lode_store *store, const search_request *request,
+                                              search_result *result, rank_candidate **candidates, size_t *n, lode_error *err);
+void search_result_release(search_result *result);
 
 #endif

@@ -7,18 +7,18 @@
 
 #include <math.h>
 
-enum { WANT_TEXT = 200, WANT_VECTOR = 200, WANT_OUTLINES = 40, WANT_NAMES = 64, OUTLINE_FILES = 12, OUTLINE_CHUNKS = 3,
-       MOST_WANT = 1 << 20, MOST_BEHIND = 10000, MOST_READ = 1000 };
+enum { SOURCE_WANT_TEXT = 200, SOURCE_WANT_VECTOR = 200, SOURCE_WANT_OUTLINES = 40, SOURCE_WANT_NAMES = 64, SOURCE_OUTLINE_FILES = 12, SOURCE_OUTLINE_CHUNKS = 3,
+       SOURCE_MAX_WANT = 1 << 20, SOURCE_MAX_UNINDEXED = 10000, SOURCE_MAX_TEXTS = 1000 };
 
 /* ---- Candidates ---- */
 
-static size_t slot_of(const searching *s, lode_str id) {
+static size_t source_slot(const search_ctx *s, lode_str id) {
   size_t at = (size_t)hash_bytes(id.data, id.len) & (s->table_size - 1);
   while (s->table[at] && !str_eq(s->v[s->table[at] - 1].id, id)) at = (at + 1) & (s->table_size - 1);
   return at;
 }
 
-static lode_status grow(searching *s, lode_error *err) {
+static lode_status source_grow_table(search_ctx *s, lode_error *err) {
   if (!mem_grow(&s->v, &s->cap, s->n + 1, sizeof *s->v)) return err_nomem(err);
   if (s->n + 1 <= s->table_size / 2) return LODE_OK;
   size_t size = s->table_size ? s->table_size * 2 : 1024;
@@ -27,38 +27,38 @@ static lode_status grow(searching *s, lode_error *err) {
   mem_free(s->table);
   s->table = table;
   s->table_size = size;
-  for (size_t i = 0; i < s->n; i++) s->table[slot_of(s, s->v[i].id)] = (uint32_t)i + 1;
+  for (size_t i = 0; i < s->n; i++) s->table[source_slot(s, s->v[i].id)] = (uint32_t)i + 1;
   return LODE_OK;
 }
 
-bool lode__searching_copy(searching *s, lode_str *text) {
+bool search_copy(search_ctx *s, lode_str *text) {
   char *p = mem_arena_copy(s->arena, text->data ? text->data : "", text->len);
   text->data = p;
   return p != NULL;
 }
 
 /* The candidate of a row, new or known; NULL without an error when the glob leaves it out. */
-static lode_status candidate(searching *s, const lode_row *row, lode__candidate **out, lode_error *err) {
-  lode__chunk_view view;
+static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_candidate **out, lode_error *err) {
+  indexer_chunk_view view;
   *out = NULL;
-  TRY(grow(s, err));
-  size_t slot = slot_of(s, row->id);
+  TRY(source_grow_table(s, err));
+  size_t slot = source_slot(s, row->id);
   if (s->table[slot]) {
     *out = &s->v[s->table[slot] - 1];
     return LODE_OK;
   }
   /* A record that somebody else put there is no chunk */
-  lode_status st = lode__chunk_view_of(row->metadata, &s->json, &view, err);
+  lode_status st = indexer_chunk_view_parse(row->metadata, &s->json, &view, err);
   if (st == LODE_NOMEM) return st;
   if (st != LODE_OK) return LODE_OK;
-  if (s->request->path.data && !lode__glob_path(s->request->path, view.path)) return LODE_OK;
-  lode__candidate c = {.id = row->id, .path = view.path, .language = view.language, .kind = view.kind, .name = view.name,
+  if (s->request->path.data && !ignore_glob_path(s->request->path, view.path)) return LODE_OK;
+  rank_candidate c = {.id = row->id, .path = view.path, .language = view.language, .kind = view.kind, .name = view.name,
                        .parents = view.parents, .first = view.first, .last = view.last, .cosine = NAN, .cosine2 = NAN};
   lode_str hash = view.hash;
   if (row->document.len > view.offset) c.text = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
   lode_str *texts[] = {&c.id, &c.path, &c.language, &c.kind, &c.name, &c.parents, &c.text, &hash};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    if (!lode__searching_copy(s, texts[i])) return err_nomem(err);
+    if (!search_copy(s, texts[i])) return err_nomem(err);
   c.hash = hash.data;
   s->v[s->n] = c;
   *out = &s->v[s->n++];
@@ -66,63 +66,63 @@ static lode_status candidate(searching *s, const lode_row *row, lode__candidate 
   return LODE_OK;
 }
 
-static size_t want(const searching *s, size_t least) {
+static size_t source_want(const search_ctx *s, size_t least) {
   size_t n = s->request->limit > least / 5 ? s->request->limit * 5 : least;
-  if (s->want_more > MOST_WANT / n) return MOST_WANT;
-  return n * s->want_more;
+  if (s->want_factor > SOURCE_MAX_WANT / n) return SOURCE_MAX_WANT;
+  return n * s->want_factor;
 }
 
 /* Texts are for the ranking, which does without those of very many. */
-static unsigned parts(size_t k) { return k <= MOST_READ ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA; }
+static unsigned source_include_flags(size_t k) { return k <= SOURCE_MAX_TEXTS ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA; }
 
 /* ---- By words ---- */
 
-static void ask(lode_collection *c, const lode_query_request *request, asked *to) {
+static void source_query(lode_collection *c, const lode_query_request *request, search_reply *to) {
   lode_result_free(to->rows);
-  *to = (asked){.err = {.record = LODE_NO_RECORD}};
+  *to = (search_reply){.err = {.record = LODE_NO_RECORD}};
   to->st = lode_query(c, request, &to->rows, &to->err);
 }
 
 /* Without the caller's progress, which belongs to the caller's thread: what it takes is bounded. */
-static void ask_words(searching *s) {
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_TEXT), .select = lode__searching_selection(s),
-                          .include = parts(want(s, WANT_TEXT)), .most_unindexed = MOST_BEHIND};
-  ask(s->code, &q, &s->words);
+static void source_query_text(search_ctx *s) {
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_TEXT), .select = search_selection(s),
+                          .include = source_include_flags(source_want(s, SOURCE_WANT_TEXT)), .most_unindexed = SOURCE_MAX_UNINDEXED};
+  source_query(s->code, &q, &s->words);
 }
 
-static void *run_words(void *ctx) {
-  ask_words(ctx);
+static void *source_text_thread(void *ctx) {
+  source_query_text(ctx);
   return NULL;
 }
 
-void lode__searching_begin_words(searching *s) {
-  s->asking = s->request->mode != LODE_BY_VECTOR && os_thread_create(&s->thread, run_words, s) == 0;
+void search_text_start(search_ctx *s) {
+  s->asking = s->request->mode != LODE_BY_VECTOR && os_thread_create(&s->thread, source_text_thread, s) == 0;
 }
 
-void lode__searching_end_words(searching *s) {
+void search_text_join(search_ctx *s) {
   if (s->asking) (void)pthread_join(s->thread, NULL);
   s->asking = false;
 }
 
-static lode_status by_words(searching *s, lode_error *err) {
-  if (s->asking) lode__searching_end_words(s);
-  else ask_words(s);
+static lode_status source_take_text(search_ctx *s, lode_error *err) {
+  if (s->asking) search_text_join(s);
+  else source_query_text(s);
   const lode_result *rows = s->words.rows;
   lode_status st = s->words.st;
-  lode__searching_saw(s, rows);
+  search_note_snapshot(s, rows);
   if (st != LODE_OK && err) *err = s->words.err;
-  s->cut = s->cut || lode_result_count(rows) >= want(s, WANT_TEXT);
+  s->cut = s->cut || lode_result_count(rows) >= source_want(s, SOURCE_WANT_TEXT);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
-    lode__candidate *c;
-    st = candidate(s, lode_result_at(rows, i), &c, err);
+    rank_candidate *c;
+    st = source_candidate(s, lode_result_at(rows, i), &c, err);
     if (c) c->bm25 = lode_result_at(rows, i)->score;
   }
   return st;
 }
 
 /* Definitions of names that the query holds, wherever their words rank. */
-static lode_status by_names(searching *s, lode_error *err) {
-  const lode__question *q = &s->result->question;
+static lode_status source_take_names(search_ctx *s, lode_error *err) {
+  const search_question *q = &s->result->question;
   strbuf where = {0};
   lode_result *rows = NULL;
   lode_status st = LODE_OK;
@@ -139,12 +139,12 @@ static lode_status by_names(searching *s, lode_error *err) {
   }
   strbuf_addstr(&where, "]}");
   if (where.failed) TRY_GOTO(err_nomem(err));
-  lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = WANT_NAMES, .include = LODE_METADATA};
+  lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = SOURCE_WANT_NAMES, .include = LODE_METADATA};
   TRY_GOTO(lode_get(s->code, &get, &rows, err));
-  lode__searching_saw(s, rows);
+  search_note_snapshot(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
-    lode__candidate *c;
-    st = candidate(s, lode_result_at(rows, i), &c, err);
+    rank_candidate *c;
+    st = source_candidate(s, lode_result_at(rows, i), &c, err);
   }
 done:
   lode_result_free(rows);
@@ -154,38 +154,38 @@ done:
 
 /* ---- By outlines ---- */
 
-static bool has_path(const searching *s, lode_str path) {
+static bool source_has_path(const search_ctx *s, lode_str path) {
   for (size_t i = 0; i < s->n; i++)
     if (str_eq(s->v[i].path, path)) return true;
   return false;
 }
 
 /* The first chunks of files whose outline says more than their chunks do. */
-static lode_status add_files(searching *s, const lode_result *rows, lode_error *err) {
-  lode_str ids[OUTLINE_FILES * OUTLINE_CHUNKS];
+static lode_status source_add_files(search_ctx *s, const lode_result *rows, lode_error *err) {
+  lode_str ids[SOURCE_OUTLINE_FILES * SOURCE_OUTLINE_CHUNKS];
   strbuf id = {0};
   lode_result *chunks = NULL;
   size_t n = 0;
   lode_status st = LODE_OK;
-  for (size_t i = 0; i < lode_result_count(rows) && i < OUTLINE_FILES; i++) {
+  for (size_t i = 0; i < lode_result_count(rows) && i < SOURCE_OUTLINE_FILES; i++) {
     lode_str path = lode_result_at(rows, i)->id;
-    if (has_path(s, path)) continue;
-    for (size_t k = 0; k < OUTLINE_CHUNKS; k++) {
-      TRY_GOTO(lode__chunk_id(&id, path, k, err));
+    if (source_has_path(s, path)) continue;
+    for (size_t k = 0; k < SOURCE_OUTLINE_CHUNKS; k++) {
+      TRY_GOTO(indexer_chunk_id(&id, path, k, err));
       char *p = mem_arena_copy(s->arena, id.data, id.len - 1);
       if (!p) TRY_GOTO(err_nomem(err));
       ids[n++] = (lode_str){p, id.len - 1};
     }
   }
   if (n == 0) goto done;
-  lode_get_request get = {.select = lode__searching_selection(s), .include = LODE_METADATA};
+  lode_get_request get = {.select = search_selection(s), .include = LODE_METADATA};
   get.select.ids = ids;
   get.select.n_ids = n;
   TRY_GOTO(lode_get(s->code, &get, &chunks, err));
-  lode__searching_saw(s, chunks);
+  search_note_snapshot(s, chunks);
   for (size_t i = 0; i < lode_result_count(chunks) && st == LODE_OK; i++) {
-    lode__candidate *c;
-    st = candidate(s, lode_result_at(chunks, i), &c, err);
+    rank_candidate *c;
+    st = source_candidate(s, lode_result_at(chunks, i), &c, err);
   }
 done:
   lode_result_free(chunks);
@@ -193,17 +193,17 @@ done:
   return st;
 }
 
-static void ask_outlines(const searching *s, asked *to) {
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = want(s, WANT_OUTLINES), .most_unindexed = MOST_BEHIND,
+static void source_query_outlines(const search_ctx *s, search_reply *to) {
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_OUTLINES), .most_unindexed = SOURCE_MAX_UNINDEXED,
                           .progress = s->request->progress};
-  if (s->files) ask(s->files, &q, to);
+  if (s->files) source_query(s->files, &q, to);
 }
 
-static lode_status by_outlines(searching *s, const asked *from, lode_error *err) {
+static lode_status source_take_outlines(search_ctx *s, const search_reply *from, lode_error *err) {
   lode_status st = from->st;
-  lode__searching_saw(s, from->rows);
+  search_note_snapshot(s, from->rows);
   if (st != LODE_OK && err) *err = from->err;
-  if (st == LODE_OK) st = add_files(s, from->rows, err);
+  if (st == LODE_OK) st = source_add_files(s, from->rows, err);
   for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++)
     for (size_t k = 0; k < s->n; k++)
       if (str_eq(s->v[k].path, lode_result_at(from->rows, i)->id)) s->v[k].outline = lode_result_at(from->rows, i)->score;
@@ -213,7 +213,7 @@ static lode_status by_outlines(searching *s, const asked *from, lode_error *err)
 /* ---- By vectors ---- */
 
 /* Cosines of candidates that came from elsewhere. */
-static lode_status measure(searching *s, lode_collection *c, const float *vector, uint32_t dim, bool second, lode_error *err) {
+static lode_status source_cosines(search_ctx *s, lode_collection *c, const float *vector, uint32_t dim, bool second, lode_error *err) {
   lode_str *ids = mem_calloc(s->n, sizeof *ids);
   lode_result *rows = NULL;
   size_t n = 0;
@@ -223,10 +223,10 @@ static lode_status measure(searching *s, lode_collection *c, const float *vector
     if (isnan(second ? s->v[i].cosine2 : s->v[i].cosine)) ids[n++] = s->v[i].id;
   lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_VECTOR};
   if (n) TRY_GOTO(lode_get(c, &get, &rows, err));
-  lode__searching_saw(s, rows);
+  search_note_snapshot(s, rows);
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
-    size_t slot = slot_of(s, row->id);
+    size_t slot = source_slot(s, row->id);
     if (!row->vector || row->dimension != dim || !s->table[slot]) continue;
     double cosine = vec_cosine(vector, row->vector, dim);
     if (second) s->v[s->table[slot] - 1].cosine2 = cosine;
@@ -238,47 +238,47 @@ done:
   return st;
 }
 
-static void ask_vector(const searching *s, asked *to) {
-  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1, .k = want(s, WANT_VECTOR),
-                          .select = lode__searching_selection(s), .include = parts(want(s, WANT_VECTOR)), .progress = s->request->progress};
-  if (s->vector) ask(s->code, &q, to);
+static void source_query_vector(const search_ctx *s, search_reply *to) {
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1, .k = source_want(s, SOURCE_WANT_VECTOR),
+                          .select = search_selection(s), .include = source_include_flags(source_want(s, SOURCE_WANT_VECTOR)), .progress = s->request->progress};
+  if (s->vector) source_query(s->code, &q, to);
 }
 
-static lode_status by_vector(searching *s, const asked *from, lode_error *err) {
+static lode_status source_take_vector(search_ctx *s, const search_reply *from, lode_error *err) {
   lode_status st = from->st;
-  lode__searching_saw(s, from->rows);
+  search_note_snapshot(s, from->rows);
   if (st != LODE_OK && err) *err = from->err;
-  s->cut = s->cut || lode_result_count(from->rows) >= want(s, WANT_VECTOR);
+  s->cut = s->cut || lode_result_count(from->rows) >= source_want(s, SOURCE_WANT_VECTOR);
   for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++) {
     const lode_row *row = lode_result_at(from->rows, i);
-    lode__candidate *c;
-    st = candidate(s, row, &c, err);
+    rank_candidate *c;
+    st = source_candidate(s, row, &c, err);
     if (c && !isnan(row->distance)) c->cosine = 1 - row->distance;
   }
   return st;
 }
 
 /* The second vectors have ids only: the chunks themselves are read from the first collection. */
-static lode_status by_second(searching *s, lode_error *err) {
-  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector2, .dimension = s->dim2, .n = 1, .k = want(s, WANT_VECTOR)};
+static lode_status source_take_second(search_ctx *s, lode_error *err) {
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector2, .dimension = s->dim2, .n = 1, .k = source_want(s, SOURCE_WANT_VECTOR)};
   lode_result *near = NULL, *rows = NULL;
   lode_str *ids = NULL;
   lode_status st;
   TRY_GOTO(lode_query(s->quality, &q, &near, err));
-  lode__searching_saw(s, near);
+  search_note_snapshot(s, near);
   size_t n = lode_result_count(near);
   s->cut = s->cut || n >= q.k;
   ids = mem_calloc(n, sizeof *ids);
   if (!ids) TRY_GOTO(err_nomem(err));
   for (size_t i = 0; i < n; i++) ids[i] = lode_result_at(near, i)->id;
-  lode_get_request get = {.select = lode__searching_selection(s), .include = LODE_METADATA};
+  lode_get_request get = {.select = search_selection(s), .include = LODE_METADATA};
   get.select.ids = ids;
   get.select.n_ids = n;
   if (n) TRY_GOTO(lode_get(s->code, &get, &rows, err));
-  lode__searching_saw(s, rows);
+  search_note_snapshot(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
-    lode__candidate *c;
-    st = candidate(s, lode_result_at(rows, i), &c, err);
+    rank_candidate *c;
+    st = source_candidate(s, lode_result_at(rows, i), &c, err);
   }
 done:
   mem_free(ids);
@@ -290,67 +290,67 @@ done:
 /* ---- Gathering ---- */
 
 /* What fails for damage or a mismatch is left out and noted. *used when it could be used. */
-static lode_status take(searching *s, const char *what, lode_status st, const lode_error *why, bool *used, lode_error *err) {
+static lode_status source_tolerate(search_ctx *s, const char *what, lode_status st, const lode_error *why, bool *used, lode_error *err) {
   if (st == LODE_OK) {
     *used = true;
     return LODE_OK;
   }
   if (err) *err = *why;
   if (st != LODE_CORRUPT && st != LODE_MISMATCH && st != LODE_LIMIT) return st;
-  lode__searching_note(s, what, why);
+  search_note(s, what, why);
   return LODE_OK;
 }
 
 /* While a large tree is indexed, its words may be behind: chunks that are in no index yet are read one by one, as many as take no more than
  * some tenths of a second, and the answer says how many were not. */
-static void look_how_far_behind(searching *s) {
+static void source_check_backlog(search_ctx *s) {
   lode_stats stats;
   if (s->request->mode == LODE_BY_VECTOR || lode_collection_stats(s->code, &stats, NULL) != LODE_OK) return;
-  s->names_behind = stats.unindexed > MOST_BEHIND;
-  if (stats.untexted <= MOST_BEHIND) return;
+  s->names_backlog = stats.unindexed > SOURCE_MAX_UNINDEXED;
+  if (stats.untexted <= SOURCE_MAX_UNINDEXED) return;
   lode_error why = {.record = LODE_NO_RECORD};
   (void)err_set(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
                    (unsigned long long)stats.untexted);
-  lode__searching_note(s, s->vector || s->vector2 ? "by vectors and some of the words" : "by some of the words", &why);
+  search_note(s, s->vector || s->vector2 ? "by vectors and some of the words" : "by some of the words", &why);
 }
 
 /* Candidates are taken in one order, whatever came back first. */
-static lode_status take_all(searching *s, const asked *vector, const asked *outlines, bool *used, lode_error *err) {
+static lode_status source_take_all(search_ctx *s, const search_reply *vector, const search_reply *outlines, bool *used, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   bool words = s->request->mode != LODE_BY_VECTOR, unused;
-  if (words) TRY(take(s, "without words", by_words(s, &why), &why, used, err));
-  if (s->vector) TRY(take(s, "without vectors", by_vector(s, vector, &why), &why, used, err));
-  if (s->vector2) TRY(take(s, "without the second vectors", by_second(s, &why), &why, used, err));
+  if (words) TRY(source_tolerate(s, "without words", source_take_text(s, &why), &why, used, err));
+  if (s->vector) TRY(source_tolerate(s, "without vectors", source_take_vector(s, vector, &why), &why, used, err));
+  if (s->vector2) TRY(source_tolerate(s, "without the second vectors", source_take_second(s, &why), &why, used, err));
   if (!words || s->request->similar.data) return LODE_OK;
-  if (!s->names_behind) TRY(take(s, "without names", by_names(s, &why), &why, &unused, err));
-  return take(s, "without outlines", by_outlines(s, outlines, &why), &why, &unused, err);
+  if (!s->names_backlog) TRY(source_tolerate(s, "without names", source_take_names(s, &why), &why, &unused, err));
+  return source_tolerate(s, "without outlines", source_take_outlines(s, outlines, &why), &why, &unused, err);
 }
 
-static lode_status gather_once(searching *s, bool *used, lode_error *err) {
-  asked vector = {0}, outlines = {0};
-  ask_vector(s, &vector);
-  if (s->request->mode != LODE_BY_VECTOR && !s->request->similar.data) ask_outlines(s, &outlines);
-  lode_status st = take_all(s, &vector, &outlines, used, err);
+static lode_status source_gather_once(search_ctx *s, bool *used, lode_error *err) {
+  search_reply vector = {0}, outlines = {0};
+  source_query_vector(s, &vector);
+  if (s->request->mode != LODE_BY_VECTOR && !s->request->similar.data) source_query_outlines(s, &outlines);
+  lode_status st = source_take_all(s, &vector, &outlines, used, err);
   lode_result_free(vector.rows);
   lode_result_free(outlines.rows);
   return st;
 }
 
-lode_status lode__searching_gather(searching *s, bool *used, lode_error *err) {
+lode_status search_gather(search_ctx *s, bool *used, lode_error *err) {
   *used = false;
-  look_how_far_behind(s);
-  for (;; s->want_more *= 16) {
+  source_check_backlog(s);
+  for (;; s->want_factor *= 16) {
     s->cut = false;
-    TRY(gather_once(s, used, err));
-    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_more >= MOST_WANT) return LODE_OK; /* else the glob left too few */
+    TRY(source_gather_once(s, used, err));
+    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_factor >= SOURCE_MAX_WANT) return LODE_OK; /* else the glob left too few */
   }
 }
 
-lode_status lode__searching_measure(searching *s, lode_error *err) {
+lode_status search_add_cosines(search_ctx *s, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st = LODE_OK;
-  if (s->vector) st = measure(s, s->code, s->vector, s->dim, false, &why);
-  if (st == LODE_OK && s->vector2) st = measure(s, s->quality, s->vector2, s->dim2, true, &why);
+  if (s->vector) st = source_cosines(s, s->code, s->vector, s->dim, false, &why);
+  if (st == LODE_OK && s->vector2) st = source_cosines(s, s->quality, s->vector2, s->dim2, true, &why);
   if (st == LODE_OK || st == LODE_CORRUPT) return LODE_OK;
   if (err) *err = why;
   return st;

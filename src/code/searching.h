@@ -14,58 +14,58 @@
 #include <pthread.h>
 
 /* One question to the store, and its answer. */
-typedef struct asked {
+typedef struct search_reply {
   lode_result *rows;
   lode_status st;
   lode_error err;
-} asked;
+} search_reply;
 
-typedef struct searching {
-  const lode__project *project;
+typedef struct search_ctx {
+  const project_info *project;
   lode_store *store;
-  const lode__search_request *request;
-  lode__search_result *result;
+  const search_request *request;
+  search_result *result;
   mem_arena *arena;         /* the result's */
   lode_collection *code, *files, *quality;
   lode_embedder *model, *second;
   bool own_model;
-  lode__showing showing;      /* of snippets */
+  mask_display showing;      /* of snippets */
   char embedder[400], quality_embedder[400];
   float *vector, *vector2;    /* of the question */
   uint32_t dim, dim2;
   strbuf where;            /* filter as JSON; empty: none */
   lode_str text;              /* what is looked for by words */
-  lode__candidate *v;
+  rank_candidate *v;
   size_t n, cap;
   size_t table_size;
   uint32_t *table;            /* of candidates by id */
   json_doc json;
-  asked words;                /* asked on `thread`, which reads code, text, where and request */
+  search_reply words;                /* asked on `thread`, which reads code, text, where and request */
   pthread_t thread;
   bool asking;                /* the thread was started and not joined yet */
-  bool names_behind;          /* so many chunks wait for the metadata index that asking for names would take long */
+  bool names_backlog;          /* so many chunks wait for the metadata index that asking for names would take long */
   bool cut;                   /* a source gave as many as it was asked for: more may match */
   uint64_t moment;            /* of the answers of the store so far; 0: none */
   bool mixed;                 /* they are of several */
-  size_t want_more;           /* factor on what is asked for, when the glob leaves too few */
-} searching;
+  size_t want_factor;           /* factor on what is asked for, when the glob leaves too few */
+} search_ctx;
 
 /* Something could not be used, and why: for the user to read. */
-void lode__searching_note(searching *s, const char *what, const lode_error *why);
+void search_note(search_ctx *s, const char *what, const lode_error *why);
 /* Notes the moment of an answer of the store. */
-void lode__searching_saw(searching *s, const lode_result *rows);
+void search_note_snapshot(search_ctx *s, const lode_result *rows);
 /* A copy in the arena; false: no memory. */
-bool lode__searching_copy(searching *s, lode_str *text);
-LODE_MUST lode_status lode__searching_filter(searching *s, lode_error *err);
-lode_selection lode__searching_selection(const searching *s);
+bool search_copy(search_ctx *s, lode_str *text);
+LODE_MUST lode_status search_make_filter(search_ctx *s, lode_error *err);
+lode_selection search_selection(const search_ctx *s);
 /* Words take about as long as vectors and the model do, so they are asked for beside them: begin early. Without a thread they are asked for
  * later. end: for the way out. */
-void lode__searching_begin_words(searching *s);
-void lode__searching_end_words(searching *s);
+void search_text_start(search_ctx *s);
+void search_text_join(search_ctx *s);
 /* *used when any source could be used; else *err says why not. */
-LODE_MUST lode_status lode__searching_gather(searching *s, bool *used, lode_error *err);
+LODE_MUST lode_status search_gather(search_ctx *s, bool *used, lode_error *err);
 /* Cosines of candidates that did not come by vectors. */
-LODE_MUST lode_status lode__searching_measure(searching *s, lode_error *err);
-LODE_MUST lode_status lode__searching_answer(searching *s, lode_error *err);
+LODE_MUST lode_status search_add_cosines(search_ctx *s, lode_error *err);
+LODE_MUST lode_status search_make_hits(search_ctx *s, lode_error *err);
 
 #endif

@@ -19,50 +19,50 @@
 
 #include "code/config.h"
 
-typedef enum lode__trust_state {
-  LODE__TRUST_NAMED,   /* by the user: nothing was looked at */
-  LODE__TRUST_NONE,    /* there is no store yet */
-  LODE__TRUST_OURS,
-  LODE__TRUST_ADOPTED,
-  LODE__TRUST_TRACKED,
-  LODE__TRUST_FOREIGN,
-} lode__trust_state;
-const char *lode__trust_state_name(lode__trust_state state);
+typedef enum trust_state {
+  TRUST_NAMED,   /* by the user: nothing was looked at */
+  TRUST_NONE,    /* there is no store yet */
+  TRUST_OURS,
+  TRUST_ADOPTED,
+  TRUST_TRACKED,
+  TRUST_FOREIGN,
+} trust_state;
+const char *trust_state_name(trust_state state);
 
-typedef struct lode__trust {
-  lode__trust_state state;
+typedef struct trust_info {
+  trust_state state;
   char why[700];       /* tracked, foreign: what is wrong and what to do */
   char note[500];      /* it was adopted now, or is used though git tracks files in it; "": neither */
   bool tracked;        /* git tracks files in it */
   char list_note[500]; /* what is wrong with the user's list; "": nothing */
   strbuf settings;  /* {"model":"openai:x"}: the values that may reach beyond the folder */
-} lode__trust;
+} trust_info;
 
 /* Of a folder that was found. `remember`: a store that is adopted is written into the user's list. Never fails. */
-void lode__trust_look(const char *folder, bool remember, lode__trust *trust);
-void lode__trust_release(lode__trust *trust);
+void trust_examine(const char *folder, bool remember, trust_info *trust);
+void trust_release(trust_info *trust);
 /* What the user should hear about it; note may be NULL. */
-void lode__trust_say(const lode__trust *trust, void (*note)(void *ctx, const char *text), void *ctx);
+void trust_report(const trust_info *trust, void (*note)(void *ctx, const char *text), void *ctx);
 /* LODE_REFUSED with the reason for stores that are not to be used. */
-LODE_MUST lode_status lode__trust_check(const lode__trust *trust, lode_error *err);
+LODE_MUST lode_status trust_check(const trust_info *trust, lode_error *err);
 /* Settings that reach beyond the folder without the user's word lose their effect, and are named in `held` ("model = openai:x, ..."). */
-void lode__trust_hold(const lode__trust *trust, lode__config *config, strbuf *held);
+void trust_suppress_config(const trust_info *trust, config_values *config, strbuf *held);
 /* A model that the store names may be opened: it is the user's own store, or the model is one of this machine. */
-bool lode__trust_model(const lode__trust *trust, lode_str model);
+bool trust_allows_model(const trust_info *trust, lode_str model);
 
 /* "" when a folder and the files in it are this user's alone (or it does not exist), else why not. */
-const char *lode__trust_foreign(const char *folder);
+const char *trust_foreign_reason(const char *folder);
 
 /* ---- What the user's list learns; failures are for a note ---- */
 
 /* Whether there is a lode.db, of whatever kind. */
-bool lode__trust_has_store(const char *folder);
+bool trust_has_store(const char *folder);
 /* A store was made here by this user; store NULL: it is about to be made by a process that cannot write the list. */
-LODE_MUST lode_status lode__trust_made(const char *folder, lode_store *store, lode_error *err);
+LODE_MUST lode_status trust_add_created(const char *folder, lode_store *store, lode_error *err);
 /* The user has set this value; absent: taken it back. */
-LODE_MUST lode_status lode__trust_set(const char *folder, lode__config_key key, lode_str value, lode_error *err);
+LODE_MUST lode_status trust_set_value(const char *folder, config_key key, lode_str value, lode_error *err);
 /* The user trusts the store as it is now; LODE_NOT_FOUND when there is none. `settings` gets what may reach beyond the folder from now
  * on, as JSON. */
-LODE_MUST lode_status lode__trust_grant(const char *folder, strbuf *settings, lode_error *err);
+LODE_MUST lode_status trust_grant(const char *folder, strbuf *settings, lode_error *err);
 
 #endif

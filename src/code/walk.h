@@ -5,8 +5,8 @@
  * opened relative to their parents without following links: a walk does not leave its root and cannot loop. Memory is
  * bounded by the depth of the tree and the size of its ignore files, not by the number of files.
  *
- * What can be told from name and stat is told by the walk; what needs the text by lode__judge_text, which any thread may
- * call. lode__root_* may be called by any thread; a lode__walker belongs to one.
+ * What can be told from name and stat is told by the walk; what needs the text by scan_classify_text, which any thread may
+ * call. scan_root_* may be called by any thread; a scan_walker belongs to one.
  *
  * Paths are bytes, relative to the root, with / between names; they need not be UTF-8.
  */
@@ -17,7 +17,7 @@
 #include "code/mask.h"
 
 /* X(enum, name as stored and shown, text for people) */
-#define LODE__SKIPS(X)                                                             \
+#define SCAN_SKIPS(X)                                                             \
   X(NONE, "none", "is indexed")                                                    \
   X(IGNORED, "ignored", "left out by .gitignore or .lodeignore")                   \
   X(HIDDEN, "hidden", "its name begins with a dot")                                \
@@ -34,83 +34,83 @@
   X(EMPTY, "empty", "has no text")                                                 \
   X(OTHER_DEVICE, "other_device", "on another file system")
 
-typedef enum lode__skip {
-#define LODE__SKIP_ENUM(id, name, text) LODE__SKIP_##id,
-  LODE__SKIPS(LODE__SKIP_ENUM)
-#undef LODE__SKIP_ENUM
-  LODE__SKIP_COUNT
-} lode__skip;
+typedef enum scan_skip {
+#define SCAN_SKIP_ENUM(id, name, text) SCAN_SKIP_##id,
+  SCAN_SKIPS(SCAN_SKIP_ENUM)
+#undef SCAN_SKIP_ENUM
+  SCAN_SKIP_COUNT
+} scan_skip;
 
-const char *lode__skip_name(lode__skip skip);
-const char *lode__skip_text(lode__skip skip);
+const char *scan_skip_name(scan_skip skip);
+const char *scan_skip_text(scan_skip skip);
 /* By its name; NONE when there is no such reason. */
-lode__skip lode__skip_of(lode_str name);
+scan_skip scan_skip_parse(lode_str name);
 
 enum { /* marks: what ranking may want to know; told from the path alone */
-  LODE__MARK_TEST = 1,
-  LODE__MARK_VENDORED = 2,
-  LODE__MARK_EXAMPLE = 4,
-  LODE__MARK_DOC = 8,
-  LODE__MARK_OLD = 16,      /* kept for those who used it before: legacy, deprecated */
-  LODE__MARK_FOREIGN = 32,  /* for another system than this one */
-  LODE__MARK_STUB = 64,     /* declarations of what is written elsewhere: .d.ts, .pyi */
-  LODE__MARK_NATIVE = 128,  /* for this system */
+  SCAN_PATH_TEST = 1,
+  SCAN_PATH_VENDORED = 2,
+  SCAN_PATH_EXAMPLE = 4,
+  SCAN_PATH_DOC = 8,
+  SCAN_PATH_LEGACY = 16,      /* kept for those who used it before: legacy, deprecated */
+  SCAN_PATH_OTHER_OS = 32,  /* for another system than this one */
+  SCAN_PATH_STUB = 64,     /* declarations of what is written elsewhere: .d.ts, .pyi */
+  SCAN_PATH_THIS_OS = 128,  /* for this system */
 };
-unsigned lode__path_marks(lode_str path);
+unsigned scan_path_flags(lode_str path);
 /* Is the word the name of another system than this one: windows, darwin, freebsd? */
-bool lode__is_foreign(lode_str word);
+bool scan_is_other_os(lode_str word);
 
-typedef struct lode__walk_options {
+typedef struct scan_options {
   bool hidden;         /* also what begins with a dot (never .git and .lode) */
   bool no_ignore;      /* ignore files do not count */
   bool generated;      /* also generated and minified files, and dependencies */
-  lode__secrets secrets; /* INDEX: names and texts that look like secrets are as good as others */
+  mask_policy secrets; /* INDEX: names and texts that look like secrets are as good as others */
   bool one_device;     /* stays on the root's file system */
-  uint64_t max_bytes;  /* larger files are skipped; 0 = 1 MiB, the most is LODE__CHUNK_MAX_TEXT */
+  uint64_t max_bytes;  /* larger files are skipped; 0 = 1 MiB, the most is CHUNK_MAX_TEXT */
   lode_str exclude;    /* more lines of .lodeignore, of the configuration; they lie at the root */
-} lode__walk_options;
+} scan_options;
 
-typedef struct lode__entry {
+typedef struct scan_entry {
   lode_str path;       /* NUL-terminated; valid until the next call */
-  lode__skip skip;     /* NONE: a file to index */
+  scan_skip skip;     /* NONE: a file to index */
   bool is_folder;      /* only when skipped */
   unsigned marks;
   uint64_t size;
   int64_t mtime_ns, ctime_ns;
   uint64_t inode, device;
-  const lode__language *language; /* by name alone; "text" may turn out to be a script: lode__language_of with the head */
-} lode__entry;
+  const lang_info *language; /* by name alone; "text" may turn out to be a script: lang_detect with the head */
+} scan_entry;
 
 /* ---- The root: opened once, read from by any thread ---- */
 
-typedef struct lode__root lode__root;
+typedef struct scan_root scan_root;
 /* LODE_NOT_FOUND, LODE_INVALID (no folder), LODE_IO. Finds the git repository around it and its excludes. */
-LODE_MUST lode_status lode__root_open(const char *path, const lode__walk_options *options, lode__root **root, lode_error *err);
-void lode__root_close(lode__root *root);
-const char *lode__root_path(const lode__root *root); /* absolute, without links */
+LODE_MUST lode_status scan_root_open(const char *path, const scan_options *options, scan_root **root, lode_error *err);
+void scan_root_close(scan_root *root);
+const char *scan_root_path(const scan_root *root); /* absolute, without links */
 
 /* The whole file, checked to be regular and below the root with no link on the way; *entry gets what fstat said after the
  * reading, if that is what it said before (else it is read again; a file that keeps changing is UNREADABLE). Replaces
  * what is in text. A file that cannot be had is no error: entry->skip says why (also too large, gone: UNREADABLE). */
-LODE_MUST lode_status lode__root_read(const lode__root *root, lode_str path, strbuf *text, lode__entry *entry,
+LODE_MUST lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, scan_entry *entry,
                                       lode_error *err);
 /* One path, by the rules of the walk (ignore files are read anew): for watchers. NOT_FOUND when it does not exist. */
-LODE_MUST lode_status lode__root_judge(const lode__root *root, lode_str path, lode__entry *entry, lode_error *err);
+LODE_MUST lode_status scan_root_classify(const scan_root *root, lode_str path, scan_entry *entry, lode_error *err);
 /* Is the text binary, minified, generated, a secret? */
-lode__skip lode__judge_text(const lode__root *root, lode_str path, const lode__language *language, lode_str text);
+scan_skip scan_classify_text(const scan_root *root, lode_str path, const lang_info *language, lode_str text);
 
 /* Masks the secrets inside the text, as the options want it: SECRET when the file is to be left out because of them. */
-lode__skip lode__root_mask(const lode__root *root, char *text, size_t len, uint32_t *masked);
+scan_skip scan_root_mask(const scan_root *root, char *text, size_t len, uint32_t *masked);
 
 /* ---- The walk ---- */
 
-typedef struct lode__walker lode__walker;
+typedef struct scan_walker scan_walker;
 /* `below`: only this folder or file of the root ("" for all). The rules of the folders above it hold. */
-LODE_MUST lode_status lode__walker_open(const lode__root *root, lode_str below, lode__walker **walker, lode_error *err);
+LODE_MUST lode_status scan_walker_open(const scan_root *root, lode_str below, scan_walker **walker, lode_error *err);
 /* *more = false at the end. Folders that cannot be read are given as UNREADABLE and are no error. */
-LODE_MUST lode_status lode__walker_next(lode__walker *walker, lode__entry *entry, bool *more, lode_error *err);
+LODE_MUST lode_status scan_walker_next(scan_walker *walker, scan_entry *entry, bool *more, lode_error *err);
 /* So far: skipped files (and folders, once each) by reason; [NONE] counts the files given. */
-const uint64_t *lode__walker_counts(const lode__walker *walker);
-void lode__walker_close(lode__walker *walker);
+const uint64_t *scan_walker_counts(const scan_walker *walker);
+void scan_walker_close(scan_walker *walker);
 
 #endif

@@ -10,25 +10,25 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-enum { EVENT_BYTES = 64 * 1024, MOST_WAITING = 20000, PATIENCE = 10 };
-#define EVENTS (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
+enum { WATCH_EVENT_BYTES = 64 * 1024, WATCH_MAX_PENDING = 20000, WATCH_MAX_DEBOUNCES = 10 };
+#define WATCH_EVENTS (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
 
-typedef struct folder {
+typedef struct watch_dir {
   char *path;        /* from the root; NULL: not in use */
-} folder;
+} watch_dir;
 
-typedef struct waiting { /* a path that changed */
+typedef struct watch_pending { /* a path that changed */
   char *path;
   uint64_t first_ms, last_ms;
-} waiting;
+} watch_pending;
 
-struct lode__watch {
-  const lode__root *root;
+struct watch_monitor {
+  const scan_root *root;
   uint32_t debounce_ms;
   int fd;
-  folder *folders;   /* by watch descriptor */
+  watch_dir *folders;   /* by watch descriptor */
   size_t n_folders, cap_folders, live;
-  waiting *due;
+  watch_pending *due;
   size_t n, cap;
   bool everything, incomplete;
   lode_str *given;   /* the answer of the last call */
@@ -36,15 +36,15 @@ struct lode__watch {
   char *events;
 };
 
-static uint64_t now_ms(void) { return os_api->now_ns() / 1000000; }
+static uint64_t watch_now_ms(void) { return os_api->now_ns() / 1000000; }
 
 /* ---- Folders ---- */
 
-static lode_status watch_folder(lode__watch *w, const char *path, lode_error *err) {
+static lode_status watch_add_dir(watch_monitor *w, const char *path, lode_error *err) {
   strbuf full = {0};
   lode_status st = LODE_OK;
-  TRY_GOTO(lode__fs_join(&full, lode__root_path(w->root), path, err));
-  int wd = inotify_add_watch(w->fd, full.data, EVENTS);
+  TRY_GOTO(files_join(&full, scan_root_path(w->root), path, err));
+  int wd = inotify_add_watch(w->fd, full.data, WATCH_EVENTS);
   if (wd < 0) {
     /* Gone again, or no folder: no matter. No more watches: the tree is looked at from time to time */
     if (errno == ENOSPC || errno == ENOMEM) w->incomplete = true;
@@ -65,7 +65,7 @@ done:
 
 /* Every folder at or below `path` that the walk would enter. The walk gives files: a folder is known by what is in it, and an empty one
  * by its own event. */
-static lode_status watch_tree(lode__watch *w, const char *path, lode_error *err) {
+static lode_status watch_add_tree(watch_monitor *w, const char *path, lode_error *err) {
   strbuf stack = {0}, full = {0}, child = {0};
   lode_status st = LODE_OK;
   strbuf_addstr(&stack, path);
@@ -77,12 +77,12 @@ static lode_status watch_tree(lode__watch *w, const char *path, lode_error *err)
     char *here = str_dup(stack.data + start, strlen(stack.data + start));
     stack.len = start;
     if (!here) TRY_GOTO(err_nomem(err));
-    st = watch_folder(w, here, err);
-    if (st == LODE_OK) st = lode__fs_join(&full, lode__root_path(w->root), here, err);
+    st = watch_add_dir(w, here, err);
+    if (st == LODE_OK) st = files_join(&full, scan_root_path(w->root), here, err);
     os_dir *names = st == LODE_OK ? os_dir_open(full.data) : NULL;
     const char *name;
     while (names && st == LODE_OK && (name = os_dir_next(names)) != NULL) {
-      lode__entry entry;
+      scan_entry entry;
       struct stat info;
       child.len = 0;
       if (*here) strbuf_addf(&child, "%s/", here);
@@ -92,11 +92,11 @@ static lode_status watch_tree(lode__watch *w, const char *path, lode_error *err)
         st = err_nomem(err);
         break;
       }
-      st = lode__fs_join(&full, lode__root_path(w->root), child.data, err);
+      st = files_join(&full, scan_root_path(w->root), child.data, err);
       if (st != LODE_OK || lstat(full.data, &info) < 0 || !S_ISDIR(info.st_mode)) continue;
-      lode_status judged = lode__root_judge(w->root, (lode_str){child.data, child.len - 1}, &entry, err);
+      lode_status judged = scan_root_classify(w->root, (lode_str){child.data, child.len - 1}, &entry, err);
       if (judged == LODE_NOMEM) st = judged;
-      if (judged == LODE_OK && entry.skip == LODE__SKIP_NONE) strbuf_add(&stack, child.data, child.len);
+      if (judged == LODE_OK && entry.skip == SCAN_SKIP_NONE) strbuf_add(&stack, child.data, child.len);
     }
     os_dir_close(names);
     mem_free(here);
@@ -112,14 +112,14 @@ done:
 
 /* ---- Events ---- */
 
-static lode_status changed(lode__watch *w, const char *path, lode_error *err) {
-  uint64_t now = now_ms();
+static lode_status watch_path_changed(watch_monitor *w, const char *path, lode_error *err) {
+  uint64_t now = watch_now_ms();
   for (size_t i = 0; i < w->n; i++)
     if (strcmp(w->due[i].path, path) == 0) {
       w->due[i].last_ms = now;
       return LODE_OK;
     }
-  if (w->n >= MOST_WAITING) {
+  if (w->n >= WATCH_MAX_PENDING) {
     w->everything = true;
     return LODE_OK;
   }
@@ -128,13 +128,13 @@ static lode_status changed(lode__watch *w, const char *path, lode_error *err) {
     mem_free(copy);
     return err_nomem(err);
   }
-  w->due[w->n++] = (waiting){copy, now, now};
+  w->due[w->n++] = (watch_pending){copy, now, now};
   return LODE_OK;
 }
 
-static bool is_rules(const char *name) { return strcmp(name, ".gitignore") == 0 || strcmp(name, ".lodeignore") == 0; }
+static bool watch_is_rules_file(const char *name) { return strcmp(name, ".gitignore") == 0 || strcmp(name, ".lodeignore") == 0; }
 
-static lode_status on_event(lode__watch *w, const struct inotify_event *e, lode_error *err) {
+static lode_status watch_on_event(watch_monitor *w, const struct inotify_event *e, lode_error *err) {
   strbuf path = {0};
   lode_status st = LODE_OK;
   if (e->mask & IN_Q_OVERFLOW) {
@@ -142,7 +142,7 @@ static lode_status on_event(lode__watch *w, const struct inotify_event *e, lode_
     return LODE_OK;
   }
   if (e->wd < 0 || (size_t)e->wd >= w->n_folders || !w->folders[e->wd].path) return LODE_OK;
-  folder *f = &w->folders[e->wd];
+  watch_dir *f = &w->folders[e->wd];
   if (e->mask & IN_IGNORED) {
     mem_free(f->path);
     f->path = NULL;
@@ -156,70 +156,70 @@ static lode_status on_event(lode__watch *w, const struct inotify_event *e, lode_
   strbuf_addch(&path, '\0');
   if (path.failed) TRY_GOTO(err_nomem(err));
   /* Other rules may let files in and out anywhere below */
-  if (is_rules(e->name)) {
-    TRY_GOTO(changed(w, f->path, err));
+  if (watch_is_rules_file(e->name)) {
+    TRY_GOTO(watch_path_changed(w, f->path, err));
     goto done;
   }
   if (e->mask & IN_ISDIR) {
-    lode__entry entry;
+    scan_entry entry;
     if (e->mask & IN_ATTRIB) goto done;
-    st = lode__root_judge(w->root, (lode_str){path.data, path.len - 1}, &entry, err);
+    st = scan_root_classify(w->root, (lode_str){path.data, path.len - 1}, &entry, err);
     if (st == LODE_NOMEM) goto done;
-    bool enter = st == LODE_OK && entry.skip == LODE__SKIP_NONE;
+    bool enter = st == LODE_OK && entry.skip == SCAN_SKIP_NONE;
     bool gone = st != LODE_OK;
     st = LODE_OK;
     err_clear(err);
-    if (enter && (e->mask & (IN_CREATE | IN_MOVED_TO))) TRY_GOTO(watch_tree(w, path.data, err));
+    if (enter && (e->mask & (IN_CREATE | IN_MOVED_TO))) TRY_GOTO(watch_add_tree(w, path.data, err));
     if (!enter && !gone) goto done;
   }
-  TRY_GOTO(changed(w, path.data, err));
+  TRY_GOTO(watch_path_changed(w, path.data, err));
 done:
   strbuf_release(&path);
   return st;
 }
 
-static lode_status read_events(lode__watch *w, lode_error *err) {
+static lode_status watch_read_events(watch_monitor *w, lode_error *err) {
   for (;;) {
-    ssize_t n = read(w->fd, w->events, EVENT_BYTES);
+    ssize_t n = read(w->fd, w->events, WATCH_EVENT_BYTES);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return n < 0 && errno != EAGAIN ? err_errno(err, errno, "inotify") : LODE_OK;
     for (size_t at = 0; at + sizeof(struct inotify_event) <= (size_t)n;) {
       const struct inotify_event *e = (const struct inotify_event *)(const void *)(w->events + at);
       at += sizeof *e + e->len;
-      TRY(on_event(w, e, err));
+      TRY(watch_on_event(w, e, err));
     }
   }
 }
 
 /* ---- Life ---- */
 
-lode_status lode__watch_open(const lode__root *root, uint32_t debounce_ms, lode__watch **out, lode_error *err) {
-  lode__watch *w = mem_calloc(1, sizeof *w);
+lode_status watch_open(const scan_root *root, uint32_t debounce_ms, watch_monitor **out, lode_error *err) {
+  watch_monitor *w = mem_calloc(1, sizeof *w);
   lode_status st;
   *out = NULL;
   if (!w) return err_nomem(err);
   w->root = root;
   w->debounce_ms = debounce_ms;
   w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  w->events = mem_alloc_aligned(16, EVENT_BYTES);
+  w->events = mem_alloc_aligned(16, WATCH_EVENT_BYTES);
   if (!w->events) TRY_GOTO(err_nomem(err));
   if (w->fd < 0)
     TRY_GOTO(err_set(err, LODE_LIMIT, "the kernel gives no watch (%.80s): raise fs.inotify.max_user_instances", strerror(errno)));
-  TRY_GOTO(watch_tree(w, "", err));
+  TRY_GOTO(watch_add_tree(w, "", err));
   *out = w;
 done:
-  if (st != LODE_OK) lode__watch_close(w);
+  if (st != LODE_OK) watch_close(w);
   return st;
 }
 
-static void forget_given(lode__watch *w) {
+static void watch_forget_given(watch_monitor *w) {
   for (size_t i = 0; i < w->n_given; i++) mem_free((char *)(uintptr_t)w->given[i].data);
   w->n_given = 0;
 }
 
-void lode__watch_close(lode__watch *w) {
+void watch_close(watch_monitor *w) {
   if (!w) return;
-  forget_given(w);
+  watch_forget_given(w);
   for (size_t i = 0; i < w->n; i++) mem_free(w->due[i].path);
   for (size_t i = 0; i < w->n_folders; i++) mem_free(w->folders[i].path);
   mem_free(w->due);
@@ -230,7 +230,7 @@ void lode__watch_close(lode__watch *w) {
   mem_free(w);
 }
 
-size_t lode__watch_folders(const lode__watch *w, bool *incomplete) {
+size_t watch_dir_count(const watch_monitor *w, bool *incomplete) {
   *incomplete = w->incomplete;
   return w->live;
 }
@@ -238,12 +238,12 @@ size_t lode__watch_folders(const lode__watch *w, bool *incomplete) {
 /* ---- Waiting ---- */
 
 /* Takes out what was quiet long enough; *next is when the next one is due. */
-static lode_status collect(lode__watch *w, uint64_t *next, lode_error *err) {
-  uint64_t now = now_ms();
+static lode_status watch_take_due(watch_monitor *w, uint64_t *next, lode_error *err) {
+  uint64_t now = watch_now_ms();
   *next = UINT64_MAX;
   for (size_t i = 0; i < w->n;) {
-    waiting *d = &w->due[i];
-    uint64_t at = d->last_ms + w->debounce_ms, latest = d->first_ms + (uint64_t)w->debounce_ms * PATIENCE;
+    watch_pending *d = &w->due[i];
+    uint64_t at = d->last_ms + w->debounce_ms, latest = d->first_ms + (uint64_t)w->debounce_ms * WATCH_MAX_DEBOUNCES;
     if (at > latest) at = latest;
     if (at > now) {
       if (at < *next) *next = at;
@@ -257,26 +257,26 @@ static lode_status collect(lode__watch *w, uint64_t *next, lode_error *err) {
   return LODE_OK;
 }
 
-bool lode__watch_has_news(const lode__watch *w) {
+bool watch_has_changes(const watch_monitor *w) {
   struct pollfd fd = {.fd = w->fd, .events = POLLIN};
   return w->n || w->everything || poll(&fd, 1, 0) > 0;
 }
 
-lode_status lode__watch_wait(lode__watch *w, uint32_t wait_ms, lode__watch_changes *changes, lode_error *err) {
-  uint64_t until = now_ms() + wait_ms, next;
+lode_status watch_wait(watch_monitor *w, uint32_t wait_ms, watch_changes *changes, lode_error *err) {
+  uint64_t until = watch_now_ms() + wait_ms, next;
   memset(changes, 0, sizeof *changes);
-  forget_given(w);
+  watch_forget_given(w);
   for (;;) {
-    TRY(read_events(w, err));
-    TRY(collect(w, &next, err));
-    uint64_t now = now_ms();
+    TRY(watch_read_events(w, err));
+    TRY(watch_take_due(w, &next, err));
+    uint64_t now = watch_now_ms();
     if (w->n_given || w->everything || now >= until) break;
     uint64_t wake = next < until ? next : until;
     struct pollfd fd = {.fd = w->fd, .events = POLLIN};
     if (poll(&fd, 1, (int)(wake - now)) < 0 && errno == EINTR) break; /* a signal: the caller looks */
   }
-  if (!lode__fs_is_folder(lode__root_path(w->root)))
-    return err_set(err, LODE_GONE, "%.400s was removed", lode__root_path(w->root));
+  if (!files_is_dir(scan_root_path(w->root)))
+    return err_set(err, LODE_GONE, "%.400s was removed", scan_root_path(w->root));
   changes->everything = w->everything;
   w->everything = false;
   changes->paths = w->given;

@@ -9,21 +9,21 @@
 
 #include "code/walk.h"
 
-typedef struct lode__watch lode__watch;
+typedef struct watch_monitor watch_monitor;
 
-typedef struct lode__watch_changes {
+typedef struct watch_changes {
   lode_str *paths;   /* from the root, bytes; NUL behind each; valid until the next call */
   size_t n;
   bool everything;   /* the whole tree is due: events were lost */
-} lode__watch_changes;
+} watch_changes;
 
-LODE_MUST lode_status lode__watch_open(const lode__root *root, uint32_t debounce_ms, lode__watch **watch, lode_error *err);
-void lode__watch_close(lode__watch *watch);
+LODE_MUST lode_status watch_open(const scan_root *root, uint32_t debounce_ms, watch_monitor **watch, lode_error *err);
+void watch_close(watch_monitor *watch);
 /* Waits at most wait_ms; nothing may have changed then. LODE_GONE when the root was removed. */
-LODE_MUST lode_status lode__watch_wait(lode__watch *watch, uint32_t wait_ms, lode__watch_changes *changes, lode_error *err);
+LODE_MUST lode_status watch_wait(watch_monitor *watch, uint32_t wait_ms, watch_changes *changes, lode_error *err);
 /* Has something changed since? */
-bool lode__watch_has_news(const lode__watch *watch);
+bool watch_has_changes(const watch_monitor *watch);
 /* How many folders are watched, and whether there are more than the kernel lets us watch. */
-size_t lode__watch_folders(const lode__watch *watch, bool *incomplete);
+size_t watch_dir_count(const watch_monitor *watch, bool *incomplete);
 
 #endif

@@ -7,31 +7,31 @@
 
 #include "base/base.h"
 
-enum { LODE__WORDS_MOST = 48, LODE__WORD_BYTES = 32 };
+enum { SEARCH_MAX_WORDS = 48, SEARCH_WORD_BYTES = 32 };
 
-typedef struct lode__word {
-  char text[LODE__WORD_BYTES]; /* longer ones are cut */
+typedef struct search_word {
+  char text[SEARCH_WORD_BYTES]; /* longer ones are cut */
   uint8_t len, stem;           /* the stem is the first so many bytes */
-} lode__word;
+} search_word;
 
-typedef struct lode__words {
-  lode__word v[LODE__WORDS_MOST];
+typedef struct search_words {
+  search_word v[SEARCH_MAX_WORDS];
   size_t n;
-} lode__words;
+} search_words;
 
 /* Letters, digits and _ : what names are made of in nearly every language. */
-static inline bool lode__is_name_byte(unsigned char c) {
+static inline bool search_is_name_byte(unsigned char c) {
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
 }
-/* The parts of all names in the text, in order, the first LODE__WORDS_MOST of them, repetitions left out. */
-void lode__words_of(lode_str text, lode__words *words);
+/* The parts of all names in the text, in order, the first SEARCH_MAX_WORDS of them, repetitions left out. */
+void search_words_split(lode_str text, search_words *words);
 /* 0: not alike; 1: equal stems; between: one begins the other. */
-double lode__word_alike(const lode__word *a, const lode__word *b);
+double search_word_similarity(const search_word *a, const search_word *b);
 /* Is the third word the first two written together? "thread", "pool": threadpool. */
-bool lode__word_joins(const lode__word *a, const lode__word *b, const lode__word *whole);
+bool search_word_is_compound(const search_word *a, const search_word *b, const search_word *whole);
 /* The best likeness of a word to one of several. */
-double lode__word_among(const lode__word *word, const lode__words *words);
+double search_word_best(const search_word *word, const search_words *words);
 /* Words that say nothing about code: the, how, where, does, ... */
-bool lode__word_is_stop(const lode__word *word);
+bool search_word_is_stop(const search_word *word);
 
 #endif

@@ -38,13 +38,13 @@ bool lode__uuid_parse(lode_str text, uint64_t *uid) {
 
 /* ---- Names ---- */
 
-static bool is_default(const lode__chroma *c) { return lode__kept_usual(c->task->words[0], c->task->words[1]); }
+static bool is_default(const lode__chroma *c) { return rescue_layout_is_default(c->task->words[0], c->task->words[1]); }
 
 lode_str lode__chroma_full_name(lode__chroma *c, lode_str name) {
   strbuf full = {0};
   lode_str copy = {0};
   if (is_default(c)) return name;
-  lode__kept_prefix(&full, c->task->words[0], c->task->words[1]);
+  rescue_layout_prefix(&full, c->task->words[0], c->task->words[1]);
   strbuf_add(&full, name.data, name.len);
   if (!full.failed) copy = (lode_str){mem_arena_copy(&c->arena, full.data, full.len), full.len};
   strbuf_release(&full);
@@ -54,8 +54,8 @@ lode_str lode__chroma_full_name(lode__chroma *c, lode_str name) {
 bool lode__chroma_own_name(const lode__chroma *c, lode_str full, lode_str *name) {
   strbuf prefix = {0};
   *name = full;
-  if (is_default(c)) return !memchr(full.data, '/', full.len) && !str_eq(full, STR_LIT(LODE__CHROMA_REGISTRY));
-  lode__kept_prefix(&prefix, c->task->words[0], c->task->words[1]);
+  if (is_default(c)) return !memchr(full.data, '/', full.len) && !str_eq(full, STR_LIT(RESCUE_LAYOUT_REGISTRY));
+  rescue_layout_prefix(&prefix, c->task->words[0], c->task->words[1]);
   bool own = !prefix.failed && full.len > prefix.len && memcmp(full.data, prefix.data, prefix.len) == 0;
   if (own) *name = (lode_str){full.data + prefix.len, full.len - prefix.len};
   strbuf_release(&prefix);
@@ -128,7 +128,7 @@ bool lode__chroma_hold(lode__chroma *c, lode__handle **handle) {
 }
 
 lode_status lode__chroma_may_change(lode__chroma *c, lode_str full) {
-  return lode__owned_guard_request(c->store, lode__shared_folder(c->task->shared), full, &c->err);
+  return project_guard_request(c->store, lode__shared_folder(c->task->shared), full, &c->err);
 }
 
 void lode__chroma_let_go(lode__chroma *c, lode__handle *handle, lode_status last) {
@@ -163,7 +163,7 @@ static bool put_collection(lode__chroma *c, const lode_collection_info *info, lo
   lode__chroma_config config;
   char id[LODE__UUID_BYTES];
   if (!parse_metadata(c, info, &json)) return false;
-  uint32_t own = json.count ? json_get(&json, 0, STR_LIT(LODE__CHROMA_KEY)) : 0;
+  uint32_t own = json.count ? json_get(&json, 0, STR_LIT(RESCUE_LAYOUT_KEY)) : 0;
   lode__chroma_config_stored(c, &json, own, info->metric, &config);
   lode__uuid_put(info->uid, id);
   strbuf_addf(out, "{\"id\":\"%s\",\"name\":", id);
@@ -175,7 +175,7 @@ static bool put_collection(lode__chroma *c, const lode_collection_info *info, lo
   strbuf_addstr(out, ",\"metadata\":");
   size_t at = out->len;
   strbuf_addch(out, '{');
-  if (json.count && put_members(out, &json, 0, LODE__CHROMA_KEY)) {
+  if (json.count && put_members(out, &json, 0, RESCUE_LAYOUT_KEY)) {
     strbuf_addch(out, '}');
   } else {
     out->len = at;
@@ -267,8 +267,8 @@ static lode_str kept_metadata(lode__chroma *c, const json_doc *json, uint32_t us
   strbuf out = {0};
   lode_str copy = {0};
   strbuf_addch(&out, '{');
-  if (has_users && put_members(&out, json, users, LODE__CHROMA_KEY)) strbuf_addch(&out, ',');
-  strbuf_addstr(&out, "\"" LODE__CHROMA_KEY "\":{\"configuration\":");
+  if (has_users && put_members(&out, json, users, RESCUE_LAYOUT_KEY)) strbuf_addch(&out, ',');
+  strbuf_addstr(&out, "\"" RESCUE_LAYOUT_KEY "\":{\"configuration\":");
   lode__chroma_config_put(&out, config);
   if (config->schema.data) {
     strbuf_addstr(&out, ",\"schema\":");
@@ -324,7 +324,7 @@ static bool change(lode__chroma *c, const lode_collection_info *info, lode_str o
   if (name_node) name = lode__chroma_node(c, name_node)->u.s;
   if (name_node && lode__chroma_node(c, name_node)->type != JSON_NODE_STRING) return lode__chroma_shape(c, "new_name must be a string");
   if ((name_node && !check_name(c, name)) || (given && !check_metadata(c, given)) || !parse_metadata(c, info, &old)) return false;
-  uint32_t kept = old.count ? json_get(&old, 0, STR_LIT(LODE__CHROMA_KEY)) : 0;
+  uint32_t kept = old.count ? json_get(&old, 0, STR_LIT(RESCUE_LAYOUT_KEY)) : 0;
   lode__chroma_config_stored(c, &old, kept, info->metric, &config);
   if (!lode__chroma_config_change(c, &config)) goto done;
   text = given ? kept_metadata(c, &c->json, given, true, &config) : kept_metadata(c, &old, 0, old.count != 0, &config);
@@ -359,7 +359,7 @@ bool lode__chroma_update_collection(lode__chroma *c) {
 bool lode__chroma_delete_collection(lode__chroma *c) {
   lode_str full = lode__chroma_full_name(c, c->task->words[2]);
   if (!full.data) return lode__chroma_failed(c, err_nomem(&c->err));
-  if (str_eq(full, STR_LIT(LODE__CHROMA_REGISTRY))) return lode__chroma_no_collection(c);
+  if (str_eq(full, STR_LIT(RESCUE_LAYOUT_REGISTRY))) return lode__chroma_no_collection(c);
   lode_status st = lode__chroma_may_change(c, full);
   if (st == LODE_OK) st = lode_collection_drop(c->store, full, &c->err);
   if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);

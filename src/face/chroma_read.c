@@ -62,7 +62,7 @@ static void put_text(strbuf *out, lode_str text) {
 
 /* Metadata without the uri, which has a column of its own. */
 static lode_status put_metadata(answer *a, lode_str text, lode_error *err) {
-  const char uri[] = "\"" LODE__CHROMA_URI "\"";
+  const char uri[] = "\"" RESCUE_LAYOUT_URI "\"";
   json_doc *json = &a->metadata;
   bool first = true;
   if (!text.data || !memmem(text.data, text.len, uri, sizeof uri - 1)) {
@@ -71,7 +71,7 @@ static lode_status put_metadata(answer *a, lode_str text, lode_error *err) {
     return LODE_OK;
   }
   TRY(json_parse(json, text, NULL, err));
-  uint32_t own = json_get(json, 0, STR_LIT(LODE__CHROMA_URI));
+  uint32_t own = json_get(json, 0, STR_LIT(RESCUE_LAYOUT_URI));
   if (a->include & URIS) own ? json_put_node(&a->uris, json, own) : strbuf_addstr(&a->uris, "null");
   if (!(a->include & METADATAS)) return LODE_OK;
   strbuf_addch(&a->metadatas, '{');

@@ -13,13 +13,13 @@ static lode_str text_of(lode__chroma *c, strbuf *text) {
 
 static lode_str tenant_id(lode__chroma *c, lode_str tenant) {
   strbuf id = {0};
-  lode__kept_tenant_id(&id, tenant);
+  rescue_layout_tenant_id(&id, tenant);
   return text_of(c, &id);
 }
 
 static lode_str database_id(lode__chroma *c, lode_str tenant, lode_str database) {
   strbuf id = {0};
-  lode__kept_database_id(&id, tenant, database);
+  rescue_layout_database_id(&id, tenant, database);
   return text_of(c, &id);
 }
 
@@ -28,7 +28,7 @@ static lode_status look_up(lode__chroma *c, const lode_selection *select, lode_r
   lode_collection *registry = NULL;
   lode_get_request request = {.select = *select, .include = LODE_METADATA};
   *result = NULL;
-  lode_status st = lode_collection_open(c->store, STR_LIT(LODE__CHROMA_REGISTRY), NULL, &registry, &c->err);
+  lode_status st = lode_collection_open(c->store, STR_LIT(RESCUE_LAYOUT_REGISTRY), NULL, &registry, &c->err);
   if (st == LODE_OK) st = lode_get(registry, &request, result, &c->err);
   lode_collection_close(registry);
   return st == LODE_NOT_FOUND ? LODE_OK : st;
@@ -56,7 +56,7 @@ static lode_status add_record(lode__chroma *c, lode_str id, lode_str metadata) {
   lode_record record = {.id = id, .metadata = metadata};
   lode_collection *registry = NULL;
   if (!id.data || !metadata.data) return err_nomem(&c->err);
-  lode_status st = lode_collection_open(c->store, STR_LIT(LODE__CHROMA_REGISTRY), &options, &registry, &c->err);
+  lode_status st = lode_collection_open(c->store, STR_LIT(RESCUE_LAYOUT_REGISTRY), &options, &registry, &c->err);
   if (st == LODE_OK) st = lode_add(registry, NULL, &record, 1, LODE_FAIL_EXISTING, NULL, &c->err);
   lode_collection_close(registry);
   return st;
@@ -79,7 +79,7 @@ bool lode__chroma_create_tenant(lode__chroma *c) {
   lode_str name;
   strbuf metadata = {0};
   if (!name_of(c, &name)) return false;
-  lode__kept_tenant(&metadata, name);
+  rescue_layout_tenant(&metadata, name);
   lode_status st = is(name, "default_tenant") ? LODE_EXISTS : add_record(c, tenant_id(c, name), text_of(c, &metadata));
   strbuf_release(&metadata);
   if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Tenant [%.*s] already exists", (int)name.len, name.data);
@@ -129,7 +129,7 @@ static bool no_database(lode__chroma *c) {
 }
 
 bool lode__chroma_database_exists(lode__chroma *c) {
-  bool there = lode__kept_usual(c->task->words[0], c->task->words[1]);
+  bool there = rescue_layout_is_default(c->task->words[0], c->task->words[1]);
   lode_str metadata;
   if (!there && !look_up_id(c, database_id(c, c->task->words[0], c->task->words[1]), &there, &metadata)) return false;
   return there || no_database(c);
@@ -141,8 +141,8 @@ bool lode__chroma_create_database(lode__chroma *c) {
   char id[LODE__UUID_BYTES];
   if (!name_of(c, &name)) return false;
   lode__uuid_put(rand_u64(), id);
-  lode__kept_database(&metadata, tenant, name, str_of(id));
-  lode_status st = lode__kept_usual(tenant, name) ? LODE_EXISTS : add_record(c, database_id(c, tenant, name), text_of(c, &metadata));
+  rescue_layout_database(&metadata, tenant, name, str_of(id));
+  lode_status st = rescue_layout_is_default(tenant, name) ? LODE_EXISTS : add_record(c, database_id(c, tenant, name), text_of(c, &metadata));
   strbuf_release(&metadata);
   if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Database [%.*s] already exists", (int)name.len, name.data);
   return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);
@@ -151,7 +151,7 @@ bool lode__chroma_create_database(lode__chroma *c) {
 bool lode__chroma_get_database(lode__chroma *c) {
   lode_str tenant = c->task->words[0], name = c->task->words[1], metadata;
   bool there;
-  if (lode__kept_usual(tenant, name)) {
+  if (rescue_layout_is_default(tenant, name)) {
     put_database(c, NO_ID, name);
     return true;
   }
@@ -201,7 +201,7 @@ static lode_status drop_all(lode__chroma *c, bool everything) {
     lode_str full = lode_collection_list_at(list, i)->name;
     bool owned;
     if (!everything && !lode__chroma_own_name(c, full, &name)) continue;
-    st = lode__owned_is(c->store, full, &owned, &c->err);
+    st = project_owns_coll(c->store, full, &owned, &c->err);
     if (st == LODE_OK && !owned) st = lode_collection_drop(c->store, full, &c->err);
     if (st == LODE_NOT_FOUND) st = LODE_OK; /* somebody else was quicker */
   }
@@ -216,8 +216,8 @@ bool lode__chroma_delete_database(lode__chroma *c) {
   lode_collection *registry = NULL;
   if (!lode__chroma_database_exists(c)) return false;
   lode_status st = drop_all(c, false);
-  if (st == LODE_OK && !lode__kept_usual(c->task->words[0], c->task->words[1])) {
-    st = lode_collection_open(c->store, STR_LIT(LODE__CHROMA_REGISTRY), NULL, &registry, &c->err);
+  if (st == LODE_OK && !rescue_layout_is_default(c->task->words[0], c->task->words[1])) {
+    st = lode_collection_open(c->store, STR_LIT(RESCUE_LAYOUT_REGISTRY), NULL, &registry, &c->err);
     if (st == LODE_OK) st = lode_delete(registry, NULL, &select, NULL, &c->err);
     lode_collection_close(registry);
   }

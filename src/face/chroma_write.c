@@ -106,7 +106,7 @@ static bool read_metadata(lode__chroma *c, uint32_t node, uint32_t uri, bool upd
     any = true;
   }
   if (uri) {
-    strbuf_addf(&out, "%s\"" LODE__CHROMA_URI "\":", any ? "," : "");
+    strbuf_addf(&out, "%s\"" RESCUE_LAYOUT_URI "\":", any ? "," : "");
     json_put_node(&out, &c->json, uri);
     any = true;
   }

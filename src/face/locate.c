@@ -14,9 +14,9 @@ static lode_status find_upward(strbuf *path, bool *found, char *passed, size_t s
   char *cwd = getcwd(NULL, 0);
   *found = false;
   if (!cwd) return LODE_OK;
-  lode_status st = lode__project_find(str_of(cwd), &store, &git, passed, size, err);
+  lode_status st = project_find(str_of(cwd), &store, &git, passed, size, err);
   if (st == LODE_OK && store) {
-    strbuf_addf(path, "%.*s%s" LODE__PROJECT_FOLDER, (int)store, cwd, store == 1 ? "" : "/");
+    strbuf_addf(path, "%.*s%s" PROJECT_DIR_NAME, (int)store, cwd, store == 1 ? "" : "/");
     *found = true;
   }
   free(cwd);
@@ -39,17 +39,17 @@ lode_status lode__store_locate(const char *given, strbuf *path, lode__located *l
 }
 
 lode_status lode__store_of_project(const char *place, strbuf *path, lode__located *located, lode_error *err) {
-  lode__project project;
+  project_info project;
   memset(located, 0, sizeof *located);
   path->len = 0;
-  TRY(lode__project_locate(&project, place, NULL, err));
-  lode_status st = lode__project_has_store(&project) ? LODE_OK
-      : err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index` there", lode__project_name(&project));
+  TRY(project_locate(&project, place, NULL, err));
+  lode_status st = project_has_store(&project) ? LODE_OK
+      : err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index` there", project_display_name(&project));
   located->found = true;
   memcpy(located->passed, project.passed, sizeof located->passed);
   strbuf_addstr(path, project.folder);
   strbuf_addch(path, '\0');
-  lode__project_release(&project);
+  project_release(&project);
   return st == LODE_OK && path->failed ? err_nomem(err) : st;
 }
 

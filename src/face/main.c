@@ -66,14 +66,14 @@ static lode_open_options settings_of(session *s) {
 /* Whose is the store that was found? Once for a command. */
 static lode_status check_found(void *opener, lode_error *err) {
   session *s = opener;
-  lode__trust trust;
+  trust_info trust;
   if (!s->found) return LODE_OK;
   s->found = false;
-  lode__trust_look(s->folder, !common(s->command, "read_only")->number, &trust);
-  lode__trust_say(&trust, note, s);
-  s->ctx->adopted = trust.state == LODE__TRUST_ADOPTED;
-  lode_status st = lode__trust_check(&trust, err);
-  lode__trust_release(&trust);
+  trust_examine(s->folder, !common(s->command, "read_only")->number, &trust);
+  trust_report(&trust, note, s);
+  s->ctx->adopted = trust.state == TRUST_ADOPTED;
+  lode_status st = trust_check(&trust, err);
+  trust_release(&trust);
   return st;
 }
 
@@ -82,7 +82,7 @@ static void remember_made(session *s, const char *folder, lode_store *store) {
   char *real = realpath(folder, NULL), *slash = real ? strrchr(real, '/') : NULL;
   lode_error err = {.record = LODE_NO_RECORD};
   char text[700];
-  if (slash && strcmp(slash + 1, LODE__PROJECT_FOLDER) == 0 && lode__trust_made(real, store, &err) != LODE_OK) {
+  if (slash && strcmp(slash + 1, PROJECT_DIR_NAME) == 0 && trust_add_created(real, store, &err) != LODE_OK) {
     snprintf(text, sizeof text, "%.200s cannot be remembered as made by you: %.300s", real, err.text);
     note(s, text);
   }
@@ -100,8 +100,8 @@ static lode_status open_store(void *opener, const lode__open_how *how, lode_stor
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
   if (!how->folder) TRY(check_found(s, err));
-  if (options.create && !lode__is_address(folder)) TRY(lode__fs_make_parents(folder, err));
-  bool made = options.create && !lode__is_address(folder) && !lode__trust_has_store(folder);
+  if (options.create && !lode__is_address(folder)) TRY(files_make_parents(folder, err));
+  bool made = options.create && !lode__is_address(folder) && !trust_has_store(folder);
   lode_status st = lode_open(folder, &options, store, err);
   if (st == LODE_OK && made) remember_made(s, folder, *store);
   if (st != LODE_NOT_FOUND || how->folder) return st;

@@ -41,9 +41,9 @@ const char *lode__mcp_title(size_t i) { return clients[i].title; }
 
 static lode_status path_of(const char *file, const char *root, strbuf *out, lode_error *err) {
   const char *home = getenv("HOME");
-  if (file[0] != '~') return lode__fs_join(out, root, file, err);
+  if (file[0] != '~') return files_join(out, root, file, err);
   if (!home || !*home) return err_set(err, LODE_NOT_FOUND, "HOME is not set");
-  return lode__fs_join(out, home, file + 2, err);
+  return files_join(out, home, file + 2, err);
 }
 
 /* A file by a folder and a name below it, for base/inside.h: no link is followed from the folder on. */
@@ -118,7 +118,7 @@ static lode_status spot_of(const client *c, const char *root, const char *file, 
 /* Settings that are a link are written where it leads. */
 static lode_status target_of(const client *c, const char *root, const char *path, spot *target, lode_error *err) {
   strbuf end = {0};
-  lode_status st = lode__fs_resolve(path, &end, err);
+  lode_status st = files_resolve_links(path, &end, err);
   if (st == LODE_OK) st = spot_of(c, root, path, end.data, target, err);
   strbuf_release(&end);
   return st;
@@ -129,8 +129,8 @@ static lode_status make_folders(const client *c, const spot *target, lode_error 
   strbuf path = {0};
   lode_status st = LODE_OK;
   if (c->file[0] == '~') {
-    st = lode__fs_join(&path, target->folder, target->name.data, err);
-    if (st == LODE_OK) st = lode__fs_make_parents(path.data, err);
+    st = files_join(&path, target->folder, target->name.data, err);
+    if (st == LODE_OK) st = files_make_parents(path.data, err);
     strbuf_release(&path);
   } else if (beneath_mkdir_parents(target->folder, target->name.data, 0700) < 0) {
     st = err_errno(err, errno, target->name.data);
@@ -142,7 +142,7 @@ static bool is_used(const client *c, const char *root) {
   strbuf path = {0};
   bool used = false;
   for (size_t i = 0; i < 3 && c->signs[i] && !used; i++)
-    used = path_of(c->signs[i], root, &path, NULL) == LODE_OK && lode__fs_exists(path.data);
+    used = path_of(c->signs[i], root, &path, NULL) == LODE_OK && files_exists(path.data);
   strbuf_release(&path);
   return used;
 }
@@ -288,12 +288,12 @@ static lode_status checked(lode_status st, strbuf *text, lode_error *err) {
 }
 
 static lode_status read_settings(const spot *target, strbuf *text, lode_error *err) {
-  return checked(lode__fs_read_inside(target->folder, target->name.data, MOST_BYTES, text, err), text, err);
+  return checked(files_read_beneath(target->folder, target->name.data, MOST_BYTES, text, err), text, err);
 }
 
 /* To be shown, not changed: wherever a link leads. */
 static lode_status read_for_preview(const char *path, strbuf *text, lode_error *err) {
-  return checked(lode__fs_read(path, MOST_BYTES, text, err), text, err);
+  return checked(files_read(path, MOST_BYTES, text, err), text, err);
 }
 
 static lode_status find_entry(const client *c, lode_str text, lode_str *entry, lode_error *err) {
@@ -347,12 +347,12 @@ static lode_status back_up(const client *c, const char *root, const char *path, 
   spot s = {0};
   struct stat info;
   lode_status st = LODE_OK;
-  if (!lode__fs_exists(path)) return LODE_OK;
+  if (!files_exists(path)) return LODE_OK;
   strbuf_addf(&name, "%s.lode-backup", path);
   strbuf_addch(&name, '\0');
   if (name.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(spot_of(c, root, path, name.data, &s, err));
-  if (beneath_lstat(s.folder, s.name.data, &info) < 0) TRY_GOTO(lode__fs_write_inside(s.folder, s.name.data, text, err));
+  if (beneath_lstat(s.folder, s.name.data, &info) < 0) TRY_GOTO(files_write_beneath(s.folder, s.name.data, text, err));
 done:
   strbuf_release(&name);
   spot_release(&s);
@@ -395,7 +395,7 @@ lode_status lode__mcp_install(size_t i, const char *root, const char *program, b
   *changed = !same;
   if (same) goto done;
   TRY_GOTO(back_up(c, root, path.data, old, err));
-  TRY_GOTO(lode__fs_write_inside(target.folder, target.name.data, (lode_str){out.data, out.len}, err));
+  TRY_GOTO(files_write_beneath(target.folder, target.name.data, (lode_str){out.data, out.len}, err));
 done:
   spot_release(&target);
   strbuf_release(&path);
@@ -439,7 +439,7 @@ lode_status lode__mcp_remove(size_t i, const char *root, bool *changed, lode_err
     if (out.failed) TRY_GOTO(err_nomem(err));
   }
   TRY_GOTO(back_up(c, root, path.data, old, err));
-  TRY_GOTO(lode__fs_write_inside(target.folder, target.name.data, (lode_str){out.data ? out.data : "", out.len}, err));
+  TRY_GOTO(files_write_beneath(target.folder, target.name.data, (lode_str){out.data ? out.data : "", out.len}, err));
   *changed = true;
 done:
   strbuf_release(&path);

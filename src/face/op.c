@@ -26,7 +26,7 @@ lode_status lode__op_may_use(const lode__op_context *ctx, lode_error *err) {
 }
 
 lode_status lode__op_may_change(const lode__op_context *ctx, lode_store *store, lode_str name, lode_error *err) {
-  return ctx->far && ctx->folder ? lode__owned_guard_request(store, ctx->folder, name, err) : lode__owned_guard(store, name, err);
+  return ctx->far && ctx->folder ? project_guard_request(store, ctx->folder, name, err) : project_guard_index(store, name, err);
 }
 
 lode_status lode__op_confirm(const lode__op_context *ctx, const lode__args *args, const char *what, lode_error *err) {

@@ -19,23 +19,23 @@ enum { WAIT_MS = 10000, STEPS = 256 };
 
 /* Requests mean the project that the server's store lies in, not the folder that the server was started in. What the store says of its
  * tree does not count: requests may have written it. */
-lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
+lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, const char *param, project_info *project, lode_error *err) {
   const char *start = lode__arg_of(args, param)->text.data;
-  if (ctx->far && !start && ctx->folder) TRY(lode__project_of_store(project, ctx->folder, err));
-  else TRY(lode__project_locate(project, start, ctx->folder, err));
+  if (ctx->far && !start && ctx->folder) TRY(project_of_store(project, ctx->folder, err));
+  else TRY(project_locate(project, start, ctx->folder, err));
   if (ctx->folder && !ctx->found) return LODE_OK;
   if (project->passed[0]) lode__op_note(ctx, "%s", project->passed);
   bool writes = !ctx->settings || !ctx->settings->read_only;
-  lode__trust_look(project->folder, writes && !ctx->found, &project->trust); /* a worker leaves the list to its parent */
-  if (!ctx->far) lode__trust_say(&project->trust, ctx->note, ctx->note_ctx);
+  trust_examine(project->folder, writes && !ctx->found, &project->trust); /* a worker leaves the list to its parent */
+  if (!ctx->far) trust_report(&project->trust, ctx->note, ctx->note_ctx);
   return LODE_OK;
 }
 
-lode_status lode__code_settings(lode__op_context *ctx, lode__project *project, lode_error *err) {
+lode_status lode__code_settings(lode__op_context *ctx, project_info *project, lode_error *err) {
   strbuf held = {0};
-  if (project->trust.state == LODE__TRUST_FOREIGN) return LODE_OK; /* its store is refused, and so are its settings */
-  TRY(lode__config_load(&project->config, project->folder, err));
-  lode__trust_hold(&project->trust, &project->config, &held);
+  if (project->trust.state == TRUST_FOREIGN) return LODE_OK; /* its store is refused, and so are its settings */
+  TRY(config_load(&project->config, project->folder, err));
+  trust_suppress_config(&project->trust, &project->config, &held);
   if (held.len)
     lode__op_note(ctx, "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode trust` allows it",
                   project->folder, held.data);
@@ -43,26 +43,26 @@ lode_status lode__code_settings(lode__op_context *ctx, lode__project *project, l
   return LODE_OK;
 }
 
-lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, lode__project *project, lode_error *err) {
+lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, project_info *project, lode_error *err) {
   TRY(lode__code_locate(ctx, args, param, project, err));
   lode_status st = lode__code_settings(ctx, project, err);
-  if (st != LODE_OK) lode__project_release(project);
+  if (st != LODE_OK) project_release(project);
   return st;
 }
 
-void lode__code_allow(lode__op_context *ctx, const lode__project *project, lode__config_key key) {
+void lode__code_allow(lode__op_context *ctx, const project_info *project, config_key key) {
   lode_str value = str_of(project->config.values[key]);
   lode_error why = {.record = LODE_NO_RECORD};
-  if (project->trust.state == LODE__TRUST_NAMED || lode__trust_set(project->folder, key, value, &why) == LODE_OK) return;
+  if (project->trust.state == TRUST_NAMED || trust_set_value(project->folder, key, value, &why) == LODE_OK) return;
   lode__op_note(ctx, "it cannot be remembered that you have set it: %.300s (LODE_TRUST=1 trusts every folder)", why.text);
 }
 
-lode_status lode__code_open(lode__op_context *ctx, const lode__project *project, bool write, lode_store **store, lode_error *err) {
+lode_status lode__code_open(lode__op_context *ctx, const project_info *project, bool write, lode_store **store, lode_error *err) {
   lode__open_how how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
-  TRY(lode__trust_check(&project->trust, err));
-  if (write) TRY(lode__project_prepare(project, err));
-  else if (!lode__project_has_store(project))
-    return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
+  TRY(trust_check(&project->trust, err));
+  if (write) TRY(project_prepare(project, err));
+  else if (!project_has_store(project))
+    return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
   return ctx->open(ctx->opener, &how, store, err);
 }
 
@@ -100,7 +100,7 @@ static void clean_path(char *path) {
   *out = '\0';
 }
 
-lode_status lode__code_relative(const lode__op_context *ctx, const lode__project *project, const char *path, strbuf *out, lode_error *err) {
+lode_status lode__code_relative(const lode__op_context *ctx, const project_info *project, const char *path, strbuf *out, lode_error *err) {
   char *real = ctx->far ? NULL : realpath(path, NULL);
   strbuf full = {0};
   size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
@@ -152,13 +152,13 @@ void lode__row_time(lode__op_context *ctx, const char *name, uint64_t wall_ms) {
 
 /* ---- index ---- */
 
-lode_status lode__code_index(lode__op_context *ctx, const lode__project *project, const lode__code_run *run, lode__index_report *report,
+lode_status lode__code_index(lode__op_context *ctx, const project_info *project, const lode__code_run *run, indexer_report *report,
                              lode_error *err) {
-  lode__job job = {.fd = -1};
+  project_job job = {.fd = -1};
   lode_store *store = NULL;
-  lode__indexer *indexer = NULL;
+  indexer_ctx *indexer = NULL;
   strbuf raw = {0};
-  lode__index_options options = {.force = run->force, .quality = run->quality, .no_vectors = run->no_vectors, .workers = run->workers,
+  indexer_options options = {.force = run->force, .quality = run->quality, .no_vectors = run->no_vectors, .workers = run->workers,
                                  .job = &job};
   lode_status st;
   memset(report, 0, sizeof *report);
@@ -168,23 +168,23 @@ lode_status lode__code_index(lode__op_context *ctx, const lode__project *project
     options.note_ctx = ctx->note_ctx;
   }
   TRY_GOTO(lode__op_may_write(ctx, err));
-  TRY_GOTO(lode__trust_check(&project->trust, err));
-  TRY_GOTO(lode__project_prepare(project, err));
-  TRY_GOTO(lode__job_begin(&job, project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : WAIT_MS, err));
+  TRY_GOTO(trust_check(&project->trust, err));
+  TRY_GOTO(project_prepare(project, err));
+  TRY_GOTO(project_job_begin(&job, project, PROJECT_JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : WAIT_MS, err));
   TRY_GOTO(lode__code_open(ctx, project, true, &store, err));
-  TRY_GOTO(lode__indexer_open(project, store, &options, &indexer, err));
+  TRY_GOTO(indexer_open(project, store, &options, &indexer, err));
   if (run->remove) {
-    TRY_GOTO(lode__indexer_remove(indexer, str_of(run->remove), report, err));
+    TRY_GOTO(indexer_remove(indexer, str_of(run->remove), report, err));
   } else if (run->only && run->only[0]) {
     lode_str path = str_of(run->only);
-    TRY_GOTO(lode__indexer_run(indexer, &path, 1, report, err));
+    TRY_GOTO(indexer_run(indexer, &path, 1, report, err));
   } else {
-    TRY_GOTO(lode__indexer_run(indexer, NULL, 0, report, err));
+    TRY_GOTO(indexer_run(indexer, NULL, 0, report, err));
   }
 done:
-  lode__indexer_close(indexer);
+  indexer_close(indexer);
   if (store) ctx->release(ctx->opener, store);
-  lode__job_end(&job);
+  project_job_end(&job);
   strbuf_release(&raw);
   return st;
 }
@@ -192,17 +192,17 @@ done:
 static void put_skipped(lode__op_context *ctx, const uint64_t *skipped) {
   strbuf text = {0};
   strbuf_addch(&text, '{');
-  for (size_t i = 1; i < LODE__SKIP_COUNT; i++)
-    if (skipped[i]) strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", lode__skip_name((lode__skip)i), (unsigned long long)skipped[i]);
+  for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
+    if (skipped[i]) strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i), (unsigned long long)skipped[i]);
   strbuf_addch(&text, '}');
   lode__row_json(ctx, "skipped", text.failed ? (lode_str){0} : (lode_str){text.data, text.len});
   strbuf_release(&text);
 }
 
-static lode_status send_report(lode__op_context *ctx, const lode__project *project, const lode__index_report *r, double seconds,
+static lode_status send_report(lode__op_context *ctx, const project_info *project, const indexer_report *r, double seconds,
                                lode_error *err) {
   uint64_t left_out = 0;
-  for (size_t i = 1; i < LODE__SKIP_COUNT; i++) left_out += r->skipped[i];
+  for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) left_out += r->skipped[i];
   lode__row_begin(ctx);
   lode__row_text(ctx, "root", str_of(project->root));
   lode__row_count(ctx, "files", r->files);
@@ -216,7 +216,7 @@ static lode_status send_report(lode__op_context *ctx, const lode__project *proje
   lode__row_count(ctx, "pending", r->pending);
   put_skipped(ctx, r->skipped);
   lode__row_count(ctx, "left_out", left_out);
-  lode__row_count(ctx, "secrets", r->skipped[LODE__SKIP_SECRET]);
+  lode__row_count(ctx, "secrets", r->skipped[SCAN_SKIP_SECRET]);
   lode__row_count(ctx, "masked", r->masked);
   lode__row_count(ctx, "unparsed", r->unparsed);
   lode__row_count(ctx, "bytes", r->bytes);
@@ -229,24 +229,24 @@ static lode_status send_report(lode__op_context *ctx, const lode__project *proje
 }
 
 /* What people would wonder about later. */
-static void say_what_is_missing(lode__op_context *ctx, const lode__index_report *report) {
-  lode__pool_options options = {0};
-  lode__pool *pool = NULL;
+static void say_what_is_missing(lode__op_context *ctx, const indexer_report *report) {
+  parser_pool_options options = {0};
+  parser_pool *pool = NULL;
   if (report->files == 0) lode__op_note(ctx, "no files to index here; hidden, ignored, binary and very large ones are left out (lode config list)");
-  if (report->chunks == 0 || lode__pool_open(&options, &pool, NULL) != LODE_OK) return;
-  if (!lode__pool_parser(pool))
+  if (report->chunks == 0 || parser_pool_open(&options, &pool, NULL) != LODE_OK) return;
+  if (!parser_pool_program(pool))
     lode__op_note(ctx, "lode-parser was not found: files were cut by lines, not by syntax; `lode doctor` says what to do");
-  lode__pool_close(pool);
+  parser_pool_close(pool);
 }
 
 /* A store may be there without an index: for records of other kinds. */
-static lode_status need_index(lode__op_context *ctx, const lode__project *project, lode_error *err) {
+static lode_status need_index(lode__op_context *ctx, const project_info *project, lode_error *err) {
   lode_collection_options plain = {0};
   lode_collection *code = NULL;
   lode_store *store = NULL;
   TRY(lode__code_open(ctx, project, false, &store, err));
-  lode_status st = lode_collection_open(store, STR_LIT(LODE__CODE), &plain, &code, err);
-  if (st == LODE_NOT_FOUND) st = err_set(err, st, "%.300s is not indexed yet: run `lode index`", lode__project_name(project));
+  lode_status st = lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &code, err);
+  if (st == LODE_NOT_FOUND) st = err_set(err, st, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
   if (code) lode_collection_close(code);
   ctx->release(ctx->opener, store);
   return st;
@@ -254,8 +254,8 @@ static lode_status need_index(lode__op_context *ctx, const lode__project *projec
 
 lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   const lode__arg *remove = lode__arg_of(args, "remove");
-  lode__project project = {0};
-  lode__index_report report;
+  project_info project = {0};
+  indexer_report report;
   strbuf gone = {0};
   uint64_t start = os_api->now_ns();
   lode_status st;
@@ -265,12 +265,12 @@ lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_e
   bool pending = lode__arg_of(args, "pending")->number;
   if ((pending != 0) + (remove->set != 0) + run.force > 1)
     TRY_GOTO(err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
-  if (pending) run.only = LODE__PROJECT_FOLDER; /* a path without files */
+  if (pending) run.only = PROJECT_DIR_NAME; /* a path without files */
   if (run.only) TRY_GOTO(need_index(ctx, &project, err));
   if (remove->set) {
     TRY_GOTO(lode__code_relative(ctx, &project, remove->text.data, &gone, err));
     run.remove = gone.data;
-    if (!lode__project_has_store(&project)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
+    if (!project_has_store(&project)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
   }
   TRY_GOTO(lode__code_index(ctx, &project, &run, &report, err));
   TRY_GOTO(send_report(ctx, &project, &report, (double)(os_api->now_ns() - start) / 1e9, err));
@@ -278,14 +278,14 @@ lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_e
   if (!remove->set && !run.only) say_what_is_missing(ctx, &report);
 done:
   strbuf_release(&gone);
-  lode__project_release(&project);
+  project_release(&project);
   return st;
 }
 
 /* ---- search ---- */
 
 /* FILE[:LINE] */
-static lode_status take_similar(const lode__op_context *ctx, const lode__project *project, lode_str given, lode__search_request *request,
+static lode_status take_similar(const lode__op_context *ctx, const project_info *project, lode_str given, search_request *request,
                                 strbuf *path, lode_error *err) {
   strbuf file = {0}, raw = {0};
   const char *colon = NULL;
@@ -305,7 +305,7 @@ static lode_status take_similar(const lode__op_context *ctx, const lode__project
   if (file.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
   path->len = 0;
-  lode__path_show(path, str_of(raw.data));
+  files_path_escape(path, str_of(raw.data));
   if (path->failed) TRY_GOTO(err_nomem(err));
   request->similar = (lode_str){path->data ? path->data : "", path->len};
   request->similar_line = (uint32_t)line;
@@ -315,7 +315,7 @@ done:
   return st;
 }
 
-static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_t rank, const lode__search_hit *h, lode_error *err) {
+static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_t rank, const search_hit *h, lode_error *err) {
   lode__row_begin(ctx);
   lode__row_count(ctx, "rank", rank);
   lode__row_text(ctx, "path", h->path);
@@ -331,11 +331,11 @@ static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_
   if (h->snippet_line != h->first) lode__row_count(ctx, "snippet_line", h->snippet_line);
   if (h->more) lode__row_count(ctx, "more", h->more);
   if (h->copies) lode__row_count(ctx, "copies", h->copies);
-  if (h->freshness != LODE__FRESH) lode__row_text(ctx, "stale", str_of(lode__freshness_name(h->freshness)));
+  if (h->freshness != PROJECT_FILE_FRESH) lode__row_text(ctx, "stale", str_of(project_freshness_name(h->freshness)));
   if (lode__arg_of(args, "explain")->number) {
     strbuf text = {0};
     strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);
-    for (size_t i = 0; i < LODE__FEATURE_COUNT; i++) strbuf_addf(&text, ",\"%s\":%.4f", lode__feature_name((lode__feature)i), h->features[i]);
+    for (size_t i = 0; i < RANK_FEATURE_COUNT; i++) strbuf_addf(&text, ",\"%s\":%.4f", rank_feature_name((rank_feature)i), h->features[i]);
     strbuf_addch(&text, '}');
     if (!text.failed) lode__row_json(ctx, "explain", (lode_str){text.data, text.len});
     strbuf_release(&text);
@@ -355,9 +355,9 @@ void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside, b
                   (unsigned long long)outside);
 }
 
-static lode_status refresh(lode__op_context *ctx, const lode__project *project, lode_error *err) {
+static lode_status refresh(lode__op_context *ctx, const project_info *project, lode_error *err) {
   lode__code_run run = {.no_vectors = true, .quiet = true};
-  lode__index_report report;
+  indexer_report report;
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st = lode__code_index(ctx, project, &run, &report, &why);
   if (st == LODE_BUSY || st == LODE_READONLY) {
@@ -371,15 +371,15 @@ static lode_status refresh(lode__op_context *ctx, const lode__project *project, 
 lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   static const lode_mode modes[] = {LODE_HYBRID, LODE_BY_VECTOR, LODE_BY_TEXT};
   const lode__arg *mode = lode__arg_of(args, "mode"), *limit = lode__arg_of(args, "limit"), *similar = lode__arg_of(args, "similar");
-  lode__project project = {0};
-  lode__search_result result = {0};
+  project_info project = {0};
+  search_result result = {0};
   lode_store *store = NULL;
   strbuf path = {0};
   lode_status st;
   TRY(lode__code_project(ctx, args, "project", &project, err));
-  lode__search_request request = {
+  search_request request = {
       .query = lode__arg_of(args, "query")->text,
-      .limit = limit->set ? (size_t)limit->number : (size_t)lode__config_int(&project.config, LODE__CONFIG_SEARCH_LIMIT),
+      .limit = limit->set ? (size_t)limit->number : (size_t)config_int(&project.config, CONFIG_SEARCH_LIMIT),
       .language = lode__arg_of(args, "lang")->text,
       .path = lode__arg_of(args, "path")->text,
       .kind = lode__arg_of(args, "type")->text,
@@ -388,7 +388,7 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
       .files_only = lode__arg_of(args, "files_only")->number,
       .progress = ctx->progress,
   };
-  const char *setting = lode__config_text(&project.config, LODE__CONFIG_SEARCH_MODE);
+  const char *setting = config_text(&project.config, CONFIG_SEARCH_MODE);
   request.mode = modes[mode->set ? mode->number : strcmp(setting, "vector") == 0 ? 1 : strcmp(setting, "text") == 0 ? 2 : 0];
   if (request.limit < 1) request.limit = 1;
   if (similar->set) TRY_GOTO(take_similar(ctx, &project, similar->text, &request, &path, err));
@@ -398,18 +398,18 @@ lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_
   bool asked = lode__arg_of(args, "refresh")->number != 0;
   if (asked && ctx->far)
     TRY_GOTO(err_set(err, LODE_UNSUPPORTED, "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine brings files up to date"));
-  if (asked || (!ctx->far && strcmp(lode__config_text(&project.config, LODE__CONFIG_SEARCH_REFRESH), "auto") == 0))
+  if (asked || (!ctx->far && strcmp(config_text(&project.config, CONFIG_SEARCH_REFRESH), "auto") == 0))
     TRY_GOTO(refresh(ctx, &project, err));
   TRY_GOTO(lode__code_open(ctx, &project, false, &store, err));
-  TRY_GOTO(lode__search_run(&project, store, &request, &result, err));
+  TRY_GOTO(search_run(&project, store, &request, &result, err));
   for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = send_hit(ctx, args, i + 1, &result.hits[i], err);
   if (st == LODE_OK && result.note[0]) lode__op_note(ctx, "%s", result.note);
   if (st == LODE_OK) lode__code_notes(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
   ctx->nothing = result.n == 0;
 done:
-  lode__search_release(&result);
+  search_result_release(&result);
   if (store) ctx->release(ctx->opener, store);
   strbuf_release(&path);
-  lode__project_release(&project);
+  project_release(&project);
   return st;
 }

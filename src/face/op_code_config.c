@@ -13,69 +13,69 @@
 
 /* ---- config ---- */
 
-static lode_status find_key(lode_str name, lode__config_key *key, lode_error *err) {
+static lode_status find_key(lode_str name, config_key *key, lode_error *err) {
   lode__suggest best;
   char quoted[256];
-  *key = lode__config_find(name);
-  if (*key != LODE__CONFIG_COUNT) return LODE_OK;
+  *key = config_find(name);
+  if (*key != CONFIG_COUNT) return LODE_OK;
   lode__suggest_init(&best, name);
-  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) lode__suggest_try(&best, str_of(lode__config_entries[i].key));
+  for (size_t i = 0; i < CONFIG_COUNT; i++) lode__suggest_try(&best, str_of(config_table[i].key));
   str_quote(name, quoted, sizeof quoted);
   if (best.found) return err_set(err, LODE_INVALID, "there is no setting %s; did you mean %s?", quoted, best.text);
   return err_set(err, LODE_INVALID, "there is no setting %s; `lode config list` shows them", quoted);
 }
 
-static lode_status send_setting(lode__op_context *ctx, const lode__config *config, lode__config_key key, lode_error *err) {
+static lode_status send_setting(lode__op_context *ctx, const config_values *config, config_key key, lode_error *err) {
   lode__row_begin(ctx);
-  lode__row_text(ctx, "key", str_of(lode__config_entries[key].key));
-  lode__row_text(ctx, "value", str_of(lode__config_text(config, key)));
+  lode__row_text(ctx, "key", str_of(config_table[key].key));
+  lode__row_text(ctx, "value", str_of(config_text(config, key)));
   return lode__row_summary(ctx, err);
 }
 
 lode_status lode__op_config_get(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  lode__project project;
-  lode__config_key key;
+  project_info project;
+  config_key key;
   TRY(find_key(lode__arg_of(args, "key")->text, &key, err));
   TRY(lode__code_project(ctx, args, "project", &project, err));
   lode_status st = send_setting(ctx, &project.config, key, err);
-  lode__project_release(&project);
+  project_release(&project);
   return st;
 }
 
 lode_status lode__op_config_set(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  lode__project project;
-  lode__config_key key;
+  project_info project;
+  config_key key;
   lode_status st;
   TRY(lode__op_may_write(ctx, err));
   TRY(find_key(lode__arg_of(args, "key")->text, &key, err));
   TRY(lode__code_project(ctx, args, "project", &project, err));
   const lode__arg *value = lode__arg_of(args, "value");
-  if (key == LODE__CONFIG_MODEL && value->set) TRY_GOTO(lode__code_check_model(value->text, err));
-  TRY_GOTO(lode__config_set(&project.config, key, value->text, err));
-  if (project.trust.state == LODE__TRUST_FOREIGN) TRY_GOTO(lode__trust_check(&project.trust, err));
-  TRY_GOTO(lode__project_prepare(&project, err));
-  TRY_GOTO(lode__config_save(&project.config, project.folder, err));
+  if (key == CONFIG_MODEL && value->set) TRY_GOTO(lode__code_check_model(value->text, err));
+  TRY_GOTO(config_set(&project.config, key, value->text, err));
+  if (project.trust.state == TRUST_FOREIGN) TRY_GOTO(trust_check(&project.trust, err));
+  TRY_GOTO(project_prepare(&project, err));
+  TRY_GOTO(config_save(&project.config, project.folder, err));
   lode__code_allow(ctx, &project, key);
   TRY_GOTO(send_setting(ctx, &project.config, key, err));
 done:
-  lode__project_release(&project);
+  project_release(&project);
   return st;
 }
 
 lode_status lode__op_config_list(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  lode__project project;
+  project_info project;
   lode_status st = LODE_OK;
   TRY(lode__code_project(ctx, args, "project", &project, err));
-  for (size_t i = 0; i < LODE__CONFIG_COUNT && st == LODE_OK; i++) {
+  for (size_t i = 0; i < CONFIG_COUNT && st == LODE_OK; i++) {
     lode__row_begin(ctx);
-    lode__row_text(ctx, "key", str_of(lode__config_entries[i].key));
-    lode__row_text(ctx, "value", str_of(lode__config_text(&project.config, (lode__config_key)i)));
+    lode__row_text(ctx, "key", str_of(config_table[i].key));
+    lode__row_text(ctx, "value", str_of(config_text(&project.config, (config_key)i)));
     lode__row_bool(ctx, "set", project.config.values[i] != NULL);
     if (project.config.held[i]) lode__row_text(ctx, "held", str_of(project.config.held[i]));
-    lode__row_text(ctx, "about", str_of(lode__config_entries[i].about));
+    lode__row_text(ctx, "about", str_of(config_table[i].about));
     st = lode__row_send(ctx, err);
   }
-  lode__project_release(&project);
+  project_release(&project);
   return st;
 }
 
@@ -97,7 +97,7 @@ lode_status lode__op_completion(lode__op_context *ctx, const lode__args *args, l
  * code/owned.h the collections. */
 typedef struct reset {
   lode__op_context *ctx;
-  lode__project project;
+  project_info project;
   bool all, keep;
   strbuf backup;   /* the folder with the copy; empty: none was made */
   strbuf foreign;  /* files that stay */
@@ -120,7 +120,7 @@ static lode_status make_backup_folder(reset *r, lode_error *err) {
 /* The copy is made: that git would list it fails nothing. */
 static void hide_backup(reset *r) {
   lode_error why = {.record = LODE_NO_RECORD};
-  if (lode__project_hide(r->backup.data, &why) != LODE_OK) lode__op_note(r->ctx, "git will list %.200s: %.200s", r->backup.data, why.text);
+  if (project_write_gitignore(r->backup.data, &why) != LODE_OK) lode__op_note(r->ctx, "git will list %.200s: %.200s", r->backup.data, why.text);
 }
 
 /* The files go, or move to the backup. */
@@ -136,10 +136,10 @@ static lode_status clear_files(reset *r, lode_error *err) {
 
 static lode_status count_others(reset *r, lode_store *store, lode_error *err) {
   lode_collection_list *list = NULL;
-  TRY(lode__owned_is(store, STR_LIT(LODE__CODE_FILES), &r->indexed, err));
+  TRY(project_owns_coll(store, STR_LIT(INDEXER_COLL_FILES), &r->indexed, err));
   TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
-    if (!r->indexed || !lode__owned_name(lode_collection_list_at(list, i)->name)) r->others++;
+    if (!r->indexed || !project_is_index_name(lode_collection_list_at(list, i)->name)) r->others++;
   }
   lode_collection_list_free(list);
   return LODE_OK;
@@ -152,13 +152,13 @@ static lode_status drop(lode_store *store, lode_str name, lode_error *err) {
 
 /* The one whose metadata say that this is an index goes last: until then, what a kill leaves is still known as the project's. */
 static lode_status drop_owned(lode_store *store, lode_error *err) {
-  static const lode_str last = STR_LIT(LODE__CODE_FILES);
+  static const lode_str last = STR_LIT(INDEXER_COLL_FILES);
   lode_collection_list *list = NULL;
   lode_status st = LODE_OK;
   TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list) && st == LODE_OK; i++) {
     lode_str name = lode_collection_list_at(list, i)->name;
-    if (lode__owned_name(name) && !str_eq(name, last)) st = drop(store, name, err);
+    if (project_is_index_name(name) && !str_eq(name, last)) st = drop(store, name, err);
   }
   lode_collection_list_free(list);
   return st == LODE_OK ? drop(store, last, err) : st;
@@ -170,7 +170,7 @@ static lode_status clear_collections(reset *r, lode_store *store, lode_error *er
   lode_status st = LODE_OK;
   if (r->keep) {
     TRY_GOTO(make_backup_folder(r, err));
-    TRY_GOTO(lode__fs_join(&file, r->backup.data, STOREFILE_DB, err));
+    TRY_GOTO(files_join(&file, r->backup.data, STOREFILE_DB, err));
     TRY_GOTO(lode_backup(store, file.data, r->ctx->progress, err));
     hide_backup(r);
   }
@@ -186,8 +186,8 @@ static lode_status reset_store(reset *r, lode_error *err) {
   lode__open_how how = {.write = true, .brief = true, .folder = r->project.folder};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_store *store = NULL;
-  if (!lode__project_has_store(&r->project)) return clear_files(r, err);
-  lode_status st = lode__trust_check(&r->project.trust, &why);
+  if (!project_has_store(&r->project)) return clear_files(r, err);
+  lode_status st = trust_check(&r->project.trust, &why);
   if (st == LODE_OK) st = r->ctx->open(r->ctx->opener, &how, &store, &why);
   if (st == LODE_OK) st = count_others(r, store, &why);
   if (st == LODE_OK && !r->all && r->others) {
@@ -223,31 +223,31 @@ static lode_status send_reset(reset *r, lode_error *err) {
 
 lode_status lode__op_reset(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   reset r = {.ctx = ctx, .all = lode__arg_of(args, "what")->number == 1, .keep = !lode__arg_of(args, "no_backup")->number};
-  lode__job job = {.fd = -1};
+  project_job job = {.fd = -1};
   strbuf what = {0};
   lode_status st;
   TRY(lode__op_may_write(ctx, err));
-  TRY(lode__project_locate(&r.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
-  if (!ctx->folder && *lode__trust_foreign(r.project.folder))
+  TRY(project_locate(&r.project, lode__arg_of(args, "project")->text.data, ctx->folder, err));
+  if (!ctx->folder && *trust_foreign_reason(r.project.folder))
     TRY_GOTO(err_set(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
-                          lode__trust_foreign(r.project.folder)));
-  if (!ctx->folder) lode__trust_look(r.project.folder, false, &r.project.trust);
-  if (!lode__fs_is_folder(r.project.folder)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
+                          trust_foreign_reason(r.project.folder)));
+  if (!ctx->folder) trust_examine(r.project.folder, false, &r.project.trust);
+  if (!files_is_dir(r.project.folder)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
   strbuf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
   strbuf_addch(&what, '\0');
   if (what.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(lode__op_confirm(ctx, args, what.data, err));
-  TRY_GOTO(lode__job_begin(&job, &r.project, LODE__JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
+  TRY_GOTO(project_job_begin(&job, &r.project, PROJECT_JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
   TRY_GOTO(reset_store(&r, err));
-  lode__job_end(&job);
+  project_job_end(&job);
   if (r.all && os_api->rmdir(r.project.folder) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
     TRY_GOTO(err_errno(err, errno, r.project.folder));
   TRY_GOTO(send_reset(&r, err));
 done:
-  lode__job_end(&job);
+  project_job_end(&job);
   strbuf_release(&r.backup);
   strbuf_release(&r.foreign);
   strbuf_release(&what);
-  lode__project_release(&r.project);
+  project_release(&r.project);
   return st;
 }

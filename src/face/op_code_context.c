@@ -16,7 +16,7 @@ static size_t split_place(lode_str given, uint64_t *line) {
   return given.len;
 }
 
-static lode_status take_place(const lode__op_context *ctx, const lode__project *project, lode_str given, lode__context_request *request,
+static lode_status take_place(const lode__op_context *ctx, const project_info *project, lode_str given, search_context_request *request,
                               strbuf *path, lode_error *err) {
   strbuf file = {0}, raw = {0};
   uint64_t line;
@@ -25,7 +25,7 @@ static lode_status take_place(const lode__op_context *ctx, const lode__project *
   strbuf_addch(&file, '\0');
   if (file.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
-  lode__path_show(path, str_of(raw.data));
+  files_path_escape(path, str_of(raw.data));
   if (path->failed) TRY_GOTO(err_nomem(err));
   request->path = (lode_str){path->data ? path->data : "", path->len};
   request->line = (uint32_t)line;
@@ -35,10 +35,10 @@ done:
   return st;
 }
 
-static lode_status send_item(lode__op_context *ctx, size_t rank, const lode__context_item *i, lode_error *err) {
+static lode_status send_item(lode__op_context *ctx, size_t rank, const search_context_item *i, lode_error *err) {
   lode__row_begin(ctx);
   lode__row_count(ctx, "rank", rank);
-  lode__row_text(ctx, "relation", str_of(lode__relation_name(i->relation)));
+  lode__row_text(ctx, "relation", str_of(search_relation_name(i->relation)));
   lode__row_text(ctx, "path", i->path);
   lode__row_count(ctx, "start_line", i->first);
   lode__row_count(ctx, "end_line", i->last);
@@ -48,15 +48,15 @@ static lode_status send_item(lode__op_context *ctx, size_t rank, const lode__con
   lode__row_text(ctx, "language", i->language);
   lode__row_text(ctx, "snippet", i->snippet);
   if (i->snippet_line != i->first) lode__row_count(ctx, "snippet_line", i->snippet_line);
-  if (i->freshness != LODE__FRESH) lode__row_text(ctx, "stale", str_of(lode__freshness_name(i->freshness)));
+  if (i->freshness != PROJECT_FILE_FRESH) lode__row_text(ctx, "stale", str_of(project_freshness_name(i->freshness)));
   return lode__row_send(ctx, err);
 }
 
 lode_status lode__op_around(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   const lode__arg *at = lode__arg_of(args, "at"), *name = lode__arg_of(args, "name");
-  lode__context_request request = {.name = name->text, .limit = (size_t)lode__arg_of(args, "limit")->number};
-  lode__project project = {0};
-  lode__context context = {0};
+  search_context_request request = {.name = name->text, .limit = (size_t)lode__arg_of(args, "limit")->number};
+  project_info project = {0};
+  search_context_result context = {0};
   lode_store *store = NULL;
   strbuf path = {0};
   lode_status st;
@@ -65,14 +65,14 @@ lode_status lode__op_around(lode__op_context *ctx, const lode__args *args, lode_
   TRY(lode__code_project(ctx, args, "project", &project, err));
   if (at->set) TRY_GOTO(take_place(ctx, &project, at->text, &request, &path, err));
   TRY_GOTO(lode__code_open(ctx, &project, false, &store, err));
-  TRY_GOTO(lode__context_find(&project, store, &request, &context, err));
+  TRY_GOTO(search_context_find(&project, store, &request, &context, err));
   for (size_t i = 0; i < context.n && st == LODE_OK; i++) st = send_item(ctx, i + 1, &context.items[i], err);
   if (st == LODE_OK && context.more) lode__op_note(ctx, "there are more uses than the %zu shown", request.limit);
   if (st == LODE_OK) lode__code_notes(ctx, context.stale, context.outside, context.doubted);
 done:
-  lode__context_release(&context);
+  search_context_result_release(&context);
   if (store) ctx->release(ctx->opener, store);
   strbuf_release(&path);
-  lode__project_release(&project);
+  project_release(&project);
   return st;
 }

@@ -22,7 +22,7 @@ typedef enum verdict { FINE, WORTH_NOTING, WRONG, MENDED } verdict;
 
 typedef struct doctor {
   lode__op_context *ctx;
-  lode__project project;
+  project_info project;
   bool repair, has_config;
   uint64_t checks, bad, mended;
   bool reindex;            /* files must be read again */
@@ -56,31 +56,31 @@ static lode_status check_settings(doctor *d) {
   lode_status st = lode__code_settings(d->ctx, &d->project, &why);
   d->has_config = st == LODE_OK;
   if (st != LODE_OK) return find(d, "settings", WRONG, "mend or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
-  return find(d, "settings", FINE, NULL, "model %s, search %s", lode__config_text(&d->project.config, LODE__CONFIG_MODEL),
-              lode__config_text(&d->project.config, LODE__CONFIG_SEARCH_MODE));
+  return find(d, "settings", FINE, NULL, "model %s, search %s", config_text(&d->project.config, CONFIG_MODEL),
+              config_text(&d->project.config, CONFIG_SEARCH_MODE));
 }
 
 static lode_status check_trust(doctor *d) {
-  const lode__trust *t = &d->project.trust;
+  const trust_info *t = &d->project.trust;
   bool held = false;
-  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) held = held || d->project.config.held[i];
-  const char *remedy = lode__trust_has_store(d->project.folder) ? "lode trust" : "git rm -r .lode";
-  if (t->state == LODE__TRUST_TRACKED) return find(d, "trust", WRONG, remedy, "%s", t->why);
-  if (t->state == LODE__TRUST_FOREIGN) return find(d, "trust", WRONG, "use --store DIR", "%s", t->why);
+  for (size_t i = 0; i < CONFIG_COUNT; i++) held = held || d->project.config.held[i];
+  const char *remedy = trust_has_store(d->project.folder) ? "lode trust" : "git rm -r .lode";
+  if (t->state == TRUST_TRACKED) return find(d, "trust", WRONG, remedy, "%s", t->why);
+  if (t->state == TRUST_FOREIGN) return find(d, "trust", WRONG, "use --store DIR", "%s", t->why);
   if (t->tracked)
     TRY(find(d, "git", WORTH_NOTING, "git rm -r --cached .lode",
                    "git tracks files of the store: what a pull changes there is used as yours"));
   if (held) return find(d, "trust", WORTH_NOTING, "lode config list, then lode trust", "settings that reach beyond the folder were not set by you, and have no effect");
-  if (t->state == LODE__TRUST_ADOPTED)
+  if (t->state == TRUST_ADOPTED)
     return find(d, "trust", WORTH_NOTING, "lode trust", "the index was found here, not made by you: it is used, but the models that it names may not reach beyond this machine");
-  return find(d, "trust", FINE, NULL, "%s", t->state == LODE__TRUST_NAMED ? "the store was named, or LODE_TRUST is set" : t->state == LODE__TRUST_NONE ?
+  return find(d, "trust", FINE, NULL, "%s", t->state == TRUST_NAMED ? "the store was named, or LODE_TRUST is set" : t->state == TRUST_NONE ?
               "there is no store yet" : "the store is yours");
 }
 
 static lode_status check_folder(doctor *d) {
   struct statvfs disk;
   char network[64];
-  if (!lode__fs_is_folder(d->project.folder))
+  if (!files_is_dir(d->project.folder))
     return find(d, "folder", WORTH_NOTING, "lode index", "%.300s does not exist: the project is not indexed", d->project.folder);
   if (access(d->project.folder, W_OK) != 0)
     TRY(find(d, "folder", WORTH_NOTING, "search works; to index, give yourself the right to write, or use --store DIR",
@@ -94,9 +94,9 @@ static lode_status check_folder(doctor *d) {
 }
 
 static lode_status check_jobs(doctor *d) {
-  lode__job_view index, watch;
-  lode__job_look(d->project.folder, LODE__JOB_INDEX, &index);
-  lode__job_look(d->project.folder, LODE__JOB_WATCH, &watch);
+  project_job_status index, watch;
+  project_job_read(d->project.folder, PROJECT_JOB_INDEX, &index);
+  project_job_read(d->project.folder, PROJECT_JOB_WATCH, &watch);
   if (index.running)
     TRY(find(d, "indexer", WORTH_NOTING, NULL, "process %llu is at work: %s %llu of %llu", (unsigned long long)index.pid, index.phase,
                    (unsigned long long)index.done, (unsigned long long)index.total));
@@ -121,25 +121,25 @@ static lode_status check_clients(doctor *d) {
 }
 
 static lode_status check_parser(doctor *d) {
-  lode__pool_options options = {0};
-  lode__pool *pool = NULL;
+  parser_pool_options options = {0};
+  parser_pool *pool = NULL;
   size_t with = 0, have = 0;
-  TRY(lode__pool_open(&options, &pool, d->err));
-  const char *parser = lode__pool_parser(pool);
-  for (size_t i = 0; i < lode__language_count; i++) {
-    if (lode__languages[i].reader != LODE__READ_TREE) continue;
+  TRY(parser_pool_open(&options, &pool, d->err));
+  const char *parser = parser_pool_program(pool);
+  for (size_t i = 0; i < lang_count; i++) {
+    if (lang_table[i].reader != LANG_SPLIT_TREE) continue;
     with++;
-    have += lode__pool_has(pool, &lode__languages[i]);
+    have += parser_pool_has(pool, &lang_table[i]);
   }
   lode_status st;
   if (!parser) st = find(d, "parser", WORTH_NOTING, "install lode with its parser, or set LODE_PARSER; then lode index --force", "lode-parser was not found: files are cut by lines, not by syntax");
   else st = find(d, "parser", have == with ? FINE : WORTH_NOTING, have == with ? NULL : "install the grammars", "%zu of %zu languages with a grammar: %.300s", have, with, parser);
-  lode__pool_close(pool);
+  parser_pool_close(pool);
   return st;
 }
 
 static lode_status check_model(doctor *d) {
-  const char *name = d->has_config ? lode__config_text(&d->project.config, LODE__CONFIG_MODEL) : "code";
+  const char *name = d->has_config ? config_text(&d->project.config, CONFIG_MODEL) : "code";
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
   if (strcmp(name, "none") == 0) return find(d, "model", FINE, NULL, "none is wanted: search goes by words");
@@ -166,14 +166,14 @@ static void count_damage(void *ctx, const lode_damage *damage) {
 /* The new store has an id of its own, and is as much the user's as the old one was. */
 static void remember_store(doctor *d) {
   lode_error why = {.record = LODE_NO_RECORD};
-  if (lode__trust_made(d->project.folder, NULL, &why) != LODE_OK) lode__op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
+  if (trust_add_created(d->project.folder, NULL, &why) != LODE_OK) lode__op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
 }
 
 /* Everything that still proves itself, into a new store that takes the place of the old; the old one is kept. */
 static lode_status rescue(doctor *d, lode_salvage_report *report, strbuf *kept) {
   unsigned long long now = (unsigned long long)(os_wall_ms() / 1000);
   strbuf fresh = {0};
-  lode__project made = d->project;
+  project_info made = d->project;
   lode_status st;
   kept->len = 0;
   strbuf_addf(kept, "%s.damaged-%llu", d->project.folder, now);
@@ -184,11 +184,11 @@ static lode_status rescue(doctor *d, lode_salvage_report *report, strbuf *kept) 
   damages lost = {0};
   TRY_GOTO(lode_salvage(d->project.folder, fresh.data, count_damage, &lost, d->ctx->progress, report, d->err));
   made.folder = fresh.data;
-  TRY_GOTO(lode__project_prepare(&made, d->err));
-  if (d->has_config) TRY_GOTO(lode__config_save(&d->project.config, fresh.data, d->err));
+  TRY_GOTO(project_prepare(&made, d->err));
+  if (d->has_config) TRY_GOTO(config_save(&d->project.config, fresh.data, d->err));
   if (os_api->rename(d->project.folder, kept->data) < 0 || os_api->rename(fresh.data, d->project.folder) < 0)
     TRY_GOTO(err_errno(d->err, errno, d->project.folder));
-  if (d->project.trust.state == LODE__TRUST_OURS) remember_store(d);
+  if (d->project.trust.state == TRUST_OURS) remember_store(d);
 done:
   strbuf_release(&fresh);
   return st;
@@ -197,16 +197,16 @@ done:
 static lode_status repair_store(doctor *d, const char *why) {
   lode_salvage_report report = {0};
   strbuf kept = {0};
-  lode__job job = {.fd = -1};
+  project_job job = {.fd = -1};
   lode_status st;
   if (!d->repair) return find(d, "store", WRONG, "lode doctor --repair", "%s", why);
-  TRY_GOTO(lode__job_begin(&job, &d->project, LODE__JOB_INDEX, d->ctx->busy_ms ? d->ctx->busy_ms : 10000, d->err));
+  TRY_GOTO(project_job_begin(&job, &d->project, PROJECT_JOB_INDEX, d->ctx->busy_ms ? d->ctx->busy_ms : 10000, d->err));
   TRY_GOTO(rescue(d, &report, &kept));
   d->reindex = true;
   st = find(d, "store", MENDED, NULL, "%llu records were brought into a new store, %llu were lost; the damaged one is at %.300s",
             (unsigned long long)report.records, (unsigned long long)report.lost, kept.data);
 done:
-  lode__job_end(&job);
+  project_job_end(&job);
   strbuf_release(&kept);
   return st;
 }
@@ -228,30 +228,30 @@ static lode_status verify(doctor *d, lode_store *store, bool *sound) {
 
 static lode_status check_index(doctor *d, lode_store *store) {
   lode_collection_list *list = NULL;
-  lode__stamp stamp = {0};
+  indexer_stamp stamp = {0};
   bool code = false, files = false, aside = false;
   char embedder[400] = "";
   TRY(lode_collections(store, &list, d->err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (str_eq(info->name, STR_LIT(LODE__CODE))) {
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) {
       code = true;
       if (info->embedder.data) snprintf(embedder, sizeof embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
       if (info->pending)
         TRY(find(d, "vectors", WORTH_NOTING, "lode index", "%llu chunks have no vector", (unsigned long long)info->pending));
     }
-    if (str_eq(info->name, STR_LIT(LODE__CODE_FILES))) {
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) {
       files = true;
-      lode__stamp_parse(info->metadata, &stamp);
+      indexer_stamp_parse(info->metadata, &stamp);
     }
-    aside = aside || str_eq(info->name, STR_LIT(LODE__CODE LODE__CODE_ASIDE));
+    aside = aside || str_eq(info->name, STR_LIT(INDEXER_COLL_CODE INDEXER_NEW_SUFFIX));
   }
   lode_collection_list_free(list);
   if (!code || !files || !stamp.indexed_ms) return find(d, "index", WORTH_NOTING, "lode index", "the project is not indexed yet, or not to the end");
   if (aside) TRY(find(d, "index", WORTH_NOTING, "lode index", "a run with --force was interrupted; the old index serves"));
-  if (stamp.revision != LODE__CODE_REVISION)
+  if (stamp.revision != INDEXER_REVISION)
     TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
-  if (lode__stamp_showing(&stamp, &d->project.config) == LODE__SHOW_DOUBTED)
+  if (indexer_stamp_display(&stamp, &d->project.config) == MASK_DISPLAY_UNSURE)
     TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made under other rules for secrets than those of now, and may hold some"));
   if (stamp.root[0] && strcmp(stamp.root, d->project.root) != 0)
     TRY(find(d, "index", WORTH_NOTING, NULL, "it was made when the project lay at %.300s", stamp.root));
@@ -259,11 +259,11 @@ static lode_status check_index(doctor *d, lode_store *store) {
 }
 
 static lode_status check_agreement(doctor *d) {
-  lode__audit audit;
+  indexer_audit audit;
   lode_store *store = NULL;
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st = lode__code_open(d->ctx, &d->project, d->repair, &store, &why);
-  if (st == LODE_OK) st = lode__audit_run(store, d->repair, d->ctx->progress, &audit, &why);
+  if (st == LODE_OK) st = indexer_audit_run(store, d->repair, d->ctx->progress, &audit, &why);
   if (store) d->ctx->release(d->ctx->opener, store);
   if (st == LODE_NOT_FOUND) return LODE_OK;
   if (st == LODE_CANCELLED || st == LODE_NOMEM) {
@@ -283,8 +283,8 @@ static lode_status check_store(doctor *d) {
   lode_store *store = NULL;
   lode_error why = {.record = LODE_NO_RECORD};
   bool sound = false;
-  if (lode__trust_check(&d->project.trust, NULL) != LODE_OK) return LODE_OK; /* said already */
-  if (!lode__project_has_store(&d->project)) return find(d, "store", WORTH_NOTING, "lode index", "there is none yet");
+  if (trust_check(&d->project.trust, NULL) != LODE_OK) return LODE_OK; /* said already */
+  if (!project_has_store(&d->project)) return find(d, "store", WORTH_NOTING, "lode index", "there is none yet");
   lode_status st = lode__code_open(d->ctx, &d->project, false, &store, &why);
   if (st == LODE_OK) {
     lode_stats stats;
@@ -304,7 +304,7 @@ static lode_status check_store(doctor *d) {
 /* What was lost is read from the files again. */
 static lode_status read_again(doctor *d) {
   lode__code_run run = {0};
-  lode__index_report report;
+  indexer_report report;
   lode_error why = {.record = LODE_NO_RECORD};
   if (!d->reindex) return LODE_OK;
   lode_status st = lode__code_index(d->ctx, &d->project, &run, &report, &why);
@@ -337,6 +337,6 @@ lode_status lode__op_doctor(lode__op_context *ctx, const lode__args *args, lode_
   TRY_GOTO(lode__row_summary(ctx, err));
   ctx->damaged = d.bad > 0;
 done:
-  lode__project_release(&d.project);
+  project_release(&d.project);
   return st;
 }

@@ -10,7 +10,7 @@
 
 typedef struct setup {
   lode__op_context *ctx;
-  lode__project project;
+  project_info project;
   bool dry;
 } setup;
 
@@ -32,7 +32,7 @@ static lode_status tell(setup *s, const char *step, const char *state, lode_erro
 /* ---- Languages ---- */
 
 typedef struct tally {
-  const lode__language *language;
+  const lang_info *language;
   uint64_t files;
 } tally;
 
@@ -42,39 +42,39 @@ static int most_first(const void *a, const void *b) {
 }
 
 static lode_status count_languages(setup *s, tally *all, uint64_t *files, lode_error *err) {
-  lode__walk_options options = lode__index_walk_options(&s->project.config);
-  lode__root *root = NULL;
-  lode__walker *walker = NULL;
-  lode__entry entry;
+  scan_options options = indexer_scan_options(&s->project.config);
+  scan_root *root = NULL;
+  scan_walker *walker = NULL;
+  scan_entry entry;
   bool more = true;
   lode_status st;
-  TRY_GOTO(lode__root_open(s->project.root, &options, &root, err));
-  TRY_GOTO(lode__walker_open(root, STR_LIT(""), &walker, err));
+  TRY_GOTO(scan_root_open(s->project.root, &options, &root, err));
+  TRY_GOTO(scan_walker_open(root, STR_LIT(""), &walker, err));
   while (more) {
-    TRY_GOTO(lode__walker_next(walker, &entry, &more, err));
-    if (!more || entry.skip != LODE__SKIP_NONE) continue;
-    all[lode__language_id(entry.language)].language = entry.language;
-    all[lode__language_id(entry.language)].files++;
+    TRY_GOTO(scan_walker_next(walker, &entry, &more, err));
+    if (!more || entry.skip != SCAN_SKIP_NONE) continue;
+    all[lang_id(entry.language)].language = entry.language;
+    all[lang_id(entry.language)].files++;
     (*files)++;
     if (s->ctx->progress.step && !s->ctx->progress.step(s->ctx->progress.ctx, "looking at files", *files, 0))
       TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
   }
 done:
-  lode__walker_close(walker);
-  lode__root_close(root);
+  scan_walker_close(walker);
+  scan_root_close(root);
   return st;
 }
 
 /* Which of them are cut by lines for want of a grammar: silent, it would be met much later as poor answers. */
 static lode_status find_grammars(setup *s, const tally *all, lode_error *err) {
-  lode__pool_options options = {0};
-  lode__pool *pool = NULL;
+  parser_pool_options options = {0};
+  parser_pool *pool = NULL;
   strbuf with = {0}, without = {0};
   lode_status st;
-  TRY_GOTO(lode__pool_open(&options, &pool, err));
-  for (size_t i = 0; i < lode__language_count && all[i].files; i++) {
-    if (all[i].language->reader != LODE__READ_TREE) continue;
-    strbuf *list = lode__pool_has(pool, all[i].language) ? &with : &without;
+  TRY_GOTO(parser_pool_open(&options, &pool, err));
+  for (size_t i = 0; i < lang_count && all[i].files; i++) {
+    if (all[i].language->reader != LANG_SPLIT_TREE) continue;
+    strbuf *list = parser_pool_has(pool, all[i].language) ? &with : &without;
     strbuf_addf(list, "%s%s", list->len ? ", " : "", all[i].language->name);
   }
   strbuf_addch(&with, '\0');
@@ -82,25 +82,25 @@ static lode_status find_grammars(setup *s, const tally *all, lode_error *err) {
   if (with.failed || without.failed) TRY_GOTO(err_nomem(err));
   if (without.len > 1)
     TRY_GOTO(tell(s, "parser", "failed", err, "%s: cut by lines, not by syntax: %.300s; `make grammars all` in Lode's source brings it, then lode index --force",
-                    lode__pool_parser(pool) ? "no grammar" : "no lode-parser", without.data));
+                    parser_pool_program(pool) ? "no grammar" : "no lode-parser", without.data));
   else if (with.len > 1) TRY_GOTO(tell(s, "parser", "done", err, "cut by syntax: %.300s", with.data));
 done:
-  lode__pool_close(pool);
+  parser_pool_close(pool);
   strbuf_release(&with);
   strbuf_release(&without);
   return st;
 }
 
 static lode_status find_languages(setup *s, lode_error *err) {
-  tally *all = mem_calloc(lode__language_count, sizeof *all);
+  tally *all = mem_calloc(lang_count, sizeof *all);
   strbuf text = {0};
   uint64_t files = 0;
   lode_status st;
   if (!all) return err_nomem(err);
   TRY_GOTO(count_languages(s, all, &files, err));
-  qsort(all, lode__language_count, sizeof *all, most_first);
+  qsort(all, lang_count, sizeof *all, most_first);
   strbuf_addf(&text, "%llu files", (unsigned long long)files);
-  for (size_t i = 0; i < lode__language_count && i < 8 && all[i].files; i++)
+  for (size_t i = 0; i < lang_count && i < 8 && all[i].files; i++)
     strbuf_addf(&text, "%s %s %llu", i ? "," : ":", all[i].language->name, (unsigned long long)all[i].files);
   strbuf_addch(&text, '\0');
   if (text.failed) TRY_GOTO(err_nomem(err));
@@ -119,15 +119,15 @@ static lode_status choose_model(setup *s, const lode__arg *wanted, lode_error *e
   lode_embedder *model = NULL;
   if (wanted->set) {
     TRY(lode__code_check_model(wanted->text, err));
-    TRY(lode__config_set(&s->project.config, LODE__CONFIG_MODEL, wanted->text, err));
+    TRY(config_set(&s->project.config, CONFIG_MODEL, wanted->text, err));
     if (!s->dry) {
-      TRY(lode__trust_check(&s->project.trust, err));
-      TRY(lode__project_prepare(&s->project, err));
-      TRY(lode__config_save(&s->project.config, s->project.folder, err));
-      lode__code_allow(s->ctx, &s->project, LODE__CONFIG_MODEL);
+      TRY(trust_check(&s->project.trust, err));
+      TRY(project_prepare(&s->project, err));
+      TRY(config_save(&s->project.config, s->project.folder, err));
+      lode__code_allow(s->ctx, &s->project, CONFIG_MODEL);
     }
   }
-  const char *name = lode__config_text(&s->project.config, LODE__CONFIG_MODEL);
+  const char *name = config_text(&s->project.config, CONFIG_MODEL);
   if (strcmp(name, "none") == 0) return tell(s, "model", "done", err, "none: search goes by words");
   if (lode_embedder_open(str_of(name), NULL, &model, &why) != LODE_OK)
     return tell(s, "model", "failed", err, "%.200s; search goes by words until it is there", why.text);
@@ -140,7 +140,7 @@ static lode_status choose_model(setup *s, const lode__arg *wanted, lode_error *e
 /* ---- Index, clients ---- */
 
 static lode_status make_index(setup *s, lode_error *err) {
-  lode__index_report r;
+  indexer_report r;
   lode__code_run run = {0};
   if (s->dry) return tell(s, "index", "would", err, "index %s", s->project.root);
   uint64_t start = os_api->now_ns();
@@ -184,7 +184,7 @@ lode_status lode__op_setup(lode__op_context *ctx, const lode__args *args, lode_e
   lode_status st;
   TRY(lode__code_project(ctx, args, "path", &s.project, err));
   /* Before anything is done */
-  if (!lode__arg_of(args, "no_index")->number) TRY_GOTO(lode__trust_check(&s.project.trust, err));
+  if (!lode__arg_of(args, "no_index")->number) TRY_GOTO(trust_check(&s.project.trust, err));
   TRY_GOTO(tell(&s, "root", "done", err, "%s", s.project.root));
   TRY_GOTO(find_languages(&s, err));
   TRY_GOTO(choose_model(&s, lode__arg_of(args, "model"), err));
@@ -193,6 +193,6 @@ lode_status lode__op_setup(lode__op_context *ctx, const lode__args *args, lode_e
   if (lode__arg_of(args, "no_mcp")->number) TRY_GOTO(tell(&s, "mcp", "skipped", err, "as you wished"));
   else TRY_GOTO(tell_clients(&s, err));
 done:
-  lode__project_release(&s.project);
+  project_release(&s.project);
   return st;
 }

@@ -13,15 +13,15 @@
 enum { MOST_VALUES = 200 };
 
 typedef struct view {
-  lode__project project;
+  project_info project;
   lode_store *store;
   lode_collection_list *list;
   lode_collection *code, *files;
   const lode_collection_info *code_info, *files_info, *quality_info;
-  lode__stamp stamp;
+  indexer_stamp stamp;
   lode_stats stats;
   bool has_stats;
-  lode__job_view index, watch;
+  project_job_status index, watch;
   lode_error damage;        /* status OK: none */
 } view;
 
@@ -51,11 +51,11 @@ static void look_at_store(lode__op_context *ctx, view *v, bool skip_stats) {
   }
   for (size_t i = 0; i < lode_collection_list_count(v->list); i++) {
     const lode_collection_info *info = lode_collection_list_at(v->list, i);
-    if (str_eq(info->name, STR_LIT(LODE__CODE))) v->code_info = info;
-    if (str_eq(info->name, STR_LIT(LODE__CODE_FILES))) v->files_info = info;
-    if (str_eq(info->name, STR_LIT(LODE__CODE_QUALITY))) v->quality_info = info;
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) v->code_info = info;
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) v->files_info = info;
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_QUALITY))) v->quality_info = info;
   }
-  if (v->files_info) lode__stamp_parse(v->files_info->metadata, &v->stamp);
+  if (v->files_info) indexer_stamp_parse(v->files_info->metadata, &v->stamp);
   if (skip_stats) return;
   v->code = open_one(v, v->code_info);
   v->files = open_one(v, v->files_info);
@@ -69,7 +69,7 @@ static void view_release(lode__op_context *ctx, view *v) {
   if (v->files) lode_collection_close(v->files);
   lode_collection_list_free(v->list);
   if (v->store) ctx->release(ctx->opener, v->store);
-  lode__project_release(&v->project);
+  project_release(&v->project);
 }
 
 /* ---- Parts of the answer ---- */
@@ -101,15 +101,15 @@ static void put_counts(lode__op_context *ctx, view *v, const char *name, lode_co
 static void put_skipped(lode__op_context *ctx, const view *v) {
   strbuf text = {0};
   strbuf_addch(&text, '{');
-  for (size_t i = 1; i < LODE__SKIP_COUNT; i++)
+  for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
     if (v->stamp.skipped[i])
-      strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", lode__skip_name((lode__skip)i), (unsigned long long)v->stamp.skipped[i]);
+      strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i), (unsigned long long)v->stamp.skipped[i]);
   strbuf_addch(&text, '}');
   if (!text.failed) lode__row_json(ctx, "skipped", (lode_str){text.data, text.len});
   strbuf_release(&text);
 }
 
-static void put_job(lode__op_context *ctx, const char *name, const lode__job_view *job) {
+static void put_job(lode__op_context *ctx, const char *name, const project_job_status *job) {
   char text[160];
   if (!job->running) {
     lode__row_text(ctx, name, (lode_str){0});
@@ -123,7 +123,7 @@ static void put_job(lode__op_context *ctx, const char *name, const lode__job_vie
 }
 
 static const char *state_of(const view *v) {
-  if (v->damage.status == LODE_REFUSED && lode__trust_check(&v->project.trust, NULL) != LODE_OK) return "untrusted";
+  if (v->damage.status == LODE_REFUSED && trust_check(&v->project.trust, NULL) != LODE_OK) return "untrusted";
   if (v->damage.status == LODE_NOT_FOUND) return v->index.running ? "indexing" : "not indexed";
   if (v->damage.status != LODE_OK) return v->damage.status == LODE_BUSY ? "busy" : "damaged";
   if (v->index.running) return "indexing";
@@ -142,15 +142,15 @@ static void put_damage(lode__op_context *ctx, const view *v) {
 
 /* Whose the store is; settings without effect. Nothing for one that was named. */
 static void put_trust(lode__op_context *ctx, const view *v) {
-  const lode__config *config = &v->project.config;
+  const config_values *config = &v->project.config;
   strbuf held = {0};
   bool any = false;
-  if (v->project.trust.state == LODE__TRUST_NAMED) return;
-  lode__row_text(ctx, "trust", str_of(lode__trust_state_name(v->project.trust.state)));
-  for (size_t i = 0; i < LODE__CONFIG_COUNT; i++) {
+  if (v->project.trust.state == TRUST_NAMED) return;
+  lode__row_text(ctx, "trust", str_of(trust_state_name(v->project.trust.state)));
+  for (size_t i = 0; i < CONFIG_COUNT; i++) {
     if (!config->held[i]) continue;
     strbuf_addch(&held, any ? ',' : '{');
-    json_put_string(&held, str_of(lode__config_entries[i].key));
+    json_put_string(&held, str_of(config_table[i].key));
     strbuf_addch(&held, ':');
     json_put_string(&held, str_of(config->held[i]));
     any = true;
@@ -173,13 +173,13 @@ static void put_clients(lode__op_context *ctx, const view *v) {
 }
 
 static lode_status put_changes(lode__op_context *ctx, view *v, lode_error *err) {
-  lode__index_changes changes;
+  indexer_changes changes;
   if (!v->store || !v->files_info) return LODE_OK;
   if (!v->project.root[0]) {
     lode__op_note(ctx, "\"check\": this store does not lie in its project as .lode, so the server does not know where the files are");
     return LODE_OK;
   }
-  TRY(lode__index_compare(&v->project, v->store, ctx->progress, &changes, err));
+  TRY(indexer_compare(&v->project, v->store, ctx->progress, &changes, err));
   lode__row_count(ctx, "changed_files", changes.changed);
   lode__row_count(ctx, "new_files", changes.added);
   lode__row_count(ctx, "removed_files", changes.removed);
@@ -199,7 +199,7 @@ static void put_numbers(lode__op_context *ctx, view *v, bool skip, bool recount)
     if (v->stamp.masked) lode__row_count(ctx, "masked", v->stamp.masked);
   }
   lode__row_text(ctx, "model", code ? code->embedder : (lode_str){0});
-  lode__row_text(ctx, "model_wanted", str_of(lode__config_text(&v->project.config, LODE__CONFIG_MODEL)));
+  lode__row_text(ctx, "model_wanted", str_of(config_text(&v->project.config, CONFIG_MODEL)));
   if (v->has_stats) lode__row_count(ctx, "bytes", v->stats.bytes);
 }
 
@@ -219,8 +219,8 @@ lode_status lode__op_status(lode__op_context *ctx, const lode__args *args, lode_
   TRY(lode__code_locate(ctx, args, "project", &v.project, err));
   st = lode__code_settings(ctx, &v.project, &config);
   if (st != LODE_OK) hurt(&v, st, &config);
-  lode__job_look(v.project.folder, LODE__JOB_INDEX, &v.index);
-  lode__job_look(v.project.folder, LODE__JOB_WATCH, &v.watch);
+  project_job_read(v.project.folder, PROJECT_JOB_INDEX, &v.index);
+  project_job_read(v.project.folder, PROJECT_JOB_WATCH, &v.watch);
   look_at_store(ctx, &v, skip);
   lode__row_begin(ctx);
   lode__row_text(ctx, "root", v.project.root[0] ? str_of(v.project.root) : (lode_str){0});

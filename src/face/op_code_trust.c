@@ -5,22 +5,22 @@
 #include "code/trust_list.h"
 
 static lode_status send_list(lode__op_context *ctx, lode_error *err) {
-  lode__trust_list list;
-  lode__trust_entry e = {0};
+  trust_list list;
+  trust_entry e = {0};
   size_t at = 0, n = 0;
   lode_status st = LODE_OK;
-  lode__trust_list_read(&list);
+  trust_list_read(&list);
   if (list.note[0]) lode__op_note(ctx, "%s", list.note);
-  for (; st == LODE_OK && lode__trust_list_next(&list, &at, &e); n++) {
+  for (; st == LODE_OK && trust_list_next(&list, &at, &e); n++) {
     lode__row_begin(ctx);
     lode__row_text(ctx, "folder", str_of(e.path.data));
-    lode__row_text(ctx, "level", str_of(lode__trust_level_name(e.level)));
+    lode__row_text(ctx, "level", str_of(trust_level_name(e.level)));
     lode__row_json(ctx, "settings", e.settings.len ? (lode_str){e.settings.data, e.settings.len} : STR_LIT("{}"));
     st = lode__row_send(ctx, err);
   }
   ctx->nothing = n == 0;
-  lode__trust_entry_release(&e);
-  lode__trust_list_release(&list);
+  trust_entry_release(&e);
+  trust_list_release(&list);
   return st;
 }
 
@@ -33,16 +33,16 @@ static lode_status send_summary(lode__op_context *ctx, const char *folder, const
 }
 
 /* A folder that is gone is forgotten by its path. */
-static lode_status forget(lode__op_context *ctx, const char *start, const lode__project *project, lode_error *err) {
+static lode_status forget(lode__op_context *ctx, const char *start, const project_info *project, lode_error *err) {
   strbuf folder = {0};
   bool was = false;
   lode_status st = LODE_OK;
   if (project) strbuf_addstr(&folder, project->folder);
-  else strbuf_addf(&folder, "%s/" LODE__PROJECT_FOLDER, start);
+  else strbuf_addf(&folder, "%s/" PROJECT_DIR_NAME, start);
   strbuf_addch(&folder, '\0');
   if (folder.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(lode__trust_list_forget(folder.data, &was, err));
-  if (!was && !project) TRY_GOTO(lode__trust_list_forget(start, &was, err));
+  TRY_GOTO(trust_list_remove(folder.data, &was, err));
+  if (!was && !project) TRY_GOTO(trust_list_remove(start, &was, err));
   if (!was) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not in the list: `lode trust --list` shows it", folder.data));
   TRY_GOTO(send_summary(ctx, folder.data, "forgotten", NULL, err));
 done:
@@ -50,10 +50,10 @@ done:
   return st;
 }
 
-static lode_status grant(lode__op_context *ctx, const lode__project *project, lode_error *err) {
+static lode_status grant(lode__op_context *ctx, const project_info *project, lode_error *err) {
   strbuf settings = {0};
   lode_status st = LODE_OK;
-  TRY_GOTO(lode__trust_grant(project->folder, &settings, err));
+  TRY_GOTO(trust_grant(project->folder, &settings, err));
   TRY_GOTO(send_summary(ctx, project->folder, "trusted as it is now", &settings, err));
 done:
   strbuf_release(&settings);
@@ -63,13 +63,13 @@ done:
 lode_status lode__op_trust(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   const char *start = lode__arg_of(args, "path")->text.data;
   bool list = lode__arg_of(args, "list")->number, gone = lode__arg_of(args, "forget")->number;
-  lode__project project = {0};
+  project_info project = {0};
   if (list && (gone || start)) return err_set(err, LODE_INVALID, "--list takes neither a folder nor --forget");
   if (list) return send_list(ctx, err);
   if (ctx->folder) return err_set(err, LODE_INVALID, "a store that --store names needs no trust: name the project's folder instead");
-  lode_status st = lode__project_locate(&project, start, NULL, err);
+  lode_status st = project_locate(&project, start, NULL, err);
   if (st == LODE_NOT_FOUND && gone && start && start[0] == '/') st = forget(ctx, start, NULL, err);
   else if (st == LODE_OK) st = gone ? forget(ctx, start, &project, err) : grant(ctx, &project, err);
-  lode__project_release(&project);
+  project_release(&project);
   return st;
 }

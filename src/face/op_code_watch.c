@@ -1,6 +1,6 @@
 /* op_code_watch.c - keeping the index up to date while files change.
  *
- * The watcher holds the project's LODE__JOB_WATCH for as long as it runs, and LODE__JOB_INDEX only while it indexes, so that `lode index`
+ * The watcher holds the project's PROJECT_JOB_WATCH for as long as it runs, and PROJECT_JOB_INDEX only while it indexes, so that `lode index`
  * and it take turns. A change is searchable when it is written. What is left to do then has no hurry: the store's threads bring its indexes
  * along, and when nothing happens the watcher makes graphs of new vectors, and vectors that are still missing if the configuration asks
  * for quality. */
@@ -13,18 +13,18 @@ enum { POLL_MS = 500, IDLE_MS = 5000, WAIT_MS = 60000 };
 
 typedef struct watching {
   lode__op_context *ctx;
-  lode__project project;
-  lode__job watch, index;
+  project_info project;
+  project_job watch, index;
   lode_store *store;
-  lode__indexer *indexer;
-  lode__watch *events;
+  indexer_ctx *indexer;
+  watch_monitor *events;
   uint64_t scanned_ms;   /* monotonic */
   bool indexes_done, vectors_done;
 } watching;
 
 static uint64_t now_ms(void) { return os_api->now_ns() / 1000000; }
 
-static lode_status tell(watching *w, const char *what, const lode__index_report *r, uint64_t ms, lode_error *err) {
+static lode_status tell(watching *w, const char *what, const indexer_report *r, uint64_t ms, lode_error *err) {
   lode__row_begin(w->ctx);
   lode__row_time(w->ctx, "time", os_wall_ms());
   lode__row_text(w->ctx, "what", str_of(what));
@@ -38,11 +38,11 @@ static lode_status tell(watching *w, const char *what, const lode__index_report 
 
 /* paths NULL: the whole tree. */
 static lode_status bring(watching *w, const char *what, const lode_str *paths, size_t n, lode_error *err) {
-  lode__index_report report;
+  indexer_report report;
   uint64_t start = now_ms();
-  TRY(lode__job_begin(&w->index, &w->project, LODE__JOB_INDEX, WAIT_MS, err));
-  lode_status st = lode__indexer_run(w->indexer, paths, n, &report, err);
-  lode__job_end(&w->index);
+  TRY(project_job_begin(&w->index, &w->project, PROJECT_JOB_INDEX, WAIT_MS, err));
+  lode_status st = indexer_run(w->indexer, paths, n, &report, err);
+  project_job_end(&w->index);
   if (st != LODE_OK) return st;
   if (!paths) w->scanned_ms = now_ms();
   bool any = report.added || report.changed || report.removed;
@@ -53,20 +53,20 @@ static lode_status bring(watching *w, const char *what, const lode_str *paths, s
 
 static lode_status begin(watching *w, const lode__args *args, lode_error *err) {
   const lode__arg *debounce = lode__arg_of(args, "debounce");
-  lode__index_options options = {.no_vectors = true, .stays = !lode__arg_of(args, "once")->number, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
-  uint64_t quiet = debounce->set ? debounce->number : lode__config_int(&w->project.config, LODE__CONFIG_WATCH_DEBOUNCE);
+  indexer_options options = {.no_vectors = true, .stays = !lode__arg_of(args, "once")->number, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
+  uint64_t quiet = debounce->set ? debounce->number : config_int(&w->project.config, CONFIG_WATCH_DEBOUNCE);
   bool incomplete;
   TRY(lode__op_may_write(w->ctx, err));
-  TRY(lode__trust_check(&w->project.trust, err));
-  TRY(lode__project_prepare(&w->project, err));
-  TRY(lode__job_begin(&w->watch, &w->project, LODE__JOB_WATCH, 0, err));
-  lode__job_note(&w->watch, "watching", 0, 0);
+  TRY(trust_check(&w->project.trust, err));
+  TRY(project_prepare(&w->project, err));
+  TRY(project_job_begin(&w->watch, &w->project, PROJECT_JOB_WATCH, 0, err));
+  project_job_note(&w->watch, "watching", 0, 0);
   TRY(lode__code_open(w->ctx, &w->project, true, &w->store, err));
-  TRY(lode__indexer_open(&w->project, w->store, &options, &w->indexer, err));
+  TRY(indexer_open(&w->project, w->store, &options, &w->indexer, err));
   /* Watches first: what changes while the tree is read is noticed */
-  TRY(lode__watch_open(lode__indexer_root(w->indexer), (uint32_t)(quiet < 60000 ? quiet : 60000), &w->events, err));
+  TRY(watch_open(indexer_root(w->indexer), (uint32_t)(quiet < 60000 ? quiet : 60000), &w->events, err));
   TRY(bring(w, "the whole tree", NULL, 0, err));
-  size_t folders = lode__watch_folders(w->events, &incomplete);
+  size_t folders = watch_dir_count(w->events, &incomplete);
   lode__op_note(w->ctx, "watching %zu folders of %.300s", folders, w->project.root);
   if (incomplete)
     lode__op_note(w->ctx, "the kernel watches no more folders (fs.inotify.max_user_watches): the others are looked at from time to time");
@@ -77,7 +77,7 @@ static lode_status begin(watching *w, const lode__args *args, lode_error *err) {
 static bool go_on(void *ctx, const char *phase, uint64_t done, uint64_t total) {
   watching *w = ctx;
   (void)phase;
-  lode__job_note(&w->index, "embedding", done, total);
+  project_job_note(&w->index, "embedding", done, total);
   return !w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0);
 }
 
@@ -86,7 +86,7 @@ static bool nothing_happens(void *ctx, const char *phase, uint64_t done, uint64_
   (void)phase;
   (void)done;
   (void)total;
-  return !lode__watch_has_news(w->events) && (!w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0));
+  return !watch_has_changes(w->events) && (!w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0));
 }
 
 static lode_status finish_indexes(watching *w, lode_error *err) {
@@ -97,27 +97,27 @@ static lode_status finish_indexes(watching *w, lode_error *err) {
 }
 
 static lode_status make_vectors(watching *w, lode_error *err) {
-  lode__index_options options = {.quality = true, .job = &w->index, .progress = {go_on, w}};
-  lode__indexer *filler = NULL;
-  lode__index_report report;
+  indexer_options options = {.quality = true, .job = &w->index, .progress = {go_on, w}};
+  indexer_ctx *filler = NULL;
+  indexer_report report;
   lode_str nothing = STR_LIT(".lode");
-  if (w->vectors_done || !lode__config_bool(&w->project.config, LODE__CONFIG_QUALITY)) return LODE_OK;
-  TRY(lode__job_begin(&w->index, &w->project, LODE__JOB_INDEX, 0, err));
-  lode_status st = lode__indexer_open(&w->project, w->store, &options, &filler, err);
-  if (st == LODE_OK) st = lode__indexer_run(filler, &nothing, 1, &report, err);
-  lode__indexer_close(filler);
-  lode__job_end(&w->index);
+  if (w->vectors_done || !config_bool(&w->project.config, CONFIG_QUALITY)) return LODE_OK;
+  TRY(project_job_begin(&w->index, &w->project, PROJECT_JOB_INDEX, 0, err));
+  lode_status st = indexer_open(&w->project, w->store, &options, &filler, err);
+  if (st == LODE_OK) st = indexer_run(filler, &nothing, 1, &report, err);
+  indexer_close(filler);
+  project_job_end(&w->index);
   w->vectors_done = st == LODE_OK;
   return st;
 }
 
 static lode_status run(watching *w, bool once, lode_error *err) {
-  uint64_t rescan_ms = lode__config_int(&w->project.config, LODE__CONFIG_WATCH_RESCAN) * 1000, idle_since = now_ms();
+  uint64_t rescan_ms = config_int(&w->project.config, CONFIG_WATCH_RESCAN) * 1000, idle_since = now_ms();
   lode_progress progress = w->ctx->progress;
   for (;;) {
-    lode__watch_changes changes;
+    watch_changes changes;
     if (progress.step && !progress.step(progress.ctx, "watching", 0, 0)) return LODE_OK; /* Ctrl-C is how it ends */
-    TRY(lode__watch_wait(w->events, POLL_MS, &changes, err));
+    TRY(watch_wait(w->events, POLL_MS, &changes, err));
     bool due = changes.everything || (rescan_ms && now_ms() - w->scanned_ms >= rescan_ms);
     if (due) TRY(bring(w, changes.everything ? "events were lost: the whole tree" : "the whole tree", NULL, 0, err));
     else if (changes.n) TRY(bring(w, "changes", changes.paths, changes.n, err));
@@ -138,11 +138,11 @@ lode_status lode__op_watch(lode__op_context *ctx, const lode__args *args, lode_e
   TRY_GOTO(begin(&w, args, err));
   TRY_GOTO(run(&w, lode__arg_of(args, "once")->number, err));
 done:
-  lode__watch_close(w.events);
-  lode__indexer_close(w.indexer);
+  watch_close(w.events);
+  indexer_close(w.indexer);
   if (w.store) ctx->release(ctx->opener, w.store);
-  lode__job_end(&w.index);
-  lode__job_end(&w.watch);
-  lode__project_release(&w.project);
+  project_job_end(&w.index);
+  project_job_end(&w.watch);
+  project_release(&w.project);
   return st;
 }

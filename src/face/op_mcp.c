@@ -39,7 +39,7 @@ struct outgoing {
 
 typedef struct server {
   lode__mcp *mcp;
-  lode__project project;
+  project_info project;
   const lode_open_options *settings;
   bool no_sandbox;
   lode__model_policy models;    /* that tools may name */
@@ -179,15 +179,15 @@ static lode_status need_worker(server *s, lode_error *err) {
  * the list behind its first answer, which says so; a store that it is about to make, before. */
 static void keep_list(server *s, bool writes) {
   lode_error err = {.record = LODE_NO_RECORD};
-  lode__trust trust;
+  trust_info trust;
   if (!s->found || s->settings->read_only) return;
-  lode__trust_look(s->project.folder, s->looked, &trust);
-  bool refused = lode__trust_check(&trust, NULL) != LODE_OK;
-  lode__trust_release(&trust);
+  trust_examine(s->project.folder, s->looked, &trust);
+  bool refused = trust_check(&trust, NULL) != LODE_OK;
+  trust_release(&trust);
   s->looked = true;
-  if (!writes || refused || s->expected || lode__trust_has_store(s->project.folder)) return;
+  if (!writes || refused || s->expected || trust_has_store(s->project.folder)) return;
   s->expected = true;
-  if (lode__trust_made(s->project.folder, NULL, &err) != LODE_OK) log_line(NULL, err.text);
+  if (trust_add_created(s->project.folder, NULL, &err) != LODE_OK) log_line(NULL, err.text);
 }
 
 static void call_done(void *ctx, lode__answer *answer) {
@@ -371,7 +371,7 @@ lode_status lode__op_mcp(lode__op_context *ctx, const lode__args *args, lode_err
   server s = {.settings = ctx->settings, .watch = lode__arg_of(args, "watch")->number, .no_sandbox = lode__arg_of(args, "no_sandbox")->number,
               .wake = -1};
   TRY(lode__models_allowed(args, &s.models, err));
-  TRY(lode__project_locate(&s.project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
+  TRY(project_locate(&s.project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
   s.found = ctx->folder == NULL;
   if (s.project.passed[0]) log_line(NULL, s.project.passed);
   lode_status st = serve(&s, err);
@@ -380,7 +380,7 @@ lode_status lode__op_mcp(lode__op_context *ctx, const lode__args *args, lode_err
   if (s.wake >= 0) close(s.wake);
   strbuf_release(&s.in);
   strbuf_release(&s.watch_body);
-  lode__project_release(&s.project);
+  project_release(&s.project);
   return st;
 }
 
@@ -432,16 +432,16 @@ done:
 static lode_status each_client(lode__op_context *ctx, const lode__args *args, bool install, lode_error *err) {
   const lode__arg *client = lode__arg_of(args, "client");
   bool print = lode__arg_of(args, "print")->number, any = false;
-  lode__project project;
+  project_info project;
   lode_status st = LODE_OK;
-  TRY(lode__project_locate(&project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
+  TRY(project_locate(&project, lode__arg_of(args, "path")->text.data, ctx->folder, err));
   for (size_t i = 0; i < lode__mcp_count() && st == LODE_OK; i++) {
     if (!str_eq(str_of(lode__mcp_name(i)), client->text)) continue;
     any = true;
     st = install ? install_one(ctx, i, project.root, print, err) : remove_one(ctx, i, project.root, err);
   }
   if (st == LODE_OK && !any) st = err_internal(err, "a client of the table is not known");
-  lode__project_release(&project);
+  project_release(&project);
   return st;
 }
 

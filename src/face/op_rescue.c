@@ -70,12 +70,12 @@ static lode_status may_write(void *v, lode_str name, lode_error *err) {
 typedef struct rescuing {
   rescue_target target;
   lode__op_context *ctx;
-  lode__rescue_count total;
+  rescue_counts total;
   uint64_t collections;
   doubts list;
 } rescuing;
 
-static void put_counts(lode__op_context *ctx, const lode__rescue_count *n) {
+static void put_counts(lode__op_context *ctx, const rescue_counts *n) {
   lode__row_count(ctx, "exact", n->exact);
   lode__row_count(ctx, "from_queue", n->from_log);
   lode__row_count(ctx, "re_embedded", n->embedded);
@@ -85,9 +85,9 @@ static void put_counts(lode__op_context *ctx, const lode__rescue_count *n) {
   lode__row_count(ctx, "lost", n->lost);
 }
 
-static lode_status one_collection(void *v, const lode__rescue_count *n, lode_error *err) {
+static lode_status one_collection(void *v, const rescue_counts *n, lode_error *err) {
   rescuing *r = v;
-  lode__rescue_count *t = &r->total;
+  rescue_counts *t = &r->total;
   r->collections++;
   t->records += n->records;
   t->exact += n->exact;
@@ -177,7 +177,7 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   lode_error ignored;
   strbuf path = {0};
   lode_status st = LODE_OK;
-  lode__rescue_request q = {
+  rescue_request q = {
       .from = from,
       .embed = lode__arg_of(args, "embed")->number,
       .model = lode__arg_of(args, "model")->text,
@@ -199,7 +199,7 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   else if (!dry) r.list.path = path.data;
   if (!dry) TRY_GOTO(open_target(ctx, from, to, &q.to, err));
   r.target.store = q.to;
-  TRY_GOTO(lode__rescue_chroma(&q, err));
+  TRY_GOTO(rescue_from_chroma(&q, err));
   TRY_GOTO(doubts_flush(&r.list, err));
   if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
   TRY_GOTO(rescue_summary(&r, from, dry ? NULL : target, err));
@@ -231,9 +231,9 @@ static lode_status one_finding(void *v, const char *what, bool damage, lode_str 
 
 lode_status lode__op_chroma_check(lode__op_context *ctx, const lode__args *args, lode_error *err) {
   const char *dir = lode__arg_of(args, "dir")->text.data;
-  lode__check_request q = {.from = dir, .progress = ctx->progress, .found = one_finding, .ctx = ctx};
-  lode__check_report r;
-  TRY(lode__chroma_check(&q, &r, err));
+  rescue_check_request q = {.from = dir, .progress = ctx->progress, .found = one_finding, .ctx = ctx};
+  rescue_check_report r;
+  TRY(rescue_check(&q, &r, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "dir", str_of(dir));
   lode__row_bool(ctx, "ok", r.damages == 0);
@@ -252,11 +252,11 @@ lode_status lode__op_chroma_check(lode__op_context *ctx, const lode__args *args,
 
 typedef struct quarantining {
   rescue_target target;
-  lode__rescue_count all;
+  rescue_counts all;
 } quarantining;
 
-static lode_status count_only(void *v, const lode__rescue_count *n, lode_error *err) {
-  lode__rescue_count *t = &((quarantining *)v)->all;
+static lode_status count_only(void *v, const rescue_counts *n, lode_error *err) {
+  rescue_counts *t = &((quarantining *)v)->all;
   (void)err;
   t->records += n->records;
   t->missing += n->missing;
@@ -278,9 +278,9 @@ lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *
   const char *dir = lode__arg_of(args, "dir")->text.data;
   bool dry = lode__arg_of(args, "dry_run")->number;
   quarantining into = {.target = {.ctx = ctx}};
-  const lode__rescue_count *all = &into.all;
-  lode__rescue_request rescue = {.from = dir, .progress = ctx->progress, .may_write = may_write, .collection = count_only, .ctx = &into};
-  lode__quarantine_request q = {
+  const rescue_counts *all = &into.all;
+  rescue_request rescue = {.from = dir, .progress = ctx->progress, .may_write = may_write, .collection = count_only, .ctx = &into};
+  rescue_quarantine_request q = {
       .from = dir,
       .stale_seconds = lode__arg_of(args, "stale_seconds")->number,
       .fix_seq_ids = lode__arg_of(args, "fix_seq_ids")->number,
@@ -288,17 +288,17 @@ lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *
       .done = one_step,
       .ctx = ctx,
   };
-  lode__quarantine_report r;
+  rescue_quarantine_report r;
   if (!dry) TRY(open_target(ctx, dir, to, &rescue.to, err));
   into.target.store = rescue.to;
-  lode_status st = lode__rescue_chroma(&rescue, err);
+  lode_status st = rescue_from_chroma(&rescue, err);
   if (rescue.to && to->set) lode_close(rescue.to);
   else if (rescue.to) ctx->release(ctx->opener, rescue.to);
   if (st != LODE_OK) return st;
   if (all->missing || all->refused)
     return err_set(err, LODE_REFUSED, "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
                       (unsigned long long)all->missing, (unsigned long long)all->refused);
-  TRY(lode__chroma_quarantine(&q, &r, err));
+  TRY(rescue_quarantine(&q, &r, err));
   lode__row_begin(ctx);
   lode__row_text(ctx, "dir", str_of(dir));
   lode__row_text(ctx, "store", str_of(dry ? NULL : to->set ? to->text.data : ctx->folder));

@@ -151,7 +151,7 @@ static void notify(const char *state) {
 static lode_status make_folder(const char *store, lode_error *err) {
   strbuf path = {0};
   strbuf_addf(&path, "%s/%c", store, 0);
-  lode_status st = path.failed ? err_nomem(err) : lode__fs_make_parents(path.data, err);
+  lode_status st = path.failed ? err_nomem(err) : files_make_parents(path.data, err);
   strbuf_release(&path);
   return st;
 }
@@ -159,7 +159,7 @@ static lode_status make_folder(const char *store, lode_error *err) {
 /* The worker makes it, and cannot write the user's list. */
 static lode_status expect_store(lode__op_context *ctx, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
-  lode_status st = lode__trust_made(ctx->folder, NULL, &why);
+  lode_status st = trust_add_created(ctx->folder, NULL, &why);
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) lode__op_note(ctx, "%.200s cannot be remembered as made by you: %.300s", ctx->folder, why.text);
   return LODE_OK;
@@ -235,7 +235,7 @@ static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui,
   TRY_GOTO(lode__models_allowed(args, &models, err));
   if (ui) options.log = LODE__LOG_ERRORS;
   if (!settings->read_only && !lode__is_address(ctx->folder)) TRY_GOTO(make_folder(ctx->folder, err));
-  if (ctx->found && !ui && !settings->read_only && !lode__trust_has_store(ctx->folder)) TRY_GOTO(expect_store(ctx, err));
+  if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder)) TRY_GOTO(expect_store(ctx, err));
   raise_descriptors();
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -91,30 +91,30 @@ static bool step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
 static lode_status guard(const lode__tool *tool, const lode__op *op, const lode__args *args, lode_error *err) {
   lode_str name = lode__arg_of(args, "collection")->text;
   char quoted[256];
-  if (tool->project || op->flags & LODE__OP_READS || !lode__owned_name(name)) return LODE_OK;
+  if (tool->project || op->flags & LODE__OP_READS || !project_is_index_name(name)) return LODE_OK;
   return err_set(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
                     str_quote(name, quoted, sizeof quoted));
 }
 
 /* Memory of a project that has no store yet goes where its index would be. */
 static lode_status prepare(const lode__tool *tool, const lode__op *op, const char *root, const char *folder, lode_error *err) {
-  lode__project project;
+  project_info project;
   if (tool->project || op->flags & LODE__OP_READS) return LODE_OK;
-  TRY(lode__project_locate(&project, root, folder, err));
-  lode_status st = lode__project_has_store(&project) ? LODE_OK : lode__project_prepare(&project, err);
-  lode__project_release(&project);
+  TRY(project_locate(&project, root, folder, err));
+  lode_status st = project_has_store(&project) ? LODE_OK : project_prepare(&project, err);
+  project_release(&project);
   return st;
 }
 
 /* The tools of the code index look for themselves. */
 static lode_status check_found(lode__op_context *ctx, const lode__tool *tool, lode_error *err) {
-  lode__trust trust;
+  trust_info trust;
   if (!ctx->found || tool->project) return LODE_OK;
-  lode__trust_look(ctx->folder, false, &trust);
-  lode__trust_say(&trust, ctx->note, ctx->note_ctx);
-  ctx->adopted = trust.state == LODE__TRUST_ADOPTED;
-  lode_status st = lode__trust_check(&trust, err);
-  lode__trust_release(&trust);
+  trust_examine(ctx->folder, false, &trust);
+  trust_report(&trust, ctx->note, ctx->note_ctx);
+  ctx->adopted = trust.state == TRUST_ADOPTED;
+  lode_status st = trust_check(&trust, err);
+  trust_release(&trust);
   return st;
 }
 

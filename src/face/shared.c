@@ -91,7 +91,7 @@ static lode_status open_store(lode__shared *e, const lode__open_how *how, lode_s
   lode_open_options options = e->options;
   options.create = !options.read_only && (options.create || how->create);
   options.no_background = options.read_only;
-  if (options.create && !lode__is_address(e->folder)) TRY(lode__fs_make_parents(e->folder, err));
+  if (options.create && !lode__is_address(e->folder)) TRY(files_make_parents(e->folder, err));
   lode_status st = lode_open(e->folder, &options, store, err);
   if (st == LODE_READONLY && !how->write) {
     options.create = false;
@@ -129,7 +129,7 @@ static lode_status open_other(lode__shared *e, const lode__open_how *how, other 
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
   options.read_only = options.no_background = !how->write || options.read_only;
-  lode_status st = options.create && !lode__is_address(o->folder) ? lode__fs_make_parents(o->folder, err) : LODE_OK;
+  lode_status st = options.create && !lode__is_address(o->folder) ? files_make_parents(o->folder, err) : LODE_OK;
   if (st == LODE_OK) st = lode_open(o->folder, &options, &o->store, err);
   if (st != LODE_OK) {
     mem_free(o);

@@ -585,7 +585,7 @@ static void put_crashes(const lode__worker_setup *setup, strbuf *folder) {
   else strbuf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
   strbuf_addf(folder, "/crashes/%c", 0);
   if (folder->failed) return;
-  if (elsewhere) (void)lode__fs_make_parents(folder->data, NULL);
+  if (elsewhere) (void)files_make_parents(folder->data, NULL);
   folder->data[strlen(folder->data) - 1] = 0;
 }
 

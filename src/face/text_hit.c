@@ -59,13 +59,13 @@ static void put_uri(strbuf *out, const char *path) {
 
 /* Opens a link to a file of the project; false when there is none to be made. */
 static bool begin_link(lode__writer *w, lode_str path) {
-  lode__project project;
+  project_info project;
   strbuf raw = {0};
   char host[256] = "";
   if (!w->style.color || !w->args || !isatty(w->fd)) return false;
-  if (lode__project_locate(&project, lode__arg_of(w->args, "project")->text.data, NULL, NULL) != LODE_OK) return false;
+  if (project_locate(&project, lode__arg_of(w->args, "project")->text.data, NULL, NULL) != LODE_OK) return false;
   strbuf_addf(&raw, "%s/", project.root);
-  lode__path_bytes(&raw, path);
+  files_path_unescape(&raw, path);
   strbuf_addch(&raw, '\0');
   (void)gethostname(host, sizeof host - 1);
   if (!raw.failed) {
@@ -75,7 +75,7 @@ static bool begin_link(lode__writer *w, lode_str path) {
   }
   bool linked = !raw.failed;
   strbuf_release(&raw);
-  lode__project_release(&project);
+  project_release(&project);
   return linked;
 }
 
@@ -91,25 +91,25 @@ static lode_str next_line(lode_str *text) {
   return line;
 }
 
-static void query_words(const lode__writer *w, lode__words *words) {
-  lode__words all;
+static void query_words(const lode__writer *w, search_words *words) {
+  search_words all;
   lode_str query = w->args ? lode__arg_of(w->args, "query")->text : (lode_str){0};
   words->n = 0;
-  lode__words_of(query.data ? query : STR_LIT(""), &all);
+  search_words_split(query.data ? query : STR_LIT(""), &all);
   for (size_t i = 0; i < all.n; i++)
-    if (!lode__word_is_stop(&all.v[i])) words->v[words->n++] = all.v[i];
+    if (!search_word_is_stop(&all.v[i])) words->v[words->n++] = all.v[i];
 }
 
-static double line_value(lode_str line, const lode__words *words) {
-  lode__words here;
+static double line_value(lode_str line, const search_words *words) {
+  search_words here;
   double sum = 0;
-  lode__words_of(line, &here);
-  for (size_t i = 0; i < words->n; i++) sum += lode__word_among(&words->v[i], &here);
+  search_words_split(line, &here);
+  for (size_t i = 0; i < words->n; i++) sum += search_word_best(&words->v[i], &here);
   return sum;
 }
 
 /* The first line to show: that of the window that holds most of the words; the beginning when it is as good. */
-static size_t best_window(lode_str text, const lode__words *words, size_t total) {
+static size_t best_window(lode_str text, const search_words *words, size_t total) {
   double window[WINDOW_LINES] = {0}, sum = 0, best = -1;
   size_t best_at = 0;
   if (total <= WINDOW_LINES) return 0;
@@ -131,16 +131,16 @@ static bool is_word_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
 }
 
-static bool matches(lode_str word, const lode__words *words) {
-  lode__words here;
-  lode__words_of(word, &here);
+static bool matches(lode_str word, const search_words *words) {
+  search_words here;
+  search_words_split(word, &here);
   for (size_t i = 0; i < here.n; i++)
-    if (lode__word_among(&here.v[i], words) >= 0.9) return true;
+    if (search_word_best(&here.v[i], words) >= 0.9) return true;
   return false;
 }
 
 /* A line of code, with tabs as spaces, the query's words in colour, cut at the terminal's width; 0: not cut. */
-static void put_code(lode__writer *w, lode_str line, const lode__words *words, size_t width) {
+static void put_code(lode__writer *w, lode_str line, const search_words *words, size_t width) {
   strbuf flat = {0};
   for (size_t i = 0; i < line.len; i++) {
     if (line.data[i] == '\t') strbuf_addf(&flat, "%*s", TAB, "");
@@ -174,7 +174,7 @@ static void put_code(lode__writer *w, lode_str line, const lode__words *words, s
 static void put_snippet(lode__writer *w) {
   lode_str text = text_of(w, "snippet"), rest = text;
   long long first = field(w, "snippet_line") ? number_of(w, "snippet_line") : number_of(w, "start_line");
-  lode__words words;
+  search_words words;
   size_t total = 0;
   query_words(w, &words);
   while (rest.len) {

@@ -6,11 +6,11 @@
 
 #include <dlfcn.h>
 
-static lode__grammar *loaded; /* one for each language, made when first needed */
+static parser_grammar *grammar_cache; /* one for each language, made when first needed */
 
 /* ---- Words of the table ---- */
 
-static bool next_word(const char **list, const char *separators, lode_str *word) {
+static bool grammar_next_word(const char **list, const char *separators, lode_str *word) {
   const char *p = *list;
   while (*p && strchr(separators, *p)) p++;
   size_t n = strcspn(p, separators);
@@ -19,7 +19,7 @@ static bool next_word(const char **list, const char *separators, lode_str *word)
   return n > 0;
 }
 
-static bool in_list(lode_str list, lode_str word) {
+static bool grammar_in_list(lode_str list, lode_str word) {
   for (size_t at = 0; at <= list.len;) {
     const char *bar = memchr(list.data + at, '|', list.len - at);
     size_t n = bar ? (size_t)(bar - list.data) - at : list.len - at;
@@ -29,17 +29,17 @@ static bool in_list(lode_str list, lode_str word) {
   return false;
 }
 
-static TSSymbol symbol_of(const TSLanguage *ts, lode_str name) {
+static TSSymbol grammar_symbol_of(const TSLanguage *ts, lode_str name) {
   return ts_language_symbol_for_name(ts, name.data, (uint32_t)name.len, true);
 }
 
-static TSNode child_by_field(TSNode node, lode_str name) {
+static TSNode grammar_child_by_field(TSNode node, lode_str name) {
   return ts_node_child_by_field_name(node, name.data, (uint32_t)name.len);
 }
 
 /* The field of that name, else the first named child of that type. */
-static TSNode child_named(TSNode node, lode_str name) {
-  TSNode none = {0}, child = child_by_field(node, name);
+static TSNode grammar_child_named(TSNode node, lode_str name) {
+  TSNode none = {0}, child = grammar_child_by_field(node, name);
   if (!ts_node_is_null(child)) return child;
   uint32_t n = ts_node_named_child_count(node);
   if (n > 64) n = 64; /* what gives a name stands near the beginning */
@@ -52,8 +52,8 @@ static TSNode child_named(TSNode node, lode_str name) {
 
 /* ---- Loading ---- */
 
-static lode_status bind_rules(lode__grammar *g, lode_error *err) {
-  const lode__language *l = g->language;
+static lode_status grammar_bind_rules(parser_grammar *g, lode_error *err) {
+  const lang_info *l = g->language;
   const char *comments = l->comment ? l->comment : "comment", *bodies = l->body ? l->body : "body";
   lode_str word;
   g->symbols = ts_language_symbol_count(g->ts);
@@ -62,22 +62,22 @@ static lode_status bind_rules(lode__grammar *g, lode_error *err) {
   g->body = mem_calloc(g->symbols, sizeof *g->body);
   if (!g->first_rule || !g->comment || !g->body) return err_nomem(err);
   for (size_t i = 0; l->rules && l->rules[i].node && i < 250; i++) {
-    TSSymbol s = symbol_of(g->ts, str_of(l->rules[i].node));
+    TSSymbol s = grammar_symbol_of(g->ts, str_of(l->rules[i].node));
     if (s && s < g->symbols && !g->first_rule[s]) g->first_rule[s] = (uint8_t)(i + 1);
   }
-  while (next_word(&comments, " ", &word)) {
-    TSSymbol s = symbol_of(g->ts, word);
+  while (grammar_next_word(&comments, " ", &word)) {
+    TSSymbol s = grammar_symbol_of(g->ts, word);
     if (s && s < g->symbols) g->comment[s] = true;
   }
-  while (next_word(&bodies, " ", &word) && g->n_bodies < LODE__GRAMMAR_BODIES) {
-    TSSymbol s = symbol_of(g->ts, word);
+  while (grammar_next_word(&bodies, " ", &word) && g->n_bodies < PARSER_MAX_BODIES) {
+    TSSymbol s = grammar_symbol_of(g->ts, word);
     if (s && s < g->symbols) g->body[s] = true;
     g->bodies[g->n_bodies++] = word;
   }
   return LODE_OK;
 }
 
-static lode_status load(const char *folder, lode__grammar *g, lode_error *err) {
+static lode_status grammar_load_library(const char *folder, parser_grammar *g, lode_error *err) {
   char path[4200], symbol[100];
   const char *name = g->language->grammar;
   union {
@@ -95,21 +95,21 @@ static lode_status load(const char *folder, lode__grammar *g, lode_error *err) {
   if (abi < TREE_SITTER_MIN_COMPATIBLE_LANGUAGE_VERSION || abi > TREE_SITTER_LANGUAGE_VERSION)
     return err_set(err, LODE_VERSION, "%s.so is of version %u", name, abi);
   g->ts = ts;
-  lode_status st = bind_rules(g, err);
+  lode_status st = grammar_bind_rules(g, err);
   if (st != LODE_OK) g->ts = NULL;
   return st;
 }
 
-lode_status lode__grammar_load(const char *folder, const lode__language *language, const lode__grammar **grammar, lode_error *err) {
+lode_status parser_grammar_load(const char *folder, const lang_info *language, const parser_grammar **grammar, lode_error *err) {
   *grammar = NULL;
   if (!language->grammar) return err_set(err, LODE_NOT_FOUND, "the language has no grammar");
-  if (!loaded) loaded = mem_calloc(lode__language_count, sizeof *loaded);
-  if (!loaded) return err_nomem(err);
-  lode__grammar *g = &loaded[lode__language_id(language)];
+  if (!grammar_cache) grammar_cache = mem_calloc(lang_count, sizeof *grammar_cache);
+  if (!grammar_cache) return err_nomem(err);
+  parser_grammar *g = &grammar_cache[lang_id(language)];
   if (!g->ts) {
     g->language = language;
     g->n_bodies = 0;
-    TRY(load(folder, g, err));
+    TRY(grammar_load_library(folder, g, err));
   }
   *grammar = g;
   return LODE_OK;
@@ -118,47 +118,47 @@ lode_status lode__grammar_load(const char *folder, const lode__language *languag
 /* ---- Asking nodes ---- */
 
 /* "field*=a|b": one of the nodes that lead down through that field is of a type. */
-static bool chain_has(lode_str field, lode_str types, TSNode node) {
+static bool grammar_chain_has(lode_str field, lode_str types, TSNode node) {
   for (int i = 0; i < 32; i++) {
-    node = child_by_field(node, field);
+    node = grammar_child_by_field(node, field);
     if (ts_node_is_null(node)) return false;
-    if (in_list(types, str_of(ts_node_type(node)))) return true;
+    if (grammar_in_list(types, str_of(ts_node_type(node)))) return true;
   }
   return false;
 }
 
 /* "field": it is there. "field=a|b": its type; "a.b=c": further down. "field:x|y": its text. */
-static bool holds(const char *given, TSNode node, const char *text) {
+static bool grammar_condition_holds(const char *given, TSNode node, const char *text) {
   size_t n = strcspn(given, "=:");
   const char *values = given[n] ? given + n + 1 : NULL;
-  if (n > 1 && given[n - 1] == '*') return values && chain_has((lode_str){given, n - 1}, str_of(values), node);
+  if (n > 1 && given[n - 1] == '*') return values && grammar_chain_has((lode_str){given, n - 1}, str_of(values), node);
   for (size_t at = 0; at < n;) {
     size_t len = 0;
     while (at + len < n && given[at + len] != '.') len++;
-    node = child_named(node, (lode_str){given + at, len});
+    node = grammar_child_named(node, (lode_str){given + at, len});
     if (ts_node_is_null(node)) return false;
     at += len + 1;
   }
   if (!values) return true;
   uint32_t start = ts_node_start_byte(node), end = ts_node_end_byte(node);
   lode_str is = given[n] == '=' ? str_of(ts_node_type(node)) : (lode_str){text + start, end - start};
-  return in_list(str_of(values), is);
+  return grammar_in_list(str_of(values), is);
 }
 
-const lode__rule *lode__grammar_rule(const lode__grammar *g, TSNode node, TSSymbol symbol, const char *text) {
+const lang_rule *parser_grammar_rule(const parser_grammar *g, TSNode node, TSSymbol symbol, const char *text) {
   if (symbol >= g->symbols || !g->first_rule[symbol]) return NULL;
-  const lode__rule *first = &g->language->rules[g->first_rule[symbol] - 1];
-  for (const lode__rule *r = first; r->node; r++) {
+  const lang_rule *first = &g->language->rules[g->first_rule[symbol] - 1];
+  for (const lang_rule *r = first; r->node; r++) {
     if (r != first && strcmp(r->node, first->node) != 0) continue;
-    if (!r->given || holds(r->given, node, text)) return r;
+    if (!r->given || grammar_condition_holds(r->given, node, text)) return r;
   }
   return NULL;
 }
 
 /* One step as often as it goes. In declarators without the field (a reference, parentheses) the last child goes on. */
-static TSNode repeat(TSNode node, lode_str step) {
+static TSNode grammar_repeat_step(TSNode node, lode_str step) {
   for (int i = 0; i < 32; i++) {
-    TSNode next = child_by_field(node, step);
+    TSNode next = grammar_child_by_field(node, step);
     uint32_t n = ts_node_named_child_count(node);
     if (ts_node_is_null(next) && n > 0 && strstr(ts_node_type(node), "declarator")) next = ts_node_named_child(node, n - 1);
     if (ts_node_is_null(next)) break;
@@ -167,7 +167,7 @@ static TSNode repeat(TSNode node, lode_str step) {
   return node;
 }
 
-TSNode lode__grammar_name(const lode__rule *rule, TSNode node, bool scope) {
+TSNode parser_name_node(const lang_rule *rule, TSNode node, bool scope) {
   const char *path = rule->name ? rule->name : "name", *behind = strchr(path, '<');
   size_t end = strlen(path);
   TSNode none = {0};
@@ -176,43 +176,43 @@ TSNode lode__grammar_name(const lode__rule *rule, TSNode node, bool scope) {
   if (scope) path = behind ? behind + 1 : "", end = strlen(path);
   const char *stop = path + end;
   if (path == stop) return none;
-  while (path < stop && next_word(&path, ".<", &step)) {
+  while (path < stop && grammar_next_word(&path, ".<", &step)) {
     if (step.data[step.len - 1] == '*') {
-      node = repeat(node, (lode_str){step.data, step.len - 1});
+      node = grammar_repeat_step(node, (lode_str){step.data, step.len - 1});
     } else if (step.data[0] == '^') {
       if (ts_node_named_child_count(node) == 0) return none;
       node = ts_node_named_child(node, 0);
     } else {
-      node = child_named(node, step);
+      node = grammar_child_named(node, step);
     }
     if (ts_node_is_null(node)) return none;
   }
   return node;
 }
 
-static TSNode body_node(const lode__grammar *g, TSNode node) {
+static TSNode grammar_body_node(const parser_grammar *g, TSNode node) {
   static const char *const inside[] = {NULL, "value", "right", "type", "rhs", "definition"};
   TSNode none = {0};
   for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
-    TSNode at = inside[i] ? child_by_field(node, str_of(inside[i])) : node;
+    TSNode at = inside[i] ? grammar_child_by_field(node, str_of(inside[i])) : node;
     if (ts_node_is_null(at)) continue;
     for (size_t b = 0; b < g->n_bodies; b++) {
-      TSNode body = child_named(at, g->bodies[b]);
+      TSNode body = grammar_child_named(at, g->bodies[b]);
       if (!ts_node_is_null(body)) return body;
     }
   }
   return none;
 }
 
-uint32_t lode__grammar_body(const lode__grammar *g, TSNode node) {
-  TSNode body = body_node(g, node);
+uint32_t parser_body_start(const parser_grammar *g, TSNode node) {
+  TSNode body = grammar_body_node(g, node);
   return ts_node_is_null(body) ? 0 : ts_node_start_byte(body);
 }
 
-TSNode lode__grammar_docstring(const lode__grammar *g, TSNode node) {
+TSNode parser_docstring_node(const parser_grammar *g, TSNode node) {
   TSNode none = {0};
   if (!g->language->docstring) return none;
-  TSNode body = body_node(g, node);
+  TSNode body = grammar_body_node(g, node);
   if (ts_node_is_null(body) || ts_node_named_child_count(body) == 0) return none;
   TSNode first = ts_node_named_child(body, 0);
   if (strcmp(ts_node_type(first), "expression_statement") == 0 && ts_node_named_child_count(first) > 0)
@@ -222,42 +222,42 @@ TSNode lode__grammar_docstring(const lode__grammar *g, TSNode node) {
 
 /* ---- Checking the table ---- */
 
-static size_t check_step(const lode__grammar *g, lode_str step, const char *node, strbuf *out) {
+static size_t grammar_check_step(const parser_grammar *g, lode_str step, const char *node, strbuf *out) {
   if (step.len && step.data[step.len - 1] == '*') step.len--;
   if (step.len == 0 || step.data[0] == '^') return 0;
-  if (ts_language_field_id_for_name(g->ts, step.data, (uint32_t)step.len) || symbol_of(g->ts, step)) return 0;
+  if (ts_language_field_id_for_name(g->ts, step.data, (uint32_t)step.len) || grammar_symbol_of(g->ts, step)) return 0;
   strbuf_addf(out, "%s: %s: no field or node %.*s\n", g->language->name, node, (int)step.len, step.data);
   return 1;
 }
 
-static size_t check_types(const lode__grammar *g, const char *types, const char *node, strbuf *out) {
+static size_t grammar_check_types(const parser_grammar *g, const char *types, const char *node, strbuf *out) {
   lode_str type;
   size_t wrong = 0;
-  while (next_word(&types, "| ", &type)) {
-    if (symbol_of(g->ts, type)) continue;
+  while (grammar_next_word(&types, "| ", &type)) {
+    if (grammar_symbol_of(g->ts, type)) continue;
     strbuf_addf(out, "%s: %s: no node %.*s\n", g->language->name, node, (int)type.len, type.data);
     wrong++;
   }
   return wrong;
 }
 
-size_t lode__grammar_check(const lode__grammar *g, strbuf *out) {
+size_t parser_grammar_check(const parser_grammar *g, strbuf *out) {
   size_t wrong = 0;
   lode_str step;
-  for (const lode__rule *r = g->language->rules; r && r->node; r++) {
+  for (const lang_rule *r = g->language->rules; r && r->node; r++) {
     const char *path = r->name ? r->name : "name";
-    wrong += check_types(g, r->node, r->node, out);
-    while (r->role != LODE__ROLE_WRAP && next_word(&path, ".<", &step)) wrong += check_step(g, step, r->node, out);
+    wrong += grammar_check_types(g, r->node, r->node, out);
+    while (r->role != LANG_ROLE_WRAPPER && grammar_next_word(&path, ".<", &step)) wrong += grammar_check_step(g, step, r->node, out);
     if (!r->given) continue;
     char fields[80];
     snprintf(fields, sizeof fields, "%.*s", (int)strcspn(r->given, "=:"), r->given);
     path = fields;
-    while (next_word(&path, ".", &step)) wrong += check_step(g, step, r->node, out);
+    while (grammar_next_word(&path, ".", &step)) wrong += grammar_check_step(g, step, r->node, out);
     const char *types = strchr(r->given, '=');
-    if (types) wrong += check_types(g, types + 1, r->node, out);
+    if (types) wrong += grammar_check_types(g, types + 1, r->node, out);
   }
-  if (g->language->comment) wrong += check_types(g, g->language->comment, "comment", out);
+  if (g->language->comment) wrong += grammar_check_types(g, g->language->comment, "comment", out);
   const char *bodies = g->language->body ? g->language->body : "";
-  while (next_word(&bodies, " ", &step)) wrong += check_step(g, step, "body", out);
+  while (grammar_next_word(&bodies, " ", &step)) wrong += grammar_check_step(g, step, "body", out);
   return wrong;
 }

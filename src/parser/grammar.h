@@ -6,31 +6,31 @@
 
 #include <tree_sitter/api.h>
 
-#define LODE__GRAMMAR_BODIES 6
+#define PARSER_MAX_BODIES 6
 
-typedef struct lode__grammar {
-  const lode__language *language;
+typedef struct parser_grammar {
+  const lang_info *language;
   const TSLanguage *ts;
   uint32_t symbols;
   uint8_t *first_rule; /* of each symbol: 1 + the first rule with that node, or 0 */
   bool *comment, *body; /* of each symbol */
-  lode_str bodies[LODE__GRAMMAR_BODIES]; /* names of fields and types */
+  lode_str bodies[PARSER_MAX_BODIES]; /* names of fields and types */
   size_t n_bodies;
-} lode__grammar;
+} parser_grammar;
 
 /* Loads FOLDER/NAME.so once, and keeps it. LODE_NOT_FOUND when it is not there. */
-LODE_MUST lode_status lode__grammar_load(const char *folder, const lode__language *language, const lode__grammar **grammar,
+LODE_MUST lode_status parser_grammar_load(const char *folder, const lang_info *language, const parser_grammar **grammar,
                                          lode_error *err);
 /* A node, field or type that the table names and the grammar does not know; adds a line for each. How many. */
-size_t lode__grammar_check(const lode__grammar *grammar, strbuf *out);
+size_t parser_grammar_check(const parser_grammar *grammar, strbuf *out);
 
 /* The rule of a node whose condition holds, or NULL. */
-const lode__rule *lode__grammar_rule(const lode__grammar *grammar, TSNode node, TSSymbol symbol, const char *text);
+const lang_rule *parser_grammar_rule(const parser_grammar *grammar, TSNode node, TSSymbol symbol, const char *text);
 /* The node where a rule says that the name (or the scope) is; a null node when there is none. */
-TSNode lode__grammar_name(const lode__rule *rule, TSNode node, bool scope);
+TSNode parser_name_node(const lang_rule *rule, TSNode node, bool scope);
 /* Where the body of a definition begins; 0 when it has none. */
-uint32_t lode__grammar_body(const lode__grammar *grammar, TSNode node);
+uint32_t parser_body_start(const parser_grammar *grammar, TSNode node);
 /* The string that begins the body; a null node when there is none, or the language has no such documentation. */
-TSNode lode__grammar_docstring(const lode__grammar *grammar, TSNode node);
+TSNode parser_docstring_node(const parser_grammar *grammar, TSNode node);
 
 #endif

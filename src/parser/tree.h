@@ -11,36 +11,36 @@
 #include "code/chunk.h"
 #include "parser/grammar.h"
 
-#define LODE__TREE_DEPTH 400 /* nodes deeper than this are not looked at */
-#define LODE__TREE_NONE UINT32_MAX
+#define PARSER_MAX_DEPTH 400 /* nodes deeper than this are not looked at */
+#define PARSER_NO_DEF UINT32_MAX
 
-typedef struct lode__def {
+typedef struct parser_def {
   TSNode node;
-  const lode__rule *rule;
+  const lang_rule *rule;
   uint32_t start, end;         /* with wrappers, decorators and the comments before it */
   uint32_t own;                /* where the definition itself begins, behind comments */
   uint32_t doc_start, doc_end; /* comments before it; equal: none */
   uint32_t body;               /* where its body begins, if that is a node beside it; else 0 */
-  uint32_t outer;              /* the definition around it, or LODE__TREE_NONE */
+  uint32_t outer;              /* the definition around it, or PARSER_NO_DEF */
   uint32_t lines;
   lode_str name, scope;        /* in the text, or ""; scope: what the definition itself says that it lies in */
-} lode__def;
+} parser_def;
 
-typedef struct lode__mark {
+typedef struct parser_break {
   uint32_t at, depth;
-} lode__mark;
+} parser_break;
 
-typedef struct lode__outline {
-  lode__def *defs;
+typedef struct parser_outline {
+  parser_def *defs;
   size_t n_defs, defs_cap;
-  lode__mark *marks;
+  parser_break *marks;
   size_t n_marks, marks_cap;
-} lode__outline; /* zeroed is empty; may be used again */
+} parser_outline; /* zeroed is empty; may be used again */
 
-LODE_MUST lode_status lode__tree_collect(const lode__grammar *grammar, TSTree *tree, lode_str text, const lode__chunk_options *options,
-                                         lode__outline *outline, lode_error *err);
-LODE_MUST lode_status lode__tree_build(const lode__grammar *grammar, const lode__outline *outline, lode_str text,
-                                       const lode__chunk_options *options, lode__chunk_list *list, lode_error *err);
-void lode__outline_release(lode__outline *outline);
+LODE_MUST lode_status parser_collect(const parser_grammar *grammar, TSTree *tree, lode_str text, const chunk_options *options,
+                                         parser_outline *outline, lode_error *err);
+LODE_MUST lode_status parser_make_chunks(const parser_grammar *grammar, const parser_outline *outline, lode_str text,
+                                       const chunk_options *options, chunk_list *list, lode_error *err);
+void parser_outline_release(parser_outline *outline);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void lode__chroma_put_value(strbuf *buf, const sqf_value *v, bool is_bool) {
+void rescue_put_value(strbuf *buf, const sqf_value *v, bool is_bool) {
   switch (v->type) {
     case SQF_INT:
       if (is_bool) strbuf_addstr(buf, v->i ? "true" : "false");
@@ -16,18 +16,18 @@ void lode__chroma_put_value(strbuf *buf, const sqf_value *v, bool is_bool) {
   }
 }
 
-static lode_status find_metadata(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  const lode__chroma_parts *p = c->parts;
+static lode_status catalog_find_metadata(rescue_dir *c, rescue_coll *coll, lode_error *err) {
+  const rescue_raw_tables *p = c->parts;
   strbuf buf = {0};
   for (size_t i = 0; i < p->n_pairs; i++) {
-    const lode__chroma_pair *it = &p->pairs[i];
-    if (it->owner != coll->id_name || it->value.type == SQF_NULL || lode__chroma_pair_of(p, it->owner, it->key.data) != it) continue;
+    const rescue_pair *it = &p->pairs[i];
+    if (it->owner != coll->id_name || it->value.type == SQF_NULL || rescue_pair_find(p, it->owner, it->key.data) != it) continue;
     strbuf_addch(&buf, buf.len ? ',' : '{');
     json_put_string(&buf, it->key);
     strbuf_addch(&buf, ':');
     sqf_value v = it->value;
     if (v.type == SQF_INT && it->is_real) v = (sqf_value){.type = SQF_REAL, .d = (double)v.i};
-    lode__chroma_put_value(&buf, &v, it->is_bool);
+    rescue_put_value(&buf, &v, it->is_bool);
   }
   if (buf.len) strbuf_addch(&buf, '}');
   if (buf.len && !buf.failed) {
@@ -41,42 +41,42 @@ static lode_status find_metadata(lode__chroma *c, lode__chroma_coll *coll, lode_
 
 /* ---- Collections ---- */
 
-static lode_status add_coll(lode__chroma *c, lode__chroma_coll **out, lode_error *err) {
+static lode_status catalog_add_coll(rescue_dir *c, rescue_coll **out, lode_error *err) {
   if (!mem_grow(&c->colls, &c->cap_colls, c->n_colls + 1, sizeof *c->colls)) return err_nomem(err);
   *out = &c->colls[c->n_colls++];
-  **out = (lode__chroma_coll){.meta_segment = LODE__NO_NAME, .vector_segment = LODE__NO_NAME, .id_name = LODE__NO_NAME, .meta_seq = -1, .vector_seq = -1};
+  **out = (rescue_coll){.meta_segment = RESCUE_NO_NAME, .vector_segment = RESCUE_NO_NAME, .id_name = RESCUE_NO_NAME, .meta_seq = -1, .vector_seq = -1};
   return LODE_OK;
 }
 
-static void find_segments(lode__chroma *c, lode__chroma_coll *coll) {
-  const lode__chroma_parts *p = c->parts;
+static void catalog_find_segments(rescue_dir *c, rescue_coll *coll) {
+  const rescue_raw_tables *p = c->parts;
   for (size_t i = 0; i < p->n_segments; i++) {
-    const lode__chroma_segment *s = &p->segments[i];
-    if (s->collection != coll->id_name || coll->id_name == LODE__NO_NAME) continue;
-    if (s->is_metadata && coll->meta_segment == LODE__NO_NAME) coll->meta_segment = s->id;
-    if (s->is_vector && coll->vector_segment == LODE__NO_NAME) coll->vector_segment = s->id;
+    const rescue_segment_row *s = &p->segments[i];
+    if (s->collection != coll->id_name || coll->id_name == RESCUE_NO_NAME) continue;
+    if (s->is_metadata && coll->meta_segment == RESCUE_NO_NAME) coll->meta_segment = s->id;
+    if (s->is_vector && coll->vector_segment == RESCUE_NO_NAME) coll->vector_segment = s->id;
   }
 }
 
-static lode_status finish_coll(lode__chroma *c, lode__chroma_coll *coll, lode_error *err) {
-  TRY(find_metadata(c, coll, err));
-  TRY(lode__chroma_configuration(c, coll, err));
-  coll->meta_seq = coll->meta_segment == LODE__NO_NAME ? -1 : c->names[coll->meta_segment].max_seq;
-  coll->vector_seq = coll->vector_segment == LODE__NO_NAME ? -1 : c->names[coll->vector_segment].max_seq;
+static lode_status catalog_finish_coll(rescue_dir *c, rescue_coll *coll, lode_error *err) {
+  TRY(catalog_find_metadata(c, coll, err));
+  TRY(rescue_read_config(c, coll, err));
+  coll->meta_seq = coll->meta_segment == RESCUE_NO_NAME ? -1 : c->names[coll->meta_segment].max_seq;
+  coll->vector_seq = coll->vector_segment == RESCUE_NO_NAME ? -1 : c->names[coll->vector_segment].max_seq;
   return LODE_OK;
 }
 
 /* A segment whose row is lost is told by the log: the entry at the position that it has taken in is its collection's. */
-static lode_status lost_segments(lode__chroma *c, lode_error *err) {
-  lode__chroma_parts *p = c->parts;
+static lode_status catalog_infer_segments(rescue_dir *c, lode_error *err) {
+  rescue_raw_tables *p = c->parts;
   for (uint32_t name = 0; name < c->n_names; name++) {
-    lode__chroma_segment it = {.id = name, .collection = LODE__NO_NAME, .stray = true};
+    rescue_segment_row it = {.id = name, .collection = RESCUE_NO_NAME, .stray = true};
     bool known = c->names[name].max_seq < 0;
     for (size_t i = 0; i < p->n_segments && !known; i++) known = p->segments[i].id == name;
     for (size_t i = 0; i < c->n_rows && !known && !it.is_metadata; i++) it.is_metadata = c->rows[i].segment == name;
-    for (size_t i = 0; i < c->n_logs && !known && it.collection == LODE__NO_NAME; i++)
+    for (size_t i = 0; i < c->n_logs && !known && it.collection == RESCUE_NO_NAME; i++)
       if (c->logs[i].seq == c->names[name].max_seq) it.collection = c->logs[i].topic;
-    if (known || it.collection == LODE__NO_NAME) continue;
+    if (known || it.collection == RESCUE_NO_NAME) continue;
     it.is_vector = !it.is_metadata;
     if (!mem_grow(&p->segments, &p->cap_segments, p->n_segments + 1, sizeof *p->segments)) return err_nomem(err);
     p->segments[p->n_segments++] = it;
@@ -84,15 +84,15 @@ static lode_status lost_segments(lode__chroma *c, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status known_collections(lode__chroma *c, lode_error *err) {
-  const lode__chroma_parts *p = c->parts;
+static lode_status catalog_known_colls(rescue_dir *c, lode_error *err) {
+  const rescue_raw_tables *p = c->parts;
   for (size_t i = 0; i < p->n_collections; i++) {
-    const lode__chroma_collection *it = &p->collections[i];
-    lode__chroma_coll *coll;
+    const rescue_coll_row *it = &p->collections[i];
+    rescue_coll *coll;
     bool again = false;
     for (size_t j = 0; j < c->n_colls; j++) again |= c->colls[j].id_name == it->id;
-    if (again || it->id == LODE__NO_NAME || !it->name.data) continue;
-    TRY(add_coll(c, &coll, err));
+    if (again || it->id == RESCUE_NO_NAME || !it->name.data) continue;
+    TRY(catalog_add_coll(c, &coll, err));
     coll->id_name = it->id;
     coll->id = c->names[it->id].text;
     coll->name = it->name;
@@ -104,61 +104,61 @@ static lode_status known_collections(lode__chroma *c, lode_error *err) {
         coll->database = p->databases[j].name;
         coll->tenant = p->databases[j].tenant;
       }
-    find_segments(c, coll);
-    TRY(finish_coll(c, coll, err));
+    catalog_find_segments(c, coll);
+    TRY(catalog_finish_coll(c, coll, err));
   }
   return LODE_OK;
 }
 
 /* A collection whose own row is lost, known by a segment or by its id in the log. */
-static lode_status make_up(lode__chroma *c, uint32_t id, uint32_t segment, lode__chroma_coll **out, lode_error *err) {
-  const char *told = c->names[id != LODE__NO_NAME ? id : segment].text.data;
+static lode_status catalog_infer_coll(rescue_dir *c, uint32_t id, uint32_t segment, rescue_coll **out, lode_error *err) {
+  const char *told = c->names[id != RESCUE_NO_NAME ? id : segment].text.data;
   char name[64];
   int n = snprintf(name, sizeof name, "lost-%.36s", told);
-  lode__chroma_coll *coll;
-  TRY(add_coll(c, &coll, err));
-  coll->made_up = true;
+  rescue_coll *coll;
+  TRY(catalog_add_coll(c, &coll, err));
+  coll->inferred = true;
   coll->id_name = id;
-  if (id != LODE__NO_NAME) coll->id = c->names[id].text;
+  if (id != RESCUE_NO_NAME) coll->id = c->names[id].text;
   coll->name = (lode_str){mem_arena_copy(&c->arena, name, (size_t)n), (size_t)n};
   if (!coll->name.data) return err_nomem(err);
-  find_segments(c, coll);
-  if (coll->meta_segment == LODE__NO_NAME) coll->meta_segment = segment;
+  catalog_find_segments(c, coll);
+  if (coll->meta_segment == RESCUE_NO_NAME) coll->meta_segment = segment;
   *out = coll;
-  return finish_coll(c, coll, err);
+  return catalog_finish_coll(c, coll, err);
 }
 
 /* ---- Rows and log: whose are they? ---- */
 
-static lode_status owner_of_segment(lode__chroma *c, uint32_t segment, uint32_t *owner, lode_error *err) {
-  uint32_t id = LODE__NO_NAME;
-  lode__chroma_coll *coll;
+static lode_status catalog_segment_owner(rescue_dir *c, uint32_t segment, uint32_t *owner, lode_error *err) {
+  uint32_t id = RESCUE_NO_NAME;
+  rescue_coll *coll;
   for (size_t i = 0; i < c->parts->n_segments; i++)
     if (c->parts->segments[i].id == segment) id = c->parts->segments[i].collection;
   for (size_t i = 0; i < c->n_colls; i++)
-    if (c->colls[i].meta_segment == segment || (id != LODE__NO_NAME && c->colls[i].id_name == id)) {
+    if (c->colls[i].meta_segment == segment || (id != RESCUE_NO_NAME && c->colls[i].id_name == id)) {
       *owner = (uint32_t)i;
       return LODE_OK;
     }
-  TRY(make_up(c, id, segment, &coll, err));
+  TRY(catalog_infer_coll(c, id, segment, &coll, err));
   *owner = (uint32_t)(coll - c->colls);
   return LODE_OK;
 }
 
-static lode_status owner_of_topic(lode__chroma *c, uint32_t topic, uint32_t *owner, lode_error *err) {
-  lode__chroma_coll *coll;
+static lode_status catalog_topic_owner(rescue_dir *c, uint32_t topic, uint32_t *owner, lode_error *err) {
+  rescue_coll *coll;
   for (size_t i = 0; i < c->n_colls; i++)
     if (c->colls[i].id_name == topic) {
       *owner = (uint32_t)i;
       return LODE_OK;
     }
-  TRY(make_up(c, topic, LODE__NO_NAME, &coll, err));
+  TRY(catalog_infer_coll(c, topic, RESCUE_NO_NAME, &coll, err));
   *owner = (uint32_t)(coll - c->colls);
   return LODE_OK;
 }
 
 /* The log keeps entries of collections that were deleted: those without rows, segments and row of their own are not wanted. */
-static bool topic_is_alive(const lode__chroma *c, uint32_t topic) {
+static bool catalog_topic_is_alive(const rescue_dir *c, uint32_t topic) {
   for (size_t i = 0; i < c->n_colls; i++)
     if (c->colls[i].id_name == topic) return true;
   for (size_t i = 0; i < c->parts->n_segments; i++)
@@ -166,23 +166,23 @@ static bool topic_is_alive(const lode__chroma *c, uint32_t topic) {
   return c->damaged;
 }
 
-static lode_status resolve(lode__chroma *c, lode_error *err) {
+static lode_status catalog_assign_owners(rescue_dir *c, lode_error *err) {
   lode_status st = LODE_OK;
   uint32_t *owner = mem_alloc((c->n_names + 1) * 2 * sizeof *owner), *of_topic = owner ? owner + c->n_names + 1 : NULL;
   size_t n = 0;
   if (!owner) return err_nomem(err);
   memset(owner, 0xff, (c->n_names + 1) * 2 * sizeof *owner);
   for (size_t i = 0; i < c->n_rows; i++) {
-    lode__chroma_row *r = &c->rows[i];
-    if (owner[r->segment] == LODE__NO_NAME) TRY_GOTO(owner_of_segment(c, r->segment, &owner[r->segment], err));
+    rescue_emb_row *r = &c->rows[i];
+    if (owner[r->segment] == RESCUE_NO_NAME) TRY_GOTO(catalog_segment_owner(c, r->segment, &owner[r->segment], err));
     r->coll = owner[r->segment];
     if (r->seq > c->max_seq) c->max_seq = r->seq;
   }
   for (size_t i = 0; i < c->n_logs; i++) {
-    lode__chroma_log *l = &c->logs[i];
-    if (of_topic[l->topic] == LODE__NO_NAME) {
-      if (!topic_is_alive(c, l->topic)) continue;
-      TRY_GOTO(owner_of_topic(c, l->topic, &of_topic[l->topic], err));
+    rescue_log_entry *l = &c->logs[i];
+    if (of_topic[l->topic] == RESCUE_NO_NAME) {
+      if (!catalog_topic_is_alive(c, l->topic)) continue;
+      TRY_GOTO(catalog_topic_owner(c, l->topic, &of_topic[l->topic], err));
     }
     l->coll = of_topic[l->topic];
     if (l->seq > c->max_seq) c->max_seq = l->seq;
@@ -196,43 +196,43 @@ done:
 
 /* ---- Order ---- */
 
-#define BY(a, b)                        \
+#define COMPARE_FIELD(a, b)                        \
   do {                                  \
     if ((a) != (b)) return (a) < (b) ? -1 : 1; \
   } while (0)
 
-static int compare_rows(const void *a, const void *b) {
-  const lode__chroma_row *x = a, *y = b;
-  BY(x->coll, y->coll);
-  BY(x->key, y->key);
-  BY(x->stray, y->stray); /* the one from a tree first */
+static int catalog_compare_rows(const void *a, const void *b) {
+  const rescue_emb_row *x = a, *y = b;
+  COMPARE_FIELD(x->coll, y->coll);
+  COMPARE_FIELD(x->key, y->key);
+  COMPARE_FIELD(x->stray, y->stray); /* the one from a tree first */
   return 0;
 }
-static int compare_metas(const void *a, const void *b) {
-  const lode__chroma_meta *x = a, *y = b;
-  BY(x->key, y->key);
-  BY(y->kind, x->kind); /* later ones win: what indexes know, the second copy of a document, strays, then the table's */
-  BY(y->stray, x->stray);
-  BY(x->order, y->order);
+static int catalog_compare_metas(const void *a, const void *b) {
+  const rescue_meta *x = a, *y = b;
+  COMPARE_FIELD(x->key, y->key);
+  COMPARE_FIELD(y->kind, x->kind); /* later ones win: what indexes know, the second copy of a document, strays, then the table's */
+  COMPARE_FIELD(y->stray, x->stray);
+  COMPARE_FIELD(x->order, y->order);
   return 0;
 }
-static int compare_logs(const void *a, const void *b) {
-  const lode__chroma_log *x = a, *y = b;
-  BY(x->coll, y->coll);
-  BY(x->seq, y->seq);
+static int catalog_compare_logs(const void *a, const void *b) {
+  const rescue_log_entry *x = a, *y = b;
+  COMPARE_FIELD(x->coll, y->coll);
+  COMPARE_FIELD(x->seq, y->seq);
   return 0;
 }
 
-static void settle(lode__chroma *c) {
+static void catalog_sort(rescue_dir *c) {
   size_t n = 0;
-  if (c->n_rows > 1) qsort(c->rows, c->n_rows, sizeof *c->rows, compare_rows);
-  if (c->n_metas > 1) qsort(c->metas, c->n_metas, sizeof *c->metas, compare_metas);
-  if (c->n_logs > 1) qsort(c->logs, c->n_logs, sizeof *c->logs, compare_logs);
+  if (c->n_rows > 1) qsort(c->rows, c->n_rows, sizeof *c->rows, catalog_compare_rows);
+  if (c->n_metas > 1) qsort(c->metas, c->n_metas, sizeof *c->metas, catalog_compare_metas);
+  if (c->n_logs > 1) qsort(c->logs, c->n_logs, sizeof *c->logs, catalog_compare_logs);
   for (size_t i = 0; i < c->n_rows; i++)
     if (n == 0 || c->rows[n - 1].coll != c->rows[i].coll || c->rows[n - 1].key != c->rows[i].key) c->rows[n++] = c->rows[i];
   c->n_rows = n;
   for (size_t i = 0; i < c->n_rows; i++) {
-    lode__chroma_coll *coll = &c->colls[c->rows[i].coll];
+    rescue_coll *coll = &c->colls[c->rows[i].coll];
     if (coll->n_rows++ == 0) coll->row = i;
   }
   n = 0;
@@ -240,16 +240,16 @@ static void settle(lode__chroma *c) {
     if (n == 0 || c->logs[n - 1].coll != c->logs[i].coll || c->logs[n - 1].seq != c->logs[i].seq) c->logs[n++] = c->logs[i];
   c->n_logs = n;
   for (size_t i = 0; i < c->n_logs; i++) {
-    lode__chroma_coll *coll = &c->colls[c->logs[i].coll];
+    rescue_coll *coll = &c->colls[c->logs[i].coll];
     if (coll->n_log++ == 0) coll->log = i;
     if (!coll->dimension && c->logs[i].vector_bytes) coll->dimension = c->logs[i].vector_bytes / 4;
   }
 }
 
 /* Positions past anything ever written are not believed; the rows tell how far they are. */
-static void judge_positions(lode__chroma *c) {
+static void catalog_check_positions(rescue_dir *c) {
   for (size_t i = 0; i < c->n_colls; i++) {
-    lode__chroma_coll *coll = &c->colls[i];
+    rescue_coll *coll = &c->colls[i];
     int64_t newest = -1;
     for (size_t j = coll->row; j < coll->row + coll->n_rows; j++)
       if (c->rows[j].seq > newest) newest = c->rows[j].seq;
@@ -265,7 +265,7 @@ static void judge_positions(lode__chroma *c) {
   }
 }
 
-size_t lode__chroma_metas_of(const lode__chroma *c, int64_t key, size_t *n) {
+size_t rescue_metas_of(const rescue_dir *c, int64_t key, size_t *n) {
   size_t low = 0, high = c->n_metas, end;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
@@ -279,8 +279,8 @@ size_t lode__chroma_metas_of(const lode__chroma *c, int64_t key, size_t *n) {
 
 /* ---- Opening ---- */
 
-static void free_parts(lode__chroma *c) {
-  lode__chroma_parts *p = c->parts;
+static void catalog_free_raw_tables(rescue_dir *c) {
+  rescue_raw_tables *p = c->parts;
   c->databases = p->databases;
   c->n_databases = p->n_databases;
   mem_free(p->collections);
@@ -293,11 +293,11 @@ static void free_parts(lode__chroma *c) {
   c->parts = NULL;
 }
 
-lode_status lode__chroma_open(const char *folder, lode_progress progress, lode__chroma *c, lode_error *err) {
-  lode__chroma_parts parts = {0};
+lode_status rescue_dir_open(const char *folder, lode_progress progress, rescue_dir *c, lode_error *err) {
+  rescue_raw_tables parts = {0};
   lode_status st = LODE_OK;
   strbuf path = {0};
-  *c = (lode__chroma){.folder = folder, .progress = progress, .parts = &parts};
+  *c = (rescue_dir){.folder = folder, .progress = progress, .parts = &parts};
   mem_arena_init(&c->arena, 0);
   strbuf_addf(&path, "%s/chroma.sqlite3", folder);
   strbuf_addch(&path, 0);
@@ -309,20 +309,20 @@ lode_status lode__chroma_open(const char *folder, lode_progress progress, lode__
   if (st == LODE_NOT_FOUND)
     st = err_set(err, st, "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that chromadb.PersistentClient was given", folder);
   if (st != LODE_OK) goto done;
-  TRY_GOTO(lode__chroma_tables(c, err));
-  if (c->damaged) TRY_GOTO(lost_segments(c, err));
-  TRY_GOTO(known_collections(c, err));
-  TRY_GOTO(resolve(c, err));
-  settle(c);
-  judge_positions(c);
+  TRY_GOTO(rescue_read_tables(c, err));
+  if (c->damaged) TRY_GOTO(catalog_infer_segments(c, err));
+  TRY_GOTO(catalog_known_colls(c, err));
+  TRY_GOTO(catalog_assign_owners(c, err));
+  catalog_sort(c);
+  catalog_check_positions(c);
 done:
   strbuf_release(&path);
-  free_parts(c);
-  if (st != LODE_OK) lode__chroma_close(c);
+  catalog_free_raw_tables(c);
+  if (st != LODE_OK) rescue_dir_close(c);
   return st;
 }
 
-void lode__chroma_close(lode__chroma *c) {
+void rescue_dir_close(rescue_dir *c) {
   sqf_close(c->file);
   mem_arena_release(&c->arena);
   json_release(&c->json);
@@ -333,5 +333,5 @@ void lode__chroma_close(lode__chroma *c) {
   mem_free(c->metas);
   mem_free(c->logs);
   mem_free(c->databases);
-  *c = (lode__chroma){0};
+  *c = (rescue_dir){0};
 }

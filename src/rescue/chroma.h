@@ -19,9 +19,9 @@
 #include "base/json.h"
 #include "base/sqlite_file.h"
 
-#define LODE__NO_NAME UINT32_MAX
+#define RESCUE_NO_NAME UINT32_MAX
 
-typedef struct lode__chroma_coll {
+typedef struct rescue_coll {
   lode_str id, name;
   lode_str database, tenant;  /* absent before 0.4.15 */
   lode_str metadata;          /* JSON object, absent when there is none */
@@ -33,48 +33,48 @@ typedef struct lode__chroma_coll {
   uint32_t dimension;         /* 0: unknown */
   uint32_t m;                 /* of the index, 0: unknown */
   uint32_t id_name;           /* the collection's id as a name */
-  uint32_t meta_segment;      /* names, or LODE__NO_NAME */
+  uint32_t meta_segment;      /* names, or RESCUE_NO_NAME */
   uint32_t vector_segment;
   int64_t meta_seq;           /* what of the log the rows hold */
   int64_t vector_seq;         /* what of the log the index holds; -1: the pickle says it */
   bool poisoned;              /* max_seq_id is past anything that was ever written: not believed */
-  bool made_up;               /* its own row is lost */
+  bool inferred;               /* its own row is lost */
   bool metric_unknown;        /* nothing says it: l2, as Chroma's default */
   size_t row, n_rows;         /* in rows */
   size_t log, n_log;          /* in logs */
-} lode__chroma_coll;
+} rescue_coll;
 
 /* A database, or, without id and name, a tenant. */
-typedef struct lode__chroma_database {
+typedef struct rescue_database {
   lode_str id, name, tenant;
   bool stray;
-} lode__chroma_database;
+} rescue_database;
 
-typedef struct lode__chroma_row {
+typedef struct rescue_emb_row {
   int64_t key, seq;
   lode_str id;
   uint32_t segment;           /* name */
   uint32_t coll;
   bool stray;
-} lode__chroma_row;
+} rescue_emb_row;
 
 /* Where a value of a record's metadata lies. */
-typedef enum lode__meta_kind {
-  LODE__META_ROW,    /* in the table */
-  LODE__META_TEXT,   /* in the full-text table, a second copy of the document */
-  LODE__META_STRING, LODE__META_INT, LODE__META_REAL, /* in an index of the table, whose own row is lost */
-  LODE__META_GONE,   /* an index says that there was a value, and nothing says which */
-} lode__meta_kind;
-typedef struct lode__chroma_meta {
+typedef enum rescue_meta_kind {
+  RESCUE_META_ROW,    /* in the table */
+  RESCUE_META_FULLTEXT,   /* in the full-text table, a second copy of the document */
+  RESCUE_META_STRING, RESCUE_META_INT, RESCUE_META_REAL, /* in an index of the table, whose own row is lost */
+  RESCUE_META_LOST,   /* an index says that there was a value, and nothing says which */
+} rescue_meta_kind;
+typedef struct rescue_meta {
   int64_t key;                /* of the row in embeddings */
   int64_t order;
   sqf_place place;
   uint8_t kind;
   bool array, stray;
-} lode__chroma_meta;
+} rescue_meta;
 
-typedef enum lode__chroma_op { LODE__CHROMA_ADD, LODE__CHROMA_UPDATE, LODE__CHROMA_UPSERT, LODE__CHROMA_DELETE } lode__chroma_op;
-typedef struct lode__chroma_log {
+typedef enum rescue_log_op { RESCUE_LOG_ADD, RESCUE_LOG_UPDATE, RESCUE_LOG_UPSERT, RESCUE_LOG_DELETE } rescue_log_op;
+typedef struct rescue_log_entry {
   int64_t seq;
   lode_str id;
   sqf_place place;
@@ -82,49 +82,49 @@ typedef struct lode__chroma_log {
   uint32_t coll;
   uint32_t vector_bytes;      /* 0: none */
   uint8_t op;
-} lode__chroma_log;
+} rescue_log_entry;
 
-typedef struct lode__chroma_name {
+typedef struct rescue_name {
   lode_str text;
   int64_t max_seq;            /* of segments; -1: none */
   bool max_seq_blob;
-} lode__chroma_name;
+} rescue_name;
 
 /* Columns of a table that are looked at; -1 when it has none. */
-enum { LODE__CHROMA_COLUMNS = 8 };
-typedef struct lode__chroma_table {
+enum { RESCUE_MAX_COLUMNS = 8 };
+typedef struct rescue_table {
   uint32_t root;
-  int at[LODE__CHROMA_COLUMNS];
-} lode__chroma_table;
+  int at[RESCUE_MAX_COLUMNS];
+} rescue_table;
 
 enum {
-  LODE__T_TENANTS, LODE__T_DATABASES, LODE__T_COLLECTIONS, LODE__T_COLLECTION_METADATA, LODE__T_SEGMENTS, LODE__T_SEGMENT_METADATA,
-  LODE__T_MAX_SEQ, LODE__T_EMBEDDINGS, LODE__T_METADATA, LODE__T_ARRAYS, LODE__T_QUEUE, LODE__T_TEXT, LODE__T_MIGRATIONS, LODE__T_COUNT
+  RESCUE_TABLE_TENANTS, RESCUE_TABLE_DATABASES, RESCUE_TABLE_COLLS, RESCUE_TABLE_COLL_META, RESCUE_TABLE_SEGMENTS, RESCUE_TABLE_SEGMENT_META,
+  RESCUE_TABLE_MAX_SEQ, RESCUE_TABLE_EMBEDDINGS, RESCUE_TABLE_METADATA, RESCUE_TABLE_ARRAYS, RESCUE_TABLE_QUEUE, RESCUE_TABLE_FULLTEXT, RESCUE_TABLE_MIGRATIONS, RESCUE_TABLE_COUNT
 };
 
 /* Indexes of tables: second copies of what they index. */
-enum { LODE__I_ROWS, LODE__I_META, LODE__I_META_STRING, LODE__I_META_INT, LODE__I_META_REAL, LODE__I_ARRAY, LODE__I_ARRAY_STRING,
-       LODE__I_ARRAY_INT, LODE__I_ARRAY_REAL, LODE__I_COLL_ID, LODE__I_COLL_NAME, LODE__I_COUNT };
+enum { RESCUE_INDEX_ROWS, RESCUE_INDEX_META, RESCUE_INDEX_META_STRING, RESCUE_INDEX_META_INT, RESCUE_INDEX_META_REAL, RESCUE_INDEX_ARRAY, RESCUE_INDEX_ARRAY_STRING,
+       RESCUE_INDEX_ARRAY_INT, RESCUE_INDEX_ARRAY_REAL, RESCUE_INDEX_COLL_ID, RESCUE_INDEX_COLL_NAME, RESCUE_INDEX_COUNT };
 
-typedef struct lode__chroma {
+typedef struct rescue_dir {
   const char *folder;
   sqf_file *file;
   mem_arena arena;
-  lode__chroma_table tables[LODE__T_COUNT];
-  uint32_t indexes[LODE__I_COUNT]; /* their roots */
-  lode__chroma_name *names;   /* ids of segments and collections */
+  rescue_table tables[RESCUE_TABLE_COUNT];
+  uint32_t indexes[RESCUE_INDEX_COUNT]; /* their roots */
+  rescue_name *names;   /* ids of segments and collections */
   size_t n_names, cap_names;
   uint32_t *name_slots;
   size_t n_slots;
-  lode__chroma_coll *colls;
+  rescue_coll *colls;
   size_t n_colls, cap_colls;
-  lode__chroma_row *rows;     /* by collection, then key */
+  rescue_emb_row *rows;     /* by collection, then key */
   size_t n_rows, cap_rows;
-  lode__chroma_meta *metas;   /* by key; strays first, then in the order of the table */
+  rescue_meta *metas;   /* by key; strays first, then in the order of the table */
   size_t n_metas, cap_metas;
-  lode__chroma_log *logs;     /* by collection, then position */
+  rescue_log_entry *logs;     /* by collection, then position */
   size_t n_logs, cap_logs;
-  lode__chroma_database *databases;
+  rescue_database *databases;
   size_t n_databases;
   int64_t max_seq;            /* greatest position seen anywhere in rows and log */
   uint64_t blob_seqs;         /* positions kept as blobs, in embeddings and max_seq_id */
@@ -140,29 +140,29 @@ typedef struct lode__chroma {
   lode_progress progress;
   uint64_t rows_read;
   /* while reading */
-  struct lode__chroma_parts *parts;
+  struct rescue_raw_tables *parts;
   bool stray;
   json_doc json;
-} lode__chroma;
+} rescue_dir;
 
 /* LODE_NOT_FOUND: no chroma.sqlite3 in the folder. */
-lode_status lode__chroma_open(const char *folder, lode_progress progress, lode__chroma *chroma, lode_error *err);
-void lode__chroma_close(lode__chroma *chroma);
+lode_status rescue_dir_open(const char *folder, lode_progress progress, rescue_dir *chroma, lode_error *err);
+void rescue_dir_close(rescue_dir *chroma);
 
 /* The values of a metadata row, or the text of a full-text row as chroma:document. False: it is none. */
-typedef struct lode__chroma_value {
+typedef struct rescue_value {
   lode_str key;
   const sqf_value *value; /* NULL: null */
   bool is_bool;
   bool gone;                   /* it is known that there was one of this key, and nothing else */
-} lode__chroma_value;
-lode_status lode__chroma_meta_read(lode__chroma *chroma, const lode__chroma_meta *meta, sqf_row *row, lode__chroma_value *value,
+} rescue_value;
+lode_status rescue_meta_read(rescue_dir *chroma, const rescue_meta *meta, sqf_row *row, rescue_value *value,
                                    lode_error *err);
 /* The vector's bytes and the metadata text of a log row (absent when there is none). */
-lode_status lode__chroma_log_read(lode__chroma *chroma, const lode__chroma_log *log, sqf_row *row, lode_str *vector,
+lode_status rescue_log_read(rescue_dir *chroma, const rescue_log_entry *log, sqf_row *row, lode_str *vector,
                                   lode_str *metadata, lode_error *err);
 /* First of the metas of a key, and how many. */
-size_t lode__chroma_metas_of(const lode__chroma *chroma, int64_t key, size_t *n);
-uint32_t lode__chroma_name_of(const lode__chroma *chroma, lode_str text);
+size_t rescue_metas_of(const rescue_dir *chroma, int64_t key, size_t *n);
+uint32_t rescue_name_find(const rescue_dir *chroma, lode_str text);
 
 #endif

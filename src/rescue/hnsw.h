@@ -14,32 +14,32 @@
 
 #include "base/base.h"
 
-typedef struct lode__hnsw_shape {
+typedef struct rescue_hnsw_shape {
   uint32_t dimension;
   uint32_t max_m0;
   uint64_t element_bytes; /* 4 + 4 max_m0 + 4 dimension + 8 */
   uint64_t elements;      /* that the header says there are; 0: unknown */
-} lode__hnsw_shape;
+} rescue_hnsw_shape;
 
 /* False: the header is not one, or disagrees with itself or with the dimension (0 = any). */
-bool lode__hnsw_header(lode_str bytes, uint32_t dimension, lode__hnsw_shape *shape);
+bool rescue_hnsw_header(lode_str bytes, uint32_t dimension, rescue_hnsw_shape *shape);
 
-typedef struct lode__hnsw_slot {
+typedef struct rescue_hnsw_slot {
   uint64_t label;  /* 0: not in use */
   uint32_t place;  /* which element of the file */
   bool deleted;
   bool beyond;     /* past what the header counts: what memory held there, unless the header is wrong */
-} lode__hnsw_slot;
+} rescue_hnsw_slot;
 
-typedef struct lode__hnsw {
+typedef struct rescue_hnsw {
   int fd;
-  lode__hnsw_shape shape;
+  rescue_hnsw_shape shape;
   bool header_bad;         /* lost, cut or wrong: the shape was derived */
   bool data_missing;       /* there is no data_level0.bin */
   bool cut;                /* data_level0.bin holds fewer elements than the header says */
   bool lengths_bad;        /* length.bin is lost or shorter than the elements */
   uint64_t claimed;        /* elements, by the header; 0 when that is lost */
-  lode__hnsw_slot *slots;  /* those in use, by label, one a label */
+  rescue_hnsw_slot *slots;  /* those in use, by label, one a label */
   size_t n;
   size_t live;             /* of those, neither deleted nor beyond */
   size_t doubles;          /* labels met twice among those that count */
@@ -48,21 +48,21 @@ typedef struct lode__hnsw {
   size_t n_lengths;
   unsigned char *element;  /* the one being looked at */
   int64_t mtime_s;         /* of data_level0.bin */
-} lode__hnsw;
+} rescue_hnsw;
 
 /* dimension and m (0: unknown) are those of the collection. Damage is told in the fields; LODE_NOT_FOUND: no such folder;
  * LODE_CORRUPT: nothing can be made of it. */
-lode_status lode__hnsw_open(const char *folder, uint32_t dimension, uint32_t m, lode__hnsw *index, lode_error *err);
-void lode__hnsw_close(lode__hnsw *index);
+lode_status rescue_hnsw_open(const char *folder, uint32_t dimension, uint32_t m, rescue_hnsw *index, lode_error *err);
+void rescue_hnsw_close(rescue_hnsw *index);
 /* NULL: no such label. */
-const lode__hnsw_slot *lode__hnsw_find(const lode__hnsw *index, uint64_t label);
+const rescue_hnsw_slot *rescue_hnsw_find(const rescue_hnsw *index, uint64_t label);
 
-typedef enum lode__hnsw_got {
-  LODE__HNSW_EXACT,
-  LODE__HNSW_NO_LENGTH,  /* the direction only: its norm is lost */
-  LODE__HNSW_BAD,        /* not finite, or not of norm 1 where it must be */
-} lode__hnsw_got;
+typedef enum rescue_hnsw_got {
+  RESCUE_HNSW_EXACT,
+  RESCUE_HNSW_NO_NORM,  /* the direction only: its norm is lost */
+  RESCUE_HNSW_BAD,        /* not finite, or not of norm 1 where it must be */
+} rescue_hnsw_got;
 /* The vector, with its norm multiplied back for cosine. */
-lode__hnsw_got lode__hnsw_vector(lode__hnsw *index, const lode__hnsw_slot *slot, bool cosine, float *vector);
+rescue_hnsw_got rescue_hnsw_vector(rescue_hnsw *index, const rescue_hnsw_slot *slot, bool cosine, float *vector);
 
 #endif

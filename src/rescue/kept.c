@@ -3,44 +3,44 @@
 
 #include "base/json.h"
 
-bool lode__kept_usual(lode_str tenant, lode_str database) {
+bool rescue_layout_is_default(lode_str tenant, lode_str database) {
   return str_eq(tenant, STR_LIT("default_tenant")) && str_eq(database, STR_LIT("default_database"));
 }
 
 /* / and % in percent encoding. */
-static void put_part(strbuf *out, lode_str part) {
+static void layout_put_encoded(strbuf *out, lode_str part) {
   for (size_t i = 0; i < part.len; i++) {
     if (part.data[i] == '/' || part.data[i] == '%') strbuf_addf(out, "%%%02X", (unsigned)(unsigned char)part.data[i]);
     else strbuf_addch(out, part.data[i]);
   }
 }
 
-void lode__kept_prefix(strbuf *out, lode_str tenant, lode_str database) {
-  put_part(out, tenant);
+void rescue_layout_prefix(strbuf *out, lode_str tenant, lode_str database) {
+  layout_put_encoded(out, tenant);
   strbuf_addch(out, '/');
-  put_part(out, database);
+  layout_put_encoded(out, database);
   strbuf_addch(out, '/');
 }
 
-void lode__kept_tenant_id(strbuf *out, lode_str tenant) {
+void rescue_layout_tenant_id(strbuf *out, lode_str tenant) {
   strbuf_addstr(out, "t:");
-  put_part(out, tenant);
+  layout_put_encoded(out, tenant);
 }
 
-void lode__kept_database_id(strbuf *out, lode_str tenant, lode_str database) {
+void rescue_layout_database_id(strbuf *out, lode_str tenant, lode_str database) {
   strbuf_addstr(out, "d:");
-  put_part(out, tenant);
+  layout_put_encoded(out, tenant);
   strbuf_addch(out, '/');
-  put_part(out, database);
+  layout_put_encoded(out, database);
 }
 
-void lode__kept_tenant(strbuf *out, lode_str tenant) {
+void rescue_layout_tenant(strbuf *out, lode_str tenant) {
   strbuf_addstr(out, "{\"kind\":\"tenant\",\"name\":");
   json_put_string(out, tenant);
   strbuf_addch(out, '}');
 }
 
-void lode__kept_database(strbuf *out, lode_str tenant, lode_str database, lode_str id) {
+void rescue_layout_database(strbuf *out, lode_str tenant, lode_str database, lode_str id) {
   strbuf_addstr(out, "{\"kind\":\"database\",\"tenant\":");
   json_put_string(out, tenant);
   strbuf_addstr(out, ",\"name\":");

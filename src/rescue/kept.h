@@ -14,19 +14,19 @@
 
 #include "base/base.h"
 
-#define LODE__CHROMA_REGISTRY ".chroma"
-#define LODE__CHROMA_KEY "$chroma"
-#define LODE__CHROMA_URI "chroma:uri"
+#define RESCUE_LAYOUT_REGISTRY ".chroma"
+#define RESCUE_LAYOUT_KEY "$chroma"
+#define RESCUE_LAYOUT_URI "chroma:uri"
 
 /* default_tenant and default_database. */
-bool lode__kept_usual(lode_str tenant, lode_str database);
+bool rescue_layout_is_default(lode_str tenant, lode_str database);
 /* "TENANT/DATABASE/", which names of collections elsewhere begin with. */
-void lode__kept_prefix(strbuf *out, lode_str tenant, lode_str database);
+void rescue_layout_prefix(strbuf *out, lode_str tenant, lode_str database);
 
-void lode__kept_tenant_id(strbuf *out, lode_str tenant);
-void lode__kept_database_id(strbuf *out, lode_str tenant, lode_str database);
+void rescue_layout_tenant_id(strbuf *out, lode_str tenant);
+void rescue_layout_database_id(strbuf *out, lode_str tenant, lode_str database);
 /* Their metadata. */
-void lode__kept_tenant(strbuf *out, lode_str tenant);
-void lode__kept_database(strbuf *out, lode_str tenant, lode_str database, lode_str id);
+void rescue_layout_tenant(strbuf *out, lode_str tenant);
+void rescue_layout_database(strbuf *out, lode_str tenant, lode_str database, lode_str id);
 
 #endif

@@ -13,17 +13,17 @@
 
 #include "base/base.h"
 
-typedef enum lode__pickle_part { LODE__PICKLE_ID_TO_LABEL, LODE__PICKLE_LABEL_TO_ID, LODE__PICKLE_ID_TO_SEQ } lode__pickle_part;
+typedef enum rescue_pickle_part { RESCUE_PICKLE_ID_TO_LABEL, RESCUE_PICKLE_LABEL_TO_ID, RESCUE_PICKLE_ID_TO_SEQ } rescue_pickle_part;
 
-typedef struct lode__pickle_sink {
+typedef struct rescue_pickle_sink {
   /* One entry of one of the dictionaries; the id lives in the source bytes. False: out of memory. */
-  bool (*pair)(void *ctx, lode__pickle_part part, lode_str id, int64_t number);
+  bool (*pair)(void *ctx, rescue_pickle_part part, lode_str id, int64_t number);
   /* One of the numbers. */
   void (*number)(void *ctx, lode_str name, int64_t number);
   void *ctx;
-} lode__pickle_sink;
+} rescue_pickle_sink;
 
 /* LODE_CORRUPT: the bytes are no such pickle, or not from some byte on; what came before was handed out. */
-lode_status lode__pickle_read(lode_str bytes, const lode__pickle_sink *sink, lode_error *err);
+lode_status rescue_pickle_read(lode_str bytes, const rescue_pickle_sink *sink, lode_error *err);
 
 #endif

@@ -17,9 +17,9 @@
 #include "chroma.h"
 #include "hnsw.h"
 
-typedef enum lode__vec_from { LODE__VEC_NONE, LODE__VEC_LOG, LODE__VEC_INDEX } lode__vec_from;
+typedef enum rescue_vec_source { RESCUE_VEC_NONE, RESCUE_VEC_LOG, RESCUE_VEC_INDEX } rescue_vec_source;
 
-typedef struct lode__rec {
+typedef struct rescue_rec {
   lode_str id;
   int64_t key;          /* of its row; 0: only in the log */
   int64_t seq;
@@ -28,58 +28,58 @@ typedef struct lode__rec {
   uint32_t log_vector;  /* 1 + log entry */
   uint32_t slot;        /* 1 + element of the index */
   uint8_t folder;       /* which of plan.folders */
-  uint8_t from;         /* lode__vec_from */
+  uint8_t from;         /* rescue_vec_source */
   bool alive;
   bool weak;            /* an add that Chroma may have ignored: the index knows better */
   bool late;            /* inserted after the index was last written */
   bool by_order;
   const char *doubt;    /* what is doubtful about it, NULL: nothing */
-} lode__rec;
+} rescue_rec;
 
-typedef enum lode__pickle_state { LODE__PICKLE_WHOLE, LODE__PICKLE_CUT, LODE__PICKLE_LOST } lode__pickle_state;
+typedef enum rescue_pickle_state { RESCUE_PICKLE_WHOLE, RESCUE_PICKLE_TRUNCATED, RESCUE_PICKLE_LOST } rescue_pickle_state;
 
-typedef struct lode__plan_folder {
+typedef struct rescue_index_dir {
   char *path;
   bool aside;           /* set aside by somebody */
-  lode__hnsw index;
+  rescue_hnsw index;
   lode_status status;   /* of opening it */
   char why[200];
-  lode__pickle_state pickle;
+  rescue_pickle_state pickle;
   bool has_pickle;
   uint64_t pickle_ids;  /* entries */
   uint64_t pickle_extra;   /* ids that no record has */
   uint64_t pickle_conflicts; /* labels that the two dictionaries do not agree on */
   int64_t pickle_seq;   /* its max_seq_id; -1: none */
-} lode__plan_folder;
+} rescue_index_dir;
 
-#define LODE__PLAN_FOLDERS 8
+#define RESCUE_MAX_INDEX_DIRS 8
 
-typedef struct lode__plan {
-  lode__chroma *chroma;
-  lode__chroma_coll *coll;
-  lode__rec *recs;
+typedef struct rescue_plan {
+  rescue_dir *chroma;
+  rescue_coll *coll;
+  rescue_rec *recs;
   size_t n, cap;
   uint32_t *map;        /* open addressing: 1 + record */
   size_t n_map;
   uint32_t *next;       /* of the collection's log entries: the next one of the same record + 1 */
-  lode__plan_folder folders[LODE__PLAN_FOLDERS];
+  rescue_index_dir folders[RESCUE_MAX_INDEX_DIRS];
   size_t n_folders;
   uint32_t dimension;
   uint64_t alive, from_log, from_index, missing, by_order;
   lode_str *lost;       /* ids that the index knows and the database, which is damaged, does not */
   size_t n_lost, cap_lost;
-} lode__plan;
+} rescue_plan;
 
-lode_status lode__plan_make(lode__chroma *chroma, lode__chroma_coll *coll, lode__plan *plan, lode_error *err);
-void lode__plan_release(lode__plan *plan);
+lode_status rescue_plan_make(rescue_dir *chroma, rescue_coll *coll, rescue_plan *plan, lode_error *err);
+void rescue_plan_release(rescue_plan *plan);
 
 /* pairs.c: labels for the records that have none yet, from the folder. */
-lode_status lode__plan_pairs(lode__plan *plan, size_t folder, lode_error *err);
+lode_status rescue_plan_match_labels(rescue_plan *plan, size_t folder, lode_error *err);
 /* NULL: no such record, dead ones too. */
-lode__rec *lode__plan_find(const lode__plan *plan, lode_str id);
+rescue_rec *rescue_plan_find(const rescue_plan *plan, lode_str id);
 /* Whether the rows or the log speak of the id, be it of its deletion. */
-bool lode__plan_knows(const lode__plan *plan, lode_str id);
+bool rescue_plan_mentions(const rescue_plan *plan, lode_str id);
 /* The floats of a record's log entry; false: none, or not of the collection's dimension, or not finite. */
-bool lode__plan_log_vector(lode__plan *plan, const lode__rec *rec, float *vector);
+bool rescue_plan_log_vector(rescue_plan *plan, const rescue_rec *rec, float *vector);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/meta.h"
 #include "tables.h"
 
-typedef struct lode__record_entry {
+typedef struct rescue_record_entry {
   lode_str key;       /* in the arena */
   size_t at, len;     /* its JSON in maker.text; len 0: removed */
   uint32_t order;
@@ -22,26 +22,26 @@ typedef struct lode__record_entry {
   bool old;           /* from an entry that the rows hold: counts only where they are known to have lost the value */
   bool is_text;
   lode_str text;      /* of strings, in the arena: documents are not decoded again */
-} entry;
+} rescue_record_entry;
 
-static lode_str kept(mem_arena *arena, lode_str s) {
+static lode_str rescue_record_arena_copy(mem_arena *arena, lode_str s) {
   return (lode_str){mem_arena_copy(arena, s.data ? s.data : "", s.len), s.len};
 }
 
-static lode_status add_entry(lode__record_maker *m, mem_arena *arena, lode_str key, entry **out, lode_error *err) {
+static lode_status rescue_record_add_entry(rescue_record_builder *m, mem_arena *arena, lode_str key, rescue_record_entry **out, lode_error *err) {
   if (!mem_grow(&m->entries, &m->cap, m->n + 1, sizeof *m->entries)) return err_nomem(err);
-  entry *e = &m->entries[m->n];
-  *e = (entry){.key = kept(arena, key), .at = m->text.len, .order = (uint32_t)m->n};
+  rescue_record_entry *e = &m->entries[m->n];
+  *e = (rescue_record_entry){.key = rescue_record_arena_copy(arena, key), .at = m->text.len, .order = (uint32_t)m->n};
   m->n++;
   *out = e;
   return e->key.data ? LODE_OK : err_nomem(err);
 }
 
 /* A document is kept as it is; what is not UTF-8 in it can only be damage. */
-static lode_status keep_document(mem_arena *arena, lode_str s, entry *e, lode__record_made *made, lode_error *err) {
+static lode_status rescue_record_keep_document(mem_arena *arena, lode_str s, rescue_record_entry *e, rescue_record *made, lode_error *err) {
   e->is_text = true;
   if (utf8_valid(s.data, s.len)) {
-    e->text = kept(arena, s);
+    e->text = rescue_record_arena_copy(arena, s);
     if (memchr(s.data, 0, s.len)) made->doubt = "its document holds zero bytes";
     return e->text.data ? LODE_OK : err_nomem(err);
   }
@@ -53,40 +53,40 @@ static lode_status keep_document(mem_arena *arena, lode_str s, entry *e, lode__r
     else if (buf.len < 3 || memcmp(buf.data + buf.len - 3, "\xef\xbf\xbd", 3) != 0) strbuf_addstr(&buf, "\xef\xbf\xbd"); /* one for a run */
     i += n ? n : 1;
   }
-  e->text = kept(arena, (lode_str){buf.data, buf.len});
+  e->text = rescue_record_arena_copy(arena, (lode_str){buf.data, buf.len});
   bool failed = buf.failed || !e->text.data;
   strbuf_release(&buf);
   return failed ? err_nomem(err) : LODE_OK;
 }
 
-static bool is_document(lode_str key) { return str_eq(key, STR_LIT("chroma:document")); }
+static bool rescue_record_is_document(lode_str key) { return str_eq(key, STR_LIT("chroma:document")); }
 
 /* ---- From the table ---- */
 
-static lode_status from_rows(lode__record_maker *m, const lode__rec *r, mem_arena *arena, lode__record_made *made, lode_error *err) {
-  lode__chroma *c = m->plan->chroma;
-  size_t n = 0, first = r->key ? lode__chroma_metas_of(c, r->key, &n) : 0;
+static lode_status rescue_record_from_rows(rescue_record_builder *m, const rescue_rec *r, mem_arena *arena, rescue_record *made, lode_error *err) {
+  rescue_dir *c = m->plan->chroma;
+  size_t n = 0, first = r->key ? rescue_metas_of(c, r->key, &n) : 0;
   for (size_t i = first; i < first + n; i++) {
     sqf_row row;
-    lode__chroma_value v;
-    entry *e;
-    lode_status st = lode__chroma_meta_read(c, &c->metas[i], &row, &v, err);
+    rescue_value v;
+    rescue_record_entry *e;
+    lode_status st = rescue_meta_read(c, &c->metas[i], &row, &v, err);
     if (st == LODE_CORRUPT || (st == LODE_OK && !v.gone && (!v.key.data || !v.value))) {
       if (st == LODE_CORRUPT || row.cut) made->doubt = "a part of it could not be read";
       continue;
     }
     if (st != LODE_OK) return st;
-    TRY(add_entry(m, arena, v.key, &e, err));
+    TRY(rescue_record_add_entry(m, arena, v.key, &e, err));
     e->gone = v.gone;
     if (v.gone) continue;
     e->element = c->metas[i].array;
-    e->stray = c->metas[i].stray && c->metas[i].kind == LODE__META_ROW && !e->element;
-    if (v.value->type == SQF_TEXT && is_document(v.key)) {
-      TRY(keep_document(arena, v.value->s, e, made, err));
+    e->stray = c->metas[i].stray && c->metas[i].kind == RESCUE_META_ROW && !e->element;
+    if (v.value->type == SQF_TEXT && rescue_record_is_document(v.key)) {
+      TRY(rescue_record_keep_document(arena, v.value->s, e, made, err));
     } else if (v.value->type == SQF_REAL && !isfinite(v.value->d)) {
       made->doubt = "a number of its metadata is infinite: left out";
     } else if (v.value->type != SQF_BLOB) {
-      lode__chroma_put_value(&m->text, v.value, v.is_bool);
+      rescue_put_value(&m->text, v.value, v.is_bool);
     }
     e->len = m->text.len - e->at;
   }
@@ -96,7 +96,7 @@ static lode_status from_rows(lode__record_maker *m, const lode__rec *r, mem_aren
 /* ---- From the log ---- */
 
 /* Whether a store takes the value as metadata. */
-static bool value_fits(const json_doc *json, uint32_t node) {
+static bool rescue_record_value_fits(const json_doc *json, uint32_t node) {
   const json_node *n = &json->nodes[node];
   if (n->type == JSON_NODE_OBJECT || n->type == JSON_NODE_NULL) return false;
   if (n->type != JSON_NODE_ARRAY) return true;
@@ -112,7 +112,7 @@ static bool value_fits(const json_doc *json, uint32_t node) {
   return true;
 }
 
-static lode_status from_json(lode__record_maker *m, lode_str text, mem_arena *arena, lode__record_made *made, lode_error *err) {
+static lode_status rescue_record_from_json(rescue_record_builder *m, lode_str text, mem_arena *arena, rescue_record *made, lode_error *err) {
   lode_status st = json_parse(&m->json, text, NULL, NULL);
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK || m->json.nodes[0].type != JSON_NODE_OBJECT) {
@@ -122,14 +122,14 @@ static lode_status from_json(lode__record_maker *m, lode_str text, mem_arena *ar
   uint32_t at = 1;
   for (size_t i = 0; i < m->json.nodes[0].u.count; i++) {
     uint32_t key = at, value = m->json.nodes[key].next;
-    entry *e;
+    rescue_record_entry *e;
     at = m->json.nodes[value].next;
-    TRY(add_entry(m, arena, m->json.nodes[key].u.s, &e, err));
-    if (m->json.nodes[value].type == JSON_NODE_STRING && is_document(e->key)) {
-      TRY(keep_document(arena, m->json.nodes[value].u.s, e, made, err));
+    TRY(rescue_record_add_entry(m, arena, m->json.nodes[key].u.s, &e, err));
+    if (m->json.nodes[value].type == JSON_NODE_STRING && rescue_record_is_document(e->key)) {
+      TRY(rescue_record_keep_document(arena, m->json.nodes[value].u.s, e, made, err));
     } else if (m->json.nodes[value].type == JSON_NODE_NULL) {
       continue;
-    } else if (value_fits(&m->json, value)) {
+    } else if (rescue_record_value_fits(&m->json, value)) {
       json_put_node(&m->text, &m->json, value);
     } else { /* e.g. a sparse vector: kept as its JSON text */
       strbuf inner = {0};
@@ -144,32 +144,32 @@ static lode_status from_json(lode__record_maker *m, lode_str text, mem_arena *ar
   return LODE_OK;
 }
 
-static lode_status from_log(lode__record_maker *m, uint32_t first, mem_arena *arena, lode__record_made *made, lode_error *err) {
-  lode__plan *p = m->plan;
+static lode_status rescue_record_from_log(rescue_record_builder *m, uint32_t first, mem_arena *arena, rescue_record *made, lode_error *err) {
+  rescue_plan *p = m->plan;
   for (uint32_t at = first; at; at = p->next[at - 1]) {
     sqf_row row;
     lode_str vector, metadata;
-    lode_status st = lode__chroma_log_read(p->chroma, &p->chroma->logs[p->coll->log + at - 1], &row, &vector, &metadata, err);
+    lode_status st = rescue_log_read(p->chroma, &p->chroma->logs[p->coll->log + at - 1], &row, &vector, &metadata, err);
     if (st == LODE_CORRUPT) {
       made->doubt = "a part of it could not be read";
       continue;
     }
     TRY(st);
-    if (metadata.data) TRY(from_json(m, metadata, arena, made, err));
+    if (metadata.data) TRY(rescue_record_from_json(m, metadata, arena, made, err));
   }
   return LODE_OK;
 }
 
 /* ---- Putting it together ---- */
 
-static int compare_entries(const void *a, const void *b) {
-  const entry *x = a, *y = b;
+static int rescue_record_compare(const void *a, const void *b) {
+  const rescue_record_entry *x = a, *y = b;
   int d = str_cmp(x->key, y->key);
   return d ? d : x->order < y->order ? -1 : x->order > y->order;
 }
 
 /* Entries first .. end are of one key. */
-static void put_key(lode__record_maker *m, size_t first, size_t end, strbuf *out, lode__record_made *made) {
+static void rescue_record_put_key(rescue_record_builder *m, size_t first, size_t end, strbuf *out, rescue_record *made) {
   size_t whole = end, kept_end = first, strays = 0;
   bool gone = false;
   for (size_t i = first; i < end; i++) gone |= m->entries[i].gone;
@@ -184,8 +184,8 @@ static void put_key(lode__record_maker *m, size_t first, size_t end, strbuf *out
   for (size_t i = first; i < end && strays > 1; i++) m->entries[i].element |= m->entries[i].stray; /* a key has one value, or an array */
   for (size_t i = first; i < end; i++)
     if (!m->entries[i].element) whole = i;
-  const entry *last = &m->entries[end - 1];
-  if (is_document(last->key)) {
+  const rescue_record_entry *last = &m->entries[end - 1];
+  if (rescue_record_is_document(last->key)) {
     if (whole < end && m->entries[whole].is_text) made->document = m->entries[whole].text;
     return;
   }
@@ -208,16 +208,16 @@ static void put_key(lode__record_maker *m, size_t first, size_t end, strbuf *out
   strbuf_addch(out, ']');
 }
 
-static lode_status put_together(lode__record_maker *m, mem_arena *arena, lode__record_made *made, lode_error *err) {
+static lode_status rescue_record_assemble(rescue_record_builder *m, mem_arena *arena, rescue_record *made, lode_error *err) {
   strbuf out = {0};
-  if (m->n > 1) qsort(m->entries, m->n, sizeof *m->entries, compare_entries);
+  if (m->n > 1) qsort(m->entries, m->n, sizeof *m->entries, rescue_record_compare);
   for (size_t i = 0, end; i < m->n; i = end) {
     for (end = i + 1; end < m->n && str_eq(m->entries[i].key, m->entries[end].key);) end++;
-    put_key(m, i, end, &out, made);
+    rescue_record_put_key(m, i, end, &out, made);
   }
   if (out.len) {
     strbuf_addch(&out, '}');
-    if (!out.failed) made->metadata = kept(arena, (lode_str){out.data, out.len});
+    if (!out.failed) made->metadata = rescue_record_arena_copy(arena, (lode_str){out.data, out.len});
   }
   bool failed = out.failed || m->text.failed || (out.len && !made->metadata.data);
   strbuf_release(&out);
@@ -226,42 +226,42 @@ static lode_status put_together(lode__record_maker *m, mem_arena *arena, lode__r
 
 /* ---- The vector ---- */
 
-static void take_vector(lode__record_maker *m, const lode__rec *r, float *vector, lode__record_made *made) {
-  lode__plan *p = m->plan;
-  if (r->from == LODE__VEC_LOG && lode__plan_log_vector(p, r, vector)) {
+static void rescue_record_take_vector(rescue_record_builder *m, const rescue_rec *r, float *vector, rescue_record *made) {
+  rescue_plan *p = m->plan;
+  if (r->from == RESCUE_VEC_LOG && rescue_plan_log_vector(p, r, vector)) {
     made->has_vector = true;
-    made->from = LODE__VEC_LOG;
+    made->from = RESCUE_VEC_LOG;
     return;
   }
   if (!r->slot) return;
-  lode__hnsw *x = &p->folders[r->folder].index;
+  rescue_hnsw *x = &p->folders[r->folder].index;
   if (x->shape.dimension != p->dimension) return;
-  switch (lode__hnsw_vector(x, &x->slots[r->slot - 1], p->coll->metric == LODE_COSINE, vector)) {
-    case LODE__HNSW_EXACT: break;
-    case LODE__HNSW_NO_LENGTH: made->doubt = "its vector has length 1: the true length is lost"; break;
-    case LODE__HNSW_BAD: made->doubt = "its vector in the index is damaged"; return;
+  switch (rescue_hnsw_vector(x, &x->slots[r->slot - 1], p->coll->metric == LODE_COSINE, vector)) {
+    case RESCUE_HNSW_EXACT: break;
+    case RESCUE_HNSW_NO_NORM: made->doubt = "its vector has length 1: the true length is lost"; break;
+    case RESCUE_HNSW_BAD: made->doubt = "its vector in the index is damaged"; return;
   }
   made->has_vector = true;
-  made->from = LODE__VEC_INDEX;
+  made->from = RESCUE_VEC_INDEX;
 }
 
-lode_status lode__record_make(lode__record_maker *m, const lode__rec *r, mem_arena *arena, float *vector, lode__record_made *made,
+lode_status rescue_record_build(rescue_record_builder *m, const rescue_rec *r, mem_arena *arena, float *vector, rescue_record *made,
                               lode_error *err) {
-  *made = (lode__record_made){.doubt = r->doubt};
+  *made = (rescue_record){.doubt = r->doubt};
   m->n = 0;
   m->text.len = 0;
-  if (m->plan->chroma->damaged) TRY(from_log(m, r->old, arena, made, err));
+  if (m->plan->chroma->damaged) TRY(rescue_record_from_log(m, r->old, arena, made, err));
   for (size_t i = 0; i < m->n; i++) m->entries[i].old = true;
-  TRY(from_rows(m, r, arena, made, err));
-  TRY(from_log(m, r->tail, arena, made, err));
-  TRY(put_together(m, arena, made, err));
-  if (vector) take_vector(m, r, vector, made);
+  TRY(rescue_record_from_rows(m, r, arena, made, err));
+  TRY(rescue_record_from_log(m, r->tail, arena, made, err));
+  TRY(rescue_record_assemble(m, arena, made, err));
+  if (vector) rescue_record_take_vector(m, r, vector, made);
   return LODE_OK;
 }
 
-void lode__record_maker_release(lode__record_maker *m) {
+void rescue_record_builder_release(rescue_record_builder *m) {
   json_release(&m->json);
   strbuf_release(&m->text);
   mem_free(m->entries);
-  *m = (lode__record_maker){0};
+  *m = (rescue_record_builder){0};
 }

@@ -5,25 +5,25 @@
 #include "plan.h"
 
 /* Re-used from record to record. */
-typedef struct lode__record_maker {
-  lode__plan *plan;
+typedef struct rescue_record_builder {
+  rescue_plan *plan;
   json_doc json;
   strbuf text;      /* JSON of the values, one behind the other */
-  struct lode__record_entry *entries;
+  struct rescue_record_entry *entries;
   size_t n, cap;
-} lode__record_maker;
+} rescue_record_builder;
 
-typedef struct lode__record_made {
+typedef struct rescue_record {
   lode_str document;   /* absent when there is none */
   lode_str metadata;   /* JSON object, absent when there is none */
   bool has_vector;
-  lode__vec_from from; /* where it was found */
+  rescue_vec_source from; /* where it was found */
   const char *doubt;   /* NULL: nothing is doubtful */
-} lode__record_made;
+} rescue_record;
 
 /* Strings are put into the arena; `vector` has room for the plan's dimension. */
-lode_status lode__record_make(lode__record_maker *maker, const lode__rec *rec, mem_arena *arena, float *vector, lode__record_made *made,
+lode_status rescue_record_build(rescue_record_builder *maker, const rescue_rec *rec, mem_arena *arena, float *vector, rescue_record *made,
                               lode_error *err);
-void lode__record_maker_release(lode__record_maker *maker);
+void rescue_record_builder_release(rescue_record_builder *maker);
 
 #endif

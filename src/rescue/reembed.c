@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-enum { SAMPLE = 8 };
+enum { REEMBED_SAMPLE = 8 };
 
-const char *lode__reembed_model(lode_str name) {
+const char *rescue_reembed_model(lode_str name) {
   static const char *const minilm[] = {"default", "onnx_mini_lm_l6_v2", "ONNXMiniLM_L6_V2", "all-MiniLM-L6-v2", "minilm"};
   for (size_t i = 0; i < sizeof minilm / sizeof *minilm; i++)
     if (name.data && str_eq(name, str_of(minilm[i]))) return LODE_MODEL_MINILM;
@@ -15,20 +15,20 @@ const char *lode__reembed_model(lode_str name) {
 }
 
 /* Whether the model gives the vectors that are still there. *tried: for how many documents that could be asked. */
-static lode_status agrees(lode_embedder *embedder, lode__plan *p, size_t *tried, bool *same, lode_error *err) {
-  lode__record_maker maker = {.plan = p};
+static lode_status reembed_model_agrees(lode_embedder *embedder, rescue_plan *p, size_t *tried, bool *same, lode_error *err) {
+  rescue_record_builder maker = {.plan = p};
   mem_arena arena;
   lode_status st = LODE_OK;
   uint32_t dim = p->dimension;
-  size_t step = p->n / SAMPLE + 1;
+  size_t step = p->n / REEMBED_SAMPLE + 1;
   mem_arena_init(&arena, 0);
   float *mine = mem_alloc(2 * (size_t)dim * sizeof *mine), *theirs = mine ? mine + dim : NULL;
   *tried = 0;
   *same = true;
   if (!mine) return err_nomem(err);
-  for (size_t i = 0; i < p->n && *tried < SAMPLE; i += step) {
-    lode__record_made made;
-    TRY_GOTO(lode__record_make(&maker, &p->recs[i], &arena, theirs, &made, err));
+  for (size_t i = 0; i < p->n && *tried < REEMBED_SAMPLE; i += step) {
+    rescue_record made;
+    TRY_GOTO(rescue_record_build(&maker, &p->recs[i], &arena, theirs, &made, err));
     if (!made.has_vector || !made.document.data || made.document.len == 0 || made.doubt) continue;
     TRY_GOTO(lode_embed(embedder, &made.document, 1, mine, err));
     *same &= vec_cosine(mine, theirs, dim) > 0.98;
@@ -37,16 +37,16 @@ static lode_status agrees(lode_embedder *embedder, lode__plan *p, size_t *tried,
 done:
   mem_free(mine);
   mem_arena_release(&arena);
-  lode__record_maker_release(&maker);
+  rescue_record_builder_release(&maker);
   return st;
 }
 
-lode_status lode__reembed_begin(lode__reembed *re, lode__plan *p, lode_str model, lode_error *err) {
-  const char *known = lode__reembed_model(p->coll->embedder);
+lode_status rescue_reembed_begin(rescue_reembed *re, rescue_plan *p, lode_str model, lode_error *err) {
+  const char *known = rescue_reembed_model(p->coll->embedder);
   lode_error why = {0};
   size_t tried;
   bool same;
-  *re = (lode__reembed){0};
+  *re = (rescue_reembed){0};
   if (p->missing == 0) return LODE_OK;
   if (!model.data && known) model = str_of(known);
   if (!model.data) {
@@ -63,22 +63,22 @@ lode_status lode__reembed_begin(lode__reembed *re, lode__plan *p, lode_str model
   if (!p->dimension) p->dimension = dim;
   if (dim != p->dimension) {
     snprintf(re->why, sizeof re->why, "the model makes vectors of %u numbers, and the collection's have %u", dim, p->dimension);
-    lode__reembed_end(re);
+    rescue_reembed_end(re);
     return LODE_OK;
   }
-  st = agrees(re->embedder, p, &tried, &same, err);
+  st = reembed_model_agrees(re->embedder, p, &tried, &same, err);
   if (st != LODE_OK) {
-    lode__reembed_end(re);
+    rescue_reembed_end(re);
     return st;
   }
   if (!same) {
     snprintf(re->why, sizeof re->why, "the model does not give the vectors that are still there: another one made them");
-    lode__reembed_end(re);
+    rescue_reembed_end(re);
   }
   return LODE_OK;
 }
 
-void lode__reembed_end(lode__reembed *re) {
+void rescue_reembed_end(rescue_reembed *re) {
   lode_embedder_close(re->embedder);
   re->embedder = NULL;
 }

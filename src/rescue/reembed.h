@@ -8,15 +8,15 @@
 
 #include "record.h"
 
-typedef struct lode__reembed {
+typedef struct rescue_reembed {
   lode_embedder *embedder; /* NULL: not for this collection */
   char why[300];           /* why not */
-} lode__reembed;
+} rescue_reembed;
 
 /* model: what the user named, absent: by the collection. */
-lode_status lode__reembed_begin(lode__reembed *re, lode__plan *plan, lode_str model, lode_error *err);
-void lode__reembed_end(lode__reembed *re);
+lode_status rescue_reembed_begin(rescue_reembed *re, rescue_plan *plan, lode_str model, lode_error *err);
+void rescue_reembed_end(rescue_reembed *re);
 /* The model that a name of Chroma's embedding functions stands for, NULL when it is none of ours. */
-const char *lode__reembed_model(lode_str chroma_name);
+const char *rescue_reembed_model(lode_str chroma_name);
 
 #endif

@@ -11,34 +11,34 @@
 #include "reembed.h"
 #include "target.h"
 
-enum { BATCH = 1000 };
+enum { RESCUE_BATCH = 1000 };
 
-typedef struct batch {
+typedef struct rescue_batch {
   mem_arena arena;
-  lode_record records[BATCH];
-  uint8_t from[BATCH];
+  lode_record records[RESCUE_BATCH];
+  uint8_t from[RESCUE_BATCH];
   size_t n;
   float *vectors;
-} batch;
+} rescue_batch;
 
-typedef struct session {
-  const lode__rescue_request *q;
-  lode__chroma chroma;
-  lode__plan plan;
-  lode__record_maker maker;
+typedef struct rescue_session {
+  const rescue_request *q;
+  rescue_dir chroma;
+  rescue_plan plan;
+  rescue_record_builder maker;
   lode_collection *target;
-  lode__reembed re;
-  batch *b;
-  lode__rescue_count count;
+  rescue_reembed re;
+  rescue_batch *b;
+  rescue_counts count;
   mem_arena names;
   uint64_t done, total;
-} session;
+} rescue_session;
 
-static lode_status tell(session *s, lode_str id, const char *what, lode_error *err) {
+static lode_status rescue_report_doubt(rescue_session *s, lode_str id, const char *what, lode_error *err) {
   return s->q->doubt ? s->q->doubt(s->q->ctx, s->count.name, id, what, err) : LODE_OK;
 }
 
-__attribute__((format(printf, 2, 3))) static void note(session *s, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void rescue_note(rescue_session *s, const char *format, ...) {
   char text[600];
   va_list list;
   if (!s->q->note) return;
@@ -48,7 +48,7 @@ __attribute__((format(printf, 2, 3))) static void note(session *s, const char *f
   s->q->note(s->q->ctx, text);
 }
 
-static lode_status progress(session *s, lode_error *err) {
+static lode_status rescue_progress(rescue_session *s, lode_error *err) {
   const lode_progress *p = &s->q->progress;
   if (!p->step || p->step(p->ctx, s->q->to ? "rescuing" : "looking", s->done, s->total)) return LODE_OK;
   return err_set(err, LODE_CANCELLED, "cancelled; what was written stays, and the same command goes on from there");
@@ -56,19 +56,19 @@ static lode_status progress(session *s, lode_error *err) {
 
 /* ---- Writing a batch ---- */
 
-static bool same(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && str_eq(a, b); }
+static bool rescue_same_text(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && str_eq(a, b); }
 
-static bool same_row(const lode_row *row, const lode_record *r) {
-  if (!same(row->id, r->id) || !same(row->document, r->document)) return false;
+static bool rescue_same_row(const lode_row *row, const lode_record *r) {
+  if (!rescue_same_text(row->id, r->id) || !rescue_same_text(row->document, r->document)) return false;
   if ((row->vector == NULL) != (r->vector == NULL)) return false;
   if (r->vector && (row->dimension != r->dimension || memcmp(row->vector, r->vector, r->dimension * sizeof(float)) != 0)) return false;
-  return same(row->metadata, r->metadata);
+  return rescue_same_text(row->metadata, r->metadata);
 }
 
 /* Takes out what the store has already, and says what has to go because it differs. */
-static lode_status sort_out(session *s, lode_txn *txn, lode_error *err) {
-  batch *b = s->b;
-  lode_str *ids = mem_alloc(BATCH * sizeof *ids);
+static lode_status rescue_drop_unchanged(rescue_session *s, lode_txn *txn, lode_error *err) {
+  rescue_batch *b = s->b;
+  lode_str *ids = mem_alloc(RESCUE_BATCH * sizeof *ids);
   lode_result *rows = NULL;
   lode_status st = LODE_OK;
   size_t n_stale = 0, n = 0, at = 0;
@@ -80,7 +80,7 @@ static lode_status sort_out(session *s, lode_txn *txn, lode_error *err) {
     const lode_row *row = at < lode_result_count(rows) ? lode_result_at(rows, at) : NULL;
     bool there = row && str_eq(row->id, b->records[i].id);
     if (there) at++;
-    if (there && same_row(row, &b->records[i])) {
+    if (there && rescue_same_row(row, &b->records[i])) {
       s->count.unchanged++;
       continue;
     }
@@ -100,22 +100,22 @@ done:
   return st;
 }
 
-static lode_status write_batch(session *s, lode_error *err) {
-  batch *b = s->b;
+static lode_status rescue_write_batch(rescue_session *s, lode_error *err) {
+  rescue_batch *b = s->b;
   lode_txn *txn = NULL;
   lode_error why = {0};
   lode_status st;
   if (b->n == 0 || !s->q->to) return LODE_OK;
   TRY(lode_begin(s->q->to, &txn, err));
-  TRY_GOTO(sort_out(s, txn, err));
+  TRY_GOTO(rescue_drop_unchanged(s, txn, err));
   while (b->n) {
     st = lode_add(s->target, txn, b->records, b->n, LODE_KEEP_EXISTING, NULL, &why);
     if (st == LODE_OK || why.record >= b->n || st == LODE_NOMEM) break;
-    TRY_GOTO(tell(s, b->records[why.record].id, why.text, err)); /* one that the store does not take: the others go on */
+    TRY_GOTO(rescue_report_doubt(s, b->records[why.record].id, why.text, err)); /* one that the store does not take: the others go on */
     s->count.refused++;
     s->count.records--;
     if (!b->records[why.record].vector) s->count.missing--;
-    else if (b->from[why.record] == LODE__VEC_LOG) s->count.from_log--;
+    else if (b->from[why.record] == RESCUE_VEC_LOG) s->count.from_log--;
     else s->count.exact--;
     b->n--;
     memmove(&b->records[why.record], &b->records[why.record + 1], (b->n - why.record) * sizeof *b->records);
@@ -135,12 +135,12 @@ done:
 
 /* ---- Filling a batch ---- */
 
-static lode_status add_record(session *s, const lode__rec *r, lode_error *err) {
-  batch *b = s->b;
-  lode__plan *p = &s->plan;
-  lode__record_made made;
+static lode_status rescue_add_record(rescue_session *s, const rescue_rec *r, lode_error *err) {
+  rescue_batch *b = s->b;
+  rescue_plan *p = &s->plan;
+  rescue_record made;
   float *vector = b->vectors + b->n * (size_t)p->dimension;
-  TRY(lode__record_make(&s->maker, r, &b->arena, p->dimension ? vector : NULL, &made, err));
+  TRY(rescue_record_build(&s->maker, r, &b->arena, p->dimension ? vector : NULL, &made, err));
   lode_record *out = &b->records[b->n];
   *out = (lode_record){.id = r->id, .document = made.document, .metadata = made.metadata};
   if (made.has_vector) {
@@ -149,23 +149,23 @@ static lode_status add_record(session *s, const lode__rec *r, lode_error *err) {
   }
   s->count.records++;
   if (!made.has_vector) s->count.missing++;
-  else if (made.from == LODE__VEC_LOG) s->count.from_log++;
+  else if (made.from == RESCUE_VEC_LOG) s->count.from_log++;
   else s->count.exact++;
-  s->count.by_order += made.has_vector && made.from == LODE__VEC_INDEX && r->by_order;
+  s->count.by_order += made.has_vector && made.from == RESCUE_VEC_INDEX && r->by_order;
   b->from[b->n] = (uint8_t)made.from;
   bool again = !made.has_vector && s->re.embedder && made.document.len;
   const char *doubt = made.doubt ? made.doubt : made.has_vector ? NULL : again ? "its vector was made again from the document" : "its vector is nowhere on the disk";
   if (doubt) {
     s->count.doubtful++;
-    TRY(tell(s, r->id, doubt, err));
+    TRY(rescue_report_doubt(s, r->id, doubt, err));
   }
   b->n++;
   return LODE_OK;
 }
 
 /* Vectors for those of the batch that have none. */
-static lode_status embed_batch(session *s, lode_error *err) {
-  batch *b = s->b;
+static lode_status rescue_embed_batch(rescue_session *s, lode_error *err) {
+  rescue_batch *b = s->b;
   uint32_t dim = s->plan.dimension;
   if (!s->re.embedder) return LODE_OK;
   for (size_t i = 0; i < b->n; i++) {
@@ -180,20 +180,20 @@ static lode_status embed_batch(session *s, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status rescue_records(session *s, lode_error *err) {
-  batch *b = s->b;
+static lode_status rescue_records(rescue_session *s, lode_error *err) {
+  rescue_batch *b = s->b;
   lode_status st = LODE_OK;
   size_t bytes;
-  if (mem_mul_overflow((size_t)s->plan.dimension * sizeof(float), BATCH, &bytes) || !(b->vectors = mem_alloc(bytes))) return err_nomem(err);
+  if (mem_mul_overflow((size_t)s->plan.dimension * sizeof(float), RESCUE_BATCH, &bytes) || !(b->vectors = mem_alloc(bytes))) return err_nomem(err);
   for (size_t i = 0; i < s->plan.n; i++) {
-    TRY_GOTO(add_record(s, &s->plan.recs[i], err));
-    if (b->n < BATCH && i + 1 < s->plan.n) continue;
-    TRY_GOTO(embed_batch(s, err));
-    TRY_GOTO(write_batch(s, err));
+    TRY_GOTO(rescue_add_record(s, &s->plan.recs[i], err));
+    if (b->n < RESCUE_BATCH && i + 1 < s->plan.n) continue;
+    TRY_GOTO(rescue_embed_batch(s, err));
+    TRY_GOTO(rescue_write_batch(s, err));
     b->n = 0;
     mem_arena_reset(&b->arena);
-    s->done += i + 1 == s->plan.n ? (i % BATCH) + 1 : BATCH;
-    TRY_GOTO(progress(s, err));
+    s->done += i + 1 == s->plan.n ? (i % RESCUE_BATCH) + 1 : RESCUE_BATCH;
+    TRY_GOTO(rescue_progress(s, err));
   }
 done:
   mem_free(b->vectors);
@@ -201,50 +201,50 @@ done:
   return st;
 }
 
-static lode_status tell_lost(session *s, lode_error *err) {
-  const lode__plan *p = &s->plan;
+static lode_status rescue_report_lost(rescue_session *s, lode_error *err) {
+  const rescue_plan *p = &s->plan;
   for (size_t i = 0; i < p->n_lost; i++)
-    TRY(tell(s, p->lost[i], "its row is lost: the index knows it, and the database, which is damaged, does not", err));
+    TRY(rescue_report_doubt(s, p->lost[i], "its row is lost: the index knows it, and the database, which is damaged, does not", err));
   s->count.lost = p->n_lost;
   return LODE_OK;
 }
 
 /* ---- Collections ---- */
 
-static lode_status rescue_collection(session *s, lode__chroma_coll *coll, lode_error *err) {
-  lode_status st = lode__plan_make(&s->chroma, coll, &s->plan, err);
+static lode_status rescue_collection(rescue_session *s, rescue_coll *coll, lode_error *err) {
+  lode_status st = rescue_plan_make(&s->chroma, coll, &s->plan, err);
   if (st != LODE_OK) return st;
-  if (s->q->embed) TRY_GOTO(lode__reembed_begin(&s->re, &s->plan, s->q->model, err));
-  if (s->re.why[0]) note(s, "%.*s: lost vectors are not made again: %s", (int)coll->name.len, coll->name.data, s->re.why);
-  if (coll->metric_unknown) note(s, "%.*s: its metric is lost with its row; l2 is assumed", (int)coll->name.len, coll->name.data);
-  s->count = (lode__rescue_count){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric), .dimension = s->plan.dimension};
-  s->maker = (lode__record_maker){.plan = &s->plan};
-  TRY_GOTO(lode__rescue_name(coll, &s->names, &s->count.name, err));
-  if (s->q->to) TRY_GOTO(lode__rescue_target(s->q->to, coll, s->count.name, &s->target, err));
+  if (s->q->embed) TRY_GOTO(rescue_reembed_begin(&s->re, &s->plan, s->q->model, err));
+  if (s->re.why[0]) rescue_note(s, "%.*s: lost vectors are not made again: %s", (int)coll->name.len, coll->name.data, s->re.why);
+  if (coll->metric_unknown) rescue_note(s, "%.*s: its metric is lost with its row; l2 is assumed", (int)coll->name.len, coll->name.data);
+  s->count = (rescue_counts){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric), .dimension = s->plan.dimension};
+  s->maker = (rescue_record_builder){.plan = &s->plan};
+  TRY_GOTO(rescue_target_name(coll, &s->names, &s->count.name, err));
+  if (s->q->to) TRY_GOTO(rescue_target_open(s->q->to, coll, s->count.name, &s->target, err));
   TRY_GOTO(rescue_records(s, err));
-  TRY_GOTO(tell_lost(s, err));
+  TRY_GOTO(rescue_report_lost(s, err));
   TRY_GOTO(s->q->collection(s->q->ctx, &s->count, err));
 done:
   lode_collection_close(s->target);
   s->target = NULL;
-  lode__reembed_end(&s->re);
-  lode__record_maker_release(&s->maker);
-  lode__plan_release(&s->plan);
+  rescue_reembed_end(&s->re);
+  rescue_record_builder_release(&s->maker);
+  rescue_plan_release(&s->plan);
   return st;
 }
 
-static lode_status check_names(session *s, lode_error *err) {
+static lode_status check_names(rescue_session *s, lode_error *err) {
   lode_str name;
   for (size_t i = 0; s->q->may_write && i < s->chroma.n_colls; i++) {
-    TRY(lode__rescue_name(&s->chroma.colls[i], &s->names, &name, err));
+    TRY(rescue_target_name(&s->chroma.colls[i], &s->names, &name, err));
     TRY(s->q->may_write(s->q->ctx, name, err));
   }
   return LODE_OK;
 }
 
-lode_status lode__rescue_chroma(const lode__rescue_request *q, lode_error *err) {
+lode_status rescue_from_chroma(const rescue_request *q, lode_error *err) {
   lode_status st;
-  session *s = mem_calloc(1, sizeof *s);
+  rescue_session *s = mem_calloc(1, sizeof *s);
   err_clear(err);
   if (!s || !(s->b = mem_calloc(1, sizeof *s->b))) {
     mem_free(s);
@@ -253,16 +253,16 @@ lode_status lode__rescue_chroma(const lode__rescue_request *q, lode_error *err) 
   s->q = q;
   mem_arena_init(&s->b->arena, 0);
   mem_arena_init(&s->names, 0);
-  TRY_GOTO(lode__chroma_open(q->from, q->progress, &s->chroma, err));
+  TRY_GOTO(rescue_dir_open(q->from, q->progress, &s->chroma, err));
   s->total = s->chroma.n_rows;
-  if (s->chroma.damaged) note(s, "chroma.sqlite3 is damaged: rows on pages that no table reaches are taken too (%llu of them)",
+  if (s->chroma.damaged) rescue_note(s, "chroma.sqlite3 is damaged: rows on pages that no table reaches are taken too (%llu of them)",
                               (unsigned long long)s->chroma.stray_rows);
   if (q->to) TRY_GOTO(check_names(s, err));
-  if (q->to) TRY_GOTO(lode__rescue_databases(q->to, &s->chroma, err));
+  if (q->to) TRY_GOTO(rescue_target_databases(q->to, &s->chroma, err));
   for (size_t i = 0; i < s->chroma.n_colls; i++) TRY_GOTO(rescue_collection(s, &s->chroma.colls[i], err));
   st = sqf_check_unchanged(s->chroma.file, err);
 done:
-  lode__chroma_close(&s->chroma);
+  rescue_dir_close(&s->chroma);
   mem_arena_release(&s->b->arena);
   mem_arena_release(&s->names);
   mem_free(s->b);
