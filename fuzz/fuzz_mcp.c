@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static lode__mcp_request *late[64];
+static mcp_request *late[64];
 static size_t n_late, calls;
 
 static void take(void *ctx, strbuf *line) {
@@ -24,28 +24,28 @@ static void take(void *ctx, strbuf *line) {
   strbuf_release(line);
 }
 
-static void check_arguments(const lode__mcp_request *r, lode_error *err) {
-  lode__param params[LODE__OP_MAX_PARAMS + 1];
-  lode__op op;
-  lode__args args, base = {.op = lode__tool_base(r->tool)};
-  lode__tool_op(r->tool, &op, params);
-  lode__args_init(&args, &op);
+static void check_arguments(const mcp_request *r, lode_error *err) {
+  op_param params[OP_MAX_PARAMS + 1];
+  op_def op;
+  op_args args, base = {.op = mcp_tool_base_op(r->tool)};
+  mcp_tool_as_op(r->tool, &op, params);
+  op_args_init(&args, &op);
   mem_arena_init(&base.arena, 0);
-  lode_status st = lode__args_from_json(&args, (lode_str){r->arguments.data, r->arguments.len}, err);
-  if (st == LODE_OK) st = lode__tool_translate(r->tool, "/project", &args, &base, err);
+  lode_status st = op_args_from_json(&args, (lode_str){r->arguments.data, r->arguments.len}, err);
+  if (st == LODE_OK) st = mcp_tool_translate(r->tool, "/project", &args, &base, err);
   REQUIRE(st == LODE_OK || (err->text[0] && st != LODE_INTERNAL));
-  lode__args_release(&args);
-  lode__args_release(&base);
+  op_args_release(&args);
+  op_args_release(&base);
 }
 
-static void answer(lode__mcp_request *r) {
-  lode__mcp_progress(r, STR_LIT("one"), 1, 2);
-  lode__mcp_progress(r, STR_LIT("two"), 1, 0);
-  if (calls % 2) lode__mcp_fail(r, "no");
-  else lode__mcp_answer(r, STR_LIT("\"content\":[]"));
+static void answer(mcp_request *r) {
+  mcp_send_progress(r, STR_LIT("one"), 1, 2);
+  mcp_send_progress(r, STR_LIT("two"), 1, 0);
+  if (calls % 2) mcp_respond_error(r, "no");
+  else mcp_respond(r, STR_LIT("\"content\":[]"));
 }
 
-static void run(void *ctx, lode__mcp_request *r) {
+static void run(void *ctx, mcp_request *r) {
   lode_error err = {.record = LODE_NO_RECORD};
   (void)ctx;
   r->call = ++calls;
@@ -64,23 +64,23 @@ static void answer_late(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const lode__mcp_port port = {.send = take, .call = run, .cancel = cancel};
+  static const mcp_callbacks port = {.send = take, .call = run, .cancel = cancel};
   lode_str rest = {(const char *)data, size};
-  lode__mcp *mcp;
+  mcp_session *mcp;
   lode_error err;
   calls = 0;
-  REQUIRE(lode__mcp_make(&port, &mcp, &err) == LODE_OK);
+  REQUIRE(mcp_session_new(&port, &mcp, &err) == LODE_OK);
   while (rest.len) {
     const char *end = memchr(rest.data, '\n', rest.len);
     lode_str line = {rest.data, end ? (size_t)(end - rest.data) : rest.len};
     size_t used = line.len + (end != NULL);
-    lode__mcp_take(mcp, line);
+    mcp_handle_line(mcp, line);
     if (line.len % 2) answer_late();
     rest.data += used;
     rest.len -= used;
   }
   answer_late();
-  REQUIRE(lode__mcp_in_flight(mcp) == 0);
-  lode__mcp_free(mcp);
+  REQUIRE(mcp_in_flight(mcp) == 0);
+  mcp_session_free(mcp);
   return 0;
 }

@@ -9,12 +9,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static lode__shared *shared;
-static char id[LODE__UUID_BYTES];
+static worker_stores *shared;
+static char id[CHROMA_UUID_BYTES];
 
 static void prepare(void) {
   static const lode_open_options options = {.create = true, .no_background = true, .page_bytes = 4096};
-  static const lode__open_how how = {.write = true};
+  static const op_open_options how = {.write = true};
   static const lode_collection_options create = {.create = true};
   static const float v[2] = {1, 2};
   lode_collection_list *list;
@@ -25,8 +25,8 @@ static void prepare(void) {
   if (shared) return;
   scratch_begin();
   scratch_store(path, sizeof path);
-  REQUIRE(lode__shared_make(path, &options, &shared, &err) == LODE_OK);
-  REQUIRE(lode__shared_store(shared, &how, &store, &err) == LODE_OK);
+  REQUIRE(worker_stores_new(path, &options, &shared, &err) == LODE_OK);
+  REQUIRE(worker_stores_main(shared, &how, &store, &err) == LODE_OK);
   REQUIRE(lode_collection_open(store, str_of("things"), &create, &things, &err) == LODE_OK);
   for (int i = 0; i < 20; i++) {
     char name[20];
@@ -36,7 +36,7 @@ static void prepare(void) {
     REQUIRE(lode_upsert(things, NULL, &r, 1, NULL, &err) == LODE_OK);
   }
   REQUIRE(lode_collections(store, &list, &err) == LODE_OK);
-  lode__uuid_put(lode_collection_list_at(list, 0)->uid, id);
+  chroma_uuid_format(lode_collection_list_at(list, 0)->uid, id);
   lode_collection_list_free(list);
   lode_collection_close(things);
 }
@@ -44,11 +44,11 @@ static void prepare(void) {
 /* Operations that end or leave this process, or that take long, are not for it. */
 static bool allowed(const char *name) {
   if (strncmp(name, "chroma.", 7) == 0) return strcmp(name, "chroma.reset") != 0 && strcmp(name, "chroma.delete_collection") != 0 && strcmp(name, "chroma.delete_database") != 0;
-  const lode__op *op = lode__op_of_call(name);
-  return op && strncmp(name, "db.", 3) == 0 && !(op->flags & (LODE__OP_LOCAL | LODE__OP_SERVES | LODE__OP_LONG)) && strcmp(op->name, "drop") != 0 && strcmp(op->name, "rename") != 0;
+  const op_def *op = worker_op_of_call(name);
+  return op && strncmp(name, "db.", 3) == 0 && !(op->flags & (OP_LOCAL | OP_SERVER | OP_LONG)) && strcmp(op->name, "drop") != 0 && strcmp(op->name, "rename") != 0;
 }
 
-static void check(const lode__task *task) {
+static void check(const worker_task *task) {
   json_doc json = {0};
   lode_error err;
   bool chroma = strncmp(task->name, "chroma.", 7) == 0;
@@ -62,7 +62,7 @@ static void check(const lode__task *task) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const uint8_t *end = memchr(data, '\n', size);
   char line[1000], *at = line, *next;
-  lode__task task = {0};
+  worker_task task = {0};
   if (!end || (size_t)(end - data) >= sizeof line || memchr(data, '\0', (size_t)(end - data))) return 0;
   prepare();
   memcpy(line, data, (size_t)(end - data));
@@ -72,16 +72,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (next) *next++ = '\0';
     size_t len = strlen(at);
     if (n == 0) task.name = at;
-    else if (!lode__percent_decode(at, &len)) return 0;
+    else if (!server_percent_decode(at, &len)) return 0;
     else task.words[task.n_words++] = len == 2 && memcmp(at, "ID", 2) == 0 ? str_of(id) : (lode_str){at, len};
   }
   if (!allowed(task.name)) return 0;
-  lode__server_options guard = {.host = "127.0.0.1"};
+  server_options guard = {.host = "127.0.0.1"};
   if (task.n_words) {
     char host[200];
     snprintf(host, sizeof host, "%.*s", (int)task.words[0].len, task.words[0].data);
-    (void)!lode__host_allowed(&guard, host);
-    (void)!lode__origin_allowed(&guard, host, "localhost:1");
+    (void)!server_host_allowed(&guard, host);
+    (void)!server_origin_allowed(&guard, host, "localhost:1");
   }
   for (; task.n_words < 4; task.n_words++) task.words[task.n_words] = STR_LIT("");
   char *body = malloc(size + 1);
@@ -91,8 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   body[body_len] = '\0';
   task.body = (lode_str){body, body_len};
   task.shared = shared;
-  if (strncmp(task.name, "chroma.", 7) == 0) lode__service_chroma(&task);
-  else lode__service_op(&task);
+  if (strncmp(task.name, "chroma.", 7) == 0) chroma_service(&task);
+  else worker_op_service(&task);
   check(&task);
   strbuf_release(&task.out);
   free(body);

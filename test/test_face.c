@@ -15,13 +15,13 @@ static bool has(const char *text, const char *part) { return strstr(text, part) 
 
 /* ---- The table ---- */
 
-static size_t count_params(const lode__param *params) {
+static size_t count_params(const op_param *params) {
   size_t n = 0;
   while (params[n].name) n++;
   return n;
 }
 
-static const lode__field *field_of(const lode__field *fields, lode_str name) {
+static const op_field *field_of(const op_field *fields, lode_str name) {
   for (; fields && fields->name; fields++)
     if (str_eq(str(fields->name), name)) return fields;
   return NULL;
@@ -30,33 +30,33 @@ static const lode__field *field_of(const lode__field *fields, lode_str name) {
 TEST(every_entry_of_the_table_is_complete) {
   size_t handlers = 0, ops = 0;
 #define COUNT(verb) handlers++;
-  LODE__OPS_DB(COUNT)
+  OP_HANDLERS_DB(COUNT)
 #undef COUNT
-  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
-    ops += g->ops == lode__ops_db;
-    CHECKF(lode__same_group(g->name, op->group), "%s is in another group's table", op->name);
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
+    ops += g->ops == op_table_db;
+    CHECKF(op_same_group(g->name, op->group), "%s is in another group's table", op->name);
     CHECKF(op->about && op->run && op->examples && op->params, "%s", op->name);
-    CHECKF(op->row || op->summary || (op->flags & LODE__OP_LOCAL), "%s answers nothing", op->name);
-    CHECKF(count_params(op->params) <= LODE__OP_MAX_PARAMS, "%s", op->name);
-    CHECK(lode__op_find(op->group, str(op->name)) == op);
+    CHECKF(op->row || op->summary || (op->flags & OP_LOCAL), "%s answers nothing", op->name);
+    CHECKF(count_params(op->params) <= OP_MAX_PARAMS, "%s", op->name);
+    CHECK(op_find(op->group, str(op->name)) == op);
     bool optional = false;
-    for (const lode__param *p = op->params; p->name; p++) {
+    for (const op_param *p = op->params; p->name; p++) {
       CHECKF(p->about, "%s %s", op->name, p->name);
-      CHECKF(lode__param_find(op->params, str(p->name)) == p, "%s has %s twice", op->name, p->name);
-      CHECKF(!lode__param_find(lode__cli_common.params, str(p->name)), "%s %s hides a common flag", op->name, p->name);
-      CHECKF((p->type == LODE__ARG_CHOICE || p->type == LODE__ARG_SET) == (p->choices != NULL), "%s %s", op->name, p->name);
-      CHECKF((p->type == LODE__ARG_FLAG) == (p->value == NULL), "%s %s", op->name, p->name);
-      if (p->into) CHECK(p->type == LODE__ARG_LINES && lode__param_find(op->params, str(p->into))->type == LODE__ARG_LIST);
-      if (!(p->flags & LODE__PARAM_POSITIONAL)) continue;
-      CHECKF(!(optional && (p->flags & LODE__PARAM_REQUIRED)), "%s: %s comes behind an optional one", op->name, p->name);
-      optional = optional || !(p->flags & LODE__PARAM_REQUIRED);
+      CHECKF(op_param_find(op->params, str(p->name)) == p, "%s has %s twice", op->name, p->name);
+      CHECKF(!op_param_find(cli_common_def.params, str(p->name)), "%s %s hides a common flag", op->name, p->name);
+      CHECKF((p->type == OP_ARG_CHOICE || p->type == OP_ARG_SET) == (p->choices != NULL), "%s %s", op->name, p->name);
+      CHECKF((p->type == OP_ARG_FLAG) == (p->value == NULL), "%s %s", op->name, p->name);
+      if (p->into) CHECK(p->type == OP_ARG_LINES && op_param_find(op->params, str(p->into))->type == OP_ARG_LIST);
+      if (!(p->flags & OP_PARAM_POSITIONAL)) continue;
+      CHECKF(!(optional && (p->flags & OP_PARAM_REQUIRED)), "%s: %s comes behind an optional one", op->name, p->name);
+      optional = optional || !(p->flags & OP_PARAM_REQUIRED);
     }
   }
   CHECK(ops == handlers);
 }
 
 TEST(sentences_name_fields_that_exist) {
-  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
     for (const char *p = op->say; p && (p = strchr(p, '{')) != NULL; p++) {
       const char *end = strchr(p, '}');
       CHECK(end);
@@ -68,23 +68,23 @@ TEST(sentences_name_fields_that_exist) {
 
 TEST(schemas_are_json_and_list_the_parameters) {
   json_doc json = {0};
-  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
     strbuf out = {0};
-    lode__op_schema(&out, op);
+    op_schema(&out, op);
     CHECK(!out.failed);
     OK(json_parse(&json, (lode_str){out.data, out.len}, NULL, &err));
     uint32_t input = json_get(&json, 0, str("inputSchema")), output = json_get(&json, 0, str("outputSchema"));
     uint32_t props = json_get(&json, input, str("properties")), required = json_get(&json, input, str("required"));
     CHECK(input && output && props && required);
     size_t shown = 0, needed = 0;
-    for (const lode__param *p = op->params; p->name; p++) {
+    for (const op_param *p = op->params; p->name; p++) {
       uint32_t prop = json_get(&json, props, str(p->name));
-      CHECKF((prop != 0) == !(p->flags & LODE__PARAM_CLI), "%s %s", op->name, p->name);
+      CHECKF((prop != 0) == !(p->flags & OP_PARAM_CLI_ONLY), "%s %s", op->name, p->name);
       if (!prop) continue;
       CHECK(json_get(&json, prop, str("type")) && json_get(&json, prop, str("description")));
       CHECK((json_get(&json, prop, str("default")) != 0) == (p->fallback != NULL));
       shown++;
-      needed += (p->flags & LODE__PARAM_REQUIRED) != 0;
+      needed += (p->flags & OP_PARAM_REQUIRED) != 0;
     }
     CHECK(json.nodes[props].u.count == shown);
     CHECK(json.nodes[required].u.count == needed);
@@ -94,21 +94,21 @@ TEST(schemas_are_json_and_list_the_parameters) {
 }
 
 static void manuals(strbuf *out) {
-  lode__manual(out, NULL);
-  lode__manual(out, "db");
+  cli_man_page(out, NULL);
+  cli_man_page(out, "db");
 }
 
 TEST(help_manual_and_completions_name_every_flag) {
-  lode__style style = {.width = 100};
-  void (*texts[])(strbuf *) = {manuals, lode__complete_bash, lode__complete_zsh, lode__complete_fish};
-  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
+  cli_style style = {.width = 100};
+  void (*texts[])(strbuf *) = {manuals, cli_complete_bash, cli_complete_zsh, cli_complete_fish};
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
     strbuf help = {0};
-    lode__help_op(&help, op, &style);
+    cli_help_op(&help, op, &style);
     strbuf_addch(&help, '\0');
-    for (const lode__param *p = op->params; p->name; p++) {
+    for (const op_param *p = op->params; p->name; p++) {
       strbuf flag = {0};
-      if (p->flags & LODE__PARAM_POSITIONAL) strbuf_addstr(&flag, p->value);
-      else lode__put_flag(&flag, p);
+      if (p->flags & OP_PARAM_POSITIONAL) strbuf_addstr(&flag, p->value);
+      else cli_put_flag(&flag, p);
       strbuf_addch(&flag, '\0');
       CHECKF(has(help.data, flag.data), "help of %s lacks %s", op->name, flag.data);
       strbuf_release(&flag);
@@ -120,7 +120,7 @@ TEST(help_manual_and_completions_name_every_flag) {
     texts[t](&text);
     strbuf_addch(&text, '\0');
     CHECK(!text.failed);
-    LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) {
+    OP_EACH_GROUP(g) OP_EACH(g, op) {
       char name[64] = ""; /* a manual page writes - as \\- */
       for (size_t i = 0, n = 0; op->name[i] && n < sizeof name - 3; i++) {
         if (t == 0 && op->name[i] == '-') name[n++] = '\\';
@@ -135,46 +135,46 @@ TEST(help_manual_and_completions_name_every_flag) {
 
 /* ---- Arguments from JSON ---- */
 
-static lode_status from_json(lode__args *args, const char *verb, const char *json) {
-  lode__args_init(args, lode__op_find("db", str(verb)));
-  return lode__args_from_json(args, str(json), &err);
+static lode_status from_json(op_args *args, const char *verb, const char *json) {
+  op_args_init(args, op_find("db", str(verb)));
+  return op_args_from_json(args, str(json), &err);
 }
 
 TEST(json_arguments_become_typed_values) {
-  lode__args args;
+  op_args args;
   OK(from_json(&args, "query",
                "{\"collection\":\"c\",\"vector\":[1,2.5,-3],\"k\":7,\"where\":{\"a\":{\"$in\":[1,2]}},\"ids\":[\"x\",\"y,z\"],"
                "\"include\":[\"metadata\"],\"mode\":\"vector\",\"text_weight\":0.5,\"where_document\":null}"));
-  CHECK(str_eq(lode__arg_of(&args, "collection")->text, str("c")));
-  const lode__arg *v = lode__arg_of(&args, "vector");
+  CHECK(str_eq(op_arg_get(&args, "collection")->text, str("c")));
+  const op_arg *v = op_arg_get(&args, "vector");
   CHECK(v->n == 1 && v->dimension == 3 && v->vectors[1] == 2.5f && v->vectors[2] == -3);
-  CHECK(lode__arg_of(&args, "k")->number == 7 && lode__arg_of(&args, "k")->set);
-  CHECK(str_eq(lode__arg_of(&args, "where")->text, str("{\"a\":{\"$in\":[1,2]}}")));
-  CHECK(lode__arg_of(&args, "ids")->n == 2 && str_eq(lode__arg_of(&args, "ids")->list[1], str("y,z")));
-  CHECK(lode__arg_of(&args, "include")->number == 2);
-  CHECK(lode__arg_of(&args, "text_weight")->real == 0.5);
-  CHECK(lode__arg_of(&args, "vector_weight")->real == 1 && !lode__arg_of(&args, "vector_weight")->set);
-  CHECK(!lode__arg_of(&args, "where_document")->set);
-  CHECK(!lode__arg_of(&args, "nonsense")->set);
-  lode__args_release(&args);
+  CHECK(op_arg_get(&args, "k")->number == 7 && op_arg_get(&args, "k")->set);
+  CHECK(str_eq(op_arg_get(&args, "where")->text, str("{\"a\":{\"$in\":[1,2]}}")));
+  CHECK(op_arg_get(&args, "ids")->n == 2 && str_eq(op_arg_get(&args, "ids")->list[1], str("y,z")));
+  CHECK(op_arg_get(&args, "include")->number == 2);
+  CHECK(op_arg_get(&args, "text_weight")->real == 0.5);
+  CHECK(op_arg_get(&args, "vector_weight")->real == 1 && !op_arg_get(&args, "vector_weight")->set);
+  CHECK(!op_arg_get(&args, "where_document")->set);
+  CHECK(!op_arg_get(&args, "nonsense")->set);
+  op_args_release(&args);
 
   OK(from_json(&args, "query", "{\"collection\":\"c\",\"vectors\":[[1,2],[3,4],[5,6]]}"));
-  CHECK(lode__arg_of(&args, "vectors")->n == 3 && lode__arg_of(&args, "vectors")->vectors[5] == 6);
-  CHECK(lode__arg_of(&args, "k")->number == 10 && lode__arg_of(&args, "include")->number == 3);
-  lode__args_release(&args);
+  CHECK(op_arg_get(&args, "vectors")->n == 3 && op_arg_get(&args, "vectors")->vectors[5] == 6);
+  CHECK(op_arg_get(&args, "k")->number == 10 && op_arg_get(&args, "include")->number == 3);
+  op_args_release(&args);
 }
 
 TEST(records_of_a_request_are_parsed) {
-  lode__args args;
+  op_args args;
   OK(from_json(&args, "add",
                "{\"collection\":\"c\",\"records\":[{\"id\":\"a\",\"embedding\":[1, 2.5],\"metadata\":{\"k\": [1]}},"
                "{\"document\":\"x\",\"id\":\"b\\n\",\"metadata\":null}]}"));
-  const lode__arg *records = lode__arg_of(&args, "records");
+  const op_arg *records = op_arg_get(&args, "records");
   CHECK(records->n == 2 && !records->stream);
   const lode_record *a = &records->records[0], *b = &records->records[1];
   CHECK(a->dimension == 2 && a->vector[1] == 2.5f && str_eq(a->metadata, str("{\"k\":[1]}")) && !a->document.data);
   CHECK(str_eq(b->id, str("b\n")) && str_eq(b->document, str("x")) && !b->metadata.data && !b->vector);
-  lode__args_release(&args);
+  op_args_release(&args);
   const char *bad[] = {"7", "{}", "{\"id\":1}", "{\"id\":\"a\",\"document\":[]}", "{\"id\":\"a\",\"metadata\":[]}",
                        "{\"id\":\"a\",\"embedding\":[]}", "{\"id\":\"a\",\"embedding\":[\"1\"]}", "{\"id\":\"a\",\"vector\":[1]}"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -182,7 +182,7 @@ TEST(records_of_a_request_are_parsed) {
     snprintf(json, sizeof json, "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},%s]}", bad[i]);
     FAILS(LODE_REFUSED, from_json(&args, "add", json));
     CHECKF(err.record == 1 && has(err.text, "record 1"), "%s: %s", bad[i], err.text);
-    lode__args_release(&args);
+    op_args_release(&args);
   }
 }
 
@@ -219,11 +219,11 @@ TEST(wrong_json_arguments_are_refused_and_named) {
       {"add", "{\"collection\":\"a\",\"records\":{}}", "records"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    lode__args args;
+    op_args args;
     lode_status st = from_json(&args, cases[i].verb, cases[i].json);
     CHECKF(st == LODE_INVALID, "%s %s: %s", cases[i].verb, cases[i].json, lode_status_name(st));
     CHECKF(has(err.text, cases[i].says), "%s %s: %s", cases[i].verb, cases[i].json, err.text);
-    lode__args_release(&args);
+    op_args_release(&args);
   }
 }
 
@@ -235,13 +235,13 @@ TEST(arguments_survive_every_failed_allocation) {
   lode_status st = LODE_NOMEM;
   size_t n = 0;
   for (; st != LODE_OK; n++) {
-    lode__args args;
+    op_args args;
     allocations_left = n;
     mem_alloc_hook = fail_later;
     st = from_json(&args, "query", json);
     mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "call %zu: %s %s", n, lode_status_name(st), err.text);
-    lode__args_release(&args);
+    op_args_release(&args);
     CHECK(n < 1000);
   }
   CHECK(n > 3);
@@ -249,7 +249,7 @@ TEST(arguments_survive_every_failed_allocation) {
 
 /* ---- Arguments from flags ---- */
 
-static lode_status parse(lode__command *c, const char *line) {
+static lode_status parse(cli_command *c, const char *line) {
   static char words[32][128];
   static char *argv[33];
   int argc = 0;
@@ -264,7 +264,7 @@ static lode_status parse(lode__command *c, const char *line) {
     while (*p == ' ') p++;
   }
   argv[argc] = NULL;
-  return lode__cli_parse(c, argc, argv, &err);
+  return cli_parse(c, argc, argv, &err);
 }
 
 TEST(flags_may_stand_anywhere) {
@@ -274,24 +274,24 @@ TEST(flags_may_stand_anywhere) {
       "lode db query --vector [1,2] -k=5 --ids [\"a\",\"b\"] --json --store=/s -- c",
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-    lode__command c;
+    cli_command c;
     OK(parse(&c, lines[i]));
-    CHECK(c.op == lode__op_find("db", str("query")));
-    CHECK(str_eq(lode__arg_of(&c.args, "collection")->text, str("c")));
-    CHECK(lode__arg_of(&c.args, "vector")->dimension == 2);
-    CHECK(lode__arg_of(&c.args, "k")->number == 5);
-    CHECK(lode__arg_of(&c.args, "ids")->n == 2 && str_eq(lode__arg_of(&c.args, "ids")->list[1], str("b")));
-    CHECK(lode__arg_of(&c.common, "json")->number == 1);
-    CHECK(str_eq(lode__arg_of(&c.common, "store")->text, str("/s")));
-    lode__command_release(&c);
+    CHECK(c.op == op_find("db", str("query")));
+    CHECK(str_eq(op_arg_get(&c.args, "collection")->text, str("c")));
+    CHECK(op_arg_get(&c.args, "vector")->dimension == 2);
+    CHECK(op_arg_get(&c.args, "k")->number == 5);
+    CHECK(op_arg_get(&c.args, "ids")->n == 2 && str_eq(op_arg_get(&c.args, "ids")->list[1], str("b")));
+    CHECK(op_arg_get(&c.common, "json")->number == 1);
+    CHECK(str_eq(op_arg_get(&c.common, "store")->text, str("/s")));
+    cli_command_release(&c);
   }
 }
 
 TEST(a_double_dash_ends_the_flags) {
-  lode__command c;
+  cli_command c;
   OK(parse(&c, "lode db count -- --help"));
-  CHECK(!c.help && str_eq(lode__arg_of(&c.args, "collection")->text, str("--help")));
-  lode__command_release(&c);
+  CHECK(!c.help && str_eq(op_arg_get(&c.args, "collection")->text, str("--help")));
+  cli_command_release(&c);
 }
 
 TEST(wrong_command_lines_are_refused_with_advice) {
@@ -331,45 +331,45 @@ TEST(wrong_command_lines_are_refused_with_advice) {
       {"lode help --completions tcsh", "bash"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    lode__command c;
+    cli_command c;
     lode_status st = parse(&c, cases[i].line);
     CHECKF(st == LODE_INVALID, "%s: %s", cases[i].line, lode_status_name(st));
     CHECKF(has(err.text, cases[i].says), "%s: %s", cases[i].line, err.text);
-    lode__command_release(&c);
+    cli_command_release(&c);
   }
 }
 
 TEST(help_is_given_where_the_rest_is_wrong) {
   const char *lines[] = {"lode db get --help", "lode db get --nonsense --help", "lode db --help", "lode -h", "lode db get a b c -h"};
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-    lode__command c;
+    cli_command c;
     OK(parse(&c, lines[i]));
     CHECK(c.help);
-    lode__command_release(&c);
+    cli_command_release(&c);
   }
 }
 
 TEST(one_argument_alone_reads_standard_input) {
-  lode__command c;
+  cli_command c;
   CHECK(freopen("/dev/null", "r", stdin));
   FAILS(LODE_INVALID, parse(&c, "lode db get a --where - --where-document -"));
   CHECK(has(err.text, "--where-document") && has(err.text, "standard input"));
-  lode__command_release(&c);
+  cli_command_release(&c);
 }
 
 TEST(ids_of_a_file_are_one_a_line) {
   char path[300], line[400];
-  lode__command c;
+  cli_command c;
   snprintf(path, sizeof path, "%s/ids", test_folder());
   const char text[] = "a\nb,c\r\n\n  d\nlast";
   test_write_file(path, text, sizeof text - 1);
   snprintf(line, sizeof line, "lode db get c --ids first --ids-file %s", path);
   OK(parse(&c, line));
-  const lode__arg *ids = lode__arg_of(&c.args, "ids");
+  const op_arg *ids = op_arg_get(&c.args, "ids");
   CHECK(ids->set && ids->n == 5);
   CHECK(str_eq(ids->list[0], str("first")) && str_eq(ids->list[2], str("b,c")));
   CHECK(str_eq(ids->list[3], str("  d")) && str_eq(ids->list[4], str("last")));
-  lode__command_release(&c);
+  cli_command_release(&c);
 }
 
 /* Some at a time, wherever the pieces end. */
@@ -380,59 +380,59 @@ TEST(lines_of_a_stream) {
   static const char *const wanted[] = {"a", "b,c", "  d", "longer one", "last"};
   test_write_file(path, text, sizeof text - 1);
   for (size_t bytes = 12; bytes < 60; bytes++) {
-    lode__stream stream;
-    lode__lines lines = {.stream = &stream};
+    op_stream stream;
+    op_lines lines = {.stream = &stream};
     size_t n = 0;
-    OK(lode__stream_open(&stream, path, &err));
+    OK(op_stream_open(&stream, path, &err));
     do {
-      OK(lode__lines_next(&lines, bytes, &err));
+      OK(op_lines_next(&lines, bytes, &err));
       for (size_t i = 0; i < lines.n; i++, n++)
         CHECKF(n < 5 && str_eq(lines.list[i], str(wanted[n])), "%zu bytes, line %zu", bytes, n);
       CHECK(lines.n || lines.ended);
     } while (!lines.ended);
     CHECK(n == 5);
-    lode__lines_release(&lines);
-    lode__stream_close(&stream);
+    op_lines_release(&lines);
+    op_stream_close(&stream);
   }
-  lode__stream stream;
-  lode__lines lines = {.stream = &stream};
-  OK(lode__stream_open(&stream, path, &err));
+  op_stream stream;
+  op_lines lines = {.stream = &stream};
+  OK(op_stream_open(&stream, path, &err));
   lode_status st = LODE_OK;
-  while (st == LODE_OK && !lines.ended) st = lode__lines_next(&lines, 8, &err);
+  while (st == LODE_OK && !lines.ended) st = op_lines_next(&lines, 8, &err);
   CHECK(st == LODE_LIMIT && has(err.text, "longer than 8 bytes"));
-  lode__lines_release(&lines);
-  lode__stream_close(&stream);
+  op_lines_release(&lines);
+  op_stream_close(&stream);
 }
 
 TEST(statuses_have_exit_codes) {
-  CHECK(lode__exit_code(LODE_OK) == 0 && lode__exit_code(LODE_NOT_FOUND) == 1 && lode__exit_code(LODE_INVALID) == 2);
-  CHECK(lode__exit_code(LODE_CORRUPT) == 3 && lode__exit_code(LODE_BUSY) == 4);
+  CHECK(cli_exit_code(LODE_OK) == 0 && cli_exit_code(LODE_NOT_FOUND) == 1 && cli_exit_code(LODE_INVALID) == 2);
+  CHECK(cli_exit_code(LODE_CORRUPT) == 3 && cli_exit_code(LODE_BUSY) == 4);
   lode_status refused[] = {LODE_REFUSED, LODE_MISMATCH, LODE_EXISTS, LODE_LIMIT, LODE_READONLY, LODE_VERSION,
                            LODE_UNSUPPORTED, LODE_IO, LODE_FULL, LODE_NOMEM, LODE_GONE, LODE_INTERNAL};
-  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) CHECK(lode__exit_code(refused[i]) == 5);
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) CHECK(cli_exit_code(refused[i]) == 5);
 }
 
 /* ---- Small things ---- */
 
 TEST(numbers_are_read_strictly) {
   uint64_t v = 0;
-  CHECK(lode__parse_uint(str("18446744073709551615"), &v) && v == UINT64_MAX);
-  CHECK(!lode__parse_uint(str("18446744073709551616"), &v));
+  CHECK(op_parse_uint(str("18446744073709551615"), &v) && v == UINT64_MAX);
+  CHECK(!op_parse_uint(str("18446744073709551616"), &v));
   const char *bad[] = {"", "-1", "+1", " 1", "1 ", "0x10", "1e3", "1.0", "1,000"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECKF(!lode__parse_uint(str(bad[i]), &v), "%s", bad[i]);
-  CHECK(lode__parse_size(str("64M"), &v) && v == 64u << 20);
-  CHECK(lode__parse_size(str("1k"), &v) && v == 1024);
-  CHECK(lode__parse_size(str("1KiB"), &v) && v == 1024);
-  CHECK(lode__parse_size(str("512B"), &v) && v == 512);
-  CHECK(lode__parse_size(str("2TB"), &v) && v == UINT64_C(2) << 40);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECKF(!op_parse_uint(str(bad[i]), &v), "%s", bad[i]);
+  CHECK(op_parse_size(str("64M"), &v) && v == 64u << 20);
+  CHECK(op_parse_size(str("1k"), &v) && v == 1024);
+  CHECK(op_parse_size(str("1KiB"), &v) && v == 1024);
+  CHECK(op_parse_size(str("512B"), &v) && v == 512);
+  CHECK(op_parse_size(str("2TB"), &v) && v == UINT64_C(2) << 40);
   const char *bad_sizes[] = {"", "M", "iB", "1i", "5iB", "1.5G", "99999999999T", "1MM", "-1M"};
-  for (size_t i = 0; i < sizeof bad_sizes / sizeof *bad_sizes; i++) CHECKF(!lode__parse_size(str(bad_sizes[i]), &v), "%s", bad_sizes[i]);
+  for (size_t i = 0; i < sizeof bad_sizes / sizeof *bad_sizes; i++) CHECKF(!op_parse_size(str(bad_sizes[i]), &v), "%s", bad_sizes[i]);
 }
 
 static const char *suggestion(const char *word) {
-  static lode__suggest s;
-  lode__suggest_init(&s, str(word));
-  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) lode__suggest_try(&s, str(op->name));
+  static op_suggest s;
+  op_suggest_init(&s, str(word));
+  OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&s, str(op->name));
   return s.found ? s.text : "";
 }
 
@@ -451,32 +451,32 @@ static const char *text_of(strbuf *buf) {
 
 TEST(figures_are_readable) {
   strbuf b = {0};
-  lode__put_grouped(&b, 0);
+  cli_put_grouped(&b, 0);
   strbuf_addch(&b, ' ');
-  lode__put_grouped(&b, 999);
+  cli_put_grouped(&b, 999);
   strbuf_addch(&b, ' ');
-  lode__put_grouped(&b, 1234567);
+  cli_put_grouped(&b, 1234567);
   strbuf_addch(&b, ' ');
-  lode__put_grouped(&b, UINT64_MAX);
+  cli_put_grouped(&b, UINT64_MAX);
   CHECKF(strcmp(text_of(&b), "0 999 1,234,567 18,446,744,073,709,551,615") == 0, "%s", b.data);
   b.len = 0;
-  lode__put_bytes(&b, 1023);
+  cli_put_bytes(&b, 1023);
   strbuf_addch(&b, '|');
-  lode__put_bytes(&b, 1536);
+  cli_put_bytes(&b, 1536);
   strbuf_addch(&b, '|');
-  lode__put_bytes(&b, (UINT64_C(1) << 20) - 1);
+  cli_put_bytes(&b, (UINT64_C(1) << 20) - 1);
   strbuf_addch(&b, '|');
-  lode__put_bytes(&b, UINT64_C(5) << 40);
+  cli_put_bytes(&b, UINT64_C(5) << 40);
   CHECKF(strcmp(text_of(&b), "1023 bytes|1.5 KiB|1.0 MiB|5.0 TiB") == 0, "%s", b.data);
   strbuf_release(&b);
 }
 
 TEST(a_document_cannot_talk_to_the_terminal) {
   strbuf b = {0};
-  lode__put_clean(&b, str("a\033[2Jb\tc\x7f\nd\xc2\x9bz\xff"), 0);
+  op_put_printable(&b, str("a\033[2Jb\tc\x7f\nd\xc2\x9bz\xff"), 0);
   CHECKF(strcmp(text_of(&b), "a\\x1b[2Jb c\\x7f⏎d\\x9bz\xef\xbf\xbd") == 0, "%s", b.data);
   b.len = 0;
-  lode__put_clean(&b, str("äöüß"), 3);
+  op_put_printable(&b, str("äöüß"), 3);
   CHECKF(strcmp(text_of(&b), "äö…") == 0, "%s", b.data);
   strbuf_release(&b);
 }
@@ -491,7 +491,7 @@ TEST(text_that_turns_or_hides_is_shown_as_escapes) {
       {"\u2028\u2029\u00AD", "\\u2028\\u2029\\xad"}, {"\U000E0041", "\\u{e0041}"}, {"✔\uFE0F é 漢 😀", "✔\uFE0F é 漢 😀"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     strbuf b = {0};
-    lode__put_clean(&b, str(cases[i].raw), 0);
+    op_put_printable(&b, str(cases[i].raw), 0);
     CHECKF(strcmp(text_of(&b), cases[i].shown) == 0, "case %zu: %s", i, b.data);
     strbuf_release(&b);
   }
@@ -501,16 +501,16 @@ TEST(text_that_turns_or_hides_is_shown_as_escapes) {
 }
 
 TEST(the_progress_line_tells_rate_and_time_left) {
-  lode__progress_bar bar = {.phase = "import", .phase_ns = 0};
+  cli_progress bar = {.phase = "import", .phase_ns = 0};
   strbuf b = {0};
-  lode__progress_line(&b, &bar, UINT64_C(10000000000), 5000, 20000, 80);
+  cli_progress_line(&b, &bar, UINT64_C(10000000000), 5000, 20000, 80);
   CHECKF(has(text_of(&b), " 25%") && has(b.data, "5,000/20,000") && has(b.data, "500/s") && has(b.data, "left 0:30"), "%s", b.data);
   /* Of unknown length, but a file whose half is read */
-  lode__stream stream = {.size = 1000, .pos = 500};
-  const lode__stream *input = &stream;
-  bar = (lode__progress_bar){.phase = "import", .input = &input};
+  op_stream stream = {.size = 1000, .pos = 500};
+  const op_stream *input = &stream;
+  bar = (cli_progress){.phase = "import", .input = &input};
   b.len = 0;
-  lode__progress_line(&b, &bar, UINT64_C(10000000000), 5000, 0, 80);
+  cli_progress_line(&b, &bar, UINT64_C(10000000000), 5000, 0, 80);
   CHECKF(has(text_of(&b), " 50%") && has(b.data, "left 0:10"), "%s", b.data);
   strbuf_release(&b);
 }
@@ -529,7 +529,7 @@ static size_t make_npy(char *out, const char *descr, const char *order, const ch
 }
 
 static lode_status load(const char *data, size_t len, lode_format format, float **v, size_t *n, uint32_t *dim) {
-  return lode__vectors_parse((lode_str){data, len}, format, v, n, dim, &err);
+  return op_vectors_parse((lode_str){data, len}, format, v, n, dim, &err);
 }
 
 TEST(vector_files_of_each_format_are_read) {
@@ -608,45 +608,45 @@ TEST(damaged_vector_files_are_read_or_refused) {
 /* ---- Operations, run in process ---- */
 
 typedef struct capture {
-  lode__sink sink;
-  const lode__op *op;
+  op_sink sink;
+  const op_def *op;
   strbuf rows, summary, bytes;
   size_t n_rows, n_summaries;
 } capture;
 
-static bool type_fits(json_node_type type, const lode__field *f) {
-  if (type == JSON_NODE_NULL) return f->flags & LODE__FIELD_NULLABLE;
+static bool type_fits(json_node_type type, const op_field *f) {
+  if (type == JSON_NODE_NULL) return f->flags & OP_FIELD_NULLABLE;
   switch (f->type) {
-    case LODE__FIELD_TEXT: return type == JSON_NODE_STRING;
-    case LODE__FIELD_COUNT:
-    case LODE__FIELD_NUMBER:
-    case LODE__FIELD_BYTES: return type == JSON_NODE_INT;
-    case LODE__FIELD_REAL: return type == JSON_NODE_INT || type == JSON_NODE_DOUBLE;
-    case LODE__FIELD_BOOL: return type == JSON_NODE_TRUE || type == JSON_NODE_FALSE;
-    case LODE__FIELD_OBJECT: return type == JSON_NODE_OBJECT;
-    case LODE__FIELD_TEXTS:
-    case LODE__FIELD_VECTOR: return type == JSON_NODE_ARRAY;
-    case LODE__FIELD_SCALAR: return type < JSON_NODE_ARRAY;
+    case OP_FIELD_TEXT: return type == JSON_NODE_STRING;
+    case OP_FIELD_COUNT:
+    case OP_FIELD_NUMBER:
+    case OP_FIELD_BYTES: return type == JSON_NODE_INT;
+    case OP_FIELD_REAL: return type == JSON_NODE_INT || type == JSON_NODE_DOUBLE;
+    case OP_FIELD_BOOL: return type == JSON_NODE_TRUE || type == JSON_NODE_FALSE;
+    case OP_FIELD_OBJECT: return type == JSON_NODE_OBJECT;
+    case OP_FIELD_TEXTS:
+    case OP_FIELD_VECTOR: return type == JSON_NODE_ARRAY;
+    case OP_FIELD_SCALAR: return type < JSON_NODE_ARRAY;
   }
   return false;
 }
 
 /* Every answer of every test is held against the schema of its operation. */
-static void check_fields(const lode__op *op, const lode__field *fields, lode_str text) {
+static void check_fields(const op_def *op, const op_field *fields, lode_str text) {
   json_doc json = {0};
   OK(json_parse(&json, text, NULL, &err));
   CHECK(fields && json.nodes[0].type == JSON_NODE_OBJECT);
   for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i + 1].next) {
-    const lode__field *f = field_of(fields, json.nodes[i].u.s);
+    const op_field *f = field_of(fields, json.nodes[i].u.s);
     CHECKF(f && type_fits(json.nodes[i + 1].type, f), "%s answers %.*s", op->name, (int)text.len, text.data);
   }
-  for (const lode__field *f = fields; f->name; f++)
-    CHECKF((f->flags & LODE__FIELD_OPTIONAL) || json_get(&json, 0, str(f->name)), "%s lacks %s: %.*s", op->name,
+  for (const op_field *f = fields; f->name; f++)
+    CHECKF((f->flags & OP_FIELD_OPTIONAL) || json_get(&json, 0, str(f->name)), "%s lacks %s: %.*s", op->name,
            f->name, (int)text.len, text.data);
   json_release(&json);
 }
 
-static lode_status take_row(lode__sink *sink, lode_str json, lode_error *e) {
+static lode_status take_row(op_sink *sink, lode_str json, lode_error *e) {
   capture *c = (capture *)sink;
   (void)e;
   check_fields(c->op, c->op->row, json);
@@ -656,7 +656,7 @@ static lode_status take_row(lode__sink *sink, lode_str json, lode_error *e) {
   return LODE_OK;
 }
 
-static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *e) {
+static lode_status take_summary(op_sink *sink, lode_str json, lode_error *e) {
   capture *c = (capture *)sink;
   (void)e;
   check_fields(c->op, c->op->summary, json);
@@ -665,13 +665,13 @@ static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *e) 
   return LODE_OK;
 }
 
-static lode_status take_bytes(lode__sink *sink, const void *data, size_t size, lode_error *e) {
+static lode_status take_bytes(op_sink *sink, const void *data, size_t size, lode_error *e) {
   (void)e;
   strbuf_add(&((capture *)sink)->bytes, data, size);
   return LODE_OK;
 }
 
-static lode_status open_here(void *opener, const lode__open_how *how, lode_store **store, lode_error *e) {
+static lode_status open_here(void *opener, const op_open_options *how, lode_store **store, lode_error *e) {
   lode_open_options options = {.create = how->create, .read_only = !how->write, .page_bytes = how->page_bytes};
   return lode_open(opener, &options, store, e);
 }
@@ -693,12 +693,12 @@ static lode_status run(const char *verb, const char *json) {
   strbuf_release(&answer.rows);
   strbuf_release(&answer.summary);
   strbuf_release(&answer.bytes);
-  answer = (capture){.sink = {take_row, take_summary, take_bytes, NULL}, .op = lode__op_find("db", str(verb))};
-  lode__op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink, .far = far};
-  lode__args args;
+  answer = (capture){.sink = {take_row, take_summary, take_bytes, NULL}, .op = op_find("db", str(verb))};
+  op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink, .far = far};
+  op_args args;
   lode_status st = from_json(&args, verb, json);
-  if (st == LODE_OK) st = lode__op_run(&ctx, &args, &err);
-  lode__args_release(&args);
+  if (st == LODE_OK) st = op_run(&ctx, &args, &err);
+  op_args_release(&args);
   nothing = ctx.nothing;
   strbuf_addch(&answer.rows, '\0');
   strbuf_addch(&answer.summary, '\0');

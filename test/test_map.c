@@ -26,9 +26,9 @@ static float *random_vectors(size_t n, uint32_t dimension) {
   return v;
 }
 
-static lode__plane project(float *vectors, size_t n, uint32_t dimension, bool unit, double *xy) {
-  lode__plane plane;
-  OK(lode__plane_of(vectors, n, dimension, unit, quiet, xy, &plane, &err));
+static op_projection project(float *vectors, size_t n, uint32_t dimension, bool unit, double *xy) {
+  op_projection plane;
+  OK(op_projection_compute(vectors, n, dimension, unit, quiet, xy, &plane, &err));
   for (size_t i = 0; i < 2 * n; i++) CHECKF(isfinite(xy[i]) && fabs(xy[i]) <= 1, "coordinate %zu is %g", i, xy[i]);
   CHECKF(plane.kept >= 0 && plane.kept <= 1, "%g", plane.kept);
   return plane;
@@ -59,7 +59,7 @@ TEST(a_plane_in_many_dimensions_is_found) {
     w[r] = 8 * next_random();
     for (int i = 0; i < D; i++) v[r * D + i] = (float)(3 + u[r] * a[i] + w[r] * b[i] + 0.01 * next_random());
   }
-  lode__plane plane = project(v, N, D, false, xy);
+  op_projection plane = project(v, N, D, false, xy);
   CHECKF(plane.kept > 0.999, "%g", plane.kept);
   /* One scale for all distances */
   double scale = 0;
@@ -117,7 +117,7 @@ TEST(input_without_a_plane) {
 
   float equal[64 * 5];
   for (int i = 0; i < 64 * 5; i++) equal[i] = 0.1f * (float)(i % 5 + 1);
-  lode__plane plane = project(equal, 64, 5, true, xy);
+  op_projection plane = project(equal, 64, 5, true, xy);
   CHECK(plane.kept == 1);
   for (int i = 0; i < 128; i++) CHECKF(xy[i] == 0, "%d: %g", i, xy[i]);
 
@@ -142,7 +142,7 @@ TEST(the_largest_dimension_and_the_largest_numbers) {
   enum { N = 5, D = LODE_MAX_DIMENSION };
   double xy[2 * N];
   float *v = random_vectors(N, D);
-  lode__plane plane = project(v, N, D, true, xy);
+  op_projection plane = project(v, N, D, true, xy);
   CHECKF(plane.kept > 0.4, "%g", plane.kept); /* four directions of about the same variance */
   for (size_t i = 0; i < (size_t)N * D; i++) v[i] = i % 2 ? 3.4e38f : -3.4e38f;
   v[0] = 0;
@@ -163,22 +163,22 @@ static bool stop_at_second(void *ctx, const char *phase, uint64_t done, uint64_t
 TEST(it_can_be_cancelled) {
   enum { N = 50, D = 20 };
   double xy[2 * N];
-  lode__plane plane;
+  op_projection plane;
   int calls = 0;
   float *v = random_vectors(N, D);
-  CHECK(lode__plane_of(v, N, D, false, (lode_progress){stop_at_second, &calls}, xy, &plane, &err) == LODE_CANCELLED && calls == 3);
+  CHECK(op_projection_compute(v, N, D, false, (lode_progress){stop_at_second, &calls}, xy, &plane, &err) == LODE_CANCELLED && calls == 3);
   mem_free(v);
 }
 
 /* ---- The operation ---- */
 
 typedef struct capture {
-  lode__sink sink;
+  op_sink sink;
   strbuf rows, summary;
   size_t n;
 } capture;
 
-static lode_status take_row(lode__sink *sink, lode_str json, lode_error *e) {
+static lode_status take_row(op_sink *sink, lode_str json, lode_error *e) {
   capture *c = (capture *)sink;
   (void)e;
   strbuf_add(&c->rows, json.data, json.len);
@@ -187,13 +187,13 @@ static lode_status take_row(lode__sink *sink, lode_str json, lode_error *e) {
   return LODE_OK;
 }
 
-static lode_status take_summary(lode__sink *sink, lode_str json, lode_error *e) {
+static lode_status take_summary(op_sink *sink, lode_str json, lode_error *e) {
   (void)e;
   strbuf_add(&((capture *)sink)->summary, json.data, json.len);
   return LODE_OK;
 }
 
-static lode_status open_here(void *opener, const lode__open_how *how, lode_store **store, lode_error *e) {
+static lode_status open_here(void *opener, const op_open_options *how, lode_store **store, lode_error *e) {
   lode_open_options options = {.create = how->create || how->write, .read_only = !how->write};
   return lode_open(opener, &options, store, e);
 }
@@ -212,12 +212,12 @@ static lode_status run(const char *verb, const char *json) {
   strbuf_release(&answer.rows);
   strbuf_release(&answer.summary);
   answer = (capture){.sink = {.row = take_row, .summary = take_summary}};
-  lode__op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink};
-  lode__args args;
-  lode__args_init(&args, lode__op_find("db", str_of(verb)));
-  lode_status st = lode__args_from_json(&args, str_of(json), &err);
-  if (st == LODE_OK) st = lode__op_run(&ctx, &args, &err);
-  lode__args_release(&args);
+  op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink};
+  op_args args;
+  op_args_init(&args, op_find("db", str_of(verb)));
+  lode_status st = op_args_from_json(&args, str_of(json), &err);
+  if (st == LODE_OK) st = op_run(&ctx, &args, &err);
+  op_args_release(&args);
   nothing = ctx.nothing;
   strbuf_addch(&answer.rows, '\0');
   strbuf_addch(&answer.summary, '\0');
@@ -334,9 +334,9 @@ TEST(memory_and_disk_that_fail) {
 
 TEST(the_page_is_one_text_that_asks_nobody) {
   static char html[1 << 20];
-  CHECK(lode__page_size > 1000 && lode__page_size < sizeof html);
-  memcpy(html, lode__page_bytes, lode__page_size);
-  CHECK(utf8_valid(html, lode__page_size) && strncmp(html, "<!doctype html>", 15) == 0);
+  CHECK(server_page_size > 1000 && server_page_size < sizeof html);
+  memcpy(html, server_page_bytes, server_page_size);
+  CHECK(utf8_valid(html, server_page_size) && strncmp(html, "<!doctype html>", 15) == 0);
   CHECK(!strstr(html, "https://") && !strstr(html, "innerHTML") && !strstr(html, "eval(") && !strstr(html, " style="));
   const char *script = strstr(html, "<script>"), *style = strstr(html, "<style>");
   CHECK(script && style && !strstr(script + 1, "<script") && !strstr(style + 1, "<style"));
@@ -345,12 +345,12 @@ TEST(the_page_is_one_text_that_asks_nobody) {
 
 /* Digests as `openssl dgst -sha256 -binary | base64` gives them. */
 TEST(the_policy_names_the_digests) {
-  lode__page_head head, other;
-  lode__page_head_of(str_of("<style>a{}</style><script>let a;</script>"), &head);
+  server_page_headers head, other;
+  server_page_headers_of(str_of("<style>a{}</style><script>let a;</script>"), &head);
   CHECKF(strstr(head.policy, "script-src 'sha256-81WALLbUROF1pWdYjuQYKuIcGgY/+TqVJr8UsV6Tkvo='"), "%s", head.policy);
   CHECKF(strstr(head.policy, "style-src 'sha256-X1RutGBrXCt9KkSaXMK7tHftWiRscFHOhxsS8tv8hBk='"), "%s", head.policy);
-  lode__page_head_of(str_of("<style>a{}</style><script>let b;</script>"), &other);
+  server_page_headers_of(str_of("<style>a{}</style><script>let b;</script>"), &other);
   CHECK(strcmp(head.etag, other.etag) != 0 && strcmp(head.policy, other.policy) != 0 && head.etag[0] == '"');
-  lode__page_head_of(str_of("<script>"), &head); /* nothing to allow */
-  CHECK(strcmp(lode__page_head_get()->policy, head.policy) != 0);
+  server_page_headers_of(str_of("<script>"), &head); /* nothing to allow */
+  CHECK(strcmp(server_page_headers_get()->policy, head.policy) != 0);
 }

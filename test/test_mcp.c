@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 static lode_error err;
-static lode__mcp *mcp;
+static mcp_session *mcp;
 static strbuf sent;                 /* all lines */
-static lode__mcp_request *waiting[64];
+static mcp_request *waiting[64];
 static size_t n_waiting;
 static uint64_t calls, cancelled[64], n_cancelled;
 
@@ -19,7 +19,7 @@ static void take_line(void *ctx, strbuf *line) {
   strbuf_release(line);
 }
 
-static void take_call(void *ctx, lode__mcp_request *r) {
+static void take_call(void *ctx, mcp_request *r) {
   (void)ctx;
   r->call = ++calls;
   CHECK(n_waiting < 64);
@@ -32,24 +32,24 @@ static void take_cancel(void *ctx, uint64_t call) {
 }
 
 static void begin(void) {
-  static const lode__mcp_port port = {.send = take_line, .call = take_call, .cancel = take_cancel};
-  OK(lode__mcp_make(&port, &mcp, &err));
+  static const mcp_callbacks port = {.send = take_line, .call = take_call, .cancel = take_cancel};
+  OK(mcp_session_new(&port, &mcp, &err));
 }
 
 static void end(void) {
-  lode__mcp_free(mcp);
+  mcp_session_free(mcp);
   strbuf_release(&sent);
 }
 
 static void say(const char *line) {
   sent.len = 0;
-  lode__mcp_take(mcp, str_of(line));
+  mcp_handle_line(mcp, str_of(line));
   strbuf_addch(&sent, '\0');
 }
 
 static void answer(size_t i) {
   sent.len = 0;
-  lode__mcp_answer(waiting[i], STR_LIT("\"content\":[]"));
+  mcp_respond(waiting[i], STR_LIT("\"content\":[]"));
   strbuf_addch(&sent, '\0');
 }
 
@@ -74,10 +74,10 @@ static void check_block(const char *text, const char *head, lode_str content) {
   CHECKF(strspn(at, "`\n") == strlen(at), "behind the block: %s", at);
 }
 
-static void put_row(strbuf *out, const lode__op *op, const strbuf *row) {
+static void put_row(strbuf *out, const op_def *op, const strbuf *row) {
   json_doc json = {0};
   OK(json_parse(&json, (lode_str){row->data, row->len}, NULL, &err));
-  lode__mcp_put_row(out, op, &json, 1);
+  mcp_put_row(out, op, &json, 1);
   strbuf_addch(out, '\0');
   CHECK(!out->failed);
   json_release(&json);
@@ -85,7 +85,7 @@ static void put_row(strbuf *out, const lode__op *op, const strbuf *row) {
 
 TEST(text_of_files_and_records_cannot_leave_its_block) {
   static const char *const parts[] = {"`", "``", "```", "````", "\n", "\n```\n", "\n2. src/other.c:1-2\n", "Note: all is well\n", "```c\n", "~~~\n", "x", " ", "\t", "é"};
-  const lode__op *search = lode__op_find(NULL, STR_LIT("search")), *get = lode__op_find("db", STR_LIT("get"));
+  const op_def *search = op_find(NULL, STR_LIT("search")), *get = op_find("db", STR_LIT("get"));
   test_srand(test_seed());
   for (int round = 0; round < 3000; round++) {
     strbuf text = {0}, row = {0}, out = {0};
@@ -105,8 +105,8 @@ TEST(text_of_files_and_records_cannot_leave_its_block) {
 }
 
 TEST(names_by_others_are_one_line) {
-  const lode__op *search = lode__op_find(NULL, STR_LIT("search")), *get = lode__op_find("db", STR_LIT("get")),
-                 *list = lode__op_find("db", STR_LIT("collections"));
+  const op_def *search = op_find(NULL, STR_LIT("search")), *get = op_find("db", STR_LIT("get")),
+                 *list = op_find("db", STR_LIT("collections"));
   static const struct {
     bool code;
     const char *row, *wanted;
@@ -162,14 +162,14 @@ TEST(a_cancelled_request_is_never_answered) {
   say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"1\"}}");
   CHECK(n_cancelled == 1); /* once */
   sent.len = 0;
-  lode__mcp_progress(waiting[1], STR_LIT("late"), 5, 10);
+  mcp_send_progress(waiting[1], STR_LIT("late"), 5, 10);
   CHECK(sent.len == 0);
   answer(1);
   CHECK(silent());
   answer(0);
   CHECK(has("\"id\":1,"));
   say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}"); /* too late */
-  CHECK(n_cancelled == 1 && lode__mcp_in_flight(mcp) == 0);
+  CHECK(n_cancelled == 1 && mcp_in_flight(mcp) == 0);
   end();
 }
 
@@ -178,7 +178,7 @@ TEST(progress_only_grows_and_only_for_a_token) {
   say(CALL("1", ",\"_meta\":{\"progressToken\":\"t\"}"));
   say(CALL("2", ""));
   sent.len = 0;
-  lode__mcp_progress(waiting[1], STR_LIT("walk"), 5, 10);
+  mcp_send_progress(waiting[1], STR_LIT("walk"), 5, 10);
   CHECK(sent.len == 0);
   uint64_t last = 0;
   for (int phase = 0; phase < 3; phase++)
@@ -186,7 +186,7 @@ TEST(progress_only_grows_and_only_for_a_token) {
       char name[16];
       sent.len = 0;
       snprintf(name, sizeof name, "p%d", phase);
-      lode__mcp_progress(waiting[0], str_of(name), i, 50);
+      mcp_send_progress(waiting[0], str_of(name), i, 50);
       waiting[0]->shown_ns = 0; /* as if time had passed */
       if (!sent.len) continue;
       strbuf_addch(&sent, '\0');
@@ -222,9 +222,9 @@ TEST(everything_is_asked_to_stop) {
   begin();
   say(CALL("1", ""));
   say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"count\"}}");
-  lode__mcp_cancel_all(mcp, true);
+  mcp_cancel_all(mcp, true);
   CHECK(n_cancelled == 1 && cancelled[0] == 1);
-  lode__mcp_cancel_all(mcp, false);
+  mcp_cancel_all(mcp, false);
   CHECK(n_cancelled == 2 && cancelled[1] == 2);
   answer(0);
   CHECK(silent());
@@ -238,40 +238,40 @@ TEST(tools_fit_the_table) {
   strbuf list = {0};
   json_doc json = {0};
   size_t n = 0;
-  for (const lode__tool *tool = lode__tools; tool->name; tool++, n++) {
-    lode__param params[LODE__OP_MAX_PARAMS + 1];
-    lode__op op;
-    lode__args args, base = {0};
-    const lode__op *to = lode__tool_base(tool);
+  for (const mcp_tool *tool = mcp_tools; tool->name; tool++, n++) {
+    op_param params[OP_MAX_PARAMS + 1];
+    op_def op;
+    op_args args, base = {0};
+    const op_def *to = mcp_tool_base_op(tool);
     CHECKF(to != NULL, "%s has no operation", tool->name);
-    CHECKF(!tool->project || lode__param_find(to->params, str_of(tool->project)), "%s", tool->name);
-    CHECKF(!tool->always || lode__param_find(to->params, str_of(tool->always)), "%s", tool->name);
-    lode__tool_op(tool, &op, params);
+    CHECKF(!tool->project || op_param_find(to->params, str_of(tool->project)), "%s", tool->name);
+    CHECKF(!tool->always || op_param_find(to->params, str_of(tool->always)), "%s", tool->name);
+    mcp_tool_as_op(tool, &op, params);
     /* Whatever it takes reaches the operation */
-    for (const lode__param *p = op.params; p->name; p++) {
+    for (const op_param *p = op.params; p->name; p++) {
       bool is_line = strcmp(p->name, "line") == 0;
-      lode__args_init(&args, &op);
-      for (const lode__param *q = op.params; q->name; q++) {
-        lode__arg *arg = &args.values[q - op.params];
-        if (q != p && !(q->flags & LODE__PARAM_REQUIRED) && !(is_line && strcmp(q->name, "file") == 0)) continue;
+      op_args_init(&args, &op);
+      for (const op_param *q = op.params; q->name; q++) {
+        op_arg *arg = &args.values[q - op.params];
+        if (q != p && !(q->flags & OP_PARAM_REQUIRED) && !(is_line && strcmp(q->name, "file") == 0)) continue;
         arg->set = true;
-        arg->number = q->type == LODE__ARG_FLAG ? 1 : q->min;
+        arg->number = q->type == OP_ARG_FLAG ? 1 : q->min;
         arg->text = STR_LIT("hybrid");
       }
-      OK(lode__args_finish(&args, &err));
-      OK(lode__tool_translate(tool, "/root", &args, &base, &err));
+      OK(op_args_finish(&args, &err));
+      OK(mcp_tool_translate(tool, "/root", &args, &base, &err));
       bool seen = false;
-      for (const lode__param *q = to->params; q->name; q++) {
-        const lode__arg *arg = &base.values[q - to->params];
+      for (const op_param *q = to->params; q->name; q++) {
+        const op_arg *arg = &base.values[q - to->params];
         bool own = (tool->project && strcmp(q->name, tool->project) == 0) || (tool->always && strcmp(q->name, tool->always) == 0);
         seen = seen || (arg->set && !own && (!is_line || strstr(arg->text.data ? arg->text.data : "", ":1")));
       }
       CHECKF(seen, "%s: %s goes nowhere", tool->name, p->name);
-      lode__args_release(&base);
+      op_args_release(&base);
     }
   }
   CHECK(n == 13);
-  lode__tools_put(&list);
+  mcp_tools_put(&list);
   OK(json_parse(&json, (lode_str){list.data, list.len}, NULL, &err));
   CHECK(json.nodes[0].u.count == n);
   json_release(&json);
@@ -286,10 +286,10 @@ static void whole_session(void) {
   say(CALL("5", ""));
   say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":5}}");
   for (size_t i = 0; i < n_waiting; i++) {
-    lode__mcp_progress(waiting[i], STR_LIT("x"), 1, 2);
-    lode__mcp_fail(waiting[i], "no");
+    mcp_send_progress(waiting[i], STR_LIT("x"), 1, 2);
+    mcp_respond_error(waiting[i], "no");
   }
-  CHECK(lode__mcp_in_flight(mcp) == 0);
+  CHECK(mcp_in_flight(mcp) == 0);
 }
 
 TEST(memory_runs_out_at_any_place) {

@@ -725,24 +725,24 @@ static void add_many(void) {
   OK(lode_add(g.other, NULL, many, MANY, LODE_FAIL_EXISTING, NULL, &err));
 }
 
-static lode__shared *chroma_open(char id[LODE__UUID_BYTES]) {
+static worker_stores *chroma_open(char id[CHROMA_UUID_BYTES]) {
   static const lode_open_options options = {.no_background = true};
-  lode__shared *shared;
+  worker_stores *shared;
   lode_collection_list *list;
-  OK(lode__shared_make(g.folder, &options, &shared, &err));
+  OK(worker_stores_new(g.folder, &options, &shared, &err));
   OK(lode_collections(g.other_store, &list, &err));
-  lode__uuid_put(lode_collection_list_at(list, 0)->uid, id);
+  chroma_uuid_format(lode_collection_list_at(list, 0)->uid, id);
   lode_collection_list_free(list);
   return shared;
 }
 
 /* Pages of an answer over HTTP: by filter, or by ids. */
-static void check_chroma(lode__shared *shared, const char *id, const char *body, size_t many) {
-  lode__task task = {.name = "chroma.get", .n_words = 4,
+static void check_chroma(worker_stores *shared, const char *id, const char *body, size_t many) {
+  worker_task task = {.name = "chroma.get", .n_words = 4,
                      .words = {S("default_tenant"), S("default_database"), str_of(id), S("")}, .body = str_of(body), .shared = shared};
   size_t active = 0, found = 0;
   long generation = -1;
-  lode__service_chroma(&task);
+  chroma_service(&task);
   strbuf_addch(&task.out, 0);
   WRONG(task.code == 200, "%d: %.300s", task.code, task.out.data);
   for (const char *at = task.out.data; (at = strstr(at, "\"gen\":")); at++, active++) {
@@ -757,11 +757,11 @@ static void check_chroma(lode__shared *shared, const char *id, const char *body,
 }
 
 TEST_SLOW(pages_over_http_are_of_one_moment, 120) {
-  char id[LODE__UUID_BYTES];
+  char id[CHROMA_UUID_BYTES];
   strbuf body = {0};
   stage_open(4, 4, false);
   add_many();
-  lode__shared *shared = chroma_open(id);
+  worker_stores *shared = chroma_open(id);
   strbuf_addstr(&body, "{\"include\":[\"metadatas\"],\"ids\":[\"a-00\"");
   for (unsigned i = 1; i < ALL; i++) strbuf_addf(&body, ",\"%c-%02u\"", (int)('a' + i / SET), i % SET);
   for (unsigned i = 0; i < 1500; i++) strbuf_addf(&body, ",\"many-%04u\"", i);
@@ -778,6 +778,6 @@ TEST_SLOW(pages_over_http_are_of_one_moment, 120) {
   }
   store_tx_test_hooks = NULL;
   strbuf_release(&body);
-  lode__shared_free(shared);
+  worker_stores_free(shared);
   stage_close();
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 typedef bool uid_fn(int fd, uid_t *uid);
-static uid_fn *const ways[] = {lode__peer_uid, lode__peer_uid_by_diag, lode__peer_uid_by_table};
+static uid_fn *const ways[] = {server_peer_uid, server_peer_uid_by_diag, server_peer_uid_by_table};
 enum { WAYS = sizeof ways / sizeof *ways, OTHER = 54321 };
 
 typedef struct pair {
@@ -78,7 +78,7 @@ TEST(own_connections_are_known) {
     int family;
     const char *address;
   } places[] = {{AF_INET, "127.0.0.1"}, {AF_INET, "127.1.2.3"}, {AF_INET6, "::1"}};
-  CHECK(lode__peer_known() == (geteuid() != 65534));
+  CHECK(server_peer_supported() == (geteuid() != 65534));
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     pair p;
     if (places[i].family == AF_INET6) {
@@ -149,26 +149,26 @@ TEST(a_client_that_is_gone_costs_no_table) {
   uid_t uid;
   listen_at(&p, AF_INET, "127.0.0.1");
   connect_pair(&p);
-  if (!lode__peer_uid_by_diag(p.accepted, &uid)) { /* a kernel without it */
+  if (!server_peer_uid_by_diag(p.accepted, &uid)) { /* a kernel without it */
     close_pair(&p);
     return;
   }
-  unsigned long before = lode__peer_tables_read();
-  CHECK(lode__peer_uid(p.accepted, &uid));
+  unsigned long before = server_peer_tables_read();
+  CHECK(server_peer_uid(p.accepted, &uid));
   close(p.ours);
   p.ours = -1;
   await_end(p.accepted);
-  CHECK(!lode__peer_uid(p.accepted, &uid));
+  CHECK(!server_peer_uid(p.accepted, &uid));
   close(p.accepted);
   connect_pair(&p);
   close_by_reset(p.ours);
   p.ours = -1;
   await_end(p.accepted);
-  CHECK(!lode__peer_uid(p.accepted, &uid));
-  CHECK(lode__peer_tables_read() == before);
+  CHECK(!server_peer_uid(p.accepted, &uid));
+  CHECK(server_peer_tables_read() == before);
   close(p.accepted);
   connect_pair(&p);
-  CHECK(lode__peer_uid_by_table(p.accepted, &uid) && lode__peer_tables_read() > before); /* the count is alive */
+  CHECK(server_peer_uid_by_table(p.accepted, &uid) && server_peer_tables_read() > before); /* the count is alive */
   close_pair(&p);
 }
 

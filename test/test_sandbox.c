@@ -33,7 +33,7 @@ static bool can_write(const char *folder, const char *name) {
 static void enter(const char *store, const char *crashes, const char *tmp) {
   char said[400];
   CHECK(setenv("TMPDIR", tmp, 1) == 0 && setenv("XDG_CACHE_HOME", tmp, 1) == 0);
-  lode__sandbox_face(store, crashes, said, sizeof said);
+  worker_sandbox_frontend(store, crashes, said, sizeof said);
   if (!strstr(said, "Landlock on")) test_skip("the kernel has no Landlock");
 }
 

@@ -19,9 +19,9 @@ mv "$to/page.html.new" "$to/page.html"
 {
   echo '/* Made by tools/page.sh of web/. */'
   echo '#include "face/page.h"'
-  echo 'const unsigned char lode__page_bytes[] = {'
+  echo 'const unsigned char server_page_bytes[] = {'
   od -An -v -tu1 "$to/page.html" | sed 's/^ *//; s/  */,/g; s/$/,/'
   echo '};'
-  echo 'const size_t lode__page_size = sizeof lode__page_bytes;'
+  echo 'const size_t server_page_size = sizeof server_page_bytes;'
 } > "$to/page.c.new"
 mv "$to/page.c.new" "$to/page.c"

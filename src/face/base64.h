@@ -5,8 +5,8 @@
 #include "base/base.h"
 
 /* How many floats a text holds, or SIZE_MAX when its length cannot be right. */
-size_t lode__base64_floats(lode_str text);
+size_t chroma_base64_floats(lode_str text);
 /* Decodes that many. False when it is not base64. */
-bool lode__base64_decode(lode_str text, float *out);
+bool chroma_base64_decode(lode_str text, float *out);
 
 #endif

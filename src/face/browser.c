@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* The program in PATH, with a NUL behind. */
-static bool find_program(const char *name, strbuf *path) {
+static bool browser_find_program(const char *name, strbuf *path) {
   for (const char *at = getenv("PATH"); at && *at; at += *at == ':') {
     size_t len = strcspn(at, ":");
     path->len = 0;
@@ -19,13 +19,13 @@ static bool find_program(const char *name, strbuf *path) {
   return false;
 }
 
-bool lode__browser_open(const char *url, proc_child *proc) {
+bool cli_browser_open(const char *url, proc_child *proc) {
   const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
   lode_error err = {.record = LODE_NO_RECORD};
   strbuf path = {0};
   bool opened = false;
   *proc = PROC_NONE;
-  if (((x && *x) || (wayland && *wayland)) && find_program("xdg-open", &path)) {
+  if (((x && *x) || (wayland && *wayland)) && browser_find_program("xdg-open", &path)) {
     const char *const argv[] = {"xdg-open", url, NULL};
     proc_options options = {.path = path.data, .argv = argv, .quiet = true};
     opened = proc_spawn(&options, proc, &err) == LODE_OK;
@@ -34,7 +34,7 @@ bool lode__browser_open(const char *url, proc_child *proc) {
   return opened;
 }
 
-void lode__browser_forget(proc_child *proc) {
+void cli_browser_detach(proc_child *proc) {
   if (!proc->pid) return;
   (void)proc_poll(proc); /* reaps it when it has ended; else it goes on, and belongs to init */
   if (proc->fd >= 0) close(proc->fd);

@@ -5,8 +5,8 @@
 #include "base/proc.h"
 
 /* By xdg-open, where there is a desktop and such a program. False: nothing was opened, tell the address. */
-bool lode__browser_open(const char *url, proc_child *proc);
+bool cli_browser_open(const char *url, proc_child *proc);
 /* Lets go of it: the browser may outlive us. */
-void lode__browser_forget(proc_child *proc);
+void cli_browser_detach(proc_child *proc);
 
 #endif

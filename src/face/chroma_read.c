@@ -5,13 +5,13 @@
  */
 #include "chroma.h"
 
-enum { PAGE_ROWS = 1000, ATTEMPTS = 4 };
-enum { DISTANCES = 1, DOCUMENTS = 2, EMBEDDINGS = 4, METADATAS = 8, URIS = 16 };
+enum { CHROMA_PAGE_ROWS = 1000, CHROMA_READ_ATTEMPTS = 4 };
+enum { INCLUDE_DISTANCES = 1, INCLUDE_DOCUMENTS = 2, INCLUDE_EMBEDDINGS = 4, INCLUDE_METADATAS = 8, INCLUDE_URIS = 16 };
 
-static const char *const names[] = {"distances", "documents", "embeddings", "metadatas", "uris"};
+static const char *const include_names[] = {"distances", "documents", "embeddings", "metadatas", "uris"};
 
-typedef struct answer {
-  lode__chroma *c;
+typedef struct chroma_reply {
+  chroma_request *c;
   unsigned include;
   strbuf ids, documents, embeddings, metadatas, uris, distances;
   json_doc metadata; /* of a row */
@@ -20,60 +20,60 @@ typedef struct answer {
   uint64_t moment;     /* of its pages, */
   size_t pages;        /* which are so many */
   bool again;          /* one was of another moment */
-} answer;
+} chroma_reply;
 
-static void release(answer *a) {
+static void reply_release(chroma_reply *a) {
   strbuf *all[] = {&a->ids, &a->documents, &a->embeddings, &a->metadatas, &a->uris, &a->distances};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) strbuf_release(all[i]);
   json_release(&a->metadata);
 }
 
-static bool read_include(lode__chroma *c, unsigned fallback, unsigned *include) {
-  uint32_t node = lode__chroma_key(c, 0, "include");
+static bool reply_read_include(chroma_request *c, unsigned fallback, unsigned *include) {
+  uint32_t node = chroma_body_key(c, 0, "include");
   *include = fallback;
   if (!node) return true;
-  if (lode__chroma_node(c, node)->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "include must be a list");
+  if (chroma_body_node(c, node)->type != JSON_NODE_ARRAY) return chroma_bad_shape(c, "include must be a list");
   *include = 0;
-  for (uint32_t i = node + 1; i < lode__chroma_node(c, node)->next; i = lode__chroma_node(c, i)->next) {
-    const json_node *x = lode__chroma_node(c, i);
+  for (uint32_t i = node + 1; i < chroma_body_node(c, node)->next; i = chroma_body_node(c, i)->next) {
+    const json_node *x = chroma_body_node(c, i);
     size_t at = 0;
-    while (at < 5 && !(x->type == JSON_NODE_STRING && str_eq(x->u.s, str_of(names[at])))) at++;
-    if (at == 5) return lode__chroma_shape(c, "include knows distances, documents, embeddings, metadatas and uris");
+    while (at < 5 && !(x->type == JSON_NODE_STRING && str_eq(x->u.s, str_of(include_names[at])))) at++;
+    if (at == 5) return chroma_bad_shape(c, "include knows distances, documents, embeddings, metadatas and uris");
     *include |= 1u << at;
   }
   return true;
 }
 
-static unsigned parts_of(unsigned include) {
-  return (include & DOCUMENTS ? LODE_DOCUMENT : 0) | (include & (METADATAS | URIS) ? LODE_METADATA : 0) | (include & EMBEDDINGS ? LODE_VECTOR : 0);
+static unsigned reply_parts(unsigned include) {
+  return (include & INCLUDE_DOCUMENTS ? LODE_DOCUMENT : 0) | (include & (INCLUDE_METADATAS | INCLUDE_URIS) ? LODE_METADATA : 0) | (include & INCLUDE_EMBEDDINGS ? LODE_VECTOR : 0);
 }
 
 /* ---- Rows ---- */
 
-static void put_vector(strbuf *out, const lode_row *row) {
+static void reply_put_vector(strbuf *out, const lode_row *row) {
   if (row->vector) json_put_vector(out, row->vector, row->dimension);
   else strbuf_addstr(out, "null");
 }
 
-static void put_text(strbuf *out, lode_str text) {
+static void reply_put_text(strbuf *out, lode_str text) {
   if (text.data) json_put_string(out, text);
   else strbuf_addstr(out, "null");
 }
 
 /* Metadata without the uri, which has a column of its own. */
-static lode_status put_metadata(answer *a, lode_str text, lode_error *err) {
+static lode_status reply_put_metadata(chroma_reply *a, lode_str text, lode_error *err) {
   const char uri[] = "\"" RESCUE_LAYOUT_URI "\"";
   json_doc *json = &a->metadata;
   bool first = true;
   if (!text.data || !memmem(text.data, text.len, uri, sizeof uri - 1)) {
-    if (a->include & METADATAS) text.data ? strbuf_add(&a->metadatas, text.data, text.len) : strbuf_addstr(&a->metadatas, "null");
-    if (a->include & URIS) strbuf_addstr(&a->uris, "null");
+    if (a->include & INCLUDE_METADATAS) text.data ? strbuf_add(&a->metadatas, text.data, text.len) : strbuf_addstr(&a->metadatas, "null");
+    if (a->include & INCLUDE_URIS) strbuf_addstr(&a->uris, "null");
     return LODE_OK;
   }
   TRY(json_parse(json, text, NULL, err));
   uint32_t own = json_get(json, 0, STR_LIT(RESCUE_LAYOUT_URI));
-  if (a->include & URIS) own ? json_put_node(&a->uris, json, own) : strbuf_addstr(&a->uris, "null");
-  if (!(a->include & METADATAS)) return LODE_OK;
+  if (a->include & INCLUDE_URIS) own ? json_put_node(&a->uris, json, own) : strbuf_addstr(&a->uris, "null");
+  if (!(a->include & INCLUDE_METADATAS)) return LODE_OK;
   strbuf_addch(&a->metadatas, '{');
   for (uint32_t i = 1; i < json->nodes[0].next; i = json->nodes[i + 1].next) {
     if (i + 1 == own) continue;
@@ -87,45 +87,45 @@ static lode_status put_metadata(answer *a, lode_str text, lode_error *err) {
   return LODE_OK;
 }
 
-static strbuf *column(answer *a, unsigned bit) {
+static strbuf *reply_column(chroma_reply *a, unsigned bit) {
   switch (bit) {
-    case DISTANCES: return &a->distances;
-    case DOCUMENTS: return &a->documents;
-    case EMBEDDINGS: return &a->embeddings;
-    case METADATAS: return &a->metadatas;
+    case INCLUDE_DISTANCES: return &a->distances;
+    case INCLUDE_DOCUMENTS: return &a->documents;
+    case INCLUDE_EMBEDDINGS: return &a->embeddings;
+    case INCLUDE_METADATAS: return &a->metadatas;
     default: return &a->uris;
   }
 }
 
 /* To the end of every list that the answer has. */
-static void put_all(answer *a, const char *text) {
+static void reply_put_all(chroma_reply *a, const char *text) {
   strbuf_addstr(&a->ids, text);
-  for (unsigned bit = 1; bit <= URIS; bit <<= 1)
-    if (a->include & bit) strbuf_addstr(column(a, bit), text);
+  for (unsigned bit = 1; bit <= INCLUDE_URIS; bit <<= 1)
+    if (a->include & bit) strbuf_addstr(reply_column(a, bit), text);
 }
 
-static void clear_all(answer *a) {
+static void reply_clear_all(chroma_reply *a) {
   a->ids.len = 0;
-  for (unsigned bit = 1; bit <= URIS; bit <<= 1) column(a, bit)->len = 0;
+  for (unsigned bit = 1; bit <= INCLUDE_URIS; bit <<= 1) reply_column(a, bit)->len = 0;
 }
 
-static size_t size_of(const answer *a) {
+static size_t reply_size(const chroma_reply *a) {
   return a->ids.len + a->documents.len + a->embeddings.len + a->metadatas.len + a->uris.len + a->distances.len;
 }
 
-static lode_status put_row(answer *a, const lode_row *row, lode_error *err) {
-  if (a->rows++) put_all(a, ",");
+static lode_status reply_put_row(chroma_reply *a, const lode_row *row, lode_error *err) {
+  if (a->rows++) reply_put_all(a, ",");
   json_put_string(&a->ids, row->id);
-  if (a->include & DISTANCES) json_put_float(&a->distances, (float)row->distance);
-  if (a->include & DOCUMENTS) put_text(&a->documents, row->document);
-  if (a->include & EMBEDDINGS) put_vector(&a->embeddings, row);
-  if (size_of(a) > LODE__ANSWER_BYTES)
-    return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: use limit and offset", LODE__ANSWER_BYTES >> 20);
-  return a->include & (METADATAS | URIS) ? put_metadata(a, row->metadata, err) : LODE_OK;
+  if (a->include & INCLUDE_DISTANCES) json_put_float(&a->distances, (float)row->distance);
+  if (a->include & INCLUDE_DOCUMENTS) reply_put_text(&a->documents, row->document);
+  if (a->include & INCLUDE_EMBEDDINGS) reply_put_vector(&a->embeddings, row);
+  if (reply_size(a) > WORKER_MAX_REPLY_BYTES)
+    return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: use limit and offset", WORKER_MAX_REPLY_BYTES >> 20);
+  return a->include & (INCLUDE_METADATAS | INCLUDE_URIS) ? reply_put_metadata(a, row->metadata, err) : LODE_OK;
 }
 
-static void put_column(answer *a, const char *name, unsigned bit) {
-  strbuf *out = &a->c->task->out, *values = column(a, bit);
+static void reply_put_column(chroma_reply *a, const char *name, unsigned bit) {
+  strbuf *out = &a->c->task->out, *values = reply_column(a, bit);
   strbuf_addf(out, ",\"%s\":", name);
   if (a->include & bit) strbuf_add(out, values->data, values->len);
   else strbuf_addstr(out, "null");
@@ -133,60 +133,60 @@ static void put_column(answer *a, const char *name, unsigned bit) {
 }
 
 /* The columns as one object. `fallback`: include as it is echoed when the request had none. */
-static bool finish(answer *a, bool query, const char *fallback) {
+static bool reply_finish(chroma_reply *a, bool query, const char *fallback) {
   strbuf *out = &a->c->task->out;
-  uint32_t include = lode__chroma_key(a->c, 0, "include");
+  uint32_t include = chroma_body_key(a->c, 0, "include");
   strbuf_addstr(out, "{\"ids\":");
   strbuf_add(out, a->ids.data, a->ids.len);
-  put_column(a, "embeddings", EMBEDDINGS);
-  put_column(a, "documents", DOCUMENTS);
-  put_column(a, "uris", URIS);
-  put_column(a, "metadatas", METADATAS);
-  if (query) put_column(a, "distances", DISTANCES);
+  reply_put_column(a, "embeddings", INCLUDE_EMBEDDINGS);
+  reply_put_column(a, "documents", INCLUDE_DOCUMENTS);
+  reply_put_column(a, "uris", INCLUDE_URIS);
+  reply_put_column(a, "metadatas", INCLUDE_METADATAS);
+  if (query) reply_put_column(a, "distances", INCLUDE_DISTANCES);
   strbuf_addstr(out, ",\"include\":");
   if (include) json_put_node(out, &a->c->json, include);
   else strbuf_addstr(out, fallback);
   strbuf_addch(out, '}');
   if (!out->failed && !a->ids.failed) return true;
-  return lode__chroma_failed(a->c, err_nomem(&a->c->err));
+  return chroma_respond_status(a->c, err_nomem(&a->c->err));
 }
 
 /* ---- get ---- */
 
-typedef struct place {
+typedef struct row_place {
   uint64_t position;
   lode_str id;
   const lode_row *row;
-} place;
+} row_place;
 
-static int by_position(const void *a, const void *b) {
-  const place *x = a, *y = b;
+static int row_place_cmp(const void *a, const void *b) {
+  const row_place *x = a, *y = b;
   return x->position < y->position ? -1 : x->position > y->position;
 }
 
 /* The rows in the order of insertion, each once. */
-static lode_status order_rows(lode__chroma *c, const lode_result *rows, place **out, size_t *kept) {
+static lode_status reply_order_rows(chroma_request *c, const lode_result *rows, row_place **out, size_t *kept) {
   size_t n = lode_result_count(rows);
-  place *places = *out = mem_arena_alloc(&c->arena, (n + 1) * sizeof *places);
+  row_place *places = *out = mem_arena_alloc(&c->arena, (n + 1) * sizeof *places);
   *kept = 0;
   if (!places) return err_nomem(&c->err);
   for (size_t i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(rows, i);
-    places[i] = (place){row->position, row->id, row};
+    places[i] = (row_place){row->position, row->id, row};
   }
-  qsort(places, n, sizeof *places, by_position);
+  qsort(places, n, sizeof *places, row_place_cmp);
   for (size_t i = 0; i < n; i++)
     if (*kept == 0 || !str_eq(places[i].id, places[*kept - 1].id)) places[(*kept)++] = places[i];
   return LODE_OK;
 }
 
 /* Which of the ids are there and match, in the order of insertion, each once; replaces the selection's. */
-static lode_status order_ids(lode__chroma *c, lode_collection *collection, lode_selection *select, lode_result **rows) {
-  lode_get_request request = {.select = *select, .progress = lode__task_wanted(c->task)};
-  place *places;
+static lode_status reply_order_ids(chroma_request *c, lode_collection *collection, lode_selection *select, lode_result **rows) {
+  lode_get_request request = {.select = *select, .progress = worker_task_cancel_hook(c->task)};
+  row_place *places;
   size_t kept;
   TRY(lode_get(collection, &request, rows, &c->err));
-  TRY(order_rows(c, *rows, &places, &kept));
+  TRY(reply_order_rows(c, *rows, &places, &kept));
   lode_str *ids = mem_arena_alloc(&c->arena, (kept + 1) * sizeof *ids);
   if (!ids) return err_nomem(&c->err);
   for (size_t i = 0; i < kept; i++) ids[i] = places[i].id;
@@ -195,37 +195,37 @@ static lode_status order_ids(lode__chroma *c, lode_collection *collection, lode_
 }
 
 /* In one call: needs memory for all that match. */
-static lode_status get_ids_at_once(answer *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
-  lode__chroma *c = a->c;
+static lode_status chroma_get_ids_at_once(chroma_reply *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
+  chroma_request *c = a->c;
   lode_result *rows = NULL;
-  place *places;
+  row_place *places;
   size_t n, at = request->offset;
   request->offset = 0;
   lode_status st = lode_get(collection, request, &rows, &c->err);
-  if (st == LODE_OK) st = order_rows(c, rows, &places, &n);
-  for (; st == LODE_OK && at < n && limit; at++, limit--) st = put_row(a, places[at].row, &c->err);
+  if (st == LODE_OK) st = reply_order_rows(c, rows, &places, &n);
+  for (; st == LODE_OK && at < n && limit; at++, limit--) st = reply_put_row(a, places[at].row, &c->err);
   lode_result_free(rows);
   return st;
 }
 
 /* All pages must be of one moment: *again when this one is not of the first one's. */
-static lode_status put_page(answer *a, const lode_result *result, lode_error *err) {
+static lode_status reply_put_page(chroma_reply *a, const lode_result *result, lode_error *err) {
   uint64_t moment = lode_result_moment(result);
   if (a->pages++ == 0) a->moment = moment;
   if (a->moment != moment) {
     a->again = true;
     return LODE_OK;
   }
-  for (size_t i = 0; i < lode_result_count(result); i++) TRY(put_row(a, lode_result_at(result, i), err));
+  for (size_t i = 0; i < lode_result_count(result); i++) TRY(reply_put_row(a, lode_result_at(result, i), err));
   return LODE_OK;
 }
 
-static lode_status get_by_ids(answer *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
-  lode__chroma *c = a->c;
+static lode_status chroma_get_by_ids(chroma_reply *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
+  chroma_request *c = a->c;
   lode_result *places = NULL;
   lode_status st;
-  if (a->page_rows == SIZE_MAX) return get_ids_at_once(a, collection, request, limit);
-  if (request->select.n_ids > 1) TRY_GOTO(order_ids(c, collection, &request->select, &places));
+  if (a->page_rows == SIZE_MAX) return chroma_get_ids_at_once(a, collection, request, limit);
+  if (request->select.n_ids > 1) TRY_GOTO(reply_order_ids(c, collection, &request->select, &places));
   const lode_str *ids = request->select.ids;
   size_t n = request->select.n_ids, at = request->offset;
   if (limit < n && at < n - limit) n = at + (size_t)limit;
@@ -236,7 +236,7 @@ static lode_status get_by_ids(answer *a, lode_collection *collection, lode_get_r
     request->select.ids = ids + at;
     request->select.n_ids = n - at < a->page_rows ? n - at : a->page_rows;
     st = lode_get(collection, request, &result, &c->err);
-    if (st == LODE_OK) st = put_page(a, result, &c->err);
+    if (st == LODE_OK) st = reply_put_page(a, result, &c->err);
     lode_result_free(result);
   }
 done:
@@ -244,13 +244,13 @@ done:
   return st;
 }
 
-static lode_status get_by_filter(answer *a, lode_collection *collection, lode_get_request *request, uint64_t left) {
+static lode_status chroma_get_by_filter(chroma_reply *a, lode_collection *collection, lode_get_request *request, uint64_t left) {
   lode_status st = LODE_OK;
   while (st == LODE_OK && left && !a->again) {
     lode_result *result = NULL;
     request->limit = left < a->page_rows ? (size_t)left : a->page_rows;
     st = lode_get(collection, request, &result, &a->c->err);
-    if (st == LODE_OK) st = put_page(a, result, &a->c->err);
+    if (st == LODE_OK) st = reply_put_page(a, result, &a->c->err);
     left -= lode_result_count(result);
     request->after = lode_result_next(result);
     request->offset = 0;
@@ -261,14 +261,14 @@ static lode_status get_by_filter(answer *a, lode_collection *collection, lode_ge
 }
 
 /* As many as there are, if no limit says less: even a filter may have to look at them. */
-static bool is_put_back(lode__chroma *c, const lode__handle *handle, const lode_selection *select, uint64_t limit) {
+static bool chroma_get_deferred(chroma_request *c, const worker_handle *handle, const lode_selection *select, uint64_t limit) {
   uint64_t rows = select->ids && select->n_ids < limit ? select->n_ids : limit;
-  if (rows > LODE__LARGE_ROWS && !select->ids && lode_count(handle->collection, &rows, &c->err) != LODE_OK) return false; /* the read will say why */
-  return lode__task_put_back(c->task, rows < limit ? rows : limit);
+  if (rows > WORKER_LARGE_READ_ROWS && !select->ids && lode_count(handle->collection, &rows, &c->err) != LODE_OK) return false; /* the read will say why */
+  return worker_task_defer(c->task, rows < limit ? rows : limit);
 }
 
 /* Page by page, which needs little memory; where others write all the time, at once. */
-static lode_status get_all(answer *a, lode_collection *collection, const lode_get_request *request, uint64_t limit) {
+static lode_status chroma_get_all(chroma_reply *a, lode_collection *collection, const lode_get_request *request, uint64_t limit) {
   lode_status st = LODE_OK;
   a->again = true;
   for (int attempt = 1; st == LODE_OK && a->again; attempt++) {
@@ -276,125 +276,125 @@ static lode_status get_all(answer *a, lode_collection *collection, const lode_ge
     a->again = false;
     a->pages = 0;
     a->rows = 0;
-    a->page_rows = attempt < ATTEMPTS ? PAGE_ROWS : SIZE_MAX;
-    clear_all(a);
-    put_all(a, "[");
-    st = copy.select.ids ? get_by_ids(a, collection, &copy, limit) : get_by_filter(a, collection, &copy, limit);
-    put_all(a, "]");
+    a->page_rows = attempt < CHROMA_READ_ATTEMPTS ? CHROMA_PAGE_ROWS : SIZE_MAX;
+    reply_clear_all(a);
+    reply_put_all(a, "[");
+    st = copy.select.ids ? chroma_get_by_ids(a, collection, &copy, limit) : chroma_get_by_filter(a, collection, &copy, limit);
+    reply_put_all(a, "]");
   }
   return st;
 }
 
-bool lode__chroma_get(lode__chroma *c) {
-  answer a = {.c = c};
-  lode_get_request request = {.progress = lode__task_wanted(c->task)};
+bool chroma_do_get(chroma_request *c) {
+  chroma_reply a = {.c = c};
+  lode_get_request request = {.progress = worker_task_cancel_hook(c->task)};
   uint64_t limit, offset;
-  lode__handle *handle;
-  if (!lode__chroma_selection(c, &request.select) || !lode__chroma_count_of(c, "limit", UINT64_MAX, &limit) ||
-      !lode__chroma_count_of(c, "offset", 0, &offset) || !read_include(c, DOCUMENTS | METADATAS, &a.include) || !lode__chroma_hold(c, &handle))
+  worker_handle *handle;
+  if (!chroma_body_selection(c, &request.select) || !chroma_body_count(c, "limit", UINT64_MAX, &limit) ||
+      !chroma_body_count(c, "offset", 0, &offset) || !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS, &a.include) || !chroma_coll_acquire(c, &handle))
     return false;
-  if (is_put_back(c, handle, &request.select, limit)) {
-    lode__chroma_let_go(c, handle, LODE_OK);
+  if (chroma_get_deferred(c, handle, &request.select, limit)) {
+    chroma_coll_release(c, handle, LODE_OK);
     return false;
   }
-  a.include &= ~(unsigned)DISTANCES;
-  request.include = parts_of(a.include);
+  a.include &= ~(unsigned)INCLUDE_DISTANCES;
+  request.include = reply_parts(a.include);
   request.offset = (size_t)offset;
-  lode_status st = get_all(&a, handle->collection, &request, limit);
-  lode__chroma_let_go(c, handle, st);
-  bool ok = st == LODE_OK ? finish(&a, false, "[\"metadatas\",\"documents\"]") : st == LODE_NOT_FOUND ? lode__chroma_no_collection(c) : lode__chroma_failed(c, st);
-  release(&a);
+  lode_status st = chroma_get_all(&a, handle->collection, &request, limit);
+  chroma_coll_release(c, handle, st);
+  bool ok = st == LODE_OK ? reply_finish(&a, false, "[\"metadatas\",\"documents\"]") : st == LODE_NOT_FOUND ? chroma_no_collection(c) : chroma_respond_status(c, st);
+  reply_release(&a);
   return ok;
 }
 
 /* ---- query ---- */
 
-static bool read_queries(lode__chroma *c, lode_query_request *request) {
-  uint32_t node = lode__chroma_key(c, 0, "query_embeddings");
-  const json_node *list = lode__chroma_node(c, node);
+static bool chroma_read_queries(chroma_request *c, lode_query_request *request) {
+  uint32_t node = chroma_body_key(c, 0, "query_embeddings");
+  const json_node *list = chroma_body_node(c, node);
   size_t size, at = 0;
-  if (!node || list->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
-  if (list->u.count == 0) return lode__chroma_invalid(c, "query_embeddings is empty");
-  const json_node *first = lode__chroma_node(c, node + 1);
+  if (!node || list->type != JSON_NODE_ARRAY) return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
+  if (list->u.count == 0) return chroma_invalid(c, "query_embeddings is empty");
+  const json_node *first = chroma_body_node(c, node + 1);
   request->n = list->u.count;
-  if (first->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
+  if (first->type != JSON_NODE_ARRAY) return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
   if (first->u.count == 0 || first->u.count > LODE_MAX_DIMENSION)
-    return lode__chroma_invalid(c, "a query embedding has %zu numbers: 1 to %d are allowed", first->u.count, LODE_MAX_DIMENSION);
+    return chroma_invalid(c, "a query embedding has %zu numbers: 1 to %d are allowed", first->u.count, LODE_MAX_DIMENSION);
   request->dimension = (uint32_t)first->u.count;
   float *out = mem_mul_overflow(request->n, first->u.count * sizeof *out, &size) ? NULL : mem_arena_alloc(&c->arena, size);
-  if (!out) return lode__chroma_failed(c, err_nomem(&c->err));
+  if (!out) return chroma_respond_status(c, err_nomem(&c->err));
   request->vectors = out;
-  for (uint32_t i = node + 1; i < list->next; i = lode__chroma_node(c, i)->next, at++) {
-    const json_node *x = lode__chroma_node(c, i);
-    if (x->type != JSON_NODE_ARRAY) return lode__chroma_shape(c, "query_embeddings must be a list of lists of numbers");
-    if (x->u.count != request->dimension) return lode__chroma_invalid(c, "query embeddings have %u and %zu numbers: they must be alike", request->dimension, x->u.count);
-    if (!lode__chroma_floats(c, i, out + at * request->dimension)) return false;
+  for (uint32_t i = node + 1; i < list->next; i = chroma_body_node(c, i)->next, at++) {
+    const json_node *x = chroma_body_node(c, i);
+    if (x->type != JSON_NODE_ARRAY) return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
+    if (x->u.count != request->dimension) return chroma_invalid(c, "query embeddings have %u and %zu numbers: they must be alike", request->dimension, x->u.count);
+    if (!chroma_body_floats(c, i, out + at * request->dimension)) return false;
   }
   return true;
 }
 
 /* Rows come query by query: a list for each of them, also for those without a row. */
-static lode_status put_hits(answer *a, const lode_result *result, size_t queries, lode_error *err) {
+static lode_status reply_put_hits(chroma_reply *a, const lode_result *result, size_t queries, lode_error *err) {
   size_t at = 0, n = result ? lode_result_count(result) : 0;
   for (size_t q = 0; q < queries; q++) {
-    put_all(a, q ? ",[" : "[");
+    reply_put_all(a, q ? ",[" : "[");
     a->rows = 0;
-    for (; at < n && lode_result_at(result, at)->query == q; at++) TRY(put_row(a, lode_result_at(result, at), err));
-    put_all(a, "]");
+    for (; at < n && lode_result_at(result, at)->query == q; at++) TRY(reply_put_row(a, lode_result_at(result, at), err));
+    reply_put_all(a, "]");
   }
   return LODE_OK;
 }
 
-bool lode__chroma_query(lode__chroma *c) {
-  answer a = {.c = c};
-  lode_query_request request = {.mode = LODE_BY_VECTOR, .progress = lode__task_wanted(c->task)};
+bool chroma_do_query(chroma_request *c) {
+  chroma_reply a = {.c = c};
+  lode_query_request request = {.mode = LODE_BY_VECTOR, .progress = worker_task_cancel_hook(c->task)};
   uint64_t k;
-  lode__handle *handle;
+  worker_handle *handle;
   lode_result *result = NULL;
   lode_status st = LODE_OK;
-  if (!read_queries(c, &request) || !lode__chroma_selection(c, &request.select) || !lode__chroma_count_of(c, "n_results", 10, &k) ||
-      !read_include(c, DOCUMENTS | METADATAS | DISTANCES, &a.include))
+  if (!chroma_read_queries(c, &request) || !chroma_body_selection(c, &request.select) || !chroma_body_count(c, "n_results", 10, &k) ||
+      !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS | INCLUDE_DISTANCES, &a.include))
     return false;
-  if (k > LODE__CHROMA_HITS / request.n)
-    return lode__chroma_invalid(c, "%zu queries with %llu results each: %d results in all are the most", request.n, (unsigned long long)k, LODE__CHROMA_HITS);
-  if (lode__task_put_back(c->task, k * request.n) || !lode__chroma_hold(c, &handle)) return false;
+  if (k > CHROMA_MAX_HITS / request.n)
+    return chroma_invalid(c, "%zu queries with %llu results each: %d results in all are the most", request.n, (unsigned long long)k, CHROMA_MAX_HITS);
+  if (worker_task_defer(c->task, k * request.n) || !chroma_coll_acquire(c, &handle)) return false;
   request.k = (size_t)k;
-  request.include = parts_of(a.include);
+  request.include = reply_parts(a.include);
   if (k) st = lode_query(handle->collection, &request, &result, &c->err);
-  put_all(&a, "[");
-  if (st == LODE_OK) st = put_hits(&a, result, request.n, &c->err);
-  put_all(&a, "]");
+  reply_put_all(&a, "[");
+  if (st == LODE_OK) st = reply_put_hits(&a, result, request.n, &c->err);
+  reply_put_all(&a, "]");
   lode_result_free(result);
-  lode__chroma_let_go(c, handle, st);
-  bool ok = st == LODE_OK ? finish(&a, true, "[\"metadatas\",\"documents\",\"distances\"]")
-            : st == LODE_NOT_FOUND ? lode__chroma_no_collection(c) : lode__chroma_failed(c, st);
-  release(&a);
+  chroma_coll_release(c, handle, st);
+  bool ok = st == LODE_OK ? reply_finish(&a, true, "[\"metadatas\",\"documents\",\"distances\"]")
+            : st == LODE_NOT_FOUND ? chroma_no_collection(c) : chroma_respond_status(c, st);
+  reply_release(&a);
   return ok;
 }
 
 /* ---- count ---- */
 
-bool lode__chroma_count(lode__chroma *c) {
-  lode__handle *handle;
+bool chroma_do_count(chroma_request *c) {
+  worker_handle *handle;
   uint64_t n;
-  if (!lode__chroma_hold(c, &handle)) return false;
+  if (!chroma_coll_acquire(c, &handle)) return false;
   lode_status st = lode_count(handle->collection, &n, &c->err);
-  lode__chroma_let_go(c, handle, st);
-  if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
-  if (st != LODE_OK) return lode__chroma_failed(c, st);
+  chroma_coll_release(c, handle, st);
+  if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
   strbuf_addf(&c->task->out, "%llu", (unsigned long long)n);
   return true;
 }
 
 /* Queries see every record, indexed or not: this only says how far the background is. */
-bool lode__chroma_indexing_status(lode__chroma *c) {
-  lode__handle *handle;
+bool chroma_do_indexing_status(chroma_request *c) {
+  worker_handle *handle;
   lode_stats stats;
-  if (!lode__chroma_hold(c, &handle)) return false;
+  if (!chroma_coll_acquire(c, &handle)) return false;
   lode_status st = lode_collection_stats(handle->collection, &stats, &c->err);
-  lode__chroma_let_go(c, handle, st);
-  if (st == LODE_NOT_FOUND) return lode__chroma_no_collection(c);
-  if (st != LODE_OK) return lode__chroma_failed(c, st);
+  chroma_coll_release(c, handle, st);
+  if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
   uint64_t left = stats.unindexed > stats.untexted ? stats.unindexed : stats.untexted;
   strbuf_addf(&c->task->out, "{\"op_indexing_progress\":%.4f,\"num_unindexed_ops\":%llu,\"num_indexed_ops\":%llu,\"total_ops\":%llu}",
                  stats.records ? (double)(stats.records - left) / (double)stats.records : 1.0, (unsigned long long)left,

@@ -2,29 +2,29 @@
 #include "chroma.h"
 #include "code/owned.h"
 
-static bool is(lode_str s, const char *name) { return str_eq(s, str_of(name)); }
+static bool tenant_is(lode_str s, const char *name) { return str_eq(s, str_of(name)); }
 
-static lode_str text_of(lode__chroma *c, strbuf *text) {
+static lode_str tenant_text(chroma_request *c, strbuf *text) {
   lode_str copy = {0};
   if (!text->failed) copy = (lode_str){mem_arena_copy(&c->arena, text->data, text->len), text->len};
   strbuf_release(text);
   return copy;
 }
 
-static lode_str tenant_id(lode__chroma *c, lode_str tenant) {
+static lode_str tenant_id(chroma_request *c, lode_str tenant) {
   strbuf id = {0};
   rescue_layout_tenant_id(&id, tenant);
-  return text_of(c, &id);
+  return tenant_text(c, &id);
 }
 
-static lode_str database_id(lode__chroma *c, lode_str tenant, lode_str database) {
+static lode_str database_id(chroma_request *c, lode_str tenant, lode_str database) {
   strbuf id = {0};
   rescue_layout_database_id(&id, tenant, database);
-  return text_of(c, &id);
+  return tenant_text(c, &id);
 }
 
 /* Records of the registry that match; *result is NULL when there is no registry. */
-static lode_status look_up(lode__chroma *c, const lode_selection *select, lode_result **result) {
+static lode_status registry_find(chroma_request *c, const lode_selection *select, lode_result **result) {
   lode_collection *registry = NULL;
   lode_get_request request = {.select = *select, .include = LODE_METADATA};
   *result = NULL;
@@ -35,12 +35,12 @@ static lode_status look_up(lode__chroma *c, const lode_selection *select, lode_r
 }
 
 /* The record with an id; *metadata is absent when there is none. */
-static bool look_up_id(lode__chroma *c, lode_str id, bool *there, lode_str *metadata) {
+static bool registry_find_id(chroma_request *c, lode_str id, bool *there, lode_str *metadata) {
   lode_selection select = {.ids = &id, .n_ids = 1};
   lode_result *result;
-  if (!id.data) return lode__chroma_failed(c, err_nomem(&c->err));
-  lode_status st = look_up(c, &select, &result);
-  if (st != LODE_OK) return lode__chroma_failed(c, st);
+  if (!id.data) return chroma_respond_status(c, err_nomem(&c->err));
+  lode_status st = registry_find(c, &select, &result);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
   *there = result && lode_result_count(result) > 0;
   *metadata = (lode_str){0};
   if (*there) {
@@ -51,7 +51,7 @@ static bool look_up_id(lode__chroma *c, lode_str id, bool *there, lode_str *meta
   return true;
 }
 
-static lode_status add_record(lode__chroma *c, lode_str id, lode_str metadata) {
+static lode_status registry_add(chroma_request *c, lode_str id, lode_str metadata) {
   lode_collection_options options = {.create = true};
   lode_record record = {.id = id, .metadata = metadata};
   lode_collection *registry = NULL;
@@ -63,34 +63,34 @@ static lode_status add_record(lode__chroma *c, lode_str id, lode_str metadata) {
 }
 
 /* The name in the body: at least three characters. */
-static bool name_of(lode__chroma *c, lode_str *name) {
-  uint32_t node = lode__chroma_key(c, 0, "name");
+static bool tenant_body_name(chroma_request *c, lode_str *name) {
+  uint32_t node = chroma_body_key(c, 0, "name");
   char quoted[256];
-  if (!node || lode__chroma_node(c, node)->type != JSON_NODE_STRING) return lode__chroma_shape(c, "name must be a string");
-  *name = lode__chroma_node(c, node)->u.s;
+  if (!node || chroma_body_node(c, node)->type != JSON_NODE_STRING) return chroma_bad_shape(c, "name must be a string");
+  *name = chroma_body_node(c, node)->u.s;
   if (name->len >= 3 && name->len <= LODE_MAX_NAME_BYTES && !memchr(name->data, '\0', name->len)) return true;
-  return lode__chroma_invalid(c, "Validation error: name: a name of 3 to %d characters is needed, got %s", LODE_MAX_NAME_BYTES,
+  return chroma_invalid(c, "Validation error: name: a name of 3 to %d characters is needed, got %s", LODE_MAX_NAME_BYTES,
                               str_quote(*name, quoted, sizeof quoted));
 }
 
 /* ---- Tenants ---- */
 
-bool lode__chroma_create_tenant(lode__chroma *c) {
+bool chroma_do_create_tenant(chroma_request *c) {
   lode_str name;
   strbuf metadata = {0};
-  if (!name_of(c, &name)) return false;
+  if (!tenant_body_name(c, &name)) return false;
   rescue_layout_tenant(&metadata, name);
-  lode_status st = is(name, "default_tenant") ? LODE_EXISTS : add_record(c, tenant_id(c, name), text_of(c, &metadata));
+  lode_status st = tenant_is(name, "default_tenant") ? LODE_EXISTS : registry_add(c, tenant_id(c, name), tenant_text(c, &metadata));
   strbuf_release(&metadata);
-  if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Tenant [%.*s] already exists", (int)name.len, name.data);
-  return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);
+  if (st == LODE_EXISTS) return chroma_respond_error(c, 409, "ChromaError", "Tenant [%.*s] already exists", (int)name.len, name.data);
+  return st == LODE_OK ? chroma_respond(c, 200, "{}") : chroma_respond_status(c, st);
 }
 
-bool lode__chroma_get_tenant(lode__chroma *c) {
+bool chroma_do_get_tenant(chroma_request *c) {
   lode_str tenant = c->task->words[0], metadata;
-  bool there = is(tenant, "default_tenant");
-  if (!there && !look_up_id(c, tenant_id(c, tenant), &there, &metadata)) return false;
-  if (!there) return lode__chroma_fail(c, 404, "NotFoundError", "Tenant [%.*s] not found", (int)tenant.len, tenant.data);
+  bool there = tenant_is(tenant, "default_tenant");
+  if (!there && !registry_find_id(c, tenant_id(c, tenant), &there, &metadata)) return false;
+  if (!there) return chroma_respond_error(c, 404, "NotFoundError", "Tenant [%.*s] not found", (int)tenant.len, tenant.data);
   strbuf_addstr(&c->task->out, "{\"name\":");
   json_put_string(&c->task->out, tenant);
   strbuf_addstr(&c->task->out, ",\"resource_name\":null}");
@@ -99,7 +99,7 @@ bool lode__chroma_get_tenant(lode__chroma *c) {
 
 /* ---- Databases ---- */
 
-static void put_database(lode__chroma *c, lode_str id, lode_str name) {
+static void tenant_put_database(chroma_request *c, lode_str id, lode_str name) {
   strbuf *out = &c->task->out;
   strbuf_addstr(out, "{\"id\":");
   json_put_string(out, id);
@@ -110,81 +110,81 @@ static void put_database(lode__chroma *c, lode_str id, lode_str name) {
   strbuf_addch(out, '}');
 }
 
-#define NO_ID STR_LIT("00000000-0000-0000-0000-000000000000")
+#define TENANT_NIL_UUID STR_LIT("00000000-0000-0000-0000-000000000000")
 
 /* id and name from a record's metadata. */
-static bool put_record(lode__chroma *c, lode_str metadata) {
+static bool registry_put_record(chroma_request *c, lode_str metadata) {
   json_doc json = {0};
   if (json_parse(&json, metadata, NULL, &c->err) != LODE_OK) return false;
   uint32_t id = json_get(&json, 0, STR_LIT("id")), name = json_get(&json, 0, STR_LIT("name"));
   bool good = id && name && json.nodes[id].type == JSON_NODE_STRING && json.nodes[name].type == JSON_NODE_STRING;
-  if (good) put_database(c, json.nodes[id].u.s, json.nodes[name].u.s);
+  if (good) tenant_put_database(c, json.nodes[id].u.s, json.nodes[name].u.s);
   json_release(&json);
   return good;
 }
 
-static bool no_database(lode__chroma *c) {
+static bool tenant_no_database(chroma_request *c) {
   lode_str name = c->task->words[1];
-  return lode__chroma_fail(c, 404, "NotFoundError", "Database [%.*s] not found. Are you sure it exists?", (int)name.len, name.data);
+  return chroma_respond_error(c, 404, "NotFoundError", "Database [%.*s] not found. Are you sure it exists?", (int)name.len, name.data);
 }
 
-bool lode__chroma_database_exists(lode__chroma *c) {
+bool chroma_check_database(chroma_request *c) {
   bool there = rescue_layout_is_default(c->task->words[0], c->task->words[1]);
   lode_str metadata;
-  if (!there && !look_up_id(c, database_id(c, c->task->words[0], c->task->words[1]), &there, &metadata)) return false;
-  return there || no_database(c);
+  if (!there && !registry_find_id(c, database_id(c, c->task->words[0], c->task->words[1]), &there, &metadata)) return false;
+  return there || tenant_no_database(c);
 }
 
-bool lode__chroma_create_database(lode__chroma *c) {
+bool chroma_do_create_database(chroma_request *c) {
   lode_str tenant = c->task->words[0], name;
   strbuf metadata = {0};
-  char id[LODE__UUID_BYTES];
-  if (!name_of(c, &name)) return false;
-  lode__uuid_put(rand_u64(), id);
+  char id[CHROMA_UUID_BYTES];
+  if (!tenant_body_name(c, &name)) return false;
+  chroma_uuid_format(rand_u64(), id);
   rescue_layout_database(&metadata, tenant, name, str_of(id));
-  lode_status st = rescue_layout_is_default(tenant, name) ? LODE_EXISTS : add_record(c, database_id(c, tenant, name), text_of(c, &metadata));
+  lode_status st = rescue_layout_is_default(tenant, name) ? LODE_EXISTS : registry_add(c, database_id(c, tenant, name), tenant_text(c, &metadata));
   strbuf_release(&metadata);
-  if (st == LODE_EXISTS) return lode__chroma_fail(c, 409, "ChromaError", "Database [%.*s] already exists", (int)name.len, name.data);
-  return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);
+  if (st == LODE_EXISTS) return chroma_respond_error(c, 409, "ChromaError", "Database [%.*s] already exists", (int)name.len, name.data);
+  return st == LODE_OK ? chroma_respond(c, 200, "{}") : chroma_respond_status(c, st);
 }
 
-bool lode__chroma_get_database(lode__chroma *c) {
+bool chroma_do_get_database(chroma_request *c) {
   lode_str tenant = c->task->words[0], name = c->task->words[1], metadata;
   bool there;
   if (rescue_layout_is_default(tenant, name)) {
-    put_database(c, NO_ID, name);
+    tenant_put_database(c, TENANT_NIL_UUID, name);
     return true;
   }
-  if (!look_up_id(c, database_id(c, tenant, name), &there, &metadata)) return false;
-  if (!there || !metadata.data) return no_database(c);
-  return put_record(c, metadata) || lode__chroma_fail(c, 500, "InternalError", "the record of the database is damaged");
+  if (!registry_find_id(c, database_id(c, tenant, name), &there, &metadata)) return false;
+  if (!there || !metadata.data) return tenant_no_database(c);
+  return registry_put_record(c, metadata) || chroma_respond_error(c, 500, "InternalError", "the record of the database is damaged");
 }
 
-bool lode__chroma_list_databases(lode__chroma *c) {
+bool chroma_do_list_databases(chroma_request *c) {
   lode_str tenant = c->task->words[0], l = c->task->words[1], o = c->task->words[2];
   uint64_t limit = UINT64_MAX, offset = 0, shown = 0;
   strbuf where = {0};
   lode_result *result = NULL;
-  if ((l.len && !lode__parse_uint(l, &limit)) || (o.len && !lode__parse_uint(o, &offset)))
-    return lode__chroma_invalid(c, "limit and offset must be numbers");
+  if ((l.len && !op_parse_uint(l, &limit)) || (o.len && !op_parse_uint(o, &offset)))
+    return chroma_invalid(c, "limit and offset must be numbers");
   strbuf_addstr(&where, "{\"kind\":\"database\",\"tenant\":");
   json_put_string(&where, tenant);
   strbuf_addch(&where, '}');
-  lode_selection select = {.where = text_of(c, &where)};
-  lode_status st = select.where.data ? look_up(c, &select, &result) : err_nomem(&c->err);
-  if (st != LODE_OK) return lode__chroma_failed(c, st);
+  lode_selection select = {.where = tenant_text(c, &where)};
+  lode_status st = select.where.data ? registry_find(c, &select, &result) : err_nomem(&c->err);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
   strbuf_addch(&c->task->out, '[');
-  if (is(tenant, "default_tenant") && limit) {
+  if (tenant_is(tenant, "default_tenant") && limit) {
     if (offset) offset--;
     else {
-      put_database(c, NO_ID, STR_LIT("default_database"));
+      tenant_put_database(c, TENANT_NIL_UUID, STR_LIT("default_database"));
       shown++;
     }
   }
   for (size_t i = 0; result && i < lode_result_count(result) && shown < limit; i++) {
     if (i < offset) continue;
     if (shown++) strbuf_addch(&c->task->out, ',');
-    (void)put_record(c, lode_result_at(result, i)->metadata);
+    (void)registry_put_record(c, lode_result_at(result, i)->metadata);
   }
   strbuf_addch(&c->task->out, ']');
   lode_result_free(result);
@@ -192,7 +192,7 @@ bool lode__chroma_list_databases(lode__chroma *c) {
 }
 
 /* The collections of this database, or all; those of a project's code index stay. */
-static lode_status drop_all(lode__chroma *c, bool everything) {
+static lode_status tenant_drop_collections(chroma_request *c, bool everything) {
   lode_collection_list *list = NULL;
   lode_str name;
   TRY(lode_collections(c->store, &list, &c->err));
@@ -200,7 +200,7 @@ static lode_status drop_all(lode__chroma *c, bool everything) {
   for (size_t i = 0; st == LODE_OK && i < lode_collection_list_count(list); i++) {
     lode_str full = lode_collection_list_at(list, i)->name;
     bool owned;
-    if (!everything && !lode__chroma_own_name(c, full, &name)) continue;
+    if (!everything && !chroma_local_name(c, full, &name)) continue;
     st = project_owns_coll(c->store, full, &owned, &c->err);
     if (st == LODE_OK && !owned) st = lode_collection_drop(c->store, full, &c->err);
     if (st == LODE_NOT_FOUND) st = LODE_OK; /* somebody else was quicker */
@@ -210,22 +210,22 @@ static lode_status drop_all(lode__chroma *c, bool everything) {
 }
 
 /* The collections first: a database that is gone has none, and one that is half gone can be deleted again. */
-bool lode__chroma_delete_database(lode__chroma *c) {
+bool chroma_do_delete_database(chroma_request *c) {
   lode_str id = database_id(c, c->task->words[0], c->task->words[1]);
   lode_selection select = {.ids = &id, .n_ids = 1};
   lode_collection *registry = NULL;
-  if (!lode__chroma_database_exists(c)) return false;
-  lode_status st = drop_all(c, false);
+  if (!chroma_check_database(c)) return false;
+  lode_status st = tenant_drop_collections(c, false);
   if (st == LODE_OK && !rescue_layout_is_default(c->task->words[0], c->task->words[1])) {
     st = lode_collection_open(c->store, STR_LIT(RESCUE_LAYOUT_REGISTRY), NULL, &registry, &c->err);
     if (st == LODE_OK) st = lode_delete(registry, NULL, &select, NULL, &c->err);
     lode_collection_close(registry);
   }
-  return st == LODE_OK ? lode__chroma_text(c, 200, "{}") : lode__chroma_failed(c, st);
+  return st == LODE_OK ? chroma_respond(c, 200, "{}") : chroma_respond_status(c, st);
 }
 
 /* The front has asked whether it is allowed. */
-bool lode__chroma_reset(lode__chroma *c) {
-  lode_status st = drop_all(c, true);
-  return st == LODE_OK ? lode__chroma_text(c, 200, "true") : lode__chroma_failed(c, st);
+bool chroma_do_reset(chroma_request *c) {
+  lode_status st = tenant_drop_collections(c, true);
+  return st == LODE_OK ? chroma_respond(c, 200, "true") : chroma_respond_status(c, st);
 }

@@ -5,88 +5,88 @@
  */
 #include "chroma.h"
 
-typedef struct check {
-  lode__chroma *c;
+typedef struct where_check {
+  chroma_request *c;
   uint32_t *todo;
   size_t n, cap;
-} check;
+} where_check;
 
-static bool no(lode__chroma *c, const char *why) { return lode__chroma_invalid(c, "Invalid where clause: %s", why); }
+static bool where_invalid(chroma_request *c, const char *why) { return chroma_invalid(c, "Invalid where clause: %s", why); }
 
-static bool unknown(lode__chroma *c, lode_str op) {
+static bool where_unknown_op(chroma_request *c, lode_str op) {
   char quoted[256];
-  return lode__chroma_invalid(c, "Invalid where clause: unknown operator %s", str_quote(op, quoted, sizeof quoted));
+  return chroma_invalid(c, "Invalid where clause: unknown operator %s", str_quote(op, quoted, sizeof quoted));
 }
 
-static bool is(lode_str s, const char *name) { return str_eq(s, str_of(name)); }
+static bool where_is(lode_str s, const char *name) { return str_eq(s, str_of(name)); }
 
-typedef enum kind { NOTHING, TEXT, NUMBER, BOOLEAN } kind;
+typedef enum where_kind { WHERE_NOTHING, WHERE_TEXT, WHERE_NUMBER, WHERE_BOOLEAN } where_kind;
 
-static kind kind_of(const json_node *x) {
+static where_kind where_kind_of(const json_node *x) {
   switch (x->type) {
-    case JSON_NODE_STRING: return TEXT;
+    case JSON_NODE_STRING: return WHERE_TEXT;
     case JSON_NODE_INT:
-    case JSON_NODE_DOUBLE: return NUMBER;
+    case JSON_NODE_DOUBLE: return WHERE_NUMBER;
     case JSON_NODE_TRUE:
-    case JSON_NODE_FALSE: return BOOLEAN;
-    default: return NOTHING;
+    case JSON_NODE_FALSE: return WHERE_BOOLEAN;
+    default: return WHERE_NOTHING;
   }
 }
 
-static bool check_list(check *k, uint32_t node) {
-  const json_node *list = lode__chroma_node(k->c, node);
-  kind first = NOTHING;
-  if (list->type != JSON_NODE_ARRAY || list->u.count == 0) return no(k->c, "$in and $nin take a list that is not empty");
-  for (uint32_t i = node + 1; i < list->next; i = lode__chroma_node(k->c, i)->next) {
-    kind this = kind_of(lode__chroma_node(k->c, i));
-    if (this == NOTHING || (first && this != first)) return no(k->c, "a list holds strings, numbers or booleans, all of one kind");
+static bool where_check_list(where_check *k, uint32_t node) {
+  const json_node *list = chroma_body_node(k->c, node);
+  where_kind first = WHERE_NOTHING;
+  if (list->type != JSON_NODE_ARRAY || list->u.count == 0) return where_invalid(k->c, "$in and $nin take a list that is not empty");
+  for (uint32_t i = node + 1; i < list->next; i = chroma_body_node(k->c, i)->next) {
+    where_kind this = where_kind_of(chroma_body_node(k->c, i));
+    if (this == WHERE_NOTHING || (first && this != first)) return where_invalid(k->c, "a list holds strings, numbers or booleans, all of one kind");
     first = this;
   }
   return true;
 }
 
-static bool check_operator(check *k, lode_str op, uint32_t operand, bool document) {
-  kind of = kind_of(lode__chroma_node(k->c, operand));
+static bool where_check_operator(where_check *k, lode_str op, uint32_t operand, bool document) {
+  where_kind of = where_kind_of(chroma_body_node(k->c, operand));
   if (document) {
-    if (!is(op, "$contains") && !is(op, "$not_contains") && !is(op, "$regex") && !is(op, "$not_regex"))
-      return unknown(k->c, op);
-    return of == TEXT || no(k->c, "documents are compared with strings");
+    if (!where_is(op, "$contains") && !where_is(op, "$not_contains") && !where_is(op, "$regex") && !where_is(op, "$not_regex"))
+      return where_unknown_op(k->c, op);
+    return of == WHERE_TEXT || where_invalid(k->c, "documents are compared with strings");
   }
-  if (is(op, "$in") || is(op, "$nin")) return check_list(k, operand);
-  if (is(op, "$eq") || is(op, "$ne") || is(op, "$contains") || is(op, "$not_contains"))
-    return of != NOTHING || no(k->c, "the operand must be a string, a number or a boolean");
-  if (is(op, "$gt") || is(op, "$gte") || is(op, "$lt") || is(op, "$lte")) return of == NUMBER || no(k->c, "the operand must be a number");
-  return unknown(k->c, op);
+  if (where_is(op, "$in") || where_is(op, "$nin")) return where_check_list(k, operand);
+  if (where_is(op, "$eq") || where_is(op, "$ne") || where_is(op, "$contains") || where_is(op, "$not_contains"))
+    return of != WHERE_NOTHING || where_invalid(k->c, "the operand must be a string, a number or a boolean");
+  if (where_is(op, "$gt") || where_is(op, "$gte") || where_is(op, "$lt") || where_is(op, "$lte")) return of == WHERE_NUMBER || where_invalid(k->c, "the operand must be a number");
+  return where_unknown_op(k->c, op);
 }
 
-static bool push_all(check *k, uint32_t node) {
-  const json_node *list = lode__chroma_node(k->c, node);
-  if (list->type != JSON_NODE_ARRAY || list->u.count == 0) return no(k->c, "$and and $or take a list that is not empty");
-  if (!mem_grow(&k->todo, &k->cap, k->n + list->u.count, sizeof *k->todo)) return lode__chroma_failed(k->c, err_nomem(&k->c->err));
-  for (uint32_t i = node + 1; i < list->next; i = lode__chroma_node(k->c, i)->next) k->todo[k->n++] = i;
+static bool where_push_all(where_check *k, uint32_t node) {
+  const json_node *list = chroma_body_node(k->c, node);
+  if (list->type != JSON_NODE_ARRAY || list->u.count == 0) return where_invalid(k->c, "$and and $or take a list that is not empty");
+  if (!mem_grow(&k->todo, &k->cap, k->n + list->u.count, sizeof *k->todo)) return chroma_respond_status(k->c, err_nomem(&k->c->err));
+  for (uint32_t i = node + 1; i < list->next; i = chroma_body_node(k->c, i)->next) k->todo[k->n++] = i;
   return true;
 }
 
-static bool check_object(check *k, uint32_t node, bool document) {
-  const json_node *x = lode__chroma_node(k->c, node);
-  if (x->type != JSON_NODE_OBJECT || x->u.count != 1) return no(k->c, "each object has exactly one key");
-  lode_str key = lode__chroma_node(k->c, node + 1)->u.s;
+static bool where_check_object(where_check *k, uint32_t node, bool document) {
+  const json_node *x = chroma_body_node(k->c, node);
+  if (x->type != JSON_NODE_OBJECT || x->u.count != 1) return where_invalid(k->c, "each object has exactly one key");
+  lode_str key = chroma_body_node(k->c, node + 1)->u.s;
   uint32_t value = node + 2;
-  if (is(key, "$and") || is(key, "$or")) return push_all(k, value);
-  if (document) return check_operator(k, key, value, true);
-  if (key.len && key.data[0] == '$') return unknown(k->c, key);
-  x = lode__chroma_node(k->c, value);
-  if (kind_of(x) != NOTHING) return !is(key, "#document") || no(k->c, "#document takes an operator");
-  if (x->type != JSON_NODE_OBJECT || x->u.count != 1) return no(k->c, "a key takes a value, or an object with one operator");
-  return check_operator(k, lode__chroma_node(k->c, value + 1)->u.s, value + 2, is(key, "#document"));
+  if (where_is(key, "$and") || where_is(key, "$or")) return where_push_all(k, value);
+  if (document) return where_check_operator(k, key, value, true);
+  if (key.len && key.data[0] == '$') return where_unknown_op(k->c, key);
+  x = chroma_body_node(k->c, value);
+  if (where_kind_of(x) != WHERE_NOTHING) return !where_is(key, "#document") || where_invalid(k->c, "#document takes an operator");
+  if (x->type != JSON_NODE_OBJECT || x->u.count != 1) return where_invalid(k->c, "a key takes a value, or an object with one operator");
+  return where_check_operator(k, chroma_body_node(k->c, value + 1)->u.s, value + 2, where_is(key, "#document"));
 }
 
-bool lode__chroma_where(lode__chroma *c, uint32_t node, bool on_document, lode_str *text) {
-  check k = {.c = c};
-  bool ok = check_object(&k, node, on_document);
-  while (ok && k.n) ok = check_object(&k, k.todo[--k.n], on_document);
+bool chroma_body_where(chroma_request *c, uint32_t node, bool on_document, lode_str *text) {
+  where_check k = {.c = c};
+  bool ok = where_check_object(&k, node, on_document);
+  while (ok && k.n) ok = where_check_object(&k, k.todo[--k.n], on_document);
   mem_free(k.todo);
   if (!ok) return false;
-  *text = lode__chroma_subtree(c, node);
-  return text->data || lode__chroma_failed(c, err_nomem(&c->err));
+  *text = chroma_body_subtree(c, node);
+  return text->data || chroma_respond_status(c, err_nomem(&c->err));
 }

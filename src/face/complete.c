@@ -4,23 +4,23 @@
  * A command's path is its group and its name, or its name alone. */
 #include "cli.h"
 
-static bool is_flag(const lode__param *p) { return !(p->flags & LODE__PARAM_POSITIONAL); }
-static bool takes_file(const lode__param *p) {
-  return p->type == LODE__ARG_LINES || p->type == LODE__ARG_VECTORS || p->type == LODE__ARG_RECORDS ||
-      p->type == LODE__ARG_PATH;
+static bool complete_is_flag(const op_param *p) { return !(p->flags & OP_PARAM_POSITIONAL); }
+static bool takes_file(const op_param *p) {
+  return p->type == OP_ARG_LINES || p->type == OP_ARG_VECTORS || p->type == OP_ARG_RECORDS ||
+      p->type == OP_ARG_PATH;
 }
-static bool takes_folder(const lode__param *p) {
-  return p->type == LODE__ARG_PATH && p->value && strcmp(p->value, "DIR") == 0;
+static bool takes_folder(const op_param *p) {
+  return p->type == OP_ARG_PATH && p->value && strcmp(p->value, "DIR") == 0;
 }
-static bool names_collection(const lode__param *p) { return strcmp(p->name, "collection") == 0; }
+static bool names_collection(const op_param *p) { return strcmp(p->name, "collection") == 0; }
 
 /* Choices with another separator. */
-static void put_choices(strbuf *out, const char *choices, char separator) {
+static void complete_put_choices(strbuf *out, const char *choices, char separator) {
   for (; *choices; choices++) strbuf_addch(out, *choices == '|' ? separator : *choices);
 }
 
 /* Text for the inside of single quotes; `extra` characters get a backslash. */
-static void put_quoted(strbuf *out, const char *text, const char *extra) {
+static void complete_put_quoted(strbuf *out, const char *text, const char *extra) {
   for (; *text; text++) {
     if (*text == '\'') strbuf_addstr(out, "'\\''");
     else {
@@ -30,25 +30,25 @@ static void put_quoted(strbuf *out, const char *text, const char *extra) {
   }
 }
 
-static void put_flags(strbuf *out, const lode__param *params) {
-  for (const lode__param *p = params; p->name; p++) {
-    if (!is_flag(p)) continue;
-    lode__put_flag(out, p);
+static void complete_put_flags(strbuf *out, const op_param *params) {
+  for (const op_param *p = params; p->name; p++) {
+    if (!complete_is_flag(p)) continue;
+    cli_put_flag(out, p);
     strbuf_addch(out, ' ');
   }
 }
 
 /* First of the tables that have this group's name? Several may. */
-static bool is_first(const lode__op_group *group) {
-  LODE__EACH_GROUP(g) if (lode__same_group(g->name, group->name)) return g == group;
+static bool complete_is_first(const op_group *group) {
+  OP_EACH_GROUP(g) if (op_same_group(g->name, group->name)) return g == group;
   return false;
 }
 
 /* Names of groups, separated; NULL: nothing. */
-static void put_groups(strbuf *out, char separator) {
+static void complete_put_groups(strbuf *out, char separator) {
   bool any = false;
-  LODE__EACH_GROUP(g) {
-    if (!g->name || !is_first(g)) continue;
+  OP_EACH_GROUP(g) {
+    if (!g->name || !complete_is_first(g)) continue;
     if (any) strbuf_addch(out, separator);
     strbuf_addstr(out, g->name);
     any = true;
@@ -56,33 +56,33 @@ static void put_groups(strbuf *out, char separator) {
 }
 
 /* Names of the operations of a group, each with a space behind it. */
-static void put_names(strbuf *out, const char *group) {
-  LODE__EACH_GROUP(g)
-    if (lode__same_group(g->name, group)) LODE__EACH_OP(g, op) strbuf_addf(out, "%s ", op->name);
+static void complete_put_ops(strbuf *out, const char *group) {
+  OP_EACH_GROUP(g)
+    if (op_same_group(g->name, group)) OP_EACH(g, op) strbuf_addf(out, "%s ", op->name);
 }
 
-static void put_path(strbuf *out, const lode__op *op) {
+static void complete_put_path(strbuf *out, const op_def *op) {
   if (op->group) strbuf_addf(out, "%s ", op->group);
   strbuf_addstr(out, op->name);
 }
 
 /* Names of the collections, for bash and zsh: the name is the first field of each line. */
-#define COLLECTIONS \
+#define COMPLETE_COLLECTIONS \
   "lode db collections --json --quiet 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p'"
 
 /* ---- bash ---- */
 
-static void bash_values(strbuf *out, const lode__op *op) {
-  for (const lode__param *p = op->params; p->name; p++) {
-    if (!is_flag(p) || (!p->choices && !takes_file(p))) continue;
-    strbuf_addstr(out, op == &lode__cli_common ? "    *\"" : "    \"");
-    put_path(out, op);
+static void bash_values(strbuf *out, const op_def *op) {
+  for (const op_param *p = op->params; p->name; p++) {
+    if (!complete_is_flag(p) || (!p->choices && !takes_file(p))) continue;
+    strbuf_addstr(out, op == &cli_common_def ? "    *\"" : "    \"");
+    complete_put_path(out, op);
     strbuf_addch(out, ' ');
-    lode__put_flag(out, p);
+    cli_put_flag(out, p);
     strbuf_addstr(out, "\") ");
     if (p->choices) {
       strbuf_addstr(out, "COMPREPLY=($(compgen -W \"");
-      put_choices(out, p->choices, ' ');
+      complete_put_choices(out, p->choices, ' ');
       strbuf_addstr(out, "\" -- \"$cur\"))");
     } else {
       strbuf_addf(out, "COMPREPLY=($(compgen -%c -- \"$cur\"))", takes_folder(p) ? 'd' : 'f');
@@ -93,18 +93,18 @@ static void bash_values(strbuf *out, const lode__op *op) {
 
 /* What may follow where the path is not complete yet. */
 static void bash_verbs(strbuf *out, const char *group) {
-  const lode__op *alone = group ? lode__op_find(NULL, str_of(group)) : NULL;
+  const op_def *alone = group ? op_find(NULL, str_of(group)) : NULL;
   strbuf_addf(out, "    '%s') COMPREPLY=($(compgen -W '", group ? group : "");
-  put_names(out, group);
-  if (alone) put_flags(out, alone->params);
+  complete_put_ops(out, group);
+  if (alone) complete_put_flags(out, alone->params);
   if (!group) {
-    put_groups(out, ' ');
+    complete_put_groups(out, ' ');
     strbuf_addstr(out, " help version --version ");
   }
   strbuf_addstr(out, "--help' -- \"$cur\")); return ;;\n");
 }
 
-void lode__complete_bash(strbuf *out) {
+void cli_complete_bash(strbuf *out) {
   strbuf_addstr(out, "# bash completion of lode; made by: lode help --completions bash\n"
                       "_lode() {\n"
                       "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' word flags=''\n"
@@ -114,65 +114,65 @@ void lode__complete_bash(strbuf *out) {
                       "    if [[ -n $path ]]; then path=\"$path $word\"; break; fi\n"
                       "    path=$word\n"
                       "    case $word in ");
-  put_groups(out, '|');
+  complete_put_groups(out, '|');
   strbuf_addstr(out, ") ;; *) break ;; esac\n  done\n  case $path in\n");
   bash_verbs(out, NULL);
-  LODE__EACH_GROUP(g) if (g->name && is_first(g)) bash_verbs(out, g->name);
+  OP_EACH_GROUP(g) if (g->name && complete_is_first(g)) bash_verbs(out, g->name);
   strbuf_addstr(out, "  esac\n  case \"$path $prev\" in\n");
-  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) bash_values(out, op);
-  bash_values(out, &lode__cli_help);
-  bash_values(out, &lode__cli_common);
+  OP_EACH_GROUP(g) OP_EACH(g, op) bash_values(out, op);
+  bash_values(out, &cli_help_def);
+  bash_values(out, &cli_common_def);
   strbuf_addstr(out, "  esac\n  case $path in\n");
-  LODE__EACH_GROUP(g) {
-    LODE__EACH_OP(g, op) {
+  OP_EACH_GROUP(g) {
+    OP_EACH(g, op) {
       strbuf_addstr(out, "    '");
-      put_path(out, op);
+      complete_put_path(out, op);
       strbuf_addstr(out, "') flags='");
-      put_flags(out, op->params);
+      complete_put_flags(out, op->params);
       strbuf_addstr(out, "' ;;\n");
     }
   }
   strbuf_addstr(out, "    help) flags='");
-  put_flags(out, lode__cli_help.params);
-  for (size_t i = 0; lode__topic_name(i); i++) strbuf_addf(out, "%s ", lode__topic_name(i));
-  put_names(out, NULL);
-  put_groups(out, ' ');
+  complete_put_flags(out, cli_help_def.params);
+  for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
+  complete_put_ops(out, NULL);
+  complete_put_groups(out, ' ');
   strbuf_addstr(out, "' ;;\n  esac\n  if [[ $cur == -* || $path == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
-  put_flags(out, lode__cli_common.params);
+  complete_put_flags(out, cli_common_def.params);
   strbuf_addstr(out, "\" -- \"$cur\"))\n  elif [[ $path == \"db $prev\" ]]; then\n"
-                      "    COMPREPLY=($(compgen -W \"$(" COLLECTIONS ")\" -- \"$cur\"))\n"
+                      "    COMPREPLY=($(compgen -W \"$(" COMPLETE_COLLECTIONS ")\" -- \"$cur\"))\n"
                       "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
                       "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n}\ncomplete -F _lode lode\n");
 }
 
 /* ---- zsh ---- */
 
-static void zsh_param(strbuf *out, const lode__param *p) {
+static void zsh_param(strbuf *out, const op_param *p) {
   strbuf_addstr(out, " \\\n        '");
-  if (is_flag(p)) {
-    lode__put_flag(out, p);
+  if (complete_is_flag(p)) {
+    cli_put_flag(out, p);
     strbuf_addch(out, '[');
-    put_quoted(out, p->about, "[]:\\");
+    complete_put_quoted(out, p->about, "[]:\\");
     strbuf_addch(out, ']');
-    if (p->type == LODE__ARG_FLAG) {
+    if (p->type == OP_ARG_FLAG) {
       strbuf_addch(out, '\'');
       return;
     }
-  } else if (p->flags & LODE__PARAM_REQUIRED && p->type != LODE__ARG_RECORDS) {
+  } else if (p->flags & OP_PARAM_REQUIRED && p->type != OP_ARG_RECORDS) {
     strbuf_addch(out, ':');
   } else {
     strbuf_addstr(out, "::");
     strbuf_addf(out, "%s", p->value);
   }
-  if (is_flag(p) || (p->flags & LODE__PARAM_REQUIRED && p->type != LODE__ARG_RECORDS)) {
-    if (is_flag(p)) strbuf_addch(out, ':');
+  if (complete_is_flag(p) || (p->flags & OP_PARAM_REQUIRED && p->type != OP_ARG_RECORDS)) {
+    if (complete_is_flag(p)) strbuf_addch(out, ':');
     strbuf_addstr(out, p->value);
   }
   strbuf_addch(out, ':');
   if (names_collection(p)) strbuf_addstr(out, "_lode_collections");
-  else if (p->type == LODE__ARG_CHOICE) {
+  else if (p->type == OP_ARG_CHOICE) {
     strbuf_addch(out, '(');
-    put_choices(out, p->choices, ' ');
+    complete_put_choices(out, p->choices, ' ');
     strbuf_addch(out, ')');
   } else if (takes_folder(p)) strbuf_addstr(out, "_files -/");
   else if (takes_file(p)) strbuf_addstr(out, "_files");
@@ -181,11 +181,11 @@ static void zsh_param(strbuf *out, const lode__param *p) {
 
 /* 'name:about' of each operation of a group. */
 static void zsh_verbs(strbuf *out, const char *group) {
-  LODE__EACH_GROUP(g) {
-    if (!lode__same_group(g->name, group)) continue;
-    LODE__EACH_OP(g, op) {
+  OP_EACH_GROUP(g) {
+    if (!op_same_group(g->name, group)) continue;
+    OP_EACH(g, op) {
       strbuf_addf(out, " '%s:", op->name);
-      put_quoted(out, op->about, ":\\");
+      complete_put_quoted(out, op->about, ":\\");
       strbuf_addch(out, '\'');
     }
   }
@@ -193,7 +193,7 @@ static void zsh_verbs(strbuf *out, const char *group) {
 
 static void zsh_common(strbuf *out) {
   strbuf_addstr(out, "  common=(");
-  for (const lode__param *p = lode__cli_common.params; p->name; p++) {
+  for (const op_param *p = cli_common_def.params; p->name; p++) {
     strbuf item = {0};
     zsh_param(&item, p);
     /* Without the line continuation, which an array does not need */
@@ -204,37 +204,37 @@ static void zsh_common(strbuf *out) {
   strbuf_addstr(out, "\n  )\n");
 }
 
-void lode__complete_zsh(strbuf *out) {
+void cli_complete_zsh(strbuf *out) {
   strbuf_addstr(out, "#compdef lode\n# zsh completion of lode; made by: lode help --completions zsh\n"
-                      "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COLLECTIONS ")\"})\n"
+                      "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COMPLETE_COLLECTIONS ")\"})\n"
                       "  compadd -a names\n}\n"
                       "_lode() {\n  local -a verbs common\n  local cmd=$words[2]\n");
   zsh_common(out);
   strbuf_addstr(out, "  if (( CURRENT == 2 )); then\n    verbs=(");
   zsh_verbs(out, NULL);
-  LODE__EACH_GROUP(g) if (g->name && is_first(g)) strbuf_addf(out, " '%s:%s'", g->name, g->about);
+  OP_EACH_GROUP(g) if (g->name && complete_is_first(g)) strbuf_addf(out, " '%s:%s'", g->name, g->about);
   strbuf_addstr(out, " 'help:show help')\n    _describe 'command' verbs\n    return\n  fi\n"
                       "  shift words\n  (( CURRENT-- ))\n  verbs=()\n  case $cmd in\n");
-  LODE__EACH_GROUP(g) {
-    if (!g->name || !is_first(g)) continue;
+  OP_EACH_GROUP(g) {
+    if (!g->name || !complete_is_first(g)) continue;
     strbuf_addf(out, "    %s) verbs=(", g->name);
     zsh_verbs(out, g->name);
     strbuf_addstr(out, ") ;;\n");
   }
   strbuf_addstr(out, "    help) compadd ");
-  for (size_t i = 0; lode__topic_name(i); i++) strbuf_addf(out, "%s ", lode__topic_name(i));
-  put_names(out, NULL);
-  put_groups(out, ' ');
+  for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
+  complete_put_ops(out, NULL);
+  complete_put_groups(out, ' ');
   strbuf_addstr(out, "; return ;;\n  esac\n"
                       "  if (( $#verbs )); then\n"
                       "    if (( CURRENT == 2 )); then _describe 'command' verbs; return; fi\n"
                       "    cmd=\"$cmd $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $cmd in\n");
-  LODE__EACH_GROUP(g) {
-    LODE__EACH_OP(g, op) {
+  OP_EACH_GROUP(g) {
+    OP_EACH(g, op) {
       strbuf_addstr(out, "    '");
-      put_path(out, op);
+      complete_put_path(out, op);
       strbuf_addstr(out, "')\n      _arguments $common");
-      for (const lode__param *p = op->params; p->name; p++) zsh_param(out, p);
+      for (const op_param *p = op->params; p->name; p++) zsh_param(out, p);
       strbuf_addstr(out, " ;;\n");
     }
   }
@@ -253,12 +253,12 @@ static void fish_about(strbuf *out, const char *about) {
 }
 
 /* op NULL: wherever the cursor is. */
-static void fish_flag(strbuf *out, const lode__param *p, const lode__op *op) {
-  if (!is_flag(p)) return;
+static void fish_flag(strbuf *out, const op_param *p, const op_def *op) {
+  if (!complete_is_flag(p)) return;
   strbuf_addstr(out, "complete -c lode");
   if (op) {
     strbuf_addstr(out, " -n '__lode_at ");
-    put_path(out, op);
+    complete_put_path(out, op);
     strbuf_addch(out, '\'');
   }
   if (p->letter) strbuf_addf(out, " -s %c", p->letter);
@@ -268,29 +268,29 @@ static void fish_flag(strbuf *out, const lode__param *p, const lode__op *op) {
   }
   if (p->choices) {
     strbuf_addstr(out, " -x -a '");
-    put_choices(out, p->choices, ' ');
+    complete_put_choices(out, p->choices, ' ');
     strbuf_addch(out, '\'');
   } else if (takes_folder(p)) {
     strbuf_addstr(out, " -x -a '(__fish_complete_directories)'");
-  } else if (p->type != LODE__ARG_FLAG) {
+  } else if (p->type != OP_ARG_FLAG) {
     strbuf_addstr(out, takes_file(p) ? " -r -F" : " -x");
   }
   fish_about(out, p->about);
 }
 
-static void fish_op(strbuf *out, const lode__op *op) {
+static void fish_op(strbuf *out, const op_def *op) {
   strbuf_addf(out, "complete -c lode -n '__lode_at%s%s' -a %s", op->group ? " " : "", op->group ? op->group : "", op->name);
   fish_about(out, op->about);
-  for (const lode__param *p = op->params; p->name; p++) {
+  for (const op_param *p = op->params; p->name; p++) {
     fish_flag(out, p, op);
-    if (is_flag(p) || (!names_collection(p) && !takes_file(p))) continue;
+    if (complete_is_flag(p) || (!names_collection(p) && !takes_file(p))) continue;
     strbuf_addstr(out, "complete -c lode -n '__lode_at ");
-    put_path(out, op);
+    complete_put_path(out, op);
     strbuf_addstr(out, names_collection(p) ? "' -a '(__lode_collections)'\n" : "' -F\n");
   }
 }
 
-void lode__complete_fish(strbuf *out) {
+void cli_complete_fish(strbuf *out) {
   strbuf_addstr(out, "# fish completion of lode; made by: lode help --completions fish\n"
                       "function __lode_collections\n"
                       "    lode db collections --json --quiet 2>/dev/null | string replace -rf '^\\{\"name\":\"([^\"\\\\\\\\]*)\".*' '$1'\n"
@@ -300,19 +300,19 @@ void lode__complete_fish(strbuf *out) {
                       "    set -l words (string match -v -- '-*' (commandline -opc)[2..])\n"
                       "    set -l n 1\n"
                       "    contains -- \"$words[1]\" ");
-  put_groups(out, ' ');
+  complete_put_groups(out, ' ');
   strbuf_addstr(out, "; and set n 2\n"
                       "    test \"$words[1..$n]\" = \"$argv\"\n"
                       "end\n"
                       "complete -c lode -f\n"
                       "complete -c lode -n __lode_at -a help -d 'show help'\n");
-  LODE__EACH_GROUP(g) {
-    if (!g->name || !is_first(g)) continue;
+  OP_EACH_GROUP(g) {
+    if (!g->name || !complete_is_first(g)) continue;
     strbuf_addf(out, "complete -c lode -n __lode_at -a %s", g->name);
     fish_about(out, g->about);
   }
-  for (size_t i = 0; lode__topic_name(i); i++)
-    strbuf_addf(out, "complete -c lode -n '__lode_at help' -a %s -d '%s'\n", lode__topic_name(i), lode__topic_about(i));
-  LODE__EACH_GROUP(g) LODE__EACH_OP(g, op) fish_op(out, op);
-  for (const lode__param *p = lode__cli_common.params; p->name; p++) fish_flag(out, p, NULL);
+  for (size_t i = 0; cli_topic_name(i); i++)
+    strbuf_addf(out, "complete -c lode -n '__lode_at help' -a %s -d '%s'\n", cli_topic_name(i), cli_topic_about(i));
+  OP_EACH_GROUP(g) OP_EACH(g, op) fish_op(out, op);
+  for (const op_param *p = cli_common_def.params; p->name; p++) fish_flag(out, p, NULL);
 }

@@ -15,44 +15,44 @@
 /* ---- In the worker ---- */
 
 /* Figures that the handler prints; the engine keeps them. */
-typedef struct lode__crash_state {
+typedef struct crash_stats {
   atomic_bool open;            /* the store is */
   atomic_uint committing;      /* threads that are inside a write */
   atomic_ullong commits, calls;
-} lode__crash_state;
-extern lode__crash_state lode__crash;
+} crash_stats;
+extern crash_stats crash_live_stats;
 
 /* Catches SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS and SIGABRT; once, before threads start. */
-lode_status lode__crash_catch(int fd, lode_error *err);
+lode_status crash_install(int fd, lode_error *err);
 /* For each thread, before its first call: a stack of its own for the handler, so that an overflow is caught too. */
-lode_status lode__crash_thread_begin(lode_error *err);
-void lode__crash_thread_end(void);
+lode_status crash_thread_begin(lode_error *err);
+void crash_thread_end(void);
 /* What this thread does now; must stay valid until the next call. NULL: nothing. */
-void lode__crash_doing(const char *name);
+void crash_set_activity(const char *name);
 
 /* ---- In the supervisor ---- */
 
-#define LODE__CRASH_NAME 64
-typedef struct lode__crash_call {
-  char name[LODE__CRASH_NAME];
+#define CRASH_NAME_BYTES 64
+typedef struct crash_call {
+  char name[CRASH_NAME_BYTES];
   uint64_t ms; /* how long it had been running */
-} lode__crash_call;
+} crash_call;
 
-typedef struct lode__crash_facts {
+typedef struct crash_facts {
   const char *folder;     /* where reports go: made if there is none */
   const char *store;
   pid_t pid;
   proc_exit end;
   uint64_t lived_ms, answered;
   int fd;                 /* the worker's half */
-  const lode__crash_call *calls;
+  const crash_call *calls;
   size_t n_calls;         /* in flight */
-} lode__crash_facts;
+} crash_facts;
 
-/* Writes a report and names it in `path`; the oldest beyond LODE__CRASH_KEPT go. */
-#define LODE__CRASH_KEPT 20
-lode_status lode__crash_write(const lode__crash_facts *facts, strbuf *path, lode_error *err);
+/* Writes a report and names it in `path`; the oldest beyond CRASH_MAX_REPORTS go. */
+#define CRASH_MAX_REPORTS 20
+lode_status crash_write_report(const crash_facts *facts, strbuf *path, lode_error *err);
 /* "SIGSEGV", "exit status 3" */
-void lode__crash_end(const proc_exit *end, char *text, size_t size);
+void crash_describe_end(const proc_exit *end, char *text, size_t size);
 
 #endif

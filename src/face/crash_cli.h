@@ -4,6 +4,6 @@
 
 /* Catches SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS and SIGABRT. `command` ("search", "db query") must stay valid. The report goes to
  * $XDG_STATE_HOME/lode/crashes, else ~/.local/state/lode/crashes, else it is left out. What cannot be prepared is no error. */
-void lode__crash_cli_catch(const char *command);
+void cli_crash_install(const char *command);
 
 #endif

@@ -3,29 +3,29 @@
 
 #include <pthread.h>
 
-struct lode__handles {
+struct worker_handles {
   pthread_mutex_t lock;
-  lode__handle *list;
+  worker_handle *list;
   size_t n;
   uint64_t clock;
 };
 
-lode__handles *lode__handles_make(void) {
-  lode__handles *h = mem_calloc(1, sizeof *h);
+worker_handles *worker_handles_new(void) {
+  worker_handles *h = mem_calloc(1, sizeof *h);
   if (h) pthread_mutex_init(&h->lock, NULL);
   return h;
 }
 
-static void close_handle(lode__handle *handle) {
+static void handles_close(worker_handle *handle) {
   lode_collection_close(handle->collection);
   mem_free(handle);
 }
 
-void lode__handles_free(lode__handles *h) {
+void worker_handles_free(worker_handles *h) {
   if (!h) return;
   while (h->list) {
-    lode__handle *next = h->list->next;
-    close_handle(h->list);
+    worker_handle *next = h->list->next;
+    handles_close(h->list);
     h->list = next;
   }
   pthread_mutex_destroy(&h->lock);
@@ -33,8 +33,8 @@ void lode__handles_free(lode__handles *h) {
 }
 
 /* With the lock. */
-static lode__handle *find(lode__handles *h, uint64_t uid) {
-  lode__handle *at = h->list;
+static worker_handle *handles_find(worker_handles *h, uint64_t uid) {
+  worker_handle *at = h->list;
   while (at && (at->uid != uid || at->stale)) at = at->next;
   if (!at) return NULL;
   at->users++;
@@ -42,25 +42,25 @@ static lode__handle *find(lode__handles *h, uint64_t uid) {
   return at;
 }
 
-static void take_out(lode__handles *h, lode__handle *handle) {
-  lode__handle **at = &h->list;
+static void handles_unlink(worker_handles *h, worker_handle *handle) {
+  worker_handle **at = &h->list;
   while (*at != handle) at = &(*at)->next;
   *at = handle->next;
   h->n--;
 }
 
-static void make_room(lode__handles *h) {
-  lode__handle *oldest = NULL;
-  if (h->n < LODE__HANDLES_KEPT) return;
-  for (lode__handle *at = h->list; at; at = at->next)
+static void handles_evict(worker_handles *h) {
+  worker_handle *oldest = NULL;
+  if (h->n < WORKER_MAX_HANDLES) return;
+  for (worker_handle *at = h->list; at; at = at->next)
     if (at->users == 0 && (!oldest || at->used < oldest->used)) oldest = at;
   if (!oldest) return;
-  take_out(h, oldest);
-  close_handle(oldest);
+  handles_unlink(h, oldest);
+  handles_close(oldest);
 }
 
 /* The name of a uid, into the handle; LODE_NOT_FOUND. */
-static lode_status name_of(lode_store *store, uint64_t uid, lode__handle **handle, lode_error *err) {
+static lode_status handles_read_name(lode_store *store, uint64_t uid, worker_handle **handle, lode_error *err) {
   lode_collection_list *list = NULL;
   *handle = NULL;
   TRY(lode_collections(store, &list, err));
@@ -68,7 +68,7 @@ static lode_status name_of(lode_store *store, uint64_t uid, lode__handle **handl
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     if (info->uid != uid) continue;
-    lode__handle *made = mem_calloc(1, sizeof *made + info->name.len + 1);
+    worker_handle *made = mem_calloc(1, sizeof *made + info->name.len + 1);
     if (!made) {
       st = err_nomem(err);
       break;
@@ -85,30 +85,30 @@ static lode_status name_of(lode_store *store, uint64_t uid, lode__handle **handl
 }
 
 /* A name may change hands at any moment: it had the uid before and after it was opened, so the handle has that uid. */
-static lode_status open_handle(lode_store *store, uint64_t uid, lode__handle **handle, lode_error *err) {
-  lode__handle *again = NULL;
-  TRY(name_of(store, uid, handle, err));
+static lode_status handles_open(lode_store *store, uint64_t uid, worker_handle **handle, lode_error *err) {
+  worker_handle *again = NULL;
+  TRY(handles_read_name(store, uid, handle, err));
   lode_status st = lode_collection_open(store, (*handle)->name, NULL, &(*handle)->collection, err);
-  if (st == LODE_OK) st = name_of(store, uid, &again, err);
+  if (st == LODE_OK) st = handles_read_name(store, uid, &again, err);
   if (st == LODE_OK && !str_eq(again->name, (*handle)->name)) st = err_set(err, LODE_BUSY, "the collection is being renamed: try again");
   mem_free(again);
   if (st == LODE_OK) return LODE_OK;
-  close_handle(*handle);
+  handles_close(*handle);
   *handle = NULL;
   return st;
 }
 
-lode_status lode__handles_hold(lode__handles *h, lode_store *store, uint64_t uid, lode__handle **handle, lode_error *err) {
-  lode__handle *made;
+lode_status worker_handles_acquire(worker_handles *h, lode_store *store, uint64_t uid, worker_handle **handle, lode_error *err) {
+  worker_handle *made;
   pthread_mutex_lock(&h->lock);
-  *handle = find(h, uid);
+  *handle = handles_find(h, uid);
   pthread_mutex_unlock(&h->lock);
   if (*handle) return LODE_OK;
-  TRY(open_handle(store, uid, &made, err));
+  TRY(handles_open(store, uid, &made, err));
   pthread_mutex_lock(&h->lock);
-  *handle = find(h, uid);
+  *handle = handles_find(h, uid);
   if (!*handle) {
-    make_room(h);
+    handles_evict(h);
     made->users = 1;
     made->used = ++h->clock;
     made->next = h->list;
@@ -118,15 +118,15 @@ lode_status lode__handles_hold(lode__handles *h, lode_store *store, uint64_t uid
     made = NULL;
   }
   pthread_mutex_unlock(&h->lock);
-  if (made) close_handle(made);
+  if (made) handles_close(made);
   return LODE_OK;
 }
 
-void lode__handles_let_go(lode__handles *h, lode__handle *handle, bool stale) {
+void worker_handles_release(worker_handles *h, worker_handle *handle, bool stale) {
   pthread_mutex_lock(&h->lock);
   handle->stale = handle->stale || stale;
   bool last = --handle->users == 0 && handle->stale;
-  if (last) take_out(h, handle);
+  if (last) handles_unlink(h, handle);
   pthread_mutex_unlock(&h->lock);
-  if (last) close_handle(handle);
+  if (last) handles_close(handle);
 }

@@ -1,6 +1,6 @@
 /* handles.h - open collections by uid, shared by the threads of a worker: opening one for each call would cost a transaction.
  *
- * At most LODE__HANDLES_KEPT stay open; the one that was not used for longest goes. A handle answers LODE_NOT_FOUND after its
+ * At most WORKER_MAX_HANDLES stay open; the one that was not used for longest goes. A handle answers LODE_NOT_FOUND after its
  * collection was dropped, by whomever: let go as stale, it is not handed out again.
  */
 #ifndef LODE_FACE_HANDLES_H
@@ -8,10 +8,10 @@
 
 #include "base/base.h"
 
-#define LODE__HANDLES_KEPT 256
+#define WORKER_MAX_HANDLES 256
 
-typedef struct lode__handles lode__handles;
-typedef struct lode__handle {
+typedef struct worker_handles worker_handles;
+typedef struct worker_handle {
   lode_collection *collection;
   uint64_t uid;
   lode_str name;          /* as it was when it was opened */
@@ -19,12 +19,12 @@ typedef struct lode__handle {
   unsigned users;
   bool stale;
   uint64_t used;
-  struct lode__handle *next;
-} lode__handle;
+  struct worker_handle *next;
+} worker_handle;
 
-lode__handles *lode__handles_make(void);
-void lode__handles_free(lode__handles *handles);
-lode_status lode__handles_hold(lode__handles *handles, lode_store *store, uint64_t uid, lode__handle **handle, lode_error *err);
-void lode__handles_let_go(lode__handles *handles, lode__handle *handle, bool stale);
+worker_handles *worker_handles_new(void);
+void worker_handles_free(worker_handles *handles);
+lode_status worker_handles_acquire(worker_handles *handles, lode_store *store, uint64_t uid, worker_handle **handle, lode_error *err);
+void worker_handles_release(worker_handles *handles, worker_handle *handle, bool stale);
 
 #endif

@@ -9,10 +9,10 @@
 
 /* The value at the path of keys (from the outermost object), as a part of text; absent when there is none. LODE_INVALID when the text is
  * not a JSON object. An empty text counts as {}. */
-lode_status lode__json_edit_find(lode_str text, const char *const *path, size_t n, lode_str *value, lode_error *err);
+lode_status setup_json_find(lode_str text, const char *const *path, size_t n, lode_str *value, lode_error *err);
 /* The text with that value (JSON) in that place; objects on the way are made. */
-lode_status lode__json_edit_set(lode_str text, const char *const *path, size_t n, lode_str value, strbuf *out, lode_error *err);
+lode_status setup_json_set(lode_str text, const char *const *path, size_t n, lode_str value, strbuf *out, lode_error *err);
 /* The text without that key. */
-lode_status lode__json_edit_remove(lode_str text, const char *const *path, size_t n, strbuf *out, lode_error *err);
+lode_status setup_json_remove(lode_str text, const char *const *path, size_t n, strbuf *out, lode_error *err);
 
 #endif

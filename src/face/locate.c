@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* The nearest .lode from the working directory upward, as for projects. */
-static lode_status find_upward(strbuf *path, bool *found, char *passed, size_t size, lode_error *err) {
+static lode_status locate_upward(strbuf *path, bool *found, char *passed, size_t size, lode_error *err) {
   size_t store = 0, git;
   char *cwd = getcwd(NULL, 0);
   *found = false;
@@ -23,12 +23,12 @@ static lode_status find_upward(strbuf *path, bool *found, char *passed, size_t s
   return st;
 }
 
-lode_status lode__store_locate(const char *given, strbuf *path, lode__located *located, lode_error *err) {
+lode_status cli_locate_store(const char *given, strbuf *path, cli_store_location *located, lode_error *err) {
   const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
   memset(located, 0, sizeof *located);
   path->len = 0;
   if (given) strbuf_addstr(path, given);
-  else TRY(find_upward(path, &located->found, located->passed, sizeof located->passed, err));
+  else TRY(locate_upward(path, &located->found, located->passed, sizeof located->passed, err));
   if (!given && !located->found) {
     if (data && data[0] == '/') strbuf_addf(path, "%s/lode", data);
     else if (home && home[0]) strbuf_addf(path, "%s/.local/share/lode", home);
@@ -38,7 +38,7 @@ lode_status lode__store_locate(const char *given, strbuf *path, lode__located *l
   return path->failed ? err_nomem(err) : LODE_OK;
 }
 
-lode_status lode__store_of_project(const char *place, strbuf *path, lode__located *located, lode_error *err) {
+lode_status cli_store_of_project(const char *place, strbuf *path, cli_store_location *located, lode_error *err) {
   project_info project;
   memset(located, 0, sizeof *located);
   path->len = 0;
@@ -53,4 +53,4 @@ lode_status lode__store_of_project(const char *place, strbuf *path, lode__locate
   return st == LODE_OK && path->failed ? err_nomem(err) : st;
 }
 
-bool lode__is_address(const char *store) { return strstr(store, "://") != NULL; }
+bool op_is_address(const char *store) { return strstr(store, "://") != NULL; }

@@ -3,7 +3,7 @@
 #include "cli.h"
 
 /* Text of a roff line: backslashes and dashes escaped; a line must not begin with a dot or a quote. */
-static void put_text(strbuf *out, const char *text, size_t len) {
+static void man_put_text(strbuf *out, const char *text, size_t len) {
   if (len && (text[0] == '.' || text[0] == '\'')) strbuf_addstr(out, "\\&");
   for (size_t i = 0; i < len; i++) {
     if (text[i] == '\\') strbuf_addstr(out, "\\e");
@@ -12,10 +12,10 @@ static void put_text(strbuf *out, const char *text, size_t len) {
   }
 }
 
-static void put(strbuf *out, const char *text) { put_text(out, text, strlen(text)); }
+static void man_put(strbuf *out, const char *text) { man_put_text(out, text, strlen(text)); }
 
 /* Lines that begin with a space, and examples, are shown as they are. */
-static void put_pages(strbuf *out, const char *text, bool verbatim) {
+static void man_put_paragraphs(strbuf *out, const char *text, bool verbatim) {
   bool filled = true;
   while (*text) {
     size_t len = strcspn(text, "\n");
@@ -28,7 +28,7 @@ static void put_pages(strbuf *out, const char *text, bool verbatim) {
       if (kept && filled) strbuf_addstr(out, ".nf\n");
       if (!kept && !filled) strbuf_addstr(out, ".fi\n");
       filled = !kept;
-      put_text(out, text, len);
+      man_put_text(out, text, len);
       strbuf_addch(out, '\n');
     }
     text += len + (text[len] == '\n');
@@ -36,83 +36,83 @@ static void put_pages(strbuf *out, const char *text, bool verbatim) {
   if (!filled) strbuf_addstr(out, ".fi\n");
 }
 
-static void put_param(strbuf *out, const lode__param *p) {
+static void man_put_param(strbuf *out, const op_param *p) {
   strbuf_addstr(out, ".TP\n");
-  if (p->flags & LODE__PARAM_POSITIONAL) {
+  if (p->flags & OP_PARAM_POSITIONAL) {
     strbuf_addf(out, "\\fI%s\\fR", p->value);
   } else {
     strbuf flag = {0};
-    lode__put_flag(&flag, p);
+    cli_put_flag(&flag, p);
     strbuf_addstr(out, "\\fB");
     if (p->letter && p->name[1]) strbuf_addf(out, "\\-%c\\fR, \\fB", p->letter);
-    put_text(out, flag.data ? flag.data : "", flag.len);
+    man_put_text(out, flag.data ? flag.data : "", flag.len);
     strbuf_addstr(out, "\\fR");
     out->failed = out->failed || flag.failed;
     strbuf_release(&flag);
-    if (p->type != LODE__ARG_FLAG) strbuf_addf(out, " \\fI%s\\fR", p->value);
+    if (p->type != OP_ARG_FLAG) strbuf_addf(out, " \\fI%s\\fR", p->value);
   }
   strbuf_addch(out, '\n');
-  put(out, p->about);
+  man_put(out, p->about);
   if (p->choices) {
-    strbuf_addstr(out, p->type == LODE__ARG_SET ? "; any of " : "; one of ");
-    put(out, p->choices);
+    strbuf_addstr(out, p->type == OP_ARG_SET ? "; any of " : "; one of ");
+    man_put(out, p->choices);
   }
-  if (p->type == LODE__ARG_SET) strbuf_addstr(out, ", or all, or none");
+  if (p->type == OP_ARG_SET) strbuf_addstr(out, ", or all, or none");
   if (p->fallback) {
     strbuf_addstr(out, " (");
-    put(out, p->fallback);
+    man_put(out, p->fallback);
     strbuf_addch(out, ')');
   }
   strbuf_addstr(out, ".\n");
 }
 
-static void put_fields(strbuf *out, const lode__field *fields, const char *title) {
+static void man_put_fields(strbuf *out, const op_field *fields, const char *title) {
   strbuf_addf(out, ".PP\n%s:\n", title);
-  for (const lode__field *f = fields; f->name; f++) {
+  for (const op_field *f = fields; f->name; f++) {
     strbuf_addf(out, ".RS\n.TP\n\\fB%s\\fR\n", f->name);
-    put(out, f->about);
+    man_put(out, f->about);
     strbuf_addstr(out, "\n.RE\n");
   }
 }
 
-static void put_op(strbuf *out, const lode__op *op) {
+static void man_put_op(strbuf *out, const op_def *op) {
   strbuf usage = {0};
-  lode__help_usage(&usage, op);
+  cli_help_usage(&usage, op);
   strbuf_addstr(out, ".SS ");
-  put_text(out, usage.data ? usage.data : "", usage.len);
+  man_put_text(out, usage.data ? usage.data : "", usage.len);
   out->failed = out->failed || usage.failed;
   strbuf_release(&usage);
   /* A sentence begins with a capital letter */
   strbuf_addf(out, "\n%c", op->about[0] - 'a' + 'A');
-  put(out, op->about + 1);
+  man_put(out, op->about + 1);
   strbuf_addstr(out, ".\n");
   if (op->detail) {
-    put(out, op->detail);
+    man_put(out, op->detail);
     strbuf_addch(out, '\n');
   }
-  for (const lode__param *p = op->params; p->name; p++) put_param(out, p);
-  if (op->row) put_fields(out, op->row, "Fields of each line of \\fB\\-\\-json\\fR");
-  if (op->summary && !(op->flags & LODE__OP_HIDE_SUMMARY))
-    put_fields(out, op->summary, op->row ? "Fields of the last line" : "Fields of the line of \\fB\\-\\-json\\fR");
+  for (const op_param *p = op->params; p->name; p++) man_put_param(out, p);
+  if (op->row) man_put_fields(out, op->row, "Fields of each line of \\fB\\-\\-json\\fR");
+  if (op->summary && !(op->flags & OP_HIDE_SUMMARY))
+    man_put_fields(out, op->summary, op->row ? "Fields of the last line" : "Fields of the line of \\fB\\-\\-json\\fR");
   if (op->examples) {
     strbuf_addstr(out, ".PP\nExamples:\n.RS\n");
-    put_pages(out, op->examples, true);
+    man_put_paragraphs(out, op->examples, true);
     strbuf_addstr(out, ".RE\n");
   }
 }
 
-static void put_heading(strbuf *out, const char *text) {
+static void man_put_heading(strbuf *out, const char *text) {
   strbuf_addstr(out, ".SH ");
   for (; *text; text++) strbuf_addch(out, *text >= 'a' && *text <= 'z' ? (char)(*text - 'a' + 'A') : *text);
   strbuf_addch(out, '\n');
 }
 
-static void put_topic(strbuf *out, size_t i) {
-  put_heading(out, strcmp(lode__topic_name(i), "exit-codes") == 0 ? "exit status" : lode__topic_name(i));
-  put_pages(out, lode__topic_text(i), false);
+static void man_put_topic(strbuf *out, size_t i) {
+  man_put_heading(out, strcmp(cli_topic_name(i), "exit-codes") == 0 ? "exit status" : cli_topic_name(i));
+  man_put_paragraphs(out, cli_topic_text(i), false);
 }
 
-static const char db_head[] =
+static const char man_db_head[] =
     ".\\\" made by: lode help db --man\n.TH LODE-DB 1 \"\" \"lode\" \"User Commands\"\n"
     ".SH NAME\nlode\\-db \\- the vector database of lode\n"
     ".SH SYNOPSIS\n.B lode db\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n"
@@ -120,7 +120,7 @@ static const char db_head[] =
     "Keeps records (id, document, metadata, vector) in collections, and finds them by vector, by words, or by both. "
     "Flags may stand before or behind other arguments; \\fB\\-\\-\\fR ends them.\n";
 
-static const char top_head[] =
+static const char man_top_head[] =
     ".\\\" made by: lode help --man\n.TH LODE 1 \"\" \"lode\" \"User Commands\"\n"
     ".SH NAME\nlode \\- code search and a vector database that do not crash\n"
     ".SH SYNOPSIS\n.B lode\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n.br\n.B lode help\n.RI [ TOPIC \" | \" COMMAND ]\n"
@@ -130,16 +130,16 @@ static const char top_head[] =
     "What a command has acknowledged survives a kill and a power cut. Many processes may use one store at a time.\n"
     ".PP\n\\fBlode db\\fR has a page of its own:\n.BR lode\\-db (1).\n";
 
-void lode__manual(strbuf *out, const char *group) {
-  strbuf_addstr(out, group ? db_head : top_head);
-  LODE__EACH_GROUP(g) {
-    if (lode__same_group(g->name, "db") != (group != NULL)) continue;
-    put_heading(out, g->about);
-    LODE__EACH_OP(g, op) put_op(out, op);
+void cli_man_page(strbuf *out, const char *group) {
+  strbuf_addstr(out, group ? man_db_head : man_top_head);
+  OP_EACH_GROUP(g) {
+    if (op_same_group(g->name, "db") != (group != NULL)) continue;
+    man_put_heading(out, g->about);
+    OP_EACH(g, op) man_put_op(out, op);
   }
   strbuf_addstr(out, ".SH FLAGS OF EVERY COMMAND\n");
-  for (const lode__param *p = lode__cli_common.params; p->name; p++) put_param(out, p);
-  for (size_t i = 0; lode__topic_name(i); i++) put_topic(out, i);
+  for (const op_param *p = cli_common_def.params; p->name; p++) man_put_param(out, p);
+  for (size_t i = 0; cli_topic_name(i); i++) man_put_topic(out, i);
   strbuf_addstr(out, ".SH ENVIRONMENT\n"
                       ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
                       ".TP\n.B LODE_TRUST\n1: every .lode folder that is found is used as it is; see lode trust.\n"

@@ -17,85 +17,85 @@
 
 #include "op.h"
 
-#define LODE__MCP_LINE_BYTES (32u << 20) /* longest line */
-#define LODE__MCP_MODERN "2026-07-28"
+#define MCP_MAX_LINE_BYTES (32u << 20) /* longest line */
+#define MCP_STATELESS_VERSION "2026-07-28"
 
 /* ---- Tools (mcp_tools.c) ---- */
 
-typedef struct lode__tool {
+typedef struct mcp_tool {
   const char *name, *title, *about;
   const char *group, *base;   /* the operation behind it */
-  const lode__param *params;  /* instead of the operation's, or NULL */
+  const op_param *params;  /* instead of the operation's, or NULL */
   const char *hide;           /* "a|b": parameters of the operation that it does not offer */
   const char *renames;        /* "language=lang|kind=type": where a parameter goes */
   const char *project;        /* the operation's parameter that takes the project's root; NULL: a tool of memory */
   const char *always;         /* a flag of the operation that is always given */
   bool is_long;               /* may take minutes, tells its progress */
-} lode__tool;
+} mcp_tool;
 
-extern const lode__tool lode__tools[]; /* ends with a NULL name */
-const lode__tool *lode__tool_find(lode_str name);
-const lode__op *lode__tool_base(const lode__tool *tool);
+extern const mcp_tool mcp_tools[]; /* ends with a NULL name */
+const mcp_tool *mcp_tool_find(lode_str name);
+const op_def *mcp_tool_base_op(const mcp_tool *tool);
 /* The tool as an operation: its own parameters, the answer of the one behind it. The parameters go into `params`. */
-void lode__tool_op(const lode__tool *tool, lode__op *op, lode__param params[LODE__OP_MAX_PARAMS + 1]);
+void mcp_tool_as_op(const mcp_tool *tool, op_def *op, op_param params[OP_MAX_PARAMS + 1]);
 /* [{"name",..},..] */
-void lode__tools_put(strbuf *out);
+void mcp_tools_put(strbuf *out);
 /* Checked arguments of the tool become those of the operation behind it. `args` is used up. */
-lode_status lode__tool_translate(const lode__tool *tool, const char *root, lode__args *args, lode__args *base, lode_error *err);
+lode_status mcp_tool_translate(const mcp_tool *tool, const char *root, op_args *args, op_args *base, lode_error *err);
 
 /* ---- Messages (mcp.c) ---- */
 
-typedef struct lode__mcp lode__mcp;
-typedef struct lode__mcp_request lode__mcp_request;
+typedef struct mcp_session mcp_session;
+typedef struct mcp_request mcp_request;
 
-typedef struct lode__mcp_port {
+typedef struct mcp_callbacks {
   /* A line with its end; takes the buffer's memory. */
   void (*send)(void *ctx, strbuf *line);
-  /* Runs a tool. lode__mcp_answer must come for it, once, from any thread, perhaps before this returns. */
-  void (*call)(void *ctx, lode__mcp_request *request);
+  /* Runs a tool. mcp_respond must come for it, once, from any thread, perhaps before this returns. */
+  void (*call)(void *ctx, mcp_request *request);
   /* Nobody waits for this call any more; the answer must come all the same. */
   void (*cancel)(void *ctx, uint64_t call);
   void *ctx;
-} lode__mcp_port;
+} mcp_callbacks;
 
-struct lode__mcp_request {
-  lode__mcp *mcp;
-  const lode__tool *tool;
+struct mcp_request {
+  mcp_session *mcp;
+  const mcp_tool *tool;
   strbuf arguments;       /* JSON */
   uint64_t call;             /* set by whoever runs it, before anything of it is answered */
   /* of mcp.c */
   strbuf id, token;       /* JSON; token empty: no progress wanted */
   bool modern, cancelled;
-  struct lode__mcp_batch *batch;
+  struct mcp_batch *batch;
   uint64_t base, shown, shown_ns; /* progress: only ever more */
   char phase[40];
-  lode__mcp_request *before, *after;
+  mcp_request *before, *after;
 };
 
-lode_status lode__mcp_make(const lode__mcp_port *port, lode__mcp **mcp, lode_error *err);
+lode_status mcp_session_new(const mcp_callbacks *port, mcp_session **mcp, lode_error *err);
 /* All requests must have been answered. */
-void lode__mcp_free(lode__mcp *mcp);
+void mcp_session_free(mcp_session *mcp);
 /* One message, or a batch of them. Never fails: what is wrong with it is answered. */
-void lode__mcp_take(lode__mcp *mcp, lode_str line);
-/* A line longer than LODE__MCP_LINE_BYTES was thrown away. */
-void lode__mcp_too_long(lode__mcp *mcp);
+void mcp_handle_line(mcp_session *mcp, lode_str line);
+/* A line longer than MCP_MAX_LINE_BYTES was thrown away. */
+void mcp_line_too_long(mcp_session *mcp);
 /* `members`: what is inside of the result's braces. Frees the request. */
-void lode__mcp_answer(lode__mcp_request *request, lode_str members);
+void mcp_respond(mcp_request *request, lode_str members);
 /* The same, for a failure that has no members yet. */
-void lode__mcp_fail(lode__mcp_request *request, const char *text);
-void lode__mcp_progress(lode__mcp_request *request, lode_str phase, uint64_t done, uint64_t total);
+void mcp_respond_error(mcp_request *request, const char *text);
+void mcp_send_progress(mcp_request *request, lode_str phase, uint64_t done, uint64_t total);
 /* Asks all requests to stop, or only the long ones. */
-void lode__mcp_cancel_all(lode__mcp *mcp, bool only_long);
-size_t lode__mcp_in_flight(lode__mcp *mcp);
+void mcp_cancel_all(mcp_session *mcp, bool only_long);
+size_t mcp_in_flight(mcp_session *mcp);
 
 /* ---- Answers (service_mcp.c, mcp_text.c) ---- */
 
 /* "content":[..],"isError":true */
-void lode__mcp_put_failure(strbuf *out, lode_str text);
+void mcp_put_failure(strbuf *out, lode_str text);
 /* Text by others as part of one line: without control characters and backticks. */
-void lode__mcp_put_line(strbuf *out, lode_str text);
+void mcp_put_line(strbuf *out, lode_str text);
 /* A row of an answer for reading. */
-void lode__mcp_put_row(strbuf *out, const lode__op *op, const json_doc *row, size_t number);
-lode_status lode__mcp_put_summary(strbuf *out, const lode__op *op, lode_str summary, lode_error *err);
+void mcp_put_row(strbuf *out, const op_def *op, const json_doc *row, size_t number);
+lode_status mcp_put_summary(strbuf *out, const op_def *op, lode_str summary, lode_error *err);
 
 #endif

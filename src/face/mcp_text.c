@@ -6,26 +6,26 @@
 #include "cli.h"
 #include "mcp.h"
 
-static uint32_t field(const json_doc *row, const char *name) {
+static uint32_t mcp_row_field(const json_doc *row, const char *name) {
   uint32_t node = json_get(row, 0, str_of(name));
   return node && row->nodes[node].type != JSON_NODE_NULL ? node : 0;
 }
 
-static lode_str text_of(const json_doc *row, const char *name) {
-  uint32_t node = field(row, name);
+static lode_str mcp_row_text(const json_doc *row, const char *name) {
+  uint32_t node = mcp_row_field(row, name);
   return node && row->nodes[node].type == JSON_NODE_STRING ? row->nodes[node].u.s : (lode_str){"", 0};
 }
 
-static long long number_of(const json_doc *row, const char *name) {
-  uint32_t node = field(row, name);
+static long long mcp_row_number(const json_doc *row, const char *name) {
+  uint32_t node = mcp_row_field(row, name);
   return node && row->nodes[node].type == JSON_NODE_INT ? (long long)row->nodes[node].u.i : 0;
 }
 
-void lode__mcp_put_line(strbuf *out, lode_str text) {
+void mcp_put_line(strbuf *out, lode_str text) {
   while (text.len) {
     const char *tick = memchr(text.data, '`', text.len);
     size_t n = tick ? (size_t)(tick - text.data) : text.len;
-    lode__put_clean(out, (lode_str){text.data, n}, 0);
+    op_put_printable(out, (lode_str){text.data, n}, 0);
     if (tick) strbuf_addstr(out, "\\x60");
     n += tick != NULL;
     text = (lode_str){text.data + n, text.len - n};
@@ -33,14 +33,14 @@ void lode__mcp_put_line(strbuf *out, lode_str text) {
 }
 
 /* Names and the like. */
-static void add(strbuf *out, const char *before, lode_str text, const char *behind) {
+static void mcp_put_part(strbuf *out, const char *before, lode_str text, const char *behind) {
   if (!text.len) return;
   strbuf_addstr(out, before);
-  lode__mcp_put_line(out, text);
+  mcp_put_line(out, text);
   strbuf_addstr(out, behind);
 }
 
-static size_t longest_ticks(lode_str text) {
+static size_t mcp_longest_ticks(lode_str text) {
   size_t longest = 0, run = 0;
   for (size_t i = 0; i < text.len; i++) {
     run = text.data[i] == '`' ? run + 1 : 0;
@@ -49,14 +49,14 @@ static size_t longest_ticks(lode_str text) {
   return longest;
 }
 
-static void put_fence(strbuf *out, size_t n) {
+static void mcp_put_fence(strbuf *out, size_t n) {
   while (n--) strbuf_addch(out, '`');
 }
 
 /* The text as it is, between fences that it cannot close. */
-static void put_block(strbuf *out, lode_str language, lode_str text) {
-  size_t n = longest_ticks(text) < 3 ? 3 : longest_ticks(text) + 1;
-  put_fence(out, n);
+static void mcp_put_block(strbuf *out, lode_str language, lode_str text) {
+  size_t n = mcp_longest_ticks(text) < 3 ? 3 : mcp_longest_ticks(text) + 1;
+  mcp_put_fence(out, n);
   for (size_t i = 0; i < language.len; i++) {
     char c = language.data[i];
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("+#-_.", c ? c : '`')) strbuf_addch(out, c);
@@ -64,12 +64,12 @@ static void put_block(strbuf *out, lode_str language, lode_str text) {
   strbuf_addch(out, '\n');
   strbuf_add(out, text.data, text.len);
   if (text.len && text.data[text.len - 1] != '\n') strbuf_addch(out, '\n');
-  put_fence(out, n);
+  mcp_put_fence(out, n);
   strbuf_addch(out, '\n');
 }
 
-static void put_number(strbuf *out, const json_doc *row, const char *name, const char *label) {
-  uint32_t node = field(row, name);
+static void mcp_put_number(strbuf *out, const json_doc *row, const char *name, const char *label) {
+  uint32_t node = mcp_row_field(row, name);
   if (!node) return;
   strbuf_addf(out, ", %s ", label);
   /* Every digit is in structuredContent */
@@ -78,93 +78,93 @@ static void put_number(strbuf *out, const json_doc *row, const char *name, const
 }
 
 /* "1. src/net.c:41-67 function Backoff.next", then the code. */
-static void put_hit(strbuf *out, const json_doc *row, size_t number) {
-  lode_str snippet = text_of(row, "snippet"), stale = text_of(row, "stale");
+static void mcp_put_hit(strbuf *out, const json_doc *row, size_t number) {
+  lode_str snippet = mcp_row_text(row, "snippet"), stale = mcp_row_text(row, "stale");
   strbuf_addf(out, "%zu. ", number);
-  add(out, "", text_of(row, "relation"), ": ");
-  add(out, "", text_of(row, "path"), "");
-  strbuf_addf(out, ":%lld-%lld", number_of(row, "start_line"), number_of(row, "end_line"));
-  add(out, " ", text_of(row, "kind"), "");
-  add(out, " ", text_of(row, "parents"), field(row, "name") ? " /" : "");
-  add(out, " ", text_of(row, "name"), "");
+  mcp_put_part(out, "", mcp_row_text(row, "relation"), ": ");
+  mcp_put_part(out, "", mcp_row_text(row, "path"), "");
+  strbuf_addf(out, ":%lld-%lld", mcp_row_number(row, "start_line"), mcp_row_number(row, "end_line"));
+  mcp_put_part(out, " ", mcp_row_text(row, "kind"), "");
+  mcp_put_part(out, " ", mcp_row_text(row, "parents"), mcp_row_field(row, "name") ? " /" : "");
+  mcp_put_part(out, " ", mcp_row_text(row, "name"), "");
   if (stale.len) strbuf_addstr(out, str_eq(stale, STR_LIT("gone")) ? " (the file is gone)" : " (the file changed since it was indexed)");
   strbuf_addch(out, '\n');
-  long long first = field(row, "snippet_line") ? number_of(row, "snippet_line") : number_of(row, "start_line");
+  long long first = mcp_row_field(row, "snippet_line") ? mcp_row_number(row, "snippet_line") : mcp_row_number(row, "start_line");
   if (!snippet.len) return;
-  if (first != number_of(row, "start_line")) strbuf_addf(out, "from line %lld:\n", first);
-  put_block(out, text_of(row, "language"), snippet);
+  if (first != mcp_row_number(row, "start_line")) strbuf_addf(out, "from line %lld:\n", first);
+  mcp_put_block(out, mcp_row_text(row, "language"), snippet);
 }
 
 /* JSON on one line. */
-static void put_json(strbuf *out, const json_doc *row, uint32_t node) {
+static void mcp_put_json(strbuf *out, const json_doc *row, uint32_t node) {
   strbuf text = {0};
   json_put_node(&text, row, node);
-  lode__mcp_put_line(out, (lode_str){text.data ? text.data : "", text.len});
+  mcp_put_line(out, (lode_str){text.data ? text.data : "", text.len});
   out->failed = out->failed || text.failed;
   strbuf_release(&text);
 }
 
 /* "1. ID, distance 0.1", then metadata and document. */
-static void put_record(strbuf *out, const json_doc *row, size_t number) {
-  lode_str document = text_of(row, "document");
+static void mcp_put_record(strbuf *out, const json_doc *row, size_t number) {
+  lode_str document = mcp_row_text(row, "document");
   strbuf_addf(out, "%zu. ", number);
-  lode__mcp_put_line(out, text_of(row, "id"));
-  put_number(out, row, "distance", "distance");
-  put_number(out, row, "score", "score");
+  mcp_put_line(out, mcp_row_text(row, "id"));
+  mcp_put_number(out, row, "distance", "distance");
+  mcp_put_number(out, row, "score", "score");
   strbuf_addch(out, '\n');
-  if (field(row, "metadata")) {
+  if (mcp_row_field(row, "metadata")) {
     strbuf_addstr(out, "metadata: ");
-    put_json(out, row, field(row, "metadata"));
+    mcp_put_json(out, row, mcp_row_field(row, "metadata"));
     strbuf_addch(out, '\n');
   }
-  if (document.len) put_block(out, (lode_str){"", 0}, document);
+  if (document.len) mcp_put_block(out, (lode_str){"", 0}, document);
 }
 
-static void put_field(strbuf *out, const json_doc *json, uint32_t node) {
-  if (json->nodes[node].type == JSON_NODE_STRING) lode__mcp_put_line(out, json->nodes[node].u.s);
-  else put_json(out, json, node);
+static void mcp_put_field(strbuf *out, const json_doc *json, uint32_t node) {
+  if (json->nodes[node].type == JSON_NODE_STRING) mcp_put_line(out, json->nodes[node].u.s);
+  else mcp_put_json(out, json, node);
 }
 
 /* "1. name notes, records 12, ..." */
-static void put_fields(strbuf *out, const lode__op *op, const json_doc *row, size_t number) {
+static void mcp_put_fields(strbuf *out, const op_def *op, const json_doc *row, size_t number) {
   bool first = true;
   strbuf_addf(out, "%zu. ", number);
-  for (const lode__field *f = op->row; f->name; f++) {
-    uint32_t node = field(row, f->name);
+  for (const op_field *f = op->row; f->name; f++) {
+    uint32_t node = mcp_row_field(row, f->name);
     if (!node) continue;
     strbuf_addf(out, "%s%s ", first ? "" : ", ", f->name);
     first = false;
-    put_field(out, row, node);
+    mcp_put_field(out, row, node);
   }
   strbuf_addch(out, '\n');
 }
 
-void lode__mcp_put_row(strbuf *out, const lode__op *op, const json_doc *row, size_t number) {
-  if (op->layout == LODE__LAYOUT_HITS) put_hit(out, row, number);
-  else if (field(row, "id")) put_record(out, row, number);
-  else put_fields(out, op, row, number);
+void mcp_put_row(strbuf *out, const op_def *op, const json_doc *row, size_t number) {
+  if (op->layout == OP_LAYOUT_HITS) mcp_put_hit(out, row, number);
+  else if (mcp_row_field(row, "id")) mcp_put_record(out, row, number);
+  else mcp_put_fields(out, op, row, number);
 }
 
 /* "state: ready", a line each; what is null or empty says nothing. */
-static void put_figures(strbuf *out, const lode__op *op, const json_doc *summary) {
-  for (const lode__field *f = op->summary; f->name; f++) {
-    uint32_t node = field(summary, f->name);
+static void mcp_put_figures(strbuf *out, const op_def *op, const json_doc *summary) {
+  for (const op_field *f = op->summary; f->name; f++) {
+    uint32_t node = mcp_row_field(summary, f->name);
     const json_node *x = &summary->nodes[node];
     bool empty = (x->type == JSON_NODE_OBJECT || x->type == JSON_NODE_ARRAY) && x->u.count == 0;
     if (!node || empty) continue;
     strbuf_addf(out, "%s: ", f->name);
-    put_field(out, summary, node);
+    mcp_put_field(out, summary, node);
     strbuf_addch(out, '\n');
   }
 }
 
-lode_status lode__mcp_put_summary(strbuf *out, const lode__op *op, lode_str summary, lode_error *err) {
-  lode__writer w;
-  lode__writer_init(&w, op, -1);
+lode_status mcp_put_summary(strbuf *out, const op_def *op, lode_str summary, lode_error *err) {
+  cli_writer w;
+  cli_writer_init(&w, op, -1);
   lode_status st = json_parse(&w.parsed, summary, NULL, err);
-  if (st == LODE_OK && op->say) st = lode__text_summary(&w, err);
-  else if (st == LODE_OK) put_figures(&w.out, op, &w.parsed);
+  if (st == LODE_OK && op->say) st = cli_text_summary(&w, err);
+  else if (st == LODE_OK) mcp_put_figures(&w.out, op, &w.parsed);
   if (st == LODE_OK) strbuf_add(out, w.out.data ? w.out.data : "", w.out.len);
-  lode__writer_release(&w);
+  cli_writer_release(&w);
   return st;
 }

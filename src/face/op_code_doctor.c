@@ -16,22 +16,22 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define LEAST_FREE_BYTES (8u << 20)
+#define DOCTOR_MIN_FREE_BYTES (8u << 20)
 
-typedef enum verdict { FINE, WORTH_NOTING, WRONG, MENDED } verdict;
+typedef enum doctor_verdict { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAULT, DOCTOR_REPAIRED } doctor_verdict;
 
-typedef struct doctor {
-  lode__op_context *ctx;
+typedef struct doctor_state {
+  op_context *ctx;
   project_info project;
   bool repair, has_config;
   uint64_t checks, bad, mended;
   bool reindex;            /* files must be read again */
   lode_error *err;
-} doctor;
+} doctor_state;
 
-static lode_status find(doctor *d, const char *check, verdict v, const char *remedy, const char *format, ...)
+static lode_status doctor_report(doctor_state *d, const char *check, doctor_verdict v, const char *remedy, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-static lode_status find(doctor *d, const char *check, verdict v, const char *remedy, const char *format, ...) {
+static lode_status doctor_report(doctor_state *d, const char *check, doctor_verdict v, const char *remedy, const char *format, ...) {
   static const char *const states[] = {"ok", "note", "bad", "mended"};
   char text[700];
   va_list list;
@@ -39,88 +39,88 @@ static lode_status find(doctor *d, const char *check, verdict v, const char *rem
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
   d->checks++;
-  d->bad += v == WRONG;
-  d->mended += v == MENDED;
-  lode__row_begin(d->ctx);
-  lode__row_text(d->ctx, "check", str_of(check));
-  lode__row_text(d->ctx, "state", str_of(states[v]));
-  lode__row_text(d->ctx, "detail", str_of(text));
-  lode__row_text(d->ctx, "remedy", remedy ? str_of(remedy) : (lode_str){0});
-  return lode__row_send(d->ctx, d->err);
+  d->bad += v == DOCTOR_FAULT;
+  d->mended += v == DOCTOR_REPAIRED;
+  op_row_begin(d->ctx);
+  op_row_text(d->ctx, "check", str_of(check));
+  op_row_text(d->ctx, "state", str_of(states[v]));
+  op_row_text(d->ctx, "detail", str_of(text));
+  op_row_text(d->ctx, "remedy", remedy ? str_of(remedy) : (lode_str){0});
+  return op_row_send(d->ctx, d->err);
 }
 
 /* ---- Around the store ---- */
 
-static lode_status check_settings(doctor *d) {
+static lode_status doctor_check_settings(doctor_state *d) {
   lode_error why = {.record = LODE_NO_RECORD};
-  lode_status st = lode__code_settings(d->ctx, &d->project, &why);
+  lode_status st = op_code_settings(d->ctx, &d->project, &why);
   d->has_config = st == LODE_OK;
-  if (st != LODE_OK) return find(d, "settings", WRONG, "mend or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
-  return find(d, "settings", FINE, NULL, "model %s, search %s", config_text(&d->project.config, CONFIG_MODEL),
+  if (st != LODE_OK) return doctor_report(d, "settings", DOCTOR_FAULT, "mend or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
+  return doctor_report(d, "settings", DOCTOR_OK, NULL, "model %s, search %s", config_text(&d->project.config, CONFIG_MODEL),
               config_text(&d->project.config, CONFIG_SEARCH_MODE));
 }
 
-static lode_status check_trust(doctor *d) {
+static lode_status doctor_check_trust(doctor_state *d) {
   const trust_info *t = &d->project.trust;
   bool held = false;
   for (size_t i = 0; i < CONFIG_COUNT; i++) held = held || d->project.config.held[i];
   const char *remedy = trust_has_store(d->project.folder) ? "lode trust" : "git rm -r .lode";
-  if (t->state == TRUST_TRACKED) return find(d, "trust", WRONG, remedy, "%s", t->why);
-  if (t->state == TRUST_FOREIGN) return find(d, "trust", WRONG, "use --store DIR", "%s", t->why);
+  if (t->state == TRUST_TRACKED) return doctor_report(d, "trust", DOCTOR_FAULT, remedy, "%s", t->why);
+  if (t->state == TRUST_FOREIGN) return doctor_report(d, "trust", DOCTOR_FAULT, "use --store DIR", "%s", t->why);
   if (t->tracked)
-    TRY(find(d, "git", WORTH_NOTING, "git rm -r --cached .lode",
+    TRY(doctor_report(d, "git", DOCTOR_WARNING, "git rm -r --cached .lode",
                    "git tracks files of the store: what a pull changes there is used as yours"));
-  if (held) return find(d, "trust", WORTH_NOTING, "lode config list, then lode trust", "settings that reach beyond the folder were not set by you, and have no effect");
+  if (held) return doctor_report(d, "trust", DOCTOR_WARNING, "lode config list, then lode trust", "settings that reach beyond the folder were not set by you, and have no effect");
   if (t->state == TRUST_ADOPTED)
-    return find(d, "trust", WORTH_NOTING, "lode trust", "the index was found here, not made by you: it is used, but the models that it names may not reach beyond this machine");
-  return find(d, "trust", FINE, NULL, "%s", t->state == TRUST_NAMED ? "the store was named, or LODE_TRUST is set" : t->state == TRUST_NONE ?
+    return doctor_report(d, "trust", DOCTOR_WARNING, "lode trust", "the index was found here, not made by you: it is used, but the models that it names may not reach beyond this machine");
+  return doctor_report(d, "trust", DOCTOR_OK, NULL, "%s", t->state == TRUST_NAMED ? "the store was named, or LODE_TRUST is set" : t->state == TRUST_NONE ?
               "there is no store yet" : "the store is yours");
 }
 
-static lode_status check_folder(doctor *d) {
+static lode_status doctor_check_folder(doctor_state *d) {
   struct statvfs disk;
   char network[64];
   if (!files_is_dir(d->project.folder))
-    return find(d, "folder", WORTH_NOTING, "lode index", "%.300s does not exist: the project is not indexed", d->project.folder);
+    return doctor_report(d, "folder", DOCTOR_WARNING, "lode index", "%.300s does not exist: the project is not indexed", d->project.folder);
   if (access(d->project.folder, W_OK) != 0)
-    TRY(find(d, "folder", WORTH_NOTING, "search works; to index, give yourself the right to write, or use --store DIR",
+    TRY(doctor_report(d, "folder", DOCTOR_WARNING, "search works; to index, give yourself the right to write, or use --store DIR",
                    "%.300s cannot be written", d->project.folder));
   if (os_is_network_fs(d->project.folder, network, sizeof network))
-    TRY(find(d, "folder", WORTH_NOTING, "keep the index on a local disk: --store DIR", "it lies on a network file system (%s), whose locks are not to be trusted",
+    TRY(doctor_report(d, "folder", DOCTOR_WARNING, "keep the index on a local disk: --store DIR", "it lies on a network file system (%s), whose locks are not to be trusted",
                    network));
-  if (statvfs(d->project.folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES)
-    return find(d, "disk", WRONG, "make room on the disk", "only %llu KiB are free", (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
-  return find(d, "folder", FINE, NULL, "%.300s", d->project.folder);
+  if (statvfs(d->project.folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < DOCTOR_MIN_FREE_BYTES)
+    return doctor_report(d, "disk", DOCTOR_FAULT, "make room on the disk", "only %llu KiB are free", (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
+  return doctor_report(d, "folder", DOCTOR_OK, NULL, "%.300s", d->project.folder);
 }
 
-static lode_status check_jobs(doctor *d) {
+static lode_status doctor_check_jobs(doctor_state *d) {
   project_job_status index, watch;
   project_job_read(d->project.folder, PROJECT_JOB_INDEX, &index);
   project_job_read(d->project.folder, PROJECT_JOB_WATCH, &watch);
   if (index.running)
-    TRY(find(d, "indexer", WORTH_NOTING, NULL, "process %llu is at work: %s %llu of %llu", (unsigned long long)index.pid, index.phase,
+    TRY(doctor_report(d, "indexer", DOCTOR_WARNING, NULL, "process %llu is at work: %s %llu of %llu", (unsigned long long)index.pid, index.phase,
                    (unsigned long long)index.done, (unsigned long long)index.total));
-  return find(d, "watcher", FINE, NULL, "%s", watch.running ? "runs" : "does not run");
+  return doctor_report(d, "watcher", DOCTOR_OK, NULL, "%s", watch.running ? "runs" : "does not run");
 }
 
-static lode_status check_clients(doctor *d) {
+static lode_status doctor_check_clients(doctor_state *d) {
   size_t known = 0;
-  for (size_t i = 0; i < lode__mcp_count(); i++) {
-    lode__mcp_state state;
+  for (size_t i = 0; i < setup_client_count(); i++) {
+    setup_client_state state;
     strbuf path = {0};
-    lode_status st = lode__mcp_look(i, d->project.root, &state, &path, d->err);
-    if (st == LODE_OK && state == LODE__MCP_BROKEN)
-      st = find(d, "mcp", WRONG, "mend that file", "%s: %.300s cannot be parsed", lode__mcp_title(i), path.data);
-    if (st == LODE_OK && state == LODE__MCP_OTHER)
-      st = find(d, "mcp", WORTH_NOTING, "lode setup", "%s starts another lode: %.300s", lode__mcp_title(i), path.data);
-    known += state == LODE__MCP_SAME || state == LODE__MCP_OTHER;
+    lode_status st = setup_client_inspect(i, d->project.root, &state, &path, d->err);
+    if (st == LODE_OK && state == SETUP_CLIENT_BROKEN)
+      st = doctor_report(d, "mcp", DOCTOR_FAULT, "mend that file", "%s: %.300s cannot be parsed", setup_client_title(i), path.data);
+    if (st == LODE_OK && state == SETUP_CLIENT_DIFFERENT)
+      st = doctor_report(d, "mcp", DOCTOR_WARNING, "lode setup", "%s starts another lode: %.300s", setup_client_title(i), path.data);
+    known += state == SETUP_CLIENT_CURRENT || state == SETUP_CLIENT_DIFFERENT;
     strbuf_release(&path);
     if (st != LODE_OK) return st;
   }
-  return find(d, "mcp", known ? FINE : WORTH_NOTING, known ? NULL : "lode setup", "%zu clients know this project's server", known);
+  return doctor_report(d, "mcp", known ? DOCTOR_OK : DOCTOR_WARNING, known ? NULL : "lode setup", "%zu clients know this project's server", known);
 }
 
-static lode_status check_parser(doctor *d) {
+static lode_status doctor_check_parser(doctor_state *d) {
   parser_pool_options options = {0};
   parser_pool *pool = NULL;
   size_t with = 0, have = 0;
@@ -132,45 +132,45 @@ static lode_status check_parser(doctor *d) {
     have += parser_pool_has(pool, &lang_table[i]);
   }
   lode_status st;
-  if (!parser) st = find(d, "parser", WORTH_NOTING, "install lode with its parser, or set LODE_PARSER; then lode index --force", "lode-parser was not found: files are cut by lines, not by syntax");
-  else st = find(d, "parser", have == with ? FINE : WORTH_NOTING, have == with ? NULL : "install the grammars", "%zu of %zu languages with a grammar: %.300s", have, with, parser);
+  if (!parser) st = doctor_report(d, "parser", DOCTOR_WARNING, "install lode with its parser, or set LODE_PARSER; then lode index --force", "lode-parser was not found: files are cut by lines, not by syntax");
+  else st = doctor_report(d, "parser", have == with ? DOCTOR_OK : DOCTOR_WARNING, have == with ? NULL : "install the grammars", "%zu of %zu languages with a grammar: %.300s", have, with, parser);
   parser_pool_close(pool);
   return st;
 }
 
-static lode_status check_model(doctor *d) {
+static lode_status doctor_check_model(doctor_state *d) {
   const char *name = d->has_config ? config_text(&d->project.config, CONFIG_MODEL) : "code";
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
-  if (strcmp(name, "none") == 0) return find(d, "model", FINE, NULL, "none is wanted: search goes by words");
+  if (strcmp(name, "none") == 0) return doctor_report(d, "model", DOCTOR_OK, NULL, "none is wanted: search goes by words");
   lode_status st = lode_embedder_open(str_of(name), NULL, &model, &why); /* what is held is not set */
-  if (st != LODE_OK) return find(d, "model", WORTH_NOTING, "lode model list", "%s", why.text);
+  if (st != LODE_OK) return doctor_report(d, "model", DOCTOR_WARNING, "lode model list", "%s", why.text);
   lode_str identity = lode_embedder_info_of(model)->identity;
-  st = find(d, "model", FINE, NULL, "%.*s", (int)identity.len, identity.data);
+  st = doctor_report(d, "model", DOCTOR_OK, NULL, "%.*s", (int)identity.len, identity.data);
   lode_embedder_close(model);
   return st;
 }
 
 /* ---- The store ---- */
 
-typedef struct damages {
+typedef struct doctor_damages {
   uint64_t n;
   char first[300];
-} damages;
+} doctor_damages;
 
-static void count_damage(void *ctx, const lode_damage *damage) {
-  damages *all = ctx;
+static void doctor_count_damage(void *ctx, const lode_damage *damage) {
+  doctor_damages *all = ctx;
   if (all->n++ == 0) snprintf(all->first, sizeof all->first, "%s: %s", damage->what, damage->detail);
 }
 
 /* The new store has an id of its own, and is as much the user's as the old one was. */
-static void remember_store(doctor *d) {
+static void doctor_remember_store(doctor_state *d) {
   lode_error why = {.record = LODE_NO_RECORD};
-  if (trust_add_created(d->project.folder, NULL, &why) != LODE_OK) lode__op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
+  if (trust_add_created(d->project.folder, NULL, &why) != LODE_OK) op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
 }
 
 /* Everything that still proves itself, into a new store that takes the place of the old; the old one is kept. */
-static lode_status rescue(doctor *d, lode_salvage_report *report, strbuf *kept) {
+static lode_status doctor_salvage(doctor_state *d, lode_salvage_report *report, strbuf *kept) {
   unsigned long long now = (unsigned long long)(os_wall_ms() / 1000);
   strbuf fresh = {0};
   project_info made = d->project;
@@ -181,29 +181,29 @@ static lode_status rescue(doctor *d, lode_salvage_report *report, strbuf *kept) 
   strbuf_addf(&fresh, "%s.new-%llu", d->project.folder, now);
   strbuf_addch(&fresh, '\0');
   if (kept->failed || fresh.failed) TRY_GOTO(err_nomem(d->err));
-  damages lost = {0};
-  TRY_GOTO(lode_salvage(d->project.folder, fresh.data, count_damage, &lost, d->ctx->progress, report, d->err));
+  doctor_damages lost = {0};
+  TRY_GOTO(lode_salvage(d->project.folder, fresh.data, doctor_count_damage, &lost, d->ctx->progress, report, d->err));
   made.folder = fresh.data;
   TRY_GOTO(project_prepare(&made, d->err));
   if (d->has_config) TRY_GOTO(config_save(&d->project.config, fresh.data, d->err));
   if (os_api->rename(d->project.folder, kept->data) < 0 || os_api->rename(fresh.data, d->project.folder) < 0)
     TRY_GOTO(err_errno(d->err, errno, d->project.folder));
-  if (d->project.trust.state == TRUST_OURS) remember_store(d);
+  if (d->project.trust.state == TRUST_OURS) doctor_remember_store(d);
 done:
   strbuf_release(&fresh);
   return st;
 }
 
-static lode_status repair_store(doctor *d, const char *why) {
+static lode_status doctor_repair_store(doctor_state *d, const char *why) {
   lode_salvage_report report = {0};
   strbuf kept = {0};
   project_job job = {.fd = -1};
   lode_status st;
-  if (!d->repair) return find(d, "store", WRONG, "lode doctor --repair", "%s", why);
+  if (!d->repair) return doctor_report(d, "store", DOCTOR_FAULT, "lode doctor --repair", "%s", why);
   TRY_GOTO(project_job_begin(&job, &d->project, PROJECT_JOB_INDEX, d->ctx->busy_ms ? d->ctx->busy_ms : 10000, d->err));
-  TRY_GOTO(rescue(d, &report, &kept));
+  TRY_GOTO(doctor_salvage(d, &report, &kept));
   d->reindex = true;
-  st = find(d, "store", MENDED, NULL, "%llu records were brought into a new store, %llu were lost; the damaged one is at %.300s",
+  st = doctor_report(d, "store", DOCTOR_REPAIRED, NULL, "%llu records were brought into a new store, %llu were lost; the damaged one is at %.300s",
             (unsigned long long)report.records, (unsigned long long)report.lost, kept.data);
 done:
   project_job_end(&job);
@@ -211,22 +211,22 @@ done:
   return st;
 }
 
-static lode_status verify(doctor *d, lode_store *store, bool *sound) {
-  damages all = {0};
+static lode_status doctor_verify(doctor_state *d, lode_store *store, bool *sound) {
+  doctor_damages all = {0};
   lode_error why = {.record = LODE_NO_RECORD};
-  lode_status st = lode_verify(store, count_damage, &all, d->ctx->progress, &why);
+  lode_status st = lode_verify(store, doctor_count_damage, &all, d->ctx->progress, &why);
   *sound = st == LODE_OK;
-  if (st == LODE_OK) return find(d, "store", FINE, NULL, "every checksum is right");
+  if (st == LODE_OK) return doctor_report(d, "store", DOCTOR_OK, NULL, "every checksum is right");
   if (st != LODE_CORRUPT) {
     *d->err = why;
     return st;
   }
   char text[400];
   snprintf(text, sizeof text, "%llu damages, the first: %.300s", (unsigned long long)all.n, all.n ? all.first : why.text);
-  return find(d, "damage", WORTH_NOTING, NULL, "%s", text);
+  return doctor_report(d, "damage", DOCTOR_WARNING, NULL, "%s", text);
 }
 
-static lode_status check_index(doctor *d, lode_store *store) {
+static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
   lode_collection_list *list = NULL;
   indexer_stamp stamp = {0};
   bool code = false, files = false, aside = false;
@@ -238,7 +238,7 @@ static lode_status check_index(doctor *d, lode_store *store) {
       code = true;
       if (info->embedder.data) snprintf(embedder, sizeof embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
       if (info->pending)
-        TRY(find(d, "vectors", WORTH_NOTING, "lode index", "%llu chunks have no vector", (unsigned long long)info->pending));
+        TRY(doctor_report(d, "vectors", DOCTOR_WARNING, "lode index", "%llu chunks have no vector", (unsigned long long)info->pending));
     }
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) {
       files = true;
@@ -247,22 +247,22 @@ static lode_status check_index(doctor *d, lode_store *store) {
     aside = aside || str_eq(info->name, STR_LIT(INDEXER_COLL_CODE INDEXER_NEW_SUFFIX));
   }
   lode_collection_list_free(list);
-  if (!code || !files || !stamp.indexed_ms) return find(d, "index", WORTH_NOTING, "lode index", "the project is not indexed yet, or not to the end");
-  if (aside) TRY(find(d, "index", WORTH_NOTING, "lode index", "a run with --force was interrupted; the old index serves"));
+  if (!code || !files || !stamp.indexed_ms) return doctor_report(d, "index", DOCTOR_WARNING, "lode index", "the project is not indexed yet, or not to the end");
+  if (aside) TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "a run with --force was interrupted; the old index serves"));
   if (stamp.revision != INDEXER_REVISION)
-    TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
+    TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
   if (indexer_stamp_display(&stamp, &d->project.config) == MASK_DISPLAY_UNSURE)
-    TRY(find(d, "index", WORTH_NOTING, "lode index", "it was made under other rules for secrets than those of now, and may hold some"));
+    TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "it was made under other rules for secrets than those of now, and may hold some"));
   if (stamp.root[0] && strcmp(stamp.root, d->project.root) != 0)
-    TRY(find(d, "index", WORTH_NOTING, NULL, "it was made when the project lay at %.300s", stamp.root));
-  return find(d, "index", FINE, NULL, "made by lode %s%s%s", stamp.lode, embedder[0] ? " with " : "", embedder);
+    TRY(doctor_report(d, "index", DOCTOR_WARNING, NULL, "it was made when the project lay at %.300s", stamp.root));
+  return doctor_report(d, "index", DOCTOR_OK, NULL, "made by lode %s%s%s", stamp.lode, embedder[0] ? " with " : "", embedder);
 }
 
-static lode_status check_agreement(doctor *d) {
+static lode_status doctor_check_agreement(doctor_state *d) {
   indexer_audit audit;
   lode_store *store = NULL;
   lode_error why = {.record = LODE_NO_RECORD};
-  lode_status st = lode__code_open(d->ctx, &d->project, d->repair, &store, &why);
+  lode_status st = op_code_open(d->ctx, &d->project, d->repair, &store, &why);
   if (st == LODE_OK) st = indexer_audit_run(store, d->repair, d->ctx->progress, &audit, &why);
   if (store) d->ctx->release(d->ctx->opener, store);
   if (st == LODE_NOT_FOUND) return LODE_OK;
@@ -270,71 +270,71 @@ static lode_status check_agreement(doctor *d) {
     *d->err = why;
     return st;
   }
-  if (st != LODE_OK) return find(d, "agreement", WRONG, "lode doctor --repair", "%s", why.text);
+  if (st != LODE_OK) return doctor_report(d, "agreement", DOCTOR_FAULT, "lode doctor --repair", "%s", why.text);
   if (!audit.short_files && !audit.orphans && !audit.unpaired)
-    return find(d, "agreement", FINE, NULL, "%llu files, %llu chunks", (unsigned long long)audit.files, (unsigned long long)audit.chunks);
+    return doctor_report(d, "agreement", DOCTOR_OK, NULL, "%llu files, %llu chunks", (unsigned long long)audit.files, (unsigned long long)audit.chunks);
   d->reindex = d->reindex || d->repair;
-  return find(d, "agreement", d->repair ? MENDED : WRONG, d->repair ? NULL : "lode doctor --repair",
+  return doctor_report(d, "agreement", d->repair ? DOCTOR_REPAIRED : DOCTOR_FAULT, d->repair ? NULL : "lode doctor --repair",
               "%llu files lack chunks, %llu chunks lack their file, %llu lack their pair", (unsigned long long)audit.short_files,
               (unsigned long long)audit.orphans, (unsigned long long)audit.unpaired);
 }
 
-static lode_status check_store(doctor *d) {
+static lode_status doctor_check_store(doctor_state *d) {
   lode_store *store = NULL;
   lode_error why = {.record = LODE_NO_RECORD};
   bool sound = false;
   if (trust_check(&d->project.trust, NULL) != LODE_OK) return LODE_OK; /* said already */
-  if (!project_has_store(&d->project)) return find(d, "store", WORTH_NOTING, "lode index", "there is none yet");
-  lode_status st = lode__code_open(d->ctx, &d->project, false, &store, &why);
+  if (!project_has_store(&d->project)) return doctor_report(d, "store", DOCTOR_WARNING, "lode index", "there is none yet");
+  lode_status st = op_code_open(d->ctx, &d->project, false, &store, &why);
   if (st == LODE_OK) {
     lode_stats stats;
-    st = verify(d, store, &sound);
-    if (st == LODE_OK && sound) st = check_index(d, store);
+    st = doctor_verify(d, store, &sound);
+    if (st == LODE_OK && sound) st = doctor_check_index(d, store);
     if (st == LODE_OK && lode_store_stats(store, &stats, NULL) == LODE_OK && stats.quarantined)
-      st = find(d, "quarantine", WORTH_NOTING, "look at them, then remove them", "%llu damaged files were set aside and replaced",
+      st = doctor_report(d, "quarantine", DOCTOR_WARNING, "look at them, then remove them", "%llu damaged files were set aside and replaced",
                 (unsigned long long)stats.quarantined);
     d->ctx->release(d->ctx->opener, store);
     if (st != LODE_OK) return st;
-    return sound ? LODE_OK : repair_store(d, "the store is damaged");
+    return sound ? LODE_OK : doctor_repair_store(d, "the store is damaged");
   }
-  if (st == LODE_CORRUPT || st == LODE_IO) return repair_store(d, why.text);
-  return find(d, "store", WRONG, st == LODE_BUSY ? "wait, or end the process that holds it" : NULL, "%s", why.text);
+  if (st == LODE_CORRUPT || st == LODE_IO) return doctor_repair_store(d, why.text);
+  return doctor_report(d, "store", DOCTOR_FAULT, st == LODE_BUSY ? "wait, or end the process that holds it" : NULL, "%s", why.text);
 }
 
 /* What was lost is read from the files again. */
-static lode_status read_again(doctor *d) {
-  lode__code_run run = {0};
+static lode_status doctor_reindex(doctor_state *d) {
+  op_code_index_options run = {0};
   indexer_report report;
   lode_error why = {.record = LODE_NO_RECORD};
   if (!d->reindex) return LODE_OK;
-  lode_status st = lode__code_index(d->ctx, &d->project, &run, &report, &why);
-  if (st != LODE_OK) return find(d, "index", WRONG, "lode index", "it could not be brought up to date: %s", why.text);
-  return find(d, "index", MENDED, NULL, "%llu files were read again, %llu chunks written", (unsigned long long)(report.added + report.changed),
+  lode_status st = op_code_index(d->ctx, &d->project, &run, &report, &why);
+  if (st != LODE_OK) return doctor_report(d, "index", DOCTOR_FAULT, "lode index", "it could not be brought up to date: %s", why.text);
+  return doctor_report(d, "index", DOCTOR_REPAIRED, NULL, "%llu files were read again, %llu chunks written", (unsigned long long)(report.added + report.changed),
               (unsigned long long)report.chunks);
 }
 
-lode_status lode__op_doctor(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  doctor d = {.ctx = ctx, .repair = lode__arg_of(args, "repair")->number, .err = err};
+lode_status op_do_doctor(op_context *ctx, const op_args *args, lode_error *err) {
+  doctor_state d = {.ctx = ctx, .repair = op_arg_get(args, "repair")->number, .err = err};
   lode_status st;
-  if (d.repair) TRY(lode__op_may_write(ctx, err));
-  TRY(lode__code_locate(ctx, args, "project", &d.project, err));
-  TRY_GOTO(find(&d, "root", FINE, NULL, "%.400s", d.project.root));
-  TRY_GOTO(check_settings(&d));
-  TRY_GOTO(check_trust(&d));
-  TRY_GOTO(check_folder(&d));
-  TRY_GOTO(check_jobs(&d));
-  TRY_GOTO(check_store(&d));
-  if (!d.bad) TRY_GOTO(check_agreement(&d));
-  TRY_GOTO(read_again(&d));
-  TRY_GOTO(check_model(&d));
-  TRY_GOTO(check_parser(&d));
-  TRY_GOTO(check_clients(&d));
-  lode__row_begin(ctx);
-  lode__row_bool(ctx, "ok", d.bad == 0);
-  lode__row_count(ctx, "checks", d.checks);
-  lode__row_count(ctx, "bad", d.bad);
-  lode__row_count(ctx, "mended", d.mended);
-  TRY_GOTO(lode__row_summary(ctx, err));
+  if (d.repair) TRY(op_check_may_write(ctx, err));
+  TRY(op_code_locate(ctx, args, "project", &d.project, err));
+  TRY_GOTO(doctor_report(&d, "root", DOCTOR_OK, NULL, "%.400s", d.project.root));
+  TRY_GOTO(doctor_check_settings(&d));
+  TRY_GOTO(doctor_check_trust(&d));
+  TRY_GOTO(doctor_check_folder(&d));
+  TRY_GOTO(doctor_check_jobs(&d));
+  TRY_GOTO(doctor_check_store(&d));
+  if (!d.bad) TRY_GOTO(doctor_check_agreement(&d));
+  TRY_GOTO(doctor_reindex(&d));
+  TRY_GOTO(doctor_check_model(&d));
+  TRY_GOTO(doctor_check_parser(&d));
+  TRY_GOTO(doctor_check_clients(&d));
+  op_row_begin(ctx);
+  op_row_bool(ctx, "ok", d.bad == 0);
+  op_row_count(ctx, "checks", d.checks);
+  op_row_count(ctx, "bad", d.bad);
+  op_row_count(ctx, "mended", d.mended);
+  TRY_GOTO(op_row_send_summary(ctx, err));
   ctx->damaged = d.bad > 0;
 done:
   project_release(&d.project);

@@ -10,14 +10,14 @@
 
 /* ---- The list of doubtful records: a file that appears with the first of them ---- */
 
-typedef struct doubts {
+typedef struct op_rescue_doubts {
   const char *path;
   int fd;
   uint64_t at;
   strbuf line;
-} doubts;
+} op_rescue_doubts;
 
-static lode_status doubts_flush(doubts *d, lode_error *err) {
+static lode_status op_rescue_doubts_flush(op_rescue_doubts *d, lode_error *err) {
   if (d->line.failed) return err_nomem(err);
   if (d->line.len) TRY(os_write_full(d->fd, d->line.data, d->line.len, d->at, err));
   d->at += d->line.len;
@@ -25,7 +25,7 @@ static lode_status doubts_flush(doubts *d, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status doubts_add(doubts *d, lode_str collection, lode_str id, const char *what, lode_error *err) {
+static lode_status op_rescue_doubts_add(op_rescue_doubts *d, lode_str collection, lode_str id, const char *what, lode_error *err) {
   if (!d->path) return LODE_OK;
   if (d->fd < 0) {
     d->fd = OS_RETRY(os_api->open(d->path, O_WRONLY | O_CREAT | O_TRUNC, 0600));
@@ -38,11 +38,11 @@ static lode_status doubts_add(doubts *d, lode_str collection, lode_str id, const
   strbuf_addstr(&d->line, ",\"what\":");
   json_put_string(&d->line, str_of(what));
   strbuf_addstr(&d->line, "}\n");
-  return d->line.len > (1u << 16) ? doubts_flush(d, err) : LODE_OK;
+  return d->line.len > (1u << 16) ? op_rescue_doubts_flush(d, err) : LODE_OK;
 }
 
-static lode_status doubts_close(doubts *d, lode_error *err) {
-  lode_status st = d->fd >= 0 ? doubts_flush(d, err) : LODE_OK;
+static lode_status op_rescue_doubts_close(op_rescue_doubts *d, lode_error *err) {
+  lode_status st = d->fd >= 0 ? op_rescue_doubts_flush(d, err) : LODE_OK;
   if (d->fd >= 0) (void)os_api->close(d->fd);
   strbuf_release(&d->line);
   return st;
@@ -52,14 +52,14 @@ static lode_status doubts_close(doubts *d, lode_error *err) {
 
 /* Where a rescue writes: the first member of what its callbacks get. */
 typedef struct rescue_target {
-  lode__op_context *ctx;
+  op_context *ctx;
   lode_store *store;
 } rescue_target;
 
 static lode_status may_write(void *v, lode_str name, lode_error *err) {
   const rescue_target *t = v;
   char quoted[256];
-  lode_status st = lode__op_may_change(t->ctx, t->store, name, err);
+  lode_status st = op_check_may_change(t->ctx, t->store, name, err);
   if (st != LODE_REFUSED) return st;
   return err_set(err, st, "the directory has a collection %s, and in this store that name belongs to the code index of the project: nothing was "
                     "brought over; --to DIR brings it into another store", str_quote(name, quoted, sizeof quoted));
@@ -67,26 +67,26 @@ static lode_status may_write(void *v, lode_str name, lode_error *err) {
 
 /* ---- rescue chroma, import chroma ---- */
 
-typedef struct rescuing {
+typedef struct op_rescue_state {
   rescue_target target;
-  lode__op_context *ctx;
+  op_context *ctx;
   rescue_counts total;
   uint64_t collections;
-  doubts list;
-} rescuing;
+  op_rescue_doubts list;
+} op_rescue_state;
 
-static void put_counts(lode__op_context *ctx, const rescue_counts *n) {
-  lode__row_count(ctx, "exact", n->exact);
-  lode__row_count(ctx, "from_queue", n->from_log);
-  lode__row_count(ctx, "re_embedded", n->embedded);
-  lode__row_count(ctx, "missing", n->missing);
-  lode__row_count(ctx, "doubtful", n->doubtful);
-  lode__row_count(ctx, "refused", n->refused);
-  lode__row_count(ctx, "lost", n->lost);
+static void op_rescue_put_counts(op_context *ctx, const rescue_counts *n) {
+  op_row_count(ctx, "exact", n->exact);
+  op_row_count(ctx, "from_queue", n->from_log);
+  op_row_count(ctx, "re_embedded", n->embedded);
+  op_row_count(ctx, "missing", n->missing);
+  op_row_count(ctx, "doubtful", n->doubtful);
+  op_row_count(ctx, "refused", n->refused);
+  op_row_count(ctx, "lost", n->lost);
 }
 
-static lode_status one_collection(void *v, const rescue_counts *n, lode_error *err) {
-  rescuing *r = v;
+static lode_status op_rescue_on_collection(void *v, const rescue_counts *n, lode_error *err) {
+  op_rescue_state *r = v;
   rescue_counts *t = &r->total;
   r->collections++;
   t->records += n->records;
@@ -98,28 +98,28 @@ static lode_status one_collection(void *v, const rescue_counts *n, lode_error *e
   t->refused += n->refused;
   t->lost += n->lost;
   t->written += n->written;
-  lode__row_begin(r->ctx);
-  lode__row_text(r->ctx, "collection", n->name);
-  lode__row_count(r->ctx, "records", n->records);
-  put_counts(r->ctx, n);
-  lode__row_text(r->ctx, "metric", str_of(n->metric));
-  if (n->dimension) lode__row_count(r->ctx, "dimension", n->dimension);
-  else lode__row_json(r->ctx, "dimension", (lode_str){0});
-  return lode__row_send(r->ctx, err);
+  op_row_begin(r->ctx);
+  op_row_text(r->ctx, "collection", n->name);
+  op_row_count(r->ctx, "records", n->records);
+  op_rescue_put_counts(r->ctx, n);
+  op_row_text(r->ctx, "metric", str_of(n->metric));
+  if (n->dimension) op_row_count(r->ctx, "dimension", n->dimension);
+  else op_row_json(r->ctx, "dimension", (lode_str){0});
+  return op_row_send(r->ctx, err);
 }
 
-static lode_status one_doubt(void *v, lode_str collection, lode_str id, const char *what, lode_error *err) {
-  rescuing *r = v;
-  return doubts_add(&r->list, collection, id, what, err);
+static lode_status op_rescue_on_doubt(void *v, lode_str collection, lode_str id, const char *what, lode_error *err) {
+  op_rescue_state *r = v;
+  return op_rescue_doubts_add(&r->list, collection, id, what, err);
 }
 
-static void one_note(void *v, const char *text) {
-  rescuing *r = v;
-  lode__op_note(r->ctx, "%s", text);
+static void op_rescue_on_note(void *v, const char *text) {
+  op_rescue_state *r = v;
+  op_note(r->ctx, "%s", text);
 }
 
 /* The nearest folder above a path that may not exist yet, by its real name; NULL: there is no memory. */
-static char *real_folder(const char *path) {
+static char *op_rescue_real_folder(const char *path) {
   size_t len = strlen(path);
   char *copy = strdup(path), *real = NULL;
   while (copy && !(real = realpath(copy, NULL)) && len) {
@@ -134,12 +134,12 @@ static char *real_folder(const char *path) {
 }
 
 /* The directory is only read, so no store is made in it. */
-static lode_status check_apart(const char *from, const char *target, lode_error *err) {
+static lode_status op_rescue_check_apart(const char *from, const char *target, lode_error *err) {
   char *dir = realpath(from, NULL), *place = NULL;
   lode_status st = LODE_OK;
   if (!dir) return err_set(err, LODE_NOT_FOUND, "there is no folder %.300s", from);
   if (strstr(target, "://")) goto done;
-  place = real_folder(target);
+  place = op_rescue_real_folder(target);
   if (!place) TRY_GOTO(err_nomem(err));
   size_t len = strlen(dir);
   if (strncmp(place, dir, len) == 0 && (place[len] == '\0' || place[len] == '/'))
@@ -150,42 +150,42 @@ done:
   return st;
 }
 
-static lode_status open_target(lode__op_context *ctx, const char *from, const lode__arg *to, lode_store **store, lode_error *err) {
-  TRY(check_apart(from, to->set ? to->text.data : ctx->folder, err));
-  lode__open_how how = {.write = true, .create = true, .bulk = true, .folder = to->set ? to->text.data : NULL};
+static lode_status op_rescue_open_target(op_context *ctx, const char *from, const op_arg *to, lode_store **store, lode_error *err) {
+  TRY(op_rescue_check_apart(from, to->set ? to->text.data : ctx->folder, err));
+  op_open_options how = {.write = true, .create = true, .bulk = true, .folder = to->set ? to->text.data : NULL};
   return ctx->open(ctx->opener, &how, store, err);
 }
 
-static lode_status rescue_summary(rescuing *r, const char *from, const char *to, lode_error *err) {
-  lode__op_context *ctx = r->ctx;
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "from", str_of(from));
-  lode__row_text(ctx, "to", str_of(to));
-  lode__row_count(ctx, "collections", r->collections);
-  lode__row_count(ctx, "records", r->total.records);
-  lode__row_count(ctx, "written", r->total.written);
-  put_counts(ctx, &r->total);
-  lode__row_text(ctx, "doubtful_file", str_of(r->list.fd >= 0 ? r->list.path : NULL));
-  return lode__row_summary(ctx, err);
+static lode_status op_rescue_send_summary(op_rescue_state *r, const char *from, const char *to, lode_error *err) {
+  op_context *ctx = r->ctx;
+  op_row_begin(ctx);
+  op_row_text(ctx, "from", str_of(from));
+  op_row_text(ctx, "to", str_of(to));
+  op_row_count(ctx, "collections", r->collections);
+  op_row_count(ctx, "records", r->total.records);
+  op_row_count(ctx, "written", r->total.written);
+  op_rescue_put_counts(ctx, &r->total);
+  op_row_text(ctx, "doubtful_file", str_of(r->list.fd >= 0 ? r->list.path : NULL));
+  return op_row_send_summary(ctx, err);
 }
 
-lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  const lode__arg *to = lode__arg_of(args, "to"), *file = lode__arg_of(args, "doubtful");
-  const char *from = lode__arg_of(args, "dir")->text.data, *target = to->set ? to->text.data : ctx->folder;
-  bool dry = lode__arg_of(args, "dry_run")->number;
-  rescuing r = {.target = {.ctx = ctx}, .ctx = ctx, .list = {.fd = -1}};
+lode_status op_do_rescue_chroma(op_context *ctx, const op_args *args, lode_error *err) {
+  const op_arg *to = op_arg_get(args, "to"), *file = op_arg_get(args, "doubtful");
+  const char *from = op_arg_get(args, "dir")->text.data, *target = to->set ? to->text.data : ctx->folder;
+  bool dry = op_arg_get(args, "dry_run")->number;
+  op_rescue_state r = {.target = {.ctx = ctx}, .ctx = ctx, .list = {.fd = -1}};
   lode_error ignored;
   strbuf path = {0};
   lode_status st = LODE_OK;
   rescue_request q = {
       .from = from,
-      .embed = lode__arg_of(args, "embed")->number,
-      .model = lode__arg_of(args, "model")->text,
+      .embed = op_arg_get(args, "embed")->number,
+      .model = op_arg_get(args, "model")->text,
       .progress = ctx->progress,
       .may_write = may_write,
-      .collection = one_collection,
-      .doubt = one_doubt,
-      .note = one_note,
+      .collection = op_rescue_on_collection,
+      .doubt = op_rescue_on_doubt,
+      .note = op_rescue_on_note,
       .ctx = &r,
   };
   strbuf_addf(&path, "%s-doubtful.jsonl", target);
@@ -197,18 +197,18 @@ lode_status lode__op_rescue_chroma(lode__op_context *ctx, const lode__args *args
   }
   if (file->set) r.list.path = file->text.data;
   else if (!dry) r.list.path = path.data;
-  if (!dry) TRY_GOTO(open_target(ctx, from, to, &q.to, err));
+  if (!dry) TRY_GOTO(op_rescue_open_target(ctx, from, to, &q.to, err));
   r.target.store = q.to;
   TRY_GOTO(rescue_from_chroma(&q, err));
-  TRY_GOTO(doubts_flush(&r.list, err));
+  TRY_GOTO(op_rescue_doubts_flush(&r.list, err));
   if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
-  TRY_GOTO(rescue_summary(&r, from, dry ? NULL : target, err));
+  TRY_GOTO(op_rescue_send_summary(&r, from, dry ? NULL : target, err));
   if (r.total.missing || r.total.refused || r.total.lost)
     st = err_set(err, LODE_CORRUPT, "%llu records came without their vector and %llu not at all: they are damaged in the directory%s",
                     (unsigned long long)r.total.missing, (unsigned long long)(r.total.refused + r.total.lost),
                     r.total.missing && !q.embed ? "; --embed makes vectors again from the documents" : "");
 done:
-  if (doubts_close(&r.list, &ignored) != LODE_OK && st == LODE_OK) {
+  if (op_rescue_doubts_close(&r.list, &ignored) != LODE_OK && st == LODE_OK) {
     *err = ignored;
     st = ignored.status;
   }
@@ -219,31 +219,31 @@ done:
 
 /* ---- chroma check ---- */
 
-static lode_status one_finding(void *v, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err) {
-  lode__op_context *ctx = v;
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "what", str_of(what));
-  lode__row_bool(ctx, "damage", damage);
-  lode__row_text(ctx, "collection", collection);
-  lode__row_text(ctx, "detail", str_of(detail));
-  return lode__row_send(ctx, err);
+static lode_status op_rescue_on_finding(void *v, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err) {
+  op_context *ctx = v;
+  op_row_begin(ctx);
+  op_row_text(ctx, "what", str_of(what));
+  op_row_bool(ctx, "damage", damage);
+  op_row_text(ctx, "collection", collection);
+  op_row_text(ctx, "detail", str_of(detail));
+  return op_row_send(ctx, err);
 }
 
-lode_status lode__op_chroma_check(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  const char *dir = lode__arg_of(args, "dir")->text.data;
-  rescue_check_request q = {.from = dir, .progress = ctx->progress, .found = one_finding, .ctx = ctx};
+lode_status op_do_chroma_check(op_context *ctx, const op_args *args, lode_error *err) {
+  const char *dir = op_arg_get(args, "dir")->text.data;
+  rescue_check_request q = {.from = dir, .progress = ctx->progress, .found = op_rescue_on_finding, .ctx = ctx};
   rescue_check_report r;
   TRY(rescue_check(&q, &r, err));
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "dir", str_of(dir));
-  lode__row_bool(ctx, "ok", r.damages == 0);
-  lode__row_count(ctx, "damages", r.damages);
-  lode__row_count(ctx, "collections", r.collections);
-  lode__row_count(ctx, "records", r.records);
-  lode__row_count(ctx, "exact", r.exact);
-  lode__row_count(ctx, "from_queue", r.from_log);
-  lode__row_count(ctx, "missing", r.missing);
-  TRY(lode__row_summary(ctx, err));
+  op_row_begin(ctx);
+  op_row_text(ctx, "dir", str_of(dir));
+  op_row_bool(ctx, "ok", r.damages == 0);
+  op_row_count(ctx, "damages", r.damages);
+  op_row_count(ctx, "collections", r.collections);
+  op_row_count(ctx, "records", r.records);
+  op_row_count(ctx, "exact", r.exact);
+  op_row_count(ctx, "from_queue", r.from_log);
+  op_row_count(ctx, "missing", r.missing);
+  TRY(op_row_send_summary(ctx, err));
   if (r.damages == 0) return LODE_OK;
   return err_set(err, LODE_CORRUPT, "the directory is damaged; `lode rescue chroma %.300s --to STORE` brings over what is left", dir);
 }
@@ -255,7 +255,7 @@ typedef struct quarantining {
   rescue_counts all;
 } quarantining;
 
-static lode_status count_only(void *v, const rescue_counts *n, lode_error *err) {
+static lode_status op_rescue_count_only(void *v, const rescue_counts *n, lode_error *err) {
   rescue_counts *t = &((quarantining *)v)->all;
   (void)err;
   t->records += n->records;
@@ -264,32 +264,32 @@ static lode_status count_only(void *v, const rescue_counts *n, lode_error *err) 
   return LODE_OK;
 }
 
-static lode_status one_step(void *v, const char *what, const char *path, const char *became, lode_error *err) {
-  lode__op_context *ctx = v;
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "what", str_of(what));
-  lode__row_text(ctx, "path", str_of(path));
-  lode__row_text(ctx, "became", str_of(became));
-  return lode__row_send(ctx, err);
+static lode_status op_rescue_on_step(void *v, const char *what, const char *path, const char *became, lode_error *err) {
+  op_context *ctx = v;
+  op_row_begin(ctx);
+  op_row_text(ctx, "what", str_of(what));
+  op_row_text(ctx, "path", str_of(path));
+  op_row_text(ctx, "became", str_of(became));
+  return op_row_send(ctx, err);
 }
 
-lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *args, lode_error *err) {
-  const lode__arg *to = lode__arg_of(args, "to");
-  const char *dir = lode__arg_of(args, "dir")->text.data;
-  bool dry = lode__arg_of(args, "dry_run")->number;
+lode_status op_do_chroma_quarantine(op_context *ctx, const op_args *args, lode_error *err) {
+  const op_arg *to = op_arg_get(args, "to");
+  const char *dir = op_arg_get(args, "dir")->text.data;
+  bool dry = op_arg_get(args, "dry_run")->number;
   quarantining into = {.target = {.ctx = ctx}};
   const rescue_counts *all = &into.all;
-  rescue_request rescue = {.from = dir, .progress = ctx->progress, .may_write = may_write, .collection = count_only, .ctx = &into};
+  rescue_request rescue = {.from = dir, .progress = ctx->progress, .may_write = may_write, .collection = op_rescue_count_only, .ctx = &into};
   rescue_quarantine_request q = {
       .from = dir,
-      .stale_seconds = lode__arg_of(args, "stale_seconds")->number,
-      .fix_seq_ids = lode__arg_of(args, "fix_seq_ids")->number,
+      .stale_seconds = op_arg_get(args, "stale_seconds")->number,
+      .fix_seq_ids = op_arg_get(args, "fix_seq_ids")->number,
       .dry_run = dry,
-      .done = one_step,
+      .done = op_rescue_on_step,
       .ctx = ctx,
   };
   rescue_quarantine_report r;
-  if (!dry) TRY(open_target(ctx, dir, to, &rescue.to, err));
+  if (!dry) TRY(op_rescue_open_target(ctx, dir, to, &rescue.to, err));
   into.target.store = rescue.to;
   lode_status st = rescue_from_chroma(&rescue, err);
   if (rescue.to && to->set) lode_close(rescue.to);
@@ -299,13 +299,13 @@ lode_status lode__op_chroma_quarantine(lode__op_context *ctx, const lode__args *
     return err_set(err, LODE_REFUSED, "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
                       (unsigned long long)all->missing, (unsigned long long)all->refused);
   TRY(rescue_quarantine(&q, &r, err));
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "dir", str_of(dir));
-  lode__row_text(ctx, "store", str_of(dry ? NULL : to->set ? to->text.data : ctx->folder));
-  lode__row_count(ctx, "records", all->records);
-  lode__row_count(ctx, "set_aside", r.set_aside);
-  lode__row_count(ctx, "kept", r.kept);
-  lode__row_count(ctx, "seq_ids", r.seq_ids);
-  if (dry) lode__op_note(ctx, "a dry run: nothing was done");
-  return lode__row_summary(ctx, err);
+  op_row_begin(ctx);
+  op_row_text(ctx, "dir", str_of(dir));
+  op_row_text(ctx, "store", str_of(dry ? NULL : to->set ? to->text.data : ctx->folder));
+  op_row_count(ctx, "records", all->records);
+  op_row_count(ctx, "set_aside", r.set_aside);
+  op_row_count(ctx, "kept", r.kept);
+  op_row_count(ctx, "seq_ids", r.seq_ids);
+  if (dry) op_note(ctx, "a dry run: nothing was done");
+  return op_row_send_summary(ctx, err);
 }

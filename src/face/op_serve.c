@@ -23,9 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 10000, SHORTEST_TOKEN = 16, MADE_TOKEN = 24 /* bytes, each two characters */, MOST_FILE = 1 << 20 };
+enum { SERVE_GRACE_MS = 10000, SERVE_MIN_TOKEN = 16, SERVE_TOKEN_BYTES = 24 /* bytes, each two characters */, SERVE_MAX_FILE_BYTES = 1 << 20 };
 
-static void log_line(void *ctx, const char *text) {
+static void serve_log_line(void *ctx, const char *text) {
   (void)ctx;
   strbuf line = {0};
   struct tm now;
@@ -34,35 +34,35 @@ static void log_line(void *ctx, const char *text) {
   gmtime_r(&seconds, &now);
   strbuf_addf(&line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ ", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min,
                  now.tm_sec, (unsigned)(ms % 1000));
-  lode__put_clean(&line, str_of(text), 0);
+  op_put_printable(&line, str_of(text), 0);
   strbuf_addch(&line, '\n');
   /* Nobody is left to be told when standard error fails */
-  if (!line.failed) (void)lode__write_fd(STDERR_FILENO, line.data, line.len);
+  if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
   strbuf_release(&line);
 }
 
 /* ---- Files ---- */
 
-typedef struct files {
+typedef struct serve_secrets {
   strbuf token, certificate, key;
-} files;
+} serve_secrets;
 
-static lode_status read_token(const char *path, files *f, lode_str *token, lode_error *err) {
+static lode_status serve_read_token(const char *path, serve_secrets *f, lode_str *token, lode_error *err) {
   struct stat info;
-  TRY(lode__read_all(path, MOST_FILE, &f->token, err));
+  TRY(op_read_file(path, SERVE_MAX_FILE_BYTES, &f->token, err));
   if (os_api->stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_mode & (S_IRGRP | S_IROTH))
-    log_line(NULL, "warning: other users can read the file of the token; chmod 600 keeps it secret");
+    serve_log_line(NULL, "warning: other users can read the file of the token; chmod 600 keeps it secret");
   while (f->token.len && strchr(" \t\r\n", f->token.data[f->token.len - 1])) f->token.len--;
-  if (f->token.len < SHORTEST_TOKEN)
+  if (f->token.len < SERVE_MIN_TOKEN)
     return err_set(err, LODE_REFUSED, "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
-                      path, f->token.len, SHORTEST_TOKEN);
+                      path, f->token.len, SERVE_MIN_TOKEN);
   *token = (lode_str){f->token.data, f->token.len};
   return LODE_OK;
 }
 
 /* A new one, for this run. */
-static lode_status make_token(files *f, lode_str *token, lode_error *err) {
-  unsigned char bytes[MADE_TOKEN];
+static lode_status serve_make_token(serve_secrets *f, lode_str *token, lode_error *err) {
+  unsigned char bytes[SERVE_TOKEN_BYTES];
   if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return err_errno(err, errno, "getrandom");
   for (size_t i = 0; i < sizeof bytes; i++) strbuf_addf(&f->token, "%02x", bytes[i]);
   if (f->token.failed) return err_nomem(err);
@@ -70,8 +70,8 @@ static lode_status make_token(files *f, lode_str *token, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status read_pem(const char *path, strbuf *out, const char **text, lode_error *err) {
-  TRY(lode__read_all(path, MOST_FILE, out, err));
+static lode_status serve_read_pem(const char *path, strbuf *out, const char **text, lode_error *err) {
+  TRY(op_read_file(path, SERVE_MAX_FILE_BYTES, out, err));
   strbuf_addch(out, '\0');
   *text = out->data;
   return out->failed ? err_nomem(err) : LODE_OK;
@@ -79,55 +79,55 @@ static lode_status read_pem(const char *path, strbuf *out, const char **text, lo
 
 /* Who must send a token. Without one the server is for connections of its own user. One that is given is asked of everybody: a proxy of
  * the same user may bring requests from anywhere. `ui` always makes one; its own user, whose browser opens the page, needs none. */
-static lode_status choose_token(const lode__args *args, bool ui, files *f, lode__server_options *o, lode_error *err) {
-  const lode__arg *file = lode__arg_of(args, "token_file"), *who = lode__arg_of(args, "token_for");
-  bool make = ui || lode__arg_of(args, "token")->number, asks_all = !ui && who->number == 0;
+static lode_status serve_choose_token(const op_args *args, bool ui, serve_secrets *f, server_options *o, lode_error *err) {
+  const op_arg *file = op_arg_get(args, "token_file"), *who = op_arg_get(args, "token_for");
+  bool make = ui || op_arg_get(args, "token")->number, asks_all = !ui && who->number == 0;
   if (file->set && make) return err_set(err, LODE_INVALID, "--token makes a token and --token-file reads one: give one of them");
-  if (file->set) TRY(read_token(file->text.data, f, &o->token, err));
-  if (make) TRY(make_token(f, &o->token, err));
+  if (file->set) TRY(serve_read_token(file->text.data, f, &o->token, err));
+  if (make) TRY(serve_make_token(f, &o->token, err));
   if (!o->token.data && who->set) return err_set(err, LODE_INVALID, "--token-for needs a token: --token, or --token-file FILE");
-  if (!o->token.data && !lode__is_loopback(o->host))
+  if (!o->token.data && !server_is_loopback(o->host))
     return err_set(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
   if (o->token.data && asks_all) return LODE_OK;
-  o->own_user = lode__peer_known();
+  o->own_user = server_peer_supported();
   if (!o->own_user && !o->token.data)
-    log_line(NULL, "warning: whose connections come in cannot be known here, so every user of this machine can use this server; --token keeps "
+    serve_log_line(NULL, "warning: whose connections come in cannot be known here, so every user of this machine can use this server; --token keeps "
                    "others out");
-  else if (!o->own_user) log_line(NULL, "whose connections come in cannot be known here: everybody must send the token");
+  else if (!o->own_user) serve_log_line(NULL, "whose connections come in cannot be known here: everybody must send the token");
   return LODE_OK;
 }
 
 /* Of `serve`; `ui` has a few of these parameters, and the defaults for the rest. */
-static lode_status read_options(const lode__args *args, bool ui, files *f, lode__server_options *o, lode_error *err) {
-  static const lode__server_log logs[] = {LODE__LOG_REQUESTS, LODE__LOG_ERRORS, LODE__LOG_NOTHING};
-  const lode__arg *certificate = lode__arg_of(args, "certificate"), *key = lode__arg_of(args, "key");
-  *o = (lode__server_options){
-      .host = lode__arg_of(args, "host")->text.data,
-      .port = (uint16_t)lode__arg_of(args, "port")->number,
+static lode_status serve_read_options(const op_args *args, bool ui, serve_secrets *f, server_options *o, lode_error *err) {
+  static const server_log_level logs[] = {SERVER_LOG_REQUESTS, SERVER_LOG_ERRORS, SERVER_LOG_NOTHING};
+  const op_arg *certificate = op_arg_get(args, "certificate"), *key = op_arg_get(args, "key");
+  *o = (server_options){
+      .host = op_arg_get(args, "host")->text.data,
+      .port = (uint16_t)op_arg_get(args, "port")->number,
       .any_port = true,
-      .allow_hosts = lode__arg_of(args, "allow_host")->list,
-      .n_allow_hosts = lode__arg_of(args, "allow_host")->n,
-      .allow_origins = lode__arg_of(args, "allow_origin")->list,
-      .n_allow_origins = lode__arg_of(args, "allow_origin")->n,
-      .allow_reset = lode__arg_of(args, "allow_reset")->number != 0,
-      .max_body = (size_t)lode__arg_of(args, "max_body")->number,
-      .max_connections = (uint32_t)lode__arg_of(args, "max_connections")->number,
-      .wait_s = (uint32_t)lode__arg_of(args, "wait")->number,
-      .log = logs[lode__arg_of(args, "log")->number],
-      .say = log_line,
+      .allow_hosts = op_arg_get(args, "allow_host")->list,
+      .n_allow_hosts = op_arg_get(args, "allow_host")->n,
+      .allow_origins = op_arg_get(args, "allow_origin")->list,
+      .n_allow_origins = op_arg_get(args, "allow_origin")->n,
+      .allow_reset = op_arg_get(args, "allow_reset")->number != 0,
+      .max_body = (size_t)op_arg_get(args, "max_body")->number,
+      .max_connections = (uint32_t)op_arg_get(args, "max_connections")->number,
+      .wait_s = (uint32_t)op_arg_get(args, "wait")->number,
+      .log = logs[op_arg_get(args, "log")->number],
+      .say = serve_log_line,
   };
   if (!o->host) o->host = "127.0.0.1";
-  TRY(choose_token(args, ui, f, o, err));
+  TRY(serve_choose_token(args, ui, f, o, err));
   if (certificate->set != key->set) return err_set(err, LODE_INVALID, "TLS needs both --certificate and --key");
-  if (certificate->set) TRY(read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
-  if (key->set) TRY(read_pem(key->text.data, &f->key, &o->key, err));
+  if (certificate->set) TRY(serve_read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
+  if (key->set) TRY(serve_read_pem(key->text.data, &f->key, &o->key, err));
   return LODE_OK;
 }
 
 /* ---- Around the server ---- */
 
 /* Each connection is a descriptor. */
-static void raise_descriptors(void) {
+static void serve_raise_fd_limit(void) {
   struct rlimit now;
   if (getrlimit(RLIMIT_NOFILE, &now) != 0) return;
   now.rlim_cur = now.rlim_max < 65536 ? now.rlim_max : 65536;
@@ -135,7 +135,7 @@ static void raise_descriptors(void) {
 }
 
 /* Tells systemd, if it asked. */
-static void notify(const char *state) {
+static void serve_notify_systemd(const char *state) {
   const char *path = getenv("NOTIFY_SOCKET");
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   if (!path || strlen(path) >= sizeof to.sun_path) return;
@@ -148,7 +148,7 @@ static void notify(const char *state) {
 }
 
 /* It is there before the sandbox is. */
-static lode_status make_folder(const char *store, lode_error *err) {
+static lode_status serve_make_folder(const char *store, lode_error *err) {
   strbuf path = {0};
   strbuf_addf(&path, "%s/%c", store, 0);
   lode_status st = path.failed ? err_nomem(err) : files_make_parents(path.data, err);
@@ -157,119 +157,119 @@ static lode_status make_folder(const char *store, lode_error *err) {
 }
 
 /* The worker makes it, and cannot write the user's list. */
-static lode_status expect_store(lode__op_context *ctx, lode_error *err) {
+static lode_status serve_expect_store(op_context *ctx, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st = trust_add_created(ctx->folder, NULL, &why);
   if (st == LODE_NOMEM) return err_nomem(err);
-  if (st != LODE_OK) lode__op_note(ctx, "%.200s cannot be remembered as made by you: %.300s", ctx->folder, why.text);
+  if (st != LODE_OK) op_note(ctx, "%.200s cannot be remembered as made by you: %.300s", ctx->folder, why.text);
   return LODE_OK;
 }
 
-static void announce(const lode__server_options *o, const lode__server *http, const char *folder, const char *sandbox, bool made) {
+static void serve_announce(const server_options *o, const server_state *http, const char *folder, const char *sandbox, bool made) {
   char line[1000];
   bool six = strchr(o->host, ':') != NULL;
   snprintf(line, sizeof line, "serving %.300s at %s://%s%.100s%s:%u%s; %s", folder, o->certificate ? "https" : "http", six ? "[" : "", o->host, six ? "]" : "",
-           lode__server_port(http), o->token.data ? ", with a token" : o->own_user ? ", for its own user" : "", sandbox);
-  log_line(NULL, line);
+           server_get_port(http), o->token.data ? ", with a token" : o->own_user ? ", for its own user" : "", sandbox);
+  serve_log_line(NULL, line);
   if (made) {
     snprintf(line, sizeof line, "%s must send the token %.*s", o->own_user ? "other users" : "clients", (int)o->token.len, o->token.data);
-    log_line(NULL, line);
+    serve_log_line(NULL, line);
   }
-  notify("READY=1");
+  serve_notify_systemd("READY=1");
 }
 
-static void wait_for_signal(const sigset_t *signals) {
+static void serve_wait_for_signal(const sigset_t *signals) {
   int number;
   char line[80], name[32];
   while (sigwait(signals, &number) != 0) continue;
   /* The next one ends the process */
   pthread_sigmask(SIG_UNBLOCK, signals, NULL);
   snprintf(line, sizeof line, "stopping (%s)", proc_signal_name(number, name, sizeof name));
-  log_line(NULL, line);
-  notify("STOPPING=1");
+  serve_log_line(NULL, line);
+  serve_notify_systemd("STOPPING=1");
 }
 
-static void drain(lode__server *http, uint32_t ms) {
-  lode__server_figures f;
+static void serve_drain(server_state *http, uint32_t ms) {
+  server_stats f;
   for (uint32_t waited = 0; waited < ms; waited += 10) {
-    lode__server_figures_get(http, &f);
+    server_get_stats(http, &f);
     if (f.requests == 0) return;
     os_api->sleep_us(10000);
   }
 }
 
-static lode_status summary(lode__op_context *ctx, const lode__supervisor_figures *f, lode_error *err) {
-  lode__row_begin(ctx);
-  lode__row_text(ctx, "store", str_of(ctx->folder));
-  lode__row_count(ctx, "calls", f->calls);
-  lode__row_count(ctx, "restarts", f->restarts);
-  return lode__row_summary(ctx, err);
+static lode_status serve_send_summary(op_context *ctx, const supervisor_stats *f, lode_error *err) {
+  op_row_begin(ctx);
+  op_row_text(ctx, "store", str_of(ctx->folder));
+  op_row_count(ctx, "calls", f->calls);
+  op_row_count(ctx, "restarts", f->restarts);
+  return op_row_send_summary(ctx, err);
 }
 
 /* Where a person finds the page, and the browser that shows it. Other users can see the arguments of a browser, so no token is in them:
  * where our own user needs one too, the person opens the page. */
-static void open_page(const lode__server_options *o, const lode__server *http, bool no_open, proc_child *browser) {
+static void serve_open_page(const server_options *o, const server_state *http, bool no_open, proc_child *browser) {
   char url[200], line[400];
-  snprintf(url, sizeof url, "http://%.100s:%u/", o->host, lode__server_port(http));
-  bool opened = !no_open && o->own_user && lode__browser_open(url, browser);
+  snprintf(url, sizeof url, "http://%.100s:%u/", o->host, server_get_port(http));
+  bool opened = !no_open && o->own_user && cli_browser_open(url, browser);
   snprintf(line, sizeof line, "%s %s#token=%.*s; Ctrl-C ends", opened ? "the browser shows" : "the page is at", url, (int)o->token.len,
            o->token.data);
-  log_line(NULL, line);
+  serve_log_line(NULL, line);
 }
 
-static lode_status serve(lode__op_context *ctx, const lode__args *args, bool ui, lode_error *err) {
+static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode_error *err) {
   const lode_open_options *settings = ctx->settings;
-  bool no_sandbox = lode__arg_of(args, "no_sandbox")->number != 0;
-  lode__supervisor *supervisor = NULL;
-  lode__supervisor_figures figures = {0};
-  lode__server *http = NULL;
-  lode__server_options options;
-  lode__model_policy models;
-  files f = {0};
+  bool no_sandbox = op_arg_get(args, "no_sandbox")->number != 0;
+  supervisor_state *supervisor = NULL;
+  supervisor_stats figures = {0};
+  server_state *http = NULL;
+  server_options options;
+  op_model_policy models;
+  serve_secrets f = {0};
   proc_child browser = PROC_NONE;
   sigset_t signals;
   struct sigaction hangup;
   char sandbox[400] = "no sandbox: switched off";
   lode_status st;
-  TRY_GOTO(read_options(args, ui, &f, &options, err));
-  TRY_GOTO(lode__models_allowed(args, &models, err));
-  if (ui) options.log = LODE__LOG_ERRORS;
-  if (!settings->read_only && !lode__is_address(ctx->folder)) TRY_GOTO(make_folder(ctx->folder, err));
-  if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder)) TRY_GOTO(expect_store(ctx, err));
-  raise_descriptors();
+  TRY_GOTO(serve_read_options(args, ui, &f, &options, err));
+  TRY_GOTO(model_policy_of_args(args, &models, err));
+  if (ui) options.log = SERVER_LOG_ERRORS;
+  if (!settings->read_only && !op_is_address(ctx->folder)) TRY_GOTO(serve_make_folder(ctx->folder, err));
+  if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder)) TRY_GOTO(serve_expect_store(ctx, err));
+  serve_raise_fd_limit();
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
     sigaddset(&signals, SIGHUP); /* blocked, it would be taken even under nohup */
   pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads that follow */
-  lode__supervisor_options so = {
+  supervisor_options so = {
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
-                .busy_ms = settings->busy_ms, .threads = (uint32_t)lode__arg_of(args, "threads")->number, .create = !ui, .preload = true,
+                .busy_ms = settings->busy_ms, .threads = (uint32_t)op_arg_get(args, "threads")->number, .create = !ui, .preload = true,
                 .no_sandbox = no_sandbox, .read_only = settings->read_only, .models = models,
                 .found = ctx->found, .adopted = ctx->adopted},
-      .timeout_ms = (uint32_t)lode__arg_of(args, "timeout")->number * 1000,
-      .log = log_line};
-  TRY_GOTO(lode__supervisor_start(&so, &supervisor, err));
-  TRY_GOTO(lode__server_start(&options, supervisor, &http, err));
-  if (ui) open_page(&options, http, lode__arg_of(args, "no_open")->number != 0, &browser); /* which needs its privileges */
-  if (!no_sandbox) lode__sandbox_face(ctx->folder, lode__supervisor_crashes(supervisor), sandbox, sizeof sandbox);
-  announce(&options, http, ctx->folder, sandbox, lode__arg_of(args, "token")->number != 0);
-  wait_for_signal(&signals);
-  lode__server_drain(http);
-  drain(http, GRACE_MS);
+      .timeout_ms = (uint32_t)op_arg_get(args, "timeout")->number * 1000,
+      .log = serve_log_line};
+  TRY_GOTO(supervisor_start(&so, &supervisor, err));
+  TRY_GOTO(server_start(&options, supervisor, &http, err));
+  if (ui) serve_open_page(&options, http, op_arg_get(args, "no_open")->number != 0, &browser); /* which needs its privileges */
+  if (!no_sandbox) worker_sandbox_frontend(ctx->folder, supervisor_crash_folder(supervisor), sandbox, sizeof sandbox);
+  serve_announce(&options, http, ctx->folder, sandbox, op_arg_get(args, "token")->number != 0);
+  serve_wait_for_signal(&signals);
+  server_drain(http);
+  serve_drain(http, SERVE_GRACE_MS);
 done:
-  if (supervisor) lode__supervisor_figures_get(supervisor, &figures);
-  lode__supervisor_stop(supervisor, 1000);
-  if (http) drain(http, 1000); /* answers on their way out */
-  lode__server_stop(http);
-  lode__browser_forget(&browser);
+  if (supervisor) supervisor_get_stats(supervisor, &figures);
+  supervisor_stop(supervisor, 1000);
+  if (http) serve_drain(http, 1000); /* answers on their way out */
+  server_stop(http);
+  cli_browser_detach(&browser);
   strbuf_release(&f.token);
   strbuf_release(&f.certificate);
   strbuf_release(&f.key);
-  return st == LODE_OK ? summary(ctx, &figures, err) : st;
+  return st == LODE_OK ? serve_send_summary(ctx, &figures, err) : st;
 }
 
-lode_status lode__op_serve(lode__op_context *ctx, const lode__args *args, lode_error *err) { return serve(ctx, args, false, err); }
+lode_status op_do_serve(op_context *ctx, const op_args *args, lode_error *err) { return serve_run(ctx, args, false, err); }
 
-lode_status lode__op_ui(lode__op_context *ctx, const lode__args *args, lode_error *err) { return serve(ctx, args, true, err); }
+lode_status op_do_ui(op_context *ctx, const op_args *args, lode_error *err) { return serve_run(ctx, args, true, err); }

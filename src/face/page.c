@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { DIGEST_TEXT = 45 }; /* 32 bytes in base64, and a NUL */
+enum { PAGE_DIGEST_BYTES = 45 }; /* 32 bytes in base64, and a NUL */
 
-static void digest_text(lode_str part, char out[DIGEST_TEXT]) {
+static void page_digest_text(lode_str part, char out[PAGE_DIGEST_BYTES]) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   uint8_t d[SHA256_BYTES + 1] = {0};
   size_t n = 0;
@@ -22,7 +22,7 @@ static void digest_text(lode_str part, char out[DIGEST_TEXT]) {
 }
 
 /* What is between the first `open` and the first `close` behind it; empty when they are not there. */
-static lode_str inside(lode_str html, const char *open, const char *close) {
+static lode_str page_between(lode_str html, const char *open, const char *close) {
   const char *from = memmem(html.data, html.len, open, strlen(open)), *end = html.data + html.len;
   if (!from) return (lode_str){html.data, 0};
   from += strlen(open);
@@ -30,11 +30,11 @@ static lode_str inside(lode_str html, const char *open, const char *close) {
   return (lode_str){from, to ? (size_t)(to - from) : 0};
 }
 
-void lode__page_head_of(lode_str html, lode__page_head *head) {
-  char whole[DIGEST_TEXT], script[DIGEST_TEXT], style[DIGEST_TEXT];
-  digest_text(html, whole);
-  digest_text(inside(html, "<script>", "</script>"), script);
-  digest_text(inside(html, "<style>", "</style>"), style);
+void server_page_headers_of(lode_str html, server_page_headers *head) {
+  char whole[PAGE_DIGEST_BYTES], script[PAGE_DIGEST_BYTES], style[PAGE_DIGEST_BYTES];
+  page_digest_text(html, whole);
+  page_digest_text(page_between(html, "<script>", "</script>"), script);
+  page_digest_text(page_between(html, "<style>", "</style>"), style);
   snprintf(head->etag, sizeof head->etag, "\"%.32s\"", whole);
   snprintf(head->policy, sizeof head->policy,
            "default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -42,11 +42,11 @@ void lode__page_head_of(lode_str html, lode__page_head *head) {
            script, style);
 }
 
-static lode__page_head the_head;
-static void make_head(void) { lode__page_head_of((lode_str){(const char *)lode__page_bytes, lode__page_size}, &the_head); }
+static server_page_headers page_headers;
+static void page_make_headers(void) { server_page_headers_of((lode_str){(const char *)server_page_bytes, server_page_size}, &page_headers); }
 
-const lode__page_head *lode__page_head_get(void) {
+const server_page_headers *server_page_headers_get(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, make_head);
-  return &the_head;
+  pthread_once(&once, page_make_headers);
+  return &page_headers;
 }

@@ -9,17 +9,17 @@
 
 #include "base/base.h"
 
-extern const unsigned char lode__page_bytes[]; /* the generated file's */
-extern const size_t lode__page_size;
+extern const unsigned char server_page_bytes[]; /* the generated file's */
+extern const size_t server_page_size;
 
-typedef struct lode__page_head {
+typedef struct server_page_headers {
   char etag[40];    /* with its quotes */
   char policy[600]; /* Content-Security-Policy */
-} lode__page_head;
+} server_page_headers;
 
 /* Of any page: with one <style> and one <script> element, both without attributes. */
-void lode__page_head_of(lode_str html, lode__page_head *head);
+void server_page_headers_of(lode_str html, server_page_headers *head);
 /* Of the page; made once. */
-const lode__page_head *lode__page_head_get(void);
+const server_page_headers *server_page_headers_get(void);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool is_long(const lode__writer *w) {
+static bool pager_needed(const cli_writer *w) {
   struct winsize size;
   size_t lines = 0;
   if (!isatty(w->fd) || ioctl(w->fd, TIOCGWINSZ, &size) != 0 || size.ws_row < 3) return false;
@@ -17,12 +17,12 @@ static bool is_long(const lode__writer *w) {
   return lines + 1 > size.ws_row;
 }
 
-void lode__page(lode__writer *w) {
+void cli_page_output(cli_writer *w) {
   const char *pager = getenv("LODE_PAGER");
   int ends[2];
   if (!pager) pager = getenv("PAGER");
   if (!pager) pager = "less -FRX";
-  if (!*pager || strcmp(pager, "cat") == 0 || w->out.failed || w->closed || !is_long(w)) return;
+  if (!*pager || strcmp(pager, "cat") == 0 || w->out.failed || w->closed || !pager_needed(w)) return;
   if (pipe2(ends, O_CLOEXEC) < 0) return;
   pid_t pid = fork();
   if (pid == 0) {
@@ -37,7 +37,7 @@ void lode__page(lode__writer *w) {
     return;
   }
   /* A reader that leaves early has seen enough */
-  (void)lode__write_fd(ends[1], w->out.data, w->out.len);
+  (void)op_write_fd(ends[1], w->out.data, w->out.len);
   close(ends[1]);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}

@@ -25,29 +25,29 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { TABLE_BYTES = 16 << 20, READ_BYTES = 16 << 10, LINE_BYTES = 320, OVERFLOW_UID = 65534 };
+enum { PEER_TABLE_BYTES = 16 << 20, PEER_READ_BYTES = 16 << 10, PEER_LINE_BYTES = 320, PEER_OVERFLOW_UID = 65534 };
 
 /* A connection as the other end sees it: `from` is its own address. IPv4 in IPv6 is IPv4 here. */
-typedef struct ends {
+typedef struct peer_ends {
   bool six;
   struct in6_addr from, to; /* IPv4: the first four bytes */
   in_port_t from_port, to_port; /* in network order */
-} ends;
+} peer_ends;
 
-typedef struct row {
+typedef struct peer_row {
   unsigned state;
   uid_t uid;
   uint64_t inode;
-} row;
+} peer_row;
 
 /* What a way of asking knows. */
-typedef enum verdict {
-  SOMEBODY,
-  NOBODY,    /* there is no such socket */
-  NO_ANSWER, /* this way does not work here */
-} verdict;
+typedef enum peer_verdict {
+  PEER_FOUND,
+  PEER_NOBODY,    /* there is no such socket */
+  PEER_NO_ANSWER, /* this way does not work here */
+} peer_verdict;
 
-static bool take_address(const struct sockaddr_storage *a, bool *six, struct in6_addr *address, in_port_t *port) {
+static bool peer_address_of(const struct sockaddr_storage *a, bool *six, struct in6_addr *address, in_port_t *port) {
   memset(address, 0, sizeof *address);
   if (a->ss_family == AF_INET) {
     const struct sockaddr_in *four = (const struct sockaddr_in *)a;
@@ -65,17 +65,17 @@ static bool take_address(const struct sockaddr_storage *a, bool *six, struct in6
   return true;
 }
 
-static bool find_ends(int fd, ends *e) {
+static bool peer_find_ends(int fd, peer_ends *e) {
   struct sockaddr_storage peer, own;
   socklen_t peer_size = sizeof peer, own_size = sizeof own;
   bool six;
   if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0 || getsockname(fd, (struct sockaddr *)&own, &own_size) < 0) return false;
-  return take_address(&peer, &e->six, &e->from, &e->from_port) && take_address(&own, &six, &e->to, &e->to_port) && six == e->six;
+  return peer_address_of(&peer, &e->six, &e->from, &e->from_port) && peer_address_of(&own, &six, &e->to, &e->to_port) && six == e->six;
 }
 
 /* ---- Netlink ---- */
 
-static verdict query_diag(const ends *e, row *found) {
+static peer_verdict peer_query_diag(const peer_ends *e, peer_row *found) {
   struct {
     struct nlmsghdr head;
     struct inet_diag_req_v2 request;
@@ -94,35 +94,35 @@ static verdict query_diag(const ends *e, row *found) {
   memcpy(ask.request.id.idiag_src, &e->from, sizeof e->from);
   memcpy(ask.request.id.idiag_dst, &e->to, sizeof e->to);
   int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-  if (fd < 0) return NO_ANSWER;
+  if (fd < 0) return PEER_NO_ANSWER;
   /* The kernel answers within the call: there is nothing to wait for */
   if (send(fd, &ask, sizeof ask, MSG_DONTWAIT) == (ssize_t)sizeof ask)
     got = recvfrom(fd, &answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&sender, &sender_size);
   close(fd);
-  if (got < (ssize_t)NLMSG_HDRLEN || sender.nl_pid != 0) return NO_ANSWER;
+  if (got < (ssize_t)NLMSG_HDRLEN || sender.nl_pid != 0) return PEER_NO_ANSWER;
   if (answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || answer.head.nlmsg_len > (size_t)got ||
       answer.head.nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
-    return NOBODY;
+    return PEER_NOBODY;
   struct inet_diag_msg socket_row;
   memcpy(&socket_row, answer.bytes + NLMSG_HDRLEN, sizeof socket_row);
   /* Where no socket has both addresses and ports, the kernel may answer with one that listens */
-  if (socket_row.id.idiag_sport != e->from_port || socket_row.id.idiag_dport != e->to_port) return NOBODY;
-  *found = (row){socket_row.idiag_state, socket_row.idiag_uid, socket_row.idiag_inode};
-  return SOMEBODY;
+  if (socket_row.id.idiag_sport != e->from_port || socket_row.id.idiag_dport != e->to_port) return PEER_NOBODY;
+  *found = (peer_row){socket_row.idiag_state, socket_row.idiag_uid, socket_row.idiag_inode};
+  return PEER_FOUND;
 }
 
 /* A kernel without the module for TCP answers as if there were no such socket: our own end shows which it is. */
-static verdict ask_diag(const ends *e, row *found) {
-  ends own = {.six = e->six, .from = e->to, .to = e->from, .from_port = e->to_port, .to_port = e->from_port};
-  row unused;
-  verdict v = query_diag(e, found);
-  return v == NOBODY && query_diag(&own, &unused) != SOMEBODY ? NO_ANSWER : v;
+static peer_verdict peer_ask_diag(const peer_ends *e, peer_row *found) {
+  peer_ends own = {.six = e->six, .from = e->to, .to = e->from, .from_port = e->to_port, .to_port = e->from_port};
+  peer_row unused;
+  peer_verdict v = peer_query_diag(e, found);
+  return v == PEER_NOBODY && peer_query_diag(&own, &unused) != PEER_FOUND ? PEER_NO_ANSWER : v;
 }
 
 /* ---- /proc/net/tcp ---- */
 
 /* As the tables write it: the words of the address in the machine's order. */
-static size_t put_address(char *out, size_t size, const struct in6_addr *address, size_t words, in_port_t port) {
+static size_t peer_put_address(char *out, size_t size, const struct in6_addr *address, size_t words, in_port_t port) {
   size_t len = 0;
   for (size_t i = 0; i < words; i++) {
     uint32_t word;
@@ -133,30 +133,30 @@ static size_t put_address(char *out, size_t size, const struct in6_addr *address
 }
 
 /* "   0: LOCAL REMOTE ST TX:RX TR:WHEN RETRANSMIT UID TIMEOUT INODE ..." */
-static bool take_line(char *line, const char *wanted, row *found) {
+static bool peer_parse_line(char *line, const char *wanted, peer_row *found) {
   char *at = strchr(line, ':');
   unsigned state;
   unsigned long long inode;
   unsigned uid;
   if (!at || strncmp(at + 2, wanted, strlen(wanted)) != 0) return false;
   if (sscanf(at + 2 + strlen(wanted), " %x %*s %*s %*s %u %*s %llu", &state, &uid, &inode) != 3) return false;
-  *found = (row){state, uid, inode};
+  *found = (peer_row){state, uid, inode};
   return true;
 }
 
-static atomic_ulong tables_read;
+static atomic_ulong peer_tables_read;
 
-unsigned long lode__peer_tables_read(void) { return atomic_load(&tables_read); }
+unsigned long server_peer_tables_read(void) { return atomic_load(&peer_tables_read); }
 
-static bool search_table(const char *path, const char *wanted, row *found) {
-  char buffer[READ_BYTES + LINE_BYTES + 1];
+static bool peer_search_table(const char *path, const char *wanted, peer_row *found) {
+  char buffer[PEER_READ_BYTES + PEER_LINE_BYTES + 1];
   size_t kept = 0, total = 0;
   bool there = false;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  atomic_fetch_add(&tables_read, 1);
-  while (!there && total < TABLE_BYTES) {
-    ssize_t got = read(fd, buffer + kept, READ_BYTES);
+  atomic_fetch_add(&peer_tables_read, 1);
+  while (!there && total < PEER_TABLE_BYTES) {
+    ssize_t got = read(fd, buffer + kept, PEER_READ_BYTES);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     total += (size_t)got;
@@ -165,39 +165,39 @@ static bool search_table(const char *path, const char *wanted, row *found) {
     char *line = buffer, *end;
     while (!there && (end = strchr(line, '\n')) != NULL) {
       *end = '\0';
-      there = take_line(line, wanted, found);
+      there = peer_parse_line(line, wanted, found);
       line = end + 1;
     }
     kept -= (size_t)(line - buffer);
-    if (kept > LINE_BYTES) break; /* no table of ours */
+    if (kept > PEER_LINE_BYTES) break; /* no table of ours */
     memmove(buffer, line, kept);
   }
   close(fd);
   return there;
 }
 
-static bool find_in_tables(const ends *e, row *found) {
+static bool peer_find_in_tables(const peer_ends *e, peer_row *found) {
   char wanted[120];
-  size_t words = e->six ? 4 : 1, len = put_address(wanted, sizeof wanted, &e->from, words, e->from_port);
+  size_t words = e->six ? 4 : 1, len = peer_put_address(wanted, sizeof wanted, &e->from, words, e->from_port);
   wanted[len++] = ' ';
-  put_address(wanted + len, sizeof wanted - len, &e->to, words, e->to_port);
-  if (e->six) return search_table("/proc/net/tcp6", wanted, found);
-  if (search_table("/proc/net/tcp", wanted, found)) return true;
+  peer_put_address(wanted + len, sizeof wanted - len, &e->to, words, e->to_port);
+  if (e->six) return peer_search_table("/proc/net/tcp6", wanted, found);
+  if (peer_search_table("/proc/net/tcp", wanted, found)) return true;
   /* A socket of IPv6 that talks IPv4 */
   struct in6_addr from = {.s6_addr = {[10] = 0xff, [11] = 0xff}}, to = from;
   memcpy(from.s6_addr + 12, &e->from, 4);
   memcpy(to.s6_addr + 12, &e->to, 4);
-  len = put_address(wanted, sizeof wanted, &from, 4, e->from_port);
+  len = peer_put_address(wanted, sizeof wanted, &from, 4, e->from_port);
   wanted[len++] = ' ';
-  put_address(wanted + len, sizeof wanted - len, &to, 4, e->to_port);
-  return search_table("/proc/net/tcp6", wanted, found);
+  peer_put_address(wanted + len, sizeof wanted - len, &to, 4, e->to_port);
+  return peer_search_table("/proc/net/tcp6", wanted, found);
 }
 
-static verdict ask_table(const ends *e, row *found) { return find_in_tables(e, found) ? SOMEBODY : NOBODY; }
+static peer_verdict peer_ask_table(const peer_ends *e, peer_row *found) { return peer_find_in_tables(e, found) ? PEER_FOUND : PEER_NOBODY; }
 
 /* ---- Either ---- */
 
-static bool is_connected(int fd) {
+static bool peer_is_connected(int fd) {
   struct tcp_info info;
   socklen_t size = sizeof info;
   memset(&info, 0, sizeof info);
@@ -205,31 +205,31 @@ static bool is_connected(int fd) {
   return info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT;
 }
 
-static verdict find_uid(int fd, verdict ask(const ends *, row *), uid_t *uid) {
-  ends e;
-  row found;
-  if (!find_ends(fd, &e)) return NOBODY;
-  verdict v = ask(&e, &found);
-  if (v != SOMEBODY) return v;
-  if (found.inode == 0 || (found.state != TCP_ESTABLISHED && found.state != TCP_FIN_WAIT1 && found.state != TCP_FIN_WAIT2)) return NOBODY;
-  if (!is_connected(fd)) return NOBODY;
+static peer_verdict peer_find_uid(int fd, peer_verdict ask(const peer_ends *, peer_row *), uid_t *uid) {
+  peer_ends e;
+  peer_row found;
+  if (!peer_find_ends(fd, &e)) return PEER_NOBODY;
+  peer_verdict v = ask(&e, &found);
+  if (v != PEER_FOUND) return v;
+  if (found.inode == 0 || (found.state != TCP_ESTABLISHED && found.state != TCP_FIN_WAIT1 && found.state != TCP_FIN_WAIT2)) return PEER_NOBODY;
+  if (!peer_is_connected(fd)) return PEER_NOBODY;
   *uid = found.uid;
-  return SOMEBODY;
+  return PEER_FOUND;
 }
 
-bool lode__peer_uid_by_diag(int fd, uid_t *uid) { return find_uid(fd, ask_diag, uid) == SOMEBODY; }
-bool lode__peer_uid_by_table(int fd, uid_t *uid) { return find_uid(fd, ask_table, uid) == SOMEBODY; }
+bool server_peer_uid_by_diag(int fd, uid_t *uid) { return peer_find_uid(fd, peer_ask_diag, uid) == PEER_FOUND; }
+bool server_peer_uid_by_table(int fd, uid_t *uid) { return peer_find_uid(fd, peer_ask_table, uid) == PEER_FOUND; }
 
 /* The tables are long on a busy machine, and a client that closes early must not make us read them. */
-bool lode__peer_uid(int fd, uid_t *uid) {
-  verdict v = find_uid(fd, ask_diag, uid);
-  return v == NO_ANSWER && is_connected(fd) ? lode__peer_uid_by_table(fd, uid) : v == SOMEBODY;
+bool server_peer_uid(int fd, uid_t *uid) {
+  peer_verdict v = peer_find_uid(fd, peer_ask_diag, uid);
+  return v == PEER_NO_ANSWER && peer_is_connected(fd) ? server_peer_uid_by_table(fd, uid) : v == PEER_FOUND;
 }
 
 /* In a user namespace, users that it does not map are all shown as this one: it is nobody in particular. */
-static bool is_someone(uid_t uid) { return uid != (uid_t)-1 && uid != OVERFLOW_UID; }
+static bool peer_is_user(uid_t uid) { return uid != (uid_t)-1 && uid != PEER_OVERFLOW_UID; }
 
-bool lode__peer_known(void) {
+bool server_peer_supported(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof at;
   uid_t uid = (uid_t)-1;
@@ -238,7 +238,7 @@ bool lode__peer_known(void) {
   if (listener >= 0 && ours >= 0 && bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 1) == 0 &&
       getsockname(listener, (struct sockaddr *)&at, &size) == 0 && connect(ours, (struct sockaddr *)&at, sizeof at) == 0)
     accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-  if (accepted >= 0) known = lode__peer_uid(accepted, &uid) && uid == geteuid() && is_someone(uid);
+  if (accepted >= 0) known = server_peer_uid(accepted, &uid) && uid == geteuid() && peer_is_user(uid);
   if (listener >= 0) close(listener);
   if (ours >= 0) close(ours);
   if (accepted >= 0) close(accepted);

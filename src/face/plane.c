@@ -9,21 +9,21 @@
 
 #include <math.h>
 
-enum { MOST_PASSES = 60 };
-#define ENOUGH 1e-6 /* relative growth of the variance shown, in one pass */
+enum { PCA_MAX_PASSES = 60 };
+#define PCA_TOLERANCE 1e-6 /* relative growth of the variance shown, in one pass */
 
-typedef struct fit {
+typedef struct pca_fit {
   float *vectors;
   size_t n;
   uint32_t dimension;
   double *axis[2], *next[2]; /* dimension each */
   double aa, bb, ab;         /* of the last pass, per vector */
   double total;              /* variance in all */
-} fit;
+} pca_fit;
 
 /* ---- The vectors ---- */
 
-static void make_unit(float *v, uint32_t dimension) {
+static void pca_make_unit(float *v, uint32_t dimension) {
   double sum = 0;
   for (uint32_t i = 0; i < dimension; i++) sum += (double)v[i] * v[i];
   double scale = sum > 0 ? 1 / sqrt(sum) : 0;
@@ -31,7 +31,7 @@ static void make_unit(float *v, uint32_t dimension) {
 }
 
 /* By the largest magnitude, so that no square of a float can overflow or vanish. */
-static void make_small(fit *f) {
+static void pca_rescale(pca_fit *f) {
   double largest = 0;
   size_t count = f->n * f->dimension;
   for (size_t i = 0; i < count; i++) largest = fabs((double)f->vectors[i]) > largest ? fabs((double)f->vectors[i]) : largest;
@@ -39,7 +39,7 @@ static void make_small(fit *f) {
   for (size_t i = 0; i < count; i++) f->vectors[i] = (float)(f->vectors[i] / largest);
 }
 
-static void centre(fit *f) {
+static void pca_centre(pca_fit *f) {
   double *mean = f->next[0];
   memset(mean, 0, f->dimension * sizeof *mean);
   for (size_t r = 0; r < f->n; r++)
@@ -57,41 +57,41 @@ static void centre(fit *f) {
 
 /* ---- The axes ---- */
 
-static double dot(const double *a, const double *b, uint32_t n) {
+static double pca_dot(const double *a, const double *b, uint32_t n) {
   double sum = 0;
   for (uint32_t i = 0; i < n; i++) sum += a[i] * b[i];
   return sum;
 }
 
 /* To length 1; what is too short to have a direction becomes zero. */
-static void normalise(double *a, uint32_t n, double shortest) {
-  double length = sqrt(dot(a, a, n)), scale = length > shortest ? 1 / length : 0;
+static void pca_normalise(double *a, uint32_t n, double shortest) {
+  double length = sqrt(pca_dot(a, a, n)), scale = length > shortest ? 1 / length : 0;
   for (uint32_t i = 0; i < n; i++) a[i] *= scale;
 }
 
-static void make_orthonormal(double *a, double *b, uint32_t n, double shortest) {
-  normalise(a, n, shortest);
+static void pca_orthonormalise(double *a, double *b, uint32_t n, double shortest) {
+  pca_normalise(a, n, shortest);
   for (int twice = 0; twice < 2; twice++) { /* the second round takes off what rounding left */
-    double along = dot(a, b, n);
+    double along = pca_dot(a, b, n);
     for (uint32_t i = 0; i < n; i++) b[i] -= along * a[i];
   }
-  normalise(b, n, shortest);
+  pca_normalise(b, n, shortest);
 }
 
-static uint64_t scramble(uint64_t x) { /* splitmix64 */
+static uint64_t pca_splitmix64(uint64_t x) { /* splitmix64 */
   x += UINT64_C(0x9e3779b97f4a7c15);
   x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
   return x ^ x >> 31;
 }
 
-static void start(fit *f) {
+static void pca_start(pca_fit *f) {
   for (int k = 0; k < 2; k++)
-    for (uint32_t i = 0; i < f->dimension; i++) f->axis[k][i] = (double)(scramble(2 * (uint64_t)i + (unsigned)k) >> 11) * 0x1p-53 - 0.5;
-  make_orthonormal(f->axis[0], f->axis[1], f->dimension, 1e-9);
+    for (uint32_t i = 0; i < f->dimension; i++) f->axis[k][i] = (double)(pca_splitmix64(2 * (uint64_t)i + (unsigned)k) >> 11) * 0x1p-53 - 0.5;
+  pca_orthonormalise(f->axis[0], f->axis[1], f->dimension, 1e-9);
 }
 
-static void coordinates(const fit *f, const float *v, double *a, double *b) {
+static void pca_coordinates(const pca_fit *f, const float *v, double *a, double *b) {
   double x = 0, y = 0;
   for (uint32_t i = 0; i < f->dimension; i++) {
     x += v[i] * f->axis[0][i];
@@ -102,13 +102,13 @@ static void coordinates(const fit *f, const float *v, double *a, double *b) {
 }
 
 /* next = covariance * axis, and the covariance within the plane. */
-static void pass(fit *f) {
+static void pca_pass(pca_fit *f) {
   f->aa = f->bb = f->ab = 0;
   for (int k = 0; k < 2; k++) memset(f->next[k], 0, f->dimension * sizeof(double));
   for (size_t r = 0; r < f->n; r++) {
     const float *v = f->vectors + r * f->dimension;
     double a, b;
-    coordinates(f, v, &a, &b);
+    pca_coordinates(f, v, &a, &b);
     for (uint32_t i = 0; i < f->dimension; i++) {
       f->next[0][i] += a * v[i];
       f->next[1][i] += b * v[i];
@@ -122,25 +122,25 @@ static void pass(fit *f) {
   f->ab /= (double)f->n;
 }
 
-static void step(fit *f) {
+static void pca_step(pca_fit *f) {
   for (int k = 0; k < 2; k++) {
     double *was = f->axis[k];
     f->axis[k] = f->next[k];
     f->next[k] = was;
   }
   /* Shorter than this is rounding, not a direction */
-  make_orthonormal(f->axis[0], f->axis[1], f->dimension, f->total * (double)f->n * 1e-13);
+  pca_orthonormalise(f->axis[0], f->axis[1], f->dimension, f->total * (double)f->n * 1e-13);
 }
 
-static lode_status iterate(fit *f, lode_progress progress, lode__plane *plane, lode_error *err) {
+static lode_status pca_iterate(pca_fit *f, lode_progress progress, op_projection *plane, lode_error *err) {
   double shown = -1;
-  for (plane->passes = 0; plane->passes < MOST_PASSES; plane->passes++) {
-    if (progress.step && !progress.step(progress.ctx, "projecting", plane->passes, MOST_PASSES))
+  for (plane->passes = 0; plane->passes < PCA_MAX_PASSES; plane->passes++) {
+    if (progress.step && !progress.step(progress.ctx, "projecting", plane->passes, PCA_MAX_PASSES))
       return err_set(err, LODE_CANCELLED, "the map was not finished");
-    pass(f);
-    if (f->aa + f->bb - shown <= ENOUGH * f->total) break;
+    pca_pass(f);
+    if (f->aa + f->bb - shown <= PCA_TOLERANCE * f->total) break;
     shown = f->aa + f->bb;
-    step(f);
+    pca_step(f);
   }
   return LODE_OK;
 }
@@ -148,7 +148,7 @@ static lode_status iterate(fit *f, lode_progress progress, lode__plane *plane, l
 /* ---- The picture ---- */
 
 /* Turns the plane so that its axes are principal, larger variance first. */
-static void turn(fit *f) {
+static void pca_rotate(pca_fit *f) {
   double angle = 0.5 * atan2(2 * f->ab, f->aa - f->bb), c = cos(angle), s = sin(angle);
   for (uint32_t i = 0; i < f->dimension; i++) {
     double a = f->axis[0][i], b = f->axis[1][i];
@@ -157,10 +157,10 @@ static void turn(fit *f) {
   }
 }
 
-static void place(const fit *f, double *xy) {
+static void pca_place(const pca_fit *f, double *xy) {
   double far[2] = {0, 0}, scale;
   for (size_t r = 0; r < f->n; r++) {
-    coordinates(f, f->vectors + r * f->dimension, &xy[2 * r], &xy[2 * r + 1]);
+    pca_coordinates(f, f->vectors + r * f->dimension, &xy[2 * r], &xy[2 * r + 1]);
     for (int k = 0; k < 2; k++)
       if (fabs(xy[2 * r + (unsigned)k]) > fabs(far[k])) far[k] = xy[2 * r + (unsigned)k];
   }
@@ -172,10 +172,10 @@ static void place(const fit *f, double *xy) {
     }
 }
 
-lode_status lode__plane_of(float *vectors, size_t n, uint32_t dimension, bool unit, lode_progress progress, double *xy, lode__plane *plane,
+lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit, lode_progress progress, double *xy, op_projection *plane,
                            lode_error *err) {
-  fit f = {.vectors = vectors, .n = n, .dimension = dimension};
-  *plane = (lode__plane){.kept = 1};
+  pca_fit f = {.vectors = vectors, .n = n, .dimension = dimension};
+  *plane = (op_projection){.kept = 1};
   for (size_t i = 0; i < 2 * n; i++) xy[i] = 0;
   if (n < 2 || dimension == 0) return LODE_OK;
   double *room = mem_calloc((size_t)dimension * 4, sizeof *room);
@@ -185,16 +185,16 @@ lode_status lode__plane_of(float *vectors, size_t n, uint32_t dimension, bool un
     f.next[k] = room + (size_t)(2 + k) * dimension;
   }
   lode_status st = LODE_OK;
-  if (!unit) make_small(&f);
-  for (size_t r = 0; unit && r < n; r++) make_unit(vectors + r * dimension, dimension);
-  centre(&f);
+  if (!unit) pca_rescale(&f);
+  for (size_t r = 0; unit && r < n; r++) pca_make_unit(vectors + r * dimension, dimension);
+  pca_centre(&f);
   if (f.total > 1e-20) { /* less is rounding of equal vectors */
-    start(&f);
-    TRY_GOTO(iterate(&f, progress, plane, err));
+    pca_start(&f);
+    TRY_GOTO(pca_iterate(&f, progress, plane, err));
     plane->kept = (f.aa + f.bb) / f.total;
     if (plane->kept > 1) plane->kept = 1;
-    turn(&f);
-    place(&f, xy);
+    pca_rotate(&f);
+    pca_place(&f, xy);
   }
 done:
   mem_free(room);

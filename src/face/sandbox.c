@@ -29,7 +29,7 @@
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
 #endif
 
-static uint64_t writing(int abi) {
+static uint64_t sandbox_write_access(int abi) {
   uint64_t access = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
                     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
                     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
@@ -40,7 +40,7 @@ static uint64_t writing(int abi) {
 }
 
 /* `flags`: O_NOFOLLOW | O_DIRECTORY for a name inside the store, which anybody may have made. */
-static bool allow_below(int rules, const char *path, int flags, uint64_t access) {
+static bool sandbox_allow_below(int rules, const char *path, int flags, uint64_t access) {
   struct landlock_path_beneath_attr below = {.allowed_access = access};
   below.parent_fd = open(path, O_PATH | O_CLOEXEC | flags);
   if (below.parent_fd < 0) return false;
@@ -55,17 +55,17 @@ static const char *landlock(const char *store, const char *crashes) {
   char path[4096];
   int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi < 1) return "the kernel has none";
-  struct landlock_ruleset_attr attr = {.handled_access_fs = writing(abi)};
+  struct landlock_ruleset_attr attr = {.handled_access_fs = sandbox_write_access(abi)};
   int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0);
   if (rules < 0) return "it cannot be set up";
   const char *failed = NULL;
-  if (!allow_below(rules, store, 0, writing(abi))) failed = "the store's folder is not there";
-  if (crashes) (void)allow_below(rules, crashes, O_NOFOLLOW | O_DIRECTORY, writing(abi));
-  (void)allow_below(rules, "/dev/null", 0, LANDLOCK_ACCESS_FS_WRITE_FILE);
-  (void)allow_below(rules, tmp && *tmp ? tmp : "/tmp", 0, writing(abi));
+  if (!sandbox_allow_below(rules, store, 0, sandbox_write_access(abi))) failed = "the store's folder is not there";
+  if (crashes) (void)sandbox_allow_below(rules, crashes, O_NOFOLLOW | O_DIRECTORY, sandbox_write_access(abi));
+  (void)sandbox_allow_below(rules, "/dev/null", 0, LANDLOCK_ACCESS_FS_WRITE_FILE);
+  (void)sandbox_allow_below(rules, tmp && *tmp ? tmp : "/tmp", 0, sandbox_write_access(abi));
   if (cache && *cache) snprintf(path, sizeof path, "%s", cache);
   else snprintf(path, sizeof path, "%s/.cache", home ? home : "");
-  (void)allow_below(rules, path, 0, writing(abi)); /* models live there, if it exists */
+  (void)sandbox_allow_below(rules, path, 0, sandbox_write_access(abi)); /* models live there, if it exists */
   if (!failed && syscall(SYS_landlock_restrict_self, rules, 0) != 0) failed = "it was refused";
   close(rules);
   return failed ? failed : "";
@@ -74,13 +74,13 @@ static const char *landlock(const char *store, const char *crashes) {
 /* ---- seccomp ---- */
 
 #if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
+#define SANDBOX_ARCH AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
+#define SANDBOX_ARCH AUDIT_ARCH_AARCH64
 #endif
 
 static const char *seccomp(void) {
-#ifdef ARCH
+#ifdef SANDBOX_ARCH
   static const int denied[] = {
 #if !BUILD_ASAN /* whose leak check uses it */
       SYS_ptrace,
@@ -93,7 +93,7 @@ static const char *seccomp(void) {
   struct sock_filter code[N + 6];
   size_t n = 0;
   code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-  code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 0, N + 1);
+  code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SANDBOX_ARCH, 0, N + 1);
   code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
   for (size_t i = 0; i < N; i++)
     code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)denied[i], (unsigned char)(N - i), 0);
@@ -107,7 +107,7 @@ static const char *seccomp(void) {
 #endif
 }
 
-static void apply(const char *store, const char *crashes, char *said, size_t size) {
+static void sandbox_apply(const char *store, const char *crashes, char *said, size_t size) {
   struct rlimit none = {0, 0};
   bool privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
   bool cores = setrlimit(RLIMIT_CORE, &none) == 0;
@@ -117,5 +117,5 @@ static void apply(const char *store, const char *crashes, char *said, size_t siz
            *calls ? ")" : "");
 }
 
-void lode__sandbox_worker(const char *store, char *said, size_t size) { apply(store, NULL, said, size); }
-void lode__sandbox_face(const char *store, const char *crashes, char *said, size_t size) { apply(store, crashes, said, size); }
+void worker_sandbox_engine(const char *store, char *said, size_t size) { sandbox_apply(store, NULL, said, size); }
+void worker_sandbox_frontend(const char *store, const char *crashes, char *said, size_t size) { sandbox_apply(store, crashes, said, size); }

@@ -6,8 +6,8 @@
 #include "base/base.h"
 
 /* Of a worker: it may read files, write below the store's folder and in the temporary folder, and make no connection. */
-void lode__sandbox_worker(const char *store, char *said, size_t size);
+void worker_sandbox_engine(const char *store, char *said, size_t size);
 /* Of the face: it may read files, write below the store's folder and where crash reports go, and start its worker. */
-void lode__sandbox_face(const char *store, const char *crashes, char *said, size_t size);
+void worker_sandbox_frontend(const char *store, const char *crashes, char *said, size_t size);
 
 #endif

@@ -13,29 +13,29 @@
 
 #include <pthread.h>
 
-typedef struct lode__shared lode__shared;
+typedef struct worker_stores worker_stores;
 
-lode_status lode__shared_make(const char *folder, const lode_open_options *options, lode__shared **shared, lode_error *err);
-void lode__shared_free(lode__shared *shared);
-const char *lode__shared_folder(const lode__shared *shared);
-const lode_open_options *lode__shared_settings(const lode__shared *shared);
+lode_status worker_stores_new(const char *folder, const lode_open_options *options, worker_stores **shared, lode_error *err);
+void worker_stores_free(worker_stores *shared);
+const char *worker_stores_folder(const worker_stores *shared);
+const lode_open_options *worker_stores_settings(const worker_stores *shared);
 /* Which models requests may name; `allowed` must stay as long as the rest. */
-void lode__shared_allow_models(lode__shared *shared, lode__model_policy policy);
-const lode__model_policy *lode__shared_models(const lode__shared *shared);
-/* Whether the folder was found, and adopted: as in lode__op_context, for those that are made with this. */
-void lode__shared_mark(lode__shared *shared, bool found, bool adopted);
-bool lode__shared_found(const lode__shared *shared);
-bool lode__shared_adopted(const lode__shared *shared);
-lode__handles *lode__shared_handles(lode__shared *shared);
+void worker_stores_allow_models(worker_stores *shared, op_model_policy policy);
+const op_model_policy *worker_stores_models(const worker_stores *shared);
+/* Whether the folder was found, and adopted: as in op_context, for those that are made with this. */
+void worker_stores_set_origin(worker_stores *shared, bool found, bool adopted);
+bool worker_stores_found(const worker_stores *shared);
+bool worker_stores_adopted(const worker_stores *shared);
+worker_handles *worker_stores_handles(worker_stores *shared);
 
 /* The store, opened if it is not. It is closed with the rest. */
-lode_status lode__shared_store(lode__shared *shared, const lode__open_how *how, lode_store **store, lode_error *err);
-/* As functions of a lode__op_context, whose opener this is: also stores that an operation names itself, a few of which stay open. */
-lode_status lode__shared_open(void *shared, const lode__open_how *how, lode_store **store, lode_error *err);
-void lode__shared_release(void *shared, lode_store *store);
+lode_status worker_stores_main(worker_stores *shared, const op_open_options *how, lode_store **store, lode_error *err);
+/* As functions of a op_context, whose opener this is: also stores that an operation names itself, a few of which stay open. */
+lode_status worker_stores_open(void *shared, const op_open_options *how, lode_store **store, lode_error *err);
+void worker_stores_release(void *shared, lode_store *store);
 
 /* Runs `write` in a transaction that other callers' writes may share. It may be called on another thread; when it fails, the
  * transaction is as it was before. Answers LODE_OK when it and the commit did. */
-lode_status lode__shared_write(void *shared, lode__write_fn *write, void *ctx, lode_error *err);
+lode_status worker_stores_write(void *shared, op_write_fn *write, void *ctx, lode_error *err);
 
 #endif

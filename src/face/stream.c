@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
-volatile sig_atomic_t lode__interrupted;
+volatile sig_atomic_t op_interrupted;
 
-int lode__write_fd(int fd, const void *data, size_t size) {
+int op_write_fd(int fd, const void *data, size_t size) {
   const char *p = data;
   while (size) {
     ssize_t n = write(fd, p, size);
     if (n < 0) {
-      if (errno == EINTR && !lode__interrupted) continue;
+      if (errno == EINTR && !op_interrupted) continue;
       return errno;
     }
     p += n;
@@ -27,7 +27,7 @@ int lode__write_fd(int fd, const void *data, size_t size) {
 
 /* ---- In ---- */
 
-lode_status lode__stream_open(lode__stream *stream, const char *path, lode_error *err) {
+lode_status op_stream_open(op_stream *stream, const char *path, lode_error *err) {
   struct stat info;
   memset(stream, 0, sizeof *stream);
   stream->own = strcmp(path, "-") != 0;
@@ -41,7 +41,7 @@ lode_status lode__stream_open(lode__stream *stream, const char *path, lode_error
   }
   if (os_api->fstat(stream->fd, &info) == 0) {
     if (S_ISDIR(info.st_mode)) {
-      lode__stream_close(stream);
+      op_stream_close(stream);
       return err_set(err, LODE_INVALID, "%.400s is a folder: give a file", path);
     }
     if (S_ISREG(info.st_mode)) stream->size = (uint64_t)info.st_size;
@@ -49,30 +49,30 @@ lode_status lode__stream_open(lode__stream *stream, const char *path, lode_error
   return LODE_OK;
 }
 
-int64_t lode__stream_read(void *stream, void *buffer, size_t size) {
-  lode__stream *s = stream;
+int64_t op_stream_read(void *stream, void *buffer, size_t size) {
+  op_stream *s = stream;
   for (;;) {
-    ssize_t n = lode__interrupted ? -1 : read(s->fd, buffer, size);
+    ssize_t n = op_interrupted ? -1 : read(s->fd, buffer, size);
     if (n >= 0) {
       s->pos += (uint64_t)n;
       return n;
     }
-    if (lode__interrupted || errno != EINTR) {
-      s->errnum = lode__interrupted ? EINTR : errno;
+    if (op_interrupted || errno != EINTR) {
+      s->errnum = op_interrupted ? EINTR : errno;
       return -1;
     }
   }
 }
 
-void lode__stream_close(lode__stream *stream) {
+void op_stream_close(op_stream *stream) {
   if (stream->own && stream->fd >= 0) os_api->close(stream->fd);
   memset(stream, 0, sizeof *stream);
   stream->fd = -1;
 }
 
-lode_status lode__read_all(const char *path, size_t max, strbuf *out, lode_error *err) {
-  lode__stream stream;
-  lode_status st = lode__stream_open(&stream, path, err);
+lode_status op_read_file(const char *path, size_t max, strbuf *out, lode_error *err) {
+  op_stream stream;
+  lode_status st = op_stream_open(&stream, path, err);
   if (st != LODE_OK) return st;
   for (;;) {
     size_t chunk = out->len == 0 && stream.size > 0 && stream.size < max ? (size_t)stream.size + 1 : 65536;
@@ -81,7 +81,7 @@ lode_status lode__read_all(const char *path, size_t max, strbuf *out, lode_error
       st = err_nomem(err);
       break;
     }
-    int64_t n = lode__stream_read(&stream, room, chunk);
+    int64_t n = op_stream_read(&stream, room, chunk);
     if (n <= 0) {
       if (n < 0) st = err_errno(err, stream.errnum, path);
       break;
@@ -92,20 +92,20 @@ lode_status lode__read_all(const char *path, size_t max, strbuf *out, lode_error
       break;
     }
   }
-  lode__stream_close(&stream);
+  op_stream_close(&stream);
   return st;
 }
 
 /* ---- Lines ---- */
 
-enum { READ_BYTES = 1 << 20 };
+enum { STREAM_READ_BYTES = 1 << 20 };
 
-static lode_status fill_lines(lode__lines *l, size_t bytes, lode_error *err) {
+static lode_status lines_fill(op_lines *l, size_t bytes, lode_error *err) {
   while (!l->ended && l->buf.len < bytes) {
-    size_t some = bytes - l->buf.len < READ_BYTES ? bytes - l->buf.len : READ_BYTES;
+    size_t some = bytes - l->buf.len < STREAM_READ_BYTES ? bytes - l->buf.len : STREAM_READ_BYTES;
     char *room = strbuf_reserve(&l->buf, some);
     if (!room) return err_nomem(err);
-    int64_t n = lode__stream_read(l->stream, room, some);
+    int64_t n = op_stream_read(l->stream, room, some);
     if (n < 0) return err_errno(err, l->stream->errnum, "the lines cannot be read");
     l->ended = n == 0;
     l->buf.len += (size_t)n;
@@ -114,7 +114,7 @@ static lode_status fill_lines(lode__lines *l, size_t bytes, lode_error *err) {
 }
 
 /* Up to the last end of line, or to the end of the stream. */
-static lode_status split_lines(lode__lines *l, lode_error *err) {
+static lode_status lines_split(op_lines *l, lode_error *err) {
   while (l->used < l->buf.len) {
     const char *line = l->buf.data + l->used;
     const char *end = memchr(line, '\n', l->buf.len - l->used);
@@ -129,13 +129,13 @@ static lode_status split_lines(lode__lines *l, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status lode__lines_next(lode__lines *l, size_t bytes, lode_error *err) {
+lode_status op_lines_next(op_lines *l, size_t bytes, lode_error *err) {
   if (l->used) memmove(l->buf.data, l->buf.data + l->used, l->buf.len - l->used);
   l->buf.len -= l->used;
   l->used = l->n = 0;
   do {
-    TRY(fill_lines(l, bytes, err));
-    TRY(split_lines(l, err));
+    TRY(lines_fill(l, bytes, err));
+    TRY(lines_split(l, err));
     if (l->n == 0 && l->used == 0 && !l->ended)
       return err_set(err, LODE_LIMIT, "a line is longer than %zu bytes", bytes);
     if (l->n == 0 && l->used) { /* empty lines alone */
@@ -147,15 +147,15 @@ lode_status lode__lines_next(lode__lines *l, size_t bytes, lode_error *err) {
   return LODE_OK;
 }
 
-void lode__lines_release(lode__lines *l) {
+void op_lines_release(op_lines *l) {
   strbuf_release(&l->buf);
   mem_free(l->list);
-  *l = (lode__lines){0};
+  *l = (op_lines){0};
 }
 
 /* ---- Out ---- */
 
-lode_status lode__out_file_open(lode__out_file *file, const char *path, lode_error *err) {
+lode_status op_out_file_open(op_out_file *file, const char *path, lode_error *err) {
   struct stat info;
   memset(file, 0, sizeof *file);
   file->fd = -1;
@@ -178,9 +178,9 @@ lode_status lode__out_file_open(lode__out_file *file, const char *path, lode_err
   return LODE_OK;
 }
 
-int64_t lode__out_file_write(void *file, const void *data, size_t size) {
-  lode__out_file *f = file;
-  int errnum = lode__write_fd(f->fd, data, size);
+int64_t op_out_file_write(void *file, const void *data, size_t size) {
+  op_out_file *f = file;
+  int errnum = op_write_fd(f->fd, data, size);
   if (errnum) {
     f->errnum = errnum;
     return -1;
@@ -188,7 +188,7 @@ int64_t lode__out_file_write(void *file, const void *data, size_t size) {
   return (int64_t)size;
 }
 
-lode_status lode__out_file_commit(lode__out_file *file, lode_error *err) {
+lode_status op_out_file_commit(op_out_file *file, lode_error *err) {
   if (file->direct) return LODE_OK;
   if (os_api->fsync(file->fd) < 0) return err_errno(err, errno, file->path);
   if (os_api->rename(file->tmp.data, file->path) < 0) return err_errno(err, errno, file->path);
@@ -196,7 +196,7 @@ lode_status lode__out_file_commit(lode__out_file *file, lode_error *err) {
   return os_sync_parent_dir(file->path, err);
 }
 
-void lode__out_file_close(lode__out_file *file) {
+void op_out_file_close(op_out_file *file) {
   if (file->fd >= 0) os_api->close(file->fd);
   if (file->tmp.data) os_api->unlink(file->tmp.data);
   strbuf_release(&file->tmp);

@@ -4,14 +4,14 @@
 
 #include "base/base.h"
 
-typedef struct lode__suggest {
+typedef struct op_suggest {
   lode_str word;
   size_t best;
   bool found;
   char text[64];
-} lode__suggest;
+} op_suggest;
 
-void lode__suggest_init(lode__suggest *s, lode_str word);
-void lode__suggest_try(lode__suggest *s, lode_str candidate);
+void op_suggest_init(op_suggest *s, lode_str word);
+void op_suggest_try(op_suggest *s, lode_str candidate);
 
 #endif

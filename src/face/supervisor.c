@@ -25,60 +25,60 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MS 1000000u
-#define NEVER UINT64_MAX
-enum { TEXT_BYTES = 700 };
+#define SUPERVISOR_NS_PER_MS 1000000u
+#define SUPERVISOR_NEVER UINT64_MAX
+enum { SUPERVISOR_TEXT_BYTES = 700 };
 
-typedef enum call_state { FREE, QUEUED, SENT, ORPHANED } call_state;
+typedef enum call_slot_state { CALL_SLOT_FREE, CALL_SLOT_QUEUED, CALL_SLOT_SENT, CALL_SLOT_ORPHANED } call_slot_state;
 
-typedef struct entry entry;
-struct entry {
-  call_state state;
+typedef struct call_slot call_slot;
+struct call_slot {
+  call_slot_state state;
   uint64_t id;
-  char name[LODE__CRASH_NAME];
-  lode__call call;
-  lode__wire head;
+  char name[CRASH_NAME_BYTES];
+  supervisor_call call;
+  wire_header head;
   strbuf words;        /* as they are sent */
   uint64_t started_ns, deadline_ns;
-  entry *next;            /* in outbox, or of the free ones */
+  call_slot *next;            /* in outbox, or of the free ones */
 };
 
 /* What is being received. */
-typedef struct inbox {
-  lode__wire head;
+typedef struct supervisor_inbox {
+  wire_header head;
   size_t head_got, body_got;
   char *body;
-} inbox;
+} supervisor_inbox;
 
-struct lode__supervisor {
-  lode__supervisor_options options;
+struct supervisor_state {
+  supervisor_options options;
   strbuf store, crashes;       /* the strings of options */
   pthread_t thread;
   pthread_mutex_t lock;
   int wake;                       /* eventfd */
-  entry *table, *free;
-  entry *outbox, **outbox_last;
+  call_slot *table, *free;
+  call_slot *outbox, **outbox_last;
   size_t sent;                    /* bytes of outbox's first frame */
   strbuf control;              /* CANCEL frames: sent between calls */
   size_t bytes;                   /* of bodies in flight */
   uint64_t next_deadline_ns;
   atomic_bool stopping;
   uint64_t stop_ns;               /* the grace's end */
-  lode__supervisor_figures figures;
+  supervisor_stats figures;
   /* the thread's own */
   proc_child proc;
   int crash_fd;
-  inbox in;
+  supervisor_inbox in;
   uint64_t started_ns, died_ns, restart_ns, answered_before;
   unsigned quick_deaths;
   bool hung_up;
-  lode__call *lost;               /* room for the calls of a worker that died: max_calls */
-  lode__crash_call *lost_names;
+  supervisor_call *lost;               /* room for the calls of a worker that died: max_calls */
+  crash_call *lost_names;
 };
 
-static void say(lode__supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(lode__supervisor *s, const char *format, ...) {
-  char line[TEXT_BYTES];
+static void supervisor_log(supervisor_state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void supervisor_log(supervisor_state *s, const char *format, ...) {
+  char line[SUPERVISOR_TEXT_BYTES];
   va_list list;
   if (!s->options.log) return;
   va_start(list, format);
@@ -87,7 +87,7 @@ static void say(lode__supervisor *s, const char *format, ...) {
   s->options.log(s->options.log_ctx, line);
 }
 
-static void poke(lode__supervisor *s) {
+static void supervisor_wake(supervisor_state *s) {
   uint64_t one = 1;
   if (write(s->wake, &one, sizeof one) < 0) return; /* the counter is full: it is awake */
 }
@@ -95,7 +95,7 @@ static void poke(lode__supervisor *s) {
 /* ---- Sending (with the lock) ---- */
 
 /* What is left of a frame of which `done` bytes are sent. */
-static size_t rest_of(entry *e, size_t done, struct iovec *iov) {
+static size_t call_slot_rest(call_slot *e, size_t done, struct iovec *iov) {
   struct iovec parts[3] = {{&e->head, sizeof e->head},
                            {e->words.data, e->words.len},
                            {(void *)(uintptr_t)e->call.body.data, e->call.body.len}};
@@ -112,7 +112,7 @@ static size_t rest_of(entry *e, size_t done, struct iovec *iov) {
 }
 
 /* False when the socket takes no more now; a broken one is noticed by the receiver. */
-static bool send_some(lode__supervisor *s, struct iovec *iov, size_t n, size_t *sent) {
+static bool supervisor_send_some(supervisor_state *s, struct iovec *iov, size_t n, size_t *sent) {
   struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
   ssize_t got = sendmsg(s->proc.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (got < 0) return errno == EINTR;
@@ -120,21 +120,21 @@ static bool send_some(lode__supervisor *s, struct iovec *iov, size_t n, size_t *
   return true;
 }
 
-static void send_outbox(lode__supervisor *s) {
+static void supervisor_send_outbox(supervisor_state *s) {
   struct iovec iov[3];
   while (s->figures.ready && (s->outbox || s->control.len)) {
-    entry *e = s->outbox;
+    call_slot *e = s->outbox;
     if (s->control.len && s->sent == 0) {
       size_t done = 0;
       iov[0] = (struct iovec){s->control.data, s->control.len};
-      if (!send_some(s, iov, 1, &done)) return;
+      if (!supervisor_send_some(s, iov, 1, &done)) return;
       memmove(s->control.data, s->control.data + done, s->control.len - done);
       s->control.len -= done;
       /* part of one only: nothing else may go in between */
-      if (s->control.len % sizeof(lode__wire)) continue;
+      if (s->control.len % sizeof(wire_header)) continue;
     } else {
-      if (!send_some(s, iov, rest_of(e, s->sent, iov), &s->sent)) return;
-      e->state = SENT;
+      if (!supervisor_send_some(s, iov, call_slot_rest(e, s->sent, iov), &s->sent)) return;
+      e->state = CALL_SLOT_SENT;
       if (s->sent < sizeof e->head + e->head.size) continue;
       s->sent = 0;
       s->outbox = e->next;
@@ -145,12 +145,12 @@ static void send_outbox(lode__supervisor *s) {
 
 /* ---- Calls ---- */
 
-static entry *entry_of(lode__supervisor *s, uint64_t id) {
-  entry *e = &s->table[id % s->options.max_calls];
-  return e->state != FREE && e->id == id ? e : NULL;
+static call_slot *call_slot_of(supervisor_state *s, uint64_t id) {
+  call_slot *e = &s->table[id % s->options.max_calls];
+  return e->state != CALL_SLOT_FREE && e->id == id ? e : NULL;
 }
 
-static lode_status refuse(lode__supervisor *s, size_t bytes, lode_error *err) {
+static lode_status supervisor_admit(supervisor_state *s, size_t bytes, lode_error *err) {
   if (s->stopping) return err_set(err, LODE_CANCELLED, "stopping: no more calls are taken");
   if (s->free && bytes <= s->options.max_bytes - s->bytes) return LODE_OK;
   s->figures.refused++;
@@ -158,7 +158,7 @@ static lode_status refuse(lode__supervisor *s, size_t bytes, lode_error *err) {
                     "try again", s->figures.in_flight, s->bytes, s->options.max_calls, s->options.max_bytes);
 }
 
-static lode_status put_words(strbuf *out, const lode__call *call, lode_error *err) {
+static lode_status supervisor_put_words(strbuf *out, const supervisor_call *call, lode_error *err) {
   out->len = 0;
   strbuf_add(out, call->name, strlen(call->name) + 1);
   for (size_t i = 0; i < call->n_words; i++) {
@@ -170,8 +170,8 @@ static lode_status put_words(strbuf *out, const lode__call *call, lode_error *er
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-static void enqueue(lode__supervisor *s, entry *e) {
-  e->state = QUEUED;
+static void supervisor_enqueue(supervisor_state *s, call_slot *e) {
+  e->state = CALL_SLOT_QUEUED;
   e->next = NULL;
   *s->outbox_last = e;
   s->outbox_last = &e->next;
@@ -180,110 +180,110 @@ static void enqueue(lode__supervisor *s, entry *e) {
   s->figures.calls++;
 }
 
-lode_status lode__supervisor_call(lode__supervisor *s, const lode__call *call, uint64_t *id, lode_error *err) {
-  uint32_t timeout = call->timeout_ms ? call->timeout_ms : call->flags & LODE__CALL_LONG ? 0 : s->options.timeout_ms;
+lode_status supervisor_submit(supervisor_state *s, const supervisor_call *call, uint64_t *id, lode_error *err) {
+  uint32_t timeout = call->timeout_ms ? call->timeout_ms : call->flags & WIRE_CALL_LONG ? 0 : s->options.timeout_ms;
   strbuf words = {0};
   lode_status st;
-  if (call->n_words >= LODE__WIRE_WORDS) return err_internal(err, "a call with too many words");
-  st = put_words(&words, call, err);
+  if (call->n_words >= WIRE_MAX_WORDS) return err_internal(err, "a call with too many words");
+  st = supervisor_put_words(&words, call, err);
   pthread_mutex_lock(&s->lock);
-  if (st == LODE_OK) st = refuse(s, call->body.len, err);
+  if (st == LODE_OK) st = supervisor_admit(s, call->body.len, err);
   if (st != LODE_OK) {
     pthread_mutex_unlock(&s->lock);
     strbuf_release(&words);
     return st;
   }
-  entry *e = s->free;
+  call_slot *e = s->free;
   s->free = e->next;
   e->id += s->options.max_calls;
   e->call = *call;
   e->words = words;
   snprintf(e->name, sizeof e->name, "%s", call->name);
-  e->head = (lode__wire){.magic = LODE__WIRE_MAGIC, .kind = LODE__WIRE_CALL, .words = (uint8_t)(call->n_words + 1),
+  e->head = (wire_header){.magic = WIRE_MAGIC, .kind = WIRE_CALL, .words = (uint8_t)(call->n_words + 1),
                          .code = (uint16_t)call->flags, .id = e->id, .client = call->client, .size = words.len + call->body.len};
   e->started_ns = os_api->now_ns();
-  e->deadline_ns = timeout ? e->started_ns + (uint64_t)timeout * MS : NEVER;
+  e->deadline_ns = timeout ? e->started_ns + (uint64_t)timeout * SUPERVISOR_NS_PER_MS : SUPERVISOR_NEVER;
   if (id) *id = e->id;
-  enqueue(s, e);
-  send_outbox(s);
+  supervisor_enqueue(s, e);
+  supervisor_send_outbox(s);
   bool awake = s->outbox != NULL || e->deadline_ns < s->next_deadline_ns;
   if (e->deadline_ns < s->next_deadline_ns) s->next_deadline_ns = e->deadline_ns;
   pthread_mutex_unlock(&s->lock);
-  if (awake) poke(s);
+  if (awake) supervisor_wake(s);
   return LODE_OK;
 }
 
-static void ask_to_cancel(lode__supervisor *s, uint64_t id) {
-  lode__wire head = {.magic = LODE__WIRE_MAGIC, .kind = LODE__WIRE_CANCEL, .id = id};
+static void supervisor_ask_cancel(supervisor_state *s, uint64_t id) {
+  wire_header head = {.magic = WIRE_MAGIC, .kind = WIRE_CANCEL, .id = id};
   strbuf_add(&s->control, &head, sizeof head);
-  send_outbox(s);
+  supervisor_send_outbox(s);
 }
 
 /* With the lock: takes it out of the outbox. */
-static void unqueue(lode__supervisor *s, entry *e) {
-  entry **at = &s->outbox;
+static void supervisor_unqueue(supervisor_state *s, call_slot *e) {
+  call_slot **at = &s->outbox;
   while (*at != e) at = &(*at)->next;
   *at = e->next;
   if (s->outbox_last == &e->next) s->outbox_last = at;
 }
 
 /* With the lock: the entry's place is free again. The call is handed out, for its callback. */
-static lode__call release(lode__supervisor *s, entry *e) {
-  lode__call call = e->call;
-  if (e->state != ORPHANED) {
+static supervisor_call call_slot_release(supervisor_state *s, call_slot *e) {
+  supervisor_call call = e->call;
+  if (e->state != CALL_SLOT_ORPHANED) {
     s->bytes -= call.body.len;
     s->figures.in_flight--;
   }
   strbuf_release(&e->words);
-  e->state = FREE;
+  e->state = CALL_SLOT_FREE;
   e->next = s->free;
   s->free = e;
   return call;
 }
 
-static void finish(const lode__call *call, lode__call_end end, const char *text) {
-  lode__answer answer = {.end = end, .text = text};
+static void supervisor_finish_call(const supervisor_call *call, supervisor_outcome end, const char *text) {
+  supervisor_reply answer = {.end = end, .text = text};
   call->done(call->ctx, &answer);
 }
 
-void lode__supervisor_cancel(lode__supervisor *s, uint64_t id) {
-  lode__call call = {0};
+void supervisor_cancel(supervisor_state *s, uint64_t id) {
+  supervisor_call call = {0};
   pthread_mutex_lock(&s->lock);
-  entry *e = entry_of(s, id);
-  if (e && e->state == SENT) ask_to_cancel(s, id);
-  if (e && e->state == QUEUED) {
-    unqueue(s, e);
-    call = release(s, e);
+  call_slot *e = call_slot_of(s, id);
+  if (e && e->state == CALL_SLOT_SENT) supervisor_ask_cancel(s, id);
+  if (e && e->state == CALL_SLOT_QUEUED) {
+    supervisor_unqueue(s, e);
+    call = call_slot_release(s, e);
   }
   pthread_mutex_unlock(&s->lock);
-  poke(s);
-  if (call.done) finish(&call, LODE__CALL_CANCELLED, "cancelled");
+  supervisor_wake(s);
+  if (call.done) supervisor_finish_call(&call, SUPERVISOR_CANCELLED, "cancelled");
 }
 
 /* ---- Receiving ---- */
 
-static void take_answer(lode__supervisor *s, inbox *in) {
-  lode__call call = {0};
+static void supervisor_take_reply(supervisor_state *s, supervisor_inbox *in) {
+  supervisor_call call = {0};
   pthread_mutex_lock(&s->lock);
-  entry *e = entry_of(s, in->head.id);
-  bool wanted = e && e->state == SENT;
-  if (e && e->state != QUEUED) call = release(s, e);
+  call_slot *e = call_slot_of(s, in->head.id);
+  bool wanted = e && e->state == CALL_SLOT_SENT;
+  if (e && e->state != CALL_SLOT_QUEUED) call = call_slot_release(s, e);
   s->figures.answered++;
   pthread_mutex_unlock(&s->lock);
   if (!wanted) return;
-  lode__answer answer = {.end = LODE__CALL_ANSWERED, .code = in->head.code, .body = in->body, .size = in->head.size};
+  supervisor_reply answer = {.end = SUPERVISOR_ANSWERED, .code = in->head.code, .body = in->body, .size = in->head.size};
   call.done(call.ctx, &answer);
   in->body = answer.body; /* NULL when it was taken */
 }
 
-static void take_event(lode__supervisor *s, const inbox *in) {
-  lode__wire_progress figures;
-  lode__call call = {0};
+static void supervisor_take_event(supervisor_state *s, const supervisor_inbox *in) {
+  wire_progress figures;
+  supervisor_call call = {0};
   pthread_mutex_lock(&s->lock);
-  entry *e = entry_of(s, in->head.id);
-  if (e && e->state == SENT) call = e->call;
+  call_slot *e = call_slot_of(s, in->head.id);
+  if (e && e->state == CALL_SLOT_SENT) call = e->call;
   pthread_mutex_unlock(&s->lock);
-  if (in->head.kind == LODE__WIRE_ROW) {
+  if (in->head.kind == WIRE_ROW) {
     if (call.row) call.row(call.ctx, (lode_str){in->body, in->head.size});
   } else if (call.progress && in->head.size >= sizeof figures) {
     memcpy(&figures, in->body, sizeof figures);
@@ -291,33 +291,33 @@ static void take_event(lode__supervisor *s, const inbox *in) {
   }
 }
 
-static void take_ready(lode__supervisor *s, const inbox *in) {
+static void supervisor_take_ready(supervisor_state *s, const supervisor_inbox *in) {
   uint64_t now = os_api->now_ns();
   pthread_mutex_lock(&s->lock);
   s->figures.ready = true;
   if (s->died_ns) s->figures.restart_ns = now - s->died_ns;
-  send_outbox(s);
+  supervisor_send_outbox(s);
   pthread_mutex_unlock(&s->lock);
-  say(s, "worker %d is ready after %llu ms; %s", (int)s->proc.pid, (unsigned long long)((now - s->started_ns) / MS), in->body);
+  supervisor_log(s, "worker %d is ready after %llu ms; %s", (int)s->proc.pid, (unsigned long long)((now - s->started_ns) / SUPERVISOR_NS_PER_MS), in->body);
 }
 
-static void take_frame(lode__supervisor *s, inbox *in) {
+static void supervisor_take_frame(supervisor_state *s, supervisor_inbox *in) {
   switch (in->head.kind) {
-    case LODE__WIRE_DONE: take_answer(s, in); break;
-    case LODE__WIRE_ROW:
-    case LODE__WIRE_PROGRESS: take_event(s, in); break;
-    case LODE__WIRE_READY: take_ready(s, in); break;
-    case LODE__WIRE_LOG: say(s, "%s", in->body); break;
+    case WIRE_DONE: supervisor_take_reply(s, in); break;
+    case WIRE_ROW:
+    case WIRE_PROGRESS: supervisor_take_event(s, in); break;
+    case WIRE_READY: supervisor_take_ready(s, in); break;
+    case WIRE_LOG: supervisor_log(s, "%s", in->body); break;
     default: break;
   }
   mem_free(in->body);
-  *in = (inbox){0};
+  *in = (supervisor_inbox){0};
 }
 
 /* Reads what is there. False: the stream is at its end, or not to be trusted. */
-static bool receive(lode__supervisor *s) {
+static bool supervisor_receive(supervisor_state *s) {
   for (;;) {
-    inbox *in = &s->in;
+    supervisor_inbox *in = &s->in;
     bool heading = in->head_got < sizeof in->head;
     void *to = heading ? (char *)&in->head + in->head_got : in->body + in->body_got;
     size_t want = heading ? sizeof in->head - in->head_got : (size_t)in->head.size - in->body_got;
@@ -328,21 +328,21 @@ static bool receive(lode__supervisor *s) {
     if (heading) {
       in->head_got += (size_t)got;
       if (in->head_got < sizeof in->head) continue;
-      if (!lode__wire_valid(&in->head, SIZE_MAX / 2)) return false;
+      if (!wire_header_valid(&in->head, SIZE_MAX / 2)) return false;
       in->body = mem_alloc((size_t)in->head.size + 1);
       if (!in->body) return false; /* like a worker that broke off: its calls are answered so */
       in->body[in->head.size] = '\0';
     } else {
       in->body_got += (size_t)got;
     }
-    if (in->head_got == sizeof in->head && in->body_got == in->head.size) take_frame(s, in);
+    if (in->head_got == sizeof in->head && in->body_got == in->head.size) supervisor_take_frame(s, in);
   }
 }
 
 /* ---- The life of workers ---- */
 
 /* The worker's half of a crash report goes to a file in memory that both hold. */
-static lode_status pass_crash_fd(lode__supervisor *s, lode_error *err) {
+static lode_status supervisor_pass_crash_fd(supervisor_state *s, lode_error *err) {
   union {
     char bytes[CMSG_SPACE(sizeof(int))];
     struct cmsghdr align;
@@ -361,15 +361,15 @@ static lode_status pass_crash_fd(lode__supervisor *s, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status start_worker(lode__supervisor *s, lode_error *err) {
+static lode_status supervisor_start_worker(supervisor_state *s, lode_error *err) {
   const char *program = s->options.program ? s->options.program : "/proc/self/exe";
-  char *argv[LODE__WORKER_MOST_ARGS + 1];
+  char *argv[WORKER_MAX_ARGS + 1];
   strbuf strings = {0};
   lode_status st;
-  TRY_GOTO(lode__worker_argv(&s->options.setup, program, &strings, argv, err));
+  TRY_GOTO(worker_build_argv(&s->options.setup, program, &strings, argv, err));
   proc_options options = {.path = program, .argv = (const char *const *)argv, .no_core = true, .no_new_privs = true};
   TRY_GOTO(proc_spawn(&options, &s->proc, err));
-  TRY_GOTO(pass_crash_fd(s, err));
+  TRY_GOTO(supervisor_pass_crash_fd(s, err));
   s->started_ns = os_api->now_ns();
   s->answered_before = s->figures.answered;
   pthread_mutex_lock(&s->lock);
@@ -381,46 +381,46 @@ done:
 }
 
 /* A pause grows with each worker that died young without an answer. */
-static uint64_t pause_ns(unsigned quick_deaths) {
+static uint64_t supervisor_backoff_ns(unsigned quick_deaths) {
   static const unsigned ms[] = {0, 0, 20, 100, 500, 2000, 5000};
   size_t last = sizeof ms / sizeof *ms - 1;
-  return (uint64_t)ms[quick_deaths < last ? quick_deaths : last] * MS;
+  return (uint64_t)ms[quick_deaths < last ? quick_deaths : last] * SUPERVISOR_NS_PER_MS;
 }
 
-static void try_start(lode__supervisor *s) {
+static void supervisor_try_start(supervisor_state *s) {
   lode_error err = {.record = LODE_NO_RECORD};
-  s->restart_ns = NEVER;
-  if (start_worker(s, &err) == LODE_OK) return;
+  s->restart_ns = SUPERVISOR_NEVER;
+  if (supervisor_start_worker(s, &err) == LODE_OK) return;
   proc_kill(&s->proc);
   if (s->crash_fd >= 0) close(s->crash_fd);
   s->crash_fd = -1;
   s->quick_deaths++;
-  s->restart_ns = os_api->now_ns() + pause_ns(s->quick_deaths + 2);
-  say(s, "the worker cannot be started: %s", err.text);
+  s->restart_ns = os_api->now_ns() + supervisor_backoff_ns(s->quick_deaths + 2);
+  supervisor_log(s, "the worker cannot be started: %s", err.text);
 }
 
 /* The calls that the dead worker had received, out of the table. Those that it had not wait for the next one, unless
  * workers die again and again. */
-static size_t collect_lost(lode__supervisor *s, lode__call *calls, lode__crash_call *names) {
+static size_t supervisor_collect_lost(supervisor_state *s, supervisor_call *calls, crash_call *names) {
   uint64_t now = os_api->now_ns();
   size_t n = 0;
   pthread_mutex_lock(&s->lock);
   if (s->sent) { /* begun, not received as a whole */
-    entry *e = s->outbox;
+    call_slot *e = s->outbox;
     s->outbox = e->next;
     if (!s->outbox) s->outbox_last = &s->outbox;
   }
   s->sent = 0;
   s->control.len = 0;
   for (size_t i = 0; i < s->options.max_calls; i++) {
-    entry *e = &s->table[i];
-    bool lost = e->state == SENT || (e->state == QUEUED && s->quick_deaths >= 3);
-    if (e->state == ORPHANED) (void)release(s, e);
+    call_slot *e = &s->table[i];
+    bool lost = e->state == CALL_SLOT_SENT || (e->state == CALL_SLOT_QUEUED && s->quick_deaths >= 3);
+    if (e->state == CALL_SLOT_ORPHANED) (void)call_slot_release(s, e);
     if (!lost) continue;
-    if (e->state == QUEUED) unqueue(s, e);
+    if (e->state == CALL_SLOT_QUEUED) supervisor_unqueue(s, e);
     memcpy(names[n].name, e->name, sizeof e->name);
-    names[n].ms = (now - e->started_ns) / MS;
-    calls[n++] = release(s, e);
+    names[n].ms = (now - e->started_ns) / SUPERVISOR_NS_PER_MS;
+    calls[n++] = call_slot_release(s, e);
   }
   s->figures.died += n;
   s->figures.restarts++;
@@ -428,25 +428,25 @@ static size_t collect_lost(lode__supervisor *s, lode__call *calls, lode__crash_c
   return n;
 }
 
-static void write_report(lode__supervisor *s, lode__crash_facts *facts, char *text, size_t size) {
+static void supervisor_write_report(supervisor_state *s, crash_facts *facts, char *text, size_t size) {
   strbuf path = {0};
   lode_error err = {.record = LODE_NO_RECORD};
   char how[64];
-  lode__crash_end(&facts->end, how, sizeof how);
+  crash_describe_end(&facts->end, how, sizeof how);
   facts->folder = s->crashes.data;
   facts->store = s->store.data;
-  bool written = lode__crash_write(facts, &path, &err) == LODE_OK;
+  bool written = crash_write_report(facts, &path, &err) == LODE_OK;
   snprintf(text, size, "the worker process died (%s) while it ran this request; the request is not tried again, and a write may or "
            "may not have been done; crash report: %.300s", how, written ? path.data : err.text);
-  say(s, "worker %d died (%s) with %zu calls in flight; crash report: %.300s", (int)facts->pid, how, facts->n_calls,
+  supervisor_log(s, "worker %d died (%s) with %zu calls in flight; crash report: %.300s", (int)facts->pid, how, facts->n_calls,
       written ? path.data : err.text);
   strbuf_release(&path);
 }
 
-static void bury(lode__supervisor *s) {
-  lode__crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (os_api->now_ns() - s->started_ns) / MS,
+static void supervisor_bury_worker(supervisor_state *s) {
+  crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (os_api->now_ns() - s->started_ns) / SUPERVISOR_NS_PER_MS,
                              .answered = s->figures.answered - s->answered_before};
-  char text[TEXT_BYTES] = "the worker process died";
+  char text[SUPERVISOR_TEXT_BYTES] = "the worker process died";
   pthread_mutex_lock(&s->lock);
   s->figures.ready = false; /* nobody sends any more */
   s->figures.worker = 0;
@@ -456,44 +456,44 @@ static void bury(lode__supervisor *s) {
   s->quick_deaths = facts.answered == 0 && facts.lived_ms < 1000 ? s->quick_deaths + 1 : 0;
   s->crash_fd = -1;
   mem_free(s->in.body);
-  s->in = (inbox){0};
-  facts.n_calls = collect_lost(s, s->lost, s->lost_names);
+  s->in = (supervisor_inbox){0};
+  facts.n_calls = supervisor_collect_lost(s, s->lost, s->lost_names);
   facts.calls = s->lost_names;
-  s->restart_ns = s->died_ns + pause_ns(s->quick_deaths);
-  if (!s->stopping && s->restart_ns == s->died_ns) try_start(s); /* it starts while the report is written */
-  write_report(s, &facts, text, sizeof text);
-  for (size_t i = 0; i < facts.n_calls; i++) finish(&s->lost[i], LODE__CALL_DIED, text);
+  s->restart_ns = s->died_ns + supervisor_backoff_ns(s->quick_deaths);
+  if (!s->stopping && s->restart_ns == s->died_ns) supervisor_try_start(s); /* it starts while the report is written */
+  supervisor_write_report(s, &facts, text, sizeof text);
+  for (size_t i = 0; i < facts.n_calls; i++) supervisor_finish_call(&s->lost[i], SUPERVISOR_WORKER_DIED, text);
   close(facts.fd);
 }
 
 /* ---- Time ---- */
 
 /* One call whose time is over, made an orphan or released. *stuck: the worker does not even take cancellations. */
-static bool next_expired(lode__supervisor *s, uint64_t now, lode__call *call, bool *stuck) {
+static bool supervisor_next_expired(supervisor_state *s, uint64_t now, supervisor_call *call, bool *stuck) {
   bool found = false;
   pthread_mutex_lock(&s->lock);
-  s->next_deadline_ns = NEVER;
+  s->next_deadline_ns = SUPERVISOR_NEVER;
   for (size_t i = 0; i < s->options.max_calls && !found; i++) {
-    entry *e = &s->table[i];
-    if (e->state == FREE) continue;
+    call_slot *e = &s->table[i];
+    if (e->state == CALL_SLOT_FREE) continue;
     if (e->deadline_ns > now) {
       if (e->deadline_ns < s->next_deadline_ns) s->next_deadline_ns = e->deadline_ns;
       continue;
     }
-    if (e->state == ORPHANED || (e == s->outbox && s->sent)) {
+    if (e->state == CALL_SLOT_ORPHANED || (e == s->outbox && s->sent)) {
       *stuck = true;
-      e->deadline_ns = NEVER;
-    } else if (e->state == QUEUED) {
-      unqueue(s, e);
-      *call = release(s, e);
+      e->deadline_ns = SUPERVISOR_NEVER;
+    } else if (e->state == CALL_SLOT_QUEUED) {
+      supervisor_unqueue(s, e);
+      *call = call_slot_release(s, e);
       found = true;
     } else {
       *call = e->call;
       s->bytes -= e->call.body.len;
       s->figures.in_flight--;
-      e->state = ORPHANED;
-      e->deadline_ns = now + (uint64_t)s->options.stuck_ms * MS;
-      ask_to_cancel(s, e->id);
+      e->state = CALL_SLOT_ORPHANED;
+      e->deadline_ns = now + (uint64_t)s->options.stuck_ms * SUPERVISOR_NS_PER_MS;
+      supervisor_ask_cancel(s, e->id);
       found = true;
     }
   }
@@ -503,32 +503,32 @@ static bool next_expired(lode__supervisor *s, uint64_t now, lode__call *call, bo
   return found;
 }
 
-static void keep_time(lode__supervisor *s, uint64_t now) {
-  lode__call call;
+static void supervisor_expire_calls(supervisor_state *s, uint64_t now) {
+  supervisor_call call;
   bool stuck = false;
-  if (s->proc.fd < 0 && now >= s->restart_ns && !s->stopping) try_start(s);
+  if (s->proc.fd < 0 && now >= s->restart_ns && !s->stopping) supervisor_try_start(s);
   pthread_mutex_lock(&s->lock);
   bool due = now >= s->next_deadline_ns;
   pthread_mutex_unlock(&s->lock);
   if (!due) return;
-  while (next_expired(s, now, &call, &stuck))
-    finish(&call, LODE__CALL_EXPIRED, "it took longer than a request may; it was cancelled");
+  while (supervisor_next_expired(s, now, &call, &stuck))
+    supervisor_finish_call(&call, SUPERVISOR_TIMED_OUT, "it took longer than a request may; it was cancelled");
   if (!stuck || s->proc.pid == 0) return;
-  say(s, "worker %d is stuck: ended", (int)s->proc.pid);
+  supervisor_log(s, "worker %d is stuck: ended", (int)s->proc.pid);
   kill(s->proc.pid, SIGABRT); /* its handler says where; the end of its stream follows */
 }
 
-static int wait_ms(lode__supervisor *s, uint64_t now) {
+static int supervisor_wait_ms(supervisor_state *s, uint64_t now) {
   uint64_t until = s->next_deadline_ns;
   if (s->proc.fd < 0 && s->restart_ns < until) until = s->restart_ns;
   if (s->stopping && s->stop_ns < until) until = s->stop_ns;
-  if (until == NEVER) return -1;
-  return until <= now ? 0 : until - now > 3600000ull * MS ? 3600000 : (int)((until - now) / MS) + 1;
+  if (until == SUPERVISOR_NEVER) return -1;
+  return until <= now ? 0 : until - now > 3600000ull * SUPERVISOR_NS_PER_MS ? 3600000 : (int)((until - now) / SUPERVISOR_NS_PER_MS) + 1;
 }
 
 /* ---- The thread ---- */
 
-static bool idle(lode__supervisor *s) {
+static bool supervisor_is_idle(supervisor_state *s) {
   pthread_mutex_lock(&s->lock);
   bool nothing = s->figures.in_flight == 0;
   pthread_mutex_unlock(&s->lock);
@@ -536,9 +536,9 @@ static bool idle(lode__supervisor *s) {
 }
 
 /* True when there is nothing left to do. */
-static bool wind_up(lode__supervisor *s, uint64_t now) {
+static bool supervisor_wind_down(supervisor_state *s, uint64_t now) {
   bool stopping = s->stopping, late = stopping && now >= s->stop_ns;
-  if (!stopping || (!idle(s) && !late)) return false;
+  if (!stopping || (!supervisor_is_idle(s) && !late)) return false;
   if (s->proc.fd < 0 || late) return true;
   /* It finishes what it has, closes the store and goes */
   if (!s->hung_up) shutdown(s->proc.fd, SHUT_WR);
@@ -546,28 +546,28 @@ static bool wind_up(lode__supervisor *s, uint64_t now) {
   return false;
 }
 
-static void *run(void *ctx) {
-  lode__supervisor *s = ctx;
-  try_start(s);
+static void *supervisor_thread(void *ctx) {
+  supervisor_state *s = ctx;
+  supervisor_try_start(s);
   for (;;) {
     uint64_t now = os_api->now_ns(), drained;
-    keep_time(s, now);
-    if (wind_up(s, now)) break;
+    supervisor_expire_calls(s, now);
+    if (supervisor_wind_down(s, now)) break;
     pthread_mutex_lock(&s->lock);
     struct pollfd fds[2] = {{.fd = s->wake, .events = POLLIN},
                             {.fd = s->proc.fd, .events = (short)(POLLIN | (s->figures.ready && (s->outbox || s->control.len) ? POLLOUT : 0))}};
-    int wait = wait_ms(s, now);
+    int wait = supervisor_wait_ms(s, now);
     pthread_mutex_unlock(&s->lock);
     if (poll(fds, 2, wait) < 0) continue;
     if (fds[0].revents && read(s->wake, &drained, sizeof drained) < 0) continue;
     if (fds[1].revents & POLLOUT) {
       pthread_mutex_lock(&s->lock);
-      send_outbox(s);
+      supervisor_send_outbox(s);
       pthread_mutex_unlock(&s->lock);
     }
-    if (fds[1].revents && !receive(s)) {
-      if (s->hung_up && idle(s)) break;
-      bury(s);
+    if (fds[1].revents && !supervisor_receive(s)) {
+      if (s->hung_up && supervisor_is_idle(s)) break;
+      supervisor_bury_worker(s);
     }
   }
   return NULL;
@@ -577,9 +577,9 @@ static void *run(void *ctx) {
 
 /* Reports lie in the store's folder; where that is elsewhere, or not to be written to, where programs keep their state. That folder is
  * made now, because a sandbox has to know it; without it there are no reports. */
-static void put_crashes(const lode__worker_setup *setup, strbuf *folder) {
+static void supervisor_put_crash_folder(const worker_options *setup, strbuf *folder) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-  bool elsewhere = setup->read_only || lode__is_address(setup->store);
+  bool elsewhere = setup->read_only || op_is_address(setup->store);
   if (!elsewhere) strbuf_addstr(folder, setup->store);
   else if (state && state[0] == '/') strbuf_addf(folder, "%s/lode", state);
   else strbuf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
@@ -589,15 +589,15 @@ static void put_crashes(const lode__worker_setup *setup, strbuf *folder) {
   folder->data[strlen(folder->data) - 1] = 0;
 }
 
-static lode_status copy_strings(lode__supervisor *s, const lode__supervisor_options *o, lode_error *err) {
+static lode_status supervisor_copy_strings(supervisor_state *s, const supervisor_options *o, lode_error *err) {
   strbuf_addf(&s->store, "%s%c", o->setup.store, 0);
-  put_crashes(&o->setup, &s->crashes);
+  supervisor_put_crash_folder(&o->setup, &s->crashes);
   if (s->store.failed || s->crashes.failed) return err_nomem(err);
   s->options.setup.store = s->store.data;
   return LODE_OK;
 }
 
-static void destroy(lode__supervisor *s) {
+static void supervisor_destroy(supervisor_state *s) {
   proc_kill(&s->proc);
   if (s->crash_fd >= 0) close(s->crash_fd);
   if (s->wake >= 0) close(s->wake);
@@ -612,15 +612,15 @@ static void destroy(lode__supervisor *s) {
   mem_free(s);
 }
 
-lode_status lode__supervisor_start(const lode__supervisor_options *options, lode__supervisor **out, lode_error *err) {
-  lode__supervisor *s = mem_calloc(1, sizeof *s);
+lode_status supervisor_start(const supervisor_options *options, supervisor_state **out, lode_error *err) {
+  supervisor_state *s = mem_calloc(1, sizeof *s);
   lode_status st;
   *out = NULL;
   if (!s) return err_nomem(err);
   s->options = *options;
   s->proc = PROC_NONE;
   s->crash_fd = -1;
-  s->next_deadline_ns = s->restart_ns = NEVER;
+  s->next_deadline_ns = s->restart_ns = SUPERVISOR_NEVER;
   s->outbox_last = &s->outbox;
   if (!s->options.max_calls) s->options.max_calls = 2048;
   if (!s->options.max_bytes) s->options.max_bytes = (size_t)1 << 30;
@@ -629,7 +629,7 @@ lode_status lode__supervisor_start(const lode__supervisor_options *options, lode
   pthread_mutex_init(&s->lock, NULL);
   s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (s->wake < 0) TRY_GOTO(err_errno(err, errno, "eventfd"));
-  TRY_GOTO(copy_strings(s, options, err));
+  TRY_GOTO(supervisor_copy_strings(s, options, err));
   s->table = mem_calloc(s->options.max_calls, sizeof *s->table);
   s->lost = mem_calloc(s->options.max_calls, sizeof *s->lost);
   s->lost_names = mem_calloc(s->options.max_calls, sizeof *s->lost_names);
@@ -639,34 +639,34 @@ lode_status lode__supervisor_start(const lode__supervisor_options *options, lode
     s->table[i].next = s->free;
     s->free = &s->table[i];
   }
-  int errnum = pthread_create(&s->thread, NULL, run, s);
+  int errnum = pthread_create(&s->thread, NULL, supervisor_thread, s);
   if (errnum) TRY_GOTO(err_errno(err, errnum, "pthread_create"));
   *out = s;
 done:
-  if (st != LODE_OK) destroy(s);
+  if (st != LODE_OK) supervisor_destroy(s);
   return st;
 }
 
-void lode__supervisor_stop(lode__supervisor *s, uint32_t grace_ms) {
+void supervisor_stop(supervisor_state *s, uint32_t grace_ms) {
   if (!s) return;
   pthread_mutex_lock(&s->lock);
-  s->stop_ns = os_api->now_ns() + (uint64_t)grace_ms * MS;
+  s->stop_ns = os_api->now_ns() + (uint64_t)grace_ms * SUPERVISOR_NS_PER_MS;
   s->stopping = true;
   pthread_mutex_unlock(&s->lock);
-  poke(s);
+  supervisor_wake(s);
   pthread_join(s->thread, NULL);
   for (size_t i = 0; i < s->options.max_calls; i++) {
-    if (s->table[i].state == FREE || s->table[i].state == ORPHANED) continue;
-    lode__call call = release(s, &s->table[i]);
-    finish(&call, LODE__CALL_STOPPED, "the server is stopping");
+    if (s->table[i].state == CALL_SLOT_FREE || s->table[i].state == CALL_SLOT_ORPHANED) continue;
+    supervisor_call call = call_slot_release(s, &s->table[i]);
+    supervisor_finish_call(&call, SUPERVISOR_STOPPING, "the server is stopping");
   }
   if (s->hung_up && s->proc.fd >= 0) (void)proc_close(&s->proc, 2000);
-  destroy(s);
+  supervisor_destroy(s);
 }
 
-const char *lode__supervisor_crashes(const lode__supervisor *s) { return s->crashes.data; }
+const char *supervisor_crash_folder(const supervisor_state *s) { return s->crashes.data; }
 
-void lode__supervisor_figures_get(lode__supervisor *s, lode__supervisor_figures *figures) {
+void supervisor_get_stats(supervisor_state *s, supervisor_stats *figures) {
   pthread_mutex_lock(&s->lock);
   *figures = s->figures;
   pthread_mutex_unlock(&s->lock);

@@ -17,72 +17,72 @@
 #include "wire.h"
 #include "worker.h"
 
-typedef struct lode__supervisor lode__supervisor;
+typedef struct supervisor_state supervisor_state;
 
-typedef struct lode__supervisor_options {
+typedef struct supervisor_options {
   const char *program;     /* NULL: this one */
-  lode__worker_setup setup;
+  worker_options setup;
   size_t max_calls;        /* at a time; 0 = 2,048 */
   size_t max_bytes;        /* of bodies in flight; 0 = 1 GiB */
   uint32_t timeout_ms;     /* of calls that name none and are not long; 0 = 60,000 */
   uint32_t stuck_ms;       /* a worker that keeps a call for this long after it was given up is ended; 0 = 30,000 */
   void (*log)(void *ctx, const char *line); /* from any thread of the supervisor's; may be NULL */
   void *log_ctx;
-} lode__supervisor_options;
+} supervisor_options;
 
-lode_status lode__supervisor_start(const lode__supervisor_options *options, lode__supervisor **supervisor, lode_error *err);
+lode_status supervisor_start(const supervisor_options *options, supervisor_state **supervisor, lode_error *err);
 /* Takes no more calls, lets those in flight finish for grace_ms, lets the worker close the store, and frees. */
-void lode__supervisor_stop(lode__supervisor *supervisor, uint32_t grace_ms);
+void supervisor_stop(supervisor_state *supervisor, uint32_t grace_ms);
 
 /* ---- Calls ---- */
 
-typedef enum lode__call_end {
-  LODE__CALL_ANSWERED,
-  LODE__CALL_DIED,      /* the worker did, while it had the call */
-  LODE__CALL_EXPIRED,   /* it took longer than it may */
-  LODE__CALL_CANCELLED, /* before the worker had it */
-  LODE__CALL_STOPPED,   /* the supervisor is stopping */
-} lode__call_end;
+typedef enum supervisor_outcome {
+  SUPERVISOR_ANSWERED,
+  SUPERVISOR_WORKER_DIED,      /* the worker did, while it had the call */
+  SUPERVISOR_TIMED_OUT,   /* it took longer than it may */
+  SUPERVISOR_CANCELLED, /* before the worker had it */
+  SUPERVISOR_STOPPING,   /* the supervisor is stopping */
+} supervisor_outcome;
 
-typedef struct lode__answer {
-  lode__call_end end;
+typedef struct supervisor_reply {
+  supervisor_outcome end;
   unsigned code;       /* ANSWERED: what the service said */
   char *body;          /* ANSWERED: allocated, NUL behind it; whoever takes it sets this to NULL */
   size_t size;
   const char *text;    /* otherwise: what happened, for people */
-} lode__answer;
+} supervisor_reply;
 
-typedef struct lode__call {
+typedef struct supervisor_call {
   const char *name;           /* "db.query", "chroma.add": goes into logs and reports */
   const lode_str *words;      /* arguments that are names: no NUL in them; copied */
   size_t n_words;
   lode_str body;              /* must stay until done */
-  unsigned flags;             /* LODE__CALL_ROWS, ... */
+  unsigned flags;             /* WIRE_CALL_ROWS, ... */
   uint32_t timeout_ms;
   uint64_t client;            /* calls of different clients take turns; 0 is one too */
   void (*row)(void *ctx, lode_str row);
   void (*progress)(void *ctx, lode_str phase, uint64_t done, uint64_t total);
-  void (*done)(void *ctx, lode__answer *answer);
+  void (*done)(void *ctx, supervisor_reply *answer);
   void *ctx;
-} lode__call;
+} supervisor_call;
 
 /* LODE_LIMIT: too many at once, try again later. LODE_CANCELLED: stopping. When it is LODE_OK, done will come, perhaps
  * before this returns. `id` may be NULL. */
-lode_status lode__supervisor_call(lode__supervisor *supervisor, const lode__call *call, uint64_t *id, lode_error *err);
+lode_status supervisor_submit(supervisor_state *supervisor, const supervisor_call *call, uint64_t *id, lode_error *err);
 /* Asks it to stop; done comes anyway. An id that is gone is nothing. */
-void lode__supervisor_cancel(lode__supervisor *supervisor, uint64_t id);
+void supervisor_cancel(supervisor_state *supervisor, uint64_t id);
 
 /* ---- Figures ---- */
 
-typedef struct lode__supervisor_figures {
+typedef struct supervisor_stats {
   bool ready;            /* a worker takes calls */
   pid_t worker;          /* 0: none */
   size_t in_flight;
   uint64_t calls, refused, answered, died, expired, restarts;
   uint64_t restart_ns;   /* of the last restart: from the death of a worker to the next one taking calls */
-} lode__supervisor_figures;
+} supervisor_stats;
 /* The folder of reports; as long as the supervisor lives. */
-const char *lode__supervisor_crashes(const lode__supervisor *supervisor);
-void lode__supervisor_figures_get(lode__supervisor *supervisor, lode__supervisor_figures *figures);
+const char *supervisor_crash_folder(const supervisor_state *supervisor);
+void supervisor_get_stats(supervisor_state *supervisor, supervisor_stats *figures);
 
 #endif

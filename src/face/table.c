@@ -6,43 +6,43 @@
  */
 #include "op.h"
 
-const lode__op_group lode__groups[] = {
-    {NULL, "code search", lode__ops_code},
-    {"config", "settings of a project", lode__ops_config},
-    {"db", "the vector database", lode__ops_db},
-    {"rescue", "out of other vector databases, damaged ones too", lode__ops_rescue},
-    {"import", "out of other vector databases that are well", lode__ops_import},
-    {"chroma", "care of Chroma directories", lode__ops_chroma},
-    {"export", "for other programs", lode__ops_export},
-    {NULL, "servers", lode__ops_serve},
-    {NULL, "text to vector", lode__ops_embed},
-    {"model", "the models that make vectors", lode__ops_model},
-    {NULL, "for AI agents", lode__ops_mcp},
-    {"mcp", "AI tools on this machine", lode__ops_mcp_clients},
+const op_group op_groups[] = {
+    {NULL, "code search", op_table_code},
+    {"config", "settings of a project", op_table_config},
+    {"db", "the vector database", op_table_db},
+    {"rescue", "out of other vector databases, damaged ones too", op_table_rescue},
+    {"import", "out of other vector databases that are well", op_table_import},
+    {"chroma", "care of Chroma directories", op_table_chroma},
+    {"export", "for other programs", op_table_export},
+    {NULL, "servers", op_table_serve},
+    {NULL, "text to vector", op_table_embed},
+    {"model", "the models that make vectors", op_table_model},
+    {NULL, "for AI agents", op_table_mcp},
+    {"mcp", "AI tools on this machine", op_table_mcp_clients},
     {0}};
 
-const lode__op *lode__op_find(const char *group, lode_str name) {
-  LODE__EACH_GROUP(g) {
-    if (!lode__same_group(g->name, group)) continue;
-    LODE__EACH_OP(g, op) if (str_eq(str_of(op->name), name)) return op;
+const op_def *op_find(const char *group, lode_str name) {
+  OP_EACH_GROUP(g) {
+    if (!op_same_group(g->name, group)) continue;
+    OP_EACH(g, op) if (str_eq(str_of(op->name), name)) return op;
   }
   return NULL;
 }
 
-bool lode__same_group(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+bool op_same_group(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
-bool lode__is_group(lode_str word) {
-  LODE__EACH_GROUP(g) if (g->name && str_eq(str_of(g->name), word)) return true;
+bool op_is_group(lode_str word) {
+  OP_EACH_GROUP(g) if (g->name && str_eq(str_of(g->name), word)) return true;
   return false;
 }
 
-const lode__param *lode__param_find(const lode__param *params, lode_str name) {
+const op_param *op_param_find(const op_param *params, lode_str name) {
   for (; params->name; params++)
     if (str_eq(str_of(params->name), name)) return params;
   return NULL;
 }
 
-void lode__choices_each(const char *choices, bool (*fn)(void *ctx, size_t i, lode_str choice), void *ctx) {
+void op_choices_each(const char *choices, bool (*fn)(void *ctx, size_t i, lode_str choice), void *ctx) {
   for (size_t i = 0;; i++) {
     const char *end = strchr(choices, '|');
     size_t len = end ? (size_t)(end - choices) : strlen(choices);
@@ -62,8 +62,8 @@ static bool choice_match(void *ctx, size_t i, lode_str choice) {
   return search->index < 0;
 }
 
-int lode__choice_index(const char *choices, lode_str text) {
+int op_choice_index(const char *choices, lode_str text) {
   struct choice_search search = {text, -1};
-  lode__choices_each(choices, choice_match, &search);
+  op_choices_each(choices, choice_match, &search);
   return search.index;
 }

@@ -14,40 +14,40 @@
 
 #include <unistd.h>
 
-enum { WINDOW_LINES = 7, NARROW = 20, TAB = 4 };
+enum { HIT_WINDOW_LINES = 7, HIT_MIN_WIDTH = 20, HIT_TAB_WIDTH = 4 };
 
-#define BOLD "\033[1m"
-#define DIM "\033[2m"
-#define PATH_COLOR "\033[35m"
-#define LINE_COLOR "\033[32m"
-#define MATCH "\033[1;33m"
-#define GOOD "\033[32m"
-#define WARN "\033[33m"
-#define BAD "\033[31m"
-#define PLAIN "\033[0m"
+#define HIT_BOLD "\033[1m"
+#define HIT_DIM "\033[2m"
+#define HIT_PATH_COLOR "\033[35m"
+#define HIT_LINE_COLOR "\033[32m"
+#define HIT_MATCH "\033[1;33m"
+#define HIT_GOOD "\033[32m"
+#define HIT_WARN "\033[33m"
+#define HIT_BAD "\033[31m"
+#define HIT_PLAIN "\033[0m"
 
-static void paint(lode__writer *w, const char *code) {
+static void hit_paint(cli_writer *w, const char *code) {
   if (w->style.color) strbuf_addstr(&w->out, code);
 }
 
-static uint32_t field(const lode__writer *w, const char *name) {
+static uint32_t hit_field(const cli_writer *w, const char *name) {
   uint32_t node = json_get(&w->parsed, 0, str_of(name));
   return node && w->parsed.nodes[node].type != JSON_NODE_NULL ? node : 0;
 }
 
-static lode_str text_of(const lode__writer *w, const char *name) {
-  uint32_t node = field(w, name);
+static lode_str hit_text(const cli_writer *w, const char *name) {
+  uint32_t node = hit_field(w, name);
   return node && w->parsed.nodes[node].type == JSON_NODE_STRING ? w->parsed.nodes[node].u.s : (lode_str){"", 0};
 }
 
-static long long number_of(const lode__writer *w, const char *name) {
-  uint32_t node = field(w, name);
+static long long hit_number(const cli_writer *w, const char *name) {
+  uint32_t node = hit_field(w, name);
   return node && w->parsed.nodes[node].type == JSON_NODE_INT ? (long long)w->parsed.nodes[node].u.i : 0;
 }
 
 /* ---- Links ---- */
 
-static void put_uri(strbuf *out, const char *path) {
+static void hit_put_uri(strbuf *out, const char *path) {
   static const char safe[] = "/-._~";
   for (; *path; path++) {
     unsigned char c = (unsigned char)*path;
@@ -58,19 +58,19 @@ static void put_uri(strbuf *out, const char *path) {
 }
 
 /* Opens a link to a file of the project; false when there is none to be made. */
-static bool begin_link(lode__writer *w, lode_str path) {
+static bool hit_begin_link(cli_writer *w, lode_str path) {
   project_info project;
   strbuf raw = {0};
   char host[256] = "";
   if (!w->style.color || !w->args || !isatty(w->fd)) return false;
-  if (project_locate(&project, lode__arg_of(w->args, "project")->text.data, NULL, NULL) != LODE_OK) return false;
+  if (project_locate(&project, op_arg_get(w->args, "project")->text.data, NULL, NULL) != LODE_OK) return false;
   strbuf_addf(&raw, "%s/", project.root);
   files_path_unescape(&raw, path);
   strbuf_addch(&raw, '\0');
   (void)gethostname(host, sizeof host - 1);
   if (!raw.failed) {
     strbuf_addf(&w->out, "\033]8;;file://%s", host);
-    put_uri(&w->out, raw.data);
+    hit_put_uri(&w->out, raw.data);
     strbuf_addstr(&w->out, "\033\\");
   }
   bool linked = !raw.failed;
@@ -81,7 +81,7 @@ static bool begin_link(lode__writer *w, lode_str path) {
 
 /* ---- Lines ---- */
 
-static lode_str next_line(lode_str *text) {
+static lode_str hit_next_line(lode_str *text) {
   const char *end = memchr(text->data, '\n', text->len);
   lode_str line = {text->data, end ? (size_t)(end - text->data) : text->len};
   size_t used = end ? line.len + 1 : line.len;
@@ -91,16 +91,16 @@ static lode_str next_line(lode_str *text) {
   return line;
 }
 
-static void query_words(const lode__writer *w, search_words *words) {
+static void hit_query_words(const cli_writer *w, search_words *words) {
   search_words all;
-  lode_str query = w->args ? lode__arg_of(w->args, "query")->text : (lode_str){0};
+  lode_str query = w->args ? op_arg_get(w->args, "query")->text : (lode_str){0};
   words->n = 0;
   search_words_split(query.data ? query : STR_LIT(""), &all);
   for (size_t i = 0; i < all.n; i++)
     if (!search_word_is_stop(&all.v[i])) words->v[words->n++] = all.v[i];
 }
 
-static double line_value(lode_str line, const search_words *words) {
+static double hit_line_score(lode_str line, const search_words *words) {
   search_words here;
   double sum = 0;
   search_words_split(line, &here);
@@ -109,17 +109,17 @@ static double line_value(lode_str line, const search_words *words) {
 }
 
 /* The first line to show: that of the window that holds most of the words; the beginning when it is as good. */
-static size_t best_window(lode_str text, const search_words *words, size_t total) {
-  double window[WINDOW_LINES] = {0}, sum = 0, best = -1;
+static size_t hit_best_window(lode_str text, const search_words *words, size_t total) {
+  double window[HIT_WINDOW_LINES] = {0}, sum = 0, best = -1;
   size_t best_at = 0;
-  if (total <= WINDOW_LINES) return 0;
+  if (total <= HIT_WINDOW_LINES) return 0;
   for (size_t i = 0; text.len; i++) {
-    double value = line_value(next_line(&text), words);
-    sum += value - window[i % WINDOW_LINES];
-    window[i % WINDOW_LINES] = value;
-    size_t at = i + 1 >= WINDOW_LINES ? i + 1 - WINDOW_LINES : 0;
+    double value = hit_line_score(hit_next_line(&text), words);
+    sum += value - window[i % HIT_WINDOW_LINES];
+    window[i % HIT_WINDOW_LINES] = value;
+    size_t at = i + 1 >= HIT_WINDOW_LINES ? i + 1 - HIT_WINDOW_LINES : 0;
     /* The head says what it is: another window must hold clearly more */
-    if (i + 1 >= WINDOW_LINES && sum > best + (best_at == 0 && best >= 0 ? 1.0 : 1e-9)) {
+    if (i + 1 >= HIT_WINDOW_LINES && sum > best + (best_at == 0 && best >= 0 ? 1.0 : 1e-9)) {
       best = sum;
       best_at = at;
     }
@@ -127,11 +127,11 @@ static size_t best_window(lode_str text, const search_words *words, size_t total
   return best_at;
 }
 
-static bool is_word_char(char c) {
+static bool hit_is_word_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
 }
 
-static bool matches(lode_str word, const search_words *words) {
+static bool hit_matches(lode_str word, const search_words *words) {
   search_words here;
   search_words_split(word, &here);
   for (size_t i = 0; i < here.n; i++)
@@ -140,15 +140,15 @@ static bool matches(lode_str word, const search_words *words) {
 }
 
 /* A line of code, with tabs as spaces, the query's words in colour, cut at the terminal's width; 0: not cut. */
-static void put_code(lode__writer *w, lode_str line, const search_words *words, size_t width) {
+static void hit_put_code(cli_writer *w, lode_str line, const search_words *words, size_t width) {
   strbuf flat = {0};
   for (size_t i = 0; i < line.len; i++) {
-    if (line.data[i] == '\t') strbuf_addf(&flat, "%*s", TAB, "");
+    if (line.data[i] == '\t') strbuf_addf(&flat, "%*s", HIT_TAB_WIDTH, "");
     else strbuf_addch(&flat, line.data[i]);
   }
   lode_str text = {flat.data ? flat.data : "", flat.len};
   if (!w->style.color) {
-    lode__put_clean(&w->out, text, width);
+    op_put_printable(&w->out, text, width);
     strbuf_release(&flat);
     return;
   }
@@ -159,51 +159,51 @@ static void put_code(lode__writer *w, lode_str line, const search_words *words, 
   }
   for (size_t i = 0; i < text.len;) {
     size_t start = i;
-    bool word = is_word_char(text.data[i]);
-    while (i < text.len && is_word_char(text.data[i]) == word) i++;
+    bool word = hit_is_word_char(text.data[i]);
+    while (i < text.len && hit_is_word_char(text.data[i]) == word) i++;
     lode_str part = {text.data + start, i - start};
-    bool hit = word && matches(part, words);
-    if (hit) strbuf_addstr(&w->out, MATCH);
-    lode__put_clean(&w->out, part, 0);
-    if (hit) strbuf_addstr(&w->out, PLAIN);
+    bool hit = word && hit_matches(part, words);
+    if (hit) strbuf_addstr(&w->out, HIT_MATCH);
+    op_put_printable(&w->out, part, 0);
+    if (hit) strbuf_addstr(&w->out, HIT_PLAIN);
   }
   if (cut) strbuf_addstr(&w->out, "…");
   strbuf_release(&flat);
 }
 
-static void put_snippet(lode__writer *w) {
-  lode_str text = text_of(w, "snippet"), rest = text;
-  long long first = field(w, "snippet_line") ? number_of(w, "snippet_line") : number_of(w, "start_line");
+static void hit_put_snippet(cli_writer *w) {
+  lode_str text = hit_text(w, "snippet"), rest = text;
+  long long first = hit_field(w, "snippet_line") ? hit_number(w, "snippet_line") : hit_number(w, "start_line");
   search_words words;
   size_t total = 0;
-  query_words(w, &words);
+  hit_query_words(w, &words);
   while (rest.len) {
-    (void)next_line(&rest);
+    (void)hit_next_line(&rest);
     total++;
   }
   /* Who reads from a pipe gets whole lines */
-  size_t width = w->full || !isatty(w->fd) ? 0 : w->style.width > NARROW + 11 ? w->style.width - 11 : NARROW;
-  bool all = w->full || (w->args && lode__arg_of(w->args, "context")->set);
+  size_t width = w->full || !isatty(w->fd) ? 0 : w->style.width > HIT_MIN_WIDTH + 11 ? w->style.width - 11 : HIT_MIN_WIDTH;
+  bool all = w->full || (w->args && op_arg_get(w->args, "context")->set);
   /* Who asks for a name wants to see the head of what it names */
-  bool named = w->args && str_eq(lode__arg_of(w->args, "query")->text, text_of(w, "name"));
-  size_t from = all || named ? 0 : best_window(text, &words, total), to = all ? total : from + WINDOW_LINES;
+  bool named = w->args && str_eq(op_arg_get(w->args, "query")->text, hit_text(w, "name"));
+  size_t from = all || named ? 0 : hit_best_window(text, &words, total), to = all ? total : from + HIT_WINDOW_LINES;
   for (size_t i = 0; text.len; i++) {
-    lode_str line = next_line(&text);
+    lode_str line = hit_next_line(&text);
     if (i < from || i >= to) continue;
-    paint(w, DIM);
+    hit_paint(w, HIT_DIM);
     strbuf_addf(&w->out, "%8lld │ ", first + (long long)i);
-    paint(w, PLAIN);
-    put_code(w, line, &words, width);
+    hit_paint(w, HIT_PLAIN);
+    hit_put_code(w, line, &words, width);
     strbuf_addch(&w->out, '\n');
   }
 }
 
 /* ---- Results ---- */
 
-static void put_explanation(lode__writer *w, uint32_t object) {
+static void hit_put_explanation(cli_writer *w, uint32_t object) {
   const json_doc *json = &w->parsed;
   size_t at = 8;
-  paint(w, DIM);
+  hit_paint(w, HIT_DIM);
   strbuf_addstr(&w->out, "        ");
   for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
     double value = json->nodes[i + 1].type == JSON_NODE_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
@@ -215,99 +215,99 @@ static void put_explanation(lode__writer *w, uint32_t object) {
     strbuf_addf(&w->out, "  %.*s %.2f", (int)json->nodes[i].u.s.len, json->nodes[i].u.s.data, value);
     at += len;
   }
-  paint(w, PLAIN);
+  hit_paint(w, HIT_PLAIN);
   strbuf_addch(&w->out, '\n');
 }
 
-static void put_extent(lode__writer *w) {
-  long long first = number_of(w, "start_line"), last = number_of(w, "end_line");
-  paint(w, LINE_COLOR);
+static void hit_put_extent(cli_writer *w) {
+  long long first = hit_number(w, "start_line"), last = hit_number(w, "end_line");
+  hit_paint(w, HIT_LINE_COLOR);
   strbuf_addf(&w->out, ":%lld", first);
   if (last > first && w->style.color) strbuf_addf(&w->out, "-%lld", last);
-  paint(w, PLAIN);
+  hit_paint(w, HIT_PLAIN);
 }
 
-static void put_names(lode__writer *w) {
-  lode_str name = text_of(w, "name"), parents = text_of(w, "parents"), kind = text_of(w, "kind");
+static void hit_put_names(cli_writer *w) {
+  lode_str name = hit_text(w, "name"), parents = hit_text(w, "parents"), kind = hit_text(w, "kind");
   strbuf_addstr(&w->out, "  ");
   if (name.len) {
     if (parents.len) {
-      paint(w, DIM);
-      lode__put_clean(&w->out, parents, 60);
+      hit_paint(w, HIT_DIM);
+      op_put_printable(&w->out, parents, 60);
       strbuf_addch(&w->out, ' ');
-      paint(w, PLAIN);
+      hit_paint(w, HIT_PLAIN);
     }
-    paint(w, BOLD);
-    lode__put_clean(&w->out, name, 80);
-    paint(w, PLAIN);
+    hit_paint(w, HIT_BOLD);
+    op_put_printable(&w->out, name, 80);
+    hit_paint(w, HIT_PLAIN);
     strbuf_addstr(&w->out, "  ");
   }
-  paint(w, DIM);
-  lode__put_clean(&w->out, kind, 0);
+  hit_paint(w, HIT_DIM);
+  op_put_printable(&w->out, kind, 0);
 }
 
-void lode__text_hit(lode__writer *w) {
-  lode_str path = text_of(w, "path");
-  uint32_t score = field(w, "score"), explain = field(w, "explain");
-  bool files_only = w->args && lode__arg_of(w->args, "files_only")->number;
+void cli_text_hit(cli_writer *w) {
+  lode_str path = hit_text(w, "path");
+  uint32_t score = hit_field(w, "score"), explain = hit_field(w, "explain");
+  bool files_only = w->args && op_arg_get(w->args, "files_only")->number;
   if (files_only) {
-    bool linked = begin_link(w, path);
-    paint(w, PATH_COLOR);
-    lode__put_clean(&w->out, path, 0);
-    paint(w, PLAIN);
+    bool linked = hit_begin_link(w, path);
+    hit_paint(w, HIT_PATH_COLOR);
+    op_put_printable(&w->out, path, 0);
+    hit_paint(w, HIT_PLAIN);
     strbuf_addstr(&w->out, linked ? "\033]8;;\033\\\n" : "\n");
     return;
   }
   if (w->rows) strbuf_addch(&w->out, '\n');
-  bool linked = begin_link(w, path);
-  paint(w, PATH_COLOR);
-  lode__put_clean(&w->out, path, 0);
-  put_extent(w);
+  bool linked = hit_begin_link(w, path);
+  hit_paint(w, HIT_PATH_COLOR);
+  op_put_printable(&w->out, path, 0);
+  hit_put_extent(w);
   if (linked) strbuf_addstr(&w->out, "\033]8;;\033\\");
-  put_names(w);
+  hit_put_names(w);
   if (score) {
     double value = w->parsed.nodes[score].type == JSON_NODE_DOUBLE ? w->parsed.nodes[score].u.d : (double)w->parsed.nodes[score].u.i;
     strbuf_addf(&w->out, "  %.2f", value);
   }
-  lode_str relation = text_of(w, "relation");
+  lode_str relation = hit_text(w, "relation");
   if (relation.len) strbuf_addf(&w->out, "  (%.*s)", (int)relation.len, relation.data);
-  lode_str stale = text_of(w, "stale");
+  lode_str stale = hit_text(w, "stale");
   if (stale.len) {
-    paint(w, WARN);
+    hit_paint(w, HIT_WARN);
     strbuf_addstr(&w->out, str_eq(stale, STR_LIT("gone")) ? "  (the file is gone)" : "  (the file changed since it was indexed)");
-    paint(w, PLAIN);
+    hit_paint(w, HIT_PLAIN);
   }
-  if (number_of(w, "copies")) strbuf_addf(&w->out, "  (%lld more like it)", number_of(w, "copies"));
-  paint(w, PLAIN);
+  if (hit_number(w, "copies")) strbuf_addf(&w->out, "  (%lld more like it)", hit_number(w, "copies"));
+  hit_paint(w, HIT_PLAIN);
   strbuf_addch(&w->out, '\n');
-  if (explain) put_explanation(w, explain);
-  put_snippet(w);
+  if (explain) hit_put_explanation(w, explain);
+  hit_put_snippet(w);
 }
 
 /* ---- Checks ---- */
 
-enum { CHECK_COLUMN = 23 };
+enum { HIT_CHECK_COLUMN = 23 };
 
-static void put_sentence(lode__writer *w, lode_str text, size_t column) {
+static void hit_put_sentence(cli_writer *w, lode_str text, size_t column) {
   strbuf clean = {0};
-  lode__put_clean(&clean, text, 0);
+  op_put_printable(&clean, text, 0);
   strbuf_addch(&clean, '\0');
   if (clean.failed) w->out.failed = true;
-  else lode__put_wrapped(&w->out, clean.data, column, column, w->narrow ? w->style.width : SIZE_MAX);
+  else cli_put_wrapped(&w->out, clean.data, column, column, w->narrow ? w->style.width : SIZE_MAX);
   strbuf_release(&clean);
 }
 
-void lode__text_check(lode__writer *w) {
-  lode_str state = text_of(w, "state"), remedy = text_of(w, "remedy");
-  const char *color = str_eq(state, STR_LIT("bad")) ? BAD : str_eq(state, STR_LIT("note")) ? WARN : GOOD;
-  paint(w, color);
+void cli_text_check(cli_writer *w) {
+  lode_str state = hit_text(w, "state"), remedy = hit_text(w, "remedy");
+  const char *color = str_eq(state, STR_LIT("bad")) ? HIT_BAD : str_eq(state, STR_LIT("note")) ? HIT_WARN : HIT_GOOD;
+  hit_paint(w, color);
   strbuf_addf(&w->out, "%-7.*s", (int)state.len, state.data);
-  paint(w, PLAIN);
-  strbuf_addf(&w->out, "%-15.*s ", (int)text_of(w, "check").len, text_of(w, "check").data);
-  put_sentence(w, text_of(w, "detail"), CHECK_COLUMN);
+  hit_paint(w, HIT_PLAIN);
+  strbuf_addf(&w->out, "%-15.*s ", (int)hit_text(w, "check").len, hit_text(w, "check").data);
+  hit_put_sentence(w, hit_text(w, "detail"), HIT_CHECK_COLUMN);
   if (!remedy.len) return;
   strbuf_addstr(&w->out, "                       ");
-  paint(w, BOLD);
-  put_sentence(w, remedy, CHECK_COLUMN);
-  paint(w, PLAIN);
+  hit_paint(w, HIT_BOLD);
+  hit_put_sentence(w, remedy, HIT_CHECK_COLUMN);
+  hit_paint(w, HIT_PLAIN);
 }

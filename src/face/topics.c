@@ -64,6 +64,6 @@ static const struct {
      "that read never write to it, not even to recover. Many processes may use a store at once."},
 };
 
-const char *lode__topic_name(size_t i) { return i < sizeof topics / sizeof *topics ? topics[i].name : NULL; }
-const char *lode__topic_about(size_t i) { return topics[i].about; }
-const char *lode__topic_text(size_t i) { return topics[i].text; }
+const char *cli_topic_name(size_t i) { return i < sizeof topics / sizeof *topics ? topics[i].name : NULL; }
+const char *cli_topic_about(size_t i) { return topics[i].about; }
+const char *cli_topic_text(size_t i) { return topics[i].text; }

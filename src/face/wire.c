@@ -5,17 +5,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST_PARTS = 4 };
+enum { WIRE_MAX_PARTS = 4 };
 
-bool lode__wire_valid(const lode__wire *head, size_t max) {
-  return head->magic == LODE__WIRE_MAGIC && head->kind >= LODE__WIRE_CALL && head->kind <= LODE__WIRE_DONE &&
-         head->words <= LODE__WIRE_WORDS && head->size <= max;
+bool wire_header_valid(const wire_header *head, size_t max) {
+  return head->magic == WIRE_MAGIC && head->kind >= WIRE_CALL && head->kind <= WIRE_DONE &&
+         head->words <= WIRE_MAX_WORDS && head->size <= max;
 }
 
-int lode__wire_send(int fd, const lode__wire *head, const struct iovec *parts, size_t n_parts) {
-  struct iovec iov[1 + MOST_PARTS];
+int wire_send(int fd, const wire_header *head, const struct iovec *parts, size_t n_parts) {
+  struct iovec iov[1 + WIRE_MAX_PARTS];
   size_t at = 0, n = 1;
-  if (n_parts > MOST_PARTS) return EINVAL;
+  if (n_parts > WIRE_MAX_PARTS) return EINVAL;
   iov[0] = (struct iovec){(void *)(uintptr_t)head, sizeof *head};
   for (size_t i = 0; i < n_parts; i++)
     if (parts[i].iov_len) iov[n++] = parts[i];
@@ -33,7 +33,7 @@ int lode__wire_send(int fd, const lode__wire *head, const struct iovec *parts, s
   return 0;
 }
 
-static int read_all(int fd, void *buffer, size_t size) {
+static int wire_read_all(int fd, void *buffer, size_t size) {
   char *p = buffer;
   while (size) {
     ssize_t n = recv(fd, p, size, MSG_WAITALL);
@@ -45,14 +45,14 @@ static int read_all(int fd, void *buffer, size_t size) {
   return 0;
 }
 
-int lode__wire_receive(int fd, lode__wire *head, char **payload, size_t max) {
+int wire_receive(int fd, wire_header *head, char **payload, size_t max) {
   *payload = NULL;
-  int errnum = read_all(fd, head, sizeof *head);
+  int errnum = wire_read_all(fd, head, sizeof *head);
   if (errnum) return errnum;
-  if (!lode__wire_valid(head, max)) return EPROTO;
+  if (!wire_header_valid(head, max)) return EPROTO;
   *payload = mem_alloc((size_t)head->size + 1);
   if (!*payload) return ENOMEM;
-  errnum = read_all(fd, *payload, (size_t)head->size);
+  errnum = wire_read_all(fd, *payload, (size_t)head->size);
   if (errnum) {
     mem_free(*payload);
     *payload = NULL;
@@ -62,7 +62,7 @@ int lode__wire_receive(int fd, lode__wire *head, char **payload, size_t max) {
   return 0;
 }
 
-bool lode__wire_words(const lode__wire *head, const char *payload, lode_str *words, lode_str *body) {
+bool wire_split_words(const wire_header *head, const char *payload, lode_str *words, lode_str *body) {
   const char *p = payload, *end = payload + head->size;
   for (size_t i = 0; i < head->words; i++) {
     const char *nul = memchr(p, '\0', (size_t)(end - p));
